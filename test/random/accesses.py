@@ -10,6 +10,12 @@ from check import BLOCKS, DESCRIPTORS, Invalid, make, need
 from program import FLOATS, FP8, INTS, NUMPY, Type
 
 REGION = 256
+
+
+def bytes_of(dtype):
+    return NUMPY[dtype].itemsize
+
+
 HINTS = ("volatile=True", 'cache_modifier=".cg"', 'cache_modifier=".ca"', 'eviction_policy="evict_first"', 'eviction_policy="evict_last"')
 
 
@@ -22,14 +28,26 @@ class Accesses:
         self.arguments.append(P.Argument(name, name))
         for k, offset in enumerate(aliases):
             self.arguments.append(P.Argument(f"{name}_{'bcd'[k]}", name, offset))
+        if "views" in self.features and dtype != "int1" and self.chance(0.8 if prefix == "w" else 0.4):
+            # A view of other elements, which begins at one of them.
+            view = self.pick([d for d in self.dtypes if d not in (dtype, "int1")] or ["int8"])
+            self.arguments.append(P.Argument(f"{name}_v", name, self.pick((0, 0, 0, 1, 5, 16)), dtype=view))
         return name
 
-    def arguments_of(self, buffer):
-        return [a for a in self.arguments if a.buffer == buffer]
+    def arguments_of(self, buffer, dtype=None):
+        """Those that point to elements of dtype (None: the buffer's)."""
+        b = next(b for b in self.buffers if b.name == buffer)
+        return [a for a in self.arguments if a.buffer == buffer and (a.dtype or b.dtype) == (dtype or b.dtype)]
+
+    def elements(self, a, count=None):
+        """How many elements of the argument's own dtype there are from it to the end of `count` elements of its buffer (None: all)."""
+        b = next(b for b in self.buffers if b.name == a.buffer)
+        n = b.size if count is None else count
+        return n * bytes_of(b.dtype) // bytes_of(a.dtype or b.dtype) - a.offset
 
     def pointer(self, a):
         b = next(b for b in self.buffers if b.name == a.buffer)
-        return make("var", name=a.name, type=Type("*" + b.dtype))
+        return make("var", name=a.name, type=Type("*" + (a.dtype or b.dtype)))
 
     def input(self, dtype, recipe):
         """An argument into a buffer that is only read."""
@@ -38,6 +56,10 @@ class Accesses:
             ok = [x for x in self.pointers if x[2].dtype == dtype and recipe in (None, x[2].recipe)]
             name, a, b = self.pick(ok)
             return P.Argument(name, a.buffer, a.offset), b.size - a.offset
+        views = [a for a in self.arguments if a.dtype == dtype and a.name[0] == "x"]
+        if views and recipe is None and self.chance(0.3):
+            a = self.pick(views)
+            return a, self.elements(a)
         ok = [
             b for b in self.buffers if b.name[0] == "x" and b.dtype == dtype and (recipe is None or b.recipe == recipe)
         ]
@@ -160,6 +182,10 @@ class Accesses:
     # Loads
 
     def address(self, a, index):
+        if a.dtype and self.kernel_level and self.chance(0.4):
+            # The same place by a pointer that the kernel makes of the buffer's own.
+            base = make("pointer_cast", self.pointer(self.arguments_of(a.buffer)[0]), to=a.dtype)
+            return make("addptr", make("addptr", base, make("literal", value=a.offset)) if a.offset else base, index)
         return make("addptr", self.pointer(a), index)
 
     def x_load(self, t, d, recipe=None):
@@ -219,15 +245,19 @@ class Accesses:
     def work_load(self, t, d):
         ok = [w for w in self.work if w[1] == t.dtype]
         need(ok and self.kernel_level)
-        name, _ = self.pick(ok)
-        a = self.pick(self.arguments_of(name))
-        i = self.index(t.shape, REGION - a.offset, d)
-        return make("load", self.address(a, self.in_region(i)))
+        a = self.pick(self.arguments_of(*self.pick(ok)))
+        i = self.index(t.shape, self.room(a), d)
+        return make("load", self.address(a, self.in_region(a, i)))
 
-    def in_region(self, i):
+    def room(self, a):
+        """Elements of a work buffer's region from where its argument begins."""
+        return self.elements(a, REGION)
+
+    def in_region(self, a, i):
         if self.programs == 1 and self.chance(0.5):
             return i
-        return make("add", make("mul", self.pid(), make("literal", value=REGION), value=REGION), i)
+        n = self.room(a) + a.offset
+        return make("add", make("mul", self.pid(), make("literal", value=n), value=n), i)
 
     def block_attrs(self, t, size):
         """Extents and strides of a tensor in `size` elements of which a block of t's shape is read or written."""
@@ -348,20 +378,86 @@ class Accesses:
         self.has("in_place")
         name, dtype = self.pick(self.work)
         t = self.pick([Type(dtype, s) for s in self.shapes + [()] if Type(dtype, s).numel <= REGION])
-        a = self.pick(self.arguments_of(name))
-        need(t.numel + a.offset <= REGION)
+        a = self.pick(self.arguments_of(name, dtype))
+        need(t.numel <= self.room(a))
         i = self.permutation(t.shape)
-        start = self.number(0, REGION - a.offset - t.numel) if self.chance(0.3) else 0
+        start = self.number(0, self.room(a) - t.numel) if self.chance(0.3) else 0
         if start:
             i = make("add", i, make("literal", value=start), value=start)
         mask = self.expr(Type("int1", t.shape), 1) if t.shape and "mask" in self.features and self.chance(0.2) else None
-        address = self.address(a, self.in_region(i))
+        address = self.address(a, self.in_region(a, i))
         if self.chance(0.5):
             # Load it first, keep it for later, store something else there.
             v = self.fresh("v", t)
             out = [P.Assign((v, ), make("load", address))]
             return out + [P.Store(address, self.expr(t, 2), mask)]
         return [P.Store(address, self.expr(t, 2), mask)]
+
+    def s_overlap(self, depth):
+        """A loop that loads through one argument of a work buffer and stores through another, at places that move."""
+        self.has("overlap")
+        need(depth < 2 and self.kernel_level and self.work)
+        name, _ = self.pick(self.work)
+        ways = [x for x in self.arguments if x.buffer == name]
+        a, b = self.pick(ways), self.pick(ways)
+        da, db = (self.pointer(x).type.dtype[1:] for x in (a, b))
+        s = self.pick([s for s in self.shapes if Type(da, s).numel <= 64] or [(8, )])
+        n, trips, i = Type(da, s).numel, self.number(1, 5), self.fresh("i")
+        at = make("var", name=i, type=Type("int32"))
+
+        def moving(x):
+            step = self.pick((n, n, 1, 3, 16))
+            start = self.number(0, min(self.room(x) - n - (trips - 1) * step, 20))
+            need(start >= 0)
+            e = make("add", make("mul", at, make("literal", value=step), value=step), self.permutation(s))
+            return self.address(x, self.in_region(x, make("add", e, make("literal", value=start), value=start) if start else e))
+
+        self.scope[i] = Type("int32")
+        v = self.fresh("v", Type(da, s))
+        load = make("load", moving(a))
+        if "mask" in self.features and da in INTS + FLOATS and self.chance(0.3):
+            load = make("load", load.args[0], self.expr(Type("int1", s), 1), make("literal", value=1 if da in INTS else 1.0))
+        body = [P.Assign((v, ), load)]
+        if self.chance(0.5):
+            body.append(self.update(v))
+        value = self.var(v)
+        value = make("bitcast", value, to=db) if da != db and bytes_of(da) == bytes_of(db) and self.chance(0.5) else self.convert(value, db)
+        mask = self.expr(Type("int1", s), 1) if "mask" in self.features and self.chance(0.2) else None
+        body.append(P.Store(moving(b), value, mask))
+        if self.chance(0.3):
+            body.append(P.Store(moving(a), self.expr(Type(da, s), 1)))
+        del self.scope[i], self.scope[v]
+        kind = self.pick(("range", "tl.range", "tl.range", "tl.static_range"))
+        options = {"num_stages": self.pick((1, 2, 3))} if kind == "tl.range" else {}
+        c = lambda x: self.const(Type("int32"), x)
+        return [P.For(i, c(0), c(trips), c(1), body, kind, options)]
+
+    def s_overlap_dot(self, depth):
+        """A loop of products whose operand comes through one argument of a buffer and whose result goes through another, which is shifted."""
+        self.has("overlap")
+        need(depth == 0 and self.kernel_level and "dot" in self.features and len(self.buffers) < 6)
+        d = self.pick(("float16", "bfloat16", "float32", "int8"))
+        m, k, n = self.pick((4, 8, 16)), self.pick((16, 32)), self.pick((8, 16, 32))
+        y, size = self.input(d, "small")
+        need(k * n <= size)
+        trips, reads, writes, shift = self.number(1, 5), self.pick((1, k, m * k)), self.pick((1, n, m * n)), self.pick((1, 8, 16, m * k, 100))
+        each = shift + max((trips - 1) * reads + m * k, (trips - 1) * writes + m * n)
+        name = self.add_buffer("w", d, -(-each // 64) * 64 * self.programs, "small", [shift])
+        own = [a for a in self.arguments_of(name)]
+        a, b = own[:2] if self.chance(0.5) else own[1::-1]
+        begin = make("mul", self.pid(), make("literal", value=-(-each // 64) * 64), value=-(-each // 64) * 64)
+        i, acc_type = self.fresh("i"), Type("int32" if d == "int8" else "float32", (m, n))
+        acc, at = self.fresh("v", acc_type), make("var", name=i, type=Type("int32"))
+        place = lambda x, step, shape: self.address(x, make("add", make("add", begin, make("mul", at, make("literal", value=step), value=step)), self.linear(shape, None)))
+        attrs = {"precision": self.pick(("ieee", "tf32"))} if d == "float32" else {}
+        right = make("load", self.address(y, self.linear((k, n), None)))
+        dot = make("dot", make("load", place(a, reads, (m, k))), right, make("var", name=acc, type=acc_type), **attrs)
+        low = make("var", name=acc, type=acc_type) if d == "int8" else make("cast", make("var", name=acc, type=acc_type), to="int32")
+        value = make("cast", make("and", low, make("literal", value=7), value=7), to=d)
+        body = [P.Assign((acc, ), dot), P.Store(place(b, writes, (m, n)), value)]
+        c = lambda v: self.const(Type("int32"), v)
+        loop = P.For(i, c(0), c(trips), c(1), body, "tl.range", {"num_stages": self.pick((1, 2, 3, 4))})
+        return [P.Assign((acc, ), self.const(acc_type, 0)), loop]
 
     def s_atomic(self, depth):
         self.has("atomic")
@@ -391,9 +487,9 @@ class Accesses:
         self.has("atomic")
         kind = self.pick(("add", "max", "min", "and", "or", "xor", "xchg", "cas", "load", "load", "store", "store"))
         name, dtype = self.pick([w for w in self.work if w[1] in (INTS + FLOATS if kind in ("load", "store") else ("int32", "int64", "uint32"))])
-        a = self.arguments_of(name)[0]
-        t = self.pick([Type(dtype, s) for s in self.shapes + [()] if Type(dtype, s).numel <= REGION])
-        args = [self.address(a, self.in_region(self.permutation(t.shape))), self.expr(t, 1)]
+        a = self.arguments_of(name, dtype)[0]
+        t = self.pick([Type(dtype, s) for s in self.shapes + [()] if Type(dtype, s).numel <= self.room(a)])
+        args = [self.address(a, self.in_region(a, self.permutation(t.shape))), self.expr(t, 1)]
         if kind == "load":
             return [P.Assign((self.fresh("v", t), ), make("atomic_load", args[0]))]
         if kind == "store":

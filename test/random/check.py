@@ -255,6 +255,13 @@ def _(ts, at):
     return tile(ts[0].dtype, broadcast(ts[0].shape, ts[1].shape))
 
 
+@rule("pointer_cast")
+def _(ts, at):
+    """A pointer argument of the kernel as one to other elements."""
+    need(ts[0].is_pointer and ts[0].shape == () and at["to"] in NUMPY)
+    return Type("*" + at["to"])
+
+
 @rule("load")
 def _(ts, at):
     need(ts[0].is_pointer)
@@ -630,7 +637,7 @@ class Checker:
         p = self.p
         env = {}
         for a in p.arguments:
-            env[a.name] = Type("*" + p.buffer(a.buffer).dtype) if a.buffer else Type("int32")
+            env[a.name] = Type("*" + p.element(a)) if a.buffer else Type("int32")
         body = self.block(p.body, env, None)
         functions = [replace(f, body=self.bodies[f.name]) for f in p.functions if f.name in self.bodies]
         return replace(p, body=body, functions=functions)
@@ -672,6 +679,7 @@ class Checker:
                 attrs = dict(attrs, types=out)
             else:
                 need(tuple(scalars) == tuple(out), "combine function")
+        need(e.op != "pointer_cast" or args[0].op == "var" and any(a.name == args[0].attrs["name"] for a in self.p.arguments))
         type_ = RULES[e.op](ts, attrs)
         if type_ == e.type and attrs == e.attrs and all(a is b for a, b in zip(args, e.args)):
             return e

@@ -52,6 +52,12 @@ class Facts:
         buffers = [self.arguments[n].buffer for n in names if self.arguments[n].buffer]
         return self.p.buffer(buffers[0]) if buffers else None
 
+    def base(self, pointer):
+        """The argument that an address is made of."""
+        while pointer.op in ("addptr", "pointer_cast"):
+            pointer = pointer.args[0]
+        return pointer.attrs["name"] if pointer.op == "var" and pointer.attrs["name"] in self.arguments else None
+
     def stores(self):
         return self.statements[P.Store]
 
@@ -134,6 +140,18 @@ feature("index that wraps around")(lambda f: any(any(x.op == "mod" and has(x, "a
 feature("store in place")(lambda f: any((b := f.buffer_of(s.pointer)) and b.name[0] == "w" and has(s.value, "load", "var") for s in f.stores()))
 feature("store in a loop")(lambda f: any(isinstance(s, P.Store) for k in (P.For, P.While) for l in f.statements[k] for s in P.walk(l.body)))
 feature("several pointers into one buffer")(lambda f: max(collections.Counter(a.buffer for a in f.p.arguments if a.buffer).values(), default=0) > 1)
+feature("stored through one argument, loaded through another, no barrier")(lambda f: f.p.ordered and any(
+    len({n for e in f.ops["load"] if (n := f.base(e.args[0])) and f.arguments[n].buffer == b.name} | {n for s in f.stores() if (n := f.base(s.pointer)) and f.arguments[n].buffer == b.name}) > 1
+    for b in f.p.buffers if any(f.buffer_of(s.pointer) is b for s in f.stores())))
+feature("arguments shifted by an element that are written")(lambda f: any(
+    a.offset % 8 and (b := f.p.buffer(a.buffer)) and any(f.buffer_of(s.pointer) is b for s in f.stores()) for a in f.p.arguments if a.buffer))
+feature("loop of a dot that stores to its operand's memory")(lambda f: any(
+    any(f.buffer_of(s.pointer) is f.buffer_of(e.args[0]) is not None for s in P.walk(l.body) if isinstance(s, P.Store) for d in P.walk(l.body) for x in P.expressions(d)
+        for e in P.walk_expression(x) if e.op == "load") and any(has(x, "dot") for s in P.walk(l.body) for x in P.expressions(s)) for l in f.statements[P.For]))
+feature("arguments to elements of two sizes")(lambda f: any(a.dtype and bits(a.dtype) != bits(f.p.buffer(a.buffer).dtype) for a in f.p.arguments))
+feature("elements of two sizes, one of them stored")(lambda f: any(
+    a.dtype and any(f.buffer_of(s.pointer) is f.p.buffer(a.buffer) for s in f.stores()) for a in f.p.arguments))
+feature("pointer to other elements by a cast")(lambda f: f.ops["pointer_cast"])
 feature("barrier")(lambda f: f.statements[P.Barrier])
 feature("atomic")(lambda f: f.ops["atomic"])
 feature("atomic with collisions")(lambda f: any(

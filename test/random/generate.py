@@ -14,7 +14,7 @@ from reference import evaluate
 
 FEATURES = ("for", "while", "branch", "reduce", "scan", "combine", "split", "gather", "mask", "in_place", "alias",
             "atomic", "dot", "helper", "noinline", "return", "block", "sort", "barrier", "stride", "cluster", "slice", "map", "exit",
-            "scaled", "assume", "bundle", "odd", "asm", "assert", "map_load", "block_write", "rows", "int4")
+            "scaled", "assume", "bundle", "odd", "asm", "assert", "map_load", "block_write", "rows", "int4", "overlap", "views")
 SMALL = [(1, ), (2, ), (4, ), (8, ), (16, ), (32, ), (64, ), (2, 2), (1, 8), (8, 1), (4, 8), (8, 16), (16, 16),
          (2, 2, 4), (4, 2, 8), (2, 4, 2, 4)]
 LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (64, 64), (2, 64, 8)]
@@ -31,6 +31,7 @@ class Generator(Expressions, Accesses):
         density = g.random() * 0.7 + 0.1
         self.features = {f for f in FEATURES if g.random() < density}
         self.features -= set(without)
+        self.features |= {f[1:] for f in without if f[:1] == "+"}
         self.fp8 = g.random() < 0.25
         dtypes = list(INTS + FLOATS)
         weights = np.array(
@@ -529,13 +530,15 @@ class Generator(Expressions, Accesses):
     # The whole
 
     def program(self):
-        if self.features & {"in_place", "atomic"}:
+        if self.features & {"in_place", "atomic", "overlap"}:
             for _ in range(self.number(1, 2)):
                 dtype = self.pick([d for d in self.dtypes if d != "int1"])
                 aliases = [self.pick((1, 8, 16, 64))] if "alias" in self.features else []
+                if "overlap" in self.features:
+                    aliases += [self.pick((0, 1, 1, 2, 7, 16, 100)) for _ in range(self.number(1, 2))]
                 name = self.add_buffer("w", dtype, REGION * self.programs, self.pick(
                     ("edge", "wide", "small", "count")), aliases)
-                self.work.append((name, dtype))
+                self.work += [(name, d) for d in dict.fromkeys(a.dtype or dtype for a in self.arguments if a.buffer == name)]
         body = self.block(self.number(1, 5)) + self.wishes() + self.block(self.number(1, 4))
         unused = [n for n in self.assignable() if not self.uses.get(n)]
         last = [n for n in self.assignable() if n not in unused][-3:]
@@ -543,7 +546,8 @@ class Generator(Expressions, Accesses):
             body.append(self.output(self.var(n)))
         if not any(isinstance(s, (P.Store, P.BlockStore)) for s in P.walk(body)):
             body.append(self.output(self.expr(self.random_type(), 2)))
-        return P.Program(self.buffers, self.arguments, self.functions, body, self.grid, self.options, bundles=self.bundles(body))
+        return P.Program(self.buffers, self.arguments, self.functions, body, self.grid, self.options, bundles=self.bundles(body),
+                         ordered="overlap" in self.features)
 
     def bundles(self, body):
         """Names that are fields of an aggregate: such as loops change, if there are."""
@@ -567,7 +571,8 @@ Generator.RARE = [("atomic", Generator.s_atomic), ("atomic", Generator.s_atomic)
                   ("while", Generator.s_while), ("return", Generator.s_return), ("helper", Generator.s_call),
                   ("split", Generator.s_split), ("for", Generator.s_pointer_loop), ("map", Generator.s_map), ("block", Generator.s_block_loop),
                   ("assume", Generator.s_assume), ("asm", Generator.s_assembly), ("assert", Generator.s_assert), ("map_load", Generator.s_map), ("scaled", Generator.s_dot_scaled), ("atomic", Generator.s_atomic_alone),
-                  ("rows", Generator.s_rows_store), ("rows", Generator.s_rows), ("int4", Generator.s_int4)]
+                  ("rows", Generator.s_rows_store), ("rows", Generator.s_rows), ("int4", Generator.s_int4),
+                  ("overlap", Generator.s_overlap), ("overlap", Generator.s_overlap), ("overlap", Generator.s_overlap_dot)]
 Generator.STATEMENTS += [Generator.s_assign
                          ] * 5 + [Generator.s_while, Generator.s_for, Generator.s_in_place, Generator.s_split] * 2
 
@@ -608,7 +613,7 @@ def prune(p):
 
 
 def generate(seed, without=()):
-    """(program, contents of its buffers after the launch). without: features that it may not have."""
+    """(program, contents of its buffers after the launch). without: features that it may not have; `+name`: it has that one."""
     for attempt in range(20):
         try:
             p = Generator(seed * 20 + attempt, without).program()

@@ -4,8 +4,10 @@ on the order of accesses through different arguments without a barrier, is Undef
 from dataclasses import dataclass
 
 import numpy as np
+import program as P
 from arithmetic import Undefined
 from data import fill
+from program import NUMPY
 
 MANY = -1
 MIXED = 99
@@ -16,6 +18,10 @@ KINDS = ("add", "max", "min", "and", "or", "xor", "xchg", "cas")
 class Pointer:
     argument: int
     index: object  # int64 array: elements from where the argument points
+    dtype: str = None  # of these elements, if the kernel made it a pointer to others
+
+    def at(self, index):
+        return Pointer(self.argument, index, self.dtype)
 
     @property
     def shape(self):
@@ -23,7 +29,7 @@ class Pointer:
 
 
 class Marks:
-    """For each element: program (from 1; MANY) that wrote, read, changed it atomically; the kind of that; and for
+    """For each element, or each byte of a buffer that holds elements of several dtypes: program (from 1; MANY) that wrote, read, changed it atomically; the kind of that; and for
     buffers
     with several arguments, the last barrier's number and argument of the last write and read."""
 
@@ -35,13 +41,23 @@ class Marks:
         } if shared else None
 
 
+def casts(p):
+    """The buffers to whose elements the program makes a pointer to others."""
+    buffers = {a.name: a.buffer for a in p.arguments}
+    return {buffers[e.args[0].attrs["name"]] for e in P.all_expressions(p) if e.op == "pointer_cast"}
+
+
 class Memory:
 
     def __init__(self, p):
         self.arrays = {b.name: fill(b.recipe, b.dtype, b.size, b.seed) for b in p.buffers}
-        self.arguments = p.arguments
+        self.arguments, self.elements = p.arguments, {a.name: p.element(a) for a in p.arguments if a.buffer}
         users = [a.buffer for a in p.arguments if a.buffer]
-        self.marks = {b.name: Marks(b.size, users.count(b.name) > 1) for b in p.buffers}
+        self.mixed = {a.buffer for a in p.arguments if a.dtype} | casts(p)
+        self.marks = {
+            b.name: Marks(self.arrays[b.name].nbytes if b.name in self.mixed else b.size, users.count(b.name) > 1 and not p.ordered)
+            for b in p.buffers
+        }
         self.pid, self.epoch = 0, 0
 
     def begin(self, pid):
@@ -51,17 +67,32 @@ class Memory:
         self.epoch += 1
 
     def locate(self, p, mask):
-        """(array, marks, flat indices of the active elements, mask or None)."""
+        """(array, marks, flat indices of the active elements, of their marks, mask or None)."""
         a = self.arguments[p.argument]
-        index = np.asarray(p.index) + a.offset
+        dtype = NUMPY[p.dtype or self.elements[a.name]]
+        start = a.offset * NUMPY[self.elements[a.name]].itemsize
+        array = self.arrays[a.buffer]
+        if start % dtype.itemsize or array.nbytes % dtype.itemsize:
+            raise Undefined("misaligned")
+        index = np.asarray(p.index) + start // dtype.itemsize
         if mask is not None:
             mask = np.broadcast_to(mask, index.shape)
             index = index[mask]
         index = np.ravel(index)
-        array = self.arrays[a.buffer]
+        if array.dtype != dtype:
+            array = array.view(dtype)
         if index.size and (index.min() < 0 or index.max() >= array.size):
             raise Undefined("out of bounds")
-        return array, self.marks[a.buffer], index, mask
+        cells = index
+        if a.buffer in self.mixed:
+            cells = np.ravel(index[:, None] * dtype.itemsize + np.arange(dtype.itemsize))
+        return array, self.marks[a.buffer], index, cells, mask
+
+    def put(self, a, array, index, value):
+        """Writes; which NaN an operation gives is open, so its bits may not be read as another type's."""
+        if self.arguments[a].buffer in self.mixed and array.dtype.kind not in "iu" and np.isnan(np.asarray(value).astype(np.float32)).any():
+            raise Undefined("the bits of a NaN")
+        array[index] = value
 
     def others(self, who, index, text):
         w = who[index]
@@ -85,12 +116,12 @@ class Memory:
         epoch[index] = self.epoch
 
     def load(self, p, mask=None, other=None):
-        array, marks, index, mask = self.locate(p, mask)
-        self.others(marks.wrote, index, "read after another program's write")
-        self.others(marks.atomic, index, "read after another program's atomic")
-        self.ordered(marks, index, p.argument, False)
-        r = marks.read[index]
-        marks.read[index] = np.where((r == 0) | (r == self.pid), self.pid, MANY)
+        array, marks, index, cells, mask = self.locate(p, mask)
+        self.others(marks.wrote, cells, "read after another program's write")
+        self.others(marks.atomic, cells, "read after another program's atomic")
+        self.ordered(marks, cells, p.argument, False)
+        r = marks.read[cells]
+        marks.read[cells] = np.where((r == 0) | (r == self.pid), self.pid, MANY)
         if mask is None:
             return array[index].reshape(p.shape)
         if not isinstance(other, np.ndarray):
@@ -100,38 +131,38 @@ class Memory:
         return out
 
     def store(self, p, value, mask=None):
-        array, marks, index, mask = self.locate(p, mask)
+        array, marks, index, cells, mask = self.locate(p, mask)
         value = np.ravel(np.broadcast_to(value, p.shape) if mask is None else np.broadcast_to(value, p.shape)[mask])
         for who in (marks.wrote, marks.read, marks.atomic):
-            self.others(who, index, "write to what another program touched")
+            self.others(who, cells, "write to what another program touched")
         if np.unique(index).size != index.size:
             raise Undefined("two elements stored to one address")
-        self.ordered(marks, index, p.argument, True)
-        marks.wrote[index] = self.pid
-        array[index] = value
+        self.ordered(marks, cells, p.argument, True)
+        marks.wrote[cells] = self.pid
+        self.put(p.argument, array, index, value)
 
     def atomic(self, kind, p, value, *more, result):
         """Old values. `more`: the mask, or for cas the new value. Results are defined only where no one else comes."""
         mask = more[0] if more and kind != "cas" else None
         if mask is not None and result:
             raise Undefined("old values under a mask")
-        array, marks, index, mask = self.locate(p, mask)
+        array, marks, index, cells, mask = self.locate(p, mask)
         pick = lambda v: np.ravel(np.broadcast_to(v, p.shape) if mask is None else np.broadcast_to(v, p.shape)[mask])
         v = pick(value)
         for who in (marks.wrote, marks.read):
-            self.others(who, index, "atomic on what another program touched")
+            self.others(who, cells, "atomic on what another program touched")
         k = KINDS.index(kind) + 1
-        alone = marks.atomic[index]
-        if ((marks.kind[index] != 0) & (marks.kind[index] != k) & (alone != self.pid)).any():
+        alone = marks.atomic[cells]
+        if ((marks.kind[cells] != 0) & (marks.kind[cells] != k) & (alone != self.pid)).any():
             raise Undefined("atomics that do not commute")
         distinct = np.unique(index).size == index.size
-        self.ordered(marks, index, p.argument, True)
+        self.ordered(marks, cells, p.argument, True)
         if result or kind in ("xchg", "cas"):
             if not distinct or ((alone != 0) & (alone != self.pid)).any():
                 raise Undefined("an old value that depends on the order")
-            marks.wrote[index] = self.pid
-        marks.kind[index] = np.where((marks.kind[index] == 0) | (marks.kind[index] == k), k, MIXED)
-        marks.atomic[index] = np.where((alone == 0) | (alone == self.pid), self.pid, MANY)
+            marks.wrote[cells] = self.pid
+        marks.kind[cells] = np.where((marks.kind[cells] == 0) | (marks.kind[cells] == k), k, MIXED)
+        marks.atomic[cells] = np.where((alone == 0) | (alone == self.pid), self.pid, MANY)
         old = array[index]
         self.update(array, index, kind, v, pick(more[0]) if kind == "cas" else None, distinct)
         return old.reshape(p.shape) if mask is None else None

@@ -9,8 +9,8 @@ processes that may crash or hang. features.py counts what the programs have.
 
 Why a failure is a bug. The reference refuses (`Undefined`) whatever has more than one right result: division by zero,
 conversions out of range, accesses out of bounds, float sums that depend on their order, combine functions
-that are not associative, two programs that touch one element (other than by atomics of one commuting kind), accesses
-through two arguments to one element without a barrier between them. The generator avoids most of that, and repairs what
+that are not associative, two programs that touch one element (other than by atomics of one commuting kind), and, where
+`Program.ordered` does not ask for that, accesses through two arguments to one element without a barrier between them. The generator avoids most of that, and repairs what
 the reference refuses; the shrinker drops candidates that it refuses. Floats are added, multiplied, divided (div_rn),
 rounded and compared with contraction off, or with contraction on if every result was exact; so comparison is exact, any
 NaN being equal to any NaN. Nothing here has tolerances.
@@ -185,11 +185,13 @@ class Buffer:
 @dataclass(frozen=True)
 class Argument:
     """A parameter of the kernel: a pointer `offset` elements into `buffer`, or (buffer None) an int32 `value`, not 1,
-    which would be a compile-time number."""
+    which would be a compile-time number. dtype: of the elements that it points to, if they are not the buffer's; the offset
+    counts these."""
     name: str
     buffer: str = None
     offset: int = 0
     value: int = 0
+    dtype: str = None
 
 
 @dataclass(eq=False)
@@ -203,12 +205,18 @@ class Program:
     seed: int = 0
     # Pairs of names of the kernel that are the fields of an aggregate from where both are known.
     bundles: tuple = ()
+    # Accesses through two arguments to one element need no barrier between them: a program's accesses are in order.
+    ordered: bool = False
 
     def function(self, name):
         return next((f for f in self.functions if f.name == name), None)
 
     def buffer(self, name):
         return next(b for b in self.buffers if b.name == name)
+
+    def element(self, a):
+        """The dtype that an argument points to."""
+        return a.dtype or self.buffer(a.buffer).dtype
 
 
 # Traversal -----------------------------------------------------------------------------------------------------------

@@ -349,7 +349,7 @@ class Reference:
                 [-1 if i == k else 1 for i in range(rank)])
             inside = inside & (c >= 0) & (c < at["shape"][k])
             index = index + c * at["strides"][k]
-        return Pointer(p.argument, p.index + index), inside
+        return p.at(p.index + index), inside
 
 
 def multiple(xs):
@@ -508,7 +508,12 @@ def _(r, e, a):
 
 @means("addptr")
 def _(r, e, a):
-    return Pointer(a[0].argument, a[0].index + np.asarray(a[1]).astype(np.int64))
+    return a[0].at(a[0].index + np.asarray(a[1]).astype(np.int64))
+
+
+@means("pointer_cast")
+def _(r, e, a):
+    return Pointer(a[0].argument, a[0].index, e.attrs["to"])
 
 
 @means("load")
@@ -516,7 +521,7 @@ def _(r, e, a):
     if len(a) == 1:
         return r.memory.load(a[0])
     shape = np.broadcast_shapes(np.shape(a[0].index), np.shape(a[1]))  # elements may ask for one address, each under its mask
-    return r.memory.load(Pointer(a[0].argument, np.broadcast_to(a[0].index, shape)), np.broadcast_to(a[1], shape), a[2])
+    return r.memory.load(a[0].at(np.broadcast_to(a[0].index, shape)), np.broadcast_to(a[1], shape), a[2])
 
 
 @means("block_load")
@@ -529,7 +534,7 @@ def _(r, e, a):
 def _(r, e, a):
     at, rows, columns = e.attrs, a[1].astype(np.int64)[:, None], int(a[2]) + np.arange(e.attrs["block"][-1], dtype=np.int64)
     inside = (rows >= 0) & (rows < at["shape"][0]) & (columns >= 0) & (columns < at["shape"][1])
-    p = Pointer(a[0].argument, a[0].index + rows * at["strides"][0] + columns)
+    p = a[0].at(a[0].index + rows * at["strides"][0] + columns)
     if e.op == "rows_load":
         return r.memory.load(p, inside, 0)
     r.memory.store(p, a[3], inside)
@@ -607,14 +612,14 @@ def _(r, e, a):
 @means("expand")
 def _(r, e, a):
     if isinstance(a[0], Pointer):
-        return Pointer(a[0].argument, np.expand_dims(a[0].index, e.attrs["axis"]))
+        return a[0].at(np.expand_dims(a[0].index, e.attrs["axis"]))
     return np.expand_dims(a[0], e.attrs["axis"])
 
 
 @means("broadcast", "splat")
 def _(r, e, a):
     if isinstance(a[0], Pointer):
-        return Pointer(a[0].argument, np.broadcast_to(a[0].index, e.attrs["shape"]))
+        return a[0].at(np.broadcast_to(a[0].index, e.attrs["shape"]))
     return np.broadcast_to(a[0], e.attrs["shape"])
 
 

@@ -20,7 +20,7 @@ import text
 from arithmetic import bits_of
 from data import fill
 from generate import generate
-from program import Argument, Buffer, Program
+from program import NUMPY, Argument, Buffer, Program
 
 GUARD = 64
 _number = itertools.count()
@@ -102,7 +102,7 @@ def check(p, memory, device, times=1, make=None):
 def arguments(p, arrays):
     """What the launch gets: the program's arguments, then the descriptors made of them."""
     from tegula.tools.tensor_descriptor import TensorDescriptor
-    by_name = {a.name: arrays[a.buffer][a.offset:] if a.buffer else a.value for a in p.arguments}
+    by_name = {a.name: arrays[a.buffer].view(NUMPY[p.element(a)])[a.offset:] if a.buffer else a.value for a in p.arguments}
     blocks = text.host_blocks(p).values()
     return list(by_name.values()) + [TensorDescriptor(by_name[a], list(n), list(s), list(b)) for a, n, s, b in blocks]
 
@@ -275,7 +275,7 @@ def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("--seeds", type=seeds, required=True, help="A..B (without B), or one")
     a.add_argument("--device", default="cpu")
-    a.add_argument("--without", default="", help="features of generate.py to leave out, with commas")
+    a.add_argument("--without", default="", help="features of generate.py to leave out, with commas; +NAME: one that all programs have")
     a.add_argument("--print", action="store_true", help="the text of each program")
     o = a.parse_args()
     failed = 0
@@ -298,7 +298,7 @@ def describe(p):
         b = p.buffer(x.buffer) if x.buffer else None
         out.append(f"# {x.name} = " +
                    (f"{b.dtype}[{b.size}] ({b.recipe}, seed {b.seed})" +
-                    (f" from {b.name}[{x.offset}]" if x.offset or x.name != b.name else "") if b else str(x.value)))
+                    (f" from {b.name}[{x.offset}]" if x.offset or x.name != b.name else "") + (f" as {x.dtype}" if x.dtype else "") if b else str(x.value)))
     out.append(f"# grid {tuple(p.grid)}, {', '.join(f'{k}={v}' for k, v in p.options.items())}")
     return "\n".join(out)
 

@@ -248,7 +248,7 @@ class Shrinker:
                 if c.name != a.name and c.buffer == a.buffer:
                     self.attempt(lambda: P.substitute(
                         self.p, edit=lambda e, args: bind(e, {a.name: E("var", (), {"name": c.name}, e.type)}, args)))
-            for kw in [{"offset": 0}] if a.buffer else [{"value": v} for v in (0, 2, 3)]:
+            for kw in [{"offset": 0}] + [{"dtype": None}] * bool(a.dtype) if a.buffer else [{"value": v} for v in (0, 2, 3)]:
                 self.attempt(lambda: replace(
                     self.p, arguments=[replace(x, **kw) if x.name == a.name else x for x in self.p.arguments]))
 
@@ -400,7 +400,8 @@ def rename(p, old, new):
             at["to"] = new
         return at
 
-    return retype(replace(p, buffers=[replace(b, dtype=new) if b.dtype == old else b for b in p.buffers]), leaf)
+    return retype(replace(p, buffers=[replace(b, dtype=new) if b.dtype == old else b for b in p.buffers],
+                          arguments=[replace(a, dtype=new) if a.dtype == old else a for a in p.arguments]), leaf)
 
 
 def shrink(p, fails, seconds=120):

@@ -226,7 +226,7 @@ def main():
     a.add_argument("--timeout", type=float, default=60, help="seconds of processor time after which a program hangs")
     a.add_argument("--shrink", type=int, default=12, help="shrink so many failures of one signature")
     a.add_argument("--shrink-seconds", type=float, default=60)
-    a.add_argument("--without", default="", help="features of generate.py to leave out, with commas")
+    a.add_argument("--without", default="", help="features of generate.py to leave out, with commas; +NAME: one that all programs have")
     return Soak(a.parse_args()).run()
 
 

@@ -154,6 +154,8 @@ def expression(e):
         return f"({'-' if op == 'neg' else '~'}{a[0]})"
     if op in ("cast", "bitcast"):
         return f"{a[0]}.to(tl.{at['to']}{', bitcast=True' if op == 'bitcast' else ''})"
+    if op == "pointer_cast":
+        return f"{a[0]}.to(tl.pointer_type(tl.{at['to']}))"
     if op == "ternary":
         return f"({a[1]} if {a[0]} else {a[2]})"
     if op == "block_ptr":
