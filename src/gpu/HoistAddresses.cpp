@@ -4,6 +4,7 @@
 #include "gpu/Dots.h"
 #include "gpu/LoopSlice.h"
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 namespace tegula::gpu {
@@ -12,32 +13,37 @@ using namespace ir;
 
 namespace {
 
-/// A tensor as tile + splat(fixed) + splat(moving): pointers, or integers of 64 bits. What is null is zero. The first two are the same in every iteration.
+/// A tensor as tile + splat(fixed) + splat(moving) + broadcast(held): pointers, or integers of 64 bits. What is null is zero. The first two are the same in every iteration.
 struct Parts {
   Value *tile = nullptr;   // a tensor; never null for pointers
   Value *fixed = nullptr;  // i64
   Value *moving = nullptr; // i64, of the body
+  Value *held = nullptr;   // i64 tensor, computed from results of an `if` of the body that most iterations leave alone; as narrow as it was before it was broadcast
 };
 
 class AddressHoister {
 public:
-  AddressHoister(Module &m, Op &loop) : loop_(loop), body_(*loop.region(0)), before_(m), here_(m) {
+  AddressHoister(Module &m, Op &loop) : module_(m), loop_(loop), body_(*loop.region(0)), before_(m), here_(m), rarely_(m) {
     before_.setBlock(&front_);
     here_.setBlock(&inside_);
+    rarely_.setBlock(&ofHeld_);
   }
 
   void run(const std::vector<Op *> &loads) {
     for (Op *load : loads) {
-      before_.setLoc(load->loc), here_.setLoc(load->loc);
-      before_.setInlinedAt(load->inlinedAt), here_.setInlinedAt(load->inlinedAt);
+      for (Builder *b : {&before_, &here_, &rarely_})
+        b->setLoc(load->loc), b->setInlinedAt(load->inlinedAt);
       memo_.clear(), wide_.clear(); // scalars stand in front of the load they are made for
       Value *&pointers = load->operands[0];
       const size_t made = front_.ops.size();
       std::optional<Parts> p = isHoisted(pointers) ? std::nullopt : split(pointers);
-      if (p && p->moving)
+      if (p && p->held)
+        pointers = withHeld(*p, pointers->type, load->vec());
+      else if (p && p->moving)
         pointers = here_.addPtr(p->tile, splat(here_, p->moving, pointers->type));
       else
         front_.ops.resize(made), inside_.ops.clear();
+      ofHeld_.ops.clear(), branch_ = nullptr;
       splice(inside_, body_, positionOf(body_, load));
     }
     splice(front_, *loop_.parent, positionOf(*loop_.parent, &loop_));
@@ -50,6 +56,79 @@ private:
     const Op *op = v->def;
     return op && op->kind == OpKind::AddPtr && !isInside(op->operands[0]) && op->operands[1]->type.elem == Elem::I64 && op->operands[1]->def &&
            op->operands[1]->def->kind == OpKind::Splat;
+  }
+
+  // ---- values that an `if` replaces in few iterations
+
+  /// The carried value that result `v` of an `if` is in the iterations that leave it alone; null if it is no such result.
+  const Value *heldSince(const Value *v) const {
+    const Op *op = v->def;
+    if (!op || op->kind != OpKind::If || op->parent != &body_)
+      return nullptr;
+    for (unsigned r = 0; r < 2; ++r) {
+      const Value *kept = op->region(r)->terminator()->operands[v->index];
+      if (kept->block == &body_ && kept->index > 0 && body_.terminator()->operands[kept->index - 1] == v)
+        return kept;
+    }
+    return nullptr;
+  }
+
+  /// What `held` is computed from at the end of `b`, with `of` for each result of the `if`.
+  Value *heldAt(Builder &b, Value *held, const std::function<Value *(const Value *)> &of) {
+    LoopSlice::Map map;
+    auto now = [&](Value *v) {
+      auto it = map.find(v);
+      return it != map.end() ? it->second : v->def == branch_ ? of(v) : v;
+    };
+    for (const Op *op : ofHeld_.ops) {
+      std::vector<Value *> operands;
+      for (Value *v : op->operands)
+        operands.push_back(now(v));
+      map[op->result()] = LoopSlice::clone(b, *op, operands)->result();
+    }
+    return now(held);
+  }
+
+  /// The held part as a result of its own of the `if`, computed where the others are replaced, and carried.
+  Value *carried(Value *held) {
+    Value *arg = carry(module_, loop_, heldAt(before_, held, [&](const Value *v) { return loop_.operands[heldSince(v)->index + 2]; }), "");
+    Value *result = module_.addResult(branch_, held->type);
+    for (unsigned r = 0; r < 2; ++r) {
+      Block &block = *branch_->region(r);
+      Op *yield = block.terminator();
+      const bool keeps = std::any_of(branch_->results.begin(), branch_->results.end() - 1, [&](const Value *v) { return heldSince(v) == yield->operands[v->index]; });
+      Value *next = arg;
+      if (!keeps) {
+        Block more;
+        Builder b(module_);
+        b.setBlock(&more);
+        b.setLoc(branch_->loc);
+        next = heldAt(b, held, [&](const Value *v) { return yield->operands[v->index]; });
+        splice(more, block, positionOf(block, yield));
+      }
+      yield->operands.push_back(next);
+    }
+    carryOn(loop_, arg, result);
+    return result;
+  }
+
+  /// tile + splat(moving) + broadcast(held). The sum of which a thread has fewer comes first.
+  Value *withHeld(const Parts &p, const Type &type, int64_t vec) {
+    Value *held = carried(p.held);
+    const Type offsets = type.withElem(Elem::I64);
+    // Vectors of a thread along the axes that the held part has, and along the others.
+    const layout::LinearLayout &l = module_.layoutOf(type);
+    int64_t ofHeld = 1, ofTile = 1;
+    for (unsigned bit = layout::log2Exact(vec); bit < l.inBits(layout::Dim::Register); ++bit)
+      for (unsigned axis = 0; axis < type.shape.rank(); ++axis)
+        if (l.basis(layout::Dim::Register, bit, layout::tensorDim(axis)))
+          (held->type.shape[axis] > 1 ? ofHeld : ofTile) *= 2;
+    auto wide = [&](Value *v) { return v->type.shape == type.shape ? v : here_.create1(OpKind::Broadcast, {v}, offsets); };
+    if (!p.moving)
+      return here_.addPtr(p.tile, wide(held));
+    if (ofHeld <= ofTile)
+      return here_.addPtr(p.tile, wide(here_.binary(OpKind::Add, held, splat(here_, p.moving, held->type))));
+    return here_.addPtr(here_.addPtr(p.tile, splat(here_, p.moving, type)), wide(held));
   }
 
   static Value *splat(Builder &b, Value *scalar, const Type &like) {
@@ -85,6 +164,8 @@ private:
       return kind == OpKind::Mul ? nullptr : a;
     if (!a && kind != OpKind::Sub)
       return kind == OpKind::Mul ? nullptr : b;
+    if (kind == OpKind::Mul && isNew(a) && !isNew(b) && a->def && a->def->kind == OpKind::Mul && a->def->parent == &inside_ && !isNew(a->def->operands[1]))
+      return here_.binary(kind, a->def->operands[0], before_.binary(kind, a->def->operands[1], b)); // by one number
     Builder &at = isNew(a) || isNew(b) ? here_ : before_;
     return at.binary(kind, a ? a : at.constInt(b->type, 0), b);
   }
@@ -114,6 +195,10 @@ private:
     }
     if (!op)
       return std::nullopt;
+    if (v->type.isTensor() && heldSince(v) && (!branch_ || branch_ == op)) {
+      branch_ = v->def;
+      return Parts{.held = v->type.elem == Elem::I64 ? v : rarely_.cast(OpKind::SExt, v, Elem::I64)};
+    }
     switch (op->kind) {
     case OpKind::Range: {
       Value *tile = LoopSlice::clone(before_, *op, {})->result();
@@ -133,9 +218,9 @@ private:
 
   std::optional<Parts> sum(const Op &op) {
     std::optional<Parts> a = split(op.operands[0]), b = a ? split(op.operands[1]) : std::nullopt;
-    if (!b)
+    if (!b || (b->held && (a->held || op.kind == OpKind::Sub)))
       return std::nullopt;
-    return Parts{combine(op.kind, a->tile, b->tile), combine(op.kind, a->fixed, b->fixed), combine(op.kind, a->moving, b->moving)};
+    return Parts{combine(op.kind, a->tile, b->tile), combine(op.kind, a->fixed, b->fixed), combine(op.kind, a->moving, b->moving), a->held ? a->held : b->held};
   }
 
   /// By something uniform. Two tensors of which one moves would give each element a step of its own.
@@ -143,8 +228,10 @@ private:
     std::optional<Parts> a = split(op.operands[0]), b = a ? split(op.operands[1]) : std::nullopt;
     if (!b)
       return std::nullopt;
-    if (b->tile)
+    if (b->tile || b->held)
       std::swap(a, b);
+    if (b->held || (a->held && (b->tile || b->moving || !b->fixed)))
+      return std::nullopt;
     if (b->tile && !a->moving && !b->moving) {
       Value *x = whole(*a, op.result()->type), *y = whole(*b, op.result()->type);
       return Parts{before_.binary(OpKind::Mul, x, y), nullptr, nullptr};
@@ -152,6 +239,8 @@ private:
     if (b->tile || (a->tile && b->moving))
       return std::nullopt;
     Parts p;
+    if (a->held)
+      p.held = rarely_.binary(OpKind::Mul, a->held, splat(rarely_, b->fixed, a->held->type));
     if (a->tile && b->fixed)
       p.tile = before_.binary(OpKind::Mul, a->tile, splat(before_, b->fixed, op.result()->type));
     p.fixed = combine(OpKind::Mul, a->fixed, b->fixed);
@@ -167,6 +256,12 @@ private:
   std::optional<Parts> moved(const Op &op) {
     bool moves = op.kind == OpKind::ExpandDims || op.kind == OpKind::Broadcast || op.kind == OpKind::Reshape || op.kind == OpKind::Permute || op.kind == OpKind::Convert;
     std::optional<Parts> p = moves ? split(op.operands[0]) : std::nullopt;
+    if (p && p->held && op.kind != OpKind::Broadcast) {
+      if (p->held->type.shape != op.operands[0]->type.shape)
+        return std::nullopt;
+      Type t = op.result()->type.withElem(Elem::I64);
+      p->held = rarely_.create(op.kind, {&p->held, 1}, {&t, 1}, op.attrs)->result();
+    }
     if (!p || !p->tile)
       return p;
     Type t = op.result()->type.isPtr ? op.result()->type : op.result()->type.withElem(Elem::I64);
@@ -198,8 +293,10 @@ private:
     if (op->kind != OpKind::AddPtr)
       return moved(*op);
     std::optional<Parts> p = split(op->operands[0]), by = p ? split(op->operands[1]) : std::nullopt;
-    if (!by)
+    if (!by || (p->held && by->held))
       return std::nullopt;
+    if (by->held)
+      p->held = by->held;
     if (by->tile)
       p->tile = before_.addPtr(p->tile, by->tile);
     if (by->fixed)
@@ -208,10 +305,13 @@ private:
     return p;
   }
 
+  Module &module_;
   Op &loop_;
   Block &body_;
-  Block front_, inside_; // made so far: to stand in front of the loop; in front of the current load
-  Builder before_, here_;
+  Block front_, inside_;   // made so far: to stand in front of the loop; in front of the current load
+  Block ofHeld_;           // what the held parts of the current load are computed by; copied to where the `if` replaces
+  Op *branch_ = nullptr;   // that `if`
+  Builder before_, here_, rarely_;
   std::unordered_map<const Value *, std::optional<Parts>> memo_;
   std::unordered_map<const Value *, Value *> wide_; // references stay
 };

@@ -96,6 +96,9 @@ def test_they_are_pipelined(copy, reset, block, warps, stages):
     assert [r.kind for r in k.remarks if r.kind in ("notPipelined", "fewerStages", "notCopiedAhead")] == []
     # Sums go on over the end of an iteration, and are waited for where a tile ends.
     assert len(re.findall(r"wgmma\.wait_group\.sync\.aligned [1-9]", k.asm["ptx"])) == 1
+    if copy == "cp.async":  # Addresses are sums: the products of a tile's rows are carried.
+        copies = re.search(r" dot (?:(?! dot ).)*? async_commit", k.asm["gpu"], re.S)[0]
+        assert copies.count(" async_copy ") == 2 and not re.search(r"= mul .*: tensor<", copies)
 
 
 @tegula.jit
