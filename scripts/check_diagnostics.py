@@ -18,6 +18,8 @@ LITERALS = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
 ELSEWHERE = {
     "noDefinition": ("unittests/sema/ModuleTest.cpp", "only Python and the C API hand over the text of a single function"),
     "noUsableAttribute": ("python/tests/test_errors.py", "only Python knows what is in modules like numpy"),
+    "enumInKernel": ("python/tests/test_enums.py", "only Python has enumerations"),
+    "noMember": ("python/tests/test_enums.py", "only Python has enumerations"),
     "noCodegenForTarget": ("unittests/targets/CodegenTest.cpp", "the named targets are all built in; only C++ can ask for another"),
     "malformedIr": ("unittests/ir/VerifierTest.cpp", "a mistake of the compiler itself"),
     "malformedLlvm": ("unittests/targets/CodegenTest.cpp", "a mistake of the compiler itself"),

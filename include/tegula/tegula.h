@@ -395,6 +395,9 @@ TEGULA_API TegulaValue *tegula_value_opaque(const char *name, uint64_t id);
 /* The same with attributes that kernels may read (the name and value of a member of an enumeration, the fields of a configuration); they are a part of
  * what is compared. `bare`: 0: as in a tl.constexpr, whose attribute `value` is the object itself. */
 TEGULA_API TegulaValue *tegula_value_object(const char *name, uint64_t id, const char *const *names, TegulaValue *const *values, size_t n, int32_t bare);
+/* An int or string that is the member `object` of an enumeration (Python's IntEnum, StrEnum): it computes and compares as `value`, and has the attributes of
+ * `object`. Its attributes "repr of the host", "str of the host" and "format of the host", if there are any, are what repr(), str() and format() give. */
+TEGULA_API TegulaValue *tegula_value_member(TegulaValue *value, TegulaValue *object);
 /* A literal as `-c NAME=...` takes it: integer, float, true/false/none in either spelling, dtype name, 'quoted' or "quoted" string. */
 TEGULA_API TegulaValue *tegula_value_parse(const char *text);
 

@@ -175,6 +175,12 @@ PyObject *valueOpaque(PyObject *, PyObject *args) {
   return wrapValue(tegula_value_object(name, id, names.data(), values.data(), names.size(), bare));
 }
 
+PyObject *valueMember(PyObject *, PyObject *args) {
+  PyObject *value, *object;
+  if (!PyArg_ParseTuple(args, "O!O!", &ValueType, &value, &ValueType, &object)) return nullptr;
+  return wrapValue(tegula_value_member(reinterpret_cast<ValueObject *>(value)->value, reinterpret_cast<ValueObject *>(object)->value));
+}
+
 // A Python module as the compiler sees it: attributes are converted on demand. `user` is the Python resolver, f(name) -> Value or None.
 TegulaValue *resolve(void *user, const char *attribute) {
   WithGil gil;
@@ -245,6 +251,7 @@ PyMethodDef valueMethods[] = {
     {"value_module", valueModule, METH_O, nullptr},        {"value_attribute", valueAttribute, METH_VARARGS, nullptr},
     {"value_aggregate", valueAggregate, METH_VARARGS, nullptr}, {"value_add_member", valueAddMember, METH_VARARGS, nullptr},
     {"value_opaque", valueOpaque, METH_VARARGS, nullptr},  {"value_dynamic_module", valueDynamicModule, METH_VARARGS, nullptr},
+    {"value_member", valueMember, METH_VARARGS, nullptr},
     {"module_names", moduleNames, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

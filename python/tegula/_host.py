@@ -1,5 +1,6 @@
 """What functions that run at compile time have of Python's variables: containers with what is in them, helpers as functions, other objects as places of attributes."""
 import abc
+import enum
 import functools
 import types
 import weakref
@@ -44,7 +45,7 @@ def class_value(x, attribute):
         return None if isinstance(x, type) else class_names(type(x))
     if not isinstance(x, type) or isinstance(x, abc.ABCMeta):
         return None
-    plain = issubclass(x, (int, float, str, tuple, list, dict, set, frozenset))
+    plain = issubclass(x, (int, float, str, tuple, list, dict, set, frozenset)) and not isinstance(x, enum.EnumMeta)  # members are known as such
     return _core.value_tuple([_core.value_str(_class_name(x)), _core.value_bool(plain)])
 
 

@@ -48,6 +48,16 @@ def _new_opaque(x, name, bare, depth):
     return _core.value_opaque(name, number, _attributes_of(x, depth), bare)
 
 
+def enum_number(x, value, bare=False):
+    """`value`, the int or string that the member `x` of an enumeration is, with its name and attributes. It is told from others by what can be read of it."""
+    which = "_tegula_bare" if bare else "_tegula_value"
+    if which not in x.__dict__:
+        texts = {"repr of the host": repr(x), "str of the host": str(x), "format of the host": format(x)}
+        fields = {**_attributes_of(x), **{k: _core.value_str(v) for k, v in texts.items()}}
+        x.__dict__[which] = _core.value_member(value, _core.value_opaque(f"{type(x).__name__}.{x.name}", 0, fields, bare))
+    return x.__dict__[which]
+
+
 def has_fields(x):
     """Is it an object of a class of a user's, whose fields say what it is?"""
     from .jit import _is_memory as is_memory
@@ -61,7 +71,8 @@ _NOT_USERS = {"builtins", "tegula", "triton", "torch", "numpy"}
 def _attributes_of(x, depth=0):
     """The fields of an object that are compile-time values, as kernels read them."""
     if isinstance(x, enum.Enum):
-        fields = {"name": x.name, "value": x.value}
+        own = {n: v for n, v in x.__dict__.items() if not n.startswith("_")}
+        fields = {**own, **_properties(x), "name": x.name, "value": x.value}
     elif dataclasses.is_dataclass(x):
         fields = {f.name: getattr(x, f.name, None) for f in dataclasses.fields(x)}
     else:
@@ -75,17 +86,30 @@ def _attributes_of(x, depth=0):
     return values
 
 
+def _properties(x):
+    """What the properties of an enumeration's class give of a member, which does not change."""
+    values = {}
+    for cls in type(x).__mro__:
+        for n, p in vars(cls).items() if not cls.__module__ == "enum" else ():
+            if type(p) is property and not n.startswith("_") and n not in values:
+                try:
+                    values[n] = p.fget(x)
+                except Exception:  # a kernel that reads it is told that it is not there
+                    pass
+    return values
+
+
 def object_value(x, depth=0):
     """A dict, an object with fields, or what else is a compile-time value, without functions."""
-    from .jit import JITCallable, to_value
+    from .jit import JITCallable, enum_value, to_value
     if depth > _deepest or isinstance(x, JITCallable):
         raise TypeError(f"failed to specialize argument of type: {type(x).__name__}")
     if isinstance(x, dict):
         return _core.value_dict([object_value(k, depth + 1) for k in x], [object_value(v, depth + 1) for v in x.values()])
     if type(x) in (tuple, list):
         return _core.value_tuple([object_value(i, depth + 1) for i in x])
-    if isinstance(x, enum.Enum) and not isinstance(x, (int, str)):
-        return opaque(x, f"{type(x).__name__}.{x.name}", True, depth)
+    if isinstance(x, enum.Enum):
+        return enum_value(x, True, depth)
     if has_fields(x):
         return opaque(x, f"{type(x).__name__} object", depth > 0, depth)
     return to_value(x)

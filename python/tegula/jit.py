@@ -25,7 +25,7 @@ from ._interface import KernelInterface, NamedKernel, _by_name
 from ._kernel import CompiledKernel
 from ._memory import gpu_of, memory_of
 from ._mock import MockTensor
-from ._objects import has_fields, object_value, opaque as _opaque
+from ._objects import enum_number as _enum_number, has_fields, object_value, opaque as _opaque
 from ._specialize import KernelParam, annotation_of, is_buffer, name_of_kernel
 from ._uses import ABSENT, Use, is_builtin, same
 from .language import _types
@@ -539,8 +539,8 @@ def to_value(x, depth=0, known=None):
         return _core.value_none()
     if isinstance(x, bool):
         return _core.value_bool(x)
-    if isinstance(x, enum.Enum) and not isinstance(x, (int, str)):
-        return _opaque(x, f"{type(x).__name__}.{x.name}")
+    if isinstance(x, enum.Enum):
+        return enum_value(x)
     if isinstance(x, int):
         return _core.value_int(int(x))
     if isinstance(x, float):
@@ -579,6 +579,15 @@ def to_value(x, depth=0, known=None):
     if callable(item) and getattr(x, "shape", None) == ():
         return to_value(item())
     raise TypeError(f"failed to specialize argument of type: {type(x).__name__}")
+
+
+def enum_value(x, bare=False, depth=0):
+    """A member of an enumeration. Those of IntEnum and the like are numbers and strings that have a name."""
+    if isinstance(x, int):
+        return _enum_number(x, _core.value_int(int(x)), bare)
+    if isinstance(x, str):
+        return _enum_number(x, _core.value_str(str.__str__(x)), bare)
+    return _opaque(x, f"{type(x).__name__}.{x.name}", bare, depth)
 
 
 def _aggregate_value(x, depth, known):
@@ -652,8 +661,8 @@ def _module_value(module, reader):
 def _attribute_value(x, reader):
     """Of an attribute of a module, which may be anything that kernels know what to do with; None: they do not. What is not allowed of globals concerns their
     names alone. Classes and other objects are places of attributes, as modules are."""
-    if isinstance(x, enum.Enum) and not isinstance(x, (int, str)):
-        return _opaque(x, f"{type(x).__name__}.{x.name}", bare=True)
+    if isinstance(x, enum.Enum):
+        return enum_value(x, bare=True)
     value, allowed = _global_value(x, reader)
     if allowed or isinstance(x, (bool, int, float, str, tuple, list, enum.Enum)) or x is None:
         return value
@@ -665,7 +674,7 @@ def _attribute_value(x, reader):
 def _global_value(x, reader):
     """(value, allowed): which captured globals a kernel may read, docs/language.md §1.7."""
     allowed = (is_module(x) or is_namedtuple_class(x) or _aggregate.is_aggregate(x) or isinstance(x, (JITCallable, _types.dtype, _types.constexpr))
-               or hasattr(x, "_tegula_name") or isinstance(x, type(math.sqrt)) or isinstance(x, enum.EnumMeta)
+               or hasattr(x, "_tegula_name") or isinstance(x, type(math.sqrt))
                or getattr(x, "__module__", "").startswith(_LANGUAGE) if not isinstance(x, (int, float, str)) else False)
     if not allowed and knobs.allow_non_constexpr_globals():
         allowed = True
@@ -674,7 +683,7 @@ def _global_value(x, reader):
     if reader and reader.kind != JIT:
         return host_value(x, reader), bool(allowed)
     try:
-        return _module_value(x, reader) if is_module(x) else to_value(x), bool(allowed)
+        return _module_value(x, reader) if is_module(x) or isinstance(x, enum.EnumMeta) else to_value(x), bool(allowed)
     except TypeError:
         return _opaque_object(x), False
 

@@ -57,6 +57,11 @@ struct ClosureWriter::Impl {
   bool value(const Value &v, json &out) {
     if (v.isNone()) return out = {{"none", true}}, true;
     if (v.isBool()) return out = {{"bool", v.asBool()}}, true;
+    if (v.member()) {
+      json number, object;
+      return value(v.withoutMember(), number) && value(Value(std::make_shared<const lang::OpaqueValue>(*v.member())), object) &&
+             (out = {{"member", {{"value", std::move(number)}, {"object", std::move(object)}}}}, true);
+    }
     if (v.isInt()) return out = {{"int", lang::intToString(v.asInt())}}, true;
     if (v.isFloat()) return out = {{"float", hexText(std::bit_cast<uint64_t>(v.asFloat()))}}, true;
     if (v.isStr()) return out = {{"str", v.asStr()}}, true;
@@ -303,7 +308,7 @@ struct ClosureReader::Impl {
       std::vector<Value> items;
       return list(&v, items) && (out = Value::tuple(std::move(items)), true);
     }
-    if (kind == "record" || kind == "class" || kind == "opaque" || kind == "type") return compound(kind, v, out);
+    if (kind == "record" || kind == "class" || kind == "opaque" || kind == "member" || kind == "type") return compound(kind, v, out);
     if (!string(s)) return false;
     if (kind == "int" || kind == "dtype") {
       TegulaValue *made = kind == "int" ? tegula_value_int_text(s.c_str()) : tegula_value_dtype(s.c_str());
@@ -342,6 +347,14 @@ struct ClosureReader::Impl {
       if (!list(member(v, "values"), held) || held.size() != names.size()) return fail("an object has other values than names");
       for (size_t i = 0; i < names.size(); ++i) o->attributes.emplace_back(names[i], held[i]);
       return out = Value(std::shared_ptr<const lang::OpaqueValue>(std::move(o))), why.empty();
+    }
+    if (kind == "member") {
+      Value number, object;
+      const json *numberText = member(v, "value"), *objectText = member(v, "object");
+      if (!numberText || !objectText || !value(*numberText, number) || !value(*objectText, object)) return false;
+      using ObjectPtr = std::shared_ptr<const lang::OpaqueValue>;
+      if (!object.is<ObjectPtr>() || !(number.isInt() || number.isStr())) return fail("a member of an enumeration is no int or string, or has no object");
+      return out = number.asMember(object.get<ObjectPtr>()), true;
     }
     if (kind == "type") {
       auto t = std::make_shared<lang::TypeValue>();

@@ -329,7 +329,7 @@ static std::string divisibilityText(const ParamSpec &descriptor) {
 /// A constant as signatures have it: data types by their short names.
 static std::string constantText(const lang::Value &v) {
   if (v.isDtype()) return lang::code(v.asDtype());
-  if (!v.isTuple()) return lang::repr(v);
+  if (!v.isTuple()) return lang::repr(v.withoutMember());
   std::string text;
   for (const lang::Value &item : v.items()) text += (text.empty() ? "" : ", ") + constantText(item);
   return "(" + text + (v.items().size() == 1 ? ",)" : ")");

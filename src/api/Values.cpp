@@ -282,6 +282,13 @@ TegulaValue *tegula_value_object(const char *name, uint64_t id, const char *cons
   return box(Value(std::shared_ptr<const lang::OpaqueValue>(std::move(o))));
 }
 
+TegulaValue *tegula_value_member(TegulaValue *value, TegulaValue *object) {
+  using Object = std::shared_ptr<const lang::OpaqueValue>;
+  if (!value || !object || !(value->value.isInt() || value->value.isStr()) || !object->value.is<Object>())
+    return bad("tegula_value_member: an int or string and an object are wanted");
+  return box(value->value.asMember(object->value.get<Object>()));
+}
+
 /// Text between matching quotes with \n \t \\ \' \" undone; nullopt if it is not a quoted string.
 static std::optional<std::string> parseQuoted(std::string_view s) {
   if (s.size() < 2 || (s[0] != '"' && s[0] != '\'') || s.back() != s[0]) return std::nullopt;

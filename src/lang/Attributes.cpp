@@ -384,6 +384,8 @@ std::optional<Value> attribute(Context &c, const Value &object, std::string_view
     return typeAttribute(object, TypeValue{object.asDtype(), {}, false}, name);
   if (object.is<Type>())
     return typeAttribute(object, *object.get<Type>(), name);
+  if (std::optional<Value> own = memberAttribute(object, name))
+    return own;
   if (std::optional<Value> method = pythonMethod(object, name))
     return method;
   if (object.is<std::shared_ptr<const OpaqueValue>>())

@@ -295,7 +295,7 @@ Value foldInvert(Context &c, const Value &a, Loc loc) {
 Value foldPlus(Context &c, const Value &a, Loc loc) {
   if (a.isBool())
     return Value::integer(a.asInt());
-  return a.isNumber() ? a : badUnary(c, "+", a, loc);
+  return a.isNumber() ? a.withoutMember() : badUnary(c, "+", a, loc);
 }
 
 bool constexprTruth(const Value &v) {

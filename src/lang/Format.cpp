@@ -154,7 +154,7 @@ std::optional<std::string> format(const Spec &s, const Value &v) {
 
 Value formatValue(Context &c, const Value &v, std::string_view spec, Loc loc) {
   if (spec.empty())
-    return Value::str(str(v));
+    return memberAttribute(v, memberFormat).value_or(Value::str(str(v)));
   std::optional<Spec> s = parse(spec);
   std::optional<std::string> text = s ? format(*s, v) : std::nullopt;
   return text ? Value::str(std::move(*text)) : fail(c, diag::valueError, loc, "Invalid format specifier '" + std::string(spec) + "' for " + kindName(v));

@@ -317,12 +317,14 @@ constexpr auto handlings = handlingsOf(Value::Kinds());
 } // namespace
 
 Value::Value(const Value &v) : kind_(v.kind_) {
+  if (v.member_)
+    member_ = std::make_unique<const Member>(*v.member_);
   if (const Handling &h = handlings[kind_]; h.copy)
     h.copy(bytes_, v.bytes_);
   else
     std::memcpy(bytes_, v.bytes_, sizeof bytes_);
 }
-Value::Value(Value &&v) noexcept : kind_(v.kind_) {
+Value::Value(Value &&v) noexcept : kind_(v.kind_), member_(std::move(v.member_)) {
   if (const Handling &h = handlings[kind_]; h.move)
     h.move(bytes_, v.bytes_);
   else
@@ -338,6 +340,12 @@ Value &Value::operator=(Value &&v) noexcept {
   Value taken(std::move(v));
   this->~Value();
   return *::new (static_cast<void *>(this)) Value(std::move(taken));
+}
+
+Value Value::asMember(std::shared_ptr<const OpaqueValue> object) const {
+  Value v = *this;
+  v.member_ = object ? std::make_unique<const Member>(std::move(object)) : nullptr;
+  return v;
 }
 
 Summary Value::summary() const {
@@ -408,9 +416,23 @@ std::string floatToString(double v) {
   return s;
 }
 
-std::string repr(const Value &v) { return visit(Repr{}, v); }
+std::optional<Value> memberAttribute(const Value &v, std::string_view name) {
+  if (const OpaqueValue *m = v.member())
+    for (const auto &[n, attribute] : m->attributes)
+      if (n == name)
+        return attribute;
+  return std::nullopt;
+}
+
+std::string repr(const Value &v) {
+  if (std::optional<Value> text = memberAttribute(v, memberRepr))
+    return text->asStr();
+  return visit(Repr{}, v);
+}
 
 std::string str(const Value &v) {
+  if (std::optional<Value> text = memberAttribute(v, memberStr))
+    return text->asStr();
   if (v.isStr())
     return v.asStr();
   if (v.isDtype())
@@ -445,6 +467,8 @@ bool equal(const Value &a, const Value &b) {
       return x->dtype == y->dtype && x->isBlock == y->isBlock && x->shape == y->shape;
   if (a.kind() != b.kind())
     return false;
+  if (a.isStr())
+    return a.asStr() == b.asStr();
   if (a.isTensor())
     return a.asTensor().value == b.asTensor().value;
   if (a.isRecord() && a.record().cls == b.record().cls && (isDict(a) || isSet(a)))
@@ -460,6 +484,9 @@ bool equal(const Value &a, const Value &b) {
   return key(a) == key(b);
 }
 
-std::string key(const Value &v) { return visit(Key{}, v); }
+std::string key(const Value &v) {
+  std::string text = visit(Key{}, v);
+  return v.member() ? text + "@" + Key{}(std::make_shared<const OpaqueValue>(*v.member())) : text;
+}
 
 } // namespace tegula::lang

@@ -12,6 +12,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -174,6 +175,12 @@ public:
   /// No tensor inside, at any depth.
   bool isConstexpr() const { return summary().isConstexpr; }
   Summary summary() const;
+  /// An int or string that is a member of an enumeration of the host (IntEnum, StrEnum), null for others. What is computed from it is plain.
+  const OpaqueValue *member() const { return member_ ? member_->get() : nullptr; }
+  /// This int or string as the member `object`, which has its name and attributes.
+  Value asMember(std::shared_ptr<const OpaqueValue> object) const;
+  /// The same int or string as no member.
+  Value withoutMember() const { return asMember(nullptr); }
   /// Of a tuple: the same with one item more. In place, and so in constant time, if nobody else holds it.
   Value appended(Value item) &&;
 
@@ -202,9 +209,12 @@ public:
 
 private:
   using Tuple = std::shared_ptr<const TupleValue>;
+  using Member = std::shared_ptr<const OpaqueValue>;
   alignas(Int) std::byte bytes_[16];
   uint8_t kind_;
+  std::unique_ptr<const Member> member_; // few values have one
 };
+static_assert(sizeof(Value) == 32);
 
 /// What a class of aggregates has beside its fields (LANGUAGE 1.10). A class of a base's fields and more holds them first.
 struct Aggregate {
@@ -237,6 +247,11 @@ bool derivesFrom(const RecordClass &cls, const RecordClass &base);
 bool isAggregate(const Value &v);
 /// isinstance(v, cls) for any class or tuple of classes.
 bool isInstance(const Value &v, const Value &cls);
+
+/// An attribute of the enumeration's member that a number or string is; nullopt if it is none, or has no such attribute.
+std::optional<Value> memberAttribute(const Value &v, std::string_view name);
+/// Attributes of members that say what repr(), str() and format() give of them; no program can name them by `.`.
+constexpr std::string_view memberRepr = "repr of the host", memberStr = "str of the host", memberFormat = "format of the host";
 
 /// As Python's repr() shows it: 3, 'abc', (1, 2), float32, int32[128], <function f>. For messages, static_print,
 /// f-strings.

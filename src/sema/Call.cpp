@@ -101,6 +101,8 @@ Value Evaluator::callValue(const Value &callee, CallArgs args, Loc loc, Loc self
       return pythonBuiltin(name.substr(7), args, loc);
     return frame_->moduleLevel ? Value::error() : fail(diag::hostObjectCalled, loc, name);
   }
+  if (std::optional<Value> member = enumMember(callee, args, loc))
+    return *member;
   return fail(diag::notCallable, loc, describe(callee));
 }
 

@@ -236,6 +236,10 @@ private:
   // Closures.cpp: of a `def` or a lambda
   Value closure(std::string name, const Stmt *def, const Expr *lambda, Loc loc);
   std::optional<std::vector<Value>> iterate(const Value &v, Loc loc);
+  /// The members of one of the host's enumerations, in order; nullopt if `cls` is none.
+  std::optional<std::vector<Value>> enumMembers(const Value &cls);
+  /// Python's Kind(value); nullopt if `cls` is no enumeration.
+  std::optional<Value> enumMember(const Value &cls, const CallArgs &args, Loc loc);
   Value pythonBuiltin(std::string_view name, const CallArgs &args, Loc loc);
 
   // TreeDump.cpp

@@ -415,6 +415,11 @@ Value Evaluator::attribute(const Expr &e) {
     held->bare = true;
     return Value(Object(std::move(held)));
   }
+  if (e.name == "value" && !frame_->python && object.member() && !object.member()->bare) {
+    auto held = std::make_shared<lang::OpaqueValue>(*object.member());
+    held->bare = true;
+    return object.asMember(std::move(held));
+  }
   if (std::optional<Value> v = objectAttribute(object, e.name, e.loc))
     return *v;
   bool isModule = object.is<std::shared_ptr<const lang::Module>>();

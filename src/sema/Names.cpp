@@ -69,6 +69,10 @@ Value Evaluator::globalName(std::string_view name, Loc loc) {
         return b->value;
       if (frame_->moduleLevel)
         return Value::error();
+      if (!target().strict && enumMembers(b->value)) {
+        extension(diag::enumInKernel, loc, name);
+        return b->value;
+      }
       reportGlobal(name, *b, loc, diag());
       env().set(name, {Value::error(), loc});
       return Value::error();

@@ -93,6 +93,36 @@ Flow Evaluator::execPython(const Stmt &s) {
   }
 }
 
+std::optional<std::vector<Value>> Evaluator::enumMembers(const Value &cls) {
+  if (!cls.is<std::shared_ptr<const lang::Module>>())
+    return std::nullopt;
+  const lang::Module &m = *cls.get<std::shared_ptr<const lang::Module>>();
+  std::optional<Value> names = m.attribute("_member_names_");
+  const std::vector<Value> *listed = names ? lang::sequenceItems(*names) : nullptr;
+  if (!listed)
+    return std::nullopt;
+  std::vector<Value> out;
+  for (const Value &name : *listed) {
+    std::optional<Value> member = m.attribute(name.isStr() ? name.asStr() : "");
+    if (!member)
+      return std::nullopt;
+    out.push_back(*std::move(member));
+  }
+  return out;
+}
+
+std::optional<Value> Evaluator::enumMember(const Value &cls, const CallArgs &args, Loc loc) {
+  std::optional<std::vector<Value>> members = enumMembers(cls);
+  if (!members || args.args.size() != 1 || !args.args[0].keyword.empty())
+    return std::nullopt;
+  const Value &wanted = args.args[0].value;
+  for (Value &m : *members)
+    if (lang::equal(m, wanted) || lang::equal(objectAttribute(m, "value", loc).value_or(Value::error()), wanted))
+      return std::move(m);
+  const lang::Module &m = *cls.get<std::shared_ptr<const lang::Module>>();
+  return wanted.isError() ? wanted : fail(diag::noMember, loc, lang::repr(wanted), m.name);
+}
+
 std::optional<std::vector<Value>> Evaluator::iterate(const Value &v, Loc loc) {
   if (const auto *items = lang::sequenceItems(v)) {
     if (!charge(items->size(), loc))
@@ -103,23 +133,9 @@ std::optional<std::vector<Value>> Evaluator::iterate(const Value &v, Loc loc) {
     const std::vector<Value> &items = lang::isDict(v) ? lang::keysOf(v) : lang::membersOf(v);
     return charge(items.size(), loc) ? std::optional(items) : std::nullopt;
   }
+  if (std::optional<std::vector<Value>> members = enumMembers(v))
+    return charge(members->size(), loc) ? std::move(members) : std::nullopt;
   std::vector<Value> out;
-  if (v.is<std::shared_ptr<const lang::Module>>()) { // a class of Enum's gives its members
-    const lang::Module &m = *v.get<std::shared_ptr<const lang::Module>>();
-    std::optional<Value> names = m.attribute("_member_names_");
-    const std::vector<Value> *listed = names ? lang::sequenceItems(*names) : nullptr;
-    if (listed && !charge(listed->size(), loc))
-      return std::nullopt;
-    for (size_t i = 0; listed && i < listed->size(); ++i) {
-      std::optional<Value> member = m.attribute((*listed)[i].isStr() ? (*listed)[i].asStr() : "");
-      if (!member)
-        break;
-      out.push_back(*std::move(member));
-    }
-    if (listed && out.size() == listed->size())
-      return out;
-    out.clear();
-  }
   if (v.isStr()) {
     if (!charge(v.asStr().size(), loc))
       return std::nullopt;

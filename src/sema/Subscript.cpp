@@ -58,6 +58,9 @@ Value Evaluator::subscript(const Expr &e) {
     const Value *v = lang::findKey(object, index);
     return v ? *v : fail(diag::noKey, e.operands[1]->loc, lang::repr(index), lang::repr(object));
   }
+  if (index.isStr() && enumMembers(object))
+    if (std::optional<Value> member = objectAttribute(object, index.asStr(), e.loc))
+      return *member;
   return fail(diag::notSubscriptable, e.loc, lang::kindName(object));
 }
 

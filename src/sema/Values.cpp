@@ -75,7 +75,7 @@ bool sameType(const Value &a, const Value &b) {
     return lang::isSameClass(*a.record().cls, *b.record().cls) && sameTypes(a.record().fields, b.record().fields);
   if (a.isTensor() || b.isTensor())
     return false;
-  return a.isConstexpr() && b.isConstexpr() && lang::key(a) == lang::key(b);
+  return a.isConstexpr() && b.isConstexpr() && lang::key(a.withoutMember()) == lang::key(b.withoutMember());
 }
 
 std::string describe(const Value &v) {

@@ -266,7 +266,7 @@ private:
     TegulaValue *items[] = {value(), value(), value()};
     const char *fields[] = {text(), text(), text()};
     size_t n = c_.below(4), m = c_.below(4);
-    switch (c_.below(16)) {
+    switch (c_.below(17)) {
     case 0:
       return add(tegula_value_none());
     case 1:
@@ -300,6 +300,8 @@ private:
                                         c_.chance(8) ? nullptr : items, c_.below(2) ? n : 0));
     case 14:
       return add(tegula_value_dynamic_module(text(), c_.chance(8) ? nullptr : resolve, nullptr, this));
+    case 15:
+      return add(tegula_value_member(value(), value()));
     default:
       return add(tegula_value_opaque(text(), c_.number(1)));
     }

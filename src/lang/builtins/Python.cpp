@@ -23,6 +23,9 @@ Value pyLen(BuiltinCall &call) {
     return Value::integer(static_cast<Int>(a[0].asStr().size()));
   if (isDict(a[0]) || isSet(a[0]))
     return Value::integer(static_cast<Int>((isDict(a[0]) ? keysOf(a[0]) : membersOf(a[0])).size()));
+  if (a[0].is<std::shared_ptr<const Module>>()) // an enumeration of the host
+    if (std::optional<Value> names = call.ctx.objectAttribute(a[0], "_member_names_", call.loc); names && sequenceItems(*names))
+      return Value::integer(static_cast<Int>(sequenceItems(*names)->size()));
   return a.fail(diag::noLength, a.loc(0), kindName(a[0]));
 }
 
@@ -140,7 +143,7 @@ std::optional<bool> isInstance(Context &c, const Value &v, const Value &cls, Loc
         return is;
     return false;
   }
-  const bool isObject = v.is<Opaque>() || v.is<ModulePtr>();
+  const bool isObject = v.is<Opaque>() || v.is<ModulePtr>() || v.member();
   if (!cls.is<ModulePtr>()) {
     const bool isHosts = cls.is<Opaque>() && !cls.get<Opaque>()->name.starts_with("python.");
     return isObject && isHosts ? std::nullopt : std::optional(isInstance(v, cls));
