@@ -227,8 +227,51 @@ bool ArgPack::convertDescriptor(PyObject *object, TegulaArg &out, const char *pa
   return false;
 }
 
+namespace {
+/// A tuple of numbers, strings, None and such tuples as a value, as the converter would have it; null without an error if something else is in it, or if it
+/// is so deep or large that the converter has something to say.
+TegulaValue *plainTuple(PyObject *tuple, unsigned depth, size_t &budget) {
+  constexpr unsigned deepest = 32; // as for the converter
+  const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+  if (depth == deepest || budget < static_cast<size_t>(n)) return nullptr;
+  budget -= static_cast<size_t>(n);
+  std::vector<TegulaValue *> items;
+  bool isPlain = true;
+  for (Py_ssize_t i = 0; isPlain && i < n; ++i) {
+    PyObject *item = PyTuple_GET_ITEM(tuple, i);
+    PyTypeObject *type = Py_TYPE(item);
+    TegulaValue *value = nullptr;
+    if (type == &PyLong_Type) {
+      int overflow = 0;
+      long long v = PyLong_AsLongLongAndOverflow(item, &overflow);
+      value = overflow ? nullptr : tegula_value_int(v);
+    } else if (type == &PyBool_Type) {
+      value = tegula_value_bool(item == Py_True);
+    } else if (type == &PyFloat_Type) {
+      value = tegula_value_float(PyFloat_AS_DOUBLE(item));
+    } else if (item == Py_None) {
+      value = tegula_value_none();
+    } else if (type == &PyUnicode_Type) {
+      Py_ssize_t length;
+      const char *text = PyUnicode_AsUTF8AndSize(item, &length);
+      PyErr_Clear(); // of lone surrogates
+      value = text ? tegula_value_str(text, static_cast<size_t>(length)) : nullptr;
+    } else if (type == &PyTuple_Type) {
+      value = plainTuple(item, depth + 1, budget);
+    }
+    if (value) items.push_back(value);
+    isPlain = value;
+  }
+  TegulaValue *result = isPlain ? tegula_value_tuple(items.data(), items.size()) : nullptr;
+  for (TegulaValue *v : items) tegula_value_release(v);
+  return result;
+}
+} // namespace
+
 bool ArgPack::convertConstant(PyObject *object, TegulaArg &out) {
-  PyObject *value = PyObject_CallOneArg(converter, object);
+  size_t budget = 1 << 10;
+  TegulaValue *plain = PyTuple_CheckExact(object) ? plainTuple(object, 0, budget) : nullptr;
+  PyObject *value = plain ? wrapValue(plain) : PyObject_CallOneArg(converter, object);
   if (!value) return false;
   owned_.push_back(value);
   out = tegula_constant(reinterpret_cast<ValueObject *>(value)->value);

@@ -2,10 +2,12 @@
 import dataclasses
 import enum
 import itertools
+import operator
 import types
 import weakref
 
 from . import _core
+from .language import _types
 from ._host import CLASSES, class_names
 
 _deepest = 32  # as for tuples of runtime values
@@ -56,6 +58,46 @@ def enum_number(x, value, bare=False):
         fields = {**_attributes_of(x), **{k: _core.value_str(v) for k, v in texts.items()}}
         x.__dict__[which] = _core.value_member(value, _core.value_opaque(f"{type(x).__name__}.{x.name}", 0, fields, bare))
     return x.__dict__[which]
+
+
+class _Settled:
+    """An object whose fields hold what does not change by itself, with its value as it was made of these fields."""
+    __slots__ = ("object", "fields", "value")
+
+    def __init__(self, x, fields, value):
+        key = id(x)
+        self.object = weakref.ref(x, lambda _: _settled.pop(key, None))
+        self.fields, self.value = fields, value
+
+
+_settled = {}  # by id
+
+
+def settled(x):
+    """What `remember` was given for this object, if its fields hold the same objects still; else None."""
+    known = _settled.get(id(x))
+    if known is None or known.object() is not x:
+        return None
+    now, then = _fields_of(x), known.fields
+    return known.value if len(now) == len(then) and all(map(operator.is_, now, then)) else None
+
+
+def remember(x, value):
+    """Keeps the value of an object as long as it lives and its fields stay as they are."""
+    fields = _fields_of(x)
+    if fields and type(x).__weakrefoffset__ and all(map(_is_settled, fields)):
+        _settled[id(x)] = _Settled(x, fields, value)
+    return value
+
+
+def _fields_of(x):
+    """The names of its attributes, and the objects that they hold."""
+    own = getattr(x, "__dict__", None) or {}
+    return (*own, *own.values())
+
+
+def _is_settled(x):
+    return x is None or type(x) in (int, float, str, bool, type) or isinstance(x, (enum.Enum, _types.dtype)) or type(x) is tuple and all(map(_is_settled, x))
 
 
 def has_fields(x):

@@ -25,7 +25,7 @@ from ._interface import KernelInterface, NamedKernel, _by_name
 from ._kernel import CompiledKernel
 from ._memory import gpu_of, memory_of
 from ._mock import MockTensor
-from ._objects import enum_number as _enum_number, has_fields, object_value, opaque as _opaque
+from ._objects import enum_number as _enum_number, has_fields, object_value, opaque as _opaque, remember, settled
 from ._specialize import KernelParam, annotation_of, is_buffer, name_of_kernel
 from ._uses import ABSENT, Use, is_builtin, same
 from .language import _types
@@ -444,6 +444,8 @@ class _DeviceCaches(dict):
     """{device: (kernels by key, keys, target, backend, binder)}"""
 
     def __missing__(self, device):
+        if device == "cpu":  # as torch.cpu.current_device() says
+            return self[0]
         from .runtime.driver import driver
         from .backends.compiler import backend_of
         target = driver.active.get_current_target()
@@ -606,6 +608,9 @@ def _remember(x, value):
 
 def _constant(x):
     """An argument of a `tl.constexpr` parameter. Objects that kernels cannot look into are only compared there, and equal ones have one kernel."""
+    known = settled(x)
+    if known is not None:
+        return known
     try:
         return to_value(x)
     except TypeError:
@@ -616,7 +621,7 @@ def _constant(x):
         if isinstance(x, (tuple, list, JITCallable)) or is_namedtuple_class(x) or _aggregate.is_aggregate(x) or _aggregate.is_aggregate(type(x)) or _is_memory(x):
             raise  # what is wrong with it is known
         try:
-            return _opaque(x, f"{type(x).__name__} object")
+            return remember(x, _opaque(x, f"{type(x).__name__} object"))
         except TypeError:  # it cannot be hashed
             pass
         raise

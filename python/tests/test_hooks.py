@@ -79,7 +79,7 @@ def test_cache_and_compile_hooks():
         c = kw["compile"]
         assert c["signature"] == {"out": "*fp32", "value": "i32", "N": "constexpr"} and c["constants"] == {(2,): 4} and c["num_warps"] == 8
         assert c["configs"] == [{(0,): [["tt.divisibility", 16]]}] and c["device"] == 0 and c["key"] == kw["key"] and not c["is_warmup"]
-    assert k.device_caches[0][0] == {log[0][1]["key"]: kernel}
+    assert k.device_caches[0][0] == {log[0][1]["key"]: kernel} and k.device_caches["cpu"] is k.device_caches[0]  # as torch.cpu.current_device() says
     launch(k, num_warps=8)
     assert len(log) == 2
     k.warmup(tl.float32, 7, 8, grid=(1,))

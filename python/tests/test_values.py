@@ -1,7 +1,9 @@
 """What may be an argument: docs/language.md §4.4. Memory of any library, numbers of any kind, and clear errors for the rest."""
 import array
 import ctypes
+import dataclasses
 import enum
+import functools
 import gc
 import sys
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
+from tegula import _objects
 
 
 @tegula.jit
@@ -269,3 +272,73 @@ def test_read_only_arrays_beside_atomics():
         out = np.zeros(3, np.float32)
         k[(1,)](x, out, 16, device=device)
         assert out.tolist() == [56, 64, 120]
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    block: int
+    names: tuple = ("a", 1.5, None, True)
+
+
+class Holder:
+    def __init__(self, block):
+        self.block = block
+
+
+@tegula.jit
+def by_settings(out, S: tl.constexpr):
+    tl.store(out, S.block)
+
+
+def by_settings_of(s):
+    out = np.zeros(1, np.int32)
+    by_settings[(1,)](out, s)
+    return out[0]
+
+
+def test_objects_are_looked_at_anew_when_their_fields_change():
+    """What a launch knows of an object lasts as long as the object and its fields."""
+    h = Holder(3)
+    assert by_settings_of(h) == by_settings_of(h) == 3
+    h.block = 4
+    assert by_settings_of(h) == by_settings_of(h) == 4
+    h.block = True  # equal to 1, and another constant
+    assert by_settings_of(h) == 1
+    h.other = 5
+    assert by_settings_of(h) == 1 and _objects.settled(h)
+    frozen = Settings(6)
+    assert by_settings_of(frozen) == by_settings_of(Settings(6)) == 6 and _objects.settled(frozen)
+    object.__setattr__(frozen, "block", 7)
+    assert by_settings_of(frozen) == 7
+    held = Holder([1])
+    by_settings_of(Settings(8, names=held)), by_settings_of(frozen)
+    assert not _objects.settled(held)
+    equal = Settings(6)  # the kernel keeps the first one
+    assert by_settings_of(equal) == 6 and _objects.settled(equal)
+    before = len(_objects._settled)
+    del equal
+    assert len(_objects._settled) == before - 1
+
+
+def test_tuples_of_constants():
+    """Plain ones are converted in C++, others in Python: equal ones are one constant."""
+    kept = [(1, True, 1.5, "é", None, (2, ())), (np.int64(1), True, 1.5, "é", None, (2, ()))]
+    out = np.zeros(1, np.int32)
+    for t, want in ((kept[0], 1), (kept[1], 1), ((2**40, 1), None), ((2**70 - 2**70 + 5, 2**70), 5), (((),) * 3000, None)):
+        if want is not None:
+            first_item[(1,)](out, t)
+            assert out[0] == want
+        else:
+            ignores_it[(1,)](out, t)
+    with pytest.raises(ValueError, match="nested more than 32 deep"):
+        ignores_it[(1,)](out, functools.reduce(lambda t, _: (t,), range(40), ()))
+
+
+@tegula.jit
+def first_item(out, T: tl.constexpr):
+    tl.store(out, T[0])
+
+
+@tegula.jit
+def ignores_it(out, T: tl.constexpr):
+    tl.store(out, 0)

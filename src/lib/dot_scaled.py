@@ -80,13 +80,24 @@ def _scale_values(scale, fast_math: tl.constexpr):
 
 
 @jit
+def _scale_bits(scale):
+    # e8m0 comes as bytes of either sign.
+    if scale is None:
+        return None
+    elif scale.dtype == tl.int8:
+        return scale.to(tl.uint8, bitcast=True)
+    else:
+        return scale
+
+
+@jit
 def _group_size(scale, k: tl.constexpr):
     # Elements for each scale.
     if scale is None:
         return 0
     else:
         tl.static_assert(scale.dtype == tl.uint8 or scale.dtype == tl.float8e4nv,
-                         f"dot_scaled: scales are uint8 (e8m0) or float8e4nv, not {scale.dtype}")
+                         f"dot_scaled: scales are uint8 or int8 (e8m0) or float8e4nv, not {scale.dtype}")
         group: tl.constexpr = k // scale.shape[-1]
         tl.static_assert(group * scale.shape[-1] == k and (group == 16 or group == 32),
                          f"dot_scaled: scale factor must be 16 or 32. Got {group}")
@@ -121,6 +132,8 @@ def dot_scaled(lhs, lhs_scale, lhs_format: tl.constexpr, rhs, rhs_scale, rhs_for
     tl.static_assert(lhs_k_pack or lhs_format == "e2m1", "dot_scaled: only e2m1 is packed along another axis than K")
     tl.static_assert(rhs_k_pack or rhs_format == "e2m1", "dot_scaled: only e2m1 is packed along another axis than K")
     tl.static_assert(out_dtype == tl.float32, "dot_scaled: out_dtype must be float32")
+    lhs_scale = _scale_bits(lhs_scale)
+    rhs_scale = _scale_bits(rhs_scale)
     rows: tl.constexpr = rank - 1 if lhs_k_pack else rank - 2
     columns: tl.constexpr = rank - 2 if rhs_k_pack else rank - 1
     x = _scaled_elements(lhs, lhs_format, rows)

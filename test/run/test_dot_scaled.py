@@ -48,9 +48,9 @@ def packed(x, axis):
 
 
 def scales(kind, g, rows, groups):
-    if kind == "e8m0":
+    if kind in ("e8m0", "signed e8m0"):
         bits = g.integers(125, 131, (rows, groups)).astype(np.uint8)
-        return bits, np.exp2(bits.astype(np.float32) - 127)
+        return bits.view(np.int8) if kind == "signed e8m0" else bits, np.exp2(bits.astype(np.float32) - 127)
     if kind == "e4m3":
         s = g.choice(np.array([0.5, 1, 1.5, 2, 3], np.float32), (rows, groups)).astype(ml_dtypes.float8_e4m3fn)
         return s, s.astype(np.float32)
@@ -102,6 +102,11 @@ def test_packed_along_rows_and_columns(dev, m, n, k, a_k, b_k):
 
 def test_fp8_scales_of_groups_of_16(dev):
     assert_same(*run(dev, "e2m1", "e2m1", 32, 32, 128, "e4m3", "e4m3", 16))
+
+
+@pytest.mark.parametrize("left, right", [("signed e8m0", "e8m0"), (None, "signed e8m0")])
+def test_scales_as_signed_bytes(dev, left, right):
+    assert_same(*run(dev, "e4m3", "e2m1", 16, 16, 64, left, right))
 
 
 @pytest.mark.parametrize("af", ["e4m3", "e5m2", "bf16", "fp16"])
