@@ -263,7 +263,16 @@ uint64_t PipelinedLoop::bytesOfBody(uint64_t mostInBranch) {
   return rest.tiles + rest.scratch + rest.buffers + barriers;
 }
 
-/// Numbers of slots; bytes of all rings. Tiles that block copies bring form stages: one slot of each ring, one number of slots.
+/// Iterations of the loop, if constants say how many; else more than anybody counts.
+int64_t PipelinedLoop::mostIterations() const {
+  const std::optional<int64_t> start = constantInt(loop_.operands[0]), end = constantInt(loop_.operands[1]), step = constantInt(loop_.operands[2]);
+  constexpr int64_t many = 1 << 20;
+  if (!start || !end || !step || *step <= 0 || *end <= *start)
+    return many;
+  return std::min(many, (*end - *start - 1) / *step + 1);
+}
+
+/// Numbers of slots; bytes of all rings. No ring of tiles that threads copy has more slots than the loop has iterations. Tiles that block copies bring form stages: one slot of each ring, one number of slots.
 uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
   ahead_ = c.ahead;
   turns_ = c.turns;
@@ -272,7 +281,7 @@ uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
   for (Ring &r : rings_) {
     bool runsOn = r.staysInFlight && !c.isDrained;
     unsigned computed = turns_ == Turns::Single ? 1 : turns_ == Turns::Early ? 2 : 2 + runsOn;
-    r.slots = r.isTma ? stages_ : r.isCopied ? static_cast<unsigned>(ahead_) + 1 + runsOn : computed;
+    r.slots = r.isTma ? stages_ : r.isCopied ? static_cast<unsigned>(std::min(mostIterations(), ahead_ + 1 + runsOn)) : computed;
     bytes += slotBytes(r.tile) * r.slots;
   }
   return bytes;
@@ -359,7 +368,7 @@ const Op *PipelinedLoop::placeOfEarlyWait() const {
 
 bool PipelinedLoop::fitMemory() {
   const uint64_t limit = target_.sharedLimit();
-  const int64_t wanted = std::max<int64_t>(1, loop_.get(attr::numStages, options_.numStages) - 1);
+  const int64_t wanted = std::clamp<int64_t>(loop_.get(attr::numStages, options_.numStages) - 1, 1, mostIterations());
   const std::vector<RingChoice> all = choices(wanted);
   // What is beside them is the same for all, but that a branch, which many iterations pass by, does with less before the rings do.
   std::vector<uint64_t> beside;

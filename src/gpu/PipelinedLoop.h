@@ -80,6 +80,7 @@ protected:
   void findAsyncDots();
   void makeFragmentsLate(const ir::Op &dot);
   uint64_t bytesOfBody(uint64_t mostInBranch);
+  int64_t mostIterations() const;
   uint64_t giveSlots(const RingChoice &c);
   uint64_t take(const RingChoice &c);
   std::vector<RingChoice> choices(int64_t wanted) const;

@@ -101,3 +101,21 @@ def test_copies_start_as_far_ahead_as_the_stages_allow(warps, slots, ahead):
     gpu = compiled("matmul_descriptors", (128, 32 * (12 - warps), 64), warps, 3, "--emit", "gpu")
     assert rings(gpu) == [slots, slots]
     assert gpu[:gpu.index(" = for ")].count("tma_copy") == 2 * ahead and "\n".join(loop_of(gpu)).count("tma_copy") == 2
+
+
+@pytest.mark.parametrize("depth, stages, slots", [(128, 3, 2), (128, 5, 2), (192, 3, 3), (1024, 3, 3)])
+def test_no_more_slots_than_iterations(tmp_path, depth, stages, slots):
+    source = tmp_path / "short.py"
+    source.write_text("""
+import tegula
+import tegula.language as tl
+@tegula.jit
+def short(a, b, c, K: tl.constexpr):
+    m, k = tl.arange(0, 128), tl.arange(0, 64)
+    acc = tl.zeros([128, 128], tl.float32)
+    for i in range(0, K, 64):
+        acc = tl.dot(tl.load(a + m[:, None] * K + (i + k)[None, :]), tl.load(b + m[None, :] * K + (i + k)[:, None]), acc)
+    tl.store(c + m[:, None] * 128 + m[None, :], acc)
+""")
+    sig = f"a:*bf16:16, b:*bf16:16, c:*fp32:16, K:{depth}"
+    assert rings(registers.run("compile", f"{source}::short", "--sig", sig, "-t", "sm_90a", "--num-warps", "8", "--num-stages", str(stages), "--emit", "gpu")) == [slots, slots]

@@ -40,6 +40,30 @@ def test_product(dev, tma, k, block, warps, stages):
 
 
 @tegula.jit
+def constant_depth(a, b, c, tiles, K: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr):
+    """c = a b^T, as many iterations as constants say, for one tile after the other."""
+    columns, depth = tl.arange(0, BM), tl.arange(0, BK)
+    for i in range(tiles):
+        rows = i * BM + columns
+        acc = tl.zeros([BM, BM], tl.float32)
+        for k in range(0, K, BK):
+            x = tl.load(a + rows[:, None] * K + (k + depth)[None, :])
+            acc = tl.dot(x, tl.load(b + columns[None, :] * K + (k + depth)[:, None]), acc)
+        tl.store(c + rows[:, None] * BM + columns[None, :], acc)
+
+
+@pytest.mark.parametrize("k", [64, 128, 192, 320])
+@pytest.mark.parametrize("stages", [2, 3, 5])
+@pytest.mark.parametrize("warps", [4, 8])
+def test_no_more_slots_than_iterations(dev, k, stages, warps):
+    rng = np.random.default_rng(k)
+    a, b = (rng.integers(-3, 4, (rows, k)).astype(np.float16) for rows in (3 * 64, 64))
+    c = np.zeros((3 * 64, 64), np.float32)
+    dev(constant_depth, (1,), a, b, c, 3, k, 64, 64, num_warps=warps, num_stages=stages)
+    assert_same(c, a.astype(np.float32) @ b.astype(np.float32).T)
+
+
+@tegula.jit
 def attention(q, k, v, out, N, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, TMA: tl.constexpr, WARPS: tl.constexpr):
     start = tl.program_id(0) * BM
     rows, columns, depth = start + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
