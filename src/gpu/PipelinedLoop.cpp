@@ -350,6 +350,9 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
       if (canDrain())
         consider({c.ahead, c.turns, 0, true, isBehindFirst});
     }
+  // With one slot alone all threads would wait for the last iteration's dots before they store.
+  if (c.turns == Turns::Late && anyRing([](const Ring &r) { return !r.isCopied; }))
+    consider({c.ahead, Turns::Early, c.slack});
   return best;
 }
 

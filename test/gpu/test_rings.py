@@ -52,6 +52,14 @@ def test_slots_leave_room_for_a_second_block(kernel, block, warps, slots):
     assert 2 * (shared + RESERVED) <= SM_BYTES
 
 
+# So do computed operands (w4a16) with the slot that lets the last iteration's dots run on when the next ones start; with four stages there is no room for two anyway.
+@pytest.mark.parametrize("stages, slots, blocks", [(2, [2, 3, 3], 2), (3, [3, 4, 2], 2), (4, [4, 5, 3], 1)])
+def test_computed_operands_leave_room_too(stages, slots, blocks):
+    sig = registers.signature({"a": "bf16", "b": "i8", "scale": "bf16", "c": "bf16"}, "M:i32:16, N:i32:16, K:i32:16, BM:128, BN:128, BK:64")
+    out = [registers.run("compile", "bench/gpu_kernels.py::matmul_w4", "--sig", sig, "-t", "sm_90a", "--num-warps", "8", "--num-stages", str(stages), *what) for what in (["--emit", "gpu"], ["--info"])]
+    assert rings(out[0]) == slots and SM_BYTES // (int(re.search(r"(\d+) bytes of shared memory", out[1])[1]) + RESERVED) == blocks
+
+
 # A block that has the SM for itself anyway, or as many warps as keep the tensor cores busy.
 @pytest.mark.parametrize("kernel, block, warps, slots", [("matmul_descriptors", (128, 128, 64), 8, [5, 5]), ("matmul", (128, 256, 64), 8, [4, 4]),
                                                          ("matmul_descriptors", (128, 256, 64), 4, [4, 4])])
