@@ -308,16 +308,16 @@ def test_objects_are_looked_at_anew_when_their_fields_change():
     assert by_settings_of(h) == 1 and _objects.settled(h)
     frozen = Settings(6)
     assert by_settings_of(frozen) == by_settings_of(Settings(6)) == 6 and _objects.settled(frozen)
-    object.__setattr__(frozen, "block", 7)
-    assert by_settings_of(frozen) == 7
-    held = Holder([1])
-    by_settings_of(Settings(8, names=held)), by_settings_of(frozen)
-    assert not _objects.settled(held)
     equal = Settings(6)  # the kernel keeps the first one
     assert by_settings_of(equal) == 6 and _objects.settled(equal)
     before = len(_objects._settled)
     del equal
     assert len(_objects._settled) == before - 1
+    object.__setattr__(frozen, "block", 7)
+    assert by_settings_of(frozen) == 7
+    held = Holder([1])
+    by_settings_of(Settings(8, names=held)), by_settings_of(frozen)
+    assert not _objects.settled(held)
 
 
 def test_tuples_of_constants():
