@@ -50,6 +50,11 @@ bool axesAreSeparate(const LinearLayout &l) {
   return true;
 }
 
+bool crossesThreads(const ir::Module &m, const ir::Op &op) {
+  const LinearLayout &l = m.layoutOf(op.operands[0]->type);
+  return !l.sublayoutIsZero({Dim::Lane, Dim::Warp}, {layout::tensorDim(static_cast<unsigned>(op.axis()))});
+}
+
 bool keepsVectors(const LinearLayout &tile, const LinearLayout &registers, int64_t n) {
   std::span<const uint64_t> offsets = tile.bases(Dim::Offset), own = registers.bases(Dim::Register);
   size_t bits = layout::log2Exact(n);

@@ -31,6 +31,8 @@ Partner partnerOf(const LinearLayout &l, const ir::Op &exchange);
 
 /// True if every basis steps along one axis only: reductions may treat register, lane and warp bits one by one.
 bool axesAreSeparate(const LinearLayout &l);
+/// Does a reduction or scan combine elements of several threads?
+bool crossesThreads(const ir::Module &m, const ir::Op &op);
 /// Do the first `n` registers of a thread (a vector of a load) lie side by side in a tile, in this order?
 bool keepsVectors(const LinearLayout &tile, const LinearLayout &registers, int64_t n);
 

@@ -3,6 +3,7 @@
 #include "gpu/AllocateShared.h"
 #include "gpu/AssignLayouts.h"
 #include "gpu/CopyLoads.h"
+#include "gpu/DelayReductions.h"
 #include "gpu/Exchanges.h"
 #include "gpu/HoistAddresses.h"
 #include "gpu/HoistConverts.h"
@@ -47,6 +48,8 @@ constexpr GpuPass passes[] = {
     // Tile IR to GPU IR; all that follow change that in place.
     {"assign-layouts", [](const ir::Module &m, const PassInput &in) { return assignLayouts(m, in.target, in.options, in.remarks); }, nullptr,
      "decides which thread holds which element: tile IR to GPU IR"},
+    // Layouts say what a thread holds. Before all that count what meets, what lives and what a loop carries.
+    {"delay-reductions", nullptr, [](ir::Module &m, const PassInput &) { delayReductions(m); }, "combines what loops add up across threads after them"},
     {"drop-selects-under-mask", nullptr, [](ir::Module &m, const PassInput &) { dropSelectsUnderMask(m); }, "removes selects that the mask of a store repeats"},
     // Before those that copy the arithmetic of addresses for later iterations.
     {"hoist-addresses", nullptr, [](ir::Module &m, const PassInput &in) { hoistAddresses(m, in.target, in.options); },

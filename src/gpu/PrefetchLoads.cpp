@@ -1,6 +1,7 @@
 // See PrefetchLoads.h.
 #include "gpu/PrefetchLoads.h"
 #include "gpu/BlockEdit.h"
+#include "gpu/Layouts.h"
 #include "gpu/LoopObstacles.h"
 #include "gpu/LoopSlice.h"
 #include "gpu/Work.h"
@@ -79,7 +80,7 @@ private:
 
   /// Without a dot: what the loop loads if it asks for stages itself and threads meet in it.
   bool collectAsked() {
-    bool meets = std::any_of(body_.ops.begin(), body_.ops.end(), [](const Op *op) { return op->kind == OpKind::Reduce || op->kind == OpKind::Scan; });
+    bool meets = std::any_of(body_.ops.begin(), body_.ops.end(), [&](const Op *op) { return (op->kind == OpKind::Reduce || op->kind == OpKind::Scan) && crossesThreads(module_, *op); });
     if (!loop_.find(attr::numStages) || !meets || hasDot(loop_) || obstacleOfLoop(loop_))
       return false;
     isAsked_ = true;

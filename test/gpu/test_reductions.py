@@ -1,4 +1,4 @@
-"""Reductions of several rows: all of a thread's own work stands in front of the exchanges between lanes, which then run side by side."""
+"""Reductions that loops add up are combined across threads after the loop. Reductions of several rows: all of a thread's own work stands in front of the exchanges between lanes, which then run side by side."""
 import re
 
 import numpy as np
@@ -22,3 +22,29 @@ def test_lanes_exchange_behind_what_threads_do_alone(target):
     exchanges = steps.count("shfl.sync")
     assert exchanges > 4 and first > 4  # several rows a thread, several elements a row
     assert steps[first:].count("max.f32") == exchanges  # each combines what came from another lane
+
+
+@tegula.jit
+def running(x, out, n, R: tl.constexpr, C: tl.constexpr, AXIS: tl.constexpr, F: tl.constexpr):
+    r, c = tl.arange(0, R), tl.arange(0, C)
+    total = tl.zeros([C if AXIS == 0 else R], tl.float32)
+    largest = float("-inf")
+    for i in range(n):
+        t = tl.load(x + i * R * C + r[:, None] * C + c[None, :])
+        if F == "sum":
+            total += tl.sum(t, AXIS)
+        else:
+            largest = tl.maximum(largest, tl.max(t))
+    tl.store(out + (c if AXIS == 0 else r), total + largest)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("R, C, axis, f", [(16, 32, 0, "sum"), (64, 64, 0, "sum"), (64, 64, 1, "sum"), (2, 1024, 1, "sum"), (4, 256, 0, "max")])
+def test_loops_that_add_up_do_not_exchange(R, C, axis, f, target):
+    x, out = np.zeros((64, R, C), np.float32), np.zeros(max(R, C), np.float32)
+    ptx = running.warmup(x, out, 64, R, C, axis, f, num_warps=4, grid=(1,), device="sim").compile_for(target).stage("ptx")
+    label = re.search(r"(?s)(\$L__BB0_\d+):(?=.*bra(?:\.uni)?\s+\1;)", ptx)
+    loop, rest = re.split(rf"bra(?:\.uni)?\s+{re.escape(label[1])};", ptx[label.start():], maxsplit=1)
+    exchange = re.compile(r"bar\.sync|shfl\.sync|redux|[ls][dt]\.shared")
+    assert "ld.global" in loop and not exchange.search(loop)
+    assert exchange.search(rest)
