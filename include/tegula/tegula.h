@@ -532,14 +532,17 @@ enum {
   TEGULA_ARG_READ_ONLY = 1, /* the memory must not be written: a kernel that stores through it is refused before it runs */
   /* POINTER: kernels may go 2^30 elements and more from the address, in either direction, whatever `extent` says: their offsets are computed
    * in 64 bits, as they are where `extent` is that large */
-  TEGULA_ARG_WIDE = 2
+  TEGULA_ARG_WIDE = 2,
+  /* POINTER: all bytes of `extent` belong to the tensor, as they do unless its strides leave gaps. tegula_kernel_launch then refuses a kernel that writes to one of
+   * two arguments that share elements at different places, unless it was compiled for that ("~1" in signatures) */
+  TEGULA_ARG_DENSE = 4
 };
 
 /* One argument; 24 bytes, no ownership: everything pointed to must live until the call returns. */
 typedef struct TegulaArg {
   uint8_t kind;       /* TEGULA_ARG_* */
   TegulaDtype dtype;  /* POINTER: of the elements. INT, FLOAT: forces the type; TEGULA_VOID = by the rules of the language */
-  uint16_t flags;     /* TEGULA_ARG_READ_ONLY, TEGULA_ARG_WIDE */
+  uint16_t flags;     /* TEGULA_ARG_READ_ONLY, TEGULA_ARG_WIDE, TEGULA_ARG_DENSE */
   uint32_t count;     /* TUPLE: number of items */
   union {
     void *ptr;

@@ -106,7 +106,9 @@ bool ArgPack::convertArray(PyObject *object, TegulaArg &out, const char *paramNa
   out = tegula_ptr(a->data, static_cast<TegulaDtype>(dtype), r.extent(bytes));
   if ((r.lowest < 0 || a->base) && isWide(r, a, bytes)) out.flags = TEGULA_ARG_WIDE;
   if (!(a->flags & writeable)) out.flags |= TEGULA_ARG_READ_ONLY;
-  if (!(a->flags & (cContiguous | fContiguous))) {
+  if (a->flags & (cContiguous | fContiguous)) {
+    out.flags |= TEGULA_ARG_DENSE;
+  } else {
     out.flags |= TEGULA_ARG_READ_ONLY;
     nonContiguous = paramName;
   }
@@ -152,7 +154,7 @@ bool ArgPack::convertTuple(PyObject *object, TegulaArg &out, const char *paramNa
   return true;
 }
 
-// Objects that C++ does not know: Python gives (address, dtype number, bytes, read only, ordinal of its GPU or -1, stream or 0) for tensors
+// Objects that C++ does not know: Python gives (address, dtype number, bytes, 1 if it is read only + 2 if dense, ordinal of its GPU or -1, stream or 0) for tensors
 // (-1 bytes: unknown; -1 - n: some of them lie before the address, on the whole n), a plain number for scalars of other libraries, a Value for compile-time objects, or raises.
 bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramName) {
   PyObject *known = PyObject_CallFunction(toArgument, "Os", object, paramName);
@@ -164,9 +166,9 @@ bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramNa
   }
   if (!PyTuple_Check(known)) return convert(known, false, out, paramName);
   unsigned long long address, onStream;
-  int dtype, readOnly, ordinal;
+  int dtype, facts, ordinal;
   long long bytes;
-  if (!PyArg_ParseTuple(known, "KiLpiK", &address, &dtype, &bytes, &readOnly, &ordinal, &onStream)) return false;
+  if (!PyArg_ParseTuple(known, "KiLiiK", &address, &dtype, &bytes, &facts, &ordinal, &onStream)) return false;
   if (ordinal < 0) host = true;
   else onGpu(ordinal, paramName);
   if (onStream) stream = reinterpret_cast<void *>(onStream);
@@ -174,7 +176,8 @@ bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramNa
   if (address < firstByte && bytes != 0) withoutMemory = paramName;
   out = tegula_ptr(reinterpret_cast<void *>(address), static_cast<TegulaDtype>(dtype), std::max(bytes, -1ll));
   if (bytes < -1 && (bytes + 1) / -wideElements >= static_cast<long long>(tegula_dtype_bytes(static_cast<TegulaDtype>(dtype)))) out.flags = TEGULA_ARG_WIDE;
-  if (readOnly) out.flags |= TEGULA_ARG_READ_ONLY;
+  if (facts & 1) out.flags |= TEGULA_ARG_READ_ONLY;
+  if (facts & 2) out.flags |= TEGULA_ARG_DENSE;
   return true;
 }
 

@@ -77,11 +77,14 @@ TegulaDtype dtypeOf(uint8_t code, uint8_t bits) {
 }
 
 // Bytes from the first to the end of the last element; -1 if elements lie before the first: then `span` is what they take in all.
-int64_t reach(const DLTensor &t, int64_t itemBytes, int64_t &span) {
+// `isDense`: the elements follow one another, the last dimension's first.
+int64_t reach(const DLTensor &t, int64_t itemBytes, int64_t &span, bool &isDense) {
   int64_t last = 0, before = 0, dense = 1;
+  isDense = true;
   for (int i = t.ndim - 1; i >= 0; --i) {
     if (t.shape[i] == 0) return 0;
     int64_t stride = t.strides ? t.strides[i] : dense;
+    isDense &= stride == dense || t.shape[i] == 1;
     (stride < 0 ? before : last) += (t.shape[i] - 1) * stride;
     dense *= t.shape[i];
   }
@@ -110,10 +113,12 @@ bool ArgPack::convertTensor(PyObject *object, TegulaArg &out, const char *paramN
   }
   TegulaDtype dtype = t.dtype.lanes == 1 ? dtypeOf(t.dtype.code, t.dtype.bits) : TegulaDtype(TEGULA_VOID);
   if (dtype == TEGULA_VOID) return false;
-  int64_t span = 0, bytes = reach(t, tegula_dtype_bytes(dtype), span);
+  bool isDense = false;
+  int64_t span = 0, bytes = reach(t, tegula_dtype_bytes(dtype), span, isDense);
   if (!t.data && bytes != 0) return false; // elements without memory: Python says what it is
   out = tegula_ptr(static_cast<char *>(t.data) + t.byteOffset, dtype, bytes);
   if (bytes < 0 && span / wideElements >= tegula_dtype_bytes(dtype)) out.flags = TEGULA_ARG_WIDE;
+  if (isDense) out.flags |= TEGULA_ARG_DENSE;
   if (t.device.type == deviceCuda || t.device.type == deviceCudaManaged) {
     onGpu(t.device.id, paramName);
     if (api->currentStream) lastCudaApi = api;

@@ -1,4 +1,4 @@
-"""Where the memory of arrays is: tuples (address, dtype number, bytes, read only, ordinal of its GPU or -1, stream or 0), as jit.py gives them to C++.
+"""Where the memory of arrays is: tuples (address, dtype number, bytes, 1 if read only + 2 if dense, ordinal of its GPU or -1, stream or 0), as jit.py gives them to C++.
 
 Bytes: from the address on; -1: unknown; -1 - n: n in all, some of them before the address."""
 import math
@@ -50,7 +50,7 @@ def address_of(x, name):
 
 def numpy_pointer(a):
     number = dtype_numbers.get(a.dtype)
-    return a.ctypes.data, dtype_number(a.dtype) if number is None else number, _reach(a.shape, a.strides, a.itemsize), not a.flags.writeable, -1, 0
+    return a.ctypes.data, dtype_number(a.dtype) if number is None else number, _reach(a.shape, a.strides, a.itemsize), (not a.flags.writeable) + 2 * (a.flags.c_contiguous or a.flags.f_contiguous), -1, 0
 
 
 def cuda_array(x):

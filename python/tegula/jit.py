@@ -700,7 +700,7 @@ def _opaque_object(x):
 # --------------------------------------------------------------------------------------------------- set-up of the extension module
 
 def _argument_of(x, name):
-    """A kernel argument of a kind that C++ does not know: (address, dtype number, bytes, read only, ordinal of its GPU or -1, stream or 0), a
+    """A kernel argument of a kind that C++ does not know: (address, dtype number, bytes, 1 if read only + 2 if dense, ordinal of its GPU or -1, stream or 0), a
     number, or a Value. Bytes: from the address on; -1: unknown; -1 - n: n in all, some of them before the address."""
     data_ptr = getattr(x, "data_ptr", None)
     if data_ptr is not None and hasattr(x, "dtype"):
@@ -711,7 +711,7 @@ def _argument_of(x, name):
             return x.address, number, -1, False, -1, 0
         if not address and size != 0:
             raise ValueError(f"argument `{name}`: the {type(x).__name__} has no memory (its data_ptr() is 0)")
-        return address, number, size, False, gpu, 0
+        return address, number, size, 2 * bool(getattr(x, "is_contiguous", bool)()), gpu, 0
     if isinstance(x, (_types.constexpr, JITCallable)) or _aggregate.is_aggregate(type(x)):
         return to_value(x)
     if type(x).__module__ == "numpy" and getattr(x, "shape", None) == () and hasattr(x, "item"):

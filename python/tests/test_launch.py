@@ -467,3 +467,24 @@ def test_options_of_gpus_share_their_code_on_cpus(asks):
         out = np.zeros(1, np.float32)
         k[(1, 1, 1)](out, np.ones(1, np.float32), asks)
         assert out[0] == 1 + (warps if asks else 1)
+
+
+@tegula.jit
+def plus_one(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+
+def test_a_kernel_by_signature_takes_no_shifted_arguments():
+    """It was compiled for memory of their own. In place, and side by side, it is right."""
+    from tegula.compiler import ASTSource
+    kernel = tegula.compile(ASTSource(plus_one, {"x": "*fp32", "out": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64}))
+    x = np.arange(64, dtype=np.float32)
+    with pytest.raises(ValueError, match="argument `out` shares elements with `x` at other places"):
+        kernel[(1,)](x[:32], x[1:33], 32)
+    with pytest.raises(ValueError, match="argument `out` shares elements with `x` at other places"):
+        kernel[(1,)](x.reshape(8, 8)[2:], x[:32], 32)
+    assert (x == np.arange(64)).all()
+    kernel[(1,)](x, x, 64)
+    kernel[(1,)](x[:32], x[32:], 32)
+    assert (x == np.tile(np.arange(32), 2) + np.repeat([1, 2], 32)).all()

@@ -124,7 +124,7 @@ bool makePlan(TegulaKernel &k) {
       return;
     }
     if (s.kind == sema::ParamSpec::Kind::Runtime)
-      plan.push_back({leaf, 0, s.dtype.scalar, s.dtype.isPtr, false, p && p->annotated, static_cast<int32_t>(s.divisibility)});
+      plan.push_back({leaf, 0, s.dtype.scalar, s.dtype.isPtr, false, p && p->annotated, static_cast<int32_t>(s.divisibility), s.overlap});
     ++leaf;
   };
   for (size_t i = 0; i < k.specs.size(); ++i) visit(visit, k.specs[i], &k.params[i]);

@@ -102,6 +102,7 @@ struct PackItem {
   bool isPtr = false, written = false;
   bool checkRange = false; // an annotation narrower than the values that may come
   int32_t divisibility = 1;
+  int32_t overlap = 0; // the group of pointers whose memory may overlap with this one's; 0: none
 };
 
 class BundleLayers; class Recorder; class Repeat;

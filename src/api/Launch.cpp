@@ -70,6 +70,35 @@ static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *bl
   return true;
 }
 
+/// Refuses two arguments that share elements at different places, where the kernel writes to one and was compiled for memory of their own: what it reads might be other than
+/// in the order of its accesses. Only what is certain: one of the two is dense where the other begins or ends. The same elements twice (in place), and tensors that interleave
+/// with gaps, which need not meet, pass.
+static bool checkApart(const TegulaKernel &k, const TegulaArg *const *leaves) {
+  const PackItem *seen[SeenPointers::most];
+  unsigned count = 0;
+  const auto range = [&](const PackItem &item) { return runtime::addressesOf(*leaves[item.leaf]); };
+  const auto holdsAnEnd = [&](const PackItem &dense, const PackItem &other) {
+    const auto a = range(dense), b = range(other);
+    return (leaves[dense.leaf]->flags & TEGULA_ARG_DENSE) && ((a.begin <= b.begin && b.begin < a.end) || (a.begin < b.end && b.end <= a.end));
+  };
+  for (const PackItem &item : k.pack) {
+    if (!item.isPtr || leaves[item.leaf]->u2.extent <= 0 || count == SeenPointers::most) continue;
+    const auto own = range(item);
+    for (unsigned i = 0; i < count; ++i) {
+      const PackItem &other = *seen[i];
+      const auto theirs = range(other);
+      if (own.begin >= theirs.end || theirs.begin >= own.end) [[likely]] continue;
+      const auto bytes = [&](const PackItem &p) { return runtime::dtypeInfo(leaves[p.leaf]->dtype).bytes; };
+      const bool isInPlace = own.begin == theirs.begin && bytes(item) == bytes(other), isSaid = item.overlap && item.overlap == other.overlap;
+      if (isInPlace || isSaid || (!item.written && !other.written) || (!holdsAnEnd(item, other) && !holdsAnEnd(other, item))) continue;
+      return wrongArg(k, item, "shares elements with `" + argName(k, other) + "` at other places, and the kernel, which writes to " + (item.written ? "it" : "that one") +
+                                   ", was compiled for memory of their own; launch the function, or put `:~1` behind the types of both in the signature");
+    }
+    seen[count++] = &item;
+  }
+  return true;
+}
+
 /// What of a call's options matters to running it.
 struct RunOptions {
   unsigned threads = 1;
@@ -313,6 +342,6 @@ TegulaStatus tegula_kernel_launch(TegulaKernel *k, const int64_t grid[3], const 
   CallOptions call;
   if (!k->context->resolve(options, call)) return TEGULA_INVALID_ARGUMENT;
   const TegulaArg *leaves[BoundCall::maxLeaves];
-  if (!matchArgs(*k, args, count, leaves)) return TEGULA_INVALID_ARGUMENT;
+  if (!matchArgs(*k, args, count, leaves) || !checkApart(*k, leaves)) return TEGULA_INVALID_ARGUMENT;
   return run(*k, extents, programs, leaves, call);
 }

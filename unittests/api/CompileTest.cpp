@@ -219,6 +219,35 @@ TEST(Compile, OneBufferForTwoParameters) {
   tegula_kernel_release(read);
 }
 
+TEST(Compile, MemoryOfTheirOwnMayNotOverlapByAShift) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  Kernel own = add.compile("x:*fp32:4, y:*fp32:4, out:*fp32:4, n:i32, BLOCK:4").value(), shared = add.compile("x:*fp32:4:~1, y:*fp32:4, out:*fp32:4:~1, n:i32, BLOCK:4").value();
+  alignas(64) float memory[64] = {}, other[64] = {};
+  const int64_t grid[3] = {1, 1, 1};
+  auto at = [](float *p, int64_t elements, bool isDense = true) {
+    TegulaArg a = tegula_ptr(p, TEGULA_FP32, elements * 4);
+    if (isDense) a.flags |= TEGULA_ARG_DENSE;
+    return a;
+  };
+  auto run = [&](const Kernel &k, TegulaArg x, TegulaArg y, TegulaArg out) {
+    const TegulaArg args[] = {x, y, out, tegula_int(4), tegula_int(4)};
+    return tegula_kernel_launch(k.get(), grid, args, 5, nullptr) == TEGULA_OK ? std::string() : std::string(tegula_last_error());
+  };
+  EXPECT_EQ(run(own, at(memory, 16), at(other, 16), at(memory + 12, 16)),
+            "`add`: argument `out` shares elements with `x` at other places, and the kernel, which writes to it, was compiled for memory of their own; launch the function, or put `:~1` "
+            "behind the types of both in the signature");
+  EXPECT_NE(run(own, at(memory + 4, 16), at(other, 16), at(memory, 16)), "") << "behind";
+  EXPECT_NE(run(own, at(memory, 16), at(other, 16), at(memory + 4, 8, false)), "") << "what has gaps begins in what has none";
+  EXPECT_EQ(run(shared, at(memory, 16), at(other, 16), at(memory + 12, 16)), "") << "compiled for it";
+  EXPECT_EQ(run(own, at(memory, 16), at(other, 16), at(memory, 16)), "") << "in place";
+  EXPECT_EQ(run(own, at(memory, 16), at(memory + 1, 16), at(other, 16)), "") << "nobody writes to them";
+  EXPECT_EQ(run(own, at(memory, 16), at(other, 16), at(memory + 16, 16)), "") << "neighbours";
+  EXPECT_EQ(run(own, at(memory, 32, false), at(other, 16), at(memory + 4, 32, false)), "") << "they may interleave";
+  EXPECT_EQ(run(own, at(memory, 32, false), at(other, 16), at(memory + 8, 4)), "") << "it may lie in a gap";
+  EXPECT_EQ(run(own, at(memory, -1), at(other, 16), at(memory + 4, -1)), "") << "nothing is known";
+}
+
 TEST(Compile, EveryStageHasText) {
   Context c = context();
   Function add = module(c, addText).kernel("add").value();

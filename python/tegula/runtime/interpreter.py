@@ -487,13 +487,13 @@ class _Arguments:
         """(address, bytes from there or -1, writable); tells the session of the whole memory that it is part of."""
         numpy_array = x if type(x).__name__ == "ndarray" else None
         if numpy_array is not None:
-            address, _, size, read_only = numpy_pointer(numpy_array)[:4]
+            address, _, size, facts = numpy_pointer(numpy_array)[:4]
             gpu = -1
         else:
             found = _argument_of(x, name)
             if not isinstance(found, tuple):
                 raise TypeError(f"argument `{name}` is no tensor")
-            address, _, size, read_only, gpu = found[:5]
+            address, _, size, facts, gpu = found[:5]
         tensor_of = getattr(x, "base", x)  # of a TensorWrapper
         if gpu >= 0:
             storage = getattr(tensor_of, "untyped_storage", None)
@@ -509,8 +509,8 @@ class _Arguments:
         whole = memory_of(x)
         if whole is None:
             whole = address, max(size, -1)
-        self.session.add_buffer(name, *whole, not read_only)
-        return address, size, not read_only
+        self.session.add_buffer(name, *whole, not facts & 1)
+        return address, size, not facts & 1
 
     def descriptor(self, x, name):
         from .. import language as tl
