@@ -134,7 +134,7 @@ ROWS = {
 def seconds(path, signature, target, most):
     """User seconds of one compilation, and whether it ended well; `most` if it took longer."""
     stage = {"cpu": "obj", "sim": "obj"}.get(target.split(":")[0], "ptx")
-    command = [str(ROOT / "build/bin/tegula"), "compile", f"{path}::k", "--sig", signature, "-t", target, "--emit", stage, "-o", "/dev/null", "--num-warps", "4"]
+    command = [str(ROOT / "build/bin/tegula"), "compile", f"{path}::k", "--sig", signature, "-t", target, "--emit", stage, "-o", f"{path}.out", "--num-warps", "4"]
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
