@@ -178,7 +178,7 @@ private:
       if (!op || op->parent != link.op->parent || !users.only(v))
         return std::nullopt;
       if (op->kind == OpKind::Reduce) {
-        if (onlyOperation(*op) != link.op->kind || !isReorderable(*op->region(0)->ops[0]))
+        if (onlyOperation(*op) != link.op->kind || !canDelay(*op))
           return std::nullopt;
         const Type &t = op->operands[0]->type;
         std::optional<AxisParts> parts = partsOf(m_.layoutOf(t), t.shape, static_cast<unsigned>(op->axis()));
@@ -319,6 +319,8 @@ private:
 };
 
 } // namespace
+
+bool canDelay(const Op &reduction) { return onlyOperation(reduction) && isReorderable(*reduction.region(0)->ops[0]); }
 
 void delayReductions(Module &m) {
   // Again for a loop around: what the loop inside no longer carries is gone then.

@@ -20,4 +20,7 @@ namespace tegula::gpu {
 
 void delayReductions(ir::Module &m);
 
+/// Is the order free in which a reduction's results are combined with each other, also across iterations of a loop? split-tiles adds them up in loops then, and leaves the rest to this pass.
+bool canDelay(const ir::Op &reduction);
+
 } // namespace tegula::gpu

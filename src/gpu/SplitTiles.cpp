@@ -1,5 +1,6 @@
 // See SplitTiles.h.
 #include "gpu/SplitTiles.h"
+#include "gpu/DelayReductions.h"
 #include "gpu/TileParts.h"
 #include "gpu/Work.h"
 #include "ir/Builder.h"
@@ -194,8 +195,10 @@ int64_t PartLoops::foldOf(const Op &op) const {
   return fold;
 }
 
-/// What is carried of an operand from part to part: a tile of the part's shape, as wide along the axis as foldOf() leaves it.
+/// What is carried of an operand from part to part: the result, if delay-reductions finds what a thread carries of that; else a tile of the part's shape, as wide along the axis as foldOf() leaves it.
 Type PartLoops::carriedType(const Op &op, const Value *operand) const {
+  if (canDelay(op))
+    return op.result()->type;
   auto axis = static_cast<unsigned>(op.axis());
   Shape s = operand->type.shape;
   s.set(axis, s[axis] / parts_.parts() / foldOf(op));
@@ -211,9 +214,13 @@ Op *PartLoops::reduction(const Op &op, std::span<Value *const> from, std::span<c
   return now;
 }
 
-/// A part of a reduction's operands, of the carried types: elements of one thread are combined, no more.
+/// A part of a reduction's operands, of the carried types. Of tiles, elements of one thread are combined, no more.
 std::vector<Value *> PartLoops::narrowed(const Op &op) {
   auto axis = static_cast<unsigned>(op.axis());
+  if (canDelay(op)) {
+    Value *part = operand(op.operands[0], static_cast<int>(axis));
+    return reduction(op, {&part, 1}, {&op.result()->type, 1})->results;
+  }
   const int64_t fold = foldOf(op);
   std::vector<Value *> parts;
   std::vector<Type> types;
@@ -321,7 +328,7 @@ void PartLoops::write(const Block &from, unsigned k, Block &to, std::unordered_m
   b_.yield(next);
   b_.setBlock(&to);
   for (const Sum &s : sums) {
-    if (s.op->kind == OpKind::Dot) {
+    if (s.op->kind == OpKind::Dot || canDelay(*s.op)) {
       late[s.op->result()] = forOp->results[s.first];
       continue;
     }

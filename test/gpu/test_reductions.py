@@ -1,6 +1,7 @@
 """Reductions that loops add up are combined across threads after the loop. Reductions of several rows: all of a thread's own work stands in front of the exchanges between lanes, which then run side by side."""
 import re
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tegula
@@ -48,3 +49,19 @@ def test_loops_that_add_up_do_not_exchange(R, C, axis, f, target):
     exchange = re.compile(r"bar\.sync|shfl\.sync|redux|[ls][dt]\.shared")
     assert "ld.global" in loop and not exchange.search(loop)
     assert exchange.search(rest)
+
+
+@tegula.jit
+def rows_of_large_tile(x, out, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    r, c = tl.arange(0, ROWS), tl.arange(0, BLOCK)
+    t = tl.exp(tl.load(x + r[:, None] * cols + c[None, :], mask=c[None, :] < cols, other=0.0).to(tl.float32))
+    tl.store(out + r[:, None] * cols + c[None, :], (t / tl.sum(t, 1)[:, None]).to(tl.bfloat16), mask=c[None, :] < cols)
+
+
+# Loops over parts (gpu/SplitTiles.h), whose parts have one access of 16 bytes of each row a thread, or several of one row.
+@pytest.mark.parametrize("rows, block", [(4, 8192), (4, 16384), (1, 65536)])
+def test_loops_over_parts_do_not_exchange(rows, block):
+    x = np.zeros((rows, block), np.uint16).view(ml_dtypes.bfloat16)
+    gpu = rows_of_large_tile.warmup(x, x, block, rows, block, num_warps=4, grid=(1,), device="sim").compile_for("sm_90a").stage("gpu")
+    loops = re.findall(r"(?ms)^  [^\n]*\bfor [^\n]*rolled = 1.*?^  }", gpu)
+    assert len(loops) == 2 and not any("shared" in loop for loop in loops)
