@@ -245,6 +245,17 @@ def test_tiled_matmul(dev, add, pair, m, programs):
     np.testing.assert_array_equal(out[:, n:], before[:, n:])
 
 
+@pytest.mark.parametrize("pair", [False, True])
+def test_tiled_matmul_with_weights_ahead(dev, pair):
+    """Weights are prefetched behind the last row and the last input as well, where addresses stay inside."""
+    m, n, k = 5, 40, 72
+    x, w, out = normal(m, k, dtype=BF16), normal(n * (1 + pair), k, dtype=BF16, seed=2), np.empty((m, n), np.float32)
+    v = x.astype(np.float64) @ w.astype(np.float64).T
+    want = silu(v[:, :n]) * v[:, n:] if pair else v
+    dev(matmul_kernels.tiled_matmul, (3,), x, w, out, m, n, k, n, m, ADD=False, PAIR=pair, EARLY=True, SPLITS=1, BM=16, BN=16, BK=32, LINES=2, AHEAD=128, **({"launch_pdl": True} if dev.name == "cuda" else {}))
+    close(out, want, 1e-5 * np.abs(want).max())
+
+
 @pytest.mark.parametrize("m,programs", [(37, 3), (5, 18)])
 @pytest.mark.parametrize("k,splits", [(72, 2), (256, 4)])
 def test_tiled_matmul_in_parts(dev, m, programs, k, splits):

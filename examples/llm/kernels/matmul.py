@@ -39,7 +39,8 @@ def gemv_fused(x, scales, w, out, rounded, N, K, eps, NORM: tl.constexpr, ADD: t
     result; ADD: out += result, and `rounded` becomes the sum in its type. The sum of the squares of x is found on the way. EARLY: launched with programmatic_launch, it waits for the
     kernel before it when its first weights are on their way. Grid: N / BN; K is a multiple of BK.
 
-    Where x, scales and w have one type, a thread reads the same places of all of them, so that nothing goes through shared memory in the loop."""
+    Where x, scales and w have one type, a thread reads the same places of all of them, so that nothing goes through shared memory in the loop. Weights are read once, and leave the
+    caches first: x and scales, which every program reads, stay."""
     rn = tl.program_id(0) * BN + tl.arange(0, BN)
     rk = tl.arange(0, BK)
     live = (rn < N)[:, None]
@@ -48,10 +49,10 @@ def gemv_fused(x, scales, w, out, rounded, N, K, eps, NORM: tl.constexpr, ADD: t
     acc = tl.zeros((BN, BK // 8), tl.float32)
     ups = tl.zeros((BN, BK // 8), tl.float32)
     squares = tl.zeros((BN, BK // 8), tl.float32)
-    weight = tl.load(rows, mask=live, other=0.0)
+    weight = tl.load(rows, mask=live, other=0.0, eviction_policy="evict_first")
     up = weight
     if PAIR:
-        up = tl.load(rows + N.to(tl.int64) * K, mask=live, other=0.0)
+        up = tl.load(rows + N.to(tl.int64) * K, mask=live, other=0.0, eviction_policy="evict_first")
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
@@ -64,9 +65,9 @@ def gemv_fused(x, scales, w, out, rounded, N, K, eps, NORM: tl.constexpr, ADD: t
         if PAIR:
             ups += tl.sum(tl.reshape(a * up.to(tl.float32), (BN, BK // 8, 8)), 2)
         more = live & (k + BK < K)
-        weight = tl.load(rows + k + BK, mask=more, other=0.0)
+        weight = tl.load(rows + k + BK, mask=more, other=0.0, eviction_policy="evict_first")
         if PAIR:
-            up = tl.load(rows + N.to(tl.int64) * K + k + BK, mask=more, other=0.0)
+            up = tl.load(rows + N.to(tl.int64) * K + k + BK, mask=more, other=0.0, eviction_policy="evict_first")
     result = tl.sum(acc, 1)
     factor = tl.full((BN, ), 1.0, tl.float32)
     if NORM:
@@ -80,14 +81,29 @@ def gemv_fused(x, scales, w, out, rounded, N, K, eps, NORM: tl.constexpr, ADD: t
     tl.store(out + rn, result.to(out.dtype.element_ty), mask=rn < N)
 
 
+@tegula.jit
+def prefetch_rows(w, first, N, K, BN: tl.constexpr, AHEAD: tl.constexpr):
+    """Asks for the first AHEAD inputs (a power of two) of BN rows of w [N, K] from `first` on to be brought to the L2 cache, in lines of 128 bytes. Nothing waits for them."""
+    line: tl.constexpr = 1024 // w.dtype.element_ty.primitive_bitwidth
+    row = tl.minimum(first + tl.arange(0, BN), N - 1)
+    column = tl.minimum(tl.arange(0, AHEAD // line) * line, K - 1)
+    tl.inline_asm_elementwise("prefetch.global.L2 [$1]; mov.u32 $0, 0;", "=r,l", [w + row[:, None].to(tl.int64) * K + column[None, :]], tl.int32, is_pure=False, pack=1)
+
+
 @tegula.jit(do_not_specialize=["M", "height"])
 def tiled_matmul(x, w, out, M, N, K, stride, height, ADD: tl.constexpr, PAIR: tl.constexpr, EARLY: tl.constexpr, SPLITS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-                 LINES: tl.constexpr):
+                 LINES: tl.constexpr, AHEAD: tl.constexpr = 0):
     """x @ w.T by tiles that descriptors bring, for GPUs; x and w have one 16-bit type. PAIR, ADD and EARLY as in gemv_fused. Programs go over the tiles, LINES lines of tiles at a time, so that
     those that run together share what they read. SPLITS > 1: so many programs have parts of the inputs of a tile, and `out` gets a result of each, M rounded up to BM rows apart, for the kernel
-    that adds them in their order (norms.py). `height`: rows of out. Grid: as many as the GPU has multiprocessors, or tiles."""
+    that adds them in their order (norms.py). AHEAD: with EARLY and one line of tiles, so many inputs of a program's weights are on their way to L2 while it waits for the kernel before it.
+    `height`: rows of out. Grid: as many as the GPU has multiprocessors, or tiles."""
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()
+        if AHEAD > 0:
+            first = tl.program_id(0) // SPLITS * BN
+            prefetch_rows(w, first, N, K, BN, AHEAD)
+            if PAIR:
+                prefetch_rows(w, N + first, 2 * N, K, BN, AHEAD)
         tl.extra.cuda.gdc_wait()
     x_blocks = tl.make_tensor_descriptor(x, [M, K], [K, 1], [BM, BK])
     w_blocks = tl.make_tensor_descriptor(w, [N * (1 + PAIR), K], [K, 1], [BN, BK])

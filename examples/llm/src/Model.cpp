@@ -28,6 +28,7 @@ struct Model::Tiling {
   int64_t bm, bn, bk, lines;
   Launch how;
   int64_t splits = 1; // programs that share the inputs of a tile, each with a result of its own
+  int64_t ahead = 0;  // inputs whose weights are prefetched to L2 before the kernel waits for the one in front of it
 
   static Tiling of(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, int64_t cores);
   static Tiling dense(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair);
@@ -47,7 +48,7 @@ Model::Tiling Model::Tiling::dense(int64_t rows, int64_t outputs, int64_t inputs
     // The weights are read once, which takes the time. Few outputs want narrow tiles with long rows of them, so that there are as many programs as multiprocessors.
     int64_t bm = rows <= 16 ? 16 : 32;
     if (!pair && outputs <= 4096) return {bm, 32, 256, 8, {4, 4}};
-    return {bm, 64, 128, 8, {4, pair ? 4 : 5}};
+    return {bm, 64, 128, 8, {4, pair ? 4 : 5}, 1, pair && rows <= 16 ? 1024 : 0};
   }
   if (rows <= 64) return pair ? Tiling{64, 128, 64, 8, {8, 3}} : Tiling{64, 64, 128, 8, {4, 4}};
   if (rows <= 128) return pair ? Tiling{128, 128, 64, 8, {8, 4}} : add ? Tiling{64, 128, 128, 8, {4, 4}} : Tiling{128, 64, 64, 8, {8, 6}};
@@ -275,7 +276,7 @@ Status Model::tiledProduct(const Buffer &x, const Buffer &w, const Buffer &out, 
 Status Model::tiledProduct(const Tiling &t, const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early) {
   int64_t tiles = t.tilesOf(rows, outputs) * t.splits, programs = rows > 256 ? std::min(tiles, device_.cores()) : tiles;
   int64_t height = t.splits > 1 ? t.splits * t.linesOf(rows) : rows;
-  return device_.launch(kernels_.tiledMatmul, {programs}, {x, w, out, rows, outputs, inputs, outputs, height, int(add), int(pair), int(early), t.splits, t.bm, t.bn, t.bk, t.lines},
+  return device_.launch(kernels_.tiledMatmul, {programs}, {x, w, out, rows, outputs, inputs, outputs, height, int(add), int(pair), int(early), t.splits, t.bm, t.bn, t.bk, t.lines, t.ahead},
                         {t.how.warps, t.how.stages, early});
 }
 
