@@ -229,6 +229,36 @@ def expert_rows():
 
     yield Row(f"experts: gate, sort, grouped product {tokens} x {k} x {n}, 2 of {e}", run, out, lambda l=tensor(logits), x=tensor(x).bfloat16(), w=tensor(w): library(l, x, w),
               flops=2 * tokens * each * n * k, tolerance=0.1) if torch else None
+    g = 64
+    for bits in (4, 8):
+        for m in (1, 4, 64):
+            x, experts = normal(m, k), np.stack([RNG.permutation(e)[:each] for _ in range(m)]).astype(np.int32)
+            w = normal(e * n, k) * np.float32(k**-0.5)
+            q, scales = np.empty(w.size * bits // 8, np.uint8), np.empty(w.size // g, BF16)
+            quantized.quantize_weights[(e * n // 64, k // g)](w, q, scales, e * n, k, G=g, BITS=bits)
+            tile = 1 if m == 1 else 2 if m * each <= 2 * e else 4  # expertTile of Model.cpp
+            slots = cdiv(m * each + e * (tile - 1), tile) * tile
+            order, tiles, out = np.empty(slots, np.int32), np.empty(slots // tile, np.int32), np.empty((m * each, n), np.float32)
+            parts, sx, sums = np.empty((m, 2, k), np.int8), np.empty((m, k // g), np.float32), np.empty((m, k // g), np.int32)
+
+            def run(m=m, x=x, q=q, scales=scales, out=out, experts=experts, order=order, tiles=tiles, parts=parts, sx=sx, sums=sums, tile=tile, slots=slots, bits=bits):
+                moe.moe_align[(1,)](experts, order, tiles, m * each, e, slots, TILE=tile, BLOCK=256)
+                quantized.split_activations[(m, k // g)](x, parts, sx, sums, k, G=g)
+                quantized.grouped_integer_matmul[(slots // tile, n // 64)](parts, sx, sums, q, scales, out, order, tiles, n, k, n, EACH=each, G=g, BITS=bits, BM=tile)
+
+            def library(chosen=experts.ravel(), m=m, bits=bits, w=w, x=x):
+                products = [int_library(bits, x[np.flatnonzero(chosen == i) // each], w[i * n:(i + 1) * n], g) for i in range(e)]
+                at = [torch.from_numpy(np.flatnonzero(chosen == i)) for i in range(e)]
+
+                def go():
+                    result = torch.empty(m * each, n)
+                    for i in range(e):
+                        if len(at[i]):
+                            result[at[i]] = products[i]().float()
+                    return result
+                return go
+            read = len(np.unique(experts)) * n * k * bits // 8
+            yield Row(f"experts w{bits}a16: sort, grouped product {m} x {k} x {n}, 2 of {e}", run, out, library() if torch else None, bytes=read, tolerance=0.2) if torch else None
 
 
 FAMILIES = (norm_rows, elementwise_rows, sampling_rows, product_rows, quantized_rows, attention_rows, expert_rows)

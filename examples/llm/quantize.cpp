@@ -46,22 +46,18 @@ int main(int argc, char **argv) {
 
   std::map<std::string, Tensor> tensors;
   weights->visit(
-      [&](const std::string &name, Matrix &m, bool) {
-        if (m.bits) {
-          tensors[name + ".q"] = m.values;
-          tensors[name + ".scales"] = m.scales;
-          return;
-        }
+      [&](const std::string &name, Matrix &m) {
         size_t experts = name.find(".experts."); // one matrix of all of them here, one each in files
-        if (experts == std::string::npos) {
-          tensors[name] = m.values;
-          return;
-        }
-        for (int64_t e = 0; e < config->experts; ++e) {
-          Tensor part = m.values;
-          part.shape[0] /= config->experts;
-          part.data = static_cast<const char *>(m.values.data) + e * part.bytes();
-          tensors[name.substr(0, experts + 9) + std::to_string(e) + name.substr(experts + 8)] = part;
+        for (int64_t e = 0; e < m.experts; ++e) {
+          auto part = [&](const Tensor &all) {
+            Tensor t = all;
+            t.shape[0] /= m.experts;
+            t.data = static_cast<const char *>(all.data) + e * t.bytes();
+            return t;
+          };
+          std::string one = experts == std::string::npos ? name : name.substr(0, experts + 9) + std::to_string(e) + name.substr(experts + 8);
+          tensors[m.bits ? one + ".q" : one] = part(m.values);
+          if (m.bits) tensors[one + ".scales"] = part(m.scales);
         }
       },
       [&](const std::string &name, Tensor &t, Buffer &) { tensors[name] = t; });

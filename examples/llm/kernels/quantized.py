@@ -82,17 +82,11 @@ def split_activations(x, parts, scales, sums, K, G: tl.constexpr):
     tl.store(sums + row * (K // G) + g, tl.sum(n, 0))
 
 
-@tegula.jit(do_not_specialize=["M"])
-def integer_matmul(parts, x_scales, sums, q, w_scales, out, M, N, K, stride, G: tl.constexpr, BITS: tl.constexpr, BM: tl.constexpr):
-    """out = x @ w.T of split activations and quantized weights: each group's product is exact in int32, then scaled. For CPUs, whose instructions multiply bytes four at a
-    time; at one row the weights come as fast as memory gives them. BM rows of x at a time. Grid: M / BM, N / BN; rows of `out` lie `stride` apart."""
-    first = tl.program_id(0) * BM
-    column = tl.program_id(1).to(tl.int64)
-    r = tl.arange(0, 2 * BM)
-    m = first + tl.arange(0, BM)
+@tegula.jit
+def integer_product(rows, live, x_scales, sums, alive, q, w_scales, column, K, G: tl.constexpr, BITS: tl.constexpr, BM: tl.constexpr):
+    """[BM, BN]: rows of split activations times block `column` of the weights; each group's product is exact in int32, then scaled. rows, live [2 BM, 1]: both bytes of a row, one behind
+    the other; x_scales, sums, alive [BM]: those of its first group."""
     place = tl.where(tl.arange(0, 2) == 0, 256.0, 1.0)
-    rows = parts + (2 * first + r)[:, None].to(tl.int64) * K
-    live = (2 * first + r < 2 * M)[:, None]
     acc = tl.zeros((BM, BN), tl.float32)
     for g in range(0, K // G):
         b = group_bytes(q, column * (K // G) + g, G, BITS)
@@ -104,21 +98,16 @@ def integer_matmul(parts, x_scales, sums, q, w_scales, out, M, N, K, stride, G: 
             product = tl.dot(tl.load(rows + g * G + tl.arange(0, G)[None, :], mask=live, other=0), b.to(tl.int8, bitcast=True), out_dtype=tl.int32)
         both = tl.sum(tl.reshape(product.to(tl.float32), (BM, 2, BN)) * place[None, :, None], 1)
         if BITS == 4:
-            both -= 8.0 * tl.load(sums + m * (K // G) + g, mask=m < M, other=0).to(tl.float32)[:, None]
-        sx = tl.load(x_scales + m * (K // G) + g, mask=m < M, other=0.0)
+            both -= 8.0 * tl.load(sums + g, mask=alive, other=0).to(tl.float32)[:, None]
+        sx = tl.load(x_scales + g, mask=alive, other=0.0)
         sw = tl.load(w_scales + (column * (K // G) + g) * BN + tl.arange(0, BN)).to(tl.float32)
         acc += both * (sx[:, None] * sw[None, :])
-    rn = column * BN + tl.arange(0, BN)
-    tl.store(out + m[:, None].to(tl.int64) * stride + rn[None, :], acc.to(out.dtype.element_ty), mask=(m < M)[:, None] & (rn < N)[None, :])
+    return acc
 
 
-@tegula.jit(do_not_specialize=["M"])
-def widened_matmul(x, q, w_scales, out, M, N, K, stride, G: tl.constexpr, BITS: tl.constexpr, BM: tl.constexpr):
-    """The same with x [M, K] in its own type: weights are widened to it in front of the product. For GPUs, whose tensor cores take 16-bit floats. Grid: M / BM, N / BN."""
-    m = tl.program_id(0) * BM + tl.arange(0, BM)
-    column = tl.program_id(1).to(tl.int64)
-    rows = x + m[:, None].to(tl.int64) * K
-    live = (m < M)[:, None]
+@tegula.jit
+def widened_product(rows, live, q, w_scales, column, K, G: tl.constexpr, BITS: tl.constexpr, BM: tl.constexpr):
+    """The same with rows [BM, 1] of x in its own type: weights are widened to it in front of the product."""
     acc = tl.zeros((BM, BN), tl.float32)
     for g in range(0, K // G):
         b = group_bytes(q, column * (K // G) + g, G, BITS)
@@ -133,5 +122,60 @@ def widened_matmul(x, q, w_scales, out, M, N, K, stride, G: tl.constexpr, BITS: 
             product = tl.dot(a, b.to(tl.int8, bitcast=True).to(a.dtype), input_precision="ieee")
         sw = tl.load(w_scales + (column * (K // G) + g) * BN + tl.arange(0, BN)).to(tl.float32)
         acc += product * sw[None, :]
+    return acc
+
+
+@tegula.jit(do_not_specialize=["M"])
+def integer_matmul(parts, x_scales, sums, q, w_scales, out, M, N, K, stride, G: tl.constexpr, BITS: tl.constexpr, BM: tl.constexpr):
+    """out = x @ w.T of split activations and quantized weights. For CPUs, whose instructions multiply bytes four at a time; at one row the weights come as fast as memory gives them.
+    BM rows of x at a time. Grid: M / BM, N / BN; rows of `out` lie `stride` apart."""
+    first = tl.program_id(0) * BM
+    column = tl.program_id(1).to(tl.int64)
+    r = tl.arange(0, 2 * BM)
+    m = first + tl.arange(0, BM)
+    rows = parts + (2 * first + r)[:, None].to(tl.int64) * K
+    live = (2 * first + r < 2 * M)[:, None]
+    acc = integer_product(rows, live, x_scales + m * (K // G), sums + m * (K // G), m < M, q, w_scales, column, K, G, BITS, BM)
     rn = column * BN + tl.arange(0, BN)
     tl.store(out + m[:, None].to(tl.int64) * stride + rn[None, :], acc.to(out.dtype.element_ty), mask=(m < M)[:, None] & (rn < N)[None, :])
+
+
+@tegula.jit(do_not_specialize=["M"])
+def widened_matmul(x, q, w_scales, out, M, N, K, stride, G: tl.constexpr, BITS: tl.constexpr, BM: tl.constexpr):
+    """The same with x [M, K] in its own type. For GPUs, whose tensor cores take 16-bit floats. Grid: M / BM, N / BN."""
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    column = tl.program_id(1).to(tl.int64)
+    rows = x + m[:, None].to(tl.int64) * K
+    acc = widened_product(rows, (m < M)[:, None], q, w_scales, column, K, G, BITS, BM)
+    rn = column * BN + tl.arange(0, BN)
+    tl.store(out + m[:, None].to(tl.int64) * stride + rn[None, :], acc.to(out.dtype.element_ty), mask=(m < M)[:, None] & (rn < N)[None, :])
+
+
+@tegula.jit
+def grouped_integer_matmul(parts, x_scales, sums, q, w_scales, out, order, tile_experts, N, K, stride, EACH: tl.constexpr, G: tl.constexpr, BITS: tl.constexpr, BM: tl.constexpr):
+    """integer_matmul of experts: out[choice] = x[choice // EACH] @ w[expert].T for the BM lines of a tile of moe_align (moe.py), whose grouped_matmul says what EACH is. The experts'
+    weights, each in whole blocks of BN outputs, lie one behind the other. Grid: slots / BM, N / BN."""
+    expert = tl.load(tile_experts + tl.program_id(0))
+    if expert >= 0:
+        r = tl.arange(0, 2 * BM)
+        choice = tl.load(order + tl.program_id(0) * BM + tl.arange(0, BM))
+        both = tl.load(order + tl.program_id(0) * BM + r // 2)
+        rows = parts + (tl.maximum(both, 0) // EACH * 2 + r % 2)[:, None].to(tl.int64) * K
+        at = tl.maximum(choice, 0) // EACH * (K // G)
+        column = expert.to(tl.int64) * tl.cdiv(N, BN) + tl.program_id(1)
+        acc = integer_product(rows, (both >= 0)[:, None], x_scales + at, sums + at, choice >= 0, q, w_scales, column, K, G, BITS, BM)
+        rn = tl.program_id(1) * BN + tl.arange(0, BN)
+        tl.store(out + choice[:, None].to(tl.int64) * stride + rn[None, :], acc.to(out.dtype.element_ty), mask=(choice >= 0)[:, None] & (rn < N)[None, :])
+
+
+@tegula.jit
+def grouped_widened_matmul(x, q, w_scales, out, order, tile_experts, N, K, stride, EACH: tl.constexpr, G: tl.constexpr, BITS: tl.constexpr, BM: tl.constexpr):
+    """widened_matmul of experts, likewise. Grid: slots / BM, N / BN."""
+    expert = tl.load(tile_experts + tl.program_id(0))
+    if expert >= 0:
+        choice = tl.load(order + tl.program_id(0) * BM + tl.arange(0, BM))
+        rows = x + (tl.maximum(choice, 0) // EACH)[:, None].to(tl.int64) * K
+        column = expert.to(tl.int64) * tl.cdiv(N, BN) + tl.program_id(1)
+        acc = widened_product(rows, (choice >= 0)[:, None], q, w_scales, column, K, G, BITS, BM)
+        rn = tl.program_id(1) * BN + tl.arange(0, BN)
+        tl.store(out + choice[:, None].to(tl.int64) * stride + rn[None, :], acc.to(out.dtype.element_ty), mask=(choice >= 0)[:, None] & (rn < N)[None, :])

@@ -28,6 +28,8 @@ Result<Kernels> Kernels::load(const tegula::Context &context) {
                       {"quantized", "split_activations", &k.splitActivations},
                       {"quantized", "integer_matmul", &k.integerMatmul},
                       {"quantized", "widened_matmul", &k.widenedMatmul},
+                      {"quantized", "grouped_integer_matmul", &k.groupedIntegerMatmul},
+                      {"quantized", "grouped_widened_matmul", &k.groupedWidenedMatmul},
                       {"quantized", "quantize_weights", &k.quantizeWeights},
                       {"moe", "moe_gate", &k.moeGate},
                       {"moe", "moe_align", &k.moeAlign},

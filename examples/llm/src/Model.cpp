@@ -7,8 +7,14 @@ namespace llm {
 
 namespace {
 
-/// Lines of a tile of experts' rows for a step of that many rows.
-int64_t expertTile(const Device &d, int64_t rows) { return d.isGpu() || rows > 8 ? 16 : 4; }
+/// Lines of a tile of experts' rows for a step of that many rows. CPUs read quantized weights once for each tile, from a cache but the first time, and compute lines of padding as well;
+/// one row has an expert once.
+int64_t expertTile(const Device &d, const Config &c, bool quantized, int64_t rows) {
+  if (d.isGpu() || (!quantized && rows > 8)) return 16;
+  if (!quantized) return 4;
+  int64_t choices = rows * c.expertsPerToken;
+  return rows == 1 ? 1 : choices <= 2 * c.experts ? 2 : choices <= 16 * c.experts ? 4 : 8;
+}
 int64_t expertSlots(int64_t tile, int64_t choices, int64_t experts) { return cdiv(choices + experts * (tile - 1), tile) * tile; }
 constexpr int64_t block = 1024; // of kernels that go along a row
 constexpr int64_t longContext = 512; // tokens of a sequence from which on programs share its keys
@@ -93,7 +99,7 @@ Model::Memory Model::expectedMemory(const Config &c, Precision p, const Limits &
   m.cache = 2 * c.layers * cdiv(tokens, pageTokens) * pageTokens * c.kvHeads * c.headDim * element;
   bool fused = device.isGpu() && p == Precision::Bf16 && !c.experts;
   int64_t row = 4 * c.hidden + activation * (c.hidden + 2 * c.heads * c.headDim) + 4 * c.qkvRows() + ((fused ? 0 : 8) + activation) * c.intermediate + 3 * std::max(c.hidden, c.intermediate);
-  if (c.experts) row += c.expertsPerToken * (12 * c.intermediate + 4 * c.hidden);
+  if (c.experts) row += c.expertsPerToken * (15 * c.intermediate + 4 * c.hidden);
   int64_t deltas = fused ? Tiling::partRows(l.rows, c.hidden, device.cores()) : l.rows;
   m.work = l.rows * row + 4 * deltas * c.hidden + l.sequences * 4 * c.vocab + l.context * c.headDim * 4;
   return m;
@@ -161,9 +167,10 @@ Result<Model> Model::create(Weights weights, const Limits &limits, const Kernels
                             {&m.attentionParts_, TEGULA_FP32, parts * c.headDim},
                             {&m.attentionSums_, TEGULA_FP32, parts * 2}};
   if (m.weights_.output.bits && !device.isGpu()) {
-    table.push_back({&m.parts_, TEGULA_INT8, rows * 2 * wide});
-    table.push_back({&m.partScales_, TEGULA_FP32, rows * wide / quantGroup});
-    table.push_back({&m.partSums_, TEGULA_INT32, rows * wide / quantGroup});
+    int64_t most = std::max(rows * wide, choices * c.intermediate);
+    table.push_back({&m.parts_, TEGULA_INT8, 2 * most});
+    table.push_back({&m.partScales_, TEGULA_FP32, most / quantGroup});
+    table.push_back({&m.partSums_, TEGULA_INT32, most / quantGroup});
   }
   if (c.experts) {
     table.push_back({&m.routes_, TEGULA_FP32, rows * c.experts});
@@ -248,6 +255,11 @@ Status Model::prepare(std::span<const Span> spans, PagedCache &pages) {
   return device_.queueUpload(table_, table, table_.bytes);
 }
 
+/// x [rows, inputs] in two bytes, for products of quantized weights on CPUs.
+Status Model::splitActivations(const Buffer &x, int64_t rows, int64_t inputs) {
+  return device_.launch(kernels_.splitActivations, {rows, inputs / quantGroup}, {x, parts_, partScales_, partSums_, inputs, quantGroup});
+}
+
 /// out[row, column ...] = x[row] @ m.T; the kernel and its tiles by the form of the weights, the device and the number of rows.
 Status Model::product(const Matrix &m, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, int64_t column) {
   tegula::Arg to = out.arg(column);
@@ -256,7 +268,7 @@ Status Model::product(const Matrix &m, const Buffer &x, const Buffer &out, int64
   bool gpu = device_.isGpu();
   if (m.bits && !gpu) {
     int64_t bm = std::min<int64_t>(nextPowerOf2(rows), 32);
-    Status s = device_.launch(kernels_.splitActivations, {rows, k / quantGroup}, {x, parts_, partScales_, partSums_, k, quantGroup});
+    Status s = splitActivations(x, rows, k);
     if (s) s = device_.launch(kernels_.integerMatmul, {cdiv(rows, bm), cdiv(n, quantBlock)}, {parts_, partScales_, partSums_, w, m.deviceScales, to, rows, n, k, stride, quantGroup, m.bits, bm});
     return s;
   }
@@ -408,17 +420,28 @@ Status Model::layer(int64_t index) {
 
 Status Model::experts(const LayerWeights &l) {
   const Config &c = config();
-  int64_t rows = in_.rows, each = c.expertsPerToken, choices = rows * each, tile = expertTile(device_, rows), slots = expertSlots(tile, choices, c.experts);
+  int64_t rows = in_.rows, each = c.expertsPerToken, choices = rows * each, tile = expertTile(device_, c, l.expertGate.bits != 0, rows), slots = expertSlots(tile, choices, c.experts);
   Status s = product(l.router, normed_, routes_, rows, c.experts);
   if (s) s = device_.launch(kernels_.moeGate, {rows}, {routes_, expertOf_, expertWeights_, c.experts, each, nextPowerOf2(c.experts)}, {1});
   if (s) s = device_.launch(kernels_.moeAlign, {1}, {expertOf_, order_, tileExperts_, choices, c.experts, slots, tile, 256});
+  bool gpu = device_.isGpu();
+  auto split = [&](const Matrix &m, const Buffer &x, int64_t count) { return m.bits && !gpu ? splitActivations(x, count, m.inputs) : Status(); };
   auto grouped = [&](const Matrix &m, const Buffer &x, const Buffer &out, int64_t column, int64_t stride, int64_t ofRow) {
     int64_t n = m.outputs / c.experts;
+    tegula::Grid grid{slots / tile, cdiv(n, quantBlock)};
+    const Buffer &w = m.deviceValues;
+    if (m.bits && gpu)
+      return device_.launch(kernels_.groupedWidenedMatmul, grid, {x, w, m.deviceScales, out.arg(column), order_, tileExperts_, n, m.inputs, stride, ofRow, quantGroup, m.bits, tile});
+    if (m.bits)
+      return device_.launch(kernels_.groupedIntegerMatmul, grid,
+                            {parts_, partScales_, partSums_, w, m.deviceScales, out.arg(column), order_, tileExperts_, n, m.inputs, stride, ofRow, quantGroup, m.bits, tile});
     return device_.launch(kernels_.groupedMatmul, {slots / tile, cdiv(n, 64)}, {x, m.deviceValues, out.arg(column), order_, tileExperts_, n, m.inputs, stride, ofRow, tile, 64, 64});
   };
+  if (s) s = split(l.expertGate, normed_, rows); // and expertUp, which has the same inputs
   if (s) s = grouped(l.expertGate, normed_, gateUp_, 0, 2 * c.intermediate, each);
   if (s) s = grouped(l.expertUp, normed_, gateUp_, c.intermediate, 2 * c.intermediate, each);
   if (s) s = device_.launch(kernels_.swiglu, {choices, cdiv(c.intermediate, block)}, {gateUp_, hidden_, c.intermediate, block});
+  if (s) s = split(l.expertDown, hidden_, choices);
   if (s) s = grouped(l.expertDown, hidden_, expertParts_, 0, c.hidden, 1);
   if (s) s = device_.launch(kernels_.moeCombine, {rows, cdiv(c.hidden, block)}, {expertParts_, expertWeights_, delta_, c.hidden, each, block});
   return s;

@@ -93,6 +93,7 @@ private:
   int64_t splitsOf(int64_t tiles) const;
   Launch decodeLaunch(int64_t tiles, int64_t splits) const;
   Status experts(const LayerWeights &l);
+  Status splitActivations(const Buffer &x, int64_t rows, int64_t inputs);
   Status choose();
   Status product(const Matrix &m, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, int64_t column = 0);
   Status norm(const Buffer &weight);

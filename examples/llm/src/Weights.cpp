@@ -146,14 +146,25 @@ struct Loader {
   /// Matrices of experts in one: the grouped product wants them one behind the other.
   Result<Matrix> experts(const std::string &before, const std::string &after, int64_t count, int64_t outputs, int64_t inputs) {
     Matrix all{count * outputs, inputs};
-    char *memory = nullptr;
+    all.experts = count;
+    char *values = nullptr, *scales = nullptr;
+    auto append = [&](const Tensor &one, int64_t e, Tensor &to, char *&memory) {
+      if (e == 0) {
+        std::vector<int64_t> shape = one.shape;
+        shape[0] *= count;
+        void *address = nullptr;
+        to = Tensor::make(one.dtype, std::move(shape), &address);
+        memory = static_cast<char *>(address);
+      }
+      std::memcpy(memory + e * one.bytes(), one.data, size_t(one.bytes()));
+    };
     for (int64_t e = 0; e < count; ++e) {
-      Result<Matrix> one = matrix(before + std::to_string(e) + after, outputs, inputs, false);
+      Result<Matrix> one = matrix(before + std::to_string(e) + after, outputs, inputs);
       if (!one) return one;
-      void *address = memory;
-      if (e == 0) all.values = Tensor::make(one->values.dtype, {count * outputs, inputs}, &address), memory = static_cast<char *>(address);
-      if (one->values.dtype != all.values.dtype) return invalid(options.path + ": the experts' `" + after.substr(1) + "` have different types");
-      std::memcpy(memory + e * one->values.bytes(), one->values.data, size_t(one->values.bytes()));
+      if (e > 0 && one->values.dtype != all.values.dtype) return invalid(options.path + ": the experts' `" + after.substr(1) + "` have different types");
+      all.bits = one->bits;
+      append(one->values, e, all.values, values);
+      if (one->bits) append(one->scales, e, all.scales, scales);
     }
     return all;
   }
@@ -285,7 +296,7 @@ Result<Weights> Weights::load(const Config &config, std::optional<Precision> pre
       if (!config.experts) join({&l.gate, &l.up}, l.deviceGateUp);
     }
   w.visit(
-      [&](const std::string &, Matrix &m, bool) {
+      [&](const std::string &, Matrix &m) {
         if (!m.deviceValues.address) place(m.values, m.deviceValues);
         place(m.scales, m.deviceScales);
       },
@@ -294,36 +305,36 @@ Result<Weights> Weights::load(const Config &config, std::optional<Precision> pre
   return w;
 }
 
-void Weights::visit(const std::function<void(const std::string &, Matrix &, bool)> &f, const std::function<void(const std::string &, Tensor &, Buffer &)> &g) {
+void Weights::visit(const std::function<void(const std::string &, Matrix &)> &f, const std::function<void(const std::string &, Tensor &, Buffer &)> &g) {
   g("model.embed_tokens.weight", embedding, deviceEmbedding);
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerWeights &l = layers[i];
     std::string at = "model.layers." + std::to_string(i) + ".";
     g(at + "input_layernorm.weight", l.attentionNorm, l.deviceAttentionNorm);
     g(at + "post_attention_layernorm.weight", l.feedForwardNorm, l.deviceFeedForwardNorm);
-    f(at + "self_attn.q_proj.weight", l.q, true);
-    f(at + "self_attn.k_proj.weight", l.k, true);
-    f(at + "self_attn.v_proj.weight", l.v, true);
-    f(at + "self_attn.o_proj.weight", l.o, true);
+    f(at + "self_attn.q_proj.weight", l.q);
+    f(at + "self_attn.k_proj.weight", l.k);
+    f(at + "self_attn.v_proj.weight", l.v);
+    f(at + "self_attn.o_proj.weight", l.o);
     if (config.experts) {
-      f(at + "block_sparse_moe.gate.weight", l.router, false);
-      f(at + "block_sparse_moe.experts.w1.weight", l.expertGate, false);
-      f(at + "block_sparse_moe.experts.w3.weight", l.expertUp, false);
-      f(at + "block_sparse_moe.experts.w2.weight", l.expertDown, false);
+      f(at + "block_sparse_moe.gate.weight", l.router);
+      f(at + "block_sparse_moe.experts.w1.weight", l.expertGate);
+      f(at + "block_sparse_moe.experts.w3.weight", l.expertUp);
+      f(at + "block_sparse_moe.experts.w2.weight", l.expertDown);
     } else {
-      f(at + "mlp.gate_proj.weight", l.gate, true);
-      f(at + "mlp.up_proj.weight", l.up, true);
-      f(at + "mlp.down_proj.weight", l.down, true);
+      f(at + "mlp.gate_proj.weight", l.gate);
+      f(at + "mlp.up_proj.weight", l.up);
+      f(at + "mlp.down_proj.weight", l.down);
     }
   }
   g("model.norm.weight", finalNorm, deviceFinalNorm);
-  f("lm_head.weight", output, true);
+  f("lm_head.weight", output);
 }
 
 int64_t Weights::bytesPerStep() const {
   int64_t sum = config.hidden * tegula_dtype_bytes(embedding.dtype);
   const_cast<Weights *>(this)->visit(
-      [&](const std::string &name, Matrix &m, bool) {
+      [&](const std::string &name, Matrix &m) {
         bool chosen = name.find(".experts.") != std::string::npos;
         sum += chosen ? m.bytes() / config.experts * config.expertsPerToken : m.bytes();
       },
@@ -333,7 +344,7 @@ int64_t Weights::bytesPerStep() const {
 
 int64_t Weights::bytes() const {
   int64_t sum = 0;
-  const_cast<Weights *>(this)->visit([&](const std::string &, Matrix &m, bool) { sum += m.values.data == embedding.data ? 0 : m.bytes(); },
+  const_cast<Weights *>(this)->visit([&](const std::string &, Matrix &m) { sum += m.values.data == embedding.data ? 0 : m.bytes(); },
                                      [&](const std::string &, Tensor &t, Buffer &) { sum += t.bytes(); });
   return sum;
 }
@@ -341,8 +352,8 @@ int64_t Weights::bytes() const {
 int64_t expectedWeightBytes(const Config &c, Precision p) {
   int64_t dense = p == Precision::Fp32 ? 4 : 2;
   if (p == Precision::Fp32 || p == Precision::Bf16) return c.parameters() * dense;
-  // The embedding and the experts stay dense; a scale of two bytes for each group.
-  int64_t kept = c.vocab * c.hidden + c.layers * c.experts * (3 * c.hidden * c.intermediate + c.hidden);
+  // The embedding and the routers stay dense; a scale of two bytes for each group.
+  int64_t kept = c.vocab * c.hidden + c.layers * c.experts * c.hidden;
   int64_t quantized = c.parameters() - kept + (c.tiedEmbedding ? c.vocab * c.hidden : 0);
   return kept * dense + quantized * (p == Precision::Int4 ? 4 : 8) / 8 + quantized / quantGroup * 2;
 }

@@ -7,11 +7,13 @@
 
 namespace llm {
 
-/// A weight matrix [outputs, inputs] on the host and, after Weights::load, on the device. Dense: `values`. Quantized: `values` are bytes in quantized.py's layout.
+/// A weight matrix [outputs, inputs] on the host and, after Weights::load, on the device. Dense: `values`. Quantized: `values` are bytes in quantized.py's layout. Matrices of several experts,
+/// one behind the other, are one: each has outputs / experts of the outputs, which are whole blocks of that layout.
 struct Matrix {
   int64_t outputs = 0, inputs = 0;
   int bits = 0; // of a quantized matrix: 4 or 8; 0: dense
   Tensor values, scales;
+  int64_t experts = 1;
   Buffer deviceValues, deviceScales;
   /// The weight that element (output, input) stands for.
   float at(int64_t output, int64_t input) const;
@@ -24,7 +26,7 @@ struct LayerWeights {
   Buffer deviceAttentionNorm, deviceFeedForwardNorm;
   Matrix q, k, v, o, gate, up, down;
   Buffer deviceQkv, deviceGateUp; // on GPUs, where they are dense: q, k and v, gate and up, one behind the other
-  Matrix router, expertGate, expertUp, expertDown; // of experts, one behind the other: outputs are those of all
+  Matrix router, expertGate, expertUp, expertDown;
 };
 
 class Weights {
@@ -50,8 +52,8 @@ public:
   int64_t bytesPerStep() const;
   /// Bytes of all tensors.
   int64_t bytes() const;
-  /// Calls f(name, matrix, is quantized by int8 and int4) for each matrix, and g(name, tensor) for everything else.
-  void visit(const std::function<void(const std::string &, Matrix &, bool)> &f, const std::function<void(const std::string &, Tensor &, Buffer &)> &g);
+  /// Calls f(name, matrix) for each matrix, and g(name, tensor) for everything else.
+  void visit(const std::function<void(const std::string &, Matrix &)> &f, const std::function<void(const std::string &, Tensor &, Buffer &)> &g);
 };
 
 /// The precision that the quantize tool wrote into the files' metadata; none: plain files.
