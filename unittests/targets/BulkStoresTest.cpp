@@ -126,3 +126,17 @@ TEST(BulkStores, WhatDotsAndAccessesLeaveBehind) {
     }
   EXPECT_GT(plans, 40u);
 }
+
+/// A tile that was read along the other axis: a warp has four neighbours of each of 32 rows. The copy would write half a sector a row.
+TEST(BulkStores, ShortRowsArePoor) {
+  const Shape shape{32, 128};
+  auto turned = [&](int64_t step) {
+    return layout::LinearLayout::tensor(shape, {{Dim::Register, {{1, 0}, {2, 0}, {0, 16}, {0, 32}, {0, step == 1 ? 64 : 1}}},
+                                                {Dim::Lane, {{4, 0}, {8, 0}, {16, 0}, {0, step}, {0, 2 * step}}},
+                                                {Dim::Warp, {{0, step == 1 ? 4 : 8}, {0, step == 1 ? 8 : 64}}}});
+  };
+  EXPECT_TRUE(planBulkStore(turned(1), shape, Elem::F32)->isPoor);  // 16 bytes
+  EXPECT_FALSE(planBulkStore(turned(2), shape, Elem::F32)->isPoor); // 32 bytes
+  // All that there is.
+  EXPECT_FALSE(planBulkStore(bulkStoreLayout({1024, 4}, Elem::F32, 4), {1024, 4}, Elem::F32)->isPoor);
+}

@@ -16,6 +16,8 @@ namespace {
 constexpr uint32_t stepBytes = 2048;
 /// Copies of less cost more than the stores they replace (unless the warp has no more).
 constexpr uint32_t leastBytes = 512;
+/// And rows of less write a part of a sector, which memory takes as long for as for a whole one (unless the tile has no more).
+constexpr int64_t leastRowBytes = 32;
 
 /// The low bits of each dimension that are in a step.
 struct StepBits {
@@ -108,7 +110,7 @@ std::optional<BulkStore> planBulkStore(const layout::LinearLayout &l, const Shap
   for (auto list : {registers, lanes})
     for (uint64_t v : list)
       held <<= part.insert(v, 0);
-  out.isPoor = size < std::min<int64_t>(leastBytes, held);
+  out.isPoor = size < std::min<int64_t>(leastBytes, held) || extents[last] * bytes < std::min<int64_t>(leastRowBytes, shape[last] * bytes);
   // Swizzles repeat after eight rows.
   auto align = std::max<uint32_t>(128, 8u * out.step.swizzle);
   out.bytes = (static_cast<uint32_t>(size) + align - 1) / align * align;

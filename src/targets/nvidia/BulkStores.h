@@ -21,7 +21,7 @@ struct BulkStore {
   uint32_t bytes = 0; // of a buffer, with what alignment needs
   unsigned warps = 1;
   uint32_t idleWarps = 0; // warps with one of these bits hold copies
-  bool isPoor = false;    // many small copies: another layout is worth a conversion
+  bool isPoor = false;    // many small copies, or short rows: another layout is worth a conversion
 
   /// Shared memory for this number of buffers a warp.
   uint64_t sharedBytes(unsigned buffers) const { return uint64_t{warps} * buffers * bytes; }
