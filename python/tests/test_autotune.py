@@ -234,6 +234,16 @@ def test_hooks():
     assert log == [("config", 16, 100)]
 
 
+def test_hooks_are_told_of_what_cannot_be_launched():
+    log = []
+    configs = [Config({"BLOCK": 16}, num_warps=128), Config({"BLOCK": 32})]
+    k = tegula.autotune(configs, key=["n"], do_bench=Bench(), pre_hook=lambda args, reset_only=False: log.append(args["BLOCK"]),
+                        post_hook=lambda args, exception: log.append(exception))(tegula.jit(double))
+    x, out = arrays()
+    k[grid](x, out, 100)
+    assert (out == 2 * x).all() and log[0] == 16 and str(log[1]).startswith("out of resource: threads, Required: 4096") and set(log[2:]) == {32, None}
+
+
 def test_heuristics_and_autotune_in_either_order():
     x, out = arrays()
     seen = []

@@ -69,6 +69,8 @@ ROWS = [
     ("too many warps", "", "go(num_warps=64)",
      "OutOfResources: out of resource: threads, Required: 2048, Hardware limit: 1024. `add`: num_warps is 64; a block of a GPU has at most 32 warps", ""),
     ("too many warps, simulator", "", "go(cpu, device='sim', num_warps=64)", "OutOfResources: out of resource: threads, Required: 2048", ""),
+    ("no device has as many", "", "go(cpu, device='cpu', num_warps=128)",
+     "OutOfResources: out of resource: threads, Required: 4096, Hardware limit: 2048. num_warps is 128; it must be a power of 2, at most 64", ""),
     ("warps", "", "go(num_warps=3)", "AssertionError: num_warps is 3; it must be a power of 2, at most 64", ""),
     ("too many registers", "maxThreads=64 registers=255", "go()", "OutOfResources: out of resource: threads, Required: 128, Hardware limit: 64. "
      "`add` takes 255 registers in each of 128 threads", "A smaller num_warps"),

@@ -269,8 +269,12 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
     fail(TEGULA_INVALID_ARGUMENT, std::string(name) + " is " + std::to_string(value) + "; it must be " + rule);
     return false;
   };
-  if (o.num_warps < 0 || o.num_warps > 64 || (o.num_warps & (o.num_warps - 1)))
-    return wrong("num_warps", o.num_warps, "a power of 2, at most 64");
+  constexpr int mostWarps = 64;
+  if (o.num_warps < 0 || (o.num_warps & (o.num_warps - 1))) return wrong("num_warps", o.num_warps, "a power of 2, at most 64");
+  if (o.num_warps > mostWarps) { // as on GPUs: a tuner goes on without the configuration
+    const std::string text = "num_warps is " + std::to_string(o.num_warps) + "; it must be a power of 2, at most 64";
+    return fail(runtime::Status::exhausted("threads", uint64_t(o.num_warps) * 32, mostWarps * 32, text)), false;
+  }
   if (o.num_stages < 0 || o.num_stages > 255) return wrong("num_stages", o.num_stages, "between 1 and 255");
   if (o.num_ctas < 0 || o.num_ctas > 255) return wrong("num_ctas", o.num_ctas, "between 1 and 255");
   if (o.maxnreg < 0) return wrong("maxnreg", o.maxnreg, "positive");

@@ -190,8 +190,7 @@ class Autotuner(_core.Layer, NamedKernel):
 
     @staticmethod
     def _check_conflicts(config, given):
-        conflicts = sorted(given.keys() & config.kwargs.keys())
-        if conflicts:
+        if conflicts := sorted(given.keys() & config.kwargs.keys()):
             raise ValueError(f"Conflicting meta-parameters: {', '.join(conflicts)}. Make sure that you don't re-define auto-tuned symbols.")
 
     def _announce(self, config):
@@ -535,8 +534,8 @@ class _Tuning:
     def compile(self, i):
         config, tuner = self.configs[i], self.tuner
         kernel = self.compiled.get(i)
+        full = {**self.arguments, **config.all_kwargs()}
         if kernel is None:
-            full = {**self.arguments, **config.all_kwargs()}
             if config.pre_hook:
                 config.pre_hook(full)
             try:
@@ -544,6 +543,8 @@ class _Tuning:
             except _SKIPPED as e:
                 kernel = e
         if isinstance(kernel, Exception):
+            tuner.user_defined_pre_hook and tuner.pre_hook(full)  # told as of a launch
+            tuner.user_defined_post_hook and tuner.post_hook(full, exception=kernel)
             tuner._failed(config, kernel)
             return _status(kernel)
         if os.environ.get("TEGULA_TUNE_DRY") == "sim" and (fault := self._rehearse(config)):
@@ -626,8 +627,7 @@ def _text_of_callables(*given):
     def one(f):
         while isinstance(f, functools.partial):
             f = f.func
-        f = f if hasattr(f, "__qualname__") else type(f)
-        return f"{f.__module__}.{f.__qualname__}"
+        return "{0.__module__}.{0.__qualname__}".format(f if hasattr(f, "__qualname__") else type(f))
     return ", ".join(map(one, given))
 
 
