@@ -278,8 +278,8 @@ TEGULA_API void tegula_add_package_folder(const char *folder);
 enum { TEGULA_TO_DEVICE = 0, TEGULA_FROM_DEVICE = 1, TEGULA_WITHIN_DEVICE = 2 };
 TEGULA_API TegulaStatus tegula_memory_allocate(TegulaContext *context, int32_t device, uint64_t bytes, void **out);
 TEGULA_API void tegula_memory_free(TegulaContext *context, int32_t device, void *memory);
-/* How many bytes are free now: of a GPU as its driver says, which starts the GPU if nothing has; of the CPU and the simulator what the system can give without swapping. Other
- * programs may take them before a call of tegula_memory_allocate does. */
+/* How many bytes are free now: of a GPU as its driver says, which starts the GPU if nothing has; of the CPU and the simulator what the system, and the
+ * control groups (a container's limit), can give without swapping. Other programs may take them before a call of tegula_memory_allocate does. */
 TEGULA_API TegulaStatus tegula_memory_available(TegulaContext *context, int32_t device, uint64_t *bytes);
 /* Returns when the copy is done, and what the stream had to do before it. */
 TEGULA_API TegulaStatus tegula_memory_copy(TegulaContext *context, int32_t device, int32_t direction, void *to, const void *from, uint64_t bytes,

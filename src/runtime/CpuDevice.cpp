@@ -1,6 +1,6 @@
 // The CPU behind the device interface: CpuKernel and launch() do the work.
+#include "runtime/FreeMemory.h"
 #include "runtime/HostMemory.h"
-#include <cstdio>
 #include <unistd.h>
 
 namespace tegula::runtime {
@@ -39,14 +39,7 @@ struct CpuDevice final : HostDevice {
 } // namespace
 
 Status HostDevice::availableBytes(uint64_t &bytes) {
-  unsigned long long kib = 0;
-  std::FILE *f = std::fopen("/proc/meminfo", "r");
-  char line[256];
-  while (f && std::fgets(line, sizeof line, f))
-    if (std::sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
-  if (f) std::fclose(f);
-  // Without /proc: what nobody uses, the caches of files not counted.
-  bytes = kib ? kib * 1024 : uint64_t(sysconf(_SC_AVPHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
+  bytes = freeMemory();
   return Status::ok();
 }
 
