@@ -1,5 +1,6 @@
 """tegula run: results, forms of arguments, and what bad input gets."""
 import os
+import re
 import signal
 import subprocess
 
@@ -198,6 +199,22 @@ def test_passes_of_the_gpu_level_say_what_they_need():
                                 ("kernel @k() {\n  %r = range {start = 0} : tensor<4xi32>\n}\n", "pipeline-loops", "needs layouts"), ("kernel @k() {}\n", "gpu", "")]:
         p = subprocess.run([str(TEGULA.with_name("tegula-opt")), f"--passes={passes}"], input=text, capture_output=True, text=True, timeout=60)
         assert p.returncode == (2 if words else 0) and words in p.stderr, p.stderr
+
+
+def test_tegula_opt_shows_what_passes_do():
+    def opt(*args, text="kernel @k(%x: ptr<i32>) {\n  %a = const {value = 1} : i32\n  %b = const {value = 2} : i32\n  store %x, %b\n  return\n}\n"):
+        p = subprocess.run([str(TEGULA.with_name("tegula-opt")), *args], input=text, capture_output=True, text=True, timeout=60)
+        assert p.returncode == 0, p.stderr
+        return p
+
+    assert opt("--help").stdout.startswith("usage: tegula-opt")
+    passes = "--passes=remove-dead,assign-layouts"
+    lines = opt(passes, "--print-changed").stderr.splitlines()
+    assert [x for x in lines if x.startswith("//")] == ["// remove-dead", "// assign-layouts: nothing changed"]
+    assert [x for x in lines if x.startswith("-")] == ["-  %a = const {value = 1} : i32"], lines
+    assert re.findall(r"^ *[0-9.]+ ms  (.*)$", opt(passes, "--time-passes").stderr, re.M) == ["remove-dead", "assign-layouts"]
+    after = opt(passes, "--print-after-all").stderr
+    assert [after.count(f"// after {name}\n") for name in ("remove-dead", "assign-layouts")] == [1, 1] and "value = 1" not in after
 
 
 def test_unwritable_output_is_an_error(tegula):

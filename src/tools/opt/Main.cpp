@@ -35,6 +35,7 @@ constexpr const char *usageText = R"(usage: tegula-opt [option ...] [file]
   --print-changed       the lines that each pass changes, to standard error
   --time-passes         milliseconds of each pass, to standard error
   --list                names and what they do
+  --help                this text
 )";
 
 struct Options {
@@ -214,6 +215,8 @@ int main(int argc, char **argv) {
     std::string_view a = argv[i];
     if (a == "--list")
       return list();
+    if (a == "--help")
+      return std::fputs(usageText, stdout), written();
     if (a.size() <= 1 || a[0] != '-') {
       o.file = a;
     } else if (!readOption(a, o)) {
