@@ -186,6 +186,8 @@ uint64_t Allocator::bytesHeld(const Op &loop) const {
 
 void Allocator::blockStore(Op &op) {
   const BlockStore plan = target_.blockStore(m_, op);
+  if (!plan.bytes)
+    return; // lowering refuses it
   SharedRange r;
   if (held_) {
     r = *held_;

@@ -18,6 +18,7 @@
 #include "gpu/SplitTiles.h"
 #include "gpu/UnderMask.h"
 #include "ir/Clone.h"
+#include "ir/Walk.h"
 #include "passes/RemoveDead.h"
 
 namespace tegula::gpu {
@@ -80,6 +81,18 @@ constexpr GpuPass passes[] = {
 };
 
 } // namespace
+
+static bool hasTensor(const ir::Block &b) {
+  return ir::anyValue(b, [](const ir::Value &v) { return v.type.isTensor(); });
+}
+
+const char *GpuPass::missing(const ir::Module &m) const {
+  if (!m.kernel())
+    return "a kernel";
+  if (make && !m.layouts.empty())
+    return "tile IR: the module has layouts already";
+  return change && m.layouts.empty() && hasTensor(*m.kernel()->block()) ? "layouts: assign-layouts goes first" : nullptr;
+}
 
 void GpuPass::run(std::unique_ptr<ir::Module> &m, const PassInput &in) const {
   if (change)

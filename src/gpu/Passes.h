@@ -24,7 +24,9 @@ struct GpuPass {
   void (*change)(ir::Module &m, const PassInput &in);
   const char *summary;
 
-  /// Changes `m`, or puts another module in its place.
+  /// What the pass needs and the module does not have, as text without an end ("a kernel"); null: it can be run.
+  const char *missing(const ir::Module &m) const;
+  /// Changes `m`, or puts another module in its place. Only if nothing is missing().
   void run(std::unique_ptr<ir::Module> &m, const PassInput &in) const;
 };
 std::span<const GpuPass> gpuPasses();

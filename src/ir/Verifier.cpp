@@ -2,6 +2,7 @@
 // the rest is one function per family.
 #include "ir/Verifier.h"
 #include "ir/Asm.h"
+#include "ir/LayoutRules.h"
 #include "support/SameAs.h"
 #include <algorithm>
 #include <unordered_set>
@@ -68,6 +69,7 @@ private:
   bool op(const Op &op, const Block &b);
   bool layouts();
   bool layoutFits(const Type &t) const;
+  bool vectors(const Op &op, const Type &t);
   bool isBeyondLevel(const Type &t) const { return level_ == Level::Tile && t.isShared; }
   bool counts(const Op &op);
   bool attributes(const Op &op);
@@ -142,14 +144,18 @@ bool Verifier::layouts() {
     return bad(nullptr, "there are layouts, which only the GPU level has");
   for (const layout::LinearLayout &l : module_.layouts) {
     layoutShapes_.push_back(layout::shapeOf(l));
-    if (l.outs() != layout::tensorDims(layoutShapes_.back()))
-      return bad(nullptr, "a layout is not one of a tensor, with its coordinates in the canonical order: " + l.print());
+    if (const char *problem = layoutProblem(l))
+      return bad(nullptr, problem + l.print());
   }
   return true;
 }
 
 bool Verifier::layoutFits(const Type &t) const {
-  return !t.layout || (t.layout <= layoutShapes_.size() && layoutShapes_[t.layout - 1u] == layout::Extents(t.shape));
+  return !t.layout || (t.layout <= layoutShapes_.size() && layoutShapes_[t.layout - 1u] == layout::Extents(t.shape) && isOfTile(module_.layouts[t.layout - 1u]) == t.isShared);
+}
+
+bool Verifier::vectors(const Op &op, const Type &t) {
+  return op.vec() == 1 || (t.layout && holdsVectors(module_.layouts[t.layout - 1u], op.vec())) || bad(&op, "needs a `vec` of neighbours along one axis in the first registers");
 }
 
 bool Verifier::function(const Function &f) {
@@ -188,7 +194,7 @@ bool Verifier::block(const Block &b, const Op *owner) {
     if (b.args[i]->block != &b || b.args[i]->def || b.args[i]->index != i)
       return bad(owner, "a block argument has the wrong owner or number");
     if (!layoutFits(b.args[i]->type))
-      return bad(owner, "an argument's layout is of another shape");
+      return bad(owner, "an argument's layout does not fit its type");
     if (isBeyondLevel(b.args[i]->type))
       return bad(owner, "an argument is a shared tile, which only the GPU level has");
     enter(b.args[i]);
@@ -202,7 +208,7 @@ bool Verifier::block(const Block &b, const Op *owner) {
       return false;
     for (const Value *v : o->results) {
       if (!layoutFits(v->type))
-        return bad(o, "a result's layout is of another shape");
+        return bad(o, "a result's layout does not fit its type");
       if (isBeyondLevel(v->type))
         return bad(o, "a result is a shared tile, which only the GPU level has");
       enter(v);
@@ -293,9 +299,12 @@ bool Verifier::family(const Op &op) {
     return (op.result()->type.isTensor() && parts == op.operands[0]->type.shape && op.result()->type.scalarType() == op.operands[0]->type.scalarType()) ||
            bad(&op, "the result must have the operand's type with one more axis in front");
   }
-  case OpKind::Range:
-    return (op.result()->type.shape.rank() == 1 && op.result()->type.withShape({}) == Type::scalar(Elem::I32)) ||
-           bad(&op, "gives a one-dimensional tensor of i32");
+  case OpKind::Range: {
+    const Type &t = op.result()->type;
+    if (t.shape.rank() != 1 || t.withShape({}) != Type::scalar(Elem::I32))
+      return bad(&op, "gives a one-dimensional tensor of i32");
+    return (op.start() >= INT32_MIN && op.start() <= INT32_MAX - (t.shape[0] - 1)) || bad(&op, "has numbers beyond i32");
+  }
   case OpKind::Join: case OpKind::Split: case OpKind::Cat: return joins(op);
   case OpKind::Gather: return gather(op);
   case OpKind::Exchange: {
@@ -491,6 +500,8 @@ bool Verifier::tiles(const Op &op) {
     const Type &p = op.operands[1]->type;
     if (!holds(op.operands[0]->type, Type{p.elem, false, p.shape, p.layout}))
       return bad(&op, "pointers and tile do not fit");
+    if (!vectors(op, p))
+      return false;
     return n == 2 || op.operands[2]->type == Type{Elem::I1, false, p.shape, p.layout} || bad(&op, "the mask is not i1 of the pointers' shape");
   }
   case OpKind::BarrierAlloc:
@@ -527,6 +538,8 @@ bool Verifier::memory(const Op &op) {
   size_t mask = isLoad ? 1 : 2;
   if (n > mask && op.operands[mask]->type != value.withElem(Elem::I1))
     return bad(&op, "the mask is not i1 of the pointer's shape");
+  if (!vectors(op, p))
+    return false;
   return !isLoad || n < 3 || op.operands[2]->type == value || bad(&op, "`other` has another type than the result");
 }
 
@@ -575,6 +588,8 @@ bool Verifier::atomics(const Op &op) {
     return bad(&op, "pointer and value do not fit");
   if (op.mask() && op.mask()->type != value.withElem(Elem::I1))
     return bad(&op, "the mask is not i1 of the pointer's shape");
+  if (!vectors(op, p))
+    return false;
   if (isCas)
     return true;
   std::string_view rmw = op.rmw(), sem = op.sem();

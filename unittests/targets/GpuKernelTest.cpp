@@ -98,6 +98,26 @@ std::string dotKernel(const DotCase &c) {
 
 } // namespace
 
+/// Layouts by hand are refused where the operation stands.
+TEST(GpuKernels, ABlockThatNoWarpHolds) {
+  std::unique_ptr<Module> m = test::parsed(R"(
+layout L1 = register: (0,32) (1,0) (2,0) (4,0); lane: (0,1) (0,2) (0,4) (0,16) (8,0); warp: (16,0) (0,8) -> dim0 32, dim1 64
+kernel @k(%c: ptr<f32> {divisibility = 16}) {
+  %rows = const {value = 64} : i32
+  %one = const {value = 1} : i64
+  %pitch = const {value = 64} : i64
+  %zero = const {value = 0} : i32
+  %d = const {value = 0.5} : tensor<32x64xf32, L1>
+  desc_store %c, %rows, %rows, %pitch, %one, %zero, %zero, %d
+  return
+}
+)");
+  ASSERT_TRUE(m);
+  SimKernel k(std::move(m), 4);
+  EXPECT_FALSE(k.entry);
+  EXPECT_NE(k.error.find("no rectangle to store"), std::string::npos) << k.error;
+}
+
 /// Three groups of warps, each with a barrier of its own, reduce at the same time through bytes of their own. (The simulator reports races and barriers that
 /// not all of their threads come to.)
 TEST(GpuKernels, PartitionsOfTheWarps) {

@@ -155,7 +155,7 @@ private:
   V fromMemory(V x, const ir::Type &t);
 
   // Stores and reductions by TMA (LowerBulk.cpp).
-  const BulkStore &bulkPlan(const Op &op);
+  const BulkStore *bulkPlan(const Op &op); // null: the layout has none
   void bulkStore(const Op &op);
   void writeInFront(const Op &op, const BulkStore &plan, V buffer, const Regs &start, const std::vector<uint32_t> &at);
   V isInFront(const Op &op);

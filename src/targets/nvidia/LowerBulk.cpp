@@ -59,18 +59,21 @@ void Lowering::writeInFront(const Op &op, const BulkStore &plan, V buffer, const
 
 // ---- the operation
 
-const BulkStore &Lowering::bulkPlan(const Op &op) {
+const BulkStore *Lowering::bulkPlan(const Op &op) {
   std::unique_ptr<BulkStore> &plan = bulkPlans_[&op];
-  if (!plan) {
-    const Value *v = op.operands.back();
-    // Layouts without a plan were converted (AssignLayouts).
-    plan = std::make_unique<BulkStore>(*planBulkStore(layoutOf(v), v->type.shape, v->type.elem));
-  }
-  return *plan;
+  const Value *v = op.operands.back();
+  if (!plan)
+    if (std::optional<BulkStore> made = planBulkStore(layoutOf(v), v->type.shape, v->type.elem))
+      plan = std::make_unique<BulkStore>(*std::move(made));
+  return plan.get();
 }
 
 void Lowering::bulkStore(const Op &op) {
-  const BulkStore &plan = bulkPlan(op);
+  if (!bulkPlan(op)) {
+    fail(op, "its layout gives the lanes of a warp no rectangle to store (assign-layouts converts to one that does)");
+    return;
+  }
+  const BulkStore &plan = *bulkPlan(op);
   ir::DescAccess a = ir::descAccess(op);
   const ir::Type &t = a.value->type;
   in_->setSite(siteOf(op));

@@ -168,8 +168,9 @@ void Lowering::partition(const Op &op, unsigned n, unsigned begin, llvm::BasicBl
 void Lowering::findTensorMaps(const ir::Block &b) {
   for (const Op *op : b.ops) {
     bool isStore = op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce;
-    if (isStore || op->kind == OpKind::TmaCopy) {
-      TensorMap map = isStore ? tensorMapOf(*op, bulkPlan(*op).step) : tensorMapOf(*op);
+    const BulkStore *plan = isStore ? bulkPlan(*op) : nullptr; // none: bulkStore() says so
+    if (plan || op->kind == OpKind::TmaCopy) {
+      TensorMap map = plan ? tensorMapOf(*op, plan->step) : tensorMapOf(*op);
       auto it = std::find(meta_.tensorMaps.begin(), meta_.tensorMaps.end(), map);
       maps_[op] = static_cast<unsigned>(it - meta_.tensorMaps.begin());
       if (it == meta_.tensorMaps.end())

@@ -83,8 +83,9 @@ BlockStore NvTargetInfo::blockStore(const Module &m, const Op &op) const {
   if (op.kind != OpKind::DescStore && op.kind != OpKind::DescReduce)
     return {};
   const Type &t = op.operands.back()->type;
-  const BulkStore plan = *planBulkStore(m.layoutOf(t), t.shape, t.elem);
-  return {plan.sharedBytes(1), static_cast<unsigned>(plan.steps.size())};
+  // None: a layout by hand, as assign-layouts asks blockStoreLayout() for one that has a plan. Code generation says so.
+  const std::optional<BulkStore> plan = planBulkStore(m.layoutOf(t), t.shape, t.elem);
+  return plan ? BlockStore{plan->sharedBytes(1), static_cast<unsigned>(plan->steps.size())} : BlockStore{};
 }
 
 } // namespace tegula::nvidia

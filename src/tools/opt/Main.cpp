@@ -4,7 +4,6 @@
 #include "gpu/Passes.h"
 #include "ir/Text.h"
 #include "ir/Verifier.h"
-#include "ir/Walk.h"
 #include "passes/Pipeline.h"
 #include "support/Bits.h"
 #include "support/LineDiff.h"
@@ -114,19 +113,6 @@ std::vector<std::string> passNames(const std::string &text) {
   return names;
 }
 
-bool hasTensor(const ir::Block &b) {
-  return ir::anyValue(b, [](const ir::Value &v) { return v.type.isTensor(); });
-}
-
-/// What a pass of the GPU level needs and the module does not have; null: all is there.
-const char *missingFor(const gpu::GpuPass &pass, const ir::Module &m) {
-  if (!m.kernel())
-    return "a kernel";
-  if (pass.make && !m.layouts.empty())
-    return "tile IR: the module has layouts already";
-  return pass.change && m.layouts.empty() && hasTensor(*m.kernel()->block()) ? "layouts: assign-layouts goes first" : nullptr;
-}
-
 /// False, with a message: the pass broke a rule of the level that it works on.
 bool verified(const ir::Module &m, const std::string &pass, ir::Level level) {
   std::string why;
@@ -141,7 +127,7 @@ bool runPass(std::unique_ptr<ir::Module> &m, const std::string &name, const gpu:
   if (const PassEntry *p = findPass(name)) {
     p->run(*m);
   } else if (const gpu::GpuPass *g = gpu::findGpuPass(name)) {
-    if (const char *missing = missingFor(*g, *m)) {
+    if (const char *missing = g->missing(*m)) {
       std::fprintf(stderr, "tegula-opt: pass `%s` of the GPU level needs %s\n", name.c_str(), missing);
       return false;
     }

@@ -1,0 +1,80 @@
+// Fuzzes the passes of the GPU level with texts of both levels, as tegula-opt gets them: what the verifier accepts must survive every pass, keep the rules
+// of the level behind each, and read back as it prints.
+//
+// A case may begin with a line that says how it is compiled and which pass is the first (else: all, with defaults):
+//   # gpu: sm_90a warps 4 stages 3 ctas 1 from pipeline-loops
+#include "gpu/Passes.h"
+#include "ir/Text.h"
+#include "ir/Verifier.h"
+#include "support/Bits.h"
+#include "targets/nvidia/TargetInfo.h"
+#include <cstdio>
+#include <cstdlib>
+
+using namespace tegula;
+
+namespace {
+
+void check(bool ok, const std::string &what) {
+  if (ok)
+    return;
+  std::fprintf(stderr, "%s\n", what.c_str());
+  std::abort();
+}
+
+struct Setting {
+  nvidia::NvTarget target = *nvidia::parseTarget("sm_90a");
+  gpu::Options options;
+  std::string from = "partition-cluster";
+};
+
+Setting settingOf(const std::string &text) {
+  Setting s;
+  char target[16], from[32];
+  unsigned warps, stages, ctas;
+  if (std::sscanf(text.c_str(), "# gpu: %15s warps %u stages %u ctas %u from %31s", target, &warps, &stages, &ctas, from) != 5)
+    return s;
+  if (auto t = nvidia::parseTarget(target))
+    s.target = *t;
+  // As tegula-opt lets them in.
+  if (isPowerOfTwo(warps) && warps <= 32)
+    s.options.numWarps = warps;
+  if (stages >= 1 && stages <= 64)
+    s.options.numStages = stages;
+  if (ctas >= 1 && ctas <= 16)
+    s.options.numCtas = ctas;
+  s.from = from;
+  return s;
+}
+
+std::unique_ptr<ir::Module> parsed(const std::string &text, DiagEngine &diag) { return ir::parse(std::make_shared<SourceFile>("fuzz.ir", text), diag); }
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (size > 20000)
+    return 0;
+  std::string text(reinterpret_cast<const char *>(data), size);
+  DiagEngine diag;
+  std::unique_ptr<ir::Module> m = parsed(text, diag);
+  check(m || diag.hasErrors(), "refused without a message");
+  if (!m)
+    return 0;
+  Setting s = settingOf(text);
+  const nvidia::NvTargetInfo target(s.target);
+  bool begun = false;
+  for (const gpu::GpuPass &pass : gpu::gpuPasses()) {
+    begun |= s.from == pass.name;
+    if (!begun || pass.missing(*m))
+      continue;
+    DiagEngine remarks;
+    pass.run(m, {target, s.options, &remarks});
+    std::string why;
+    check(ir::verify(*m, &why), std::string("after ") + pass.name + ": " + why);
+  }
+  std::string now = ir::print(*m);
+  std::unique_ptr<ir::Module> copy = parsed(now, diag);
+  check(copy != nullptr, "does not read back:\n" + now + renderAll(diag));
+  check(ir::print(*copy) == now, "reads back as something else:\n" + now + ir::print(*copy));
+  return 0;
+}
