@@ -67,9 +67,10 @@ TEST(Codegen, SlowPassesAreLeftOut) {
   };
   struct Case {
     unsigned functions, blocks, stores; // of each
-    bool hasManyBlocks, hasManyInstructions;
+    bool hasManyBlocks, hasManyInstructions, hasFiftyThousand;
   };
-  for (const Case &c : {Case{1, 2, 1, false, false}, {1, 3000, 1, true, false}, {1, 2, 5000, false, true}, {8, 300, 5, true, true}}) {
+  for (const Case &c : {Case{1, 2, 1, false, false, false}, {1, 3000, 1, true, false, false}, {1, 2, 5000, false, true, false}, {8, 300, 5, true, true, false}, {1, 2, 26000, false, true, true},
+                        {8, 300, 21, true, true, true}}) {
     llvm::LLVMContext context;
     llvm::Module m("loops", context);
     m.setDataLayout(machine->createDataLayout());
@@ -88,7 +89,7 @@ TEST(Codegen, SlowPassesAreLeftOut) {
     }
     emitAssembly(m, *machine);
     for (const targets::SlowPass &p : targets::slowPasses())
-      EXPECT_EQ(context.getOptPassGate().shouldRunPass(p.name, "function (f)"), (p.of == Of::ManyBlocks && !c.hasManyBlocks) || (p.of == Of::ManyInstructions && !c.hasManyInstructions))
+      EXPECT_EQ(context.getOptPassGate().shouldRunPass(p.name, "function (f)"), (p.of == Of::ManyBlocks && !c.hasManyBlocks) || (p.of == Of::ManyInstructions && !c.hasManyInstructions) || (p.of == Of::FiftyThousand && !c.hasFiftyThousand))
           << p.name.str();
   }
   // Those of PTX are known when its passes are.

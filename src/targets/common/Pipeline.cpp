@@ -315,11 +315,14 @@ constexpr SlowPass slow[] = {
     // Orders a block anew after registers are known, which processors do by themselves in a window that is as wide: 1.0 of 5.8 s for 200 loops of
     // attention.
     {"Post RA top-down list latency scheduler", Of::ManyInstructions},
+    // For each instruction that it drops it goes through all users of the register that stays, and of the operands to see whether dropping it pays; what all
+    // statements of a long kernel share has as many users. EarlyCSE has been there before, and the assembler of PTX comes after it.
+    {"Machine Common Subexpression Elimination", Of::FiftyThousand},
 };
 
 /// What a module has so much of that what is quadratic in it counts for more than what it gains.
 struct Size {
-  bool hasManyBlocks, hasManyInstructions;
+  bool hasManyBlocks, hasManyInstructions, hasFiftyThousand;
 };
 
 Size sizeOf(const llvm::Module &m) {
@@ -327,7 +330,7 @@ Size sizeOf(const llvm::Module &m) {
   size_t all = 0; // a large function may have been cut
   for (const llvm::Function &f : m)
     all += f.size();
-  return {.hasManyBlocks = all > blocks, .hasManyInstructions = m.getInstructionCount() > instructions};
+  return {.hasManyBlocks = all > blocks, .hasManyInstructions = m.getInstructionCount() > instructions, .hasFiftyThousand = m.getInstructionCount() > 50000};
 }
 
 class SkipSlowPasses final : public llvm::OptPassGate {
@@ -339,12 +342,13 @@ public:
   }
   /// Never changed; the context keeps the address.
   static SkipSlowPasses &forSize(Size size) {
-    static SkipSlowPasses all[] = {SkipSlowPasses({false, false}), SkipSlowPasses({false, true}), SkipSlowPasses({true, false}), SkipSlowPasses({true, true})};
-    return all[2 * size.hasManyBlocks + size.hasManyInstructions];
+    static SkipSlowPasses all[] = {SkipSlowPasses({false, false, false}), SkipSlowPasses({false, true, false}), SkipSlowPasses({false, true, true}),
+                                   SkipSlowPasses({true, false, false}), SkipSlowPasses({true, true, false}), SkipSlowPasses({true, true, true})};
+    return all[3 * size.hasManyBlocks + size.hasManyInstructions + size.hasFiftyThousand];
   }
 
 private:
-  bool isLeftOut(Of of) const { return of == Of::All || (of == Of::ManyBlocks ? size_.hasManyBlocks : size_.hasManyInstructions); }
+  bool isLeftOut(Of of) const { return of == Of::All || (of == Of::ManyBlocks ? size_.hasManyBlocks : of == Of::ManyInstructions ? size_.hasManyInstructions : size_.hasFiftyThousand); }
   Size size_;
 };
 

@@ -50,9 +50,9 @@ void rotateLoopsOfLarge(llvm::Module &m, llvm::TargetMachine &tm);
 /// LLVM's verifier. False if `m`, made of the kernel at `kernel`, breaks a rule `when` ("before optimization"): diag::malformedLlvm has been reported.
 bool verifyModule(const llvm::Module &m, std::string_view when, Loc kernel, DiagEngine &diag);
 
-/// A pass of the code generator that takes quadratic time and is left out: always, or for functions of thousands of blocks, or of many thousand instructions.
+/// A pass of the code generator that takes quadratic time and is left out: always, or for functions of thousands of blocks, of many thousand instructions, or of fifty thousand.
 struct SlowPass {
-  enum class Of { All, ManyBlocks, ManyInstructions };
+  enum class Of { All, ManyBlocks, ManyInstructions, FiftyThousand };
   llvm::StringRef name; // LLVM's
   Of of;
 };
