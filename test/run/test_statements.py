@@ -1,4 +1,6 @@
 """§1.2 statements, §1.3 loops."""
+import re
+
 import numpy as np
 import pytest
 import tegula
@@ -578,6 +580,34 @@ def test_hundreds_of_loops(dev):
     x, out = np.arange(1, 68, dtype=np.int32), np.zeros(64, np.int32)
     dev(many_loops, (1,), x, out, 3, 64, count)
     np.testing.assert_array_equal(out, x[:64] + sum(range(count)) * (x[:64] + x[1:65] + x[2:66]))
+
+
+@tegula.jit
+def loops_that_hand_on(x, out, n, LOOPS: tl.constexpr):
+    i = tl.arange(0, 16)
+    s = i[:, None] * 16 + i[None, :]
+    c = tl.load(x + s)
+    for j in tl.static_range(LOOPS):
+        for k in range(n):
+            c = tl.where(c > j, tl.trans(c), tl.cumsum(c, 0) & 255) + k
+    tl.store(out + s, c)
+
+
+@pytest.mark.parametrize("count", [3, 100])
+def test_copies_between_loops_are_dropped(dev, count):
+    """What one loop leaves is where the next one finds it, in kernels with more of them than coalesceBuffers() has rounds for one at a time."""
+    if dev.name != "cpu" and count > 3:
+        pytest.skip("buffers are the CPU's")
+    x, out = np.random.default_rng(count).integers(0, 99, (16, 16)).astype(np.int32), np.zeros((16, 16), np.int32)
+    c = x
+    for j in range(count):
+        for k in range(2):
+            c = np.where(c > j, c.T, np.cumsum(c, 0) & 255) + k
+    kernel = dev(loops_that_hand_on, (1,), x, out, 2, count)
+    assert (out == c).all()
+    if dev.name == "cpu":
+        # A loop computes its new value and hands it to the next iteration; the first one's old value is loaded.
+        assert len(re.findall(r"buffer \d+ = ", kernel.asm["cpu"])) == 2 * count + 1
 
 
 @tegula.jit

@@ -248,31 +248,37 @@ bool canMerge(const Accesses &a, uint32_t at, int from, int to) {
   return false;
 }
 
-bool removeOneCopy(Plan &p) {
+/// Removes the first copy, or (`onlyOne` false) all whose two buffers had no part in one that was removed since the accesses were looked at: what is known of these holds still.
+/// Whether there were any.
+bool removeCopies(Plan &p, bool onlyOne) {
   Accesses a(p);
-  std::function<bool(Steps &)> visit = [&](Steps &steps) {
-    for (size_t i = 0; i < steps.size(); ++i) {
+  std::vector<bool> changed(p.buffers.size());
+  bool any = false;
+  std::function<void(Steps &)> visit = [&](Steps &steps) {
+    for (size_t i = 0; i < steps.size() && !(any && onlyOne);) {
       Step &s = steps[i];
-      for (size_t r = 0; s.kind == StepKind::Nest && r < s.nest->roots.size(); ++r) {
+      for (size_t r = 0; s.kind == StepKind::Nest && r < s.nest->roots.size() && !(any && onlyOne);) {
         int from, to;
-        if (!isCopy(p, s, r, from, to))
+        const bool isNew = isCopy(p, s, r, from, to) && !changed[static_cast<size_t>(from)] && !changed[static_cast<size_t>(to)];
+        if (!isNew || (from != to && (!sameLayout(p.buffers[static_cast<size_t>(from)], p.buffers[static_cast<size_t>(to)]) || !canMerge(a, s.number, from, to)))) {
+          ++r;
           continue;
-        const Buffer &x = p.buffers[static_cast<size_t>(from)], &y = p.buffers[static_cast<size_t>(to)];
-        if (from != to && (!sameLayout(x, y) || !canMerge(a, s.number, from, to)))
-          continue;
+        }
         s.nest->roots.erase(s.nest->roots.begin() + static_cast<long>(r));
-        if (s.nest->roots.empty())
-          steps.erase(steps.begin() + static_cast<long>(i));
         rename(p, from, to);
-        return true;
+        changed[static_cast<size_t>(from)] = changed[static_cast<size_t>(to)] = any = true;
+      }
+      if (s.kind == StepKind::Nest && s.nest->roots.empty()) {
+        steps.erase(steps.begin() + static_cast<long>(i));
+        continue;
       }
       for (Steps &b : s.bodies)
-        if (visit(b))
-          return true;
+        visit(b);
+      ++i;
     }
-    return false;
   };
-  return visit(p.steps);
+  visit(p.steps);
+  return any;
 }
 
 /// Loads that only had to be read ahead of a nest's stores, by that nest alone: it remembers what it has read at a place, and needs no memory for it.
@@ -300,8 +306,9 @@ void dropUnread(Plan &p, const Accesses &a) {
 } // namespace
 
 void coalesceBuffers(Plan &p) {
-  // Each round looks at the whole plan again; a kernel with hundreds of copies keeps the rest.
-  for (unsigned i = 0; i < 64 && removeOneCopy(p); ++i) {
+  // Each round looks at the whole plan again. A kernel with more copies than rounds gets rid of the rest many at a time.
+  constexpr unsigned rounds = 64;
+  for (unsigned i = 0; i < 2 * rounds && removeCopies(p, /*onlyOne=*/i < rounds); ++i) {
   }
 }
 
