@@ -62,7 +62,7 @@ def test_embedding_and_gather(dev):
         np.testing.assert_array_equal(rounded, table[tokens] if both else np.zeros((3, 40), BF16))
     picked, parts = np.empty((2, 40), np.float32), normal(2, 160, seed=2)
     for add in (0, 1, 2):
-        dev(elementwise.gather_rows, (2, 2), np.array([2, 0], np.int32), out, parts, picked, 40, 160, ADD=add, BLOCK=32)
+        dev(norms.gather_rows, (2, 2), np.array([2, 0], np.int32), out, parts, picked, 40, 160, ADD=add, BLOCK=32)
         want = out[[2, 0]]
         for part in parts[:add]:
             want = want + part[:120].reshape(3, 40)[[2, 0]]
@@ -89,7 +89,7 @@ def test_rope_append(dev, heads):
     slots, positions = np.array([1, 0, 1], np.int32), np.array([7, 2, 8], np.int32)
     qkv, q = normal(3, hq + 2 * hk, d), np.empty((3, hq, d), np.float32)
     angle = np.arange(9)[:, None] * 10000.0 ** (-np.arange(d // 2) / (d // 2))
-    dev(elementwise.rope_append, (3, -(-(hq + 2 * hk) // heads)), qkv, q, cache.k, cache.v, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), positions, slots, cache.table,
+    dev(attention_kernels.rope_append, (3, -(-(hq + 2 * hk) // heads)), qkv, q, cache.k, cache.v, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), positions, slots, cache.table,
         cache.table.shape[1], HQ=hq, HK=hk, D=d, PAGE=page, HEADS=heads)
     turn = (qkv[..., :d // 2] + 1j * qkv[..., d // 2:]) * np.exp(1j * angle[positions])[:, None]
     turned = np.concatenate([turn.real, turn.imag], -1)

@@ -1,6 +1,56 @@
-"""Attention over a paged KV cache: paged_attention for any number of new tokens of a sequence; decode_attention for one, whose rotation and append it does, too."""
+"""Attention over a paged KV cache: rotary positions with the append; paged_attention for any number of new tokens of a sequence; decode_attention for one, whose rotation and append it does, too."""
 import tegula
 import tegula.language as tl
+
+
+@tegula.jit
+def turned(low, high, c, s):
+    """Both halves of heads, rotated by the angles that have these cosines and sines."""
+    return low * c - high * s, high * c + low * s
+
+
+@tegula.jit
+def rope_append(qkv, q_out, k_cache, v_cache, cosines, sines, positions, slots, pages, max_pages,
+                HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, HEADS: tl.constexpr, EARLY: tl.constexpr = False):
+    """Rotates the queries and keys of a row by its position; queries go to q_out, keys and values to the row's place in the paged cache.
+
+    qkv [rows, HQ + 2 HK, D]; element i of the first half of a head is turned with element i of the second (the order of Llama's weights in safetensors). A page
+    holds PAGE tokens of all HK heads: cache [pages, HK, PAGE, D]. `slots` says which line of the page table a row's sequence has. Grid: rows, (HQ + 2 HK) / HEADS. EARLY as in gemv_fused (matmul.py).
+    """
+    if EARLY:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+    HALF: tl.constexpr = D // 2
+    row = tl.program_id(0).to(tl.int64)
+    head = tl.program_id(1) * HEADS + tl.arange(0, HEADS)
+    i = tl.arange(0, HALF)
+    position = tl.load(positions + row)
+    page = tl.load(pages + tl.load(slots + row) * max_pages + position // PAGE).to(tl.int64)
+    source = qkv + (row * (HQ + 2 * HK) + head)[:, None] * D + i[None, :]
+    there = (head < HQ + 2 * HK)[:, None]
+    low = tl.load(source, mask=there, other=0.0).to(tl.float32)
+    high = tl.load(source + HALF, mask=there, other=0.0).to(tl.float32)
+    c = tl.load(cosines + position * HALF + i)[None, :]
+    s = tl.load(sines + position * HALF + i)[None, :]
+    turned_low, turned_high = turned(low, high, c, s)
+    is_query = (head < HQ)[:, None]
+    to = q_out + (row * HQ + head)[:, None] * D + i[None, :]
+    tl.store(to, turned_low.to(q_out.dtype.element_ty), mask=is_query)
+    tl.store(to + HALF, turned_high.to(q_out.dtype.element_ty), mask=is_query)
+    is_key = ((head >= HQ) & (head < HQ + HK))[:, None]
+    at = ((page * HK + (head - HQ) % HK) * PAGE + position % PAGE)[:, None] * D + i[None, :]
+    tl.store(k_cache + at, turned_low.to(k_cache.dtype.element_ty), mask=is_key)
+    tl.store(k_cache + at + HALF, turned_high.to(k_cache.dtype.element_ty), mask=is_key)
+    is_value = ((head >= HQ + HK) & (head < HQ + 2 * HK))[:, None]
+    tl.store(v_cache + at, low.to(v_cache.dtype.element_ty), mask=is_value)
+    tl.store(v_cache + at + HALF, high.to(v_cache.dtype.element_ty), mask=is_value)
+
+
+@tegula.jit
+def weighed(scores, top):
+    """A step of the softmax along the second axis, in powers of two: the largest score so far, the weights beside it, and what the weights before, beside `top`, are to be multiplied by."""
+    higher = tl.maximum(top, tl.max(scores, 1))
+    return higher, tl.exp2(scores - higher[:, None]), tl.exp2(top - higher)
 
 
 @tegula.jit
@@ -24,12 +74,11 @@ def attend(queries, k_keys, v_keys, line, kv_head, position, query, length, begi
         s = tl.dot(queries, k, input_precision="ieee")
         if MASKED:
             s = tl.where(n[None, :] <= (position + query)[:, None], s * scale, float("-inf"))
-            higher = tl.maximum(top, tl.max(s, 1))
-            p = tl.exp2(s - higher[:, None])
+            higher, p, fade = weighed(s, top)
         else:
             higher = tl.maximum(top, tl.max(s, 1) * scale)
             p = tl.exp2(s * scale - higher[:, None])
-        fade = tl.exp2(top - higher)
+            fade = tl.exp2(top - higher)
         total = total * fade + tl.sum(p, 1)
         if DESCRIPTORS:
             v = v_blocks.load([first, 0])
@@ -100,7 +149,7 @@ def halves(low, high, BM: tl.constexpr, D: tl.constexpr):
 @tegula.jit
 def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pages, max_pages, scale, HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, BM: tl.constexpr,
                      FIRST: tl.constexpr, BN: tl.constexpr, SPLITS: tl.constexpr, EARLY: tl.constexpr = False):
-    """One new token of each sequence, from the product qkv [rows, HQ + 2 HK, D] on: what rope_append (elementwise.py) and paged_attention do, with their arguments, in one kernel.
+    """One new token of each sequence, from the product qkv [rows, HQ + 2 HK, D] on: what rope_append and paged_attention do, with their arguments, in one kernel.
 
     The program of a KV head turns its key and appends it; its softmax begins with that one, in registers, and goes on with the keys that the cache had before. FIRST of those are loaded
     at once, which with EARLY hides behind the kernel that makes qkv: no kernel of this step writes them. Grid: HK, tiles, SPLITS; the first split has the new key.
@@ -134,8 +183,9 @@ def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pa
     q_at = source + (kv_head * GROUP + m)[:, None] * D + i[None, :]
     low = tl.load(q_at, mask=live[:, None], other=0.0).to(tl.float32)
     high = tl.load(q_at + HALF, mask=live[:, None], other=0.0).to(tl.float32)
-    q_low = (low * c[None, :] - high * s[None, :]).to(k_cache.dtype.element_ty)
-    q_high = (high * c[None, :] + low * s[None, :]).to(k_cache.dtype.element_ty)
+    q_low, q_high = turned(low, high, c[None, :], s[None, :])
+    q_low = q_low.to(k_cache.dtype.element_ty)
+    q_high = q_high.to(k_cache.dtype.element_ty)
     exponent = scale * 1.4426950408889634
     top = tl.full([BM], float("-inf"), tl.float32)
     total = tl.zeros([BM], tl.float32)
@@ -144,8 +194,9 @@ def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pa
         new_key = source + (HQ + kv_head) * D
         key_low = tl.load(new_key + i).to(tl.float32)
         key_high = tl.load(new_key + HALF + i).to(tl.float32)
-        k_low = (key_low * c - key_high * s).to(k_cache.dtype.element_ty)
-        k_high = (key_high * c + key_low * s).to(k_cache.dtype.element_ty)
+        k_low, k_high = turned(key_low, key_high, c, s)
+        k_low = k_low.to(k_cache.dtype.element_ty)
+        k_high = k_high.to(k_cache.dtype.element_ty)
         v = tl.load(new_key + HK * D + d).to(v_cache.dtype.element_ty)
         tl.store(k_cache + new_at + i, k_low)
         tl.store(k_cache + new_at + HALF + i, k_high)
@@ -156,12 +207,9 @@ def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pa
     if begin < end:
         q = halves(q_low, q_high, BM, D)
         scores = tl.where((n < end)[None, :], tl.dot(q, first_k, input_precision="ieee") * exponent, float("-inf"))
-        higher = tl.maximum(top, tl.max(scores, 1))
-        p = tl.exp2(scores - higher[:, None])
-        fade = tl.exp2(top - higher)
+        top, p, fade = weighed(scores, top)
         total = total * fade + tl.sum(p, 1)
         acc = tl.dot(p.to(first_v.dtype), first_v, acc * fade[:, None], input_precision="ieee")
-        top = higher
         begin += FIRST
         whole = tl.maximum(begin, begin + (end - begin) // BN * BN)
         query = tl.zeros([BM], tl.int32)

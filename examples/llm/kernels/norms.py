@@ -7,12 +7,19 @@ import tegula.language as tl
 
 
 @tegula.jit
-def residual(x, delta, at, mask, apart, ADD: tl.constexpr):
-    """x in fp32, with the deltas added in their order; x keeps the sum."""
+def summed(x, delta, at, mask, apart, ADD: tl.constexpr):
+    """x in fp32, with the deltas added in their order."""
     value = tl.load(x + at, mask=mask, other=0.0).to(tl.float32)
+    for part in tl.static_range(ADD):
+        value += tl.load(delta + part * apart + at, mask=mask, other=0.0).to(tl.float32)
+    return value
+
+
+@tegula.jit
+def residual(x, delta, at, mask, apart, ADD: tl.constexpr):
+    """The same; x keeps the sum."""
+    value = summed(x, delta, at, mask, apart, ADD)
     if ADD > 0:
-        for part in tl.static_range(ADD):
-            value += tl.load(delta + part * apart + at, mask=mask, other=0.0).to(tl.float32)
         tl.store(x + at, value.to(x.dtype.element_ty), mask=mask)
     return value
 
@@ -45,3 +52,13 @@ def layer_norm(x, delta, weight, bias, out, n, apart, eps, ADD: tl.constexpr, BL
     w = tl.load(weight + i, mask=mask, other=0.0).to(tl.float32)
     b = tl.load(bias + i, mask=mask, other=0.0).to(tl.float32)
     tl.store(out + row * n + i, (centred * scale * w + b).to(out.dtype.element_ty), mask=mask)
+
+
+@tegula.jit
+def gather_rows(rows, x, delta, out, n, apart, ADD: tl.constexpr, BLOCK: tl.constexpr):
+    """out[i] = x[rows[i]]: the last rows of sequences, whose logits are wanted. x stays as it is."""
+    at = tl.program_id(0).to(tl.int64)
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    row = tl.load(rows + at).to(tl.int64)
+    value = summed(x, delta, row * n + i, i < n, apart, ADD)
+    tl.store(out + at * n + i, value, mask=i < n)

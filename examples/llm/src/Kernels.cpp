@@ -11,8 +11,8 @@ Result<Kernels> Kernels::load(const tegula::Context &context) {
   };
   const Row rows[] = {{"norms", "rms_norm", &k.rmsNorm},
                       {"elementwise", "embedding", &k.embedding},
-                      {"elementwise", "gather_rows", &k.gatherRows},
-                      {"elementwise", "rope_append", &k.ropeAppend},
+                      {"norms", "gather_rows", &k.gatherRows},
+                      {"attention", "rope_append", &k.ropeAppend},
                       {"elementwise", "swiglu", &k.swiglu},
                       {"attention", "paged_attention", &k.attention},
                       {"attention", "decode_attention", &k.decodeAttention},
