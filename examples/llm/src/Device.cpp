@@ -73,10 +73,10 @@ Result<Buffer> Device::allocate(TegulaDtype dtype, int64_t count) const {
     Tensor t = Tensor::make(dtype, {count}, &address);
     return Buffer{address, bytes, dtype, t.owner};
   }
-  void *address = nullptr;
-  if (Status s = Status::from(tegula_memory_allocate(context_.get(), options_.device, uint64_t(bytes), &address)); !s) return s;
-  auto owner = std::shared_ptr<const void>(address, [context = context_, device = options_.device](const void *p) { tegula_memory_free(context.get(), device, const_cast<void *>(p)); });
-  return Buffer{address, bytes, dtype, owner};
+  Result<tegula::Buffer<uint8_t>> made = tegula::Device(context_, options_.device).allocate<uint8_t>(size_t(bytes));
+  if (!made) return made.status();
+  auto owner = std::make_shared<tegula::Buffer<uint8_t>>(std::move(*made));
+  return Buffer{owner->data(), bytes, dtype, owner};
 }
 
 Result<Buffer> Device::place(const Tensor &t) const {
