@@ -173,6 +173,8 @@ public:
            layout::exchangeScope(layoutOf(h), target_.operandLayout(c, dot, 0, warps_)) <= layout::ExchangeScope::Warp;
   }
 
+  unsigned runOf(const Op &dot) const;
+
 private:
   void set(const Value *v, const LinearLayout &l, Rank rank) {
     if (v->type.isScalar())
@@ -219,6 +221,7 @@ private:
   std::optional<LinearLayout> wantedByMemory(const Value *v, unsigned depth) const;
   unsigned tileBytes(const Value *v, unsigned depth) const;
   bool feedsDot(const Value *v, unsigned depth) const;
+  int64_t elementsOfWord(const Value *v, unsigned depth) const;
 
   const Function &f_;
   Module &out_;
@@ -477,6 +480,39 @@ bool Homes::feedsDot(const Value *v, unsigned depth) const {
          });
 }
 
+/// Elements of `v` that come from one word of the narrowest tensor it is computed from, element by element: of a join, of a word of each operand.
+int64_t Homes::elementsOfWord(const Value *v, unsigned depth) const {
+  int64_t most = std::max<int64_t>(1, wordBytes / byteWidth(v->type.elem));
+  const Op *op = v->def;
+  if (!op || !depth || op->kind == OpKind::Splat || op->kind == OpKind::Broadcast ||
+      !(op->has(traits::Elementwise) || renames(op->kind) || op->kind == OpKind::Join))
+    return most;
+  for (const Value *o : op->operands)
+    if (o->type.isTensor() && o->type.elem != Elem::I1 && !isCheap(o))
+      most = std::max(most, (op->kind == OpKind::Join ? 2 : 1) * elementsOfWord(o, depth - 1));
+  return most;
+}
+
+/// DotChoice::run: as many as come from a word of the narrowest load, so that these stay words until they are widened. Which products one instruction adds up
+/// is all the same if both operands agree. 0: in memory they do not lie side by side, or another dot has computed them.
+unsigned Homes::runOf(const Op &dot) const {
+  int64_t run = std::max(elementsOfWord(dot.operands[0], 16), elementsOfWord(dot.operands[1], 16));
+  for (unsigned i : {0u, 1u}) {
+    const Value *v = dot.operands[i];
+    const unsigned axis = v->type.shape.rank() - 1 - i;
+    Home h = of(v);
+    if (h.rank != Rank::Memory)
+      return 0;
+    const LinearLayout &l = layoutOf(h);
+    int64_t loaded = 1;
+    for (unsigned j = 0; j < l.inBits(layout::Dim::Register) && l.basis(layout::Dim::Register, j, layout::tensorDim(axis)) == loaded; ++j)
+      loaded *= 2;
+    // Four threads have a row among them; if one had none of it, others would hold copies.
+    run = std::min({run, loaded, v->type.shape[axis] / 4});
+  }
+  return run * byteWidth(dot.operands[0]->type.elem) > wordBytes ? static_cast<unsigned>(run) : 0;
+}
+
 /// Carried values that nothing decided yet: pointers and counters. They live as the access that uses them wants them.
 void Homes::openCarried(const Block &b) {
   for (const Op *op : b.ops) {
@@ -613,6 +649,8 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
     break;
   case OpKind::Dot: {
     DotChoice c = homes_.choiceOf(op);
+    if (c.kind == DotKind::Mma)
+      c.run = homes_.runOf(op);
     bool aInRegisters = !c.readsTiles() || (c.kind == DotKind::AsyncMma && homes_.takesRegisters(op, c));
     auto registers = [&](unsigned i) { return want(op.operands[i], id(homes_.target().operandLayout(c, op, i, homes_.warps()))); };
     wanted[2] = id(homes_.target().accumulatorLayout(c, op, homes_.warps()));

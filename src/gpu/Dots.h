@@ -15,6 +15,8 @@ enum class DotKind : uint8_t {
 struct DotChoice {
   DotKind kind = DotKind::Fma;
   layout::WarpGrid grid; // of Mma and AsyncMma
+  /// Of Mma: elements along the contraction that a thread holds side by side of both operands, whose layouts say it behind AssignLayouts; 0: a word of them.
+  unsigned run = 0;
   /// Does it read its operands from shared memory?
   bool readsTiles() const { return kind == DotKind::FmaTiles || kind == DotKind::AsyncMma; }
 };

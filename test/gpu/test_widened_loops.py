@@ -68,8 +68,8 @@ def test_scales_of_any_alignment():
     assert first < next(i for i, line in enumerate(loop) if "cp.async.wait_group" in line) < next(i for i, line in enumerate(loop) if "wgmma.mma" in line)
 
 
-# Bytes of the operands as they are loaded (rings of two slots at least), and widened: three slots, two, one, as memory allows.
-@pytest.mark.parametrize("tile, stages, slots", [((64, 64, 64), 3, 3), ((128, 128, 128), 3, 2), ((128, 256, 128), 2, 1)])
+# Bytes of the operands as they are loaded (rings of two slots at least), and widened: three slots, two where one more block fits the SM then, or as memory allows, one.
+@pytest.mark.parametrize("tile, stages, slots", [((64, 64, 64), 3, 2), ((128, 128, 64), 4, 3), ((128, 128, 128), 3, 2), ((128, 256, 128), 2, 1)])
 def test_computed_operands_take_the_slots_that_fit(tile, stages, slots):
     gpu = compiled("e4m3", tile, 8 if tile[1] == 256 else 4, stages, False, "gpu")
     rings = re.findall(r"shared_alloc \{slots = (\d+)[^}]*\} : shared<(\d+)x(\d+)x(\w+)", gpu)
@@ -93,3 +93,21 @@ def test_bytes_of_w4a16_are_computed_four_at_a_time():
     ptx = registers.run("compile", "bench/gpu_kernels.py::matmul_w4", "--sig", registers.signature(pointers, "M:i32:16, N:i32:16, K:i32:16, BM:16, BN:64, BK:128"), "-t", "sm_90a",
                         "--num-warps", "4", "--num-stages", "4", "--emit", "ptx")
     assert "ld.shared.v4" in ptx and not re.search(r"ld\.shared\.[us]8", ptx)
+
+
+def zoo(kernel, tile, target, weights="u8", more=()):
+    pointers = {"a_ptr": "bf16", "b_ptr": weights, "scales_ptr": "bf16", **dict(more), "c_ptr": "bf16"}
+    return registers.run("compile", f"bench/zoo/kernels/quantized.py::{kernel}", "--sig", registers.signature(pointers, f"M:i32:16, N:i32:16, K:i32:16, G:128, {tile}"),
+                         "-t", target, "--num-stages", "4", "--emit", "ptx")
+
+
+# What stands side by side in memory along the contraction does so in a thread, for both operands, until a word of bytes is a word.
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_few_rows_read_bytes_by_words(target):
+    ptx = zoo("w4a16_interleaved", "BM:16, BN:64, BK:128", target)
+    assert "mma.sync" in ptx and ptx.count("ldmatrix") == 2 and ptx.count("ld.shared.v4.b32") == 8 + 1 and not re.search(r"ld\.shared\.\w8\b|cvt\.rn\.\w+\.[su](8|16|32)\b", ptx)
+
+
+def test_columns_of_bytes_leave_the_instructions_order():
+    """Weights that are consecutive along N have nothing to gain from it, and ldmatrix brings the other operand."""
+    assert "ldmatrix" in zoo("w8a16", "BM:16, BN:64, BK:64", "sm_90a", more={"zeros_ptr": "u8"}.items())

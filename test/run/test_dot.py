@@ -349,3 +349,33 @@ def test_dots_that_are_waited_for_in_a_loop(dev, t, sometimes, stages):
     dev(half_in_loop, (1,), a, b, c, 96, sometimes, stages, 64, 32, 16, getattr(tl, t))
     read = [i for i in range(96) if not sometimes or i // 16 * 16 % 32 == 0]
     assert np.array_equal(c, a.astype(np.float32)[:, read] @ b.astype(np.float32)[read])
+
+
+@tegula.jit
+def narrow_weights(a, b, out, JOINED: tl.constexpr, B: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    z, m, n, k = tl.arange(0, B), tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(a + (z[:, None, None] * M + m[None, :, None]) * K + k[None, None, :])
+    if JOINED:
+        p = tl.load(b + (z[:, None, None] * N + n[None, :, None]) * (K // 2) + tl.arange(0, K // 2)[None, None, :])
+        w = tl.reshape(tl.join((p & 15).to(tl.int8) - 8, (p >> 4).to(tl.int8) - 8), (B, N, K))
+    else:
+        w = tl.load(b + (z[:, None, None] * N + n[None, :, None]) * K + k[None, None, :])
+    w = tl.trans(w, 0, 2, 1).to(x.dtype)
+    if B == 1:
+        y = tl.dot(tl.reshape(x, (M, K)), tl.reshape(w, (K, N)))
+        tl.store(out + m[:, None] * N + n[None, :], y)
+    else:
+        tl.store(out + (z[:, None, None] * M + m[None, :, None]) * N + n[None, None, :], tl.dot(x, w))
+
+
+@pytest.mark.parametrize("b, m, n, k", [(1, 16, 32, 128), (1, 32, 64, 32), (1, 16, 8, 16), (2, 16, 16, 64)])
+@pytest.mark.parametrize("t", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("joined", [False, True])
+def test_weights_narrower_than_the_product(dev, joined, t, b, m, n, k):
+    """Matrix instructions of a warp take such a contraction in the order of the weights' words (docs/rationale/gpu.md)."""
+    r = np.random.default_rng(7)
+    x, out = r.integers(-8, 9, (b, m, k)).astype(np.float32).astype(d(t).np), np.zeros((b, m, n), np.float32)
+    w = r.integers(-8, 8, (b, n, k)).astype(np.int8)
+    stored = ((w[..., 0::2] + 8) | (w[..., 1::2] + 8) << 4).astype(np.uint8) if joined else w
+    dev(narrow_weights, (1,), x.reshape(-1), stored.reshape(-1), out.reshape(-1), joined, b, m, n, k)
+    assert np.array_equal(out, x.astype(np.float32) @ w.astype(np.float32).swapaxes(1, 2))

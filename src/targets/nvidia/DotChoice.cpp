@@ -128,7 +128,7 @@ LinearLayout dotOperandLayout(const DotChoice &c, const ir::Op &dot, unsigned op
   unsigned bits = ir::bitWidth(t.elem);
   if (c.kind == DotKind::AsyncMma)
     return forWarps(layout::wgmmaOperandA(t.shape, c.grid, bits), warps);
-  return forWarps(operand == 0 ? layout::mmaOperandA(t.shape, c.grid, bits) : layout::mmaOperandB(t.shape, c.grid, bits), warps);
+  return forWarps(operand == 0 ? layout::mmaOperandA(t.shape, c.grid, bits, c.run) : layout::mmaOperandB(t.shape, c.grid, bits, c.run), warps);
 }
 
 /// Multiply-adds of a thread, and elements it holds of both operands, up to which a dot is unrolled.
