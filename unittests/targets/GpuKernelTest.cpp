@@ -294,6 +294,45 @@ TEST(GpuKernels, InstructionsOfARow) {
     EXPECT_EQ(count(ptx, text), n) << text << "\n" << ptx;
 }
 
+/// Blocks that should share an SM follow from the data of a thread. In a tile of rows the maximum of each counts once, not once for each
+/// column, and what the reductions read counts as much as in a single row: 64 registers of data and 40 more.
+TEST(GpuKernels, BlocksOnAnSMOfATileOfRows) {
+  const char *text = R"(
+kernel @k(%x: ptr<f32> {divisibility = 16}, %o: ptr<f32> {divisibility = 16}) {
+  %i = range {start = 0} : tensor<16384xi32>
+  %j = reshape %i : tensor<2x8192xi32>
+  %p = splat %x : tensor<2x8192xptr<f32>>
+  %q = addptr %p, %j : tensor<2x8192xptr<f32>>
+  %v = load %q : tensor<2x8192xf32>
+  %w = fabs %v : tensor<2x8192xf32>
+  %a = reduce %w {axis = 1} : tensor<2xf32> (%a0: f32, %a1: f32) {
+    %a2 = maxnum %a0, %a1 : f32
+    yield %a2
+  }
+  %b = expand_dims %a {axis = 1} : tensor<2x1xf32>
+  %c = broadcast %b : tensor<2x8192xf32>
+  %d = fsub %v, %c : tensor<2x8192xf32>
+  %e = exp %d {approx = 1} : tensor<2x8192xf32>
+  %s = reduce %e {axis = 1} : tensor<2xf32> (%s0: f32, %s1: f32) {
+    %s2 = fadd %s0, %s1 : f32
+    yield %s2
+  }
+  %t = expand_dims %s {axis = 1} : tensor<2x1xf32>
+  %u = broadcast %t : tensor<2x8192xf32>
+  %r = fsub %d, %u : tensor<2x8192xf32>
+  %y = splat %o : tensor<2x8192xptr<f32>>
+  %z = addptr %y, %j : tensor<2x8192xptr<f32>>
+  store %z, %r
+  return
+}
+)";
+  auto m = tegula::test::parsed(text);
+  ASSERT_TRUE(m);
+  SimKernel k(*m, 8, "sm_90a");
+  ASSERT_FALSE(k.compiled.code.empty());
+  EXPECT_NE(std::string(k.compiled.code.data()).find(".minnctapersm 2"), std::string::npos);
+}
+
 /// Blocks that should share an SM follow from the data of a thread.
 TEST(GpuKernels, BlocksOnAnSM) {
   struct Row {

@@ -70,15 +70,21 @@ private:
     return ofScalars_[v] = is;
   }
 
-  /// Element after element, so that a result takes the place of an operand. What exchanges elements between threads needs both.
+  /// Element after element, so that a result takes the place of an operand. What exchanges elements between threads needs both; a
+  /// reduction exchanges what is left of them.
   static bool isInPlace(const Op &op) {
     return op.operands.empty() || op.results.empty() || op.results[0]->type.isScalar() || op.has(ir::traits::Elementwise) ||
-           (op.has(ir::traits::Shape) && op.kind != OpKind::Convert) || op.kind == OpKind::Load;
+           (op.has(ir::traits::Shape) && op.kind != OpKind::Convert) || op.kind == OpKind::Load || op.kind == OpKind::Reduce;
   }
+
+  /// Has no registers of its own: one of the operand stands for all its copies, as the maximum of a row for its columns.
+  static bool isCopies(const Op &op) { return op.kind == OpKind::Broadcast || op.kind == OpKind::ExpandDims; }
 
   /// The user a value is computed for, register by register, just before: its only one, in the same block.
   const Op *onlyUser(const Value *v) const {
     const Op *user = users_.only(v);
+    while (user && isCopies(*user))
+      user = users_.only(user->results[0]);
     if (!user || !v->def || !(v->def->kind == OpKind::Load || v->def->has(ir::traits::Elementwise)))
       return nullptr;
     bool isPlain = user->regions.empty() || user->kind == OpKind::Reduce;
@@ -86,8 +92,10 @@ private:
   }
 
   /// Where `user` reads a value of block `home`: at the end of a loop or branch that contains it; where it delays its own result to,
-  /// if it does.
+  /// if it does; where copies that it makes are read.
   size_t positionOf(const Op *user, const Block *home) const {
+    if (isCopies(*user))
+      return lastUse(user->results[0], 0, home);
     if (user->parent == home) {
       const Op *next = user->results.size() == 1 && user->regions.empty() ? onlyUser(user->results[0]) : nullptr;
       return next ? positionOf(next, home) : isInPlace(*user) ? spans_.at(user).begin : spans_.at(user).end;
@@ -97,12 +105,17 @@ private:
     return spans_.at(user).end;
   }
 
+  size_t lastUse(const Value *v, size_t from, const Block *home) const {
+    for (const Op *user : users_.of(v))
+      from = std::max(from, positionOf(user, home));
+    return from;
+  }
+
   void alive(const Value *v, size_t from, size_t to, const Block *home) {
     unsigned n = words(v->type);
-    if (!n || isMadeOfScalars(v) || onlyUser(v))
+    if (!n || isMadeOfScalars(v) || onlyUser(v) || (v->def && isCopies(*v->def)))
       return;
-    for (const Op *user : users_.of(v))
-      to = std::max(to, positionOf(user, home));
+    to = lastUse(v, to, home);
     // Where the last user starts, its result may take the place.
     live_[from] += n;
     live_[to] -= n;
