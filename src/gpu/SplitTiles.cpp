@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <optional>
 
 namespace tegula::gpu {
 
@@ -437,15 +438,31 @@ bool Splitter::split(const Block &b, const Segment &s, Block &to) {
     return false;
   auto wanted = std::bit_ceil(static_cast<uint64_t>(std::max(s.work / limits_.part, s.elements / limits_.elements)));
   auto most = std::bit_floor(static_cast<uint64_t>(s.elements / limits_.fewest));
-  for (uint64_t n = std::min(wanted, most); n > 1; n /= 2)
-    if (TileParts parts(uses_, b, s.begin, s.end, static_cast<int64_t>(n), threads_, sharedBytes_); parts.any()) {
-      auto loops = std::count_if(parts.loops().begin(), parts.loops().end(), [](const TileParts::Loop &l) { return !l.empty(); });
-      if (loops > 1 && !s.hasLargeDot && s.elements <= limits_.held && s.work <= limits_.times * limits_.most)
-        return false;
+  std::optional<TileParts> several; // the most parts that there can be, in several loops
+  for (uint64_t n = std::min(wanted, most); n > 1; n /= 2) {
+    auto count = static_cast<int64_t>(n);
+    const bool canHold = s.elements / count <= limits_.held && s.work / count <= limits_.times * limits_.most;
+    if (several && !canHold)
+      break;
+    TileParts parts(uses_, b, s.begin, s.end, count, threads_, sharedBytes_);
+    if (!parts.any())
+      continue;
+    auto loops = std::count_if(parts.loops().begin(), parts.loops().end(), [](const TileParts::Loop &l) { return !l.empty(); });
+    if (loops == 1) {
       write(b, s, parts, to);
       return hasSplit_ = true;
     }
-  return false;
+    if (!several && !s.hasLargeDot && s.elements <= limits_.held && s.work <= limits_.times * limits_.most)
+      return false;
+    if (!several)
+      several.emplace(std::move(parts));
+    if (s.hasLargeDot)
+      break;
+  }
+  if (!several)
+    return false;
+  write(b, s, *several, to);
+  return hasSplit_ = true;
 }
 
 void Splitter::write(const Block &b, const Segment &s, const TileParts &parts, Block &to) {

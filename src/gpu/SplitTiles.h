@@ -22,7 +22,8 @@ struct StraightLimits {
   /// Elements of a part that a thread has: at least two accesses of 16 bytes in flight; at most what fits in registers several times.
   int64_t fewest = 8, elements = 32;
   /// Several loops read again what straight code holds in registers: not worth it for tiles of so many elements a thread, unless the work is
-  /// so many times `most`. (layer_norm of 128 elements a thread: 255 registers, nothing spilled, 1 s.)
+  /// so many times `most`. (layer_norm of 128 elements a thread: 255 registers, nothing spilled, 1 s.) Nor if one loop over fewer parts, each
+  /// within these limits, does: softmax of 4 x 8192 goes row by row, and reads each row once.
   int64_t held = 128, times = 3;
 };
 

@@ -80,7 +80,10 @@ TEST(SplitTiles, RandomKernelsKeepTheirMeaning) {
   for (uint64_t seed = 0; seed < 1500; ++seed) {
     Module m;
     RandomKernel generate(m, seed);
-    auto parts = gpu::splitTiles(m, 32u << seed % 3, shared, everything);
+    gpu::StraightLimits limits = everything;
+    if (seed & 8) // fewer parts where that makes one loop of several
+      limits.held = 4, limits.times = 1, limits.most = 8;
+    auto parts = gpu::splitTiles(m, 32u << seed % 3, shared, limits);
     if (!parts)
       continue;
     ++some;
@@ -141,6 +144,42 @@ TEST(SplitTiles, AnAxisThatIsNotReducedIsPreferred) {
   auto parts = split(*m);
   ASSERT_TRUE(parts);
   EXPECT_EQ(loops(*parts), 1u);
+}
+
+// Eight parts of 4 rows are halves of rows, read by two loops; four are rows.
+TEST(SplitTiles, OneLoopOverFewerPartsIsPreferred) {
+  auto m = kernel(R"(  %c = range {start = 0} : tensor<64xi32>
+  %cs = expand_dims %c {axis = 0} : tensor<1x64xi32>
+  %cb = broadcast %cs : tensor<4x64xi32>
+  %row = range {start = 0} : tensor<4xi32>
+  %rs = expand_dims %row {axis = 1} : tensor<4x1xi32>
+  %rb = broadcast %rs : tensor<4x64xi32>
+  %columns = const {value = 64} : tensor<4x64xi32>
+  %rc = mul %rb, %columns : tensor<4x64xi32>
+  %j = add %rc, %cb : tensor<4x64xi32>
+  %ps = splat %a : tensor<4x64xptr<i32>>
+  %qs = splat %o : tensor<4x64xptr<i32>>
+  %from = addptr %ps, %j : tensor<4x64xptr<i32>>
+  %to = addptr %qs, %j : tensor<4x64xptr<i32>>
+  %t = load %from : tensor<4x64xi32>
+  %s = reduce %t {axis = 1} : tensor<4xi32> (%p: i32, %q: i32) {
+    %r = add %p, %q : i32
+    yield %r
+  }
+  %e = expand_dims %s {axis = 1} : tensor<4x1xi32>
+  %f = broadcast %e : tensor<4x64xi32>
+  %y = sub %t, %f : tensor<4x64xi32>
+  store %to, %y
+)");
+  auto parts = [&](int64_t held) {
+    return gpu::splitTiles(*m, 32, shared, {.most = 20, .part = 1000, .fewest = 1, .elements = 1, .held = held});
+  };
+  auto byRows = parts(2), byHalves = parts(1);
+  ASSERT_TRUE(byRows && byHalves);
+  EXPECT_EQ(loops(*byRows), 1u);
+  EXPECT_EQ(count(*byRows->kernel()->block(), OpKind::Load), 1u);
+  EXPECT_EQ(loops(*byHalves), 2u); // a thread would hold too many elements of a row
+  EXPECT_EQ(runKernel(*byRows, 5), runKernel(*m, 5));
 }
 
 // Sums of columns are combined row block by row block, as tensors.
