@@ -59,19 +59,13 @@ BlockEditor::BlockEditor(Block &b) : block_(b) {
   for (size_t i = 0; i < b.ops.size(); ++i) {
     Op *op = b.ops[i];
     positions_[op] = i;
-    forUses(*op, [&](const Value *v) {
-      std::vector<Op *> &users = users_[v];
-      if (users.empty() || users.back() != op)
-        users.push_back(op);
-    });
+    forUses(*op, [&](const Value *v) { users_.note(v, op); });
   }
 }
 
 std::vector<Op *> BlockEditor::users(const Value *v) const {
-  auto found = users_.find(v);
-  if (found == users_.end())
-    return {};
-  std::vector<Op *> out = found->second;
+  std::span<Op *const> known = users_.of(v);
+  std::vector<Op *> out(known.begin(), known.end());
   std::erase_if(out, [&](const Op *op) { return gone_.contains(op); });
   return out;
 }
@@ -91,14 +85,14 @@ void BlockEditor::replace(const Op *op, Block &by) {
 
 void BlockEditor::replaceUses(const Value *from, Value *to) {
   replaced_[from] = to;
-  if (auto found = users_.find(from); found != users_.end()) {
-    std::vector<Op *> moved = std::move(found->second);
-    users_.erase(found);
-    std::vector<Op *> &users = users_[to];
-    users.insert(users.end(), moved.begin(), moved.end());
-    std::sort(users.begin(), users.end(), [&](const Op *a, const Op *b) { return positions_.at(a) < positions_.at(b); });
-    users.erase(std::unique(users.begin(), users.end()), users.end());
-  }
+  if (users_.of(from).empty())
+    return;
+  std::vector<Op *> both = users_.take(from);
+  for (Op *op : users_.take(to))
+    both.push_back(op);
+  std::sort(both.begin(), both.end(), [&](const Op *a, const Op *b) { return positions_.at(a) < positions_.at(b); });
+  for (Op *op : both)
+    users_.note(to, op);
 }
 
 Value *BlockEditor::now(Value *v) const {

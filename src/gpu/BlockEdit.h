@@ -1,6 +1,6 @@
 // Looking into blocks of GPU IR and changing them in place: what the passes on loops share.
 #pragma once
-#include "ir/Ir.h"
+#include "passes/Users.h"
 #include <unordered_map>
 #include <unordered_set>
 
@@ -40,7 +40,7 @@ private:
   void rename(ir::Block &b) const;
   ir::Block &block_;
   std::unordered_map<const ir::Op *, size_t> positions_;
-  std::unordered_map<const ir::Value *, std::vector<ir::Op *>> users_;
+  Users users_;
   std::unordered_map<const ir::Op *, std::vector<ir::Op *>> before_;
   std::unordered_set<const ir::Op *> gone_;
   std::unordered_map<const ir::Value *, ir::Value *> replaced_;

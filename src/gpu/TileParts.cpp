@@ -22,14 +22,14 @@ std::span<Value *const> FunctionUses::inputs(const Op &op) const {
 
 /// `loop`: the outermost lane-wise loop that the block is in.
 void FunctionUses::visit(const Block &b, const Op *loop) {
-  for (const Op *op : b.ops) {
+  for (Op *op : b.ops) {
     order.emplace(op, order.size());
     if (!loop && isLaneWise(*op))
       loops_.emplace(op, tilesInto(*op));
     // What a lane-wise loop takes from outside, the loop uses and not an operation in it.
     for (const Value *v : inputs(*op))
       if (const std::vector<Value *> *outer = loop ? &loops_.at(loop) : nullptr; !outer || std::find(outer->begin(), outer->end(), v) == outer->end())
-        users[v].push_back(op);
+        users.note(v, op);
     bool isMade = op->kind == OpKind::Const || op->kind == OpKind::Poison || op->kind == OpKind::Range, computes = renames(op->kind) || (op->has(traits::Elementwise) && op->has(traits::Pure));
     if (op->results.size() == 1 && op->result()->type.isTensor() &&
         (isMade || (computes && std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return v->type.isScalar() || free.contains(v); }))))
@@ -239,10 +239,7 @@ void TileParts::give(Trial &t, const Value *v, int axis) {
     return;
   }
   t.work.push_back({v->def, isReduce(*v->def) ? axis + (axis >= v->def->axis()) : axis});
-  auto users = uses_.users.find(v);
-  if (users == uses_.users.end())
-    return;
-  for (const Op *user : users->second) {
+  for (const Op *user : uses_.users.of(v)) {
     if (isDot(*user)) {
       t.work.push_back({user, operandAxis(*user, v, contraction) == axis ? contraction : whole});
       continue;

@@ -14,7 +14,7 @@
 // Accesses keep their order where it matters by the rules of Lowering::orderAccess: different arguments are different memory, and one pointer
 // tensor accesses each element in the same part. Other pairs must not come into one loop, nor change places.
 #pragma once
-#include "ir/Ir.h"
+#include "passes/Users.h"
 #include <map>
 #include <optional>
 #include <span>
@@ -28,7 +28,7 @@ namespace tegula::gpu {
 struct FunctionUses {
   explicit FunctionUses(const ir::Function &f);
   const ir::Function &function;
-  std::unordered_map<const ir::Value *, std::vector<const ir::Op *>> users;
+  Users users;
   std::unordered_map<const ir::Op *, size_t> order; // in the text
   /// Tensors made of ranges, constants and scalars alone.
   std::unordered_set<const ir::Value *> free;

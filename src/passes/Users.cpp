@@ -2,11 +2,15 @@
 
 namespace tegula {
 
+void Users::note(const ir::Value *v, ir::Op *op) {
+  if (std::vector<ir::Op *> &users = users_[v]; users.empty() || users.back() != op) // a square has its operand twice
+    users.push_back(op);
+}
+
 void Users::add(const ir::Block &b) {
   for (ir::Op *op : b.ops) {
     for (const ir::Value *v : op->operands)
-      if (std::vector<ir::Op *> &users = users_[v]; users.empty() || users.back() != op) // a square has its operand twice
-        users.push_back(op);
+      note(v, op);
     for (const ir::Region *r : op->regions)
       add(*r->block);
   }
@@ -15,6 +19,15 @@ void Users::add(const ir::Block &b) {
 std::span<ir::Op *const> Users::of(const ir::Value *v) const {
   auto it = users_.find(v);
   return it == users_.end() ? std::span<ir::Op *const>() : it->second;
+}
+
+std::vector<ir::Op *> Users::take(const ir::Value *v) {
+  auto it = users_.find(v);
+  if (it == users_.end())
+    return {};
+  std::vector<ir::Op *> taken = std::move(it->second);
+  users_.erase(it);
+  return taken;
 }
 
 ir::Op *Users::only(const ir::Value *v) const {

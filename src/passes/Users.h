@@ -1,4 +1,5 @@
-// Who uses a value: an index of blocks and all that is in them, as they were when they were added.
+// Who uses a value: the one index of it. Passes fill it with blocks and all that is in them, as they are then; those that see other users than operations with the
+// value among their operands (a loop uses what is used inside of it) note them one by one.
 #pragma once
 #include "ir/Ir.h"
 #include <span>
@@ -11,10 +12,14 @@ public:
   Users() = default;
   explicit Users(const ir::Block &b) { add(b); }
   void add(const ir::Block &b);
-  /// Operations that have `v` among their operands, each once, in the order of the text.
+  /// `op` uses `v`. What uses a value more than once is noted once, if nothing else is noted in between.
+  void note(const ir::Value *v, ir::Op *op);
+  /// Operations that use `v`, in the order in which they were added or noted: after add() each once, in the order of the text. Until something is noted.
   std::span<ir::Op *const> of(const ir::Value *v) const;
-  /// The one operation that has; null if there is none, or more.
+  /// The one operation that does; null if there is none, or more.
   ir::Op *only(const ir::Value *v) const;
+  /// Those of `v`, of which the index knows none afterwards.
+  std::vector<ir::Op *> take(const ir::Value *v);
 
 private:
   std::unordered_map<const ir::Value *, std::vector<ir::Op *>> users_;

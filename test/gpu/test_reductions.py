@@ -59,9 +59,18 @@ def rows_of_large_tile(x, out, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 
 
 # Loops over parts (gpu/SplitTiles.h), whose parts have one access of 16 bytes of each row a thread, or several of one row.
-@pytest.mark.parametrize("rows, block", [(4, 8192), (4, 16384), (1, 65536)])
+@pytest.mark.parametrize("rows, block", [(4, 32768), (8, 32768), (1, 65536)])
 def test_loops_over_parts_do_not_exchange(rows, block):
     x = np.zeros((rows, block), np.uint16).view(ml_dtypes.bfloat16)
     gpu = rows_of_large_tile.warmup(x, x, block, rows, block, num_warps=4, grid=(1,), device="sim").compile_for("sm_90a").stage("gpu")
     loops = re.findall(r"(?ms)^  [^\n]*\bfor [^\n]*rolled = 1.*?^  }", gpu)
     assert len(loops) == 2 and not any("shared" in loop for loop in loops)
+
+
+# A loop over the rows, which reads each once, where a row is short enough for straight code.
+@pytest.mark.parametrize("rows, block", [(4, 8192), (4, 16384)])
+def test_rows_that_fit_are_read_once(rows, block):
+    x = np.zeros((rows, block), np.uint16).view(ml_dtypes.bfloat16)
+    gpu = rows_of_large_tile.warmup(x, x, block, rows, block, num_warps=4, grid=(1,), device="sim").compile_for("sm_90a").stage("gpu")
+    loops = re.findall(r"(?ms)^  [^\n]*\bfor [^\n]*rolled = 1.*?^  }", gpu)
+    assert len(loops) == 1 and len(re.findall(r"\bload ", gpu)) == 1

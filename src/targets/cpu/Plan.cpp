@@ -440,7 +440,7 @@ bool Planner::onlyFeeds(const Value *v, const Op &dot) const {
 const Value *Planner::accumulatesInto(const Op &dot) const {
   const ir::Block &body = *dot.parent;
   const Op *loop = body.parent ? body.parent->op : nullptr;
-  const auto &users = uses_.users(dot.results[0]);
+  const std::span<Op *const> users = uses_.users(dot.results[0]);
   if (!loop || loop->kind != OpKind::For || users.size() != 1 || users[0] != body.terminator())
     return nullptr;
   const auto &yields = body.terminator()->operands;

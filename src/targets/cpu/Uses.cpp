@@ -148,13 +148,10 @@ static bool hasPlannedRegions(const Op &op) {
 
 void Uses::visit(const ir::Block &b) {
   unsigned n = 0;
-  for (const Op *op : b.ops) {
+  for (Op *op : b.ops) {
     position_[op] = n++;
-    for (const Value *v : op->operands) {
-      auto &u = users_[v];
-      if (u.empty() || u.back() != op)
-        u.push_back(op);
-    }
+    for (const Value *v : op->operands)
+      users_.note(v, op);
     Effects e;
     note(*op, e);
     if (op->kind == OpKind::Load)
@@ -195,12 +192,6 @@ bool Uses::mayChange(const Op &load) const {
 
 bool Uses::mayRead(int argument) const {
   return std::any_of(read_.begin(), read_.end(), [&](int a) { return a < 0 || argument < 0 || a == argument; });
-}
-
-const llvm::SmallVector<const Op *, 2> &Uses::users(const Value *v) const {
-  static const llvm::SmallVector<const Op *, 2> none;
-  auto it = users_.find(v);
-  return it == users_.end() ? none : it->second;
 }
 
 unsigned Uses::positionIn(const ir::Block *block, const Op *op) const {

@@ -2,6 +2,7 @@
 #pragma once
 #include "ir/Ir.h"
 #include "passes/ArgumentAccess.h"
+#include "passes/Users.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
@@ -30,7 +31,7 @@ class Uses {
 public:
   explicit Uses(const ir::Function &f);
 
-  const llvm::SmallVector<const ir::Op *, 2> &users(const ir::Value *v) const;
+  std::span<ir::Op *const> users(const ir::Value *v) const { return users_.of(v); }
   unsigned position(const ir::Op *op) const { return position_.lookup(op); }
   /// Position in `block` of the op that is or contains `op`; ~0u if `op` is not inside.
   unsigned positionIn(const ir::Block *block, const ir::Op *op) const;
@@ -50,7 +51,7 @@ public:
 private:
   void visit(const ir::Block &b);
   void note(const ir::Op &op, Effects &e) const;
-  llvm::DenseMap<const ir::Value *, llvm::SmallVector<const ir::Op *, 2>> users_;
+  Users users_;
   llvm::DenseMap<const ir::Op *, unsigned> position_;
   llvm::DenseMap<const ir::Op *, Effects> effects_;
   llvm::DenseMap<const ir::Value *, unsigned> work_;

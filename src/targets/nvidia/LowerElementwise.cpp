@@ -14,7 +14,7 @@ struct Lowering::Elementwise : Part {
   using Part::Part;
   Regs lower(const Op &op), addPointers(const Op &op);
   V element(const Op &op, llvm::ArrayRef<V> args);
-  bool isStoredOnce(const Op &pointer) const const;
+  bool isStoredOnce(const Op &pointer) const;
   std::optional<Regs> divideByShared(const Op &op), positionBits(const Op &op);
   V accurateReciprocal(V y);
 };
