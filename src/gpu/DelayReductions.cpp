@@ -146,9 +146,14 @@ private:
   };
 
   void loop(Op &loop) {
+    std::optional<Users> users; // of the body as it is
     // Carried values that are added below are behind these.
-    for (size_t i = 0, n = loop.results.size(); i < n; ++i)
-      carried(loop, i);
+    for (size_t i = 0, n = loop.results.size(); i < n; ++i) {
+      if (!users)
+        users.emplace(*loop.region(0));
+      if (carried(loop, i, *users))
+        users.reset();
+    }
   }
 
   /// The links of carried value i; empty if it is used in any other way.
@@ -202,9 +207,9 @@ private:
            std::equal(a.views.begin(), a.views.end(), b.views.begin(), b.views.end(), same);
   }
 
-  void carried(Op &loop, size_t i) {
+  /// Has the loop changed?
+  bool carried(Op &loop, size_t i, const Users &users) {
     Block &body = *loop.region(0);
-    const Users users(body);
     std::vector<Link> links = linksOf(loop, i, users);
     std::vector<Partial> partials;
     size_t left = links.size();
@@ -228,7 +233,7 @@ private:
       replaceUses(body, link.op->result(), link.op->operands[link.sum]);
     }
     if (partials.empty())
-      return;
+      return false;
     changed_ = true;
     // Behind the loop.
     Block behind;
@@ -251,6 +256,7 @@ private:
     last->result()->name = result->name;
     replaceUses(*loop.parent, result, last->result(), next);
     splice(behind, *loop.parent, next);
+    return true;
   }
 
   void at(const Op &place, Block &b) {
