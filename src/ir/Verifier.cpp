@@ -154,6 +154,8 @@ bool Verifier::layoutFits(const Type &t) const {
   return !t.layout || (t.layout <= layoutShapes_.size() && layoutShapes_[t.layout - 1u] == layout::Extents(t.shape) && isOfTile(module_.layouts[t.layout - 1u]) == t.isShared);
 }
 
+static bool isRing(int64_t slots) { return slots >= 1 && slots <= 65536; }
+
 bool Verifier::vectors(const Op &op, const Type &t) {
   return op.vec() == 1 || (t.layout && holdsVectors(module_.layouts[t.layout - 1u], op.vec())) || bad(&op, "needs a `vec` of neighbours along one axis in the first registers");
 }
@@ -236,6 +238,7 @@ bool Verifier::counts(const Op &op) {
 }
 
 bool Verifier::attributes(const Op &op) {
+  constexpr int64_t most = int64_t{1} << 30;
   const OpInfo &in = info(op.kind);
   AttrSet given;
   for (const Attr &a : op.attrs) {
@@ -246,11 +249,14 @@ bool Verifier::attributes(const Op &op) {
       return wrong("is given twice");
     if (const char *wanted = wantedType(a.key.type(), a.value))
       return wrong(std::string("must be ") + wanted);
+    // Counts, sizes and positions, which passes add and multiply.
+    if (const int64_t *n = std::get_if<int64_t>(&a.value); n && a.key.isOfGpu() && (*n < -1 || *n > most))
+      return wrong("must be -1 to 2^30");
     given.add(a.key);
   }
   std::span<const int64_t> bytes = op.shared();
   bool hasNone = !op.find(attr::shared) && !op.meet() && !op.own() && !op.buffers();
-  if (!hasNone && (bytes.size() != 2 || bytes[0] < 0 || bytes[0] % 16 || bytes[1] <= bytes[0]))
+  if (!hasNone && (bytes.size() != 2 || bytes[0] < 0 || bytes[0] % 16 || bytes[1] <= bytes[0] || bytes[1] > most))
     return bad(&op, "needs begin and end of its bytes of shared memory, `shared`");
   std::optional<AttrKey> missing = in.needed.firstBeside(given);
   return !missing || bad(&op, "needs attribute `" + std::string(missing->name()) + "`");
@@ -485,7 +491,7 @@ bool Verifier::histogram(const Op &op) {
 bool Verifier::tiles(const Op &op) {
   auto holds = [](const Type &tile, const Type &t) { return tile.isShared && !t.isShared && tile.shape == t.shape && tile.elem == t.elem && !t.isPtr; };
   switch (op.kind) {
-  case OpKind::SharedAlloc: return (op.result()->type.isShared && op.slots() > 0) || bad(&op, "needs at least one slot and gives a shared tile");
+  case OpKind::SharedAlloc: return (op.result()->type.isShared && isRing(op.slots())) || bad(&op, "needs 1 to 65536 slots and gives a shared tile");
   case OpKind::SharedSlot:
     return (op.operands[0]->type.isShared && op.result()->type == op.operands[0]->type && op.operands[1]->type == Type::scalar(Elem::I32)) ||
            bad(&op, "needs a ring of tiles and an i32, and gives a tile of the ring");
@@ -505,7 +511,7 @@ bool Verifier::tiles(const Op &op) {
     return n == 2 || op.operands[2]->type == Type{Elem::I1, false, p.shape, p.layout} || bad(&op, "the mask is not i1 of the pointers' shape");
   }
   case OpKind::BarrierAlloc:
-    return (op.result()->type.isShared && op.result()->type.elem == Elem::I64 && op.slots() > 0 && op.arrivals() > 0) ||
+    return (op.result()->type.isShared && op.result()->type.elem == Elem::I64 && isRing(op.slots()) && op.arrivals() > 0) ||
            bad(&op, "needs slots and arrivals and gives mbarriers, a shared tile of i64");
   case OpKind::BarrierWait: case OpKind::BarrierArrive:
     return (op.operands[0]->type.isShared && op.operands[1]->type == Type::scalar(op.kind == OpKind::BarrierWait ? Elem::I32 : Elem::I1)) ||
