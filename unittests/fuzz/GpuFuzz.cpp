@@ -3,24 +3,16 @@
 //
 // A case may begin with a line that says how it is compiled and which pass is the first (else: all, with defaults):
 //   # gpu: sm_90a warps 4 stages 3 ctas 1 from pipeline-loops
+#include "IrRoundTrip.h"
 #include "gpu/Passes.h"
-#include "ir/Text.h"
 #include "ir/Verifier.h"
 #include "support/Bits.h"
 #include "targets/nvidia/TargetInfo.h"
 #include <cstdio>
-#include <cstdlib>
 
 using namespace tegula;
 
 namespace {
-
-void check(bool ok, const std::string &what) {
-  if (ok)
-    return;
-  std::fprintf(stderr, "%s\n", what.c_str());
-  std::abort();
-}
 
 struct Setting {
   nvidia::NvTarget target = *nvidia::parseTarget("sm_90a");
@@ -47,17 +39,13 @@ Setting settingOf(const std::string &text) {
   return s;
 }
 
-std::unique_ptr<ir::Module> parsed(const std::string &text, DiagEngine &diag) { return ir::parse(std::make_shared<SourceFile>("fuzz.ir", text), diag); }
-
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size > 20000)
     return 0;
   std::string text(reinterpret_cast<const char *>(data), size);
-  DiagEngine diag;
-  std::unique_ptr<ir::Module> m = parsed(text, diag);
-  check(m || diag.hasErrors(), "refused without a message");
+  std::unique_ptr<ir::Module> m = fuzz::parsed(text);
   if (!m)
     return 0;
   Setting s = settingOf(text);
@@ -70,11 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     DiagEngine remarks;
     pass.run(m, {target, s.options, &remarks});
     std::string why;
-    check(ir::verify(*m, &why), std::string("after ") + pass.name + ": " + why);
+    fuzz::check(ir::verify(*m, &why), std::string("after ") + pass.name + ": " + why);
   }
-  std::string now = ir::print(*m);
-  std::unique_ptr<ir::Module> copy = parsed(now, diag);
-  check(copy != nullptr, "does not read back:\n" + now + renderAll(diag));
-  check(ir::print(*copy) == now, "reads back as something else:\n" + now + ir::print(*copy));
+  fuzz::readBack(*m);
   return 0;
 }

@@ -1,5 +1,6 @@
 // Kernels from text to tile IR after the passes: whatever the text is, there is a module that keeps the rules of the
 // IR, or a message. Inputs are changed by KernelMutator, so that most of them parse.
+#include "Check.h"
 #include "KernelMutator.h"
 #include "LanguageNames.h"
 #include "api/Compile.h"
@@ -18,12 +19,7 @@ using namespace tegula;
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
 
-static void check(bool ok, const std::string &what) {
-  if (ok)
-    return;
-  std::fprintf(stderr, "%s\n", what.c_str());
-  std::abort();
-}
+using fuzz::check;
 
 /// What the code generators ask of sema; which of them follows from the text.
 static sema::Options optionsFor(std::string_view text) {

@@ -5,6 +5,7 @@
 //   a:x=randn:f32[cdiv(n, 4), 2]      an argument of the command line (`-a`); those of all lines are parsed together
 //   g:cdiv(n, B), 4                   a grid
 // Nothing is compiled. Buffers are small: a size that passes the parser is taken off the machine's memory.
+#include "Check.h"
 #include "api/Compile.h"
 #include "api/Specialize.h"
 #include "cli/ArgValue.h"
@@ -13,12 +14,7 @@
 
 using namespace tegula;
 
-static void check(bool ok, const std::string &what) {
-  if (ok)
-    return;
-  std::fprintf(stderr, "%s\n", what.c_str());
-  std::abort();
-}
+using fuzz::check;
 
 /// A kernel with every kind of parameter.
 static TegulaFunction &function() {
