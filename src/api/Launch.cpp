@@ -74,27 +74,28 @@ static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *bl
 /// in the order of its accesses. Only what is certain: one of the two is dense where the other begins or ends. The same elements twice (in place), and tensors that interleave
 /// with gaps, which need not meet, pass.
 static bool checkApart(const TegulaKernel &k, const TegulaArg *const *leaves) {
-  const PackItem *seen[SeenPointers::most];
+  struct Seen {
+    const PackItem *item;
+    runtime::AddressRange at;
+  };
+  Seen seen[SeenPointers::most];
   unsigned count = 0;
-  const auto range = [&](const PackItem &item) { return runtime::addressesOf(*leaves[item.leaf]); };
-  const auto holdsAnEnd = [&](const PackItem &dense, const PackItem &other) {
-    const auto a = range(dense), b = range(other);
-    return (leaves[dense.leaf]->flags & TEGULA_ARG_DENSE) && ((a.begin <= b.begin && b.begin < a.end) || (a.begin < b.end && b.end <= a.end));
+  const auto holdsAnEnd = [&](const Seen &dense, const Seen &other) {
+    return (leaves[dense.item->leaf]->flags & TEGULA_ARG_DENSE) && (dense.at.contains(other.at.begin) || dense.at.contains(other.at.end - 1));
   };
   for (const PackItem &item : k.pack) {
     if (!item.isPtr || leaves[item.leaf]->u2.extent <= 0 || count == SeenPointers::most) continue;
-    const auto own = range(item);
+    const Seen own{&item, runtime::addressesOf(*leaves[item.leaf])};
     for (unsigned i = 0; i < count; ++i) {
-      const PackItem &other = *seen[i];
-      const auto theirs = range(other);
-      if (own.begin >= theirs.end || theirs.begin >= own.end) [[likely]] continue;
+      if (!own.at.meets(seen[i].at)) [[likely]] continue;
+      const PackItem &other = *seen[i].item;
       const auto bytes = [&](const PackItem &p) { return runtime::dtypeInfo(leaves[p.leaf]->dtype).bytes; };
-      const bool isInPlace = own.begin == theirs.begin && bytes(item) == bytes(other), isSaid = item.overlap && item.overlap == other.overlap;
-      if (isInPlace || isSaid || (!item.written && !other.written) || (!holdsAnEnd(item, other) && !holdsAnEnd(other, item))) continue;
+      const bool isInPlace = own.at.begin == seen[i].at.begin && bytes(item) == bytes(other), isSaid = item.overlap && item.overlap == other.overlap;
+      if (isInPlace || isSaid || (!item.written && !other.written) || (!holdsAnEnd(own, seen[i]) && !holdsAnEnd(seen[i], own))) continue;
       return wrongArg(k, item, "shares elements with `" + argName(k, other) + "` at other places, and the kernel, which writes to " + (item.written ? "it" : "that one") +
                                    ", was compiled for memory of their own; launch the function, or put `:~1` behind the types of both in the signature");
     }
-    seen[count++] = &item;
+    seen[count++] = own;
   }
   return true;
 }

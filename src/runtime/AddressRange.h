@@ -8,6 +8,8 @@ namespace tegula::runtime {
 /// [begin, end); what is empty meets nothing.
 struct AddressRange {
   uint64_t begin, end;
+  bool meets(const AddressRange &o) const { return (begin < o.end) & (o.begin < end); }
+  bool contains(uint64_t address) const { return begin <= address && address < end; }
 };
 
 /// Of a pointer; empty: null. Memory of unknown extent is taken for a byte.

@@ -149,7 +149,7 @@ bool knowsOverlaps(const BundleRecord &record, const TegulaArg *args, std::strin
       if (!v.isPtr) return true;
       const Pointer one{addressesOf(*a), sharingOf(record, v, parameter, i), v.dtype, written};
       for (const Pointer &o : std::span(seen, count)) {
-        if (!(one.at.begin < o.at.end && o.at.begin < one.at.end) || !(one.written || o.written) || one.sharing.isWith(o.sharing)) continue;
+        if (!one.at.meets(o.at) || !(one.written || o.written) || one.sharing.isWith(o.sharing)) continue;
         const Pointer &w = o.written ? o : one, &other = o.written ? one : o;
         if (why)
           *why = "`" + *w.sharing.name + "`, which the kernel writes, shares memory with `" + *other.sharing.name + "`, which the entry was compiled without (" +
