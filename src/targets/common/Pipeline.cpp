@@ -322,15 +322,18 @@ constexpr SlowPass slow[] = {
 
 /// What a module has so much of that what is quadratic in it counts for more than what it gains.
 struct Size {
-  bool hasManyBlocks, hasManyInstructions, hasFiftyThousand;
+  bool hasManyBlocks;
+  unsigned length; // limits of `lengths` that the instructions exceed
 };
+constexpr unsigned lengths[] = {8000, 50000}; // PTX of 150 integer divisions is 8000
 
 Size sizeOf(const llvm::Module &m) {
-  constexpr size_t blocks = 2000, instructions = 8000; // some 250 loops over tiles; PTX of 150 integer divisions
-  size_t all = 0; // a large function may have been cut
+  constexpr size_t blocks = 2000; // some 250 loops over tiles
+  size_t all = 0;                 // a large function may have been cut
   for (const llvm::Function &f : m)
     all += f.size();
-  return {.hasManyBlocks = all > blocks, .hasManyInstructions = m.getInstructionCount() > instructions, .hasFiftyThousand = m.getInstructionCount() > 50000};
+  const unsigned instructions = m.getInstructionCount();
+  return {.hasManyBlocks = all > blocks, .length = static_cast<unsigned>(llvm::count_if(lengths, [&](unsigned limit) { return instructions > limit; }))};
 }
 
 class SkipSlowPasses final : public llvm::OptPassGate {
@@ -342,13 +345,21 @@ public:
   }
   /// Never changed; the context keeps the address.
   static SkipSlowPasses &forSize(Size size) {
-    static SkipSlowPasses all[] = {SkipSlowPasses({false, false, false}), SkipSlowPasses({false, true, false}), SkipSlowPasses({false, true, true}),
-                                   SkipSlowPasses({true, false, false}), SkipSlowPasses({true, true, false}), SkipSlowPasses({true, true, true})};
-    return all[3 * size.hasManyBlocks + size.hasManyInstructions + size.hasFiftyThousand];
+    static SkipSlowPasses all[][std::size(lengths) + 1] = {{SkipSlowPasses({false, 0}), SkipSlowPasses({false, 1}), SkipSlowPasses({false, 2})},
+                                                           {SkipSlowPasses({true, 0}), SkipSlowPasses({true, 1}), SkipSlowPasses({true, 2})}};
+    return all[size.hasManyBlocks][size.length];
   }
 
 private:
-  bool isLeftOut(Of of) const { return of == Of::All || (of == Of::ManyBlocks ? size_.hasManyBlocks : of == Of::ManyInstructions ? size_.hasManyInstructions : size_.hasFiftyThousand); }
+  bool isLeftOut(Of of) const {
+    switch (of) {
+    case Of::All: return true;
+    case Of::ManyBlocks: return size_.hasManyBlocks;
+    case Of::ManyInstructions: return size_.length >= 1;
+    case Of::FiftyThousand: return size_.length >= 2;
+    }
+    return false;
+  }
   Size size_;
 };
 
