@@ -69,11 +69,12 @@ const BulkStore *Lowering::bulkPlan(const Op &op) {
 }
 
 void Lowering::bulkStore(const Op &op) {
-  if (!bulkPlan(op)) {
+  const BulkStore *found = bulkPlan(op);
+  if (!found) {
     fail(op, "its layout gives the lanes of a warp no rectangle to store (assign-layouts converts to one that does)");
     return;
   }
-  const BulkStore &plan = *bulkPlan(op);
+  const BulkStore &plan = *found;
   ir::DescAccess a = ir::descAccess(op);
   const ir::Type &t = a.value->type;
   in_->setSite(siteOf(op));
