@@ -107,6 +107,21 @@ def has_fields(x):
         and not callable(x) and not isinstance(x, (enum.Enum, types.ModuleType, tuple, _core.Value)) and not is_memory(x)
 
 
+def host_dtype(x):
+    """The name of an element type of PyTorch's or NumPy's, else None. Kernels compare it, and ask finfo and iinfo about it."""
+    of, of_type = getattr(x, "__module__", None), (type(x).__module__, type(x).__name__)
+    if of_type == ("torch", "dtype"):
+        return str(x)
+    if of_type[0] == "numpy.dtypes":
+        return f"numpy.{x}"
+    return f"numpy.{x.__name__}" if isinstance(x, type) and of == "numpy" and hasattr(x, "dtype") else None
+
+
+def is_limits(x):
+    """Is it `finfo` or `iinfo` of PyTorch or NumPy? The compiler has its own."""
+    return isinstance(x, type) and x.__name__ in ("finfo", "iinfo") and x.__module__ in ("torch", "numpy")
+
+
 _NOT_USERS = {"builtins", "tegula", "triton", "torch", "numpy"}
 
 

@@ -25,7 +25,7 @@ from ._interface import KernelInterface, NamedKernel, _by_name
 from ._kernel import CompiledKernel
 from ._memory import gpu_of, memory_of
 from ._mock import MockTensor
-from ._objects import enum_number as _enum_number, has_fields, object_value, opaque as _opaque, remember, settled
+from ._objects import enum_number as _enum_number, has_fields, host_dtype, is_limits, object_value, opaque as _opaque, remember, settled
 from ._specialize import KernelParam, annotation_of, is_buffer, name_of_kernel
 from ._uses import ABSENT, Use, is_builtin, same
 from .language import _types
@@ -536,7 +536,17 @@ def to_value(x, depth=0, known=None):
         return v
     if isinstance(x, _types.constexpr):
         held = _constexpr_object(x)
-        return object_value(held) if isinstance(held, dict) or has_fields(held) else to_value(held, depth, known)
+        if isinstance(held, dict) or has_fields(held):
+            return object_value(held)
+        try:
+            return to_value(held, depth, known)
+        except TypeError:
+            return _constant(held)
+    name = host_dtype(x)
+    if name:
+        return _opaque(x, name)
+    if is_limits(x):
+        return _core.value_opaque("python.numpy." + x.__name__, 0)
     if x is None:
         return _core.value_none()
     if isinstance(x, bool):
@@ -669,7 +679,7 @@ def _attribute_value(x, reader):
     if isinstance(x, enum.Enum):
         return enum_value(x, bare=True)
     value, allowed = _global_value(x, reader)
-    if allowed or isinstance(x, (bool, int, float, str, tuple, list, enum.Enum)) or x is None:
+    if allowed or isinstance(x, (bool, int, float, str, tuple, list, enum.Enum)) or x is None or host_dtype(x):
         return value
     if reader and reader.kind != JIT and isinstance(x, (dict, set, frozenset)):
         return value
@@ -679,7 +689,7 @@ def _attribute_value(x, reader):
 def _global_value(x, reader):
     """(value, allowed): which captured globals a kernel may read, docs/language.md §1.7."""
     allowed = (is_module(x) or is_namedtuple_class(x) or _aggregate.is_aggregate(x) or isinstance(x, (JITCallable, _types.dtype, _types.constexpr))
-               or hasattr(x, "_tegula_name") or isinstance(x, type(math.sqrt))
+               or hasattr(x, "_tegula_name") or isinstance(x, type(math.sqrt)) or is_limits(x)
                or getattr(x, "__module__", "").startswith(_LANGUAGE) if not isinstance(x, (int, float, str)) else False)
     if not allowed and knobs.allow_non_constexpr_globals():
         allowed = True

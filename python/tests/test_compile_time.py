@@ -1,6 +1,8 @@
 """Code that runs at compile time (constexpr_function) does what Python does: each row is evaluated by the compiler and by Python, with n = 8."""
 import importlib.util
+import types
 
+import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
@@ -371,3 +373,66 @@ def test_what_no_handler_takes(tmp_path):
     m = load(tmp_path, KERNEL.format("try: raise ValueError('no good')\n except (KeyError, IndexError): return 1\n finally: n"))
     with pytest.raises(tegula.CompilationError, match="exception raised at compile time: ValueError"):
         m.k.warmup(8, "", grid=(1,))
+
+
+@pytest.mark.parametrize("t", ["float16", "float32", "float64"])
+def test_limits_of_floats(t):
+    out = np.zeros(6)
+    limits_of_floats[(1,)](out, getattr(np, t))
+    i = np.finfo(t)
+    assert out.tolist() == [i.bits, i.eps, i.max, i.min, i.tiny, i.resolution]
+
+
+@pytest.mark.parametrize("t", ["int8", "uint8", "int32", "uint64"])
+def test_limits_of_integers(t):
+    out = np.zeros(3)
+    limits_of_integers[(1,)](out, getattr(np, t))
+    i = np.iinfo(t)
+    assert out.tolist() == [i.bits, float(i.max), float(i.min)]
+
+
+def test_types_of_pytorch(monkeypatch):
+    """PyTorch's dtypes and its finfo in kernels. A stand-in has what the binding looks at."""
+    class Dtype:
+        def __init__(self, name): self.name = name
+        def __repr__(self): return "torch." + self.name
+    Dtype.__name__, Dtype.__module__ = "dtype", "torch"
+    finfo = type("finfo", (), {"__module__": "torch"})
+    half, single, fp8 = Dtype("float16"), Dtype("float32"), Dtype("float8_e4m3fn")
+    module = types.ModuleType("torch")
+    module.float16, module.float32, module.float8_e4m3fn, module.finfo = half, single, fp8, finfo
+    monkeypatch.setitem(globals(), "torch", module)
+    monkeypatch.setitem(globals(), "HALF", tl.constexpr(half))
+    out = np.zeros(4)
+    types_of_pytorch[(1,)](out, half)
+    assert out.tolist() == [65504, 1, 448, 1]
+    types_of_pytorch[(1,)](out, single)
+    assert out.tolist() == [float(np.finfo("float32").max), 2, 448, 0]
+    with pytest.raises(tegula.CompilationError, match=r"numpy.finfo\(\) does not accept int"):
+        limits_of_floats[(1,)](out, 3)
+
+
+@tegula.jit
+def limits_of_floats(out, T: tl.constexpr):
+    i: tl.constexpr = np.finfo(T)
+    tl.store(out, i.bits)
+    tl.store(out + 1, i.eps)
+    tl.store(out + 2, tl.full([], i.max, tl.float64))
+    tl.store(out + 3, tl.full([], i.min, tl.float64))
+    tl.store(out + 4, tl.full([], i.tiny, tl.float64))
+    tl.store(out + 5, tl.full([], i.resolution, tl.float64))
+
+
+@tegula.jit
+def limits_of_integers(out, T: tl.constexpr):
+    tl.store(out, np.iinfo(T).bits)
+    tl.store(out + 1, np.iinfo(T).max)
+    tl.store(out + 2, np.iinfo(T).min)
+
+
+@tegula.jit
+def types_of_pytorch(out, T: tl.constexpr):
+    tl.store(out, torch.finfo(T).max)
+    tl.store(out + 1, 1 if T == torch.float16 else 2)
+    tl.store(out + 2, torch.finfo(torch.float8_e4m3fn).max)
+    tl.store(out + 3, T == HALF)

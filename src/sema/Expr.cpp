@@ -439,8 +439,11 @@ Value Evaluator::attribute(const Expr &e) {
         d.note({}, "did you mean `tl." + own + "`?");
       return Value::error();
     }
-    if (m.name == "triton.language" && lang::findBuiltin("extra.libdevice." + own)) {
-      d.note({}, "did you mean `tl.extra.libdevice." + own + "`?");
+    // Where older versions of the language had it.
+    bool isOlder = m.name == "triton.language" || m.name == "triton.language.math";
+    std::string now = !isOlder ? "" : own == "libdevice" ? own : builtinModule("triton.language.extra.libdevice")->attribute(own) ? "libdevice." + own : "";
+    if (!now.empty()) {
+      d.note({}, "did you mean `tl.extra." + now + "`?");
       return Value::error();
     }
     std::vector<std::string> names;

@@ -176,6 +176,9 @@ struct Construction {
 /// Where functions in a function find its names, as long as it runs.
 struct LiveNames {
   const Env *env = nullptr;
+  std::vector<std::weak_ptr<lang::Function>> readers;
+  /// It returns: functions that outlive it keep the compile-time values of the names they read.
+  void end();
 };
 
 struct Frame {

@@ -60,7 +60,7 @@ public:
   /// `places`: do files and lines count?
   explicit ContentHasher(bool places = true) : places_(places) {}
   std::string hash(const Function &f) {
-    functionNumbers_.emplace(f.def, 0);
+    functionNumbers_.emplace(identity(f), 0);
     function(f);
     return rest();
   }
@@ -83,6 +83,8 @@ private:
     }
     return h_.hex();
   }
+
+  static const void *identity(const Function &f) { return f.captures ? static_cast<const void *>(&f) : f.def; }
 
   using FunctionPtr = std::shared_ptr<const Function>;
   using ClassPtr = std::shared_ptr<const RecordClass>;
@@ -144,7 +146,7 @@ private:
 
   std::string text(const Value &v) {
     if (v.is<FunctionPtr>())
-      return "F" + number(functionNumbers_, v.get<FunctionPtr>()->def, v);
+      return "F" + number(functionNumbers_, identity(*v.get<FunctionPtr>()), v);
     if (v.is<ModulePtr>()) {
       const Module &m = *v.get<ModulePtr>();
       if (m.tree)
@@ -191,7 +193,7 @@ private:
 
   const bool places_;
   Hasher h_;
-  std::unordered_map<const Stmt *, size_t> functionNumbers_;
+  std::unordered_map<const void *, size_t> functionNumbers_; // by definition; functions in functions each by itself
   std::unordered_map<const syntax::Tree *, size_t> moduleNumbers_;
   std::unordered_map<const Aggregate *, size_t> classNumbers_;
   std::vector<Value> met_; // keeps them alive

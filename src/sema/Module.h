@@ -40,6 +40,8 @@ struct Function {
   bool exact = false;
   bool mustUse = false;
   std::string mustUseHint;
+  /// A function in a function: what it means depends on the call that made it, too.
+  bool captures = false;
   /// Parallel to def->params: default values (Error payload = no default). As `node` stores them: they are read through defaultOf().
   std::vector<Value> defaults;
   Value defaultOf(size_t i) const;

@@ -23,9 +23,8 @@ Value Evaluator::callPython(const std::shared_ptr<const Function> &fn, std::span
   Frame frame = makeFrame(fn);
   bindParams(frame, values, {});
   Value r = runBody(frame);
-  // Functions in it that outlive the call have nothing to read from any more.
   if (frame.names)
-    frame.names->env = nullptr;
+    frame.names->end();
   --depth_;
   return r;
 }
@@ -55,8 +54,12 @@ Flow Evaluator::execPython(const Stmt &s) {
     return {};
   case StmtKind::Pass: return {};
   case StmtKind::FunctionDef: {
-    if (!s.decorators.empty())
-      return execUnsupported(s);
+    for (const Expr *d : s.decorators)
+      if (std::string_view name = lastName(d); name != "jit" && name != "constexpr_function" && name != "must_use_result") {
+        fail(diag::closureDecorator, d->loc, s.name);
+        env().set(s.name, {Value::error(), s.loc});
+        return {};
+      }
     env().set(s.name, {closure(std::string(s.name), &s, nullptr, s.nameLoc ? s.nameLoc : s.loc), s.loc});
     return {};
   }

@@ -286,6 +286,66 @@ std::optional<Value> pyRound(Call &k) {
   return Value::integer(static_cast<int64_t>(r));
 }
 
+/// The element type that an argument of finfo or iinfo means: the language's, or PyTorch's or NumPy's by its name.
+std::optional<lang::Dtype> elementType(const Value &v) {
+  if (v.is<lang::Dtype>())
+    return v.get<lang::Dtype>();
+  std::string_view name;
+  if (v.is<std::shared_ptr<const lang::OpaqueValue>>())
+    name = v.get<std::shared_ptr<const lang::OpaqueValue>>()->name;
+  else if (v.is<std::shared_ptr<const lang::Module>>()) // a class of NumPy's
+    name = v.get<std::shared_ptr<const lang::Module>>()->name;
+  else if (v.isStr())
+    name = v.asStr();
+  return lang::parseDtype(name.substr(name.rfind('.') + 1));
+}
+
+Value limits(std::string name, std::vector<std::pair<std::string, Value>> fields) {
+  return Value(std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{std::move(name), 0, std::move(fields), false}));
+}
+
+/// torch.finfo(t), numpy.finfo(t).
+std::optional<Value> pyFinfo(Call &k) {
+  using lang::Scalar;
+  struct Format {
+    Scalar scalar;
+    int mantissa, least; // bits behind the point; exponent of the smallest normal number
+    double most;
+  };
+  static const Format formats[] = {
+      {Scalar::Fp16, 10, -14, 65504},     {Scalar::Bf16, 7, -126, 0x1.fep127},    {Scalar::Fp32, 23, -126, 0x1.fffffep127},
+      {Scalar::Fp64, 52, -1022, 0x1.fffffffffffffp1023}, {Scalar::Fp8e5, 2, -14, 57344}, {Scalar::Fp8e4nv, 3, -6, 448},
+      {Scalar::Fp8e4b8, 3, -7, 240},      {Scalar::Fp8e5b16, 2, -15, 57344},
+  };
+  std::optional<lang::Dtype> t = elementType(k.args[0]);
+  for (const Format &f : formats)
+    if (t && *t == lang::dtype(f.scalar)) {
+      Value tiny = Value::number(std::ldexp(1, f.least));
+      double digits = std::floor(f.mantissa * std::log10(2.0));
+      return limits("finfo object", {{"bits", Value::integer(t->bits())},
+                                     {"dtype", Value::str(lang::spelling(*t))},
+                                     {"eps", Value::number(std::ldexp(1, -f.mantissa))},
+                                     {"max", Value::number(f.most)},
+                                     {"min", Value::number(-f.most)},
+                                     {"resolution", Value::number(std::pow(10.0, -digits))},
+                                     {"smallest_normal", tiny},
+                                     {"tiny", tiny}});
+    }
+  return std::nullopt;
+}
+
+/// torch.iinfo(t), numpy.iinfo(t).
+std::optional<Value> pyIinfo(Call &k) {
+  std::optional<lang::Dtype> t = elementType(k.args[0]);
+  if (!t || !t->isInt() || t->isBool())
+    return std::nullopt;
+  lang::Int one = 1, span = one << (t->bits() - t->isSigned());
+  return limits("iinfo object", {{"bits", Value::integer(t->bits())},
+                                 {"dtype", Value::str(lang::spelling(*t))},
+                                 {"max", Value::integer(span - one)},
+                                 {"min", Value::integer(t->isSigned() ? -span : lang::Int(0))}});
+}
+
 struct Row {
   std::string_view name;
   size_t least, most;
@@ -327,6 +387,9 @@ constexpr Row rows[] = {
     {"pow", 2, 2, pyPow, {}, false},
     {"divmod", 2, 2, pyDivmod, {}, false},
     {"round", 1, 2, pyRound},
+    // No name means these: a binding gives them where it finds PyTorch's or NumPy's.
+    {"numpy.finfo", 1, 1, pyFinfo},
+    {"numpy.iinfo", 1, 1, pyIinfo},
 };
 
 const Row *find(std::string_view name) {

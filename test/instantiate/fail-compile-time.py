@@ -4,6 +4,7 @@
 # instantiate: asserts(x: *fp32, n: i32)
 # instantiate: containers(x: *fp32, n: i32)
 # instantiate: generators(x: *fp32, n: i32)
+# instantiate: decorated(x: *fp32, n: i32)
 import triton
 import triton.language as tl
 
@@ -89,22 +90,10 @@ def shares(v):
     return other
 
 
-@triton.constexpr_function
-def closes(v):
-    return lambda: v
-
-
-@triton.constexpr_function
-def after_its_end(v):
-    f = closes(v)
-    return f()
-
-
 @triton.jit
 def containers(x, n):
     looks_up("fp64")
     shares(1)
-    after_its_end(1)
 
 
 @triton.constexpr_function
@@ -116,3 +105,16 @@ def first():
 @triton.jit
 def generators(x, n):
     first()
+
+
+@triton.constexpr_function
+def decorates(v):
+    @memoized
+    def inner():
+        return v
+    return inner
+
+
+@triton.jit
+def decorated(x, n):
+    decorates(1)

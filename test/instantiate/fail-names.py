@@ -67,6 +67,8 @@ def host_only(x, n):
     tl.store(x, plain(n))
     tl.store(x, triton.autotune(n))
     tl.store(x, tl.tanh(1.0))
+    tl.store(x, tl.libdevice.tanh(1.0))
+    tl.store(x, tl.math.asinh(1.0))
     l = [n]
     l.append(n)
     tl.store(x, x[n])

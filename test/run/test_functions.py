@@ -398,6 +398,54 @@ def test_constexpr_function(dev):
     assert run(dev, k_constexpr_function, 8) == [3] * 8
 
 
+@tegula.constexpr_function
+def m_scaled(f, by, real_call=False):
+    f, by = tl.constexpr(f), tl.constexpr(by)
+
+    @tegula.jit
+    def inline(x, n: tl.constexpr = by + 1):
+        return f(x, by) + n
+
+    @tegula.jit(noinline=True)
+    def called(x):
+        return inline(x, 0) if x > 1 else x
+
+    return called if real_call else inline
+
+
+@tegula.constexpr_function
+def m_power(n):
+    @tegula.jit
+    def power(x, k: tl.constexpr):
+        if k == 0:
+            return tl.full(x.shape, n, x.dtype)
+        else:
+            return power(x, k - 1) * x
+
+    @tegula.constexpr_function
+    def later():
+        return power
+    return later
+
+
+@tegula.jit
+def k_made(out):
+    x = tl.arange(0, 4)
+    double: tl.constexpr = m_scaled(h_mul, 2)
+    tl.store(out + x, double(x))
+    tl.store(out + 4 + x, m_scaled(double, 5)(x))
+    for i in tl.range(3):
+        tl.store(out + 8 + i, m_scaled(h_mul, 7, True)(i) + m_scaled(h_mul, 9, True)(i))
+    later: tl.constexpr = m_power(3)
+    tl.store(out + 12 + x, later()(x, 2))
+
+
+@functions
+def test_functions_made_at_compile_time(dev):
+    # x * 2 + 3, then double(x, 5) = x * 2 + 5 with 6 more; helpers that are called take what they were made of, too.
+    assert run(dev, k_made, n=16) == [3, 5, 7, 9, 11, 13, 15, 17, 0, 2, 32, 0, 0, 3, 12, 27]
+
+
 # §1.7 ----------------------------------------------------------------------------------------------------------------
 
 
