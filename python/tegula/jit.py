@@ -585,7 +585,7 @@ def to_value(x, depth=0, known=None):
         return _core.value_attribute(_core.value_module(module), name)
     if getattr(x, "__module__", None) == "math":
         return _core.value_attribute(_core.value_module("math"), x.__name__)
-    if isinstance(x, type) and x.__module__.startswith(_LANGUAGE) and getattr(_types, x.__name__, None) is x:  # tl.constexpr, tl.tensor, ...
+    if isinstance(x, type) and (x.__module__ or "").startswith(_LANGUAGE) and getattr(_types, x.__name__, None) is x:  # tl.constexpr, tl.tensor, ...
         return _core.value_attribute(_core.value_module("triton.language"), x.__name__)
     item = getattr(x, "item", None)  # numpy and torch scalars
     if callable(item) and getattr(x, "shape", None) == ():
@@ -690,7 +690,7 @@ def _global_value(x, reader):
     """(value, allowed): which captured globals a kernel may read, docs/language.md §1.7."""
     allowed = (is_module(x) or is_namedtuple_class(x) or _aggregate.is_aggregate(x) or isinstance(x, (JITCallable, _types.dtype, _types.constexpr))
                or hasattr(x, "_tegula_name") or isinstance(x, type(math.sqrt)) or is_limits(x)
-               or getattr(x, "__module__", "").startswith(_LANGUAGE) if not isinstance(x, (int, float, str)) else False)
+               or (getattr(x, "__module__", None) or "").startswith(_LANGUAGE) if not isinstance(x, (int, float, str)) else False)
     if not allowed and knobs.allow_non_constexpr_globals():
         allowed = True
     if isinstance(x, tuple) and x and all(isinstance(i, JITCallable) for i in x):
@@ -714,9 +714,12 @@ def _argument_of(x, name):
     number, or a Value. Bytes: from the address on; -1: unknown; -1 - n: n in all, some of them before the address."""
     data_ptr = getattr(x, "data_ptr", None)
     if data_ptr is not None and hasattr(x, "dtype"):
-        number = _core.dtype_number(str(x.dtype).removeprefix("torch."))
-        size = bytes_of(x)
+        try:
+            number = _core.dtype_number(str(x.dtype).removeprefix("torch."))
+        except ValueError:
+            raise TypeError(f"argument `{name}`: tensors of dtype {x.dtype} cannot be passed to a kernel") from None
         gpu, address = gpu_of(x, name), address_of(x, name)
+        size = bytes_of(x)
         if isinstance(x, MockTensor):
             return x.address, number, -1, False, -1, 0
         if not address and size != 0:

@@ -4,6 +4,7 @@ import ctypes
 import dataclasses
 import enum
 import functools
+import linecache
 import gc
 import sys
 
@@ -342,3 +343,48 @@ def first_item(out, T: tl.constexpr):
 @tegula.jit
 def ignores_it(out, T: tl.constexpr):
     tl.store(out, 0)
+
+
+class Looks:
+    """Like a tensor of PyTorch's."""
+    shape, device = (1,), "cpu"
+    def __init__(self, dtype): self.dtype = dtype
+    def data_ptr(self): raise RuntimeError("it is sparse")
+
+
+def test_tensors_that_kernels_cannot_take():
+    with pytest.raises(TypeError, match="argument `T`: tensors of dtype torch.complex64 cannot be passed to a kernel"):
+        adds_nothing[(1,)](Looks("torch.complex64"))
+    with pytest.raises(ValueError, match="argument `T`: the Looks has no memory .it is sparse."):
+        adds_nothing[(1,)](Looks("torch.float32"))
+
+
+@tegula.jit
+def adds_nothing(T):
+    pass
+
+
+def test_helpers_of_no_module():
+    """exec() in a namespace without __name__ makes functions whose __module__ is None."""
+    space = {"tegula": tegula, "tl": tl}
+    text = "def plain(a, b): return a\n@tegula.jit\ndef k(x): tl.store(x, tl.reduce(tl.arange(0, 8), 0, plain))\n"
+    linecache.cache["<no module>"] = len(text), None, text.splitlines(True), "<no module>"
+    exec(compile(text, "<no module>", "exec"), space)
+    with pytest.raises(tegula.CompilationError, match="`plain` from within @jit'ed function"):
+        space["k"][(1,)](np.zeros(1, np.int32))
+
+
+def test_targets_are_gpu_targets():
+    source = tegula.compiler.ASTSource(fn=adds_nothing, signature={"T": "*i32"})
+    with pytest.raises(TypeError, match="a target is a GPUTarget"):
+        tegula.compile(source, target=("cuda", 90))
+
+
+def test_types_of_numpy_where_a_dtype_is_needed():
+    with pytest.raises(tegula.CompilationError, match="found numpy.float16; write tl.float16"):
+        casts_by_numpy[(1,)](np.zeros(1, np.float32))
+
+
+@tegula.jit
+def casts_by_numpy(x):
+    tl.store(x, tl.load(x).to(np.float16))

@@ -29,8 +29,11 @@ void reportGlobal(std::string_view name, const lang::Scope::Binding &b, Loc loc,
     return;
   }
   auto d = diag.report(diag::globalVariable, loc, name);
+  constexpr std::string_view advice = "make it `tl.constexpr(...)`, or pass it as an argument";
   if (b.declared)
-    d.note(b.declared, "declared here; make it `tl.constexpr(...)`, or pass it as an argument");
+    d.note(b.declared, "declared here; " + std::string(advice));
+  else if (!b.value.is<std::shared_ptr<const lang::OpaqueValue>>()) // of functions and classes the binding says more
+    d.note({}, std::string(advice));
 }
 
 Value Evaluator::readName(const Expr &e) {

@@ -52,7 +52,14 @@ Value Evaluator::subscript(const Expr &e) {
   if (lang::isAggregate(object))
     if (std::optional<Value> item = callMember(object, "__getitem__", std::span(&index, 1), e.loc))
       return *item;
-  if (lang::sequenceItems(object) || object.isStr())
+  const std::vector<Value> *items = lang::sequenceItems(object);
+  const Expr &of = *e.operands[0];
+  if (items && items->empty() && index.isInt() && of.kind == ExprKind::Attribute && of.name == "shape") {
+    diag().report(diag::indexOutOfRange, e.operands[1]->loc, lang::repr(index), uint64_t{0})
+        .note(of.loc, "pointers and scalars have no extents; pass those of a tensor as arguments");
+    return Value::error();
+  }
+  if (items || object.isStr())
     return itemOf(object, index, e.loc, e.operands[1]->loc);
   if (lang::isDict(object)) {
     const Value *v = lang::findKey(object, index);

@@ -59,6 +59,7 @@ def attributes(x, n):
     tl.store(x, n.to(tl.float32))
     tl.store(x, x.foo)
     tl.store(x, tl.float31)
+    tl.store(x, x.shape[0])
 
 
 @triton.jit

@@ -147,6 +147,8 @@ def target_of(text):
 
 def name_of(target):
     """The library's name of a GPUTarget; None for this machine's processor."""
+    if not hasattr(target, "backend"):
+        raise TypeError(f"a target is a GPUTarget, such as GPUTarget('cuda', 90, 32); found {target!r}")
     if target.backend == "cpu":
         return None
     if target.backend not in ("cuda", "sim"):

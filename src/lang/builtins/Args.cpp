@@ -49,7 +49,14 @@ std::optional<Dtype> Args::type(size_t i, const char *name) const {
   if (v.isStr())
     if (std::optional<Dtype> d = parseDtype(v.asStr()))
       return d;
-  badArgument(i, name, "a dtype such as tl.float32");
+  constexpr const char *needed = "a dtype such as tl.float32";
+  // PyTorch's and NumPy's are objects that are called as the language's.
+  std::string host = v.is<std::shared_ptr<const OpaqueValue>>() ? v.get<std::shared_ptr<const OpaqueValue>>()->name : std::string();
+  std::optional<Dtype> meant = host.starts_with("torch.") || host.starts_with("numpy.") ? parseDtype(host.substr(6)) : std::nullopt;
+  if (meant)
+    fail(diag::badArgument, loc(i), function_, name, needed, host + "; write tl." + spelling(*meant));
+  else
+    badArgument(i, name, needed);
   return std::nullopt;
 }
 
