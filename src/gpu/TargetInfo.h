@@ -5,6 +5,7 @@
 #pragma once
 #include "gpu/Dots.h"
 #include "layout/Conversion.h"
+#include "support/Bits.h"
 
 namespace tegula {
 class AxisFacts;
@@ -17,9 +18,14 @@ using layout::LinearLayout;
 /// How a kernel is to be compiled, as far as passes care.
 struct Options {
   unsigned numWarps = 4;     // 1..32, a power of two
-  unsigned numStages = 3;
-  unsigned numCtas = 1;      // CTAs of a cluster that work on one program
+  unsigned numStages = 3;    // 1..255
+  unsigned numCtas = 1;      // CTAs of a cluster that work on one program: 1..16, a power of two
   unsigned maxRegisters = 0; // 0: no limit
+
+  /// Do the passes take these numbers? A target may refuse more (targets::Target::refuses).
+  constexpr bool valid() const {
+    return isPowerOfTwo(numWarps) && numWarps <= 32 && numStages >= 1 && numStages <= 255 && isPowerOfTwo(numCtas) && numCtas <= 16;
+  }
 };
 
 /// Dedicated warps that start the copies of a kernel, and registers of a thread on each side; 0: as they come.

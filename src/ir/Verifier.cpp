@@ -1,7 +1,7 @@
-// The rules of the IR. Counts and traits come from Ops.def; element rules of elementwise operations from the table below;
-// the rest is one function per family.
+// The rules of the IR. Counts and traits come from Ops.def, element rules of elementwise operations from ElementRules.h; the rest is one function per family.
 #include "ir/Verifier.h"
 #include "ir/Asm.h"
+#include "ir/ElementRules.h"
 #include "ir/LayoutRules.h"
 #include "support/SameAs.h"
 #include <algorithm>
@@ -11,37 +11,8 @@ namespace tegula::ir {
 
 namespace {
 
-/// What elements an elementwise operation takes and gives.
-enum class Rule : uint8_t { None, Ints, Floats, WideFloats, CmpInt, CmpFloat, Narrow, Widen, FpNarrow, FpWiden, FpInt, IntFp, Bits, ToPtr, FromPtr, Offset, Choose };
-
-Rule ruleOf(OpKind k) {
-  if (k >= OpKind::Add && k <= OpKind::PopCount)
-    return Rule::Ints;
-  if (k >= OpKind::FAdd && k <= OpKind::Maximum)
-    return Rule::Floats;
-  if (k >= OpKind::Exp && k <= OpKind::Ceil)
-    return Rule::WideFloats;
-  switch (k) {
-  case OpKind::CmpI: return Rule::CmpInt;
-  case OpKind::CmpF: return Rule::CmpFloat;
-  case OpKind::Trunc: return Rule::Narrow;
-  case OpKind::ZExt: case OpKind::SExt: return Rule::Widen;
-  case OpKind::FpTrunc: return Rule::FpNarrow;
-  case OpKind::FpExt: return Rule::FpWiden;
-  case OpKind::FpToSI: case OpKind::FpToUI: return Rule::FpInt;
-  case OpKind::SIToFp: case OpKind::UIToFp: return Rule::IntFp;
-  case OpKind::Bitcast: return Rule::Bits;
-  case OpKind::IntToPtr: return Rule::ToPtr;
-  case OpKind::PtrToInt: return Rule::FromPtr;
-  case OpKind::AddPtr: return Rule::Offset;
-  case OpKind::Select: return Rule::Choose;
-  default: return Rule::None;
-  }
-}
-
 /// Without layout: where layouts may differ.
 Type bare(const Type &t) { return t.withLayout(0); }
-unsigned width(const Type &t) { return t.isPtr ? 64 : bitWidth(t.elem); }
 
 /// What a value must be, if `v` is of another type than its key; null if it is right.
 const char *wantedType(AttrType t, const AttrValue &v) {
@@ -71,10 +42,10 @@ private:
   bool layoutFits(const Type &t) const;
   bool vectors(const Op &op, const Type &t);
   bool isBeyondLevel(const Type &t) const { return level_ == Level::Tile && t.isShared; }
+  bool places(const Op &op);
   bool counts(const Op &op);
   bool attributes(const Op &op);
   bool elementwise(const Op &op);
-  bool elements(const Op &op);
   bool constant(const Op &op);
   bool axis(const Op &op, unsigned rank);
   bool shape(const Op &op);
@@ -262,10 +233,24 @@ bool Verifier::attributes(const Op &op) {
   return !missing || bad(&op, "needs attribute `" + std::string(missing->name()) + "`");
 }
 
+/// May operands or results be tiles in shared memory? Their number and order are a matter of the family.
+static bool takesTiles(const Op &op) {
+  switch (op.kind) {
+  case OpKind::Poison: case OpKind::ToShared: case OpKind::SharedSlot: case OpKind::Permute: case OpKind::Dot: case OpKind::For: case OpKind::While: case OpKind::If: return true;
+  default: return op.has(traits::Shared) || op.has(traits::Terminator);
+  }
+}
+
+bool Verifier::places(const Op &op) {
+  auto isTile = [](const Value *v) { return v->type.isShared; };
+  return takesTiles(op) || (std::none_of(op.operands.begin(), op.operands.end(), isTile) && std::none_of(op.results.begin(), op.results.end(), isTile)) ||
+         bad(&op, "works on tensors in registers, and a tile is in shared memory");
+}
+
 bool Verifier::op(const Op &op, const Block &b) {
   if (op.parent != &b)
     return bad(&op, "its parent is another block");
-  if (!counts(op) || !attributes(op))
+  if (!counts(op) || !attributes(op) || !places(op))
     return false;
   for (const Value *v : op.operands)
     if (!visible_.count(v))
@@ -348,40 +333,7 @@ bool Verifier::elementwise(const Op &op) {
       return bad(&op, "operands and result differ in layout");
   if (op.kind == OpKind::Asm)
     return assembly(op);
-  return elements(op) || bad(&op, "operand and result types do not fit this operation");
-}
-
-bool Verifier::elements(const Op &op) {
-  const Type &a = op.operands[0]->type, &r = op.result()->type;
-  bool alike = true;
-  for (const Value *v : op.operands)
-    alike &= v->type == a;
-  bool isBool = !r.isPtr && r.elem == Elem::I1;
-  auto predIn = [&](CmpPred lo, CmpPred hi) { return op.pred() >= lo && op.pred() <= hi; };
-  switch (ruleOf(op.kind)) {
-  case Rule::Ints: return alike && a.isIntLike() && r == a;
-  case Rule::Floats: return alike && a.isFloatLike() && r == a;
-  case Rule::WideFloats: return alike && !a.isPtr && (a.elem == Elem::F32 || a.elem == Elem::F64) && r == a;
-  case Rule::CmpInt: return alike && (a.isIntLike() || a.isPtr) && isBool && predIn(CmpPred::Eq, CmpPred::Uge);
-  case Rule::CmpFloat: return alike && a.isFloatLike() && isBool && predIn(CmpPred::Oeq, CmpPred::Uno);
-  case Rule::Narrow: return a.isIntLike() && r.isIntLike() && width(r) < width(a);
-  case Rule::Widen: return a.isIntLike() && r.isIntLike() && width(r) > width(a);
-  case Rule::FpNarrow: return a.isFloatLike() && r.isFloatLike() && a.elem != r.elem && width(r) <= width(a);
-  case Rule::FpWiden: return a.isFloatLike() && r.isFloatLike() && width(r) > width(a);
-  case Rule::FpInt: return a.isFloatLike() && r.isIntLike();
-  case Rule::IntFp: return a.isIntLike() && r.isFloatLike();
-  case Rule::Bits: return a.isPtr == r.isPtr && width(a) == width(r);
-  case Rule::ToPtr: return a.isIntLike() && a.elem == Elem::I64 && r.isPtr;
-  case Rule::FromPtr: return a.isPtr && r.isIntLike() && r.elem == Elem::I64;
-  case Rule::Offset: {
-    const Type &o = op.operands[1]->type;
-    return a.isPtr && r == a && o.isIntLike() && (o.elem == Elem::I32 || o.elem == Elem::I64);
-  }
-  case Rule::Choose:
-    return a.isIntLike() && a.elem == Elem::I1 && op.operands[1]->type == r && op.operands[2]->type == r;
-  case Rule::None: return false;
-  }
-  return false;
+  return fitsElements(op) || bad(&op, "operand and result types do not fit this operation");
 }
 
 bool Verifier::constant(const Op &op) {
@@ -391,7 +343,7 @@ bool Verifier::constant(const Op &op) {
     return bad(&op, "needs a value of the result's type");
   if (t.isFloatLike() || t.elem == Elem::I64)
     return true;
-  int64_t i = std::get<int64_t>(*v), limit = int64_t(1) << (width(t) - 1);
+  int64_t i = std::get<int64_t>(*v), limit = int64_t(1) << (widthOf(t) - 1);
   return (t.elem == Elem::I1 ? i == 0 || i == 1 : i >= -limit && i < limit) || bad(&op, "the value is out of range for its type");
 }
 

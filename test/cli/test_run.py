@@ -201,6 +201,12 @@ def test_passes_of_the_gpu_level_say_what_they_need():
         assert p.returncode == (2 if words else 0) and words in p.stderr, p.stderr
 
 
+@pytest.mark.parametrize("option", ["--num-ctas=3", "--num-ctas=32", "--num-warps=6", "--num-warps=64", "--num-stages=0", "--num-stages=256", "--num-stages=x"])
+def test_tegula_opt_refuses_numbers_that_passes_do_not_take(option):
+    p = subprocess.run([str(TEGULA.with_name("tegula-opt")), "--passes=gpu", option], input="kernel @k() {}\n", capture_output=True, text=True, timeout=60)
+    assert p.returncode == 2 and f"`{option}` is no option, or has no such value" in p.stderr, p.stderr
+
+
 def test_tegula_opt_shows_what_passes_do():
     def opt(*args, text="kernel @k(%x: ptr<i32>) {\n  %a = const {value = 1} : i32\n  %b = const {value = 2} : i32\n  store %x, %b\n  return\n}\n"):
         p = subprocess.run([str(TEGULA.with_name("tegula-opt")), *args], input=text, capture_output=True, text=True, timeout=60)

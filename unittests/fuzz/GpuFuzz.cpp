@@ -6,7 +6,6 @@
 #include "IrRoundTrip.h"
 #include "gpu/Passes.h"
 #include "ir/Verifier.h"
-#include "support/Bits.h"
 #include "targets/nvidia/TargetInfo.h"
 #include <cstdio>
 
@@ -23,18 +22,13 @@ struct Setting {
 Setting settingOf(const std::string &text) {
   Setting s;
   char target[16], from[32];
-  unsigned warps, stages, ctas;
-  if (std::sscanf(text.c_str(), "# gpu: %15s warps %u stages %u ctas %u from %31s", target, &warps, &stages, &ctas, from) != 5)
+  gpu::Options o;
+  if (std::sscanf(text.c_str(), "# gpu: %15s warps %u stages %u ctas %u from %31s", target, &o.numWarps, &o.numStages, &o.numCtas, from) != 5)
     return s;
   if (auto t = nvidia::parseTarget(target))
     s.target = *t;
-  // As tegula-opt lets them in.
-  if (isPowerOfTwo(warps) && warps <= 32)
-    s.options.numWarps = warps;
-  if (stages >= 1 && stages <= 64)
-    s.options.numStages = stages;
-  if (ctas >= 1 && ctas <= 16)
-    s.options.numCtas = ctas;
+  if (o.valid()) // others tegula-opt does not let in
+    s.options = o;
   s.from = from;
   return s;
 }

@@ -5,7 +5,6 @@
 #include "ir/Text.h"
 #include "ir/Verifier.h"
 #include "passes/Pipeline.h"
-#include "support/Bits.h"
 #include "support/LineDiff.h"
 #include "targets/Target.h"
 #include <algorithm>
@@ -165,10 +164,9 @@ int runPasses(std::unique_ptr<ir::Module> &m, Options &o) {
   return 0;
 }
 
-/// A number from 1 to `most`.
-bool number(std::string_view text, unsigned most, unsigned &out) {
+bool number(std::string_view text, unsigned &out) {
   auto r = std::from_chars(text.data(), text.data() + text.size(), out);
-  return r.ec == std::errc() && r.ptr == text.data() + text.size() && out >= 1 && out <= most;
+  return r.ec == std::errc() && r.ptr == text.data() + text.size();
 }
 
 bool readOption(std::string_view a, Options &o) {
@@ -179,12 +177,10 @@ bool readOption(std::string_view a, Options &o) {
     o.target = gpuNamed(*v);
     return o.target != nullptr;
   }
-  if (auto v = value("--num-warps="))
-    return number(*v, 32, o.gpu.numWarps) && isPowerOfTwo(o.gpu.numWarps);
-  if (auto v = value("--num-stages="))
-    return number(*v, 64, o.gpu.numStages);
-  if (auto v = value("--num-ctas="))
-    return number(*v, 16, o.gpu.numCtas);
+  const std::pair<std::string_view, unsigned *> numbers[] = {{"--num-warps=", &o.gpu.numWarps}, {"--num-stages=", &o.gpu.numStages}, {"--num-ctas=", &o.gpu.numCtas}};
+  for (auto [name, out] : numbers)
+    if (auto v = value(name))
+      return number(*v, *out) && o.gpu.valid();
   const std::pair<std::string_view, bool *> flags[] = {{"--verify-each", &o.verify}, {"--print-after-all", &o.printAll}, {"--print-changed", &o.printChanged}, {"--time-passes", &o.time}};
   for (auto [name, flag] : flags)
     if (a == name)
