@@ -34,7 +34,7 @@ def devices():
 
 # What most programs do not touch is loaded when it is asked for: name -> module, itself or what it holds.
 _LATER = {
-    **{name: f"tegula.{name}" for name in ("backends", "compiler", "runtime", "testing", "tools", "profiler")},
+    **{name: f"tegula.{name}" for name in ("_C", "_utils", "backends", "compiler", "runtime", "testing", "tools", "profiler")},
     "compile": "tegula.compiler",
     **dict.fromkeys(("aot", "load_bundle", "no_jit", "record"), "tegula._bundle"),
     "set_allocator": "tegula.runtime._allocation",

@@ -1,4 +1,5 @@
 """Objects of Python's that kernels get for `tl.constexpr` parameters: what tells them apart, and which of their attributes kernels read."""
+import collections
 import dataclasses
 import enum
 import itertools
@@ -65,12 +66,17 @@ class _Settled:
     __slots__ = ("object", "fields", "value")
 
     def __init__(self, x, fields, value):
-        key = id(x)
-        self.object = weakref.ref(x, lambda _: _settled.pop(key, None))
+        if type(x).__weakrefoffset__:
+            key = id(x)
+            self.object = weakref.ref(x, lambda _: _settled.pop(key, None))
+        else:
+            self.object = lambda: x
         self.fields, self.value = fields, value
 
 
 _settled = {}  # by id
+_most_held = 64
+_held = collections.deque()  # ids of objects that cannot be referred to weakly: dicts, objects with slots
 
 
 def settled(x):
@@ -83,17 +89,25 @@ def settled(x):
 
 
 def remember(x, value):
-    """Keeps the value of an object as long as it lives and its fields stay as they are."""
+    """Keeps the value of an object as long as its fields stay as they are and it lives. Of those that cannot be referred to weakly the last few are kept."""
     fields = _fields_of(x)
-    if fields and type(x).__weakrefoffset__ and all(map(_is_settled, fields)):
-        _settled[id(x)] = _Settled(x, fields, value)
+    if not fields or not all(map(_is_settled, fields)):
+        return value
+    if not type(x).__weakrefoffset__ and id(x) not in _settled:
+        _held.append(id(x))
+        if len(_held) > _most_held:
+            _settled.pop(_held.popleft(), None)
+    _settled[id(x)] = _Settled(x, fields, value)
     return value
 
 
 def _fields_of(x):
-    """The names of its attributes, and the objects that they hold."""
-    own = getattr(x, "__dict__", None) or {}
-    return (*own, *own.values())
+    """The names of its attributes or its keys, and the objects that they hold. Empty: they are not known."""
+    own = x if type(x) is dict else getattr(x, "__dict__", None)
+    if own is None and dataclasses.is_dataclass(x):
+        names = type(x).__dataclass_fields__
+        return (*names, *(getattr(x, n, None) for n in names))
+    return (*own, *own.values()) if own else ()
 
 
 def _is_settled(x):

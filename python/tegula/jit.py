@@ -627,7 +627,7 @@ def _constant(x):
         while isinstance(x, _types.constexpr):
             x = x.value
         if isinstance(x, dict):
-            return object_value(x)
+            return remember(x, object_value(x))
         if isinstance(x, (tuple, list, JITCallable)) or is_namedtuple_class(x) or _aggregate.is_aggregate(x) or _aggregate.is_aggregate(type(x)) or _is_memory(x):
             raise  # what is wrong with it is known
         try:

@@ -79,6 +79,7 @@ def test_specializations(value, expected):
 
 
 def test_other_specializations():
+    assert tegula._C.libtriton.native_specialize_impl is native_specialize_impl
     assert native_specialize_impl(None, 1, False, False, True) == ("i32", None) and native_specialize_impl(None, 16, False, True, False) == ("i32", "")
     assert native_specialize_impl(None, tegula.MockTensor(tl.int8), True, True, True) == ("*ki8", "D") and mangle_type(np.zeros(4, np.float16)) == "*fp16"
     for value, error in ((2**64, OverflowError), ("text", TypeError), ([1], TypeError)):

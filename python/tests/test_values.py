@@ -321,6 +321,37 @@ def test_objects_are_looked_at_anew_when_their_fields_change():
     assert not _objects.settled(held)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slots:
+    block: int
+    names: tuple = ()
+
+
+def test_objects_without_weak_references():
+    """Of dicts and objects with slots the last few are known."""
+    s, d = Slots(3), {"block": 4}
+    assert by_settings_of(s) == by_settings_of(s) == 3 and _objects.settled(s)
+    assert by_key_of(d) == by_key_of(d) == 4 and _objects.settled(d)
+    d["block"] = 5
+    assert not _objects.settled(d) and by_key_of(d) == 5
+    d["other"] = [1]
+    assert by_key_of(d) == 5 and not _objects.settled(d)
+    many = [Slots(i) for i in range(200)]
+    assert [by_settings_of(m) for m in many] == list(range(200))
+    assert _objects.settled(many[-1]) and not _objects.settled(many[0]) and len(_objects._held) <= _objects._most_held
+
+
+@tegula.jit
+def by_key(out, S: tl.constexpr):
+    tl.store(out, S["block"])
+
+
+def by_key_of(d):
+    out = np.zeros(1, np.int32)
+    by_key[(1,)](out, d)
+    return out[0]
+
+
 def test_tuples_of_constants():
     """Plain ones are converted in C++, others in Python: equal ones are one constant."""
     kept = [(1, True, 1.5, "é", None, (2, ())), (np.int64(1), True, 1.5, "é", None, (2, ()))]

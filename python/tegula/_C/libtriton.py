@@ -24,6 +24,9 @@ def getenv_bool(name, default=False):
 
 
 def __getattr__(name):
+    if name == "native_specialize_impl":
+        from ..runtime.jit import native_specialize_impl
+        return native_specialize_impl
     if name in _ELSEWHERE:
         raise AttributeError(f"triton._C.libtriton.{name} is not there: {_ELSEWHERE[name]}")
     raise AttributeError(f"triton._C.libtriton has no `{name}` here; Triton's compiler is not a part of tegula")
