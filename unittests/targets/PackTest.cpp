@@ -1,7 +1,9 @@
 // Operands of dot on their way into packed buffers: matmul with wrapped rows and columns, masked k, any layout of the operands, on
 // every target this machine can run; and that the fast way is taken where there is one (instructions in the assembly).
 #include "KernelHarness.h"
+#include <algorithm>
 #include <random>
+#include <sstream>
 
 using namespace tegula;
 using namespace tegula::cpu;
@@ -226,21 +228,76 @@ TEST(Packing, TransposedOperandsByShuffles) {
   }
 }
 
-// A tile that would fill half a MiB of L2 by itself goes panel by panel, rows ahead fetched; where it fits, B is packed as a whole.
-TEST(Packing, ByPanelsIfTheTileDoesNotFitL2) {
+// B goes panel by panel, rows ahead fetched; with few rows, which are as fast as memory, only if A, B and C would fill half of L2.
+TEST(Packing, ByPanels) {
   auto byPanels = [](Blocks t, const char *name, uint64_t l2Bytes) {
     CpuTarget target = *parseTarget(name);
     target.l2Bytes = l2Bytes;
     std::string text = matmul("f32", "f32", t, {false, false}), plan = test::stage(text, target, Stage::Plan);
-    bool panels = count(plan, "B by panels of 256 rows") == 1;
+    bool panels = count(plan, "B by panels of ") == 1;
     EXPECT_EQ(count(test::stage(text, target, Stage::Asm), "prefetch") > 0, panels);
     EXPECT_EQ(count(plan, ": 65536 x f32"), panels || t.k * t.n != 65536 ? 0u : 1u); // the buffer of B
     return panels;
   };
   EXPECT_TRUE(byPanels({128, 256, 256}, "cpu:avx2", 512 << 10));
-  EXPECT_FALSE(byPanels({128, 256, 256}, "cpu:avx2", 1 << 20));
-  EXPECT_FALSE(byPanels({128, 256, 256}, "cpu:avx512", 1 << 20));
-  EXPECT_FALSE(byPanels({64, 64, 64}, "cpu:avx2", 512 << 10));
+  EXPECT_TRUE(byPanels({128, 256, 256}, "cpu:avx512", 1 << 20));
+  EXPECT_TRUE(byPanels({64, 64, 64}, "cpu:avx2", 512 << 10));
+  EXPECT_TRUE(byPanels({32, 16, 32}, "cpu:avx2", 512 << 10)); // one panel
+  EXPECT_FALSE(byPanels({2, 256, 256}, "cpu:avx2", 1 << 20));
+  EXPECT_TRUE(byPanels({2, 256, 256}, "cpu:avx2", 256 << 10));
+}
+
+/// Basic blocks with multiply-adds of vectors: how many, and lines that use the stack.
+struct DotBlock {
+  size_t multiplyAdds, stack;
+};
+std::vector<DotBlock> dotBlocks(const std::string &text) {
+  std::vector<DotBlock> blocks;
+  std::string body;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    body += line + "\n";
+    if (!line.starts_with("\tj") && !line.starts_with(".LBB"))
+      continue;
+    if (size_t n = count(body, "\tvfmadd") + count(body, "\tvdpbf16ps"))
+      blocks.push_back({n, count(body, "(%rsp)")});
+    body.clear();
+  }
+  return blocks;
+}
+
+// The loop that packs a panel multiplies the first block of rows, in its copies with masks and without; the loops over the others keep all that they need in registers
+// though the rows of A are a stride apart that is known at run time only. A chunk that has to be turned around leaves no registers for that.
+TEST(Packing, FirstRowsInThePackingLoop) {
+  struct Case {
+    const char *target, *elem;
+    bool transposed;
+    size_t first, others[2];
+  };
+  for (const Case &c : {Case{"cpu:avx512bf16", "f32", false, 24, {96, 64}}, {"cpu:avx512bf16", "bf16", false, 24, {96, 64}}, {"cpu:avx512bf16", "f32", true, 24, {96, 64}},
+                        {"cpu:avx2", "f32", false, 12, {48, 32}}, {"cpu:avx2", "f32", true, 12, {48, 32}}}) {
+    SCOPED_TRACE(std::string(c.target) + " " + c.elem + (c.transposed ? " transposed" : ""));
+    std::vector<DotBlock> blocks = dotBlocks(assembly(matmul(c.elem, "f32", {128, 256, 64}, {false, c.transposed}), c.target));
+    auto blocksOf = [&](size_t n) { return std::ranges::count_if(blocks, [&](const DotBlock &b) { return b.multiplyAdds == n; }); };
+    EXPECT_EQ(blocksOf(c.first), c.transposed ? 0 : 2);
+    for (size_t n : c.others) {
+      EXPECT_EQ(blocksOf(n), 1);
+      EXPECT_TRUE(std::ranges::none_of(blocks, [&](const DotBlock &b) { return b.multiplyAdds == n && b.stack; }));
+    }
+  }
+}
+
+// A is not copied if its rows are as in memory: the kernel asks once for a tile whether it is inside the matrix and does not wrap around.
+TEST(Packing, LeftOperandWhereItLies) {
+  auto asks = [](const char *elem, const char *target, bool transposed) {
+    std::string text = matmul(elem, "f32", {64, 64, 64}, {transposed, false});
+    return count(test::stage(text, *parseTarget(target), Stage::Llvm), "\nleft:") == 1;
+  };
+  EXPECT_TRUE(asks("f32", "cpu:avx2", false));
+  EXPECT_TRUE(asks("f32", "cpu:aarch64", false));
+  EXPECT_TRUE(asks("bf16", "cpu:avx512bf16", false));
+  EXPECT_FALSE(asks("f32", "cpu:avx2", true));
+  EXPECT_FALSE(asks("bf16", "cpu:avx2", false)); // widened
 }
 
 } // namespace

@@ -109,12 +109,16 @@ private:
     fresh_.clear();
   }
   void dot(Step &s) {
-    if (s.nest) { // packs B between writes of C
+    auto packs = [&](const Nest *nest, int buffer) { // in this step: B between writes of C
+      if (!nest)
+        return;
       seen_.clear();
-      for (const Root &r : s.nest->roots)
+      for (const Root &r : nest->roots)
         reads(r.value, false, 0);
-      touch(s.bufferB, true);
-    }
+      touch(buffer, true);
+    };
+    packs(s.left.get(), s.bufferA);
+    packs(s.nest.get(), s.bufferB);
     touch(s.bufferA, false);
     touch(s.bufferB, false);
     if (s.accumulate)
@@ -154,10 +158,11 @@ void rename(Plan &p, int from, int to) {
       for (int *b : {&s.bufferA, &s.bufferB, &s.bufferC})
         if (*b == from)
           *b = to;
-      if (s.nest)
-        for (Root &r : s.nest->roots)
-          if (r.buffer == from)
-            r.buffer = to;
+      for (Nest *nest : {s.nest.get(), s.left.get()})
+        if (nest)
+          for (Root &r : nest->roots)
+            if (r.buffer == from)
+              r.buffer = to;
       for (Steps &b : s.bodies)
         visit(b);
     }

@@ -9,8 +9,10 @@
 // Loop order: k blocks (a B panel stays in L1) > panels of B > row blocks of A > k. C is touched once per k block.
 #include "targets/cpu/Dot.h"
 #include "targets/common/VecUtil.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsX86.h"
 #include <bit>
+#include <memory>
 
 namespace tegula::cpu {
 namespace {
@@ -65,21 +67,39 @@ unsigned lanesOfAcc(const CpuTarget &t, const DotPlan &p) {
   return std::min(native, p.nr);
 }
 
-/// One emission of emitDot.
+} // namespace
+
+/// One emission of emitDot or of a PanelDot.
 class DotEmitter {
 public:
-  DotEmitter(VecEmitter &v, const CpuTarget &target, const DotPlan &p)
-      : v(v), b(v.b), target(target), p(p), lanes(lanesOfAcc(target, p)) {
+  DotEmitter(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V aStride)
+      : v(v), b(v.b), target(target), p(p), aStride(aStride), lanes(lanesOfAcc(target, p)) {
     accType = v.vecType(p.accElem, lanes);
+    if (aStride)
+      strides = {aStride, unrelated(rowsOf(2)), unrelated(rowsOf(3))};
   }
   void run(V a, V bPacked, V c, bool accumulate);
-  void rows(int64_t k, V a, V panel, V c, bool accumulate);
+  void rows(int64_t k, V a, V panel, V c, bool accumulate, bool withoutFirst = false);
+  unsigned firstRows() const;
+  VecEmitter &v;
+  /// Accumulators of an outer block, and behind them, if A is biased, sums of the columns of B.
+  llvm::SmallVector<V> zeros(unsigned rows) const;
+  /// `a`: rowPointers() of the block.
+  void multiplyStep(unsigned rows, int64_t step, llvm::ArrayRef<V> a, V bp, llvm::SmallVectorImpl<V> &acc);
+  llvm::SmallVector<V> rowPointers(V a, unsigned rows);
+  V inRow(llvm::ArrayRef<V> a, unsigned row, int64_t bytes);
+  V unrelated(V x);
+  V rowsOf(unsigned count) { return b.CreateMul(aStride, b.getInt64(count)); }
+  void addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumulate);
+  int64_t stepBytesA() const { return p.kGroup * aBytes(); }
+  int64_t stepBytesB() const { return p.kGroup * p.nr * bBytes(); }
 
 private:
-  VecEmitter &v;
   llvm::IRBuilder<> &b;
   const CpuTarget &target;
   const DotPlan &p;
+  V aStride;                     // bytes between rows of A, or null: as packed
+  llvm::SmallVector<V, 3> strides; // once, twice, three times that
   unsigned lanes;
   llvm::Type *accType;
 
@@ -94,6 +114,7 @@ private:
   struct Pointer {
     V start;
     int64_t step;
+    V by = nullptr; // in place of `step`
   };
   using Body = llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V> pointers, llvm::ArrayRef<V> carried)>;
   llvm::SmallVector<V> loop(int64_t count, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body);
@@ -145,7 +166,7 @@ llvm::SmallVector<V> DotEmitter::loop(int64_t count, llvm::ArrayRef<Pointer> poi
   llvm::SmallVector<V> next = body(now, state);
   llvm::SmallVector<V> advanced;
   for (size_t i = 0; i < pointers.size(); ++i)
-    advanced.push_back(at(now[i], pointers[i].step));
+    advanced.push_back(pointers[i].by ? b.CreateGEP(b.getInt8Ty(), now[i], pointers[i].by) : at(now[i], pointers[i].step));
   V remaining = b.CreateSub(left, b.getInt64(1));
   llvm::BasicBlock *latch = b.GetInsertBlock();
   left->addIncoming(remaining, latch);
@@ -211,33 +232,57 @@ V DotEmitter::groupOf(V x, unsigned accLanes, bool isA) {
   return b.CreateBitCast(x, llvm::FixedVectorType::get(elem, accLanes * p.kGroup));
 }
 
-/// C[rows][nr] += A[rows][k] * panel[k][nr].
-void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate) {
+llvm::SmallVector<V> DotEmitter::zeros(unsigned rows) const {
   unsigned vectors = p.nr / lanes;
-  int64_t steps = k / p.kGroup, unroll = std::min<int64_t>(4, steps);
-  unsigned sums = rows * vectors; // of the columns of B behind the accumulators
-  llvm::SmallVector<V> zero(sums + (biased() ? vectors : 0), llvm::Constant::getNullValue(accType));
+  return llvm::SmallVector<V>((rows + (biased() ? 1 : 0)) * vectors, llvm::Constant::getNullValue(accType));
+}
+
+/// Pointers that addresses in so many rows are made from. With a stride known at run time only there is one for each four rows, to which one, two or three strides
+/// are added as the index of an address.
+llvm::SmallVector<V> DotEmitter::rowPointers(V a, unsigned rows) {
+  llvm::SmallVector<V> r{a};
+  for (unsigned row = 4; aStride && row < rows; row += 4)
+    r.push_back(unrelated(b.CreateGEP(b.getInt8Ty(), a, rowsOf(row))));
+  return r;
+}
+
+/// The same value; what it has been computed from, LLVM does not see. It would make each row's address from the one before, all loads of several steps from one
+/// address in a row, as there are not registers for all addresses, and spill what is loaded too early.
+V DotEmitter::unrelated(V x) {
+  llvm::FunctionType *type = llvm::FunctionType::get(x->getType(), {x->getType()}, false);
+  return b.CreateCall(type, llvm::InlineAsm::get(type, "", "=r,0", /*hasSideEffects=*/false), {x});
+}
+
+V DotEmitter::inRow(llvm::ArrayRef<V> a, unsigned row, int64_t bytes) {
+  if (!aStride)
+    return at(a[0], row * p.aRowStride * aBytes() + bytes);
+  V pointer = a[row / 4];
+  if (unsigned in = row % 4)
+    pointer = b.CreateGEP(b.getInt8Ty(), pointer, strides[in - 1]);
+  return at(pointer, bytes);
+}
+
+/// acc += A[rows][one group of k] * panel[the group][nr], the group `step` groups behind the pointers.
+void DotEmitter::multiplyStep(unsigned rows, int64_t step, llvm::ArrayRef<V> a, V bp, llvm::SmallVectorImpl<V> &acc) {
+  unsigned vectors = p.nr / lanes, sums = rows * vectors;
   // A group of k is loaded as one integer of the accumulator's width.
   llvm::Type *aType = p.kGroup == 1 ? v.elemType(p.aElem) : b.getInt32Ty();
   llvm::Type *bType = p.kGroup == 1 ? v.vecType(p.bElem, lanes) : llvm::FixedVectorType::get(b.getInt32Ty(), lanes);
-  int64_t aStep = p.kGroup * aBytes(), bStep = p.kGroup * p.nr * bBytes(), vectorBytes = lanes * p.kGroup * bBytes();
-  auto body = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V> carried) {
-    llvm::SmallVector<V> acc(carried);
-    for (int64_t u = 0; u < unroll; ++u) {
-      llvm::SmallVector<V> columns;
-      for (unsigned j = 0; j < vectors; ++j)
-        columns.push_back(groupOf(load(bType, at(q[1], u * bStep + j * vectorBytes), bBytes()), lanes, false));
-      for (unsigned j = 0; biased() && j < vectors; ++j)
-        acc[sums + j] = multiplyAdd(acc[sums + j], bias(accType), columns[j]);
-      for (unsigned r = 0; r < rows; ++r) {
-        V x = groupOf(load(aType, at(q[0], r * p.aRowStride * aBytes() + u * aStep), aBytes()), lanes, true);
-        for (unsigned j = 0; j < vectors; ++j)
-          acc[r * vectors + j] = multiplyAdd(acc[r * vectors + j], x, columns[j]);
-      }
-    }
-    return acc;
-  };
-  llvm::SmallVector<V> acc = loop(steps / unroll, {{a, unroll * aStep}, {bp, unroll * bStep}}, zero, body);
+  int64_t vectorBytes = lanes * p.kGroup * bBytes();
+  llvm::SmallVector<V> columns;
+  for (unsigned j = 0; j < vectors; ++j)
+    columns.push_back(groupOf(load(bType, at(bp, step * stepBytesB() + j * vectorBytes), bBytes()), lanes, false));
+  for (unsigned j = 0; biased() && j < vectors; ++j)
+    acc[sums + j] = multiplyAdd(acc[sums + j], bias(accType), columns[j]);
+  for (unsigned r = 0; r < rows; ++r) {
+    V x = groupOf(load(aType, inRow(a, r, step * stepBytesA()), aBytes()), lanes, true);
+    for (unsigned j = 0; j < vectors; ++j)
+      acc[r * vectors + j] = multiplyAdd(acc[r * vectors + j], x, columns[j]);
+  }
+}
+
+void DotEmitter::addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumulate) {
+  unsigned vectors = p.nr / lanes, sums = rows * vectors;
   for (unsigned r = 0; r < rows; ++r)
     for (unsigned j = 0; j < vectors; ++j) {
       V pointer = at(c, (r * p.cRowStride + j * lanes) * cBytes());
@@ -250,6 +295,21 @@ void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
       }
       b.CreateAlignedStore(sum, pointer, llvm::Align(cBytes()));
     }
+}
+
+/// C[rows][nr] += A[rows][k] * panel[k][nr].
+void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate) {
+  int64_t steps = k / p.kGroup, unroll = std::min<int64_t>(4, steps);
+  llvm::SmallVector<Pointer> pointers{{bp, unroll * stepBytesB()}};
+  for (V from : rowPointers(a, rows))
+    pointers.push_back({from, unroll * stepBytesA()});
+  auto body = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V> carried) {
+    llvm::SmallVector<V> acc(carried);
+    for (int64_t u = 0; u < unroll; ++u)
+      multiplyStep(rows, u, q.drop_front(), q[0], acc);
+    return acc;
+  };
+  addToC(rows, loop(steps / unroll, pointers, zeros(rows), body), c, accumulate);
 }
 
 /// The same for all n <= 4 columns of C at once; vectors along k.
@@ -268,17 +328,20 @@ void DotEmitter::innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
   auto body = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V> carried) {
     llvm::SmallVector<V> acc(carried), columns;
     for (unsigned j = 0; j < n; ++j)
-      columns.push_back(groupOf(load(bType, at(q[1], j * p.bPanelStride * bBytes()), bBytes()), width, false));
+      columns.push_back(groupOf(load(bType, at(q[0], j * p.bPanelStride * bBytes()), bBytes()), width, false));
     for (unsigned j = 0; biased() && j < n; ++j)
       acc[sums + j] = multiplyAdd(acc[sums + j], bias(vec), columns[j]);
     for (unsigned r = 0; r < rows; ++r) {
-      V x = groupOf(load(aType, at(q[0], r * p.aRowStride * aBytes()), aBytes()), width, true);
+      V x = groupOf(load(aType, inRow(q.drop_front(), r, 0), aBytes()), width, true);
       for (unsigned j = 0; j < n; ++j)
         acc[r * n + j] = multiplyAdd(acc[r * n + j], x, columns[j]);
     }
     return acc;
   };
-  llvm::SmallVector<V> acc = loop(groups / width, {{a, step * aBytes()}, {bp, step * bBytes()}}, zero, body);
+  llvm::SmallVector<Pointer> pointers{{bp, step * bBytes()}};
+  for (V from : rowPointers(a, rows))
+    pointers.push_back({from, step * aBytes()});
+  llvm::SmallVector<V> acc = loop(groups / width, pointers, zero, body);
   bool isInt = p.accElem == Elem::I32;
   for (unsigned r = 0; r < rows; ++r)
     for (unsigned j = 0; j < n; ++j) {
@@ -305,13 +368,21 @@ void DotEmitter::innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
     }
 }
 
-/// All rows of one panel for one block of k.
-void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate) {
+unsigned DotEmitter::firstRows() const { return rowBlocks(p, blockShape(target).lowRows).front().rows; }
+
+/// All rows of one panel for one block of k, or all but the first block of rows.
+void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFirst) {
   bool inner = p.nr == 1;
   unsigned lowRows = inner ? std::min<unsigned>(p.mr, static_cast<unsigned>(p.m)) : blockShape(target).lowRows;
   int64_t row = 0;
   for (RowBlock block : rowBlocks(p, lowRows)) {
-    V a0 = at(a, row * p.aRowStride * aBytes()), c0 = at(c, row * p.cRowStride * cBytes());
+    if (withoutFirst && row == 0) {
+      row = block.rows;
+      if (--block.count == 0)
+        continue;
+    }
+    V a0 = !aStride ? at(a, row * p.aRowStride * aBytes()) : row ? b.CreateGEP(b.getInt8Ty(), a, rowsOf(static_cast<unsigned>(row))) : a;
+    V c0 = at(c, row * p.cRowStride * cBytes());
     auto rowsBody = [&](llvm::ArrayRef<V> s, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
       if (inner)
         innerBlock(block.rows, k, s[0], bp, s[1], accumulate);
@@ -319,7 +390,7 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate) {
         outerBlock(block.rows, k, s[0], bp, s[1], accumulate);
       return {};
     };
-    loop(block.count, {{a0, block.rows * p.aRowStride * aBytes()}, {c0, block.rows * p.cRowStride * cBytes()}}, {},
+    loop(block.count, {{a0, block.rows * p.aRowStride * aBytes(), aStride ? rowsOf(block.rows) : nullptr}, {c0, block.rows * p.cRowStride * cBytes()}}, {},
          rowsBody);
     row += block.rows * block.count;
   }
@@ -351,8 +422,6 @@ void DotEmitter::run(V a, V bp, V c, bool accumulate) {
          return {};
        });
 }
-
-} // namespace
 
 DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m, int64_t n, int64_t k,
                 std::string_view precision, bool bUnsigned) {
@@ -408,9 +477,10 @@ DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m,
 }
 
 void packByPanel(const CpuTarget &t, DotPlan &p) {
-  constexpr int64_t leastDepth = 64; // the lanes of a packing nest (sixteen of k at most) must leave a loop over k
+  constexpr int64_t leastDepth = 16; // less is no loop worth to be entered for each panel
+  constexpr int64_t fewRows = 16;    // so few are as fast as B comes from memory, best in long rows
   int64_t bytes = p.aElems * ir::byteWidth(p.aElem) + p.bElems * ir::byteWidth(p.bElem) + p.m * p.n * ir::byteWidth(p.accElem);
-  if (p.nr == 1 || p.n == p.nr || p.k < leastDepth || static_cast<uint64_t>(bytes) <= t.l2Bytes / 2)
+  if (p.nr == 1 || p.k < leastDepth || (p.m < fewRows && static_cast<uint64_t>(bytes) <= t.l2Bytes / 2))
     return;
   p.byPanel = true;
   p.bElems = p.kBlock * p.nr;
@@ -428,12 +498,32 @@ llvm::Value *truncTf32(VecEmitter &v, llvm::Value *x) {
   return a.b.CreateSelect(a.isNan(x), x, cut);
 }
 
-void emitDotPanel(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V a, V panel, V c, bool accumulate) {
-  DotEmitter(v, target, p).rows(p.kBlock, a, panel, c, accumulate);
+PanelDot::PanelDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V a, V aStride, bool accumulate)
+    : emitter_(std::make_unique<DotEmitter>(v, target, p, aStride)), p_(p), accumulate_(accumulate), a_(a) {}
+PanelDot::~PanelDot() = default;
+
+llvm::SmallVector<V> PanelDot::begin(V kBytes) {
+  V at = emitter_->v.b.CreateGEP(emitter_->v.b.getInt8Ty(), a_, kBytes);
+  rows_ = emitter_->rowPointers(at, emitter_->firstRows());
+  return emitter_->zeros(emitter_->firstRows());
 }
 
-void emitDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V a, V bPacked, V c, bool accumulate) {
-  DotEmitter(v, target, p).run(a, bPacked, c, accumulate);
+llvm::SmallVector<V> PanelDot::step(llvm::ArrayRef<V> carried, int64_t depth, V kBytes, V panel) {
+  llvm::IRBuilder<> &b = emitter_->v.b;
+  llvm::SmallVector<V> acc(carried), rows;
+  for (V row : rows_)
+    rows.push_back(b.CreateGEP(b.getInt8Ty(), row, kBytes));
+  for (int64_t i = 0; i < depth / p_.kGroup; ++i)
+    emitter_->multiplyStep(emitter_->firstRows(), i, rows, panel, acc);
+  return acc;
+}
+
+void PanelDot::finish(llvm::ArrayRef<V> carried, V c) { emitter_->addToC(emitter_->firstRows(), carried, c, accumulate_); }
+
+void PanelDot::rest(bool withoutFirst, V panel, V c) { emitter_->rows(p_.kBlock, rows_[0], panel, c, accumulate_, withoutFirst); }
+
+void emitDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V a, V bPacked, V c, bool accumulate, V aStride) {
+  DotEmitter(v, target, p, aStride).run(a, bPacked, c, accumulate);
 }
 
 } // namespace tegula::cpu

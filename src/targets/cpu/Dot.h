@@ -38,9 +38,8 @@ struct DotPlan {
 DotPlan dotPlan(const CpuTarget &target, ir::Elem a, ir::Elem b, ir::Elem acc, int64_t m, int64_t n, int64_t k,
                 std::string_view precision, bool bUnsigned = false);
 
-/// Packed B is read once, panel after panel, but A for every panel. So if both and C take more than half of L2 (what they come from, and what others
-/// left there, wants the rest), a buffer for all of B only drives A and C out. Then this makes `p` a plan by panels: one panel of
-/// B goes from the packing nest to the multiply-adds inside L1, and what was packed before it is not kept.
+/// Makes `p` a plan by panels: one panel of B goes from the packing nest to the multiply-adds inside L1, and what was packed before it is not kept. The multiply-adds of
+/// the first rows are in the packing loop itself. Not for few rows, unless both operands and C take more than half of L2, which a buffer for all of B would drive A and C out of.
 void packByPanel(const CpuTarget &target, DotPlan &p);
 
 /// Element offset of B(k, n) in the packed buffer, for constant k, n (tests) .
@@ -50,12 +49,33 @@ int64_t packedBOffset(const DotPlan &p, int64_t k, int64_t n);
 llvm::Value *truncTf32(VecEmitter &v, llvm::Value *x);
 
 /// Emits the loops at the builder's position; `a`, `b`, `c` are ptr values to 64-byte aligned scratch. If `accumulate`
-/// is false C is overwritten (acc known to be zero). Leaves the builder after the loops.
+/// is false C is overwritten (acc known to be zero). `aStride`: bytes between rows of A, an i64, if A is not packed but lies elsewhere. Leaves the builder after the loops.
 void emitDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, llvm::Value *a, llvm::Value *bPacked,
-             llvm::Value *c, bool accumulate);
+             llvm::Value *c, bool accumulate, llvm::Value *aStride = nullptr);
 
-/// The same for one panel of one block of k of a plan that packs by panel: C[M][nr] += A[M][kBlock] * panel[kBlock][nr].
-void emitDotPanel(VecEmitter &v, const CpuTarget &target, const DotPlan &p, llvm::Value *a, llvm::Value *panel,
-                  llvm::Value *c, bool accumulate);
+class DotEmitter;
+
+/// One panel of one block of k of a plan that packs by panel: C[M][nr] += A[M][kBlock] * panel[kBlock][nr]. The first block of rows may be multiplied
+/// by the loop that packs the panel, which leaves arithmetic idle: begin() in front of it, step() in each trip, finish() behind it; rest() does the other rows.
+class PanelDot {
+public:
+  PanelDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, llvm::Value *a, llvm::Value *aStride, bool accumulate);
+  ~PanelDot();
+  /// The block of k begins so many bytes into rows of A (i64). Accumulators of the first block of rows, all zero.
+  llvm::SmallVector<llvm::Value *> begin(llvm::Value *kBytes);
+  /// `carried` + A[rows][depth] * panel[depth][nr], `depth` a multiple of kGroup: k that are `kBytes` behind the block's first in A; `panel` points to them.
+  llvm::SmallVector<llvm::Value *> step(llvm::ArrayRef<llvm::Value *> carried, int64_t depth, llvm::Value *kBytes, llvm::Value *panel);
+  /// Adds them to C, or puts them there.
+  void finish(llvm::ArrayRef<llvm::Value *> carried, llvm::Value *c);
+  /// All rows, or without the first block.
+  void rest(bool withoutFirst, llvm::Value *panel, llvm::Value *c);
+
+private:
+  std::unique_ptr<DotEmitter> emitter_;
+  const DotPlan &p_;
+  bool accumulate_;
+  llvm::Value *a_;
+  llvm::SmallVector<llvm::Value *> rows_;
+};
 
 } // namespace tegula::cpu

@@ -74,8 +74,12 @@ void FunctionEmitter::layOut(NestState &n) {
       dimEnd = dimOffset(nest.space, d) + dimBits(nest.space, d);
     if (!packed.empty())
       want = n.laneBits > 6 ? 0 : 1; // chunks of several vectors
-    if (nest.panelDepthBits)
-      dimEnd = from < nest.columnBits() ? nest.panelColumnBits : nest.columnBits() + nest.panelDepthBits;
+    if (nest.panelDepthBits) {
+      bool alongRow = from < nest.columnBits();
+      dimEnd = alongRow ? nest.panelColumnBits : nest.columnBits() + nest.panelDepthBits;
+      if (alongRow && n.laneBits <= 6) // whole rows of the panel
+        want = std::max(want, dimEnd - std::min(from, dimEnd));
+    }
     for (unsigned i = from; i < std::min(dimEnd, from + want); ++i) {
       n.unrolled.push_back(i);
       taken[i] = true;
@@ -97,9 +101,13 @@ void FunctionEmitter::layOut(NestState &n) {
     unsigned columns = nest.columnBits();
     addLoop(columns + nest.panelDepthBits, total - columns - nest.panelDepthBits);
     addLoop(nest.panelColumnBits, columns - nest.panelColumnBits);
-    n.panelLoops = static_cast<unsigned>(n.loops.size());
+    n.panel->loops = static_cast<unsigned>(n.loops.size());
     addLoop(columns, nest.panelDepthBits);
     addLoop(0, nest.panelColumnBits);
+    if (n.loops.size() == n.panel->loops) // one trip
+      n.loops.push_back({columns, 0});
+    else if (unsigned first = n.loops.back().firstBit; first >= columns && (1u << (first - columns)) == n.panel->kGroup)
+      n.panel->depth = n.panel->kGroup; // chunks of more rows are turned around by shuffles, which need the registers
   } else if (flat && axisBits) {
     addLoop(axisFrom + axisBits, total - axisFrom - axisBits);
     addLoop(0, axisFrom);
@@ -120,6 +128,10 @@ void FunctionEmitter::nestStep(const Step &s) {
   NestState state;
   state.nest = s.nest.get();
   state.copyFrom = s.bufferA;
+  runNest(state);
+}
+
+void FunctionEmitter::runNest(NestState &state) {
   nest_ = &state;
   const size_t mixed = mixed_.mark();
   layOut(state);
@@ -188,17 +200,20 @@ static bool innerIsAxis(const NestState &n) {
 
 void FunctionEmitter::openLoops(unsigned level) {
   NestState &n = *nest_;
+  const bool atPanel = n.panel && level == n.panel->loops && !n.panel->depth; // else innerLoop() is
+  if (atPanel)
+    n.panel->begin();
   if (level < outerLoops(n)) {
     NestLoop &l = n.loops[level];
     loop(l, b_.getInt64(0), b_.getInt64(uint64_t(1) << l.bits), false, {}, [&](llvm::ArrayRef<V>) {
       openLoops(level + 1);
-      if (level + 1 == n.panelLoops)
-        n.afterPanel();
       return llvm::SmallVector<V>();
     });
-    return;
+  } else {
+    innerLoop();
   }
-  innerLoop();
+  if (atPanel)
+    n.panel->end({});
 }
 
 void FunctionEmitter::innerLoop() {
@@ -250,8 +265,12 @@ void FunctionEmitter::innerLoop() {
     return out;
   };
   llvm::SmallVector<V> carried(overAxis ? accs : llvm::SmallVector<V>());
+  const bool multiplies = n.panel && n.panel->depth;
+  if (multiplies)
+    carried = n.panel->begin();
   auto run = [&](llvm::ArrayRef<V> in) {
-    return overAxis ? inLoop(in) : inLoop(accs);
+    llvm::SmallVector<V> out = overAxis ? inLoop(in) : inLoop(accs);
+    return multiplies ? n.panel->trip(l.iv, in) : out;
   };
   V full = fullTrips(&l, l.bits);
   fullLoop(l, full, trips, carried, run);
@@ -259,6 +278,8 @@ void FunctionEmitter::innerLoop() {
     carried = loop(l, full, trips, true, carried, run);
   if (overAxis)
     finishReductions(carried);
+  if (multiplies)
+    n.panel->end(carried);
 }
 
 // The loop over trips without masks: all of them, or those that are inside as a whole. Twice if stores may stream.

@@ -278,63 +278,6 @@ void FunctionEmitter::ifStep(const Step &s) {
   bindScalars(op.results, out);
 }
 
-// The nest that packs B, with the multiply-adds of a panel where it has been packed.
-void FunctionEmitter::dotByPanel(const Step &s) {
-  const DotPlan &p = *s.dot;
-  V a = bufferLin(s.bufferA).base, b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;
-  const Buffer &cb = plan_.buffers[static_cast<size_t>(s.bufferC)];
-  bool accumulate = s.accumulate;
-  if (!accumulate && p.kBlock < p.k) {
-    b_.CreateMemSet(c, b_.getInt8(0), cb.bytes(), llvm::MaybeAlign(64));
-    accumulate = true;
-  }
-  NestState state;
-  state.nest = s.nest.get();
-  nest_ = &state;
-  const size_t mixed = mixed_.mark();
-  auto multiply = [&] {
-    setLoc(s.op);
-    auto at = [&](V base, const NestLoop &l, int64_t bytes) {
-      return b_.CreateGEP(b_.getInt8Ty(), base, b_.CreateMul(l.iv, b_.getInt64(static_cast<uint64_t>(bytes))));
-    };
-    V rows = state.panelLoops > 1 ? at(a, state.loops[0], p.kBlock * ir::byteWidth(p.aElem)) : a;
-    V columns = at(c, state.loops[state.panelLoops - 1], int64_t(p.nr) * ir::byteWidth(p.accElem));
-    emitDotPanel(vec_, state_.target, p, rows, b, columns, accumulate);
-  };
-  state.afterPanel = multiply;
-  layOut(state);
-  openLoops(0);
-  mixed_.backTo(mixed);
-  nest_ = nullptr;
-}
-
-void FunctionEmitter::dotStep(const Step &s) {
-  setLoc(s.op);
-  if (s.nest)
-    return dotByPanel(s);
-  V a = bufferLin(s.bufferA).base, b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;
-  if (s.batch == 1)
-    return emitDot(vec_, state_.target, *s.dot, a, b, c, s.accumulate);
-  const Buffer &ab = plan_.buffers[static_cast<size_t>(s.bufferA)], &bb = plan_.buffers[static_cast<size_t>(s.bufferB)],
-               &cb = plan_.buffers[static_cast<size_t>(s.bufferC)];
-  auto *enter = llvm::BasicBlock::Create(context_, "batch", function_);
-  auto *exit = llvm::BasicBlock::Create(context_, "end", function_);
-  llvm::BasicBlock *before = b_.GetInsertBlock();
-  b_.CreateBr(enter);
-  b_.SetInsertPoint(enter);
-  llvm::PHINode *iv = b_.CreatePHI(b_.getInt64Ty(), 2);
-  iv->addIncoming(b_.getInt64(0), before);
-  auto at = [&](V base, const Buffer &buffer) {
-    return b_.CreateGEP(b_.getInt8Ty(), base,
-                        b_.CreateMul(iv, b_.getInt64(buffer.bytes() / static_cast<uint64_t>(s.batch))));
-  };
-  emitDot(vec_, state_.target, *s.dot, at(a, ab), at(b, bb), at(c, cb), s.accumulate);
-  V next = b_.CreateAdd(iv, b_.getInt64(1));
-  iv->addIncoming(next, b_.GetInsertBlock());
-  b_.CreateCondBr(b_.CreateICmpSLT(next, b_.getInt64(static_cast<uint64_t>(s.batch))), enter, exit);
-  b_.SetInsertPoint(exit);
-}
-
 void FunctionEmitter::setLoc(const Op *op) {
   if (state_.debug)
     b_.SetCurrentDebugLocation(state_.debug->location(*op));

@@ -260,6 +260,10 @@ Bits FunctionEmitter::packingLanes(const Nest &n) {
     source = sourceOrder(n.roots[0].value, identityBits(bitCount(n.space)), n.roots[0].makes, budget, bytes);
   auto native = [&](unsigned elementBytes) { return log2Exact(std::max(1u, vectorBits / 8 / elementBytes)); };
   auto front = [](const Bits &bits, unsigned count) { return Bits(llvm::ArrayRef(bits).take_front(count)); };
+  auto outside = [&](BitSource bit) { // of the panel at hand
+    unsigned columns = n.columnBits(), i = static_cast<unsigned>(bit);
+    return n.panelDepthBits && (i < columns ? i >= n.panelColumnBits : i - columns >= n.panelDepthBits);
+  };
   // A panel of groups (Dot.h: consecutive k side by side) has more than one vector of lanes to read whole vectors, too.
   bool groups = b.stride[0] > 1;
   Bits lanes = front(target, groups ? std::min(6u, native(targetBytes) + log2Exact(b.stride[0])) : native(targetBytes));
@@ -271,18 +275,14 @@ Bits FunctionEmitter::packingLanes(const Nest &n) {
     lanes = front(target, native(std::max(targetBytes, bytes)));
     unsigned added = 0, most = vectorBits >= 512 ? 4 : 3; // 16 or 8 vectors
     for (BitSource bit : front(source, native(bytes)))
-      if (added < most && !llvm::is_contained(lanes, bit)) {
+      if (added < most && !llvm::is_contained(lanes, bit) && !outside(bit)) {
         lanes.push_back(bit);
         ++added;
       }
   } else if (!groups) {
     return {};
   }
-  auto outside = [&](BitSource bit) { // of the panel at hand
-    unsigned columns = n.columnBits(), i = static_cast<unsigned>(bit);
-    return i < columns ? i >= n.panelColumnBits : i - columns >= n.panelDepthBits;
-  };
-  if (n.panelDepthBits && llvm::any_of(lanes, outside))
+  if (llvm::any_of(lanes, outside))
     return {};
   return leavesLoops(n.space, lanes) ? lanes : Bits{};
 }

@@ -7,6 +7,7 @@
 //   EmitAtomic    atomics, histogram                 EmitFault    asserts, checked accesses, printing
 //   EmitTranspose order of lanes in nests that write packed operands; shuffles between the two orders
 //   EmitStream    non-temporal stores, fetching ahead    EmitAsm      inline assembly
+//   EmitDot       dots and the places of their operands
 //
 // Positions and hoisting: inside a nest a value is asked for at a Bits position. The loops that its bits belong to decide how
 // deep the code must be: it is placed in front of the next inner loop ("hoist point"), so nothing invariant is
@@ -14,8 +15,7 @@
 // part of a value cuts the block there (splitHere, resumeAt). A value with a lane bit in its position is a vector, else a scalar.
 #pragma once
 #include "targets/cpu/Codegen.h"
-#include "targets/cpu/Lin.h"
-#include "targets/cpu/Plan.h"
+#include "targets/cpu/NestState.h"
 #include "targets/cpu/ScopedMap.h"
 #include <map>
 #include <optional>
@@ -48,52 +48,6 @@ struct ModuleState {
   std::set<const ir::Op *> remarked; // accesses; an operation is emitted once or more for each nest that needs it
 };
 
-/// A counted loop of a nest: drives nest bits [firstBit, firstBit + bits).
-struct NestLoop {
-  unsigned firstBit = 0, bits = 0;
-  llvm::Value *iv = nullptr;          // set while the loop is open
-  llvm::Instruction *hoist = nullptr; // code for the depth outside goes before this
-};
-
-/// A scalar part and what differs from lane to lane.
-struct LaneAddress {
-  llvm::Value *base = nullptr;
-  llvm::SmallVector<Coef, 6> lane; // per lane bit
-  llvm::Value *extra = nullptr;    // vector of lane offsets that are not linear
-  // `x % n` with linear x: linear too in tiles that do not wrap around. If `noWrap` holds at run time, the address is
-  // flatBase + flatLane instead of base + lane + extra.
-  llvm::Value *noWrap = nullptr, *flatBase = nullptr;
-  llvm::SmallVector<Coef, 6> flatLane;
-  // The part of `extra` that comes from `x % n`, not evaluated yet: only the rare path that wraps around needs it.
-  std::optional<std::pair<Opaque, Bits>> late;
-  bool uniform() const {
-    for (const Coef &c : lane)
-      if (!c.zero())
-        return false;
-    return !extra && !late;
-  }
-};
-
-struct NestState {
-  const Nest *nest = nullptr;
-  std::vector<NestLoop> loops; // outermost first; the first `open` are open
-  unsigned open = 0;           // depth of the insertion point
-  unsigned depth = 0;          // depth code is emitted at; < open while hoisting
-  std::vector<int> loopOf;     // nest bit -> loop number, -1 if lane or unrolled
-  std::vector<int> laneOf;     // nest bit -> lane bit, -1
-  unsigned laneBits = 0;
-  llvm::SmallVector<unsigned, 4> unrolled; // nest bits
-  std::vector<std::map<std::pair<const ir::Value *, Bits>, llvm::Value *>> memo;
-  std::vector<std::map<std::pair<const void *, Bits>, llvm::Value *>> addressMemo;
-  std::map<const ir::Value *, Bits> assumed; // comparisons known to hold in the loop being emitted, at these positions
-  bool assuming = false;
-  bool streaming = false;                  // inside the copy of the loop with non-temporal stores
-  llvm::SmallVector<std::pair<const ir::Op *, llvm::Value *>, 4> ahead; // loads to fetch for the next program: how far away
-  int copyFrom = -1;                       // plain copy between buffers
-  unsigned panelLoops = 0; llvm::function_ref<void()> afterPanel; // so many outermost loops run over panels of a dot; at the end of the last one's body
-  unsigned lanes() const { return 1u << laneBits; }
-};
-
 class FunctionEmitter {
 public:
   /// Callees' scratch starts behind the plan's.
@@ -121,7 +75,6 @@ private:
   void forStep(const Step &s), whileStep(const Step &s);
   void ifStep(const Step &s);
   void callStep(const Step &s);
-  void dotStep(const Step &s), dotByPanel(const Step &s);
   void returnStep(const Step &s);
   void defineStep(const ir::Op &op);
   void nestWithInit(const Step &s);
@@ -129,6 +82,16 @@ private:
   void bindScalars(llvm::ArrayRef<ir::Value *> values, llvm::ArrayRef<V> regs);
   llvm::SmallVector<V> scalarsOf(llvm::ArrayRef<ir::Value *> values);
   void setLoc(const ir::Op *op);
+
+  // EmitDot
+  /// An operand: where it begins, and bytes between rows (i64; null: as packed). holds: i1, whether it is so, null if it is.
+  struct InPlace {
+    V pointer, stride, holds;
+  };
+  void dotStep(const Step &s), dotByPanel(const Step &s);
+  bool staysLinear(const Lin &l, const Bits &at);
+  std::optional<InPlace> leftInPlace(const Step &s);
+  InPlace leftOperand(const Step &s);
 
   // EmitScalar
   llvm::Type *regType(const ir::Type &scalar) const;
@@ -202,7 +165,7 @@ private:
   V whole(V maskOrNull, unsigned lanes);
 
   // EmitNest
-  void nestStep(const Step &s);
+  void nestStep(const Step &s), runNest(NestState &state);
   void layOut(NestState &n);
   unsigned chooseLaneBits(const Nest &n) const;
   void openLoops(unsigned level);

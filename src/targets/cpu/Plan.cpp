@@ -60,6 +60,7 @@ private:
     return reads(v, buffer, atSamePlace, seen);
   }
   void flushReadersOf(int buffer);
+  bool isLoadOfMemory(const Value *v) const;
   bool onlyFeeds(const Value *v, const Op &dot) const;
   const Value *accumulatesInto(const Op &dot) const;
 
@@ -452,6 +453,17 @@ const Value *Planner::accumulatesInto(const Op &dot) const {
   return inPlace ? arg : nullptr;
 }
 
+// A load whose elements nobody has to keep, its dimensions perhaps renamed.
+bool Planner::isLoadOfMemory(const Value *v) const {
+  for (; v->def && plan_.bufferFor(v) < 0; v = v->def->operands[0]) {
+    if (v->def->kind == OpKind::Load)
+      return !v->def->isVolatile() && !v->type.isPtr;
+    if (!v->def->has(ir::traits::Shape) || v->def->operands.size() != 1 || v->def->kind == OpKind::Split)
+      return false;
+  }
+  return false;
+}
+
 void Planner::dot(const Op &op) {
   const ir::Shape &as = op.operands[0]->type.shape, &cs = op.results[0]->type.shape;
   unsigned r = cs.rank();
@@ -488,21 +500,27 @@ void Planner::dot(const Op &op) {
   // Rows of A stay 64-byte aligned from batch to batch.
   int64_t aElems = (p.aElems + 63) / 64 * 64, bElems = (p.bElems + 63) / 64 * 64;
   int a = packed(op.operands[0], p.aElem, aElems, [&](bool row, int64_t i) { return row ? i * p.aRowStride : i; });
+  auto takePending = [&] {
+    pendingResults_.clear();
+    return std::move(pending_);
+  };
+  std::unique_ptr<Nest> left, panel;
+  if (batch == 1 && op.operands[0]->type.elem == p.aElem && !plan_.buffers[static_cast<size_t>(a)].tf32 && isLoadOfMemory(op.operands[0]))
+    left = takePending();
   int b = packed(op.operands[1], p.bElem, bElems, [&](bool row, int64_t i) -> int64_t {
     if (p.byPanel && i >= (row ? p.kBlock : p.nr)) // the next panel lies in the same place
       return 0;
     return row ? packedBOffset(p, i, 0) : packedBOffset(p, 0, i);
   });
-  std::unique_ptr<Nest> panel;
   if (p.byPanel) {
-    panel = std::move(pending_);
+    panel = takePending();
     panel->panelColumnBits = log2Exact(p.nr);
     panel->panelDepthBits = log2Exact(p.kBlock);
-    pendingResults_.clear();
   }
   flush();
   Step &s = step(StepKind::Dot, &op);
   s.nest = std::move(panel);
+  s.left = std::move(left);
   s.bufferA = a;
   s.bufferB = b;
   s.bufferC = c;

@@ -68,9 +68,9 @@ struct Step {
   StepKind kind;
   const ir::Op *op = nullptr;   // null for nests
   uint32_t number = 0;          // in program order, all functions' blocks flattened
-  std::unique_ptr<cpu::Nest> nest;
+  std::unique_ptr<cpu::Nest> nest, left;
   std::vector<Steps> bodies;    // per region
-  // Dot: packed operands, result buffer, sizes; `nest` packs B if that is done by panels. Print: the operand's buffer in bufferA.
+  // Dot: packed operands, result buffer, sizes; `nest` packs B if that is done by panels; `left` packs A unless it can be read where it lies. Print: the operand's buffer in bufferA.
   int bufferA = -1, bufferB = -1, bufferC = -1;
   bool accumulate = true;       // dot: false if the accumulator starts at zero
   std::optional<DotPlan> dot;

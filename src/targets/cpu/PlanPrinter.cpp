@@ -47,9 +47,11 @@ static void printSteps(const Plan &p, const Steps &steps, const std::string &ind
       out += indent + "dot buffers " + std::to_string(s.bufferA) + " x " + std::to_string(s.bufferB) +
              (s.accumulate ? " += " : " -> ") + std::to_string(s.bufferC) + " block " + std::to_string(s.dot->mr) + "x" +
              std::to_string(s.dot->nr) + (s.dot->bUnsigned ? ", B not negative" : "") +
-             (s.nest ? ", B by panels of " + std::to_string(s.dot->kBlock) + " rows\n" : "\n");
-      if (s.nest)
-        printNest(p, *s.nest, indent + "  ", out);
+             (s.nest ? ", B by panels of " + std::to_string(s.dot->kBlock) + " rows" : "") +
+             (s.left ? ", A where it lies, or packed\n" : "\n");
+      for (const Nest *nest : {s.left.get(), s.nest.get()})
+        if (nest)
+          printNest(p, *nest, indent + "  ", out);
       continue;
     default:
       out += indent + nameOf(*s.op) + "\n";

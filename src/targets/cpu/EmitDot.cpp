@@ -1,0 +1,194 @@
+// Dots: where their operands lie, and the multiply-adds between the panels of B.
+//
+// A is read as it lies in memory if that is rows of consecutive k without anything to compute on the way: rows a few KiB apart meet in the same sets of the caches, but a
+// block of rows at a time (Dot.h) takes no more ways than they have, and each line is read once for a panel, as it is from a packed copy. Whether all elements are
+// inside the matrix is known at run time only; where they are not, A is packed.
+#include "targets/cpu/Emitter.h"
+#include <numeric>
+
+namespace tegula::cpu {
+using ir::Op;
+using ir::OpKind;
+using V = llvm::Value *;
+
+// `x % n` with x linear: the rows of a tile that does not wrap around are as far apart as without it. Anything else that varies in the tile has to be evaluated.
+bool FunctionEmitter::staysLinear(const Lin &l, const Bits &at) {
+  unsigned varying = 0;
+  for (const Opaque &o : l.opaque) {
+    bool varies = llvm::any_of(o.at, [&](BitSource s) { return s >= 0 && at[static_cast<size_t>(s)] >= 0; });
+    if (!varies)
+      continue;
+    const Op *rem = o.value->def;
+    if (++varying > 1 || !rem || (rem->kind != OpKind::SRem && rem->kind != OpKind::URem))
+      return false;
+    const Lin &inner = lin(rem->operands[0]);
+    int64_t span = 0;
+    for (size_t i = 0; i < o.at.size(); ++i) {
+      if (o.at[i] < 0 || at[static_cast<size_t>(o.at[i])] < 0)
+        continue;
+      if (inner.coef[i].s || inner.coef[i].k < 0)
+        return false;
+      span += inner.coef[i].k;
+    }
+    if (!inner.opaque.empty() || span == 0)
+      return false;
+  }
+  return !l.self;
+}
+
+// Where the left operand of a dot lies in memory, or nothing if it has to be packed.
+std::optional<FunctionEmitter::InPlace> FunctionEmitter::leftInPlace(const Step &s) {
+  if (state_.options.checked)
+    return {};
+  const ir::Value *v = s.left->roots[0].value;
+  unsigned total = bitCount(v->type.shape), depthBits = log2Exact(s.dot->k);
+  Bits at = identityBits(total);
+  for (; v->def->kind != OpKind::Load; v = v->def->operands[0])
+    at = operandBits(*v->def, 0, v->index, at);
+  const Op &load = *v->def;
+  Lin l = lin(load.operands[0]); // evaluation may add entries
+  if (!staysLinear(l, at))
+    return {};
+  // The whole tile is one chunk, all bits lanes; only its first and last element are ever computed.
+  NestState tile;
+  tile.nest = s.left.get();
+  tile.loopOf.assign(total, -1);
+  tile.laneOf.resize(total);
+  std::iota(tile.laneOf.begin(), tile.laneOf.end(), 0);
+  tile.laneBits = total;
+  tile.memo.resize(1);
+  tile.addressMemo.resize(1);
+  nest_ = &tile;
+  const size_t mixed = mixed_.mark();
+  auto look = [&]() -> std::optional<InPlace> {
+    LaneAddress a = linAt(load.operands[0], l, at, true, true);
+    const llvm::SmallVector<Coef, 6> &step = a.noWrap ? a.flatLane : a.lane;
+    for (unsigned i = 0; i < total; ++i) {
+      Coef first = i < depthBits ? Coef{ir::byteWidth(v->type.elem)} : step[depthBits];
+      unsigned power = i < depthBits ? i : i - depthBits;
+      if (step[i] != Coef{first.k << power, first.s})
+        return {};
+    }
+    InPlace r{a.noWrap ? a.flatBase : a.base, b_.getInt64(0), a.noWrap};
+    if (depthBits < total)
+      r.stride = b_.CreateSExtOrTrunc(coefValue(step[depthBits], b_.getInt64Ty()), b_.getInt64Ty());
+    if (load.operands.size() > 1) {
+      V full = fullTrips(nullptr, 0);
+      if (!full || !assumedTrue(load.operands[1], at))
+        return {};
+      V inside = b_.CreateICmpSGT(full, b_.getInt64(0));
+      r.holds = r.holds ? b_.CreateAnd(r.holds, inside) : inside;
+    }
+    return r;
+  };
+  std::optional<InPlace> r = look();
+  mixed_.backTo(mixed);
+  nest_ = nullptr;
+  return r;
+}
+
+// The left operand: where it lies, or packed.
+FunctionEmitter::InPlace FunctionEmitter::leftOperand(const Step &s) {
+  V buffer = bufferLin(s.bufferA).base;
+  if (!s.left)
+    return {buffer, nullptr, nullptr};
+  auto pack = [&] {
+    NestState state;
+    state.nest = s.left.get();
+    runNest(state);
+  };
+  std::optional<InPlace> there = leftInPlace(s);
+  if (!there) {
+    pack();
+    return {buffer, nullptr, nullptr};
+  }
+  if (!there->holds)
+    return *there;
+  llvm::BasicBlock *before = b_.GetInsertBlock();
+  auto *other = llvm::BasicBlock::Create(context_, "pack", function_);
+  auto *on = llvm::BasicBlock::Create(context_, "left", function_);
+  b_.CreateCondBr(there->holds, on, other);
+  b_.SetInsertPoint(other);
+  pack();
+  llvm::BasicBlock *packed = b_.GetInsertBlock();
+  b_.CreateBr(on);
+  b_.SetInsertPoint(on);
+  auto join = [&](V x, V y) {
+    llvm::PHINode *phi = b_.CreatePHI(x->getType(), 2);
+    phi->addIncoming(x, before);
+    phi->addIncoming(y, packed);
+    return phi;
+  };
+  V stride = b_.getInt64(static_cast<uint64_t>(s.dot->aRowStride) * ir::byteWidth(s.dot->aElem));
+  return {join(there->pointer, buffer), join(there->stride, stride), nullptr};
+}
+
+// The nest that packs B, with the multiply-adds of a panel where it has been packed: those of the first block of rows in the loop that packs it.
+void FunctionEmitter::dotByPanel(const Step &s) {
+  const DotPlan &p = *s.dot;
+  InPlace a = leftOperand(s);
+  V b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;
+  const Buffer &cb = plan_.buffers[static_cast<size_t>(s.bufferC)];
+  bool accumulate = s.accumulate;
+  if (!accumulate && p.kBlock < p.k) {
+    b_.CreateMemSet(c, b_.getInt8(0), cb.bytes(), llvm::MaybeAlign(64));
+    accumulate = true;
+  }
+  NestState state;
+  state.nest = s.nest.get();
+  PanelDot dot(vec_, state_.target, p, a.pointer, a.stride, accumulate);
+  PanelWork work;
+  auto times = [&](V count, int64_t bytes) { return b_.CreateMul(count, b_.getInt64(static_cast<uint64_t>(bytes))); };
+  V columns = nullptr; // of C
+  auto begin = [&] {
+    llvm::SmallVector<V> first = dot.begin(p.kBlock < p.k ? times(state.loops[0].iv, p.kBlock * ir::byteWidth(p.aElem)) : b_.getInt64(0));
+    columns = p.nr < p.n ? b_.CreateGEP(b_.getInt8Ty(), c, times(state.loops[work.loops - 1].iv, int64_t(p.nr) * ir::byteWidth(p.accElem))) : c;
+    return work.depth ? first : llvm::SmallVector<V>();
+  };
+  auto trip = [&](V number, llvm::ArrayRef<V> carried) {
+    setLoc(s.op);
+    V panel = b_.CreateGEP(b_.getInt8Ty(), b, times(number, work.depth * p.nr * ir::byteWidth(p.bElem)));
+    return dot.step(carried, work.depth, times(number, work.depth * ir::byteWidth(p.aElem)), panel);
+  };
+  auto end = [&](llvm::ArrayRef<V> carried) {
+    setLoc(s.op);
+    if (work.depth)
+      dot.finish(carried, columns);
+    dot.rest(work.depth != 0, b, columns);
+  };
+  work.begin = begin, work.trip = trip, work.end = end;
+  work.kGroup = p.kGroup;
+  state.panel = &work;
+  runNest(state);
+}
+
+void FunctionEmitter::dotStep(const Step &s) {
+  setLoc(s.op);
+  if (s.nest)
+    return dotByPanel(s);
+  if (s.batch == 1) {
+    InPlace a = leftOperand(s);
+    return emitDot(vec_, state_.target, *s.dot, a.pointer, bufferLin(s.bufferB).base, bufferLin(s.bufferC).base, s.accumulate, a.stride);
+  }
+  V a = bufferLin(s.bufferA).base, b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;
+  const Buffer &ab = plan_.buffers[static_cast<size_t>(s.bufferA)], &bb = plan_.buffers[static_cast<size_t>(s.bufferB)],
+               &cb = plan_.buffers[static_cast<size_t>(s.bufferC)];
+  auto *enter = llvm::BasicBlock::Create(context_, "batch", function_);
+  auto *exit = llvm::BasicBlock::Create(context_, "end", function_);
+  llvm::BasicBlock *before = b_.GetInsertBlock();
+  b_.CreateBr(enter);
+  b_.SetInsertPoint(enter);
+  llvm::PHINode *iv = b_.CreatePHI(b_.getInt64Ty(), 2);
+  iv->addIncoming(b_.getInt64(0), before);
+  auto at = [&](V base, const Buffer &buffer) {
+    return b_.CreateGEP(b_.getInt8Ty(), base,
+                        b_.CreateMul(iv, b_.getInt64(buffer.bytes() / static_cast<uint64_t>(s.batch))));
+  };
+  emitDot(vec_, state_.target, *s.dot, at(a, ab), at(b, bb), at(c, cb), s.accumulate);
+  V next = b_.CreateAdd(iv, b_.getInt64(1));
+  iv->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpSLT(next, b_.getInt64(static_cast<uint64_t>(s.batch))), enter, exit);
+  b_.SetInsertPoint(exit);
+}
+
+} // namespace tegula::cpu

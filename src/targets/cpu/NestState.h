@@ -1,0 +1,69 @@
+// What is known while a nest is emitted: its loops, which of its bits are lanes, what has been computed, addresses.
+#pragma once
+#include "targets/cpu/Lin.h"
+#include "targets/cpu/Plan.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/IR/Instruction.h"
+#include <map>
+#include <optional>
+
+namespace tegula::cpu {
+
+/// A counted loop of a nest: drives nest bits [firstBit, firstBit + bits).
+struct NestLoop {
+  unsigned firstBit = 0, bits = 0;
+  llvm::Value *iv = nullptr;          // set while the loop is open
+  llvm::Instruction *hoist = nullptr; // code for the depth outside goes before this
+};
+
+/// A scalar part and what differs from lane to lane.
+struct LaneAddress {
+  llvm::Value *base = nullptr;
+  llvm::SmallVector<Coef, 6> lane; // per lane bit
+  llvm::Value *extra = nullptr;    // vector of lane offsets that are not linear
+  // `x % n` with linear x: linear too in tiles that do not wrap around. If `noWrap` holds at run time, the address is
+  // flatBase + flatLane instead of base + lane + extra.
+  llvm::Value *noWrap = nullptr, *flatBase = nullptr;
+  llvm::SmallVector<Coef, 6> flatLane;
+  // The part of `extra` that comes from `x % n`, not evaluated yet: only the rare path that wraps around needs it.
+  std::optional<std::pair<Opaque, Bits>> late;
+  bool uniform() const {
+    for (const Coef &c : lane)
+      if (!c.zero())
+        return false;
+    return !extra && !late;
+  }
+};
+
+/// What is done with the panels that a nest packs.
+struct PanelWork {
+  unsigned kGroup = 1; // rows are packed in groups of so many (DotPlan)
+  unsigned loops = 0; // so many outermost loops run over panels
+  int64_t depth = 0;  // each trip of the innermost loop packs so many whole rows of the panel; 0: no, it packs parts of rows
+  /// At each panel: what the innermost loop carries (nothing if depth is 0), what a trip makes of it (its number given), and the end.
+  llvm::function_ref<llvm::SmallVector<llvm::Value *>()> begin;
+  llvm::function_ref<llvm::SmallVector<llvm::Value *>(llvm::Value *, llvm::ArrayRef<llvm::Value *>)> trip;
+  llvm::function_ref<void(llvm::ArrayRef<llvm::Value *>)> end;
+};
+
+struct NestState {
+  const Nest *nest = nullptr;
+  std::vector<NestLoop> loops; // outermost first; the first `open` are open
+  unsigned open = 0;           // depth of the insertion point
+  unsigned depth = 0;          // depth code is emitted at; < open while hoisting
+  std::vector<int> loopOf;     // nest bit -> loop number, -1 if lane or unrolled
+  std::vector<int> laneOf;     // nest bit -> lane bit, -1
+  unsigned laneBits = 0;
+  llvm::SmallVector<unsigned, 4> unrolled; // nest bits
+  std::vector<std::map<std::pair<const ir::Value *, Bits>, llvm::Value *>> memo;
+  std::vector<std::map<std::pair<const void *, Bits>, llvm::Value *>> addressMemo;
+  std::map<const ir::Value *, Bits> assumed; // comparisons known to hold in the loop being emitted, at these positions
+  bool assuming = false;
+  bool streaming = false;                  // inside the copy of the loop with non-temporal stores
+  llvm::SmallVector<std::pair<const ir::Op *, llvm::Value *>, 4> ahead; // loads to fetch for the next program: how far away
+  int copyFrom = -1;                       // plain copy between buffers
+  PanelWork *panel = nullptr;              // of a nest that packs the panels of a dot
+  unsigned lanes() const { return 1u << laneBits; }
+};
+
+} // namespace tegula::cpu
