@@ -155,7 +155,8 @@ bool ArgPack::convertTuple(PyObject *object, TegulaArg &out, const char *paramNa
 }
 
 // Objects that C++ does not know: Python gives (address, dtype number, bytes, 1 if it is read only + 2 if dense, ordinal of its GPU or -1, stream or 0) for tensors
-// (-1 bytes: unknown; -1 - n: some of them lie before the address, on the whole n), a plain number for scalars of other libraries, a Value for compile-time objects, or raises.
+// (-1 bytes: unknown; -1 - n: some of them lie before the address, on the whole n), a plain number for scalars of other libraries, a tuple with a class for aggregates, a Value for
+// compile-time objects, or raises.
 bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramName) {
   PyObject *known = PyObject_CallFunction(toArgument, "Os", object, paramName);
   if (!known) return false;
@@ -164,7 +165,7 @@ bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramNa
     out = tegula_constant(reinterpret_cast<ValueObject *>(known)->value);
     return true;
   }
-  if (!PyTuple_Check(known)) return convert(known, false, out, paramName);
+  if (!PyTuple_CheckExact(known)) return convert(known, false, out, paramName);
   unsigned long long address, onStream;
   int dtype, facts, ordinal;
   long long bytes;

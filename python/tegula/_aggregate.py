@@ -62,8 +62,14 @@ def field_types(cls):
     return {name: t for name, (t, _, _) in cls._tegula_fields.items()}
 
 
+def _is_runtime(x):
+    """Is it what a launch gives a kernel as a run-time value: a tensor of any library, a number?"""
+    from .jit import _is_memory
+    return isinstance(x, (_types.tensor, int, float)) or _is_memory(x) or hasattr(x, "item")
+
+
 def _fitting(t, name, value):
-    """The value as the field holds it: plain Python objects are compile-time values. TypeError if it does not fit."""
+    """The value as the field holds it: plain Python objects are compile-time values, but in fields of tl.tensor. TypeError if it does not fit."""
     kind = _type_name(t)
     if kind == "constexpr":
         if isinstance(value, _types.tensor):
@@ -73,12 +79,14 @@ def _fitting(t, name, value):
     elif kind == "tuple":
         fits = isinstance(value, (tuple, list))
         if fits:
-            items = [i if isinstance(i, (_types.constexpr, _types.tensor)) or is_aggregate(type(i)) else _types.constexpr(i) for i in value]
+            from .jit import _is_memory
+            keeps = lambda i: isinstance(i, (_types.constexpr, _types.tensor)) or is_aggregate(type(i)) or _is_memory(i)
+            items = [i if keeps(i) else _types.constexpr(i) for i in value]
             return value._make(items) if hasattr(value, "_fields") else tuple(items)
     elif kind in ("tensor_descriptor", "tensor_descriptor_type"):
         fits = hasattr(value, "block_shape")
     else:
-        fits = isinstance(value, t)
+        fits = isinstance(value, t) or kind == "tensor" and _is_runtime(value)
     if not fits:
         raise TypeError(f"Expected {t} for attribute '{name}', got {type(value)}")
     return value
@@ -223,14 +231,10 @@ def replace(obj, **changes):
     if not is_aggregate(type(obj)):
         raise TypeError(f"aggregate_replace() expects an aggregate instance, found {type(obj).__name__}")
     fields = field_types(type(obj))
-    copy = object.__new__(type(obj))
     for name in changes:
         if name not in fields:
             raise TypeError(f"{type(obj).__name__} has no field '{name}'")
-    for name, t in fields.items():
-        object.__setattr__(copy, name, _fitting(t, name, changes[name]) if name in changes else getattr(obj, name))
-    object.__setattr__(copy, "_tegula_frozen", True)
-    return copy
+    return with_values(obj, [_fitting(t, name, changes[name]) if name in changes else getattr(obj, name) for name, t in fields.items()])
 
 
 # ------------------------------------------------------------------------------------------------------------ what the compiler gets
@@ -314,3 +318,35 @@ def _type_value(t):
 def instance_value(x, to_value):
     """An instance whose fields are compile-time values."""
     return _core.value_record(class_value(type(x)), [to_value(v) for v in _values(x)])
+
+
+# ------------------------------------------------------------------------------------------------------------ arguments of launches
+
+def _is_constant(v):
+    if isinstance(v, (tuple, list)):
+        return all(map(_is_constant, v))
+    return all(map(_is_constant, _values(v))) if is_aggregate(type(v)) else isinstance(v, _types.constexpr)
+
+
+def lifted(x, constants=False):
+    """An instance as a launch takes it: a tuple of its fields, of a type that stands for the class as those of namedtuples do. One of compile-time values
+    only is itself, but with `constants`."""
+    return _record_type(type(x))(*_values(x)) if constants or not _is_constant(x) else x
+
+
+def _record_type(cls):
+    made = cls.__dict__.get("_tegula_record")
+    if made is None:
+        fields = {"_fields": tuple(field_types(cls)), "_tegula_aggregate": cls, "__slots__": (), "__new__": lambda record, *items: tuple.__new__(record, items),
+                  "__repr__": lambda self: f"{cls.__module__}.{cls.__qualname__}#{cls._tegula_identity}{tuple.__repr__(self)}"}
+        made = cls._tegula_record = type(cls.__name__, (tuple,), fields)
+    return made
+
+
+def with_values(x, values):
+    """An instance of the class of `x` that holds `values`, as they are."""
+    copy = object.__new__(type(x))
+    for name, value in zip(type(x)._tegula_fields, values):
+        object.__setattr__(copy, name, value)
+    object.__setattr__(copy, "_tegula_frozen", True)
+    return copy

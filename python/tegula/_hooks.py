@@ -7,8 +7,9 @@ import collections
 import json
 import weakref
 
-from . import _core, knobs
+from . import _aggregate, _core, knobs
 from ._specialize import specialize_parameter
+from .language import _types
 
 JitFunctionInfo = collections.namedtuple("JitFunctionInfo", "module name jit_function")
 
@@ -75,8 +76,9 @@ class Call:
             if not isinstance(code, tuple):
                 yield path, code, value, key
                 return
+            items = _aggregate.lifted(value, constants=True) if _aggregate.is_aggregate(type(value)) else value
             for i, item in enumerate(code):
-                yield from walk((*path, i), item, value[i], key[i])
+                yield from walk((*path, i), item, items[i], key[i])
 
         for p, (code, key) in zip(self.fn.params, self.specialization):
             yield from walk((p.num,), code, self.arguments[p.name], key)
@@ -191,7 +193,10 @@ def _stand_in(code, path, constants, divisible):
     if isinstance(code, (list, tuple)):
         return tuple(_stand_in(c, (*path, i), constants, divisible) for i, c in enumerate(code))
     if code == "constexpr":
-        return constants[path]
+        value = constants[path]
+        # In a tuple an int would be a run-time value, but 1.
+        is_number = len(path) > 1 and isinstance(value, (int, float)) and not (type(value) is int and value == 1)
+        return _types.constexpr(value) if is_number else value
     if code.startswith("*"):
         mock = MockTensor(code.removeprefix("*k").removeprefix("*"))
         mock.address = 0 if path in divisible else 1

@@ -131,6 +131,7 @@ def is_buffer(x):
 
 def specialize(x, is_const=False, specialize_value=True, align=True):
     """(type code, key) of an argument; ("constexpr", value) for those that are compile-time values."""
+    from . import _aggregate
     from .jit import JITCallable
     if x is None:
         return "constexpr", None
@@ -144,6 +145,8 @@ def specialize(x, is_const=False, specialize_value=True, align=True):
         return "fp32", None
     if isinstance(x, JITCallable):
         return "constexpr", x.cache_key
+    if _aggregate.is_aggregate(type(x)):
+        x = _aggregate.lifted(x, constants=True)
     if isinstance(x, tuple):
         rows = [specialize(i) for i in x]
         make = type(x) if hasattr(x, "_fields") else lambda *items: tuple(items)

@@ -565,7 +565,8 @@ def to_value(x, depth=0, known=None):
         x._bind()
         return _remember(x, _core.value_function(x))
     if is_namedtuple_class(x):
-        return _namedtuple_class(x)
+        cls = getattr(x, "_tegula_aggregate", None)
+        return _aggregate_value(cls, depth, known) if cls else _namedtuple_class(x)
     if _aggregate.is_aggregate(x) or _aggregate.is_aggregate(type(x)):
         return _aggregate_value(x, depth, known)
     if isinstance(x, (tuple, list)):
@@ -725,7 +726,10 @@ def _argument_of(x, name):
         if not address and size != 0:
             raise ValueError(f"argument `{name}`: the {type(x).__name__} has no memory (its data_ptr() is 0)")
         return address, number, size, 2 * bool(getattr(x, "is_contiguous", bool)()), gpu, 0
-    if isinstance(x, (_types.constexpr, JITCallable)) or _aggregate.is_aggregate(type(x)):
+    if _aggregate.is_aggregate(type(x)):
+        record = _aggregate.lifted(x)
+        return to_value(x) if record is x else record
+    if isinstance(x, (_types.constexpr, JITCallable)):
         return to_value(x)
     if type(x).__module__ == "numpy" and getattr(x, "shape", None) == () and hasattr(x, "item"):
         return x.item()

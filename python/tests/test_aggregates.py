@@ -316,3 +316,113 @@ def test_an_error_in_a_method_is_shown_there():
 
     with pytest.raises(tegula.CompilationError, match="`Wrong` object has no attribute `y`"):
         kernel[(1,)](np.zeros(1, np.int32), 3)
+
+
+@tegula.aggregate
+class Biased:
+    values: tl.tensor
+    bump: tl.constexpr
+
+    def __init__(self, values, bump):
+        self.values = values
+        self.bump = tl.constexpr(bump)
+
+    @tegula.jit
+    def load(self, offsets):
+        return tl.load(self.values + offsets) + self.bump
+
+
+@tegula.aggregate
+class Scaled(Biased):
+    scale: tl.tensor
+    more: tl.tuple
+
+    def __init__(self, values, bump, scale, more=()):
+        self.values, self.bump, self.scale, self.more = values, tl.constexpr(bump), scale, more
+
+    @tegula.jit
+    def load(self, offsets):
+        return Biased.load(self, offsets) * self.scale + (tl.load(self.more[1]) if len(self.more) else 0)
+
+
+@tegula.aggregate
+class Outer:
+    inner: Scaled
+    add: Biased
+
+
+class Packed(NamedTuple):
+    source: object
+    gain: object
+
+
+@tegula.jit
+def loads(out, source, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, source.load(i))
+
+
+@tegula.jit
+def loads_packed(out, packed, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, packed.source.load(i) * packed.gain)
+
+
+@tegula.jit
+def loads_nested(out, o, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, o.inner.load(i) + o.add.load(i))
+
+
+@pytest.fixture(params=["cpu", "sim", "interpreter"])
+def launch(request):
+    def run(kernel, *args):
+        out = np.zeros(8, np.float32)
+        if request.param == "interpreter":
+            with tegula.interpret():
+                kernel[(1,)](out, *args, 8)
+        else:
+            kernel[(1,)](out, *args, 8, device=request.param)
+        return out.tolist()
+    return run
+
+
+def test_arguments_with_runtime_fields(launch):
+    """Tensors and numbers in fields of tl.tensor are run-time arguments, in tuples and in other aggregates, too."""
+    x, one = np.arange(8, dtype=np.float32), np.ones(1, np.float32)
+    assert launch(loads, Biased(x, 2.0)) == (x + 2).tolist()
+    assert launch(loads, Scaled(x, 2.0, 3.0)) == ((x + 2) * 3).tolist()
+    assert launch(loads, Scaled(x, 2.0, 0.5, (7, one))) == ((x + 2) * 0.5 + 1).tolist()
+    assert launch(loads_packed, Packed(Biased(x, 1.0), 0.5)) == ((x + 1) * 0.5).tolist()
+    assert launch(loads_nested, Outer(Scaled(x, 1.0, 2.0), Biased(x, 4.0))) == ((x + 1) * 2 + x + 4).tolist()
+
+
+def test_arguments_with_runtime_fields_are_specialized_as_tuples():
+    x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    first = loads[(1,)](out, Biased(x, 2.0), 8)
+    assert loads[(1,)](out, Biased(x * 2, 2.0), 8) is first and out.tolist() == (x * 2 + 2).tolist()
+    assert loads[(1,)](out, Biased(x, 2), 8) is not first  # an int is another constant
+    with pytest.raises(ValueError, match="read-only"):
+        loads[(1,)](np.broadcast_to(np.float32(0), 8), Biased(x, 2.0), 8)
+    for wrong in ("text", None, [1.0]):
+        with pytest.raises(TypeError, match="for attribute 'values'"):
+            Biased(wrong, 1)
+
+
+def test_classes_of_one_name_have_kernels_of_their_own():
+    def made(op):
+        @tegula.aggregate
+        class Epilogue:
+            values: tl.tensor
+            if op == "add":
+                @tegula.jit
+                def load(self, i): return tl.load(self.values + i) + 100
+            else:
+                @tegula.jit
+                def load(self, i): return tl.load(self.values + i) * 100
+        return Epilogue
+
+    x, out = np.full(8, 2, np.float32), np.zeros(8, np.float32)
+    for op, want in (("add", 102), ("mul", 200), ("add", 102)):
+        loads[(1,)](out, made(op)(x), 8)
+        assert out[0] == want

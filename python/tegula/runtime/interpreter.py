@@ -12,7 +12,7 @@ import linecache
 import os
 import types
 
-from .. import _core, knobs
+from .. import _aggregate, _core, knobs
 from .._memory import memory_of
 from .._specialize import specialize_parameter
 from ..errors import CompilationError, InterpreterError
@@ -465,6 +465,9 @@ class _Arguments:
 
     def value(self, x, code, name):
         x = _unwrap(x)
+        if isinstance(code, tuple) and _aggregate.is_aggregate(type(x)):
+            named = zip(type(x)._tegula_fields, code)
+            return _aggregate.with_values(x, [getattr(x, n) if c == "constexpr" else self.value(getattr(x, n), c, f"{name}.{n}") for n, c in named])
         if isinstance(code, tuple):
             items = [self.value(i, c, f"{name}.{n}") for n, (i, c) in enumerate(zip(x, code))]
             return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
