@@ -23,6 +23,7 @@ constexpr PassEntry passes[] = {
     {"remove-dead", removeDead, "removes what has no influence"},
     {"expand-descriptors", expandDescriptors, "turns accesses through tensor descriptors into loads, stores and atomics"},
     {"widen-offsets", widenOffsets, "computes offsets and masks of accesses in 64 bits"},
+    {"widen-narrowed-offsets", widenNarrowedOffsets, "does so for pointers that were cast to smaller elements"},
     {"affine-carried", affineCarried, "turns carried tensors of addresses into a start and a scalar offset"},
     {"hoist-invariants", hoistInvariants, "moves pure operations out of loops"},
     {"accumulate-dots", accumulateDots, "adds dots to running sums by their accumulators"},
@@ -33,10 +34,9 @@ constexpr PassEntry passes[] = {
 void runPipeline(ir::Module &m) { runPipeline(m, nullptr); }
 
 bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const ir::StageVerifier &verifier, bool wide) {
-  if (narrowsPointers(m))
-    wide = true;
+  const char *widen = wide ? "widen-offsets" : narrowsPointers(m) ? "widen-narrowed-offsets" : nullptr;
   // Offsets are followed from their use to where they are made.
-  if (wide)
+  if (widen)
     for (ir::Function *f : m.functions)
       f->noinline_ = false;
   PassRunner runner(m, verifier);
@@ -46,7 +46,7 @@ bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const i
   bool hasDescriptors = false;
   if (!runner.run("expand-descriptors", [&](ir::Module &x) { hasDescriptors = expandDescriptors(x, keep, target); }) || (hasDescriptors && !run("simplify")))
     return false;
-  if (wide && !(run("widen-offsets") && run("simplify")))
+  if (widen && !(run(widen) && run("simplify")))
     return false;
   return run("affine-carried") && run("simplify") && run("hoist-invariants") && run("accumulate-dots") && run("simplify");
 }

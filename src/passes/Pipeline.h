@@ -5,7 +5,7 @@
 //   padTiles         everything after sees extents that are powers of two
 //   simplify         what sema leaves: constants, copies, branches on compile-time values; small IR for the rest
 //   expandDescriptors  behind the first simplify, before what moves addresses; simplify again if there were any
-//   widenOffsets     for launches with large tensors only; behind what makes addresses, before what moves them; simplify again
+//   widenOffsets     for launches with large tensors, and for accesses through pointers cast to smaller elements; behind what makes addresses, before what moves them; simplify again
 //   affineCarried    wants canonical offsets (splats as splats) and no dead carried values
 //   simplify         merges the new scalar inductions, folds the splats they made
 //   hoistInvariants  after merging, so that one copy moves; after affineCarried, whose steps it moves

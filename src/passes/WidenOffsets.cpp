@@ -83,9 +83,62 @@ bool isMaskOfAccess(OpKind k, size_t operand) {
 
 bool isUnsignedPred(CmpPred p) { return p == CmpPred::Ult || p == CmpPred::Ule || p == CmpPred::Ugt || p == CmpPred::Uge; }
 
+bool narrowsPointer(const Op &op) {
+  const Type *from = op.kind == OpKind::Bitcast ? &op.operands[0]->type : nullptr;
+  return from && from->isPtr && op.result()->type.isPtr && byteWidth(op.result()->type.elem) < byteWidth(from->elem);
+}
+
+/// Pointers that were cast to smaller elements, and those computed from them.
+class NarrowedPointers {
+public:
+  explicit NarrowedPointers(const Function &f) {
+    do {
+      grows_ = false;
+      block(*f.block());
+    } while (grows_);
+  }
+  bool isAmong(std::span<Value *const> values) const {
+    return std::any_of(values.begin(), values.end(), [&](const Value *v) { return found_.count(v); });
+  }
+
+private:
+  void add(const Value *v) { grows_ |= found_.insert(v).second; }
+  void block(const Block &b);
+  /// If one of them is found, all are.
+  void join(std::initializer_list<const Value *> same) {
+    if (std::any_of(same.begin(), same.end(), [&](const Value *v) { return found_.count(v); }))
+      std::for_each(same.begin(), same.end(), [&](const Value *v) { add(v); });
+  }
+
+  std::unordered_set<const Value *> found_;
+  bool grows_ = false;
+};
+
+void NarrowedPointers::block(const Block &b) {
+  for (const Op *op : b.ops) {
+    for (const Region *r : op->regions)
+      block(*r->block);
+    const bool isFor = op->kind == OpKind::For;
+    for (size_t i = 0; i < op->results.size(); ++i) {
+      const Value *v = op->results[i];
+      if (!v->type.isPtr)
+        continue;
+      if (op->kind == OpKind::If)
+        join({v, op->region(0)->terminator()->operands[i], op->region(1)->terminator()->operands[i]});
+      else if (isFor)
+        join({v, op->operands[i + 3], op->region(0)->args[i + 1], op->region(0)->terminator()->operands[i]});
+      else if (op->kind == OpKind::While)
+        join({v, op->operands[i], op->region(0)->args[i], op->region(0)->terminator()->operands[i + 1], op->region(1)->args[i], op->region(1)->terminator()->operands[i]});
+      else if (narrowsPointer(*op) || isAmong(op->operands))
+        add(v);
+    }
+  }
+}
+
 class Widener {
 public:
-  explicit Widener(Module &m) : m_(m), b_(m) {}
+  /// `narrowed`: only what leads to accesses through those is widened; null: all.
+  explicit Widener(Module &m, const NarrowedPointers *narrowed) : m_(m), b_(m), narrowed_(narrowed) {}
   void function(Function &f) {
     spans(*f.block());
     roots(*f.block());
@@ -126,9 +179,12 @@ private:
   void rewire(Block &b);
   static Type wideType(const Type &t) { return t.withElem(Elem::I64); }
   bool isWanted(const Value *v) const { return wanted_.count(v); }
+  /// Is this an address, or an access, that is of interest?
+  bool isRooted(const Op &op) const { return !narrowed_ || narrowed_->isAmong(op.operands) || narrowed_->isAmong(op.results); }
 
   Module &m_;
   Builder b_;
+  const NarrowedPointers *narrowed_;
   std::unordered_map<const Value *, Span> spans_;
   std::unordered_set<const Value *> wanted_; // i32: widened. i1, i64: looked through
   std::unordered_map<const Op *, std::vector<size_t>> carried_; // numbers of the results that get a twin
@@ -253,16 +309,18 @@ bool Widener::roots(const Block &b) {
         touchesInside |= roots(*r->block);
     for (size_t i = 0; i < op->operands.size(); ++i) {
       bool offset = op->kind == OpKind::AddPtr && i == 1, address = op->kind == OpKind::IntToPtr;
-      bool condition = i == 0 && ((op->kind == OpKind::If && touchesInside) || op->kind == OpKind::Condition);
+      bool condition = i == 0 && ((op->kind == OpKind::If && touchesInside) || (op->kind == OpKind::Condition && !narrowed_));
       bool choice = op->kind == OpKind::Select && i == 0 && op->results[0]->type.isPtr;
       bool stride = isDescOp(op->kind) && op->operands[i]->type == Type::scalar(Elem::I64);
-      if (offset || address || condition || choice || stride || isMaskOfAccess(op->kind, i))
+      if (condition || ((offset || address || choice || stride || isMaskOfAccess(op->kind, i)) && isRooted(*op)))
         want(op->operands[i]);
     }
     // A counter that passes its bound by a wrap would not end.
-    if (op->kind == OpKind::For)
+    if (op->kind == OpKind::For && (!narrowed_ || touchesInside))
       want(op->region(0)->args[0]);
-    touches |= touchesInside || op->has(traits::Reads) || op->has(traits::Writes);
+    if (op->kind == OpKind::While && narrowed_ && touchesInside)
+      want(op->region(0)->terminator()->operands[0]);
+    touches |= touchesInside || ((op->has(traits::Reads) || op->has(traits::Writes)) && isRooted(*op));
   }
   return touches;
 }
@@ -492,8 +550,7 @@ void Widener::rewire(Block &b) {
 
 bool narrows(const Block &b) {
   for (const Op *op : b.ops) {
-    const Type *from = op->kind == OpKind::Bitcast ? &op->operands[0]->type : nullptr;
-    if (from && from->isPtr && op->result()->type.isPtr && byteWidth(op->result()->type.elem) < byteWidth(from->elem))
+    if (narrowsPointer(*op))
       return true;
     for (const Region *r : op->regions)
       if (narrows(*r->block))
@@ -510,7 +567,14 @@ bool narrowsPointers(const Module &m) {
 
 void widenOffsets(Module &m) {
   for (Function *f : m.functions)
-    Widener(m).function(*f);
+    Widener(m, nullptr).function(*f);
+}
+
+void widenNarrowedOffsets(Module &m) {
+  for (Function *f : m.functions) {
+    NarrowedPointers narrowed(*f);
+    Widener(m, &narrowed).function(*f);
+  }
 }
 
 } // namespace tegula

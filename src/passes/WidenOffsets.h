@@ -29,8 +29,9 @@
 // The 32-bit values stay where something else uses them, so data does not change. Counters and carried values get a twin; RemoveDead takes
 // away what is not used any more.
 //
-// Pointers cast to a smaller element: such an address counts more elements than the argument has, so a kernel with such a cast is always widened.
-// (A third class of launches, by bytes, would compile every kernel once more for tensors of more than a GiB.)
+// Pointers cast to a smaller element: such an address counts more elements than the argument has, so what leads to an access through one is always
+// widened (widenNarrowedOffsets), and the rest as above. (A third class of launches, by bytes, would compile every kernel once more for tensors of
+// more than a GiB.)
 //
 // Stands behind ExpandDescriptors, which makes roots, and before AffineCarried, which must see the final offsets. Calls must have been inlined.
 #pragma once
@@ -40,6 +41,9 @@ namespace tegula {
 
 /// Does a function cast pointers to a smaller element?
 bool narrowsPointers(const ir::Module &m);
+/// For launches with large tensors.
 void widenOffsets(ir::Module &m);
+/// For the others: offsets from pointers that were cast to smaller elements, masks of accesses through them, and conditions and counters around those.
+void widenNarrowedOffsets(ir::Module &m);
 
 } // namespace tegula

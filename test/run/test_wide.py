@@ -1,6 +1,7 @@
 """Offsets beyond 2^31 elements, from plain int32 arithmetic: tensors of more than 2 GiB of address space, of which a few pages are touched."""
 import json
 import mmap
+import os
 
 import numpy as np
 import pytest
@@ -272,6 +273,20 @@ def test_a_pointer_cast_to_smaller_elements(dev):
     out = np.zeros(512, np.uint8)
     dev(bytes_of_words, (4,), x, out, (n - 128) * 4 // 128, 128)
     assert np.array_equal(out, x[n - 128:].view(np.uint8))
+
+
+@tegula.jit
+def sign_of_sum(x, out, BLOCK: tl.constexpr):
+    v = tl.load(x.to(tl.pointer_type(tl.int32)) + tl.arange(0, BLOCK))
+    tl.store(out, 1, mask=tl.sum(v) < 0)
+
+
+@pytest.mark.skipif(os.environ.get("TEGULA_TEST_WIDE") == "1", reason="widened, such a sum does not wrap")
+def test_beside_a_cast_pointer_data_wrap_around(dev):
+    out = np.zeros(2, np.int32)
+    dev(sign_of_sum, (1,), np.array([2**30 + (2**30 << 32)]), out, 2)
+    dev(sign_of_sum, (1,), np.array([2**31 + (2**31 << 32)], np.uint64), out[1:], 2)
+    assert list(out) == [1, 0]
 
 
 @tegula.jit
