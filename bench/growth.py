@@ -63,8 +63,12 @@ HELPER = "@tegula.jit\ndef h(v, a):\n    return v * a + 1.0\n\n\n"
 NOINLINE = "@tegula.jit(noinline=True)\ndef h(v, a):\n    return v * a + 1.0\n\n\n"
 COMBINE = "@tegula.jit\ndef c2(a, b, p, q):\n    return a + p, tl.maximum(b, q)\n\n\n"
 
-# name: (n, targets, source)
+# name: (n, targets, source[, options of the command])
+DEBUG = ("--debug",)
 ROWS = {
+    "checked sums": (500, ALL, repeated("a = a * n + #", "    a = n\n", "    tl.store(o, a.to(tl.float32))\n"), DEBUG),
+    "checked tuples": (250, ALL, lambda n: (kernel("    q = (" + ", ".join(f"n + {j}" for j in range(n)) + f",)\n    a = n\n    for j in tl.static_range({n}):\n        a = a * 3 + q[j]\n    tl.store(o, a.to(tl.float32))\n"), POINTERS), DEBUG),
+    "asserts of tiles": (100, ALL, repeated('tl.device_assert(v > #, "a")', LOAD), DEBUG),
     "statements": (1000, ALL, repeated("v = v * # + tl.load(y + i + # * 1024)", LOAD, STORE)),
     "arithmetic": (1000, ALL, repeated("v = v * v + #.5", LOAD, STORE)),
     "scalars": (1000, ALL, repeated("a = a * n + #", "    a = n\n", "    tl.store(o, a.to(tl.float32))\n")),
@@ -118,7 +122,7 @@ ROWS = {
     "parameters": (100, ALL, lambda n: (kernel(LOAD + lines(n, "v += tl.load(p# + i)") + STORE, "x, y, o, n, " + ", ".join(f"p{j}" for j in range(n))), POINTERS + "".join(f", p{j}:*f32:16" for j in range(n)))),
     "inline assembly": (100, ("sm_90a", "sim"), repeated('v = tl.inline_asm_elementwise("add.f32 $0, $1, 1.0;", "=r,r", [v], dtype=tl.float32, is_pure=True, pack=1)', LOAD, STORE)),
     "prints": (100, ALL, repeated('tl.device_print("a", n + #)')),
-    "asserts": (100, ALL, repeated('tl.device_assert(n > #, "a")')),
+    "asserts": (100, ALL, repeated('tl.device_assert(n > #, "a")'), DEBUG),
     "barriers": (200, ALL, repeated("tl.debug_barrier()\ntl.store(o + i, tl.load(o + i + #))")),
     "selections": (300, ALL, repeated("v = tl.where(v > #, v * 0.5, tl.load(y + i + #))", LOAD, STORE)),
     "block pointers": (50, ALL, repeated("b = tl.make_block_ptr(x, (n, n), (n, 1), (#, 0), (16, 64), (1, 0))\nv += tl.load(b, boundary_check=(0, 1))", "    v = tl.zeros([16, 64], tl.float32)\n", "    tl.store(o + tl.arange(0, 16)[:, None] * 64 + tl.arange(0, 64)[None, :], v)\n")),
@@ -131,10 +135,10 @@ ROWS = {
 }
 
 
-def seconds(path, signature, target, most):
+def seconds(path, signature, target, most, options=()):
     """User seconds of one compilation, and whether it ended well; `most` if it took longer."""
     stage = {"cpu": "obj", "sim": "obj"}.get(target.split(":")[0], "ptx")
-    command = [str(ROOT / "build/bin/tegula"), "compile", f"{path}::k", "--sig", signature, "-t", target, "--emit", stage, "-o", f"{path}.out", "--num-warps", "4"]
+    command = [str(ROOT / "build/bin/tegula"), "compile", f"{path}::k", "--sig", signature, "-t", target, "--emit", stage, "-o", f"{path}.out", "--num-warps", "4", *options]
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
@@ -164,16 +168,16 @@ def main():
         for target in a.target:
             path.write_text(kernel("    pass\n"))
             empty, _ = seconds(path, POINTERS, target, a.most)
-            for name, (n, targets, make) in ROWS.items():
+            for name, (n, targets, make, *options) in ROWS.items():
                 if (a.names and not any(p in name for p in a.names)) or not any(target.startswith(t[:3]) for t in targets):
                     continue
                 times, failed = [], ""
                 for t in a.times:
                     text, signature = make(n * t)
                     path.write_text(text)
-                    took, status = seconds(path, signature, target, a.most)
+                    took, status = seconds(path, signature, target, a.most, *options)
                     if status:
-                        failed = "over the limit" if took >= a.most - 1 else pathlib.Path(str(path) + ".log").read_text().strip().splitlines()[0][:120]
+                        failed = "over the limit" if took >= a.most - 1 else pathlib.Path(str(path) + ".log").read_text().strip().split("\n")[0][:120] or f"status {status}"
                         times.append(took)
                         break
                     times.append(took)

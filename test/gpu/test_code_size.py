@@ -108,3 +108,22 @@ def test_barriers_of_a_producer_are_made_under_a_branch(specialized):
     assert ("setmaxnreg" in ptx) == specialized
     inits = re.findall(r"(@%p\d+ )?mbarrier\.init", ptx)
     assert inits and all(bool(predicate) != specialized for predicate in inits)
+
+
+@tegula.jit
+def checked_sums(x, out, n, COUNT: tl.constexpr):
+    a = n
+    for j in tl.static_range(COUNT):
+        a = a * n + j
+    tl.store(out, a)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_assertions_share_their_end(target):
+    x = np.zeros(8, np.float32)
+    lines = {}
+    for count in (4, 8):
+        ptx = checked_sums.warmup(x, x, 3, count, grid=(1,), device="sim", debug=True).compile_for(target).stage("ptx")
+        assert ptx.count("trap;") == 1 and ptx.count("atom.global.sys") == 1
+        lines[count] = len(ptx.splitlines())
+    assert lines[8] - lines[4] < 4 * 2 * 15  # two checks a round

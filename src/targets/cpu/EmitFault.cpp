@@ -35,22 +35,41 @@ void FunctionEmitter::leaveIf(V bad, const char *name, llvm::function_ref<void()
   resumeAt(ok);
 }
 
+/// The module's function that writes a fault: (launch, code, site, pid x, y, z, index, extent). As blocks of each assertion's own, 2000 sums that are checked for overflow took LLVM 4 s.
+/// With the attributes of the functions that call it.
+static llvm::Function *faultFunction(llvm::Module &m, const llvm::Function &caller) {
+  llvm::LLVMContext &context = m.getContext();
+  llvm::IRBuilder<> b(context);
+  llvm::Type *ptr = b.getPtrTy(), *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
+  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, i32, i32, i32, i32, i32, i64, i64}, false), llvm::GlobalValue::InternalLinkage, "tegula.fault", m);
+  f->addFnAttrs(llvm::AttrBuilder(context, caller.getAttributes().getFnAttrs()));
+  f->addFnAttr(llvm::Attribute::NoInline);
+  f->addFnAttr(llvm::Attribute::Cold);
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
+  auto field = [&](V base, size_t offset) { return b.CreateConstGEP1_64(b.getInt8Ty(), base, offset); };
+  V record = b.CreateLoad(ptr, field(f->getArg(0), offsetof(TegulaCpuLaunch, fault)));
+  V was = b.CreateAtomicRMW(llvm::AtomicRMWInst::Xchg, field(record, offsetof(TegulaCpuFault, claimed)), b.getInt32(1), llvm::Align(4), llvm::AtomicOrdering::AcquireRelease);
+  auto *claim = llvm::BasicBlock::Create(context, "claim", f), *end = llvm::BasicBlock::Create(context, "end", f);
+  b.CreateCondBr(b.CreateICmpEQ(was, b.getInt32(0)), claim, end);
+  b.SetInsertPoint(claim);
+  const size_t offsets[] = {offsetof(TegulaCpuFault, code), offsetof(TegulaCpuFault, site), offsetof(TegulaCpuFault, pid), offsetof(TegulaCpuFault, pid) + 4,
+                            offsetof(TegulaCpuFault, pid) + 8, offsetof(TegulaCpuFault, index), offsetof(TegulaCpuFault, extent)};
+  for (unsigned i = 0; i < std::size(offsets); ++i)
+    b.CreateStore(f->getArg(i + 1), field(record, offsets[i]));
+  b.CreateBr(end);
+  b.SetInsertPoint(end);
+  b.CreateRetVoid();
+  return f;
+}
+
 // Ends the current block.
 void FunctionEmitter::fault(int code, int site, V index, V extent) {
-  auto field = [&](V base, size_t offset) { return b_.CreateConstGEP1_64(b_.getInt8Ty(), base, offset); };
-  V f = b_.CreateLoad(b_.getPtrTy(), field(launch_, offsetof(TegulaCpuLaunch, fault)));
-  V was = b_.CreateAtomicRMW(llvm::AtomicRMWInst::Xchg, field(f, offsetof(TegulaCpuFault, claimed)), b_.getInt32(1),
-                             llvm::Align(4), llvm::AtomicOrdering::AcquireRelease);
-  ifThen(b_.CreateICmpEQ(was, b_.getInt32(0)), nullptr, [&]() -> V {
-    b_.CreateStore(b_.getInt32(static_cast<uint32_t>(code)), field(f, offsetof(TegulaCpuFault, code)));
-    b_.CreateStore(b_.getInt32(static_cast<uint32_t>(site)), field(f, offsetof(TegulaCpuFault, site)));
-    for (unsigned i = 0; i < 3; ++i)
-      b_.CreateStore(pid_[i], field(f, offsetof(TegulaCpuFault, pid) + 4 * i));
-    b_.CreateStore(index ? index : b_.getInt64(0), field(f, offsetof(TegulaCpuFault, index)));
-    b_.CreateStore(extent ? extent : b_.getInt64(0), field(f, offsetof(TegulaCpuFault, extent)));
-    return nullptr;
-  });
-  b_.CreateRet(b_.getInt32(static_cast<uint32_t>(code)));
+  auto number = [&](int x) { return b_.getInt32(static_cast<uint32_t>(x)); };
+  llvm::Function *&write = state_.functions["tegula.fault"];
+  if (!write)
+    write = faultFunction(state_.llvm, *function_);
+  b_.CreateCall(write, {launch_, number(code), number(site), pid_[0], pid_[1], pid_[2], index ? index : b_.getInt64(0), extent ? extent : b_.getInt64(0)});
+  b_.CreateRet(number(code));
 }
 
 void FunctionEmitter::assertRoot(const Op &op, V cond, V mask) {

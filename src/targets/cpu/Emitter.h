@@ -41,7 +41,7 @@ struct ModuleState {
   const CpuTarget &target;
   const Options &options;
   KernelMeta &meta;
-  std::map<std::string, llvm::Function *> functions; // noinline callees
+  std::map<std::string, llvm::Function *> functions; // noinline callees; tegula.fault
   std::map<std::string, uint64_t> scratchBytes;      // of callees, with theirs
   DebugEmitter *debug = nullptr;
   DiagEngine *remarks = nullptr;

@@ -222,11 +222,9 @@ V Instr::unknown(V x) {
 
 // ---- debugging
 
-void Instr::assertFail(V record) {
-  if (sim()) {
-    simCall("tegula_sim_assert_fail", b.getVoidTy(), {});
-    return;
-  }
+void Instr::simAssertFail() { simCall("tegula_sim_assert_fail", b.getVoidTy(), {}); }
+
+void Instr::assertFail(V record, V site) {
   auto field = [&](size_t offset) { return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), record, offset); };
   auto store = [&](size_t offset, V x) { b.CreateAlignedStore(x, field(offset), llvm::Align(4), /*isVolatile=*/true); };
   V before = atomic(false, field(offsetof(TegulaGpuRecord, claimed)), AtomOp::Xchg, AtomType::I32, {i32(1)}, nullptr,
@@ -237,13 +235,14 @@ void Instr::assertFail(V record) {
   b.CreateCondBr(b.CreateICmpEQ(before, i32(0)), fill, stop);
   b.SetInsertPoint(fill);
   store(offsetof(TegulaGpuRecord, code), i32(TEGULA_FAULT_ASSERT));
-  store(offsetof(TegulaGpuRecord, site), i32(site_));
+  store(offsetof(TegulaGpuRecord, site), site);
   for (unsigned k = 0; k < 3; ++k)
     store(offsetof(TegulaGpuRecord, pid) + 4 * k, programId(k));
   memoryFence(Scope::Sys);
   b.CreateBr(stop);
   b.SetInsertPoint(stop);
   b.CreateIntrinsic(llvm::Intrinsic::trap, {}, {});
+  b.CreateUnreachable();
 }
 
 void Instr::print(int operand, V index64, V bits64, llvm::StringRef gpuFormat, llvm::ArrayRef<V> gpuArgs) {

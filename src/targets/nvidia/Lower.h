@@ -190,6 +190,7 @@ private:
   void print(const Op &op), assembly(const Op &op);
   std::pair<std::string, V> printable(const targets::Site &site, size_t operand, V x);
   void assertion(const Op &op);
+  void failAssertions();
 
   // LowerControl.cpp.
   void forLoop(const Op &op), whileLoop(const Op &op), ifElse(const Op &op);
@@ -217,6 +218,7 @@ private:
   targets::VecTarget vecTarget_;
   std::optional<targets::VecEmitter> vec_;
   std::optional<targets::DebugEmitter> lines_;
+  llvm::PHINode *failedSite_ = nullptr; // of failAssertions()
   V tid_ = nullptr, lane_ = nullptr, warp_ = nullptr, shared_ = nullptr, record_ = nullptr;
   llvm::DenseMap<const Value *, Regs> values_;
   llvm::DenseMap<std::pair<unsigned, unsigned>, V> threadPart_; // (layout, axis)
