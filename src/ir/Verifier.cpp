@@ -236,7 +236,7 @@ bool Verifier::attributes(const Op &op) {
 /// May operands or results be tiles in shared memory? Their number and order are a matter of the family.
 static bool takesTiles(const Op &op) {
   switch (op.kind) {
-  case OpKind::Poison: case OpKind::ToShared: case OpKind::SharedSlot: case OpKind::Permute: case OpKind::Dot: case OpKind::For: case OpKind::While: case OpKind::If: return true;
+  case OpKind::Poison: case OpKind::ToShared: case OpKind::SharedSlot: case OpKind::Permute: case OpKind::Reshape: case OpKind::Dot: case OpKind::For: case OpKind::While: case OpKind::If: return true;
   default: return op.has(traits::Shared) || op.has(traits::Terminator);
   }
 }
