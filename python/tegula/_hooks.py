@@ -256,7 +256,13 @@ def intercept(fn, grid, warmup, args, kwargs):
 def _proceed(fn, grid, warmup, call, mode, args, kwargs):
     runtime = knobs.runtime
     if mode is not None and not fn._has_kernel(call):
-        future = mode.submit((fn, call.key), lambda: fn.direct(None)(*args, **kwargs))
+        cache = fn._kernels()
+        compiles = lambda: fn.direct(None)(*args, **kwargs)
+        if call.key in cache:
+            future = mode.submit((fn, call.key), compiles)
+        else:
+            future = mode.submit((fn, call.key), compiles, lambda kernel: cache.__setitem__(call.key, kernel), lambda _: cache.pop(call.key, None))
+            cache.setdefault(call.key, future)
         if warmup:
             return future
         future.result()

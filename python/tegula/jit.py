@@ -212,13 +212,16 @@ class JITCallable(_core.Function, NamedKernel):
         from .runtime.driver import driver
         return self.device_caches[driver.active.get_current_device()]
 
-    def _has_kernel(self, call):
+    def _kernels(self):
+        """Those of the current device, by the keys of launches; of what is being compiled a FutureKernel."""
         from .runtime.driver import driver
-        return call.key in self.device_caches[driver.active.get_current_device()][0]
+        return self.device_caches[driver.active.get_current_device()][0]
+
+    def _has_kernel(self, call):
+        return isinstance(self._kernels().get(call.key), CompiledKernel)
 
     def _remember(self, call, kernel):
-        from .runtime.driver import driver
-        self.device_caches[driver.active.get_current_device()][0][call.key] = kernel
+        self._kernels()[call.key] = kernel
 
     _known_key = None  # the last cache_key, for when there is no Python function any more
 
@@ -542,8 +545,7 @@ def to_value(x, depth=0, known=None):
             return to_value(held, depth, known)
         except TypeError:
             return _constant(held)
-    name = host_dtype(x)
-    if name:
+    if name := host_dtype(x):
         return _opaque(x, name)
     if is_limits(x):
         return _core.value_opaque("python.numpy." + x.__name__, 0)
