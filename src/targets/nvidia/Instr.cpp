@@ -222,9 +222,11 @@ V Instr::unknown(V x) {
 
 // ---- debugging
 
-void Instr::simAssertFail() { simCall("tegula_sim_assert_fail", b.getVoidTy(), {}); }
-
 void Instr::assertFail(V record, V site) {
+  if (sim()) {
+    simCall("tegula_sim_assert_fail", b.getVoidTy(), {});
+    return;
+  }
   auto field = [&](size_t offset) { return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), record, offset); };
   auto store = [&](size_t offset, V x) { b.CreateAlignedStore(x, field(offset), llvm::Align(4), /*isVolatile=*/true); };
   V before = atomic(false, field(offsetof(TegulaGpuRecord, claimed)), AtomOp::Xchg, AtomType::I32, {i32(1)}, nullptr,
@@ -242,7 +244,6 @@ void Instr::assertFail(V record, V site) {
   b.CreateBr(stop);
   b.SetInsertPoint(stop);
   b.CreateIntrinsic(llvm::Intrinsic::trap, {}, {});
-  b.CreateUnreachable();
 }
 
 void Instr::print(int operand, V index64, V bits64, llvm::StringRef gpuFormat, llvm::ArrayRef<V> gpuArgs) {

@@ -162,10 +162,8 @@ public:
   V unknown(V x);
 
   // Debugging. Bits of one element, zero-extended to i64.
-  /// Fills the launch record (GpuAbi.h) for the assertion at `site`, an i32, and traps: ends the block. Not on the simulator.
+  /// Fills the launch record (GpuAbi.h) for the assertion at `site`, an i32, and traps; does not return, though the builder's block stays open. Simulator: for the current site.
   void assertFail(V record, V site);
-  /// The simulator's, for the current site; returns.
-  void simAssertFail();
   /// GPU: printf of gpuFormat with gpuArgs (i32, i64, float, double, ptr); simulator: the rest. Negative operand: prefix only.
   void print(int operand, V index64, V bits64, llvm::StringRef gpuFormat, llvm::ArrayRef<V> gpuArgs);
   void backEdge(); // simulator: lets other threads run; GPU: nothing

@@ -112,12 +112,13 @@ void Lowering::assertion(const Op &op) {
       b = b_.CreateAnd(b, get(op.operands[1])[r]);
     bad = bad ? b_.CreateOr(bad, b) : b;
   }
+  V site = b_.getInt32(static_cast<uint32_t>(siteOf(op)));
   if (target_.simulate)
-    return ifThen(bad, [&] { in_->simAssertFail(); });
+    return ifThen(bad, [&] { in_->assertFail(record_, site); });
   if (!failedSite_)
     failAssertions();
   llvm::BasicBlock *after = newBlock("end");
-  failedSite_->addIncoming(b_.getInt32(static_cast<uint32_t>(siteOf(op))), b_.GetInsertBlock());
+  failedSite_->addIncoming(site, b_.GetInsertBlock());
   b_.CreateCondBr(bad, failedSite_->getParent(), after);
   b_.SetInsertPoint(after);
 }
@@ -130,6 +131,7 @@ void Lowering::failAssertions() {
   b_.SetCurrentDebugLocation({}); // is of no line
   failedSite_ = b_.CreatePHI(b_.getInt32Ty(), 8);
   in_->assertFail(record_, failedSite_);
+  b_.CreateUnreachable();
 }
 
 } // namespace tegula::nvidia

@@ -231,7 +231,7 @@ TEST_P(InstrRun, ClusterReadsItsNeighbour) {
 
 TEST(InstrRunSim, FailedAssert) {
   std::vector<uint32_t> data(1);
-  sim::Report r = run("sim", data, [](K &k) { k.i.assertFail(k.data); });
+  sim::Report r = run("sim", data, [](K &k) { k.i.assertFail(k.data, k.i32(7)); });
   EXPECT_EQ(r.fault.kind, sim::FaultKind::Assert);
   EXPECT_EQ(r.fault.site, 7);
 }

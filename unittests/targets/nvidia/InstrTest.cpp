@@ -513,7 +513,7 @@ void otherCases(std::vector<Case> &c) {
                80,
                {"trap;", "atom.global.sys.relaxed.exch.b32", "fence.acq_rel.sys;", "st.volatile"},
                {"call void @tegula_sim_assert_fail(ptr %0, i32 7)"},
-               [](K &k) { k.i.assertFail(k.data); }});
+               [](K &k) { k.i.assertFail(k.data, k.i32(7)); }});
   c.push_back({"loop", 80, {}, {"@tegula_sim_backedge(ptr %0, i32 7)"}, [](K &k) { k.i.backEdge(); }});
 }
 
