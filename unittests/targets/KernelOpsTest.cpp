@@ -218,6 +218,22 @@ TEST(KernelOps, ProductsOfLanesThatAreKnown) {
   }
 }
 
+// Both factors of 2^n come from the bits of the sum that rounded n, by two shifts each: nothing is added to them, and the 1 of e^r is not added either.
+TEST(KernelOps, ExponentialScalesByShifts) {
+  std::string text = "kernel @k(%x: ptr<f32>, %o: ptr<f32>) {\n%r = range {start = 0} : tensor<8xi32>\n%xs = splat %x : tensor<8xptr<f32>>\n%xa = addptr %xs, %r\n"
+                     "%v = load %xa : tensor<8xf32>\n%y = exp %v\n%os = splat %o : tensor<8xptr<f32>>\n%oa = addptr %os, %r\nstore %oa, %y\n}";
+  std::string s = tegula::cpu::test::stage(text, *parseTarget("cpu:avx2"), Stage::Asm);
+  auto count = [&](const std::string &what) {
+    size_t n = 0;
+    for (size_t at = s.find(what); at != std::string::npos; at = s.find(what, at + 1))
+      ++n;
+    return n;
+  };
+  EXPECT_EQ(count("\tvpslld\t"), 2u);
+  EXPECT_EQ(count("\tvpaddd\t"), 0u);
+  EXPECT_EQ(count("\tvaddps\t"), 1u); // of the rounding
+}
+
 TEST(KernelOps, AtomicsAccumulateUnderCollisions) {
   Kernel k(rowKernel("%three = const {value = 3} : tensor<64xi32>\n%i = and %r, %three\n%p = addptr %xp, %i\n%one = const {value = 1} : tensor<64xi32>\n"
                      "%m = cmpi %r, %three {pred = ne}\n%y = atomic_rmw %p, %one, %m {rmw = \"add\"} : tensor<64xi32>"));

@@ -30,17 +30,22 @@ struct MathEmitter : Arith {
   V atMost(V x, double c) { return b.CreateSelect(b.CreateFCmpOGT(x, f(x, c)), f(x, c), x); }
   V atLeast(V x, double c) { return b.CreateSelect(b.CreateFCmpOLT(x, f(x, c)), f(x, c), x); }
 
-  /// The integer nearest to a small x (|x| < 2^21), as a float and as an integer of the same width.
+  /// The integer nearest to a small x (|x| < 2^21), as a float and as an integer of the same width. `forScale`: of the integer, the low bits hold twice the
+  /// bias of an exponent more, what is above them is not specified, and scale() takes two exponents from it by shifts alone.
   struct Rounded {
     V value, integer;
+    bool forScale;
   };
-  Rounded nearest(V x, V scaledSum);
-  Rounded nearestOf(V x) { return nearest(x, fadd(x, pick(x, 0x1.8p23, 0x1.8p52))); }
+  double magic(V x, bool forScale) { return pick(x, 0x1.8p23, 0x1.8p52) + (forScale ? 2 * pick(x, 127, 1023) : 0); }
+  Rounded nearest(V x, V scaledSum, bool forScale);
+  Rounded nearestOf(V x, bool forScale) { return nearest(x, fadd(x, magic(x, forScale)), forScale); }
 
   V powerOfTwo(V n); // 2^n, n in the normal range
   V scale(V x, Rounded n);
+  V scalePlusOne(V x, Rounded n);
+  std::pair<V, V> factors(Rounded n);
   V nativeScale(V x, V n);
-  Rounded reduceByLn2(V x, V &r);
+  Rounded reduceByLn2(V x, V &r, bool forScale);
   V exp(V x);
   V exp2(V x);
   V expInRange(V x);
@@ -62,11 +67,10 @@ struct MathEmitter : Arith {
   V log2Double(Split s);
 };
 
-MathEmitter::Rounded MathEmitter::nearest(V x, V sum) {
+MathEmitter::Rounded MathEmitter::nearest(V x, V sum, bool forScale) {
   // The sum with 1.5 * 2^(digits - 1) has the integer in its low bits.
-  double magic = pick(x, 0x1.8p23, 0x1.8p52);
-  V integer = b.CreateSub(bitsOf(sum), bitsOf(f(x, magic)));
-  return {fadd(sum, -magic), integer};
+  V integer = forScale ? bitsOf(sum) : b.CreateSub(bitsOf(sum), bitsOf(f(x, magic(x, false))));
+  return {fadd(sum, -magic(x, forScale)), integer, forScale};
 }
 
 V MathEmitter::powerOfTwo(V n) {
@@ -104,20 +108,35 @@ V MathEmitter::nativeScale(V x, V n) {
   return b.CreateIntrinsic(id, {}, args);
 }
 
-/// x * 2^n with one rounding, x in [1/2, 2], |n| < 2 * the exponent range.
+/// Two powers of two whose product is 2^n, each a normal number, for |n| < 2 * the exponent range.
+std::pair<V, V> MathEmitter::factors(Rounded n) {
+  V half = n.forScale ? lshr(n.integer, 1) : ashr(n.integer, 1), rest = b.CreateSub(n.integer, half);
+  if (!n.forScale)
+    return {powerOfTwo(half), powerOfTwo(rest)};
+  unsigned digits = isDouble(n.value) ? 52 : 23;
+  return {floatOf(shl(half, digits)), floatOf(shl(rest, digits))};
+}
+
+/// x * 2^n with one rounding, x in [1/2, 2]: of two products only the second can round.
 V MathEmitter::scale(V x, Rounded n) {
   if (V r = nativeScale(x, n.value))
     return r;
-  // Two factors, each a normal number; only the second product can round.
-  V half = ashr(n.integer, 1);
-  V rest = b.CreateSub(n.integer, half);
-  return b.CreateFMul(b.CreateFMul(x, powerOfTwo(half)), powerOfTwo(rest));
+  auto [first, second] = factors(n);
+  return b.CreateFMul(b.CreateFMul(x, first), second);
+}
+
+/// (x + 1) * 2^n, the sum rounded and the product. The sum is rounded alike where it is scaled by the first factor at once.
+V MathEmitter::scalePlusOne(V x, Rounded n) {
+  if (!n.forScale || v.target.avx512)
+    return scale(fadd(x, 1), n);
+  auto [first, second] = factors(n);
+  return b.CreateFMul(mulAdd(x, first, first), second);
 }
 
 /// r = x - n ln 2 for the nearest n; |r| <= ln2/2.
-MathEmitter::Rounded MathEmitter::reduceByLn2(V x, V &r) {
+MathEmitter::Rounded MathEmitter::reduceByLn2(V x, V &r, bool forScale) {
   using namespace tables;
-  Rounded n = nearest(x, mulAdd(x, 0x1.71547652b82fep+0, f(x, pick(x, 0x1.8p23, 0x1.8p52))));
+  Rounded n = nearest(x, mulAdd(x, 0x1.71547652b82fep+0, f(x, magic(x, forScale))), forScale);
   r = mulAdd(n.value, -pick(x, ln2High32, ln2High64), x);
   r = mulAdd(n.value, -pick(x, ln2Low32, ln2Low64), r);
   return n;
@@ -130,15 +149,14 @@ V MathEmitter::exp(V x) {
 
 V MathEmitter::expInRange(V x) {
   V r;
-  Rounded n = reduceByLn2(x, r);
+  Rounded n = reduceByLn2(x, r, !v.target.nvptx);
   V tail = poly(r, pick(x, tables::expTail32, tables::expTail64));
-  V y = fadd(mulAdd(b.CreateFMul(r, r), tail, r), 1);
-  return scale(y, n);
+  return scalePlusOne(mulAdd(b.CreateFMul(r, r), tail, r), n);
 }
 
 V MathEmitter::exp2(V x) {
   V y = atLeast(atMost(x, pick(x, 129, 1025)), pick(x, -151, -1076));
-  Rounded n = nearestOf(y);
+  Rounded n = nearestOf(y, !v.target.nvptx);
   V r = b.CreateFSub(y, n.value);
   V p = mulAdd(r, poly(r, pick(x, tables::exp2Tail32, tables::exp2Tail64)), 1.0);
   return scale(p, n);
@@ -148,7 +166,7 @@ V MathEmitter::tanh(V x) {
   // With m = e^(-2|x|) - 1: tanh |x| = -m / (m + 2). Small x lose nothing, as m is computed as such.
   V y = fmul(atMost(fabs(x), pick(x, 10, 22)), -2);
   V r;
-  Rounded n = reduceByLn2(y, r);
+  Rounded n = reduceByLn2(y, r, false);
   V u = b.CreateFMul(b.CreateFMul(r, r), poly(r, pick(x, tables::expm1Tail32, tables::expm1Tail64)));
   V p = b.CreateFAdd(r, u);
   V s = powerOfTwo(n.integer), sMinus1 = fadd(s, -1);
