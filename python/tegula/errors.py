@@ -3,6 +3,7 @@ import ast
 import functools
 import linecache
 import re
+import types
 import warnings
 
 # What Python would raise where a function of the language is called wrongly, by the kind of the message. Mistakes that are not those of a call
@@ -223,3 +224,28 @@ class InterpreterError(TegulaError):
 
 
 TritonError = TegulaError
+
+
+_INTERPRETER = "in the interpreter ($TEGULA_INTERPRET=1, tegula.interpret()) Python runs the kernel, and this works"
+
+
+def explain(fn, error, warmup, args, kwargs):
+    """After a mistake in a kernel was found: adds to the text what of the arguments and of Python's objects may be the cause."""
+    from ._source import captured
+    from .jit import _is_memory
+    lines = []
+    for d in error.diagnostics:
+        if d["kind"] == "globalVariable":
+            name = d["message"].split("`")[1]
+            _, value, place = captured(fn.fn, name)
+            if isinstance(value, types.FunctionType):
+                lines.append(f"`{name}` is a function of Python: kernels call those that are decorated with @jit; {_INTERPRETER}")
+            elif isinstance(place, types.CellType):
+                lines.append(f"{name} is not defined for the kernel: of the function around it kernels see functions, types and tl.constexpr(...) only")
+    bound = {**dict(zip(fn.param_names, args)), **kwargs}
+    scalars = [k for k, v in bound.items() if getattr(v, "shape", None) == () and _is_memory(v)]
+    if scalars:
+        names = ", ".join(f"`{k}`" for k in scalars)
+        lines.append(f"{names}: tensors without dimensions are pointers to kernels; their values are given by .item()")
+    if lines:
+        error.args = ("\n".join([error.args[0], *lines]), *error.args[1:])

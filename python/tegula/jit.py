@@ -751,23 +751,6 @@ def _argument_of(x, name):
     raise TypeError(f"failed to specialize argument of type: {type(x).__name__} (parameter `{name}`; such objects are for tl.constexpr parameters)")
 
 
-_INTERPRETER = "in the interpreter ($TEGULA_INTERPRET=1, tegula.interpret()) Python runs the kernel, and this works"
-
-
-def _explain(fn, error, warmup, args, kwargs):
-    """After a mistake in a kernel was found: what of the arguments and of Python's objects may be the cause."""
-    for d in error.diagnostics:
-        if d["kind"] == "globalVariable":
-            name = d["message"].split("`")[1]
-            if isinstance(captured(fn.fn, name)[1], types.FunctionType):
-                error.args = (f"{error.args[0]}\n`{name}` is a function of Python: kernels call those that are decorated with @jit; {_INTERPRETER}", *error.args[1:])
-    bound = {**dict(zip(fn.param_names, args)), **kwargs}
-    scalars = [k for k, v in bound.items() if getattr(v, "shape", None) == () and _is_memory(v)]
-    if scalars:
-        names = ", ".join(f"`{k}`" for k in scalars)
-        error.args = (f"{error.args[0]}\n{names}: tensors without dimensions are pointers to kernels; their values are given by .item()", *error.args[1:])
-
-
 def _is_memory(x):
     """A tensor, and no scalar of numpy, which is passed by value."""
     return hasattr(x, "data_ptr") or type(x).__name__ == "ndarray"
@@ -787,7 +770,7 @@ def _install():
     _core.set_converters(_constant, _argument_of, dtype_numbers, dtype_number, array)
     _core.set_memory_finder(memory_of)
     _core.set_kernel_class(CompiledKernel)
-    _core.set_explainer(_explain)
+    _core.set_explainer(errors.explain)
     _core.set_constexpr_class(_types.constexpr)
     _hooks.install()
     atexit.register(_core.begin_exit)

@@ -439,3 +439,16 @@ def test_kernels_do_not_call_plain_functions():
 
     with pytest.raises(tegula.CompilationError, match="_twice"):
         k[(1,)](np.zeros(1, np.int32))
+
+
+def test_variables_of_the_function_around():
+    """Those that are no constants are not there; launches and compile() say so."""
+    CAPTURED = 42
+
+    @tegula.jit
+    def kernel(out):
+        tl.store(out, CAPTURED)
+
+    for go in (lambda: kernel[(1,)](np.zeros(1, np.int32)), lambda: tegula.compile(tegula.compiler.ASTSource(fn=kernel, signature={"out": "*i32"}))):
+        with pytest.raises(tegula.CompilationError, match="CAPTURED is not defined for the kernel"):
+            go()

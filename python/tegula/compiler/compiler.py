@@ -9,7 +9,7 @@ from .. import _core
 from .._hooks import LazyDict, option_defaults, option_demands
 from ..backends import backends
 from ..backends.compiler import GPUTarget, Language, name_of
-from ..errors import CompilationError
+from ..errors import CompilationError, explain
 from ..jit import CompiledKernel, JITFunction, _by_name, _constant as constant_value
 
 
@@ -197,7 +197,11 @@ def compile(src, target=None, options=None, _env_vars=None):
     if isinstance(src, IRSource):
         kernel = _core.compile_tile(str(src.path), src.src, name, options)
     else:
-        kernel = src.fn.compile_signature(*src.description(), name, {**option_defaults(), **options, **option_demands()})
+        try:
+            kernel = src.fn.compile_signature(*src.description(), name, {**option_defaults(), **options, **option_demands()})
+        except CompilationError as e:
+            explain(src.fn, e, True, (), {})
+            raise
         src.fn.cache_key  # remembered: programs that send the function to other processes ask for it there
     kernel._source, kernel._options = src, given
     kernel._saved = kernel.save()  # programs send its __dict__ to other processes
