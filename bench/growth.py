@@ -112,6 +112,7 @@ ROWS = {
     "transpositions": (100, ALL, repeated("c = tl.trans(c) + c * #", LARGE, "    tl.store(o + w, c)\n")),
     "reshapes": (100, ALL, repeated("c = tl.reshape(tl.trans(tl.reshape(c, [16, 256])), [64, 64]) * #", LARGE, "    tl.store(o + w, c)\n")),
     "splits": (100, ALL, repeated("a, b = tl.split(tl.reshape(v, [512, 2]))\nv = tl.reshape(tl.join(a + b, a - b), [1024]) * #", LOAD, STORE)),
+    "interleaves": (100, ALL, repeated("v = tl.sum(tl.reshape(tl.interleave(v, v * #), [2, 1024]), 0)", LOAD, STORE)),
     "flips": (100, ALL, repeated("v = tl.flip(v, 0) + v * #", LOAD, STORE)),
     "sort": (256, ALL, lambda n: (kernel(f"    r = tl.arange(0, {n})\n    tl.store(o + r, tl.sort(tl.load(x + r)))\n"), POINTERS)),
     "topk": (256, ALL, lambda n: (kernel(f"    r = tl.arange(0, {n})\n    tl.store(o + tl.arange(0, 32), tl.topk(tl.load(x + r), 32))\n"), POINTERS)),

@@ -261,7 +261,10 @@ void Homes::visit(const Op &op) {
   case OpKind::Reduce:
     if (Home h = source(reducedOperand(op)); h.layout && axesAreSeparate(layoutOf(h)))
       for (const Value *r : op.results)
-        set(r, layout::slice(layoutOf(h), static_cast<unsigned>(op.axis())), h.rank);
+        if (r->type.isTensor()) {
+          LinearLayout l = layout::slice(layoutOf(h), static_cast<unsigned>(op.axis()));
+          set(r, spread({out_.internLayout(l), h.rank}, r->type.shape));
+        }
     return;
   case OpKind::Join:
   case OpKind::Cat:
@@ -332,8 +335,9 @@ bool Homes::isMovedBefore(const Op &op, Home h) const {
   return bytes <= bytesOf(op.result());
 }
 
-/// A tile that comes out of a reduction has copies in the lanes and warps that it was reduced over. A large one is dealt anew before a loop carries it: every iteration would
-/// work on the copies, too, and a thread would hold as many registers of a small tile as of the one it was reduced from. (The rows of an accumulator stay, as they are few.)
+/// A tile that comes out of a reduction has copies in the lanes and warps that it was reduced over. A large one is dealt anew: what follows would work on the copies, too, and a thread would hold as many
+/// registers of a small tile as of the one it was reduced from; in a row of reductions with reshapes between them (topk) more with each. So are tiles that loops carry. (The rows of an accumulator stay,
+/// as they are few.)
 Home Homes::spread(Home h, const Shape &shape) {
   constexpr uint32_t fewest = 64; // registers
   if (!h.layout || h.rank == Rank::Accumulator)

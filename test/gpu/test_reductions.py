@@ -74,3 +74,20 @@ def test_rows_that_fit_are_read_once(rows, block):
     gpu = rows_of_large_tile.warmup(x, x, block, rows, block, num_warps=4, grid=(1,), device="sim").compile_for("sm_90a").stage("gpu")
     loops = re.findall(r"(?ms)^  [^\n]*\bfor [^\n]*rolled = 1.*?^  }", gpu)
     assert len(loops) == 1 and len(re.findall(r"\bload ", gpu)) == 1
+
+
+@tegula.jit
+def folded(x, out, ROUNDS: tl.constexpr):
+    i = tl.arange(0, 1024)
+    v = tl.load(x + i)
+    for j in tl.static_range(ROUNDS):
+        v = tl.sum(tl.reshape(tl.interleave(v, v * j), [2, 1024]), 0)
+    tl.store(out + i, v)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_copies_do_not_add_up_in_a_row_of_reductions(target):
+    """Each leaves twice as many copies of its elements among the threads."""
+    x = np.zeros(1024, np.float32)
+    ptx = folded.warmup(x, x, 8, num_warps=4, grid=(1,), device="sim").compile_for(target).stage("ptx")
+    assert len(ptx.splitlines()) < 8 * 400  # 1100 a round as long as all threads got all of the tile
