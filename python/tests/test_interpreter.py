@@ -554,3 +554,26 @@ def test_debug_by_the_knob():
         tegula.knobs.runtime.debug = True
         with pytest.raises(tegula.InterpreterError, match="overflow"):
             twice[(1,)](out, 2**31 - 1)
+
+
+@tegula.jit
+def unpacks_constants(out, shape: tl.constexpr):
+    a: tl.constexpr
+    b: tl.constexpr
+    c: tl.constexpr
+    d: tl.constexpr
+    (a, b), n = shape
+    n, (d, m) = n, (a + b, a)
+    tl.static_assert(n.dtype == tl.int32 and m.dtype == tl.int32)
+    if (c := a * b) == 6:
+        x = tl.reshape(tl.full((a, b), n + m, tl.int32), (c, 1))
+        tl.store(out + tl.arange(0, c)[:, None], x + d)
+
+
+def test_several_targets_with_constants():
+    """Names that were declared constants stay it where a tuple is unpacked, as in compiled kernels."""
+    interpreted, compiled = np.zeros(8, np.int32), np.zeros(8, np.int32)
+    with tegula.interpret():
+        unpacks_constants[(1,)](interpreted, ((2, 3), 40))
+    unpacks_constants[(1,)](compiled, ((2, 3), 40))
+    assert interpreted.tolist() == compiled.tolist() == [47] * 6 + [0, 0]

@@ -155,6 +155,16 @@ def decay(x):
     return x
 
 
+def _assigned(x, constants):
+    """The same for several targets: what those are given stays as it is where `constants`, a tuple as deep as the targets, is True."""
+    if constants is True:
+        return x
+    items = _unwrap(x)
+    if not constants or not isinstance(items, (tuple, list)) or len(items) != len(constants):
+        return decay(x)
+    return Tuple(map(_assigned, items, constants))
+
+
 def _counting(start, stop=None, step=None, **hints):
     """range() and tl.range(): a run-time loop, so its variable is a tensor."""
     bounds = [0, start] if stop is None else [start, stop]
@@ -263,7 +273,7 @@ def _isinstance(x, classes):
 
 
 _SPECIAL = {"range": _counting, "static_range": _static_range, "condition": lambda arg1, disable_licm=False: arg1}
-_helpers = types.SimpleNamespace(decay=decay, logic=_logic, chain=_chain, negation=_negation, choice=_choice, check=_check, value=_value, refuse=_refuse, test=_test)
+_helpers = types.SimpleNamespace(decay=decay, assigned=_assigned, logic=_logic, chain=_chain, negation=_negation, choice=_choice, check=_check, value=_value, refuse=_refuse, test=_test)
 _BUILTINS = {"range": _counting, "min": _extremum("minimum", min), "max": _extremum("maximum", max), "isinstance": _isinstance}
 for _name, _f in _BUILTINS.items():
     setattr(_helpers, _name, _f)
@@ -346,9 +356,19 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assign(self, node):
         self.generic_visit(node)
-        if not all(isinstance(t, ast.Name) and t.id in self.constants for t in node.targets):
+        constants = [self._constants_in(t) for t in node.targets]
+        if not all(constants) or len(set(constants)) > 1:
             node.value = self._call("decay", node.value, node.value)
+        elif constants != [True]:
+            node.value = self._call("assigned", node.value, node.value, ast.copy_location(ast.Constant(constants[0]), node))
         return node
+
+    def _constants_in(self, target):
+        """True for a name that was declared a constant; for targets with such names a tuple of what this gives for each; else False."""
+        if isinstance(target, (ast.Tuple, ast.List)):
+            found = tuple(map(self._constants_in, target.elts))
+            return any(found) and found
+        return isinstance(target, ast.Name) and target.id in self.constants
 
     def visit_AnnAssign(self, node):
         a = node.annotation
@@ -370,7 +390,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_NamedExpr(self, node):
         self.generic_visit(node)
-        node.value = self._call("decay", node.value, node.value)
+        if node.target.id not in self.constants:
+            node.value = self._call("decay", node.value, node.value)
         return node
 
     def visit_BoolOp(self, node):
