@@ -159,6 +159,11 @@ feature("atomic with collisions")(lambda f: any(
 feature("atomic whose old value is used")(lambda f: any(has(s.value, "atomic") for s in f.statements[P.Assign]))
 feature("dot")(lambda f: f.ops["dot"])
 feature("dot in a loop over pointers")(lambda f: any(has(e, "dot") for l in f.statements[P.For] for s in P.walk(l.body) for e in P.expressions(s)))
+feature("dot of what a dot gave, in a loop that carries a reduction over the first one's columns")(lambda f: any(
+    (made := [s.names[0] for s in l.body if isinstance(s, P.Assign) and s.value.op == "dot"]) and any(
+        e.op == "dot" and any(x.op == "var" and x.attrs["name"] in made for x in P.walk_expression(e.args[0])) for s in l.body if isinstance(s, P.Assign)
+        for e in P.walk_expression(s.value)) and any(isinstance(s, P.Assign) and has(s.value, "amax") for s in l.body) for l in f.statements[P.For]))
+feature("step at run time")(lambda f: any(l.step.op != "const" for l in f.statements[P.For]))
 feature("dot of an odd shape")(lambda f: any(min(e.type.shape[-2:]) < 16 or max(e.type.shape[-2:]) >= 8 * min(e.type.shape[-2:]) for e in f.ops["dot"]))
 feature("dot of three dimensions")(lambda f: any(len(e.type.shape) == 3 for e in f.ops["dot"]))
 for _t in ("int8", "float16", "bfloat16", "float32", "float64", "float8e5", "float8e4nv"):

@@ -14,7 +14,8 @@ from reference import evaluate
 
 FEATURES = ("for", "while", "branch", "reduce", "scan", "combine", "split", "gather", "mask", "in_place", "alias",
             "atomic", "dot", "helper", "noinline", "return", "block", "sort", "barrier", "stride", "cluster", "slice", "map", "exit",
-            "scaled", "assume", "bundle", "odd", "asm", "assert", "map_load", "block_write", "rows", "int4", "overlap", "views")
+            "scaled", "assume", "bundle", "odd", "asm", "assert", "map_load", "block_write", "rows", "int4", "overlap", "views",
+            "step", "chain")
 SMALL = [(1, ), (2, ), (4, ), (8, ), (16, ), (32, ), (64, ), (2, 2), (1, 8), (8, 1), (4, 8), (8, 16), (16, 16),
          (2, 2, 4), (4, 2, 8), (2, 4, 2, 4)]
 LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (64, 64), (2, 64, 8)]
@@ -167,6 +168,8 @@ class Generator(Expressions, Accesses):
             start = c(0)
             stop = self.var("n") if self.kernel_level and self.chance(0.5) else make(
                 "and", self.expr(Type("int32"), 1), make("literal", value=3), value=3)
+            if "step" in self.features and self.chance(0.4):
+                step = self.positive()
         options = {}
         if kind == "tl.range":
             for k, vs in (("num_stages", (1, 2, 3)), ("loop_unroll_factor", (2, 4)), ("flatten", (True, )),
@@ -433,6 +436,44 @@ class Generator(Expressions, Accesses):
         t = Type("float32", (self.pick((1, 4, 8, 16, 32)), self.pick((2, 8, 16, 32, 64))))
         return [P.Assign((self.fresh("v", t), ), self.x_dot_scaled(t, 1))]
 
+    def positive(self):
+        """A step that is known when the loop runs: 1 or 2."""
+        literal = lambda v: make("literal", value=v)
+        return make("add", make("and", self.expr(Type("int32"), 1), literal(1), value=1), literal(1), value=1)
+
+    def s_chain(self, depth):
+        """A loop like attention's: what a dot of transposed rows gives, narrowed, is an operand of the next, and a reduction over its columns is carried and added to each row."""
+        self.has("chain")
+        need(depth == 0 and self.kernel_level and self.chance(0.5))
+        d = self.pick(("float32", "float16", "bfloat16", "int8"))
+        m, n, k, o = self.pick((16, 32)), self.pick((16, 32, 64)), self.pick((16, 32)), self.pick((16, 32))
+        if d == "int8":
+            n, k = max(n, 32), 32
+        wide = "int32" if d == "int8" else "float32"
+        var = lambda name, t: make("var", name=name, type=t)
+        literal = lambda v: make("literal", value=v)
+        q_type, s_type, acc_type, most_type = Type(d, (m, k)), Type(wide, (m, n)), Type(wide, (m, o)), Type(wide, (m, 1))
+        q, acc, most = self.fresh("v", q_type), self.fresh("v", acc_type), self.fresh("v", most_type)
+        begin = [P.Assign((q, ), self.dot_operand(q_type, 1)), P.Assign((acc, ), self.const(acc_type, 0)), P.Assign((most, ), self.const(most_type, 0))]
+        i, c = self.fresh("i"), lambda v: self.const(Type("int32"), v)
+        outer = dict(self.scope)
+        self.scope[i] = Type("int32")
+        self.depth += 1
+        s = f"v{self.names}"
+        self.names += 1
+        rows = make("permute", self.dot_operand(Type(d, (n, k)), 1), dims=(1, 0))
+        body = [P.Assign((s, ), make("dot", var(q, q_type), rows))]
+        whole = var(s, s_type) if wide == "int32" else make("cast", var(s, s_type), to="int32")
+        p = make("cast", make("sub", make("and", whole, literal(7), value=7), literal(4), value=4), to=d)
+        body.append(P.Assign((most, ), make("max", var(most, most_type), make("amax", var(s, s_type), axis=1, keep=True))))
+        body.append(P.Assign((acc, ), make("dot", p, self.dot_operand(Type(d, (n, o)), 1), var(acc, acc_type))))
+        if self.chance(0.5):
+            body.append(P.Assign((acc, ), make("add", var(acc, acc_type), make("broadcast", var(most, most_type), shape=(m, o)))))
+        self.depth -= 1
+        self.scope = {name: t for name, t in self.scope.items() if name in outer}
+        step = self.positive() if "step" in self.features and self.chance(0.5) else c(1)
+        return begin + [P.For(i, c(0), c(self.number(1, 4)), step, body, self.pick(("range", "tl.range")), {})]
+
     def s_dot_loop(self, depth):
         """A loop like a matmul's: tiles by pointers that advance, a dot into an accumulator."""
         self.has("dot")
@@ -567,7 +608,7 @@ Generator.SCALAR = [getattr(Expressions, "x_" + n) for n in ("literal", "mixed",
                                                              "where", "ternary", "cast", "bitcast")] + [Expressions.x_binary] * 5 + [Expressions.x_map_load] * 4
 Generator.STATEMENTS = [getattr(Generator, n) for n in dir(Generator) if n.startswith("s_")]
 Generator.RARE = [("atomic", Generator.s_atomic), ("atomic", Generator.s_atomic), ("combine", Generator.s_several),
-                  ("dot", Generator.s_dot), ("dot", Generator.s_dot), ("dot", Generator.s_dot), ("dot", Generator.s_dot_loop),
+                  ("dot", Generator.s_dot), ("dot", Generator.s_dot), ("dot", Generator.s_dot), ("dot", Generator.s_dot_loop), ("chain", Generator.s_chain),
                   ("while", Generator.s_while), ("return", Generator.s_return), ("helper", Generator.s_call),
                   ("split", Generator.s_split), ("for", Generator.s_pointer_loop), ("map", Generator.s_map), ("block", Generator.s_block_loop),
                   ("assume", Generator.s_assume), ("asm", Generator.s_assembly), ("assert", Generator.s_assert), ("map_load", Generator.s_map), ("scaled", Generator.s_dot_scaled), ("atomic", Generator.s_atomic_alone),

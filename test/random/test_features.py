@@ -37,6 +37,6 @@ def test_a_seed_is_one_program():
 
 def test_every_feature_occurs():
     count = collections.Counter()
-    for seed in range(400):
+    for seed in range(600):
         count.update(features.of(generate(seed)[0]))
     assert not [name for name in features.FEATURES if count[name] < 2]
