@@ -247,27 +247,30 @@ TEST(Packing, ByPanels) {
   EXPECT_TRUE(byPanels({2, 256, 256}, "cpu:avx2", 256 << 10));
 }
 
-/// Basic blocks with multiply-adds of vectors: how many, and lines that use the stack.
+/// Basic blocks with multiply-adds of vectors: how many, lines that use the stack, and whether the block is a loop by itself.
 struct DotBlock {
   size_t multiplyAdds, stack;
+  bool loops;
 };
 std::vector<DotBlock> dotBlocks(const std::string &text) {
   std::vector<DotBlock> blocks;
-  std::string body;
+  std::string body, label;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
     body += line + "\n";
-    if (!line.starts_with("\tj") && !line.starts_with(".LBB"))
+    const bool isLabel = line.starts_with(".LBB");
+    if (!isLabel && !line.starts_with("\tj"))
       continue;
     if (size_t n = count(body, "\tvfmadd") + count(body, "\tvdpbf16ps"))
-      blocks.push_back({n, count(body, "(%rsp)")});
+      blocks.push_back({n, count(body, "(%rsp)"), !label.empty() && line.ends_with("\t" + label)});
     body.clear();
+    label = isLabel ? line.substr(0, line.find(':')) : "";
   }
   return blocks;
 }
 
 // The loop that packs a panel multiplies the first block of rows, in its copies with masks and without; the loops over the others keep all that they need in registers
-// though the rows of A are a stride apart that is known at run time only. A chunk that has to be turned around leaves no registers for that.
+// though the rows of A are a stride apart that is known at run time only. Where no row of the panel wraps around, the copy without masks does not ask for it in each trip. A chunk that has to be turned around leaves no registers for that.
 TEST(Packing, FirstRowsInThePackingLoop) {
   struct Case {
     const char *target, *elem;
@@ -280,6 +283,7 @@ TEST(Packing, FirstRowsInThePackingLoop) {
     std::vector<DotBlock> blocks = dotBlocks(assembly(matmul(c.elem, "f32", {128, 256, 64}, {false, c.transposed}), c.target));
     auto blocksOf = [&](size_t n) { return std::ranges::count_if(blocks, [&](const DotBlock &b) { return b.multiplyAdds == n; }); };
     EXPECT_EQ(blocksOf(c.first), c.transposed ? 0 : 2);
+    EXPECT_EQ(std::ranges::any_of(blocks, [&](const DotBlock &b) { return b.multiplyAdds == c.first && b.loops; }), !c.transposed);
     for (size_t n : c.others) {
       EXPECT_EQ(blocksOf(n), 1);
       EXPECT_TRUE(std::ranges::none_of(blocks, [&](const DotBlock &b) { return b.multiplyAdds == n && b.stack; }));

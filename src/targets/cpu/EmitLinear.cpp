@@ -360,6 +360,18 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
     for (BitSource s : o.at)
       inner.push_back(s >= 0 ? at[static_cast<size_t>(s)] : s);
     bool lanes = hasLanes(inner);
+    // Grows as what it is the remainder of; code in front of the loop is not under its assumptions.
+    if (lanes && n.assuming && n.depth == n.loops.size() && isAssumed(o.value, inner)) {
+      const Lin &x = lin(o.value->def->operands[0]);
+      for (size_t i = 0; i < inner.size(); ++i)
+        if (BitSource &s = inner[i]; s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0) {
+          Coef &c = r.lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(s)])];
+          c = addCoef(c, {x.coef[i].k * o.scale.k, o.scale.s});
+          s = zeroBit;
+        }
+      acc = add(acc, b_.CreateMul(b_.CreateSExtOrTrunc(eval(o.value, inner), t), coefValue(o.scale, t)));
+      continue;
+    }
     if (lanes && mayWrapLate && !r.extra && !r.late && flatten(r, o, inner, t))
       continue;
     if (lanes && r.late) {

@@ -413,8 +413,8 @@ void FunctionEmitter::masksOf(const ir::Value *v, const Bits &at, std::set<const
     written |= r.kind == RootKind::Materialize && r.value == v;
   if (plan_.bufferFor(v) >= 0 && !written)
     return;
-  if (op.kind == OpKind::Load && op.operands.size() > 1)
-    out.push_back({op.operands[1], at});
+  if (op.kind == OpKind::Load)
+    out.push_back({op.operands.size() > 1 ? op.operands[1] : nullptr, at, &op});
   bool positioned = op.has(ir::traits::Elementwise) || op.has(ir::traits::Shape) || op.kind == OpKind::Load || op.kind == OpKind::Gather;
   if (!positioned) // operandBits says nothing of the others (reduce, histogram, dot)
     return;
@@ -446,7 +446,9 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
   std::set<const ir::Value *> visited;
   while (!work.empty()) {
     MaskAt f = work.pop_back_val();
-    if (!f.mask->def || !f.mask->type.isTensor() || !visited.insert(f.mask).second || plan_.bufferFor(f.mask) >= 0)
+    if (V trips = f.load && n.panel && inner ? rowsWithoutWrap(*f.load, f.at, *inner) : nullptr)
+      full = full ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips) : trips;
+    if (!f.mask || !f.mask->def || !f.mask->type.isTensor() || !visited.insert(f.mask).second || plan_.bufferFor(f.mask) >= 0)
       continue;
     const Op &op = *f.mask->def;
     if (op.kind == OpKind::And || (op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split)) {
@@ -465,6 +467,43 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
   if (full)
     full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, b_.getInt64(static_cast<uint64_t>(all)));
   return full;
+}
+
+// `x % n` with linear x in the address of a load, where a trip reads one row and the inner loop goes on to others: all trips if the row does not wrap around, else none; i64.
+// Null if there is no such remainder.
+V FunctionEmitter::rowsWithoutWrap(const Op &load, const Bits &at, NestLoop &inner) {
+  NestState &n = *nest_;
+  const Lin l = lin(load.operands[0]);
+  auto isInner = [&](BitSource s) { return s >= 0 && n.loopOf[static_cast<size_t>(s)] >= 0 && &n.loops[static_cast<size_t>(n.loopOf[static_cast<size_t>(s)])] == &inner; };
+  auto inTrip = [&](BitSource s) { return s >= 0 && n.loopOf[static_cast<size_t>(s)] < 0; };
+  V result = nullptr;
+  for (const Opaque &o : l.opaque) {
+    Bits bits, low, high;
+    for (BitSource s : o.at)
+      bits.push_back(s >= 0 ? at[static_cast<size_t>(s)] : s);
+    const Op *rem = o.value->def;
+    if (llvm::none_of(bits, inTrip) || llvm::any_of(bits, isInner) || !rem || (rem->kind != OpKind::SRem && rem->kind != OpKind::URem))
+      continue;
+    const Lin x = lin(rem->operands[0]);
+    int64_t span = 0;
+    bool grows = x.opaque.empty() && !x.self;
+    for (size_t i = 0; i < bits.size(); ++i) {
+      low.push_back(inTrip(bits[i]) ? zeroBit : bits[i]);
+      high.push_back(inTrip(bits[i]) ? oneBit : bits[i]);
+      if (!inTrip(bits[i]))
+        continue;
+      grows &= !x.coef[i].s && x.coef[i].k >= 0;
+      span += x.coef[i].k;
+    }
+    if (!grows || span == 0)
+      continue;
+    V first = eval(o.value, low), last = eval(o.value, high);
+    V whole = b_.CreateICmpEQ(b_.CreateSub(last, first), llvm::ConstantInt::getSigned(first->getType(), span));
+    V trips = b_.CreateSelect(whole, b_.getInt64(uint64_t(1) << inner.bits), b_.getInt64(0));
+    result = result ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, result, trips) : trips;
+    n.assumed[o.value] = bits;
+  }
+  return result;
 }
 
 // The comparison was examined at one position, with the lane and loop bits of that position and all values of the unrolled ones.

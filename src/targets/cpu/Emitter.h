@@ -177,13 +177,15 @@ private:
   llvm::SmallVector<V> loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init,
                             llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
   V fullTrips(NestLoop *inner, unsigned innerBits);
+  V rowsWithoutWrap(const ir::Op &load, const Bits &at, NestLoop &inner);
   V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits);
   struct MaskAt {
-    const ir::Value *mask;
+    const ir::Value *mask; // may be null
     Bits at;
+    const ir::Op *load = nullptr; // whose mask it is
   };
   void masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out);
-  /// Whether `v` at `at` is one of the comparisons that hold in the loop being emitted.
+  /// Whether `v` at `at` is one of the comparisons that hold in the loop being emitted, or one of the remainders that grow there like what they are taken of.
   bool isAssumed(const ir::Value *v, const Bits &at) const;
 
   void fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried,

@@ -57,7 +57,7 @@ struct NestState {
   llvm::SmallVector<unsigned, 4> unrolled; // nest bits
   std::vector<std::map<std::pair<const ir::Value *, Bits>, llvm::Value *>> memo;
   std::vector<std::map<std::pair<const void *, Bits>, llvm::Value *>> addressMemo;
-  std::map<const ir::Value *, Bits> assumed; // comparisons known to hold in the loop being emitted, at these positions
+  std::map<const ir::Value *, Bits> assumed; // comparisons known to hold in the loop being emitted, remainders that do not wrap around in a trip, at these positions
   bool assuming = false;
   bool streaming = false;                  // inside the copy of the loop with non-temporal stores
   llvm::SmallVector<std::pair<const ir::Op *, llvm::Value *>, 4> ahead; // loads to fetch for the next program: how far away
