@@ -79,7 +79,10 @@ Value Evaluator::closure(std::string name, const Stmt *def, const Expr *lambda, 
   bool isJit = std::any_of(def->decorators.begin(), def->decorators.end(), [](const Expr *d) { return lastName(d) == "jit"; });
   f->kind = isJit ? Function::Kind::Jit : Function::Kind::Plain;
   applyDecorators(*f);
-  frame_->names->readers.push_back(f);
+  std::vector<std::weak_ptr<Function>> &readers = frame_->names->readers;
+  if (readers.size() == readers.capacity()) // a loop may make many that end at once
+    std::erase_if(readers, [](const std::weak_ptr<Function> &r) { return r.expired(); });
+  readers.push_back(f);
   return Value(std::shared_ptr<const Function>(std::move(f)));
 }
 
