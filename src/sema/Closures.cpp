@@ -14,25 +14,43 @@ namespace {
 /// What a function in a function can be read from.
 class ClosureScope final : public lang::Scope {
 public:
-  ClosureScope(std::shared_ptr<const LiveNames> names, std::shared_ptr<const Function> around) : names_(std::move(names)), around_(std::move(around)) {}
+  ClosureScope(std::shared_ptr<const LiveNames> names, std::shared_ptr<const Function> around)
+      : names_(std::move(names)), around_(std::move(around)), file_(around_->scope) {
+    if (!around_->captures)
+      return;
+    outer_ = std::static_pointer_cast<const ClosureScope>(around_->scope);
+    file_ = outer_.lock()->file_;
+  }
   std::optional<Binding> lookup(std::string_view name) const override {
-    if (const Var *v = names_ && names_->env ? names_->env->find(name) : nullptr)
-      return Binding{v->value};
-    if (auto it = kept_.find(name); it != kept_.end())
-      return Binding{lang::attached(it->second)};
-    return around_->scope ? around_->scope->lookup(name) : std::nullopt;
+    if (std::optional<Value> v = own(name))
+      return Binding{*v};
+    std::shared_ptr<const lang::Scope> file = file_.lock();
+    return file ? file->lookup(name) : std::nullopt;
   }
   /// The function around it returns. `f` is the function that reads names here.
   void keepFor(const Function &f) {
     for (const std::string &name : freeNames(f))
-      if (const Var *v = names_->env->find(name); v && v->value.isConstexpr())
-        kept_.emplace(name, lang::held(*f.node, v->value));
+      if (std::optional<Value> v = own(name); v && v->isConstexpr())
+        kept_.emplace(name, lang::held(*f.node, *v));
     names_ = nullptr;
+    around_ = nullptr; // a file may hold `f` and the function around it
   }
 
 private:
-  std::shared_ptr<const LiveNames> names_; // null once that function has returned
+  /// Of the functions around it, not of their file.
+  std::optional<Value> own(std::string_view name) const {
+    if (const Var *v = names_ && names_->env ? names_->env->find(name) : nullptr)
+      return v->value;
+    if (auto it = kept_.find(name); it != kept_.end())
+      return lang::attached(it->second);
+    std::shared_ptr<const ClosureScope> outer = outer_.lock();
+    return outer ? outer->own(name) : std::nullopt;
+  }
+
+  std::shared_ptr<const LiveNames> names_; // null once that function has returned, as the next
   std::shared_ptr<const Function> around_;
+  std::weak_ptr<const ClosureScope> outer_; // if that function is in a function itself
+  std::weak_ptr<const lang::Scope> file_;
   std::map<std::string, Value, std::less<>> kept_;
 };
 

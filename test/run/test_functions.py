@@ -428,6 +428,16 @@ def m_power(n):
     return later
 
 
+@tegula.constexpr_function
+def m_nested(n):
+    def middle(m):
+        @tegula.jit
+        def inner(x):
+            return h_mul(x, n) + m
+        return inner
+    return middle(100)
+
+
 @tegula.jit
 def k_made(out):
     x = tl.arange(0, 4)
@@ -438,12 +448,13 @@ def k_made(out):
         tl.store(out + 8 + i, m_scaled(h_mul, 7, True)(i) + m_scaled(h_mul, 9, True)(i))
     later: tl.constexpr = m_power(3)
     tl.store(out + 12 + x, later()(x, 2))
+    tl.store(out + 16 + x, m_nested(2)(x))
 
 
 @functions
 def test_functions_made_at_compile_time(dev):
     # x * 2 + 3, then double(x, 5) = x * 2 + 5 with 6 more; helpers that are called take what they were made of, too.
-    assert run(dev, k_made, n=16) == [3, 5, 7, 9, 11, 13, 15, 17, 0, 2, 32, 0, 0, 3, 12, 27]
+    assert run(dev, k_made, n=20) == [3, 5, 7, 9, 11, 13, 15, 17, 0, 2, 32, 0, 0, 3, 12, 27, 100, 102, 104, 106]
 
 
 # §1.7 ----------------------------------------------------------------------------------------------------------------

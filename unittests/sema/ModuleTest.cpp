@@ -44,6 +44,20 @@ TEST(Module, FunctionsInValuesKeepNothingAlive) {
   EXPECT_TRUE(scope.expired());
 }
 
+TEST(Module, FunctionsMadeByCallsKeepNothingAlive) {
+  std::weak_ptr<const lang::Scope> scope;
+  {
+    Loaded l("@triton.constexpr_function\ndef make(n):\n    def middle(m):\n        @triton.jit\n        def inner(x):\n            return inner2(x) + n + m\n"
+             "        @triton.jit\n        def inner2(x):\n            return x\n        return inner\n    return middle(n)\n"
+             "F = make(3)\n@triton.jit\ndef k(x):\n    tl.store(x, F(2))\n");
+    scope = l.module->scope;
+    std::vector<ParamSpec> params{ParamSpec::runtime(lang::Dtype::ptr(lang::Scalar::Int32))};
+    Instantiation r = instantiate(l.fn("k"), params, {}, l.diag);
+    EXPECT_TRUE(r.module) << renderAll(l.diag);
+  }
+  EXPECT_TRUE(scope.expired());
+}
+
 // As for the file itself; what is no regular file might never end.
 TEST(Module, ImportsReadNoMoreThanFilesThemselves) {
   std::string folder = testing::TempDir() + "tegula-imports-" + std::to_string(getpid()) + "/";
