@@ -253,12 +253,17 @@ std::optional<std::string> emitTargetStage(const ir::Module &tile, const Target 
   const targets::Options options = targetOptions(o);
   status = checkOptions(t, options, name);
   if (!status) return std::nullopt;
+  Generated g;
+  TegulaTimings times{};
+  if (stage == "ptx" && t->makesPtx()) {
+    // As for a launch: a kernel that needs more shared memory than a block has is refused before its code is made, which takes longest of all.
+    if (!generateOnce(tile, t, o, name, g, times, diag, status, Depth::Code)) return std::nullopt;
+    return std::string(g.code.data(), g.code.size() - 1); // without the NUL
+  }
   if (stage != assembled) {
     const size_t at = std::min(stage.find('@'), stage.size());
     return t->emit(tile, options, stage.substr(0, at), stage.substr(std::min(at + 1, stage.size())), diag);
   }
-  Generated g;
-  TegulaTimings times{};
   if (!generate(tile, t, o, name, g, times, diag, status)) return std::nullopt;
   if (g.code.empty() || g.code[0] != '\x7f') {
     cuda::Assembler::get(status);
