@@ -1,8 +1,7 @@
-// Peers of the CPU benchmark behind a C interface, loaded by bench/run.py into the process that also runs tegula: OpenBLAS (fp32
-// matmul), oneDNN (bf16 matmul, softmax, layer normalization), and plain C++ loops compiled with -O3 -march=native.
+// Peers of the CPU benchmark behind a C interface, loaded by bench/run.py into the process that also runs tegula: oneDNN
+// (bf16 matmul, softmax, layer normalization), and plain C++ loops compiled with -O3 -march=native.
 // Shapes are row-major; `threads` is the number of threads every peer uses. What a library cannot do on this CPU (oneDNN has no bf16 without
 // AVX-512) gives a null pointer, and peer_error() says why: no exception leaves this file.
-#include <cblas.h>
 #include <cstdint>
 #include <dnnl.hpp>
 #include <memory>
@@ -10,8 +9,6 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
-
-extern "C" void openblas_set_num_threads(int);
 
 namespace {
 dnnl::engine &engine() {
@@ -60,12 +57,7 @@ dnnl::memory empty(const Dims &d, Dtype t, Tag tag) { return dnnl::memory({d, t,
 extern "C" {
 
 void peer_set_threads(int threads) {
-  openblas_set_num_threads(threads);
   omp_set_num_threads(threads);
-}
-
-void peer_sgemm(const float *a, const float *b, float *c, int64_t m, int64_t n, int64_t k) {
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0f, a, k, b, n, 0.0f, c, n);
 }
 
 /// OpenMP keeps its threads between calls, which is what a fair C++ loop would do too.
