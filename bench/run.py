@@ -65,9 +65,9 @@ def prepared(peers, what, run, *shape):
 
 def settled(f):
     """Seconds of one call in the state that calls in a row see. Thread pools keep spinning after their work (OpenBLAS for some
-    20 ms), on cores that the other side needs: the pause lets them fall asleep, the untimed calls wake the side's own threads and
+    50 ms), on cores that the other side needs: the pause lets them fall asleep, the untimed calls wake the side's own threads and
     let the system spread them over the cores."""
-    time.sleep(0.03)
+    time.sleep(0.1)
     start = time.perf_counter()
     while time.perf_counter() < start + 0.02:
         f()
@@ -76,7 +76,7 @@ def settled(f):
     return time.perf_counter() - start
 
 
-def pairs(ours, peer, seconds=2.0, least=7):
+def pairs(ours, peer, seconds=4.0, least=7):
     """Alternates the two; returns (median ours, median peer, median of peer/ours). Without a peer (None) only the first is a number."""
     if peer is None:
         return statistics.median(settled(ours) for _ in range(least)), None, None

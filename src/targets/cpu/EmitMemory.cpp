@@ -7,6 +7,7 @@
 //   else                     gather / scatter
 #include "targets/Diagnostics.h"
 #include "targets/cpu/Emitter.h"
+#include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsX86.h"
 #include <bit>
@@ -89,6 +90,35 @@ static unsigned bytesOf(const ir::Type &t) { return t.isPtr ? 8 : std::max(1u, i
 V FunctionEmitter::pointers(const LaneAddress &a) {
   V lanes = laneVector(a, b_.getInt64Ty());
   return lanes ? b_.CreateGEP(b_.getInt8Ty(), a.base, lanes) : broadcast(a.base, nest_->lanes());
+}
+
+/// A bit that switches all lanes of a mask off, as the condition of a row does in a mask of rows and columns; null: there is none.
+static V bitOfAll(V mask) {
+  if (!mask->getType()->isVectorTy())
+    return mask;
+  if (V bit = llvm::getSplatValue(mask))
+    return bit;
+  auto *both = llvm::dyn_cast<llvm::BinaryOperator>(mask);
+  if (!both || both->getOpcode() != llvm::Instruction::And)
+    return nullptr;
+  V bit = bitOfAll(both->getOperand(0));
+  return bit ? bit : bitOfAll(both->getOperand(1));
+}
+
+// An access by vectors that a mask switches off as a whole is no fault, but where no page is it takes hundreds of cycles on x86: rows behind the end of a matrix.
+// (Columns behind the end of a row are another row's. To ask all lanes of a mask would cost kernels of short rows up to a third.)
+V FunctionEmitter::whereOn(V at, V mask) {
+  V on = bitOfAll(mask);
+  if (!on)
+    return at;
+  if (!blank_) {
+    llvm::BasicBlock &entry = function_->getEntryBlock();
+    llvm::IRBuilder<> first(&entry, entry.getFirstInsertionPt());
+    llvm::AllocaInst *blank = first.CreateAlloca(llvm::ArrayType::get(first.getInt8Ty(), 256));
+    blank->setAlignment(llvm::Align(64));
+    blank_ = blank;
+  }
+  return b_.CreateSelect(on, at, blank_);
 }
 
 V FunctionEmitter::anyOf(V mask) { return mask->getType()->isVectorTy() ? b_.CreateOrReduce(mask) : mask; }
@@ -288,6 +318,7 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
       pieceMask = lanesOf(b_, m, p, i);
       pieceOther = o ? lanesOf(b_, o, p, i) : nullptr;
     }
+    at = whereOn(at, mask);
     parts.push_back(maskedLoad(pieceType, bytes, at, pieceMask, pieceOther ? pieceOther : llvm::Constant::getNullValue(pieceType)));
   }
   if (wide && !plain)
@@ -382,6 +413,8 @@ void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &
       part = lanesOf(b_, x, p, i);
       pieceMask = m ? lanesOf(b_, m, p, i) : nullptr;
     }
+    if (pieceMask)
+      at = whereOn(at, mask);
     if (pieceMask && isHalfMask(state_.target, part->getType(), bytes))
       b_.CreateMaskedStore(eightAsSixteen(b_, part), at, align, wholeMask(b_, pieceMask));
     else if (pieceMask)

@@ -274,8 +274,12 @@ void FunctionEmitter::innerLoop() {
   };
   V full = fullTrips(&l, l.bits);
   fullLoop(l, full, trips, carried, run);
-  if (full)
+  if (full) {
+    n.trips = trips;
+    n.masked = true;
     carried = loop(l, full, trips, true, carried, run);
+    n.masked = false;
+  }
   if (overAxis)
     finishReductions(carried);
   if (multiplies)
@@ -289,6 +293,7 @@ void FunctionEmitter::fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V
   V zero = b_.getInt64(0), stream = carried.empty() ? streamRow() : nullptr;
   auto emit = [&] {
     n.assuming = full != nullptr;
+    n.trips = full ? full : trips;
     carried = loop(l, zero, full ? full : trips, full != nullptr, carried, run);
     n.assuming = false;
   };

@@ -226,21 +226,39 @@ void FunctionEmitter::fetchAhead(unsigned copy) {
 }
 
 // A panel's rows are a line or two each, as far apart as rows of memory are, often on pages of their own: no hardware looks ahead there, and a
-// core by itself reaches some fifteen rows ahead. Here are as many as it can wait for at once.
-void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Type &t) {
-  constexpr int64_t rows = 32;
-  unsigned lowest = nest_->nest->columnBits(); // of the row's number
-  const auto *bit = llvm::find(at, static_cast<BitSource>(lowest));
-  if (bit == at.end() || nest_->laneOf[lowest] >= 0) // else the load runs along k
+// core by itself reaches some fifteen rows ahead. Here are as many as it can wait for at once; at the end of a panel those of the next one. Never far
+// behind the matrix: fetching from pages that are not there costs a walk through the page tables each time, more than the multiply-adds of a row.
+void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Type &t, V mask) {
+  const NestState &n = *nest_;
+  const unsigned lowest = n.nest->columnBits(); // of the row's number
+  auto coefOf = [&](unsigned bit) {
+    const auto *i = llvm::find(at, static_cast<BitSource>(bit));
+    return i == at.end() ? Coef{} : l.coef[static_cast<size_t>(i - at.begin())];
+  };
+  if (n.laneOf[lowest] >= 0 || coefOf(lowest).zero()) // the load runs along k
     return;
-  Coef row = l.coef[static_cast<size_t>(bit - at.begin())];
-  if (row.zero())
-    return;
-  row.k *= rows;
+  unsigned bit = lowest;
+  while (n.loopOf[bit] < 0)
+    if (++bit == lowest + n.nest->panelDepthBits)
+      return;
+  const NestLoop &rows = n.loops[static_cast<size_t>(n.loopOf[bit])];
+  const bool isInnermost = &rows == &n.loops.back();
+  const Coef trip = coefOf(rows.firstBit);
+  auto tripsOf = [&](uint64_t count) { return b_.getInt64(std::max<uint64_t>(1, count >> (rows.firstBit - lowest))); };
+  V distance;
+  if (n.masked) { // where the rows end is not known, but whether this one is there: then so are a few more, nearly always
+    distance = b_.CreateMul(coefValue(trip, b_.getInt64Ty()), tripsOf(16));
+  } else {
+    V end = isInnermost ? n.trips : b_.getInt64(uint64_t{1} << rows.bits);
+    V next = b_.CreateAdd(rows.iv, tripsOf(32)), beyond = b_.CreateSub(next, end), inside = b_.CreateICmpSLT(next, end);
+    V row = b_.CreateSelect(inside, next, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, beyond, b_.CreateSub(end, b_.getInt64(1))));
+    V panel = coefValue(coefOf(n.nest->panelColumnBits), b_.getInt64Ty());
+    distance = b_.CreateAdd(b_.CreateMul(coefValue(trip, b_.getInt64Ty()), b_.CreateSub(row, rows.iv)), b_.CreateSelect(inside, b_.getInt64(0), panel));
+  }
   // The last byte: rows that do not begin with a line end in another one, and the line of the first is that of the piece before.
-  int64_t last = (int64_t(std::max(1u, ir::byteWidth(t.elem))) << nest_->laneBits) - 1;
-  V from = b_.CreateGEP(b_.getInt8Ty(), a.noWrap ? a.flatBase : a.base, coefValue(row, b_.getInt64Ty()));
-  prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), from, static_cast<uint64_t>(last)));
+  int64_t last = (int64_t(std::max(1u, ir::byteWidth(t.elem))) << n.laneBits) - 1;
+  V to = b_.CreateGEP(b_.getInt8Ty(), a.noWrap ? a.flatBase : a.base, distance);
+  prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), mask ? whereOn(to, mask) : to, static_cast<uint64_t>(last)));
 }
 
 // Into L2.

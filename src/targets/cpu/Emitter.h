@@ -162,6 +162,8 @@ private:
   V maskedScalarLoad(V pointer, const ir::Type &t, V mask, V other, bool isVolatile);
   V pointers(const LaneAddress &a);
   V anyOf(V mask);
+  /// `at`, or memory of nobody's if a bit of the mask switches all lanes off.
+  V whereOn(V at, V mask);
   V whole(V maskOrNull, unsigned lanes);
 
   // EmitNest
@@ -199,7 +201,7 @@ private:
   V movedOn(V x, llvm::function_ref<V(V)> known, unsigned &budget), inNextProgram(V x, unsigned &budget);
   void stepsOfLoop(const Steps &all, const ir::Block &body, llvm::PHINode *iv, V by);
   void findAhead(), fetchAhead(unsigned copy), prefetch(V at);
-  void fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Type &t);
+  void fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Type &t, llvm::Value *mask);
 
   // EmitTranspose
   Bits packingLanes(const Nest &n);
@@ -246,7 +248,7 @@ private:
   llvm::IRBuilder<> b_;
   VecEmitter vec_;
   llvm::Function *function_ = nullptr;
-  V launch_ = nullptr, scratch_ = nullptr, grid_[3]{}, pid_[3]{}, cancel_ = nullptr;
+  V launch_ = nullptr, scratch_ = nullptr, grid_[3]{}, pid_[3]{}, cancel_ = nullptr, blank_ = nullptr;
   V streamLaunch_ = nullptr; // i1: the launch writes more than caches hold; null: no store may stream
   llvm::SmallVector<V> externals_; // result tensors of a callee
   llvm::BasicBlock *done_ = nullptr, *after_ = nullptr; // end of the program loop; next program

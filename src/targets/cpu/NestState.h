@@ -59,6 +59,8 @@ struct NestState {
   std::vector<std::map<std::pair<const void *, Bits>, llvm::Value *>> addressMemo;
   std::map<const ir::Value *, Bits> assumed; // comparisons known to hold in the loop being emitted, remainders that do not wrap around in a trip, at these positions
   bool assuming = false;
+  llvm::Value *trips = nullptr;            // where the copy of the innermost loop that is being emitted ends
+  bool masked = false;                     // it is the one for trips that are not inside as a whole
   bool streaming = false;                  // inside the copy of the loop with non-temporal stores
   llvm::SmallVector<std::pair<const ir::Op *, llvm::Value *>, 4> ahead; // loads to fetch for the next program: how far away
   int copyFrom = -1;                       // plain copy between buffers
