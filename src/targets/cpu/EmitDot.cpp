@@ -13,24 +13,11 @@ using V = llvm::Value *;
 
 // `x % n` with x linear: the rows of a tile that does not wrap around are as far apart as without it. Anything else that varies in the tile has to be evaluated.
 bool FunctionEmitter::staysLinear(const Lin &l, const Bits &at) {
+  auto varies = [](BitSource s) { return s >= 0; };
   unsigned varying = 0;
   for (const Opaque &o : l.opaque) {
-    bool varies = llvm::any_of(o.at, [&](BitSource s) { return s >= 0 && at[static_cast<size_t>(s)] >= 0; });
-    if (!varies)
-      continue;
-    const Op *rem = o.value->def;
-    if (++varying > 1 || !rem || (rem->kind != OpKind::SRem && rem->kind != OpKind::URem))
-      return false;
-    const Lin &inner = lin(rem->operands[0]);
-    int64_t span = 0;
-    for (size_t i = 0; i < o.at.size(); ++i) {
-      if (o.at[i] < 0 || at[static_cast<size_t>(o.at[i])] < 0)
-        continue;
-      if (inner.coef[i].s || inner.coef[i].k < 0)
-        return false;
-      span += inner.coef[i].k;
-    }
-    if (!inner.opaque.empty() || span == 0)
+    Bits inner = positionOf(o, at);
+    if (llvm::any_of(inner, varies) && (++varying > 1 || !growthOfRemainder(o, inner, varies)))
       return false;
   }
   return !l.self;

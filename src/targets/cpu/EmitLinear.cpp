@@ -356,9 +356,7 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
     memo[{key, prefix}] = acc;
   }
   for (const Opaque &o : l.opaque) {
-    Bits inner;
-    for (BitSource s : o.at)
-      inner.push_back(s >= 0 ? at[static_cast<size_t>(s)] : s);
+    Bits inner = positionOf(o, at);
     bool lanes = hasLanes(inner);
     // Grows as what it is the remainder of; code in front of the loop is not under its assumptions.
     if (lanes && n.assuming && n.depth == n.loops.size() && isAssumed(o.value, inner)) {
@@ -423,31 +421,58 @@ void FunctionEmitter::evaluateLate(LaneAddress &a) {
   a.extra = opaqueLanes(o, eval(o.value, at), b_.getInt64Ty(), true);
 }
 
-// The value of `o` at `at` is (linear) % n. It did not wrap if the last lane is as far from the first as without the remainder.
-// Only these two are computed here; all lanes are where they are needed (evaluateLate).
+// Where a term is asked for, of a value that is asked for at `at`.
+Bits FunctionEmitter::positionOf(const Opaque &o, const Bits &at) {
+  Bits inner;
+  for (BitSource s : o.at)
+    inner.push_back(s >= 0 ? at[static_cast<size_t>(s)] : s);
+  return inner;
+}
+
+std::optional<int64_t> FunctionEmitter::growthOfRemainder(const Opaque &o, const Bits &at, llvm::function_ref<bool(BitSource)> varies) {
+  const Op *rem = o.value->def;
+  if (!rem || (rem->kind != OpKind::SRem && rem->kind != OpKind::URem))
+    return {};
+  const Lin &x = lin(rem->operands[0]);
+  if (!x.opaque.empty() || x.self)
+    return {};
+  int64_t growth = 0;
+  for (size_t i = 0; i < at.size(); ++i) {
+    if (!varies(at[i]))
+      continue;
+    if (x.coef[i].s || x.coef[i].k < 0)
+      return {};
+    growth += x.coef[i].k;
+  }
+  return growth ? std::optional(growth) : std::nullopt;
+}
+
+// The last is as far from the first as without the remainder. Only these two are computed.
+FunctionEmitter::Unwrapped FunctionEmitter::unwrapped(const Opaque &o, const Bits &at, int64_t growth, llvm::function_ref<bool(BitSource)> varies) {
+  Bits low = at, high = at;
+  for (size_t i = 0; i < at.size(); ++i)
+    if (varies(at[i])) {
+      low[i] = zeroBit;
+      high[i] = oneBit;
+    }
+  V first = eval(o.value, low), last = eval(o.value, high);
+  return {first, b_.CreateICmpEQ(b_.CreateSub(last, first), llvm::ConstantInt::getSigned(first->getType(), growth))};
+}
+
+// The value of `o` at `at` is (linear) % n. All lanes are computed where they are needed (evaluateLate).
 bool FunctionEmitter::flatten(LaneAddress &a, const Opaque &o, const Bits &at, llvm::Type *t) {
   NestState &n = *nest_;
-  const Op *op = o.value->def;
-  if (!op || (op->kind != OpKind::SRem && op->kind != OpKind::URem) || n.depth != n.open)
+  auto isLane = [&](BitSource s) { return s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0; };
+  std::optional<int64_t> growth = n.depth == n.open ? growthOfRemainder(o, at, isLane) : std::nullopt;
+  if (!growth)
     return false;
-  const Lin &l = lin(op->operands[0]);
+  const Lin &l = lin(o.value->def->operands[0]);
   llvm::SmallVector<Coef, 6> lane(n.laneBits);
-  int64_t span = 0;
-  Bits low = at, high = at;
-  for (size_t i = 0; i < at.size(); ++i) {
-    if (at[i] < 0 || n.laneOf[static_cast<size_t>(at[i])] < 0)
-      continue;
-    if (l.coef[i].s || l.coef[i].k < 0)
-      return false;
-    lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(at[i])])].k += l.coef[i].k;
-    span += l.coef[i].k;
-    low[i] = zeroBit;
-    high[i] = oneBit;
-  }
-  if (!l.opaque.empty() || span == 0)
-    return false;
-  V first = eval(o.value, low), last = eval(o.value, high);
-  a.noWrap = b_.CreateICmpEQ(b_.CreateSub(last, first), llvm::ConstantInt::getSigned(first->getType(), span));
+  for (size_t i = 0; i < at.size(); ++i)
+    if (isLane(at[i]))
+      lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(at[i])])].k += l.coef[i].k;
+  auto [first, holds] = unwrapped(o, at, *growth, isLane);
+  a.noWrap = holds;
   a.flatBase = b_.CreateMul(b_.CreateSExtOrTrunc(first, t), coefValue(o.scale, t)); // offset for now
   for (unsigned i = 0; i < n.laneBits; ++i)
     a.flatLane.push_back(lane[i].zero() ? a.lane[i] : addCoef(a.lane[i], {lane[i].k * o.scale.k, o.scale.s}));

@@ -108,7 +108,7 @@ static V bitOfAll(V mask) {
 // An access by vectors that a mask switches off as a whole is no fault, but where no page is it takes hundreds of cycles on x86: rows behind the end of a matrix.
 // (Columns behind the end of a row are another row's. To ask all lanes of a mask would cost kernels of short rows up to a third.)
 V FunctionEmitter::whereOn(V at, V mask) {
-  V on = bitOfAll(mask);
+  V on = mask ? bitOfAll(mask) : nullptr;
   if (!on)
     return at;
   if (!blank_) {
@@ -413,8 +413,7 @@ void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &
       part = lanesOf(b_, x, p, i);
       pieceMask = m ? lanesOf(b_, m, p, i) : nullptr;
     }
-    if (pieceMask)
-      at = whereOn(at, mask);
+    at = whereOn(at, mask);
     if (pieceMask && isHalfMask(state_.target, part->getType(), bytes))
       b_.CreateMaskedStore(eightAsSixteen(b_, part), at, align, wholeMask(b_, pieceMask));
     else if (pieceMask)

@@ -483,27 +483,11 @@ V FunctionEmitter::rowsWithoutWrap(const Op &load, const Bits &at, NestLoop &inn
   auto inTrip = [&](BitSource s) { return s >= 0 && n.loopOf[static_cast<size_t>(s)] < 0; };
   V result = nullptr;
   for (const Opaque &o : l.opaque) {
-    Bits bits, low, high;
-    for (BitSource s : o.at)
-      bits.push_back(s >= 0 ? at[static_cast<size_t>(s)] : s);
-    const Op *rem = o.value->def;
-    if (llvm::none_of(bits, inTrip) || llvm::any_of(bits, isInner) || !rem || (rem->kind != OpKind::SRem && rem->kind != OpKind::URem))
+    Bits bits = positionOf(o, at);
+    std::optional<int64_t> growth = llvm::any_of(bits, isInner) ? std::nullopt : growthOfRemainder(o, bits, inTrip);
+    if (!growth)
       continue;
-    const Lin x = lin(rem->operands[0]);
-    int64_t span = 0;
-    bool grows = x.opaque.empty() && !x.self;
-    for (size_t i = 0; i < bits.size(); ++i) {
-      low.push_back(inTrip(bits[i]) ? zeroBit : bits[i]);
-      high.push_back(inTrip(bits[i]) ? oneBit : bits[i]);
-      if (!inTrip(bits[i]))
-        continue;
-      grows &= !x.coef[i].s && x.coef[i].k >= 0;
-      span += x.coef[i].k;
-    }
-    if (!grows || span == 0)
-      continue;
-    V first = eval(o.value, low), last = eval(o.value, high);
-    V whole = b_.CreateICmpEQ(b_.CreateSub(last, first), llvm::ConstantInt::getSigned(first->getType(), span));
+    V whole = unwrapped(o, bits, *growth, inTrip).holds;
     V trips = b_.CreateSelect(whole, b_.getInt64(uint64_t(1) << inner.bits), b_.getInt64(0));
     result = result ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, result, trips) : trips;
     n.assumed[o.value] = bits;

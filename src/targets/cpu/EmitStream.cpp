@@ -258,7 +258,7 @@ void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bi
   // The last byte: rows that do not begin with a line end in another one, and the line of the first is that of the piece before.
   int64_t last = (int64_t(std::max(1u, ir::byteWidth(t.elem))) << n.laneBits) - 1;
   V to = b_.CreateGEP(b_.getInt8Ty(), a.noWrap ? a.flatBase : a.base, distance);
-  prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), mask ? whereOn(to, mask) : to, static_cast<uint64_t>(last)));
+  prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), whereOn(to, mask), static_cast<uint64_t>(last)));
 }
 
 // Into L2.

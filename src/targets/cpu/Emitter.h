@@ -130,6 +130,14 @@ private:
   V extendAtDef(V s);
   LaneAddress linAt(const void *key, const Lin &l, const Bits &at, bool pointer, bool mayWrapLate = false);
   V laneVector(const LaneAddress &a, llvm::Type *intType);
+  static Bits positionOf(const Opaque &o, const Bits &at);
+  /// If `o`, asked for at `at`, is the remainder of a linear value that grows with those sources of `at` for which `varies` holds: by how much in all, which is not 0.
+  std::optional<int64_t> growthOfRemainder(const Opaque &o, const Bits &at, llvm::function_ref<bool(BitSource)> varies);
+  /// Such a remainder where all of them are zero; i1: it grows as what it is the remainder of, as it does not wrap around.
+  struct Unwrapped {
+    V first, holds;
+  };
+  Unwrapped unwrapped(const Opaque &o, const Bits &at, int64_t growth, llvm::function_ref<bool(BitSource)> varies);
   bool flatten(LaneAddress &a, const Opaque &o, const Bits &at, llvm::Type *t);
   V opaqueLanes(const Opaque &o, V x, llvm::Type *t, bool pointer);
   void evaluateLate(LaneAddress &a);
@@ -162,7 +170,7 @@ private:
   V maskedScalarLoad(V pointer, const ir::Type &t, V mask, V other, bool isVolatile);
   V pointers(const LaneAddress &a);
   V anyOf(V mask);
-  /// `at`, or memory of nobody's if a bit of the mask switches all lanes off.
+  /// `at`, or memory of nobody's if a bit of the mask (null: none) switches all lanes off.
   V whereOn(V at, V mask);
   V whole(V maskOrNull, unsigned lanes);
 
