@@ -310,6 +310,39 @@ def test_masks_of_either_axis_leave_the_transposing_loads(tegula, tmp_path, targ
     assert min(shuffles.values()) >= shuffles["none"] > 16, shuffles
 
 
+@pytest.mark.parametrize("form, said", [("both", "as far as it is stored, as far as operands are not zero"), ("stored", "as far as it is stored"), ("zero", "as far as operands are not zero"), ("sum", "as far as operands are not zero")])
+def test_dots_end_where_nothing_counts(tegula, tmp_path, form, said):
+    (tmp_path / "t.py").write_text(PARTS)
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, w:*f32:16, out:*f32:16, M:i32, N:i32:16, K:i32:16", "-c", f"FORM='{form}'", "-t", "cpu:avx2", "--emit", "cpu")
+    [dot] = [line for line in p.stdout.splitlines() if " dot buffers " in line]
+    assert dot.partition(", as far")[1:] == tuple((", " + said).partition(", as far")[1:]), p.stdout
+
+
+PARTS = '''
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x, w, out, M, N, K, FORM: tl.constexpr):
+    m, n = tl.program_id(0) * 64 + tl.arange(0, 64), tl.program_id(1) * 64 + tl.arange(0, 64)
+    acc = tl.zeros((64, 64), tl.float32)
+    for start in range(0, K, 64):
+        k = start + tl.arange(0, 64)
+        if FORM == "stored":
+            a, b = tl.load(x + m[:, None] * K + k[None, :]), tl.load(w + k[:, None] * N + n[None, :])
+        else:
+            a, b = tl.load(x + m[:, None] * K + k[None, :], mask=(k < K)[None, :], other=0.0), tl.load(w + k[:, None] * N + n[None, :], mask=(k < K)[:, None], other=0.0)
+        acc += tl.dot(a, b)
+    if FORM == "zero":
+        tl.store(out + m[:, None] * N + n[None, :], acc)
+    elif FORM == "sum":
+        tl.store(out + m, tl.sum(acc, 1), mask=m < M)
+    else:
+        m, n = tl.program_id(0) * 64 + tl.arange(0, 64), tl.program_id(1) * 64 + tl.arange(0, 64)
+        tl.store(out + m[:, None] * N + n[None, :], acc * 2.0, mask=(m < M)[:, None] & (n < N)[None, :])
+'''
+
 TRANSPOSED = '''
 import triton
 import triton.language as tl

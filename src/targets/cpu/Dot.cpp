@@ -92,6 +92,9 @@ public:
   V rowsOf(unsigned count) { return b.CreateMul(aStride, b.getInt64(count)); }
   void addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumulate);
   int64_t stepBytesA() const { return p.kGroup * aBytes(); }
+  /// So many rows count; so many k, a multiple of what a trip of the loop over k does. Null: all. For outer blocks.
+  V rowsThatCount = nullptr, depth = nullptr;
+  static int64_t unrolled(int64_t steps) { return std::min<int64_t>(4, steps); }
   int64_t stepBytesB() const { return p.kGroup * p.nr * bBytes(); }
 
 private:
@@ -117,7 +120,11 @@ private:
     V by = nullptr; // in place of `step`
   };
   using Body = llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V> pointers, llvm::ArrayRef<V> carried)>;
-  llvm::SmallVector<V> loop(int64_t count, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body);
+  llvm::SmallVector<V> loop(int64_t count, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body) {
+    return loop(count, nullptr, pointers, carried, body);
+  }
+  /// `counted`: i64 in place of `count`. It may be zero if nothing is carried.
+  llvm::SmallVector<V> loop(int64_t count, V counted, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body);
 
   V multiplyAdd(V acc, V x, V y);
   V groupOf(V scalarOrVector, unsigned accLanes, bool isA);
@@ -130,12 +137,11 @@ private:
   void panels(int64_t k, V a, V bp, V c, bool accumulate);
 };
 
-llvm::SmallVector<V> DotEmitter::loop(int64_t count, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried,
-                                      Body body) {
+llvm::SmallVector<V> DotEmitter::loop(int64_t count, V counted, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body) {
   llvm::SmallVector<V> starts;
   for (const Pointer &q : pointers)
     starts.push_back(q.start);
-  if (count == 1)
+  if (count == 1 && !counted)
     return body(starts, carried);
   llvm::BasicBlock *before = b.GetInsertBlock();
   llvm::Function *f = before->getParent();
@@ -148,10 +154,13 @@ llvm::SmallVector<V> DotEmitter::loop(int64_t count, llvm::ArrayRef<Pointer> poi
       s->replacePhiUsesWith(before, exit);
   }
   b.SetInsertPoint(before);
-  b.CreateBr(head);
+  if (counted && carried.empty())
+    b.CreateCondBr(b.CreateICmpSGT(counted, b.getInt64(0)), head, exit);
+  else
+    b.CreateBr(head);
   b.SetInsertPoint(head);
   llvm::PHINode *left = b.CreatePHI(b.getInt64Ty(), 2);
-  left->addIncoming(b.getInt64(count), before);
+  left->addIncoming(counted ? counted : b.getInt64(count), before);
   llvm::SmallVector<llvm::PHINode *> phis;
   llvm::SmallVector<V> now, state;
   auto phi = [&](V start) {
@@ -299,7 +308,7 @@ void DotEmitter::addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumula
 
 /// C[rows][nr] += A[rows][k] * panel[k][nr].
 void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate) {
-  int64_t steps = k / p.kGroup, unroll = std::min<int64_t>(4, steps);
+  int64_t steps = k / p.kGroup, unroll = unrolled(steps);
   llvm::SmallVector<Pointer> pointers{{bp, unroll * stepBytesB()}};
   for (V from : rowPointers(a, rows))
     pointers.push_back({from, unroll * stepBytesA()});
@@ -309,7 +318,7 @@ void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
       multiplyStep(rows, u, q.drop_front(), q[0], acc);
     return acc;
   };
-  addToC(rows, loop(steps / unroll, pointers, zeros(rows), body), c, accumulate);
+  addToC(rows, loop(steps / unroll, depth ? b.CreateUDiv(depth, b.getInt64(unroll * p.kGroup)) : nullptr, pointers, zeros(rows), body), c, accumulate);
 }
 
 /// The same for all n <= 4 columns of C at once; vectors along k.
@@ -390,7 +399,13 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
         outerBlock(block.rows, k, s[0], bp, s[1], accumulate);
       return {};
     };
-    loop(block.count, {{a0, block.rows * p.aRowStride * aBytes(), aStride ? rowsOf(block.rows) : nullptr}, {c0, block.rows * p.cRowStride * cBytes()}}, {},
+    V count = nullptr;
+    if (rowsThatCount) {
+      V beyond = b.CreateSub(rowsThatCount, b.getInt64(row));
+      count = b.CreateSDiv(b.CreateAdd(beyond, b.getInt64(block.rows - 1)), b.getInt64(block.rows));
+      count = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, count, b.getInt64(block.count));
+    }
+    loop(block.count, count, {{a0, block.rows * p.aRowStride * aBytes(), aStride ? rowsOf(block.rows) : nullptr}, {c0, block.rows * p.cRowStride * cBytes()}}, {},
          rowsBody);
     row += block.rows * block.count;
   }
@@ -521,6 +536,10 @@ llvm::SmallVector<V> PanelDot::step(llvm::ArrayRef<V> carried, int64_t depth, V 
 void PanelDot::finish(llvm::ArrayRef<V> carried, V c) { emitter_->addToC(emitter_->firstRows(), carried, c, accumulate_); }
 
 void PanelDot::rest(bool withoutFirst, V panel, V c) { emitter_->rows(p_.kBlock, rows_[0], panel, c, accumulate_, withoutFirst); }
+
+int64_t PanelDot::depthUnit() const { return DotEmitter::unrolled(p_.kBlock / p_.kGroup) * p_.kGroup; }
+
+void PanelDot::limit(V rows, V depth) { emitter_->rowsThatCount = rows, emitter_->depth = depth; }
 
 void emitDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V a, V bPacked, V c, bool accumulate, V aStride) {
   DotEmitter(v, target, p, aStride).run(a, bPacked, c, accumulate);

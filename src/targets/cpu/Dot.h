@@ -69,6 +69,9 @@ public:
   void finish(llvm::ArrayRef<llvm::Value *> carried, llvm::Value *c);
   /// All rows, or without the first block.
   void rest(bool withoutFirst, llvm::Value *panel, llvm::Value *c);
+  /// Only so many rows count, and in the panel at hand only so many k, a multiple of depthUnit() (i64, null: all). More rows may be computed.
+  void limit(llvm::Value *rows, llvm::Value *depth);
+  int64_t depthUnit() const;
 
 private:
   std::unique_ptr<DotEmitter> emitter_;

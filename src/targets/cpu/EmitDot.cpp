@@ -74,6 +74,105 @@ std::optional<FunctionEmitter::InPlace> FunctionEmitter::leftInPlace(const Step 
   return r;
 }
 
+// Makes linear forms and scalars available that are defined further down: what the mask of a store is made from. They go into `lent`, as they are known here only.
+bool FunctionEmitter::define(const ir::Value *v, llvm::SmallVectorImpl<const ir::Value *> &lent) {
+  if (v->type.isTensor() ? lin_.contains(v) : scalar_.contains(v))
+    return true;
+  const Op *op = v->def;
+  bool leaf = op && (op->kind == OpKind::Const || op->kind == OpKind::Range || op->kind == OpKind::ProgramId || op->kind == OpKind::NumPrograms);
+  if (!op || lent.size() > 64 || op->results.size() != 1 || !(leaf || op->has(ir::traits::Elementwise) || op->has(ir::traits::Shape)) || op->kind == OpKind::Unsplat ||
+      !llvm::all_of(op->operands, [&](const ir::Value *x) { return define(x, lent); }))
+    return false;
+  defineStep(*op);
+  if (v->type.isTensor() ? !lin_.contains(v) : !scalar_.contains(v))
+    return false;
+  lent.push_back(v);
+  return true;
+}
+
+// At how many leading positions of a dimension the comparison may hold, i64; more than the dimension has where that is not known before it runs, null where it never is.
+V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsigned bits) {
+  const Op &cmp = *c.compare;
+  Lin a = lin(cmp.operands[0]), b = lin(cmp.operands[1]);
+  ir::CmpPred pred = cmp.pred();
+  const bool isUnsigned = pred >= ir::CmpPred::Ult && pred <= ir::CmpPred::Uge;
+  if (isUnsigned)
+    pred = static_cast<ir::CmpPred>(static_cast<int>(pred) - static_cast<int>(ir::CmpPred::Ult) + static_cast<int>(ir::CmpPred::Slt));
+  const bool orEqual = pred == ir::CmpPred::Sle || pred == ir::CmpPred::Sge;
+  if (pred == ir::CmpPred::Sgt || pred == ir::CmpPred::Sge)
+    std::swap(a, b);
+  else if (pred != ir::CmpPred::Slt && pred != ir::CmpPred::Sle)
+    return nullptr;
+  if (!a.opaque.empty() || !b.opaque.empty() || a.self || b.self || a.split || b.split)
+    return nullptr;
+  llvm::SmallVector<int64_t, 12> growth(bits);
+  for (size_t i = 0; i < c.at.size(); ++i) {
+    BitSource s = c.at[i];
+    if (a.coef[i].zero() && b.coef[i].zero())
+      continue;
+    if (s < 0 || static_cast<unsigned>(s) < fromBit || static_cast<unsigned>(s) >= fromBit + bits || a.coef[i].s || !b.coef[i].zero())
+      return nullptr;
+    growth[static_cast<unsigned>(s) - fromBit] += a.coef[i].k;
+  }
+  for (unsigned i = 0; i < bits; ++i)
+    if (growth[i] != int64_t(1) << i)
+      return nullptr;
+  V first = b_.CreateSExt(a.base, b_.getInt64Ty()), bound = b_.CreateSExt(b.base, b_.getInt64Ty());
+  V count = b_.CreateSub(bound, first);
+  if (orEqual)
+    count = b_.CreateAdd(count, b_.getInt64(1));
+  // Positions that wrap around may be inside again; the beginning may be outside of an unsigned range that is entered later.
+  V all = b_.getInt64(uint64_t(1) << bits), plain = b_.getTrue();
+  auto limits = [&](V side) {
+    return side->getType()->isIntegerTy(32) ? int64_t(INT32_MAX) : INT64_MAX;
+  };
+  plain = b_.CreateICmpSLE(first, b_.getInt64(static_cast<uint64_t>(limits(a.base) - (int64_t(1) << bits))));
+  // In 64 bits the difference itself may wrap around.
+  if (!a.base->getType()->isIntegerTy(32))
+    plain = b_.CreateAnd(plain, b_.CreateAnd(b_.CreateICmpSGE(first, b_.getInt64(0)), b_.CreateICmpSGE(bound, b_.getInt64(0))));
+  if (isUnsigned)
+    plain = b_.CreateAnd(plain, b_.CreateAnd(b_.CreateICmpSGE(first, b_.getInt64(0)), b_.CreateICmpSGE(bound, b_.getInt64(0))));
+  return b_.CreateSelect(plain, count, all);
+}
+
+// The least of them.
+V FunctionEmitter::countsOfAll(const DotPart::Conditions &all, unsigned fromBit, unsigned bits) {
+  V least = nullptr;
+  for (const DotPart::Condition &c : all) {
+    llvm::SmallVector<const ir::Value *, 8> lent;
+    V count = llvm::all_of(c.compare->operands, [&](const ir::Value *x) { return define(x, lent); }) ? countsOf(c, fromBit, bits) : nullptr;
+    for (const ir::Value *v : lent)
+      v->type.isTensor() ? lin_.erase(v) : scalar_.erase(v);
+    if (count)
+      least = least ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, least, count) : count;
+  }
+  return least;
+}
+
+// What of the dot counts, at least one of each; null: all of it.
+FunctionEmitter::Counts FunctionEmitter::whatCounts(const Step &s) {
+  const unsigned m = log2Exact(s.dot->m), n = log2Exact(s.dot->n), k = log2Exact(s.dot->k);
+  const size_t mixed = mixed_.mark();
+  auto most = [&](V x, V y) { return x && y ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y) : nullptr; };
+  auto within = [&](V x, unsigned bits) {
+    if (!x || llvm::isa<llvm::Constant>(x))
+      return V(nullptr);
+    x = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, b_.getInt64(1));
+    return V(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, b_.getInt64(uint64_t(1) << bits)));
+  };
+  Counts r;
+  for (const DotPart::Conditions &store : s.part.stores) {
+    bool first = &store == s.part.stores.begin();
+    V rows = countsOfAll(store, n, m), columns = countsOfAll(store, 0, n);
+    r.rows = first ? rows : most(r.rows, rows);
+    r.columns = first ? columns : most(r.columns, columns);
+  }
+  // Zeros of both operands: one alone may meet an infinity.
+  r.depth = most(countsOfAll(s.part.left, 0, k), countsOfAll(s.part.right, n, k));
+  mixed_.backTo(mixed);
+  return {within(r.rows, m), within(r.columns, n), within(r.depth, k)};
+}
+
 // The left operand: where it lies, or packed.
 FunctionEmitter::InPlace FunctionEmitter::leftOperand(const Step &s) {
   V buffer = bufferLin(s.bufferA).base;
@@ -113,6 +212,7 @@ FunctionEmitter::InPlace FunctionEmitter::leftOperand(const Step &s) {
 // The nest that packs B, with the multiply-adds of a panel where it has been packed: those of the first block of rows in the loop that packs it.
 void FunctionEmitter::dotByPanel(const Step &s) {
   const DotPlan &p = *s.dot;
+  const Counts counts = whatCounts(s);
   InPlace a = leftOperand(s);
   V b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;
   const Buffer &cb = plan_.buffers[static_cast<size_t>(s.bufferC)];
@@ -125,6 +225,8 @@ void FunctionEmitter::dotByPanel(const Step &s) {
   state.nest = s.nest.get();
   PanelDot dot(vec_, state_.target, p, a.pointer, a.stride, accumulate);
   PanelWork work;
+  work.columns = counts.columns, work.depthThere = counts.depth;
+  work.unit = dot.depthUnit();
   auto times = [&](V count, int64_t bytes) { return b_.CreateMul(count, b_.getInt64(static_cast<uint64_t>(bytes))); };
   V columns = nullptr; // of C
   auto begin = [&] {
@@ -141,6 +243,7 @@ void FunctionEmitter::dotByPanel(const Step &s) {
     setLoc(s.op);
     if (work.depth)
       dot.finish(carried, columns);
+    dot.limit(counts.rows, work.packed);
     dot.rest(work.depth != 0, b, columns);
   };
   work.begin = begin, work.trip = trip, work.end = end;

@@ -198,14 +198,49 @@ static bool innerIsAxis(const NestState &n) {
   return bits && n.loops.back().firstBit >= from && n.loops.back().firstBit < from + bits;
 }
 
+/// x / 2^k rounded up, `to` = 2^k.
+V FunctionEmitter::divideUp(V x, int64_t to) { return b_.CreateLShr(b_.CreateAdd(x, b_.getInt64(static_cast<uint64_t>(to - 1))), log2Exact(to)); }
+
+// In front of the loops of a panel: how many of its rows are packed.
+void FunctionEmitter::beginPanel() {
+  NestState &n = *nest_;
+  PanelWork &p = *n.panel;
+  if (!p.depthThere)
+    return;
+  int64_t all = int64_t(1) << n.nest->panelDepthBits, unit = p.unit;
+  for (const NestLoop &l : n.loops) // a trip of the loop along k packs so many rows
+    if (l.firstBit >= n.nest->columnBits() && l.firstBit < n.nest->columnBits() + n.nest->panelDepthBits)
+      unit = std::max(unit, int64_t(1) << (l.firstBit - n.nest->columnBits()));
+  V left = p.depthThere;
+  if (n.loops[0].iv && n.loops[0].firstBit > n.nest->columnBits())
+    left = b_.CreateSub(left, b_.CreateMul(n.loops[0].iv, b_.getInt64(static_cast<uint64_t>(all))));
+  left = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, b_.getInt64(static_cast<uint64_t>(all)));
+  p.packed = b_.CreateMul(divideUp(left, unit), b_.getInt64(static_cast<uint64_t>(unit)));
+}
+
+V FunctionEmitter::tripsOf(const NestLoop &l) {
+  const NestState &n = *nest_;
+  const PanelWork *p = n.panel;
+  const unsigned columns = n.nest->columnBits(), blocks = columns + n.nest->panelDepthBits;
+  if (p && p->columns && l.firstBit == n.nest->panelColumnBits && l.firstBit < columns)
+    return divideUp(p->columns, int64_t(1) << l.firstBit);
+  if (p && p->depthThere && l.bits && l.firstBit == blocks)
+    return divideUp(p->depthThere, int64_t(1) << n.nest->panelDepthBits);
+  if (p && p->packed && l.bits && l.firstBit >= columns && l.firstBit < blocks)
+    return b_.CreateLShr(p->packed, l.firstBit - columns);
+  return b_.getInt64(uint64_t(1) << l.bits);
+}
+
 void FunctionEmitter::openLoops(unsigned level) {
   NestState &n = *nest_;
   const bool atPanel = n.panel && level == n.panel->loops && !n.panel->depth; // else innerLoop() is
+  if (n.panel && level == n.panel->loops)
+    beginPanel();
   if (atPanel)
     n.panel->begin();
   if (level < outerLoops(n)) {
     NestLoop &l = n.loops[level];
-    loop(l, b_.getInt64(0), b_.getInt64(uint64_t(1) << l.bits), false, {}, [&](llvm::ArrayRef<V>) {
+    loop(l, b_.getInt64(0), tripsOf(l), false, {}, [&](llvm::ArrayRef<V>) {
       openLoops(level + 1);
       return llvm::SmallVector<V>();
     });
@@ -252,7 +287,7 @@ void FunctionEmitter::innerLoop() {
     return;
   }
   NestLoop &l = n.loops.back();
-  V trips = b_.getInt64(uint64_t(1) << l.bits), zero = b_.getInt64(0);
+  V trips = tripsOf(l), zero = b_.getInt64(0);
   auto inLoop = [&](llvm::ArrayRef<V> in) {
     V first = overAxis ? b_.CreateICmpEQ(l.iv, zero) : b_.getTrue();
     if (reversed(*n.nest))
@@ -273,6 +308,8 @@ void FunctionEmitter::innerLoop() {
     return multiplies ? n.panel->trip(l.iv, in) : out;
   };
   V full = fullTrips(&l, l.bits);
+  if (full && !llvm::isa<llvm::Constant>(trips))
+    full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips);
   fullLoop(l, full, trips, carried, run);
   if (full) {
     n.trips = trips;

@@ -244,13 +244,13 @@ void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bi
   const NestLoop &rows = n.loops[static_cast<size_t>(n.loopOf[bit])];
   const bool isInnermost = &rows == &n.loops.back();
   const Coef trip = coefOf(rows.firstBit);
-  auto tripsOf = [&](uint64_t count) { return b_.getInt64(std::max<uint64_t>(1, count >> (rows.firstBit - lowest))); };
+  auto rowTrips = [&](uint64_t count) { return b_.getInt64(std::max<uint64_t>(1, count >> (rows.firstBit - lowest))); };
   V distance;
   if (n.masked) { // where the rows end is not known, but whether this one is there: then so are a few more, nearly always
-    distance = b_.CreateMul(coefValue(trip, b_.getInt64Ty()), tripsOf(16));
+    distance = b_.CreateMul(coefValue(trip, b_.getInt64Ty()), rowTrips(16));
   } else {
-    V end = isInnermost ? n.trips : b_.getInt64(uint64_t{1} << rows.bits);
-    V next = b_.CreateAdd(rows.iv, tripsOf(32)), beyond = b_.CreateSub(next, end), inside = b_.CreateICmpSLT(next, end);
+    V end = isInnermost ? n.trips : tripsOf(rows);
+    V next = b_.CreateAdd(rows.iv, rowTrips(32)), beyond = b_.CreateSub(next, end), inside = b_.CreateICmpSLT(next, end);
     V row = b_.CreateSelect(inside, next, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, beyond, b_.CreateSub(end, b_.getInt64(1))));
     V panel = coefValue(coefOf(n.nest->panelColumnBits), b_.getInt64Ty());
     distance = b_.CreateAdd(b_.CreateMul(coefValue(trip, b_.getInt64Ty()), b_.CreateSub(row, rows.iv)), b_.CreateSelect(inside, b_.getInt64(0), panel));

@@ -89,6 +89,12 @@ private:
     V pointer, stride, holds;
   };
   void dotStep(const Step &s), dotByPanel(const Step &s);
+  struct Counts {
+    V rows = nullptr, columns = nullptr, depth = nullptr;
+  };
+  Counts whatCounts(const Step &s);
+  V countsOf(const DotPart::Condition &c, unsigned fromBit, unsigned bits), countsOfAll(const DotPart::Conditions &all, unsigned fromBit, unsigned bits);
+  bool define(const ir::Value *v, llvm::SmallVectorImpl<const ir::Value *> &lent);
   bool staysLinear(const Lin &l, const Bits &at);
   std::optional<InPlace> leftInPlace(const Step &s);
   InPlace leftOperand(const Step &s);
@@ -179,6 +185,8 @@ private:
   void layOut(NestState &n);
   unsigned chooseLaneBits(const Nest &n) const;
   void openLoops(unsigned level);
+  void beginPanel();
+  V tripsOf(const NestLoop &l), divideUp(V x, int64_t to);
   void innerLoop();
   void roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
   Bits rootBits(unsigned copy) const;

@@ -40,6 +40,10 @@ struct PanelWork {
   unsigned kGroup = 1; // rows are packed in groups of so many (DotPlan)
   unsigned loops = 0; // so many outermost loops run over panels
   int64_t depth = 0;  // each trip of the innermost loop packs so many whole rows of the panel; 0: no, it packs parts of rows
+  // Ends of the loops where only a part of the dot counts, i64, else null: columns and k that count, at least one of each; `packed`: k of the panel at hand, a
+  // multiple of `unit`.
+  llvm::Value *columns = nullptr, *depthThere = nullptr, *packed = nullptr;
+  int64_t unit = 1;
   /// At each panel: what the innermost loop carries (nothing if depth is 0), what a trip makes of it (its number given), and the end.
   llvm::function_ref<llvm::SmallVector<llvm::Value *>()> begin;
   llvm::function_ref<llvm::SmallVector<llvm::Value *>(llvm::Value *, llvm::ArrayRef<llvm::Value *>)> trip;

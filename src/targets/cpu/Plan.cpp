@@ -526,6 +526,8 @@ void Planner::dot(const Op &op) {
   s.bufferC = c;
   s.accumulate = !zero;
   s.dot = p;
+  if (p.byPanel)
+    s.part = partOf(op, uses_);
   s.batch = batch;
 }
 

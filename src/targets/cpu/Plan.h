@@ -15,6 +15,7 @@
 #include "targets/cpu/BitMap.h"
 #include "targets/cpu/Cpu.h"
 #include "targets/cpu/Dot.h"
+#include "targets/cpu/Part.h"
 #include "llvm/ADT/DenseMap.h"
 #include <memory>
 #include <vector>
@@ -74,6 +75,7 @@ struct Step {
   int bufferA = -1, bufferB = -1, bufferC = -1;
   bool accumulate = true;       // dot: false if the accumulator starts at zero
   std::optional<DotPlan> dot;
+  DotPart part; // dots by panels: loops end where nothing counts any more
   int64_t batch = 1;
   unsigned operand = 0;         // print
 };

@@ -1,0 +1,153 @@
+// See Part.h.
+#include "targets/cpu/Part.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace tegula::cpu {
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+
+namespace {
+
+/// The comparisons that `mask`, needed at all positions of a tile of two dimensions, is the conjunction of, if they depend on one dimension.
+void conditionsOf(const Value *mask, const Bits &at, const ir::Shape &tile, DotPart::Conditions &out) {
+  if (!mask->def || !mask->type.isTensor())
+    return;
+  const Op &op = *mask->def;
+  if (op.kind == OpKind::And || (op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split)) {
+    for (unsigned i = 0; i < op.operands.size(); ++i)
+      conditionsOf(op.operands[i], operandBits(op, i, mask->index, at), tile, out);
+    return;
+  }
+  if (op.kind != OpKind::CmpI || op.operands[0]->type.isPtr)
+    return;
+  const int columns = static_cast<int>(dimBits(tile, 1));
+  bool row = false, column = false;
+  for (BitSource s : at)
+    if (s >= 0)
+      (s < columns ? column : row) = true;
+  if (row != column)
+    out.push_back({&op, at});
+}
+
+/// Where the elements of an operand are zero.
+DotPart::Conditions zeroUnless(const Value *v) {
+  const ir::Shape tile = v->type.shape;
+  Bits at = identityBits(bitCount(tile));
+  DotPart::Conditions r;
+  for (; v->def; v = v->def->operands[0]) {
+    const Op &op = *v->def;
+    if (op.kind == OpKind::Load) {
+      const Op *other = op.operands.size() > 2 ? op.operands[2]->def : nullptr;
+      bool zero = op.operands.size() == 2;
+      if (other && other->kind == OpKind::Const)
+        zero = other->results[0]->type.isIntLike() ? other->intValue() == 0 : other->floatValue() == 0;
+      if (zero)
+        conditionsOf(op.operands[1], at, tile, r);
+      return r;
+    }
+    bool keeps = op.kind == OpKind::FpTrunc || op.kind == OpKind::FpExt || op.kind == OpKind::SExt || op.kind == OpKind::ZExt || op.kind == OpKind::Trunc ||
+                 op.kind == OpKind::SIToFp || op.kind == OpKind::UIToFp ||
+                 (op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split && op.kind != OpKind::Splat);
+    if (!keeps)
+      return {};
+    at = operandBits(op, 0, v->index, at);
+  }
+  return {};
+}
+
+/// Follows the result of a dot to those who see it, as long as they see each element by itself.
+class Observers {
+public:
+  Observers(const Uses &uses, ir::Shape tile) : uses_(uses), tile_(tile) {}
+
+  /// Nothing if anybody but stores sees it.
+  llvm::SmallVector<DotPart::Conditions, 1> of(const Value *result) {
+    if (!follow(result))
+      return {};
+    for (DotPart::Conditions &c : stores_) {
+      llvm::erase_if(c, [&](const DotPart::Condition &one) {
+        return llvm::any_of(one.compare->operands, [&](const Value *v) { return !isSameInAllIterations(v, 0); });
+      });
+      if (c.empty())
+        return {};
+    }
+    return stores_;
+  }
+
+private:
+  bool follow(const Value *v) {
+    if (!seen_.insert(v).second)
+      return true;
+    if (!(v->type.shape == tile_) || seen_.size() > 64)
+      return false;
+    return llvm::all_of(uses_.users(v), [&](const Op *user) { return followInto(v, *user); });
+  }
+
+  bool followInto(const Value *v, const Op &user) {
+    switch (user.kind) {
+    case OpKind::Store:
+      if (user.operands[0] == v || user.operands.size() < 3 || user.operands[2] == v)
+        return false;
+      stores_.emplace_back();
+      conditionsOf(user.operands[2], identityBits(bitCount(tile_)), tile_, stores_.back());
+      return !stores_.back().empty();
+    case OpKind::Dot: // adds to it, element by element
+      return user.operands[0] != v && user.operands[1] != v && follow(user.results[0]);
+    case OpKind::For: {
+      for (size_t i = 3; i < user.operands.size(); ++i)
+        if (user.operands[i] == v && !(follow(user.regions[0]->block->args[i - 2]) && follow(user.results[i - 3])))
+          return false;
+      return true;
+    }
+    case OpKind::Yield: {
+      const Op *owner = user.parent->parent ? user.parent->parent->op : nullptr;
+      if (!owner || (owner->kind != OpKind::For && owner->kind != OpKind::If))
+        return false;
+      for (size_t i = 0; i < user.operands.size(); ++i) {
+        if (user.operands[i] != v)
+          continue;
+        if (!follow(owner->results[i]))
+          return false;
+        if (owner->kind == OpKind::For) {
+          loops_.insert(owner);
+          if (!follow(owner->regions[0]->block->args[i + 1]))
+            return false;
+        }
+      }
+      return true;
+    }
+    default:
+      return user.has(ir::traits::Elementwise) && user.results.size() == 1 && follow(user.results[0]);
+    }
+  }
+
+  bool isSameInAllIterations(const Value *v, unsigned depth) const {
+    const Op *def = v->def;
+    bool computed = def && (def->has(ir::traits::Elementwise) || def->has(ir::traits::Shape) || def->kind == OpKind::Const || def->kind == OpKind::Range ||
+                            def->kind == OpKind::ProgramId || def->kind == OpKind::NumPrograms);
+    if (computed)
+      return depth < 20 && llvm::all_of(def->operands, [&](const Value *x) { return isSameInAllIterations(x, depth + 1); });
+    for (const ir::Block *b = def ? def->parent : v->block; b; b = b->parent && b->parent->op ? b->parent->op->parent : nullptr)
+      if (b->parent && b->parent->op && loops_.contains(b->parent->op))
+        return false;
+    return true;
+  }
+
+  const Uses &uses_;
+  const ir::Shape tile_;
+  llvm::SmallPtrSet<const Value *, 16> seen_;
+  llvm::SmallPtrSet<const Op *, 4> loops_; // that carry it on
+  llvm::SmallVector<DotPart::Conditions, 1> stores_;
+};
+
+} // namespace
+
+DotPart partOf(const Op &dot, const Uses &uses) {
+  const ir::Shape &tile = dot.results[0]->type.shape;
+  if (tile.rank() != 2)
+    return {};
+  return {Observers(uses, tile).of(dot.results[0]), zeroUnless(dot.operands[0]), zeroUnless(dot.operands[1])};
+}
+
+} // namespace tegula::cpu
