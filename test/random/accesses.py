@@ -186,11 +186,15 @@ class Accesses:
             # The same place by a pointer that the kernel makes of the buffer's own.
             base = make("pointer_cast", self.pointer(self.arguments_of(a.buffer)[0]), to=a.dtype)
             return make("addptr", make("addptr", base, make("literal", value=a.offset)) if a.offset else base, index)
+        if "wide64" in self.features and self.chance(0.3):
+            return self.widened(self.pointer(a), index)
         return make("addptr", self.pointer(a), index)
 
     def x_load(self, t, d, recipe=None):
         if self.work and recipe is None and self.chance(0.4):
             return self.work_load(t, d)
+        if "select" in self.features and recipe is None and self.kernel_level and self.chance(0.25):
+            return self.selected(t, d)
         a, size = self.input(t.dtype, recipe)
         if recipe is None and "block" in self.features and self.chance(0.3):
             return self.block_load(t, a, size)

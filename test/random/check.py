@@ -363,6 +363,21 @@ def _(ts, at):
     return Type(d, s)
 
 
+@rule("atomic_old")
+def _(ts, at):
+    """The old values, and a number where the mask is off. Operands: pointer, value, mask, the number."""
+    t = RULES["atomic"](ts[:3], at)
+    need(ts[2] == Type("int1", t.shape) and t.shape and literal_fits(t.dtype, ts[3].dtype, at.get("value", 0)))
+    return t
+
+
+@rule("atomic_sum")
+def _(ts, at):
+    """The sum of all old values, where every element adds (or xors) one scalar: elements that meet have them in any order."""
+    need(at["kind"] in ("add", "xor") and ts[0].shape and ts[1].shape == ())
+    return Type(RULES["atomic"](ts, at).dtype)
+
+
 # Shapes
 
 
@@ -726,9 +741,10 @@ class Checker:
             return P.BlockStore(s.kind, p, v, tuple(map(ex, s.offsets)), at)
         if isinstance(s, P.For):
             bounds = [ex(e) for e in (s.start, s.stop, s.step)]
-            need(all(b.type == Type("int32") for b in bounds))
+            counter = bounds[0].type
+            need(counter in (Type("int32"), Type("int64")) and all(b.type == counter for b in bounds))
             own = dict(env)
-            own[s.name] = Type("int32")
+            own[s.name] = counter
             need(s.name not in env)
             body = self.loop_body(s.body, own, returns)
             need(s.kind != "tl.static_range" or all(b.op == "const" for b in bounds))

@@ -140,6 +140,42 @@ feature("index that wraps around")(lambda f: any(any(x.op == "mod" and has(x, "a
 feature("store in place")(lambda f: any((b := f.buffer_of(s.pointer)) and b.name[0] == "w" and has(s.value, "load", "var") for s in f.stores()))
 feature("store in a loop")(lambda f: any(isinstance(s, P.Store) for k in (P.For, P.While) for l in f.statements[k] for s in P.walk(l.body)))
 feature("several pointers into one buffer")(lambda f: max(collections.Counter(a.buffer for a in f.p.arguments if a.buffer).values(), default=0) > 1)
+
+
+def in_loops(f):
+    """(loop, expression) of what stands in loops."""
+    for kind in (P.For, P.While):
+        for l in f.statements[kind]:
+            for s in P.walk(l.body):
+                for x in P.expressions(s):
+                    yield from ((l, e) for e in P.walk_expression(x))
+
+
+def moves(l, offsets):
+    return any(x.op == "var" and x.attrs["name"] == getattr(l, "name", None) for o in offsets for x in P.walk_expression(o))
+
+
+feature("box of a descriptor that moves with a loop")(lambda f: any(
+    e.op == "block_load" and e.attrs["kind"] != "pointer" and moves(l, e.args[1:]) for l, e in in_loops(f)))
+feature("box of a descriptor stored where the loop is")(lambda f: any(
+    isinstance(s, P.BlockStore) and s.kind != "pointer" and moves(l, s.offsets) for l in f.statements[P.For] for s in P.walk(l.body)))
+feature("dot of boxes in a loop")(lambda f: any(e.op == "dot" and has(e, "block_load") for _, e in in_loops(f)))
+feature("dot of masked loads in a loop")(lambda f: any(
+    e.op == "dot" and any(x.op == "load" and len(x.args) > 1 for x in P.walk_expression(e)) for _, e in in_loops(f)))
+feature("old value of an atomic in a loop")(lambda f: any(
+    has(s.value, "atomic", "atomic_old", "atomic_sum") for l in f.statements[P.For] for s in P.walk(l.body) if isinstance(s, P.Assign)))
+feature("old values of a masked atomic")(lambda f: f.ops["atomic_old"])
+feature("old values of atomics that meet")(lambda f: f.ops["atomic_sum"])
+feature("offset of 64 bits")(lambda f: any(e.args[1].type.dtype == "int64" for e in f.ops["addptr"]))
+feature("offset beyond 32 bits")(lambda f: any(e.op in ("literal", "const") and e.type.dtype in ("int64", "literal int") and abs(e.attrs["value"]) >= 1 << 31
+                                               for a in f.ops["addptr"] for e in P.walk_expression(a.args[1])))
+feature("loop with a counter of 64 bits")(lambda f: any(l.start.type.dtype == "int64" for l in f.statements[P.For]))
+feature("tuple carried by a loop")(lambda f: any(
+    "tuple" in b and set(b[:2]) & {n for s in P.walk(l.body) if isinstance(s, P.Assign) for n in s.names} for b in f.p.bundles for l in f.statements[P.For]))
+feature("pointers chosen for each element")(lambda f: any(e.type.is_pointer and e.type.shape for e in f.ops["where"]))
+feature("store to one of two places for each element")(lambda f: any(s.pointer.op == "where" for s in f.stores()))
+feature("pointers that change places in a loop")(lambda f: any(
+    isinstance(s, P.Assign) and s.value.op == "var" and isinstance(s.value.type, Type) and s.value.type.is_pointer for l in f.statements[P.For] for s in P.walk(l.body)))
 feature("stored through one argument, loaded through another, no barrier")(lambda f: f.p.ordered and any(
     len({n for e in f.ops["load"] if (n := f.base(e.args[0])) and f.arguments[n].buffer == b.name} | {n for s in f.stores() if (n := f.base(s.pointer)) and f.arguments[n].buffer == b.name}) > 1
     for b in f.p.buffers if any(f.buffer_of(s.pointer) is b for s in f.stores())))

@@ -9,13 +9,14 @@ from accesses import REGION, Accesses
 from arithmetic import Undefined
 from check import Invalid, make, need, retype
 from expressions import WIDE, Expressions
+from loops import OLD, Loops
 from program import FLOATS, FP8, INTS, Type
 from reference import evaluate
 
 FEATURES = ("for", "while", "branch", "reduce", "scan", "combine", "split", "gather", "mask", "in_place", "alias",
             "atomic", "dot", "helper", "noinline", "return", "block", "sort", "barrier", "stride", "cluster", "slice", "map", "exit",
             "scaled", "assume", "bundle", "odd", "asm", "assert", "map_load", "block_write", "rows", "int4", "overlap", "views",
-            "step", "chain")
+            "step", "chain", "boxes", "olds", "wide64", "tuple", "select")
 SMALL = [(1, ), (2, ), (4, ), (8, ), (16, ), (32, ), (64, ), (2, 2), (1, 8), (8, 1), (4, 8), (8, 16), (16, 16),
          (2, 2, 4), (4, 2, 8), (2, 4, 2, 4)]
 LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (64, 64), (2, 64, 8)]
@@ -24,7 +25,7 @@ LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (6
 ODD = [(3, ), (5, ), (12, ), (7, ), (24, ), (100, ), (3, 8), (4, 6), (5, 3), (1, 7), (2, 3, 4), (48, 20)]
 
 
-class Generator(Expressions, Accesses):
+class Generator(Expressions, Accesses, Loops):
 
     def __init__(self, seed, without=()):
         self.g = np.random.default_rng([seed, 1])
@@ -170,6 +171,10 @@ class Generator(Expressions, Accesses):
                 "and", self.expr(Type("int32"), 1), make("literal", value=3), value=3)
             if "step" in self.features and self.chance(0.4):
                 step = self.positive()
+        counter = Type("int32")
+        if kind != "tl.static_range" and "wide64" in self.features and start.op == stop.op == step.op == "const" and step.attrs["value"] > 0 and self.chance(0.3):
+            counter = Type("int64")
+            start, stop, step = (self.const(counter, e.attrs["value"]) for e in (start, stop, step))
         options = {}
         if kind == "tl.range":
             for k, vs in (("num_stages", (1, 2, 3)), ("loop_unroll_factor", (2, 4)), ("flatten", (True, )),
@@ -177,8 +182,8 @@ class Generator(Expressions, Accesses):
                 if self.chance(0.3):
                     options[k] = self.pick(vs)
         i = self.fresh("i")
-        body = self.nested(self.number(0, 3), {i: Type("int32")}) + [self.update(n) for n in names]
-        other = self.exits(body, names, make("var", name=i, type=Type("int32")))
+        body = self.nested(self.number(0, 3), {i: counter}) + [self.update(n) for n in names]
+        other = self.exits(body, names, make("var", name=i, type=counter))
         return before + [P.For(i, start, stop, step, body, kind, options, other)]
 
     def exits(self, body, names, at=None, first=0):
@@ -358,6 +363,7 @@ class Generator(Expressions, Accesses):
         at = self.block_attrs(t, size)
         at.pop("kind")
         c = lambda x: self.const(Type("int32"), x)
+        first = self.expr(t, 1)
         p, v, i = self.fresh("p"), self.fresh("v", t), self.fresh("i")
         block = make("block_ptr", self.pointer(a), *(c(self.number(-2, 3)) for _ in t.shape), **at)
         pointer = make("var", name=p, type=block.type)
@@ -368,7 +374,7 @@ class Generator(Expressions, Accesses):
         body = [P.Assign((v, ), read), move]
         if self.chance(0.4):
             body.insert(self.number(0, 2), self.update(v))
-        begin = [P.Assign((v, ), self.expr(t, 1)), P.Assign((p, ), block)]
+        begin = [P.Assign((v, ), first), P.Assign((p, ), block)]
         trips = self.number(0, 4)
         if "block_write" in self.features and self.chance(0.6):
             # Another pointer goes through an output; its blocks may overlap.
@@ -489,13 +495,13 @@ class Generator(Expressions, Accesses):
         need(m * k * trips <= size_a and n * k * trips <= size_b)
         acc_type = Type({"int8": "int32", "float64": "float64"}.get(d, "float32"), (m, n))
         acc, pa, pb = self.fresh("v", acc_type), self.fresh("p"), self.fresh("p")
+        col = self.chance(0.3)
         out = [
             P.Assign((acc, ), self.const(acc_type, 0)),
-            P.Assign((pa, ), self.address(a, self.linear((m, k), (k * trips, 1) if self.chance(0.7) else (1, m)))),
+            P.Assign((pa, ), self.address(a, self.linear((m, k), (1, m) if col else (k * trips, 1)))),
             P.Assign((pb, ), self.address(b, self.linear((k, n), (n, 1) if self.chance(0.7) else (1, k))))
         ]
         ptr = lambda name, s: make("var", name=name, type=Type("*" + d, s))
-        col = out[1].value.args[1].args[1].op == "mul"
         move = lambda name, s, by: P.Assign((name, ), make("addptr", ptr(name, s), self.const(Type("int32"), by)))
         attrs = {"precision": self.pick(("ieee", "tf32"))} if d == "float32" else {}
         dot = make("dot", make("load", ptr(pa, (m, k))), make("load", ptr(pb, (k, n))),
@@ -513,6 +519,7 @@ class Generator(Expressions, Accesses):
         need(t.shape and t.dtype in INTS + FLOATS)
         trips, step = self.number(0, 4), self.pick((1, t.numel, 3, 16))
         need(t.numel + trips * step <= size)
+        first = self.expr(t, 1)
         p, v = self.fresh("p"), self.fresh("v", t)
         pt = Type("*" + t.dtype, t.shape)
         pointer, c = make("var", name=p, type=pt), lambda x: self.const(Type("int32"), x)
@@ -524,7 +531,7 @@ class Generator(Expressions, Accesses):
         body = [P.Assign((v, ), value), P.Assign((p, ), make("addptr", pointer, self.stride_of(step)))]
         if self.chance(0.5):
             body.insert(self.number(0, 1), self.update(v))
-        begin = [P.Assign((v, ), self.expr(t, 1)), P.Assign((p, ), self.address(a, self.permutation(t.shape)))]
+        begin = [P.Assign((v, ), first), P.Assign((p, ), self.address(a, self.permutation(t.shape)))]
         return begin + [P.For(self.fresh("i"), c(0), c(trips), c(1), body, self.pick(("range", "tl.range")), {})]
 
     def stride_of(self, n):
@@ -571,9 +578,9 @@ class Generator(Expressions, Accesses):
     # The whole
 
     def program(self):
-        if self.features & {"in_place", "atomic", "overlap"}:
+        if self.features & {"in_place", "atomic", "overlap", "olds", "select"}:
             for _ in range(self.number(1, 2)):
-                dtype = self.pick([d for d in self.dtypes if d != "int1"])
+                dtype = self.pick([d for d in self.dtypes if d != "int1" and ("olds" not in self.features or d in OLD)])
                 aliases = [self.pick((1, 8, 16, 64))] if "alias" in self.features else []
                 if "overlap" in self.features:
                     aliases += [self.pick((0, 1, 1, 2, 7, 16, 100)) for _ in range(self.number(1, 2))]
@@ -593,11 +600,12 @@ class Generator(Expressions, Accesses):
     def bundles(self, body):
         """Names that are fields of an aggregate: such as loops change, if there are."""
         top = [n for s in body if isinstance(s, P.Assign) for n in s.names if n[0] == "v" and self.scope.get(n) and not self.scope[n].is_pointer]
-        if "bundle" not in self.features or not self.chance(0.7):
+        kinds = [k for f, k in (("bundle", ()), ("tuple", ("tuple", ))) if f in self.features]
+        if not kinds or not self.chance(0.7):
             return ()
         changed = [n for s in body if P.blocks(s) for x in P.walk([s]) if isinstance(x, P.Assign) for n in x.names if n in top]
         names = list(dict.fromkeys(changed + top))[:self.pick((2, 4))]
-        return tuple(zip(names[0::2], names[1::2]))
+        return tuple(pair + self.pick(kinds) for pair in zip(names[0::2], names[1::2]))
 
 
 Generator.CHOICES = [getattr(Expressions, n) for n in dir(Expressions) if n.startswith("x_")]
@@ -613,7 +621,9 @@ Generator.RARE = [("atomic", Generator.s_atomic), ("atomic", Generator.s_atomic)
                   ("split", Generator.s_split), ("for", Generator.s_pointer_loop), ("map", Generator.s_map), ("block", Generator.s_block_loop),
                   ("assume", Generator.s_assume), ("asm", Generator.s_assembly), ("assert", Generator.s_assert), ("map_load", Generator.s_map), ("scaled", Generator.s_dot_scaled), ("atomic", Generator.s_atomic_alone),
                   ("rows", Generator.s_rows_store), ("rows", Generator.s_rows), ("int4", Generator.s_int4),
-                  ("overlap", Generator.s_overlap), ("overlap", Generator.s_overlap), ("overlap", Generator.s_overlap_dot)]
+                  ("overlap", Generator.s_overlap), ("overlap", Generator.s_overlap), ("overlap", Generator.s_overlap_dot),
+                  ("boxes", Generator.s_boxes), ("boxes", Generator.s_boxes), ("boxes", Generator.s_box_dot), ("boxes", Generator.s_box_dot), ("olds", Generator.s_olds), ("olds", Generator.s_olds),
+                  ("select", Generator.s_swap), ("select", Generator.s_select_store)]
 Generator.STATEMENTS += [Generator.s_assign
                          ] * 5 + [Generator.s_while, Generator.s_for, Generator.s_in_place, Generator.s_split] * 2
 

@@ -23,9 +23,48 @@ class Pointer:
     def at(self, index):
         return Pointer(self.argument, index, self.dtype)
 
+    def moved(self, change):
+        return self.at(change(self.index))
+
     @property
     def shape(self):
         return np.shape(self.index)
+
+
+@dataclass
+class Select:
+    """Pointers into two buffers, of which the condition takes one for each element."""
+    condition: np.ndarray
+    first: object
+    second: object
+
+    @property
+    def shape(self):
+        return np.broadcast_shapes(self.condition.shape, self.first.shape, self.second.shape)
+
+    def moved(self, change):
+        return Select(self.condition, self.first.moved(change), self.second.moved(change))
+
+    def parts(self, mask):
+        """(pointer, mask) of each."""
+        c = np.broadcast_to(self.condition, self.shape)
+        for p, on in ((self.first, c), (self.second, ~c)):
+            yield spread(p, self.shape), on if mask is None else on & mask
+
+
+def spread(p, shape):
+    return p.moved(lambda i: np.broadcast_to(i, shape)) if isinstance(p, Pointer) else Select(np.broadcast_to(p.condition, shape), p.first, p.second)
+
+
+def leaves(p):
+    return [p] if isinstance(p, Pointer) else leaves(p.first) + leaves(p.second)
+
+
+def select(condition, p, q):
+    """A pointer of one argument, if both are of that one: then all about them is known."""
+    if isinstance(p, Pointer) and isinstance(q, Pointer) and (p.argument, p.dtype) == (q.argument, q.dtype):
+        return p.at(np.where(condition, p.index, q.index))
+    return Select(condition, p, q)
 
 
 class Marks:
@@ -116,6 +155,14 @@ class Memory:
         epoch[index] = self.epoch
 
     def load(self, p, mask=None, other=None):
+        if isinstance(p, Select):
+            out = None
+            for q, on in p.parts(mask):
+                if out is None:
+                    out = self.load(q, on, 0 if other is None else other)
+                else:
+                    out = np.where(on, self.load(q, on, 0), out)
+            return np.asarray(out)
         array, marks, index, cells, mask = self.locate(p, mask)
         self.others(marks.wrote, cells, "read after another program's write")
         self.others(marks.atomic, cells, "read after another program's atomic")
@@ -131,6 +178,13 @@ class Memory:
         return out
 
     def store(self, p, value, mask=None):
+        if isinstance(p, Select):
+            buffers = [self.arguments[x.argument].buffer for x in leaves(p)]
+            if len(set(buffers)) < len(buffers):
+                raise Undefined("two ways to one buffer in one store")
+            for q, on in p.parts(mask):
+                self.store(q, value, on)
+            return
         array, marks, index, cells, mask = self.locate(p, mask)
         value = np.ravel(np.broadcast_to(value, p.shape) if mask is None else np.broadcast_to(value, p.shape)[mask])
         for who in (marks.wrote, marks.read, marks.atomic):

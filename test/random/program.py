@@ -117,7 +117,7 @@ class Effect:
 
 @dataclass(eq=False)
 class For:
-    """kind: "range", "tl.range" (with `options`) or "tl.static_range"."""
+    """kind: "range", "tl.range" (with `options`) or "tl.static_range". The variable has the type of the bounds, int32 or int64."""
     name: str
     start: E
     stop: E
@@ -203,7 +203,7 @@ class Program:
     grid: tuple = (1, )
     options: dict = field(default_factory=dict)
     seed: int = 0
-    # Pairs of names of the kernel that are the fields of an aggregate from where both are known.
+    # Pairs of names of the kernel that are the fields of an aggregate, or with "tuple" behind them the items of a tuple, from where both are known.
     bundles: tuple = ()
     # Accesses through two arguments to one element need no barrier between them: a program's accesses are in order.
     ordered: bool = False

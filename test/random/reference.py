@@ -8,7 +8,7 @@ import assembly
 import numpy as np
 import program as P
 from arithmetic import (Undefined, binary, bits_of, cast, compare, count_rounding, exact_dot, exact_sum, extremum, quiet, shift)
-from memory import Memory, Pointer
+from memory import Memory, Pointer, Select, select, spread
 from program import NAME, NUMPY
 
 STEPS = 3000
@@ -154,7 +154,7 @@ class Reference:
         def begin(loop):
             nonlocal at
             go = on()
-            f.names[s.name] = at.astype(np.int32)
+            f.names[s.name] = at.astype(NUMPY[s.start.type.dtype])
             at = at + step
             return go
 
@@ -500,15 +500,15 @@ def _(r, e, a):
 
 @means("where")
 def _(r, e, a):
-    if isinstance(a[1], Pointer):
-        raise Undefined("pointers by where")
+    if e.type.is_pointer:
+        return select(*a)
     x, y = literals(a[1:])
     return np.where(a[0], x, y)
 
 
 @means("addptr")
 def _(r, e, a):
-    return a[0].at(a[0].index + np.asarray(a[1]).astype(np.int64))
+    return a[0].moved(lambda i: i + np.asarray(a[1]).astype(np.int64))
 
 
 @means("pointer_cast")
@@ -520,8 +520,8 @@ def _(r, e, a):
 def _(r, e, a):
     if len(a) == 1:
         return r.memory.load(a[0])
-    shape = np.broadcast_shapes(np.shape(a[0].index), np.shape(a[1]))  # elements may ask for one address, each under its mask
-    return r.memory.load(a[0].at(np.broadcast_to(a[0].index, shape)), np.broadcast_to(a[1], shape), a[2])
+    shape = np.broadcast_shapes(a[0].shape, np.shape(a[1]))  # elements may ask for one address, each under its mask
+    return r.memory.load(spread(a[0], shape), np.broadcast_to(a[1], shape), a[2])
 
 
 @means("block_load")
@@ -599,18 +599,25 @@ def _(r, e, a):
     return r.memory.atomic(e.attrs["kind"], *a, result=True)
 
 
-@means("reshape")
+@means("atomic_old")
 def _(r, e, a):
-    return a[0].reshape(e.attrs["shape"])
+    p, value, mask, other = a
+    out = np.full(p.shape, other).astype(value.dtype)
+    out[mask] = r.memory.atomic(e.attrs["kind"], p.at(p.index[mask]), np.broadcast_to(value, p.shape)[mask], result=True)
+    return out
 
 
-@means("permute")
+@means("atomic_sum")
 def _(r, e, a):
-    return a[0].transpose(e.attrs["dims"])
+    p, index = a[0], np.ravel(a[0].index)
+    olds = [r.memory.atomic(e.attrs["kind"], p.at(index[k:k + 1]), np.reshape(a[1], 1), result=True) for k in range(index.size)]
+    return np.asarray(np.sum(np.concatenate(olds), dtype=a[1].dtype))
 
 
 @means("expand")
 def _(r, e, a):
+    if isinstance(a[0], Select):
+        raise Undefined("a chosen pointer with another shape")
     if isinstance(a[0], Pointer):
         return a[0].at(np.expand_dims(a[0].index, e.attrs["axis"]))
     return np.expand_dims(a[0], e.attrs["axis"])
@@ -618,24 +625,9 @@ def _(r, e, a):
 
 @means("broadcast", "splat")
 def _(r, e, a):
-    if isinstance(a[0], Pointer):
-        return a[0].at(np.broadcast_to(a[0].index, e.attrs["shape"]))
+    if isinstance(a[0], (Pointer, Select)):
+        return spread(a[0], e.attrs["shape"])
     return np.broadcast_to(a[0], e.attrs["shape"])
-
-
-@means("ravel")
-def _(r, e, a):
-    return a[0].reshape(-1)
-
-
-@means("flip")
-def _(r, e, a):
-    return np.flip(a[0], e.attrs["axis"])
-
-
-@means("join")
-def _(r, e, a):
-    return np.stack(a, -1)
 
 
 @means("interleave")
@@ -644,9 +636,13 @@ def _(r, e, a):
     return s.reshape(s.shape[:-2] + (-1, ))
 
 
-@means("cat")
-def _(r, e, a):
-    return np.concatenate(a, e.attrs["axis"])
+VALUES.update(
+    reshape=lambda r, e, a: a[0].reshape(e.attrs["shape"]),
+    permute=lambda r, e, a: a[0].transpose(e.attrs["dims"]),
+    ravel=lambda r, e, a: a[0].reshape(-1),
+    flip=lambda r, e, a: np.flip(a[0], e.attrs["axis"]),
+    join=lambda r, e, a: np.stack(a, -1),
+    cat=lambda r, e, a: np.concatenate(a, e.attrs["axis"]))
 
 
 @means("split")

@@ -31,7 +31,7 @@ PLANTED = {
     lambda r, e, a: a[0][tuple(slice(0, n) for n in a[1].shape)]
     if a[0].shape == a[1].shape else a[1].astype(a[0].dtype),
     "where":
-    lambda r, e, a: np.where(a[0], *reversed(reference.literals(a[1:]))),
+    lambda r, e, a: reference.select(*a) if e.type.is_pointer else np.where(a[0], *reversed(reference.literals(a[1:]))),
 }
 
 

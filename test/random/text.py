@@ -174,6 +174,10 @@ def expression(e):
         return f"tl.device_assert({a[0]}, \"a condition\"" + (f", mask={a[1]})" if len(a) > 1 else ")")
     if op == "asm":
         return assembly(at["name"], a)
+    if op == "atomic_old":
+        return f"tl.where({a[2]}, tl.atomic_{at['kind']}({a[0]}, {a[1]}, mask={a[2]}), {a[3]})"
+    if op == "atomic_sum":
+        return f"tl.sum(tl.atomic_{at['kind']}({a[0]}, {a[1]}), None)"
     if op in ("atomic_load", "atomic_store", "assume"):
         return f"tl.{op}({', '.join(a)})"
     if op in ("load", "block_load", "atomic"):
@@ -261,7 +265,7 @@ def otherwise(body, indent):
     return ["    " * indent + "else:"] + lines(body, indent + 1) if body else []
 
 
-# Aggregates: name of the kernel -> the field that it is, from where the aggregate is made.
+# Aggregates and tuples: name of the kernel -> the field or item that it is, from where the whole is made.
 FIELDS = {}
 AGGREGATE = """@tegula.aggregate
 class Bundle:
@@ -279,6 +283,9 @@ class Bundle:
 
 
 def write_field(name):
+    if FIELDS[name].startswith("pair"):
+        pair = FIELDS[name].partition("[")[0]
+        return f"{pair} = (new_{name}, {pair}[1])" if FIELDS[name].endswith("[0]") else f"{pair} = ({pair}[0], new_{name})"
     bundle, field = FIELDS[name].split(".")
     return f"{bundle} = {bundle}.with_a(new_{name})" if field == "a" else f"{bundle} = {bundle} + new_{name}"
 
@@ -289,8 +296,13 @@ def kernel_body(p):
     for s in p.body:
         out += statement(s, 1)
         known |= set(s.names) if isinstance(s, P.Assign) else set()
-        for k, (a, b) in enumerate(p.bundles):
-            if a != b and {a, b} <= known and not {a, b} & set(FIELDS):
+        for k, (a, b, *kind) in enumerate(p.bundles):
+            if a == b or not {a, b} <= known or {a, b} & set(FIELDS):
+                continue
+            if kind:
+                out.append(f"    pair{k} = ({a}, {b})")
+                FIELDS.update({a: f"pair{k}[0]", b: f"pair{k}[1]"})
+            else:
                 out.append(f"    bundle{k} = Bundle({a}, {b})")
                 FIELDS.update({a: f"bundle{k}.a", b: f"bundle{k}.b"})
     FIELDS.clear()
