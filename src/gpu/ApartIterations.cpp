@@ -22,7 +22,7 @@ struct Course {
 
 class Courses {
 public:
-  explicit Courses(const Op &loop) : loop_(loop), body_(*loop.region(0)) {}
+  Courses(const Op &loop, unsigned ctas) : loop_(loop), body_(*loop.region(0)), ctas_(ctas) {}
 
   std::optional<Course> of(const Value *v) {
     auto [it, isNew] = known_.try_emplace(v);
@@ -42,6 +42,7 @@ private:
         return false;
     return true;
   }
+  bool isOfCta(const Value &v);
   static std::optional<Course> checked(const Course &c) {
     return std::abs(c.step) < far && c.reach < far ? std::optional(c) : std::nullopt;
   }
@@ -51,8 +52,27 @@ private:
 
   const Op &loop_;
   const Block &body_;
+  const unsigned ctas_;
   std::unordered_map<const Value *, std::optional<Course>> known_;
+  std::unordered_map<const Value *, bool> isOfCta_;
 };
+
+/// May the scalar be another one in each CTA of a cluster?
+bool Courses::isOfCta(const Value &v) {
+  if (ctas_ == 1)
+    return false;
+  auto [it, isNew] = isOfCta_.try_emplace(&v, false); // by itself: what else it is made of decides
+  if (!isNew)
+    return it->second;
+  const Op *op = v.def ? v.def : v.block->parent->op;
+  if (!op) // a parameter of the kernel
+    return false;
+  auto any = [&](const Op &o) { return std::any_of(o.operands.begin(), o.operands.end(), [&](const Value *x) { return isOfCta(*x); }); };
+  bool is = op->kind == OpKind::ClusterRank || any(*op) || std::any_of(op->regions.begin(), op->regions.end(), [&](const Region *r) { return any(*r->block->terminator()); });
+  if (is && !op->regions.empty()) // what was found the same for all on the way here may be so no more
+    std::erase_if(isOfCta_, [](const auto &known) { return !known.second; });
+  return isOfCta_[&v] = is;
+}
 
 /// The loop's counter, and what a step is added to in each iteration.
 std::optional<Course> Courses::carried(const Value &v) {
@@ -85,7 +105,7 @@ std::optional<Course> Courses::product(const Op &op) {
 }
 
 std::optional<Course> Courses::find(const Value &v) {
-  if (v.type.isScalar() && isOutside(v))
+  if (v.type.isScalar() && isOutside(v) && !isOfCta(v))
     return Course{};
   if (!v.def)
     return v.block == &body_ ? carried(v) : std::nullopt;
@@ -93,6 +113,8 @@ std::optional<Course> Courses::find(const Value &v) {
   switch (op.kind) {
   case OpKind::Const:
     return Course{};
+  case OpKind::ClusterRank:
+    return checked({0, int64_t{ctas_} - 1});
   case OpKind::Range:
     return checked({0, v.type.shape.numel() - 1});
   case OpKind::SExt:
@@ -141,13 +163,13 @@ bool accessesOf(const Block &b, std::vector<const Op *> &out) {
 
 } // namespace
 
-bool iterationsMeet(const Op &loop) {
+bool iterationsMeet(const Op &loop, unsigned ctas) {
   if (loop.rolled())
     return false;
   std::vector<const Op *> accesses;
   if (!accessesOf(*loop.region(0), accesses))
     return true;
-  Courses courses(loop);
+  Courses courses(loop, ctas);
   for (const Op *store : accesses) {
     if (store->kind != OpKind::Store)
       continue;

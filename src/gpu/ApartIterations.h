@@ -8,8 +8,8 @@
 
 namespace tegula::gpu {
 
-/// May `loop` (a For) touch an element in one iteration that another one writes? False if all that it accesses where it may write is
+/// May `loop` (a For) touch an element in one iteration that another one, of any of the program's `ctas` CTAs, writes? False if all that it accesses where it may write is
 /// accessed through one pointer (per argument), which no two iterations share an element of, or if the iterations do parts of one tile's work.
-bool iterationsMeet(const ir::Op &loop);
+bool iterationsMeet(const ir::Op &loop, unsigned ctas);
 
 } // namespace tegula::gpu

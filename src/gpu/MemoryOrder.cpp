@@ -446,7 +446,7 @@ MemoryOrder::ForOrder MemoryOrder::enterFor(const Op &op) {
   Accesses inside;
   o.isKnown = o.writes && accessesIn(*op.region(0), inside);
   // Where no iteration has to come after another one, the threads meet in front of the loop if they have to, not in it.
-  const bool areApart = o.isKnown && inside.blockWrites.empty() && !iterationsMeet(op);
+  const bool areApart = o.isKnown && inside.blockWrites.empty() && !iterationsMeet(op, options_.numCtas);
   if (areApart && anyBefore(inside)) {
     finishBlockStores();
     if (anyBefore(inside))

@@ -460,3 +460,36 @@ def test_attention_by_descriptors(dev, ctas, bm, d, warps):
     s = q.astype(np.float64) @ k.astype(np.float64).T * 0.5
     p = np.exp(s - s.max(1, keepdims=True))
     assert_close(out, (p / p.sum(1, keepdims=True) @ v.astype(np.float64)).astype(np.float16), rtol=2e-2, atol=4e-3)
+
+
+@tegula.jit
+def windows(x, out, N: tl.constexpr, R: tl.constexpr, C: tl.constexpr):
+    # Each store begins half a tile further down: the rows that one CTA writes another one has written an iteration before, though no CTA writes one twice.
+    rows, columns = tl.arange(0, R), tl.arange(0, C)
+    for i in range(N):
+        at = (i * (R // 2) + rows)[:, None] * (C + 5) + i + columns[None, :]
+        tl.store(out + at, tl.load(x + at) + i)
+
+
+@tegula.jit
+def windows_of_windows(x, out, N: tl.constexpr, R: tl.constexpr, C: tl.constexpr):
+    rows, columns = tl.arange(0, R), tl.arange(0, C)
+    first = rows * (C + 5)
+    for k in range(2):
+        for i in range(N):
+            at = first[:, None] + i * (R // 2) * (C + 5) + i + columns[None, :]
+            tl.store(out + at, tl.load(x + at) + i + k)
+        first += R * (C + 5)
+
+
+@pytest.mark.parametrize("kernel, times", [(windows, 1), (windows_of_windows, 2)])
+def test_windows_that_other_ctas_wrote(dev, ctas, kernel, times):
+    n, r, c = 3, 16, 16
+    x = integers(r * 6 * (c + 5), 0, np.int32)
+    out, expected = np.zeros_like(x), np.zeros_like(x)
+    for k in range(times):
+        for i in range(n):
+            at = ((k * r + i * (r // 2) + np.arange(r))[:, None] * (c + 5) + i + np.arange(c)).ravel()
+            expected[at] = x[at] + i + k
+    dev(kernel, (1,), x, out, n, r, c, num_ctas=ctas)
+    assert_same(out, expected)
