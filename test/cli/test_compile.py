@@ -310,13 +310,37 @@ def test_masks_of_either_axis_leave_the_transposing_loads(tegula, tmp_path, targ
     assert min(shuffles.values()) >= shuffles["none"] > 16, shuffles
 
 
-@pytest.mark.parametrize("form, said", [("both", "as far as it is stored, as far as operands are not zero"), ("stored", "as far as it is stored"), ("zero", "as far as operands are not zero"), ("sum", "as far as operands are not zero")])
+@pytest.mark.parametrize("form, said", [("both", "as far as it is seen, as far as operands are not zero"), ("stored", "as far as it is seen"), ("zero", "as far as operands are not zero"), ("sum", "as far as operands are not zero"), ("where", "as far as it is seen, as far as operands are not zero")])
 def test_dots_end_where_nothing_counts(tegula, tmp_path, form, said):
     (tmp_path / "t.py").write_text(PARTS)
     p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, w:*f32:16, out:*f32:16, M:i32, N:i32:16, K:i32:16", "-c", f"FORM='{form}'", "-t", "cpu:avx2", "--emit", "cpu")
     [dot] = [line for line in p.stdout.splitlines() if " dot buffers " in line]
     assert dot.partition(", as far")[1:] == tuple((", " + said).partition(", as far")[1:]), p.stdout
 
+
+def test_rows_are_split_where_a_select_begins_to_matter(tegula, tmp_path):
+    """Inside of a diagonal nothing is compared: one loop for that part of a row, one for the rest."""
+    (tmp_path / "t.py").write_text(DIAGONAL)
+    loads = {}
+    for form in ("linear", "data"):
+        p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, out:*f32:16, limit:f32", "-c", f"FORM='{form}'", "-t", "cpu:avx2", "--emit", "llvm")
+        assert p.returncode == 0, p.stderr
+        loads[form] = p.stdout.count("load <8 x float>")
+    assert loads["linear"] > loads["data"] > 0, loads
+
+
+DIAGONAL = '''
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x, out, limit, FORM: tl.constexpr):
+    m, n = tl.program_id(0) * 64 + tl.arange(0, 64), tl.arange(0, 64)
+    a = tl.load(x + m[:, None] * 64 + n[None, :])
+    s = tl.where(m[:, None] >= n[None, :] if FORM == "linear" else a < limit, a, 1.0)
+    tl.store(out + m, tl.sum(s, 1))
+'''
 
 PARTS = '''
 import triton
@@ -338,6 +362,8 @@ def k(x, w, out, M, N, K, FORM: tl.constexpr):
         tl.store(out + m[:, None] * N + n[None, :], acc)
     elif FORM == "sum":
         tl.store(out + m, tl.sum(acc, 1), mask=m < M)
+    elif FORM == "where":
+        tl.store(out + m, tl.max(tl.where(m[:, None] >= n[None, :], acc * 2.0, float("-inf")), 1))
     else:
         m, n = tl.program_id(0) * 64 + tl.arange(0, 64), tl.program_id(1) * 64 + tl.arange(0, 64)
         tl.store(out + m[:, None] * N + n[None, :], acc * 2.0, mask=(m < M)[:, None] & (n < N)[None, :])

@@ -196,3 +196,76 @@ def test_rows_that_begin_outside(dev, how, first, bound):
         elif (int(where[i]) & 0xFFFFFFFF if how == "unsigned" else int(where[i])) < bound:
             expected[i] = exact[i]
     assert np.abs(out - expected).max() < 1e-4
+
+
+@tegula.jit
+def beside_a_diagonal(a, b, out, shift, M, N, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, HOW: tl.constexpr):
+    rows, cols, ks = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    r = tl.dot(tl.load(a + rows[:, None] * BK + ks[None, :]), tl.load(b + ks[:, None] * BN + cols[None, :]), input_precision="ieee")
+    if HOW == "lower":
+        mask = rows[:, None] + shift >= cols[None, :]
+    elif HOW == "below":
+        mask = cols[None, :] < shift + rows[:, None]
+    elif HOW == "upper":
+        mask = rows[:, None] + shift <= cols[None, :]
+    elif HOW == "window":
+        mask = (rows[:, None] + shift >= cols[None, :]) & (cols[None, :] > rows[:, None] + shift - 9)
+    elif HOW == "end":
+        mask = (rows[:, None] + shift >= cols[None, :]) & (cols[None, :] < N) & (rows[:, None] < M)
+    elif HOW == "twice":
+        mask = rows[:, None] * 2 + shift >= cols[None, :]
+    s = tl.where(mask, r * 0.5, -1.0)
+    if HOW == "end":
+        tl.store(out + rows[:, None] * BN + cols[None, :], s, mask=rows[:, None] < M)
+    else:
+        tl.store(out + rows[:, None] * BN + cols[None, :], s)
+
+
+@pytest.mark.parametrize("shift", [0, -11, 13, 200, -200, 2**31 - 3])
+@pytest.mark.parametrize("how", ["lower", "below", "upper", "window", "end", "twice"])
+def test_one_side_of_a_diagonal(dev, how, shift):
+    bm = 64
+    a, b = matrices(bm, BN, BK, how)
+    out = np.full((bm, BN), 9, np.float32)
+    dev(beside_a_diagonal, (1,), a.reshape(-1), b.reshape(-1), out.reshape(-1), shift, 37, 50, bm, BN, BK, how)
+    row, col = np.arange(bm, dtype=np.int32)[:, None], np.arange(BN, dtype=np.int32)[None, :]
+    with np.errstate(over="ignore"):
+        at = row * np.int32(2 if how == "twice" else 1) + np.int32(shift)
+        mask = {"lower": at >= col, "below": col < at, "upper": at <= col, "window": (at >= col) & (col > at - np.int32(9)),
+                "end": (at >= col) & (col < 50) & (row < 37), "twice": at >= col}[how]
+    expected = np.where(mask, 0.5 * (a.astype(np.float64) @ b), -1)
+    if how == "end":
+        expected[37:] = 9
+    assert np.abs(out - expected).max() < 1e-4
+
+
+@tegula.jit
+def select_behind(a, b, out, plain, M, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CARRIED: tl.constexpr):
+    """What a select looks at in part another looks at as a whole, or in the next iteration."""
+    rows, cols, ks = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    x, y = tl.load(a + rows[:, None] * BK + ks[None, :]), tl.load(b + ks[:, None] * BN + cols[None, :])
+    at = rows[:, None] * BN + cols[None, :]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(3):
+        acc = tl.dot(x, y, acc, input_precision="ieee")
+        if CARRIED:
+            acc = tl.where(rows[:, None] < M * (i + 1), acc, 1.0)
+        else:
+            tl.store(out + at, tl.where(rows[:, None] < M, acc, 1.0), mask=cols[None, :] < 40)
+    tl.store(plain + at, acc, mask=cols[None, :] < 60)
+
+
+@pytest.mark.parametrize("carried", [False, True])
+def test_selects_and_others(dev, carried):
+    a, b = matrices(BM, BN, BK, carried)
+    out, plain = np.zeros((2, BM, BN), np.float32)
+    dev(select_behind, (1,), a.reshape(-1), b.reshape(-1), out.reshape(-1), plain.reshape(-1), 7, BM, BN, BK, carried)
+    row, col, one = np.arange(BM)[:, None], np.arange(BN)[None, :], a.astype(np.float64) @ b
+    acc = 0
+    for i in range(3):
+        acc = acc + one
+        if carried:
+            acc = np.where(row < 7 * (i + 1), acc, 1)
+    assert np.abs(plain - np.where(col < 60, acc, 0)).max() < 1e-3
+    if not carried:
+        assert np.abs(out - np.where(col < 40, np.where(row < 7, acc, 1), 0)).max() < 1e-3

@@ -92,8 +92,8 @@ public:
   V rowsOf(unsigned count) { return b.CreateMul(aStride, b.getInt64(count)); }
   void addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumulate);
   int64_t stepBytesA() const { return p.kGroup * aBytes(); }
-  /// So many rows count; so many k, a multiple of what a trip of the loop over k does. Null: all. For outer blocks.
-  V rowsThatCount = nullptr, depth = nullptr;
+  /// Rows that count; so many k, a multiple of what a trip of the loop over k does. Null: all. For outer blocks.
+  V rowsFrom = nullptr, rowsTo = nullptr, depth = nullptr;
   static int64_t unrolled(int64_t steps) { return std::min<int64_t>(4, steps); }
   int64_t stepBytesB() const { return p.kGroup * p.nr * bBytes(); }
 
@@ -399,11 +399,18 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
         outerBlock(block.rows, k, s[0], bp, s[1], accumulate);
       return {};
     };
-    V count = nullptr;
-    if (rowsThatCount) {
-      V beyond = b.CreateSub(rowsThatCount, b.getInt64(row));
-      count = b.CreateSDiv(b.CreateAdd(beyond, b.getInt64(block.rows - 1)), b.getInt64(block.rows));
-      count = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, count, b.getInt64(block.count));
+    V count = nullptr, first = nullptr;
+    auto blocksTo = [&](V end, int64_t more) {
+      V blocks = b.CreateSDiv(b.CreateAdd(b.CreateSub(end, b.getInt64(row)), b.getInt64(more)), b.getInt64(block.rows));
+      return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, blocks, b.getInt64(block.count));
+    };
+    if (rowsTo)
+      count = blocksTo(rowsTo, block.rows - 1);
+    if (rowsFrom) {
+      first = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, blocksTo(rowsFrom, 0), b.getInt64(0));
+      count = b.CreateSub(count ? count : b.getInt64(block.count), first);
+      a0 = b.CreateGEP(b.getInt8Ty(), a0, b.CreateMul(first, aStride ? rowsOf(block.rows) : b.getInt64(block.rows * p.aRowStride * aBytes())));
+      c0 = b.CreateGEP(b.getInt8Ty(), c0, b.CreateMul(first, b.getInt64(block.rows * p.cRowStride * cBytes())));
     }
     loop(block.count, count, {{a0, block.rows * p.aRowStride * aBytes(), aStride ? rowsOf(block.rows) : nullptr}, {c0, block.rows * p.cRowStride * cBytes()}}, {},
          rowsBody);
@@ -539,7 +546,7 @@ void PanelDot::rest(bool withoutFirst, V panel, V c) { emitter_->rows(p_.kBlock,
 
 int64_t PanelDot::depthUnit() const { return DotEmitter::unrolled(p_.kBlock / p_.kGroup) * p_.kGroup; }
 
-void PanelDot::limit(V rows, V depth) { emitter_->rowsThatCount = rows, emitter_->depth = depth; }
+void PanelDot::limit(V from, V to, V depth) { emitter_->rowsFrom = from, emitter_->rowsTo = to, emitter_->depth = depth; }
 
 void emitDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V a, V bPacked, V c, bool accumulate, V aStride) {
   DotEmitter(v, target, p, aStride).run(a, bPacked, c, accumulate);

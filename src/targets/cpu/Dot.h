@@ -69,8 +69,8 @@ public:
   void finish(llvm::ArrayRef<llvm::Value *> carried, llvm::Value *c);
   /// All rows, or without the first block.
   void rest(bool withoutFirst, llvm::Value *panel, llvm::Value *c);
-  /// Only so many rows count, and in the panel at hand only so many k, a multiple of depthUnit() (i64, null: all). More rows may be computed.
-  void limit(llvm::Value *rows, llvm::Value *depth);
+  /// In the panel at hand only rows from `from` (not negative) to below `to` count, and only so many k, a multiple of depthUnit() (i64, null: all). More rows may be computed.
+  void limit(llvm::Value *from, llvm::Value *to, llvm::Value *depth);
   int64_t depthUnit() const;
 
 private:

@@ -91,7 +91,11 @@ bool FunctionEmitter::define(const ir::Value *v, llvm::SmallVectorImpl<const ir:
 }
 
 // At how many leading positions of a dimension the comparison may hold, i64; more than the dimension has where that is not known before it runs, null where it never is.
-V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsigned bits) {
+// With a `diagonal`: the number from which on position - other position has to be for it not to hold, where the dimension given is of `bits` and the other begins at bit `diagonal`
+// or, if that is 0, ends at `fromBit`.
+V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsigned bits, int diagonal) {
+  if (c.bothDims != (diagonal >= 0))
+    return nullptr;
   const Op &cmp = *c.compare;
   Lin a = lin(cmp.operands[0]), b = lin(cmp.operands[1]);
   ir::CmpPred pred = cmp.pred();
@@ -105,28 +109,35 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
     return nullptr;
   if (!a.opaque.empty() || !b.opaque.empty() || a.self || b.self || a.split || b.split)
     return nullptr;
-  llvm::SmallVector<int64_t, 12> growth(bits);
-  for (size_t i = 0; i < c.at.size(); ++i) {
-    BitSource s = c.at[i];
-    if (a.coef[i].zero() && b.coef[i].zero())
-      continue;
-    if (s < 0 || static_cast<unsigned>(s) < fromBit || static_cast<unsigned>(s) >= fromBit + bits || a.coef[i].s || !b.coef[i].zero())
-      return nullptr;
-    growth[static_cast<unsigned>(s) - fromBit] += a.coef[i].k;
-  }
-  for (unsigned i = 0; i < bits; ++i)
-    if (growth[i] != int64_t(1) << i)
-      return nullptr;
+  // One side grows by one from position to position, the other not, or along the other dimension.
+  auto growsAlong = [&](const Lin &l, unsigned from, unsigned count) {
+    llvm::SmallVector<int64_t, 12> growth(count);
+    for (size_t i = 0; i < c.at.size(); ++i) {
+      if (l.coef[i].zero())
+        continue;
+      BitSource s = c.at[i];
+      if (s < 0 || static_cast<unsigned>(s) < from || static_cast<unsigned>(s) >= from + count || l.coef[i].s)
+        return false;
+      growth[static_cast<unsigned>(s) - from] += l.coef[i].k;
+    }
+    for (unsigned i = 0; i < count; ++i)
+      if (growth[i] != int64_t(1) << i)
+        return false;
+    return true;
+  };
+  const unsigned total = diagonal < 0 ? 0 : diagonal, otherFrom = fromBit ? 0 : bits, otherBits = total ? total - bits : 0;
+  if (!growsAlong(a, fromBit, bits) || !growsAlong(b, otherFrom, otherBits))
+    return nullptr;
   V first = b_.CreateSExt(a.base, b_.getInt64Ty()), bound = b_.CreateSExt(b.base, b_.getInt64Ty());
   V count = b_.CreateSub(bound, first);
   if (orEqual)
     count = b_.CreateAdd(count, b_.getInt64(1));
   // Positions that wrap around may be inside again; the beginning may be outside of an unsigned range that is entered later.
-  V all = b_.getInt64(uint64_t(1) << bits), plain = b_.getTrue();
-  auto limits = [&](V side) {
-    return side->getType()->isIntegerTy(32) ? int64_t(INT32_MAX) : INT64_MAX;
-  };
-  plain = b_.CreateICmpSLE(first, b_.getInt64(static_cast<uint64_t>(limits(a.base) - (int64_t(1) << bits))));
+  V all = b_.getInt64(uint64_t(1) << bits);
+  int64_t largest = (a.base->getType()->isIntegerTy(32) ? int64_t(INT32_MAX) : INT64_MAX) - (int64_t(1) << std::max(bits, otherBits));
+  V plain = b_.CreateICmpSLE(first, b_.getInt64(static_cast<uint64_t>(largest)));
+  if (otherBits)
+    plain = b_.CreateAnd(plain, b_.CreateICmpSLE(bound, b_.getInt64(static_cast<uint64_t>(largest))));
   // In 64 bits the difference itself may wrap around.
   if (!a.base->getType()->isIntegerTy(32))
     plain = b_.CreateAnd(plain, b_.CreateAnd(b_.CreateICmpSGE(first, b_.getInt64(0)), b_.CreateICmpSGE(bound, b_.getInt64(0))));
@@ -136,11 +147,11 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
 }
 
 // The least of them.
-V FunctionEmitter::countsOfAll(const DotPart::Conditions &all, unsigned fromBit, unsigned bits) {
+V FunctionEmitter::countsOfAll(const DotPart::Conditions &all, unsigned fromBit, unsigned bits, int diagonal) {
   V least = nullptr;
   for (const DotPart::Condition &c : all) {
     llvm::SmallVector<const ir::Value *, 8> lent;
-    V count = llvm::all_of(c.compare->operands, [&](const ir::Value *x) { return define(x, lent); }) ? countsOf(c, fromBit, bits) : nullptr;
+    V count = llvm::all_of(c.compare->operands, [&](const ir::Value *x) { return define(x, lent); }) ? countsOf(c, fromBit, bits, diagonal) : nullptr;
     for (const ir::Value *v : lent)
       v->type.isTensor() ? lin_.erase(v) : scalar_.erase(v);
     if (count)
@@ -161,16 +172,19 @@ FunctionEmitter::Counts FunctionEmitter::whatCounts(const Step &s) {
     return V(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, b_.getInt64(uint64_t(1) << bits)));
   };
   Counts r;
-  for (const DotPart::Conditions &store : s.part.stores) {
-    bool first = &store == s.part.stores.begin();
-    V rows = countsOfAll(store, n, m), columns = countsOfAll(store, 0, n);
+  const int both = static_cast<int>(m + n);
+  for (const DotPart::Conditions &one : s.part.seen) {
+    bool first = &one == s.part.seen.begin();
+    V rows = countsOfAll(one, n, m), columns = countsOfAll(one, 0, n), above = countsOfAll(one, 0, n, both), below = countsOfAll(one, n, m, both);
     r.rows = first ? rows : most(r.rows, rows);
     r.columns = first ? columns : most(r.columns, columns);
+    r.above = first ? above : most(r.above, above);
+    r.below = first ? below : most(r.below, below);
   }
   // Zeros of both operands: one alone may meet an infinity.
   r.depth = most(countsOfAll(s.part.left, 0, k), countsOfAll(s.part.right, n, k));
   mixed_.backTo(mixed);
-  return {within(r.rows, m), within(r.columns, n), within(r.depth, k)};
+  return {within(r.rows, m), within(r.columns, n), within(r.depth, k), r.above, r.below};
 }
 
 // The left operand: where it lies, or packed.
@@ -243,7 +257,17 @@ void FunctionEmitter::dotByPanel(const Step &s) {
     setLoc(s.op);
     if (work.depth)
       dot.finish(carried, columns);
-    dot.limit(counts.rows, work.packed);
+    V from = nullptr, to = counts.rows;
+    if (counts.above || counts.below) { // beside a diagonal
+      V column = p.nr < p.n ? times(state.loops[work.loops - 1].iv, p.nr) : b_.getInt64(0);
+      if (counts.above)
+        from = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateAdd(b_.CreateSub(column, counts.above), b_.getInt64(1)), b_.getInt64(0));
+      if (counts.below) {
+        V last = b_.CreateAdd(b_.CreateAdd(column, counts.below), b_.getInt64(p.nr - 1));
+        to = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, last, to ? to : b_.getInt64(static_cast<uint64_t>(p.m)));
+      }
+    }
+    dot.limit(from, to, work.packed);
     dot.rest(work.depth != 0, b, columns);
   };
   work.begin = begin, work.trip = trip, work.end = end;

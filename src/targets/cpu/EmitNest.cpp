@@ -444,7 +444,7 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
   }
 }
 
-// Masks of the loads that `v`, needed at `at`, reaches through virtual values, each with the position at which it is needed. A value that is
+// Masks of the loads that `v`, needed at `at`, reaches through virtual values, and conditions by which elements become a constant, each with the position at which it is needed. A value that is
 // needed at several positions is followed at the first one only.
 void FunctionEmitter::masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out) {
   if (!v->def || !v->type.isTensor() || !seen.insert(v).second || seen.size() > 300)
@@ -457,6 +457,9 @@ void FunctionEmitter::masksOf(const ir::Value *v, const Bits &at, std::set<const
     return;
   if (op.kind == OpKind::Load)
     out.push_back({op.operands.size() > 1 ? op.operands[1] : nullptr, at, &op});
+  // `where(mask, x, -inf)`: what the mask leaves is computed without it.
+  if (op.kind == OpKind::Select && op.operands[0]->type.isTensor() && op.operands[2]->def && op.operands[2]->def->kind == OpKind::Const)
+    out.push_back({op.operands[0], operandBits(op, 0, v->index, at)});
   bool positioned = op.has(ir::traits::Elementwise) || op.has(ir::traits::Shape) || op.kind == OpKind::Load || op.kind == OpKind::Gather;
   if (!positioned) // operandBits says nothing of the others (reduce, histogram, dot)
     return;

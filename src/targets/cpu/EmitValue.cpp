@@ -97,6 +97,8 @@ V FunctionEmitter::computeFresh(const ir::Value *v, const Bits &at) {
   if (op.has(ir::traits::Shape))
     return evalShape(op, v, at);
   llvm::SmallVector<V, 3> args;
+  if (op.kind == OpKind::Select && op.operands[0]->type.isTensor() && eval(op.operands[0], at) == b_.getTrue())
+    return eval(op.operands[1], at);
   for (const ir::Value *o : op.operands)
     args.push_back(eval(o, at));
   setLoc(&op);

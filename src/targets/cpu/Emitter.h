@@ -91,9 +91,11 @@ private:
   void dotStep(const Step &s), dotByPanel(const Step &s);
   struct Counts {
     V rows = nullptr, columns = nullptr, depth = nullptr;
+    V above = nullptr, below = nullptr; // (row, column) counts only if column - row < above, and if row - column < below
   };
   Counts whatCounts(const Step &s);
-  V countsOf(const DotPart::Condition &c, unsigned fromBit, unsigned bits), countsOfAll(const DotPart::Conditions &all, unsigned fromBit, unsigned bits);
+  V countsOf(const DotPart::Condition &c, unsigned fromBit, unsigned bits, int diagonal = -1);
+  V countsOfAll(const DotPart::Conditions &all, unsigned fromBit, unsigned bits, int diagonal = -1);
   bool define(const ir::Value *v, llvm::SmallVectorImpl<const ir::Value *> &lent);
   bool staysLinear(const Lin &l, const Bits &at);
   std::optional<InPlace> leftInPlace(const Step &s);

@@ -9,7 +9,7 @@ using ir::Value;
 
 namespace {
 
-/// The comparisons that `mask`, needed at all positions of a tile of two dimensions, is the conjunction of, if they depend on one dimension.
+/// The comparisons that `mask`, needed at all positions of a tile of two dimensions, is the conjunction of.
 void conditionsOf(const Value *mask, const Bits &at, const ir::Shape &tile, DotPart::Conditions &out) {
   if (!mask->def || !mask->type.isTensor())
     return;
@@ -26,8 +26,8 @@ void conditionsOf(const Value *mask, const Bits &at, const ir::Shape &tile, DotP
   for (BitSource s : at)
     if (s >= 0)
       (s < columns ? column : row) = true;
-  if (row != column)
-    out.push_back({&op, at});
+  if (row || column)
+    out.push_back({&op, at, row && column});
 }
 
 /// Where the elements of an operand are zero.
@@ -61,18 +61,18 @@ class Observers {
 public:
   Observers(const Uses &uses, ir::Shape tile) : uses_(uses), tile_(tile) {}
 
-  /// Nothing if anybody but stores sees it.
+  /// Nothing if anybody but stores and selects sees it.
   llvm::SmallVector<DotPart::Conditions, 1> of(const Value *result) {
     if (!follow(result))
       return {};
-    for (DotPart::Conditions &c : stores_) {
+    for (DotPart::Conditions &c : sights_) {
       llvm::erase_if(c, [&](const DotPart::Condition &one) {
         return llvm::any_of(one.compare->operands, [&](const Value *v) { return !isSameInAllIterations(v, 0); });
       });
       if (c.empty())
         return {};
     }
-    return stores_;
+    return sights_;
   }
 
 private:
@@ -89,9 +89,9 @@ private:
     case OpKind::Store:
       if (user.operands[0] == v || user.operands.size() < 3 || user.operands[2] == v)
         return false;
-      stores_.emplace_back();
-      conditionsOf(user.operands[2], identityBits(bitCount(tile_)), tile_, stores_.back());
-      return !stores_.back().empty();
+      return seenWhere(user.operands[2]);
+    case OpKind::Select:
+      return (user.operands[1] == v && user.operands[0] != v && user.operands[2] != v && !inSelect_ && seenThrough(user)) || follow(user.results[0]);
     case OpKind::Dot: // adds to it, element by element
       return user.operands[0] != v && user.operands[1] != v && follow(user.results[0]);
     case OpKind::For: {
@@ -122,6 +122,35 @@ private:
     }
   }
 
+  bool seenWhere(const Value *mask) {
+    DotPart::Conditions all;
+    conditionsOf(mask, identityBits(bitCount(tile_)), tile_, all);
+    if (all.empty())
+      return false;
+    sights_.push_back(std::move(all));
+    return true;
+  }
+
+  /// Where the condition of `select` holds, of what those look at who see its result.
+  bool seenThrough(const Op &select) {
+    DotPart::Conditions all;
+    conditionsOf(select.operands[0], identityBits(bitCount(tile_)), tile_, all);
+    if (all.empty())
+      return false;
+    Observers behind(uses_, tile_);
+    behind.inSelect_ = true;
+    if (behind.follow(select.results[0])) {
+      loops_.insert(behind.loops_.begin(), behind.loops_.end());
+      for (DotPart::Conditions &c : behind.sights_) {
+        c.append(all);
+        sights_.push_back(std::move(c));
+      }
+    } else {
+      sights_.push_back(std::move(all));
+    }
+    return true;
+  }
+
   bool isSameInAllIterations(const Value *v, unsigned depth) const {
     const Op *def = v->def;
     bool computed = def && (def->has(ir::traits::Elementwise) || def->has(ir::traits::Shape) || def->kind == OpKind::Const || def->kind == OpKind::Range ||
@@ -136,9 +165,10 @@ private:
 
   const Uses &uses_;
   const ir::Shape tile_;
+  bool inSelect_ = false;
   llvm::SmallPtrSet<const Value *, 16> seen_;
   llvm::SmallPtrSet<const Op *, 4> loops_; // that carry it on
-  llvm::SmallVector<DotPart::Conditions, 1> stores_;
+  llvm::SmallVector<DotPart::Conditions, 1> sights_;
 };
 
 } // namespace
