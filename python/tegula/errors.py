@@ -23,6 +23,8 @@ _CALL_ERRORS = {kind: cls for cls, kinds in {
     NotImplementedError: "staticAssertUnknown",
 }.items() for kind in kinds.split()}
 
+_ARGUMENT_ERRORS = {"cannotConvert": TypeError}  # as _CALL_ERRORS, where the mistake is an argument of a call and no operand
+
 
 class TegulaError(Exception):
     """Base of what tegula raises by itself."""
@@ -65,6 +67,8 @@ class CompilationError(TegulaError):
             function = outer["message"].split("`")[1]
             return CompilationError(text, [{**first, "rendered": text, "notes": first["notes"][:calls[-1]], "function": function}])
         cls = _CALL_ERRORS.get(first.get("kind"))
+        if first.get("kind") in _ARGUMENT_ERRORS and isinstance(_around(first, 0)[1], ast.Call):
+            cls = _ARGUMENT_ERRORS[first["kind"]]
         return cls(first["message"]) if cls else None
 
     @property
@@ -110,8 +114,8 @@ def _at(error):
         return ""
     first = linecache.getline(place["file"], start)
     indent = len(first) - len(first.lstrip())  # columns count from the `def`
-    begin, end = _position(place["file"], place["line"], place["column"], indent), _position(place["file"], place["end_line"], place["end_column"], indent)
-    line, column = begin if error["kind"] in _AT_NAMES else _operation(place["file"], begin, end)
+    begin, (operation, _) = _position(place["file"], place["line"], place["column"], indent), _around(place, indent)
+    line, column = begin if error["kind"] in _AT_NAMES else operation
     column -= indent
     return f"at {line - start + 1}:{column}:"
 
@@ -137,22 +141,25 @@ def _position(file, line, column, indent):
     return line, len(text[:n].encode(errors="surrogatepass"))
 
 
-def _operation(file, begin, end):
-    """Where the innermost call or operator around these positions begins; `begin` if there is none."""
-    around = [first for first, last in _operations("".join(linecache.getlines(file))) if first <= begin and end <= last]
-    return around[-1] if around else begin
+def _around(place, indent):
+    """Of a diagnostic: where the innermost call or operator around it begins (line, offset in UTF-8), and its syntax; where it begins itself, and None, if there is
+    none."""
+    begin = _position(place["file"], place["line"], place["column"], indent)
+    end = _position(place["file"], place["end_line"], place["end_column"], indent)
+    around = [(first, node) for first, last, node in _operations("".join(linecache.getlines(place["file"]))) if first <= begin and end <= last]
+    return around[-1] if around else (begin, None)
 
 
 @functools.lru_cache(maxsize=4)
 def _operations(text):
-    """Begin and end of the calls and operators in a file, outer ones first."""
+    """Begin, end and syntax of the calls and operators in a file, outer ones first."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the program's text they were said when it was compiled
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return []
-    return [((n.lineno, n.col_offset), (n.end_lineno, n.end_col_offset)) for n in ast.walk(tree)
+    return [((n.lineno, n.col_offset), (n.end_lineno, n.end_col_offset), n) for n in ast.walk(tree)
             if isinstance(n, (ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Subscript))]
 
 

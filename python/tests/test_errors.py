@@ -261,6 +261,8 @@ def causes(x, what: tl.constexpr):
         tl.dot(v, v)
     elif what == "keyword":
         tl.arange(0, 8, step=2)
+    elif what == "none":
+        tl.expand_dims(None, -1)
     elif what == "operator":
         v + (1, 2)
     elif what == "name":
@@ -277,8 +279,8 @@ def cause_of(what):
     return caught.value, caught.value.__cause__
 
 
-@pytest.mark.parametrize("what, cls", [("value", ValueError), ("type", TypeError), ("assertion", AssertionError), ("keyword", TypeError), ("operator", None),
-                                       ("name", None), ("static", None)])
+@pytest.mark.parametrize("what, cls", [("value", ValueError), ("type", TypeError), ("assertion", AssertionError), ("keyword", TypeError), ("none", TypeError),
+                                       ("operator", None), ("name", None), ("static", None)])
 def test_cause(what, cls):
     """As Triton's: what a function of the language raised, and nothing where the mistake is not in a call."""
     e, cause = cause_of(what)
