@@ -105,10 +105,18 @@ def _contains(text, code):
     while pending:
         for c in pending.pop().co_consts:
             if isinstance(c, types.CodeType):
-                if c == code or (c.co_name, c.co_firstlineno, c.co_code) == (code.co_name, code.co_firstlineno, code.co_code):
+                if _same(c, code):
                     return True
                 pending.append(c)
     return False
+
+
+def _same(a, b):
+    """Whether two code objects are of one text. Their flags may differ, by what `from __future__` gave the one that runs."""
+    fields = ("co_name", "co_firstlineno", "co_code", "co_names", "co_varnames", "co_freevars")
+    return all(getattr(a, f) == getattr(b, f) for f in fields) and len(a.co_consts) == len(b.co_consts) and all(
+        _same(x, y) if isinstance(x, types.CodeType) and isinstance(y, types.CodeType) else type(x) is type(y) and repr(x) == repr(y)
+        for x, y in zip(a.co_consts, b.co_consts))
 
 
 def captured(fn, name):

@@ -100,6 +100,11 @@ def make(name, op):
 
 print(make("add", "+")(4), make("mul", "*")(4))
 exec("import triton\\n@triton.jit\\ndef f(x):\\n    pass\\n")
+twice = KERNEL.replace("N), value)", "N), value * 2)")
+try:  # the same but for a number
+    exec("".join([twice.replace("* 2", "* 3")]), {{}})
+except ValueError as e:
+    print(str(e).splitlines()[0])
 code = compile("\\n".join(["import triton", "@triton.jit", "def lost(x):", "    pass"]), "<gone>", "exec")
 try:
     exec(code)
@@ -109,7 +114,8 @@ except ValueError as e:
     done = tegula("script.py", cwd=tmp_path)
     out = done.stdout.splitlines()
     assert out[:2] == ["[4.0, 4.0, 4.0, 4.0]", "[6.0, 6.0, 6.0, 6.0] [8.0, 8.0, 8.0, 8.0]"], done.stderr
-    assert "`lost` (<gone>) cannot be found" in out[2] and "linecache.cache" in out[3]
+    assert "`fill` (<string>) cannot be found" in out[2]
+    assert "`lost` (<gone>) cannot be found" in out[3] and "linecache.cache" in out[4]
 
 
 def test_child_processes(tmp_path):
