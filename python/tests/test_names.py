@@ -132,6 +132,9 @@ GLUON = """
 import triton
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import mma_v2
+from triton.experimental.gluon.language.nvidia.hopper import tma, mbarrier as bar
+import triton.experimental.gluon.language.amd.cdna4
 
 @gluon.constexpr_function
 def layout(n):
@@ -141,12 +144,13 @@ def layout(n):
 def with_layouts(x: gl.tensor | None, t: gl.float16, B: gl.constexpr, layout: gl.constexpr = gl.AutoLayout):
     i = gl.arange(0, B, layout=layout)
 
-for use in (lambda: with_layouts[(1,)](None, None, 64), lambda: with_layouts.warmup(grid=(1,)), lambda: gl.BlockedLayout([1], [32], [4], [0]), lambda: gl.nvidia.hopper.mma()):
+for use in (lambda: with_layouts[(1,)](None, None, 64), lambda: with_layouts.warmup(grid=(1,)), lambda: gl.BlockedLayout([1], [32], [4], [0]), lambda: gl.nvidia.hopper.mma(),
+            mma_v2, lambda: tma.async_load()):
     try:
         use()
     except NotImplementedError as e:
         print(e)
-print(gl.float16 is triton.language.float16, gl.constexpr is triton.language.constexpr)
+print(bar is gl.nvidia.hopper.mbarrier, gl.float16 is triton.language.float16, gl.constexpr is triton.language.constexpr)
 """
 
 
@@ -156,10 +160,11 @@ def test_kernels_of_gluon_stand_beside_others(tmp_path):
     path.write_text(GLUON)
     done = subprocess.run([sys.executable, "-m", "tegula", path], text=True, capture_output=True, timeout=60)
     lines = done.stdout.splitlines()
-    assert len(lines) == 5 and all("Gluon is a language of its own" in l for l in lines[:4]), (done.stdout, done.stderr)
-    assert all(l.startswith(f"{path}:10: `with_layouts` is a kernel of Gluon") for l in lines[:2]), lines
+    assert len(lines) == 7 and all("Gluon is a language of its own" in l for l in lines[:6]), (done.stdout, done.stderr)
+    assert all(l.startswith(f"{path}:13: `with_layouts` is a kernel of Gluon") for l in lines[:2]), lines
     assert lines[2].startswith("gluon.language.BlockedLayout is of Gluon") and lines[3].startswith("gluon.language.nvidia.hopper.mma is of Gluon")
-    assert lines[4] == "True True"
+    assert lines[4].startswith("gluon.language.nvidia.ampere.mma_v2 is of Gluon") and lines[5].startswith("gluon.language.nvidia.hopper.tma.async_load is of Gluon")
+    assert lines[6] == "True True True"
 
 
 def test_annotations_join_types_of_the_language():
