@@ -140,6 +140,11 @@ import triton.experimental.gluon.language.amd.cdna4
 def layout(n):
     return gl.BlockedLayout([n], [32], [4], [0])
 
+@triton.language.core._aggregate
+class Context:
+    rank: gl.tensor
+    layout: gl.constexpr
+
 @gluon.jit
 def with_layouts(x: gl.tensor | None, t: gl.float16, B: gl.constexpr, layout: gl.constexpr = gl.AutoLayout):
     i = gl.arange(0, B, layout=layout)
@@ -161,7 +166,7 @@ def test_kernels_of_gluon_stand_beside_others(tmp_path):
     done = subprocess.run([sys.executable, "-m", "tegula", path], text=True, capture_output=True, timeout=60)
     lines = done.stdout.splitlines()
     assert len(lines) == 7 and all("Gluon is a language of its own" in l for l in lines[:6]), (done.stdout, done.stderr)
-    assert all(l.startswith(f"{path}:13: `with_layouts` is a kernel of Gluon") for l in lines[:2]), lines
+    assert all(l.startswith(f"{path}:18: `with_layouts` is a kernel of Gluon") for l in lines[:2]), lines
     assert lines[2].startswith("gluon.language.BlockedLayout is of Gluon") and lines[3].startswith("gluon.language.nvidia.hopper.mma is of Gluon")
     assert lines[4].startswith("gluon.language.nvidia.ampere.mma_v2 is of Gluon") and lines[5].startswith("gluon.language.nvidia.hopper.tma.async_load is of Gluon")
     assert lines[6] == "True True True"

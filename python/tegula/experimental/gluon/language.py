@@ -1,4 +1,5 @@
-"""The names of Gluon's language, which may stand in annotations and default values; calling one says that it is not there. `constexpr` and the types of elements are Triton's."""
+"""The names of Gluon's language, which may stand in annotations and default values; calling one says that it is not there. `constexpr`, `tensor` and the types of elements
+are Triton's."""
 import importlib.machinery as _machinery
 import sys as _sys
 import types as _types
@@ -6,6 +7,9 @@ import types as _types
 from ... import language as _language
 from ...language import constexpr  # noqa: F401
 from .. import WHY_NO_GLUON
+
+
+_SHARED = ("tensor", "tuple", "tuple_type", "pointer_type", "dtype")  # one class for both languages
 
 
 class _Name:
@@ -18,7 +22,7 @@ class _Name:
         raise NotImplementedError(f"{self._name} is of Gluon. {WHY_NO_GLUON}")
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         return _Name(f"{self._name}.{name}")
 
@@ -61,4 +65,4 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     found = getattr(_language, name, None)
-    return found if isinstance(found, _language.dtype) else _Name(f"gluon.language.{name}")
+    return found if isinstance(found, _language.dtype) or name in _SHARED else _Name(f"gluon.language.{name}")
