@@ -127,3 +127,10 @@ def test_assertions_share_their_end(target):
         assert ptx.count("trap;") == 1 and ptx.count("atom.global.sys") == 1
         lines[count] = len(ptx.splitlines())
     assert lines[8] - lines[4] < 4 * 2 * 15  # two checks a round
+
+
+def test_assertions_on_cpus_hand_no_number_to_a_common_end():
+    x = np.zeros(1, np.int32)
+    llvm = checked_sums.warmup(x, x, 3, 40, grid=(1,), device="cpu", debug=True).stage("llvm")
+    assert llvm.count("call void @tegula.fault(") >= 40
+    assert all(line.count("], [") < 8 for line in llvm.splitlines() if " phi " in line)

@@ -5,6 +5,7 @@
 #include "abi/CpuAbi.h"
 #include "targets/common/Frame.h"
 #include "targets/cpu/Uses.h"
+#include "llvm/IR/InlineAsm.h"
 
 namespace tegula::cpu {
 using ir::Op;
@@ -69,7 +70,20 @@ void FunctionEmitter::fault(int code, int site, V index, V extent) {
   if (!write)
     write = faultFunction(state_.llvm, *function_);
   b_.CreateCall(write, {launch_, number(code), number(site), pid_[0], pid_[1], pid_[2], index ? index : b_.getInt64(0), extent ? extent : b_.getInt64(0)});
-  b_.CreateRet(number(code));
+  llvm::BasicBlock *&end = faulted_[code];
+  b_.CreateBr(end ? end : end = faultedBlock(code));
+}
+
+/// Where the function ends with `code`. It has something in it, so that LLVM does not make all ends one that gets a number from each place that may fail: the register
+/// coalescer goes through all of these for each of them, 1.5 s for 4000 sums that are checked for overflow.
+llvm::BasicBlock *FunctionEmitter::faultedBlock(int code) {
+  llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  auto *end = llvm::BasicBlock::Create(context_, "faulted", function_);
+  b_.SetInsertPoint(end);
+  b_.SetCurrentDebugLocation({}); // is of no line
+  b_.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(b_.getVoidTy(), false), "", "", /*hasSideEffects=*/true));
+  b_.CreateRet(b_.getInt32(static_cast<uint32_t>(code)));
+  return end;
 }
 
 void FunctionEmitter::assertRoot(const Op &op, V cond, V mask) {

@@ -252,6 +252,7 @@ private:
   /// If `bad`, what `leave` emits, which ends its block.
   void leaveIf(V bad, const char *name, llvm::function_ref<void()> leave);
   void fault(int code, int site, V index, V extent);
+  llvm::BasicBlock *faultedBlock(int code);
   void assertRoot(const ir::Op &op, V cond, V mask);
   void printStep(const Step &s);
   void guardAccess(const LaneAddress &a, unsigned bytes, V mask, const ir::Op &site);
@@ -271,6 +272,7 @@ private:
   llvm::SmallVector<V> externals_; // result tensors of a callee
   llvm::BasicBlock *done_ = nullptr, *after_ = nullptr; // end of the program loop; next program
   llvm::BasicBlock *stopped_ = nullptr;                 // see stoppedBlock
+  std::map<int, llvm::BasicBlock *> faulted_;           // by their codes, see faultedBlock
   llvm::AllocaInst *stopSite_ = nullptr;                // the loop, as a site
   std::map<uint64_t, V> scratchAt_;
   uint64_t calleeScratch_ = 0; // where frames of callees start
