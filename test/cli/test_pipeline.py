@@ -79,16 +79,24 @@ def test_descriptors_become_tma_copies(stage):
     assert "tma_copy" not in stage(PERSISTENT, "sm_89", "gpu")
 
 
-def test_waits_of_the_copying_thread_divide_no_warp(stage):
+def test_copies_by_tma_divide_no_warp(stage):
     """Behind a branch that only some lanes take, ptxas keeps slots, phases and addresses of tiles in registers of the threads, and moves them to uniform ones for each wgmma."""
     for kernel in PERSISTENT, ATTENTION:
         ptx = stage(kernel, "sm_90a", "ptx", specialize="never")
         tid = re.search(r"mov\.u32 \t(%r\d+), %tid\.x", ptx)[1]
         thread = re.search(rf"setp\.eq\.s32 \t(%p\d+), {tid}, 0;", ptx)[1]
-        assert f"@{thread} cp.async.bulk.tensor" in ptx and not re.search(rf"@!?{thread} bra", ptx)
-        warp = re.search(rf"shr\.u32 \t(%r\d+), {tid}, 5;", ptx)[1]
-        first = re.search(rf"setp\.(?:eq|ne)\.s32 \t(%p\d+), {warp}, 0;", ptx)[1]
-        assert re.search(rf"@{first} bra", ptx)
+        elected = re.findall(r"elect\.sync _\|(%p\d+), ", ptx)
+        assert elected and f"@{thread} cp.async.bulk" not in ptx and not re.search(rf"@!?(?:{'|'.join([thread, *elected])}) bra", ptx)
+
+
+@pytest.mark.parametrize("D, warps, copies", [(256, 4, 1), (256, 8, 1), (512, 4, 2), (128, 4, 1), (64, 4, 1), (256, 2, 2), (256, 1, 4)])
+def test_warps_share_copies_by_tma(stage, D, warps, copies):
+    """Of the boxes of a tile, 64 columns each, the first four warps have one after the other, by the same instructions."""
+    kernel = (*ATTENTION[:2], dict(BM=64, BN=16, D=D, CAUSAL=False))
+    ptx = stage(kernel, "sm_90a", "ptx", stages=1, specialize="never", warps=warps)
+    loads = ptx.count("cp.async.bulk.tensor.2d.shared")
+    tiles = stage(kernel, "sm_90a", "gpu", stages=1, specialize="never", warps=warps).count(" tma_copy ")
+    assert tiles == 3 and loads == tiles * copies and "shfl.sync.idx" in ptx or warps == 1
 
 
 def test_tma_rounds_to_tf32(tmp_path, tegula):

@@ -40,6 +40,33 @@ def test_product(dev, tma, k, block, warps, stages):
 
 
 @tegula.jit
+def product_by_boxes(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """c = a b, tiles that take several copies by TMA, which warps share."""
+    m = tl.program_id(0) * BM
+    ad = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    bd = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    acc = tl.zeros([BM, BN], tl.float32)
+    for k in range(0, K, BK):
+        acc = tl.dot(ad.load([m, k]), bd.load([k, 0]), acc)
+    tl.store(c + (m + tl.arange(0, BM))[:, None] * N + tl.arange(0, BN)[None, :], acc)
+
+
+# Boxes of the two tiles, with rows and columns that lie outside of the tensors: 1 and 4; 2 and 1; 8 and 2; 4 and 16 (two of 256 rows in each column of boxes).
+@pytest.mark.parametrize("block", [(64, 256, 32), (64, 64, 128), (64, 128, 512), (16, 512, 256)])
+@pytest.mark.parametrize("warps", [1, 2, 4, 8])
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_warps_share_boxes(dev, block, warps, stages):
+    m, n, k = 2 * block[0] - 8, block[1], 2 * block[2] + 16
+    if 2 * block[2] * (block[0] + block[1]) > 200000 // stages or (stages > 1 and block[2] > 128):
+        pytest.skip("more shared memory than there is")
+    rng = np.random.default_rng(k)
+    a, b = rng.integers(-3, 4, (m, k)).astype(np.float16), rng.integers(-3, 4, (k, n)).astype(np.float16)
+    c = np.zeros((2 * block[0], n), np.float32)
+    dev(product_by_boxes, (2, 1), a, b, c, m, n, k, *block, num_warps=warps, num_stages=stages)
+    assert_same(c[:m], a.astype(np.float32) @ b.astype(np.float32))
+
+
+@tegula.jit
 def constant_depth(a, b, c, tiles, K: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr):
     """c = a b^T, as many iterations as constants say, for one tile after the other."""
     columns, depth = tl.arange(0, BM), tl.arange(0, BK)

@@ -38,6 +38,8 @@ bool Lowering::run() {
   partitions_ = partitionsOf(*source_);
   users_.add(*source_->block());
   findTensorMaps(*source_->block());
+  if (!maps_.empty())
+    findCopiers(*source_->block());
   beginKernel();
   if (options_.debugInfo && !target_.simulate)
     lines_.emplace(out_, m_, true, targets::DebugEmitter::Kind::LinesOnly).begin(*function_, *source_);
@@ -102,6 +104,9 @@ void Lowering::beginKernel() {
   lane_ = b_.CreateAnd(tid_, 31);
   warp_ = meta_.threads == 32 ? b_.getInt32(0) : b_.CreateLShr(tid_, 5);
   shared_ = in_->sharedBase();
+  // The assembler makes a loop over the lanes of each copy unless it knows that its operands are the same in all of them.
+  if (!copiers_.empty())
+    uniformWarp_ = target_.simulate || meta_.threads == 32 ? warp_ : in_->shuffle(ShuffleMode::Idx, warp_, b_.getInt32(0));
   // Thread-only values are computed in the entry block, where they dominate everything; the body starts in its own.
   llvm::BasicBlock *body = newBlock("body");
   b_.CreateBr(body);

@@ -26,7 +26,6 @@
 #include "targets/nvidia/BulkStores.h"
 #include "targets/nvidia/Instr.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/DenseSet.h"
 #include <functional>
 #include <map>
 
@@ -136,8 +135,16 @@ private:
   }
   V sharedAddress(SharedRange r) { return r.begin ? b_.CreateAdd(shared_, b_.getInt32(static_cast<uint32_t>(r.begin))) : shared_; }
   void toShared(const Op &op), sharedAlloc(const Op &op), asyncCopy(const Op &op), tmaCopy(const Op &op);
-  /// Which thread starts TMA copies; null in a partition that one thread runs.
+  /// Which thread announces the bytes of TMA copies; null in a partition that one thread runs.
   V isCopier() { return isElected_ ? nullptr : isFirstThread(); }
+  /// Copies between one announcement of bytes and the next are shared by the first warps, box by box. Each box is one instruction in one thread, with some for its operands.
+  struct Copiers {
+    unsigned warps = 1; // a power of two
+    unsigned first = 0; // which of them has the first box of a copy
+    bool inRing = false; // they wait for the stage first
+  };
+  void findCopiers(const ir::Block &b);
+  Copiers copiersOf(const Op &op) const { return isElected_ ? Copiers() : copiers_.lookup(&op); }
   void partitions(const Op &op);
   void partition(const Op &op, unsigned n, unsigned begin, llvm::BasicBlock *run, llvm::BasicBlock *end);
   V isFirstThread() { return b_.CreateICmpEQ(tid_, b_.getInt32(0)); }
@@ -233,6 +240,8 @@ private:
   std::optional<AxisFacts> facts_; // found when they are first asked for
   llvm::DenseMap<const Op *, std::unique_ptr<BulkStore>> bulkPlans_;
   llvm::DenseMap<const Op *, unsigned> maps_; // of copies: index of their tensor map
+  llvm::DenseMap<const Op *, Copiers> copiers_; // of tma_copy and of the barrier_wait in front of them
+  V uniformWarp_ = nullptr; // warp_, which the assembler knows to be the same in all lanes; if copies need it
 };
 
 } // namespace tegula::nvidia

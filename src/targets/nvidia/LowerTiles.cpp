@@ -1,7 +1,9 @@
 // Shared memory of a block: barriers, tiles, copies that bypass the registers.
 #include "gpu/Tiles.h"
 #include "targets/nvidia/LowerPart.h"
+#include <bit>
 #include <numeric>
+#include <utility>
 
 namespace tegula::nvidia {
 
@@ -82,8 +84,9 @@ void Lowering::barrierFree(const Op &op) {
 void Lowering::barrierWait(const Op &op) {
   in_->setSite(siteOf(op));
   V bar = scalar(op.operands[0]), parity = scalar(op.operands[1]);
-  if (op.one() && !isElected_) // by its whole warp: behind a branch that divides a warp, ptxas keeps nothing in uniform registers
-    ifThen(b_.CreateICmpEQ(warp_, b_.getInt32(0)), [&] { in_->mbarWait(bar, parity); });
+  const unsigned copiers = copiersOf(op).warps;
+  if (op.one() && !isElected_ && copiers < options_.numWarps) // by whole warps: behind a branch that divides a warp, ptxas keeps nothing in uniform registers
+    ifThen(copiers == 1 ? b_.CreateICmpEQ(warp_, b_.getInt32(0)) : b_.CreateICmpULT(uniformWarp_, b_.getInt32(copiers)), [&] { in_->mbarWait(bar, parity); });
   else
     in_->mbarWait(bar, parity);
 }
@@ -142,13 +145,15 @@ void Lowering::partition(const Op &op, unsigned n, unsigned begin, llvm::BasicBl
   else
     b_.CreateBr(run);
   // Threads and warps count from the region's own; what was computed from them for another one does not hold here.
-  const V tid = tid_, warp = warp_;
+  const V tid = tid_, warp = warp_, uniformWarp = uniformWarp_;
   decltype(threadPart_) parts;
   decltype(owners_) owners;
   if (!isElected_) {
     b_.SetInsertPoint(function_->getEntryBlock().getTerminator());
     tid_ = b_.CreateSub(tid_, b_.getInt32(32 * begin));
     warp_ = b_.CreateSub(warp_, b_.getInt32(begin));
+    if (uniformWarp_)
+      uniformWarp_ = b_.CreateSub(uniformWarp_, b_.getInt32(begin));
     std::swap(parts, threadPart_);
     std::swap(owners, owners_);
   }
@@ -161,6 +166,7 @@ void Lowering::partition(const Op &op, unsigned n, unsigned begin, llvm::BasicBl
   }
   tid_ = tid;
   warp_ = warp;
+  uniformWarp_ = uniformWarp;
 }
 
 // ---- copies from global memory
@@ -210,12 +216,96 @@ void Lowering::BlockCopies::tmaCopy(const Op &op) {
     first = b_.CreateMul(cta, b_.getInt32(static_cast<uint32_t>(boxes.shape[0]) / boxes.parts));
     all = b_.getInt16(static_cast<uint16_t>((1u << boxes.parts) - 1));
   }
-  for (const TmaTile::Box &box : boxes.boxes()) {
-    Regs at = frame_.boxAt(std::span(op.operands).subspan(3 + 2 * rank), box.at);
-    if (first)
-      at.back() = b_.CreateAdd(at.back(), first);
-    in_->tmaLoad(frame_.plus(base, box.offset), frame_.mapAddress(frame_.maps_[&op]), at, scalar(op.operands[1]), all, frame_.isCopier());
+  std::vector<TmaTile::Box> list = boxes.boxes();
+  const Copiers copiers = frame_.copiersOf(op);
+  // Of each `share` boxes in a row every warp has one: places in the tile and the block move with the warp's number, bit by bit.
+  const auto share = static_cast<unsigned>(std::min<size_t>(copiers.warps, list.size()));
+  V isMine = nullptr;       // null: every warp has its boxes
+  std::vector<V> way(rank); // null: none
+  if (!frame_.isElected_) {
+    V mine = frame_.uniformWarp_;
+    if (copiers.first)
+      mine = b_.CreateSub(mine, b_.getInt32(copiers.first));
+    if (share < options_.numWarps)
+      isMine = b_.CreateICmpULT(mine, b_.getInt32(share));
+    auto moved = [&](auto &&imageOf) -> V {
+      std::vector<uint32_t> images;
+      for (unsigned box = 1; box < share; box *= 2)
+        images.push_back(imageOf(list[box]));
+      uint64_t mask = 0;
+      V sum = frame_.movedBits(images, mine, share - 1, nullptr, mask);
+      return mask ? sum : nullptr;
+    };
+    if (V offset = moved([](const TmaTile::Box &box) { return box.offset; }))
+      base = b_.CreateAdd(base, offset);
+    for (unsigned d = 0; d < rank; ++d)
+      way[d] = moved([&](const TmaTile::Box &box) { return box.at[d]; });
   }
+  auto copy = [&] {
+    // The assembler knows of elect, and of no comparison, that it leaves one thread of a warp: it makes no loop over them then, and no branch.
+    V pred = frame_.isElected_ ? nullptr : in_->elect();
+    if (isMine && !copiers.inRing)
+      pred = b_.CreateAnd(pred, isMine);
+    for (size_t i = 0; i < list.size(); i += share) {
+      const TmaTile::Box &box = list[i];
+      Regs at = frame_.boxAt(std::span(op.operands).subspan(3 + 2 * rank), box.at); // innermost first
+      for (unsigned d = 0; d < rank; ++d)
+        if (way[d])
+          at[rank - 1 - d] = b_.CreateAdd(at[rank - 1 - d], way[d]);
+      if (first)
+        at.back() = b_.CreateAdd(at.back(), first);
+      in_->tmaLoad(frame_.plus(base, box.offset), frame_.mapAddress(frame_.maps_[&op]), at, scalar(op.operands[1]), all, pred);
+    }
+  };
+  // Outside of rings there may be many copies, and LLVM looks at all uses of a condition for each branch on it.
+  if (isMine && copiers.inRing)
+    frame_.ifThen(isMine, copy);
+  else
+    copy();
+}
+
+/// The copies between one barrier_expect and the next fill one stage. Warps beyond the first four would wait for others that their dots do not wait for.
+void Lowering::findCopiers(const ir::Block &b) {
+  constexpr unsigned warpgroup = 4;
+  const Op *wait = nullptr, *waitOfNext = nullptr;
+  std::vector<std::pair<const Op *, unsigned>> copies; // with their boxes
+  unsigned most = 1;                                   // of a copy
+  auto share = [&] {
+    const unsigned warps = std::min({options_.numWarps, warpgroup, most});
+    unsigned next = 0;
+    for (auto [copy, count] : copies) {
+      // A copy of fewer boxes than warps stays in a row of them that does not wrap around.
+      if (next % warps + std::min(count, warps) > warps)
+        next = 0;
+      copiers_[copy] = {warps, next % warps, wait != nullptr};
+      next += count;
+    }
+    if (wait && !copies.empty())
+      copiers_[wait] = {warps};
+    copies.clear();
+    most = 1;
+  };
+  for (const Op *op : b.ops) {
+    if (op->kind == OpKind::BarrierWait && op->one())
+      waitOfNext = op;
+    if (op->kind == OpKind::BarrierExpect) {
+      share();
+      wait = std::exchange(waitOfNext, nullptr);
+    }
+    if (op->kind == OpKind::TmaCopy) {
+      const TmaTile tile(*op);
+      const auto count = static_cast<unsigned>(tile.boxes().size());
+      copiers_[op] = {};
+      if (!tile.merged && std::has_single_bit(count)) { // rows by index are copied by the threads that have their index
+        copies.push_back({op, count});
+        most = std::max(most, count);
+      }
+    }
+    for (size_t r = 0; r < op->regions.size(); ++r)
+      if (op->kind != OpKind::Partitions || op->elected().empty() || !op->elected()[r])
+        findCopiers(*op->region(static_cast<unsigned>(r)));
+  }
+  share();
 }
 
 /// True in one of the threads that hold an index, and in equally many of each warp that does: a warp starts its copies one after the other.
