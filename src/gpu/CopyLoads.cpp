@@ -5,6 +5,8 @@
 #include "gpu/LoopObstacles.h"
 #include "ir/Builder.h"
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace tegula::gpu {
 
@@ -182,12 +184,7 @@ private:
     // Loops in between would have to do without the tile's memory.
     if (behind.loop < at)
       return;
-    Block here;
-    b_.setBlock(&here);
-    b_.setLoc(load->loc);
-    b_.create(OpKind::AsyncWait, {}, {}, {{attr::pending, behind.commits - ahead_[at].commits}});
-    b_.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, needsProxyFence(*load)}});
-    edit.insertBefore(edit.block().ops[at], here);
+    wait(edit, edit.block().ops[at], behind.commits - ahead_[at].commits, needsProxyFence(*load));
     Value *tile;
     {
       InPlaceOf place(b_, edit, *load);
@@ -200,11 +197,29 @@ private:
     useTile(m_, edit, load->result(), tile);
   }
 
+  /// In front of `at` all threads meet when their copies are there but for `pending` groups. Once for all copies that are first used there.
+  void wait(BlockEditor &edit, Op *at, int64_t pending, bool fence) {
+    if (auto found = waits_.find(at); found != waits_.end()) {
+      auto [wait, barrier] = found->second;
+      wait->set(attr::pending, std::min(pending, wait->pending()));
+      barrier->set(attr::fence, fence || barrier->fence());
+      return;
+    }
+    Block here;
+    b_.setBlock(&here);
+    b_.setLoc(at->loc);
+    Op *wait = b_.create(OpKind::AsyncWait, {}, {}, {{attr::pending, pending}});
+    Op *barrier = b_.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, fence}});
+    waits_[at] = {wait, barrier};
+    edit.insertBefore(at, here);
+  }
+
   static constexpr int64_t mostBytes = 64 * 1024;
   Module &m_;
   const TargetInfo &target_;
   Builder b_;
   std::vector<Ahead> ahead_; // of the block at hand
+  std::map<const Op *, std::pair<Op *, Op *>> waits_; // by the operation behind them
 };
 
 } // namespace
