@@ -329,6 +329,15 @@ def test_rows_are_split_where_a_select_begins_to_matter(tegula, tmp_path):
     assert loads["linear"] > loads["data"] > 0, loads
 
 
+def test_extremes_are_computed_quickly_and_again_if_in_doubt(tegula, tmp_path):
+    (tmp_path / "t.py").write_text(DIAGONAL.replace("tl.sum", "tl.max"))
+    for target in ("cpu:avx2", "cpu:x86-64"):
+        p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, out:*f32:16, limit:f32", "-c", "FORM='data'", "-t", target, "--emit", "llvm")
+        assert p.returncode == 0, p.stderr
+        # Where NaN is asked for, it is for each comparison.
+        assert p.stdout.count("fcmp ogt <") >= 2 * p.stdout.count("fcmp uno <") > 0, p.stdout
+
+
 DIAGONAL = '''
 import triton
 import triton.language as tl

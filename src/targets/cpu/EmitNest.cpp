@@ -287,11 +287,16 @@ void FunctionEmitter::innerLoop() {
     return;
   }
   NestLoop &l = n.loops.back();
+  const bool quick = canReduceQuickly();
   V trips = tripsOf(l), zero = b_.getInt64(0);
   auto inLoop = [&](llvm::ArrayRef<V> in) {
     V first = overAxis ? b_.CreateICmpEQ(l.iv, zero) : b_.getTrue();
     if (reversed(*n.nest))
       l.iv = b_.CreateSub(b_.getInt64((uint64_t(1) << l.bits) - 1), l.iv);
+    if (!overAxis && quick) {
+      reduceQuickly([&] { return body(in, first); });
+      return llvm::SmallVector<V>();
+    }
     llvm::SmallVector<V> out = body(in, first);
     if (!overAxis) { // one result per trip
       finishReductions(out);
@@ -310,6 +315,19 @@ void FunctionEmitter::innerLoop() {
   V full = fullTrips(&l, l.bits);
   if (full && !llvm::isa<llvm::Constant>(trips))
     full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips);
+  if (overAxis && quick)
+    return reduceQuickly([&] {
+      carried = initialAccumulators();
+      if (n.quick)
+        fullLoop(l, full, trips, carried, run);
+      if (full || !n.quick) {
+        n.trips = trips;
+        n.masked = full;
+        carried = loop(l, n.quick ? full : zero, trips, n.quick, carried, run);
+        n.masked = false;
+      }
+      return carried;
+    });
   fullLoop(l, full, trips, carried, run);
   if (full) {
     n.trips = trips;

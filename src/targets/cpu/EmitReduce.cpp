@@ -41,7 +41,8 @@ V FunctionEmitter::identity(const Op &reduce, unsigned i) {
   case OpKind::FAdd: return real(-0.0);
   case OpKind::FMul: return real(1.0);
   // maxnum(NaN, x) = x; and NaN stays if there is nothing else.
-  case OpKind::MaxNum: case OpKind::MinNum: return real(std::numeric_limits<double>::quiet_NaN());
+  case OpKind::MaxNum: case OpKind::MinNum:
+    return real(!nest_->quick ? std::numeric_limits<double>::quiet_NaN() : (op.kind == OpKind::MaxNum ? -1 : 1) * std::numeric_limits<double>::infinity());
   case OpKind::Maximum: return real(-std::numeric_limits<double>::infinity());
   case OpKind::Minimum: return real(std::numeric_limits<double>::infinity());
   default: return nullptr;
@@ -105,12 +106,12 @@ void FunctionEmitter::accumulate(const Root &r, unsigned copy, unsigned slot, co
   auto *known = llvm::dyn_cast<llvm::ConstantInt>(first);
   bool neutral = identity(*r.op, 0) != nullptr;
   if (known && known->isOne()) {
-    for (unsigned i = 0; i < n; ++i)
-      accs[from + i] = x[i];
+    for (unsigned i = 0; i < n; ++i) // quickly: a NaN must not stand on the left
+      accs[from + i] = nest_->quick ? combineReduced(*r.op, {broadcast(identity(*r.op, i), nest_->lanes()), x[i]})[0] : x[i];
   } else {
     args.append(accs.begin() + from, accs.begin() + from + n);
     args.append(x);
-    auto c = neutral ? combine(*r.op->regions[0], args) : combineUnlessFirst(*r.op, args, first);
+    auto c = neutral ? combineReduced(*r.op, args) : combineUnlessFirst(*r.op, args, first);
     for (unsigned i = 0; i < n; ++i)
       accs[from + i] = c[i];
   }
@@ -119,29 +120,106 @@ void FunctionEmitter::accumulate(const Root &r, unsigned copy, unsigned slot, co
       storeBuffer(plan_.bufferFor(r.op->results[i]), accs[from + i], r.op->operands[i]->type, at);
 }
 
-void FunctionEmitter::finishReductions(llvm::ArrayRef<V> accs) {
+void FunctionEmitter::finishReductions(llvm::ArrayRef<V> accs) { keepReduced(reduceAll(accs)); }
+
+std::vector<FunctionEmitter::Reduced> FunctionEmitter::reduceAll(llvm::ArrayRef<V> accs) {
+  std::vector<Reduced> all;
   unsigned slot = 0;
   for (const Root &r : nest_->nest->roots)
     if (r.kind == RootKind::Reduce) {
-      finishReduction(r, slot, accs);
+      reduce(r, slot, accs, all);
       slot += static_cast<unsigned>(r.op->results.size());
     } else if (r.kind == RootKind::Scan) {
       slot += static_cast<unsigned>(r.op->results.size());
     }
+  return all;
 }
 
-void FunctionEmitter::finishReduction(const Root &r, unsigned slot, llvm::ArrayRef<V> accs) {
+void FunctionEmitter::keepReduced(llvm::ArrayRef<Reduced> all) {
+  NestState &s = *nest_;
+  for (const Reduced &one : all) {
+    const Op &op = *one.root->op;
+    Bits at = rootBits(one.copy), out;
+    for (BitSource b : bitsWithout(s.nest->space, static_cast<unsigned>(s.nest->axis)))
+      out.push_back(at[static_cast<size_t>(b)]);
+    for (unsigned i = 0; i < op.results.size(); ++i) {
+      const ir::Value *result = op.results[i];
+      if (result->type.isScalar())
+        scalar_[result] = one.values[i];
+      else
+        storeBuffer(plan_.bufferFor(result), one.values[i], result->type, out);
+    }
+  }
+}
+
+static OpKind combinesBy(const Op &reduce) { return reduce.regions[0]->block->ops[0]->kind; }
+
+llvm::SmallVector<V, 4> FunctionEmitter::combineReduced(const Op &reduce, llvm::ArrayRef<V> args) {
+  if (!nest_->quick)
+    return combine(*reduce.regions[0], args);
+  V better = combinesBy(reduce) == OpKind::MaxNum ? b_.CreateFCmpOGT(args[1], args[0]) : b_.CreateFCmpOLT(args[1], args[0]);
+  return {b_.CreateSelect(better, args[1], args[0])};
+}
+
+// Nothing but maxima and minima of floats on x86.
+bool FunctionEmitter::canReduceQuickly() {
+  auto isExtremum = [&](const Root &r) {
+    if (r.kind != RootKind::Reduce || r.op->operands.size() != 1 || !identity(*r.op, 0))
+      return false;
+    OpKind kind = combinesBy(*r.op);
+    return kind == OpKind::MaxNum || kind == OpKind::MinNum;
+  };
+  return state_.target.triple.starts_with("x86_64") && !nest_->nest->sequential && !nest_->nest->roots.empty() && llvm::all_of(nest_->nest->roots, isExtremum);
+}
+
+// The larger of two numbers is one instruction where neither is NaN and they are not zeros of both signs; what maxnum says of those takes six. The instruction passes
+// over a NaN that is its first operand, so the result can only be wrong if it is a zero, or says that there was no number at all: then all is computed once more, as it should be.
+void FunctionEmitter::reduceQuickly(llvm::function_ref<llvm::SmallVector<V>()> accumulateAll) {
+  NestState &n = *nest_;
+  n.quick = true;
+  std::vector<Reduced> all = reduceAll(accumulateAll());
+  V doubt = nullptr;
+  for (const Reduced &one : all) {
+    V x = one.values[0], worst = broadcast(identity(*one.root->op, 0), x->getType()->isVectorTy() ? n.lanes() : 1);
+    V bad = b_.CreateOr(b_.CreateFCmpOEQ(x, llvm::Constant::getNullValue(x->getType())), b_.CreateFCmpOEQ(x, worst));
+    bad = anyOf(bad);
+    doubt = doubt ? b_.CreateOr(doubt, bad) : bad;
+  }
+  n.quick = false;
+  auto *again = llvm::BasicBlock::Create(context_, "again", function_), *sure = llvm::BasicBlock::Create(context_, "sure", function_);
+  llvm::BasicBlock *before = b_.GetInsertBlock();
+  b_.CreateCondBr(doubt, again, sure);
+  b_.SetInsertPoint(again);
+  auto memo = n.memo;
+  auto addresses = n.addressMemo;
+  const size_t mixed = mixed_.mark();
+  std::vector<Reduced> exact = reduceAll(accumulateAll());
+  mixed_.backTo(mixed);
+  n.memo = std::move(memo);
+  n.addressMemo = std::move(addresses);
+  llvm::BasicBlock *end = b_.GetInsertBlock();
+  b_.CreateBr(sure);
+  b_.SetInsertPoint(sure);
+  for (size_t i = 0; i < all.size(); ++i) {
+    llvm::PHINode *phi = b_.CreatePHI(all[i].values[0]->getType(), 2);
+    phi->addIncoming(all[i].values[0], before);
+    phi->addIncoming(exact[i].values[0], end);
+    all[i].values[0] = phi;
+  }
+  keepReduced(all);
+}
+
+void FunctionEmitter::reduce(const Root &r, unsigned slot, llvm::ArrayRef<V> accs, std::vector<Reduced> &out) {
   NestState &s = *nest_;
   const ir::Shape &space = s.nest->space;
   unsigned axis = static_cast<unsigned>(s.nest->axis), from = dimOffset(space, axis), to = from + dimBits(space, axis);
   auto inAxis = [&](unsigned bit) { return bit >= from && bit < to; };
   unsigned n = static_cast<unsigned>(r.op->results.size()), stride = slots(*s.nest);
-  const ir::Region &region = *r.op->regions[0];
   setLoc(r.op);
   auto join = [&](llvm::ArrayRef<V> a, llvm::ArrayRef<V> b) {
     llvm::SmallVector<V, 8> args(a.begin(), a.end());
     args.append(b.begin(), b.end());
-    return combine(region, args);
+    return combineReduced(*r.op, args);
   };
   // Copies that differ in axis bits are one result: joined in pairs, like lanes, which is the shorter chain.
   using Part = llvm::SmallVector<V, 4>;
@@ -179,17 +257,7 @@ void FunctionEmitter::finishReduction(const Root &r, unsigned slot, llvm::ArrayR
       }
       x = join(low, high);
     }
-    Bits at = rootBits(copy), out;
-    for (BitSource b : bitsWithout(space, axis))
-      out.push_back(at[static_cast<size_t>(b)]);
-    for (unsigned i = 0; i < n; ++i) {
-      V v = x[i];
-      const ir::Value *result = r.op->results[i];
-      if (result->type.isScalar())
-        scalar_[result] = v;
-      else
-        storeBuffer(plan_.bufferFor(result), v, result->type, out);
-    }
+    out.push_back({&r, copy, x});
   }
 }
 

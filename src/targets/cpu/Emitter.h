@@ -232,7 +232,18 @@ private:
   llvm::SmallVector<V> initialAccumulators();
   void accumulate(const Root &r, unsigned copy, unsigned slot, const Bits &at, llvm::SmallVectorImpl<V> &accs, V first);
   void finishReductions(llvm::ArrayRef<V> accs);
-  void finishReduction(const Root &r, unsigned slot, llvm::ArrayRef<V> accs);
+  /// Results of a reduction for one setting of the unrolled bits beside the axis.
+  struct Reduced {
+    const Root *root;
+    unsigned copy;
+    llvm::SmallVector<V, 4> values;
+  };
+  void reduce(const Root &r, unsigned slot, llvm::ArrayRef<V> accs, std::vector<Reduced> &out);
+  std::vector<Reduced> reduceAll(llvm::ArrayRef<V> accs);
+  void keepReduced(llvm::ArrayRef<Reduced> all);
+  bool canReduceQuickly();
+  void reduceQuickly(llvm::function_ref<llvm::SmallVector<V>()> accumulateAll);
+  llvm::SmallVector<V, 4> combineReduced(const ir::Op &reduce, llvm::ArrayRef<V> args);
   V identity(const ir::Op &reduce, unsigned i);
   llvm::SmallVector<V, 4> combineUnlessFirst(const ir::Op &op, llvm::ArrayRef<V> args, V first);
 

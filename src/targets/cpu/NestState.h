@@ -65,6 +65,7 @@ struct NestState {
   bool assuming = false;
   llvm::Value *trips = nullptr;            // where the copy of the innermost loop that is being emitted ends
   bool masked = false;                     // it is the one for trips that are not inside as a whole
+  bool quick = false;                      // reductions are computed as reduceQuickly() does first
   bool streaming = false;                  // inside the copy of the loop with non-temporal stores
   llvm::SmallVector<std::pair<const ir::Op *, llvm::Value *>, 4> ahead; // loads to fetch for the next program: how far away
   int copyFrom = -1;                       // plain copy between buffers
