@@ -376,3 +376,28 @@ def test_layers_are_ordinary_objects():
         k.note = 1
         assert k.note == 1
     assert isinstance(found_by_name.fn, Heuristics) and "run" in dir(found_by_name)
+
+
+class Counted(tegula.KernelInterface):
+    """A layer as libraries write them: without the name of a function."""
+
+    def __init__(self, fn):
+        self.fn, self.arg_names, self.launches = fn, fn.arg_names, 0
+
+    def run(self, *args, **kwargs):
+        self.launches += 1
+        return self.fn.run(*args, **kwargs)
+
+
+@tegula.jit
+def multiples(out, n, FACTOR: tl.constexpr, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + i, i * FACTOR, i < n)
+
+
+@pytest.mark.parametrize("outer", [tegula.heuristics({"B": lambda args: 8}), tegula.autotune([tegula.Config({"B": 8})], key=["n"])])
+def test_layers_of_others(outer):
+    counted = Counted(multiples)
+    kernel, out = outer(counted), np.zeros(16, np.int32)
+    kernel[lambda meta: (16 // meta["B"],)](out, 16, FACTOR=3)
+    assert (out == np.arange(16) * 3).all() and counted.launches == 1 and kernel.__name__ == "Counted"

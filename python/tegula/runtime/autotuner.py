@@ -762,7 +762,7 @@ class Heuristics(_core.Layer, NamedKernel):
 
     def __init__(self, fn, arg_names, values):
         self.fn, self.arg_names, self.values = fn, arg_names, values
-        self.__name__ = fn.__name__
+        self.__name__ = getattr(fn, "__name__", type(fn).__name__)
         self.__doc__ = getattr(fn, "__doc__", None)
         self.__module__ = getattr(fn, "__module__", __name__)
 
