@@ -350,3 +350,12 @@ def with_values(x, values):
         object.__setattr__(copy, name, value)
     object.__setattr__(copy, "_tegula_frozen", True)
     return copy
+
+
+def of(cls, values):
+    """An instance that holds `values`, which no constructor has seen. TypeError if one does not fit its field."""
+    made = object.__new__(cls)
+    for (name, t), value in zip(field_types(cls).items(), values):
+        object.__setattr__(made, name, _fitting(t, name, value))
+    object.__setattr__(made, "_tegula_frozen", True)
+    return made

@@ -120,6 +120,37 @@ def create_function_from_signature(signature, kparams, backend):
 known_functions = weakref.WeakValueDictionary()  # jit functions by module and qualified name, for those that are found by no name; the newest of one name
 
 
+known_classes = weakref.WeakValueDictionary()  # namedtuples and aggregates in specializations, as known_functions
+
+
+def _named(held, known):
+    """What `module:qualified name` is. RuntimeError if there is no such thing."""
+    found = known.get(held)  # it may end at any time
+    if found is None:
+        import importlib
+        module, _, name = held.partition(":")
+        try:
+            found = importlib.import_module(module)
+            for part in name.split("."):
+                found = getattr(found, part)
+        except (ImportError, AttributeError) as e:
+            raise RuntimeError(f"Specialization data names {held}, which is not there") from e
+    return found
+
+
+def _encoded_code(code):
+    """A type code as JSON can hold it; namedtuples and aggregates with the name of their class."""
+    if not isinstance(code, tuple):
+        return code
+    items = [_encoded_code(c) for c in code]
+    if not hasattr(code, "_fields"):
+        return items
+    cls = getattr(code, "_tegula_aggregate", type(code))
+    name = f"{cls.__module__}:{cls.__qualname__}"
+    known_classes[name] = cls
+    return {"class": name, "items": items}
+
+
 def _encoded(value):
     """A constant as JSON can hold it; functions by name, with the key of what they do; objects by name, which cannot be read back."""
     if hasattr(value, "cache_key"):
@@ -143,13 +174,7 @@ def _decoded(value):
     if kind == "list":
         return [_decoded(v) for v in held]
     if kind == "jit_function":
-        found = known_functions.get(held)  # it may end at any time
-        if found is None:
-            import importlib
-            module, _, name = held.partition(":")
-            found = importlib.import_module(module)
-            for part in name.split("."):
-                found = getattr(found, part)
+        found = _named(held, known_functions)
         wanted = value.get("cache_key")
         if wanted and getattr(found, "cache_key", wanted) != wanted:
             raise RuntimeError(f"Specialization data is for another function {held} than the one that has this name now")
@@ -164,7 +189,7 @@ def _target_dict():
 
 def serialize_specialization_data(name, signature, constants, attrs, options, key, target=None):
     """What JITFunction.preload() takes."""
-    return json.dumps({"name": name, "signature": signature, "constant_keys": [list(k) for k in constants],
+    return json.dumps({"name": name, "signature": {k: _encoded_code(c) for k, c in signature.items()}, "constant_keys": [list(k) for k in constants],
                        "constant_vals": [_encoded(v) for v in constants.values()], "attrs_keys": [list(k) for k in attrs],
                        "attrs_vals": list(attrs.values()), "options": {k: _encoded(v) for k, v in dict(options).items()}, "key": key,
                        "target": target or _target_dict()}, default=str)
@@ -190,6 +215,9 @@ def preload(fn, text):
 def _stand_in(code, path, constants, divisible):
     """An argument that is specialized as `code` says."""
     from ._mock import MockTensor
+    if isinstance(code, dict):
+        cls, items = _named(code["class"], known_classes), _stand_in(code["items"], path, constants, divisible)
+        return _aggregate.of(cls, items) if _aggregate.is_aggregate(cls) else cls(*items)
     if isinstance(code, (list, tuple)):
         return tuple(_stand_in(c, (*path, i), constants, divisible) for i, c in enumerate(code))
     if code == "constexpr":

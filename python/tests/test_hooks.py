@@ -135,6 +135,41 @@ def test_preload_with_functions():
         calls_it.preload(texts[0])  # by its name that is `four` now
 
 
+@tegula.aggregate
+class Affine:
+    scale: tl.tensor
+    out: tl.tensor
+    times: tl.constexpr
+    offsets: tl.tuple
+
+
+Pair = collections.namedtuple("Pair", "first second")
+
+
+@tegula.jit
+def takes_objects(affine, pair, n):
+    i = tl.arange(0, 4)
+    tl.store(affine.out + i, (i + affine.offsets[1]) * affine.scale * affine.times + pair.first * pair.second.second, i < n)
+
+
+def test_preload_with_aggregates_and_namedtuples():
+    @tegula.aggregate
+    class Local(Affine):
+        pass
+
+    for cls in (Affine, Local):
+        texts, out = [], np.zeros(4, np.float32)
+        knobs.runtime.jit_cache_hook = lambda **kw: texts.append(kw["compile"]["specialization_data"])
+        takes_objects.device_caches[0][0].clear()
+        args = cls(3, out, 2, (7, 5)), Pair(tl.constexpr(4), Pair(1.5, 0.5)), 4
+        kernel, before = takes_objects[(1,)](*args), takes_objects.device_caches[0][0].copy()
+        takes_objects.device_caches[0][0].clear()
+        assert takes_objects.preload(texts[0]) is kernel and takes_objects.device_caches[0][0] == before
+        assert takes_objects[(1,)](*args) is kernel and len(texts) == 1 and (out == (np.arange(4) + 5) * 6 + 2).all()
+    with pytest.raises(RuntimeError, match="names .*Gone, which is not there"):
+        takes_objects.preload(texts[0].replace("Local", "Gone"))
+
+
 def test_hooks_of_loading_and_compiling():
     loaded, compiled = [], []
     knobs.runtime.kernel_load_start_hook.add(lambda *a: loaded.append(a))
