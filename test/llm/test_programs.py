@@ -228,12 +228,23 @@ def test_quantize_experts(run, tmp_path, precision, levels):
     assert from_files.splitlines()[0] == at_load.splitlines()[0] and ": good" in from_files
 
 
+def test_newer_configurations_have_rope_theta_in_an_object(run, tmp_path):
+    """The same logits as where it stands beside the sizes, and others than with the default."""
+    outputs = []
+    for i, rope in enumerate(({"rope_theta": 50.0}, {"rope_theta": None, "rope_parameters": {"rope_type": "default", "rope_theta": 50.0}}, {"rope_theta": 10000.0})):
+        make_model(tmp_path / str(i), config={**CONFIG, "model_type": "llama", **rope})
+        outputs.append(run("generate", "--model", tmp_path / str(i), "--tokens", "1,2,3,4,5,6,7,8", "--max-new", 20).splitlines()[0])
+    assert outputs[0] == outputs[1] != outputs[2]
+
+
 def test_errors_of_files(run, tmp_path):
     said = lambda **changes: (make_model(tmp_path / "m", **changes), run("generate", "--model", tmp_path / "m", ok=False))[1]
     assert "tensor `model.layers.1.mlp.up_proj.weight` is missing" in said(**{"model.layers.1.mlp.up_proj.weight": None})
     assert "tensor `lm_head.weight` is fp32[299, 128], but the configuration asks for fp32[300, 128]" in said(**{"lm_head.weight": np.zeros((299, 128), np.float32)})
     assert "tensor `lm_head.weight` is u8[300, 128]; weights are fp32, bf16 or fp16" in said(**{"lm_head.weight": np.zeros((300, 128), np.uint8)}).replace("uint8", "u8")
     assert "`rope_scaling` is not supported" in said(config={**CONFIG, "rope_scaling": {"type": "linear"}})
+    assert "`rope_type` is \"llama3\"; only" in said(config={**CONFIG, "rope_parameters": {"rope_type": "llama3", "rope_theta": 500000.0}})
+    assert "`model_type` is `qwen2`; llama, mistral and mixtral are supported" in said(config={**CONFIG, "model_type": "qwen2"})
     assert "`hidden_size` is missing" in said(config={**CONFIG, "hidden_size": None})
     make_model(tmp_path / "m")
     file = tmp_path / "m/model.safetensors"

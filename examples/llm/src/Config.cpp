@@ -80,9 +80,13 @@ Result<Config> readConfig(const std::string &path) {
   if (!text) return text.status();
   nlohmann::json j = nlohmann::json::parse(*text, nullptr, false);
   if (!j.is_object()) return invalid(path + ": not a JSON object");
+  // Others have biases, norms or scales of their own that no key of the file names.
+  if (auto it = j.find("model_type"); it != j.end() && it->is_string())
+    if (std::string type = it->get<std::string>(); type != "llama" && type != "mistral" && type != "mixtral")
+      return fail(TEGULA_UNSUPPORTED, path + ": `model_type` is `" + type + "`; llama, mistral and mixtral are supported");
   Config c;
   Status wrong;
-  auto number = [&](const char *key, auto &field, bool required) {
+  auto number = [&](const nlohmann::json &j, const char *key, auto &field, bool required) {
     if (!j.contains(key) || j[key].is_null()) {
       if (required && wrong) wrong = invalid(path + ": `" + key + "` is missing");
     } else if (!j[key].is_number()) {
@@ -91,19 +95,22 @@ Result<Config> readConfig(const std::string &path) {
       field = j[key].get<std::remove_reference_t<decltype(field)>>();
     }
   };
-  number("vocab_size", c.vocab, true);
-  number("hidden_size", c.hidden, true);
-  number("intermediate_size", c.intermediate, true);
-  number("num_hidden_layers", c.layers, true);
-  number("num_attention_heads", c.heads, true);
+  number(j, "vocab_size", c.vocab, true);
+  number(j, "hidden_size", c.hidden, true);
+  number(j, "intermediate_size", c.intermediate, true);
+  number(j, "num_hidden_layers", c.layers, true);
+  number(j, "num_attention_heads", c.heads, true);
   c.kvHeads = c.heads;
-  number("num_key_value_heads", c.kvHeads, false);
+  number(j, "num_key_value_heads", c.kvHeads, false);
   c.headDim = c.heads ? c.hidden / c.heads : 0;
-  number("head_dim", c.headDim, false);
-  number("num_local_experts", c.experts, false);
-  number("num_experts_per_tok", c.expertsPerToken, false);
-  number("rms_norm_eps", c.normEps, false);
-  number("rope_theta", c.ropeTheta, false);
+  number(j, "head_dim", c.headDim, false);
+  number(j, "num_local_experts", c.experts, false);
+  number(j, "num_experts_per_tok", c.expertsPerToken, false);
+  number(j, "rms_norm_eps", c.normEps, false);
+  number(j, "rope_theta", c.ropeTheta, false);
+  // Newer files have what belongs to positions in an object.
+  auto rope = j.find("rope_parameters");
+  if (rope != j.end() && rope->is_object()) number(*rope, "rope_theta", c.ropeTheta, false);
   if (!wrong) return wrong;
   if (auto it = j.find("tie_word_embeddings"); it != j.end() && it->is_boolean()) c.tiedEmbedding = it->get<bool>();
   if (auto it = j.find("eos_token_id"); it != j.end()) {
@@ -112,6 +119,8 @@ Result<Config> readConfig(const std::string &path) {
   }
   // What would be computed wrong in silence is refused.
   if (auto it = j.find("rope_scaling"); it != j.end() && !it->is_null()) return fail(TEGULA_UNSUPPORTED, path + ": `rope_scaling` is not supported");
+  if (rope != j.end() && rope->is_object())
+    if (auto it = rope->find("rope_type"); it != rope->end() && *it != "default") return fail(TEGULA_UNSUPPORTED, path + ": `rope_type` is " + it->dump() + "; only \"default\" is supported");
   if (auto it = j.find("hidden_act"); it != j.end() && it->is_string() && it->get<std::string>() != "silu")
     return fail(TEGULA_UNSUPPORTED, path + ": `hidden_act` is `" + it->get<std::string>() + "`; only silu is supported");
   for (const char *key : {"attention_bias", "mlp_bias"})
