@@ -100,9 +100,9 @@ int main(int argc, char **argv) {
   line.text("tokens", task.tokens, "tokens to continue, 1,2,3");
   line.number("prompt-tokens", task.promptTokens, "random tokens to continue, where neither is given", 1);
   line.number("max-new", task.maxNew, "new tokens of each sequence", 1);
-  line.real("temperature", task.temperature, "0: always the likeliest token");
+  line.real("temperature", task.temperature, "0: always the likeliest token", 100);
   line.number("top-k", task.topK, "of the k likeliest tokens, 0 for all");
-  line.real("top-p", task.topP, "of the likeliest tokens that hold this probability");
+  line.real("top-p", task.topP, "of the likeliest tokens that hold this probability", 1);
   line.flag("check", task.check, "compare all logits with a float64 reference (small models)");
   line.flag("bandwidth", task.bandwidth, "measure the memory's read bandwidth, and say which part of it decoding used");
   line.flag("profile", task.profile, "time each kernel (which makes the rest slower)");

@@ -80,6 +80,9 @@ private:
 
 Result<Request> Server::request(const json &j) const {
   Request r;
+  for (const auto &[key, value] : j.items()) // a misspelt one would be left out in silence
+    if (!std::ranges::count(std::initializer_list<std::string_view>{"id", "prompt", "tokens", "max_new_tokens", "temperature", "top_k", "top_p", "seed", "stop"}, key))
+      return invalid("there is no `" + key + "` in a request");
   if (!j.contains("id") || !j["id"].is_string()) return invalid("`id` must be a text");
   r.id = j["id"].get<std::string>();
   if (j.contains("tokens")) {
@@ -100,7 +103,7 @@ Result<Request> Server::request(const json &j) const {
     if (!j.contains(name) || !wrong) return;
     using T = std::remove_reference_t<decltype(to)>;
     if (!j[name].is_number() || (std::is_integral_v<T> && !j[name].is_number_integer()) || j[name].get<double>() < least || j[name].get<double>() > most)
-      wrong = invalid(std::string("`") + name + "` must be " + (std::is_integral_v<T> ? "a whole number" : "a number") + " from " + json(least).dump() + " to " + json(most).dump());
+      wrong = invalid(std::string("`") + name + "` must be " + (std::is_integral_v<T> ? "a whole number" : "a number") + " from " + json(int64_t(least)).dump() + " to " + json(int64_t(most)).dump());
     else to = j[name].get<T>();
   };
   number("max_new_tokens", r.maxNew, 1, 1e9);

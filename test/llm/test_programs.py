@@ -272,7 +272,8 @@ def test_too_little_memory_on_a_gpu(run):
 
 def test_command_line(run):
     assert "there is no option `--lairs`" in run("generate", "--lairs", 3, ok=False)
-    assert "--layers cannot be `0`" in run("generate", "--layers", 0, ok=False)
+    assert "--layers cannot be `0`; it is a whole number from 1 on" in run("generate", "--layers", 0, ok=False)
+    assert "--top-p cannot be `1.5`; it is a number from 0 to 1" in run("generate", "--top-p", 1.5, ok=False)
     assert "do not fit the context of 8" in run("generate", "--context", 8, ok=False)
     assert "`9999` is not a token below 512" in run("generate", "--tokens", "1,9999", ok=False)
     assert "--temperature" in run("generate", "--help")
@@ -387,7 +388,8 @@ def test_serve_on_the_gpus_path(environment):
 def test_serve_refuses(environment, tmp_path):
     s = Server(environment, "--layers", 1, "--precision", "fp32", "--batch", 1, "--context", 32)
     asked = [(dict(id="a", tokens=[1], max_new_tokens=99), "do not fit the context of 32"), (dict(id="a", tokens=[]), "the prompt is empty"), (dict(id="a", tokens=[999]), "not in the vocabulary"),
-             (dict(id="a", prompt="hello"), "`prompt` wants a tokenizer"), (dict(tokens=[1]), "`id` must be a text"), (dict(id="a", tokens=[1], top_p=2), "`top_p` must be a number from 0"),
+             (dict(id="a", prompt="hello"), "`prompt` wants a tokenizer"), (dict(tokens=[1]), "`id` must be a text"), (dict(id="a", tokens=[1], top_p=2), "`top_p` must be a number from 0 to 1"),
+             (dict(id="a", tokens=[1], tempature=1), "there is no `tempature` in a request"), (dict(id="a", tokens=[1], top_k=-3), "`top_k` must be a whole number from 0 to 1000000000"),
              (dict(id="a"), "neither `prompt` nor `tokens`"), (dict(cancel="zz"), "no request `zz` is under way"), (dict(id="a", tokens=["x"]), "a list of numbers")]
     for line, want in asked:
         s.send(**line)

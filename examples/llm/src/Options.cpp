@@ -19,18 +19,18 @@ bool exists(const std::string &path) {
 } // namespace
 
 void CommandLine::flag(const char *name, bool &to, const char *help) {
-  rows_.push_back({name, help, "", [&to](const std::string &) { return to = true; }, ""});
+  rows_.push_back({name, help, "", [&to](const std::string &) { return to = true; }, "", ""});
 }
 void CommandLine::text(const char *name, std::string &to, const char *help) {
-  rows_.push_back({name, help, "TEXT", [&to](const std::string &v) { return to = v, true; }, to});
+  rows_.push_back({name, help, "TEXT", [&to](const std::string &v) { return to = v, true; }, to, ""});
 }
 void CommandLine::number(const char *name, int64_t &to, const char *help, int64_t least) {
-  rows_.push_back({name, help, "N", [&to, least](const std::string &v) { return parseNumber(v, to) && to >= least; }, to >= 0 ? std::to_string(to) : ""});
+  rows_.push_back({name, help, "N", [&to, least](const std::string &v) { return parseNumber(v, to) && to >= least; }, to >= 0 ? std::to_string(to) : "", "a whole number from " + std::to_string(least) + " on"});
 }
-void CommandLine::real(const char *name, float &to, const char *help) {
+void CommandLine::real(const char *name, float &to, const char *help, int most) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", double(to));
-  rows_.push_back({name, help, "X", [&to](const std::string &v) { return parseNumber(v, to) && to >= 0; }, text});
+  rows_.push_back({name, help, "X", [&to, most](const std::string &v) { return parseNumber(v, to) && to >= 0 && to <= float(most); }, text, "a number from 0 to " + std::to_string(most)});
 }
 
 void CommandLine::usage() const {
@@ -55,7 +55,7 @@ bool CommandLine::parse(int argc, char **argv, int &exitCode) {
       if (++i == argc) return std::fprintf(stderr, "%s: --%s wants a value\n", program_.c_str(), name.c_str()), false;
       value = argv[i];
     }
-    if (!it->set(value)) return std::fprintf(stderr, "%s: --%s cannot be `%s`\n", program_.c_str(), name.c_str(), value.c_str()), false;
+    if (!it->set(value)) return std::fprintf(stderr, "%s: --%s cannot be `%s`; it is %s\n", program_.c_str(), name.c_str(), value.c_str(), it->wants.c_str()), false;
   }
   return true;
 }

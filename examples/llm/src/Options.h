@@ -14,7 +14,8 @@ public:
   void flag(const char *name, bool &to, const char *help);
   void text(const char *name, std::string &to, const char *help);
   void number(const char *name, int64_t &to, const char *help, int64_t least = 0);
-  void real(const char *name, float &to, const char *help);
+  /// From 0 to `most`.
+  void real(const char *name, float &to, const char *help, int most);
   /// False: the program ends with `exitCode`, and what is to be said has been printed.
   bool parse(int argc, char **argv, int &exitCode);
 
@@ -22,7 +23,7 @@ private:
   struct Row {
     std::string name, help, kind;
     std::function<bool(const std::string &)> set;
-    std::string initial;
+    std::string initial, wants; // wants: what a value may be, where not all are taken
   };
   void usage() const;
   std::string program_, purpose_;
