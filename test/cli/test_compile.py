@@ -338,6 +338,24 @@ def test_extremes_are_computed_quickly_and_again_if_in_doubt(tegula, tmp_path):
         assert p.stdout.count("fcmp ogt <") >= 2 * p.stdout.count("fcmp uno <") > 0, p.stdout
 
 
+@pytest.mark.parametrize("mask", ["(at >= 0) & (at < n)", "at >= 0", "(0 <= at) & (at < n)"])
+def test_lower_bounds_leave_loops_without_masks(tegula, tmp_path, mask):
+    (tmp_path / "t.py").write_text(BETWEEN.replace("MASK", mask))
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, out:*f32:16, first:i32, n:i32", "-t", "cpu:avx2", "--emit", "llvm")
+    assert p.returncode == 0 and "= load <8 x float>" in p.stdout and "maskload" in p.stdout, p.stdout + p.stderr
+
+
+BETWEEN = '''
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x, out, first, n):
+    at = first + tl.arange(0, 1024)
+    tl.store(out + tl.arange(0, 1024), tl.load(x + at, mask=MASK, other=0.0))
+'''
+
 DIAGONAL = '''
 import triton
 import triton.language as tl

@@ -48,6 +48,18 @@ def by_descriptors(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.
 
 
 @tegula.jit
+def by_block_pointers(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    pa = tl.make_block_ptr(a, (M, K), (K, 1), (tl.program_id(0) * BM, 0), (BM, BK), (1, 0))
+    pb = tl.make_block_ptr(b, (K, N), (N, 1), (0, tl.program_id(1) * BN), (BK, BN), (1, 0))
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        acc += tl.dot(tl.load(pa, boundary_check=(0, 1), padding_option="zero"), tl.load(pb, boundary_check=(0, 1), padding_option="zero"), input_precision="ieee")
+        pa, pb = tl.advance(pa, (0, BK)), tl.advance(pb, (BK, 0))
+    pc = tl.make_block_ptr(c, (M, N), (N, 1), (tl.program_id(0) * BM, tl.program_id(1) * BN), (BM, BN), (1, 0))
+    tl.store(pc, acc, boundary_check=(0, 1))
+
+
+@tegula.jit
 def persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """One loop over tiles and k: the sum of one tile is stored in an iteration that others have gone into."""
     tiles_n, steps = tl.cdiv(N, BN), tl.cdiv(K, BK)
@@ -72,7 +84,8 @@ def matrices(m, n, k, *key):
 
 
 @pytest.mark.parametrize("m,n,k", SIZES, ids=lambda s: str(s))
-@pytest.mark.parametrize("kernel", [by_masks, by_modulo, by_descriptors, persistent], ids=lambda k: k.__name__)
+@pytest.mark.filterwarnings("ignore:make_block_ptr is deprecated")
+@pytest.mark.parametrize("kernel", [by_masks, by_modulo, by_descriptors, by_block_pointers, persistent], ids=lambda k: k.__name__)
 def test_sizes_that_fill_a_part_of_their_tiles(dev, kernel, m, n, k):
     if kernel is by_descriptors and (n % 4 or k % 4):
         n, k = (n + 3) // 4 * 4, (k + 3) // 4 * 4

@@ -137,3 +137,29 @@ def test_high_half_of_a_product_times_a_constant(dev, x, n, c):
     out = np.zeros(1, np.int32)
     dev(k_high_times_constant, (1, ), np.array([x], np.int32), out, n, c)
     assert out[0] == ((x % 2**32) * n >> 32) * c
+
+
+@tegula.jit
+def k_between(x, out, first, low, high, R: tl.constexpr, C: tl.constexpr, HOW: tl.constexpr):
+    i = tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]
+    at = first + tl.arange(0, R)[:, None] * 3 + tl.arange(0, C)[None, :]
+    if HOW == "from":
+        mask = at >= low
+    elif HOW == "beyond":
+        mask = (low < at) & (at < high)
+    else:
+        mask = (low <= at.to(tl.int64)) & (at < high)
+    tl.store(out + i, tl.load(x + i, mask=mask, other=0.0) + 1.0)
+
+
+@pytest.mark.parametrize("how", ["from", "beyond", "wide"])
+@pytest.mark.parametrize("first, low, high", [(0, 0, 500), (-1, 0, 64), (-70, 0, 1000), (-1000, 0, 5), (2**31 - 40, 0, 2**31 - 1), (2**31 - 256 - 45, 7, 2**31 - 1), (2**31 - 256 - 46, 7, 2**31 - 1), (5, -2**31, 2**31 - 1)])
+def test_lower_bounds_of_indices(dev, how, first, low, high):
+    """Rows that begin inside of their lower bound stay there, unless they wrap around."""
+    x = np.arange(16 * 256, dtype=np.float32).reshape(16, 256) + 1
+    out = np.zeros_like(x)
+    dev(k_between, (1,), x.reshape(-1), out.reshape(-1), first, low, high, 16, 256, how)
+    with np.errstate(over="ignore"):
+        at = np.int32(first) + np.arange(16, dtype=np.int32)[:, None] * np.int32(3) + np.arange(256, dtype=np.int32)
+    mask = (at > low if how == "beyond" else at >= low) & ((at < high) | (how == "from"))
+    assert_same(out, np.where(mask, x, 0) + np.float32(1))

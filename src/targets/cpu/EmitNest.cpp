@@ -588,6 +588,7 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
     return nullptr;
   // Sides at the start of the row, in 64 bits; the growth per step of the row by bits.
   llvm::SmallVector<int64_t, 24> growth(n.loopOf.size(), 0);
+  bool onlyB = true; // grows
   Lin outerA = a, outerB = b;
   for (size_t i = 0; i < at.size(); ++i) {
     if (at[i] < 0)
@@ -599,7 +600,20 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
     if ((!a.coef[i].zero() && a.coef[i].s) || (!b.coef[i].zero() && b.coef[i].s))
       return nullptr;
     growth[bit] += a.coef[i].k - b.coef[i].k;
+    onlyB &= a.coef[i].zero() && b.coef[i].k >= 0;
     outerA.coef[i] = outerB.coef[i] = {};
+  }
+  auto wide = [&](const void *key, const Lin &l) {
+    return b_.CreateSExt(linAt(key, l, at, false).base, b_.getInt64Ty());
+  };
+  V all = b_.getInt64(uint64_t(1) << innerBits), zero = b_.getInt64(0);
+  if (onlyB && !isUnsigned && llvm::any_of(growth, [](int64_t g) { return g < 0; })) { // `0 <= index`: inside if the first is, unless the last wraps around
+    int64_t most = b.base->getType()->isIntegerTy(32) ? INT32_MAX : INT64_MAX;
+    for (int64_t g : growth)
+      most += g;
+    V first = wide(&cmp.loc, outerA), begins = wide(&cmp, outerB);
+    V inside = b_.CreateAnd(orEqual ? b_.CreateICmpSLE(first, begins) : b_.CreateICmpSLT(first, begins), b_.CreateICmpSLE(begins, b_.getInt64(static_cast<uint64_t>(most))));
+    return b_.CreateSelect(inside, all, zero);
   }
   // Trip t covers positions whose largest growth is the sum over lane and unrolled bits.
   int64_t perTrip = 0, inTrip = 0;
@@ -619,14 +633,10 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
   }
   if (perTrip && !isPowerOfTwo(perTrip))
     return nullptr;
-  auto wide = [&](const void *key, const Lin &l) {
-    return b_.CreateSExt(linAt(key, l, at, false).base, b_.getInt64Ty());
-  };
   // room = how much a may grow; all of trip t is inside if t * perTrip + inTrip <= room.
   V first = wide(&cmp.loc, outerA);
   V room = b_.CreateSub(wide(&cmp, outerB), first);
   room = b_.CreateSub(room, b_.getInt64(static_cast<uint64_t>(inTrip + (orEqual ? 0 : 1))));
-  V all = b_.getInt64(uint64_t(1) << innerBits), zero = b_.getInt64(0);
   V inside = b_.CreateICmpSGE(room, zero);
   if (isUnsigned)
     inside = b_.CreateAnd(inside, b_.CreateICmpSGE(first, zero));
