@@ -58,6 +58,16 @@ def _detached(cls, source, signature, names):
     return f
 
 
+def _check_function(fn):
+    """TypeError for what no compiler can read the definition of."""
+    if isinstance(fn, KernelInterface):
+        raise TypeError(f"@jit stands directly above the `def`, below {type(fn).__name__}; found it above")
+    if not hasattr(inspect.unwrap(fn), "__code__"):
+        raise TypeError(f"@jit takes a function that a `def` of Python makes, found {fn!r}")
+    if fn.__name__ == "<lambda>":
+        raise TypeError("@jit takes a function that a `def` of Python makes, found a lambda; give it a name")
+
+
 class JITCallable(_core.Function, NamedKernel):
     """A function whose source the compiler reads: a kernel or a helper (JITFunction), or one that runs at compile time."""
 
@@ -65,6 +75,8 @@ class JITCallable(_core.Function, NamedKernel):
 
     def __init__(self, fn, kind=JIT, noinline=False, must_use=None, do_not_specialize=(), do_not_specialize_on_alignment=(), debug=None,
                  repr=None, launch_metadata=None, version=None, exact=False):
+        fn = fn.fn if isinstance(fn, JITCallable) else fn
+        _check_function(fn)
         file, text, first = function_source(fn)
         signature = inspect.signature(fn)
         if "__signature__" in vars(fn):

@@ -326,3 +326,14 @@ def test_functions_of_other_packages(name, hint):
     with pytest.raises(tegula.CompilationError) as caught:
         uses_numpy[(1,)](np.zeros(4, np.float32), name)
     assert f"module `numpy` has no attribute `{name}` that kernels can use" in str(caught.value) and hint in str(caught.value)
+
+
+@pytest.mark.parametrize("what, message", [(3, "found 3"), (len, "found <built-in function len>"), (type("Cls", (), {}), "found <class"), (lambda x: x, "found a lambda"),
+                                           (tegula.heuristics({})(causes), "below Heuristics; found it above")])
+def test_jit_of_what_is_no_function(what, message):
+    with pytest.raises(TypeError, match="^@jit .*" + message):
+        tegula.jit(what)
+
+
+def test_jit_twice_is_jit():
+    assert tegula.jit(tegula.jit(causes.fn)).fn is causes.fn
