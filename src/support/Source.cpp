@@ -38,9 +38,17 @@ bool isControl(uint32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); }
 
 SourceFile::SourceFile(std::string name, std::string text, uint32_t firstLine)
     : name_(std::move(name)), text_(std::move(text)), firstLine_(firstLine) {
-  lineStarts_.push_back(0);
-  for (uint32_t i = 0; i < text_.size(); ++i)
-    if (text_[i] == '\n' || (text_[i] == '\r' && (i + 1 == text_.size() || text_[i + 1] != '\n'))) lineStarts_.push_back(i + 1);
+  auto line = [&](uint32_t start) {
+    lineStarts_.push_back(start);
+    isPlain_.push_back(true);
+  };
+  line(0);
+  for (uint32_t i = 0; i < text_.size(); ++i) {
+    if (text_[i] == '\n' || (text_[i] == '\r' && (i + 1 == text_.size() || text_[i + 1] != '\n')))
+      line(i + 1);
+    else if (text_[i] == '\t' || static_cast<unsigned char>(text_[i]) >= 0x80)
+      isPlain_.back() = false;
+  }
 }
 
 SourceFile::SourceFile(std::string name, std::string text, std::vector<Origin> origins) : SourceFile(std::move(name), std::move(text)) {
@@ -64,6 +72,9 @@ LineCol SourceFile::lineCol(uint32_t offset) const {
   offset = std::min<uint32_t>(offset, text_.size());
   uint32_t line = lineIndex(lineStarts_, offset);
   std::string_view before = std::string_view(text_).substr(lineStarts_[line], offset - lineStarts_[line]);
+  // Written by a program, one line may be all of a kernel: each of its operations asks.
+  if (isPlain_[line])
+    return {line + firstLine_, static_cast<uint32_t>(before.size()) + 1};
   uint32_t col = 0;
   for (size_t i = 0; i < before.size();) {
     if (before[i] == '\t') {

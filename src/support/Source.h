@@ -57,6 +57,7 @@ private:
   std::string text_;
   uint32_t firstLine_;
   std::vector<uint32_t> lineStarts_;
+  std::vector<bool> isPlain_; // of each line: a byte is a column, there are neither tabs nor characters of several bytes
   std::vector<Origin> origins_;
 };
 

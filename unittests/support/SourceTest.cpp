@@ -28,6 +28,17 @@ TEST(Source, displayLineFollowsTheColumns) {
   }
 }
 
+TEST(Source, columnsOfPlainLinesAreBytes) {
+  SourceFile f("f", "abc\r\na\x1b" "c\n\tx\nd\re\u00e9x");
+  auto col = [&](uint32_t offset) { return f.lineCol(offset).col; };
+  EXPECT_EQ(col(2), 3u);
+  EXPECT_EQ(col(4), 5u); // between \r and \n
+  EXPECT_EQ(col(7), 3u); // a control character is one column
+  EXPECT_EQ(col(10), 9u);
+  EXPECT_EQ(col(14), 1u); // \r alone ends a line
+  EXPECT_EQ(col(17), 3u);
+}
+
 TEST(Source, emptyFileHasOneLine) {
   SourceFile f("f", "");
   EXPECT_EQ(f.lineCol(0).line, 1u);
