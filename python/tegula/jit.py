@@ -66,6 +66,8 @@ def _check_function(fn):
         raise TypeError(f"@jit takes a function that a `def` of Python makes, found {fn!r}")
     if fn.__name__ == "<lambda>":
         raise TypeError("@jit takes a function that a `def` of Python makes, found a lambda; give it a name")
+    if inspect.iscoroutinefunction(fn):
+        raise TypeError(f"@jit takes a function that a `def` of Python makes, found `async def {fn.__name__}`")
 
 
 class JITCallable(_core.Function, NamedKernel):

@@ -328,7 +328,11 @@ def test_functions_of_other_packages(name, hint):
     assert f"module `numpy` has no attribute `{name}` that kernels can use" in str(caught.value) and hint in str(caught.value)
 
 
-@pytest.mark.parametrize("what, message", [(3, "found 3"), (len, "found <built-in function len>"), (type("Cls", (), {}), "found <class"), (lambda x: x, "found a lambda"),
+async def waits(x):
+    pass
+
+
+@pytest.mark.parametrize("what, message", [(waits, "found `async def waits`"), (3, "found 3"), (len, "found <built-in function len>"), (type("Cls", (), {}), "found <class"), (lambda x: x, "found a lambda"),
                                            (tegula.heuristics({})(causes), "below Heuristics; found it above")])
 def test_jit_of_what_is_no_function(what, message):
     with pytest.raises(TypeError, match="^@jit .*" + message):
