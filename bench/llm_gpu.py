@@ -92,12 +92,13 @@ def row_products():
     for name, (n, k, add, pair) in SHAPES.items():
         ws, x, scales = weights(n * (1 + pair), k), normal(1, k), torch.ones(k, device="cuda", dtype=BF16)
         out, rounded = torch.zeros(1, n, device="cuda"), torch.zeros(1, n, device="cuda", dtype=BF16)
-        bn, bk, warps = (2, 1024, 2) if pair else (8, 512, 8) if add else (8, 256, 1) if n > 65536 else (4, 512, 1)  # rowTiling of Model.cpp
+        # rowTiling of Model.cpp
+        bn, bk, ahead, warps, registers = (2, 1024, 1, 2, 96) if pair else (8, 1024, 4 if k <= 4096 else 2, 8, 128) if add else (8, 256, 1, 1, None) if n > 65536 else (4, 512, 1, 1, None)
 
-        def make(who, ks, ws=ws, x=x, n=n, k=k, add=add, pair=pair, out=out, rounded=rounded, bn=bn, bk=bk, scales=scales, warps=warps):
+        def make(who, ks, ws=ws, x=x, n=n, k=k, add=add, pair=pair, out=out, rounded=rounded, bn=bn, bk=bk, ahead=ahead, scales=scales, warps=warps, registers=registers):
             f = ks["matmul"].gemv_fused
-            early = {"launch_pdl": True}
-            return lambda i: f[(cdiv(n, bn),)](x, scales, ws[i], out, rounded, n, k, 1e-5, NORM=not add, ADD=add, PAIR=pair, EARLY=True, BN=bn, BK=bk, num_warps=warps, **early)
+            early = {"launch_pdl": True, **({"maxnreg": registers} if registers else {})}
+            return lambda i: f[(cdiv(n, bn),)](x, scales, ws[i], out, rounded, n, k, 1e-5, NORM=not add, ADD=add, PAIR=pair, EARLY=True, BN=bn, BK=bk, AHEAD=ahead, num_warps=warps, **early)
 
         def want(ws=ws, x=x, n=n, add=add, pair=pair):
             a = x.float() if add else F.rms_norm(x.float(), (x.shape[1],), eps=1e-5)

@@ -218,8 +218,9 @@ def silu(v):
 
 @pytest.mark.parametrize("x_type,early", [(np.float32, False), (BF16, True)])
 @pytest.mark.parametrize("norm,add,pair", [(False, False, False), (True, False, False), (False, True, False), (True, False, True)])
-def test_gemv_fused(dev, norm, add, pair, x_type, early):
-    n, k = 40, 96
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_gemv_fused(dev, norm, add, pair, x_type, early, ahead):
+    n, k = 40, 192
     x, scales, w, out = normal(k, dtype=x_type), normal(k, seed=4).astype(x_type), normal(n * (1 + pair), k, dtype=BF16, seed=2), normal(n, seed=3)
     rounded = np.zeros(n, BF16)
     v = x.astype(np.float64)
@@ -227,7 +228,8 @@ def test_gemv_fused(dev, norm, add, pair, x_type, early):
         v = v / np.sqrt((v**2).mean() + 1e-5) * scales.astype(np.float64)
     v = w.astype(np.float64) @ v
     want = silu(v[:n]) * v[n:] if pair else v + (out if add else 0)
-    dev(matmul_kernels.gemv_fused, (5,), x, scales, w, out, rounded, n, k, 1e-5, NORM=norm, ADD=add, PAIR=pair, EARLY=early, BN=8, BK=32, **({"launch_pdl": True} if early and dev.name == "cuda" else {}))
+    dev(matmul_kernels.gemv_fused, (5,), x, scales, w, out, rounded, n, k, 1e-5, NORM=norm, ADD=add, PAIR=pair, EARLY=early, BN=8, BK=32, AHEAD=ahead,
+        **({"launch_pdl": True} if early and dev.name == "cuda" else {}))
     close(out, want, 1e-4 * np.abs(want).max())
     np.testing.assert_array_equal(rounded, out.astype(BF16) if add else np.zeros(n, BF16))
 

@@ -144,6 +144,15 @@ def test_logits_of_quantized_experts(run, device, kernel, precision):
     assert ": good" in text and "left out" not in text and f"\n{kernel} " in text and "\ngrouped_matmul " not in text, text
 
 
+def test_one_row_of_a_product_has_its_weights_under_way_before_it_waits():
+    """What is added to the residual stream has AHEAD tiles of weights loaded in front of the wait for the kernel before it, 16 bytes at a time."""
+    kernel = ["compile", ROOT / "examples/llm/kernels/matmul.py::gemv_fused", "--sig", "x:*bf16:16, scales:*bf16:16, w:*bf16:16, out:*f32:16, rounded:*bf16:16, N:i32:16, K:i32:16, eps:f32"]
+    consts = [c for name, v in dict(NORM=0, ADD=1, PAIR=0, EARLY=1, BN=8, BK=1024, AHEAD=4).items() for c in ("-c", f"{name}={v}")]
+    ptx = subprocess.run([ROOT / "build/bin/tegula", *kernel, *consts, "-t", "sm_90a", "--num-warps", "8", "--emit", "ptx"], check=True, capture_output=True, text=True).stdout
+    before = ptx[:ptx.index("griddepcontrol.wait")]
+    assert len(re.findall(r"ld\.global\S*v4", before)) == 4 * 8 * 1024 * 2 // 16 // 256 and "griddepcontrol.launch_dependents" in before, ptx
+
+
 def test_decode_steps_on_gpus_have_no_launch_for_the_rotation(run):
     """A prompt of one token is a step that decodes; one of two is not."""
     for tokens, there, absent in ((1, ("decode_attention", "argmax_parts"), ("rope_append", "paged_attention")), (2, ("rope_append", "paged_attention"), ())):

@@ -34,10 +34,10 @@ def matmul(x, w, out, M, N, K, stride, BM: tl.constexpr, BN: tl.constexpr, BK: t
 
 
 @tegula.jit
-def gemv_fused(x, scales, w, out, rounded, N, K, eps, NORM: tl.constexpr, ADD: tl.constexpr, PAIR: tl.constexpr, EARLY: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def gemv_fused(x, scales, w, out, rounded, N, K, eps, NORM: tl.constexpr, ADD: tl.constexpr, PAIR: tl.constexpr, EARLY: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, AHEAD: tl.constexpr = 1):
     """One row of x, with what stands around a product in a decoder: NORM: of RMSNorm(x) with these scales; PAIR: w [2 N, K] has N gates, then N ups, and silu(gate) * up is the
     result; ADD: out += result, and `rounded` becomes the sum in its type. The sum of the squares of x is found on the way. EARLY: launched with programmatic_launch, it waits for the
-    kernel before it when its first weights are on their way. Grid: N / BN; K is a multiple of BK.
+    kernel before it when its first weights are on their way. AHEAD: tiles of BK inputs whose weights are under way at once. Grid: N / BN; K is a multiple of BK * AHEAD.
 
     Where x, scales and w have one type, a thread reads the same places of all of them, so that nothing goes through shared memory in the loop. Weights are read once, and leave the
     caches first: x and scales, which every program reads, stay."""
@@ -45,36 +45,42 @@ def gemv_fused(x, scales, w, out, rounded, N, K, eps, NORM: tl.constexpr, ADD: t
     rk = tl.arange(0, BK)
     live = (rn < N)[:, None]
     rows = w + rn[:, None].to(tl.int64) * K + rk[None, :]
+    second = N.to(tl.int64) * K  # of the ups
     # Eight neighbours, which one thread has, are added at once: fewer registers, more programs at the same time.
     acc = tl.zeros((BN, BK // 8), tl.float32)
-    ups = tl.zeros((BN, BK // 8), tl.float32)
+    up_acc = tl.zeros((BN, BK // 8), tl.float32)
     squares = tl.zeros((BN, BK // 8), tl.float32)
-    weight = tl.load(rows, mask=live, other=0.0, eviction_policy="evict_first")
-    up = weight
-    if PAIR:
-        up = tl.load(rows + N.to(tl.int64) * K, mask=live, other=0.0, eviction_policy="evict_first")
+    weights = ()
+    ups = ()
+    for j in tl.static_range(AHEAD):
+        weights = weights + (tl.load(rows + j * BK, mask=live, other=0.0, eviction_policy="evict_first"), )
+        if PAIR:
+            ups = ups + (tl.load(rows + second + j * BK, mask=live, other=0.0, eviction_policy="evict_first"), )
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
-    for k in range(0, K, BK):
-        a = tl.load(tl.broadcast_to(x + k + rk[None, :], (BN, BK))).to(tl.float32)
-        if NORM:
-            squares += tl.sum(tl.reshape(a * a, (BN, BK // 8, 8)), 2)
-            a *= tl.load(tl.broadcast_to(scales + k + rk[None, :], (BN, BK))).to(tl.float32)
-        acc += tl.sum(tl.reshape(a * weight.to(tl.float32), (BN, BK // 8, 8)), 2)
-        if PAIR:
-            ups += tl.sum(tl.reshape(a * up.to(tl.float32), (BN, BK // 8, 8)), 2)
-        more = live & (k + BK < K)
-        weight = tl.load(rows + k + BK, mask=more, other=0.0, eviction_policy="evict_first")
-        if PAIR:
-            up = tl.load(rows + N.to(tl.int64) * K + k + BK, mask=more, other=0.0, eviction_policy="evict_first")
+    for first in range(0, K, BK * AHEAD):
+        for j in tl.static_range(AHEAD):
+            k = first + j * BK
+            a = tl.load(tl.broadcast_to(x + k + rk[None, :], (BN, BK))).to(tl.float32)
+            if NORM:
+                squares += tl.sum(tl.reshape(a * a, (BN, BK // 8, 8)), 2)
+                a *= tl.load(tl.broadcast_to(scales + k + rk[None, :], (BN, BK))).to(tl.float32)
+            acc += tl.sum(tl.reshape(a * weights[0].to(tl.float32), (BN, BK // 8, 8)), 2)
+            if PAIR:
+                up_acc += tl.sum(tl.reshape(a * ups[0].to(tl.float32), (BN, BK // 8, 8)), 2)
+            following = k + BK * AHEAD
+            more = live & (following < K)
+            weights = weights[1:] + (tl.load(rows + following, mask=more, other=0.0, eviction_policy="evict_first"), )
+            if PAIR:
+                ups = ups[1:] + (tl.load(rows + second + following, mask=more, other=0.0, eviction_policy="evict_first"), )
     result = tl.sum(acc, 1)
     factor = tl.full((BN, ), 1.0, tl.float32)
     if NORM:
         factor = tl.rsqrt(tl.sum(squares, 1) / K + eps)
         result *= factor
     if PAIR:
-        result = result / (1.0 + tl.exp(-result)) * (tl.sum(ups, 1) * factor)
+        result = result / (1.0 + tl.exp(-result)) * (tl.sum(up_acc, 1) * factor)
     if ADD:
         result += tl.load(out + rn, mask=rn < N, other=0.0).to(tl.float32)
         tl.store(rounded + rn, result.to(rounded.dtype.element_ty), mask=rn < N)

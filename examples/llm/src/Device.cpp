@@ -19,6 +19,7 @@ Result<Device> Device::open(const tegula::Context &context, const std::string &n
   d.gpu_ = info.kind != TEGULA_DEVICE_CPU;
   d.host_ = info.kind != TEGULA_DEVICE_CUDA;
   d.cores_ = info.cores;
+  d.blocksTogether_ = info.capability >= 90 ? 8 : 1;
   if (graphs || !d.host_) {
     Result<tegula::Stream> stream = tegula::Device(context, index).stream();
     if (!stream) return stream.status();

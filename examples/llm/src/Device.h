@@ -31,6 +31,8 @@ struct Buffer {
 struct Launch {
   int32_t warps = 4, stages = 3;
   bool early = false; // may start before the kernel in front of it has ended, for which it waits itself (gdc_wait)
+  int32_t blocks = 1;    // thread blocks that share a program, at most Device::blocksTogether()
+  int32_t registers = 0; // of a thread at most; 0: as many as the compiler takes
 };
 
 /// A device of a context, with the default options of its launches. Cheap to copy; used by one thread.
@@ -46,6 +48,8 @@ public:
   bool isHost() const { return host_; }
   /// Cores of a CPU, multiprocessors of a GPU.
   int64_t cores() const { return cores_; }
+  /// Thread blocks that can share the work of a program.
+  int32_t blocksTogether() const { return blocksTogether_; }
   /// Bytes that are free now.
   Result<uint64_t> availableBytes() const { return tegula::Device(context_, options_.device).availableMemory(); }
 
@@ -74,6 +78,8 @@ public:
     tegula::LaunchOptions o = options_;
     o.num_warps = how.warps;
     o.num_stages = how.stages;
+    o.num_ctas = how.blocks;
+    o.maxnreg = how.registers;
     o.programmatic_launch = how.early;
     return profile_ ? timed(f, grid, args, o) : f(grid, args, o);
   }
@@ -95,6 +101,7 @@ private:
   tegula::Event marks_[2];
   bool gpu_ = false, host_ = true;
   int64_t cores_ = 1;
+  int32_t blocksTogether_ = 1;
 };
 
 } // namespace llm

@@ -74,15 +74,18 @@ Model::Tiling Model::Tiling::of(int64_t rows, int64_t outputs, int64_t inputs, b
 
 namespace {
 
-/// The same of one row: BN outputs of BK inputs at a time, which so many warps share. Few outputs want programs that wait for much memory at once, many want small ones.
+/// The same of one row: BN outputs of `ahead` times BK inputs at a time, which so many warps share. Few outputs want programs that wait for much memory at once, many want small ones.
+/// What a program loads before it waits for the kernel in front of it keeps memory busy while that one ends: behind attention, which reads little, the whole matrix is worth it.
+/// Fewer registers than the compiler would take leave room for more programs.
 struct RowTiling {
-  int64_t bn, bk;
-  int32_t warps;
+  int64_t bn, bk, ahead;
+  int32_t warps, registers;
 };
-RowTiling rowTiling(int64_t outputs, bool add, bool pair) {
-  if (pair) return {2, 1024, 2};
-  if (add) return {8, 512, 8};
-  return outputs > 65536 ? RowTiling{8, 256, 1} : RowTiling{4, 512, 1};
+RowTiling rowTiling(int64_t outputs, int64_t inputs, bool add, bool pair) {
+  RowTiling t = pair ? RowTiling{2, 1024, 1, 2, 96} : add ? RowTiling{8, 1024, inputs <= 4096 ? 4 : 2, 8, 128} : outputs > 65536 ? RowTiling{8, 256, 1, 1, 0} : RowTiling{4, 512, 1, 1, 0};
+  t.bk = divisor(inputs, t.bk);
+  t.ahead = divisor(inputs / t.bk, t.ahead);
+  return t;
 }
 
 } // namespace
@@ -294,9 +297,9 @@ Status Model::tiledProduct(const Tiling &t, const Buffer &x, const Buffer &w, co
 
 /// A product of one row: out = norm(x) @ w.T if there is a norm; `add`: the residual stream += x @ w.T, in fp32 and rounded for the next product.
 Status Model::rowProduct(const Buffer &x, const Buffer *norm, const Buffer &w, const Buffer &out, int64_t outputs, int64_t inputs, bool add, bool pair) {
-  RowTiling t = rowTiling(outputs, add, pair);
+  RowTiling t = rowTiling(outputs, inputs, add, pair);
   return device_.launch(kernels_.gemvFused, {cdiv(outputs, t.bn)},
-                        {x, norm ? *norm : x, w, out, rounded_, outputs, inputs, config().normEps, int(norm != nullptr), int(add), int(pair), 1, t.bn, divisor(inputs, t.bk)}, {t.warps, 3, true});
+                        {x, norm ? *norm : x, w, out, rounded_, outputs, inputs, config().normEps, int(norm != nullptr), int(add), int(pair), 1, t.bn, t.bk, t.ahead}, {t.warps, 3, true, 1, t.registers});
 }
 
 /// out = norm(stream) @ w.T of the step's rows, or silu(gate) * up.
