@@ -110,7 +110,7 @@ def sampling_rows():
         return i.gather(1, torch.multinomial(p, 1)).squeeze(1)
 
     drawn = np.empty(rows, np.int32)
-    yield Row(f"sample top-k 50, top-p 0.9, {rows} x {n}", lambda: sampling.sample[(rows,)](x, drawn, *args, n, BLOCK=1024), drawn, lambda t=tensor(x): library(t), bytes=4 * x.size) if torch else None
+    yield Row(f"sample top-k 50, top-p 0.9, {rows} x {n}", lambda: sampling.sample[(rows,)](x, drawn, *args, n, BLOCK=1024, SCAN=1024), drawn, lambda t=tensor(x): library(t), bytes=4 * x.size) if torch else None
 
 
 def product_rows():

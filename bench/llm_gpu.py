@@ -234,7 +234,11 @@ def other_rows():
         v, at = (logits / 1e-3).topk(50, dim=1)
         p = torch.softmax(v, 1)
         return at.gather(1, torch.where(p.cumsum(1) - p < 0.9, p, 0).argmax(1, keepdim=True)).squeeze(1)
-    yield Row(f"sample top-k 50, top-p 0.9, {n} x {VOCAB}", "GB/s", 4 * logits.numel() / 1e9, 1, lambda who, ks: lambda i: ks["sampling"].sample[(n,)](logits, chosen, *cold, VOCAB, BLOCK=8192, num_warps=16), library,
+    def sample(who, ks):
+        """As Model::choose launches it; Triton has no scans of blocks that a cluster shares."""
+        how = dict(BLOCK=131072, SCAN=8192, WHOLE=True, num_warps=8, num_ctas=8) if who == "tegula" else dict(BLOCK=8192, SCAN=8192, num_warps=16)
+        return lambda i: ks["sampling"].sample[(n,)](logits, chosen, *cold, VOCAB, **how)
+    yield Row(f"sample top-k 50, top-p 0.9, {n} x {VOCAB}", "GB/s", 4 * logits.numel() / 1e9, 1, sample, library,
               chosen, lambda: logits.argmax(1).float(), 1e-9)
     s, p = normal(rows, 4096, dtype=FP32), torch.empty(rows, 4096, device="cuda")
     yield Row(f"softmax {rows} x 4096", "GB/s", 8 * s.numel() / 1e9, 1, lambda who, ks: lambda i: ks["elementwise"].softmax[(rows,)](s, p, 4096, BLOCK=4096, num_warps=8), lambda i: torch.softmax(s, 1), p,

@@ -55,13 +55,21 @@ def argmax_join(tops, places, out, n, parts, BLOCK: tl.constexpr, EARLY: tl.cons
 
 
 @tegula.jit
-def reached_from(x, n, top, sharpness, cut, BLOCK: tl.constexpr):
+def block_of(x, held, start, n, BLOCK: tl.constexpr, WHOLE: tl.constexpr):
+    """A block of logits, or with WHOLE `held`, which has all of them."""
+    if WHOLE:
+        return held
+    i = start + tl.arange(0, BLOCK)
+    return tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32)
+
+
+@tegula.jit
+def reached_from(x, held, n, top, sharpness, cut, BLOCK: tl.constexpr, WHOLE: tl.constexpr):
     """How many tokens have (logit - top) / temperature of `cut` or more, and the sum of their weights."""
     count = 0
     mass = 0.0
-    for start in range(0, n, BLOCK):
-        i = start + tl.arange(0, BLOCK)
-        v = (tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top) * sharpness
+    for start in range(0, BLOCK if WHOLE else n, BLOCK):
+        v = (block_of(x, held, start, n, BLOCK, WHOLE) - top) * sharpness
         inside = tl.sum((v >= cut).to(tl.int32), 0)
         if inside > 0:  # most blocks have none
             count += inside
@@ -70,55 +78,59 @@ def reached_from(x, n, top, sharpness, cut, BLOCK: tl.constexpr):
 
 
 @tegula.jit
-def sample(logits, out, temperatures, top_ks, top_ps, seeds, steps, n, BLOCK: tl.constexpr):
+def sample(logits, out, temperatures, top_ks, top_ps, seeds, steps, n, BLOCK: tl.constexpr, SCAN: tl.constexpr, WHOLE: tl.constexpr = False):
     """Draws by temperature, top-k and top-p, row by row.
 
     No sort: a cut-off t is looked for by bisection such that the tokens with a logit of t or more are the k largest (of equal ones all), and among these one such that
     they hold the mass p; both questions are monotone in t, so 32 passes over the row, which lies in the cache, find t to the last bit of a float, and fewer do when the tokens
     are decided: k reach t, or one is left between the bounds. A row with temperature 0 takes the largest. The draw is Philox of (seed, step): the same tokens on every device.
+
+    For GPUs, WHOLE: BLOCK is n at least, and the row stays in the registers of the thread blocks that share it (num_ctas). SCAN: tokens of which running sums are made at a time, a
+    divisor of BLOCK; every thread block makes them.
     """
     row = tl.program_id(0).to(tl.int64)
     x = logits + row * n
     temperature = tl.load(temperatures + row)
     k = tl.load(top_ks + row)
     p = tl.load(top_ps + row)
+    held = x
+    if WHOLE:
+        held = block_of(x, x, 0, n, BLOCK, False)
+    end = BLOCK if WHOLE else n
     top = float("-inf")
-    for start in range(0, n, BLOCK):
-        i = start + tl.arange(0, BLOCK)
-        top = tl.maximum(top, tl.max(tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32), 0))
-    sharpness = tl.where(temperature > 0, 1.0 / temperature, 0.0)
+    for start in range(0, end, BLOCK):
+        top = tl.maximum(top, tl.max(block_of(x, held, start, n, BLOCK, WHOLE), 0))
+    sharpness = tl.where(temperature > 0, 1.0 / temperature, 1.0)
     cut = -127.0 + 0.0 * top  # of (logit - top) / temperature: what is below has no weight in fp32
     if temperature > 0:
         # The k largest: the highest cut that at least k tokens reach.
         if k > 0:
             high = 0.0 * top
-            rounds = 0
-            while rounds < 32:
-                middle = 0.5 * (cut + high)
-                count = 0
-                for start in range(0, n, BLOCK):
-                    i = start + tl.arange(0, BLOCK)
-                    v = (tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top) * sharpness
-                    count += tl.sum((v >= middle).to(tl.int32), 0)
-                cut = tl.where(count >= k, middle, cut)
-                high = tl.where(count >= k, high, middle)
-                rounds = tl.where(count == k, 32, rounds + 1)
-        mass = reached_from(x, n, top, sharpness, cut, BLOCK)[1]
+            count = n
+            for _ in range(32):
+                if count != k:
+                    middle = 0.5 * (cut + high)
+                    count = 0
+                    for start in range(0, end, BLOCK):
+                        v = (block_of(x, held, start, n, BLOCK, WHOLE) - top) * sharpness
+                        count += tl.sum((v >= middle).to(tl.int32), 0)
+                    cut = tl.where(count >= k, middle, cut)
+                    high = tl.where(count >= k, high, middle)
+        mass = reached_from(x, held, n, top, sharpness, cut, BLOCK, WHOLE)[1]
         if p < 1.0:
             high = 0.0 * top
             reached = 2147483647  # tokens at `cut`, once it has been counted
             beyond = 0            # and at `high`
-            rounds = 0
-            while rounds < 32:
-                middle = 0.5 * (cut + high)
-                count, above = reached_from(x, n, top, sharpness, middle, BLOCK)
-                enough = above >= p * mass
-                cut = tl.where(enough, middle, cut)
-                high = tl.where(enough, high, middle)
-                reached = tl.where(enough, count, reached)
-                beyond = tl.where(enough, beyond, count)
-                rounds = tl.where(reached - beyond <= 1, 32, rounds + 1)
-            mass = reached_from(x, n, top, sharpness, cut, BLOCK)[1]
+            for _ in range(32):
+                if reached - beyond > 1:
+                    middle = 0.5 * (cut + high)
+                    count, above = reached_from(x, held, n, top, sharpness, middle, BLOCK, WHOLE)
+                    enough = above >= p * mass
+                    cut = tl.where(enough, middle, cut)
+                    high = tl.where(enough, high, middle)
+                    reached = tl.where(enough, count, reached)
+                    beyond = tl.where(enough, beyond, count)
+            mass = reached_from(x, held, n, top, sharpness, cut, BLOCK, WHOLE)[1]
     else:
         cut = 0.0 * top
         mass = 1.0
@@ -127,18 +139,21 @@ def sample(logits, out, temperatures, top_ks, top_ps, seeds, steps, n, BLOCK: tl
     before = 0.0
     chosen = n
     last = 0
-    for start in range(0, n, BLOCK):
-        i = start + tl.arange(0, BLOCK)
-        v = tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top
-        v = tl.where(temperature > 0, v * sharpness, v)
+    for start in range(0, end, BLOCK):
+        v = (block_of(x, held, start, n, BLOCK, WHOLE) - top) * sharpness
         if tl.max(v, 0) >= cut:
             weight = tl.where(v >= cut, tl.exp(v), 0.0)
             after = before + tl.sum(weight, 0)
             # In the blocks where the sum may pass: that of a scan, in another order, can be a hair more.
             if (chosen == n) & (after * 1.0001 > wanted):
-                sums = before + tl.cumsum(weight, 0)
-                chosen = tl.min(tl.where((sums > wanted) & (weight > 0), i, n), 0)
-            last = tl.max(tl.where(weight > 0, i, 0), 0)
+                running = before
+                for part in range(start, tl.minimum(start + BLOCK, n), SCAN):
+                    some = (block_of(x, x, part, n, SCAN, False) - top) * sharpness
+                    if (chosen == n) & (tl.max(some, 0) >= cut):
+                        each = tl.where(some >= cut, tl.exp(some), 0.0)
+                        chosen = tl.min(tl.where((running + tl.cumsum(each, 0) > wanted) & (each > 0), part + tl.arange(0, SCAN), n), 0)
+                        running += tl.sum(each, 0)
+            last = tl.max(tl.where(weight > 0, start + tl.arange(0, BLOCK), 0), 0)
             before = after
     # Sums in another order may end a hair below `wanted`.
     tl.store(out + row, tl.where(chosen < n, chosen, last))

@@ -90,6 +90,19 @@ RowTiling rowTiling(int64_t outputs, int64_t inputs, bool add, bool pair) {
 
 } // namespace
 
+/// A program of `sample` has a row, and goes over it many times: on GPUs with many threads, of several blocks where they can share it, and in their registers where it fits.
+struct SampleTiling {
+  int64_t each, scan; // tokens of which it looks for weights, and makes running sums, at a time
+  bool whole;
+  Launch how;
+
+  static SampleTiling onGpu(int64_t vocab, const Device &d) {
+    int64_t n = nextPowerOf2(vocab), blocks = std::min<int64_t>(d.blocksTogether(), std::max<int64_t>(1, n / 4096));
+    int64_t each = std::min<int64_t>(n, blocks * 16384), scan = std::min<int64_t>(each, 8192);
+    return {each, scan, each == n, {int32_t(std::clamp<int64_t>(each / blocks / 2048, 4, 16)), 3, false, int32_t(blocks)}};
+  }
+};
+
 std::string Model::Memory::text() const {
   return readableBytes(uint64_t(total())) + " (weights " + readableBytes(uint64_t(weights)) + ", KV cache " + readableBytes(uint64_t(cache)) + ", working memory " + readableBytes(uint64_t(work)) + ")";
 }
@@ -464,9 +477,8 @@ Status Model::choose() {
   }
   if (!s) return s;
   if (in_.sampled) {
-    // A program has a row, and goes over it many times: on GPUs with many threads.
-    int64_t each = device_.isGpu() ? std::min<int64_t>(nextPowerOf2(c.vocab), 8192) : block;
-    return device_.launch(kernels_.sample, {n}, {logits_, chosen_[side_], section(Temperatures), section(TopKs), section(TopPs), section(Seeds), section(Steps), c.vocab, each}, {int32_t(std::max<int64_t>(4, each / 512))});
+    SampleTiling t = device_.isGpu() ? SampleTiling::onGpu(c.vocab, device_) : SampleTiling{block, block, false, {1}};
+    return device_.launch(kernels_.sample, {n}, {logits_, chosen_[side_], section(Temperatures), section(TopKs), section(TopPs), section(Seeds), section(Steps), c.vocab, t.each, t.scan, int(t.whole)}, t.how);
   }
   if (!device_.isGpu()) return device_.launch(kernels_.argmax, {n}, {logits_, chosen_[side_], c.vocab, block});
   bool early = this->early();
