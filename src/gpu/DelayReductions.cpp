@@ -11,6 +11,8 @@
 #include "passes/Users.h"
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <utility>
 
 namespace tegula::gpu {
 
@@ -107,6 +109,63 @@ std::optional<AxisParts> partsOf(const LinearLayout &l, const Shape &shape, unsi
   return out;
 }
 
+/// Seen through operations that hand on what they are given: other places, same values.
+const Value *behindViews(const Value *v) {
+  while (v->def && (v->def->kind == OpKind::Convert || renames(v->def->kind)))
+    v = v->def->operands[0];
+  return v;
+}
+/// The same, as long as every element stays where it is.
+const Value *behindConverts(const Value *v) {
+  while (v->def && v->def->kind == OpKind::Convert)
+    v = v->def->operands[0];
+  return v;
+}
+
+/// The constant that a value is in all elements.
+std::optional<double> constantOf(const Value *v) {
+  v = behindViews(v);
+  return v->def && v->def->kind == OpKind::Const && isFloat(v->type.elem) ? std::optional(v->def->floatValue()) : std::nullopt;
+}
+
+bool isMaximum(const Op &op) { return op.kind == OpKind::MaxNum || op.kind == OpKind::Maximum; }
+
+/// Is a float at most 0, or NaN, as far as the operations tell that it comes from?
+bool isAtMostZero(const Value *v) {
+  const Op *op = behindViews(v)->def;
+  if (std::optional<double> c = constantOf(v))
+    return *c <= 0;
+  if (!op)
+    return false;
+  if (op->kind == OpKind::FSub) { // of a maximum from what it is not below
+    const Op *most = behindConverts(op->operands[1])->def;
+    return most && isMaximum(*most) && std::ranges::any_of(most->operands, [&](const Value *o) { return behindConverts(o) == behindConverts(op->operands[0]); });
+  }
+  if (op->kind == OpKind::FMul)
+    for (size_t i : {0, 1})
+      if (std::optional<double> c = constantOf(op->operands[i]); c && *c >= 0)
+        return isAtMostZero(op->operands[1 - i]);
+  return false;
+}
+
+/// Is a scale between 0 and 1, or NaN? What is multiplied part by part overflows no sooner then, and nowhere is zero multiplied by infinity.
+bool isFraction(const Value *v) {
+  const Op *op = behindViews(v)->def;
+  if (std::optional<double> c = constantOf(v))
+    return *c >= 0 && *c <= 1;
+  if (!op)
+    return false;
+  if (op->kind == OpKind::Select)
+    return isFraction(op->operands[1]) && isFraction(op->operands[2]);
+  return (op->kind == OpKind::Exp || op->kind == OpKind::Exp2) && isAtMostZero(op->operands[0]);
+}
+
+/// Dots of tiles that descriptors load: a branch for the copies will follow them. The assembler moves partial sums behind it, away from the exponentials that they cost nothing beside (D=64, four warps: 0.96-0.98).
+bool hasCopiesBehindDots(const Block &body) {
+  auto has = [&](OpKind kind) { return std::ranges::any_of(body.ops, [&](const Op *op) { return op->kind == kind; }); };
+  return has(OpKind::Dot) && has(OpKind::DescLoad);
+}
+
 class Delayer {
 public:
   explicit Delayer(Module &m) : m_(m), b_(m) { b_.setFolding(false); }
@@ -132,6 +191,8 @@ private:
   struct Link {
     Op *op;
     size_t sum;
+    bool isScale = false; // the other one multiplies the sum
+    Value *other() const { return op->operands[1 - sum]; }
   };
   /// A reduction of the loop, and views of its result up to the link.
   struct Reduction {
@@ -165,14 +226,23 @@ private:
       if (!user || user->parent != &body || std::count(user->operands.begin(), user->operands.end(), v) != 1)
         return {};
       if (user == body.terminator())
-        return user->operands[i] == v ? links : std::vector<Link>();
+        return user->operands[i] == v && isOfOneKind(links) ? links : std::vector<Link>();
       if (user->kind != OpKind::Convert) {
-        if (!isReorderable(*user) || (!links.empty() && user->kind != links[0].op->kind))
+        Link link{user, user->operands[0] == v ? size_t{0} : size_t{1}};
+        link.isScale = user->kind == OpKind::FMul;
+        if (link.isScale ? user->rounded() || !isFraction(link.other()) || hasCopiesBehindDots(body) : !isReorderable(*user))
           return {};
-        links.push_back({user, user->operands[0] == v ? size_t{0} : size_t{1}});
+        links.push_back(link);
       }
       v = user->result();
     }
+  }
+
+  /// One operation, and beside sums of floats scales.
+  static bool isOfOneKind(const std::vector<Link> &links) {
+    const bool hasScale = std::ranges::any_of(links, &Link::isScale);
+    auto first = std::ranges::find_if(links, [](const Link &l) { return !l.isScale; });
+    return std::ranges::all_of(links, [&](const Link &l) { return l.isScale || (l.op->kind == first->op->kind && (!hasScale || l.op->kind == OpKind::FAdd)); });
   }
 
   /// The reduction that a link adds, if threads exchange elements in it and nobody else sees the result.
@@ -210,23 +280,48 @@ private:
   /// Has the loop changed?
   bool carried(Op &loop, size_t i, const Users &users) {
     Block &body = *loop.region(0);
-    std::vector<Link> links = linksOf(loop, i, users);
-    std::vector<Partial> partials;
-    size_t left = links.size();
+    const std::vector<Link> links = linksOf(loop, i, users);
+    std::vector<const Link *> scales;
+    std::vector<std::optional<Reduction>> reductions;
+    size_t left = 0;
     for (const Link &link : links) {
-      std::optional<Reduction> r = reductionOf(link, users);
-      if (!r)
+      reductions.push_back(link.isScale ? std::nullopt : reductionOf(link, users));
+      if (link.isScale)
+        scales.push_back(&link);
+      else
+        left += !reductions.back();
+    }
+    // Scales meet what threads hold where it is.
+    for (std::optional<Reduction> &r : reductions)
+      if (r && !std::ranges::all_of(scales, [&](const Link *scale) { return spreads(scale->other()->type, *r); })) {
+        r.reset();
+        ++left;
+      }
+    std::vector<Partial> partials;
+    size_t scaled = 0; // of `scales`
+    for (size_t k = 0; k < links.size(); ++k) {
+      const Link &link = links[k];
+      const std::optional<Reduction> &r = reductions[k];
+      if (!r && !link.isScale)
         continue;
-      --left;
       Block made;
       made.parent = body.parent;
       at(*link.op, made);
+      if (link.isScale) {
+        for (Partial &p : partials)
+          p.now = b_.binary(OpKind::FMul, p.now, spread(link.other(), p.of, p.now->type));
+        ++scaled;
+        splice(made, body, positionOf(body, link.op));
+        continue;
+      }
       Value *part = ownPart(*r);
       auto found = std::ranges::find_if(partials, [&](const Partial &p) { return haveOneForm(p.of, *r); });
       if (found == partials.end()) {
         partials.push_back({*r, startOf(loop, *r->op, part->type), nullptr});
         found = partials.end() - 1;
         found->now = found->arg;
+        for (size_t n = 0; n < scaled; ++n)
+          found->now = b_.binary(OpKind::FMul, found->now, spread(scales[n]->other(), *r, part->type));
       }
       found->now = b_.binary(link.op->kind, found->now, part);
       splice(made, body, positionOf(body, link.op));
@@ -235,15 +330,20 @@ private:
     if (partials.empty())
       return false;
     changed_ = true;
+    const Op &sumOp = *std::ranges::find_if(links, [](const Link &l) { return !l.isScale; })->op;
+    // Scales meet what the loop begins with as well: each thread has its part of it.
+    const bool isStart = !scales.empty() && !left;
+    if (isStart)
+      startWith(loop, partials[0], loop.operands[3 + i]);
     // Behind the loop.
     Block behind;
     behind.parent = loop.parent->parent;
-    at(*links[0].op, behind);
+    at(sumOp, behind);
     Value *result = loop.results[i], *sum = nullptr;
     for (const Partial &p : partials) {
       carryOn(loop, p.arg, p.now);
       Value *whole = wholeOf(p, loop.results[p.arg->index - 1]);
-      sum = sum ? b_.binary(links[0].op->kind, sum, whole) : whole;
+      sum = sum ? b_.binary(sumOp.kind, sum, whole) : whole;
     }
     if (sum->type != result->type)
       sum = b_.create1(OpKind::Convert, {sum}, result->type);
@@ -251,12 +351,99 @@ private:
     if (!left)
       carryOn(loop, body.args[1 + i], body.args[1 + i]);
     const size_t next = positionOf(*loop.parent, &loop) + 1;
-    Value *before = left ? result : loop.operands[3 + i];
-    Op *last = b_.create(links[0].op->kind, std::array{before, sum}, std::array{result->type});
-    last->result()->name = result->name;
-    replaceUses(*loop.parent, result, last->result(), next);
+    if (!isStart)
+      sum = b_.create1(sumOp.kind, {left ? result : loop.operands[3 + i], sum}, result->type);
+    sum->name = result->name;
+    replaceUses(*loop.parent, result, sum, next);
     splice(behind, *loop.parent, next);
     return true;
+  }
+
+  // ---- scales
+
+  /// What ownPart() gives, its shape and layout.
+  std::pair<Shape, LinearLayout> formOfPart(const Reduction &r) {
+    const Value *x = r.op->operands[0];
+    LinearLayout l = m_.layoutOf(x->type);
+    if (!r.parts.isOwn)
+      return {x->type.shape, l};
+    l = layout::reshape(layout::permute(layout::reshape(l, r.parts.split), r.parts.order), r.parts.joined);
+    Shape shape = r.parts.joined;
+    shape.erase(r.parts.own);
+    return {shape, layout::slice(l, r.parts.own)};
+  }
+  /// The same with one element along the axis of the reduction.
+  std::pair<Shape, LinearLayout> formOfColumn(const Reduction &r) {
+    auto [shape, l] = formOfPart(r);
+    shape.set(static_cast<unsigned>(r.op->axis()), 1);
+    return {shape, layout::cut(l, shape)};
+  }
+
+  /// Can every thread multiply what it holds of the reduction by values of this type, which are of its result behind the views?
+  bool spreads(const Type &t, const Reduction &r) {
+    const Type &row = r.op->result()->type;
+    if (!std::ranges::all_of(r.views, [](const Op *op) { return op->kind == OpKind::ExpandDims || op->kind == OpKind::Reshape; }))
+      return false;
+    if (row.isScalar())
+      return t.isScalar();
+    return t.isTensor() && layout::reshape(m_.layoutOf(t), row.shape) == layout::slice(formOfColumn(r).second, static_cast<unsigned>(r.op->axis()));
+  }
+  Value *spread(Value *v, const Reduction &r, const Type &to) {
+    const Type &row = r.op->result()->type;
+    if (row.isScalar())
+      return b_.create1(OpKind::Splat, {v}, to);
+    if (v->type.shape != row.shape)
+      v = view(OpKind::Reshape, v, row.shape, layout::reshape(m_.layoutOf(v->type), row.shape));
+    auto [shape, l] = formOfColumn(r);
+    return b_.create1(OpKind::Broadcast, {view(OpKind::ExpandDims, v, shape, l, {{attr::axis, r.op->axis()}})}, to);
+  }
+
+  /// The partial sums begin with what adds up to `init`: equal parts of a constant, of which each is exact; otherwise all of it in the first of those that are added, and zeros.
+  void startWith(Op &loop, const Partial &p, Value *init) {
+    const Type &t = p.arg->type;
+    const auto axis = static_cast<unsigned>(p.of.op->axis());
+    const auto count = static_cast<double>(t.shape[axis]);
+    Block before;
+    before.parent = loop.parent->parent;
+    at(loop, before);
+    Value *start;
+    if (std::optional<double> c = constantOf(init); c && (!std::isfinite(*c) || *c == 0 || std::abs(*c) > 1e-30)) {
+      start = b_.constFloat(t, *c / count);
+    } else {
+      Value *v = init;
+      if (v->type.isTensor() && !spreads(v->type, p.of)) {
+        const LinearLayout row = layout::slice(formOfColumn(p.of).second, axis);
+        v = b_.create1(OpKind::Convert, {v}, v->type.withLayout(m_.internLayout(layout::reshape(row, v->type.shape))));
+      }
+      Value *all = spread(v, p.of, t);
+      start = b_.select(isFirst(t, axis), all, neutralElement(b_, *p.of.op, t));
+    }
+    splice(before, *loop.parent, positionOf(*loop.parent, &loop));
+    loop.operands[2 + p.arg->index] = start;
+  }
+
+  /// Of a tensor like `t`: is the coordinate along the axis 0?
+  Value *isFirst(const Type &t, unsigned axis) {
+    Shape alone = t.shape;
+    for (unsigned d = 0; d < alone.rank(); ++d)
+      if (d != axis)
+        alone.set(d, 1);
+    std::vector<LinearLayout> forms{layout::cut(m_.layoutOf(t), alone)}; // with fewer and fewer of the other axes, the last one goes first
+    Shape shape = alone;
+    std::vector<unsigned> gone;
+    for (unsigned d = alone.rank(); d-- > 0;)
+      if (d != axis) {
+        forms.push_back(layout::slice(forms.back(), d));
+        shape.erase(d);
+        gone.push_back(d);
+      }
+    Value *index = b_.create1(OpKind::Range, {}, Type::tensor(shape, Elem::I32).withLayout(m_.internLayout(forms.back())), {{attr::start, 0}});
+    Value *is = b_.cmp(CmpPred::Eq, index, b_.constInt(index->type, 0));
+    for (size_t i = gone.size(); i-- > 0;) {
+      shape.insert(gone[i], 1);
+      is = view(OpKind::ExpandDims, is, shape, forms[i], {{attr::axis, static_cast<int64_t>(gone[i])}});
+    }
+    return is->type.shape == t.shape ? is : b_.create1(OpKind::Broadcast, {is}, t.withElem(Elem::I1));
   }
 
   void at(const Op &place, Block &b) {

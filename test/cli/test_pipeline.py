@@ -89,6 +89,11 @@ def test_copies_by_tma_divide_no_warp(stage):
         assert elected and f"@{thread} cp.async.bulk" not in ptx and not re.search(rf"@!?(?:{'|'.join([thread, *elected])}) bra", ptx)
 
 
+def test_scaled_sums_are_combined_after_the_loop(stage):
+    """Not beside copies by TMA, whose branch the assembler would move them behind."""
+    assert "%partial" in loop(stage(POINTERS, "sm_90a", "gpu")) and "%partial" not in loop(stage(ATTENTION, "sm_90a", "gpu"))
+
+
 @pytest.mark.parametrize("D, warps, copies", [(256, 4, 1), (256, 8, 1), (512, 4, 2), (128, 4, 1), (64, 4, 1), (256, 2, 2), (256, 1, 4)])
 def test_warps_share_copies_by_tma(stage, D, warps, copies):
     """Of the boxes of a tile, 64 columns each, the first four warps have one after the other, by the same instructions."""

@@ -201,3 +201,57 @@ def test_forms(dev, BR, BC, warps):
     want = np.concatenate([[2 * x.sum(), max(t.max() for t in flat)], sum(sums), sum(sums) + sum((t * t).sum(0) for t in flat), 1 + len(flat) * np.arange(BC) + sum(sums), BR * sum(sums), steps,
                            sum((t.sum(0) for row in tiles[1:] for t in row), zero), sum(np.maximum(s, 0) for s in sums)]).astype(np.float32)
     assert_same(out, want)
+
+
+@tegula.jit
+def scaled_sums(x, start, out, n, R: tl.constexpr, BC: tl.constexpr, KEEP: tl.constexpr):
+    """Sums of rows that each block halves where it has a new maximum (as the first one has), and of everything."""
+    r, c = tl.arange(0, R), tl.arange(0, BC)
+    most = tl.full([R], -1000.0, tl.float32)
+    rows = tl.load(start + r)
+    if KEEP:
+        rows = rows[:, None]
+    ones = tl.full([R], 1.0, tl.float32)
+    whole = tl.load(start)
+    for i in range(0, n, BC):
+        t = tl.load(x + r[:, None] * n + (i + c)[None, :])
+        larger = tl.maximum(most, tl.max(t, 1))
+        scale = tl.exp2(tl.maximum(most, -1.0) - tl.maximum(tl.maximum(most, -1.0), tl.minimum(larger, 0.0)))
+        rows = rows * (scale[:, None] if KEEP else scale) + tl.sum(t, 1, keep_dims=KEEP)
+        ones = (ones + tl.sum(t, 1)) * scale + 1.0
+        whole = (tl.sum(tl.sum(t, 1), 0) + whole) * 0.5
+        most = larger
+    tl.store(out + r, tl.sum(rows, 1) if KEEP else rows)
+    tl.store(out + R + r, ones)
+    tl.store(out + 2 * R, whole)
+
+
+@pytest.mark.parametrize("R, BC, warps", [(4, 8, 4), (16, 32, 4), (64, 16, 4), (2, 128, 1), (8, 64, 8)])
+@pytest.mark.parametrize("blocks", [0, 1, 4])
+@pytest.mark.parametrize("keep", [False, True])
+def test_scaled(dev, R, BC, warps, blocks, keep):
+    """Sums that the loop scales by what is at most 1: exact here, whenever threads combine."""
+    n = blocks * BC
+    x = numbers(d("float32"), (R, n), "scaled", R, BC)
+    start = np.resize(np.array([3.0, -0.0, 1.0 if n else 1e-44, -8.0], np.float32), R)
+    out = np.empty(2 * R + 1, np.float32)
+    dev(scaled_sums, (1,), x if n else np.zeros(1, np.float32), start, out, n, R, BC, keep, num_warps=warps)
+    rows, ones, whole, most = start.copy(), np.ones(R, np.float32), start[0], np.full(R, -1000, np.float32)
+    for i in range(0, n, BC):
+        t = x[:, i:i + BC]
+        larger = np.maximum(most, t.max(1))
+        old = np.maximum(most, -1)
+        scale = np.exp2(old - np.maximum(old, np.minimum(larger, 0))).astype(np.float32)
+        rows = rows * scale + t.sum(1)
+        ones = (ones + t.sum(1)) * scale + 1
+        whole = (t.sum() + whole) * np.float32(0.5)
+        most = larger
+    assert_same(out, np.concatenate([rows, ones, [whole]]).astype(np.float32))
+
+
+@pytest.mark.parametrize("start", [np.nan, np.inf, -np.inf])
+def test_scaled_special_values(dev, start):
+    """A start that is no number stays what it is, and no zero meets infinity."""
+    x, out = np.ones((4, 16), np.float32), np.empty(9, np.float32)
+    dev(scaled_sums, (1,), x, np.full(4, start, np.float32), out, 16, 4, 8, False)
+    assert_same(out[[0, 1, 2, 3, 8]], np.full(5, start, np.float32))
