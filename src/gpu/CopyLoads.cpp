@@ -145,10 +145,12 @@ private:
 
   void byTma(BlockEditor &edit, Op *load) {
     const Type &t = load->result()->type;
+    const uint16_t layout = m_.internLayout(target_.blockTile(*load));
+    const bool isOperand = wantedTile(m_, edit, load->result()) == layout; // nobody reads it before the dots do
     Value *tile, *barrier;
     {
       InPlaceOf place(b_, edit, *load);
-      tile = makeTile(t, m_.internLayout(target_.blockTile(*load)));
+      tile = makeTile(t, layout);
       barrier = b_.create1(OpKind::BarrierAlloc, {}, Type::shared({1}, Elem::I64, 0), {{attr::slots, 1}, {attr::arrivals, 1}});
       b_.create(OpKind::BarrierExpect, {&barrier, 1}, {}, {{attr::bytes, t.numel() * byteWidth(t.elem)}});
       std::vector<Value *> operands{tile, barrier};
@@ -156,7 +158,7 @@ private:
       b_.create(OpKind::TmaCopy, operands, {}, load->attrsFor(OpKind::TmaCopy));
     }
     // In front of the first use, and of what may write to the memory that is read.
-    const Op *at = edit.block().ops[std::min(firstUse(edit, load->result(), false), ahead_[edit.positionOf(load) + 1].write)];
+    const Op *at = edit.block().ops[std::min(firstUse(edit, load->result(), isOperand), ahead_[edit.positionOf(load) + 1].write)];
     Block here;
     b_.setBlock(&here);
     b_.setLoc(load->loc);
