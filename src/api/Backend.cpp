@@ -174,6 +174,7 @@ static Status assemble(const Target &t, const CompileOptions &o, Generated &g, u
   cuda::AssembleOptions ao;
   ao.arch = t.arch;
   ao.lineInfo = o.debugInfo;
+  ao.sharedBytes = g.info.gpu.sharedBytes;
   cuda::Assembly out;
   if (Status s = a->assemble({g.code.data(), g.code.size()}, g.info.name, ao, out); !s) return s;
   g.code = std::move(out.cubin);

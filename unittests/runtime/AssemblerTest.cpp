@@ -109,6 +109,30 @@ TEST_P(AssembleOne, FewerBlocksAreWishedForBeforeNone) {
   EXPECT_EQ(lowered, registers(".minnctapersm 4"));
 }
 
+/// A kernel that lacks a few registers for a quarter more blocks gets these, where the caller knows that shared memory has room; nothing is spilled for it.
+TEST_P(AssembleOne, OneBlockMoreForAFewRegisters) {
+  unsigned fewer = 0;
+  for (unsigned live = 60; live < 76; ++live) {
+    std::string body;
+    for (unsigned i = 0; i < live; ++i) body += "ld.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4096 * i) + "];\n";
+    for (unsigned i = 0; i < live; ++i) body += "xor.b32 %r1, %r1, %x" + std::to_string(i) + ";\nmul.lo.u32 %r1, %r1, %r1;\n";
+    std::string text = ptx(GetParam(), ".reg .b32 %x<" + std::to_string(live) + ">;\n" + body);
+    text.replace(text.find(")\n{"), 3, ")\n.reqntid 512, 1, 1\n{");
+    auto registers = [&](std::optional<uint64_t> shared) {
+      Assembly out;
+      Status s = assembler->assemble(text, "k", {.arch = GetParam(), .sharedBytes = shared}, out);
+      EXPECT_TRUE(s) << s.text;
+      EXPECT_EQ(out.stats.spillStoreBytes, 0u);
+      return out.stats.registers;
+    };
+    unsigned alone = registers(std::nullopt), two = registers(1000), full = registers(150000);
+    EXPECT_EQ(full, alone) << "no room for two blocks";
+    EXPECT_EQ(two <= 64, alone <= 72) << alone;
+    fewer += two < alone;
+  }
+  EXPECT_GT(fewer, 0u);
+}
+
 // Code out of the driver's cache would come without numbers. Old libraries know no such option.
 TEST(AssemblerOptions, NoCacheButOurs) {
   const std::string fake = std::string(tegula::testBinaryDir) + "/lib/libfakejitlink.so";

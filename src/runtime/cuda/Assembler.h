@@ -6,6 +6,7 @@
 #include "runtime/Status.h"
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@ struct AssembleOptions {
   unsigned maxRegisters = 0; // per thread; 0: no limit
   unsigned optLevel = 3;
   bool lineInfo = false;
+  std::optional<uint64_t> sharedBytes; // of a block, where the caller knows; then one more block is made to fit where a few registers are in its way
 };
 
 /// What the assembler says about a kernel, its device functions included.
@@ -50,7 +52,8 @@ public:
 
   /// Thread-safe. TEGULA_ASSEMBLER_ERROR with the log and the offending lines if the text is not accepted; `kernel` is for messages.
   /// `ptx` may end in NULs. Its `.minnctapersm` request (blocks on a multiprocessor) is lowered, and dropped at last, where it would cost spills; where these are a few
-  /// bytes, a bound on registers that comes to the same is tried before. What was assembled before comes from an AssemblyMemo, and from
+  /// bytes, a bound on registers that comes to the same is tried before. Without a request, a kernel that lacks up to eight registers for one more block is assembled again with
+  /// that request, and stays so if nothing is spilled (options.sharedBytes). What was assembled before comes from an AssemblyMemo, and from
   /// no other cache: the same text gives the same code and numbers on every machine.
   Status assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
 
