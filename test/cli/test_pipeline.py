@@ -606,3 +606,45 @@ def test_inner_loops_copy_under_a_branch(tegula, tmp_path, taps):
     p = tegula("compile", f"{tmp_path}/k.py::taps", "--sig", "a:*fp16:16, b:*fp16:16, c:*fp32:16, N:i32:16, K:i32:16", "-c", f"TAPS={taps}", "-t", "sm_90a", "--emit", "gpu")
     assert p.returncode == 0, p.stderr
     assert ("if" in re.findall(r"\w+", loop(p.stdout))) == (taps > 1)
+
+
+ROWS_BY_LOOPS = '''import triton
+import triton.language as tl
+
+
+@triton.jit
+def total(x, out, cols, BLOCK: tl.constexpr):
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, cols, BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        acc += tl.load(x + tl.program_id(0) * cols + offs, mask=offs < cols, other=0.0).to(tl.float32)
+    tl.store(out + tl.program_id(0), tl.sum(acc))
+
+
+@triton.jit
+def softmax(x, out, cols, BLOCK: tl.constexpr):
+    m = tl.full((BLOCK,), -float("inf"), tl.float32)
+    d = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, cols, BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        v = tl.load(x + tl.program_id(0) * cols + offs, mask=offs < cols, other=-float("inf")).to(tl.float32)
+        new = tl.maximum(m, v)
+        d = d * tl.exp(m - new) + tl.exp(v - new)
+        m = new
+    top = tl.max(m)
+    tl.store(out + tl.program_id(0), top + tl.log(tl.sum(d * tl.exp(m - top))))
+'''
+
+
+@pytest.mark.parametrize("kernel, block, warps, blocks", [
+    ("total", 1024, 4, 12),    # 8 sums and 8 bytes ahead a thread would fit 16 times; loads of later iterations want registers
+    ("total", 4096, 4, 7),     # 64 bytes a thread: an iteration ahead
+    ("softmax", 1024, 4, 12),  # carries 16 registers; exponentials take longer than memory
+    ("softmax", 8192, 16, 2),  # carries 32, not 64: what leaves the loop takes the place of what it carried
+])
+def test_blocks_that_share_a_multiprocessor(tegula, tmp_path, kernel, block, warps, blocks):
+    source = tmp_path / "rows.py"
+    source.write_text(ROWS_BY_LOOPS)
+    p = tegula("compile", f"{source}::{kernel}", "--sig", "x:*bf16:16, out:*fp32:16, cols:i32:16", "-c", f"BLOCK={block}", "-t", "sm_90a", "--emit", "ptx", "--num-warps", str(warps))
+    assert p.returncode == 0, p.stderr
+    assert re.search(r"\.minnctapersm (\d+)", p.stdout)[1] == str(blocks)

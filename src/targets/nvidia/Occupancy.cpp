@@ -3,6 +3,8 @@
 #include "passes/Users.h"
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 namespace tegula::nvidia {
 namespace {
@@ -13,11 +15,26 @@ using ir::OpKind;
 using ir::Type;
 using ir::Value;
 
+/// What an iteration of a loop asks of memory and of the units for special functions, in one thread.
+struct Iteration {
+  std::ptrdiff_t begin = 0, end = 0;       // positions
+  unsigned live = 0;                       // 32-bit words of tiles alive in it
+  unsigned loadWords = 0, largestLoad = 0; // 32-bit words, of all loads and of one
+  unsigned specials = 0;                   // exponentials, logarithms, ...: 16 lanes a cycle
+  void load(unsigned words) {
+    loadWords += words;
+    largestLoad = std::max(largestLoad, words);
+  }
+  /// Special functions take less time than memory: 16 lanes a cycle beside the 21 bytes a cycle that are a multiprocessor's share of an H200's memory.
+  bool waitsForMemory() const { return 16 * 4 * loadWords > 21 * specials; }
+};
+
 /// Positions of operations in program order, and the tiles alive at each of them.
 class Pressure {
 public:
   explicit Pressure(const ir::Module &m) : m_(m) {}
   bool hasDot = false, exchanges = false;
+  std::vector<Iteration> iterations; // of loops without cuts, which the assembler unrolls with their loads in front
 
   unsigned peak(const Block &b) {
     users_.add(b);
@@ -25,8 +42,10 @@ public:
     live_.assign(next_ + 1, 0);
     visit(b);
     int64_t now = 0, most = 0;
-    for (int64_t change : live_)
-      most = std::max(most, now += change);
+    for (int64_t &words : live_) // changes become sums
+      most = std::max(most, words = now += words);
+    for (Iteration &it : iterations)
+      it.live = static_cast<unsigned>(*std::max_element(live_.begin() + it.begin, live_.begin() + it.end));
     return static_cast<unsigned>(most);
   }
 
@@ -46,12 +65,14 @@ private:
     }
   }
 
+  /// Elements of a tile in one thread.
+  unsigned registersOf(const Type &t) const { return t.layout ? 1u << m_.layoutOf(t).inBits(layout::Dim::Register) : 0; }
+
   /// 32-bit registers of a tile in one thread.
   unsigned words(const Type &t) const {
     if (t.isScalar() || !t.layout || t.isShared || (!t.isPtr && t.elem == ir::Elem::I1))
       return 0;
-    unsigned registers = 1u << m_.layoutOf(t).inBits(layout::Dim::Register);
-    return (registers * (t.isPtr ? 64 : ir::bitWidth(t.elem)) + 31) / 32;
+    return (registersOf(t) * (t.isPtr ? 64 : ir::bitWidth(t.elem)) + 31) / 32;
   }
 
   /// Made of ranges and scalars alone.
@@ -113,6 +134,8 @@ private:
 
   void alive(const Value *v, size_t from, size_t to, const Block *home) {
     unsigned n = words(v->type);
+    if (home->parent->op && v->def && v->def->kind == OpKind::FpExt) // widened again where it is used
+      n = std::min(n, words(v->def->operands[0]->type));
     if (!n || isMadeOfScalars(v) || onlyUser(v) || (v->def && isCopies(*v->def)))
       return;
     to = lastUse(v, to, home);
@@ -121,17 +144,56 @@ private:
     live_[to] -= n;
   }
 
+  /// Where tiles have to be in registers as a whole. Between two cuts element-wise operations run register by register, whatever their order in the text; but what comes of loads
+  /// outside of loops, where no other iteration has loads under way, is wanted at once.
+  static bool isCut(const Op &op) { return !op.regions.empty() || !isInPlace(op); }
+
   void visit(const Block &b) {
+    std::vector<size_t> cuts;
+    for (const Op *op : b.ops)
+      if (isCut(*op))
+        cuts.push_back(spans_.at(op).begin);
     for (const Op *op : b.ops) {
-      const Span &s = spans_[op];
-      for (const Value *v : op->results)
-        alive(v, s.begin, s.begin, &b);
+      const Span &s = spans_.at(op);
+      bool isOfLoad = !b.parent->op && (op->kind == OpKind::Load || std::any_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return ofLoads_.contains(v); }));
+      for (const Value *v : op->results) {
+        if (isOfLoad)
+          ofLoads_.insert(v);
+        auto next = std::upper_bound(cuts.begin(), cuts.end(), s.begin);
+        if (!isOfLoad && op->has(ir::traits::Elementwise) && (next == cuts.end() || *next >= lastUse(v, s.begin, &b)))
+          continue;
+        size_t from = op->regions.empty() ? s.begin : s.end; // what a loop leaves takes the place of what it carries
+        alive(v, from, from, &b);
+      }
       for (const ir::Region *r : op->regions) {
         for (const Value *v : r->block->args)
           alive(v, s.begin, s.end, r->block);
         visit(*r->block);
       }
+      if (op->kind == OpKind::For)
+        countIteration(*op->regions[0]->block, s);
     }
+  }
+
+  void countIteration(const Block &body, const Span &s) {
+    Iteration it;
+    it.begin = static_cast<std::ptrdiff_t>(s.begin);
+    it.end = static_cast<std::ptrdiff_t>(s.end);
+    for (const Op *op : body.ops) {
+      if (isCut(*op))
+        return;
+      if (op->kind == OpKind::Load)
+        it.load(words(op->result()->type));
+      else if (isSpecial(op->kind))
+        it.specials += registersOf(op->result()->type);
+    }
+    if (it.loadWords)
+      iterations.push_back(it);
+  }
+
+  static bool isSpecial(OpKind k) {
+    constexpr OpKind those[] = {OpKind::Exp, OpKind::Exp2, OpKind::Log, OpKind::Log2, OpKind::FDiv, OpKind::Sqrt, OpKind::Rsqrt, OpKind::Sin, OpKind::Cos, OpKind::Tanh};
+    return std::find(std::begin(those), std::end(those), k) != std::end(those);
   }
 
   const ir::Module &m_;
@@ -139,6 +201,7 @@ private:
   std::unordered_map<const Op *, Span> spans_;
   Users users_;
   std::unordered_map<const Value *, bool> ofScalars_;
+  std::unordered_set<const Value *> ofLoads_; // outside of loops
   std::vector<int64_t> live_;
 };
 
@@ -148,17 +211,28 @@ unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu) { retu
 
 unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes) {
   constexpr unsigned registers = 65536, threadsOfSm = 2048, sharedOfSm = 233472, sharedReserved = 1024;
+  constexpr unsigned bytesInFlight = 48 << 10; // that keep an SM's share of the memory busy; measured on sums, norms and softmax by loops of an H200
   Pressure pressure(gpu);
   unsigned data = pressure.peak(*kernel.block()), threads = 32 * options.numWarps;
   if (pressure.hasDot || options.maxRegisters || options.numCtas > 1)
     return 0;
-  unsigned overhead = pressure.exchanges ? 40 : 24; // addresses, chains in flight; measured on rows of softmax and layer_norm
-  unsigned need = std::max(32u, (data + overhead + 7) / 8 * 8); // registers are given out by eights; 32 fill the SM
-  // Each quarter of an SM has a quarter of the registers, and whole warps.
-  unsigned warps = registers / (need * 32) / 4 * 4;
-  unsigned blocks = std::min({warps / options.numWarps, threadsOfSm / threads, 32u});
-  blocks = static_cast<unsigned>(std::min<uint64_t>(blocks, sharedOfSm / (sharedBytes + sharedReserved)));
-  return blocks > 1 ? blocks : 0;
+  unsigned overhead = pressure.exchanges ? 40 : 22; // addresses, chains in flight; measured on rows of softmax and layer_norm
+  bool waits = std::any_of(pressure.iterations.begin(), pressure.iterations.end(), [](const Iteration &it) { return it.waitsForMemory(); });
+  unsigned least = waits ? 40 : 32; // three quarters of the warps with loads ahead are faster than all without (norms, sums)
+  auto most = static_cast<unsigned>(std::min<uint64_t>({threadsOfSm / threads, 32u, sharedOfSm / (sharedBytes + sharedReserved)}));
+  for (unsigned blocks = most; blocks > 1; --blocks) {
+    // Each quarter of an SM has a quarter of the registers, and whole warps; they are given out by eights.
+    unsigned warps = (blocks * options.numWarps + 3) / 4 * 4, given = registers / (warps * 32) / 8 * 8, need = std::max(least, data + overhead);
+    // Fewer threads need more loads of later iterations under way; programs that load much at once are few, and do not fill the SM.
+    for (const Iteration &it : pressure.iterations)
+      if (it.waitsForMemory()) {
+        unsigned bytesOfSm = warps * 32 * 4 * it.loadWords, ahead = std::min(4u, std::max(it.largestLoad >= 16 ? 2u : 1u, (bytesInFlight + bytesOfSm - 1) / bytesOfSm));
+        need = std::max(need, it.live + overhead + (ahead - 1) * it.loadWords);
+      }
+    if (need <= given)
+      return blocks;
+  }
+  return 0;
 }
 
 } // namespace tegula::nvidia

@@ -11,10 +11,11 @@ namespace tegula::nvidia {
 
 /// Registers for tiles that are alive at once in one thread, at the worst place of a kernel with layouts. Scalars, masks, and tiles
 /// made of ranges and scalars alone count nothing (recomputed, or immediates of addresses); nor does what has one user in the
-/// same block: it is computed register by register where it is used.
+/// same block: it is computed register by register where it is used; nor, in loops, what is used up before elements are next exchanged.
 unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu);
 
-/// Blocks that should share an SM; 0 for no wish: a kernel with dots (these choose their registers with care for other limits), a
+/// Blocks that should share an SM, the more the better as far as registers for live tiles, for addresses, and for loads of later iterations (Little's law: 48 KiB under way on an SM, where
+/// arithmetic does not take longer than memory anyway) go; 0 for no wish: a kernel with dots (these choose their registers with care for other limits), a
 /// bound of the user's, or nothing to gain. `sharedBytes`: what a block takes. Where the assembler would have to spill, the wish is
 /// lowered, in the end dropped (runtime/cuda/Assembler.h).
 unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes);
