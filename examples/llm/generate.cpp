@@ -185,7 +185,8 @@ int main(int argc, char **argv) {
   if (!task.check) return 0;
   Result<Check> c = check(s, *texts, lengths);
   if (!c) return complain("generate", c.status());
-  bool good = c->compared > 0 && c->worst <= allowed(s);
+  bool good = c->worst <= allowed(s);
+  if (!c->compared) return complain("generate", invalid("--check: before each of the " + std::to_string(c->left) + " positions a choice of experts is too close to call, so none can be compared; with --experts 2 there is no choice"));
   std::printf("check: %lld positions within %.2e standard deviations of the float64 reference's logits (allowed: %.0e): %s\n", static_cast<long long>(c->compared), c->worst, allowed(s), good ? "good" : "WRONG");
   if (c->left) std::printf("check: %lld positions left out, as a choice of experts before them is too close to call\n", static_cast<long long>(c->left));
   return good ? 0 : 1;

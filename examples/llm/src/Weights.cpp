@@ -59,7 +59,15 @@ std::vector<int64_t> quantizedShape(int64_t outputs, int64_t inputs, int bits) {
 }
 std::vector<int64_t> scaleShape(int64_t outputs, int64_t inputs) { return {cdiv(outputs, quantBlock), inputs / quantGroup, quantBlock}; }
 
-/// A random quantized matrix without a dense one before it: the levels are uniform, the scale gives them the spread of the dense form.
+/// Each of 16 nibbles that is 0, the level -8, becomes 8, the level 0: the levels -7 to 7, whose mean is 0 but for what level 0 has more.
+uint64_t withoutLowest(uint64_t nibbles) {
+  constexpr uint64_t ones = 0x1111111111111111u;
+  uint64_t isKept = (nibbles | nibbles >> 1 | nibbles >> 2 | nibbles >> 3) & ones;
+  return nibbles | (~isKept & ones) << 3;
+}
+
+/// A random quantized matrix without a dense one before it: the levels are uniform, the scale gives them the spread of the dense form. Four bits have no lowest level: a mean of half a
+/// level would be a common part of all outputs, larger than the rest from 256 inputs on, and make attention's choices, and so the logits, hang on the last bit.
 Matrix randomQuantized(int64_t outputs, int64_t inputs, int bits, uint64_t hash) {
   Matrix m{outputs, inputs, bits};
   void *q = nullptr, *s = nullptr;
@@ -67,6 +75,7 @@ Matrix randomQuantized(int64_t outputs, int64_t inputs, int bits, uint64_t hash)
   m.scales = Tensor::make(TEGULA_BF16, scaleShape(outputs, inputs), &s);
   for (int64_t i = 0; i < m.values.bytes(); i += 8) {
     uint64_t r = mix(hash + uint64_t(i));
+    if (bits == 4) r = withoutLowest(r);
     std::memcpy(static_cast<char *>(q) + i, &r, 8); // blocks are multiples of 256 bytes
   }
   uint16_t scale = toBf16(std::sqrt(3.0f / float(inputs)) / (bits == 4 ? 8 : 128));
