@@ -159,6 +159,8 @@ private:
       for (const Value *v : op->results) {
         if (isOfLoad)
           ofLoads_.insert(v);
+        if (!words(v->type) || onlyUser(v))
+          continue;
         auto next = std::upper_bound(cuts.begin(), cuts.end(), s.begin);
         if (!isOfLoad && op->has(ir::traits::Elementwise) && (next == cuts.end() || *next >= lastUse(v, s.begin, &b)))
           continue;
