@@ -285,3 +285,42 @@ def test_selects_and_others(dev, carried):
     assert np.abs(plain - np.where(col < 60, acc, 0)).max() < 1e-3
     if not carried:
         assert np.abs(out - np.where(col < 40, np.where(row < 7, acc, 1), 0)).max() < 1e-3
+
+
+@tegula.jit
+def up_to(a, b, out, lines, ones, bound, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows, cols, ks = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    r = tl.dot(tl.load(a + rows[:, None] * BK + ks[None, :]), tl.load(b + ks[:, None] * BN + cols[None, :]), input_precision="ieee")
+    at = rows[:, None] * BN + cols[None, :]
+    tl.store(out + at, r, mask=cols.to(tl.int64)[None, :] <= bound)
+    tl.store(lines + at, 1.0, mask=(rows.to(tl.int64)[:, None] <= bound) & (cols[None, :] >= 0))
+    tl.store(ones + cols, 1.0, mask=cols.to(tl.int64) <= bound)
+
+
+@pytest.mark.parametrize("bound", [2**63 - 1, 2**63 - 2, 2**63 - 63, 40, 0, -1, -2**63, 1 - 2**63])
+def test_bounds_at_the_ends_of_64_bits(dev, bound):
+    """"All" and "nothing" as numbers: distances to them do not wrap around."""
+    a, b = matrices(BM, BN, BK, "ends")
+    out, lines, ones = np.zeros((BM, BN), np.float32), np.zeros((BM, BN), np.float32), np.zeros(BN, np.float32)
+    dev(up_to, (1,), a.reshape(-1), b.reshape(-1), out.reshape(-1), lines.reshape(-1), ones, bound, BM, BN, BK)
+    row, col = np.arange(BM)[:, None], np.arange(BN)[None, :]
+    assert np.abs(out - (a.astype(np.float64) @ b) * (col <= bound)).max() < 1e-4
+    assert (lines == np.broadcast_to(row <= bound, lines.shape)).all() and (ones == (col[0] <= bound)).all()
+
+
+@tegula.jit
+def masks_of_masks(a, b, out, M, N, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, LEVELS: tl.constexpr):
+    rows, cols, ks = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    r = tl.dot(tl.load(a + rows[:, None] * BK + ks[None, :]), tl.load(b + ks[:, None] * BN + cols[None, :]), input_precision="ieee")
+    mask = (rows[:, None] < M) & (cols[None, :] < N)
+    for i in tl.static_range(LEVELS):
+        mask = (mask & (cols[None, :] < N + i)) & (mask & (rows[:, None] < M + i))
+    tl.store(out + rows[:, None] * BN + cols[None, :], r, mask=mask)
+
+
+def test_masks_made_of_one_another(dev):
+    """Each comparison is looked at once, not once for each way to it: 2^40 ways."""
+    a, b = matrices(BM, BN, BK, "ways")
+    out = np.zeros((BM, BN), np.float32)
+    dev(masks_of_masks, (1,), a.reshape(-1), b.reshape(-1), out.reshape(-1), 9, 17, BM, BN, BK, 40)
+    assert np.abs(out - (a.astype(np.float64) @ b) * ((np.arange(BM)[:, None] < 9) & (np.arange(BN)[None, :] < 17))).max() < 1e-4

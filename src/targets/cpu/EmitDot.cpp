@@ -129,9 +129,9 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
   if (!growsAlong(a, fromBit, bits) || !growsAlong(b, otherFrom, otherBits))
     return nullptr;
   V first = b_.CreateSExt(a.base, b_.getInt64Ty()), bound = b_.CreateSExt(b.base, b_.getInt64Ty());
-  V count = b_.CreateSub(bound, first);
+  V count = differenceOf(bound, first, a.base->getType());
   if (orEqual)
-    count = b_.CreateAdd(count, b_.getInt64(1));
+    count = sumOf(count, b_.getInt64(1), a.base->getType());
   // Positions that wrap around may be inside again; the beginning may be outside of an unsigned range that is entered later.
   V all = b_.getInt64(uint64_t(1) << bits);
   int64_t largest = (a.base->getType()->isIntegerTy(32) ? int64_t(INT32_MAX) : INT64_MAX) - (int64_t(1) << std::max(bits, otherBits));

@@ -568,6 +568,10 @@ bool FunctionEmitter::isAssumed(const ir::Value *v, const Bits &at) const {
   return true;
 }
 
+// x - y and x + y in 64 bits: exact for numbers that were of type i32 (`of`), else the nearest number that 64 bits have, so that a distance never changes its sign.
+V FunctionEmitter::differenceOf(V x, V y, llvm::Type *of) { return of->isIntegerTy(32) ? b_.CreateSub(x, y) : b_.CreateBinaryIntrinsic(llvm::Intrinsic::ssub_sat, x, y); }
+V FunctionEmitter::sumOf(V x, V y, llvm::Type *of) { return of->isIntegerTy(32) ? b_.CreateAdd(x, y) : b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, x, y); }
+
 // a < b etc. with linear sides. On the bits of one trip and of the inner loop the difference a - b must grow like the position in
 // the row (then a prefix of trips is inside), or not at all (then all or none).
 V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits) {
@@ -634,15 +638,16 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
   if (perTrip && !isPowerOfTwo(perTrip))
     return nullptr;
   // room = how much a may grow; all of trip t is inside if t * perTrip + inTrip <= room.
+  llvm::Type *of = a.base->getType();
   V first = wide(&cmp.loc, outerA);
-  V room = b_.CreateSub(wide(&cmp, outerB), first);
-  room = b_.CreateSub(room, b_.getInt64(static_cast<uint64_t>(inTrip + (orEqual ? 0 : 1))));
+  V room = differenceOf(wide(&cmp, outerB), first, of);
+  room = differenceOf(room, b_.getInt64(static_cast<uint64_t>(inTrip + (orEqual ? 0 : 1))), of);
   V inside = b_.CreateICmpSGE(room, zero);
   if (isUnsigned)
     inside = b_.CreateAnd(inside, b_.CreateICmpSGE(first, zero));
   if (!perTrip)
     return b_.CreateSelect(inside, all, zero);
-  V trips = b_.CreateAdd(b_.CreateAShr(room, log2Exact(perTrip)), b_.getInt64(1));
+  V trips = sumOf(b_.CreateAShr(room, log2Exact(perTrip)), b_.getInt64(1), of);
   return b_.CreateSelect(inside, trips, zero);
 }
 

@@ -198,6 +198,8 @@ private:
                             llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
   V fullTrips(NestLoop *inner, unsigned innerBits);
   V rowsWithoutWrap(const ir::Op &load, const Bits &at, NestLoop &inner);
+  V differenceOf(V x, V y, llvm::Type *of);
+  V sumOf(V x, V y, llvm::Type *of);
   V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits);
   struct MaskAt {
     const ir::Value *mask; // may be null

@@ -1,5 +1,6 @@
 // See Part.h.
 #include "targets/cpu/Part.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace tegula::cpu {
@@ -9,14 +10,17 @@ using ir::Value;
 
 namespace {
 
-/// The comparisons that `mask`, needed at all positions of a tile of two dimensions, is the conjunction of.
-void conditionsOf(const Value *mask, const Bits &at, const ir::Shape &tile, DotPart::Conditions &out) {
-  if (!mask->def || !mask->type.isTensor())
+using Visited = llvm::DenseMap<const Value *, llvm::SmallVector<Bits, 1>>;
+
+/// The comparisons that `mask`, needed at all positions of a tile of two dimensions, is the conjunction of, each once.
+void conditionsOf(const Value *mask, const Bits &at, const ir::Shape &tile, Visited &visited, DotPart::Conditions &out) {
+  if (!mask->def || !mask->type.isTensor() || llvm::is_contained(visited[mask], at))
     return;
+  visited[mask].push_back(at);
   const Op &op = *mask->def;
   if (op.kind == OpKind::And || (op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split)) {
     for (unsigned i = 0; i < op.operands.size(); ++i)
-      conditionsOf(op.operands[i], operandBits(op, i, mask->index, at), tile, out);
+      conditionsOf(op.operands[i], operandBits(op, i, mask->index, at), tile, visited, out);
     return;
   }
   if (op.kind != OpKind::CmpI || op.operands[0]->type.isPtr)
@@ -30,11 +34,17 @@ void conditionsOf(const Value *mask, const Bits &at, const ir::Shape &tile, DotP
     out.push_back({&op, at, row && column});
 }
 
+DotPart::Conditions conditionsOf(const Value *mask, const Bits &at, const ir::Shape &tile) {
+  Visited visited;
+  DotPart::Conditions out;
+  conditionsOf(mask, at, tile, visited, out);
+  return out;
+}
+
 /// Where the elements of an operand are zero.
 DotPart::Conditions zeroUnless(const Value *v) {
   const ir::Shape tile = v->type.shape;
   Bits at = identityBits(bitCount(tile));
-  DotPart::Conditions r;
   for (; v->def; v = v->def->operands[0]) {
     const Op &op = *v->def;
     if (op.kind == OpKind::Load) {
@@ -42,9 +52,7 @@ DotPart::Conditions zeroUnless(const Value *v) {
       bool zero = op.operands.size() == 2;
       if (other && other->kind == OpKind::Const)
         zero = other->results[0]->type.isIntLike() ? other->intValue() == 0 : other->floatValue() == 0;
-      if (zero)
-        conditionsOf(op.operands[1], at, tile, r);
-      return r;
+      return zero ? conditionsOf(op.operands[1], at, tile) : DotPart::Conditions();
     }
     bool keeps = op.kind == OpKind::FpTrunc || op.kind == OpKind::FpExt || op.kind == OpKind::SExt || op.kind == OpKind::ZExt || op.kind == OpKind::Trunc ||
                  op.kind == OpKind::SIToFp || op.kind == OpKind::UIToFp ||
@@ -123,8 +131,7 @@ private:
   }
 
   bool seenWhere(const Value *mask) {
-    DotPart::Conditions all;
-    conditionsOf(mask, identityBits(bitCount(tile_)), tile_, all);
+    DotPart::Conditions all = conditionsOf(mask, identityBits(bitCount(tile_)), tile_);
     if (all.empty())
       return false;
     sights_.push_back(std::move(all));
@@ -133,8 +140,7 @@ private:
 
   /// Where the condition of `select` holds, of what those look at who see its result.
   bool seenThrough(const Op &select) {
-    DotPart::Conditions all;
-    conditionsOf(select.operands[0], identityBits(bitCount(tile_)), tile_, all);
+    DotPart::Conditions all = conditionsOf(select.operands[0], identityBits(bitCount(tile_)), tile_);
     if (all.empty())
       return false;
     Observers behind(uses_, tile_);

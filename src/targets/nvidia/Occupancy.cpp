@@ -228,8 +228,8 @@ unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const O
     // Fewer threads need more loads of later iterations under way; programs that load much at once are few, and do not fill the SM.
     for (const Iteration &it : pressure.iterations)
       if (it.waitsForMemory()) {
-        unsigned bytesOfSm = warps * 32 * 4 * it.loadWords, ahead = std::min(4u, std::max(it.largestLoad >= 16 ? 2u : 1u, (bytesInFlight + bytesOfSm - 1) / bytesOfSm));
-        need = std::max(need, it.live + overhead + (ahead - 1) * it.loadWords);
+        uint64_t bytesOfSm = uint64_t(warps) * 32 * 4 * it.loadWords, ahead = std::clamp<uint64_t>((bytesInFlight + bytesOfSm - 1) / bytesOfSm, it.largestLoad >= 16 ? 2 : 1, 4);
+        need = static_cast<unsigned>(std::max<uint64_t>(need, it.live + overhead + (ahead - 1) * it.loadWords));
       }
     if (need <= given)
       return blocks;
