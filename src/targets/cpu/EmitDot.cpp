@@ -98,15 +98,11 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
     return nullptr;
   const Op &cmp = *c.compare;
   Lin a = lin(cmp.operands[0]), b = lin(cmp.operands[1]);
-  ir::CmpPred pred = cmp.pred();
-  const bool isUnsigned = pred >= ir::CmpPred::Ult && pred <= ir::CmpPred::Uge;
-  if (isUnsigned)
-    pred = static_cast<ir::CmpPred>(static_cast<int>(pred) - static_cast<int>(ir::CmpPred::Ult) + static_cast<int>(ir::CmpPred::Slt));
-  const bool orEqual = pred == ir::CmpPred::Sle || pred == ir::CmpPred::Sge;
-  if (pred == ir::CmpPred::Sgt || pred == ir::CmpPred::Sge)
-    std::swap(a, b);
-  else if (pred != ir::CmpPred::Slt && pred != ir::CmpPred::Sle)
+  const std::optional<Below> below = asBelow(cmp.pred());
+  if (!below)
     return nullptr;
+  if (below->swapped)
+    std::swap(a, b);
   if (!a.opaque.empty() || !b.opaque.empty() || a.self || b.self || a.split || b.split)
     return nullptr;
   // One side grows by one from position to position, the other not, or along the other dimension.
@@ -130,7 +126,7 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
     return nullptr;
   V first = b_.CreateSExt(a.base, b_.getInt64Ty()), bound = b_.CreateSExt(b.base, b_.getInt64Ty());
   V count = differenceOf(bound, first, a.base->getType());
-  if (orEqual)
+  if (below->orEqual)
     count = sumOf(count, b_.getInt64(1), a.base->getType());
   // Positions that wrap around may be inside again; the beginning may be outside of an unsigned range that is entered later.
   V all = b_.getInt64(uint64_t(1) << bits);
@@ -139,9 +135,7 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
   if (otherBits)
     plain = b_.CreateAnd(plain, b_.CreateICmpSLE(bound, b_.getInt64(static_cast<uint64_t>(largest))));
   // In 64 bits the difference itself may wrap around.
-  if (!a.base->getType()->isIntegerTy(32))
-    plain = b_.CreateAnd(plain, b_.CreateAnd(b_.CreateICmpSGE(first, b_.getInt64(0)), b_.CreateICmpSGE(bound, b_.getInt64(0))));
-  if (isUnsigned)
+  if (below->isUnsigned || !a.base->getType()->isIntegerTy(32))
     plain = b_.CreateAnd(plain, b_.CreateAnd(b_.CreateICmpSGE(first, b_.getInt64(0)), b_.CreateICmpSGE(bound, b_.getInt64(0))));
   return b_.CreateSelect(plain, count, all);
 }

@@ -577,17 +577,13 @@ V FunctionEmitter::sumOf(V x, V y, llvm::Type *of) { return of->isIntegerTy(32) 
 V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits) {
   NestState &n = *nest_;
   Lin a = lin(cmp.operands[0]), b = lin(cmp.operands[1]);
-  ir::CmpPred pred = cmp.pred();
-  // Unsigned, both bounds in one (tensor descriptors): the same if the row does not begin below zero, and never full otherwise.
-  bool isUnsigned = pred >= ir::CmpPred::Ult && pred <= ir::CmpPred::Uge;
-  if (isUnsigned)
-    pred = static_cast<ir::CmpPred>(static_cast<int>(pred) - static_cast<int>(ir::CmpPred::Ult) + static_cast<int>(ir::CmpPred::Slt));
-  bool swap = pred == ir::CmpPred::Sgt || pred == ir::CmpPred::Sge;
-  bool orEqual = pred == ir::CmpPred::Sle || pred == ir::CmpPred::Sge;
-  if (swap)
-    std::swap(a, b);
-  else if (pred != ir::CmpPred::Slt && pred != ir::CmpPred::Sle)
+  const std::optional<Below> below = asBelow(cmp.pred());
+  if (!below)
     return nullptr;
+  // Unsigned, both bounds in one (tensor descriptors): the same if the row does not begin below zero, and never full otherwise.
+  const bool isUnsigned = below->isUnsigned, orEqual = below->orEqual;
+  if (below->swapped)
+    std::swap(a, b);
   if (!a.opaque.empty() || !b.opaque.empty() || a.split || b.split)
     return nullptr;
   // Sides at the start of the row, in 64 bits; the growth per step of the row by bits.

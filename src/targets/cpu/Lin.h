@@ -10,6 +10,7 @@
 #pragma once
 #include "targets/cpu/BitMap.h"
 #include "llvm/IR/Value.h"
+#include <optional>
 
 namespace tegula::cpu {
 
@@ -46,5 +47,26 @@ struct Lin {
     return opaque.empty() && !self;
   }
 };
+
+/// A comparison of two forms as a < b or, with `orEqual`, a <= b; `swapped`: the operands stand the other way round.
+struct Below {
+  bool isUnsigned = false, swapped = false, orEqual = false;
+};
+
+/// None for equal and not equal.
+inline std::optional<Below> asBelow(ir::CmpPred pred) {
+  using enum ir::CmpPred;
+  switch (pred) {
+  case Slt: return Below{};
+  case Sle: return Below{.orEqual = true};
+  case Sgt: return Below{.swapped = true};
+  case Sge: return Below{.swapped = true, .orEqual = true};
+  case Ult: return Below{.isUnsigned = true};
+  case Ule: return Below{.isUnsigned = true, .orEqual = true};
+  case Ugt: return Below{.isUnsigned = true, .swapped = true};
+  case Uge: return Below{.isUnsigned = true, .swapped = true, .orEqual = true};
+  default: return {};
+  }
+}
 
 } // namespace tegula::cpu
