@@ -338,12 +338,42 @@ def test_extremes_are_computed_quickly_and_again_if_in_doubt(tegula, tmp_path):
         assert p.stdout.count("fcmp ogt <") >= 2 * p.stdout.count("fcmp uno <") > 0, p.stdout
 
 
+@pytest.mark.parametrize("form", ["load", "scaled", "turned", "half"])
+def test_left_operands_are_packed_in_front_of_the_loop(tegula, tmp_path, form):
+    (tmp_path / "t.py").write_text(KEPT)
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, w:*f32:16, out:*f32:16, scale:f32, K:i32", "-c", f"FORM='{form}'", "-t", "cpu:avx2", "--emit", "cpu")
+    before, _, loop = p.stdout.partition(" = for ") if " = for " in p.stdout else p.stdout.partition("  for ")
+    [dot] = [line for line in loop.splitlines() if " dot buffers " in line]
+    left = dot.split()[2]
+    assert f"buffer {left} = " in before and f"buffer {left} = " not in loop, p.stdout
+
+
 @pytest.mark.parametrize("mask", ["(at >= 0) & (at < n)", "at >= 0", "(0 <= at) & (at < n)"])
 def test_lower_bounds_leave_loops_without_masks(tegula, tmp_path, mask):
     (tmp_path / "t.py").write_text(BETWEEN.replace("MASK", mask))
     p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, out:*f32:16, first:i32, n:i32", "-t", "cpu:avx2", "--emit", "llvm")
     assert p.returncode == 0 and "= load <8 x float>" in p.stdout and "maskload" in p.stdout, p.stdout + p.stderr
 
+
+KEPT = """
+import tegula
+import tegula.language as tl
+
+@tegula.jit
+def k(x, w, out, scale, K, FORM: tl.constexpr):
+    i = tl.arange(0, 64)
+    at = i[:, None] * 64 + i[None, :]
+    q = tl.load(x + at)
+    if FORM == "scaled":
+        q *= scale
+    if FORM == "turned":
+        q = tl.trans(q)
+    if FORM == "half":
+        q = q.to(tl.float16)
+    for j in range(0, K):
+        y = tl.dot(q, tl.load(w + j * 4096 + at).to(q.dtype))
+        tl.store(out + j * 4096 + at, y)
+"""
 
 BETWEEN = '''
 import triton

@@ -117,8 +117,17 @@ void Materialization::collect(const Value *v) {
   lastUse_[v] = last;
 }
 
+const Op *dotInLoop(const Uses &uses, const Value *v) {
+  if (!v->def || v->type.isPtr)
+    return nullptr;
+  for (const Op *u : uses.users(v))
+    if (u->kind == OpKind::Dot && u->operands[0] == v && uses.loopBetween(v->def->parent, u))
+      return u;
+  return nullptr;
+}
+
 bool Materialization::decide(const Op &op, const Value *v) {
-  if (alwaysBuffered(op.kind))
+  if (alwaysBuffered(op.kind) || dotInLoop(uses_, v))
     return true;
   const Ops &roots = roots_[v];
   if (roots.empty())

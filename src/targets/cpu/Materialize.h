@@ -1,7 +1,7 @@
 // Which tensor values get a buffer, and why.
 //
 // A value has a buffer if something other than a nest makes it (dot, loops, calls, ...), if a later write could change
-// what a load would read, if it is read inside a loop but made outside, or if it is dear to compute and two nests that
+// what a load would read, if it is read inside a loop but made outside (the left operand of a dot even if it costs nothing to compute), or if it is dear to compute and two nests that
 // cannot be one need it, if its expression has become too deep for one loop body, or if it stands for several loads
 // that a later write would give buffers of their own. Everything else is recomputed where it is used. Walks the function backwards, so that the fate
 // of a value's users is known before its own.
@@ -41,6 +41,9 @@ private:
   llvm::DenseMap<const ir::Value *, Ops> roots_;
   llvm::DenseMap<const ir::Value *, unsigned> lastUse_;
 };
+
+/// A dot in a loop whose left operand is made outside of it, or null: the operand is packed once, where it is made.
+const ir::Op *dotInLoop(const Uses &uses, const ir::Value *v);
 
 /// The shape a root op's nest walks.
 const ir::Shape &nestSpace(const ir::Op &root);

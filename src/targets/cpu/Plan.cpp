@@ -48,6 +48,10 @@ private:
   void terminator(const Op &op);
   void print(const Op &op);
   int newBuffer(const ir::Type &t, const ir::Shape &s);
+  DotPlan planOf(const Op &dot) const;
+  Buffer packedBuffer(const Op &dot, const Value *v, ir::Elem elem, int64_t elems, llvm::function_ref<int64_t(bool row, int64_t)> strideOf) const;
+  Buffer packedLeft(const Op &dot, const DotPlan &p) const;
+  Buffer bufferOfDefined(const Value *v) const;
   int resultBuffer(const Value *v);
   void materialize(const Value *v, int buffer);
   /// Writes several values to the buffers of loop-carried arguments as if at once.
@@ -464,13 +468,50 @@ bool Planner::isLoadOfMemory(const Value *v) const {
   return false;
 }
 
+DotPlan Planner::planOf(const Op &dot) const {
+  const ir::Shape &as = dot.operands[0]->type.shape, &cs = dot.results[0]->type.shape;
+  unsigned r = cs.rank();
+  return dotPlan(target_, dot.operands[0]->type.elem, dot.operands[1]->type.elem, dot.results[0]->type.elem, cs[r - 2], cs[r - 1], as[r - 1], dot.precision(),
+                 dot.operands[1]->type.elem == ir::Elem::I8 && signIsZero(dot.operands[1]));
+}
+
+// An operand of a dot as it is packed: rows and columns of each of its matrices are as far apart as strideOf() says, matrices `elems` elements.
+Buffer Planner::packedBuffer(const Op &dot, const Value *v, ir::Elem elem, int64_t elems, llvm::function_ref<int64_t(bool row, int64_t)> strideOf) const {
+  const ir::Shape &shape = v->type.shape;
+  unsigned r = shape.rank(), low = dimBits(shape, r - 1), high = dimBits(shape, r - 2);
+  Buffer b;
+  b.element = ir::Type::scalar(elem);
+  b.elems = elems * (shape.numel() / (shape[r - 2] * shape[r - 1]));
+  b.tf32 = dot.precision() == "tf32" && v->type.elem == ir::Elem::F32;
+  for (unsigned i = 0; i < bitCount(shape); ++i)
+    b.stride.push_back(i < low ? strideOf(false, int64_t(1) << i) : i < low + high ? strideOf(true, int64_t(1) << (i - low)) : elems << (i - low - high));
+  return b;
+}
+
+Buffer Planner::packedLeft(const Op &dot, const DotPlan &p) const {
+  int64_t elems = (p.aElems + 63) / 64 * 64; // rows of A stay 64-byte aligned from batch to batch
+  return packedBuffer(dot, dot.operands[0], p.aElem, elems, [&](bool row, int64_t i) { return row ? i * p.aRowStride : i; });
+}
+
+// Of what is computed where it is defined. The left operand of a dot in a loop is packed there.
+Buffer Planner::bufferOfDefined(const Value *v) const {
+  if (const Op *dot = dotInLoop(uses_, v)) {
+    Buffer b = packedLeft(*dot, planOf(*dot));
+    if (!b.tf32) // others would miss what it cuts off
+      return b;
+  }
+  Buffer b;
+  b.element = v->type.scalarType();
+  b.stride = rowMajor(v->type.shape);
+  b.elems = v->type.shape.numel();
+  return b;
+}
+
 void Planner::dot(const Op &op) {
-  const ir::Shape &as = op.operands[0]->type.shape, &cs = op.results[0]->type.shape;
+  const ir::Shape &cs = op.results[0]->type.shape;
   unsigned r = cs.rank();
   int64_t batch = cs.numel() / (cs[r - 2] * cs[r - 1]);
-  DotPlan p = dotPlan(target_, op.operands[0]->type.elem, op.operands[1]->type.elem, op.results[0]->type.elem,
-                      cs[r - 2], cs[r - 1], as[r - 1], op.precision(),
-                      op.operands[1]->type.elem == ir::Elem::I8 && signIsZero(op.operands[1]));
+  DotPlan p = planOf(op);
   if (batch == 1)
     packByPanel(target_, p);
   const Value *carried = p.accElem == op.results[0]->type.elem ? accumulatesInto(op) : nullptr;
@@ -483,35 +524,39 @@ void Planner::dot(const Op &op) {
     flushReadersOf(c);
   if (!zero && acc != carried)
     materialize(acc, c);
-  auto packed = [&](const Value *v, ir::Elem elem, int64_t elems, auto strideOf) {
-    int b = newBuffer(ir::Type::scalar(elem), v->type.shape);
-    Buffer &buffer = plan_.buffers[static_cast<size_t>(b)];
-    buffer.elems = elems * batch;
-    buffer.tf32 = op.precision() == "tf32" && v->type.elem == ir::Elem::F32;
-    unsigned low = dimBits(v->type.shape, r - 1), high = dimBits(v->type.shape, r - 2);
-    for (unsigned i = 0; i < buffer.stride.size(); ++i)
-      buffer.stride[i] = i < low          ? strideOf(false, int64_t(1) << i)
-                         : i < low + high ? strideOf(true, int64_t(1) << (i - low))
-                                          : elems << (i - low - high);
+  auto pack = [&](const Value *v, Buffer buffer) {
+    plan_.buffers.push_back(std::move(buffer));
+    int b = static_cast<int>(plan_.buffers.size() - 1);
     flush();
     materialize(v, b);
     return b;
   };
-  // Rows of A stay 64-byte aligned from batch to batch.
-  int64_t aElems = (p.aElems + 63) / 64 * 64, bElems = (p.bElems + 63) / 64 * 64;
-  int a = packed(op.operands[0], p.aElem, aElems, [&](bool row, int64_t i) { return row ? i * p.aRowStride : i; });
+  // As it lies in its own buffer, or packed.
+  auto left = [&](Buffer buffer) {
+    int own = plan_.bufferFor(op.operands[0]);
+    if (own >= 0) {
+      const Buffer &b = plan_.buffers[static_cast<size_t>(own)];
+      if (b.element == buffer.element && b.stride == buffer.stride && b.tf32 == buffer.tf32) {
+        flush();
+        return own;
+      }
+    }
+    return pack(op.operands[0], std::move(buffer));
+  };
+  int a = left(packedLeft(op, p));
   auto takePending = [&] {
     pendingResults_.clear();
     return std::move(pending_);
   };
-  std::unique_ptr<Nest> left, panel;
-  if (batch == 1 && op.operands[0]->type.elem == p.aElem && !plan_.buffers[static_cast<size_t>(a)].tf32 && isLoadOfMemory(op.operands[0]))
-    left = takePending();
-  int b = packed(op.operands[1], p.bElem, bElems, [&](bool row, int64_t i) -> int64_t {
+  std::unique_ptr<Nest> aNest, panel;
+  if (pending_ && batch == 1 && op.operands[0]->type.elem == p.aElem && !plan_.buffers[static_cast<size_t>(a)].tf32 && isLoadOfMemory(op.operands[0]))
+    aNest = takePending();
+  auto strideOfB = [&](bool row, int64_t i) -> int64_t {
     if (p.byPanel && i >= (row ? p.kBlock : p.nr)) // the next panel lies in the same place
       return 0;
     return row ? packedBOffset(p, i, 0) : packedBOffset(p, 0, i);
-  });
+  };
+  int b = pack(op.operands[1], packedBuffer(op, op.operands[1], p.bElem, (p.bElems + 63) / 64 * 64, strideOfB));
   if (p.byPanel) {
     panel = takePending();
     panel->panelColumnBits = log2Exact(p.nr);
@@ -520,7 +565,7 @@ void Planner::dot(const Op &op) {
   flush();
   Step &s = step(StepKind::Dot, &op);
   s.nest = std::move(panel);
-  s.left = std::move(left);
+  s.left = std::move(aNest);
   s.bufferA = a;
   s.bufferB = b;
   s.bufferC = c;
@@ -646,7 +691,8 @@ void Planner::op(const Op &op) {
     for (const Value *v : op.results)
       if (v->type.isTensor() && materialization_.buffered(v)) {
         // Registered after the root was added: inside its own nest the value is computed, not read.
-        add({RootKind::Materialize, nullptr, v, newBuffer(v->type, v->type.shape), true}, v->type.shape);
+        plan_.buffers.push_back(bufferOfDefined(v));
+        add({RootKind::Materialize, nullptr, v, static_cast<int>(plan_.buffers.size() - 1), true}, v->type.shape);
         plan_.bufferOf[v] = pending_->roots.back().buffer;
         if (materialization_.endsChain(v))
           flush();
