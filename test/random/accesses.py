@@ -6,7 +6,7 @@ change
 atomically."""
 import numpy as np
 import program as P
-from check import BLOCKS, DESCRIPTORS, Invalid, make, need
+from rules import BLOCKS, DESCRIPTORS, Invalid, make, need
 from program import FLOATS, FP8, INTS, NUMPY, Type
 
 REGION = 256

@@ -5,7 +5,7 @@ TEMPLATES: (values, dtypes, "reduce" if it commutes too, else "scan", kind of it
 parameters as expressions and gives the function's body. Inputs: "any", "byte" ([0, 127]), "small" (floats that are
 small integers), "flag" (the first value is 0 or 1), "same" (the first value is one constant)."""
 import program as P
-from check import make
+from rules import make
 from program import Type
 
 INT = ("int32", "int64", "uint32")

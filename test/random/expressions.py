@@ -5,7 +5,7 @@ import combine
 import numpy as np
 import program as P
 from assembly import ASSEMBLY
-from check import SCALED, Invalid, make, need
+from rules import SCALED, Invalid, make, need
 from program import FLOATS, FP8, INTS, MAX_NUMEL, NUMPY, Type, bits
 
 WIDE = ("int32", "int64", "uint32", "uint64")

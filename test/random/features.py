@@ -257,6 +257,27 @@ feature("fp8")(lambda f: any(b.dtype in FP8 for b in f.p.buffers) or any(isinsta
 feature("gather")(lambda f: f.ops["gather"])
 feature("sort")(lambda f: f.ops["sort"] or f.ops["topk"])
 feature("histogram")(lambda f: f.ops["histogram"])
+feature("reduction of its tiles that a loop carries")(lambda f: any(
+    isinstance(s, P.Assign) and has(s.value, "sum", "amax", "amin", "xor_sum", "reduce_or") and any(x.op == "var" and x.attrs["name"] == s.names[0] for x in P.walk_expression(s.value))
+    for l in f.statements[P.For] for s in P.walk(l.body)))
+feature("sum that a loop scales")(lambda f: any(
+    e.op == "add" and e.attrs.get("exact") and has(e, "sum") and has(e, "mul") for _, e in in_loops(f)))
+feature("attention up to a diagonal")(lambda f: any(
+    e.op == "where" and e.args[0].op in ("ge", "gt", "le", "lt", "and") and has(e.args[0], "pid", "arange") and has(l.stop, "pid") for l, e in in_loops(f) if isinstance(l, P.For)))
+feature("atomic of a block through a descriptor")(lambda f: f.ops["block_atomic"])
+feature("values with their places")(lambda f: f.ops["max_with"] or f.ops["min_with"])
+feature("store that converts")(lambda f: any(s.value.type.dtype != s.pointer.type.dtype[1:] for s in f.stores()))
+feature("store of fewer elements than pointers")(lambda f: any(s.value.type.shape != s.pointer.type.shape for s in f.stores()))
+feature("mask of fewer elements than pointers")(lambda f: any(s.mask is not None and s.mask.type.shape != s.pointer.type.shape for s in f.stores()))
+feature("store with a hint")(lambda f: any(s.hint for s in f.stores()))
+feature("scalar load under a mask")(lambda f: any(e.type.shape == () and len(e.args) > 1 for e in f.ops["load"]))
+feature("masked load without a value")(lambda f: f.ops["load_where"])
+feature("extremum with NaN")(lambda f: any(e.attrs.get("nan") for o in ("min", "max") for e in f.ops[o]))
+feature("extremum of narrow elements")(lambda f: any(bits(e.args[0].type.dtype) < 32 for o in ("amax", "amin") for e in f.ops[o]))
+feature("number of true elements")(lambda f: any(e.args[0].type.dtype == "int1" for e in f.ops["sum"]))
+feature("branch that is known when the kernel is compiled")(lambda f: f.ops["static"])
+for _op in ("clamp", "cdiv", "exp2", "randint"):
+    feature(_op)(lambda f, o=_op: f.ops[o])
 feature("several programs")(lambda f: f.grid_size > 1)
 feature("cluster")(lambda f: f.p.options.get("num_ctas", 1) > 1)
 

@@ -7,16 +7,18 @@ import numpy as np
 import program as P
 from accesses import REGION, Accesses
 from arithmetic import Undefined
-from check import Invalid, make, need, retype
+from check import retype
 from expressions import WIDE, Expressions
+from idioms import Idioms
 from loops import OLD, Loops
 from program import FLOATS, FP8, INTS, Type
 from reference import evaluate
+from rules import Invalid, make, need
 
 FEATURES = ("for", "while", "branch", "reduce", "scan", "combine", "split", "gather", "mask", "in_place", "alias",
             "atomic", "dot", "helper", "noinline", "return", "block", "sort", "barrier", "stride", "cluster", "slice", "map", "exit",
             "scaled", "assume", "bundle", "odd", "asm", "assert", "map_load", "block_write", "rows", "int4", "overlap", "views",
-            "step", "chain", "boxes", "olds", "wide64", "tuple", "select")
+            "step", "chain", "boxes", "olds", "wide64", "tuple", "select", "sums")
 SMALL = [(1, ), (2, ), (4, ), (8, ), (16, ), (32, ), (64, ), (2, 2), (1, 8), (8, 1), (4, 8), (8, 16), (16, 16),
          (2, 2, 4), (4, 2, 8), (2, 4, 2, 4)]
 LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (64, 64), (2, 64, 8)]
@@ -25,7 +27,7 @@ LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (6
 ODD = [(3, ), (5, ), (12, ), (7, ), (24, ), (100, ), (3, 8), (4, 6), (5, 3), (1, 7), (2, 3, 4), (48, 20)]
 
 
-class Generator(Expressions, Accesses, Loops):
+class Generator(Expressions, Accesses, Loops, Idioms):
 
     def __init__(self, seed, without=()):
         self.g = np.random.default_rng([seed, 1])
@@ -612,6 +614,7 @@ Generator.CHOICES = [getattr(Expressions, n) for n in dir(Expressions) if n.star
 Generator.CHOICES += [Expressions.x_binary] * 5 + [Expressions.x_where, Expressions.x_literal, Expressions.x_compare
                                                    ] * 2
 Generator.CHOICES += [Accesses.x_load] * 3
+Generator.CHOICES += [getattr(Idioms, n) for n in dir(Idioms) if n.startswith("x_")]
 Generator.SCALAR = [getattr(Expressions, "x_" + n) for n in ("literal", "mixed", "divide", "shift", "unary", "round", "extremum", "umulhi", "compare",
                                                              "where", "ternary", "cast", "bitcast")] + [Expressions.x_binary] * 5 + [Expressions.x_map_load] * 4
 Generator.STATEMENTS = [getattr(Generator, n) for n in dir(Generator) if n.startswith("s_")]
@@ -623,7 +626,8 @@ Generator.RARE = [("atomic", Generator.s_atomic), ("atomic", Generator.s_atomic)
                   ("rows", Generator.s_rows_store), ("rows", Generator.s_rows), ("int4", Generator.s_int4),
                   ("overlap", Generator.s_overlap), ("overlap", Generator.s_overlap), ("overlap", Generator.s_overlap_dot),
                   ("boxes", Generator.s_boxes), ("boxes", Generator.s_boxes), ("boxes", Generator.s_box_dot), ("boxes", Generator.s_box_dot), ("olds", Generator.s_olds), ("olds", Generator.s_olds),
-                  ("select", Generator.s_swap), ("select", Generator.s_select_store)]
+                  ("select", Generator.s_swap), ("select", Generator.s_select_store), ("sums", Generator.s_sums), ("sums", Generator.s_sums), ("sums", Generator.s_online),
+                  ("reduce", Generator.s_max_with), ("chain", Generator.s_attention), ("boxes", Generator.s_block_atomic)]
 Generator.STATEMENTS += [Generator.s_assign
                          ] * 5 + [Generator.s_while, Generator.s_for, Generator.s_in_place, Generator.s_split] * 2
 
@@ -661,6 +665,17 @@ def prune(p):
     arguments = [a for a in p.arguments if a.name in names]
     used = {a.buffer for a in arguments}
     return replace(p, arguments=arguments, buffers=[b for b in p.buffers if b.name in used])
+
+
+def variant(p, k):
+    """`p` with other options, which change no result; the same ones for each k > 0. 0: `p` itself."""
+    if not k:
+        return p
+    g = np.random.default_rng([p.seed, k, 7])
+    pick = lambda xs: xs[int(g.integers(len(xs)))]
+    large = any(t.numel >= 2048 for e in P.all_expressions(p) for t in (e.type if isinstance(e.type, tuple) else (e.type, )))
+    options = dict(p.options, num_warps=pick((4, 8, 16) if large else (1, 2, 4, 8, 16)), num_stages=pick((1, 2, 3, 4, 5)), num_ctas=pick((1, 1, 2, 4)))
+    return replace(p, options=options)
 
 
 def generate(seed, without=()):

@@ -1,7 +1,7 @@
 """Random loops over memory that need more than one kind of access: boxes of descriptors that hang over the edges of their tensor, atomics whose
 old values are used, dots of masked tiles, pointers that are chosen or change places, offsets of 64 bits."""
 import program as P
-from check import make, need
+from rules import make, need
 from program import FLOATS, FP8, INTS, NUMPY, Type
 
 OLD = ("int32", "int64", "uint32", "uint64")

@@ -70,7 +70,7 @@ class Type:
 
 
 class E:
-    """An expression: an operation of check.RULES, its operands, its compile-time attributes, the type it has.
+    """An expression: an operation of rules.RULES, its operands, its compile-time attributes, the type it has.
 
     Operations with several results have a tuple of types and stand only on the right of an Assign with as many names.
     Never changed after it was made; compared by identity."""
@@ -94,8 +94,9 @@ class Assign:
 @dataclass(eq=False)
 class Store:
     pointer: E
-    value: E
+    value: E  # of a dtype that converts to the pointer's, and a shape that broadcasts to it
     mask: E = None
+    hint: str = ""  # an argument that changes no result
 
 
 @dataclass(eq=False)
@@ -291,7 +292,7 @@ def rebuild_statement(s, ex, block):
     if isinstance(s, Effect):
         return Effect(ex(s.value))
     if isinstance(s, Store):
-        return Store(ex(s.pointer), ex(s.value), ex(s.mask) if s.mask is not None else None)
+        return Store(ex(s.pointer), ex(s.value), ex(s.mask) if s.mask is not None else None, s.hint)
     if isinstance(s, BlockStore):
         return BlockStore(s.kind, ex(s.pointer), ex(s.value), tuple(map(ex, s.offsets)), s.attrs)
     if isinstance(s, For):

@@ -19,7 +19,7 @@ import numpy as np
 import text
 from arithmetic import bits_of
 from data import fill
-from generate import generate
+from generate import generate, variant
 from program import NUMPY, Argument, Buffer, Program
 
 GUARD = 64
@@ -32,6 +32,7 @@ class Failure:
     own."""
     kind: str
     text: str
+    variant: int = 0  # of the program's options that fails, see generate.variant
 
     def signature(self):
         """What must stay while the program is made smaller."""
@@ -104,7 +105,7 @@ def arguments(p, arrays):
     from tegula.tools.tensor_descriptor import TensorDescriptor
     by_name = {a.name: arrays[a.buffer].view(NUMPY[p.element(a)])[a.offset:] if a.buffer else a.value for a in p.arguments}
     blocks = text.host_blocks(p).values()
-    return list(by_name.values()) + [TensorDescriptor(by_name[a], list(n), list(s), list(b)) for a, n, s, b in blocks]
+    return list(by_name.values()) + [TensorDescriptor(by_name[a], list(n), list(s), list(b)) for a, n, s, b in blocks] + text.constants(p)
 
 
 WIDE = {"wide_offsets": True} if os.environ.get("TEGULA_TEST_WIDE") == "1" else {}  # as in test/run
@@ -133,7 +134,7 @@ def lost(results):
 
 
 def serve(pipe, log, target):
-    """Child: answers ("seed", seed, devices) and ("program", program, memory, device, times) until the pipe closes. What comes
+    """Child: answers ("seed", seed, devices, without, variants) and ("program", program, memory, device, times) until the pipe closes. What comes
     is ("at", device), ("done", answer) or, from a process that has lost a device, ("last", answer)."""
     quiet = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(quiet, 1)
@@ -150,7 +151,7 @@ def serve(pipe, log, target):
         if what == "available":
             pipe.send(("done", available(*rest)))
         elif what == "seed":
-            seed, devices, without = rest
+            seed, devices, without, variants = rest
             out = {}
             try:
                 p, memory = generate(seed, without)
@@ -159,7 +160,12 @@ def serve(pipe, log, target):
             make = functools.cache(lambda: jit(text.kernel(p)))
             for d in devices:
                 pipe.send(("at", d))
-                out[d] = check(p, memory, d, make=make)
+                for k in range(variants + 1 if p is not None and not d.startswith(("cpu", "interpreter")) else 1):
+                    pipe.send(("variant", k))
+                    out[d] = check(variant(p, k), memory, d, make=make)
+                    if isinstance(out[d], Failure):
+                        out[d].variant = k
+                        break
             pipe.send(("last" if lost(out) else "done", out))
         else:
             p, memory, device, times = rest
@@ -218,24 +224,27 @@ class Worker:
             self.stop()
             self.start()
         self.left -= 1
-        device = None
+        device, number = None, 0
         try:
             self.pipe.send(request)
             while True:
                 if not self.answered():
                     self.stop()
-                    return Failure("hang", f"no answer for {self.timeout} s"), device
+                    return Failure("hang", f"no answer for {self.timeout} s", number), device
                 what, value = self.pipe.recv()
                 if what == "last":
                     self.stop()
                 if what in ("done", "last"):
                     return value, None
-                device = value
+                if what == "variant":
+                    number = value
+                else:
+                    device, number = value, 0
         except (EOFError, OSError):
             self.process.join(5)
             code = self.process.exitcode
             self.stop()
-            return Failure("crash", f"the process ended with {code}"), device
+            return Failure("crash", f"the process ended with {code}", number), device
 
     def answered(self):
         """Waits for a message; whether one came in time."""
@@ -245,11 +254,11 @@ class Worker:
                 return False
         return True
 
-    def seed(self, seed, devices, without=()):
-        """device -> None, Failure or a text (skipped), for the program of a seed."""
+    def seed(self, seed, devices, without=(), variants=0):
+        """device -> None, Failure or a text (skipped), for the program of a seed; on devices that have warps with so many other options, too."""
         out, rest = {}, list(devices)
         while rest:
-            answer, device = self.ask(("seed", seed, rest, without))
+            answer, device = self.ask(("seed", seed, rest, without, variants))
             if not isinstance(answer, Failure):
                 out.update(answer)
                 break

@@ -13,10 +13,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import program as P
 import text
 from arithmetic import Undefined
-from check import Invalid, make, need, retype
-from generate import drop_statement, generate, prune
+from check import retype
+from generate import drop_statement, generate, prune, variant
 from program import E, Type
 from reference import evaluate
+from rules import Invalid, make, need
 
 
 def size(p):
@@ -350,6 +351,10 @@ def simpler(e):
         out.append(make("load", e.args[0]))
     if e.op == "load" and e.attrs.get("hint"):
         out.append(make("load", *e.args))
+    if e.op == "load_where":
+        out.append(make("load", e.args[0]))
+    if e.op in ("min", "max") and e.attrs.get("nan"):
+        out.append(make(e.op, *e.args))
     if e.op == "dot" and len(e.args) == 3:
         out.append(E("dot", e.args[:2], e.attrs, e.type))
     if e.op == "dot_scaled" and len(e.args) == 5:
@@ -378,7 +383,7 @@ def halve(p, cut):
         if e.op == "const":
             at["type"] = Type(at["type"].dtype, h(at["type"].shape))
         for k in ("shape", "block"):
-            if k in at and (k == "block" or e.op not in ("block_load", "block_ptr", "rows_load", "rows_store")):
+            if k in at and (k == "block" or e.op not in ("block_load", "block_ptr", "block_atomic", "rows_load", "rows_store")):
                 at[k] = h(at[k])
         if e.op == "arange":
             at["end"] = at["start"] + h((at["end"] - at["start"], ))[0]
@@ -436,10 +441,12 @@ def main():
     a.add_argument("--device", default="cpu")
     a.add_argument("--seconds", type=float, default=120)
     a.add_argument("--without", default="")
+    a.add_argument("--variant", type=int, default=0, help="the program with other options (soak.py --variants)")
     o = a.parse_args()
     device, _, target = o.device.partition(":") if o.device.startswith("cpu:") else (o.device, "", "")
     target = o.device if target else ""
     p, memory = generate(o.seed, o.without.split(","))
+    p = variant(p, o.variant)
     worker = Worker(target=target)
     failure = worker.program(p, memory, device, times=3)
     worker.stop()
@@ -448,7 +455,7 @@ def main():
         return 0
     p, failure = shrink_on(p, failure, device, o.seconds, target=target)
     print(describe(p))
-    print(f"# seed {o.seed} on {o.device}: {failure.kind}: {failure.text}")
+    print(f"# seed {o.seed}{f' variant {o.variant}' if o.variant else ''} on {o.device}: {failure.kind}: {failure.text}")
     return 1
 
 

@@ -118,10 +118,10 @@ class Soak:
         with self.lock:
             count = self.shrunk[signature] = self.shrunk.get(signature, 0) + 1
             what = failure.signature() if failure.kind == "error" else f"{failure.kind}: {failure.text.splitlines()[0]}"
-            print(f"seed {seed} on {device}: {what}", flush=True)
+            print(f"seed {seed} on {device}{f' (variant {failure.variant})' if failure.variant else ''}: {what}", flush=True)
         program = ""
         if count <= self.o.shrink and failure.kind != "generator":
-            program = self.shrink(seed, device)
+            program = self.shrink(seed, device, failure.variant)
         elif failure.kind == "generator":
             program = failure.text
         with self.lock:
@@ -136,12 +136,13 @@ class Soak:
                 "seeds": [[seed, device]]
             })
 
-    def shrink(self, seed, device):
+    def shrink(self, seed, device, variant):
         cmd = [
             sys.executable,
             str(HERE / "shrink.py"), "--seed",
             str(seed), "--device", device, "--seconds",
-            str(self.o.shrink_seconds), "--without", self.o.without
+            str(self.o.shrink_seconds), "--without", self.o.without, "--variant",
+            str(variant)
         ]
         try:
             p = subprocess.run(cmd,
@@ -161,7 +162,7 @@ class Soak:
             while (seed := self.take()) is not None:
                 results = {}
                 for t, devices in self.groups.items():
-                    for d, r in workers[t].seed(seed, devices, self.o.without.split(",")).items():
+                    for d, r in workers[t].seed(seed, devices, self.o.without.split(","), self.o.variants).items():
                         results[t if t and d == "cpu" else d] = r
                 for d, r in results.items():
                     if isinstance(r, Failure):
@@ -226,6 +227,7 @@ def main():
     a.add_argument("--timeout", type=float, default=60, help="seconds of processor time after which a program hangs")
     a.add_argument("--shrink", type=int, default=12, help="shrink so many failures of one signature")
     a.add_argument("--shrink-seconds", type=float, default=60)
+    a.add_argument("--variants", type=int, default=0, help="run each program with so many other options (warps, stages, CTAs), too, where they count")
     a.add_argument("--without", default="", help="features of generate.py to leave out, with commas; +NAME: one that all programs have")
     return Soak(a.parse_args()).run()
 

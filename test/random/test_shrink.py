@@ -12,11 +12,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import check
 import program as P
 import reference
+import rules
 import text
+import values
 from arithmetic import Undefined, bits_of
-from check import make
 from generate import generate
 from program import Argument, Buffer, Program, Type
+from rules import make
 from run import Failure, Worker
 from shrink import shrink
 
@@ -24,27 +26,27 @@ PLANTED = {
     "flip":
     lambda r, e, a: a[0],
     "shr":
-    lambda r, e, a: np.left_shift(*reference.literals(a)),
+    lambda r, e, a: np.left_shift(*values.literals(a)),
     "split_part":
     lambda r, e, a: a[0][..., 1 - e.attrs["part"]],
     "gather":
     lambda r, e, a: a[0][tuple(slice(0, n) for n in a[1].shape)]
     if a[0].shape == a[1].shape else a[1].astype(a[0].dtype),
     "where":
-    lambda r, e, a: reference.select(*a) if e.type.is_pointer else np.where(a[0], *reversed(reference.literals(a[1:]))),
+    lambda r, e, a: values.select(*a) if e.type.is_pointer else np.where(a[0], *reversed(values.literals(a[1:]))),
 }
 
 
 def planted(op, p):
     """What `p` leaves in memory if `op` means something else, or None."""
-    right = reference.VALUES[op]
-    reference.VALUES[op] = PLANTED[op]
+    right = values.VALUES[op]
+    values.VALUES[op] = PLANTED[op]
     try:
         return reference.evaluate(p)[0]
     except Undefined:
         return None
     finally:
-        reference.VALUES[op] = right
+        values.VALUES[op] = right
 
 
 def wrong(op, p, memory):
@@ -74,7 +76,7 @@ def test_programs_depend_on_the_seed_alone():
 
 
 def test_every_operation_and_statement_comes():
-    missing = set(check.RULES)
+    missing = set(rules.RULES)
     kinds = {P.Assign, P.Store, P.BlockStore, P.Effect, P.For, P.While, P.If, P.Return, P.Barrier, P.Break, P.Continue}
     for seed in range(1500):
         p, _ = generate(seed)
@@ -179,7 +181,7 @@ def test_each_element_leaves_loops_by_itself():
 
 
 def test_break_outside_of_a_loop_is_no_program():
-    with pytest.raises(check.Invalid):
+    with pytest.raises(rules.Invalid):
         check.retype(program([P.If(make("eq", ZERO, literal(0)), [P.Break()], [])]))
 
 

@@ -2,14 +2,14 @@
 import numpy as np
 import program as P
 from assembly import ASSEMBLY
-from check import DESCRIPTORS
+from rules import DESCRIPTORS
 from program import FLOATS, FP8
 
 BINARY = dict(add="+", sub="-", mul="*", div="//", mod="%", xor="^", shl="<<", shr=">>", addptr="+")
 BINARY.update({"and": "&", "or": "|", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="})
 CALLS = {
     n: n
-    for n in ("div_rn", "umulhi", "abs", "floor", "ceil", "sqrt_rn", "where", "join", "interleave", "split", "ravel")
+    for n in ("div_rn", "umulhi", "abs", "floor", "ceil", "sqrt_rn", "exp2", "randint", "cdiv", "where", "join", "interleave", "split", "ravel")
 }
 CALLS.update(min="minimum", max="maximum")
 REDUCTIONS = {"sum": "sum", "amax": "max", "amin": "min", "xor_sum": "xor_sum", "reduce_or": "reduce_or"}
@@ -146,6 +146,19 @@ def expression(e):
         return f"({a[0]} + {plain(e.args[1]) if e.args[1].op == 'const' else a[1]})"
     if op in BINARY:
         return f"({a[0]} {BINARY[op]} {a[1]})"
+    if op in ("min", "max") and at.get("nan"):
+        return f"tl.{CALLS[op]}({a[0]}, {a[1]}, propagate_nan=tl.PropagateNan.ALL)"
+    if op == "clamp":
+        low, high = (number(at[k], "float32") for k in ("low", "high"))
+        return f"tl.clamp({a[0]}, {low}, {high}{', propagate_nan=tl.PropagateNan.ALL' if at['nan'] else ''})"
+    if op == "static":
+        return f"(C{at['a']} {BINARY[at['compare']]} {at['b']})"
+    if op == "load_where":
+        return f"tl.where({a[1]}, tl.load({a[0]}, mask={a[1]}), {a[2]})"
+    if op == "block_atomic":
+        return f"{block(at['kind'], at['block'], at, plain(e.args[0]), ())}.atomic_{at['what']}({shape(map(plain, e.args[1:-1]))}, {a[-1]})"
+    if op in ("max_with", "min_with"):
+        return f"tl.{op[:3]}({a[0]}, {at['axis']}, return_indices=True)"
     if op in CALLS:
         return f"tl.{CALLS[op]}({', '.join(a)})"
     if op in ("multiple_of", "max_contiguous"):
@@ -234,7 +247,7 @@ def statement(s, indent):
     if isinstance(s, P.Store):
         return [
             f"{pad}tl.store({plain(s.pointer)}, {plain(s.value)}" +
-            (f", mask={plain(s.mask)}" if s.mask is not None else "") + ")"
+            (f", mask={plain(s.mask)}" if s.mask is not None else "") + (f", {s.hint}" if s.hint else "") + ")"
         ]
     if isinstance(s, P.BlockStore):
         offsets = [plain(o) for o in s.offsets]
@@ -309,6 +322,11 @@ def kernel_body(p):
     return out or ["    pass"]
 
 
+def constants(p):
+    """The numbers that are compile-time arguments of the kernel, each under its own name."""
+    return sorted({e.attrs["a"] for e in P.all_expressions(p) if e.op == "static"})
+
+
 def lines(body, indent):
     return [line for s in body for line in statement(s, indent)] or ["    " * indent + "pass"]
 
@@ -319,7 +337,7 @@ def kernel(p, name="kernel"):
     for f in p.functions:
         out += [f"@tegula.jit{'(noinline=True)' if f.noinline else ''}", f"def {f.name}({', '.join(f.parameters)}):"
                 ] + lines(f.body, 1) + ["", ""]
-    parameters = [a.name for a in p.arguments] + list(host_blocks(p))
+    parameters = [a.name for a in p.arguments] + list(host_blocks(p)) + [f"C{k}: tl.constexpr" for k in constants(p)]
     body = kernel_body(p)
     if any("Bundle(" in line for line in body):
         out = [AGGREGATE, ""] + out
