@@ -102,8 +102,9 @@ def test_rope_append(dev, heads):
 
 @pytest.mark.parametrize("dtype,bound", [(np.float32, 2e-6), (BF16, 0.02)])
 @pytest.mark.parametrize("queries,splits,descriptors", [(1, 1, False), (8, 1, False), (8, 1, True), (1, 4, False)])
-def test_paged_attention(dev, dtype, bound, queries, splits, descriptors):
-    """Three sequences: a decode step at the end of a page, a long prefill, and a chunk behind what the cache has."""
+@pytest.mark.parametrize("window", [0, 1, 5, 16, 33, 100])
+def test_paged_attention(dev, dtype, bound, queries, splits, descriptors, window):
+    """Three sequences: a decode step at the end of a page, a long prefill, and a chunk behind what the cache has. Windows shorter than a block, and longer than every sequence."""
     hq, hk, d, page = 6, 2, 16, 32
     spans = [(31, 1), (0, 39), (37, 7)]  # keys before, new tokens
     cache = Cache([a + b for a, b in spans], hk, d, page, dtype)
@@ -113,7 +114,7 @@ def test_paged_attention(dev, dtype, bound, queries, splits, descriptors):
     for line, (before, new) in enumerate(spans):
         tiles += [(row + i, min(queries, new - i), before + i, line) for i in range(0, new, queries)]
         for i in range(new):
-            k, v = (cache.rows(c, line, before + i + 1) for c in (cache.k, cache.v))
+            k, v = (cache.rows(c, line, before + i + 1)[-window:] for c in (cache.k, cache.v))
             for h in range(hq):
                 s = k[:, h // (hq // hk)] @ q[row, h].astype(np.float64) * d**-0.5
                 p = np.exp(s - s.max())
@@ -124,7 +125,7 @@ def test_paged_attention(dev, dtype, bound, queries, splits, descriptors):
     parts, sums = (np.full((splits, n, hq, d), np.nan, np.float32), np.full((splits, n, hq, 2), np.nan, np.float32)) if splits > 1 else (out, out)
     tiles = np.array(tiles, np.int32)
     dev(attention_kernels.paged_attention, (hk, n, splits), q, cache.k, cache.v, parts, sums, tiles, cache.table, cache.table.shape[1], cache.k.size // d, d**-0.5,
-        HQ=hq, HK=hk, D=d, PAGE=page, QUERIES=queries, BM=bm, BN=16, SPLITS=splits, DESCRIPTORS=descriptors)
+        HQ=hq, HK=hk, D=d, PAGE=page, QUERIES=queries, BM=bm, BN=16, SPLITS=splits, DESCRIPTORS=descriptors, WINDOW=window)
     if splits > 1:
         dev(attention_kernels.attention_parts, (n, hq), parts, sums, out, tiles, HQ=hq, D=d, SPLITS=splits)
     close(out, want, bound)
@@ -132,7 +133,8 @@ def test_paged_attention(dev, dtype, bound, queries, splits, descriptors):
 
 @pytest.mark.parametrize("dtype,bound", [(np.float32, 2e-6), (BF16, 0.02)])
 @pytest.mark.parametrize("first,splits,early", [(16, 1, False), (64, 1, True), (16, 4, False), (32, 2, True)])
-def test_decode_attention(dev, dtype, bound, first, splits, early):
+@pytest.mark.parametrize("window", [0, 1, 17, 40])
+def test_decode_attention(dev, dtype, bound, first, splits, early, window):
     """Sequences whose new token is the first, the last of a page, the first of one, and far behind; the appended key counts, what pages hold behind it does not."""
     hq, hk, d, page = 6, 2, 16, 32
     befores = [0, 31, 64, 101]
@@ -145,7 +147,7 @@ def test_decode_attention(dev, dtype, bound, first, splits, early):
     turned = np.concatenate([turn.real, turn.imag], -1)
     want = np.empty((rows, hq, d))
     for r, before in enumerate(befores):
-        k, v = (np.concatenate([cache.rows(c, r, before), new[None]]) for c, new in ((cache.k, turned[r, hq:hq + hk]), (cache.v, qkv[r, hq + hk:])))
+        k, v = (np.concatenate([cache.rows(c, r, before), new[None]])[-window:] for c, new in ((cache.k, turned[r, hq:hq + hk]), (cache.v, qkv[r, hq + hk:])))
         for h in range(hq):
             s = k[:, h // (hq // hk)] @ turned[r, h] * d**-0.5
             p = np.exp(s - s.max())
@@ -155,7 +157,7 @@ def test_decode_attention(dev, dtype, bound, first, splits, early):
     tiles = np.array([(r, 1, b, r) for r, b in enumerate(befores)], np.int32)
     others = cache.k.copy()
     dev(attention_kernels.decode_attention, (hk, n, splits), qkv, cache.k, cache.v, parts, sums, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), tiles, cache.table,
-        cache.table.shape[1], d**-0.5, HQ=hq, HK=hk, D=d, PAGE=page, BM=16, FIRST=first, BN=16, SPLITS=splits, EARLY=early, **({"launch_pdl": True} if early and dev.name == "cuda" else {}))
+        cache.table.shape[1], d**-0.5, HQ=hq, HK=hk, D=d, PAGE=page, BM=16, FIRST=first, BN=16, SPLITS=splits, EARLY=early, WINDOW=window, **({"launch_pdl": True} if early and dev.name == "cuda" else {}))
     if splits > 1:
         dev(attention_kernels.attention_parts, (n, hq), parts, sums, out, tiles, HQ=hq, D=d, SPLITS=splits)
     close(out, want, bound)

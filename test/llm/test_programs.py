@@ -98,7 +98,8 @@ def logits(w, c, tokens):
         h = norm(x, at + "input_layernorm.weight")
         q = heads(h @ w[at + "self_attn.q_proj.weight"].T, hq, True)
         k, v = (np.repeat(heads(h @ w[at + f"self_attn.{s}_proj.weight"].T, hk, s == "k"), hq // hk, 0) for s in "kv")
-        s = np.where(np.tri(t, dtype=bool), q @ k.transpose(0, 2, 1) / d**0.5, -np.inf)
+        seen = np.tri(t, dtype=bool) & ~np.tri(t, k=-(c.get("sliding_window") or t), dtype=bool)
+        s = np.where(seen, q @ k.transpose(0, 2, 1) / d**0.5, -np.inf)
         p = np.exp(s - s.max(-1, keepdims=True))
         o = (p / p.sum(-1, keepdims=True) @ v).transpose(1, 0, 2).reshape(t, hq * d)
         x = x + o @ w[at + "self_attn.o_proj.weight"].T
@@ -213,6 +214,25 @@ def test_tokens_of_a_file(run, tmp_path):
     out = run("generate", "--model", tmp_path / "m", "--precision", "fp32", "--tokens", ",".join(map(str, prompt)), "--max-new", 12, "--check")
     assert out.splitlines()[0] == " ".join(map(str, continued(w, CONFIG, prompt, 12)))
     assert ": good" in out
+
+
+@pytest.mark.parametrize("window", [3, None])
+def test_sliding_window_of_a_file(run, tmp_path, window):
+    """Mistral's: a token attends to the last so many; without it to all, which gives others here."""
+    config = {**CONFIG, "model_type": "mistral", "sliding_window": window}
+    w = make_model(tmp_path / "m", config=config)
+    prompt = [7, 200, 31, 31, 5, 90, 14]
+    out = run("generate", "--model", tmp_path / "m", "--precision", "fp32", "--tokens", ",".join(map(str, prompt)), "--max-new", 12)
+    assert out.splitlines()[0] == " ".join(map(str, continued(w, config, prompt, 12)))
+    assert continued(w, config, prompt, 12) != continued(w, {**config, "sliding_window": window or 3}, prompt, 12) or window
+
+
+@pytest.mark.parametrize("device,window", [("cpu", 1), ("cpu", 70), ("cpu", 200), ("sim", 20), ("sim", 70)])
+def test_logits_with_a_sliding_window(run, device, window):
+    """Windows within a page of the cache, of more than one, and longer than the text; prompts in several steps, then decoding."""
+    shape = ["--layers", 2] if device == "cpu" else ["--layers", 1, "--hidden", 64, "--heads", 2, "--kv-heads", 1, "--intermediate", 64, "--vocab", 64]
+    text = run("generate", "--device", device, *shape, "--sliding-window", window, "--precision", "bf16", "--check", "--quiet", "--prompt-tokens", 90, "--rows", 80, "--max-new", 4, "--context", 128)
+    assert ": good" in text, text
 
 
 @pytest.mark.parametrize("precision,levels", [("int8", 127), ("int4", 7)])

@@ -47,16 +47,20 @@ def rope_append(qkv, q_out, k_cache, v_cache, cosines, sines, positions, slots, 
 
 
 @tegula.jit
-def weighed(scores, top):
-    """A step of the softmax along the second axis, in powers of two: the largest score so far, the weights beside it, and what the weights before, beside `top`, are to be multiplied by."""
+def weighed(scores, top, EMPTY: tl.constexpr = False):
+    """A step of the softmax along the second axis, in powers of two: the largest score so far, the weights beside it, and what the weights before, beside `top`, are to be multiplied by.
+    EMPTY: there may be rows without any score, now and before."""
     higher = tl.maximum(top, tl.max(scores, 1))
-    return higher, tl.exp2(scores - higher[:, None]), tl.exp2(top - higher)
+    beside = higher
+    if EMPTY:
+        beside = tl.where(higher > float("-inf"), higher, 0.0)
+    return higher, tl.exp2(scores - beside[:, None]), tl.exp2(top - beside)
 
 
 @tegula.jit
 def attend(queries, k_keys, v_keys, line, kv_head, position, query, length, begin, end, scale, top, total, acc, cached,
-           HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, BN: tl.constexpr, MASKED: tl.constexpr, DESCRIPTORS: tl.constexpr):
-    """Keys begin ... end: a block of BN lies in one page. MASKED: some of them are behind a query, or not there."""
+           HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, BN: tl.constexpr, MASKED: tl.constexpr, DESCRIPTORS: tl.constexpr, WINDOW: tl.constexpr = 0):
+    """Keys begin ... end: a block of BN lies in one page. MASKED: some of them are behind a query, not there, or, with a WINDOW, too far in front of one."""
     d = tl.arange(0, D)
     if DESCRIPTORS:
         k_blocks = tl.make_tensor_descriptor(k_keys, [cached, D], [D, 1], [BN, D])
@@ -73,8 +77,11 @@ def attend(queries, k_keys, v_keys, line, kv_head, position, query, length, begi
             k = tl.load(k_keys + at[None, :] + d[:, None])
         s = tl.dot(queries, k, input_precision="ieee")
         if MASKED:
-            s = tl.where(n[None, :] <= (position + query)[:, None], s * scale, float("-inf"))
-            higher, p, fade = weighed(s, top)
+            seen = n[None, :] <= (position + query)[:, None]
+            if WINDOW > 0:
+                seen &= n[None, :] > (position + query - WINDOW)[:, None]
+            s = tl.where(seen, s * scale, float("-inf"))
+            higher, p, fade = weighed(s, top, WINDOW > 0)
         else:
             higher = tl.maximum(top, tl.max(s, 1) * scale)
             p = tl.exp2(s * scale - higher[:, None])
@@ -93,12 +100,12 @@ def attend(queries, k_keys, v_keys, line, kv_head, position, query, length, begi
 
 @tegula.jit
 def paged_attention(q, k_cache, v_cache, out, sums, tiles, pages, max_pages, cached, scale, HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr,
-                    QUERIES: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, SPLITS: tl.constexpr, DESCRIPTORS: tl.constexpr, EARLY: tl.constexpr = False):
+                    QUERIES: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, SPLITS: tl.constexpr, DESCRIPTORS: tl.constexpr, EARLY: tl.constexpr = False, WINDOW: tl.constexpr = 0):
     """Causal attention of some queries of one sequence, for the query heads that share one KV head.
 
     q, out [rows, HQ, D]; cache [pages, HK, PAGE, D] of `cached` = pages * HK * PAGE rows, PAGE a multiple of BN. tiles [n, 4]: first row, number of rows (at most QUERIES),
     position of the first row, line of the page table. Line i of a program's block of BM >= QUERIES * HQ / HK is query i // GROUP, head i % GROUP, so a decode step (one
-    query) still fills a block of GROUP lines. It sees the keys up to its own position. The softmax is in one pass (Milakov and Gimelshein, 2018; Dao et al., 2022).
+    query) still fills a block of GROUP lines. It sees the keys up to its own position, with a WINDOW > 0 the last WINDOW of them. The softmax is in one pass (Milakov and Gimelshein, 2018; Dao et al., 2022).
     Grid: HK, tiles, SPLITS. Where there are few tiles, SPLITS programs share the keys of one (Flash-Decoding, Dao et al., 2023): `out` is [SPLITS, tiles, HQ, D] in fp32 then
     and `sums` [SPLITS, tiles, HQ, 2] has the largest score and the sum of the weights, for attention_parts; QUERIES is 1. EARLY as in gemv_fused.
     """
@@ -124,13 +131,20 @@ def paged_attention(q, k_cache, v_cache, out, sums, tiles, pages, max_pages, cac
     acc = tl.zeros([BM, D], tl.float32)
     exponent = scale * 1.4426950408889634
     begin = 0
+    if WINDOW > 0:
+        begin = tl.maximum(position - WINDOW + 1, 0) // BN * BN
     end = length
     if SPLITS > 1:
-        begin = tl.minimum(tl.cdiv(tl.cdiv(length, BN), SPLITS) * BN * tl.program_id(2), length)
-        end = tl.minimum(begin + tl.cdiv(tl.cdiv(length, BN), SPLITS) * BN, length)
+        each = tl.cdiv(tl.cdiv(length - begin, BN), SPLITS) * BN
+        begin = tl.minimum(begin + each * tl.program_id(2), length)
+        end = tl.minimum(begin + each, length)
     whole = tl.maximum(begin, tl.minimum(end, (position + 1) // BN * BN))
+    if WINDOW > 0:
+        inner = tl.minimum(whole, tl.maximum(begin, tl.cdiv(tl.maximum(length - WINDOW, 0), BN) * BN))  # from here on the last query sees all
+        top, total, acc = attend(queries, k_cache, v_cache, line, kv_head, position, query, length, begin, inner, exponent, top, total, acc, cached, HK, D, PAGE, BN, True, False, WINDOW)
+        begin = inner
     top, total, acc = attend(queries, k_cache, v_cache, line, kv_head, position, query, length, begin, whole, exponent, top, total, acc, cached, HK, D, PAGE, BN, False, DESCRIPTORS)
-    top, total, acc = attend(queries, k_cache, v_cache, line, kv_head, position, query, length, whole, end, exponent, top, total, acc, cached, HK, D, PAGE, BN, True, False)
+    top, total, acc = attend(queries, k_cache, v_cache, line, kv_head, position, query, length, whole, end, exponent, top, total, acc, cached, HK, D, PAGE, BN, True, False, WINDOW)
     if SPLITS > 1:
         part = (tl.program_id(2) * tl.num_programs(1) + tile).to(tl.int64) * HQ + kv_head * GROUP + m % GROUP
         tl.store(out + part[:, None] * D + d[None, :], acc, mask=live[:, None])
@@ -148,11 +162,11 @@ def halves(low, high, BM: tl.constexpr, D: tl.constexpr):
 
 @tegula.jit
 def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pages, max_pages, scale, HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, BM: tl.constexpr,
-                     FIRST: tl.constexpr, BN: tl.constexpr, SPLITS: tl.constexpr, EARLY: tl.constexpr = False):
+                     FIRST: tl.constexpr, BN: tl.constexpr, SPLITS: tl.constexpr, EARLY: tl.constexpr = False, WINDOW: tl.constexpr = 0):
     """One new token of each sequence, from the product qkv [rows, HQ + 2 HK, D] on: what rope_append and paged_attention do, with their arguments, in one kernel.
 
     The program of a KV head turns its key and appends it; its softmax begins with that one, in registers, and goes on with the keys that the cache had before. FIRST of those are loaded
-    at once, which with EARLY hides behind the kernel that makes qkv: no kernel of this step writes them. Grid: HK, tiles, SPLITS; the first split has the new key.
+    at once, a multiple of BN, which with EARLY hides behind the kernel that makes qkv: no kernel of this step writes them. Grid: HK, tiles, SPLITS; the first split has the new key.
     """
     GROUP: tl.constexpr = HQ // HK
     HALF: tl.constexpr = D // 2
@@ -169,8 +183,11 @@ def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pa
     c = tl.load(cosines + position * HALF + i)
     s = tl.load(sines + position * HALF + i)
     new_at = ((tl.load(line + position // PAGE) * HK + kv_head) * PAGE + position % PAGE).to(tl.int64) * D
-    each = tl.cdiv(tl.cdiv(position, BN), SPLITS) * BN
-    begin = tl.minimum(each * split, position)
+    seen = 0
+    if WINDOW > 0:
+        seen = tl.maximum(position - WINDOW + 1, 0)  # from here on
+    each = tl.cdiv(tl.cdiv(position - seen // BN * BN, BN), SPLITS) * BN
+    begin = tl.minimum(seen // BN * BN + each * split, position)
     end = tl.minimum(begin + each, position)
     n = begin + tl.arange(0, FIRST)
     at = ((tl.load(line + n // PAGE, mask=n < end, other=0) * HK + kv_head) * PAGE + n % PAGE).to(tl.int64) * D
@@ -206,7 +223,10 @@ def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pa
         acc += v.to(tl.float32)[None, :]
     if begin < end:
         q = halves(q_low, q_high, BM, D)
-        scores = tl.where((n < end)[None, :], tl.dot(q, first_k, input_precision="ieee") * exponent, float("-inf"))
+        there = n < end
+        if WINDOW > 0:
+            there &= n >= seen
+        scores = tl.where(there[None, :], tl.dot(q, first_k, input_precision="ieee") * exponent, float("-inf"))
         top, p, fade = weighed(scores, top)
         total = total * fade + tl.sum(p, 1)
         acc = tl.dot(p.to(first_v.dtype), first_v, acc * fade[:, None], input_precision="ieee")

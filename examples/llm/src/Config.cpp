@@ -45,7 +45,8 @@ Status Config::check() const {
                         {"num_attention_heads", heads, 1, 1},
                         {"num_key_value_heads", kvHeads, 1, 1},
                         {"head_dim", headDim, 16, 16},
-                        {"num_local_experts", experts, 0, 1}};
+                        {"num_local_experts", experts, 0, 1},
+                        {"sliding_window", window, 0, 1}};
   for (const Rule &r : rules)
     if (r.value < r.least || r.value % r.multiple)
       return invalid(std::string(r.field) + " is " + std::to_string(r.value) + "; it must be at least " + std::to_string(r.least) + " and a multiple of " + std::to_string(r.multiple));
@@ -106,6 +107,7 @@ Result<Config> readConfig(const std::string &path) {
   number(j, "head_dim", c.headDim, false);
   number(j, "num_local_experts", c.experts, false);
   number(j, "num_experts_per_tok", c.expertsPerToken, false);
+  number(j, "sliding_window", c.window, false);
   number(j, "rms_norm_eps", c.normEps, false);
   number(j, "rope_theta", c.ropeTheta, false);
   // Newer files have what belongs to positions in an object.

@@ -15,6 +15,7 @@ const char *precisionName(Precision p);
 struct Config {
   int64_t vocab = 512, hidden = 256, intermediate = 704, layers = 4, heads = 8, kvHeads = 4, headDim = 32;
   int64_t experts = 0, expertsPerToken = 2; // 0: a dense feed-forward network
+  int64_t window = 0; // a token attends to the last so many, itself among them; 0: to all
   float normEps = 1e-5f, ropeTheta = 10000.0f;
   bool tiedEmbedding = false; // the output matrix is the embedding
   int64_t eos = -1;           // the token that ends a text; -1: none

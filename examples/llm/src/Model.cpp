@@ -254,7 +254,7 @@ Status Model::prepare(std::span<const Span> spans, PagedCache &pages) {
       at(Tokens, row) = token, at(Positions, row) = int32_t(s.position + i), at(Lines, row) = int32_t(s.line);
     }
     if (!s.wantsToken) continue;
-    in_.isLong |= s.position >= longContext;
+    in_.isLong |= (window() ? std::min(s.position + 1, window()) : s.position + 1) > longContext;
     at(Wanted, wanted) = int32_t(row) - 1;
     at(TopKs, wanted) = int32_t(std::min<int64_t>(s.sampling.topK, config().vocab));
     at(Seeds, wanted) = s.sampling.seed, at(Steps, wanted) = s.step;
@@ -366,7 +366,7 @@ Status Model::attention(int64_t layer) {
     Buffer tiles = section(Tiles).part(4 * p.first, 4 * p.tiles);
     Status s = device_.launch(kernels_.attention, {c.kvHeads, p.tiles, p.splits},
                               {queries_, keys, values, parts ? attentionParts_ : attended_, attentionSums_, tiles, table_, cdiv(limits_.context, pageTokens), cached, 1 / std::sqrt(float(c.headDim)), c.heads, c.kvHeads,
-                               c.headDim, pageTokens, p.queries, bm, pageTokens, p.splits, int(wide && cacheType_ == TEGULA_BF16), int(early)},
+                               c.headDim, pageTokens, p.queries, bm, pageTokens, p.splits, int(wide && cacheType_ == TEGULA_BF16), int(early), window()},
                               p.queries == 1 ? decodeLaunch(p.tiles, p.splits) : Launch{wide ? 8 : 4, 3, early});
     if (s && parts) s = device_.launch(kernels_.attentionParts, {p.tiles, c.heads}, {attentionParts_, attentionSums_, attended_, tiles, c.heads, c.headDim, p.splits, int(early)}, {4, 3, early});
     if (!s) return s;
@@ -383,7 +383,7 @@ Status Model::decodeAttention(int64_t layer) {
   Launch how = many ? Launch{4, 2, early} : Launch{8, 3, early};
   Status s = device_.launch(kernels_.decodeAttention, {c.kvHeads, tiles, splits},
                             {qkv_, keys_[size_t(layer)], values_[size_t(layer)], parts ? attentionParts_ : attended_, attentionSums_, cosines_, sines_, section(Tiles), table_, cdiv(limits_.context, pageTokens),
-                             1 / std::sqrt(float(c.headDim)), c.heads, c.kvHeads, c.headDim, pageTokens, bm, first, pageTokens, splits, int(early)},
+                             1 / std::sqrt(float(c.headDim)), c.heads, c.kvHeads, c.headDim, pageTokens, bm, first, pageTokens, splits, int(early), window()},
                             how);
   if (!s || !parts) return s;
   return device_.launch(kernels_.attentionParts, {tiles, c.heads}, {attentionParts_, attentionSums_, attended_, section(Tiles), c.heads, c.headDim, splits, int(early)}, {4, 3, early});
@@ -560,7 +560,7 @@ Status Model::warmUp() {
   Status s = run(1, 0, 1);
   std::pair<int64_t, int64_t> last;
   for (int64_t n = 1; s && n <= limits_.sequences; ++n) {
-    bool longer = splitsOf(n) > 1 && limits_.context > longContext;
+    bool longer = splitsOf(n) > 1 && (window() ? window() : limits_.context) > longContext;
     std::pair now(longer ? splitsOf(n) : 1, int64_t(decodeLaunch(n, 1).stages) * 100 + decodeLaunch(n, longer ? splitsOf(n) : 1).stages);
     if (now == last && (n & (n - 1)) && n != limits_.sequences) continue;
     last = now;

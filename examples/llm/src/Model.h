@@ -90,6 +90,8 @@ private:
   Status rotate(int64_t layer);
   Status attention(int64_t layer);
   Status decodeAttention(int64_t layer);
+  /// Tokens that attention sees; 0: all.
+  int64_t window() const { return config().window < limits_.context ? config().window : 0; }
   int64_t splitsOf(int64_t tiles) const;
   Launch decodeLaunch(int64_t tiles, int64_t splits) const;
   Status experts(const LayerWeights &l);

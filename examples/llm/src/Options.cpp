@@ -62,7 +62,7 @@ bool CommandLine::parse(int argc, char **argv, int &exitCode) {
 
 ModelOptions::ModelOptions() {
   Config &o = overrides;
-  o.vocab = o.hidden = o.intermediate = o.layers = o.heads = o.kvHeads = o.headDim = o.experts = -1;
+  o.vocab = o.hidden = o.intermediate = o.layers = o.heads = o.kvHeads = o.headDim = o.experts = o.window = -1;
 }
 
 void ModelOptions::declare(CommandLine &line) {
@@ -74,6 +74,7 @@ void ModelOptions::declare(CommandLine &line) {
   line.number("heads", overrides.heads, "query heads", 1);
   line.number("kv-heads", overrides.kvHeads, "key and value heads", 1);
   line.number("head-dim", overrides.headDim, "elements of a head", 1);
+  line.number("sliding-window", overrides.window, "last tokens that a token attends to; 0: all", 0);
   line.number("vocab", overrides.vocab, "tokens", 1);
   line.number("experts", overrides.experts, "experts, 0 for none", 0);
   line.number("seed", seed, "of random weights and of sampling");
@@ -94,7 +95,7 @@ Result<Config> ModelOptions::config() const {
   if (!c) return c;
   const Config &o = overrides;
   for (auto [from, to] : {std::pair(o.vocab, &c->vocab), {o.hidden, &c->hidden}, {o.intermediate, &c->intermediate}, {o.layers, &c->layers}, {o.heads, &c->heads}, {o.kvHeads, &c->kvHeads},
-                          {o.headDim, &c->headDim}, {o.experts, &c->experts}})
+                          {o.headDim, &c->headDim}, {o.experts, &c->experts}, {o.window, &c->window}})
     if (from >= 0) *to = from;
   if (Status s = c->check(); !s) return s;
   return c;

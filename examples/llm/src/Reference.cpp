@@ -82,12 +82,15 @@ Reference reference(const Weights &w, std::span<const int32_t> tokens) {
       values[i].push_back(product(l.v, h));
       for (int64_t head = 0; head < c.heads; ++head) {
         size_t at = size_t(head * d), kv = size_t(head / group * d);
-        Vector p(t + 1);
-        for (size_t s = 0; s <= t; ++s)
+        size_t first = c.window && t + 1 > size_t(c.window) ? t + 1 - size_t(c.window) : 0;
+        Vector p(t + 1, -INFINITY);
+        for (size_t s = first; s <= t; ++s) {
+          p[s] = 0;
           for (size_t e = 0; e < size_t(d); ++e) p[s] += q[at + e] * keys[i][s][kv + e] / std::sqrt(double(d));
+        }
         double top = *std::ranges::max_element(p), total = 0;
         for (double &v : p) total += v = std::exp(v - top);
-        for (size_t s = 0; s <= t; ++s)
+        for (size_t s = first; s <= t; ++s)
           for (size_t e = 0; e < size_t(d); ++e) out[at + e] += p[s] / total * values[i][s][kv + e];
       }
       add(x, product(l.o, out));
