@@ -94,9 +94,22 @@ V Meaning::clamped(V x, const Type &from, const Type &to) {
   return to.isSigned() ? bin(OpKind::SMin, low, most) : bin(OpKind::UMin, low, most);
 }
 
+/// The suffix that is a float of few bits, where the instruction is not one of convertFloat()'s.
+std::string_view Meaning::smallType() {
+  if (has("rs"))
+    for (std::string_view s : in_->opcode)
+      if (smallOf(s) && s.ends_with("x4"))
+        return has(s), s;
+  return oneOf({"e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2"});
+}
+
 bool Meaning::convert() {
   if (has("pack"))
     return convertPacked();
+  if (std::string_view name = smallType(); !name.empty())
+    return convertSmall(name);
+  if (has("rs"))
+    return convertRandomly();
   if (types_.size() != 2)
     return fail("it has no two types");
   const Type to = types_[0], from = types_[1];

@@ -5,6 +5,7 @@
 //
 //   PtxMeaning.cpp  frame, operands, the table       PtxInteger.cpp  integers, bits, comparisons
 //   PtxFloat.cpp    arithmetic of floats             PtxConvert.cpp  cvt, mov, special registers
+//   PtxSmallFloat.cpp  cvt of floats of 4, 6 and 8 bits
 #pragma once
 #include "ir/Builder.h"
 #include "ir/PtxText.h"
@@ -111,6 +112,18 @@ private:
   V convertFloat(V x, const Type &from, const Type &to);
   V toInteger(V x, const Type &from, const Type &to);
   V clamped(V x, const Type &from, const Type &to);
+
+  // PtxSmallFloat.cpp
+  struct Small;
+  static const Small *smallOf(std::string_view name);
+  std::string_view smallType();
+  bool convertSmall(std::string_view name), convertRandomly();
+  V toSmall(V bits, const Small &f, V random, bool relu);
+  V fromSmall(V code, const Small &f);
+  V toPower(V bits, bool up, bool saturates);
+  V fromPower(V code);
+  V widened(V bits, const Type &t);
+  V narrowed(V bits, const Type &t, bool relu);
 
   Builder &b_;
   const Shape shape_;

@@ -460,3 +460,106 @@ def test_assembler_names_the_line():
     line = fp8_pairs.fn.__code__.co_firstlineno + 4
     with pytest.raises(tegula.PTXASError, match=rf"cvt.rn.satfinite.e4m3x2(.|\n)*from .*test_inline_asm.py:{line}\b"):
         kernel.compile_for("sm_80").stage("cubin")
+
+
+E2M1, E2M3, E3M2 = ml_dtypes.float4_e2m1fn, ml_dtypes.float6_e2m3fn, ml_dtypes.float6_e3m2fn
+
+
+@tegula.jit
+def any_types(x, out, ASM: tl.constexpr, CONSTRAINTS: tl.constexpr, IN: tl.constexpr, DTYPE: tl.constexpr, PACK: tl.constexpr, N: tl.constexpr, M: tl.constexpr):
+    r = tl.inline_asm_elementwise(ASM, CONSTRAINTS, [tl.load(x + tl.arange(0, N)).to(IN, bitcast=True)], DTYPE, True, PACK)
+    tl.store(out + tl.arange(0, M), r)
+
+
+# What GPUs before sm_100 do not have; not run on a GPU.
+def with_pairs(inner):
+    return inner.reshape(-1, 2)
+
+
+def small_floats():
+    special = [0, -0.0, np.inf, -np.inf, np.nan, 2.0**-126, 2.0**-149, -2.0**-140, 3.4e38, 0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 6, -5, 7, -7, 28, 30, 0.0625, 0.03125, 0.1875]
+    g = rng(4096, "small")
+    return np.concatenate([np.array(special + [1.0] * (32 - len(special))), g.normal(size=2016) * 4, np.exp2(g.integers(-149, 128, 2048)) * g.choice([-1, 1, 1.5, 1.25], 2048)]).astype(np.float32)
+
+
+def coded(x, t):
+    """Saturated, to nearest, NaN to the largest."""
+    largest = float(ml_dtypes.finfo(t).max)
+    return np.where(np.isnan(x), largest, np.clip(x, -largest, largest)).astype(np.float32).astype(t).view(np.uint8)
+
+
+@pytest.mark.parametrize("name, t", [("e2m1", E2M1), ("e2m3", E2M3), ("e3m2", E3M2)])
+def test_floats_of_few_bits(dev, name, t):
+    if dev.name == "cuda":
+        pytest.skip("instructions of sm_100")
+    x = small_floats()
+    few = name == "e2m1"
+    register, size = ("b8", "u8") if few else ("b16", "u16")
+    out = np.zeros(len(x), np.int32)
+    text = f"{{ .reg .{register} t; cvt.rn.satfinite.{name}x2.f32 t, $3, $2; cvt.u32.{size} $0, t; mov.b32 $1, 0; }}"
+    dev(any_types, (1,), x, out, text, "=r,=r,f,f", tl.float32, tl.int32, 2, len(x), len(x))
+    pairs = with_pairs(coded(x, t)).astype(np.int32)
+    assert_same(out[::2], pairs[:, 0] | pairs[:, 1] << (4 if few else 8))
+    # Back, to pairs of float16; each code.
+    codes = np.arange(256 if few else 64, dtype=np.uint32)
+    given = codes if few else codes | (63 - codes) << 8
+    out = np.zeros(2 * len(codes), np.float16)
+    text = f"{{ .reg .{register} t; cvt.{size}.u32 t, $2; cvt.rn.f16x2.{name}x2 $0, t; mov.b32 $1, $0; }}"
+    dev(every_code, (1,), given, out, text, len(codes))
+    low, high = (given & 15, given >> 4) if few else (given & 63, given >> 8)
+    want = np.stack([v.astype(np.uint8).view(t).astype(np.float16) for v in (low, high)], 1).ravel()
+    assert_same(out, want)
+
+
+@tegula.jit
+def every_code(codes, out, ASM: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    a, b = tl.inline_asm_elementwise(ASM, "=r,=r,r", [tl.load(codes + i)], (tl.uint32, tl.uint32), True, 1)
+    tl.store(out + 2 * i, (a & 0xffff).to(tl.uint16).to(tl.float16, bitcast=True))
+    tl.store(out + 2 * i + 1, (b >> 16).to(tl.uint16).to(tl.float16, bitcast=True))
+
+
+def test_powers_of_two(dev):
+    if dev.name == "cuda":
+        pytest.skip("instructions of sm_100")
+    x = np.abs(small_floats())
+    up = np.zeros(len(x), np.int32)
+    dev(any_types, (1,), x, up, "{ .reg .b16 t; cvt.rp.satfinite.ue8m0x2.f32 t, 0.0, $1; cvt.u32.u16 $0, t; }", "=r,f", tl.float32, tl.int32, 1, len(x), len(x))
+    with np.errstate(all="ignore"):
+        exponent = np.ceil(np.log2(x.astype(np.float64))) + 127
+    assert_same(up, np.where(np.isnan(x), 255, np.clip(np.where(x == 0, 0, exponent), 0, 254)).astype(np.int32))
+    codes = np.arange(256, dtype=np.uint32)
+    out = np.zeros(256, np.float32)
+    dev(any_types, (1,), codes, out, "{ .reg .b16 t; cvt.u16.u32 t, $1; cvt.rn.bf16x2.ue8m0x2 $0, t; shl.b32 $0, $0, 16; }", "=r,r", tl.uint32, tl.float32, 1, 256, 256)
+    assert_same(out, np.where(codes == 255, np.nan, 2.0 ** (codes.astype(np.float64) - 127)).astype(bf16).astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", ["f16x2", "e2m1x4"])
+def test_random_rounding(dev, kind):
+    """Up with the probability of what is lost; exact numbers stay."""
+    if dev.name == "cuda":
+        pytest.skip("instructions of sm_100")
+    n = 1 << 14
+    random = rng(n, kind).integers(-2**31, 2**31, n).astype(np.int32)
+    out = np.zeros(n, np.int32)
+    for x in (1.0, -1.5, 1.25 if kind == "e2m1x4" else 1 + 2.0**-12, 0.125, -5.0):
+        dev(rounded, (1,), random, out, x, kind == "f16x2", n)
+        if kind == "f16x2":
+            got = out.view(np.uint32).astype(np.uint32).reshape(-1, 1).view(np.uint16).view(np.float16)
+        else:
+            got = np.stack([(out >> (4 * k) & 15).astype(np.uint8).view(E2M1) for k in range(4)])
+        got = got.astype(np.float64)
+        assert len(np.unique(got)) <= 2 and abs(got.mean() - x) < 0.02 * abs(x)
+        if x in (1.0, -1.5):
+            assert (got == x).all()
+
+
+@tegula.jit
+def rounded(random, out, x, HALF: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.full((N,), x, tl.float32)
+    if HALF:
+        r = tl.inline_asm_elementwise("cvt.rs.f16x2.f32 $0, $1, $1, $2;", "=r,f,r", [v, tl.load(random + i)], tl.int32, True, 1)
+    else:
+        r = tl.inline_asm_elementwise("{ .reg .b16 t; cvt.rs.satfinite.e2m1x4.f32 t, {$1, $1, $1, $1}, $2; cvt.u32.u16 $0, t; }", "=r,f,r", [v, tl.load(random + i)], tl.int32, True, 1)
+    tl.store(out + i, r)
