@@ -117,7 +117,7 @@ def _quantile(ordered, q):
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
-def _summary(times, quantiles, return_mode):
+def _summarize_statistics(times, quantiles, return_mode):
     if quantiles is None:
         return _MODES[return_mode](times)
     picked = [_quantile(sorted(times), q) for q in quantiles]
@@ -219,7 +219,7 @@ def do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_m
     if estimate < warmup / 5:
         estimate = _turn(clock, fn, 5, prepare)
     clock.times(fn, max(1, int(warmup / estimate)), prepare)
-    return _summary(clock.times(fn, max(1, int(rep / estimate)), prepare), quantiles, return_mode)
+    return _summarize_statistics(clock.times(fn, max(1, int(rep / estimate)), prepare), quantiles, return_mode)
 
 
 @contextlib.contextmanager
@@ -294,7 +294,7 @@ def do_bench_cudagraph(fn, rep=20, grad_to_none=None, quantiles=None, return_mod
     torch = _torch_cuda()
     fn()
     times = _graph_times(torch, fn, rep, grad_to_none) if torch else _library_graph_times(fn, rep, grad_to_none) or _row_times(fn, rep, grad_to_none)
-    return _summary(times, quantiles, return_mode)
+    return _summarize_statistics(times, quantiles, return_mode)
 
 
 def do_bench_proton(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):

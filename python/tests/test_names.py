@@ -11,7 +11,7 @@ NAMES = {
         TensorWrapper MockTensor set_allocator AsyncCompileMode FutureKernel TritonError CompilationError OutOfResources InterpreterError language runtime testing
         tools knobs compiler backends errors __version__""",
     "triton.errors": "TritonError",
-    "triton._C.libtriton": "getenv getenv_bool",
+    "triton._C.libtriton": "getenv getenv_bool get_cache_invalidating_env_vars",
     "triton.compiler.code_generator": "ast_to_ttir kernel_suffix CompilationError UnsupportedLanguageConstruct",
     "triton.language": "slice str_to_ty",
     "triton.language.semantic": "TritonSemantic add cast where",
@@ -40,7 +40,7 @@ NAMES = {
     "triton.backends.nvidia.driver": "CudaDriver ty_to_cpp",
     "triton.backends.nvidia.compiler": "CUDABackend CUDAOptions GPUTarget get_ptxas",
     "triton.testing": """do_bench do_bench_cudagraph do_bench_proton do_bench_cudagraph_proton cuda_graph_without_gc cublas assert_close Benchmark Mark perf_report
-        get_dram_gbps get_max_tensorcore_tflops get_max_simd_tflops cuda_memcheck set_gpu_clock nvsmi""",
+        get_dram_gbps get_max_tensorcore_tflops get_max_simd_tflops cuda_memcheck set_gpu_clock nvsmi _summarize_statistics""",
     "triton.knobs": """build redis cache compilation autotuning runtime language nvidia amd proton refresh_knobs propagate_env HookChain CompileTimes base_knobs env_str
         env_bool env_int env_opt_str env_opt_bool env_class""",
     "triton.tools": "tensor_descriptor LinearLayout",
@@ -57,7 +57,11 @@ NAMES = {
     "triton.language.extra.cpu.libdevice": "tanh rsqrt pow",
     "triton.language.extra.cuda.gdc": "gdc_wait gdc_launch_dependents",
     "triton.language.extra.cuda.utils": "globaltimer smid num_warps num_threads",
-    "triton.experimental.gluon": "jit constexpr_function aggregate language",
+    "triton.experimental.gluon": "jit constexpr_function aggregate language nvidia amd",
+    "triton.experimental.gluon.nvidia.hopper": "TensorDescriptor TensorDescriptorIm2Col",
+    "triton.experimental.gluon.nvidia.blackwell": "TensorDescriptor TensorDescriptorIm2Col",
+    "triton.experimental.gluon.amd.gfx1250": "TensorDescriptor",
+    "triton.backends.nvidia.driver": "libcuda_dirs ty_to_cpp",
     "triton.experimental.gsan": "configure create_mem_pool freeze_config get_allocator has_live_allocations reset",
     "triton._utils": "find_paths_if get_iterable_path set_iterable_path parse_list_string list_list_flatten list_list_unflatten tuple_create "
                      "apply_with_path validate_block_shape canonicalize_dtype canonicalize_ptr_dtype type_canonicalisation_dict warn_once "
@@ -117,7 +121,7 @@ def test_names(tmp_path):
 
 
 @pytest.mark.parametrize("name, why", [
-    ("triton.experimental.gluon.nvidia.hopper", "Gluon is a language of its own"),
+    ("triton.experimental.gluon.nvidia.tensor", "Gluon is a language of its own"),
     ("triton._C.libproton", "Triton's compiler is C++ behind this module"),
     ("triton.backends.amd.compiler", "there is no AMD target"),
     ("triton.no_such_module", "this version of tegula does not provide it"),
@@ -135,6 +139,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import mma_v2
 from triton.experimental.gluon.language.nvidia.hopper import tma, mbarrier as bar
 import triton.experimental.gluon.language.amd.cdna4
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 @gluon.constexpr_function
 def layout(n):
@@ -150,12 +155,12 @@ def with_layouts(x: gl.tensor | None, t: gl.float16, B: gl.constexpr, layout: gl
     i = gl.arange(0, B, layout=layout)
 
 for use in (lambda: with_layouts[(1,)](None, None, 64), lambda: with_layouts.warmup(grid=(1,)), lambda: gl.BlockedLayout([1], [32], [4], [0]), lambda: gl.nvidia.hopper.mma(),
-            mma_v2, lambda: tma.async_load()):
+            mma_v2, lambda: tma.async_load(), TensorDescriptor, lambda: TensorDescriptor.from_tensor(None, [64, 64], None)):
     try:
         use()
     except NotImplementedError as e:
         print(e)
-print(bar is gl.nvidia.hopper.mbarrier, gl.float16 is triton.language.float16, gl.constexpr is triton.language.constexpr)
+print(isinstance(1, TensorDescriptor), bar is gl.nvidia.hopper.mbarrier, gl.float16 is triton.language.float16, gl.constexpr is triton.language.constexpr)
 """
 
 
@@ -165,11 +170,12 @@ def test_kernels_of_gluon_stand_beside_others(tmp_path):
     path.write_text(GLUON)
     done = subprocess.run([sys.executable, "-m", "tegula", path], text=True, capture_output=True, timeout=60)
     lines = done.stdout.splitlines()
-    assert len(lines) == 7 and all("Gluon is a language of its own" in l for l in lines[:6]), (done.stdout, done.stderr)
-    assert all(l.startswith(f"{path}:18: `with_layouts` is a kernel of Gluon") for l in lines[:2]), lines
+    assert len(lines) == 9 and all("Gluon is a language of its own" in l for l in lines[:8]), (done.stdout, done.stderr)
+    assert all(l.startswith(f"{path}:19: `with_layouts` is a kernel of Gluon") for l in lines[:2]), lines
     assert lines[2].startswith("gluon.language.BlockedLayout is of Gluon") and lines[3].startswith("gluon.language.nvidia.hopper.mma is of Gluon")
     assert lines[4].startswith("gluon.language.nvidia.ampere.mma_v2 is of Gluon") and lines[5].startswith("gluon.language.nvidia.hopper.tma.async_load is of Gluon")
-    assert lines[6] == "True True True"
+    assert lines[6] == lines[7] and lines[6].startswith("gluon.nvidia.hopper.TensorDescriptor is of Gluon")
+    assert lines[8] == "False True True True"
 
 
 def test_annotations_join_types_of_the_language():

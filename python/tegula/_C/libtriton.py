@@ -23,6 +23,11 @@ def getenv_bool(name, default=False):
     return default if value is None else value.lower() in ("1", "true", "on", "yes", "y")
 
 
+def get_cache_invalidating_env_vars():
+    """The variables that are set and a part of the key of kernels."""
+    return {name: os.environ[name] for name in ("TEGULA_STRICT", "TEGULA_TRITON_LEVEL") if name in os.environ}
+
+
 def __getattr__(name):
     if name == "native_specialize_impl":
         from ..runtime.jit import native_specialize_impl

@@ -7,8 +7,9 @@ from ... import constexpr_function
 from ..._aggregate import aggregate
 from .. import WHY_NO_GLUON
 from . import language
+from . import amd, nvidia
 
-__all__ = ["GluonJITFunction", "aggregate", "constexpr_function", "jit", "language"]
+__all__ = ["GluonJITFunction", "aggregate", "amd", "constexpr_function", "jit", "language", "nvidia"]
 
 
 class GluonJITFunction:

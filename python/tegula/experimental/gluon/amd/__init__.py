@@ -1,0 +1,3 @@
+from . import gfx1250
+
+__all__ = ["gfx1250"]

@@ -1,0 +1,3 @@
+from . import blackwell, hopper
+
+__all__ = ["blackwell", "hopper"]
