@@ -16,8 +16,8 @@ namespace tegula::runtime {
 static constexpr uint64_t inlineNs = 10'000, inlineAsleepNs = 80'000;
 /// Launches expected to be shorter than this (in time of all threads) are not handed to workers just to stay interruptible: the
 /// calling thread works, and polls between its chunks. Of longer ones, and of new kernels, it runs nothing, as a program
-/// may never end. Alone it has one chunk only, so that it gives away more.
-static constexpr uint64_t shortNs = 20'000'000, shortAloneNs = 200'000;
+/// may never end. A launch of one program is one chunk, so that it gives away more; so are launches on one thread that take no longer.
+static constexpr uint64_t shortNs = 20'000'000, shortChunkNs = 200'000;
 static constexpr uint64_t pollNs = 50'000'000;
 
 void CancelTable::cancelAll() {
@@ -230,13 +230,15 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
   unsigned threads = request.programs == 1 || !isWorth || (known && expected < inlineAsleepNs && !pool.isInRow()) ? 1 : request.threads;
   // A caller that has to look up does not work on what may take long: kernels that wait, whatever they took before, and
   // all if it is the watchdog.
-  bool isShort = known && !k.info().waits && expected < (threads > 1 ? shortNs : shortAloneNs);
+  bool isShort = known && !k.info().waits && expected < (request.programs > 1 ? shortNs : shortChunkNs);
   bool callerWorks = request.hangNs == 0 && (!hooks.pollable() || isShort);
-  state.shared = threads > 1 || !callerWorks;
+  bool inChunks = threads > 1 || !callerWorks || (hooks.pollable() && expected >= shortChunkNs);
+  state.shared = inChunks;
   uint64_t start = state.shared ? 0 : steadyNs();
   // Of kernels that wait each thread takes programs one by one.
   int64_t total = k.info().waits ? std::min<int64_t>(threads, request.programs) : request.programs;
-  pool.run(state, total, threads, callerWorks);
+  if (inChunks) pool.run(state, total, threads, callerWorks);
+  else if (total > 0) state.run(0, total);
   if (threads == 1 && isWorth && request.programs > 1) pool.noteEnd();
   uint64_t each = (state.shared ? state.busyNs.load() : steadyNs() - start) / static_cast<uint64_t>(request.programs);
   k.programNs.store(static_cast<uint32_t>(std::min<uint64_t>(each + 1, UINT32_MAX)), std::memory_order_relaxed);

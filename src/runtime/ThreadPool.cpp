@@ -180,14 +180,11 @@ void ThreadPool::runElsewhere(Job &job, RangeTask &task, unsigned threads, bool 
 void ThreadPool::run(RangeTask &task, int64_t total, unsigned threads, bool callerWorks) {
   if (total <= 0) return;
   threads = static_cast<unsigned>(std::clamp<int64_t>(threads, 1, std::min<int64_t>(total, maxThreads)));
-  if (threads == 1 && callerWorks) {
-    task.run(0, total);
-    return;
-  }
   Job job;
   job.task = &task;
   job.total = total;
   job.threads = threads;
+  if (threads == 1 && callerWorks) return job.drain();
   if (executor_.run) return runElsewhere(job, task, threads, callerWorks);
   unsigned workers;
   {

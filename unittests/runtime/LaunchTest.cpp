@@ -283,17 +283,34 @@ TEST(Launch, CancelByPolling) {
 // A launch taken for a short one is worked on by the calling thread; if it turns out to be long it can be interrupted all the same.
 TEST(Launch, WorkingCallerPollsBetweenChunks) {
   auto k = testKernel("busy");
-  k->programNs = 1000;
+  for (unsigned threads : {1u, 2u}) {
+    k->programNs = 1000;
+    Launcher run;
+    run.hooks.stopAfter = 0;
+    struct {
+      pthread_t (*self)();
+      pthread_t caller;
+      int64_t given;
+    } shared{pthread_self, pthread_self(), 0}, *args = &shared;
+    EXPECT_EQ(run(*k, {4000, 1, 1}, &args, threads).code, TEGULA_CANCELLED);
+    EXPECT_GE(run.hooks.asked, 1);
+    EXPECT_LT(shared.given, 4000) << "it polled only when all was done";
+  }
+}
+
+// On one thread, too: waking another one for it, and being woken by it, took 11 us.
+TEST(Launch, ShortLaunchesOnOneThreadAreTheCallers) {
+  auto k = testKernel("busy"); // never ends on another thread
+  k->programNs = 100'000;
   Launcher run;
-  run.hooks.stopAfter = 0;
+  run.hooks.stopAfter = 40;
   struct {
     pthread_t (*self)();
     pthread_t caller;
     int64_t given;
   } shared{pthread_self, pthread_self(), 0}, *args = &shared;
-  EXPECT_EQ(run(*k, {4000, 1, 1}, &args).code, TEGULA_CANCELLED);
-  EXPECT_GE(run.hooks.asked, 1);
-  EXPECT_LT(shared.given, 4000) << "it polled only when all was done";
+  EXPECT_TRUE(run(*k, {20, 1, 1}, &args, 1));
+  EXPECT_EQ(shared.given, 20);
 }
 
 TEST(Launch, Printing) {
