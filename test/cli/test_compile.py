@@ -318,6 +318,14 @@ def test_dots_end_where_nothing_counts(tegula, tmp_path, form, said):
     assert dot.partition(", as far")[1:] == tuple((", " + said).partition(", as far")[1:]), p.stdout
 
 
+@pytest.mark.parametrize("form", ["both", "stored", "zero"])
+def test_rows_that_nobody_sees_are_not_packed(tegula, tmp_path, form):
+    (tmp_path / "t.py").write_text(PARTS)
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, w:*f32:16, out:*f32:16, M:i32, N:i32:16, K:i32:16", "-c", f"FORM='{form}'", "-t", "cpu:avx2", "--emit", "llvm")
+    [end] = re.findall(r"icmp slt i64 %\w+, (\S+)\n  br i1 %\w+, label %\w+, label %left\.loopexit", p.stdout)
+    assert end == "64" if form == "zero" else end.startswith("%"), p.stdout
+
+
 def test_rows_are_split_where_a_select_begins_to_matter(tegula, tmp_path):
     """Inside of a diagonal nothing is compared: one loop for that part of a row, one for the rest."""
     (tmp_path / "t.py").write_text(DIAGONAL)

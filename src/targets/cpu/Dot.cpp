@@ -544,7 +544,7 @@ void PanelDot::finish(llvm::ArrayRef<V> carried, V c) { emitter_->addToC(emitter
 
 void PanelDot::rest(bool withoutFirst, V panel, V c) { emitter_->rows(p_.kBlock, rows_[0], panel, c, accumulate_, withoutFirst); }
 
-int64_t PanelDot::depthUnit() const { return DotEmitter::unrolled(p_.kBlock / p_.kGroup) * p_.kGroup; }
+int64_t PanelDot::depthUnit(const DotPlan &p) { return DotEmitter::unrolled(p.kBlock / p.kGroup) * p.kGroup; }
 
 void PanelDot::limit(V from, V to, V depth) { emitter_->rowsFrom = from, emitter_->rowsTo = to, emitter_->depth = depth; }
 

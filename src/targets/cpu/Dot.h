@@ -71,7 +71,7 @@ public:
   void rest(bool withoutFirst, llvm::Value *panel, llvm::Value *c);
   /// In the panel at hand only rows from `from` (not negative) to below `to` count, and only so many k, a multiple of depthUnit() (i64, null: all). More rows may be computed.
   void limit(llvm::Value *from, llvm::Value *to, llvm::Value *depth);
-  int64_t depthUnit() const;
+  static int64_t depthUnit(const DotPlan &p);
 
 private:
   std::unique_ptr<DotEmitter> emitter_;

@@ -24,7 +24,7 @@ bool FunctionEmitter::staysLinear(const Lin &l, const Bits &at) {
 }
 
 // Where the left operand of a dot lies in memory, or nothing if it has to be packed.
-std::optional<FunctionEmitter::InPlace> FunctionEmitter::leftInPlace(const Step &s) {
+std::optional<FunctionEmitter::InPlace> FunctionEmitter::leftInPlace(const Step &s, V rows, V depth) {
   if (state_.options.checked)
     return {};
   const ir::Value *v = s.left->roots[0].value;
@@ -45,6 +45,7 @@ std::optional<FunctionEmitter::InPlace> FunctionEmitter::leftInPlace(const Step 
   tile.laneBits = total;
   tile.memo.resize(1);
   tile.addressMemo.resize(1);
+  tile.tileDepth = depth;
   nest_ = &tile;
   const size_t mixed = mixed_.mark();
   auto look = [&]() -> std::optional<InPlace> {
@@ -69,6 +70,11 @@ std::optional<FunctionEmitter::InPlace> FunctionEmitter::leftInPlace(const Step 
     return r;
   };
   std::optional<InPlace> r = look();
+  // The last block of rows reads all of its rows.
+  if (r && rows) {
+    V all = b_.CreateICmpEQ(rows, b_.getInt64(static_cast<uint64_t>(s.dot->m)));
+    r->holds = r->holds ? b_.CreateAnd(r->holds, all) : all;
+  }
   mixed_.backTo(mixed);
   nest_ = nullptr;
   return r;
@@ -182,16 +188,17 @@ FunctionEmitter::Counts FunctionEmitter::whatCounts(const Step &s) {
 }
 
 // The left operand: where it lies, or packed.
-FunctionEmitter::InPlace FunctionEmitter::leftOperand(const Step &s) {
+FunctionEmitter::InPlace FunctionEmitter::leftOperand(const Step &s, V rows, V depth) {
   V buffer = bufferLin(s.bufferA).base;
   if (!s.left)
     return {buffer, nullptr, nullptr};
   auto pack = [&] {
     NestState state;
     state.nest = s.left.get();
+    state.leftRows = rows, state.leftDepth = depth;
     runNest(state);
   };
-  std::optional<InPlace> there = leftInPlace(s);
+  std::optional<InPlace> there = leftInPlace(s, rows, depth);
   if (!there) {
     pack();
     return {buffer, nullptr, nullptr};
@@ -221,7 +228,20 @@ FunctionEmitter::InPlace FunctionEmitter::leftOperand(const Step &s) {
 void FunctionEmitter::dotByPanel(const Step &s) {
   const DotPlan &p = *s.dot;
   const Counts counts = whatCounts(s);
-  InPlace a = leftOperand(s);
+  NestState state;
+  state.nest = s.nest.get();
+  PanelWork work;
+  state.panel = &work;
+  work.columns = counts.columns, work.depthThere = counts.depth;
+  work.kGroup = p.kGroup;
+  nest_ = &state;
+  layOut(state);
+  nest_ = nullptr;
+  work.unit = PanelDot::depthUnit(p);
+  for (const NestLoop &l : state.loops) // a trip of the loop along k packs so many rows
+    if (l.firstBit >= state.nest->columnBits() && l.firstBit < state.nest->columnBits() + state.nest->panelDepthBits)
+      work.unit = std::max(work.unit, int64_t(1) << (l.firstBit - state.nest->columnBits()));
+  InPlace a = leftOperand(s, counts.rows, counts.depth ? roundUp(counts.depth, work.unit) : nullptr);
   V b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;
   const Buffer &cb = plan_.buffers[static_cast<size_t>(s.bufferC)];
   bool accumulate = s.accumulate;
@@ -229,12 +249,7 @@ void FunctionEmitter::dotByPanel(const Step &s) {
     b_.CreateMemSet(c, b_.getInt8(0), cb.bytes(), llvm::MaybeAlign(64));
     accumulate = true;
   }
-  NestState state;
-  state.nest = s.nest.get();
   PanelDot dot(vec_, state_.target, p, a.pointer, a.stride, accumulate);
-  PanelWork work;
-  work.columns = counts.columns, work.depthThere = counts.depth;
-  work.unit = dot.depthUnit();
   auto times = [&](V count, int64_t bytes) { return b_.CreateMul(count, b_.getInt64(static_cast<uint64_t>(bytes))); };
   V columns = nullptr; // of C
   auto begin = [&] {
@@ -265,8 +280,6 @@ void FunctionEmitter::dotByPanel(const Step &s) {
     dot.rest(work.depth != 0, b, columns);
   };
   work.begin = begin, work.trip = trip, work.end = end;
-  work.kGroup = p.kGroup;
-  state.panel = &work;
   runNest(state);
 }
 

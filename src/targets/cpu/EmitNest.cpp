@@ -134,7 +134,8 @@ void FunctionEmitter::nestStep(const Step &s) {
 void FunctionEmitter::runNest(NestState &state) {
   nest_ = &state;
   const size_t mixed = mixed_.mark();
-  layOut(state);
+  if (state.loopOf.empty())
+    layOut(state);
   openLoops(0);
   mixed_.backTo(mixed);
   nest_ = nullptr;
@@ -201,21 +202,20 @@ static bool innerIsAxis(const NestState &n) {
 /// x / 2^k rounded up, `to` = 2^k.
 V FunctionEmitter::divideUp(V x, int64_t to) { return b_.CreateLShr(b_.CreateAdd(x, b_.getInt64(static_cast<uint64_t>(to - 1))), log2Exact(to)); }
 
+V FunctionEmitter::roundUp(V x, int64_t to) { return b_.CreateMul(divideUp(x, to), b_.getInt64(static_cast<uint64_t>(to))); }
+
 // In front of the loops of a panel: how many of its rows are packed.
 void FunctionEmitter::beginPanel() {
   NestState &n = *nest_;
   PanelWork &p = *n.panel;
   if (!p.depthThere)
     return;
-  int64_t all = int64_t(1) << n.nest->panelDepthBits, unit = p.unit;
-  for (const NestLoop &l : n.loops) // a trip of the loop along k packs so many rows
-    if (l.firstBit >= n.nest->columnBits() && l.firstBit < n.nest->columnBits() + n.nest->panelDepthBits)
-      unit = std::max(unit, int64_t(1) << (l.firstBit - n.nest->columnBits()));
+  int64_t all = int64_t(1) << n.nest->panelDepthBits;
   V left = p.depthThere;
   if (n.loops[0].iv && n.loops[0].firstBit > n.nest->columnBits())
     left = b_.CreateSub(left, b_.CreateMul(n.loops[0].iv, b_.getInt64(static_cast<uint64_t>(all))));
   left = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, b_.getInt64(static_cast<uint64_t>(all)));
-  p.packed = b_.CreateMul(divideUp(left, unit), b_.getInt64(static_cast<uint64_t>(unit)));
+  p.packed = roundUp(left, p.unit);
 }
 
 V FunctionEmitter::tripsOf(const NestLoop &l) {
@@ -228,6 +228,10 @@ V FunctionEmitter::tripsOf(const NestLoop &l) {
     return divideUp(p->depthThere, int64_t(1) << n.nest->panelDepthBits);
   if (p && p->packed && l.bits && l.firstBit >= columns && l.firstBit < blocks)
     return b_.CreateLShr(p->packed, l.firstBit - columns);
+  if (!p && n.leftDepth && l.bits && l.firstBit < columns)
+    return divideUp(n.leftDepth, int64_t(1) << l.firstBit);
+  if (!p && n.leftRows && l.bits && l.firstBit >= columns)
+    return divideUp(n.leftRows, int64_t(1) << (l.firstBit - columns));
   return b_.getInt64(uint64_t(1) << l.bits);
 }
 
@@ -607,6 +611,16 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
     return b_.CreateSExt(linAt(key, l, at, false).base, b_.getInt64Ty());
   };
   V all = b_.getInt64(uint64_t(1) << innerBits), zero = b_.getInt64(0);
+  V inDepth = nullptr; // what the bits of `tileDepth` make it grow by in all, if that is not among `growth`
+  if (const unsigned bits = n.tileDepth ? n.nest->columnBits() : 0; bits && growth[0] > 0) {
+    bool linear = true;
+    for (unsigned i = 0; i < bits; ++i)
+      linear &= growth[i] == growth[0] << i;
+    if (linear) {
+      inDepth = b_.CreateMul(b_.CreateSub(n.tileDepth, b_.getInt64(1)), b_.getInt64(static_cast<uint64_t>(growth[0])));
+      std::fill(growth.begin(), growth.begin() + bits, 0);
+    }
+  }
   if (onlyB && !isUnsigned && llvm::any_of(growth, [](int64_t g) { return g < 0; })) { // `0 <= index`: inside if the first is, unless the last wraps around
     int64_t most = b.base->getType()->isIntegerTy(32) ? INT32_MAX : INT64_MAX;
     for (int64_t g : growth)
@@ -638,6 +652,8 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
   V first = wide(&cmp.loc, outerA);
   V room = differenceOf(wide(&cmp, outerB), first, of);
   room = differenceOf(room, b_.getInt64(static_cast<uint64_t>(inTrip + (orEqual ? 0 : 1))), of);
+  if (inDepth)
+    room = differenceOf(room, inDepth, of);
   V inside = b_.CreateICmpSGE(room, zero);
   if (isUnsigned)
     inside = b_.CreateAnd(inside, b_.CreateICmpSGE(first, zero));

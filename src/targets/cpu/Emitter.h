@@ -98,8 +98,8 @@ private:
   V countsOfAll(const DotPart::Conditions &all, unsigned fromBit, unsigned bits, int diagonal = -1);
   bool define(const ir::Value *v, llvm::SmallVectorImpl<const ir::Value *> &lent);
   bool staysLinear(const Lin &l, const Bits &at);
-  std::optional<InPlace> leftInPlace(const Step &s);
-  InPlace leftOperand(const Step &s);
+  std::optional<InPlace> leftInPlace(const Step &s, V rows, V depth); // how many of each are wanted, null: all
+  InPlace leftOperand(const Step &s, V rows = nullptr, V depth = nullptr);
 
   // EmitScalar
   llvm::Type *regType(const ir::Type &scalar) const;
@@ -188,7 +188,7 @@ private:
   unsigned chooseLaneBits(const Nest &n) const;
   void openLoops(unsigned level);
   void beginPanel();
-  V tripsOf(const NestLoop &l), divideUp(V x, int64_t to);
+  V tripsOf(const NestLoop &l), divideUp(V x, int64_t to), roundUp(V x, int64_t to);
   void innerLoop();
   void roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
   Bits rootBits(unsigned copy) const;

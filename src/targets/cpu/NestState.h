@@ -70,6 +70,8 @@ struct NestState {
   llvm::SmallVector<std::pair<const ir::Op *, llvm::Value *>, 4> ahead; // loads to fetch for the next program: how far away
   int copyFrom = -1;                       // plain copy between buffers
   PanelWork *panel = nullptr;              // of a nest that packs the panels of a dot
+  llvm::Value *leftRows = nullptr, *leftDepth = nullptr; // of a left operand of a dot, [rows][depth]: how many of each are wanted, i64; null: all
+  llvm::Value *tileDepth = nullptr;        // while a left operand is looked at as a whole: how much of its depth is wanted, i64, null: all
   unsigned lanes() const { return 1u << laneBits; }
 };
 
