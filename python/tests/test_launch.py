@@ -270,13 +270,14 @@ def test_empty_tensors():
     (lambda out: fill_kernel[(1,)](out, 1.0, 4, device="cpu\0x"), ValueError, "NUL"),
     (lambda out: fill_kernel[(2**64,)](out, 1.0, 4), ValueError, "grid dimension 0 is 18446744073709551616; at most"),
     (lambda out: fill_kernel[(1, -2**70)](out, 1.0, 4), ValueError, r"grid dimension 1 is negative \(-1180591620717411303424\)"),
+    (lambda out: fill_kernel[(1, 65536)](out, 1.0, 4, device="sim"), ValueError, "the grid is 1 x 65536 x 1; GPUs take at most 2147483647 x 65535 x 65535"),
     (lambda out: fill_kernel[(1,)](out, 1.0, 4, num_warps=2**64), ValueError, "num_warps is 18446744073709551616;"),
     (lambda out: fill_kernel[(1,)](out, 1.0, 4, **{"num_warps\0": 4}), KeyError, "num_warps"),
     (lambda out: fill_kernel[(1,)](out, 1.0, 4).asm["asm\0"], ValueError, "NUL"),
     (lambda out: fill_kernel[(1,)](out, 1.0, 4).compile_for("cpu\0"), ValueError, "NUL"),
     (lambda out: fill_kernel[(1,)](out, 1.0, 4, extern_libs={"mine": "mine.bc"}), NotImplementedError, "extern_libs: 'mine' cannot be linked"),
     (lambda out: fill_kernel[(1,)](out, 1.0, 4, extern_libs=3), TypeError, "extern_libs"),
-], ids=range(9))
+], ids=range(10))
 def test_numbers_and_names_are_taken_whole(launch, error, text):
     with pytest.raises(error, match=text):
         launch(np.zeros(4, np.float32))

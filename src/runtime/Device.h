@@ -18,6 +18,14 @@ struct LaunchCall {
   LaunchHooks *hooks = nullptr;             // never null
   uint64_t hangNs = 0;                      // CPU, simulator: end the launch if it makes no progress for that long (hangStatus); 0: never
 };
+/// The error of a grid that GPUs do not take.
+Status gpuGridStatus(const KernelInfo &info, const LaunchCall &call);
+/// Is the grid one that GPUs take? Also asked on the simulator: what runs there runs on a GPU.
+inline Status checkGpuGrid(const KernelInfo &info, const LaunchCall &call) {
+  if (call.grid[1] > 65535 || call.grid[2] > 65535 || call.grid[0] > INT32_MAX / static_cast<int32_t>(info.gpu.clusterCtas)) [[unlikely]]
+    return gpuGridStatus(info, call);
+  return Status::ok();
+}
 /// What launching may append to an argument block.
 inline constexpr unsigned argRoom = 64 + maxTensorMaps * tensorMapBytes + 16;
 

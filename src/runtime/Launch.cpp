@@ -1,5 +1,6 @@
 // The launch path. Kept lean: an empty kernel with one program costs two clock reads, one exchange and the call.
 #include "runtime/Cancel.h"
+#include "runtime/Device.h"
 #include "runtime/Print.h"
 #include "runtime/Scratch.h"
 #include "runtime/Stack.h"
@@ -263,6 +264,11 @@ Status checkGrid(const int64_t grid[3], int32_t out[3], int64_t &programs) {
   if (__builtin_mul_overflow(grid[0] * grid[1], grid[2], &programs) || programs > int64_t(1) << 62)
     return Status::error(TEGULA_INVALID_ARGUMENT, "the grid has more than 2^62 programs");
   return Status::ok();
+}
+
+Status gpuGridStatus(const KernelInfo &info, const LaunchCall &call) {
+  return Status::error(TEGULA_INVALID_ARGUMENT, "`" + info.name + "`: the grid is " + std::to_string(call.grid[0]) + " x " + std::to_string(call.grid[1]) + " x " + std::to_string(call.grid[2]) +
+                                                    "; GPUs take at most " + std::to_string(INT32_MAX / info.gpu.clusterCtas) + " x 65535 x 65535");
 }
 
 } // namespace tegula::runtime

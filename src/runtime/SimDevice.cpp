@@ -85,6 +85,7 @@ struct SimExecutable final : Executable {
 
   Status launch(const LaunchCall &call, LaunchOutcome &outcome) const override {
     if (Status s = maps.append(info, nullptr, call.args, call.grid); !s) return s;
+    if (Status s = checkGpuGrid(info, call); !s) return s;
     CancelWord word(cancel);
     sim::LaunchConfig c;
     c.entry = entry;

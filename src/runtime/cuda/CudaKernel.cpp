@@ -178,10 +178,7 @@ Status CudaKernel::launch(const LaunchCall &call, LaunchOutcome &outcome) const 
   }
   if (!info_->tensorMaps.empty())
     if (Status s = maps_.append(*info_, &device_.driver(), call.args, call.grid); !s) return s;
-  if (call.grid[1] > 65535 || call.grid[2] > 65535 || call.grid[0] > INT32_MAX / static_cast<int32_t>(info_->gpu.clusterCtas)) [[unlikely]]
-    return Status::error(TEGULA_INVALID_ARGUMENT, "`" + info_->name + "`: the grid is " + std::to_string(call.grid[0]) + " x " + std::to_string(call.grid[1]) + " x " +
-                                                      std::to_string(call.grid[2]) + "; GPUs take at most " +
-                                                      std::to_string(INT32_MAX / info_->gpu.clusterCtas) + " x 65535 x 65535");
+  if (Status s = checkGpuGrid(*info_, call); !s) return s;
   CUlaunchConfig config = config_;
   config.gridX = static_cast<unsigned>(call.grid[0]) * info_->gpu.clusterCtas;
   config.gridY = static_cast<unsigned>(call.grid[1]);
