@@ -46,6 +46,8 @@ static bool isElementwise(const Op &op) { return op.has(traits::Elementwise) && 
 static bool isAccess(const Op &op) { return op.kind == OpKind::Load || op.kind == OpKind::Store; }
 static bool isReduce(const Op &op) { return op.kind == OpKind::Reduce; }
 static bool isDot(const Op &op) { return op.kind == OpKind::Dot; }
+/// Tiles are put together, or taken apart, along a last axis of extent 2; the other axes are the same on both sides.
+static bool isPairing(const Op &op) { return op.kind == OpKind::Join || op.kind == OpKind::Split; }
 
 bool TileParts::separates(const Op &op) {
   if (isAccess(op))
@@ -93,6 +95,8 @@ std::optional<int> TileParts::operandAxis(const Op &op, const Value *operand, in
     auto rank = static_cast<int>(operand->type.shape.rank());
     return operand == op.operands[0] ? rank - 1 : operand == op.operands[1] ? rank - 2 : whole;
   }
+  if (isPairing(op) && static_cast<unsigned>(axis) >= std::min(operand->type.shape.rank(), op.results[0]->type.shape.rank()))
+    return std::nullopt;
   return renames(op.kind) ? ClusterParts::axisBehind(op, axis, parts_) : axis;
 }
 
@@ -181,7 +185,7 @@ void TileParts::add(Trial &t, const Op &op, int axis) {
     return;
   }
   t.ops.push_back(&op);
-  if (!isInside(&op) || failed_.contains(&op) || !(isPlain(op) || isReduce(op) || renames(op.kind) || uses_.isLoop(op) || (isDot(op) && axis == contraction))) {
+  if (!isInside(&op) || failed_.contains(&op) || !(isPlain(op) || isPairing(op) || isReduce(op) || renames(op.kind) || uses_.isLoop(op) || (isDot(op) && axis == contraction))) {
     t.isRight = false;
     return;
   }
@@ -283,8 +287,18 @@ bool TileParts::checkWholeUses() const {
 
 // ---- loops
 
+/// Accesses of some memory: the first loop that may come after all that were through this or another pointer.
+unsigned TileParts::levelBehind(std::span<const Access> before, const Op &op, int memory) {
+  unsigned level = 0;
+  for (const Access &a : before)
+    if (a.op->operands[0] != op.operands[0] && (a.op->kind == OpKind::Store || op.kind == OpKind::Store) && (a.memory == memory || a.memory < 0 || memory < 0))
+      level = std::max(level, a.level + 1);
+  return level;
+}
+
 bool TileParts::findLevels() {
   std::unordered_map<const Value *, unsigned> of;
+  std::vector<Access> accesses; // that are done in parts
   auto levelOf = [&](const Value *v) {
     auto it = of.find(v);
     return it == of.end() ? 0 : it->second;
@@ -296,6 +310,13 @@ bool TileParts::findLevels() {
     unsigned level = 0;
     for (const Value *v : uses_.inputs(op))
       level = std::max(level, levelOf(v));
+    // Two pointers into one memory: whole tiles of the one before the other's first part. keepsOrder() looks at what the later loops compute again.
+    if (isAccess(op)) {
+      const int memory = memoryOf(op.operands[0]);
+      level = std::max(level, levelBehind(accesses, op, memory));
+      if (work_.contains(&op))
+        accesses.push_back({&op, memory, level});
+    }
     levels_[i - begin_] = level;
     bool isLate = isAccumulated(op);
     for (const Value *r : op.results)

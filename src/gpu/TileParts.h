@@ -12,7 +12,8 @@
 // Operations that are not done in parts (scalars, rows that are broadcast) stand between the loops.
 //
 // Accesses keep their order where it matters by the rules of Lowering::orderAccess: different arguments are different memory, and one pointer
-// tensor accesses each element in the same part. Other pairs must not come into one loop, nor change places.
+// tensor accesses each element in the same part. Other pairs must not come into one loop, nor change places: the second of two stores through two pointers into one memory
+// gets a loop of its own, which reads again what it stores.
 #pragma once
 #include "passes/Users.h"
 #include <map>
@@ -80,6 +81,13 @@ private:
     std::vector<std::pair<const ir::Op *, int>> work; // still to look at
     bool isRight = true, accumulates = false;
   };
+  /// A load or store that is done in parts, of the memory of an argument (-1: unknown), in this loop at the earliest.
+  struct Access {
+    const ir::Op *op;
+    int memory;
+    unsigned level;
+  };
+  static unsigned levelBehind(std::span<const Access> before, const ir::Op &op, int memory);
   bool isInside(const ir::Op *op) const, canSplit(const ir::Op &dot) const;
   void findGroups(), tryRoot(const ir::Op &root);
   Trial attempt(const ir::Op &root, int axis);

@@ -227,3 +227,59 @@ def test_dot_whose_operands_do_not_fit(dev, shape, precision):
     out = np.zeros((m, n), np.float32)
     dev(product, (1,), a, b, out, m, n, k, precision)
     np.testing.assert_array_equal(out, a @ b + np.arange(m)[:, None] - np.arange(n))
+
+
+@tegula.jit
+def two_stores(x, out, shift, READ: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(out + i, v // 7 + v % 11)
+    if READ:
+        v += tl.load(out + i + shift - 1)
+    tl.store(out + i + shift, v // 5 - v % 13)
+
+
+@pytest.mark.parametrize("shift", [0, 1, 100, 4096, N])
+@pytest.mark.parametrize("read", [False, True])
+def test_two_stores_that_overlap(dev, shift, read):
+    """The second one is the last for what both write, and what is read between them is what the first one wrote."""
+    x = rng("two stores", shift).integers(0, 1 << 20, N).astype(np.int32)
+    out = np.zeros(2 * N + 1, np.int32)
+    want = out.copy()
+    dev(two_stores, (1,), x, out[1:], shift, read, N, num_warps=1)
+    want[1:N + 1] = x // 7 + x % 11
+    v = x + (want[shift:shift + N] if read else 0)
+    want[1 + shift:1 + shift + N] = v // 5 - np.fmod(v, 13)
+    np.testing.assert_array_equal(out, want)
+
+
+@tegula.jit
+def rotate(x, out, cos, sin, heads, PAIRS: tl.constexpr, H: tl.constexpr, M: tl.constexpr, K: tl.constexpr):
+    h, m, k = tl.arange(0, H), tl.arange(0, M), tl.arange(0, K // 2)
+    place = h[:, None, None] * (M * K) + m[None, :, None] * K
+    mask = h[:, None, None] < heads
+    c, s = tl.load(cos + m[:, None] * (K // 2) + k[None, :]), tl.load(sin + m[:, None] * (K // 2) + k[None, :])
+    if PAIRS:
+        places = place + tl.arange(0, K)[None, None, :]
+        a, b = tl.split(tl.reshape(tl.load(x + places, mask=mask, other=0.0), [H, M, K // 2, 2]))
+        tl.store(out + places, tl.reshape(tl.join(a * c - b * s, a * s + b * c), [H, M, K]), mask=mask)
+    else:
+        a = tl.load(x + place + k[None, None, :], mask=mask, other=0.0)
+        b = tl.load(x + place + k[None, None, :] + K // 2, mask=mask, other=0.0)
+        tl.store(out + place + k[None, None, :], a * c - b * s, mask=mask)
+        tl.store(out + place + k[None, None, :] + K // 2, a * s + b * c, mask=mask)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("pairs", [False, True])
+def test_rotary(dev, pairs, in_place):
+    H, M, K = 16, 32, 32
+    r = rng("rotary", pairs)
+    x, cos, sin = (r.integers(-8, 8, s).astype(np.float32) for s in ((H, M, K), (M, K // 2), (M, K // 2)))
+    out = x.copy() if in_place else np.zeros_like(x)
+    dev(rotate, (1,), out if in_place else x, out, cos, sin, H - 3, pairs, H, M, K, num_warps=1)
+    a, b = (x[..., 0::2], x[..., 1::2]) if pairs else (x[..., :K // 2], x[..., K // 2:])
+    want = x.copy() if in_place else np.zeros_like(x)
+    p, q = (want[..., 0::2], want[..., 1::2]) if pairs else (want[..., :K // 2], want[..., K // 2:])
+    p[:-3], q[:-3] = (a * cos - b * sin)[:-3], (a * sin + b * cos)[:-3]
+    np.testing.assert_array_equal(out, want)
