@@ -275,7 +275,7 @@ void Homes::visit(const Op &op) {
     if (h.layout)
       for (const Value *r : op.results)
         set(r,
-            op.kind == OpKind::Join  ? layout::join(layoutOf(h))
+            op.kind == OpKind::Join  ? layout::joinOverThreads(layoutOf(h))
             : op.kind == OpKind::Cat ? layout::concatenate(layoutOf(h), static_cast<unsigned>(op.axis()))
                                      : layout::slice(layout::splittable(layoutOf(h)), op.operands[0]->type.shape.rank() - 1),
             h.rank);

@@ -88,11 +88,33 @@ LinearLayout join(const LinearLayout &operand) {
   return withOutputs(r, shapeOf(r));
 }
 
+LinearLayout joinOverThreads(const LinearLayout &operand) {
+  LinearLayout j = join(operand);
+  std::vector<uint64_t> bases(j.bases().begin(), j.bases().end());
+  auto firstThread = bases.begin() + j.inBits(Dim::Register), end = firstThread + j.inBits(Dim::Lane) + j.inBits(Dim::Warp);
+  auto copies = std::find(firstThread, end, 0u);
+  if (copies == end)
+    return j;
+  std::swap(bases[0], *copies);
+  return LinearLayout(j.ins(), j.outs(), bases).removeZeroBases(Dim::Register);
+}
+
 LinearLayout splittable(const LinearLayout &operand) {
   unsigned last = shapeOf(operand).rank() - 1;
+  const uint64_t pair = operand.outs().mask(tensorDim(last));
   auto registers = operand.bases(Dim::Register);
-  bool hasPairs = std::find(registers.begin(), registers.end(), operand.outs().mask(tensorDim(last))) != registers.end();
-  return hasPairs ? operand : join(slice(operand, last));
+  if (std::find(registers.begin(), registers.end(), pair) != registers.end())
+    return operand;
+  // The threads of a pair take half of each other's registers, so that none holds copies.
+  LinearLayout r = withInputs(operand, {Dim::Register, Dim::Lane, Dim::Warp});
+  std::vector<uint64_t> bases(r.bases().begin(), r.bases().end());
+  auto endOfRegisters = bases.begin() + r.inBits(Dim::Register), end = endOfRegisters + r.inBits(Dim::Lane) + r.inBits(Dim::Warp);
+  auto thread = std::find(endOfRegisters, end, pair);
+  if (thread == end || registers.empty() || registers.back() == 0)
+    return join(slice(operand, last));
+  std::iter_swap(endOfRegisters - 1, thread);
+  std::rotate(bases.begin(), endOfRegisters - 1, endOfRegisters);
+  return LinearLayout(r.ins(), r.outs(), bases);
 }
 
 LinearLayout concatenate(const LinearLayout &operand, unsigned axis) { return operand * LinearLayout::identity(2, Dim::Register, tensorDim(axis)); }

@@ -54,8 +54,10 @@ LinearLayout permute(const LinearLayout &operand, const Extents &perm);
 LinearLayout reshape(const LinearLayout &operand, const Extents &shape);
 /// New last axis of size 2: both halves of a pair in one thread. Registers 2r and 2r + 1 hold element r of the operands.
 LinearLayout join(const LinearLayout &operand);
-/// Of a tensor whose last axis has size 2: `operand` if each pair lies in one thread, else a layout made from it in which it does. slice() along the last axis
-/// is the layout of both halves.
+/// The same, but where threads hold copies of the operand, a bit of theirs tells which half of the pair a thread has.
+LinearLayout joinOverThreads(const LinearLayout &operand);
+/// Of a tensor whose last axis has size 2: `operand` if each pair lies in one thread, else a layout made from it in which it does: two threads swap half of
+/// their registers; with one register each, both hold the pair. slice() along the last axis is the layout of both halves.
 LinearLayout splittable(const LinearLayout &operand);
 /// Twice the extent along an axis, the second half in further registers.
 LinearLayout concatenate(const LinearLayout &operand, unsigned axis);

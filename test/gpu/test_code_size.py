@@ -134,3 +134,22 @@ def test_assertions_on_cpus_hand_no_number_to_a_common_end():
     llvm = checked_sums.warmup(x, x, 3, 40, grid=(1,), device="cpu", debug=True).stage("llvm")
     assert llvm.count("call void @tegula.fault(") >= 40
     assert all(line.count("], [") < 8 for line in llvm.splitlines() if " phi " in line)
+
+
+@tegula.jit
+def butterflies(x, out, ROWS: tl.constexpr, N: tl.constexpr, LOG: tl.constexpr):
+    at = tl.arange(0, ROWS)[:, None] * N + tl.arange(0, N)[None, :]
+    v = tl.load(x + at)
+    for i in tl.static_range(LOG):
+        a, b = tl.split(tl.permute(tl.reshape(v, (ROWS * N // (2 << i), 2, 1 << i)), (0, 2, 1)))
+        v = tl.reshape(tl.permute(tl.join(a + b, a - b), (0, 2, 1)), (ROWS, N))
+    tl.store(out + at, v)
+
+
+@pytest.mark.parametrize("rows", [1, 16])
+def test_split_and_join_make_no_copies(rows):
+    """Each stage of a Hadamard transform adds and subtracts once for each pair, however the threads hold the pairs: with one element a thread both
+    threads of a pair compute it."""
+    x = np.zeros((rows, 128), np.float32)
+    ptx = butterflies.warmup(x[:, 1:], x, rows, 128, 7, grid=(1,), device="sim", num_warps=4).compile_for("sm_90a").stage("ptx")
+    assert len(re.findall(r"\b(add|sub)(\.rn)?\.f32", ptx)) <= 7 * max(2, rows)

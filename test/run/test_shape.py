@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import ALL, CompileError, apply, apply1_pair, assert_same, bits, d, values
+from harness import ALL, CompileError, apply, apply1_pair, assert_same, bits, d, rng, values
 
 creation = pytest.mark.section("3.1 creation")
 shape = pytest.mark.section("3.2 shape")
@@ -503,3 +503,33 @@ def slice_of_a_pointer(out):
 def test_axes_that_are_not_there(dev, kernel):
     with pytest.raises(CompileError, match="unsupported tensor index: too many indices for a tensor of rank 0"):
         dev(kernel, (1,), np.zeros(8, np.int32), strict=kernel is axis_after_colons)  # a block of one element without
+
+
+@tegula.jit
+def _butterfly(x, N: tl.constexpr, STRIDE: tl.constexpr):
+    a, b = tl.split(tl.permute(tl.reshape(x, (N // (2 * STRIDE), 2, STRIDE)), (0, 2, 1)))
+    return tl.reshape(tl.permute(tl.join(a + b, a - b), (0, 2, 1)), (N,))
+
+
+@tegula.jit
+def hadamard(x, out, ROWS: tl.constexpr, N: tl.constexpr, LOG: tl.constexpr):
+    at = tl.arange(0, ROWS)[:, None] * N + tl.arange(0, N)[None, :]
+    v = tl.reshape(tl.load(x + at), (ROWS * N,))
+    for i in tl.static_range(LOG):
+        v = _butterfly(v, ROWS * N, 1 << i)
+    tl.store(out + at, tl.reshape(v, (ROWS, N)))
+
+
+@shape
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize("rows, n", [(1, 128), (1, 4), (2, 32), (16, 128), (4, 256)])
+def test_stages_of_split_and_join(dev, rows, n, warps):
+    """A fast Hadamard transform: pairs that lie in registers, lanes and warps, with and without elements left for each thread."""
+    x = rng(rows * n, n).integers(-8, 8, (rows, n)).astype(np.float32)
+    out = np.zeros_like(x)
+    log = n.bit_length() - 1
+    dev(hadamard, (1,), x, out, rows, n, log, num_warps=warps)
+    h = np.array([[1.0]])
+    for _ in range(log):
+        h = np.block([[h, h], [h, -h]])
+    assert_same(out, (x @ h).astype(np.float32))

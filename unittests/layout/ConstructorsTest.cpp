@@ -218,9 +218,14 @@ TEST(Constructors, ShapeOpsAreImages) {
     EXPECT_TRUE(part.isSurjective());
     EXPECT_EQ(shapeOf(part), half);
   }
-  // A pair that lies in two threads comes into one.
+  // A pair that lies in two threads comes into one, and something else goes there; without that both hold the pair.
   LinearLayout apart = LinearLayout::tensor({4, 2}, {{Dim::Register, {{1, 0}}}, {Dim::Lane, {{0, 1}}}, {Dim::Warp, {{2, 0}}}});
-  EXPECT_EQ(splittable(apart).print(), "register: (0,1) (1,0); lane: (0,0); warp: (2,0) -> dim0 4, dim1 2");
+  EXPECT_EQ(splittable(apart).print(), "register: (0,1); lane: (1,0); warp: (2,0) -> dim0 4, dim1 2");
+  LinearLayout single = LinearLayout::tensor({4, 2}, {{Dim::Register, {}}, {Dim::Lane, {{1, 0}, {0, 1}}}, {Dim::Warp, {{2, 0}}}});
+  EXPECT_EQ(splittable(single).print(), "register: (0,1); lane: (1,0) (0,0); warp: (2,0) -> dim0 4, dim1 2");
+  // Copies become the pair.
+  EXPECT_EQ(joinOverThreads(slice(splittable(single), 1)), single);
+  EXPECT_EQ(joinOverThreads(slice(splittable(apart), 1)), splittable(apart));
 }
 
 TEST(Constructors, FmaOperands) {

@@ -77,8 +77,21 @@ Regs Lowering::joined(const Op &op) {
   Regs parts[2], out;
   for (unsigned part = 0; part < 2; ++part)
     parts[part] = pick(get(op.operands[part]), half, n, [&](unsigned r) { return sourceOf(r).index; });
-  for (unsigned r = 0; r < n; ++r)
-    out.push_back(parts[sourceOf(r).part][r]);
+  // Where the parts lie in different threads (layout::joinOverThreads), each has copies of both and takes its own.
+  layout::ThreadBit second;
+  auto oddBits = [&](Dim d) {
+    uint32_t bits = 0;
+    for (unsigned i = 0; i < result.inBits(d); ++i)
+      bits |= static_cast<uint32_t>(result.basis(d, i) & 1) << i;
+    return bits;
+  };
+  if (op.kind == OpKind::Join)
+    second = {oddBits(Dim::Lane), oddBits(Dim::Warp), 0};
+  V isSecond = second.lane || second.warp ? threadBit(second) : nullptr;
+  for (unsigned r = 0; r < n; ++r) {
+    unsigned part = sourceOf(r).part;
+    out.push_back(isSecond ? b_.CreateSelect(isSecond, parts[part ^ 1][r], parts[part][r]) : parts[part][r]);
+  }
   return out;
 }
 
