@@ -27,6 +27,9 @@ LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (6
 ODD = [(3, ), (5, ), (12, ), (7, ), (24, ), (100, ), (3, 8), (4, 6), (5, 3), (1, 7), (2, 3, 4), (48, 20)]
 
 
+HUGE = [(8192, ), (16384, ), (128, 128), (64, 256), (16, 32, 32), (8192, 2), (4, 4096)]
+
+
 class Generator(Expressions, Accesses, Loops, Idioms):
 
     def __init__(self, seed, without=()):
@@ -64,6 +67,8 @@ class Generator(Expressions, Accesses, Loops, Idioms):
             self.options["num_warps"] = max(4, self.options["num_warps"])
         if "cluster" in self.features and self.chance(0.3):
             self.options["num_ctas"] = 2
+        if "parts" in self.features:  # asked for by `+parts` only, as it takes seconds a program: tiles that GPU code does in parts
+            self.shapes, self.options["num_warps"] = [self.pick(HUGE)] + self.shapes[:1], self.pick((1, 1, 2))
 
     def fresh(self, prefix, t=None):
         name = f"{prefix}{self.names}"

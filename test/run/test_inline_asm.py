@@ -563,3 +563,18 @@ def rounded(random, out, x, HALF: tl.constexpr, N: tl.constexpr):
     else:
         r = tl.inline_asm_elementwise("{ .reg .b16 t; cvt.rs.satfinite.e2m1x4.f32 t, {$1, $1, $1, $1}, $2; cvt.u32.u16 $0, t; }", "=r,f,r", [v, tl.load(random + i)], tl.int32, True, 1)
     tl.store(out + i, r)
+
+
+@tegula.jit
+def one_line(x, n, out):
+    i = tl.arange(0, 32)
+    v = tl.load(x + i)
+    tl.store(out + i, tl.inline_asm_elementwise("neg.s32 $0, $1; add.s32 $0, $0, 5;", "=r,r", [v], tl.int32, True, 1))
+    w = n ^ 1
+    tl.store(out + 32, w ^ tl.inline_asm_elementwise("lop3.b32 $0, $1, $2, $3, 0x96;", "=r,r,r,r", [w, w, n], tl.int32, True, 1))
+
+
+def test_statements_in_one_line_and_one_register_twice(dev):
+    x, out = np.arange(32, dtype=np.int32), np.zeros(33, np.int32)
+    dev(one_line, (1,), x, 6, out)
+    np.testing.assert_array_equal(out, np.append(5 - x, 1))

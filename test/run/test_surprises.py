@@ -422,3 +422,18 @@ def test_29_grid_callable_sees_every_argument(dev):
     out = np.zeros(64, np.float32)
     dev(k22, grid, out, 11, N=16)
     assert seen["N"] == 16 and seen["seed"] == 11 and out.max() > 0
+
+
+@tegula.jit
+def k_far_shifts(out, n):
+    i = tl.arange(0, 2)
+    v = tl.where(i < 1, 1, 3).to(tl.int64)
+    tl.store(out + i, v << tl.where(i < 1, 65, 64).to(tl.int64))
+    tl.store(out + 2 + i, v << 70)
+    tl.store(out + 4 + i, v << (64 + (n >> 8)).to(tl.int64))
+    tl.store(out + 6 + i, v << (i * 63).to(tl.int64))
+
+
+def test_30_shifts_of_64_bits_by_more(dev):
+    """Assemblers of GPU code have taken constant amounts modulo 64."""
+    assert run(dev, k_far_shifts, 5, dtype=np.int64)[:8] == [0, 0, 0, 0, 0, 0, 1, -1 << 63]

@@ -305,8 +305,13 @@ V nvptxShift(VecEmitter &v, OpKind kind, V x, V amount) {
   return eachLane(v, {x, amount}, [&](llvm::ArrayRef<V> a) -> V {
     llvm::Type *type = a[0]->getType(), *word = b.getInt32Ty();
     if (type->isIntegerTy(64)) {
+      // ptxas 13.0 shifts a selection of two constants to the left by a constant amount modulo 64: none of 64 and more may come to it.
+      if (kind == OpKind::Shl) {
+        V inside = b.CreateShl(a[0], b.CreateBinaryIntrinsic(in::umin, a[1], b.getInt64(63)));
+        return b.CreateSelect(b.CreateICmpULT(a[1], b.getInt64(64)), inside, b.getInt64(0));
+      }
       V by = b.CreateTrunc(b.CreateBinaryIntrinsic(in::umin, a[1], b.getInt64(64)), word);
-      return ptx(v, kind == OpKind::Shl ? "shl.b64 $0, $1, $2;" : isSigned ? "shr.s64 $0, $1, $2;" : "shr.u64 $0, $1, $2;", "=l,l,r", type, {a[0], by});
+      return ptx(v, isSigned ? "shr.s64 $0, $1, $2;" : "shr.u64 $0, $1, $2;", "=l,l,r", type, {a[0], by});
     }
     V r = ptx(v, kind == OpKind::Shl ? "shl.b32 $0, $1, $2;" : isSigned ? "shr.s32 $0, $1, $2;" : "shr.u32 $0, $1, $2;", "=r,r,r", word,
               {isSigned ? b.CreateSExt(a[0], word) : b.CreateZExt(a[0], word), b.CreateZExt(a[1], word)});

@@ -15,6 +15,28 @@ std::string negated(StringRef bits, StringRef d, StringRef x) {
   return ("not.b" + bits + " " + d + ", " + x + ";\n\tadd.s" + bits + " " + d + ", " + d + ", 1;").str();
 }
 
+/// `lop3.b32 d, x, y, z, table` of which two operands are one register: the same function of two operands, else nothing.
+std::string ofTwoOperands(llvm::ArrayRef<StringRef> operands) {
+  const StringRef d = operands[0], x = operands[1], y = operands[2], z = operands[3];
+  unsigned table;
+  if ((x != y && x != z && y != z) || operands[4].getAsInteger(0, table) || table > 255)
+    return {};
+  // The function of p and q: bit 2 * p + q. In `table` it is bit 4 * x + 2 * y + z.
+  StringRef p = x, q = x == y ? z : y;
+  auto value = [&](unsigned ofP, unsigned ofQ) {
+    auto of = [&](StringRef r) { return r == p ? ofP : ofQ; };
+    return table >> (4 * of(x) + 2 * of(y) + of(z)) & 1;
+  };
+  const unsigned function = p == q ? (15 * value(0, 0) & 3) | (15 * value(1, 1) & 12) : value(0, 0) | value(0, 1) << 1 | value(1, 0) << 2 | value(1, 1) << 3;
+  constexpr const char *texts[] = {"mov.b32 D, 0;", "or.b32 %t, P, Q; not.b32 D, %t;", "not.b32 %t, P; and.b32 D, %t, Q;", "not.b32 D, P;", "not.b32 %t, Q; and.b32 D, P, %t;",
+                                   "not.b32 D, Q;", "xor.b32 D, P, Q;", "and.b32 %t, P, Q; not.b32 D, %t;", "and.b32 D, P, Q;", "xor.b32 %t, P, Q; not.b32 D, %t;", "mov.b32 D, Q;",
+                                   "not.b32 %t, P; or.b32 D, %t, Q;", "mov.b32 D, P;", "not.b32 %t, Q; or.b32 D, P, %t;", "or.b32 D, P, Q;", "mov.b32 D, -1;"};
+  std::string out = "{\n\t.reg .b32 %t;\n\t";
+  for (const char *c = texts[function]; *c; ++c)
+    out += *c == 'D' ? d.str() : *c == 'P' ? p.str() : *c == 'Q' ? q.str() : std::string(1, *c);
+  return out + "\n\t}";
+}
+
 /// The instructions in place of `name operands;`, or nothing.
 std::string replacement(StringRef name, llvm::ArrayRef<StringRef> operands) {
   StringRef bits = name.take_back(2);
@@ -28,9 +50,24 @@ std::string replacement(StringRef name, llvm::ArrayRef<StringRef> operands) {
     return ("{\n\t.reg .b64 %product;\n\tmul.wide." + name.take_back(3) + " %product, " + operands[1] + ", " + operands[2] +
             ";\n\tmov.b64 {_, " + operands[0] + "}, %product;\n\t}")
         .str();
+  if (operands.size() == 5 && name == "lop3.b32")
+    return ofTwoOperands(operands);
   return {};
 }
 
+/// In place of one statement, without its semicolon; or nothing.
+std::string replacementOfStatement(StringRef text) {
+  if (!text.starts_with("neg.s") && !text.starts_with("abs.s") && !text.starts_with("mul.hi.") && !text.starts_with("lop3.b32"))
+    return {};
+  StringRef name = text.take_until([](char c) { return c == ' ' || c == '\t'; });
+  llvm::SmallVector<StringRef, 5> operands;
+  text.drop_front(name.size()).split(operands, ',');
+  for (StringRef &o : operands)
+    o = o.trim();
+  return replacement(name, operands);
+}
+
+/// In place of a line, which has several statements where a user's assembly has them; or nothing.
 std::string replacementOfLine(StringRef line) {
   StringRef text = line.trim();
   // LLVM's own scope for the high half of 64 bits.
@@ -38,14 +75,23 @@ std::string replacementOfLine(StringRef line) {
     auto [high, whole] = text.split("}, ");
     return ("{\n\t.reg .b64 %high;\n\tshr.u64 %high, " + whole.split(';').first + ", 32;\n\tcvt.u32.u64 " + high + ", %high;\n\t}").str();
   }
-  if (!text.starts_with("neg.s") && !text.starts_with("abs.s") && !text.starts_with("mul.hi."))
-    return {};
-  auto [name, rest] = text.split(' ');
-  llvm::SmallVector<StringRef, 3> operands;
-  rest.split(';').first.split(operands, ',');
-  for (StringRef &o : operands)
-    o = o.trim();
-  return replacement(name.trim(), operands);
+  std::string out;
+  bool isReplaced = false;
+  while (!text.empty() && !text.starts_with("//")) {
+    const StringRef before = text.take_while([](char c) { return c == ' ' || c == '\t' || c == '{' || c == '}'; });
+    text = text.drop_front(before.size());
+    const size_t end = text.starts_with("//") ? StringRef::npos : text.find(';');
+    if (end == StringRef::npos) {
+      out += before;
+      break;
+    }
+    const std::string other = replacementOfStatement(text.take_front(end));
+    isReplaced |= !other.empty();
+    out += before;
+    out += other.empty() ? text.take_front(end + 1).str() : other;
+    text = text.drop_front(end + 1);
+  }
+  return isReplaced ? out + text.str() : std::string();
 }
 
 // ---- registers that start as the address of shared memory and are stepped by a loop

@@ -14,6 +14,7 @@ namespace tegula::nvidia {
 ///   computed anew inside, from the stepped register (13.0: wrong numbers, reads out of bounds); the address gets a register of its own
 /// - cvt from a floating-point type of the bits that a selection of the integers 1 and 0 leaves (itself or moved to a float register): the
 ///   assembler takes the 1 for the number 1, and the conversion for one that keeps it. What the bits convert to is selected instead.
+/// - lop3.b32 of users' inline assembly with one register for two operands: joined with exclusive ors it takes the wrong one, and beside branches the assembler dies (13.0)
 /// - mul.hi.s32, mul.hi.u32: joined with additions, one of several is lost, or the carry of a 64-bit subtraction
 std::string replaceForAssembler(std::string_view ptx);
 

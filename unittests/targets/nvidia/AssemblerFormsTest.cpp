@@ -1,5 +1,7 @@
 #include "targets/nvidia/AssemblerForms.h"
 #include "GpuModule.h"
+#include <map>
+#include <sstream>
 
 namespace tegula::nvidia {
 namespace {
@@ -18,6 +20,48 @@ TEST(AssemblerForms, ReplacesByInstructionsOfTheSameResult) {
             "\t{\n\t.reg .b64 %high;\n\tshr.u64 %high, %rd8, 32;\n\tcvt.u32.u64 %r6, %high;\n\t}\n");
   const char *others = "\tneg.f32 \t%f2, %f1;\n\n\tmul.hi.u64 \t%rd1, %rd2, %rd3;\n\tneg.s64 \t%rd1, %rd2;\n\tabs.f32 \t%f1, %f2;";
   EXPECT_EQ(replaceForAssembler(others), others);
+}
+
+/// Several statements of a user's assembly may stand in one line: each is replaced by itself, and none is lost.
+TEST(AssemblerForms, StatementsInOneLine) {
+  EXPECT_EQ(replaceForAssembler("\tneg.s32 %r2, %r1; add.s32 %r2, %r2, 5;\n"), "\tnot.b32 %r2, %r1;\n\tadd.s32 %r2, %r2, 1; add.s32 %r2, %r2, 5;\n");
+  EXPECT_EQ(replaceForAssembler("\t{ .reg .b32 t; add.s32 t, %r1, 5; neg.s32 %r2, t; } // neg.s32 %r3, %r3;\n"),
+            "\t{ .reg .b32 t; add.s32 t, %r1, 5; not.b32 %r2, t;\n\tadd.s32 %r2, %r2, 1; } // neg.s32 %r3, %r3;\n");
+  const char *others = "\tadd.s32 %r2, %r1, 5; @%p1 neg.s32 %r2, %r2;\n";
+  EXPECT_EQ(replaceForAssembler(others), others);
+}
+
+/// One register for two operands of lop3: a function of two.
+TEST(AssemblerForms, Lop3OfTwoRegisters) {
+  auto of = [](const char *text) { return replaceForAssembler("\tlop3.b32 " + std::string(text) + ";\n"); };
+  auto scoped = [](const char *text) { return "\t{\n\t.reg .b32 %t;\n\t" + std::string(text) + "\n\t}\n"; };
+  EXPECT_EQ(of("%r1, %r2, %r2, %r4, 0x96"), scoped("mov.b32 %r1, %r4;"));
+  EXPECT_EQ(of("%r1, %r2, %r4, %r2, 0xE8"), scoped("mov.b32 %r1, %r2;"));
+  EXPECT_EQ(of("%r1, %r2, %r4, %r4, 0x08"), scoped("not.b32 %t, %r2; and.b32 %r1, %t, %r4;"));
+  EXPECT_EQ(of("%r1, %r2, %r2, %r2, 0x96"), scoped("mov.b32 %r1, %r2;"));
+  EXPECT_EQ(of("%r1, %r2, %r2, %r2, 0x01"), scoped("not.b32 %r1, %r2;"));
+  EXPECT_EQ(of("%r1, %r2, %r3, %r4, 0x96"), "\tlop3.b32 %r1, %r2, %r3, %r4, 0x96;\n");
+  // Every table, each pair of operands that may be one, computed bit by bit.
+  for (unsigned table = 0; table < 256; ++table)
+    for (int pair = 0; pair < 3; ++pair) {
+      const char *names[][3] = {{"p", "p", "q"}, {"p", "q", "p"}, {"p", "q", "q"}};
+      const std::string text = of((std::string("d, ") + names[pair][0] + ", " + names[pair][1] + ", " + names[pair][2] + ", " + std::to_string(table)).c_str());
+      for (unsigned p : {0u, 1u})
+        for (unsigned q : {0u, 1u}) {
+          auto bit = [&](const char *n) { return *n == 'p' ? p : q; };
+          const unsigned want = table >> (4 * bit(names[pair][0]) + 2 * bit(names[pair][1]) + bit(names[pair][2])) & 1;
+          std::map<std::string, unsigned> r{{"p", p}, {"q", q}, {"0", 0}, {"-1", 1}};
+          std::istringstream words(text.substr(text.find("%t;\n") + 4));
+          for (std::string op, to, x, y; words >> op && op != "}";) {
+            auto operand = [&](std::string &w) { words >> w, w.pop_back(); };
+            operand(to), operand(x);
+            if (op != "mov.b32" && op != "not.b32")
+              operand(y);
+            r[to] = op == "mov.b32" ? r[x] : op == "not.b32" ? r[x] ^ 1 : op == "and.b32" ? r[x] & r[y] : op == "or.b32" ? r[x] | r[y] : r[x] ^ r[y];
+          }
+          EXPECT_EQ(r["d"], want) << text;
+        }
+    }
 }
 
 /// The address of shared memory in the register that a loop steps: what is computed before the loop reads a register of its own.
