@@ -227,19 +227,21 @@ def other_rows():
                   lambda x=logits[:len(out)]: x.argmax(1).float(), 1e-9)
     yield Row(f"argmax {n} x {VOCAB}, a program a row", "GB/s", 4 * logits.numel() / 1e9, 1, lambda who, ks: lambda i: ks["sampling"].argmax[(n,)](logits, chosen, VOCAB, BLOCK=1024), lambda i: logits.argmax(1),
               chosen, lambda: logits.argmax(1).float(), 1e-9)
-    cold = [torch.full((n,), v, device="cuda", dtype=t) for v, t in ((1e-3, FP32), (50, torch.int32), (0.9, FP32))] + [torch.arange(n, device="cuda", dtype=torch.int32), torch.zeros(n, device="cuda", dtype=torch.int32)]
+    for count in (1, 8, 32):
+        cold = [torch.full((count,), v, device="cuda", dtype=t) for v, t in ((1e-3, FP32), (50, torch.int32), (0.9, FP32))] + [torch.arange(count, device="cuda", dtype=torch.int32), torch.zeros(count, device="cuda", dtype=torch.int32)]
+        x, out = normal(count, VOCAB, dtype=FP32), torch.empty(count, device="cuda", dtype=torch.int32)
 
-    def library(i):
-        """The k largest, their softmax, the part that holds p, a draw; so cold that it is the largest."""
-        v, at = (logits / 1e-3).topk(50, dim=1)
-        p = torch.softmax(v, 1)
-        return at.gather(1, torch.where(p.cumsum(1) - p < 0.9, p, 0).argmax(1, keepdim=True)).squeeze(1)
-    def sample(who, ks):
-        """As Model::choose launches it; Triton has no scans of blocks that a cluster shares."""
-        how = dict(BLOCK=131072, SCAN=8192, WHOLE=True, num_warps=8, num_ctas=8) if who == "tegula" else dict(BLOCK=8192, SCAN=8192, num_warps=16)
-        return lambda i: ks["sampling"].sample[(n,)](logits, chosen, *cold, VOCAB, **how)
-    yield Row(f"sample top-k 50, top-p 0.9, {n} x {VOCAB}", "GB/s", 4 * logits.numel() / 1e9, 1, sample, library,
-              chosen, lambda: logits.argmax(1).float(), 1e-9)
+        def library(i, x=x):
+            """The k largest, their softmax, the part that holds p, a draw; so cold that it is the largest."""
+            v, at = (x / 1e-3).topk(50, dim=1)
+            p = torch.softmax(v, 1)
+            return at.gather(1, torch.where(p.cumsum(1) - p < 0.9, p, 0).argmax(1, keepdim=True)).squeeze(1)
+
+        def sample(who, ks, x=x, out=out, cold=cold, count=count):
+            """SampleTiling of Model.cpp; Triton has no parts of a row that a cluster shares."""
+            how = dict(BLOCK=131072, SCAN=2048, WHOLE=True, num_warps=8, num_ctas=8, **(dict(CUTS=1, maxnreg=128) if count > 14 else dict(CUTS=2))) if who == "tegula" else dict(BLOCK=8192, SCAN=8192, num_warps=16)
+            return lambda i: ks["sampling"].sample[(count,)](x, out, *cold, VOCAB, **how)
+        yield Row(f"sample top-k 50, top-p 0.9, {count} x {VOCAB}", "GB/s", 4 * x.numel() / 1e9, 1, sample, library, out, lambda x=x: x.argmax(1).float(), 1e-9)
     s, p = normal(rows, 4096, dtype=FP32), torch.empty(rows, 4096, device="cuda")
     yield Row(f"softmax {rows} x 4096", "GB/s", 8 * s.numel() / 1e9, 1, lambda who, ks: lambda i: ks["elementwise"].softmax[(rows,)](s, p, 4096, BLOCK=4096, num_warps=8), lambda i: torch.softmax(s, 1), p,
               lambda: torch.softmax(s, 1))

@@ -455,8 +455,8 @@ def test_moe(dev):
 
 @pytest.mark.parametrize("k,p", [(3, 1.0), (0, 0.6), (5, 0.7), (1, 0.5), (300, 0.999)])
 @pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("block,whole,ctas", [(128, False, 1), (256, False, 2), (512, True, 4)])
-def test_sample_stays_among_the_allowed(dev, k, p, ties, block, whole, ctas):
+@pytest.mark.parametrize("block,whole,ctas,cuts", [(128, False, 1, 1), (256, False, 2, 4), (512, True, 1, 1), (512, True, 4, 4)])
+def test_sample_stays_among_the_allowed(dev, k, p, ties, block, whole, ctas, cuts):
     """However early the search for the cut-off ends: only tokens that top-k and top-p leave, and all of the likely ones, of equal logits all."""
     n, rows = 300, 64 if dev.name == "cpu" or ctas == 1 else 24
     x = np.tile(normal(1, n, seed=8) * 2, (rows, 1))
@@ -470,7 +470,7 @@ def test_sample_stays_among_the_allowed(dev, k, p, ties, block, whole, ctas):
         kept &= x[0] >= order[np.argmax(held >= p * held[-1])]
     out = np.empty(rows, np.int32)
     full = lambda v, t: np.full(rows, v, t)
-    dev(sampling.sample, (rows,), x, out, full(1, np.float32), full(k, np.int32), full(p, np.float32), np.arange(rows, dtype=np.int32), full(0, np.int32), n, BLOCK=block, SCAN=64, WHOLE=whole, num_ctas=ctas)
+    dev(sampling.sample, (rows,), x, out, full(1, np.float32), full(k, np.int32), full(p, np.float32), np.arange(rows, dtype=np.int32), full(0, np.int32), n, BLOCK=block, SCAN=64, WHOLE=whole, CUTS=cuts, num_ctas=ctas)
     assert kept[out].all()
     likely = np.flatnonzero(kept & (w >= w[kept].sum() / 6))  # the chance that one of them is not drawn is (5/6)^64
     assert rows < 64 or set(likely) <= set(out)

@@ -64,30 +64,51 @@ def block_of(x, held, start, n, BLOCK: tl.constexpr, WHOLE: tl.constexpr):
 
 
 @tegula.jit
-def reached_from(x, held, n, top, sharpness, cut, BLOCK: tl.constexpr, WHOLE: tl.constexpr):
-    """How many tokens have (logit - top) / temperature of `cut` or more, and the sum of their weights."""
-    count = 0
-    mass = 0.0
+def reached(x, held, n, top, sharpness, cuts, BLOCK: tl.constexpr, WHOLE: tl.constexpr, CUTS: tl.constexpr):
+    """How many tokens have (logit - top) / temperature of each of the cuts or more: [CUTS]."""
+    counts = tl.zeros([CUTS], tl.int32)
     for start in range(0, BLOCK if WHOLE else n, BLOCK):
         v = (block_of(x, held, start, n, BLOCK, WHOLE) - top) * sharpness
-        inside = tl.sum((v >= cut).to(tl.int32), 0)
-        if inside > 0:  # most blocks have none
-            count += inside
-            mass += tl.sum(tl.where(v >= cut, tl.exp(v), 0.0), 0)
-    return count, mass
+        counts += tl.sum((v[None, :] >= cuts[:, None]).to(tl.int32), 1)
+    return counts
 
 
 @tegula.jit
-def sample(logits, out, temperatures, top_ks, top_ps, seeds, steps, n, BLOCK: tl.constexpr, SCAN: tl.constexpr, WHOLE: tl.constexpr = False):
+def weights_reached(x, held, n, top, sharpness, cuts, BLOCK: tl.constexpr, WHOLE: tl.constexpr, CUTS: tl.constexpr):
+    """The same counts, and the sums of the weights of these tokens: [CUTS] both."""
+    if WHOLE:
+        # Both in one sum, for which the thread blocks meet once. Counts are exact in fp32 up to 2^24 tokens.
+        r = tl.arange(0, 2 * CUTS)
+        all = ((held - top) * sharpness)[None, :]
+        twice = tl.reshape(tl.broadcast_to(cuts[None, :], (2, CUTS)), (2 * CUTS, ))
+        both = tl.reshape(tl.sum(tl.where(all >= twice[:, None], tl.where((r < CUTS)[:, None], 1.0, tl.exp(all)), 0.0), 1), (2, CUTS))
+        first = (tl.arange(0, 2) == 0)[:, None]
+        return tl.sum(tl.where(first, both, 0.0), 0).to(tl.int32), tl.sum(tl.where(first, 0.0, both), 0)
+    counts = tl.zeros([CUTS], tl.int32)
+    masses = tl.zeros([CUTS], tl.float32)
+    for start in range(0, n, BLOCK):
+        v = (block_of(x, held, start, n, BLOCK, WHOLE) - top) * sharpness
+        there = v[None, :] >= cuts[:, None]
+        inside = tl.sum(there.to(tl.int32), 1)
+        if tl.max(inside, 0) > 0:  # most blocks have none
+            counts += inside
+            masses += tl.sum(tl.where(there, tl.exp(v)[None, :], 0.0), 1)
+    return counts, masses
+
+
+@tegula.jit
+def sample(logits, out, temperatures, top_ks, top_ps, seeds, steps, n, BLOCK: tl.constexpr, SCAN: tl.constexpr, WHOLE: tl.constexpr = False, CUTS: tl.constexpr = 1):
     """Draws by temperature, top-k and top-p, row by row.
 
-    No sort: a cut-off t is looked for by bisection such that the tokens with a logit of t or more are the k largest (of equal ones all), and among these one such that
-    they hold the mass p; both questions are monotone in t, so 32 passes over the row, which lies in the cache, find t to the last bit of a float, and fewer do when the tokens
-    are decided: k reach t, or one is left between the bounds. A row with temperature 0 takes the largest. The draw is Philox of (seed, step): the same tokens on every device.
+    No sort: a cut-off t is looked for such that the tokens with a logit of t or more are the k largest (of equal ones all), and among these one such that they hold the mass p. Both
+    questions are monotone in t: a pass over the row, which lies in the cache, asks them for CUTS (1, 2 or 4) places of the interval that is left, and at most 32 passes (21, 14) find t to the
+    last bit of a float. Fewer do when the tokens are decided: k reach t, or one is left between the bounds. A row with temperature 0 takes the largest. The draw is Philox of (seed,
+    step): the same tokens on every device.
 
-    For GPUs, WHOLE: BLOCK is n at least, and the row stays in the registers of the thread blocks that share it (num_ctas). SCAN: tokens of which running sums are made at a time, a
-    divisor of BLOCK; every thread block makes them.
+    For GPUs, WHOLE: BLOCK is n at least, and the row stays in the registers of the thread blocks that share it (num_ctas). SCAN: tokens of which running sums are made, once; a divisor of BLOCK.
     """
+    PARTS: tl.constexpr = BLOCK // SCAN
+    ROUNDS: tl.constexpr = 32 if CUTS == 1 else 21 if CUTS == 2 else 14  # 2^32 parts of an interval, CUTS + 1 of one at a time
     row = tl.program_id(0).to(tl.int64)
     x = logits + row * n
     temperature = tl.load(temperatures + row)
@@ -102,58 +123,59 @@ def sample(logits, out, temperatures, top_ks, top_ps, seeds, steps, n, BLOCK: tl
         top = tl.maximum(top, tl.max(block_of(x, held, start, n, BLOCK, WHOLE), 0))
     sharpness = tl.where(temperature > 0, 1.0 / temperature, 1.0)
     cut = -127.0 + 0.0 * top  # of (logit - top) / temperature: what is below has no weight in fp32
+    mass = 1.0
+    shares = (tl.arange(0, CUTS) + 1.0) / (CUTS + 1.0)  # of the interval that is left
     if temperature > 0:
         # The k largest: the highest cut that at least k tokens reach.
         if k > 0:
             high = 0.0 * top
-            count = n
-            for _ in range(32):
-                if count != k:
-                    middle = 0.5 * (cut + high)
-                    count = 0
-                    for start in range(0, end, BLOCK):
-                        v = (block_of(x, held, start, n, BLOCK, WHOLE) - top) * sharpness
-                        count += tl.sum((v >= middle).to(tl.int32), 0)
-                    cut = tl.where(count >= k, middle, cut)
-                    high = tl.where(count >= k, high, middle)
-        mass = reached_from(x, held, n, top, sharpness, cut, BLOCK, WHOLE)[1]
+            there = n  # tokens at `cut`, once it has been counted
+            for _ in range(ROUNDS):
+                if there != k:
+                    cuts = cut + (high - cut) * shares
+                    counts = reached(x, held, n, top, sharpness, cuts, BLOCK, WHOLE, CUTS)
+                    enough = counts >= k
+                    high = tl.minimum(high, tl.min(tl.where(enough, high, cuts), 0))
+                    cut = tl.maximum(cut, tl.max(tl.where(enough, cuts, cut), 0))
+                    there = tl.minimum(there, tl.min(tl.where(enough, counts, there), 0))
+        mass = tl.max(weights_reached(x, held, n, top, sharpness, cut + tl.zeros([1], tl.float32), BLOCK, WHOLE, 1)[1], 0)
         if p < 1.0:
             high = 0.0 * top
-            reached = 2147483647  # tokens at `cut`, once it has been counted
-            beyond = 0            # and at `high`
-            for _ in range(32):
-                if reached - beyond > 1:
-                    middle = 0.5 * (cut + high)
-                    count, above = reached_from(x, held, n, top, sharpness, middle, BLOCK, WHOLE)
-                    enough = above >= p * mass
-                    cut = tl.where(enough, middle, cut)
-                    high = tl.where(enough, high, middle)
-                    reached = tl.where(enough, count, reached)
-                    beyond = tl.where(enough, beyond, count)
-            mass = reached_from(x, held, n, top, sharpness, cut, BLOCK, WHOLE)[1]
+            needed = p * mass
+            there = 2147483647
+            beyond = 0  # tokens at `high`
+            for _ in range(ROUNDS):
+                if there - beyond > 1:
+                    cuts = cut + (high - cut) * shares
+                    counts, masses = weights_reached(x, held, n, top, sharpness, cuts, BLOCK, WHOLE, CUTS)
+                    enough = masses >= needed
+                    high = tl.minimum(high, tl.min(tl.where(enough, high, cuts), 0))
+                    cut = tl.maximum(cut, tl.max(tl.where(enough, cuts, cut), 0))
+                    there = tl.minimum(there, tl.min(tl.where(enough, counts, there), 0))
+                    beyond = tl.maximum(beyond, tl.max(tl.where(enough, beyond, counts), 0))
+                    mass = tl.minimum(mass, tl.min(tl.where(enough, masses, mass), 0))
     else:
         cut = 0.0 * top
-        mass = 1.0
-    # The first token at which the running sum of the weights passes u * mass.
+    # The first token at which the running sum of the weights passes u * mass: first the part of SCAN tokens that has it, or the last with any weight, as sums in another order may end a hair below.
     wanted = tl.rand(tl.load(seeds + row), tl.load(steps + row)) * mass
     before = 0.0
-    chosen = n
-    last = 0
+    part = 0
+    base = 0.0  # the sum in front of the part
     for start in range(0, end, BLOCK):
-        v = (block_of(x, held, start, n, BLOCK, WHOLE) - top) * sharpness
-        if tl.max(v, 0) >= cut:
-            weight = tl.where(v >= cut, tl.exp(v), 0.0)
-            after = before + tl.sum(weight, 0)
-            # In the blocks where the sum may pass: that of a scan, in another order, can be a hair more.
-            if (chosen == n) & (after * 1.0001 > wanted):
-                running = before
-                for part in range(start, tl.minimum(start + BLOCK, n), SCAN):
-                    some = (block_of(x, x, part, n, SCAN, False) - top) * sharpness
-                    if (chosen == n) & (tl.max(some, 0) >= cut):
-                        each = tl.where(some >= cut, tl.exp(some), 0.0)
-                        chosen = tl.min(tl.where((running + tl.cumsum(each, 0) > wanted) & (each > 0), part + tl.arange(0, SCAN), n), 0)
-                        running += tl.sum(each, 0)
-            last = tl.max(tl.where(weight > 0, start + tl.arange(0, BLOCK), 0), 0)
-            before = after
-    # Sums in another order may end a hair below `wanted`.
-    tl.store(out + row, tl.where(chosen < n, chosen, last))
+        if before <= wanted:
+            v = (block_of(x, held, start, n, BLOCK, WHOLE) - top) * sharpness
+            if tl.max(v, 0) >= cut:
+                sums = tl.sum(tl.reshape(tl.where(v >= cut, tl.exp(v), 0.0), (PARTS, SCAN)), 1)
+                so_far = before
+                r = tl.arange(0, PARTS)
+                # Running sums as a product with a triangle: a scan would go along parts that thread blocks share.
+                after = before + tl.sum(tl.where(r[:, None] <= r[None, :], sums[:, None], 0.0), 0)
+                before = tl.max(after, 0)
+                at = tl.min(tl.where((after > wanted) | (after == before), r, PARTS), 0)
+                part = start + at * SCAN
+                base = tl.max(tl.where(r < at, after, so_far), 0)
+    i = part + tl.arange(0, SCAN)
+    v = (block_of(x, x, part, n, SCAN, False) - top) * sharpness
+    weight = tl.where(v >= cut, tl.exp(v), 0.0)
+    chosen = tl.min(tl.where((base + tl.cumsum(weight, 0) > wanted) & (weight > 0), i, n), 0)
+    tl.store(out + row, tl.where(chosen < n, chosen, tl.max(tl.where(weight > 0, i, part), 0)))

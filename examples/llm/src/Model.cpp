@@ -94,12 +94,15 @@ RowTiling rowTiling(int64_t outputs, int64_t inputs, bool add, bool pair) {
 struct SampleTiling {
   int64_t each, scan; // tokens of which it looks for weights, and makes running sums, at a time
   bool whole;
+  int64_t cuts; // places that it asks for in one pass
   Launch how;
 
-  static SampleTiling onGpu(int64_t vocab, const Device &d) {
+  static SampleTiling onGpu(int64_t rows, int64_t vocab, const Device &d) {
     int64_t n = nextPowerOf2(vocab), blocks = std::min<int64_t>(d.blocksTogether(), std::max<int64_t>(1, n / 4096));
-    int64_t each = std::min<int64_t>(n, blocks * 16384), scan = std::min<int64_t>(each, 8192);
-    return {each, scan, each == n, {int32_t(std::clamp<int64_t>(each / blocks / 2048, 4, 16)), 3, false, int32_t(blocks)}};
+    int64_t each = std::min<int64_t>(n, blocks * 16384), scan = std::min<int64_t>(each, 2048);
+    // Rows for which there are not enough multiprocessors at once share them, with half the registers.
+    bool many = 8 * rows * blocks > 7 * d.cores();
+    return {each, scan, each == n, many ? 1 : 2, {int32_t(std::clamp<int64_t>(each / blocks / 2048, 4, 16)), 3, false, int32_t(blocks), many ? 128 : 0}};
   }
 };
 
@@ -477,8 +480,8 @@ Status Model::choose() {
   }
   if (!s) return s;
   if (in_.sampled) {
-    SampleTiling t = device_.isGpu() ? SampleTiling::onGpu(c.vocab, device_) : SampleTiling{block, block, false, {1}};
-    return device_.launch(kernels_.sample, {n}, {logits_, chosen_[side_], section(Temperatures), section(TopKs), section(TopPs), section(Seeds), section(Steps), c.vocab, t.each, t.scan, int(t.whole)}, t.how);
+    SampleTiling t = device_.isGpu() ? SampleTiling::onGpu(n, c.vocab, device_) : SampleTiling{block, block, false, 1, {1}};
+    return device_.launch(kernels_.sample, {n}, {logits_, chosen_[side_], section(Temperatures), section(TopKs), section(TopPs), section(Seeds), section(Steps), c.vocab, t.each, t.scan, int(t.whole), t.cuts}, t.how);
   }
   if (!device_.isGpu()) return device_.launch(kernels_.argmax, {n}, {logits_, chosen_[side_], c.vocab, block});
   bool early = this->early();
@@ -575,3 +578,5 @@ Status Model::warmUp() {
 }
 
 } // namespace llm
+  for (int64_t n = 2; s && n <= limits_.sequences && device_.isGpu(); ++n)
+    if (SampleTiling::onGpu(n, config().vocab, device_).how.registers != SampleTiling::onGpu(n - 1, config().vocab, device_).how.registers) s = run(n, 0, 1);
