@@ -93,7 +93,7 @@ def row_products():
         ws, x, scales = weights(n * (1 + pair), k), normal(1, k), torch.ones(k, device="cuda", dtype=BF16)
         out, rounded = torch.zeros(1, n, device="cuda"), torch.zeros(1, n, device="cuda", dtype=BF16)
         # rowTiling of Model.cpp
-        bn, bk, ahead, warps, registers = (2, 1024, 1, 2, 96) if pair else (8, 1024, 4 if k <= 4096 else 2, 8, 128) if add else (8, 256, 1, 1, None) if n > 65536 else (4, 512, 1, 1, None)
+        bn, bk, ahead, warps, registers = (2, 1024, 2, 2, 160) if pair else (4, 1024, 4, 4, 128) if add and k <= 4096 else (16, 512, 2, 8, 128) if add else (8, 256, 1, 1, None) if n > 65536 else (4, 512, 1, 1, None)
 
         def make(who, ks, ws=ws, x=x, n=n, k=k, add=add, pair=pair, out=out, rounded=rounded, bn=bn, bk=bk, ahead=ahead, scales=scales, warps=warps, registers=registers):
             f = ks["matmul"].gemv_fused

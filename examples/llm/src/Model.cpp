@@ -82,7 +82,7 @@ struct RowTiling {
   int32_t warps, registers;
 };
 RowTiling rowTiling(int64_t outputs, int64_t inputs, bool add, bool pair) {
-  RowTiling t = pair ? RowTiling{2, 1024, 1, 2, 96} : add ? RowTiling{8, 1024, inputs <= 4096 ? 4 : 2, 8, 128} : outputs > 65536 ? RowTiling{8, 256, 1, 1, 0} : RowTiling{4, 512, 1, 1, 0};
+  RowTiling t = pair ? RowTiling{2, 1024, 2, 2, 160} : add && inputs <= 4096 ? RowTiling{4, 1024, 4, 4, 128} : add ? RowTiling{16, 512, 2, 8, 128} : outputs > 65536 ? RowTiling{8, 256, 1, 1, 0} : RowTiling{4, 512, 1, 1, 0};
   t.bk = divisor(inputs, t.bk);
   t.ahead = divisor(inputs / t.bk, t.ahead);
   return t;
