@@ -16,8 +16,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 ROOT = Path(__file__).resolve().parent.parent
 BF16, FP32 = torch.bfloat16, torch.float32
-HIDDEN, INTERMEDIATE, HQ, HK, D, PAGE, VOCAB = 4096, 14336, 32, 8, 128, 64, 128256
-FILES = ("attention", "elementwise", "matmul", "norms", "sampling")
+HIDDEN, INTERMEDIATE, HQ, HK, D, PAGE, VOCAB, GROUP = 4096, 14336, 32, 8, 128, 64, 128256, 64
+FILES = ("attention", "elementwise", "matmul", "norms", "quantized", "sampling")
 
 
 def cdiv(a, b):
@@ -105,6 +105,47 @@ def row_products():
             y = F.linear(a, ws[0].float())
             return silu_pair(y, n) if pair else y
         yield Row(f"1 row, {name} {k} x {n * (1 + pair)}", "GB/s", 2 * n * (1 + pair) * k / 1e9, len(ws), make, lambda i, ws=ws, x=x: F.linear(x, ws[i]), out, want)
+
+
+def dequantized(q, scales, n, k, bits):
+    """w [n, k] in bf16 of the layout in quantized.py."""
+    b = q.view(n // 64, k // GROUP, GROUP * bits // 32, 64, 4)
+    if bits == 8:
+        levels = b.view(torch.int8).permute(0, 3, 1, 2, 4)
+    else:
+        levels = torch.stack(((b & 15).to(torch.int8) - 8, (b >> 4).to(torch.int8) - 8)).permute(1, 4, 2, 0, 3, 5)
+    return (levels.reshape(n, k // GROUP, GROUP).float() * scales.view(n // 64, k // GROUP, 64).transpose(1, 2).reshape(n, k // GROUP, 1).float()).reshape(n, k).to(BF16)
+
+
+def quantized_products():
+    """Few rows with int8 and int4 weights, as Model::widenedGemv launches them. torch's side: _weight_int4pack_mm with groups as long as ours; of int8, which it has for CPUs only, the product
+    in bf16. Of gate and up it leaves out silu(gate) * up."""
+    cores = torch.cuda.get_device_properties(0).multi_processor_count
+    for bits in (8, 4):
+        for rows in (1, 4):
+            for name, (n, k, _, pair) in SHAPES.items():
+                size, copies = n * k * bits // 8, max(1, math.ceil(2e8 / (n * k * (1 + pair) * bits // 8)))
+                q = [torch.randint(0, 256, (1 + pair, size), device="cuda", dtype=torch.uint8) for _ in range(copies)]
+                scales = [(torch.rand(1 + pair, n * k // GROUP, device="cuda") * k**-0.5 / 2**bits).to(BF16) for _ in range(copies)]
+                x, out = normal(rows, k), torch.zeros(rows, n, device="cuda", dtype=BF16 if pair else FP32)
+                columns, warps, lines = 8 if n < 48 * cores else 16, 4, GROUP * bits // 32
+                groups = math.gcd(k // GROUP, max(1, 8 * 32 * warps // columns // lines))
+
+                def make(who, ks, q=q, scales=scales, x=x, out=out, n=n, k=k, pair=pair, rows=rows, bits=bits, columns=columns, warps=warps, count=groups * lines):
+                    f = ks["quantized"].widened_gemv
+                    return lambda i: f[(1, cdiv(n, columns))](x, q[i][0], scales[i][0], q[i][-1], scales[i][-1], out, out, rows, n, k, n, PAIR=pair, EACH=0, G=GROUP, BITS=bits, BM=rows, ROWS=count, COLS=columns, num_warps=warps)
+
+                def want(q=q, scales=scales, x=x, n=n, k=k, pair=pair, bits=bits):
+                    y = [F.linear(x.float(), dequantized(a, s, n, k, bits).float()) for a, s in zip(q[0], scales[0])]
+                    return F.silu(y[0]) * y[1] if pair else y[0]
+                if bits == 4:
+                    packed = [torch._convert_weight_to_int4pack(torch.randint(0, 256, ((1 + pair) * n, k // 2), device="cuda", dtype=torch.uint8), 8) for _ in range(copies)]
+                    zeros = torch.ones(k // GROUP, (1 + pair) * n, 2, device="cuda", dtype=BF16)
+                    library = lambda i, packed=packed, zeros=zeros, x=x: torch._weight_int4pack_mm(x, packed[i], GROUP, zeros)
+                else:
+                    ws = weights(n * (1 + pair), k)[:copies]
+                    library = lambda i, ws=ws, x=x: F.linear(x, ws[i % len(ws)])
+                yield Row(f"{rows} row{'s' if rows > 1 else ''}, int{bits} {name} {k} x {n * (1 + pair)}", "GB/s", (1 + pair) * (size + n * k // GROUP * 2) / 1e9, copies, make, library, out, want)
 
 
 def tile_products():
@@ -272,7 +313,7 @@ def seconds(graph, copies):
 def main(rows_with, rounds):
     sides, results, failed = compilers(), [], 0
     print(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}; sides {', '.join(sides)}")
-    for family in (row_products, tile_products, attention_rows, decode_rows, other_rows):
+    for family in (row_products, quantized_products, tile_products, attention_rows, decode_rows, other_rows):
         for row in family():
             if rows_with not in row.name:
                 continue

@@ -369,6 +369,25 @@ def test_products_of_quantized_experts(dev, bits, tokens, each, bm):
     close(out[:, :n], want, np.abs(x).max() * 1e-5)
 
 
+@pytest.mark.parametrize("bits,rows,cols,k", [(4, 8, 64, 192), (4, 16, 32, 256), (8, 16, 32, 192), (8, 64, 16, 256)])
+@pytest.mark.parametrize("tokens,each,bm,x_type", [(3, 0, 1, np.float32), (3, 0, 2, BF16), (3, 0, 4, BF16), (1, 2, 1, BF16), (3, 2, 1, np.float32)])
+def test_quantized_products_of_few_rows(dev, bits, rows, cols, k, tokens, each, bm, x_type):
+    """Of one matrix, and of the experts that the rows choose, also the same one; outputs that do not fill a block, rows that do not fill a program; then silu(gate) * up of two."""
+    e, n, g, stride = 3 if each else 1, 100, 64, 104
+    sides = [[np.stack(parts) for parts in zip(*(quantize(normal(n, k, seed=10 * side + i), bits, g) for i in range(e)))] for side in range(2)]
+    x, experts = normal(tokens, k, seed=9, dtype=x_type), np.array([2, 0, 2, 1, 1, 2], np.int32)[:tokens * max(each, 1)]
+    out = np.zeros((len(experts), stride), np.float32)
+    (q, scales, means), (up_q, up_scales, up_means) = sides
+    mine = experts if each else 0 * experts
+    a = np.repeat(x, max(each, 1), 0).astype(np.float64)
+    gate, up = (np.einsum("ck,cnk->cn", a, m[mine]) for m in (means, up_means))
+    for pair, want in ((False, gate), (True, gate / (1 + np.exp(-gate)) * up)):
+        dev(quantized.widened_gemv, (-(-len(experts) // bm), -(-n // cols)), x, q, scales, up_q, up_scales, out, experts, len(experts), n, k, stride, PAIR=pair, EACH=each, G=g, BITS=bits, BM=bm, ROWS=rows,
+            COLS=cols, num_warps=2)
+        close(out[:, :n], want, np.abs(want).max() * 1e-5)
+        assert not out[:, n:].any()
+
+
 def test_argmax(dev):
     x, out = normal(3, 100), np.zeros(3, np.int32)
     x[1, 70] = x[1, 20] = 9

@@ -148,13 +148,13 @@ def test_logits_on_the_gpus_path(run, precision):
     assert ": good" in text, text
 
 
-@pytest.mark.parametrize("device,kernel", [("cpu", "grouped_integer_matmul"), ("sim", "grouped_widened_matmul")])
+@pytest.mark.parametrize("device,kernels", [("cpu", ["grouped_integer_matmul"]), ("sim", ["grouped_widened_matmul", "widened_gemv"])])
 @pytest.mark.parametrize("precision", ["int8", "int4"])
-def test_logits_of_quantized_experts(run, device, kernel, precision):
+def test_logits_of_quantized_experts(run, device, kernels, precision):
     """Steps of several rows and of one."""
     text = run("generate", "--device", device, "--shape", "moe", "--experts", 2, "--layers", 1, "--hidden", 64, "--heads", 2, "--kv-heads", 1, "--head-dim", 32, "--intermediate", 128, "--vocab", 64,
-               "--precision", precision, "--check", "--quiet", "--profile", "--prompt-tokens", 5, "--rows", 4, "--max-new", 3, "--context", 16)
-    assert ": good" in text and "left out" not in text and f"\n{kernel} " in text and "\ngrouped_matmul " not in text, text
+               "--precision", precision, "--check", "--quiet", "--profile", "--prompt-tokens", 5, "--rows", 5, "--max-new", 3, "--context", 16)
+    assert ": good" in text and "left out" not in text and all(f"\n{kernel} " in text for kernel in kernels) and "\ngrouped_matmul " not in text, text
 
 
 def test_one_row_of_a_product_has_its_weights_under_way_before_it_waits():
@@ -164,6 +164,20 @@ def test_one_row_of_a_product_has_its_weights_under_way_before_it_waits():
     ptx = subprocess.run([ROOT / "build/bin/tegula", *kernel, *consts, "-t", "sm_90a", "--num-warps", "8", "--emit", "ptx"], check=True, capture_output=True, text=True).stdout
     before = ptx[:ptx.index("griddepcontrol.wait")]
     assert len(re.findall(r"ld\.global\S*v4", before)) == 4 * 8 * 1024 * 2 // 16 // 256 and "griddepcontrol.launch_dependents" in before, ptx
+
+
+def test_few_rows_of_quantized_weights_on_gpus(run):
+    """Up to four rows have a kernel that reads the weights for each of them, more go to the tensor cores."""
+    for rows, there, absent in ((1, "widened_gemv", "widened_matmul"), (4, "widened_gemv", "widened_matmul"), (5, "widened_matmul", None)):
+        text = run("generate", "--device", "sim", "--precision", "int4", "--layers", 1, "--prompt-tokens", rows, "--max-new", 1, "--profile", "--quiet", "--check")
+        assert ": good" in text and f"\n{there} " in text and (not absent or f"\n{absent} " not in text), text
+
+
+def test_rows_of_several_products_are_split_once(run):
+    """On CPUs, of a layer and the output: seven matrices have four different inputs."""
+    text = run("generate", "--precision", "int4", "--layers", 1, "--prompt-tokens", 1, "--max-new", 1, "--profile", "--quiet")
+    launches = lambda name: int(re.search(rf"^{name} +(\d+)", text, re.M)[1])
+    assert launches("integer_matmul") == 8 and launches("split_activations") == 5, text
 
 
 def test_decode_steps_on_gpus_have_no_launch_for_the_rotation(run):

@@ -179,3 +179,113 @@ def grouped_widened_matmul(x, q, w_scales, out, order, tile_experts, N, K, strid
         acc = widened_product(rows, (choice >= 0)[:, None], q, w_scales, column, K, G, BITS, BM)
         rn = tl.program_id(1) * BN + tl.arange(0, BN)
         tl.store(out + choice[:, None].to(tl.int64) * stride + rn[None, :], acc.to(out.dtype.element_ty), mask=(choice >= 0)[:, None] & (rn < N)[None, :])
+
+
+@tegula.jit
+def lines_of(q, w_scales, block, column, g, K, G: tl.constexpr, BITS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
+    """ROWS lines of COLS outputs from group g of a block on, four bytes of an output (four or eight inputs) in a word, and their scales, two in a word: [ROWS, COLS].
+
+    Each output's own word of scales is asked for: a thread has the scales of the outputs of its lines then. Loaded as bf16, eight in a row, they would have to change threads."""
+    LINES: tl.constexpr = G * BITS // 32  # of a group
+    at = block.to(tl.int64) * (K // G) + g
+    r = tl.arange(0, ROWS)
+    n = column + tl.arange(0, COLS)
+    words = q.to(tl.pointer_type(tl.int32)) + at * (LINES * BN)
+    pairs = w_scales.to(tl.pointer_type(tl.int32)) + at * (BN // 2)
+    return tl.load(words + r[:, None] * BN + n[None, :], eviction_policy="evict_first"), tl.load(pairs + (r // LINES)[:, None] * (BN // 2) + (n // 2)[None, :])
+
+
+@tegula.jit
+def scales_of(pairs, COLS: tl.constexpr):
+    return tl.where((tl.arange(0, COLS) % 2 == 0)[None, :], pairs << 16, pairs & -65536).to(tl.float32, bitcast=True)
+
+
+@tegula.jit
+def level(words, form, c: tl.constexpr, BITS: tl.constexpr):
+    """The c-th of the levels in each word (of eight bits plus 128), times 2^(c * BITS % 16), as a float. Its bits become low ones of the mantissa of `form` = 2^23, which is exact and costs a
+    logical operation and a subtraction; conversions of bytes are slow on GPUs."""
+    AT: tl.constexpr = c * BITS % 16
+    half = words >> 16 if c * BITS >= 16 else words
+    return ((half & ((2**BITS - 1) << AT)) | form).to(tl.float32, bitcast=True) - (8388608.0 + 2**(BITS - 1 + AT))
+
+
+@tegula.jit
+def two_inputs(at):
+    """Two neighbours of a row of x, in fp32; of bf16 both come in a word."""
+    if at.dtype.element_ty == tl.bfloat16:
+        both = tl.load(at.to(tl.pointer_type(tl.int32)))
+        return (both << 16).to(tl.float32, bitcast=True), (both & -65536).to(tl.float32, bitcast=True)
+    return tl.load(at).to(tl.float32), tl.load(at + 1).to(tl.float32)
+
+
+@tegula.jit
+def widened_sums(inputs, words, up_words, form, G: tl.constexpr, BITS: tl.constexpr, PAIR: tl.constexpr):
+    """Lines of words times the inputs of their lines (for each row of x a tile of pointers), before the scale, and with PAIR of others times the same: a tuple of [ROWS, COLS] for each row."""
+    acc = ()
+    ups = ()
+    for m in tl.static_range(len(inputs)):
+        acc += (tl.zeros(words.shape, tl.float32), )
+        ups += (tl.zeros(words.shape, tl.float32), )
+    if BITS == 8:  # two's complements, plus 128
+        words ^= -2139062144
+        up_words ^= -2139062144
+    PARTS: tl.constexpr = 8 // BITS  # of a byte: the low half is an input of the group's first half, the high half one of the second
+    for c in tl.static_range(0, 4, 2):
+        for part in tl.static_range(PARTS):
+            for m in tl.static_range(len(inputs)):
+                a, b = two_inputs(inputs[m] + c + part * (G // 2))
+                a *= 2.0**-((c * PARTS + part) * BITS % 16)
+                b *= 2.0**-((c * PARTS + PARTS + part) * BITS % 16)
+                acc = acc[:m] + (acc[m] + a * level(words, form, c * PARTS + part, BITS) + b * level(words, form, c * PARTS + PARTS + part, BITS), ) + acc[m + 1:]
+                if PAIR:
+                    ups = ups[:m] + (ups[m] + a * level(up_words, form, c * PARTS + part, BITS) + b * level(up_words, form, c * PARTS + PARTS + part, BITS), ) + ups[m + 1:]
+    return acc, ups
+
+
+@tegula.jit(do_not_specialize=["M"])
+def widened_gemv(x, q, w_scales, up_q, up_scales, out, experts, M, N, K, stride, PAIR: tl.constexpr, EACH: tl.constexpr, G: tl.constexpr, BITS: tl.constexpr, BM: tl.constexpr,
+                 ROWS: tl.constexpr, COLS: tl.constexpr):
+    """Few rows of x on GPUs: out[m] = x[m] @ w.T, or silu(x[m] @ w.T) * (x[m] @ up.T) with PAIR. EACH > 0: of experts: out[choice] of x[choice // EACH] and the matrix experts[choice], of M choices.
+    A program reads the lines of COLS outputs, a part of a block, for BM rows (1 of experts), and has the next ROWS of them under way while it multiplies. K / G is a multiple of the groups in ROWS.
+    Grid: M / BM, N / COLS."""
+    LINES: tl.constexpr = G * BITS // 32
+    STEP: tl.constexpr = ROWS // LINES
+    first = tl.program_id(0) * BM
+    block = tl.program_id(1) // (BN // COLS)
+    column = tl.program_id(1) % (BN // COLS) * COLS
+    rn = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    if EACH > 0:
+        block += tl.load(experts + first) * tl.cdiv(N, BN)
+    r = tl.arange(0, ROWS)
+    inputs = ()
+    acc = ()
+    ups = ()
+    for m in tl.static_range(BM):
+        row = tl.minimum(first + m, M - 1)
+        if EACH > 0:
+            row //= EACH
+        inputs += (tl.broadcast_to(x + row.to(tl.int64) * K + (r // LINES * G + r % LINES * 4)[:, None], (ROWS, COLS)), )
+        acc += (tl.zeros((ROWS, COLS), tl.float32), )
+        ups += (tl.zeros((ROWS, COLS), tl.float32), )
+    form = tl.minimum(K, 0) + 0x4B000000  # in a register: a constant would make each level two logical operations
+    words, s = lines_of(q, w_scales, block, column, 0, K, G, BITS, ROWS, COLS)
+    up_words, up_s = words, s
+    if PAIR:
+        up_words, up_s = lines_of(up_q, up_scales, block, column, 0, K, G, BITS, ROWS, COLS)
+    for g in range(0, K // G, STEP):
+        sums, up_sums = widened_sums(inputs, words, up_words, form, G, BITS, PAIR)
+        scale, up_scale = scales_of(s, COLS), scales_of(up_s, COLS)
+        following = tl.minimum(g + STEP, K // G - STEP)
+        words, s = lines_of(q, w_scales, block, column, following, K, G, BITS, ROWS, COLS)
+        if PAIR:
+            up_words, up_s = lines_of(up_q, up_scales, block, column, following, K, G, BITS, ROWS, COLS)
+        for m in tl.static_range(BM):
+            acc = acc[:m] + (acc[m] + sums[m] * scale, ) + acc[m + 1:]
+            if PAIR:
+                ups = ups[:m] + (ups[m] + up_sums[m] * up_scale, ) + ups[m + 1:]
+            inputs = inputs[:m] + (inputs[m] + STEP * G, ) + inputs[m + 1:]
+    for m in tl.static_range(BM):
+        result = tl.sum(acc[m], 0)
+        if PAIR:
+            result = result / (1.0 + tl.exp(-result)) * tl.sum(ups[m], 0)
+        tl.store(out + (first + m).to(tl.int64) * stride + rn, result.to(out.dtype.element_ty), mask=(rn < N) & (first + m < M))

@@ -279,21 +279,35 @@ Status Model::splitActivations(const Buffer &x, int64_t rows, int64_t inputs) {
   return device_.launch(kernels_.splitActivations, {rows, inputs / quantGroup}, {x, parts_, partScales_, partSums_, inputs, quantGroup});
 }
 
-/// out[row, column ...] = x[row] @ m.T; the kernel and its tiles by the form of the weights, the device and the number of rows.
-Status Model::product(const Matrix &m, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, int64_t column) {
+/// Few rows of quantized weights on a GPU: out[row] = x[row] @ m.T, or silu(x @ m.T) * (x @ up.T). ofRow > 0: row is a choice of an expert, and has x[row / ofRow].
+Status Model::widenedGemv(const Matrix &m, const Matrix *up, const Buffer &x, const Buffer &out, int64_t rows, int64_t outputs, int64_t stride, int64_t ofRow) {
+  // A program reads lines of 16 outputs, or of 8 where there would be few programs, for all rows; a thread has two times 16 bytes of a matrix under way.
+  constexpr int64_t warps = 4;
+  int64_t bm = ofRow ? 1 : nextPowerOf2(rows), columns = cdiv(rows, bm) * outputs < 48 * device_.cores() ? 8 : 16, lines = quantGroup * m.bits / 32;
+  int64_t groups = divisor(m.inputs / quantGroup, std::max<int64_t>(1, 8 * 32 * warps / columns / lines));
+  const Matrix &other = up ? *up : m;
+  return device_.launch(kernels_.widenedGemv, {cdiv(rows, bm), cdiv(outputs, columns)},
+                        {x, m.deviceValues, m.deviceScales, other.deviceValues, other.deviceScales, out, ofRow ? expertOf_ : chosen_[0], rows, outputs, m.inputs, stride, int(up != nullptr), ofRow, quantGroup, m.bits, bm,
+                         groups * lines, columns},
+                        {int32_t(warps)});
+}
+
+/// out[row, column ...] = x[row] @ m.T; the kernel and its tiles by the form of the weights, the device and the number of rows. `before`: the matrix that x was multiplied with last.
+Status Model::product(const Matrix &m, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, int64_t column, const Matrix *before) {
   tegula::Arg to = out.arg(column);
   const Buffer &w = m.deviceValues;
   int64_t n = m.outputs, k = m.inputs;
   bool gpu = device_.isGpu();
   if (m.bits && !gpu) {
     int64_t bm = std::min<int64_t>(nextPowerOf2(rows), 32);
-    Status s = splitActivations(x, rows, k);
+    Status s = before && before->bits ? Status() : splitActivations(x, rows, k);
     if (s) s = device_.launch(kernels_.integerMatmul, {cdiv(rows, bm), cdiv(n, quantBlock)}, {parts_, partScales_, partSums_, w, m.deviceScales, to, rows, n, k, stride, quantGroup, m.bits, bm});
     return s;
   }
   // CPUs pack a tile of weights for each tile of rows, so tall tiles pay; GPUs want many tiles.
   if (!m.bits && gpu && x.dtype == TEGULA_BF16 && w.dtype == TEGULA_BF16 && stride == n && n % 4 == 0) return tiledProduct(x, w, out, rows, n, k, false, false, false);
   int64_t bm = rows <= 16 ? 16 : rows <= 32 ? 32 : rows <= 64 || gpu ? 64 : 128;
+  if (hasFewRows(m, rows)) return widenedGemv(m, nullptr, x, out.part(column, out.bytes / tegula_dtype_bytes(out.dtype) - column), rows, n, stride, 0);
   if (m.bits) return device_.launch(kernels_.widenedMatmul, {cdiv(rows, bm), cdiv(n, quantBlock)}, {x, w, m.deviceScales, to, rows, n, k, stride, quantGroup, m.bits, bm});
   if (rows <= 4) return device_.launch(kernels_.gemv, {rows, cdiv(n, 8)}, {x, w, to, rows, n, k, stride, 8, gpu ? 256 : 64});
   return device_.launch(kernels_.matmul, {cdiv(rows, bm), cdiv(n, 64)}, {x, w, to, rows, n, k, stride, bm, 64, gpu ? 64 : 128});
@@ -407,10 +421,10 @@ Status Model::rotate(int64_t layer) {
 Status Model::fusedLayer(int64_t index) {
   const Config &c = config();
   const LayerWeights &l = weights_.layers[size_t(index)];
-  Status s = normedProduct(l.deviceAttentionNorm, l.deviceQkv, c.qkvRows(), qkv_, false);
+  Status s = normedProduct(l.deviceAttentionNorm, l.qkv.deviceValues, c.qkvRows(), qkv_, false);
   if (s) s = attention(index);
   if (s) s = addedProduct(attended_, l.o.deviceValues, c.heads * c.headDim);
-  if (s) s = normedProduct(l.deviceFeedForwardNorm, l.deviceGateUp, c.intermediate, hidden_, true);
+  if (s) s = normedProduct(l.deviceFeedForwardNorm, l.gateUp.deviceValues, c.intermediate, hidden_, true);
   if (s) s = addedProduct(hidden_, l.down.deviceValues, c.intermediate);
   return s;
 }
@@ -420,9 +434,13 @@ Status Model::layer(int64_t index) {
   const LayerWeights &l = weights_.layers[size_t(index)];
   int64_t rows = in_.rows, q = c.heads * c.headDim, kv = c.kvHeads * c.headDim;
   Status s = norm(l.deviceAttentionNorm);
-  if (s) s = product(l.q, normed_, qkv_, rows, c.qkvRows());
-  if (s) s = product(l.k, normed_, qkv_, rows, c.qkvRows(), q);
-  if (s) s = product(l.v, normed_, qkv_, rows, c.qkvRows(), q + kv);
+  if (s && l.qkv.outputs) {
+    s = product(l.qkv, normed_, qkv_, rows, c.qkvRows());
+  } else {
+    if (s) s = product(l.q, normed_, qkv_, rows, c.qkvRows());
+    if (s) s = product(l.k, normed_, qkv_, rows, c.qkvRows(), q, &l.q);
+    if (s) s = product(l.v, normed_, qkv_, rows, c.qkvRows(), q + kv, &l.k);
+  }
   if (s) s = attention(index);
   if (s) s = product(l.o, attended_, delta_, rows, c.hidden);
   pending_ = {1};
@@ -430,9 +448,17 @@ Status Model::layer(int64_t index) {
   if (!s) return s;
   pending_ = {1};
   if (c.experts) return experts(l);
-  s = product(l.gate, normed_, gateUp_, rows, 2 * c.intermediate);
-  if (s) s = product(l.up, normed_, gateUp_, rows, 2 * c.intermediate, c.intermediate);
-  if (s) s = device_.launch(kernels_.swiglu, {rows, cdiv(c.intermediate, block)}, {gateUp_, hidden_, c.intermediate, block});
+  if (hasFewRows(l.gate, rows) && l.up.bits == l.gate.bits) {
+    s = widenedGemv(l.gate, &l.up, normed_, hidden_, rows, c.intermediate, c.intermediate, 0);
+  } else {
+    if (l.gateUp.outputs) {
+      s = product(l.gateUp, normed_, gateUp_, rows, 2 * c.intermediate);
+    } else {
+      s = product(l.gate, normed_, gateUp_, rows, 2 * c.intermediate);
+      if (s) s = product(l.up, normed_, gateUp_, rows, 2 * c.intermediate, c.intermediate, &l.gate);
+    }
+    if (s) s = device_.launch(kernels_.swiglu, {rows, cdiv(c.intermediate, block)}, {gateUp_, hidden_, c.intermediate, block});
+  }
   if (s) s = product(l.down, hidden_, delta_, rows, c.hidden);
   return s;
 }
@@ -442,6 +468,12 @@ Status Model::experts(const LayerWeights &l) {
   int64_t rows = in_.rows, each = c.expertsPerToken, choices = rows * each, tile = expertTile(device_, c, l.expertGate.bits != 0, rows), slots = expertSlots(tile, choices, c.experts);
   Status s = product(l.router, normed_, routes_, rows, c.experts);
   if (s) s = device_.launch(kernels_.moeGate, {rows}, {routes_, expertOf_, expertWeights_, c.experts, each, nextPowerOf2(c.experts)}, {1});
+  auto combine = [&] { return device_.launch(kernels_.moeCombine, {rows, cdiv(c.hidden, block)}, {expertParts_, expertWeights_, delta_, c.hidden, each, block}); };
+  if (hasFewRows(l.expertGate, rows)) {
+    if (s) s = widenedGemv(l.expertGate, &l.expertUp, normed_, hidden_, choices, c.intermediate, c.intermediate, each);
+    if (s) s = widenedGemv(l.expertDown, nullptr, hidden_, expertParts_, choices, c.hidden, c.hidden, 1);
+    return s ? combine() : s;
+  }
   if (s) s = device_.launch(kernels_.moeAlign, {1}, {expertOf_, order_, tileExperts_, choices, c.experts, slots, tile, 256});
   bool gpu = device_.isGpu();
   auto split = [&](const Matrix &m, const Buffer &x, int64_t count) { return m.bits && !gpu ? splitActivations(x, count, m.inputs) : Status(); };
@@ -462,8 +494,7 @@ Status Model::experts(const LayerWeights &l) {
   if (s) s = device_.launch(kernels_.swiglu, {choices, cdiv(c.intermediate, block)}, {gateUp_, hidden_, c.intermediate, block});
   if (s) s = split(l.expertDown, hidden_, choices);
   if (s) s = grouped(l.expertDown, hidden_, expertParts_, 0, c.hidden, 1);
-  if (s) s = device_.launch(kernels_.moeCombine, {rows, cdiv(c.hidden, block)}, {expertParts_, expertWeights_, delta_, c.hidden, each, block});
-  return s;
+  return s ? combine() : s;
 }
 
 /// The rows that want a token through the last norm and the output matrix, and the choice.
@@ -561,6 +592,8 @@ Status Model::warmUp() {
   // A line of the table is all zeros now: every sequence writes to page 0, whose contents nobody uses. How attention shares keys and hides waiting depends on the number of
   // sequences, and on what else is in the step.
   Status s = run(1, 0, 1);
+  for (int64_t n = 2; s && n <= limits_.sequences && device_.isGpu(); ++n)
+    if (SampleTiling::onGpu(n, config().vocab, device_).how.registers != SampleTiling::onGpu(n - 1, config().vocab, device_).how.registers) s = run(n, 0, 1);
   std::pair<int64_t, int64_t> last;
   for (int64_t n = 1; s && n <= limits_.sequences; ++n) {
     bool longer = splitsOf(n) > 1 && (window() ? window() : limits_.context) > longContext;
@@ -578,5 +611,3 @@ Status Model::warmUp() {
 }
 
 } // namespace llm
-  for (int64_t n = 2; s && n <= limits_.sequences && device_.isGpu(); ++n)
-    if (SampleTiling::onGpu(n, config().vocab, device_).how.registers != SampleTiling::onGpu(n - 1, config().vocab, device_).how.registers) s = run(n, 0, 1);

@@ -96,8 +96,11 @@ private:
   Launch decodeLaunch(int64_t tiles, int64_t splits) const;
   Status experts(const LayerWeights &l);
   Status splitActivations(const Buffer &x, int64_t rows, int64_t inputs);
+  /// Whether a product of so many rows reads its quantized weights for each of them, by widenedGemv().
+  bool hasFewRows(const Matrix &m, int64_t rows) const { return m.bits && device_.isGpu() && rows <= 4; }
+  Status widenedGemv(const Matrix &m, const Matrix *up, const Buffer &x, const Buffer &out, int64_t rows, int64_t outputs, int64_t stride, int64_t ofRow);
   Status choose();
-  Status product(const Matrix &m, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, int64_t column = 0);
+  Status product(const Matrix &m, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, int64_t column = 0, const Matrix *before = nullptr);
   Status norm(const Buffer &weight);
   Status normedProduct(const Buffer &norm, const Buffer &w, int64_t outputs, const Buffer &out, bool pair);
   Status addedProduct(const Buffer &x, const Buffer &w, int64_t inputs);

@@ -282,32 +282,40 @@ Result<Weights> Weights::load(const Config &config, std::optional<Precision> pre
     else s = placed.status();
   };
   // What is multiplied with the same rows becomes one product.
-  auto join = [&](std::initializer_list<Matrix *> parts, Buffer &all) {
-    const Tensor &first = (*parts.begin())->values;
+  auto joinTensors = [&](std::initializer_list<Matrix *> parts, Tensor Matrix::*tensor, Buffer Matrix::*buffer, Matrix &all) {
     int64_t count = 0;
-    for (Matrix *m : parts) {
-      if (!s || m->bits || !m->values || m->values.dtype != first.dtype) return;
-      count += m->values.count();
-    }
-    Result<Buffer> made = device.allocate(first.dtype, count);
+    for (Matrix *m : parts) count += (m->*tensor).count();
+    Result<Buffer> made = device.allocate(((*parts.begin())->*tensor).dtype, count);
     if (!made) return void(s = made.status());
-    all = *made;
+    all.*buffer = *made;
     count = 0;
     for (Matrix *m : parts) {
-      m->deviceValues = all.part(count, m->values.count());
-      count += m->values.count();
-      if (s) s = device.upload(m->deviceValues, m->values.data, m->values.bytes());
+      const Tensor &t = m->*tensor;
+      m->*buffer = (all.*buffer).part(count, t.count());
+      count += t.count();
+      if (s) s = device.upload(m->*buffer, t.data, t.bytes());
     }
+  };
+  auto join = [&](std::initializer_list<Matrix *> parts, Matrix &all) {
+    const Matrix &first = **parts.begin();
+    Matrix sum{0, first.inputs, first.bits};
+    for (Matrix *m : parts) {
+      if (!s || !m->values || m->bits != first.bits || m->values.dtype != first.values.dtype || (m->bits && m->outputs % quantBlock)) return;
+      sum.outputs += m->outputs;
+    }
+    all = sum;
+    joinTensors(parts, &Matrix::values, &Matrix::deviceValues, all);
+    if (s && all.bits) joinTensors(parts, &Matrix::scales, &Matrix::deviceScales, all);
   };
   if (device.isGpu())
     for (LayerWeights &l : w.layers) {
-      join({&l.q, &l.k, &l.v}, l.deviceQkv);
-      if (!config.experts) join({&l.gate, &l.up}, l.deviceGateUp);
+      join({&l.q, &l.k, &l.v}, l.qkv);
+      if (!config.experts) join({&l.gate, &l.up}, l.gateUp);
     }
   w.visit(
       [&](const std::string &, Matrix &m) {
         if (!m.deviceValues.address) place(m.values, m.deviceValues);
-        place(m.scales, m.deviceScales);
+        if (!m.deviceScales.address) place(m.scales, m.deviceScales);
       },
       [&](const std::string &, Tensor &t, Buffer &b) { place(t, b); });
   if (!s) return s;

@@ -25,7 +25,7 @@ struct LayerWeights {
   Tensor attentionNorm, feedForwardNorm;
   Buffer deviceAttentionNorm, deviceFeedForwardNorm;
   Matrix q, k, v, o, gate, up, down;
-  Buffer deviceQkv, deviceGateUp; // on GPUs, where they are dense: q, k and v, gate and up, one behind the other
+  Matrix qkv, gateUp; // on GPUs: q, k and v, gate and up, one behind the other, on the device only; not where they have several forms, or are quantized and no whole blocks
   Matrix router, expertGate, expertUp, expertDown;
 };
 
