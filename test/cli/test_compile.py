@@ -326,6 +326,14 @@ def test_rows_that_nobody_sees_are_not_packed(tegula, tmp_path, form):
     assert end == "64" if form == "zero" else end.startswith("%"), p.stdout
 
 
+@pytest.mark.parametrize("form, asks", [("both", 1), ("stored", 0)])
+def test_panels_of_the_next_round_are_fetched_where_all_of_them_are_inside(tegula, tmp_path, form, asks):
+    """Behind the last panel of a tile come those of the loop's next round: not where its end is known and it may lie behind the matrix."""
+    (tmp_path / "t.py").write_text(PARTS)
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, w:*f32:16, out:*f32:16, M:i32, N:i32:16, K:i32:16", "-c", f"FORM='{form}'", "-t", "cpu:avx2", "--emit", "llvm")
+    assert len(re.findall(r"icmp sge i64 %\w+, 128\n", p.stdout)) == asks and "icmp ugt i32" in p.stdout, p.stdout
+
+
 def test_rows_are_split_where_a_select_begins_to_matter(tegula, tmp_path):
     """Inside of a diagonal nothing is compared: one loop for that part of a row, one for the rest."""
     (tmp_path / "t.py").write_text(DIAGONAL)

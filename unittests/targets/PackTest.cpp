@@ -3,6 +3,7 @@
 #include "KernelHarness.h"
 #include <algorithm>
 #include <random>
+#include <regex>
 #include <sstream>
 
 using namespace tegula;

@@ -184,7 +184,8 @@ FunctionEmitter::Counts FunctionEmitter::whatCounts(const Step &s) {
   // Zeros of both operands: one alone may meet an infinity.
   r.depth = most(countsOfAll(s.part.left, 0, k), countsOfAll(s.part.right, n, k));
   mixed_.backTo(mixed);
-  return {within(r.rows, m), within(r.columns, n), within(r.depth, k), r.above, r.below};
+  V left = r.depth && !llvm::isa<llvm::Constant>(r.depth) ? r.depth : nullptr;
+  return {within(r.rows, m), within(r.columns, n), within(r.depth, k), r.above, r.below, left};
 }
 
 // The left operand: where it lies, or packed.
@@ -232,7 +233,7 @@ void FunctionEmitter::dotByPanel(const Step &s) {
   state.nest = s.nest.get();
   PanelWork work;
   state.panel = &work;
-  work.columns = counts.columns, work.depthThere = counts.depth;
+  work.columns = counts.columns, work.depthThere = counts.depth, work.depthLeft = counts.depthLeft;
   work.kGroup = p.kGroup;
   nest_ = &state;
   layOut(state);

@@ -176,7 +176,7 @@ void FunctionEmitter::forStep(const Step &s) {
   bindScalars(args, carried);
   const size_t mixed = mixed_.mark();
   if (reverse) steps(s.bodies[0]);
-  else stepsOfLoop(s.bodies[0], body, iv, by);
+  else stepsOfLoop(s.bodies[0], body, iv, by, ub);
   mixed_.backTo(mixed);
   setLoc(&op);
   llvm::SmallVector<V> next = scalarsOf(body.terminator()->operands);

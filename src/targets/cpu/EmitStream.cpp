@@ -128,9 +128,22 @@ V FunctionEmitter::inNextProgram(V x, unsigned &budget) {
       budget);
 }
 
+// So many rounds later in the innermost loop with dots.
+V FunctionEmitter::inLaterRound(V x, uint64_t rounds, unsigned &budget) {
+  return movedOn(
+      x,
+      [&](V v) -> V {
+        if (V by = loop_.steps.lookup(v))
+          return b_.CreateAdd(v, b_.CreateMul(by, llvm::ConstantInt::get(by->getType(), rounds)));
+        auto *i = llvm::dyn_cast<llvm::Instruction>(v);
+        return !i || loop_.outside.contains(i->getParent()) ? v : nullptr;
+      },
+      budget);
+}
+
 // A loop that computes dots from blocks of memory, as products of few rows with quantized weights do, is as fast as memory. The hardware looks ahead to the end of a page at
 // most, which two or three rounds reach; so lines of a later round are fetched between the steps of this one, a few at a time.
-void FunctionEmitter::stepsOfLoop(const Steps &all, const ir::Block &body, llvm::PHINode *iv, V by) {
+void FunctionEmitter::stepsOfLoop(const Steps &all, const ir::Block &body, llvm::PHINode *iv, V by, V to) {
   constexpr uint64_t line = 64, least = 1024, most = 16384, ahead = 4096; // bytes of a block, and between what is read and what is fetched
   unsigned places = 0, place = 0;
   bool hasDot = false, plain = !state_.options.checked;
@@ -139,13 +152,29 @@ void FunctionEmitter::stepsOfLoop(const Steps &all, const ir::Block &body, llvm:
     hasDot |= one.kind == StepKind::Dot;
     places += one.nest || one.kind == StepKind::Dot;
   }
-  if (!plain || !hasDot)
-    return steps(all);
-  llvm::SmallPtrSet<const llvm::BasicBlock *, 16> outside;
-  for (const llvm::BasicBlock &one : *function_) {
-    if (&one == iv->getParent())
-      break;
-    outside.insert(&one);
+  const DotLoop saved = loop_;
+  if (hasDot) {
+    loop_ = {iv, by, to, {{iv, by}}, {}};
+    // Offsets that pointers are moved on by.
+    for (size_t i = 0; i + 1 < body.args.size(); ++i) {
+      const ir::Value *arg = body.args[i + 1];
+      const ir::Op *next = body.terminator()->operands[i]->def;
+      if (!arg->type.isIntLike() || !arg->type.isScalar() || !next || next->kind != ir::OpKind::Add)
+        continue;
+      for (unsigned k = 0; k < 2; ++k)
+        if (V step = next->operands[k] == arg ? scalar_.lookup(next->operands[1 - k]) : nullptr; step && step != scalar_.lookup(arg))
+          loop_.steps[scalar_.lookup(arg)] = step;
+    }
+    for (const llvm::BasicBlock &one : *function_) {
+      if (&one == iv->getParent())
+        break;
+      loop_.outside.insert(&one);
+    }
+  }
+  if (!plain || !hasDot) {
+    steps(all);
+    loop_ = saved;
+    return;
   }
   struct Block {
     V from;
@@ -165,15 +194,7 @@ void FunctionEmitter::stepsOfLoop(const Steps &all, const ir::Block &body, llvm:
         continue;
       uint64_t rounds = (ahead + bytes - 1) / bytes;
       unsigned budget = 24;
-      V next = movedOn(
-          l.base,
-          [&](V v) -> V {
-            if (v == iv)
-              return b_.CreateAdd(v, b_.CreateMul(by, llvm::ConstantInt::get(by->getType(), rounds)));
-            auto *i = llvm::dyn_cast<llvm::Instruction>(v);
-            return !i || outside.contains(i->getParent()) ? v : nullptr;
-          },
-          budget);
+      V next = inLaterRound(l.base, rounds, budget);
       if (next && next != l.base)
         blocks.push_back({next, bytes / line});
     }
@@ -189,6 +210,7 @@ void FunctionEmitter::stepsOfLoop(const Steps &all, const ir::Block &body, llvm:
         prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), b.from, i * line));
     ++place;
   }
+  loop_ = saved;
 }
 
 // In front of the streaming loop: which of the loads have rows that move on with the program, and by how many bytes.
@@ -225,11 +247,57 @@ void FunctionEmitter::fetchAhead(unsigned copy) {
   }
 }
 
-// A panel's rows are a line or two each, as far apart as rows of memory are, often on pages of their own: no hardware looks ahead there, and a
-// core by itself reaches some fifteen rows ahead. Here are as many as it can wait for at once; at the end of a panel those of the next one. Never far
+// From the tile of the right operand that `l` addresses to the one of the loop's next round, i64; null if that cannot be said. 0 if there is none, or one that ends behind the matrix.
+llvm::Value *FunctionEmitter::nextTile(const Lin &l) {
+  unsigned budget = 24;
+  V next = loop_.iv ? inLaterRound(l.base, 1, budget) : nullptr;
+  if (!next || next == l.base)
+    return nullptr;
+  llvm::Type *t = b_.getInt64Ty();
+  V distance = b_.CreateSub(b_.CreatePtrToInt(next, t), b_.CreatePtrToInt(l.base, t));
+  V is = b_.CreateICmpUGT(b_.CreateSub(loop_.to, loop_.iv), loop_.by);
+  if (V left = nest_->panel->depthLeft) {
+    int64_t depth = int64_t(1) << (bitCount(nest_->nest->space) - nest_->nest->columnBits());
+    is = b_.CreateAnd(is, b_.CreateICmpSGE(left, b_.getInt64(static_cast<uint64_t>(2 * depth))));
+  }
+  return b_.CreateSelect(is, distance, b_.getInt64(0));
+}
+
+// How far the panel that is packed after this one lies behind it, in bytes; 0 if none is. In front of the loops of the panel.
+llvm::Value *FunctionEmitter::panelAhead(const Lin &l, Coef row, Coef panel) {
+  NestState &n = *nest_;
+  PanelWork &p = *n.panel;
+  V &known = p.ahead[l.base];
+  if (known)
+    return known;
+  V tile = atDepth(0, [&] { return nextTile(l); });
+  const unsigned columns = n.nest->columnBits();
+  const NestLoop *blocks = nullptr, *panels = nullptr;
+  for (unsigned i = 0; i < p.loops; ++i)
+    (n.loops[i].firstBit >= columns ? blocks : panels) = &n.loops[i];
+  return known = atDepth(p.loops, [&]() -> V {
+           llvm::Type *t = b_.getInt64Ty();
+           auto isLast = [&](const NestLoop &loop) { return b_.CreateICmpSGE(b_.CreateAdd(loop.iv, b_.getInt64(1)), tripsOf(loop)); };
+           // From the first panel of this block of k to that of the next one.
+           V next = tile;
+           if (blocks) {
+             V block = b_.CreateMul(coefValue(row, t), b_.getInt64(uint64_t(1) << n.nest->panelDepthBits));
+             V last = next ? b_.CreateSub(next, b_.CreateMul(blocks->iv, block)) : b_.getInt64(0);
+             next = b_.CreateSelect(isLast(*blocks), last, block);
+           }
+           if (!panels)
+             return next ? next : b_.getInt64(0);
+           V step = coefValue(panel, t);
+           V back = next ? b_.CreateSub(next, b_.CreateMul(panels->iv, step)) : b_.getInt64(0);
+           return b_.CreateSelect(isLast(*panels), back, step);
+         });
+}
+
+// A panel's rows are a line or two each, as far apart as rows of memory are, often on pages of their own: no hardware looks ahead there, and a core by itself reaches some
+// fifteen rows ahead. Here are as many as it can wait for at once (all of a deep panel would meet in few sets of L2); at the end of a panel those of the one that comes next. Never far
 // behind the matrix: fetching from pages that are not there costs a walk through the page tables each time, more than the multiply-adds of a row.
 void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Type &t, V mask) {
-  const NestState &n = *nest_;
+  NestState &n = *nest_;
   const unsigned lowest = n.nest->columnBits(); // of the row's number
   auto coefOf = [&](unsigned bit) {
     const auto *i = llvm::find(at, static_cast<BitSource>(bit));
@@ -242,18 +310,21 @@ void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bi
     if (++bit == lowest + n.nest->panelDepthBits)
       return;
   const NestLoop &rows = n.loops[static_cast<size_t>(n.loopOf[bit])];
-  const bool isInnermost = &rows == &n.loops.back();
-  const Coef trip = coefOf(rows.firstBit);
+  llvm::Type *t64 = b_.getInt64Ty();
   auto rowTrips = [&](uint64_t count) { return b_.getInt64(std::max<uint64_t>(1, count >> (rows.firstBit - lowest))); };
+  auto bytes = [&](V trips) { return b_.CreateMul(coefValue(coefOf(rows.firstBit), t64), trips); };
   V distance;
   if (n.masked) { // where the rows end is not known, but whether this one is there: then so are a few more, nearly always
-    distance = b_.CreateMul(coefValue(trip, b_.getInt64Ty()), rowTrips(16));
+    distance = bytes(rowTrips(16));
   } else {
-    V end = isInnermost ? n.trips : tripsOf(rows);
-    V next = b_.CreateAdd(rows.iv, rowTrips(32)), beyond = b_.CreateSub(next, end), inside = b_.CreateICmpSLT(next, end);
-    V row = b_.CreateSelect(inside, next, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, beyond, b_.CreateSub(end, b_.getInt64(1))));
-    V panel = coefValue(coefOf(n.nest->panelColumnBits), b_.getInt64Ty());
-    distance = b_.CreateAdd(b_.CreateMul(coefValue(trip, b_.getInt64Ty()), b_.CreateSub(row, rows.iv)), b_.CreateSelect(inside, b_.getInt64(0), panel));
+    V end = &rows == &n.loops.back() ? n.trips : tripsOf(rows), panel = panelAhead(l, coefOf(lowest), coefOf(n.nest->panelColumnBits));
+    V inside, beyond, last;
+    atDepth(n.panel->loops, [&] {
+      V ahead = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, rowTrips(32), end);
+      last = b_.CreateSub(end, ahead), inside = bytes(ahead), beyond = b_.CreateSub(panel, bytes(last));
+      return panel;
+    });
+    distance = b_.CreateSelect(b_.CreateICmpSLT(rows.iv, last), inside, beyond);
   }
   // The last byte: rows that do not begin with a line end in another one, and the line of the first is that of the piece before.
   int64_t last = (int64_t(std::max(1u, ir::byteWidth(t.elem))) << n.laneBits) - 1;

@@ -91,7 +91,7 @@ private:
   void dotStep(const Step &s), dotByPanel(const Step &s);
   struct Counts {
     V rows = nullptr, columns = nullptr, depth = nullptr;
-    V above = nullptr, below = nullptr; // (row, column) counts only if column - row < above, and if row - column < below
+    V above = nullptr, below = nullptr, depthLeft = nullptr; // depthLeft as PanelWork's; (row, column) counts only if column - row < above, and if row - column < below
   };
   Counts whatCounts(const Step &s);
   V countsOf(const DotPart::Condition &c, unsigned fromBit, unsigned bits, int diagonal = -1);
@@ -186,10 +186,8 @@ private:
   void nestStep(const Step &s), runNest(NestState &state);
   void layOut(NestState &n);
   unsigned chooseLaneBits(const Nest &n) const;
-  void openLoops(unsigned level);
-  void beginPanel();
+  void openLoops(unsigned level), beginPanel(), innerLoop();
   V tripsOf(const NestLoop &l), divideUp(V x, int64_t to), roundUp(V x, int64_t to);
-  void innerLoop();
   void roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
   Bits rootBits(unsigned copy) const;
   void root(const Root &r, const Bits &at);
@@ -219,8 +217,9 @@ private:
   V streamRow();
   void streamStore(V x, V at);
   V movedOn(V x, llvm::function_ref<V(V)> known, unsigned &budget), inNextProgram(V x, unsigned &budget);
-  void stepsOfLoop(const Steps &all, const ir::Block &body, llvm::PHINode *iv, V by);
+  void stepsOfLoop(const Steps &all, const ir::Block &body, llvm::PHINode *iv, V by, V to);
   void findAhead(), fetchAhead(unsigned copy), prefetch(V at);
+  V inLaterRound(V x, uint64_t rounds, unsigned &budget), nextTile(const Lin &l), panelAhead(const Lin &l, Coef row, Coef panel);
   void fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Type &t, llvm::Value *mask);
 
   // EmitTranspose
@@ -295,6 +294,7 @@ private:
   ScopedMap<std::tuple<int64_t, V, int64_t, V>, V> mixed_;
   NestState *nest_ = nullptr;
   std::map<const ir::Op *, int> sites_; // number + 1
+  DotLoop loop_;
 };
 
 } // namespace tegula::cpu

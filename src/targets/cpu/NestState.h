@@ -2,7 +2,9 @@
 #pragma once
 #include "targets/cpu/Lin.h"
 #include "targets/cpu/Plan.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/Instruction.h"
 #include <map>
 #include <optional>
@@ -44,10 +46,19 @@ struct PanelWork {
   // multiple of `unit`.
   llvm::Value *columns = nullptr, *depthThere = nullptr, *packed = nullptr;
   int64_t unit = 1;
+  llvm::Value *depthLeft = nullptr; // i64: k from the tile's first on at which not all operands are zero, perhaps more than the tile has; null: not known
+  llvm::DenseMap<llvm::Value *, llvm::Value *> ahead; // FunctionEmitter::panelAhead(), by the bases of addresses
   /// At each panel: what the innermost loop carries (nothing if depth is 0), what a trip makes of it (its number given), and the end.
   llvm::function_ref<llvm::SmallVector<llvm::Value *>()> begin;
   llvm::function_ref<llvm::SmallVector<llvm::Value *>(llvm::Value *, llvm::ArrayRef<llvm::Value *>)> trip;
   llvm::function_ref<void(llvm::ArrayRef<llvm::Value *>)> end;
+};
+
+/// The innermost `for` with dots that is being emitted, if it counts up.
+struct DotLoop {
+  llvm::Value *iv = nullptr, *by = nullptr, *to = nullptr;
+  llvm::DenseMap<llvm::Value *, llvm::Value *> steps;      // what it adds to numbers in each round
+  llvm::SmallPtrSet<const llvm::BasicBlock *, 16> outside; // in front of it
 };
 
 struct NestState {
