@@ -2,6 +2,7 @@
 #include "gpu/Exchanges.h"
 #include "gpu/IndexBits.h"
 #include "gpu/LoopSlice.h"
+#include "gpu/WidenKeys.h"
 #include "ir/Builder.h"
 #include "ir/Clone.h"
 #include <unordered_set>
@@ -205,6 +206,7 @@ std::unique_ptr<Module> findExchanges(const Module &module, unsigned threads) {
   now->isKernel = true;
   now->argInfo = kernel.argInfo;
   Writer(steps, *out, threads).block(*kernel.block(), *now->block());
+  widenKeys(*out);
   return out;
 }
 

@@ -2,7 +2,7 @@
 // `exchange`, which keeps the layout and is done in registers, by shuffles, or through shared memory between the same places of two warps.
 // Loops that such a constant is computed from are unrolled for it: the steps of a bitonic network, whose distances are 1 << (n - i).
 //
-// Before layouts are assigned: a gather's result lives elsewhere than an exchange's.
+// Narrow integers that are exchanged are widened (WidenKeys.h). Before layouts are assigned: a gather's result lives elsewhere than an exchange's.
 #pragma once
 #include "ir/Ir.h"
 
