@@ -2,7 +2,11 @@
 //
 //   for off in range(0, n, 1024): store(y + off + arange(0, 1024), ...)      1024 elements, 1024 further on each time
 //
-// Found from what an address is made of: a part that does not change in the loop, a multiple of the loop's counter, and coordinates that reach over so many elements.
+// Found from what an address is made of: a part that does not change in the loop, a multiple of the loop's counter, and coordinates that reach over so many elements. The multiple may be one of a
+// number that is known at run time only:
+//
+//   for off in range(program_id(0) * 1024, n, num_programs(0) * 1024): ...    at least 1024 further on
+//   for t in range(T): store(y + at + d, ..., mask=d < D); at += D             D further on, and all coordinates are between 0 and D
 #pragma once
 #include "ir/Ir.h"
 
