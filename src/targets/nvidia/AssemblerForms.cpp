@@ -260,6 +260,16 @@ void replaceConvertedBits(std::vector<std::string> &lines) {
 
 } // namespace
 
+/// Whether the assembler could join an addition with a product. LLVM's products say how they round; those of PTX statements need not.
+static bool mayFuse(StringRef ptx) { return ptx.contains("mul.f32") || ptx.contains("mul.ftz.f32") || ptx.contains("mul.sat.f32"); }
+
+/// add.rn.f32 and sub.rn.f32 without the rounding, which is the same.
+static void dropRounding(std::string &line) {
+  StringRef text = line;
+  if (StringRef opcode = text.ltrim(); opcode.starts_with("add.rn.f32 ") || opcode.starts_with("sub.rn.f32 "))
+    line.erase(text.size() - opcode.size() + 3, 3);
+}
+
 std::string replaceForAssembler(std::string_view ptx) {
   std::vector<std::string> lines;
   for (StringRef rest(ptx); !rest.empty();) {
@@ -271,7 +281,10 @@ std::string replaceForAssembler(std::string_view ptx) {
   replaceConvertedBits(lines);
   std::string out;
   out.reserve(ptx.size() + ptx.size() / 16);
-  for (const std::string &line : lines) {
+  const bool dropsRounding = !mayFuse(ptx);
+  for (std::string &line : lines) {
+    if (dropsRounding)
+      dropRounding(line);
     std::string other = replacementOfLine(line);
     out += other.empty() ? line : "\t" + other + "\n";
   }

@@ -1,4 +1,4 @@
-// What ptxas (seen in CUDA 12.9 and 13.0) translates wrongly, replaced in PTX text. LLVM chooses these instructions in many
+// What ptxas (seen in CUDA 12.9 and 13.0) translates wrongly or not as well as it could, replaced in PTX text. LLVM chooses these instructions in many
 // places, also for divisions by constants and patterns of its own, hence after code generation and not while IR is built.
 #pragma once
 #include <string>
@@ -15,6 +15,8 @@ namespace tegula::nvidia {
 /// - cvt from a floating-point type of the bits that a selection of the integers 1 and 0 leaves (itself or moved to a float register): the
 ///   assembler takes the 1 for the number 1, and the conversion for one that keeps it. What the bits convert to is selected instead.
 /// - lop3.b32 of users' inline assembly with one register for two operands: joined with exclusive ors it takes the wrong one, and beside branches the assembler dies (13.0)
+/// - add.rn.f32, sub.rn.f32: with the rounding said the range of the result counts as unknown, and a quotient by it is scaled for denominators that it cannot be. Where no product could be
+///   joined with it (those that say no rounding), add.f32 and sub.f32, which round alike.
 /// - mul.hi.s32, mul.hi.u32: joined with additions, one of several is lost, or the carry of a 64-bit subtraction
 std::string replaceForAssembler(std::string_view ptx);
 

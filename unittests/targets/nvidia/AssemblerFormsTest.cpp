@@ -64,6 +64,14 @@ TEST(AssemblerForms, Lop3OfTwoRegisters) {
     }
 }
 
+/// Additions say no rounding, unless a product says none either: the two could become one fma.
+TEST(AssemblerForms, AdditionsWithoutRounding) {
+  const std::string sums = "\tadd.rn.f32 \t%f3, %f1, %f2;\n\tsub.rn.f32 \t%f4, %f3, %f2;\n\tmul.rn.f32 \t%f5, %f4, %f2;\n\tadd.rn.f64 \t%fd3, %fd1, %fd2;\n";
+  EXPECT_EQ(replaceForAssembler(sums), "\tadd.f32 \t%f3, %f1, %f2;\n\tsub.f32 \t%f4, %f3, %f2;\n\tmul.rn.f32 \t%f5, %f4, %f2;\n\tadd.rn.f64 \t%fd3, %fd1, %fd2;\n");
+  for (const char *product : {"\tmul.f32 \t%f6, %f1, %f2;\n", "\tmul.ftz.f32 \t%f6, %f1, %f2;\n"})
+    EXPECT_EQ(replaceForAssembler(sums + product), sums + product);
+}
+
 /// The address of shared memory in the register that a loop steps: what is computed before the loop reads a register of its own.
 TEST(AssemblerForms, SteppedBaseOfSharedMemory) {
   const std::string before = "\tmov.u64 \t%rd3, tegula_shared;\n"
