@@ -1,5 +1,6 @@
 // Finding and calling libnvJitLink; its functions are declared here from its public reference.
 #include "runtime/cuda/Assembler.h"
+#include "abi/Multiprocessor.h"
 #include "runtime/cuda/AssemblyMemo.h"
 #include "runtime/cuda/Driver.h"
 #include <cstdlib>
@@ -9,6 +10,8 @@
 #include <mutex>
 
 namespace tegula::runtime::cuda {
+
+namespace sm = abi::multiprocessor;
 
 namespace {
 using Handle = struct OpaqueLink *;
@@ -171,9 +174,6 @@ template <typename Size, typename Get> static std::string readLog(Handle h, Size
   return text;
 }
 
-/// What threads of a multiprocessor share, all architectures from sm_80 on but for shared memory, which is sm_90's.
-constexpr unsigned long registersOfSm = 65536, threadsOfSm = 2048, sharedOfSm = 233472, sharedReserved = 1024, givenOutBy = 8;
-
 /// How many blocks should share a multiprocessor: a wish of the compiler, not worth spills.
 static constexpr std::string_view wishDirective = ".minnctapersm";
 
@@ -184,8 +184,8 @@ static std::string boundedAbove(std::string text, uint32_t &limit) {
   if (wish == text.npos || threads == text.npos) return {};
   unsigned long blocks = std::strtoul(text.c_str() + wish + wishDirective.size(), nullptr, 10), each = std::strtoul(text.c_str() + threads + 9, nullptr, 10);
   if (blocks < 2 || each == 0) return {}; // one block is no wish for more of them
-  limit = static_cast<uint32_t>(registersOfSm / (blocks * each) / givenOutBy * givenOutBy);
-  if (limit == 0 || limit >= 255) return {};
+  limit = static_cast<uint32_t>(sm::registers / (blocks * each) / sm::registerStep * sm::registerStep);
+  if (limit == 0 || limit >= sm::mostRegisters) return {};
   return text.replace(wish, text.find('\n', wish) - wish, ".maxnreg " + std::to_string(limit + 1));
 }
 
@@ -198,9 +198,9 @@ static std::string oneBlockMore(std::string text, uint32_t registers, uint64_t s
   unsigned long threads = std::strtoul(text.c_str() + at + threadsDirective.size(), nullptr, 10);
   if (!threads) return {};
   constexpr unsigned long mostBlocks = 5; // a quarter more than four
-  unsigned long given = (registers + givenOutBy - 1) / givenOutBy * givenOutBy, blocks = registersOfSm / (given * threads) + 1;
-  if (blocks < 2 || blocks > mostBlocks || blocks * threads > threadsOfSm || blocks * (sharedBytes + sharedReserved) > sharedOfSm) return {};
-  if (given - registersOfSm / (blocks * threads) / givenOutBy * givenOutBy > givenOutBy) return {};
+  unsigned long given = (registers + sm::registerStep - 1) / sm::registerStep * sm::registerStep, blocks = sm::registers / (given * threads) + 1;
+  if (blocks < 2 || blocks > mostBlocks || blocks * threads > sm::threads || blocks * (sharedBytes + sm::sharedReserved) > sm::sharedBytes) return {};
+  if (given - sm::registers / (blocks * threads) / sm::registerStep * sm::registerStep > sm::registerStep) return {};
   return text.insert(at, std::string(wishDirective) + " " + std::to_string(blocks) + "\n");
 }
 

@@ -1,5 +1,6 @@
 // See Occupancy.h.
 #include "targets/nvidia/Occupancy.h"
+#include "abi/Multiprocessor.h"
 #include "passes/Users.h"
 #include <algorithm>
 #include <unordered_map>
@@ -8,6 +9,8 @@
 
 namespace tegula::nvidia {
 namespace {
+
+namespace sm = abi::multiprocessor;
 
 using ir::Block;
 using ir::Op;
@@ -212,7 +215,6 @@ private:
 unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu) { return Pressure(gpu).peak(*kernel.block()); }
 
 unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes) {
-  constexpr unsigned registers = 65536, threadsOfSm = 2048, sharedOfSm = 233472, sharedReserved = 1024;
   constexpr unsigned bytesInFlight = 48 << 10; // that keep an SM's share of the memory busy; measured on sums, norms and softmax by loops of an H200
   Pressure pressure(gpu);
   unsigned data = pressure.peak(*kernel.block()), threads = 32 * options.numWarps;
@@ -221,10 +223,10 @@ unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const O
   unsigned overhead = pressure.exchanges ? 40 : 22; // addresses, chains in flight; measured on rows of softmax and layer_norm
   bool waits = std::any_of(pressure.iterations.begin(), pressure.iterations.end(), [](const Iteration &it) { return it.waitsForMemory(); });
   unsigned least = waits ? 40 : 32; // three quarters of the warps with loads ahead are faster than all without (norms, sums)
-  auto most = static_cast<unsigned>(std::min<uint64_t>({threadsOfSm / threads, 32u, sharedOfSm / (sharedBytes + sharedReserved)}));
+  auto most = static_cast<unsigned>(std::min<uint64_t>({sm::threads / threads, sm::mostBlocks, sm::sharedBytes / (sharedBytes + sm::sharedReserved)}));
   for (unsigned blocks = most; blocks > 1; --blocks) {
     // Each quarter of an SM has a quarter of the registers, and whole warps; they are given out by eights.
-    unsigned warps = (blocks * options.numWarps + 3) / 4 * 4, given = registers / (warps * 32) / 8 * 8, need = std::max(least, data + overhead);
+    unsigned warps = (blocks * options.numWarps + 3) / 4 * 4, given = sm::registers / (warps * 32) / sm::registerStep * sm::registerStep, need = std::max(least, data + overhead);
     // Fewer threads need more loads of later iterations under way; programs that load much at once are few, and do not fill the SM.
     for (const Iteration &it : pressure.iterations)
       if (it.waitsForMemory()) {

@@ -1,5 +1,6 @@
 // What the passes of the GPU level ask (gpu/TargetInfo.h), for NVIDIA GPUs.
 #pragma once
+#include "abi/Multiprocessor.h"
 #include "targets/nvidia/Nvidia.h"
 #include <algorithm>
 
@@ -11,7 +12,7 @@ public:
 
   std::string name() const override { return targetName(target_); }
   unsigned lanes() const override { return NvTarget::lanes; }
-  unsigned registerLimit(unsigned threads) const override { return std::min(255u, 65536 / threads); }
+  unsigned registerLimit(unsigned threads) const override { return std::min(abi::multiprocessor::mostRegisters, abi::multiprocessor::registers / threads); }
   uint32_t sharedLimit() const override { return target_.sharedLimit(); }
   bool copiesBlocks() const override { return target_.sm == 90 && target_.archFeatures; }
   layout::ConversionOptions conversions() const override;
