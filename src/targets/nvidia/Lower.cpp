@@ -39,7 +39,7 @@ bool Lowering::run() {
   users_.add(*source_->block());
   findTensorMaps(*source_->block());
   if (!maps_.empty())
-    findCopiers(*source_->block());
+    findCopiers(*source_->block(), options_.numWarps);
   beginKernel();
   if (options_.debugInfo && !target_.simulate)
     lines_.emplace(out_, m_, true, targets::DebugEmitter::Kind::LinesOnly).begin(*function_, *source_);

@@ -143,7 +143,7 @@ private:
     unsigned first = 0; // which of them has the first box of a copy
     bool inRing = false; // they wait for the stage first
   };
-  void findCopiers(const ir::Block &b);
+  void findCopiers(const ir::Block &b, unsigned warpsOfBlock);
   Copiers copiersOf(const Op &op) const { return isElected_ ? Copiers() : copiers_.lookup(&op); }
   void partitions(const Op &op);
   void partition(const Op &op, unsigned n, unsigned begin, llvm::BasicBlock *run, llvm::BasicBlock *end);

@@ -264,14 +264,14 @@ void Lowering::BlockCopies::tmaCopy(const Op &op) {
     copy();
 }
 
-/// The copies between one barrier_expect and the next fill one stage. Warps beyond the first four would wait for others that their dots do not wait for.
-void Lowering::findCopiers(const ir::Block &b) {
+/// The copies between one barrier_expect and the next fill one stage. `warpsOfBlock` run the block. Warps beyond the first four would wait for others that their dots do not wait for.
+void Lowering::findCopiers(const ir::Block &b, unsigned warpsOfBlock) {
   constexpr unsigned warpgroup = 4;
   const Op *wait = nullptr, *waitOfNext = nullptr;
   std::vector<std::pair<const Op *, unsigned>> copies; // with their boxes
   unsigned most = 1;                                   // of a copy
   auto share = [&] {
-    const unsigned warps = std::min({options_.numWarps, warpgroup, most});
+    const unsigned warps = std::min({warpsOfBlock, warpgroup, most});
     unsigned next = 0;
     for (auto [copy, count] : copies) {
       // A copy of fewer boxes than warps stays in a row of them that does not wrap around.
@@ -302,8 +302,10 @@ void Lowering::findCopiers(const ir::Block &b) {
       }
     }
     for (size_t r = 0; r < op->regions.size(); ++r)
-      if (op->kind != OpKind::Partitions || op->elected().empty() || !op->elected()[r])
-        findCopiers(*op->region(static_cast<unsigned>(r)));
+      if (op->kind != OpKind::Partitions)
+        findCopiers(*op->region(static_cast<unsigned>(r)), warpsOfBlock);
+      else if (op->elected().empty() || !op->elected()[r])
+        findCopiers(*op->region(static_cast<unsigned>(r)), static_cast<unsigned>(op->warps()[r]));
   }
   share();
 }
