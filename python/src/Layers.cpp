@@ -318,7 +318,7 @@ Step throughTuner(PyObject *tuner, PyObject *attributes, PyObject *argNames, Cal
   }
   auto add = [&](PyObject *name, PyObject *value) {
     if (call.find(name) == call.count()) return call.set(call.count(), name, Py_NewRef(value)), true;
-    PyErr_Format(PyExc_TypeError, "run() got multiple values for keyword argument '%U'", name);
+    PyErr_Format(PyExc_ValueError, "Conflicting meta-parameters: %U. Make sure that you don't re-define auto-tuned symbols.", name);
     return false;
   };
   return eachOption(config, *parts, add) ? Next : Failed;

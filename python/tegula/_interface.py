@@ -56,3 +56,9 @@ class NamedKernel(KernelInterface):
 
     def __deepcopy__(self, memo):
         return self  # as functions are
+
+
+def check_decorated(fn, decorator):
+    if not hasattr(fn, "arg_names"):
+        raise TypeError(f"@{decorator} stands above @jit: `{getattr(fn, '__name__', fn)}` is no kernel yet")
+    return fn

@@ -247,6 +247,8 @@ def explain(fn, error, warmup, args, kwargs):
             _, value, place = captured(fn.fn, name)
             if isinstance(value, types.FunctionType):
                 lines.append(f"`{name}` is a function of Python: kernels call those that are decorated with @jit; {_INTERPRETER}")
+            elif isinstance(value, type):
+                lines.append(f"`{name}` is a class of Python: kernels make tuples, NamedTuples and objects of classes that are decorated with @triton.aggregate")
             elif isinstance(place, types.CellType):
                 lines.append(f"{name} is not defined for the kernel: of the function around it kernels see functions, types and tl.constexpr(...) only")
     bound = {**dict(zip(fn.param_names, args)), **kwargs}

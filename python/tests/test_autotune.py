@@ -698,3 +698,17 @@ def test_deterministic(tmp_path):
     assert files[0] == files[1] and files[0][0][0] == "False"
     again = said(in_process(tmp_path / "a", "16,64,256", TEGULA_TUNE="deterministic"))
     assert again == ["True", files[0][0][1]]
+
+
+def test_one_configuration_conflicts_too():
+    k = tegula.autotune(BLOCKS[:1], key=["n"])(tegula.jit(double))
+    with pytest.raises(ValueError, match="Conflicting meta-parameters: BLOCK"):
+        k[(1,)](*arrays(), 100, BLOCK=16)
+
+
+@pytest.mark.parametrize("decorator", [tegula.autotune(configs=[tegula.Config({})], key=[]), tegula.heuristics({})])
+def test_decorators_stand_above_jit(decorator):
+    with pytest.raises(TypeError, match="stands above @jit: `plain` is no kernel yet"):
+        @decorator
+        def plain(x):
+            pass

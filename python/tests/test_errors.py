@@ -341,3 +341,18 @@ def test_jit_of_what_is_no_function(what, message):
 
 def test_jit_twice_is_jit():
     assert tegula.jit(tegula.jit(causes.fn)).fn is causes.fn
+
+
+class Plain:
+    pass
+
+
+@tegula.jit
+def makes_an_object(x):
+    a = Plain()
+    tl.store(x, 1)
+
+
+def test_classes_of_python():
+    with pytest.raises(tegula.CompilationError, match="`Plain` is a class of Python: .* NamedTuples .* @triton.aggregate"):
+        makes_an_object[(1,)](np.zeros(1, np.float32))

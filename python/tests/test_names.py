@@ -60,6 +60,7 @@ NAMES = {
     "triton.experimental.gluon": "jit constexpr_function aggregate language nvidia amd",
     "triton.experimental.gluon.nvidia.hopper": "TensorDescriptor TensorDescriptorIm2Col",
     "triton.experimental.gluon.nvidia.blackwell": "TensorDescriptor TensorDescriptorIm2Col",
+    "triton.experimental.gluon.amd.cdna5": "TensorDescriptor",
     "triton.experimental.gluon.amd.gfx1250": "TensorDescriptor",
     "triton.backends.nvidia.driver": "libcuda_dirs ty_to_cpp",
     "triton.experimental.gsan": "configure create_mem_pool freeze_config get_allocator has_live_allocations reset",

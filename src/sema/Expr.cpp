@@ -463,6 +463,9 @@ Value Evaluator::attribute(const Expr &e) {
   constexpr std::string_view changes[] = {"append", "extend", "insert", "pop", "remove", "reverse", "sort", "clear"};
   if (object.isTuple() && std::find(std::begin(changes), std::end(changes), e.name) != std::end(changes))
     d.note(target.loc, "lists are tuples in kernels, which do not change: in a tl.static_range, make a new one by `+`");
+  constexpr std::string_view ofTensors[] = {"data_ptr", "device", "is_contiguous", "ndim", "numel", "size", "stride", "strides"};
+  if (object.isTensor() && object.asTensor().dtype.isPtr && std::find(std::begin(ofTensors), std::end(ofTensors), e.name) != std::end(ofTensors))
+    d.note(target.loc, "it is a pointer; pass the extents and strides of a tensor as arguments");
   if (object.is<std::shared_ptr<const lang::OpaqueValue>>())
     d.note(target.loc, "kernels can compare such an object and read those of its attributes that are numbers, strings or types");
   return Value::error();

@@ -213,7 +213,9 @@ Flow Evaluator::execFor(const Stmt &s) {
     return valuesFor(s, iterable);
   }
   if (ok && !isRange) {
-    fail(diag::notARange, s.value->loc, describe(iterable));
+    auto d = diag().report(diag::notARange, s.value->loc, describe(iterable));
+    if (iterable.isTensor())
+      d.note({}, "operations work on all elements of a block at once; `range(n)` counts");
     ok = false;
   }
   if (name.kind != ExprKind::Name) {

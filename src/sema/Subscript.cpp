@@ -82,7 +82,10 @@ bool Evaluator::comprehend(const Expr &e, size_t generator, const std::function<
     items = iterate(iterable, g.iter->loc);
   else if (const auto *s = lang::sequenceItems(iterable))
     items = *s;
-  else
+  else if (iterable.is<std::shared_ptr<const lang::RangeValue>>() && !target().strict) {
+    extension(diag::loopOverValues, g.iter->loc);
+    items = iterate(iterable, g.iter->loc);
+  } else
     fail(diag::comprehensionIterable, g.iter->loc, describe(iterable));
   if (!items)
     return false;
@@ -138,8 +141,10 @@ Value Evaluator::fstring(const Expr &e) {
     Value v = eval(*p.value);
     if (v.isError())
       return v;
-    if (!v.isConstexpr())
-      return fail(diag::fstringRuntime, p.value->loc, describe(v));
+    if (!v.isConstexpr()) {
+      diag().report(diag::fstringRuntime, p.value->loc, describe(v)).note({}, "values of run time are printed by `tl.device_print(\"text\", value)`");
+      return Value::error();
+    }
     if (!charge(v.summary().weight, e.loc))
       return Value::error();
     text += p.debug;

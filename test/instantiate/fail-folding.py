@@ -2,6 +2,7 @@
 # instantiate: arithmetic(x: *fp32, N=5)
 # instantiate: sequences(x: *fp32, N=5)
 # instantiate: python(x: *fp32, n: i32, N=5)
+# instantiate: of_tensors(x: *fp32, n: i32)
 import math
 import triton
 import triton.language as tl
@@ -53,3 +54,16 @@ def python(x, n, N: tl.constexpr):
     q: tl.constexpr = math.pow(-8, 0.5)
     r: tl.constexpr = math.isnan("a")
     s: tl.constexpr = max(n, "a")
+
+
+@triton.jit
+def of_tensors(x, n):
+    v = tl.load(x)
+    a = math.exp(v)
+    b = math.tanh(v)
+    c = math.pow(2.0, v)
+    d = math.radians(v)
+    e = tl.arange(0, 8 / 2)
+    f = f"{v}"
+    for i in tl.arange(0, 4):
+        tl.store(x + i, 1)

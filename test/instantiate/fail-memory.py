@@ -1,6 +1,7 @@
 # instantiate: pointers(x: *fp32, y: *kfp32, n: i32)
 # instantiate: masks(x: *fp32, n: i32)
 # instantiate: options(x: *fp32, n: i32)
+# instantiate: as_of_tensors(x: *fp32, n: i32)
 import triton
 import triton.language as tl
 
@@ -37,3 +38,10 @@ def options(x, n):
     d = tl.load(p, eviction_policy="never")
     e = tl.load(p, volatile=n)
     tl.store(p, 0.0, cache_modifier=1)
+
+
+@triton.jit
+def as_of_tensors(x, n):
+    a = x.stride(0)
+    b = x.data_ptr()
+    c = n.size

@@ -212,12 +212,14 @@ def k_comprehension(out):
     tl.store(out, products[0])
     tl.store(out + 1, products[1])
     tl.store(out + 2, sums[2])
+    squares = [tl.load(out + 2) * i for i in range(1, 7, 2)]
+    tl.store(out + 3, squares[0] + squares[1] + squares[2] + len([i for i in tl.static_range(4)]))
 
 
 def test_comprehensions(dev):
-    out = np.zeros(3, np.int32)
+    out = np.zeros(4, np.int32)
     dev(k_comprehension, (1, ), out)
-    assert list(out) == [2, 30, 11]
+    assert list(out) == [2, 30, 11, 11 * 9 + 4]
 
 
 @tegula.jit

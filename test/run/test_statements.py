@@ -632,3 +632,23 @@ def test_many_branches_in_a_row(dev):
         if x[k] > 0:
             v = v + v[::-1]
     assert (out == v[::-1]).all()
+
+
+@tegula.jit
+def ranges_by_keyword(out, n):
+    total = 0
+    for i in tl.range(arg1=2, arg2=n, step=3, num_stages=1):
+        total += i
+    for i in tl.range(arg1=n):
+        total += 1
+    for i in tl.static_range(arg1=1, arg2=6, step=2):
+        total += i * 100
+    for i in tl.static_range(arg1=3):
+        total += 1000
+    tl.store(out, total)
+
+
+def test_ranges_by_keyword(dev):
+    out = np.zeros(1, np.int32)
+    dev(ranges_by_keyword, (1,), out, 10)
+    assert out[0] == 2 + 5 + 8 + 10 + 900 + 3000

@@ -18,7 +18,7 @@ import warnings
 from .. import _core, _hooks, knobs
 from ..errors import AutotunerError, CompileTimeAssertionFailure, DeviceError, OutOfResources, PTXASError
 from .._mock import MockTensor
-from .._interface import NamedKernel
+from .._interface import NamedKernel, check_decorated
 from ..jit import JITFunction
 from ._threads import in_threads
 from ._tuned_memory import AllKept, buffers_of, copy_of, set_back, zero
@@ -733,7 +733,7 @@ def autotune(configs=None, key=None, prune_configs_by=None, reset_to_zero=None, 
         space = Space(space, where)
 
     def decorate(fn):
-        return Autotuner(fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook=pre_hook, post_hook=post_hook,
+        return Autotuner(check_decorated(fn, "autotune"), fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook=pre_hook, post_hook=post_hook,
                          prune_configs_by=prune_configs_by, warmup=warmup, rep=rep, use_cuda_graph=use_cuda_graph, do_bench=do_bench,
                          cache_results=cache_results, validate=validate, deterministic=deterministic, budget_ms=budget_ms, space=space, search=search,
                          compile_timeout_s=compile_timeout_s)
@@ -788,7 +788,7 @@ class Heuristics(_core.Layer, NamedKernel):
 
 def heuristics(values):
     """Decorator: {name of a meta-parameter: function of the dict of bound arguments}. Each sees what the ones before it gave."""
-    return lambda fn: Heuristics(fn, fn.arg_names, values)
+    return lambda fn: Heuristics(check_decorated(fn, "heuristics"), fn.arg_names, values)
 
 
 def _text_of_dtype(dtype):

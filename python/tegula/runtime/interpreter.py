@@ -165,9 +165,9 @@ def _assigned(x, constants):
     return Tuple(map(_assigned, items, constants))
 
 
-def _counting(start, stop=None, step=None, **hints):
+def _counting(arg1, arg2=None, step=None, **hints):
     """range() and tl.range(): a run-time loop, so its variable is a tensor."""
-    bounds = [0, start] if stop is None else [start, stop]
+    bounds = [0, arg1] if arg2 is None else [arg1, arg2]
     bounds = [_unwrap(b) for b in (*bounds, 1 if step is None else step)]
     for b in bounds:
         if not isinstance(b, (int, tensor)):
@@ -178,8 +178,9 @@ def _counting(start, stop=None, step=None, **hints):
         yield _core.eager_scalar(name, "", i)
 
 
-def _static_range(start, stop=None, step=None):
-    return range(*(_unwrap(b) for b in (start, stop, step) if b is not None))
+def _static_range(arg1, arg2=None, step=None):
+    bounds = (0, arg1) if arg2 is None else (arg1, arg2)
+    return range(*(_unwrap(b) for b in (*bounds, 1 if step is None else step)))
 
 
 def _extremum(name, python):

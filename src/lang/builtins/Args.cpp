@@ -13,7 +13,8 @@ Value Args::badArgument(size_t i, const char *name, const char *needed) const {
   const Value &v = (*this)[i];
   if (v.isTensor())
     return fail(diag::notConstexpr, loc(i), function_, name, kindName(v));
-  return fail(diag::badArgument, loc(i), function_, name, needed, found(v));
+  bool isQuotient = v.isFloat() && std::string_view(needed) == "an integer";
+  return fail(diag::badArgument, loc(i), function_, name, needed, found(v) + (isQuotient ? "; `//` divides integers" : ""));
 }
 
 std::optional<int64_t> Args::integer(size_t i, const char *name) const {

@@ -291,6 +291,15 @@ Value condition(BuiltinCall &call) {
 std::optional<double> number(BuiltinCall &call, size_t i, const char *function) {
   if (call.args[i].isNumber())
     return call.args[i].asFloat();
+  if (const Value &x = call.args[i]; x.isTensor()) {
+    auto d = call.diag().report(diag::notConstexpr, Args(call, function).loc(i), function, "x", kindName(x));
+    auto builtins = allBuiltins();
+    bool isOfLanguage = std::any_of(builtins.begin(), builtins.end(), [&](const Builtin *b) { return b->name == std::string_view(function); });
+    constexpr std::string_view ofPython[] = {"degrees", "gamma", "isclose", "radians"};
+    if (std::find(std::begin(ofPython), std::end(ofPython), function) == std::end(ofPython))
+      d.note({}, "`math` is for compile-time numbers; for tensors there is `" + std::string(isOfLanguage ? "tl." : "tl.extra.libdevice.") + function + "`");
+    return std::nullopt;
+  }
   Args(call, function).badArgument(i, "x", "a number");
   return std::nullopt;
 }

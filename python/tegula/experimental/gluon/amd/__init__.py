@@ -1,3 +1,3 @@
-from . import gfx1250
+from . import cdna5, gfx1250
 
-__all__ = ["gfx1250"]
+__all__ = ["cdna5", "gfx1250"]

@@ -1,5 +1,3 @@
-from .._host import class_of
-
-TensorDescriptor = class_of(__name__, "TensorDescriptor")
+from .cdna5 import TensorDescriptor
 
 __all__ = ["TensorDescriptor"]

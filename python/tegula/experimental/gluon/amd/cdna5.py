@@ -1,0 +1,5 @@
+from .._host import class_of
+
+TensorDescriptor = class_of(__name__, "TensorDescriptor")
+
+__all__ = ["TensorDescriptor"]
