@@ -8,6 +8,7 @@
 #include "gpu/HoistAddresses.h"
 #include "gpu/HoistConverts.h"
 #include "gpu/OrderMemory.h"
+#include "gpu/OrderPrograms.h"
 #include "gpu/PartitionCluster.h"
 #include "gpu/PipelineLoops.h"
 #include "gpu/PrefetchLoads.h"
@@ -49,6 +50,8 @@ constexpr GpuPass passes[] = {
     // Tile IR to GPU IR; all that follow change that in place.
     {"assign-layouts", [](const ir::Module &m, const PassInput &in) { return assignLayouts(m, in.target, in.options, in.remarks); }, nullptr,
      "decides which thread holds which element: tile IR to GPU IR"},
+    // Behind what looks at what program_id is; before all that copy it for producers.
+    {"order-programs", nullptr, [](ir::Module &m, const PassInput &in) { in.options.numCtas == 1 ? orderPrograms(m) : void(); }, "lets the longest programs of a grid start first"},
     // Layouts say what a thread holds. Before all that count what meets, what lives and what a loop carries.
     {"delay-reductions", nullptr, [](ir::Module &m, const PassInput &) { delayReductions(m); }, "combines what loops add up across threads after them"},
     {"drop-selects-under-mask", nullptr, [](ir::Module &m, const PassInput &) { dropSelectsUnderMask(m); }, "removes selects that the mask of a store repeats"},

@@ -1,0 +1,37 @@
+"""Programs of a grid that run longest start first (gpu/OrderPrograms.h): each program runs once, whatever the grid. §1.2."""
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+from harness import assert_same
+
+pytestmark = pytest.mark.section("1.2 program_id")
+
+
+@tegula.jit
+def counts(x, seen, AXES: tl.constexpr, GROWS: tl.constexpr):
+    """Tiles of the program added up, and how often the program ran."""
+    i, n = tl.program_id(0), tl.num_programs(0)
+    at = i
+    if AXES > 1:
+        at += n * tl.program_id(1)
+    if AXES > 2:
+        at += n * tl.num_programs(1) * tl.program_id(2)
+    rows = tl.arange(0, 16)
+    ones = tl.full((16, 16), 1.0, tl.float16)
+    acc = tl.zeros((16, 16), tl.float32)
+    for _ in range(0 if GROWS else i, i + 1 if GROWS else n):
+        acc = tl.dot(ones, ones, acc)
+    tl.store(x + at * 256 + rows[:, None] * 16 + rows[None, :], acc)
+    tl.store(seen + at, tl.load(seen + at) + 1)
+
+
+@pytest.mark.parametrize("grows", [False, True])
+@pytest.mark.parametrize("grid", [(7,), (1, 5), (3, 7), (2, 3, 5), (40, 3), (33, 2, 9), (600, 2), (1, 600)])
+def test_each_program_once(dev, grid, grows):
+    nx, others = grid[0], int(np.prod(grid[1:]))
+    x, seen = np.zeros((others, nx, 16, 16), np.float32), np.zeros((others, nx), np.int32)
+    dev(counts, grid, x, seen, len(grid), grows, num_warps=1)
+    assert (seen == 1).all()
+    steps = np.arange(1, nx + 1) if grows else np.arange(nx, 0, -1)
+    assert_same(x, np.broadcast_to((16 * steps)[None, :, None, None], x.shape).astype(np.float32))
