@@ -103,7 +103,10 @@ Value Evaluator::callValue(const Value &callee, CallArgs args, Loc loc, Loc self
   }
   if (std::optional<Value> member = enumMember(callee, args, loc))
     return *member;
-  return fail(diag::notCallable, loc, describe(callee));
+  auto d = diag().report(diag::notCallable, loc, describe(callee));
+  if (callee.isDtype())
+    d.note({}, "a tensor or number is converted by `tl.cast(x, tl." + describe(callee) + ")`");
+  return Value::error();
 }
 
 /// A default that could not be evaluated when the file was loaded is an error where it is used.

@@ -163,8 +163,11 @@ std::optional<std::vector<Value>> Evaluator::iterate(const Value &v, Loc loc) {
       return out;
     }
   }
-  if (!v.isError())
-    fail(diag::notIterable, loc, describe(v));
+  if (!v.isError()) {
+    auto d = diag().report(diag::notIterable, loc, describe(v));
+    if (v.isTensor())
+      d.note({}, "operations work on all elements of a block at once; tl.sum, tl.max and the like combine them");
+  }
   return std::nullopt;
 }
 

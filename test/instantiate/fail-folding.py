@@ -3,6 +3,7 @@
 # instantiate: sequences(x: *fp32, N=5)
 # instantiate: python(x: *fp32, n: i32, N=5)
 # instantiate: of_tensors(x: *fp32, n: i32)
+# instantiate: of_numbers(x: *fp32, n: i32)
 import math
 import triton
 import triton.language as tl
@@ -67,3 +68,14 @@ def of_tensors(x, n):
     f = f"{v}"
     for i in tl.arange(0, 4):
         tl.store(x + i, 1)
+
+
+@triton.jit
+def of_numbers(x, n):
+    i = tl.arange(0, 4)
+    a = tl.max(i, i + 1)
+    b = float(n)
+    c = int(tl.load(x))
+    d = tl.float32(n)
+    e = sum(i)
+    f = tl.load(x + i, 0.0, i < n)

@@ -11,8 +11,16 @@ std::string found(const Value &v) { return v.isNumber() || v.isStr() ? repr(v) :
 
 Value Args::badArgument(size_t i, const char *name, const char *needed) const {
   const Value &v = (*this)[i];
-  if (v.isTensor())
-    return fail(diag::notConstexpr, loc(i), function_, name, kindName(v));
+  if (v.isTensor()) {
+    auto d = call_.diag().report(diag::notConstexpr, loc(i), function_, name, kindName(v));
+    // What was meant, where one asks for a tensor's work by a function of numbers.
+    const std::string_view f = function_, parameter = name;
+    if (f == "reduce" && parameter == "axis")
+      d.note({}, "tl.max and tl.min reduce one block along an axis; tl.maximum and tl.minimum take two");
+    else if (f == "float" || f == "int")
+      d.note({}, "a tensor is converted by `.to(tl." + std::string(f) + "32)`");
+    return Value::error();
+  }
   bool isQuotient = v.isFloat() && std::string_view(needed) == "an integer";
   return fail(diag::badArgument, loc(i), function_, name, needed, found(v) + (isQuotient ? "; `//` divides integers" : ""));
 }

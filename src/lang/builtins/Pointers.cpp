@@ -14,7 +14,7 @@ std::optional<Tensor> pointerOperand(Args &a, size_t i) {
 
 std::optional<Tensor> maskOperand(Args &a, size_t i) {
   // Compile-time masks count by their truth, as in `mask=1`.
-  if (a[i].isNumber())
+  if (a[i].isNumber() && !a[i].isFloat())
     return constant(a.ctx(), Value::boolean(constexprTruth(a[i])), dtype(Scalar::Int1), a.loc(i)).asTensor();
   std::optional<Tensor> m = a.tensor(i);
   if (m && !m->dtype.isBool()) {
