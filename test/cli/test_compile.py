@@ -310,6 +310,17 @@ def test_masks_of_either_axis_leave_the_transposing_loads(tegula, tmp_path, targ
     assert min(shuffles.values()) >= shuffles["none"] > 16, shuffles
 
 
+@pytest.mark.parametrize("form", ["store", "trans"])
+@pytest.mark.parametrize("target", ["cpu:avx2", "cpu:avx512"])
+def test_transposing_stores_turn_tiles_in_registers(tegula, tmp_path, target, form):
+    """Whole vectors are read in the order of the source, and written in that of the target, whichever of both the kernel says it in."""
+    (tmp_path / "t.py").write_text(TURNED)
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, out:*f32:16, M:i32, N:i32", "-c", f"FORM='{form}'", "-t", target, "--emit", "llvm")
+    lanes = 8 if target == "cpu:avx2" else 16
+    assert p.stdout.count(f"load <{lanes} x float>, ptr") >= lanes and p.stdout.count(f"store <{lanes} x float>") >= lanes, p.stdout + p.stderr
+    assert p.stdout.count("shufflevector") >= lanes and "scatter" not in p.stdout
+
+
 @pytest.mark.parametrize("form, said", [("both", "as far as it is seen, as far as operands are not zero"), ("stored", "as far as it is seen"), ("zero", "as far as operands are not zero"), ("sum", "as far as operands are not zero"), ("where", "as far as it is seen, as far as operands are not zero")])
 def test_dots_end_where_nothing_counts(tegula, tmp_path, form, said):
     (tmp_path / "t.py").write_text(PARTS)
@@ -440,6 +451,22 @@ def k(x, w, out, M, N, K, FORM: tl.constexpr):
     else:
         m, n = tl.program_id(0) * 64 + tl.arange(0, 64), tl.program_id(1) * 64 + tl.arange(0, 64)
         tl.store(out + m[:, None] * N + n[None, :], acc * 2.0, mask=(m < M)[:, None] & (n < N)[None, :])
+'''
+
+TURNED = '''
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x, out, M, N, FORM: tl.constexpr):
+    i, j = tl.program_id(0) * 32 + tl.arange(0, 32), tl.program_id(1) * 32 + tl.arange(0, 32)
+    mask = (i[:, None] < M) & (j[None, :] < N)
+    tile = tl.load(x + i[:, None] * N + j[None, :], mask=mask)
+    if FORM == "store":
+        tl.store(out + j[None, :] * M + i[:, None], tile, mask=mask)
+    else:
+        tl.store(out + j[:, None] * M + i[None, :], tl.trans(tile), mask=(j[:, None] < N) & (i[None, :] < M))
 '''
 
 TRANSPOSED = '''

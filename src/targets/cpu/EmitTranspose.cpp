@@ -161,9 +161,9 @@ static Bits contiguous(llvm::ArrayRef<int64_t> stride, int64_t unit) {
   }
 }
 
-// The bits of the space in which a load needed at `at` is contiguous, lowest first.
-Bits FunctionEmitter::orderOfLoad(const Op &load, const Bits &at) {
-  const Lin &l = lin(load.operands[0]);
+// The bits of the space in which elements of so many bytes at `pointers`, needed at `at`, are contiguous, lowest first.
+Bits FunctionEmitter::orderOfLanes(const ir::Value *pointers, unsigned bytes, const Bits &at) {
+  const Lin &l = lin(pointers);
   if (l.self)
     return {};
   llvm::SmallVector<int64_t, 24> stride(nest_->loopOf.size(), 0);
@@ -183,7 +183,7 @@ Bits FunctionEmitter::orderOfLoad(const Op &load, const Bits &at) {
       add(bit, known ? Coef{inner->coef[i].k * o.scale.k} : Coef{int64_t(1) << 62});
     }
   }
-  return contiguous(stride, std::max<int64_t>(1, ir::byteWidth(load.results[0]->type.elem)));
+  return contiguous(stride, std::max(1u, bytes));
 }
 
 // The same for the memory that `v` is computed from; empty if there is none, or more than one order. `bytes`: the elements' size.
@@ -213,7 +213,7 @@ Bits FunctionEmitter::sourceOrder(const ir::Value *v, const Bits &at, bool root,
   const Op &op = *v->def;
   if (op.kind == OpKind::Load) {
     bytes = v->type.isPtr ? 8 : ir::byteWidth(v->type.elem);
-    return orderOfLoad(op, at);
+    return orderOfLanes(op.operands[0], bytes, at);
   }
   bool shape = op.has(ir::traits::Shape) && op.kind != OpKind::Join && op.kind != OpKind::Cat;
   if (!shape && !(op.has(ir::traits::Elementwise) && opCost(op) <= 4))
@@ -244,20 +244,48 @@ static bool leavesLoops(const ir::Shape &s, const Bits &lanes) {
   return true;
 }
 
-// Lanes of a nest that copies into one buffer, if another order than the lowest bits is better; else empty.
+/// Made of integer comparisons, which loops are split by: no vectors of a chunk are needed for it inside.
+static bool splitsLoops(const ir::Value *mask, unsigned depth = 0) {
+  if (!mask->def || depth > 12)
+    return false;
+  const Op &op = *mask->def;
+  if (op.kind == OpKind::CmpI)
+    return !op.operands[0]->type.isPtr;
+  bool passes = op.kind == OpKind::And || (op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split);
+  return passes && llvm::all_of(op.operands, [&](const ir::Value *v) { return splitsLoops(v, depth + 1); });
+}
+
+// Lanes of a nest that copies into one buffer, or stores one tile, if another order than the lowest bits is better; else empty.
 Bits FunctionEmitter::packingLanes(const Nest &n) {
-  bool copies = n.roots.size() == 1 && n.roots[0].kind == RootKind::Materialize && nest_->copyFrom < 0;
-  if (!copies || n.space.rank() > 4)
+  if (n.roots.size() != 1 || nest_->copyFrom >= 0 || n.space.rank() > 4)
     return {};
-  const Buffer &b = plan_.buffers[static_cast<size_t>(n.roots[0].buffer)];
-  if (b.element.isPtr || b.element.elem == ir::Elem::I1 || b.stride.size() != bitCount(n.space) || b.stride.empty())
+  const Root &root = n.roots[0];
+  const ir::Value *value = root.value;
+  unsigned targetBytes = 1;
+  int64_t lowest = 1; // stride of the lowest bit
+  Bits target, all = identityBits(bitCount(n.space));
+  if (root.kind == RootKind::Materialize) {
+    const Buffer &b = plan_.buffers[static_cast<size_t>(root.buffer)];
+    if (b.element.isPtr || b.element.elem == ir::Elem::I1 || b.stride.size() != bitCount(n.space) || b.stride.empty())
+      return {};
+    targetBytes = ir::byteWidth(b.element.elem), lowest = b.stride[0];
+    target = contiguous(b.stride, 1);
+  } else if (root.kind == RootKind::Store && !state_.options.checked) {
+    const Op &op = *root.op;
+    value = op.operands[1];
+    const ir::Type &t = value->type;
+    if (op.isVolatile() || t.isPtr || t.elem == ir::Elem::I1 || all.empty() || (op.operands.size() > 2 && !splitsLoops(op.operands[2])))
+      return {};
+    targetBytes = ir::byteWidth(t.elem);
+    target = orderOfLanes(op.operands[0], targetBytes, all);
+  } else {
     return {};
-  unsigned vectorBits = state_.target.vectorBits, targetBytes = ir::byteWidth(b.element.elem);
-  Bits target = contiguous(b.stride, 1);
+  }
+  unsigned vectorBits = state_.target.vectorBits;
   unsigned budget = 8, bytes = 1;
   Bits source;
   if (!state_.options.checked)
-    source = sourceOrder(n.roots[0].value, identityBits(bitCount(n.space)), n.roots[0].makes, budget, bytes);
+    source = sourceOrder(value, all, root.makes, budget, bytes);
   auto native = [&](unsigned elementBytes) { return log2Exact(std::max(1u, vectorBits / 8 / elementBytes)); };
   auto front = [](const Bits &bits, unsigned count) { return Bits(llvm::ArrayRef(bits).take_front(count)); };
   auto outside = [&](BitSource bit) { // of the panel at hand
@@ -265,14 +293,16 @@ Bits FunctionEmitter::packingLanes(const Nest &n) {
     return n.panelDepthBits && (i < columns ? i >= n.panelColumnBits : i - columns >= n.panelDepthBits);
   };
   // A panel of groups (Dot.h: consecutive k side by side) has more than one vector of lanes to read whole vectors, too.
-  bool groups = b.stride[0] > 1;
-  Bits lanes = front(target, groups ? std::min(6u, native(targetBytes) + log2Exact(b.stride[0])) : native(targetBytes));
+  bool groups = root.kind == RootKind::Materialize && lowest > 1;
+  Bits lanes = front(target, groups ? std::min(6u, native(targetBytes) + log2Exact(lowest)) : native(targetBytes));
   unsigned run = 0; // bits of the source that are contiguous in these lanes
   while (run < source.size() && llvm::is_contained(lanes, source[run]))
     ++run;
   bool goodRun = run == source.size() || (bytes << run) >= std::min(16u, vectorBits / 8);
   if (!goodRun && target.size() >= 2 && source.size() >= 2) {
-    lanes = front(target, native(std::max(targetBytes, bytes)));
+    // Stores have a copy with masks, whose code grows with the lanes: rows of 16 elements are enough.
+    unsigned row = native(std::max(targetBytes, bytes));
+    lanes = front(target, root.kind == RootKind::Store ? std::min(4u, row) : row);
     unsigned added = 0, most = vectorBits >= 512 ? 4 : 3; // 16 or 8 vectors
     for (BitSource bit : front(source, native(bytes)))
       if (added < most && !llvm::is_contained(lanes, bit) && !outside(bit)) {

@@ -225,7 +225,7 @@ private:
   // EmitTranspose
   Bits packingLanes(const Nest &n);
   Bits sourceOrder(const ir::Value *v, const Bits &at, bool root, unsigned &budget, unsigned &bytes);
-  Bits orderOfLoad(const ir::Op &load, const Bits &at);
+  Bits orderOfLanes(const ir::Value *pointers, unsigned bytes, const Bits &at);
   V transposeLanes(std::vector<V> parts, llvm::SmallVector<unsigned, 10> inPart, llvm::SmallVector<unsigned, 10> ofPart);
 
   // EmitReduce
