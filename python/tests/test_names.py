@@ -15,7 +15,7 @@ NAMES = {
     "triton.compiler.code_generator": "ast_to_ttir kernel_suffix CompilationError UnsupportedLanguageConstruct",
     "triton.language": "slice str_to_ty",
     "triton.language.semantic": "TritonSemantic add cast where",
-    "triton.language.core": "base_value base_type check_bit_width slice str_to_ty _unwrap_if_constexpr",
+    "triton.language.core": "base_value base_type check_bit_width extern_elementwise slice str_to_ty _unwrap_if_constexpr",
     "triton.compiler": "ASTSource IRSource CompiledKernel make_backend errors compile LazyDict compiler",
     "triton.compiler.compiler": "ASTSource IRSource CompiledKernel make_backend triton_key compile LazyDict GPUTarget Language max_shared_mem "
                                 "get_cache_manager get_dump_manager get_override_manager",

@@ -439,6 +439,10 @@ Value Evaluator::attribute(const Expr &e) {
         d.note({}, "did you mean `tl." + own + "`?");
       return Value::error();
     }
+    if (own == "extern_elementwise") {
+      d.note({}, "no libraries of bitcode are linked; the functions of libdevice are `tl.extra.libdevice.NAME`");
+      return Value::error();
+    }
     // Where older versions of the language had it.
     bool isOlder = m.name == "triton.language" || m.name == "triton.language.math";
     std::string now = !isOlder ? "" : own == "libdevice" ? own : builtinModule("triton.language.extra.libdevice")->attribute(own) ? "libdevice." + own : "";

@@ -6,6 +6,7 @@
 # instantiate: attributes(x: *fp32, n=1)
 # instantiate: host_only(x: *fp32, n: i32)
 # instantiate: after_loop(x: *fp32, n: i32)
+# instantiate: calls_a_library(x: *fp32)
 import numpy as np
 import triton
 import triton.language as tl
@@ -82,3 +83,8 @@ def after_loop(x, n):
         tl.store(x + i, 0.0)
     tl.store(x + i, 1.0)
     undefined
+
+
+@triton.jit
+def calls_a_library(x):
+    tl.store(x, tl.core.extern_elementwise("libdevice", "", [tl.load(x)], (), is_pure=True))

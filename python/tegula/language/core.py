@@ -24,6 +24,11 @@ def is_builtin(fn):
     return isinstance(fn, _tl._Function)
 
 
+def extern_elementwise(*args, **kwargs):
+    """There to be imported: a function of a library of bitcode, which tegula does not link."""
+    raise NotImplementedError("extern_elementwise calls functions of bitcode libraries, which tegula does not link (docs/differences.md); those of libdevice are in tl.extra.libdevice")
+
+
 def get_int_dtype(bitwidth, signed):
     """int1, int8 ... uint64; `signed` does not matter for 1 bit."""
     if bitwidth not in (1, 8, 16, 32, 64):
