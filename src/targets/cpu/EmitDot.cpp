@@ -100,8 +100,6 @@ bool FunctionEmitter::define(const ir::Value *v, llvm::SmallVectorImpl<const ir:
 // With a `diagonal`: the number from which on position - other position has to be for it not to hold, where the dimension given is of `bits` and the other begins at bit `diagonal`
 // or, if that is 0, ends at `fromBit`.
 V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsigned bits, int diagonal) {
-  if (c.bothDims != (diagonal >= 0))
-    return nullptr;
   const Op &cmp = *c.compare;
   Lin a = lin(cmp.operands[0]), b = lin(cmp.operands[1]);
   const std::optional<Below> below = asBelow(cmp.pred());
@@ -150,6 +148,8 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
 V FunctionEmitter::countsOfAll(const DotPart::Conditions &all, unsigned fromBit, unsigned bits, int diagonal) {
   V least = nullptr;
   for (const DotPart::Condition &c : all) {
+    if (c.bothDims != (diagonal >= 0))
+      continue;
     llvm::SmallVector<const ir::Value *, 8> lent;
     V count = llvm::all_of(c.compare->operands, [&](const ir::Value *x) { return define(x, lent); }) ? countsOf(c, fromBit, bits, diagonal) : nullptr;
     for (const ir::Value *v : lent)

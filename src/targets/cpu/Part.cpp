@@ -157,12 +157,17 @@ private:
     return true;
   }
 
-  bool isSameInAllIterations(const Value *v, unsigned depth) const {
+  bool isSameInAllIterations(const Value *v, unsigned depth) {
     const Op *def = v->def;
     bool computed = def && (def->has(ir::traits::Elementwise) || def->has(ir::traits::Shape) || def->kind == OpKind::Const || def->kind == OpKind::Range ||
                             def->kind == OpKind::ProgramId || def->kind == OpKind::NumPrograms);
-    if (computed)
-      return depth < 20 && llvm::all_of(def->operands, [&](const Value *x) { return isSameInAllIterations(x, depth + 1); });
+    if (computed) {
+      if (auto known = same_.find(v); known != same_.end())
+        return known->second;
+      bool same = depth < 20 && llvm::all_of(def->operands, [&](const Value *x) { return isSameInAllIterations(x, depth + 1); });
+      same_[v] = same; // too deep on this way: left out on shorter ones as well
+      return same;
+    }
     for (const ir::Block *b = def ? def->parent : v->block; b; b = b->parent && b->parent->op ? b->parent->op->parent : nullptr)
       if (b->parent && b->parent->op && loops_.contains(b->parent->op))
         return false;
@@ -174,6 +179,7 @@ private:
   bool inSelect_ = false;
   llvm::SmallPtrSet<const Value *, 16> seen_;
   llvm::SmallPtrSet<const Op *, 4> loops_; // that carry it on
+  llvm::DenseMap<const Value *, bool> same_; // isSameInAllIterations() of what is computed
   llvm::SmallVector<DotPart::Conditions, 1> sights_;
 };
 
