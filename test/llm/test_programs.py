@@ -157,11 +157,33 @@ def test_logits_of_quantized_experts(run, device, kernels, precision):
     assert ": good" in text and "left out" not in text and all(f"\n{kernel} " in text for kernel in kernels) and "\ngrouped_matmul " not in text, text
 
 
+def ptx_of(kernel, signature, *options, **constants):
+    """PTX for an H200 of a kernel of examples/llm/kernels."""
+    constants = [c for name, v in constants.items() for c in ("-c", f"{name}={v}")]
+    args = [ROOT / "build/bin/tegula", "compile", ROOT / "examples/llm/kernels" / kernel, "--sig", signature, *constants, "-t", "sm_90a", *options, "--emit", "ptx"]
+    return subprocess.run(args, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_few_rows_of_quantized_weights_meet_only_for_the_sum(bits, rows):
+    """In the loop nothing goes through shared memory, scales neither, and no integer is converted, which is slow."""
+    ptx = ptx_of("quantized.py::widened_gemv", "x:*bf16:16, q:*u8:16, w_scales:*bf16:16, up_q:*u8:16, up_scales:*bf16:16, out:*f32:16, experts:*i32:16, M:i32, N:i32:16, K:i32:16, stride:i32:16",
+                 "--num-warps", "4", PAIR=0, EACH=0, G=64, BITS=bits, BM=rows, ROWS=128, COLS=8)
+    assert "shared" not in ptx[ptx.index("ld.global"):ptx.rindex("ld.global")] and not re.search(r"cvt\.rn\.f32\.[su]", ptx), ptx
+
+
+def test_sampling_reads_a_row_once_and_a_part_of_it():
+    """64 logits of a thread into registers, for all passes, and 8 of the part that is scanned."""
+    ptx = ptx_of("sampling.py::sample", "logits:*f32:16, out:*i32:16, temperatures:*f32:16, top_ks:*i32:16, top_ps:*f32:16, seeds:*i32:16, steps:*i32:16, n:i32:16",
+                 "--num-warps", "8", "--num-ctas", "8", BLOCK=131072, SCAN=2048, WHOLE=1, CUTS=2)
+    assert len(re.findall(r"ld\.global\S*v4", ptx)) == (64 + 8) // 4 and "barrier.cluster" in ptx, ptx
+
+
 def test_one_row_of_a_product_has_its_weights_under_way_before_it_waits():
     """What is added to the residual stream has AHEAD tiles of weights loaded in front of the wait for the kernel before it, 16 bytes at a time."""
-    kernel = ["compile", ROOT / "examples/llm/kernels/matmul.py::gemv_fused", "--sig", "x:*bf16:16, scales:*bf16:16, w:*bf16:16, out:*f32:16, rounded:*bf16:16, N:i32:16, K:i32:16, eps:f32"]
-    consts = [c for name, v in dict(NORM=0, ADD=1, PAIR=0, EARLY=1, BN=8, BK=1024, AHEAD=4).items() for c in ("-c", f"{name}={v}")]
-    ptx = subprocess.run([ROOT / "build/bin/tegula", *kernel, *consts, "-t", "sm_90a", "--num-warps", "8", "--emit", "ptx"], check=True, capture_output=True, text=True).stdout
+    ptx = ptx_of("matmul.py::gemv_fused", "x:*bf16:16, scales:*bf16:16, w:*bf16:16, out:*f32:16, rounded:*bf16:16, N:i32:16, K:i32:16, eps:f32", "--num-warps", "8",
+                 NORM=0, ADD=1, PAIR=0, EARLY=1, BN=8, BK=1024, AHEAD=4)
     before = ptx[:ptx.index("griddepcontrol.wait")]
     assert len(re.findall(r"ld\.global\S*v4", before)) == 4 * 8 * 1024 * 2 // 16 // 256 and "griddepcontrol.launch_dependents" in before, ptx
 
