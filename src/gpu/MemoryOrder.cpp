@@ -216,24 +216,36 @@ void MemoryOrder::orderAccess(const Op &op, bool writes) {
   seen_.push_back({arg, pointer, writes, op.tiled() ? &op : nullptr, isWhole, byFirst});
 }
 
+/// A write that any access must come after.
+static constexpr Seen anything{-1, nullptr, true, nullptr, true};
+
 static bool isRelaxed(const ir::Op &atomic) { return atomic.sem() == "relaxed"; }
 
-/// What this program did before is visible to whoever sees an ordered atomic, and the other way round: all threads meet.
+/// What this program did before is visible to whoever sees an ordered atomic: threads meet, unless they have since they accessed anything.
 void MemoryOrder::beforeAtomic(const Op &op) {
   if (isRelaxed(op))
     return orderAccess(op, true);
+  const bool storesBlocks = !blockWrites_.empty();
   finishBlockStores();
-  meet();
+  if (storesBlocks || !seen_.empty())
+    meet();
+}
+
+/// And what others did before theirs is visible to all threads: the next access, of whatever memory, comes after a meeting. Who does not look at the old value cannot know whom the atomic came
+/// after, and only accesses of the same memory wait for it. The kernel's end waits for nothing.
+Seen MemoryOrder::seenOf(const Op &atomic) {
+  const bool isRead = std::ranges::any_of(atomic.parent->ops, [&](const Op *op) { return uses(*op, atomic.result()); });
+  return isRead && !isRelaxed(atomic) ? anything : Seen{memoryOf(atomic.operands[0]), nullptr, true, nullptr, atomic.whole()};
 }
 
 void MemoryOrder::afterAtomic(const Op &op) {
   if (!isRelaxed(op))
-    meet();
+    seen_.push_back(seenOf(op));
 }
 
 void MemoryOrder::forgetAccesses() {
   seen_.clear();
-  seen_.push_back({-1, nullptr, true, nullptr, true});
+  seen_.push_back(anything);
   shared_.unknownBefore();
 }
 
@@ -405,7 +417,7 @@ bool MemoryOrder::accessesIn(const ir::Block &b, Accesses &out) const {
   for (const Op *op : b.ops) {
     bool isRead = op->kind == OpKind::Load, isAtomic = op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas;
     if (isRead || isAtomic || op->kind == OpKind::Store)
-      out.seen.push_back({memoryOf(op->operands[0]), nullptr, !isRead, op->tiled() ? op : nullptr, op->whole()});
+      out.seen.push_back(isAtomic && !isRelaxed(*op) ? seenOf(*op) : Seen{memoryOf(op->operands[0]), nullptr, !isRead, op->tiled() ? op : nullptr, op->whole()});
     else if (op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce)
       out.blockWrites.push_back({memoryOf(op->operands[0]), op});
     else if (op->regions.empty() && writesGlobal(*op))

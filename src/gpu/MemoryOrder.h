@@ -78,6 +78,7 @@ protected:
   /// A barrier if an earlier access of this program may touch the same memory from another thread.
   void orderAccess(const Op &op, bool writes);
   void beforeAtomic(const Op &op), afterAtomic(const Op &op);
+  static Seen seenOf(const Op &atomic);
   /// Accesses of other paths, or of statements that nobody can look into, may have come before.
   void forgetAccesses();
   /// Everything that block stores of this program have written is there for all its threads.

@@ -112,6 +112,9 @@ void Lowering::Atomics::atomic(const Op &op) {
   in_->setSite(frame_.siteOf(op));
   auto vec = static_cast<unsigned>(op.vec());
   a->wantOld = !frame_.users_.of(op.result()).empty();
+  // Who does not look at the old value cannot know whom it came after: there is nothing to acquire.
+  if (!a->wantOld && !a->isPlain)
+    a->sem = a->sem == MemSem::AcqRel ? MemSem::Release : a->sem == MemSem::Acquire ? MemSem::Relaxed : a->sem;
   a->byCompare = !a->isExchange && op.result()->type.isFloatLike() && !Instr::hasAtomic(target_, false, a->op, a->type, vec);
   // One fence before many instructions and one behind them instead of two around each.
   MemSem sem = a->sem;
