@@ -129,7 +129,7 @@ def quantized_products():
                 scales = [(torch.rand(1 + pair, n * k // GROUP, device="cuda") * k**-0.5 / 2**bits).to(BF16) for _ in range(copies)]
                 x, out = normal(rows, k), torch.zeros(rows, n, device="cuda", dtype=BF16 if pair else FP32)
                 columns, warps, lines = 8 if n < 48 * cores else 16, 4, GROUP * bits // 32
-                groups = math.gcd(k // GROUP, max(1, 8 * 32 * warps // columns // lines))
+                groups = math.gcd(k // GROUP, max(1, (4 if pair and rows >= 4 else 8) * 32 * warps // columns // lines))
 
                 def make(who, ks, q=q, scales=scales, x=x, out=out, n=n, k=k, pair=pair, rows=rows, bits=bits, columns=columns, warps=warps, count=groups * lines):
                     f = ks["quantized"].widened_gemv
@@ -271,6 +271,7 @@ def other_rows():
     for count in (1, 8, 32):
         cold = [torch.full((count,), v, device="cuda", dtype=t) for v, t in ((1e-3, FP32), (50, torch.int32), (0.9, FP32))] + [torch.arange(count, device="cuda", dtype=torch.int32), torch.zeros(count, device="cuda", dtype=torch.int32)]
         x, out = normal(count, VOCAB, dtype=FP32), torch.empty(count, device="cuda", dtype=torch.int32)
+        x[torch.arange(count), torch.randint(VOCAB, (count,))] = 8  # no other one is near, whatever is drawn
 
         def library(i, x=x):
             """The k largest, their softmax, the part that holds p, a draw; so cold that it is the largest."""

@@ -281,10 +281,10 @@ Status Model::splitActivations(const Buffer &x, int64_t rows, int64_t inputs) {
 
 /// Few rows of quantized weights on a GPU: out[row] = x[row] @ m.T, or silu(x @ m.T) * (x @ up.T). ofRow > 0: row is a choice of an expert, and has x[row / ofRow].
 Status Model::widenedGemv(const Matrix &m, const Matrix *up, const Buffer &x, const Buffer &out, int64_t rows, int64_t outputs, int64_t stride, int64_t ofRow) {
-  // A program reads lines of 16 outputs, or of 8 where there would be few programs, for all rows; a thread has two times 16 bytes of a matrix under way.
+  // A program reads lines of 16 outputs, or of 8 where there would be few programs, for all rows; a thread has two times 16 bytes of a matrix under way, one where its sums take the registers.
   constexpr int64_t warps = 4;
   int64_t bm = ofRow ? 1 : nextPowerOf2(rows), columns = cdiv(rows, bm) * outputs < 48 * device_.cores() ? 8 : 16, lines = quantGroup * m.bits / 32;
-  int64_t groups = divisor(m.inputs / quantGroup, std::max<int64_t>(1, 8 * 32 * warps / columns / lines));
+  int64_t groups = divisor(m.inputs / quantGroup, std::max<int64_t>(1, (up && bm >= 4 ? 4 : 8) * 32 * warps / columns / lines));
   const Matrix &other = up ? *up : m;
   return device_.launch(kernels_.widenedGemv, {cdiv(rows, bm), cdiv(outputs, columns)},
                         {x, m.deviceValues, m.deviceScales, other.deviceValues, other.deviceScales, out, ofRow ? expertOf_ : chosen_[0], rows, outputs, m.inputs, stride, int(up != nullptr), ofRow, quantGroup, m.bits, bm,
