@@ -17,6 +17,7 @@
 #include "gpu/SinkWidening.h"
 #include "gpu/SpecializeWarps.h"
 #include "gpu/SplitTiles.h"
+#include "gpu/StaggerDots.h"
 #include "gpu/UnderMask.h"
 #include "ir/Clone.h"
 #include "ir/Walk.h"
@@ -65,6 +66,8 @@ constexpr GpuPass passes[] = {
      "gives the copies of loops to warps of their own"},
     {"pipeline-loops", nullptr, [](ir::Module &m, const PassInput &in) { pipelineLoops(m, in.target, in.options, in.remarks); },
      "copies operands of dots ahead, and lets dots run on"},
+    // Rings and waits are there.
+    {"stagger-dots", nullptr, [](ir::Module &m, const PassInput &in) { staggerDots(m, in.target, in.options); }, "starts the second of two dots of a loop an iteration late"},
     // What could not be copied asynchronously.
     {"prefetch-loads", nullptr, [](ir::Module &m, const PassInput &in) { prefetchLoads(m, in.target, in.options); }, "loads operands an iteration ahead, into registers"},
     // Loads outside of the loops above.

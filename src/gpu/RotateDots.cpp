@@ -2,6 +2,7 @@
 #include "gpu/RotateDots.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/LoopSlice.h"
+#include "gpu/StaggerDots.h"
 #include "passes/Users.h"
 #include <algorithm>
 
@@ -19,7 +20,7 @@ public:
   }
 
   void run() {
-    if (!find())
+    if (canStagger(loop_, target_, options_) || !find())
       return;
     // In front of the loop: the first iteration's.
     Block before;

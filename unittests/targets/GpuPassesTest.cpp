@@ -84,7 +84,7 @@ std::string runCase(const test::Section &c) {
   return "no passes";
 }
 
-TEST(Golden, GpuPasses) { test::checkSections("gpu-passes", 19, runCase); }
+TEST(Golden, GpuPasses) { test::checkSections("gpu-passes", 20, runCase); }
 
 // Every pass leaves what the verifier takes and the text keeps.
 TEST(GpuPasses, RandomKernelsThroughText) {
