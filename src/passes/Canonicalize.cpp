@@ -127,6 +127,46 @@ Value *ofPointerConstants(NodeMaker &mk, const Node &n) {
   return mk.make({OpKind::AddPtr, {inner->operands[0], mk.constInt(n.operands[1]->type.withElem(Elem::I64), sum)}, n.type, {}});
 }
 
+/// The narrower integers that `v` extends by `extension`, at the shape of `v`, also where a broadcast is in between; null if there are none.
+Value *narrowOf(NodeMaker &mk, Value *v, OpKind extension) {
+  Op *wide = defOf(v, OpKind::Broadcast), *extends = defOf(wide ? wide->operands[0] : v, extension);
+  if (!extends || extends->operands[0]->type.elem == Elem::I1)
+    return nullptr;
+  Value *narrow = extends->operands[0];
+  return wide ? mk.make({OpKind::Broadcast, {narrow}, narrow->type.withShape(v->type.shape), {}}) : narrow;
+}
+
+/// Of comparisons in 64 bits, which take two registers and two instructions an element on a GPU and half of a CPU's lanes:
+///   ext a == ext b  ->  a == b
+///   ext a == b      ->  a == trunc b, where b is one number or a broadcast; and no element is equal to a number that is changed by trunc
+/// The second is how a position is compared with a label, which libraries keep in 64 bits.
+Value *ofExtended(NodeMaker &mk, const Node &n) {
+  if (n.kind != OpKind::CmpI || !n.type.isTensor() || n.operands[0]->type.isPtr || ir::bitWidth(n.operands[0]->type.elem) != 64)
+    return nullptr;
+  CmpPred pred = CmpPred::Eq;
+  for (const Attr &a : n.attrs)
+    if (a.key == attr::pred)
+      pred = static_cast<CmpPred>(std::get<int64_t>(a.value));
+  bool isEqual = pred == CmpPred::Eq, isUnequal = pred == CmpPred::Ne;
+  for (OpKind extension : {OpKind::SExt, OpKind::ZExt})
+    for (size_t i : {0, 1}) {
+      Value *a = narrowOf(mk, n.operands[i], extension), *other = n.operands[1 - i];
+      if (!a)
+        continue;
+      if (Value *b = narrowOf(mk, other, extension); b && b->type == a->type && (isEqual || isUnequal))
+        return mk.make({n.kind, {a, b}, n.type, n.attrs});
+      bool isBroadcast = defOf(other, OpKind::Broadcast);
+      if ((!isEqual && !isUnequal) || (!isUniform(other) && !isBroadcast))
+        continue;
+      Value *few = isBroadcast ? other->def->operands[0] : uniformScalar(mk, other);
+      auto atShape = [&](Value *v) { return mk.make({isBroadcast ? OpKind::Broadcast : OpKind::Splat, {v}, v->type.withShape(n.type.shape), {}}); };
+      Value *cut = mk.make({OpKind::Trunc, {few}, few->type.withElem(a->type.elem), {}});
+      Value *fits = mk.make({n.kind, {mk.make({extension, {cut}, few->type, {}}), few}, few->type.withElem(Elem::I1), n.attrs});
+      return mk.make({isEqual ? OpKind::And : OpKind::Or, {mk.make({n.kind, {a, atShape(cut)}, n.type, n.attrs}), atShape(fits)}, n.type, {}});
+    }
+  return nullptr;
+}
+
 bool isSet(const Node &n, BoolKey key) {
   return std::ranges::any_of(n.attrs, [&](const Attr &a) { return a.key == key && std::get<int64_t>(a.value) != 0; });
 }
@@ -192,6 +232,8 @@ Value *canonicalize(NodeMaker &mk, Node &n) {
       if (Value *v = ofSplats(mk, n))
         return v;
       if (Value *v = ofBroadcasts(mk, n))
+        return v;
+      if (Value *v = ofExtended(mk, n))
         return v;
     }
     return isUnhinted(n.attrs) ? ofPointerConstants(mk, n) : nullptr;

@@ -153,3 +153,18 @@ def test_split_and_join_make_no_copies(rows):
     x = np.zeros((rows, 128), np.float32)
     ptx = butterflies.warmup(x[:, 1:], x, rows, 128, 7, grid=(1,), device="sim", num_warps=4).compile_for("sm_90a").stage("ptx")
     assert len(re.findall(r"\b(add|sub)(\.rn)?\.f32", ptx)) <= 7 * max(2, rows)
+
+
+@tegula.jit
+def shifted(x, out, n, stride, N: tl.constexpr):
+    i = tl.program_id(1) * N + tl.arange(0, N)
+    at = tl.program_id(0).to(tl.int64) * stride + i
+    tl.store(out + at, tl.load(x + at, mask=i < n) + 1, mask=i < n)
+
+
+def test_registers_of_a_tile_share_an_address():
+    """A multiple of the block and a position in it have no bit in common, so their sum does not wrap and its constants are parts of the instructions."""
+    x = np.zeros(1 << 16, np.int16)
+    kernel = shifted.warmup(x, x, 50257, 50257, 4096, grid=(2, 4), device="sim", num_warps=8)
+    ptx = kernel.compile_for("sm_90a").stage("ptx")
+    assert len(re.findall(r"(?:mul|mad)\.wide", ptx)) <= 6 and len(re.findall(r"ld\.global\.[bu]16", ptx)) == 16

@@ -472,3 +472,37 @@ def test_named_operators(dev):
     np.testing.assert_array_equal(bits, -((((low + (7 - x)).astype(np.int8) & (~x | 9)).astype(np.int32)) ^ (i * 3)))
     want = np.where(f < 2, 1 / f, f / np.float32(3)) - (i < 5).astype(np.float32)
     np.testing.assert_allclose(quotient, want, rtol=1e-6)
+
+
+@tegula.jit
+def wide_equality(positions_ptr, labels_ptr, out_ptr, N: tl.constexpr, M: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(positions_ptr + i)
+    labels = tl.load(labels_ptr + tl.arange(0, M))
+    for k in tl.static_range(M):
+        label = tl.load(labels_ptr + k)
+        tl.store(out_ptr + k * N + i, (x == label).to(tl.int32) + 2 * (label != x).to(tl.int32))
+    at = M * N + tl.arange(0, M)[:, None] * N + i[None, :]
+    tl.store(out_ptr + at, (x[None, :] == labels[:, None]).to(tl.int32) + 2 * (labels[:, None] != x.to(tl.int64)[None, :]).to(tl.int32))
+    tl.store(out_ptr + 2 * M * N + i, (x.to(tl.int64) == tl.flip(x).to(tl.int64)).to(tl.int32) + 2 * (x.to(tl.int64) == 4294967299).to(tl.int32))
+
+
+@operators
+@pytest.mark.parametrize("t", [np.int8, np.uint8, np.int32, np.uint32], ids=str)
+@pytest.mark.parametrize("wide", [np.int64, np.uint64], ids=str)
+def test_equality_with_a_label_of_64_bits(dev, t, wide):
+    """A label whose low bits are a position is not that position, whatever is in the bits above."""
+    info = np.iinfo(t)
+    x = np.array([info.min, info.max, 0, 1, 3, 5, info.min + 1, info.max - 1], t)
+    far = [1 << 32, (1 << 32) + 3, 1 << 40, 1 << 31, (1 << 31) - 1, 255, 128, 3, 0]
+    near = [info.min, info.max, -1, -(1 << 32), -(1 << 31), 3 - (1 << 32), -128]
+    labels = np.array([v & (2**64 - 1) for v in (far + near)], np.uint64).view(wide)
+    n, m = len(x), len(labels)
+    out = np.zeros((2 * m + 1, n), np.int32)
+    dev(wide_equality, (1,), x, labels, out, n, m)
+    # Both sides become the type of the wider one, in which a negative number is a large one if it has no sign.
+    equal = x.astype(np.int64).astype(wide)[None, :] == labels[:, None]
+    want = np.where(equal, 1, 2)
+    np.testing.assert_array_equal(out[:m], want)
+    np.testing.assert_array_equal(out[m:2 * m], want)
+    np.testing.assert_array_equal(out[2 * m], x == x[::-1])

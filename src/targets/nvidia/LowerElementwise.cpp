@@ -1,4 +1,5 @@
 // Operations on elements, one after the other or in groups: what many registers of a thread have in common is computed once.
+#include "passes/SignificantBits.h"
 #include "targets/common/AsmText.h"
 #include "targets/common/VecUtil.h"
 #include "targets/nvidia/LowerPart.h"
@@ -196,6 +197,7 @@ Regs Lowering::Elementwise::lower(const Op &op) {
   if (op.kind == OpKind::AddPtr && n > 1 && isStoredOnce(op) && addsOffsetsFirst(*in[0], *in[1], consecutiveRegisters(m_.layoutOf(op.result()->type))))
     return addPointers(op);
   llvm::SmallVector<unsigned, 16> equal = frame_.equalRegisters(op.result());
+  bool isDisjoint = addsDisjointBits(op);
   for (unsigned i = 0; i < n; ++i) {
     if (!equal.empty() && equal[i] != i) {
       out.push_back(V(out[equal[i]]));
@@ -208,7 +210,8 @@ Regs Lowering::Elementwise::lower(const Op &op) {
     bool same = i > 0;
     for (const Regs *r : in)
       same &= i > 0 && (*r)[i] == (*r)[i - 1];
-    out.push_back(same ? V(out.back()) : element(op, args));
+    // LLVM takes constants out of an address through sign extensions of sums that do not overflow: the registers of a tile share one address.
+    out.push_back(same ? V(out.back()) : isDisjoint ? b_.CreateAdd(args[0], args[1], "", true, true) : element(op, args));
   }
   return out;
 }
