@@ -13,15 +13,9 @@ using V = Value *;
 static V integral(Builder &b, V x, std::string_view how) {
   if (how == "rmi" || how == "rpi")
     return b.unary(how == "rmi" ? OpKind::Floor : OpKind::Ceil, x);
-  V size = b.unary(OpKind::FAbs, x), r = nullptr;
-  if (how == "rzi") {
-    r = b.unary(OpKind::Floor, size);
-  } else {
-    // From 2^23 (2^52) on all are integral; below, the sum with it is rounded to an integer.
-    V big = b.constFloat(x->type, x->type.elem == Elem::F64 ? 0x1p52 : 0x1p23);
-    V sum = b.binary(OpKind::FSub, b.binary(OpKind::FAdd, size, big), big);
-    r = b.select(b.cmp(CmpPred::Olt, size, big), sum, size);
-  }
+  if (how == "rni")
+    return b.unary(OpKind::Rint, x);
+  V size = b.unary(OpKind::FAbs, x), r = b.unary(OpKind::Floor, size);
   const Type t{Type::Kind::Bits, bitWidth(x->type.elem)};
   ir::Type bits = x->type.withElem(t.bits == 64 ? Elem::I64 : Elem::I32);
   V sign = b.constInt(bits, static_cast<int64_t>(uint64_t{1} << (t.bits - 1)));

@@ -169,6 +169,7 @@ double evalElementary(OpKind k, double x) {
   case OpKind::Erf: return std::erf(x);
   case OpKind::Tanh: return std::tanh(x);
   case OpKind::Floor: return std::floor(x);
+  case OpKind::Rint: return std::nearbyint(x);
   case OpKind::Ceil: return std::ceil(x);
   default: return std::sqrt(x);
   }
@@ -253,7 +254,7 @@ std::optional<uint64_t> evalAny(const ScalarOp &op, std::span<const uint64_t> ar
   case OpKind::FAdd: case OpKind::FSub: case OpKind::FMul: case OpKind::FDiv: case OpKind::FRem: case OpKind::Fma:
     return evalFloatArithmetic(op, args);
   case OpKind::Exp: case OpKind::Exp2: case OpKind::Log: case OpKind::Log2: case OpKind::Sin: case OpKind::Cos:
-  case OpKind::Sqrt: case OpKind::Rsqrt: case OpKind::Erf: case OpKind::Tanh: case OpKind::Floor: case OpKind::Ceil:
+  case OpKind::Sqrt: case OpKind::Rsqrt: case OpKind::Erf: case OpKind::Tanh: case OpKind::Floor: case OpKind::Rint: case OpKind::Ceil:
     return encodeFloat(op.to, evalElementary(op.kind, decodeFloat(op.from, args[0])));
   default: break;
   }

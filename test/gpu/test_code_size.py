@@ -168,3 +168,19 @@ def test_registers_of_a_tile_share_an_address():
     kernel = shifted.warmup(x, x, 50257, 50257, 4096, grid=(2, 4), device="sim", num_warps=8)
     ptx = kernel.compile_for("sm_90a").stage("ptx")
     assert len(re.findall(r"(?:mul|mad)\.wide", ptx)) <= 6 and len(re.findall(r"ld\.global\.[bu]16", ptx)) == 16
+
+
+@tegula.jit
+def quantized(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.extra.libdevice.rint(tl.load(x + i) * 3.0).to(out.dtype.element_ty))
+
+
+@pytest.mark.parametrize("t, name", [(np.int8, "s8"), (np.uint8, "u8"), (np.int16, "s16"), (np.uint16, "u16")])
+def test_a_float_becomes_a_small_integer_by_one_instruction(t, name):
+    """Rounded to nearest and saturated by cvt alone: no bounds, no sum with 2^23."""
+    x = np.zeros(1024, np.float32)
+    kernel = quantized.warmup(x, x.astype(t), 1024, grid=(1,), device="sim", num_warps=4)
+    ptx = kernel.compile_for("sm_90a").stage("ptx")
+    assert ptx.count("cvt.rni.f32.f32") == 8 and ptx.count(f"cvt.rzi.{name}.f32") == 8
+    assert not re.search(r"\b(min|max)\.[su]32|add(\.rn)?\.f32|abs\.f32", ptx)

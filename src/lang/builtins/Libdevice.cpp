@@ -56,12 +56,6 @@ Real round(Real x) {
   return copysign(select((x.abs() - t).cmp(CmpPred::Oge, 0.5), t + 1.0, t), x);
 }
 
-/// Halves to even: adding and taking away 2**23 (2**52) leaves no fraction bits; larger numbers have none.
-Real rint(Real x) {
-  double big = x.isDouble() ? 0x1p52 : 0x1p23;
-  return copysign(select(x.abs().cmp(CmpPred::Olt, big), (x.abs() + big) - x.of(big), x.abs()), x);
-}
-
 Real fmod(Real x, Real y) { return x.op(OpKind::FRem, y); }
 Real fdim(Real x, Real y) { return select(x.cmp(CmpPred::Ole, y), x.of(0.0), x - y); }
 Real fmax(Real x, Real y) { return x.op(OpKind::MaxNum, y); }
@@ -183,8 +177,8 @@ constexpr Builtin rows[] = {
     LIBDEVICE("fast_tanhf", mapped<OpKind::Tanh>, "Hyperbolic tangent."),
     LIBDEVICE("trunc", unary<trunc>, "x without its fraction."),
     LIBDEVICE("round", unary<round>, "The nearest whole number, halves away from zero."),
-    LIBDEVICE("rint", unary<rint>, "The nearest whole number, halves to even."),
-    LIBDEVICE("nearbyint", unary<rint>, "The nearest whole number, halves to even."),
+    LIBDEVICE("rint", mapped<OpKind::Rint>, "The nearest whole number, halves to even."),
+    LIBDEVICE("nearbyint", mapped<OpKind::Rint>, "The nearest whole number, halves to even."),
     LIBDEVICE2("fmod", binary<fmod>, "The remainder of x / y with the sign of x."),
     LIBDEVICE2("fdim", binary<fdim>, "x - y if that is positive, else 0."),
     LIBDEVICE2("fmax", binary<fmax>, "The greater one; NaN is ignored."),

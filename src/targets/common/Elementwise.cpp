@@ -369,13 +369,15 @@ V emitFma(VecEmitter &v, V x, V y, V z) {
 }
 
 V emitRound(VecEmitter &v, OpKind kind, V x) {
-  bool isFloor = kind == OpKind::Floor;
+  bool isFloor = kind == OpKind::Floor, isRint = kind == OpKind::Rint;
   if (v.target.avx2 || v.target.aarch64 || v.target.nvptx)
-    return v.b.CreateUnaryIntrinsic(isFloor ? llvm::Intrinsic::floor : llvm::Intrinsic::ceil, x);
+    return v.b.CreateUnaryIntrinsic(isFloor ? llvm::Intrinsic::floor : isRint ? llvm::Intrinsic::roundeven : llvm::Intrinsic::ceil, x);
   // SSE2 has no rounding instruction: adding 2^23 (2^52) pushes the fraction out of the significand.
   Arith a(v);
   V size = a.fabs(x), magic = a.f(x, bitsOf(x) == 64 ? 0x1p52 : 0x1p23);
   V nearest = a.copySign(a.b.CreateFSub(a.b.CreateFAdd(size, magic), magic), x);
+  if (isRint)
+    return a.b.CreateSelect(a.b.CreateFCmpOLT(size, magic), nearest, x);
   V wrong = isFloor ? a.b.CreateFCmpOGT(nearest, x) : a.b.CreateFCmpOLT(nearest, x);
   V r = a.b.CreateSelect(wrong, a.fadd(nearest, isFloor ? -1 : 1), nearest);
   // Large values are integers already; so is NaN. The sign of a zero result is that of x.
@@ -402,6 +404,7 @@ V floatOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x, bool contract) {
   case OpKind::Sqrt:
     return v.b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x[0]);
   case OpKind::Floor:
+  case OpKind::Rint:
   case OpKind::Ceil:
     return emitRound(v, kind, x[0]);
   default:
@@ -416,7 +419,7 @@ V narrowFloatOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> args, Elem e) {
   for (V x : args)
     wide.push_back(v.widen(x, e));
   // Minima, maxima and integral parts are values of the format as they are.
-  if ((kind >= OpKind::MinNum && kind <= OpKind::Maximum) || kind == OpKind::Floor || kind == OpKind::Ceil)
+  if ((kind >= OpKind::MinNum && kind <= OpKind::Maximum) || (kind >= OpKind::Floor && kind <= OpKind::Ceil))
     return narrowExact(v, floatOp(v, kind, wide, false), e);
   if (kind != OpKind::Fma)
     return v.narrow(floatOp(v, kind, wide, /*contract=*/false), e);

@@ -332,6 +332,12 @@ V nvptxFloatToInt(VecEmitter &v, V x, unsigned bits, bool isSigned) {
   if (bits == 1)
     return nullptr;
   llvm::IRBuilder<> &b = v.b;
+  if (bits < 32 && !isDouble(x)) {
+    // One instruction, which saturates and gives 0 for NaN; with a rounding in front of it the assembler takes them together (PTX ISA, cvt).
+    std::string text = std::string("cvt.rzi.") + (isSigned ? "s" : "u") + std::to_string(bits) + ".f32 $0, $1;";
+    auto *convert = llvm::InlineAsm::get(llvm::FunctionType::get(b.getInt32Ty(), {b.getFloatTy()}, false), text, "=r,f", /*hasSideEffects=*/false);
+    return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) -> V { return b.CreateTrunc(b.CreateCall(convert, a), b.getIntNTy(bits)); });
+  }
   return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) -> V {
     bool d = isDouble(a[0]), wide = bits == 64;
     in::ID id =
