@@ -138,7 +138,7 @@ Value *narrowOf(NodeMaker &mk, Value *v, OpKind extension) {
 
 /// Of comparisons in 64 bits, which take two registers and two instructions an element on a GPU and half of a CPU's lanes:
 ///   ext a == ext b  ->  a == b
-///   ext a == b      ->  a == trunc b, where b is one number or a broadcast; and no element is equal to a number that is changed by trunc
+///   ext a == b      ->  ((a ^ trunc b) | rest) == 0, where b is one number or a broadcast, and rest is 1 where trunc changes it
 /// The second is how a position is compared with a label, which libraries keep in 64 bits.
 Value *ofExtended(NodeMaker &mk, const Node &n) {
   if (n.kind != OpKind::CmpI || !n.type.isTensor() || n.operands[0]->type.isPtr || ir::bitWidth(n.operands[0]->type.elem) != 64)
@@ -161,8 +161,11 @@ Value *ofExtended(NodeMaker &mk, const Node &n) {
       Value *few = isBroadcast ? other->def->operands[0] : uniformScalar(mk, other);
       auto atShape = [&](Value *v) { return mk.make({isBroadcast ? OpKind::Broadcast : OpKind::Splat, {v}, v->type.withShape(n.type.shape), {}}); };
       Value *cut = mk.make({OpKind::Trunc, {few}, few->type.withElem(a->type.elem), {}});
-      Value *fits = mk.make({n.kind, {mk.make({extension, {cut}, few->type, {}}), few}, few->type.withElem(Elem::I1), n.attrs});
-      return mk.make({isEqual ? OpKind::And : OpKind::Or, {mk.make({n.kind, {a, atShape(cut)}, n.type, n.attrs}), atShape(fits)}, n.type, {}});
+      Value *isCut = mk.make({n.kind, {mk.make({extension, {cut}, few->type, {}}), few}, few->type.withElem(Elem::I1), {{attr::pred, static_cast<int64_t>(CmpPred::Ne)}}});
+      Value *rest = mk.make({OpKind::ZExt, {isCut}, cut->type, {}});
+      // Not a second condition beside the comparison: with one, assemblers run out of predicates and wait for each load before the next one.
+      Value *difference = mk.make({OpKind::Or, {mk.make({OpKind::Xor, {a, atShape(cut)}, a->type, {}}), atShape(rest)}, a->type, {}});
+      return mk.make({n.kind, {difference, mk.constInt(a->type, 0)}, n.type, n.attrs});
     }
   return nullptr;
 }
