@@ -262,9 +262,9 @@ def test_wrapped_options_go_to_the_launch(monkeypatch):
     x, out = arrays()
     kernels = [k[grid](x, out, 100, device=d) for d in ("cpu", "cpu", "sim", "sim")]
     assert kernels[0].info()["target"] != kernels[2].info()["target"] and count.calls == 1 and (out == 2 * x).all()
-    with pytest.raises(TypeError, match="multiple values for keyword argument 'num_warps'"):
+    with pytest.raises(ValueError, match="Conflicting meta-parameters: num_warps"):
         k[grid](x, out, 100, num_warps=4)
-    with pytest.raises(TypeError, match="multiple values for keyword argument 'BLOCK'"):
+    with pytest.raises(ValueError, match="Conflicting meta-parameters: BLOCK"):
         k[grid](x, out, 100, BLOCK=64)
     with pytest.raises(TypeError, match="multiple values for keyword argument 'grid'"):
         k[grid](x, out, 100, grid=1)
