@@ -1,4 +1,4 @@
-// Compile-time objects: constructors for Python's converter (tegula/jit.py), which decides what a Python object means.
+// Compile-time objects: constructors for Python's converter (tegula/_values.py), which decides what a Python object means.
 #include "Core.h"
 
 namespace tegula_python {

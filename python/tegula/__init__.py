@@ -4,7 +4,9 @@ from . import knobs, language
 from .errors import CompilationError, DeviceError, InterpreterError, OutOfResources, PTXASError, TegulaError
 from ._aggregate import aggregate
 from ._hooks import interpret
-from .jit import CompiledKernel, JITFunction, KernelInterface, constexpr_function, jit, must_use_result
+from ._interface import KernelInterface
+from ._kernel import CompiledKernel
+from .jit import JITFunction, constexpr_function, jit, must_use_result
 
 __version__ = _core.version
 TritonError = TegulaError

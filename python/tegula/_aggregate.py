@@ -10,6 +10,8 @@ import sys
 import types
 
 from . import _core
+from ._binding import JIT
+from ._memory import is_memory
 from .language import _types
 
 _PLAIN, _STATIC, _CLASS, _PROPERTY = range(4)
@@ -64,8 +66,7 @@ def field_types(cls):
 
 def _is_runtime(x):
     """Is it what a launch gives a kernel as a run-time value: a tensor of any library, a number?"""
-    from .jit import _is_memory
-    return isinstance(x, (_types.tensor, int, float)) or _is_memory(x) or hasattr(x, "item")
+    return isinstance(x, (_types.tensor, int, float)) or is_memory(x) or hasattr(x, "item")
 
 
 def _fitting(t, name, value):
@@ -79,8 +80,7 @@ def _fitting(t, name, value):
     elif kind == "tuple":
         fits = isinstance(value, (tuple, list))
         if fits:
-            from .jit import _is_memory
-            keeps = lambda i: isinstance(i, (_types.constexpr, _types.tensor)) or is_aggregate(type(i)) or _is_memory(i)
+            keeps = lambda i: isinstance(i, (_types.constexpr, _types.tensor)) or is_aggregate(type(i)) or is_memory(i)
             items = [i if keeps(i) else _types.constexpr(i) for i in value]
             return value._make(items) if hasattr(value, "_fields") else tuple(items)
     elif kind in ("tensor_descriptor", "tensor_descriptor_type"):
@@ -186,7 +186,7 @@ def _hash(self):
 
 def aggregate(cls):
     """Class decorator: instances hold values of the annotated fields, and kernels make them, call their methods and carry them about."""
-    from .jit import JIT, JITCallable
+    from .jit import JITCallable
     for base in cls.__bases__:
         if base is not object and not is_aggregate(base):
             raise TypeError(f"Aggregates can only inherit from other aggregates, and {base.__name__}, a base of {cls.__name__}, is none")
@@ -272,8 +272,8 @@ def functions_of(cls):
 
 
 def class_value(cls):
-    """The class as a compile-time object. Under jit.py's lock."""
-    from .jit import to_value
+    """The class as a compile-time object. Under _binding.lock."""
+    from ._values import to_value
     made = cls.__dict__.get("_tegula_class")
     if made and all(f.__dict__.get("_tegula_value") is v for f, v in made[1]):
         return made[0]
@@ -298,11 +298,11 @@ def class_value(cls):
 
 
 def _member_value(f, member):
-    from .jit import _opaque_object, to_value
+    from ._values import opaque_object, to_value
     if f is not None:
         return to_value(f)
     if callable(member) and not isinstance(member, (type, _types.constexpr)):
-        return _opaque_object(member)
+        return opaque_object(member)
     try:
         return to_value(member)
     except (TypeError, ValueError):

@@ -22,7 +22,7 @@ def dtype_number(d):
 
 
 def _reach(shape, strides, item):
-    """Bytes from the first element to the end of the last one, as _argument_of gives them. Strides are in bytes."""
+    """Bytes from the first element to the end of the last one, as argument_of gives them. Strides are in bytes."""
     if 0 in shape:
         return 0
     steps = [(n - 1) * s for n, s in zip(shape, strides)]

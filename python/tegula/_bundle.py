@@ -50,7 +50,7 @@ def aot(what, output=None, *, targets=None, classes=None, header=None, key=None,
     if isinstance(what, (str, os.PathLike)):
         _core.aot_manifest(made, os.fspath(what), targets, _CLASSES[classes])
     else:
-        from .jit import to_value
+        from ._values import to_value
         for item in what:
             item = item if isinstance(item, dict) else dict(zip(("kernel", "signature", "constants"), item))
             unknown = set(item) - {"kernel", "signature", "constants", "options", "grid", "targets", "classes"}

@@ -6,32 +6,11 @@ import types
 import weakref
 
 from . import _core
-
-_deepest = 32
-
-
-def host_value(x, reader, depth=0):
-    """What code that runs at compile time has of a variable: containers with what is in them, other objects as places of attributes."""
-    from .jit import _module_value, _opaque_object, to_value
-    if depth > _deepest:
-        raise ValueError(f"containers are nested more than {_deepest} deep")
-    inner = lambda items: [host_value(i, reader, depth + 1) for i in items]
-    if isinstance(x, dict):
-        return _core.value_dict(inner(x), inner(x.values()))
-    if isinstance(x, (set, frozenset)):
-        return _core.value_set(inner(x))
-    if type(x) in (list, tuple):
-        return _core.value_tuple(inner(x))
-    x = plain_function(x)
-    try:
-        return _module_value(x, reader) if isinstance(x, types.ModuleType) else to_value(x)
-    except TypeError:
-        return _module_value(x, reader) if is_place(x) else _opaque_object(x)
-
+from ._binding import PLAIN
+from ._memory import is_memory
 
 def is_place(x):
     """Is it a class or an object that has attributes, and no tensor?"""
-    from .jit import _is_memory as is_memory
     return isinstance(x, type) or (not callable(x) and isinstance(getattr(x, "__dict__", None), dict) and not is_memory(x))
 
 
@@ -69,7 +48,7 @@ def plain_function(x):
         return x
     if "_tegula_plain" not in f.__dict__:
         try:
-            from .jit import PLAIN, ConstexprFunction
+            from .jit import ConstexprFunction
             f.__dict__["_tegula_plain"] = ConstexprFunction(f, kind=PLAIN)
         except (OSError, TypeError, ValueError):
             return x

@@ -63,3 +63,8 @@ def gpu_of(x, name):
     if not isinstance(index, int):
         index = str(device).partition(":")[2]
     return int(index or 0)
+
+
+def is_memory(x):
+    """A tensor, and no scalar of numpy, which is passed by value."""
+    return hasattr(x, "data_ptr") or type(x).__name__ == "ndarray"

@@ -10,6 +10,7 @@ import weakref
 from . import _core
 from .language import _types
 from ._host import CLASSES, class_names
+from ._memory import is_memory
 
 _deepest = 32  # as for tuples of runtime values
 
@@ -116,7 +117,6 @@ def _is_settled(x):
 
 def has_fields(x):
     """Is it an object of a class of a user's, whose fields say what it is?"""
-    from .jit import _is_memory as is_memory
     return not isinstance(x, type) and (dataclasses.is_dataclass(x) or type(x).__module__.split(".")[0] not in _NOT_USERS) and hasattr(x, "__dict__") \
         and not callable(x) and not isinstance(x, (enum.Enum, types.ModuleType, tuple, _core.Value)) and not is_memory(x)
 
@@ -172,8 +172,8 @@ def _properties(x):
 
 def object_value(x, depth=0):
     """A dict, an object with fields, or what else is a compile-time value, without functions."""
-    from .jit import JITCallable, enum_value, to_value
-    if depth > _deepest or isinstance(x, JITCallable):
+    from ._values import enum_value, to_value
+    if depth > _deepest or isinstance(x, _core.Function):
         raise TypeError(f"failed to specialize argument of type: {type(x).__name__}")
     if isinstance(x, dict):
         return _core.value_dict([object_value(k, depth + 1) for k in x], [object_value(v, depth + 1) for v in x.values()])

@@ -6,6 +6,8 @@ import re
 import types
 import warnings
 
+from ._memory import is_memory
+
 # What Python would raise where a function of the language is called wrongly, by the kind of the message. Mistakes that are not those of a call
 # (operators, names, statements) are not here.
 _CALL_ERRORS = {kind: cls for cls, kinds in {
@@ -239,7 +241,6 @@ _INTERPRETER = "in the interpreter ($TEGULA_INTERPRET=1, tegula.interpret()) Pyt
 def explain(fn, error, warmup, args, kwargs):
     """After a mistake in a kernel was found: adds to the text what of the arguments and of Python's objects may be the cause."""
     from ._source import captured
-    from .jit import _is_memory
     lines = []
     for d in error.diagnostics:
         if d["kind"] == "globalVariable":
@@ -252,7 +253,7 @@ def explain(fn, error, warmup, args, kwargs):
             elif isinstance(place, types.CellType):
                 lines.append(f"{name} is not defined for the kernel: of the function around it kernels see functions, types and tl.constexpr(...) only")
     bound = {**dict(zip(fn.param_names, args)), **kwargs}
-    scalars = [k for k, v in bound.items() if getattr(v, "shape", None) == () and _is_memory(v)]
+    scalars = [k for k, v in bound.items() if getattr(v, "shape", None) == () and is_memory(v)]
     if scalars:
         names = ", ".join(f"`{k}`" for k in scalars)
         lines.append(f"{names}: tensors without dimensions are pointers to kernels; their values are given by .item()")

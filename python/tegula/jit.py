@@ -5,45 +5,27 @@ value made by `to_value`. Launching is C++ (python/src/Function.cpp); this file 
 """
 import ast
 import atexit
-import enum
 import functools
 import hashlib
 import inspect
-import math
 import os
-import re
 import sys
 import threading
-import types
-import weakref
 
-from . import _aggregate, _core, _hooks, errors, knobs
-from ._arrays import address_of, bytes_of, cuda_array, dtype_number, dtype_numbers, numpy_pointer
-from ._source import captured, function_source, is_module, is_namedtuple_class, stand_in, start_of_def
-from ._host import CLASS, CLASSES, class_value, host_value, is_place
-from ._interface import KernelInterface, NamedKernel, _by_name
+from . import _aggregate, _binding, _core, _hooks, errors, knobs
+from ._arguments import argument_of
+from ._arrays import dtype_number, dtype_numbers
+from ._binding import BUILTIN, CONSTEXPR, JIT
+from ._source import captured, function_source, stand_in, start_of_def
+from ._interface import KernelInterface, NamedKernel
 from ._kernel import CompiledKernel
-from ._memory import gpu_of, memory_of
+from ._memory import memory_of
 from ._mock import MockTensor
-from ._objects import enum_number as _enum_number, has_fields, host_dtype, is_limits, object_value, opaque as _opaque, remember, settled
-from ._specialize import KernelParam, annotation_of, is_buffer, name_of_kernel
+from ._specialize import KernelParam, annotation_of, name_of_kernel
 from ._uses import ABSENT, Use, is_builtin, same
+from ._values import constant_of, functions_in, global_value, to_value
 from .language import _types
 from .language._tensor import session as _session
-
-JIT, CONSTEXPR, PLAIN, BUILTIN = range(4)
-
-# Held while functions are bound: one that is half bound must be seen by nobody else. Reentrant, as functions refer to each other.
-_lock = threading.RLock()
-
-
-def _new_lock():
-    global _lock
-    _lock = threading.RLock()
-
-
-# The forking thread waits for the others to be done, so that the child finds no half-bound function.
-os.register_at_fork(before=lambda: _lock.acquire(), after_in_parent=lambda: _lock.release(), after_in_child=_new_lock)
 
 _preparing = []  # of each _prepare() under way: what it has bound
 
@@ -151,7 +133,7 @@ class JITCallable(_core.Function, NamedKernel):
 
     def _unsafe_update_src(self, text):
         """Another text for the function from its `def` on, with the same parameters. What was compiled from the old one is not used any more."""
-        with _lock:
+        with _binding.lock:
             before = self._source["text"]
             self._source["text"] = before[:start_of_def(before)] + text if start_of_def(text) == 0 else text
             self._unbind()
@@ -159,7 +141,7 @@ class JITCallable(_core.Function, NamedKernel):
     @property
     def used_global_vals(self):
         """{(name, id of its dict): (value, dict)} of the variables whose values the function was compiled with."""
-        with _lock:
+        with _binding.lock:
             return {(u.name, id(u.place)): (u.snapshot, u.place) for u in self._uses or () if u.is_value}
 
     @used_global_vals.setter
@@ -255,7 +237,7 @@ class JITCallable(_core.Function, NamedKernel):
     @hash.setter
     def hash(self, given):
         """Programs that changed the text of a function that it calls put None there: it is bound to what is there now."""
-        with _lock:
+        with _binding.lock:
             self._unbind()
 
     @property
@@ -264,7 +246,7 @@ class JITCallable(_core.Function, NamedKernel):
 
     @noinline.setter
     def noinline(self, on):
-        with _lock:
+        with _binding.lock:
             self._source["noinline"] = bool(on)
             self._unbind()
 
@@ -272,7 +254,7 @@ class JITCallable(_core.Function, NamedKernel):
         """Binds the function and all it calls, and has the launches watch what they read."""
         if self.fn is None:
             raise RuntimeError(f"{self.__qualname__} came without its Python function, so it cannot be compiled; kernels that came with it can be launched")
-        with _lock:
+        with _binding.lock:
             bound = []
             _preparing.append(bound)
             try:
@@ -289,7 +271,7 @@ class JITCallable(_core.Function, NamedKernel):
 
     def _changed(self):
         """Called by a launch that found a variable to be another object, or that cannot tell. True: nothing has changed."""
-        with _lock:
+        with _binding.lock:
             functions = self._reachable()
             uses = [u for f in functions for u in f._uses]
             if not all([u.refresh() for u in uses]):
@@ -311,9 +293,9 @@ class JITCallable(_core.Function, NamedKernel):
             f._bind()
             functions.append(f)
             for u in f._uses:
-                pending += _functions_in(u.value)
+                pending += functions_in(u.value)
             for p in f.signature.parameters.values():
-                pending += _functions_in(p.default)
+                pending += functions_in(p.default)
         return functions
 
     def _merged_uses(self, functions):
@@ -342,7 +324,7 @@ class JITCallable(_core.Function, NamedKernel):
             for name in self.free_names():
                 found, value, place = captured(self.fn, name)
                 if found:
-                    converted, allowed = _global_value(value, self)
+                    converted, allowed = global_value(value, self)
                     self.bind(name, converted, allowed)
                 if found or not is_builtin(name):
                     self._uses.append(Use(place, name, value if found else ABSENT))
@@ -475,23 +457,6 @@ def _params(signature, source):
                         p.name in source["do_not_specialize_on_alignment"]) for i, p in enumerate(signature.parameters.values())]
 
 
-def _functions_in(x, seen=None):
-    """The jit functions in a value. `seen`: tuples that were looked through on the way, by id."""
-    if isinstance(x, JITCallable):
-        return [x]
-    if isinstance(x, _types.constexpr):
-        return _functions_in(_constexpr_object(x), seen)
-    if _aggregate.is_aggregate(x):
-        return _aggregate.functions_of(x)
-    if _aggregate.is_aggregate(type(x)):
-        return _aggregate.functions_of(type(x)) + [f for v in vars(x).values() for f in _functions_in(v, seen)]
-    seen = set() if seen is None else seen
-    if not isinstance(x, (tuple, list)) or id(x) in seen:
-        return []
-    seen.add(id(x))
-    return [f for i in x for f in _functions_in(i, seen)]
-
-
 def _unbind_all(functions):
     for f in functions:
         f._unbind()
@@ -523,252 +488,7 @@ def must_use_result(hint=None):
     return lambda f: mark(f, hint or "")
 
 
-# ------------------------------------------------------------------------------------------- Python objects as compile-time values
-
-_PACKAGES, _LANGUAGE = ("tegula", "triton"), ("tegula.language", "triton.language")
-
-
-def _constexpr_object(x):
-    """What `tl.constexpr(...)` holds; a plain function in it is one that kernels may call on compile-time values."""
-    f = x.value
-    if not isinstance(f, types.FunctionType):
-        return f
-    if "_tegula_function" not in f.__dict__:
-        f.__dict__["_tegula_function"] = ConstexprFunction(f)
-    return f.__dict__["_tegula_function"]
-
-
-_deepest = 32  # as for tuples of runtime values
-
-
-def to_value(x, depth=0, known=None):
-    """A compile-time value for `x`, or TypeError. In the interpreter also what a kernel has of values. `known`: tuples that were converted on the
-    way, by id; a tuple may hold another one many times."""
-    if isinstance(x, _core.Value):
-        return x
-    if isinstance(x, JITCallable) and not _lock._is_owned():
-        x.ensure_prepared()  # an argument: what it reads must be as it was, as with the kernel's own
-    v = x.__dict__.get("_tegula_value") if isinstance(x, (JITCallable, _types.dtype)) else None
-    if v is not None:
-        return v
-    if isinstance(x, _types.constexpr):
-        held = _constexpr_object(x)
-        if isinstance(held, dict) or has_fields(held):
-            return object_value(held)
-        try:
-            return to_value(held, depth, known)
-        except TypeError:
-            return _constant(held)
-    if name := host_dtype(x):
-        return _opaque(x, name)
-    if is_limits(x):
-        return _core.value_opaque("python.numpy." + x.__name__, 0)
-    if x is None:
-        return _core.value_none()
-    if isinstance(x, bool):
-        return _core.value_bool(x)
-    if isinstance(x, enum.Enum):
-        return enum_value(x)
-    if isinstance(x, int):
-        return _core.value_int(int(x))
-    if isinstance(x, float):
-        return _core.value_float(float(x))
-    if isinstance(x, str):
-        return _core.value_str(str.__str__(x))
-    if isinstance(x, _types.dtype):
-        return _remember(x, _core.value_dtype(x.name))
-    if isinstance(x, JITCallable):
-        x._bind()
-        return _remember(x, _core.value_function(x))
-    if is_namedtuple_class(x):
-        cls = getattr(x, "_tegula_aggregate", None)
-        return _aggregate_value(cls, depth, known) if cls else _namedtuple_class(x)
-    if _aggregate.is_aggregate(x) or _aggregate.is_aggregate(type(x)):
-        return _aggregate_value(x, depth, known)
-    if isinstance(x, (tuple, list)):
-        if depth == _deepest:
-            raise ValueError(f"tuples are nested more than {_deepest} deep")
-        known = {} if known is None else known
-        if id(x) not in known:
-            items = [to_value(i, depth + 1, known) for i in x]
-            value = _core.value_record(_namedtuple_class(type(x)), items) if is_namedtuple_class(type(x)) else _core.value_tuple(items)
-            known[id(x)] = x, value
-        return known[id(x)][1]
-    if is_module(x):
-        return _module_value(x, None)
-    path = getattr(x, "_tegula_name", None)  # a function of the language
-    if path:
-        module, _, name = path.rpartition(".")
-        return _core.value_attribute(_core.value_module(module), name)
-    if getattr(x, "__module__", None) == "math":
-        return _core.value_attribute(_core.value_module("math"), x.__name__)
-    if isinstance(x, type) and (x.__module__ or "").startswith(_LANGUAGE) and getattr(_types, x.__name__, None) is x:  # tl.constexpr, tl.tensor, ...
-        return _core.value_attribute(_core.value_module("triton.language"), x.__name__)
-    item = getattr(x, "item", None)  # numpy and torch scalars
-    if callable(item) and getattr(x, "shape", None) == ():
-        return to_value(item())
-    raise TypeError(f"failed to specialize argument of type: {type(x).__name__}")
-
-
-def enum_value(x, bare=False, depth=0):
-    """A member of an enumeration. Those of IntEnum and the like are numbers and strings that have a name."""
-    if isinstance(x, int):
-        return _enum_number(x, _core.value_int(int(x)), bare)
-    if isinstance(x, str):
-        return _enum_number(x, _core.value_str(str.__str__(x)), bare)
-    return _opaque(x, f"{type(x).__name__}.{x.name}", bare, depth)
-
-
-def _aggregate_value(x, depth, known):
-    """A class of aggregates, or an instance."""
-    if not _lock._is_owned():
-        for f in _functions_in(x):
-            f.ensure_prepared()  # as for functions
-    with _lock:
-        return _aggregate.class_value(x) if isinstance(x, type) else _aggregate.instance_value(x, lambda v: to_value(v, depth + 1, known))
-
-
-def _remember(x, value):
-    x.__dict__["_tegula_value"] = value
-    return value
-
-
-def _constant(x):
-    """An argument of a `tl.constexpr` parameter. Objects that kernels cannot look into are only compared there, and equal ones have one kernel."""
-    known = settled(x)
-    if known is not None:
-        return known
-    try:
-        return to_value(x)
-    except TypeError:
-        while isinstance(x, _types.constexpr):
-            x = x.value
-        if isinstance(x, dict):
-            return remember(x, object_value(x))
-        if isinstance(x, (tuple, list, JITCallable)) or is_namedtuple_class(x) or _aggregate.is_aggregate(x) or _aggregate.is_aggregate(type(x)) or _is_memory(x):
-            raise  # what is wrong with it is known
-        try:
-            return remember(x, _opaque(x, f"{type(x).__name__} object"))
-        except TypeError:  # it cannot be hashed
-            pass
-        raise
-
-
-_classes = weakref.WeakKeyDictionary()
-
-
-def _namedtuple_class(cls):
-    value = _classes.get(cls)
-    if value is None:
-        defaults = [to_value(cls._field_defaults[f]) for f in cls._fields if f in cls._field_defaults]
-        value = _classes[cls] = _core.value_class(cls.__name__, list(cls._fields), defaults)
-    return value
-
-
-def _module_value(module, reader):
-    """A module, or a class or object in one. `reader`: the function that reads it, None if that is not known."""
-    name = getattr(module, "__name__", type(module).__name__)
-    if is_module(module) and (name == "math" or name in _PACKAGES or name.startswith(_LANGUAGE)):
-        return _core.value_module("triton" + name[6:] if name.split(".")[0] == "tegula" else name)
-
-    # The compiler holds what `resolve` holds, and functions in the module hold the compiler's: Python's collector cannot see that way around.
-    # So the reader keeps the module.
-    reader_of, key = (weakref.ref(reader), id(module)) if reader else (lambda: None, None)
-    module_of = (lambda: getattr(reader_of(), "_modules", {}).get(key)) if reader else (lambda: module)
-    if reader:
-        reader._modules[key] = module
-
-    def resolve(attribute):
-        with _lock:
-            reader, module = reader_of(), module_of()
-            if attribute in (CLASS, CLASSES):
-                return class_value(module, attribute)
-            found = getattr(module, attribute, ABSENT)
-            if reader:
-                reader._read(module, attribute, found)
-            return None if found is ABSENT else _attribute_value(found, reader)
-    return _core.value_dynamic_module(name, resolve)
-
-
-def _attribute_value(x, reader):
-    """Of an attribute of a module, which may be anything that kernels know what to do with; None: they do not. What is not allowed of globals concerns their
-    names alone. Classes and other objects are places of attributes, as modules are."""
-    if isinstance(x, enum.Enum):
-        return enum_value(x, bare=True)
-    value, allowed = _global_value(x, reader)
-    if allowed or isinstance(x, (bool, int, float, str, tuple, list, enum.Enum)) or x is None or host_dtype(x):
-        return value
-    if reader and reader.kind != JIT and isinstance(x, (dict, set, frozenset)):
-        return value
-    return _module_value(x, reader) if is_place(x) else None
-
-
-def _global_value(x, reader):
-    """(value, allowed): which captured globals a kernel may read, docs/language.md §1.7."""
-    allowed = (is_module(x) or is_namedtuple_class(x) or _aggregate.is_aggregate(x) or isinstance(x, (JITCallable, _types.dtype, _types.constexpr))
-               or hasattr(x, "_tegula_name") or isinstance(x, type(math.sqrt)) or is_limits(x)
-               or (getattr(x, "__module__", None) or "").startswith(_LANGUAGE) if not isinstance(x, (int, float, str)) else False)
-    if not allowed and knobs.allow_non_constexpr_globals():
-        allowed = True
-    if isinstance(x, tuple) and x and all(isinstance(i, JITCallable) for i in x):
-        allowed = True
-    if reader and reader.kind != JIT:
-        return host_value(x, reader), bool(allowed)
-    try:
-        return _module_value(x, reader) if is_module(x) or isinstance(x, enum.EnumMeta) else to_value(x), bool(allowed)
-    except TypeError:
-        return _opaque_object(x), False
-
-
-def _opaque_object(x):
-    return _core.value_opaque(getattr(x, "__name__", type(x).__name__), id(x))
-
-
 # --------------------------------------------------------------------------------------------------- set-up of the extension module
-
-def _argument_of(x, name):
-    """A kernel argument of a kind that C++ does not know: (address, dtype number, bytes, 1 if read only + 2 if dense, ordinal of its GPU or -1, stream or 0), a
-    number, or a Value. Bytes: from the address on; -1: unknown; -1 - n: n in all, some of them before the address."""
-    data_ptr = getattr(x, "data_ptr", None)
-    if data_ptr is not None and hasattr(x, "dtype"):
-        try:
-            number = _core.dtype_number(str(x.dtype).removeprefix("torch."))
-        except ValueError:
-            raise TypeError(f"argument `{name}`: tensors of dtype {x.dtype} cannot be passed to a kernel") from None
-        gpu, address = gpu_of(x, name), address_of(x, name)
-        size = bytes_of(x)
-        if isinstance(x, MockTensor):
-            return x.address, number, -1, False, -1, 0
-        if not address and size != 0:
-            raise ValueError(f"argument `{name}`: the {type(x).__name__} has no memory (its data_ptr() is 0)")
-        return address, number, size, 2 * bool(getattr(x, "is_contiguous", bool)()), gpu, 0
-    if _aggregate.is_aggregate(type(x)):
-        record = _aggregate.lifted(x)
-        return to_value(x) if record is x else record
-    if isinstance(x, (_types.constexpr, JITCallable)):
-        return to_value(x)
-    if type(x).__module__ == "numpy" and getattr(x, "shape", None) == () and hasattr(x, "item"):
-        return x.item()
-    if hasattr(x, "__cuda_array_interface__"):
-        return cuda_array(x)
-    if hasattr(x, "__array_interface__"):
-        import numpy
-        return numpy_pointer(numpy.asarray(x))
-    if hasattr(x, "__dlpack__"):
-        import numpy
-        return numpy_pointer(numpy.from_dlpack(x))
-    if hasattr(x, "__index__"):
-        return int(x)
-    if is_buffer(x):
-        import numpy
-        return numpy_pointer(numpy.asarray(memoryview(x)))
-    raise TypeError(f"failed to specialize argument of type: {type(x).__name__} (parameter `{name}`; such objects are for tl.constexpr parameters)")
-
-
-def _is_memory(x):
-    """A tensor, and no scalar of numpy, which is passed by value."""
-    return hasattr(x, "data_ptr") or type(x).__name__ == "ndarray"
-
 
 def _print(stream, text):
     print(text, end="", flush=True)
@@ -781,7 +501,7 @@ def _install():
     except ImportError:  # numpy is a convenience, not a need
         array = None
     _core.set_exceptions(errors.CompilationError, errors.DeviceError, errors.OutOfResources, errors.PTXASError)
-    _core.set_converters(_constant, _argument_of, dtype_numbers, dtype_number, array)
+    _core.set_converters(constant_of, argument_of, dtype_numbers, dtype_number, array)
     _core.set_memory_finder(memory_of)
     _core.set_kernel_class(CompiledKernel)
     _core.set_explainer(errors.explain)

@@ -100,7 +100,7 @@ def test_it_runs(make):
 
 def known_to_the_compiler():
     """How many modules the compiler may ask: each is kept by one of its functions."""
-    return sum(getattr(f, "__qualname__", "") == "_module_value.<locals>.resolve" for f in gc.get_objects() if isinstance(f, types.FunctionType))
+    return sum(getattr(f, "__qualname__", "") == "module_value.<locals>.resolve" for f in gc.get_objects() if isinstance(f, types.FunctionType))
 
 
 @pytest.mark.parametrize("make", MAKERS)

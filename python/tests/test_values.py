@@ -233,9 +233,9 @@ def test_objects_that_are_no_constants():
 
 
 def test_objects_leave():
-    jit, _objects, x = sys.modules["tegula.jit"], sys.modules["tegula._objects"], EachElement()
+    _values, _objects, x = sys.modules["tegula._values"], sys.modules["tegula._objects"], EachElement()
     gc.collect()  # what other tests left
-    jit._constant(x)
+    _values.constant_of(x)
     held = len(_objects._opaque_ids)
     del x
     gc.collect()

@@ -25,6 +25,12 @@ const AxisFacts &MemoryOrder::facts() {
   return *facts_;
 }
 
+bool MemoryOrder::isUsed(const Value *v) {
+  if (!users_)
+    users_.emplace(*source_->block());
+  return !users_->of(v).empty();
+}
+
 static bool isCombination(const ir::Block &b) {
   const ir::Op *owner = b.parent->op;
   return owner && (owner->kind == OpKind::Reduce || owner->kind == OpKind::Scan);
@@ -234,8 +240,7 @@ void MemoryOrder::beforeAtomic(const Op &op) {
 /// And what others did before theirs is visible to all threads: the next access, of whatever memory, comes after a meeting. Who does not look at the old value cannot know whom the atomic came
 /// after, and only accesses of the same memory wait for it. The kernel's end waits for nothing.
 Seen MemoryOrder::seenOf(const Op &atomic) {
-  const bool isRead = std::ranges::any_of(atomic.parent->ops, [&](const Op *op) { return uses(*op, atomic.result()); });
-  return isRead && !isRelaxed(atomic) ? anything : Seen{memoryOf(atomic.operands[0]), nullptr, true, nullptr, atomic.whole()};
+  return !isRelaxed(atomic) && isUsed(atomic.result()) ? anything : Seen{memoryOf(atomic.operands[0]), nullptr, true, nullptr, atomic.whole()};
 }
 
 void MemoryOrder::afterAtomic(const Op &op) {
@@ -412,7 +417,7 @@ void MemoryOrder::leavePartition(PartitionOrder o) {
 }
 
 /// What another iteration may have accessed; false if that cannot be told.
-bool MemoryOrder::accessesIn(const ir::Block &b, Accesses &out) const {
+bool MemoryOrder::accessesIn(const ir::Block &b, Accesses &out) {
   bool isKnown = true;
   for (const Op *op : b.ops) {
     bool isRead = op->kind == OpKind::Load, isAtomic = op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas;

@@ -8,6 +8,7 @@
 #include "gpu/TargetInfo.h"
 #include "ir/Builder.h"
 #include "passes/AxisFacts.h"
+#include "passes/Users.h"
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -78,7 +79,7 @@ protected:
   /// A barrier if an earlier access of this program may touch the same memory from another thread.
   void orderAccess(const Op &op, bool writes);
   void beforeAtomic(const Op &op), afterAtomic(const Op &op);
-  static Seen seenOf(const Op &atomic);
+  Seen seenOf(const Op &atomic);
   /// Accesses of other paths, or of statements that nobody can look into, may have come before.
   void forgetAccesses();
   /// Everything that block stores of this program have written is there for all its threads.
@@ -138,13 +139,15 @@ private:
   Accesses accesses() const { return {seen_, blockWrites_, blockReads_}; }
   void alsoAccesses(const Accesses &a), otherIterations(const ForOrder &o);
   bool anyBefore(const Accesses &inside) const;
-  bool accessesIn(const ir::Block &b, Accesses &out) const;
-  /// The axis facts of the kernel, found when they are first asked for.
+  bool accessesIn(const ir::Block &b, Accesses &out);
+  /// Of the kernel, found when they are first asked for.
   const AxisFacts &facts();
+  bool isUsed(const Value *v);
 
   const ir::Function *source_;
   SharedAccesses shared_;
   std::optional<AxisFacts> facts_;
+  std::optional<Users> users_;
   bool hasTensorMaps_ = false, storesBlocks_ = false;
   bool hasLeft_ = false;                                // between leaveScratch and waitForReaders
   std::vector<Seen> seen_;

@@ -147,16 +147,17 @@ Value *ofExtended(NodeMaker &mk, const Node &n) {
   for (const Attr &a : n.attrs)
     if (a.key == attr::pred)
       pred = static_cast<CmpPred>(std::get<int64_t>(a.value));
-  bool isEqual = pred == CmpPred::Eq, isUnequal = pred == CmpPred::Ne;
+  if (pred != CmpPred::Eq && pred != CmpPred::Ne)
+    return nullptr;
   for (OpKind extension : {OpKind::SExt, OpKind::ZExt})
     for (size_t i : {0, 1}) {
       Value *a = narrowOf(mk, n.operands[i], extension), *other = n.operands[1 - i];
       if (!a)
         continue;
-      if (Value *b = narrowOf(mk, other, extension); b && b->type == a->type && (isEqual || isUnequal))
+      if (Value *b = narrowOf(mk, other, extension); b && b->type == a->type)
         return mk.make({n.kind, {a, b}, n.type, n.attrs});
       bool isBroadcast = defOf(other, OpKind::Broadcast);
-      if ((!isEqual && !isUnequal) || (!isUniform(other) && !isBroadcast))
+      if (!isUniform(other) && !isBroadcast)
         continue;
       Value *few = isBroadcast ? other->def->operands[0] : uniformScalar(mk, other);
       auto atShape = [&](Value *v) { return mk.make({isBroadcast ? OpKind::Broadcast : OpKind::Splat, {v}, v->type.withShape(n.type.shape), {}}); };

@@ -5,7 +5,7 @@ import functools
 import logging
 import os
 
-from ..jit import CompiledKernel
+from .._kernel import CompiledKernel
 
 _log = logging.getLogger(__name__)
 # What PyTorch's launcher passes as kernels take it. It passes float16 and bfloat16 as float, in four bytes.

@@ -10,7 +10,10 @@ from .._hooks import LazyDict, option_defaults, option_demands
 from ..backends import backends
 from ..backends.compiler import GPUTarget, Language, name_of
 from ..errors import CompilationError, explain
-from ..jit import CompiledKernel, JITFunction, _by_name, _constant as constant_value
+from .._interface import _by_name
+from .._kernel import CompiledKernel
+from .._values import constant_of
+from ..jit import JITFunction
 
 
 @functools.cache
@@ -90,7 +93,7 @@ class ASTSource:
             if code == "constexpr" or (i,) in self.constants:
                 if (i,) not in self.constants:
                     raise ValueError(f"ASTSource: `{name}` is constexpr, and `constexprs` has no value for it")
-                constants[name] = constant_value(self.constants[(i,)])
+                constants[name] = constant_of(self.constants[(i,)])
             else:
                 items.append(f"{name}:{self._text(code, (i,))}")
         return ", ".join(items), constants

@@ -130,7 +130,7 @@ class dtype:
         return (1 << (self.primitive_bitwidth - int(self.is_int_signed()))) - 1
 
     def __reduce__(self):
-        return type(self), (self.name,)  # without the compiler's handle that jit.py caches on it
+        return type(self), (self.name,)  # without the compiler's handle that _values.py keeps on it
 
     def __eq__(self, other):
         return other.name == self.name if type(other) is type(self) else NotImplemented  # a constexpr compares what it holds

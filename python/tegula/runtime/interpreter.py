@@ -17,8 +17,9 @@ from .._memory import memory_of
 from .._specialize import specialize_parameter
 from ..errors import CompilationError, InterpreterError
 from .._arrays import numpy_pointer
-from ..jit import InterpretedFunction, _argument_of, _classes
-from ..jit import to_value as _constant
+from .._arguments import argument_of
+from .._values import namedtuple_classes, to_value as _constant
+from ..jit import InterpretedFunction
 from ..language import _types
 from ..language._tensor import _active, require_session, session, tensor
 
@@ -90,7 +91,7 @@ def from_value(v):
         return _dtype(repr(v))
     if kind == _RECORD:
         cls, fields = _core.value_parts(v)
-        for python, known in list(_classes.items()):
+        for python, known in list(namedtuple_classes.items()):
             if _core.value_same(cls, known):
                 return python(*fields)
     return Handle(v)
@@ -515,7 +516,7 @@ class _Arguments:
             address, _, size, facts = numpy_pointer(numpy_array)[:4]
             gpu = -1
         else:
-            found = _argument_of(x, name)
+            found = argument_of(x, name)
             if not isinstance(found, tuple):
                 raise TypeError(f"argument `{name}` is no tensor")
             address, _, size, facts, gpu = found[:5]
