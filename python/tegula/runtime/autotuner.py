@@ -13,7 +13,7 @@ import time
 import warnings
 
 from .. import _core, _hooks, knobs
-from ..errors import AutotunerError
+from ..errors import AutotunerError, OutOfResources, PTXASError  # the last two, as powers and heuristics: names that others import from here
 from .._mock import MockTensor
 from .._interface import NamedKernel, check_decorated
 from ..jit import JITFunction
