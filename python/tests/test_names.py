@@ -155,8 +155,15 @@ class Context:
 def with_layouts(x: gl.tensor | None, t: gl.float16, B: gl.constexpr, layout: gl.constexpr = gl.AutoLayout):
     i = gl.arange(0, B, layout=layout)
 
+@triton.autotune([triton.Config({"B": 64})], key=["t"])
+@triton.heuristics({"layout": lambda args: None})
+@gluon.jit
+def tuned(x, t, B: gl.constexpr, layout: gl.constexpr):
+    pass
+
+assert with_layouts.arg_names == ["x", "t", "B", "layout"] and with_layouts.constexprs == [2, 3], with_layouts.constexprs
 for use in (lambda: with_layouts[(1,)](None, None, 64), lambda: with_layouts.warmup(grid=(1,)), lambda: gl.BlockedLayout([1], [32], [4], [0]), lambda: gl.nvidia.hopper.mma(),
-            mma_v2, lambda: tma.async_load(), TensorDescriptor, lambda: TensorDescriptor.from_tensor(None, [64, 64], None)):
+            mma_v2, lambda: tma.async_load(), TensorDescriptor, lambda: TensorDescriptor.from_tensor(None, [64, 64], None), lambda: tuned[(1,)](None, 1)):
     try:
         use()
     except NotImplementedError as e:
@@ -171,12 +178,13 @@ def test_kernels_of_gluon_stand_beside_others(tmp_path):
     path.write_text(GLUON)
     done = subprocess.run([sys.executable, "-m", "tegula", path], text=True, capture_output=True, timeout=60)
     lines = done.stdout.splitlines()
-    assert len(lines) == 9 and all("Gluon is a language of its own" in l for l in lines[:8]), (done.stdout, done.stderr)
+    assert len(lines) == 10 and all("Gluon is a language of its own" in l for l in lines[:9]), (done.stdout, done.stderr)
+    assert lines[8].startswith(f"{path}:23: `tuned` is a kernel of Gluon"), lines
     assert all(l.startswith(f"{path}:19: `with_layouts` is a kernel of Gluon") for l in lines[:2]), lines
     assert lines[2].startswith("gluon.language.BlockedLayout is of Gluon") and lines[3].startswith("gluon.language.nvidia.hopper.mma is of Gluon")
     assert lines[4].startswith("gluon.language.nvidia.ampere.mma_v2 is of Gluon") and lines[5].startswith("gluon.language.nvidia.hopper.tma.async_load is of Gluon")
     assert lines[6] == lines[7] and lines[6].startswith("gluon.nvidia.hopper.TensorDescriptor is of Gluon")
-    assert lines[8] == "False True True True"
+    assert lines[9] == "False True True True"
 
 
 def test_annotations_join_types_of_the_language():

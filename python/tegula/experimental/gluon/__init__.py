@@ -3,8 +3,11 @@
 It can be imported, since libraries define kernels of both languages in one module and choose between them by the machine. Kernels and names of Gluon say
 what they are where they are used (docs/differences.md).
 """
+import inspect
+
 from ... import constexpr_function
 from ..._aggregate import aggregate
+from ..._specialize import KernelParam
 from .. import WHY_NO_GLUON
 from . import language
 from . import amd, nvidia
@@ -13,11 +16,15 @@ __all__ = ["GluonJITFunction", "aggregate", "amd", "constexpr_function", "jit", 
 
 
 class GluonJITFunction:
-    """A kernel that cannot be launched: the error names it and its line."""
+    """A kernel that cannot be launched: the error names it and its line. What decorators read of a kernel (`autotune`, `heuristics`, libraries' own) is there."""
 
     def __init__(self, fn):
         self.fn = fn
-        self.__name__, self.__module__, self.__doc__ = fn.__name__, fn.__module__, fn.__doc__
+        self.__name__, self.__qualname__, self.__module__, self.__doc__ = fn.__name__, fn.__qualname__, fn.__module__, fn.__doc__
+        self.signature = inspect.signature(fn)
+        self.arg_names = list(self.signature.parameters)
+        self.params = [KernelParam(i, p) for i, p in enumerate(self.signature.parameters.values())]
+        self.constexprs = [p.num for p in self.params if p.is_constexpr]
 
     is_gluon = staticmethod(lambda: True)
 
