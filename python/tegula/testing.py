@@ -307,8 +307,11 @@ def do_bench_cudagraph_proton(fn, rep=20, grad_to_none=None, quantiles=None, ret
     return do_bench_cudagraph(fn, rep, grad_to_none, quantiles, return_mode)
 
 
+@functools.cache
 def cublas():
-    raise NotImplementedError("tegula brings no bindings of cuBLAS; compare with torch.matmul")
+    """The object that multiplies matrices of PyTorch by cuBLAS (`_C/nvidia.py`): cublas().matmul(a, b, c) is c = a @ b.T."""
+    from ._C.nvidia import CublasLt
+    return CublasLt(None)
 
 
 # ------------------------------------------------------------------------------------------------------------------------- reports

@@ -11,8 +11,8 @@ NAMES = {
         TensorWrapper MockTensor set_allocator AsyncCompileMode FutureKernel TritonError CompilationError OutOfResources InterpreterError language runtime testing
         tools knobs compiler backends errors __version__""",
     "triton.errors": "TritonError",
-    "triton._C.libtriton": "getenv getenv_bool get_cache_invalidating_env_vars",
-    "triton.compiler.code_generator": "ast_to_ttir kernel_suffix CompilationError UnsupportedLanguageConstruct",
+    "triton._C.libtriton": "getenv getenv_bool get_cache_invalidating_env_vars nvidia",
+    "triton.compiler.code_generator": "CodeGenerator ast_to_ttir kernel_suffix CompilationError UnsupportedLanguageConstruct",
     "triton.language": "slice str_to_ty",
     "triton.language.semantic": "TritonSemantic add cast where",
     "triton.language.core": "base_value base_type check_bit_width extern_elementwise slice str_to_ty _unwrap_if_constexpr",
@@ -46,6 +46,8 @@ NAMES = {
     "triton.tools": "tensor_descriptor LinearLayout",
     "triton.tools.compile": "compile_kernel CompileArgs",
     "triton.tools.link": "LinkerError",
+    "triton.profiler.viewer": "parse print_tree read get_raw_metrics derive_metrics filter_frames format_frames main",
+    "triton.profiler.hooks.launch": "LaunchHook COMPUTE_METADATA_SCOPE_NAME",
     "triton.profiler.language": "enter_scope exit_scope scope allocate_event start_event end_event enable_semantic disable_semantic Event",
     "triton._filecheck": "run_parser run_filecheck_test filecheck_test run_filecheck",
     "triton.tools.tensor_descriptor": "TensorDescriptor",
@@ -142,6 +144,11 @@ from triton.experimental.gluon.language.nvidia.hopper import tma, mbarrier as ba
 import triton.experimental.gluon.language.amd.cdna4
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
+try:
+    gluon.jit(lambda **kwargs: 0)
+except TypeError as e:
+    assert "JIT functions do not support **kwargs" in str(e)
+
 @gluon.constexpr_function
 def layout(n):
     return gl.BlockedLayout([n], [32], [4], [0])
@@ -179,8 +186,8 @@ def test_kernels_of_gluon_stand_beside_others(tmp_path):
     done = subprocess.run([sys.executable, "-m", "tegula", path], text=True, capture_output=True, timeout=60)
     lines = done.stdout.splitlines()
     assert len(lines) == 10 and all("Gluon is a language of its own" in l for l in lines[:9]), (done.stdout, done.stderr)
-    assert lines[8].startswith(f"{path}:23: `tuned` is a kernel of Gluon"), lines
-    assert all(l.startswith(f"{path}:19: `with_layouts` is a kernel of Gluon") for l in lines[:2]), lines
+    assert lines[8].startswith(f"{path}:28: `tuned` is a kernel of Gluon"), lines
+    assert all(l.startswith(f"{path}:24: `with_layouts` is a kernel of Gluon") for l in lines[:2]), lines
     assert lines[2].startswith("gluon.language.BlockedLayout is of Gluon") and lines[3].startswith("gluon.language.nvidia.hopper.mma is of Gluon")
     assert lines[4].startswith("gluon.language.nvidia.ampere.mma_v2 is of Gluon") and lines[5].startswith("gluon.language.nvidia.hopper.tma.async_load is of Gluon")
     assert lines[6] == lines[7] and lines[6].startswith("gluon.nvidia.hopper.TensorDescriptor is of Gluon")

@@ -71,16 +71,93 @@ def test_metrics_of_launches(folder):
     launch(8)
     profiler.finalize()
     nodes = flat(json.loads((folder / "run.hatchet").read_text())[0])
-    assert nodes["fill_4",]["flops"] == 16 and nodes["fill_4",]["bytes"] == 32 and nodes["fill_8",]["flops"] == 16 and "other" not in nodes["fill_4",]
-    profiler.hooks.LaunchHook().configure(include="8")
+    assert nodes["fill_4",]["flops"] == 16 and nodes["fill_4",]["bytes"] == 32 and nodes["fill_8",]["flops"] == 16 and nodes["fill_4",]["other"] == 2
+    called = []
+
+    @tegula.jit(launch_metadata=lambda grid, metadata, args: called.append(1) or {"name": "other"})
+    def other(out):
+        pass
+
+    profiler.hooks.LaunchHook().configure(include="fil")
     try:
         profiler.start("run", hook="triton")
         launch(4)
-        launch(8)
-        assert set(flat(profiler.data.get(max(profiler.sessions))[0])) == {(), ("fill_8",)}
+        other[(1,)](np.zeros(1))
+        assert set(flat(profiler.data.get(max(profiler.sessions))[0])) == {(), ("fill_4",)} and not called
     finally:
         profiler.hooks.LaunchHook().configure()
         profiler.finalize()
+
+
+def test_lists_are_metrics(folder):
+    session = profiler.start("run")
+    for _ in range(2):
+        with profiler.scope("a", {"one": 1, "many": [1, 2.5], "array": np.arange(2)}):
+            launch()
+    profiler.finalize(session)
+    a = flat(json.loads((folder / "run.hatchet").read_text())[0])["a",]
+    assert (a["one"], a["many"], a["array"]) == (2, [2, 5], [0, 2])
+
+
+def test_properties(folder):
+    session = profiler.start("run")
+    for _ in range(2):
+        with profiler.scope("a", {"text (pty)": "x", "n (pty)": 1.0, "own (exc)": 2}):
+            pass
+    profiler.finalize(session)
+    assert flat(json.loads((folder / "run.hatchet").read_text())[0])["a",] == {"text": "x", "n": 1, "own": 2}
+
+
+def test_hooks_follow_their_sessions():
+    hooks = profiler.hooks
+    session = profiler.start("run", hook="triton")
+    assert hooks.HookManager.active_hooks == [hooks.LaunchHook()] and list(hooks.HookManager.session_hooks[session].values()) == [True]
+    profiler.deactivate(session)
+    assert not hooks.HookManager.active_hooks and list(hooks.HookManager.session_hooks[session].values()) == [False]
+    with pytest.raises(ValueError, match=f"Session has not been initialized: {session + 1}"):
+        profiler.activate(session + 1)
+    profiler.finalize()
+    hooks.HookManager.register(hooks.InstrumentationHook(""), 7)
+    hooks.HookManager.register(hooks.LaunchHook(), 7)
+    assert [type(h) for h in hooks.HookManager.active_hooks] == [hooks.LaunchHook, hooks.InstrumentationHook]
+    hooks.HookManager.unregister()
+    with pytest.raises(NotImplementedError, match="no instruments"):
+        profiler.start("run", hook=hooks.InstrumentationHook())
+    profiler.finalize()
+
+
+PROFILE = [{"frame": {"name": "ROOT"}, "metrics": {}, "children": [
+    {"frame": {"name": "/a/b.py:f@7"}, "metrics": {"tokens": 3}, "children": [
+        {"frame": {"name": "mm"}, "metrics": {"time (ns)": 2e6, "count": 4, "flops16": 8e9, "bytes": 4e6, "device_id": "0", "device_type": "CUDA"}, "children": []},
+        {"frame": {"name": "__proton_launch_metadata"}, "metrics": {"time (ns)": 1e6, "count": 1}, "children": []}]},
+    {"frame": {"name": "copy"}, "metrics": {"time (ns)": 1e6, "count": 1, "bytes": 1e6}, "children": []}]},
+    {"CUDA": {"0": {"arch": "90", "num_sms": 132, "clock_rate": 1755000, "memory_clock_rate": 2619000, "bus_width": 5120}}}]
+
+
+def test_viewer(folder, capsys):
+    """Inclusive sums, rates and shares of a profile, and what is left out."""
+    from tegula.profiler import viewer
+    (folder / "p.hatchet").write_text(json.dumps(PROFILE))
+    tree, columns = viewer.parse(["tflop16/s", "time/ms", "avg_time/us", "time/%", "gbyte/s", "tokens", "util"], "p.hatchet")
+    assert columns == [f"{c} (inc)" for c in ("tflop16/s", "time/ms", "avg_time/us", "time/%", "gbyte/s", "tokens", "util")]
+    scope, copy = tree.children
+    (mm,) = scope.children
+    row = lambda n: [n.values[c] for c in columns]
+    assert row(mm)[:5] == pytest.approx([4, 2, 500, 50, 2]) and row(mm)[5] is None
+    assert row(mm)[6] == pytest.approx(8e9 / profiler.specs.max_flops("CUDA", "90", 16, 132, 1755000) / 2e-3)
+    assert row(tree)[1] == pytest.approx(4) and row(scope)[1:4] == [pytest.approx(3), None, pytest.approx(75)] and row(scope)[5] == 3
+    assert row(copy)[0] is None and row(copy)[4] == pytest.approx(1)
+    viewer.print_tree(tree, columns[1:2], format="file_function", print_sorted=True)
+    assert capsys.readouterr().out.splitlines() == ["4.000 ROOT", "├─ 3.000 b.py:f", "│  └─ 2.000 mm", "└─ 1.000 copy", "Sorted kernels by metric time/ms",
+                                                    f"{'mm':105} 50.0%", f"{'copy':105} 25.0%"]
+    names = lambda **how: [n.name for n in viewer.parse(["time/ms"], "p.hatchet", **how)[0].nodes()][1:]
+    assert names(include="mm") == ["/a/b.py:f@7", "mm"] and names(exclude="f@") == ["copy"] and names(threshold=1.5) == ["/a/b.py:f@7", "mm"]
+    viewer.main(["-l", "p.hatchet"])
+    assert capsys.readouterr().out.split("- ")[1:] == ["tokens\n", "time\n", "count\n", "flops16\n", "bytes\n"]
+    viewer.main(["-m", "time/s,count", "-d", "1", "p.hatchet"])
+    assert capsys.readouterr().out.splitlines()[-1] == "└─ 0.001 1.000 copy"
+    with pytest.raises(RuntimeError, match="Metric nothing is not found"):
+        viewer.parse(["nothing"], "p.hatchet")
 
 
 def test_traces(folder):
@@ -157,7 +234,7 @@ def test_several_sessions_and_own_hooks(folder):
     profiler.finalize()
     assert log == ["activate", ("enter", "fill_4"), "exit", "deactivate"]
     assert [flat(json.loads((folder / f"{n}.hatchet").read_text())[0]) for n in "ab"][1]["fill",]["count"] == 2
-    with pytest.raises(ValueError, match="no session"):
+    with pytest.raises(ValueError, match="Session has not been initialized"):
         profiler.finalize(b)
 
 

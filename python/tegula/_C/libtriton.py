@@ -5,7 +5,6 @@ _ELSEWHERE = {
     "ir": "MLIR; `kernel.asm` has tegula's stages, `tile` the first one",
     "passes": "passes of MLIR; `tegula-opt` runs tegula's",
     "llvm": "LLVM is in the library; `kernel.asm` has its text",
-    "nvidia": "the NVIDIA backend; `triton.testing.cublas` is what multiplies matrices by cuBLAS",
     "amd": "there is no AMD target",
     "proton": "`triton.profiler` is the profiler",
     "linear_layout": "`triton.tools.LinearLayout` is the class of layouts",
@@ -29,6 +28,9 @@ def get_cache_invalidating_env_vars():
 
 
 def __getattr__(name):
+    if name == "nvidia":
+        from . import nvidia
+        return nvidia
     if name == "native_specialize_impl":
         from ..runtime.jit import native_specialize_impl
         return native_specialize_impl

@@ -1,8 +1,10 @@
 """`triton.compiler.code_generator`: from a kernel to the first IR, which is tegula's tile IR and made in C++ (src/sema)."""
+import ast
+
 from .compiler import compile
 from .errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 
-__all__ = ["ast_to_ttir", "kernel_suffix", "CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct"]
+__all__ = ["CodeGenerator", "ast_to_ttir", "kernel_suffix", "CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct"]
 
 
 def ast_to_ttir(fn, src, context=None, options=None, codegen_fns=None, module_map=None, module=None):
@@ -17,3 +19,13 @@ def kernel_suffix(signature, specialization):
     ones = set(getattr(specialization, "equal_to_1", ()) or ())
     divisible = set(getattr(specialization, "divisible_by_16", ()) or ())
     return "".join(f"{i}{'c' if i in ones else ''}{'d' if i in divisible else ''}" for i in range(len(names)))
+
+
+class CodeGenerator(ast.NodeVisitor):
+    """Triton's walk of a kernel's text, for programs that import its name or put their own methods in it: nothing calls them, as the walk is done in C++."""
+
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("kernels are compiled by C++ (triton.compile, ast_to_ttir); there is no walk of Python's ast to make one's own")
+
+    def visit_compound_statement(self, stmts):
+        """Not called."""

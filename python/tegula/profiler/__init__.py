@@ -1,6 +1,7 @@
 """`triton.profiler`: which kernels ran in which scopes, and for how long. No hardware counters. The rules: docs/language.md, level 3.9; details: _session.py."""
 import contextlib
 import functools
+import re
 import time
 
 from .. import knobs
@@ -85,13 +86,30 @@ def profile(func=None, *, name=None, context="shadow", data="tree", backend=None
 # --------------------------------------------------------------------------------------------------------------------------- scopes
 
 
+def _metric(v):
+    """A number, or a list of numbers."""
+    if hasattr(v, "tolist"):
+        v = v.tolist()
+    return [float(x) for x in v] if isinstance(v, (list, tuple)) else float(v)
+
+
 def _add_metrics(metrics):
+    """"name (pty)" is a property, which may be text and is not summed up, "name (exc)" too."""
+    sums, properties = {}, {}
+    for k, v in metrics.items():
+        bare = re.sub(r"\s*\((?:pty|exc)\)$", "", k)
+        if bare == k:
+            sums[k] = _metric(v)
+        else:
+            properties[bare] = v if isinstance(v, str) else _metric(v)
     for s in _session.active_sessions():
-        s.root.at(s.path()).add({k: float(v.item() if hasattr(v, "item") else v) for k, v in metrics.items()})
+        node = s.root.at(s.path())
+        node.add(sums)
+        node.metrics.update(properties)
 
 
 def enter_scope(name, *, metrics=None):
-    """Launches from now on are below `name`; `metrics`: {name: number} of the scope. Returns how many scopes are open."""
+    """Launches from now on are below `name`; `metrics`: {name: number, or list of numbers} of the scope. Returns how many scopes are open."""
     _session.stack("scopes").append(name)
     if metrics:
         _add_metrics(metrics)

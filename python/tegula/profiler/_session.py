@@ -10,6 +10,7 @@ import threading
 import time
 
 from .. import _core, knobs
+from .hooks import HookManager
 
 _stack = threading.local()  # .scopes: [name], .states: [name], .starts: [what _Clock.start gave]
 sessions: dict = {}
@@ -39,10 +40,14 @@ class Node:
         return node
 
     def add(self, metrics):
-        """Numbers are summed up, everything else is the last."""
+        """Numbers are summed up, lists of one length element by element, everything else is the last."""
         for k, v in metrics.items():
             known = self.metrics.get(k)
-            self.metrics[k] = known + v if isinstance(known, (int, float)) and isinstance(v, (int, float)) else v
+            if isinstance(known, list) and isinstance(v, list) and len(known) == len(v):
+                v = [a + b for a, b in zip(known, v)]
+            elif isinstance(known, (int, float)) and isinstance(v, (int, float)):
+                v = known + v
+            self.metrics[k] = v
 
     def as_dict(self):
         return {"frame": {"name": self.name, "type": "function"}, "metrics": dict(self.metrics), "children": [c.as_dict() for c in self.children.values()]}
@@ -203,6 +208,7 @@ def set_active(session, on):
         return
     session.active = on
     if session.hook is not None:
+        HookManager.set_active(session.id, on)
         (session.hook.activate if on else session.hook.deactivate)()
     # The clock starts last before the launch, and stops first behind it.
     for chain, f in ((knobs.runtime.launch_enter_hook, _entered), (knobs.runtime.launch_exit_hook, _exited)):
@@ -217,5 +223,5 @@ def chosen(session):
     if session is None:
         return list(sessions.values())
     if session not in sessions:
-        raise ValueError(f"there is no session {session}")
+        raise ValueError(f"Session has not been initialized: {session}")
     return [sessions[session]]

@@ -19,6 +19,8 @@ class GluonJITFunction:
     """A kernel that cannot be launched: the error names it and its line. What decorators read of a kernel (`autotune`, `heuristics`, libraries' own) is there."""
 
     def __init__(self, fn):
+        if fn.__code__.co_flags & inspect.CO_VARKEYWORDS:
+            raise TypeError("JIT functions do not support **kwargs parameters")
         self.fn = fn
         self.__name__, self.__qualname__, self.__module__, self.__doc__ = fn.__name__, fn.__qualname__, fn.__module__, fn.__doc__
         self.signature = inspect.signature(fn)

@@ -1,6 +1,8 @@
 """What sessions do at launches beside taking the time."""
 import re
 
+COMPUTE_METADATA_SCOPE_NAME = "__proton_launch_metadata"  # of what `launch_metadata` launches itself, in profiles of Triton's
+
 
 class Hook:
     """Base: enter() and exit() get the launch's metadata (its get() is a dict); a session calls activate() and deactivate() when it starts and stops to look."""
@@ -30,7 +32,8 @@ class Hook:
 
 
 class LaunchHook(Hook):
-    """hook="triton": names and metrics (flops, bytes, flops16 ...) that functions give by `launch_metadata`. There is one."""
+    """hook="triton": names and metrics (flops, bytes, flops16 ..., any other number) that functions give by `launch_metadata`. There is one."""
+    priority = 100
     flops_width = [8, 16, 32, 64]
     metrics = [f"flops{w}" for w in flops_width] + ["flops", "bytes"]
     _instance = None
@@ -42,20 +45,24 @@ class LaunchHook(Hook):
         return cls._instance
 
     def configure(self, include=None, exclude=None):
-        """Regular expressions of names: only those that `include` matches count, but those that `exclude` matches."""
+        """Regular expressions that the names of kernels begin with: only those of `include` count, without those of `exclude`. Of others `launch_metadata` is not called."""
         self.include, self.exclude = (re.compile(p) if p else None for p in (include, exclude))
 
     def metrics_of(self, metadata):
-        given = metadata.get()
-        name = given["name"]
-        if self.include and not self.include.search(name) or self.exclude and self.exclude.search(name):
+        kernel = metadata.kernel.name
+        if self.include and not self.include.match(kernel) or self.exclude and self.exclude.match(kernel):
             return None, {}
-        return name, {k: v for k, v in given.items() if k in self.metrics}
+        given = metadata.get()
+        return given["name"], {k: v for k, v in given.items() if k not in ("stream", "function") and isinstance(v, (int, float)) and not isinstance(v, bool)}
 
 
 class InstrumentationHook(Hook):
+    """Triton's, which puts marks into kernels: it can be made and registered, and says at its first session that there are none here."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, mode=None):
+        self.mode = mode
+
+    def activate(self):
         raise NotImplementedError("the profiler times launches; it puts no instruments into kernels")
 
 
@@ -76,6 +83,12 @@ class HookManager:
         cls._collect()
 
     @classmethod
+    def set_active(cls, session, on):
+        for hook in cls.session_hooks.get(session, {}):
+            cls.session_hooks[session][hook] = on
+        cls._collect()
+
+    @classmethod
     def _collect(cls):
-        found = {h: None for hooks in cls.session_hooks.values() for h in hooks}
+        found = {h: None for hooks in cls.session_hooks.values() for h, on in hooks.items() if on}
         cls.active_hooks = sorted(found, key=lambda h: h.priority, reverse=True)

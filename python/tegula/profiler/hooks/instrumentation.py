@@ -1,0 +1,4 @@
+"""`triton.profiler.hooks.instrumentation`"""
+from . import Hook, InstrumentationHook
+
+__all__ = ["Hook", "InstrumentationHook"]
