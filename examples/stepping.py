@@ -34,7 +34,7 @@ def peaks_kernel(x, out, cols, BLOCK: tl.constexpr):
     peak = tl.max(v, axis=0)
     where = tl.argmax(v, axis=0)
     breakpoint_if("pid_0 = 1")
-    print_if(f"row {row}: {v}\n  peak {peak} at {where}", "pid_0 = 1")
+    print_if(f"row {int(row)}: {v}\n  peak {float(peak)} at {int(where)}", "pid_0 = 1")
     tl.store(out + row, peak)
 
 

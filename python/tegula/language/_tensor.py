@@ -109,8 +109,22 @@ class tensor(_core.Value):
             text = repr(values)
         return f"tensor({text}, {kind})"
 
+    def __str__(self):
+        """As Triton's interpreter prints: the elements alone as numpy writes them, a scalar in brackets. Pointers and lists without numpy: as repr()."""
+        _, pointer, shape = _core.tensor_info(self)
+        values = _numbers(self)
+        if pointer or isinstance(values, list):
+            return repr(self)
+        if shape:
+            return str(values)
+        try:
+            import numpy
+        except ImportError:
+            return f"[{values}]"
+        return str(numpy.array([values], dtype=_numpy_dtype(self)))
+
     def __format__(self, spec):
-        return format(_core.tensor_item(self), spec) if spec else repr(self)
+        return format(_core.tensor_item(self), spec) if spec else str(self)
 
 
 def _install_operators():
