@@ -345,6 +345,56 @@ def test_panels_of_the_next_round_are_fetched_where_all_of_them_are_inside(tegul
     assert len(re.findall(r"icmp sge i64 %\w+, 128\n", p.stdout)) == asks and "icmp ugt i32" in p.stdout, p.stdout
 
 
+ENDS = """import tegula
+import tegula.language as tl
+@tegula.jit
+def k(x, out, N, B: tl.constexpr, FORM: tl.constexpr):
+    o = tl.arange(0, B)
+    v = tl.load(x + o, mask=o < N, other=0.0)
+    if FORM == "stored":
+        tl.store(out + o, v + 1, mask=o < N)
+    elif FORM == "kept":
+        e = tl.exp(v)
+        tl.store(out, tl.sum(e, 0))
+        tl.store(out + o, e / tl.sum(e, 0), mask=o < N)
+    elif FORM == "places":
+        tl.store(out, tl.sum(v * o, 0))
+    else:
+        tl.store(out, tl.sum(v, 0))
+"""
+
+
+@pytest.mark.parametrize("form, loads, filled", [("sum", 1, 0), ("stored", 1, 0), ("kept", 1, 1), ("places", 4, 0)])
+def test_loops_under_masks_end_with_the_row(tegula, tmp_path, form, loads, filled):
+    """One vector at a time, to the one behind which nothing changes; a sum of what differs behind the end goes on, four vectors at a time."""
+    (tmp_path / "t.py").write_text(ENDS)
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, out:*f32:16, N:i32", "-c", "B=1024", "-c", f"FORM='{form}'", "-t", "cpu:avx512", "--emit", "llvm")
+    assert len(re.findall(r"call <16 x float> @llvm.masked.load", p.stdout)) == loads and p.stdout.count("fill.trip:") == filled, p.stdout + p.stderr
+
+
+def test_histograms_count_four_elements_in_a_trip(tegula, tmp_path):
+    """Without asking for the mask, where the block is inside."""
+    (tmp_path / "t.py").write_text(ENDS.replace("tl.sum(v, 0))\n", "tl.max(tl.histogram(v.to(tl.int32), 256), 0))\n"))
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, out:*f32:16, N:i32", "-c", "B=1024", "-c", "FORM='sum'", "-t", "cpu:avx2", "--emit", "llvm")
+    loop = p.stdout[:p.stdout.index("icmp slt i32")]
+    assert len(re.findall(r"icmp ult i64 %\w+, 256\n", loop)) == 4, p.stdout + p.stderr
+
+
+def test_rows_of_memory_are_read_in_halves_of_a_line(tegula, tmp_path):
+    """Loads of 64 bytes that lie in two lines are slow from memory; where another nest has read the row they stay whole."""
+    (tmp_path / "t.py").write_text(ENDS)
+    counts = {}
+    for target in ("cpu:avx2", "cpu:avx512"):
+        for form in ("sum", "twice"):
+            source = ENDS if form == "sum" else ENDS.replace("tl.sum(v, 0))\n", "tl.sum(v * (v - tl.max(v, 0)), 0))\n")
+            (tmp_path / "t.py").write_text(source)
+            p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, out:*f32:16, N:i32", "-c", "B=1024", "-c", "FORM='sum'", "-t", target, "--emit", "llvm")
+            counts[target, form] = len(re.findall(r"call <32 x i8> @llvm.x86.avx.ldu", p.stdout)), len(re.findall(r"= load <16 x float>", p.stdout))
+    assert counts["cpu:avx2", "sum"][0] == counts["cpu:avx2", "twice"][0] == 0 and counts["cpu:avx512", "sum"] == (4, 0), counts
+    halves, whole = counts["cpu:avx512", "twice"]
+    assert halves == 4 and whole == 4, counts
+
+
 def test_rows_are_split_where_a_select_begins_to_matter(tegula, tmp_path):
     """Inside of a diagonal nothing is compared: one loop for that part of a row, one for the rest."""
     (tmp_path / "t.py").write_text(DIAGONAL)

@@ -13,6 +13,9 @@ using V = llvm::Value *;
 
 static bool isScan(const Nest &n) { return n.roots.size() == 1 && n.roots[0].kind == RootKind::Scan; }
 
+/// Its elements are counted in order, but each by itself.
+static bool isHistogram(const Nest &n) { return n.roots.size() == 1 && n.roots[0].kind == RootKind::Histogram; }
+
 static bool reversed(const Nest &n) { return isScan(n) && n.roots[0].op->reverse(); }
 
 static void rootValues(const Root &r, llvm::SmallVectorImpl<const ir::Value *> &out) {
@@ -66,7 +69,7 @@ void FunctionEmitter::layOut(NestState &n) {
   unsigned work = 0;
   for (const Root &r : nest.roots)
     work += r.kind == RootKind::Reduce ? 4 : 3;
-  if (!nest.sequential && !isScan(nest) && n.laneBits) {
+  if ((!nest.sequential && !isScan(nest) && n.laneBits) || isHistogram(nest)) {
     unsigned want = work <= 6 ? 2 : work <= 12 ? 1 : 0, dimEnd = 0, from = 0;
     while (from < total && taken[from])
       ++from;
@@ -164,9 +167,12 @@ llvm::SmallVector<V> FunctionEmitter::loop(NestLoop &l, V from, V to, bool mayBe
   n.addressMemo[n.open].clear();
   --n.open;
   n.depth = depth;
-  V step = b_.CreateAdd(iv, b_.getInt64(1), "", true, true);
+  V step = b_.CreateAdd(iv, b_.getInt64(1), "", true, true), more = b_.CreateICmpSLT(step, to);
+  if (n.ends)
+    more = b_.CreateAnd(more, b_.CreateNot(n.ends));
+  n.ends = nullptr;
   llvm::BasicBlock *latch = b_.GetInsertBlock();
-  b_.CreateCondBr(b_.CreateICmpSLT(step, to), enter, exit);
+  b_.CreateCondBr(more, enter, exit);
   before = l.hoist->getParent();
   iv->addIncoming(from, before);
   iv->addIncoming(step, latch);
@@ -258,10 +264,9 @@ void FunctionEmitter::openLoops(unsigned level) {
 void FunctionEmitter::innerLoop() {
   NestState &n = *nest_;
   llvm::SmallVector<V> accs = initialAccumulators();
-  unsigned copies = 1u << n.unrolled.size();
   auto body = [&](llvm::ArrayRef<V> in, V first) {
     llvm::SmallVector<V> out(in.begin(), in.end());
-    for (unsigned c = 0; c < copies; ++c)
+    for (unsigned c = 0; c < 1u << n.unrolled.size(); ++c)
       roots(c, out, first);
     return out;
   };
@@ -314,35 +319,71 @@ void FunctionEmitter::innerLoop() {
     carried = n.panel->begin();
   auto run = [&](llvm::ArrayRef<V> in) {
     llvm::SmallVector<V> out = overAxis ? inLoop(in) : inLoop(accs);
+    if (n.masked && n.restFrom)
+      n.ends = endOfRow(n.trips);
     return multiplies ? n.panel->trip(l.iv, in) : out;
   };
   V full = fullTrips(&l, l.bits);
   if (full && !llvm::isa<llvm::Constant>(trips))
     full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips);
+  if (full && (overAxis || n.nest->axis < 0))
+    findRest();
   if (overAxis && quick)
     return reduceQuickly([&] {
       carried = initialAccumulators();
-      if (n.quick)
+      if (n.quick) {
         fullLoop(l, full, trips, carried, run);
-      if (full || !n.quick) {
-        n.trips = trips;
-        n.masked = full;
-        carried = loop(l, n.quick ? full : zero, trips, n.quick, carried, run);
-        n.masked = false;
+        if (full)
+          maskedLoop(l, full, trips, carried, run);
+        return carried;
       }
+      n.trips = trips;
+      n.masked = full;
+      carried = loop(l, zero, trips, false, carried, run);
+      n.masked = false;
       return carried;
     });
   fullLoop(l, full, trips, carried, run);
-  if (full) {
-    n.trips = trips;
-    n.masked = true;
-    carried = loop(l, full, trips, true, carried, run);
-    n.masked = false;
-  }
+  if (full)
+    maskedLoop(l, full, trips, carried, run);
   if (overAxis)
     finishReductions(carried);
   if (multiplies)
     n.panel->end(carried);
+}
+
+// The loop under masks, behind the trips that are inside as a whole. It takes one vector at a time if it ends with the row: there are few of them, and what is masked off as a whole
+// waits for its lines all the same, those of the next row.
+void FunctionEmitter::maskedLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried, llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> run) {
+  NestState &n = *nest_;
+  n.masked = true;
+  n.trips = trips;
+  if (!n.restFrom || !n.byVector) {
+    carried = loop(l, full, trips, true, carried, run);
+    n.masked = false;
+    return;
+  }
+  const NestLoop coarse = l;
+  const auto unrolled = std::move(n.unrolled);
+  const auto bits = static_cast<unsigned>(unrolled.size());
+  V coarseRest = n.restFrom;
+  auto fine = [&](V x) { return b_.CreateShl(x, bits); };
+  n.unrolled.clear();
+  l.firstBit -= bits;
+  l.bits += bits;
+  for (unsigned bit : unrolled)
+    n.loopOf[bit] = static_cast<int>(n.loops.size()) - 1;
+  n.restFrom = n.restFromVector;
+  n.trips = fine(trips);
+  const size_t one = carried.size() >> bits; // of the first copy
+  llvm::SmallVector<V> out = loop(l, fine(full), n.trips, true, llvm::ArrayRef(carried).take_front(one), run);
+  std::copy(out.begin(), out.end(), carried.begin());
+  n.restFrom = coarseRest;
+  for (unsigned bit : unrolled)
+    n.loopOf[bit] = -1;
+  l = coarse;
+  n.unrolled = unrolled;
+  n.masked = false;
 }
 
 // The loop over trips without masks: all of them, or those that are inside as a whole. Twice if stores may stream.
@@ -494,7 +535,13 @@ void FunctionEmitter::masksOf(const ir::Value *v, const Bits &at, std::set<const
 V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
   NestState &n = *nest_;
   n.assumed.clear();
-  if (n.nest->sequential || reversed(*n.nest))
+  n.falseFrom.clear();
+  n.byVector = inner && !n.unrolled.empty() && n.unrolled.back() + 1 == inner->firstBit;
+  for (unsigned d = 0, from; n.byVector && d < n.nest->space.rank(); ++d)
+    if (from = dimOffset(n.nest->space, d); from > n.unrolled.front() && from <= inner->firstBit)
+      n.byVector = false;
+  bool allEnd = true; // what is false in the loop under masks stays so
+  if ((n.nest->sequential && !isHistogram(*n.nest)) || reversed(*n.nest))
     return nullptr;
   llvm::SmallVector<MaskAt, 8> work;
   Bits space = identityBits(static_cast<unsigned>(n.loopOf.size()));
@@ -502,8 +549,8 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
   for (const Root &r : n.nest->roots) {
     llvm::SmallVector<const ir::Value *, 4> values;
     rootValues(r, values);
-    if (r.kind == RootKind::Store && r.op->operands.size() > 2)
-      values.push_back(r.op->operands[2]), work.push_back({r.op->operands[2], space});
+    if (unsigned mask = r.kind == RootKind::Store ? 2 : 1; (r.kind == RootKind::Store || r.kind == RootKind::Histogram) && r.op->operands.size() > mask)
+      values.push_back(r.op->operands[mask]), work.push_back({r.op->operands[mask], space});
     for (const ir::Value *v : values)
       if (v->type.shape == n.nest->space)
         masksOf(v, space, seen, work);
@@ -525,14 +572,19 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
     }
     if (op.kind != OpKind::CmpI || op.operands[0]->type.isPtr)
       continue;
-    V trips = fullTripsOf(op, f.at, inner, innerBits);
+    V rest = nullptr, trips = fullTripsOf(op, f.at, inner, innerBits, rest);
     if (!trips)
       continue;
     n.assumed[f.mask] = f.at;
+    if (rest)
+      n.falseFrom[f.mask] = rest;
+    allEnd &= rest != nullptr;
     full = full ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips) : trips;
   }
   if (full)
     full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, b_.getInt64(static_cast<uint64_t>(all)));
+  n.inVectors = n.byVector;
+  n.byVector &= allEnd;
   return full;
 }
 
@@ -577,8 +629,8 @@ V FunctionEmitter::differenceOf(V x, V y, llvm::Type *of) { return of->isInteger
 V FunctionEmitter::sumOf(V x, V y, llvm::Type *of) { return of->isIntegerTy(32) ? b_.CreateAdd(x, y) : b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, x, y); }
 
 // a < b etc. with linear sides. On the bits of one trip and of the inner loop the difference a - b must grow like the position in
-// the row (then a prefix of trips is inside), or not at all (then all or none).
-V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits) {
+// the row (then a prefix of trips is inside), or not at all (then all or none). `rest`: as falseFrom() says, if that is known.
+V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, V &rest) {
   NestState &n = *nest_;
   Lin a = lin(cmp.operands[0]), b = lin(cmp.operands[1]);
   const std::optional<Below> below = asBelow(cmp.pred());
@@ -592,7 +644,7 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
     return nullptr;
   // Sides at the start of the row, in 64 bits; the growth per step of the row by bits.
   llvm::SmallVector<int64_t, 24> growth(n.loopOf.size(), 0);
-  bool onlyB = true; // grows
+  bool onlyA = true, onlyB = true; // grows
   Lin outerA = a, outerB = b;
   for (size_t i = 0; i < at.size(); ++i) {
     if (at[i] < 0)
@@ -604,6 +656,7 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
     if ((!a.coef[i].zero() && a.coef[i].s) || (!b.coef[i].zero() && b.coef[i].s))
       return nullptr;
     growth[bit] += a.coef[i].k - b.coef[i].k;
+    onlyA &= a.coef[i].k >= 0 && b.coef[i].zero();
     onlyB &= a.coef[i].zero() && b.coef[i].k >= 0;
     outerA.coef[i] = outerB.coef[i] = {};
   }
@@ -649,18 +702,38 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
     return nullptr;
   // room = how much a may grow; all of trip t is inside if t * perTrip + inTrip <= room.
   llvm::Type *of = a.base->getType();
-  V first = wide(&cmp.loc, outerA);
-  V room = differenceOf(wide(&cmp, outerB), first, of);
+  V first = wide(&cmp.loc, outerA), bound = wide(&cmp, outerB);
+  V room = differenceOf(bound, first, of);
   room = differenceOf(room, b_.getInt64(static_cast<uint64_t>(inTrip + (orEqual ? 0 : 1))), of);
   if (inDepth)
     room = differenceOf(room, inDepth, of);
   V inside = b_.CreateICmpSGE(room, zero);
   if (isUnsigned)
     inside = b_.CreateAnd(inside, b_.CreateICmpSGE(first, zero));
-  if (!perTrip)
-    return b_.CreateSelect(inside, all, zero);
-  V trips = sumOf(b_.CreateAShr(room, log2Exact(perTrip)), b_.getInt64(1), of);
-  return b_.CreateSelect(inside, trips, zero);
+  V trips = perTrip ? sumOf(b_.CreateAShr(room, log2Exact(perTrip)), b_.getInt64(1), of) : all;
+  trips = b_.CreateSelect(inside, trips, zero);
+  // Once it is false it stays so, unless the row wraps around (or, unsigned, begins below zero). In the trip behind the one with the last element that is inside all are behind.
+  const int64_t growthOfRow = perTrip * ((int64_t(1) << innerBits) - 1) + inTrip;
+  if (inner && onlyA && !inDepth && (perTrip ? inTrip <= perTrip : inTrip == 0) && growthOfRow < INT32_MAX) {
+    V stays = b_.CreateICmpSLE(first, b_.getInt64(static_cast<uint64_t>((of->isIntegerTy(32) ? INT32_MAX : INT64_MAX) - growthOfRow)));
+    if (isUnsigned)
+      stays = b_.CreateAnd(stays, b_.CreateICmpSGE(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, first, bound), zero));
+    const auto copies = static_cast<unsigned>(n.unrolled.size());
+    V from = trips, end = all;
+    if (n.byVector) {
+      int64_t perVector = perTrip >> copies, ofCopies = 0; // grows
+      for (unsigned bit : n.unrolled)
+        ofCopies += growth[bit];
+      if (ofCopies != perTrip - perVector)
+        return trips;
+      room = sumOf(room, b_.getInt64(static_cast<uint64_t>(ofCopies)), of);
+      end = b_.getInt64(uint64_t(1) << (innerBits + copies));
+      from = perTrip ? sumOf(b_.CreateAShr(room, log2Exact(perVector)), b_.getInt64(1), of) : end;
+      from = b_.CreateSelect(b_.CreateICmpSGE(room, zero), from, zero);
+    }
+    rest = b_.CreateSelect(stays, from, end);
+  }
+  return trips;
 }
 
 } // namespace tegula::cpu

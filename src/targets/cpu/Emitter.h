@@ -6,6 +6,7 @@
 //   EmitMemory    chunks to and from memory          EmitReduce   accumulators, scans
 //   EmitAtomic    atomics, histogram                 EmitFault    asserts, checked accesses, printing
 //   EmitTranspose order of lanes in nests that write packed operands; shuffles between the two orders
+//   EmitRest      trips behind the end of a row
 //   EmitStream    non-temporal stores, fetching ahead    EmitAsm      inline assembly
 //   EmitDot       dots and the places of their operands
 //
@@ -60,9 +61,7 @@ private:
 
   // EmitFunction
   V scratchAt(uint64_t offset);
-  void returnCode(V code);
-  void setAttributes();
-  void beginDebug();
+  void returnCode(V code), setAttributes(), beginDebug();
   void programLoop(V begin, V end);
   void pollCancel(const ir::Op *loop);
   llvm::BasicBlock *stoppedBlock();
@@ -70,12 +69,9 @@ private:
   void giveTurn(V rounds);
 
   // EmitSteps
-  void steps(const Steps &s);
-  void step(const Step &s);
+  void steps(const Steps &s), step(const Step &s);
   void forStep(const Step &s), whileStep(const Step &s);
-  void ifStep(const Step &s);
-  void callStep(const Step &s);
-  void returnStep(const Step &s);
+  void ifStep(const Step &s), callStep(const Step &s), returnStep(const Step &s);
   void defineStep(const ir::Op &op);
   void nestWithInit(const Step &s);
   static bool isTensorResult(const ir::Op &op);
@@ -169,6 +165,8 @@ private:
   // EmitMemory
   V loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site);
   void storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile, const ir::Op *site, bool streams = false);
+  bool inHalves(llvm::FixedVectorType *type, unsigned bytes, const ir::Op *load);
+  V loadHalves(llvm::FixedVectorType *type, V at, llvm::Align align);
   V maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at, V mask, V other);
   V loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site);
   V gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other);
@@ -192,24 +190,23 @@ private:
   Bits rootBits(unsigned copy) const;
   void root(const Root &r, const Bits &at);
   /// for (iv = from; iv < to; ++iv) with carried values; from < to may fail to hold only if `mayBeEmpty`.
-  llvm::SmallVector<V> loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init,
-                            llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
+  llvm::SmallVector<V> loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init, llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
   V fullTrips(NestLoop *inner, unsigned innerBits);
   V rowsWithoutWrap(const ir::Op &load, const Bits &at, NestLoop &inner);
-  V differenceOf(V x, V y, llvm::Type *of);
-  V sumOf(V x, V y, llvm::Type *of);
-  V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits);
-  struct MaskAt {
-    const ir::Value *mask; // may be null
-    Bits at;
-    const ir::Op *load = nullptr; // whose mask it is
-  };
+  V differenceOf(V x, V y, llvm::Type *of), sumOf(V x, V y, llvm::Type *of);
+  V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, V &rest);
   void masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out);
   /// Whether `v` at `at` is one of the comparisons that hold in the loop being emitted, or one of the remainders that grow there like what they are taken of.
   bool isAssumed(const ir::Value *v, const Bits &at) const;
 
-  void fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried,
-                llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> run);
+  using Trip = llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)>; // of what the loop carries
+  void fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried, Trip run), maskedLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried, Trip run);
+
+  // EmitRest
+  V falseFrom(const ir::Value *mask, const Bits &at, unsigned &budget), endOfRow(V trips);
+  bool sameBehind(const ir::Value *v, const Bits &at, Rest &rest);
+  const ir::Value *addedInPlace(const Root &r) const;
+  void findRest();
 
   // EmitStream
   void decideStreaming(), finishStreaming();
@@ -265,8 +262,7 @@ private:
   void leaveIf(V bad, const char *name, llvm::function_ref<void()> leave);
   void fault(int code, int site, V index, V extent);
   llvm::BasicBlock *faultedBlock(int code);
-  void assertRoot(const ir::Op &op, V cond, V mask);
-  void printStep(const Step &s);
+  void assertRoot(const ir::Op &op, V cond, V mask), printStep(const Step &s);
   void guardAccess(const LaneAddress &a, unsigned bytes, V mask, const ir::Op &site);
   void checkNull(V pointer, V mask, const ir::Op &site);
   int accessSite(const ir::Op &op);
@@ -295,6 +291,7 @@ private:
   NestState *nest_ = nullptr;
   std::map<const ir::Op *, int> sites_; // number + 1
   DotLoop loop_;
+  llvm::DenseMap<const ir::Op *, const Nest *> firstReader_; // of loads whose lanes are next to one another
 };
 
 } // namespace tegula::cpu

@@ -54,6 +54,20 @@ struct PanelWork {
   llvm::function_ref<void(llvm::ArrayRef<llvm::Value *>)> end;
 };
 
+/// A mask and the position at which it is needed.
+struct MaskAt {
+  const ir::Value *mask; // may be null
+  Bits at;
+  const ir::Op *load = nullptr; // whose mask it is
+};
+
+/// Where a row ends for a value (FunctionEmitter::sameBehind).
+struct Rest {
+  llvm::Value *from = nullptr;              // i64: from the last element of this trip on (of this vector, if `inVectors`) all masks are false; null: there is none
+  llvm::SmallVector<llvm::Value *, 4> masks; // the same of each
+  unsigned budget = 200;                    // values that may still be looked at
+};
+
 /// The innermost `for` with dots that is being emitted, if it counts up.
 struct DotLoop {
   llvm::Value *iv = nullptr, *by = nullptr, *to = nullptr;
@@ -75,6 +89,12 @@ struct NestState {
   std::map<const ir::Value *, Bits> assumed; // comparisons known to hold in the loop being emitted, remainders that do not wrap around in a trip, at these positions
   bool assuming = false;
   llvm::Value *trips = nullptr;            // where the copy of the innermost loop that is being emitted ends
+  std::map<const ir::Value *, llvm::Value *> falseFrom; // of comparisons in `assumed`: from the last element of this trip on (of this vector, if `inVectors`) they are false, i64
+  llvm::Value *restFrom = nullptr;         // the trip from whose last element on all that the roots do is masked off, null: not known
+  llvm::Value *restFromVector = nullptr;   // the same in vectors, if `inVectors`
+  bool inVectors = false;                  // unrolled copies are the vectors next to one another in the row
+  bool byVector = false;                   // and the loop under masks may do one of them in a trip
+  llvm::Value *ends = nullptr;             // i1, set by a trip: no other one follows
   bool masked = false;                     // it is the one for trips that are not inside as a whole
   bool quick = false;                      // reductions are computed as reduceQuickly() does first
   bool streaming = false;                  // inside the copy of the loop with non-temporal stores
