@@ -652,3 +652,34 @@ def test_blocks_that_share_a_multiprocessor(tegula, tmp_path, kernel, block, war
     p = tegula("compile", f"{source}::{kernel}", "--sig", "x:*bf16:16, out:*fp32:16, cols:i32:16", "-c", f"BLOCK={block}", "-t", "sm_90a", "--emit", "ptx", "--num-warps", str(warps))
     assert p.returncode == 0, p.stderr
     assert re.search(r"\.minnctapersm (\d+)", p.stdout)[1] == str(blocks)
+
+
+ROTARY = '''import triton
+import triton.language as tl
+
+
+@triton.jit
+def rotary(x, cos, sin, y, rows, GUARD: tl.constexpr, BLOCK: tl.constexpr):
+    if GUARD:
+        if tl.program_id(0) * BLOCK >= rows:
+            return
+    r = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
+    c = tl.arange(0, 64)[None, :]
+    a = tl.load(x + r * 128 + c, mask=r < rows).to(tl.float32)
+    b = tl.load(x + r * 128 + c + 64, mask=r < rows).to(tl.float32)
+    m = tl.load(cos + r * 64 + c, mask=r < rows).to(tl.float32)
+    n = tl.load(sin + r * 64 + c, mask=r < rows).to(tl.float32)
+    tl.store(y + r * 128 + c, a * m - b * n, mask=r < rows)
+    tl.store(y + r * 128 + c + 64, b * m + a * n, mask=r < rows)
+'''
+
+
+@pytest.mark.parametrize("block, blocks", [(16, [10]), (128, [])])
+def test_a_branch_around_a_kernel_is_no_loop(tegula, tmp_path, block, blocks):
+    """Its loads are wanted at once, as without `if ...: return`; a wish that they do not fit costs seconds in the assembler, which spills, before it is dropped."""
+    (tmp_path / "k.py").write_text(ROTARY)
+    for guard in (0, 1):
+        p = tegula("compile", f"{tmp_path}/k.py::rotary", "--sig", "x:*bf16:16, cos:*bf16:16, sin:*bf16:16, y:*bf16:16, rows:i32", "-c", f"GUARD={guard}", "-c", f"BLOCK={block}", "-t", "sm_90a", "--emit", "ptx",
+                   "--num-warps", "2")
+        assert p.returncode == 0, p.stderr
+        assert [int(n) for n in re.findall(r"\.minnctapersm (\d+)", p.stdout)] == blocks

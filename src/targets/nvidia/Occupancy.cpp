@@ -135,9 +135,17 @@ private:
     return from;
   }
 
+  /// A branch alone is no loop: what stands behind `if pid >= n: return` is code like that of a kernel without it.
+  static bool isInLoop(const Block &b) {
+    const Op *op = b.parent->op;
+    while (op && op->kind == OpKind::If)
+      op = op->parent->parent->op;
+    return op;
+  }
+
   void alive(const Value *v, size_t from, size_t to, const Block *home) {
     unsigned n = words(v->type);
-    if (home->parent->op && v->def && v->def->kind == OpKind::FpExt) // widened again where it is used
+    if (isInLoop(*home) && v->def && v->def->kind == OpKind::FpExt) // widened again where it is used
       n = std::min(n, words(v->def->operands[0]->type));
     if (!n || isMadeOfScalars(v) || onlyUser(v) || (v->def && isCopies(*v->def)))
       return;
@@ -158,7 +166,7 @@ private:
         cuts.push_back(spans_.at(op).begin);
     for (const Op *op : b.ops) {
       const Span &s = spans_.at(op);
-      bool isOfLoad = !b.parent->op && (op->kind == OpKind::Load || std::any_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return ofLoads_.contains(v); }));
+      bool isOfLoad = !isInLoop(b) && (op->kind == OpKind::Load || std::any_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return ofLoads_.contains(v); }));
       for (const Value *v : op->results) {
         if (isOfLoad)
           ofLoads_.insert(v);
