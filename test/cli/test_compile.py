@@ -317,7 +317,8 @@ def test_transposing_stores_turn_tiles_in_registers(tegula, tmp_path, target, fo
     (tmp_path / "t.py").write_text(TURNED)
     p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, out:*f32:16, M:i32, N:i32", "-c", f"FORM='{form}'", "-t", target, "--emit", "llvm")
     lanes = 8 if target == "cpu:avx2" else 16
-    assert p.stdout.count(f"load <{lanes} x float>, ptr") >= lanes and p.stdout.count(f"store <{lanes} x float>") >= lanes, p.stdout + p.stderr
+    loads = p.stdout.count(f"load <{lanes} x float>, ptr") + p.stdout.count("@llvm.x86.avx.ldu.dq.256(ptr %")  # in one piece or in halves
+    assert loads >= lanes and p.stdout.count(f"store <{lanes} x float>") >= lanes, p.stdout + p.stderr
     assert p.stdout.count("shufflevector") >= lanes and "scatter" not in p.stdout
 
 
