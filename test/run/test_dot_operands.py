@@ -214,3 +214,38 @@ def test_bytes_without_a_sign(dev, form, m, n, k):
     dev(bytes_kernel, (1,), a, b, c, M=m, N=n, K=k, FORM=form)
     wide = {"and": b & 127, "shift": b >> 1, "where": np.where(b < 128, b, 127), "halves": (b & 15) + (b >> 4), "any": b.view(np.int8)}[form].astype(np.int64)
     np.testing.assert_array_equal(c, a.astype(np.int64) @ wide)
+
+
+@tegula.jit
+def k_turned(x, y, loaded, product, stored, rows, columns, stride, N: tl.constexpr, K: tl.constexpr, OUT: tl.constexpr, BY_DATA: tl.constexpr):
+    i, j, m = tl.arange(0, N), tl.arange(0, K), tl.arange(0, 16)
+    at = i[:, None] * stride + j[None, :]
+    inside = (i[:, None] < rows) & (j[None, :] < columns)
+    if BY_DATA:
+        inside &= tl.load(x + at) > 0
+    tile = tl.load(x + at, inside, other=0)
+    tl.store(loaded + j[:, None] * N + i[None, :], tl.trans(tile))
+    tl.store(product + m[:, None] * N + i[None, :], tl.dot(tl.load(y + m[:, None] * K + j[None, :]), tl.trans(tile), out_dtype=OUT, input_precision="ieee"))
+    tl.store(stored + at, tl.trans(tl.load(y + tl.arange(0, K)[:, None] % 16 * K + i[None, :] % K)), inside)
+
+
+@pytest.mark.parametrize("by_data", [False, True], ids=["extents", "data"])
+@pytest.mark.parametrize("n, k", [(16, 32), (64, 32), (64, 128)])
+@pytest.mark.parametrize("t", ["int8", "float16", "bfloat16", "float32"])
+def test_turned_under_a_mask(dev, t, n, k, by_data):
+    """Tiles that are turned on their way where rows, columns, both or neither end inside of them."""
+    g = np.random.default_rng(n + k)
+    t, out = np.dtype(TYPES[t]), (np.int32, tl.int32) if t == "int8" else (np.float32, tl.float32)
+    x, y = (g.integers(-4, 5, s).astype(t) for s in ((n, k + 8), (16, k)))
+    for rows, columns in ((n, k), (n - 3, k), (n, k - 1), (n - 9, k - 17), (0, k), (n + 1, 2)):
+        loaded, product, stored = np.zeros((k, n), t), np.zeros((16, n), out[0]), np.full(x.shape, 7, t)
+        dev(k_turned, (1, ), x, y, loaded, product, stored, rows, columns, k + 8, n, k, out[1], by_data)
+        inside = (np.arange(n)[:, None] < rows) & (np.arange(k) < columns)
+        if by_data:
+            inside &= x[:, :k].astype(np.float32) > 0
+        tile = np.where(inside, x[:, :k], np.zeros((), t))
+        assert_same(loaded, np.ascontiguousarray(tile.T))
+        assert_same(product, (y.astype(np.float32) @ tile.T.astype(np.float32)).astype(out[0]))
+        want = np.full(x.shape, 7, t)
+        want[:, :k][inside] = y[np.arange(k)[:, None] % 16, np.arange(n) % k].T[inside]
+        assert_same(stored, want)

@@ -133,7 +133,7 @@ V FunctionEmitter::gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, 
   auto *type = llvm::FixedVectorType::get(memType(t), lanes);
   V m = mask ? broadcast(mask, lanes) : nullptr;
   V o = other ? toMemory(broadcast(other, lanes), t) : llvm::Constant::getNullValue(type);
-  if (manyVectors(lanes, bytesOf(t)) || (lanes >= 32 && bytesOf(t) < 4))
+  if (nest_->apart || manyVectors(lanes, bytesOf(t)) || (lanes >= 32 && bytesOf(t) < 4))
     return fromMemory(gatherOneByOne(pointers(a), type, m, o), t);
   V x = b_.CreateMaskedGather(type, pointers(a), llvm::Align(bytesOf(t)), m ? m : broadcast(b_.getTrue(), lanes), o);
   return fromMemory(x, t);
@@ -310,11 +310,11 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   V m = mask ? broadcast(mask, lanes) : nullptr;
   bool wide = lanes * bytes * 8 > state_.target.vectorBits && p.same.empty() && !m; // several vectors: transposeLanes
   bool pieces = !a.extra && !a.late && !p.run.empty() && p.count() <= (wide ? 64 : 16) && !(m && !p.same.empty()) &&
-                !(m && manyVectors(lanes, bytes));
+                !(m && (manyVectors(lanes, bytes) || (nest_->apart && p.count() > 1)));
   if (!pieces && a.noWrap)
     return loadWithoutWrap(a, t, mask, other, isVolatile, site);
   if (!pieces) {
-    if (lanes > 1 && !(m && manyVectors(lanes, bytes))) // else it is the way for the edges of a tile
+    if (lanes > 1 && !nest_->apart && !(m && manyVectors(lanes, bytes))) // else it is the way for the edges of a tile
       remarkOneByOne(state_, op, a, bytes);
     return gatherLanes(a, t, mask, other);
   }

@@ -56,10 +56,20 @@ void FunctionEmitter::layOut(NestState &n) {
   if (isScan(nest)) // lanes run beside the axis, the axis in order
     n.laneBits = std::min(n.laneBits, axisFrom);
   Bits lanes = identityBits(n.laneBits);
-  Bits packed = packingLanes(nest);
+  unsigned vectorBits = 0;
+  Bits packed = packingLanes(nest, vectorBits);
   if (!packed.empty())
     lanes = packed;
   n.laneBits = static_cast<unsigned>(lanes.size());
+  if (!packed.empty() && vectorBits < n.laneBits) {
+    bool inRow = true;
+    for (unsigned i = vectorBits; i < n.laneBits; ++i)
+      inRow &= lanes[i] == lanes[vectorBits] + static_cast<BitSource>(i - vectorBits);
+    if (inRow) {
+      n.vectorBits = vectorBits;
+      n.vectors = {static_cast<unsigned>(lanes[vectorBits]), n.laneBits - vectorBits};
+    }
+  }
   std::vector<bool> taken(total, false);
   for (unsigned i = 0; i < n.laneBits; ++i) {
     n.laneOf[static_cast<size_t>(lanes[i])] = static_cast<int>(i);
@@ -123,6 +133,7 @@ void FunctionEmitter::layOut(NestState &n) {
   }
   if (axisBits)
     addLoop(axisFrom, axisBits);
+  n.loops.reserve(n.loops.size() + 1); // apart(), while others are open
   n.memo.resize(n.loops.size() + 1);
   n.addressMemo.resize(n.loops.size() + 1);
 }
@@ -266,8 +277,15 @@ void FunctionEmitter::innerLoop() {
   llvm::SmallVector<V> accs = initialAccumulators();
   auto body = [&](llvm::ArrayRef<V> in, V first) {
     llvm::SmallVector<V> out(in.begin(), in.end());
-    for (unsigned c = 0; c < 1u << n.unrolled.size(); ++c)
-      roots(c, out, first);
+    auto all = [&] {
+      for (unsigned c = 0; c < 1u << n.unrolled.size(); ++c)
+        roots(c, out, first);
+      return llvm::SmallVector<V>();
+    };
+    if (n.apart)
+      loop(n.loops.back(), b_.getInt64(0), b_.getInt64(uint64_t(1) << n.vectors.bits), false, {}, [&](llvm::ArrayRef<V>) { return all(); });
+    else
+      all();
     return out;
   };
   bool overAxis = innerIsAxis(n);
@@ -283,7 +301,10 @@ void FunctionEmitter::innerLoop() {
         n.assuming = inside;
         auto memo = n.memo;
         auto addresses = n.addressMemo;
-        body(accs, b_.getTrue());
+        if (inside && !n.underMask)
+          body(accs, b_.getTrue());
+        else
+          apart([&] { body(accs, b_.getTrue()); });
         n.memo = memo;
         n.addressMemo = addresses;
         b_.CreateBr(exit);
@@ -292,7 +313,13 @@ void FunctionEmitter::innerLoop() {
       b_.SetInsertPoint(exit);
       return;
     }
-    finishReductions(body(accs, b_.getTrue()));
+    llvm::SmallVector<V> out;
+    auto once = [&] { out = body(accs, b_.getTrue()); };
+    if (n.underMask)
+      apart(once);
+    else
+      once();
+    finishReductions(out);
     return;
   }
   NestLoop &l = n.loops.back();
@@ -326,7 +353,7 @@ void FunctionEmitter::innerLoop() {
   V full = fullTrips(&l, l.bits);
   if (full && !llvm::isa<llvm::Constant>(trips))
     full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips);
-  if (full && (overAxis || n.nest->axis < 0))
+  if (full && !n.vectors.bits && (overAxis || n.nest->axis < 0))
     findRest();
   if (overAxis && quick)
     return reduceQuickly([&] {
@@ -343,9 +370,12 @@ void FunctionEmitter::innerLoop() {
       n.masked = false;
       return carried;
     });
-  fullLoop(l, full, trips, carried, run);
+  if (!n.underMask)
+    fullLoop(l, full, trips, carried, run);
+  else
+    apart([&] { fullLoop(l, full, trips, carried, run); });
   if (full)
-    maskedLoop(l, full, trips, carried, run);
+    apart([&] { maskedLoop(l, full, trips, carried, run); });
   if (overAxis)
     finishReductions(carried);
   if (multiplies)
@@ -390,7 +420,7 @@ void FunctionEmitter::maskedLoop(NestLoop &l, V full, V trips, llvm::SmallVector
 void FunctionEmitter::fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried,
                                llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> run) {
   NestState &n = *nest_;
-  V zero = b_.getInt64(0), stream = carried.empty() ? streamRow() : nullptr;
+  V zero = b_.getInt64(0), stream = carried.empty() && !n.apart ? streamRow() : nullptr;
   auto emit = [&] {
     n.assuming = full != nullptr;
     n.trips = full ? full : trips;
@@ -541,6 +571,7 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
     if (from = dimOffset(n.nest->space, d); from > n.unrolled.front() && from <= inner->firstBit)
       n.byVector = false;
   bool allEnd = true; // what is false in the loop under masks stays so
+  n.underMask = false;
   if ((n.nest->sequential && !isHistogram(*n.nest)) || reversed(*n.nest))
     return nullptr;
   llvm::SmallVector<MaskAt, 8> work;
@@ -550,17 +581,19 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
     llvm::SmallVector<const ir::Value *, 4> values;
     rootValues(r, values);
     if (unsigned mask = r.kind == RootKind::Store ? 2 : 1; (r.kind == RootKind::Store || r.kind == RootKind::Histogram) && r.op->operands.size() > mask)
-      values.push_back(r.op->operands[mask]), work.push_back({r.op->operands[mask], space});
+      values.push_back(r.op->operands[mask]), work.push_back({r.op->operands[mask], space, r.op});
     for (const ir::Value *v : values)
       if (v->type.shape == n.nest->space)
         masksOf(v, space, seen, work);
   }
   V full = nullptr;
   int64_t all = int64_t(1) << innerBits;
+  llvm::SmallVector<MaskAt, 8> masks;
+  llvm::copy_if(work, std::back_inserter(masks), [](const MaskAt &m) { return m.access && m.mask && m.mask->type.isTensor(); });
   std::set<const ir::Value *> visited;
   while (!work.empty()) {
     MaskAt f = work.pop_back_val();
-    if (V trips = f.load && n.panel && inner ? rowsWithoutWrap(*f.load, f.at, *inner) : nullptr)
+    if (V trips = f.access && f.access->kind == OpKind::Load && n.panel && inner ? rowsWithoutWrap(*f.access, f.at, *inner) : nullptr)
       full = full ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips) : trips;
     if (!f.mask || !f.mask->def || !f.mask->type.isTensor() || !visited.insert(f.mask).second || plan_.bufferFor(f.mask) >= 0)
       continue;
@@ -585,6 +618,7 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
     full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, b_.getInt64(static_cast<uint64_t>(all)));
   n.inVectors = n.byVector;
   n.byVector &= allEnd;
+  n.underMask = llvm::any_of(masks, [&](const MaskAt &m) { return !assumedTrue(m.mask, m.at); });
   return full;
 }
 

@@ -303,7 +303,7 @@ void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bi
     const auto *i = llvm::find(at, static_cast<BitSource>(bit));
     return i == at.end() ? Coef{} : l.coef[static_cast<size_t>(i - at.begin())];
   };
-  if (n.laneOf[lowest] >= 0 || coefOf(lowest).zero()) // the load runs along k
+  if (n.apart || n.laneOf[lowest] >= 0 || coefOf(lowest).zero()) // the load runs along k
     return;
   unsigned bit = lowest;
   while (n.loopOf[bit] < 0)

@@ -255,8 +255,9 @@ static bool splitsLoops(const ir::Value *mask, unsigned depth = 0) {
   return passes && llvm::all_of(op.operands, [&](const ir::Value *v) { return splitsLoops(v, depth + 1); });
 }
 
-// Lanes of a nest that copies into one buffer, or stores one tile, if another order than the lowest bits is better; else empty.
-Bits FunctionEmitter::packingLanes(const Nest &n) {
+// Lanes of a nest that copies into one buffer, or stores one tile, if another order than the lowest bits is better; else empty. The first
+// `vectorBits` of them are a vector of what is written.
+Bits FunctionEmitter::packingLanes(const Nest &n, unsigned &vectorBits) {
   if (n.roots.size() != 1 || nest_->copyFrom >= 0 || n.space.rank() > 4)
     return {};
   const Root &root = n.roots[0];
@@ -281,12 +282,12 @@ Bits FunctionEmitter::packingLanes(const Nest &n) {
   } else {
     return {};
   }
-  unsigned vectorBits = state_.target.vectorBits;
+  const unsigned registerBits = state_.target.vectorBits;
   unsigned budget = 8, bytes = 1;
   Bits source;
   if (!state_.options.checked)
     source = sourceOrder(value, all, root.makes, budget, bytes);
-  auto native = [&](unsigned elementBytes) { return log2Exact(std::max(1u, vectorBits / 8 / elementBytes)); };
+  auto native = [&](unsigned elementBytes) { return log2Exact(std::max(1u, registerBits / 8 / elementBytes)); };
   auto front = [](const Bits &bits, unsigned count) { return Bits(llvm::ArrayRef(bits).take_front(count)); };
   auto outside = [&](BitSource bit) { // of the panel at hand
     unsigned columns = n.columnBits(), i = static_cast<unsigned>(bit);
@@ -298,12 +299,14 @@ Bits FunctionEmitter::packingLanes(const Nest &n) {
   unsigned run = 0; // bits of the source that are contiguous in these lanes
   while (run < source.size() && llvm::is_contained(lanes, source[run]))
     ++run;
-  bool goodRun = run == source.size() || (bytes << run) >= std::min(16u, vectorBits / 8);
+  vectorBits = static_cast<unsigned>(lanes.size());
+  bool goodRun = run == source.size() || (bytes << run) >= std::min(16u, registerBits / 8);
   if (!goodRun && target.size() >= 2 && source.size() >= 2) {
     // Stores have a copy with masks, whose code grows with the lanes: rows of 16 elements are enough.
     unsigned row = native(std::max(targetBytes, bytes));
     lanes = front(target, root.kind == RootKind::Store ? std::min(4u, row) : row);
-    unsigned added = 0, most = vectorBits >= 512 ? 4 : 3; // 16 or 8 vectors
+    vectorBits = static_cast<unsigned>(lanes.size());
+    unsigned added = 0, most = registerBits >= 512 ? 4 : 3; // 16 or 8 vectors
     for (BitSource bit : front(source, native(bytes)))
       if (added < most && !llvm::is_contained(lanes, bit) && !outside(bit)) {
         lanes.push_back(bit);
@@ -315,6 +318,37 @@ Bits FunctionEmitter::packingLanes(const Nest &n) {
   if (llvm::any_of(lanes, outside))
     return {};
   return leavesLoops(n.space, lanes) ? lanes : Bits{};
+}
+
+// What `emit` emits under masks: chunks of several vectors, which are for loads of whole vectors, are done vector by vector there, in a loop, as
+// masks and addresses of all their elements would be thousands of instructions.
+void FunctionEmitter::apart(llvm::function_ref<void()> emit) {
+  NestState &n = *nest_;
+  if (!n.vectors.bits)
+    return emit();
+  const unsigned laneBits = n.laneBits;
+  const size_t mixed = mixed_.mark();
+  auto set = [&](bool loops) {
+    n.laneBits = loops ? n.vectorBits : laneBits;
+    for (unsigned i = 0; i < n.vectors.bits; ++i) {
+      n.laneOf[n.vectors.firstBit + i] = loops ? -1 : static_cast<int>(n.vectorBits + i);
+      n.loopOf[n.vectors.firstBit + i] = loops ? static_cast<int>(n.loops.size()) : -1;
+    }
+    n.apart = loops;
+  };
+  // Vectors that were computed in front of here have more lanes.
+  std::vector<std::map<std::pair<const ir::Value *, Bits>, V>> memo(n.memo.size() + 1);
+  std::vector<std::map<std::pair<const void *, Bits>, V>> addresses(n.memo.size() + 1);
+  memo.swap(n.memo);
+  addresses.swap(n.addressMemo);
+  set(true);
+  n.loops.push_back(n.vectors);
+  emit();
+  n.loops.pop_back();
+  set(false);
+  memo.swap(n.memo);
+  addresses.swap(n.addressMemo);
+  mixed_.backTo(mixed);
 }
 
 } // namespace tegula::cpu

@@ -220,7 +220,8 @@ private:
   void fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Type &t, llvm::Value *mask);
 
   // EmitTranspose
-  Bits packingLanes(const Nest &n);
+  Bits packingLanes(const Nest &n, unsigned &vectorBits);
+  void apart(llvm::function_ref<void()> emit);
   Bits sourceOrder(const ir::Value *v, const Bits &at, bool root, unsigned &budget, unsigned &bytes);
   Bits orderOfLanes(const ir::Value *pointers, unsigned bytes, const Bits &at);
   V transposeLanes(std::vector<V> parts, llvm::SmallVector<unsigned, 10> inPart, llvm::SmallVector<unsigned, 10> ofPart);

@@ -58,7 +58,7 @@ struct PanelWork {
 struct MaskAt {
   const ir::Value *mask; // may be null
   Bits at;
-  const ir::Op *load = nullptr; // whose mask it is
+  const ir::Op *access = nullptr; // the load or store whose mask it is
 };
 
 /// Where a row ends for a value (FunctionEmitter::sameBehind).
@@ -83,6 +83,10 @@ struct NestState {
   std::vector<int> loopOf;     // nest bit -> loop number, -1 if lane or unrolled
   std::vector<int> laneOf;     // nest bit -> lane bit, -1
   unsigned laneBits = 0;
+  unsigned vectorBits = 0;                 // of chunks of several vectors: so many of the lane bits are one vector's (of the result), else laneBits
+  NestLoop vectors{};                      // the bits above them, if a loop may run over these: the vectors of a chunk
+  bool apart = false;                      // it does, in the code being emitted
+  bool underMask = false;                  // loads or stores keep masks where all that fullTrips() looked at holds
   llvm::SmallVector<unsigned, 4> unrolled; // nest bits
   std::vector<std::map<std::pair<const ir::Value *, Bits>, llvm::Value *>> memo;
   std::vector<std::map<std::pair<const void *, Bits>, llvm::Value *>> addressMemo;
