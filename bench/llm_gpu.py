@@ -232,7 +232,7 @@ def decode_rows():
             f, g = ks["attention"].decode_attention, ks["attention"].attention_parts
 
             def run(i):
-                f[(HK, len(tiles), splits)](qkv, k[i], v[i], parts if splits > 1 else out, sums, cosines, sines, tiles, table, pages, D**-0.5, HQ=HQ, HK=HK, D=D, PAGE=PAGE, BM=16, FIRST=64 if many else 256,
+                f[(HK, len(tiles), splits)](qkv, k[i], v[i], parts if splits > 1 else out, sums, cosines, sines, tiles, table, pages, D**-0.5, cosines, cosines, cosines, 0.0, HQ=HQ, HK=HK, D=D, PAGE=PAGE, BM=16, FIRST=64 if many else 256,
                                             BN=64, SPLITS=splits, EARLY=False, num_warps=4 if many else 8, num_stages=2 if many else 3)
                 if splits > 1:
                     g[(len(tiles), HQ)](parts, sums, out, tiles, HQ=HQ, D=D, SPLITS=splits, EARLY=False)

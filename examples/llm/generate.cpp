@@ -128,7 +128,7 @@ int main(int argc, char **argv) {
     r.prompt = (*texts)[i];
     r.maxNew = task.maxNew;
     r.sampling = {task.temperature, task.topP, int32_t(task.topK), int32_t(options.seed + int64_t(i))};
-    if (s.model->config().eos >= 0) r.stop = {int32_t(s.model->config().eos)};
+    r.stop = s.model->config().eos;
     lengths.push_back(r.prompt.size());
     if (Status added = engine.add(std::move(r)); !added) return complain("generate", added);
   }

@@ -80,15 +80,17 @@ private:
 
 Result<Request> Server::request(const json &j) const {
   Request r;
+  auto token = [](const json &t) { return t.is_number_integer() && (t.is_number_unsigned() ? t.get<uint64_t>() <= INT32_MAX : t.get<int64_t>() >= INT32_MIN); };
   for (const auto &[key, value] : j.items()) // a misspelt one would be left out in silence
     if (!std::ranges::count(std::initializer_list<std::string_view>{"id", "prompt", "tokens", "max_new_tokens", "temperature", "top_k", "top_p", "seed", "stop"}, key))
       return invalid("there is no `" + key + "` in a request");
   if (!j.contains("id") || !j["id"].is_string()) return invalid("`id` must be a text");
   r.id = j["id"].get<std::string>();
+  if (j.contains("tokens") && j.contains("prompt")) return invalid("there are both `prompt` and `tokens`");
   if (j.contains("tokens")) {
     if (!j["tokens"].is_array()) return invalid("`tokens` must be a list of numbers");
     for (const json &t : j["tokens"]) {
-      if (!t.is_number_integer() || t.get<int64_t>() != int32_t(t.get<int64_t>())) return invalid("`tokens` must be a list of numbers");
+      if (!token(t)) return invalid("`tokens` must be a list of numbers");
       r.prompt.push_back(t.get<int32_t>());
     }
   } else if (j.contains("prompt")) {
@@ -115,11 +117,12 @@ Result<Request> Server::request(const json &j) const {
   if (j.contains("stop")) {
     if (!j["stop"].is_array()) return invalid("`stop` must be a list of tokens");
     for (const json &t : j["stop"]) {
-      if (!t.is_number_integer()) return invalid("`stop` must be a list of tokens");
+      if (!token(t)) return invalid("`stop` must be a list of tokens");
       r.stop.push_back(t.get<int32_t>());
     }
   }
-  if (session_.model->config().eos >= 0) r.stop.push_back(int32_t(session_.model->config().eos));
+  const std::vector<int32_t> &eos = session_.model->config().eos;
+  r.stop.insert(r.stop.end(), eos.begin(), eos.end());
   return r;
 }
 

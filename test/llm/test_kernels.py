@@ -82,21 +82,44 @@ class Cache:
         return cache[self.table[line, at // self.page], :, at % self.page].astype(np.float64)
 
 
+class HeadParts:
+    """What a model may have between the product that makes queries, keys and values and their rotation: biases, and norms of the heads of queries and keys."""
+    def __init__(self, kind, hq, hk, d):
+        self.hq, self.hk, self.kind = hq, hk, kind
+        self.bias, self.q, self.k = normal(hq + 2 * hk, d, seed=20), normal(d, seed=21, dtype=BF16), normal(d, seed=22, dtype=BF16)
+
+    def args(self):
+        return self.bias, self.q, self.k, 1e-5
+
+    def constants(self):
+        return dict(BIAS="bias" in self.kind, NORM="norm" in self.kind)
+
+    def of(self, qkv):
+        """[..., hq + 2 hk, d] before the rotation."""
+        x = qkv.astype(np.float64) + (self.bias if "bias" in self.kind else 0)
+        if "norm" in self.kind:
+            scaled = x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5)
+            x = np.concatenate([scaled[..., :self.hq, :] * self.q.astype(np.float64), scaled[..., self.hq:self.hq + self.hk, :] * self.k.astype(np.float64), x[..., self.hq + self.hk:, :]], -2)
+        return x
+
+
 @pytest.mark.parametrize("heads", [1, 4])
-def test_rope_append(dev, heads):
+@pytest.mark.parametrize("kind", ["", "bias", "norm", "bias norm"])
+def test_rope_append(dev, heads, kind):
     hq, hk, d, page = 5, 2, 16, 4
     cache = Cache([7, 9], hk, d, page, np.float32)
     slots, positions = np.array([1, 0, 1], np.int32), np.array([7, 2, 8], np.int32)
-    qkv, q = normal(3, hq + 2 * hk, d), np.empty((3, hq, d), np.float32)
+    given, q, parts = normal(3, hq + 2 * hk, d), np.empty((3, hq, d), np.float32), HeadParts(kind, hq, hk, d)
+    qkv = parts.of(given)
     angle = np.arange(9)[:, None] * 10000.0 ** (-np.arange(d // 2) / (d // 2))
-    dev(attention_kernels.rope_append, (3, -(-(hq + 2 * hk) // heads)), qkv, q, cache.k, cache.v, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), positions, slots, cache.table,
-        cache.table.shape[1], HQ=hq, HK=hk, D=d, PAGE=page, HEADS=heads)
+    dev(attention_kernels.rope_append, (3, -(-(hq + 2 * hk) // heads)), given, q, cache.k, cache.v, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), positions, slots, cache.table,
+        cache.table.shape[1], *parts.args(), HQ=hq, HK=hk, D=d, PAGE=page, HEADS=heads, **parts.constants())
     turn = (qkv[..., :d // 2] + 1j * qkv[..., d // 2:]) * np.exp(1j * angle[positions])[:, None]
     turned = np.concatenate([turn.real, turn.imag], -1)
     close(q, turned[:, :hq], 1e-6)
     for r in range(3):
         close(cache.rows(cache.k, slots[r], 9)[positions[r]], turned[r, hq:hq + hk], 1e-6)
-        close(cache.rows(cache.v, slots[r], 9)[positions[r]], qkv[r, hq + hk:], 0)
+        close(cache.rows(cache.v, slots[r], 9)[positions[r]], qkv[r, hq + hk:], 1e-6 if "bias" in kind else 0)
     assert np.count_nonzero(cache.v.any((1, 3))) == 3, "other places are not written"
 
 
@@ -133,15 +156,16 @@ def test_paged_attention(dev, dtype, bound, queries, splits, descriptors, window
 
 @pytest.mark.parametrize("dtype,bound", [(np.float32, 2e-6), (BF16, 0.02)])
 @pytest.mark.parametrize("first,splits,early", [(16, 1, False), (64, 1, True), (16, 4, False), (32, 2, True)])
-@pytest.mark.parametrize("window", [0, 1, 17, 40])
-def test_decode_attention(dev, dtype, bound, first, splits, early, window):
+@pytest.mark.parametrize("window,kind", [(0, ""), (1, ""), (17, ""), (40, ""), (0, "bias"), (17, "norm"), (40, "bias norm")])
+def test_decode_attention(dev, dtype, bound, first, splits, early, window, kind):
     """Sequences whose new token is the first, the last of a page, the first of one, and far behind; the appended key counts, what pages hold behind it does not."""
     hq, hk, d, page = 6, 2, 16, 32
     befores = [0, 31, 64, 101]
     cache = Cache([b + 1 for b in befores], hk, d, page, dtype)
     cache.k[:], cache.v[:] = normal(*cache.k.shape, dtype=dtype, seed=5), normal(*cache.v.shape, dtype=dtype, seed=6)
     rows, n = len(befores), len(befores)
-    qkv = normal(rows, hq + 2 * hk, d)
+    given, parts_of_heads = normal(rows, hq + 2 * hk, d), HeadParts(kind, hq, hk, d)
+    qkv = parts_of_heads.of(given)
     angle = np.arange(max(befores) + 1)[:, None] * 10000.0 ** (-np.arange(d // 2) / (d // 2))
     turn = (qkv[..., :d // 2] + 1j * qkv[..., d // 2:]) * np.exp(1j * angle[befores])[:, None]
     turned = np.concatenate([turn.real, turn.imag], -1)
@@ -156,8 +180,8 @@ def test_decode_attention(dev, dtype, bound, first, splits, early, window):
     parts, sums = (np.full((splits, n, hq, d), np.nan, np.float32), np.full((splits, n, hq, 2), np.nan, np.float32)) if splits > 1 else (out, out)
     tiles = np.array([(r, 1, b, r) for r, b in enumerate(befores)], np.int32)
     others = cache.k.copy()
-    dev(attention_kernels.decode_attention, (hk, n, splits), qkv, cache.k, cache.v, parts, sums, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), tiles, cache.table,
-        cache.table.shape[1], d**-0.5, HQ=hq, HK=hk, D=d, PAGE=page, BM=16, FIRST=first, BN=16, SPLITS=splits, EARLY=early, WINDOW=window, **({"launch_pdl": True} if early and dev.name == "cuda" else {}))
+    dev(attention_kernels.decode_attention, (hk, n, splits), given, cache.k, cache.v, parts, sums, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), tiles, cache.table,
+        cache.table.shape[1], d**-0.5, *parts_of_heads.args(), HQ=hq, HK=hk, D=d, PAGE=page, BM=16, FIRST=first, BN=16, SPLITS=splits, EARLY=early, WINDOW=window, **parts_of_heads.constants(), **({"launch_pdl": True} if early and dev.name == "cuda" else {}))
     if splits > 1:
         dev(attention_kernels.attention_parts, (n, hq), parts, sums, out, tiles, HQ=hq, D=d, SPLITS=splits)
     close(out, want, bound)

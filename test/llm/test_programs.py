@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import ml_dtypes
@@ -13,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "build/examples/llm"
 CONFIG = dict(vocab_size=300, hidden_size=128, intermediate_size=192, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=32, rms_norm_eps=1e-5, rope_theta=10000.0)
-DTYPES = {"F32": np.float32, "BF16": ml_dtypes.bfloat16, "U8": np.uint8}
+DTYPES = {"F32": np.float32, "BF16": ml_dtypes.bfloat16, "F16": np.float16, "U8": np.uint8}
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +50,7 @@ def read_safetensors(path):
 
 
 def make_weights(c, dtype=np.float32, seed=0):
-    """Of a Llama, or of a Mixtral where the configuration has experts."""
+    """Of a Llama, of a Mixtral where the configuration has experts, or of a Qwen."""
     rng = np.random.default_rng(seed)
     h, d = c["hidden_size"], c["head_dim"]
     q, kv = c["num_attention_heads"] * d, c["num_key_value_heads"] * d
@@ -60,6 +61,10 @@ def make_weights(c, dtype=np.float32, seed=0):
         at = f"model.layers.{i}."
         w |= {at + "input_layernorm.weight": norm(), at + "post_attention_layernorm.weight": norm(), at + "self_attn.q_proj.weight": matrix(q, h),
               at + "self_attn.k_proj.weight": matrix(kv, h), at + "self_attn.v_proj.weight": matrix(kv, h), at + "self_attn.o_proj.weight": matrix(h, q)}
+        if c.get("model_type") == "qwen2":
+            w |= {at + f"self_attn.{n}_proj.bias": rng.standard_normal(q if n == "q" else kv).astype(dtype) for n in "qkv"}
+        if c.get("model_type") == "qwen3":
+            w |= {at + f"self_attn.{n}_norm.weight": (1 + 0.5 * rng.standard_normal(d)).astype(dtype) for n in "qk"}
         experts, f = c.get("num_local_experts", 0), c["intermediate_size"]
         if experts:
             w[at + "block_sparse_moe.gate.weight"] = matrix(experts, h)
@@ -78,16 +83,41 @@ def make_model(folder, dtype=np.float32, config=CONFIG, **changes):
     return weights
 
 
+def angles(c):
+    """Of the pairs of a head from one position to the next, and the factor of cosines and sines: transformers' modeling_rope_utils.py."""
+    base, d = c["rope_theta"], c["head_dim"]
+    plain = base ** -(np.arange(0, d, 2) / d)
+    s = c.get("rope_scaling") or {}
+    kind = s.get("rope_type", s.get("type"))
+    if kind == "linear":
+        return plain / s["factor"], 1
+    if kind == "llama3":
+        lengths, old = 2 * np.pi / plain, s["original_max_position_embeddings"]
+        smooth = (old / lengths - s["low_freq_factor"]) / (s["high_freq_factor"] - s["low_freq_factor"])
+        between = (1 - smooth) * plain / s["factor"] + smooth * plain
+        return np.where(lengths > old / s["low_freq_factor"], plain / s["factor"], np.where(lengths < old / s["high_freq_factor"], plain, between)), 1
+    if kind == "yarn":
+        pair = lambda turns: d * np.log(s["original_max_position_embeddings"] / (turns * 2 * np.pi)) / (2 * np.log(base))
+        low, high = max(np.floor(pair(32)), 0), min(np.ceil(pair(1)), d - 1)
+        ramp = np.clip((np.arange(d // 2) - low) / (high - low), 0, 1)
+        return plain / s["factor"] * ramp + plain * (1 - ramp), 0.1 * np.log(s["factor"]) + 1
+    return plain, 1
+
+
 def logits(w, c, tokens):
     """The model in float64, all positions at once: another text than Reference.cpp's loops."""
     w = {n: t.astype(np.float64) for n, t in w.items()}
     norm = lambda x, n: x / np.sqrt((x**2).mean(-1, keepdims=True) + c["rms_norm_eps"]) * w[n]
     t, d, hq, hk = len(tokens), c["head_dim"], c["num_attention_heads"], c["num_key_value_heads"]
-    angle = np.exp(1j * np.arange(t)[:, None] * c["rope_theta"] ** (-np.arange(d // 2) / (d // 2)))
+    step, factor = angles(c)
+    angle = factor * np.exp(1j * np.arange(t)[:, None] * step)
 
-    def heads(x, n, turn):
+    def heads(at, s, n, h):
+        x = h @ w[at + f"{s}_proj.weight"].T + w.get(at + f"{s}_proj.bias", 0)
         x = x.reshape(t, n, d)
-        if turn:
+        if at + f"{s}_norm.weight" in w:
+            x = norm(x, at + f"{s}_norm.weight")
+        if s != "v":
             z = (x[..., :d // 2] + 1j * x[..., d // 2:]) * angle[:, None]
             x = np.concatenate([z.real, z.imag], -1)
         return x.transpose(1, 0, 2)
@@ -96,8 +126,8 @@ def logits(w, c, tokens):
     for i in range(c["num_hidden_layers"]):
         at = f"model.layers.{i}."
         h = norm(x, at + "input_layernorm.weight")
-        q = heads(h @ w[at + "self_attn.q_proj.weight"].T, hq, True)
-        k, v = (np.repeat(heads(h @ w[at + f"self_attn.{s}_proj.weight"].T, hk, s == "k"), hq // hk, 0) for s in "kv")
+        q = heads(at + "self_attn.", "q", hq, h)
+        k, v = (np.repeat(heads(at + "self_attn.", s, hk, h), hq // hk, 0) for s in "kv")
         seen = np.tri(t, dtype=bool) & ~np.tri(t, k=-(c.get("sliding_window") or t), dtype=bool)
         s = np.where(seen, q @ k.transpose(0, 2, 1) / d**0.5, -np.inf)
         p = np.exp(s - s.max(-1, keepdims=True))
@@ -106,7 +136,7 @@ def logits(w, c, tokens):
         h = norm(x, at + "post_attention_layernorm.weight")
         gate = h @ w[at + "mlp.gate_proj.weight"].T
         x = x + (gate / (1 + np.exp(-gate)) * (h @ w[at + "mlp.up_proj.weight"].T)) @ w[at + "mlp.down_proj.weight"].T
-    return norm(x, "model.norm.weight") @ w["lm_head.weight"].T
+    return norm(x, "model.norm.weight") @ w["model.embed_tokens.weight" if c.get("tie_word_embeddings") else "lm_head.weight"].T
 
 
 def continued(w, c, tokens, count):
@@ -271,6 +301,101 @@ def test_logits_with_a_sliding_window(run, device, window):
     assert ": good" in text, text
 
 
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+FORMS = {"qwen2": {"model_type": "qwen2", "use_sliding_window": False, "sliding_window": 2, "max_window_layers": 1}, "qwen3": {"model_type": "qwen3", "attention_bias": False, "head_dim": 64},
+         "qwen3 tied": {"model_type": "qwen3", "tie_word_embeddings": True}, "seven queries a key": {"model_type": "qwen2", "hidden_size": 448, "num_attention_heads": 14, "head_dim": None},
+         "llama3": {"model_type": "llama", "rope_scaling": LLAMA3}, "linear": {"model_type": "llama", "rope_scaling": {"type": "linear", "factor": 4.0}},
+         "yarn": {"model_type": "qwen2", "rope_theta": 1e6, "max_position_embeddings": 32768, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}}}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_published_forms(run, tmp_path, form):
+    """Biases, norms of heads, scaled positions, one matrix for the embedding and the output: the tokens of numpy, and on the GPU's path logits within bounds."""
+    config = {**CONFIG, **FORMS[form]}
+    shape = {**config, "head_dim": config["head_dim"] or config["hidden_size"] // config["num_attention_heads"]}
+    if config.get("use_sliding_window") is False:
+        del shape["sliding_window"]
+    w = make_weights(shape)
+    if config.get("tie_word_embeddings"):
+        del w["lm_head.weight"]
+    make_model(tmp_path / "m", config=config, **{"lm_head.weight": w.get("lm_head.weight")}, **{n: t for n, t in w.items() if n != "lm_head.weight"})
+    prompt = [7, 200, 31, 31, 5, 90, 14]
+    args = ["--model", tmp_path / "m", "--tokens", ",".join(map(str, prompt)), "--max-new", 6, "--check", "--context", 32]
+    out = run("generate", *args, "--precision", "fp32")
+    assert out.splitlines()[0] == " ".join(map(str, continued(w, shape, prompt, 6))) and ": good" in out
+    assert ": good" in run("generate", *args, "--precision", "bf16", "--device", "sim", "--rows", 4)
+    if form in ("qwen2", "qwen3 tied"):
+        run("quantize", "--model", tmp_path / "m", "--precision", "int8", "--output", tmp_path / "q")
+        assert ": good" in run("generate", *args[2:], "--model", tmp_path / "q")
+        assert ": good" in run("generate", *args[2:], "--model", tmp_path / "q", "--device", "sim")
+    plain = {k: v for k, v in shape.items() if k != "rope_scaling"}
+    if "rope_scaling" in config:
+        assert np.abs(logits(w, plain, prompt) - logits(w, shape, prompt)).max() > 0.01, "what is scaled counts"
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32])
+@pytest.mark.parametrize("pad", [0, 2, 8])
+def test_types_and_places_of_files_on_gpus(run, tmp_path, dtype, pad):
+    """Weights in any float type, at addresses that are no multiple of 16."""
+    make_model(tmp_path / "m", dtype)
+    file = tmp_path / "m/model.safetensors"
+    raw = file.read_bytes()
+    header = json.loads(raw[8:8 + int.from_bytes(raw[:8], "little")])
+    text = json.dumps(header).encode()
+    text += b" " * (-(8 + len(text)) % 16 + pad)
+    file.write_bytes(len(text).to_bytes(8, "little") + text + raw[8 + int.from_bytes(raw[:8], "little"):])
+    args = ["--model", tmp_path / "m", "--device", "sim", "--tokens", "1,2,3,4,5,6", "--max-new", 3, "--check", "--context", 16, "--quiet"]
+    for precision in ("bf16", "int8") if pad else ("bf16", "fp32", "int4"):
+        assert ": good" in run("generate", *args, "--precision", precision)
+
+
+def test_files_by_their_index(run, tmp_path):
+    """A model in several files has the tokens of the one in one file; files beside them that the index does not name are not read."""
+    weights = make_model(tmp_path / "m")
+    args = ["--model", tmp_path / "m", "--tokens", "1,2,3", "--max-new", 5]
+    want = run("generate", *args).splitlines()[0]
+    whole = tmp_path / "m/model.safetensors"
+    raw = whole.read_bytes()
+    whole.unlink()
+    parts = [dict(list(weights.items())[i::2]) for i in range(2)]
+    files = [f"model-0000{i + 1}-of-00002.safetensors" for i in range(2)]
+    for file, part in zip(files, parts):
+        write_safetensors(tmp_path / "m" / file, part)
+    assert run("generate", *args).splitlines()[0] == want, "without an index all files count"
+    (tmp_path / "m/consolidated.safetensors").write_bytes(b"not read")
+    index = {"metadata": {}, "weight_map": {name: file for file, part in zip(files, parts) for name in part}}
+    write = lambda i: (tmp_path / "m/model.safetensors.index.json").write_text(json.dumps(i))
+    write(index)
+    assert run("generate", *args).splitlines()[0] == want
+    write({"weight_map": {**index["weight_map"], "more": files[0]}})
+    assert "tensor `more` is missing, which is there by" in run("generate", *args, ok=False)
+    write({"weight_map": {"lm_head.weight": "../m/x.safetensors"}})
+    assert "which is no file's name" in run("generate", *args, ok=False)
+    write({"weight_map": {**index["weight_map"], "more": "model-00003-of-00003.safetensors"}})
+    assert "model-00003-of-00003.safetensors: no such file, but" in run("generate", *args, ok=False)
+    write({})
+    assert "there is no `weight_map`" in run("generate", *args, ok=False)
+    whole.write_bytes(raw)
+    assert run("generate", *args).splitlines()[0] == want, "one file is enough"
+    whole.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+    assert "`git lfs pull` brings them" in run("generate", *args, ok=False)
+
+
+def test_tokens_that_end_a_text(run, tmp_path):
+    """One, a list, and those of generation_config.json."""
+    config = {**CONFIG, "model_type": "llama"}
+    w = make_model(tmp_path / "m", config=config)
+    answer = continued(w, CONFIG, [1, 2, 3], 6)
+    ends = lambda: run("generate", "--model", tmp_path / "m", "--precision", "fp32", "--tokens", "1,2,3", "--max-new", 6).splitlines()[0].split()
+    until = lambda token: list(map(str, answer[:answer.index(token) + 1]))
+    other = next(t for t in range(300) if t not in answer)
+    for eos, want in ((None, answer), (answer[2], until(answer[2])), ([other, answer[3]], until(answer[3]))):
+        (tmp_path / "m/config.json").write_text(json.dumps({**config, "eos_token_id": eos}))
+        assert ends() == list(map(str, want))
+    (tmp_path / "m/generation_config.json").write_text(json.dumps({"eos_token_id": [other, answer[1]], "temperature": 0.6}))
+    assert ends() == until(answer[1])
+
+
 @pytest.mark.parametrize("precision,levels", [("int8", 127), ("int4", 7)])
 def test_quantize(run, tmp_path, precision, levels):
     w = make_model(tmp_path / "m", ml_dtypes.bfloat16)
@@ -319,9 +444,18 @@ def test_errors_of_files(run, tmp_path):
     assert "tensor `model.layers.1.mlp.up_proj.weight` is missing" in said(**{"model.layers.1.mlp.up_proj.weight": None})
     assert "tensor `lm_head.weight` is fp32[299, 128], but the configuration asks for fp32[300, 128]" in said(**{"lm_head.weight": np.zeros((299, 128), np.float32)})
     assert "tensor `lm_head.weight` is u8[300, 128]; weights are fp32, bf16 or fp16" in said(**{"lm_head.weight": np.zeros((300, 128), np.uint8)}).replace("uint8", "u8")
-    assert "`rope_scaling` is not supported" in said(config={**CONFIG, "rope_scaling": {"type": "linear"}})
-    assert "`rope_type` is \"llama3\"; only" in said(config={**CONFIG, "rope_parameters": {"rope_type": "llama3", "rope_theta": 500000.0}})
-    assert "`model_type` is `qwen2`; llama, mistral and mixtral are supported" in said(config={**CONFIG, "model_type": "qwen2"})
+    assert "tensor `lm_head.weight` is missing; a model without one says `tie_word_embeddings`" in said(**{"lm_head.weight": None})
+    assert "positions are scaled by `dynamic`; default, linear, llama3 and yarn are supported" in said(config={**CONFIG, "rope_scaling": {"type": "dynamic", "factor": 2.0}})
+    assert "`low_freq_factor` is missing" in said(config={**CONFIG, "rope_parameters": {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0}})
+    assert "which scales positions, make no sense" in said(config={**CONFIG, "rope_scaling": {"type": "linear", "factor": 0}})
+    assert "`model_type` is `gemma2`; llama, mistral, mixtral, qwen2 and qwen3 are supported" in said(config={**CONFIG, "model_type": "gemma2"})
+    assert "tensor `model.layers.0.self_attn.q_proj.bias` is missing; there are" in said(config={**CONFIG, "model_type": "qwen2"}, **{"model.layers.0.self_attn.q_proj.bias": None})
+    assert "1 of the layers have no sliding window" in said(config={**CONFIG, "model_type": "qwen2", "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1})
+    assert "`layer_types` has \"linear_attention\"" in said(config={**CONFIG, "layer_types": ["linear_attention", "full_attention"]})
+    assert "`quantization_config`: weights that others quantized are not supported" in said(config={**CONFIG, "quantization_config": {"quant_method": "gptq"}})
+    assert "`attention_bias` is not supported" in said(config={**CONFIG, "attention_bias": True})
+    assert "`num_experts_per_tok` is 2.5, which is not a whole number" in said(config={**CONFIG, "num_experts_per_tok": 2.5})
+    assert "`eos_token_id` is \"x\"; it must be a token" in said(config={**CONFIG, "eos_token_id": "x"})
     assert "`hidden_size` is missing" in said(config={**CONFIG, "hidden_size": None})
     make_model(tmp_path / "m")
     file = tmp_path / "m/model.safetensors"
@@ -372,14 +506,14 @@ BYTES = [*range(33, 127), *range(161, 173), *range(174, 256)]
 CHARACTER = {b: chr(b) for b in BYTES} | {b: chr(256 + i) for i, b in enumerate(b for b in range(256) if b not in BYTES)}
 
 
-def make_tokenizer(path, merges=("h e", "l l", "he ll", "hell o", "Ġ w", "o r")):
+def make_tokenizer(path, merges=("h e", "l l", "he ll", "hell o", "Ġ w", "o r"), **parts):
     vocab = {CHARACTER[b]: b for b in range(256)}
     for m in merges:
         vocab[m.replace(" ", "")] = len(vocab)
     pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+(?!\S)|\s+"
     path.write_text(json.dumps({"model": {"type": "BPE", "vocab": vocab, "merges": list(merges)}, "added_tokens": [{"id": 299, "content": "<|end|>", "special": True}], "normalizer": None,
                                 "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False},
-                                                                                        {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}]}}))
+                                                                                        {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}]}, **parts}))
 
 
 class Server:
@@ -492,9 +626,80 @@ def test_text(environment, run, tmp_path):
     s.send(id="t", prompt="hello world", max_new_tokens=4)
     lines = s.finish()
     (tmp_path / "m/tokenizer.json").write_text('{"model": {"type": "WordPiece"}}')
-    assert "only byte-level BPE models are supported" in run("generate", "--model", tmp_path / "m", ok=False)
+    assert "the model is `WordPiece`; only byte-pair encoding (BPE) is supported" in run("generate", "--model", tmp_path / "m", ok=False)
     by_token = {**{b: bytes([b]) for b in range(256)}, 256: b"he", 257: b"ll", 258: b"hell", 259: b"hello", 260: b" w", 261: b"or", 299: b"<|end|>"}
     assert lines[-2]["text"] == b"".join(by_token.get(t, b"") for t in lines[-2]["tokens"]).decode(errors="replace")
+
+
+def begins(token, name):
+    """A post-processor as in Llama 3's file: a token in front of every text."""
+    return {"type": "Sequence", "processors": [{"type": "ByteLevel", "trim_offsets": True}, {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": name, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                                                                                             "special_tokens": {name: {"id": name, "ids": [token], "tokens": [name]}}}]}
+
+
+def test_tokenizers_as_published(run, tmp_path):
+    """What Llama 3's, Qwen's, SmolLM's and GPT-2's files have beside words; tokens are those of the library `tokenizers` 0.23."""
+    file = tmp_path / "t.json"
+    tokens = lambda text: [int(t) for t in run("tokenize", file, text).split()]
+    characters = lambda text: list(text.encode())
+    added = lambda **more: [{"id": 299, "content": "<|end|>", "special": True}, {"id": 298, "content": "<|begin|>", "special": True, **more}]
+    make_tokenizer(file, post_processor=begins(298, "<|begin|>"), added_tokens=added())
+    assert tokens("hello") == [298, 259] and tokens("") == [298] and tokens("<|end|>") == [298, 299]
+    assert tokens("<|begin|>hello") == [298, 259], "not twice"
+    make_tokenizer(file, added_tokens=added(lstrip=True, rstrip=True))
+    assert tokens("a  <|begin|>\n b <|end|> c") == [97, 298, 98, 32, 299, 32, 99]
+    make_tokenizer(file, normalizer={"type": "NFC"})
+    for text in ("ne\u0301 \u00e9", "s\u0323\u0307 s\u0307\u0323 \u1e69", "\u1112\u1161\u11ab\u212b\u0958\u0344", "hello \uf900"):
+        assert tokens(text) == [t for word in [unicodedata.normalize("NFC", text)] for t in ([259, *characters(word[5:])] if word.startswith("hello") else characters(word))]
+    digits = {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True}, {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}]}
+    make_tokenizer(file, merges=("1 2", "1 1", "Ġ 1"), pre_tokenizer=digits)
+    assert tokens("112 12") == characters("112 12")
+    make_tokenizer(file, merges=("1 2", "1 1", "Ġ 1"), pre_tokenizer={"type": "ByteLevel", "add_prefix_space": True, "use_regex": True})
+    assert tokens("112 12") == [258, 256, 32, 256] and tokens(" 11") == [32, 257]
+    make_tokenizer(file, merges=("a a", "aa a", "aa aa"))
+    assert tokens("aaaaa") == [256, 257] and tokens("aaa") == [257] and tokens("a" * 40000) == [258] * 10000, "long words take no longer"
+    for parts, why in (({"normalizer": {"type": "NFKC"}}, "normalizer `NFKC` is not supported"), ({"pre_tokenizer": {"type": "Punctuation"}}, "pre-tokenizer `Punctuation` is not supported"),
+                       ({"added_tokens": [{"id": 1, "content": "x", "single_word": True}]}, "`single_word` of the added token `x` is not supported"), ({"decoder": {"type": "WordPiece"}}, "decoder `WordPiece` is not supported"),
+                       ({"post_processor": {"type": "BertProcessing"}}, "post-processor `BertProcessing` is not supported")):
+        make_tokenizer(file, **parts)
+        assert why in run("tokenize", file, "x", ok=False)
+
+
+def test_composition(run, tmp_path):
+    """NFC of every character that stands for others, and of marks in all orders, as Python has it: without merges the tokens are the bytes."""
+    make_tokenizer(tmp_path / "t.json", merges=(), normalizer={"type": "NFC"})
+    marks = "\u0300\u0301\u0323\u0307\u0327\u0344\u3099\u0338\u093c\u0345"
+    rng = np.random.default_rng(0)
+    text = "".join(c + "x" + "".join(rng.choice(list("aeos\u0915\uac00\u1100\u1161\u11a8" + marks), 5)) for c in map(chr, range(0x80, 0x30000)) if unicodedata.decomposition(c) and not unicodedata.decomposition(c).startswith("<"))
+    out = run("tokenize", tmp_path / "t.json", text)
+    assert bytes(map(int, out.split())).decode() == unicodedata.normalize("NFC", text)
+
+
+@pytest.mark.parametrize("kind", ["normalizer", "first", "always"])
+def test_tokenizers_of_characters(environment, run, tmp_path, kind):
+    """SentencePiece's, as Llama 2, Mistral and Mixtral have them: blanks are characters, characters without a token are bytes. Tokens are those of the library `tokenizers` 0.23."""
+    make_model(tmp_path / "m")
+    merges = ["▁ h", "▁h i", "e l", "l o", "▁ ▁"]
+    vocab = {"<unk>": 0, "<s>": 1, "</s>": 2, **{f"<0x{b:02X}>": 3 + b for b in range(256)}, **{c: 259 + i for i, c in enumerate("▁hielo")}}
+    for m in merges:
+        vocab[m.replace(" ", "")] = len(vocab)
+    legacy = kind == "normalizer"
+    parts = {"normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}, {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]} if legacy else None,
+             "pre_tokenizer": None if legacy else {"type": "Metaspace", "replacement": "▁", "prepend_scheme": kind, "split": kind == "always"},
+             "decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}}
+    file = tmp_path / "m/tokenizer.json"
+    model = {"type": "BPE", "vocab": vocab, "merges": merges, "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True, "dropout": None}
+    file.write_text(json.dumps({"model": model, "post_processor": begins(1, "<s>")["processors"][1], "added_tokens": [{"id": i, "content": c, "special": True} for i, c in enumerate(("<unk>", "<s>", "</s>"))], **parts}))
+    tokens = lambda text: [int(t) for t in run("tokenize", file, text).split()]
+    assert tokens("hi") == [1, vocab["▁hi"]]
+    assert tokens("é€") == [1, vocab["▁"], *(3 + b for b in "é€".encode())]
+    assert tokens("hi  hello") == [1, vocab["▁hi"], *([vocab["▁"], vocab["▁h"]] if kind == "always" else [vocab["▁"], vocab["▁h"]]), vocab["el"], vocab["lo"]]
+    assert tokens("hi</s>hi") == [1, vocab["▁hi"], 2, *([vocab["h"], vocab["i"]] if kind == "first" else [vocab["▁hi"]])]
+    s = Server(environment, "--model", tmp_path / "m", "--batch", 2, "--context", 32)
+    s.send(id="t", prompt="hi", max_new_tokens=6)
+    done = s.finish()[-2]
+    text = {i: t for t, i in vocab.items()}
+    assert done["text"] == b"".join(bytes([int(t[3:5], 16)]) if t.startswith("<0x") else t.replace("▁", " ").encode() for t in (text.get(i, "") for i in done["tokens"])).decode(errors="replace")
 
 
 if __name__ == "__main__":

@@ -10,12 +10,21 @@ def turned(low, high, c, s):
 
 
 @tegula.jit
-def rope_append(qkv, q_out, k_cache, v_cache, cosines, sines, positions, slots, pages, max_pages,
-                HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, HEADS: tl.constexpr, EARLY: tl.constexpr = False):
+def normed(low, high, weight, i, HALF: tl.constexpr, eps):
+    """Both halves of heads [..., HALF], divided by the root of the mean square of their elements, times weight [2 HALF]."""
+    axis: tl.constexpr = len(low.shape) - 1
+    factor = tl.expand_dims(tl.rsqrt((tl.sum(low * low, axis) + tl.sum(high * high, axis)) / (2 * HALF) + eps), axis)
+    return low * factor * tl.load(weight + i).to(tl.float32), high * factor * tl.load(weight + HALF + i).to(tl.float32)
+
+
+@tegula.jit
+def rope_append(qkv, q_out, k_cache, v_cache, cosines, sines, positions, slots, pages, max_pages, bias, q_norm, k_norm, eps,
+                HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, HEADS: tl.constexpr, EARLY: tl.constexpr = False, BIAS: tl.constexpr = False, NORM: tl.constexpr = False):
     """Rotates the queries and keys of a row by its position; queries go to q_out, keys and values to the row's place in the paged cache.
 
     qkv [rows, HQ + 2 HK, D]; element i of the first half of a head is turned with element i of the second (the order of Llama's weights in safetensors). A page
-    holds PAGE tokens of all HK heads: cache [pages, HK, PAGE, D]. `slots` says which line of the page table a row's sequence has. Grid: rows, (HQ + 2 HK) / HEADS. EARLY as in gemv_fused (matmul.py).
+    holds PAGE tokens of all HK heads: cache [pages, HK, PAGE, D]. `slots` says which line of the page table a row's sequence has. BIAS: bias [HQ + 2 HK, D] is added to the row before. NORM: heads
+    of queries and keys are normalized before they are turned, q_norm, k_norm [D]. Grid: rows, (HQ + 2 HK) / HEADS. EARLY as in gemv_fused (matmul.py).
     """
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()
@@ -30,10 +39,18 @@ def rope_append(qkv, q_out, k_cache, v_cache, cosines, sines, positions, slots, 
     there = (head < HQ + 2 * HK)[:, None]
     low = tl.load(source, mask=there, other=0.0).to(tl.float32)
     high = tl.load(source + HALF, mask=there, other=0.0).to(tl.float32)
+    if BIAS:
+        low += tl.load(bias + head[:, None] * D + i[None, :], mask=there, other=0.0).to(tl.float32)
+        high += tl.load(bias + HALF + head[:, None] * D + i[None, :], mask=there, other=0.0).to(tl.float32)
     c = tl.load(cosines + position * HALF + i)[None, :]
     s = tl.load(sines + position * HALF + i)[None, :]
-    turned_low, turned_high = turned(low, high, c, s)
     is_query = (head < HQ)[:, None]
+    whole_low, whole_high = low, high
+    if NORM:
+        q_low, q_high = normed(low, high, q_norm, i, HALF, eps)
+        k_low, k_high = normed(low, high, k_norm, i, HALF, eps)
+        whole_low, whole_high = tl.where(is_query, q_low, k_low), tl.where(is_query, q_high, k_high)
+    turned_low, turned_high = turned(whole_low, whole_high, c, s)
     to = q_out + (row * HQ + head)[:, None] * D + i[None, :]
     tl.store(to, turned_low.to(q_out.dtype.element_ty), mask=is_query)
     tl.store(to + HALF, turned_high.to(q_out.dtype.element_ty), mask=is_query)
@@ -161,8 +178,8 @@ def halves(low, high, BM: tl.constexpr, D: tl.constexpr):
 
 
 @tegula.jit
-def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pages, max_pages, scale, HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, BM: tl.constexpr,
-                     FIRST: tl.constexpr, BN: tl.constexpr, SPLITS: tl.constexpr, EARLY: tl.constexpr = False, WINDOW: tl.constexpr = 0):
+def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pages, max_pages, scale, bias, q_norm, k_norm, eps, HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr,
+                     BM: tl.constexpr, FIRST: tl.constexpr, BN: tl.constexpr, SPLITS: tl.constexpr, EARLY: tl.constexpr = False, WINDOW: tl.constexpr = 0, BIAS: tl.constexpr = False, NORM: tl.constexpr = False):
     """One new token of each sequence, from the product qkv [rows, HQ + 2 HK, D] on: what rope_append and paged_attention do, with their arguments, in one kernel.
 
     The program of a KV head turns its key and appends it; its softmax begins with that one, in registers, and goes on with the keys that the cache had before. FIRST of those are loaded
@@ -200,6 +217,12 @@ def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pa
     q_at = source + (kv_head * GROUP + m)[:, None] * D + i[None, :]
     low = tl.load(q_at, mask=live[:, None], other=0.0).to(tl.float32)
     high = tl.load(q_at + HALF, mask=live[:, None], other=0.0).to(tl.float32)
+    if BIAS:
+        q_bias = bias + (kv_head * GROUP + m)[:, None] * D + i[None, :]
+        low += tl.load(q_bias, mask=live[:, None], other=0.0).to(tl.float32)
+        high += tl.load(q_bias + HALF, mask=live[:, None], other=0.0).to(tl.float32)
+    if NORM:
+        low, high = normed(low, high, q_norm, i, HALF, eps)
     q_low, q_high = turned(low, high, c[None, :], s[None, :])
     q_low = q_low.to(k_cache.dtype.element_ty)
     q_high = q_high.to(k_cache.dtype.element_ty)
@@ -211,10 +234,18 @@ def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pa
         new_key = source + (HQ + kv_head) * D
         key_low = tl.load(new_key + i).to(tl.float32)
         key_high = tl.load(new_key + HALF + i).to(tl.float32)
+        value = tl.load(new_key + HK * D + d).to(tl.float32)
+        if BIAS:
+            k_bias = bias + (HQ + kv_head) * D
+            key_low += tl.load(k_bias + i).to(tl.float32)
+            key_high += tl.load(k_bias + HALF + i).to(tl.float32)
+            value += tl.load(k_bias + HK * D + d).to(tl.float32)
+        if NORM:
+            key_low, key_high = normed(key_low, key_high, k_norm, i, HALF, eps)
         k_low, k_high = turned(key_low, key_high, c, s)
         k_low = k_low.to(k_cache.dtype.element_ty)
         k_high = k_high.to(k_cache.dtype.element_ty)
-        v = tl.load(new_key + HK * D + d).to(v_cache.dtype.element_ty)
+        v = value.to(v_cache.dtype.element_ty)
         tl.store(k_cache + new_at + i, k_low)
         tl.store(k_cache + new_at + HALF + i, k_high)
         tl.store(v_cache + new_at + d, v)

@@ -81,8 +81,8 @@ Result<Buffer> Device::allocate(TegulaDtype dtype, int64_t count) const {
 }
 
 Result<Buffer> Device::place(const Tensor &t) const {
-  // Files promise no alignment of a tensor; kernels need that of its elements.
-  bool aligned = reinterpret_cast<uintptr_t>(t.data) % tegula_dtype_bytes(t.dtype) == 0;
+  // Files promise no alignment of a tensor. Kernels need that of its elements, and where descriptors bring tiles, of 16 bytes.
+  bool aligned = reinterpret_cast<uintptr_t>(t.data) % (gpu_ ? 16 : tegula_dtype_bytes(t.dtype)) == 0;
   if (host_ && aligned) return Buffer{const_cast<void *>(t.data), t.bytes(), t.dtype, t.owner};
   Result<Buffer> b = allocate(t.dtype, t.count());
   if (!b) return b;

@@ -210,11 +210,13 @@ Result<Model> Model::create(Weights weights, const Limits &limits, const Kernels
   }
   // Angles in double: in fp32 those of position 10,000 are off by 1e-3.
   int64_t half = c.headDim / 2;
+  std::vector<double> angles;
+  for (int64_t i = 0; i < half; ++i) angles.push_back(c.angle(i));
   std::vector<float> cosines(size_t(limits.context * half)), sines(cosines.size());
   for (int64_t p = 0; p < limits.context; ++p)
     for (int64_t i = 0; i < half; ++i) {
-      double angle = double(p) * std::pow(double(c.ropeTheta), -double(i) / double(half));
-      cosines[size_t(p * half + i)] = float(std::cos(angle)), sines[size_t(p * half + i)] = float(std::sin(angle));
+      double angle = double(p) * angles[size_t(i)];
+      cosines[size_t(p * half + i)] = float(std::cos(angle) * c.rope.attention), sines[size_t(p * half + i)] = float(std::sin(angle) * c.rope.attention);
     }
   for (auto [values, to] : {std::pair(&cosines, &m.cosines_), std::pair(&sines, &m.sines_)}) {
     Result<Buffer> b = device.allocate(TEGULA_FP32, int64_t(values->size()));
@@ -391,6 +393,14 @@ Status Model::attention(int64_t layer) {
   return {};
 }
 
+/// What is added to queries, keys and values and what queries and keys are multiplied by, or, where a model has none, a weight in its place that no kernel reads.
+std::array<Buffer, 3> Model::headParts(int64_t layer) const {
+  const LayerWeights &l = weights_.layers[size_t(layer)];
+  const Buffer &none = l.deviceAttentionNorm;
+  bool norms = config().headNorms;
+  return {config().qkvBias ? l.deviceBias : none, norms ? l.deviceQueryNorm : none, norms ? l.deviceKeyNorm : none};
+}
+
 Status Model::decodeAttention(int64_t layer) {
   const Config &c = config();
   int64_t tiles = in_.decodeTiles, splits = in_.isLong ? splitsOf(tiles) : 1, bm = std::max<int64_t>(nextPowerOf2(c.heads / c.kvHeads), 16);
@@ -398,9 +408,11 @@ Status Model::decodeAttention(int64_t layer) {
   // Few programs have much under way at once; of many, several share a multiprocessor.
   int64_t first = many || cacheType_ == TEGULA_FP32 ? pageTokens : 4 * pageTokens;
   Launch how = many ? Launch{4, 2, early} : Launch{8, 3, early};
+  auto [bias, queryNorm, keyNorm] = headParts(layer);
   Status s = device_.launch(kernels_.decodeAttention, {c.kvHeads, tiles, splits},
                             {qkv_, keys_[size_t(layer)], values_[size_t(layer)], parts ? attentionParts_ : attended_, attentionSums_, cosines_, sines_, section(Tiles), table_, cdiv(limits_.context, pageTokens),
-                             1 / std::sqrt(float(c.headDim)), c.heads, c.kvHeads, c.headDim, pageTokens, bm, first, pageTokens, splits, int(early), window()},
+                             1 / std::sqrt(float(c.headDim)), bias, queryNorm, keyNorm, c.normEps, c.heads, c.kvHeads, c.headDim, pageTokens, bm, first, pageTokens, splits, int(early), window(), int(c.qkvBias),
+                             int(c.headNorms)},
                             how);
   if (!s || !parts) return s;
   return device_.launch(kernels_.attentionParts, {tiles, c.heads}, {attentionParts_, attentionSums_, attended_, section(Tiles), c.heads, c.headDim, splits, int(early)}, {4, 3, early});
@@ -410,10 +422,11 @@ Status Model::decodeAttention(int64_t layer) {
 Status Model::rotate(int64_t layer) {
   const Config &c = config();
   bool early = this->early();
+  auto [bias, queryNorm, keyNorm] = headParts(layer);
   int64_t heads = c.heads + 2 * c.kvHeads, each = device_.isGpu() ? std::min<int64_t>(8, nextPowerOf2(heads)) : 1;
   return device_.launch(kernels_.ropeAppend, {in_.rows, cdiv(heads, each)},
-                        {qkv_, queries_, keys_[size_t(layer)], values_[size_t(layer)], cosines_, sines_, section(Positions), section(Lines), table_, cdiv(limits_.context, pageTokens), c.heads, c.kvHeads, c.headDim,
-                         pageTokens, each, int(early)},
+                        {qkv_, queries_, keys_[size_t(layer)], values_[size_t(layer)], cosines_, sines_, section(Positions), section(Lines), table_, cdiv(limits_.context, pageTokens), bias, queryNorm, keyNorm,
+                         c.normEps, c.heads, c.kvHeads, c.headDim, pageTokens, each, int(early), int(c.qkvBias), int(c.headNorms)},
                         {device_.isGpu() ? 4 : 1, 3, early});
 }
 

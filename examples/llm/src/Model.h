@@ -7,6 +7,7 @@
 #pragma once
 #include "PagedCache.h"
 #include "Weights.h"
+#include <array>
 #include <deque>
 #include <map>
 
@@ -90,6 +91,7 @@ private:
   Status rotate(int64_t layer);
   Status attention(int64_t layer);
   Status decodeAttention(int64_t layer);
+  std::array<Buffer, 3> headParts(int64_t layer) const;
   /// Tokens that attention sees; 0: all.
   int64_t window() const { return config().window < limits_.context ? config().window : 0; }
   int64_t splitsOf(int64_t tiles) const;

@@ -91,7 +91,7 @@ void ModelOptions::declare(CommandLine &line) {
 }
 
 Result<Config> ModelOptions::config() const {
-  Result<Config> c = model.empty() ? namedConfig(shape) : readConfig(model + "/config.json");
+  Result<Config> c = model.empty() ? namedConfig(shape) : readConfig(model);
   if (!c) return c;
   const Config &o = overrides;
   for (auto [from, to] : {std::pair(o.vocab, &c->vocab), {o.hidden, &c->hidden}, {o.intermediate, &c->intermediate}, {o.layers, &c->layers}, {o.heads, &c->heads}, {o.kvHeads, &c->kvHeads},

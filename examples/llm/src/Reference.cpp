@@ -27,9 +27,15 @@ Vector norm(const Vector &x, const Tensor &weight, double eps) {
   return y;
 }
 
-void rotate(double *head, int64_t d, int64_t position, double theta) {
+/// A head of queries or keys: normalized where it has a norm, and turned.
+void turn(double *head, const Config &config, const Tensor &weight, int64_t position) {
+  int64_t d = config.headDim;
+  if (weight) {
+    Vector normed = norm(Vector(head, head + d), weight, config.normEps);
+    std::ranges::copy(normed, head);
+  }
   for (int64_t i = 0; i < d / 2; ++i) {
-    double angle = double(position) * std::pow(theta, -2.0 * double(i) / double(d)), c = std::cos(angle), s = std::sin(angle);
+    double angle = double(position) * config.angle(i), c = std::cos(angle) * config.rope.attention, s = std::sin(angle) * config.rope.attention;
     double low = head[i], high = head[i + d / 2];
     head[i] = low * c - high * s;
     head[i + d / 2] = high * c + low * s;
@@ -75,11 +81,14 @@ Reference reference(const Weights &w, std::span<const int32_t> tokens) {
     for (int64_t i = 0; i < c.hidden; ++i) x[size_t(i)] = double(w.embedding.at(tokens[t] * c.hidden + i));
     for (size_t i = 0; i < w.layers.size(); ++i) {
       const LayerWeights &l = w.layers[i];
-      Vector h = norm(x, l.attentionNorm, c.normEps), q = product(l.q, h), k = product(l.k, h), out(q.size());
-      for (int64_t head = 0; head < c.heads; ++head) rotate(&q[size_t(head * d)], d, int64_t(t), c.ropeTheta);
-      for (int64_t head = 0; head < c.kvHeads; ++head) rotate(&k[size_t(head * d)], d, int64_t(t), c.ropeTheta);
+      Vector h = norm(x, l.attentionNorm, c.normEps), q = product(l.q, h), k = product(l.k, h), v = product(l.v, h), out(q.size());
+      if (c.qkvBias)
+        for (auto [x, bias] : {std::pair(&q, &l.qBias), {&k, &l.kBias}, {&v, &l.vBias}})
+          for (size_t e = 0; e < x->size(); ++e) (*x)[e] += double(bias->at(int64_t(e)));
+      for (int64_t head = 0; head < c.heads; ++head) turn(&q[size_t(head * d)], c, l.queryNorm, int64_t(t));
+      for (int64_t head = 0; head < c.kvHeads; ++head) turn(&k[size_t(head * d)], c, l.keyNorm, int64_t(t));
       keys[i].push_back(k);
-      values[i].push_back(product(l.v, h));
+      values[i].push_back(v);
       for (int64_t head = 0; head < c.heads; ++head) {
         size_t at = size_t(head * d), kv = size_t(head / group * d);
         size_t first = c.window && t + 1 > size_t(c.window) ? t + 1 - size_t(c.window) : 0;

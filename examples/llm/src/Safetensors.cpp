@@ -19,6 +19,11 @@ constexpr DtypeName dtypes[] = {{"F64", TEGULA_FP64}, {"F32", TEGULA_FP32},   {"
                                 {"F8_E5M2", TEGULA_FP8E5}};
 constexpr uint64_t largestHeader = 100 << 20; // the format's own limit
 
+bool exists(const std::string &path) {
+  struct stat info{};
+  return stat(path.c_str(), &info) == 0;
+}
+
 bool isFolder(const std::string &path) {
   struct stat info{};
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
@@ -27,25 +32,56 @@ bool isFolder(const std::string &path) {
 
 Result<Safetensors> Safetensors::open(const std::string &path) {
   std::vector<std::string> files{path};
-  if (isFolder(path)) {
-    files.clear();
-    DIR *folder = opendir(path.c_str());
-    for (dirent *e = folder ? readdir(folder) : nullptr; e; e = readdir(folder))
-      if (std::string_view(e->d_name).ends_with(".safetensors")) files.push_back(path + "/" + e->d_name);
-    if (folder) closedir(folder);
-    std::ranges::sort(files);
-    if (files.empty()) return fail(TEGULA_NOT_FOUND, path + ": no *.safetensors file in this folder");
-  }
   Safetensors all;
+  if (isFolder(path)) {
+    files = {path + "/model.safetensors"};
+    std::string index = files[0] + ".index.json";
+    if (!exists(files[0])) {
+      if (exists(index)) {
+        Status s = all.addIndexed(path, index);
+        return s ? Result<Safetensors>(std::move(all)) : s;
+      }
+      files.clear();
+      DIR *folder = opendir(path.c_str());
+      for (dirent *e = folder ? readdir(folder) : nullptr; e; e = readdir(folder))
+        if (std::string_view(e->d_name).ends_with(".safetensors")) files.push_back(path + "/" + e->d_name);
+      if (folder) closedir(folder);
+      std::ranges::sort(files);
+      if (files.empty()) return fail(TEGULA_NOT_FOUND, path + ": no *.safetensors file in this folder");
+    }
+  }
   for (const std::string &f : files)
     if (Status s = all.add(f); !s) return s;
   return all;
+}
+
+/// The files of a model that is in several: {"weight_map": {"model.norm.weight": "model-00002-of-00002.safetensors", ...}}.
+Status Safetensors::addIndexed(const std::string &folder, const std::string &index) {
+  Result<std::string> text = readFile(index);
+  if (!text) return text.status();
+  nlohmann::json j = nlohmann::json::parse(*text, nullptr, false);
+  if (!j.is_object() || !j.contains("weight_map") || !j["weight_map"].is_object() || j["weight_map"].empty()) return invalid(index + ": there is no `weight_map`");
+  std::map<std::string, std::vector<std::string>> tensorsOf;
+  for (auto &[name, file] : j["weight_map"].items()) {
+    if (!file.is_string() || file.get<std::string>().find('/') != std::string::npos) return invalid(index + ": tensor `" + name + "` is in " + file.dump() + ", which is no file's name");
+    tensorsOf[file.get<std::string>()].push_back(name);
+  }
+  for (auto &[file, names] : tensorsOf) {
+    std::string path = folder + "/" + file;
+    if (!exists(path)) return fail(TEGULA_NOT_FOUND, path + ": no such file, but " + index + " has " + std::to_string(names.size()) + " tensors in it; a download may not be complete");
+    if (Status s = add(path); !s) return s;
+  }
+  for (auto &[file, names] : tensorsOf)
+    for (const std::string &name : names)
+      if (!find(name)) return fail(TEGULA_NOT_FOUND, folder + "/" + file + ": tensor `" + name + "` is missing, which is there by " + index);
+  return {};
 }
 
 Status Safetensors::add(const std::string &path) {
   Result<MappedFile> mapped = MappedFile::open(path);
   if (!mapped) return mapped.status();
   std::string_view bytes = mapped->bytes();
+  if (bytes.starts_with("version https://git-lfs")) return invalid(path + ": a pointer of Git LFS in place of the weights; `git lfs pull` brings them");
   uint64_t length = 0;
   if (bytes.size() >= 8) std::memcpy(&length, bytes.data(), 8);
   if (bytes.size() < 8 || length > largestHeader || length > bytes.size() - 8) return invalid(path + ": not a safetensors file, or cut off: its header would end behind its end");

@@ -15,7 +15,8 @@ namespace llm {
 /// The tensors of one or more files.
 class Safetensors {
 public:
-  /// A file, or a folder: all of its *.safetensors files. A name that stands in two files is an error.
+  /// A file, or a folder: model.safetensors, or the files that model.safetensors.index.json names, or, where there is neither, all *.safetensors files. A name that stands in two files is an
+  /// error, and so is a file or a tensor that the index names and that is not there.
   static Result<Safetensors> open(const std::string &path);
   /// Null if there is none of that name.
   const Tensor *find(const std::string &name) const;
@@ -24,6 +25,7 @@ public:
 
 private:
   Status add(const std::string &path);
+  Status addIndexed(const std::string &folder, const std::string &index);
   std::map<std::string, Tensor> tensors_;
   std::map<std::string, std::string> metadata_;
 };

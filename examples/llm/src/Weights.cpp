@@ -1,4 +1,5 @@
 #include "Weights.h"
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <thread>
@@ -107,7 +108,14 @@ struct Loader {
       return n;
     }
     const Tensor *t = files->find(name);
-    if (!t) return fail(TEGULA_NOT_FOUND, options.path + ": tensor `" + name + "` is missing");
+    if (!t) {
+      // Of the forms in which models are published, those that would be hardest to guess from the first name that is not found.
+      std::string hint;
+      if (name == "lm_head.weight") hint = "; a model without one says `tie_word_embeddings` in config.json";
+      else if (files->find("base_model.model." + name) || std::ranges::any_of(files->tensors(), [](const auto &t) { return t.first.find("lora_") != std::string::npos; })) hint = "; these are the changes to a model (LoRA), not a model";
+      else if (!files->tensors().empty()) hint = "; there are " + std::to_string(files->tensors().size()) + " tensors, such as `" + files->tensors().begin()->first + "`";
+      return fail(TEGULA_NOT_FOUND, options.path + ": tensor `" + name + "` is missing" + hint);
+    }
     if (t->shape != shape) {
       Tensor wanted = *t;
       wanted.shape = shape;
@@ -115,12 +123,13 @@ struct Loader {
     }
     if (t->dtype != TEGULA_FP32 && t->dtype != TEGULA_BF16 && t->dtype != TEGULA_FP16)
       return fail(TEGULA_UNSUPPORTED, options.path + ": tensor `" + name + "` is " + describe(*t) + "; weights are fp32, bf16 or fp16");
-    bool narrow = t->dtype != TEGULA_FP32;
-    if (norm || bits() || narrow == (dense() == TEGULA_BF16)) return *t;
+    // Matrices of both 16-bit types are multiplied as they are by CPUs; products on GPUs have one type, that of the activations.
+    bool fits = dense() == TEGULA_FP32 ? t->dtype == TEGULA_FP32 : t->dtype == TEGULA_BF16 || (t->dtype == TEGULA_FP16 && !device.isGpu());
+    if (norm || bits() || fits) return *t;
     void *memory = nullptr;
     Tensor c = Tensor::make(dense(), shape, &memory);
     for (int64_t i = 0; i < c.count(); ++i)
-      if (narrow) static_cast<float *>(memory)[i] = t->at(i);
+      if (dense() == TEGULA_FP32) static_cast<float *>(memory)[i] = t->at(i);
       else static_cast<uint16_t *>(memory)[i] = toBf16(t->at(i));
     return c;
   }
@@ -195,6 +204,16 @@ struct Loader {
     if (s) s = put(matrix(at + "self_attn.k_proj.weight", c.kvHeads * d, c.hidden), l.k);
     if (s) s = put(matrix(at + "self_attn.v_proj.weight", c.kvHeads * d, c.hidden), l.v);
     if (s) s = put(matrix(at + "self_attn.o_proj.weight", c.hidden, c.heads * d), l.o);
+    if (s && c.qkvBias) {
+      s = put(tensor(at + "self_attn.q_proj.bias", {c.heads * d}, 1, true), l.qBias);
+      if (s) s = put(tensor(at + "self_attn.k_proj.bias", {c.kvHeads * d}, 1, true), l.kBias);
+      if (s) s = put(tensor(at + "self_attn.v_proj.bias", {c.kvHeads * d}, 1, true), l.vBias);
+      if (s && (l.kBias.dtype != l.qBias.dtype || l.vBias.dtype != l.qBias.dtype)) return invalid(options.path + ": the biases of `" + at + "self_attn` have different types");
+    }
+    if (s && c.headNorms) {
+      s = put(tensor(at + "self_attn.q_norm.weight", {d}, 0, true), l.queryNorm);
+      if (s) s = put(tensor(at + "self_attn.k_norm.weight", {d}, 0, true), l.keyNorm);
+    }
     if (s && !c.experts) {
       s = put(matrix(at + "mlp.gate_proj.weight", c.intermediate, c.hidden), l.gate);
       if (s) s = put(matrix(at + "mlp.up_proj.weight", c.intermediate, c.hidden), l.up);
@@ -307,6 +326,18 @@ Result<Weights> Weights::load(const Config &config, std::optional<Precision> pre
     joinTensors(parts, &Matrix::values, &Matrix::deviceValues, all);
     if (s && all.bits) joinTensors(parts, &Matrix::scales, &Matrix::deviceScales, all);
   };
+  for (LayerWeights &l : w.layers) {
+    if (!config.qkvBias || !s) break;
+    Result<Buffer> made = device.allocate(l.qBias.dtype, config.qkvRows());
+    if (!made) return made.status();
+    l.deviceBias = *made;
+    int64_t at = 0;
+    for (auto [t, b] : {std::pair(&l.qBias, &l.deviceQBias), {&l.kBias, &l.deviceKBias}, {&l.vBias, &l.deviceVBias}}) {
+      *b = l.deviceBias.part(at, t->count());
+      at += t->count();
+      if (s) s = device.upload(*b, t->data, t->bytes());
+    }
+  }
   if (device.isGpu())
     for (LayerWeights &l : w.layers) {
       join({&l.q, &l.k, &l.v}, l.qkv);
@@ -317,7 +348,9 @@ Result<Weights> Weights::load(const Config &config, std::optional<Precision> pre
         if (!m.deviceValues.address) place(m.values, m.deviceValues);
         if (!m.deviceScales.address) place(m.scales, m.deviceScales);
       },
-      [&](const std::string &, Tensor &t, Buffer &b) { place(t, b); });
+      [&](const std::string &, Tensor &t, Buffer &b) {
+        if (!b.address) place(t, b);
+      });
   if (!s) return s;
   return w;
 }
@@ -333,6 +366,15 @@ void Weights::visit(const std::function<void(const std::string &, Matrix &)> &f,
     f(at + "self_attn.k_proj.weight", l.k);
     f(at + "self_attn.v_proj.weight", l.v);
     f(at + "self_attn.o_proj.weight", l.o);
+    if (config.qkvBias) {
+      g(at + "self_attn.q_proj.bias", l.qBias, l.deviceQBias);
+      g(at + "self_attn.k_proj.bias", l.kBias, l.deviceKBias);
+      g(at + "self_attn.v_proj.bias", l.vBias, l.deviceVBias);
+    }
+    if (config.headNorms) {
+      g(at + "self_attn.q_norm.weight", l.queryNorm, l.deviceQueryNorm);
+      g(at + "self_attn.k_norm.weight", l.keyNorm, l.deviceKeyNorm);
+    }
     if (config.experts) {
       f(at + "block_sparse_moe.gate.weight", l.router);
       f(at + "block_sparse_moe.experts.w1.weight", l.expertGate);

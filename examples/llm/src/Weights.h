@@ -24,6 +24,10 @@ struct Matrix {
 struct LayerWeights {
   Tensor attentionNorm, feedForwardNorm;
   Buffer deviceAttentionNorm, deviceFeedForwardNorm;
+  Tensor qBias, kBias, vBias;  // of Config::qkvBias, all of one type
+  Tensor queryNorm, keyNorm;   // [headDim], of Config::headNorms
+  Buffer deviceQBias, deviceKBias, deviceVBias, deviceQueryNorm, deviceKeyNorm;
+  Buffer deviceBias; // the three biases, one behind the other
   Matrix q, k, v, o, gate, up, down;
   Matrix qkv, gateUp; // on GPUs: q, k and v, gate and up, one behind the other, on the device only; not where they have several forms, or are quantized and no whole blocks
   Matrix router, expertGate, expertUp, expertDown;
