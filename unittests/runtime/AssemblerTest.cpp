@@ -109,6 +109,24 @@ TEST_P(AssembleOne, FewerBlocksAreWishedForBeforeNone) {
   EXPECT_EQ(lowered, registers(".minnctapersm 4"));
 }
 
+/// Spills that no fewer blocks would save, and wishes of long texts, cost no more attempts.
+TEST_P(AssembleOne, WishesAreGivenUp) {
+  auto attempts = [&](unsigned live, const std::string &wish) {
+    std::string body;
+    for (unsigned i = 0; i < live; ++i) body += "ld.volatile.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4 * i) + "];\n";
+    for (unsigned i = live; i-- > 0;) body += "xor.b32 %r1, %r1, %x" + std::to_string(i) + ";\nmul.lo.u32 %r1, %r1, %r1;\n";
+    std::string text = ptx(GetParam(), ".reg .b32 %x<" + std::to_string(live) + ">;\n" + body);
+    Assembly out;
+    Status s = assembler->assemble(text.replace(text.find(")\n{"), 3, ")\n.reqntid 64\n" + wish + "\n{"), "k", {.arch = GetParam()}, out);
+    EXPECT_TRUE(s) << s.text;
+    EXPECT_GT(out.stats.registers, 64u);
+    return out.attempts;
+  };
+  EXPECT_EQ(attempts(300, ".minnctapersm 4"), 1u); // 256 registers a thread
+  EXPECT_GT(attempts(150, ".minnctapersm 16"), 2u);
+  EXPECT_EQ(attempts(150, ".minnctapersm 16\n//" + std::string(64 << 10, ' ')), 2u);
+}
+
 /// A kernel that lacks a few registers for a quarter more blocks gets these, where the caller knows that shared memory has room; nothing is spilled for it.
 TEST_P(AssembleOne, OneBlockMoreForAFewRegisters) {
   unsigned fewer = 0;

@@ -177,16 +177,30 @@ template <typename Size, typename Get> static std::string readLog(Handle h, Size
 /// How many blocks should share a multiprocessor: a wish of the compiler, not worth spills.
 static constexpr std::string_view wishDirective = ".minnctapersm";
 
+/// Registers that the wish in `text` leaves a thread; 0 if it asks for none to be saved: no wish, one block, or all that a thread may have.
+static uint32_t limitOfWish(const std::string &text) {
+  size_t wish = text.find(wishDirective), threads = text.find(".reqntid ");
+  if (wish == text.npos || threads == text.npos) return 0;
+  unsigned long blocks = std::strtoul(text.c_str() + wish + wishDirective.size(), nullptr, 10), each = std::strtoul(text.c_str() + threads + 9, nullptr, 10);
+  if (blocks < 2 || each == 0) return 0;
+  auto limit = static_cast<uint32_t>(sm::registers / (blocks * each) / sm::registerStep * sm::registerStep);
+  return limit < sm::mostRegisters ? limit : 0;
+}
+
 /// `text` with a bound on registers in the wish's place, one above what the wish comes to, which is `limit`; empty if there is no wish. ptxas
 /// stops right below a bound that it finds hard to keep, and spills a register or two where the bound is the number itself.
 static std::string boundedAbove(std::string text, uint32_t &limit) {
-  size_t wish = text.find(wishDirective), threads = text.find(".reqntid ");
-  if (wish == text.npos || threads == text.npos) return {};
-  unsigned long blocks = std::strtoul(text.c_str() + wish + wishDirective.size(), nullptr, 10), each = std::strtoul(text.c_str() + threads + 9, nullptr, 10);
-  if (blocks < 2 || each == 0) return {}; // one block is no wish for more of them
-  limit = static_cast<uint32_t>(sm::registers / (blocks * each) / sm::registerStep * sm::registerStep);
-  if (limit == 0 || limit >= sm::mostRegisters) return {};
-  return text.replace(wish, text.find('\n', wish) - wish, ".maxnreg " + std::to_string(limit + 1));
+  limit = limitOfWish(text);
+  size_t wish = text.find(wishDirective);
+  return limit ? text.replace(wish, text.find('\n', wish) - wish, ".maxnreg " + std::to_string(limit + 1)) : std::string();
+}
+
+/// `text` with a wish for fewer blocks, after one that cost spills; without one in a long text, where each attempt takes a good part of a second.
+static std::string wishedForLess(std::string text) {
+  constexpr size_t longText = 64 << 10; // bytes
+  size_t at = text.find(wishDirective);
+  unsigned long blocks = text.size() > longText ? 0 : std::strtoul(text.c_str() + at + wishDirective.size(), nullptr, 10) * 3 / 4;
+  return text.replace(at, text.find('\n', at) - at, blocks < 2 ? "" : std::string(wishDirective) + " " + std::to_string(blocks));
 }
 
 /// `text` with a wish for one block more on a multiprocessor than its `registers` allow, where that is at least a quarter more, takes at most one step of eight registers away and
@@ -254,14 +268,12 @@ Status Assembler::assembleNow(std::string_view ptx, const std::string &kernel, c
     return Status::error(TEGULA_ASSEMBLER_ERROR, version_ + " refused the code of `" + kernel + "` for " + o.arch + ":\n" +
                                                      explainAssemblerLog(errors, ptx));
   out.stats = parseAssemblerLog(out.log);
-  if (size_t at = text.find(wishDirective); out.stats.spillStoreBytes > spillsAllowed && at != text.npos) {
-    unsigned long blocks = std::strtoul(text.c_str() + at + wishDirective.size(), nullptr, 10) * 3 / 4;
-    text.replace(at, text.find('\n', at) - at, blocks < 2 ? "" : std::string(wishDirective) + " " + std::to_string(blocks));
-    return assembleNow(text, kernel, o, out, 0);
-  }
+  ++out.attempts;
+  if (out.stats.spillStoreBytes > spillsAllowed && limitOfWish(text)) return assembleNow(wishedForLess(text), kernel, o, out, 0);
   uint32_t limit = 0;
   if (std::string again = out.stats.spillStoreBytes > 0 ? boundedAbove(text, limit) : ""; !again.empty()) {
     Assembly other;
+    other.attempts = out.attempts;
     if (assembleNow(again, kernel, o, other, spillsAllowed) && other.stats.spillStoreBytes == 0 && other.stats.registers <= limit) out = std::move(other);
   }
   return Status::ok();

@@ -33,6 +33,7 @@ struct Assembly {
   std::vector<char> cubin;
   std::string log;
   AssemblyStats stats;
+  unsigned attempts = 0; // how often the assembler ran: a wish for blocks that costs spills is lowered or dropped
 };
 
 class AssemblyMemo;
