@@ -339,6 +339,9 @@ def test_transposing_stores_turn_tiles_in_registers(tegula, tmp_path, target, fo
     loads = p.stdout.count(f"load <{lanes} x float>, ptr") + p.stdout.count("@llvm.x86.avx.ldu.dq.256(ptr %")  # in one piece or in halves
     assert loads >= lanes and p.stdout.count(f"store <{lanes} x float>") >= lanes, p.stdout + p.stderr
     assert p.stdout.count("shufflevector") >= lanes and "scatter" not in p.stdout and widest(p.stdout) <= lanes
+    if lanes == 8:  # two chunks in a trip, which fill lines of the target
+        beside = [len(re.findall(rf"(%\w+) = getelementptr i8, ptr %\w+, i64 32\n(?:.*\n){{0,3}}?.*{access} <8 x float>.*ptr \1,", p.stdout)) for access in ("load", "store")]
+        assert beside == [0, 1], p.stdout
 
 
 @pytest.mark.parametrize("form, said", [("both", "as far as it is seen, as far as operands are not zero"), ("stored", "as far as it is seen"), ("zero", "as far as operands are not zero"), ("sum", "as far as operands are not zero"), ("where", "as far as it is seen, as far as operands are not zero")])

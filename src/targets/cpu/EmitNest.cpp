@@ -75,12 +75,20 @@ void FunctionEmitter::layOut(NestState &n) {
     n.laneOf[static_cast<size_t>(lanes[i])] = static_cast<int>(i);
     taken[static_cast<size_t>(lanes[i])] = true;
   }
+  // A store that transposes goes along its own rows first: lines that are written in parts meet in few sets of the caches, as rows are often some KiB apart.
+  std::optional<unsigned> turned;
+  if (!packed.empty() && nest.roots[0].kind == RootKind::Store)
+    for (unsigned d = 0; d < nest.space.rank(); ++d)
+      if (unsigned from = dimOffset(nest.space, d), bit = static_cast<unsigned>(lanes[0]); bit >= from && bit < from + dimBits(nest.space, d))
+        turned = d;
   // Unrolled copies: the bits above the lanes, inside one dimension, while the body stays small.
   unsigned work = 0;
   for (const Root &r : nest.roots)
     work += r.kind == RootKind::Reduce ? 4 : 3;
   if ((!nest.sequential && !isScan(nest) && n.laneBits) || isHistogram(nest)) {
     unsigned want = work <= 6 ? 2 : work <= 12 ? 1 : 0, dimEnd = 0, from = 0;
+    if (turned) // on along what is written
+      from = dimOffset(nest.space, *turned);
     while (from < total && taken[from])
       ++from;
     for (unsigned d = nest.space.rank(); d-- > 0 && dimEnd <= from;)
@@ -128,8 +136,10 @@ void FunctionEmitter::layOut(NestState &n) {
     addLoop(0, total);
   } else {
     for (unsigned d = 0; d < nest.space.rank(); ++d)
-      if (static_cast<int>(d) != nest.axis)
+      if (static_cast<int>(d) != nest.axis && d != turned)
         addLoop(dimOffset(nest.space, d), dimBits(nest.space, d));
+    if (turned)
+      addLoop(dimOffset(nest.space, *turned), dimBits(nest.space, *turned));
   }
   if (axisBits)
     addLoop(axisFrom, axisBits);
