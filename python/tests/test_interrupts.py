@@ -3,6 +3,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 import types
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 import tegula
 import tegula.language as tl
 from tegula import Config
+from tegula.runtime._threads import in_threads
 
 
 def ctrl_c():
@@ -182,3 +185,17 @@ def test_a_signal_while_compiling_comes_when_the_kernel_is_there(tmp_path):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
     module.k[(1,)](np.ones(1000, np.float32), 1)
+
+
+def test_in_another_thread_while_the_tuner_compiles():
+    """The system gives a signal to any thread of the process."""
+    def compile_one(_):
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        ended.wait(20)
+
+    ended = threading.Event()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        in_threads(compile_one, [0])
+    ended.set()
+    assert time.monotonic() - start < 10

@@ -489,3 +489,18 @@ def test_a_kernel_by_signature_takes_no_shifted_arguments():
     kernel[(1,)](x, x, 64)
     kernel[(1,)](x[:32], x[32:], 32)
     assert (x == np.tile(np.arange(32), 2) + np.repeat([1, 2], 32)).all()
+
+
+def test_a_kernel_with_a_large_frame_on_the_simulator():
+    """Code that is not optimized keeps each of so many values in a place of its own."""
+    @tegula.jit
+    def unrolled(out, N: tl.constexpr):
+        i = tl.arange(0, N)
+        x = i.to(tl.float32)
+        for j in tl.static_range(400):
+            x = x * (i + j) + tl.sin(x) * (j + 0.5) - tl.exp(x * (j + 0.25))
+        tl.store(out + i, x != x)
+
+    out = np.full(256, 7, np.int8)
+    unrolled[(1,)](out, 256, num_warps=1, device="sim")
+    assert out.max() <= 1

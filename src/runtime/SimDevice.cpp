@@ -95,6 +95,8 @@ struct SimExecutable final : Executable {
     c.threads = info.gpu.threads;
     c.clusterCtas = info.gpu.clusterCtas;
     c.sharedBytes = info.gpu.sharedBytes;
+    // The simulator's code is not optimized: unrolled kernels have frames of hundreds of KiB in it.
+    if (info.stackBytes > sim::usualStackBytes / 2) c.stackBytes += static_cast<uint32_t>(std::min<uint64_t>(info.stackBytes, uint64_t(1) << 30));
     c.cancel = &word.word();
     c.hangNs = call.hangNs;
     c.hostThreads = call.threads;

@@ -124,6 +124,8 @@ using PrintFn = std::function<void(int32_t site, int32_t operand, const int32_t 
 class StackPool;
 std::shared_ptr<StackPool> makeStackPool();
 
+constexpr uint32_t usualStackBytes = 256 * 1024;
+
 struct LaunchConfig {
   TegulaSimEntry entry = nullptr;
   const void *args = nullptr;
@@ -142,7 +144,7 @@ struct LaunchConfig {
   /// Threads of somebody else's in place of the launch's own: calls task(data, i) once for each i below count, and returns when all calls have. May be null.
   void (*executor)(void *user, uint32_t count, void (*task)(void *data, uint32_t index), void *data) = nullptr;
   void *executorUser = nullptr;
-  uint32_t stackBytes = 256 * 1024; // local memory of a GPU thread
+  uint32_t stackBytes = usualStackBytes; // local memory of a GPU thread
   StackPool *stacks = nullptr;      // see StackPool; null: stacks of this launch alone
   unsigned registersPerThread = 0;  // at launch, for setmaxnreg; 0: the most that fit one CTA per SM
 };

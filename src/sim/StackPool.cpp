@@ -22,7 +22,7 @@ std::unique_ptr<StackSlab> StackPool::take(size_t count, size_t stackBytes) {
 void StackPool::give(std::unique_ptr<StackSlab> slab) {
   GateSection section;
   std::lock_guard lock(mutex_);
-  if (!slab || !slab->ok())
+  if (!slab || !slab->ok() || slab->stackBytes() > 2 * usualStackBytes)
     return;
   size_t stacks = slab->count();
   for (const auto &s : free_)

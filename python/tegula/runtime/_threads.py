@@ -46,7 +46,8 @@ def in_threads(call, items, limit=None):
             while len(done) + len(late) < count and not failed:
                 now = time.monotonic()
                 ends = [t + limit for t in begun.values()] if limit is not None else []
-                changed.wait(max(min(ends) - now, 0) if ends else None)
+                # A signal may have come to another thread, which ends no waiting here.
+                changed.wait(max(min([now + 0.2, *ends]) - now, 0))
                 for item, t in list(begun.items()) if limit is not None else ():
                     if time.monotonic() >= t + limit:
                         late.add(item)

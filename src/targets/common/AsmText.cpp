@@ -2,6 +2,7 @@
 #include "targets/common/AsmText.h"
 #include "ir/Asm.h"
 #include "targets/Diagnostics.h"
+#include "targets/common/CutFunctions.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/InlineAsm.h"
@@ -25,8 +26,14 @@ CodegenMessages &CodegenMessages::of(llvm::LLVMContext &c) {
 
 bool CodegenMessages::handleDiagnostics(const llvm::DiagnosticInfo &d) {
   if (auto *frame = llvm::dyn_cast<llvm::DiagnosticInfoStackSize>(&d)) {
-    if (onFrame)
-      onFrame(frame->getFunction(), frame->getStackSize());
+    // Beside a frame: saved registers, the return address, alignment.
+    constexpr uint64_t besides = 512;
+    const bool isPart = frame->getFunction().hasFnAttribute(partOfFunction);
+    const uint64_t before = isPart ? ofParts_ : 0, need = frame->getStackSize() + besides;
+    if (stackBytes_)
+      *stackBytes_ += need > before ? need - before : 0;
+    if (isPart)
+      ofParts_ = std::max(ofParts_, need);
     return true;
   }
   if (d.getSeverity() != llvm::DS_Error)
@@ -44,6 +51,13 @@ bool CodegenMessages::handleDiagnostics(const llvm::DiagnosticInfo &d) {
     add(0, text);
   }
   return true;
+}
+
+void CodegenMessages::meterFrames(llvm::Module &m, uint64_t &bytes) {
+  stackBytes_ = &bytes;
+  for (llvm::Function &f : m)
+    if (!f.isDeclaration())
+      f.addFnAttr("warn-stack-size", "0");
 }
 
 uint64_t CodegenMessages::place(Loc loc) {

@@ -5,7 +5,6 @@
 #include "support/Diag.h"
 #include "llvm/IR/DiagnosticHandler.h"
 #include "llvm/IR/IRBuilder.h"
-#include <functional>
 
 namespace tegula::targets {
 
@@ -22,8 +21,9 @@ public:
   void add(uint64_t place, std::string text);
   /// True if there were errors; they have been reported.
   bool report(DiagEngine &diag);
-  /// Told of every stack frame that is reported.
-  std::function<void(const llvm::Function &f, uint64_t bytes)> onFrame;
+  /// Has the code generator add to `bytes`, once it makes code of `m`, what the frames of the functions take of the stack: of the parts of one function,
+  /// which follow one another, the largest.
+  void meterFrames(llvm::Module &m, uint64_t &bytes);
 
 private:
   struct Message {
@@ -32,6 +32,7 @@ private:
   };
   std::vector<Loc> places_;
   std::vector<Message> messages_;
+  uint64_t *stackBytes_ = nullptr, ofParts_ = 0;
 };
 
 /// Whose registers the constraints name.

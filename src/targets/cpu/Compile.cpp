@@ -85,21 +85,6 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const Options
 
 } // namespace
 
-/// Makes the code generator report every frame, and adds them up; of the parts of one function, which follow one another, the largest.
-static void meterFrames(Compilation &c) {
-  // Beside a frame: saved registers, the return address, alignment.
-  constexpr uint64_t besides = 512;
-  targets::CodegenMessages::of(c.context).onFrame = [&meta = c.meta, ofParts = uint64_t(0)](const llvm::Function &f, uint64_t bytes) mutable {
-    uint64_t before = f.hasFnAttribute(targets::partOfFunction) ? ofParts : 0, need = bytes + besides;
-    meta.stackBytes += need > before ? need - before : 0;
-    if (f.hasFnAttribute(targets::partOfFunction))
-      ofParts = std::max(ofParts, need);
-  };
-  for (llvm::Function &f : *c.llvm)
-    if (!f.isDeclaration())
-      f.addFnAttr("warn-stack-size", "0");
-}
-
 /// A checked kernel on large tiles is a chain of many thousand small blocks, for which LLVM's register allocator needs time that grows faster than linearly
 /// (117,000 instructions: 45 s, 1 s without optimization). Checking is not for speed.
 static void boundCodegen(Compilation &c, const Options &options) {
@@ -116,7 +101,7 @@ std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &targ
   if (options.depth != Depth::Code)
     return CpuKernel{{}, std::move(c.meta), c.times};
   targets::Lap lap;
-  meterFrames(c);
+  targets::CodegenMessages::of(c.context).meterFrames(*c.llvm, c.meta.stackBytes);
   boundCodegen(c, options);
   std::vector<char> object = emitObject(*c.llvm, *c.machine);
   if (targets::CodegenMessages::of(c.context).report(diag))

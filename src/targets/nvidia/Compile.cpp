@@ -73,6 +73,7 @@ std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &targe
   if (options.depth != Depth::Code || c.meta.sharedBytes > target.sharedLimit()) {
     kernel.code.clear();
   } else if (target.simulate) {
+    targets::CodegenMessages::of(c.context).meterFrames(*c.llvm, c.meta.stackBytes);
     kernel.code = emitObject(*c.llvm, *c.machine);
   } else {
     std::string ptx = emitPtx(*c.llvm, *c.machine);
