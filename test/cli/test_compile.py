@@ -395,6 +395,14 @@ def test_loops_under_masks_end_with_the_row(tegula, tmp_path, form, loads, fille
     assert len(re.findall(r"call <16 x float> @llvm.masked.load", p.stdout)) == loads and p.stdout.count("fill.trip:") == filled, p.stdout + p.stderr
 
 
+@pytest.mark.parametrize("index, looks", [("o // N", True), ("o // 48", True), ("o >> 5", True), ("o % N", True), ("o // tl.load(out + o).to(tl.int32)", False), ("tl.load(out + o).to(tl.int32) // N", False)])
+def test_quotients_that_are_one_number_are_no_gathers(tegula, tmp_path, index, looks):
+    """The first and the last of a vector are looked at, where the dividend is linear and the divisor the same for all."""
+    (tmp_path / "t.py").write_text(ENDS.replace("tl.sum(v, 0)", f"tl.sum(tl.load(x + ({index})), 0)"))
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, out:*f32:16, N:i32", "-c", "B=1024", "-c", "FORM='sum'", "-t", "cpu:avx2", "--emit", "llvm")
+    assert p.returncode == 0 and (re.search(r"^flat\d*:", p.stdout, re.M) is not None) == looks, p.stdout + p.stderr
+
+
 def test_histograms_count_four_elements_in_a_trip(tegula, tmp_path):
     """Without asking for the mask, where the block is inside."""
     (tmp_path / "t.py").write_text(ENDS.replace("tl.sum(v, 0))\n", "tl.max(tl.histogram(v.to(tl.int32), 256), 0))\n"))

@@ -429,13 +429,23 @@ Bits FunctionEmitter::positionOf(const Opaque &o, const Bits &at) {
   return inner;
 }
 
-std::optional<int64_t> FunctionEmitter::growthOfRemainder(const Opaque &o, const Bits &at, llvm::function_ref<bool(BitSource)> varies) {
+static bool isRemainder(const Op *op) { return op && (op->kind == OpKind::SRem || op->kind == OpKind::URem); }
+/// The whole part of a quotient: it grows with the dividend, in steps.
+static bool isQuotient(const Op *op) { return op && (op->kind == OpKind::SDiv || op->kind == OpKind::UDiv || op->kind == OpKind::AShr || op->kind == OpKind::LShr); }
+
+std::optional<int64_t> FunctionEmitter::growthOfDividend(const Opaque &o, const Bits &at, llvm::function_ref<bool(BitSource)> varies) {
   const Op *rem = o.value->def;
-  if (!rem || (rem->kind != OpKind::SRem && rem->kind != OpKind::URem))
+  if (!isRemainder(rem) && !isQuotient(rem))
     return {};
-  const Lin &x = lin(rem->operands[0]);
+  const Lin &x = lin(rem->operands[0]), &by = lin(rem->operands[1]);
   if (!x.opaque.empty() || x.self)
     return {};
+  for (size_t i = 0; i < at.size(); ++i)
+    if (varies(at[i]) && !by.coef[i].zero())
+      return {};
+  for (const Opaque &part : by.opaque)
+    if (llvm::any_of(positionOf(part, at), varies))
+      return {};
   int64_t growth = 0;
   for (size_t i = 0; i < at.size(); ++i) {
     if (!varies(at[i]))
@@ -447,7 +457,11 @@ std::optional<int64_t> FunctionEmitter::growthOfRemainder(const Opaque &o, const
   return growth ? std::optional(growth) : std::nullopt;
 }
 
-// The last is as far from the first as without the remainder. Only these two are computed.
+std::optional<int64_t> FunctionEmitter::growthOfRemainder(const Opaque &o, const Bits &at, llvm::function_ref<bool(BitSource)> varies) {
+  return isRemainder(o.value->def) ? growthOfDividend(o, at, varies) : std::nullopt;
+}
+
+// The last is as far from the first as without the remainder, or, of a quotient, the same. Only these two are computed.
 FunctionEmitter::Unwrapped FunctionEmitter::unwrapped(const Opaque &o, const Bits &at, int64_t growth, llvm::function_ref<bool(BitSource)> varies) {
   Bits low = at, high = at;
   for (size_t i = 0; i < at.size(); ++i)
@@ -456,20 +470,27 @@ FunctionEmitter::Unwrapped FunctionEmitter::unwrapped(const Opaque &o, const Bit
       high[i] = oneBit;
     }
   V first = eval(o.value, low), last = eval(o.value, high);
-  return {first, b_.CreateICmpEQ(b_.CreateSub(last, first), llvm::ConstantInt::getSigned(first->getType(), growth))};
+  const Op &op = *o.value->def;
+  if (!isQuotient(&op))
+    return {first, b_.CreateICmpEQ(b_.CreateSub(last, first), llvm::ConstantInt::getSigned(first->getType(), growth))};
+  // The dividend may have wrapped around in between.
+  V from = eval(op.operands[0], low), to = eval(op.operands[0], high);
+  const bool isSigned = op.kind == OpKind::SDiv || op.kind == OpKind::AShr;
+  return {first, b_.CreateAnd(b_.CreateICmpEQ(first, last), isSigned ? b_.CreateICmpSLE(from, to) : b_.CreateICmpULE(from, to))};
 }
 
-// The value of `o` at `at` is (linear) % n. All lanes are computed where they are needed (evaluateLate).
+// The value of `o` at `at` is (linear) % n, or (linear) // n, which often is one number for all lanes. All lanes are computed where they are needed (evaluateLate).
 bool FunctionEmitter::flatten(LaneAddress &a, const Opaque &o, const Bits &at, llvm::Type *t) {
   NestState &n = *nest_;
   auto isLane = [&](BitSource s) { return s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0; };
-  std::optional<int64_t> growth = n.depth == n.open ? growthOfRemainder(o, at, isLane) : std::nullopt;
+  std::optional<int64_t> growth = n.depth == n.open ? growthOfDividend(o, at, isLane) : std::nullopt;
   if (!growth)
     return false;
+  const bool stays = isQuotient(o.value->def);
   const Lin &l = lin(o.value->def->operands[0]);
   llvm::SmallVector<Coef, 6> lane(n.laneBits);
   for (size_t i = 0; i < at.size(); ++i)
-    if (isLane(at[i]))
+    if (isLane(at[i]) && !stays)
       lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(at[i])])].k += l.coef[i].k;
   auto [first, holds] = unwrapped(o, at, *growth, isLane);
   a.noWrap = holds;

@@ -359,7 +359,7 @@ V FunctionEmitter::loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V ma
       guardAccess(wrapped, bytesOf(t), mask, *site);
     return gatherLanes(wrapped, t, mask, other);
   };
-  if (piecesOf(flat, bytesOf(t)).run.empty())
+  if (piecesOf(flat, bytesOf(t)).run.empty() && !flat.uniform())
     return gather();
   llvm::BasicBlock *blocks[2] = {llvm::BasicBlock::Create(context_, "flat", function_),
                                  llvm::BasicBlock::Create(context_, "wrapped", function_)};

@@ -1,0 +1,94 @@
+"""Addresses made of quotients and remainders: on CPUs rows that do not wrap around, and quotients that are one number for all lanes, are no gathers."""
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+from harness import assert_same, d, values
+
+pytestmark = pytest.mark.section("3.3 memory")
+
+
+@tegula.jit
+def k_by_each(x, by, out, B: tl.constexpr, REMAINDER: tl.constexpr):
+    o = tl.arange(0, B)
+    n = tl.load(by + o)
+    at = o % n if REMAINDER else o // n
+    tl.store(out + o, tl.load(x + at))
+
+
+@pytest.mark.parametrize("remainder", [False, True])
+def test_divisors_that_differ(dev, remainder):
+    """The first and the last of a vector say nothing of those in between."""
+    x, by, out = np.arange(64, dtype=np.float32), np.full(64, 1000, np.int32), np.zeros(64, np.float32)
+    by[[5, 23, 40]] = 3, 7, 1
+    dev(k_by_each, (1, ), x, by, out, 64, remainder)
+    o = np.arange(64)
+    assert_same(out, x[o % by if remainder else o // by])
+
+
+@tegula.jit
+def k_quotient(x, out, first, n, count, B: tl.constexpr, HOW: tl.constexpr):
+    i = tl.arange(0, B)
+    o = first + i
+    if HOW == "signed":
+        at = o // n
+    elif HOW == "unsigned":
+        at = (o.to(tl.uint32, bitcast=True) // n.to(tl.uint32, bitcast=True)).to(tl.int32, bitcast=True)
+    elif HOW == "constant":
+        at = o // 48
+    elif HOW == "shift":
+        at = o >> 5
+    elif HOW == "twice":
+        at = (o * 3 + 1) // n + i
+    else:
+        at = o // n * 2 + o % n
+    tl.store(out + i, tl.load(x + 64 + at, mask=i < count, other=-1.0) + tl.load(x + 65 + at, mask=i < count, other=-1.0), mask=i < count + 3)
+
+
+@pytest.mark.parametrize("how", ["signed", "unsigned", "constant", "shift", "twice", "both"])
+@pytest.mark.parametrize("first, n, count", [(0, 784, 256), (0, 784, 200), (700, 784, 256), (0, 7, 256), (0, 64, 130), (3, 64, 256), (0, 2, 60), (-200, 300, 256), (-100, 50, 250), (0, 100000, 256)])
+def test_quotients(dev, how, first, n, count):
+    if how == "unsigned" and first < 0:
+        pytest.skip("far away")
+    x, out = values(d("float32"), 1024, low=-9, high=9), np.full(256, 7, np.float32)
+    i = np.arange(256)
+    o = first + i
+    towards_zero = lambda a, b: np.fix(a / b).astype(np.int64)
+    at = {"signed": towards_zero(o, n), "unsigned": towards_zero(o, n), "constant": towards_zero(o, 48), "shift": o >> 5, "twice": towards_zero(o * 3 + 1, n) + i,
+          "both": towards_zero(o, n) * 2 + np.fmod(o, n)}[how]
+    if at[:count].min() < -64 or at[:count].max() > 900:
+        pytest.skip("beyond the tensor")
+    dev(k_quotient, (1, ), x, out, first, n, count, 256, how)
+    clipped = np.clip(64 + at, 0, 1022)
+    expected = np.where(i < count, x[clipped] + x[clipped + 1], np.where(i < count + 3, -2, 7)).astype(np.float32)
+    assert_same(out, expected)
+
+
+@tegula.jit
+def k_far(x, out, first, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out + i, tl.load(x + 4 + (first + i) // n))
+
+
+def test_dividends_that_wrap_around(dev):
+    """From the largest integer to the smallest one: quotients 0 at both ends, and 1 in between."""
+    x, out = np.arange(8, dtype=np.float32), np.zeros(16, np.float32)
+    dev(k_far, (1, ), x, out, 2**31 - 4, 2**31 - 1, 16)
+    o = (np.int64(2**31 - 4) + np.arange(16) + 2**31) % 2**32 - 2**31
+    assert_same(out, x[4 + np.fix(o / (2**31 - 1)).astype(np.int64)])
+
+
+@tegula.jit
+def k_image(x, w, out, C, S, R: tl.constexpr, B: tl.constexpr):
+    r, o = tl.arange(0, R)[:, None], tl.arange(0, B)[None, :]
+    inside = o < C * S
+    at = r * C * S + o
+    tl.store(out + at, tl.load(x + at, mask=inside) * tl.load(w + o // S, mask=inside) + tl.load(w + r + o // S % C, mask=inside), mask=inside)
+
+
+@pytest.mark.parametrize("C, S", [(3, 49), (8, 16), (2, 100), (1, 5), (16, 16)])
+def test_channels_of_images(dev, C, S):
+    x, w, out = values(d("float32"), 4 * C * S, low=-4, high=4), values(d("float32"), 32, low=-4, high=4), np.zeros(4 * C * S, np.float32)
+    dev(k_image, (1, ), x, w, out, C, S, 4, 256)
+    o, r = np.arange(C * S)[None, :], np.arange(4)[:, None]
+    assert np.abs(out.reshape(4, -1) - (x.reshape(4, -1) * w[o // S] + w[r + o // S % C])).max() < 1e-5
