@@ -249,3 +249,21 @@ def test_turned_under_a_mask(dev, t, n, k, by_data):
         want = np.full(x.shape, 7, t)
         want[:, :k][inside] = y[np.arange(k)[:, None] % 16, np.arange(n) % k].T[inside]
         assert_same(stored, want)
+
+
+@tegula.jit
+def k_pairs_behind_the_end(x, y, n, CAT: tl.constexpr):
+    i, j = tl.arange(0, 16), tl.arange(0, 8)
+    v = tl.load(x + i[:, None] * 8 + j[None, :], (i < n)[:, None] & (j < 8)[None, :], other=0)
+    one = tl.full([16, 8], 1, tl.float16)
+    a = tl.cat(v, one, dim=1) if CAT else tl.interleave(one, v)
+    tl.store(y + i[:, None] * 16 + i[None, :], tl.dot(a, tl.full([16, 16], 1, tl.float16)))
+
+
+@pytest.mark.parametrize("cat", [False, True], ids=["interleave", "cat"])
+@pytest.mark.parametrize("n", [0, 5, 16])
+def test_pairs_with_masked_elements(dev, n, cat):
+    """Where rows end, an operand put together of what is masked off and of something else is two values."""
+    x, y = np.full((16, 8), 3, np.float16), np.zeros((16, 16), np.float32)
+    dev(k_pairs_behind_the_end, (1, ), x, y, n, cat)
+    assert_same(y, np.where(np.arange(16)[:, None] < n, 32, 8).astype(np.float32) * np.ones((1, 16), np.float32))

@@ -754,3 +754,33 @@ def test_partners_in_loops_that_count_down(dev):
     for k in (3, 2, 1, 0):
         x = x * 2 + x[i ^ (1 << k)]
     assert_same(out, x)
+
+
+@tegula.jit
+def k_flat_end(x, y, n, other, R: tl.constexpr, C: tl.constexpr, AXIS: tl.constexpr, KIND: tl.constexpr):
+    at = tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]
+    v = tl.load(x + at, at < n, other=other)
+    r = tl.min(v, AXIS) if KIND == "min" else tl.max(v, AXIS) if KIND == "max" else tl.sum(v, AXIS)
+    tl.store(y + tl.arange(0, C if AXIS == 0 else R), r)
+
+
+@pytest.mark.parametrize("kind", ["min", "max", "sum"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("t", ["int32", "float32", "int16"])
+def test_ends_in_the_middle_of_a_row(dev, t, axis, kind):
+    """Elements up to a number count, the columns of one row are results of their own: where a row of the tile is left in part, some have not seen what comes instead."""
+    for r, c, n in ((2, 32, 1), (2, 64, 33), (8, 32, 40), (8, 128, 300), (4, 16, 64), (16, 8, 5), (4, 1024, 1500)):
+        x = np.arange(1, r * c + 1).astype(t)
+        for other in (0, -7, 20000):
+            v = np.where(np.arange(r * c) < n, x, np.array(other, t)).reshape(r, c)
+            expected = v.min(axis) if kind == "min" else v.max(axis) if kind == "max" else v.sum(axis, dtype=np.float64 if t == "float32" else np.int64)
+            y = np.zeros(c if axis == 0 else r, np.float32 if t == "float32" else np.int32)
+            dev(k_flat_end, (1, ), x, y, n, other, r, c, axis, kind)
+            assert_same(y, expected.astype(y.dtype))
+
+
+def test_zeros_with_a_sign_behind_the_end(dev):
+    """A sum of -0 and of the 0 that masked elements are is 0, in each column."""
+    x, y = np.full(64, -0.0, np.float32), np.ones(32, np.float32)
+    dev(k_flat_end, (1, ), x, y, 5, 0.0, 2, 32, 0, "sum")
+    assert_same(y, np.zeros(32, np.float32))

@@ -69,7 +69,8 @@ bool FunctionEmitter::sameBehind(const ir::Value *v, const Bits &at, Rest &rest)
   default:
     break;
   }
-  if (!op.has(ir::traits::Elementwise) && !op.has(ir::traits::Shape))
+  // What several values are put together into (join, cat) is as many values.
+  if (!op.has(ir::traits::Elementwise) && !(op.has(ir::traits::Shape) && op.operands.size() == 1))
     return false;
   for (unsigned i = 0; i < op.operands.size(); ++i)
     if (!same(i))
@@ -111,6 +112,12 @@ void FunctionEmitter::findRest() {
   if (n.panel || n.leftRows || n.leftDepth || n.tileDepth || n.copyFrom >= 0 || n.falseFrom.empty())
     return;
   Rest rest;
+  bool apart = false; // bits of a trip are beside the axis that is reduced
+  if (n.nest->axis >= 0) {
+    const unsigned from = dimOffset(n.nest->space, static_cast<unsigned>(n.nest->axis)), bits = dimBits(n.nest->space, static_cast<unsigned>(n.nest->axis));
+    for (unsigned i = 0; i < n.loopOf.size(); ++i)
+      apart |= n.loopOf[i] < 0 && (i < from || i >= from + bits);
+  }
   const Bits space = identityBits(static_cast<unsigned>(n.loopOf.size()));
   for (const Root &r : n.nest->roots) {
     bool ends = false;
@@ -140,6 +147,11 @@ void FunctionEmitter::findRest() {
   n.restFrom = n.restFromVector = rest.from;
   if (rest.from && n.inVectors)
     n.restFrom = b_.CreateLShr(rest.from, n.unrolled.size());
+  // Where the elements of a trip go into results of their own, each of these has to take the value once: in the trip behind, all elements are behind the end.
+  if (rest.from && apart) {
+    n.restFrom = b_.CreateAdd(n.restFrom, b_.getInt64(1));
+    n.restFromVector = b_.CreateAdd(n.restFromVector, b_.getInt64(1));
+  }
 }
 
 // i1, at the end of a trip under masks: what follows is the rest of the row, and it changes nothing. Buffers have been filled then.
