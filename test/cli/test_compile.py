@@ -360,6 +360,13 @@ def test_rows_that_nobody_sees_are_not_packed(tegula, tmp_path, form):
     assert end == "64" if form == "zero" else end.startswith("%"), p.stdout
 
 
+@pytest.mark.parametrize("rows, branches", [(16, 1), (32, 0)])
+def test_tiles_of_sixteen_rows_have_a_loop_for_one_or_two(tegula, tmp_path, rows, branches):
+    (tmp_path / "t.py").write_text(PARTS.replace("* 64 + tl.arange(0, 64), tl.program_id(1)", f"* {rows} + tl.arange(0, {rows}), tl.program_id(1)").replace("tl.zeros((64, 64)", f"tl.zeros(({rows}, 64)"))
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, w:*f32:16, out:*f32:16, M:i32, N:i32:16, K:i32:16", "-c", "FORM='both'", "-t", "cpu:avx2", "--emit", "llvm")
+    assert p.returncode == 0 and len(re.findall(r"^few.rows\d*:", p.stdout, re.M)) == branches, p.stdout + p.stderr
+
+
 @pytest.mark.parametrize("form, asks", [("both", 1), ("stored", 0)])
 def test_panels_of_the_next_round_are_fetched_where_all_of_them_are_inside(tegula, tmp_path, form, asks):
     """Behind the last panel of a tile come those of the loop's next round: not where its end is known and it may lie behind the matrix."""

@@ -101,6 +101,24 @@ def test_sizes_that_fill_a_part_of_their_tiles(dev, kernel, m, n, k):
     assert (c[m:] == 7).all()
 
 
+@pytest.mark.parametrize("m,n,k", [(1, 1, 1), (1, 130, 100), (2, 64, 64), (3, 65, 31), (16, 100, 33), (17, 75, 100), (18, 64, 40)], ids=lambda s: str(s))
+@pytest.mark.filterwarnings("ignore:make_block_ptr is deprecated")
+@pytest.mark.parametrize("kernel", [by_masks, by_modulo, by_descriptors, by_block_pointers], ids=lambda k: k.__name__)
+def test_tiles_of_sixteen_rows(dev, kernel, m, n, k):
+    """Most often they are for one row or two."""
+    if kernel is by_descriptors:
+        n, k = (n + 3) // 4 * 4, (k + 3) // 4 * 4
+    for dtype in ("float32", "float16", "int8"):
+        if dtype == "int8" and kernel is not by_block_pointers:
+            continue  # the others say "ieee"
+        a, b = (x.astype(dtype) if dtype != "int8" else (x * 30).astype(dtype) for x in matrices(m, n, k))
+        c = np.full((m + 1, n), 7, np.float32)
+        dev(kernel, (tegula.cdiv(m, 16), tegula.cdiv(n, 64)), a.reshape(-1), b.reshape(-1), c.reshape(-1), m, n, k, 16, 64, 64)
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        assert np.abs(c[:m] - exact).max() <= 1e-5 * (np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))).max()
+        assert (c[m:] == 7).all()
+
+
 @tegula.jit
 def one_zero(a, b, out, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     rows, cols, ks = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)

@@ -229,27 +229,55 @@ FunctionEmitter::InPlace FunctionEmitter::leftOperand(const Step &s, V rows, V d
 void FunctionEmitter::dotByPanel(const Step &s) {
   const DotPlan &p = *s.dot;
   const Counts counts = whatCounts(s);
-  NestState state;
-  state.nest = s.nest.get();
-  PanelWork work;
-  state.panel = &work;
-  work.columns = counts.columns, work.depthThere = counts.depth, work.depthLeft = counts.depthLeft;
-  work.kGroup = p.kGroup;
-  nest_ = &state;
-  layOut(state);
+  NestState shape;
+  PanelWork panels;
+  shape.nest = s.nest.get();
+  shape.panel = &panels;
+  panels.kGroup = p.kGroup;
+  nest_ = &shape;
+  layOut(shape);
   nest_ = nullptr;
-  work.unit = PanelDot::depthUnit(p);
-  for (const NestLoop &l : state.loops) // a trip of the loop along k packs so many rows
-    if (l.firstBit >= state.nest->columnBits() && l.firstBit < state.nest->columnBits() + state.nest->panelDepthBits)
-      work.unit = std::max(work.unit, int64_t(1) << (l.firstBit - state.nest->columnBits()));
-  InPlace a = leftOperand(s, counts.rows, counts.depth ? roundUp(counts.depth, work.unit) : nullptr);
-  V b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;
+  int64_t unit = PanelDot::depthUnit(p);
+  for (const NestLoop &l : shape.loops) // a trip of the loop along k packs so many rows
+    if (l.firstBit >= shape.nest->columnBits() && l.firstBit < shape.nest->columnBits() + shape.nest->panelDepthBits)
+      unit = std::max(unit, int64_t(1) << (l.firstBit - shape.nest->columnBits()));
+  const InPlace a = leftOperand(s, counts.rows, counts.depth ? roundUp(counts.depth, unit) : nullptr);
   const Buffer &cb = plan_.buffers[static_cast<size_t>(s.bufferC)];
   bool accumulate = s.accumulate;
   if (!accumulate && p.kBlock < p.k) {
-    b_.CreateMemSet(c, b_.getInt8(0), cb.bytes(), llvm::MaybeAlign(64));
+    b_.CreateMemSet(bufferLin(s.bufferC).base, b_.getInt8(0), cb.bytes(), llvm::MaybeAlign(64));
     accumulate = true;
   }
+  // Blocks of rows are computed as a whole. A tile of sixteen rows is meant for few, most often for one: then B should come as fast as memory gives it.
+  constexpr int64_t tile = 16, few = 2;
+  if (p.m != tile || !counts.rows || counts.above || counts.below)
+    return panelsOfDot(s, p, a, counts, unit, accumulate);
+  DotPlan narrow = p;
+  narrow.m = few;
+  auto *narrowly = llvm::BasicBlock::Create(context_, "few.rows", function_), *widely = llvm::BasicBlock::Create(context_, "all.rows", function_);
+  auto *done = llvm::BasicBlock::Create(context_, "multiplied", function_);
+  b_.CreateCondBr(b_.CreateICmpSLE(counts.rows, b_.getInt64(few)), narrowly, widely);
+  for (const DotPlan *one : {static_cast<const DotPlan *>(&narrow), &p}) {
+    b_.SetInsertPoint(one == &p ? widely : narrowly);
+    panelsOfDot(s, *one, a, counts, unit, accumulate);
+    b_.CreateBr(done);
+  }
+  b_.SetInsertPoint(done);
+}
+
+// With the rows that `p` says.
+void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace &a, const Counts &counts, int64_t unit, bool accumulate) {
+  NestState state;
+  PanelWork work;
+  state.nest = s.nest.get();
+  state.panel = &work;
+  work.columns = counts.columns, work.depthThere = counts.depth, work.depthLeft = counts.depthLeft;
+  work.kGroup = p.kGroup;
+  work.unit = unit;
+  nest_ = &state;
+  layOut(state);
+  nest_ = nullptr;
+  V b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;
   PanelDot dot(vec_, state_.target, p, a.pointer, a.stride, accumulate);
   auto times = [&](V count, int64_t bytes) { return b_.CreateMul(count, b_.getInt64(static_cast<uint64_t>(bytes))); };
   V columns = nullptr; // of C

@@ -62,8 +62,7 @@ private:
   // EmitFunction
   V scratchAt(uint64_t offset);
   void returnCode(V code), setAttributes(), beginDebug();
-  void programLoop(V begin, V end);
-  void pollCancel(const ir::Op *loop);
+  void programLoop(V begin, V end), pollCancel(const ir::Op *loop);
   llvm::BasicBlock *stoppedBlock();
   void callRuntime(size_t offset, llvm::ArrayRef<V> args);
   void giveTurn(V rounds);
@@ -90,6 +89,7 @@ private:
     V above = nullptr, below = nullptr, depthLeft = nullptr; // depthLeft as PanelWork's; (row, column) counts only if column - row < above, and if row - column < below
   };
   Counts whatCounts(const Step &s);
+  void panelsOfDot(const Step &s, const DotPlan &p, const InPlace &a, const Counts &counts, int64_t unit, bool accumulate);
   V countsOf(const DotPart::Condition &c, unsigned fromBit, unsigned bits, int diagonal = -1);
   V countsOfAll(const DotPart::Conditions &all, unsigned fromBit, unsigned bits, int diagonal = -1);
   bool define(const ir::Value *v, llvm::SmallVectorImpl<const ir::Value *> &lent);
