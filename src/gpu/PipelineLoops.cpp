@@ -50,7 +50,7 @@ private:
       r.memory = b_.create1(OpKind::SharedAlloc, {}, r.tile, {{attr::slots, r.slots}});
     bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; });
     if (hasTma())
-      barriers_ = makeStageBarriers(b_, stages_, options_.numWarps);
+      barriers_ = makeStageBarriers(b_, stages_, options_.numWarps, hasLate());
     bool isTiled = startTiles(before);
     std::vector<Value *> ahead = !hasCopies ? std::vector<Value *>{} : isTiled ? valuesAhead() : prologue();
     Value *zero = b_.constI32(0);
@@ -71,6 +71,7 @@ private:
     size_t at = top.ops.size();
     splice(top, body_, 0);
     useRings(at);
+    waitForLate();
     Block end;
     end.parent = body_.parent;
     b_.setBlock(&end);
@@ -113,7 +114,7 @@ private:
   /// If rings and barriers can live as long as the loop over tiles: moves them, which `before` holds, in front of it with the first tile's
   /// copies. `before` is empty then.
   bool startTiles(Block &before) {
-    uint64_t bytes = 16 * stages_; // mbarriers
+    uint64_t bytes = (hasLate() ? 32 : 16) * stages_; // mbarriers
     std::vector<const Op *> loads;
     for (const Ring &r : rings_) {
       bytes += slotBytes(r.tile) * r.slots;

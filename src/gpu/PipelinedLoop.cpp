@@ -32,6 +32,41 @@ bool PipelinedLoop::plan() {
   return fitMemory();
 }
 
+/// Whatever brings the first dot's tiles need not wait for those that only the second one reads (attention: the values). Of two stages alone, where the first dot's could not be filled
+/// ahead otherwise; the second wait costs more than it gains where there are three (docs/performance-history.md).
+void PipelinedLoop::findLate() {
+  leaveLate();
+  if (options_.numCtas > 1 || dots_.size() < 2 || stages_ > 2)
+    return;
+  for (Ring &r : rings_) {
+    const Value *v = r.source->result();
+    std::vector<Op *> users = usersIn(body_, v);
+    while (users.size() == 1 && (users[0]->kind == OpKind::Permute || users[0]->kind == OpKind::Reshape || users[0]->kind == OpKind::ToShared)) {
+      v = users[0]->result();
+      users = usersIn(body_, v);
+    }
+    r.isLate = r.isTma && users.size() == 1 && users[0] == dots_[1] && ringOfTile(v) == &r;
+  }
+  if (!anyRing([](const Ring &r) { return r.isTma && !r.isLate; }))
+    leaveLate();
+}
+
+void PipelinedLoop::leaveLate() {
+  for (Ring &r : rings_)
+    r.isLate = false;
+}
+
+void PipelinedLoop::waitForLate() {
+  if (!barriers_.lateFull)
+    return;
+  Block here;
+  b_.setBlock(&here);
+  b_.setLoc(loop_.loc);
+  b_.setInlinedAt(loop_.inlinedAt);
+  waitFor(barriers_.lateFull, slot_[stages_], phase_, false);
+  splice(here, body_, positionOf(body_, dots_[1]));
+}
+
 /// The layout a tile of this load has if asynchronous dots are to read it directly; 0 if no user wants that.
 uint16_t PipelinedLoop::wantedLayout(const Value *v) {
   for (const Op *user : usersIn(body_, v)) {
@@ -395,6 +430,7 @@ bool PipelinedLoop::fitMemory() {
     for (Ring &r : rings_)
       r.staysInFlight = false;
   firstStore_ = turns_ == Turns::Single ? early : nullptr;
+  findLate();
   return true;
 }
 
@@ -403,17 +439,22 @@ void PipelinedLoop::setStages(unsigned n) {
   for (Ring &r : rings_)
     if (r.isTma)
       r.slots = n;
+  findLate();
 }
 
 // ---- the new loop
 
-StageBarriers makeStageBarriers(Builder &b, unsigned stages, unsigned consumers, unsigned ctas) {
+StageBarriers makeStageBarriers(Builder &b, unsigned stages, unsigned consumers, bool hasLate, unsigned ctas) {
   Type type = Type::shared({1}, Elem::I64, 0);
   auto make = [&](unsigned arrivals) { return b.create1(OpKind::BarrierAlloc, {}, type, {{attr::slots, stages}, {attr::arrivals, arrivals}}); };
-  Value *full = make(1), *empty = make(consumers * ctas);
+  StageBarriers out{make(1), make(consumers * ctas)};
   if (ctas > 1) // behind it both are there for all CTAs
-    empty->def->set(attr::ctas, ctas);
-  return {full, empty};
+    out.empty->def->set(attr::ctas, ctas);
+  if (hasLate) {
+    out.lateFull = make(1);
+    out.lateEmpty = make(consumers);
+  }
+  return out;
 }
 
 bool PipelinedLoop::isShared(const Ring &r, unsigned ctas) const {
@@ -424,24 +465,28 @@ Value *PipelinedLoop::carry(Value *init, std::string name) { return gpu::carry(m
 void PipelinedLoop::carryOn(const Value *arg, Value *next) { gpu::carryOn(loop_, arg, next); }
 
 void PipelinedLoop::fillStage(Value *slot, Value *freePhase, const std::function<Value *(Value *)> &of) {
-  int64_t bytes = 0;
-  for (const Ring &r : rings_)
-    bytes += r.isTma ? r.tile.numel() * byteWidth(r.tile.elem) : 0; // without the padding of slots
-  if (freePhase)
-    waitFor(barriers_.empty, slot, freePhase, true);
-  Value *full = barrierAt(barriers_.full, slot);
-  b_.create(OpKind::BarrierExpect, {&full, 1}, {}, {{attr::bytes, bytes}});
-  for (const Ring &r : rings_) {
-    if (!r.isTma)
+  for (bool late : {false, true}) {
+    int64_t bytes = 0;
+    for (const Ring &r : rings_)
+      bytes += r.isTma && r.isLate == late ? r.tile.numel() * byteWidth(r.tile.elem) : 0; // without the padding of slots
+    if (!bytes)
       continue;
-    std::vector<Value *> operands{b_.create1(OpKind::SharedSlot, {r.memory, slot}, r.tile), full};
-    for (Value *v : r.source->operands)
-      operands.push_back(of(v));
-    b_.setLoc(r.source->loc);
-    b_.setInlinedAt(r.source->inlinedAt);
-    Op *copy = b_.create(OpKind::TmaCopy, operands, {}, r.source->attrsFor(OpKind::TmaCopy));
-    if (isShared(r, ctas_))
-      copy->set(attr::multicast, ctas_);
+    if (freePhase)
+      waitFor(barriers_.emptyOf(late), slot, freePhase, true);
+    Value *full = barrierAt(barriers_.fullOf(late), slot);
+    b_.create(OpKind::BarrierExpect, {&full, 1}, {}, {{attr::bytes, bytes}});
+    for (const Ring &r : rings_) {
+      if (!r.isTma || r.isLate != late)
+        continue;
+      std::vector<Value *> operands{b_.create1(OpKind::SharedSlot, {r.memory, slot}, r.tile), full};
+      for (Value *v : r.source->operands)
+        operands.push_back(of(v));
+      b_.setLoc(r.source->loc);
+      b_.setInlinedAt(r.source->inlinedAt);
+      Op *copy = b_.create(OpKind::TmaCopy, operands, {}, r.source->attrsFor(OpKind::TmaCopy));
+      if (isShared(r, ctas_))
+        copy->set(attr::multicast, ctas_);
+    }
   }
 }
 
@@ -455,9 +500,9 @@ void PipelinedLoop::carryStages(Value *slot, Value *phase) {
   }
 }
 
-/// This warp is done with a stage: its CTA hears it, or all that fill it.
-void PipelinedLoop::release(Value *stage, Value *when) {
-  Value *operands[] = {barrierAt(barriers_.empty, stage), when};
+/// This warp is done with a stage of the late rings or the others: its CTA hears it, or all that fill it.
+void PipelinedLoop::release(bool late, Value *stage, Value *when) {
+  Value *operands[] = {barrierAt(barriers_.emptyOf(late), stage), when};
   Op *op = b_.create(OpKind::BarrierArrive, operands, {});
   if (ctas_ > 1)
     op->set(attr::ctas, ctas_);
@@ -466,10 +511,14 @@ void PipelinedLoop::release(Value *stage, Value *when) {
 void PipelinedLoop::nextStage() {
   if (barriers_.full) {
     Value *slot = slot_[stages_];
-    if (!isReleasedLate())
-      release(slot, b_.constInt(Type::scalar(Elem::I1), 1));
-    else if (!isReleasedBehindWait())
-      release(last_, hasLast());
+    for (bool late : {false, true}) {
+      if (!barriers_.emptyOf(late))
+        continue;
+      if (!isReleasedLate(late))
+        release(late, slot, b_.constInt(Type::scalar(Elem::I1), 1));
+      else if (!isReleasedBehindWait())
+        release(late, last_, hasLast());
+    }
     carryOn(last_, slot);
     carryOn(phase_, flip(phase_, slot, stages_));
   }
@@ -484,14 +533,16 @@ void PipelinedLoop::releaseBehindWait() {
   b_.setBlock(&here);
   b_.setLoc(loop_.loc);
   b_.setInlinedAt(loop_.inlinedAt);
-  release(last_, hasLast());
+  for (bool late : {false, true})
+    if (isReleasedLate(late))
+      release(late, last_, hasLast());
   splice(here, body_, positionOf(body_, oldWait_) + 1);
 }
 
 void PipelinedLoop::releaseLastStage() {
-  if (!isReleasedLate())
-    return;
-  release(resultOf(last_), runsAhead(b_, loop_, loop_.operands[0], 0));
+  for (bool late : {false, true})
+    if (isReleasedLate(late))
+      release(late, resultOf(last_), runsAhead(b_, loop_, loop_.operands[0], 0));
 }
 
 void PipelinedLoop::useRings(size_t top) {

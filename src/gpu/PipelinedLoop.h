@@ -18,6 +18,7 @@ struct Ring {
   ir::Type tile;
   bool isCopied = false;      // filled ahead: by async_copy or tma_copy, or staged
   bool isTma = false;
+  bool isLate = false;        // of block copies: the second dot of a loop reads it, not the first; it has barriers of its own
   bool isStaged = false;      // few elements, loaded and computed ahead, and stored by the threads: others read them
   bool staysInFlight = false; // an asynchronous dot may read a slot beyond the end of its iteration
   bool feedsAsyncDot = false;    // asked of copied ones only
@@ -25,12 +26,17 @@ struct Ring {
   ir::Value *memory = nullptr;
 };
 
-/// mbarriers of the stages of rings that block copies fill: the bytes are there; all warps that read them are done.
+/// mbarriers of the stages of rings that block copies fill: the bytes are there; all warps that read them are done. Late rings have their own: the first dot waits for its own
+/// tiles only, and those are free as soon as it is done, an iteration before the second one's if that runs on.
 struct StageBarriers {
   ir::Value *full = nullptr, *empty = nullptr;
+  ir::Value *lateFull = nullptr, *lateEmpty = nullptr; // of late rings; null if there are none
+
+  ir::Value *fullOf(bool late) const { return late ? lateFull : full; }
+  ir::Value *emptyOf(bool late) const { return late ? lateEmpty : empty; }
 };
 /// `ctas`: those whose warps release a stage together.
-StageBarriers makeStageBarriers(ir::Builder &b, unsigned stages, unsigned consumers, unsigned ctas = 1);
+StageBarriers makeStageBarriers(ir::Builder &b, unsigned stages, unsigned consumers, bool hasLate, unsigned ctas = 1);
 
 /// How operands that are computed take turns in their rings, by bytes.
 enum class Turns : uint8_t {
@@ -71,6 +77,8 @@ protected:
   bool isKnownAhead(const ir::Op &load);
   bool isCopyable(const ir::Value *v);
   void findStaged();
+  void findLate();
+  void leaveLate();
   std::optional<std::vector<const ir::Op *>> stagedLoadsOf(const ir::Value *v);
   void findCopies();
   Ring *ringOf(const ir::Op *source);
@@ -101,6 +109,10 @@ protected:
   bool usesGroups() const {
     return anyRing([](const Ring &r) { return r.isCopied && !r.isTma && !r.isStaged; });
   }
+  /// After the number of stages is known.
+  bool hasLate() const {
+    return anyRing([](const Ring &r) { return r.isLate; });
+  }
   bool hasStaged() const {
     return anyRing([](const Ring &r) { return r.isStaged; });
   }
@@ -126,7 +138,7 @@ protected:
   void nextStage();
   /// Behind the wait for the last iteration's asynchronous dots: its tiles may be overwritten, unless that waits for the end (isReleasedBehindWait).
   void releaseBehindWait();
-  void release(ir::Value *stage, ir::Value *when);
+  void release(bool late, ir::Value *stage, ir::Value *when);
   /// Is this not the first iteration?
   ir::Value *hasLast() { return b_.cmp(ir::CmpPred::Ne, body_.args[0], loop_.operands[0]); }
   /// Behind the loop and its wait (at the builder): the last stage may be overwritten.
@@ -136,6 +148,8 @@ protected:
   /// Loads become their tiles; computed tiles are stored to the next slot. `top`: position in the body where the copied tiles are there.
   void useRings(size_t top);
   void useCopies(const Ring &r, size_t top);
+  /// In front of the second dot, if it reads late rings: behind useRings().
+  void waitForLate();
   void storeInTurn(const Ring &r);
   bool readsOwnCopies(const ir::Op &load) const;
   void dropFirstBarrier();
@@ -147,7 +161,11 @@ protected:
   /// Is the tile the same in all CTAs, so that each can bring a part of it to all of them?
   bool isShared(const Ring &r, unsigned ctas) const;
   /// Asynchronous dots of an iteration may still read its stage when it ends.
-  bool isReleasedLate() const { return anyRing([](const Ring &r) { return r.isTma && r.staysInFlight; }); }
+  bool isReleasedLate() const { return isReleasedLate(false) || isReleasedLate(true); }
+  /// The same of the stages of rings that have the barriers of late ones, or the others.
+  bool isReleasedLate(bool late) const {
+    return anyRing([&](const Ring &r) { return r.isTma && r.staysInFlight && r.isLate == late; });
+  }
   /// Then the stage is given back behind the next iteration's wait for them. With a stage to spare, beside the one in which warpgroups drift apart, at that
   /// iteration's end: behind the wait is the softmax of attention, where the arrive cost 5 % (D=128, 128 x 64, 8 warps, 3 stages: docs/performance-history.md).
   bool isReleasedBehindWait() const { return isReleasedLate() && ahead_ + 2 >= static_cast<int64_t>(stages_); }

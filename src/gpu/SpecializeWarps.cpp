@@ -29,14 +29,18 @@ struct Stages {
 /// Rings that one or several loops use, and the mbarriers of their stages.
 struct RingSet {
   std::vector<Type> tiles;
+  std::vector<bool> late;
   unsigned stages;
   std::vector<Value *> memory{};
   StageBarriers barriers{};
+
+  bool hasLate() const { return std::find(late.begin(), late.end(), true) != late.end(); }
 };
 
 class ConsumerLoop : public PipelinedLoop {
 public:
   using PipelinedLoop::PipelinedLoop;
+  using PipelinedLoop::leaveLate;
 
   /// After plan(): do block copies bring everything that is copied?
   bool isFilledByTma() const {
@@ -47,6 +51,14 @@ public:
     for (const Ring &r : rings_)
       if (r.isTma)
         out.push_back(r.tile);
+    return out;
+  }
+  /// Which of them are late.
+  std::vector<bool> late() const {
+    std::vector<bool> out;
+    for (const Ring &r : rings_)
+      if (r.isTma)
+        out.push_back(r.isLate);
     return out;
   }
   /// Says so if the loop has fewer stages than it asks for; `total`: bytes that the kernel takes with those it has.
@@ -112,6 +124,7 @@ public:
     size_t at = top.ops.size();
     splice(top, body_, 0);
     useRings(at);
+    waitForLate();
     releaseBehindWait();
     b_.setBlock(&end);
     nextStage();
@@ -304,7 +317,7 @@ uint64_t Specializer::ringBytes() const {
   for (const RingSet &s : sets_) {
     for (const Type &t : s.tiles)
       bytes += slotBytes(t) * s.stages;
-    bytes += 16 * s.stages;
+    bytes += (s.stages > 2 ? 16 : 32) * s.stages; // mbarriers, those of late rings among them
   }
   return bytes;
 }
@@ -318,7 +331,7 @@ Reason Specializer::fit() {
     auto it = std::find_if(sets_.begin(), sets_.end(), [&](const RingSet &s) { return s.tiles == tiles && s.stages == loop->stages(); });
     setOf_.push_back(static_cast<size_t>(it - sets_.begin()));
     if (it == sets_.end())
-      sets_.push_back({std::move(tiles), loop->stages()});
+      sets_.push_back({std::move(tiles), {}, loop->stages()});
     others += loop->bytesOfOtherRings();
     for (const Ring &r : loop->rings())
       ringSources_.insert(r.source);
@@ -344,6 +357,17 @@ Reason Specializer::fit() {
   }
   for (size_t i = 0; i < loops_.size(); ++i)
     loops_[i]->setStages(sets_[setOf_[i]].stages);
+  // Loops that share rings share their barriers.
+  for (size_t i = 0; i < sets_.size(); ++i) {
+    std::vector<ConsumerLoop *> users;
+    for (size_t l = 0; l < loops_.size(); ++l)
+      if (setOf_[l] == i)
+        users.push_back(loops_[l].get());
+    if (std::any_of(users.begin(), users.end(), [&](const ConsumerLoop *l) { return l->late() != users[0]->late(); }))
+      for (ConsumerLoop *l : users)
+        l->leaveLate();
+    sets_[i].late = users[0]->late();
+  }
   return std::nullopt;
 }
 
@@ -507,7 +531,7 @@ void Specializer::rewrite() {
   for (RingSet &s : sets_) {
     for (const Type &t : s.tiles)
       s.memory.push_back(b_.create1(OpKind::SharedAlloc, {}, t, {{attr::slots, s.stages}}));
-    s.barriers = makeStageBarriers(b_, s.stages, options_.numWarps, ctas);
+    s.barriers = makeStageBarriers(b_, s.stages, options_.numWarps, s.hasLate(), ctas);
   }
   for (size_t i = 0; i < loops_.size(); ++i)
     loops_[i]->use(sets_[setOf_[i]], ctas);

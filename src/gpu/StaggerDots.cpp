@@ -142,8 +142,12 @@ private:
     const size_t atWait = positionOf(body_, wait_), atSecond = positionOf(body_, &pair_.second());
     if (atWait < positionOf(body_, &pair_.first()) || atWait > atSecond)
       return false;
+    if (const Op *op = body_.ops[atSecond - 1]; op->kind == OpKind::BarrierWait)
+      tileWait_ = op;
     for (size_t i = 0; i < atSecond; ++i) {
       const Op *op = body_.ops[i];
+      if (op == tileWait_)
+        continue;
       if (i < atWait ? pair_.isOfAccumulators(op) || uses(*op, pair_.carried()) : !isQuiet(*op))
         return false;
       if (i > atWait && op->kind == OpKind::BarrierArrive)
@@ -152,7 +156,8 @@ private:
     const Block &outer = *loop_.parent;
     const size_t next = positionOf(outer, &loop_) + 1;
     behind_ = outer.ops[next];
-    return behind_->kind == OpKind::DotWait && findTile(pair_.second().operands[1]);
+    return behind_->kind == OpKind::DotWait && findTile(pair_.second().operands[1]) &&
+           (!tileWait_ || std::ranges::all_of(tileWait_->operands, [&](const Value *v) { return findTile(v); }));
   }
 
   bool isQuiet(const Op &op) const { return op.has(traits::Pure) || op.kind == OpKind::Reduce || op.kind == OpKind::BarrierArrive || &op == wait_; }
@@ -181,6 +186,8 @@ private:
       c.map(which_[i], which[i]);
     for (const Op *op : names_)
       c.copy(*op, to);
+    if (tileWait_)
+      c.copy(*tileWait_, to);
     c.map(pair_.second().operands[0], fragments);
     c.map(pair_.second().operands[2], acc);
     return c.copy(pair_.second(), to);
@@ -228,7 +235,7 @@ private:
       if (op == wait_) {
         c.map(accumulators_, c(pair_.carried()));
         c.map(scores_, wait(to, 0, c(pair_.first().result())));
-      } else if (op != &pair_.second() && !op->has(traits::Terminator)) {
+      } else if (op != &pair_.second() && op != tileWait_ && !op->has(traits::Terminator)) {
         c.copy(*op, to);
       }
     }
@@ -253,7 +260,7 @@ private:
         for (const Op *o : body_.ops)
           if (arrives_.count(o) || pair_.isOfAccumulators(o) || o == &pair_.fragments())
             c.copy(*o, to);
-      } else if (!op->has(traits::Terminator) && op != &pair_.fragments() && !pair_.isOfAccumulators(op) && !arrives_.count(op)) {
+      } else if (!op->has(traits::Terminator) && op != tileWait_ && op != &pair_.fragments() && !pair_.isOfAccumulators(op) && !arrives_.count(op)) {
         c.copy(*op, to);
         if (op == &pair_.first())
           late = lateDot(carried[0], c(pair_.carried()), carried.subspan(1), to);
@@ -270,6 +277,7 @@ private:
   Pair pair_;
   const Op *wait_ = nullptr;
   Op *behind_ = nullptr;
+  const Op *tileWait_ = nullptr; // for the tile of the second dot
   const Value *accumulators_ = nullptr, *scores_ = nullptr; // behind the wait
   std::unordered_set<const Op *> arrives_;                  // tell that a stage is free
   std::vector<const Op *> names_;

@@ -80,6 +80,15 @@ def test_attention_with_256_columns_is_pipelined(kernel, slots):
     assert rings(gpu) == slots and "not pipelined" not in gpu
 
 
+def test_keys_and_values_have_barriers_of_their_own():
+    """A slot of keys is given back in the iteration that reads it, one of values in the next one: two slots are enough for copies ahead."""
+    gpu = compiled("attention", (128, 64, 256), 8, 2, "--emit", "gpu")
+    made = re.findall(r"(%\d+) = barrier_alloc \{slots = 2, arrivals = (\d)", gpu)
+    loop = gpu[gpu.index("{pipelined = 1}"):]
+    free = {slot: barrier for barrier, slot in re.findall(r"%\d+ = shared_slot (%\d+), (%slot|%last) : shared<1xi64>\n(?=(?:.*\n)*?.*barrier_arrive)", loop) if (barrier, "8") in made}
+    assert [n for _, n in made] == ["1", "8", "1", "8"] and free == {"%slot": made[1][0], "%last": made[3][0]}
+
+
 # Copies ahead beside two dots: with less work on elements than the products take, they stand under a branch, which keeps that work behind the products. D=64 has more work; a block of one warpgroup
 # shares the SM with others; with 128 x 128 scores the first dot is not one iteration ahead, so the work waits for it, and the second one for the work; 256 columns leave no registers, and 128 keys of four warps none that cost no neighbour.
 @pytest.mark.parametrize("block, warps, stages, branch", [((128, 64, 128), 8, 3, True), ((128, 128, 64), 8, 3, False), ((64, 64, 128), 4, 3, False), ((128, 128, 128), 8, 2, False),
