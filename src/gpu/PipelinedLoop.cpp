@@ -404,6 +404,12 @@ const Op *PipelinedLoop::placeOfEarlyWait() const {
   return nullptr;
 }
 
+/// What passes through registers (a bias) gives way to the tiles of asynchronous dots: it stays a load in the iteration that uses it. False if there are not both.
+bool PipelinedLoop::leaveOthers() {
+  auto isOther = [](const Ring &r) { return r.isCopied && !r.isTma && !r.isStaged && !r.feedsAsyncDot; };
+  return anyRing([](const Ring &r) { return r.isCopied && r.feedsAsyncDot; }) && std::erase_if(rings_, isOther) > 0;
+}
+
 bool PipelinedLoop::fitMemory() {
   const uint64_t limit = target_.sharedLimit();
   const int64_t wanted = std::clamp<int64_t>(loop_.get(attr::numStages, options_.numStages) - 1, 1, mostIterations());
@@ -416,6 +422,8 @@ bool PipelinedLoop::fitMemory() {
     return std::any_of(beside.begin(), beside.end(), [&](uint64_t bytes) { return bytesBeside_ = bytes, take(c) <= limit; });
   });
   if (first == all.end()) {
+    if (leaveOthers())
+      return fitMemory();
     remarks_.shortOfMemory(0, wanted, take(all.back()), limit);
     return false;
   }

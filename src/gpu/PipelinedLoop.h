@@ -100,6 +100,7 @@ protected:
   }
   uint64_t blocksByRegisters() const;
   RingChoice withNeighbours(const RingChoice &c);
+  bool leaveOthers();
   bool fitMemory();
   /// The operation in front of which all asynchronous dots of the last iteration must be done: null if their results alone decide.
   const ir::Op *placeOfEarlyWait() const;

@@ -89,6 +89,27 @@ def test_keys_and_values_have_barriers_of_their_own():
     assert [n for _, n in made] == ["1", "8", "1", "8"] and free == {"%slot": made[1][0], "%last": made[3][0]}
 
 
+def test_a_bias_leaves_the_memory_to_the_tiles_of_dots(tmp_path):
+    """128 x 128 scores and D=128: rings of keys and values alone take what a block has."""
+    source = tmp_path / "biased.py"
+    source.write_text("""
+import tegula
+import tegula.language as tl
+@tegula.jit
+def biased(q, k, v, bias, out, N):
+    m, d = tl.arange(0, 128), tl.arange(0, 128)
+    tq = tl.load(q + m[:, None] * 128 + d[None, :])
+    acc = tl.zeros([128, 128], tl.float32)
+    for n in range(0, N, 128):
+        s = tl.dot(tq, tl.load(k + (n + m)[None, :] * 128 + d[:, None])) + tl.load(bias + m[:, None] * N + (n + m)[None, :])
+        acc = tl.dot(tl.exp2(s).to(tl.bfloat16), tl.load(v + (n + m)[:, None] * 128 + d[None, :]), acc)
+    tl.store(out + m[:, None] * 128 + d[None, :], acc)
+""")
+    sig = "q:*bf16:16, k:*bf16:16, v:*bf16:16, bias:*bf16:16, out:*fp32:16, N:i32:16"
+    gpu = registers.run("compile", f"{source}::biased", "--sig", sig, "-t", "sm_90a", "--num-warps", "8", "--num-stages", "2", "--emit", "gpu", "--remarks")
+    assert rings(gpu) == [2, 3] and "not pipelined" not in gpu
+
+
 # Copies ahead beside two dots: with less work on elements than the products take, they stand under a branch, which keeps that work behind the products. D=64 has more work; a block of one warpgroup
 # shares the SM with others; with 128 x 128 scores the first dot is not one iteration ahead, so the work waits for it, and the second one for the work; 256 columns leave no registers, and 128 keys of four warps none that cost no neighbour.
 @pytest.mark.parametrize("block, warps, stages, branch", [((128, 64, 128), 8, 3, True), ((128, 128, 64), 8, 3, False), ((64, 64, 128), 4, 3, False), ((128, 128, 128), 8, 2, False),
