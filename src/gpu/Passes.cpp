@@ -15,6 +15,7 @@
 #include "gpu/RotateDots.h"
 #include "gpu/ShareQuotients.h"
 #include "gpu/SinkWidening.h"
+#include "gpu/SkipMasks.h"
 #include "gpu/SpecializeWarps.h"
 #include "gpu/SplitTiles.h"
 #include "gpu/StaggerDots.h"
@@ -68,6 +69,8 @@ constexpr GpuPass passes[] = {
      "copies operands of dots ahead, and lets dots run on"},
     // Rings and waits are there.
     {"stagger-dots", nullptr, [](ir::Module &m, const PassInput &in) { staggerDots(m, in.target, in.options); }, "starts the second of two dots of a loop an iteration late"},
+    // Behind all that look at what stands between dots, of which a branch is the end.
+    {"skip-masks", nullptr, [](ir::Module &m, const PassInput &in) { skipMasks(m, in.target, in.options); }, "asks masks of tiles only where they may hold for some elements and not for others"},
     // What could not be copied asynchronously.
     {"prefetch-loads", nullptr, [](ir::Module &m, const PassInput &in) { prefetchLoads(m, in.target, in.options); }, "loads operands an iteration ahead, into registers"},
     // Loads outside of the loops above.
