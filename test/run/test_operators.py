@@ -506,3 +506,20 @@ def test_equality_with_a_label_of_64_bits(dev, t, wide):
     np.testing.assert_array_equal(out[:m], want)
     np.testing.assert_array_equal(out[m:2 * m], want)
     np.testing.assert_array_equal(out[2 * m], x == x[::-1])
+
+
+@tegula.jit
+def k_products_without_a_lane(x, y, out, stride):
+    i, j, k = tl.arange(0, 2)[:, None, None], tl.arange(0, 2)[None, :, None], tl.arange(0, 4)[None, None, :]
+    v = tl.interleave(tl.zeros([2, 2, 2], tl.int32), tl.load(x + tl.zeros([2, 2, 2], tl.int32)))
+    for p in tl.static_range(4):  # each is without other elements
+        at = i + (2 * p - 1), j + p, k + p
+        v *= tl.load(y + at[0] * 37 + at[1] * 6 + at[2], (at[0] >= 0) & (at[0] < 6) & (at[1] < 6) & (at[2] < 5), other=0)
+    tl.store(out + i * stride + j * 4 + k, v)
+
+
+def test_products_of_which_masks_leave_nothing(dev):
+    """LLVM 19 may give a product of two operands without lanes in common an undefined value: it stored half of this one."""
+    out = np.full((2, 2, 4), 7, np.int32)
+    dev(k_products_without_a_lane, (1, ), np.ones(1, np.int32), np.ones(256, np.int32), out, 8)
+    assert_same(out, np.zeros_like(out))

@@ -3,6 +3,7 @@
 #include "targets/common/NvptxOps.h"
 #include "targets/common/VecUtil.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/IR/IntrinsicInst.h"
 
 namespace tegula::targets {
 
@@ -94,6 +95,61 @@ V plainDivision(VecEmitter &v, V x, V y, bool isSigned) {
   return isSigned ? a.b.CreateSDiv(x, y) : a.b.CreateUDiv(x, y);
 }
 
+/// Lanes that are zero whatever the kernel gets: those of constants, what constant masks, shuffles and products leave of these. `budget`: values looked at.
+llvm::APInt zeroLanes(V x, unsigned &budget) {
+  const unsigned n = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
+  llvm::APInt zero(n, 0);
+  if (!budget)
+    return zero;
+  --budget;
+  if (auto *c = llvm::dyn_cast<llvm::Constant>(x)) {
+    for (unsigned i = 0; i < n; ++i)
+      if (llvm::Constant *e = c->getAggregateElement(i); e && e->isNullValue())
+        zero.setBit(i);
+    return zero;
+  }
+  auto chosen = [&](V mask, V on, V off) {
+    auto *c = llvm::dyn_cast<llvm::Constant>(mask);
+    if (!c || !c->getType()->isVectorTy())
+      return zero;
+    llvm::APInt a = on ? zeroLanes(on, budget) : zero, b = zeroLanes(off, budget);
+    for (unsigned i = 0; i < n; ++i)
+      if (auto *bit = llvm::dyn_cast_or_null<llvm::ConstantInt>(c->getAggregateElement(i)); bit && (bit->isOne() ? a[i] : b[i]))
+        zero.setBit(i);
+    return zero;
+  };
+  if (auto *select = llvm::dyn_cast<llvm::SelectInst>(x))
+    return chosen(select->getCondition(), select->getTrueValue(), select->getFalseValue());
+  if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(x); call && call->getIntrinsicID() == llvm::Intrinsic::masked_load)
+    return chosen(call->getArgOperand(2), nullptr, call->getArgOperand(3));
+  if (auto *op = llvm::dyn_cast<llvm::BinaryOperator>(x); op && (op->getOpcode() == llvm::Instruction::Mul || op->getOpcode() == llvm::Instruction::And))
+    return zeroLanes(op->getOperand(0), budget) | zeroLanes(op->getOperand(1), budget);
+  if (auto *shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(x)) {
+    llvm::APInt from[2] = {zeroLanes(shuffle->getOperand(0), budget), zeroLanes(shuffle->getOperand(1), budget)};
+    const auto of = static_cast<int>(from[0].getBitWidth());
+    for (unsigned i = 0; i < n; ++i)
+      if (int at = shuffle->getMaskValue(i); at >= 0 && from[at / of][static_cast<unsigned>(at % of)])
+        zero.setBit(i);
+  }
+  return zero;
+}
+
+/// x * y. LLVM 19 does not compute lanes of an operand where the other one's are zero, each way around, and then takes for the product an operand that is zero
+/// or not computed in all its lanes, as if it were zero in these. So where both have such lanes, these are chosen behind the product.
+V multiply(llvm::IRBuilder<> &b, V x, V y) {
+  V all = b.CreateMul(x, y);
+  if (!x->getType()->isVectorTy() || llvm::isa<llvm::Constant>(x) || llvm::isa<llvm::Constant>(y))
+    return all;
+  unsigned budget = 64;
+  const llvm::APInt a = zeroLanes(x, budget), c = a.isZero() ? a : zeroLanes(y, budget);
+  if (a.isZero() || c.isZero())
+    return all;
+  llvm::SmallVector<llvm::Constant *> is;
+  for (unsigned i = 0; i < a.getBitWidth(); ++i)
+    is.push_back(b.getInt1(a[i] || c[i]));
+  return b.CreateSelect(llvm::ConstantVector::get(is), llvm::Constant::getNullValue(x->getType()), all);
+}
+
 /// Low half of the product. x86 without SSE4.1 multiplies 32-bit lanes by pmuludq, lanes of odd numbers apart. Where LLVM 19 sees what
 /// these hold (by masks and constants that differ from lane to lane) it leaves an undefined value for them, so here they are apart already.
 V product(VecEmitter &v, V x, V y) {
@@ -101,7 +157,7 @@ V product(VecEmitter &v, V x, V y) {
   auto *lanes = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
   if (!v.target.x86 || v.target.avx2 || !lanes || bitsOf(x) != 32 || lanes->getNumElements() % 2 || llvm::isa<llvm::Constant>(x) ||
       llvm::isa<llvm::Constant>(y))
-    return a.b.CreateMul(x, y);
+    return multiply(a.b, x, y);
   auto *pairs = llvm::FixedVectorType::get(a.b.getInt64Ty(), lanes->getNumElements() / 2);
   x = a.b.CreateBitCast(x, pairs);
   y = a.b.CreateBitCast(y, pairs);
