@@ -278,6 +278,51 @@ feature("number of true elements")(lambda f: any(e.args[0].type.dtype == "int1" 
 feature("branch that is known when the kernel is compiled")(lambda f: f.ops["static"])
 for _op in ("clamp", "cdiv", "exp2", "randint"):
     feature(_op)(lambda f, o=_op: f.ops[o])
+def hints(f):
+    return {k for l in f.statements[P.For] for k in l.options}
+
+
+def loops_inside(f):
+    """(outer, inner) loops."""
+    return [(l, x) for l in f.statements[P.For] for x in P.walk(l.body) if isinstance(x, P.For)]
+
+
+def named(values, ops):
+    """Names of an Assign among `values` whose value has one of `ops`."""
+    return {n for s in values if isinstance(s, P.Assign) and has(s.value, *ops) for n in s.names}
+
+
+def reads(e, names):
+    return any(x.op == "var" and x.attrs["name"] in names for x in P.walk_expression(e))
+
+
+feature("loop of dots in a loop over tiles that stores each")(lambda f: any(
+    named(i.body, ("dot", )) and any(isinstance(s, P.Store) and reads(s.value, {n for x in P.walk(o.body) if isinstance(x, P.Assign) for n in x.names}) for s in o.body) for o, i in loops_inside(f)))
+feature("accumulator stored in parts")(lambda f: any(
+    isinstance(s, P.Assign) and s.value.op == "split" and named(P.walk(b), ("dot", )) and any(isinstance(x, P.Store) and reads(x.value, set(s.names)) for x in P.walk(b))
+    for b in [l.body for l in f.statements[P.For]] for s in P.walk(b)))
+feature("state that dots read and are added to")(lambda f: any(
+    isinstance(s, P.Assign) and s.value.op == "dot" and len(s.value.args) > 2 and reads(s.value.args[2], set(s.names)) and any(
+        isinstance(x, P.Assign) and x.value.op == "dot" and reads(x.value.args[1], set(s.names)) for x in l.body) for l in f.statements[P.For] for s in l.body))
+feature("operand of a dot at a place that is loaded in the same iteration")(lambda f: any(
+    (pages := named(l.body, ("load", ))) and any(e.op == "load" and reads(e.args[0], pages) for s in l.body if isinstance(s, P.Assign) and s.value.op == "dot" for e in P.walk_expression(s.value.args[1]))
+    for l in f.statements[P.For]))
+feature("pointers that two loops carry")(lambda f: any(
+    any(isinstance(s, P.Assign) and isinstance(s.value.type, Type) and s.value.type.is_pointer for s in o.body) and any(
+        isinstance(s, P.Assign) and isinstance(s.value.type, Type) and s.value.type.is_pointer for s in i.body) for o, i in loops_inside(f)))
+feature("halves that are rotated in place")(lambda f: any(
+    isinstance(a, P.Store) and isinstance(b, P.Store) and a.value.op == "sub" and b.value.op == "add" and f.buffer_of(a.pointer) is f.buffer_of(b.pointer) is not None
+    for body in P.bodies(f.p) for block in [body] + [l.body for l in P.walk(body) if isinstance(l, P.For)] for k, a in enumerate(block) for b in block[k + 1:k + 3]))
+feature("offsets by a histogram")(lambda f: f.ops["histogram"] and any(has(e, "cumsum") for e in f.ops["gather"]))
+feature("keys packed with their places")(lambda f: any(e.args[0].type.dtype == "int64" and has(e, "shl") and has(e, "arange") for o in ("sort", "topk") for e in f.ops[o]))
+feature("bisection of each element's own")(lambda f: any(has(s.value, "shr") and s.value.args[0].op == "add" for k in (P.For, P.While) for l in f.statements[k] for s in l.body if isinstance(s, P.Assign) and s.value.args))
+feature("window that moves over rows")(lambda f: any(
+    e.op == "load" and len(e.args) > 1 and e.args[1].op == "ge" and e.args[1].args[0].op == "var" for _, e in in_loops(f)))
+feature("groups of rows scaled in three dimensions beside a dot")(lambda f: any(
+    e.op == "reshape" and e.args[0].op == "mul" and len(e.args[0].type.shape) == 3 for e in f.ops["reshape"]))
+feature("atomic sum of what a dot gave")(lambda f: f.ops["dot"] and any(s.value.op == "atomic" and s.value.attrs["kind"] == "add" and len(s.value.type.shape) == 2 for s in f.statements[P.Effect]))
+for _k in ("warp_specialize", "disallow_acc_multi_buffer", "flatten", "loop_unroll_factor"):
+    feature(f"loop with {_k}")(lambda f, k=_k: k in hints(f))
 feature("several programs")(lambda f: f.grid_size > 1)
 feature("cluster")(lambda f: f.p.options.get("num_ctas", 1) > 1)
 

@@ -10,6 +10,7 @@ from arithmetic import Undefined
 from check import retype
 from expressions import WIDE, Expressions
 from idioms import Idioms
+from kernels import Kernels, RANGES
 from loops import OLD, Loops
 from program import FLOATS, FP8, INTS, Type
 from reference import evaluate
@@ -18,7 +19,7 @@ from rules import Invalid, make, need
 FEATURES = ("for", "while", "branch", "reduce", "scan", "combine", "split", "gather", "mask", "in_place", "alias",
             "atomic", "dot", "helper", "noinline", "return", "block", "sort", "barrier", "stride", "cluster", "slice", "map", "exit",
             "scaled", "assume", "bundle", "odd", "asm", "assert", "map_load", "block_write", "rows", "int4", "overlap", "views",
-            "step", "chain", "boxes", "olds", "wide64", "tuple", "select", "sums")
+            "step", "chain", "boxes", "olds", "wide64", "tuple", "select", "sums", "kernel")
 SMALL = [(1, ), (2, ), (4, ), (8, ), (16, ), (32, ), (64, ), (2, 2), (1, 8), (8, 1), (4, 8), (8, 16), (16, 16),
          (2, 2, 4), (4, 2, 8), (2, 4, 2, 4)]
 LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (64, 64), (2, 64, 8)]
@@ -30,7 +31,7 @@ ODD = [(3, ), (5, ), (12, ), (7, ), (24, ), (100, ), (3, 8), (4, 6), (5, 3), (1,
 HUGE = [(8192, ), (16384, ), (128, 128), (64, 256), (16, 32, 32), (8192, 2), (4, 4096)]
 
 
-class Generator(Expressions, Accesses, Loops, Idioms):
+class Generator(Expressions, Accesses, Loops, Idioms, Kernels):
 
     def __init__(self, seed, without=()):
         self.g = np.random.default_rng([seed, 1])
@@ -184,8 +185,7 @@ class Generator(Expressions, Accesses, Loops, Idioms):
             start, stop, step = (self.const(counter, e.attrs["value"]) for e in (start, stop, step))
         options = {}
         if kind == "tl.range":
-            for k, vs in (("num_stages", (1, 2, 3)), ("loop_unroll_factor", (2, 4)), ("flatten", (True, )),
-                          ("disable_licm", (True, ))):
+            for k, vs in RANGES:
                 if self.chance(0.3):
                     options[k] = self.pick(vs)
         i = self.fresh("i")
@@ -514,8 +514,7 @@ class Generator(Expressions, Accesses, Loops, Idioms):
         dot = make("dot", make("load", ptr(pa, (m, k))), make("load", ptr(pb, (k, n))),
                    make("var", name=acc, type=acc_type), **attrs)
         body = [P.Assign((acc, ), dot), move(pa, (m, k), k * m if col else k), move(pb, (k, n), k * n)]
-        c = lambda v: self.const(Type("int32"), v)
-        return out + [P.For(self.fresh("i"), c(0), c(trips), c(1), body, self.pick(("range", "tl.range")), {})]
+        return out + [self.ranged(self.fresh("i"), 0, trips, 1, body)]
 
     def s_pointer_loop(self, depth):
         """A loop over tiles by a pointer that advances."""
@@ -628,11 +627,12 @@ Generator.RARE = [("atomic", Generator.s_atomic), ("atomic", Generator.s_atomic)
                   ("while", Generator.s_while), ("return", Generator.s_return), ("helper", Generator.s_call),
                   ("split", Generator.s_split), ("for", Generator.s_pointer_loop), ("map", Generator.s_map), ("block", Generator.s_block_loop),
                   ("assume", Generator.s_assume), ("asm", Generator.s_assembly), ("assert", Generator.s_assert), ("map_load", Generator.s_map), ("scaled", Generator.s_dot_scaled), ("atomic", Generator.s_atomic_alone),
-                  ("rows", Generator.s_rows_store), ("rows", Generator.s_rows), ("int4", Generator.s_int4),
+                  ("rows", Generator.s_rows_store), ("rows", Generator.s_rows_store), ("rows", Generator.s_rows), ("int4", Generator.s_int4),
                   ("overlap", Generator.s_overlap), ("overlap", Generator.s_overlap), ("overlap", Generator.s_overlap_dot),
                   ("boxes", Generator.s_boxes), ("boxes", Generator.s_boxes), ("boxes", Generator.s_box_dot), ("boxes", Generator.s_box_dot), ("olds", Generator.s_olds), ("olds", Generator.s_olds),
                   ("select", Generator.s_swap), ("select", Generator.s_select_store), ("sums", Generator.s_sums), ("sums", Generator.s_sums), ("sums", Generator.s_online),
                   ("reduce", Generator.s_max_with), ("chain", Generator.s_attention), ("boxes", Generator.s_block_atomic)]
+Generator.RARE += [("kernel", getattr(Generator, n)) for n in dir(Kernels) if n.startswith("s_")]
 Generator.STATEMENTS += [Generator.s_assign
                          ] * 5 + [Generator.s_while, Generator.s_for, Generator.s_in_place, Generator.s_split] * 2
 
