@@ -70,7 +70,7 @@ def norm_rows():
         zero = np.zeros_like(delta)
         yield Row(f"rms_norm + residual 512 x {n}", lambda x=x, w=w, out=out, n=n, d=zero: norms.rms_norm[(512,)](x, d, w, out, n, 0, 1e-5, ADD=1, BLOCK=n), out,
                   lambda x=tensor(x), w=tensor(w), n=n, d=tensor(zero): F.rms_norm(x.add_(d), (n,), w, 1e-5), bytes=16 * x.size) if torch else None
-        yield Row(f"layer_norm + residual 512 x {n}", lambda x=x, w=w, b=b, out=out, n=n, d=zero: norms.layer_norm[(512,)](x, d, w, b, out, n, 0, 1e-5, ADD=1, BLOCK=n), out,
+        yield Row(f"layer_norm + residual 512 x {n}", lambda x=x, w=w, b=b, out=out, n=n, d=zero: norms.layer_norm[(512,)](x, d, w, b, out, n, 0, 1e-5, ADD=1, BLOCK=n if n <= 2048 else 512, WHOLE=n <= 2048), out,
                   lambda x=tensor(x), w=tensor(w), b=tensor(b), n=n, d=tensor(zero): F.layer_norm(x.add_(d), (n,), w, b, 1e-5), bytes=16 * x.size) if torch else None
 
 

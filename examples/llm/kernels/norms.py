@@ -40,18 +40,43 @@ def rms_norm(x, delta, weight, out, n, apart, eps, ADD: tl.constexpr, BLOCK: tl.
 
 
 @tegula.jit
-def layer_norm(x, delta, weight, bias, out, n, apart, eps, ADD: tl.constexpr, BLOCK: tl.constexpr):
-    """out = weight * (x - mean) / sqrt(variance + eps) + bias."""
+def centred_row(value, mean, scale, weight, bias, at, mask):
+    """weight * (value - mean) * scale + bias, of the row's elements `at`."""
+    w = tl.load(weight + at, mask=mask, other=0.0).to(tl.float32)
+    b = tl.load(bias + at, mask=mask, other=0.0).to(tl.float32)
+    return (value - mean) * scale * w + b
+
+
+@tegula.jit
+def layer_norm(x, delta, weight, bias, out, n, apart, eps, ADD: tl.constexpr, BLOCK: tl.constexpr, WHOLE: tl.constexpr = True):
+    """out = weight * (x - mean) / sqrt(variance + eps) + bias. WHOLE: BLOCK is n at least, and a row stays in registers. Without it BLOCK elements at a time are read, and their sum of squares around
+    their own mean is made while they are in L1 and memory brings the next ones; parts are joined as Chan, Golub and LeVeque do (1979), so a large mean costs no digits."""
     row = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, BLOCK)
-    mask = i < n
-    value = residual(x, delta, row * n + i, mask, apart, ADD)
-    mean = tl.sum(value, 0) / n
-    centred = tl.where(mask, value - mean, 0.0)
-    scale = tl.rsqrt(tl.sum(centred * centred, 0) / n + eps)
-    w = tl.load(weight + i, mask=mask, other=0.0).to(tl.float32)
-    b = tl.load(bias + i, mask=mask, other=0.0).to(tl.float32)
-    tl.store(out + row * n + i, (centred * scale * w + b).to(out.dtype.element_ty), mask=mask)
+    if WHOLE:
+        mask = i < n
+        value = residual(x, delta, row * n + i, mask, apart, ADD)
+        mean = tl.sum(value, 0) / n
+        centred = tl.where(mask, value - mean, 0.0)
+        scale = tl.rsqrt(tl.sum(centred * centred, 0) / n + eps)
+        tl.store(out + row * n + i, centred_row(value, mean, scale, weight, bias, i, mask).to(out.dtype.element_ty), mask=mask)
+    else:
+        mean = 0.0
+        squares = 0.0
+        for begin in range(0, n, BLOCK):
+            mask = begin + i < n
+            value = residual(x, delta, row * n + begin + i, mask, apart, ADD)
+            count = tl.minimum(n - begin, BLOCK).to(tl.float32)
+            own = tl.sum(value, 0) / count
+            centred = tl.where(mask, value - own, 0.0)
+            away = own - mean
+            squares += tl.sum(centred * centred, 0) + away * away * (begin * count / (begin + count))
+            mean += away * (count / (begin + count))
+        scale = tl.rsqrt(squares / n + eps)
+        for begin in range(0, n, BLOCK):
+            mask = begin + i < n
+            value = tl.load(x + row * n + begin + i, mask=mask, other=0.0).to(tl.float32)
+            tl.store(out + row * n + begin + i, centred_row(value, mean, scale, weight, bias, begin + i, mask).to(out.dtype.element_ty), mask=mask)
 
 
 @tegula.jit
