@@ -118,20 +118,26 @@ def dequantized(q, scales, n, k, bits):
 
 
 def quantized_products():
-    """Few rows with int8 and int4 weights, as Model::widenedGemv launches them. torch's side: _weight_int4pack_mm with groups as long as ours; of int8, which it has for CPUs only, the product
-    in bf16. Of gate and up it leaves out silu(gate) * up."""
+    """Few rows with int8 and int4 weights, as Model::widenedGemv and, from three rows on, Model::sharedMatmul launch them, whose parts the next kernel adds. torch's side: _weight_int4pack_mm with
+    groups as long as ours; of int8, which it has for CPUs only, the product in bf16. Of gate and up it leaves out silu(gate) * up."""
     cores = torch.cuda.get_device_properties(0).multi_processor_count
     for bits in (8, 4):
-        for rows in (1, 4):
+        for rows in (1, 4, 16):
             for name, (n, k, _, pair) in SHAPES.items():
                 size, copies = n * k * bits // 8, max(1, math.ceil(2e8 / (n * k * (1 + pair) * bits // 8)))
                 q = [torch.randint(0, 256, (1 + pair, size), device="cuda", dtype=torch.uint8) for _ in range(copies)]
                 scales = [(torch.rand(1 + pair, n * k // GROUP, device="cuda") * k**-0.5 / 2**bits).to(BF16) for _ in range(copies)]
-                x, out = normal(rows, k), torch.zeros(rows, n, device="cuda", dtype=BF16 if pair else FP32)
+                step = math.gcd(k // GROUP, 4)
+                splits = 1 if pair or rows <= 2 else math.gcd(k // GROUP // step, min(4, 2**int(math.log2(max(1, 4 * cores // cdiv(n, 64))))))
+                how = dict(num_warps=2, num_stages=3) if splits > 1 and bits == 4 else dict(num_warps=step, num_stages=2)
+                x, out = normal(rows, k), torch.zeros(splits, rows if rows <= 2 else 16, n, device="cuda", dtype=BF16 if pair else FP32)
                 columns, warps, lines = 8 if n < 48 * cores else 16, 4, GROUP * bits // 32
                 groups = math.gcd(k // GROUP, max(1, (4 if pair and rows >= 4 else 8) * 32 * warps // columns // lines))
 
-                def make(who, ks, q=q, scales=scales, x=x, out=out, n=n, k=k, pair=pair, rows=rows, bits=bits, columns=columns, warps=warps, count=groups * lines):
+                def make(who, ks, q=q, scales=scales, x=x, out=out, n=n, k=k, pair=pair, rows=rows, bits=bits, columns=columns, warps=warps, count=groups * lines, step=step, splits=splits, how=how):
+                    if rows > 2:
+                        f = ks["quantized"].shared_matmul
+                        return lambda i: f[(1, cdiv(n, 64), splits)](x, q[i][0], scales[i][0], q[i][-1], scales[i][-1], out, rows, n, k, n, 16, PAIR=pair, SPLITS=splits, G=GROUP, BITS=bits, BM=16, STEP=step, COLS=64, **how)
                     f = ks["quantized"].widened_gemv
                     return lambda i: f[(1, cdiv(n, columns))](x, q[i][0], scales[i][0], q[i][-1], scales[i][-1], out, out, rows, n, k, n, PAIR=pair, EACH=0, G=GROUP, BITS=bits, BM=rows, ROWS=count, COLS=columns, num_warps=warps)
 
@@ -145,7 +151,8 @@ def quantized_products():
                 else:
                     ws = weights(n * (1 + pair), k)[:copies]
                     library = lambda i, ws=ws, x=x: F.linear(x, ws[i % len(ws)])
-                yield Row(f"{rows} row{'s' if rows > 1 else ''}, int{bits} {name} {k} x {n * (1 + pair)}", "GB/s", (1 + pair) * (size + n * k // GROUP * 2) / 1e9, copies, make, library, out, want)
+                yield Row(f"{rows} row{'s' if rows > 1 else ''}, int{bits} {name} {k} x {n * (1 + pair)}", "GB/s", (1 + pair) * (size + n * k // GROUP * 2) / 1e9, copies, make, library, out, want,
+                          result=lambda out=out, rows=rows: out[:, :rows].float().sum(0))
 
 
 def tile_products():
@@ -157,7 +164,7 @@ def tile_products():
             bm, bn, bk, lines, warps, stages = t = tiling(rows, n, k, add, pair)
             splits = splits_of(rows, n, add, t)
             height = cdiv(rows, bm) * bm  # parts are added by the norm behind them
-            out = torch.zeros(splits, rows if splits == 1 else height, n, device="cuda", dtype=BF16 if pair else FP32)
+            out = torch.zeros(splits, rows if splits == 1 else height, n, device="cuda", dtype=FP32 if add else BF16)
             tiles = cdiv(rows, bm) * cdiv(n, bn) * splits
             programs = min(tiles, torch.cuda.get_device_properties(0).multi_processor_count) if rows > 256 else tiles
 
@@ -232,7 +239,7 @@ def decode_rows():
             f, g = ks["attention"].decode_attention, ks["attention"].attention_parts
 
             def run(i):
-                f[(HK, len(tiles), splits)](qkv, k[i], v[i], parts if splits > 1 else out, sums, cosines, sines, tiles, table, pages, D**-0.5, cosines, cosines, cosines, 0.0, HQ=HQ, HK=HK, D=D, PAGE=PAGE, BM=16, FIRST=64 if many else 256,
+                f[(HK, len(tiles), splits)](qkv, k[i], v[i], parts if splits > 1 else out, sums, cosines, sines, tiles, table, pages, D**-0.5, cosines, cosines, cosines, 0.0, 0, HQ=HQ, HK=HK, D=D, PAGE=PAGE, BM=16, FIRST=64 if many else 256,
                                             BN=64, SPLITS=splits, EARLY=False, num_warps=4 if many else 8, num_stages=2 if many else 3)
                 if splits > 1:
                     g[(len(tiles), HQ)](parts, sums, out, tiles, HQ=HQ, D=D, SPLITS=splits, EARLY=False)

@@ -92,10 +92,17 @@ class HeadParts:
         self.bias, self.q, self.k = normal(hq + 2 * hk, d, seed=20), normal(d, seed=21, dtype=BF16), normal(d, seed=22, dtype=BF16)
 
     def args(self):
-        return self.bias, self.q, self.k, 1e-5
+        return self.bias, self.q, self.k, 1e-5, self.apart
 
     def constants(self):
-        return dict(BIAS="bias" in self.kind, NORM="norm" in self.kind)
+        return dict(BIAS="bias" in self.kind, NORM="norm" in self.kind, PARTS=self.parts)
+
+    def split(self, qkv):
+        """What the kernel gets: parts whose sum is qkv, and lines that nobody reads between them."""
+        self.parts, self.apart = (3, qkv.size + 40) if "parts" in self.kind else (1, 0)
+        parts = normal(self.parts, qkv.size + 40, seed=23)
+        parts[0, :qkv.size] = qkv.ravel() - parts[1:, :qkv.size].sum(0)
+        return parts
 
     def of(self, qkv):
         """[..., hq + 2 hk, d] before the rotation."""
@@ -107,7 +114,7 @@ class HeadParts:
 
 
 @pytest.mark.parametrize("heads", [1, 4])
-@pytest.mark.parametrize("kind", ["", "bias", "norm", "bias norm"])
+@pytest.mark.parametrize("kind", ["", "bias", "norm", "bias norm", "parts", "parts bias norm"])
 def test_rope_append(dev, heads, kind):
     hq, hk, d, page = 5, 2, 16, 4
     cache = Cache([7, 9], hk, d, page, np.float32)
@@ -115,14 +122,14 @@ def test_rope_append(dev, heads, kind):
     given, q, parts = normal(3, hq + 2 * hk, d), np.empty((3, hq, d), np.float32), HeadParts(kind, hq, hk, d)
     qkv = parts.of(given)
     angle = np.arange(9)[:, None] * 10000.0 ** (-np.arange(d // 2) / (d // 2))
-    dev(attention_kernels.rope_append, (3, -(-(hq + 2 * hk) // heads)), given, q, cache.k, cache.v, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), positions, slots, cache.table,
+    dev(attention_kernels.rope_append, (3, -(-(hq + 2 * hk) // heads)), parts.split(given), q, cache.k, cache.v, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), positions, slots, cache.table,
         cache.table.shape[1], *parts.args(), HQ=hq, HK=hk, D=d, PAGE=page, HEADS=heads, **parts.constants())
     turn = (qkv[..., :d // 2] + 1j * qkv[..., d // 2:]) * np.exp(1j * angle[positions])[:, None]
     turned = np.concatenate([turn.real, turn.imag], -1)
     close(q, turned[:, :hq], 1e-6)
     for r in range(3):
         close(cache.rows(cache.k, slots[r], 9)[positions[r]], turned[r, hq:hq + hk], 1e-6)
-        close(cache.rows(cache.v, slots[r], 9)[positions[r]], qkv[r, hq + hk:], 1e-6 if "bias" in kind else 0)
+        close(cache.rows(cache.v, slots[r], 9)[positions[r]], qkv[r, hq + hk:], 1e-6 if kind else 0)
     assert np.count_nonzero(cache.v.any((1, 3))) == 3, "other places are not written"
 
 
@@ -159,7 +166,7 @@ def test_paged_attention(dev, dtype, bound, queries, splits, descriptors, window
 
 @pytest.mark.parametrize("dtype,bound", [(np.float32, 2e-6), (BF16, 0.02)])
 @pytest.mark.parametrize("first,splits,early", [(16, 1, False), (64, 1, True), (16, 4, False), (32, 2, True)])
-@pytest.mark.parametrize("window,kind", [(0, ""), (1, ""), (17, ""), (40, ""), (0, "bias"), (17, "norm"), (40, "bias norm")])
+@pytest.mark.parametrize("window,kind", [(0, ""), (1, ""), (17, ""), (40, ""), (0, "bias"), (17, "norm"), (40, "bias norm"), (0, "parts"), (0, "parts bias norm")])
 def test_decode_attention(dev, dtype, bound, first, splits, early, window, kind):
     """Sequences whose new token is the first, the last of a page, the first of one, and far behind; the appended key counts, what pages hold behind it does not."""
     hq, hk, d, page = 6, 2, 16, 32
@@ -183,7 +190,7 @@ def test_decode_attention(dev, dtype, bound, first, splits, early, window, kind)
     parts, sums = (np.full((splits, n, hq, d), np.nan, np.float32), np.full((splits, n, hq, 2), np.nan, np.float32)) if splits > 1 else (out, out)
     tiles = np.array([(r, 1, b, r) for r, b in enumerate(befores)], np.int32)
     others = cache.k.copy()
-    dev(attention_kernels.decode_attention, (hk, n, splits), given, cache.k, cache.v, parts, sums, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), tiles, cache.table,
+    dev(attention_kernels.decode_attention, (hk, n, splits), parts_of_heads.split(given), cache.k, cache.v, parts, sums, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), tiles, cache.table,
         cache.table.shape[1], d**-0.5, *parts_of_heads.args(), HQ=hq, HK=hk, D=d, PAGE=page, BM=16, FIRST=first, BN=16, SPLITS=splits, EARLY=early, WINDOW=window, **parts_of_heads.constants(), **({"launch_pdl": True} if early and dev.name == "cuda" else {}))
     if splits > 1:
         dev(attention_kernels.attention_parts, (n, hq), parts, sums, out, tiles, HQ=hq, D=d, SPLITS=splits)
@@ -413,6 +420,20 @@ def test_quantized_products_of_few_rows(dev, bits, rows, cols, k, tokens, each, 
             COLS=cols, num_warps=2)
         close(out[:, :n], want, np.abs(want).max() * 1e-5)
         assert not out[:, n:].any()
+
+
+@pytest.mark.parametrize("bits,step,splits,cols,m,x_type", [(4, 2, 1, 64, 5, BF16), (4, 1, 2, 64, 16, np.float32), (4, 4, 1, 32, 3, np.float16), (8, 2, 2, 64, 17, BF16), (8, 4, 1, 64, 4, np.float32)])
+def test_quantized_products_whose_warps_share_the_inputs(dev, bits, step, splits, cols, m, x_type):
+    """Parts of the programs that share a tile, then silu(gate) * up; outputs that do not fill a block, rows that do not fill a tile."""
+    n, k, g, stride, height = 100, 256, 64, 104, 32
+    (q, scales, means), (up_q, up_scales, up_means) = (quantize(normal(n, k, seed=10 * side), bits, g) for side in range(2))
+    x = normal(m, k, seed=9, dtype=x_type)
+    gate, up = (x.astype(np.float64) @ w.T for w in (means, up_means))
+    for pair, parts, want in ((False, splits, gate), (True, 1, gate / (1 + np.exp(-gate)) * up)):
+        out = np.zeros((splits, height, stride), np.float32)
+        dev(quantized.shared_matmul, (-(-m // 16), -(-n // cols), parts), x, q, scales, up_q, up_scales, out, m, n, k, stride, height, PAIR=pair, SPLITS=parts, G=g, BITS=bits, BM=16, STEP=step, COLS=cols)
+        close(out.sum(0)[:m, :n], want, np.abs(want).max() * 1e-5)
+        assert not out[:, :, n:].any() and not out[:, m:].any()
 
 
 def test_argmax(dev):

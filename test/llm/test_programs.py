@@ -203,6 +203,15 @@ def test_few_rows_of_quantized_weights_meet_only_for_the_sum(bits, rows):
     assert "shared" not in ptx[ptx.index("ld.global"):ptx.rindex("ld.global")] and not re.search(r"cvt\.rn\.f32\.[su]", ptx), ptx
 
 
+@pytest.mark.parametrize("bits", [8, 4])
+def test_quantized_weights_go_to_tensor_cores_through_registers(bits):
+    """A word is loaded as it is used: between the dots nothing is stored to shared memory, and no integer is converted, which is slow."""
+    ptx = ptx_of("quantized.py::shared_matmul", "x:*bf16:16, q:*u8:16, w_scales:*bf16:16, up_q:*u8:16, up_scales:*bf16:16, out:*f32:16, M:i32, N:i32:16, K:i32:16, stride:i32:16, height:i32:16",
+                 "--num-warps", "4", PAIR=0, SPLITS=4, G=64, BITS=bits, BM=16, STEP=4, COLS=64)
+    dots = ptx[ptx.index("mma.sync"):ptx.rindex("mma.sync")]
+    assert ptx.count("mma.sync") == 32 and "st.shared" not in dots and "ldmatrix" not in ptx and "cp.async.cg" in ptx and not re.search(r"cvt\.rn\.f32\.[su]", ptx), ptx
+
+
 def test_sampling_reads_a_row_once_and_a_part_of_it():
     """64 logits of a thread into registers, for all passes, and 8 of the part that is scanned."""
     ptx = ptx_of("sampling.py::sample", "logits:*f32:16, out:*i32:16, temperatures:*f32:16, top_ks:*i32:16, top_ps:*f32:16, seeds:*i32:16, steps:*i32:16, n:i32:16",
@@ -219,8 +228,8 @@ def test_one_row_of_a_product_has_its_weights_under_way_before_it_waits():
 
 
 def test_few_rows_of_quantized_weights_on_gpus(run):
-    """Up to four rows have a kernel that reads the weights for each of them, more go to the tensor cores."""
-    for rows, there, absent in ((1, "widened_gemv", "widened_matmul"), (4, "widened_gemv", "widened_matmul"), (5, "widened_matmul", None)):
+    """Up to two rows have a kernel that reads the weights for each of them, up to 64 one for the tensor cores, whose programs and warps share the inputs."""
+    for rows, there, absent in ((1, "widened_gemv", "shared_matmul"), (2, "widened_gemv", "shared_matmul"), (3, "shared_matmul", "widened_matmul"), (40, "shared_matmul", "widened_matmul"), (65, "widened_matmul", "shared_matmul")):
         text = run("generate", "--device", "sim", "--precision", "int4", "--layers", 1, "--prompt-tokens", rows, "--max-new", 1, "--profile", "--quiet", "--check")
         assert ": good" in text and f"\n{there} " in text and (not absent or f"\n{absent} " not in text), text
 

@@ -18,13 +18,23 @@ def normed(low, high, weight, i, HALF: tl.constexpr, eps):
 
 
 @tegula.jit
-def rope_append(qkv, q_out, k_cache, v_cache, cosines, sines, positions, slots, pages, max_pages, bias, q_norm, k_norm, eps,
-                HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, HEADS: tl.constexpr, EARLY: tl.constexpr = False, BIAS: tl.constexpr = False, NORM: tl.constexpr = False):
+def joined(at, mask, apart, PARTS: tl.constexpr):
+    """The sum in fp32 of what PARTS programs that shared the inputs of a product have given, `apart` elements from one to the next."""
+    value = tl.load(at, mask=mask, other=0.0).to(tl.float32)
+    for part in tl.static_range(1, PARTS):
+        value += tl.load(at + part * apart, mask=mask, other=0.0).to(tl.float32)
+    return value
+
+
+@tegula.jit
+def rope_append(qkv, q_out, k_cache, v_cache, cosines, sines, positions, slots, pages, max_pages, bias, q_norm, k_norm, eps, apart,
+                HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, HEADS: tl.constexpr, EARLY: tl.constexpr = False, BIAS: tl.constexpr = False, NORM: tl.constexpr = False,
+                PARTS: tl.constexpr = 1):
     """Rotates the queries and keys of a row by its position; queries go to q_out, keys and values to the row's place in the paged cache.
 
     qkv [rows, HQ + 2 HK, D]; element i of the first half of a head is turned with element i of the second (the order of Llama's weights in safetensors). A page
     holds PAGE tokens of all HK heads: cache [pages, HK, PAGE, D]. `slots` says which line of the page table a row's sequence has. BIAS: bias [HQ + 2 HK, D] is added to the row before. NORM: heads
-    of queries and keys are normalized before they are turned, q_norm, k_norm [D]. Grid: rows, (HQ + 2 HK) / HEADS. EARLY as in gemv_fused (matmul.py).
+    of queries and keys are normalized before they are turned, q_norm, k_norm [D]. PARTS: qkv is the sum of so many, `apart` elements from one to the next. Grid: rows, (HQ + 2 HK) / HEADS. EARLY as in gemv_fused (matmul.py).
     """
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()
@@ -37,8 +47,8 @@ def rope_append(qkv, q_out, k_cache, v_cache, cosines, sines, positions, slots, 
     page = tl.load(pages + tl.load(slots + row) * max_pages + position // PAGE).to(tl.int64)
     source = qkv + (row * (HQ + 2 * HK) + head)[:, None] * D + i[None, :]
     there = (head < HQ + 2 * HK)[:, None]
-    low = tl.load(source, mask=there, other=0.0).to(tl.float32)
-    high = tl.load(source + HALF, mask=there, other=0.0).to(tl.float32)
+    low = joined(source, there, apart, PARTS)
+    high = joined(source + HALF, there, apart, PARTS)
     if BIAS:
         low += tl.load(bias + head[:, None] * D + i[None, :], mask=there, other=0.0).to(tl.float32)
         high += tl.load(bias + HALF + head[:, None] * D + i[None, :], mask=there, other=0.0).to(tl.float32)
@@ -178,8 +188,9 @@ def halves(low, high, BM: tl.constexpr, D: tl.constexpr):
 
 
 @tegula.jit
-def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pages, max_pages, scale, bias, q_norm, k_norm, eps, HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr,
-                     BM: tl.constexpr, FIRST: tl.constexpr, BN: tl.constexpr, SPLITS: tl.constexpr, EARLY: tl.constexpr = False, WINDOW: tl.constexpr = 0, BIAS: tl.constexpr = False, NORM: tl.constexpr = False):
+def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pages, max_pages, scale, bias, q_norm, k_norm, eps, apart, HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr,
+                     BM: tl.constexpr, FIRST: tl.constexpr, BN: tl.constexpr, SPLITS: tl.constexpr, EARLY: tl.constexpr = False, WINDOW: tl.constexpr = 0, BIAS: tl.constexpr = False, NORM: tl.constexpr = False,
+                     PARTS: tl.constexpr = 1):
     """One new token of each sequence, from the product qkv [rows, HQ + 2 HK, D] on: what rope_append and paged_attention do, with their arguments, in one kernel.
 
     The program of a KV head turns its key and appends it; its softmax begins with that one, in registers, and goes on with the keys that the cache had before. FIRST of those are loaded
@@ -215,8 +226,8 @@ def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pa
         tl.extra.cuda.gdc_wait()
     source = qkv + row * (HQ + 2 * HK) * D
     q_at = source + (kv_head * GROUP + m)[:, None] * D + i[None, :]
-    low = tl.load(q_at, mask=live[:, None], other=0.0).to(tl.float32)
-    high = tl.load(q_at + HALF, mask=live[:, None], other=0.0).to(tl.float32)
+    low = joined(q_at, live[:, None], apart, PARTS)
+    high = joined(q_at + HALF, live[:, None], apart, PARTS)
     if BIAS:
         q_bias = bias + (kv_head * GROUP + m)[:, None] * D + i[None, :]
         low += tl.load(q_bias, mask=live[:, None], other=0.0).to(tl.float32)
@@ -232,9 +243,9 @@ def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pa
     acc = tl.zeros([BM, D], tl.float32)
     if split == 0:
         new_key = source + (HQ + kv_head) * D
-        key_low = tl.load(new_key + i).to(tl.float32)
-        key_high = tl.load(new_key + HALF + i).to(tl.float32)
-        value = tl.load(new_key + HK * D + d).to(tl.float32)
+        key_low = joined(new_key + i, i < HALF, apart, PARTS)
+        key_high = joined(new_key + HALF + i, i < HALF, apart, PARTS)
+        value = joined(new_key + HK * D + d, d < D, apart, PARTS)
         if BIAS:
             k_bias = bias + (HQ + kv_head) * D
             key_low += tl.load(k_bias + i).to(tl.float32)

@@ -289,3 +289,94 @@ def widened_gemv(x, q, w_scales, up_q, up_scales, out, experts, M, N, K, stride,
         if PAIR:
             result = result / (1.0 + tl.exp(-result)) * tl.sum(ups[m], 0)
         tl.store(out + (first + m).to(tl.int64) * stride + rn, result.to(out.dtype.element_ty), mask=(rn < N) & (first + m < M))
+
+
+@tegula.jit
+def pairs(words, form, at: tl.constexpr, BITS: tl.constexpr, to: tl.constexpr):
+    """Two levels of each word, as floats: of four bits those at bits `at` and `at` + 16, of eight bits (plus 128) bytes 2 * at and 2 * at + 1; two tiles. Bits of a level become low ones of the
+    mantissa of `form`, 128 as two bf16 and 2^23 as fp32: exact, and quicker than a conversion."""
+    if BITS == 4 and to == tl.bfloat16:
+        both = ((words >> at) & 0x000F000F) | form
+        low = both.to(tl.int16).to(to, bitcast=True) - 136.0
+        high = (both >> 16).to(tl.int16).to(to, bitcast=True) - 136.0
+    elif BITS == 4:
+        low = ((words >> at) & 15) - 8
+        high = ((words >> (at + 16)) & 15) - 8
+    else:
+        low = (((words >> (16 * at)) & 255) | form).to(tl.float32, bitcast=True) - 8388736.0
+        high = (((words >> (16 * at + 8)) & 255) | form).to(tl.float32, bitcast=True) - 8388736.0
+    return low.to(to), high.to(to)
+
+
+@tegula.jit
+def places(x0, x1, y0, y1, STEP: tl.constexpr, LINES: tl.constexpr, COLS: tl.constexpr):
+    """[STEP, 4 LINES, COLS] of two pairs of each of LINES words: place 16 j + 8 h + 2 t + e has element e of pair h of word 4 j + t. So a thread that has a word has what an mma wants of it."""
+    both = tl.join(tl.join(x0, y0), tl.join(x1, y1))  # [STEP, LINES, COLS, h, e]
+    return tl.reshape(tl.permute(tl.reshape(both, (STEP, LINES // 4, 4, COLS, 2, 2)), (0, 1, 4, 2, 5, 3)), (STEP, LINES * 4, COLS))
+
+
+@tegula.jit
+def placed(a, STEP: tl.constexpr, BM: tl.constexpr, INPUTS: tl.constexpr, BITS: tl.constexpr):
+    """Rows of x in the same places."""
+    a = tl.reshape(a, (STEP, BM, INPUTS // 16, 4, 2, 2))
+    if BITS == 4:
+        a = tl.permute(a, (0, 1, 2, 5, 3, 4))  # the input 4 t + h + 2 e
+    else:
+        a = tl.permute(a, (0, 1, 2, 4, 3, 5))  # 4 t + 2 h + e
+    return tl.reshape(a, (STEP, BM, INPUTS))
+
+
+@tegula.jit
+def word_sums(low, high, words, form, STEP: tl.constexpr, BM: tl.constexpr, G: tl.constexpr, BITS: tl.constexpr, COLS: tl.constexpr):
+    """[STEP, BM, COLS]: of each group the product of rows (for four bits of the halves of the group) and weights, before the scale."""
+    LINES: tl.constexpr = G * BITS // 32
+    INPUTS: tl.constexpr = G * BITS // 8
+    if BITS == 8:  # two's complements, plus 128
+        words ^= -2139062144
+    a, b = pairs(words, form, 0, BITS, low.dtype)
+    c, d = pairs(words, form, 8 if BITS == 4 else 1, BITS, low.dtype)
+    sums = tl.dot(placed(low, STEP, BM, INPUTS, BITS), places(a, b, c, d, STEP, LINES, COLS), input_precision="ieee")
+    if BITS == 4:
+        a, b = pairs(words, form, 4, BITS, low.dtype)
+        c, d = pairs(words, form, 12, BITS, low.dtype)
+        sums = tl.dot(placed(high, STEP, BM, INPUTS, BITS), places(a, b, c, d, STEP, LINES, COLS), sums, input_precision="ieee")
+    return sums
+
+
+@tegula.jit(do_not_specialize=["M"])
+def shared_matmul(x, q, w_scales, up_q, up_scales, out, M, N, K, stride, height, PAIR: tl.constexpr, SPLITS: tl.constexpr, G: tl.constexpr, BITS: tl.constexpr, BM: tl.constexpr,
+                  STEP: tl.constexpr, COLS: tl.constexpr):
+    """Some rows of x on GPUs with tensor cores: out = x @ w.T, or silu(x @ w.T) * (x @ up.T) with PAIR. A dot has a batch for each of STEP groups, so that warps share the inputs and meet for the
+    last sum only; weights go from where they are copied to through registers to the tensor cores. SPLITS programs share the inputs of a tile, too, each with a result of its own, `height` rows apart.
+    K / G is a multiple of STEP * SPLITS. Grid: M / BM, N / COLS, SPLITS."""
+    LINES: tl.constexpr = G * BITS // 32
+    INPUTS: tl.constexpr = G * BITS // 8
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    block = (tl.program_id(1) // (BN // COLS)).to(tl.int64)
+    each = K // G // SPLITS
+    first = block * (K // G) + tl.program_id(2) * each
+    n = tl.program_id(1) % (BN // COLS) * COLS + tl.arange(0, COLS)
+    step = tl.arange(0, STEP)[:, None, None]
+    live = (m < M)[None, :, None]
+    rows = x + m[None, :, None].to(tl.int64) * K + tl.program_id(2) * each * G + step * G + tl.arange(0, INPUTS)[None, None, :]
+    lines = first * (LINES * BN) + step * (LINES * BN) + tl.arange(0, LINES)[None, :, None] * BN + n[None, None, :]
+    scales = first * BN + step * BN + n[None, None, :]
+    form = tl.minimum(K, 0) + (0x43004300 if BITS == 4 else 0x4B000000)  # in a register, as in widened_gemv
+    acc = tl.zeros((STEP, BM, COLS), tl.float32)
+    ups = tl.zeros((STEP, BM, COLS), tl.float32)
+    for g in range(0, each, STEP):
+        low = tl.load(rows + g * G, mask=live, other=0.0)
+        high = low
+        if BITS == 4:
+            high = tl.load(rows + g * G + INPUTS, mask=live, other=0.0)
+        words = tl.load(q.to(tl.pointer_type(tl.int32)) + lines + g * (LINES * BN))
+        acc += word_sums(low, high, words, form, STEP, BM, G, BITS, COLS) * tl.load(w_scales + scales + g * BN).to(tl.float32)
+        if PAIR:
+            words = tl.load(up_q.to(tl.pointer_type(tl.int32)) + lines + g * (LINES * BN))
+            ups += word_sums(low, high, words, form, STEP, BM, G, BITS, COLS) * tl.load(up_scales + scales + g * BN).to(tl.float32)
+    result = tl.sum(acc, 0)
+    if PAIR:
+        result = result / (1.0 + tl.exp(-result)) * tl.sum(ups, 0)
+    rn = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    at = out + (tl.program_id(2) * height + m)[:, None].to(tl.int64) * stride + rn[None, :]
+    tl.store(at, result.to(out.dtype.element_ty), mask=(m < M)[:, None] & (rn < N)[None, :])

@@ -28,6 +28,7 @@ Result<Kernels> Kernels::load(const tegula::Context &context) {
                       {"quantized", "split_activations", &k.splitActivations},
                       {"quantized", "integer_matmul", &k.integerMatmul},
                       {"quantized", "widened_matmul", &k.widenedMatmul},
+                      {"quantized", "shared_matmul", &k.sharedMatmul},
                       {"quantized", "widened_gemv", &k.widenedGemv},
                       {"quantized", "grouped_integer_matmul", &k.groupedIntegerMatmul},
                       {"quantized", "grouped_widened_matmul", &k.groupedWidenedMatmul},

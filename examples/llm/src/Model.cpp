@@ -25,6 +25,9 @@ int64_t aligned(int64_t n) { return cdiv(n, 16) * 16; }
 /// The largest power of two that divides n, `most` at most.
 int64_t divisor(int64_t n, int64_t most) { return std::min(n & -n, most); }
 
+constexpr int64_t someRows = 64; // of quantized weights have kernels of their own on GPUs
+constexpr int64_t mostParts = 4; // of one of their products
+
 constexpr int64_t argmaxParts = 64; // programs that look for the largest logit of a row on a GPU
 
 } // namespace
@@ -110,6 +113,12 @@ std::string Model::Memory::text() const {
   return readableBytes(uint64_t(total())) + " (weights " + readableBytes(uint64_t(weights)) + ", KV cache " + readableBytes(uint64_t(cache)) + ", working memory " + readableBytes(uint64_t(work)) + ")";
 }
 
+/// Rows of all parts of a product with quantized weights in a step of so many rows, or of fewer.
+static int64_t partRows(Precision p, int64_t rows, const Device &device) {
+  bool quantized = p == Precision::Int8 || p == Precision::Int4;
+  return quantized && device.isGpu() ? mostParts * std::clamp<int64_t>(nextPowerOf2(rows), 16, someRows) : 0;
+}
+
 Model::Memory Model::expectedMemory(const Config &c, Precision p, const Limits &l, const Device &device) {
   Memory m;
   int64_t element = p == Precision::Fp32 ? 4 : 2, activation = p == Precision::Fp32 || !device.isGpu() ? 4 : 2;
@@ -117,10 +126,10 @@ Model::Memory Model::expectedMemory(const Config &c, Precision p, const Limits &
   m.weights = expectedWeightBytes(c, p);
   m.cache = 2 * c.layers * cdiv(tokens, pageTokens) * pageTokens * c.kvHeads * c.headDim * element;
   bool fused = device.isGpu() && p == Precision::Bf16 && !c.experts;
-  int64_t row = 4 * c.hidden + activation * (c.hidden + 2 * c.heads * c.headDim) + 4 * c.qkvRows() + ((fused ? 0 : 8) + activation) * c.intermediate + 3 * std::max(c.hidden, c.intermediate);
+  int64_t row = 4 * c.hidden + activation * (c.hidden + 2 * c.heads * c.headDim) + ((fused ? 0 : 8) + activation) * c.intermediate + 3 * std::max(c.hidden, c.intermediate);
   if (c.experts) row += c.expertsPerToken * (15 * c.intermediate + 4 * c.hidden);
-  int64_t deltas = fused ? Tiling::partRows(l.rows, c.hidden, device.cores()) : l.rows;
-  m.work = l.rows * row + 4 * deltas * c.hidden + l.sequences * 4 * c.vocab + l.context * c.headDim * 4;
+  int64_t shared = std::max(l.rows, partRows(p, l.rows, device)), deltas = fused ? Tiling::partRows(l.rows, c.hidden, device.cores()) : shared;
+  m.work = l.rows * row + 4 * deltas * c.hidden + (fused ? activation * l.rows : 4 * shared) * c.qkvRows() + l.sequences * 4 * c.vocab + l.context * c.headDim * 4;
   return m;
 }
 
@@ -155,6 +164,7 @@ Result<Model> Model::create(Weights weights, const Limits &limits, const Kernels
 
   int64_t rows = limits.rows, n = limits.sequences, wide = std::max({c.hidden, c.intermediate, c.heads * c.headDim});
   int64_t choices = rows * c.expertsPerToken, slots = c.experts ? expertSlots(16, choices, c.experts) : 0;
+  int64_t shared = partRows(m.weights_.precision, rows, device);
   PagedCache pages = m.makePages();
   struct Row {
     Buffer *to;
@@ -170,9 +180,9 @@ Result<Model> Model::create(Weights weights, const Limits &limits, const Kernels
                             {&m.table_, TEGULA_INT32, int64_t(pages.table().size())},
                             {&m.stream_, TEGULA_FP32, rows * c.hidden},
                             {&m.rounded_, m.activation_, c.hidden},
-                            {&m.delta_, TEGULA_FP32, (m.fused_ ? Tiling::partRows(rows, c.hidden, device.cores()) : rows) * c.hidden},
+                            {&m.delta_, TEGULA_FP32, (m.fused_ ? Tiling::partRows(rows, c.hidden, device.cores()) : std::max(rows, shared)) * c.hidden},
                             {&m.normed_, m.activation_, rows * c.hidden},
-                            {&m.qkv_, TEGULA_FP32, rows * c.qkvRows()},
+                            {&m.qkv_, m.fused_ ? m.activation_ : TegulaDtype(TEGULA_FP32), std::max(rows, shared) * c.qkvRows()},
                             {&m.queries_, m.cacheType_, rows * c.heads * c.headDim},
                             {&m.attended_, m.activation_, rows * c.heads * c.headDim},
                             {&m.gateUp_, TEGULA_FP32, m.fused_ ? 0 : rows * 2 * c.intermediate * (c.experts ? c.expertsPerToken : 1)},
@@ -294,8 +304,39 @@ Status Model::widenedGemv(const Matrix &m, const Matrix *up, const Buffer &x, co
                         {int32_t(warps)});
 }
 
+bool Model::hasSomeRows(const Matrix &m, int64_t rows) const { return m.bits && device_.isGpu() && rows <= someRows; }
+
+/// Tiles of sharedMatmul, as measured for the products of an 8B decoder on an H200. A warp has a group of inputs at a time; of four bits two have more under way than four.
+struct Model::SharedTiling {
+  int64_t bm, step, splits;
+  Launch how;
+
+  static SharedTiling of(const Matrix &m, bool pair, bool parts, int64_t rows, int64_t cores) {
+    int64_t bm = rows <= 16 ? 16 : rows <= 32 ? 32 : 64, groups = m.inputs / quantGroup, step = divisor(groups, 4), tiles = cdiv(m.outputs, quantBlock);
+    int64_t splits = parts && !pair ? divisor(groups / step, std::clamp<int64_t>(int64_t(std::bit_floor(uint64_t(std::max<int64_t>(4 * cores / tiles, 1)))), 1, mostParts)) : 1;
+    bool narrow = bm == 16 && m.bits == 4 && splits > 1;
+    return {bm, step, splits, {int32_t(narrow ? std::min<int64_t>(step, 2) : bm * (pair ? 2 : 1) > 32 ? 2 * step : step), narrow ? 3 : 2}};
+  }
+};
+
+/// Parts of a product with m that another kernel adds.
+Model::Parts Model::partsOf(const Matrix &m, int64_t rows) const {
+  if (hasFewRows(m, rows) || !hasSomeRows(m, rows)) return {1, 0};
+  SharedTiling t = SharedTiling::of(m, false, true, rows, device_.cores());
+  return {t.splits, t.bm * m.outputs};
+}
+
+/// Some rows of quantized weights on a GPU, by tensor cores: out[row] = x[row] @ m.T, or silu(x @ m.T) * (x @ up.T). `parts`: as partsOf() says, out has more than one result, whose sum it is.
+Status Model::sharedMatmul(const Matrix &m, const Matrix *up, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, bool parts) {
+  SharedTiling t = SharedTiling::of(m, up != nullptr, parts, rows, device_.cores());
+  const Matrix &other = up ? *up : m;
+  return device_.launch(kernels_.sharedMatmul, {cdiv(rows, t.bm), cdiv(m.outputs, quantBlock), t.splits},
+                        {x, m.deviceValues, m.deviceScales, other.deviceValues, other.deviceScales, out, rows, m.outputs, m.inputs, stride, t.bm, int(up != nullptr), t.splits, quantGroup, m.bits, t.bm, t.step, quantBlock},
+                        t.how);
+}
+
 /// out[row, column ...] = x[row] @ m.T; the kernel and its tiles by the form of the weights, the device and the number of rows. `before`: the matrix that x was multiplied with last.
-Status Model::product(const Matrix &m, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, int64_t column, const Matrix *before) {
+Status Model::product(const Matrix &m, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, int64_t column, const Matrix *before, bool parts) {
   tegula::Arg to = out.arg(column);
   const Buffer &w = m.deviceValues;
   int64_t n = m.outputs, k = m.inputs;
@@ -309,7 +350,9 @@ Status Model::product(const Matrix &m, const Buffer &x, const Buffer &out, int64
   // CPUs pack a tile of weights for each tile of rows, so tall tiles pay; GPUs want many tiles.
   if (!m.bits && gpu && x.dtype == TEGULA_BF16 && w.dtype == TEGULA_BF16 && stride == n && n % 4 == 0) return tiledProduct(x, w, out, rows, n, k, false, false, false);
   int64_t bm = rows <= 16 ? 16 : rows <= 32 ? 32 : rows <= 64 || gpu ? 64 : 128;
-  if (hasFewRows(m, rows)) return widenedGemv(m, nullptr, x, out.part(column, out.bytes / tegula_dtype_bytes(out.dtype) - column), rows, n, stride, 0);
+  Buffer from = out.part(column, out.bytes / tegula_dtype_bytes(out.dtype) - column);
+  if (hasFewRows(m, rows)) return widenedGemv(m, nullptr, x, from, rows, n, stride, 0);
+  if (hasSomeRows(m, rows)) return sharedMatmul(m, nullptr, x, from, rows, stride, parts);
   if (m.bits) return device_.launch(kernels_.widenedMatmul, {cdiv(rows, bm), cdiv(n, quantBlock)}, {x, w, m.deviceScales, to, rows, n, k, stride, quantGroup, m.bits, bm});
   if (rows <= 4) return device_.launch(kernels_.gemv, {rows, cdiv(n, 8)}, {x, w, to, rows, n, k, stride, 8, gpu ? 256 : 64});
   return device_.launch(kernels_.matmul, {cdiv(rows, bm), cdiv(n, 64)}, {x, w, to, rows, n, k, stride, bm, 64, gpu ? 64 : 128});
@@ -352,7 +395,7 @@ Status Model::addedProduct(const Buffer &x, const Buffer &w, int64_t inputs) {
 
 /// normed = norm(stream), to which what is pending is added before.
 Status Model::norm(const Buffer &weight) {
-  Pending p = std::exchange(pending_, {});
+  Parts p = std::exchange(pending_, {});
   return device_.launch(kernels_.rmsNorm, {in_.rows}, {stream_, delta_, weight, normed_, config().hidden, p.apart, config().normEps, p.parts, nextPowerOf2(config().hidden), int(early())}, normLaunch(early()));
 }
 
@@ -411,8 +454,8 @@ Status Model::decodeAttention(int64_t layer) {
   auto [bias, queryNorm, keyNorm] = headParts(layer);
   Status s = device_.launch(kernels_.decodeAttention, {c.kvHeads, tiles, splits},
                             {qkv_, keys_[size_t(layer)], values_[size_t(layer)], parts ? attentionParts_ : attended_, attentionSums_, cosines_, sines_, section(Tiles), table_, cdiv(limits_.context, pageTokens),
-                             1 / std::sqrt(float(c.headDim)), bias, queryNorm, keyNorm, c.normEps, c.heads, c.kvHeads, c.headDim, pageTokens, bm, first, pageTokens, splits, int(early), window(), int(c.qkvBias),
-                             int(c.headNorms)},
+                             1 / std::sqrt(float(c.headDim)), bias, queryNorm, keyNorm, c.normEps, qkvParts_.apart, c.heads, c.kvHeads, c.headDim, pageTokens, bm, first, pageTokens, splits, int(early), window(),
+                             int(c.qkvBias), int(c.headNorms), qkvParts_.parts},
                             how);
   if (!s || !parts) return s;
   return device_.launch(kernels_.attentionParts, {tiles, c.heads}, {attentionParts_, attentionSums_, attended_, section(Tiles), c.heads, c.headDim, splits, int(early)}, {4, 3, early});
@@ -426,7 +469,7 @@ Status Model::rotate(int64_t layer) {
   int64_t heads = c.heads + 2 * c.kvHeads, each = device_.isGpu() ? std::min<int64_t>(8, nextPowerOf2(heads)) : 1;
   return device_.launch(kernels_.ropeAppend, {in_.rows, cdiv(heads, each)},
                         {qkv_, queries_, keys_[size_t(layer)], values_[size_t(layer)], cosines_, sines_, section(Positions), section(Lines), table_, cdiv(limits_.context, pageTokens), bias, queryNorm, keyNorm,
-                         c.normEps, c.heads, c.kvHeads, c.headDim, pageTokens, each, int(early), int(c.qkvBias), int(c.headNorms)},
+                         c.normEps, qkvParts_.apart, c.heads, c.kvHeads, c.headDim, pageTokens, each, int(early), int(c.qkvBias), int(c.headNorms), qkvParts_.parts},
                         {device_.isGpu() ? 4 : 1, 3, early});
 }
 
@@ -448,21 +491,24 @@ Status Model::layer(int64_t index) {
   int64_t rows = in_.rows, q = c.heads * c.headDim, kv = c.kvHeads * c.headDim;
   Status s = norm(l.deviceAttentionNorm);
   if (s && l.qkv.outputs) {
-    s = product(l.qkv, normed_, qkv_, rows, c.qkvRows());
+    s = product(l.qkv, normed_, qkv_, rows, c.qkvRows(), 0, nullptr, true);
+    qkvParts_ = partsOf(l.qkv, rows);
   } else {
     if (s) s = product(l.q, normed_, qkv_, rows, c.qkvRows());
     if (s) s = product(l.k, normed_, qkv_, rows, c.qkvRows(), q, &l.q);
     if (s) s = product(l.v, normed_, qkv_, rows, c.qkvRows(), q + kv, &l.k);
   }
   if (s) s = attention(index);
-  if (s) s = product(l.o, attended_, delta_, rows, c.hidden);
-  pending_ = {1};
+  if (s) s = product(l.o, attended_, delta_, rows, c.hidden, 0, nullptr, true);
+  pending_ = partsOf(l.o, rows);
   if (s) s = norm(l.deviceFeedForwardNorm);
   if (!s) return s;
-  pending_ = {1};
+  pending_ = {1, 0};
   if (c.experts) return experts(l);
-  if (hasFewRows(l.gate, rows) && l.up.bits == l.gate.bits) {
+  if (l.up.bits == l.gate.bits && hasFewRows(l.gate, rows)) {
     s = widenedGemv(l.gate, &l.up, normed_, hidden_, rows, c.intermediate, c.intermediate, 0);
+  } else if (l.up.bits == l.gate.bits && hasSomeRows(l.gate, rows)) {
+    s = sharedMatmul(l.gate, &l.up, normed_, hidden_, rows, c.intermediate, false);
   } else {
     if (l.gateUp.outputs) {
       s = product(l.gateUp, normed_, gateUp_, rows, 2 * c.intermediate);
@@ -472,7 +518,8 @@ Status Model::layer(int64_t index) {
     }
     if (s) s = device_.launch(kernels_.swiglu, {rows, cdiv(c.intermediate, block)}, {gateUp_, hidden_, c.intermediate, block});
   }
-  if (s) s = product(l.down, hidden_, delta_, rows, c.hidden);
+  if (s) s = product(l.down, hidden_, delta_, rows, c.hidden, 0, nullptr, true);
+  pending_ = partsOf(l.down, rows);
   return s;
 }
 

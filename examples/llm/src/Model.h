@@ -99,10 +99,19 @@ private:
   Status experts(const LayerWeights &l);
   Status splitActivations(const Buffer &x, int64_t rows, int64_t inputs);
   /// Whether a product of so many rows reads its quantized weights for each of them, by widenedGemv().
-  bool hasFewRows(const Matrix &m, int64_t rows) const { return m.bits && device_.isGpu() && rows <= 4; }
+  bool hasFewRows(const Matrix &m, int64_t rows) const { return m.bits && device_.isGpu() && rows <= (m.experts > 1 ? 4 : 2); }
+  /// Or has a kernel of its own for tensor cores, sharedMatmul().
+  bool hasSomeRows(const Matrix &m, int64_t rows) const;
+  /// So many results, `apart` elements from one to the next, whose sum is meant.
+  struct Parts {
+    int64_t parts = 0, apart = 0;
+  };
+  struct SharedTiling;
+  Parts partsOf(const Matrix &m, int64_t rows) const;
+  Status sharedMatmul(const Matrix &m, const Matrix *up, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, bool parts);
   Status widenedGemv(const Matrix &m, const Matrix *up, const Buffer &x, const Buffer &out, int64_t rows, int64_t outputs, int64_t stride, int64_t ofRow);
   Status choose();
-  Status product(const Matrix &m, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, int64_t column = 0, const Matrix *before = nullptr);
+  Status product(const Matrix &m, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, int64_t column = 0, const Matrix *before = nullptr, bool parts = false);
   Status norm(const Buffer &weight);
   Status normedProduct(const Buffer &norm, const Buffer &w, int64_t outputs, const Buffer &out, bool pair);
   Status addedProduct(const Buffer &x, const Buffer &w, int64_t inputs);
@@ -119,10 +128,8 @@ private:
   Kernels kernels_;
   Device device_;
   Inputs in_;
-  /// What is in delta_ and not in the residual stream yet: so many parts, `apart` elements from one to the next. The next norm adds them.
-  struct Pending {
-    int64_t parts = 0, apart = 0;
-  } pending_;
+  Parts pending_;         // what is in delta_ and not in the residual stream yet; the next norm adds it
+  Parts qkvParts_{1, 0};  // of qkv_, which attention adds
   TegulaDtype activation_ = TEGULA_FP32, cacheType_ = TEGULA_FP32;
   bool fused_ = false; // dense 16-bit weights on a GPU: products with norms, activations and the residual in them
   int64_t prefillQueries_ = 16; // of a tile of attention
