@@ -184,3 +184,26 @@ def test_a_float_becomes_a_small_integer_by_one_instruction(t, name):
     ptx = kernel.compile_for("sm_90a").stage("ptx")
     assert ptx.count("cvt.rni.f32.f32") == 8 and ptx.count(f"cvt.rzi.{name}.f32") == 8
     assert not re.search(r"\b(min|max)\.[su]32|add(\.rn)?\.f32|abs\.f32", ptx)
+
+
+@tegula.jit
+def normals(out, n, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    tl.store(out + i, tl.randn(7, i), mask=i < n)
+
+
+@tegula.jit
+def waves(x, out, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    tl.store(out + i, tl.sin(tl.load(x + i)))
+
+
+def calls(kernel):
+    return len(re.findall(r"\bcall\.uni|\bcall\b", kernel.compile_for("sm_90a").stage("ptx")))
+
+
+# An angle below 2^17 for certain needs no function for large ones.
+def test_angles_of_random_numbers_are_small():
+    out = np.zeros(1024, np.float32)
+    assert calls(normals.warmup(out, 1000, 1024, grid=(1,), device="sim")) == 0
+    assert calls(waves.warmup(out, out, 1024, grid=(1,), device="sim")) > 0

@@ -17,6 +17,8 @@ struct ReducedTile {
   llvm::SmallVector<Angle, 8> angles;
 };
 
+/// From here on reduceAngle does not hold.
+constexpr double largeFloatArgument = 0x1p17;
 /// i1: reduceAngle does not hold, as x is too large. Not so of infinity and NaN, whose results are NaN either way.
 llvm::Value *isLargeAngle(VecEmitter &v, llvm::Value *x);
 /// A scalar float, straight line code.

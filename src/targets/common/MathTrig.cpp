@@ -18,7 +18,7 @@ namespace {
 using ir::OpKind;
 using V = llvm::Value *;
 
-constexpr double largeArgument = 0x1p20, largeFloatArgument = 0x1p17;
+constexpr double largeArgument = 0x1p20;
 
 struct Reduced {
   V quadrant;  // i64 per lane; only the low two bits count

@@ -1,5 +1,6 @@
 // Sine and cosine of float tiles. Arguments beyond 2^17 take a slow function, and a branch around it for each element would cut the code into blocks
-// that are too short to schedule: the elements of a tile share one branch. The sine and the cosine of a value share its reduction.
+// that are too short to schedule: the elements of a tile share one branch, or have none if they are known to be small (passes/Magnitude.h). The sine and the cosine of a value share its reduction.
+#include "passes/Magnitude.h"
 #include "targets/common/Angles.h"
 #include "targets/nvidia/Lower.h"
 
@@ -20,11 +21,20 @@ std::optional<Regs> Lowering::sineOrCosine(const Op &op) {
   };
   if (lastAngles_.block == op.parent && lastAngles_.of == of)
     return waves(lastAngles_.angles);
-  llvm::SmallVector<V, 8> isLarge;
   llvm::SmallVector<Angle, 8> small;
+  for (V e : x)
+    small.push_back(targets::reduceAngle(*vec_, e));
+  // Scalars may be of a reduction's region, which is lowered many times with other values.
+  auto keep = [&](const llvm::SmallVector<Angle, 8> &angles) {
+    if (!of->type.isScalar())
+      lastAngles_ = {op.parent, of, angles};
+    return waves(angles);
+  };
+  if (magnitude(of) < targets::largeFloatArgument)
+    return keep(small);
+  llvm::SmallVector<V, 8> isLarge;
   V any = nullptr;
   for (V e : x) {
-    small.push_back(targets::reduceAngle(*vec_, e));
     isLarge.push_back(targets::isLargeAngle(*vec_, e));
     any = any ? b_.CreateOr(any, isLarge.back()) : isLarge.back();
   }
@@ -46,10 +56,7 @@ std::optional<Regs> Lowering::sineOrCosine(const Op &op) {
     V quadrant = join(small[k].quadrant, all[k].quadrant);
     all[k] = {quadrant, join(small[k].rest, all[k].rest)};
   }
-  // Scalars may be of a reduction's region, which is lowered many times with other values.
-  if (!of->type.isScalar())
-    lastAngles_ = {op.parent, of, all};
-  return waves(all);
+  return keep(all);
 }
 
 } // namespace tegula::nvidia
