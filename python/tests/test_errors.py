@@ -317,15 +317,27 @@ def test_kinds_of_causes_exist():
 def uses_numpy(out, NAME: tl.constexpr):
     if NAME == "exp":
         tl.store(out, np.exp(1.0))
+    elif NAME == "mean":
+        tl.store(out, np.mean(1.0))
     else:
         tl.store(out, np.arcsinh(1.0))
 
 
-@pytest.mark.parametrize("name, hint", [("exp", "did you mean `tl.exp`?"), ("arcsinh", "")])
+@pytest.mark.parametrize("name, hint", [("exp", "did you mean `tl.exp`?"), ("arcsinh", ""), ("mean", "use tl.sum(x, axis) / n")])
 def test_functions_of_other_packages(name, hint):
     with pytest.raises(tegula.CompilationError) as caught:
         uses_numpy[(1,)](np.zeros(4, np.float32), name)
     assert f"module `numpy` has no attribute `{name}` that kernels can use" in str(caught.value) and hint in str(caught.value)
+
+
+@tegula.jit
+def averages(out):
+    tl.store(out, tl.mean(tl.arange(0, 4), 0))
+
+
+def test_functions_by_their_names_elsewhere():
+    with pytest.raises(tegula.CompilationError, match=r"has no attribute `mean`[^$]*use tl\.sum\(x, axis\) / n"):
+        averages[(1,)](np.zeros(4, np.float32))
 
 
 async def waits(x):

@@ -434,6 +434,10 @@ Value Evaluator::attribute(const Expr &e) {
     bool isLanguages = m.name.starts_with("triton") || m.name == "math" || m.tree;
     auto d = diag().report(isLanguages ? diag::noModuleAttribute : diag::noUsableAttribute, loc, m.name, e.name);
     std::string own(e.name);
+    if (std::string_view here = m.tree ? "" : kernelSpelling(own); !here.empty()) {
+      d.note({}, "use " + std::string(here));
+      return Value::error();
+    }
     if (!isLanguages) {
       if (lang::findBuiltin(own) || sema::libraryFunction(own))
         d.note({}, "did you mean `tl." + own + "`?");

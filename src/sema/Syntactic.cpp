@@ -243,4 +243,32 @@ std::string nearestName(std::string_view name, const std::vector<std::string> &c
   return std::string(nearest(name, views));
 }
 
+std::string_view kernelSpelling(std::string_view name) {
+  static constexpr std::pair<std::string_view, std::string_view> spellings[] = {
+      {"all", "tl.min(x.to(tl.int32), axis)"},
+      {"any", "tl.max(x.to(tl.int32), axis)"},
+      {"bmm", "tl.dot(a, b)"},
+      {"clip", "tl.clamp(x, min, max)"},
+      {"concat", "tl.cat(a, b, can_reorder=True) or tl.join(a, b)"},
+      {"concatenate", "tl.cat(a, b, can_reorder=True) or tl.join(a, b)"},
+      {"empty", "tl.zeros(shape, dtype)"},
+      {"inf", "float(\"inf\")"},
+      {"matmul", "tl.dot(a, b)"},
+      {"mean", "tl.sum(x, axis) / n"},
+      {"mm", "tl.dot(a, b)"},
+      {"nan", "float(\"nan\")"},
+      {"ones", "tl.full(shape, 1, dtype)"},
+      {"relu", "tl.maximum(x, 0)"},
+      {"sign", "tl.where(x > 0, 1, tl.where(x < 0, -1, 0))"},
+      {"square", "x * x"},
+      {"stack", "tl.join(a, b)"},
+      {"transpose", "tl.trans(x)"},
+      {"var", "tl.sum((x - mean) * (x - mean), axis) / n"},
+  };
+  for (auto &[known, here] : spellings)
+    if (known == name)
+      return here;
+  return {};
+}
+
 } // namespace tegula::sema

@@ -58,4 +58,7 @@ bool isConstexprAnnotation(const syntax::Expr *e);
 /// The candidate nearest to `name`, empty if none is near enough to be meant.
 std::string nearestName(std::string_view name, const std::vector<std::string> &candidates);
 
+/// How kernels say what NumPy and PyTorch call `name`; empty if nothing is known.
+std::string_view kernelSpelling(std::string_view name);
+
 } // namespace tegula::sema
