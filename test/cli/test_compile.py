@@ -410,6 +410,14 @@ def test_quotients_that_are_one_number_are_no_gathers(tegula, tmp_path, index, l
     assert p.returncode == 0 and (re.search(r"^flat\d*:", p.stdout, re.M) is not None) == looks, p.stdout + p.stderr
 
 
+def test_erf_of_floats_goes_one_way(tegula, tmp_path):
+    """With fused multiply-adds one polynomial and one exponential do for small and for large numbers; others compute both and choose."""
+    (tmp_path / "t.py").write_text(ENDS.replace("v + 1, mask", "tl.erf(v), mask"))
+    for target, ways in (("cpu:avx512", 0), ("cpu:avx2", 0), ("cpu:x86-64", 1)):
+        p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, out:*f32:16, N:i32", "-c", "B=1024", "-c", "FORM='stored'", "-t", target, "--emit", "llvm")
+        assert p.returncode == 0 and bool(re.search(r"fcmp olt <\d+ x float>", p.stdout)) == ways, p.stdout + p.stderr
+
+
 def test_histograms_count_four_elements_in_a_trip(tegula, tmp_path):
     """Without asking for the mask, where the block is inside."""
     (tmp_path / "t.py").write_text(ENDS.replace("tl.sum(v, 0))\n", "tl.max(tl.histogram(v.to(tl.int32), 256), 0))\n"))
