@@ -1,4 +1,5 @@
 // serve: one process that answers requests in a continuous batch. JSON lines in, JSON lines out, in any order of requests; docs/llm.md has the protocol.
+#include "NormalForm.h"
 #include "Options.h"
 #include <condition_variable>
 #include <cstdio>
@@ -47,7 +48,7 @@ private:
 };
 
 void say(const json &j) {
-  // A token may end within a character: what is no UTF-8 is replaced in the text; `token` is exact.
+  // What is no UTF-8 is replaced in the text; `token` is exact.
   std::string text = j.dump(-1, ' ', false, json::error_handler_t::replace);
   text += '\n';
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -73,7 +74,11 @@ private:
   Result<Request> request(const json &j) const;
   Session &session_;
   Engine engine_;
-  std::map<std::string, std::vector<int32_t>> answers_;
+  struct Answer {
+    std::vector<int32_t> tokens;
+    std::string unsaid; // bytes of a character whose others come with the next token
+  };
+  std::map<std::string, Answer> answers_;
   uint64_t compiled_;
   int64_t received_ = 0, completed_ = 0, cancelled_ = 0, refused_ = 0, tokens_ = 0, steps_ = 0;
 };
@@ -155,17 +160,22 @@ Status Server::step() {
   if (!events) return events.status();
   ++steps_;
   for (const Event &e : *events) {
-    std::vector<int32_t> &answer = answers_[e.id];
+    Answer &answer = answers_[e.id];
     if (e.token >= 0) {
       json j = {{"id", e.id}, {"token", e.token}};
-      if (session_.tokenizer) j["text"] = session_.tokenizer->bytes(e.token);
+      if (session_.tokenizer) {
+        std::string text = answer.unsaid + session_.tokenizer->bytes(e.token);
+        size_t whole = e.finish == Finish::No ? withoutUnfinished(text) : text.size();
+        j["text"] = text.substr(0, whole);
+        answer.unsaid = text.substr(whole);
+      }
       say(j);
-      answer.push_back(e.token);
+      answer.tokens.push_back(e.token);
       ++tokens_;
     }
     if (e.finish == Finish::No) continue;
-    json j = {{"id", e.id}, {"done", finishName(e.finish)}, {"tokens", answer}};
-    if (session_.tokenizer) j["text"] = session_.tokenizer->decode(answer);
+    json j = {{"id", e.id}, {"done", finishName(e.finish)}, {"tokens", answer.tokens}};
+    if (session_.tokenizer) j["text"] = session_.tokenizer->decode(answer.tokens);
     say(j);
     ++(e.finish == Finish::Cancelled ? cancelled_ : completed_);
     answers_.erase(e.id);

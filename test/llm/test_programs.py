@@ -605,6 +605,23 @@ def test_serve_on_the_gpus_path(environment):
     s.finish()
 
 
+def test_texts_of_tokens_are_whole_characters(environment, run, tmp_path):
+    """Tokens are bytes; those of a character come together, and what is no character is replaced."""
+    make_model(tmp_path / "m")
+    make_tokenizer(tmp_path / "m/tokenizer.json", merges=())
+    s = Server(environment, "--model", tmp_path / "m", "--batch", 32, "--context", 64)
+    for i in range(32):
+        s.send(id=str(i), tokens=[i, 7 * i], max_new_tokens=40, temperature=2, seed=i)
+    lines = s.finish()
+    done = [l for l in lines if "done" in l]
+    whole = 0
+    for d in done:
+        texts = [l["text"] for l in lines if l.get("id") == d["id"] and "token" in l]
+        assert "".join(texts) == d["text"] and len(texts) == len(d["tokens"])
+        whole += sum(len(t) == 1 and t > "\x7f" and t != "\ufffd" for t in texts)
+    assert len(done) == 32 and whole > 0, "some characters of several tokens"
+
+
 def test_serve_refuses(environment, tmp_path):
     s = Server(environment, "--layers", 1, "--precision", "fp32", "--batch", 1, "--context", 32)
     asked = [(dict(id="a", tokens=[1], max_new_tokens=99), "do not fit the context of 32"), (dict(id="a", tokens=[]), "the prompt is empty"), (dict(id="a", tokens=[999]), "not in the vocabulary"),

@@ -23,6 +23,16 @@ CodePoint codePointAt(std::string_view text, size_t at) {
   return {value, bytes};
 }
 
+size_t withoutUnfinished(std::string_view text) {
+  for (size_t back = 1; back <= std::min<size_t>(3, text.size()); ++back) {
+    unsigned char c = static_cast<unsigned char>(text[text.size() - back]);
+    if ((c & 0xc0) == 0x80) continue; // within a character
+    size_t bytes = c >= 0xf0 && c < 0xf5 ? 4 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xc2 && c < 0xe0 ? 2 : 1;
+    return text.size() - (bytes > back ? back : 0);
+  }
+  return text.size();
+}
+
 namespace {
 
 // Syllables of Hangul are computed: leading consonants, vowels, and trailing consonants, of which 0 is none.

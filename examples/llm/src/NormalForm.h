@@ -12,6 +12,9 @@ struct CodePoint {
 };
 CodePoint codePointAt(std::string_view text, size_t at);
 
+/// Bytes of the text in front of a last character that has begun and whose other bytes are yet to come.
+size_t withoutUnfinished(std::string_view text);
+
 /// UTF-8 to UTF-8. Bytes that are not UTF-8 stay as they are.
 std::string composed(std::string_view text);
 
