@@ -7,6 +7,8 @@ from ._specialize import is_buffer
 from ._values import to_value
 from .language import _types
 
+_AS_BYTES = ("float8_e8m0fnu", "float4_e2m1fn_x2")  # PyTorch's dtypes of scales and pairs that kernels read as bytes
+
 
 def argument_of(x, name):
     """A kernel argument of a kind that C++ does not know: (address, dtype number, bytes, 1 if read only + 2 if dense, ordinal of its GPU or -1, stream or 0), a
@@ -16,7 +18,9 @@ def argument_of(x, name):
         try:
             number = _core.dtype_number(str(x.dtype).removeprefix("torch."))
         except ValueError:
-            raise TypeError(f"argument `{name}`: tensors of dtype {x.dtype} cannot be passed to a kernel") from None
+            kind = str(x.dtype).removeprefix("torch.")
+            hint = "; pass .view(torch.uint8)" if kind in _AS_BYTES else "; pass torch.view_as_real(x)" if kind.startswith("complex") else ""
+            raise TypeError(f"argument `{name}`: tensors of dtype {x.dtype} cannot be passed to a kernel{hint}") from None
         gpu, address = gpu_of(x, name), address_of(x, name)
         size = bytes_of(x)
         if isinstance(x, MockTensor):

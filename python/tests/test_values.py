@@ -384,8 +384,10 @@ class Looks:
 
 
 def test_tensors_that_kernels_cannot_take():
-    with pytest.raises(TypeError, match="argument `T`: tensors of dtype torch.complex64 cannot be passed to a kernel"):
+    with pytest.raises(TypeError, match="argument `T`: tensors of dtype torch.complex64 cannot be passed to a kernel; pass torch.view_as_real.x."):
         adds_nothing[(1,)](Looks("torch.complex64"))
+    with pytest.raises(TypeError, match="torch.float8_e8m0fnu cannot be passed to a kernel; pass .view.torch.uint8."):
+        adds_nothing[(1,)](Looks("torch.float8_e8m0fnu"))
     with pytest.raises(ValueError, match="argument `T`: the Looks has no memory .it is sparse."):
         adds_nothing[(1,)](Looks("torch.float32"))
 
