@@ -456,6 +456,15 @@ bool MemoryOrder::anyBefore(const Accesses &inside) const {
   });
 }
 
+/// Does anything in it read or write shared memory, or may it?
+static bool usesShared(const ir::Block &b) {
+  auto isShared = [](const ir::Value *v) { return v->type.isShared; };
+  return std::ranges::any_of(b.ops, [&](const ir::Op *op) {
+    return placeOf(*op).size() || op->kind == OpKind::AsmEffect || std::ranges::any_of(op->operands, isShared) || std::ranges::any_of(op->results, isShared) ||
+           std::ranges::any_of(op->regions, [](const ir::Region *r) { return usesShared(*r->block); });
+  });
+}
+
 MemoryOrder::ForOrder MemoryOrder::enterFor(const Op &op) {
   ForOrder o;
   // Reads alone change nothing for each other.
@@ -470,8 +479,11 @@ MemoryOrder::ForOrder MemoryOrder::enterFor(const Op &op) {
       meet();
   }
   o.earlier = o.around = accesses();
+  o.usesShared = placeOf(op).size() || usesShared(*op.region(0));
+  o.sharedBefore = shared_.history();
   if (areApart) {
-    shared_.unknownBefore();
+    if (o.usesShared)
+      shared_.unknownBefore();
     unite(o.around.seen, inside.seen);
     return o;
   }
@@ -479,7 +491,8 @@ MemoryOrder::ForOrder MemoryOrder::enterFor(const Op &op) {
   o.around.blockWrites.insert(o.around.blockWrites.end(), inside.blockWrites.begin(), inside.blockWrites.end());
   if (o.writes)
     otherIterations(o);
-  shared_.unknownBefore();
+  if (o.usesShared)
+    shared_.unknownBefore();
   return o;
 }
 
@@ -494,7 +507,10 @@ void MemoryOrder::leaveFor(const Op &op, const ForOrder &o) {
     otherIterations(o);
   else if (!isKept())
     alsoAccesses(o.earlier);
-  shared_.unknownBefore();
+  if (o.usesShared)
+    shared_.unknownBefore();
+  else
+    shared_.setHistory(o.sharedBefore); // nor have its threads met, if it does not run
   releaseBuffers(op);
 }
 

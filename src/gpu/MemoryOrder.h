@@ -95,7 +95,8 @@ protected:
   void beforeLoop(const Op &loop);
   struct ForOrder {
     Accesses around, earlier;
-    bool writes = false, isKnown = false;
+    bool writes = false, isKnown = false, usesShared = true;
+    SharedAccesses::History sharedBefore; // of a loop that does not use shared memory: what it leaves
   };
   ForOrder enterFor(const Op &op);
   void leaveFor(const Op &op, const ForOrder &o);
