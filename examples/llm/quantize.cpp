@@ -1,4 +1,4 @@
-// quantize: reads a model's safetensors and writes them with int8 or int4 weights, beside a copy of its config.json and tokenizer.json.
+// quantize: reads a model's safetensors and writes them with int8 or int4 weights, beside copies of its config.json, generation_config.json and tokenizer.json.
 #include "Options.h"
 #include <cstdio>
 #include <sys/stat.h>
@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
   mkdir(output.c_str(), 0777);
   Status written = writeSafetensors(output + "/model.safetensors", tensors, {{"tegula_llm.precision", precisionName(*precision)}});
   if (!written) return complain("quantize", written);
-  for (const char *name : {"/config.json", "/tokenizer.json"}) {
+  for (const char *name : {"/config.json", "/generation_config.json", "/tokenizer.json"}) {
     Result<std::string> text = readFile(options.model + name);
     if (!text && text.status().code() == TEGULA_NOT_FOUND) continue;
     if (Status s = text ? writeFile(output + name, *text) : text.status(); !s) return complain("quantize", s);

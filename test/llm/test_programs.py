@@ -403,6 +403,8 @@ def test_tokens_that_end_a_text(run, tmp_path):
         assert ends() == list(map(str, want))
     (tmp_path / "m/generation_config.json").write_text(json.dumps({"eos_token_id": [other, answer[1]], "temperature": 0.6}))
     assert ends() == until(answer[1])
+    run("quantize", "--model", tmp_path / "m", "--precision", "int8", "--output", tmp_path / "q")
+    assert (tmp_path / "q/generation_config.json").read_text() == (tmp_path / "m/generation_config.json").read_text()
 
 
 @pytest.mark.parametrize("precision,levels", [("int8", 127), ("int4", 7)])
