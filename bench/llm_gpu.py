@@ -55,7 +55,10 @@ def silu_pair(y, n):
 
 
 def tiling(rows, outputs, inputs, add, pair):
-    """BM, BN, BK, LINES, num_warps, num_stages"""
+    """BM, BN, BK, LINES, num_warps, num_stages, and MORE where it is not 0"""
+    wide = (64, 64, 128, 8, 4, 4, 32) if rows <= 128 else (64, 128, 64, 8, 4, 5, 64) if rows <= 256 else (128, 128, 64, 8, 8, 4, 64)
+    if 96 < rows <= 512 and not add and not pair and cdiv(rows, wide[0]) * cdiv(outputs, wide[1] + wide[6]) <= torch.cuda.get_device_properties(0).multi_processor_count:
+        return wide
     if rows <= 32:
         bm = 16 if rows <= 16 else 32
         return (bm, 32, 256, 8, 4, 4) if outputs <= 4096 and not pair else (bm, 64, 128, 8, 4, 4 if pair else 5)
@@ -161,16 +164,17 @@ def tile_products():
             if name == "logits":
                 continue
             ws, x = weights(n * (1 + pair), k), normal(rows, k)
-            bm, bn, bk, lines, warps, stages = t = tiling(rows, n, k, add, pair)
+            t = tiling(rows, n, k, add, pair)
+            bm, bn, more = t[0], t[1], t[6] if len(t) > 6 else 0
             splits = splits_of(rows, n, add, t)
             height = cdiv(rows, bm) * bm  # parts are added by the norm behind them
             out = torch.zeros(splits, rows if splits == 1 else height, n, device="cuda", dtype=FP32 if add else BF16)
-            tiles = cdiv(rows, bm) * cdiv(n, bn) * splits
+            tiles = cdiv(rows, bm) * cdiv(n, bn + more) * splits
             programs = min(tiles, torch.cuda.get_device_properties(0).multi_processor_count) if rows > 256 else tiles
 
-            def make(who, ks, ws=ws, x=x, n=n, k=k, add=add, pair=pair, out=out, t=t, programs=programs, rows=rows, splits=splits):
+            def make(who, ks, ws=ws, x=x, n=n, k=k, add=add, pair=pair, out=out, t=t, programs=programs, rows=rows, splits=splits, more=more):
                 f = ks["matmul"].tiled_matmul
-                return lambda i: f[(programs,)](x, ws[i], out, rows, n, k, n, out.shape[0] * out.shape[1], ADD=add and splits == 1, PAIR=pair, EARLY=False, SPLITS=splits, BM=t[0], BN=t[1], BK=t[2], LINES=t[3], num_warps=t[4], num_stages=t[5])
+                return lambda i: f[(programs,)](x, ws[i], out, rows, n, k, n, out.shape[0] * out.shape[1], ADD=add and splits == 1, PAIR=pair, EARLY=False, SPLITS=splits, BM=t[0], BN=t[1], BK=t[2], LINES=t[3], MORE=more, num_warps=t[4], num_stages=t[5])
 
             def want(ws=ws, x=x, n=n, pair=pair):
                 y = F.linear(x, ws[0]).float()

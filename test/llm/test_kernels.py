@@ -270,15 +270,16 @@ def test_gemv_fused(dev, norm, add, pair, x_type, early, ahead):
     np.testing.assert_array_equal(rounded, out.astype(BF16) if add else np.zeros(n, BF16))
 
 
-@pytest.mark.parametrize("add,pair", [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("add,pair,more", [(False, False, 0), (True, False, 0), (False, True, 0), (False, False, 16), (True, False, 32)])
 @pytest.mark.parametrize("m,programs", [(37, 2), (5, 9)])
-def test_tiled_matmul(dev, add, pair, m, programs):
+def test_tiled_matmul(dev, add, pair, more, m, programs):
+    """Tiles of which the last is not full; more: of a width that is no power of two, with its last part outside."""
     n, k, stride = 40, 72, 52
     x, w, out = normal(m, k, dtype=BF16), normal(n * (1 + pair), k, dtype=BF16, seed=2), normal(m, stride, seed=3)
     before = out.copy()
     v = x.astype(np.float64) @ w.astype(np.float64).T
     want = silu(v[:, :n]) * v[:, n:] if pair else v + (before[:, :n] if add else 0)
-    dev(matmul_kernels.tiled_matmul, (programs,), x, w, out, m, n, k, stride, m, ADD=add, PAIR=pair, EARLY=False, SPLITS=1, BM=16, BN=16, BK=32, LINES=2)
+    dev(matmul_kernels.tiled_matmul, (programs,), x, w, out, m, n, k, stride, m, ADD=add, PAIR=pair, EARLY=False, SPLITS=1, BM=16, BN=16, BK=32, LINES=2, MORE=more)
     close(out[:, :n], want, 1e-5 * np.abs(want).max())
     np.testing.assert_array_equal(out[:, n:], before[:, n:])
 

@@ -38,11 +38,13 @@ struct Model::Tiling {
   Launch how;
   int64_t splits = 1; // programs that share the inputs of a tile, each with a result of its own
   int64_t ahead = 0;  // inputs whose weights are prefetched to L2 before the kernel waits for the one in front of it
+  int64_t more = 0;   // outputs of a tile beside its bn
 
   static Tiling of(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, int64_t cores);
   static Tiling dense(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair);
+  static Tiling plain(int64_t rows, int64_t outputs, int64_t inputs, int64_t cores);
   int64_t linesOf(int64_t rows) const { return cdiv(rows, bm) * bm; }
-  int64_t tilesOf(int64_t rows, int64_t outputs) const { return cdiv(rows, bm) * cdiv(outputs, bn); }
+  int64_t tilesOf(int64_t rows, int64_t outputs) const { return cdiv(rows, bm) * cdiv(outputs, bn + more); }
   /// Rows of all parts of what is added to the residual stream in a step of so many rows, or of fewer.
   static int64_t partRows(int64_t rows, int64_t outputs, int64_t cores) {
     int64_t most = 0;
@@ -65,6 +67,15 @@ Model::Tiling Model::Tiling::dense(int64_t rows, int64_t outputs, int64_t inputs
   if (rows <= 512) return pair ? Tiling{128, 64, 64, 8, {8, 5}} : add ? Tiling{128, 256, 64, 8, {8, 3}} : Tiling{64, 128, 64, 8, {4, 6}};
   if (pair) return {128, 128, 64, 16, {8, 3}};
   return {128, 256, 64, add ? 8 : 16, {8, add && inputs <= 8192 ? 4 : 3}};
+}
+
+/// Of a product that neither adds nor has pairs: where tiles of a width that is no power of two keep all multiprocessors busy at once (q, k and v of an 8B decoder are 128 tiles of 48, 96 or
+/// 192 outputs for 132), those.
+Model::Tiling Model::Tiling::plain(int64_t rows, int64_t outputs, int64_t inputs, int64_t cores) {
+  Tiling t = dense(rows, outputs, inputs, false, false);
+  if (rows <= 96 || rows > 512) return t;
+  Tiling wide = rows <= 128 ? Tiling{64, 64, 128, 8, {4, 4}, 1, 0, 32} : rows <= 256 ? Tiling{64, 128, 64, 8, {4, 5}, 1, 0, 64} : Tiling{128, 128, 64, 8, {8, 4}, 1, 0, 64};
+  return wide.tilesOf(rows, outputs) <= cores ? wide : t;
 }
 
 Model::Tiling Model::Tiling::of(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, int64_t cores) {
@@ -360,13 +371,13 @@ Status Model::product(const Matrix &m, const Buffer &x, const Buffer &out, int64
 
 /// out = x @ w.T by tiles; `add`: out += that; `pair`: w has gates and ups.
 Status Model::tiledProduct(const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early) {
-  return tiledProduct(Tiling::dense(rows, outputs, inputs, add, pair), x, w, out, rows, outputs, inputs, add, pair, early);
+  return tiledProduct(add || pair ? Tiling::dense(rows, outputs, inputs, add, pair) : Tiling::plain(rows, outputs, inputs, device_.cores()), x, w, out, rows, outputs, inputs, add, pair, early);
 }
 
 Status Model::tiledProduct(const Tiling &t, const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early) {
   int64_t tiles = t.tilesOf(rows, outputs) * t.splits, programs = rows > 256 ? std::min(tiles, device_.cores()) : tiles;
   int64_t height = t.splits > 1 ? t.splits * t.linesOf(rows) : rows;
-  return device_.launch(kernels_.tiledMatmul, {programs}, {x, w, out, rows, outputs, inputs, outputs, height, int(add), int(pair), int(early), t.splits, t.bm, t.bn, t.bk, t.lines, t.ahead},
+  return device_.launch(kernels_.tiledMatmul, {programs}, {x, w, out, rows, outputs, inputs, outputs, height, int(add), int(pair), int(early), t.splits, t.bm, t.bn, t.bk, t.lines, t.ahead, t.more},
                         {t.how.warps, t.how.stages, early});
 }
 
