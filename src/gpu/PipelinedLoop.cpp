@@ -335,8 +335,11 @@ std::vector<RingChoice> PipelinedLoop::choices(int64_t wanted) const {
   // A stage more lets warpgroups drift apart, so that one computes while the other's asynchronous dots run.
   unsigned most = hasTma() ? isReleasedLate() + (options_.numWarps >= 8) : 0;
   auto add = [&](int64_t ahead, Turns turns) {
-    for (unsigned less = 0; less <= most; ++less)
-      out.push_back({ahead, turns, most - less});
+    for (unsigned slack = most + 1; slack-- > 0;) {
+      out.push_back({ahead, turns, slack});
+      if (slack && turns == Turns::Late && hasFirstDot())
+        out.push_back({ahead, turns, slack, false, true});
+    }
   };
   for (int64_t ahead = wanted; ahead >= fewest; --ahead) {
     add(ahead, Turns::Late);
@@ -364,7 +367,7 @@ uint64_t PipelinedLoop::blocksByRegisters() const {
 /// for are not worth a neighbour. Blocks of eight warps whose copies are of blocks run as well alone. A loop in a loop is left alone: its kernel has as many programs as there are SMs, as a rule. So is one that ends tiles itself, in a branch that
 /// stores.
 RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
-  const unsigned enoughWarps = startsCopies_ && (usesGroups() || options_.numWarps < 8) ? 16 : 8;
+  const unsigned enoughWarps = startsCopies_ && (usesGroups() || options_.numWarps < 8 || dots_.size() > 1) ? 16 : 8;
   constexpr uint64_t reserved = 1024; // of each block on an SM
   for (const Op *op = loop_.parent->parent->op; op; op = op->parent->parent->op)
     if (op->kind == OpKind::For || op->kind == OpKind::While)

@@ -159,6 +159,7 @@ public:
   void rewrite();
 
 private:
+  bool hasNeighbour(const Block &body) const;
   void collect(const Block &b, unsigned depth);
   Reason findLoops(Block &b);
   Reason checkEffects(const Block &b, const std::vector<int> &loaded) const;
@@ -202,6 +203,12 @@ int64_t dotsIn(const Block &b) {
   return std::count_if(b.ops.begin(), b.ops.end(), [](const Op *op) { return op->kind == OpKind::Dot; });
 }
 
+/// Do registers hold the results of the loop's dots in two blocks on an SM? Each computes while the other one's dots run, as warpgroups beside a producer do, and nobody waits for a warp of its own.
+bool Specializer::hasNeighbour(const Block &body) const {
+  const int64_t threads = int64_t{target_.lanes()} * options_.numWarps;
+  return registersOfDots(body, threads) <= target_.registerLimit(static_cast<unsigned>(2 * threads));
+}
+
 /// What loops say about it, and whether it pays: where tiles follow each other, and where a loop's second dot waits for work on the result of its
 /// first (attention), as measured on an H200 (docs/performance-history.md): tiles with at least one warpgroup, attention with two.
 void Specializer::collect(const Block &b, unsigned depth) {
@@ -214,7 +221,7 @@ void Specializer::collect(const Block &b, unsigned depth) {
           forbidden_ = true;
       }
       int64_t dots = dotsIn(*op->region(0));
-      pays_ |= ((depth > 0 || options_.numCtas > 1) && dots > 0 && options_.numWarps >= 4) || (dots > 1 && options_.numWarps >= 8);
+      pays_ |= ((depth > 0 || options_.numCtas > 1) && dots > 0 && options_.numWarps >= 4) || (dots > 1 && options_.numWarps >= 8 && !hasNeighbour(*op->region(0)));
     }
     for (const Region *r : op->regions)
       collect(*r->block, depth + (op->kind == OpKind::For));

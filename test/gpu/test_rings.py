@@ -89,6 +89,21 @@ def test_keys_and_values_have_barriers_of_their_own():
     assert [n for _, n in made] == ["1", "8", "1", "8"] and free == {"%slot": made[1][0], "%last": made[3][0]}
 
 
+@pytest.mark.parametrize("block, producer", [((128, 64, 64), False), ((128, 32, 64), False), ((128, 128, 64), True), ((128, 64, 128), True)])
+def test_two_blocks_of_eight_warps_need_no_producer(block, producer):
+    """Where the registers of the dots leave room for a neighbour, so does shared memory, and the second dot is a step late all the same."""
+    gpu = compiled("attention", block, 8, 3, "--emit", "gpu")
+    assert ("partitions {" in gpu) == producer and gpu.count(" dot ") == 4
+    if not producer:
+        shared = int(re.search(r"(\d+) bytes of shared memory", compiled("attention", block, 8, 3, "--info"))[1])
+        assert 2 * (shared + RESERVED) <= SM_BYTES
+
+
+def test_a_stage_more_behind_the_first_dot():
+    """Two stages were asked for: the third has room where the tile of the dot in front of the loop gives its bytes to the rings."""
+    assert rings(compiled("attention", (64, 64, 256), 4, 2, "--emit", "gpu")) == [3, 3]
+
+
 def test_a_bias_leaves_the_memory_to_the_tiles_of_dots(tmp_path):
     """128 x 128 scores and D=128: rings of keys and values alone take what a block has."""
     source = tmp_path / "biased.py"
