@@ -300,10 +300,13 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
 
 bool canStagger(const Op &loop, const TargetInfo &target, const Options &options) {
   constexpr unsigned twoWarpgroups = 8;
-  // As measured on an H200; by pointers, and with one warpgroup, it has not been.
-  const bool isByBlocks = anyOp(*loop.region(0), [](const Op &op) { return op.kind == OpKind::DescLoad || op.kind == OpKind::BarrierWait; });
   const Pair pair(loop);
-  if (!pair || !isByBlocks || options.numWarps < twoWarpgroups)
+  if (!pair || options.numWarps < twoWarpgroups)
+    return false;
+  // As measured on an H200: by pointers, all warps meet in each iteration, and a late dot is late for the next one unless products take much longer than the work beside them (D=256, not 128).
+  constexpr int64_t many = 384; // multiply-adds of both dots for each element of the first one's result
+  const bool isByBlocks = anyOp(*loop.region(0), [](const Op &op) { return op.kind == OpKind::DescLoad || op.kind == OpKind::BarrierWait; });
+  if (!isByBlocks && pair.first().operands[0]->type.shape[1] + pair.second().result()->type.shape[1] < many)
     return false;
   // Alive at a time: both results, and the A.
   constexpr int64_t others = 40; // addresses, sums and maxima of rows, loop

@@ -104,6 +104,13 @@ def test_a_stage_more_behind_the_first_dot():
     assert rings(compiled("attention", (64, 64, 256), 4, 2, "--emit", "gpu")) == [3, 3]
 
 
+@pytest.mark.parametrize("block, dots", [((128, 64, 256), 4), ((128, 64, 128), 3)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_second_dot_by_pointers_is_late_where_products_are_long(block, dots, causal):
+    """Else the first one is an iteration ahead."""
+    assert compiled("attention_pointers", block, 8, 2, "--emit", "gpu", causal=causal).count(" dot ") == dots
+
+
 def test_a_bias_leaves_the_memory_to_the_tiles_of_dots(tmp_path):
     """128 x 128 scores and D=128: rings of keys and values alone take what a block has."""
     source = tmp_path / "biased.py"
