@@ -136,6 +136,28 @@ Value *narrowOf(NodeMaker &mk, Value *v, OpKind extension) {
   return wide ? mk.make({OpKind::Broadcast, {narrow}, narrow->type.withShape(v->type.shape), {}}) : narrow;
 }
 
+/// Counts programs or positions, so it is not the least number of its type, whose quotient by -1 needs more bits.
+bool isCount(const Value *v) {
+  while (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Broadcast || v->def->kind == OpKind::ExpandDims || v->def->kind == OpKind::Reshape))
+    v = v->def->operands[0];
+  return v->def && (v->def->kind == OpKind::ProgramId || v->def->kind == OpKind::NumPrograms || v->def->kind == OpKind::Range);
+}
+
+/// sext a / sext b -> sext (a / b), and of remainders: `program_id(0).to(int64) // n`. A division in 64 bits takes four times as long on a GPU.
+Value *ofExtendedQuotients(NodeMaker &mk, const Node &n) {
+  if ((n.kind != OpKind::SDiv && n.kind != OpKind::SRem) || ir::bitWidth(n.type.elem) != 64)
+    return nullptr;
+  Value *a = narrowOf(mk, n.operands[0], OpKind::SExt);
+  if (!a)
+    return nullptr;
+  std::optional<int64_t> c = constantInt(n.operands[1]);
+  bool fits = c && *c > 0 && *c < int64_t{1} << (ir::bitWidth(a->type.elem) - 1);
+  Value *b = fits ? mk.constInt(a->type, *c) : narrowOf(mk, n.operands[1], OpKind::SExt);
+  if (!b || b->type != a->type || !(fits || isCount(a)))
+    return nullptr;
+  return mk.make({OpKind::SExt, {mk.make({n.kind, {a, b}, a->type, n.attrs})}, n.type, {}});
+}
+
 /// Of comparisons in 64 bits, which take two registers and two instructions an element on a GPU and half of a CPU's lanes:
 ///   ext a == ext b  ->  a == b
 ///   ext a == b      ->  ((a ^ trunc b) | rest) == 0, where b is one number or a broadcast, and rest is 1 where trunc changes it
@@ -231,6 +253,8 @@ Value *canonicalize(NodeMaker &mk, Node &n) {
   if (t & traits::Elementwise) {
     orderOperands(n);
     if (Value *v = isUnhinted(n.attrs) ? ofConstants(mk, n) : nullptr)
+      return v;
+    if (Value *v = isUnhinted(n.attrs) ? ofExtendedQuotients(mk, n) : nullptr)
       return v;
     if (n.type.isTensor() && isUnhinted(n.attrs)) {
       if (Value *v = ofSplats(mk, n))

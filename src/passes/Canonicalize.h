@@ -6,6 +6,7 @@
 //   - chains of shape operations are one operation: reshape of reshape, permute of permute, broadcast of broadcast, any of
 //     them on a splat is a splat;
 //   - a tile that was extended to 64 bits is compared with one number, or with a broadcast, in its own bits (labels of 64 bits);
+//   - program ids and positions that were extended to 64 bits are divided in their own bits (`pid.to(int64) // n`);
 //   - constants stand on the right of commutative integer operations; (x + 1) + 2 is x + 3; x - 1 is x + -1.
 // No rule changes a float result by a bit, and no rule touches an operation that carries hints on its result.
 #pragma once
