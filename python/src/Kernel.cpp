@@ -504,12 +504,14 @@ bool readGrid(PyObject *grid, int64_t out[3]) {
     PyErr_Format(PyExc_TypeError, "a grid is a tuple of 1 to 3 ints or a function that returns one, found %s", Py_TYPE(grid)->tp_name);
     return false;
   }
-  if (n < 1 || n > 3) return PyErr_Format(PyExc_ValueError, "a grid has 1 to 3 extents, found %zd", n), false;
+  if (n < 1) return PyErr_Format(PyExc_ValueError, "a grid has 1 to 3 extents, found %zd", n), false;
   for (Py_ssize_t i = 0; i < n; ++i) {
+    int64_t more = 1; // published launches have further ones
     PyObject *item = PySequence_GetItem(grid, i);
-    bool ok = item && readExtent(item, i, out[i]);
+    bool ok = item && readExtent(item, i, i < 3 ? out[i] : more);
     Py_XDECREF(item);
     if (!ok) return false;
+    if (more != 1) return PyErr_Format(PyExc_ValueError, "a grid has 1 to 3 extents, found %zd", n), false;
   }
   return true;
 }

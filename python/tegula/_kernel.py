@@ -176,7 +176,17 @@ class CompiledKernel(_core.Kernel):
     def __getitem__(self, grid):
         return functools.partial(self._relaunch, grid)
 
+    def _with_constants(self, args):
+        """Arguments for all parameters: those of launchers that leave compile-time values out, as Triton before 3.3 had it, with these in their places."""
+        fn = self._source and self._source.fn
+        params = fn.params if fn is not None else ()
+        if len(args) >= len(params) or len(args) != sum(not p.is_constexpr for p in params):
+            return args
+        given, constants = iter(args), self._source.constants
+        return tuple(constants.get((p.num,)) if p.is_constexpr else next(given) for p in params)
+
     def _relaunch(self, grid, *args, stream=None):
+        args = self._with_constants(args)
         metadata = self.launch_metadata(grid, stream, *args)
         if metadata is None:
             self.launch(grid, args, stream)

@@ -23,7 +23,7 @@ def test_grids(grid):
     assert np.array_equal(out, x + y)
 
 
-@pytest.mark.parametrize("grid, error", [(5, TypeError), ((), ValueError), ((1, 1, 1, 1), ValueError),
+@pytest.mark.parametrize("grid, error", [(5, TypeError), ((), ValueError), ((1, 1, 1, 2), ValueError),
                                          ((-1,), ValueError), ((2**31, 2**10), Exception), ((1.5,), TypeError),
                                          (("a",), TypeError)], ids=str)
 def test_bad_grids(grid, error):
