@@ -45,6 +45,8 @@ int64_t instructionsOf(const Op &op) {
     return sum;
   const Type *t = !op.operands.empty() ? &op.operands[0]->type : !op.results.empty() ? &op.result()->type : nullptr;
   bool isWide = t && !t->isPtr && bitWidth(t->elem) == 64;
+  if (op.fast() && !isWide)
+    return 2;
   if (op.approx() && !isWide)
     return 4;
   auto row = std::find_if(std::begin(rows), std::end(rows), [&](const Row &r) { return r.kind == op.kind; });

@@ -1,7 +1,7 @@
 // Folding: constants through Scalar.h, and identities that give back an operand.
 //
 // Floats: an operation on constants is folded only if every target must give the same bits, so NaN results (whose sign
-// and payload differ between machines), elementary functions and `approx` operations stay. No identity on a float
+// and payload differ between machines), elementary functions and `approx` and `fast` operations stay. No identity on a float
 // that is not a constant is used except sign operations: even x * 1.0 changes a signalling NaN.
 #include "ir/Builder.h"
 #include "ir/Scalar.h"
@@ -42,7 +42,7 @@ bool isFloatConstant(Elem e, uint64_t bits) {
 
 Value *foldConstants(Builder &b, OpKind k, std::span<Value *const> operands, const Type &result,
                      std::span<const Attr> attrs) {
-  if (result.isPtr || operands.size() > 3 || isElementary(k) || hasAttr(attrs, attr::approx))
+  if (result.isPtr || operands.size() > 3 || isElementary(k) || hasAttr(attrs, attr::approx) || hasAttr(attrs, attr::fast))
     return nullptr;
   uint64_t args[3] = {};
   for (size_t i = 0; i < operands.size(); ++i) {

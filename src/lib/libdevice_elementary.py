@@ -18,9 +18,9 @@ def _pair(x, y):
     return _real(tl.where(True, x, y)), _real(tl.where(True, y, x))
 
 
-@jit(exact=True)
+@jit
 def _poly(x, c: tl.constexpr):
-    # c[0] + c[1] x + c[2] x**2 + ...
+    # c[0] + c[1] x + c[2] x**2 + ... Products may be fused into sums here: half the instructions, and no coefficient needs their rounding.
     r = x * c[len(c) - 1] + c[len(c) - 2]
     for k in tl.static_range(len(c) - 3, -1, -1):
         r = r * x + c[k]
@@ -92,17 +92,18 @@ def exp10(arg0):
 
 @jit(exact=True)
 def fast_exp10f(arg0):
-    return exp10(arg0)
+    return libdevice.fast_expf(_real(arg0) * 2.302585092994046)
 
 
 @jit(exact=True)
 def fast_log10f(arg0):
-    return log10(arg0)
+    return libdevice.fast_log2f(_real(arg0)) * 0.30102999566398120
 
 
 @jit(exact=True)
 def fast_tanf(arg0):
-    return libdevice.tan(arg0)
+    x = _real(arg0)
+    return libdevice.fast_dividef(libdevice.fast_sinf(x), libdevice.fast_cosf(x))
 
 
 # Numbers as significand and exponent.
@@ -231,13 +232,15 @@ def pow(arg0, arg1):
 
 @jit(exact=True)
 def fast_powf(arg0, arg1):
-    return pow(arg0, arg1)
+    x, y = _pair(arg0, arg1)
+    return tl.exp2(y * libdevice.fast_log2f(x))
 
 
 @jit(exact=True)
 def cbrt(arg0):
-    x = _real(arg0)
-    w = x.to(tl.float64)
+    w = _real(arg0)
+    if w.dtype == tl.float32:
+        return libdevice._cbrt32(w)
     a = tl.abs(w)
     small = a < 1e-290
     a = tl.where(small, a * 18014398509481984.0, a)
@@ -247,13 +250,15 @@ def cbrt(arg0):
     rest = tl.fma(square, r, -a) + tl.fma(r, r, -square) * r
     r = r - rest / (3.0 * square)
     r = tl.where(small, r * 3.814697265625e-06, r)
-    return tl.where((w == 0.0) | (a == float("inf")) | (w != w), w, _signed(r, w)).to(x.dtype)
+    return tl.where((w == 0.0) | (a == float("inf")) | (w != w), w, _signed(r, w))
 
 
 @jit(exact=True)
 def rcbrt(arg0):
     x = _real(arg0)
-    return (1.0 / cbrt(x.to(tl.float64))).to(x.dtype)
+    if x.dtype == tl.float32:
+        return libdevice._rcbrt32(x)
+    return 1.0 / cbrt(x)
 
 
 @jit(exact=True)
@@ -356,20 +361,22 @@ def _sinpi(x):
 
 @jit(exact=True)
 def sinpi(arg0):
-    x = _real(arg0)
-    w = x.to(tl.float64)
-    return tl.where(tl.abs(w) < float("inf"), _sinpi(w), float("nan")).to(x.dtype)
+    w = _real(arg0)
+    if w.dtype == tl.float32:
+        return libdevice._sinpi32(w)
+    return tl.where(tl.abs(w) < float("inf"), _sinpi(w), float("nan"))
 
 
 @jit(exact=True)
 def cospi(arg0):
-    x = _real(arg0)
-    w = x.to(tl.float64)
+    w = _real(arg0)
+    if w.dtype == tl.float32:
+        return libdevice._cospi32(w)
     a = tl.abs(w - 2.0 * libdevice.rint(w * 0.5))
     near = tl.cos(a * 3.14159265358979323846)
     r = tl.where(a < 0.25, near, tl.sin((0.5 - a) * 3.14159265358979323846))
     r = tl.where(a > 0.75, -tl.cos((1.0 - a) * 3.14159265358979323846), r)
-    return tl.where(tl.abs(w) < float("inf"), r, float("nan")).to(x.dtype)
+    return tl.where(tl.abs(w) < float("inf"), r, float("nan"))
 
 
 @jit(exact=True)

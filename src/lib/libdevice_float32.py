@@ -17,6 +17,12 @@ def _clamp32(x, LOW: tl.constexpr, HIGH: tl.constexpr):
 
 
 @jit(exact=True)
+def _all32(x, VALUE: tl.constexpr):
+    # As fma takes it beside x.
+    return tl.zeros_like(x) + VALUE
+
+
+@jit(exact=True)
 def _bits32(x):
     return x.to(tl.int32, bitcast=True)
 
@@ -36,10 +42,10 @@ def _nearest32(x, SCALE: tl.constexpr):
 
 @jit(exact=True)
 def _scaled32(p, near):
-    # p * 2**n, where near is n + 1.5 * 2**23. By two factors, only the second of which can round.
-    n = _bits32(near) - 0x4b400000
-    half = n >> 1
-    return p * _float32_of((half + 127) << 23) * _float32_of((n - half + 127) << 23)
+    # p * 2**n, where near is n + 1.5 * 2**23, whose last bits are n. By two factors, only the second of which can round.
+    n = _bits32(near)
+    half = (n << 22) & -0x800000
+    return p * _float32_of(half + 0x3f800000) * _float32_of((n << 23) - half + 0x3f800000)
 
 
 # Exponentials and logarithms.
@@ -109,13 +115,13 @@ def _sinh32(x):
     q = _quarter_exp32(a)
     z = a * a
     small = a * z * libdevice._poly(z, (0.16666667, 0.0083333105, 0.00019842894, 2.78223e-06)) + a
-    return libdevice.copysign(tl.where(a < 1.0, small, (q + q) - 0.125 / q), x)
+    return libdevice.copysign(tl.where(a < 1.0, small, (q + q) - libdevice.fast_dividef(0.125, q)), x)
 
 
 @jit(exact=True)
 def _cosh32(x):
     q = _quarter_exp32(tl.abs(x))
-    return (q + q) + 0.125 / q
+    return (q + q) + libdevice.fast_dividef(0.125, q)
 
 
 @jit(exact=True)
@@ -123,7 +129,7 @@ def _asinh32(x):
     a = tl.abs(x)
     big = a > 1e9
     square = a * a
-    u = tl.where(big, a, a + square / (tl.sqrt(square + 1.0) + 1.0))
+    u = tl.where(big, a, a + libdevice.fast_dividef(square, tl.sqrt(square + 1.0) + 1.0))
     return libdevice.copysign(_log1p_32(u) + tl.where(big, 0.69314718055994531, 0.0), x)
 
 
@@ -139,7 +145,7 @@ def _acosh32(x):
 @jit(exact=True)
 def _atanh32(x):
     a = tl.abs(x)
-    return libdevice.copysign(0.5 * _log1p_32((a + a) / (1.0 - a)), x)
+    return libdevice.copysign(0.5 * _log1p_32(libdevice.fast_dividef(a + a, 1.0 - a)), x)
 
 
 # Inverse trigonometric functions.
@@ -163,7 +169,7 @@ def _atan_of_32(q):
 def _atan32(x):
     a = tl.abs(x)
     over = a > 1.0
-    r = _atan_of_32(tl.where(over, 1.0 / a, a))
+    r = _atan_of_32(tl.where(over, libdevice.fast_dividef(1.0, a), a))
     return libdevice.copysign(tl.where(over, _quarter_turn_less_32(r), r), x)
 
 
@@ -224,52 +230,114 @@ def _hypot32(x, y):
 @jit(exact=True)
 def _pow32(x, y):
     a = tl.abs(x)
-    # a = 2**n m, sqrt(1/2) <= m < sqrt(2); log2(m) = s (2 / ln 2 + s**2 (...)) with s = (m - 1) / (m + 1), to twice the precision.
+    # a = 2**n m, sqrt(1/2) <= m < sqrt(2); log2(m) = s (2 / ln 2 + t), t = s**2 (...), with s = (m - 1) / (m + 1) to twice the precision. Of t the
+    # float32 is enough: it is below 1 / 100 of what it is added to.
     small = a < 1.1754943508222875e-38
     bits = _bits32(tl.where(small, a * 16777216.0, a))
     shift = (bits - 0x3f3504f3) & -0x800000
     m = _float32_of(bits - shift)
-    n = (shift >> 23).to(tl.float32) - tl.where(small, 24.0, 0.0)
+    n = tl.fma(shift.to(tl.float32), _all32(a, 1.1920928955078125e-07), tl.where(small, -24.0, 0.0))
     f = m - 1.0
     d = m + 1.0
-    reciprocal = 1.0 / d
+    reciprocal = libdevice.fast_dividef(1.0, d)
     s = f * reciprocal
-    s_lo = (tl.fma(-s, d, f) - s * (m - (d - 1.0))) * reciprocal
+    s_lo = tl.fma(-s, m - (d - 1.0), tl.fma(-s, d, f)) * reciprocal
     z = s * s
-    z_lo = tl.fma(s, s, -z)
-    c = libdevice._poly(z, (0.96179664, 0.5770906, 0.41126198, 0.34779546))
-    t = z * c
-    t_lo = tl.fma(z, c, -t) + z_lo * c
-    u = s * t
-    u_lo = tl.fma(s, t, -u) + s * t_lo
-    k = tl.zeros_like(s) + 2.885390043258667
+    t = z * libdevice._poly(z, (0.96179664, 0.5770906, 0.41126198, 0.34779546))
+    k = _all32(a, 2.885390043258667)
     p = s * k
-    p_lo = tl.fma(s, k, -p) + (s * 3.8519259e-08 + s_lo * (t * 3.0 + 2.8853900817779268))
+    lo = tl.fma(s_lo, tl.fma(t, _all32(a, 3.0), k), tl.fma(s, _all32(a, 3.8519259e-08), tl.fma(s, k, -p)))
+    u = s * t
     # Each first operand is 0 or greater than the second.
     l = p + u
-    lo = (u - (l - p)) + (p_lo + u_lo)
+    lo = lo + (u - (l - p))
     h = n + l
-    lo = (l - (h - n)) + lo
-    hi = h + lo
-    lo = (h - hi) + lo
-    # 2**(y (hi + lo))
-    whole = y * hi
-    rest = tl.fma(y, hi, -whole) + y * lo
-    c = _clamp32(whole, -200.0, 200.0)
+    lo = lo + (l - (h - n))
+    # 0 and infinity, whose logarithms are infinite.
+    extreme = (_bits32(a) - 1).to(tl.uint32, bitcast=True) >= 0x7f7fffff
+    h = tl.where(extreme, h * float("inf"), h)
+    # 2**(y (h + lo)). No power of 1 is NaN: y must be finite.
+    y_finite = tl.clamp(y, -3.4028234663852886e38, 3.4028234663852886e38)
+    whole = y_finite * h
+    rest = tl.fma(y_finite, lo, tl.fma(y_finite, h, -whole))
+    c = tl.clamp(whole, -200.0, 200.0)
     rest = tl.where(c == whole, rest, 0.0)
     near = c + 12582912.0
     q = (c - (near - 12582912.0)) + rest
-    g = q * libdevice._poly(q, (0.6931472, 0.24022648, 0.055503596, 0.009618506, 0.0013391025, 0.00015326781)) + 1.0
-    r = _scaled32(g, near)
-    # What is not regular: 0 and infinity to a power, negative x, and NaN.
-    r = tl.where((a == 0.0) | (a == float("inf")), tl.where((a == 0.0) == (y < 0.0), float("inf"), 0.0), r)
-    r = tl.where((a == 1.0) & (y == y), 1.0, r)
-    ay = tl.abs(y)
-    is_whole = y == tl.floor(y)
-    odd = is_whole & (y * 0.5 != tl.floor(y * 0.5)) & (ay < float("inf"))
-    r = tl.where((_bits32(x) < 0) & odd, -r, tl.where((x < 0.0) & ~is_whole & (a < float("inf")), float("nan"), r))
-    r = tl.where((x != x) | (y != y), float("nan"), r)
+    r = _scaled32(libdevice._poly(q, (1.0, 0.6931472, 0.24022648, 0.055503596, 0.009618506, 0.0013391025, 0.00015326781)), near)
+    # The sign, and NaN: what |y| / 2 lacks of the nearest whole number is 1/2 where y is odd, between that and 0 where it has a fraction. From 2**23 on
+    # there is no fraction, and nothing that is lacking below 1.
+    half = tl.abs(y) * 0.5
+    lacking = tl.abs(half - ((half + 8388608.0) - 8388608.0))
+    r = _float32_of(_bits32(r) ^ (_bits32(x) & tl.where(lacking == 0.5, -0x80000000, 0)))
+    no_number = (x < 0.0) & (lacking < 0.5) & (lacking > 0.0) & ~extreme
+    r = tl.where(no_number | (x != x) | (y != y), float("nan"), r)
     return tl.where((y == 0.0) | (x == 1.0), 1.0, r)
+
+
+@jit(exact=True)
+def _cube_root_of_32(a, POWER: tl.constexpr):
+    # a**POWER to about 20 digits, for POWER 1/3 or -1/3
+    return tl.exp2(libdevice.fast_log2f(a) * POWER)
+
+
+@jit(exact=True)
+def _cbrt32(x):
+    a = tl.abs(x)
+    small = a < 5.169878828456423e-26
+    b = tl.where(small, a * 1152921504606846976.0, a)
+    r = _cube_root_of_32(b, 0.33333333333333333)
+    # One step of Newton's; what is subtracted must not be rounded first.
+    square = r * r
+    rest = tl.fma(square, r, -b) + tl.fma(r, r, -square) * r
+    r = r - rest * libdevice.fast_dividef(0.33333333333333333, square)
+    r = libdevice.copysign(tl.where(small, r * 9.5367431640625e-07, r), x)
+    return tl.where((a > 0.0) & (a < float("inf")), r, x)
+
+
+@jit(exact=True)
+def _rcbrt32(x):
+    a = tl.abs(x)
+    small = a < 5.169878828456423e-26
+    b = tl.where(small, a * 1152921504606846976.0, a)
+    r = _cube_root_of_32(b, -0.33333333333333333)
+    # r + r (1 - b r**3) / 3, with the roundings of both products
+    square = r * r
+    t = b * r
+    rest = tl.fma(-square, t, _all32(a, 1.0)) - (tl.fma(r, r, -square) * t + square * tl.fma(b, r, -t))
+    r = tl.fma(r * 0.33333333333333333, rest, r)
+    r = tl.where(small, r * 1048576.0, r)
+    r = tl.where(a == 0.0, float("inf"), tl.where(a == float("inf"), 0.0, r))
+    return tl.where(x == x, libdevice.copysign(r, x), x)
+
+
+# Sines and cosines of multiples of pi.
+
+
+@jit(exact=True)
+def _quadrant32(x):
+    # sin(pi f) and cos(pi f), and q: x is f + q / 2 modulo 2, |f| <= 1/4
+    r = x - 2.0 * libdevice.rint(x * 0.5)
+    t = r + r + 12582912.0
+    f = r - (t - 12582912.0) * 0.5
+    z = f * f
+    s = tl.fma(f, _all32(f, 3.1415927410125732), f * libdevice._poly(z, (-8.743713e-08, -5.1677127, 2.550155, -0.598992, 0.07927673)))
+    c = libdevice._poly(z, (1.0, -4.934802, 4.0586967, -1.3347579, 0.22898124))
+    return s, c, _bits32(t)
+
+
+@jit(exact=True)
+def _sinpi32(x):
+    s, c, q = _quadrant32(x)
+    r = _float32_of(_bits32(tl.where((q & 1) == 0, s, c)) ^ ((q & 2) << 30))
+    return tl.where(r == 0.0, libdevice.copysign(r, x), r)
+
+
+@jit(exact=True)
+def _cospi32(x):
+    s, c, q = _quadrant32(x)
+    r = _float32_of(_bits32(tl.where((q & 1) == 0, c, s)) ^ (((q + 1) & 2) << 30))
+    return r + 0.0  # 0 and not -0
 
 
 # Error functions.
@@ -280,25 +348,39 @@ def _erfcx_of_32(a):
     # exp(a**2) erfc(a) for a from 0 on: (1 + 2 a) times it is smooth in (a - 2) / (a + 2). (M. M. Shepherd, J. G. Laframboise, Chebyshev
     # approximation of (1 + 2 x) exp(x**2) erfc x, 1981.)
     a = tl.minimum(a, 3.4028234663852886e38, propagate_nan=tl.PropagateNan.ALL)
-    r = 1.0 / (a + 2.0)
+    r = libdevice.fast_dividef(1.0, a + 2.0)
     t = (a - 2.0) * r
     # What t lacks: near 0 the polynomial would pass it on whole.
     t = (tl.fma(-t, a, a - (t + t + 2.0))) * r + t
     p = libdevice._poly(t, (1.2769784, -0.092763826, -0.16603011, 0.16405056, -0.05422234, -0.008024566, 0.008731048, 0.0012292498,
         -0.0014737066, -0.00036906044, 0.00022849345, 6.72288e-05, -2.2173588e-05)) * 0.5
-    r = 1.0 / (a + 0.5)
+    r = libdevice.fast_dividef(1.0, a + 0.5)
     q = p * r
     return tl.fma(-q, a, p - q * 0.5) * r + q
 
 
 @jit(exact=True)
+def _erfc_of_32(x, a, rest):
+    # a = |x|, up to 11.4, from where on it is 0; a**2 is a * a as float32 plus `rest`.
+    e = libdevice.exp(-(a * a))
+    r = _erfcx_of_32(a) * (e - e * rest)
+    return tl.where(x < 0.0, 2.0 - r, r)
+
+
+@jit(exact=True)
 def _erfc32(x):
     a = tl.minimum(tl.abs(x), 11.0, propagate_nan=tl.PropagateNan.ALL)
-    square = a * a
-    e = libdevice.exp(-square)
-    e = e - e * tl.fma(a, a, -square)
-    r = _erfcx_of_32(a) * e
-    return tl.where(x < 0.0, 2.0 - r, r)
+    return _erfc_of_32(x, a, tl.fma(a, a, -(a * a)))
+
+
+@jit(exact=True)
+def _normcdf32(x):
+    # erfc(-x / sqrt(2)) / 2, with the rounding error of the quotient, which erfc would multiply by x**2
+    x = tl.clamp(x, -16.0, 16.0, propagate_nan=tl.PropagateNan.ALL)
+    k = _all32(x, -0.70710676908493042)
+    h = x * k
+    lo = tl.fma(x, k, -h) + x * -1.2101617e-08
+    return 0.5 * _erfc_of_32(h, tl.abs(h), tl.fma(h, h, -(h * h)) + 2.0 * h * lo)
 
 
 @jit(exact=True)
@@ -313,14 +395,34 @@ def _erfcx32(x):
 
 
 @jit(exact=True)
+def _erfinv_centre32(w):
+    # erfinv(x) / x, w = -log(1 - x**2) up to 5, as M. Giles has it (Approximating the erfinv function, 2011)
+    return libdevice._poly(w - 2.1875, (1.4239666, 0.24885732, -0.0028740123, -0.0015282681, 0.00022054563, 2.4427807e-06, -4.3954415e-06, 3.754887e-07,
+        4.7861466e-08, -8.669909e-09))
+
+
+@jit(exact=True)
 def _erfinv32(x):
-    # x times a function of w = -log(1 - x**2), as M. Giles has it (Approximating the erfinv function, 2011).
-    w = -libdevice.log(tl.fma(-x, x, tl.zeros_like(x) + 1.0))
+    w = libdevice.fast_log2f(tl.fma(-x, x, _all32(x, 1.0))) * -0.69314718055994531
     tail = libdevice._poly(tl.sqrt(w) - 3.0, (2.8329768, 1.0016752, 0.009444448, -0.007643153, 0.005694565, -0.0035655673, 0.0014563571,
         -0.000120450335, -0.00025829155, 0.00015852357, -3.4682285e-05))
-    p = tl.where(w > 5.0, tail, libdevice._poly(w - 2.1875, (1.4239666, 0.24885732, -0.0028740123, -0.0015282681, 0.00022054563,
-        2.4427807e-06, -4.3954415e-06, 3.754887e-07, 4.7861466e-08, -8.669909e-09)))
+    p = tl.where(w > 5.0, tail, _erfinv_centre32(w))
     return x * tl.where(w == float("inf"), w, p)
+
+
+@jit(exact=True)
+def _erfcinv32(p):
+    # z and p or -z and 2 - p; w = -log(p (2 - p)) is that of erfinv(1 - p).
+    low = tl.where(p > 1.0, 2.0 - p, p)
+    small = low < 1.1754943508222875e-38
+    l = libdevice.fast_log2f(tl.where(small, low * 16777216.0, low) * (2.0 - low)) - tl.where(small, 24.0, 0.0)
+    w = l * -0.69314718055994531
+    # z / sqrt(w) in 1 / sqrt(w)
+    u = tl.rsqrt(w)
+    tail = w * u * libdevice._poly(u, (1.0005063, -0.0352709, -1.0929589, 3.6615481, -7.5060935, 10.8015995, -7.5702577, -1.2164855, 3.2969394))
+    z = tl.where(w > 5.0, tl.where(p > 1.0, -tail, tail), (1.0 - p) * _erfinv_centre32(w))
+    z = tl.where(low == 0.0, tl.where(p > 1.0, -float("inf"), float("inf")), z)
+    return tl.where((p >= 0.0) & (p <= 2.0), z, float("nan"))
 
 
 # The logarithm of the gamma function.

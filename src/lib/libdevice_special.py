@@ -97,26 +97,31 @@ def _erfcinv_all(p):
 @jit(exact=True)
 def erfcinv(arg0):
     x = libdevice._real(arg0)
-    return _erfcinv_all(x.to(tl.float64)).to(x.dtype)
+    if x.dtype == tl.float32:
+        return libdevice._erfcinv32(x)
+    return _erfcinv_all(x)
 
 
 @jit(exact=True)
 def normcdf(arg0):
-    x = libdevice._real(arg0)
-    w = x.to(tl.float64)
+    w = libdevice._real(arg0)
+    if w.dtype == tl.float32:
+        return libdevice._normcdf32(w)
     # -x / sqrt(2) with its rounding error, which erfc would multiply by x**2.
     k = tl.zeros_like(w) - 0.7071067811865476
     hi = w * k
     lo = tl.fma(w, k, -hi) + w * 4.833646656726457e-17
     slope = -1.1283791670955126 * _exp_of_square(hi, -1.0)
     r = _erfc(hi)
-    return (0.5 * tl.where(tl.abs(hi) < 30.0, r + slope * lo, r)).to(x.dtype)
+    return (0.5 * tl.where(tl.abs(hi) < 30.0, r + slope * lo, r))
 
 
 @jit(exact=True)
 def normcdfinv(arg0):
     x = libdevice._real(arg0)
-    return (-1.4142135623730951 * _erfcinv_all(2.0 * x.to(tl.float64))).to(x.dtype)
+    if x.dtype == tl.float32:
+        return -1.4142135623730951 * libdevice._erfcinv32(2.0 * x)
+    return -1.4142135623730951 * _erfcinv_all(2.0 * x)
 
 
 # The gamma function.

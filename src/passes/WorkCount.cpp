@@ -475,12 +475,12 @@ void Counter::elementwise(const Op &op, int32_t scope) {
   for (const CostRow &r : costs)
     if (r.op == op.kind) {
       add(scope, WorkKind::Special, isDouble ? 0 : n * r.special);
-      bool isShort = op.approx();
+      bool isShort = op.approx() || op.fast();
       return add(scope, base, n * (isDouble ? 30 : isShort ? 1 : r.arithmetic));
     }
   switch (op.kind) {
   case OpKind::FDiv: case OpKind::Sqrt: case OpKind::FRem:
-    return isDouble ? add(scope, base, 15 * n) : add(scope, WorkKind::Divide, op.approx() ? n / 4 : n);
+    return isDouble ? add(scope, base, 15 * n) : add(scope, WorkKind::Divide, op.approx() || op.fast() ? n / 4 : n);
   case OpKind::SDiv: case OpKind::UDiv: case OpKind::SRem: case OpKind::URem:
     return constantInt(op.operands[1]) ? add(scope, base, 3 * n) : add(scope, WorkKind::IntDivide, n);
   case OpKind::FpTrunc: case OpKind::FpExt: case OpKind::FpToSI: case OpKind::FpToUI: case OpKind::SIToFp: case OpKind::UIToFp:

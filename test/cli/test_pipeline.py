@@ -683,3 +683,34 @@ def test_a_branch_around_a_kernel_is_no_loop(tegula, tmp_path, block, blocks):
                    "--num-warps", "2")
         assert p.returncode == 0, p.stderr
         assert [int(n) for n in re.findall(r"\.minnctapersm (\d+)", p.stdout)] == blocks
+
+
+LIBDEVICE = '''import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def one(x, y, out):
+    i = tl.arange(0, 1024)
+    tl.store(out + i, libdevice.{}(tl.load(x + i)))
+
+
+@triton.jit
+def two(x, y, out):
+    i = tl.arange(0, 1024)
+    tl.store(out + i, libdevice.{}(tl.load(x + i), tl.load(y + i)))
+'''
+
+
+def test_float32_functions_stay_in_float32(tegula, tmp_path):
+    """A float64 instruction takes two turns of a float32 one on an H200, an exact division eight instructions. The most PTX that one element may take."""
+    most = {"two pow": 100, "one erfc": 60, "one erfinv": 33, "one cbrt": 31, "one rcbrt": 34, "one sinpi": 34, "one cospi": 31, "one normcdf": 68, "one normcdfinv": 51, "one erfcinv": 49}
+    for which, bound in most.items():
+        entry, function = which.split()
+        (tmp_path / f"{function}.py").write_text(LIBDEVICE.format(*([function] * 2 if entry == "two" else [function, "pow"])))
+        p = tegula("compile", f"{tmp_path}/{function}.py::{entry}", "--sig", "x:*f32:16, y:*f32:16, out:*f32:16", "-t", "sm_90a", "--emit", "ptx", "--num-warps", "4")
+        assert p.returncode == 0, p.stderr
+        assert not re.search(r"\.f64|div\.", p.stdout), function
+        count = len(re.findall(r"^\s+(?:@\S+ )?(?:add|sub|mul|mad|fma|neg|abs|min|max|setp|selp|shl|shr|and|or|xor|lop3|cvt|copysign|rcp|ex2|lg2|rsqrt)\.", p.stdout, re.M))
+        assert count <= 8 * bound, (function, count / 8)

@@ -61,6 +61,7 @@ Real fdim(Real x, Real y) { return select(x.cmp(CmpPred::Ole, y), x.of(0.0), x -
 Real fmax(Real x, Real y) { return x.op(OpKind::MaxNum, y); }
 Real fmin(Real x, Real y) { return x.op(OpKind::MinNum, y); }
 Real divRn(Real x, Real y) { return x / y; }
+Real divFast(Real x, Real y) { return x.as(x.b->create1(OpKind::FDiv, {x.v, y.v}, x.v->type, {{ir::attr::fast, true}})); }
 Real rounded(Real r, OpKind kind) {
   keepRounded(r.v, kind);
   return r;
@@ -88,11 +89,13 @@ std::optional<Tensor> realOperand(Args &a, size_t i) {
   return std::nullopt;
 }
 
-template <OpKind K> Value mapped(BuiltinCall &call) {
+Value mappedTo(OpKind kind, BuiltinCall &call, std::vector<ir::Attr> attrs) {
   Args a(call, "libdevice");
   std::optional<Tensor> x = realOperand(a, 0);
-  return x ? tensor(x->dtype, a.b().unary(K, x->value)) : Value::error();
+  return x ? tensor(x->dtype, a.b().create1(kind, {x->value}, x->value->type, std::move(attrs))) : Value::error();
 }
+template <OpKind K> Value mapped(BuiltinCall &call) { return mappedTo(K, call, {}); }
+template <OpKind K> Value fast(BuiltinCall &call) { return mappedTo(K, call, {{ir::attr::fast, true}}); }
 
 /// Computes f in float64 if `Wide`, and returns in x's own type.
 template <bool Wide, typename F> Value apply(Args &a, const Tensor &x, F &&f) {
@@ -169,12 +172,12 @@ constexpr Builtin rows[] = {
     LIBDEVICE("tanh", mapped<OpKind::Tanh>, "Hyperbolic tangent."),
     LIBDEVICE("floor", mapped<OpKind::Floor>, "The greatest whole number not above x."),
     LIBDEVICE("ceil", mapped<OpKind::Ceil>, "The least whole number not below x."),
-    LIBDEVICE("fast_expf", mapped<OpKind::Exp>, "e to the power of x."),
-    LIBDEVICE("fast_logf", mapped<OpKind::Log>, "Natural logarithm."),
-    LIBDEVICE("fast_log2f", mapped<OpKind::Log2>, "Logarithm of base 2."),
-    LIBDEVICE("fast_sinf", mapped<OpKind::Sin>, "Sine."),
-    LIBDEVICE("fast_cosf", mapped<OpKind::Cos>, "Cosine."),
-    LIBDEVICE("fast_tanhf", mapped<OpKind::Tanh>, "Hyperbolic tangent."),
+    LIBDEVICE("fast_expf", fast<OpKind::Exp>, "e to the power of x by the GPU's instruction; __expf of CUDA."),
+    LIBDEVICE("fast_logf", fast<OpKind::Log>, "Natural logarithm by the GPU's instruction; __logf of CUDA."),
+    LIBDEVICE("fast_log2f", fast<OpKind::Log2>, "Logarithm of base 2 by the GPU's instruction; __log2f of CUDA."),
+    LIBDEVICE("fast_sinf", fast<OpKind::Sin>, "Sine by the GPU's instruction; __sinf of CUDA."),
+    LIBDEVICE("fast_cosf", fast<OpKind::Cos>, "Cosine by the GPU's instruction; __cosf of CUDA."),
+    LIBDEVICE("fast_tanhf", fast<OpKind::Tanh>, "Hyperbolic tangent by the GPU's instruction; __tanhf of CUDA."),
     LIBDEVICE("trunc", unary<trunc>, "x without its fraction."),
     LIBDEVICE("round", unary<round>, "The nearest whole number, halves away from zero."),
     LIBDEVICE("rint", mapped<OpKind::Rint>, "The nearest whole number, halves to even."),
@@ -185,7 +188,7 @@ constexpr Builtin rows[] = {
     LIBDEVICE2("fmin", binary<fmin>, "The lesser one; NaN is ignored."),
     LIBDEVICE2("copysign", binary<copysign>, "The magnitude of x with the sign of y."),
     LIBDEVICE2("div_rn", binary<divRn>, "x / y correctly rounded."),
-    LIBDEVICE2("fast_dividef", binary<divRn>, "x / y."),
+    LIBDEVICE2("fast_dividef", binary<divFast>, "x / y by the GPU's reciprocal, for y from 2**-126 to 2**126; __fdividef of CUDA."),
     LIBDEVICE2("add_rn", binary<addRn>, "x + y."),
     LIBDEVICE2("sub_rn", binary<subRn>, "x - y."),
     LIBDEVICE2("mul_rn", binary<mulRn>, "x * y."),

@@ -501,6 +501,8 @@ V VecEmitter::elementwise(const ir::Op &op, llvm::ArrayRef<V> args, Elem argElem
   if (k >= OpKind::Add && k < OpKind::CmpI)
     return integerOp(*this, k, args);
   assert(k >= OpKind::FAdd && k <= OpKind::Ceil && "not an element-wise operation of this layer");
+  if (target.nvptx && argElem == Elem::F32 && op.fast())
+    return nvptxFast(*this, k, args);
   if (target.nvptx && (k == OpKind::FDiv || k == OpKind::Sqrt || k == OpKind::Exp) && argElem == Elem::F32 && op.approx())
     return nvptxApprox(*this, k, args);
   if (argElem == Elem::F32 || argElem == Elem::F64)

@@ -427,6 +427,22 @@ V nvptxReciprocal(VecEmitter &v, V x) {
   return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return call(v, in::nvvm_rcp_approx_ftz_f, a); });
 }
 
+V nvptxFast(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x) {
+  return eachLane(v, x, [&](llvm::ArrayRef<V> a) -> V {
+    Arith arith(v);
+    switch (kind) {
+    case OpKind::FDiv: return v.b.CreateFMul(a[0], call(v, in::nvvm_rcp_approx_ftz_f, {a[1]}));
+    case OpKind::Exp: return call(v, in::nvvm_ex2_approx_ftz_f, {arith.fmul(a[0], 0x1.715476p+0)});
+    case OpKind::Log: return arith.fmul(call(v, in::nvvm_lg2_approx_ftz_f, a), 0x1.62e43p-1);
+    case OpKind::Log2: return call(v, in::nvvm_lg2_approx_ftz_f, a);
+    case OpKind::Sin: return call(v, in::nvvm_sin_approx_ftz_f, a);
+    case OpKind::Cos: return call(v, in::nvvm_cos_approx_ftz_f, a);
+    case OpKind::Tanh: return ptx(v, "tanh.approx.f32 $0, $1;", "=f,f", v.b.getFloatTy(), a);
+    default: llvm_unreachable("no operation that is marked fast");
+    }
+  });
+}
+
 V nvptxApprox(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x) {
   if (isDouble(x[0]))
     return nullptr;

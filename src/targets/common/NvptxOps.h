@@ -23,6 +23,8 @@ llvm::Value *nvptxShift(VecEmitter &v, ir::OpKind kind, llvm::Value *x, llvm::Va
 llvm::Value *nvptxMath(VecEmitter &v, ir::OpKind kind, llvm::Value *x);
 /// 1 / x of floats, within 1 ulp; subnormal numbers count as zero.
 llvm::Value *nvptxReciprocal(VecEmitter &v, llvm::Value *x);
+/// Operations that are marked `fast`: one instruction, and a product where the instruction has another base.
+llvm::Value *nvptxFast(VecEmitter &v, ir::OpKind kind, llvm::ArrayRef<llvm::Value *> x);
 llvm::Value *nvptxApprox(VecEmitter &v, ir::OpKind divSqrtOrExp, llvm::ArrayRef<llvm::Value *> x);
 
 /// The word and the half of it (0 low, 1 high) that a 16-bit element was taken from, as loads leave them; null if it was not.

@@ -87,6 +87,34 @@ TEST_P(VecPtx, EveryOperationAssembles) {
     GTEST_SKIP() << "text checked, not assembled";
 }
 
+// `fast` is one instruction, and a product where the instruction has another base; of doubles it changes nothing.
+TEST_P(VecPtx, Fast) {
+  const std::pair<OpKind, std::string_view> fast[] = {{OpKind::FDiv, "rcp.approx.ftz.f32"}, {OpKind::Exp, "ex2.approx.ftz.f32"}, {OpKind::Log, "lg2.approx.ftz.f32"},
+                                                      {OpKind::Log2, "lg2.approx.ftz.f32"}, {OpKind::Sin, "sin.approx.ftz.f32"}, {OpKind::Cos, "cos.approx.ftz.f32"},
+                                                      {OpKind::Tanh, "tanh.approx.f32"}};
+  for (auto [kind, instruction] : fast)
+    for (Elem e : {Elem::F32, Elem::F64}) {
+      GpuModule m(GetParam());
+      m.add("k", [&, kind = kind](GpuModule::Kernel &k) {
+        VecEmitter v{k.b, vecTarget(GetParam(), {})};
+        ir::Op op{};
+        op.kind = kind;
+        op.set(ir::attr::fast, true);
+        llvm::SmallVector<V, 2> args;
+        for (int a = 0; a < ir::info(kind).operands; ++a)
+          args.push_back(k.i.loadGlobal(k.b.CreateConstGEP1_64(k.b.getInt8Ty(), k.data, 64 * a), v.vecType(e, 1), nullptr, nullptr));
+        k.use(v.elementwise(op, args, e, e));
+      });
+      const std::string text = m.text();
+      EXPECT_EQ(text.find(instruction) != std::string::npos, e == Elem::F32) << text;
+      if (e == Elem::F32) {
+        EXPECT_EQ(text.find("fma"), std::string::npos) << text;
+      }
+      runtime::cuda::Assembly out;
+      assembles(text, GetParam(), out);
+    }
+}
+
 // A product and a sum become one instruction where the language allows it, and only there.
 TEST_P(VecPtx, Fusion) {
   for (bool fusion : {false, true}) {
