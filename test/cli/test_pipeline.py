@@ -714,3 +714,11 @@ def test_float32_functions_stay_in_float32(tegula, tmp_path):
         assert not re.search(r"\.f64|div\.", p.stdout), function
         count = len(re.findall(r"^\s+(?:@\S+ )?(?:add|sub|mul|mad|fma|neg|abs|min|max|setp|selp|shl|shr|and|or|xor|lop3|cvt|copysign|rcp|ex2|lg2|rsqrt)\.", p.stdout, re.M))
         assert count <= 8 * bound, (function, count / 8)
+
+
+@pytest.mark.parametrize("function, instruction", [("fast_sinf", "sin.approx.ftz"), ("fast_cosf", "cos.approx.ftz"), ("fast_expf", "ex2.approx.ftz"), ("fast_logf", "lg2.approx.ftz")])
+def test_fast_functions_are_one_instruction(tegula, tmp_path, function, instruction):
+    (tmp_path / "k.py").write_text(LIBDEVICE.format(function, "pow"))
+    p = tegula("compile", f"{tmp_path}/k.py::one", "--sig", "x:*f32:16, y:*f32:16, out:*f32:16", "-t", "sm_90a", "--emit", "ptx", "--num-warps", "4")
+    assert p.returncode == 0, p.stderr
+    assert p.stdout.count(instruction) == 8 and "fma." not in p.stdout and "setp" not in p.stdout

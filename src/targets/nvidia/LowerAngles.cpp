@@ -9,7 +9,7 @@ namespace tegula::nvidia {
 using targets::Angle;
 
 std::optional<Regs> Lowering::sineOrCosine(const Op &op) {
-  if ((op.kind != ir::OpKind::Sin && op.kind != ir::OpKind::Cos) || op.result()->type.elem != ir::Elem::F32)
+  if ((op.kind != ir::OpKind::Sin && op.kind != ir::OpKind::Cos) || op.result()->type.elem != ir::Elem::F32 || op.fast())
     return std::nullopt;
   const Value *of = op.operands[0];
   const Regs &x = get(of);
