@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <unordered_map>
 #include <utility>
 
 namespace tegula::gpu {
@@ -173,6 +174,7 @@ public:
   /// Has anything changed?
   bool visit() {
     changed_ = false;
+    around_.clear();
     visit(*m_.kernel()->block());
     return changed_;
   }
@@ -212,7 +214,7 @@ private:
     for (size_t i = 0, n = loop.results.size(); i < n; ++i) {
       if (!users)
         users.emplace(*loop.region(0));
-      if (carried(loop, i, *users))
+      if (carried(loop, i, *users) || narrowed(loop, i, *users))
         users.reset();
     }
   }
@@ -359,6 +361,77 @@ private:
     return true;
   }
 
+  // ---- tiles that are reduced behind the loop
+
+  /// Do any number of copies of the constant give it again?
+  static bool combinesToItself(OpKind kind, const Value &c) {
+    switch (kind) {
+    case OpKind::FAdd:
+      return c.def->floatValue() == 0;
+    case OpKind::Add:
+    case OpKind::Xor:
+      return c.def->intValue() == 0;
+    case OpKind::Mul:
+      return c.def->intValue() == 0 || c.def->intValue() == 1;
+    default:
+      return true;
+    }
+  }
+
+  /// Carried value i, a tile that the loop only adds to and that one reduction takes behind it: each thread adds to one element what it adds to several along that axis. Has the loop changed?
+  bool narrowed(Op &loop, size_t i, const Users &users) {
+    Value *result = loop.results[i];
+    if (!result->type.isTensor())
+      return false;
+    const std::vector<Link> links = linksOf(loop, i, users);
+    if (links.empty() || std::ranges::any_of(links, [&](const Link &l) { return l.isScale || l.op->result()->type != result->type; }))
+      return false;
+    Op *reduction = around_.try_emplace(loop.parent, *loop.parent).first->second.only(result);
+    if (!reduction || reduction->kind != OpKind::Reduce || reduction->parent != loop.parent || !canDelay(*reduction) || onlyOperation(*reduction) != links[0].op->kind)
+      return false;
+    std::optional<AxisParts> parts = partsOf(m_.layoutOf(result->type), result->type.shape, static_cast<unsigned>(reduction->axis()));
+    if (!parts || !parts->isOwn)
+      return false;
+    const Reduction of{reduction, {}, std::move(*parts)};
+    auto partOf = [&](Value *x, const Op &place, Block &to) {
+      Block made;
+      made.parent = to.parent;
+      at(place, made);
+      Value *part = ownPart(of, x);
+      splice(made, to, positionOf(to, &place));
+      return part;
+    };
+    Block &body = *loop.region(0);
+    Value *start = partOf(loop.operands[3 + i], loop, *loop.parent);
+    if (const Value *init = behindViews(loop.operands[3 + i]); init->def && init->def->kind == OpKind::Const && combinesToItself(links[0].op->kind, *init)) {
+      Block made;
+      made.parent = loop.parent->parent;
+      at(loop, made);
+      start = isFloat(init->type.elem) ? b_.constFloat(start->type, init->def->floatValue()) : b_.constInt(start->type, init->def->intValue());
+      splice(made, *loop.parent, positionOf(*loop.parent, &loop));
+    }
+    Value *arg = carry(m_, loop, start, "partial"), *now = arg;
+    for (const Link &link : links) {
+      Value *part = partOf(link.other(), *link.op, body);
+      Block made;
+      made.parent = body.parent;
+      at(*link.op, made);
+      now = b_.binary(link.op->kind, now, part);
+      splice(made, body, positionOf(body, link.op));
+    }
+    carryOn(loop, arg, now);
+    carryOn(loop, body.args[1 + i], body.args[1 + i]);
+    Block behind;
+    behind.parent = loop.parent->parent;
+    at(*reduction, behind);
+    Value *whole = wholeOf({of, arg, now}, loop.results[arg->index - 1]);
+    whole->name = reduction->result()->name;
+    const size_t next = positionOf(*loop.parent, reduction);
+    replaceUses(*loop.parent, reduction->result(), whole, next + 1);
+    splice(behind, *loop.parent, next);
+    return changed_ = true;
+  }
+
   // ---- scales
 
   /// What ownPart() gives, its shape and layout.
@@ -467,8 +540,8 @@ private:
   }
 
   /// The operand of a reduction, combined within each thread.
-  Value *ownPart(const Reduction &r) {
-    Value *x = r.op->operands[0];
+  Value *ownPart(const Reduction &r) { return ownPart(r, r.op->operands[0]); }
+  Value *ownPart(const Reduction &r, Value *x) {
     if (!r.parts.isOwn)
       return x;
     x = view(OpKind::Reshape, x, r.parts.split, layout::reshape(m_.layoutOf(x->type), r.parts.split));
@@ -509,6 +582,7 @@ private:
   Module &m_;
   Builder b_;
   bool changed_ = false;
+  std::unordered_map<const Block *, Users> around_; // as blocks with loops were before any of their loops changed: of results of loops they are still right
 };
 
 } // namespace

@@ -12,6 +12,8 @@
 // iteration rounds the running sum, and a different order could change most of its bits. Sums of f32 and f64 may change in their last bits, as with
 // the order of a reduction, which is free. Products of floats stay, too: partial products could overflow where the whole does not.
 //
+// A carried tile that the loop only adds to, and that one such reduction takes behind it, becomes the same partial sums: acc = acc + x; reduce(acc) as acc = acc + reduce(x).
+//
 // Sums of floats may be scaled in the loop as well, `acc = acc * scale + s` (attention, softmax online): the scale is the same for all of the reduced axis, so each thread scales its partial sums. What
 // acc begins with is scaled, too, and is shared among the partial sums. Only by what is known to lie between 0 and 1, such as exp2(m - max(m, x)): an infinite scale would make NaN of a partial sum that is
 // zero, and a large one could overflow where the sum of all does not. Not beside dots of tiles that descriptors load.

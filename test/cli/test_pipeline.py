@@ -641,8 +641,8 @@ def softmax(x, out, cols, BLOCK: tl.constexpr):
 
 
 @pytest.mark.parametrize("kernel, block, warps, blocks", [
-    ("total", 1024, 4, 12),    # 8 sums and 8 bytes ahead a thread would fit 16 times; loads of later iterations want registers
-    ("total", 4096, 4, 7),     # 64 bytes a thread: an iteration ahead
+    ("total", 1024, 4, 12),    # a sum and 16 bytes ahead a thread would fit 16 times; loads of later iterations want registers
+    ("total", 4096, 4, 12),    # a sum for all of a thread's columns, and 64 bytes: an iteration ahead
     ("softmax", 1024, 4, 12),  # carries 16 registers; exponentials take longer than memory
     ("softmax", 8192, 16, 2),  # carries 32, not 64: what leaves the loop takes the place of what it carried
 ])

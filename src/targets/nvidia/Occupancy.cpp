@@ -1,6 +1,8 @@
 // See Occupancy.h.
 #include "targets/nvidia/Occupancy.h"
 #include "abi/Multiprocessor.h"
+#include "gpu/Layouts.h"
+#include "ir/Builder.h"
 #include "passes/Users.h"
 #include <algorithm>
 #include <unordered_map>
@@ -24,6 +26,7 @@ struct Iteration {
   unsigned live = 0;                       // 32-bit words of tiles alive in it
   unsigned loadWords = 0, largestLoad = 0; // 32-bit words, of all loads and of one
   unsigned specials = 0;                   // exponentials, logarithms, ...: 16 lanes a cycle
+  bool isShort = false;                    // of a loop that constants say runs a few times
   void load(unsigned words) {
     loadWords += words;
     largestLoad = std::max(largestLoad, words);
@@ -36,7 +39,7 @@ struct Iteration {
 class Pressure {
 public:
   explicit Pressure(const ir::Module &m) : m_(m) {}
-  bool hasDot = false, exchanges = false;
+  bool hasDot = false, exchanges = false, exchangesInLoops = false;
   std::vector<Iteration> iterations; // of loops without cuts, which the assembler unrolls with their loads in front
 
   unsigned peak(const Block &b) {
@@ -60,7 +63,9 @@ private:
   void number(const Block &b) {
     for (const Op *op : b.ops) {
       hasDot |= op->kind == OpKind::Dot;
-      exchanges |= !isInPlace(*op) && op->regions.empty();
+      const bool exchangesElements = !isInPlace(*op) && op->regions.empty();
+      exchanges |= exchangesElements;
+      exchangesInLoops |= exchangesElements && isInLoop(b);
       spans_[op].begin = next_++;
       for (const ir::Region *r : op->regions)
         number(*r->block);
@@ -101,8 +106,8 @@ private:
            (op.has(ir::traits::Shape) && op.kind != OpKind::Convert) || op.kind == OpKind::Load || op.kind == OpKind::Reduce;
   }
 
-  /// Has no registers of its own: one of the operand stands for all its copies, as the maximum of a row for its columns.
-  static bool isCopies(const Op &op) { return op.kind == OpKind::Broadcast || op.kind == OpKind::ExpandDims; }
+  /// Has no registers of its own: those of the operand under other coordinates, where one may stand for many copies, as the maximum of a row for its columns.
+  static bool isCopies(const Op &op) { return op.kind == OpKind::Broadcast || op.kind == OpKind::ExpandDims || op.kind == OpKind::Reshape || op.kind == OpKind::Permute; }
 
   /// The user a value is computed for, register by register, just before: its only one, in the same block.
   const Op *onlyUser(const Value *v) const {
@@ -157,7 +162,7 @@ private:
 
   /// Where tiles have to be in registers as a whole. Between two cuts element-wise operations run register by register, whatever their order in the text; but what comes of loads
   /// outside of loops, where no other iteration has loads under way, is wanted at once.
-  static bool isCut(const Op &op) { return !op.regions.empty() || !isInPlace(op); }
+  bool isCut(const Op &op) const { return op.kind == OpKind::Reduce ? gpu::crossesThreads(m_, op) : !op.regions.empty() || !isInPlace(op); }
 
   void visit(const Block &b) {
     std::vector<size_t> cuts;
@@ -192,16 +197,37 @@ private:
     Iteration it;
     it.begin = static_cast<std::ptrdiff_t>(s.begin);
     it.end = static_cast<std::ptrdiff_t>(s.end);
-    for (const Op *op : body.ops) {
+    const Op &loop = *body.parent->op;
+    std::optional<int64_t> first = ir::constantInt(loop.operands[0]), last = ir::constantInt(loop.operands[1]), step = ir::constantInt(loop.operands[2]);
+    constexpr int64_t few = 16;
+    it.isShort = first && last && step && *step > 0 && std::abs(*last - *first) <= few * *step;
+    if (!count(body, it))
+      return;
+    if (it.loadWords)
+      iterations.push_back(it);
+  }
+
+  /// False: it has cuts. Of an `if` the side that loads more.
+  bool count(const Block &b, Iteration &it) const {
+    for (const Op *op : b.ops) {
+      if (op->kind == OpKind::If) {
+        Iteration sides[2];
+        if (!count(*op->regions[0]->block, sides[0]) || !count(*op->regions[1]->block, sides[1]))
+          return false;
+        const Iteration &more = sides[sides[1].loadWords > sides[0].loadWords];
+        it.loadWords += more.loadWords;
+        it.largestLoad = std::max(it.largestLoad, more.largestLoad);
+        it.specials += more.specials;
+        continue;
+      }
       if (isCut(*op))
-        return;
+        return false;
       if (op->kind == OpKind::Load)
         it.load(words(op->result()->type));
       else if (isSpecial(op->kind))
         it.specials += registersOf(op->result()->type);
     }
-    if (it.loadWords)
-      iterations.push_back(it);
+    return true;
   }
 
   static bool isSpecial(OpKind k) {
@@ -228,7 +254,8 @@ unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const O
   unsigned data = pressure.peak(*kernel.block()), threads = 32 * options.numWarps;
   if (pressure.hasDot || options.maxRegisters || options.numCtas > 1)
     return 0;
-  unsigned overhead = pressure.exchanges ? 40 : 22; // addresses, chains in flight; measured on rows of softmax and layer_norm
+  // Addresses, chains in flight; measured on rows of softmax and layer_norm. Behind loops that take the time, exchanges may as well go step by step.
+  unsigned overhead = pressure.exchangesInLoops || (pressure.exchanges && pressure.iterations.empty()) ? 40 : 22;
   bool waits = std::any_of(pressure.iterations.begin(), pressure.iterations.end(), [](const Iteration &it) { return it.waitsForMemory(); });
   unsigned least = waits ? 40 : 32; // three quarters of the warps with loads ahead are faster than all without (norms, sums)
   auto most = static_cast<unsigned>(std::min<uint64_t>({sm::threads / threads, sm::mostBlocks, sm::sharedBytes / (sharedBytes + sm::sharedReserved)}));
@@ -241,6 +268,12 @@ unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const O
         uint64_t bytesOfSm = uint64_t(warps) * 32 * 4 * it.loadWords, ahead = std::clamp<uint64_t>((bytesInFlight + bytesOfSm - 1) / bytesOfSm, it.largestLoad >= 16 ? 2 : 1, 4);
         need = static_cast<unsigned>(std::max<uint64_t>(need, it.live + overhead + (ahead - 1) * it.loadWords));
       }
+    // Where loops end soon, other programs begin: all warps that fit, if an iteration of each has enough under way. Registers that are missing cost a try (runtime/cuda/Assembler.h).
+    constexpr unsigned fewest = 16; // for addresses
+    if (warps * 32 == sm::threads && !pressure.iterations.empty() && std::ranges::all_of(pressure.iterations, [&](const Iteration &it) {
+          return it.isShort && it.waitsForMemory() && uint64_t(warps) * 32 * 4 * it.loadWords >= bytesInFlight && it.live + fewest <= given;
+        }))
+      need = std::min(need, given);
     if (need <= given)
       return blocks;
   }
