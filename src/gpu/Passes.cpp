@@ -20,6 +20,7 @@
 #include "gpu/SplitTiles.h"
 #include "gpu/StaggerDots.h"
 #include "gpu/UnderMask.h"
+#include "gpu/WholeMasks.h"
 #include "ir/Clone.h"
 #include "ir/Walk.h"
 #include "passes/RemoveDead.h"
@@ -85,8 +86,10 @@ constexpr GpuPass passes[] = {
     {"sink-widening", nullptr, [](ir::Module &m, const PassInput &) { sinkWidening(m); }, "converts to wider types as late as possible"},
     // What lives at one time follows from that order, which code generation keeps.
     {"allocate-shared", nullptr, [](ir::Module &m, const PassInput &in) { allocateShared(m, in.target, in.options); }, "gives operations their bytes of shared memory"},
-    // Last: barriers follow from that order and those bytes.
+    // Barriers follow from that order and those bytes.
     {"order-memory", nullptr, [](ir::Module &m, const PassInput &in) { orderMemory(m, in.target, in.options); }, "places barriers, fences and waits"},
+    // Last: what it writes twice has its bytes and barriers, which follow from masks in part.
+    {"drop-whole-masks", nullptr, [](ir::Module &m, const PassInput &in) { dropWholeMasks(m, in.target, in.options); }, "branches around masks that let all elements through"},
 };
 
 } // namespace
