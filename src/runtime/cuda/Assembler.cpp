@@ -195,6 +195,13 @@ static std::string boundedAbove(std::string text, uint32_t &limit) {
   return limit ? text.replace(wish, text.find('\n', wish) - wish, ".maxnreg " + std::to_string(limit + 1)) : std::string();
 }
 
+/// `text` with a wish for as many blocks as leave a thread one step of registers more than `limit`, which is what its wish leaves.
+static std::string withMoreRegisters(std::string text, uint32_t limit) {
+  size_t wish = text.find(wishDirective), threads = text.find(".reqntid ");
+  unsigned long each = std::strtoul(text.c_str() + threads + 9, nullptr, 10), blocks = sm::registers / ((limit + sm::registerStep) * each);
+  return text.replace(wish, text.find('\n', wish) - wish, blocks < 2 ? "" : std::string(wishDirective) + " " + std::to_string(blocks));
+}
+
 /// `text` with a wish for fewer blocks, after one that cost spills; without one in a long text, where each attempt takes a good part of a second.
 static std::string wishedForLess(std::string text) {
   constexpr size_t longText = 64 << 10; // bytes
@@ -229,7 +236,7 @@ Status Assembler::assemble(std::string_view ptx, const std::string &kernel, cons
     out = *known;
     return Status::ok();
   }
-  // A few bytes cost less than blocks that do not fit, but not where fewer are wished for.
+  // A few bytes cost less than a quarter of the blocks, but not where fewer are wished for, nor than one step of registers.
   constexpr uint32_t fewBytes = 16;
   if (Status s = assembleNow(ptx, kernel, o, out, fewBytes); !s) return s;
   if (o.sharedBytes && !o.maxRegisters && !out.stats.spillStoreBytes)
@@ -274,7 +281,13 @@ Status Assembler::assembleNow(std::string_view ptx, const std::string &kernel, c
   if (std::string again = out.stats.spillStoreBytes > 0 ? boundedAbove(text, limit) : ""; !again.empty()) {
     Assembly other;
     other.attempts = out.attempts;
-    if (assembleNow(again, kernel, o, other, spillsAllowed) && other.stats.spillStoreBytes == 0 && other.stats.registers <= limit) out = std::move(other);
+    bool fits = assembleNow(again, kernel, o, other, spillsAllowed) && other.stats.spillStoreBytes == 0 && other.stats.registers <= limit;
+    if (!fits) {
+      // Layer norm of 1024 floats, H200: 32 registers and three spilled 74.4 us, 40 registers 70.6; cross entropy backward of 50257 floats: 40 and three 1097, 48 registers 957.
+      again = withMoreRegisters(text, limit);
+      fits = assembleNow(again, kernel, o, other, spillsAllowed) && other.stats.spillStoreBytes == 0;
+    }
+    if (fits) out = std::move(other);
   }
   return Status::ok();
 }

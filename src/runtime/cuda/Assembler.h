@@ -53,7 +53,7 @@ public:
 
   /// Thread-safe. TEGULA_ASSEMBLER_ERROR with the log and the offending lines if the text is not accepted; `kernel` is for messages.
   /// `ptx` may end in NULs. Its `.minnctapersm` request (blocks on a multiprocessor) is lowered, and dropped at last, where it would cost spills; where these are a few
-  /// bytes, a bound on registers that comes to the same is tried before. Without a request, a kernel that lacks up to eight registers for one more block is assembled again with
+  /// bytes, a bound on registers that comes to the same is tried before, then a wish that leaves eight registers more. Without a request, a kernel that lacks up to eight registers for one more block is assembled again with
   /// that request, and stays so if nothing is spilled (options.sharedBytes). What was assembled before comes from an AssemblyMemo, and from
   /// no other cache: the same text gives the same code and numbers on every machine.
   Status assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;

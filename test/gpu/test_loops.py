@@ -1,0 +1,38 @@
+"""Registers of a thread where loops add up tiles, where they load single elements under masks, and where all threads of a multiprocessor would spill."""
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import registers
+
+
+def use(kernel, signature, constants, warps):
+    out = registers.run("compile", f"bench/zoo/kernels/{kernel}", "--sig", f"{signature}, {constants}", "-t", "sm_90a", "--num-warps", str(warps), "--info")
+    m = re.search(r"(\d+) registers per thread, (\d+) bytes spilled", out)
+    return (int(m[1]), int(m[2])) if m else out
+
+
+ROWS = "x_ptr:*bf16:16, out_ptr:*fp32:16, rows:i32:16, cols:i32:16"
+
+
+# Before: 72, 47, 60 registers.
+@pytest.mark.parametrize("kernel, constants, warps, most", [("sum_last_tile", "BR:16, BC:256", 4, 48), ("sum_first", "PER:256, BR:32, BC:64", 4, 40), ("sum_first", "PER:128, BR:16, BC:256", 8, 40)])
+def test_a_thread_adds_what_it_holds_to_one_element(kernel, constants, warps, most):
+    taken, spilled = use(f"reduce.py::{kernel}", ROWS, constants, warps)
+    assert taken <= most and spilled == 0
+
+
+def test_three_quarters_of_the_threads_do_not_spill():
+    rows = "X:*fp32:16, Y:*fp32:16, W:*fp32:16, B:*fp32:16, Mean:*fp32:16, Rstd:*fp32:16, stride:i32:16, N:i32:16, eps:fp32"
+    assert use("norms.py::layer_norm_block", rows, "BLOCK:1024", 4) == (40, 0)
+
+
+# An odd row: no vectors, and the iterations inside of it load without masks.
+def test_loads_of_single_elements_need_no_predicates():
+    signature = "logits_ptr:*fp32:16, labels_ptr:*i64:16, loss_ptr:*fp32:16, lse_ptr:*fp32:16, cols:i32, stride:i32, smoothing:fp32, BLOCK:4096"
+    ptx = registers.run("compile", "bench/zoo/kernels/rows.py::cross_entropy_online", "--sig", signature, "-t", "sm_90a", "--num-warps", "8", "--emit", "ptx")
+    loads = re.findall(r"^\s*(@%p\d+ )?ld\.global\.[bf]32", ptx, re.M)
+    assert loads.count("") >= 16 and sum(bool(p) for p in loads) == 16
