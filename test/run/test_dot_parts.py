@@ -106,8 +106,8 @@ def test_sizes_that_fill_a_part_of_their_tiles(dev, kernel, m, n, k):
 @pytest.mark.parametrize("kernel", [by_masks, by_modulo, by_descriptors, by_block_pointers], ids=lambda k: k.__name__)
 def test_tiles_of_sixteen_rows(dev, kernel, m, n, k):
     """Most often they are for one row or two."""
-    if kernel is by_descriptors:
-        n, k = (n + 3) // 4 * 4, (k + 3) // 4 * 4
+    if kernel is by_descriptors:  # rows of 16 bytes
+        n, k = (n + 7) // 8 * 8, (k + 7) // 8 * 8
     for dtype in ("float32", "float16", "int8"):
         if dtype == "int8" and kernel is not by_block_pointers:
             continue  # the others say "ieee"
