@@ -9,8 +9,12 @@ from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
+import pytest
 import tegula
 import tegula.language as tl
+
+# For cases in which an int32 wraps around on its way to an address or a mask: launches that compute those in 64 bits keep what is meant.
+WRAPS = pytest.mark.skipif(os.environ.get("TEGULA_TEST_WIDE") == "1", reason="widened, such a sum does not wrap")
 
 CompileError = tegula.CompilationError
 

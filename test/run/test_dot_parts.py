@@ -1,14 +1,11 @@
 """Dots of tiles of which only a part counts: what lies behind the end of a matrix is not computed, and nothing else is left out."""
-import os
-
 import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import rng
+from harness import WRAPS, rng
 
 pytestmark = pytest.mark.section("3.5 dot")
-WRAPS = pytest.mark.skipif(os.environ.get("TEGULA_TEST_WIDE") == "1", reason="widened, such a sum does not wrap")
 
 BM, BN, BK = 32, 64, 32
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import assert_close, assert_same, d, values
+from harness import WRAPS, assert_close, assert_same, d, values
 
 pytestmark = pytest.mark.section("3.7 reductions")
 
@@ -164,8 +164,9 @@ def k_window(x, y, out, lo, hi, first, B: tl.constexpr, UNSIGNED: tl.constexpr):
 
 
 @pytest.mark.parametrize("unsigned", [False, True])
-@pytest.mark.parametrize("lo, hi, first", [(0, 40, 0), (30, 200, 0), (-5, 200, -64), (0, 300, 100), (-(2**31), 100, 2**31 - 100), (-(2**31), -(2**31) + 60, 2**31 - 100), (0, 2**31 - 1, 2**31 - 100),
-                                           (0, -1, 0), (-(2**31), -1, 2**31 - 200), (0, 100, -50), (250, 300, 0)])
+@pytest.mark.parametrize("lo, hi, first", [(0, 40, 0), (30, 200, 0), (-5, 200, -64), (0, 300, 100), (0, -1, 0), (0, 100, -50), (250, 300, 0),
+                                           *(pytest.param(*c, marks=WRAPS) for c in ((-(2**31), 100, 2**31 - 100), (-(2**31), -(2**31) + 60, 2**31 - 100), (0, 2**31 - 1, 2**31 - 100),
+                                                                                      (-(2**31), -1, 2**31 - 200)))])
 def test_bounds(dev, lo, hi, first, unsigned):
     """Windows, and positions that wrap around in 32 bits, which may come back below the bound."""
     B = 256

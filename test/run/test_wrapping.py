@@ -1,14 +1,11 @@
 """§3.4 integers wrap: results beyond the range of their type, where they are used in a wider one or joined with other operations."""
-import os
-
 import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import assert_same
+from harness import WRAPS, assert_same
 
 pytestmark = pytest.mark.section("3.4 arithmetic")
-WRAPS = pytest.mark.skipif(os.environ.get("TEGULA_TEST_WIDE") == "1", reason="widened, such a sum does not wrap")
 
 
 def edges(dtype, n):
