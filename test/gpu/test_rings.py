@@ -99,6 +99,14 @@ def test_two_blocks_of_eight_warps_need_no_producer(block, producer):
         assert 2 * (shared + RESERVED) <= SM_BYTES
 
 
+@pytest.mark.parametrize("kernel, block, warps, blocks", [("attention", (128, 64, 64), 8, 2), ("attention_pointers", (128, 64, 64), 8, 2), ("attention_pointers", (128, 64, 128), 8, None), ("attention_pointers", (64, 64, 128), 4, 2),
+                                                          ("attention_pointers", (64, 64, 64), 4, 3), ("matmul", (128, 128, 64), 8, None)])
+def test_loops_of_two_dots_wish_for_the_blocks_they_planned_for(kernel, block, warps, blocks):
+    """The assembler spends registers freely otherwise."""
+    wish = re.search(r"\.minnctapersm (\d+)", compiled(kernel, block, warps, 3, "--emit", "ptx", causal=True))
+    assert (int(wish[1]) if wish else None) == blocks
+
+
 def test_a_stage_more_behind_the_first_dot():
     """Two stages were asked for: the third has room where the tile of the dot in front of the loop gives its bytes to the rings."""
     assert rings(compiled("attention", (64, 64, 256), 4, 2, "--emit", "gpu")) == [3, 3]

@@ -1,6 +1,7 @@
 // See Occupancy.h.
 #include "targets/nvidia/Occupancy.h"
 #include "abi/Multiprocessor.h"
+#include "gpu/Dots.h"
 #include "gpu/Layouts.h"
 #include "ir/Builder.h"
 #include "passes/Users.h"
@@ -248,17 +249,40 @@ private:
 
 unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu) { return Pressure(gpu).peak(*kernel.block()); }
 
+/// Registers that a thread needs for the results of the dots in a loop with two dots or more, by asynchronous instructions (attention); 0 if there is none.
+static int64_t registersOfPairs(const Block &b, int64_t threads) {
+  int64_t most = 0, dots = 0;
+  for (const Op *op : b.ops) {
+    for (const ir::Region *r : op->regions)
+      most = std::max(most, registersOfPairs(*r->block, threads));
+    dots += op->kind == OpKind::Dot && tegula::gpu::isAsyncMma(*op);
+  }
+  return dots > 1 && b.parent->op && b.parent->op->kind == OpKind::For ? std::max(most, tegula::gpu::registersOfDots(b, threads)) : most;
+}
+
+/// Loops with two dots have chosen their rings and how their dots overlap for so many blocks (gpu/PipelinedLoop.h): up to sixteen warps on an SM.
+static unsigned blocksOfPairs(const Block &b, const Options &options, unsigned most) {
+  constexpr unsigned enoughWarps = 16;
+  const int64_t needed = registersOfPairs(b, 32 * int64_t{options.numWarps});
+  unsigned blocks = needed ? std::min(most, enoughWarps / options.numWarps) : 0;
+  while (blocks > 1 && sm::registers / (blocks * options.numWarps * 32) < needed)
+    --blocks;
+  return blocks > 1 ? blocks : 0;
+}
+
 unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes) {
   constexpr unsigned bytesInFlight = 48 << 10; // that keep an SM's share of the memory busy; measured on sums, norms and softmax by loops of an H200
   Pressure pressure(gpu);
   unsigned data = pressure.peak(*kernel.block()), threads = 32 * options.numWarps;
-  if (pressure.hasDot || options.maxRegisters || options.numCtas > 1)
+  auto most = static_cast<unsigned>(std::min<uint64_t>({sm::threads / threads, sm::mostBlocks, sm::sharedBytes / (sharedBytes + sm::sharedReserved)}));
+  if (options.maxRegisters || options.numCtas > 1)
     return 0;
+  if (pressure.hasDot)
+    return blocksOfPairs(*kernel.block(), options, most);
   // Addresses, chains in flight; measured on rows of softmax and layer_norm. Behind loops that take the time, exchanges may as well go step by step.
   unsigned overhead = pressure.exchangesInLoops || (pressure.exchanges && pressure.iterations.empty()) ? 40 : 22;
   bool waits = std::any_of(pressure.iterations.begin(), pressure.iterations.end(), [](const Iteration &it) { return it.waitsForMemory(); });
   unsigned least = waits ? 40 : 32; // three quarters of the warps with loads ahead are faster than all without (norms, sums)
-  auto most = static_cast<unsigned>(std::min<uint64_t>({sm::threads / threads, sm::mostBlocks, sm::sharedBytes / (sharedBytes + sm::sharedReserved)}));
   for (unsigned blocks = most; blocks > 1; --blocks) {
     // Each quarter of an SM has a quarter of the registers, and whole warps; they are given out by eights.
     unsigned warps = (blocks * options.numWarps + 3) / 4 * 4, given = sm::registers / (warps * 32) / sm::registerStep * sm::registerStep, need = std::max(least, data + overhead);
