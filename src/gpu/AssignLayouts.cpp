@@ -1,5 +1,6 @@
 // See AssignLayouts.h. Three parts: Homes decides, Rewriter writes the kernel anew, assignLayouts joins them.
 #include "gpu/AssignLayouts.h"
+#include "gpu/ElementUses.h"
 #include "gpu/EqualAddresses.h"
 #include "gpu/FormWriter.h"
 #include "gpu/Layouts.h"
@@ -144,12 +145,15 @@ public:
     if (op.kind == OpKind::Load || hasValue) {
       int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / threads().count());
       // A row of scales: a word for each of fewer threads, which a copy ahead of its use takes.
-      if (op.kind == OpKind::Load && shape.rank() == 1 && bytes < wordBytes && isInFor(op) && feedsDot(op.result(), 8))
+      if (op.kind == OpKind::Load && shape.rank() == 1 && bytes < wordBytes && isInFor(op) && feedsDot(users_, op.result(), 8))
         perThread = std::max(perThread, std::min(shape.numel(), wordBytes / bytes));
+      // Pairs that are split lie in one thread, though others hold copies then: the halves need not be exchanged.
+      if (op.kind == OpKind::Load && isSplit(users_, op.result(), 4))
+        perThread = std::max<int64_t>(perThread, 2);
       // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
       a.axis = order[0];
-      // Elements that are widened for a tile: as many as one store to it takes, so that neighbours in a warp fill all banks.
-      int64_t widest = std::max<int64_t>(bytes, op.kind == OpKind::Load ? tileBytes(op.result(), 8) : 0);
+      // Elements that are widened for a tile, or unpacked: as many as one store to it takes, so that neighbours in a warp fill all banks, or lines of memory.
+      int64_t widest = std::max<int64_t>(bytes, op.kind == OpKind::Load ? std::max(tileBytes(op.result(), 8), unpackedBytes(users_, op.result())) : 0);
       a.wanted = std::min(op.kind == OpKind::AtomicRmw ? target_.atomicElements(op) : std::max<int64_t>(1, 16 / widest), perThread);
       a.vec = std::min(facts_.vectorWidth(pointer, mask, order[0]), a.wanted);
       // Addresses `vec` elements apart inside a group of consecutive ones: as aligned as the group's start and the step.
@@ -157,10 +161,15 @@ public:
         a.vec /= 2;
     }
     a.layout = layout::dealt(shape, order, a.vec, threads());
-    // What is stored need not leave its warp: no barrier, and warps need not wait for each other.
     if (op.kind == OpKind::Store)
-      if (Home h = of(op.operands[1]); h.layout)
-        a.layout = layout::withWarpsOf(a.layout, layoutOf(h), layout::log2Exact(a.vec));
+      if (Home h = of(op.operands[1]); h.layout) {
+        if (int64_t vec = storedInPlace(layoutOf(h), a.layout, a.vec, byteWidth(pointer->type.elem)); vec && h.rank == Rank::Memory) {
+          a.vec = vec;
+          a.layout = layoutOf(h);
+        } else { // What is stored need not leave its warp: no barrier, and warps need not wait for each other.
+          a.layout = layout::withWarpsOf(a.layout, layoutOf(h), layout::log2Exact(a.vec));
+        }
+      }
     return a;
   }
 
@@ -220,7 +229,6 @@ private:
   bool isMovedBefore(const Op &op, Home h) const;
   std::optional<LinearLayout> wantedByMemory(const Value *v, unsigned depth) const;
   unsigned tileBytes(const Value *v, unsigned depth) const;
-  bool feedsDot(const Value *v, unsigned depth) const;
   int64_t elementsOfWord(const Value *v, unsigned depth) const;
 
   const Function &f_;
@@ -311,7 +319,7 @@ void Homes::visit(const Op &op) {
         best = h;
     if (op.results.size() == 1 && best.rank < Rank::Accumulator) {
       // Of ranges and scalars, or of rows: made where it is needed, as there is nothing to move or little.
-      if (Home h = homeOfUsers(op.result()); !best.layout || (h.rank == Rank::Accumulator && isMovedBefore(op, h)))
+      if (Home h = homeOfUsers(op.result()); !best.layout || (h.rank > best.rank && isMovedBefore(op, h)))
         best = h;
     }
     for (const Value *r : op.results)
@@ -474,14 +482,6 @@ unsigned Homes::tileBytes(const Value *v, unsigned depth) const {
     }
   }
   return 0;
-}
-
-/// Is an operand of a product computed from `v`, element by element?
-bool Homes::feedsDot(const Value *v, unsigned depth) const {
-  auto follows = [](const Op &u) { return u.results.size() == 1 && (u.has(traits::Elementwise) || renames(u.kind) || u.kind == OpKind::Join); };
-  return depth && std::ranges::any_of(users_.of(v), [&](const Op *u) {
-           return u->kind == OpKind::Dot ? u->operands[2] != v : follows(*u) && feedsDot(u->result(), depth - 1);
-         });
 }
 
 /// Elements of `v` that come from one word of the narrowest tensor it is computed from, element by element: of a join, of a word of each operand.

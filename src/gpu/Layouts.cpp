@@ -61,4 +61,25 @@ bool keepsVectors(const LinearLayout &tile, const LinearLayout &registers, int64
   return bits <= offsets.size() && bits <= own.size() && std::equal(own.begin(), own.begin() + static_cast<long>(bits), offsets.begin());
 }
 
+int64_t storedInPlace(const LinearLayout &home, const LinearLayout &coalesced, int64_t vec, int64_t bytes) {
+  constexpr int64_t leastBytes = 8, lineBytes = 128;
+  unsigned registers = coalesced.inBits(layout::Dim::Register), n = 0;
+  if (home.inBits(layout::Dim::Register) != registers)
+    return 0;
+  while (n < registers && int64_t{1} << n < vec && home.basis(layout::Dim::Register, n) == coalesced.basis(layout::Dim::Register, n))
+    ++n;
+  if ((bytes << n) < leastBytes)
+    return 0;
+  // Consecutive addresses, fastest first: what the coalesced layout deals to registers, then to lanes.
+  unsigned first = static_cast<unsigned>(layout::log2Exact(vec)), lanes = coalesced.inBits(layout::Dim::Lane);
+  for (unsigned lane = 0, at = n; lane < lanes && (bytes << at) < lineBytes; ++lane, ++at) {
+    uint64_t next = at < first ? coalesced.basis(layout::Dim::Register, at) : coalesced.basis(layout::Dim::Lane, at - first);
+    if (next == 0)
+      break;
+    if (home.basis(layout::Dim::Lane, lane) != next)
+      return 0;
+  }
+  return int64_t{1} << n;
+}
+
 } // namespace tegula::gpu

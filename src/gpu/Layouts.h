@@ -35,5 +35,9 @@ bool axesAreSeparate(const LinearLayout &l);
 bool crossesThreads(const ir::Module &m, const ir::Op &op);
 /// Do the first `n` registers of a thread (a vector of a load) lie side by side in a tile, in this order?
 bool keepsVectors(const LinearLayout &tile, const LinearLayout &registers, int64_t n);
+/// Elements of `bytes` each that one store writes if they stay where they are, in `home`; 0 if memory is served badly so: less than 8 bytes a thread, or neighbours in a warp that do not
+/// fill lines. `coalesced` is how a store would have them, `vec` elements at a time. (Rows that are narrowed: half as much a thread costs less than an exchange, which waits for the last of
+/// the row.)
+int64_t storedInPlace(const LinearLayout &home, const LinearLayout &coalesced, int64_t vec, int64_t bytes);
 
 } // namespace tegula::gpu

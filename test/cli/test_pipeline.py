@@ -722,3 +722,69 @@ def test_fast_functions_are_one_instruction(tegula, tmp_path, function, instruct
     p = tegula("compile", f"{tmp_path}/k.py::one", "--sig", "x:*f32:16, y:*f32:16, out:*f32:16", "-t", "sm_90a", "--emit", "ptx", "--num-warps", "4")
     assert p.returncode == 0, p.stderr
     assert p.stdout.count(instruction) == 8 and "fma." not in p.stdout and "setp" not in p.stdout
+
+
+QUANTIZE = '''import triton
+import triton.language as tl
+
+
+@triton.jit
+def quantize(x, q, scales, cols, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * cols + tl.arange(0, BLOCK)
+    mask = tl.arange(0, BLOCK) < cols
+    v = tl.load(x + at, mask=mask, other=0.0).to(tl.float32)
+    top = tl.max(tl.abs(v))
+    tl.store(q + at, (v * (127 / top)).to(q.dtype.element_ty), mask=mask)
+    tl.store(scales + tl.program_id(0), top / 127)
+'''
+
+
+@pytest.mark.parametrize("x, q, moved", [
+    ("bf16", "i8", False),   # 8 bytes a thread, 256 a warp
+    ("fp32", "bf16", False),
+    ("fp32", "i8", True),    # 4 bytes
+    ("bf16", "fp32", True),  # 32 bytes a thread: neighbours would write 16 each of them
+])
+def test_narrowed_rows_are_stored_where_they_are(tegula, tmp_path, x, q, moved):
+    """Half as much a thread costs less than an exchange in shared memory, as long as a warp fills lines."""
+    (tmp_path / "k.py").write_text(QUANTIZE)
+    p = tegula("compile", f"{tmp_path}/k.py::quantize", "--sig", f"x:*{x}:16, q:*{q}:16, scales:*fp32:16, cols:i32:16", "-c", "BLOCK=4096", "-t", "sm_90a", "--emit", "gpu", "--num-warps", "8")
+    assert p.returncode == 0, p.stderr
+    assert ("convert" in re.findall(r"= (\w+)", p.stdout)) == moved
+
+
+PAIRS = '''import triton
+import triton.language as tl
+
+
+@triton.jit
+def halves(x, out, BLOCK: tl.constexpr):
+    d = tl.arange(0, BLOCK)
+    a, b = tl.split(tl.load(x + d[:, None] * 2 + tl.arange(0, 2)[None, :]))
+    tl.store(out + d, a * b)
+
+
+@triton.jit
+def unpack(q, zeros, out, cols, ROWS: tl.constexpr, COLS: tl.constexpr):
+    r, c, wide = tl.arange(0, ROWS)[:, None], tl.program_id(0) * COLS + tl.arange(0, COLS)[None, :], tl.program_id(0) * COLS * 4 + tl.arange(0, COLS * 4)[None, :]
+    shifts = tl.reshape(tl.broadcast_to((tl.arange(0, 4) * 8)[None, :], (ROWS * COLS, 4)), (ROWS, COLS * 4))
+    v = tl.load(q + r * cols + c)
+    v = tl.interleave(v, v)
+    v = tl.interleave(v, v)
+    z = tl.load(zeros + c)
+    z = tl.interleave(z, z)
+    z = tl.broadcast_to(tl.interleave(z, z), (ROWS, COLS * 4))
+    v = ((v >> shifts) & 255) - ((z >> shifts) & 255)
+    tl.store(out + r * cols * 4 + wide, v.to(tl.float32))
+'''
+
+
+def test_pairs_stay_in_their_thread(tegula, tmp_path):
+    """What is split or unpacked is loaded so that neither the halves nor what is stored moves, though some threads load copies or less at once."""
+    (tmp_path / "k.py").write_text(PAIRS)
+    p = tegula("compile", f"{tmp_path}/k.py::halves", "--sig", "x:*fp32:16, out:*fp32:16", "-c", "BLOCK=64", "-t", "sm_90a", "--emit", "gpu")
+    assert p.returncode == 0, p.stderr
+    assert "convert" not in p.stdout and "{vec = 2}" in p.stdout
+    p = tegula("compile", f"{tmp_path}/k.py::unpack", "--sig", "q:*i32:16, zeros:*i32:16, out:*fp32:16, cols:i32:16", "-c", "ROWS=32", "-c", "COLS=32", "-t", "sm_90a", "--emit", "gpu")
+    assert p.returncode == 0, p.stderr
+    assert not re.search(r"convert .*tensor<32x128", p.stdout), p.stdout

@@ -1,0 +1,14 @@
+// What becomes of the elements of a loaded tensor, one by one: AssignLayouts asks before it says which threads load them.
+#pragma once
+#include "passes/Users.h"
+
+namespace tegula::gpu {
+
+/// Bytes in memory that an element of `v` becomes where joins lead to a store: unpacked quarters of a byte; 0 if it is stored elsewhere, or none is joined.
+unsigned unpackedBytes(const Users &users, const ir::Value *v);
+/// Is `v`, or what is computed from it element by element in `depth` steps, split into halves of pairs?
+bool isSplit(const Users &users, const ir::Value *v, unsigned depth);
+/// Is an operand of a product computed from `v`, element by element in `depth` steps?
+bool feedsDot(const Users &users, const ir::Value *v, unsigned depth);
+
+} // namespace tegula::gpu
