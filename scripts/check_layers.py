@@ -28,6 +28,10 @@ LAYERS = {
     "cli": ["support", "api"],
     "tools": ["support", "syntax", "ir", "lang", "sema", "passes", "gpu", "targets"],
 }
+# Folders inside of a layer: which others of the layer one may include. What lies in the layer's own folder is for all of them; `Passes.cpp` names them all.
+FOLDERS = {
+    "gpu": {"layouts": [], "masks": [], "shared": [], "loops": ["shared"], "parts": ["loops"]},
+}
 LLVM_LAYERS = {"targets", "api"}
 # Tables without code that a lower layer reads: the operations and attributes that the GPU level adds are named where all are.
 TABLES = {"ir": {"gpu/Ops.def", "gpu/Attrs.def"}}
@@ -48,12 +52,25 @@ def check_file(path: Path, layer: str) -> list[str]:
             errors.append(f"{where}: layer `{layer}` may not include LLVM ({target})")
         if kind == '"' and top in LAYERS and top != layer and top not in LAYERS[layer] and target not in TABLES.get(layer, ()):
             errors.append(f"{where}: layer `{layer}` may not include `{target}`; it may use {LAYERS[layer] or 'nothing'}")
+        if kind == '"' and layer in FOLDERS and top == layer:
+            errors += check_folder(where, layer, parts, target)
         if kind == '"' and any(target.startswith(f"targets/{t}/") for t in TARGETS - {own}):
             errors.append(f"{where}: {'one target' if own else f'layer `{layer}`'} may not include what another target has ({target}); it may use targets/Target.h")
     for found in OF_TARGET.finditer(re.sub(r"//.*", "", text)):
         if found[1] != own:
             errors.append(f"{where}: names the target `{found[1]}` ({found[0]}); ask targets/Target.h")
     return errors
+
+
+def check_folder(where: Path, layer: str, parts: tuple[str, ...], target: str) -> list[str]:
+    """The file `where`, of which `parts` is the path below src/, includes `target` of its own layer."""
+    folders = FOLDERS[layer]
+    own, other = (p[1] if len(p) > 2 else "" for p in (parts, target.split("/")))
+    if any(name not in ("", *folders) for name in (own, other)):
+        return [f"{where}: src/{layer}/{own if own not in folders else other} is not in the folder table of scripts/check_layers.py"]
+    if other in ("", own) or other in folders.get(own, []) or parts[1:] == ("Passes.cpp",):
+        return []
+    return [f"{where}: folder `{layer}/{own}` may not include `{target}`; it may use {[layer, *(f'{layer}/{f}' for f in folders.get(own, []))]}"]
 
 
 def check_cmake(path: Path) -> list[str]:

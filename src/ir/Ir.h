@@ -157,7 +157,7 @@ struct Function {
   Loc loc;
   bool isKernel = false;
   bool noinline_ = false;
-  bool isOrdered = false; // of the GPU level: barriers and waits stand where they have to (gpu/OrderMemory.h)
+  bool isOrdered = false; // of the GPU level: barriers and waits stand where they have to (gpu/shared/OrderMemory.h)
   std::vector<ArgInfo> argInfo; // parallel to body args
   std::vector<Type> resultTypes;
   Region *body = nullptr;

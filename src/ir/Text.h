@@ -14,7 +14,7 @@
 //     store %ptrs, %v, %mask
 //   }
 //
-// On the GPU level types name layouts: `tensor<128xf32, L1>`, `shared<128xf32, L2>`; a kernel may be `ordered` (gpu/OrderMemory.h).
+// On the GPU level types name layouts: `tensor<128xf32, L1>`, `shared<128xf32, L2>`; a kernel may be `ordered` (gpu/shared/OrderMemory.h).
 //
 // Grammar ([] optional, * repeated; white space is free except where noted; `#` and `//` start comments):
 //   module    = layout* function*

@@ -58,7 +58,7 @@ def rows_of_large_tile(x, out, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out + r[:, None] * cols + c[None, :], (t / tl.sum(t, 1)[:, None]).to(tl.bfloat16), mask=c[None, :] < cols)
 
 
-# Loops over parts (gpu/SplitTiles.h), whose parts have one access of 16 bytes of each row a thread, or several of one row.
+# Loops over parts (gpu/parts/SplitTiles.h), whose parts have one access of 16 bytes of each row a thread, or several of one row.
 @pytest.mark.parametrize("rows, block", [(4, 32768), (8, 32768), (1, 65536)])
 def test_loops_over_parts_do_not_exchange(rows, block):
     x = np.zeros((rows, block), np.uint16).view(ml_dtypes.bfloat16)

@@ -1,4 +1,4 @@
-"""Tiles of so many elements a thread that GPU code does them in parts, by loops (gpu/SplitTiles.h): the same results as ever."""
+"""Tiles of so many elements a thread that GPU code does them in parts, by loops (gpu/parts/SplitTiles.h): the same results as ever."""
 import numpy as np
 import pytest
 import tegula

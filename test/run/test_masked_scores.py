@@ -1,4 +1,4 @@
-"""Scores of a loop's dot under masks that hold for whole tiles in most iterations (gpu/SkipMasks.h): diagonals, lengths, windows, numbers that wrap. §3.5."""
+"""Scores of a loop's dot under masks that hold for whole tiles in most iterations (gpu/masks/SkipMasks.h): diagonals, lengths, windows, numbers that wrap. §3.5."""
 import numpy as np
 import pytest
 import tegula

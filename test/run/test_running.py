@@ -1,4 +1,4 @@
-"""§3.7 reductions that loops add up: where only the loop's end sees the result, threads combine once, after it (gpu/DelayReductions.h); everywhere else in each iteration.
+"""§3.7 reductions that loops add up: where only the loop's end sees the result, threads combine once, after it (gpu/loops/DelayReductions.h); everywhere else in each iteration.
 
 Inputs are whole numbers whose sums are exact, so results have to be the same bits in any order.
 """

@@ -1,4 +1,4 @@
-"""Loops with two dots, the second computed from the first one's result (gpu/StaggerDots.h): loops that do not run, run once, count down, follow each other. §3.5."""
+"""Loops with two dots, the second computed from the first one's result (gpu/loops/StaggerDots.h): loops that do not run, run once, count down, follow each other. §3.5."""
 import numpy as np
 import pytest
 import tegula

@@ -2,8 +2,8 @@
 // not be shared, and its remark says why.
 #include "ParsedIr.h"
 #include "RandomKernel.h"
-#include "gpu/AssignLayouts.h"
-#include "gpu/PartitionCluster.h"
+#include "gpu/layouts/AssignLayouts.h"
+#include "gpu/parts/PartitionCluster.h"
 #include "ir/Text.h"
 #include "ir/Verifier.h"
 #include "targets/nvidia/TargetInfo.h"

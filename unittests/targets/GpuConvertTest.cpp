@@ -2,8 +2,8 @@
 // counts the shuffles and bank conflicts that the plan promised. Where there is a GPU, the same on it.
 #include "../layout/KernelLayouts.h"
 #include "GpuLibrary.h"
-#include "gpu/AllocateShared.h"
-#include "gpu/OrderMemory.h"
+#include "gpu/shared/AllocateShared.h"
+#include "gpu/shared/OrderMemory.h"
 #include "ir/Builder.h"
 #include "ir/Interp.h"
 #include "ir/Verifier.h"

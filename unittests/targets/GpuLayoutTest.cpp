@@ -1,8 +1,8 @@
 // Layout assignment: what it writes is valid IR and means the same as before, and accesses are coalesced.
 #include "ParsedIr.h"
 #include "RandomKernel.h"
-#include "gpu/AssignLayouts.h"
 #include "gpu/Layouts.h"
+#include "gpu/layouts/AssignLayouts.h"
 #include "ir/Verifier.h"
 #include "layout/Conversion.h"
 #include "targets/nvidia/TargetInfo.h"

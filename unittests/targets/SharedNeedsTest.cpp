@@ -1,6 +1,6 @@
 // Shared memory that single operations take: what SharedNeeds.h says is what a kernel with that operation has.
 #include "gpu/Passes.h"
-#include "gpu/SharedNeeds.h"
+#include "gpu/shared/SharedNeeds.h"
 #include "ir/Text.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/Lower.h"

@@ -1,7 +1,7 @@
 // Work on large tiles in loops over parts: what is written is valid IR and means the same as before, and its text does not grow with the tile.
 #include "ParsedIr.h"
 #include "RandomKernel.h"
-#include "gpu/SplitTiles.h"
+#include "gpu/parts/SplitTiles.h"
 #include "ir/Verifier.h"
 #include "targets/nvidia/Nvidia.h"
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Which instruction computes a dot, how its result is spread over warps, and which layouts its operands need.
 #pragma once
-#include "gpu/Tiles.h"
+#include "gpu/shared/Tiles.h"
 #include "targets/nvidia/Nvidia.h"
 
 namespace tegula::nvidia {

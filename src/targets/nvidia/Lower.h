@@ -13,9 +13,9 @@
 //   LowerMemory.cpp   load, store                                        LowerDebug.cpp    print, assert, sites
 //   LowerDot.cpp, LowerFma.cpp  dot; LowerAngles.cpp  sin, cos           LowerWords.cpp    8- and 16-bit elements, a word at a time
 #pragma once
-#include "gpu/IndexBits.h"
+#include "gpu/layouts/IndexBits.h"
 #include "gpu/Layouts.h"
-#include "gpu/SharedNeeds.h"
+#include "gpu/shared/SharedNeeds.h"
 #include "layout/Conversion.h"
 #include "passes/ArgumentAccess.h"
 #include "passes/AxisFacts.h"
@@ -122,7 +122,7 @@ private:
   V toInteger(V x);
   V fromInteger(V x, const ir::Type &t);
 
-  // Shared memory. Which bytes an operation has, and which barriers and waits stand between operations, has been decided (gpu/AllocateShared.h, gpu/OrderMemory.h).
+  // Shared memory. Which bytes an operation has, and which barriers and waits stand between operations, has been decided (gpu/shared/AllocateShared.h, gpu/shared/OrderMemory.h).
   /// All threads of the block that compute; of the program.
   void barrier(), meet();
   bool isCluster() const { return options_.numCtas > 1; }

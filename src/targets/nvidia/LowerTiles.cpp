@@ -1,5 +1,5 @@
 // Shared memory of a block: barriers, tiles, copies that bypass the registers.
-#include "gpu/Tiles.h"
+#include "gpu/shared/Tiles.h"
 #include "targets/nvidia/LowerPart.h"
 #include <bit>
 #include <numeric>

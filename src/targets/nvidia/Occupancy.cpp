@@ -260,7 +260,7 @@ static int64_t registersOfPairs(const Block &b, int64_t threads) {
   return dots > 1 && b.parent->op && b.parent->op->kind == OpKind::For ? std::max(most, tegula::gpu::registersOfDots(b, threads)) : most;
 }
 
-/// Loops with two dots have chosen their rings and how their dots overlap for so many blocks (gpu/PipelinedLoop.h): up to sixteen warps on an SM.
+/// Loops with two dots have chosen their rings and how their dots overlap for so many blocks (gpu/loops/PipelinedLoop.h): up to sixteen warps on an SM.
 static unsigned blocksOfPairs(const Block &b, const Options &options, unsigned most) {
   constexpr unsigned enoughWarps = 16;
   const int64_t needed = registersOfPairs(b, 32 * int64_t{options.numWarps});

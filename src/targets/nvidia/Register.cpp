@@ -1,5 +1,5 @@
 // NVIDIA GPUs, and their simulator, behind the interface of targets (targets/Target.h).
-#include "gpu/SplitTiles.h"
+#include "gpu/parts/SplitTiles.h"
 #include "passes/Pipeline.h"
 #include "passes/WorkCount.h"
 #include "targets/Target.h"

@@ -1,0 +1,780 @@
+// See AssignLayouts.h. Three parts: Homes decides, Rewriter writes the kernel anew, assignLayouts joins them.
+#include "gpu/layouts/AssignLayouts.h"
+#include "gpu/FormWriter.h"
+#include "gpu/Layouts.h"
+#include "gpu/Remarks.h"
+#include "gpu/layouts/ElementUses.h"
+#include "gpu/layouts/EqualAddresses.h"
+#include "ir/Builder.h"
+#include "layout/Constructors.h"
+#include "layout/Conversion.h"
+#include "passes/AxisFacts.h"
+#include "passes/HoistInvariants.h"
+#include "passes/RemoveDead.h"
+#include "passes/Users.h"
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <unordered_map>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+enum class Rank : uint8_t { None, Other, Memory, Accumulator };
+
+struct Home {
+  uint16_t layout = 0;
+  Rank rank = Rank::None;
+};
+
+/// Element-wise operations that cost about as much as moving a value: index and pointer arithmetic, masks.
+bool isIndexArithmetic(OpKind k) {
+  return (k >= OpKind::Add && k <= OpKind::CmpI) || k == OpKind::Trunc || k == OpKind::ZExt || k == OpKind::SExt ||
+         k == OpKind::Bitcast || k == OpKind::IntToPtr || k == OpKind::PtrToInt || k == OpKind::AddPtr || k == OpKind::Select;
+}
+
+/// The least that one asynchronous copy moves.
+constexpr int64_t wordBytes = 4;
+
+bool isInFor(const Op &op) {
+  const Op *around = op.parent->parent->op;
+  return around && around->kind == OpKind::For;
+}
+
+/// What an access looks like when it is coalesced.
+struct Access {
+  LinearLayout layout;
+  int64_t vec = 1;
+  int64_t wanted = 1; // elements that would fit one instruction
+  unsigned axis = 0;  // along which addresses are consecutive
+};
+
+class Homes {
+public:
+  Homes(const Function &f, Module &out, const TargetInfo &target, unsigned warps)
+      : f_(f), out_(out), target_(target), warps_(warps), facts_(f) {
+    users_.add(*f.block());
+    settle();
+    openCarried(*f.block());
+    settle();
+    last_ = true;
+    giveDefaults(*f.block());
+  }
+
+  const Function &function() const { return f_; }
+  unsigned warps() const { return warps_; }
+  layout::Threads threads() const { return {target_.lanes(), warps_}; }
+  const TargetInfo &target() const { return target_; }
+  const AxisFacts &facts() const { return facts_; }
+
+  /// The operand of a reduction in whose layout it works: the first of those with the strongest home.
+  const Value *reducedOperand(const Op &op) const {
+    return *std::max_element(op.operands.begin(), op.operands.end(), [&](const Value *a, const Value *b) { return of(a).rank < of(b).rank; });
+  }
+
+  Home of(const Value *v) const {
+    if (v->def && renames(v->def->kind)) {
+      if (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Broadcast)
+        return {};
+      Home h = of(v->def->operands[0]);
+      if (h.layout)
+        h.layout = out_.internLayout(resultLayout(*v->def, layoutOf(h)));
+      return h;
+    }
+    auto it = home_.find(v);
+    return it == home_.end() ? Home{} : it->second;
+  }
+  /// The home, or a default for values that have none.
+  LinearLayout layoutFor(const Value *v) const {
+    Home h = of(v);
+    return h.layout ? layoutOf(h) : layout::dealtByRows(v->type.shape, threads());
+  }
+  const LinearLayout &layoutOf(Home h) const { return out_.layouts[h.layout - 1u]; }
+
+  /// May be computed again wherever it is needed.
+  bool isCheap(const Value *v) const {
+    if (v->type.isScalar())
+      return true;
+    if (!v->def)
+      return false;
+    auto [it, isNew] = cheap_.try_emplace(v, false);
+    if (!isNew)
+      return it->second;
+    OpKind k = v->def->kind;
+    bool cheap = k == OpKind::Const || k == OpKind::Poison || k == OpKind::Range;
+    if (renames(k) || isIndexArithmetic(k))
+      cheap = std::all_of(v->def->operands.begin(), v->def->operands.end(), [&](const Value *o) { return isCheap(o); });
+    return cheap_[v] = cheap;
+  }
+
+  /// A sum (or the like) of what is cheap and one value from outside of the loop: that value is moved, once, instead of the sum in each iteration.
+  bool isMovedInParts(const Value *v) const {
+    const Op *op = v->def;
+    if (!op || (op->kind != OpKind::Add && op->kind != OpKind::Sub && op->kind != OpKind::AddPtr && op->kind != OpKind::And && op->kind != OpKind::CmpI))
+      return false;
+    const Value *moved = nullptr;
+    for (const Value *o : op->operands)
+      if (!isCheap(o)) {
+        if (moved)
+          return false;
+        moved = o;
+      }
+    while (moved && moved->def && renames(moved->def->kind))
+      moved = moved->def->operands[0];
+    return moved && (moved->def ? moved->def->parent : moved->block) != op->parent;
+  }
+
+  Access access(const Op &op) const {
+    const Value *pointer = op.operands[0];
+    bool hasValue = op.kind == OpKind::Store || op.kind == OpKind::AtomicRmw;
+    const Value *mask = op.kind == OpKind::Load && op.operands.size() > 1 ? op.operands[1]
+                        : hasValue && op.operands.size() > 2              ? op.operands[2]
+                                                                          : nullptr;
+    const Shape &shape = pointer->type.shape;
+    std::vector<unsigned> order(shape.rank());
+    // The axis along which addresses are consecutive first, then row-major.
+    std::iota(order.rbegin(), order.rend(), 0u);
+    std::sort(order.begin(), order.end(), [&](unsigned a, unsigned b) {
+      int64_t ca = facts_.of(pointer, a).contiguity, cb = facts_.of(pointer, b).contiguity;
+      return ca != cb ? ca > cb : a > b;
+    });
+    Access a;
+    if (op.kind == OpKind::Load || hasValue) {
+      int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / threads().count());
+      // A row of scales: a word for each of fewer threads, which a copy ahead of its use takes.
+      if (op.kind == OpKind::Load && shape.rank() == 1 && bytes < wordBytes && isInFor(op) && feedsDot(users_, op.result(), 8))
+        perThread = std::max(perThread, std::min(shape.numel(), wordBytes / bytes));
+      // Pairs that are split lie in one thread, though others hold copies then: the halves need not be exchanged.
+      if (op.kind == OpKind::Load && isSplit(users_, op.result(), 4))
+        perThread = std::max<int64_t>(perThread, 2);
+      // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
+      a.axis = order[0];
+      // Elements that are widened for a tile, or unpacked: as many as one store to it takes, so that neighbours in a warp fill all banks, or lines of memory.
+      int64_t widest = std::max<int64_t>(bytes, op.kind == OpKind::Load ? std::max(tileBytes(op.result(), 8), unpackedBytes(users_, op.result())) : 0);
+      a.wanted = std::min(op.kind == OpKind::AtomicRmw ? target_.atomicElements(op) : std::max<int64_t>(1, 16 / widest), perThread);
+      a.vec = std::min(facts_.vectorWidth(pointer, mask, order[0]), a.wanted);
+      // Addresses `vec` elements apart inside a group of consecutive ones: as aligned as the group's start and the step.
+      while (a.vec > 1 && facts_.of(pointer, order[0]).divisibility % (a.vec * bytes) != 0)
+        a.vec /= 2;
+    }
+    a.layout = layout::dealt(shape, order, a.vec, threads());
+    if (op.kind == OpKind::Store)
+      if (Home h = of(op.operands[1]); h.layout) {
+        if (int64_t vec = storedInPlace(layoutOf(h), a.layout, a.vec, byteWidth(pointer->type.elem)); vec && h.rank == Rank::Memory) {
+          a.vec = vec;
+          a.layout = layoutOf(h);
+        } else { // What is stored need not leave its warp: no barrier, and warps need not wait for each other.
+          a.layout = layout::withWarpsOf(a.layout, layoutOf(h), layout::log2Exact(a.vec));
+        }
+      }
+    return a;
+  }
+
+  DotChoice choiceOf(const Op &dot) const { return target_.chooseDot(dot, warps_); }
+  /// Asynchronous dots can take A from registers. Worth it where A was computed from another dot's result and stays within its warps
+  /// (attention); what comes from memory goes to shared memory without passing through registers at all.
+  bool takesRegisters(const Op &dot, const DotChoice &c) const {
+    Home h = of(dot.operands[0]);
+    return h.rank == Rank::Accumulator &&
+           layout::exchangeScope(layoutOf(h), target_.operandLayout(c, dot, 0, warps_)) <= layout::ExchangeScope::Warp;
+  }
+
+  unsigned runOf(const Op &dot) const;
+
+private:
+  void set(const Value *v, const LinearLayout &l, Rank rank) {
+    if (v->type.isScalar())
+      return;
+    Home &h = home_[v];
+    if (rank > h.rank) {
+      h = {out_.internLayout(l), rank};
+      changed_ = true;
+    }
+  }
+  void set(const Value *v, Home h) {
+    if (h.layout)
+      set(v, LinearLayout(layoutOf(h)), h.rank);
+  }
+
+  /// The home; in the last round a default for values without.
+  Home source(const Value *v) const {
+    Home h = of(v);
+    return h.layout || !last_ ? h : Home{out_.internLayout(layoutFor(v)), Rank::Other};
+  }
+
+  void settle() {
+    // Ranks only rise, so this ends soon; the bound is for homes of one rank that chase each other around a loop.
+    for (unsigned round = 0; round < 64; ++round) {
+      changed_ = false;
+      block(*f_.block());
+      if (!changed_)
+        return;
+    }
+  }
+  void block(const Block &b) {
+    for (const Op *op : b.ops)
+      visit(*op);
+  }
+  void visit(const Op &op);
+  void carried(const Op &op);
+  Home spread(Home h, const Shape &shape);
+  void openCarried(const Block &b);
+  void giveDefaults(const Block &b);
+  const Op *memoryUser(const Value *v, unsigned depth) const;
+  Home homeOfUsers(const Value *v, unsigned depth = 2) const;
+  Home wantedBy(const Op &user, const Value *v, unsigned depth) const;
+  bool isMovedBefore(const Op &op, Home h) const;
+  std::optional<LinearLayout> wantedByMemory(const Value *v, unsigned depth) const;
+  unsigned tileBytes(const Value *v, unsigned depth) const;
+  int64_t elementsOfWord(const Value *v, unsigned depth) const;
+
+  const Function &f_;
+  Module &out_;
+  const TargetInfo &target_;
+  unsigned warps_;
+  AxisFacts facts_;
+  std::unordered_map<const Value *, Home> home_;
+  mutable std::unordered_map<const Value *, bool> cheap_;
+  Users users_;
+  bool changed_ = false, last_ = false;
+};
+
+void Homes::visit(const Op &op) {
+  switch (op.kind) {
+  case OpKind::Load:
+    if (hasEqualNeighbours(op, facts_))
+      return set(op.result(), homeOfUsers(op.result()));
+    [[fallthrough]];
+  case OpKind::AtomicRmw:
+  case OpKind::AtomicCas:
+    if (op.operands[0]->type.isTensor())
+      set(op.result(), access(op).layout, Rank::Memory);
+    return;
+  case OpKind::DescLoad: {
+    const Shape &s = op.result()->type.shape;
+    std::vector<unsigned> order(s.rank());
+    std::iota(order.rbegin(), order.rend(), 0u);
+    int64_t perThread = std::max<int64_t>(1, s.numel() / threads().count());
+    return set(op.result(), layout::dealt(s, order, std::min<int64_t>(perThread, 16 / byteWidth(op.result()->type.elem)), threads()), Rank::Memory);
+  }
+  case OpKind::Dot:
+    return set(op.result(), target_.accumulatorLayout(choiceOf(op), op, warps_), Rank::Accumulator);
+  case OpKind::Scan:
+    for (const Value *r : op.results)
+      set(r, layout::dealtAlong(r->type.shape, static_cast<unsigned>(op.axis()), threads()), Rank::Other);
+    return;
+  case OpKind::Reduce:
+    if (Home h = source(reducedOperand(op)); h.layout && axesAreSeparate(layoutOf(h)))
+      for (const Value *r : op.results)
+        if (r->type.isTensor()) {
+          LinearLayout l = layout::slice(layoutOf(h), static_cast<unsigned>(op.axis()));
+          set(r, spread({out_.internLayout(l), h.rank}, r->type.shape));
+        }
+    return;
+  case OpKind::Join:
+  case OpKind::Cat:
+  case OpKind::Split: {
+    Home h = of(op.operands[0]);
+    if (!h.layout)
+      h = source(op.operands.back());
+    if (h.layout)
+      for (const Value *r : op.results)
+        set(r,
+            op.kind == OpKind::Join  ? layout::joinOverThreads(layoutOf(h))
+            : op.kind == OpKind::Cat ? layout::concatenate(layoutOf(h), static_cast<unsigned>(op.axis()))
+                                     : layout::slice(layout::splittable(layoutOf(h)), op.operands[0]->type.shape.rank() - 1),
+            h.rank);
+    return;
+  }
+  case OpKind::ClusterGather:
+    if (op.operands[0]->type.isScalar())
+      return set(op.result(), layout::gather(layout::scalar(threads()), op.result()->type.shape[0]), Rank::Other);
+    if (Home h = source(op.operands[0]); h.layout)
+      set(op.result(), layout::gather(layoutOf(h), op.result()->type.shape[0]), h.rank);
+    return;
+  case OpKind::Gather:
+    if (Home h = of(op.operands[1]); h.layout)
+      set(op.result(), h);
+    return;
+  case OpKind::Exchange:
+    if (Home h = source(op.operands[0]); h.layout)
+      set(op.result(), h);
+    return;
+  case OpKind::For:
+  case OpKind::While:
+  case OpKind::If:
+    for (const Region *r : op.regions)
+      block(*r->block);
+    return carried(op);
+  default:
+    bool isPlain = op.has(traits::Elementwise) ? !isCheap(op.result()) : op.kind == OpKind::AsmEffect;
+    if (!isPlain)
+      return;
+    Home best;
+    for (const Value *v : op.operands)
+      if (Home h = of(v); h.rank > best.rank)
+        best = h;
+    if (op.results.size() == 1 && best.rank < Rank::Accumulator) {
+      // Of ranges and scalars, or of rows: made where it is needed, as there is nothing to move or little.
+      if (Home h = homeOfUsers(op.result()); !best.layout || (h.rank > best.rank && isMovedBefore(op, h)))
+        best = h;
+    }
+    for (const Value *r : op.results)
+      set(r, best);
+  }
+}
+
+/// All that is computed from the result lives with an accumulator, in `h`, and what it is computed from is no more to move there: a bias narrower than the scores it is added to.
+bool Homes::isMovedBefore(const Op &op, Home h) const {
+  for (const Op *u : users_.of(op.result()))
+    if (!u->has(traits::Elementwise) || u->results.size() != 1 || of(u->result()).layout != h.layout)
+      return false;
+  auto bytesOf = [](const Value *v) { return v->type.numel() * byteWidth(v->type.elem); };
+  int64_t bytes = 0;
+  for (const Value *v : op.operands) {
+    while (v->def && renames(v->def->kind))
+      v = v->def->operands[0];
+    if (!isCheap(v) && of(v).layout != h.layout)
+      bytes += bytesOf(v);
+  }
+  return bytes <= bytesOf(op.result());
+}
+
+/// A tile that comes out of a reduction has copies in the lanes and warps that it was reduced over. A large one is dealt anew: what follows would work on the copies, too, and a thread would hold as many
+/// registers of a small tile as of the one it was reduced from; in a row of reductions with reshapes between them (topk) more with each. So are tiles that loops carry. (The rows of an accumulator stay,
+/// as they are few.)
+Home Homes::spread(Home h, const Shape &shape) {
+  constexpr uint32_t fewest = 64; // registers
+  if (!h.layout || h.rank == Rank::Accumulator)
+    return h;
+  LinearLayout now = layout::dealtByRows(shape, threads());
+  auto registers = [](const LinearLayout &l) { return uint32_t{1} << l.inBits(layout::Dim::Register); };
+  if (uint32_t n = registers(layoutOf(h)); n >= fewest && n > registers(now))
+    h.layout = out_.internLayout(now);
+  return h;
+}
+
+/// Values that meet at the border of a region live in one place, `mine` (arguments and results of the operation): where the
+/// strongest of those that meet lives; large ones spread over all threads if the region is a loop's.
+void Homes::carried(const Op &op) {
+  auto meet = [&](std::initializer_list<const Value *> from, std::initializer_list<const Value *> mine) {
+    Home best;
+    for (auto values : {from, mine})
+      for (const Value *v : values)
+        if (Home h = of(v); h.rank > best.rank)
+          best = h;
+    if (op.kind != OpKind::If)
+      best = spread(best, (*mine.begin())->type.shape);
+    // Members must agree even where two homes of one rank compete.
+    for (const Value *v : mine)
+      if (best.layout && home_[v].layout != best.layout) {
+        home_[v] = best;
+        changed_ = true;
+      }
+  };
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    if (op.kind == OpKind::If) {
+      meet({op.region(0)->terminator()->operands[i], op.region(1)->terminator()->operands[i]}, {op.results[i]});
+    } else if (op.kind == OpKind::For) {
+      meet({op.operands[3 + i], op.region(0)->terminator()->operands[i]}, {op.region(0)->args[1 + i], op.results[i]});
+    } else {
+      meet({op.operands[i], op.region(1)->terminator()->operands[i]}, {op.region(0)->args[i]});
+      meet({op.region(0)->terminator()->operands[1 + i]}, {op.region(1)->args[i], op.results[i]});
+    }
+  }
+}
+
+/// The first access that takes its address or its mask from `v`, through element-wise operations.
+const Op *Homes::memoryUser(const Value *v, unsigned depth) const {
+  if (depth == 0)
+    return nullptr;
+  for (const Op *u : users_.of(v)) {
+    bool isAccess = u->kind == OpKind::Load || u->kind == OpKind::Store || u->kind == OpKind::AtomicRmw || u->kind == OpKind::AtomicCas;
+    if (isAccess && (u->operands[0] == v || u->mask() == v))
+      return u;
+  }
+  for (const Op *u : users_.of(v))
+    if (u->has(traits::Elementwise) && u->result()->type.shape == v->type.shape)
+      if (const Op *found = memoryUser(u->result(), depth - 1))
+        return found;
+  return nullptr;
+}
+
+/// Where an operation that is no work on elements takes its operand `v`: a reduction of several tensors all as the strongest of them lives, a scan as it works, a store as memory wants it.
+Home Homes::wantedBy(const Op &user, const Value *v, unsigned depth) const {
+  switch (user.kind) {
+  case OpKind::Reduce:
+    return of(reducedOperand(user));
+  case OpKind::Scan:
+    return {out_.internLayout(layout::dealtAlong(v->type.shape, static_cast<unsigned>(user.axis()), threads())), Rank::Other};
+  case OpKind::Store:
+    return user.operands[1] == v && v->type.isTensor() ? Home{out_.internLayout(access(user).layout), Rank::Other} : Home{};
+  case OpKind::Reshape:
+  case OpKind::Permute:
+  case OpKind::ExpandDims: {
+    Home h = depth ? homeOfUsers(user.result(), depth - 1) : Home{};
+    if (h.layout)
+      h.layout = out_.internLayout(operandLayout(user, layoutOf(h)));
+    return h;
+  }
+  default:
+    return {};
+  }
+}
+
+/// Where the strongest of the values lives that are computed from `v` element by element; where nothing decides that, what they go to.
+Home Homes::homeOfUsers(const Value *v, unsigned depth) const {
+  constexpr unsigned most = 32; // values
+  std::vector<const Value *> work{v};
+  Home best;
+  for (size_t i = 0; i < work.size(); ++i)
+    for (const Op *u : users_.of(work[i])) {
+      if (!u->has(traits::Elementwise) || u->results.size() != 1 || u->result()->type.shape != v->type.shape) {
+        if (Home h = wantedBy(*u, work[i], depth); h.rank > best.rank)
+          best = h;
+        continue;
+      }
+      if (Home h = of(u->result()); h.rank > best.rank)
+        best = h;
+      else if (!h.layout && work.size() < most && std::find(work.begin(), work.end(), u->result()) == work.end())
+        work.push_back(u->result());
+    }
+  return best;
+}
+
+/// As the first access that takes its address or its mask from `v` wants it: a line of a tile as all rows, or all columns, of the tile do.
+std::optional<LinearLayout> Homes::wantedByMemory(const Value *v, unsigned depth) const {
+  if (const Op *user = memoryUser(v, depth))
+    return access(*user).layout;
+  if (depth == 0)
+    return std::nullopt;
+  for (const Op *u : users_.of(v)) {
+    const Op *around = u->parent->parent->op;
+    if (u->kind == OpKind::Yield && around && around->kind == OpKind::If) {
+      auto at = std::find(u->operands.begin(), u->operands.end(), v) - u->operands.begin();
+      if (std::optional<LinearLayout> l = wantedByMemory(around->results[static_cast<size_t>(at)], depth - 1))
+        return l;
+      continue;
+    }
+    bool isSame = u->has(traits::Elementwise) && u->result()->type.shape == v->type.shape;
+    if (!isSame && (u->kind == OpKind::Splat || !renames(u->kind)))
+      continue;
+    if (std::optional<LinearLayout> l = wantedByMemory(u->result(), depth - 1))
+      return isSame ? l : operandLayout(*u, *l);
+  }
+  return std::nullopt;
+}
+
+/// Bytes of an element that `v` becomes on its way to a tile that asynchronous dots read, by way of conversions and joins; 0 if it goes elsewhere.
+unsigned Homes::tileBytes(const Value *v, unsigned depth) const {
+  if (depth == 0)
+    return 0;
+  for (const Op *u : users_.of(v)) {
+    if (u->kind == OpKind::Dot) {
+      if (u->operands[2] != v && choiceOf(*u).kind == DotKind::AsyncMma)
+        return byteWidth(v->type.elem);
+    } else if (u->results.size() == 1 && (u->has(traits::Elementwise) || renames(u->kind) || u->kind == OpKind::Join)) {
+      if (unsigned bytes = tileBytes(u->result(), depth - 1))
+        return bytes;
+    }
+  }
+  return 0;
+}
+
+/// Elements of `v` that come from one word of the narrowest tensor it is computed from, element by element: of a join, of a word of each operand.
+int64_t Homes::elementsOfWord(const Value *v, unsigned depth) const {
+  int64_t most = std::max<int64_t>(1, wordBytes / byteWidth(v->type.elem));
+  const Op *op = v->def;
+  if (!op || !depth || op->kind == OpKind::Splat || op->kind == OpKind::Broadcast ||
+      !(op->has(traits::Elementwise) || renames(op->kind) || op->kind == OpKind::Join))
+    return most;
+  for (const Value *o : op->operands)
+    if (o->type.isTensor() && o->type.elem != Elem::I1 && !isCheap(o))
+      most = std::max(most, (op->kind == OpKind::Join ? 2 : 1) * elementsOfWord(o, depth - 1));
+  return most;
+}
+
+/// DotChoice::run: as many as come from a word of the narrowest load, so that these stay words until they are widened. Which products one instruction adds up
+/// is all the same if both operands agree. 0: in memory they do not lie side by side, or another dot has computed them.
+unsigned Homes::runOf(const Op &dot) const {
+  int64_t run = std::max(elementsOfWord(dot.operands[0], 16), elementsOfWord(dot.operands[1], 16));
+  for (unsigned i : {0u, 1u}) {
+    const Value *v = dot.operands[i];
+    const unsigned axis = v->type.shape.rank() - 1 - i;
+    Home h = of(v);
+    if (h.rank != Rank::Memory)
+      return 0;
+    const LinearLayout &l = layoutOf(h);
+    int64_t loaded = 1;
+    for (unsigned j = 0; j < l.inBits(layout::Dim::Register) && l.basis(layout::Dim::Register, j, layout::tensorDim(axis)) == loaded; ++j)
+      loaded *= 2;
+    // Four threads have a row among them; if one had none of it, others would hold copies.
+    run = std::min({run, loaded, v->type.shape[axis] / 4});
+  }
+  return run * byteWidth(dot.operands[0]->type.elem) > wordBytes ? static_cast<unsigned>(run) : 0;
+}
+
+/// Carried values that nothing decided yet: pointers and counters. They live as the access that uses them wants them.
+void Homes::openCarried(const Block &b) {
+  for (const Op *op : b.ops) {
+    if (op->kind != OpKind::For && op->kind != OpKind::While && op->kind != OpKind::If)
+      continue;
+    for (const Region *r : op->regions) {
+      for (const Value *arg : r->block->args)
+        if (arg->type.isTensor() && !of(arg).layout)
+          if (std::optional<LinearLayout> l = wantedByMemory(arg, 8))
+            set(arg, *l, Rank::Memory);
+      openCarried(*r->block);
+    }
+  }
+}
+
+void Homes::giveDefaults(const Block &b) {
+  for (const Op *op : b.ops) {
+    for (const Region *r : op->regions) {
+      if (op->kind == OpKind::Reduce || op->kind == OpKind::Scan)
+        continue;
+      for (const Value *arg : r->block->args)
+        if (arg->type.isTensor())
+          set(arg, layout::dealtByRows(arg->type.shape, threads()), Rank::Other);
+      giveDefaults(*r->block);
+    }
+    visit(*op);
+    for (const Value *v : op->results)
+      if (v->type.isTensor() && !renames(op->kind) && !isCheap(v)) {
+        // Addresses and masks of rows by index: as the access wants them, or whole tiles of pointers would be moved.
+        const Op *user = of(v).layout ? nullptr : memoryUser(v, 8);
+        set(v, user ? access(*user).layout : layout::dealtByRows(v->type.shape, threads()), Rank::Other);
+      }
+  }
+}
+
+/// Writes the kernel with layouts. `want` is the only place where a conversion is made.
+/// The forms of a value are layouts, by number; 0 is that of scalars.
+class Rewriter : FormWriter {
+public:
+  Rewriter(const Homes &homes, Module &out, DiagEngine *remarks) : FormWriter(out, 0), homes_(homes), remarks_(remarks) {}
+
+  void run() { writeKernel(homes_.function()); }
+
+private:
+  uint16_t id(const LinearLayout &l) { return out_.internLayout(l); }
+  /// Home type of a value.
+  Type typeOf(const Value *v) { return v->type.isScalar() ? v->type : v->type.withLayout(id(homes_.layoutFor(v))); }
+
+  int formOf(const Value *v) override { return typeOf(v).layout; }
+  Type typeIn(const Value *v, int form) override { return v->type.withLayout(static_cast<uint16_t>(form)); }
+  Value *want(const Value *v, int form) override;
+  Value *wantTile(const Value *v, const DotChoice &c, bool isA);
+  void describeDot(Op &dot);
+  Value *wantHome(const Value *v) { return want(v, typeOf(v).layout); }
+  void compute(const Op &op) override;
+  void finish(const Op &op, const Op &now, std::span<const int> forms) override;
+  void finish(const Op &op, const Op &now);
+  void isolated(const Op &op);
+  void operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec, int64_t &same);
+
+  const Homes &homes_;
+  DiagEngine *remarks_;
+};
+
+Value *Rewriter::want(const Value *v, int form) {
+  const auto layout = static_cast<uint16_t>(v->type.isScalar() ? 0 : form);
+  if (Value *done = find(v, layout))
+    return done;
+  const Op *op = v->def;
+  Value *made;
+  if (op && (renames(op->kind) || homes_.isCheap(v) || (typeOf(v).layout != layout && homes_.isMovedInParts(v)))) {
+    std::vector<Value *> operands;
+    for (const Value *o : op->operands)
+      operands.push_back(renames(op->kind) && o->type.isTensor()
+                             ? want(o, id(operandLayout(*op, LinearLayout(out_.layouts[layout - 1u]))))
+                             : want(o, layout));
+    Type t = v->type.withLayout(layout);
+    made = clone(*op, operands, {&t, 1})->result();
+  } else {
+    uint16_t home = typeOf(v).layout;
+    Value *have = find(v, home);
+    assert(have && home != layout && "value is used before it is written");
+    if (op) {
+      b_.setLoc(op->loc);
+      b_.setInlinedAt(op->inlinedAt);
+    }
+    made = b_.create1(OpKind::Convert, {have}, v->type.withLayout(layout));
+  }
+  define(v, layout, made);
+  return made;
+}
+
+/// The tile in shared memory that a dot reads, contiguous the way the registers lie, so that nothing is transposed.
+Value *Rewriter::wantTile(const Value *v, const DotChoice &c, bool isA) {
+  uint16_t home = typeOf(v).layout;
+  Value *from = want(v, home);
+  const LinearLayout registers = out_.layoutOf(from->type);
+  uint16_t memory = id(homes_.target().operandTile(c, from->type, isA, registers));
+  if (Value *done = find(v, memory))
+    return done;
+  Value *tile = b_.create1(OpKind::ToShared, {from}, Type::shared(v->type.shape, v->type.elem, memory));
+  define(v, memory, tile);
+  return tile;
+}
+
+/// The choice; and of an asynchronous dot of two tiles `rounds`: how many groups of products it is. Without it, one.
+void Rewriter::describeDot(Op &dot) {
+  DotChoice c = homes_.choiceOf(dot);
+  setDotChoice(dot, c);
+  if (c.kind != DotKind::AsyncMma || !dot.operands[0]->type.isShared)
+    return;
+  if (unsigned rounds = homes_.target().dotRounds(c, out_, dot); rounds > 1)
+    dot.set(attr::rounds, rounds);
+}
+
+/// Operands and results with the layouts this operation works in.
+void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec, int64_t &same) {
+  std::vector<uint16_t> wanted(op.operands.size());
+  uint16_t all = 0;
+  switch (op.kind) {
+  case OpKind::Store:
+  case OpKind::Load:
+  case OpKind::AtomicRmw:
+  case OpKind::AtomicCas:
+    if (op.operands[0]->type.isTensor()) {
+      Access a = homes_.access(op);
+      all = hasEqualNeighbours(op, homes_.facts()) ? typeOf(op.result()).layout : id(a.layout);
+      vec = a.vec;
+      if (op.kind == OpKind::Load)
+        same = sameAddresses(op, LinearLayout(out_.layouts[all - 1u]), homes_.facts());
+      if (remarks_)
+        remarkAccess(op, homes_.facts(), a.axis, a.vec, a.wanted, *remarks_);
+    }
+    break;
+  case OpKind::Dot: {
+    DotChoice c = homes_.choiceOf(op);
+    if (c.kind == DotKind::Mma)
+      c.run = homes_.runOf(op);
+    bool aInRegisters = !c.readsTiles() || (c.kind == DotKind::AsyncMma && homes_.takesRegisters(op, c));
+    auto registers = [&](unsigned i) { return want(op.operands[i], id(homes_.target().operandLayout(c, op, i, homes_.warps()))); };
+    wanted[2] = id(homes_.target().accumulatorLayout(c, op, homes_.warps()));
+    operands.push_back(aInRegisters ? registers(0) : wantTile(op.operands[0], c, true));
+    operands.push_back(c.readsTiles() ? wantTile(op.operands[1], c, false) : registers(1));
+    break;
+  }
+  case OpKind::Split:
+    all = id(layout::splittable(homes_.layoutFor(op.operands[0])));
+    break;
+  case OpKind::Join:
+    all = id(layout::slice(out_.layoutOf(typeOf(op.result())), op.operands[0]->type.shape.rank()));
+    break;
+  case OpKind::Cat:
+    all = id(layout::cut(out_.layoutOf(typeOf(op.result())), op.operands[0]->type.shape));
+    break;
+  case OpKind::Gather:
+    wanted = {typeOf(op.operands[0]).layout, typeOf(op.result()).layout};
+    break;
+  case OpKind::Exchange:
+    all = typeOf(op.result()).layout;
+    break;
+  case OpKind::DescStore:
+  case OpKind::DescReduce: {
+    const Type &t = op.operands.back()->type;
+    wanted.back() = id(homes_.target().blockStoreLayout(LinearLayout(out_.layoutOf(typeOf(op.operands.back()))), t, homes_.warps()));
+    break;
+  }
+  case OpKind::Histogram:
+  case OpKind::Assert:
+    // Value and mask element by element.
+    if (op.operands[0]->type.isTensor())
+      all = typeOf(op.operands[0]).layout;
+    break;
+  default:
+    if (op.has(traits::Elementwise) || op.kind == OpKind::AsmEffect)
+      all = typeOf(op.result()).layout;
+    else
+      for (size_t i = 0; i < wanted.size(); ++i)
+        wanted[i] = typeOf(op.operands[i]).layout;
+  }
+  for (size_t i = operands.size(); i < wanted.size(); ++i)
+    operands.push_back(want(op.operands[i], all ? all : wanted[i]));
+  for (const Value *r : op.results)
+    results.push_back(op.kind == OpKind::AsmEffect ? typeOf(r).withLayout(all) : typeOf(r));
+  if (op.kind == OpKind::Split)
+    for (Type &t : results)
+      if (t.isTensor())
+        t.layout = id(layout::slice(out_.layouts[all - 1u], op.operands[0]->type.shape.rank() - 1));
+}
+
+/// A result that users look for in another home layout than the operation gives is converted.
+void Rewriter::finish(const Op &op, const Op &now, std::span<const int> forms) {
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    define(op.results[i], forms[i], now.results[i]);
+    if (Type home = typeOf(op.results[i]); home.layout != forms[i])
+      define(op.results[i], home.layout, b_.create1(OpKind::Convert, {now.results[i]}, home));
+  }
+}
+
+void Rewriter::finish(const Op &op, const Op &now) {
+  std::vector<int> forms;
+  for (const Value *r : now.results)
+    forms.push_back(r->type.layout);
+  finish(op, now, forms);
+}
+
+void Rewriter::compute(const Op &op) {
+  if (op.kind == OpKind::Reduce || op.kind == OpKind::Scan)
+    return isolated(op);
+  if (op.results.size() == 1 && op.result()->type.isTensor() && (renames(op.kind) || homes_.isCheap(op.result())))
+    return; // made where it is wanted
+  std::vector<Value *> operands;
+  std::vector<Type> results;
+  int64_t vec = 1, same = 0;
+  operandsOf(op, operands, results, vec, same);
+  Op *now = clone(op, operands, results);
+  if (vec > 1)
+    now->set(attr::vec, vec);
+  if (same)
+    now->set(attr::same, same);
+  if (isDescOp(op.kind))
+    homes_.target().describeBlock(*now, op, homes_.facts());
+  if (op.kind == OpKind::Dot)
+    describeDot(*now);
+  finish(op, *now);
+}
+
+/// Reductions and scans: their regions work on scalars and are copied as they are.
+void Rewriter::isolated(const Op &op) {
+  const Value *first = op.operands[0];
+  auto axis = static_cast<unsigned>(op.axis());
+  LinearLayout l = op.kind == OpKind::Scan ? layout::dealtAlong(first->type.shape, axis, homes_.threads()) : homes_.layoutFor(homes_.reducedOperand(op));
+  if (!axesAreSeparate(l))
+    l = layout::dealtByRows(first->type.shape, homes_.threads());
+  std::vector<Value *> operands;
+  for (const Value *v : op.operands)
+    operands.push_back(want(v, id(l)));
+  uint16_t resultId = first->type.shape.rank() == 1 && op.kind == OpKind::Reduce ? 0
+                      : op.kind == OpKind::Reduce                                ? id(layout::slice(l, axis))
+                                                                                 : id(l);
+  std::vector<Type> results;
+  for (const Value *r : op.results)
+    results.push_back(r->type.withLayout(resultId));
+  Op *now = clone(op, operands, results);
+  scalarRegion(op, *now);
+  finish(op, *now);
+}
+
+} // namespace
+
+std::unique_ptr<Module> assignLayouts(const Module &module, const TargetInfo &target, const Options &options, DiagEngine *remarks) {
+  auto out = std::make_unique<Module>();
+  out->sources = module.sources;
+  out->inlineSites = module.inlineSites;
+  Homes homes(*module.kernel(), *out, target, options.numWarps);
+  Rewriter(homes, *out, remarks).run();
+  hoistInvariants(*out);
+  removeDead(*out);
+  return out;
+}
+
+} // namespace tegula::gpu

@@ -1,0 +1,230 @@
+// See HoistConverts.h.
+#include "gpu/layouts/HoistConverts.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/Layouts.h"
+#include "ir/Builder.h"
+#include "layout/Constructors.h"
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+constexpr double barrierClocks = 60; // of a block of a few warps, with the latency of shared memory in front of it and behind it
+constexpr unsigned fewBits = 4;      // a thread may get so many registers (log2) of what it had fewer of
+
+/// Instructions of an operation on bytes: on a word of four, which is what the target does where they come from memory in words; on one alone.
+struct ByteWork {
+  OpKind kind;
+  double word, single;
+};
+constexpr ByteWork byteWork[] = {
+    {OpKind::And, 1, 1}, {OpKind::Or, 1, 1},  {OpKind::Xor, 1, 1},  {OpKind::Shl, 2, 1},    {OpKind::LShr, 2, 1},
+    {OpKind::AShr, 5, 2}, {OpKind::Add, 5, 1}, {OpKind::Sub, 5, 1}, {OpKind::SIToFp, 6, 3}, {OpKind::UIToFp, 6, 2},
+};
+
+/// One conversion: what its operand is computed from, and that computed in another layout.
+class Hoist {
+public:
+  Hoist(Module &m, const TargetInfo &target, BlockEditor &edit, Op &convert) : m_(m), target_(target), edit_(edit), convert_(convert), full_(convert.result()->type.numel()) {}
+
+  void run() {
+    const Type &t = convert_.result()->type;
+    if (!t.isTensor() || !plan(convert_.operands[0], t.layout) || !hasRead_ || !areOurs())
+      return;
+    addWork();
+    if (after_ >= before_ + clocksOf(convert_.operands[0]->type, t.layout))
+      return;
+    edit_.replaceUses(convert_.result(), make(convert_.operands[0], t.layout, convert_));
+  }
+
+private:
+  using Place = std::pair<const Value *, uint16_t>;
+
+  LinearLayout layout(uint16_t id) const { return LinearLayout(m_.layouts[id - 1u]); }
+  unsigned registerBits(uint16_t id) const { return m_.layouts[id - 1u].inBits(layout::Dim::Register); }
+
+  double clocksOf(const Type &from, uint16_t to) const {
+    layout::ConversionPlan p = layout::planConversion(layout(from.layout), layout(to), bits(from), target_.conversions());
+    return p.cost.clocks + barrierClocks * p.cost.barriers;
+  }
+  static unsigned bits(const Type &t) { return t.isPtr ? 64 : std::max(8u, bitWidth(t.elem)); }
+  struct Read {
+    double clocks;
+    bool isOfWords; // a thread gets four bytes at once, or more
+  };
+  Read readOf(const Op &load, uint16_t to) const {
+    const unsigned width = bits(load.result()->type);
+    layout::SharedSide s = layout::planSharedAccess(layout(to), m_.layoutOf(load.operands[0]->type), width, /*store=*/false, target_.conversions());
+    return {static_cast<double>(s.accesses.size()) * (1 + s.wavefronts), s.move != layout::SharedMove::Plain || s.elements * width >= 32};
+  }
+  /// What is computed from bytes costs more where they are read one by one.
+  void addWork() {
+    for (const Place &p : seen_) {
+      const Op *op = p.first->def;
+      if (!op || !isHere(p.first) || isRow(p.first) || op->operands.empty() || bitWidth(op->operands[0]->type.elem) != 8)
+        continue;
+      const auto row = std::ranges::find(byteWork, op->kind, &ByteWork::kind);
+      if (row == std::end(byteWork))
+        continue;
+      auto clocks = [&](uint16_t id, bool inWords) { return (1u << layout(id).inBits(layout::Dim::Register)) * (inWords ? row->word / 4 : row->single); };
+      before_ += clocks(p.first->type.layout, wordsBefore_);
+      after_ += clocks(p.second, wordsAfter_);
+    }
+  }
+
+  static bool isPlain(const Op &op) { return op.has(traits::Pure) && op.regions.empty() && op.results.size() == 1; }
+  /// The layouts of the operands if the result has layout `to`; 0: no tensor. Nullopt: elements would have to move.
+  std::optional<std::vector<uint16_t>> wanted(const Op &op, uint16_t to) {
+    std::vector<uint16_t> ids(op.operands.size());
+    if (!isPlain(op))
+      return std::nullopt;
+    if (op.has(traits::Elementwise)) {
+      for (size_t i = 0; i < ids.size(); ++i)
+        ids[i] = op.operands[i]->type.isTensor() ? to : 0;
+      return ids;
+    }
+    if (op.kind == OpKind::Const || op.kind == OpKind::Range || op.kind == OpKind::Splat)
+      return ids;
+    if (op.kind == OpKind::Join) {
+      if (layout::splittable(layout(to)) != layout(to))
+        return std::nullopt;
+      std::fill(ids.begin(), ids.end(), m_.internLayout(layout::slice(layout(to), op.operands[0]->type.shape.rank())));
+      return ids;
+    }
+    if (renames(op.kind) && op.operands[0]->type.isTensor()) {
+      ids[0] = m_.internLayout(operandLayout(op, layout(to)));
+      return ids;
+    }
+    return std::nullopt;
+  }
+
+  bool isHere(const Value *v) const { return v->def && v->def->parent == &edit_.block(); }
+
+  /// Counts what `v` in layout `to` costs, and costs now. False: it cannot be had without moving as many elements.
+  bool plan(const Value *v, uint16_t to) {
+    if (!v->type.isTensor() || v->type.layout == to || !seen_.insert({v, to}).second)
+      return true;
+    if (seen_.size() > 64)
+      return false;
+    if (isHere(v) && v->def->kind == OpKind::SharedLoad && (isRow(v) || registerBits(to) <= std::max(registerBits(v->type.layout), fewBits))) {
+      const Read now = readOf(*v->def, v->type.layout), then = readOf(*v->def, to);
+      before_ += now.clocks;
+      after_ += then.clocks;
+      if (!isRow(v)) {
+        hasRead_ = true;
+        wordsBefore_ &= now.isOfWords;
+        wordsAfter_ &= then.isOfWords;
+      }
+      return true;
+    }
+    if (isHere(v) && v->def->kind == OpKind::Convert && isRow(v)) {
+      before_ += clocksOf(v->def->operands[0]->type, v->type.layout);
+      return plan(v->def->operands[0], to);
+    }
+    if (v->def)
+      if (std::optional<std::vector<uint16_t>> ids = wanted(*v->def, to)) {
+        // The same for more registers, of elements that other threads have, too.
+        if (v->def->has(traits::Elementwise) && registerBits(to) > registerBits(v->type.layout))
+          after_ += double(1u << registerBits(to)) - double(1u << registerBits(v->type.layout));
+        // What does not change in a loop around is computed in the loop anew: LLVM takes it out.
+        bool all = true;
+        for (size_t i = 0; all && i < ids->size(); ++i)
+          all = !(*ids)[i] || plan(v->def->operands[i], (*ids)[i]);
+        return all || isMoved(v, to);
+      }
+    return isMoved(v, to);
+  }
+  bool isRow(const Value *v) const { return v->type.numel() * 8 <= full_; }
+  /// Rows and columns may be converted themselves.
+  bool isMoved(const Value *v, uint16_t to) {
+    if (!isRow(v))
+      return false;
+    leaves_.insert({v, to});
+    after_ += clocksOf(v->type, to);
+    return true;
+  }
+
+  /// Is everything of the size of the result computed for it alone?
+  bool areOurs() const {
+    return std::all_of(seen_.begin(), seen_.end(), [&](const Place &p) {
+      if (p.first->type.numel() * 2 < full_ || !isHere(p.first) || p.first->def->kind == OpKind::Const)
+        return true;
+      std::vector<Op *> users = edit_.users(p.first);
+      return std::all_of(users.begin(), users.end(), [&](const Op *u) {
+        return u == &convert_ || (u->results.size() == 1 && std::any_of(seen_.begin(), seen_.end(), [&](const Place &q) { return q.first == u->result(); }));
+      });
+    });
+  }
+
+  /// `v` in layout `to`, in front of `user` or of what computes it now.
+  Value *make(Value *v, uint16_t to, const Op &user) {
+    if (!v->type.isTensor() || v->type.layout == to)
+      return v;
+    if (auto it = made_.find({v, to}); it != made_.end())
+      return it->second;
+    Type t = v->type;
+    t.layout = to;
+    Block here;
+    Builder b(m_);
+    b.setFolding(false);
+    b.setBlock(&here);
+    Value *now = nullptr;
+    if (leaves_.count({v, to})) {
+      b.setLoc(user.loc);
+      now = b.create1(OpKind::Convert, {v}, t);
+      edit_.insertBefore(&user, here);
+      return now; // another user may stand before this one
+    }
+    Op &op = *v->def;
+    if (op.kind == OpKind::Convert)
+      return make(op.operands[0], to, user);
+    bool isRead = op.kind == OpKind::SharedLoad;
+    std::vector<uint16_t> ids = isRead ? std::vector<uint16_t>(1) : *wanted(op, to);
+    std::vector<Value *> operands;
+    for (size_t i = 0; i < ids.size(); ++i)
+      operands.push_back(ids[i] ? make(op.operands[i], ids[i], isHere(v) ? op : user) : op.operands[i]);
+    b.setLoc(op.loc);
+    b.setInlinedAt(op.inlinedAt);
+    now = b.create(op.kind, operands, {&t, 1}, op.attrs)->result();
+    now->name = v->name;
+    edit_.insertBefore(isHere(v) ? &op : &user, here);
+    if (isHere(v))
+      made_[{v, to}] = now;
+    return now;
+  }
+
+  Module &m_;
+  const TargetInfo &target_;
+  BlockEditor &edit_;
+  Op &convert_;
+  int64_t full_; // elements of the result
+  bool hasRead_ = false, wordsBefore_ = true, wordsAfter_ = true;
+  double before_ = 0, after_ = 0; // clocks of a warp
+  std::set<Place> seen_, leaves_;
+  std::map<Place, Value *> made_;
+};
+
+void block(Module &m, const TargetInfo &target, Block &b) {
+  for (Op *op : b.ops)
+    for (Region *r : op->regions)
+      if (op->kind != OpKind::Reduce && op->kind != OpKind::Scan)
+        block(m, target, *r->block);
+  std::vector<Op *> converts;
+  std::copy_if(b.ops.begin(), b.ops.end(), std::back_inserter(converts), [](const Op *op) { return op->kind == OpKind::Convert; });
+  if (converts.empty())
+    return;
+  BlockEditor edit(b);
+  for (Op *op : converts)
+    Hoist(m, target, edit, *op).run();
+}
+
+} // namespace
+
+void hoistConverts(Module &m, const TargetInfo &target) { block(m, target, *m.kernel()->block()); }
+
+} // namespace tegula::gpu

@@ -1,0 +1,223 @@
+// See AsyncDots.h. The body is walked with the list of running dots. Those of the last iteration that run at its end are on it at the start:
+// first all of them are taken to, then those that the walk before left.
+#include "gpu/loops/AsyncDots.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/Layouts.h"
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+bool AsyncDots::isAtEnd(const Op *dot) const { return std::find(atEnd.begin(), atEnd.end(), dot) != atEnd.end(); }
+
+namespace {
+
+/// Of `wgmma.wait_group`: the counter of groups has three bits. Waiting for more than necessary is right as well.
+constexpr int64_t mostPending = 7;
+
+/// A running dot, and the value that stands for its result now.
+struct Running {
+  const Op *dot;
+  Value *value; // null: nothing in this iteration does
+  bool isOld;   // started in the last iteration
+};
+
+class Walk {
+public:
+  Walk(const Block &body, const Op *doneBefore) : body_(body), doneBefore_(doneBefore) {}
+
+  AsyncDots run(const std::vector<Op *> &dots, const std::vector<const Op *> &atStart) {
+    for (const Op *dot : atStart)
+      running_.push_back({dot, carriedFor(passedOn(dot->result())), true});
+    for (Op *op : body_.ops) {
+      if ((op == doneBefore_ && !running_.empty()) || makesFragmentsAnew(*op))
+        finish(*op, running_.size());
+      bool starts = std::find(dots.begin(), dots.end(), op) != dots.end();
+      for (size_t i = 0; i < op->operands.size(); ++i)
+        use(*op, i, starts);
+      if (op->kind == OpKind::If && !branch(*op))
+        finish(*op, running_.size());
+      if (starts)
+        running_.push_back({op, op->result(), false});
+    }
+    // The barrier of the next iteration has to mean that the slots of this one's predecessor are free.
+    if (size_t old = countOld())
+      finish(*body_.terminator(), old);
+    for (const Running &r : running_) {
+      out_.atEnd.push_back(r.dot);
+      out_.yielded.push_back(r.value);
+    }
+    return std::move(out_);
+  }
+
+private:
+  Value *carriedFor(const Value *result) const {
+    const std::vector<Value *> &yields = body_.terminator()->operands;
+    for (size_t i = 0; i < yields.size(); ++i)
+      if (yields[i] == result)
+        return body_.args[i + 1];
+    return nullptr;
+  }
+
+  /// The result that stands for `v` behind the branches which yield it.
+  const Value *passedOn(const Value *v) const {
+    for (const Op *op : body_.ops) {
+      if (op->kind != OpKind::If)
+        continue;
+      for (const Region *r : op->regions) {
+        const std::vector<Value *> &yields = r->block->terminator()->operands;
+        if (auto at = std::find(yields.begin(), yields.end(), v); at != yields.end()) {
+          v = op->results[static_cast<size_t>(at - yields.begin())];
+          break;
+        }
+      }
+    }
+    return v;
+  }
+
+  /// Results that an `if` passes on on one side go on running there, under the name of what it gives; the other side, which uses them or lets others take
+  /// their place, waits for itself. (A kernel that goes through all tiles in one loop stores what it has summed on one side, and begins anew.) False if
+  /// they must be there in front of it.
+  bool branch(const Op &op) {
+    std::vector<std::pair<size_t, Value *>> passed; // index into running_, value behind the branch
+    bool waits[2] = {false, false};
+    const size_t old = countOld();
+    for (size_t i = 0; i < running_.size(); ++i) {
+      const Value *v = running_[i].value;
+      if (!v || !uses(op, v))
+        continue;
+      std::optional<size_t> result;
+      for (unsigned side = 0; side < 2; ++side) {
+        const Block &block = *op.regions[side]->block;
+        const std::vector<Value *> &yields = block.terminator()->operands;
+        auto at = std::find(yields.begin(), yields.end(), v);
+        bool isPassed = at != yields.end() && std::count(yields.begin(), yields.end(), v) == 1 &&
+                        std::count_if(block.ops.begin(), block.ops.end(), [&](const Op *o) { return uses(*o, v); }) == 1;
+        if (!isPassed)
+          waits[side] = true;
+        else if (auto index = static_cast<size_t>(at - yields.begin()); result && *result != index)
+          return false;
+        else
+          result = index;
+      }
+      if (!result || isUsedBehind(op, v))
+        return false;
+      passed.emplace_back(i, op.results[*result]);
+    }
+    if (passed.empty())
+      return true;
+    if (old && passed.front().first >= old) {
+      finish(op, old);
+      for (auto &[i, value] : passed)
+        i -= old;
+    }
+    for (unsigned side = 0; side < 2; ++side)
+      if (waits[side])
+        waitInside(*op.regions[side]->block, passed);
+    for (auto [i, value] : passed)
+      running_[i].value = value;
+    return true;
+  }
+
+  void waitInside(const Block &side, const std::vector<std::pair<size_t, Value *>> &passed) {
+    DotWaitPoint w{side.terminator(), {}, {}};
+    for (auto [i, after] : passed)
+      if (std::any_of(side.ops.begin(), side.ops.end(), [&](const Op *o) { return uses(*o, running_[i].value); }))
+        w.values.push_back(running_[i].value);
+    auto first = std::find_if(side.ops.begin(), side.ops.end(), [&](const Op *o) {
+      return std::any_of(w.values.begin(), w.values.end(), [&](const Value *v) { return uses(*o, v); });
+    });
+    if (first != side.ops.end())
+      w.before = *first;
+    out_.waits.push_back(std::move(w));
+  }
+
+  bool isUsedBehind(const Op &op, const Value *v) const {
+    auto from = std::find(body_.ops.begin(), body_.ops.end(), &op) + 1;
+    return std::any_of(from, body_.ops.end(), [&](const Op *o) { return uses(*o, v); });
+  }
+  size_t countOld() const {
+    return static_cast<size_t>(std::count_if(running_.begin(), running_.end(), [](const Running &r) { return r.isOld; }));
+  }
+
+  /// Does the operation write registers that a running dot may still read, those of its A? Behind the wait alone may that be (PTX ISA,
+  /// wgmma.mma_async), and the assembler does not look after it. Carried ones are written where the iteration ends.
+  bool makesFragmentsAnew(const Op &op) const {
+    return std::any_of(running_.begin(), running_.end(), [&](const Running &r) {
+      const Value *a = r.dot->operands[0];
+      if (a->type.isShared)
+        return false;
+      while (a->def && a->def->parent == &body_ && renames(a->def->kind))
+        a = a->def->operands[0];
+      return a->def ? a->def == &op : a->block == &body_ && op.has(traits::Terminator);
+    });
+  }
+
+  void use(const Op &op, size_t operand, bool isAsyncDot) {
+    auto it = std::find_if(running_.begin(), running_.end(), [&](const Running &r) { return r.value && r.value == op.operands[operand]; });
+    if (it == running_.end())
+      return;
+    if (isAsyncDot && operand == 2)
+      return; // adds to a result that is still being computed
+    if (op.has(traits::Terminator) && !isNeededAfter(body_.args[operand + 1], *it->dot))
+      return; // goes on running, under the carried value's name
+    // Younger ones could go on, but ptxas (12.9, 13.0) puts waits behind every wgmma of a loop in which an accumulator is read while others are
+    // being computed (C7514).
+    finish(op, running_.size());
+  }
+
+  /// The last iteration's value is still read when the dot has started: the result then moves to other registers at the end, and so
+  /// must be there.
+  bool isNeededAfter(const Value *carried, const Op &dot) const {
+    return isUsedBehind(dot, carried);
+  }
+
+  /// Waits for the `count` oldest.
+  void finish(const Op &before, size_t count) {
+    DotWaitPoint w{&before, {}, {}};
+    for (size_t i = count; i < running_.size(); ++i)
+      w.younger.push_back(running_[i].dot);
+    for (size_t i = 0; i < count; ++i)
+      // A chained dot's result is the younger one's business.
+      if (Value *v = running_[i].value; v && std::none_of(running_.begin() + static_cast<long>(count), running_.end(), [&](const Running &r) { return r.dot->operands[2] == v; }) &&
+                                        !chainedWithin(i, count))
+        w.values.push_back(v);
+    auto isOld = [](const Running &r) { return r.isOld; };
+    bool hadOld = std::any_of(running_.begin(), running_.end(), isOld);
+    running_.erase(running_.begin(), running_.begin() + static_cast<long>(count));
+    if (hadOld && std::none_of(running_.begin(), running_.end(), isOld))
+      out_.oldDone = &before;
+    out_.waits.push_back(std::move(w));
+  }
+  bool chainedWithin(size_t i, size_t count) const {
+    for (size_t k = i + 1; k < count; ++k)
+      if (running_[k].dot->operands[2] == running_[i].value)
+        return true;
+    return false;
+  }
+
+  const Block &body_;
+  const Op *doneBefore_;
+  std::vector<Running> running_;
+  AsyncDots out_;
+};
+
+} // namespace
+
+int64_t DotWaitPoint::pending() const {
+  int64_t groups = 0;
+  for (const Op *dot : younger)
+    groups += dot->rounds();
+  return std::min(groups, mostPending);
+}
+
+AsyncDots placeDotWaits(const Block &body, const std::vector<Op *> &dots, const Op *doneBefore) {
+  AsyncDots out = Walk(body, doneBefore).run(dots, {dots.begin(), dots.end()});
+  AsyncDots again = Walk(body, doneBefore).run(dots, out.atEnd);
+  return again.atEnd == out.atEnd ? again : out;
+}
+
+} // namespace tegula::gpu

@@ -1,0 +1,599 @@
+// See DelayReductions.h.
+#include "gpu/loops/DelayReductions.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/Layouts.h"
+#include "ir/Builder.h"
+#include "ir/Clone.h"
+#include "layout/Constructors.h"
+#include "passes/Extremum.h"
+#include "passes/Neutral.h"
+#include "passes/RemoveDead.h"
+#include "passes/Users.h"
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <unordered_map>
+#include <utility>
+
+namespace tegula::gpu {
+
+using namespace ir;
+using layout::Dim;
+
+namespace {
+
+/// May results of this operation be combined in another order?
+bool isReorderable(const Op &op) {
+  if (op.results.size() != 1 || isFp8(op.result()->type.elem))
+    return false;
+  switch (op.kind) {
+  case OpKind::FAdd: {
+    const Elem e = op.result()->type.elem;
+    return (e == Elem::F32 || e == Elem::F64) && !op.rounded();
+  }
+  case OpKind::Add:
+  case OpKind::Mul:
+  case OpKind::And:
+  case OpKind::Or:
+  case OpKind::Xor:
+  case OpKind::SMin:
+  case OpKind::SMax:
+  case OpKind::UMin:
+  case OpKind::UMax:
+  case OpKind::MinNum:
+  case OpKind::MaxNum:
+  case OpKind::Minimum:
+  case OpKind::Maximum:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// An axis as the threads hold it: the tensor takes `split` as its shape, its axes change places by `order`, and `joined` is its shape then. There the reduced axis has become two: `own`, of which a
+/// thread holds all elements, and the other one of `axis` and `axis + 1`, of which it holds one.
+struct AxisParts {
+  Shape split, joined;
+  std::vector<int64_t> order;
+  unsigned own = 0;
+  bool isOwn = false; // a thread holds several elements
+};
+
+/// Nothing if no threads exchange elements, or if they do not hold them bit by bit.
+std::optional<AxisParts> partsOf(const LinearLayout &l, const Shape &shape, unsigned axis) {
+  const Dim along = layout::tensorDim(axis);
+  uint32_t registers = 0, threads = 0;
+  for (const layout::DimBits &in : l.ins())
+    for (uint64_t basis : l.bases(in.dim)) {
+      const uint32_t bit = l.outs().part(basis, along);
+      if (!bit)
+        continue;
+      if (!std::has_single_bit(bit) || ((registers | threads) & bit))
+        return std::nullopt;
+      (in.dim == Dim::Register ? registers : threads) |= bit;
+    }
+  const auto extent = static_cast<uint32_t>(shape[axis]);
+  if (!axesAreSeparate(l) || !threads || (registers | threads) != extent - 1)
+    return std::nullopt;
+  AxisParts out;
+  out.isOwn = registers != 0;
+  // Runs of bits of one kind, the highest first.
+  std::vector<std::pair<int64_t, bool>> runs; // extent, registers
+  for (uint32_t bit = extent / 2; bit; bit /= 2) {
+    const bool isOwn = registers & bit;
+    if (runs.empty() || runs.back().second != isOwn)
+      runs.push_back({1, isOwn});
+    runs.back().first *= 2;
+  }
+  if (shape.rank() + runs.size() > Shape::maxRank)
+    return std::nullopt;
+  for (unsigned i = 0; i < shape.rank(); ++i)
+    if (i != axis)
+      out.split.push(shape[i]);
+  for (size_t r = runs.size(); r-- > 0;)
+    out.split.insert(axis, runs[r].first);
+  out.own = axis + (runs.size() == 2 && runs[0].second ? 0 : 1);
+  // The runs of threads before those of registers; of two runs, each is an axis already.
+  for (unsigned i = 0; i < out.split.rank(); ++i)
+    out.order.push_back(i);
+  if (runs.size() > 2) {
+    unsigned to = axis;
+    for (bool isOwn : {false, true})
+      for (unsigned r = 0; r < runs.size(); ++r)
+        if (runs[r].second == isOwn)
+          out.order[to++] = axis + r;
+  }
+  const int64_t own = int64_t{1} << std::popcount(registers);
+  out.joined = shape;
+  out.joined.set(axis, out.own == axis ? own : extent / own);
+  out.joined.insert(axis + 1, out.own == axis ? extent / own : own);
+  return out;
+}
+
+/// Seen through operations that hand on what they are given: other places, same values.
+const Value *behindViews(const Value *v) {
+  while (v->def && (v->def->kind == OpKind::Convert || renames(v->def->kind)))
+    v = v->def->operands[0];
+  return v;
+}
+/// The same, as long as every element stays where it is.
+const Value *behindConverts(const Value *v) {
+  while (v->def && v->def->kind == OpKind::Convert)
+    v = v->def->operands[0];
+  return v;
+}
+
+/// The constant that a value is in all elements.
+std::optional<double> constantOf(const Value *v) {
+  v = behindViews(v);
+  return v->def && v->def->kind == OpKind::Const && isFloat(v->type.elem) ? std::optional(v->def->floatValue()) : std::nullopt;
+}
+
+bool isMaximum(const Op &op) { return op.kind == OpKind::MaxNum || op.kind == OpKind::Maximum; }
+
+/// Is a float at most 0, or NaN, as far as the operations tell that it comes from?
+bool isAtMostZero(const Value *v) {
+  const Op *op = behindViews(v)->def;
+  if (std::optional<double> c = constantOf(v))
+    return *c <= 0;
+  if (!op)
+    return false;
+  if (op->kind == OpKind::FSub) { // of a maximum from what it is not below
+    const Op *most = behindConverts(op->operands[1])->def;
+    return most && isMaximum(*most) && std::ranges::any_of(most->operands, [&](const Value *o) { return behindConverts(o) == behindConverts(op->operands[0]); });
+  }
+  if (op->kind == OpKind::FMul)
+    for (size_t i : {0, 1})
+      if (std::optional<double> c = constantOf(op->operands[i]); c && *c >= 0)
+        return isAtMostZero(op->operands[1 - i]);
+  return false;
+}
+
+/// Is a scale between 0 and 1, or NaN? What is multiplied part by part overflows no sooner then, and nowhere is zero multiplied by infinity.
+bool isFraction(const Value *v) {
+  const Op *op = behindViews(v)->def;
+  if (std::optional<double> c = constantOf(v))
+    return *c >= 0 && *c <= 1;
+  if (!op)
+    return false;
+  if (op->kind == OpKind::Select)
+    return isFraction(op->operands[1]) && isFraction(op->operands[2]);
+  return (op->kind == OpKind::Exp || op->kind == OpKind::Exp2) && isAtMostZero(op->operands[0]);
+}
+
+/// Dots of tiles that descriptors load: a branch for the copies will follow them. The assembler moves partial sums behind it, away from the exponentials that they cost nothing beside (D=64, four warps: 0.96-0.98).
+bool hasCopiesBehindDots(const Block &body) {
+  auto has = [&](OpKind kind) { return std::ranges::any_of(body.ops, [&](const Op *op) { return op->kind == kind; }); };
+  return has(OpKind::Dot) && has(OpKind::DescLoad);
+}
+
+class Delayer {
+public:
+  explicit Delayer(Module &m) : m_(m), b_(m) { b_.setFolding(false); }
+
+  /// Has anything changed?
+  bool visit() {
+    changed_ = false;
+    around_.clear();
+    visit(*m_.kernel()->block());
+    return changed_;
+  }
+
+private:
+  void visit(Block &b) {
+    for (size_t i = 0; i < b.ops.size(); ++i) {
+      Op *op = b.ops[i];
+      for (Region *r : op->regions)
+        visit(*r->block);
+      if (op->kind == OpKind::For)
+        loop(*op);
+    }
+  }
+  /// An operation on the way of a carried value to the yield; operand `sum` is that value.
+  struct Link {
+    Op *op;
+    size_t sum;
+    bool isScale = false; // the other one multiplies the sum
+    Value *other() const { return op->operands[1 - sum]; }
+  };
+  /// A reduction of the loop, and views of its result up to the link.
+  struct Reduction {
+    Op *op;
+    std::vector<Op *> views; // from the reduction on
+    AxisParts parts;
+  };
+  /// What each thread has of reductions of one form.
+  struct Partial {
+    Reduction of;
+    Value *arg, *now;
+  };
+
+  void loop(Op &loop) {
+    std::optional<Users> users; // of the body as it is
+    // Carried values that are added below are behind these.
+    for (size_t i = 0, n = loop.results.size(); i < n; ++i) {
+      if (!users)
+        users.emplace(*loop.region(0));
+      if (carried(loop, i, *users) || narrowed(loop, i, *users))
+        users.reset();
+    }
+  }
+
+  /// The links of carried value i; empty if it is used in any other way.
+  std::vector<Link> linksOf(const Op &loop, size_t i, const Users &users) {
+    const Block &body = *loop.region(0);
+    std::vector<Link> links;
+    for (const Value *v = body.args[1 + i];;) {
+      Op *user = users.only(v);
+      if (!user || user->parent != &body || std::count(user->operands.begin(), user->operands.end(), v) != 1)
+        return {};
+      if (user == body.terminator())
+        return user->operands[i] == v && isOfOneKind(links) ? links : std::vector<Link>();
+      if (user->kind != OpKind::Convert) {
+        Link link{user, user->operands[0] == v ? size_t{0} : size_t{1}};
+        link.isScale = user->kind == OpKind::FMul;
+        if (link.isScale ? user->rounded() || !isFraction(link.other()) || hasCopiesBehindDots(body) : !isReorderable(*user))
+          return {};
+        links.push_back(link);
+      }
+      v = user->result();
+    }
+  }
+
+  /// One operation, and beside sums of floats scales.
+  static bool isOfOneKind(const std::vector<Link> &links) {
+    const bool hasScale = std::ranges::any_of(links, &Link::isScale);
+    auto first = std::ranges::find_if(links, [](const Link &l) { return !l.isScale; });
+    return std::ranges::all_of(links, [&](const Link &l) { return l.isScale || (l.op->kind == first->op->kind && (!hasScale || l.op->kind == OpKind::FAdd)); });
+  }
+
+  /// The reduction that a link adds, if threads exchange elements in it and nobody else sees the result.
+  std::optional<Reduction> reductionOf(const Link &link, const Users &users) {
+    Reduction out;
+    for (const Value *v = link.op->operands[1 - link.sum];;) {
+      Op *op = v->def;
+      if (!op || op->parent != link.op->parent || !users.only(v))
+        return std::nullopt;
+      if (op->kind == OpKind::Reduce) {
+        if (onlyOperation(*op) != link.op->kind || !canDelay(*op))
+          return std::nullopt;
+        const Type &t = op->operands[0]->type;
+        std::optional<AxisParts> parts = partsOf(m_.layoutOf(t), t.shape, static_cast<unsigned>(op->axis()));
+        if (!parts)
+          return std::nullopt;
+        out.op = op;
+        out.parts = std::move(*parts);
+        std::reverse(out.views.begin(), out.views.end());
+        return out;
+      }
+      if (!op->has(traits::Shape) || op->operands.size() != 1 || op->results.size() != 1)
+        return std::nullopt;
+      out.views.push_back(op);
+      v = op->operands[0];
+    }
+  }
+
+  static bool haveOneForm(const Reduction &a, const Reduction &b) {
+    auto same = [](const Op *x, const Op *y) { return x->kind == y->kind && x->result()->type == y->result()->type && x->attrs == y->attrs; };
+    return a.op->operands[0]->type == b.op->operands[0]->type && a.op->attrs == b.op->attrs &&
+           std::equal(a.views.begin(), a.views.end(), b.views.begin(), b.views.end(), same);
+  }
+
+  /// Has the loop changed?
+  bool carried(Op &loop, size_t i, const Users &users) {
+    Block &body = *loop.region(0);
+    const std::vector<Link> links = linksOf(loop, i, users);
+    std::vector<const Link *> scales;
+    std::vector<std::optional<Reduction>> reductions;
+    size_t left = 0;
+    for (const Link &link : links) {
+      reductions.push_back(link.isScale ? std::nullopt : reductionOf(link, users));
+      if (link.isScale)
+        scales.push_back(&link);
+      else
+        left += !reductions.back();
+    }
+    // Scales meet what threads hold where it is.
+    for (std::optional<Reduction> &r : reductions)
+      if (r && !std::ranges::all_of(scales, [&](const Link *scale) { return spreads(scale->other()->type, *r); })) {
+        r.reset();
+        ++left;
+      }
+    std::vector<Partial> partials;
+    size_t scaled = 0; // of `scales`
+    for (size_t k = 0; k < links.size(); ++k) {
+      const Link &link = links[k];
+      const std::optional<Reduction> &r = reductions[k];
+      if (!r && !link.isScale)
+        continue;
+      Block made;
+      made.parent = body.parent;
+      at(*link.op, made);
+      if (link.isScale) {
+        for (Partial &p : partials)
+          p.now = b_.binary(OpKind::FMul, p.now, spread(link.other(), p.of, p.now->type));
+        ++scaled;
+        splice(made, body, positionOf(body, link.op));
+        continue;
+      }
+      Value *part = ownPart(*r);
+      auto found = std::ranges::find_if(partials, [&](const Partial &p) { return haveOneForm(p.of, *r); });
+      if (found == partials.end()) {
+        partials.push_back({*r, startOf(loop, *r->op, part->type), nullptr});
+        found = partials.end() - 1;
+        found->now = found->arg;
+        for (size_t n = 0; n < scaled; ++n)
+          found->now = b_.binary(OpKind::FMul, found->now, spread(scales[n]->other(), *r, part->type));
+      }
+      found->now = b_.binary(link.op->kind, found->now, part);
+      splice(made, body, positionOf(body, link.op));
+      replaceUses(body, link.op->result(), link.op->operands[link.sum]);
+    }
+    if (partials.empty())
+      return false;
+    changed_ = true;
+    const Op &sumOp = *std::ranges::find_if(links, [](const Link &l) { return !l.isScale; })->op;
+    // Scales meet what the loop begins with as well: each thread has its part of it.
+    const bool isStart = !scales.empty() && !left;
+    if (isStart)
+      startWith(loop, partials[0], loop.operands[3 + i]);
+    // Behind the loop.
+    Block behind;
+    behind.parent = loop.parent->parent;
+    at(sumOp, behind);
+    Value *result = loop.results[i], *sum = nullptr;
+    for (const Partial &p : partials) {
+      carryOn(loop, p.arg, p.now);
+      Value *whole = wholeOf(p, loop.results[p.arg->index - 1]);
+      sum = sum ? b_.binary(sumOp.kind, sum, whole) : whole;
+    }
+    if (sum->type != result->type)
+      sum = b_.create1(OpKind::Convert, {sum}, result->type);
+    // Nothing else is added: the loop need not carry it.
+    if (!left)
+      carryOn(loop, body.args[1 + i], body.args[1 + i]);
+    const size_t next = positionOf(*loop.parent, &loop) + 1;
+    if (!isStart)
+      sum = b_.create1(sumOp.kind, {left ? result : loop.operands[3 + i], sum}, result->type);
+    sum->name = result->name;
+    replaceUses(*loop.parent, result, sum, next);
+    splice(behind, *loop.parent, next);
+    return true;
+  }
+
+  // ---- tiles that are reduced behind the loop
+
+  /// Do any number of copies of the constant give it again?
+  static bool combinesToItself(OpKind kind, const Value &c) {
+    switch (kind) {
+    case OpKind::FAdd:
+      return c.def->floatValue() == 0;
+    case OpKind::Add:
+    case OpKind::Xor:
+      return c.def->intValue() == 0;
+    case OpKind::Mul:
+      return c.def->intValue() == 0 || c.def->intValue() == 1;
+    default:
+      return true;
+    }
+  }
+
+  /// Carried value i, a tile that the loop only adds to and that one reduction takes behind it: each thread adds to one element what it adds to several along that axis. Has the loop changed?
+  bool narrowed(Op &loop, size_t i, const Users &users) {
+    Value *result = loop.results[i];
+    if (!result->type.isTensor())
+      return false;
+    const std::vector<Link> links = linksOf(loop, i, users);
+    if (links.empty() || std::ranges::any_of(links, [&](const Link &l) { return l.isScale || l.op->result()->type != result->type; }))
+      return false;
+    Op *reduction = around_.try_emplace(loop.parent, *loop.parent).first->second.only(result);
+    if (!reduction || reduction->kind != OpKind::Reduce || reduction->parent != loop.parent || !canDelay(*reduction) || onlyOperation(*reduction) != links[0].op->kind)
+      return false;
+    std::optional<AxisParts> parts = partsOf(m_.layoutOf(result->type), result->type.shape, static_cast<unsigned>(reduction->axis()));
+    if (!parts || !parts->isOwn)
+      return false;
+    const Reduction of{reduction, {}, std::move(*parts)};
+    auto partOf = [&](Value *x, const Op &place, Block &to) {
+      Block made;
+      made.parent = to.parent;
+      at(place, made);
+      Value *part = ownPart(of, x);
+      splice(made, to, positionOf(to, &place));
+      return part;
+    };
+    Block &body = *loop.region(0);
+    Value *start = partOf(loop.operands[3 + i], loop, *loop.parent);
+    if (const Value *init = behindViews(loop.operands[3 + i]); init->def && init->def->kind == OpKind::Const && combinesToItself(links[0].op->kind, *init)) {
+      Block made;
+      made.parent = loop.parent->parent;
+      at(loop, made);
+      start = isFloat(init->type.elem) ? b_.constFloat(start->type, init->def->floatValue()) : b_.constInt(start->type, init->def->intValue());
+      splice(made, *loop.parent, positionOf(*loop.parent, &loop));
+    }
+    Value *arg = carry(m_, loop, start, "partial"), *now = arg;
+    for (const Link &link : links) {
+      Value *part = partOf(link.other(), *link.op, body);
+      Block made;
+      made.parent = body.parent;
+      at(*link.op, made);
+      now = b_.binary(link.op->kind, now, part);
+      splice(made, body, positionOf(body, link.op));
+    }
+    carryOn(loop, arg, now);
+    carryOn(loop, body.args[1 + i], body.args[1 + i]);
+    Block behind;
+    behind.parent = loop.parent->parent;
+    at(*reduction, behind);
+    Value *whole = wholeOf({of, arg, now}, loop.results[arg->index - 1]);
+    whole->name = reduction->result()->name;
+    const size_t next = positionOf(*loop.parent, reduction);
+    replaceUses(*loop.parent, reduction->result(), whole, next + 1);
+    splice(behind, *loop.parent, next);
+    return changed_ = true;
+  }
+
+  // ---- scales
+
+  /// What ownPart() gives, its shape and layout.
+  std::pair<Shape, LinearLayout> formOfPart(const Reduction &r) {
+    const Value *x = r.op->operands[0];
+    LinearLayout l = m_.layoutOf(x->type);
+    if (!r.parts.isOwn)
+      return {x->type.shape, l};
+    l = layout::reshape(layout::permute(layout::reshape(l, r.parts.split), r.parts.order), r.parts.joined);
+    Shape shape = r.parts.joined;
+    shape.erase(r.parts.own);
+    return {shape, layout::slice(l, r.parts.own)};
+  }
+  /// The same with one element along the axis of the reduction.
+  std::pair<Shape, LinearLayout> formOfColumn(const Reduction &r) {
+    auto [shape, l] = formOfPart(r);
+    shape.set(static_cast<unsigned>(r.op->axis()), 1);
+    return {shape, layout::cut(l, shape)};
+  }
+
+  /// Can every thread multiply what it holds of the reduction by values of this type, which are of its result behind the views?
+  bool spreads(const Type &t, const Reduction &r) {
+    const Type &row = r.op->result()->type;
+    if (!std::ranges::all_of(r.views, [](const Op *op) { return op->kind == OpKind::ExpandDims || op->kind == OpKind::Reshape; }))
+      return false;
+    if (row.isScalar())
+      return t.isScalar();
+    return t.isTensor() && layout::reshape(m_.layoutOf(t), row.shape) == layout::slice(formOfColumn(r).second, static_cast<unsigned>(r.op->axis()));
+  }
+  Value *spread(Value *v, const Reduction &r, const Type &to) {
+    const Type &row = r.op->result()->type;
+    if (row.isScalar())
+      return b_.create1(OpKind::Splat, {v}, to);
+    if (v->type.shape != row.shape)
+      v = view(OpKind::Reshape, v, row.shape, layout::reshape(m_.layoutOf(v->type), row.shape));
+    auto [shape, l] = formOfColumn(r);
+    return b_.create1(OpKind::Broadcast, {view(OpKind::ExpandDims, v, shape, l, {{attr::axis, r.op->axis()}})}, to);
+  }
+
+  /// The partial sums begin with what adds up to `init`: equal parts of a constant, of which each is exact; otherwise all of it in the first of those that are added, and zeros.
+  void startWith(Op &loop, const Partial &p, Value *init) {
+    const Type &t = p.arg->type;
+    const auto axis = static_cast<unsigned>(p.of.op->axis());
+    const auto count = static_cast<double>(t.shape[axis]);
+    Block before;
+    before.parent = loop.parent->parent;
+    at(loop, before);
+    Value *start;
+    if (std::optional<double> c = constantOf(init); c && (!std::isfinite(*c) || *c == 0 || std::abs(*c) > 1e-30)) {
+      start = b_.constFloat(t, *c / count);
+    } else {
+      Value *v = init;
+      if (v->type.isTensor() && !spreads(v->type, p.of)) {
+        const LinearLayout row = layout::slice(formOfColumn(p.of).second, axis);
+        v = b_.create1(OpKind::Convert, {v}, v->type.withLayout(m_.internLayout(layout::reshape(row, v->type.shape))));
+      }
+      Value *all = spread(v, p.of, t);
+      start = b_.select(isFirst(t, axis), all, neutralElement(b_, *p.of.op, t));
+    }
+    splice(before, *loop.parent, positionOf(*loop.parent, &loop));
+    loop.operands[2 + p.arg->index] = start;
+  }
+
+  /// Of a tensor like `t`: is the coordinate along the axis 0?
+  Value *isFirst(const Type &t, unsigned axis) {
+    Shape alone = t.shape;
+    for (unsigned d = 0; d < alone.rank(); ++d)
+      if (d != axis)
+        alone.set(d, 1);
+    std::vector<LinearLayout> forms{layout::cut(m_.layoutOf(t), alone)}; // with fewer and fewer of the other axes, the last one goes first
+    Shape shape = alone;
+    std::vector<unsigned> gone;
+    for (unsigned d = alone.rank(); d-- > 0;)
+      if (d != axis) {
+        forms.push_back(layout::slice(forms.back(), d));
+        shape.erase(d);
+        gone.push_back(d);
+      }
+    Value *index = b_.create1(OpKind::Range, {}, Type::tensor(shape, Elem::I32).withLayout(m_.internLayout(forms.back())), {{attr::start, 0}});
+    Value *is = b_.cmp(CmpPred::Eq, index, b_.constInt(index->type, 0));
+    for (size_t i = gone.size(); i-- > 0;) {
+      shape.insert(gone[i], 1);
+      is = view(OpKind::ExpandDims, is, shape, forms[i], {{attr::axis, static_cast<int64_t>(gone[i])}});
+    }
+    return is->type.shape == t.shape ? is : b_.create1(OpKind::Broadcast, {is}, t.withElem(Elem::I1));
+  }
+
+  void at(const Op &place, Block &b) {
+    b_.setBlock(&b);
+    b_.setLoc(place.loc);
+    b_.setInlinedAt(place.inlinedAt);
+  }
+
+  Value *view(OpKind kind, Value *v, const Shape &shape, const LinearLayout &l, std::vector<Attr> attrs = {}) {
+    return b_.create1(kind, {v}, v->type.withShape(shape).withLayout(m_.internLayout(l)), std::move(attrs));
+  }
+
+  /// The reduction `like`, of another operand along another axis.
+  Value *reduce(const Op &like, Value *of, unsigned axis) {
+    Shape shape = of->type.shape;
+    shape.erase(axis);
+    const uint16_t id = shape.rank() ? m_.internLayout(layout::slice(m_.layoutOf(of->type), axis)) : uint16_t{0};
+    Op *op = b_.create(OpKind::Reduce, std::array{of}, std::array{of->type.withShape(shape).withLayout(id)}, {{attr::axis, axis}});
+    Cloner(m_).copyBlock(*like.region(0), *op->region(0));
+    return op->result();
+  }
+
+  /// The operand of a reduction, combined within each thread.
+  Value *ownPart(const Reduction &r) { return ownPart(r, r.op->operands[0]); }
+  Value *ownPart(const Reduction &r, Value *x) {
+    if (!r.parts.isOwn)
+      return x;
+    x = view(OpKind::Reshape, x, r.parts.split, layout::reshape(m_.layoutOf(x->type), r.parts.split));
+    if (!std::ranges::is_sorted(r.parts.order)) {
+      Shape moved;
+      for (int64_t axis : r.parts.order)
+        moved.push(x->type.shape[static_cast<unsigned>(axis)]);
+      x = view(OpKind::Permute, x, moved, layout::permute(m_.layoutOf(x->type), r.parts.order), {{attr::perm, r.parts.order}});
+    }
+    if (x->type.shape != r.parts.joined)
+      x = view(OpKind::Reshape, x, r.parts.joined, layout::reshape(m_.layoutOf(x->type), r.parts.joined));
+    return reduce(*r.op, x, r.parts.own);
+  }
+
+  /// A new carried value, which starts as what changes nothing.
+  Value *startOf(Op &loop, const Op &reduction, const Type &t) {
+    Block *inside = b_.block();
+    Block before;
+    before.parent = loop.parent->parent;
+    b_.setBlock(&before);
+    Value *start = neutralElement(b_, reduction, t);
+    splice(before, *loop.parent, positionOf(*loop.parent, &loop));
+    b_.setBlock(inside);
+    return carry(m_, loop, start, "partial");
+  }
+
+  /// What the links would have added in all.
+  Value *wholeOf(const Partial &p, Value *partial) {
+    const Op &reduction = *p.of.op;
+    Value *v = reduce(reduction, partial, static_cast<unsigned>(reduction.axis()));
+    if (v->type != reduction.result()->type)
+      v = b_.create1(OpKind::Convert, {v}, reduction.result()->type);
+    for (const Op *op : p.of.views)
+      v = b_.create1(op->kind, {v}, op->result()->type, op->attrs);
+    return v;
+  }
+
+  Module &m_;
+  Builder b_;
+  bool changed_ = false;
+  std::unordered_map<const Block *, Users> around_; // as blocks with loops were before any of their loops changed: of results of loops they are still right
+};
+
+} // namespace
+
+bool canDelay(const Op &reduction) { return onlyOperation(reduction) && isReorderable(*reduction.region(0)->ops[0]); }
+
+void delayReductions(Module &m) {
+  // Again for a loop around: what the loop inside no longer carries is gone then.
+  Delayer delayer(m);
+  while (delayer.visit())
+    removeDead(m);
+}
+
+} // namespace tegula::gpu

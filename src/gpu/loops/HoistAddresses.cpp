@@ -1,0 +1,349 @@
+// See HoistAddresses.h.
+#include "gpu/loops/HoistAddresses.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/Dots.h"
+#include "gpu/LoopSlice.h"
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+/// A tensor as tile + splat(fixed) + splat(moving) + broadcast(held): pointers, or integers of 64 bits. What is null is zero. The first two are the same in every iteration.
+struct Parts {
+  Value *tile = nullptr;   // a tensor; never null for pointers
+  Value *fixed = nullptr;  // i64
+  Value *moving = nullptr; // i64, of the body
+  Value *held = nullptr;   // i64 tensor, computed from results of an `if` of the body that most iterations leave alone; as narrow as it was before it was broadcast
+};
+
+class AddressHoister {
+public:
+  AddressHoister(Module &m, Op &loop) : module_(m), loop_(loop), body_(*loop.region(0)), before_(m), here_(m), rarely_(m) {
+    before_.setBlock(&front_);
+    here_.setBlock(&inside_);
+    rarely_.setBlock(&ofHeld_);
+  }
+
+  void run(const std::vector<Op *> &loads) {
+    for (Op *load : loads) {
+      for (Builder *b : {&before_, &here_, &rarely_})
+        b->setLoc(load->loc), b->setInlinedAt(load->inlinedAt);
+      memo_.clear(), wide_.clear(); // scalars stand in front of the load they are made for
+      Value *&pointers = load->operands[0];
+      const size_t made = front_.ops.size();
+      std::optional<Parts> p = isHoisted(pointers) ? std::nullopt : split(pointers);
+      if (p && p->held)
+        pointers = withHeld(*p, pointers->type, load->vec());
+      else if (p && p->moving)
+        pointers = here_.addPtr(p->tile, splat(here_, p->moving, pointers->type));
+      else
+        front_.ops.resize(made), inside_.ops.clear();
+      ofHeld_.ops.clear(), branch_ = nullptr;
+      splice(inside_, body_, positionOf(body_, load));
+    }
+    splice(front_, *loop_.parent, positionOf(*loop_.parent, &loop_));
+  }
+
+private:
+  bool isInside(const Value *v) const { return v->def ? v->def->parent == &body_ : v->block == &body_; }
+  /// Is it what this pass makes?
+  bool isHoisted(const Value *v) const {
+    const Op *op = v->def;
+    return op && op->kind == OpKind::AddPtr && !isInside(op->operands[0]) && op->operands[1]->type.elem == Elem::I64 && op->operands[1]->def &&
+           op->operands[1]->def->kind == OpKind::Splat;
+  }
+
+  // ---- values that an `if` replaces in few iterations
+
+  /// The carried value that result `v` of an `if` is in the iterations that leave it alone; null if it is no such result.
+  const Value *heldSince(const Value *v) const {
+    const Op *op = v->def;
+    if (!op || op->kind != OpKind::If || op->parent != &body_)
+      return nullptr;
+    for (unsigned r = 0; r < 2; ++r) {
+      const Value *kept = op->region(r)->terminator()->operands[v->index];
+      if (kept->block == &body_ && kept->index > 0 && body_.terminator()->operands[kept->index - 1] == v)
+        return kept;
+    }
+    return nullptr;
+  }
+
+  /// What `held` is computed from at the end of `b`, with `of` for each result of the `if`.
+  Value *heldAt(Builder &b, Value *held, const std::function<Value *(const Value *)> &of) {
+    LoopSlice::Map map;
+    auto now = [&](Value *v) {
+      auto it = map.find(v);
+      return it != map.end() ? it->second : v->def == branch_ ? of(v) : v;
+    };
+    for (const Op *op : ofHeld_.ops) {
+      std::vector<Value *> operands;
+      for (Value *v : op->operands)
+        operands.push_back(now(v));
+      map[op->result()] = LoopSlice::clone(b, *op, operands)->result();
+    }
+    return now(held);
+  }
+
+  /// The held part as a result of its own of the `if`, computed where the others are replaced, and carried.
+  Value *carried(Value *held) {
+    Value *arg = carry(module_, loop_, heldAt(before_, held, [&](const Value *v) { return loop_.operands[heldSince(v)->index + 2]; }), "");
+    Value *result = module_.addResult(branch_, held->type);
+    for (unsigned r = 0; r < 2; ++r) {
+      Block &block = *branch_->region(r);
+      Op *yield = block.terminator();
+      const bool keeps = std::any_of(branch_->results.begin(), branch_->results.end() - 1, [&](const Value *v) { return heldSince(v) == yield->operands[v->index]; });
+      Value *next = arg;
+      if (!keeps) {
+        Block more;
+        Builder b(module_);
+        b.setBlock(&more);
+        b.setLoc(branch_->loc);
+        next = heldAt(b, held, [&](const Value *v) { return yield->operands[v->index]; });
+        splice(more, block, positionOf(block, yield));
+      }
+      yield->operands.push_back(next);
+    }
+    carryOn(loop_, arg, result);
+    return result;
+  }
+
+  /// tile + splat(moving) + broadcast(held). The sum of which a thread has fewer comes first.
+  Value *withHeld(const Parts &p, const Type &type, int64_t vec) {
+    Value *held = carried(p.held);
+    const Type offsets = type.withElem(Elem::I64);
+    // Vectors of a thread along the axes that the held part has, and along the others.
+    const layout::LinearLayout &l = module_.layoutOf(type);
+    int64_t ofHeld = 1, ofTile = 1;
+    for (unsigned bit = layout::log2Exact(vec); bit < l.inBits(layout::Dim::Register); ++bit)
+      for (unsigned axis = 0; axis < type.shape.rank(); ++axis)
+        if (l.basis(layout::Dim::Register, bit, layout::tensorDim(axis)))
+          (held->type.shape[axis] > 1 ? ofHeld : ofTile) *= 2;
+    auto wide = [&](Value *v) { return v->type.shape == type.shape ? v : here_.create1(OpKind::Broadcast, {v}, offsets); };
+    if (!p.moving)
+      return here_.addPtr(p.tile, wide(held));
+    if (ofHeld <= ofTile)
+      return here_.addPtr(p.tile, wide(here_.binary(OpKind::Add, held, splat(here_, p.moving, held->type))));
+    return here_.addPtr(here_.addPtr(p.tile, splat(here_, p.moving, type)), wide(held));
+  }
+
+  static Value *splat(Builder &b, Value *scalar, const Type &like) {
+    return b.create1(OpKind::Splat, {scalar}, scalar->type.isPtr ? like : like.withElem(Elem::I64));
+  }
+
+  // ---- scalars
+
+  Value *widened(Value *v) {
+    Builder &b = isInside(v) ? here_ : before_;
+    return v->type.elem == Elem::I64 ? v : b.cast(OpKind::SExt, v, Elem::I64);
+  }
+  /// The integer as one of 64 bits, computed without wrapping around at 32.
+  Value *wide(Value *v, unsigned depth = 0) {
+    constexpr unsigned deepest = 16;
+    const Op *op = v->def;
+    if (!isInside(v) || !op || depth == deepest)
+      return widened(v);
+    if (op->kind == OpKind::SExt && op->operands[0]->type.elem == Elem::I32)
+      return wide(op->operands[0], depth + 1);
+    Value *&made = wide_[v];
+    if (made)
+      return made;
+    if (op->kind != OpKind::Add && op->kind != OpKind::Sub && op->kind != OpKind::Mul)
+      return made = widened(v);
+    Value *x = wide(op->operands[0], depth + 1), *y = wide(op->operands[1], depth + 1);
+    return made = here_.binary(op->kind, x, y);
+  }
+
+  /// a + b, a - b or a * b, where null is zero, at the builder where both are known.
+  Value *combine(OpKind kind, Value *a, Value *b) {
+    if (!b)
+      return kind == OpKind::Mul ? nullptr : a;
+    if (!a && kind != OpKind::Sub)
+      return kind == OpKind::Mul ? nullptr : b;
+    if (kind == OpKind::Mul && isNew(a) && !isNew(b) && a->def && a->def->kind == OpKind::Mul && a->def->parent == &inside_ && !isNew(a->def->operands[1]))
+      return here_.binary(kind, a->def->operands[0], before_.binary(kind, a->def->operands[1], b)); // by one number
+    Builder &at = isNew(a) || isNew(b) ? here_ : before_;
+    return at.binary(kind, a ? a : at.constInt(b->type, 0), b);
+  }
+  /// Known in the body alone.
+  bool isNew(const Value *v) const { return v && (isInside(v) || (v->def && v->def->parent == &inside_)); }
+
+  // ---- tensors
+
+  std::optional<Parts> split(Value *v) {
+    if (auto it = memo_.find(v); it != memo_.end())
+      return it->second;
+    std::optional<Parts> p = v->type.isPtr ? pointers(v) : offsets(v);
+    memo_.emplace(v, p);
+    return p;
+  }
+
+  std::optional<Parts> offsets(Value *v) {
+    if (v->type.elem != Elem::I32 && v->type.elem != Elem::I64)
+      return std::nullopt;
+    const Op *op = v->def;
+    if (std::optional<int64_t> c = constantInt(v)) // the same in every element
+      return Parts{nullptr, before_.constI64(*c), nullptr};
+    if (!isInside(v)) {
+      if (op && op->kind == OpKind::Splat)
+        return Parts{nullptr, widened(op->operands[0]), nullptr};
+      return Parts{v->type.elem == Elem::I64 ? v : before_.cast(OpKind::SExt, v, Elem::I64), nullptr, nullptr};
+    }
+    if (!op)
+      return std::nullopt;
+    if (v->type.isTensor() && heldSince(v) && (!branch_ || branch_ == op)) {
+      branch_ = v->def;
+      return Parts{.held = v->type.elem == Elem::I64 ? v : rarely_.cast(OpKind::SExt, v, Elem::I64)};
+    }
+    switch (op->kind) {
+    case OpKind::Range: {
+      Value *tile = LoopSlice::clone(before_, *op, {})->result();
+      return Parts{v->type.elem == Elem::I64 ? tile : before_.cast(OpKind::SExt, tile, Elem::I64), nullptr, nullptr};
+    }
+    case OpKind::Splat: {
+      Value *s = op->operands[0];
+      return isInside(s) ? Parts{nullptr, nullptr, wide(s)} : Parts{nullptr, widened(s), nullptr};
+    }
+    case OpKind::SExt: return split(op->operands[0]);
+    case OpKind::Add:
+    case OpKind::Sub: return sum(*op);
+    case OpKind::Mul: return product(*op);
+    default: return moved(*op);
+    }
+  }
+
+  std::optional<Parts> sum(const Op &op) {
+    std::optional<Parts> a = split(op.operands[0]), b = a ? split(op.operands[1]) : std::nullopt;
+    if (!b || (b->held && (a->held || op.kind == OpKind::Sub)))
+      return std::nullopt;
+    return Parts{combine(op.kind, a->tile, b->tile), combine(op.kind, a->fixed, b->fixed), combine(op.kind, a->moving, b->moving), a->held ? a->held : b->held};
+  }
+
+  /// By something uniform. Two tensors of which one moves would give each element a step of its own.
+  std::optional<Parts> product(const Op &op) {
+    std::optional<Parts> a = split(op.operands[0]), b = a ? split(op.operands[1]) : std::nullopt;
+    if (!b)
+      return std::nullopt;
+    if (b->tile || b->held)
+      std::swap(a, b);
+    if (b->held || (a->held && (b->tile || b->moving || !b->fixed)))
+      return std::nullopt;
+    if (b->tile && !a->moving && !b->moving) {
+      Value *x = whole(*a, op.result()->type), *y = whole(*b, op.result()->type);
+      return Parts{before_.binary(OpKind::Mul, x, y), nullptr, nullptr};
+    }
+    if (b->tile || (a->tile && b->moving))
+      return std::nullopt;
+    Parts p;
+    if (a->held)
+      p.held = rarely_.binary(OpKind::Mul, a->held, splat(rarely_, b->fixed, a->held->type));
+    if (a->tile && b->fixed)
+      p.tile = before_.binary(OpKind::Mul, a->tile, splat(before_, b->fixed, op.result()->type));
+    p.fixed = combine(OpKind::Mul, a->fixed, b->fixed);
+    p.moving = combine(OpKind::Add, combine(OpKind::Add, combine(OpKind::Mul, a->moving, b->fixed), combine(OpKind::Mul, a->fixed, b->moving)),
+                       combine(OpKind::Mul, a->moving, b->moving));
+    return p;
+  }
+
+  /// Of what does not move, the tensor itself.
+  Value *whole(const Parts &p, const Type &like) { return p.fixed ? combine(OpKind::Add, p.tile, splat(before_, p.fixed, like)) : p.tile; }
+
+  /// The same elements in other places.
+  std::optional<Parts> moved(const Op &op) {
+    bool moves = op.kind == OpKind::ExpandDims || op.kind == OpKind::Broadcast || op.kind == OpKind::Reshape || op.kind == OpKind::Permute || op.kind == OpKind::Convert;
+    std::optional<Parts> p = moves ? split(op.operands[0]) : std::nullopt;
+    if (p && p->held && op.kind != OpKind::Broadcast) {
+      if (p->held->type.shape != op.operands[0]->type.shape)
+        return std::nullopt;
+      Type t = op.result()->type.withElem(Elem::I64);
+      p->held = rarely_.create(op.kind, {&p->held, 1}, {&t, 1}, op.attrs)->result();
+    }
+    if (!p || !p->tile)
+      return p;
+    Type t = op.result()->type.isPtr ? op.result()->type : op.result()->type.withElem(Elem::I64);
+    p->tile = before_.create(op.kind, {&p->tile, 1}, {&t, 1}, op.attrs)->result();
+    return p;
+  }
+
+  std::optional<Parts> pointers(Value *v) {
+    const Op *op = v->def;
+    if (!isInside(v))
+      return Parts{v, nullptr, nullptr};
+    if (!op)
+      return std::nullopt;
+    if (op->kind == OpKind::Splat) {
+      Parts p;
+      Value *s = op->operands[0];
+      while (isInside(s) && s->def && s->def->kind == OpKind::AddPtr) {
+        Value *by = s->def->operands[1];
+        if (by->type.elem != Elem::I32 && by->type.elem != Elem::I64)
+          return std::nullopt;
+        p.moving = combine(OpKind::Add, p.moving, isInside(by) ? wide(by) : widened(by));
+        s = s->def->operands[0];
+      }
+      if (isInside(s))
+        return std::nullopt;
+      p.tile = splat(before_, s, v->type);
+      return p;
+    }
+    if (op->kind != OpKind::AddPtr)
+      return moved(*op);
+    std::optional<Parts> p = split(op->operands[0]), by = p ? split(op->operands[1]) : std::nullopt;
+    if (!by || (p->held && by->held))
+      return std::nullopt;
+    if (by->held)
+      p->held = by->held;
+    if (by->tile)
+      p->tile = before_.addPtr(p->tile, by->tile);
+    if (by->fixed)
+      p->tile = before_.addPtr(p->tile, splat(before_, by->fixed, v->type));
+    p->moving = combine(OpKind::Add, p->moving, by->moving);
+    return p;
+  }
+
+  Module &module_;
+  Op &loop_;
+  Block &body_;
+  Block front_, inside_;   // made so far: to stand in front of the loop; in front of the current load
+  Block ofHeld_;           // what the held parts of the current load are computed by; copied to where the `if` replaces
+  Op *branch_ = nullptr;   // that `if`
+  Builder before_, here_, rarely_;
+  std::unordered_map<const Value *, std::optional<Parts>> memo_;
+  std::unordered_map<const Value *, Value *> wide_; // references stay
+};
+
+/// Does a thread have registers for pointers beside the results of dots? There is one for each vector that it loads.
+bool haveRegisters(const Block &body, const std::vector<Op *> &loads, const TargetInfo &target, const Options &options) {
+  const int64_t threads = int64_t{target.lanes()} * options.numWarps;
+  int64_t needed = registersOfDots(body, threads);
+  for (const Op *load : loads)
+    needed += 2 * load->result()->type.numel() / load->vec() / threads;
+  return needed <= target.registerLimit(static_cast<unsigned>(threads));
+}
+
+void visit(Module &m, Block &b, const TargetInfo &target, const Options &options) {
+  for (Op *op : std::vector<Op *>(b.ops)) {
+    for (Region *r : op->regions)
+      visit(m, *r->block, target, options);
+    if (op->kind != OpKind::For || op->get(attr::numStages, options.numStages) < 2 || op->disableLicm())
+      continue;
+    std::vector<Op *> loads = loadsOfDots(*op->region(0));
+    std::erase_if(loads, [](const Op *load) { return load->kind != OpKind::Load; });
+    // Beside mma, whose operands are in registers, the pointers would be spilled.
+    const std::vector<Op *> &ops = op->region(0)->ops;
+    if (std::none_of(ops.begin(), ops.end(), [](const Op *o) { return o->kind == OpKind::Dot && isAsyncMma(*o); }))
+      continue;
+    if (!loads.empty() && haveRegisters(*op->region(0), loads, target, options))
+      AddressHoister(m, *op).run(loads);
+  }
+}
+
+} // namespace
+
+void hoistAddresses(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), target, options); }
+
+} // namespace tegula::gpu

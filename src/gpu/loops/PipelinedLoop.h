@@ -1,0 +1,200 @@
+// One loop whose operands come through rings of tiles in shared memory: which loads, which dots, how many slots (plan), and the steps of
+// rewriting its body that do not depend on who starts the copies. PipelineLoops.cpp lets the loop's own threads start them,
+// SpecializeWarps.cpp a warp of its own.
+#pragma once
+#include "gpu/LoopSlice.h"
+#include "gpu/TargetInfo.h"
+#include "gpu/loops/AsyncDots.h"
+#include "gpu/loops/LoopObstacles.h"
+#include "gpu/loops/RotateDots.h"
+#include <functional>
+#include <map>
+
+namespace tegula::gpu {
+
+/// Tiles in shared memory that are filled in turn: by copies some iterations ahead, or by the iteration itself.
+struct Ring {
+  ir::Op *source;             // the load, the to_shared, or the convert of what is staged
+  ir::Type tile;
+  bool isCopied = false;      // filled ahead: by async_copy or tma_copy, or staged
+  bool isTma = false;
+  bool isLate = false;        // of block copies: the second dot of a loop reads it, not the first; it has barriers of its own
+  bool isStaged = false;      // few elements, loaded and computed ahead, and stored by the threads: others read them
+  bool staysInFlight = false; // an asynchronous dot may read a slot beyond the end of its iteration
+  bool feedsAsyncDot = false;    // asked of copied ones only
+  unsigned slots = 0;
+  ir::Value *memory = nullptr;
+};
+
+/// mbarriers of the stages of rings that block copies fill: the bytes are there; all warps that read them are done. Late rings have their own: the first dot waits for its own
+/// tiles only, and those are free as soon as it is done, an iteration before the second one's if that runs on.
+struct StageBarriers {
+  ir::Value *full = nullptr, *empty = nullptr;
+  ir::Value *lateFull = nullptr, *lateEmpty = nullptr; // of late rings; null if there are none
+
+  ir::Value *fullOf(bool late) const { return late ? lateFull : full; }
+  ir::Value *emptyOf(bool late) const { return late ? lateEmpty : empty; }
+};
+/// `ctas`: those whose warps release a stage together.
+StageBarriers makeStageBarriers(ir::Builder &b, unsigned stages, unsigned consumers, bool hasLate, unsigned ctas = 1);
+
+/// How operands that are computed take turns in their rings, by bytes.
+enum class Turns : uint8_t {
+  Late,   // a slot more while an asynchronous dot may read at the end of an iteration
+  Early,  // two slots: last iteration's asynchronous dots are waited for before the barrier in front of this one's
+  Single, // one slot: they are waited for, and everybody with them, before the operand is stored
+};
+
+/// Sizes of rings. A slot is free when the asynchronous dots that read it are waited for: where none are waited for in the iteration itself, that is in the next one.
+struct RingChoice {
+  int64_t ahead;         // iterations from a copy to its use
+  Turns turns;
+  unsigned slack = 0;    // stages besides those: the first lets copies start in front of the wait for the last iteration's asynchronous dots
+  bool isDrained = false; // no asynchronous dot runs on when an iteration ends, so that async_copy needs no slot for that
+  bool isBehindFirst = false; // copies start behind the first iteration's dot that rotateDots took out of the loop, and have its tile's bytes
+};
+
+class PipelinedLoop {
+public:
+  PipelinedLoop(ir::Module &m, ir::Op &loop, const TargetInfo &target, const Options &options, DiagEngine *remarks)
+      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options), remarks_(loop, remarks) {
+    b_.setFolding(false);
+  }
+
+  /// Decides; changes nothing but the place of arithmetic. False if the loop stays as it is (remarks say why).
+  bool plan();
+
+  ir::Op &loop() const { return loop_; }
+  const std::vector<Ring> &rings() const { return rings_; }
+  /// Slots of every ring that block copies fill; fewer of them, down to two.
+  unsigned stages() const { return stages_; }
+  void setStages(unsigned n);
+
+protected:
+  // ---- decisions
+  uint16_t wantedLayout(const ir::Value *v);
+  ir::Type tileOf(const ir::Op &load);
+  bool isKnownAhead(const ir::Op &load);
+  bool isCopyable(const ir::Value *v);
+  void findStaged();
+  void findLate();
+  void leaveLate();
+  std::optional<std::vector<const ir::Op *>> stagedLoadsOf(const ir::Value *v);
+  void findCopies();
+  Ring *ringOf(const ir::Op *source);
+  Ring *ringOfTile(const ir::Value *tile);
+  void findAsyncRings(const ir::Block &block);
+  void giveBack(ir::Value *result);
+  void findAsyncDots();
+  void makeFragmentsLate(const ir::Op &dot);
+  uint64_t bytesOfBody(uint64_t mostInBranch);
+  int64_t mostIterations() const;
+  uint64_t giveSlots(const RingChoice &c);
+  uint64_t take(const RingChoice &c);
+  std::vector<RingChoice> choices(int64_t wanted) const;
+  /// Did rotateDots take a dot out of the loop, and may copies start behind it?
+  bool hasFirstDot() const { return startsCopies_ && opsOfFirstDot(loop_) > 0; }
+  /// May an iteration end with a wait for its asynchronous dots? Not where operands are computed, which is done beside the last iteration's.
+  bool canDrain() const {
+    return usesGroups() && !anyRing([](const Ring &r) { return !r.isCopied; });
+  }
+  uint64_t blocksByRegisters() const;
+  RingChoice withNeighbours(const RingChoice &c);
+  bool leaveOthers();
+  bool fitMemory();
+  /// The operation in front of which all asynchronous dots of the last iteration must be done: null if their results alone decide.
+  const ir::Op *placeOfEarlyWait() const;
+  template <typename Test> bool anyRing(Test test) const { return std::any_of(rings_.begin(), rings_.end(), test); }
+  bool hasTma() const { return anyRing([](const Ring &r) { return r.isTma; }); }
+  /// Are there copies by the threads (async_copy), which come in groups?
+  bool usesGroups() const {
+    return anyRing([](const Ring &r) { return r.isCopied && !r.isTma && !r.isStaged; });
+  }
+  /// After the number of stages is known.
+  bool hasLate() const {
+    return anyRing([](const Ring &r) { return r.isLate; });
+  }
+  bool hasStaged() const {
+    return anyRing([](const Ring &r) { return r.isStaged; });
+  }
+
+  // ---- values, made at the builder
+  ir::Value *carry(ir::Value *init, std::string name);
+  void carryOn(const ir::Value *arg, ir::Value *next);
+  /// (slot + distance) mod slots, for distance < slots.
+  ir::Value *nextSlot(ir::Value *slot, unsigned slots, int64_t distance);
+  ir::Value *barrierAt(ir::Value *ring, ir::Value *slot) { return b_.create1(ir::OpKind::SharedSlot, {ring, slot}, ring->type); }
+  void waitFor(ir::Value *ring, ir::Value *slot, ir::Value *phase, bool one);
+  /// The parity after the stage in `slot`.
+  ir::Value *flip(ir::Value *phase, ir::Value *slot, unsigned slots);
+  /// Copies that fill one stage of the rings that block copies fill; `of` gives the operands of the loads of the iteration it is for. First waits
+  /// until the stage is free, if `freePhase` is not null.
+  void fillStage(ir::Value *slot, ir::Value *freePhase, const std::function<ir::Value *(ir::Value *)> &of);
+
+  // ---- the body
+  /// Slots, and the parity of stages, as carried values: the loop's first stage is `slot` with parity `phase`.
+  void carryStages(ir::Value *slot, ir::Value *phase);
+  /// At the end of the body (at the builder): the tiles of this iteration, or of the last one if asynchronous dots of this one still read, may be
+  /// overwritten; slots and parity go on.
+  void nextStage();
+  /// Behind the wait for the last iteration's asynchronous dots: its tiles may be overwritten, unless that waits for the end (isReleasedBehindWait).
+  void releaseBehindWait();
+  void release(bool late, ir::Value *stage, ir::Value *when);
+  /// Is this not the first iteration?
+  ir::Value *hasLast() { return b_.cmp(ir::CmpPred::Ne, body_.args[0], loop_.operands[0]); }
+  /// Behind the loop and its wait (at the builder): the last stage may be overwritten.
+  void releaseLastStage();
+  void insertWaits();
+  ir::Op *wait(ir::Block &block, size_t position, int64_t pending, const std::vector<ir::Value *> &values);
+  /// Loads become their tiles; computed tiles are stored to the next slot. `top`: position in the body where the copied tiles are there.
+  void useRings(size_t top);
+  void useCopies(const Ring &r, size_t top);
+  /// In front of the second dot, if it reads late rings: behind useRings().
+  void waitForLate();
+  void storeInTurn(const Ring &r);
+  bool readsOwnCopies(const ir::Op &load) const;
+  void dropFirstBarrier();
+  /// In front of what rotateDots took out of the loop, so that the first copies run beside its load.
+  size_t placeOfPrologue() const;
+  /// Behind the loop and the wait for its dots.
+  size_t placeBehind() const;
+  ir::Value *resultOf(const ir::Value *arg) const { return loop_.results[arg->index - 1]; }
+  /// Is the tile the same in all CTAs, so that each can bring a part of it to all of them?
+  bool isShared(const Ring &r, unsigned ctas) const;
+  /// Asynchronous dots of an iteration may still read its stage when it ends.
+  bool isReleasedLate() const { return isReleasedLate(false) || isReleasedLate(true); }
+  /// The same of the stages of rings that have the barriers of late ones, or the others.
+  bool isReleasedLate(bool late) const {
+    return anyRing([&](const Ring &r) { return r.isTma && r.staysInFlight && r.isLate == late; });
+  }
+  /// Then the stage is given back behind the next iteration's wait for them. With a stage to spare, beside the one in which warpgroups drift apart, at that
+  /// iteration's end: behind the wait is the softmax of attention, where the arrive cost 5 % (D=128, 128 x 64, 8 warps, 3 stages: docs/performance-history.md).
+  bool isReleasedBehindWait() const { return isReleasedLate() && ahead_ + 2 >= static_cast<int64_t>(stages_); }
+
+  ir::Builder b_;
+  ir::Module &module_;
+  ir::Op &loop_;
+  ir::Block &body_;
+  LoopSlice slice_;
+  const TargetInfo &target_;
+  const Options &options_;
+  LoopRemarks remarks_;
+  std::vector<Ring> rings_;
+  std::vector<ir::Op *> dots_;
+  AsyncDots waits_;
+  Turns turns_ = Turns::Late;
+  const ir::Op *firstStore_ = nullptr; // of a computed operand that has a single slot
+  const ir::Op *oldWait_ = nullptr;    // the wait for the last iteration's asynchronous dots
+  bool startsCopies_ = false; // the loop's own threads do: addresses may take indices that it loads, and what is staged may be loaded
+  bool isBehindFirst_ = false; // RingChoice::isBehindFirst
+  uint64_t bytesBeside_ = 0;   // of scratch and tiles of the body that are in no ring
+  std::vector<const ir::Op *> stagedLoads_; // in program order
+  int64_t ahead_ = 0;
+  unsigned stages_ = 0;
+  unsigned ctas_ = 1;                            // of a cluster, that fill the stages of all of them together
+  StageBarriers barriers_;                       // null without block copies
+  ir::Value *phase_ = nullptr, *last_ = nullptr; // carried: parity of the current stage; the stage before it
+  std::map<unsigned, ir::Value *> slot_;         // carried: current slot of rings of so many
+};
+
+} // namespace tegula::gpu

@@ -1,0 +1,152 @@
+// See PrefetchLoads.h.
+#include "gpu/loops/PrefetchLoads.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/Layouts.h"
+#include "gpu/LoopSlice.h"
+#include "gpu/Work.h"
+#include "gpu/loops/LoopObstacles.h"
+#include <algorithm>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+constexpr uint64_t registerBits = 32;
+
+class LoopPrefetcher {
+public:
+  LoopPrefetcher(Module &m, Op &loop, const TargetInfo &target, const Options &options)
+      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options) {
+    b_.setFolding(false);
+  }
+
+  bool run() {
+    if (!collect() && !collectAsked())
+      return false;
+    const int64_t distance = distanceOf();
+    if (!distance)
+      return false;
+    // In front of the loop: the first iterations' loads.
+    Block before, ahead;
+    before.parent = loop_.parent->parent;
+    b_.setBlock(&before);
+    std::vector<std::vector<Value *>> first;
+    LoopSlice::Map map = slice_.start();
+    for (int64_t i = 0; i < distance; ++i) {
+      if (i)
+        map = slice_.next(b_, std::move(map));
+      first.push_back(copyLoads(map, i ? runsAhead(b_, loop_, loop_.operands[0], i) : gpu::runs(b_, loop_, map.at(body_.args[0]))));
+    }
+    splice(before, *loop_.parent, positionOf(*loop_.parent, &loop_));
+    // At the top of the body: a later iteration's.
+    ahead.parent = body_.parent;
+    b_.setBlock(&ahead);
+    map = {};
+    for (int64_t i = 0; i < distance; ++i)
+      map = slice_.next(b_, std::move(map));
+    std::vector<Value *> next = copyLoads(map, distance > 1 ? runsAhead(b_, loop_, body_.args[0], distance) : gpu::runs(b_, loop_, map.at(body_.args[0])));
+    splice(ahead, body_, 0);
+    // The loaded tiles travel around the loop, each iteration's one place on.
+    for (size_t i = 0; i < loads_.size(); ++i) {
+      std::vector<Value *> args;
+      for (int64_t k = 0; k < distance; ++k)
+        args.push_back(carry(module_, loop_, first[static_cast<size_t>(k)][i], loads_[i]->result()->name));
+      replaceUses(body_, loads_[i]->result(), args[0]);
+      for (size_t k = 0; k < args.size(); ++k)
+        carryOn(loop_, args[k], k + 1 < args.size() ? args[k + 1] : next[i]);
+      std::erase(body_.ops, loads_[i]);
+    }
+    return true;
+  }
+
+private:
+  /// Loads that feed a dot, if their addresses can be computed ahead.
+  bool collect() {
+    for (const Op *op : body_.ops) {
+      bool isPipeline = op->kind == OpKind::If && std::all_of(op->region(0)->ops.begin(), op->region(0)->ops.end(), [](const Op *o) {
+                          return o->has(traits::Shared | traits::Pure | traits::Terminator);
+                        });
+      if ((op->has(traits::Writes) && !op->has(traits::Shared)) || (!op->regions.empty() && !isPipeline))
+        return false;
+    }
+    loads_ = loadsOfDots(body_);
+    std::erase_if(loads_, [](const Op *load) { return load->kind != OpKind::Load; });
+    return !loads_.empty() && std::all_of(loads_.begin(), loads_.end(), [&](const Op *load) {
+      return std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v); });
+    });
+  }
+
+  /// Without a dot: what the loop loads if it asks for stages itself and threads meet in it.
+  bool collectAsked() {
+    bool meets = std::any_of(body_.ops.begin(), body_.ops.end(), [&](const Op *op) { return (op->kind == OpKind::Reduce || op->kind == OpKind::Scan) && crossesThreads(module_, *op); });
+    if (!loop_.find(attr::numStages) || !meets || hasDot(loop_) || obstacleOfLoop(loop_))
+      return false;
+    isAsked_ = true;
+    loads_.clear();
+    for (Op *op : body_.ops)
+      if (op->kind == OpKind::Load && op->result()->type.isTensor() && !op->isVolatile() &&
+          std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return slice_.add(v); }))
+        loads_.push_back(op);
+    return !loads_.empty();
+  }
+
+  /// How many iterations ahead: as many as the copies to shared memory beside them, or the loop would wait for these loads; one if that takes registers, or if the products of an iteration take
+  /// as long as memory. As many as the loop asks for if there is no dot; none if already one iteration takes too many.
+  int64_t distanceOf() const {
+    constexpr uint64_t most = 8; // registers, for what is not used in the next iteration
+    int64_t copies = 1;
+    for (const Op *op : body_.ops)
+      if (op->kind == OpKind::AsyncWait)
+        copies = std::max(copies, op->pending() + 1);
+    uint64_t bits = 0;
+    for (const Op *load : loads_)
+      bits += std::max<uint64_t>(registerBits, uint64_t{bitWidth(load->result()->type.elem)} << module_.layoutOf(load->result()->type).inBits(layout::Dim::Register));
+    if (isAsked_) // a third of the registers: with half of them a softmax of 64 elements a thread spilled
+      return std::min(loop_.numStages() - 1, static_cast<int64_t>(uint64_t{target_.registerLimit(target_.lanes() * options_.numWarps)} / 3 * registerBits / bits));
+    const bool isLong = clocksOf(body_, target_, options_.numWarps).coverMemory();
+    return !isLong && static_cast<uint64_t>(copies - 1) * bits <= most * registerBits ? copies : 1;
+  }
+
+  /// The loads with the arguments of the body replaced, masked off unless `runs`: when that iteration does not run.
+  std::vector<Value *> copyLoads(LoopSlice::Map map, Value *runs) {
+    std::vector<Value *> out;
+    for (const Op *load : loads_) {
+      std::vector<Value *> operands;
+      for (Value *o : load->operands)
+        operands.push_back(slice_.copy(b_, o, map));
+      out.push_back(LoopSlice::cloneLoad(b_, *load, std::move(operands), runs)->result());
+    }
+    return out;
+  }
+
+  Builder b_;
+  Module &module_;
+  Op &loop_;
+  Block &body_;
+  LoopSlice slice_;
+  std::vector<Op *> loads_;
+  bool isAsked_ = false; // by num_stages of the loop, without a dot
+  const TargetInfo &target_;
+  const Options &options_;
+};
+
+void visit(Module &m, Block &b, const TargetInfo &target, const Options &options) {
+  for (size_t i = 0; i < b.ops.size(); ++i) {
+    Op *op = b.ops[i];
+    for (Region *r : op->regions)
+      visit(m, *r->block, target, options);
+    if (op->kind != OpKind::For || op->pipelined() || op->get(attr::numStages, options.numStages) < 2)
+      continue;
+    size_t before = b.ops.size();
+    if (LoopPrefetcher(m, *op, target, options).run())
+      i += b.ops.size() - before;
+  }
+}
+
+} // namespace
+
+void prefetchLoads(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), target, options); }
+
+} // namespace tegula::gpu

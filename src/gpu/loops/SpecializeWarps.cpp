@@ -1,0 +1,584 @@
+// See SpecializeWarps.h. Specializer decides for the whole kernel, builds the producer from what its copies need, and rewrites the loops.
+#include "gpu/loops/SpecializeWarps.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/Diagnostics.h"
+#include "gpu/loops/PipelinedLoop.h"
+#include "gpu/shared/BlockStores.h"
+#include "gpu/shared/SharedNeeds.h"
+#include "gpu/shared/Tiles.h"
+#include "passes/ArgumentAccess.h"
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+using Map = LoopSlice::Map;
+using Reason = std::optional<std::string>;
+
+/// Where a set of rings is: the next stage, and the parity of its phase.
+struct Stages {
+  Value *slot, *phase;
+};
+
+/// Rings that one or several loops use, and the mbarriers of their stages.
+struct RingSet {
+  std::vector<Type> tiles;
+  std::vector<bool> late;
+  unsigned stages;
+  std::vector<Value *> memory{};
+  StageBarriers barriers{};
+
+  bool hasLate() const { return std::find(late.begin(), late.end(), true) != late.end(); }
+};
+
+class ConsumerLoop : public PipelinedLoop {
+public:
+  using PipelinedLoop::PipelinedLoop;
+  using PipelinedLoop::leaveLate;
+
+  /// After plan(): do block copies bring everything that is copied?
+  bool isFilledByTma() const {
+    return hasTma() && !usesGroups();
+  }
+  std::vector<Type> tiles() const {
+    std::vector<Type> out;
+    for (const Ring &r : rings_)
+      if (r.isTma)
+        out.push_back(r.tile);
+    return out;
+  }
+  /// Which of them are late.
+  std::vector<bool> late() const {
+    std::vector<bool> out;
+    for (const Ring &r : rings_)
+      if (r.isTma)
+        out.push_back(r.isLate);
+    return out;
+  }
+  /// Says so if the loop has fewer stages than it asks for; `total`: bytes that the kernel takes with those it has.
+  void remarkStages(uint64_t total, DiagEngine *remarks) const {
+    const int64_t asked = loop_.get(attr::numStages, options_.numStages), missing = asked - stages();
+    if (missing <= 0)
+      return;
+    uint64_t stage = 16; // its barriers
+    for (const Type &t : tiles())
+      stage += slotBytes(t);
+    LoopRemarks(loop_, remarks).shortOfMemory(stages() - 1, asked - 1, total + static_cast<uint64_t>(missing) * stage, target_.sharedLimit());
+  }
+  uint64_t bytesOfOtherRings() const {
+    uint64_t bytes = 0;
+    for (const Ring &r : rings_)
+      bytes += r.isTma ? 0 : slotBytes(r.tile) * r.slots;
+    return bytes;
+  }
+
+  /// Is a tile the same in all CTAs?
+  bool hasShared(unsigned ctas) const {
+    return anyRing([&](const Ring &r) { return isShared(r, ctas); });
+  }
+
+  void use(const RingSet &set, unsigned ctas) {
+    barriers_ = set.barriers;
+    ctas_ = ctas;
+    size_t i = 0;
+    for (Ring &r : rings_)
+      if (r.isTma)
+        r.memory = set.memory[i++];
+  }
+
+  /// Appends the copies of one iteration to `to`.
+  void produce(Block *to, Stages at, Value *freePhase, const std::function<Value *(Value *)> &of) {
+    b_.setBlock(to);
+    b_.setLoc(loop_.loc);
+    b_.setInlinedAt(loop_.inlinedAt);
+    fillStage(at.slot, freePhase, of);
+  }
+  Stages next(Block *to, Stages at) {
+    b_.setBlock(to);
+    return {nextSlot(at.slot, stages_, 1), flip(at.phase, at.slot, stages_)};
+  }
+
+  /// Rewrites the loop, whose first stage is `from`; gives the stage after its last one.
+  Stages consume(Stages from) {
+    Block before, top, end, after;
+    before.parent = after.parent = loop_.parent->parent;
+    top.parent = end.parent = body_.parent;
+    b_.setLoc(loop_.loc);
+    b_.setInlinedAt(loop_.inlinedAt);
+    b_.setBlock(&before);
+    for (Ring &r : rings_)
+      if (!r.isTma)
+        r.memory = b_.create1(OpKind::SharedAlloc, {}, r.tile, {{attr::slots, r.slots}});
+    carryStages(from.slot, from.phase);
+    splice(before, *loop_.parent, placeOfPrologue());
+    insertWaits();
+    b_.setLoc(loop_.loc);
+    b_.setBlock(&top);
+    waitFor(barriers_.full, slot_[stages_], phase_, false);
+    size_t at = top.ops.size();
+    splice(top, body_, 0);
+    useRings(at);
+    waitForLate();
+    releaseBehindWait();
+    b_.setBlock(&end);
+    nextStage();
+    splice(end, body_, body_.ops.size() - 1);
+    b_.setBlock(&after);
+    releaseLastStage();
+    splice(after, *loop_.parent, placeBehind());
+    loop_.set(attr::pipelined, true);
+    return {resultOf(slot_[stages_]), resultOf(phase_)};
+  }
+};
+
+class Specializer {
+public:
+  Specializer(Module &m, const TargetInfo &target, const Options &options) : m_(m), f_(*m.kernel()), target_(target), options_(options), b_(m) {
+    b_.setFolding(false);
+    collect(*f_.block(), 0);
+  }
+
+  /// Somebody wants it, or it pays.
+  bool isWanted() const { return asked_ || (pays_ && !forbidden_); }
+  bool isAsked() const { return asked_; }
+  Loc where() const { return asked_ ? asked_->loc : f_.loc; }
+
+  /// Why it cannot be done; everything is planned if there is no reason.
+  Reason plan();
+  /// After plan(), in place of its reason: loops whose rings had to give way.
+  void remarkStages(DiagEngine *remarks) const {
+    for (const auto &loop : loops_)
+      loop->remarkStages(total_, remarks);
+  }
+  void rewrite();
+
+private:
+  bool hasNeighbour(const Block &body) const;
+  void collect(const Block &b, unsigned depth);
+  Reason findLoops(Block &b);
+  Reason checkEffects(const Block &b, const std::vector<int> &loaded) const;
+  Reason checkCluster() const;
+  Reason fit();
+  uint64_t ringBytes() const;
+
+  // ---- the producer's part of the kernel
+  bool need(const Value *v);
+  bool needOp(const Op &op);
+  void emit(const Block &from, Map &map, std::vector<Stages> &at);
+  void emitLoop(const Op &op, Map &map, std::vector<Stages> &at);
+
+  void consume(Block &b, std::vector<Stages> &at);
+
+  Module &m_;
+  Function &f_;
+  const TargetInfo &target_;
+  const Options &options_;
+  Builder b_;
+  const Op *asked_ = nullptr;
+  bool pays_ = false, forbidden_ = false;
+  std::vector<std::unique_ptr<ConsumerLoop>> loops_;
+  std::unordered_map<const Op *, size_t> loopOf_; // index into loops_
+  std::unordered_set<const Op *> path_;           // Fors that are such loops or contain one
+  std::vector<RingSet> sets_;
+  uint64_t total_ = 0; // bytes of shared memory with those rings
+  std::vector<size_t> setOf_; // of each loop
+  std::unordered_set<const Op *> ringSources_; // what the rings hold
+  std::unordered_set<const Op *> ops_;
+  std::unordered_set<const Value *> args_; // carried values
+};
+
+bool hasDotInside(const Block &b) {
+  return std::any_of(b.ops.begin(), b.ops.end(), [](const Op *op) {
+    return op->kind == OpKind::Dot || std::any_of(op->regions.begin(), op->regions.end(), [](const Region *r) { return hasDotInside(*r->block); });
+  });
+}
+
+int64_t dotsIn(const Block &b) {
+  return std::count_if(b.ops.begin(), b.ops.end(), [](const Op *op) { return op->kind == OpKind::Dot; });
+}
+
+/// Do registers hold the results of the loop's dots in two blocks on an SM? Each computes while the other one's dots run, as warpgroups beside a producer do, and nobody waits for a warp of its own.
+bool Specializer::hasNeighbour(const Block &body) const {
+  const int64_t threads = int64_t{target_.lanes()} * options_.numWarps;
+  return registersOfDots(body, threads) <= target_.registerLimit(static_cast<unsigned>(2 * threads));
+}
+
+/// What loops say about it, and whether it pays: where tiles follow each other, and where a loop's second dot waits for work on the result of its
+/// first (attention), as measured on an H200 (docs/performance-history.md): tiles with at least one warpgroup, attention with two.
+void Specializer::collect(const Block &b, unsigned depth) {
+  for (const Op *op : b.ops) {
+    if (op->kind == OpKind::For) {
+      if (op->find(attr::warpSpecialize)) {
+        if (op->warpSpecialize())
+          asked_ = asked_ ? asked_ : op;
+        else
+          forbidden_ = true;
+      }
+      int64_t dots = dotsIn(*op->region(0));
+      pays_ |= ((depth > 0 || options_.numCtas > 1) && dots > 0 && options_.numWarps >= 4) || (dots > 1 && options_.numWarps >= 8 && !hasNeighbour(*op->region(0)));
+    }
+    for (const Region *r : op->regions)
+      collect(*r->block, depth + (op->kind == OpKind::For));
+  }
+}
+
+Reason Specializer::findLoops(Block &b) {
+  for (Op *op : b.ops) {
+    if (op->regions.empty() || op->kind == OpKind::Reduce || op->kind == OpKind::Scan)
+      continue;
+    bool hasDots = std::any_of(op->regions.begin(), op->regions.end(), [](const Region *r) { return hasDotInside(*r->block); });
+    if (!hasDots)
+      continue;
+    if (op->kind != OpKind::For)
+      return "a dot stands in a branch or a while loop";
+    path_.insert(op);
+    Block &body = *op->region(0);
+    if (!dotsIn(body) || std::any_of(body.ops.begin(), body.ops.end(), [](const Op *o) {
+          return o->kind == OpKind::For && hasDotInside(*o->region(0));
+        })) {
+      if (Reason r = findLoops(body))
+        return r;
+      continue;
+    }
+    auto loop = std::make_unique<ConsumerLoop>(m_, *op, target_, options_, nullptr);
+    if (op->get(attr::numStages, options_.numStages) < 2 || !loop->plan() || !loop->isFilledByTma())
+      return "a loop with dots has loads that TMA cannot do, or that cannot be started early";
+    loopOf_[op] = loops_.size();
+    loops_.push_back(std::move(loop));
+  }
+  return std::nullopt;
+}
+
+bool loads(const Op &op) {
+  return op.kind == OpKind::Load || std::any_of(op.regions.begin(), op.regions.end(), [](const Region *r) {
+           return std::any_of(r->block->ops.begin(), r->block->ops.end(), [](const Op *o) { return loads(*o); });
+         });
+}
+
+/// Copies run ahead of everything the consumers do: what they read must not change.
+Reason Specializer::checkEffects(const Block &b, const std::vector<int> &loaded) const {
+  for (const Op *op : b.ops) {
+    for (const Region *r : op->regions)
+      if (Reason reason = checkEffects(*r->block, loaded))
+        return reason;
+    if ((op->kind == OpKind::Load && op->isVolatile()) || (op->kind == OpKind::While && loads(*op)))
+      return "the kernel may wait for a value that another program stores";
+    if (!op->regions.empty() || !writesGlobal(*op) || op->kind == OpKind::Print || op->kind == OpKind::Assert)
+      continue;
+    if (op->kind != OpKind::Store && op->kind != OpKind::DescStore)
+      return "the kernel has atomics, barriers or calls, which may wait for other programs";
+    int to = memoryOf(op->operands[0]);
+    if (to < 0 || std::find(loaded.begin(), loaded.end(), to) != loaded.end())
+      return "the kernel may store to the memory that the loop loads";
+  }
+  return std::nullopt;
+}
+
+/// While the producer is there, the CTAs of a cluster cannot meet: nothing up to the last loop may need that for its order (Lowering::meet).
+Reason Specializer::checkCluster() const {
+  struct Access {
+    const Op *op;
+    int arg;
+    bool writes, inLoop;
+  };
+  std::vector<Access> accesses;
+  bool exchanges = false;
+  auto collect = [&](auto &&self, const Block &b, bool inLoop) -> void {
+    auto last = std::find_if(b.ops.rbegin(), b.ops.rend(), [&](const Op *op) { return path_.count(op); }).base();
+    for (auto it = b.ops.begin(); it != (b.parent->op ? b.ops.end() : last); ++it) {
+      const Op *op = *it;
+      // What a while loop has accessed is not known behind it.
+      exchanges |= op->kind == OpKind::ClusterGather || op->kind == OpKind::SmId || op->kind == OpKind::While;
+      bool writes = op->kind == OpKind::Store || op->kind == OpKind::DescStore;
+      if (writes || op->kind == OpKind::Load || op->kind == OpKind::DescLoad)
+        accesses.push_back({op, memoryOf(op->operands[0]), writes, inLoop});
+      for (const Region *r : op->regions)
+        self(self, *r->block, inLoop || op->kind == OpKind::For);
+    }
+  };
+  collect(collect, *f_.block(), false);
+  if (exchanges)
+    return "the CTAs of its cluster may have to synchronize while it runs";
+  auto isTile = [](const Access &a) { return a.op->kind == OpKind::DescStore && a.op->tiled(); };
+  auto isOrdered = [&](const Access &a, const Access &b) {
+    bool isSameMemory = a.arg < 0 || b.arg < 0 || a.arg == b.arg, isWhole = a.op->whole() && b.op->whole();
+    if (&a == &b)
+      return a.inLoop && !isTile(a);
+    return isWhole || (isSameMemory && !(isTile(a) && isTile(b) && haveSameBlocks(*a.op, *b.op)));
+  };
+  for (const Access &a : accesses)
+    for (const Access &b : accesses) // rings and tiles that are made later wait for plain stores
+      if (a.op->kind == OpKind::Store || (a.writes && isOrdered(a, b)))
+        return "the CTAs of its cluster must order their memory accesses";
+  return std::nullopt;
+}
+
+uint64_t Specializer::ringBytes() const {
+  uint64_t bytes = 0;
+  for (const RingSet &s : sets_) {
+    for (const Type &t : s.tiles)
+      bytes += slotBytes(t) * s.stages;
+    bytes += (s.stages > 2 ? 16 : 32) * s.stages; // mbarriers, those of late rings among them
+  }
+  return bytes;
+}
+
+/// Loops with the same tiles share their rings; the deepest rings give way if memory is short.
+Reason Specializer::fit() {
+  constexpr uint64_t leastScratch = 1024;
+  uint64_t others = leastScratch, limit = target_.sharedLimit();
+  for (const auto &loop : loops_) {
+    std::vector<Type> tiles = loop->tiles();
+    auto it = std::find_if(sets_.begin(), sets_.end(), [&](const RingSet &s) { return s.tiles == tiles && s.stages == loop->stages(); });
+    setOf_.push_back(static_cast<size_t>(it - sets_.begin()));
+    if (it == sets_.end())
+      sets_.push_back({std::move(tiles), {}, loop->stages()});
+    others += loop->bytesOfOtherRings();
+    for (const Ring &r : loop->rings())
+      ringSources_.insert(r.source);
+  }
+  // Behind the last loop the rings are gone.
+  const std::vector<Op *> &ops = f_.block()->ops;
+  const Op *lastLoop = *std::find_if(ops.rbegin(), ops.rend(), [&](const Op *op) { return path_.count(op); });
+  for (;;) {
+    uint64_t taken = others + ringBytes();
+    const BesideRings rest = besideRings(
+        m_, *f_.block(), target_, [&](const Op &op) { return ringSources_.count(&op) != 0; },
+        [&](const Block &, uint64_t tiles) { return limit - std::min(limit, taken + tiles); }, lastLoop);
+    if (!rest.isKnown)
+      return "other operations of the kernel need shared memory themselves";
+    total_ = taken + rest.tiles + std::max(rest.scratch, rest.buffers);
+    if (total_ <= limit)
+      break;
+    auto deepest = std::max_element(sets_.begin(), sets_.end(), [](const RingSet &a, const RingSet &b) { return a.stages < b.stages; });
+    if (deepest->stages <= 2)
+      return "rings and tiles that live as long as the kernel take " + std::to_string(total_) + " bytes of shared memory, a block has " +
+             std::to_string(limit);
+    --deepest->stages;
+  }
+  for (size_t i = 0; i < loops_.size(); ++i)
+    loops_[i]->setStages(sets_[setOf_[i]].stages);
+  // Loops that share rings share their barriers.
+  for (size_t i = 0; i < sets_.size(); ++i) {
+    std::vector<ConsumerLoop *> users;
+    for (size_t l = 0; l < loops_.size(); ++l)
+      if (setOf_[l] == i)
+        users.push_back(loops_[l].get());
+    if (std::any_of(users.begin(), users.end(), [&](const ConsumerLoop *l) { return l->late() != users[0]->late(); }))
+      for (ConsumerLoop *l : users)
+        l->leaveLate();
+    sets_[i].late = users[0]->late();
+  }
+  return std::nullopt;
+}
+
+Reason Specializer::plan() {
+  if (!target_.copiesBlocks())
+    return "the target has no TMA";
+  if (options_.numWarps > 16)
+    return "there is no room for another warp";
+  if (Reason r = findLoops(*f_.block()))
+    return r;
+  if (loops_.empty())
+    return "no loop has dots";
+  std::vector<int> loaded;
+  for (const auto &loop : loops_)
+    for (const Ring &r : loop->rings())
+      if (r.isTma)
+        loaded.push_back(memoryOf(r.source->operands[0]));
+  if (Reason r = checkEffects(*f_.block(), loaded))
+    return r;
+  if (options_.numCtas > 1)
+    if (Reason r = checkCluster())
+      return r;
+  for (const Op *op : path_)
+    for (unsigned i = 0; i < 3; ++i)
+      if (!need(op->operands[i]))
+        return "the bounds of a loop depend on more than arithmetic on arguments";
+  for (const auto &loop : loops_)
+    for (const Ring &r : loop->rings())
+      if (r.isTma && !std::all_of(r.source->operands.begin(), r.source->operands.end(), [&](const Value *v) { return need(v); }))
+        return "the offsets of a load depend on more than arithmetic on arguments and loop variables";
+  return fit();
+}
+
+// ---- the producer
+
+/// Takes `v` and what it is computed from into the producer's part. False if that is more than scalar arithmetic.
+bool Specializer::need(const Value *v) {
+  if (!v->def) {
+    if (v->block == f_.block())
+      return true;
+    const Op *loop = v->block->parent->op;
+    if (!path_.count(loop))
+      return false;
+    if (!v->index || !args_.insert(v).second)
+      return true;
+    return v->type.isScalar() && need(loop->operands[2 + v->index]) && need(loop->region(0)->terminator()->operands[v->index - 1]);
+  }
+  const Op &op = *v->def;
+  if (path_.count(&op))
+    return need(op.region(0)->args[1 + v->index]);
+  return ops_.count(&op) || needOp(op);
+}
+
+bool Specializer::needOp(const Op &op) {
+  if (!op.has(traits::Pure) || !op.regions.empty() || !op.result()->type.isScalar())
+    return false;
+  ops_.insert(&op);
+  return std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *o) { return o->type.isScalar() && need(o); });
+}
+
+void Specializer::emit(const Block &from, Map &map, std::vector<Stages> &at) {
+  for (const Op *op : from.ops) {
+    if (path_.count(op)) {
+      emitLoop(*op, map, at);
+    } else if (ops_.count(op)) {
+      std::vector<Value *> operands;
+      for (Value *v : op->operands)
+        operands.push_back(map.count(v) ? map[v] : v);
+      Op *now = LoopSlice::clone(b_, *op, operands);
+      for (size_t i = 0; i < now->results.size(); ++i)
+        map[op->results[i]] = now->results[i];
+    }
+  }
+}
+
+void Specializer::emitLoop(const Op &op, Map &map, std::vector<Stages> &at) {
+  auto of = [&](Value *v) { return map.count(v) ? map[v] : v; };
+  const Block &old = *op.region(0);
+  std::vector<Value *> inits;
+  for (const Value *arg : old.args)
+    if (args_.count(arg))
+      inits.push_back(of(op.operands[2 + arg->index]));
+  for (Stages s : at)
+    inits.insert(inits.end(), {s.slot, s.phase});
+  b_.setLoc(op.loc);
+  b_.setInlinedAt(op.inlinedAt);
+  Op *now = b_.forOp(of(op.operands[0]), of(op.operands[1]), of(op.operands[2]), inits);
+  if (isReverse(op))
+    now->set(attr::reverse, true);
+  Block *outer = b_.block(), *body = now->region(0);
+  b_.setBlock(body);
+  map[old.args[0]] = body->args[0];
+  size_t n = 1;
+  for (const Value *arg : old.args)
+    if (args_.count(arg))
+      map[arg] = body->args[n++];
+  for (Stages &s : at) {
+    s = {body->args[n], body->args[n + 1]};
+    n += 2;
+  }
+  emit(old, map, at);
+  if (auto it = loopOf_.find(&op); it != loopOf_.end()) {
+    Stages &s = at[setOf_[it->second]];
+    // Nobody waits for stages that were never used: the phase before the first counts as over.
+    Value *freePhase = b_.binary(OpKind::Xor, s.phase, b_.constI32(1));
+    loops_[it->second]->produce(body, s, freePhase, of);
+    s = loops_[it->second]->next(body, s);
+    b_.setBlock(body);
+  }
+  std::vector<Value *> yields;
+  for (const Value *arg : old.args)
+    if (args_.count(arg))
+      yields.push_back(of(old.terminator()->operands[arg->index - 1]));
+  for (Stages s : at)
+    yields.insert(yields.end(), {s.slot, s.phase});
+  b_.yield(yields);
+  b_.setBlock(outer);
+  n = 0;
+  for (const Value *arg : old.args)
+    if (args_.count(arg))
+      map[op.results[arg->index - 1]] = now->results[n++];
+  for (Stages &s : at) {
+    s = {now->results[n], now->results[n + 1]};
+    n += 2;
+  }
+}
+
+// ---- the consumers
+
+void Specializer::consume(Block &b, std::vector<Stages> &at) {
+  for (Op *op : std::vector<Op *>(b.ops)) {
+    if (auto it = loopOf_.find(op); it != loopOf_.end()) {
+      Stages &s = at[setOf_[it->second]];
+      s = loops_[it->second]->consume(s);
+    } else if (path_.count(op)) {
+      std::vector<Stages> inside;
+      for (Stages s : at) {
+        Value *slot = carry(m_, *op, s.slot, "slot");
+        inside.push_back({slot, carry(m_, *op, s.phase, "phase")});
+      }
+      std::vector<Stages> now = inside;
+      consume(*op->region(0), now);
+      for (size_t i = 0; i < at.size(); ++i) {
+        carryOn(*op, inside[i].slot, now[i].slot);
+        carryOn(*op, inside[i].phase, now[i].phase);
+        at[i] = {op->results[inside[i].slot->index - 1], op->results[inside[i].phase->index - 1]};
+      }
+    }
+  }
+}
+
+void Specializer::rewrite() {
+  Block before;
+  before.parent = f_.block()->parent;
+  b_.setBlock(&before);
+  b_.setLoc(loops_.front()->loop().loc);
+  b_.setInlinedAt(loops_.front()->loop().inlinedAt);
+  // CTAs that fill stages together leave them together, at the end of the last loop: there must not be other rings.
+  bool shared = sets_.size() == 1 && std::any_of(loops_.begin(), loops_.end(), [&](const auto &l) { return l->hasShared(options_.numCtas); });
+  unsigned ctas = shared ? options_.numCtas : 1;
+  for (RingSet &s : sets_) {
+    for (const Type &t : s.tiles)
+      s.memory.push_back(b_.create1(OpKind::SharedAlloc, {}, t, {{attr::slots, s.stages}}));
+    s.barriers = makeStageBarriers(b_, s.stages, options_.numWarps, s.hasLate(), ctas);
+  }
+  for (size_t i = 0; i < loops_.size(); ++i)
+    loops_[i]->use(sets_[setOf_[i]], ctas);
+  Value *zero = b_.constI32(0);
+  ProducerWarps r = target_.producerWarps(options_);
+  // The consumers have a barrier of their own: the producer's warps never come to one.
+  Op *partitions = b_.create(OpKind::Partitions, {}, {},
+                             {{attr::warps, {int64_t{options_.numWarps}, int64_t{r.warps}}}, {attr::barriers, {1, 0}}, {attr::elected, {0, 1}}});
+  if (r.consumer)
+    partitions->set(attr::registers, {int64_t{r.consumer}, int64_t{r.producer}});
+  Block *consumer = m_.addRegion(partitions)->block, *producer = m_.addRegion(partitions)->block;
+  b_.setBlock(producer);
+  Map map;
+  std::vector<Stages> start(sets_.size(), {zero, zero}), at = start;
+  emit(*f_.block(), map, at);
+  b_.setBlock(producer);
+  b_.yield({});
+  consume(*f_.block(), start);
+  Op *end = f_.block()->terminator();
+  f_.block()->ops.pop_back();
+  splice(*f_.block(), *consumer, 0);
+  b_.setBlock(consumer);
+  b_.yield({});
+  before.ops.push_back(end);
+  splice(before, *f_.block(), 0);
+}
+
+} // namespace
+
+void specializeWarps(Module &m, const TargetInfo &target, const Options &options, DiagEngine *remarks) {
+  Specializer s(m, target, options);
+  if (!s.isWanted())
+    return;
+  if (Reason reason = s.plan()) {
+    if (remarks && s.isAsked())
+      remarks->report(diag::notSpecialized, s.where(), *reason);
+    return;
+  }
+  s.remarkStages(remarks);
+  s.rewrite();
+}
+
+} // namespace tegula::gpu

@@ -1,0 +1,321 @@
+// See StaggerDots.h.
+#include "gpu/loops/StaggerDots.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/Dots.h"
+#include "gpu/LoopSlice.h"
+#include "ir/Clone.h"
+#include "ir/Walk.h"
+#include <algorithm>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+bool takes(const Op &op, const std::unordered_set<const Value *> &values) {
+  return std::ranges::any_of(op.operands, [&](const Value *v) { return values.count(v) != 0; });
+}
+
+/// The dots of a loop, and what is done with the second one's accumulators.
+class Pair {
+public:
+  explicit Pair(const Op &loop) : body_(*loop.region(0)) {
+    for (Op *op : body_.ops)
+      if (op->kind == OpKind::Dot) {
+        (!first_ ? first_ : second_) = op;
+        ++count_;
+      }
+    if (count_ == 2)
+      isPair_ = find();
+  }
+
+  explicit operator bool() const { return isPair_; }
+  Op &first() const { return *first_; }
+  Op &second() const { return *second_; }
+  /// Gives the second dot its A.
+  const Op &fragments() const { return *fragments_; }
+  /// Number of the carried value that the second dot's result is.
+  size_t number() const { return number_; }
+  const Value *carried() const { return body_.args[number_ + 1]; }
+  /// The operations between the carried value, or the wait for it, and the second dot.
+  bool isOfAccumulators(const Op *op) const { return ofAccumulators_.count(op) != 0; }
+
+private:
+  bool find() {
+    const Value *a = second_->operands[0];
+    fragments_ = a->def;
+    if (!isAsyncMma(*first_) || !isAsyncMma(*second_) || bitWidth(first_->result()->type.elem) != 32 || bitWidth(second_->result()->type.elem) != 32 || a->type.isShared ||
+        !fragments_ || fragments_->parent != &body_ || !fragments_->has(traits::Pure) || !fragments_->has(traits::Elementwise))
+      return false;
+    const std::vector<Value *> &yields = body_.terminator()->operands;
+    const auto at = std::ranges::find(yields, second_->result());
+    if (at == yields.end() || std::ranges::count(yields, second_->result()) != 1)
+      return false;
+    number_ = static_cast<size_t>(at - yields.begin());
+    // What is computed from the first dot's result, and from the second one's of the last iteration.
+    std::unordered_set<const Value *> ofFirst{first_->result()}, ofLast{carried()};
+    bool isBehind = false;
+    for (const Op *op : body_.ops) {
+      if (op == second_) {
+        isBehind = true;
+        continue;
+      }
+      if (op->kind == OpKind::DotWait) { // passes on what it takes
+        for (size_t i = 0; i < op->operands.size(); ++i)
+          for (auto *set : {&ofFirst, &ofLast})
+            if (set->count(op->operands[i]))
+              set->insert(op->results[i]);
+        continue;
+      }
+      if (takes(*op, ofLast) || uses(*op, second_->result())) {
+        if (op == body_.terminator() && !takes(*op, ofLast))
+          continue;
+        if (isBehind || op == fragments_ || op == first_ || !op->has(traits::Pure) || !op->regions.empty())
+          return false;
+        ofAccumulators_.insert(op);
+        ofLast.insert(op->results.begin(), op->results.end());
+      } else if (takes(*op, ofFirst)) {
+        ofFirst.insert(op->results.begin(), op->results.end());
+      }
+      if (uses(*op, fragments_->result()))
+        return false;
+    }
+    return ofFirst.count(a) && ofLast.count(second_->operands[2]) && !ofLast.count(second_->operands[1]) && !takes(*first_, ofFirst);
+  }
+
+  const Block &body_;
+  Op *first_ = nullptr, *second_ = nullptr;
+  size_t count_ = 0, number_ = 0;
+  const Op *fragments_ = nullptr;
+  std::unordered_set<const Op *> ofAccumulators_;
+  bool isPair_ = false;
+};
+
+class Staggerer {
+public:
+  Staggerer(Module &m, Op &loop) : m_(m), b_(m), loop_(loop), body_(*loop.region(0)), pair_(loop) { b_.setFolding(false); }
+
+  void run() {
+    if (!find())
+      return;
+    b_.setLoc(loop_.loc);
+    b_.setInlinedAt(loop_.inlinedAt);
+    Block here, &outer = *loop_.parent;
+    here.parent = outer.parent;
+    b_.setBlock(&here);
+    std::vector<Type> types;
+    for (const Value *r : loop_.results)
+      types.push_back(r->type);
+    Op *when = b_.ifOp(gpu::runs(b_, loop_, loop_.operands[0]), types);
+    iterate(*when->region(0));
+    b_.setBlock(when->region(1));
+    b_.yield(std::vector<Value *>(loop_.operands.begin() + 3, loop_.operands.end()));
+    const size_t at = positionOf(outer, &loop_);
+    for (size_t i = 0; i < loop_.results.size(); ++i)
+      replaceUses(outer, loop_.results[i], when->results[i], at + 1);
+    for (size_t i = 0; i < behind_->results.size(); ++i)
+      replaceUses(outer, behind_->results[i], behind_->operands[i], at + 1);
+    std::erase(outer.ops, behind_);
+    std::erase(outer.ops, &loop_);
+    splice(here, outer, at);
+  }
+
+private:
+  /// One wait for both, the last iteration's second dot and this one's first, and nothing between it and the second dot that could not go on beside that.
+  bool find() {
+    if (!pair_ || !pair_.first().isAsync() || !pair_.second().isAsync())
+      return false;
+    for (const Op *op : body_.ops)
+      if (op->kind == OpKind::DotWait) {
+        if (wait_)
+          return false;
+        wait_ = op;
+      }
+    if (!wait_ || wait_->pending() != 0 || wait_->operands.size() != 2)
+      return false;
+    const size_t accumulators = wait_->operands[0] == pair_.carried() ? 0 : 1;
+    if (wait_->operands[accumulators] != pair_.carried() || wait_->operands[1 - accumulators] != pair_.first().result())
+      return false;
+    accumulators_ = wait_->results[accumulators];
+    scores_ = wait_->results[1 - accumulators];
+    const size_t atWait = positionOf(body_, wait_), atSecond = positionOf(body_, &pair_.second());
+    if (atWait < positionOf(body_, &pair_.first()) || atWait > atSecond)
+      return false;
+    if (const Op *op = body_.ops[atSecond - 1]; op->kind == OpKind::BarrierWait)
+      tileWait_ = op;
+    for (size_t i = 0; i < atSecond; ++i) {
+      const Op *op = body_.ops[i];
+      if (op == tileWait_)
+        continue;
+      if (i < atWait ? pair_.isOfAccumulators(op) || uses(*op, pair_.carried()) : !isQuiet(*op))
+        return false;
+      if (i > atWait && op->kind == OpKind::BarrierArrive)
+        arrives_.insert(op);
+    }
+    const Block &outer = *loop_.parent;
+    const size_t next = positionOf(outer, &loop_) + 1;
+    behind_ = outer.ops[next];
+    return behind_->kind == OpKind::DotWait && findTile(pair_.second().operands[1]) &&
+           (!tileWait_ || std::ranges::all_of(tileWait_->operands, [&](const Value *v) { return findTile(v); }));
+  }
+
+  bool isQuiet(const Op &op) const { return op.has(traits::Pure) || op.kind == OpKind::Reduce || op.kind == OpKind::BarrierArrive || &op == wait_; }
+
+  /// The operations that name the tile of the second dot, and the carried values that say which one it is.
+  bool findTile(const Value *v) {
+    const Op *op = v->def;
+    if (!op ? v->block != &body_ : op->parent != &body_)
+      return true;
+    if (!op) {
+      if (v->index && v->type.isScalar() && std::ranges::find(which_, v) == which_.end())
+        which_.push_back(v);
+      return v->index && v->type.isScalar();
+    }
+    if (!op->has(traits::Pure) || !op->regions.empty() || !std::ranges::all_of(op->operands, [&](const Value *o) { return findTile(o); }))
+      return false;
+    if (std::ranges::find(names_, op) == names_.end())
+      names_.push_back(op);
+    return true;
+  }
+
+  /// The second dot of the iteration before: its A, what it adds to, and which tile was that iteration's.
+  Op *lateDot(Value *fragments, Value *acc, std::span<Value *const> which, Block &to) {
+    Cloner c(m_);
+    for (size_t i = 0; i < which_.size(); ++i)
+      c.map(which_[i], which[i]);
+    for (const Op *op : names_)
+      c.copy(*op, to);
+    if (tileWait_)
+      c.copy(*tileWait_, to);
+    c.map(pair_.second().operands[0], fragments);
+    c.map(pair_.second().operands[2], acc);
+    return c.copy(pair_.second(), to);
+  }
+
+  Value *wait(Block &to, int64_t pending, Value *v) {
+    b_.setBlock(&to);
+    const Type t = v->type;
+    return b_.create(OpKind::DotWait, {&v, 1}, {&t, 1}, {{attr::pending, pending}})->result();
+  }
+
+  /// What an iteration leaves for the next one: the carried values, of the second dot what it is going to add to; its A; which tile.
+  std::vector<Value *> left(const Cloner &c) const {
+    std::vector<Value *> out;
+    for (const Value *v : body_.terminator()->operands)
+      out.push_back(c(v == pair_.second().result() ? pair_.second().operands[2] : v));
+    out.push_back(c(pair_.second().operands[0]));
+    for (const Value *v : which_)
+      out.push_back(c(v));
+    return out;
+  }
+
+  void iterate(Block &to) {
+    const std::vector<Value *> inits = firstIteration(to);
+    b_.setBlock(&to);
+    Value *second = b_.binary(isReverse(loop_) ? OpKind::Sub : OpKind::Add, loop_.operands[0], loop_.operands[2]);
+    Op *now = b_.forOp(second, loop_.operands[1], loop_.operands[2], inits);
+    now->attrs = loop_.attrs;
+    otherIterations(*now->region(0));
+    // The last one's second dot.
+    const size_t carried = loop_.results.size();
+    const std::span<Value *const> all(now->results);
+    Op *dot = lateDot(all[carried], all[pair_.number()], all.subspan(carried + 1), to);
+    std::vector<Value *> results(all.begin(), all.begin() + static_cast<long>(carried));
+    results[pair_.number()] = wait(to, 0, dot->result());
+    b_.yield(results);
+  }
+
+  std::vector<Value *> firstIteration(Block &to) {
+    Cloner c(m_);
+    c.map(body_.args[0], loop_.operands[0]);
+    for (size_t i = 1; i < body_.args.size(); ++i)
+      c.map(body_.args[i], loop_.operands[i + 2]);
+    for (const Op *op : body_.ops) {
+      if (op == wait_) {
+        c.map(accumulators_, c(pair_.carried()));
+        c.map(scores_, wait(to, 0, c(pair_.first().result())));
+      } else if (op != &pair_.second() && op != tileWait_ && !op->has(traits::Terminator)) {
+        c.copy(*op, to);
+      }
+    }
+    return left(c);
+  }
+
+  void otherIterations(Block &to) {
+    Cloner c(m_);
+    for (size_t i = 0; i < body_.args.size(); ++i) {
+      c.map(body_.args[i], to.args[i]);
+      to.args[i]->name = body_.args[i]->name;
+    }
+    const std::span<Value *const> carried = std::span<Value *const>(to.args).subspan(body_.args.size());
+    const Op *late = nullptr;
+    for (const Op *op : body_.ops) {
+      if (op == wait_) {
+        constexpr int64_t mostPending = 7;
+        c.map(scores_, wait(to, std::min(mostPending, late->rounds()), c(pair_.first().result())));
+      } else if (op == &pair_.second()) {
+        // The late dot is done: its tile, its A and what it has added to may change.
+        c.map(accumulators_, wait(to, 0, late->result()));
+        for (const Op *o : body_.ops)
+          if (arrives_.count(o) || pair_.isOfAccumulators(o) || o == &pair_.fragments())
+            c.copy(*o, to);
+      } else if (!op->has(traits::Terminator) && op != tileWait_ && op != &pair_.fragments() && !pair_.isOfAccumulators(op) && !arrives_.count(op)) {
+        c.copy(*op, to);
+        if (op == &pair_.first())
+          late = lateDot(carried[0], c(pair_.carried()), carried.subspan(1), to);
+      }
+    }
+    b_.setBlock(&to);
+    b_.yield(left(c));
+  }
+
+  Module &m_;
+  Builder b_;
+  Op &loop_;
+  Block &body_;
+  Pair pair_;
+  const Op *wait_ = nullptr;
+  Op *behind_ = nullptr;
+  const Op *tileWait_ = nullptr; // for the tile of the second dot
+  const Value *accumulators_ = nullptr, *scores_ = nullptr; // behind the wait
+  std::unordered_set<const Op *> arrives_;                  // tell that a stage is free
+  std::vector<const Op *> names_;
+  std::vector<const Value *> which_;
+};
+
+void visit(Module &m, Block &b, const TargetInfo &target, const Options &options) {
+  std::vector<Op *> loops;
+  for (Op *op : b.ops) {
+    for (Region *r : op->regions)
+      visit(m, *r->block, target, options);
+    if (op->kind == OpKind::For && canStagger(*op, target, options))
+      loops.push_back(op);
+  }
+  for (Op *loop : loops)
+    Staggerer(m, *loop).run();
+}
+
+} // namespace
+
+bool canStagger(const Op &loop, const TargetInfo &target, const Options &options) {
+  constexpr unsigned twoWarpgroups = 8;
+  const Pair pair(loop);
+  if (!pair || options.numWarps < twoWarpgroups)
+    return false;
+  // As measured on an H200: by pointers, all warps meet in each iteration, and a late dot is late for the next one unless products take much longer than the work beside them (D=256, not 128).
+  constexpr int64_t many = 384; // multiply-adds of both dots for each element of the first one's result
+  const bool isByBlocks = anyOp(*loop.region(0), [](const Op &op) { return op.kind == OpKind::DescLoad || op.kind == OpKind::BarrierWait; });
+  if (!isByBlocks && pair.first().operands[0]->type.shape[1] + pair.second().result()->type.shape[1] < many)
+    return false;
+  // Alive at a time: both results, and the A.
+  constexpr int64_t others = 40; // addresses, sums and maxima of rows, loop
+  const int64_t threads = int64_t{target.lanes()} * options.numWarps;
+  const Type &scores = pair.first().result()->type, &a = pair.second().operands[0]->type;
+  const int64_t words = scores.numel() + pair.second().result()->type.numel() + a.numel() * byteWidth(a.elem) / 4;
+  return others + words / threads <= target.registerLimit(static_cast<unsigned>(threads));
+}
+
+void staggerDots(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), target, options); }
+
+} // namespace tegula::gpu

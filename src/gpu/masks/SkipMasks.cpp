@@ -1,0 +1,214 @@
+// See SkipMasks.h.
+#include "gpu/masks/SkipMasks.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/Dots.h"
+#include "gpu/Layouts.h"
+#include "ir/Builder.h"
+#include "ir/Clone.h"
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+/// A tile whose elements are a sum of scalars, which all have, and a number from `least` to `most`: both occur, if none of the ranges in it has an extent in common with another.
+struct Sum {
+  std::vector<std::pair<Value *, bool>> scalars; // is it subtracted?
+  int64_t least = 0, most = 0;
+
+  void add(const Sum &other, bool negated) {
+    for (auto [v, n] : other.scalars)
+      scalars.emplace_back(v, n != negated);
+    least += negated ? -other.most : other.least;
+    most += negated ? -other.least : other.most;
+  }
+};
+
+std::optional<Sum> sumOf(Value *v) {
+  if (v->type.elem != Elem::I32)
+    return std::nullopt;
+  if (std::optional<int64_t> c = constantInt(v))
+    return Sum{{}, *c, *c};
+  if (!v->type.isTensor())
+    return Sum{{{v, false}}};
+  const Op *op = v->def;
+  if (!op)
+    return std::nullopt;
+  switch (op->kind) {
+  case OpKind::Range:
+    return Sum{{}, op->start(), op->start() + v->type.numel() - 1};
+  case OpKind::Splat:
+  case OpKind::ExpandDims:
+  case OpKind::Broadcast:
+  case OpKind::Convert:
+    return sumOf(op->operands[0]);
+  case OpKind::Add:
+  case OpKind::Sub: {
+    std::optional<Sum> a = sumOf(op->operands[0]), b = sumOf(op->operands[1]);
+    if (!a || !b)
+      return std::nullopt;
+    a->add(*b, op->kind == OpKind::Sub);
+    return a;
+  }
+  default:
+    return std::nullopt;
+  }
+}
+
+/// All elements of `less` are at most those of `more`, less `margin`.
+struct Comparison {
+  Sum less, more;
+  int64_t margin;
+};
+
+/// What a mask says, or nothing.
+bool comparisonsOf(const Value *mask, std::vector<Comparison> &out) {
+  const Op *op = mask->def;
+  if (!op)
+    return false;
+  if (op->kind == OpKind::And)
+    return comparisonsOf(op->operands[0], out) && comparisonsOf(op->operands[1], out);
+  if (op->kind == OpKind::Broadcast || op->kind == OpKind::ExpandDims || op->kind == OpKind::Convert)
+    return comparisonsOf(op->operands[0], out);
+  if (op->kind != OpKind::CmpI)
+    return false;
+  std::optional<Sum> a = sumOf(op->operands[0]), b = sumOf(op->operands[1]);
+  if (!a || !b)
+    return false;
+  switch (op->pred()) {
+  case CmpPred::Sle:
+  case CmpPred::Slt:
+    out.push_back({*a, *b, op->pred() == CmpPred::Slt});
+    return true;
+  case CmpPred::Sge:
+  case CmpPred::Sgt:
+    out.push_back({*b, *a, op->pred() == CmpPred::Sgt});
+    return true;
+  default:
+    return false;
+  }
+}
+
+class Skipper {
+public:
+  Skipper(Module &m, Op &loop, int64_t threads) : m_(m), b_(m), body_(*loop.region(0)), threads_(threads) { b_.setFolding(false); }
+
+  void run() {
+    for (size_t i = 0; i < body_.ops.size(); ++i)
+      if (Op *first = body_.ops[i]; isMasking(*first))
+        skip(*first);
+  }
+
+private:
+  bool isMasking(const Op &op) const {
+    constexpr int64_t leastOfThread = 8; // elements: a branch costs as much as their selections
+    std::vector<Comparison> all;
+    return op.kind == OpKind::Select && op.operands[0]->type.isTensor() && op.result()->type.isTensor() && op.result()->type.numel() >= leastOfThread * threads_ &&
+           op.operands[1]->def && op.operands[1]->def->kind != OpKind::Const && changes(op.operands[0]) && comparisonsOf(op.operands[0], all);
+  }
+
+  /// Is it computed in this body?
+  bool changes(const Value *v) const { return v->def ? v->def->parent == &body_ : v->block == &body_; }
+
+  void skip(Op &first) {
+    // Selections of what selections give.
+    std::vector<Op *> row{&first};
+    for (;;) {
+      const std::vector<Op *> users = usersIn(body_, row.back()->result());
+      if (users.size() != 1 || !isMasking(*users[0]) || users[0]->operands[1] != row.back()->result() || users[0]->operands[2] == row.back()->result())
+        break;
+      row.push_back(users[0]);
+    }
+    Op &last = *row.back();
+    std::vector<Comparison> all;
+    for (const Op *op : row)
+      comparisonsOf(op->operands[0], all);
+    Block here;
+    here.parent = body_.parent;
+    b_.setBlock(&here);
+    b_.setLoc(last.loc);
+    b_.setInlinedAt(last.inlinedAt);
+    Value *holds = nullptr;
+    for (const Comparison &c : all) {
+      Value *one = alwaysHolds(c);
+      holds = holds ? b_.binary(OpKind::And, holds, one) : one;
+    }
+    const Type type = last.result()->type;
+    Op *when = b_.ifOp(holds, {&type, 1});
+    b_.setBlock(when->region(0));
+    b_.yield({&first.operands[1], 1});
+    Block &masked = *when->region(1);
+    Cloner c(m_);
+    for (const Op *op : row) {
+      copyMask(op->operands[0], c, masked);
+      c.copy(*op, masked);
+    }
+    b_.setBlock(&masked);
+    Value *result = c(last.result());
+    b_.yield({&result, 1});
+    const size_t at = positionOf(body_, &last);
+    replaceUses(body_, last.result(), when->result(), at + 1);
+    splice(here, body_, at + 1);
+    std::erase_if(body_.ops, [&](const Op *op) { return std::ranges::find(row, op) != row.end(); });
+  }
+
+  void copyMask(const Value *v, Cloner &c, Block &to) {
+    const Op *op = v->def;
+    if (!op || op->parent != &body_ || c(v) != v || !v->type.isTensor())
+      return;
+    for (const Value *o : op->operands)
+      copyMask(o, c, to);
+    c.copy(*op, to);
+  }
+
+  /// In 64 bits, so that nothing wraps; where a tile's numbers would have in theirs, its mask is asked.
+  Value *alwaysHolds(const Comparison &c) {
+    Value *less = scalarsOf(c.less), *more = scalarsOf(c.more);
+    Value *holds = b_.cmp(CmpPred::Sle, plus(less, c.less.most + c.margin - c.more.least), more);
+    for (auto [sum, v] : {std::pair{&c.less, less}, std::pair{&c.more, more}})
+      if (sum->scalars.size() > 1 || sum->least != 0 || sum->most != 0) {
+        constexpr int64_t least = std::numeric_limits<int32_t>::min(), numbers = int64_t{1} << 32;
+        Value *fits = b_.cmp(CmpPred::Ult, plus(v, sum->least - least), b_.constI64(std::max<int64_t>(0, numbers - (sum->most - sum->least))));
+        holds = b_.binary(OpKind::And, holds, fits);
+      }
+    return holds;
+  }
+
+  Value *scalarsOf(const Sum &s) {
+    Value *sum = nullptr;
+    for (auto [v, isNegated] : s.scalars) {
+      Value *wide = b_.cast(OpKind::SExt, v, Elem::I64);
+      if (sum || isNegated)
+        sum = b_.binary(isNegated ? OpKind::Sub : OpKind::Add, sum ? sum : b_.constI64(0), wide);
+      else
+        sum = wide;
+    }
+    return sum ? sum : b_.constI64(0);
+  }
+
+  Value *plus(Value *v, int64_t n) { return n ? b_.binary(OpKind::Add, v, b_.constI64(n)) : v; }
+
+  Module &m_;
+  Builder b_;
+  Block &body_;
+  const int64_t threads_;
+};
+
+void visit(Module &m, Block &b, int64_t threads) {
+  for (Op *op : std::vector<Op *>(b.ops)) {
+    for (Region *r : op->regions)
+      visit(m, *r->block, threads);
+    if (op->kind == OpKind::For && std::ranges::any_of(op->region(0)->ops, [](const Op *o) { return o->kind == OpKind::Dot && isAsyncMma(*o); }))
+      Skipper(m, *op, threads).run();
+  }
+}
+
+} // namespace
+
+void skipMasks(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), int64_t{target.lanes()} * options.numWarps); }
+
+} // namespace tegula::gpu

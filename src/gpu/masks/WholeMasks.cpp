@@ -1,0 +1,398 @@
+// See WholeMasks.h.
+#include "gpu/masks/WholeMasks.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/Work.h"
+#include "ir/Builder.h"
+#include "ir/Clone.h"
+#include "ir/Walk.h"
+#include "passes/Users.h"
+#include "passes/Effects.h"
+#include <algorithm>
+#include <optional>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+constexpr int64_t predicates = 7;      // of a thread
+constexpr int64_t mostInstructions = 640; // of a thread in a kernel, that are there twice
+
+/// Scalars that bound tiles of integers, and say whether a mask is on everywhere. Appended at the builder's block; null: it cannot be told.
+class Bounds {
+public:
+  /// `isKnown`: a scalar that exists there.
+  Bounds(Builder &b, std::function<bool(const Value *)> isKnown) : b_(b), isKnown_(std::move(isKnown)) {}
+
+  /// i1: the mask is on for all elements.
+  Value *whole(Value *mask) {
+    if (mask->type.isScalar())
+      return isKnown_(mask) ? mask : nullptr;
+    if (!mask->def || !left_)
+      return nullptr;
+    --left_;
+    const Op &op = *mask->def;
+    switch (op.kind) {
+    case OpKind::Const:
+      return constantInt(mask).value_or(0) != 0 ? b_.constInt(Type::scalar(Elem::I1), 1) : nullptr;
+    case OpKind::Splat: case OpKind::ExpandDims: case OpKind::Broadcast: case OpKind::Convert:
+      return whole(op.operands[0]);
+    case OpKind::And:
+      return both(whole(op.operands[0]), op.operands[1]);
+    case OpKind::CmpI:
+      return compared(op);
+    default:
+      return nullptr;
+    }
+  }
+
+private:
+  Value *both(Value *first, Value *mask) {
+    Value *second = first ? whole(mask) : nullptr;
+    return second ? b_.binary(OpKind::And, first, second) : nullptr;
+  }
+
+  Value *compared(const Op &op) {
+    bool isLess = op.pred() == CmpPred::Slt || op.pred() == CmpPred::Sle, isGreater = op.pred() == CmpPred::Sgt || op.pred() == CmpPred::Sge;
+    if (!isLess && !isGreater)
+      return nullptr;
+    Value *a = extreme(op.operands[0], isLess), *c = a ? extreme(op.operands[1], !isLess) : nullptr;
+    return c ? b_.cmp(op.pred(), a, c) : nullptr;
+  }
+
+  /// The largest element, or the smallest. Index arithmetic does not overflow inside a tile (AxisFacts.h).
+  Value *extreme(Value *v, bool isMost) {
+    if (v->type.isScalar())
+      return isKnown_(v) ? v : nullptr;
+    if (!v->def || !left_)
+      return nullptr;
+    --left_;
+    const Op &op = *v->def;
+    const Type scalar = Type::scalar(v->type.elem);
+    switch (op.kind) {
+    case OpKind::Const: {
+      std::optional<int64_t> c = constantInt(v);
+      return c ? b_.constInt(scalar, *c) : nullptr;
+    }
+    case OpKind::Range:
+      return b_.constInt(scalar, op.start() + (isMost ? v->type.numel() - 1 : 0));
+    case OpKind::Splat: case OpKind::ExpandDims: case OpKind::Broadcast: case OpKind::Convert: case OpKind::Reshape: case OpKind::Permute:
+      return extreme(op.operands[0], isMost);
+    case OpKind::SExt: {
+      Value *x = extreme(op.operands[0], isMost);
+      return x ? b_.cast(OpKind::SExt, x, v->type.elem) : nullptr;
+    }
+    case OpKind::Add: case OpKind::SMin: case OpKind::SMax: {
+      Value *x = extreme(op.operands[0], isMost), *y = x ? extreme(op.operands[1], isMost) : nullptr;
+      return y ? b_.binary(op.kind, x, y) : nullptr;
+    }
+    case OpKind::Sub: {
+      Value *x = extreme(op.operands[0], isMost), *y = x ? extreme(op.operands[1], !isMost) : nullptr;
+      return y ? b_.binary(op.kind, x, y) : nullptr;
+    }
+    case OpKind::Mul: case OpKind::Shl: {
+      std::optional<int64_t> by = constantInt(op.operands[1]);
+      if (!by)
+        return nullptr;
+      Value *x = extreme(op.operands[0], isMost == (op.kind == OpKind::Shl || *by >= 0));
+      return x ? b_.binary(op.kind, x, b_.constInt(scalar, *by)) : nullptr;
+    }
+    default:
+      return nullptr;
+    }
+  }
+
+  Builder &b_;
+  std::function<bool(const Value *)> isKnown_;
+  unsigned left_ = 128; // operations to look at
+};
+
+class MaskDropper {
+public:
+  MaskDropper(Module &m, const TargetInfo &target, const Options &options) : m_(m), b_(m), threads_(int64_t{target.lanes()} * options.numWarps) {}
+
+  /// Bodies of innermost loops, and the branches in them.
+  void run(Block &b, bool isInLoop) {
+    bool hasLoop = false;
+    for (Op *op : b.ops) {
+      const bool isLoop = op->kind == OpKind::For || op->kind == OpKind::While;
+      hasLoop |= isLoop;
+      if (isLoop || op->kind == OpKind::If)
+        for (Region *r : op->regions)
+          run(*r->block, isInLoop || isLoop);
+    }
+    if (hasLoop || !isInLoop)
+      return;
+    number(b);
+    for (size_t first = 0; first < b.ops.size(); ++first)
+      if (masksElements(*b.ops[first]))
+        first = runFrom(b, first);
+  }
+
+private:
+  static bool masksElements(const Op &op) { return (op.kind == OpKind::Load || op.kind == OpKind::Store) && op.mask() && op.mask()->type.isTensor() && !op.isVolatile(); }
+  static bool canBeTwice(const Op &op) {
+    return op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::SharedBarrier || (isPure(op) && op.kind != OpKind::Dot && op.kind != OpKind::ToShared);
+  }
+
+  int64_t registersOf(const Value *v) const { return int64_t{1} << m_.layoutOf(v->type).inBits(layout::Dim::Register); }
+  /// Instructions of an access, each with a predicate.
+  int64_t accesses(const Op &op) const {
+    return std::max<int64_t>(1, registersOf(op.operands[0]) / std::max<int64_t>(1, op.get(attr::vec, 1)));
+  }
+  int64_t instructions(const Op &op) const {
+    if (op.kind == OpKind::Load || op.kind == OpKind::Store)
+      return op.operands[0]->type.isTensor() ? accesses(op) : 1;
+    return instructionsOf(op, threads_);
+  }
+
+  /// What a mask is copies of.
+  static const Value *source(const Value *v) {
+    while (v->def && (v->def->kind == OpKind::Broadcast || v->def->kind == OpKind::ExpandDims || v->def->kind == OpKind::Convert))
+      v = v->def->operands[0];
+    return v;
+  }
+
+  /// Registers of a thread that can hold other numbers than the others, at most.
+  int64_t distinct(const Value *v, unsigned depth = 8) const {
+    v = source(v);
+    if (v->type.isScalar() || (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Const)))
+      return 1;
+    const int64_t all = registersOf(v);
+    if (!v->def || !v->def->has(traits::Elementwise) || !depth)
+      return all;
+    int64_t product = 1;
+    for (const Value *o : v->def->operands)
+      if (product < all)
+        product = std::min(all, product * distinct(o, depth - 1));
+    return product;
+  }
+
+  /// The operations from `first` on that are together, if they are worth it. Returns the position at which to go on, less one.
+  size_t runFrom(Block &b, size_t first) {
+    Block before;
+    before.parent = b.parent;
+    b_.setBlock(&before);
+    b_.setLoc(b.ops[first]->loc);
+    b_.setInlinedAt(b.ops[first]->inlinedAt);
+    Bounds bounds(b_, [&](const Value *v) {
+      auto at = v->def ? positions_.find(v->def) : positions_.end();
+      return v->type.isScalar() && (at == positions_.end() || at->second < first);
+    });
+    std::unordered_map<const Value *, Value *> wholes; // of masks
+    std::unordered_set<const Value *> roots;
+    Value *all = nullptr;
+    int64_t cost = 0, gain = 0;
+    size_t last = first, end = first;
+    bool hasVectors = false; // the assembler has loads of them under way, and a branch would keep it from bringing later iterations' forward
+    for (; end < b.ops.size() && canBeTwice(*b.ops[end]); ++end) {
+      const Op &op = *b.ops[end];
+      if (cost + instructions(op) > budget_)
+        break;
+      cost += instructions(op);
+      if (!masksElements(op))
+        continue;
+      auto [whole, isNew] = wholes.try_emplace(op.mask(), nullptr);
+      if (isNew) {
+        whole->second = bounds.whole(op.mask());
+        if (whole->second) {
+          all = all ? b_.binary(OpKind::And, all, whole->second) : whole->second;
+        }
+      }
+      if (!whole->second)
+        continue;
+      last = end;
+      hasVectors |= op.kind == OpKind::Load && op.get(attr::vec, 1) > 1;
+      if (op.kind == OpKind::Load && roots.insert(source(op.mask())).second)
+        gain += distinct(op.mask());
+    }
+    if (!all || !all->def || all->def->kind == OpKind::Const || gain <= predicates || hasVectors)
+      return std::max(end, first + 1) - 1;
+    std::erase_if(wholes, [](const auto &w) { return !w.second; });
+    last = extended(b, first, last, end, wholes);
+    budget_ -= cost;
+    return make(b, first, last, before, all, wholes);
+  }
+
+  /// The last operation before `end` that takes a mask, or a tile from there.
+  static size_t extended(const Block &b, size_t first, size_t last, size_t end, const std::unordered_map<const Value *, Value *> &wholes) {
+    std::unordered_set<const Value *> tiles;
+    for (const auto &[mask, whole] : wholes)
+      tiles.insert(mask);
+    for (size_t i = first; i < end; ++i) {
+      const Op &op = *b.ops[i];
+      if (i > last) {
+        if (std::none_of(op.operands.begin(), op.operands.end(), [&](const Value *v) { return tiles.contains(v); }))
+          continue;
+        for (size_t k = last + 1; k < i; ++k)
+          addTiles(*b.ops[k], tiles);
+        last = i;
+      }
+      addTiles(op, tiles);
+    }
+    return last;
+  }
+
+  static void addTiles(const Op &op, std::unordered_set<const Value *> &tiles) {
+    for (const Value *r : op.results)
+      if (r->type.isTensor())
+        tiles.insert(r);
+  }
+
+  size_t make(Block &b, size_t first, size_t last, Block &before, Value *all, const std::unordered_map<const Value *, Value *> &wholes) {
+    auto begin = b.ops.begin() + static_cast<long>(first), stop = b.ops.begin() + static_cast<long>(last) + 1;
+    std::vector<Op *> twice(begin, stop);
+    const std::vector<Op *> rest(stop, b.ops.end());
+    b.ops.erase(begin, b.ops.end());
+    gpu::splice(before, b, first);
+    takeOperands(b, twice, rest);
+    // What is used behind it.
+    std::vector<Value *> results;
+    std::vector<Type> types;
+    Users users;
+    for (Op *op : rest)
+      noteUses(users, *op, op);
+    for (const Op *op : twice)
+      for (Value *r : op->results)
+        if (!users.of(r).empty()) {
+          results.push_back(r);
+          types.push_back(r->type);
+        }
+    b_.setBlock(&b);
+    Op *branch = b_.ifOp(all, types);
+    for (size_t i = 0; i < results.size(); ++i) {
+      branch->results[i]->name = results[i]->name;
+      for (Op *op : users.of(results[i]))
+        replaceIn(*op, results[i], branch->results[i]);
+    }
+    b.ops.insert(b.ops.end(), rest.begin(), rest.end());
+    writeWithout(twice, results, wholes, *branch->region(0));
+    Block &with = *branch->region(1);
+    append(twice, with);
+    b_.setBlock(&with);
+    b_.yield(results);
+    number(b);
+    return positionOf(b, branch);
+  }
+
+  void number(const Block &b) {
+    positions_.clear();
+    for (size_t i = 0; i < b.ops.size(); ++i)
+      positions_[b.ops[i]] = i;
+  }
+
+  static void noteUses(Users &users, const Op &op, Op *by) {
+    for (const Value *v : op.operands)
+      users.note(v, by);
+    for (const Region *r : op.regions)
+      for (const Op *inner : r->block->ops)
+        noteUses(users, *inner, by);
+  }
+
+  static void replaceIn(Op &op, Value *from, Value *to) {
+    std::replace(op.operands.begin(), op.operands.end(), from, to);
+    for (Region *r : op.regions)
+      replaceUses(*r->block, from, to);
+  }
+
+  static void append(std::span<Op *const> ops, Block &to) {
+    for (Op *op : ops)
+      op->parent = &to;
+    to.ops.insert(to.ops.end(), ops.begin(), ops.end());
+  }
+
+  /// Moves from `b` to `twice` what is used there only: tiles, which would be alive in front of the branch, and what is made of loads, for which threads would wait there.
+  static void takeOperands(Block &b, std::vector<Op *> &twice, std::span<Op *const> rest) {
+    std::unordered_set<const Value *> loaded;
+    for (const Op *op : b.ops)
+      if (op->kind == OpKind::Load || std::any_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return loaded.contains(v); }))
+        loaded.insert(op->results.begin(), op->results.end());
+    Users users(b);
+    std::unordered_set<const Op *> inside(twice.begin(), twice.end());
+    for (std::span<Op *const> ops : {std::span<Op *const>(twice), rest})
+      for (Op *op : ops)
+        noteUses(users, *op, op);
+    std::vector<Op *> front;
+    for (size_t i = b.ops.size(); i-- > 0;) {
+      Op *op = b.ops[i];
+      if (op->results.size() != 1 || !(op->result()->type.isTensor() || loaded.contains(op->result())) || !isPure(*op) || op->has(traits::Shared) || op->result()->type.isShared)
+        continue;
+      std::span<Op *const> by = users.of(op->result());
+      if (!by.empty() && std::all_of(by.begin(), by.end(), [&](const Op *o) { return inside.contains(o); })) {
+        inside.insert(op);
+        front.push_back(op);
+      }
+    }
+    std::reverse(front.begin(), front.end());
+    std::erase_if(b.ops, [&](const Op *op) { return inside.contains(op); });
+    twice.insert(twice.begin(), front.begin(), front.end());
+  }
+
+  void writeWithout(std::span<Op *const> ops, std::span<Value *const> results, const std::unordered_map<const Value *, Value *> &wholes, Block &to) {
+    Cloner copy(m_);
+    std::unordered_set<const Value *> on; // masks, and what is made of them
+    for (const auto &[mask, whole] : wholes)
+      on.insert(mask);
+    b_.setBlock(&to);
+    auto isOn = [&](const Value *v) { return on.contains(v); };
+    for (Op *op : ops) {
+      const bool isPart = (op->kind == OpKind::And && isOn(op->operands[0]) && isOn(op->operands[1])) ||
+                          ((op->kind == OpKind::Convert || op->kind == OpKind::Broadcast || op->kind == OpKind::ExpandDims) && isOn(op->operands[0]));
+      if (isPart) {
+        on.insert(op->result());
+        copy.copy(*op, to);
+      } else if (op->kind == OpKind::And && (isOn(op->operands[0]) || isOn(op->operands[1]))) {
+        copy.map(op->result(), copy(op->operands[isOn(op->operands[0]) ? 1 : 0]));
+      } else if (op->kind == OpKind::Select && isOn(op->operands[0])) {
+        copy.map(op->result(), copy(op->operands[1]));
+      } else {
+        Op *now = copy.copy(*op, to);
+        if (op->maskAt() && op->mask() && isOn(op->mask()))
+          now->operands.resize(op->maskAt());
+      }
+    }
+    std::vector<Value *> yielded;
+    for (const Value *v : results)
+      yielded.push_back(copy(v));
+    b_.yield(yielded);
+    removeUnused(to);
+  }
+
+  /// What is computed for masks and what fills registers under them.
+  static void removeUnused(Block &b) {
+    std::unordered_set<const Value *> used;
+    auto use = [&](const Op &op, const auto &self) -> void {
+      used.insert(op.operands.begin(), op.operands.end());
+      for (const Region *r : op.regions)
+        for (const Op *inner : r->block->ops)
+          self(*inner, self);
+    };
+    std::vector<Op *> kept;
+    for (size_t i = b.ops.size(); i-- > 0;) {
+      Op *op = b.ops[i];
+      if (isPure(*op) && std::none_of(op->results.begin(), op->results.end(), [&](const Value *r) { return used.contains(r); }))
+        continue;
+      use(*op, use);
+      kept.push_back(op);
+    }
+    b.ops.assign(kept.rbegin(), kept.rend());
+  }
+
+  Module &m_;
+  Builder b_;
+  const int64_t threads_;
+  int64_t budget_ = mostInstructions;
+  std::unordered_map<const Op *, size_t> positions_;
+};
+
+} // namespace
+
+void dropWholeMasks(Module &m, const TargetInfo &target, const Options &options) {
+  Block &b = *m.kernel()->block();
+  // CTAs of a cluster would take different sides; what has dots has registers for nothing else.
+  if (options.numCtas == 1 && !anyOp(b, [](const Op &op) { return op.kind == OpKind::Dot || op.kind == OpKind::Partitions; }))
+    MaskDropper(m, target, options).run(b, false);
+}
+
+} // namespace tegula::gpu

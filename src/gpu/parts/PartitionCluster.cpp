@@ -1,0 +1,263 @@
+// See PartitionCluster.h. The kernel is written anew; `want` makes values in the part that a user needs.
+#include "gpu/parts/PartitionCluster.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/FormWriter.h"
+#include "gpu/Layouts.h"
+#include "gpu/parts/ClusterParts.h"
+#include "passes/AxisFacts.h"
+#include "passes/HoistInvariants.h"
+#include "passes/RemoveDead.h"
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+constexpr int whole = ClusterParts::whole;
+
+/// The form of a value is the axis of which each CTA has a part; ClusterParts::whole: each has all of it.
+class Partitioner : FormWriter {
+public:
+  Partitioner(const Function &f, const ClusterParts &parts, unsigned ctas, Module &out)
+      : FormWriter(out, whole), f_(f), parts_(parts), ctas_(ctas), facts_(f) {}
+
+  /// False if ClusterParts has forgotten a tie; the kernel is useless then.
+  bool run() {
+    Function *g = writeKernel(f_);
+    front_.parent = g->body;
+    splice(front_, *g->block(), 0);
+    return isRight_;
+  }
+
+private:
+  int formOf(const Value *v) override { return parts_.of(v); }
+  Type typeIn(const Value *v, int form) override { return partOf(v->type, form); }
+  Value *want(const Value *v, int part) override;
+  void compute(const Op &op) override;
+  Type partOf(const Type &t, int axis) const {
+    if (axis == whole)
+      return t;
+    Shape s = t.shape;
+    s.set(static_cast<unsigned>(axis), s[static_cast<unsigned>(axis)] / ctas_);
+    return t.withShape(s);
+  }
+  void reduce(const Op &op, int axis);
+  void histogram(const Op &op, int axis);
+
+  Value *range(const Op &op);
+  /// The number of the first of this CTA's elements, where a part has so many.
+  Value *firstOf(int64_t part);
+  Value *gather(Value *part);
+  int operandPart(const Op &op, unsigned operand, int axis) const;
+  void shiftHints(Op &op, int axis) const;
+  void descriptor(const Op &old, Op &now, int axis);
+
+  const Function &f_;
+  const ClusterParts &parts_;
+  int64_t ctas_;
+  AxisFacts facts_;
+  Block front_; // operations at the beginning of the kernel
+  Value *rank_ = nullptr;
+  bool isRight_ = true;
+  std::map<int64_t, Value *> firsts_;
+};
+
+// ---- values
+
+Value *Partitioner::firstOf(int64_t part) {
+  Value *&first = firsts_[part];
+  if (first)
+    return first;
+  Block *saved = b_.block();
+  b_.setBlock(&front_);
+  if (!rank_)
+    rank_ = b_.create1(OpKind::ClusterRank, {}, Type::scalar(Elem::I32));
+  first = b_.binary(OpKind::Mul, rank_, b_.constI32(static_cast<int32_t>(part)));
+  b_.setBlock(saved);
+  return first;
+}
+
+Value *Partitioner::range(const Op &op) {
+  Type t = partOf(op.result()->type, 0);
+  Value *r = clone(op, {}, {&t, 1})->result();
+  return b_.binary(OpKind::Add, r, b_.splat(firstOf(t.shape[0]), t.shape));
+}
+
+/// What the user has said of groups along an axis holds of what a part has of them.
+void Partitioner::shiftHints(Op &op, int axis) const {
+  if (axis == whole || op.results.size() != 1)
+    return;
+  auto d = static_cast<size_t>(axis);
+  int64_t part = op.result()->type.shape[static_cast<unsigned>(axis)];
+  for (Attr &a : op.attrs)
+    if (a.key == attr::divisibility) {
+      if (auto &list = std::get<std::vector<int64_t>>(a.value); d < list.size())
+        list[d] = std::gcd(list[d], part);
+    }
+}
+
+Value *Partitioner::want(const Value *v, int part) {
+  if (v->type.isScalar())
+    part = whole;
+  if (Value *done = find(v, part))
+    return done;
+  const Op *op = v->def;
+  if (!op || !(renames(op->kind) || parts_.isFree(v))) {
+    isRight_ = false; // it is needed in another part than it is computed in: the kernel is not split
+    return b_.poison(partOf(v->type, part));
+  }
+  Value *made;
+  if (op->kind == OpKind::Range && part != whole) {
+    made = range(*op);
+  } else {
+    std::vector<Value *> operands;
+    for (const Value *o : op->operands)
+      operands.push_back(want(o, renames(op->kind) ? parts_.axisBehind(*op, part).value_or(whole) : part));
+    Type t = partOf(v->type, part);
+    Op *now = clone(*op, operands, {&t, 1});
+    shiftHints(*now, part);
+    made = now->result();
+  }
+  define(v, part, made);
+  return made;
+}
+
+/// The parts of all CTAs, one after the other along a new first axis.
+Value *Partitioner::gather(Value *part) {
+  Shape s = part->type.shape;
+  s.insert(0, ctas_);
+  return b_.create1(OpKind::ClusterGather, {part}, part->type.withShape(s));
+}
+
+// ---- operations
+
+/// The part of an operand that the operation needs for the part `axis` of its own work.
+int Partitioner::operandPart(const Op &op, unsigned operand, int axis) const {
+  if (axis == whole || op.operands[operand]->type.isScalar())
+    return whole;
+  switch (op.kind) {
+  case OpKind::Dot: {
+    int columns = static_cast<int>(op.result()->type.shape.rank()) - 1, rows = columns - 1;
+    bool isMissing = (operand == 0 && axis == columns) || (operand == 1 && axis == rows);
+    return isMissing ? whole : axis;
+  }
+  case OpKind::Gather:
+    return operand == 0 && axis == op.axis() ? whole : axis;
+  default:
+    return axis;
+  }
+}
+
+static bool isAccess(OpKind k) {
+  return k == OpKind::Load || k == OpKind::Store || k == OpKind::AtomicRmw || k == OpKind::AtomicCas || isDescOp(k) || k == OpKind::Print;
+}
+
+void Partitioner::compute(const Op &op) {
+  if (op.results.size() == 1 && op.result()->type.isTensor() && (renames(op.kind) || parts_.isFree(op.result())))
+    return; // made where it is wanted
+  int axis = parts_.of(op);
+  if (op.kind == OpKind::Reduce)
+    return reduce(op, axis);
+  if (op.kind == OpKind::Histogram)
+    return histogram(op, axis);
+  std::vector<Value *> operands;
+  std::vector<Type> results;
+  for (unsigned i = 0; i < op.operands.size(); ++i)
+    operands.push_back(want(op.operands[i], operandPart(op, i, axis)));
+  for (const Value *r : op.results)
+    results.push_back(partOf(r->type, axis));
+  Op *now = clone(op, operands, results);
+  shiftHints(*now, axis);
+  if (!op.regions.empty())
+    scalarRegion(op, *now);
+  if (isDescOp(op.kind) && axis != whole)
+    descriptor(op, *now, axis);
+  if (isAccess(op.kind) && axis == whole)
+    now->set(attr::whole, true);
+  for (size_t i = 0; i < op.results.size(); ++i)
+    define(op.results[i], axis, now->results[i]);
+}
+
+/// The block of this CTA. Stores of blocks that are tiles of a grid write each element from one CTA only, which offsets of parts no longer tell.
+void Partitioner::descriptor(const Op &old, Op &now, int axis) {
+  DescAccess a = descAccess(old);
+  unsigned n = a.rank();
+  size_t at = 1 + 2 * n + static_cast<size_t>(axis);
+  Block *block = b_.block();
+  block->ops.pop_back();
+  Value *first = firstOf(a.block[static_cast<unsigned>(axis)] / ctas_);
+  now.operands[at] = b_.binary(OpKind::Add, now.operands[at], first);
+  block->ops.push_back(&now);
+  if (!a.value)
+    return;
+  bool tiled = true;
+  for (unsigned d = 0; d < n; ++d)
+    tiled &= facts_.of(a.offsets[d]).axes[0].divisibility % a.block[d] == 0;
+  now.set(attr::part, axis);
+  now.set(attr::tiled, tiled);
+}
+
+void Partitioner::reduce(const Op &op, int axis) {
+  auto along = static_cast<int>(op.axis());
+  std::vector<Value *> operands;
+  std::vector<Type> results;
+  for (const Value *v : op.operands)
+    operands.push_back(want(v, axis));
+  int left = axis == whole || axis == along ? whole : axis - (axis > along);
+  for (const Value *r : op.results)
+    results.push_back(partOf(r->type, left));
+  Op *now = clone(op, operands, results);
+  scalarRegion(op, *now);
+  if (axis != whole && axis == along) {
+    std::vector<Value *> parts;
+    for (Value *r : now->results)
+      parts.push_back(gather(r));
+    now = clone(op, parts, results);
+    now->set(attr::axis, 0);
+    scalarRegion(op, *now);
+  }
+  for (size_t i = 0; i < op.results.size(); ++i)
+    define(op.results[i], left, now->results[i]);
+}
+
+void Partitioner::histogram(const Op &op, int axis) {
+  std::vector<Value *> operands;
+  for (const Value *v : op.operands)
+    operands.push_back(want(v, axis));
+  const Type &t = op.result()->type;
+  Value *bins = clone(op, operands, {&t, 1})->result();
+  if (axis != whole) {
+    Value *all[] = {gather(bins)};
+    Op *sum = b_.create(OpKind::Reduce, all, {&t, 1}, {{attr::axis, 0}});
+    Block *saved = b_.block(), *to = sum->region(0);
+    b_.setBlock(to);
+    Value *x = out_.addArg(to, t.scalarType()), *y = out_.addArg(to, t.scalarType()), *both[] = {b_.binary(OpKind::Add, x, y)};
+    b_.yield(both);
+    b_.setBlock(saved);
+    bins = sum->result();
+  }
+  define(op.result(), whole, bins);
+}
+
+} // namespace
+
+std::unique_ptr<Module> partitionCluster(const Module &module, unsigned ctas, DiagEngine *remarks) {
+  const Function &f = *module.kernel();
+  ClusterParts parts(module, ctas, remarks);
+  if (!parts.any())
+    return nullptr;
+  auto out = std::make_unique<Module>();
+  out->sources = module.sources;
+  out->inlineSites = module.inlineSites;
+  if (!Partitioner(f, parts, ctas, *out).run())
+    return nullptr;
+  hoistInvariants(*out);
+  removeDead(*out);
+  return out;
+}
+
+} // namespace tegula::gpu

@@ -1,0 +1,302 @@
+// See ApartIterations.h.
+#include "gpu/shared/ApartIterations.h"
+#include "gpu/Layouts.h"
+#include "ir/Builder.h"
+#include "passes/ArgumentAccess.h"
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+/// Of the elements of a value, in every iteration the same relative to one that does not change: the first is `step` further on in each iteration (`step` times `unit`, if there is one, or a
+/// multiple of that), and the others are at most `reach` away from each other; or they are between 0 and `unit`.
+struct Course {
+  int64_t step = 0, reach = 0;
+  const Value *unit = nullptr; // a scalar that does not change in the loop
+  bool isBelowUnit = false, isMultiple = false;
+  bool isFixed() const { return step == 0 && reach == 0 && !isBelowUnit; }
+  /// Are the elements of any two iterations others?
+  bool isApart() const {
+    if (isBelowUnit)
+      return step != 0 && reach == 0;
+    return std::abs(step) > reach && (!unit || (unit->def && unit->def->kind == OpKind::NumPrograms)); // of which there is one at least
+  }
+};
+
+/// Without conversions and copies.
+const Value *stripped(const Value *v) {
+  while (v->def && (renames(v->def->kind) || v->def->kind == OpKind::Splat || v->def->kind == OpKind::Broadcast || v->def->kind == OpKind::SExt || v->def->kind == OpKind::ZExt ||
+                    v->def->kind == OpKind::Convert))
+    v = v->def->operands[0];
+  return v;
+}
+
+/// Computed alike, in whatever layout.
+bool areEqual(const Value *a, const Value *b, unsigned depth = 8) {
+  a = stripped(a);
+  b = stripped(b);
+  if (a == b)
+    return true;
+  return depth && a->def && b->def && a->def->kind == b->def->kind && a->def->has(traits::Pure) && a->def->regions.empty() && a->def->results.size() == 1 &&
+         a->type.shape.numel() == b->type.shape.numel() && a->type.elem == b->type.elem && a->def->attrs == b->def->attrs && a->def->operands.size() == b->def->operands.size() &&
+         std::equal(a->def->operands.begin(), a->def->operands.end(), b->def->operands.begin(), [&](const Value *x, const Value *y) { return areEqual(x, y, depth - 1); });
+}
+
+/// Never negative, as far as the operations tell that it comes from.
+bool isNonNegative(const Value *v, unsigned depth = 8) {
+  v = stripped(v);
+  if (!depth || !v->def)
+    return false;
+  const Op &op = *v->def;
+  switch (op.kind) {
+  case OpKind::ProgramId:
+  case OpKind::NumPrograms:
+    return true;
+  case OpKind::Const:
+    return constantInt(v).value_or(-1) >= 0;
+  case OpKind::Range:
+    return op.start() >= 0;
+  case OpKind::Add:
+  case OpKind::Mul:
+  case OpKind::SMin:
+    return isNonNegative(op.operands[0], depth - 1) && isNonNegative(op.operands[1], depth - 1);
+  default:
+    return false;
+  }
+}
+
+/// What a mask says: `value` < `bound` where it is on.
+struct Bound {
+  const Value *value, *bound;
+};
+void boundsOf(const Value *mask, std::vector<Bound> &out) {
+  mask = stripped(mask);
+  if (!mask->def)
+    return;
+  const Op &op = *mask->def;
+  if (op.kind == OpKind::And) {
+    boundsOf(op.operands[0], out);
+    boundsOf(op.operands[1], out);
+  } else if (op.kind == OpKind::CmpI && op.pred() == CmpPred::Slt && stripped(op.operands[1])->type.isScalar() && isNonNegative(op.operands[0])) {
+    out.push_back({stripped(op.operands[0]), stripped(op.operands[1])});
+  }
+}
+
+class Courses {
+public:
+  /// Of addresses where `mask`, if any, is on.
+  Courses(const Op &loop, unsigned ctas, const Value *mask) : loop_(loop), body_(*loop.region(0)), ctas_(ctas) {
+    if (mask)
+      boundsOf(mask, bounds_);
+  }
+
+  std::optional<Course> of(const Value *v) {
+    auto [it, isNew] = known_.try_emplace(v);
+    if (!isNew)
+      return it->second; // nothing while it is being looked at
+    std::optional<Course> c = find(*v);
+    return known_[v] = c;
+  }
+
+private:
+  static constexpr int64_t far = int64_t{1} << 40; // beyond it products might overflow
+
+  bool isOutside(const Value &v) const {
+    const Block *b = v.def ? v.def->parent : v.block;
+    for (; b; b = b->parent->op ? b->parent->op->parent : nullptr)
+      if (b == &body_)
+        return false;
+    return true;
+  }
+  bool isOfCta(const Value &v);
+  static std::optional<Course> checked(const Course &c) {
+    return std::abs(c.step) < far && c.reach < far ? std::optional(c) : std::nullopt;
+  }
+  std::optional<Course> find(const Value &v);
+  std::optional<Course> carried(const Value &v);
+  std::optional<Course> product(const Op &op);
+  std::optional<Course> stepOf(const Value *by);
+
+  const Op &loop_;
+  const Block &body_;
+  const unsigned ctas_;
+  std::vector<Bound> bounds_;
+  std::unordered_map<const Value *, std::optional<Course>> known_;
+  std::unordered_map<const Value *, bool> isOfCta_;
+};
+
+/// May the scalar be another one in each CTA of a cluster?
+bool Courses::isOfCta(const Value &v) {
+  if (ctas_ == 1)
+    return false;
+  auto [it, isNew] = isOfCta_.try_emplace(&v, false); // by itself: what else it is made of decides
+  if (!isNew)
+    return it->second;
+  const Op *op = v.def ? v.def : v.block->parent->op;
+  if (!op) // a parameter of the kernel
+    return false;
+  auto any = [&](const Op &o) { return std::any_of(o.operands.begin(), o.operands.end(), [&](const Value *x) { return isOfCta(*x); }); };
+  bool is = op->kind == OpKind::ClusterRank || any(*op) || std::any_of(op->regions.begin(), op->regions.end(), [&](const Region *r) { return any(*r->block->terminator()); });
+  if (is && !op->regions.empty()) // what was found the same for all on the way here may be so no more
+    std::erase_if(isOfCta_, [](const auto &known) { return !known.second; });
+  return isOfCta_[&v] = is;
+}
+
+/// Of a scalar that is added in each iteration: a constant, one that does not change, or a product of the two.
+std::optional<Course> Courses::stepOf(const Value *by) {
+  by = stripped(by);
+  if (std::optional<int64_t> step = constantInt(by))
+    return checked({*step, 0});
+  if (!by->type.isScalar() || !isOutside(*by) || isOfCta(*by))
+    return std::nullopt;
+  if (by->def && (by->def->kind == OpKind::Mul || by->def->kind == OpKind::Shl)) {
+    const std::optional<int64_t> times = constantInt(by->def->operands[1]);
+    const bool isShift = by->def->kind == OpKind::Shl;
+    if (times && *times > 0 && *times < (isShift ? 32 : far))
+      return Course{isShift ? int64_t{1} << *times : *times, 0, stripped(by->def->operands[0])};
+  }
+  return Course{1, 0, by};
+}
+
+/// The loop's counter, and what a step is added to in each iteration.
+std::optional<Course> Courses::carried(const Value &v) {
+  auto at = static_cast<size_t>(std::find(body_.args.begin(), body_.args.end(), &v) - body_.args.begin());
+  if (at == 0) {
+    std::optional<Course> c = stepOf(loop_.operands[2]);
+    if (c && loop_.reverse())
+      c->step = -c->step;
+    return c;
+  }
+  const Value *next = body_.terminator()->operands[at - 1];
+  if (!next->def || (next->def->kind != OpKind::Add && next->def->kind != OpKind::AddPtr) || next->def->operands[0] != &v)
+    return std::nullopt;
+  std::optional<Course> step = stepOf(next->def->operands[1]), first = of(loop_.operands[2 + at]);
+  if (!step || !first || first->step != 0 || (first->unit && first->unit != step->unit))
+    return std::nullopt;
+  step->reach = first->reach;
+  step->isBelowUnit = first->isBelowUnit;
+  return step;
+}
+
+std::optional<Course> Courses::product(const Op &op) {
+  for (size_t i = 0; i < 2; ++i) {
+    if (std::optional<int64_t> by = constantInt(op.operands[1 - i])) {
+      if (op.kind == OpKind::Shl && i == 1)
+        continue;
+      int64_t n = op.kind == OpKind::Shl ? (*by >= 0 && *by < 32 ? int64_t{1} << *by : far) : *by;
+      std::optional<Course> c = of(op.operands[i]);
+      return c && !c->isBelowUnit && std::abs(n) < far / std::max<int64_t>({1, std::abs(c->step), c->reach}) ? checked({c->step * n, c->reach * std::abs(n), c->unit, false, c->isMultiple}) : std::nullopt;
+    }
+    // A row's number times the width of rows.
+    const Value *width = stripped(op.operands[1 - i]);
+    if (op.kind != OpKind::Mul || !width->type.isScalar() || !isOutside(*width) || isOfCta(*width))
+      continue;
+    const std::optional<Course> c = of(op.operands[i]);
+    const bool isOfPrograms = c && c->unit && c->unit->def && c->unit->def->kind == OpKind::NumPrograms;
+    if (c && c->step != 0 && c->reach == 0 && (!c->unit || isOfPrograms))
+      return Course{c->step, 0, width, false, isOfPrograms};
+  }
+  return std::nullopt;
+}
+
+std::optional<Course> Courses::find(const Value &v) {
+  for (const Bound &b : bounds_)
+    if (v.type.isTensor() && areEqual(&v, b.value) && isOutside(*b.bound) && !isOfCta(*b.bound))
+      return Course{0, 0, b.bound, true};
+  if (v.type.isScalar() && isOutside(v) && !isOfCta(v))
+    return Course{};
+  if (!v.def)
+    return v.block == &body_ ? carried(v) : std::nullopt;
+  const Op &op = *v.def;
+  switch (op.kind) {
+  case OpKind::Const:
+    return Course{};
+  case OpKind::ClusterRank:
+    return checked({0, int64_t{ctas_} - 1});
+  case OpKind::Range:
+    return checked({0, v.type.shape.numel() - 1});
+  case OpKind::SExt:
+  case OpKind::ZExt:
+  case OpKind::Splat:
+  case OpKind::ExpandDims:
+  case OpKind::Broadcast:
+  case OpKind::Permute:
+  case OpKind::Reshape:
+  case OpKind::Convert:
+    return of(op.operands[0]);
+  case OpKind::Add:
+  case OpKind::AddPtr:
+  case OpKind::Sub: {
+    std::optional<Course> a = of(op.operands[0]), b = of(op.operands[1]);
+    if (!a || !b || (a->unit && b->unit && a->unit != b->unit) || (a->isBelowUnit && b->isBelowUnit))
+      return std::nullopt;
+    // Steps of a number and of multiples of another one have no sum here.
+    const Value *unit = a->unit ? a->unit : b->unit;
+    if ((unit != a->unit && a->step != 0) || (unit != b->unit && b->step != 0) || (op.kind == OpKind::Sub && b->isBelowUnit) ||
+        ((a->isMultiple || b->isMultiple) && a->step != 0 && b->step != 0))
+      return std::nullopt;
+    return checked({op.kind == OpKind::Sub ? a->step - b->step : a->step + b->step, a->reach + b->reach, unit, a->isBelowUnit || b->isBelowUnit, a->isMultiple || b->isMultiple});
+  }
+  case OpKind::Mul:
+  case OpKind::Shl:
+    if (std::optional<Course> c = product(op))
+      return c;
+    [[fallthrough]];
+  default:
+    // Of what is the same for all elements in all iterations.
+    if (op.has(traits::Pure) && op.has(traits::Elementwise) && std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *o) {
+          std::optional<Course> c = of(o);
+          return c && c->isFixed();
+        }))
+      return Course{};
+    return std::nullopt;
+  }
+}
+
+/// Loads and stores of a block and of those inside; false if there is more that touches memory, or a loop.
+bool accessesOf(const Block &b, std::vector<const Op *> &out) {
+  return std::all_of(b.ops.begin(), b.ops.end(), [&](const Op *op) {
+    if (op->kind == OpKind::Load || op->kind == OpKind::Store)
+      out.push_back(op);
+    else if (op->kind == OpKind::Reduce || op->kind == OpKind::Scan)
+      return true;
+    else if (op->kind != OpKind::If && (!op->regions.empty() || (!op->has(traits::Pure) && !op->has(traits::Terminator) && (op->has(traits::Writes) || op->has(traits::Reads)) && !op->has(traits::Shared))))
+      return false;
+    return std::all_of(op->regions.begin(), op->regions.end(), [&](const Region *r) { return accessesOf(*r->block, out); });
+  });
+}
+
+} // namespace
+
+bool iterationsMeet(const Op &loop, unsigned ctas) {
+  if (loop.rolled())
+    return false;
+  std::vector<const Op *> accesses;
+  if (!accessesOf(*loop.region(0), accesses))
+    return true;
+  for (const Op *store : accesses) {
+    if (store->kind != OpKind::Store)
+      continue;
+    const Value *pointer = store->operands[0];
+    int argument = memoryOf(pointer);
+    auto isApart = [&](const Value *mask) {
+      const std::optional<Course> c = Courses(loop, ctas, mask).of(pointer);
+      return c && c->isApart();
+    };
+    const bool isAlways = isApart(nullptr);
+    const Value *mask = isAlways ? nullptr : store->mask(); // which it takes
+    if (argument < 0 || !(isAlways || (mask && isApart(mask))))
+      return true;
+    for (const Op *op : accesses)
+      if (int other = memoryOf(op->operands[0]); (other < 0 || other == argument) && (op->operands[0] != pointer || (mask && op->mask() != mask)))
+        return true;
+  }
+  return false;
+}
+
+} // namespace tegula::gpu

@@ -1,0 +1,167 @@
+// See OrderMemory.h. What an operation asks of memory, in the order of its steps; MemoryOrder.h answers.
+#include "gpu/shared/OrderMemory.h"
+#include "gpu/shared/MemoryOrder.h"
+#include <utility>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+class Orderer : MemoryOrder {
+public:
+  Orderer(Module &m, const TargetInfo &target, const Options &options) : MemoryOrder(m, target, options) { b_.setFolding(false); }
+
+  void run() {
+    beginOrder();
+    block(*m_.kernel()->block());
+  }
+
+private:
+  void block(Block &b) {
+    Block now, *outer = b_.block();
+    for (Op *op : b.ops) {
+      b_.setBlock(&now);
+      b_.setLoc(op->loc);
+      b_.setInlinedAt(op->inlinedAt);
+      beforeOp(*op);
+      visit(*op, now);
+      b_.setLoc(op->loc);
+      b_.setInlinedAt(op->inlinedAt);
+      afterOp(*op);
+    }
+    for (Op *op : now.ops)
+      op->parent = &b;
+    b.ops = std::move(now.ops);
+    b_.setBlock(outer);
+  }
+
+  void visit(Op &op, Block &now);
+  void exchange(Op &op, Block &now);
+  void regions(Op &op, Block &now);
+  bool isParted_ = false; // partitions have ended the kernel, each for its own warps
+};
+
+/// An operation that may have scratch.
+void Orderer::exchange(Op &op, Block &now) {
+  const SharedRange place = placeOf(op);
+  if (!place.size()) {
+    now.ops.push_back(&op);
+    return;
+  }
+  beforeScratch(op);
+  now.ops.push_back(&op);
+  afterScratch(op.own() ? layout::ExchangeScope::Warp : scratchNeed(m_, op, target_, options_, place.size(), true).scope);
+}
+
+/// Control flow, around its blocks.
+void Orderer::regions(Op &op, Block &now) {
+  switch (op.kind) {
+  case OpKind::For: {
+    beforeLoop(op);
+    ForOrder order = enterFor(op);
+    block(*op.region(0));
+    leaveFor(op, order);
+    break;
+  }
+  case OpKind::While: {
+    beforeLoop(op);
+    Accesses around = enterWhile(op);
+    block(*op.region(0));
+    block(*op.region(1));
+    leaveWhile(op, around);
+    break;
+  }
+  case OpKind::If: {
+    IfOrder order = enterIf();
+    block(*op.region(0));
+    enterElse(order);
+    block(*op.region(1));
+    leaveIf(order);
+    break;
+  }
+  default: // partitions
+    for (unsigned i = static_cast<unsigned>(op.regions.size()); i-- > 1;) {
+      PartitionOrder order = enterPartition();
+      block(*op.region(i));
+      leavePartition(std::move(order));
+    }
+    block(*op.region(0));
+    isParted_ = true;
+    break;
+  }
+  now.ops.push_back(&op);
+}
+
+void Orderer::visit(Op &op, Block &now) {
+  switch (op.kind) {
+  case OpKind::Load:
+  case OpKind::Store:
+    orderAccess(op, op.kind == OpKind::Store);
+    break;
+  case OpKind::AtomicRmw:
+  case OpKind::AtomicCas:
+    beforeAtomic(op);
+    exchange(op, now);
+    return afterAtomic(op);
+  case OpKind::AsmEffect:
+    forgetAccesses();
+    return exchange(op, now);
+  case OpKind::DescStore:
+  case OpKind::DescReduce:
+    beginBlockStore(op);
+    endBlockStore(op);
+    break;
+  case OpKind::Barrier: // of the program: by what it consists of
+    finishBlockStores();
+    return meet();
+  case OpKind::Dot:
+    readTiles(op);
+    break;
+  case OpKind::ToShared:
+    beginTile(op);
+    touched(op.result(), true);
+    break;
+  case OpKind::SharedAlloc:
+    beginTile(op);
+    break;
+  case OpKind::SharedLoad:
+    touched(op.operands[0], false);
+    break;
+  case OpKind::BarrierAlloc:
+    beginBarriers(op);
+    now.ops.push_back(&op);
+    return barriersReady(op);
+  case OpKind::SharedBarrier:
+    haveMet(false);
+    break;
+  case OpKind::For:
+  case OpKind::While:
+  case OpKind::If:
+  case OpKind::Partitions:
+    return regions(op, now);
+  case OpKind::Yield:
+    if (op.parent->parent->op->kind == OpKind::Partitions)
+      beforeReturn();
+    break;
+  case OpKind::Return:
+    if (!isParted_)
+      beforeReturn();
+    break;
+  default:
+    return exchange(op, now);
+  }
+  now.ops.push_back(&op);
+}
+
+} // namespace
+
+void orderMemory(Module &m, const TargetInfo &target, const Options &options) {
+  Function &kernel = *m.kernel();
+  if (std::exchange(kernel.isOrdered, true))
+    return;
+  Orderer(m, target, options).run();
+}
+
+} // namespace tegula::gpu

@@ -1,0 +1,270 @@
+// See SharedNeeds.h.
+#include "gpu/shared/SharedNeeds.h"
+#include "gpu/Layouts.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/shared/SharedMemory.h"
+#include "gpu/TargetInfo.h"
+#include "gpu/shared/Tiles.h"
+#include "layout/Conversion.h"
+#include <algorithm>
+#include <cassert>
+#include <set>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+bool makesTiles(const Op &op) { return op.kind == OpKind::SharedAlloc || op.kind == OpKind::ToShared || op.kind == OpKind::BarrierAlloc; }
+
+bool takesScratch(const Op &op) { return op.kind == OpKind::ToShared || info(op.kind).attrs.has(attr::meet); }
+
+uint64_t tilesBytes(const Op &op) {
+  auto slots = static_cast<uint64_t>(op.slots());
+  return op.kind == OpKind::BarrierAlloc ? 8 * slots : slotBytes(op.result()->type) * slots;
+}
+
+static unsigned bytesOf(const Type &t) { return t.isPtr ? 8 : byteWidth(t.elem); }
+
+/// How the values of a convert or a cluster_gather move.
+static layout::ConversionPlan planOf(const Module &m, const Op &op, layout::Threads threads, const layout::ConversionOptions &options) {
+  const Type &from = op.operands[0]->type, &to = op.result()->type;
+  unsigned bits = from.isPtr ? 64 : 8 * byteWidth(from.elem);
+  if (op.kind == OpKind::Convert)
+    return layout::planConversion(m.layoutOf(from), m.layoutOf(to), bits, options);
+  // Parts of CTAs and all parts in every CTA are two layouts of one tensor.
+  const LinearLayout own = from.isScalar() ? layout::scalar(threads) : m.layoutOf(from);
+  const LinearLayout parts = layout::expandDims(own, 0) * LinearLayout::identity(to.shape[0], layout::Dim::Block, layout::Dim::Dim0);
+  return layout::planConversion(parts, m.layoutOf(to).growIn(layout::Dim::Block, layout::log2Exact(to.shape[0])), bits, options);
+}
+
+std::vector<uint64_t> exchangedParts(const Module &m, const Op &op) {
+  const Type &t = op.operands[0]->type;
+  const LinearLayout &l = m.layoutOf(t);
+  auto axis = static_cast<unsigned>(op.axis());
+  unsigned warps = 0;
+  for (unsigned i = 0; i < l.inBits(layout::Dim::Warp); ++i)
+    warps += l.basis(layout::Dim::Warp, i, layout::tensorDim(axis)) != 0;
+  if (!warps)
+    return {};
+  uint64_t slots = static_cast<uint64_t>(t.numel() / t.shape[axis]) << warps;
+  std::vector<uint64_t> begin{0};
+  for (const Value *v : op.operands)
+    begin.push_back((begin.back() + slots * bytesOf(v->type) + 15) / 16 * 16);
+  return begin;
+}
+
+/// Between warps each thread leaves its registers.
+static uint64_t exchangeBytes(const Module &m, const Op &op) {
+  const Type &t = op.result()->type;
+  return partnerOf(m.layoutOf(t), op).inWarps ? uint64_t{bytesOf(t)} << m.layoutOf(t).totalInBits() : 0;
+}
+
+bool hasCopies(const Module &m, uint16_t layout) {
+  if (!layout)
+    return true;
+  const LinearLayout &l = m.layouts[layout - 1u];
+  return l.freeMask(layout::Dim::Lane) || l.freeMask(layout::Dim::Warp);
+}
+
+/// What owners know, for the others.
+static Scratch owned(const Module &m, const Op &op, unsigned ctas) {
+  const Type &t = op.result()->type;
+  bool isOfCluster = ctas > 1 && (op.whole() || t.isScalar());
+  if (!isOfCluster && !hasCopies(m, t.layout))
+    return {};
+  uint64_t bytes = op.results.size() > 1 ? scalarStride * op.results.size() : static_cast<uint64_t>(t.isScalar() ? 1 : t.numel()) * bytesOf(t);
+  return {bytes, isOfCluster ? layout::ExchangeScope::Cluster : layout::ExchangeScope::Cta};
+}
+
+Scratch scratchNeed(const Module &m, const Op &op, layout::Threads threads, unsigned ctas, const layout::ConversionOptions &conversions, bool isUsed) {
+  switch (op.kind) {
+  case OpKind::Convert:
+  case OpKind::ClusterGather: {
+    layout::ConversionPlan plan = planOf(m, op, threads, conversions);
+    uint64_t bytes = plan.kind == layout::ConversionKind::Shared ? plan.cost.bytes : 0;
+    layout::ExchangeScope scope = plan.scope;
+    return {bytes, scope, std::move(plan)};
+  }
+  case OpKind::Reduce:
+  case OpKind::Scan: {
+    std::vector<uint64_t> parts = exchangedParts(m, op);
+    return {parts.empty() ? 0 : parts.back()};
+  }
+  case OpKind::Exchange:
+    return {exchangeBytes(m, op)};
+  case OpKind::Gather:
+    return {static_cast<uint64_t>(op.operands[0]->type.numel()) * bytesOf(op.operands[0]->type)};
+  case OpKind::Histogram:
+    return {static_cast<uint64_t>(op.result()->type.numel()) * 4};
+  case OpKind::SmId:
+    return ctas > 1 ? owned(m, op, ctas) : Scratch{};
+  case OpKind::Clock:
+    return owned(m, op, ctas);
+  case OpKind::AtomicRmw:
+  case OpKind::AtomicCas:
+    return isUsed ? owned(m, op, ctas) : Scratch{};
+  case OpKind::AsmEffect: // of tensors, each thread keeps what it got
+    return !op.results.empty() && op.result()->type.isScalar() ? owned(m, op, ctas) : Scratch{};
+  default:
+    return {};
+  }
+}
+
+Scratch scratchNeed(const Module &m, const Op &op, const TargetInfo &target, const Options &options, uint64_t most, bool isUsed) {
+  layout::ConversionOptions conversions = target.conversions();
+  conversions.maxBytes = static_cast<unsigned>(most);
+  return scratchNeed(m, op, {target.lanes(), options.numWarps}, options.numCtas, conversions, isUsed);
+}
+
+SharedRange placeOf(const Op &op) {
+  const std::span<const int64_t> at = op.shared();
+  return at.empty() ? SharedRange{} : SharedRange{static_cast<uint64_t>(at[0]), static_cast<uint64_t>(at[1])};
+}
+
+static void findUsedAtomics(const Block &b, std::unordered_set<const Op *> &out) {
+  for (const Op *op : b.ops) {
+    for (const Value *v : op->operands)
+      if (v->def && (v->def->kind == OpKind::AtomicRmw || v->def->kind == OpKind::AtomicCas))
+        out.insert(v->def);
+    for (const Region *r : op->regions)
+      findUsedAtomics(*r->block, out);
+  }
+}
+
+std::unordered_set<const Op *> usedAtomics(const Block &b) {
+  std::unordered_set<const Op *> out;
+  findUsedAtomics(b, out);
+  return out;
+}
+
+namespace {
+
+/// What lives while a kernel is walked.
+class Living {
+public:
+  explicit Living(const Block &kernel) : lastUser_(lastUsersOfTiles(kernel)) { block(kernel); }
+  std::vector<std::pair<const Op *, SharedRange>> most;
+
+private:
+  void block(const Block &b) {
+    for (const Op *op : b.ops) {
+      if (SharedRange r = placeOf(*op); r.size() && !op->held()) { // those bytes are the loop's
+        live_.push_back({op, r});
+        if (r.end > peak_) {
+          peak_ = r.end;
+          most = live_;
+        }
+      }
+      for (const Region *r : op->regions)
+        block(*r->block);
+      std::erase_if(live_, [&](const auto &l) {
+        auto last = lastUser_.find(l.first);
+        return last != lastUser_.end() ? last->second == op : l.first == op;
+      });
+    }
+  }
+
+  std::unordered_map<const Op *, const Op *> lastUser_;
+  std::vector<std::pair<const Op *, SharedRange>> live_;
+  uint64_t peak_ = 0;
+};
+
+} // namespace
+
+std::vector<std::pair<const Op *, SharedRange>> mostShared(const Block &kernel) { return Living(kernel).most; }
+
+const Op *descLoadOf(const Op &operand) {
+  const Op *from = operand.operands[0]->def;
+  while (from && (from->kind == OpKind::Permute || from->kind == OpKind::Reshape))
+    from = from->operands[0]->def;
+  return from && from->kind == OpKind::DescLoad ? from : nullptr;
+}
+
+/// The operation whose tile a load by descriptor or an operand of asynchronous dots reads; null of others.
+static const Op *ownerOfTile(const Op &op) {
+  if (op.kind == OpKind::DescLoad)
+    return &op;
+  if (op.kind != OpKind::ToShared)
+    return nullptr;
+  const Op *load = descLoadOf(op);
+  return load ? load : &op;
+}
+
+uint64_t tilesAround(const Op &loop, size_t from) {
+  std::set<const Op *> owners;
+  const std::vector<Op *> &ops = loop.parent->ops;
+  const size_t here = positionOf(*loop.parent, &loop);
+  for (size_t i = from; i < here; ++i)
+    if (ops[i]->kind == OpKind::ToShared)
+      owners.insert(ownerOfTile(*ops[i]));
+  for (const Op *op : loop.region(0)->ops)
+    for (const Value *v : op->operands)
+      if (v->type.isShared && v->def && v->def->parent != loop.region(0))
+        owners.insert(v->def->kind == OpKind::ToShared ? ownerOfTile(*v->def) : v->def);
+  for (size_t i = here + 1; i < ops.size(); ++i)
+    for (const Value *v : ops[i]->operands)
+      if (v->def && v->def->kind == OpKind::DescLoad && v->def->parent == loop.parent && positionOf(*loop.parent, v->def) < here)
+        owners.insert(v->def);
+  uint64_t bytes = 0;
+  for (const Op *op : owners)
+    bytes += slotBytes(op->result()->type);
+  return bytes;
+}
+
+std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) {
+  switch (op.kind) {
+  case OpKind::Convert: {
+    layout::ConversionOptions options;
+    options.maxBytes = static_cast<unsigned>(most);
+    return planOf(m, op, {}, options).cost.bytes;
+  }
+  case OpKind::Reduce:
+  case OpKind::Exchange:
+    return scratchNeed(m, op, {}, 1, {}, true).bytes;
+  case OpKind::Scan:
+  case OpKind::Gather:
+  case OpKind::Histogram:
+  case OpKind::ToShared:
+  case OpKind::Dot:
+    return std::nullopt;
+  default:
+    if (op.has(traits::Pure) || op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::DescStore || op.kind == OpKind::DescReduce ||
+        op.kind == OpKind::Yield || op.kind == OpKind::Condition || op.kind == OpKind::Assume)
+      return 0;
+    return std::nullopt;
+  }
+}
+
+static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo &target, const std::function<bool(const Op &)> &isRing,
+                               const std::function<uint64_t(const Block &, uint64_t)> &mostOfScratch, const Op *end, uint64_t around) {
+  constexpr uint64_t guess = 4096;
+  BesideRings out;
+  for (const Op *op : b.ops) {
+    if (ownerOfTile(*op)) {
+      if (ownerOfTile(*op) == op && !isRing(*op))
+        out.tiles += slotBytes(op->result()->type) + SharedMemory::tileAlign;
+    } else if (op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If) {
+      for (const Region *r : op->regions) {
+        const BesideRings inside = besideRings(m, *r->block, target, isRing, mostOfScratch, nullptr, around + out.tiles);
+        out.scratch = std::max(out.scratch, inside.tiles + inside.scratch);
+        out.buffers = std::max(out.buffers, inside.tiles + inside.buffers);
+        out.isKnown &= inside.isKnown;
+      }
+    } else if (op->kind != OpKind::Dot) {
+      const std::optional<uint64_t> need = scratchOf(m, *op, mostOfScratch(b, around + out.tiles));
+      out.isKnown &= need.has_value();
+      out.scratch = std::max(out.scratch, need.value_or(takesScratch(*op) ? guess : 0));
+      out.buffers = std::max(out.buffers, target.blockStore(m, *op).bytes);
+    }
+    if (op == end)
+      break;
+  }
+  return out;
+}
+
+BesideRings besideRings(const Module &m, const Block &b, const TargetInfo &target, const std::function<bool(const Op &)> &isRing,
+                        const std::function<uint64_t(const Block &, uint64_t)> &mostOfScratch, const Op *end) {
+  return besideRings(m, b, target, isRing, mostOfScratch, end, 0);
+}
+
+} // namespace tegula::gpu

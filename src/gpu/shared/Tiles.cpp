@@ -1,0 +1,114 @@
+// See Tiles.h.
+#include "gpu/shared/Tiles.h"
+#include "gpu/Layouts.h"
+#include "gpu/shared/SharedMemory.h"
+#include "layout/Constructors.h"
+#include <algorithm>
+
+namespace tegula::gpu {
+
+using ir::Elem;
+using ir::OpKind;
+using layout::SwizzleMode;
+
+/// Registers of a thread that step 1, 2, 4 ... along the axis, wherever they stand among the others: log2 of how many elements in
+/// a row the thread has.
+static unsigned runAlong(const LinearLayout &l, unsigned axis) {
+  unsigned run = 0;
+  auto has = [&](uint64_t step) {
+    for (unsigned i = 0; i < l.inBits(layout::Dim::Register); ++i)
+      if (l.basis(layout::Dim::Register, i, layout::tensorDim(axis)) == step && !l.basis(layout::Dim::Register, i, layout::tensorDim(1 - axis)))
+        return true;
+    return false;
+  };
+  while (has(uint64_t{1} << run))
+    ++run;
+  return run;
+}
+
+unsigned contiguousAxis(const LinearLayout &l, unsigned elemBytes) {
+  layout::Dim in = l.ins()[0].dim; // Register, or Offset of a tile
+  // After a join a thread has two elements along one axis and sixteen along the other: the longer run makes wide accesses. Beyond the widest
+  // access there is nothing to gain, and what was loaded as vectors stays together.
+  unsigned widest = layout::log2Exact(16 / elemBytes);
+  if (in == layout::Dim::Register)
+    if (unsigned runs[2] = {std::min(widest, runAlong(l, 0)), std::min(widest, runAlong(l, 1))}; runs[0] != runs[1])
+      return runs[1] > runs[0];
+  return l.inBits(in) && l.basis(in, 0, layout::tensorDim(0)) ? 0 : 1;
+}
+
+LinearLayout plainTile(const ir::Type &t, const LinearLayout &registers, int64_t vec) {
+  std::vector<int64_t> shape(t.shape.begin(), t.shape.end()), order;
+  auto rank = static_cast<unsigned>(shape.size()), fast = rank - 1, bytes = ir::byteWidth(t.elem);
+  if (vec > 1)
+    while (fast > 0 && !registers.basis(layout::Dim::Register, 0, layout::tensorDim(fast)))
+      --fast;
+  else if (rank == 2)
+    fast = contiguousAxis(registers, bytes);
+  order.push_back(fast);
+  for (unsigned axis = rank; axis-- > 0;)
+    if (axis != fast)
+      order.push_back(axis);
+  std::optional<SwizzleMode> mode = rank == 2 ? layout::widestSwizzle(shape[fast] * bytes) : std::nullopt;
+  LinearLayout tile = mode ? layout::sharedSwizzled(shape, order, 8 * bytes, *mode) : layout::sharedLinear(shape, order);
+  assert(keepsVectors(tile, registers, vec));
+  return tile;
+}
+
+uint64_t slotBytes(const ir::Type &tile) {
+  if (tile.elem == Elem::I64 && tile.numel() == 1) // an mbarrier
+    return 8;
+  uint64_t bytes = static_cast<uint64_t>(tile.numel()) * ir::byteWidth(tile.elem);
+  return (bytes + SharedMemory::tileAlign - 1) / SharedMemory::tileAlign * SharedMemory::tileAlign;
+}
+
+const ir::Op *tileOf(const ir::Value *v) {
+  while (v->def && (v->def->kind == OpKind::SharedSlot || v->def->kind == OpKind::Permute || v->def->kind == OpKind::Reshape))
+    v = v->def->operands[0];
+  return v->def;
+}
+
+static bool isFirstPartition(const ir::Block &b) {
+  const ir::Op *around = b.parent->op;
+  return around && around->kind == OpKind::Partitions && around->region(0) == &b;
+}
+
+namespace {
+
+/// Those that stand in the first partition of the warps live as if it were in line: the others fill what it waits for, and are done with it before.
+struct LastUsers {
+  void add(const ir::Block &b) {
+    for (size_t i = 0; i < b.ops.size(); ++i) {
+      const ir::Op *op = b.ops[i];
+      if (i + 1 < b.ops.size() && b.ops[i + 1]->kind == OpKind::DotWait)
+        waitBehind[op] = b.ops[i + 1];
+      for (const ir::Value *v : op->operands) {
+        const ir::Op *tile = v->type.isShared ? tileOf(v) : nullptr, *user = op;
+        if (!tile)
+          continue;
+        while (user->parent != tile->parent && !isFirstPartition(*user->parent))
+          user = user->parent->parent->op;
+        // An asynchronous dot may read until it is waited for.
+        auto wait = waitBehind.find(user);
+        of[tile] = wait != waitBehind.end() ? wait->second : user;
+      }
+      std::vector<ir::Region *> regions = op->regions;
+      if (op->kind == OpKind::Partitions) // the first one decides
+        std::ranges::reverse(regions);
+      for (const ir::Region *r : regions)
+        add(*r->block);
+    }
+  }
+
+  std::unordered_map<const ir::Op *, const ir::Op *> of, waitBehind;
+};
+
+} // namespace
+
+std::unordered_map<const ir::Op *, const ir::Op *> lastUsersOfTiles(const ir::Block &b) {
+  LastUsers last;
+  last.add(b);
+  return std::move(last.of);
+}
+
+} // namespace tegula::gpu
