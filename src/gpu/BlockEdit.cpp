@@ -30,12 +30,15 @@ bool uses(const Op &op, const Value *v) {
          });
 }
 
+void replaceUses(Op &op, const Value *from, Value *to) {
+  std::replace(op.operands.begin(), op.operands.end(), const_cast<Value *>(from), to);
+  for (Region *r : op.regions)
+    replaceUses(*r->block, from, to);
+}
+
 void replaceUses(Block &b, const Value *from, Value *to, size_t position) {
-  for (size_t i = position; i < b.ops.size(); ++i) {
-    std::replace(b.ops[i]->operands.begin(), b.ops[i]->operands.end(), const_cast<Value *>(from), to);
-    for (Region *r : b.ops[i]->regions)
-      replaceUses(*r->block, from, to);
-  }
+  for (size_t i = position; i < b.ops.size(); ++i)
+    replaceUses(*b.ops[i], from, to);
 }
 
 void splice(Block &from, Block &to, size_t position) {
@@ -47,19 +50,11 @@ void splice(Block &from, Block &to, size_t position) {
 
 // ---- BlockEditor
 
-template <typename Note> static void forUses(const Op &op, const Note &note) {
-  for (Value *v : op.operands)
-    note(v);
-  for (const Region *r : op.regions)
-    for (const Op *o : r->block->ops)
-      forUses(*o, note);
-}
-
 BlockEditor::BlockEditor(Block &b) : block_(b) {
   for (size_t i = 0; i < b.ops.size(); ++i) {
     Op *op = b.ops[i];
     positions_[op] = i;
-    forUses(*op, [&](const Value *v) { users_.note(v, op); });
+    users_.noteOperands(*op, op);
   }
 }
 

@@ -13,6 +13,8 @@ size_t positionOf(const ir::Block &b, const ir::Op *op);
 std::vector<ir::Op *> usersIn(const ir::Block &b, const ir::Value *v);
 /// Does the operation use `v`, itself or in its regions?
 bool uses(const ir::Op &op, const ir::Value *v);
+/// In the operation and its regions.
+void replaceUses(ir::Op &op, const ir::Value *from, ir::Value *to);
 /// From `position` on, regions included.
 void replaceUses(ir::Block &b, const ir::Value *from, ir::Value *to, size_t position = 0);
 /// Moves the operations of a temporary block to a place in another.

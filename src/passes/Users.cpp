@@ -7,6 +7,14 @@ void Users::note(const ir::Value *v, ir::Op *op) {
     users.push_back(op);
 }
 
+void Users::noteOperands(const ir::Op &op, ir::Op *by) {
+  for (const ir::Value *v : op.operands)
+    note(v, by);
+  for (const ir::Region *r : op.regions)
+    for (const ir::Op *inner : r->block->ops)
+      noteOperands(*inner, by);
+}
+
 void Users::add(const ir::Block &b) {
   for (ir::Op *op : b.ops) {
     for (const ir::Value *v : op->operands)

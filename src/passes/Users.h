@@ -14,6 +14,8 @@ public:
   void add(const ir::Block &b);
   /// `op` uses `v`. What uses a value more than once is noted once, if nothing else is noted in between.
   void note(const ir::Value *v, ir::Op *op);
+  /// `by` uses what `op` and the operations in its regions have as operands.
+  void noteOperands(const ir::Op &op, ir::Op *by);
   /// Operations that use `v`, in the order in which they were added or noted: after add() each once, in the order of the text. Until something is noted.
   std::span<ir::Op *const> of(const ir::Value *v) const;
   /// The one operation that does; null if there is none, or more.

@@ -153,7 +153,8 @@ public:
       // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
       a.axis = order[0];
       // Elements that are widened for a tile, or unpacked: as many as one store to it takes, so that neighbours in a warp fill all banks, or lines of memory.
-      int64_t widest = std::max<int64_t>(bytes, op.kind == OpKind::Load ? std::max(tileBytes(op.result(), 8), unpackedBytes(users_, op.result())) : 0);
+      auto readsTiles = [&](const Op &dot) { return choiceOf(dot).kind == DotKind::AsyncMma; };
+      int64_t widest = std::max<int64_t>(bytes, op.kind == OpKind::Load ? std::max(tileBytes(users_, op.result(), 8, readsTiles), unpackedBytes(users_, op.result())) : 0);
       a.wanted = std::min(op.kind == OpKind::AtomicRmw ? target_.atomicElements(op) : std::max<int64_t>(1, 16 / widest), perThread);
       a.vec = std::min(facts_.vectorWidth(pointer, mask, order[0]), a.wanted);
       // Addresses `vec` elements apart inside a group of consecutive ones: as aligned as the group's start and the step.
@@ -228,7 +229,6 @@ private:
   Home wantedBy(const Op &user, const Value *v, unsigned depth) const;
   bool isMovedBefore(const Op &op, Home h) const;
   std::optional<LinearLayout> wantedByMemory(const Value *v, unsigned depth) const;
-  unsigned tileBytes(const Value *v, unsigned depth) const;
   int64_t elementsOfWord(const Value *v, unsigned depth) const;
 
   const Function &f_;
@@ -466,22 +466,6 @@ std::optional<LinearLayout> Homes::wantedByMemory(const Value *v, unsigned depth
       return isSame ? l : operandLayout(*u, *l);
   }
   return std::nullopt;
-}
-
-/// Bytes of an element that `v` becomes on its way to a tile that asynchronous dots read, by way of conversions and joins; 0 if it goes elsewhere.
-unsigned Homes::tileBytes(const Value *v, unsigned depth) const {
-  if (depth == 0)
-    return 0;
-  for (const Op *u : users_.of(v)) {
-    if (u->kind == OpKind::Dot) {
-      if (u->operands[2] != v && choiceOf(*u).kind == DotKind::AsyncMma)
-        return byteWidth(v->type.elem);
-    } else if (u->results.size() == 1 && (u->has(traits::Elementwise) || renames(u->kind) || u->kind == OpKind::Join)) {
-      if (unsigned bytes = tileBytes(u->result(), depth - 1))
-        return bytes;
-    }
-  }
-  return 0;
 }
 
 /// Elements of `v` that come from one word of the narrowest tensor it is computed from, element by element: of a join, of a word of each operand.

@@ -35,6 +35,21 @@ unsigned unpackedBytes(const Users &users, const Value *v) {
   return unpackedBytes(users, v, 1, seen);
 }
 
+unsigned tileBytes(const Users &users, const Value *v, unsigned depth, const std::function<bool(const Op &)> &readsTiles) {
+  if (!depth)
+    return 0;
+  for (const Op *u : users.of(v)) {
+    unsigned bytes = 0;
+    if (u->kind == OpKind::Dot)
+      bytes = u->operands[2] != v && readsTiles(*u) ? ir::byteWidth(v->type.elem) : 0;
+    else if (followsElements(*u))
+      bytes = tileBytes(users, u->result(), depth - 1, readsTiles);
+    if (bytes)
+      return bytes;
+  }
+  return 0;
+}
+
 bool isSplit(const Users &users, const Value *v, unsigned depth) {
   return depth && std::ranges::any_of(users.of(v), [&](const Op *u) {
            return u->kind == OpKind::Split || (u->results.size() == 1 && u->has(ir::traits::Elementwise) && isSplit(users, u->result(), depth - 1));

@@ -5,8 +5,9 @@
 #include "ir/Builder.h"
 #include "ir/Clone.h"
 #include "ir/Walk.h"
-#include "passes/Users.h"
 #include "passes/Effects.h"
+#include "passes/RemoveDead.h"
+#include "passes/Users.h"
 #include <algorithm>
 #include <optional>
 
@@ -112,8 +113,8 @@ class MaskDropper {
 public:
   MaskDropper(Module &m, const TargetInfo &target, const Options &options) : m_(m), b_(m), threads_(int64_t{target.lanes()} * options.numWarps) {}
 
-  /// Bodies of innermost loops, and the branches in them.
-  void run(Block &b, bool isInLoop) {
+  /// Bodies of innermost loops, and the branches in them. Returns whether there are copies now, in which what is computed for masks has lost its use.
+  bool run(Block &b, bool isInLoop) {
     bool hasLoop = false;
     for (Op *op : b.ops) {
       const bool isLoop = op->kind == OpKind::For || op->kind == OpKind::While;
@@ -123,11 +124,12 @@ public:
           run(*r->block, isInLoop || isLoop);
     }
     if (hasLoop || !isInLoop)
-      return;
+      return budget_ < mostInstructions;
     number(b);
     for (size_t first = 0; first < b.ops.size(); ++first)
       if (masksElements(*b.ops[first]))
         first = runFrom(b, first);
+    return budget_ < mostInstructions;
   }
 
 private:
@@ -252,7 +254,7 @@ private:
     std::vector<Type> types;
     Users users;
     for (Op *op : rest)
-      noteUses(users, *op, op);
+      users.noteOperands(*op, op);
     for (const Op *op : twice)
       for (Value *r : op->results)
         if (!users.of(r).empty()) {
@@ -264,7 +266,7 @@ private:
     for (size_t i = 0; i < results.size(); ++i) {
       branch->results[i]->name = results[i]->name;
       for (Op *op : users.of(results[i]))
-        replaceIn(*op, results[i], branch->results[i]);
+        replaceUses(*op, results[i], branch->results[i]);
     }
     b.ops.insert(b.ops.end(), rest.begin(), rest.end());
     writeWithout(twice, results, wholes, *branch->region(0));
@@ -280,20 +282,6 @@ private:
     positions_.clear();
     for (size_t i = 0; i < b.ops.size(); ++i)
       positions_[b.ops[i]] = i;
-  }
-
-  static void noteUses(Users &users, const Op &op, Op *by) {
-    for (const Value *v : op.operands)
-      users.note(v, by);
-    for (const Region *r : op.regions)
-      for (const Op *inner : r->block->ops)
-        noteUses(users, *inner, by);
-  }
-
-  static void replaceIn(Op &op, Value *from, Value *to) {
-    std::replace(op.operands.begin(), op.operands.end(), from, to);
-    for (Region *r : op.regions)
-      replaceUses(*r->block, from, to);
   }
 
   static void append(std::span<Op *const> ops, Block &to) {
@@ -312,7 +300,7 @@ private:
     std::unordered_set<const Op *> inside(twice.begin(), twice.end());
     for (std::span<Op *const> ops : {std::span<Op *const>(twice), rest})
       for (Op *op : ops)
-        noteUses(users, *op, op);
+        users.noteOperands(*op, op);
     std::vector<Op *> front;
     for (size_t i = b.ops.size(); i-- > 0;) {
       Op *op = b.ops[i];
@@ -356,27 +344,6 @@ private:
     for (const Value *v : results)
       yielded.push_back(copy(v));
     b_.yield(yielded);
-    removeUnused(to);
-  }
-
-  /// What is computed for masks and what fills registers under them.
-  static void removeUnused(Block &b) {
-    std::unordered_set<const Value *> used;
-    auto use = [&](const Op &op, const auto &self) -> void {
-      used.insert(op.operands.begin(), op.operands.end());
-      for (const Region *r : op.regions)
-        for (const Op *inner : r->block->ops)
-          self(*inner, self);
-    };
-    std::vector<Op *> kept;
-    for (size_t i = b.ops.size(); i-- > 0;) {
-      Op *op = b.ops[i];
-      if (isPure(*op) && std::none_of(op->results.begin(), op->results.end(), [&](const Value *r) { return used.contains(r); }))
-        continue;
-      use(*op, use);
-      kept.push_back(op);
-    }
-    b.ops.assign(kept.rbegin(), kept.rend());
   }
 
   Module &m_;
@@ -392,7 +359,8 @@ void dropWholeMasks(Module &m, const TargetInfo &target, const Options &options)
   Block &b = *m.kernel()->block();
   // CTAs of a cluster would take different sides; what has dots has registers for nothing else.
   if (options.numCtas == 1 && !anyOp(b, [](const Op &op) { return op.kind == OpKind::Dot || op.kind == OpKind::Partitions; }))
-    MaskDropper(m, target, options).run(b, false);
+    if (MaskDropper(m, target, options).run(b, false))
+      removeDead(m);
 }
 
 } // namespace tegula::gpu
