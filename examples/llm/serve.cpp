@@ -203,7 +203,7 @@ json Server::stats() const {
 int main(int argc, char **argv) {
   ModelOptions options;
   options.batch = 32;
-  options.context = 1024;
+  options.usualContext = 1024;
   CommandLine line("serve", "answers requests in a continuous batch; JSON lines on standard input and output");
   options.declare(line);
   int code = 0;

@@ -490,6 +490,21 @@ def test_errors_of_files(run, tmp_path):
     assert "No such file" in run("generate", "--model", tmp_path / "none", ok=False)
 
 
+LONGER = [({}, 32), ({"rope_scaling": {"type": "linear", "factor": 2.0}}, 64), ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}}, 128),
+          ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8}}, 32)]
+
+
+@pytest.mark.parametrize("scaling,positions", LONGER)
+def test_context_beyond_the_positions_of_a_model(run, tmp_path, scaling, positions):
+    """Without --context a sequence may be as long as the model's positions reach."""
+    make_model(tmp_path / "m", config={**CONFIG, "max_position_embeddings": 32, **scaling})
+    args = ["--model", tmp_path / "m", "--tokens", "1,2,3"]
+    error = run("generate", *args, "--context", positions + 1, ok=False)
+    assert f"--context is {positions + 1}, but the model was made for {positions} positions ({tmp_path}/m/config.json)" in error
+    assert len(run("generate", *args, "--context", positions, "--max-new", positions - 3).splitlines()[0].split()) == positions - 3
+    assert f"do not fit the context of {positions}" in run("generate", *args, "--max-new", positions - 2, ok=False)
+
+
 def test_too_little_memory(run):
     text = run("generate", "--shape", "8b", "--context", 1000000, "--batch", 32, ok=False)
     assert re.search(r"the model takes [\d.]+ TiB \(weights 14\.\d+ GiB, KV cache [\d.]+ TiB, .*\), but device cpu has [\d.]+ GiB", text), text

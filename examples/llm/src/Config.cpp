@@ -68,6 +68,7 @@ Status Config::check() const {
                         {"num_key_value_heads", kvHeads, 1, 1},
                         {"head_dim", headDim, 16, 16},
                         {"num_local_experts", experts, 0, 1},
+                        {"max_position_embeddings", positions, 0, 1},
                         {"sliding_window", window, 0, 1}};
   for (const Rule &r : rules)
     if (r.value < r.least || r.value % r.multiple)
@@ -217,8 +218,7 @@ Result<Config> readConfig(const std::string &folder) {
   c.normEps = type == "mixtral" ? 1e-5f : 1e-6f; // of files that do not say it
   numbers.read(j, "rms_norm_eps", c.normEps);
   numbers.read(j, "rope_theta", c.ropeTheta);
-  double longest = 0;
-  numbers.read(j, "max_position_embeddings", longest);
+  numbers.read(j, "max_position_embeddings", c.positions);
   if (!numbers.wrong) return numbers.wrong;
   // Newer files have what belongs to positions in one object.
   for (const char *key : {"rope_scaling", "rope_parameters"}) {
@@ -226,8 +226,11 @@ Result<Config> readConfig(const std::string &folder) {
     if (it == j.end() || it->is_null()) continue;
     if (!it->is_object()) return invalid(path + ": `" + key + "` is not an object");
     numbers.read(*it, "rope_theta", c.ropeTheta);
-    if (Status s = readRope(path, *it, longest, c.rope); !s) return s;
+    if (Status s = readRope(path, *it, double(c.positions), c.rope); !s) return s;
   }
+  // Files with llama3 count the positions that the scaling makes possible, the others those before it.
+  if (c.rope.kind == RopeScaling::Kind::Linear) c.positions = int64_t(double(c.positions) * c.rope.factor);
+  if (c.rope.kind == RopeScaling::Kind::Yarn) c.positions = std::max(c.positions, int64_t(c.rope.original * c.rope.factor));
   if (Status s = readWindow(path, j, qwen, c); !s) return s;
   c.qkvBias = type == "qwen2", c.headNorms = type == "qwen3";
   if (auto it = j.find("tie_word_embeddings"); it != j.end() && it->is_boolean()) c.tiedEmbedding = it->get<bool>();

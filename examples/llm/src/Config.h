@@ -24,6 +24,7 @@ struct RopeScaling {
 struct Config {
   int64_t vocab = 512, hidden = 256, intermediate = 704, layers = 4, heads = 8, kvHeads = 4, headDim = 32;
   int64_t experts = 0, expertsPerToken = 2; // 0: a dense feed-forward network
+  int64_t positions = 0; // that the model was made for, with the scaling of positions; 0: the file does not say
   int64_t window = 0; // a token attends to the last so many, itself among them; 0: to all
   float normEps = 1e-5f, ropeTheta = 10000.0f;
   RopeScaling rope;

@@ -84,7 +84,7 @@ void ModelOptions::declare(CommandLine &line) {
   line.text("device", device, "cpu, sim, cuda, cuda:1");
   line.flag("graphs", graphs, "record decode steps as graphs on cpu and sim, too, as on GPUs");
   line.number("threads", threads, "CPU threads, 0 for all cores");
-  line.number("context", context, "tokens of a sequence at most", 1);
+  line.number("context", context, ("tokens of a sequence at most, 0 for " + std::to_string(usualContext) + " or, if they are fewer, the model's positions").c_str());
   line.number("batch", batch, "sequences at the same time", 1);
   line.number("rows", rows, "tokens of a step at most", 1);
   line.number("cache-tokens", cacheTokens, "tokens in the KV cache, 0 for batch * context");
@@ -101,10 +101,18 @@ Result<Config> ModelOptions::config() const {
   return c;
 }
 
+Result<int64_t> ModelOptions::contextOf(const Config &c) const {
+  if (c.positions && context > c.positions)
+    return invalid("--context is " + std::to_string(context) + ", but the model was made for " + std::to_string(c.positions) + " positions (" + model + "/config.json)");
+  return context ? context : c.positions ? std::min(usualContext, c.positions) : usualContext;
+}
+
 Result<Session> Session::open(const ModelOptions &o) {
   Session session;
   Result<Config> config = o.config();
   if (!config) return config.status();
+  Result<int64_t> context = o.contextOf(*config);
+  if (!context) return context.status();
   std::optional<Precision> precision;
   if (!o.precision.empty()) {
     Result<Precision> p = parsePrecision(o.precision);
@@ -119,17 +127,17 @@ Result<Session> Session::open(const ModelOptions &o) {
   }
   TegulaContextOptions options = TEGULA_CONTEXT_OPTIONS_INIT;
   options.num_threads = int32_t(o.threads);
-  Result<tegula::Context> context = tegula::Context::create(options);
-  if (!context) return context.status();
-  session.context = *context;
+  Result<tegula::Context> compiler = tegula::Context::create(options);
+  if (!compiler) return compiler.status();
+  session.context = *compiler;
   if (!o.bundle.empty())
-    if (Status s = Status::from(tegula_context_load_bundle(context->get(), o.bundle.c_str(), nullptr)); !s) return s;
-  Result<Device> device = Device::open(*context, o.device, o.graphs);
+    if (Status s = Status::from(tegula_context_load_bundle(compiler->get(), o.bundle.c_str(), nullptr)); !s) return s;
+  Result<Device> device = Device::open(*compiler, o.device, o.graphs);
   if (!device) return device.status();
   session.device = *device;
-  Model::Limits limits{o.batch, o.context, std::max(o.rows, o.batch), o.cacheTokens};
+  Model::Limits limits{o.batch, *context, std::max(o.rows, o.batch), o.cacheTokens};
   if (Status s = Model::checkMemory(*config, precision.value_or(Precision::Bf16), limits, *device); !s) return s;
-  Result<Kernels> kernels = Kernels::load(*context);
+  Result<Kernels> kernels = Kernels::load(*compiler);
   if (!kernels) return kernels.status();
   session.kernels = *kernels;
   std::string tokenizer = !o.tokenizer.empty() ? o.tokenizer : !o.model.empty() && exists(o.model + "/tokenizer.json") ? o.model + "/tokenizer.json" : "";

@@ -34,12 +34,15 @@ private:
 struct ModelOptions {
   std::string model, shape = "tiny", precision, device = "cpu", tokenizer, bundle;
   bool graphs = false;
-  int64_t seed = 0, threads = 0, context = 2048, batch = 1, rows = 256, cacheTokens = 0;
+  int64_t seed = 0, threads = 0, context = 0, batch = 1, rows = 256, cacheTokens = 0;
+  int64_t usualContext = 2048; // where none is given and the model has as many positions
   Config overrides; // fields that are not -1
   ModelOptions();
   void declare(CommandLine &line);
   /// config.json of the folder, or the named shape, with the overrides.
   Result<Config> config() const;
+  /// Of a sequence of this model; an error if more is asked for than it has positions.
+  Result<int64_t> contextOf(const Config &config) const;
 };
 
 /// A model ready to run, and its tokenizer if it has one.
