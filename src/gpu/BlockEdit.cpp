@@ -18,7 +18,7 @@ size_t positionOf(const Block &b, const Op *op) { return static_cast<size_t>(std
 std::vector<Op *> usersIn(const Block &b, const Value *v) {
   std::vector<Op *> out;
   for (Op *op : b.ops)
-    if (std::find(op->operands.begin(), op->operands.end(), v) != op->operands.end())
+    if (uses(*op, v))
       out.push_back(op);
   return out;
 }

@@ -9,7 +9,7 @@ namespace tegula::gpu {
 /// The body of the function that `op` stands in.
 const ir::Block &entryOf(const ir::Op &op);
 size_t positionOf(const ir::Block &b, const ir::Op *op);
-/// Operations of the block itself (not of regions in it) that use `v`.
+/// Operations of the block that use `v`, themselves or in their regions.
 std::vector<ir::Op *> usersIn(const ir::Block &b, const ir::Value *v);
 /// Does the operation use `v`, itself or in its regions?
 bool uses(const ir::Op &op, const ir::Value *v);

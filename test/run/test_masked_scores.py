@@ -55,3 +55,33 @@ def test_masked_sums(dev, how, first, length, window, warps, bm):
     if how == "window":
         keep = keep & (first + rows - cols <= window)
     assert_close(out, np.where(keep, s, -1).reshape(m, steps, bn).sum(1), 0, 0)
+
+
+@tegula.jit
+def masked_twice(q, k, out, seen, steps, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    """A branch reads what the first of two masks gave; `seen` is that of the tile n = 1."""
+    at_m, at_n, at_d = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
+    tq = tl.load(q + at_m[:, None] * D + at_d[None, :])
+    acc = tl.zeros((BM, BN), tl.float32)
+    for n in range(0, steps):
+        cols = n * BN + at_n
+        s = tl.dot(tq, tl.load(k + cols[None, :] * D + at_d[:, None]))
+        first = tl.where((100 + at_m)[:, None] >= cols[None, :], s, -1.0)
+        second = tl.where((at_m + 20)[:, None] <= cols[None, :], first, -2.0)
+        if n == 1:
+            tl.store(seen + at_m[:, None] * BN + at_n[None, :], first)
+        acc += second
+    tl.store(out + at_m[:, None] * BN + at_n[None, :], acc)
+
+
+def test_a_branch_reads_masked_scores(dev):
+    bm, bn, d, steps = 64, 64, 32, 4
+    rng = np.random.default_rng(3)
+    q, k = (rng.integers(-2, 3, (n, d)).astype(np.float16) for n in (bm, steps * bn))
+    out, seen = (np.zeros((bm, bn), np.float32) for _ in range(2))
+    dev(masked_twice, (1,), q, k, out, seen, steps, bm, bn, d, num_warps=4, num_stages=2)
+    s = q.astype(np.float32) @ k.astype(np.float32).T
+    rows, cols = np.arange(bm)[:, None], np.arange(steps * bn)[None, :]
+    first = np.where(100 + rows >= cols, s, -1)
+    assert_close(seen, first[:, bn:2 * bn], 0, 0)
+    assert_close(out, np.where(rows + 20 <= cols, first, -2).reshape(bm, steps, bn).sum(1), 0, 0)

@@ -60,3 +60,33 @@ def test_attention(dev, tile, causal, tma, down):
     p = np.exp(s - s.max(-1, keepdims=True))
     assert_close(seen, p.sum(-1), 1e-3, 1e-3)
     assert_close(out, p @ v.astype(np.float32) / p.sum(-1, keepdims=True), 5e-3, 5e-3)
+
+
+@tegula.jit
+def shown(q, k, v, out, tile, N, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    """A branch reads the tile of the second dot in front of it; `tile` is that of the third iteration."""
+    at_m, at_n, at_d = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
+    dk = tl.make_tensor_descriptor(k, [N, D], [D, 1], [BN, D])
+    dv = tl.make_tensor_descriptor(v, [N, D], [D, 1], [BN, D])
+    tq = tl.load(q + at_m[:, None] * D + at_d[None, :])
+    acc = tl.zeros((BM, D), tl.float32)
+    for n in range(0, N, BN):
+        tv = dv.load([n, 0])
+        s = tl.dot(tq, dk.load([n, 0]).T)
+        if n == 2 * BN:
+            tl.store(tile + at_n[:, None] * D + at_d[None, :], tv)
+        acc = tl.dot(s.to(tl.float16), tv, acc)
+    tl.store(out + at_m[:, None] * D + at_d[None, :], acc)
+
+
+@pytest.mark.parametrize("bm, warps", [(64, 8), (128, 4)])
+def test_a_branch_reads_the_tile_of_the_second_dot(dev, bm, warps):
+    """Two stages of 64 x 256: the values would have barriers of their own, which the second dot alone waits for."""
+    bn, d, n = 64, 256, 4 * 64
+    rng = np.random.default_rng(7)
+    q, k, v = (rng.integers(-1, 2, (rows, d)).astype(np.float16) for rows in (bm, n, n))
+    out, tile = np.zeros((bm, d), np.float32), np.zeros((bn, d), np.float16)
+    dev(shown, (1,), q, k, v, out, tile, n, bm, bn, d, num_warps=warps, num_stages=2)
+    s = q.astype(np.float32) @ k.astype(np.float32).T
+    assert_close(tile, v[2 * bn:3 * bn], 0, 0)
+    assert_close(out, s @ v.astype(np.float32), 1e-3, 1e-3)

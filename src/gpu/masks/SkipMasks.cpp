@@ -95,12 +95,12 @@ bool comparisonsOf(const Value *mask, std::vector<Comparison> &out) {
 
 class Skipper {
 public:
-  Skipper(Module &m, Op &loop, int64_t threads) : m_(m), b_(m), body_(*loop.region(0)), threads_(threads) { b_.setFolding(false); }
+  Skipper(Module &m, Op &loop, int64_t threads) : m_(m), b_(m), body_(*loop.region(0)), edit_(body_), threads_(threads) { b_.setFolding(false); }
 
   void run() {
-    for (size_t i = 0; i < body_.ops.size(); ++i)
-      if (Op *first = body_.ops[i]; isMasking(*first))
-        skip(*first);
+    for (Op *op : body_.ops)
+      if (!skipped_.contains(op) && isMasking(*op))
+        skip(*op);
   }
 
 private:
@@ -118,7 +118,7 @@ private:
     // Selections of what selections give.
     std::vector<Op *> row{&first};
     for (;;) {
-      const std::vector<Op *> users = usersIn(body_, row.back()->result());
+      const std::vector<Op *> users = edit_.users(row.back()->result());
       if (users.size() != 1 || !isMasking(*users[0]) || users[0]->operands[1] != row.back()->result() || users[0]->operands[2] == row.back()->result())
         break;
       row.push_back(users[0]);
@@ -150,10 +150,12 @@ private:
     b_.setBlock(&masked);
     Value *result = c(last.result());
     b_.yield({&result, 1});
-    const size_t at = positionOf(body_, &last);
-    replaceUses(body_, last.result(), when->result(), at + 1);
-    splice(here, body_, at + 1);
-    std::erase_if(body_.ops, [&](const Op *op) { return std::ranges::find(row, op) != row.end(); });
+    edit_.replaceUses(last.result(), when->result());
+    edit_.insertBefore(&last, here);
+    for (const Op *op : row) {
+      edit_.erase(op);
+      skipped_.insert(op);
+    }
   }
 
   void copyMask(const Value *v, Cloner &c, Block &to) {
@@ -195,6 +197,8 @@ private:
   Module &m_;
   Builder b_;
   Block &body_;
+  BlockEditor edit_;
+  std::unordered_set<const Op *> skipped_;
   const int64_t threads_;
 };
 
