@@ -2,6 +2,7 @@
 at
 most d deep, or raises Invalid where the operation cannot give that type."""
 import combine
+import library
 import numpy as np
 import program as P
 from assembly import ASSEMBLY
@@ -495,6 +496,35 @@ class Expressions:
         if len(args) > 1 and shape and pack == 1 and self.chance(0.2):
             args[-1] = self.expr(Type(inputs[-1]), d)
         return make("asm", *args, name=name)
+
+    # Functions of libdevice
+
+    def x_lib(self, t, d):
+        self.has("lib")
+        family = self.pick(library.FAMILIES.get(t.dtype, []))
+        name = self.pick(family)
+        row = library.TABLE[name]
+        args = [self.operand(kind, Type(x, t.shape), d) for kind, x in zip(row.kinds, row.inputs)]
+        if len(args) > 1 and t.shape and self.chance(0.2):
+            args[-1] = self.operand(row.kinds[-1], Type(row.inputs[-1]), d)
+        return make("lib", *args, name=name)
+
+    def operand(self, kind, t, d):
+        """any: whatever comes; order, shift: small whole numbers; else floats: quarters or small ones of either sign, unit (-1..1), positive, above (1 and more),
+        chance (between 0 and 1)."""
+        if kind == "any" or self.chance(0.05):
+            return self.expr(t, d)
+        lit = lambda op, e, v: make(op, e, make("literal", value=v), value=v)
+        if kind in ("order", "shift"):
+            e = lit("and", self.expr(t, d), 7)
+            return e if kind == "order" else lit("sub", e, 4)
+        e = self.small_float(t, d)
+        if kind in ("quarters", "small"):
+            return lit("mul", e, 0.25) if kind == "quarters" else e
+        if kind == "unit":
+            return lit("mul", e, 0.0625)
+        e = lit("mul", make("abs", e), 0.25 if kind != "chance" else 0.03125)
+        return lit("add", e, {"positive": 0.125, "above": 1.0, "chance": 0.0625}[kind])
 
     # Numbers of four bits
 

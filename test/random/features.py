@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import library
 import program as P
 from assembly import ASSEMBLY
 from generate import generate
@@ -224,6 +225,10 @@ feature("block pointer that advances and is stored through")(lambda f: f.ops["bl
 feature("inline assembly")(lambda f: f.ops["asm"])
 feature("inline assembly of packs")(lambda f: any(ASSEMBLY[e.attrs["name"]][4] > 1 for e in f.ops["asm"]))
 feature("inline assembly of several results")(lambda f: any(isinstance(e.type, tuple) for e in f.ops["asm"]))
+feature("libdevice")(lambda f: f.ops["lib"])
+feature("libdevice, to the last bit")(lambda f: any(not library.TABLE[e.attrs["name"]].near for e in f.ops["lib"]))
+feature("libdevice, nearly")(lambda f: any(library.TABLE[e.attrs["name"]].near for e in f.ops["lib"]))
+feature("libdevice in map_elementwise")(lambda f: any(has(e, "lib") for _, g in f.combines("map") for s in P.walk(g.body) for e in P.expressions(s)))
 feature("device_assert")(lambda f: f.ops["assert"])
 feature("device_assert under a mask")(lambda f: any(len(e.args) > 1 for e in f.ops["assert"]))
 feature("load in map_elementwise")(lambda f: any(has(e, "load") for _, g in f.combines("map") for s in P.walk(g.body) for e in P.expressions(s)))
@@ -313,6 +318,8 @@ feature("pointers that two loops carry")(lambda f: any(
 feature("halves that are rotated in place")(lambda f: any(
     isinstance(a, P.Store) and isinstance(b, P.Store) and a.value.op == "sub" and b.value.op == "add" and f.buffer_of(a.pointer) is f.buffer_of(b.pointer) is not None
     for body in P.bodies(f.p) for block in [body] + [l.body for l in P.walk(body) if isinstance(l, P.For)] for k, a in enumerate(block) for b in block[k + 1:k + 3]))
+feature("tile beside a dot that a branch stores, too")(lambda f: any(
+    isinstance(x, P.Store) and x.value.op == "var" and x.value.attrs["name"][0] == "t" for l in f.statements[P.For] for b in l.body if isinstance(b, P.If) for x in b.then))
 feature("offsets by a histogram")(lambda f: f.ops["histogram"] and any(has(e, "cumsum") for e in f.ops["gather"]))
 feature("keys packed with their places")(lambda f: any(e.args[0].type.dtype == "int64" and has(e, "shl") and has(e, "arange") for o in ("sort", "topk") for e in f.ops[o]))
 feature("bisection of each element's own")(lambda f: any(has(s.value, "shr") and s.value.args[0].op == "add" for k in (P.For, P.While) for l in f.statements[k] for s in l.body if isinstance(s, P.Assign) and s.value.args))

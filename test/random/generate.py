@@ -3,6 +3,7 @@
 Each program has its own few features, dtypes and shapes, so that those that it has meet often."""
 from dataclasses import replace
 
+import library
 import numpy as np
 import program as P
 from accesses import REGION, Accesses
@@ -19,7 +20,7 @@ from rules import Invalid, make, need
 FEATURES = ("for", "while", "branch", "reduce", "scan", "combine", "split", "gather", "mask", "in_place", "alias",
             "atomic", "dot", "helper", "noinline", "return", "block", "sort", "barrier", "stride", "cluster", "slice", "map", "exit",
             "scaled", "assume", "bundle", "odd", "asm", "assert", "map_load", "block_write", "rows", "int4", "overlap", "views",
-            "step", "chain", "boxes", "olds", "wide64", "tuple", "select", "sums", "kernel")
+            "step", "chain", "boxes", "olds", "wide64", "tuple", "select", "sums", "kernel", "lib", "peek")
 SMALL = [(1, ), (2, ), (4, ), (8, ), (16, ), (32, ), (64, ), (2, 2), (1, 8), (8, 1), (4, 8), (8, 16), (16, 16),
          (2, 2, 4), (4, 2, 8), (2, 4, 2, 4)]
 LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (64, 64), (2, 64, 8)]
@@ -348,6 +349,15 @@ class Generator(Expressions, Accesses, Loops, Idioms, Kernels):
         e = self.assembly(name, self.pick(self.shapes + [()]), 1)
         return [P.Assign(tuple(self.fresh("v", t) for t in (e.type if isinstance(e.type, tuple) else (e.type, ))), e)]
 
+    def s_lib(self, depth):
+        self.has("lib")
+        shape, out = self.pick(self.shapes + [()]), []
+        for _ in range(self.number(1, 4)):
+            t = Type(self.pick(("float32", "float32", "float64", "int32") + tuple(library.FAMILIES)), shape)
+            e = self.x_lib(t, 2)
+            out.append(P.Assign((self.fresh("v", t), ), e))
+        return out
+
     def s_assert(self, depth):
         """A condition that is true: one of which the compiler can tell, or one that the programs happen to meet, else it is dropped."""
         self.has("assert")
@@ -594,6 +604,8 @@ class Generator(Expressions, Accesses, Loops, Idioms, Kernels):
                     ("edge", "wide", "small", "count")), aliases)
                 self.work += [(name, d) for d in dict.fromkeys(a.dtype or dtype for a in self.arguments if a.buffer == name)]
         body = self.block(self.number(1, 5)) + self.wishes() + self.block(self.number(1, 4))
+        if "peek" in self.features:
+            self.peeks(body)
         unused = [n for n in self.assignable() if not self.uses.get(n)]
         last = [n for n in self.assignable() if n not in unused][-3:]
         for n in (unused + last)[:6]:
@@ -617,16 +629,16 @@ class Generator(Expressions, Accesses, Loops, Idioms, Kernels):
 Generator.CHOICES = [getattr(Expressions, n) for n in dir(Expressions) if n.startswith("x_")]
 Generator.CHOICES += [Expressions.x_binary] * 5 + [Expressions.x_where, Expressions.x_literal, Expressions.x_compare
                                                    ] * 2
-Generator.CHOICES += [Accesses.x_load] * 3
+Generator.CHOICES += [Accesses.x_load] * 3 + [Expressions.x_lib] * 2
 Generator.CHOICES += [getattr(Idioms, n) for n in dir(Idioms) if n.startswith("x_")]
 Generator.SCALAR = [getattr(Expressions, "x_" + n) for n in ("literal", "mixed", "divide", "shift", "unary", "round", "extremum", "umulhi", "compare",
-                                                             "where", "ternary", "cast", "bitcast")] + [Expressions.x_binary] * 5 + [Expressions.x_map_load] * 4
+                                                             "where", "ternary", "cast", "bitcast", "lib")] + [Expressions.x_binary] * 5 + [Expressions.x_map_load] * 4
 Generator.STATEMENTS = [getattr(Generator, n) for n in dir(Generator) if n.startswith("s_")]
 Generator.RARE = [("atomic", Generator.s_atomic), ("atomic", Generator.s_atomic), ("combine", Generator.s_several),
                   ("dot", Generator.s_dot), ("dot", Generator.s_dot), ("dot", Generator.s_dot), ("dot", Generator.s_dot_loop), ("chain", Generator.s_chain),
                   ("while", Generator.s_while), ("return", Generator.s_return), ("helper", Generator.s_call),
                   ("split", Generator.s_split), ("for", Generator.s_pointer_loop), ("map", Generator.s_map), ("block", Generator.s_block_loop),
-                  ("assume", Generator.s_assume), ("asm", Generator.s_assembly), ("assert", Generator.s_assert), ("map_load", Generator.s_map), ("scaled", Generator.s_dot_scaled), ("atomic", Generator.s_atomic_alone),
+                  ("assume", Generator.s_assume), ("asm", Generator.s_assembly), ("assert", Generator.s_assert), ("lib", Generator.s_lib), ("lib", Generator.s_lib), ("map_load", Generator.s_map), ("scaled", Generator.s_dot_scaled), ("atomic", Generator.s_atomic_alone),
                   ("rows", Generator.s_rows_store), ("rows", Generator.s_rows_store), ("rows", Generator.s_rows), ("int4", Generator.s_int4),
                   ("overlap", Generator.s_overlap), ("overlap", Generator.s_overlap), ("overlap", Generator.s_overlap_dot),
                   ("boxes", Generator.s_boxes), ("boxes", Generator.s_boxes), ("boxes", Generator.s_box_dot), ("boxes", Generator.s_box_dot), ("olds", Generator.s_olds), ("olds", Generator.s_olds),

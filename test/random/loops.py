@@ -1,7 +1,7 @@
 """Random loops over memory that need more than one kind of access: boxes of descriptors that hang over the edges of their tensor, atomics whose
 old values are used, dots of masked tiles, pointers that are chosen or change places, offsets of 64 bits."""
 import program as P
-from rules import make, need
+from rules import Invalid, make, need
 from program import FLOATS, FP8, INTS, NUMPY, Type
 
 OLD = ("int32", "int64", "uint32", "uint64")
@@ -206,3 +206,41 @@ class Loops:
         if self.chance(0.5):
             return make("addptr", p, make("sub", make("add", index, make("literal", value=far), value=far), make("literal", value=far), value=far))
         return make("addptr", make("addptr", p, make("add", index, make("literal", value=far), value=far)), self.const(Type("int64"), -far))
+
+    # What a branch sees of a loop
+
+    def peeks(self, body):
+        """Branches in loops with dots that store what the loop computes on the way, in some iterations."""
+        has_dot = lambda l: any(x.op == "dot" for s in P.walk(l.body) for e in P.expressions(s) for x in P.walk_expression(e))
+        for loop in [l for l in P.walk(body) if isinstance(l, P.For) and has_dot(l)]:
+            for _ in range(self.number(0, 2)):
+                try:
+                    self.peek(loop)
+                except Invalid:
+                    pass
+
+    def peek(self, loop):
+        """Gives a part of an expression a name, perhaps at the beginning of the body, and stores it under an `if` somewhere behind."""
+        k = self.number(0, len(loop.body) - 1)
+        s = loop.body[k]
+        need(isinstance(s, P.Assign) and not any("atomic" in e.op or e.op == "rows_store" for e in P.walk_expression(s.value)))
+        part = self.pick([e for e in P.walk_expression(s.value) if isinstance(e.type, Type) and e.type.dtype in P.NUMPY and e.type.shape and e.op not in ("var", "const")])
+        before = {n for x in P.walk(loop.body[:k]) if isinstance(x, P.Assign) for n in x.names}
+        known = not any(e.op == "var" and e.attrs["name"] in before for e in P.walk_expression(part))
+        name = self.fresh("t")
+        seen = make("var", name=name, type=part.type)
+
+        def named(e):
+            return seen if e is part else P.E(e.op, [named(a) for a in e.args], e.attrs, e.type)
+
+        i, when = make("var", name=loop.name, type=loop.start.type), self.number(0, 3)
+        scope, self.scope = self.scope, {"n": Type("int32")}
+        try:
+            store = self.output(make("add", seen, seen) if part.type.dtype in P.FLOATS and self.chance(0.2) else seen)
+        finally:
+            self.scope = scope
+        s.value = named(s.value)
+        first = 0 if known and self.chance(0.6) else k
+        loop.body.insert(first, P.Assign((name, ), part))
+        branch = P.If(make(self.pick(("eq", "eq", "ne", "gt")), i, make("literal", value=when), value=when), [store], [])
+        loop.body.insert(self.number(first + 1, len(loop.body)), branch)

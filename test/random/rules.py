@@ -3,6 +3,7 @@ the operation has several results. Operands that do not fit raise Invalid. check
 import functools
 
 import numpy as np
+import library
 from assembly import ASSEMBLY
 from program import E, FLOATS, FP8, INTS, MAX_NUMEL, NUMPY, SIGNED, UNSIGNED, Type, bits
 
@@ -690,6 +691,14 @@ def _(ts, at):
     need(pack == 1 or (all(map(power, shape)) and tile("int1", shape).numel >= pack))
     out = tuple(tile(r, shape) for r in results)
     return out if len(out) > 1 else out[0]
+
+
+@rule("lib")
+def _(ts, at):
+    """A function of libdevice, of library.TABLE."""
+    row = library.TABLE[at["name"]]
+    need(tuple(t.dtype for t in ts) == row.inputs)
+    return tile(row.result, broadcast(*(t.shape for t in ts)))
 
 
 @rule("assert")

@@ -47,9 +47,10 @@ def jit(source):
     """The function `kernel` of a text that is in no file."""
     import tegula
     import tegula.language as tl
+    from tegula.language.extra import libdevice
     name = f"<random program {next(_number)}>"
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
-    space = {"tegula": tegula, "tl": tl, "__name__": "random_program"}
+    space = {"tegula": tegula, "tl": tl, "libdevice": libdevice, "__name__": "random_program"}
     exec(compile(source, name, "exec"), space)
     return space["kernel"]
 

@@ -1,4 +1,5 @@
 """Programs as the text of a kernel."""
+import library
 import numpy as np
 import program as P
 from assembly import ASSEMBLY
@@ -187,6 +188,8 @@ def expression(e):
         return f"tl.device_assert({a[0]}, \"a condition\"" + (f", mask={a[1]})" if len(a) > 1 else ")")
     if op == "asm":
         return assembly(at["name"], a)
+    if op == "lib":
+        return library.text(at["name"], a)
     if op == "atomic_old":
         return f"tl.where({a[2]}, tl.atomic_{at['kind']}({a[0]}, {a[1]}, mask={a[2]}), {a[3]})"
     if op == "atomic_sum":

@@ -1,5 +1,6 @@
 """What each operation gives, by numpy: VALUES[op](reference, expression, values of its operands), the value or a list of them (see reference.py)."""
 import assembly
+import library
 import numpy as np
 import program as P
 from arithmetic import (Undefined, binary, cast, compare, count_rounding, exact_dot, exact_sum, extremum, quiet, refuse, shift)
@@ -287,6 +288,11 @@ def _(r, e, a):
 @means("asm")
 def _(r, e, a):
     return multiple(assembly.meaning(e.attrs["name"], a))
+
+
+@means("lib")
+def _(r, e, a):
+    return library.meaning(e.attrs["name"], a)
 
 
 @means("atomic_load")
