@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-#define TEGULA_CPU_ABI_VERSION 3
+#define TEGULA_CPU_ABI_VERSION 4
 
 /* What a program did wrong; written once per launch by the program that wins the race on `claimed`. */
 typedef struct TegulaCpuFault {
@@ -34,6 +34,12 @@ typedef struct TegulaCpuExtent {
   uint64_t bytes;
 } TegulaCpuExtent;
 
+/* TegulaCpuLaunch.flags */
+enum {
+  TEGULA_LAUNCH_ATOMICS = 1, /* `atomics` may be called; without it all atomics are atomic */
+  TEGULA_LAUNCH_ALONE = 2    /* set by `atomics`: until the entry returns, nothing else of this process runs code with atomics of scope gpu or cta */
+};
+
 struct TegulaCpuLaunch;
 /* One call prints one operand of one device_print for one program. `data` holds `count` elements, row-major, of the
  * kernel's print site `site` (which knows dtype, shape, prefix). Must be safe to call from any thread. */
@@ -47,9 +53,13 @@ typedef void (*TegulaCpuWaitFn)(const struct TegulaCpuLaunch *launch, int64_t tu
 /* Called by a program that saw `cancel` in the loop `site`, before it returns. */
 typedef void (*TegulaCpuStoppedFn)(const struct TegulaCpuLaunch *launch, int32_t site, int32_t x, int32_t y, int32_t z);
 
+/* Called by kernels with atomics, once in each call of the entry, before its first program. `plain`: 1 if the kernel has a form in which atomics are plain reads and writes; then TEGULA_LAUNCH_ALONE
+ * may be set when it returns. May wait for a launch that is alone. */
+typedef void (*TegulaCpuAtomicsFn)(const struct TegulaCpuLaunch *launch, int32_t plain);
+
 typedef struct TegulaCpuLaunch {
   int32_t grid[3];                 /* extents, each >= 1 */
-  int32_t flags;                   /* reserved, 0 */
+  int32_t flags;                   /* TEGULA_LAUNCH_* */
   const volatile int32_t *cancel;  /* polled at loop back edges and between programs; never null */
   TegulaCpuFault *fault;           /* never null */
   const TegulaCpuExtent *extents;  /* checked kernels only: one per pointer argument */
@@ -58,6 +68,7 @@ typedef struct TegulaCpuLaunch {
   int64_t (*clock)(void);          /* nanoseconds since some moment */
   TegulaCpuWaitFn wait;            /* never null, as is the next */
   TegulaCpuStoppedFn stopped;
+  TegulaCpuAtomicsFn atomics;      /* null without TEGULA_LAUNCH_ATOMICS */
 } TegulaCpuLaunch;
 
 /* Entry point, one symbol per kernel. Runs programs begin <= linear < end, where

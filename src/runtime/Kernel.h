@@ -126,6 +126,9 @@ public:
 
   /// Nanoseconds one program took on average in recent launches; 0 = never run. Only steers scheduling.
   mutable std::atomic<uint32_t> programNs{0};
+  /// The same of launches that were alone (TEGULA_LAUNCH_ALONE). hasPlainAtomics: they are worth a try.
+  mutable std::atomic<uint32_t> aloneNs{0};
+  mutable std::atomic<bool> hasPlainAtomics{false};
 
 private:
   KernelInfo info_;

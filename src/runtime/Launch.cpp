@@ -29,6 +29,38 @@ void CancelTable::cancelAll() {
 }
 
 namespace {
+/// Launches with atomics: any number of them, or one that is alone and updates memory by plain reads and writes. Of the process, as its memory is.
+class AtomicsLock final : ForkReset {
+public:
+  bool tryAlone() {
+    int32_t none = 0;
+    return waiting_.load() == 0 && holders_.compare_exchange_strong(none, -1);
+  }
+  void leaveAlone() {
+    holders_.store(0);
+    holders_.notify_all();
+  }
+  /// Waits for a launch that is alone, which is short and waits for nobody.
+  void share() {
+    ++waiting_;
+    for (int32_t n = holders_.load();;) {
+      if (n < 0) holders_.wait(n), n = holders_.load();
+      else if (holders_.compare_exchange_weak(n, n + 1)) break;
+    }
+    --waiting_;
+  }
+  void unshare() { --holders_; }
+
+private:
+  void afterFork() override { holders_ = waiting_ = 0; }
+  std::atomic<int32_t> holders_{0}; // -1: one alone
+  std::atomic<int32_t> waiting_{0};
+};
+AtomicsLock &atomicsLock() {
+  static AtomicsLock lock;
+  return lock;
+}
+
 struct State final : RangeTask, TurnWork {
   const LaunchRequest &request;
   LaunchHooks &hooks;
@@ -52,6 +84,11 @@ struct State final : RangeTask, TurnWork {
   std::mutex hungMutex;
   std::vector<HungProgram> hungPrograms;
   static thread_local int64_t pieceEnd; // of the programs that the thread runs
+  // Atomics. A launch on one thread may be alone in each call of the entry; others share the memory from their first atomics on.
+  bool mayBeAlone = false, isAlone = false, wasAlone = false;
+  std::mutex sharesMutex;
+  std::atomic<bool> shares{false};
+  unsigned sharedIn = 0; // forkGeneration()
 
   State(const LaunchRequest &r, CancelTable &table, LaunchHooks &h, LaunchOutcome &o)
       : request(r), hooks(h), outcome(o), cancel(table) {
@@ -64,6 +101,11 @@ struct State final : RangeTask, TurnWork {
     record.clock = [] { return static_cast<int64_t>(steadyNs()); };
     record.wait = &State::waitHere;
     record.stopped = &State::stoppedHere;
+    record.flags = TEGULA_LAUNCH_ATOMICS;
+    record.atomics = &State::atomicsHere;
+  }
+  ~State() {
+    if (shares && sharedIn == forkGeneration()) atomicsLock().unshare();
   }
 
   static State &of(const TegulaCpuLaunch *launch) { return *static_cast<State *>(launch->user); }
@@ -91,6 +133,33 @@ struct State final : RangeTask, TurnWork {
     if (!s.request.kernel->info().waits) s.started.fetch_sub(pieceEnd - linear - 1, std::memory_order_relaxed);
   }
 
+  static void atomicsHere(const TegulaCpuLaunch *launch, int32_t plain) {
+    State &s = of(launch);
+    std::atomic<bool> &known = s.request.kernel->hasPlainAtomics;
+    if (plain && !known.load(std::memory_order_relaxed)) known.store(true, std::memory_order_relaxed);
+    if (s.shares.load(std::memory_order_acquire)) return;
+    if (plain && s.mayBeAlone && atomicsLock().tryAlone()) {
+      s.isAlone = s.wasAlone = true;
+      s.record.flags |= TEGULA_LAUNCH_ALONE;
+      return;
+    }
+    std::lock_guard lock(s.sharesMutex);
+    if (s.shares) return;
+    atomicsLock().share();
+    s.sharedIn = forkGeneration();
+    s.shares.store(true, std::memory_order_release);
+  }
+
+  int32_t enter(int64_t begin, int64_t end, void *scratch) {
+    int32_t c = request.kernel->entry()(request.args, &record, begin, end, scratch);
+    if (isAlone) {
+      isAlone = false;
+      record.flags &= ~TEGULA_LAUNCH_ALONE;
+      atomicsLock().leaveAlone();
+    }
+    return c;
+  }
+
   bool run(int64_t begin, int64_t end) override {
     const CpuKernel &k = *request.kernel;
     uint64_t start = shared ? steadyNs() : 0;
@@ -111,7 +180,7 @@ struct State final : RangeTask, TurnWork {
     ScratchLease scratch(request.kernel->info().scratchBytes);
     if (scratch.failed()) return noScratch();
     if (request.hangNs == 0) {
-      note(request.kernel->entry()(request.args, &record, begin, end, scratch.data()));
+      note(enter(begin, end, scratch.data()));
       return;
     }
     // Small enough for the watchdog to see that they move.
@@ -123,7 +192,7 @@ struct State final : RangeTask, TurnWork {
   bool runPrograms(int64_t begin, int64_t end, void *scratch) {
     started.fetch_add(end - begin, std::memory_order_relaxed);
     pieceEnd = end;
-    bool good = note(request.kernel->entry()(request.args, &record, begin, end, scratch));
+    bool good = note(enter(begin, end, scratch));
     over.fetch_add(end - begin, std::memory_order_relaxed);
     moved.fetch_add(1, std::memory_order_relaxed);
     return good;
@@ -220,6 +289,17 @@ struct State final : RangeTask, TurnWork {
 thread_local int64_t State::pieceEnd = 0;
 } // namespace
 
+/// Whether a launch should try to be alone, on one thread: what took `perProgram` ns a program (0: not known) when it was not is not done sooner by many. Others may have to wait for it, so it is short and
+/// calls nobody who could wait for them.
+static bool canBeAlone(const LaunchRequest &request, uint64_t perProgram) {
+  const CpuKernel &k = *request.kernel;
+  if (!k.hasPlainAtomics.load(std::memory_order_relaxed) || !perProgram || k.info().waits || request.hangNs) return false;
+  for (const SiteInfo &s : k.info().sites)
+    if (s.kind == SiteInfo::Kind::Print) return false;
+  const uint64_t alone = k.aloneNs.load(std::memory_order_relaxed), threads = std::max(1u, request.programs == 1 ? 1 : request.threads);
+  return (alone ? alone : perProgram) * static_cast<uint64_t>(request.programs) < shortNs && alone <= perProgram / threads;
+}
+
 Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cancelTable, LaunchHooks &hooks,
               LaunchOutcome &outcome) {
   State state(request, cancelTable, hooks, outcome);
@@ -227,8 +307,12 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
   uint64_t perProgram = k.programNs.load(std::memory_order_relaxed);
   uint64_t expected = perProgram * static_cast<uint64_t>(request.programs);
   bool known = perProgram != 0;
+  state.mayBeAlone = canBeAlone(request, perProgram);
+  if (state.mayBeAlone) {
+    if (uint64_t alone = k.aloneNs.load(std::memory_order_relaxed)) expected = alone * static_cast<uint64_t>(request.programs);
+  }
   bool isWorth = !known || expected >= inlineNs;
-  unsigned threads = request.programs == 1 || !isWorth || (known && expected < inlineAsleepNs && !pool.isInRow()) ? 1 : request.threads;
+  unsigned threads = state.mayBeAlone || request.programs == 1 || !isWorth || (known && expected < inlineAsleepNs && !pool.isInRow()) ? 1 : request.threads;
   // A caller that has to look up does not work on what may take long: kernels that wait, whatever they took before, and
   // all if it is the watchdog.
   bool isShort = known && !k.info().waits && expected < (request.programs > 1 ? shortNs : shortChunkNs);
@@ -242,7 +326,8 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
   else if (total > 0) state.run(0, total);
   if (threads == 1 && isWorth && request.programs > 1) pool.noteEnd();
   uint64_t each = (state.shared ? state.busyNs.load() : steadyNs() - start) / static_cast<uint64_t>(request.programs);
-  k.programNs.store(static_cast<uint32_t>(std::min<uint64_t>(each + 1, UINT32_MAX)), std::memory_order_relaxed);
+  std::atomic<uint32_t> &estimate = state.wasAlone && !state.shares ? k.aloneNs : k.programNs;
+  estimate.store(static_cast<uint32_t>(std::min<uint64_t>(each + 1, UINT32_MAX)), std::memory_order_relaxed);
   return state.status();
 }
 

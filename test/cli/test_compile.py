@@ -587,3 +587,24 @@ def k(x, w, out, N, K, FORM: tl.constexpr):
         acc = tl.dot(tl.load(x + m[:, None] * K + k[None, :]), b, acc, input_precision="ieee")
     tl.store(out + m[:, None] * N + n[None, :], acc)
 '''
+
+
+UPDATES = '''
+import tegula, tegula.language as tl
+@tegula.jit
+def k(x, index, y, D, SCOPE: tl.constexpr, FORM: tl.constexpr, B: tl.constexpr):
+    r = tl.program_id(0)
+    o = tl.arange(0, B)
+    at = tl.load(index + r) * D + o if FORM == "row" else tl.load(index + o)
+    tl.atomic_add(y + at, tl.load(x + r * D + o, mask=o < D), mask=o < D, scope=SCOPE)
+'''
+
+
+@pytest.mark.parametrize("scope, form, plain, vector", [("gpu", "row", True, True), ("cta", "row", True, True), ("gpu", "places", True, False), ("sys", "row", False, False)])
+@pytest.mark.parametrize("target, lanes", [("cpu:avx512", 16), ("cpu:avx2", 8)])
+def test_atomics_of_launches_that_are_alone_are_plain(tegula, tmp_path, target, lanes, scope, form, plain, vector):
+    """In vectors where their elements are neighbours; never of scope sys."""
+    (tmp_path / "t.py").write_text(UPDATES)
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, index:*i32:16, y:*f32:16, D:i32", "-c", f"SCOPE='{scope}'", "-c", f"FORM='{form}'", "-c", "B=256", "-t", target, "--emit", "llvm")
+    assert p.returncode == 0 and "atomicrmw fadd" in p.stdout, p.stdout + p.stderr
+    assert (" = fadd " in p.stdout) == plain and (f"fadd <{lanes} x float>" in p.stdout) == vector, p.stdout

@@ -360,3 +360,44 @@ def test_poll_waits_for_all(dev):
     x, out = np.zeros(64, np.int64), np.zeros(64, np.bool_)
     dev(flicker, (2,), x, out, 64)
     assert out.all()
+
+
+@tegula.jit
+def add_rows(x, index, y, old, N, D, R: tl.constexpr, B: tl.constexpr, SEM: tl.constexpr, OLD: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    at = tl.load(index + r, mask=r < N, other=0)
+    o = tl.arange(0, B)
+    m = (r < N)[:, None] & (o < D)[None, :]
+    was = tl.atomic_add(y + at[:, None] * D + o[None, :], tl.load(x + r[:, None] * D + o[None, :], mask=m), m, SEM)
+    if OLD:
+        tl.store(old + r[:, None] * D + o[None, :], was, mask=m)
+
+
+@tegula.jit
+def add_columns(x, index, y, old, N, D, R: tl.constexpr, B: tl.constexpr, SEM: tl.constexpr, OLD: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    o = tl.arange(0, B)
+    m = (r < N)[:, None] & (o < D)[None, :]
+    at = tl.load(index + r[:, None] * D + o[None, :], mask=m, other=0)
+    was = tl.atomic_add(y + at, tl.load(x + r[:, None] * D + o[None, :], mask=m), m, SEM)
+    if OLD:
+        tl.store(old + r[:, None] * D + o[None, :], was, mask=m)
+
+
+@pytest.mark.parametrize("t", ["float32", "float64", "float16", "bfloat16", "int32", "int64"])
+@pytest.mark.parametrize("form", [add_rows, add_columns])
+@pytest.mark.parametrize("rows, D", [(1, 37), (4, 37), (4, 64), (8, 5)])
+@pytest.mark.parametrize("sem, keep", [("relaxed", False), (None, True)])
+def test_launches_of_one_kernel(dev, t, form, rows, D, sem, keep):
+    """From the second launch on, CPUs may update by plain reads and writes; elements and rows collide."""
+    t, N, places = d(t), 50, 7
+    r = np.random.default_rng(rows + D)
+    x = r.integers(-1, 2, (N, D)).astype(t.np)
+    index = r.integers(0, places, N if form is add_rows else (N, D)).astype(np.int32)
+    flat = (index[:, None] * D + np.arange(D)) if form is add_rows else index
+    expected = np.zeros(places * D, np.float64)
+    np.add.at(expected, flat, x.astype(np.float64))
+    y, old = np.zeros(places * D, t.np), np.zeros((N, D), t.np)
+    for launch in range(1, 5):
+        dev(form, (tegula.cdiv(N, rows),), x, index, y, old, N, D, rows, 64, sem, keep)
+        assert_same(y, (expected * launch).astype(t.np))

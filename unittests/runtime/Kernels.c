@@ -87,6 +87,24 @@ int32_t busy(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int
   return TEGULA_FAULT_NONE;
 }
 
+/* Adds 1 to a counter for each program, by plain reads and writes if the launch is alone, and counts calls that were alone (args: {counter, calls}). */
+int32_t updates(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
+  int64_t *counter = ((int64_t *const *)args)[0], *calls = ((int64_t *const *)args)[1];
+  if (launch->flags & TEGULA_LAUNCH_ATOMICS) launch->atomics(launch, 1);
+  const int alone = launch->flags & TEGULA_LAUNCH_ALONE;
+  if (alone) __atomic_fetch_add(calls, 1, __ATOMIC_RELAXED);
+  for (int64_t p = begin; p < end; ++p) {
+    if (!alone) {
+      __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+      continue;
+    }
+    int64_t was = *(volatile int64_t *)counter;
+    for (int i = 0; i < 20; ++i) __asm__ volatile("" ::: "memory");
+    *(volatile int64_t *)counter = was + 1;
+  }
+  return 0;
+}
+
 /* Program 37 faults at site 1. */
 int32_t faulty(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
   for (int64_t p = begin; p < end; ++p) {

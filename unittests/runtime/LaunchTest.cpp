@@ -57,6 +57,56 @@ TEST(Launch, EveryProgramOnce) {
     }
 }
 
+// The first launch says that there is a plain form, the second tries it on one thread.
+TEST(Launch, AtomicsArePlainInShortLaunchesThatAreAlone) {
+  Launcher run;
+  auto k = testKernel("updates");
+  int64_t counter = 0, calls = 0, *args[2] = {&counter, &calls};
+  EXPECT_TRUE(run(*k, {1000, 1, 1}, args));
+  EXPECT_EQ(calls, 0);
+  EXPECT_TRUE(k->hasPlainAtomics);
+  EXPECT_TRUE(run(*k, {1000, 1, 1}, args));
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(counter, 2000);
+  EXPECT_NE(k->aloneNs, 0u);
+  k->aloneNs = 1000'000'000; // long: others would have to wait for it
+  EXPECT_TRUE(run(*k, {1000, 1, 1}, args, 1));
+  EXPECT_EQ(calls, 1);
+  k->aloneNs = 60, k->programNs = 100; // two threads are faster
+  EXPECT_TRUE(run(*k, {1000, 1, 1}, args, 2));
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(counter, 4000);
+}
+
+TEST(Launch, AtomicsOfKernelsThatWaitOrPrintAreNeverPlain) {
+  KernelInfo waits, prints;
+  waits.waits = true;
+  prints.sites.emplace_back().kind = SiteInfo::Kind::Print;
+  for (const KernelInfo &info : {waits, prints}) {
+    Launcher run;
+    auto k = testKernel("updates", info);
+    int64_t counter = 0, calls = 0, *args[2] = {&counter, &calls};
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(run(*k, {100, 1, 1}, args, 1));
+    EXPECT_EQ(calls, 0);
+    EXPECT_EQ(counter, 400);
+  }
+}
+
+TEST(Launch, AtomicsOfLaunchesAtOnceAllCount) {
+  auto k = testKernel("updates");
+  int64_t counter = 0, calls = 0, *args[2] = {&counter, &calls};
+  Launcher launchers[3];
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned t = 0; t < 3; ++t)
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 400; ++i) EXPECT_TRUE(launchers[t](*k, {500, 1, 1}, args, 1 + t % 2));
+      });
+  }
+  EXPECT_EQ(counter, 3 * 400 * 500);
+  EXPECT_GT(calls, 0);
+}
+
 TEST(Launch, GridLimits) {
   int32_t out[3];
   int64_t n;

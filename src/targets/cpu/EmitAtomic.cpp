@@ -1,4 +1,5 @@
-// Atomics and histogram, one element at a time.
+// Atomics and histogram, one element at a time; atomics of launches that are alone.
+#include "abi/CpuAbi.h"
 #include "targets/cpu/Emitter.h"
 
 namespace tegula::cpu {
@@ -96,6 +97,123 @@ V FunctionEmitter::maskedAtomic(const Op &op, V pointer, llvm::ArrayRef<V> args,
   if (!mask)
     return atomicOp(op, pointer, args);
   return ifThen(mask, regType(op.results[0]->type.scalarType()), [&] { return atomicOp(op, pointer, args); });
+}
+
+/// Whether nobody misses that the update is atomic if no other code with atomics runs. Scope `sys` is for memory that others look at: the host's threads, other processes.
+static bool mayBePlain(const Op &op) {
+  if (op.kind != OpKind::AtomicRmw || !op.operands[0]->type.isTensor() || op.get(ir::attr::scope, "gpu") == "sys")
+    return false;
+  const ir::Type &t = op.results[0]->type;
+  auto rmw = op.rmw();
+  return !t.isPtr && t.elem != ir::Elem::I1 && (binOp(rmw) || rmw == "fmin" || rmw == "fmax");
+}
+
+/// Atomics in `b`: any, and such for which mayBePlain() holds.
+static void findAtomics(const ir::Block &b, bool &any, bool &plain) {
+  for (const Op *op : b.ops) {
+    any |= op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas || op->kind == OpKind::AsmEffect;
+    plain |= mayBePlain(*op);
+    for (const ir::Region *r : op->regions)
+      findAtomics(*r->block, any, plain);
+  }
+}
+
+// A lock costs 5 ns an element and allows no vectors, so the runtime is asked whether anybody could notice (TegulaCpuLaunch::atomics). In the entry block.
+void FunctionEmitter::askAlone() {
+  bool any = false, plain = false, here = false, hereToo = false;
+  for (const auto &f : state_.source.functions)
+    findAtomics(*f->block(), any, plain);
+  findAtomics(*plan_.function->block(), here, hereToo);
+  if (!any || state_.options.checked)
+    return;
+  V at = b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, flags));
+  auto has = [&](int32_t flag) { return b_.CreateICmpNE(b_.CreateAnd(b_.CreateLoad(b_.getInt32Ty(), at), b_.getInt32(static_cast<uint32_t>(flag))), b_.getInt32(0)); };
+  if (plan_.function->isKernel) {
+    auto *ask = llvm::BasicBlock::Create(context_, "ask", function_);
+    auto *on = llvm::BasicBlock::Create(context_, "asked", function_);
+    b_.CreateCondBr(has(TEGULA_LAUNCH_ATOMICS), ask, on);
+    b_.SetInsertPoint(ask);
+    callRuntime(offsetof(TegulaCpuLaunch, atomics), {b_.getInt32(plain)});
+    b_.CreateBr(on);
+    b_.SetInsertPoint(on);
+  }
+  if (hereToo)
+    alone_ = has(TEGULA_LAUNCH_ALONE);
+}
+
+/// Are the elements of each vector next to one another? Then no two are one.
+bool FunctionEmitter::inVectors(const Nest &n) {
+  const Op &op = *n.roots[0].op;
+  const Lin &l = lin(op.operands[0]);
+  const unsigned lanes = chooseLaneBits(n);
+  if (l.self || !(op.operands[0]->type.shape == n.space))
+    return false;
+  for (unsigned i = 0; i < lanes; ++i)
+    if (l.coef[i].s || l.coef[i].k != int64_t(ir::byteWidth(op.results[0]->type.elem)) << i)
+      return false;
+  for (const Opaque &o : l.opaque)
+    for (BitSource s : o.at)
+      if (s >= 0 && s < static_cast<BitSource>(lanes))
+        return false;
+  return true;
+}
+
+// An atomic in two forms: plain reads and writes, in vectors where no two elements of a vector can be one, and for launches that are not alone element by element. False if it has only one.
+bool FunctionEmitter::atomicStep(const Step &s) {
+  const Nest &nest = *s.nest;
+  if (!alone_ || nest.roots.size() != 1 || nest.roots[0].kind != RootKind::Atomic || !mayBePlain(*nest.roots[0].op))
+    return false;
+  Nest plain = nest;
+  plain.roots[0].kind = RootKind::Update;
+  plain.sequential = false;
+  plain.sequential = !inVectors(plain);
+  llvm::BasicBlock *forms[2] = {llvm::BasicBlock::Create(context_, "alone", function_), llvm::BasicBlock::Create(context_, "atomic", function_)};
+  auto *after = llvm::BasicBlock::Create(context_, "updated", function_);
+  b_.CreateCondBr(alone_, forms[0], forms[1]);
+  for (unsigned i = 0; i < 2; ++i) {
+    b_.SetInsertPoint(forms[i]);
+    NestState state;
+    state.nest = i ? &nest : &plain;
+    runNest(state);
+    b_.CreateBr(after);
+  }
+  b_.SetInsertPoint(after);
+  return true;
+}
+
+V FunctionEmitter::updated(const Op &op, V old, V x) {
+  const ir::Elem e = op.results[0]->type.elem;
+  auto rmw = op.rmw();
+  using B = llvm::AtomicRMWInst;
+  if (ir::isFloat(e) && rmw != "xchg" && (rmw != "fadd" || ir::bitWidth(e) <= 16))
+    return vec_.narrowOperation(rmw == "fadd" ? OpKind::FAdd : rmw == "fmin" ? OpKind::MinNum : OpKind::MaxNum, old, x, e);
+  switch (*binOp(rmw)) {
+  case B::FAdd: return b_.CreateFAdd(old, x);
+  case B::Add: return b_.CreateAdd(old, x);
+  case B::And: return b_.CreateAnd(old, x);
+  case B::Or: return b_.CreateOr(old, x);
+  case B::Xor: return b_.CreateXor(old, x);
+  case B::Max: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, old, x);
+  case B::Min: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, old, x);
+  case B::UMax: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, old, x);
+  case B::UMin: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, old, x);
+  default: return x;
+  }
+}
+
+void FunctionEmitter::update(const Op &op, const Bits &at) {
+  const ir::Type t = op.results[0]->type.scalarType();
+  V x = eval(op.operands[1], at), mask = op.mask() ? eval(op.operands[2], at) : nullptr;
+  LaneAddress a = addressOf(op.operands[0], at);
+  setLoc(&op);
+  auto all = [&](V where) {
+    V old = broadcast(loadLanes(a, t, where, nullptr, false, &op), nest_->lanes());
+    storeLanes(a, updated(op, old, broadcast(x, nest_->lanes())), t, where, false, nullptr);
+    return old;
+  };
+  V old = mask && nest_->lanes() == 1 ? ifThen(mask, regType(t), [&] { return all(nullptr); }) : all(mask);
+  if (int b = plan_.bufferFor(op.results[0]); b >= 0)
+    storeBuffer(b, old, op.results[0]->type, at);
 }
 
 void FunctionEmitter::histogramElement(const Op &op, const Bits &at) {

@@ -67,6 +67,7 @@ void FunctionEmitter::emitKernel() {
   }
   meta.argBytes = static_cast<uint32_t>(alignTo(offset, 8));
   decideStreaming();
+  askAlone();
   programLoop(function_->getArg(2), function_->getArg(3));
 }
 
@@ -163,6 +164,7 @@ void FunctionEmitter::emitCallee() {
     scalar_[a] = function_->getArg(n++);
   for (size_t i = 0; i < f.resultTypes.size(); ++i)
     externals_.push_back(function_->getArg(n++));
+  askAlone();
   auto *body = llvm::BasicBlock::Create(context_, "body", function_);
   b_.CreateBr(body);
   b_.SetInsertPoint(body);

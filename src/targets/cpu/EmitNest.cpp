@@ -484,6 +484,21 @@ void FunctionEmitter::roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V fir
   }
 }
 
+// Of what is written through a tile of pointers.
+LaneAddress FunctionEmitter::addressOf(const ir::Value *pointers, const Bits &at) {
+  Lin l = lin(pointers);
+  if (!l.self)
+    return linAt(pointers, l, at, true);
+  LaneAddress a;
+  a.lane.resize(nest_->laneBits);
+  a.base = eval(pointers, at);
+  if (a.base->getType()->isVectorTy()) {
+    a.extra = b_.CreatePtrToInt(a.base, llvm::FixedVectorType::get(b_.getInt64Ty(), nest_->lanes()));
+    a.base = llvm::ConstantPointerNull::get(b_.getPtrTy());
+  }
+  return a;
+}
+
 void FunctionEmitter::root(const Root &r, const Bits &at) {
   NestState &n = *nest_;
   if (r.op)
@@ -507,19 +522,7 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
     const Op &op = *r.op;
     V mask = op.operands.size() > 2 ? eval(op.operands[2], at) : nullptr;
     V x = eval(op.operands[1], at);
-    const ir::Value *p = op.operands[0];
-    Lin l = lin(p);
-    LaneAddress a;
-    if (l.self) {
-      a.lane.resize(n.laneBits);
-      a.base = eval(p, at);
-      if (a.base->getType()->isVectorTy()) {
-        a.extra = b_.CreatePtrToInt(a.base, llvm::FixedVectorType::get(b_.getInt64Ty(), n.lanes()));
-        a.base = llvm::ConstantPointerNull::get(b_.getPtrTy());
-      }
-    } else {
-      a = linAt(p, l, at, true);
-    }
+    LaneAddress a = addressOf(op.operands[0], at);
     setLoc(&op);
     return storeLanes(a, x, op.operands[1]->type.scalarType(), mask, op.isVolatile(), &op,
                       n.streaming && r.streams);
@@ -537,6 +540,8 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
       storeBuffer(b, old, op.results[0]->type, at);
     return;
   }
+  case RootKind::Update:
+    return update(*r.op, at);
   case RootKind::Histogram:
     return histogramElement(*r.op, at);
   case RootKind::Assert:
@@ -590,7 +595,8 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
   for (const Root &r : n.nest->roots) {
     llvm::SmallVector<const ir::Value *, 4> values;
     rootValues(r, values);
-    if (unsigned mask = r.kind == RootKind::Store ? 2 : 1; (r.kind == RootKind::Store || r.kind == RootKind::Histogram) && r.op->operands.size() > mask)
+    const bool histogram = r.kind == RootKind::Histogram;
+    if (unsigned mask = histogram ? 1 : 2; (r.kind == RootKind::Store || r.kind == RootKind::Update || histogram) && r.op->operands.size() > mask)
       values.push_back(r.op->operands[mask]), work.push_back({r.op->operands[mask], space, r.op});
     for (const ir::Value *v : values)
       if (v->type.shape == n.nest->space)

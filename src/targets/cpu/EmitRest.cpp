@@ -122,8 +122,12 @@ void FunctionEmitter::findRest() {
   for (const Root &r : n.nest->roots) {
     bool ends = false;
     switch (r.kind) {
+    case RootKind::Update:
+      if (plan_.bufferFor(r.op->results[0]) >= 0) // every element's old value is kept
+        break;
+      [[fallthrough]];
     case RootKind::Store: case RootKind::Histogram:
-      if (const unsigned mask = r.kind == RootKind::Store ? 2 : 1; V from = r.op->operands.size() > mask ? falseFrom(r.op->operands[mask], space, rest.budget) : nullptr) {
+      if (const unsigned mask = r.kind == RootKind::Histogram ? 1 : 2; V from = r.op->operands.size() > mask ? falseFrom(r.op->operands[mask], space, rest.budget) : nullptr) {
         ends = true;
         rest.from = rest.from && rest.from != from ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, rest.from, from) : from;
         rest.masks.push_back(from);

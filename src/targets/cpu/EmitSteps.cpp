@@ -36,7 +36,8 @@ void FunctionEmitter::nestWithInit(const Step &s) {
       const Buffer &b = plan_.buffers[static_cast<size_t>(plan_.bufferFor(r.op->results[0]))];
       b_.CreateMemSet(scratchAt(b.offset), b_.getInt8(0), b.bytes(), llvm::MaybeAlign(64));
     }
-  nestStep(s);
+  if (!atomicStep(s))
+    nestStep(s);
 }
 
 void FunctionEmitter::defineStep(const Op &op) {

@@ -15,39 +15,19 @@
 // computed twice and no LLVM pass has to move it. A hoist point is in the middle of a finished block: code that branches and may be
 // part of a value cuts the block there (splitHere, resumeAt). A value with a lane bit in its position is a vector, else a scalar.
 #pragma once
-#include "targets/cpu/Codegen.h"
+#include "targets/cpu/ModuleState.h"
 #include "targets/cpu/NestState.h"
 #include "targets/cpu/ScopedMap.h"
 #include <map>
 #include <optional>
 #include <set>
 
-namespace tegula::targets {
-class DebugEmitter;
-}
-
 namespace tegula::cpu {
-
-using targets::DebugEmitter;
 
 /// Of a scalar or an element of a vector; LLVM says 0 of pointers.
 inline unsigned elementBits(const llvm::Type *t) { return t->getScalarType()->isPointerTy() ? 64 : t->getScalarSizeInBits(); }
 /// Vectors (or scalars) of one length, a power of two of them, one behind the other.
 llvm::Value *concatenate(llvm::IRBuilder<> &b, std::vector<llvm::Value *> parts);
-
-/// What the functions of one compilation share.
-struct ModuleState {
-  llvm::Module &llvm;
-  const ir::Module &source;
-  const CpuTarget &target;
-  const Options &options;
-  KernelMeta &meta;
-  std::map<std::string, llvm::Function *> functions; // noinline callees; tegula.fault
-  std::map<std::string, uint64_t> scratchBytes;      // of callees, with theirs
-  DebugEmitter *debug = nullptr;
-  DiagEngine *remarks = nullptr;
-  std::set<const ir::Op *> remarked; // accesses; an operation is emitted once or more for each nest that needs it
-};
 
 class FunctionEmitter {
 public:
@@ -190,6 +170,7 @@ private:
   V tripsOf(const NestLoop &l), divideUp(V x, int64_t to), roundUp(V x, int64_t to);
   void roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
   Bits rootBits(unsigned copy) const;
+  LaneAddress addressOf(const ir::Value *pointers, const Bits &at);
   void root(const Root &r, const Bits &at);
   /// for (iv = from; iv < to; ++iv) with carried values; from < to may fail to hold only if `mayBeEmpty`.
   llvm::SmallVector<V> loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init, llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
@@ -254,6 +235,10 @@ private:
   V atomicOp(const ir::Op &op, V pointer, llvm::ArrayRef<V> args);
   V atomicWord(llvm::AtomicOrdering order, V pointer, unsigned bits, llvm::function_ref<V(V)> update);
   V maskedAtomic(const ir::Op &op, V pointer, llvm::ArrayRef<V> args, V mask);
+  void askAlone();
+  bool atomicStep(const Step &s), inVectors(const Nest &n);
+  void update(const ir::Op &op, const Bits &at);
+  V updated(const ir::Op &op, V old, V x);
   void histogramElement(const ir::Op &op, const Bits &at);
   V ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> then);
   llvm::BasicBlock *splitHere(const char *name);
@@ -279,6 +264,7 @@ private:
   VecEmitter vec_;
   llvm::Function *function_ = nullptr;
   V launch_ = nullptr, scratch_ = nullptr, grid_[3]{}, pid_[3]{}, cancel_ = nullptr, blank_ = nullptr;
+  V alone_ = nullptr; // i1: nothing else uses atomics meanwhile; null: not known
   V streamLaunch_ = nullptr; // i1: the launch writes more than caches hold; null: no store may stream
   llvm::SmallVector<V> externals_; // result tensors of a callee
   llvm::BasicBlock *done_ = nullptr, *after_ = nullptr; // end of the program loop; next program

@@ -36,8 +36,8 @@ struct Buffer {
   uint64_t bytes() const { return static_cast<uint64_t>(elems) * (element.isPtr ? 8 : ir::byteWidth(element.elem)); }
 };
 
-/// Atomic: also a statement of assembly with effects.
-enum class RootKind : uint8_t { Store, Materialize, Reduce, Scan, Atomic, Histogram, Assert };
+/// Atomic: also a statement of assembly with effects. Update: an atomic of a launch that is alone (never in a plan, see FunctionEmitter::atomicStep).
+enum class RootKind : uint8_t { Store, Materialize, Reduce, Scan, Atomic, Update, Histogram, Assert };
 
 struct Root {
   RootKind kind;

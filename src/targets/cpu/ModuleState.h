@@ -1,0 +1,30 @@
+// State of one compilation.
+#pragma once
+#include "targets/cpu/Codegen.h"
+#include <map>
+#include <set>
+#include <string>
+
+namespace tegula::targets {
+class DebugEmitter;
+}
+
+namespace tegula::cpu {
+
+using targets::DebugEmitter;
+
+/// What the functions of one compilation share.
+struct ModuleState {
+  llvm::Module &llvm;
+  const ir::Module &source;
+  const CpuTarget &target;
+  const Options &options;
+  KernelMeta &meta;
+  std::map<std::string, llvm::Function *> functions; // noinline callees; tegula.fault
+  std::map<std::string, uint64_t> scratchBytes;      // of callees, with theirs
+  DebugEmitter *debug = nullptr;
+  DiagEngine *remarks = nullptr;
+  std::set<const ir::Op *> remarked; // accesses; an operation is emitted once or more for each nest that needs it
+};
+
+} // namespace tegula::cpu
