@@ -1,6 +1,7 @@
 """The text of a dot by multiply-adds does not grow with its contraction, nor that of other work with its tile: the assembler's time goes with it."""
 import re
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tegula
@@ -33,6 +34,22 @@ def test_contraction_is_a_loop(t, tile, warps, target):
     counts = {depth: products(t, (*tile, depth), warps, target) for depth in (32, 64)}
     sums = tile[0] * tile[1] // (32 * warps)
     assert counts[32] == counts[64] and sums <= counts[32] <= 1024 and counts[32] % sums == 0
+
+
+@tegula.jit
+def multiply_add(x, y, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.fma(tl.load(x + i), tl.load(y + i), tl.load(x)))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("t, name", [(np.float16, "f16"), (ml_dtypes.bfloat16, "bf16")])
+def test_narrow_multiply_adds_are_instructions(t, name, target):
+    """Two elements an instruction where a thread has pairs, else one; nothing in double."""
+    for n, each in (1024, f"fma.rn.{name}x2"), (128, f"fma.rn.{name}"):
+        x = np.zeros(n, t)
+        ptx = multiply_add.warmup(x, x, x, n, grid=(1,), device="sim").compile_for(target).stage("ptx")
+        assert re.findall(r"\bfma\S+", ptx) == [each] * max(1, n // 256) and ".f64" not in ptx
 
 
 @tegula.jit

@@ -365,6 +365,22 @@ def test_fma_rounds_once(dev, t):
         assert (got != 0).mean() > 0.5  # an unfused product would cancel to zero everywhere
 
 
+@pytest.mark.parametrize("t", ["float16", "bfloat16"])
+@pytest.mark.parametrize("n", [512, 4096])
+def test_narrow_fma_rounds_once(dev, t, n):
+    g = rng("narrow fma")
+    x, y, z = (np.copysign(g.uniform(2**-6, 4, n), g.standard_normal(n)).astype(d(t).np) for _ in range(3))
+    # Products half way between two numbers, and sums that tell only with more digits than a float has where to round to.
+    factors, less = {"float16": ((12, 683 / 512), 2.0**-24), "bfloat16": ((7, 37), 2.0**-30)}[t]
+    x[:4], y[:4], z[:4] = factors[0], [factors[1], factors[1], -factors[1], -factors[1]], [less, -less, less, -less]
+    x[4:8], y[4:8], z[4:8] = [0.0, -0.0, np.inf, 1], [1, 1, 0, np.nan], [-0.0, -0.0, 1, 1]
+    with np.errstate(invalid="ignore"):
+        e = x.astype(np.float64) * y.astype(np.float64) + z.astype(np.float64)
+    away = {"float16": np.array([16.015625, 16, -16, -16.015625]), "bfloat16": np.array([260, 258, -258, -260])}[t]
+    e[:4] = away
+    assert_same(apply(dev, f_fma, [x, y, z], (n,), d(t).np), e.astype(d(t).np))
+
+
 @pytest.mark.parametrize("t", ["int32", "uint32", "int64", "uint64"])
 def test_umulhi(dev, t):
     t = d(t)

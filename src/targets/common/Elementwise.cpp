@@ -471,6 +471,8 @@ V floatOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x, bool contract) {
 /// f16, bf16, fp8: computed in float, which has more than twice the digits plus two, so that rounding twice rounds
 /// right for + - * / sqrt. A fused multiply-add needs double rounded to odd instead.
 V narrowFloatOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> args, Elem e) {
+  if (kind == OpKind::Fma && v.target.nvptx && (e == Elem::F16 || e == Elem::BF16) && args[0]->getType()->isIntegerTy(16))
+    return nvptxNarrowFma(v, args, e);
   llvm::SmallVector<V, 3> wide;
   for (V x : args)
     wide.push_back(v.widen(x, e));

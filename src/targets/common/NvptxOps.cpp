@@ -208,14 +208,23 @@ V nvptxPickBytes(VecEmitter &v, V a, V c, std::array<uint8_t, 4> bytes) {
   return call(v, in::nvvm_prmt, {a, c, v.b.getInt32(selector)});
 }
 
-V nvptxPairArithmetic(VecEmitter &v, OpKind kind, V x, V y, Elem e) {
+V nvptxNarrowFma(VecEmitter &v, llvm::ArrayRef<V> x, Elem e) {
+  bool isHalf = e == Elem::F16;
+  llvm::SmallVector<V, 3> args;
+  for (V each : x)
+    args.push_back(v.b.CreateBitCast(each, isHalf ? v.b.getHalfTy() : v.b.getBFloatTy()));
+  return v.b.CreateBitCast(call(v, isHalf ? in::nvvm_fma_rn_f16 : in::nvvm_fma_rn_bf16, args), v.b.getInt16Ty());
+}
+
+V nvptxPairArithmetic(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> words, Elem e) {
   bool isHalf = e == Elem::F16;
   llvm::Type *scalar = isHalf ? v.b.getHalfTy() : v.b.getBFloatTy();
   auto *type = llvm::FixedVectorType::get(scalar, 2);
   auto constant = [&](double c) { return llvm::ConstantFP::get(type, c); };
-  V p = v.b.CreateBitCast(x, type), q = v.b.CreateBitCast(y, type);
+  V p = v.b.CreateBitCast(words[0], type), q = v.b.CreateBitCast(words[1], type);
   // The one form that every GPU from sm_80 on has for both types. Adding -0 leaves the sign of a product that is zero.
-  llvm::SmallVector<V, 3> args = kind == OpKind::FMul   ? llvm::SmallVector<V, 3>{p, q, constant(-0.0)}
+  llvm::SmallVector<V, 3> args = kind == OpKind::Fma    ? llvm::SmallVector<V, 3>{p, q, v.b.CreateBitCast(words[2], type)}
+                                 : kind == OpKind::FMul ? llvm::SmallVector<V, 3>{p, q, constant(-0.0)}
                                  : kind == OpKind::FAdd ? llvm::SmallVector<V, 3>{p, constant(1), q}
                                                         : llvm::SmallVector<V, 3>{q, constant(-1), p};
   return v.b.CreateBitCast(call(v, isHalf ? in::nvvm_fma_rn_f16x2 : in::nvvm_fma_rn_bf16x2, args), v.b.getInt32Ty());

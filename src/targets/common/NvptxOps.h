@@ -40,8 +40,10 @@ llvm::Value *halfWordOf(llvm::IRBuilder<> &b, llvm::Value *low, llvm::Value *hig
 llvm::Value *packWord(llvm::IRBuilder<> &b, llvm::ArrayRef<llvm::Value *> elements);
 /// Bytes of the words `a` (0..3) and `c` (4..7), the lowest of the result first in `bytes`.
 llvm::Value *nvptxPickBytes(VecEmitter &v, llvm::Value *a, llvm::Value *c, std::array<uint8_t, 4> bytes);
-/// x + y, x - y or x * y (FAdd, FSub, FMul) of the two f16 or bf16 in each of two words, rounded once.
-llvm::Value *nvptxPairArithmetic(VecEmitter &v, ir::OpKind kind, llvm::Value *x, llvm::Value *y, ir::Elem e);
+/// x + y, x - y, x * y or x * y + z (FAdd, FSub, FMul, Fma) of the two f16 or bf16 in each of these words, rounded once.
+llvm::Value *nvptxPairArithmetic(VecEmitter &v, ir::OpKind kind, llvm::ArrayRef<llvm::Value *> words, ir::Elem e);
+/// x * y + z of f16 or bf16 (an i16 each), rounded once.
+llvm::Value *nvptxNarrowFma(VecEmitter &v, llvm::ArrayRef<llvm::Value *> x, ir::Elem e);
 /// The f16 pairs of the four e4m3 in a word (sm_89).
 std::array<llvm::Value *, 2> nvptxWidenE4m3(VecEmitter &v, llvm::Value *word);
 /// Minimum or maximum of both bf16 halves of two words.

@@ -34,7 +34,7 @@ struct Lowering::Words : Part {
   V shiftWord(OpKind kind, V x, unsigned amount, unsigned bits), sumOfBytes(OpKind kind, V x, V y);
   std::array<V, 2> fp8ToHalves(V word, Elem from);
   void appendElements(Regs &out, V word, unsigned bits);
-  V pickBytes(V a, V c, std::array<uint8_t, 4> bytes), pairArithmetic(OpKind kind, V x, V y, Elem e);
+  V pickBytes(V a, V c, std::array<uint8_t, 4> bytes), pairArithmetic(OpKind kind, llvm::ArrayRef<V> words, Elem e);
   Bytes biasedBytes(const Value *from, unsigned first, bool isSigned);
   void bytesToFloats(Regs &out, const Bytes &x, Elem to);
 };
@@ -170,7 +170,7 @@ void Lowering::Words::bytesToFloats(Regs &out, const Bytes &x, Elem to) {
       less = b_.CreateAnd(pair, repeated(0xFF80, 16));
       pair = b_.CreateAnd(pair, repeated(0xFF7F, 16));
     }
-    appendElements(out, pairArithmetic(OpKind::FSub, pair, less, to), 16);
+    appendElements(out, pairArithmetic(OpKind::FSub, {pair, less}, to), 16);
   }
 }
 
@@ -263,29 +263,36 @@ std::optional<Regs> Lowering::Words::convertFp8(const Op &op) {
   return out;
 }
 
-/// x + y, x - y or x * y of the two f16 or bf16 in each of two words, rounded once. So are those that go by way of float: its 24 bits are enough for
-/// either format's sums and products.
-V Lowering::Words::pairArithmetic(OpKind kind, V x, V y, Elem e) {
+/// x + y, x - y, x * y or x * y + z of the two f16 or bf16 in each of these words, rounded once. So are those that the simulator computes by way of float: its 24 bits are
+/// enough for either format's sums and products. For one rounding of both it takes more, one element after the other.
+V Lowering::Words::pairArithmetic(OpKind kind, llvm::ArrayRef<V> words, Elem e) {
   if (!target_.simulate)
-    return targets::nvptxPairArithmetic(*vec_, kind, x, y, e);
+    return targets::nvptxPairArithmetic(*vec_, kind, words, e);
   auto *two = llvm::FixedVectorType::get(b_.getInt16Ty(), 2);
-  V p = vec_->widen(b_.CreateBitCast(x, two), e), q = vec_->widen(b_.CreateBitCast(y, two), e);
+  V p = vec_->widen(b_.CreateBitCast(words[0], two), e), q = vec_->widen(b_.CreateBitCast(words[1], two), e);
   V r = kind == OpKind::FAdd ? b_.CreateFAdd(p, q) : kind == OpKind::FSub ? b_.CreateFSub(p, q) : b_.CreateFMul(p, q);
   return b_.CreateBitCast(vec_->narrow(r, e), b_.getInt32Ty());
 }
 
 std::optional<Regs> Lowering::Words::halvesInPairs(const Op &op) {
   Elem e = op.result()->type.elem;
-  const Regs &x = get(op.operands[0]), &y = get(op.operands[1]);
-  if ((e != Elem::F16 && e != Elem::BF16) || x.size() % 2 != 0 || !frame_.equalRegisters(op.result()).empty())
+  unsigned n = registersOf(op.result()->type);
+  if ((e != Elem::F16 && e != Elem::BF16) || n % 2 != 0 || (op.kind == OpKind::Fma && target_.simulate) || !frame_.equalRegisters(op.result()).empty())
     return std::nullopt;
-  auto isOne = [](const Regs &r, unsigned i) { return r[i] == r[i + 1]; };
-  for (unsigned i = 0; i < x.size(); i += 2) // runs of equal registers are computed once, constants not here
-    if ((isOne(x, i) && isOne(y, i)) || (llvm::isa<llvm::Constant>(x[i]) && llvm::isa<llvm::Constant>(y[i])))
+  llvm::SmallVector<const Regs *, 3> in;
+  for (const Value *v : op.operands)
+    in.push_back(&get(v));
+  auto all = [&](auto &&is) { return llvm::all_of(in, is); };
+  for (unsigned i = 0; i < n; i += 2) // runs of equal registers are computed once, constants not here
+    if (all([&](const Regs *r) { return (*r)[i] == (*r)[i + 1]; }) || all([&](const Regs *r) { return llvm::isa<llvm::Constant>((*r)[i]) && llvm::isa<llvm::Constant>((*r)[i + 1]); }))
       return std::nullopt;
   Regs out;
-  for (unsigned i = 0; i < x.size(); i += 2)
-    appendElements(out, pairArithmetic(op.kind, pairAt(x, i), pairAt(y, i), e), 16);
+  for (unsigned i = 0; i < n; i += 2) {
+    llvm::SmallVector<V, 3> words;
+    for (const Regs *r : in)
+      words.push_back(pairAt(*r, i));
+    appendElements(out, pairArithmetic(op.kind, words, e), 16);
+  }
   return out;
 }
 
@@ -335,6 +342,7 @@ std::optional<Regs> Lowering::Words::inWords(const Op &op) {
   case OpKind::FAdd:
   case OpKind::FSub:
   case OpKind::FMul:
+  case OpKind::Fma:
     return halvesInPairs(op);
   default:
     return std::nullopt;
