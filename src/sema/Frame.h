@@ -146,6 +146,7 @@ struct Loop {
   bool again = false;    // the body needs a loop that carries more
   NameSet spoilt;        // names that a report says cannot be carried
   DiagEngine diagBefore;
+  bool stoppedBefore = false;
   size_t outputBefore = 0, treeBefore = 0;
   std::optional<EarlyValues> early; // of a loop that may end before its time
   /// Values ahead of the names.

@@ -95,6 +95,7 @@ Loop Evaluator::openLoop(const Stmt &s, const Bounds *b) {
     loop.carried.push_back(std::move(c));
   }
   loop.diagBefore = diag();
+  loop.stoppedBefore = frame_->stopped;
   loop.outputBefore = output_.size();
   loop.treeBefore = tree_.size();
   return loop;
@@ -169,6 +170,7 @@ std::optional<std::vector<ir::Value *>> Evaluator::closeLoop(Loop &loop, const F
   loop.again |= learnExits(loop, f);
   if (loop.again && !aborted_) {
     diag() = loop.diagBefore;
+    frame_->stopped = loop.stoppedBefore;
     output_.resize(loop.outputBefore);
     tree_.resize(loop.treeBefore);
     return std::nullopt;

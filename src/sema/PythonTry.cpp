@@ -57,7 +57,7 @@ Flow Evaluator::untilMistake(Stmts body, bool &mistaken) {
 
 Flow Evaluator::pythonTry(const Stmt &s) {
   DiagEngine before = diag();
-  bool mistaken = false;
+  bool mistaken = false, stopped = frame_->stopped;
   Flow f = untilMistake(s.body, mistaken);
   if (mistaken && !aborted_) {
     const auto &all = diag().all();
@@ -67,6 +67,7 @@ Flow Evaluator::pythonTry(const Stmt &s) {
       if (!what.kind || !takes(h.type, classOf(what)))
         continue;
       diag() = before;
+      frame_->stopped = stopped;
       if (!h.name.empty())
         env().set(h.name, {Value::str(what.message()), s.loc});
       f = execBlock(h.body);

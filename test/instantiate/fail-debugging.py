@@ -1,6 +1,7 @@
 # instantiate: messages(x: *fp32, n: i32)
 # instantiate: failed(x: *fp32, n: i32)
 # instantiate: unknown(x: *fp32, n: i32)
+# instantiate: in_loop(x: *fp32, n: i32)
 # instantiate: ranges(x: *fp32, n: i32)
 import triton
 import triton.language as tl
@@ -18,6 +19,15 @@ def messages(x, n):
 @triton.jit
 def failed(x, n):
     tl.static_assert(False, "why")
+
+
+@triton.jit
+def in_loop(x, n):
+    total = 0
+    for i in range(n):
+        tl.static_print("once")
+        tl.static_assert(False, "also when the body is evaluated again")
+        total += tl.load(x + i)
 
 
 @triton.jit
