@@ -9,23 +9,31 @@ using lang::Int;
 using lang::RangeValue;
 
 Value Evaluator::callPython(const std::shared_ptr<const Function> &fn, std::span<const Value> values, Loc loc) {
+  const Value *runtime = nullptr;
   for (const Value &v : values) {
     if (v.isError())
       return v;
     // What an aggregate holds is looked at, not what it will be.
-    bool passes = v.isConstexpr() || lang::isAggregate(v) || fn->kind == Function::Kind::Builtin;
-    if (!passes)
-      return fail(diag::constexprFunctionArg, loc, fn->name, describe(v));
+    if (!v.isConstexpr() && !lang::isAggregate(v) && fn->kind != Function::Kind::Builtin)
+      runtime = &v;
   }
   if (!enterCall(*fn, loc))
     return Value::error();
-  CallNote note(*this, *fn, loc);
-  Frame frame = makeFrame(fn);
-  bindParams(frame, values, {});
-  Value r = runBody(frame);
-  if (frame.names)
-    frame.names->end();
+  const ir::Block *block = builder().block();
+  size_t operations = block ? block->ops.size() : 0;
+  Value r;
+  {
+    CallNote note(*this, *fn, loc);
+    Frame frame = makeFrame(fn);
+    bindParams(frame, values, {});
+    r = runBody(frame);
+    if (frame.names)
+      frame.names->end();
+  }
   --depth_;
+  // Of a tensor types and shapes are looked at; nothing can be computed with it.
+  if (runtime && block && block->ops.size() != operations && !r.isError())
+    return fail(diag::constexprFunctionArg, loc, fn->name, describe(*runtime));
   return r;
 }
 

@@ -399,6 +399,34 @@ def test_constexpr_function(dev):
 
 
 @tegula.constexpr_function
+def m_element(x: tl.tensor | tl.tensor_descriptor):
+    if isinstance(x, tl.tensor):
+        return x.dtype.element_ty
+    elif isinstance(x, tl.tensor_descriptor):
+        return x.dtype
+    raise ValueError(f"Invalid type: {type(x)}")
+
+
+@tegula.constexpr_function
+def m_extents(tile, d):
+    return tile.shape[0] * 100 + len(tile.shape) * 10 + d.block_shape[1]
+
+
+@tegula.jit
+def k_looks_at_tensors(x, out):
+    d = tl.make_tensor_descriptor(x, [4, 8], [8, 1], [2, 8])
+    tl.static_assert(m_element(d) == tl.float16 and m_element(out) == tl.float32)
+    tl.store(out, m_extents(d.load([0, 0]), d))
+
+
+@constants
+def test_constexpr_functions_look_at_tensors(dev):
+    out = np.zeros(1, np.float32)
+    dev(k_looks_at_tensors, (1,), np.zeros((4, 8), np.float16), out)
+    assert out[0] == 228
+
+
+@tegula.constexpr_function
 def m_scaled(f, by, real_call=False):
     f, by = tl.constexpr(f), tl.constexpr(by)
 

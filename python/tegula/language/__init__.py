@@ -38,6 +38,10 @@ class _Function:
     def __getattr__(self, name):
         return _lookup(self._tegula_name, name)  # it may be a module: tl.target_info
 
+    def __instancecheck__(self, x):  # tl.tensor_descriptor, in functions that the interpreter calls
+        from ..runtime.interpreter import Handle
+        return isinstance(x, Handle) and repr(x).startswith(self.__name__ + "(")
+
     def __or__(self, other):  # annotations: tl.tensor | tl.tensor_descriptor
         import typing
         return typing.Union[self, other]

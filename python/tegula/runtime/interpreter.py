@@ -269,7 +269,7 @@ def _isinstance(x, classes):
             # Every compile-time value counts as wrapped.
             if isinstance(x, c) or (c is _types.constexpr and not isinstance(x, (tensor, Handle, tuple))):
                 return True
-        elif isinstance(x, Handle) and repr(x).startswith(c.__name__ + "("):  # tl.tensor_descriptor
+        elif isinstance(x, c):  # tl.tensor_descriptor
             return True
     return False
 
