@@ -74,7 +74,6 @@ ROWS = [
     ("warps", "", "go(num_warps=3)", "AssertionError: num_warps is 3; it must be a power of 2, at most 64", ""),
     ("too many registers", "maxThreads=64 registers=255", "go()", "OutOfResources: out of resource: threads, Required: 128, Hardware limit: 64. "
      "`add` takes 255 registers in each of 128 threads", "A smaller num_warps"),
-    ("register limit", "", "go(maxnreg=300)", "ValueError: `add`: maxnreg is 300; a thread has at most 255 registers", ""),
     ("clusters of an old GPU", "capability=80", "go(num_ctas=2)", "NotImplementedError: `add`: num_ctas is 2; clusters need sm_90 or later, the target is sm_80", ""),
     ("cluster too large", "", "go(num_ctas=32)", "OutOfResources: out of resource: blocks of a cluster, Required: 32, Hardware limit: 16. `add`", ""),
     ("odd cluster", "", "go(num_ctas=3)", "ValueError: `add`: num_ctas is 3; it must be a power of 2", ""),

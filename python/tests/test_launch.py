@@ -504,3 +504,8 @@ def test_a_kernel_with_a_large_frame_on_the_simulator():
     out = np.full(256, 7, np.int8)
     unrolled[(1,)](out, 256, num_warps=1, device="sim")
     assert out.max() <= 1
+
+
+def test_more_registers_than_a_thread_has_limit_nothing():
+    ptx = [plus_one.warmup(tl.float32, tl.float32, 3, 8, grid=(1, ), device="cpu", maxnreg=n).compile_for("sm_90a").asm["ptx"] for n in (64, 255, 256, 400)]
+    assert [".maxnreg" in text for text in ptx] == [True, True, False, False]

@@ -81,7 +81,8 @@ targets::Options targetOptions(const CompileOptions &c, Depth depth) {
   o.numWarps = static_cast<unsigned>(c.numWarps);
   o.numStages = static_cast<unsigned>(c.numStages);
   o.numCtas = static_cast<unsigned>(c.numCtas);
-  o.maxRegisters = static_cast<unsigned>(c.maxnreg);
+  // More than a thread can have (255) limits nothing: assemblers ignore it, and libraries compute 65536 / threads.
+  o.maxRegisters = c.maxnreg > 255 ? 0 : static_cast<unsigned>(c.maxnreg);
   o.fpFusion = c.fpFusion;
   o.debugInfo = c.debugInfo;
   o.checked = c.checked;

@@ -45,8 +45,6 @@ public:
       return refusal(Refusal::Kind::Unsupported, "num_ctas is " + ctas + "; clusters need sm_90 or later, the target is " + name_);
     if (o.numCtas > 16)
       return {Refusal::Kind::Exhausted, "num_ctas is " + ctas, "blocks of a cluster", o.numCtas, 16};
-    if (o.maxRegisters > 255)
-      return refusal(Refusal::Kind::Invalid, "maxnreg is " + std::to_string(o.maxRegisters) + "; a thread has at most 255 registers");
     return {};
   }
 
