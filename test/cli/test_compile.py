@@ -608,3 +608,36 @@ def test_atomics_of_launches_that_are_alone_are_plain(tegula, tmp_path, target, 
     p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, index:*i32:16, y:*f32:16, D:i32", "-c", f"SCOPE='{scope}'", "-c", f"FORM='{form}'", "-c", "B=256", "-t", target, "--emit", "llvm")
     assert p.returncode == 0 and "atomicrmw fadd" in p.stdout, p.stdout + p.stderr
     assert (" = fadd " in p.stdout) == plain and (f"fadd <{lanes} x float>" in p.stdout) == vector, p.stdout
+
+
+ORDER = '''
+import tegula, tegula.language as tl
+@tegula.jit
+def k(x, i, y, N, FORM: tl.constexpr):
+    a = tl.program_id(1 if FORM == "x" else 0)
+    b = tl.program_id(0 if FORM == "x" else 1)
+    if FORM == "grouped":
+        a, b = a % 4, b + a // 4
+    r = a * 16 + tl.arange(0, 16)
+    c = b * 64 + tl.arange(0, 64)
+    rows = tl.load(i + r) if FORM == "gathered" else r
+    v = tl.load(x + rows[:, None] * N + c[None, :])
+    if FORM == "bias":
+        v += tl.load(y + c)[None, :]
+    if FORM == "printed":
+        tl.device_print("v", v)
+    if FORM == "turned":
+        tl.store(y + c[:, None] * N + r[None, :], v.T)
+    elif FORM == "added":
+        tl.atomic_add(y + r[:, None] * N + c[None, :], v)
+    else:
+        tl.store(y + r[:, None] * N + c[None, :], v)
+'''
+
+
+@pytest.mark.parametrize("form, along", [("y", True), ("gathered", True), ("bias", True), ("x", False), ("grouped", False), ("printed", False), ("turned", False), ("added", False)])
+def test_programs_run_along_the_axis_that_is_near_in_memory(tegula, tmp_path, form, along):
+    """Not where something tells the order: prints, atomics."""
+    (tmp_path / "t.py").write_text(ORDER)
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, i:*i32:16, y:*f32:16, N:i32", "-c", f"FORM='{form}'", "-t", "cpu:avx2", "--emit", "cpu")
+    assert p.returncode == 0 and ("programs along y first" in p.stdout) == along, p.stdout + p.stderr

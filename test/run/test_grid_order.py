@@ -35,3 +35,26 @@ def test_each_program_once(dev, grid, grows):
     assert (seen == 1).all()
     steps = np.arange(1, nx + 1) if grows else np.arange(nx, 0, -1)
     assert_same(x, np.broadcast_to((16 * steps)[None, :, None, None], x.shape).astype(np.float32))
+
+
+@tegula.jit
+def tiles(x, seen, M, N, B, R: tl.constexpr, C: tl.constexpr):
+    """Neighbours along y are nearer in memory; CPUs run those first."""
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    c = tl.program_id(1) * C + tl.arange(0, C)
+    at = tl.program_id(2) * M * N + r[:, None] * N + c[None, :]
+    m = (r < M)[:, None] & (c < N)[None, :]
+    tl.store(x + at, tl.load(x + at, mask=m) + 1, mask=m)
+    tl.store(seen + (tl.program_id(2) * tl.num_programs(0) + tl.program_id(0)) * tl.num_programs(1) + tl.program_id(1), tl.num_programs(0) * 1000 + tl.program_id(1))
+
+
+@pytest.mark.parametrize("shape", [(1, 9, 37), (2, 33, 40), (3, 5, 64), (1, 1, 500), (1, 50, 3)])
+@pytest.mark.parametrize("tile", [(4, 8), (1, 32), (8, 64)])
+def test_tiles_of_rows(dev, shape, tile):
+    batch, M, N = shape
+    grid = (tegula.cdiv(M, tile[0]), tegula.cdiv(N, tile[1]), batch)
+    x = np.zeros((batch, M, N), np.float32)
+    seen = np.zeros((batch, grid[0], grid[1]), np.int32)
+    dev(tiles, grid, x, seen, M, N, batch, *tile)
+    assert_same(x, np.ones_like(x))
+    assert_same(seen, np.broadcast_to(grid[0] * 1000 + np.arange(grid[1], dtype=np.int32), seen.shape).copy())

@@ -79,10 +79,13 @@ void FunctionEmitter::programLoop(V begin, V end) {
   b_.CreateCondBr(b_.CreateICmpSLT(begin, end), start, done_);
   b_.SetInsertPoint(start);
   llvm::Type *i64 = b_.getInt64Ty(), *i32 = b_.getInt32Ty();
-  V gx = b_.CreateZExt(grid_[0], i64), gy = b_.CreateZExt(grid_[1], i64);
-  V rest = b_.CreateUDiv(begin, gx);
-  V first[3] = {b_.CreateTrunc(b_.CreateURem(begin, gx), i32), b_.CreateTrunc(b_.CreateURem(rest, gy), i32),
-                b_.CreateTrunc(b_.CreateUDiv(rest, gy), i32)};
+  const unsigned fast = plan_.alongY ? 1 : 0, slow = 1 - fast; // z is slowest
+  V gFast = b_.CreateZExt(grid_[fast], i64), gSlow = b_.CreateZExt(grid_[slow], i64);
+  V rest = b_.CreateUDiv(begin, gFast);
+  V first[3];
+  first[fast] = b_.CreateTrunc(b_.CreateURem(begin, gFast), i32);
+  first[slow] = b_.CreateTrunc(b_.CreateURem(rest, gSlow), i32);
+  first[2] = b_.CreateTrunc(b_.CreateUDiv(rest, gSlow), i32);
   b_.CreateBr(program);
   b_.SetInsertPoint(program);
   llvm::PHINode *linear = b_.CreatePHI(i64, 2, "program");
@@ -100,12 +103,11 @@ void FunctionEmitter::programLoop(V begin, V end) {
   if (!b_.GetInsertBlock()->getTerminator())
     b_.CreateBr(next);
   b_.SetInsertPoint(next);
-  // x runs fastest.
   V one = b_.getInt32(1), zero = b_.getInt32(0);
-  V x = b_.CreateAdd(pid_[0], one), wrapX = b_.CreateICmpEQ(x, grid_[0]);
-  V y = b_.CreateSelect(wrapX, b_.CreateAdd(pid_[1], one), pid_[1]), wrapY = b_.CreateICmpEQ(y, grid_[1]);
-  pid[0]->addIncoming(b_.CreateSelect(wrapX, zero, x), next);
-  pid[1]->addIncoming(b_.CreateSelect(wrapY, zero, y), next);
+  V x = b_.CreateAdd(pid_[fast], one), wrapX = b_.CreateICmpEQ(x, grid_[fast]);
+  V y = b_.CreateSelect(wrapX, b_.CreateAdd(pid_[slow], one), pid_[slow]), wrapY = b_.CreateICmpEQ(y, grid_[slow]);
+  pid[fast]->addIncoming(b_.CreateSelect(wrapX, zero, x), next);
+  pid[slow]->addIncoming(b_.CreateSelect(wrapY, zero, y), next);
   pid[2]->addIncoming(b_.CreateSelect(wrapY, b_.CreateAdd(pid_[2], one), pid_[2]), next);
   V count = b_.CreateAdd(linear, b_.getInt64(1));
   linear->addIncoming(count, next);

@@ -115,15 +115,15 @@ V FunctionEmitter::movedOn(V x, llvm::function_ref<V(V)> known, unsigned &budget
   return b_.Insert(next);
 }
 
-// For the program that comes next (along x).
+// For the program that comes next.
 V FunctionEmitter::inNextProgram(V x, unsigned &budget) {
   return movedOn(
       x,
       [&](V v) -> V {
-        if (v == pid_[0])
+        if (v == pid_[plan_.alongY])
           return b_.CreateAdd(v, b_.getInt32(1));
         auto *i = llvm::dyn_cast<llvm::Instruction>(v);
-        return !i || i->getParent() == &function_->getEntryBlock() || v == pid_[1] || v == pid_[2] ? v : nullptr;
+        return !i || i->getParent() == &function_->getEntryBlock() || v == pid_[!plan_.alongY] || v == pid_[2] ? v : nullptr;
       },
       budget);
 }

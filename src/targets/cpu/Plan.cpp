@@ -716,6 +716,7 @@ Plan planFunction(const ir::Function &f, const CpuTarget &target) {
   plan.function = &f;
   Planner planner(f, target, plan);
   planner.block(*f.block(), plan.steps);
+  plan.alongY = runsAlongY(f, planner.uses());
   coalesceBuffers(plan);
   markStreaming(plan, planner.uses(), target);
   placeBuffers(plan);

@@ -88,6 +88,7 @@ struct Plan {
   /// Combine regions with loops or calls: their steps, all on scalars. Others are emitted on vectors (FunctionEmitter::combine).
   llvm::DenseMap<const ir::Region *, Steps> regions;
   uint64_t scratchBytes = 0;
+  bool alongY = false; // a thread runs programs along y before it moves on along x, runsAlongY()
   uint64_t streamBytes = 0; // written by the streaming stores of one program
 
   int bufferFor(const ir::Value *v) const {
@@ -106,6 +107,8 @@ std::string print(const Plan &p);
 void placeBuffers(Plan &p);
 /// Removes copies between buffers where one buffer can serve both (accumulators updated in place).
 void coalesceBuffers(Plan &p);
+/// Kernels: whether neighbours along y are nearer to one another in memory than those along x, and nothing tells in which order programs run.
+bool runsAlongY(const ir::Function &f, const Uses &uses);
 /// Marks the stores that may go past the caches if the launch as a whole writes more than the caches hold.
 void markStreaming(Plan &p, const Uses &uses, const CpuTarget &target);
 

@@ -1,0 +1,128 @@
+// In which order a thread runs the programs of a grid.
+//
+// Kernels over rows and columns often count blocks of rows along x. Tiles of programs next to one another along x are then rows apart, each on pages of its own, and neither the hardware's
+// prefetching nor half-read lines are of use to the next. If what differs from program to program along y is nearer in memory in all accesses, y runs fastest.
+#include "targets/cpu/Plan.h"
+#include "targets/cpu/Uses.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace tegula::cpu {
+using ir::Op;
+using ir::OpKind;
+
+namespace {
+/// How far a value moves from one program to the next along x and along y, without sign.
+struct Steps2 {
+  static constexpr int64_t far = int64_t(1) << 40; // known at launch, or depends on data
+  int64_t along[2] = {0, 0};
+  bool known = true;
+  bool none() const { return known && !along[0] && !along[1]; }
+};
+
+class StepFinder {
+public:
+  explicit StepFinder(const ir::Function &f) : function_(f) {}
+
+  Steps2 of(const ir::Value *v) {
+    auto it = seen_.find(v);
+    if (it != seen_.end())
+      return it->second;
+    seen_[v] = {}; // a value that a loop carries
+    Steps2 s = compute(v);
+    seen_[v] = s;
+    return s;
+  }
+
+private:
+  static Steps2 unknown() { return {{0, 0}, false}; }
+  static Steps2 sum(Steps2 a, const Steps2 &b) {
+    for (unsigned i = 0; i < 2; ++i)
+      a.along[i] = std::min(a.along[i] + b.along[i], Steps2::far);
+    a.known &= b.known;
+    return a;
+  }
+  static Steps2 times(Steps2 a, std::optional<int64_t> by) {
+    for (int64_t &s : a.along)
+      if (int64_t product; s)
+        s = by && !__builtin_mul_overflow(s, *by < 0 ? -*by : *by, &product) ? std::min(product, Steps2::far) : Steps2::far;
+    return a;
+  }
+  static std::optional<int64_t> constant(const ir::Value *v) {
+    while (v->def && v->def->has(ir::traits::Shape) && v->def->operands.size() == 1)
+      v = v->def->operands[0];
+    return v->def && v->def->kind == OpKind::Const && !v->type.isPtr && !ir::isFloat(v->type.elem) ? std::optional(v->def->intValue()) : std::nullopt;
+  }
+
+  Steps2 compute(const ir::Value *v) {
+    if (!v->def) {
+      const Op *loop = v->block == function_.block() ? nullptr : v->block->parent->op;
+      if (!loop)
+        return {};
+      return loop->kind == OpKind::For ? of(loop->operands[v->index ? v->index + 2 : 0]) : unknown();
+    }
+    const Op &op = *v->def;
+    switch (op.kind) {
+    case OpKind::ProgramId: {
+      Steps2 s;
+      if (op.axis() < 2)
+        s.along[op.axis()] = 1;
+      return s;
+    }
+    case OpKind::Add: case OpKind::Sub:
+      return sum(of(op.operands[0]), of(op.operands[1]));
+    case OpKind::AddPtr:
+      return sum(of(op.operands[0]), times(of(op.operands[1]), std::max(1u, ir::byteWidth(v->type.elem))));
+    case OpKind::Mul: {
+      Steps2 a = of(op.operands[0]), b = of(op.operands[1]);
+      return a.none() ? times(b, constant(op.operands[0])) : b.none() ? times(a, constant(op.operands[1])) : times(sum(a, b), std::nullopt);
+    }
+    case OpKind::Load:
+      return times(of(op.operands[0]), std::nullopt);
+    case OpKind::SExt: case OpKind::ZExt: case OpKind::Trunc:
+      return of(op.operands[0]);
+    default:
+      break;
+    }
+    if (op.has(ir::traits::Shape) && op.operands.size() == 1)
+      return of(op.operands[0]);
+    for (const ir::Value *o : op.operands)
+      if (!of(o).none())
+        return unknown();
+    return op.regions.empty() ? Steps2{} : unknown();
+  }
+
+  const ir::Function &function_;
+  llvm::DenseMap<const ir::Value *, Steps2> seen_;
+};
+
+/// False: x has to run fastest. `nearer`: an access moves less along y.
+bool look(const ir::Block &b, StepFinder &steps, bool &nearer) {
+  for (const Op *op : b.ops) {
+    switch (op->kind) {
+    case OpKind::Load: case OpKind::Store: {
+      const Steps2 s = steps.of(op->operands[0]);
+      if (op->isVolatile() || !s.known || (s.along[0] && s.along[1] && s.along[1] >= s.along[0]))
+        return false;
+      nearer |= s.along[0] && s.along[1];
+      break;
+    }
+    case OpKind::Dot: case OpKind::Print: case OpKind::While: // what a tile of a product needs is the same for neighbours both ways; order is seen, or waited for
+      return false;
+    default:
+      break;
+    }
+    for (const ir::Region *r : op->regions)
+      if (!look(*r->block, steps, nearer))
+        return false;
+  }
+  return true;
+}
+} // namespace
+
+bool runsAlongY(const ir::Function &f, const Uses &uses) {
+  StepFinder steps(f);
+  bool nearer = false;
+  return f.isKernel && !uses.ordersMemory() && look(*f.block(), steps, nearer) && nearer;
+}
+
+} // namespace tegula::cpu
