@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 
 namespace tegula::gpu {
@@ -57,6 +58,7 @@ public:
   Homes(const Function &f, Module &out, const TargetInfo &target, unsigned warps)
       : f_(f), out_(out), target_(target), warps_(warps), facts_(f) {
     users_.add(*f.block());
+    joined_.emplace(users_, *f.block());
     settle();
     openCarried(*f.block());
     settle();
@@ -154,7 +156,7 @@ public:
       a.axis = order[0];
       // Elements that are widened for a tile, or unpacked: as many as one store to it takes, so that neighbours in a warp fill all banks, or lines of memory.
       auto readsTiles = [&](const Op &dot) { return choiceOf(dot).kind == DotKind::AsyncMma; };
-      int64_t widest = std::max<int64_t>(bytes, op.kind == OpKind::Load ? std::max(tileBytes(users_, op.result(), 8, readsTiles), unpackedBytes(users_, op.result())) : 0);
+      int64_t widest = std::max<int64_t>(bytes, op.kind == OpKind::Load ? std::max(tileBytes(users_, op.result(), 8, readsTiles), joined_->bytesOf(op.result())) : 0);
       a.wanted = std::min(op.kind == OpKind::AtomicRmw ? target_.atomicElements(op) : std::max<int64_t>(1, 16 / widest), perThread);
       a.vec = std::min(facts_.vectorWidth(pointer, mask, order[0]), a.wanted);
       // Addresses `vec` elements apart inside a group of consecutive ones: as aligned as the group's start and the step.
@@ -239,6 +241,7 @@ private:
   std::unordered_map<const Value *, Home> home_;
   mutable std::unordered_map<const Value *, bool> cheap_;
   Users users_;
+  std::optional<JoinedStores> joined_;
   bool changed_ = false, last_ = false;
 };
 

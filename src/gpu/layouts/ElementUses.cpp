@@ -2,7 +2,6 @@
 #include "gpu/layouts/ElementUses.h"
 #include "gpu/Layouts.h"
 #include <algorithm>
-#include <unordered_set>
 
 namespace tegula::gpu {
 
@@ -13,26 +12,41 @@ using ir::Value;
 /// Has one result, whose elements each come from the elements at some place of the operands?
 static bool followsElements(const Op &op) { return op.results.size() == 1 && (op.has(ir::traits::Elementwise) || renames(op.kind) || op.kind == OpKind::Join); }
 
-/// `seen`: a value that many ways lead to is followed once.
-static unsigned unpackedBytes(const Users &users, const Value *v, unsigned joined, std::unordered_set<const Value *> &seen) {
-  constexpr size_t mostValues = 256;
-  if (!seen.insert(v).second || seen.size() > mostValues)
-    return 0;
-  for (const Op *u : users.of(v)) {
-    if (u->kind == OpKind::Store) {
-      if (joined > 1 && u->operands[1] == v)
-        return joined * ir::byteWidth(v->type.elem);
-    } else if (u->kind != OpKind::Broadcast && followsElements(*u)) {
-      if (unsigned bytes = unpackedBytes(users, u->result(), u->kind == OpKind::Join ? 2 * joined : joined, seen))
-        return bytes;
-    }
+void JoinedStores::add(const Users &users, const ir::Block &b) {
+  // Users first: they stand behind, or in regions.
+  for (auto op = b.ops.rbegin(); op != b.ops.rend(); ++op) {
+    for (auto r = (*op)->regions.rbegin(); r != (*op)->regions.rend(); ++r)
+      add(users, *(*r)->block);
+    for (const Value *v : (*op)->results)
+      if (Bytes bytes = of(users, v); bytes.stored)
+        bytes_[v] = bytes;
   }
-  return 0;
 }
 
-unsigned unpackedBytes(const Users &users, const Value *v) {
-  std::unordered_set<const Value *> seen;
-  return unpackedBytes(users, v, 1, seen);
+JoinedStores::Bytes JoinedStores::of(const Users &users, const Value *v) const {
+  Bytes out;
+  for (const Op *u : users.of(v)) {
+    Bytes next;
+    if (u->kind == OpKind::Store) {
+      if (u->operands[1] == v)
+        next.stored = ir::byteWidth(v->type.elem);
+    } else if (u->kind != OpKind::Broadcast && followsElements(*u)) {
+      if (auto known = bytes_.find(u->result()); known != bytes_.end())
+        next = known->second;
+      if (u->kind == OpKind::Join)
+        next.joined = next.stored *= 2;
+    }
+    if (!out.joined)
+      out.joined = next.joined;
+    if (!out.stored)
+      out.stored = next.stored;
+  }
+  return out;
+}
+
+unsigned JoinedStores::bytesOf(const Value *v) const {
+  auto known = bytes_.find(v);
+  return known != bytes_.end() ? known->second.joined : 0;
 }
 
 unsigned tileBytes(const Users &users, const Value *v, unsigned depth, const std::function<bool(const Op &)> &readsTiles) {

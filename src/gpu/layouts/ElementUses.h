@@ -2,11 +2,25 @@
 #pragma once
 #include "passes/Users.h"
 #include <functional>
+#include <unordered_map>
 
 namespace tegula::gpu {
 
-/// Bytes in memory that an element of `v` becomes where joins lead to a store: unpacked quarters of a byte; 0 if it is stored elsewhere, or none is joined.
-unsigned unpackedBytes(const Users &users, const ir::Value *v);
+/// Where joins lead to stores, for all values of a function in one walk.
+class JoinedStores {
+public:
+  JoinedStores(const Users &users, const ir::Block &body) { add(users, body); }
+  /// Bytes in memory that an element of `v` becomes there: unpacked quarters of a byte; 0 if it is stored elsewhere, or none is joined.
+  unsigned bytesOf(const ir::Value *v) const;
+
+private:
+  struct Bytes {
+    unsigned joined = 0, stored = 0; // behind a join on the way; counting stores without one, too
+  };
+  void add(const Users &users, const ir::Block &b);
+  Bytes of(const Users &users, const ir::Value *v) const;
+  std::unordered_map<const ir::Value *, Bytes> bytes_; // without those that are 0
+};
 /// Bytes of an element of the operand that `v` becomes, element by element in `depth` steps, of a dot for which `readsTiles` is true (it reads shared memory); 0 if there
 /// is none.
 unsigned tileBytes(const Users &users, const ir::Value *v, unsigned depth, const std::function<bool(const ir::Op &dot)> &readsTiles);
