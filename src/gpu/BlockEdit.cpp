@@ -41,6 +41,16 @@ void replaceUses(Block &b, const Value *from, Value *to, size_t position) {
     replaceUses(*b.ops[i], from, to);
 }
 
+void replaceUses(Block &b, std::span<Value *const> from, std::span<Value *const> to, size_t position) {
+  for (size_t i = position; i < b.ops.size(); ++i) {
+    for (Value *&v : b.ops[i]->operands)
+      if (auto found = std::ranges::find(from, v); found != from.end())
+        v = to[static_cast<size_t>(found - from.begin())];
+    for (Region *r : b.ops[i]->regions)
+      replaceUses(*r->block, from, to);
+  }
+}
+
 void splice(Block &from, Block &to, size_t position) {
   for (Op *op : from.ops)
     op->parent = &to;

@@ -17,6 +17,8 @@ bool uses(const ir::Op &op, const ir::Value *v);
 void replaceUses(ir::Op &op, const ir::Value *from, ir::Value *to);
 /// From `position` on, regions included.
 void replaceUses(ir::Block &b, const ir::Value *from, ir::Value *to, size_t position = 0);
+/// Each of `from` by its neighbour in `to`, in one walk.
+void replaceUses(ir::Block &b, std::span<ir::Value *const> from, std::span<ir::Value *const> to, size_t position = 0);
 /// Moves the operations of a temporary block to a place in another.
 void splice(ir::Block &from, ir::Block &to, size_t position);
 /// Many changes of one block in linear time: an index says who uses a value, and operations and uses change all at once when the editor ends. Until

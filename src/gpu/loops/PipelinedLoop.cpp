@@ -325,7 +325,10 @@ uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
 /// Makes it the choice. Bytes of shared memory that the loop takes then, with what lives beside it.
 uint64_t PipelinedLoop::take(const RingChoice &c) {
   isBehindFirst_ = c.isBehindFirst;
-  return bytesBeside_ + tilesAround(loop_, placeOfPrologue()) + giveSlots(c);
+  std::optional<uint64_t> &around = around_[isBehindFirst_];
+  if (!around)
+    around = tilesAround(loop_, placeOfPrologue());
+  return bytesBeside_ + *around + giveSlots(c);
 }
 
 /// The best first, the smallest last.
@@ -703,8 +706,7 @@ Op *PipelinedLoop::wait(Block &block, size_t position, int64_t pending, const st
     types.push_back(v->type);
   b_.setLoc(block.ops[position < block.ops.size() ? position : block.ops.size() - 1]->loc);
   Op *op = b_.create(OpKind::DotWait, values, types, {{attr::pending, pending}});
-  for (size_t i = 0; i < values.size(); ++i)
-    replaceUses(block, values[i], op->results[i], position);
+  replaceUses(block, values, op->results, position);
   splice(here, block, position);
   return op;
 }

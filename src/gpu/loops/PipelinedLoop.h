@@ -7,8 +7,10 @@
 #include "gpu/loops/AsyncDots.h"
 #include "gpu/loops/LoopObstacles.h"
 #include "gpu/loops/RotateDots.h"
+#include <array>
 #include <functional>
 #include <map>
+#include <optional>
 
 namespace tegula::gpu {
 
@@ -187,6 +189,7 @@ protected:
   const ir::Op *oldWait_ = nullptr;    // the wait for the last iteration's asynchronous dots
   bool startsCopies_ = false; // the loop's own threads do: addresses may take indices that it loads, and what is staged may be loaded
   bool isBehindFirst_ = false; // RingChoice::isBehindFirst
+  std::array<std::optional<uint64_t>, 2> around_; // by isBehindFirst_: bytes of tiles around the loop, which is as it was when it was found
   uint64_t bytesBeside_ = 0;   // of scratch and tiles of the body that are in no ring
   std::vector<const ir::Op *> stagedLoads_; // in program order
   int64_t ahead_ = 0;

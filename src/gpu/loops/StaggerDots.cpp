@@ -112,10 +112,8 @@ public:
     b_.setBlock(when->region(1));
     b_.yield(std::vector<Value *>(loop_.operands.begin() + 3, loop_.operands.end()));
     const size_t at = positionOf(outer, &loop_);
-    for (size_t i = 0; i < loop_.results.size(); ++i)
-      replaceUses(outer, loop_.results[i], when->results[i], at + 1);
-    for (size_t i = 0; i < behind_->results.size(); ++i)
-      replaceUses(outer, behind_->results[i], behind_->operands[i], at + 1);
+    replaceUses(outer, loop_.results, when->results, at + 1);
+    replaceUses(outer, behind_->results, behind_->operands, at + 1);
     std::erase(outer.ops, behind_);
     std::erase(outer.ops, &loop_);
     splice(here, outer, at);
