@@ -151,6 +151,34 @@ TEST_P(AssembleOne, OneBlockMoreForAFewRegisters) {
   EXPECT_GT(fewer, 0u);
 }
 
+/// Loads of `live` numbers, all of them under way at once.
+static std::string loads(const std::string &arch, unsigned live, const std::string &directives) {
+  std::string body;
+  for (unsigned i = 0; i < live; ++i) body += "ld.volatile.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4 * i) + "];\n";
+  for (unsigned i = live; i-- > 0;) body += "xor.b32 %r1, %r1, %x" + std::to_string(i) + ";\nmul.lo.u32 %r1, %r1, %r1;\n";
+  std::string text = ptx(arch, ".reg .b32 %x<" + std::to_string(live) + ">;\n" + body);
+  return text.replace(text.find(")\n{"), 3, ")\n" + directives + "\n{");
+}
+
+/// Two blocks for one are worth more bytes of spills than six for five.
+TEST_P(AssembleOne, SpillsThatBlocksAreWorth) {
+  auto most = [&](const std::string &directives) { // bytes that were spilled for it
+    uint32_t bytes = 0;
+    for (unsigned live = 56; live < 84; live += 3) {
+      Assembly out;
+      Status s = assembler->assemble(loads(GetParam(), live, directives), "k", {.arch = GetParam()}, out);
+      EXPECT_TRUE(s) << s.text;
+      EXPECT_TRUE(!out.stats.spillStoreBytes || out.stats.registers <= 64) << out.stats.registers;
+      bytes = std::max(bytes, out.stats.spillStoreBytes);
+    }
+    return bytes;
+  };
+  uint32_t two = most(".reqntid 512\n.minnctapersm 2"), four = most(".reqntid 256\n.minnctapersm 4");
+  EXPECT_GT(two, 16u);
+  EXPECT_LE(two, 64u);
+  EXPECT_LE(four, 16u);
+}
+
 // Code out of the driver's cache would come without numbers. Old libraries know no such option.
 TEST(AssemblerOptions, NoCacheButOurs) {
   const std::string fake = std::string(tegula::testBinaryDir) + "/lib/libfakejitlink.so";

@@ -195,10 +195,24 @@ static std::string boundedAbove(std::string text, uint32_t &limit) {
   return limit ? text.replace(wish, text.find('\n', wish) - wish, ".maxnreg " + std::to_string(limit + 1)) : std::string();
 }
 
-/// `text` with a wish for as many blocks as leave a thread one step of registers more than `limit`, which is what its wish leaves.
+/// Blocks that are wished for; 0: none.
+static unsigned long wishOf(const std::string &text) {
+  size_t wish = text.find(wishDirective);
+  return wish == text.npos ? 0 : std::strtoul(text.c_str() + wish + wishDirective.size(), nullptr, 10);
+}
+
+/// Bytes of spills that a wish is worth: few where a quarter of the blocks depends on them, more where a third or the half does.
+static constexpr uint32_t fewBytes = 16;
+static uint32_t bytesWorth(const std::string &text) {
+  unsigned long blocks = wishOf(text);
+  return blocks == 2 ? 4 * fewBytes : blocks == 3 ? 2 * fewBytes : fewBytes;
+}
+
+/// `text` with a wish for as many blocks as leave a thread one step of registers more than `limit`, which is what its wish leaves; empty where that takes more than a quarter of the blocks.
 static std::string withMoreRegisters(std::string text, uint32_t limit) {
   size_t wish = text.find(wishDirective), threads = text.find(".reqntid ");
   unsigned long each = std::strtoul(text.c_str() + threads + 9, nullptr, 10), blocks = sm::registers / ((limit + sm::registerStep) * each);
+  if (4 * blocks < 3 * wishOf(text)) return {};
   return text.replace(wish, text.find('\n', wish) - wish, blocks < 2 ? "" : std::string(wishDirective) + " " + std::to_string(blocks));
 }
 
@@ -210,18 +224,20 @@ static std::string wishedForLess(std::string text) {
   return text.replace(at, text.find('\n', at) - at, blocks < 2 ? "" : std::string(wishDirective) + " " + std::to_string(blocks));
 }
 
-/// `text` with a wish for one block more on a multiprocessor than its `registers` allow, where that is at least a quarter more, takes at most one step of eight registers away and
-/// shared memory has room; else empty. (Less gains less than the assembler's other order costs.) Without a wish alone: where there is one, the compiler has chosen.
+/// `text` with a wish for one block more on a multiprocessor than its `registers` allow, where that is at least a quarter more and shared memory has room; else empty. (Less gains less than
+/// the assembler's other order costs.) It takes at most one step of eight registers away, or a third of them where sixteen warps do not run yet: below that a memory's or a product's way is
+/// not hidden. Without a wish alone: where there is one, the compiler has chosen.
 static std::string oneBlockMore(std::string text, uint32_t registers, uint64_t sharedBytes) {
   constexpr std::string_view threadsDirective = ".reqntid ";
   size_t at = text.find(threadsDirective);
   if (at == text.npos || !registers || text.find(wishDirective) != text.npos || text.find(".maxnreg") != text.npos) return {};
   unsigned long threads = std::strtoul(text.c_str() + at + threadsDirective.size(), nullptr, 10);
   if (!threads) return {};
-  constexpr unsigned long mostBlocks = 5; // a quarter more than four
+  constexpr unsigned long mostBlocks = 5, enoughThreads = 16 * 32; // a quarter more than four
   unsigned long given = (registers + sm::registerStep - 1) / sm::registerStep * sm::registerStep, blocks = sm::registers / (given * threads) + 1;
   if (blocks < 2 || blocks > mostBlocks || blocks * threads > sm::threads || blocks * (sharedBytes + sm::sharedReserved) > sm::sharedBytes) return {};
-  if (given - sm::registers / (blocks * threads) / sm::registerStep * sm::registerStep > sm::registerStep) return {};
+  unsigned long left = sm::registers / (blocks * threads) / sm::registerStep * sm::registerStep, taken = given - left;
+  if (taken > sm::registerStep && (taken * 3 > given || (blocks > 2 && (blocks - 1) * threads >= enoughThreads))) return {};
   return text.insert(at, std::string(wishDirective) + " " + std::to_string(blocks) + "\n");
 }
 
@@ -236,21 +252,43 @@ Status Assembler::assemble(std::string_view ptx, const std::string &kernel, cons
     out = *known;
     return Status::ok();
   }
-  // A few bytes cost less than a quarter of the blocks, but not where fewer are wished for, nor than one step of registers.
-  constexpr uint32_t fewBytes = 16;
-  if (Status s = assembleNow(ptx, kernel, o, out, fewBytes); !s) return s;
+  while (!ptx.empty() && ptx.back() == '\0') ptx.remove_suffix(1);
+  std::string text(ptx); // with the final NUL that the library wants
+  if (Status s = keepingWish(text, kernel, o, out); !s) return s;
   if (o.sharedBytes && !o.maxRegisters && !out.stats.spillStoreBytes)
-    if (std::string text = oneBlockMore(std::string(ptx), out.stats.registers, *o.sharedBytes); !text.empty()) {
+    if (std::string more = oneBlockMore(text, out.stats.registers, *o.sharedBytes); !more.empty()) {
       Assembly other;
-      if (assembleNow(text, kernel, o, other, fewBytes) && !other.stats.spillStoreBytes && other.stats.serialized == out.stats.serialized) out = std::move(other);
+      if (assembleNow(more, kernel, o, other) && other.stats.spillStoreBytes <= (wishOf(more) == 2 ? fewBytes : 0) && other.stats.serialized == out.stats.serialized) out = std::move(other);
     }
   memo_->keep(key, std::make_shared<const Assembly>(out));
   return Status::ok();
 }
 
-Status Assembler::assembleNow(std::string_view ptx, const std::string &kernel, const AssembleOptions &o, Assembly &out, uint32_t spillsAllowed) const {
-  while (!ptx.empty() && ptx.back() == '\0') ptx.remove_suffix(1);
-  std::string text(ptx); // with the final NUL that the library wants
+Status Assembler::keepingWish(std::string text, const std::string &kernel, const AssembleOptions &o, Assembly &out) const {
+  // A few bytes cost less than a quarter of the blocks, but not where fewer are wished for, nor than one step of registers.
+  uint32_t spillsAllowed = bytesWorth(text);
+  if (Status s = assembleNow(text, kernel, o, out); !s) return s;
+  while (out.stats.spillStoreBytes > spillsAllowed && limitOfWish(text)) {
+    text = wishedForLess(text);
+    spillsAllowed = 0;
+    if (Status s = assembleNow(text, kernel, o, out); !s) return s;
+  }
+  uint32_t limit = 0;
+  std::string again = out.stats.spillStoreBytes > 0 ? boundedAbove(text, limit) : "";
+  if (again.empty()) return Status::ok();
+  auto fits = [&](const std::string &with, uint32_t most) {
+    Assembly other;
+    other.attempts = out.attempts;
+    if (with.empty() || !assembleNow(with, kernel, o, other) || other.stats.spillStoreBytes || other.stats.registers > most) return false;
+    out = std::move(other);
+    return true;
+  };
+  // Layer norm of 1024 floats, H200: 32 registers and three spilled 74.4 us, 40 registers 70.6; cross entropy backward of 50257 floats: 40 and three 1097, 48 registers 957.
+  if (!fits(again, limit)) fits(withMoreRegisters(text, limit), sm::mostRegisters);
+  return Status::ok();
+}
+
+Status Assembler::assembleNow(const std::string &text, const std::string &kernel, const AssembleOptions &o, Assembly &out) const {
   std::vector<std::string> options = {"-arch=" + o.arch, "-verbose", "-O" + std::to_string(o.optLevel)};
   if (knowsNoCache_) options.push_back(withoutCache);
   if (o.maxRegisters) options.push_back("-maxrregcount=" + std::to_string(o.maxRegisters));
@@ -273,22 +311,9 @@ Status Assembler::assembleNow(std::string_view ptx, const std::string &kernel, c
   library_->destroy(&h);
   if (r != 0)
     return Status::error(TEGULA_ASSEMBLER_ERROR, version_ + " refused the code of `" + kernel + "` for " + o.arch + ":\n" +
-                                                     explainAssemblerLog(errors, ptx));
+                                                     explainAssemblerLog(errors, text));
   out.stats = parseAssemblerLog(out.log);
   ++out.attempts;
-  if (out.stats.spillStoreBytes > spillsAllowed && limitOfWish(text)) return assembleNow(wishedForLess(text), kernel, o, out, 0);
-  uint32_t limit = 0;
-  if (std::string again = out.stats.spillStoreBytes > 0 ? boundedAbove(text, limit) : ""; !again.empty()) {
-    Assembly other;
-    other.attempts = out.attempts;
-    bool fits = assembleNow(again, kernel, o, other, spillsAllowed) && other.stats.spillStoreBytes == 0 && other.stats.registers <= limit;
-    if (!fits) {
-      // Layer norm of 1024 floats, H200: 32 registers and three spilled 74.4 us, 40 registers 70.6; cross entropy backward of 50257 floats: 40 and three 1097, 48 registers 957.
-      again = withMoreRegisters(text, limit);
-      fits = assembleNow(again, kernel, o, other, spillsAllowed) && other.stats.spillStoreBytes == 0;
-    }
-    if (fits) out = std::move(other);
-  }
   return Status::ok();
 }
 

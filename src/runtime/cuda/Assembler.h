@@ -19,7 +19,7 @@ struct AssembleOptions {
   unsigned maxRegisters = 0; // per thread; 0: no limit
   unsigned optLevel = 3;
   bool lineInfo = false;
-  std::optional<uint64_t> sharedBytes; // of a block, where the caller knows; then one more block is made to fit where a few registers are in its way
+  std::optional<uint64_t> sharedBytes; // of a block, where the caller knows; then one more block is made to fit where it takes not too many registers
 };
 
 /// What the assembler says about a kernel, its device functions included.
@@ -52,9 +52,10 @@ public:
   unsigned major() const { return major_; }
 
   /// Thread-safe. TEGULA_ASSEMBLER_ERROR with the log and the offending lines if the text is not accepted; `kernel` is for messages.
-  /// `ptx` may end in NULs. Its `.minnctapersm` request (blocks on a multiprocessor) is lowered, and dropped at last, where it would cost spills; where these are a few
-  /// bytes, a bound on registers that comes to the same is tried before, then a wish that leaves eight registers more. Without a request, a kernel that lacks up to eight registers for one more block is assembled again with
-  /// that request, and stays so if nothing is spilled (options.sharedBytes). What was assembled before comes from an AssemblyMemo, and from
+  /// `ptx` may end in NULs. Its `.minnctapersm` request (blocks on a multiprocessor) is lowered, and dropped at last, where it would cost more than a few bytes of spills, the fewer blocks the more;
+  /// where it costs any, a bound on registers that comes to the same is tried before, then a wish that leaves eight registers more. Without a request, a kernel that lacks up to eight registers for
+  /// one more block, or up to a third of its registers where fewer than sixteen warps run or one block alone, is assembled again with
+  /// that request, and stays so if nothing is spilled, or a few bytes for the second block (options.sharedBytes). What was assembled before comes from an AssemblyMemo, and from
   /// no other cache: the same text gives the same code and numbers on every machine.
   Status assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
 
@@ -62,8 +63,9 @@ public:
 
 private:
   Assembler();
-  /// A wish for blocks is lowered by a quarter, in the end dropped, while more than so many bytes are spilled: none where it was lowered before.
-  Status assembleNow(std::string_view ptx, const std::string &kernel, const AssembleOptions &options, Assembly &out, uint32_t spillsAllowed) const;
+  /// A wish for blocks is lowered by a quarter, in the end dropped, while more bytes are spilled than it is worth: none where it was lowered before.
+  Status keepingWish(std::string text, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
+  Status assembleNow(const std::string &text, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
   struct Library;
   std::unique_ptr<AssemblyMemo> memo_;
   std::shared_ptr<const Library> library_;

@@ -162,8 +162,8 @@ private:
   }
 
   /// Where tiles have to be in registers as a whole. Between two cuts element-wise operations run register by register, whatever their order in the text; but what comes of loads
-  /// outside of loops, where no other iteration has loads under way, is wanted at once.
-  bool isCut(const Op &op) const { return op.kind == OpKind::Reduce ? gpu::crossesThreads(m_, op) : !op.regions.empty() || !isInPlace(op); }
+  /// outside of loops, where no other iteration has loads under way, is wanted at once. No load is moved over a barrier: none of a later iteration is under way there.
+  bool isCut(const Op &op) const { return op.kind == OpKind::SharedBarrier ? true : op.kind == OpKind::Reduce ? gpu::crossesThreads(m_, op) : !op.regions.empty() || !isInPlace(op); }
 
   void visit(const Block &b) {
     std::vector<size_t> cuts;
@@ -249,23 +249,28 @@ private:
 
 unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu) { return Pressure(gpu).peak(*kernel.block()); }
 
-/// Registers that a thread needs for the results of the dots in a loop with two dots or more, by asynchronous instructions (attention); 0 if there is none.
-static int64_t registersOfPairs(const Block &b, int64_t threads) {
-  int64_t most = 0, dots = 0;
+/// 32-bit registers that a thread holds the results of the dots in, in a loop with two dots or more, by asynchronous instructions (attention); 0 if there is none.
+static int64_t resultsOfPairs(const Block &b, int64_t threads) {
+  int64_t most = 0, dots = 0, sum = 0;
   for (const Op *op : b.ops) {
     for (const ir::Region *r : op->regions)
-      most = std::max(most, registersOfPairs(*r->block, threads));
-    dots += op->kind == OpKind::Dot && tegula::gpu::isAsyncMma(*op);
+      most = std::max(most, resultsOfPairs(*r->block, threads));
+    if (op->kind == OpKind::Dot && tegula::gpu::isAsyncMma(*op)) {
+      ++dots;
+      sum += op->result()->type.numel() * ir::byteWidth(op->result()->type.elem) / 4 / threads;
+    }
   }
-  return dots > 1 && b.parent->op && b.parent->op->kind == OpKind::For ? std::max(most, tegula::gpu::registersOfDots(b, threads)) : most;
+  return dots > 1 && b.parent->op && b.parent->op->kind == OpKind::For ? std::max(most, sum) : most;
 }
 
-/// Loops with two dots have chosen their rings and how their dots overlap for so many blocks (gpu/loops/PipelinedLoop.h): up to sixteen warps on an SM.
+/// Loops with two dots have chosen their rings and how their dots overlap for so many blocks (gpu/PipelinedLoop.h): up to sixteen warps on an SM. One more than planned for, where the
+/// results and the addresses alone leave room for it: the assembler tells.
 static unsigned blocksOfPairs(const Block &b, const Options &options, unsigned most) {
   constexpr unsigned enoughWarps = 16;
-  const int64_t needed = registersOfPairs(b, 32 * int64_t{options.numWarps});
-  unsigned blocks = needed ? std::min(most, enoughWarps / options.numWarps) : 0;
-  while (blocks > 1 && sm::registers / (blocks * options.numWarps * 32) < needed)
+  constexpr int64_t addresses = 40;
+  const int64_t results = resultsOfPairs(b, 32 * int64_t{options.numWarps});
+  unsigned blocks = results ? std::min(most, enoughWarps / options.numWarps) : 0;
+  while (blocks > 1 && sm::registers / (blocks * options.numWarps * 32) / sm::registerStep * sm::registerStep < results + addresses)
     --blocks;
   return blocks > 1 ? blocks : 0;
 }
@@ -292,8 +297,8 @@ unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const O
         uint64_t bytesOfSm = uint64_t(warps) * 32 * 4 * it.loadWords, ahead = std::clamp<uint64_t>((bytesInFlight + bytesOfSm - 1) / bytesOfSm, it.largestLoad >= 16 ? 2 : 1, 4);
         need = static_cast<unsigned>(std::max<uint64_t>(need, it.live + overhead + (ahead - 1) * it.loadWords));
       }
-    // Where loops end soon, other programs begin: all warps that fit, if an iteration of each has enough under way. Registers that are missing cost a try (runtime/cuda/Assembler.h).
     constexpr unsigned fewest = 16; // for addresses
+    // Where loops end soon, other programs begin: all warps that fit, if an iteration of each has enough under way. Registers that are missing cost a try (runtime/cuda/Assembler.h).
     if (warps * 32 == sm::threads && !pressure.iterations.empty() && std::ranges::all_of(pressure.iterations, [&](const Iteration &it) {
           return it.isShort && it.waitsForMemory() && uint64_t(warps) * 32 * 4 * it.loadWords >= bytesInFlight && it.live + fewest <= given;
         }))

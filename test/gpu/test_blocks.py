@@ -1,0 +1,63 @@
+"""How many blocks kernels ask to have on a multiprocessor (targets/nvidia/Occupancy.h)."""
+import re
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+
+
+def wish(kernel, *args, **options):
+    made = kernel.warmup(*args, grid=(1,), device="sim", **options)
+    found = re.search(r"\.minnctapersm (\d+)", made.compile_for("sm_90a").stage("ptx"))
+    return int(found[1]) if found else None
+
+
+@tegula.jit
+def divergence(x, y, out, n, stride, BLOCK: tl.constexpr):
+    x += tl.program_id(0) * n
+    out += tl.program_id(0) * stride
+    for i in range(0, n, BLOCK):
+        at = i + tl.arange(0, BLOCK)
+        a = tl.load(x + at, mask=at < n)
+        b = tl.load(y + at, mask=at < n)
+        tl.store(out + at, tl.exp(a) * (a - b), mask=at < n)
+
+
+def test_no_loads_ahead_over_barriers():
+    """A loop that stores to what it loads has barriers, over which no load of a later iteration is moved: such loads want no registers."""
+    x, y, out = (np.zeros(1 << 16, np.float32) for _ in range(3))
+    apart, in_place = wish(divergence, x, y, out, 1 << 16, 48, 4096, num_warps=4), wish(divergence, x, y, x, 1 << 16, 48, 4096, num_warps=4)
+    assert (apart, in_place) == (4, 9)
+
+
+@tegula.jit
+def two_products(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    gate = tl.zeros((BM, BN), tl.float32)
+    up = tl.zeros((BM, BN), tl.float32)
+    for i in range(0, K, BK):
+        x = tl.load(a + m[:, None] * K + (i + k)[None, :])
+        gate = tl.dot(x, tl.load(b + n[None, :] * K + (i + k)[:, None]), gate)
+        up = tl.dot(x, tl.load(b + (BN + n)[None, :] * K + (i + k)[:, None]), up)
+    tl.store(c + m[:, None] * BN + n[None, :], gate * up)
+
+
+@pytest.mark.parametrize("columns, blocks", [(64, 4), (128, 3), (256, None)])
+def test_two_products(columns, blocks):
+    """Results and addresses: 64 + 40 registers, 128 + 40; the results of 256 columns fill a thread's."""
+    a, c = np.zeros((512, 512), ml_dtypes.bfloat16), np.zeros((64, columns), np.float32)
+    assert wish(two_products, a, a, c, 512, 64, columns, 32, num_warps=4, num_stages=2) == blocks
+
+
+def test_one_block_more_up_to_sixteen_warps():
+    """The assembler takes 156 registers where 128 do without spills: four blocks of four warps for three."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+    from zoo import check, load
+    row = next(r for r in load.rows(load.entries("tegula"), "gpu") if r.name == "attention backward dk dv / block pointers / H=64 N=4096 D=64 / bf16")
+    config = next(c for c in row.spelling.configs_for(row.shape) if c.BM == 32 and c.BN == 32)
+    kernel = list(check.compiled_for(row, config, "sm_90a"))[1]
+    assert kernel.n_regs == 128 and kernel.n_spills == 0 and 4 * (kernel.metadata.shared + 1024) <= 228 << 10
