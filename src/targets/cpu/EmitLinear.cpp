@@ -359,7 +359,15 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
     Bits inner = positionOf(o, at);
     bool lanes = hasLanes(inner);
     // Grows as what it is the remainder of; code in front of the loop is not under its assumptions.
-    if (lanes && n.assuming && n.depth == n.loops.size() && isAssumed(o.value, inner)) {
+    if (lanes && n.staying && n.depth == n.loops.size() && isAssumed(o.value, inner)) { // one number for the trip
+      const Bits &known = n.assumed.find(o.value)->second;
+      for (size_t i = 0; i < inner.size(); ++i)
+        if (BitSource s = known[i]; s >= 0 && n.loopOf[static_cast<size_t>(s)] < 0)
+          inner[i] = zeroBit;
+      acc = add(acc, b_.CreateMul(b_.CreateSExtOrTrunc(eval(o.value, inner), t), coefValue(o.scale, t)));
+      continue;
+    }
+    if (lanes && n.assuming && !n.staying && n.depth == n.loops.size() && isAssumed(o.value, inner)) {
       const Lin &x = lin(o.value->def->operands[0]);
       for (size_t i = 0; i < inner.size(); ++i)
         if (BitSource &s = inner[i]; s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0) {
@@ -477,6 +485,54 @@ FunctionEmitter::Unwrapped FunctionEmitter::unwrapped(const Opaque &o, const Bit
   V from = eval(op.operands[0], low), to = eval(op.operands[0], high);
   const bool isSigned = op.kind == OpKind::SDiv || op.kind == OpKind::AShr;
   return {first, b_.CreateAnd(b_.CreateICmpEQ(first, last), isSigned ? b_.CreateICmpSLE(from, to) : b_.CreateICmpULE(from, to))};
+}
+
+// Vectors of a trip that all have one quotient ask for it once (roots()), where the mask of the load is known to be true.
+void FunctionEmitter::noteQuotients(const ir::Op &load, const Bits &at) {
+  NestState &n = *nest_;
+  auto inTrip = [&](BitSource s) { return s >= 0 && n.loopOf[static_cast<size_t>(s)] < 0; };
+  auto isLane = [&](BitSource s) { return s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0; };
+  for (const Opaque &o : lin(load.operands[0]).opaque) {
+    Bits bits = positionOf(o, at);
+    if (isQuotient(o.value->def) && llvm::any_of(bits, isLane) && growthOfDividend(o, bits, inTrip) && llvm::none_of(n.quotients, [&](auto &q) { return q.first.value == o.value; }))
+      n.quotients.push_back({o, bits});
+  }
+}
+
+// The work of a trip. Twice if loads go by quotients: the trip as a whole may have one, and then these are scalars.
+void FunctionEmitter::roots(llvm::SmallVectorImpl<V> &accs, V first) {
+  NestState &n = *nest_;
+  auto all = [&] {
+    for (unsigned c = 0; c < 1u << n.unrolled.size(); ++c)
+      roots(c, accs, first);
+  };
+  if (!n.assuming || n.apart || !accs.empty() || n.quotients.empty() || n.unrolled.empty())
+    return all();
+  auto inTrip = [&](BitSource s) { return s >= 0 && n.loopOf[static_cast<size_t>(s)] < 0; };
+  V stays = b_.getTrue();
+  for (auto &[o, bits] : n.quotients)
+    stays = b_.CreateAnd(stays, unwrapped(o, bits, *growthOfDividend(o, bits, inTrip), inTrip).holds);
+  llvm::BasicBlock *ways[2] = {llvm::BasicBlock::Create(context_, "one.quotient", function_), llvm::BasicBlock::Create(context_, "quotients", function_)};
+  auto *done = llvm::BasicBlock::Create(context_, "trip.done", function_);
+  b_.CreateCondBr(stays, ways[0], ways[1]);
+  for (unsigned i = 0; i < 2; ++i) {
+    b_.SetInsertPoint(ways[i]);
+    auto memo = n.memo;
+    auto addresses = n.addressMemo;
+    const size_t mixed = mixed_.mark();
+    n.staying = i == 0;
+    for (auto &[o, bits] : n.quotients)
+      if (n.staying)
+        n.assumed[o.value] = bits;
+      else
+        n.assumed.erase(o.value);
+    all();
+    n.memo = std::move(memo);
+    n.addressMemo = std::move(addresses);
+    mixed_.backTo(mixed);
+    b_.CreateBr(done);
+  }
+  b_.SetInsertPoint(done);
 }
 
 // The value of `o` at `at` is (linear) % n, or (linear) // n, which often is one number for all lanes. All lanes are computed where they are needed (evaluateLate).

@@ -288,8 +288,7 @@ void FunctionEmitter::innerLoop() {
   auto body = [&](llvm::ArrayRef<V> in, V first) {
     llvm::SmallVector<V> out(in.begin(), in.end());
     auto all = [&] {
-      for (unsigned c = 0; c < 1u << n.unrolled.size(); ++c)
-        roots(c, out, first);
+      roots(out, first);
       return llvm::SmallVector<V>();
     };
     if (n.apart)
@@ -581,6 +580,7 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
   NestState &n = *nest_;
   n.assumed.clear();
   n.falseFrom.clear();
+  n.quotients.clear();
   n.byVector = inner && !n.unrolled.empty() && n.unrolled.back() + 1 == inner->firstBit;
   for (unsigned d = 0, from; n.byVector && d < n.nest->space.rank(); ++d)
     if (from = dimOffset(n.nest->space, d); from > n.unrolled.front() && from <= inner->firstBit)
@@ -611,6 +611,8 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
     MaskAt f = work.pop_back_val();
     if (V trips = f.access && f.access->kind == OpKind::Load && n.panel && inner ? rowsWithoutWrap(*f.access, f.at, *inner) : nullptr)
       full = full ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips) : trips;
+    if (f.access && f.access->kind == OpKind::Load && inner && !n.panel)
+      noteQuotients(*f.access, f.at);
     if (!f.mask || !f.mask->def || !f.mask->type.isTensor() || !visited.insert(f.mask).second || plan_.bufferFor(f.mask) >= 0)
       continue;
     const Op &op = *f.mask->def;

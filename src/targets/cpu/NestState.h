@@ -92,6 +92,8 @@ struct NestState {
   std::vector<std::map<std::pair<const void *, Bits>, llvm::Value *>> addressMemo;
   std::map<const ir::Value *, Bits> assumed; // comparisons known to hold in the loop being emitted, remainders that do not wrap around in a trip, at these positions
   bool assuming = false;
+  llvm::SmallVector<std::pair<Opaque, Bits>, 2> quotients; // `(linear) // n` in addresses of loads that a whole trip may have in common
+  bool staying = false;                      // it has, in the code being emitted
   llvm::Value *trips = nullptr;            // where the copy of the innermost loop that is being emitted ends
   std::map<const ir::Value *, llvm::Value *> falseFrom; // of comparisons in `assumed`: from the last element of this trip on (of this vector, if `inVectors`) they are false, i64
   llvm::Value *restFrom = nullptr;         // the trip from whose last element on all that the roots do is masked off, null: not known
