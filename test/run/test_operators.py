@@ -393,6 +393,41 @@ def test_quotients_of_large_numbers(dev, start, divisor):
 
 
 @tegula.jit
+def wide_quotients(x, y, q, r, N: tl.constexpr, ONE: tl.constexpr):
+    o = tl.arange(0, N)
+    a, b = tl.load(x + o), tl.load(y) if ONE else tl.load(y + o)
+    tl.store(q + o, a // b)
+    tl.store(r + o, a % b)
+
+
+@pytest.mark.parametrize("one", [True, False], ids=["one", "each"])
+@pytest.mark.parametrize("kind", ["small", "large", "some", "last", "negative"])
+@pytest.mark.parametrize("t", ["int64", "uint64"])
+def test_quotients_of_64_bits(dev, t, kind, one):
+    """GPUs divide 32 bits where all numbers of a thread fit: none, all or some of them do."""
+    n, rng = 512, np.random.default_rng(5)
+    x, y = rng.integers(0, 2**32, n, dtype=np.uint64), rng.integers(1, 2**32, n, dtype=np.uint64)
+    x[:4], y[:4] = [0, 2**32 - 1, 2**32 - 1, 2**31], [1, 1, 2**32 - 1, 2**31]
+    if kind == "large":
+        x, y = x << np.uint64(28), y << np.uint64(5)
+    elif kind == "some":
+        x[::3] <<= np.uint64(30)
+        y[::5] += np.uint64(2**32)
+    elif kind == "last":
+        x[-1] = 2**32
+    x, y = x.astype(t), y.astype(t)
+    if kind == "negative":
+        x[::2] = -x[::2]  # of unsigned numbers: large ones
+        y[1::7] = -y[1::7]
+    q, r = np.zeros(n, t), np.zeros(n, t)
+    dev(wide_quotients, (1, ), x, y, q, r, n, one)
+    pairs = [(int(a), int(y[0] if one else b)) for a, b in zip(x, y)]
+    want = [abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) for a, b in pairs]
+    assert_same(q, np.array(want, t))
+    assert_same(r, np.array([a - b * c for (a, b), c in zip(pairs, want)], t))
+
+
+@tegula.jit
 def quotients(x, y, quotient, rest, N: tl.constexpr):
     i = tl.arange(0, N)
     a, b = tl.load(x + i), tl.load(y + i)

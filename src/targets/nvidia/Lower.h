@@ -12,6 +12,7 @@
 //   LowerTiles.cpp    barriers, tiles, mbarriers, copies to tiles         LowerBulk.cpp     stores and reductions by TMA
 //   LowerMemory.cpp   load, store                                        LowerDebug.cpp    print, assert, sites
 //   LowerDot.cpp, LowerFma.cpp  dot; LowerAngles.cpp  sin, cos           LowerWords.cpp    8- and 16-bit elements, a word at a time
+//   LowerDivision.cpp  quotients of 64 bits
 #pragma once
 #include "gpu/layouts/IndexBits.h"
 #include "gpu/Layouts.h"
@@ -69,7 +70,8 @@ private:
   V scalar(const Value *v) const { return get(v)[0]; }
   void set(const Value *v, Regs r) { values_[v] = std::move(r); }
   Regs elementwise(const Op &op);
-  std::optional<Regs> sineOrCosine(const Op &op);
+  std::optional<Regs> sineOrCosine(const Op &op), divideWide(const Op &op);
+  llvm::BasicBlock *divideInTurn(ir::OpKind kind, llvm::ArrayRef<std::pair<V, V>> pairs, llvm::BasicBlock *done, llvm::SmallVectorImpl<V> &results);
   llvm::SmallVector<unsigned, 16> equalRegisters(const Value *v);
   /// Of 8- and 16-bit elements, a word of them at once (LowerWords.cpp). Nullopt where they are no words, or the operation is none that words can do.
   std::optional<Regs> inWords(const Op &op);

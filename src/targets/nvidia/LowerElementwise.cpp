@@ -189,6 +189,8 @@ Regs Lowering::Elementwise::lower(const Op &op) {
     return *words;
   if (std::optional<Regs> waves = frame_.sineOrCosine(op))
     return *waves;
+  if (std::optional<Regs> quotients = frame_.divideWide(op))
+    return *quotients;
   Regs out;
   unsigned n = registersOf(op.result()->type);
   llvm::SmallVector<const Regs *, 3> in;

@@ -1,0 +1,85 @@
+"""Kernels that compute where their elements are: quotients of 64 bits, tables and gathers at addresses of which nothing is known, fused multiply-adds of 16 bits."""
+import re
+
+import pytest
+
+SOURCE = '''import triton
+import triton.language as tl
+
+
+@triton.jit
+def roll(x, out, n, size, shift, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK).to(tl.int64)
+    row, column = at // size, at % size
+    value = tl.load(x + row * size + (column - shift + size) % size, mask=at < n)
+    tl.store(out + at, value, mask=at < n)
+
+
+@triton.jit
+def quotients(x, y, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at) // tl.load(y + at))
+
+
+@triton.jit
+def search(x, table, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + at)
+    low, high = tl.zeros((BLOCK,), tl.int32), tl.full((BLOCK,), 255, tl.int32)
+    for _ in range(8):
+        middle = (low + high) // 2
+        above = v > tl.load(table + middle)
+        low, high = tl.where(above, middle, low), tl.where(above, high, middle)
+    tl.store(out + at, low.to(tl.uint8))
+
+
+@triton.jit
+def gather(x, index, out, n, size, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at // size * size + tl.load(index + at, mask=at < n, other=0), mask=at < n), mask=at < n)
+
+
+@triton.jit
+def nearest(x, out, scale, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + (at * scale).to(tl.int32)))
+
+
+@triton.jit
+def scatter(x, index, out, BLOCK: tl.constexpr, ADD: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    if ADD:
+        tl.atomic_add(out + tl.load(index + at), tl.load(x + at))
+    else:
+        tl.store(out + tl.load(index + at), tl.load(x + at))
+
+
+@triton.jit
+def rotate(x, cos, sin, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    a, b, c, s = tl.load(x + at), tl.load(x + BLOCK + at), tl.load(cos + at), tl.load(sin + at)
+    tl.store(out + at, tl.fma(a, c, -(b * s)))
+    tl.store(out + BLOCK + at, tl.fma(b, c, tl.abs(a * s)))
+'''
+
+
+@pytest.fixture
+def compiled(tegula, tmp_path):
+    (tmp_path / "k.py").write_text(SOURCE)
+
+    def run(kernel, signature, stage, warps=4, **constants):
+        p = tegula("compile", f"{tmp_path}/k.py::{kernel}", "--sig", signature, "-t", "sm_90a", "--emit", stage, "--num-warps", str(warps),
+                   *(x for k, v in constants.items() for x in ("-c", f"{k}={v}")))
+        assert p.returncode == 0, p.stderr
+        return p.stdout
+    return run
+
+
+def test_quotients_of_64_bits_have_a_short_way(compiled):
+    """Where the numbers fit, 32 bits are divided, all elements of a thread behind one branch; where not, one element after the other in a loop, by a reciprocal that is not computed otherwise."""
+    ptx = compiled("roll", "x:*bf16:16, out:*bf16:16, n:i32:16, size:i32:16, shift:i32", "ptx", BLOCK=512)
+    assert len(re.findall(r"(?:div|rem)\.u32", ptx)) == 8 and ptx.count("nounroll") == 2 and "div.s64" not in ptx
+    way = ptx.index(re.search(r"(?:div|rem)\.u32", ptx)[0])
+    assert "rcp.approx" not in ptx[:ptx.index("bra")] and way
+    ptx = compiled("quotients", "x:*i64:16, y:*i64:16, out:*i64:16", "ptx", BLOCK=512)
+    assert ptx.count("div.u32") == 4 and ptx.count("rcp.approx") == 1
