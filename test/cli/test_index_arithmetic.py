@@ -83,3 +83,21 @@ def test_quotients_of_64_bits_have_a_short_way(compiled):
     assert "rcp.approx" not in ptx[:ptx.index("bra")] and way
     ptx = compiled("quotients", "x:*i64:16, y:*i64:16, out:*i64:16", "ptx", BLOCK=512)
     assert ptx.count("div.u32") == 4 and ptx.count("rcp.approx") == 1
+
+
+@pytest.mark.parametrize("kernel, signature, constants", [
+    ("search", "x:*fp32:16, table:*fp32:16, out:*u8:16", dict(BLOCK=256)),
+    ("search", "x:*bf16:16, table:*fp32:16, out:*u8:16", dict(BLOCK=2048)),
+    ("nearest", "x:*bf16:16, out:*bf16:16, scale:fp32", dict(BLOCK=2048)),
+    ("scatter", "x:*fp32:16, index:*i32:16, out:*fp32:16", dict(BLOCK=512, ADD=False)),
+    ("scatter", "x:*fp32:16, index:*i32:16, out:*fp32:16", dict(BLOCK=512, ADD=True)),
+    ("gather", "x:*fp32:16, index:*i32:16, out:*fp32:16, n:i32:16, size:i32:16", dict(BLOCK=512)),
+    ("gather", "x:*bf16:16, index:*i64:16, out:*bf16:16, n:i32:16, size:i32:16", dict(BLOCK=512)),
+], ids=str)
+def test_scattered_accesses_are_where_their_addresses_are(compiled, kernel, signature, constants):
+    """Nothing can be coalesced, so no tile of pointers crosses shared memory."""
+    gpu = compiled(kernel, signature, "gpu", **constants)
+    assert not re.search(r" convert .*xptr<", gpu) and not re.search(r"tensor<\S*ptr<\S*> *= *convert", gpu)
+    moved = len(re.findall(r"= convert", gpu))
+    # Neighbours of a store that is narrower than what it is made of: the values, once.
+    assert moved <= (kernel == "gather" and "bf16" in signature), gpu

@@ -40,11 +40,6 @@ bool isIndexArithmetic(OpKind k) {
 /// The least that one asynchronous copy moves.
 constexpr int64_t wordBytes = 4;
 
-bool isInFor(const Op &op) {
-  const Op *around = op.parent->parent->op;
-  return around && around->kind == OpKind::For;
-}
-
 /// What an access looks like when it is coalesced.
 struct Access {
   LinearLayout layout;
@@ -129,6 +124,21 @@ public:
     return moved && (moved->def ? moved->def->parent : moved->block) != op->parent;
   }
 
+  /// An access at addresses that were computed from data, of whose neighbours nothing is known: there is nothing to coalesce.
+  bool isScattered(const Op &op) const { return op.operands[0]->type.isTensor() && !isCheap(op.operands[0]) && hasUnknownNeighbours(op, facts_); }
+  /// Where a scattered access goes, instead of a tile of pointers: where its addresses are, else (a table that the loop before has found the index of) where what it loads is used,
+  /// or what it stores. Nothing if threads would hold copies there.
+  Home besideAddresses(const Op &op) const {
+    const Value *pointer = op.operands[0];
+    Home h = of(pointer);
+    if (!h.layout && op.kind == OpKind::Load)
+      h = homeOfUsers(op.result());
+    const unsigned elements = layout::log2Exact(pointer->type.shape.numel()), threadBits = layout::log2Exact(threads().count());
+    if (!h.layout || h.rank == Rank::Accumulator || layoutOf(h).inBits(layout::Dim::Register) > (elements > threadBits ? elements - threadBits : 0))
+      return {};
+    return h;
+  }
+
   Access access(const Op &op) const {
     const Value *pointer = op.operands[0];
     bool hasValue = op.kind == OpKind::Store || op.kind == OpKind::AtomicRmw;
@@ -164,6 +174,11 @@ public:
         a.vec /= 2;
     }
     a.layout = layout::dealt(shape, order, a.vec, threads());
+    if (isScattered(op))
+      if (Home h = besideAddresses(op); h.layout) {
+        a.layout = layoutOf(h);
+        return a;
+      }
     if (op.kind == OpKind::Store)
       if (Home h = of(op.operands[1]); h.layout) {
         if (int64_t vec = storedInPlace(layoutOf(h), a.layout, a.vec, byteWidth(pointer->type.elem)); vec && h.rank == Rank::Memory) {
@@ -250,6 +265,9 @@ void Homes::visit(const Op &op) {
   case OpKind::Load:
     if (hasEqualNeighbours(op, facts_))
       return set(op.result(), homeOfUsers(op.result()));
+    // Its users may get a home later.
+    if (isScattered(op) && !last_ && !besideAddresses(op).layout)
+      return;
     [[fallthrough]];
   case OpKind::AtomicRmw:
   case OpKind::AtomicCas:
@@ -630,7 +648,7 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
   case OpKind::AtomicCas:
     if (op.operands[0]->type.isTensor()) {
       Access a = homes_.access(op);
-      all = hasEqualNeighbours(op, homes_.facts()) ? typeOf(op.result()).layout : id(a.layout);
+      all = op.kind == OpKind::Load && (hasEqualNeighbours(op, homes_.facts()) || homes_.isScattered(op)) ? typeOf(op.result()).layout : id(a.layout);
       vec = a.vec;
       if (op.kind == OpKind::Load)
         same = sameAddresses(op, LinearLayout(out_.layouts[all - 1u]), homes_.facts());

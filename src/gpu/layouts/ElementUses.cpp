@@ -76,4 +76,9 @@ bool feedsDot(const Users &users, const Value *v, unsigned depth) {
          });
 }
 
+bool isInFor(const Op &op) {
+  const Op *around = op.parent->parent->op;
+  return around && around->kind == OpKind::For;
+}
+
 } // namespace tegula::gpu

@@ -29,4 +29,7 @@ bool isSplit(const Users &users, const ir::Value *v, unsigned depth);
 /// Is an operand of a product computed from `v`, element by element in `depth` steps?
 bool feedsDot(const Users &users, const ir::Value *v, unsigned depth);
 
+/// Is the operation in the body of a `for`, not in one of its branches?
+bool isInFor(const ir::Op &op);
+
 } // namespace tegula::gpu

@@ -14,6 +14,11 @@ bool hasEqualNeighbours(const Op &op, const AxisFacts &facts) {
          std::any_of(axes.begin(), axes.end(), [](const AxisFact &a) { return a.constancy > 1; });
 }
 
+bool hasUnknownNeighbours(const Op &access, const AxisFacts &facts) {
+  const std::vector<AxisFact> &axes = facts.of(access.operands[0]).axes;
+  return std::all_of(axes.begin(), axes.end(), [](const AxisFact &a) { return a.contiguity == 1 && a.constancy == 1; });
+}
+
 int64_t sameAddresses(const Op &load, const layout::LinearLayout &l, const AxisFacts &facts) {
   if (load.isVolatile())
     return 0;

@@ -10,6 +10,9 @@ namespace tegula::gpu {
 /// with its users.
 bool hasEqualNeighbours(const ir::Op &op, const AxisFacts &facts);
 
+/// Addresses of tensors of which is known neither that neighbours are equal nor that they are consecutive.
+bool hasUnknownNeighbours(const ir::Op &access, const AxisFacts &facts);
+
 /// Bits of a register of `l` that change neither the address of a load of tensors nor its mask nor what stands in for masked-off elements; 0 of a volatile one.
 int64_t sameAddresses(const ir::Op &load, const layout::LinearLayout &l, const AxisFacts &facts);
 
