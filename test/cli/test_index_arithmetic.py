@@ -101,3 +101,12 @@ def test_scattered_accesses_are_where_their_addresses_are(compiled, kernel, sign
     moved = len(re.findall(r"= convert", gpu))
     # Neighbours of a store that is narrower than what it is made of: the values, once.
     assert moved <= (kernel == "gather" and "bf16" in signature), gpu
+
+
+@pytest.mark.parametrize("t", ["bf16", "fp16"])
+def test_fused_multiply_adds_of_16_bits_come_in_pairs(compiled, t):
+    ptx = compiled("rotate", f"x:*{t}:16, cos:*{t}:16, sin:*{t}:16, out:*{t}:16", "ptx", BLOCK=1024)
+    assert ptx.count(f"fma.rn.{t.replace('fp', 'f')}x2") == 4 * 4 and "f64" not in ptx and "xor.b16" not in ptx
+    # One element a thread: an instruction too.
+    ptx = compiled("rotate", f"x:*{t}:16, cos:*{t}:16, sin:*{t}:16, out:*{t}:16", "ptx", BLOCK=128)
+    assert ptx.count(f"fma.rn.{t.replace('fp', 'f')}") >= 2 and "f64" not in ptx

@@ -29,7 +29,7 @@ struct Lowering::Words : Part {
     uint32_t bias, end; // the bytes are numbers + bias, in [0, end)
   };
   std::optional<Regs> inWords(const Op &op), integersInWords(const Op &op), convertBytes(const Op &op);
-  std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op);
+  std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op), signsInWords(const Op &op);
   V wordAt(const Regs &x, unsigned first, unsigned bits), bytesAt(const Regs &x, unsigned first), pairAt(const Regs &x, unsigned first);
   V shiftWord(OpKind kind, V x, unsigned amount, unsigned bits), sumOfBytes(OpKind kind, V x, V y);
   std::array<V, 2> fp8ToHalves(V word, Elem from);
@@ -296,6 +296,22 @@ std::optional<Regs> Lowering::Words::halvesInPairs(const Op &op) {
   return out;
 }
 
+/// Signs of the words that elements were loaded in. The formats of 8 bits whose 0x80 is NaN are not among them.
+std::optional<Regs> Lowering::Words::signsInWords(const Op &op) {
+  const Elem e = op.result()->type.elem;
+  if ((e != Elem::F16 && e != Elem::BF16) || registersOf(op.result()->type) % 2 != 0)
+    return std::nullopt;
+  const Regs &x = get(op.operands[0]);
+  Regs out;
+  for (unsigned i = 0; i < x.size(); i += 2) {
+    V word = wordAt(x, i, 16);
+    if (!word || llvm::isa<llvm::Constant>(word))
+      return std::nullopt;
+    appendElements(out, op.kind == OpKind::FNeg ? b_.CreateXor(word, repeated(0x8000, 16)) : b_.CreateAnd(word, repeated(0x7FFF, 16)), 16);
+  }
+  return out;
+}
+
 V Lowering::Words::pairAt(const Regs &x, unsigned first) {
   if (V word = wordAt(x, first, 16))
     return word;
@@ -344,6 +360,9 @@ std::optional<Regs> Lowering::Words::inWords(const Op &op) {
   case OpKind::FMul:
   case OpKind::Fma:
     return halvesInPairs(op);
+  case OpKind::FNeg:
+  case OpKind::FAbs:
+    return signsInWords(op);
   default:
     return std::nullopt;
   }
