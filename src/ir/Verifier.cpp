@@ -411,12 +411,10 @@ bool Verifier::joins(const Op &op) {
     return false;
   Shape s = a.shape;
   unsigned at = static_cast<unsigned>(op.axis());
-  bool ok = a.scalarType() == b.scalarType() && b.shape.rank() == s.rank() && s.rank() == r.shape.rank();
-  for (unsigned i = 0; ok && i < s.rank(); ++i)
-    ok = i == at || a.shape[i] == b.shape[i];
+  bool ok = a.scalarType() == b.scalarType() && s == b.shape && s.rank() == r.shape.rank();
   if (ok)
-    s.set(at, s[at] + b.shape[at]);
-  return (ok && bare(r) == a.withShape(s)) || bad(&op, "the result must be the operands one after the other along the axis");
+    s.set(at, 2 * s[at]);
+  return (ok && bare(r) == a.withShape(s)) || bad(&op, "the operands must be of one shape, and the result has them one after the other along the axis");
 }
 
 bool Verifier::gather(const Op &op) {

@@ -47,6 +47,7 @@ def contents(x, n):
     b = tl.cat(m, tl.zeros([2, 8], tl.int32), dim=0)
     c = tl.cat(n, n)
     d = tl.cat(m, v)
+    o = tl.cat(tl.arange(0, 16), v)
     e = v.item()
     if v > 3:
         pass

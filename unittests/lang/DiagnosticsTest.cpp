@@ -158,7 +158,7 @@ void DiagnosticsTest::shapes() {
   wrongCall(diag::squeezeExtent, "extent is 8", "squeeze", {x, num(1)});
   wrongCall(diag::splitExtent, "last dimension of 2", "split", {x});
   wrongCall(diag::catRanks, "equal rank", "cat", {x, v});
-  wrongCall(diag::catShapes, "cat", "cat", {x, var(Scalar::Fp32, {4, 4})});
+  wrongCall(diag::catShapes, "tl.cat requires tensors of the same shape", "cat", {x, var(Scalar::Fp32, {4, 4})});
   wrongCall(diag::notOneElement, "item()", "item", {v});
   wrongCall(diag::deprecatedView, "reshape", "view", {x, num(32)});
   wrong(diag::wrongShape, "[4, 8]", [&] { return broadcastTo(c, x, {8}, at()); });

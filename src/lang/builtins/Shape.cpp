@@ -208,12 +208,10 @@ Value cat(BuiltinCall &call) {
     return Value::error();
   if (x->dtype != y->dtype)
     return a.fail(diag::typesMismatch, a.loc(), "cat", kindName(a[0]), kindName(a[1]));
-  Shape s = x->shape(), other = y->shape();
-  int64_t extent = s[*dim] + other[*dim];
-  other.set(*dim, s[*dim]);
-  if (s != other)
-    return a.fail(diag::catShapes, a.loc(), kindName(a[0]), kindName(a[1]), *dim);
-  s.set(*dim, extent);
+  Shape s = x->shape();
+  if (s != y->shape())
+    return a.fail(diag::catShapes, a.loc(), kindName(a[0]), kindName(a[1]));
+  s.set(*dim, 2 * s[*dim]);
   if (!blockShape(call.ctx, shapeValue(s), a.loc()))
     return Value::error();
   return tensor(x->dtype, a.b().create1(OpKind::Cat, {x->value, y->value}, x->value->type.withShape(s),
