@@ -10,6 +10,7 @@ import traceback
 from concurrent.futures import ProcessPoolExecutor
 
 from . import knobs
+from ._compile_warmup_state import is_compile_warmup
 from ._mock import TensorWrapper, reinterpret
 from .language import _types
 
@@ -136,10 +137,6 @@ def skip_if_unsupported_cluster_size(n):
     import pytest
     if n > 1 and not is_hopper_or_newer():
         pytest.skip("clusters need NVIDIA Hopper or higher")
-
-
-def is_compile_warmup():
-    return False
 
 
 def __getattr__(name):
@@ -283,6 +280,12 @@ def _call(client_fn, args, kwargs, env):
                 error = e
         file.seek(0)
         return ProcessResult(error, file.read())
+
+
+@contextlib.contextmanager
+def use_process_pool(preload_module):
+    """Triton keeps processes ready that have imported the module; here each client has one of its own anyway."""
+    yield None
 
 
 def run_in_process(client_fn, args=(), kwargs=None, env=None):

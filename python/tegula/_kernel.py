@@ -86,10 +86,14 @@ class CompiledKernel(_core.Kernel):
 
     @property
     def compile_times(self):
-        """The same as knobs.CompileTimes, in microseconds."""
+        """The same as knobs.CompileTimes, in microseconds. One that was taken from the disk cache has no stages: finding it is its initialization."""
         t = self.timings
         stages = [(k, t[k] // 1000) for k in ("passes", "plan", "emit", "optimize", "codegen", "assemble", "load")]
-        return knobs.CompileTimes(ir_initialization=(t["parse"] + t["sema"]) // 1000, lowering_stages=stages, store_results=0)
+        first = t["parse"] + t["sema"]
+        if not any(time for stage, time in stages if stage != "load"):
+            return knobs.CompileTimes(ir_initialization=max(t["total"] // 1000, 1), lowering_stages=[], store_results=0)
+        rest = t["total"] - first - sum(t[stage] for stage, _ in stages)
+        return knobs.CompileTimes(ir_initialization=first // 1000, lowering_stages=stages, store_results=max(rest // 1000, 1))
 
     @property
     def accesses(self):

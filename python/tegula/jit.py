@@ -11,6 +11,7 @@ import inspect
 import os
 import sys
 import threading
+import weakref
 
 from . import _aggregate, _binding, _core, _hooks, errors, knobs
 from ._arguments import argument_of
@@ -100,7 +101,7 @@ class JITCallable(_core.Function, NamedKernel):
             if p.default is not p.empty:
                 self.set_default(i, None, p.default)  # for grid callables; the compiler gets it in _bind
         self.pre_run_hooks = []
-        self.device_caches = _DeviceCaches()
+        self.device_caches = _DeviceCaches(self)
         self.file_name, self.starting_line_number = source["file"], source["first_line"]
         self.def_file_line_number = source["first_line"] + source["text"][:start_of_def(source["text"])].count("\n")
         self.def_file_col_number = 0
@@ -440,7 +441,18 @@ _OPTION_NAMES = frozenset(("num_warps", "num_stages", "num_ctas", "maxnreg", "nu
 
 
 class _DeviceCaches(dict):
-    """{device: (kernels by key, keys, target, backend, binder)}"""
+    """{device: (kernels by key, keys, target, backend, binder)} of a function. Once cleared, launches look for its kernels again: in the disk cache."""
+
+    def __init__(self, fn):
+        super().__init__()
+        self._fn = weakref.ref(fn)
+
+    def clear(self):
+        super().clear()
+        fn = self._fn()
+        if fn is not None:
+            with _binding.lock:
+                fn._unbind()
 
     def __missing__(self, device):
         if device == "cpu":  # as torch.cpu.current_device() says

@@ -242,7 +242,7 @@ for _name in ("append", "extend", "insert", "remove", "pop", "clear", "__setitem
 
 @dataclass
 class CompileTimes:
-    """Microseconds of one compilation: `lowering_stages` is [(stage, time)], `store_results` the disk cache."""
+    """Microseconds of one compilation: `lowering_stages` is [(stage, time)], `store_results` the keys and the disk cache."""
     ir_initialization: int
     lowering_stages: list
     store_results: int

@@ -1,6 +1,9 @@
 """Hooks of launches, compilations and loading are called with what docs/language.md §4.11 says, and cost nothing once they are gone."""
 import collections
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -182,6 +185,29 @@ def test_hooks_of_loading_and_compiling():
     (heard,) = compiled
     assert heard["src"].fn is k and heard["metadata"]["num_warps"] == 4
     assert heard["cache_hit"] or heard["times"].total > 0  # an earlier run may have left it in the disk cache
+
+
+def test_times_of_compilations(tmp_path):
+    """device_caches.clear() has launches look in the disk cache; what comes from there took no time to lower and to store."""
+    script = tmp_path / "times.py"
+    script.write_text("""import numpy as np, tegula
+from tegula import knobs, language as tl
+
+@tegula.jit
+def fill(x, N: tl.constexpr):
+    tl.store(x + tl.arange(0, N), 1.0)
+
+heard = []
+knobs.compilation.listener = lambda **kw: heard.append(kw)
+for _ in range(2):
+    fill[(1,)](np.zeros(8, np.float32), 8)
+    fill.device_caches.clear()
+made, found = ((kw["cache_hit"], kw["times"]) for kw in heard)
+assert not made[0] and made[1].ir_initialization > 0 and made[1].total_lowering > 0 and made[1].store_results > 0, made
+assert found[0] and found[1].ir_initialization > 0 and found[1].total_lowering == found[1].store_results == 0, found
+""")
+    p = subprocess.run([sys.executable, str(script)], env=dict(os.environ, TEGULA_CACHE_DIR=str(tmp_path / "cache")), text=True, capture_output=True)
+    assert p.returncode == 0, p.stderr
 
 
 def test_options_without_meaning_have_keys():

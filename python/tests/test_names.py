@@ -36,7 +36,9 @@ NAMES = {
     "triton.runtime._allocation": "_allocator set_allocator NullAllocator set_profile_allocator",
     "triton.backends": "backends BaseBackend Backend GPUTarget DriverBase",
     "triton.backends.compiler": "BaseBackend GPUTarget Language",
-    "triton.backends.driver": "DriverBase GPUDriver Benchmarker",
+    "triton.backends.driver": "DriverBase GPUDriver Benchmarker expand_signature",
+    "triton._compile_warmup": "is_compile_warmup pytest_configure",
+    "triton._compile_warmup_state": "is_compile_warmup",
     "triton.backends.nvidia.driver": "CudaDriver ty_to_cpp",
     "triton.backends.nvidia.compiler": "CUDABackend CUDAOptions GPUTarget get_ptxas",
     "triton.testing": """do_bench do_bench_cudagraph do_bench_proton do_bench_cudagraph_proton cuda_graph_without_gc cublas assert_close Benchmark Mark perf_report
@@ -72,7 +74,7 @@ NAMES = {
     "triton._internal_testing": """int_dtypes uint_dtypes integral_dtypes float_dtypes float_dtypes_with_bfloat16 dtypes dtypes_with_bfloat16 torch_float8_dtypes
         torch_dtypes tma_dtypes is_interpreter is_cuda is_ampere_or_newer is_blackwell is_hopper is_hopper_or_newer is_sm12x is_hip is_xpu numpy_random to_triton
         to_numpy str_to_triton_dtype torch_dtype_name supports_tma supports_ws tma_skip_msg requires_tma default_alloc_fn unwrap_tensor _fresh_knobs_impl
-        get_current_target get_arch run_in_process is_compile_warmup""",
+        get_current_target get_arch run_in_process use_process_pool is_compile_warmup""",
     "triton.profiler": "start activate deactivate finalize profile scope cpu_timed_scope enter_scope exit_scope state enter_state exit_state DEFAULT_PROFILE_NAME",
 }
 

@@ -154,6 +154,14 @@ def test_backends():
     assert target_of("sm_100a") == GPUTarget("cuda", 100, 32) and target_of("sim:sm_80").arch == 80
 
 
+def test_expand_signature():
+    from tegula.backends.driver import expand_signature
+    codes = ("*fp32", "tensordesc<fp16[64,32]>", ("i32", "tensordesc<fp32[8],input_rank=3>"))
+    tail = ["i32"] * 2 + ["i64"] * 2
+    assert expand_signature(codes, None, "nvTmaDesc") == ["*fp32", "*fp16", *["i64"] * 4, "i1", "i1", *tail, ("i32", "*fp32", *["i64"] * 6, "i1", "i1", *["i32"] * 3, *["i64"] * 3)]
+    assert expand_signature(codes[:2], [{}], "nvTmaDesc") == ["*fp32", "nvTmaDesc", *tail]
+
+
 def test_drivers():
     driver.reset_active()
     active = driver.active
@@ -168,7 +176,7 @@ def test_drivers():
     assert driver.active is active
     cpu = tegula.backends.backends["cpu"].driver()
     p = cpu.utils.get_device_properties(0)
-    assert cpu.get_current_target() == GPUTarget("cpu", platform.machine(), 0) and p["multiprocessor_count"] >= 1
+    assert cpu.get_current_target() == GPUTarget("cpu", platform.machine(), 32) and p["multiprocessor_count"] >= 1
     assert cpu.get_device_interface().current_device() == 0 and cpu.get_device_interface().synchronize() is None
     assert cpu.get_benchmarker()(lambda: None, quantiles=(0.5, 0.2, 0.8))[0] > 0
     cpu.clear_cache(cpu.get_empty_cache_for_benchmark())

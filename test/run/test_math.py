@@ -237,6 +237,11 @@ def f_fma(x, y, z):
 
 
 @tegula.jit
+def f_f32x2(x, y, z):
+    return tl.math.fma_f32x2(tl.math.add_f32x2(x, y), tl.math.sub_f32x2(x, z), tl.math.mul_f32x2(y, z))
+
+
+@tegula.jit
 def f_umulhi(x, y):
     return tl.umulhi(x, y)
 
@@ -379,6 +384,14 @@ def test_narrow_fma_rounds_once(dev, t, n):
     away = {"float16": np.array([16.015625, 16, -16, -16.015625]), "bfloat16": np.array([260, 258, -258, -260])}[t]
     e[:4] = away
     assert_same(apply(dev, f_fma, [x, y, z], (n,), d(t).np), e.astype(d(t).np))
+
+
+def test_f32x2(dev):
+    x, y, z = (values(d("float32"), 256, i) for i in range(3))
+    want = (np.float64(x + y) * np.float64(x - z) + np.float64(y * z)).astype(np.float32)
+    assert_same(apply(dev, f_f32x2, [x, y, z], (256,), np.float32), want)
+    with pytest.raises(CompileError, match="Expected dtype"):
+        apply(dev, f_f32x2, [v.astype(np.float16) for v in (x, y, z)], (256,), np.float32)
 
 
 @pytest.mark.parametrize("t", ["int32", "uint32", "int64", "uint64"])

@@ -167,6 +167,10 @@ TEST_F(BuiltinsTest, Elementwise) {
   expect(run("maximum", {u, i}), "uint32[8]", "umax");
   expect(run("clamp", {f, real(0), real(6)}), "float32[8]", "maxnum minnum");
   expect(run("fma", {f, f, f}), "float32[8]", "fma");
+  expect(run("add_f32x2", {f, f}), "float32[8]", "fadd");
+  expect(run("sub_f32x2", {f, real(1)}), "float32[8]", "fsub");
+  expect(run("mul_f32x2", {f, f}), "float32[8]", "fmul");
+  expect(run("fma_f32x2", {f, f, real(1)}), "float32[8]", "fma");
   expect(run("div_rn", {f, f}), "float32[8]", "fdiv");
   expect(run("clamp", {i, num(0), num(6)}), "int32[8]", "smax smin");
   expect(run("fdiv", {h, h}), "float32[8]", "fpext fpext fdiv");

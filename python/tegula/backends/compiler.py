@@ -139,7 +139,7 @@ def target_of(text):
     """The GPUTarget of a target's name: "cpu:avx2", "sm_90a", "sim:sm_90a"."""
     kind, _, rest = text.partition(":")
     if kind == "cpu":
-        return GPUTarget("cpu", platform.machine(), 0)
+        return GPUTarget("cpu", platform.machine(), 32)
     if kind == "sim":
         return GPUTarget("sim", _capability(rest or "sm_90"), 32)
     return GPUTarget("cuda", _capability(rest or kind), 32)

@@ -2,6 +2,7 @@
 import abc
 import functools
 import platform
+import re
 import sys
 
 from .. import _core
@@ -56,6 +57,26 @@ _CPP = {"i1": "int8_t", "u1": "uint8_t", "fp16": "double", "bf16": "double", "fp
 def ty_to_cpp(ty):
     """The type of C++ in which a launcher takes an argument of this type code."""
     return "CUdeviceptr" if ty.startswith("*") else _CPP[ty]
+
+
+_DESCRIPTOR = re.compile(r"tensordesc(?:_im2col)?<([^[>]*)\[([^\]]*)\](?:.*,input_rank=(\d+))?")
+
+
+def expand_signature(signature, tensordesc_meta, descriptor_type):
+    """The type codes of what a launcher of Triton passes: a descriptor is `descriptor_type`, or without metadata a pointer, its shape and strides and two flags;
+    shape and strides follow it. Tuples stay tuples."""
+    codes = []
+    for code in signature:
+        found = _DESCRIPTOR.match(code) if isinstance(code, str) else None
+        if isinstance(code, tuple):
+            codes.append(tuple(expand_signature(code, tensordesc_meta, descriptor_type)))
+        elif found:
+            rank = int(found[3] or found[2].count(",") + 1)
+            codes += [descriptor_type] if tensordesc_meta else ["*" + found[1], *["i64"] * (2 * rank), "i1", "i1"]
+            codes += ["i32"] * rank + ["i64"] * rank
+        else:
+            codes.append(code)
+    return codes
 
 
 class _Utils:
@@ -181,11 +202,12 @@ class CPUDriver(LibraryDriver):
         return True
 
     def get_current_target(self):
-        return GPUTarget("cpu", platform.machine(), 0)
+        # Programs divide by the warp's size to get num_warps, which is counted in 32 threads on every device.
+        return GPUTarget("cpu", platform.machine(), 32)
 
     def properties(self, device=0):
         p = _core.device_properties("cpu")
-        return {"max_shared_mem": SHARED, "max_num_regs": REGISTERS, "multiprocessor_count": p["cores"], "warpSize": 1, "sm_clock_rate": _cpu_khz(),
+        return {"max_shared_mem": SHARED, "max_num_regs": REGISTERS, "multiprocessor_count": p["cores"], "warpSize": 32, "sm_clock_rate": _cpu_khz(),
                 "mem_clock_rate": 0, "mem_bus_width": 0, **p}
 
 

@@ -151,6 +151,8 @@ def abs(x: Any) -> Any:
     'Absolute value, elementwise.'
 def add(x: Any, y: Any, sanitize_overflow: Any = ...) -> Any:
     'x + y.'
+def add_f32x2(x: Any, y: Any) -> Any:
+    'x + y of float32.'
 def advance(base: Any, offsets: Any) -> Any:
     'A block pointer moved by offsets.'
 def aggregate_replace(obj: Any, **changes: Any) -> Any:
@@ -237,6 +239,8 @@ def floor(x: Any) -> Any:
     'The greatest whole number not above x, elementwise.'
 def fma(x: Any, y: Any, z: Any) -> Any:
     'x * y + z with one rounding.'
+def fma_f32x2(x: Any, y: Any, z: Any) -> Any:
+    'x * y + z of float32 with one rounding.'
 def full(shape: Any, value: Any, dtype: Any) -> Any:
     'A block of one value.'
 def gather(src: Any, index: Any, axis: Any) -> Any:
@@ -278,6 +282,8 @@ def minimum(x: Any, y: Any, propagate_nan: Any = ...) -> Any:
     'The lesser of x and y, elementwise.'
 def mul(x: Any, y: Any, sanitize_overflow: Any = ...) -> Any:
     'x * y.'
+def mul_f32x2(x: Any, y: Any) -> Any:
+    'x * y of float32.'
 def multiple_of(input: Any, values: Any) -> Any:
     'Promises that the values are multiples; returns input.'
 def next_power_of_2(n: Any) -> Any: ...
@@ -329,6 +335,8 @@ def store_tensor_descriptor(desc: Any, offsets: Any, value: Any) -> Any:
     "Writes a block of a descriptor's tensor at offsets."
 def sub(x: Any, y: Any, sanitize_overflow: Any = ...) -> Any:
     'x - y.'
+def sub_f32x2(x: Any, y: Any) -> Any:
+    'x - y of float32.'
 def sum(input: Any, axis: Any = ..., keep_dims: Any = ..., dtype: Any = ...) -> Any: ...
 def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any: ...
 def to_tensor(x: Any) -> Any:

@@ -118,6 +118,20 @@ Value fma(BuiltinCall &call) {
   return tensor(t->a.dtype, a.b().create1(OpKind::Fma, {t->a.value, t->b.value, t->c.value}, t->a.value->type));
 }
 
+/// The arithmetic that newer versions of the language spell for pairs of float32; targets pair what they can by themselves.
+template <OpKind Kind> Value pairArithmetic(BuiltinCall &call) {
+  constexpr unsigned count = Kind == OpKind::Fma ? 3 : 2;
+  constexpr const char *name = Kind == OpKind::FAdd ? "add_f32x2" : Kind == OpKind::FSub ? "sub_f32x2" : Kind == OpKind::FMul ? "mul_f32x2" : "fma_f32x2";
+  Args a(call, name);
+  auto x = together(a, count);
+  if (!x)
+    return Value::error();
+  if ((*x)[0].dtype != dtype(Scalar::Fp32))
+    return a.fail(diag::expectedDtypes, a.loc(0), "['fp32']", code((*x)[0].dtype), name);
+  ir::Value *operands[] = {(*x)[0].value, (*x)[1].value, (*x)[count - 1].value};
+  return tensor((*x)[0].dtype, a.b().create(Kind, std::span(operands).first(count), {&operands[0]->type, 1})->result());
+}
+
 Value divRn(BuiltinCall &call) {
   Args a(call, "div_rn");
   auto x = twoTensors(a, false);
@@ -253,6 +267,10 @@ constexpr Builtin rows[] = {
     {"maximum", "x, y, propagate_nan=PropagateNan.NONE", extremum<true>, 0, "The greater of x and y, elementwise."},
     {"clamp", "x, min, max, propagate_nan=PropagateNan.NONE", clamp, 0, "x limited to [min, max]."},
     {"fma", "x, y, z", fma, 0, "x * y + z with one rounding."},
+    {"add_f32x2", "x, y", pairArithmetic<OpKind::FAdd>, 0, "x + y of float32."},
+    {"sub_f32x2", "x, y", pairArithmetic<OpKind::FSub>, 0, "x - y of float32."},
+    {"mul_f32x2", "x, y", pairArithmetic<OpKind::FMul>, 0, "x * y of float32."},
+    {"fma_f32x2", "x, y, z", pairArithmetic<OpKind::Fma>, 0, "x * y + z of float32 with one rounding."},
     {"div_rn", "x, y", divRn, 0, "x / y correctly rounded, float32 only."},
     {"fdiv", "x, y, ieee_rounding=False, approx=False", fdiv, 0, "x / y of floats; `approx`: to 2 ulp, float32 only."},
     {"umulhi", "x, y", umulhi, 0, "The high half of the unsigned product."},
