@@ -447,6 +447,15 @@ def test_parts_of_numbers(dev, t):
     assert call(dev, "llround", halves, dtype=np.int64).tolist() == [1, 2, -3, 4, -1, 7, 1000000, -3]
 
 
+@pytest.mark.parametrize("t", ["float32", "float64"])
+def test_round(dev, t):
+    """Halves and their neighbours, up to where all numbers are whole."""
+    half = np.concatenate([np.arange(-9, 10) / 2, np.outer([1, -1], 2.0 ** np.arange(1, 54)).ravel() + np.repeat([0.5, -0.5], 53), np.array([0.0, -0.0])]).astype(d(t).np)
+    x = np.concatenate([half, np.nextafter(half, d(t).np(np.inf)), np.nextafter(half, d(t).np(-np.inf)), np.array([np.inf, -np.inf, np.nan], d(t).np)])
+    expected = np.array([v if not np.isfinite(v) else math.copysign(math.floor(Fraction(abs(float(v))) + Fraction(1, 2)), v) for v in x], d(t).np)
+    assert_same(call(dev, "round", x), expected)
+
+
 @pytest.mark.parametrize("t", ["int32", "uint32", "int64", "uint64"])
 def test_integers(dev, t):
     it = d(t)

@@ -50,11 +50,6 @@ Real copysign(Real x, Real y) {
 
 Real trunc(Real x) { return select(x.cmp(CmpPred::Olt, 0.0), x.op(OpKind::Ceil), x.op(OpKind::Floor)); }
 
-/// Halves away from zero.
-Real round(Real x) {
-  Real t = x.abs().op(OpKind::Floor);
-  return copysign(select((x.abs() - t).cmp(CmpPred::Oge, 0.5), t + 1.0, t), x);
-}
 
 Real fmod(Real x, Real y) { return x.op(OpKind::FRem, y); }
 Real fdim(Real x, Real y) { return select(x.cmp(CmpPred::Ole, y), x.of(0.0), x - y); }
@@ -67,6 +62,10 @@ Real rounded(Real r, OpKind kind) {
   return r;
 }
 Real addRn(Real x, Real y) { return rounded(x + y, OpKind::FAdd); }
+
+/// Halves away from zero. With the number below one half added, halves are rounded up to a whole number, and nothing less is: 0.5 itself would take the number below it to 1.
+Real round(Real x) { return copysign(addRn(x.abs(), x.of(x.isDouble() ? 0x1.fffffffffffffp-2 : 0x1.fffffep-2)).op(OpKind::Floor), x); }
+
 Real subRn(Real x, Real y) { return rounded(x - y, OpKind::FSub); }
 Real mulRn(Real x, Real y) { return rounded(x * y, OpKind::FMul); }
 
