@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import assert_same
+from harness import assert_same, d
 
 pytestmark = pytest.mark.section("1.3 loops")
 
@@ -335,3 +335,47 @@ def test_accumulator_that_is_kept(dev, loop):
     out = np.zeros((2, 16, 16), np.float32)
     dev(k_accumulate, (1,), a, b, out, 3, loop)
     assert_same(out, np.stack([3 * (a @ b), (2 * (a @ b)).T]))
+
+
+@tegula.jit
+def row_sums(x, v, y, z, M, N, R: tl.constexpr, C: tl.constexpr, HOW: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    acc = (r[:, None] + tl.arange(0, C)[None, :]).to(x.dtype.element_ty)
+    for s in range(0, N, C):
+        c = s + tl.arange(0, C)
+        m = (r < M)[:, None] & (c < N)[None, :]
+        t = tl.load(x + r[:, None] * N + c[None, :], mask=m, other=0)
+        if HOW == "add":
+            acc += t
+        elif HOW == "scaled":
+            acc += t * tl.load(v + c, mask=c < N, other=0)[None, :]
+        elif HOW == "max":
+            acc = tl.maximum(acc, t)
+        elif HOW == "selected":
+            acc = tl.where(m, acc - t, acc)
+        else:
+            acc = t + s - acc
+    tl.store(y + r, tl.sum(acc, 1), mask=r < M)
+    tl.store(z + r[:, None] * C + tl.arange(0, C)[None, :], acc, mask=(r < M)[:, None])
+
+
+@pytest.mark.parametrize("how", ["add", "scaled", "max", "selected", "turned"])
+@pytest.mark.parametrize("t", ["float32", "int32"])
+@pytest.mark.parametrize("M, N, R, C", [(5, 100, 4, 32), (16, 777, 8, 64), (3, 20, 16, 32), (4, 513, 4, 256), (9, 1, 2, 16), (2, 300, 2, 128)])
+def test_tiles_accumulated_along_rows(dev, how, t, M, N, R, C):
+    """CPUs run the loop for each row of the tile, so that rows are read from end to end."""
+    t = d(t)
+    g = np.random.default_rng(M + N)
+    x, v = g.integers(-3, 4, (M, N)).astype(t.np), g.integers(-3, 4, N).astype(t.np)
+    r = np.arange(M)[:, None]
+    acc = (r + np.arange(C)[None, :]).astype(np.int64)
+    for s in range(0, N, C):
+        part = np.zeros((M, C), np.int64)
+        part[:, :min(C, N - s)] = x[:, s:s + C]
+        scale = np.zeros(C, np.int64)
+        scale[:min(C, N - s)] = v[s:s + C]
+        acc = {"add": acc + part, "scaled": acc + part * scale, "max": np.maximum(acc, part), "selected": acc - part, "turned": part + s - acc}[how]
+    y, z = np.zeros(M, t.np), np.full((M, C), 7, t.np)
+    dev(row_sums, (tegula.cdiv(M, R),), x, v, y, z, M, N, R, C, how)
+    assert_same(z, acc.astype(t.np))
+    assert_same(y, acc.sum(1).astype(t.np))

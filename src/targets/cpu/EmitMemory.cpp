@@ -386,6 +386,21 @@ V FunctionEmitter::loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V ma
   return phi;
 }
 
+// Of what is written through a tile of pointers.
+LaneAddress FunctionEmitter::addressOf(const ir::Value *pointers, const Bits &at) {
+  Lin l = lin(pointers);
+  if (!l.self)
+    return linAt(pointers, l, at, true);
+  LaneAddress a;
+  a.lane.resize(nest_->laneBits);
+  a.base = eval(pointers, at);
+  if (a.base->getType()->isVectorTy()) {
+    a.extra = b_.CreatePtrToInt(a.base, llvm::FixedVectorType::get(b_.getInt64Ty(), nest_->lanes()));
+    a.base = llvm::ConstantPointerNull::get(b_.getPtrTy());
+  }
+  return a;
+}
+
 void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile,
                                  const ir::Op *site, bool streams) {
   unsigned bytes = bytesOf(t), lanes = nest_->lanes();

@@ -152,6 +152,8 @@ void FunctionEmitter::nestStep(const Step &s) {
   NestState state;
   state.nest = s.nest.get();
   state.copyFrom = s.bufferA;
+  if (state.nest == rows_.first)
+    state.given = rows_.second;
   runNest(state);
 }
 
@@ -269,7 +271,16 @@ void FunctionEmitter::openLoops(unsigned level) {
     beginPanel();
   if (atPanel)
     n.panel->begin();
-  if (level < outerLoops(n)) {
+  if (level < n.given.size()) {
+    NestLoop &l = n.loops[level];
+    auto *in = llvm::BasicBlock::Create(context_, "row", function_);
+    l.hoist = b_.CreateBr(in);
+    b_.SetInsertPoint(in);
+    l.iv = n.given[level];
+    n.depth = ++n.open;
+    openLoops(level + 1);
+    n.depth = --n.open;
+  } else if (level < outerLoops(n)) {
     NestLoop &l = n.loops[level];
     loop(l, b_.getInt64(0), tripsOf(l), false, {}, [&](llvm::ArrayRef<V>) {
       openLoops(level + 1);
@@ -481,21 +492,6 @@ void FunctionEmitter::roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V fir
       root(r, at);
     }
   }
-}
-
-// Of what is written through a tile of pointers.
-LaneAddress FunctionEmitter::addressOf(const ir::Value *pointers, const Bits &at) {
-  Lin l = lin(pointers);
-  if (!l.self)
-    return linAt(pointers, l, at, true);
-  LaneAddress a;
-  a.lane.resize(nest_->laneBits);
-  a.base = eval(pointers, at);
-  if (a.base->getType()->isVectorTy()) {
-    a.extra = b_.CreatePtrToInt(a.base, llvm::FixedVectorType::get(b_.getInt64Ty(), nest_->lanes()));
-    a.base = llvm::ConstantPointerNull::get(b_.getPtrTy());
-  }
-  return a;
 }
 
 void FunctionEmitter::root(const Root &r, const Bits &at) {

@@ -152,7 +152,31 @@ void FunctionEmitter::giveTurn(V rounds) {
   b_.SetInsertPoint(on);
 }
 
+// Rows outside of the loop, where that is better.
 void FunctionEmitter::forStep(const Step &s) {
+  NestState state;
+  state.nest = accumulatesRows(s, plan_);
+  if (state.nest) {
+    nest_ = &state;
+    layOut(state);
+    nest_ = nullptr;
+  }
+  if (!state.nest || state.loops.size() != 2 || state.loops[0].firstBit < state.nest->columnBits() || state.vectorBits)
+    return forLoop(s);
+  state.loops.resize(1); // of the rows
+  nest_ = &state;
+  loop(state.loops[0], b_.getInt64(0), b_.getInt64(uint64_t(1) << state.loops[0].bits), false, {}, [&](llvm::ArrayRef<V>) {
+    rows_ = {state.nest, {state.loops[0].iv}};
+    nest_ = nullptr;
+    forLoop(s);
+    nest_ = &state;
+    rows_ = {};
+    return llvm::SmallVector<V>();
+  });
+  nest_ = nullptr;
+}
+
+void FunctionEmitter::forLoop(const Step &s) {
   const Op &op = *s.op;
   const ir::Block &body = *op.regions[0]->block;
   V lb = scalar_.lookup(op.operands[0]), ub = scalar_.lookup(op.operands[1]), by = scalar_.lookup(op.operands[2]);

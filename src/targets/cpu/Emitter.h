@@ -49,7 +49,7 @@ private:
 
   // EmitSteps
   void steps(const Steps &s), step(const Step &s);
-  void forStep(const Step &s), whileStep(const Step &s);
+  void forStep(const Step &s), forLoop(const Step &s), whileStep(const Step &s);
   void ifStep(const Step &s), callStep(const Step &s), returnStep(const Step &s);
   void defineStep(const ir::Op &op);
   void nestWithInit(const Step &s);
@@ -157,6 +157,7 @@ private:
   V gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mask, V other);
   V maskedScalarLoad(V pointer, const ir::Type &t, V mask, V other, bool isVolatile);
   V pointers(const LaneAddress &a);
+  LaneAddress addressOf(const ir::Value *pointers, const Bits &at);
   V anyOf(V mask);
   /// `at`, or memory of nobody's if a bit of the mask (null: none) switches all lanes off.
   V whereOn(V at, V mask);
@@ -170,7 +171,6 @@ private:
   V tripsOf(const NestLoop &l), divideUp(V x, int64_t to), roundUp(V x, int64_t to);
   void roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
   Bits rootBits(unsigned copy) const;
-  LaneAddress addressOf(const ir::Value *pointers, const Bits &at);
   void root(const Root &r, const Bits &at);
   /// for (iv = from; iv < to; ++iv) with carried values; from < to may fail to hold only if `mayBeEmpty`.
   llvm::SmallVector<V> loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init, llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
@@ -281,6 +281,7 @@ private:
   NestState *nest_ = nullptr;
   std::map<const ir::Op *, int> sites_; // number + 1
   DotLoop loop_;
+  std::pair<const Nest *, llvm::SmallVector<V, 2>> rows_; // a nest whose outer loops are open, and their numbers
   llvm::DenseMap<const ir::Op *, const Nest *> firstReader_; // of loads whose lanes are next to one another
 };
 

@@ -55,7 +55,7 @@ static void printSteps(const Plan &p, const Steps &steps, const std::string &ind
           printNest(p, *nest, indent + "  ", out);
       continue;
     default:
-      out += indent + nameOf(*s.op) + "\n";
+      out += indent + nameOf(*s.op) + (s.kind == StepKind::For && accumulatesRows(s, p) ? ", for each row of the tile\n" : "\n");
     }
     for (const Steps &b : s.bodies) {
       out += indent + "{\n";

@@ -1,4 +1,4 @@
-// In which order a thread runs the programs of a grid.
+// In which order a thread runs the programs of a grid, and the rows of tiles that loops accumulate.
 //
 // Kernels over rows and columns often count blocks of rows along x. Tiles of programs next to one another along x are then rows apart, each on pages of its own, and neither the hardware's
 // prefetching nor half-read lines are of use to the next. If what differs from program to program along y is nearer in memory in all accesses, y runs fastest.
@@ -11,7 +11,7 @@ using ir::Op;
 using ir::OpKind;
 
 namespace {
-/// How far a value moves from one program to the next along x and along y, without sign.
+/// How far a value moves from one program to the next along x and along y, or (as along x) from one number of a loop to the next, without sign.
 struct Steps2 {
   static constexpr int64_t far = int64_t(1) << 40; // known at launch, or depends on data
   int64_t along[2] = {0, 0};
@@ -19,9 +19,18 @@ struct Steps2 {
   bool none() const { return known && !along[0] && !along[1]; }
 };
 
+/// Longer pieces of rows are read well as they are.
+constexpr int64_t longestPiece = 4096;
+
+std::optional<int64_t> constantOf(const ir::Value *v) {
+  while (v->def && v->def->has(ir::traits::Shape) && v->def->operands.size() == 1)
+    v = v->def->operands[0];
+  return v->def && v->def->kind == OpKind::Const && !v->type.isPtr && !ir::isFloat(v->type.elem) ? std::optional(v->def->intValue()) : std::nullopt;
+}
+
 class StepFinder {
 public:
-  explicit StepFinder(const ir::Function &f) : function_(f) {}
+  explicit StepFinder(const ir::Function &f, const ir::Value *iv = nullptr) : function_(f), iv_(iv) {}
 
   Steps2 of(const ir::Value *v) {
     auto it = seen_.find(v);
@@ -47,13 +56,10 @@ private:
         s = by && !__builtin_mul_overflow(s, *by < 0 ? -*by : *by, &product) ? std::min(product, Steps2::far) : Steps2::far;
     return a;
   }
-  static std::optional<int64_t> constant(const ir::Value *v) {
-    while (v->def && v->def->has(ir::traits::Shape) && v->def->operands.size() == 1)
-      v = v->def->operands[0];
-    return v->def && v->def->kind == OpKind::Const && !v->type.isPtr && !ir::isFloat(v->type.elem) ? std::optional(v->def->intValue()) : std::nullopt;
-  }
 
   Steps2 compute(const ir::Value *v) {
+    if (v == iv_)
+      return {{1, 0}, true};
     if (!v->def) {
       const Op *loop = v->block == function_.block() ? nullptr : v->block->parent->op;
       if (!loop)
@@ -64,7 +70,7 @@ private:
     switch (op.kind) {
     case OpKind::ProgramId: {
       Steps2 s;
-      if (op.axis() < 2)
+      if (!iv_ && op.axis() < 2)
         s.along[op.axis()] = 1;
       return s;
     }
@@ -74,7 +80,7 @@ private:
       return sum(of(op.operands[0]), times(of(op.operands[1]), std::max(1u, ir::byteWidth(v->type.elem))));
     case OpKind::Mul: {
       Steps2 a = of(op.operands[0]), b = of(op.operands[1]);
-      return a.none() ? times(b, constant(op.operands[0])) : b.none() ? times(a, constant(op.operands[1])) : times(sum(a, b), std::nullopt);
+      return a.none() ? times(b, constantOf(op.operands[0])) : b.none() ? times(a, constantOf(op.operands[1])) : times(sum(a, b), std::nullopt);
     }
     case OpKind::Load:
       return times(of(op.operands[0]), std::nullopt);
@@ -92,6 +98,7 @@ private:
   }
 
   const ir::Function &function_;
+  const ir::Value *iv_;
   llvm::DenseMap<const ir::Value *, Steps2> seen_;
 };
 
@@ -123,6 +130,48 @@ bool runsAlongY(const ir::Function &f, const Uses &uses) {
   StepFinder steps(f);
   bool nearer = false;
   return f.isKernel && !uses.ordersMemory() && look(*f.block(), steps, nearer) && nearer;
+}
+
+// A loop that adds tile after tile along rows to a tile of sums reads a piece of each row in each round: rows are apart, and pieces short. All rounds for one row, then the next, read each row from end to end.
+const Nest *accumulatesRows(const Step &s, const Plan &p) {
+  const Op &loop = *s.op;
+  const ir::Block &body = *loop.regions[0]->block;
+  const std::optional<int64_t> by = constantOf(loop.operands[2]);
+  if (loop.reverse() || loop.results.size() != 1 || !loop.results[0]->type.isTensor() || !by || s.bodies.empty())
+    return nullptr;
+  const Nest *nest = nullptr;
+  for (const Step &inner : s.bodies[0]) {
+    if (inner.kind == StepKind::Define && !(inner.op->kind == OpKind::Store || inner.op->kind == OpKind::Assert))
+      continue;
+    if (inner.kind != StepKind::Nest || nest || !inner.nest || inner.bufferA >= 0)
+      return nullptr;
+    nest = inner.nest.get();
+  }
+  const int buffer = p.bufferFor(body.args[1]);
+  if (!nest || nest->axis >= 0 || nest->sequential || nest->space.rank() != 2 || nest->roots.size() != 1 || buffer < 0 || p.bufferFor(loop.results[0]) != buffer)
+    return nullptr;
+  const Root &r = nest->roots[0];
+  if (r.kind != RootKind::Materialize || r.buffer != buffer || r.value != body.terminator()->operands[0] || !(body.args[1]->type.shape == nest->space))
+    return nullptr;
+  StepFinder steps(*p.function, body.args[0]);
+  bool along = false;
+  for (const Op *op : body.ops) {
+    if (op->has(ir::traits::Writes) || (op->has(ir::traits::Reads) && op->kind != OpKind::Load) || !op->regions.empty())
+      return nullptr;
+    if (op->kind != OpKind::Load)
+      continue;
+    const ir::Type &t = op->results[0]->type;
+    const Steps2 moves = steps.of(op->operands[0]);
+    if (op->isVolatile() || !moves.known || t.isPtr)
+      return nullptr;
+    if (!moves.along[0])
+      continue;
+    const int64_t row = t.isTensor() ? (int64_t(1) << dimBits(t.shape, t.shape.rank() - 1)) * std::max(1u, ir::byteWidth(t.elem)) : 0;
+    if (!row || moves.along[0] * *by != row || row > longestPiece)
+      return nullptr;
+    along |= t.shape == nest->space;
+  }
+  return along ? nest : nullptr;
 }
 
 } // namespace tegula::cpu
