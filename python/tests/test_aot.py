@@ -175,7 +175,7 @@ def test_headers_that_do_not_fit(kernels):
     (("-n", "wrong", "-s", "*fp32:x", "-g", "1"), "behind the type is what divides the argument"),
     (("-n", "wrong", "-s", "*fp32", "-g", "1, 1, 1, 1"), "a grid has 1 to 3 extents, found 4"),
     (("-n", "saxpy", "-s", "*fp32, *fp32, i32, fp32, 4", "-g", "1", "-t", "toaster"), "there is no target `toaster`"),
-    (("-n", "saxpy", "-s", "*fp32, *fp32, i32, fp32", "-g", "1"), "nothing is said about parameter `BLOCK`"),
+    (("-n", "saxpy", "-s", "*fp32, *fp32, i32, fp32", "-g", "1"), "parameter `BLOCK` has neither a type in the signature nor a value among the constants"),
 ], ids=lambda x: x if isinstance(x, str) else "")
 def test_mistakes(kernels, options, text):
     done = make(kernels, kernels, *options)

@@ -3,6 +3,7 @@
 #include "api/Specialize.h"
 #include "runtime/BundleMatch.h"
 #include "runtime/Ed25519.h"
+#include "support/Expr.h"
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -38,9 +39,25 @@ static std::vector<sema::ParamSpec> overlapping(std::vector<sema::ParamSpec> spe
   return specs;
 }
 
+/// The names in the grid must be those of numbers, constants or not. What is wrong with it would otherwise be found where the bundle is launched.
+static bool gridFits(const AotJob &job, const std::vector<Param> &params) {
+  if (job.grid.empty()) return true;
+  auto isNumber = [&](std::string_view name) {
+    for (size_t i = 0; i < params.size(); ++i)
+      if (const sema::ParamSpec &s = job.specs[i]; params[i].name == name)
+        return s.kind == sema::ParamSpec::Kind::Runtime ? s.dtype.isInt() : s.kind == sema::ParamSpec::Kind::Constexpr && (s.value.isInt() || s.value.isBool());
+    return false;
+  };
+  std::string error;
+  if (checkGrid(job.grid, isNumber, error)) return true;
+  fail(TEGULA_INVALID_ARGUMENT, "`" + job.function->fn->name + "`: grid `" + job.grid + "`: " + error);
+  return false;
+}
+
 bool TegulaAot::add(AotJob job, int32_t classes) {
   if (job.targets.empty()) return true;
   const std::vector<Param> &params = job.function->params();
+  if (!gridFits(job, params)) return false;
   auto put = [&](std::vector<sema::ParamSpec> specs, const LaunchForm &form) {
     AotJob one = job;
     one.specs = std::move(specs);

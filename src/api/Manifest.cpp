@@ -23,10 +23,11 @@ struct Reader {
     fail(TEGULA_INVALID_ARGUMENT, path + ": " + (where.empty() ? "" : where + ": ") + what);
     return false;
   }
-  /// The last error, with its place.
+  /// The last error, with its place, unless it begins with it.
   bool failed(const std::string &where) {
     TegulaStatus status = tegula_last_status();
-    fail(status, path + ": " + where + ": " + tegula_last_error());
+    std::string text = tegula_last_error();
+    fail(status, path + ": " + (text.starts_with(where + ":") ? "" : where + ": ") + text);
     return false;
   }
   static const json *member(const json &j, const char *name) {

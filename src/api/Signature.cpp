@@ -265,7 +265,7 @@ bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaN
     if (given[i]) continue;
     if (params[i].variadic) specs[i].kind = sema::ParamSpec::Kind::Tuple;
     else if (params[i].defaultValue) specs[i] = sema::ParamSpec::constant(params[i].defaultValue->value);
-    else return bad("`" + f.fn->name + "`: nothing is said about parameter `" + params[i].name + "`");
+    else return bad("`" + f.fn->name + "`: parameter `" + params[i].name + "` has neither a type in the signature nor a value among the constants");
   }
   return sema::sameAsFits(specs) || bad("signature: what is the same buffer as a parameter must stand behind it, be of its type, and name the first of them");
 }

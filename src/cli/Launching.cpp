@@ -28,20 +28,6 @@ NameLookup integersOf(const std::vector<ArgValue> &args, const Constants &consta
   };
 }
 
-bool readGrid(const std::string &text, const NameLookup &names, int64_t grid[3], std::string &error) {
-  auto items = splitList(text);
-  if (items.size() > 3) {
-    error = "a grid has 1 to 3 extents, found " + std::to_string(items.size());
-    return false;
-  }
-  for (size_t i = 0; i < items.size(); ++i) {
-    auto v = evaluate(items[i], names, error);
-    if (!v) return false;
-    grid[i] = *v;
-  }
-  return true;
-}
-
 bool Descriptors::make(TegulaFunction *function, const std::vector<ArgValue> &args, std::vector<TegulaArg> &packed, std::string &error) {
   for (size_t i = 0; i < packed.size(); ++i) {
     TegulaParam p{};

@@ -11,9 +11,6 @@ bool chooseDevice(const CommandLine &line, TegulaContext *context, TegulaLaunchO
 /// Values of integer arguments and constants by name.
 NameLookup integersOf(const std::vector<ArgValue> &args, const Constants &constants);
 
-/// "cdiv(n, BLOCK), 4" with these names. False with a message.
-bool readGrid(const std::string &text, const NameLookup &names, int64_t grid[3], std::string &error);
-
 /// The kernel's parameters in order from named arguments and constants; those in `later` may be missing. False with a message.
 bool bindParameters(TegulaFunction *function, const std::vector<ArgValue> &args, const Constants &constants, const std::vector<std::string> &later,
                     std::vector<TegulaArg> &out, std::string &error);

@@ -98,7 +98,7 @@ int runCommand(const std::vector<std::string> &argv) {
   if (!parseLaunchOptions(line, launch, error)) return usage(error);
   if (!parseConstants(line.all("const"), constants, error) || !parseArguments(line.all("arg"), constants, args, error)) return fail(error);
   int64_t grid[3] = {1, 1, 1};
-  if (!readGrid(line.get("grid"), integersOf(args, constants), grid, error)) return fail("--grid: " + error);
+  if (!evaluateGrid(line.get("grid"), integersOf(args, constants), grid, error)) return fail("--grid: " + error);
   if (!checkOutputs(line, args, error)) return fail(error);
   auto ref = openKernel(line.positional[0]);
   if (!ref) return UserError;

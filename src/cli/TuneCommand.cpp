@@ -58,7 +58,7 @@ struct Grids {
   std::string error;
   static int32_t of(void *user, const TegulaConfig *config, int64_t grid[3]) {
     auto &g = *static_cast<Grids *>(user);
-    return readGrid(g.text, numbersOf(*config, g.names), grid, g.error) ? 0 : 1;
+    return evaluateGrid(g.text, numbersOf(*config, g.names), grid, g.error) ? 0 : 1;
   }
 };
 

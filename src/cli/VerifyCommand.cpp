@@ -120,7 +120,7 @@ struct Verifier {
     if (!parseConstants(constTexts, constants, error) || !parseArguments(argTexts, constants, args, error)) return false;
     for (size_t i = 0; i < args.size(); ++i) fill(args[i], how, static_cast<unsigned>(17 * i + 1));
     int64_t grid[3] = {1, 1, 1};
-    if (!readGrid(line.get("grid"), integersOf(args, constants), grid, error)) return error = "--grid: " + error, false;
+    if (!evaluateGrid(line.get("grid"), integersOf(args, constants), grid, error)) return error = "--grid: " + error, false;
     std::vector<TegulaArg> packed;
     if (!bindParameters(ref.function.get(), args, constants, {}, packed, error)) return false;
     if (!aligned) // one element further on, and so much shorter

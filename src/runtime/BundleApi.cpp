@@ -258,15 +258,8 @@ Status gridOf(const BundleRecord &record, const TegulaArg *args, size_t count, i
     }
     return std::nullopt;
   };
-  std::vector<std::string> items = splitList(record.grid);
-  if (items.size() > 3) return Status::error(TEGULA_INVALID_ARGUMENT, "a grid has 1 to 3 extents: " + record.grid);
-  for (size_t i = 0; i < 3; ++i) {
-    std::string error;
-    std::optional<int64_t> v = i < items.size() ? evaluate(items[i], names, error) : std::optional<int64_t>(1);
-    if (!v) return Status::error(TEGULA_INVALID_ARGUMENT, "grid " + record.grid + ": " + error);
-    grid[i] = *v;
-  }
-  return Status::ok();
+  std::string error;
+  return evaluateGrid(record.grid, names, grid, error) ? Status::ok() : Status::error(TEGULA_INVALID_ARGUMENT, "grid " + record.grid + ": " + error);
 }
 
 std::string kernelNames(const Bundle &b) {

@@ -13,9 +13,12 @@ int64_t floorDiv(int64_t a, int64_t b) {
   return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
 }
 
+/// What the values of names decide (quotients by zero, overflow) is an error of an evaluation, and none of a check.
+enum class Mode { Evaluate, Check };
+
 class Evaluator {
 public:
-  Evaluator(std::string_view s, const NameLookup &names, std::string &error) : s_(s), names_(names), error_(error) {}
+  Evaluator(std::string_view s, const NameLookup &names, std::string &error, Mode mode) : s_(s), names_(names), error_(error), mode_(mode) {}
 
   Opt run() {
     Opt v = comparison();
@@ -32,6 +35,19 @@ private:
   Opt fail(std::string why) {
     if (error_.empty()) error_ = why + " in `" + std::string(s_) + "` at column " + std::to_string(pos_ + 1);
     return std::nullopt;
+  }
+  Opt badValue(std::string why) { return mode_ == Mode::Check ? Opt(1) : fail(std::move(why)); }
+  Opt tooLarge() { return badValue("result does not fit 64 bits"); }
+
+  Opt combined(char op, int64_t a, int64_t b) {
+    int64_t out = 0;
+    if (op == '+') return __builtin_add_overflow(a, b, &out) ? tooLarge() : out;
+    if (op == '-') return __builtin_sub_overflow(a, b, &out) ? tooLarge() : out;
+    if (op == '*') return __builtin_mul_overflow(a, b, &out) ? tooLarge() : out;
+    if (b == 0) return badValue("division by zero");
+    if (b == -1) return op == '/' ? combined('-', 0, a) : 0; // the one quotient that can overflow
+    int64_t q = floorDiv(a, b);
+    return op == '/' ? q : a - q * b;
   }
 
   /// One comparison at most; 0 or 1.
@@ -59,10 +75,7 @@ private:
       ++pos_;
       Opt r = product();
       if (!r) return r;
-      int64_t out;
-      if (c == '+' ? __builtin_add_overflow(*v, *r, &out) : __builtin_sub_overflow(*v, *r, &out))
-        return fail("result does not fit 64 bits");
-      v = out;
+      v = combined(c, *v, *r);
     }
     --depth_;
     return v;
@@ -77,19 +90,7 @@ private:
       if (c == '/' && pos_ < s_.size() && s_[pos_] == '/') ++pos_;
       Opt r = unary();
       if (!r) return r;
-      int64_t out = 0;
-      if (c == '*') {
-        if (__builtin_mul_overflow(*v, *r, &out)) return fail("result does not fit 64 bits");
-      } else {
-        if (*r == 0) return fail("division by zero");
-        if (*r == -1) { // the one quotient that can overflow
-          if (c == '/' && __builtin_sub_overflow(int64_t(0), *v, &out)) return fail("result does not fit 64 bits");
-        } else {
-          int64_t q = floorDiv(*v, *r);
-          out = c == '/' ? q : *v - q * *r;
-        }
-      }
-      v = out;
+      v = combined(c, *v, *r);
     }
     return v;
   }
@@ -99,9 +100,7 @@ private:
       if (++depth_ > 100) return fail("too many signs");
       Opt v = unary();
       --depth_;
-      int64_t out;
-      if (v && __builtin_sub_overflow(int64_t(0), *v, &out)) return fail("result does not fit 64 bits");
-      return v ? Opt(out) : v;
+      return v ? combined('-', 0, *v) : v;
     }
     if (eat('(')) {
       Opt v = sum();
@@ -146,12 +145,12 @@ private:
     }
     std::string bare = name.substr(name.rfind('.') == std::string::npos ? 0 : name.rfind('.') + 1);
     if (bare == "cdiv" && args.size() == 2) {
-      if (args[1] == 0) return fail("division by zero");
-      if (args[0] == INT64_MIN) return fail("result does not fit 64 bits");
+      if (args[1] == 0) return badValue("division by zero");
+      if (args[0] == INT64_MIN) return tooLarge();
       return -floorDiv(-args[0], args[1]);
     }
     if (bare == "next_power_of_2" && args.size() == 1) {
-      if (args[0] > (int64_t(1) << 62)) return fail("result does not fit 64 bits");
+      if (args[0] > (int64_t(1) << 62)) return tooLarge();
       return args[0] <= 0 ? 0 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(args[0])));
     }
     if ((bare == "min" || bare == "max") && !args.empty())
@@ -163,6 +162,7 @@ private:
   std::string_view s_;
   const NameLookup &names_;
   std::string &error_;
+  Mode mode_;
   size_t pos_ = 0;
   int depth_ = 0;
 };
@@ -171,7 +171,36 @@ private:
 
 std::optional<int64_t> evaluate(std::string_view text, const NameLookup &names, std::string &error) {
   error.clear();
-  return Evaluator(text, names, error).run();
+  return Evaluator(text, names, error, Mode::Evaluate).run();
+}
+
+namespace {
+/// The items of a grid; none: there are too many.
+std::vector<std::string> extentsOf(std::string_view text, std::string &error) {
+  std::vector<std::string> items = splitList(text);
+  if (items.size() <= 3) return items;
+  error = "a grid has 1 to 3 extents, found " + std::to_string(items.size());
+  return {};
+}
+} // namespace
+
+bool evaluateGrid(std::string_view text, const NameLookup &names, int64_t grid[3], std::string &error) {
+  std::vector<std::string> items = extentsOf(text, error);
+  if (items.empty()) return false;
+  std::fill(grid, grid + 3, 1);
+  for (size_t i = 0; i < items.size(); ++i) {
+    Opt v = evaluate(items[i], names, error);
+    if (!v) return false;
+    grid[i] = *v;
+  }
+  return true;
+}
+
+bool checkGrid(std::string_view text, const std::function<bool(std::string_view)> &isName, std::string &error) {
+  error.clear();
+  const NameLookup names = [&](std::string_view name) { return isName(name) ? Opt(1) : std::nullopt; };
+  std::vector<std::string> items = extentsOf(text, error);
+  return !items.empty() && std::all_of(items.begin(), items.end(), [&](const std::string &item) { return Evaluator(item, names, error, Mode::Check).run().has_value(); });
 }
 
 std::vector<std::string> splitList(std::string_view text) {

@@ -347,9 +347,13 @@ def test_specializations(folder):
 @pytest.mark.parametrize("change, message", [
     ({"tegula_manifest": 2}, "manifest of format 2"), ({"tegula_manifest": None}, '"tegula_manifest": 1'), ({"kernels": [{"kernel": "add"}]}, "`source` is missing"),
     ({"kernels": [{"kernel": "add", "source": "kernels.py", "grid": 3}]}, "`grid` must be a text"), ({"kernels": [{"kernel": "ad", "source": "kernels.py"}]}, "did you mean"),
-    ({"kernels": [{"kernel": "add", "source": "nowhere.py"}]}, "nowhere.py"), ({"kernels": [{"kernel": "add", "source": "kernels.py", "signature": "x:*f32"}]}, "nothing is said about parameter `y`"),
+    ({"kernels": [{"kernel": "add", "source": "nowhere.py"}]}, "nowhere.py"), ({"kernels": [{"kernel": "add", "source": "kernels.py", "signature": "x:*f32"}]}, "parameter `y` has neither a type in the signature nor a value among the constants"),
     ({"targets": ["cpu:z80"]}, "there is no target `cpu:z80`"), ({"kernels": [{"kernel": "add", "source": "kernels.py", "options": {"warps": 3}}]}, "there is no option `warps`"),
-    ({"kernels": [{"kernel": "add", "source": "kernels.py", "classes": "some"}]}, "`classes` is `some`"), ({"kernel": []}, "there is no key `kernel`")])
+    ({"kernels": [{"kernel": "add", "source": "kernels.py", "classes": "some"}]}, "`classes` is `some`"), ({"kernel": []}, "there is no key `kernel`"),
+    ({"kernels": [{**MANIFEST["kernels"][0], "grid": "cdiv(n, BLOC)"}]},
+     "app.json: `add`: grid `cdiv(n, BLOC)`: `BLOC` is not the name of an integer argument or constant in `cdiv(n, BLOC)` at column 9"),
+    ({"kernels": [{**MANIFEST["kernels"][0], "grid": "x"}]}, "`x` is not the name of an integer argument"),
+    ({"kernels": [{**MANIFEST["kernels"][0], "grid": "1, 2, 3, 4"}]}, "a grid has 1 to 3 extents, found 4")])
 def test_wrong_manifests(folder, change, message):
     (folder / "app.json").write_text(json.dumps({k: v for k, v in {**MANIFEST, **change}.items() if v is not None}))
     p = tegula(folder, "aot", "app.json", "-o", "app.tgb")

@@ -93,7 +93,7 @@ TEST(Compile, SignatureMistakes) {
   Context c = context();
   Function add = module(c, addText).kernel("add").value();
   auto text = [&](const char *signature, const char *target = "") { return add.compile(signature, target).status().message(); };
-  EXPECT_EQ(text("x:*f32"), "`add`: nothing is said about parameter `y`");
+  EXPECT_EQ(text("x:*f32"), "`add`: parameter `y` has neither a type in the signature nor a value among the constants");
   EXPECT_EQ(text("blok:64"), "`add` has no parameter `blok`");
   EXPECT_EQ(text("BLOKC:64"), "`add` has no parameter `BLOKC`; did you mean `BLOCK`?");
   EXPECT_EQ(text("x:*f32, x:*f32"), "parameter `x` is given twice");

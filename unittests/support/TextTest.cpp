@@ -17,4 +17,7 @@ TEST(Text, nearestIsNotAWildGuess) {
   EXPECT_EQ(nearest("arang", names), "arange");
   EXPECT_EQ(nearest("x", names), "");
   EXPECT_EQ(nearest("matmul", names), "");
+  std::string_view letters[] = {"x", "y", "nn"};
+  EXPECT_EQ(nearest("q", letters), "");
+  EXPECT_EQ(nearest("n", letters), "nn");
 }
