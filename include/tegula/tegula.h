@@ -266,7 +266,7 @@ TEGULA_API TegulaStatus tegula_device_info(TegulaContext *context, size_t index,
 /* Index of a device by name ("cpu", "cuda", "cuda:1", "sim", and "sim:sm_80" ... which are not counted). TEGULA_NOT_FOUND and
  * TEGULA_UNSUPPORTED say why there is none: no driver, a driver too old ... */
 TEGULA_API TegulaStatus tegula_device_find(TegulaContext *context, const char *name, int32_t *index);
-/* For programs that bring their own data: $TEGULA_DEVICE, else the first GPU if there is one, else the CPU. */
+/* For programs that bring their own data: $TEGULA_DEVICE, else the first GPU if there is one, else the CPU. If there is no device of the name in $TEGULA_DEVICE a warning says so, once. */
 TEGULA_API int32_t tegula_device_default(TegulaContext *context);
 /* Who assembles GPU code in this process: "nvJitLink 12.9", "driver 12.8" or "none". */
 TEGULA_API const char *tegula_assembler_name(void);

@@ -147,7 +147,7 @@ public:
     if (Status s = Status::from(tegula_device_find(get(), name.c_str(), &index)); !s) return s;
     return Device(*this, index);
   }
-  /// $TEGULA_DEVICE, else the first GPU if there is one, else the CPU.
+  /// $TEGULA_DEVICE, else the first GPU if there is one, else the CPU. If there is no device of the name in $TEGULA_DEVICE a warning says so, once.
   Device device() const { return Device(*this, tegula_device_default(get())); }
   /// All there are: the CPU, the simulator, the GPUs.
   std::vector<Device> devices() const {

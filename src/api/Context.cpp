@@ -1,120 +1,17 @@
-// Contexts, devices, output, interrupts. The environment is read here and nowhere below.
+// Contexts: how they are made, options of launches, output, interrupts.
 #include "runtime/Dtype.h"
 #include "api/Bundles.h"
+#include "api/Environment.h"
 #include "api/Handles.h"
 #include "api/Record.h"
 #include "api/Sized.h"
 #include "api/Specialize.h"
 #include "ir/StageVerifier.h"
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 
 using namespace tegula;
 using namespace tegula::api;
-
-static std::string environment(const char *name) {
-  const char *v = std::getenv(name);
-  return v ? v : "";
-}
-
-static bool truthy(const std::string &v) {
-  static constexpr std::string_view yes[] = {"1", "true", "on", "yes", "y"};
-  std::string lower;
-  for (char c : v) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  for (std::string_view y : yes)
-    if (lower == y) return true;
-  return false;
-}
-
-/// TEGULA_CPU_TARGET: an instruction set that launches are compiled for in place of the richest one of this machine.
-static bool readForcedTarget(const std::string &name, std::optional<Target> &out) {
-  if (name.empty()) return true;
-  out = parseTarget(name);
-  if (!out || !out->isCpu()) {
-    fail(TEGULA_INVALID_ARGUMENT, "TEGULA_CPU_TARGET: " + noSuchTarget(name));
-    return false;
-  }
-  if (hostProcessor()->runs(*out->what)) return true;
-  fail(TEGULA_UNSUPPORTED, "TEGULA_CPU_TARGET is `" + name + "`, which this machine cannot execute");
-  return false;
-}
-
-/// Seconds to nanoseconds; 0 for a negative number. Nullopt: not a number, or more than a century.
-static std::optional<uint64_t> hangTime(double seconds) {
-  if (!(seconds <= 3.2e9)) return std::nullopt;
-  return seconds <= 0 ? 0 : static_cast<uint64_t>(seconds * 1e9);
-}
-
-/// TEGULA_HANG_S.
-static bool readHangTime(const std::string &text, uint64_t &out) {
-  if (text.empty()) return true;
-  char *end;
-  std::optional<uint64_t> ns = hangTime(std::strtod(text.c_str(), &end));
-  if (*end || !ns) {
-    fail(TEGULA_INVALID_ARGUMENT, "TEGULA_HANG_S is `" + text + "`; it must be a number of seconds");
-    return false;
-  }
-  out = *ns;
-  return true;
-}
-
-/// TEGULA_NO_JIT: 1 or warn.
-static bool readNoJit(const std::string &text, int32_t &out) {
-  bool off = text.empty() || text == "0" || text == "off" || text == "false";
-  out = off ? TEGULA_NO_JIT_OFF : text == "warn" ? TEGULA_NO_JIT_WARN : TEGULA_NO_JIT_ERROR;
-  if (off || text == "warn" || truthy(text)) return true;
-  fail(TEGULA_INVALID_ARGUMENT, "TEGULA_NO_JIT is `" + text + "`; it must be 1, warn, or not be set");
-  return false;
-}
-
-struct LevelName {
-  lang::Level level;
-  std::string_view name; // in $TEGULA_TRITON_LEVEL
-};
-static constexpr LevelName levels[] = {{lang::Level::v36, "3.6"}, {lang::Level::v37, "3.7"}, {lang::Level::v39, "3.9"}};
-
-static std::optional<lang::Level> levelNamed(std::string_view name) {
-  for (const LevelName &l : levels)
-    if (l.name == name) return l.level;
-  return std::nullopt;
-}
-
-/// As launch options give it: 36, 37, 39.
-static std::optional<lang::Level> levelNumbered(int64_t number) {
-  for (const LevelName &l : levels)
-    if (static_cast<int64_t>(l.level) == number) return l.level;
-  return std::nullopt;
-}
-
-/// TEGULA_TUNE, TEGULA_TUNE_BYTES, TEGULA_TUNE_DRY.
-static bool readTuning(const std::string &how, const std::string &bytes, const std::string &dry, TuneSettings &out) {
-  out.rehearses = dry == "sim";
-  if (!dry.empty() && !out.rehearses) {
-    fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TUNE_DRY is `" + dry + "`; it must be `sim`, or not be set");
-    return false;
-  }
-  out.deterministic = how == "deterministic";
-  if (!how.empty() && !out.deterministic) {
-    fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TUNE is `" + how + "`; it must be `deterministic`, or not be set");
-    return false;
-  }
-  if (bytes.empty()) return true;
-  char *end;
-  errno = 0;
-  out.copyBytes = std::strtoull(bytes.c_str(), &end, 10);
-  if (!*end && !errno && bytes[0] != '-') return true;
-  fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TUNE_BYTES is `" + bytes + "`; it must be a number of bytes");
-  return false;
-}
-
-/// By default the temporary folder.
-static std::string reproducerFolder(std::string asked) {
-  std::error_code unused;
-  return asked.empty() ? std::filesystem::temp_directory_path(unused).string() : asked;
-}
 
 TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out) {
   if (!out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: `out` is null");
@@ -126,48 +23,40 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   CacheLayers layers;
   for (size_t i = 0; i < o.read_only_cache_dir_count; ++i)
     if (o.read_only_cache_dirs[i]) layers.addOne(o.read_only_cache_dirs[i]);
-  layers.add(environment("TEGULA_CACHE_LAYERS"));
   GateSection section;
-  std::optional<Target> target;
-  if (!readForcedTarget(environment("TEGULA_CPU_TARGET"), target)) return tegula_last_status();
-  int32_t noJit = TEGULA_NO_JIT_OFF;
-  if (!readNoJit(environment("TEGULA_NO_JIT"), noJit)) return tegula_last_status();
-  uint64_t hangNs = 0;
-  if (!readHangTime(environment("TEGULA_HANG_S"), hangNs)) return tegula_last_status();
-  std::string levelName = environment("TEGULA_TRITON_LEVEL");
-  std::optional<lang::Level> level = levelName.empty() ? lang::latestLevel : levelNamed(levelName);
-  if (!level) return fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TRITON_LEVEL is '" + levelName + "'; it must be 3.6, 3.7 or 3.9");
+  Environment e;
+  if (!readEnvironment(e)) return tegula_last_status();
+  layers.add(e.cacheLayers);
+  if (o.allocator && (!o.allocator->allocate || !o.allocator->free)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: the allocator has a null function");
+  if (o.executor && !o.executor->run) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: the executor has a null function");
   std::string dir = o.cache_dir ? o.cache_dir : runtime::defaultCacheDirectory();
-  uint64_t limit = static_cast<uint64_t>(std::max(0ll, std::atoll(environment("TEGULA_CACHE_LIMIT_MB").c_str()))) << 20;
-  auto made = std::make_unique<TegulaContext>(dir, std::move(layers.directories), limit ? limit : runtime::DiskCache::defaultLimit);
+  auto made = std::make_unique<TegulaContext>(dir, std::move(layers.directories), e.cacheBytes ? e.cacheBytes : runtime::DiskCache::defaultLimit);
   TegulaContext *c = made.get();
-  if (!readTuning(environment("TEGULA_TUNE"), environment("TEGULA_TUNE_BYTES"), environment("TEGULA_TUNE_DRY"), c->tuning)) return tegula_last_status();
+  c->tuning.deterministic = e.tuneDeterministic;
+  c->tuning.rehearses = e.tuneRehearses;
+  c->tuning.copyBytes = e.tuneBytes.value_or(c->tuning.copyBytes);
   // Results of tuning lie beside the code, unless the environment says otherwise.
   c->tuning.places = tune::Places::fromEnvironment();
   if (!std::getenv("TEGULA_TUNE_DIR")) c->tuning.places.directory = dir;
-  c->forcedTarget = std::move(target);
-  c->hangNs = hangNs;
-  c->level = *level;
-  c->deviceName = environment("TEGULA_DEVICE");
+  c->forcedTarget = std::move(e.cpuTarget);
+  c->hangNs = e.hangNs;
+  c->level = e.level;
+  c->deviceName = e.device;
   if (o.allocator) c->allocator = *o.allocator;
-  if (o.allocator && (!o.allocator->allocate || !o.allocator->free)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: the allocator has a null function");
-  if (o.executor && !o.executor->run) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: the executor has a null function");
   if (o.executor) c->pool.runOn({o.executor->user, o.executor->run});
   c->logFn = o.log;
   c->logUser = o.log_user;
   c->disk.onRefusal = [c](const std::string &why) { c->warn(why); };
-  int64_t threads = o.num_threads;
-  if (threads <= 0) threads = std::atoll(environment("TEGULA_NUM_THREADS").c_str());
-  if (threads <= 0) threads = runtime::ThreadPool::availableCores();
-  c->threads = static_cast<unsigned>(std::min<int64_t>(threads, runtime::ThreadPool::maxThreads));
-  c->debug = o.debug >= 0 ? o.debug : truthy(environment("TEGULA_DEBUG"));
-  c->checked = o.checked >= 0 ? o.checked : truthy(environment("TEGULA_CHECK"));
-  c->verify = truthy(environment("TEGULA_VERIFY"));
-  if (c->verify || ir::verifiesAlways) c->reproducers = std::make_shared<const std::string>(reproducerFolder(environment("TEGULA_REPRODUCER_DIR")));
-  c->strict = truthy(environment("TEGULA_STRICT"));
-  c->noJit.store(noJit);
+  uint64_t threads = o.num_threads > 0 ? static_cast<uint64_t>(o.num_threads) : e.threads ? e.threads : runtime::ThreadPool::availableCores();
+  c->threads = static_cast<unsigned>(std::min<uint64_t>(threads, runtime::ThreadPool::maxThreads));
+  c->debug = o.debug >= 0 ? o.debug : e.debug;
+  c->checked = o.checked >= 0 ? o.checked : e.checked;
+  c->verify = e.verify;
+  if (c->verify || ir::verifiesAlways) c->reproducers = std::make_shared<const std::string>(e.reproducers);
+  c->strict = e.strict;
+  c->noJit.store(e.noJit);
   openLayers(*c, layers.archives);
-  if (std::string path = environment("TEGULA_RECORD"); !path.empty()) c->recorder = std::make_shared<Recorder>(path);
+  if (!e.record.empty()) c->recorder = std::make_shared<Recorder>(e.record);
   *out = made.release();
   return TEGULA_OK;
 }

@@ -201,10 +201,15 @@ TegulaStatus tegula_device_find(TegulaContext *c, const char *name, int32_t *ind
 }
 
 int32_t tegula_device_default(TegulaContext *c) {
-  if (!c) return 0;
-  if (int32_t d = c->environmentDevice(); d >= 0) return d;
-  Status why;
-  return c->cudaCount() ? DeviceIndex::firstCuda : DeviceIndex::cpu;
+  return c ? c->defaultDevice() : DeviceIndex::cpu;
+}
+
+int32_t TegulaContext::defaultDevice() {
+  if (int32_t d = environmentDevice(); d >= 0) return d;
+  const int32_t found = cudaCount() ? DeviceIndex::firstCuda : DeviceIndex::cpu;
+  if (!environmentStatus_ && !saidEnvironmentStatus_.exchange(true))
+    warn("TEGULA_DEVICE: " + environmentStatus_.text + "; " + (found == DeviceIndex::cpu ? "cpu" : "the first GPU") + " takes its place");
+  return found;
 }
 
 int32_t TegulaContext::environmentDevice() {

@@ -161,6 +161,8 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   bool noticeCuda();
   /// That of $TEGULA_DEVICE, -1 if it is not set or wrong.
   int32_t environmentDevice();
+  /// tegula_device_default().
+  int32_t defaultDevice();
   void print(int32_t stream, std::string_view text);
   void setOutput(TegulaOutputFn fn, void *user);
   /// False (last error set) if the options make no sense. `args`: of the call, where the device follows from them.
@@ -179,6 +181,7 @@ private:
   std::atomic<bool> environmentRead_{false};
   int32_t environmentDevice_ = -1;
   tegula::runtime::Status environmentStatus_;
+  std::atomic<bool> saidEnvironmentStatus_{false};
   std::mutex devicesMutex_; // only in a GateSection
   std::map<int32_t, std::unique_ptr<tegula::api::DeviceEntry>> devices_;
   std::atomic<tegula::api::DeviceEntry *> fastDevices_[16] = {};

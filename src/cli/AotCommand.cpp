@@ -1,10 +1,9 @@
-// tegula aot: bundles of kernels compiled ahead of time; tegula specializations: which forms of a kernel there can be.
+// tegula aot: bundles of kernels compiled ahead of time.
 #include "cli/Launching.h"
 #include "cli/ObjectFile.h"
 #include "support/Npy.h"
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <tegula/bundle.h>
 #include <sys/stat.h>
 
@@ -191,82 +190,6 @@ int aotCommand(const std::vector<std::string> &argv) {
   if (line.has("object") && !writeFile(line.get("object"), objectFile(bytes, symbolOf(stemOf(output)), machine), error)) return fail(error);
   if (!output.empty()) std::printf("%s: %zu entries, %zu bytes%s\n", output.c_str(), entries, bytes.size(), secret.empty() ? "" : ", signed");
   return Ok;
-}
-
-int specializationsCommand(const std::vector<std::string> &argv) {
-  std::vector<OptionSpec> options = {
-      {0, "sig", "ITEMS", "types of the arguments: 'x:*f32, n:i32', as for tegula compile; what is said of divisibility does not matter"},
-      {'c', "const", "NAME=VALUE", "compile-time constant", true},
-      {0, "sweep", "NAME=A..B", "which of these values of an integer argument ask for which class"},
-      {0, "json", "", "all of it as JSON on standard output"},
-  };
-  CommandLine line;
-  std::string error;
-  if (!parseCommandLine(options, argv, line, error) || line.positional.size() != 1)
-    return misuse(argv, error.empty() ? "specializations takes one FILE.py::KERNEL" : error, "tegula specializations FILE.py::KERNEL --sig ITEMS [options]\n" + describeOptions(options));
-  Constants constants;
-  if (!parseConstants(line.all("const"), constants, error)) return fail(error);
-  auto ref = openKernel(line.positional[0]);
-  if (!ref) return UserError;
-  auto named = constants.list();
-  char *text = nullptr;
-  constexpr size_t limit = 4096;
-  if (tegula_specializations(ref->function.get(), line.get("sig").c_str(), named.data(), named.size(), nullptr, limit, &text) != TEGULA_OK) return failLast();
-  std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
-  if (line.has("json")) {
-    std::printf("%s\n", text);
-    return Ok;
-  }
-  nlohmann::json all = nlohmann::json::parse(text, nullptr, false);
-  std::printf("%s: %llu classes\n", all["kernel"].get<std::string>().c_str(), static_cast<unsigned long long>(all["count"].get<uint64_t>()));
-  for (const nlohmann::json &p : all["parameters"]) {
-    std::string classes;
-    for (const nlohmann::json &c : p["classes"]) classes += (classes.empty() ? "" : " | ") + c.get<std::string>();
-    std::printf("  %s: %s\n", p["name"].get<std::string>().c_str(), classes.c_str());
-  }
-  for (const nlohmann::json &group : all["one_buffer"]) {
-    std::string names;
-    for (const nlohmann::json &n : group) names += (names.empty() ? "" : ", ") + n.get<std::string>();
-    std::printf("  one buffer for several of %s makes others\n", names.c_str());
-  }
-  for (const nlohmann::json &form : all["forms"]) {
-    const bool wide = form["options"].contains("wide_offsets");
-    std::printf("  %llu %s\n", static_cast<unsigned long long>(form["count"].get<uint64_t>()),
-                form["null_pointers"].get<bool>() ? "for launches with null pointers on a CPU" : wide ? "for launches with tensors of 2^30 elements or more" : "for others");
-  }
-  std::printf("  %llu in all\n", static_cast<unsigned long long>(all["all"].get<uint64_t>()));
-  if (!line.has("sweep")) {
-    for (const nlohmann::json &s : all["signatures"]) std::printf("%s\n", s.get<std::string>().c_str());
-    return Ok;
-  }
-  std::string sweep = line.get("sweep");
-  size_t eq = sweep.find('='), dots = sweep.find("..");
-  char *end = nullptr;
-  long long first = eq == sweep.npos || dots == sweep.npos ? 0 : std::strtoll(sweep.c_str() + eq + 1, &end, 10), last = end == sweep.c_str() + dots ? std::strtoll(sweep.c_str() + dots + 2, &end, 10) : -1;
-  if (last < first || *end || last - first > 1000000) return usage("--sweep takes NAME=FIRST..LAST, at most 10^6 values, found `" + sweep + "`");
-  std::string name = sweep.substr(0, eq);
-  for (const nlohmann::json &p : all["parameters"]) {
-    if (p["name"] != name) continue;
-    // The first class that takes a value is the one it asks for: they go from the one with most facts to the one with none.
-    std::map<std::string, std::vector<long long>> groups;
-    for (long long v = first; v <= last; ++v)
-      for (const nlohmann::json &c : p["classes"]) {
-        std::string k = c.get<std::string>();
-        size_t colon = k.find(':');
-        bool fact = colon != k.npos, literal = !k.empty() && (std::isdigit(static_cast<unsigned char>(k[0])) || k[0] == '-');
-        if (literal ? std::atoll(k.c_str()) != v : fact && v % std::atoll(k.c_str() + colon + 1)) continue;
-        groups[k].push_back(v);
-        break;
-      }
-    std::printf("%s from %lld to %lld: %zu classes\n", name.c_str(), first, last, groups.size());
-    for (auto &[k, values] : groups) {
-      std::string shown;
-      for (size_t i = 0; i < values.size() && i < 8; ++i) shown += (i ? ", " : "") + std::to_string(values[i]);
-      std::printf("  %-10s %zu values: %s%s\n", k.c_str(), values.size(), shown.c_str(), values.size() > 8 ? ", ..." : "");
-    }
-    return Ok;
-  }
-  return fail("`" + name + "` is no parameter of the kernel");
 }
 
 } // namespace tegula::cli

@@ -10,15 +10,13 @@
 namespace tegula::cli {
 namespace {
 
-bool isFloat(TegulaDtype d) { return d >= TEGULA_FP8E5; }
-
 uint64_t bitsOf(const ArgValue &a, size_t i) {
   uint64_t bits = 0;
   std::memcpy(&bits, a.memory.get() + i * a.array.elementBytes, a.array.elementBytes);
   return bits;
 }
 
-/// An integer of fewer than 64 bits as int64_t, a float as the number that it stands for.
+/// A float, or an integer of fewer than 64 bits, as the number that it stands for; larger integers are rounded.
 double element(const ArgValue &a, size_t i) {
   uint64_t bits = bitsOf(a, i);
   if (isFloat(a.dtype)) return tegula_float_from_bits(a.dtype, bits);

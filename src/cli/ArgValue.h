@@ -22,6 +22,9 @@ struct ArgValue {
   std::optional<int64_t> integer;
 };
 
+/// Whether elements of this type are floats, of 8 bits and more.
+inline bool isFloat(TegulaDtype d) { return d >= TEGULA_FP8E5; }
+
 /// Parses all items. Shapes of made buffers may name integer arguments and constants. Forms:
 ///   @file.npy[:dtype]   empty|zeros|ones|randn|arange:dtype[shape]   number   none   true   false
 ///   tensordesc[block]:BUFFER, tensordesc[block, nan, tf32]:BUFFER   a tensor descriptor of one of the first two forms

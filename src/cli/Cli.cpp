@@ -2,6 +2,7 @@
 #include "cli/Cli.h"
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -71,6 +72,21 @@ std::string describeOptions(const std::vector<OptionSpec> &specs) {
     out += left + " " + s.help + "\n";
   }
   return out;
+}
+
+bool parseCount(const std::string &name, const std::string &text, int32_t &out, std::string &error) {
+  char *end;
+  errno = 0;
+  long v = std::strtol(text.c_str(), &end, 10);
+  if (text.empty() || *end || errno || v < 1 || v > 1 << 20) return error = name + " takes a positive number, found `" + text + "`", false;
+  out = static_cast<int32_t>(v);
+  return true;
+}
+
+bool parseNumber(const std::string &text, double &out) {
+  char *end;
+  out = std::strtod(text.c_str(), &end);
+  return !text.empty() && !*end && std::isfinite(out);
 }
 
 int fail(const std::string &message) {
@@ -177,23 +193,11 @@ bool parseLaunchOptions(const CommandLine &line, TegulaLaunchOptions &out, std::
     const char *name;
     int32_t *field;
   };
-  for (Row r : {Row{"num-warps", &out.num_warps}, Row{"num-stages", &out.num_stages}, Row{"num-ctas", &out.num_ctas}, Row{"maxnreg", &out.maxnreg}, Row{"threads", &out.num_threads}}) {
-    if (!line.has(r.name)) continue;
-    std::string text = line.get(r.name);
-    char *end;
-    errno = 0;
-    long v = std::strtol(text.c_str(), &end, 10);
-    if (text.empty() || *end || errno || v < 1 || v > 1 << 20) {
-      error = std::string("--") + r.name + " takes a positive number, found `" + text + "`";
-      return false;
-    }
-    *r.field = static_cast<int32_t>(v);
-  }
+  for (Row r : {Row{"num-warps", &out.num_warps}, Row{"num-stages", &out.num_stages}, Row{"num-ctas", &out.num_ctas}, Row{"maxnreg", &out.maxnreg}, Row{"threads", &out.num_threads}})
+    if (line.has(r.name) && !parseCount(std::string("--") + r.name, line.get(r.name), *r.field, error)) return false;
   if (line.has("hang-s")) {
     std::string text = line.get("hang-s");
-    char *end;
-    out.hang_s = std::strtod(text.c_str(), &end);
-    if (text.empty() || *end || !(out.hang_s > 0 && out.hang_s < 1e9)) {
+    if (!parseNumber(text, out.hang_s) || out.hang_s <= 0 || out.hang_s >= 1e9) {
       error = "--hang-s takes a positive number of seconds, found `" + text + "`";
       return false;
     }

@@ -44,6 +44,11 @@ struct CommandLine {
 bool parseCommandLine(const std::vector<OptionSpec> &specs, const std::vector<std::string> &args, CommandLine &out, std::string &error);
 std::string describeOptions(const std::vector<OptionSpec> &specs);
 
+/// The whole text as a number of 1 to 2^20, of what `name` says. False with a message in `error`.
+bool parseCount(const std::string &name, const std::string &text, int32_t &out, std::string &error);
+/// The whole text as a number that is not infinite or NaN. False: it is none.
+bool parseNumber(const std::string &text, double &out);
+
 /// Writes "tegula: message" to stderr (the message of compile errors as it is) and gives the exit code back.
 int fail(const std::string &message);
 int usage(const std::string &message);
@@ -81,7 +86,7 @@ struct Constants {
 };
 bool parseConstants(const std::vector<std::string> &items, Constants &out, std::string &error);
 
-/// --num-warps, --num-stages, --num-ctas, --maxnreg, --threads, --hang-s, --check, -g.
+/// The options of a launch that every command that launches takes; False: `error` names the one that has a wrong value.
 extern const std::vector<OptionSpec> launchOptionSpecs;
 bool parseLaunchOptions(const CommandLine &line, TegulaLaunchOptions &out, std::string &error);
 
@@ -89,8 +94,8 @@ bool parseLaunchOptions(const CommandLine &line, TegulaLaunchOptions &out, std::
 extern const std::vector<OptionSpec> reportOptionSpecs;
 void reportKernel(const CommandLine &line, TegulaKernel *kernel);
 
-/// Ctrl-C cancels the launches of this context from now on.
-void cancelOnInterrupt(TegulaContext *context);
+/// From now on Ctrl-C cancels the launches of this context, and a segmentation fault says what to do before the process ends of it.
+void handleSignals(TegulaContext *context, const TegulaLaunchOptions &options);
 
 int runCommand(const std::vector<std::string> &args);
 int compileCommand(const std::vector<std::string> &args);

@@ -1,21 +1,41 @@
 #include "cli/Launching.h"
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
+#include <unistd.h>
 
 namespace tegula::cli {
 
-static TegulaContext *interrupted;
-static void onInterrupt(int) {
+namespace {
+TegulaContext *interrupted;
+void onInterrupt(int) {
   if (interrupted) tegula_cancel(interrupted);
 }
 
-void cancelOnInterrupt(TegulaContext *context) {
+// Writes only, and gives the signal back: the access is repeated, and the process ends as it would have ended.
+template <bool checked> void onCrash(int) {
+  static constexpr char unchecked[] = "tegula: segmentation fault: most likely the kernel accesses memory outside of its buffers; --check says where\n";
+  static constexpr char inChecks[] = "tegula: segmentation fault, although every access is checked: this is a mistake in tegula\n";
+  if (checked) (void)!write(STDERR_FILENO, inChecks, sizeof inChecks - 1);
+  else (void)!write(STDERR_FILENO, unchecked, sizeof unchecked - 1);
+}
+} // namespace
+
+void handleSignals(TegulaContext *context, const TegulaLaunchOptions &options) {
   interrupted = context;
   std::signal(SIGINT, onInterrupt);
+  struct sigaction crash = {};
+  crash.sa_handler = options.checked > 0 ? onCrash<true> : onCrash<false>;
+  crash.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGSEGV, &crash, nullptr);
 }
 
 bool chooseDevice(const CommandLine &line, TegulaContext *context, TegulaLaunchOptions &options) {
   if (line.has("device")) return tegula_device_find(context, line.get("device").c_str(), &options.device) == TEGULA_OK;
+  // A name that stands for no device is a mistake here, where tegula_device_default() has to do without it.
+  const char *named = std::getenv("TEGULA_DEVICE");
+  if (named && *named && tegula_device_find(context, named, &options.device) != TEGULA_OK)
+    return tegula_fail(tegula_last_status(), ("TEGULA_DEVICE: " + std::string(tegula_last_error())).c_str()), false;
   options.device = tegula_device_default(context);
   return true;
 }
@@ -49,39 +69,28 @@ bool Descriptors::wrap(const ArgValue &a, TegulaArg &arg) {
 
 bool bindParameters(TegulaFunction *function, const std::vector<ArgValue> &args, const Constants &constants, const std::vector<std::string> &later,
                     std::vector<TegulaArg> &out, std::string &error) {
-  std::vector<bool> used(args.size());
-  std::vector<bool> constUsed(constants.names.size());
-  size_t count = tegula_function_param_count(function);
-  for (size_t i = 0; i < count; ++i) {
-    TegulaParam p{};
-    tegula_function_param(function, i, &p);
+  const std::string kernel = std::string("`") + tegula_function_name(function) + "`";
+  std::vector<TegulaParam> params(tegula_function_param_count(function));
+  for (size_t i = 0; i < params.size(); ++i) tegula_function_param(function, i, &params[i]);
+  auto isParam = [&](const std::string &name) { return std::any_of(params.begin(), params.end(), [&](const TegulaParam &p) { return name == p.name; }); };
+  // Before parameters that are not given: a name that is misspelled is the reason of both.
+  for (const ArgValue &a : args)
+    if (!isParam(a.name)) return error = kernel + " has no parameter `" + a.name + "`", false;
+  for (const std::string &name : constants.names)
+    if (!isParam(name)) return error = kernel + " has no parameter `" + name + "`", false;
+  for (const TegulaParam &p : params) {
     TegulaArg arg{};
-    for (size_t k = 0; k < args.size(); ++k) {
-      if (args[k].name != p.name) continue;
-      used[k] = true;
-      arg = args[k].isBuffer ? tegula_ptr(args[k].memory.get(), args[k].dtype, static_cast<int64_t>(args[k].bytes)) : args[k].scalar;
+    for (const ArgValue &a : args)
+      if (a.name == p.name) arg = a.isBuffer ? tegula_ptr(a.memory.get(), a.dtype, static_cast<int64_t>(a.bytes)) : a.scalar;
+    if (TegulaValue *value = constants.find(p.name)) {
+      if (arg.kind != TEGULA_ARG_MISSING) return error = std::string("`") + p.name + "` is given with -a and with -c", false;
+      arg = tegula_constant(value);
     }
-    for (size_t k = 0; k < constants.names.size(); ++k) {
-      if (constants.names[k] != p.name) continue;
-      if (arg.kind != TEGULA_ARG_MISSING) {
-        error = "`" + constants.names[k] + "` is given with -a and with -c";
-        return false;
-      }
-      constUsed[k] = true;
-      arg = tegula_constant(constants.values[k].get());
-    }
-    bool isLater = std::find(later.begin(), later.end(), p.name) != later.end();
-    if (arg.kind == TEGULA_ARG_MISSING && !p.default_value && !isLater) {
-      error = std::string("parameter `") + p.name + "` of `" + tegula_function_name(function) + "` is not given; use " +
-              (p.flags & TEGULA_PARAM_CONSTEXPR ? "-c " : "-a ") + p.name + "=...";
-      return false;
-    }
+    const bool isLater = std::find(later.begin(), later.end(), p.name) != later.end();
+    if (arg.kind == TEGULA_ARG_MISSING && !p.default_value && !isLater)
+      return error = std::string("parameter `") + p.name + "` of " + kernel + " is not given; use " + (p.flags & TEGULA_PARAM_CONSTEXPR ? "-c " : "-a ") + p.name + "=...", false;
     out.push_back(arg);
   }
-  for (size_t k = 0; k < args.size(); ++k)
-    if (!used[k]) return error = std::string("`") + tegula_function_name(function) + "` has no parameter `" + args[k].name + "`", false;
-  for (size_t k = 0; k < constants.names.size(); ++k)
-    if (!constUsed[k]) return error = std::string("`") + tegula_function_name(function) + "` has no parameter `" + constants.names[k] + "`", false;
   return true;
 }
 

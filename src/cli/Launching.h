@@ -1,4 +1,4 @@
-// What `run` and `tune` do between the command line and a launch: the grid, the parameters in order, tensor descriptors, Ctrl-C.
+// What `run`, `tune` and `verify` do between the command line and a launch: the device, names for the grid, the parameters in order, tensor descriptors, signals.
 #pragma once
 #include "cli/DeviceBuffers.h"
 #include <deque>

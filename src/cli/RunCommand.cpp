@@ -109,7 +109,7 @@ int runCommand(const std::vector<std::string> &argv) {
   if (!buffers.move(args, packed)) return failLast();
   Descriptors descriptors;
   if (!descriptors.make(ref->function.get(), args, packed, error)) return fail(error);
-  cancelOnInterrupt(ref->context.get());
+  handleSignals(ref->context.get(), launch);
   TegulaKernel *kernel = nullptr;
   TegulaStatus status = tegula_launch(ref->function.get(), grid, packed.data(), packed.size(), &launch, &kernel);
   if (status == TEGULA_CANCELLED) {

@@ -156,9 +156,7 @@ int forget(const CommandLine &line) {
 bool readNumber(const CommandLine &line, const char *name, double &out, std::string &error) {
   if (!line.has(name)) return true;
   std::string text = line.get(name);
-  char *end;
-  out = std::strtod(text.c_str(), &end);
-  if (!text.empty() && !*end && out > 0 && out < 1e9) return true;
+  if (parseNumber(text, out) && out > 0 && out < 1e9) return true;
   return error = std::string("--") + name + " takes a positive number, found `" + text + "`", false;
 }
 
@@ -256,7 +254,7 @@ int tuneCommand(const std::vector<std::string> &argv) {
   if (!buffers.move(args, packed)) return failLast();
   Descriptors descriptors;
   if (!descriptors.make(f, args, packed, error)) return fail(error);
-  cancelOnInterrupt(ref->context.get());
+  handleSignals(ref->context.get(), launch);
   size_t chosen = 0;
   TegulaStatus status = tegula_tuner_choose(tuner.get(), Grids::of, &grids, packed.data(), packed.size(), &launch, &chosen);
   if (status == TEGULA_CANCELLED) return fail("interrupted"), 130;

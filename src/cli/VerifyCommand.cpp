@@ -1,4 +1,5 @@
 // tegula verify: every configuration and class of a kernel on made-up inputs, on two devices, compared.
+#include "api/ConfigNumbers.h"
 #include "cli/Launching.h"
 #include <algorithm>
 #include <cmath>
@@ -16,7 +17,7 @@ std::vector<OptionSpec> specs() {
       {0, "grid", "EXPRS", "1 to 3 expressions over integer arguments and constants"},
       {'a', "arg", "NAME=VALUE", "argument, as for tegula run; integers are also tried as 1, as a multiple of 16 and as none", true},
       {'c', "const", "NAME=VALUE", "compile-time constant", true},
-      {0, "configs", "NAME=VALUES", "values of a constant, or of num_warps, num_stages, num_ctas: 16,32,64; all combinations are verified", true},
+      {0, "configs", "NAME=VALUES", "values of a constant, or of num_warps, num_stages, num_ctas, maxnreg: 16,32,64; all combinations are verified", true},
       {0, "devices", "A,B", "the two devices (default: cpu,cuda where there is a GPU, else cpu,sim)"},
       {0, "tolerance", "R", "largest relative difference; 0: the same bits (default: what the kernel and its element types allow)"},
       {0, "given-only", "", "only the arguments as they are given, aligned, without other classes"},
@@ -25,36 +26,31 @@ std::vector<OptionSpec> specs() {
   return out;
 }
 
+/// One value for each --configs.
 struct Config {
-  std::vector<std::pair<std::string, std::string>> values; // as texts
-  std::string text() const {
-    std::string t;
-    for (auto &[n, v] : values) t += (t.empty() ? "" : " ") + n + "=" + v;
-    return t;
-  }
+  std::vector<std::string> constants; // NAME=VALUE, as -c takes them
+  TegulaConfig numbers{};             // num_warps and the like, 0: not given
+  std::string text;                   // for people: all of it
 };
-
-std::vector<std::string> commas(const std::string &text) {
-  std::vector<std::string> out;
-  for (size_t at = 0; at <= text.size();) {
-    size_t n = std::min(text.find(',', at), text.size());
-    out.push_back(text.substr(at, n - at));
-    at = n + 1;
-  }
-  return out;
-}
 
 /// All combinations of --configs; one without values if there are none.
 bool configsOf(const CommandLine &line, std::vector<Config> &out, std::string &error) {
   out.assign(1, {});
   for (const std::string &item : line.all("configs")) {
-    size_t eq = item.find('=');
+    const size_t eq = item.find('=');
     if (eq == item.npos || eq == 0 || eq + 1 == item.size()) return error = "`--configs " + item + "`: write NAME=VALUE,VALUE", false;
+    const std::string name = item.substr(0, eq);
+    const api::ConfigNumber *number = api::configNumber(name);
     std::vector<Config> next;
     for (const Config &c : out)
-      for (const std::string &v : commas(item.substr(eq + 1))) {
-        next.push_back(c);
-        next.back().values.emplace_back(item.substr(0, eq), v);
+      for (const std::string &value : splitList(std::string_view(item).substr(eq + 1))) {
+        if (value.empty()) return error = "`--configs " + item + "`: a value is empty", false;
+        Config &made = next.emplace_back(c);
+        const std::string text = name + "=" + value;
+        made.text += (made.text.empty() ? "" : " ") + text;
+        if (!number) made.constants.push_back(text);
+        else if (made.numbers.*number->config) return error = "`--configs " + item + "`: `" + name + "` is given twice", false;
+        else if (!parseCount("--configs " + name, value, made.numbers.*number->config, error)) return false;
       }
     out = std::move(next);
   }
@@ -77,8 +73,6 @@ std::vector<int64_t> variantsOf(int64_t given) {
 enum class Fill { Given, Random, Adversarial };
 constexpr const char *fillNames[] = {"given", "random", "adversarial"};
 
-bool isFloat(TegulaDtype d) { return d >= TEGULA_FP8E5; }
-
 /// What is hard to get right: zeros of both signs, infinities, NaNs, the least and the largest numbers, what is in the middle of two.
 void fill(ArgValue &a, Fill how, unsigned seed) {
   if (how == Fill::Given || !a.isBuffer || !isFloat(a.dtype)) return;
@@ -97,9 +91,31 @@ void fill(ArgValue &a, Fill how, unsigned seed) {
   }
 }
 
+/// Moves what pointers point to by one element, so that no address is a multiple of 16. There is room behind every buffer of the command line.
+void misalign(std::vector<TegulaArg> &args) {
+  for (TegulaArg &a : args) {
+    if (a.kind != TEGULA_ARG_POINTER || !a.u.ptr) continue;
+    auto *at = static_cast<char *>(a.u.ptr);
+    const size_t width = tegula_dtype_bytes(a.dtype);
+    std::memmove(at + width, at, static_cast<size_t>(a.u2.extent));
+    a.u.ptr = at + width;
+  }
+}
+
+/// The classes of the arguments, as the kernel is compiled for them on one device.
+std::string signatureOf(TegulaFunction *function, const std::vector<TegulaArg> &args, TegulaLaunchOptions options, int32_t device) {
+  options.device = device;
+  TegulaKernel *made = nullptr;
+  if (tegula_compile(function, args.data(), args.size(), &options, &made) != TEGULA_OK) return "";
+  Handle<TegulaKernel> kernel(made);
+  TegulaKernelInfo info{};
+  info.size = sizeof info;
+  return tegula_kernel_info(made, &info) == TEGULA_OK ? info.signature : "";
+}
+
 struct Verifier {
   const CommandLine &line;
-  KernelRef &ref;
+  TegulaFunction *function;
   int32_t first = 0, second = 0;
   double tolerance = -1;
   size_t verified = 0, skipped = 0, different = 0;
@@ -108,124 +124,105 @@ struct Verifier {
   /// One launch. False: the command line is wrong, in `error`.
   bool one(const Config &config, const std::vector<std::string> &argTexts, bool aligned, Fill how, const std::string &label, std::string &error) {
     std::vector<std::string> constTexts = line.all("const");
+    constTexts.insert(constTexts.end(), config.constants.begin(), config.constants.end());
     TegulaLaunchOptions options;
-    if (!parseLaunchOptions(line, options, error)) return false;
-    for (auto &[name, value] : config.values) {
-      int32_t *number = name == "num_warps" ? &options.num_warps : name == "num_stages" ? &options.num_stages : name == "num_ctas" ? &options.num_ctas : nullptr;
-      if (number) *number = std::atoi(value.c_str());
-      else constTexts.push_back(name + "=" + value);
-    }
     Constants constants;
     std::vector<ArgValue> args;
-    if (!parseConstants(constTexts, constants, error) || !parseArguments(argTexts, constants, args, error)) return false;
+    if (!parseLaunchOptions(line, options, error) || !parseConstants(constTexts, constants, error) || !parseArguments(argTexts, constants, args, error)) return false;
+    api::applyNumbers(config.numbers, options);
     for (size_t i = 0; i < args.size(); ++i) fill(args[i], how, static_cast<unsigned>(17 * i + 1));
     int64_t grid[3] = {1, 1, 1};
     if (!evaluateGrid(line.get("grid"), integersOf(args, constants), grid, error)) return error = "--grid: " + error, false;
     std::vector<TegulaArg> packed;
-    if (!bindParameters(ref.function.get(), args, constants, {}, packed, error)) return false;
-    if (!aligned) // one element further on, and so much shorter
-      for (TegulaArg &p : packed)
-        if (p.kind == TEGULA_ARG_POINTER && p.u.ptr) {
-          // There is room behind every buffer of the command line.
-          auto *at = static_cast<char *>(p.u.ptr);
-          const size_t width = tegula_dtype_bytes(p.dtype);
-          std::memmove(at + width, at, static_cast<size_t>(p.u2.extent));
-          p.u.ptr = at + width;
-        }
+    if (!bindParameters(function, args, constants, {}, packed, error)) return false;
+    if (!aligned) misalign(packed);
     Descriptors descriptors;
-    if (!descriptors.make(ref.function.get(), args, packed, error)) {
-      if (aligned) return false;
-      return true; // descriptors are always aligned
-    }
+    if (!descriptors.make(function, args, packed, error)) return !aligned; // descriptors are always aligned
+    compare(config.text, label, grid, packed, options);
+    return true;
+  }
+
+private:
+  void compare(const std::string &config, const std::string &label, const int64_t grid[3], const std::vector<TegulaArg> &args, const TegulaLaunchOptions &options) {
+    const std::string head = tegula_function_name(function) + (config.empty() ? "" : " " + config) + ": " + label;
     // Not every number is one that the kernel takes: a first run looks whether it stays within its arguments.
     TegulaLaunchOptions checked = options;
     checked.checked = 1, checked.device = TEGULA_DEVICE_INDEX_CPU;
-    char *text = nullptr;
-    TegulaStatus status = tegula_verify(ref.function.get(), grid, packed.data(), packed.size(), &checked, TEGULA_DEVICE_INDEX_CPU, TEGULA_DEVICE_INDEX_CPU, 0, &text);
-    std::string what = ref.function ? tegula_function_name(ref.function.get()) : "";
-    std::string head = what + (config.values.empty() ? "" : " " + config.text()) + ": " + label;
-    tegula_free(std::exchange(text, nullptr));
-    if (status != TEGULA_OK) {
+    std::string result;
+    // What a target cannot do at all is no difference: too little shared memory, say.
+    if (!launch(grid, args, checked, TEGULA_DEVICE_INDEX_CPU, TEGULA_DEVICE_INDEX_CPU, 0, result) || !launch(grid, args, options, first, second, tolerance, result)) {
       std::string why = tegula_last_error();
       ++skipped;
       std::printf("skip  %s: %s\n", head.c_str(), why.substr(0, why.find('\n')).c_str());
-      return true;
+      return;
     }
-    status = tegula_verify(ref.function.get(), grid, packed.data(), packed.size(), &options, first, second, tolerance, &text);
-    std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
-    if (status != TEGULA_OK) {
-      std::string why = tegula_last_error();
-      // What the target cannot do at all is no difference: too little shared memory, say.
-      ++skipped;
-      std::printf("skip  %s: %s\n", head.c_str(), why.substr(0, why.find('\n')).c_str());
-      return true;
-    }
-    options.device = first;
-    TegulaKernel *kernel = nullptr;
-    std::string signature;
-    if (tegula_compile(ref.function.get(), packed.data(), packed.size(), &options, &kernel) == TEGULA_OK) {
-      TegulaKernelInfo info{};
-      info.size = sizeof info;
-      if (tegula_kernel_info(kernel, &info) == TEGULA_OK) signature = info.signature;
-      tegula_kernel_release(kernel);
-    }
-    signatures.insert(config.text() + "|" + signature);
-    std::string result = text;
+    const std::string signature = signatureOf(function, args, options, first);
+    signatures.insert(config + "|" + signature);
     ++verified;
-    bool same = result == "=" || result == "~";
+    const bool same = result == "=" || result == "~";
     different += !same;
     std::printf("%s  %s, %s%s%s\n", same ? "ok  " : "DIFF", head.c_str(), signature.c_str(), same ? result == "=" ? " (same bits)" : " (near)" : "\n      ", same ? "" : result.c_str());
-    return true;
+  }
+
+  /// tegula_verify(). False: a launch failed, and the last error says why.
+  bool launch(const int64_t grid[3], const std::vector<TegulaArg> &args, const TegulaLaunchOptions &options, int32_t one, int32_t other, double allowed, std::string &result) {
+    char *text = nullptr;
+    TegulaStatus status = tegula_verify(function, grid, args.data(), args.size(), &options, one, other, allowed, &text);
+    std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
+    result = text ? text : "";
+    return status == TEGULA_OK;
   }
 };
+
+/// The arguments of the command line with its integers in all their classes; each other one by itself where all together were too many.
+std::vector<std::vector<std::string>> callsOf(const std::vector<std::string> &given) {
+  constexpr size_t most = 64;
+  std::vector<std::vector<std::string>> calls(1, given);
+  for (size_t i = 0; i < given.size(); ++i) {
+    const size_t eq = given[i].find('=');
+    char *end = nullptr;
+    const int64_t value = eq == given[i].npos ? 0 : std::strtoll(given[i].c_str() + eq + 1, &end, 0);
+    if (!end || *end || end == given[i].c_str() + eq + 1) continue;
+    std::vector<std::vector<std::string>> next = calls;
+    for (int64_t variant : variantsOf(value)) {
+      if (variant == value) continue;
+      size_t bases = calls.size() * 4 <= most ? calls.size() : 1;
+      for (size_t k = 0; k < bases; ++k) {
+        next.push_back(calls[k]);
+        next.back()[i] = given[i].substr(0, eq + 1) + std::to_string(variant);
+      }
+    }
+    calls = std::move(next);
+  }
+  return calls;
+}
 
 } // namespace
 
 int verifyCommand(const std::vector<std::string> &argv) {
   CommandLine line;
   std::string error;
-  auto options = specs();
-  if (!parseCommandLine(options, argv, line, error) || line.positional.size() != 1 || !line.has("grid")) {
+  const std::vector<OptionSpec> known = specs();
+  if (!parseCommandLine(known, argv, line, error) || line.positional.size() != 1 || !line.has("grid")) {
     if (error.empty()) error = line.positional.size() != 1 ? "verify takes one FILE.py::KERNEL" : "verify needs --grid";
-    return misuse(argv, error, "tegula verify FILE.py::KERNEL --grid EXPRS [options]\n" + describeOptions(options));
+    return misuse(argv, error, "tegula verify FILE.py::KERNEL --grid EXPRS [options]\n" + describeOptions(known));
   }
   std::vector<Config> configs;
   if (!configsOf(line, configs, error)) return usage(error);
   auto ref = openKernel(line.positional[0]);
   if (!ref) return UserError;
-  Verifier v{line, *ref};
+  TegulaContext *context = ref->context.get();
+  Verifier v{line, ref->function.get()};
   int32_t gpu;
-  std::vector<std::string> devices = line.has("devices") ? commas(line.get("devices"))
-                                                         : std::vector<std::string>{"cpu", tegula_device_find(ref->context.get(), "cuda", &gpu) == TEGULA_OK ? "cuda" : "sim"};
+  std::vector<std::string> devices = line.has("devices") ? splitList(line.get("devices")) : std::vector<std::string>{"cpu", tegula_device_find(context, "cuda", &gpu) == TEGULA_OK ? "cuda" : "sim"};
   if (devices.size() != 2) return usage("--devices takes two, found `" + line.get("devices") + "`");
-  if (tegula_device_find(ref->context.get(), devices[0].c_str(), &v.first) != TEGULA_OK || tegula_device_find(ref->context.get(), devices[1].c_str(), &v.second) != TEGULA_OK) return failLast();
-  if (line.has("tolerance")) {
-    char *end;
-    v.tolerance = std::strtod(line.get("tolerance").c_str(), &end);
-    if (*end || !(v.tolerance >= 0)) return usage("--tolerance takes a number that is not negative, found `" + line.get("tolerance") + "`");
-  }
-  cancelOnInterrupt(ref->context.get());
-  // Integers of the command line in all their classes; each other one by itself where all together were too many.
-  std::vector<std::string> given = line.all("arg");
-  std::vector<std::vector<std::string>> calls(1, given);
-  if (!line.has("given-only"))
-    for (size_t i = 0; i < given.size(); ++i) {
-      size_t eq = given[i].find('=');
-      char *end = nullptr;
-      int64_t value = eq == given[i].npos ? 0 : std::strtoll(given[i].c_str() + eq + 1, &end, 0);
-      if (!end || *end || end == given[i].c_str() + eq + 1) continue;
-      constexpr size_t most = 64;
-      std::vector<std::vector<std::string>> next = calls;
-      for (int64_t variant : variantsOf(value)) {
-        if (variant == value) continue;
-        size_t bases = calls.size() * 4 <= most ? calls.size() : 1;
-        for (size_t k = 0; k < bases; ++k) {
-          next.push_back(calls[k]);
-          next.back()[i] = given[i].substr(0, eq + 1) + std::to_string(variant);
-        }
-      }
-      calls = std::move(next);
-    }
+  if (tegula_device_find(context, devices[0].c_str(), &v.first) != TEGULA_OK || tegula_device_find(context, devices[1].c_str(), &v.second) != TEGULA_OK) return failLast();
+  if (line.has("tolerance") && (!parseNumber(line.get("tolerance"), v.tolerance) || v.tolerance < 0))
+    return usage("--tolerance takes a number that is not negative, found `" + line.get("tolerance") + "`");
+  TegulaLaunchOptions options;
+  if (!parseLaunchOptions(line, options, error)) return usage(error);
+  handleSignals(context, options);
+  const std::vector<std::vector<std::string>> calls = line.has("given-only") ? std::vector(1, line.all("arg")) : callsOf(line.all("arg"));
   for (const Config &config : configs)
     for (const std::vector<std::string> &call : calls)
       for (bool aligned : {true, false}) {

@@ -344,6 +344,14 @@ def test_specializations(folder):
     assert len(kernels) == 3 and {k["signature"] for k in kernels} <= set(listed["signatures"])
 
 
+@pytest.mark.parametrize("sweep, code, message", [
+    ("n=1", 2, "--sweep takes NAME=FIRST..LAST, at most 10^6 values, found `n=1`"), ("n..3=-5", 2, "--sweep takes"), ("n=5..1", 2, "--sweep takes"),
+    ("n=0..1000000", 2, "--sweep takes"), ("m=1..4", 1, "--sweep: `m` is no parameter of the kernel")])
+def test_wrong_sweeps(folder, sweep, code, message):
+    p = tegula(folder, "specializations", "kernels.py::add", "--sig", "x:*f32, y:*f32, out:*f32, n:i32", "-c", "BLOCK=64", "--sweep", sweep)
+    assert p.returncode == code and message in p.stderr and not p.stdout, p
+
+
 @pytest.mark.parametrize("change, message", [
     ({"tegula_manifest": 2}, "manifest of format 2"), ({"tegula_manifest": None}, '"tegula_manifest": 1'), ({"kernels": [{"kernel": "add"}]}, "`source` is missing"),
     ({"kernels": [{"kernel": "add", "source": "kernels.py", "grid": 3}]}, "`grid` must be a text"), ({"kernels": [{"kernel": "ad", "source": "kernels.py"}]}, "did you mean"),
@@ -361,12 +369,25 @@ def test_wrong_manifests(folder, change, message):
     assert not (folder / "app.tgb").exists()
 
 
+@pytest.mark.parametrize("options, code, message", [
+    (["--configs", "num_warps=4,four"], 2, "--configs num_warps takes a positive number, found `four`"), (["--configs", "BLOCK=64,"], 2, "`--configs BLOCK=64,`: a value is empty"),
+    (["--configs", "num_warps=4", "--configs", "num_warps=8"], 2, "`num_warps` is given twice"), (["--configs", "BLOCK"], 2, "write NAME=VALUE,VALUE"),
+    (["--configs", "BLOCK=64", "--tolerance", ""], 2, "--tolerance takes a number that is not negative, found ``"),
+    (["--configs", "BLOCK=64", "--devices", "cpu"], 2, "--devices takes two, found `cpu`"),
+    (["--configs", "BLOCK=64", "--devices", "cpu,tpu"], 1, "there is no device `tpu`"), (["--configs", "BLOK=64"], 1, "`add` has no parameter `BLOK`")])
+def test_verify_of_wrong_options(folder, options, code, message):
+    p = tegula(folder, "verify", "kernels.py::add", "-a", "n=64", *(f"-a{name}=zeros:f32[n]" for name in ("x", "y", "out")), "--grid", "1", *options)
+    assert p.returncode == code and message in p.stderr and not p.stdout, p
+
+
 def test_verify(folder):
     args = ("-a", "n=1000", "-a", "x=randn:f32[n]", "--devices", "cpu,sim", "--grid", "cdiv(n, BLOCK)")
     out = good(folder, "verify", "kernels.py::add", *args, "-a", "y=randn:f32[n]", "-a", "out=empty:f32[n]", "--configs", "BLOCK=64,256")
     assert "0 differ, 0 skipped" in out and "(same bits)" in out and "adversarial" in out and "unaligned" in out
     out = good(folder, "verify", "kernels.py::total", *args[:4], "-a", "out=empty:f32[1]", "-c", "BLOCK=1024", "--grid", "1", "--devices", "cpu,sim", "--given-only")
     assert "(near)" in out
+    out = good(folder, "verify", "kernels.py::add", *args, "-a", "y=randn:f32[n]", "-a", "out=empty:f32[n]", "--configs", "BLOCK=64", "--configs", "num_warps=2,8", "--configs", "maxnreg=32", "--given-only")
+    assert "ok    add BLOCK=64 num_warps=8 maxnreg=32: n=1000 given" in out and "6 launches of 2 classes" in out
     p = tegula(folder, "verify", "kernels.py::broken", *args, "-a", "out=empty:f32[n]", "-c", "BLOCK=128")
     assert p.returncode == 1
     lines = [i for i, text in enumerate(KERNELS.splitlines(), 1) if "broken_store" in text]

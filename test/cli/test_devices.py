@@ -31,8 +31,30 @@ def test_run_on_a_gpu(tegula, fake):
 
 
 def test_no_gpu(tegula):
-    p = tegula("run", *ADD, "-d", "cuda", env={"TEGULA_LIBCUDA": "/nonexistent/libcuda.so"})
+    none = {"TEGULA_LIBCUDA": "/nonexistent/libcuda.so"}
+    p = tegula("run", *ADD, "-d", "cuda", env=none)
     assert p.returncode == 1 and p.stderr.startswith("tegula: no NVIDIA driver found"), p.stderr
+    p = tegula("run", *ADD, env={**none, "TEGULA_DEVICE": "cuda"})
+    assert p.returncode == 1 and p.stderr.startswith("tegula: TEGULA_DEVICE: no NVIDIA driver found"), p.stderr
+    p = tegula("run", *ADD, env={**none, "TEGULA_DEVICE": "gpu"})
+    assert p.returncode == 1 and p.stderr == "tegula: TEGULA_DEVICE: there is no device `gpu`; this machine has: cpu, sim\n", p.stderr
+    p = tegula("run", *ADD, "-d", "cpu", env={**none, "TEGULA_DEVICE": "gpu"})
+    assert p.returncode == 0, p.stderr
+
+
+@pytest.mark.parametrize("name, text, rule", [
+    ("TEGULA_NUM_THREADS", "all", "a number of threads"), ("TEGULA_NUM_THREADS", "-1", "a number of threads"), ("TEGULA_CACHE_LIMIT_MB", "1G", "a number of MiB"),
+    ("TEGULA_TUNE_BYTES", "1 GB", "a number of bytes"), ("TEGULA_HANG_S", "soon", "a number of seconds"), ("TEGULA_CHECK", "treu", "1 or 0"), ("TEGULA_DEBUG", "2", "1 or 0"),
+    ("TEGULA_STRICT", "strict", "1 or 0"), ("TEGULA_VERIFY", "all", "1 or 0"), ("TEGULA_NO_JIT", "maybe", "1, warn, or not be set"),
+    ("TEGULA_TRITON_LEVEL", "4", "3.6, 3.7 or 3.9"), ("TEGULA_TUNE", "fast", "`deterministic`, or not be set")])
+def test_variables_that_mean_nothing(tegula, name, text, rule):
+    p = tegula("info", env={name: text})
+    assert p.returncode == 1 and p.stderr == f"tegula: {name} is `{text}`; it must be {rule}\n" and not p.stdout, p
+
+
+def test_variables_as_people_write_them(tegula):
+    p = tegula("info", env={"TEGULA_NUM_THREADS": "0", "TEGULA_CHECK": "Off", "TEGULA_DEBUG": "no", "TEGULA_STRICT": "TRUE", "TEGULA_VERIFY": "", "TEGULA_CACHE_LIMIT_MB": "100"})
+    assert p.returncode == 0 and not p.stderr, p
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_86", "sm_89", "sm_90a"])

@@ -246,3 +246,12 @@ def test_the_later_of_two_kernels_of_one_name_counts(tegula):
     (tegula.dir / "two.py").write_text("import triton.language as tl\nimport triton\n@triton.jit\ndef k(x):\n    tl.store(x, 1)\n@triton.jit\ndef k(x):\n    tl.store(x, 2)\n")
     p = tegula("run", "two.py::k", "--grid", "1", "-a", "x=zeros:i32[1]", "--print", "x")
     assert p.returncode == 0 and p.stdout.endswith("[2]\n"), (p.stdout, p.stderr)
+
+
+def test_an_access_outside_of_all_memory_says_what_to_do(tegula):
+    """Unchecked it ends the process, and the command says how to find it; checked it has its line."""
+    args = [*ADD, "-a", f"n={1 << 25}", "-a", "x=ones:f32[16]", "-a", "y=ones:f32[16]", "-a", "out=empty:f32[n]", "-d", "cpu"]  # wild stores would overwrite the program itself
+    p = tegula(*args)
+    assert p.returncode == -signal.SIGSEGV and p.stderr == "tegula: segmentation fault: most likely the kernel accesses memory outside of its buffers; --check says where\n", p
+    p = tegula(*args, "--check")
+    assert p.returncode == 1 and "kernels.py:10:26: error: out-of-bounds load through argument `x`" in p.stderr, p.stderr
