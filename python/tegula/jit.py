@@ -474,11 +474,17 @@ def _unbind_all(functions):
         f._unbind()
 
 
+_JIT_OPTIONS = ("version", "repr", "launch_metadata", "do_not_specialize", "do_not_specialize_on_alignment", "debug", "noinline", "exact")
+
+
 def jit(fn=None, **options):
     """Decorator of kernels and of the helpers they call; options as in docs/language.md §4.2. While knobs.runtime.interpret is on
     ($TRITON_INTERPRET, $TEGULA_INTERPRET) it gives functions that the interpreter runs. `autotune="auto"`: as `@autotune(space="auto")`."""
     cls = InterpretedFunction if knobs.runtime.interpret else JITFunction
     tuned = options.pop("autotune", None)
+    unknown = next((name for name in options if name not in _JIT_OPTIONS), None)
+    if unknown is not None:
+        raise TypeError(f"jit() has no option `{unknown}`; there are {', '.join((*_JIT_OPTIONS, 'autotune'))}. Options of launches (num_warps ...) belong to the launch, or to a Config of autotune")
     make = lambda f: cls(f, **options)
     if tuned is not None:
         from .runtime.autotuner import proposing

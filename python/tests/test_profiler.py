@@ -160,6 +160,20 @@ def test_viewer(folder, capsys):
         viewer.parse(["nothing"], "p.hatchet")
 
 
+@pytest.mark.parametrize("arguments, message", [
+    (["nowhere.hatchet"], "proton-viewer: [Errno 2] No such file or directory: 'nowhere.hatchet'"), (["text"], "proton-viewer: text: Expecting value: line 1 column 1 (char 0)"),
+    (["other.json"], "proton-viewer: other.json: this is no profile of a session (NAME.hatchet)"), (["-m", "nothing", "p.hatchet"], "proton-viewer: p.hatchet: Metric nothing is not found"),
+    (["-i", "(", "p.hatchet"], "proton-viewer: p.hatchet: missing ), unterminated subpattern at position 0")], ids=["no file", "no JSON", "no profile", "no metric", "no expression"])
+def test_viewer_of_wrong_files(folder, arguments, message):
+    from tegula.profiler import viewer
+    (folder / "p.hatchet").write_text(json.dumps(PROFILE))
+    (folder / "other.json").write_text('{"a": 1}')
+    (folder / "text").write_text("no profile")
+    with pytest.raises(SystemExit) as e:
+        viewer.main(arguments)
+    assert str(e.value).startswith(message)
+
+
 def test_traces(folder):
     profiler.start("run", data="trace")
     with profiler.scope("a"):

@@ -2,6 +2,7 @@
 import argparse
 import json
 import re
+import sys
 
 from . import specs
 from .hooks import COMPUTE_METADATA_SCOPE_NAME, LaunchHook
@@ -36,7 +37,10 @@ def get_raw_metrics(database):
     """(tree, names of its metrics, device information) of a file that is open, or of what data.get() gives."""
     if hasattr(database, "read"):
         database = json.load(database)
-    tree, devices = Node(database[0]), database[1] if len(database) > 1 else {}
+    try:
+        tree, devices = Node(database[0]), database[1] if len(database) > 1 else {}
+    except (AttributeError, IndexError, KeyError, TypeError):
+        raise ValueError("this is no profile of a session (NAME.hatchet)") from None
     names = dict.fromkeys(k for n in tree.nodes() for k, v in n.metrics.items() if isinstance(v, (int, float)))
     return tree, list(names), devices
 
@@ -193,11 +197,14 @@ def main(arguments=None):
     p.add_argument("--print-sorted", "--print_sorted", action="store_true", help="then the kernels in order")
     a = p.parse_args(arguments)
     if a.include and a.exclude:
-        raise ValueError("Cannot specify both include and exclude")
-    if a.list:
-        show_metrics(a.file)
-        return
-    tree, columns = parse(a.metrics.split(",") if a.metrics else None, a.file, a.include, a.exclude, a.threshold)
+        p.error("--include and --exclude cannot be given together")
+    try:
+        if a.list:
+            show_metrics(a.file)
+            return
+        tree, columns = parse(a.metrics.split(",") if a.metrics else None, a.file, a.include, a.exclude, a.threshold)
+    except (OSError, ValueError, RuntimeError, re.error) as e:
+        sys.exit(f"{p.prog}: {e if isinstance(e, OSError) or a.file in str(e) else f'{a.file}: {e}'}")
     print_tree(tree, columns, a.depth, a.format, a.print_sorted)
 
 

@@ -8,6 +8,8 @@ class Config:
     """One choice of meta-parameters and options of a launch. `pre_hook(dict of all arguments)` runs before each launch with it."""
 
     def __init__(self, kwargs, num_warps=4, num_stages=3, num_ctas=1, maxnreg=None, pre_hook=None, ir_override=None):
+        if not hasattr(kwargs, "keys"):
+            raise TypeError(f"Config takes a dict of the parameters that are tuned, {{'BLOCK': 64}}, and options by name; found {kwargs!r}")
         self.kwargs = kwargs
         self.num_warps, self.num_ctas, self.num_stages, self.maxnreg = num_warps, num_ctas, num_stages, maxnreg
         self.pre_hook, self.ir_override = pre_hook, ir_override
