@@ -28,7 +28,6 @@ for package in (HERE.parent / "python", HERE.parent / "build/python"):
         break
 sys.path.insert(0, str(HERE))
 
-import tegula  # noqa: E402
 import tune_kernels as kernels  # noqa: E402
 
 HELD_OUT = ("rms_norm", "matvec", "matmul_silu")

@@ -4,7 +4,7 @@ Needs mpmath. The method is Remez' exchange on a weighted error: for each functi
 p of a degree that minimizes max |w(x) (g(x) - p(x))|. Weights make the error relative to the function that p is part of.
 Usage: math_coefficients.py > src/targets/common/MathTables.h
 """
-from mpmath import mp, mpf, matrix, lu_solve, cos, sin, pi, exp, log, expm1, log1p, erf, erfc, sqrt, fabs, floor, tanh, taylor
+from mpmath import mp, mpf, matrix, lu_solve, cos, sin, pi, exp, log, expm1, log1p, erf, erfc, sqrt, fabs, floor, tanh
 
 mp.prec = 300
 

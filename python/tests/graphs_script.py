@@ -2,7 +2,6 @@
 starting a graph: prints what happened, line by line."""
 import ctypes
 import os
-import sys
 import warnings
 
 import tegula

@@ -4,7 +4,6 @@ import importlib
 import pickle
 
 import pytest
-import tegula
 import tegula.language as tl
 
 

@@ -39,7 +39,7 @@ NAMES = {
     "triton.backends.driver": "DriverBase GPUDriver Benchmarker expand_signature",
     "triton._compile_warmup": "is_compile_warmup pytest_configure",
     "triton._compile_warmup_state": "is_compile_warmup",
-    "triton.backends.nvidia.driver": "CudaDriver ty_to_cpp",
+    "triton.backends.nvidia.driver": "CudaDriver libcuda_dirs ty_to_cpp",
     "triton.backends.nvidia.compiler": "CUDABackend CUDAOptions GPUTarget get_ptxas",
     "triton.testing": """do_bench do_bench_cudagraph do_bench_proton do_bench_cudagraph_proton cuda_graph_without_gc cublas assert_close Benchmark Mark perf_report
         get_dram_gbps get_max_tensorcore_tflops get_max_simd_tflops cuda_memcheck set_gpu_clock nvsmi _summarize_statistics""",
@@ -66,7 +66,6 @@ NAMES = {
     "triton.experimental.gluon.nvidia.blackwell": "TensorDescriptor TensorDescriptorIm2Col",
     "triton.experimental.gluon.amd.cdna5": "TensorDescriptor",
     "triton.experimental.gluon.amd.gfx1250": "TensorDescriptor",
-    "triton.backends.nvidia.driver": "libcuda_dirs ty_to_cpp",
     "triton.experimental.gsan": "configure create_mem_pool freeze_config get_allocator has_live_allocations reset",
     "triton._utils": "find_paths_if get_iterable_path set_iterable_path parse_list_string list_list_flatten list_list_unflatten tuple_create "
                      "apply_with_path validate_block_shape canonicalize_dtype canonicalize_ptr_dtype type_canonicalisation_dict warn_once "

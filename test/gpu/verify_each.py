@@ -19,7 +19,6 @@ os.environ["TEGULA_TEST_DEVICES"] = "sim"
 os.environ["TEGULA_CACHE_DIR"] = ""
 
 import pytest
-import tegula
 
 ROOT = Path(__file__).resolve().parents[2]
 OPT = ROOT / "build/bin/tegula-opt"

@@ -7,7 +7,7 @@ import numpy as np
 import program as P
 from assembly import ASSEMBLY
 from rules import SCALED, Invalid, make, need
-from program import FLOATS, FP8, INTS, MAX_NUMEL, NUMPY, Type, bits
+from program import FLOATS, FP8, INTS, NUMPY, Type, bits
 
 WIDE = ("int32", "int64", "uint32", "uint64")
 

@@ -2,7 +2,7 @@
 histograms, searches, epilogues that store an accumulator in parts, keys packed with their places, windows that move."""
 import program as P
 from rules import make, need
-from program import FLOATS, INTS, NUMPY, Type
+from program import FLOATS, INTS, Type
 
 RANGES = (("num_stages", (1, 2, 3, 4, 5)), ("flatten", (True, )), ("warp_specialize", (True, )), ("disallow_acc_multi_buffer", (True, )), ("loop_unroll_factor", (2, 3)), ("disable_licm", (True, )))
 

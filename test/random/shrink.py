@@ -3,7 +3,6 @@
 Every candidate is typed anew and evaluated by the reference, so that what is left is a program with one right
 result."""
 import argparse
-import os
 import sys
 import time
 from dataclasses import replace

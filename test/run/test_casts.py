@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import ALL, CompileError, D, SPECIAL, assert_same, bits, d, is_nan, rng, values
+from harness import ALL, CompileError, D, SPECIAL, assert_same, bits, d, rng, values
 
 pytestmark = pytest.mark.section("2.6 casts")
 

@@ -1,5 +1,4 @@
 """§3.5 dot."""
-import ml_dtypes
 import numpy as np
 import pytest
 import tegula

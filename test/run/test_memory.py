@@ -4,7 +4,7 @@ import pytest
 import tegula
 import tegula.language as tl
 from tegula.tools.tensor_descriptor import TensorDescriptor
-from harness import ALL, CompileError, NO_FP8, assert_same, bits, d, values
+from harness import CompileError, NO_FP8, assert_same, d, values
 
 pytestmark = pytest.mark.section("3.3 memory")
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import CompileError, run
+from harness import CompileError
 
 odd = pytest.mark.section("extensions")
 SIZES = [1, 3, 5, 12, 24, 100]

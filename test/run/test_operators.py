@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import ALL, CompileError, FLOATS, INTS, NO_FP8, apply, assert_same, assert_ulp, d, values
+from harness import CompileError, FLOATS, INTS, NO_FP8, apply, assert_same, assert_ulp, d, values
 
 operators = pytest.mark.section("2.4 operators")
 broadcasting = pytest.mark.section("2.5 broadcasting")

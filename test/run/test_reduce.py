@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import CompileError, FLOATS, INTS, NO_FP8, apply, apply1_pair, assert_close, assert_same, d, rng, values
+from harness import CompileError, FLOATS, NO_FP8, apply, apply1_pair, assert_close, assert_same, d, rng, values
 
 pytestmark = pytest.mark.section("3.7 reductions")
 

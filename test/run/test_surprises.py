@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import CompileError, assert_close, rng, run
+from harness import CompileError, rng, run
 
 pytestmark = pytest.mark.section("7 surprises")
 

@@ -1,10 +1,9 @@
 """§2.1 data types, §2.2 literals, §2.3 promotion of two operands."""
-import ml_dtypes
 import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import ALL, BY_NAME, CompileError, D, FLOATS, INTS, NO_FP8, apply, assert_same, bits, d, values
+from harness import ALL, CompileError, D, INTS, NO_FP8, assert_same, bits, d, values
 
 pytestmark = []
 types = pytest.mark.section("2.1 types")
