@@ -3,6 +3,7 @@
 Each row is timed as the median of alternating runs (ours, peer, ours, ...); the ratio is the median of pair ratios, because the
 machine's speed drifts. Outputs are checked before timing. Rows that miss their goal say MISSED.
 """
+import argparse
 import ctypes
 import json
 import os
@@ -306,10 +307,17 @@ def bench_process():
     row("peak RSS, compile attention", "MB", int(p.stdout) / 1024, None, "", None, 250, higher=False)
 
 
+GROUPS = ("matmul", "memory", "attention", "compile", "launch", "process")
+
+
 def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("groups", nargs="*", metavar="GROUP", help=f"only these of {', '.join(GROUPS)}")
+    only = p.parse_args().groups
+    if unknown := set(only) - set(GROUPS):
+        p.error(f"there is no group {min(unknown)}; there are {', '.join(GROUPS)}")
     peers = build_peers()
     print(f"{THREADS} threads; tegula {tegula.__version__}")
-    only = sys.argv[1:]
     want = lambda name: not only or name in only
     rate = bench_matmul(peers) if want("matmul") or want("attention") else {}
     if want("memory"):
