@@ -437,7 +437,7 @@ def quotients(x, y, quotient, rest, N: tl.constexpr):
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64])
 @pytest.mark.parametrize("seed", range(4))
-def test_quotients_of_64_bits(dev, dtype, seed):
+def test_quotients_of_all_lengths(dev, dtype, seed):
     """Numbers of all lengths, powers of two and what stands beside them, multiples and what stands beside those."""
     rng, n, info = np.random.default_rng(seed), 1024, np.iinfo(dtype)
 
