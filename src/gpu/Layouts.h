@@ -17,6 +17,12 @@ inline bool renames(ir::OpKind k) {
   using ir::OpKind;
   return k == OpKind::ExpandDims || k == OpKind::Broadcast || k == OpKind::Permute || k == OpKind::Reshape || k == OpKind::Splat;
 }
+/// Element-wise operations that cost about as much as moving a value: index and pointer arithmetic, masks.
+inline bool isIndexArithmetic(ir::OpKind k) {
+  using ir::OpKind;
+  return (k >= OpKind::Add && k <= OpKind::CmpI) || k == OpKind::Trunc || k == OpKind::ZExt || k == OpKind::SExt || k == OpKind::Bitcast || k == OpKind::IntToPtr || k == OpKind::PtrToInt ||
+         k == OpKind::AddPtr || k == OpKind::Select;
+}
 /// For ops that only rename coordinates (ExpandDims, Broadcast, Permute, Reshape): the layout the operand must have so that
 /// no data moves, given the result's; and for those where it is determined, the result's given the operand's.
 LinearLayout operandLayout(const ir::Op &op, const LinearLayout &result);

@@ -1,4 +1,5 @@
-"""Kernels that compute where their elements are: quotients of 64 bits, tables and gathers at addresses of which nothing is known, fused multiply-adds of 16 bits."""
+"""Kernels that compute where their elements are: quotients of 64 bits, tables and gathers at addresses of which nothing is known, images by channels; rows that tiles are
+computed with; fused multiply-adds of 16 bits."""
 import re
 
 import pytest
@@ -55,6 +56,32 @@ def scatter(x, index, out, BLOCK: tl.constexpr, ADD: tl.constexpr):
 
 
 @triton.jit
+def channels(x, out, width, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    r, c = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    v = tl.load(x + (r // width * 1024 + r % width)[:, None] + c[None, :] * stride)
+    tl.store(out + r[:, None] * COLUMNS + c[None, :], v)
+
+
+@triton.jit
+def times_vector(a, b, c, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    r, k = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
+    acc = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for at in range(0, n, COLUMNS):
+        x = tl.load(a + r * n + at + k, mask=at + k < n, other=0.0).to(tl.float32)
+        acc += x * tl.load(b + at + k, mask=at + k < n, other=0.0).to(tl.float32)
+    tl.store(c + r, tl.sum(acc, 1)[:, None])
+
+
+@triton.jit
+def scaled(x, cos, out, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    k = tl.arange(0, COLUMNS)
+    c = tl.load(cos + tl.program_id(0) * COLUMNS + k)
+    if tl.program_id(1) < n:
+        at = (tl.program_id(1) * ROWS + tl.arange(0, ROWS))[:, None] * COLUMNS + k[None, :]
+        tl.store(out + at, tl.load(x + at) * c[None, :])
+
+
+@triton.jit
 def rotate(x, cos, sin, out, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     a, b, c, s = tl.load(x + at), tl.load(x + BLOCK + at), tl.load(cos + at), tl.load(sin + at)
@@ -101,6 +128,28 @@ def test_scattered_accesses_are_where_their_addresses_are(compiled, kernel, sign
     moved = len(re.findall(r"= convert", gpu))
     # Neighbours of a store that is narrower than what it is made of: the values, once.
     assert moved <= (kernel == "gather" and "bf16" in signature), gpu
+
+
+@pytest.mark.parametrize("stride, axis", [("i32:16", 0), ("i32", 1), ("i64:16", 0)])
+def test_lanes_are_not_where_each_neighbour_has_a_sector(compiled, stride, axis):
+    """Of the positions nothing is known, but channels are 32 bytes apart at least."""
+    gpu = compiled("channels", f"x:*bf16:16, out:*bf16:16, width:i32, stride:{stride}", "gpu", ROWS=64, COLUMNS=32)
+    layout = re.search(r"= load .*: tensor<64x32xbf16, (L\d+)>", gpu)[1]
+    lanes = re.search(rf"layout {layout} = .*lane: (\S+)", gpu)[1]
+    assert lanes == ("(1,0)" if axis == 0 else "(0,1)"), gpu
+
+
+@pytest.mark.parametrize("rows, columns, warps", [(8, 128, 8), (4, 64, 2), (16, 128, 8)])
+def test_vectors_are_loaded_where_they_are_multiplied(compiled, rows, columns, warps):
+    """By the threads that need them: nothing crosses shared memory in the loop, where it would take two barriers."""
+    gpu = compiled("times_vector", "a:*bf16:16, b:*bf16:16, c:*fp32:16, n:i32:16", "gpu", warps=warps, ROWS=rows, COLUMNS=columns)
+    loop = gpu[gpu.index(" for "):gpu.index("yield")]
+    assert "convert" not in loop and loop.count(" load ") == 2 == len(re.findall(r" load .*vec = ", loop)), gpu
+
+
+def test_rows_of_a_branch_are_loaded_where_they_are_used(compiled):
+    gpu = compiled("scaled", "x:*bf16:16, cos:*bf16:16, out:*bf16:16, n:i32", "gpu", ROWS=16, COLUMNS=64)
+    assert "convert" not in gpu and gpu.count("{vec = 8}") == 3, gpu
 
 
 @pytest.mark.parametrize("t", ["bf16", "fp16"])

@@ -5,6 +5,7 @@
 #include "gpu/Remarks.h"
 #include "gpu/layouts/ElementUses.h"
 #include "gpu/layouts/EqualAddresses.h"
+#include "gpu/layouts/NeighbourSteps.h"
 #include "ir/Builder.h"
 #include "layout/Constructors.h"
 #include "layout/Conversion.h"
@@ -31,14 +32,10 @@ struct Home {
   Rank rank = Rank::None;
 };
 
-/// Element-wise operations that cost about as much as moving a value: index and pointer arithmetic, masks.
-bool isIndexArithmetic(OpKind k) {
-  return (k >= OpKind::Add && k <= OpKind::CmpI) || k == OpKind::Trunc || k == OpKind::ZExt || k == OpKind::SExt ||
-         k == OpKind::Bitcast || k == OpKind::IntToPtr || k == OpKind::PtrToInt || k == OpKind::AddPtr || k == OpKind::Select;
-}
-
 /// The least that one asynchronous copy moves.
 constexpr int64_t wordBytes = 4;
+/// What a cache reads at once.
+constexpr int64_t sectorBytes = 32;
 
 /// What an access looks like when it is coalesced.
 struct Access {
@@ -139,19 +136,32 @@ public:
     return h;
   }
 
+  /// A row, or a few of them, of no more elements than there are threads, that the elements of a larger tile are computed with: every thread that needs its elements loads them, which
+  /// costs as many instructions as to load one, store it to shared memory and read them there, and no barrier. Not what products read, which copies bring.
+  bool isSpread(const Op &op) const {
+    return op.kind == OpKind::Load && op.result()->type.isTensor() && !op.isVolatile() && op.result()->type.numel() <= threads().count() && !hasUnknownNeighbours(op, facts_) &&
+           !pathToTile(users_, op.result(), 6).empty() && !feedsDot(users_, op.result(), 8);
+  }
+  std::optional<Home> homeOfSpread(const Value *v) const;
+
   Access access(const Op &op) const {
     const Value *pointer = op.operands[0];
     bool hasValue = op.kind == OpKind::Store || op.kind == OpKind::AtomicRmw;
-    const Value *mask = op.kind == OpKind::Load && op.operands.size() > 1 ? op.operands[1]
-                        : hasValue && op.operands.size() > 2              ? op.operands[2]
-                                                                          : nullptr;
+    const Value *mask = op.mask();
     const Shape &shape = pointer->type.shape;
     std::vector<unsigned> order(shape.rank());
-    // The axis along which addresses are consecutive first, then row-major.
+    // The axis along which addresses are consecutive first; one along which each has a sector of its own last (images by channels, whose stride is an argument); else row-major.
     std::iota(order.rbegin(), order.rend(), 0u);
+    auto isApart = [&](unsigned axis) {
+      int64_t step = stepOfNeighbours(pointer, axis, facts_);
+      return step != 0 && step % sectorBytes == 0;
+    };
     std::sort(order.begin(), order.end(), [&](unsigned a, unsigned b) {
       int64_t ca = facts_.of(pointer, a).contiguity, cb = facts_.of(pointer, b).contiguity;
-      return ca != cb ? ca > cb : a > b;
+      if (ca != cb)
+        return ca > cb;
+      bool fa = ca == 1 && isApart(a), fb = ca == 1 && isApart(b);
+      return fa != fb ? fb : a > b;
     });
     Access a;
     if (op.kind == OpKind::Load || hasValue) {
@@ -174,11 +184,12 @@ public:
         a.vec /= 2;
     }
     a.layout = layout::dealt(shape, order, a.vec, threads());
-    if (isScattered(op))
-      if (Home h = besideAddresses(op); h.layout) {
-        a.layout = layoutOf(h);
-        return a;
-      }
+    const Home beside = isSpread(op) ? of(op.result()) : isScattered(op) ? besideAddresses(op) : Home{};
+    if (beside.layout) {
+      a.layout = layoutOf(beside);
+      a.vec = vectorIn(a.layout, pointer, mask, a.axis, facts_);
+      return a;
+    }
     if (op.kind == OpKind::Store)
       if (Home h = of(op.operands[1]); h.layout) {
         if (int64_t vec = storedInPlace(layoutOf(h), a.layout, a.vec, byteWidth(pointer->type.elem)); vec && h.rank == Rank::Memory) {
@@ -241,7 +252,6 @@ private:
   Home spread(Home h, const Shape &shape);
   void openCarried(const Block &b);
   void giveDefaults(const Block &b);
-  const Op *memoryUser(const Value *v, unsigned depth) const;
   Home homeOfUsers(const Value *v, unsigned depth = 2) const;
   Home wantedBy(const Op &user, const Value *v, unsigned depth) const;
   bool isMovedBefore(const Op &op, Home h) const;
@@ -265,6 +275,15 @@ void Homes::visit(const Op &op) {
   case OpKind::Load:
     if (hasEqualNeighbours(op, facts_))
       return set(op.result(), homeOfUsers(op.result()));
+    if (isSpread(op)) {
+      constexpr int64_t mostLoads = 2; // in a thread
+      Home h = *homeOfSpread(op.result());
+      if (h.rank == Rank::Memory &&
+          (int64_t{1} << layoutOf(h).inBits(layout::Dim::Register)) <= mostLoads * vectorIn(layoutOf(h), op.operands[0], op.mask(), op.result()->type.shape.rank() - 1, facts_))
+        return set(op.result(), h);
+      if (!h.layout && !last_)
+        return; // a later round knows it
+    }
     // Its users may get a home later.
     if (isScattered(op) && !last_ && !besideAddresses(op).layout)
       return;
@@ -348,6 +367,18 @@ void Homes::visit(const Op &op) {
   }
 }
 
+/// Where the larger tile lives that is computed with what is broadcast from `v`, if at a memory access as a layout of `v`. Nothing if there is none; no layout as long as it has no home.
+std::optional<Home> Homes::homeOfSpread(const Value *v) const {
+  const std::vector<const Op *> path = pathToTile(users_, v, 6);
+  if (path.empty())
+    return std::nullopt;
+  Home h = of(path.back()->result());
+  for (size_t i = path.size() - 1; h.rank == Rank::Memory && i-- > 0;)
+    if (renames(path[i]->kind))
+      h.layout = out_.internLayout(operandLayout(*path[i], layoutOf(h)));
+  return h;
+}
+
 /// All that is computed from the result lives with an accumulator, in `h`, and what it is computed from is no more to move there: a bias narrower than the scores it is added to.
 bool Homes::isMovedBefore(const Op &op, Home h) const {
   for (const Op *u : users_.of(op.result()))
@@ -408,22 +439,6 @@ void Homes::carried(const Op &op) {
   }
 }
 
-/// The first access that takes its address or its mask from `v`, through element-wise operations.
-const Op *Homes::memoryUser(const Value *v, unsigned depth) const {
-  if (depth == 0)
-    return nullptr;
-  for (const Op *u : users_.of(v)) {
-    bool isAccess = u->kind == OpKind::Load || u->kind == OpKind::Store || u->kind == OpKind::AtomicRmw || u->kind == OpKind::AtomicCas;
-    if (isAccess && (u->operands[0] == v || u->mask() == v))
-      return u;
-  }
-  for (const Op *u : users_.of(v))
-    if (u->has(traits::Elementwise) && u->result()->type.shape == v->type.shape)
-      if (const Op *found = memoryUser(u->result(), depth - 1))
-        return found;
-  return nullptr;
-}
-
 /// Where an operation that is no work on elements takes its operand `v`: a reduction of several tensors all as the strongest of them lives, a scan as it works, a store as memory wants it.
 Home Homes::wantedBy(const Op &user, const Value *v, unsigned depth) const {
   switch (user.kind) {
@@ -468,7 +483,7 @@ Home Homes::homeOfUsers(const Value *v, unsigned depth) const {
 
 /// As the first access that takes its address or its mask from `v` wants it: a line of a tile as all rows, or all columns, of the tile do.
 std::optional<LinearLayout> Homes::wantedByMemory(const Value *v, unsigned depth) const {
-  if (const Op *user = memoryUser(v, depth))
+  if (const Op *user = memoryUser(users_, v, depth))
     return access(*user).layout;
   if (depth == 0)
     return std::nullopt;
@@ -551,7 +566,7 @@ void Homes::giveDefaults(const Block &b) {
     for (const Value *v : op->results)
       if (v->type.isTensor() && !renames(op->kind) && !isCheap(v)) {
         // Addresses and masks of rows by index: as the access wants them, or whole tiles of pointers would be moved.
-        const Op *user = of(v).layout ? nullptr : memoryUser(v, 8);
+        const Op *user = of(v).layout ? nullptr : memoryUser(users_, v, 8);
         set(v, user ? access(*user).layout : layout::dealtByRows(v->type.shape, threads()), Rank::Other);
       }
   }
@@ -648,7 +663,7 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
   case OpKind::AtomicCas:
     if (op.operands[0]->type.isTensor()) {
       Access a = homes_.access(op);
-      all = op.kind == OpKind::Load && (hasEqualNeighbours(op, homes_.facts()) || homes_.isScattered(op)) ? typeOf(op.result()).layout : id(a.layout);
+      all = op.kind == OpKind::Load && (hasEqualNeighbours(op, homes_.facts()) || homes_.isScattered(op) || homes_.isSpread(op)) ? typeOf(op.result()).layout : id(a.layout);
       vec = a.vec;
       if (op.kind == OpKind::Load)
         same = sameAddresses(op, LinearLayout(out_.layouts[all - 1u]), homes_.facts());

@@ -76,6 +76,43 @@ bool feedsDot(const Users &users, const Value *v, unsigned depth) {
          });
 }
 
+const Op *memoryUser(const Users &users, const Value *v, unsigned depth) {
+  if (depth == 0)
+    return nullptr;
+  for (const Op *u : users.of(v)) {
+    bool isAccess = u->kind == OpKind::Load || u->kind == OpKind::Store || u->kind == OpKind::AtomicRmw || u->kind == OpKind::AtomicCas;
+    if (isAccess && (u->operands[0] == v || u->mask() == v))
+      return u;
+  }
+  for (const Op *u : users.of(v))
+    if (u->has(ir::traits::Elementwise) && u->result()->type.shape == v->type.shape)
+      if (const Op *found = memoryUser(users, u->result(), depth - 1))
+        return found;
+  return nullptr;
+}
+
+static bool findTile(const Users &users, const Value *v, unsigned depth, bool isBroadcast, std::vector<const Op *> &path) {
+  for (const Op *u : users.of(v)) {
+    const bool isElementwise = u->has(ir::traits::Elementwise) && u->results.size() == 1;
+    if (path.size() >= depth || (!isElementwise && u->kind != OpKind::ExpandDims && u->kind != OpKind::Broadcast))
+      continue;
+    path.push_back(u);
+    auto isData = [](const Value *o) { return !o->def || !(renames(o->def->kind) || o->def->kind == OpKind::Const || o->def->kind == OpKind::Range); };
+    if (isElementwise && isBroadcast && std::any_of(u->operands.begin(), u->operands.end(), isData))
+      return true;
+    if (findTile(users, u->result(), depth, isBroadcast || u->kind == OpKind::Broadcast, path))
+      return true;
+    path.pop_back();
+  }
+  return false;
+}
+
+std::vector<const Op *> pathToTile(const Users &users, const Value *v, unsigned depth) {
+  std::vector<const Op *> path;
+  findTile(users, v, depth, false, path);
+  return path;
+}
+
 bool isInFor(const Op &op) {
   const Op *around = op.parent->parent->op;
   return around && around->kind == OpKind::For;

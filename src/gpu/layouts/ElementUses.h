@@ -29,6 +29,11 @@ bool isSplit(const Users &users, const ir::Value *v, unsigned depth);
 /// Is an operand of a product computed from `v`, element by element in `depth` steps?
 bool feedsDot(const Users &users, const ir::Value *v, unsigned depth);
 
+/// The first access that takes its address or its mask from `v`, through element-wise operations, at most `depth` - 1 of them; null if there is none.
+const ir::Op *memoryUser(const Users &users, const ir::Value *v, unsigned depth);
+/// The way from `v` to the first operation on the elements of a larger tile that is computed with what is broadcast from `v`, and with other data: that operation is the last. Those in
+/// front of it work element by element or broadcast, at most `depth` in all. Empty: there is none.
+std::vector<const ir::Op *> pathToTile(const Users &users, const ir::Value *v, unsigned depth);
 /// Is the operation in the body of a `for`, not in one of its branches?
 bool isInFor(const ir::Op &op);
 

@@ -1,0 +1,63 @@
+// See NeighbourSteps.h.
+#include "gpu/layouts/NeighbourSteps.h"
+#include <numeric>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+constexpr int64_t largest = int64_t(1) << 20; // more is not told apart
+
+int64_t product(int64_t step, int64_t by) { return step == 0 || by == 0 ? 0 : step > largest / by ? largest : step * by; }
+
+int64_t stepOf(const Value *v, unsigned axis, const AxisFacts &facts, unsigned &budget) {
+  if (v->type.isScalar() || v->type.shape[axis] == 1 || facts.of(v, axis).constancy == v->type.shape[axis])
+    return 0;
+  if (!v->def || budget == 0)
+    return 1;
+  --budget;
+  const Op &op = *v->def;
+  auto of = [&](size_t i) { return stepOf(op.operands[i], axis, facts, budget); };
+  switch (op.kind) {
+  case OpKind::Add:
+  case OpKind::Sub:
+    return std::gcd(of(0), of(1));
+  case OpKind::AddPtr:
+    return std::gcd(of(0), product(of(1), byteWidth(v->type.elem)));
+  case OpKind::Mul: {
+    int64_t x = of(0), y = of(1);
+    if (x != 0 && y != 0)
+      return 1;
+    return product(x + y, std::min(facts.of(op.operands[x == 0 ? 0 : 1]).divisorOfAll(), largest));
+  }
+  case OpKind::SExt:
+  case OpKind::ZExt:
+  case OpKind::Broadcast:
+    return of(0);
+  case OpKind::ExpandDims:
+    return stepOf(op.operands[0], axis - (static_cast<int64_t>(axis) > op.axis() ? 1 : 0), facts, budget);
+  default:
+    return 1;
+  }
+}
+
+} // namespace
+
+int64_t stepOfNeighbours(const Value *v, unsigned axis, const AxisFacts &facts) {
+  unsigned budget = 64;
+  return stepOf(v, axis, facts, budget);
+}
+
+int64_t vectorIn(const layout::LinearLayout &l, const Value *pointer, const Value *mask, unsigned axis, const AxisFacts &facts) {
+  const int64_t bytes = byteWidth(pointer->type.elem), most = std::min<int64_t>(facts.vectorWidth(pointer, mask, axis), 16 / bytes);
+  int64_t vec = 1;
+  for (unsigned j = 0; vec * 2 <= most && facts.of(pointer, axis).divisibility % (vec * 2 * bytes) == 0 && j < l.inBits(layout::Dim::Register); ++j, vec *= 2)
+    for (unsigned d = 0; d < pointer->type.shape.rank(); ++d)
+      if (l.basis(layout::Dim::Register, j, layout::tensorDim(d)) != (d == axis ? vec : 0))
+        return vec;
+  return vec;
+}
+
+} // namespace tegula::gpu
