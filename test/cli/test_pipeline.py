@@ -276,6 +276,14 @@ def test_atomic_sums_are_wide(scatter, target, pointer, wide):
     assert scatter(target, pointer, mask=mask, sem="release").stdout.count("fence.acq_rel.gpu") == 1
 
 
+def test_exchanges_nobody_reads_keep_their_order(tegula, tmp_path):
+    """Locks taken by relaxed compare-and-swaps live on an acq_rel exchange forgetting what the L1 holds."""
+    (tmp_path / "k.py").write_text("import tegula\nimport tegula.language as tl\n@tegula.jit\ndef unlock(lock):\n"
+                                   "    tl.atomic_xchg(lock, 0)\n    tl.atomic_xchg(lock + 1, 0, sem='release')\n")
+    text = tegula("compile", f"{tmp_path}/k.py::unlock", "--sig", "lock:*i32:16", "-t", "sm_90a", "--emit", "ptx").stdout
+    assert [text.count(f"atom.global.gpu.{sem}.exch.b32") for sem in ("acq_rel", "release")] == [1, 1], text
+
+
 def test_atomic_sums_of_bf16_before_hopper_swap_pairs(scatter):
     text = scatter("sm_86", "bf16", mask="n:i32:16").stdout
     assert text.count("atom.global.relaxed.cas.b32") == 8 and "cas.b16" not in text

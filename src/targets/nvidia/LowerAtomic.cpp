@@ -112,8 +112,9 @@ void Lowering::Atomics::atomic(const Op &op) {
   in_->setSite(frame_.siteOf(op));
   auto vec = static_cast<unsigned>(op.vec());
   a->wantOld = !frame_.users_.of(op.result()).empty();
-  // Who does not look at the old value cannot know whom it came after: there is nothing to acquire.
-  if (!a->wantOld && !a->isPlain)
+  // Who does not look at the old value cannot know whom it came after: there is nothing to acquire. An exchange stays as it is written, as it has no
+  // form without a result: locks that are taken by relaxed compare-and-swaps live on its forgetting what the L1 holds.
+  if (!a->wantOld && !a->isPlain && !a->isExchange)
     a->sem = a->sem == MemSem::AcqRel ? MemSem::Release : a->sem == MemSem::Acquire ? MemSem::Relaxed : a->sem;
   a->byCompare = !a->isExchange && op.result()->type.isFloatLike() && !Instr::hasAtomic(target_, false, a->op, a->type, vec);
   // One fence before many instructions and one behind them instead of two around each.
