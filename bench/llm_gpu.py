@@ -1,10 +1,12 @@
 """Kernels of examples/llm on a GPU, in the shapes of an 8B decoder, beside torch (cuBLAS, cuDNN) and the same text through Triton where that is installed: `llm.py --device cuda`.
 
 Each side is a CUDA graph of one call for each of several copies of the weights, together larger than the L2 cache; the sides take turns, and what counts is the median over the
-rounds. A row is compared with torch's result first. `tiling` is that of examples/llm/src/Model.cpp.
+rounds. A row is compared with torch's result first; `--rounds 0` does nothing else. Where our kernel does more than one product (a norm, silu(gate) * up, the residual's addition), torch has two sides:
+`product`, the product alone, and `torch`, the same work. Tiles of dense products are read from examples/llm/src/Tiles.cpp.
 """
 import json
 import math
+import re
 import statistics
 import sys
 from pathlib import Path
@@ -54,35 +56,41 @@ def silu_pair(y, n):
     return F.silu(y[:, :n]) * y[:, n:]
 
 
-def tiling(rows, outputs, inputs, add, pair):
-    """BM, BN, BK, LINES, num_warps, num_stages, and MORE where it is not 0"""
-    wide = (64, 64, 128, 8, 4, 4, 32) if rows <= 128 else (64, 128, 64, 8, 4, 5, 64) if rows <= 256 else (128, 128, 64, 8, 8, 4, 64)
-    if 96 < rows <= 512 and not add and not pair and cdiv(rows, wide[0]) * cdiv(outputs, wide[1] + wide[6]) <= torch.cuda.get_device_properties(0).multi_processor_count:
-        return wide
-    if rows <= 32:
-        bm = 16 if rows <= 16 else 32
-        return (bm, 32, 256, 8, 4, 4) if outputs <= 4096 and not pair else (bm, 64, 128, 8, 4, 4 if pair else 5)
-    if rows <= 64:
-        return (64, 128, 64, 8, 8, 3) if pair else (64, 64, 128, 8, 4, 4)
-    if rows <= 128:
-        return (128, 128, 64, 8, 8, 4) if pair else (64, 128, 128, 8, 4, 4) if add else (128, 64, 64, 8, 8, 6)
-    if rows <= 256:
-        return 128, 128, 64, 8, 8, 4 if pair else 5
-    if rows <= 512:
-        return (128, 64, 64, 8, 8, 5) if pair else (128, 256, 64, 8, 8, 3) if add else (64, 128, 64, 8, 4, 6)
-    return (128, 128, 64, 16, 8, 3) if pair else (128, 256, 64, 8 if add else 16, 8, 4 if add and inputs <= 8192 else 3)
+def cores():
+    return torch.cuda.get_device_properties(0).multi_processor_count
 
 
-def splits_of(rows, outputs, add, t):
-    """Programs that share the inputs of a tile."""
-    cores = torch.cuda.get_device_properties(0).multi_processor_count
-    return min(4, 2**int(math.log2(max(1, cores // (cdiv(rows, t[0]) * cdiv(outputs, t[1])))))) if add and 32 < rows <= 512 else 1
+def table_of_tiles():
+    """The rows of Tiles.cpp: (product, above, rows, outputs, is one wave, the numbers of a Tiling in their order)."""
+    def number(word):
+        return 10**9 if word == "any" else int(word)
+    text = (ROOT / "examples/llm/src/Tiles.cpp").read_text()
+    rows = re.findall(r"^    \{Product::(\w+), (\w+), (\w+), (\w+), (true|false), \{([\d, ]+), \{([\w, ]+)\}([\d, ]*)\}\},$", text, re.M)
+    assert len(rows) == text.count("    {Product::"), "a row of Tiles.cpp that is not understood"
+    for product, above, most, outputs, wave, tile, how, more in rows:
+        bm, bn, bk, lines = (int(n) for n in tile.split(","))
+        warps, stages, _, ctas = (*how.split(", "), *("4", "3", "false", "1")[len(how.split(", ")):])
+        parts, ahead, beside = (*(int(n) for n in more.split(",")[1:]), *(1, 0, 0)[more.count(","):])
+        yield product, number(above), number(most), number(outputs), wave == "true", dict(bm=bm, bn=bn, bk=bk, lines=lines, warps=int(warps), stages=int(stages), ctas=int(ctas), parts=parts, more=beside)
+
+
+def tiling(rows, outputs, inputs, product):
+    """Tiling::of()."""
+    for kind, above, most, widest, wave, t in table_of_tiles():
+        tiles = cdiv(rows, t["bm"]) * cdiv(outputs, t["bn"] + t["more"])
+        if kind == product and above < rows <= most and outputs <= widest and (not wave or tiles <= cores() // t["ctas"]):
+            if t["parts"] > 1:
+                t["parts"] = min(t["parts"], 2**int(math.log2(max(1, cores() // tiles))))
+            if product == "Added" and rows > 512 and inputs > 8192:
+                t["stages"] = 3
+            return {**t, "tiles": tiles * max(1, t["parts"])}
 
 
 class Row:
-    """`make(kernels)` gives a function of a copy's number that launches; `torch(i)` is the library's; `result()`, by default `out`, is compared with `want()`."""
-    def __init__(self, name, unit, work, copies, make, library, out, want, tolerance=2e-2, result=None):
-        self.name, self.unit, self.work, self.copies, self.make, self.library = name, unit, work, copies, make, library
+    """`make(kernels)` gives a function of a copy's number that launches; `library(i)` is torch's, and `product(i)` the product alone where the kernel does more; `result()`, by default `out`, is
+    compared with `want()`."""
+    def __init__(self, name, unit, work, copies, make, library, out, want, tolerance=2e-2, result=None, product=None):
+        self.name, self.unit, self.work, self.copies, self.make, self.library, self.product = name, unit, work, copies, make, library, product
         self.out, self.want, self.tolerance, self.result = out, want, tolerance, result or (lambda: out)
 
 
@@ -91,11 +99,11 @@ SHAPES = {"qkv": ((HQ + 2 * HK) * D, HIDDEN, False, False), "o": (HIDDEN, HQ * D
 
 
 def row_products():
-    """One row: with the norm before it (qkv, gate and up, logits) or the residual's addition behind it, which torch's side leaves out."""
+    """One row: with the norm in front of it (qkv, gate and up, logits) or the residual's addition behind it."""
     for name, (n, k, add, pair) in SHAPES.items():
         ws, x, scales = weights(n * (1 + pair), k), normal(1, k), torch.ones(k, device="cuda", dtype=BF16)
         out, rounded = torch.zeros(1, n, device="cuda"), torch.zeros(1, n, device="cuda", dtype=BF16)
-        # rowTiling of Model.cpp
+        # RowTiling of Tiles.cpp
         bn, bk, ahead, warps, registers = (2, 1024, 2, 2, 160) if pair else (4, 1024, 4, 4, 128) if add and k <= 4096 else (16, 512, 2, 8, 128) if add else (8, 256, 1, 1, None) if n > 65536 else (4, 512, 1, 1, None)
 
         def make(who, ks, ws=ws, x=x, n=n, k=k, add=add, pair=pair, out=out, rounded=rounded, bn=bn, bk=bk, ahead=ahead, scales=scales, warps=warps, registers=registers):
@@ -107,7 +115,14 @@ def row_products():
             a = x.float() if add else F.rms_norm(x.float(), (x.shape[1],), eps=1e-5)
             y = F.linear(a, ws[0].float())
             return silu_pair(y, n) if pair else y
-        yield Row(f"1 row, {name} {k} x {n * (1 + pair)}", "GB/s", 2 * n * (1 + pair) * k / 1e9, len(ws), make, lambda i, ws=ws, x=x: F.linear(x, ws[i]), out, want)
+        stream = normal(1, n)
+
+        def library(i, ws=ws, x=x, n=n, add=add, pair=pair, scales=scales, stream=stream):
+            if add:
+                return torch.addmm(stream, x, ws[i].T)
+            y = F.linear(F.rms_norm(x, (x.shape[1],), scales, 1e-5), ws[i])
+            return silu_pair(y, n) if pair else y
+        yield Row(f"1 row, {name} {k} x {n * (1 + pair)}", "GB/s", 2 * n * (1 + pair) * k / 1e9, len(ws), make, library, out, want, product=lambda i, ws=ws, x=x: F.linear(x, ws[i]))
 
 
 def dequantized(q, scales, n, k, bits):
@@ -120,27 +135,48 @@ def dequantized(q, scales, n, k, bits):
     return (levels.reshape(n, k // GROUP, GROUP).float() * scales.view(n // 64, k // GROUP, 64).transpose(1, 2).reshape(n, k // GROUP, 1).float()).reshape(n, k).to(BF16)
 
 
+def tiled(ks, x, ws, out, n, k, product):
+    """Model::tiledProduct(): `out` [parts, rows, n]."""
+    rows, t, f = len(x), tiling(len(x), n, k, product), ks["matmul"].tiled_matmul
+    programs = min(t["tiles"], cores() // t["ctas"]) if rows > 256 else t["tiles"]
+    return lambda i: f[(programs,)](x, ws[i], out, rows, n, k, n, out.shape[0] * out.shape[1], ADD=t["parts"] == 0, PAIR=product == "Paired", EARLY=False, SPLITS=max(1, t["parts"]), BM=t["bm"], BN=t["bn"],
+                                    BK=t["bk"], LINES=t["lines"], MORE=t["more"], num_warps=t["warps"], num_stages=t["stages"], num_ctas=t["ctas"])
+
+
 def quantized_products():
-    """Few rows with int8 and int4 weights, as Model::widenedGemv and, from three rows on, Model::sharedMatmul launch them, whose parts the next kernel adds. torch's side: _weight_int4pack_mm with
-    groups as long as ours; of int8, which it has for CPUs only, the product in bf16. Of gate and up it leaves out silu(gate) * up."""
-    cores = torch.cuda.get_device_properties(0).multi_processor_count
+    """int8 and int4 weights, as Model::widenedGemv, from three rows on Model::sharedMatmul, whose parts the next kernel adds, and above 64 rows Model::dequantize and the product of dense weights launch
+    them. torch's side: _weight_int4pack_mm with groups as long as ours; of int8, which it has for CPUs only, the product in bf16."""
     for bits in (8, 4):
-        for rows in (1, 4, 16):
+        for rows in (1, 4, 8, 16, 32, 64, 128, 512):
             for name, (n, k, _, pair) in SHAPES.items():
+                if name == "logits" and rows > 32:
+                    continue
                 size, copies = n * k * bits // 8, max(1, math.ceil(2e8 / (n * k * (1 + pair) * bits // 8)))
                 q = [torch.randint(0, 256, (1 + pair, size), device="cuda", dtype=torch.uint8) for _ in range(copies)]
                 scales = [(torch.rand(1 + pair, n * k // GROUP, device="cuda") * k**-0.5 / 2**bits).to(BF16) for _ in range(copies)]
-                step = math.gcd(k // GROUP, 4)
-                splits = 1 if pair or rows <= 2 else math.gcd(k // GROUP // step, min(4, 2**int(math.log2(max(1, 4 * cores // cdiv(n, 64))))))
-                how = dict(num_warps=2, num_stages=3) if splits > 1 and bits == 4 else dict(num_warps=step, num_stages=2)
-                x, out = normal(rows, k), torch.zeros(splits, rows if rows <= 2 else 16, n, device="cuda", dtype=BF16 if pair else FP32)
-                columns, warps, lines = 8 if n < 48 * cores else 16, 4, GROUP * bits // 32
+                # SharedTiling of Tiles.cpp
+                step, bm = math.gcd(k // GROUP, 4), 16 if rows <= 16 else 32 if rows <= 32 else 64
+                splits = 1 if pair or rows <= 2 or rows > 64 else math.gcd(k // GROUP // step, min(4, 2**int(math.log2(max(1, 4 * cores() // cdiv(n, 64))))))
+                narrow = bm == 16 and splits > 1 and bits == 4
+                how = dict(num_warps=2 if narrow else 2 * step if bm * (1 + pair) > 32 else step, num_stages=3 if narrow else 2)
+                x, out = normal(rows, k), torch.zeros(splits, rows if rows <= 2 or rows > 64 else bm, n, device="cuda", dtype=BF16 if pair else FP32)
+                columns, warps, lines = 8 if n < 48 * cores() else 16, 4, GROUP * bits // 32
+                dense = torch.empty((1 + pair) * n, k, device="cuda", dtype=BF16) if rows > 64 else None
                 groups = math.gcd(k // GROUP, max(1, (4 if pair and rows >= 4 else 8) * 32 * warps // columns // lines))
 
-                def make(who, ks, q=q, scales=scales, x=x, out=out, n=n, k=k, pair=pair, rows=rows, bits=bits, columns=columns, warps=warps, count=groups * lines, step=step, splits=splits, how=how):
+                def make(who, ks, q=q, scales=scales, x=x, out=out, n=n, k=k, pair=pair, rows=rows, bits=bits, columns=columns, warps=warps, count=groups * lines, step=step, splits=splits, how=how, bm=bm,
+                         dense=dense):
+                    if rows > 64:
+                        multiply = tiled(ks, x, [dense], out, n, k, "Paired" if pair else "Plain")
+
+                        def both(i):
+                            for p in range(1 + pair):
+                                ks["quantized"].dequantize_weights[(n // 64, k // GROUP)](q[i][p], scales[i][p], dense[p * n:], n, k, G=GROUP, BITS=bits)
+                            multiply(0)
+                        return both
                     if rows > 2:
                         f = ks["quantized"].shared_matmul
-                        return lambda i: f[(1, cdiv(n, 64), splits)](x, q[i][0], scales[i][0], q[i][-1], scales[i][-1], out, rows, n, k, n, 16, PAIR=pair, SPLITS=splits, G=GROUP, BITS=bits, BM=16, STEP=step, COLS=64, **how)
+                        return lambda i: f[(1, cdiv(n, 64), splits)](x, q[i][0], scales[i][0], q[i][-1], scales[i][-1], out, rows, n, k, n, bm, PAIR=pair, SPLITS=splits, G=GROUP, BITS=bits, BM=bm, STEP=step, COLS=64, **how)
                     f = ks["quantized"].widened_gemv
                     return lambda i: f[(1, cdiv(n, columns))](x, q[i][0], scales[i][0], q[i][-1], scales[i][-1], out, out, rows, n, k, n, PAIR=pair, EACH=0, G=GROUP, BITS=bits, BM=rows, ROWS=count, COLS=columns, num_warps=warps)
 
@@ -150,38 +186,37 @@ def quantized_products():
                 if bits == 4:
                     packed = [torch._convert_weight_to_int4pack(torch.randint(0, 256, ((1 + pair) * n, k // 2), device="cuda", dtype=torch.uint8), 8) for _ in range(copies)]
                     zeros = torch.ones(k // GROUP, (1 + pair) * n, 2, device="cuda", dtype=BF16)
-                    library = lambda i, packed=packed, zeros=zeros, x=x: torch._weight_int4pack_mm(x, packed[i], GROUP, zeros)
+                    product = lambda i, packed=packed, zeros=zeros, x=x: torch._weight_int4pack_mm(x, packed[i], GROUP, zeros)
                 else:
                     ws = weights(n * (1 + pair), k)[:copies]
-                    library = lambda i, ws=ws, x=x: F.linear(x, ws[i % len(ws)])
+                    product = lambda i, ws=ws, x=x: F.linear(x, ws[i % len(ws)])
+                library = (lambda i, product=product, n=n: silu_pair(product(i), n)) if pair else product
                 yield Row(f"{rows} row{'s' if rows > 1 else ''}, int{bits} {name} {k} x {n * (1 + pair)}", "GB/s", (1 + pair) * (size + n * k // GROUP * 2) / 1e9, copies, make, library, out, want,
-                          result=lambda out=out, rows=rows: out[:, :rows].float().sum(0))
+                          result=lambda out=out, rows=rows: out[:, :rows].float().sum(0), product=product if pair else None)
 
 
 def tile_products():
-    for rows in (4, 32, 64, 128, 256, 512, 4096):
+    for rows in (4, 32, 64, 128, 256, 384, 512, 4096):
         for name, (n, k, add, pair) in SHAPES.items():
             if name == "logits":
                 continue
-            ws, x = weights(n * (1 + pair), k), normal(rows, k)
-            t = tiling(rows, n, k, add, pair)
-            bm, bn, more = t[0], t[1], t[6] if len(t) > 6 else 0
-            splits = splits_of(rows, n, add, t)
-            height = cdiv(rows, bm) * bm  # parts are added by the norm behind them
-            out = torch.zeros(splits, rows if splits == 1 else height, n, device="cuda", dtype=FP32 if add else BF16)
-            tiles = cdiv(rows, bm) * cdiv(n, bn + more) * splits
-            programs = min(tiles, torch.cuda.get_device_properties(0).multi_processor_count) if rows > 256 else tiles
-
-            def make(who, ks, ws=ws, x=x, n=n, k=k, add=add, pair=pair, out=out, t=t, programs=programs, rows=rows, splits=splits, more=more):
-                f = ks["matmul"].tiled_matmul
-                return lambda i: f[(programs,)](x, ws[i], out, rows, n, k, n, out.shape[0] * out.shape[1], ADD=add and splits == 1, PAIR=pair, EARLY=False, SPLITS=splits, BM=t[0], BN=t[1], BK=t[2], LINES=t[3], MORE=more, num_warps=t[4], num_stages=t[5])
+            product = "Added" if add else "Paired" if pair else "Plain"
+            ws, x, stream, t = weights(n * (1 + pair), k), normal(rows, k), normal(rows, n), tiling(rows, n, k, product)
+            # Parts are added by the norm behind them.
+            out = torch.zeros(max(1, t["parts"]), cdiv(rows, t["bm"]) * t["bm"] if t["parts"] > 1 else rows, n, device="cuda", dtype=BF16 if t["parts"] else FP32)
 
             def want(ws=ws, x=x, n=n, pair=pair):
                 y = F.linear(x, ws[0]).float()
                 return silu_pair(y, n) if pair else y
+
+            def library(i, ws=ws, x=x, n=n, add=add, pair=pair, stream=stream):
+                if add:
+                    return torch.addmm(stream, x, ws[i].T)
+                y = F.linear(x, ws[i])
+                return silu_pair(y, n) if pair else y
             work = (2 * rows * n * (1 + pair) * k / 1e12, "TFLOP/s") if rows > 64 else (2 * n * (1 + pair) * k / 1e9, "GB/s")
-            yield Row(f"{rows} rows, {name} {k} x {n * (1 + pair)}", work[1], work[0], len(ws), make, lambda i, ws=ws, x=x: F.linear(x, ws[i]), out, want,
-                      result=lambda out=out, rows=rows: out[:, :rows].float().sum(0))
+            yield Row(f"{rows} rows, {name} {k} x {n * (1 + pair)}", work[1], work[0], len(ws), lambda who, ks, x=x, ws=ws, out=out, n=n, k=k, product=product: tiled(ks, x, ws, out, n, k, product), library, out, want,
+                      result=lambda out=out, rows=rows: out[:, :rows].float().sum(0), product=(lambda i, ws=ws, x=x: F.linear(x, ws[i])) if add or pair else None)
 
 
 def attention_rows():
@@ -194,10 +229,9 @@ def attention_rows():
         queries = 128 // (HQ // HK) if prefill else 1
         tiles = torch.tensor([(s * new + i, min(queries, new - i), keys - new + i, s) for s in range(sequences) for i in range(0, new, queries)], device="cuda", dtype=torch.int32)
         out = torch.empty_like(q)
-        cores = torch.cuda.get_device_properties(0).multi_processor_count
-        splits = 1 if prefill or keys <= 512 else max(1, 2**int(math.log2(max(1, cores // (sequences * HK)))))
+        splits = 1 if prefill or keys <= 512 else max(1, 2**int(math.log2(max(1, cores() // (sequences * HK)))))
         parts, sums = torch.empty(splits * sequences, HQ, D, device="cuda"), torch.empty(splits * sequences, HQ, 2, device="cuda")
-        how = dict(num_warps=8, num_stages=3) if prefill else dict(num_warps=4, num_stages=2 if sequences * splits * HK >= cores else 4)
+        how = dict(num_warps=8, num_stages=3) if prefill else dict(num_warps=4, num_stages=2 if sequences * splits * HK >= cores() else 4)
 
         def make(who, ks, a=(q, ks_, vs, table, tiles, out, parts, sums), splits=splits, queries=queries, prefill=prefill, pages=pages, how=how):
             q, k, v, table, tiles, out, parts, sums = a
@@ -233,9 +267,8 @@ def decode_rows():
         tiles = torch.tensor([(s, 1, before, s) for s in range(sequences)], device="cuda", dtype=torch.int32)
         cosines, sines = torch.ones(keys, D // 2, device="cuda"), torch.zeros(keys, D // 2, device="cuda")
         out = torch.empty(sequences, HQ, D, device="cuda", dtype=BF16)
-        cores = torch.cuda.get_device_properties(0).multi_processor_count
-        splits = 1 if keys <= 512 else max(1, 2**int(math.log2(max(1, cores // (sequences * HK)))))
-        many = sequences * splits * HK >= cores
+        splits = 1 if keys <= 512 else max(1, 2**int(math.log2(max(1, cores() // (sequences * HK)))))
+        many = sequences * splits * HK >= cores()
         parts, sums = torch.empty(splits * sequences, HQ, D, device="cuda"), torch.empty(splits * sequences, HQ, 2, device="cuda")
 
         def make(who, ks, a=(qkv, ks_, vs, table, tiles, out, parts, sums, cosines, sines), splits=splits, pages=pages, many=many):
@@ -291,7 +324,7 @@ def other_rows():
             return at.gather(1, torch.where(p.cumsum(1) - p < 0.9, p, 0).argmax(1, keepdim=True)).squeeze(1)
 
         def sample(who, ks, x=x, out=out, cold=cold, count=count):
-            """SampleTiling of Model.cpp; Triton has no parts of a row that a cluster shares."""
+            """SampleTiling of Tiles.cpp; Triton has no parts of a row that a cluster shares."""
             how = dict(BLOCK=131072, SCAN=2048, WHOLE=True, num_warps=8, num_ctas=8, **(dict(CUTS=1, maxnreg=128) if count > 14 else dict(CUTS=2))) if who == "tegula" else dict(BLOCK=8192, SCAN=8192, num_warps=16)
             return lambda i: ks["sampling"].sample[(count,)](x, out, *cold, VOCAB, **how)
         yield Row(f"sample top-k 50, top-p 0.9, {count} x {VOCAB}", "GB/s", 4 * x.numel() / 1e9, 1, sample, library, out, lambda x=x: x.argmax(1).float(), 1e-9)
@@ -329,7 +362,9 @@ def main(rows_with, rounds):
         for row in family():
             if rows_with not in row.name:
                 continue
-            graphs = {"torch": captured(row.library, row.copies)}
+            graphs = {"torch": captured(row.library, row.copies)} if rounds else {}
+            if rounds and row.product:
+                graphs["product"] = captured(row.product, row.copies)
             want = row.want().float()
             for who, ks in sides.items():
                 try:
@@ -339,17 +374,20 @@ def main(rows_with, rounds):
                     error = ((row.result().float() - want).abs().max() / want.abs().max().clamp(min=1e-30)).item()
                     if not error <= row.tolerance:
                         raise ValueError(f"WRONG, off by {error:.2e} of the largest element")
-                    graphs[who] = captured(run, row.copies)
+                    if rounds:
+                        graphs[who] = captured(run, row.copies)
                 except Exception as e:  # a peer that fails says why
                     print(f"{row.name}: {who}: {str(e).splitlines()[0] if str(e) else type(e).__name__}")
                     failed += who == "tegula"
+            if not rounds:
+                continue
             times = {who: [] for who in graphs}
             for _ in range(rounds):
                 for who, g in graphs.items():
                     times[who].append(seconds(g, row.copies))
             median = {who: statistics.median(t) for who, t in times.items()}
             ratio = {who: statistics.median(a / b for a, b in zip(times[who], times["tegula"])) for who in times if who != "tegula" and "tegula" in times}
-            print(f"{row.name:<46} " + "  ".join(f"{who} {row.work / t:8.1f}" for who, t in median.items()) + f" {row.unit}  " + ", ".join(f"{r:.2f} of {who}" for who, r in ratio.items()), flush=True)
+            print(f"{row.name:<50} " + "  ".join(f"{who} {row.work / t:8.1f}" for who, t in median.items()) + f" {row.unit}  " + ", ".join(f"{r:.2f} of {who}" for who, r in ratio.items()), flush=True)
             results.append({"row": row.name, "unit": row.unit, "rates": {who: row.work / t for who, t in median.items()}, "ratio": ratio})
             del graphs
             torch.cuda.empty_cache()

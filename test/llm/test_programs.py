@@ -227,9 +227,15 @@ def test_one_row_of_a_product_has_its_weights_under_way_before_it_waits():
     assert len(re.findall(r"ld\.global\S*v4", before)) == 4 * 8 * 1024 * 2 // 16 // 256 and "griddepcontrol.launch_dependents" in before, ptx
 
 
+def test_norms_have_their_weights_under_way_before_they_wait():
+    ptx = ptx_of("norms.py::rms_norm", "x:*f32:16, delta:*bf16:16, weight:*bf16:16, out:*bf16:16, n:i32:16, apart:i32:16, eps:f32", "--num-warps", "8", ADD=2, BLOCK=4096, EARLY=1)
+    before, behind = ptx.split("griddepcontrol.wait")
+    assert len(re.findall(r"ld\.global\S*v4", before)) == 4096 * 2 // 16 // 256 and len(re.findall(r"ld\.global\S*v4", behind)) == 4096 * (4 + 2 * 2) // 16 // 256, ptx
+
+
 def test_few_rows_of_quantized_weights_on_gpus(run):
-    """Up to two rows have a kernel that reads the weights for each of them, up to 64 one for the tensor cores, whose programs and warps share the inputs."""
-    for rows, there, absent in ((1, "widened_gemv", "shared_matmul"), (2, "widened_gemv", "shared_matmul"), (3, "shared_matmul", "widened_matmul"), (40, "shared_matmul", "widened_matmul"), (65, "widened_matmul", "shared_matmul")):
+    """Up to two rows have a kernel that reads the weights for each of them, up to 64 one for the tensor cores, whose programs and warps share the inputs; for more rows they are dequantized first."""
+    for rows, there, absent in ((1, "widened_gemv", "shared_matmul"), (2, "widened_gemv", "shared_matmul"), (3, "shared_matmul", "widened_matmul"), (40, "shared_matmul", "widened_matmul"), (65, "dequantize_weights", "widened_matmul")):
         text = run("generate", "--device", "sim", "--precision", "int4", "--layers", 1, "--prompt-tokens", rows, "--max-new", 1, "--profile", "--quiet", "--check")
         assert ": good" in text and f"\n{there} " in text and (not absent or f"\n{absent} " not in text), text
 
@@ -631,6 +637,17 @@ def test_serve_on_the_gpus_path(environment):
             answer = s.read()
         assert answer["tokens"] == together[r["id"]]
     s.finish()
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int4"])
+def test_serve_prompts_of_all_lengths_on_the_gpus_path(environment, precision):
+    """Tiles change with the rows of a step, and not only where these are powers of two: those of 65 to 96 rows and of 97 to 128 differ here."""
+    s = Server(environment, "--device", "sim", "--precision", precision, "--layers", 1, "--hidden", 64, "--heads", 2, "--kv-heads", 1, "--head-dim", 16, "--intermediate", 64, "--vocab", 64, "--batch", 1,
+               "--context", 160, "--rows", 128)
+    for length in (40, 80, 120, 130):
+        s.send(id=str(length), tokens=[7 * j % 64 for j in range(length)], max_new_tokens=2)
+    stats = s.finish()[-1]["stats"]
+    assert stats["completed"] == 4 and stats["kernels_compiled_since_start"] == 0
 
 
 def test_texts_of_tokens_are_whole_characters(environment, run, tmp_path):

@@ -27,15 +27,15 @@ def residual(x, delta, at, mask, apart, ADD: tl.constexpr):
 @tegula.jit
 def rms_norm(x, delta, weight, out, n, apart, eps, ADD: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr = False):
     """out = weight * x / sqrt(mean(x^2) + eps); BLOCK is a power of two, n at least. EARLY as in gemv_fused (matmul.py)."""
-    if EARLY:
-        tl.extra.cuda.gdc_launch_dependents()
-        tl.extra.cuda.gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, BLOCK)
     mask = i < n
+    w = tl.load(weight + i, mask=mask, other=0.0).to(tl.float32)  # which no kernel writes
+    if EARLY:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     value = residual(x, delta, row * n + i, mask, apart, ADD)
     scale = tl.rsqrt(tl.sum(value * value, 0) / n + eps)
-    w = tl.load(weight + i, mask=mask, other=0.0).to(tl.float32)
     tl.store(out + row * n + i, (value * scale * w).to(out.dtype.element_ty), mask=mask)
 
 

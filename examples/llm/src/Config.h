@@ -11,6 +11,7 @@ namespace llm {
 enum class Precision { Fp32, Bf16, Int8, Int4 };
 Result<Precision> parsePrecision(const std::string &text);
 const char *precisionName(Precision p);
+inline bool isQuantized(Precision p) { return p == Precision::Int8 || p == Precision::Int4; }
 
 /// How a model turns positions beyond those that it was first trained for (transformers' modeling_rope_utils.py): slow angles are divided by `factor`, all of them (linear), or those that turn
 /// less than `low` times in `original` positions, with a transition up to `high` times (llama3), or over a range of angles that beta_fast and beta_slow give (yarn; Peng et al., 2023).

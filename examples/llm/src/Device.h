@@ -33,6 +33,7 @@ struct Launch {
   bool early = false; // may start before the kernel in front of it has ended, for which it waits itself (gdc_wait)
   int32_t blocks = 1;    // thread blocks that share a program, at most Device::blocksTogether()
   int32_t registers = 0; // of a thread at most; 0: as many as the compiler takes
+  bool operator==(const Launch &) const = default;
 };
 
 /// A device of a context, with the default options of its launches. Cheap to copy; used by one thread.

@@ -33,6 +33,7 @@ Result<Kernels> Kernels::load(const tegula::Context &context) {
                       {"quantized", "grouped_integer_matmul", &k.groupedIntegerMatmul},
                       {"quantized", "grouped_widened_matmul", &k.groupedWidenedMatmul},
                       {"quantized", "quantize_weights", &k.quantizeWeights},
+                      {"quantized", "dequantize_weights", &k.dequantizeWeights},
                       {"moe", "moe_gate", &k.moeGate},
                       {"moe", "moe_align", &k.moeAlign},
                       {"moe", "grouped_matmul", &k.groupedMatmul},

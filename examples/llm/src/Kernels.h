@@ -7,7 +7,7 @@ namespace llm {
 /// The functions by name; compiled at their first launch with arguments of a new kind.
 struct Kernels {
   tegula::Function rmsNorm, embedding, gatherRows, ropeAppend, swiglu, attention, decodeAttention, attentionParts, argmax, argmaxParts, argmaxJoin, sample;
-  tegula::Function gemv, gemvFused, matmul, tiledMatmul, splitActivations, integerMatmul, widenedMatmul, sharedMatmul, widenedGemv, groupedIntegerMatmul, groupedWidenedMatmul, quantizeWeights;
+  tegula::Function gemv, gemvFused, matmul, tiledMatmul, splitActivations, integerMatmul, widenedMatmul, sharedMatmul, widenedGemv, groupedIntegerMatmul, groupedWidenedMatmul, quantizeWeights, dequantizeWeights;
   tegula::Function moeGate, moeAlign, groupedMatmul, moeCombine;
   static Result<Kernels> load(const tegula::Context &context);
 };

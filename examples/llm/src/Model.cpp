@@ -22,103 +22,9 @@ constexpr int64_t longContext = 512; // tokens of a sequence from which on progr
 /// A multiple of 16 elements, so that what begins there is aligned.
 int64_t aligned(int64_t n) { return cdiv(n, 16) * 16; }
 
-/// The largest power of two that divides n, `most` at most.
-int64_t divisor(int64_t n, int64_t most) { return std::min(n & -n, most); }
-
-constexpr int64_t someRows = 64; // of quantized weights have kernels of their own on GPUs
-constexpr int64_t mostParts = 4; // of one of their products
-
 constexpr int64_t argmaxParts = 64; // programs that look for the largest logit of a row on a GPU
 
 } // namespace
-
-/// Tiles of a dense product on GPUs, `lines` lines of them at a time, as measured for the products of an 8B decoder on an H200 (bench/llm.py --device cuda).
-struct Model::Tiling {
-  int64_t bm, bn, bk, lines;
-  Launch how;
-  int64_t splits = 1; // programs that share the inputs of a tile, each with a result of its own
-  int64_t ahead = 0;  // inputs whose weights are prefetched to L2 before the kernel waits for the one in front of it
-  int64_t more = 0;   // outputs of a tile beside its bn
-
-  static Tiling of(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, int64_t cores);
-  static Tiling dense(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair);
-  static Tiling plain(int64_t rows, int64_t outputs, int64_t inputs, int64_t cores);
-  int64_t linesOf(int64_t rows) const { return cdiv(rows, bm) * bm; }
-  int64_t tilesOf(int64_t rows, int64_t outputs) const { return cdiv(rows, bm) * cdiv(outputs, bn + more); }
-  /// Rows of all parts of what is added to the residual stream in a step of so many rows, or of fewer.
-  static int64_t partRows(int64_t rows, int64_t outputs, int64_t cores) {
-    int64_t most = 0;
-    for (int64_t r = 64; r <= std::min<int64_t>(nextPowerOf2(rows), 512); r += 64)
-      if (Tiling t = of(r, outputs, 0, true, false, cores); t.splits > 1) most = std::max(most, t.splits * t.linesOf(r));
-    return most;
-  }
-};
-
-Model::Tiling Model::Tiling::dense(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair) {
-  if (rows <= 32) {
-    // The weights are read once, which takes the time. Few outputs want narrow tiles with long rows of them, so that there are as many programs as multiprocessors.
-    int64_t bm = rows <= 16 ? 16 : 32;
-    if (!pair && outputs <= 4096) return {bm, 32, 256, 8, {4, 4}};
-    return {bm, 64, 128, 8, {4, pair ? 4 : 5}, 1, pair && rows <= 16 ? 1024 : 0};
-  }
-  if (rows <= 64) return pair ? Tiling{64, 128, 64, 8, {8, 3}} : Tiling{64, 64, 128, 8, {4, 4}};
-  if (rows <= 128) return pair ? Tiling{128, 128, 64, 8, {8, 4}} : add ? Tiling{64, 128, 128, 8, {4, 4}} : Tiling{128, 64, 64, 8, {8, 6}};
-  if (rows <= 256) return {128, 128, 64, 8, {8, pair ? 4 : 5}};
-  if (rows <= 512) return pair ? Tiling{128, 64, 64, 8, {8, 5}} : add ? Tiling{128, 256, 64, 8, {8, 3}} : Tiling{64, 128, 64, 8, {4, 6}};
-  if (pair) return {128, 128, 64, 16, {8, 3}};
-  return {128, 256, 64, add ? 8 : 16, {8, add && inputs <= 8192 ? 4 : 3}};
-}
-
-/// Of a product that neither adds nor has pairs: where tiles of a width that is no power of two keep all multiprocessors busy at once (q, k and v of an 8B decoder are 128 tiles of 48, 96 or
-/// 192 outputs for 132), those.
-Model::Tiling Model::Tiling::plain(int64_t rows, int64_t outputs, int64_t inputs, int64_t cores) {
-  Tiling t = dense(rows, outputs, inputs, false, false);
-  if (rows <= 96 || rows > 512) return t;
-  Tiling wide = rows <= 128 ? Tiling{64, 64, 128, 8, {4, 4}, 1, 0, 32} : rows <= 256 ? Tiling{64, 128, 64, 8, {4, 5}, 1, 0, 64} : Tiling{128, 128, 64, 8, {8, 4}, 1, 0, 64};
-  return wide.tilesOf(rows, outputs) <= cores ? wide : t;
-}
-
-Model::Tiling Model::Tiling::of(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, int64_t cores) {
-  Tiling t = dense(rows, outputs, inputs, add, pair);
-  // Where tiles leave multiprocessors idle, programs share the inputs of one. The parts cost a pass that the norm behind them makes in any case;
-  // steps of up to 32 rows were slower by it all the same, with wide tiles that two programs share.
-  if (add && rows > 32 && rows <= 512) t.splits = std::clamp<int64_t>(int64_t(std::bit_floor(uint64_t(std::max<int64_t>(cores / t.tilesOf(rows, outputs), 1)))), 1, 4);
-  return t;
-}
-
-namespace {
-
-/// The same of one row: BN outputs of `ahead` times BK inputs at a time, which so many warps share. Few outputs want programs that wait for much memory at once, many want small ones.
-/// What a program loads before it waits for the kernel in front of it keeps memory busy while that one ends: behind attention, which reads little, the whole matrix is worth it.
-/// Fewer registers than the compiler would take leave room for more programs.
-struct RowTiling {
-  int64_t bn, bk, ahead;
-  int32_t warps, registers;
-};
-RowTiling rowTiling(int64_t outputs, int64_t inputs, bool add, bool pair) {
-  RowTiling t = pair ? RowTiling{2, 1024, 2, 2, 160} : add && inputs <= 4096 ? RowTiling{4, 1024, 4, 4, 128} : add ? RowTiling{16, 512, 2, 8, 128} : outputs > 65536 ? RowTiling{8, 256, 1, 1, 0} : RowTiling{4, 512, 1, 1, 0};
-  t.bk = divisor(inputs, t.bk);
-  t.ahead = divisor(inputs / t.bk, t.ahead);
-  return t;
-}
-
-} // namespace
-
-/// A program of `sample` has a row, and goes over it many times: on GPUs with many threads, of several blocks where they can share it, and in their registers where it fits.
-struct SampleTiling {
-  int64_t each, scan; // tokens of which it looks for weights, and makes running sums, at a time
-  bool whole;
-  int64_t cuts; // places that it asks for in one pass
-  Launch how;
-
-  static SampleTiling onGpu(int64_t rows, int64_t vocab, const Device &d) {
-    int64_t n = nextPowerOf2(vocab), blocks = std::min<int64_t>(d.blocksTogether(), std::max<int64_t>(1, n / 4096));
-    int64_t each = std::min<int64_t>(n, blocks * 16384), scan = std::min<int64_t>(each, 2048);
-    // Rows for which there are not enough multiprocessors at once share them, with half the registers.
-    bool many = 8 * rows * blocks > 7 * d.cores();
-    return {each, scan, each == n, many ? 1 : 2, {int32_t(std::clamp<int64_t>(each / blocks / 2048, 4, 16)), 3, false, int32_t(blocks), many ? 128 : 0}};
-  }
-};
 
 std::string Model::Memory::text() const {
   return readableBytes(uint64_t(total())) + " (weights " + readableBytes(uint64_t(weights)) + ", KV cache " + readableBytes(uint64_t(cache)) + ", working memory " + readableBytes(uint64_t(work)) + ")";
@@ -126,8 +32,18 @@ std::string Model::Memory::text() const {
 
 /// Rows of all parts of a product with quantized weights in a step of so many rows, or of fewer.
 static int64_t partRows(Precision p, int64_t rows, const Device &device) {
-  bool quantized = p == Precision::Int8 || p == Precision::Int4;
-  return quantized && device.isGpu() ? mostParts * std::clamp<int64_t>(nextPowerOf2(rows), 16, someRows) : 0;
+  return isQuantized(p) && device.isGpu() ? SharedTiling::mostParts * std::clamp<int64_t>(nextPowerOf2(rows), 16, SharedTiling::mostRows) : 0;
+}
+
+/// Elements of the widest matrix that steps of more rows than shared_matmul takes multiply by: its weights are dequantized before the product. Products of experts take them as they are.
+static int64_t dequantizedElements(const Config &c, Precision p, int64_t rows, const Device &device) {
+  if (!isQuantized(p) || !device.isGpu() || rows <= SharedTiling::mostRows) return 0;
+  return c.hidden * std::max({c.qkvRows(), c.heads * c.headDim, c.experts ? 0 : 2 * c.intermediate});
+}
+
+/// Rows of what products leave for the norms behind them to add, where weights are dense.
+static int64_t mostDeltas(const Config &c, int64_t rows, const Device &device) {
+  return std::max(Tiling::mostPartRows(rows, c.hidden, c.heads * c.headDim, device.cores()), Tiling::mostPartRows(rows, c.hidden, c.intermediate, device.cores()));
 }
 
 Model::Memory Model::expectedMemory(const Config &c, Precision p, const Limits &l, const Device &device) {
@@ -139,8 +55,8 @@ Model::Memory Model::expectedMemory(const Config &c, Precision p, const Limits &
   bool fused = device.isGpu() && p == Precision::Bf16 && !c.experts;
   int64_t row = 4 * c.hidden + activation * (c.hidden + 2 * c.heads * c.headDim) + ((fused ? 0 : 8) + activation) * c.intermediate + 3 * std::max(c.hidden, c.intermediate);
   if (c.experts) row += c.expertsPerToken * (15 * c.intermediate + 4 * c.hidden);
-  int64_t shared = std::max(l.rows, partRows(p, l.rows, device)), deltas = fused ? Tiling::partRows(l.rows, c.hidden, device.cores()) : shared;
-  m.work = l.rows * row + 4 * deltas * c.hidden + (fused ? activation * l.rows : 4 * shared) * c.qkvRows() + l.sequences * 4 * c.vocab + l.context * c.headDim * 4;
+  int64_t shared = std::max(l.rows, partRows(p, l.rows, device)), deltas = fused ? activation * mostDeltas(c, l.rows, device) : 4 * shared;
+  m.work = l.rows * row + deltas * c.hidden + activation * dequantizedElements(c, p, l.rows, device) + (fused ? activation * l.rows : 4 * shared) * c.qkvRows() + l.sequences * 4 * c.vocab + l.context * c.headDim * 4;
   return m;
 }
 
@@ -191,7 +107,8 @@ Result<Model> Model::create(Weights weights, const Limits &limits, const Kernels
                             {&m.table_, TEGULA_INT32, int64_t(pages.table().size())},
                             {&m.stream_, TEGULA_FP32, rows * c.hidden},
                             {&m.rounded_, m.activation_, c.hidden},
-                            {&m.delta_, TEGULA_FP32, (m.fused_ ? Tiling::partRows(rows, c.hidden, device.cores()) : std::max(rows, shared)) * c.hidden},
+                            {&m.delta_, m.fused_ ? m.activation_ : TegulaDtype(TEGULA_FP32), (m.fused_ ? mostDeltas(c, rows, device) : std::max(rows, shared)) * c.hidden},
+                            {&m.dequantized_, m.activation_, dequantizedElements(c, m.weights_.precision, rows, device)},
                             {&m.normed_, m.activation_, rows * c.hidden},
                             {&m.qkv_, m.fused_ ? m.activation_ : TegulaDtype(TEGULA_FP32), std::max(rows, shared) * c.qkvRows()},
                             {&m.queries_, m.cacheType_, rows * c.heads * c.headDim},
@@ -315,34 +232,21 @@ Status Model::widenedGemv(const Matrix &m, const Matrix *up, const Buffer &x, co
                         {int32_t(warps)});
 }
 
-bool Model::hasSomeRows(const Matrix &m, int64_t rows) const { return m.bits && device_.isGpu() && rows <= someRows; }
-
-/// Tiles of sharedMatmul, as measured for the products of an 8B decoder on an H200. A warp has a group of inputs at a time; of four bits two have more under way than four.
-struct Model::SharedTiling {
-  int64_t bm, step, splits;
-  Launch how;
-
-  static SharedTiling of(const Matrix &m, bool pair, bool parts, int64_t rows, int64_t cores) {
-    int64_t bm = rows <= 16 ? 16 : rows <= 32 ? 32 : 64, groups = m.inputs / quantGroup, step = divisor(groups, 4), tiles = cdiv(m.outputs, quantBlock);
-    int64_t splits = parts && !pair ? divisor(groups / step, std::clamp<int64_t>(int64_t(std::bit_floor(uint64_t(std::max<int64_t>(4 * cores / tiles, 1)))), 1, mostParts)) : 1;
-    bool narrow = bm == 16 && m.bits == 4 && splits > 1;
-    return {bm, step, splits, {int32_t(narrow ? std::min<int64_t>(step, 2) : bm * (pair ? 2 : 1) > 32 ? 2 * step : step), narrow ? 3 : 2}};
-  }
-};
+bool Model::hasSomeRows(const Matrix &m, int64_t rows) const { return m.bits && device_.isGpu() && rows <= SharedTiling::mostRows; }
 
 /// Parts of a product with m that another kernel adds.
 Model::Parts Model::partsOf(const Matrix &m, int64_t rows) const {
   if (hasFewRows(m, rows) || !hasSomeRows(m, rows)) return {1, 0};
-  SharedTiling t = SharedTiling::of(m, false, true, rows, device_.cores());
-  return {t.splits, t.bm * m.outputs};
+  SharedTiling t = SharedTiling::of(rows, m.outputs, m.inputs, m.bits, false, true, device_.cores());
+  return {t.parts, t.bm * m.outputs};
 }
 
 /// Some rows of quantized weights on a GPU, by tensor cores: out[row] = x[row] @ m.T, or silu(x @ m.T) * (x @ up.T). `parts`: as partsOf() says, out has more than one result, whose sum it is.
 Status Model::sharedMatmul(const Matrix &m, const Matrix *up, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, bool parts) {
-  SharedTiling t = SharedTiling::of(m, up != nullptr, parts, rows, device_.cores());
+  SharedTiling t = SharedTiling::of(rows, m.outputs, m.inputs, m.bits, up != nullptr, parts, device_.cores());
   const Matrix &other = up ? *up : m;
-  return device_.launch(kernels_.sharedMatmul, {cdiv(rows, t.bm), cdiv(m.outputs, quantBlock), t.splits},
-                        {x, m.deviceValues, m.deviceScales, other.deviceValues, other.deviceScales, out, rows, m.outputs, m.inputs, stride, t.bm, int(up != nullptr), t.splits, quantGroup, m.bits, t.bm, t.step, quantBlock},
+  return device_.launch(kernels_.sharedMatmul, {cdiv(rows, t.bm), cdiv(m.outputs, quantBlock), t.parts},
+                        {x, m.deviceValues, m.deviceScales, other.deviceValues, other.deviceScales, out, rows, m.outputs, m.inputs, stride, t.bm, int(up != nullptr), t.parts, quantGroup, m.bits, t.bm, t.step, quantBlock},
                         t.how);
 }
 
@@ -359,49 +263,58 @@ Status Model::product(const Matrix &m, const Buffer &x, const Buffer &out, int64
     return s;
   }
   // CPUs pack a tile of weights for each tile of rows, so tall tiles pay; GPUs want many tiles.
-  if (!m.bits && gpu && x.dtype == TEGULA_BF16 && w.dtype == TEGULA_BF16 && stride == n && n % 4 == 0) return tiledProduct(x, w, out, rows, n, k, false, false, false);
+  if (!m.bits && gpu && x.dtype == TEGULA_BF16 && w.dtype == TEGULA_BF16 && stride == n && n % 4 == 0) return tiledProduct(x, w, out, rows, n, k, Product::Plain, false);
   int64_t bm = rows <= 16 ? 16 : rows <= 32 ? 32 : rows <= 64 || gpu ? 64 : 128;
   Buffer from = out.part(column, out.bytes / tegula_dtype_bytes(out.dtype) - column);
   if (hasFewRows(m, rows)) return widenedGemv(m, nullptr, x, from, rows, n, stride, 0);
   if (hasSomeRows(m, rows)) return sharedMatmul(m, nullptr, x, from, rows, stride, parts);
+  if (m.bits && stride == n && canDequantize(m)) {
+    Status s = dequantize(m);
+    return s ? tiledProduct(x, dequantized_, out, rows, n, k, Product::Plain, false) : s;
+  }
   if (m.bits) return device_.launch(kernels_.widenedMatmul, {cdiv(rows, bm), cdiv(n, quantBlock)}, {x, w, m.deviceScales, to, rows, n, k, stride, quantGroup, m.bits, bm});
   if (rows <= 4) return device_.launch(kernels_.gemv, {rows, cdiv(n, 8)}, {x, w, to, rows, n, k, stride, 8, gpu ? 256 : 64});
   return device_.launch(kernels_.matmul, {cdiv(rows, bm), cdiv(n, 64)}, {x, w, to, rows, n, k, stride, bm, 64, gpu ? 64 : 128});
 }
 
-/// out = x @ w.T by tiles; `add`: out += that; `pair`: w has gates and ups.
-Status Model::tiledProduct(const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early) {
-  return tiledProduct(add || pair ? Tiling::dense(rows, outputs, inputs, add, pair) : Tiling::plain(rows, outputs, inputs, device_.cores()), x, w, out, rows, outputs, inputs, add, pair, early);
+/// out = x @ w.T by tiles, or silu(gate) * up of it, or out += x @ w.T.
+Status Model::tiledProduct(const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, Product product, bool early) {
+  Tiling t = Tiling::of(rows, outputs, inputs, product, device_.cores());
+  int64_t parts = std::max<int64_t>(t.parts, 1), tiles = t.tilesOf(rows, outputs) * parts, programs = rows > 256 ? std::min(tiles, device_.cores() / t.how.blocks) : tiles;
+  int64_t height = parts > 1 ? parts * t.linesOf(rows) : rows;
+  t.how.early = early;
+  return device_.launch(kernels_.tiledMatmul, {programs},
+                        {x, w, out, rows, outputs, inputs, outputs, height, int(t.parts == 0), int(product == Product::Paired), int(early), parts, t.bm, t.bn, t.bk, t.lines, t.ahead, t.more}, t.how);
 }
 
-Status Model::tiledProduct(const Tiling &t, const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early) {
-  int64_t tiles = t.tilesOf(rows, outputs) * t.splits, programs = rows > 256 ? std::min(tiles, device_.cores()) : tiles;
-  int64_t height = t.splits > 1 ? t.splits * t.linesOf(rows) : rows;
-  return device_.launch(kernels_.tiledMatmul, {programs}, {x, w, out, rows, outputs, inputs, outputs, height, int(add), int(pair), int(early), t.splits, t.bm, t.bn, t.bk, t.lines, t.ahead, t.more},
-                        {t.how.warps, t.how.stages, early});
+/// Whether a step's rows go through dequantized weights of m (whose rows TMA stores can have as they are).
+bool Model::canDequantize(const Matrix &m) const { return m.bits && device_.isGpu() && m.outputs % 8 == 0 && m.outputs * m.inputs * tegula_dtype_bytes(activation_) <= dequantized_.bytes; }
+
+/// The weights of m in the type of the activations, for a product of many rows.
+Status Model::dequantize(const Matrix &m) {
+  return device_.launch(kernels_.dequantizeWeights, {cdiv(m.outputs, quantBlock), m.inputs / quantGroup}, {m.deviceValues, m.deviceScales, dequantized_, m.outputs, m.inputs, quantGroup, m.bits});
 }
 
-/// A product of one row: out = norm(x) @ w.T if there is a norm; `add`: the residual stream += x @ w.T, in fp32 and rounded for the next product.
-Status Model::rowProduct(const Buffer &x, const Buffer *norm, const Buffer &w, const Buffer &out, int64_t outputs, int64_t inputs, bool add, bool pair) {
-  RowTiling t = rowTiling(outputs, inputs, add, pair);
+/// A product of one row, of norm(x) if there is a norm. Added: to the residual stream, in fp32 and rounded for the next product.
+Status Model::rowProduct(const Buffer &x, const Buffer *norm, const Buffer &w, const Buffer &out, int64_t outputs, int64_t inputs, Product product) {
+  RowTiling t = RowTiling::of(outputs, inputs, product);
   return device_.launch(kernels_.gemvFused, {cdiv(outputs, t.bn)},
-                        {x, norm ? *norm : x, w, out, rounded_, outputs, inputs, config().normEps, int(norm != nullptr), int(add), int(pair), 1, t.bn, t.bk, t.ahead}, {t.warps, 3, true, 1, t.registers});
+                        {x, norm ? *norm : x, w, out, rounded_, outputs, inputs, config().normEps, int(norm != nullptr), int(product == Product::Added), int(product == Product::Paired), 1, t.bn, t.bk, t.ahead}, t.how);
 }
 
-/// out = norm(stream) @ w.T of the step's rows, or silu(gate) * up.
-Status Model::normedProduct(const Buffer &norm, const Buffer &w, int64_t outputs, const Buffer &out, bool pair) {
-  if (in_.rows == 1) return rowProduct(rounded_, &norm, w, out, outputs, config().hidden, false, pair);
+/// out = norm(stream) @ w.T of the step's rows, or silu(gate) * up of it.
+Status Model::normedProduct(const Buffer &norm, const Buffer &w, int64_t outputs, const Buffer &out, Product product) {
+  if (in_.rows == 1) return rowProduct(rounded_, &norm, w, out, outputs, config().hidden, product);
   Status s = this->norm(norm);
-  return s ? tiledProduct(normed_, w, out, in_.rows, outputs, config().hidden, false, pair, early()) : s;
+  return s ? tiledProduct(normed_, w, out, in_.rows, outputs, config().hidden, product, early()) : s;
 }
 
 /// stream += x @ w.T, now or by the next norm.
 Status Model::addedProduct(const Buffer &x, const Buffer &w, int64_t inputs) {
-  if (in_.rows == 1) return rowProduct(x, nullptr, w, stream_, config().hidden, inputs, true, false);
-  Tiling t = Tiling::of(in_.rows, config().hidden, inputs, true, false, device_.cores());
-  if (t.splits == 1) return tiledProduct(t, x, w, stream_, in_.rows, config().hidden, inputs, true, false, early());
-  pending_ = {t.splits, t.linesOf(in_.rows) * config().hidden};
-  return tiledProduct(t, x, w, delta_, in_.rows, config().hidden, inputs, false, false, early());
+  if (in_.rows == 1) return rowProduct(x, nullptr, w, stream_, config().hidden, inputs, Product::Added);
+  Tiling t = Tiling::of(in_.rows, config().hidden, inputs, Product::Added, device_.cores());
+  pending_ = {t.parts, t.linesOf(in_.rows) * config().hidden};
+  return tiledProduct(x, w, t.parts ? delta_ : stream_, in_.rows, config().hidden, inputs, Product::Added, early());
 }
 
 /// normed = norm(stream), to which what is pending is added before.
@@ -488,10 +401,10 @@ Status Model::rotate(int64_t layer) {
 Status Model::fusedLayer(int64_t index) {
   const Config &c = config();
   const LayerWeights &l = weights_.layers[size_t(index)];
-  Status s = normedProduct(l.deviceAttentionNorm, l.qkv.deviceValues, c.qkvRows(), qkv_, false);
+  Status s = normedProduct(l.deviceAttentionNorm, l.qkv.deviceValues, c.qkvRows(), qkv_, Product::Plain);
   if (s) s = attention(index);
   if (s) s = addedProduct(attended_, l.o.deviceValues, c.heads * c.headDim);
-  if (s) s = normedProduct(l.deviceFeedForwardNorm, l.gateUp.deviceValues, c.intermediate, hidden_, true);
+  if (s) s = normedProduct(l.deviceFeedForwardNorm, l.gateUp.deviceValues, c.intermediate, hidden_, Product::Paired);
   if (s) s = addedProduct(hidden_, l.down.deviceValues, c.intermediate);
   return s;
 }
@@ -520,6 +433,9 @@ Status Model::layer(int64_t index) {
     s = widenedGemv(l.gate, &l.up, normed_, hidden_, rows, c.intermediate, c.intermediate, 0);
   } else if (l.up.bits == l.gate.bits && hasSomeRows(l.gate, rows)) {
     s = sharedMatmul(l.gate, &l.up, normed_, hidden_, rows, c.intermediate, false);
+  } else if (canDequantize(l.gateUp)) {
+    s = dequantize(l.gateUp);
+    if (s) s = tiledProduct(normed_, dequantized_, hidden_, rows, c.intermediate, c.hidden, Product::Paired, false);
   } else {
     if (l.gateUp.outputs) {
       s = product(l.gateUp, normed_, gateUp_, rows, 2 * c.intermediate);
@@ -574,7 +490,7 @@ Status Model::choose() {
   int64_t n = in_.outputs;
   Status s;
   if (fused_ && in_.rows == 1 && n == 1) {
-    s = normedProduct(weights_.deviceFinalNorm, weights_.output.deviceValues, c.vocab, logits_, false); // the row is the one that is wanted
+    s = normedProduct(weights_.deviceFinalNorm, weights_.output.deviceValues, c.vocab, logits_, Product::Plain); // the row is the one that is wanted
   } else {
     s = device_.launch(kernels_.gatherRows, {n, cdiv(c.hidden, block)}, {section(Wanted), stream_, delta_, last_, c.hidden, pending_.apart, pending_.parts, block});
     if (s) s = device_.launch(kernels_.rmsNorm, {n}, {last_, delta_, weights_.deviceFinalNorm, normed_, c.hidden, 0, c.normEps, 0, nextPowerOf2(c.hidden), 0}, normLaunch(false));
@@ -582,7 +498,7 @@ Status Model::choose() {
   }
   if (!s) return s;
   if (in_.sampled) {
-    SampleTiling t = device_.isGpu() ? SampleTiling::onGpu(n, c.vocab, device_) : SampleTiling{block, block, false, 1, {1}};
+    SampleTiling t = device_.isGpu() ? SampleTiling::of(n, c.vocab, device_) : SampleTiling{block, block, false, 1, {1}};
     return device_.launch(kernels_.sample, {n}, {logits_, chosen_[side_], section(Temperatures), section(TopKs), section(TopPs), section(Seeds), section(Steps), c.vocab, t.each, t.scan, int(t.whole), t.cuts}, t.how);
   }
   if (!device_.isGpu()) return device_.launch(kernels_.argmax, {n}, {logits_, chosen_[side_], c.vocab, block});
@@ -639,6 +555,16 @@ Result<std::vector<float>> Model::logits() const {
   return all;
 }
 
+std::vector<Tiling> Model::tilings(int64_t rows) const {
+  const Config &c = config();
+  std::vector<Tiling> all;
+  if (!device_.isGpu()) return all;
+  for (int64_t outputs : {c.qkvRows(), c.hidden, c.vocab, c.experts}) all.push_back(Tiling::of(rows, outputs, c.hidden, Product::Plain, device_.cores()));
+  for (int64_t inputs : {c.heads * c.headDim, c.intermediate}) all.push_back(Tiling::of(rows, c.hidden, inputs, Product::Added, device_.cores()));
+  all.push_back(Tiling::of(rows, c.intermediate, c.hidden, Product::Paired, device_.cores()));
+  return all;
+}
+
 Status Model::warmUp() {
   PagedCache pages = makePages();
   // Two layers have every form of a kernel that more layers have: only the first has nothing to add before its norm.
@@ -664,11 +590,11 @@ Status Model::warmUp() {
   // sequences, and on what else is in the step.
   Status s = run(1, 0, 1);
   for (int64_t n = 2; s && n <= limits_.sequences && device_.isGpu(); ++n)
-    if (SampleTiling::onGpu(n, config().vocab, device_).how.registers != SampleTiling::onGpu(n - 1, config().vocab, device_).how.registers) s = run(n, 0, 1);
-  std::pair<int64_t, int64_t> last;
+    if (SampleTiling::of(n, config().vocab, device_).how.registers != SampleTiling::of(n - 1, config().vocab, device_).how.registers) s = run(n, 0, 1);
+  std::tuple<int64_t, int64_t, std::vector<Tiling>> last;
   for (int64_t n = 1; s && n <= limits_.sequences; ++n) {
     bool longer = splitsOf(n) > 1 && (window() ? window() : limits_.context) > longContext;
-    std::pair now(longer ? splitsOf(n) : 1, int64_t(decodeLaunch(n, 1).stages) * 100 + decodeLaunch(n, longer ? splitsOf(n) : 1).stages);
+    std::tuple now(longer ? splitsOf(n) : 1, int64_t(decodeLaunch(n, 1).stages) * 100 + decodeLaunch(n, longer ? splitsOf(n) : 1).stages, tilings(n));
     if (now == last && (n & (n - 1)) && n != limits_.sequences) continue;
     last = now;
     for (bool isLong : {false, true}) {
@@ -677,7 +603,14 @@ Status Model::warmUp() {
       if (s && n < limits_.sequences && n + 2 <= limits_.rows && device_.isGpu()) s = run(n, 2, 0, isLong);
     }
   }
-  for (int64_t n = 2; s && n < 2 * limits_.rows; n *= 2) s = run(0, std::min(n, limits_.rows));
+  std::vector<std::vector<Tiling>> seen;
+  for (int64_t n = 2; s && n <= limits_.rows; ++n) {
+    std::vector<Tiling> now = tilings(n);
+    bool isNew = !std::ranges::count(seen, now);
+    if (!isNew && (n & (n - 1)) && n != limits_.rows) continue;
+    if (isNew) seen.push_back(now);
+    s = run(0, n);
+  }
   return s;
 }
 

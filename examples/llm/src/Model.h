@@ -6,6 +6,7 @@
 // device records graphs, all launches of a step that only decodes are one graph for each number of sequences: what differs between two such steps lies in memory.
 #pragma once
 #include "PagedCache.h"
+#include "Tiles.h"
 #include "Weights.h"
 #include <array>
 #include <deque>
@@ -106,22 +107,23 @@ private:
   struct Parts {
     int64_t parts = 0, apart = 0;
   };
-  struct SharedTiling;
   Parts partsOf(const Matrix &m, int64_t rows) const;
   Status sharedMatmul(const Matrix &m, const Matrix *up, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, bool parts);
   Status widenedGemv(const Matrix &m, const Matrix *up, const Buffer &x, const Buffer &out, int64_t rows, int64_t outputs, int64_t stride, int64_t ofRow);
   Status choose();
   Status product(const Matrix &m, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, int64_t column = 0, const Matrix *before = nullptr, bool parts = false);
   Status norm(const Buffer &weight);
-  Status normedProduct(const Buffer &norm, const Buffer &w, int64_t outputs, const Buffer &out, bool pair);
+  Status normedProduct(const Buffer &norm, const Buffer &w, int64_t outputs, const Buffer &out, Product product);
   Status addedProduct(const Buffer &x, const Buffer &w, int64_t inputs);
   /// Whether kernels of the step start early: where it only decodes, they are so short that starting them takes a part of the time.
   bool early() const { return fused_ && in_.prefillTiles == 0; }
   Launch normLaunch(bool early) const { return {config().hidden <= 1024 || !device_.isGpu() ? 4 : 8, 3, early}; }
-  Status rowProduct(const Buffer &x, const Buffer *norm, const Buffer &w, const Buffer &out, int64_t outputs, int64_t inputs, bool add, bool pair);
-  struct Tiling;
-  Status tiledProduct(const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early);
-  Status tiledProduct(const Tiling &t, const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early);
+  Status rowProduct(const Buffer &x, const Buffer *norm, const Buffer &w, const Buffer &out, int64_t outputs, int64_t inputs, Product product);
+  Status tiledProduct(const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, Product product, bool early);
+  /// Of the products of a step of so many rows; empty on CPUs, whose kernels have forms for powers of two.
+  std::vector<Tiling> tilings(int64_t rows) const;
+  bool canDequantize(const Matrix &m) const;
+  Status dequantize(const Matrix &m);
 
   Weights weights_;
   Limits limits_;
@@ -146,7 +148,7 @@ private:
   std::map<std::tuple<int64_t, bool, bool, int>, tegula::Graph> graphs_; // by the number of sequences, whether one is sampled, whether one is long, and the side
   Buffer cosines_, sines_;
   std::vector<Buffer> keys_, values_; // by layer: [pages, pageTokens, kvHeads, headDim]
-  Buffer stream_, rounded_, delta_, normed_, qkv_, queries_, attended_, gateUp_, hidden_, last_, logits_, chosen_[2], tops_, places_;
+  Buffer stream_, rounded_, delta_, normed_, dequantized_, qkv_, queries_, attended_, gateUp_, hidden_, last_, logits_, chosen_[2], tops_, places_;
   Buffer attentionParts_, attentionSums_;
   Buffer parts_, partScales_, partSums_; // of activations for quantized weights on CPUs
   Buffer routes_, expertOf_, expertWeights_, order_, tileExperts_, expertParts_;
