@@ -16,6 +16,16 @@ Status fileError(const std::string &path) {
 }
 } // namespace
 
+bool exists(const std::string &path) {
+  struct stat info{};
+  return stat(path.c_str(), &info) == 0;
+}
+
+bool isFolder(const std::string &path) {
+  struct stat info{};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 Result<MappedFile> MappedFile::open(const std::string &path) {
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return fileError(path);

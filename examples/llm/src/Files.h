@@ -8,6 +8,10 @@
 
 namespace llm {
 
+/// Whether there is a file or a folder of that name.
+bool exists(const std::string &path);
+bool isFolder(const std::string &path);
+
 /// The whole file. TEGULA_NOT_FOUND or TEGULA_IO_ERROR, with the path and the reason.
 Result<std::string> readFile(const std::string &path);
 

@@ -1,9 +1,9 @@
 #include "Options.h"
+#include "Files.h"
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <sys/stat.h>
 
 namespace llm {
 
@@ -11,10 +11,6 @@ namespace {
 template <typename T> bool parseNumber(const std::string &text, T &to) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
   return error == std::errc() && end == text.data() + text.size();
-}
-bool exists(const std::string &path) {
-  struct stat info{};
-  return stat(path.c_str(), &info) == 0;
 }
 } // namespace
 

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <dirent.h>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
 
 namespace llm {
 
@@ -18,16 +17,6 @@ constexpr DtypeName dtypes[] = {{"F64", TEGULA_FP64}, {"F32", TEGULA_FP32},   {"
                                 {"I16", TEGULA_INT16}, {"I8", TEGULA_INT8},   {"U8", TEGULA_UINT8},         {"BOOL", TEGULA_INT1},   {"F8_E4M3", TEGULA_FP8E4NV},
                                 {"F8_E5M2", TEGULA_FP8E5}};
 constexpr uint64_t largestHeader = 100 << 20; // the format's own limit
-
-bool exists(const std::string &path) {
-  struct stat info{};
-  return stat(path.c_str(), &info) == 0;
-}
-
-bool isFolder(const std::string &path) {
-  struct stat info{};
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
 } // namespace
 
 Result<Safetensors> Safetensors::open(const std::string &path) {

@@ -187,11 +187,7 @@ struct Loader {
     return all;
   }
 
-  Status put(Result<Matrix> from, Matrix &to) {
-    if (from) to = std::move(*from);
-    return from.status();
-  }
-  Status put(Result<Tensor> from, Tensor &to) {
+  template <typename T> Status put(Result<T> from, T &to) {
     if (from) to = std::move(*from);
     return from.status();
   }
