@@ -70,18 +70,19 @@ def table_of_tiles():
     for product, above, most, outputs, wave, tile, how, more in rows:
         bm, bn, bk, lines = (int(n) for n in tile.split(","))
         warps, stages, _, ctas = (*how.split(", "), *("4", "3", "false", "1")[len(how.split(", ")):])
-        parts, ahead, beside = (*(int(n) for n in more.split(",")[1:]), *(1, 0, 0)[more.count(","):])
-        yield product, number(above), number(most), number(outputs), wave == "true", dict(bm=bm, bn=bn, bk=bk, lines=lines, warps=int(warps), stages=int(stages), ctas=int(ctas), parts=parts, more=beside)
+        parts, ahead, beside, low = (*(int(n) for n in more.split(",")[1:]), *(1, 0, 0, 0)[more.count(","):])
+        yield product, number(above), number(most), number(outputs), wave == "true", dict(bm=bm, bn=bn, bk=bk, lines=lines, warps=int(warps), stages=int(stages), ctas=int(ctas), parts=parts, more=beside, low=low)
 
 
 def tiling(rows, outputs, inputs, product):
     """Tiling::of()."""
     for kind, above, most, widest, wave, t in table_of_tiles():
-        tiles = cdiv(rows, t["bm"]) * cdiv(outputs, t["bn"] + t["more"])
+        tiles = cdiv(rows, t["bm"] + t["low"]) * cdiv(outputs, t["bn"] + t["more"])
         if kind == product and above < rows <= most and outputs <= widest and (not wave or tiles <= cores() // t["ctas"]):
             if t["parts"] > 1:
-                t["parts"] = min(t["parts"], 2**int(math.log2(max(1, cores() // tiles))))
-            if product == "Added" and rows > 512 and inputs > 8192:
+                held = max(1, 232448 // ((t["bm"] + t["low"] + t["bn"] + t["more"]) * t["bk"] * 2 * t["stages"]))
+                t["parts"] = min(t["parts"], 2**int(math.log2(max(1, cores() * held // tiles))))
+            if product == "Added" and rows > 512 and inputs > 8192 and t["ctas"] == 1:
                 t["stages"] = 3
             return {**t, "tiles": tiles * max(1, t["parts"])}
 
@@ -140,7 +141,7 @@ def tiled(ks, x, ws, out, n, k, product):
     rows, t, f = len(x), tiling(len(x), n, k, product), ks["matmul"].tiled_matmul
     programs = min(t["tiles"], cores() // t["ctas"]) if rows > 256 else t["tiles"]
     return lambda i: f[(programs,)](x, ws[i], out, rows, n, k, n, out.shape[0] * out.shape[1], ADD=t["parts"] == 0, PAIR=product == "Paired", EARLY=False, SPLITS=max(1, t["parts"]), BM=t["bm"], BN=t["bn"],
-                                    BK=t["bk"], LINES=t["lines"], MORE=t["more"], num_warps=t["warps"], num_stages=t["stages"], num_ctas=t["ctas"])
+                                    BK=t["bk"], LINES=t["lines"], MORE=t["more"], LOW=t["low"], num_warps=t["warps"], num_stages=t["stages"], num_ctas=t["ctas"])
 
 
 def quantized_products():

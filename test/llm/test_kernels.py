@@ -270,18 +270,29 @@ def test_gemv_fused(dev, norm, add, pair, x_type, early, ahead):
     np.testing.assert_array_equal(rounded, out.astype(BF16) if add else np.zeros(n, BF16))
 
 
-@pytest.mark.parametrize("add,pair,more", [(False, False, 0), (True, False, 0), (False, True, 0), (False, False, 16), (True, False, 32)])
+@pytest.mark.parametrize("add,pair,more,low", [(False, False, 0, 0), (True, False, 0, 0), (False, True, 0, 0), (False, False, 16, 0), (True, False, 32, 0), (False, False, 16, 32)])
 @pytest.mark.parametrize("m,programs", [(37, 2), (5, 9)])
-def test_tiled_matmul(dev, add, pair, more, m, programs):
-    """Tiles of which the last is not full; more: of a width that is no power of two, with its last part outside."""
+def test_tiled_matmul(dev, add, pair, more, low, m, programs):
+    """Tiles of which the last is not full; more, low: of sizes that are no powers of two, with their last parts outside."""
     n, k, stride = 40, 72, 52
     x, w, out = normal(m, k, dtype=BF16), normal(n * (1 + pair), k, dtype=BF16, seed=2), normal(m, stride, seed=3)
     before = out.copy()
     v = x.astype(np.float64) @ w.astype(np.float64).T
     want = silu(v[:, :n]) * v[:, n:] if pair else v + (before[:, :n] if add else 0)
-    dev(matmul_kernels.tiled_matmul, (programs,), x, w, out, m, n, k, stride, m, ADD=add, PAIR=pair, EARLY=False, SPLITS=1, BM=16, BN=16, BK=32, LINES=2, MORE=more)
+    dev(matmul_kernels.tiled_matmul, (programs,), x, w, out, m, n, k, stride, m, ADD=add, PAIR=pair, EARLY=False, SPLITS=1, BM=16, BN=16, BK=32, LINES=2, MORE=more, LOW=low)
     close(out[:, :n], want, 1e-5 * np.abs(want).max())
     np.testing.assert_array_equal(out[:, n:], before[:, n:])
+
+
+@pytest.mark.parametrize("add,pair", [(False, False), (True, False), (False, True)])
+def test_tiled_matmul_in_clusters(dev, add, pair):
+    """Two thread blocks share a tile of 256 rows, of which the second has few; its weights go to both at once."""
+    m, n, k = 150, 72, 128
+    x, w, out = normal(m, k, dtype=BF16), normal(n * (1 + pair), k, dtype=BF16, seed=2), normal(m, n, seed=3)
+    v = x.astype(np.float64) @ w.astype(np.float64).T
+    want = silu(v[:, :n]) * v[:, n:] if pair else v + (out.astype(np.float64) if add else 0)
+    dev(matmul_kernels.tiled_matmul, (2,), x, w, out, m, n, k, n, m, ADD=add, PAIR=pair, EARLY=False, SPLITS=1, BM=256, BN=64, BK=64, LINES=2, num_warps=8, num_stages=3, num_ctas=2)
+    close(out, want, 1e-5 * np.abs(want).max())
 
 
 @pytest.mark.parametrize("pair", [False, True])

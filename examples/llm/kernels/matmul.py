@@ -98,11 +98,11 @@ def prefetch_rows(w, first, N, K, BN: tl.constexpr, AHEAD: tl.constexpr):
 
 @tegula.jit(do_not_specialize=["M", "height"])
 def tiled_matmul(x, w, out, M, N, K, stride, height, ADD: tl.constexpr, PAIR: tl.constexpr, EARLY: tl.constexpr, SPLITS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-                 LINES: tl.constexpr, AHEAD: tl.constexpr = 0, MORE: tl.constexpr = 0):
+                 LINES: tl.constexpr, AHEAD: tl.constexpr = 0, MORE: tl.constexpr = 0, LOW: tl.constexpr = 0):
     """x @ w.T by tiles that descriptors bring, for GPUs; x and w have one 16-bit type. PAIR, ADD and EARLY as in gemv_fused. Programs go over the tiles, LINES lines of tiles at a time, so that
     those that run together share what they read. SPLITS > 1: so many programs have parts of the inputs of a tile, and `out` gets a result of each, M rounded up to BM rows apart, for the kernel
     that adds them in their order (norms.py). AHEAD: with EARLY and one line of tiles, so many inputs of a program's weights are on their way to L2 while it waits for the kernel before it.
-    MORE: without PAIR, a tile has so many outputs beside its BN, so that its width is no power of two and tiles are about as many as multiprocessors.
+    MORE: without PAIR, a tile has so many outputs beside its BN, and with LOW also so many rows below its BM, so that its sizes are no powers of two and tiles are about as many as multiprocessors.
     `height`: rows of out. Grid: as many as the GPU has multiprocessors, or tiles."""
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()
@@ -114,12 +114,17 @@ def tiled_matmul(x, w, out, M, N, K, stride, height, ADD: tl.constexpr, PAIR: tl
         tl.extra.cuda.gdc_wait()
     x_blocks = tl.make_tensor_descriptor(x, [M, K], [K, 1], [BM, BK])
     w_blocks = tl.make_tensor_descriptor(w, [N * (1 + PAIR), K], [K, 1], [BN, BK])
-    grid_m = tl.cdiv(M, BM)
+    grid_m = tl.cdiv(M, BM + LOW)
     grid_n = tl.cdiv(N, BN + MORE)
     out_blocks = tl.make_tensor_descriptor(out, [height, N], [stride, 1], [BM, BN])
     if MORE > 0:
         more_blocks = tl.make_tensor_descriptor(w, [N, K], [K, 1], [MORE, BK])
         more_out = tl.make_tensor_descriptor(out, [height, N], [stride, 1], [BM, MORE])
+    if LOW > 0:
+        tl.static_assert(MORE > 0 and not PAIR and not ADD, "LOW wants MORE, and a result that is stored")
+        low_blocks = tl.make_tensor_descriptor(x, [M, K], [K, 1], [LOW, BK])
+        low_out = tl.make_tensor_descriptor(out, [height, N], [stride, 1], [LOW, BN])
+        corner_out = tl.make_tensor_descriptor(out, [height, N], [stride, 1], [LOW, MORE])
     width = LINES * grid_n
     blocks = tl.cdiv(K, BK * SPLITS)  # of the inputs; what is behind K reads as zero
     for each in tl.range(tl.program_id(0), grid_m * grid_n * SPLITS, tl.num_programs(0), flatten=True):
@@ -127,7 +132,7 @@ def tiled_matmul(x, w, out, M, N, K, stride, height, ADD: tl.constexpr, PAIR: tl
         begin = each % SPLITS * blocks
         above = tile // width * LINES
         size = min(grid_m - above, LINES)
-        m = (above + tile % width % size) * BM
+        m = (above + tile % width % size) * (BM + LOW)
         n = tile % width // size * (BN + MORE)
         acc = tl.zeros((BM, BN), tl.float32)
         if PAIR:
@@ -137,6 +142,19 @@ def tiled_matmul(x, w, out, M, N, K, stride, height, ADD: tl.constexpr, PAIR: tl
                 acc = tl.dot(a, w_blocks.load([n, k * BK]).T, acc)
                 ups = tl.dot(a, w_blocks.load([N + n, k * BK]).T, ups)
             acc = acc / (1.0 + tl.exp(-acc)) * ups
+        elif LOW > 0:
+            beside = tl.zeros((BM, MORE), tl.float32)
+            below = tl.zeros((LOW, BN), tl.float32)
+            corner = tl.zeros((LOW, MORE), tl.float32)
+            for k in range(begin, begin + blocks):
+                a = x_blocks.load([m, k * BK])
+                low = low_blocks.load([m + BM, k * BK])
+                b = w_blocks.load([n, k * BK]).T
+                more = more_blocks.load([n + BN, k * BK]).T
+                acc = tl.dot(a, b, acc)
+                beside = tl.dot(a, more, beside)
+                below = tl.dot(low, b, below)
+                corner = tl.dot(low, more, corner)
         elif MORE > 0:
             beside = tl.zeros((BM, MORE), tl.float32)
             for k in range(begin, begin + blocks):
@@ -152,10 +170,13 @@ def tiled_matmul(x, w, out, M, N, K, stride, height, ADD: tl.constexpr, PAIR: tl
                 more_out.atomic_add([m, n + BN], beside.to(out.dtype.element_ty))
         else:
             if SPLITS > 1:
-                m += each % SPLITS * grid_m * BM
+                m += each % SPLITS * grid_m * (BM + LOW)
             out_blocks.store([m, n], acc.to(out.dtype.element_ty))
             if MORE > 0:
                 more_out.store([m, n + BN], beside.to(out.dtype.element_ty))
+            if LOW > 0:
+                low_out.store([m + BM, n], below.to(out.dtype.element_ty))
+                corner_out.store([m + BM, n + BN], corner.to(out.dtype.element_ty))
 
 
 @tegula.jit(do_not_specialize=["M"])

@@ -284,7 +284,7 @@ Status Model::tiledProduct(const Buffer &x, const Buffer &w, const Buffer &out, 
   int64_t height = parts > 1 ? parts * t.linesOf(rows) : rows;
   t.how.early = early;
   return device_.launch(kernels_.tiledMatmul, {programs},
-                        {x, w, out, rows, outputs, inputs, outputs, height, int(t.parts == 0), int(product == Product::Paired), int(early), parts, t.bm, t.bn, t.bk, t.lines, t.ahead, t.more}, t.how);
+                        {x, w, out, rows, outputs, inputs, outputs, height, int(t.parts == 0), int(product == Product::Paired), int(early), parts, t.bm, t.bn, t.bk, t.lines, t.ahead, t.more, t.low}, t.how);
 }
 
 /// Whether a step's rows go through dequantized weights of m (whose rows TMA stores can have as they are).

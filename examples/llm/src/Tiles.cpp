@@ -17,7 +17,7 @@ struct Row {
 };
 
 // The first row that fits. Up to 32 rows the weights are read once, which takes the time; few outputs want narrow tiles with long rows of them, so that there are as many programs as multiprocessors.
-// Tiles of a width that is no power of two are for q, k and v: 128 tiles of 48, 96 or 192 outputs for 132 multiprocessors. `parts` is the most that there may be.
+// Tiles whose sizes are no powers of two are for q, k and v: 128 tiles of 48, 96 or 192 outputs, at 384 rows of 192 rows, for 132 multiprocessors. `parts` is the most that there may be.
 constexpr Row table[] = {
     {Product::Plain, 0, 16, 4096, false, {16, 32, 256, 8, {4, 4}}},
     {Product::Plain, 0, 16, any, false, {16, 64, 128, 8, {4, 5}}},
@@ -28,10 +28,11 @@ constexpr Row table[] = {
     {Product::Plain, 64, 128, any, false, {128, 64, 64, 8, {8, 6}}},
     {Product::Plain, 128, 256, any, true, {64, 128, 64, 8, {4, 5}, 1, 0, 64}},
     {Product::Plain, 128, 256, any, false, {128, 128, 64, 8, {8, 5}}},
+    {Product::Plain, 256, 384, any, true, {128, 64, 64, 8, {4, 5}, 1, 0, 32, 64}},
     {Product::Plain, 256, 512, any, true, {128, 128, 64, 8, {8, 4}, 1, 0, 64}},
     {Product::Plain, 256, 512, any, false, {64, 128, 64, 8, {4, 6}}},
     {Product::Plain, 512, any, any, false, {128, 256, 64, 16, {8, 3}}},
-    {Product::Added, 0, 16, any, false, {16, 32, 256, 8, {4, 4}, 0}},
+    {Product::Added, 0, 16, any, false, {16, 32, 256, 8, {4, 4}, 2}},
     {Product::Added, 16, 32, any, false, {32, 32, 256, 8, {4, 4}, 0}},
     {Product::Added, 32, 64, any, false, {64, 64, 128, 8, {4, 4}, 4}},
     {Product::Added, 64, 128, any, false, {64, 128, 128, 8, {4, 4}, 4}},
@@ -53,8 +54,8 @@ Tiling Tiling::of(int64_t rows, int64_t outputs, int64_t inputs, Product product
     return r.product == product && rows > r.above && rows <= r.rows && outputs <= r.outputs && (!r.isOneWave || r.tiling.tilesOf(rows, outputs) <= cores / r.tiling.how.blocks);
   });
   Tiling t = row->tiling;
-  if (t.parts > 1) t.parts = std::clamp<int64_t>(int64_t(std::bit_floor(uint64_t(std::max<int64_t>(cores / t.tilesOf(rows, outputs), 1)))), 1, t.parts);
-  if (product == Product::Added && rows > 512 && inputs > 8192) t.how.stages = 3;
+  if (t.parts > 1) t.parts = std::clamp<int64_t>(int64_t(std::bit_floor(uint64_t(std::max<int64_t>(cores * t.held() / t.tilesOf(rows, outputs), 1)))), 1, t.parts);
+  if (product == Product::Added && rows > 512 && inputs > 8192 && t.how.blocks == 1) t.how.stages = 3;
   return t;
 }
 

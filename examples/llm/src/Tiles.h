@@ -2,6 +2,7 @@
 #pragma once
 #include "Device.h"
 #include "Kernels.h"
+#include <algorithm>
 
 namespace llm {
 
@@ -15,12 +16,15 @@ struct Tiling {
   int64_t parts = 1; // results, of programs that share the inputs of a tile; the norm behind the product adds them to the stream. 0: the product adds to the stream itself
   int64_t ahead = 0; // inputs whose weights are prefetched to L2 before the kernel waits for the one in front of it
   int64_t more = 0;  // outputs beside bn, for widths that are no power of two
+  int64_t low = 0;   // rows below bm, likewise, where there are outputs beside bn
 
   static Tiling of(int64_t rows, int64_t outputs, int64_t inputs, Product product, int64_t cores);
   /// Rows of all parts of a product that is added, in a step of `rows` rows or of fewer.
   static int64_t mostPartRows(int64_t rows, int64_t outputs, int64_t inputs, int64_t cores);
-  int64_t linesOf(int64_t rows) const { return cdiv(rows, bm) * bm; }
-  int64_t tilesOf(int64_t rows, int64_t outputs) const { return cdiv(rows, bm) * cdiv(outputs, bn + more); }
+  int64_t linesOf(int64_t rows) const { return cdiv(rows, bm + low) * (bm + low); }
+  int64_t tilesOf(int64_t rows, int64_t outputs) const { return cdiv(rows, bm + low) * cdiv(outputs, bn + more); }
+  /// Programs that a multiprocessor has shared memory for.
+  int64_t held() const { return std::max<int64_t>(1, 232448 / ((bm + low + bn + more) * bk * 2 * how.stages)); }
   bool operator==(const Tiling &) const = default;
 };
 
