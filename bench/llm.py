@@ -3,7 +3,8 @@
 
 Each row is the median of alternating runs (ours, peer, ours, ...), the ratio the median of the pairs' ratios, as in run.py. Results are compared before they are timed.
 `--device cuda` compares on a GPU (llm_gpu.py).
-`--rows TEXT` takes the rows whose names have that text; `--seconds` is how long a row may take. Both sides use TEGULA_NUM_THREADS threads, or all cores.
+`--rows TEXT` takes the rows whose names have that text; `--seconds` is how long a row may take. Both sides use TEGULA_NUM_THREADS threads, or all cores;
+with one thread times are processor time, which other processes change less than the clock's.
 """
 import argparse
 import json
@@ -118,8 +119,10 @@ def product_rows():
     for dtype, name in ((np.float32, "fp32"), (BF16, "bf16")):
         for m, k, n in shapes:
             x, w, out = normal(m, k, dtype=dtype), normal(n, k, dtype=dtype), np.empty((m, n), np.float32)
-            if m <= 4:
+            if m == 1:
                 run = lambda x=x, w=w, out=out, m=m, n=n, k=k: matmul.gemv[(m, n // 8)](x, w, out, m, n, k, n, BN=8, BK=64)
+            elif m <= 4:
+                run = lambda x=x, w=w, out=out, m=m, n=n, k=k: matmul.matmul[(1, n // 32)](x, w, out, m, n, k, n, BM=tegula.next_power_of_2(m), BN=32, BK=256)
             else:
                 run = lambda x=x, w=w, out=out, m=m, n=n, k=k: matmul.matmul[(1, n // 64)](x, w, out, m, n, k, n, BM=128, BN=64, BK=128)
             work = dict(bytes=w.nbytes) if m <= 4 else dict(flops=2 * m * n * k)
@@ -265,16 +268,17 @@ FAMILIES = (norm_rows, elementwise_rows, sampling_rows, product_rows, quantized_
 
 
 def pairs(row, seconds):
-    """Times of both sides in turn; after a pause, so that the other side's threads have gone to sleep, the first run of each turn is not timed."""
+    """Times of both sides in turn; after a pause, so that the other side's threads have gone to sleep, the first run of each turn is not timed. Of one thread it is processor time."""
+    clock = time.process_time if THREADS == 1 else time.perf_counter
     ours, peers, end = [], [], time.perf_counter() + seconds
     while len(ours) < 5 or (time.perf_counter() < end and len(ours) < 60):
         for f, to in ((row.run, ours), (row.peer, peers)):
             time.sleep(0.03)
             f()
-            t = time.perf_counter()
+            t = clock()
             f()
             f()
-            to.append((time.perf_counter() - t) / 2)
+            to.append((clock() - t) / 2)
     return ours, peers
 
 

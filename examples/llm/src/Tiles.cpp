@@ -37,7 +37,7 @@ constexpr Row table[] = {
     {Product::Added, 32, 64, any, false, {64, 64, 128, 8, {4, 4}, 4}},
     {Product::Added, 64, 128, any, false, {64, 128, 128, 8, {4, 4}, 4}},
     {Product::Added, 128, 256, any, false, {128, 128, 64, 8, {8, 5}, 4}},
-    {Product::Added, 256, 512, any, false, {128, 256, 64, 8, {8, 3}, 4}},
+    {Product::Added, 256, 512, any, false, {128, 128, 64, 8, {8, 6}, 1}},
     {Product::Added, 512, any, any, false, {128, 256, 64, 8, {8, 4}, 0}},
     {Product::Paired, 0, 16, any, false, {16, 64, 128, 8, {4, 4}, 1, 1024}},
     {Product::Paired, 16, 32, any, false, {32, 64, 128, 8, {4, 4}}},
