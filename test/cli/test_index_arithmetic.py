@@ -117,7 +117,6 @@ def test_quotients_of_64_bits_have_a_short_way(compiled):
     ("search", "x:*bf16:16, table:*fp32:16, out:*u8:16", dict(BLOCK=2048)),
     ("nearest", "x:*bf16:16, out:*bf16:16, scale:fp32", dict(BLOCK=2048)),
     ("scatter", "x:*fp32:16, index:*i32:16, out:*fp32:16", dict(BLOCK=512, ADD=False)),
-    ("scatter", "x:*fp32:16, index:*i32:16, out:*fp32:16", dict(BLOCK=512, ADD=True)),
     ("gather", "x:*fp32:16, index:*i32:16, out:*fp32:16, n:i32:16, size:i32:16", dict(BLOCK=512)),
     ("gather", "x:*bf16:16, index:*i64:16, out:*bf16:16, n:i32:16, size:i32:16", dict(BLOCK=512)),
 ], ids=str)
