@@ -5,6 +5,7 @@
 #include "gpu/LoopSlice.h"
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 
 namespace tegula::gpu {
@@ -23,10 +24,12 @@ struct Parts {
 
 class AddressHoister {
 public:
-  AddressHoister(Module &m, Op &loop) : module_(m), loop_(loop), body_(*loop.region(0)), before_(m), here_(m), rarely_(m) {
+  AddressHoister(Module &m, Op &loop) : module_(m), loop_(loop), body_(*loop.region(0)), before_(m), here_(m), rarely_(m), behind_(m) {
     before_.setBlock(&front_);
     here_.setBlock(&inside_);
     rarely_.setBlock(&ofHeld_);
+    behind_.setBlock(&atEnd_);
+    behind_.setLoc(loop.loc), behind_.setInlinedAt(loop.inlinedAt);
   }
 
   void run(const std::vector<Op *> &loads) {
@@ -37,6 +40,8 @@ public:
       Value *&pointers = load->operands[0];
       const size_t made = front_.ops.size();
       std::optional<Parts> p = isHoisted(pointers) ? std::nullopt : split(pointers);
+      if (p && p->moving)
+        p->moving = stepping(p->moving);
       if (p && p->held)
         pointers = withHeld(*p, pointers->type, load->vec());
       else if (p && p->moving)
@@ -46,10 +51,109 @@ public:
       ofHeld_.ops.clear(), branch_ = nullptr;
       splice(inside_, body_, positionOf(body_, load));
     }
+    for (size_t i = 0; i < carried_.size(); ++i) // what is carried may ask for more of that
+      step(i);
+    splice(atEnd_, body_, body_.ops.size() - 1);
     splice(front_, *loop_.parent, positionOf(*loop_.parent, &loop_));
   }
 
 private:
+  // ---- moving offsets, carried
+
+  /// times * of, a carried value of the loop: `value` is what the loop carries for it.
+  struct Carried {
+    const Value *of;  // an argument of the body
+    const Value *key; // of `times`
+    Value *times;     // i64, of before the loop; null: 1
+    Value *value;
+  };
+
+  /// The moving offset with its products carried through the loop and added to, if it is linear in what the loop carries; or as it is.
+  Value *stepping(Value *moving) {
+    scaled_.clear();
+    std::unordered_set<const Value *> seen;
+    unsigned left = mostOfOffset;
+    return isLinear(moving, seen, left) ? scaled(here_, moving, nullptr) : moving;
+  }
+
+  /// Are sums, differences, products by one number and selections all that makes `v` of the loop's counter, of numbers that the loop carries, which are made of each other in the same way, and of
+  /// what does not change? `left`: operations to look at.
+  bool isLinear(const Value *v, std::unordered_set<const Value *> &seen, unsigned &left) const {
+    if (!isNew(v) || !seen.insert(v).second)
+      return true;
+    if (v->block == &body_)
+      return v->index == 0 || isLinear(body_.terminator()->operands[v->index - 1], seen, left);
+    const Op &op = *v->def;
+    if (left-- == 0 || (v->type.elem != Elem::I32 && v->type.elem != Elem::I64))
+      return left = 0, false;
+    auto both = [&](unsigned i, unsigned k) { return isLinear(op.operands[i], seen, left) && isLinear(op.operands[k], seen, left); };
+    switch (op.kind) {
+    case OpKind::SExt: return isLinear(op.operands[0], seen, left);
+    case OpKind::Add: case OpKind::Sub: return both(0, 1);
+    case OpKind::Select: return both(1, 2);
+    case OpKind::Mul: return (!isNew(op.operands[0]) || !isNew(op.operands[1])) && both(0, 1);
+    default: return false;
+    }
+  }
+
+  /// times * v, of 64 bits, at `b`; null `times` is 1. Of what isLinear() has said yes to.
+  Value *scaled(Builder &b, Value *v, Value *times) {
+    if (!isNew(v)) {
+      Value *wide = v->type.elem == Elem::I64 ? v : before_.cast(OpKind::SExt, v, Elem::I64);
+      return times ? before_.binary(OpKind::Mul, wide, times) : wide;
+    }
+    if (v->block == &body_)
+      return scaledArgument(v, times);
+    auto [it, isFirst] = scaled_.try_emplace({v, keyOf(times)}, nullptr);
+    if (!isFirst)
+      return it->second;
+    const Op &op = *v->def;
+    Value *made = nullptr;
+    switch (op.kind) {
+    case OpKind::SExt: made = scaled(b, op.operands[0], times); break;
+    case OpKind::Mul: {
+      const unsigned one = isNew(op.operands[0]) ? 1 : 0;
+      made = scaled(b, op.operands[1 - one], scaled(b, op.operands[one], times));
+      break;
+    }
+    case OpKind::Select: {
+      Value *x = scaled(b, op.operands[1], times), *y = scaled(b, op.operands[2], times);
+      made = b.create1(OpKind::Select, {op.operands[0], x, y}, x->type);
+      break;
+    }
+    default: {
+      Value *x = scaled(b, op.operands[0], times), *y = scaled(b, op.operands[1], times);
+      made = b.binary(op.kind, x, y);
+    }
+    }
+    return scaled_[{v, keyOf(times)}] = made;
+  }
+
+  /// Equal factors have one key: what they are widened from.
+  static const Value *keyOf(const Value *times) {
+    while (times && times->def && times->def->kind == OpKind::SExt)
+      times = times->def->operands[0];
+    return times;
+  }
+
+  Value *scaledArgument(const Value *arg, Value *times) {
+    for (const Carried &c : carried_)
+      if (c.of == arg && c.key == keyOf(times))
+        return c.value;
+    Value *init = scaled(before_, loop_.operands[arg->index ? arg->index + 2 : 0], times);
+    carried_.push_back({arg, keyOf(times), times, carry(module_, loop_, init, "")});
+    return carried_.back().value;
+  }
+
+  /// What the i-th of carried_ is in the next iteration.
+  void step(size_t i) {
+    const Carried c = carried_[i];
+    scaled_.clear();
+    Value *next = c.of->index ? scaled(behind_, body_.terminator()->operands[c.of->index - 1], c.times)
+                              : behind_.binary(isReverse(loop_) ? OpKind::Sub : OpKind::Add, c.value, scaled(before_, loop_.operands[2], c.times));
+    carryOn(loop_, c.value, next);
+  }
+
   bool isInside(const Value *v) const { return v->def ? v->def->parent == &body_ : v->block == &body_; }
   /// Is it what this pass makes?
   bool isHoisted(const Value *v) const {
@@ -311,7 +415,11 @@ private:
   Block front_, inside_;   // made so far: to stand in front of the loop; in front of the current load
   Block ofHeld_;           // what the held parts of the current load are computed by; copied to where the `if` replaces
   Op *branch_ = nullptr;   // that `if`
-  Builder before_, here_, rarely_;
+  Block atEnd_;            // of the body: the next values of carried_
+  Builder before_, here_, rarely_, behind_;
+  static constexpr unsigned mostOfOffset = 16; // operations that an offset is made of
+  std::vector<Carried> carried_;
+  std::map<std::pair<const Value *, const Value *>, Value *> scaled_; // of the current load, or step
   std::unordered_map<const Value *, std::optional<Parts>> memo_;
   std::unordered_map<const Value *, Value *> wide_; // references stay
 };
