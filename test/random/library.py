@@ -362,9 +362,9 @@ for _names, _kind, _f in (
     ("cbrt", "small", lambda x: math.copysign(abs(x)**(1 / 3), x)), ("rcbrt", "positive", lambda x: x**(-1 / 3)), ("erf", "small", math.erf), ("erfc", "small", math.erfc),
     ("erfcx", "positive", lambda x: math.exp(x * x) * math.erfc(x) if x < 20 else None), ("erfinv", "unit", inverse_erf), ("erfcinv", "chance", lambda x: -inverse_erf(x - 1)),
     ("normcdf", "small", normcdf), ("normcdfinv", "chance", statistics.NormalDist().inv_cdf), ("lgamma", "positive", math.lgamma), ("tgamma", "positive", math.gamma),
-    ("j0", "small", BESSEL[0]), ("j1", "small", BESSEL[1]), ("cyl_bessel_i0", "small", BESSEL[2]), ("cyl_bessel_i1", "small", BESSEL[3]),
-    ("rcp64h", "positive", lambda x: 1 / x)):
+    ("j0", "small", BESSEL[0]), ("j1", "small", BESSEL[1]), ("cyl_bessel_i0", "small", BESSEL[2]), ("cyl_bessel_i1", "small", BESSEL[3])):
     rows(_names, ("t", ), "t", (_kind, ), one_by_one(_f, 100 if _f in BESSEL else math.inf), F32)
+rows("rcp64h", ("float64", ), "float64", ("positive", ), one_by_one(lambda x: 1 / x), F32)
 for _names, _kinds, _f in (
     ("pow", ("positive", "unit"), lambda x, y: x**y), ("atan2", ("small", "positive"), math.atan2), ("hypot", ("small", "small"), math.hypot),
     ("rhypot", ("small", "positive"), lambda x, y: 1 / math.hypot(x, y))):
