@@ -179,7 +179,13 @@ void MemoryOrder::beginBarriers(Op &op) {
   makeFree(placeOf(op));
 }
 
-void MemoryOrder::barriersReady(const Op &op) { op.global() || op.ctas() > 1 ? meet() : barrier(); }
+void MemoryOrder::barriersReady(Op &op, bool more) {
+  barriersOfCluster_ |= op.ctas() > 1;
+  if (more)
+    return op.set(ir::attr::more, true);
+  const bool ofCluster = std::exchange(barriersOfCluster_, false);
+  ofCluster || op.global() ? meet() : barrier(); // what was stored before the first of the row counts for the last, too
+}
 
 void MemoryOrder::touched(const Value *tile, bool writes) {
   if (const Op *of = tileOf(tile))

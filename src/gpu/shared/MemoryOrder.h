@@ -69,8 +69,10 @@ protected:
   void afterScratch(layout::ExchangeScope scope);
   /// The tile of a to_shared, the ring of a shared_alloc.
   void beginTile(Op &op);
-  /// mbarriers. What was stored before may be read by block copies. barriersReady() once they are initialized.
-  void beginBarriers(Op &op), barriersReady(const Op &op);
+  /// mbarriers. What was stored before may be read by block copies.
+  void beginBarriers(Op &op);
+  /// Once they are initialized: threads meet. `more`: the next operation has mbarriers, too, and threads meet behind the last of the row.
+  void barriersReady(Op &op, bool more);
   /// Operands of one operation are about to be read: the barrier before, if they need one.
   void readTiles(const Op &op);
   void touched(const Value *tile, bool writes);
@@ -150,6 +152,7 @@ private:
   std::optional<AxisFacts> facts_;
   std::optional<Users> users_;
   bool hasTensorMaps_ = false, storesBlocks_ = false;
+  bool barriersOfCluster_ = false;                      // some of a row of barrier_alloc that has not ended
   bool hasLeft_ = false;                                // between leaveScratch and waitForReaders
   std::vector<Seen> seen_;
   std::vector<BlockWrite> blockWrites_;                 // nobody has waited until they were done

@@ -21,12 +21,13 @@ public:
 private:
   void block(Block &b) {
     Block now, *outer = b_.block();
-    for (Op *op : b.ops) {
+    for (size_t i = 0; i < b.ops.size(); ++i) {
+      Op *op = b.ops[i];
       b_.setBlock(&now);
       b_.setLoc(op->loc);
       b_.setInlinedAt(op->inlinedAt);
       beforeOp(*op);
-      visit(*op, now);
+      visit(*op, now, i + 1 < b.ops.size() ? b.ops[i + 1] : nullptr);
       b_.setLoc(op->loc);
       b_.setInlinedAt(op->inlinedAt);
       afterOp(*op);
@@ -37,7 +38,8 @@ private:
     b_.setBlock(outer);
   }
 
-  void visit(Op &op, Block &now);
+  /// `next`: behind it in its block, or null.
+  void visit(Op &op, Block &now, const Op *next);
   void exchange(Op &op, Block &now);
   void regions(Op &op, Block &now);
   bool isParted_ = false; // partitions have ended the kernel, each for its own warps
@@ -94,7 +96,7 @@ void Orderer::regions(Op &op, Block &now) {
   now.ops.push_back(&op);
 }
 
-void Orderer::visit(Op &op, Block &now) {
+void Orderer::visit(Op &op, Block &now, const Op *next) {
   switch (op.kind) {
   case OpKind::Load:
   case OpKind::Store:
@@ -132,7 +134,7 @@ void Orderer::visit(Op &op, Block &now) {
   case OpKind::BarrierAlloc:
     beginBarriers(op);
     now.ops.push_back(&op);
-    return barriersReady(op);
+    return barriersReady(op, next && next->kind == OpKind::BarrierAlloc);
   case OpKind::SharedBarrier:
     haveMet(false);
     break;

@@ -126,9 +126,14 @@ public:
   void cpAsyncCommit();
   void cpAsyncWait(unsigned n);
   void cpAsyncMbarArrive(V bar);
-  // The predicate of these is for PTX; the simulator has none: Lowering::byFirstThread.
-  void mbarInit(V bar, unsigned count, V pred = nullptr);
-  void mbarInval(V bar, V pred = nullptr);
+  struct MbarInit {
+    V bar;
+    unsigned count; // arrivals of a phase
+  };
+  /// By one thread: all of them and the fence that lets block copies see them (PTX ISA 9.7.13.4), behind one branch, as the assembler makes a branch of each predicate here. The predicate is for
+  /// PTX; the simulator has none: Lowering::byFirstThread.
+  void mbarInit(llvm::ArrayRef<MbarInit> bars, V pred = nullptr);
+  void mbarInval(llvm::ArrayRef<V> bars, V pred = nullptr);
   void mbarArrive(V bar, V pred = nullptr, bool cluster = false); // cluster: bar is an address from mapShared
   void mbarArriveExpect(V bar, V bytes, V pred = nullptr);
   void mbarWait(V bar, V parity);           // loops until the phase is complete

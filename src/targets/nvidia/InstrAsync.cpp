@@ -76,20 +76,42 @@ void Instr::cpAsyncMbarArrive(V bar) {
 
 // ---- mbarriers
 
-void Instr::mbarInit(V bar, unsigned count, V pred) {
-  effect({.text = "mbarrier.init.shared.b64 [$0], " + std::to_string(count) + ";",
-          .args = {bar},
-          .simName = "tegula_sim_mbar_init",
-          .simArgs = {bar, i32(count)},
-          .pred = pred});
+/// `lines` where `pred` is true, behind one branch if they are many; null: always.
+static std::string where(Ptx &p, V pred, llvm::ArrayRef<std::string> lines) {
+  constexpr size_t mostPredicated = 2;
+  std::string text, condition = pred ? p.in(pred) : "";
+  const bool isBehindBranch = pred && lines.size() > mostPredicated;
+  for (const std::string &line : lines)
+    text += (pred && !isBehindBranch ? "@" + condition + " " : "") + line + ";\n\t";
+  return isBehindBranch ? "{\n\t@!" + condition + " bra \tskip;\n\t" + text + "skip:\n\t}" : text;
 }
 
-void Instr::mbarInval(V bar, V pred) {
-  effect({.text = "mbarrier.inval.shared.b64 [$0];",
-          .args = {bar},
-          .simName = "tegula_sim_mbar_inval",
-          .simArgs = {bar},
-          .pred = pred});
+void Instr::mbarInit(llvm::ArrayRef<MbarInit> bars, V pred) {
+  if (sim()) {
+    for (const MbarInit &m : bars)
+      simCall("tegula_sim_mbar_init", b.getVoidTy(), {m.bar, i32(m.count)});
+    return fenceMbarrierInit();
+  }
+  Ptx p(*this, Touches::Writes, {});
+  std::vector<std::string> lines;
+  for (const MbarInit &m : bars)
+    lines.push_back("mbarrier.init.shared.b64 [" + p.in(m.bar) + "], " + std::to_string(m.count));
+  if (target.sm >= 90) // there are no block copies before
+    lines.push_back("fence.mbarrier_init.release.cluster");
+  p.emit(where(p, pred, lines));
+}
+
+void Instr::mbarInval(llvm::ArrayRef<V> bars, V pred) {
+  if (sim()) {
+    for (V bar : bars)
+      simCall("tegula_sim_mbar_inval", b.getVoidTy(), {bar});
+    return;
+  }
+  Ptx p(*this, Touches::Writes, {});
+  std::vector<std::string> lines;
+  for (V bar : bars)
+    lines.push_back("mbarrier.inval.shared.b64 [" + p.in(bar) + "]");
+  p.emit(where(p, pred, lines));
 }
 
 void Instr::mbarArrive(V bar, V pred, bool cluster) {

@@ -61,13 +61,13 @@ void Lowering::toShared(const Op &op) {
 void Lowering::barrierAlloc(const Op &op) {
   in_->setSite(siteOf(op));
   sharedAlloc(op);
-  SharedRange r = placeOf(op);
   V first = scalar(op.result());
-  byFirstThread([&](V pred) {
-    for (uint32_t at = 0; at < r.size(); at += 8)
-      in_->mbarInit(b_.CreateAdd(first, b_.getInt32(at)), static_cast<unsigned>(op.arrivals()), pred);
-    in_->fenceMbarrierInit(pred);
-  });
+  for (uint32_t at = 0; at < placeOf(op).size(); at += 8)
+    begun_.push_back({b_.CreateAdd(first, b_.getInt32(at)), static_cast<unsigned>(op.arrivals())});
+  if (op.more())
+    return;
+  byFirstThread([&](V pred) { in_->mbarInit(begun_, pred); });
+  begun_.clear();
   in_->fenceProxyAsync(op.global());
 }
 
@@ -75,10 +75,10 @@ void Lowering::barrierFree(const Op &op) {
   const Op &alloc = *tileOf(op.operands[0]);
   SharedRange r = placeOf(alloc);
   in_->setSite(siteOf(alloc));
-  byFirstThread([&](V pred) {
-    for (uint64_t at = r.begin; at < r.end; at += 8)
-      in_->mbarInval(sharedAddress({at, at + 8}), pred);
-  });
+  std::vector<V> bars;
+  for (uint64_t at = r.begin; at < r.end; at += 8)
+    bars.push_back(sharedAddress({at, at + 8}));
+  byFirstThread([&](V pred) { in_->mbarInval(bars, pred); });
 }
 
 void Lowering::barrierWait(const Op &op) {

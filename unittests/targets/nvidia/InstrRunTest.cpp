@@ -192,8 +192,7 @@ TEST_P(InstrRun, BulkCopyAndMbarrier) {
          *go = llvm::BasicBlock::Create(f->getContext(), "go", f);
     k.b.CreateCondBr(first, init, go);
     k.b.SetInsertPoint(init);
-    k.i.mbarInit(bar, 1);
-    k.i.fenceMbarrierInit();
+    k.i.mbarInit({{bar, 1}});
     k.b.CreateBr(go);
     k.b.SetInsertPoint(go);
     k.i.barrier();

@@ -426,12 +426,12 @@ void asyncCases(std::vector<Case> &c) {
                {"@tegula_sim_mbar_init(ptr %0, i32 7, i32 %", "@tegula_sim_mbar_arrive(ptr %0, i32 7, i32 %",
                 "@tegula_sim_mbar_wait(ptr %0, i32 7, i32 %", "@tegula_sim_mbar_inval(ptr %0, i32 7, i32 %"},
                [](K &k) {
-                 k.i.mbarInit(k.shared, 5);
+                 k.i.mbarInit({{k.shared, 5}});
                  k.i.mbarArrive(k.shared);
                  k.i.mbarArrive(k.shared, k.pred);
                  k.i.mbarWait(k.shared, k.n);
                  k.i.mbarWait(k.shared, k.i32(1));
-                 k.i.mbarInval(k.shared);
+                 k.i.mbarInval({k.shared});
                }});
   c.push_back({"transactions",
                90,
