@@ -70,7 +70,7 @@ assert isinstance(kernel, JITFunction) and isinstance(kernel, KernelInterface) a
 assert not isinstance(kernel, Autotuner) and not hasattr(triton.backends.compiler, "AttrsDescriptor")
 assert set(triton.backends.backends) >= {"cpu", "nvidia"} and all(b.compiler and b.driver for b in triton.backends.backends.values())
 for d in (driver, triton.runtime.driver, sys.modules["triton.runtime.driver"].driver):
-    assert d.active.get_current_target() == GPUTarget("cpu", platform.machine(), 0) and d.active.get_current_stream(0) == 0
+    assert d.active.get_current_target() == GPUTarget("cpu", platform.machine(), 32) and d.active.get_current_stream(0) == 0
 assert triton_key() == triton_key() and isinstance(triton_key(), str)
 assert Config({"B": 1}, num_warps=8).all_kwargs() == {"B": 1, "num_warps": 8, "num_stages": 3, "num_ctas": 1}
 assert isinstance(make_backend(driver.active.get_current_target()), BaseBackend)
