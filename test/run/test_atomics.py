@@ -401,3 +401,18 @@ def test_launches_of_one_kernel(dev, t, form, rows, D, sem, keep):
     for launch in range(1, 5):
         dev(form, (tegula.cdiv(N, rows),), x, index, y, old, N, D, rows, 64, sem, keep)
         assert_same(y, (expected * launch).astype(t.np))
+
+
+@tegula.jit
+def add_where_maxima_say(x, out, R: tl.constexpr, C: tl.constexpr):
+    at = tl.max(tl.load(x + tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]), 1)
+    tl.atomic_add(out + at, tl.arange(0, R) + 1)
+
+
+@pytest.mark.parametrize("rows, columns, warps", [(2, 2, 4), (64, 8, 4), (256, 4, 2)])
+def test_addresses_out_of_a_reduction(dev, rows, columns, warps):
+    """Threads that hold copies of an element do not add it again."""
+    x = np.random.default_rng(rows).integers(0, 7, (rows, columns)).astype(np.int32)
+    out = np.zeros(8, np.int32)
+    dev(add_where_maxima_say, (1,), x, out, rows, columns, num_warps=warps)
+    assert_same(out, np.bincount(x.max(1), np.arange(1, rows + 1), 8).astype(np.int32))

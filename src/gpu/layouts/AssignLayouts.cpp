@@ -121,7 +121,7 @@ public:
     return moved && (moved->def ? moved->def->parent : moved->block) != op->parent;
   }
 
-  /// A load or store at addresses that were computed from data, of whose neighbours nothing is known: there is nothing to coalesce. Not atomics, which count copies that threads hold.
+  /// A load or store at addresses that were computed from data, of whose neighbours nothing is known: there is nothing to coalesce. Not atomics, whose results have a home before their addresses have one.
   bool isScattered(const Op &op) const { return (op.kind == OpKind::Load || op.kind == OpKind::Store) && op.operands[0]->type.isTensor() && !isCheap(op.operands[0]) && hasUnknownNeighbours(op, facts_); }
   /// Where a scattered access goes, instead of a tile of pointers: where its addresses are, else (a table that the loop before has found the index of) where what it loads is used,
   /// or what it stores. Nothing if threads would hold copies there.
