@@ -3,6 +3,7 @@
 On a GPU two measures: `burst`, the median of single launches with a cold cache, and for products `sustained`, launches in a row for a fifth of a second, where
 the clock depends on the power that a kernel draws. On a CPU tegula alone has kernels; its peers are the references in numpy and torch.
 """
+import collections
 import concurrent.futures
 import contextlib
 import json
@@ -11,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -160,42 +162,78 @@ def measure_row(gpu, pair, rounds):
     return record
 
 
-def compile_part(number, names, who, jobs):
-    """Runs in a process of its own: compiles its share of the configurations, so that the measuring process finds them in the disk cache."""
+def compile_named():
+    """Runs in a process of its own: compiles the configuration of each line of the input (a row's name, a tab, the configuration's place) by all compilers, so that
+    the measuring process finds it in the disk caches, and answers each line by one."""
     import torch
     torch.set_default_device("cuda")
-    maker, wanted = arrays.unset(arrays.Torch("cuda")), set(names)
-    rows = [r for r in load.rows(load.entries(who)) if r.name in wanted]
-    for row in rows[number::jobs]:
+    answers, maker, name, a = os.dup(1), arrays.unset(arrays.Torch("cuda")), None, None
+    os.dup2(2, 1)  # what kernels and compilers print is no answer
+    tables = [{r.name: r for r in load.rows(load.entries(who))} for who in json.loads(sys.stdin.readline())]
+    for line in sys.stdin:
+        wanted, place = line.rstrip("\n").split("\t")
         try:
-            a = arrays.made(maker, row.entry, row.shape, row.dtype)
+            if wanted != name:
+                name = a = None
+                torch.cuda.empty_cache()
+                name, a = wanted, arrays.made(maker, tables[0][wanted].entry, tables[0][wanted].shape, tables[0][wanted].dtype)
         except Exception:
-            continue  # too little memory beside the other processes
-        for config in row.spelling.configs_for(row.shape):
+            name = None  # too little memory beside the other processes
+        for row in [t[wanted] for t in tables] if name else ():
             try:
-                for launch in row.spelling.launches(a, row.shape, config):
+                for launch in row.spelling.launches(a, row.shape, row.spelling.configs_for(row.shape)[int(place)]):
                     launch.kernel.warmup(*launch.args, grid=launch.grid, **launch.options)
             except Exception:
                 pass  # the measuring process says why
-        del a
-        torch.cuda.empty_cache()
+        os.write(answers, b"\n")
 
 
-def compile_ahead(names, compilers, jobs, seconds):
-    """Fills both compilers' disk caches by `jobs` processes, for at most `seconds`."""
-    script = "import sys, json; sys.path.insert(0, sys.argv[1]); from zoo import measure; measure.compile_part(*json.loads(sys.stdin.read()))"
-    stop = time.time() + seconds
+def compile_ahead(rows, compilers, jobs, seconds):
+    """Fills the compilers' disk caches by `jobs` processes, for at most `seconds`; the names of the rows that are compiled whole. A process gets its next
+    configuration when it is done with one, so that a kernel that takes a minute holds up nothing else."""
+    script = "import sys; sys.path.insert(0, sys.argv[1]); from zoo import measure; measure.compile_named()"
+    tasks = collections.deque((r.name, i) for r in rows for i in range(len(r.spelling.configs_for(r.shape))))
+    wanted, done = set(tasks), set()
+    processes, over = set(), threading.Event()
 
-    def one(task):
-        p = subprocess.Popen([sys.executable, "-c", script, str(load.HERE.parent)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
-        try:
-            p.communicate(json.dumps(task), timeout=max(1, stop - time.time()))
-        except subprocess.TimeoutExpired:
+    def serve(_):
+        process = None
+        while tasks and not over.is_set():
+            if process is None or process.poll() is not None:
+                process = subprocess.Popen([sys.executable, "-c", script, str(load.HERE.parent)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                processes.add(process)
+                process.stdin.write(json.dumps(compilers) + "\n")
+            try:
+                task = tasks.popleft()
+            except IndexError:
+                break
+            try:
+                process.stdin.write("%s\t%d\n" % task)
+                process.stdin.flush()
+                if process.stdout.readline():
+                    done.add(task)
+            except OSError:
+                pass  # the process died by this one
+        if process:
+            process.kill()
+            process.wait()
+
+    def end():
+        over.set()
+        for p in list(processes):
             p.kill()
-            p.wait()
-    share = max(1, jobs // len(compilers))
+    timer = threading.Timer(seconds, end)
+    timer.start()
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(one, [(i, names, who, share) for who in compilers for i in range(share)]))
+        list(pool.map(serve, range(jobs)))
+    timer.cancel()
+    return {name for name, _ in wanted} - {name for name, _ in wanted - done}
+
+
+def keep(options, info, records):
+    """Writes --json, where it is given."""
+    if options.json:
+        Path(options.json).write_text(json.dumps({"machine": info, "rows": records}, indent=1) + "\n")
 
 
 def on_gpu(options, chosen):
@@ -207,9 +245,10 @@ def on_gpu(options, chosen):
     tables = {who: {r.name: r for r in load.rows(t)} for who, t in compilers.items()}
     rows = chosen(tables["tegula"].values(), options.part, options.rows)
     jobs = options.jobs or os.cpu_count() or 1
-    # At most half of the time: what is not compiled by then is compiled when its turn comes.
-    compile_ahead([r.name for r in rows], list(compilers), jobs, options.seconds / 2)
-    print(f"{len(rows)} rows, compiled in {time.time() - start:.0f} s by {jobs} processes", flush=True)
+    # At most half of the time. What is not compiled by then is compiled when its turn comes, behind everything else.
+    ready = compile_ahead(rows, list(compilers), jobs, options.seconds / 2)
+    rows.sort(key=lambda r: r.name not in ready)
+    print(f"{len(ready)} of {len(rows)} rows compiled in {time.time() - start:.0f} s by {jobs} processes", flush=True)
     records, left = [], 0
     for row in rows:
         if time.time() - start > options.seconds:
@@ -226,6 +265,7 @@ def on_gpu(options, chosen):
             except Exception:
                 print("the GPU's context is lost; the rest of this part was not measured", flush=True)
                 break
+        keep(options, info, records)  # a row may never end
         gpu.torch.cuda.empty_cache()
     if left:
         print(f"{left} rows were not measured: {options.seconds:g} s are over")
@@ -307,6 +347,7 @@ def on_gpus(options):
     files beside --json; what they measured comes back as one run."""
     count = options.gpus
     jobs = options.jobs or max(1, (os.cpu_count() or 1) // count)
+    stop = time.time() + options.seconds + 30  # for the row under way
     with tempfile.TemporaryDirectory() as folder:
         stem = Path(options.json).with_suffix("") if options.json else Path(folder) / "zoo"
         running = []
@@ -318,7 +359,11 @@ def on_gpus(options):
                                                         "--jobs", str(jobs), "--rounds", str(options.rounds), "--json", f"{out}.json"], env=env, stdout=log, stderr=log)))
         info, records = {}, []
         for out, log, process in running:
-            process.wait()
+            try:
+                process.wait(max(1, stop - time.time()))
+            except subprocess.TimeoutExpired:  # what it measured until now is kept
+                process.kill()
+                process.wait()
             log.close()
             try:
                 part = json.loads(Path(f"{out}.json").read_text())
@@ -342,8 +387,7 @@ def main(options, chosen):
     summary = report.summary(records, "triton" if options.device == "cuda" else "numpy")
     print(summary)
     report.compare_with_ledger(info, records, record=options.record)
-    if options.json:
-        Path(options.json).write_text(json.dumps({"machine": info, "rows": records}, indent=1) + "\n")
+    keep(options, info, records)
     if options.picture:
         report.picture(info, records, options.picture)
     return 1 if any(report.failed(r) for r in records) else 0
