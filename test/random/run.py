@@ -29,7 +29,7 @@ _number = itertools.count()
 @dataclass
 class Failure:
     """kind: "wrong" (another result), "error" (an exception), "crash" (the process died), "hang"; "generator": of our
-    own."""
+    own. "late": none, the caller's time was over (Worker.end)."""
     kind: str
     text: str
     variant: int = 0  # of the program's options that fails, see generate.variant
@@ -200,10 +200,11 @@ def cpu_seconds(pid):
 class Worker:
     """A child that checks programs; started again after it died, hung, lost a device, or served `life` requests. It hangs if an answer
     takes `timeout` seconds of its processor time (on a busy machine that is long), or ten times as long by the clock.
+    end: a time of time.monotonic() from which on nobody waits for answers; a program that has none then counts as skipped.
     target: the instruction set of cpu (TEGULA_CPU_TARGET)."""
 
-    def __init__(self, timeout=60, life=2000, log=os.devnull, target=""):
-        self.timeout, self.life, self.log, self.target = timeout, life, log, target
+    def __init__(self, timeout=60, life=2000, log=os.devnull, target="", end=float("inf")):
+        self.timeout, self.life, self.log, self.target, self.end = timeout, life, log, target, end
         self.process = None
 
     def start(self):
@@ -233,6 +234,8 @@ class Worker:
             while True:
                 if not self.answered():
                     self.stop()
+                    if time.monotonic() > self.end:
+                        return Failure("late", "not finished when the time was over", number), device
                     return Failure("hang", f"no answer for {self.timeout} s", number), device
                 what, value = self.pipe.recv()
                 if what == "last":
@@ -251,7 +254,7 @@ class Worker:
 
     def answered(self):
         """Waits for a message; whether one came in time."""
-        used, end = cpu_seconds(self.process.pid), time.monotonic() + 10 * self.timeout
+        used, end = cpu_seconds(self.process.pid), min(self.end, time.monotonic() + 10 * self.timeout)
         while not self.pipe.poll(min(1.0, self.timeout)):
             if cpu_seconds(self.process.pid) - used > self.timeout or time.monotonic() > end:
                 return False
@@ -264,6 +267,9 @@ class Worker:
             answer, device = self.ask(("seed", seed, rest, without, variants))
             if not isinstance(answer, Failure):
                 out.update(answer)
+                break
+            if answer.kind == "late":
+                out.update({d: answer.text for d in rest})
                 break
             # Devices before the one that killed it were right, or they are asked again.
             if device is None:

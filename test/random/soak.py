@@ -79,6 +79,10 @@ class Soak:
     def late(self):
         return self.o.seconds and time.monotonic() - self.start > self.o.seconds
 
+    def end(self):
+        """When programs that still run are given up. A kernel of `+parts` can take the assembler of GPUs a minute."""
+        return self.start + self.o.seconds + self.o.grace if self.o.seconds else float("inf")
+
     def take(self):
         with self.lock:
             s = None if self.late() else next(self.queue, None)
@@ -97,7 +101,7 @@ class Soak:
                 st[kind][d] = st[kind].get(d, 0) + 1
             st["next"] = min(self.running, default=self.highest + 1)
             now = time.monotonic()
-            if now - self.saved > 30:
+            if now - self.saved > 10:
                 self.saved = now
                 self.save()
                 print(
@@ -157,7 +161,7 @@ class Soak:
 
     def work(self):
         from run import Failure, Worker
-        workers = {t: Worker(self.o.timeout, target=t) for t in self.groups}
+        workers = {t: Worker(self.o.timeout, target=t, end=self.end()) for t in self.groups}
         try:
             while (seed := self.take()) is not None:
                 results = {}
@@ -167,6 +171,8 @@ class Soak:
                 for d, r in results.items():
                     if isinstance(r, Failure):
                         self.found(seed, d, r)
+                    elif r is not None and time.monotonic() > self.end():
+                        print(f"seed {seed} on {d}: {r}", flush=True)
                 self.finish(seed, results)
         finally:
             for w in workers.values():
@@ -223,6 +229,7 @@ def main():
     a.add_argument("--devices", default="cpu,sim")
     a.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2)))
     a.add_argument("--seconds", type=float, default=0, help="stop after so long (0: never)")
+    a.add_argument("--grace", type=float, default=60, help="give programs up that still run so many seconds later")
     a.add_argument("--out", help="JSON file with the findings and how far it came")
     a.add_argument("--timeout", type=float, default=60, help="seconds of processor time after which a program hangs")
     a.add_argument("--shrink", type=int, default=12, help="shrink so many failures of one signature")

@@ -3,6 +3,7 @@ small."""
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -307,6 +308,18 @@ def test_a_process_that_dies_or_hangs_is_a_failure_and_is_replaced():
         w.timeout = 0.2
         answer, _ = w.ask(("available", "cpu"))
         assert isinstance(answer, Failure) and answer.kind == "hang"
+    finally:
+        w.stop()
+
+
+def test_a_program_is_given_up_when_the_time_is_over():
+    w = Worker(timeout=60)
+    try:
+        assert w.ask(("available", "cpu")) == (None, None)
+        os.kill(w.process.pid, signal.SIGSTOP)
+        w.end = time.monotonic() + 0.2
+        assert w.seed(0, ["sim", "cpu"]) == dict.fromkeys(["sim", "cpu"], "not finished when the time was over")
+        assert w.process is None
     finally:
         w.stop()
 
