@@ -82,7 +82,6 @@ public:
   void clusterWait();
   /// Generic accesses before it come before asynchronous-proxy ones after it; of shared memory only, or of all memory.
   void fenceProxyAsync(bool allMemory = false); // nothing before sm_90, which has no asynchronous proxy
-  void fenceMbarrierInit(V pred = nullptr);
   void memoryFence(Scope scope);
 
   // Matrix moves and products. Register counts follow from shapes (docs/hopper.md, fragment tables).

@@ -90,7 +90,8 @@ void Instr::mbarInit(llvm::ArrayRef<MbarInit> bars, V pred) {
   if (sim()) {
     for (const MbarInit &m : bars)
       simCall("tegula_sim_mbar_init", b.getVoidTy(), {m.bar, i32(m.count)});
-    return fenceMbarrierInit();
+    simCall("tegula_sim_fence_mbarrier_init", b.getVoidTy(), {});
+    return;
   }
   Ptx p(*this, Touches::Writes, {});
   std::vector<std::string> lines;

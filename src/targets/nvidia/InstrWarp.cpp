@@ -142,14 +142,6 @@ void Instr::fenceProxyAsync(bool allMemory) {
           .simArgs = {}});
 }
 
-void Instr::fenceMbarrierInit(V pred) {
-  effect({.text = "fence.mbarrier_init.release.cluster;",
-          .args = {},
-          .simName = "tegula_sim_fence_mbarrier_init",
-          .simArgs = {},
-          .pred = pred});
-}
-
 void Instr::memoryFence(Scope scope) {
   static constexpr const char *names[] = {"cta", "cluster", "gpu", "sys"};
   effect({.text = std::string("fence.acq_rel.") + names[static_cast<size_t>(scope)] + ";",

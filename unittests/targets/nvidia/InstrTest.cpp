@@ -265,7 +265,7 @@ void warpCases(std::vector<Case> &c) {
                [](K &k) {
                  k.i.fenceProxyAsync();
                  k.i.fenceProxyAsync(true);
-                 k.i.fenceMbarrierInit();
+                 k.i.mbarInit({{k.shared, 5}});
                  k.i.memoryFence(Scope::Cluster);
                }});
 }
