@@ -2,6 +2,7 @@
 #include "runtime/cuda/Assembler.h"
 #include "abi/Multiprocessor.h"
 #include "runtime/cuda/AssemblyMemo.h"
+#include "runtime/cuda/BlockRequest.h"
 #include "runtime/cuda/Driver.h"
 #include <cstdlib>
 #include <cstring>
@@ -174,74 +175,6 @@ template <typename Size, typename Get> static std::string readLog(Handle h, Size
   return text;
 }
 
-/// How many blocks should share a multiprocessor: a wish of the compiler, not worth spills.
-static constexpr std::string_view wishDirective = ".minnctapersm";
-
-/// Registers that the wish in `text` leaves a thread; 0 if it asks for none to be saved: no wish, one block, or all that a thread may have.
-static uint32_t limitOfWish(const std::string &text) {
-  size_t wish = text.find(wishDirective), threads = text.find(".reqntid ");
-  if (wish == text.npos || threads == text.npos) return 0;
-  unsigned long blocks = std::strtoul(text.c_str() + wish + wishDirective.size(), nullptr, 10), each = std::strtoul(text.c_str() + threads + 9, nullptr, 10);
-  if (blocks < 2 || each == 0) return 0;
-  auto limit = static_cast<uint32_t>(sm::registers / (blocks * each) / sm::registerStep * sm::registerStep);
-  return limit < sm::mostRegisters ? limit : 0;
-}
-
-/// `text` with a bound on registers in the wish's place, one above what the wish comes to, which is `limit`; empty if there is no wish. ptxas
-/// stops right below a bound that it finds hard to keep, and spills a register or two where the bound is the number itself.
-static std::string boundedAbove(std::string text, uint32_t &limit) {
-  limit = limitOfWish(text);
-  size_t wish = text.find(wishDirective);
-  return limit ? text.replace(wish, text.find('\n', wish) - wish, ".maxnreg " + std::to_string(limit + 1)) : std::string();
-}
-
-/// Blocks that are wished for; 0: none.
-static unsigned long wishOf(const std::string &text) {
-  size_t wish = text.find(wishDirective);
-  return wish == text.npos ? 0 : std::strtoul(text.c_str() + wish + wishDirective.size(), nullptr, 10);
-}
-
-/// Bytes of spills that a wish is worth: few where a quarter of the blocks depends on them, more where a third does. For two blocks none (rows that both of two passes read, RMS norm of 16384
-/// floats by 16 warps with 28 bytes: 282 us, one block 266), but a bound on registers may do with less.
-static constexpr uint32_t fewBytes = 16;
-static uint32_t bytesWorth(const std::string &text) {
-  unsigned long blocks = wishOf(text);
-  return blocks == 2 ? 4 * fewBytes : blocks == 3 ? 2 * fewBytes : fewBytes;
-}
-
-/// `text` with a wish for as many blocks as leave a thread one step of registers more than `limit`, which is what its wish leaves; empty where that takes one of three blocks.
-static std::string withMoreRegisters(std::string text, uint32_t limit) {
-  size_t wish = text.find(wishDirective), threads = text.find(".reqntid ");
-  unsigned long each = std::strtoul(text.c_str() + threads + 9, nullptr, 10), blocks = sm::registers / ((limit + sm::registerStep) * each);
-  if (blocks > 1 && 4 * blocks < 3 * wishOf(text)) return {};
-  return text.replace(wish, text.find('\n', wish) - wish, blocks < 2 ? "" : std::string(wishDirective) + " " + std::to_string(blocks));
-}
-
-/// `text` with a wish for fewer blocks, after one that cost spills; without one in a long text, where each attempt takes a good part of a second.
-static std::string wishedForLess(std::string text) {
-  constexpr size_t longText = 64 << 10; // bytes
-  size_t at = text.find(wishDirective);
-  unsigned long blocks = text.size() > longText ? 0 : std::strtoul(text.c_str() + at + wishDirective.size(), nullptr, 10) * 3 / 4;
-  return text.replace(at, text.find('\n', at) - at, blocks < 2 ? "" : std::string(wishDirective) + " " + std::to_string(blocks));
-}
-
-/// `text` with a wish for one block more on a multiprocessor than its `registers` allow, where that is at least a quarter more and shared memory has room; else empty. (Less gains less than
-/// the assembler's other order costs.) It takes at most one step of eight registers away, or a third of them where sixteen warps do not run yet: below that a memory's or a product's way is
-/// not hidden. Without a wish alone: where there is one, the compiler has chosen.
-static std::string oneBlockMore(std::string text, uint32_t registers, uint64_t sharedBytes) {
-  constexpr std::string_view threadsDirective = ".reqntid ";
-  size_t at = text.find(threadsDirective);
-  if (at == text.npos || !registers || text.find(wishDirective) != text.npos || text.find(".maxnreg") != text.npos) return {};
-  unsigned long threads = std::strtoul(text.c_str() + at + threadsDirective.size(), nullptr, 10);
-  if (!threads) return {};
-  constexpr unsigned long mostBlocks = 5, enoughThreads = 16 * 32; // a quarter more than four
-  unsigned long given = (registers + sm::registerStep - 1) / sm::registerStep * sm::registerStep, blocks = sm::registers / (given * threads) + 1;
-  if (blocks < 2 || blocks > mostBlocks || blocks * threads > sm::threads || blocks * (sharedBytes + sm::sharedReserved) > sm::sharedBytes) return {};
-  unsigned long left = sm::registers / (blocks * threads) / sm::registerStep * sm::registerStep, taken = given - left;
-  if (taken > sm::registerStep && (taken * 3 > given || (blocks > 2 && (blocks - 1) * threads >= enoughThreads))) return {};
-  return text.insert(at, std::string(wishDirective) + " " + std::to_string(blocks) + "\n");
-}
-
 static constexpr size_t mostKept = 8 << 20; // bytes
 
 Assembler::Assembler() : memo_(std::make_unique<AssemblyMemo>(mostKept)) {}
@@ -255,28 +188,29 @@ Status Assembler::assemble(std::string_view ptx, const std::string &kernel, cons
   }
   while (!ptx.empty() && ptx.back() == '\0') ptx.remove_suffix(1);
   std::string text(ptx); // with the final NUL that the library wants
-  if (Status s = keepingWish(text, kernel, o, out); !s) return s;
+  if (Status s = keepingRequest(text, kernel, o, out); !s) return s;
   if (o.sharedBytes && !o.maxRegisters && !out.stats.spillStoreBytes)
-    if (std::string more = oneBlockMore(text, out.stats.registers, *o.sharedBytes); !more.empty()) {
+    if (std::string more = withOneBlockMore(text, out.stats.registers, *o.sharedBytes); !more.empty()) {
+      constexpr uint32_t spillsOfSecondBlock = 16; // bytes
       Assembly other;
-      if (assembleNow(more, kernel, o, other) && other.stats.spillStoreBytes <= (wishOf(more) == 2 ? fewBytes : 0) && other.stats.serialized == out.stats.serialized) out = std::move(other);
+      if (assembleNow(more, kernel, o, other) && other.stats.spillStoreBytes <= (BlockRequest::of(more).blocks == 2 ? spillsOfSecondBlock : 0) && other.stats.serialized == out.stats.serialized)
+        out = std::move(other);
     }
   memo_->keep(key, std::make_shared<const Assembly>(out));
   return Status::ok();
 }
 
-Status Assembler::keepingWish(std::string text, const std::string &kernel, const AssembleOptions &o, Assembly &out) const {
-  // A few bytes cost less than a quarter of the blocks, but not where fewer are wished for, nor than one step of registers.
-  uint32_t spillsAllowed = bytesWorth(text);
+Status Assembler::keepingRequest(std::string text, const std::string &kernel, const AssembleOptions &o, Assembly &out) const {
+  // A few bytes cost less than a quarter of the blocks, but not where fewer are asked for, nor than one step of registers.
+  uint32_t spillsAllowed = BlockRequest::of(text).spillsWorth();
   if (Status s = assembleNow(text, kernel, o, out); !s) return s;
-  while (out.stats.spillStoreBytes > spillsAllowed && limitOfWish(text)) {
-    text = wishedForLess(text);
+  while (out.stats.spillStoreBytes > spillsAllowed && BlockRequest::of(text).registers()) {
+    text = withFewerBlocks(text);
     spillsAllowed = 0;
     if (Status s = assembleNow(text, kernel, o, out); !s) return s;
   }
-  uint32_t limit = 0;
-  std::string again = out.stats.spillStoreBytes > 0 ? boundedAbove(text, limit) : "";
-  if (again.empty()) return Status::ok();
+  const uint32_t limit = BlockRequest::of(text).registers();
+  if (!out.stats.spillStoreBytes || !limit) return Status::ok();
   auto fits = [&](const std::string &with, uint32_t most) {
     Assembly other;
     other.attempts = out.attempts;
@@ -285,7 +219,7 @@ Status Assembler::keepingWish(std::string text, const std::string &kernel, const
     return true;
   };
   // Layer norm of 1024 floats, H200: 32 registers and three spilled 74.4 us, 40 registers 70.6; cross entropy backward of 50257 floats: 40 and three 1097, 48 registers 957.
-  if (!fits(again, limit)) fits(withMoreRegisters(text, limit), sm::mostRegisters);
+  if (!fits(withRegisterBound(text), limit)) fits(withMoreRegisters(text), sm::mostRegisters);
   return Status::ok();
 }
 

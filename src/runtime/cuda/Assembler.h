@@ -33,7 +33,7 @@ struct Assembly {
   std::vector<char> cubin;
   std::string log;
   AssemblyStats stats;
-  unsigned attempts = 0; // how often the assembler ran: a wish for blocks that costs spills is lowered or dropped
+  unsigned attempts = 0; // how often the assembler ran: a request for blocks that costs spills is lowered or dropped (BlockRequest.h)
 };
 
 class AssemblyMemo;
@@ -53,7 +53,7 @@ public:
 
   /// Thread-safe. TEGULA_ASSEMBLER_ERROR with the log and the offending lines if the text is not accepted; `kernel` is for messages.
   /// `ptx` may end in NULs. Its `.minnctapersm` request (blocks on a multiprocessor) is lowered, and dropped at last, where it would cost more than a few bytes of spills, the fewer blocks the more;
-  /// where it costs any, a bound on registers that comes to the same is tried before, then a wish that leaves eight registers more. Without a request, a kernel that lacks up to eight registers for
+  /// where it costs any, a bound on registers that comes to the same is tried before, then a request that leaves eight registers more. Without a request, a kernel that lacks up to eight registers for
   /// one more block, or up to a third of its registers where fewer than sixteen warps run or one block alone, is assembled again with
   /// that request, and stays so if nothing is spilled, or a few bytes for the second block (options.sharedBytes). What was assembled before comes from an AssemblyMemo, and from
   /// no other cache: the same text gives the same code and numbers on every machine.
@@ -63,8 +63,8 @@ public:
 
 private:
   Assembler();
-  /// A wish for blocks is lowered by a quarter, in the end dropped, while more bytes are spilled than it is worth: none where it was lowered before.
-  Status keepingWish(std::string text, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
+  /// The request for blocks is lowered by a quarter, in the end dropped, while more bytes are spilled than it is worth: none where it was lowered before.
+  Status keepingRequest(std::string text, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
   Status assembleNow(const std::string &text, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
   struct Library;
   std::unique_ptr<AssemblyMemo> memo_;

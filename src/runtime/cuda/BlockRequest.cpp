@@ -1,0 +1,84 @@
+// See BlockRequest.h.
+#include "runtime/cuda/BlockRequest.h"
+#include "abi/Multiprocessor.h"
+#include <cstdlib>
+#include <string_view>
+
+namespace tegula::runtime::cuda {
+
+namespace sm = abi::multiprocessor;
+
+static constexpr std::string_view blocksDirective = ".minnctapersm", threadsDirective = ".reqntid ", boundDirective = ".maxnreg";
+
+/// The number behind a directive, 0 where the text has none.
+static uint32_t numberBehind(const std::string &ptx, std::string_view directive) {
+  size_t at = ptx.find(directive);
+  return at == ptx.npos ? 0 : static_cast<uint32_t>(std::strtoul(ptx.c_str() + at + directive.size(), nullptr, 10));
+}
+
+/// Registers that a thread may have in `blocks` blocks of `threads`, in the steps they are given in.
+static uint32_t registersOf(uint32_t blocks, uint32_t threads) { return sm::registers / (blocks * threads) / sm::registerStep * sm::registerStep; }
+
+BlockRequest BlockRequest::of(const std::string &ptx) {
+  return {numberBehind(ptx, blocksDirective), numberBehind(ptx, threadsDirective), ptx.find(boundDirective) != ptx.npos};
+}
+
+uint32_t BlockRequest::registers() const {
+  if (blocks < 2 || threads == 0)
+    return 0;
+  uint32_t limit = registersOf(blocks, threads);
+  return limit < sm::mostRegisters ? limit : 0;
+}
+
+uint32_t BlockRequest::spillsWorth() const {
+  // Few where a quarter of the blocks depends on them, more where a third does. For two blocks none pay by themselves (rows that both of two passes read, RMS norm of 16384 floats by 16 warps with
+  // 28 bytes: 282 us, one block 266), but a bound on registers may do with less.
+  constexpr uint32_t few = 16; // bytes
+  return blocks == 2 ? 4 * few : blocks == 3 ? 2 * few : few;
+}
+
+/// `ptx` with `line` in place of the request's line.
+static std::string withLine(std::string ptx, const std::string &line) {
+  size_t at = ptx.find(blocksDirective);
+  return ptx.replace(at, ptx.find('\n', at) - at, line);
+}
+
+std::string withRequest(std::string ptx, uint32_t blocks) {
+  const std::string line = blocks < 2 ? "" : std::string(blocksDirective) + " " + std::to_string(blocks);
+  if (ptx.find(blocksDirective) != ptx.npos)
+    return withLine(std::move(ptx), line);
+  size_t threads = ptx.find(threadsDirective);
+  return line.empty() || threads == ptx.npos ? ptx : ptx.insert(threads, line + "\n");
+}
+
+std::string withFewerBlocks(const std::string &ptx) {
+  constexpr size_t longText = 64 << 10; // bytes
+  return withRequest(ptx, ptx.size() > longText ? 0 : BlockRequest::of(ptx).blocks * 3 / 4);
+}
+
+std::string withRegisterBound(std::string ptx) {
+  uint32_t limit = BlockRequest::of(ptx).registers();
+  return limit ? withLine(std::move(ptx), std::string(boundDirective) + " " + std::to_string(limit + 1)) : std::string();
+}
+
+std::string withMoreRegisters(const std::string &ptx) {
+  const BlockRequest r = BlockRequest::of(ptx);
+  uint32_t blocks = sm::registers / ((r.registers() + sm::registerStep) * r.threads);
+  return blocks > 1 && 4 * blocks < 3 * r.blocks ? std::string() : withRequest(ptx, blocks);
+}
+
+std::string withOneBlockMore(const std::string &ptx, uint32_t registers, uint64_t sharedBytes) {
+  const BlockRequest r = BlockRequest::of(ptx);
+  if (!r.threads || !registers || r.blocks || r.hasRegisterBound)
+    return {};
+  constexpr uint32_t mostBlocks = 5, enoughThreads = 16 * 32; // a quarter more than four
+  uint32_t given = (registers + sm::registerStep - 1) / sm::registerStep * sm::registerStep, blocks = sm::registers / (given * r.threads) + 1;
+  if (blocks < 2 || blocks > mostBlocks || blocks * r.threads > sm::threads || blocks * (sharedBytes + sm::sharedReserved) > sm::sharedBytes)
+    return {};
+  uint32_t left = registersOf(blocks, r.threads), taken = given - left;
+  if (taken > sm::registerStep && (taken * 3 > given || (blocks > 2 && (blocks - 1) * r.threads >= enoughThreads)))
+    return {};
+  return withRequest(ptx, blocks);
+}
+
+} // namespace tegula::runtime::cuda

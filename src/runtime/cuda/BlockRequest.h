@@ -1,0 +1,40 @@
+// The `.minnctapersm` request of a kernel's PTX: how many blocks should share a multiprocessor. The compiler asks for them (Occupancy.h) before anybody knows how many registers the
+// assembler takes; here stands which other request, or bound on registers, to try once it has said so.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace tegula::runtime::cuda {
+
+/// What the directives of a kernel say.
+struct BlockRequest {
+  uint32_t blocks = 0;           // .minnctapersm; 0: no request
+  uint32_t threads = 0;          // .reqntid, of a block; 0: not said
+  bool hasRegisterBound = false; // .maxnreg
+
+  static BlockRequest of(const std::string &ptx);
+
+  /// Registers that a thread may have so that the blocks fit; 0: any number, as there is no request, one block is asked for, or the blocks fit whatever a thread takes.
+  uint32_t registers() const;
+  /// Bytes of spills that keeping the request is worth.
+  uint32_t spillsWorth() const;
+};
+
+/// `ptx` with a request for `blocks` in place of the one that it has, or in front of `.reqntid`; with none for fewer than two blocks.
+std::string withRequest(std::string ptx, uint32_t blocks);
+
+// What to try next: `ptx` written anew, or an empty text for nothing.
+
+/// A request for three quarters of the blocks, after one that cost spills; none in a long text, where each attempt takes a good part of a second. `ptx` has a request.
+std::string withFewerBlocks(const std::string &ptx);
+/// A bound on registers in the request's place, one above BlockRequest::registers. ptxas stops right below a bound that it finds hard to keep, and spills a register or two where the bound is the
+/// number itself.
+std::string withRegisterBound(std::string ptx);
+/// A request for as many blocks as leave a thread one step of registers more; nothing where that takes one of three blocks. `ptx` has a request that bounds registers.
+std::string withMoreRegisters(const std::string &ptx);
+/// A request for one block more than `registers` of a thread allow, where that is at least a quarter more and shared memory has room for `sharedBytes` of each. (Less gains less than the assembler's
+/// other order costs.) It takes at most one step of registers away, or a third of them where sixteen warps do not run yet: below that latencies of memory and of products are not hidden.
+/// Nothing where there is a request: the compiler has chosen.
+std::string withOneBlockMore(const std::string &ptx, uint32_t registers, uint64_t sharedBytes);
+
+} // namespace tegula::runtime::cuda
