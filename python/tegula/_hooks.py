@@ -182,6 +182,13 @@ def _decoded(value):
     raise TypeError(f"specialization data holds an object that no text can bring back: {held}")
 
 
+def active_device():
+    """Name of the device that the active driver speaks for; None if it is no driver of ours."""
+    from .runtime.driver import driver
+    backend = driver.active.get_current_target().backend
+    return f"cuda:{driver.active.get_current_device()}" if backend == "cuda" else backend if backend in ("cpu", "sim") else None
+
+
 def _target_dict():
     from .runtime.driver import driver
     return dict(driver.active.get_current_target().__dict__)
@@ -207,7 +214,7 @@ def preload(fn, text):
     arguments = [_stand_in(code, (i,), constants, divisible) for i, code in enumerate(data["signature"].values())]
     options = {k: _decoded(v) for k, v in data["options"].items()}
     call = Call(fn, arguments, options)
-    kernel = fn.direct(None)(*arguments, **options)
+    kernel = fn.direct(None)(*arguments, device=active_device(), **options)  # stand-ins are nowhere
     fn._remember(call, kernel)
     return kernel
 

@@ -364,7 +364,7 @@ class JITCallable(_core.Function, NamedKernel):
         args = tuple(map(wrap, self.param_names, args)) + tuple(map(MockTensor.wrap_dtype, args[len(self.param_names):]))
         kwargs = {name: wrap(name, x) for name, x in kwargs.items()}
         if "device" not in kwargs and any(isinstance(x, MockTensor) for x in (*args, *kwargs.values())):
-            kwargs["device"] = _active_device()  # stand-ins are nowhere
+            kwargs["device"] = _hooks.active_device()  # stand-ins are nowhere
         return self.warmup_launcher()(*args, **kwargs)
 
     def run(self, *args, grid, warmup=False, **kwargs):
@@ -387,13 +387,6 @@ class JITCallable(_core.Function, NamedKernel):
 
 class JITFunction(JITCallable):
     """What `@jit` gives: `kernel[grid](*args, **options)` launches, `.warmup(...)` compiles."""
-
-
-def _active_device():
-    """Name of the device that the active driver speaks for; None if it is no driver of ours."""
-    from .runtime.driver import driver
-    backend = driver.active.get_current_target().backend
-    return f"cuda:{driver.active.get_current_device()}" if backend == "cuda" else backend if backend in ("cpu", "sim") else None
 
 
 class InterpretedFunction(JITFunction):

@@ -106,3 +106,9 @@ say("pickled", (sent.metadata.target_name, hex(fake.fakeCudaLastStream()), sent.
 y = np.zeros(256, np.float32)
 add[(2,)](x, y, 256, BLOCK=128)
 say("numpy goes to the CPU", bool((y == x + 1).all()))
+tegula.runtime.driver.set_active_to_gpu()
+texts = []
+tegula.knobs.runtime.jit_cache_hook = lambda **kw: texts.append(kw["compile"]["specialization_data"])
+warm = add.warmup(tegula.language.float32, tegula.language.float32, 256, BLOCK=64, grid=(1,))
+add.device_caches[0][0].clear()
+say("preloaded", (add.preload(texts[0]).hash == warm.hash, warm.metadata.target_name))

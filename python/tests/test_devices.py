@@ -67,6 +67,10 @@ def test_gpu_kernel_of_another_process(gpu):
     assert gpu["pickled"] == "('sm_90a', '0x55', 32, True)"
 
 
+def test_gpu_kernel_preloaded(gpu):
+    assert gpu["preloaded"] == "(True, 'sm_90a')"  # for the active device, not for that of arguments that are nowhere
+
+
 def test_gpu_errors(gpu):
     assert gpu["numpy"] == "ValueError: `add`: argument `x` points to CPU memory, which cuda:0 cannot access"
     assert gpu["sim"] == "ValueError: argument `x`: the tensor is on device cuda:0; this kernel runs on the simulator"
