@@ -292,6 +292,33 @@ TEST(Packing, FirstRowsInThePackingLoop) {
   }
 }
 
+// The rows of the next panel are fetched in front of the blocks of rows that this one is multiplied by, in loops of nothing else; with few blocks of rows, by the loop that packs.
+TEST(Packing, FetchesTheNextPanel) {
+  auto fetches = [](Blocks t, const char *name) { // in loops by themselves, among multiply-adds
+    CpuTarget target = *parseTarget(name);
+    target.l2Bytes = 256 << 10;
+    std::pair<size_t, size_t> r;
+    std::istringstream in(test::stage(matmul("f32", "f32", t, {false, false}), target, Stage::Asm));
+    std::string body;
+    for (std::string line; std::getline(in, line);) {
+      body += line + "\n";
+      if (!line.starts_with(".LBB") && !line.starts_with("\tj"))
+        continue;
+      const bool multiplies = count(body, "\tvfmadd") != 0, alone = count(body, "\n") <= 5;
+      (multiplies ? r.second : r.first) += multiplies || alone ? count(body, "\tprefetch") : 0;
+      body.clear();
+    }
+    return r;
+  };
+  // Two kinds of blocks of rows; a row is one line or two.
+  EXPECT_GE(fetches({128, 256, 256}, "cpu:avx2").first, 2);
+  EXPECT_EQ(fetches({128, 256, 256}, "cpu:avx2").second, 0);
+  EXPECT_GE(fetches({128, 256, 256}, "cpu:avx512").first, 4);
+  EXPECT_EQ(fetches({128, 256, 256}, "cpu:avx512").second, 0);
+  EXPECT_EQ(fetches({16, 256, 256}, "cpu:avx2").first, 0);
+  EXPECT_GT(fetches({16, 256, 256}, "cpu:avx2").second, 0);
+}
+
 // Rows that a mask switches off are read, and fetched ahead, from memory of nobody's: behind the end of a matrix there may be no pages, and x86 takes hundreds of
 // cycles for a load of nothing there.
 TEST(Packing, NoLoadsBehindTheMatrix) {

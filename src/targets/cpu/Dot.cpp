@@ -61,6 +61,15 @@ llvm::SmallVector<RowBlock, 2> rowBlocks(const DotPlan &p, unsigned lowRows) {
   return {{lowRows, p.m / lowRows}};
 }
 
+int64_t divideUp(int64_t x, int64_t by) { return (x + by - 1) / by; }
+
+int64_t blocksOfRows(const CpuTarget &t, const DotPlan &p) {
+  int64_t blocks = 0;
+  for (RowBlock block : rowBlocks(p, blockShape(t).lowRows))
+    blocks += block.count;
+  return blocks;
+}
+
 /// Lanes of an accumulator vector for a panel of nr columns.
 unsigned lanesOfAcc(const CpuTarget &t, const DotPlan &p) {
   unsigned native = t.vectorBits / ir::bitWidth(p.accElem);
@@ -94,6 +103,7 @@ public:
   int64_t stepBytesA() const { return p.kGroup * aBytes(); }
   /// Rows that count; so many k, a multiple of what a trip of the loop over k does. Null: all. For outer blocks.
   V rowsFrom = nullptr, rowsTo = nullptr, depth = nullptr;
+  llvm::SmallVector<PanelFetch, 2> fetches;
   static int64_t unrolled(int64_t steps) { return std::min<int64_t>(4, steps); }
   int64_t stepBytesB() const { return p.kGroup * p.nr * bBytes(); }
 
@@ -112,7 +122,7 @@ private:
   V at(V base, int64_t bytes) { return bytes ? b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, bytes) : base; }
   V load(llvm::Type *t, V pointer, unsigned align) { return b.CreateAlignedLoad(t, pointer, llvm::Align(align)); }
 
-  /// for (i = 0; i < count; ++i) with each pointer advancing by its step in bytes; the body gets the current pointers
+  /// for (i = 0; i < count; ++i) with each pointer advancing by its step in bytes (or number, by its step); the body gets the current pointers
   /// and the carried values and returns the new ones. Gives the final carried values.
   struct Pointer {
     V start;
@@ -132,9 +142,14 @@ private:
   /// sum of each column of B is subtracted at the end.
   bool biased() const { return p.aElem == Elem::I8 && !p.bUnsigned; }
   V bias(llvm::Type *type) const { return llvm::ConstantInt::get(type, 0x80808080); }
-  void outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate);
+  void outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate, llvm::ArrayRef<V> lines);
   void innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate);
   void panels(int64_t k, V a, V bp, V c, bool accumulate);
+  void fetch(const PanelFetch &lines, V from, V count);
+  /// Loops over k are in parts, in front of which lines are fetched: so many at once at most, as they hold up loads.
+  static constexpr int64_t mostLines = 32;
+  int64_t tripsOfPart() const, linesPerPart() const;
+  V partsOf(V depth);
 };
 
 llvm::SmallVector<V> DotEmitter::loop(int64_t count, V counted, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body) {
@@ -175,7 +190,10 @@ llvm::SmallVector<V> DotEmitter::loop(int64_t count, V counted, llvm::ArrayRef<P
   llvm::SmallVector<V> next = body(now, state);
   llvm::SmallVector<V> advanced;
   for (size_t i = 0; i < pointers.size(); ++i)
-    advanced.push_back(pointers[i].by ? b.CreateGEP(b.getInt8Ty(), now[i], pointers[i].by) : at(now[i], pointers[i].step));
+    if (now[i]->getType()->isIntegerTy())
+      advanced.push_back(b.CreateAdd(now[i], pointers[i].by ? pointers[i].by : b.getInt64(static_cast<uint64_t>(pointers[i].step))));
+    else
+      advanced.push_back(pointers[i].by ? b.CreateGEP(b.getInt8Ty(), now[i], pointers[i].by) : at(now[i], pointers[i].step));
   V remaining = b.CreateSub(left, b.getInt64(1));
   llvm::BasicBlock *latch = b.GetInsertBlock();
   left->addIncoming(remaining, latch);
@@ -306,19 +324,42 @@ void DotEmitter::addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumula
     }
 }
 
-/// C[rows][nr] += A[rows][k] * panel[k][nr].
-void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate) {
-  int64_t steps = k / p.kGroup, unroll = unrolled(steps);
-  llvm::SmallVector<Pointer> pointers{{bp, unroll * stepBytesB()}};
-  for (V from : rowPointers(a, rows))
-    pointers.push_back({from, unroll * stepBytesA()});
+/// C[rows][nr] += A[rows][k] * panel[k][nr]. `lines`: of each of `fetches` the line to begin with, and how many are left.
+void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate, llvm::ArrayRef<V> lines) {
+  int64_t steps = k / p.kGroup, unroll = unrolled(steps), trips = steps / unroll;
+  V counted = depth ? b.CreateUDiv(depth, b.getInt64(unroll * p.kGroup)) : nullptr;
   auto body = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V> carried) {
     llvm::SmallVector<V> acc(carried);
     for (int64_t u = 0; u < unroll; ++u)
       multiplyStep(rows, u, q.drop_front(), q[0], acc);
     return acc;
   };
-  addToC(rows, loop(steps / unroll, depth ? b.CreateUDiv(depth, b.getInt64(unroll * p.kGroup)) : nullptr, pointers, zeros(rows), body), c, accumulate);
+  auto pointersAt = [&](V panel, llvm::ArrayRef<V> from, int64_t trips) {
+    llvm::SmallVector<Pointer> pointers{{panel, trips * unroll * stepBytesB()}};
+    for (V row : from)
+      pointers.push_back({row, trips * unroll * stepBytesA()});
+    return pointers;
+  };
+  llvm::SmallVector<V> from = rowPointers(a, rows);
+  if (fetches.empty())
+    return addToC(rows, loop(trips, counted, pointersAt(bp, from, 1), zeros(rows), body), c, accumulate);
+  // A few lines, some trips, a few lines ...: many at once would hold up the loads.
+  const int64_t part = tripsOfPart();
+  llvm::SmallVector<Pointer> pointers = pointersAt(bp, from, part);
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    pointers.push_back({lines[2 * i], 0, b.CreateMul(fetches[i].stride, b.getInt64(static_cast<uint64_t>(linesPerPart())))});
+    pointers.push_back({lines[2 * i + 1], -linesPerPart()});
+  }
+  if (counted)
+    pointers.push_back({counted, -part});
+  auto partOfDepth = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V> carried) {
+    llvm::ArrayRef<V> line = q.drop_front(1 + from.size());
+    for (size_t i = 0; i < fetches.size(); ++i)
+      fetch(fetches[i], line[2 * i], b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, line[2 * i + 1], b.getInt64(static_cast<uint64_t>(linesPerPart()))));
+    V most = counted ? b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, q.back(), b.getInt64(static_cast<uint64_t>(part))) : nullptr;
+    return loop(part, most, pointersAt(q[0], q.slice(1, from.size()), 1), carried, body);
+  };
+  addToC(rows, loop(divideUp(trips, part), counted ? partsOf(depth) : nullptr, pointers, zeros(rows), partOfDepth), c, accumulate);
 }
 
 /// The same for all n <= 4 columns of C at once; vectors along k.
@@ -379,11 +420,42 @@ void DotEmitter::innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
 
 unsigned DotEmitter::firstRows() const { return rowBlocks(p, blockShape(target).lowRows).front().rows; }
 
+/// All blocks of rows but the first share the rows of a panel.
+int64_t DotEmitter::tripsOfPart() const {
+  const int64_t groups = p.kBlock / p.kGroup, trips = groups / unrolled(groups), blocks = std::max<int64_t>(1, blocksOfRows(target, p) - 1);
+  const int64_t lines = divideUp(p.kBlock, blocks) * static_cast<int64_t>(fetches.size());
+  return divideUp(trips, divideUp(lines, mostLines));
+}
+
+/// Of so many k, null: of all.
+V DotEmitter::partsOf(V depth) {
+  const int64_t unit = tripsOfPart() * unrolled(p.kBlock / p.kGroup) * p.kGroup;
+  if (!depth)
+    return b.getInt64(static_cast<uint64_t>(divideUp(p.kBlock, unit)));
+  return b.CreateUDiv(b.CreateAdd(depth, b.getInt64(static_cast<uint64_t>(unit - 1))), b.getInt64(static_cast<uint64_t>(unit)));
+}
+
+int64_t DotEmitter::linesPerPart() const {
+  const int64_t groups = p.kBlock / p.kGroup, parts = divideUp(groups / unrolled(groups), tripsOfPart());
+  return divideUp(p.kBlock, parts * std::max<int64_t>(1, blocksOfRows(target, p) - 1));
+}
+
+/// So many of the lines, i64, perhaps none or less.
+void DotEmitter::fetch(const PanelFetch &lines, V from, V count) {
+  loop(0, count, {{from, 0, lines.stride}}, {}, [&](llvm::ArrayRef<V> at, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
+    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()}, {at[0], b.getInt32(0), b.getInt32(2), b.getInt32(1)});
+    return {};
+  });
+}
+
 /// All rows of one panel for one block of k, or all but the first block of rows.
 void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFirst) {
   bool inner = p.nr == 1;
   unsigned lowRows = inner ? std::min<unsigned>(p.mr, static_cast<unsigned>(p.m)) : blockShape(target).lowRows;
   int64_t row = 0;
+  V done = b.getInt64(0), perBlock = fetches.empty() ? nullptr : b.CreateMul(partsOf(depth), b.getInt64(static_cast<uint64_t>(linesPerPart())));
+  auto fetchedBy = [&](V count) { return b.CreateMul(count, perBlock); };
+  auto lineAt = [&](const PanelFetch &f, V number) { return b.CreateGEP(b.getInt8Ty(), f.first, b.CreateMul(f.stride, number)); };
   for (RowBlock block : rowBlocks(p, lowRows)) {
     if (withoutFirst && row == 0) {
       row = block.rows;
@@ -396,7 +468,7 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
       if (inner)
         innerBlock(block.rows, k, s[0], bp, s[1], accumulate);
       else
-        outerBlock(block.rows, k, s[0], bp, s[1], accumulate);
+        outerBlock(block.rows, k, s[0], bp, s[1], accumulate, s.drop_front(2));
       return {};
     };
     V count = nullptr, first = nullptr;
@@ -412,10 +484,18 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
       a0 = b.CreateGEP(b.getInt8Ty(), a0, b.CreateMul(first, aStride ? rowsOf(block.rows) : b.getInt64(block.rows * p.aRowStride * aBytes())));
       c0 = b.CreateGEP(b.getInt8Ty(), c0, b.CreateMul(first, b.getInt64(block.rows * p.cRowStride * cBytes())));
     }
-    loop(block.count, count, {{a0, block.rows * p.aRowStride * aBytes(), aStride ? rowsOf(block.rows) : nullptr}, {c0, block.rows * p.cRowStride * cBytes()}}, {},
-         rowsBody);
+    llvm::SmallVector<Pointer> pointers{{a0, block.rows * p.aRowStride * aBytes(), aStride ? rowsOf(block.rows) : nullptr}, {c0, block.rows * p.cRowStride * cBytes()}};
+    for (const PanelFetch &f : fetches) {
+      pointers.push_back({lineAt(f, fetchedBy(done)), 0, b.CreateMul(f.stride, perBlock)});
+      pointers.push_back({b.CreateSub(f.rows, fetchedBy(done)), 0, b.CreateNeg(perBlock)});
+    }
+    loop(block.count, count, pointers, {}, rowsBody);
     row += block.rows * block.count;
+    done = b.CreateAdd(done, count ? b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, b.getInt64(0)) : b.getInt64(static_cast<uint64_t>(block.count)));
   }
+  for (const PanelFetch &f : fetches)
+    if (rowsFrom || rowsTo || depth) // perhaps not all of them
+      fetch(f, lineAt(f, fetchedBy(done)), b.CreateSub(f.rows, fetchedBy(done)));
 }
 
 /// All of C for one block of k.
@@ -545,6 +625,13 @@ void PanelDot::finish(llvm::ArrayRef<V> carried, V c) { emitter_->addToC(emitter
 void PanelDot::rest(bool withoutFirst, V panel, V c) { emitter_->rows(p_.kBlock, rows_[0], panel, c, accumulate_, withoutFirst); }
 
 int64_t PanelDot::depthUnit(const DotPlan &p) { return DotEmitter::unrolled(p.kBlock / p.kGroup) * p.kGroup; }
+
+void PanelDot::fetch(llvm::ArrayRef<PanelFetch> lines) { emitter_->fetches.assign(lines.begin(), lines.end()); }
+
+bool PanelDot::fetches(const CpuTarget &target, const DotPlan &p) {
+  constexpr int64_t enough = 4; // blocks: more lines than that in front of one wait for each other
+  return p.nr > 1 && blocksOfRows(target, p) > enough;
+}
 
 void PanelDot::limit(V from, V to, V depth) { emitter_->rowsFrom = from, emitter_->rowsTo = to, emitter_->depth = depth; }
 

@@ -55,6 +55,12 @@ void emitDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, llvm::Val
 
 class DotEmitter;
 
+/// Lines that are fetched into L2 while a panel is multiplied: those of the next one. One in each row.
+struct PanelFetch {
+  llvm::Value *first = nullptr;                    // ptr: the first row's
+  llvm::Value *stride = nullptr, *rows = nullptr;  // i64: bytes from row to row, how many there are, perhaps none
+};
+
 /// One panel of one block of k of a plan that packs by panel: C[M][nr] += A[M][kBlock] * panel[kBlock][nr]. The first block of rows may be multiplied
 /// by the loop that packs the panel, which leaves arithmetic idle: begin() in front of it, step() in each trip, finish() behind it; rest() does the other rows.
 class PanelDot {
@@ -71,6 +77,10 @@ public:
   void rest(bool withoutFirst, llvm::Value *panel, llvm::Value *c);
   /// In the panel at hand only rows from `from` (not negative) to below `to` count, and only so many k, a multiple of depthUnit() (i64, null: all). More rows may be computed.
   void limit(llvm::Value *from, llvm::Value *to, llvm::Value *depth);
+  /// rest() fetches these, a few in front of each block of rows and what is left at the end.
+  void fetch(llvm::ArrayRef<PanelFetch> lines);
+  /// Does rest() have blocks of rows enough for that?
+  static bool fetches(const CpuTarget &target, const DotPlan &p);
   static int64_t depthUnit(const DotPlan &p);
 
 private:

@@ -274,6 +274,7 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
   work.columns = counts.columns, work.depthThere = counts.depth, work.depthLeft = counts.depthLeft;
   work.kGroup = p.kGroup;
   work.unit = unit;
+  work.between = PanelDot::fetches(state_.target, p);
   nest_ = &state;
   layOut(state);
   nest_ = nullptr;
@@ -306,6 +307,10 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
       }
     }
     dot.limit(from, to, work.packed);
+    llvm::SmallVector<PanelFetch, 2> lines;
+    for (const auto &[load, at, one] : work.fetches)
+      lines.push_back(one);
+    dot.fetch(lines);
     dot.rest(work.depth != 0, b, columns);
   };
   work.begin = begin, work.trip = trip, work.end = end;

@@ -481,6 +481,7 @@ Bits FunctionEmitter::rootBits(unsigned copy) const {
 
 void FunctionEmitter::roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first) {
   Bits at = rootBits(copy);
+  nest_->copy = copy;
   if (nest_->streaming)
     fetchAhead(copy);
   unsigned slot = 0;

@@ -3,6 +3,7 @@
 #include "targets/cpu/Emitter.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/IntrinsicsX86.h"
+#include <algorithm>
 
 namespace tegula::cpu {
 using V = llvm::Value *;
@@ -263,45 +264,86 @@ llvm::Value *FunctionEmitter::nextTile(const Lin &l) {
   return b_.CreateSelect(is, distance, b_.getInt64(0));
 }
 
-// How far the panel that is packed after this one lies behind it, in bytes; 0 if none is. In front of the loops of the panel.
-llvm::Value *FunctionEmitter::panelAhead(const Lin &l, Coef row, Coef panel) {
+// How far the panel that is packed after this one lies behind it, in bytes, and how many of its rows are there (of this one: `there`); both 0 if none is. In front of the loops of the panel.
+std::pair<V, V> FunctionEmitter::panelAhead(const Lin &l, Coef row, Coef panel, V there) {
   NestState &n = *nest_;
   PanelWork &p = *n.panel;
-  V &known = p.ahead[l.base];
-  if (known)
+  auto &known = p.ahead[l.base];
+  if (known.first)
     return known;
   V tile = atDepth(0, [&] { return nextTile(l); });
   const unsigned columns = n.nest->columnBits();
   const NestLoop *blocks = nullptr, *panels = nullptr;
   for (unsigned i = 0; i < p.loops; ++i)
     (n.loops[i].firstBit >= columns ? blocks : panels) = &n.loops[i];
-  return known = atDepth(p.loops, [&]() -> V {
-           llvm::Type *t = b_.getInt64Ty();
-           auto isLast = [&](const NestLoop &loop) { return b_.CreateICmpSGE(b_.CreateAdd(loop.iv, b_.getInt64(1)), tripsOf(loop)); };
-           // From the first panel of this block of k to that of the next one.
-           V next = tile;
-           if (blocks) {
-             V block = b_.CreateMul(coefValue(row, t), b_.getInt64(uint64_t(1) << n.nest->panelDepthBits));
-             V last = next ? b_.CreateSub(next, b_.CreateMul(blocks->iv, block)) : b_.getInt64(0);
-             next = b_.CreateSelect(isLast(*blocks), last, block);
-           }
-           if (!panels)
-             return next ? next : b_.getInt64(0);
-           V step = coefValue(panel, t);
-           V back = next ? b_.CreateSub(next, b_.CreateMul(panels->iv, step)) : b_.getInt64(0);
-           return b_.CreateSelect(isLast(*panels), back, step);
-         });
+  atDepth(p.loops, [&] {
+    llvm::Type *t = b_.getInt64Ty();
+    V none = b_.getInt64(0), deep = b_.getInt64(uint64_t(1) << n.nest->panelDepthBits);
+    auto isLast = [&](const NestLoop &loop) { return b_.CreateICmpSGE(b_.CreateAdd(loop.iv, b_.getInt64(1)), tripsOf(loop)); };
+    // From the first panel of this block of k to that of the next one.
+    V next = tile ? tile : none, rows = tile ? b_.CreateSelect(b_.CreateICmpEQ(tile, none), none, deep) : none;
+    if (blocks) {
+      V block = b_.CreateMul(coefValue(row, t), deep), left = b_.getInt64(32); // few, where it is not known
+      if (p.depthThere)
+        left = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(p.depthThere, b_.CreateMul(b_.CreateAdd(blocks->iv, b_.getInt64(1)), deep)), deep);
+      V last = tile ? b_.CreateSub(next, b_.CreateMul(blocks->iv, block)) : none, isOver = isLast(*blocks);
+      next = b_.CreateSelect(isOver, last, block), rows = b_.CreateSelect(isOver, rows, left);
+    }
+    if (panels) {
+      V step = coefValue(panel, t), isOver = isLast(*panels);
+      V back = tile || blocks ? b_.CreateSub(next, b_.CreateMul(panels->iv, step)) : none;
+      next = b_.CreateSelect(isOver, back, step), rows = b_.CreateSelect(isOver, rows, there);
+    }
+    known = {next, rows};
+    return next;
+  });
+  return known;
+}
+
+// Leaves to the multiply-adds to fetch what the load will read for the next panel: one line in each row.
+void FunctionEmitter::fetchBetween(const ir::Op &load, const Lin &l, const Bits &at, V distance, V rows, Coef stride) {
+  NestState &n = *nest_;
+  PanelWork &p = *n.panel;
+  // The copy at hand is some columns of a row. One of those that share a line is enough, and the first of the rows of a trip.
+  unsigned column = 0;
+  for (size_t i = 0; i < n.unrolled.size(); ++i)
+    if (n.copy >> i & 1) {
+      if (n.unrolled[i] >= n.nest->columnBits())
+        return;
+      column += 1u << n.unrolled[i];
+    }
+  constexpr unsigned line = 64;
+  const unsigned width = std::max(1u, ir::byteWidth(load.results[0]->type.elem)), end = column + n.lanes();
+  if (end * width % line && end != 1u << n.nest->panelColumnBits)
+    return;
+  const unsigned lowest = n.nest->columnBits();
+  auto inPanel = [&](BitSource s) { return s >= 0 && (n.laneOf[static_cast<size_t>(s)] >= 0 || (static_cast<unsigned>(s) >= lowest && static_cast<unsigned>(s) < lowest + n.nest->panelDepthBits)); };
+  Bits first = at;
+  std::replace_if(first.begin(), first.end(), inPanel, zeroBit);
+  if (llvm::any_of(p.fetches, [&](const auto &f) { return std::get<0>(f) == &load && std::get<1>(f) == first; }))
+    return;
+  atDepth(p.loops, [&] {
+    V next = b_.CreateGEP(b_.getInt8Ty(), linAt(load.operands[0], l, first, true).base, distance);
+    V lines = b_.CreateConstGEP1_64(b_.getInt8Ty(), next, n.lanes() * width - 1);
+    p.fetches.emplace_back(&load, first, PanelFetch{lines, coefValue(stride, b_.getInt64Ty()), rows});
+    return lines;
+  });
 }
 
 // A panel's rows are a line or two each, as far apart as rows of memory are, often on pages of their own: no hardware looks ahead there, and a core by itself reaches some
-// fifteen rows ahead. Here are as many as it can wait for at once (all of a deep panel would meet in few sets of L2); at the end of a panel those of the one that comes next. Never far
+// fifteen rows ahead. So the next panel's are fetched while this one is multiplied, a few in front of each block of rows (PanelDot::fetch). Where there are few blocks, the loop that
+// packs fetches as many as it can wait for at once, at the end of a panel those of the one that comes next. Never far
 // behind the matrix: fetching from pages that are not there costs a walk through the page tables each time, more than the multiply-adds of a row.
-void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Type &t, V mask) {
+void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Op &load, V mask) {
   NestState &n = *nest_;
   const unsigned lowest = n.nest->columnBits(); // of the row's number
   auto coefOf = [&](unsigned bit) {
     const auto *i = llvm::find(at, static_cast<BitSource>(bit));
-    return i == at.end() ? Coef{} : l.coef[static_cast<size_t>(i - at.begin())];
+    Coef c = i == at.end() ? Coef{} : l.coef[static_cast<size_t>(i - at.begin())];
+    for (const Opaque &o : l.opaque) // as if no remainder wrapped around
+      if (std::optional<int64_t> growth = growthOfRemainder(o, positionOf(o, at), [&](BitSource s) { return s == static_cast<BitSource>(bit); }))
+        c = addCoef(c, {*growth * o.scale.k, o.scale.s});
+    return c;
   };
   if (n.apart || n.laneOf[lowest] >= 0 || coefOf(lowest).zero()) // the load runs along k
     return;
@@ -317,17 +359,22 @@ void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bi
   if (n.masked) { // where the rows end is not known, but whether this one is there: then so are a few more, nearly always
     distance = bytes(rowTrips(16));
   } else {
-    V end = &rows == &n.loops.back() ? n.trips : tripsOf(rows), panel = panelAhead(l, coefOf(lowest), coefOf(n.nest->panelColumnBits));
-    V inside, beyond, last;
+    V end = &rows == &n.loops.back() ? n.trips : tripsOf(rows), lastRow, inside, beyond;
+    V there = atDepth(n.panel->loops, [&] { return b_.CreateShl(end, rows.firstBit - lowest); });
+    const Coef step = coefOf(n.nest->panelColumnBits);
+    const auto [panel, rowsOfNext] = panelAhead(l, coefOf(lowest), step, there);
+    const bool known = !step.zero() || lowest == n.nest->panelColumnBits;
+    if (n.panel->between && n.panel->depth && known && (!mask || mask == b_.getTrue() || mask->getType()->isVectorTy()))
+      return fetchBetween(load, l, at, panel, rowsOfNext, coefOf(lowest));
     atDepth(n.panel->loops, [&] {
       V ahead = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, rowTrips(32), end);
-      last = b_.CreateSub(end, ahead), inside = bytes(ahead), beyond = b_.CreateSub(panel, bytes(last));
+      lastRow = b_.CreateSub(end, ahead), inside = bytes(ahead), beyond = b_.CreateSub(panel, bytes(lastRow));
       return panel;
     });
-    distance = b_.CreateSelect(b_.CreateICmpSLT(rows.iv, last), inside, beyond);
+    distance = b_.CreateSelect(b_.CreateICmpSLT(rows.iv, lastRow), inside, beyond);
   }
   // The last byte: rows that do not begin with a line end in another one, and the line of the first is that of the piece before.
-  int64_t last = (int64_t(std::max(1u, ir::byteWidth(t.elem))) << n.laneBits) - 1;
+  const int64_t last = (int64_t(std::max(1u, ir::byteWidth(load.results[0]->type.elem))) << n.laneBits) - 1;
   V to = b_.CreateGEP(b_.getInt8Ty(), a.noWrap ? a.flatBase : a.base, distance);
   prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), whereOn(to, mask), static_cast<uint64_t>(last)));
 }

@@ -150,7 +150,7 @@ V FunctionEmitter::evalLoad(const Op &op, const Bits &at) {
   LaneAddress a = linAt(p, l, at, true, true);
   setLoc(&op);
   if (nest_->panel)
-    fetchRowAhead(a, l, at, op.results[0]->type, mask);
+    fetchRowAhead(a, l, at, op, mask);
   return loadLanes(a, op.results[0]->type.scalarType(), mask, other, op.isVolatile(), &op);
 }
 

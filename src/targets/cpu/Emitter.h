@@ -200,8 +200,10 @@ private:
   V movedOn(V x, llvm::function_ref<V(V)> known, unsigned &budget), inNextProgram(V x, unsigned &budget);
   void stepsOfLoop(const Steps &all, const ir::Block &body, llvm::PHINode *iv, V by, V to);
   void findAhead(), fetchAhead(unsigned copy), prefetch(V at);
-  V inLaterRound(V x, uint64_t rounds, unsigned &budget), nextTile(const Lin &l), panelAhead(const Lin &l, Coef row, Coef panel);
-  void fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Type &t, llvm::Value *mask);
+  V inLaterRound(V x, uint64_t rounds, unsigned &budget), nextTile(const Lin &l);
+  std::pair<V, V> panelAhead(const Lin &l, Coef row, Coef panel, V there);
+  void fetchBetween(const ir::Op &load, const Lin &l, const Bits &at, V distance, V rows, Coef stride);
+  void fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Op &load, llvm::Value *mask);
 
   // EmitTranspose
   Bits packingLanes(const Nest &n, unsigned &vectorBits);

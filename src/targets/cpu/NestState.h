@@ -8,6 +8,7 @@
 #include "llvm/IR/Instruction.h"
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace tegula::cpu {
 
@@ -47,7 +48,10 @@ struct PanelWork {
   llvm::Value *columns = nullptr, *depthThere = nullptr, *packed = nullptr;
   int64_t unit = 1;
   llvm::Value *depthLeft = nullptr; // i64: k from the tile's first on at which not all operands are zero, perhaps more than the tile has; null: not known
-  llvm::DenseMap<llvm::Value *, llvm::Value *> ahead; // FunctionEmitter::panelAhead(), by the bases of addresses
+  /// FunctionEmitter::panelAhead(), by the bases of addresses: bytes to the panel that is packed next, how many of its rows are there, i64, both 0 if there is none.
+  llvm::DenseMap<llvm::Value *, std::pair<llvm::Value *, llvm::Value *>> ahead;
+  bool between = false;                                        // the lines of the next panel are fetched while this one is multiplied, not while it is packed
+  llvm::SmallVector<std::tuple<const ir::Op *, Bits, PanelFetch>, 2> fetches; // which, by the load and the position of the first row
   /// At each panel: what the innermost loop carries (nothing if depth is 0), what a trip makes of it (its number given), and the end.
   llvm::function_ref<llvm::SmallVector<llvm::Value *>()> begin;
   llvm::function_ref<llvm::SmallVector<llvm::Value *>(llvm::Value *, llvm::ArrayRef<llvm::Value *>)> trip;
@@ -88,6 +92,7 @@ struct NestState {
   bool apart = false;                      // it does, in the code being emitted
   bool underMask = false;                  // loads or stores keep masks where all that fullTrips() looked at holds
   llvm::SmallVector<unsigned, 4> unrolled; // nest bits
+  unsigned copy = 0;                       // of these, the one being emitted
   std::vector<std::map<std::pair<const ir::Value *, Bits>, llvm::Value *>> memo;
   std::vector<std::map<std::pair<const void *, Bits>, llvm::Value *>> addressMemo;
   std::map<const ir::Value *, Bits> assumed; // comparisons known to hold in the loop being emitted, remainders that do not wrap around in a trip, at these positions
