@@ -314,7 +314,7 @@ PyObject *setKernelClass(PyObject *, PyObject *cls) {
 
 struct OptionRow {
   const char *name;
-  enum { Int, Flag, Number, Device, Stream, Libraries, Ignored, Refused } kind;
+  enum { Int, Flag, Number, Device, Stream, Libraries, Arch, Ignored, Refused } kind;
   size_t offset;
 };
 #define INT_OPTION(name, field) {name, OptionRow::Int, offsetof(TegulaLaunchOptions, field)}
@@ -343,6 +343,7 @@ const OptionRow optionTable[] = {
     {"device", OptionRow::Device, 0},
     {"stream", OptionRow::Stream, 0},
     {"extern_libs", OptionRow::Libraries, 0},
+    {"arch", OptionRow::Arch, 0}, // warmup() compiles for it (jit.py); launches are of what the device has
     {"assume_in_bounds", OptionRow::Ignored, 0}, // a promise that nobody has to use
     {"warp_size", OptionRow::Ignored, 0},
     {"enable_fast_math", OptionRow::Ignored, 0},
@@ -362,7 +363,6 @@ const OptionRow optionTable[] = {
     // What would make another kernel, and cannot: better no launch than one that is not meant.
     {"ir_override", OptionRow::Refused, 0},
     {"default_dot_input_precision", OptionRow::Refused, 0},
-    {"arch", OptionRow::Refused, 0},
 };
 
 // A stream: its address, or a stream object of PyTorch (cuda_stream), CuPy (ptr) or cuda.core (__cuda_stream__).
@@ -435,6 +435,14 @@ static bool onlyLibdevice(PyObject *value) {
   return ok;
 }
 
+// "sm80", as Triton spells it.
+static bool isArch(PyObject *value) {
+  const char *s = PyUnicode_Check(value) ? textOf(value) : nullptr;
+  if (s && s[0] == 's' && s[1] == 'm' && s[2] && s[2 + std::strspn(s + 2, "0123456789")] == 0) return true;
+  if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "arch is %R; it must have the form sm80", value);
+  return false;
+}
+
 int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
   if (const OptionRow *found = findOption(name)) {
     const OptionRow &row = *found;
@@ -443,6 +451,7 @@ int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
     if (row.kind == OptionRow::Refused)
       return PyErr_Format(PyExc_NotImplementedError, "option %s=%R has no equivalent here; launches take it only as None", row.name, value), -1;
     if (row.kind == OptionRow::Device) return deviceIndex(value, options.device) ? 1 : -1;
+    if (row.kind == OptionRow::Arch) return isArch(value) ? 1 : -1;
     if (row.kind == OptionRow::Libraries) return onlyLibdevice(value) ? 1 : -1;
     if (row.kind == OptionRow::Stream) return streamOf(value, options.stream) ? 1 : -1;
     if (row.kind == OptionRow::Flag) {

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import inspect
 import os
+import re
 import sys
 import threading
 import weakref
@@ -363,6 +364,9 @@ class JITCallable(_core.Function, NamedKernel):
         wrap = lambda name, x: x if name in constants else MockTensor.wrap_dtype(x)
         args = tuple(map(wrap, self.param_names, args)) + tuple(map(MockTensor.wrap_dtype, args[len(self.param_names):]))
         kwargs = {name: wrap(name, x) for name, x in kwargs.items()}
+        arch = kwargs.get("arch") or knobs.runtime.override_arch
+        if arch and (_hooks.active_device() or "").startswith("cuda"):
+            return _compiled_for(self, arch, args, {k: v for k, v in kwargs.items() if k not in ("arch", "device", "stream")})
         if "device" not in kwargs and any(isinstance(x, MockTensor) for x in (*args, *kwargs.values())):
             kwargs["device"] = _hooks.active_device()  # stand-ins are nowhere
         return self.warmup_launcher()(*args, **kwargs)
@@ -387,6 +391,16 @@ class JITCallable(_core.Function, NamedKernel):
 
 class JITFunction(JITCallable):
     """What `@jit` gives: `kernel[grid](*args, **options)` launches, `.warmup(...)` compiles."""
+
+
+def _compiled_for(fn, arch, args, kwargs):
+    """The kernel of a launch, for another NVIDIA architecture ("sm80"), where it is only looked at."""
+    from .backends.compiler import GPUTarget
+    from .compiler.compiler import ASTSource, compile
+    if not re.fullmatch(r"sm\d+", arch):
+        raise ValueError(f"arch is {arch!r}; it must have the form sm80")
+    call = _hooks.Call(fn, args, kwargs)
+    return compile(ASTSource(fn, call.signature, call.constants, call.attrs), GPUTarget("cuda", int(arch[2:]), 32), call.options)
 
 
 class InterpretedFunction(JITFunction):

@@ -111,4 +111,9 @@ texts = []
 tegula.knobs.runtime.jit_cache_hook = lambda **kw: texts.append(kw["compile"]["specialization_data"])
 warm = add.warmup(tegula.language.float32, tegula.language.float32, 256, BLOCK=64, grid=(1,))
 add.device_caches[0][0].clear()
+older = add.warmup(tegula.language.float32, tegula.language.float32, 256, BLOCK=64, grid=(1,), arch="sm80")
+say("of another architecture", (older.metadata.target_name, ".target sm_80" in older.asm["ptx"]))
+tegula.knobs.runtime.override_arch = "sm80"
+error("clusters of another architecture", lambda: add.warmup(tegula.language.float32, tegula.language.float32, 256, BLOCK=64, num_ctas=2, grid=(1,)))
+tegula.knobs.runtime.override_arch = None
 say("preloaded", (add.preload(texts[0]).hash == warm.hash, warm.metadata.target_name))

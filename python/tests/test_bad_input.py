@@ -74,7 +74,7 @@ ROWS = [
     ("warps", "", "go(num_warps=3)", "AssertionError: num_warps is 3; it must be a power of 2, at most 64", ""),
     ("too many registers", "maxThreads=64 registers=255", "go()", "OutOfResources: out of resource: threads, Required: 128, Hardware limit: 64. "
      "`add` takes 255 registers in each of 128 threads", "A smaller num_warps"),
-    ("clusters of an old GPU", "capability=80", "go(num_ctas=2)", "NotImplementedError: `add`: num_ctas is 2; clusters need sm_90 or later, the target is sm_80", ""),
+    ("clusters of an old GPU", "capability=80", "go(num_ctas=2)", "ValueError: `add`: num_ctas is 2; num_ctas > 1 requires NVIDIA SM90+ (Hopper), the target is sm_80", ""),
     ("cluster too large", "", "go(num_ctas=32)", "OutOfResources: out of resource: blocks of a cluster, Required: 32, Hardware limit: 16. `add`", ""),
     ("odd cluster", "", "go(num_ctas=3)", "ValueError: `add`: num_ctas is 3; it must be a power of 2", ""),
     ("cluster without room", "clustersThatFit=0", "go(num_ctas=2)", "OutOfResources: `add` needs clusters of 2 blocks", "has no room for one. A smaller num_ctas helps"),
@@ -102,7 +102,7 @@ ROWS = [
     ("illegal address", "launchResult=700", "go()", "DeviceError: launching `add` on cuda:0 failed: a kernel on cuda:0 stopped with CUDA_ERROR_ILLEGAL_ADDRESS", LOST),
     ("assertion, simulator", "", "stops[(1,)](cpu, 5, device='sim', debug=True)", "DeviceError: ", "assertion failed: not so"),
     ("outside, simulator", "", "add[(3,)](cpu, cpu, 1 << 20, BLOCK=256, device='sim')", "DeviceError: ", "out-of-bounds load through argument `x`"),
-    ("clusters, old GPU simulated", "", "go(cpu, device='sim:sm_80', num_ctas=2)", "NotImplementedError: `add`: num_ctas is 2; clusters need sm_90 or later", ""),
+    ("clusters, old GPU simulated", "", "go(cpu, device='sim:sm_80', num_ctas=2)", "ValueError: `add`: num_ctas is 2; num_ctas > 1 requires NVIDIA SM90+ (Hopper)", ""),
     ("cluster too large, simulator", "", "go(cpu, device='sim', num_ctas=32)", "OutOfResources: out of resource: blocks of a cluster, Required: 32", ""),
     ("shared memory, simulator", "", "go(cpu, device='sim', kernel=product, BLOCK=512)", "OutOfResources: out of resource: shared memory", "`product` needs"),
     ("refused code", "loadResult=218", "go()", "PTXASError: PTXAS error: loading `add` on cuda:0 failed: CUDA_ERROR_INVALID_PTX", ""),

@@ -71,6 +71,11 @@ def test_gpu_kernel_preloaded(gpu):
     assert gpu["preloaded"] == "(True, 'sm_90a')"  # for the active device, not for that of arguments that are nowhere
 
 
+def test_gpu_kernel_of_another_architecture(gpu):
+    assert gpu["of another architecture"] == "('sm_80', True)"
+    assert gpu["clusters of another architecture"] == "ValueError: `add`: num_ctas is 2; num_ctas > 1 requires NVIDIA SM90+ (Hopper), the target is sm_80"
+
+
 def test_gpu_errors(gpu):
     assert gpu["numpy"] == "ValueError: `add`: argument `x` points to CPU memory, which cuda:0 cannot access"
     assert gpu["sim"] == "ValueError: argument `x`: the tensor is on device cuda:0; this kernel runs on the simulator"

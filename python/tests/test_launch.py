@@ -96,9 +96,14 @@ def test_options_of_other_compilers():
     x, y, out = arrays()
     add_kernel[(4,)](x, y, out, 100, ptx_options="-O3", clc=False, ir_override=None, backend_name="cuda", max_num_imprecise_acc_default=0)
     assert np.array_equal(out, x + y)
-    for name, value in (("ir_override", "kernel.ttgir"), ("default_dot_input_precision", "ieee"), ("arch", "sm80")):
+    for name, value in (("ir_override", "kernel.ttgir"), ("default_dot_input_precision", "ieee")):
         with pytest.raises(NotImplementedError, match=f"option {name}='{value}'"):
             add_kernel[(4,)](x, y, out, 100, **{name: value})
+    add_kernel[(4,)](y, y, out, 100, arch="sm80")
+    assert np.array_equal(out, y + y)
+    for value in ("sm_80", "sm", 80):
+        with pytest.raises(ValueError, match=f"arch is {value!r}; it must have the form sm80"):
+            add_kernel[(4,)](x, y, out, 100, arch=value)
 
 
 @pytest.mark.parametrize("value, code", [(5, "i32"), (2**31, "i64"), (-2**31 - 1, "i64"), (2**63, "u64"), (1.5, "fp32"),

@@ -94,7 +94,7 @@ def check(p, memory, device, times=1, make=None):
     except tegula.OutOfResources as e:
         return f"skipped: {e}"
     except Exception as e:
-        if "clusters need sm_90" in str(e):
+        if "requires NVIDIA SM90+" in str(e):
             return f"skipped: {e}"
         return Failure("error", f"{type(e).__name__}: {e}")
     finally:

@@ -42,7 +42,7 @@ public:
     if (o.numCtas & (o.numCtas - 1))
       return refusal(Refusal::Kind::Invalid, "num_ctas is " + ctas + "; it must be a power of 2");
     if (o.numCtas > 1 && settings_.sm < 90)
-      return refusal(Refusal::Kind::Unsupported, "num_ctas is " + ctas + "; clusters need sm_90 or later, the target is " + name_);
+      return refusal(Refusal::Kind::Invalid, "num_ctas is " + ctas + "; num_ctas > 1 requires NVIDIA SM90+ (Hopper), the target is " + name_);
     if (o.numCtas > 16)
       return {Refusal::Kind::Exhausted, "num_ctas is " + ctas, "blocks of a cluster", o.numCtas, 16};
     return {};
