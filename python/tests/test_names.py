@@ -59,6 +59,7 @@ NAMES = {
     "triton.language.extra": "libdevice cuda cpu",
     "triton.language.extra.cuda.libdevice": "tanh rsqrt pow",
     "triton.language.extra.cpu.libdevice": "tanh rsqrt pow",
+    "triton.language.extra.hip.libdevice": "tanh isinf pow",
     "triton.language.extra.cuda.gdc": "gdc_wait gdc_launch_dependents",
     "triton.language.extra.cuda.utils": "globaltimer smid num_warps num_threads",
     "triton.experimental.gluon": "jit constexpr_function aggregate language nvidia amd",

@@ -21,6 +21,7 @@ constexpr Alias aliases[] = {
     {"math.", ""},
     {"extra.cuda.libdevice.", "extra.libdevice."},
     {"extra.cpu.libdevice.", "extra.libdevice."},
+    {"extra.hip.libdevice.", "extra.libdevice."},
     {"libdevice.", "extra.libdevice."},
 };
 /// What tl.math mirrors.

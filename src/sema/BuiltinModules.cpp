@@ -36,6 +36,8 @@ constexpr Row rows[] = {
     {"language.extra.cuda.libdevice", "extra.cuda.libdevice.", Row::Libdevice},
     {"language.extra.cpu", "extra.cpu.", Row::None},
     {"language.extra.cpu.libdevice", "extra.cpu.libdevice.", Row::Libdevice},
+    {"language.extra.hip", "extra.hip.", Row::None},
+    {"language.extra.hip.libdevice", "extra.hip.libdevice.", Row::Libdevice},
 };
 
 /// What `triton` offers to host code; in a kernel these are names that cannot be called.

@@ -111,3 +111,17 @@ def e_arguments(x):
 def test_errors(dev):
     with pytest.raises(CompileError):
         dev(e_arguments, (1,), np.zeros(1, np.int32))
+
+
+@tegula.jit
+def by_every_name(x, y):
+    i = tl.arange(0, 8)
+    v = tl.load(x + i)
+    tl.store(y + i, tl.extra.cuda.libdevice.rint(v) + tl.extra.cpu.libdevice.rint(v) + tl.extra.hip.libdevice.rint(v) + tl.extra.libdevice.rint(v))
+
+
+def test_libdevice_by_every_name(dev):
+    x = np.linspace(-2, 2, 8, dtype=np.float32)
+    y = np.zeros_like(x)
+    dev(by_every_name, (1,), x, y)
+    assert (y == 4 * np.rint(x)).all()

@@ -2,7 +2,7 @@
 
 
 def __getattr__(name):
-    if name in ("cpu", "cuda", "libdevice"):
+    if name in ("cpu", "cuda", "hip", "libdevice"):
         import importlib
         return importlib.import_module(f"tegula.language.extra.{name}")
     raise AttributeError(f"module 'triton.language.extra' has no attribute `{name}`; this version of tegula does not provide it")
