@@ -366,11 +366,11 @@ uint64_t PipelinedLoop::blocksByRegisters() const {
   return blocks;
 }
 
-/// With fewer than two warpgroups on an SM the tensor cores wait while a warpgroup computes, and four hide more than stages do: slots beyond those that were asked
-/// for are not worth a neighbour. Blocks of eight warps whose copies are of blocks run as well alone. A loop in a loop is left alone: its kernel has as many programs as there are SMs, as a rule. So is one that ends tiles itself, in a branch that
-/// stores.
+/// With fewer than two warpgroups on an SM the tensor cores wait while a warpgroup computes, and four hide more than stages do, above all the beginning and the end of a
+/// program: slots beyond those that were asked for are not worth a neighbour. A producer's copies go on meanwhile; there two do. A loop in a loop is left alone: its kernel
+/// has as many programs as there are SMs, as a rule. So is one that ends tiles itself, in a branch that stores.
 RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
-  const unsigned enoughWarps = startsCopies_ && (usesGroups() || options_.numWarps < 8 || dots_.size() > 1) ? 16 : 8;
+  const unsigned enoughWarps = startsCopies_ ? 16 : 8;
   constexpr uint64_t reserved = 1024; // of each block on an SM
   for (const Op *op = loop_.parent->parent->op; op; op = op->parent->parent->op)
     if (op->kind == OpKind::For || op->kind == OpKind::While)

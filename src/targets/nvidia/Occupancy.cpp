@@ -249,26 +249,25 @@ private:
 
 unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu) { return Pressure(gpu).peak(*kernel.block()); }
 
-/// 32-bit registers that a thread holds the results of the dots in, in a loop with two dots or more, by asynchronous instructions (attention); 0 if there is none.
-static int64_t resultsOfPairs(const Block &b, int64_t threads) {
-  int64_t most = 0, dots = 0, sum = 0;
+/// 32-bit registers that a thread holds the results of a loop's asynchronous dots in, of the loop with most; 0 if there is none.
+static int64_t resultsOfLoops(const Block &b, int64_t threads) {
+  int64_t most = 0, sum = 0;
   for (const Op *op : b.ops) {
     for (const ir::Region *r : op->regions)
-      most = std::max(most, resultsOfPairs(*r->block, threads));
-    if (op->kind == OpKind::Dot && tegula::gpu::isAsyncMma(*op)) {
-      ++dots;
+      most = std::max(most, resultsOfLoops(*r->block, threads));
+    if (op->kind == OpKind::Dot && tegula::gpu::isAsyncMma(*op))
       sum += op->result()->type.numel() * ir::byteWidth(op->result()->type.elem) / 4 / threads;
-    }
   }
-  return dots > 1 && b.parent->op && b.parent->op->kind == OpKind::For ? std::max(most, sum) : most;
+  return b.parent->op && b.parent->op->kind == OpKind::For ? std::max(most, sum) : most;
 }
 
-/// Loops with two dots have chosen their rings and how their dots overlap for so many blocks (gpu/PipelinedLoop.h): up to sixteen warps on an SM. One more than planned for, where the
-/// results and the addresses alone leave room for it: the assembler tells.
-static unsigned blocksOfPairs(const Block &b, const Options &options, unsigned most) {
+/// Loops with asynchronous dots have chosen their rings and how their dots overlap for so many blocks (gpu/loops/PipelinedLoop.h): up to sixteen warps on an SM. Without a wish what
+/// follows the loop (an activation of the whole tile) may take the registers of a neighbour. One block more than planned for, where the results and the addresses alone leave room for it: the
+/// assembler tells.
+static unsigned blocksOfDots(const Block &b, const Options &options, unsigned most) {
   constexpr unsigned enoughWarps = 16;
   constexpr int64_t addresses = 40;
-  const int64_t results = resultsOfPairs(b, 32 * int64_t{options.numWarps});
+  const int64_t results = resultsOfLoops(b, 32 * int64_t{options.numWarps});
   unsigned blocks = results ? std::min(most, enoughWarps / options.numWarps) : 0;
   while (blocks > 1 && sm::registers / (blocks * options.numWarps * 32) / sm::registerStep * sm::registerStep < results + addresses)
     --blocks;
@@ -283,7 +282,7 @@ unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const O
   if (options.maxRegisters || options.numCtas > 1)
     return 0;
   if (pressure.hasDot)
-    return blocksOfPairs(*kernel.block(), options, most);
+    return blocksOfDots(*kernel.block(), options, most);
   // Addresses, chains in flight; measured on rows of softmax and layer_norm. Behind loops that take the time, exchanges may as well go step by step.
   unsigned overhead = pressure.exchangesInLoops || (pressure.exchanges && pressure.iterations.empty()) ? 40 : 22;
   bool waits = std::any_of(pressure.iterations.begin(), pressure.iterations.end(), [](const Iteration &it) { return it.waitsForMemory(); });

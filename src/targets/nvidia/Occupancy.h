@@ -15,8 +15,8 @@ namespace tegula::nvidia {
 unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu);
 
 /// Blocks that should share an SM, the more the better as far as registers for live tiles, for addresses, and for loads of later iterations (Little's law: 48 KiB under way on an SM, where
-/// arithmetic does not take longer than memory anyway) go; 0 for no wish: a kernel with dots, but for loops of two (the others choose their registers with care for other limits), a
-/// bound of the user's, or nothing to gain. `sharedBytes`: what a block takes. Where the assembler would have to spill, the wish is
+/// arithmetic does not take longer than memory anyway) go; 0 for no wish: a bound of the user's, or nothing to gain. A kernel with
+/// dots wishes for the blocks that its loops with asynchronous dots have chosen their rings for; without such loops for none. `sharedBytes`: what a block takes. Where the assembler would have to spill, the wish is
 /// lowered, in the end dropped (runtime/cuda/Assembler.h).
 unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes);
 
