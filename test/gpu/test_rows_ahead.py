@@ -1,4 +1,5 @@
-"""Rows of scales and zeros beside the operands of dots: they come as far ahead as the operands do, and no iteration waits for what it has asked for itself."""
+"""Rows that a loop loads ahead: of scales and zeros beside the operands of dots, which come as far ahead as the operands do, so that no iteration waits for what it has asked for itself; and of
+loops without dots that ask for stages."""
 import re
 import sys
 from pathlib import Path
@@ -36,3 +37,11 @@ def test_what_cannot_be_copied_is_loaded_an_iteration_before_it_is_stored(tile):
     used = [i for i, line in enumerate(lines) if re.search(rf"{re.escape(loaded)}(?![\w.])", line)]
     assert len(used) == 2 and lines[used[1]].strip().startswith("yield")
     assert any("shared_store" in line for line in lines[:used[0]])
+
+
+# Three rows ahead take 96 registers of 128 that sixteen warps on an SM leave a thread; of short rows they cost nothing.
+@pytest.mark.parametrize("columns, warps, stages, ahead", [(8192, 8, 4, 1), (8192, 8, 2, 1), (1024, 8, 4, 3), (8192, 16, 3, 2)])
+def test_rows_of_loops_without_dots_leave_the_registers_of_sixteen_warps(columns, warps, stages, ahead):
+    sig = registers.signature({"x_ptr": "fp32", "out_ptr": "fp32"}, f"rows:i32:16, cols:i32:16, stride_x:i32:16, stride_out:i32:16, BLOCK:{columns}, LOG:False, STAGES:{stages}")
+    gpu = registers.run("compile", "bench/zoo/kernels/rows.py::softmax_persistent", "--sig", sig, "-t", "sm_90a", "--num-warps", str(warps), "--emit", "gpu")
+    assert len(loads(gpu[:gpu.index(" = for ")].splitlines())) == ahead and len(loads(loop_of(gpu))) == 1

@@ -103,8 +103,12 @@ private:
     uint64_t bits = 0;
     for (const Op *load : loads_)
       bits += std::max<uint64_t>(registerBits, uint64_t{bitWidth(load->result()->type.elem)} << module_.layoutOf(load->result()->type).inBits(layout::Dim::Register));
-    if (isAsked_) // a third of the registers: with half of them a softmax of 64 elements a thread spilled
-      return std::min(loop_.numStages() - 1, static_cast<int64_t>(uint64_t{target_.registerLimit(target_.lanes() * options_.numWarps)} / 3 * registerBits / bits));
+    if (isAsked_) { // a third of the registers: with half of them a softmax of 64 elements a thread spilled
+      auto within = [&](unsigned warps) { return static_cast<int64_t>(uint64_t{target_.registerLimit(target_.lanes() * warps)} / 3 * registerBits / bits); };
+      // One iteration by those that a block may have; more are not worth a block on the SM where sixteen warps do not run without it (softmax of 8192 columns, 8 warps: 168 registers, 0.81).
+      constexpr unsigned enoughWarps = 16;
+      return std::min({loop_.numStages() - 1, within(options_.numWarps), std::max<int64_t>(1, within(std::max(options_.numWarps, enoughWarps)))});
+    }
     const bool isLong = clocksOf(body_, target_, options_.numWarps).coverMemory();
     return !isLong && static_cast<uint64_t>(copies - 1) * bits <= most * registerBits ? copies : 1;
   }
