@@ -1,6 +1,6 @@
 // A jit function and the launch path: kernel[grid](*args, **kwargs) from the subscript to tegula_launch.
 //
-// The Python side (tegula/jit.py) makes the function from source text, binds captured variables before the first launch
+// The Python side (tegula/_function.py) makes the function from source text, binds captured variables before the first launch
 // (`prepare`), and registers what must not change afterwards (`watch`). Everything per launch happens here.
 #include "Core.h"
 #include "Watch.h"

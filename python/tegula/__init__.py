@@ -3,9 +3,9 @@ from . import _core
 from . import knobs, language
 from .errors import CompilationError, DeviceError, InterpreterError, OutOfResources, PTXASError, TegulaError
 from ._aggregate import aggregate
-from ._hooks import interpret
 from ._interface import KernelInterface
 from ._kernel import CompiledKernel
+from ._options import interpret
 from .jit import JITFunction, constexpr_function, jit, must_use_result
 
 __version__ = _core.version

@@ -9,9 +9,11 @@ import itertools
 import sys
 import types
 
-from . import _core
-from ._binding import JIT
+from . import _binding, _core
+from ._binding import BUILTIN, JIT
 from ._memory import is_memory
+from ._objects import opaque_object
+from ._uses import same
 from .language import _types
 
 _PLAIN, _STATIC, _CLASS, _PROPERTY = range(4)
@@ -176,7 +178,6 @@ def _values(self):
 
 
 def _equal(self, other):
-    from ._uses import same
     return type(self) is type(other) and all(map(same, _values(self), _values(other))) if is_aggregate(type(other)) else NotImplemented
 
 
@@ -186,12 +187,11 @@ def _hash(self):
 
 def aggregate(cls):
     """Class decorator: instances hold values of the annotated fields, and kernels make them, call their methods and carry them about."""
-    from .jit import JITCallable
     for base in cls.__bases__:
         if base is not object and not is_aggregate(base):
             raise TypeError(f"Aggregates can only inherit from other aggregates, and {base.__name__}, a base of {cls.__name__}, is none")
     init = cls.__dict__.get("__init__")
-    if isinstance(init, JITCallable) and init.kind == JIT:
+    if isinstance(init, _core.Function) and init.kind == JIT:
         raise ValueError(f"{cls.__name__}.__init__ cannot be a @triton.jit function")
     own = inspect.get_annotations(cls)
     fields = {}
@@ -241,15 +241,14 @@ def replace(obj, **changes):
 
 def _compiled(cls, name, f):
     """The function of a method: a jit or constexpr function, or one made of an undecorated one. None if it has no text."""
-    from .jit import BuiltinFunction, JITCallable
-    if isinstance(f, JITCallable) or not isinstance(f, types.FunctionType):
-        return f if isinstance(f, JITCallable) else None
+    if isinstance(f, _core.Function) or not isinstance(f, types.FunctionType):
+        return f if isinstance(f, _core.Function) else None
     made = cls.__dict__.get("_tegula_compiled")
     if made is None:
         made = cls._tegula_compiled = {}
     if name not in made:
         try:
-            made[name] = BuiltinFunction(f)
+            made[name] = _binding.makers[BUILTIN](f)
         except (TypeError, ValueError):
             made[name] = None
     return made[name]
@@ -271,21 +270,20 @@ def functions_of(cls):
     return [f for c in cls.__mro__[:-1] for _, _, f, _ in _members(c) if f is not None]
 
 
-def class_value(cls):
-    """The class as a compile-time object. Under _binding.lock."""
-    from ._values import to_value
+def class_value(cls, to_value):
+    """The class as a compile-time object. Under _binding.lock. `to_value`: of _values.py."""
     made = cls.__dict__.get("_tegula_class")
     if made and all(f.__dict__.get("_tegula_value") is v for f, v in made[1]):
         return made[0]
     fields = field_types(cls)
     defaults = [_default(cls, name) for name in fields]
-    value = _core.value_aggregate(cls.__name__, cls._tegula_identity, list(fields), [_type_value(t) for t in fields.values()],
-                                  [None if d is _MISSING else to_value(d) for d in defaults], [class_value(b) for b in cls.__mro__[1:-1]])
+    value = _core.value_aggregate(cls.__name__, cls._tegula_identity, list(fields), [_type_value(t, to_value) for t in fields.values()],
+                                  [None if d is _MISSING else to_value(d) for d in defaults], [class_value(b, to_value) for b in cls.__mro__[1:-1]])
     bound = []
     cls._tegula_class = value, bound
     try:
         for name, role, f, member in _members(cls):
-            v = _member_value(f, member)
+            v = _member_value(f, member, to_value)
             if v is None:
                 continue
             if f is not None:
@@ -297,8 +295,7 @@ def class_value(cls):
     return value
 
 
-def _member_value(f, member):
-    from ._values import opaque_object, to_value
+def _member_value(f, member, to_value):
     if f is not None:
         return to_value(f)
     if callable(member) and not isinstance(member, (type, _types.constexpr)):
@@ -309,15 +306,15 @@ def _member_value(f, member):
         return None
 
 
-def _type_value(t):
+def _type_value(t, to_value):
     if is_aggregate(t):
-        return class_value(t)
+        return class_value(t, to_value)
     return _core.value_attribute(_core.value_module("triton.language"), _type_name(t))
 
 
 def instance_value(x, to_value):
     """An instance whose fields are compile-time values."""
-    return _core.value_record(class_value(type(x)), [to_value(v) for v in _values(x)])
+    return _core.value_record(class_value(type(x), to_value), [to_value(v) for v in _values(x)])
 
 
 # ------------------------------------------------------------------------------------------------------------ arguments of launches

@@ -1,8 +1,10 @@
-"""Functions of kernels: their kinds, as the C++ side numbers them, and the lock that is held while they are bound."""
+"""Functions of kernels: their kinds, as the C++ side numbers them, what makes those of plain Python, and the lock that is held while they are bound."""
 import os
 import threading
 
 JIT, CONSTEXPR, PLAIN, BUILTIN = range(4)
+
+makers = {}  # kind: f(function of Python) that makes one of it, from _function.py
 
 # One that is half bound must be seen by nobody else. Reentrant, as functions refer to each other. A child of fork has another one: read it at each use.
 lock = threading.RLock()

@@ -4,7 +4,7 @@ import warnings
 from pathlib import Path
 
 from . import _core
-from .jit import JITFunction
+from ._function import JITFunction
 
 _CLASSES = {None: -1, "generic": 0, "given": 1, "all": 2, "distinct": 3}
 _MODES = {False: 0, True: 1, "error": 1, "warn": 2}

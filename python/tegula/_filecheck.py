@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from .backends.compiler import GPUTarget, name_of
-from .jit import JITFunction
+from ._function import JITFunction
 
 stub_target = GPUTarget("cuda", 90, 32)
 

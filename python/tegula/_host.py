@@ -6,7 +6,7 @@ import types
 import weakref
 
 from . import _core
-from ._binding import PLAIN
+from ._binding import PLAIN, makers
 from ._memory import is_memory
 
 def is_place(x):
@@ -48,8 +48,7 @@ def plain_function(x):
         return x
     if "_tegula_plain" not in f.__dict__:
         try:
-            from .jit import ConstexprFunction
-            f.__dict__["_tegula_plain"] = ConstexprFunction(f, kind=PLAIN)
+            f.__dict__["_tegula_plain"] = makers[PLAIN](f)
         except (OSError, TypeError, ValueError):
             return x
     return f.__dict__["_tegula_plain"]

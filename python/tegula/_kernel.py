@@ -4,13 +4,23 @@ import functools
 import json
 
 from . import _core, knobs
-from ._hooks import LazyDict
+from ._version import language_version
 
 
+class LazyDict:
+    """A dict parts of which are computed when get() is called for the first time."""
 
-def language_version():
-    """The version of Triton whose rules hold in this process."""
-    return f"{knobs.language.level}.0"
+    def __init__(self, data):
+        self.data, self.extras, self.kernel = dict(data), [], None
+
+    def add(self, f, args):
+        self.extras.append((f, args))
+
+    def get(self):
+        while self.extras:
+            f, args = self.extras.pop(0)
+            self.data.update(f(*args) or {})
+        return self.data
 
 
 Estimate = collections.namedtuple("Estimate", "ns why")
@@ -24,9 +34,8 @@ class CompiledKernel(_core.Kernel):
     _saved = None  # bytes: the kernel itself, of objects that came from another process
     _options: dict = {}  # given at its first launch
 
-    def _come_from(self, fn, signature, constants, attrs, options):
-        from .compiler.compiler import ASTSource
-        self._source, self._options = ASTSource(fn, signature, constants, attrs), dict(options)
+    def _come_from(self, source, options):
+        self._source, self._options = source, dict(options)
 
     def __getstate__(self):
         sent = {k: v for k, v in self._options.items() if v is None or isinstance(v, (bool, int, float, str))}
@@ -216,13 +225,9 @@ _NO_OPTIONS = dict(maxnreg=None, enable_fp_fusion=True, enable_reflect_ftz=True,
                    global_scratch_align=1, profile_scratch_size=0, profile_scratch_align=1, tensordesc_meta=())
 
 
-# What scripts divide the limits of a device by to choose a grid, where it has none: never 0, and a block of any num_warps fits.
-REGISTERS = 65536  # of a core, `max_num_regs`
-SHARED = 232448  # `max_shared_mem` of CPUs, an H100's: scripts keep the configurations that they keep on the simulator
-
-
 def _use(info):
     """`info` with `n_regs` and `shared` of targets that have no such limits."""
+    from .backends.compiler import REGISTERS, SHARED
     kind = info["target"].partition(":")[0]
     if kind == "sim":  # as many as an assembler may give a thread
         return {**info, "n_regs": min(255, REGISTERS // max(info["threads"], 1))}

@@ -1,4 +1,4 @@
-"""Objects of Python's that kernels get for `tl.constexpr` parameters: what tells them apart, and which of their attributes kernels read."""
+"""Objects of Python's that kernels get for `tl.constexpr` parameters: what tells them apart, and whether they have changed."""
 import collections
 import dataclasses
 import enum
@@ -9,10 +9,7 @@ import weakref
 
 from . import _core
 from .language import _types
-from ._host import CLASSES, class_names
 from ._memory import is_memory
-
-_deepest = 32  # as for tuples of runtime values
 
 _new_ids = itertools.count(1)  # an object that ended leaves its number to nobody
 _opaque_ids = {}  # by _Key
@@ -34,32 +31,6 @@ class _Key:
     def __eq__(self, other):
         a, b = self.object(), other.object()
         return a is not None and (a is b or type(a) is type(b) and (a == b) is True)  # == may be done for each element
-
-
-def opaque(x, name, bare=False, depth=0):
-    """`bare`: as an attribute of a module is, not in a constexpr. Members of enumerations, which do not change, keep their value."""
-    kept = x.__dict__ if isinstance(x, enum.Enum) else {}
-    which = "_tegula_bare" if bare else "_tegula_value"
-    if which not in kept:
-        kept[which] = _new_opaque(x, name, bare, depth)
-    return kept[which]
-
-
-def _new_opaque(x, name, bare, depth):
-    number = _opaque_ids.get(_Key(x))
-    if number is None:
-        number = _opaque_ids.setdefault(_Key(x, _opaque_ids.pop), next(_new_ids))
-    return _core.value_opaque(name, number, _attributes_of(x, depth), bare)
-
-
-def enum_number(x, value, bare=False):
-    """`value`, the int or string that the member `x` of an enumeration is, with its name and attributes. It is told from others by what can be read of it."""
-    which = "_tegula_bare" if bare else "_tegula_value"
-    if which not in x.__dict__:
-        texts = {"repr of the host": repr(x), "str of the host": str(x), "format of the host": format(x)}
-        fields = {**_attributes_of(x), **{k: _core.value_str(v) for k, v in texts.items()}}
-        x.__dict__[which] = _core.value_member(value, _core.value_opaque(f"{type(x).__name__}.{x.name}", 0, fields, bare))
-    return x.__dict__[which]
 
 
 class _Settled:
@@ -139,25 +110,7 @@ def is_limits(x):
 _NOT_USERS = {"builtins", "tegula", "triton", "torch", "numpy"}
 
 
-def _attributes_of(x, depth=0):
-    """The fields of an object that are compile-time values, as kernels read them."""
-    if isinstance(x, enum.Enum):
-        own = {n: v for n, v in x.__dict__.items() if not n.startswith("_")}
-        fields = {**own, **_properties(x), "name": x.name, "value": x.value}
-    elif dataclasses.is_dataclass(x):
-        fields = {f.name: getattr(x, f.name, None) for f in dataclasses.fields(x)}
-    else:
-        fields = {n: v for n, v in getattr(x, "__dict__", {}).items() if not n.startswith("_")}
-    values = {CLASSES: class_names(type(x))}
-    for name, v in fields.items():
-        try:
-            values[name] = object_value(v, depth + 1)
-        except (TypeError, ValueError):  # a kernel that reads it is told that it is not there
-            pass
-    return values
-
-
-def _properties(x):
+def properties(x):
     """What the properties of an enumeration's class give of a member, which does not change."""
     values = {}
     for cls in type(x).__mro__:
@@ -170,17 +123,12 @@ def _properties(x):
     return values
 
 
-def object_value(x, depth=0):
-    """A dict, an object with fields, or what else is a compile-time value, without functions."""
-    from ._values import enum_value, to_value
-    if depth > _deepest or isinstance(x, _core.Function):
-        raise TypeError(f"failed to specialize argument of type: {type(x).__name__}")
-    if isinstance(x, dict):
-        return _core.value_dict([object_value(k, depth + 1) for k in x], [object_value(v, depth + 1) for v in x.values()])
-    if type(x) in (tuple, list):
-        return _core.value_tuple([object_value(i, depth + 1) for i in x])
-    if isinstance(x, enum.Enum):
-        return enum_value(x, True, depth)
-    if has_fields(x):
-        return opaque(x, f"{type(x).__name__} object", depth > 0, depth)
-    return to_value(x)
+def number_of(x):
+    """A number that tells an object from others, and is one for equal ones."""
+    number = _opaque_ids.get(_Key(x))
+    return _opaque_ids.setdefault(_Key(x, _opaque_ids.pop), next(_new_ids)) if number is None else number
+
+
+def opaque_object(x):
+    """An object that kernels cannot look into."""
+    return _core.value_opaque(getattr(x, "__name__", type(x).__name__), id(x))

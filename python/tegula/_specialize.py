@@ -7,6 +7,7 @@ import collections
 import enum
 import re
 
+from . import _aggregate, _core
 from .language import _types
 
 # Names of element types as annotations and tensors of any library have them.
@@ -131,8 +132,6 @@ def is_buffer(x):
 
 def specialize(x, is_const=False, specialize_value=True, align=True):
     """(type code, key) of an argument; ("constexpr", value) for those that are compile-time values."""
-    from . import _aggregate
-    from .jit import JITCallable
     if x is None:
         return "constexpr", None
     if isinstance(x, _types.constexpr):
@@ -143,7 +142,7 @@ def specialize(x, is_const=False, specialize_value=True, align=True):
         return _integer(int(x), specialize_value, align)
     if isinstance(x, float):
         return "fp32", None
-    if isinstance(x, JITCallable):
+    if isinstance(x, _core.Function):
         return "constexpr", x.cache_key
     if _aggregate.is_aggregate(type(x)):
         x = _aggregate.lifted(x, constants=True)

@@ -2,16 +2,17 @@
 
 The compiler never sees Python's objects: it gets values that these functions make, and asks for the attributes of modules one by one.
 """
+import dataclasses
 import enum
 import math
 import types
 import weakref
 
 from . import _aggregate, _binding, _core, knobs
-from ._binding import JIT
-from ._host import CLASS, CLASSES, class_value, is_place, plain_function
+from ._binding import CONSTEXPR, JIT
+from ._host import CLASS, CLASSES, class_names, class_value, is_place, plain_function
 from ._memory import is_memory
-from ._objects import enum_number, has_fields, host_dtype, is_limits, object_value, opaque as _opaque, remember, settled
+from ._objects import has_fields, host_dtype, is_limits, number_of, opaque_object, properties, remember, settled
 from ._source import is_module, is_namedtuple_class
 from ._uses import ABSENT
 from .language import _types
@@ -25,8 +26,7 @@ def _constexpr_object(x):
     if not isinstance(f, types.FunctionType):
         return f
     if "_tegula_function" not in f.__dict__:
-        from .jit import ConstexprFunction
-        f.__dict__["_tegula_function"] = ConstexprFunction(f)
+        f.__dict__["_tegula_function"] = _binding.makers[CONSTEXPR](f)
     return f.__dict__["_tegula_function"]
 
 
@@ -102,12 +102,68 @@ def to_value(x, depth=0, known=None):
     raise TypeError(f"failed to specialize argument of type: {type(x).__name__}")
 
 
+def _opaque(x, name, bare=False, depth=0):
+    """`bare`: as an attribute of a module is, not in a constexpr. Members of enumerations, which do not change, keep their value."""
+    kept = x.__dict__ if isinstance(x, enum.Enum) else {}
+    which = "_tegula_bare" if bare else "_tegula_value"
+    if which not in kept:
+        kept[which] = _new_opaque(x, name, bare, depth)
+    return kept[which]
+
+
+def _new_opaque(x, name, bare, depth):
+    return _core.value_opaque(name, number_of(x), _attributes_of(x, depth), bare)
+
+
+def _enum_number(x, value, bare=False):
+    """`value`, the int or string that the member `x` of an enumeration is, with its name and attributes. It is told from others by what can be read of it."""
+    which = "_tegula_bare" if bare else "_tegula_value"
+    if which not in x.__dict__:
+        texts = {"repr of the host": repr(x), "str of the host": str(x), "format of the host": format(x)}
+        fields = {**_attributes_of(x), **{k: _core.value_str(v) for k, v in texts.items()}}
+        x.__dict__[which] = _core.value_member(value, _core.value_opaque(f"{type(x).__name__}.{x.name}", 0, fields, bare))
+    return x.__dict__[which]
+
+
+def _attributes_of(x, depth=0):
+    """The fields of an object that are compile-time values, as kernels read them."""
+    if isinstance(x, enum.Enum):
+        own = {n: v for n, v in x.__dict__.items() if not n.startswith("_")}
+        fields = {**own, **properties(x), "name": x.name, "value": x.value}
+    elif dataclasses.is_dataclass(x):
+        fields = {f.name: getattr(x, f.name, None) for f in dataclasses.fields(x)}
+    else:
+        fields = {n: v for n, v in getattr(x, "__dict__", {}).items() if not n.startswith("_")}
+    values = {CLASSES: class_names(type(x))}
+    for name, v in fields.items():
+        try:
+            values[name] = object_value(v, depth + 1)
+        except (TypeError, ValueError):  # a kernel that reads it is told that it is not there
+            pass
+    return values
+
+
+def object_value(x, depth=0):
+    """A dict, an object with fields, or what else is a compile-time value, without functions."""
+    if depth > _deepest or isinstance(x, _core.Function):
+        raise TypeError(f"failed to specialize argument of type: {type(x).__name__}")
+    if isinstance(x, dict):
+        return _core.value_dict([object_value(k, depth + 1) for k in x], [object_value(v, depth + 1) for v in x.values()])
+    if type(x) in (tuple, list):
+        return _core.value_tuple([object_value(i, depth + 1) for i in x])
+    if isinstance(x, enum.Enum):
+        return enum_value(x, True, depth)
+    if has_fields(x):
+        return _opaque(x, f"{type(x).__name__} object", depth > 0, depth)
+    return to_value(x)
+
+
 def enum_value(x, bare=False, depth=0):
     """A member of an enumeration. Those of IntEnum and the like are numbers and strings that have a name."""
     if isinstance(x, int):
-        return enum_number(x, _core.value_int(int(x)), bare)
+        return _enum_number(x, _core.value_int(int(x)), bare)
     if isinstance(x, str):
-        return enum_number(x, _core.value_str(str.__str__(x)), bare)
+        return _enum_number(x, _core.value_str(str.__str__(x)), bare)
     return _opaque(x, f"{type(x).__name__}.{x.name}", bare, depth)
 
 
@@ -117,7 +173,7 @@ def _aggregate_value(x, depth, known):
         for f in functions_in(x):
             f.ensure_prepared()  # as for functions
     with _binding.lock:
-        return _aggregate.class_value(x) if isinstance(x, type) else _aggregate.instance_value(x, lambda v: to_value(v, depth + 1, known))
+        return _aggregate.class_value(x, to_value) if isinstance(x, type) else _aggregate.instance_value(x, lambda v: to_value(v, depth + 1, known))
 
 
 def _remember(x, value):
@@ -210,10 +266,6 @@ def global_value(x, reader):
         return module_value(x, reader) if is_module(x) or isinstance(x, enum.EnumMeta) else to_value(x), bool(allowed)
     except TypeError:
         return opaque_object(x), False
-
-
-def opaque_object(x):
-    return _core.value_opaque(getattr(x, "__name__", type(x).__name__), id(x))
 
 
 def host_value(x, reader, depth=0):

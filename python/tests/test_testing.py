@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from tegula import testing
+from tegula import _timing, testing
 
 
 @pytest.mark.parametrize("bench, options", [(testing.do_bench, {"warmup": 1, "rep": 4}), (testing.do_bench_cudagraph, {"rep": 4}),
@@ -26,15 +26,15 @@ def test_quantiles():
         def times(self, fn, count, grad_to_none):
             fn()
             return [4.0, 1.0, 3.0, 2.0, 5.0]
-    before = testing._clock
-    testing._clock = Clock
+    before = _timing._clock
+    _timing._clock = Clock
     try:
         assert testing.do_bench(lambda: 0, quantiles=[0.5, 0.2, 0.8]) == pytest.approx([3.0, 1.8, 4.2])
         assert testing.do_bench(lambda: 0, quantiles=[0.5]) == 3.0
         assert testing.do_bench(lambda: 0, return_mode="all") == [4.0, 1.0, 3.0, 2.0, 5.0]
         assert testing.do_bench(lambda: 0, return_mode="median") == testing.do_bench(lambda: 0) == 3.0
     finally:
-        testing._clock = before
+        _timing._clock = before
 
 
 def test_gradients_are_dropped():

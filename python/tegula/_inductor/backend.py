@@ -6,7 +6,7 @@ from . import later, versions
 
 
 def _is_alias(triton):
-    from tegula.__main__ import _Triton
+    from tegula._triton_name import _Triton
     return isinstance(triton, _Triton)
 
 
@@ -15,9 +15,9 @@ def prepare():
     wanted = versions.wanted()
     triton = sys.modules.get("triton")
     if triton is None:
-        from tegula import __main__ as alias
-        alias.install()
-        alias.install_for_children()
+        from tegula import _triton_name
+        _triton_name.install()
+        _triton_name.install_for_children()
         later.lead_workers()
         _forget_absence()
     elif not _is_alias(triton):

@@ -61,7 +61,7 @@ def _when_imported(name, then):
 def lead_workers():
     """Inductor's compile workers find this `triton`: they are given the paths of this process behind PyTorch's own, where an installed Triton may be,
     unless a variable says otherwise."""
-    from tegula.__main__ import alias_path
+    from tegula._triton_name import alias_path
     paths = os.environ.get("TORCH_CUSTOM_PYTHONPATH", os.pathsep.join(sys.path)).split(os.pathsep)
     os.environ["TORCH_CUSTOM_PYTHONPATH"] = os.pathsep.join(dict.fromkeys([alias_path(), *paths]))
 

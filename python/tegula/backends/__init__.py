@@ -76,3 +76,12 @@ class _Backends(collections.UserDict):
 
 
 backends = _Backends()
+
+
+def backend_of(target):
+    """The backend object for a target; None if there is none or more than one."""
+    for cls in (b.compiler for b in _OWN.values()):
+        if cls.supports_target(target):
+            return cls(target)
+    found = [b.compiler for b in backends.values() if b.compiler.supports_target(target)]
+    return found[0](target) if len(found) == 1 else None

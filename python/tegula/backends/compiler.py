@@ -8,6 +8,8 @@ import dataclasses
 import enum
 import platform
 
+from .._version import triton_key
+
 
 @dataclasses.dataclass(frozen=True)
 class GPUTarget:
@@ -93,7 +95,6 @@ class LibraryBackend(BaseBackend):
         return target.backend == cls.name
 
     def hash(self):
-        from ..compiler.compiler import triton_key
         return f"{triton_key()}-{self.target.backend}-{self.target.arch}"
 
     def parse_options(self, options):
@@ -103,9 +104,8 @@ class LibraryBackend(BaseBackend):
         return Options(**{"backend_name": self.name, "arch": self.target.arch, "warp_size": self.target.warp_size, **known})
 
     def add_stages(self, stages, options, language=Language.TRITON):
-        from ..compiler.compiler import stage_of
         for stage in self.stages:
-            stages[stage] = lambda source, metadata, stage=stage: stage_of(source, self.target, options, stage)
+            stages[stage] = lambda source, metadata, stage=stage: source.stage(self.target, options, stage)
 
     def load_dialects(self, context):
         """There are no dialects to load: the IR is the library's own."""
@@ -129,6 +129,11 @@ class CPUBackend(LibraryBackend):
 
 class SimBackend(LibraryBackend):
     name, stages = "sim", ("tile", "gpu", "llvm", "obj")
+
+
+# What scripts divide the limits of a device by to choose a grid, where it has none: never 0, and a block of any num_warps fits.
+REGISTERS = 65536  # of a core, `max_num_regs`
+SHARED = 232448  # `max_shared_mem` of CPUs, an H100's: scripts keep the configurations that they keep on the simulator
 
 
 def _capability(text):
@@ -159,13 +164,3 @@ def name_of(target):
         raise ValueError(f"CUDA backend expects a numeric arch, got {target.arch!r}") from None
     name = f"sm_{arch}{'a' if arch >= 90 else ''}"
     return name if target.backend == "cuda" else f"sim:{name}"
-
-
-def backend_of(target):
-    """The backend object for a target; None if there is none or more than one."""
-    for cls in (CUDABackend, CPUBackend, SimBackend):
-        if cls.supports_target(target):
-            return cls(target)
-    from . import backends
-    found = [b.compiler for b in backends.values() if b.compiler.supports_target(target)]
-    return found[0](target) if len(found) == 1 else None

@@ -6,8 +6,7 @@ import re
 import sys
 
 from .. import _core
-from .._kernel import REGISTERS, SHARED
-from .compiler import GPUTarget, target_of
+from .compiler import REGISTERS, SHARED, GPUTarget, target_of
 
 
 class Benchmarker:
@@ -177,7 +176,7 @@ class LibraryDriver(GPUDriver):
         return torch.device("cpu")
 
     def get_benchmarker(self):
-        from ..testing import do_bench
+        from .._timing import do_bench
         return do_bench
 
     def get_empty_cache_for_benchmark(self):

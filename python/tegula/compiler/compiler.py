@@ -1,29 +1,19 @@
 """`triton.compile`: kernels compiled from a description of their arguments, for any target, without a device."""
-import functools
 import hashlib
 import pickle
 import re
 from pathlib import Path
 
 from .. import _core
-from .._hooks import LazyDict, option_defaults, option_demands
+from .._binding import JIT
+from .._options import option_defaults, option_demands
 from ..backends import backends
 from ..backends.compiler import GPUTarget, Language, name_of
 from ..errors import CompilationError, explain
 from .._interface import _by_name
-from .._kernel import CompiledKernel
+from .._kernel import CompiledKernel, LazyDict
 from .._values import constant_of
-from ..jit import JITFunction
-
-
-@functools.cache
-def triton_key():
-    """Another text for another compiler."""
-    digest = hashlib.sha256(_core.version.encode())
-    here = Path(_core.__file__).resolve()
-    for path in [here, *sorted((here.parents[2] / "lib").glob("libtegula.so.*.*"))]:
-        digest.update(path.read_bytes())
-    return f"{_core.version}-{digest.hexdigest()}"
+from .._version import triton_key
 
 
 def get_cache_key(src, backend, backend_options, env_vars):
@@ -82,6 +72,10 @@ class ASTSource:
 
     def parse_options(self):
         return {}
+
+    def stage(self, target, options, name):
+        """The text or bytes of one stage of the kernel."""
+        return compile(self, target, options).asm[name]
 
     def description(self):
         """(signature as the library takes it, {name: Value} of the constants)"""
@@ -189,7 +183,7 @@ def compile(src, target=None, options=None, _env_vars=None):
     """The kernel of an ASTSource, or of a file of tile IR (IRSource or its path), for a GPUTarget (default: the device that launches run on). No device is needed; kernels for this machine can be launched."""
     if not isinstance(src, (ASTSource, IRSource)):
         src = IRSource(src)
-    if isinstance(src, ASTSource) and not isinstance(src.fn, JITFunction):
+    if isinstance(src, ASTSource) and not (isinstance(src.fn, _core.Function) and src.fn.kind == JIT):
         raise TypeError(f"ASTSource needs a jit function, found {type(src.fn).__name__}")
     if target is None:
         from ..runtime.driver import driver
@@ -209,11 +203,6 @@ def compile(src, target=None, options=None, _env_vars=None):
     kernel._source, kernel._options = src, given
     kernel._saved = kernel.save()  # programs send its __dict__ to other processes
     return kernel
-
-
-def stage_of(source, target, options, stage):
-    """The text or bytes of one stage of the kernel of an ASTSource."""
-    return compile(source, target, options).asm[stage]
 
 
 def max_shared_mem(device):

@@ -7,6 +7,7 @@ import builtins as _builtins
 import enum as _enum
 
 from . import _types
+from . import _tensor
 from ._tensor import session as _session
 from ._types import const, constexpr, constexpr_type, dtype, pointer_type, slice, str_to_ty, tensor
 
@@ -31,16 +32,14 @@ class _Function:
 
     def __call__(self, *args, _semantic=None, **kwargs):  # libraries look for that name in the signature
         if _session() is not None:
-            from ..runtime.interpreter import call_language
-            return call_language(self, args, kwargs)
+            return _tensor.interpreter.call_language(self, args, kwargs)
         raise RuntimeError(f"tl.{self.__name__} can only be called in a kernel (a function decorated with @jit)")
 
     def __getattr__(self, name):
         return _lookup(self._tegula_name, name)  # it may be a module: tl.target_info
 
     def __instancecheck__(self, x):  # tl.tensor_descriptor, in functions that the interpreter calls
-        from ..runtime.interpreter import Handle
-        return isinstance(x, Handle) and repr(x).startswith(self.__name__ + "(")
+        return _tensor.interpreter is not None and isinstance(x, _tensor.interpreter.Handle) and repr(x).startswith(self.__name__ + "(")
 
     def __or__(self, other):  # annotations: tl.tensor | tl.tensor_descriptor
         import typing

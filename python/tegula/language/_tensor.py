@@ -2,12 +2,14 @@
 
 Nothing is computed here: every operator, method and attribute is one call of the compiler's own evaluator (`_core.Eager`).
 """
+import math
 import threading
 
 from .. import _core
 
 _active = threading.local()
 _active.session = None
+interpreter = None  # the module runtime/interpreter.py from its import on, so before there is a session
 
 
 def session():
@@ -54,7 +56,7 @@ class tensor(_core.Value):
     __iter__ = None
 
     def __bool__(self):
-        if self.numel.value != 1:
+        if math.prod(_core.tensor_info(self)[2]) != 1:
             require_session().operate("truth", self)  # the compiler's words for what is wrong
         return _core.tensor_item(self) != 0
 
@@ -76,16 +78,7 @@ class tensor(_core.Value):
     def __getattr__(self, name):
         if session() is None:  # hasattr() is false then, as debuggers and libraries expect
             raise AttributeError(f"`{name}` of a tensor can only be read while the interpreter runs the kernel that it belongs to; `.data` and print() show it")
-        from ..runtime.interpreter import attribute
-        return attribute(self, name)
-
-    @property
-    def numel(self):
-        from ._types import constexpr
-        n = 1
-        for extent in _core.tensor_info(self)[2]:
-            n *= extent
-        return constexpr(n)
+        return interpreter.attribute(self, name)
 
     @property
     def data(self):

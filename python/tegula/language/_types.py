@@ -3,7 +3,9 @@
 The compiler never runs this code (it has its own types, src/lang/Dtype.h); it exists so that host code, annotations and the interpreter work.
 """
 import enum
+import math
 
+from .. import _core
 from ._tensor import tensor
 
 _INT = {"int1": (1, False), **{f"int{w}": (w, True) for w in (8, 16, 32, 64)},
@@ -253,6 +255,7 @@ def _install_operators():
 
 
 _install_operators()
+tensor.numel = property(lambda x: constexpr(math.prod(_core.tensor_info(x)[2])), doc="How many elements it has.")
 
 
 class slice:

@@ -52,7 +52,7 @@ def check_bit_width(value, shift_value):
 
 def builtin(fn):
     """Marks ordinary Python that kernels call with run-time values; the compiler reads its text as that of a method of an aggregate."""
-    from ..jit import BuiltinFunction
+    from .._function import BuiltinFunction
     return BuiltinFunction(fn)
 
 

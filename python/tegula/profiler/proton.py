@@ -3,7 +3,9 @@ import argparse
 import sys
 
 from .. import profiler
-from ..__main__ import _run_script, install, install_for_children, when_imported
+from .._inductor.later import when_imported
+from .._triton_name import install, install_for_children
+from ..__main__ import _run_script
 
 
 def parse_arguments(arguments=None):

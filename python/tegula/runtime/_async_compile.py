@@ -2,7 +2,7 @@
 from concurrent.futures import as_completed
 from contextvars import ContextVar
 
-from .. import _hooks
+from .._options import watch_launches
 
 active_mode = ContextVar("async_compile_active_mode", default=None)
 
@@ -103,12 +103,12 @@ class AsyncCompileMode:
         if active_mode.get() is not None:
             raise RuntimeError("Another AsyncCompileMode is already active")
         self._token = active_mode.set(self)
-        _hooks.watch_launches(+1)
+        watch_launches(+1)
         return self
 
     def __exit__(self, kind, error, trace):
         active_mode.reset(self._token)
-        _hooks.watch_launches(-1)
+        watch_launches(-1)
         try:
             if error is None or isinstance(error, Exception):
                 self._drain()

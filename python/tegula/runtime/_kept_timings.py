@@ -2,7 +2,7 @@
 import hashlib
 import json
 
-from ..jit import JITFunction
+from .._function import JITFunction
 from ._config import Config
 
 
@@ -20,7 +20,7 @@ class ResultFile:
         fn = tuner.fn
         while not isinstance(fn, JITFunction):
             fn = fn.fn
-        from ..compiler.compiler import triton_key
+        from .._version import triton_key
         from .cache import get_cache_manager
         from .driver import driver
         parts = [triton_key(), str(driver.active.get_current_target()), fn.cache_key, str(key), *map(str, configs)]

@@ -7,7 +7,7 @@ import warnings
 
 from .. import _core, knobs
 from ..errors import AutotunerError, CompileTimeAssertionFailure, DeviceError, OutOfResources, PTXASError
-from ..jit import JITFunction
+from .._function import JITFunction
 from ._heuristics import Heuristics
 from ._threads import in_threads
 from ._tuned_memory import buffers_of
@@ -221,10 +221,10 @@ class Tuning:
         self._call(i)()
 
     def measure(self, i, restore):
-        from .. import testing
+        from .._timing import do_bench
         call, bench = self._call(i), self.tuner.do_bench
         try:
-            if getattr(bench, "func", None) is testing.do_bench:
+            if getattr(bench, "func", None) is do_bench:
                 times = bench(call, quantiles=(0.5, 0.2, 0.8), before=restore)
             else:
                 def run():

@@ -12,11 +12,12 @@ import threading
 import time
 import warnings
 
-from .. import _core, _hooks, knobs
+from .. import _core, knobs
 from ..errors import AutotunerError, OutOfResources, PTXASError  # the last two, as powers and heuristics: names that others import from here
 from .._mock import MockTensor
+from .._function import JITFunction
 from .._interface import NamedKernel, check_decorated
-from ..jit import JITFunction
+from .._options import interpreting
 from ._config import SPACE_OPTIONS, Config, Space, powers
 from ._heuristics import Heuristics, heuristics
 from ._kept_timings import ResultFile
@@ -106,7 +107,7 @@ class Autotuner(_core.Layer, NamedKernel):
         if self._do_bench is not None:
             return self._do_bench
         if self.use_cuda_graph:
-            from ..testing import do_bench_cudagraph
+            from .._timing import do_bench_cudagraph
             return functools.partial(do_bench_cudagraph, rep=self.num_reps or 100)
         from .driver import driver
         given = {"warmup": self.num_warmups, "rep": self.num_reps}
@@ -186,7 +187,7 @@ class Autotuner(_core.Layer, NamedKernel):
     def _is_interpreted(self):
         """Do launches run in the interpreter, whose times say nothing?"""
         function = self._jit_function()
-        return knobs.runtime.interpret or (function is not None and _hooks.interpreting(function))
+        return knobs.runtime.interpret or (function is not None and interpreting(function))
 
     # ---- which configurations, and the best of them
 

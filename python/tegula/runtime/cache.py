@@ -7,7 +7,7 @@ import os
 from abc import ABC, abstractmethod
 
 from .. import knobs
-from ..compiler.compiler import triton_key
+from .._version import triton_key
 
 
 def _base32(key):

@@ -10,6 +10,7 @@ import bdb
 import functools
 import linecache
 import os
+import sys
 import types
 
 from .. import _aggregate, _core, knobs
@@ -18,9 +19,11 @@ from .._specialize import specialize_parameter
 from ..errors import CompilationError, InterpreterError
 from .._arrays import numpy_pointer
 from .._arguments import argument_of
+from .._calls import Call
+from .._options import option_defaults
 from .._values import namedtuple_classes, to_value as _constant
-from ..jit import InterpretedFunction
-from ..language import _types
+from .._function import InterpretedFunction
+from ..language import _tensor, _types
 from ..language._tensor import _active, require_session, session, tensor
 
 _unwrap = lambda x: x.value if isinstance(x, _types.constexpr) else x
@@ -583,7 +586,6 @@ def _place(trace):
 
 def run(kernel, grid, args, kwargs):
     """Launches a JITFunction in the interpreter."""
-    from .._hooks import Call, option_defaults
     if session() is not None:
         raise RuntimeError("a kernel that is interpreted cannot launch another one")
     for hook in kernel.pre_run_hooks:
@@ -629,3 +631,6 @@ def run(kernel, grid, args, kwargs):
 
 
 _core.set_eager(tensor, Tuple, to_value, from_value)
+
+
+_tensor.interpreter = sys.modules[__name__]

@@ -1,8 +1,9 @@
 """The classes of kernels and what belongs to them, under the names of triton.runtime.jit."""
-from .._hooks import JitFunctionInfo, compute_cache_key, create_function_from_signature, get_full_name, serialize_specialization_data
+from .._calls import JitFunctionInfo, compute_cache_key, create_function_from_signature, get_full_name, serialize_specialization_data
 from .._mock import MockTensor, TensorWrapper, reinterpret
 from .._specialize import (KernelParam, annotation_text, canonicalize_dtype, canonicalize_ptr_dtype, specialize, type_canonicalisation_dict)
-from ..jit import ConstexprFunction, JITCallable, JITFunction, KernelInterface, constexpr_function, jit, must_use_result
+from .._function import ConstexprFunction, JITCallable, JITFunction, KernelInterface
+from ..jit import constexpr_function, jit, must_use_result
 
 TRITON_MODULE = "triton.language"
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tegula import _core
 from tegula._bundle import aot
-from tegula.__main__ import install
+from tegula._triton_name import install
 from tegula._specialize import type_canonicalisation_dict
 from tegula.backends.compiler import GPUTarget, name_of
 from tegula.errors import CompilationError

@@ -1,7 +1,7 @@
 """`import triton` in the child processes of `python -m tegula`, which have the folder above on their PYTHONPATH."""
 import sys
 
-from tegula.__main__ import install
+from tegula._triton_name import install
 
 del sys.modules["triton"]
 install()
