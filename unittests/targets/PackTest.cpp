@@ -319,6 +319,23 @@ TEST(Packing, FetchesTheNextPanel) {
   EXPECT_GT(fetches({16, 256, 256}, "cpu:avx2").second, 0);
 }
 
+// Two loops over the same dot: its packing and multiply-adds are there once.
+TEST(Packing, EqualDotsAreOneFunction) {
+  std::string once = matmul("f32", "f32", {64, 64, 64}, {false, false}), loop = once.substr(once.find("%r = for"), once.find("%Cre =") - once.find("%r = for"));
+  std::string second = loop, names;
+  for (size_t at = 0; (at = second.find("%acc0", at)) != second.npos; at += 2)
+    second.replace(at, 5, "%r");
+  second.replace(0, 2, "%q");
+  std::string twice = once;
+  twice.insert(once.find("%Cre ="), second);
+  for (size_t at = twice.find("store %C, %r"); at != twice.npos; at = twice.npos)
+    twice.replace(at, 12, "store %C, %q");
+  const CpuTarget target = *parseTarget("cpu:avx2");
+  auto products = [&](const std::string &text) { return count(test::stage(text, target, Stage::Asm), "\tvfmadd"); };
+  EXPECT_GT(products(once), 0);
+  EXPECT_EQ(products(twice), products(once));
+}
+
 // Rows that a mask switches off are read, and fetched ahead, from memory of nobody's: behind the end of a matrix there may be no pages, and x86 takes hundreds of
 // cycles for a load of nothing there.
 TEST(Packing, NoLoadsBehindTheMatrix) {

@@ -11,7 +11,7 @@ using V = llvm::Value *;
 FunctionEmitter::FunctionEmitter(ModuleState &state, const Plan &plan)
     : state_(state), plan_(plan), context_(state.llvm.getContext()), b_(context_),
       vec_{b_, vecTarget(state.target, state.options)},
-      calleeScratch_(plan.scratchBytes) {}
+      calleeScratch_(plan.scratchBytes), repeats_(repeats(plan, state.options)) {}
 
 // In the entry block, so that one address serves the whole function.
 V FunctionEmitter::scratchAt(uint64_t offset) {
@@ -115,6 +115,7 @@ void FunctionEmitter::programLoop(V begin, V end) {
   b_.SetInsertPoint(done_);
   finishStreaming();
   b_.CreateRet(b_.getInt32(0));
+  targets::shareStretches(*function_, stretches_);
   (void)entry;
 }
 
@@ -173,6 +174,7 @@ void FunctionEmitter::emitCallee() {
   steps(plan_.steps);
   if (!b_.GetInsertBlock()->getTerminator())
     b_.CreateRet(b_.getInt32(0));
+  targets::shareStretches(*function_, stretches_);
 }
 
 void FunctionEmitter::returnStep(const Step &s) {

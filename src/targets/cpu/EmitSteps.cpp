@@ -19,8 +19,8 @@ void FunctionEmitter::step(const Step &s) {
     setLoc(s.op);
   switch (s.kind) {
   case StepKind::Define: return defineStep(*s.op);
-  case StepKind::Nest: return nestWithInit(s);
-  case StepKind::Dot: return dotStep(s);
+  case StepKind::Nest: return stretch([&] { nestWithInit(s); });
+  case StepKind::Dot: return stretch([&] { dotStep(s); });
   case StepKind::For: return forStep(s);
   case StepKind::While: return whileStep(s);
   case StepKind::If: return ifStep(s);
@@ -28,6 +28,33 @@ void FunctionEmitter::step(const Step &s) {
   case StepKind::Print: return printStep(s);
   case StepKind::Return: return returnStep(s);
   }
+}
+
+// A stretch of the function that may be equal to another one.
+void FunctionEmitter::stretch(llvm::function_ref<void()> emit) {
+  if (!repeats_ || b_.GetInsertPoint() != b_.GetInsertBlock()->end())
+    return emit();
+  auto *begin = llvm::BasicBlock::Create(context_, "step", function_);
+  b_.CreateBr(begin);
+  b_.SetInsertPoint(begin);
+  emit();
+  auto *end = llvm::BasicBlock::Create(context_, "step.end", function_);
+  b_.CreateBr(end);
+  b_.SetInsertPoint(end);
+  stretches_.push_back({begin, end});
+}
+
+// Two dots of the same sizes and elements.
+static bool repeatsDots(const Steps &steps, std::set<std::array<int64_t, 5>> &seen) {
+  return llvm::any_of(steps, [&](const Step &s) {
+    const bool again = s.dot && !seen.insert({s.dot->m, s.dot->n, s.dot->k, static_cast<int64_t>(s.dot->aElem), static_cast<int64_t>(s.dot->accElem)}).second;
+    return again || llvm::any_of(s.bodies, [&](const Steps &inner) { return repeatsDots(inner, seen); });
+  });
+}
+
+bool FunctionEmitter::repeats(const Plan &plan, const Options &options) {
+  std::set<std::array<int64_t, 5>> seen;
+  return options.optLevel > 0 && !options.debugInfo && repeatsDots(plan.steps, seen);
 }
 
 void FunctionEmitter::nestWithInit(const Step &s) {

@@ -15,6 +15,7 @@
 // computed twice and no LLVM pass has to move it. A hoist point is in the middle of a finished block: code that branches and may be
 // part of a value cuts the block there (splitHere, resumeAt). A value with a lane bit in its position is a vector, else a scalar.
 #pragma once
+#include "targets/common/ShareStretches.h"
 #include "targets/cpu/ModuleState.h"
 #include "targets/cpu/NestState.h"
 #include "targets/cpu/ScopedMap.h"
@@ -48,7 +49,8 @@ private:
   void giveTurn(V rounds);
 
   // EmitSteps
-  void steps(const Steps &s), step(const Step &s);
+  void steps(const Steps &s), step(const Step &s), stretch(llvm::function_ref<void()> emit);
+  static bool repeats(const Plan &plan, const Options &options);
   void forStep(const Step &s), forLoop(const Step &s), whileStep(const Step &s);
   void ifStep(const Step &s), callStep(const Step &s), returnStep(const Step &s);
   void defineStep(const ir::Op &op);
@@ -276,6 +278,8 @@ private:
   llvm::AllocaInst *stopSite_ = nullptr;                // the loop, as a site
   std::map<uint64_t, V> scratchAt_;
   uint64_t calleeScratch_ = 0; // where frames of callees start
+  bool repeats_ = false;       // stretches are noted
+  std::vector<targets::Stretch> stretches_;
   llvm::DenseMap<const ir::Value *, V> scalar_;
   llvm::DenseMap<const ir::Value *, Lin> lin_;
   std::map<int, Lin> bufferLin_;
