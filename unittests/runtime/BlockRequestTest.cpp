@@ -58,3 +58,10 @@ TEST(BlockRequest, OneBlockMore) {
   EXPECT_EQ(withOneBlockMore(ptx(".reqntid 256\n.minnctapersm 2\n"), 70, 1000), "") << "the compiler has chosen";
   EXPECT_EQ(withOneBlockMore(ptx(".reqntid 256\n.maxnreg 80\n"), 70, 1000), "");
 }
+
+TEST(BlockRequest, OneBlockMoreThanDotsAskFor) {
+  const std::string text = ptx(".reqntid 256\n.minnctapersm 2\n") + "wgmma.mma_async.sync.aligned";
+  EXPECT_EQ(BlockRequest::of(withOneBlockMore(text, 84, 50000)).blocks, 3u) << "80 registers";
+  EXPECT_EQ(withOneBlockMore(text, 128, 50000), "") << "48 registers, where 16 warps run";
+  EXPECT_EQ(withOneBlockMore(text, 140, 50000), "") << "one block runs, two were asked for and cost spills";
+}

@@ -69,11 +69,12 @@ std::string withMoreRegisters(const std::string &ptx) {
 
 std::string withOneBlockMore(const std::string &ptx, uint32_t registers, uint64_t sharedBytes) {
   const BlockRequest r = BlockRequest::of(ptx);
-  if (!r.threads || !registers || r.blocks || r.hasRegisterBound)
+  const bool mayGoBeyond = !r.blocks || ptx.find("wgmma.mma_async") != ptx.npos;
+  if (!r.threads || !registers || !mayGoBeyond || r.hasRegisterBound)
     return {};
   constexpr uint32_t mostBlocks = 5, enoughThreads = 16 * 32; // a quarter more than four
   uint32_t given = (registers + sm::registerStep - 1) / sm::registerStep * sm::registerStep, blocks = sm::registers / (given * r.threads) + 1;
-  if (blocks < 2 || blocks > mostBlocks || blocks * r.threads > sm::threads || blocks * (sharedBytes + sm::sharedReserved) > sm::sharedBytes)
+  if (blocks < 2 || blocks <= r.blocks || blocks > mostBlocks || blocks * r.threads > sm::threads || blocks * (sharedBytes + sm::sharedReserved) > sm::sharedBytes)
     return {};
   uint32_t left = registersOf(blocks, r.threads), taken = given - left;
   if (taken > sm::registerStep && (taken * 3 > given || (blocks > 2 && (blocks - 1) * r.threads >= enoughThreads)))

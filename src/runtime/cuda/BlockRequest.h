@@ -34,7 +34,8 @@ std::string withRegisterBound(std::string ptx);
 std::string withMoreRegisters(const std::string &ptx);
 /// A request for one block more than `registers` of a thread allow, where that is at least a quarter more and shared memory has room for `sharedBytes` of each. (Less gains less than the assembler's
 /// other order costs.) It takes at most one step of registers away, or a third of them where sixteen warps do not run yet: below that latencies of memory and of products are not hidden.
-/// Nothing where there is a request: the compiler has chosen.
+/// Nothing where there is a request: the compiler has chosen. But that of a kernel with asynchronous products is for the blocks that its rings leave room for at least: linear attention with
+/// 64x64 tiles and 8 warps asks for two, takes 84 registers, and with 80 for three blocks 210 us in place of 228 (H200).
 std::string withOneBlockMore(const std::string &ptx, uint32_t registers, uint64_t sharedBytes);
 
 } // namespace tegula::runtime::cuda
