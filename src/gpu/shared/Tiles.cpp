@@ -9,15 +9,16 @@ namespace tegula::gpu {
 
 using ir::Elem;
 using ir::OpKind;
+using layout::Dim;
 using layout::SwizzleMode;
 
-/// Registers of a thread that step 1, 2, 4 ... along the axis, wherever they stand among the others: log2 of how many elements in
-/// a row the thread has.
-static unsigned runAlong(const LinearLayout &l, unsigned axis) {
+/// Registers of a thread, or lanes, that step 1, 2, 4 ... along the axis, wherever they stand among the others: log2 of how many elements in
+/// a row they have.
+static unsigned runAlong(const LinearLayout &l, layout::Dim in, unsigned axis) {
   unsigned run = 0;
   auto has = [&](uint64_t step) {
-    for (unsigned i = 0; i < l.inBits(layout::Dim::Register); ++i)
-      if (l.basis(layout::Dim::Register, i, layout::tensorDim(axis)) == step && !l.basis(layout::Dim::Register, i, layout::tensorDim(1 - axis)))
+    for (unsigned i = 0; i < l.inBits(in); ++i)
+      if (l.basis(in, i, layout::tensorDim(axis)) == step && !l.basis(in, i, layout::tensorDim(1 - axis)))
         return true;
     return false;
   };
@@ -27,13 +28,16 @@ static unsigned runAlong(const LinearLayout &l, unsigned axis) {
 }
 
 unsigned contiguousAxis(const LinearLayout &l, unsigned elemBytes) {
-  layout::Dim in = l.ins()[0].dim; // Register, or Offset of a tile
+  Dim in = l.ins()[0].dim; // Register, or Offset of a tile
   // After a join a thread has two elements along one axis and sixteen along the other: the longer run makes wide accesses. Beyond the widest
   // access there is nothing to gain, and what was loaded as vectors stays together.
   unsigned widest = layout::log2Exact(16 / elemBytes);
-  if (in == layout::Dim::Register)
-    if (unsigned runs[2] = {std::min(widest, runAlong(l, 0)), std::min(widest, runAlong(l, 1))}; runs[0] != runs[1])
+  if (in == Dim::Register)
+    if (unsigned runs[2] = {std::min(widest, runAlong(l, Dim::Register, 0)), std::min(widest, runAlong(l, Dim::Register, 1))}; runs[0] != runs[1])
       return runs[1] > runs[0];
+    // Elements one by one: neighbouring lanes then reach neighbouring banks, where the other axis would bring them to the same few.
+    else if (unsigned lanes[2] = {runAlong(l, Dim::Lane, 0), runAlong(l, Dim::Lane, 1)}; !runs[0] && lanes[0] != lanes[1])
+      return lanes[1] > lanes[0];
   return l.inBits(in) && l.basis(in, 0, layout::tensorDim(0)) ? 0 : 1;
 }
 
@@ -41,7 +45,7 @@ LinearLayout plainTile(const ir::Type &t, const LinearLayout &registers, int64_t
   std::vector<int64_t> shape(t.shape.begin(), t.shape.end()), order;
   auto rank = static_cast<unsigned>(shape.size()), fast = rank - 1, bytes = ir::byteWidth(t.elem);
   if (vec > 1)
-    while (fast > 0 && !registers.basis(layout::Dim::Register, 0, layout::tensorDim(fast)))
+    while (fast > 0 && !registers.basis(Dim::Register, 0, layout::tensorDim(fast)))
       --fast;
   else if (rank == 2)
     fast = contiguousAxis(registers, bytes);
