@@ -32,8 +32,6 @@ struct Home {
   Rank rank = Rank::None;
 };
 
-/// The least that one asynchronous copy moves.
-constexpr int64_t wordBytes = 4;
 /// What a cache reads at once.
 constexpr int64_t sectorBytes = 32;
 
@@ -137,10 +135,10 @@ public:
   }
 
   /// A row, or a few of them, of no more elements than there are threads, that the elements of a larger tile are computed with: every thread that needs its elements loads them, which
-  /// costs as many instructions as to load one, store it to shared memory and read them there, and no barrier. Not what products read, which copies bring.
+  /// costs as many instructions as to load one, store it to shared memory and read them there, and no barrier. Copies ahead bring it with the widest accesses of that layout.
   bool isSpread(const Op &op) const {
     return op.kind == OpKind::Load && op.result()->type.isTensor() && !op.isVolatile() && op.result()->type.numel() <= threads().count() && !hasUnknownNeighbours(op, facts_) &&
-           !pathToTile(users_, op.result(), 6).empty() && !feedsDot(users_, op.result(), 8);
+           !pathToTile(users_, op.result(), 6).empty();
   }
   std::optional<Home> homeOfSpread(const Value *v) const;
 
@@ -256,7 +254,6 @@ private:
   Home wantedBy(const Op &user, const Value *v, unsigned depth) const;
   bool isMovedBefore(const Op &op, Home h) const;
   std::optional<LinearLayout> wantedByMemory(const Value *v, unsigned depth) const;
-  int64_t elementsOfWord(const Value *v, unsigned depth) const;
 
   const Function &f_;
   Module &out_;
@@ -317,7 +314,15 @@ void Homes::visit(const Op &op) {
   case OpKind::Join:
   case OpKind::Cat:
   case OpKind::Split: {
+    // Of a row that a larger tile is computed with, where its threads have what they need of it: they make their pairs.
     Home h = of(op.operands[0]);
+    if (op.kind == OpKind::Join && op.result()->type.numel() <= threads().count())
+      if (std::optional<Home> pairs = homeOfSpread(op.result())) {
+        if ((!pairs->layout || !h.layout) && !last_)
+          return; // a later round knows them
+        if (h.layout && pairs->rank == Rank::Memory && layout::slice(layoutOf(*pairs), op.operands[0]->type.shape.rank()) == layoutOf(h))
+          return set(op.result(), *pairs);
+      }
     if (!h.layout)
       h = source(op.operands.back());
     if (h.layout)
@@ -373,10 +378,10 @@ std::optional<Home> Homes::homeOfSpread(const Value *v) const {
   if (path.empty())
     return std::nullopt;
   Home h = of(path.back()->result());
-  for (size_t i = path.size() - 1; h.rank == Rank::Memory && i-- > 0;)
-    if (renames(path[i]->kind))
-      h.layout = out_.internLayout(operandLayout(*path[i], layoutOf(h)));
-  return h;
+  if (h.rank != Rank::Memory)
+    return h;
+  std::optional<LinearLayout> l = layoutBefore(path, layoutOf(h));
+  return l ? Home{out_.internLayout(*l), h.rank} : Home{};
 }
 
 /// All that is computed from the result lives with an accumulator, in `h`, and what it is computed from is no more to move there: a bias narrower than the scores it is added to.
@@ -504,23 +509,11 @@ std::optional<LinearLayout> Homes::wantedByMemory(const Value *v, unsigned depth
   return std::nullopt;
 }
 
-/// Elements of `v` that come from one word of the narrowest tensor it is computed from, element by element: of a join, of a word of each operand.
-int64_t Homes::elementsOfWord(const Value *v, unsigned depth) const {
-  int64_t most = std::max<int64_t>(1, wordBytes / byteWidth(v->type.elem));
-  const Op *op = v->def;
-  if (!op || !depth || op->kind == OpKind::Splat || op->kind == OpKind::Broadcast ||
-      !(op->has(traits::Elementwise) || renames(op->kind) || op->kind == OpKind::Join))
-    return most;
-  for (const Value *o : op->operands)
-    if (o->type.isTensor() && o->type.elem != Elem::I1 && !isCheap(o))
-      most = std::max(most, (op->kind == OpKind::Join ? 2 : 1) * elementsOfWord(o, depth - 1));
-  return most;
-}
-
 /// DotChoice::run: as many as come from a word of the narrowest load, so that these stay words until they are widened. Which products one instruction adds up
 /// is all the same if both operands agree. 0: in memory they do not lie side by side, or another dot has computed them.
 unsigned Homes::runOf(const Op &dot) const {
-  int64_t run = std::max(elementsOfWord(dot.operands[0], 16), elementsOfWord(dot.operands[1], 16));
+  auto cheap = [&](const Value *v) { return isCheap(v); };
+  int64_t run = std::max(elementsOfWord(dot.operands[0], 16, cheap), elementsOfWord(dot.operands[1], 16, cheap));
   for (unsigned i : {0u, 1u}) {
     const Value *v = dot.operands[i];
     const unsigned axis = v->type.shape.rank() - 1 - i;

@@ -1,6 +1,7 @@
 // See ElementUses.h.
 #include "gpu/layouts/ElementUses.h"
 #include "gpu/Layouts.h"
+#include "layout/Constructors.h"
 #include <algorithm>
 
 namespace tegula::gpu {
@@ -91,26 +92,65 @@ const Op *memoryUser(const Users &users, const Value *v, unsigned depth) {
   return nullptr;
 }
 
-static bool findTile(const Users &users, const Value *v, unsigned depth, bool isBroadcast, std::vector<const Op *> &path) {
-  for (const Op *u : users.of(v)) {
-    const bool isElementwise = u->has(ir::traits::Elementwise) && u->results.size() == 1;
-    if (path.size() >= depth || (!isElementwise && u->kind != OpKind::ExpandDims && u->kind != OpKind::Broadcast))
-      continue;
-    path.push_back(u);
-    auto isData = [](const Value *o) { return !o->def || !(renames(o->def->kind) || o->def->kind == OpKind::Const || o->def->kind == OpKind::Range); };
-    if (isElementwise && isBroadcast && std::any_of(u->operands.begin(), u->operands.end(), isData))
-      return true;
-    if (findTile(users, u->result(), depth, isBroadcast || u->kind == OpKind::Broadcast, path))
-      return true;
-    path.pop_back();
+namespace {
+
+/// The search of pathToTile(): each value is looked at once.
+struct TileSearch {
+  const Users &users;
+  unsigned depth;
+  std::unordered_map<const Value *, bool> seen = {};
+  std::vector<const Op *> path = {};
+
+  bool find(const Value *v, unsigned work, bool isBroadcast) {
+    for (const Op *u : users.of(v)) {
+      const bool isElementwise = u->has(ir::traits::Elementwise) && u->results.size() == 1;
+      const bool moves = u->kind == OpKind::Join || (renames(u->kind) && u->kind != OpKind::Splat);
+      if ((!isElementwise && !moves) || work + isElementwise > depth || !seen.emplace(u->result(), true).second)
+        continue;
+      path.push_back(u);
+      auto isData = [](const Value *o) { return !o->def || !(renames(o->def->kind) || o->def->kind == OpKind::Const || o->def->kind == OpKind::Range); };
+      if (isElementwise && isBroadcast && std::any_of(u->operands.begin(), u->operands.end(), isData))
+        return true;
+      if (find(u->result(), work + isElementwise, isBroadcast || u->kind == OpKind::Broadcast))
+        return true;
+      path.pop_back();
+    }
+    return false;
   }
-  return false;
-}
+};
+
+} // namespace
 
 std::vector<const Op *> pathToTile(const Users &users, const Value *v, unsigned depth) {
-  std::vector<const Op *> path;
-  findTile(users, v, depth, false, path);
-  return path;
+  TileSearch search{users, depth};
+  search.find(v, 0, false);
+  return std::move(search.path);
+}
+
+std::optional<layout::LinearLayout> layoutBefore(std::span<const Op *const> path, layout::LinearLayout l) {
+  for (size_t i = path.size() - 1; i-- > 0;) {
+    const Op &op = *path[i];
+    if (op.kind == OpKind::Join) {
+      if (layout::splittable(l) != l)
+        return std::nullopt;
+      l = layout::slice(l, op.operands[0]->type.shape.rank());
+    } else if (renames(op.kind)) {
+      l = operandLayout(op, l);
+    }
+  }
+  return l;
+}
+
+int64_t elementsOfWord(const Value *v, unsigned depth, const std::function<bool(const Value *)> &isCheap) {
+  int64_t most = std::max<int64_t>(1, wordBytes / ir::byteWidth(v->type.elem));
+  const Op *op = v->def;
+  if (!op || !depth || op->kind == OpKind::Splat || op->kind == OpKind::Broadcast ||
+      !(op->has(ir::traits::Elementwise) || renames(op->kind) || op->kind == OpKind::Join))
+    return most;
+  for (const Value *o : op->operands)
+    if (o->type.isTensor() && o->type.elem != ir::Elem::I1 && !isCheap(o))
+      most = std::max(most, (op->kind == OpKind::Join ? 2 : 1) * elementsOfWord(o, depth - 1, isCheap));
+  return most;
 }
 
 bool isInFor(const Op &op) {

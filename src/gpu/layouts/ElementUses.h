@@ -1,10 +1,16 @@
 // What becomes of the elements of a loaded tensor, one by one: AssignLayouts asks before it says which threads load them.
 #pragma once
+#include "layout/LinearLayout.h"
 #include "passes/Users.h"
 #include <functional>
+#include <optional>
+#include <span>
 #include <unordered_map>
 
 namespace tegula::gpu {
+
+/// The least that one asynchronous copy moves.
+constexpr int64_t wordBytes = 4;
 
 /// Where joins lead to stores, for all values of a function in one walk.
 class JoinedStores {
@@ -32,8 +38,12 @@ bool feedsDot(const Users &users, const ir::Value *v, unsigned depth);
 /// The first access that takes its address or its mask from `v`, through element-wise operations, at most `depth` - 1 of them; null if there is none.
 const ir::Op *memoryUser(const Users &users, const ir::Value *v, unsigned depth);
 /// The way from `v` to the first operation on the elements of a larger tile that is computed with what is broadcast from `v`, and with other data: that operation is the last. Those in
-/// front of it work element by element or broadcast, at most `depth` in all. Empty: there is none.
+/// front of it rename coordinates, join, or work element by element, at most `depth` of these. Empty: there is none.
 std::vector<const ir::Op *> pathToTile(const Users &users, const ir::Value *v, unsigned depth);
+/// Where what stands in front of the first operation of such a path lies if the last one works on a tile in layout `l`; nullopt: a thread would not have both of a pair that it joins.
+std::optional<layout::LinearLayout> layoutBefore(std::span<const ir::Op *const> path, layout::LinearLayout l);
+/// Elements of `v` that come from one word of the narrowest tensor it is computed from, element by element: of a join, of a word of each operand. Looks at `depth` operations; what `isCheap` is no data.
+int64_t elementsOfWord(const ir::Value *v, unsigned depth, const std::function<bool(const ir::Value *)> &isCheap);
 /// Is the operation in the body of a `for`, not in one of its branches?
 bool isInFor(const ir::Op &op);
 

@@ -6,12 +6,52 @@ namespace tegula::gpu {
 
 using namespace ir;
 
+/// How a value differs between neighbours: not, where a quotient by a number that all share grows, or in ways of which nothing is known.
+enum class Change : uint8_t { None, Seldom, Any };
+
+static Change changeOf(const Value *v, const AxisFacts &facts, unsigned &budget) {
+  if (v->type.isScalar())
+    return Change::None;
+  const std::vector<AxisFact> &axes = facts.of(v).axes;
+  bool isEqual = true;
+  for (unsigned axis = 0; axis < axes.size(); ++axis)
+    isEqual &= axes[axis].constancy >= v->type.shape[axis];
+  if (isEqual)
+    return Change::None;
+  if (!v->def || budget == 0)
+    return Change::Any;
+  --budget;
+  const Op &op = *v->def;
+  switch (op.kind) {
+  case OpKind::SDiv:
+  case OpKind::UDiv:
+    return changeOf(op.operands[1], facts, budget) == Change::None ? Change::Seldom : Change::Any;
+  case OpKind::Add:
+  case OpKind::Sub:
+  case OpKind::Mul:
+  case OpKind::AddPtr:
+  case OpKind::SExt:
+  case OpKind::ZExt:
+  case OpKind::Broadcast:
+  case OpKind::ExpandDims: {
+    Change most = Change::None;
+    for (const Value *o : op.operands)
+      most = std::max(most, changeOf(o, facts, budget));
+    return most;
+  }
+  default:
+    return Change::Any;
+  }
+}
+
 bool hasEqualNeighbours(const Op &op, const AxisFacts &facts) {
   if (op.kind != OpKind::Load || !op.operands[0]->type.isTensor() || op.isVolatile())
     return false;
   const std::vector<AxisFact> &axes = facts.of(op.operands[0]).axes;
-  return std::all_of(axes.begin(), axes.end(), [](const AxisFact &a) { return a.contiguity == 1; }) &&
-         std::any_of(axes.begin(), axes.end(), [](const AxisFact &a) { return a.constancy > 1; });
+  if (std::any_of(axes.begin(), axes.end(), [](const AxisFact &a) { return a.contiguity != 1; }))
+    return false;
+  unsigned budget = 32;
+  return std::any_of(axes.begin(), axes.end(), [](const AxisFact &a) { return a.constancy > 1; }) || changeOf(op.operands[0], facts, budget) == Change::Seldom;
 }
 
 bool hasUnknownNeighbours(const Op &access, const AxisFacts &facts) {

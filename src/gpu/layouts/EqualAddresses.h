@@ -6,8 +6,8 @@
 
 namespace tegula::gpu {
 
-/// Addresses of which is known that groups of neighbours are equal, and nothing of those that differ: there is nothing to coalesce, so the value may live
-/// with its users.
+/// Addresses of which is known that groups of neighbours are equal, and nothing of those that differ; or that come from quotients by an argument (offset // size_of_a_channel), of which
+/// most neighbours are equal: there is nothing to coalesce, so the value may live with its users. Looks at a bounded number of operations.
 bool hasEqualNeighbours(const ir::Op &op, const AxisFacts &facts);
 
 /// Addresses of tensors of which is known neither that neighbours are equal nor that they are consecutive.
