@@ -91,3 +91,24 @@ def test_copies_do_not_add_up_in_a_row_of_reductions(target):
     x = np.zeros(1024, np.float32)
     ptx = folded.warmup(x, x, 8, num_warps=4, grid=(1,), device="sim").compile_for(target).stage("ptx")
     assert len(ptx.splitlines()) < 8 * 400  # 1100 a round as long as all threads got all of the tile
+
+
+@tegula.jit
+def narrow_sum(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    t = tl.load(x + i, mask=i < n, other=0.0)
+    tl.store(out, tl.sum(t))
+    tl.store(out + 1, tl.sum(t * t))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_narrow_sums_add_two_at_a_time(dtype):
+    x, out = (np.arange(1024) % 5 - 2).astype(dtype), np.zeros(2, dtype)
+    made = narrow_sum.warmup(x, out, 1024, BLOCK=1024, num_warps=1, grid=(1,), device="sim")
+    name = "f16" if dtype == np.float16 else "bf16"
+    ptx = made.compile_for("sm_90a").stage("ptx")
+    # 32 elements a thread: 15 additions of words for each sum, and 16 squares.
+    assert len(re.findall(rf"fma\.rn\.{name}x2", ptx)) == 2 * 15 + 16
+    narrow_sum[(1,)](x, out, 1000, BLOCK=1024, num_warps=1, device="sim")
+    y = x[:1000].astype(np.float64)
+    assert out.astype(np.float64).tolist() == [y.sum(), (y * y).sum().astype(dtype).astype(np.float64)]

@@ -147,10 +147,25 @@ V Lowering::Reductions::maskedSum(const Op &op, llvm::ArrayRef<unsigned> registe
   return b_.CreateSelect(parts[0].mask, sum, llvm::ConstantFP::get(sum->getType(), 0));
 }
 
+/// Sums and products of f16 and bf16, two at a time in the words they are in. Nullopt where it is something else.
+std::optional<Regs> Lowering::Reductions::reduceHalves(const Op &op, llvm::ArrayRef<unsigned> registers) {
+  const ir::Elem e = op.operands[0]->type.elem;
+  const std::optional<OpKind> kind = onlyOperation(op);
+  if ((kind != OpKind::FAdd && kind != OpKind::FMul) || op.operands[0]->type.isPtr || (e != ir::Elem::F16 && e != ir::Elem::BF16) || registers.size() < 4 || registers.size() % 2)
+    return std::nullopt;
+  Regs elements;
+  for (unsigned r : registers)
+    elements.push_back(get(op.operands[0])[r]);
+  std::optional<std::array<V, 2>> halves = frame_.foldWords(*kind, e, elements);
+  return halves ? std::optional(combine(op, {(*halves)[0]}, {(*halves)[1]})) : std::nullopt;
+}
+
 /// A few chains side by side: one of 64 dependent additions would take as long as the memory. Not pairs, as a sum of products is
 /// one fused instruction an element only along a chain.
 Regs Lowering::Reductions::reduceInThread(const Op &op, llvm::ArrayRef<unsigned> registers) {
   if (std::optional<Regs> done = reduceBf16Words(op, registers))
+    return *done;
+  if (std::optional<Regs> done = reduceHalves(op, registers))
     return *done;
   size_t chains = registers.size() >= 32 ? 4 : registers.size() >= 16 ? 2 : 1;
   llvm::SmallVector<Regs, 4> sums;

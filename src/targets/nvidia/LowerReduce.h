@@ -14,7 +14,7 @@ struct Lowering::Reductions : Part {
   /// The elements of one result that a thread holds, in the order of their coordinates.
   Regs reduceInThread(const Op &op, llvm::ArrayRef<unsigned> registers);
   V maskedSum(const Op &op, llvm::ArrayRef<unsigned> registers);
-  std::optional<Regs> reduceBf16Words(const Op &op, llvm::ArrayRef<unsigned> registers);
+  std::optional<Regs> reduceBf16Words(const Op &op, llvm::ArrayRef<unsigned> registers), reduceHalves(const Op &op, llvm::ArrayRef<unsigned> registers);
   /// Parts in order, by pairs: short chains of dependent instructions.
   Regs reducePairs(const Op &op, llvm::ArrayRef<Regs> parts);
   Regs acrossLanes(const Op &op, const MaybeArg &arg, Regs part, uint32_t lanes, bool repeat);

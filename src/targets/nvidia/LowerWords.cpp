@@ -34,12 +34,14 @@ struct Lowering::Words : Part {
   V shiftWord(OpKind kind, V x, unsigned amount, unsigned bits), sumOfBytes(OpKind kind, V x, V y);
   std::array<V, 2> fp8ToHalves(V word, Elem from);
   void appendElements(Regs &out, V word, unsigned bits);
+  std::optional<std::array<V, 2>> foldWords(OpKind kind, Elem e, const Regs &elements);
   V pickBytes(V a, V c, std::array<uint8_t, 4> bytes), pairArithmetic(OpKind kind, llvm::ArrayRef<V> words, Elem e);
   Bytes biasedBytes(const Value *from, unsigned first, bool isSigned);
   void bytesToFloats(Regs &out, const Bytes &x, Elem to);
 };
 
 std::optional<Regs> Lowering::inWords(const Op &op) { return Words(*this).inWords(op); }
+std::optional<std::array<V, 2>> Lowering::foldWords(OpKind kind, Elem e, const Regs &elements) { return Words(*this).foldWords(kind, e, elements); }
 
 /// The words of `n` elements of `bits` starting at `first`; null if they are not whole words, or not in order.
 V Lowering::Words::wordAt(const Regs &x, unsigned first, unsigned bits) {
@@ -310,6 +312,24 @@ std::optional<Regs> Lowering::Words::signsInWords(const Op &op) {
     appendElements(out, op.kind == OpKind::FNeg ? b_.CreateXor(word, repeated(0x8000, 16)) : b_.CreateAnd(word, repeated(0x7FFF, 16)), 16);
   }
   return out;
+}
+
+/// Two chains side by side of many words: an instruction waits for the one before.
+std::optional<std::array<V, 2>> Lowering::Words::foldWords(OpKind kind, Elem e, const Regs &elements) {
+  llvm::SmallVector<V, 32> words;
+  for (unsigned i = 0; i < elements.size(); i += 2) {
+    V word = wordAt(elements, i, 16);
+    if (!word || llvm::isa<llvm::Constant>(word))
+      return std::nullopt;
+    words.push_back(word);
+  }
+  constexpr size_t chainsFrom = 8; // words
+  for (size_t chains = words.size() >= chainsFrom ? 2 : 1; words.size() > 1; words.resize(chains), chains = 1)
+    for (size_t i = chains; i < words.size(); ++i)
+      words[i % chains] = pairArithmetic(kind, {words[i % chains], words[i]}, e);
+  Regs halves;
+  appendElements(halves, words[0], 16);
+  return std::array{halves[0], halves[1]};
 }
 
 V Lowering::Words::pairAt(const Regs &x, unsigned first) {
