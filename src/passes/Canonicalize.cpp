@@ -193,6 +193,55 @@ Value *ofExtended(NodeMaker &mk, const Node &n) {
   return nullptr;
 }
 
+/// No element is below zero (NaN and -0 are not). Looks at a bounded number of operations.
+bool isNonNegative(const Value *v, unsigned depth = 3) {
+  const Op *op = v->def;
+  if (!op || !depth)
+    return false;
+  switch (op->kind) {
+  case OpKind::FAbs: return true;
+  case OpKind::Const: {
+    std::optional<double> c = constantFloat(v);
+    return c && *c >= 0;
+  }
+  case OpKind::FAdd: case OpKind::FMul: return isNonNegative(op->operands[0], depth - 1) && isNonNegative(op->operands[1], depth - 1);
+  case OpKind::Splat: case OpKind::Broadcast: case OpKind::FpExt: return isNonNegative(op->operands[0], depth - 1);
+  default: return false;
+  }
+}
+
+/// Conversions to integers truncate, so what truncates in front of them is left out (it takes as long as the conversion on a GPU):
+///   fptosi (floor x)                  ->  fptosi x,              where x is not negative
+///   fptosi (floor x, of y's sign)     ->  fptosi (x, of y's sign)        libdevice.round(y).to(tl.int8)
+Value *ofTruncated(NodeMaker &mk, const Node &n) {
+  if (n.kind != OpKind::FpToSI && n.kind != OpKind::FpToUI)
+    return nullptr;
+  auto floored = [](Value *v) -> Value * {
+    const Op *op = defOf(v, OpKind::Floor);
+    return op && isNonNegative(op->operands[0]) ? op->operands[0] : nullptr;
+  };
+  if (Value *x = floored(n.operands[0]))
+    return mk.make({n.kind, {x}, n.type, n.attrs});
+  const Op *cast = defOf(n.operands[0], OpKind::Bitcast), *both = cast ? defOf(cast->operands[0], OpKind::Or) : nullptr;
+  if (!both)
+    return nullptr;
+  const int64_t signBit = int64_t(~uint64_t{0} << (bitWidth(both->result()->type.elem) - 1));
+  for (size_t i : {0, 1}) {
+    const Op *size = defOf(both->operands[i], OpKind::And), *sign = defOf(both->operands[1 - i], OpKind::And);
+    if (!size || !sign || constantInt(size->operands[1]) != ~signBit || constantInt(sign->operands[1]) != signBit)
+      continue;
+    const Op *bits = defOf(size->operands[0], OpKind::Bitcast);
+    Value *x = bits ? floored(bits->operands[0]) : nullptr;
+    if (!x)
+      continue;
+    const Type &word = both->result()->type;
+    Value *whole = mk.make({OpKind::And, {mk.make({OpKind::Bitcast, {x}, word, {}}), size->operands[1]}, word, {}});
+    Value *joined = mk.make({OpKind::Or, {whole, both->operands[1 - i]}, word, {}});
+    return mk.make({n.kind, {mk.make({OpKind::Bitcast, {joined}, n.operands[0]->type, {}})}, n.type, n.attrs});
+  }
+  return nullptr;
+}
+
 bool isSet(const Node &n, BoolKey key) {
   return std::ranges::any_of(n.attrs, [&](const Attr &a) { return a.key == key && std::get<int64_t>(a.value) != 0; });
 }
@@ -255,6 +304,8 @@ Value *canonicalize(NodeMaker &mk, Node &n) {
     if (Value *v = isUnhinted(n.attrs) ? ofConstants(mk, n) : nullptr)
       return v;
     if (Value *v = isUnhinted(n.attrs) ? ofExtendedQuotients(mk, n) : nullptr)
+      return v;
+    if (Value *v = ofTruncated(mk, n))
       return v;
     if (n.type.isTensor() && isUnhinted(n.attrs)) {
       if (Value *v = ofSplats(mk, n))
