@@ -5,7 +5,6 @@
 #include "gpu/layouts/AssignLayouts.h"
 #include "gpu/layouts/Exchanges.h"
 #include "gpu/layouts/HoistConverts.h"
-#include "gpu/layouts/JoinConverts.h"
 #include "gpu/layouts/SinkWidening.h"
 #include "gpu/loops/CopyLoads.h"
 #include "gpu/loops/DelayReductions.h"
@@ -79,8 +78,6 @@ constexpr GpuPass passes[] = {
     {"copy-loads", nullptr, [](ir::Module &m, const PassInput &in) { copyLoadsToTiles(m, in.target); }, "copies what asynchronous dots read to shared memory, outside of loops"},
     // All reads of shared memory are there now.
     {"hoist-converts", nullptr, [](ir::Module &m, const PassInput &in) { hoistConverts(m, in.target); }, "reads tiles in the layout in which what is computed from them is wanted"},
-    // What is left of conversions.
-    {"join-converts", nullptr, [](ir::Module &m, const PassInput &in) { joinConverts(m, in.target); }, "lets the conversions of a dot's two operands meet once"},
     // What lost its last user above.
     {"remove-dead", nullptr, [](ir::Module &m, const PassInput &) { removeDead(m); }, "removes what has no influence"},
     // When address arithmetic is no longer copied or compared.
