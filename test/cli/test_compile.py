@@ -686,3 +686,16 @@ def test_loops_accumulate_row_by_row(tegula, tmp_path, form, columns, each):
     (tmp_path / "t.py").write_text(ROWS)
     p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, v:*f32:16, y:*f32:16, N:i32", "-c", f"FORM='{form}'", "-c", f"C={columns}", "-t", "cpu:avx2", "--emit", "cpu")
     assert p.returncode == 0 and ("for each row of the tile" in p.stdout) == each, p.stdout + p.stderr
+
+
+@pytest.mark.parametrize("columns, target, kept", [(8, "cpu:avx2", True), (32, "cpu:avx2", True), (64, "cpu:avx2", True), (128, "cpu:avx2", False), (32, "cpu:avx512", True), (128, "cpu:avx512", True)])
+def test_sums_of_a_row_stay_in_registers(tegula, tmp_path, columns, target, kept):
+    """Up to eight vectors: the loop adds what it loads and stores nothing."""
+    (tmp_path / "t.py").write_text(ROWS)
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, v:*f32:16, y:*f32:16, N:i32", "-c", "FORM='sum'", "-c", f"C={columns}", "-t", target, "--emit", "llvm")
+    assert p.returncode == 0, p.stderr
+    lines = p.stdout.split("\n")
+    begin = next(i for i, l in enumerate(lines) if l.startswith("for:"))
+    end = next(i for i, l in enumerate(lines) if i > begin and "load volatile" in l)  # asks whether the launch was cancelled
+    loop = "\n".join(lines[begin:end])
+    assert "fadd" in loop and ("store" not in loop) == kept, loop

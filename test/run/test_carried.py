@@ -360,8 +360,8 @@ def row_sums(x, v, y, z, M, N, R: tl.constexpr, C: tl.constexpr, HOW: tl.constex
 
 
 @pytest.mark.parametrize("how", ["add", "scaled", "max", "selected", "turned"])
-@pytest.mark.parametrize("t", ["float32", "int32"])
-@pytest.mark.parametrize("M, N, R, C", [(5, 100, 4, 32), (16, 777, 8, 64), (3, 20, 16, 32), (4, 513, 4, 256), (9, 1, 2, 16), (2, 300, 2, 128)])
+@pytest.mark.parametrize("t", ["float32", "int32", "float64", "int64"])
+@pytest.mark.parametrize("M, N, R, C", [(5, 100, 4, 32), (16, 777, 8, 64), (3, 20, 16, 32), (4, 513, 4, 256), (9, 1, 2, 16), (2, 300, 2, 128), (17, 29, 16, 8), (9, 70, 8, 4), (40, 100, 32, 16)])
 def test_tiles_accumulated_along_rows(dev, how, t, M, N, R, C):
     """CPUs run the loop for each row of the tile, so that rows are read from end to end."""
     t = d(t)

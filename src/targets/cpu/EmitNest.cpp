@@ -95,6 +95,9 @@ void FunctionEmitter::layOut(NestState &n) {
       dimEnd = dimOffset(nest.space, d) + dimBits(nest.space, d);
     if (!packed.empty())
       want = n.laneBits > 6 ? 0 : 1; // chunks of several vectors
+    constexpr unsigned registers = 3; // eight, as all of them are under masks in a row's last trip
+    if (n.byRow && from <= nest.columnBits() && nest.columnBits() - from <= registers) // the whole row
+      want = nest.columnBits() - from;
     if (nest.panelDepthBits) {
       bool alongRow = from < nest.columnBits();
       dimEnd = alongRow ? nest.panelColumnBits : nest.columnBits() + nest.panelDepthBits;
@@ -153,7 +156,7 @@ void FunctionEmitter::nestStep(const Step &s) {
   state.nest = s.nest.get();
   state.copyFrom = s.bufferA;
   if (state.nest == rows_.first)
-    state.given = rows_.second;
+    state.given = rows_.second, state.byRow = true;
   runNest(state);
 }
 
@@ -309,7 +312,7 @@ void FunctionEmitter::innerLoop() {
     return out;
   };
   bool overAxis = innerIsAxis(n);
-  if (n.loops.empty()) {
+  if (n.loops.size() == n.given.size()) {
     V full = fullTrips(nullptr, 0);
     if (full && n.nest->axis < 0) { // one trip: either all inside or masked
       auto *fast = llvm::BasicBlock::Create(context_, "inside", function_);

@@ -185,22 +185,54 @@ void FunctionEmitter::forStep(const Step &s) {
   state.nest = accumulatesRows(s, plan_);
   if (state.nest) {
     nest_ = &state;
+    state.byRow = true;
     layOut(state);
     nest_ = nullptr;
   }
-  if (!state.nest || state.loops.size() != 2 || state.loops[0].firstBit < state.nest->columnBits() || state.vectorBits)
+  const bool oneTrip = state.loops.size() == 1;
+  if (!state.nest || state.loops.empty() || state.loops.size() > 2 || state.loops[0].firstBit < state.nest->columnBits() || state.vectorBits || (oneTrip && state.loops[0].firstBit > state.nest->columnBits()))
     return forLoop(s);
   state.loops.resize(1); // of the rows
   nest_ = &state;
   loop(state.loops[0], b_.getInt64(0), b_.getInt64(uint64_t(1) << state.loops[0].bits), false, {}, [&](llvm::ArrayRef<V>) {
     rows_ = {state.nest, {state.loops[0].iv}};
     nest_ = nullptr;
-    forLoop(s);
+    if (oneTrip)
+      withRowInRegisters(*state.nest, state.loops[0].iv, [&] { forLoop(s); });
+    else
+      forLoop(s);
     nest_ = &state;
     rows_ = {};
     return llvm::SmallVector<V>();
   });
   nest_ = nullptr;
+}
+
+// The buffer that the nest accumulates in stands for one of its rows on the stack meanwhile, whose places are constants: LLVM has registers for it.
+void FunctionEmitter::withRowInRegisters(const Nest &nest, V row, llvm::function_ref<void()> emit) {
+  const int id = nest.roots[0].buffer;
+  const Buffer &buffer = plan_.buffers[static_cast<size_t>(id)];
+  const Lin whole = bufferLin(id);
+  const unsigned columns = nest.columnBits(), bytes = buffer.element.isPtr ? 8 : ir::byteWidth(buffer.element.elem);
+  for (size_t i = 0; i < whole.coef.size(); ++i) {
+    const int64_t first = i < columns ? bytes : whole.coef[columns].k;
+    if (!(whole.coef[i] == Coef{first << (i < columns ? i : i - columns)}))
+      return emit();
+  }
+  const uint64_t size = uint64_t(bytes) << columns;
+  llvm::BasicBlock &entry = function_->getEntryBlock();
+  llvm::IRBuilder<> first(&entry, entry.getFirstInsertionPt());
+  llvm::AllocaInst *place = first.CreateAlloca(llvm::ArrayType::get(first.getInt8Ty(), size));
+  place->setAlignment(llvm::Align(64));
+  V inBuffer = b_.CreateGEP(b_.getInt8Ty(), whole.base, b_.CreateMul(row, b_.getInt64(static_cast<uint64_t>(whole.coef[columns].k))));
+  b_.CreateMemCpy(place, llvm::Align(64), inBuffer, llvm::Align(bytes), size);
+  Lin one = whole;
+  one.base = place;
+  std::fill(one.coef.begin() + columns, one.coef.end(), Coef{});
+  bufferLin_[id] = one;
+  emit();
+  bufferLin_[id] = whole;
+  b_.CreateMemCpy(inBuffer, llvm::Align(bytes), place, llvm::Align(64), size);
 }
 
 void FunctionEmitter::forLoop(const Step &s) {

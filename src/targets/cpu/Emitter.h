@@ -52,6 +52,7 @@ private:
   void steps(const Steps &s), step(const Step &s), stretch(llvm::function_ref<void()> emit);
   static bool repeats(const Plan &plan, const Options &options);
   void forStep(const Step &s), forLoop(const Step &s), whileStep(const Step &s);
+  void withRowInRegisters(const Nest &nest, V row, llvm::function_ref<void()> emit);
   void ifStep(const Step &s), callStep(const Step &s), returnStep(const Step &s);
   void defineStep(const ir::Op &op);
   void nestWithInit(const Step &s);

@@ -111,6 +111,7 @@ struct NestState {
   bool streaming = false;                  // inside the copy of the loop with non-temporal stores
   llvm::SmallVector<std::pair<const ir::Op *, llvm::Value *>, 4> ahead; // loads to fetch for the next program: how far away
   llvm::SmallVector<llvm::Value *, 2> given; // the numbers of the outermost loops, which are open around more than the nest
+  bool byRow = false;                      // these are the numbers of a row that accumulates what a loop around the nest adds: best all of it in registers
   int copyFrom = -1;                       // plain copy between buffers
   PanelWork *panel = nullptr;              // of a nest that packs the panels of a dot
   llvm::Value *leftRows = nullptr, *leftDepth = nullptr; // of a left operand of a dot, [rows][depth]: how many of each are wanted, i64; null: all
