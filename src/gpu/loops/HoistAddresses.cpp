@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace tegula::gpu {
 
@@ -14,83 +15,133 @@ using namespace ir;
 
 namespace {
 
-/// A tensor as tile + splat(fixed) + splat(moving) + broadcast(held): pointers, or integers of 64 bits. What is null is zero. The first two are the same in every iteration.
-struct Parts {
-  Value *tile = nullptr;   // a tensor; never null for pointers
-  Value *fixed = nullptr;  // i64
-  Value *moving = nullptr; // i64, of the body
-  Value *held = nullptr;   // i64 tensor, computed from results of an `if` of the body that most iterations leave alone; as narrow as it was before it was broadcast
+/// times * of, a summand of an offset that moves through the loop.
+struct Moving {
+  Value *of;    // a number of the body, of 32 or 64 bits
+  Value *times; // i64, of before the loop; null: 1
 };
+
+/// A tensor as tile + splat(fixed) + splat(moving) + broadcast(held): pointers, or integers of 64 bits. What is null or empty is zero. The first two are the same in every iteration.
+struct Parts {
+  Value *tile = nullptr;  // a tensor; never null for pointers
+  Value *fixed = nullptr; // i64
+  std::vector<Moving> moving;
+  Value *held = nullptr; // i64 tensor, computed from results of an `if` of the body that most iterations leave alone; as narrow as it was before it was broadcast
+};
+
+/// Of an SM's tensor cores, for the dots of an iteration: 4096 products of 16 bits in one.
+int64_t cyclesOfDots(const Block &body) {
+  int64_t bits = 0;
+  for (const Op *op : body.ops)
+    if (op->kind == OpKind::Dot)
+      bits += op->result()->type.numel() * op->operands[0]->type.shape[op->operands[0]->type.shape.rank() - 1] * bitWidth(op->operands[0]->type.elem);
+  return bits / (16 * 4096);
+}
 
 class AddressHoister {
 public:
-  AddressHoister(Module &m, Op &loop) : module_(m), loop_(loop), body_(*loop.region(0)), before_(m), here_(m), rarely_(m), behind_(m) {
+  AddressHoister(Module &m, Op &loop) : module_(m), loop_(loop), body_(*loop.region(0)), before_(m), here_(m), rarely_(m), dotsAreLong_(cyclesOfDots(body_) >= 256) {
     before_.setBlock(&front_);
     here_.setBlock(&inside_);
     rarely_.setBlock(&ofHeld_);
-    behind_.setBlock(&atEnd_);
-    behind_.setLoc(loop.loc), behind_.setInlinedAt(loop.inlinedAt);
   }
 
   void run(const std::vector<Op *> &loads) {
+    shareCounters();
     for (Op *load : loads) {
       for (Builder *b : {&before_, &here_, &rarely_})
         b->setLoc(load->loc), b->setInlinedAt(load->inlinedAt);
-      memo_.clear(), wide_.clear(); // scalars stand in front of the load they are made for
+      memo_.clear(); // what stands in front of this load alone
       Value *&pointers = load->operands[0];
       const size_t made = front_.ops.size();
-      std::optional<Parts> p = isHoisted(pointers) ? std::nullopt : split(pointers);
-      if (p && p->moving)
-        p->moving = stepping(p->moving);
+      const std::optional<Parts> p = isHoisted(pointers) ? std::nullopt : split(pointers);
       if (p && p->held)
         pointers = withHeld(*p, pointers->type, load->vec());
-      else if (p && p->moving)
-        pointers = here_.addPtr(p->tile, splat(here_, p->moving, pointers->type));
+      else if (p && !p->moving.empty())
+        pointers = here_.addPtr(p->tile, splat(here_, offset(p->moving), pointers->type));
       else
-        front_.ops.resize(made), inside_.ops.clear();
+        forgetSince(made);
       ofHeld_.ops.clear(), branch_ = nullptr;
       splice(inside_, body_, positionOf(body_, load));
     }
+    here_.setLoc(loop_.loc), here_.setInlinedAt(loop_.inlinedAt);
     for (size_t i = 0; i < carried_.size(); ++i) // what is carried may ask for more of that
       step(i);
-    splice(atEnd_, body_, body_.ops.size() - 1);
+    splice(inside_, body_, body_.ops.size() - 1);
     splice(front_, *loop_.parent, positionOf(*loop_.parent, &loop_));
   }
 
 private:
-  // ---- moving offsets, carried
+  // ---- moving offsets
 
-  /// times * of, a carried value of the loop: `value` is what the loop carries for it.
+  /// times * of, a carried value of the loop or its counter: `value` is what the loop carries for it.
   struct Carried {
-    const Value *of;  // an argument of the body
-    const Value *key; // of `times`
-    Value *times;     // i64, of before the loop; null: 1
+    const Value *of; // an argument of the body
+    Value *times;    // i64, of before the loop
     Value *value;
   };
 
-  /// The moving offset with its products carried through the loop and added to, if it is linear in what the loop carries; or as it is.
-  Value *stepping(Value *moving) {
-    scaled_.clear();
+  /// Of carried numbers that begin alike and move by the same step, the body uses one: those of two block pointers, say.
+  void shareCounters() {
+    const std::vector<Value *> &next = body_.terminator()->operands;
+    auto isSame = [](const Value *a, const Value *b) {
+      return a == b || (a->type == b->type && a->type.isScalar() && constantInt(a) && constantInt(a) == constantInt(b));
+    };
+    auto stepOf = [&](size_t i) -> const Op * { // arg + step, arg - step
+      const Op *op = next[i]->def;
+      const bool steps = op && op->parent == &body_ && (op->kind == OpKind::Add || op->kind == OpKind::Sub) && op->operands[0] == body_.args[i + 1];
+      return steps && op->result()->type.isScalar() && !isInside(op->operands[1]) ? op : nullptr;
+    };
+    for (size_t k = 1; k < next.size(); ++k)
+      for (size_t i = 0; i < k; ++i) {
+        const Op *a = stepOf(i), *b = stepOf(k);
+        if (!a || !b || a->kind != b->kind || !isSame(a->operands[1], b->operands[1]) || !isSame(loop_.operands[i + 3], loop_.operands[k + 3]))
+          continue;
+        replaceUses(body_, body_.args[k + 1], body_.args[i + 1]);
+        break;
+      }
+  }
+
+  /// The sum, at the load.
+  Value *offset(const std::vector<Moving> &moving) {
+    Value *sum = nullptr;
+    for (const Moving &m : moving) {
+      Value *v = isCarriedBetter(m) ? scaled(here_, m.of, m.times) : product(m);
+      sum = sum ? here_.binary(OpKind::Add, sum, v) : v;
+    }
+    return sum;
+  }
+
+  /// In each iteration.
+  Value *product(const Moving &m) {
+    Value *v = widened(m.of);
+    return m.times ? here_.binary(OpKind::Mul, v, m.times) : v;
+  }
+
+  /// Is it linear in the numbers that the loop carries? Beside short dots not through selections: these are instructions of each thread, of which an iteration then has as many as it has time for,
+  /// while the counters of other loops are computed once for a warp.
+  bool isCarriedBetter(const Moving &m) const {
     std::unordered_set<const Value *> seen;
     unsigned left = mostOfOffset;
-    return isLinear(moving, seen, left) ? scaled(here_, moving, nullptr) : moving;
+    bool selects = false;
+    return isLinear(m.of, seen, left, selects) && (!selects || dotsAreLong_);
   }
 
   /// Are sums, differences, products by one number and selections all that makes `v` of the loop's counter, of numbers that the loop carries, which are made of each other in the same way, and of
-  /// what does not change? `left`: operations to look at.
-  bool isLinear(const Value *v, std::unordered_set<const Value *> &seen, unsigned &left) const {
+  /// what does not change? `left`: operations to look at. Sets `selects` where there are selections.
+  bool isLinear(const Value *v, std::unordered_set<const Value *> &seen, unsigned &left, bool &selects) const {
     if (!isNew(v) || !seen.insert(v).second)
       return true;
     if (v->block == &body_)
-      return v->index == 0 || isLinear(body_.terminator()->operands[v->index - 1], seen, left);
+      return v->index == 0 || isLinear(body_.terminator()->operands[v->index - 1], seen, left, selects);
     const Op &op = *v->def;
     if (left-- == 0 || (v->type.elem != Elem::I32 && v->type.elem != Elem::I64))
       return left = 0, false;
-    auto both = [&](unsigned i, unsigned k) { return isLinear(op.operands[i], seen, left) && isLinear(op.operands[k], seen, left); };
+    auto both = [&](unsigned i, unsigned k) { return isLinear(op.operands[i], seen, left, selects) && isLinear(op.operands[k], seen, left, selects); };
     switch (op.kind) {
-    case OpKind::SExt: return isLinear(op.operands[0], seen, left);
+    case OpKind::SExt: return isLinear(op.operands[0], seen, left, selects);
     case OpKind::Add: case OpKind::Sub: return both(0, 1);
-    case OpKind::Select: return both(1, 2);
+    case OpKind::Select: return selects = true, both(1, 2);
     case OpKind::Mul: return (!isNew(op.operands[0]) || !isNew(op.operands[1])) && both(0, 1);
     default: return false;
     }
@@ -98,14 +149,11 @@ private:
 
   /// times * v, of 64 bits, at `b`; null `times` is 1. Of what isLinear() has said yes to.
   Value *scaled(Builder &b, Value *v, Value *times) {
-    if (!isNew(v)) {
-      Value *wide = v->type.elem == Elem::I64 ? v : before_.cast(OpKind::SExt, v, Elem::I64);
-      return times ? before_.binary(OpKind::Mul, wide, times) : wide;
-    }
+    if (!isNew(v))
+      return times ? early(OpKind::Mul, widened(v), times) : widened(v);
     if (v->block == &body_)
       return scaledArgument(v, times);
-    auto [it, isFirst] = scaled_.try_emplace({v, keyOf(times)}, nullptr);
-    if (!isFirst)
+    if (auto it = scaled_.find({v, times}); it != scaled_.end())
       return it->second;
     const Op &op = *v->def;
     Value *made = nullptr;
@@ -126,31 +174,25 @@ private:
       made = b.binary(op.kind, x, y);
     }
     }
-    return scaled_[{v, keyOf(times)}] = made;
+    return scaled_[{v, times}] = made;
   }
 
-  /// Equal factors have one key: what they are widened from.
-  static const Value *keyOf(const Value *times) {
-    while (times && times->def && times->def->kind == OpKind::SExt)
-      times = times->def->operands[0];
-    return times;
-  }
-
-  Value *scaledArgument(const Value *arg, Value *times) {
+  Value *scaledArgument(Value *arg, Value *times) {
+    if (!times && arg->type.elem == Elem::I64 && arg->index)
+      return arg;
     for (const Carried &c : carried_)
-      if (c.of == arg && c.key == keyOf(times))
+      if (c.of == arg && c.times == times)
         return c.value;
     Value *init = scaled(before_, loop_.operands[arg->index ? arg->index + 2 : 0], times);
-    carried_.push_back({arg, keyOf(times), times, carry(module_, loop_, init, "")});
+    carried_.push_back({arg, times, carry(module_, loop_, init, "")});
     return carried_.back().value;
   }
 
-  /// What the i-th of carried_ is in the next iteration.
+  /// What the i-th of carried_ is in the next iteration, at the end of the body.
   void step(size_t i) {
     const Carried c = carried_[i];
-    scaled_.clear();
-    Value *next = c.of->index ? scaled(behind_, body_.terminator()->operands[c.of->index - 1], c.times)
-                              : behind_.binary(isReverse(loop_) ? OpKind::Sub : OpKind::Add, c.value, scaled(before_, loop_.operands[2], c.times));
+    Value *next = c.of->index ? scaled(here_, body_.terminator()->operands[c.of->index - 1], c.times)
+                              : here_.binary(isReverse(loop_) ? OpKind::Sub : OpKind::Add, c.value, scaled(before_, loop_.operands[2], c.times));
     carryOn(loop_, c.value, next);
   }
 
@@ -228,11 +270,12 @@ private:
         if (l.basis(layout::Dim::Register, bit, layout::tensorDim(axis)))
           (held->type.shape[axis] > 1 ? ofHeld : ofTile) *= 2;
     auto wide = [&](Value *v) { return v->type.shape == type.shape ? v : here_.create1(OpKind::Broadcast, {v}, offsets); };
-    if (!p.moving)
+    if (p.moving.empty())
       return here_.addPtr(p.tile, wide(held));
+    Value *moving = offset(p.moving);
     if (ofHeld <= ofTile)
-      return here_.addPtr(p.tile, wide(here_.binary(OpKind::Add, held, splat(here_, p.moving, held->type))));
-    return here_.addPtr(here_.addPtr(p.tile, splat(here_, p.moving, type)), wide(held));
+      return here_.addPtr(p.tile, wide(here_.binary(OpKind::Add, held, splat(here_, moving, held->type))));
+    return here_.addPtr(here_.addPtr(p.tile, splat(here_, moving, type)), wide(held));
   }
 
   static Value *splat(Builder &b, Value *scalar, const Type &like) {
@@ -241,40 +284,108 @@ private:
 
   // ---- scalars
 
-  Value *widened(Value *v) {
-    Builder &b = isInside(v) ? here_ : before_;
-    return v->type.elem == Elem::I64 ? v : b.cast(OpKind::SExt, v, Elem::I64);
+  /// Of numbers of before the loop, there: once for the same two.
+  Value *early(OpKind kind, Value *a, Value *b) {
+    auto [it, isFirst] = early_.try_emplace({kind, a, b}, nullptr);
+    if (isFirst) {
+      it->second = b ? before_.binary(kind, a, b) : before_.cast(kind, a, Elem::I64);
+      if (std::optional<int64_t> c = constantInt(it->second))
+        it->second = constant(*c);
+    }
+    return it->second;
   }
-  /// The integer as one of 64 bits, computed without wrapping around at 32.
-  Value *wide(Value *v, unsigned depth = 0) {
-    constexpr unsigned deepest = 16;
-    const Op *op = v->def;
-    if (!isInside(v) || !op || depth == deepest)
-      return widened(v);
-    if (op->kind == OpKind::SExt && op->operands[0]->type.elem == Elem::I32)
-      return wide(op->operands[0], depth + 1);
-    Value *&made = wide_[v];
-    if (made)
-      return made;
-    if (op->kind != OpKind::Add && op->kind != OpKind::Sub && op->kind != OpKind::Mul)
-      return made = widened(v);
-    Value *x = wide(op->operands[0], depth + 1), *y = wide(op->operands[1], depth + 1);
-    return made = here_.binary(op->kind, x, y);
+  Value *constant(int64_t c) {
+    auto [it, isFirst] = constants_.try_emplace(c, nullptr);
+    return isFirst ? it->second = before_.constI64(c) : it->second;
+  }
+  /// Takes back what was made in front of the loop.
+  void forgetSince(size_t made) {
+    const std::unordered_set<const Op *> gone(front_.ops.begin() + static_cast<std::ptrdiff_t>(made), front_.ops.end());
+    std::erase_if(early_, [&](const auto &known) { return gone.contains(known.second->def); });
+    std::erase_if(constants_, [&](const auto &known) { return gone.contains(known.second->def); });
+    std::erase_if(scaled_, [&](const auto &known) { return known.second->def && known.second->def->parent == &inside_; });
+    front_.ops.resize(made);
+    inside_.ops.clear();
   }
 
-  /// a + b, a - b or a * b, where null is zero, at the builder where both are known.
+  Value *widened(Value *v) {
+    if (v->type.elem == Elem::I64)
+      return isNew(v) || !constantInt(v) ? v : constant(*constantInt(v));
+    if (!isNew(v))
+      return constantInt(v) ? constant(*constantInt(v)) : early(OpKind::SExt, v, nullptr);
+    Value *&made = scaled_[{v, nullptr}];
+    return made ? made : made = here_.cast(OpKind::SExt, v, Elem::I64);
+  }
+
+  /// fixed + moving, of the integer `v`, without wrapping around at 32 bits.
+  Parts scalar(Value *v, unsigned depth = 0) {
+    constexpr unsigned deepest = 16;
+    const Op *op = v->def;
+    if (!isInside(v))
+      return Parts{.fixed = widened(v)};
+    if (op && depth < deepest)
+      switch (op->kind) {
+      case OpKind::SExt:
+        if (op->operands[0]->type.elem == Elem::I32)
+          return scalar(op->operands[0], depth + 1);
+        break;
+      case OpKind::Add: case OpKind::Sub: return sumOf(op->kind, scalar(op->operands[0], depth + 1), scalar(op->operands[1], depth + 1));
+      case OpKind::Mul: return uniformProduct(scalar(op->operands[0], depth + 1), scalar(op->operands[1], depth + 1));
+      default: break;
+      }
+    return Parts{.moving = {{v, nullptr}}};
+  }
+
+  /// a + b, a - b or a * b of what does not move, where null is zero.
   Value *combine(OpKind kind, Value *a, Value *b) {
     if (!b)
       return kind == OpKind::Mul ? nullptr : a;
     if (!a && kind != OpKind::Sub)
       return kind == OpKind::Mul ? nullptr : b;
-    if (kind == OpKind::Mul && isNew(a) && !isNew(b) && a->def && a->def->kind == OpKind::Mul && a->def->parent == &inside_ && !isNew(a->def->operands[1]))
-      return here_.binary(kind, a->def->operands[0], before_.binary(kind, a->def->operands[1], b)); // by one number
-    Builder &at = isNew(a) || isNew(b) ? here_ : before_;
-    return at.binary(kind, a ? a : at.constInt(b->type, 0), b);
+    if (b->type.isScalar())
+      return early(kind, a ? a : constant(0), b);
+    return before_.binary(kind, a ? a : before_.constInt(b->type, 0), b);
   }
+
+  std::vector<Moving> combine(OpKind kind, std::vector<Moving> a, const std::vector<Moving> &b) {
+    for (const Moving &m : b) {
+      Value *times = kind == OpKind::Sub ? early(OpKind::Sub, constant(0), m.times ? m.times : constant(1)) : m.times;
+      auto same = std::find_if(a.begin(), a.end(), [&](const Moving &x) { return x.of == m.of; });
+      if (same == a.end())
+        a.push_back({m.of, times});
+      else
+        same->times = early(OpKind::Add, same->times ? same->times : constant(1), times ? times : constant(1));
+    }
+    return a;
+  }
+  std::vector<Moving> times(std::vector<Moving> a, Value *factor) {
+    if (!factor)
+      return {};
+    for (Moving &m : a)
+      m.times = m.times ? early(OpKind::Mul, m.times, factor) : factor;
+    return a;
+  }
+
+  Parts sumOf(OpKind kind, const Parts &a, const Parts &b) { return {combine(kind, a.tile, b.tile), combine(kind, a.fixed, b.fixed), combine(kind, a.moving, b.moving), a.held ? a.held : b.held}; }
+  /// What is uniform of it.
+  Parts uniformProduct(const Parts &a, const Parts &b) {
+    Parts p{.fixed = combine(OpKind::Mul, a.fixed, b.fixed), .moving = combine(OpKind::Add, times(a.moving, b.fixed), times(b.moving, a.fixed))};
+    if (!a.moving.empty() && !b.moving.empty())
+      p.moving.push_back({here_.binary(OpKind::Mul, plain(a.moving), plain(b.moving)), nullptr});
+    return p;
+  }
+  /// The sum as it is.
+  Value *plain(const std::vector<Moving> &moving) {
+    Value *sum = nullptr;
+    for (const Moving &m : moving) {
+      Value *v = product(m);
+      sum = sum ? here_.binary(OpKind::Add, sum, v) : v;
+    }
+    return sum;
+  }
+
   /// Known in the body alone.
-  bool isNew(const Value *v) const { return v && (isInside(v) || (v->def && v->def->parent == &inside_)); }
+  bool isNew(const Value *v) const { return isInside(v) || (v->def && v->def->parent == &inside_); }
 
   // ---- tensors
 
@@ -291,11 +402,13 @@ private:
       return std::nullopt;
     const Op *op = v->def;
     if (std::optional<int64_t> c = constantInt(v)) // the same in every element
-      return Parts{nullptr, before_.constI64(*c), nullptr};
+      return Parts{.fixed = constant(*c)};
     if (!isInside(v)) {
       if (op && op->kind == OpKind::Splat)
-        return Parts{nullptr, widened(op->operands[0]), nullptr};
-      return Parts{v->type.elem == Elem::I64 ? v : before_.cast(OpKind::SExt, v, Elem::I64), nullptr, nullptr};
+        return Parts{.fixed = widened(op->operands[0])};
+      if (v->type.isScalar())
+        return Parts{.fixed = widened(v)};
+      return Parts{.tile = v->type.elem == Elem::I64 ? v : before_.cast(OpKind::SExt, v, Elem::I64)};
     }
     if (!op)
       return std::nullopt;
@@ -306,12 +419,9 @@ private:
     switch (op->kind) {
     case OpKind::Range: {
       Value *tile = LoopSlice::clone(before_, *op, {})->result();
-      return Parts{v->type.elem == Elem::I64 ? tile : before_.cast(OpKind::SExt, tile, Elem::I64), nullptr, nullptr};
+      return Parts{.tile = v->type.elem == Elem::I64 ? tile : before_.cast(OpKind::SExt, tile, Elem::I64)};
     }
-    case OpKind::Splat: {
-      Value *s = op->operands[0];
-      return isInside(s) ? Parts{nullptr, nullptr, wide(s)} : Parts{nullptr, widened(s), nullptr};
-    }
+    case OpKind::Splat: return scalar(op->operands[0]);
     case OpKind::SExt: return split(op->operands[0]);
     case OpKind::Add:
     case OpKind::Sub: return sum(*op);
@@ -324,7 +434,7 @@ private:
     std::optional<Parts> a = split(op.operands[0]), b = a ? split(op.operands[1]) : std::nullopt;
     if (!b || (b->held && (a->held || op.kind == OpKind::Sub)))
       return std::nullopt;
-    return Parts{combine(op.kind, a->tile, b->tile), combine(op.kind, a->fixed, b->fixed), combine(op.kind, a->moving, b->moving), a->held ? a->held : b->held};
+    return sumOf(op.kind, *a, *b);
   }
 
   /// By something uniform. Two tensors of which one moves would give each element a step of its own.
@@ -334,22 +444,19 @@ private:
       return std::nullopt;
     if (b->tile || b->held)
       std::swap(a, b);
-    if (b->held || (a->held && (b->tile || b->moving || !b->fixed)))
+    if (b->held || (a->held && (b->tile || !b->moving.empty() || !b->fixed)))
       return std::nullopt;
-    if (b->tile && !a->moving && !b->moving) {
+    if (b->tile && a->moving.empty() && b->moving.empty()) {
       Value *x = whole(*a, op.result()->type), *y = whole(*b, op.result()->type);
-      return Parts{before_.binary(OpKind::Mul, x, y), nullptr, nullptr};
+      return Parts{.tile = before_.binary(OpKind::Mul, x, y)};
     }
-    if (b->tile || (a->tile && b->moving))
+    if (b->tile || (a->tile && !b->moving.empty()))
       return std::nullopt;
-    Parts p;
+    Parts p = uniformProduct(*a, *b);
     if (a->held)
       p.held = rarely_.binary(OpKind::Mul, a->held, splat(rarely_, b->fixed, a->held->type));
     if (a->tile && b->fixed)
       p.tile = before_.binary(OpKind::Mul, a->tile, splat(before_, b->fixed, op.result()->type));
-    p.fixed = combine(OpKind::Mul, a->fixed, b->fixed);
-    p.moving = combine(OpKind::Add, combine(OpKind::Add, combine(OpKind::Mul, a->moving, b->fixed), combine(OpKind::Mul, a->fixed, b->moving)),
-                       combine(OpKind::Mul, a->moving, b->moving));
     return p;
   }
 
@@ -376,7 +483,7 @@ private:
   std::optional<Parts> pointers(Value *v) {
     const Op *op = v->def;
     if (!isInside(v))
-      return Parts{v, nullptr, nullptr};
+      return Parts{.tile = v};
     if (!op)
       return std::nullopt;
     if (op->kind == OpKind::Splat) {
@@ -386,12 +493,13 @@ private:
         Value *by = s->def->operands[1];
         if (by->type.elem != Elem::I32 && by->type.elem != Elem::I64)
           return std::nullopt;
-        p.moving = combine(OpKind::Add, p.moving, isInside(by) ? wide(by) : widened(by));
+        p = sumOf(OpKind::Add, p, scalar(by));
         s = s->def->operands[0];
       }
       if (isInside(s))
         return std::nullopt;
-      p.tile = splat(before_, s, v->type);
+      p.tile = splat(before_, p.fixed ? before_.addPtr(s, p.fixed) : s, v->type);
+      p.fixed = nullptr;
       return p;
     }
     if (op->kind != OpKind::AddPtr)
@@ -415,13 +523,14 @@ private:
   Block front_, inside_;   // made so far: to stand in front of the loop; in front of the current load
   Block ofHeld_;           // what the held parts of the current load are computed by; copied to where the `if` replaces
   Op *branch_ = nullptr;   // that `if`
-  Block atEnd_;            // of the body: the next values of carried_
-  Builder before_, here_, rarely_, behind_;
+  Builder before_, here_, rarely_;
+  const bool dotsAreLong_; // on an SM an iteration's take 256 cycles or more
   static constexpr unsigned mostOfOffset = 16; // operations that an offset is made of
   std::vector<Carried> carried_;
-  std::map<std::pair<const Value *, const Value *>, Value *> scaled_; // of the current load, or step
+  std::map<std::pair<const Value *, const Value *>, Value *> scaled_;                // in the body; by no factor, what is widened too
+  std::map<std::tuple<OpKind, const Value *, const Value *>, Value *> early_;        // in front of the loop
+  std::map<int64_t, Value *> constants_;
   std::unordered_map<const Value *, std::optional<Parts>> memo_;
-  std::unordered_map<const Value *, Value *> wide_; // references stay
 };
 
 /// Does a thread have registers for pointers beside the results of dots? There is one for each vector that it loads.
