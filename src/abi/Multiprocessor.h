@@ -4,11 +4,19 @@
 namespace tegula::abi::multiprocessor {
 
 inline constexpr unsigned registers = 65536; // of 32 bits
+inline constexpr unsigned quarters = 4;      // each with a quarter of the registers, and whole warps
+inline constexpr unsigned lanes = 32;
 inline constexpr unsigned registerStep = 8;  // a thread's registers are given out in multiples of it
 inline constexpr unsigned mostRegisters = 255; // of a thread
 inline constexpr unsigned threads = 2048;
 inline constexpr unsigned mostBlocks = 32;
 inline constexpr unsigned sharedBytes = 233472;
 inline constexpr unsigned sharedReserved = 1024; // of each block, beside its own
+
+/// Registers that a thread may have where `warps` (one or more) run at once, in the steps they are given out in.
+constexpr unsigned registersOf(unsigned warps) { return registers / quarters / ((warps + quarters - 1) / quarters * lanes) / registerStep * registerStep; }
+
+/// Warps that run at once where a thread takes `taken` registers.
+constexpr unsigned warpsOf(unsigned taken) { return registers / quarters / ((taken + registerStep - 1) / registerStep * registerStep * lanes) * quarters; }
 
 } // namespace tegula::abi::multiprocessor

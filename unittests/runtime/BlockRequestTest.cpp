@@ -59,6 +59,13 @@ TEST(BlockRequest, OneBlockMore) {
   EXPECT_EQ(withOneBlockMore(ptx(".reqntid 256\n.maxnreg 80\n"), 70, 1000), "");
 }
 
+TEST(BlockRequest, WarpsAreCountedByQuarters) {
+  // 2 warps of 184 registers are on a quarter: four blocks of two warps run, and 168 registers let three of them in.
+  EXPECT_EQ(BlockRequest::of(withOneBlockMore(ptx(".reqntid 64\n"), 184, 1000)).blocks, 5u);
+  EXPECT_EQ(BlockRequest::of(ptx(".reqntid 64\n.minnctapersm 5\n")).registers(), 168u);
+  EXPECT_EQ(BlockRequest::of(ptx(".reqntid 128\n.minnctapersm 5\n")).registers(), 96u);
+}
+
 TEST(BlockRequest, OneBlockMoreThanDotsAskFor) {
   const std::string text = ptx(".reqntid 256\n.minnctapersm 2\n") + "wgmma.mma_async.sync.aligned";
   EXPECT_EQ(BlockRequest::of(withOneBlockMore(text, 84, 50000)).blocks, 3u) << "80 registers";

@@ -16,8 +16,10 @@ static uint32_t numberBehind(const std::string &ptx, std::string_view directive)
   return at == ptx.npos ? 0 : static_cast<uint32_t>(std::strtoul(ptx.c_str() + at + directive.size(), nullptr, 10));
 }
 
-/// Registers that a thread may have in `blocks` blocks of `threads`, in the steps they are given in.
-static uint32_t registersOf(uint32_t blocks, uint32_t threads) { return sm::registers / (blocks * threads) / sm::registerStep * sm::registerStep; }
+/// Warps of a block.
+static uint32_t warpsOfBlock(uint32_t threads) { return (threads + sm::lanes - 1) / sm::lanes; }
+
+static uint32_t registersOf(uint32_t blocks, uint32_t threads) { return sm::registersOf(blocks * warpsOfBlock(threads)); }
 
 BlockRequest BlockRequest::of(const std::string &ptx) {
   return {numberBehind(ptx, blocksDirective), numberBehind(ptx, threadsDirective), ptx.find(boundDirective) != ptx.npos};
@@ -63,7 +65,7 @@ std::string withRegisterBound(std::string ptx) {
 
 std::string withMoreRegisters(const std::string &ptx) {
   const BlockRequest r = BlockRequest::of(ptx);
-  uint32_t blocks = sm::registers / ((r.registers() + sm::registerStep) * r.threads);
+  uint32_t blocks = sm::warpsOf(r.registers() + sm::registerStep) / warpsOfBlock(r.threads);
   return blocks > 1 && 4 * blocks < 3 * r.blocks ? std::string() : withRequest(ptx, blocks);
 }
 
@@ -73,7 +75,7 @@ std::string withOneBlockMore(const std::string &ptx, uint32_t registers, uint64_
   if (!r.threads || !registers || !mayGoBeyond || r.hasRegisterBound)
     return {};
   constexpr uint32_t mostBlocks = 5, enoughThreads = 16 * 32; // a quarter more than four
-  uint32_t given = (registers + sm::registerStep - 1) / sm::registerStep * sm::registerStep, blocks = sm::registers / (given * r.threads) + 1;
+  uint32_t given = (registers + sm::registerStep - 1) / sm::registerStep * sm::registerStep, blocks = sm::warpsOf(registers) / warpsOfBlock(r.threads) + 1;
   if (blocks < 2 || blocks <= r.blocks || blocks > mostBlocks || blocks * r.threads > sm::threads || blocks * (sharedBytes + sm::sharedReserved) > sm::sharedBytes)
     return {};
   uint32_t left = registersOf(blocks, r.threads), taken = given - left;

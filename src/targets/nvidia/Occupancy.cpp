@@ -269,7 +269,7 @@ static unsigned blocksOfDots(const Block &b, const Options &options, unsigned mo
   constexpr int64_t addresses = 40;
   const int64_t results = resultsOfLoops(b, 32 * int64_t{options.numWarps});
   unsigned blocks = results ? std::min(most, enoughWarps / options.numWarps) : 0;
-  while (blocks > 1 && sm::registers / (blocks * options.numWarps * 32) / sm::registerStep * sm::registerStep < results + addresses)
+  while (blocks > 1 && sm::registersOf(blocks * options.numWarps) < results + addresses)
     --blocks;
   return blocks > 1 ? blocks : 0;
 }
@@ -288,8 +288,8 @@ unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const O
   bool waits = std::any_of(pressure.iterations.begin(), pressure.iterations.end(), [](const Iteration &it) { return it.waitsForMemory(); });
   unsigned least = waits ? 40 : 32; // three quarters of the warps with loads ahead are faster than all without (norms, sums)
   for (unsigned blocks = most; blocks > 1; --blocks) {
-    // Each quarter of an SM has a quarter of the registers, and whole warps; they are given out by eights.
-    unsigned warps = (blocks * options.numWarps + 3) / 4 * 4, given = sm::registers / (warps * 32) / sm::registerStep * sm::registerStep, need = std::max(least, data + overhead);
+    const unsigned warps = (blocks * options.numWarps + sm::quarters - 1) / sm::quarters * sm::quarters, given = sm::registersOf(warps);
+    unsigned need = std::max(least, data + overhead);
     // Fewer threads need more loads of later iterations under way; programs that load much at once are few, and do not fill the SM.
     for (const Iteration &it : pressure.iterations)
       if (it.waitsForMemory()) {
