@@ -32,9 +32,6 @@ struct Home {
   Rank rank = Rank::None;
 };
 
-/// What a cache reads at once.
-constexpr int64_t sectorBytes = 32;
-
 /// What an access looks like when it is coalesced.
 struct Access {
   LinearLayout layout;
@@ -68,9 +65,9 @@ public:
   }
 
   Home of(const Value *v) const {
+    if (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Broadcast))
+      return {};
     if (v->def && renames(v->def->kind)) {
-      if (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Broadcast)
-        return {};
       Home h = of(v->def->operands[0]);
       if (h.layout)
         h.layout = out_.internLayout(resultLayout(*v->def, layoutOf(h)));
@@ -181,7 +178,9 @@ public:
       while (a.vec > 1 && facts_.of(pointer, order[0]).divisibility % (a.vec * bytes) != 0)
         a.vec /= 2;
     }
-    a.layout = layout::dealt(shape, order, a.vec, threads());
+    auto isPlain = [&](const Op &o) { return o.kind == OpKind::Load && !isSpread(o) && !isScattered(o) && !hasEqualNeighbours(o, facts_); };
+    auto isData = [&](const Value *v) { return !isCheap(v); };
+    a.layout = layout::dealt(shape, order, std::max(a.vec, runBeside(users_, facts_, op, a.axis, a.vec, threads().count(), isPlain, isData)), threads());
     const Home beside = isSpread(op) ? of(op.result()) : isScattered(op) ? besideAddresses(op) : Home{};
     if (beside.layout) {
       a.layout = layoutOf(beside);

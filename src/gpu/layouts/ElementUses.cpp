@@ -153,6 +153,36 @@ int64_t elementsOfWord(const Value *v, unsigned depth, const std::function<bool(
   return most;
 }
 
+int64_t runBeside(const Users &users, const AxisFacts &facts, const Op &load, unsigned axis, int64_t vec, int64_t threads, const std::function<bool(const Op &)> &isPlain,
+                  const std::function<bool(const Value *)> &isData) {
+  const ir::Type &pointer = load.operands[0]->type;
+  const int64_t bytes = ir::byteWidth(pointer.elem), perThread = pointer.shape.numel() / threads;
+  if (vec * bytes != 16 || perThread <= vec || !isPlain(load) || feedsDot(users, load.result(), 8))
+    return 0;
+  constexpr size_t most = 32; // values
+  std::vector<const Value *> work{load.result()};
+  auto meet = [&](const Value *v) {
+    if (v->type.shape == pointer.shape && work.size() < most && isData(v) && std::ranges::find(work, v) == work.end())
+      work.push_back(v);
+  };
+  int64_t run = 0;
+  for (size_t i = 0; i < work.size(); ++i) {
+    for (const Op *u : users.of(work[i]))
+      if (u->has(ir::traits::Elementwise) && u->results.size() == 1)
+        meet(u->result());
+    const Op *def = work[i]->def;
+    if (def && def->has(ir::traits::Elementwise))
+      std::ranges::for_each(def->operands, meet);
+    if (!def || def == &load || !isPlain(*def))
+      continue;
+    const int64_t narrow = ir::byteWidth(work[i]->type.elem), own = std::min(facts.vectorWidth(def->operands[0], def->mask(), axis), 16 / narrow);
+    if (narrow < bytes && facts.of(def->operands[0], axis).divisibility % (own * narrow) == 0)
+      run = std::max(run, own);
+  }
+  run = std::min({run, perThread, sectorBytes / bytes});
+  return run > vec && facts.of(load.operands[0], axis).contiguity >= run ? run : 0;
+}
+
 bool isInFor(const Op &op) {
   const Op *around = op.parent->parent->op;
   return around && around->kind == OpKind::For;

@@ -1,6 +1,7 @@
 // What becomes of the elements of a loaded tensor, one by one: AssignLayouts asks before it says which threads load them.
 #pragma once
 #include "layout/LinearLayout.h"
+#include "passes/AxisFacts.h"
 #include "passes/Users.h"
 #include <functional>
 #include <optional>
@@ -11,6 +12,8 @@ namespace tegula::gpu {
 
 /// The least that one asynchronous copy moves.
 constexpr int64_t wordBytes = 4;
+/// What a cache reads at once.
+constexpr int64_t sectorBytes = 32;
 
 /// Where joins lead to stores, for all values of a function in one walk.
 class JoinedStores {
@@ -44,6 +47,11 @@ std::vector<const ir::Op *> pathToTile(const Users &users, const ir::Value *v, u
 std::optional<layout::LinearLayout> layoutBefore(std::span<const ir::Op *const> path, layout::LinearLayout l);
 /// Elements of `v` that come from one word of the narrowest tensor it is computed from, element by element: of a join, of a word of each operand. Looks at `depth` operations; what `isCheap` is no data.
 int64_t elementsOfWord(const ir::Value *v, unsigned depth, const std::function<bool(const ir::Value *)> &isCheap);
+/// Elements that one instruction loads of a narrower tensor whose elements meet those of `load`, element by element (a residual stream in fp32 and weights in bf16), where one of `load` takes `vec` along
+/// `axis`: a thread has as many of both then, the wider ones in two instructions that read whole sectors, so that neither has to change threads. Not of what products read, which has layouts of its own.
+/// `isPlain`: a load that lives where memory wants it; `isData`: a value that is not computed again wherever it is needed. 0: there is none.
+int64_t runBeside(const Users &users, const AxisFacts &facts, const ir::Op &load, unsigned axis, int64_t vec, int64_t threads, const std::function<bool(const ir::Op &)> &isPlain,
+                  const std::function<bool(const ir::Value *)> &isData);
 /// Is the operation in the body of a `for`, not in one of its branches?
 bool isInFor(const ir::Op &op);
 
