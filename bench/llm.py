@@ -120,7 +120,7 @@ def product_rows():
         for m, k, n in shapes:
             x, w, out = normal(m, k, dtype=dtype), normal(n, k, dtype=dtype), np.empty((m, n), np.float32)
             if m == 1:
-                run = lambda x=x, w=w, out=out, m=m, n=n, k=k: matmul.gemv[(m, n // 8)](x, w, out, m, n, k, n, BN=8, BK=64)
+                run = lambda x=x, w=w, out=out, m=m, n=n, k=k: matmul.gemv[(m, n // 8)](x, w, out, m, n, k, n, BN=8, BK=tegula.next_power_of_2(k), WHOLE=True)
             elif m <= 4:
                 run = lambda x=x, w=w, out=out, m=m, n=n, k=k: matmul.matmul[(1, n // 32)](x, w, out, m, n, k, n, BM=tegula.next_power_of_2(m), BN=32, BK=256)
             else:

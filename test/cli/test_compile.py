@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import TEGULA
+from conftest import ROOT, TEGULA
 
 SIG = ["--sig", "x:*f32:16, y:*f32:16, out:*f32:16, n:i32", "-c", "BLOCK=1024"]
 WORDS = {"ast": "FunctionDef add", "tree": "int32[1024]", "tile": "kernel @add", "cpu": "load", "llvm": "define", "asm": ".globl"}
@@ -699,3 +699,12 @@ def test_sums_of_a_row_stay_in_registers(tegula, tmp_path, columns, target, kept
     end = next(i for i, l in enumerate(lines) if i > begin and "load volatile" in l)  # asks whether the launch was cancelled
     loop = "\n".join(lines[begin:end])
     assert "fadd" in loop and ("store" not in loop) == kept, loop
+
+
+@pytest.mark.parametrize("inputs,sums", [(2048, 4), (8192, 16)])
+def test_rows_are_added_up_together(tegula, inputs, sums):
+    """A matrix times a vector by sums along rows: one row after the other, with four sums; of a vector that takes more than half of L1, four rows beside one another, with four each."""
+    p = tegula("compile", f"{ROOT}/examples/llm/kernels/matmul.py::gemv", "--sig", "x:*f32:16, w:*f32:16, out:*f32:16, M:i32, N:i32:16, K:i32:16, stride:i32:16", "-c", "BN=8", "-c", f"BK={inputs}",
+               "-c", "WHOLE=True", "-t", "cpu:avx2", "--emit", "llvm")
+    assert p.returncode == 0, p.stderr
+    assert max(len(re.findall(r"phi <8 x float>", block)) for block in re.split(r"\n\d+:|\n\w+:", p.stdout)) == sums

@@ -236,16 +236,27 @@ def test_cross_entropy(dev):
 
 
 @pytest.mark.parametrize("x_type,w_type,bound", [(np.float32, np.float32, 3e-5), (np.float32, BF16, 0.1), (BF16, BF16, 0.1)])
-@pytest.mark.parametrize("kernel", ["gemv", "matmul"])
+@pytest.mark.parametrize("kernel", ["gemv", "gemv, whole rows", "matmul"])
 def test_matmul(dev, kernel, x_type, w_type, bound):
     m, n, k, stride = 5, 40, 72, 50
     x, w, out = normal(m, k, dtype=x_type), normal(n, k, dtype=w_type, seed=2), np.zeros((m, stride), np.float32)
     if kernel == "gemv":
         dev(matmul_kernels.gemv, (m, 5), x, w, out, m, n, k, stride, BN=8, BK=32)
+    elif kernel == "gemv, whole rows":
+        dev(matmul_kernels.gemv, (m, 5), x, w, out, m, n, k, stride, BN=8, BK=128, WHOLE=True)
     else:
         dev(matmul_kernels.matmul, (1, 2), x, w, out, m, n, k, stride, BM=16, BN=32, BK=32)
     close(out[:, :n], x.astype(np.float64) @ w.astype(np.float64).T, bound)
     assert not out[:, n:].any(), "what lies beside the part is not written"
+
+
+@pytest.mark.parametrize("k,block", [(9000, 16384), (4099, 8192), (300, 8192)])
+def test_gemv_of_long_rows(dev, k, block):
+    """On CPUs four rows are added up beside one another, as x does not stay in L1 beside what passes by."""
+    m, n = 2, 13
+    x, w, out = normal(m, k), normal(n, k, seed=2), np.zeros((m, n), np.float32)
+    dev(matmul_kernels.gemv, (m, 2), x, w, out, m, n, k, n, BN=8, BK=block, WHOLE=True)
+    close(out, x.astype(np.float64) @ w.astype(np.float64).T, 3e-4)
 
 
 def silu(v):

@@ -3,20 +3,31 @@ import tegula
 import tegula.language as tl
 
 
+@tegula.jit
+def products(row, w, rn, k, N, K):
+    """The inputs k of a row of x times those of the rows rn of w, in fp32; zeros where there are none."""
+    a = tl.load(row + k, mask=k < K, other=0.0).to(tl.float32)
+    b = tl.load(w + rn[:, None].to(tl.int64) * K + k[None, :], mask=(rn[:, None] < N) & (k < K)[None, :], other=0.0).to(tl.float32)
+    return a[None, :] * b
+
+
 @tegula.jit(do_not_specialize=["M"])
-def gemv(x, w, out, M, N, K, stride, BN: tl.constexpr, BK: tl.constexpr):
+def gemv(x, w, out, M, N, K, stride, BN: tl.constexpr, BK: tl.constexpr, WHOLE: tl.constexpr = False):
     """Few rows of x: the weights are read once, from memory, and this bounds the time. Grid: M, N / BN; the programs of one tile of w run one after the other and find it in the cache.
 
+    WHOLE, for CPUs: BK is K at least, so that each row of w is read from end to end and its sums stay in registers. Without it BK inputs at a time, whose sums are added up at the end.
     Rows of `out` lie `stride` apart (a part of a wider row may be written)."""
     m = tl.program_id(0).to(tl.int64)
     rn = tl.program_id(1) * BN + tl.arange(0, BN)
     rk = tl.arange(0, BK)
-    acc = tl.zeros((BN, BK), tl.float32)
-    for k in range(0, K, BK):
-        a = tl.load(x + m * K + k + rk, mask=k + rk < K, other=0.0).to(tl.float32)
-        b = tl.load(w + rn[:, None].to(tl.int64) * K + (k + rk)[None, :], mask=(rn[:, None] < N) & (k + rk < K)[None, :], other=0.0).to(tl.float32)
-        acc += a[None, :] * b
-    tl.store(out + m * stride + rn, tl.sum(acc, 1).to(out.dtype.element_ty), mask=rn < N)
+    if WHOLE:
+        result = tl.sum(products(x + m * K, w, rn, rk, N, K), 1)
+    else:
+        acc = tl.zeros((BN, BK), tl.float32)
+        for k in range(0, K, BK):
+            acc += products(x + m * K, w, rn, k + rk, N, K)
+        result = tl.sum(acc, 1)
+    tl.store(out + m * stride + rn, result.to(out.dtype.element_ty), mask=rn < N)
 
 
 @tegula.jit(do_not_specialize=["M"])

@@ -273,7 +273,7 @@ Status Model::product(const Matrix &m, const Buffer &x, const Buffer &out, int64
     return s ? tiledProduct(x, dequantized_, out, rows, n, k, Product::Plain, false) : s;
   }
   if (m.bits) return device_.launch(kernels_.widenedMatmul, {cdiv(rows, bm), cdiv(n, quantBlock)}, {x, w, m.deviceScales, to, rows, n, k, stride, quantGroup, m.bits, bm});
-  if (rows == 1 || (gpu && rows <= 4)) return device_.launch(kernels_.gemv, {rows, cdiv(n, 8)}, {x, w, to, rows, n, k, stride, 8, gpu ? 256 : 64});
+  if (rows == 1 || (gpu && rows <= 4)) return device_.launch(kernels_.gemv, {rows, cdiv(n, 8)}, {x, w, to, rows, n, k, stride, 8, gpu ? 256 : nextPowerOf2(k), int(!gpu)});
   // On CPUs few rows want long and narrow panels of weights, which are packed once for all of them.
   int64_t bn = !gpu && rows <= 16 ? 32 : 64, bk = gpu ? 64 : std::min<int64_t>(nextPowerOf2(k), rows <= 4 ? 256 : rows <= 16 ? 512 : 128);
   if (!gpu && rows <= 16) bm = nextPowerOf2(rows);

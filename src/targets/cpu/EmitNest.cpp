@@ -104,10 +104,14 @@ void FunctionEmitter::layOut(NestState &n) {
       if (alongRow && n.laneBits <= 6) // whole rows of the panel
         want = std::max(want, dimEnd - std::min(from, dimEnd));
     }
-    for (unsigned i = from; i < std::min(dimEnd, from + want); ++i) {
+    for (unsigned i = from; i < std::min(dimEnd, from + want); ++i)
       n.unrolled.push_back(i);
+    // Four rows beside one another where what they have in common would not stay in L1 beside what passes by. Else one row after the other, as memory is read best.
+    if (uint64_t common = bytesInCommon(nest); common > state_.target.l1Bytes / 2 && axisBits > n.laneBits + want)
+      for (unsigned i = axisBits; i < std::min(total, axisBits + 2); ++i)
+        n.unrolled.push_back(i);
+    for (unsigned i : n.unrolled)
       taken[i] = true;
-    }
   }
   auto addLoop = [&](unsigned from, unsigned bits) {
     while (bits && taken[from]) {

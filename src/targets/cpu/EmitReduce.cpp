@@ -17,6 +17,30 @@ static unsigned slots(const Nest &n) {
   return s;
 }
 
+uint64_t bytesInCommon(const Nest &n) {
+  if (n.axis != 1 || n.space.rank() != 2 || n.roots.size() != 1 || n.roots[0].kind != RootKind::Reduce || n.roots[0].op->operands.size() != 1)
+    return 0;
+  constexpr size_t most = 16; // values
+  std::vector<const ir::Value *> work{n.roots[0].op->operands[0]};
+  uint64_t common = 0;
+  bool isOwn = false;
+  for (size_t i = 0; i < work.size(); ++i) {
+    const Op *op = work[i]->def;
+    if (!op || work.size() > most)
+      return 0;
+    const ir::Type &t = work[i]->type;
+    if (op->kind == OpKind::Load && t.isTensor() && t.shape == n.space)
+      isOwn = true;
+    else if (op->kind == OpKind::Load && t.isTensor())
+      common += static_cast<uint64_t>(t.numel()) * ir::byteWidth(t.elem);
+    else if (op->has(ir::traits::Elementwise) || op->kind == OpKind::Broadcast || op->kind == OpKind::ExpandDims)
+      work.insert(work.end(), op->operands.begin(), op->operands.end());
+    else
+      return 0;
+  }
+  return isOwn ? common : 0;
+}
+
 V FunctionEmitter::identity(const Op &reduce, unsigned i) {
   const ir::Block &body = *reduce.regions[0]->block;
   if (reduce.operands.size() != 1 || body.ops.size() != 2 || body.ops[1]->operands[0]->def != body.ops[0])

@@ -30,6 +30,9 @@ inline unsigned elementBits(const llvm::Type *t) { return t->getScalarType()->is
 /// Vectors (or scalars) of one length, a power of two of them, one behind the other.
 llvm::Value *concatenate(llvm::IRBuilder<> &b, std::vector<llvm::Value *> parts);
 
+/// Bytes loaded of what all rows of a sum along rows have in common (a vector that a matrix is multiplied with); 0: it is no such sum.
+uint64_t bytesInCommon(const Nest &n);
+
 class FunctionEmitter {
 public:
   /// Callees' scratch starts behind the plan's.
