@@ -1,8 +1,9 @@
 """Kernels of examples/llm on a GPU, in the shapes of an 8B decoder, beside torch (cuBLAS, cuDNN) and the same text through Triton where that is installed: `llm.py --device cuda`.
 
 Each side is a CUDA graph of one call for each of several copies of the weights, together larger than the L2 cache; the sides take turns, and what counts is the median over the
-rounds. A row is compared with torch's result first; `--rounds 0` does nothing else. Where our kernel does more than one product (a norm, silu(gate) * up, the residual's addition), torch has two sides:
-`product`, the product alone, and `torch`, the same work. Tiles of dense products are read from examples/llm/src/Tiles.cpp.
+rounds. A row is compared with torch's result first; `--rounds 0` does nothing else. `torch` does the same work. Beside it stands what does a part of it, or another work that people compare with: `product`, the product
+alone where our kernel does more (a norm, silu(gate) * up, the residual's addition); `bf16`, the product of weights of twice the size where ours has int8; `attention`, without rotation and append.
+Tiles of dense products are read from examples/llm/src/Tiles.cpp.
 """
 import json
 import math
@@ -88,10 +89,11 @@ def tiling(rows, outputs, inputs, product):
 
 
 class Row:
-    """`make(kernels)` gives a function of a copy's number that launches; `library(i)` is torch's, and `product(i)` the product alone where the kernel does more; `result()`, by default `out`, is
-    compared with `want()`."""
-    def __init__(self, name, unit, work, copies, make, library, out, want, tolerance=2e-2, result=None, product=None):
-        self.name, self.unit, self.work, self.copies, self.make, self.library, self.product = name, unit, work, copies, make, library, product
+    """`make(kernels)` gives a function of a copy's number that launches; `library(i)` is torch's, and `others` are torch's that do other work; `result()`, by default `out`, is compared with
+    `want()`."""
+    def __init__(self, name, unit, work, copies, make, library, out, want, tolerance=2e-2, result=None, **others):
+        self.name, self.unit, self.work, self.copies, self.make, self.library = name, unit, work, copies, make, library
+        self.others = {who: f for who, f in others.items() if f}
         self.out, self.want, self.tolerance, self.result = out, want, tolerance, result or (lambda: out)
 
 
@@ -146,7 +148,8 @@ def tiled(ks, x, ws, out, n, k, product):
 
 def quantized_products():
     """int8 and int4 weights, as Model::widenedGemv, from three rows on Model::sharedMatmul, whose parts the next kernel adds, and above 64 rows Model::dequantize and the product of dense weights launch
-    them. torch's side: _weight_int4pack_mm with groups as long as ours; of int8, which it has for CPUs only, the product in bf16."""
+    them. torch's side: _weight_int4pack_mm with groups as long as ours; of int8, for which it has no product on GPUs, weights to bf16, the product of that, and scales of outputs behind it, as torchao
+    does it."""
     for bits in (8, 4):
         for rows in (1, 4, 8, 16, 32, 64, 128, 512):
             for name, (n, k, _, pair) in SHAPES.items():
@@ -157,16 +160,18 @@ def quantized_products():
                 scales = [(torch.rand(1 + pair, n * k // GROUP, device="cuda") * k**-0.5 / 2**bits).to(BF16) for _ in range(copies)]
                 # SharedTiling of Tiles.cpp
                 step, bm = math.gcd(k // GROUP, 4), 16 if rows <= 16 else 32 if rows <= 32 else 64
-                splits = 1 if pair or rows <= 2 or rows > 64 else math.gcd(k // GROUP // step, min(4, 2**int(math.log2(max(1, 4 * cores() // cdiv(n, 64))))))
+                half = bits == 8 and bm * (1 + pair) == 64
+                width = 32 if half else 64
+                splits = 1 if pair or rows <= 2 or rows > 64 else math.gcd(k // GROUP // step, min(4, 2**int(math.log2(max(1, 4 * cores() // cdiv(n, width))))))
                 narrow = bm == 16 and splits > 1 and bits == 4
-                how = dict(num_warps=2 if narrow else 2 * step if bm * (1 + pair) > 32 else step, num_stages=3 if narrow else 2)
+                how = dict(num_warps=2 if narrow else step if half or bm * (1 + pair) <= 32 else 2 * step, num_stages=3 if narrow or half and bm == 32 else 2)
                 x, out = normal(rows, k), torch.zeros(splits, rows if rows <= 2 or rows > 64 else bm, n, device="cuda", dtype=BF16 if pair else FP32)
                 columns, warps, lines = 8 if n < 48 * cores() else 16, 4, GROUP * bits // 32
                 dense = torch.empty((1 + pair) * n, k, device="cuda", dtype=BF16) if rows > 64 else None
                 groups = math.gcd(k // GROUP, max(1, (4 if pair and rows >= 4 else 8) * 32 * warps // columns // lines))
 
                 def make(who, ks, q=q, scales=scales, x=x, out=out, n=n, k=k, pair=pair, rows=rows, bits=bits, columns=columns, warps=warps, count=groups * lines, step=step, splits=splits, how=how, bm=bm,
-                         dense=dense):
+                         dense=dense, width=width):
                     if rows > 64:
                         multiply = tiled(ks, x, [dense], out, n, k, "Paired" if pair else "Plain")
 
@@ -177,7 +182,7 @@ def quantized_products():
                         return both
                     if rows > 2:
                         f = ks["quantized"].shared_matmul
-                        return lambda i: f[(1, cdiv(n, 64), splits)](x, q[i][0], scales[i][0], q[i][-1], scales[i][-1], out, rows, n, k, n, bm, PAIR=pair, SPLITS=splits, G=GROUP, BITS=bits, BM=bm, STEP=step, COLS=64, **how)
+                        return lambda i: f[(1, cdiv(n, width), splits)](x, q[i][0], scales[i][0], q[i][-1], scales[i][-1], out, rows, n, k, n, bm, PAIR=pair, SPLITS=splits, G=GROUP, BITS=bits, BM=bm, STEP=step, COLS=width, **how)
                     f = ks["quantized"].widened_gemv
                     return lambda i: f[(1, cdiv(n, columns))](x, q[i][0], scales[i][0], q[i][-1], scales[i][-1], out, out, rows, n, k, n, PAIR=pair, EACH=0, G=GROUP, BITS=bits, BM=rows, ROWS=count, COLS=columns, num_warps=warps)
 
@@ -188,12 +193,16 @@ def quantized_products():
                     packed = [torch._convert_weight_to_int4pack(torch.randint(0, 256, ((1 + pair) * n, k // 2), device="cuda", dtype=torch.uint8), 8) for _ in range(copies)]
                     zeros = torch.ones(k // GROUP, (1 + pair) * n, 2, device="cuda", dtype=BF16)
                     product = lambda i, packed=packed, zeros=zeros, x=x: torch._weight_int4pack_mm(x, packed[i], GROUP, zeros)
+                    more = {"product": product if pair else None}
                 else:
                     ws = weights(n * (1 + pair), k)[:copies]
-                    product = lambda i, ws=ws, x=x: F.linear(x, ws[i % len(ws)])
+                    levels = [torch.randint(-127, 128, ((1 + pair) * n, k), device="cuda", dtype=torch.int8) for _ in range(copies)]
+                    factors = normal((1 + pair) * n)
+                    product = lambda i, levels=levels, factors=factors, x=x: F.linear(x, levels[i].to(BF16)) * factors
+                    more = {"bf16": lambda i, ws=ws, x=x: F.linear(x, ws[i % len(ws)])}
                 library = (lambda i, product=product, n=n: silu_pair(product(i), n)) if pair else product
                 yield Row(f"{rows} row{'s' if rows > 1 else ''}, int{bits} {name} {k} x {n * (1 + pair)}", "GB/s", (1 + pair) * (size + n * k // GROUP * 2) / 1e9, copies, make, library, out, want,
-                          result=lambda out=out, rows=rows: out[:, :rows].float().sum(0), product=product if pair else None)
+                          result=lambda out=out, rows=rows: out[:, :rows].float().sum(0), **more)
 
 
 def tile_products():
@@ -259,7 +268,7 @@ def attention_rows():
 
 
 def decode_rows():
-    """From the product that makes queries, keys and values on: rotation, append and attention. torch's side is attention alone, in a cache without pages."""
+    """From the product that makes queries, keys and values on: rotation, append and attention. torch's cache has no pages."""
     for sequences, keys in ((1, 160), (1, 4096), (8, 1024), (32, 160), (32, 1024)):
         pages, before, count = cdiv(keys, PAGE), keys - 1, 8
         ks_, vs = ([normal(sequences * pages, HK, PAGE, D) for _ in range(count)] for _ in "kv")
@@ -288,8 +297,20 @@ def decode_rows():
             old = t.reshape(sequences, pages, HK, PAGE, D).transpose(1, 2).reshape(sequences, HK, -1, D)[:, :, :before]
             return torch.cat((old, new.to(BF16)[:, :, None]), 2).contiguous()
         dense = [(flat(k, qkv[:, HQ:HQ + HK]), flat(v, qkv[:, HQ + HK:])) for k, v in zip(ks_, vs)]
-        library = lambda i, q4=q4, dense=dense: F.scaled_dot_product_attention(q4, *dense[i], enable_gqa=True)
-        yield Row(f"decode from qkv on, {sequences} x {keys}", "GB/s", 2 * sequences * keys * HK * D * 2 / 1e9, count, make, library, out, lambda l=library, shape=out.shape: l(0).transpose(1, 2).reshape(shape).float(), 3e-2)
+        attention = lambda i, q4=q4, dense=dense: F.scaled_dot_product_attention(q4, *dense[i], enable_gqa=True)
+        at, both = torch.full((sequences,), before, device="cuda", dtype=torch.int64), (torch.cat((cosines, cosines), 1), torch.cat((-sines, sines), 1))
+
+        def library(i, qkv=qkv, dense=dense, at=at, both=both, before=before):
+            """As Transformers does it."""
+            c, s = both[0][at][:, None], both[1][at][:, None]
+            heads = qkv[:, :HQ + HK]
+            rotated = (heads * c + heads.roll(D // 2, 2) * s).to(BF16)
+            k, v = dense[i]
+            k[:, :, before] = rotated[:, HQ:]
+            v[:, :, before] = qkv[:, HQ + HK:]
+            return F.scaled_dot_product_attention(rotated[:, :HQ, None], k, v, enable_gqa=True)
+        yield Row(f"decode from qkv on, {sequences} x {keys}", "GB/s", 2 * sequences * keys * HK * D * 2 / 1e9, count, make, library, out, lambda l=library, shape=out.shape: l(0).transpose(1, 2).reshape(shape).float(), 3e-2,
+                  attention=attention)
 
 
 def other_rows():
@@ -309,7 +330,8 @@ def other_rows():
             ks["sampling"].argmax_join[(len(out),)](tops, places, out, VOCAB, 64, BLOCK=64, num_warps=1)
         return run
     for out in (few, chosen):
-        yield Row(f"argmax {len(out)} x {VOCAB}", "GB/s", 4 * len(out) * VOCAB / 1e9, 1, lambda who, ks, out=out: argmax(who, ks, out), lambda i, x=logits[:len(out)]: x.argmax(1), out,
+        # Of a few microseconds: twenty in a graph, or what is measured is the launch of the graph.
+        yield Row(f"argmax {len(out)} x {VOCAB}", "GB/s", 4 * len(out) * VOCAB / 1e9, 20, lambda who, ks, out=out: argmax(who, ks, out), lambda i, x=logits[:len(out)]: x.argmax(1), out,
                   lambda x=logits[:len(out)]: x.argmax(1).float(), 1e-9)
     yield Row(f"argmax {n} x {VOCAB}, a program a row", "GB/s", 4 * logits.numel() / 1e9, 1, lambda who, ks: lambda i: ks["sampling"].argmax[(n,)](logits, chosen, VOCAB, BLOCK=1024), lambda i: logits.argmax(1),
               chosen, lambda: logits.argmax(1).float(), 1e-9)
@@ -328,7 +350,7 @@ def other_rows():
             """SampleTiling of Tiles.cpp; Triton has no parts of a row that a cluster shares."""
             how = dict(BLOCK=131072, SCAN=2048, WHOLE=True, num_warps=8, num_ctas=8, **(dict(CUTS=1, maxnreg=128) if count > 14 else dict(CUTS=2))) if who == "tegula" else dict(BLOCK=8192, SCAN=8192, num_warps=16)
             return lambda i: ks["sampling"].sample[(count,)](x, out, *cold, VOCAB, **how)
-        yield Row(f"sample top-k 50, top-p 0.9, {count} x {VOCAB}", "GB/s", 4 * x.numel() / 1e9, 1, sample, library, out, lambda x=x: x.argmax(1).float(), 1e-9)
+        yield Row(f"sample top-k 50, top-p 0.9, {count} x {VOCAB}", "GB/s", 4 * x.numel() / 1e9, 5, sample, library, out, lambda x=x: x.argmax(1).float(), 1e-9)
     s, p = normal(rows, 4096, dtype=FP32), torch.empty(rows, 4096, device="cuda")
     yield Row(f"softmax {rows} x 4096", "GB/s", 8 * s.numel() / 1e9, 1, lambda who, ks: lambda i: ks["elementwise"].softmax[(rows,)](s, p, 4096, BLOCK=4096, num_warps=8), lambda i: torch.softmax(s, 1), p,
               lambda: torch.softmax(s, 1))
@@ -364,8 +386,8 @@ def main(rows_with, rounds):
             if rows_with not in row.name:
                 continue
             graphs = {"torch": captured(row.library, row.copies)} if rounds else {}
-            if rounds and row.product:
-                graphs["product"] = captured(row.product, row.copies)
+            if rounds:
+                graphs |= {who: captured(f, row.copies) for who, f in row.others.items()}
             want = row.want().float()
             for who, ks in sides.items():
                 try:

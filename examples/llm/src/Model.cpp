@@ -245,8 +245,8 @@ Model::Parts Model::partsOf(const Matrix &m, int64_t rows) const {
 Status Model::sharedMatmul(const Matrix &m, const Matrix *up, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, bool parts) {
   SharedTiling t = SharedTiling::of(rows, m.outputs, m.inputs, m.bits, up != nullptr, parts, device_.cores());
   const Matrix &other = up ? *up : m;
-  return device_.launch(kernels_.sharedMatmul, {cdiv(rows, t.bm), cdiv(m.outputs, quantBlock), t.parts},
-                        {x, m.deviceValues, m.deviceScales, other.deviceValues, other.deviceScales, out, rows, m.outputs, m.inputs, stride, t.bm, int(up != nullptr), t.parts, quantGroup, m.bits, t.bm, t.step, quantBlock},
+  return device_.launch(kernels_.sharedMatmul, {cdiv(rows, t.bm), cdiv(m.outputs, t.columns), t.parts},
+                        {x, m.deviceValues, m.deviceScales, other.deviceValues, other.deviceScales, out, rows, m.outputs, m.inputs, stride, t.bm, int(up != nullptr), t.parts, quantGroup, m.bits, t.bm, t.step, t.columns},
                         t.how);
 }
 

@@ -37,6 +37,7 @@ constexpr Row table[] = {
     {Product::Added, 32, 64, any, false, {64, 64, 128, 8, {4, 4}, 4}},
     {Product::Added, 64, 128, any, false, {64, 128, 128, 8, {4, 4}, 4}},
     {Product::Added, 128, 256, any, false, {128, 128, 64, 8, {8, 5}, 4}},
+    {Product::Added, 256, 384, any, true, {128, 128, 64, 8, {8, 4}, 2, 0, 64}},
     {Product::Added, 256, 512, any, false, {128, 128, 64, 8, {8, 6}, 1}},
     {Product::Added, 512, any, any, false, {128, 256, 64, 8, {8, 4}, 0}},
     {Product::Paired, 0, 16, any, false, {16, 64, 128, 8, {4, 4}, 1, 1024}},
@@ -81,11 +82,15 @@ RowTiling RowTiling::of(int64_t outputs, int64_t inputs, Product product) {
 }
 
 SharedTiling SharedTiling::of(int64_t rows, int64_t outputs, int64_t inputs, int bits, bool isPaired, bool canBeParts, int64_t cores) {
-  int64_t bm = rows <= 16 ? 16 : rows <= 32 ? 32 : 64, groups = inputs / quantGroup, step = divisor(groups, 4), tiles = cdiv(outputs, quantBlock);
+  int64_t bm = rows <= 16 ? 16 : rows <= 32 ? 32 : 64, groups = inputs / quantGroup, step = divisor(groups, 4);
+  // Of eight bits half a block where a whole one has twice as many sums as 32 rows of it: registers for more programs beside one another.
+  bool isHalf = bits == 8 && bm * (isPaired ? 2 : 1) == 64;
+  int64_t columns = isHalf ? quantBlock / 2 : quantBlock, tiles = cdiv(outputs, columns);
   int64_t parts = canBeParts && !isPaired ? divisor(groups / step, std::clamp<int64_t>(int64_t(std::bit_floor(uint64_t(std::max<int64_t>(4 * cores / tiles, 1)))), 1, mostParts)) : 1;
   // Of four bits two warps have more under way than four.
   bool isNarrow = bm == 16 && bits == 4 && parts > 1;
-  return {bm, step, parts, {int32_t(isNarrow ? std::min<int64_t>(step, 2) : bm * (isPaired ? 2 : 1) > 32 ? 2 * step : step), isNarrow ? 3 : 2}};
+  int64_t warps = isNarrow ? std::min<int64_t>(step, 2) : isHalf || bm * (isPaired ? 2 : 1) <= 32 ? step : 2 * step;
+  return {bm, step, parts, columns, {int32_t(warps), isNarrow || (isHalf && bm == 32) ? 3 : 2}};
 }
 
 SampleTiling SampleTiling::of(int64_t rows, int64_t vocab, const Device &d) {

@@ -40,7 +40,7 @@ struct RowTiling {
 struct SharedTiling {
   static constexpr int64_t mostRows = 64, mostParts = 4; // with more rows, weights are dequantized before the product
 
-  int64_t bm, step, parts;
+  int64_t bm, step, parts, columns; // `columns`: outputs of a program, a block of the layout or half of one
   Launch how;
 
   /// `canBeParts`: the kernel behind it adds parts.
