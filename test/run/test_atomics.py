@@ -416,3 +416,36 @@ def test_addresses_out_of_a_reduction(dev, rows, columns, warps):
     out = np.zeros(8, np.int32)
     dev(add_where_maxima_say, (1,), x, out, rows, columns, num_warps=warps)
     assert_same(out, np.bincount(x.max(1), np.arange(1, rows + 1), 8).astype(np.int32))
+
+
+@tegula.jit
+def k_look_back(x, y, status, N: tl.constexpr):
+    pid, i = tl.program_id(0), tl.arange(0, N)
+    v = tl.load(x + pid * N + i)
+    for part in range(2):  # the second time with what is left of the first in shared memory
+        flags = status + part * tl.num_programs(0)
+        own = tl.sum(v).to(tl.uint32)
+        tl.store(flags + pid, (1 << 30) | own, cache_modifier=".cg")
+        before = tl.zeros((), tl.uint32)
+        back = pid - 1
+        while back >= 0:
+            seen = tl.load(flags + back, volatile=True)
+            while seen == 0:
+                seen = tl.load(flags + back, volatile=True)
+            before += seen & ((1 << 30) - 1)
+            if (seen & (1 << 30)) != 0:
+                back -= 1
+            else:
+                back = -1
+        tl.store(flags + pid, (1 << 31) | (before + own), cache_modifier=".cg")
+        tl.store(y + (part * tl.num_programs(0) + pid) * N + i, tl.cumsum(v, 0) + before.to(tl.int32))
+
+
+@pytest.mark.parametrize("n", [64, 1024])
+def test_look_back(dev, n):
+    """What threads see of a flag that another program writes may differ; they must not go different ways by it."""
+    programs = 40
+    x = np.random.default_rng(1).integers(0, 9, programs * n).astype(np.int32)
+    y, status = np.zeros((2, programs * n), np.int32), np.zeros(2 * programs, np.uint32)
+    dev(k_look_back, (programs,), x, y, status, n, num_warps=8)
+    assert (y == np.cumsum(x)).all()

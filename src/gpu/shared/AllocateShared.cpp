@@ -24,7 +24,7 @@ public:
   void run() {
     const Block &kernel = *m_.kernel()->block();
     lastUser_ = lastUsersOfTiles(kernel);
-    usedAtomics_ = usedAtomics(kernel);
+    usedByOwners_ = usedByOwners(kernel);
     block(*m_.kernel()->block());
   }
 
@@ -77,7 +77,7 @@ private:
   const Options &options_;
   SharedMemory memory_;
   SharedAccesses accesses_; // since threads have synchronized in any case; order-memory will make them more often
-  std::unordered_set<const Op *> usedAtomics_;
+  std::unordered_set<const Op *> usedByOwners_;
   std::unordered_map<const Op *, const Op *> lastUser_; // of a tile, in the tile's block
   std::unordered_map<const Op *, std::vector<const Op *>> endsAfter_;
   std::unordered_map<const Op *, SharedRange> places_;
@@ -131,7 +131,7 @@ bool Allocator::hasOwnRoom(const Op &op, uint64_t bytes) const {
 void Allocator::scratch(Op &op) {
   // Beside the rings of a loop over tiles little may be left (TileLoop.h has made sure that it is enough).
   const uint64_t limit = target_.sharedLimit(), top = memory_.top(), left = limit > top ? limit - top : 0;
-  const Scratch need = scratchNeed(m_, op, target_, options_, std::min(preferredScratch, std::max<uint64_t>(1024, left)), usedAtomics_.contains(&op));
+  const Scratch need = scratchNeed(m_, op, target_, options_, std::min(preferredScratch, std::max<uint64_t>(1024, left)), usedByOwners_.contains(&op));
   if (!need.bytes)
     return;
   const bool isOfWarps = need.scope == layout::ExchangeScope::Warp;

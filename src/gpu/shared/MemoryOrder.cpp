@@ -217,7 +217,7 @@ void MemoryOrder::orderAccess(const Op &op, bool writes) {
   int arg = memoryOf(pointer);
   if (std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return mayBeSame(w.arg, arg); }))
     finishBlockStores();
-  bool isWhole = op.whole(), copies = hasCopies(m_, pointer->type.layout), byFirst = op.kind == OpKind::Store && pointer->type.isScalar() && !isCluster();
+  bool isWhole = op.whole(), copies = hasCopies(m_, pointer->type.layout), byFirst = (op.kind == OpKind::Store || (op.kind == OpKind::Load && placeOf(op).size())) && pointer->type.isScalar() && !isCluster();
   auto isBefore = [&](const Seen &s) {
     bool isSameThread = s.pointer == pointer && (!copies || (s.writes && writes));
     bool isOther = mayBeSame(s.arg, arg) && !isSameThread && s.tiled != &op && !(s.byFirst && byFirst);

@@ -101,6 +101,8 @@ void Orderer::visit(Op &op, Block &now, const Op *next) {
   case OpKind::Load:
   case OpKind::Store:
     orderAccess(op, op.kind == OpKind::Store);
+    if (op.kind == OpKind::Load)
+      return exchange(op, now);
     break;
   case OpKind::AtomicRmw:
   case OpKind::AtomicCas:

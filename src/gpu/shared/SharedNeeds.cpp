@@ -102,7 +102,8 @@ Scratch scratchNeed(const Module &m, const Op &op, layout::Threads threads, unsi
     return owned(m, op, ctas);
   case OpKind::AtomicRmw:
   case OpKind::AtomicCas:
-    return isUsed ? owned(m, op, ctas) : Scratch{};
+  case OpKind::Load:
+    return isUsed && isByOwners(op) ? owned(m, op, ctas) : Scratch{};
   case OpKind::AsmEffect: // of tensors, each thread keeps what it got
     return !op.results.empty() && op.result()->type.isScalar() ? owned(m, op, ctas) : Scratch{};
   default:
@@ -121,19 +122,23 @@ SharedRange placeOf(const Op &op) {
   return at.empty() ? SharedRange{} : SharedRange{static_cast<uint64_t>(at[0]), static_cast<uint64_t>(at[1])};
 }
 
-static void findUsedAtomics(const Block &b, std::unordered_set<const Op *> &out) {
+bool isByOwners(const Op &op) {
+  return op.kind == OpKind::AtomicRmw || op.kind == OpKind::AtomicCas || (op.kind == OpKind::Load && op.isVolatile());
+}
+
+static void findUsedByOwners(const Block &b, std::unordered_set<const Op *> &out) {
   for (const Op *op : b.ops) {
     for (const Value *v : op->operands)
-      if (v->def && (v->def->kind == OpKind::AtomicRmw || v->def->kind == OpKind::AtomicCas))
+      if (v->def && isByOwners(*v->def))
         out.insert(v->def);
     for (const Region *r : op->regions)
-      findUsedAtomics(*r->block, out);
+      findUsedByOwners(*r->block, out);
   }
 }
 
-std::unordered_set<const Op *> usedAtomics(const Block &b) {
+std::unordered_set<const Op *> usedByOwners(const Block &b) {
   std::unordered_set<const Op *> out;
-  findUsedAtomics(b, out);
+  findUsedByOwners(b, out);
   return out;
 }
 

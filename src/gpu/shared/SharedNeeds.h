@@ -42,8 +42,11 @@ Scratch scratchNeed(const ir::Module &m, const ir::Op &op, const TargetInfo &tar
 /// The bytes that allocate-shared gave an operation (`shared`); none: an empty range.
 SharedRange placeOf(const ir::Op &op);
 
-/// Atomics whose old values somebody reads.
-std::unordered_set<const ir::Op *> usedAtomics(const ir::Block &b);
+/// Is it done by one of the threads that hold an element, which tells the others? Atomics, and volatile loads, which may give each thread another value: threads
+/// that went different ways by it would meet at different barriers.
+bool isByOwners(const ir::Op &op);
+/// Those whose results somebody reads.
+std::unordered_set<const ir::Op *> usedByOwners(const ir::Block &b);
 /// Operations with bytes of shared memory that live at one time: when most is taken. The highest byte is the end of one of them.
 std::vector<std::pair<const ir::Op *, SharedRange>> mostShared(const ir::Block &kernel);
 

@@ -27,6 +27,8 @@ void Lowering::load(const Op &op) {
   auto vec = static_cast<unsigned>(op.vec());
   llvm::Type *memory = memType(t.scalarType()), *type = vec == 1 ? memory : llvm::FixedVectorType::get(memory, vec);
   auto same = static_cast<unsigned>(op.same());
+  const bool byOwners = placeOf(op).size() != 0;
+  V owns = byOwners ? conjunction(ownsElements(t.layout), isDoneHere(op)) : nullptr;
   Regs out;
   for (unsigned r = 0; r < pointers.size(); r += vec) {
     if (r & same) {
@@ -39,14 +41,14 @@ void Lowering::load(const Op &op) {
       rest = vec == 1 ? toMemory((*other)[r]) : llvm::PoisonValue::get(type);
       for (unsigned i = 0; vec > 1 && i < vec; ++i)
         rest = b_.CreateInsertElement(rest, toMemory((*other)[r + i]), i);
-    } else if (mask) {
+    } else if (mask || owns) {
       rest = llvm::Constant::getNullValue(type);
     }
-    V x = in_->loadGlobal(pointers[r], type, mask ? (*mask)[r] : nullptr, rest, hints(op));
+    V x = in_->loadGlobal(pointers[r], type, conjunction(owns, mask ? (*mask)[r] : nullptr), rest, hints(op));
     for (unsigned i = 0; i < vec; ++i)
       out.push_back(fromMemory(vec == 1 ? x : b_.CreateExtractElement(x, i), t));
   }
-  set(op.result(), std::move(out));
+  set(op.result(), byOwners ? fromOwners(op, out) : std::move(out));
 }
 
 void Lowering::store(const Op &op) {
