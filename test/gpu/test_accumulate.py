@@ -15,7 +15,11 @@ def matmul(a, b, c, K, form: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, B
     for i in range(0, K, BK):
         x = tl.load(a + m[:, None] * K + (i + k)[None, :])
         y = tl.load(b + n[None, :] * K + (i + k)[:, None])
-        if form == "inside":
+        if form == "bounded":
+            acc = tl.dot(x, y, acc, max_num_imprecise_acc=BK)
+        elif form == "precise":
+            acc = tl.dot(x, y, acc, max_num_imprecise_acc=BK // 2)
+        elif form == "inside":
             acc = tl.dot(x, y, acc)
         elif form == "added":
             acc += tl.dot(x, y)
@@ -43,3 +47,12 @@ def test_spellings_are_one_code(form, target):
 def test_fp8_is_added_outside():
     """Where the hardware keeps fewer bits of its sums."""
     assert ptx("added", ml_dtypes.float8_e5m2, "sm_90a") != ptx("inside", ml_dtypes.float8_e5m2, "sm_90a")
+
+
+def test_imprecise_sums_are_bounded():
+    """By max_num_imprecise_acc: those of one dot are added outside; for fewer the operands become fp16."""
+    e4m3, half = ml_dtypes.float8_e4m3fn, np.float16
+    assert ptx("bounded", e4m3, "sm_90a") == ptx("added", e4m3, "sm_90a")
+    assert "e4m3.e4m3" in ptx("inside", e4m3, "sm_90a") and "e4m3.e4m3" not in ptx("precise", e4m3, "sm_90a")
+    for form in ("bounded", "precise"):
+        assert ptx(form, half, "sm_90a") == ptx("inside", half, "sm_90a")  # nothing is lost there

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import assert_same
+from harness import assert_same, d
 
 pytestmark = pytest.mark.section("3.5 dot")
 TYPES = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "int8": np.int8}
@@ -157,6 +157,26 @@ def test_scaled_in_a_loop(dev, s):
     dev(k_nested, (1,), *(v.astype(np.float32) for v in (a, b, g)), out, 9, 3, s)
     want = sum(a @ (b.T * np.where(np.arange(s) < 9 - k, g[k], 3)[:, None]) for k in range(3))
     assert_same(out, want.astype(np.float32))
+
+
+@tegula.jit
+def k_bounded(a, b, c, out, K: tl.constexpr, N: tl.constexpr):
+    r, k = tl.arange(0, 64), tl.arange(0, K)
+    x, y = tl.load(a + r[:, None] * K + k[None, :]), tl.load(b + k[:, None] * 64 + r[None, :])
+    acc = tl.load(c + r[:, None] * 64 + r[None, :])
+    tl.store(out + r[:, None] * 64 + r[None, :], tl.dot(x, y, acc, max_num_imprecise_acc=N))
+
+
+@pytest.mark.parametrize("n", [0, 32, 64, 128])
+@pytest.mark.parametrize("t", ["float8e4nv", "float8e5"])
+def test_sums_of_fp8_that_keep_their_bits(dev, t, n):
+    """Tensor cores keep 14 bits of a sum of fp8 numbers: 2^14 + 0.25 would be 2^14."""
+    a, b = np.zeros((64, 128)), np.zeros((128, 64))
+    a[:, ::32], b[::32] = 0.25, 0.25
+    c = np.full((64, 64), 2.0**14, np.float32)
+    out = np.zeros_like(c)
+    dev(k_bounded, (1,), a.astype(d(t).np), b.astype(d(t).np), c, out, 128, n)
+    assert (out == 2.0**14 + 0.25).all()
 
 
 @tegula.jit

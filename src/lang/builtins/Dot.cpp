@@ -114,9 +114,12 @@ std::optional<Dtype> resultDtype(Args &a, Dtype operand) {
   }
 }
 
-std::optional<int64_t> impreciseAcc(Args &a, Dtype operand, Dtype result, int64_t k) {
+/// How many products may be summed in fewer bits than float32's before they are added to the accumulator: all, those of this dot, none.
+enum class Sums { Narrow, Apart, Wide };
+
+std::optional<Sums> impreciseAcc(Args &a, Dtype operand, Dtype result, int64_t k) {
   if (a[5].isNone())
-    return 0;
+    return Sums::Narrow;
   auto n = a.integer(5, "max_num_imprecise_acc");
   if (!n)
     return std::nullopt;
@@ -125,7 +128,7 @@ std::optional<int64_t> impreciseAcc(Args &a, Dtype operand, Dtype result, int64_
     a.fail(diag::impreciseAcc, a.loc(5), *n, k);
     return std::nullopt;
   }
-  return applies ? *n : 0;
+  return !applies ? Sums::Narrow : *n == k ? Sums::Apart : Sums::Wide;
 }
 
 /// The accumulator, or zeros.
@@ -158,8 +161,8 @@ Value dot(BuiltinCall &call) {
     return Value::error();
   auto mode = precision(a, x.dtype);
   auto result = mode ? resultDtype(a, x.dtype) : std::nullopt;
-  auto imprecise = result ? impreciseAcc(a, x.dtype, *result, sizes->k) : std::nullopt;
-  if (!imprecise)
+  auto sums = result ? impreciseAcc(a, x.dtype, *result, sizes->k) : std::nullopt;
+  if (!sums)
     return Value::error();
   Shape shape = x.shape();
   shape.set(shape.rank() - 1, sizes->n);
@@ -167,7 +170,11 @@ Value dot(BuiltinCall &call) {
   if (!acc)
     return Value::error();
   ir::Value *flat = flatten(a, *acc);
-  ir::Value *r = a.b().create1(OpKind::Dot, {flatten(a, x.value), flatten(a, y.value), flat}, flat->type, {{ir::attr::precision, *mode}});
+  ir::Value *to = *sums == Sums::Apart ? a.b().constFloat(flat->type, 0.0) : flat;
+  const std::string precision = *sums == Sums::Wide ? "wide" : *mode; // targets/nvidia/WidenDots.h
+  ir::Value *r = a.b().create1(OpKind::Dot, {flatten(a, x.value), flatten(a, y.value), to}, flat->type, {{ir::attr::precision, precision}});
+  if (*sums == Sums::Apart)
+    r = a.b().binary(OpKind::FAdd, flat, r);
   return tensor(*result, a.b().reshape(r, shape));
 }
 

@@ -7,11 +7,11 @@ namespace tegula::nvidia {
 
 using namespace ir;
 
-static bool lacksInstruction(const Op &op, const NvTarget &target) {
+static bool wantsFp16(const Op &op, const NvTarget &target) {
   if (op.kind != OpKind::Dot || !isFp8(op.operands[0]->type.elem) || !isFp8(op.operands[1]->type.elem))
     return false;
   DotKind kind = chooseDot(op, target, 4).kind;
-  return kind == DotKind::Fma || kind == DotKind::FmaTiles;
+  return op.precision() == "wide" || kind == DotKind::Fma || kind == DotKind::FmaTiles;
 }
 
 static void widen(Builder &b, Block &block, const NvTarget &target) {
@@ -21,7 +21,7 @@ static void widen(Builder &b, Block &block, const NvTarget &target) {
   for (Op *op : ops) {
     for (Region *r : op->regions)
       widen(b, *r->block, target);
-    if (lacksInstruction(*op, target)) {
+    if (wantsFp16(*op, target)) {
       b.setBlock(&block);
       b.setLoc(op->loc);
       b.setInlinedAt(op->inlinedAt);

@@ -3,6 +3,8 @@
 //
 //   dot(a: f8, b: f8, acc)   becomes   dot(fpext a to f16, fpext b to f16, acc)
 //
+// So do those of which a kernel wants all bits of the sums (max_num_imprecise_acc; precision "wide"): tensor cores keep 14 bits of those of fp8.
+//
 // Runs on tile IR behind the pipeline: it needs the target, and what follows chooses layouts by the operands' types.
 #pragma once
 #include "targets/nvidia/Nvidia.h"
