@@ -7,6 +7,7 @@
 #include "llvm/ADT/SmallPtrSet.h"
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <set>
 
 namespace tegula::cpu {
@@ -26,12 +27,39 @@ struct Access {
 /// All accesses to buffers, in program order, and the loops as ranges of step numbers.
 class Accesses {
 public:
-  explicit Accesses(Plan &p) : plan_(p) { visit(p.steps); }
+  explicit Accesses(Plan &p) : plan_(p) {
+    visit(p.steps);
+    byBuffer_.resize(p.buffers.size());
+    for (const Access &x : all)
+      byBuffer_[static_cast<size_t>(x.buffer)].push_back(x);
+    outer_.resize(loops.size());
+    std::vector<size_t> open; // loops without one around them so far
+    for (size_t i = 0; i < loops.size(); ++i) {
+      for (; !open.empty() && loops[open.back()].begin > loops[i].begin; open.pop_back())
+        outer_[open.back()] = i;
+      open.push_back(i);
+    }
+    for (size_t i : open)
+      outer_[i] = loops.size();
+  }
   std::vector<Access> all;
   struct Range {
     uint32_t begin, end; // steps [begin, end)
   };
-  std::vector<Range> loops;
+  std::vector<Range> loops; // ordered by their ends, so that inner ones come first
+
+  /// The accesses to one buffer, in program order.
+  const std::vector<Access> &of(int buffer) const { return byBuffer_[static_cast<size_t>(buffer)]; }
+  /// The loops that a step is in, but for one whose own step it is; the innermost first.
+  std::vector<Range> loopsAround(uint32_t step) const {
+    std::vector<Range> out;
+    auto first = std::upper_bound(loops.begin(), loops.end(), step, [](uint32_t s, const Range &l) { return s < l.end; });
+    // It is the innermost loop around the step, or a later one in that.
+    for (auto i = static_cast<size_t>(first - loops.begin()); i < loops.size(); i = outer_[i])
+      if (loops[i].begin < step)
+        out.push_back(loops[i]);
+    return out;
+  }
 
 private:
   void visit(Steps &steps) {
@@ -141,6 +169,8 @@ private:
   }
 
   Plan &plan_;
+  std::vector<std::vector<Access>> byBuffer_;
+  std::vector<size_t> outer_; // of each loop the one around it; how many there are: none
   uint32_t now_ = 0;
   unsigned root_ = 0;
   llvm::SmallPtrSet<const Value *, 8> fresh_;
@@ -152,25 +182,27 @@ bool sameLayout(const Buffer &a, const Buffer &b) {
          a.tf32 == b.tf32;
 }
 
-void rename(Plan &p, int from, int to) {
+/// `now`: of each buffer the one that it is from here on.
+void rename(Plan &p, const std::vector<int> &now) {
+  auto renamed = [&](int &b) {
+    if (b >= 0)
+      b = now[static_cast<size_t>(b)];
+  };
   std::function<void(Steps &)> visit = [&](Steps &steps) {
     for (Step &s : steps) {
       for (int *b : {&s.bufferA, &s.bufferB, &s.bufferC})
-        if (*b == from)
-          *b = to;
+        renamed(*b);
       for (Nest *nest : {s.nest.get(), s.left.get()})
         if (nest)
           for (Root &r : nest->roots)
-            if (r.buffer == from)
-              r.buffer = to;
+            renamed(r.buffer);
       for (Steps &b : s.bodies)
         visit(b);
     }
   };
   visit(p.steps);
   for (auto &[v, b] : p.bufferOf)
-    if (b == from)
-      b = to;
+    renamed(b);
 }
 
 /// A root that copies one buffer to another (or, once they are one, to itself).
@@ -188,41 +220,37 @@ bool isCopy(const Plan &p, const Step &s, size_t root, int &from, int &to) {
 /// `from` and the copy (a loop's new value).
 bool canMerge(const Accesses &a, uint32_t at, int from, int to) {
   // The innermost loop around the copy bounds what is looked at; both buffers must live within one iteration pattern.
-  Accesses::Range scope{0, ~0u};
-  for (const auto &l : a.loops)
-    if (l.begin < at && at < l.end && l.begin >= scope.begin && l.end <= scope.end)
-      scope = l;
+  const std::vector<Accesses::Range> around = a.loopsAround(at);
+  const Accesses::Range scope = around.empty() ? Accesses::Range{0, ~0u} : around.front();
   auto inside = [&](uint32_t s) { return s > scope.begin && s < scope.end; };
   unsigned firstRoot = 0;
   uint32_t firstFrom = ~0u, firstTo = ~0u, lastReadFrom = 0;
   bool fromOutside = false, toOutside = false;
-  for (const Access &x : a.all) {
-    if (x.buffer == from) {
-      if (!inside(x.step))
-        fromOutside = true;
-      else if (x.write && x.step < firstFrom) {
-        firstFrom = x.step;
-        firstRoot = x.root;
-      }
-      if (!x.write && inside(x.step))
-        lastReadFrom = std::max(lastReadFrom, x.step);
-    }
-    if (x.buffer == to) {
-      if (!inside(x.step))
-        toOutside = true;
-      else if (x.write)
-        firstTo = std::min(firstTo, x.step);
+  for (const Access &x : a.of(from)) {
+    if (!inside(x.step))
+      fromOutside = true;
+    else if (!x.write)
+      lastReadFrom = std::max(lastReadFrom, x.step);
+    else if (x.step < firstFrom) {
+      firstFrom = x.step;
+      firstRoot = x.root;
     }
   }
+  for (const Access &x : a.of(to)) {
+    if (!inside(x.step))
+      toOutside = true;
+    else if (x.write)
+      firstTo = std::min(firstTo, x.step);
+  }
   // Written in a loop further in: its other steps come again after the first write.
-  for (const auto &l : a.loops)
-    if (l.begin > scope.begin && l.begin < firstFrom && firstFrom < l.end && (at < l.begin || at >= l.end))
+  for (const Accesses::Range &l : a.loopsAround(firstFrom))
+    if (l.begin > scope.begin && (at < l.begin || at >= l.end))
       firstFrom = l.begin;
   // Backward: `from` is local, all of it happens before the copy.
   if (!fromOutside && firstFrom <= at && lastReadFrom <= at) {
     bool ok = true;
-    for (const Access &x : a.all) {
-      if (x.buffer != to || !inside(x.step))
+    for (const Access &x : a.of(to)) {
+      if (!inside(x.step))
         continue;
       if (x.write)
         ok &= x.step >= at;
@@ -237,15 +265,14 @@ bool canMerge(const Accesses &a, uint32_t at, int from, int to) {
   // Forward: `to` is local and starts here; `from` is not used again before it is written anew from outside this range.
   if (!toOutside && firstTo == at) {
     uint32_t lastTo = 0;
-    for (const Access &x : a.all)
-      if (x.buffer == to)
-        lastTo = std::max(lastTo, x.step);
-    for (const Access &x : a.all)
-      if (x.buffer == from && inside(x.step) && (x.step > at || (x.write && x.step == at)) && x.step <= lastTo)
+    for (const Access &x : a.of(to))
+      lastTo = std::max(lastTo, x.step);
+    for (const Access &x : a.of(from))
+      if (inside(x.step) && (x.step > at || (x.write && x.step == at)) && x.step <= lastTo)
         return false;
     // Behind the last use of `to`, `from` must be written before it is read: by the loop's own copy back.
-    for (const Access &x : a.all)
-      if (x.buffer == from && inside(x.step) && x.step > lastTo) {
+    for (const Access &x : a.of(from))
+      if (inside(x.step) && x.step > lastTo) {
         return x.write;
       }
     return !fromOutside;
@@ -258,6 +285,8 @@ bool canMerge(const Accesses &a, uint32_t at, int from, int to) {
 bool removeCopies(Plan &p, bool onlyOne) {
   Accesses a(p);
   std::vector<bool> changed(p.buffers.size());
+  std::vector<int> now(p.buffers.size());
+  std::iota(now.begin(), now.end(), 0);
   bool any = false;
   std::function<void(Steps &)> visit = [&](Steps &steps) {
     for (size_t i = 0; i < steps.size() && !(any && onlyOne);) {
@@ -270,7 +299,7 @@ bool removeCopies(Plan &p, bool onlyOne) {
           continue;
         }
         s.nest->roots.erase(s.nest->roots.begin() + static_cast<long>(r));
-        rename(p, from, to);
+        now[static_cast<size_t>(from)] = to;
         changed[static_cast<size_t>(from)] = changed[static_cast<size_t>(to)] = any = true;
       }
       if (s.kind == StepKind::Nest && s.nest->roots.empty()) {
@@ -283,6 +312,8 @@ bool removeCopies(Plan &p, bool onlyOne) {
     }
   };
   visit(p.steps);
+  if (any)
+    rename(p, now);
   return any;
 }
 
