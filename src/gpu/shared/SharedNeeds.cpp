@@ -206,9 +206,13 @@ uint64_t tilesAround(const Op &loop, size_t from) {
     for (const Value *v : op->operands)
       if (v->type.isShared && v->def && v->def->parent != loop.region(0))
         owners.insert(v->def->kind == OpKind::ToShared ? ownerOfTile(*v->def) : v->def);
-  for (size_t i = here + 1; i < ops.size(); ++i)
+  std::unordered_set<const Op *> before; // loads by descriptor in front of it
+  for (size_t i = 0; i < here; ++i)
+    if (ops[i]->kind == OpKind::DescLoad)
+      before.insert(ops[i]);
+  for (size_t i = here + 1; i < ops.size() && !before.empty(); ++i)
     for (const Value *v : ops[i]->operands)
-      if (v->def && v->def->kind == OpKind::DescLoad && v->def->parent == loop.parent && positionOf(*loop.parent, v->def) < here)
+      if (before.contains(v->def))
         owners.insert(v->def);
   uint64_t bytes = 0;
   for (const Op *op : owners)
