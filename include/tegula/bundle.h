@@ -1,5 +1,5 @@
 /* Bundles: kernels that `tegula aot` compiled ahead of time, in one file (docs/bundle.md). This interface is in the runtime library alone
- * (libtegula-runtime.so, or tegula::runtime of the CMake package), which has no compiler in it, and in libtegula.so.
+ * (libtegula-runtime.so, or tegula::runtime of the CMake package), which has no compiler in it, and in libtegula.so. A process that uses both has two runtimes: see tegula.h about atomics.
  *
  *   TegulaBundle *app;
  *   const TegulaBundleKernel *add;

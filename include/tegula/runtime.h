@@ -9,7 +9,8 @@
  *   TegulaStatus s = tegula_runtime_run(rt, add, &args, 0, grid, 0, NULL);
  *
  * Entry point, argument offsets and scratch bytes of a kernel stand in its metadata (tegula_kernel_metadata_json). Kernels compiled with
- * --check cannot be run this way. Thread-safe: any number of threads may run kernels at once. */
+ * --check cannot be run this way. Thread-safe: any number of threads may run kernels at once; atomics of theirs that meet those of kernels which libtegula.so launches
+ * need scope `sys` (tegula.h). */
 #ifndef TEGULA_RUNTIME_H
 #define TEGULA_RUNTIME_H
 #include "tegula/CpuAbi.h"

@@ -22,6 +22,9 @@
  *  - Every function may be called from any thread at any time, also on the same handle, except where "set-up" is said: set-up
  *    functions of a handle must be finished before another thread uses that handle.
  *  - No function throws, aborts or exits because of what it is given; a wrong argument is TEGULA_INVALID_ARGUMENT.
+ *  - On CPUs, atomics of scope `gpu` and `cta` are atomic among all launches of one copy of the runtime in a process. libtegula.so has one, libtegula-runtime.so another,
+ *    each program or library that tegula::runtime is linked into its own; they do not know of each other, as little as of the host's threads. Kernels that update the same memory
+ *    at the same time by different copies need scope `sys`.
  *  - Structs with a `size` field: set it to sizeof(the struct) (the TEGULA_*_INIT macros do). Fields may be added at the end; programs that were compiled
  *    before go on, and get the default of what they do not have.
  */

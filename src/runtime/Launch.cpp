@@ -29,7 +29,8 @@ void CancelTable::cancelAll() {
 }
 
 namespace {
-/// Launches with atomics: any number of them, or one that is alone and updates memory by plain reads and writes. Of the process, as its memory is.
+/// Launches with atomics: any number of them, or one that is alone and updates memory by plain reads and writes. One for all of the process that is launched by this copy of the runtime: another
+/// copy (tegula.h) cannot be found reliably, as it may be loaded with its symbols hidden or linked statically.
 class AtomicsLock final : ForkReset {
 public:
   bool tryAlone() {
