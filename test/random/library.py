@@ -321,9 +321,12 @@ def one_by_one(f, limit=math.inf):
         for row in zip(*(np.ravel(x).tolist() for x in xs)):
             if row not in known:
                 try:
-                    known[row] = float(f(*row))
+                    value = f(*row)
                 except (ValueError, OverflowError, ZeroDivisionError, ArithmeticError):
-                    raise Undefined("outside of the function's domain") from None
+                    value = None
+                if not isinstance(value, (int, float)):  # a root of a negative number is complex
+                    raise Undefined("outside of the function's domain")
+                known[row] = float(value)
             out.append(known[row])
         return np.array(out).reshape(np.shape(xs[0]))
 

@@ -69,3 +69,9 @@ def test_the_table_is_right(keys, device):
         kernel[(1,)](*arrays, device=device)
     wrong = [key for key, at, result in expected if (bits_of(arrays[at]) != bits_of(result)).any()]
     assert not wrong
+
+
+@pytest.mark.parametrize("key, args", [("fast_powf", (-5.0, 0.0625)), ("erfcx_float32", (np.inf, )), ("sqrt_float32", (-1.0, ))])
+def test_what_the_reference_cannot_tell_is_refused(key, args):
+    with pytest.raises(Undefined):
+        library.meaning(key, [np.full(4, x, np.float32) for x in args])
