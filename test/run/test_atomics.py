@@ -419,7 +419,7 @@ def test_addresses_out_of_a_reduction(dev, rows, columns, warps):
 
 
 @tegula.jit
-def k_look_back(x, y, status, N: tl.constexpr):
+def k_look_back(x, y, status, N: tl.constexpr, CACHE: tl.constexpr):
     pid, i = tl.program_id(0), tl.arange(0, N)
     v = tl.load(x + pid * N + i)
     for part in range(2):  # the second time with what is left of the first in shared memory
@@ -429,9 +429,9 @@ def k_look_back(x, y, status, N: tl.constexpr):
         before = tl.zeros((), tl.uint32)
         back = pid - 1
         while back >= 0:
-            seen = tl.load(flags + back, volatile=True)
+            seen = tl.load(flags + back, volatile=CACHE is None, cache_modifier=CACHE)
             while seen == 0:
-                seen = tl.load(flags + back, volatile=True)
+                seen = tl.load(flags + back, volatile=CACHE is None, cache_modifier=CACHE)
             before += seen & ((1 << 30) - 1)
             if (seen & (1 << 30)) != 0:
                 back -= 1
@@ -441,11 +441,11 @@ def k_look_back(x, y, status, N: tl.constexpr):
         tl.store(y + (part * tl.num_programs(0) + pid) * N + i, tl.cumsum(v, 0) + before.to(tl.int32))
 
 
-@pytest.mark.parametrize("n", [64, 1024])
-def test_look_back(dev, n):
+@pytest.mark.parametrize("n, cache", [(64, None), (1024, None), (64, ".cv")])
+def test_look_back(dev, n, cache):
     """What threads see of a flag that another program writes may differ; they must not go different ways by it."""
     programs = 40
     x = np.random.default_rng(1).integers(0, 9, programs * n).astype(np.int32)
     y, status = np.zeros((2, programs * n), np.int32), np.zeros(2 * programs, np.uint32)
-    dev(k_look_back, (programs,), x, y, status, n, num_warps=8)
+    dev(k_look_back, (programs,), x, y, status, n, cache, num_warps=8)
     assert (y == np.cumsum(x)).all()

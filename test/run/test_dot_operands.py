@@ -167,10 +167,10 @@ def k_bounded(a, b, c, out, K: tl.constexpr, N: tl.constexpr):
     tl.store(out + r[:, None] * 64 + r[None, :], tl.dot(x, y, acc, max_num_imprecise_acc=N))
 
 
-@pytest.mark.parametrize("n", [0, 32, 64, 128])
+@pytest.mark.parametrize("n", [0, 128])
 @pytest.mark.parametrize("t", ["float8e4nv", "float8e5"])
 def test_sums_of_fp8_that_keep_their_bits(dev, t, n):
-    """Tensor cores keep 14 bits of a sum of fp8 numbers: 2^14 + 0.25 would be 2^14."""
+    """Tensor cores keep 14 bits of a sum of fp8 numbers: 2^14 + 0.25 would be 2^14. A number below K counts as K."""
     a, b = np.zeros((64, 128)), np.zeros((128, 64))
     a[:, ::32], b[::32] = 0.25, 0.25
     c = np.full((64, 64), 2.0**14, np.float32)

@@ -23,7 +23,7 @@ std::optional<std::vector<ir::Attr>> modifiers(Args &a, size_t cache, std::strin
     attrs.push_back({ir::attr::cache, *c});
   if (!e->empty())
     attrs.push_back({ir::attr::evict, *e});
-  if (*v)
+  if (*v || *c == ".cv") // "don't cache and fetch again" (PTX ISA, Cache Operators): loops wait by such loads
     attrs.push_back({ir::attr::isVolatile, true});
   return attrs;
 }

@@ -87,7 +87,7 @@ std::string loadName(const AccessHints &h) {
   static constexpr const char *cop[] = {"", ".ca", ".cg", ".cs", ".cv", "", ""};
   static constexpr const char *evict[] = {"", ".L1::evict_first", ".L1::evict_last"};
   if (h.isVolatile)
-    return "ld.volatile.global";
+    return h.cache == Cache::Cv ? "ld.global.cv" : "ld.volatile.global";
   const char *nc = h.readOnly && h.cache != Cache::Cv ? ".nc" : "";
   if (h.evict != Evict::None)
     return std::string("ld.global") + nc + evict[static_cast<size_t>(h.evict)];
