@@ -92,3 +92,22 @@ def test_channels_of_images(dev, C, S):
     dev(k_image, (1, ), x, w, out, C, S, 4, 256)
     o, r = np.arange(C * S)[None, :], np.arange(4)[:, None]
     assert np.abs(out.reshape(4, -1) - (x.reshape(4, -1) * w[o // S] + w[r + o // S % C])).max() < 1e-5
+
+
+@tegula.jit
+def k_two_channels(x, out, count, C, S, B: tl.constexpr):
+    o = tl.program_id(0) * B + tl.arange(0, B)
+    at = o // S * C * S + o % S
+    v = tl.load(x + at, mask=o < count) + 1
+    tl.store(out + at, v, mask=o < count)
+    tl.store(out + at + S, v, mask=o < count)
+
+
+@pytest.mark.parametrize("C, S, B", [(3, 64, 64), (2, 1961, 64), (3, 100, 256), (3, 1024, 1024)])
+def test_two_channels_from_one_quotient(dev, C, S, B):
+    """The second store reads the quotient from a buffer, which the first one's nest fills: nothing may be asked of it before a trip."""
+    x, out = np.arange(2 * C * S, dtype=np.float32), np.zeros(2 * C * S, np.float32)
+    dev(k_two_channels, (tegula.cdiv(2 * S, B), ), x, out, 2 * S, C, S, B)
+    x, out = x.reshape(2, C, S), out.reshape(2, C, S)
+    assert_same(out[:, 0], x[:, 0] + 1)
+    assert_same(out[:, 1], x[:, 0] + 1)
