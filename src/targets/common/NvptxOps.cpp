@@ -48,6 +48,8 @@ bool isDouble(V x) { return x->getType()->getScalarType()->isDoubleTy(); }
 
 V call(VecEmitter &v, in::ID id, llvm::ArrayRef<V> args) { return v.b.CreateIntrinsic(id, {}, args); }
 
+constexpr const char *narrowE4m3Pair = "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $2;", *narrowE5m2Pair = "cvt.rn.satfinite.e5m2x2.f32 $0, $1, $2;";
+
 /// Two floats to two elements of 16 bits (in i32) or of 8 (in i16); `high` may be null.
 V narrowPair(VecEmitter &v, V low, V high, Elem to, bool towardZero) {
   if (!high)
@@ -61,9 +63,9 @@ V narrowPair(VecEmitter &v, V low, V high, Elem to, bool towardZero) {
     return b.CreateBitCast(call(v, towardZero ? in::nvvm_ff2bf16x2_rz : in::nvvm_ff2bf16x2_rn, {high, low}),
                            b.getInt32Ty());
   case Elem::F8E4M3FN:
-    return ptx(v, "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $2;", "=h,f,f", b.getInt16Ty(), {high, low});
+    return ptx(v, narrowE4m3Pair, "=h,f,f", b.getInt16Ty(), {high, low});
   default:
-    return ptx(v, "cvt.rn.satfinite.e5m2x2.f32 $0, $1, $2;", "=h,f,f", b.getInt16Ty(), {high, low});
+    return ptx(v, narrowE5m2Pair, "=h,f,f", b.getInt16Ty(), {high, low});
   }
 }
 
@@ -139,16 +141,32 @@ V beforeVectors(V x) {
   return x;
 }
 
-/// The conversion of one float that nvptxNarrow made `x` by, to f16 or bf16; null if it did not.
+/// Does it narrow two floats at once, operand 0 to the upper half of its result?
+bool narrowsPairs(const llvm::CallInst &call) {
+  if (auto *code = llvm::dyn_cast<llvm::InlineAsm>(call.getCalledOperand()))
+    return !code->hasSideEffects() && (code->getAsmString() == narrowE4m3Pair || code->getAsmString() == narrowE5m2Pair);
+  in::ID id = call.getIntrinsicID();
+  return id == in::nvvm_ff2f16x2_rn || id == in::nvvm_ff2f16x2_rz || id == in::nvvm_ff2bf16x2_rn || id == in::nvvm_ff2bf16x2_rz;
+}
+
+/// The conversion of one float that nvptxNarrow made `x` by; null if it did not.
 llvm::CallInst *conversionOf(V x) {
-  auto *half = llvm::dyn_cast<llvm::TruncInst>(beforeVectors(x));
-  auto *word = half ? llvm::dyn_cast<llvm::BitCastInst>(half->getOperand(0)) : nullptr;
-  auto *convert = word ? llvm::dyn_cast<llvm::IntrinsicInst>(word->getOperand(0)) : nullptr;
-  if (!convert)
+  auto *low = llvm::dyn_cast<llvm::TruncInst>(beforeVectors(x));
+  V pair = low ? low->getOperand(0) : nullptr;
+  if (auto *word = llvm::dyn_cast_or_null<llvm::BitCastInst>(pair))
+    pair = word->getOperand(0);
+  auto *convert = llvm::dyn_cast_or_null<llvm::CallInst>(pair);
+  return convert && narrowsPairs(*convert) && llvm::isa<llvm::Constant>(convert->getArgOperand(0)) ? convert : nullptr;
+}
+
+/// The integer of two elements that nvptxNarrow made of one float each, by one conversion of both; null if it did not.
+V narrowedTogether(llvm::IRBuilder<> &b, V first, V second) {
+  llvm::CallInst *low = conversionOf(first), *high = low ? conversionOf(second) : nullptr;
+  if (!high || low->getCalledOperand() != high->getCalledOperand())
     return nullptr;
-  in::ID id = convert->getIntrinsicID();
-  bool isPair = id == in::nvvm_ff2f16x2_rn || id == in::nvvm_ff2f16x2_rz || id == in::nvvm_ff2bf16x2_rn || id == in::nvvm_ff2bf16x2_rz;
-  return isPair && llvm::isa<llvm::Constant>(convert->getArgOperand(0)) ? convert : nullptr;
+  auto *both = llvm::cast<llvm::CallInst>(b.Insert(low->clone()));
+  both->setArgOperand(0, high->getArgOperand(1));
+  return b.CreateBitCast(both, b.getIntNTy(2 * first->getType()->getPrimitiveSizeInBits().getFixedValue()));
 }
 
 } // namespace
@@ -192,10 +210,15 @@ V wordOf(llvm::ArrayRef<V> elements) {
 V packWord(llvm::IRBuilder<> &b, llvm::ArrayRef<V> elements) {
   if (V word = wordOf(elements))
     return word;
+  if (elements.size() > 1) {
+    llvm::SmallVector<V, 2> pairs;
+    for (size_t k = 0; k < elements.size(); k += 2)
+      if (V pair = narrowedTogether(b, elements[k], elements[k + 1]))
+        pairs.push_back(pair);
+    if (pairs.size() == elements.size() / 2)
+      return pairs.size() == 1 ? pairs[0] : packWord(b, pairs);
+  }
   llvm::Type *type = elements[0]->getType();
-  llvm::CallInst *low = elements.size() == 2 ? conversionOf(elements[0]) : nullptr, *high = low ? conversionOf(elements[1]) : nullptr;
-  if (high && low->getIntrinsicID() == high->getIntrinsicID())
-    return b.CreateBitCast(b.CreateIntrinsic(low->getIntrinsicID(), {}, {high->getArgOperand(1), low->getArgOperand(1)}), b.getInt32Ty());
   auto count = static_cast<unsigned>(elements.size());
   V vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(type, count));
   for (unsigned k = 0; k < count; ++k)

@@ -35,7 +35,7 @@ std::pair<llvm::Value *, unsigned> placeInWord(llvm::Value *x);
 llvm::Value *wordOf(llvm::ArrayRef<llvm::Value *> elements);
 /// The 16 bits that two bytes are in order: both halves of one i16, or neighbours in a word (made at the builder); null if they are none. On any target.
 llvm::Value *halfWordOf(llvm::IRBuilder<> &b, llvm::Value *low, llvm::Value *high);
-/// The integer that these elements make in order, the first lowest: a word they were taken from, one conversion of both floats they were
+/// The integer that these elements make in order, the first lowest: a word they were taken from, one conversion of each two floats they were
 /// narrowed from, or a vector put together. On any target.
 llvm::Value *packWord(llvm::IRBuilder<> &b, llvm::ArrayRef<llvm::Value *> elements);
 /// Bytes of the words `a` (0..3) and `c` (4..7), the lowest of the result first in `bytes`.
