@@ -112,3 +112,39 @@ def test_narrow_sums_add_two_at_a_time(dtype):
     narrow_sum[(1,)](x, out, 1000, BLOCK=1024, num_warps=1, device="sim")
     y = x[:1000].astype(np.float64)
     assert out.astype(np.float64).tolist() == [y.sum(), (y * y).sum().astype(dtype).astype(np.float64)]
+
+
+@tegula.jit
+def columns(x, out, rows, PER: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr, AXIS: tl.constexpr):
+    r, c = tl.arange(0, BR), tl.arange(0, BC)
+    acc = tl.zeros([BR, BC], tl.float32)
+    for off in range(0, PER, BR):
+        acc += tl.load(x + (off + r)[:, None] * BC + c[None, :], mask=(off + r)[:, None] < rows, other=0.0).to(tl.float32)
+    tl.atomic_add(out + (c if AXIS == 0 else r), tl.sum(acc, axis=AXIS))
+
+
+@pytest.mark.parametrize("BR, BC, axis, warps", [(8, 512, 0, 8), (16, 128, 0, 4), (32, 64, 0, 4), (16, 256, 0, 8), (8, 512, 1, 4), (4, 1024, 1, 8), (64, 128, 0, 16)])
+def test_parts_of_warps_are_read_where_the_sum_is_wanted(BR, BC, axis, warps):
+    """One exchange through shared memory, not a second one behind the reduction."""
+    x = (np.arange(256 * BC) % 7 - 3).astype(ml_dtypes.bfloat16).reshape(256, BC)
+    out = np.zeros((BC, BR)[axis], np.float32)
+    made = columns.warmup(x, out, 250, 256, BR, BC, axis, num_warps=warps, grid=(1,), device="sim").compile_for("sm_90a")
+    exchanges = re.findall(r"= (convert|reduce) [^\n]*shared = ", made.stage("gpu"))
+    assert exchanges == ["convert"]
+    columns[(1,)](x, out, 250, 256, BR, BC, axis, num_warps=warps, device="sim")
+    wide = x[:250].astype(np.float32)
+    assert (out == (wide.sum(0) if axis == 0 else np.pad(wide, ((0, 6), (0, 0))).reshape(-1, BR, BC).sum((0, 2)))).all()
+
+
+@tegula.jit
+def largest_of_rows(x, out, R: tl.constexpr, C: tl.constexpr):
+    r, c = tl.arange(0, R), tl.arange(0, C)
+    tl.store(out + r, tl.max(tl.load(x + r[:, None] * C + c[None, :]).to(tl.float32), 1))
+
+
+def test_parts_of_warps_are_made_of_words():
+    """The maximum of bf16 is taken two at a time in each warp, also where the parts of warps are read in another layout."""
+    x, out = np.zeros((32, 1024), ml_dtypes.bfloat16), np.zeros(32, np.float32)
+    made = largest_of_rows.warmup(x, out, 32, 1024, num_warps=4, grid=(1,), device="sim").compile_for("sm_90a")
+    assert re.findall(r"= (convert|reduce) [^\n]*shared = ", made.stage("gpu")) == ["convert"]
+    assert "max.bf16x2" in made.stage("ptx")

@@ -1,10 +1,12 @@
 // See HoistConverts.h.
 #include "gpu/layouts/HoistConverts.h"
+#include "gpu/AxisParts.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Layouts.h"
 #include "ir/Builder.h"
 #include "layout/Constructors.h"
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 
@@ -15,6 +17,7 @@ using namespace ir;
 namespace {
 
 constexpr double barrierClocks = 60; // of a block of a few warps, with the latency of shared memory in front of it and behind it
+constexpr unsigned mostPartBits = 5; // a thread may read so many (log2) parts of reductions at once
 constexpr unsigned fewBits = 4;      // a thread may get so many registers (log2) of what it had fewer of
 
 /// Instructions of an operation on bytes: on a word of four, which is what the target does where they come from memory in words; on one alone.
@@ -77,6 +80,43 @@ private:
     }
   }
 
+  /// A reduction across warps in two steps: in each warp, and of the parts of all warps, which every thread that needs the result reads.
+  struct Halves {
+    AxisParts parts;
+    Type part, read; // what the warps have, and what threads read of it: with all parts of a result in one thread
+  };
+  /// Nothing if no warps exchange parts, or if the result cannot have layout `to`.
+  std::optional<Halves> halvesOf(const Op &op, uint16_t to) {
+    if (op.kind != OpKind::Reduce || op.operands.size() != 1 || !op.result()->type.isTensor())
+      return std::nullopt;
+    const Type &t = op.operands[0]->type;
+    const auto axis = static_cast<unsigned>(op.axis());
+    const LinearLayout l = m_.layoutOf(t);
+    std::optional<AxisParts> parts = partsOf(l, t.shape, axis, {layout::Dim::Register, layout::Dim::Lane});
+    if (!parts)
+      return std::nullopt;
+    Shape shape = t.shape;
+    shape.set(axis, parts->joined[parts->own == axis ? axis + 1 : axis]);
+    Halves out{std::move(*parts), t.withShape(shape), t.withShape(shape)};
+    out.part.layout = out.parts.isOwn ? m_.internLayout(layout::slice(splitAxis(l, out.parts), out.parts.own)) : op.operands[0]->type.layout;
+    std::vector<int64_t> order; // the axis of the parts, which gather() puts first, to its place
+    for (unsigned i = 1; i < shape.rank(); ++i)
+      order.push_back(i);
+    order.insert(order.begin() + axis, 0);
+    const LinearLayout read = layout::permute(layout::gather(layout(to), shape[axis]), order);
+    if (layout::slice(read, axis) != layout(to))
+      return std::nullopt;
+    out.read.layout = m_.internLayout(read);
+    return out;
+  }
+  /// What the exchange between warps costs in the reduction itself: stores of the parts, a barrier, loads of all of them by every thread that holds a result.
+  double exchangeClocks(const Op &reduce, const Halves &h) const {
+    const LinearLayout result = layout(reduce.result()->type.layout);
+    const double results = 1u << result.inBits(layout::Dim::Register), bytes = double(h.part.shape[static_cast<unsigned>(reduce.axis())]) * bits(h.part) / 8;
+    const double lanes = 1u << (result.inBits(layout::Dim::Lane) - static_cast<unsigned>(std::popcount(result.freeMask(layout::Dim::Lane))));
+    return results * (2 + std::max(1.0, bytes / 16) + std::max(1.0, lanes * bytes / 128)) + barrierClocks;
+  }
+
   static bool isPlain(const Op &op) { return op.has(traits::Pure) && op.regions.empty() && op.results.size() == 1; }
   /// The layouts of the operands if the result has layout `to`; 0: no tensor. Nullopt: elements would have to move.
   std::optional<std::vector<uint16_t>> wanted(const Op &op, uint16_t to) {
@@ -122,6 +162,13 @@ private:
       }
       return true;
     }
+    if (isHere(v) && v->def->kind == OpKind::Reduce && !isRow(v))
+      if (std::optional<Halves> h = halvesOf(*v->def, to); h && registerBits(h->read.layout) <= mostPartBits) {
+        before_ += exchangeClocks(*v->def, *h);
+        after_ += clocksOf(h->part, h->read.layout);
+        hasRead_ = true;
+        return true;
+      }
     if (isHere(v) && v->def->kind == OpKind::Convert && isRow(v)) {
       before_ += clocksOf(v->def->operands[0]->type, v->type.layout);
       return plan(v->def->operands[0], to);
@@ -170,6 +217,7 @@ private:
     Type t = v->type;
     t.layout = to;
     Block here;
+    here.parent = edit_.block().parent;
     Builder b(m_);
     b.setFolding(false);
     b.setBlock(&here);
@@ -183,6 +231,14 @@ private:
     Op &op = *v->def;
     if (op.kind == OpKind::Convert)
       return make(op.operands[0], to, user);
+    if (op.kind == OpKind::Reduce) {
+      b.setLoc(op.loc);
+      b.setInlinedAt(op.inlinedAt);
+      now = reduceInHalves(b, op, *halvesOf(op, to));
+      now->name = v->name;
+      edit_.insertBefore(&op, here);
+      return made_[{v, to}] = now;
+    }
     bool isRead = op.kind == OpKind::SharedLoad;
     std::vector<uint16_t> ids = isRead ? std::vector<uint16_t>(1) : *wanted(op, to);
     std::vector<Value *> operands;
@@ -196,6 +252,13 @@ private:
     if (isHere(v))
       made_[{v, to}] = now;
     return now;
+  }
+
+  Value *reduceInHalves(Builder &b, const Op &op, const Halves &h) {
+    Value *x = op.operands[0];
+    if (h.parts.isOwn)
+      x = reduceAlong(b, m_, op, splitAxis(b, m_, x, h.parts), h.parts.own);
+    return reduceAlong(b, m_, op, b.create1(OpKind::Convert, {x}, h.read), static_cast<unsigned>(op.axis()));
   }
 
   Module &m_;

@@ -7,6 +7,13 @@
 // The tile is in shared memory already: read in the layout that is wanted, its elements need not cross it a second time, wider than they were, behind a barrier. Rows that
 // are broadcast on the way (scales, zeros) are converted for the wanted layout, in which a thread often needs fewer of them. Bytes that a thread reads one by one then are computed one by one, too, and not in
 // words of four: that is weighed against the way through shared memory.
+//
+// A reduction across warps reads shared memory as well: the parts of all warps. Those are read in the layout that is wanted, so one exchange serves both.
+//
+//   %s = reduce %x {axis = 0} : tensor<64xf32, L3>          %p = reduce (%x, its axis split: 4 warps) : tensor<4x64xf32, L8>
+//   %w = convert %s : tensor<64xf32, L9>              =>    %r = convert %p : tensor<4x64xf32, L10>       the four parts of a sum in one thread
+//                                                           %w = reduce %r {axis = 0} : tensor<64xf32, L9>
+// The planner of conversions (layout/Conversion.h) places the parts so that neither stores nor loads have bank conflicts.
 #pragma once
 #include "gpu/TargetInfo.h"
 

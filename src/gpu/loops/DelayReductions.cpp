@@ -1,5 +1,6 @@
 // See DelayReductions.h.
 #include "gpu/loops/DelayReductions.h"
+#include "gpu/AxisParts.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Layouts.h"
 #include "ir/Builder.h"
@@ -48,66 +49,6 @@ bool isReorderable(const Op &op) {
   default:
     return false;
   }
-}
-
-/// An axis as the threads hold it: the tensor takes `split` as its shape, its axes change places by `order`, and `joined` is its shape then. There the reduced axis has become two: `own`, of which a
-/// thread holds all elements, and the other one of `axis` and `axis + 1`, of which it holds one.
-struct AxisParts {
-  Shape split, joined;
-  std::vector<int64_t> order;
-  unsigned own = 0;
-  bool isOwn = false; // a thread holds several elements
-};
-
-/// Nothing if no threads exchange elements, or if they do not hold them bit by bit.
-std::optional<AxisParts> partsOf(const LinearLayout &l, const Shape &shape, unsigned axis) {
-  const Dim along = layout::tensorDim(axis);
-  uint32_t registers = 0, threads = 0;
-  for (const layout::DimBits &in : l.ins())
-    for (uint64_t basis : l.bases(in.dim)) {
-      const uint32_t bit = l.outs().part(basis, along);
-      if (!bit)
-        continue;
-      if (!std::has_single_bit(bit) || ((registers | threads) & bit))
-        return std::nullopt;
-      (in.dim == Dim::Register ? registers : threads) |= bit;
-    }
-  const auto extent = static_cast<uint32_t>(shape[axis]);
-  if (!axesAreSeparate(l) || !threads || (registers | threads) != extent - 1)
-    return std::nullopt;
-  AxisParts out;
-  out.isOwn = registers != 0;
-  // Runs of bits of one kind, the highest first.
-  std::vector<std::pair<int64_t, bool>> runs; // extent, registers
-  for (uint32_t bit = extent / 2; bit; bit /= 2) {
-    const bool isOwn = registers & bit;
-    if (runs.empty() || runs.back().second != isOwn)
-      runs.push_back({1, isOwn});
-    runs.back().first *= 2;
-  }
-  if (shape.rank() + runs.size() > Shape::maxRank)
-    return std::nullopt;
-  for (unsigned i = 0; i < shape.rank(); ++i)
-    if (i != axis)
-      out.split.push(shape[i]);
-  for (size_t r = runs.size(); r-- > 0;)
-    out.split.insert(axis, runs[r].first);
-  out.own = axis + (runs.size() == 2 && runs[0].second ? 0 : 1);
-  // The runs of threads before those of registers; of two runs, each is an axis already.
-  for (unsigned i = 0; i < out.split.rank(); ++i)
-    out.order.push_back(i);
-  if (runs.size() > 2) {
-    unsigned to = axis;
-    for (bool isOwn : {false, true})
-      for (unsigned r = 0; r < runs.size(); ++r)
-        if (runs[r].second == isOwn)
-          out.order[to++] = axis + r;
-  }
-  const int64_t own = int64_t{1} << std::popcount(registers);
-  out.joined = shape;
-  out.joined.set(axis, out.own == axis ? own : extent / own);
-  out.joined.insert(axis + 1, out.own == axis ? extent / own : own);
-  return out;
 }
 
 /// Seen through operations that hand on what they are given: other places, same values.
@@ -258,7 +199,7 @@ private:
         if (onlyOperation(*op) != link.op->kind || !canDelay(*op))
           return std::nullopt;
         const Type &t = op->operands[0]->type;
-        std::optional<AxisParts> parts = partsOf(m_.layoutOf(t), t.shape, static_cast<unsigned>(op->axis()));
+        std::optional<AxisParts> parts = partsOf(m_.layoutOf(t), t.shape, static_cast<unsigned>(op->axis()), {Dim::Register});
         if (!parts)
           return std::nullopt;
         out.op = op;
@@ -389,7 +330,7 @@ private:
     Op *reduction = around_.try_emplace(loop.parent, *loop.parent).first->second.only(result);
     if (!reduction || reduction->kind != OpKind::Reduce || reduction->parent != loop.parent || !canDelay(*reduction) || onlyOperation(*reduction) != links[0].op->kind)
       return false;
-    std::optional<AxisParts> parts = partsOf(m_.layoutOf(result->type), result->type.shape, static_cast<unsigned>(reduction->axis()));
+    std::optional<AxisParts> parts = partsOf(m_.layoutOf(result->type), result->type.shape, static_cast<unsigned>(reduction->axis()), {Dim::Register});
     if (!parts || !parts->isOwn)
       return false;
     const Reduction of{reduction, {}, std::move(*parts)};
@@ -440,7 +381,7 @@ private:
     LinearLayout l = m_.layoutOf(x->type);
     if (!r.parts.isOwn)
       return {x->type.shape, l};
-    l = layout::reshape(layout::permute(layout::reshape(l, r.parts.split), r.parts.order), r.parts.joined);
+    l = splitAxis(l, r.parts);
     Shape shape = r.parts.joined;
     shape.erase(r.parts.own);
     return {shape, layout::slice(l, r.parts.own)};
@@ -529,31 +470,12 @@ private:
     return b_.create1(kind, {v}, v->type.withShape(shape).withLayout(m_.internLayout(l)), std::move(attrs));
   }
 
-  /// The reduction `like`, of another operand along another axis.
-  Value *reduce(const Op &like, Value *of, unsigned axis) {
-    Shape shape = of->type.shape;
-    shape.erase(axis);
-    const uint16_t id = shape.rank() ? m_.internLayout(layout::slice(m_.layoutOf(of->type), axis)) : uint16_t{0};
-    Op *op = b_.create(OpKind::Reduce, std::array{of}, std::array{of->type.withShape(shape).withLayout(id)}, {{attr::axis, axis}});
-    Cloner(m_).copyBlock(*like.region(0), *op->region(0));
-    return op->result();
-  }
-
   /// The operand of a reduction, combined within each thread.
   Value *ownPart(const Reduction &r) { return ownPart(r, r.op->operands[0]); }
   Value *ownPart(const Reduction &r, Value *x) {
     if (!r.parts.isOwn)
       return x;
-    x = view(OpKind::Reshape, x, r.parts.split, layout::reshape(m_.layoutOf(x->type), r.parts.split));
-    if (!std::ranges::is_sorted(r.parts.order)) {
-      Shape moved;
-      for (int64_t axis : r.parts.order)
-        moved.push(x->type.shape[static_cast<unsigned>(axis)]);
-      x = view(OpKind::Permute, x, moved, layout::permute(m_.layoutOf(x->type), r.parts.order), {{attr::perm, r.parts.order}});
-    }
-    if (x->type.shape != r.parts.joined)
-      x = view(OpKind::Reshape, x, r.parts.joined, layout::reshape(m_.layoutOf(x->type), r.parts.joined));
-    return reduce(*r.op, x, r.parts.own);
+    return reduceAlong(b_, m_, *r.op, splitAxis(b_, m_, x, r.parts), r.parts.own);
   }
 
   /// A new carried value, which starts as what changes nothing.
@@ -571,7 +493,7 @@ private:
   /// What the links would have added in all.
   Value *wholeOf(const Partial &p, Value *partial) {
     const Op &reduction = *p.of.op;
-    Value *v = reduce(reduction, partial, static_cast<unsigned>(reduction.axis()));
+    Value *v = reduceAlong(b_, m_, reduction, partial, static_cast<unsigned>(reduction.axis()));
     if (v->type != reduction.result()->type)
       v = b_.create1(OpKind::Convert, {v}, reduction.result()->type);
     for (const Op *op : p.of.views)

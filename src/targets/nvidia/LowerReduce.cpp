@@ -74,7 +74,10 @@ uint64_t withoutAxis(uint64_t flat, const ir::Shape &shape, unsigned axis) {
 /// Minimum or maximum of bf16 values that were widened before: two at a time in the words they were loaded in, which is exact and half the
 /// instructions. Null where it is something else.
 std::optional<Regs> Lowering::Reductions::reduceBf16Words(const Op &op, llvm::ArrayRef<unsigned> registers) {
-  const Op *widened = op.operands[0]->def;
+  const Value *wide = op.operands[0];
+  while (wide->def && (wide->def->kind == OpKind::Reshape || wide->def->kind == OpKind::Permute) && get(wide->def->operands[0]) == get(wide)) // registers under other coordinates
+    wide = wide->def->operands[0];
+  const Op *widened = wide->def;
   const ir::Block &body = *op.region(0);
   if (target_.simulate || op.operands.size() != 1 || !widened || widened->kind != OpKind::FpExt || body.ops.size() != 2 ||
       registers.size() < 4 || registers.size() % 2)
