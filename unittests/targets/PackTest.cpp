@@ -18,6 +18,7 @@ struct Blocks {
 
 struct Layout {
   bool aTransposed, bTransposed; // k is not the contiguous dimension of A; n is not that of B
+  bool masked = true;            // k; else its extent is a multiple of the tile's
 };
 
 std::string shape(int rows, int columns, const std::string &elem) {
@@ -67,7 +68,8 @@ std::string matmul(const std::string &elem, const std::string &acc, Blocks t, La
   s += pointers("B", "%b", elem, t.k, t.n, "%ks", "%wn", l.bTransposed ? "%one" : "%ldb", l.bTransposed ? "%ldb" : "%one");
   s += "%ka = splat %K : " + shape(t.m, t.k, "i32") + "\n%ma = cmpi %Acb, %ka {pred = slt}\n%kb = splat %K : " +
        shape(t.k, t.n, "i32") + "\n%mb = cmpi %Brb, %kb {pred = slt}\n";
-  s += "%av = load %A, %ma, %other : " + shape(t.m, t.k, elem) + "\n%bv = load %B, %mb, %otherb : " + shape(t.k, t.n, elem) +
+  const std::string underA = l.masked ? ", %ma, %other" : "", underB = l.masked ? ", %mb, %otherb" : "";
+  s += "%av = load %A" + underA + " : " + shape(t.m, t.k, elem) + "\n%bv = load %B" + underB + " : " + shape(t.k, t.n, elem) +
        "\n%d = dot %av, %bv, %acc {precision = \"ieee\"} : " + shape(t.m, t.n, acc) + "\nyield %d\n}\n";
   s += pointers("C", "%c", acc, t.m, t.n, "%rows", "%cols", "%N", "%one");
   s += "%Mb = splat %M : " + shape(t.m, t.n, "i32") + "\n%Nb = splat %N : " + shape(t.m, t.n, "i32") +
@@ -170,6 +172,15 @@ TEST_P(Pack, RightOperandByPanels) {
     for (bool transposed : {false, true})
       wrapped(kind, {16, 64, 128}, transposed);
   wrapped({"f16", "f32"}, {2, 512, 64}, false); // panels wider than the lanes and copies
+}
+
+// Lines of the next panel are fetched in front of parts of the loop along k. Where the parts are three, or seven, the last one is shorter.
+TEST_P(Pack, PartsOfDepth) {
+  if (!test::runsHere(GetParam()))
+    GTEST_SKIP() << "this machine cannot run " << GetParam();
+  for (Kind kind : {Kind{"f32", "f32"}, {"i8", "i32"}})
+    for (Blocks t : {Blocks{32, 64, 512}, {64, 64, 1024}})
+      runMatmul(*parseTarget(GetParam()), kind, t, {false, false, false}, t.m, t.n * 2, t.k * 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, Pack, testing::ValuesIn(knownTargetNames()), test::testName);

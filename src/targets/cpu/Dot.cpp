@@ -345,6 +345,8 @@ void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
     return addToC(rows, loop(trips, counted, pointersAt(bp, from, 1), zeros(rows), body), c, accumulate);
   // A few lines, some trips, a few lines ...: many at once would hold up the loads.
   const int64_t part = tripsOfPart();
+  if (!counted && trips % part) // the last part is shorter
+    counted = b.getInt64(static_cast<uint64_t>(trips));
   llvm::SmallVector<Pointer> pointers = pointersAt(bp, from, part);
   for (size_t i = 0; i < fetches.size(); ++i) {
     pointers.push_back({lines[2 * i], 0, b.CreateMul(fetches[i].stride, b.getInt64(static_cast<uint64_t>(linesPerPart())))});
@@ -359,7 +361,7 @@ void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
     V most = counted ? b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, q.back(), b.getInt64(static_cast<uint64_t>(part))) : nullptr;
     return loop(part, most, pointersAt(q[0], q.slice(1, from.size()), 1), carried, body);
   };
-  addToC(rows, loop(divideUp(trips, part), counted ? partsOf(depth) : nullptr, pointers, zeros(rows), partOfDepth), c, accumulate);
+  addToC(rows, loop(divideUp(trips, part), depth ? partsOf(depth) : nullptr, pointers, zeros(rows), partOfDepth), c, accumulate);
 }
 
 /// The same for all n <= 4 columns of C at once; vectors along k.
