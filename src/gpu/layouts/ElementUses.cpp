@@ -3,6 +3,7 @@
 #include "gpu/Layouts.h"
 #include "layout/Constructors.h"
 #include <algorithm>
+#include <unordered_set>
 
 namespace tegula::gpu {
 
@@ -98,14 +99,14 @@ namespace {
 struct TileSearch {
   const Users &users;
   unsigned depth;
-  std::unordered_map<const Value *, bool> seen = {};
+  std::unordered_set<const Value *> seen = {};
   std::vector<const Op *> path = {};
 
   bool find(const Value *v, unsigned work, bool isBroadcast) {
     for (const Op *u : users.of(v)) {
       const bool isElementwise = u->has(ir::traits::Elementwise) && u->results.size() == 1;
       const bool moves = u->kind == OpKind::Join || (renames(u->kind) && u->kind != OpKind::Splat);
-      if ((!isElementwise && !moves) || work + isElementwise > depth || !seen.emplace(u->result(), true).second)
+      if ((!isElementwise && !moves) || work + isElementwise > depth || !seen.insert(u->result()).second)
         continue;
       path.push_back(u);
       auto isData = [](const Value *o) { return !o->def || !(renames(o->def->kind) || o->def->kind == OpKind::Const || o->def->kind == OpKind::Range); };

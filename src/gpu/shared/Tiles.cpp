@@ -32,12 +32,14 @@ unsigned contiguousAxis(const LinearLayout &l, unsigned elemBytes) {
   // After a join a thread has two elements along one axis and sixteen along the other: the longer run makes wide accesses. Beyond the widest
   // access there is nothing to gain, and what was loaded as vectors stays together.
   unsigned widest = layout::log2Exact(16 / elemBytes);
-  if (in == Dim::Register)
-    if (unsigned runs[2] = {std::min(widest, runAlong(l, Dim::Register, 0)), std::min(widest, runAlong(l, Dim::Register, 1))}; runs[0] != runs[1])
+  if (in == Dim::Register) {
+    const unsigned runs[2] = {std::min(widest, runAlong(l, Dim::Register, 0)), std::min(widest, runAlong(l, Dim::Register, 1))};
+    if (runs[0] != runs[1])
       return runs[1] > runs[0];
     // Elements one by one: neighbouring lanes then reach neighbouring banks, where the other axis would bring them to the same few.
-    else if (unsigned lanes[2] = {runAlong(l, Dim::Lane, 0), runAlong(l, Dim::Lane, 1)}; !runs[0] && lanes[0] != lanes[1])
+    if (const unsigned lanes[2] = {runAlong(l, Dim::Lane, 0), runAlong(l, Dim::Lane, 1)}; !runs[0] && lanes[0] != lanes[1])
       return lanes[1] > lanes[0];
+  }
   return l.inBits(in) && l.basis(in, 0, layout::tensorDim(0)) ? 0 : 1;
 }
 
