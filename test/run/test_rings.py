@@ -200,3 +200,29 @@ def test_a_loop_that_loads_what_it_stored(dev, stages):
     dev(feeds_itself, (1,), a, w, 5, 64, 64, num_stages=stages)
     for n in range(5):
         assert_same(a[n + 1], a[n] @ w)
+
+
+@tegula.jit
+def rounded_product(a, b, c, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """c = a b, rounded to bfloat16 where it is multiplied; every thread rounds what it copied itself."""
+    m, n, depth = tl.arange(0, BM), tl.arange(0, BN) % N, tl.arange(0, BK)
+    pa, pb = a + m[:, None] * K + depth[None, :], b + depth[:, None] * N + n[None, :]
+    acc = tl.zeros([BM, BN], tl.float32)
+    for k in range(0, tl.cdiv(K, BK)):
+        x = tl.load(pa, mask=depth[None, :] < K - k * BK, other=0.0)
+        y = tl.load(pb, mask=depth[:, None] < K - k * BK, other=0.0)
+        acc = tl.dot(x.to(tl.bfloat16), y.to(tl.bfloat16), acc)
+        pa += BK
+        pb += BK * N
+    tl.store(c + m[:, None] * N + tl.arange(0, BN)[None, :], acc, mask=tl.arange(0, BN)[None, :] < N)
+
+
+@pytest.mark.parametrize("n, k", [(60, 24), (60, 64), (61, 131)])
+@pytest.mark.parametrize("block, warps, stages", [((64, 64, 32), 4, 3), ((64, 64, 64), 8, 2)])
+def test_own_copies_are_read_by_the_warp(dev, n, k, block, warps, stages):
+    """No barrier stands between the wait for the copies and the loads, and ldmatrix gives lanes what others of their warp copied."""
+    rng = np.random.default_rng(n + k)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((block[0], k), (k, n)))
+    c = np.zeros((block[0], n), np.float32)
+    dev(rounded_product, (1, ), a, b, c, n, k, *block, num_warps=warps, num_stages=stages)
+    assert_same(c, a @ b)

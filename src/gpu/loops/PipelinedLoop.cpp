@@ -592,8 +592,12 @@ void PipelinedLoop::dropFirstBarrier() {
     bool own = op->kind == OpKind::SharedLoad ? readsOwnCopies(*op) : op->has(traits::Pure) && op->kind != OpKind::Dot;
     return !own && op->kind != OpKind::SharedStore;
   });
-  if (!needed)
-    body_.ops.erase(first);
+  if (needed)
+    return;
+  for (auto op = body_.ops.begin(); op != first; ++op)
+    if ((*op)->kind == OpKind::AsyncWait)
+      (*op)->set(attr::own, true);
+  body_.ops.erase(first);
 }
 
 size_t PipelinedLoop::placeOfPrologue() const {

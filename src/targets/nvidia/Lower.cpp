@@ -253,7 +253,10 @@ void Lowering::lowerOp(const Op &op) {
   case OpKind::AsyncCommit:
     return in_->cpAsyncCommit();
   case OpKind::AsyncWait:
-    return in_->cpAsyncWait(static_cast<unsigned>(op.pending()));
+    in_->cpAsyncWait(static_cast<unsigned>(op.pending()));
+    if (op.own())
+      in_->syncWarp();
+    return;
   case OpKind::SharedBarrier:
     if (op.fence())
       in_->fenceProxyAsync();
