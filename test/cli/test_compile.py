@@ -701,6 +701,64 @@ def test_sums_of_a_row_stay_in_registers(tegula, tmp_path, columns, target, kept
     assert "fadd" in loop and ("store" not in loop) == kept, loop
 
 
+TILES = """
+import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def k(x, y, out, n, s, FORM: tl.constexpr, C: tl.constexpr):
+    pm, pn = tl.program_id(1), tl.program_id(0)
+    if FORM == "y":
+        pm, pn = pn, pm
+    elif FORM == "quotient":
+        pm, pn = pn // tl.cdiv(n, C), pn % tl.cdiv(n, C)
+    elif FORM == "rows":
+        pm, pn = pn, 0
+    r, c = pm * 32 + tl.arange(0, 32)[:, None], pn * C + tl.arange(0, C)[None, :]
+    at = r * s + c
+    v = tl.load(x + at, mask=c < n, volatile=FORM == "volatile")
+    if FORM == "apart":
+        v += tl.load(x + r * s + 2 * c)
+    elif FORM == "turned":
+        v += tl.load(y + c * s + r)
+    elif FORM == "gathered":
+        v += tl.load(y + tl.load(out.to(tl.pointer_type(tl.int32)) + c))
+    elif FORM == "reversed":
+        v += tl.load(y + r * s + (n - 1 - c))
+    elif FORM == "assert":
+        tl.device_assert(v > 0)
+    elif FORM == "print":
+        tl.device_print("v", v)
+    elif FORM == "sum":
+        v += tl.sum(v, 1)[:, None]
+    elif FORM == "loop":
+        for i in range(n):
+            v += i
+    elif FORM == "branch":
+        if pn > 3:
+            v += 1
+    elif FORM == "once":
+        tl.store(y, 1.0)
+    if FORM == "atomic":
+        tl.atomic_add(out + at, v, mask=c < n)
+    else:
+        tl.store(out + at, v, mask=c < n)
+"""
+
+
+@pytest.mark.parametrize("form, columns, axis", [("x", 64, "x"), ("y", 64, "y"), ("quotient", 64, "x"), ("x", 32, "x"), ("x", 512, "x"), ("x", 1024, None), ("x", 16, None), ("rows", 64, None)] +
+                         [(form, 64, None) for form in ("volatile", "apart", "turned", "gathered", "reversed", "assert", "print", "sum", "loop", "branch", "once", "atomic")])
+def test_programs_run_in_groups(tegula, tmp_path, form, columns, axis):
+    """Where each treats elements one by one, and short rows go on from program to program; a remark says so."""
+    (tmp_path / "t.py").write_text(TILES)
+    args = ("t.py::k", "--sig", "x:*f32:16, y:*f32:16, out:*f32:16, n:i32, s:i32", "-c", f"FORM='{form}'", "-c", f"C={columns}", "-t", "cpu:avx2")
+    p = tegula("compile", *args, "--emit", "cpu", *(("--debug",) if form == "assert" else ()))
+    assert p.returncode == 0 and (f"by groups of {1024 // columns} programs" in p.stdout) == bool(axis), p.stdout + p.stderr
+    p = tegula("compile", *args, "--remarks")
+    assert (f"up to {1024 // columns} programs next to one another along {axis} run as one: rows of this" in p.stderr) == bool(axis), p.stderr
+
+
 @pytest.mark.parametrize("inputs,sums", [(2048, 4), (8192, 16)])
 def test_rows_are_added_up_together(tegula, inputs, sums):
     """A matrix times a vector by sums along rows: one row after the other, with four sums; of a vector that takes more than half of L1, four rows beside one another, with four each."""

@@ -5,6 +5,7 @@
 # RUN: compile %s::descriptors --sig 'a:*bf16:16, n:*i32:16, out:*fp32:16, K:i32:16' -t sim --remarks
 # RUN: compile %s::waits --sig 'flag:*i32:16, out:*f32:16' -t sim --num-ctas 2 --remarks
 # RUN: compile %s::strides --sig 'x:*f32:16, indices:*i32:16, out:*f32:16, s:i32, n:i32' -t cpu:avx2 --remarks
+# RUN: compile %s::rows --sig 'x:*f32:16, out:*f32:16, n:i32' -t cpu:avx2 --remarks
 import triton
 import triton.language as tl
 
@@ -59,3 +60,10 @@ def strides(x, indices, out, s, n):
     c = tl.load(x + tl.load(indices + i))
     tl.store(out + i, a + b + c, mask=i < n)
     tl.store(out + i * s, tl.load(x + i % n))
+
+
+@triton.jit
+def rows(x, out, n):
+    c = tl.program_id(0) * 64 + tl.arange(0, 64)[None, :]
+    at = (tl.program_id(1) * 32 + tl.arange(0, 32)[:, None]) * n + c
+    tl.store(out + at, tl.load(x + at, mask=c < n), mask=c < n)

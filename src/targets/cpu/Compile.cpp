@@ -24,6 +24,11 @@ struct Compilation {
   CompileTimes times;
 };
 
+/// Of a kernel for groups of programs: nothing but nests that store.
+bool isPlain(const Plan &p) {
+  return p.buffers.empty() && llvm::all_of(p.steps, [](const Step &s) { return s.kind == StepKind::Define || s.kind == StepKind::Return || (s.kind == StepKind::Nest && s.nest->roots.back().kind == RootKind::Store); });
+}
+
 // Plans and emits all functions, callees first; optimizes.
 bool emitModule(const ir::Module &module, const CpuTarget &target, const Options &options, Stage upTo,
                 DiagEngine &diag, Compilation &c) {
@@ -45,15 +50,26 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const Options
   c.llvm->setDataLayout(c.machine->createDataLayout());
   c.meta.checked = options.checked;
   targets::CodegenMessages::install(c.context);
-  ModuleState state{*c.llvm, module, target, options, c.meta};
+  targets::Lap lap;
+  std::optional<Plan> groupPlan;
+  std::optional<GroupedPrograms> grouped = options.checked || options.debugInfo || !options.optLevel ? std::nullopt : groupPrograms(module);
+  if (grouped && !ir::StageVerifier(options.verify, diag).check(*grouped->module, "group-programs"))
+    return false;
+  if (grouped)
+    groupPlan = planFunction(*grouped->module->kernel(), target, &grouped->group);
+  if (groupPlan && !isPlain(*groupPlan))
+    grouped.reset();
+  if (grouped)
+    diag.report(diag::programGroups, grouped->group.access->loc, grouped->group.size, grouped->group.axis ? "y" : "x", grouped->group.access->kind == ir::OpKind::Store ? "store" : "load", grouped->group.rowBytes);
+  const ir::Module &source = grouped ? *grouped->module : module;
+  ModuleState state{*c.llvm, source, target, options, c.meta};
   state.remarks = &diag;
   std::optional<DebugEmitter> debug;
   if (options.debugInfo)
-    state.debug = &debug.emplace(*c.llvm, module, options.optLevel > 0);
+    state.debug = &debug.emplace(*c.llvm, source, options.optLevel > 0);
   uint64_t calleeBytes = 0;
-  targets::Lap lap;
-  for (const ir::Function *f : module.functions) {
-    Plan plan = planFunction(*f, target);
+  for (const ir::Function *f : source.functions) {
+    Plan plan = grouped ? std::move(*groupPlan) : planFunction(*f, target);
     lap.into(c.times.planNs);
     if (upTo == Stage::Plan) {
       c.planText += print(plan);

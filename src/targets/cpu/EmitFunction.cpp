@@ -96,6 +96,8 @@ void FunctionEmitter::programLoop(V begin, V end) {
     pid[i]->addIncoming(first[i], start);
     pid_[i] = pid[i];
   }
+  if (plan_.group)
+    left_ = b_.CreateSub(end, linear);
   pollCancel(nullptr);
   auto *next = llvm::BasicBlock::Create(context_, "next", function_);
   after_ = next;
@@ -103,13 +105,13 @@ void FunctionEmitter::programLoop(V begin, V end) {
   if (!b_.GetInsertBlock()->getTerminator())
     b_.CreateBr(next);
   b_.SetInsertPoint(next);
-  V one = b_.getInt32(1), zero = b_.getInt32(0);
-  V x = b_.CreateAdd(pid_[fast], one), wrapX = b_.CreateICmpEQ(x, grid_[fast]);
+  V zero = b_.getInt32(0), one = b_.getInt32(1), ran = programs_ ? programs_ : b_.getInt64(1);
+  V x = b_.CreateAdd(pid_[fast], b_.CreateTrunc(ran, i32)), wrapX = b_.CreateICmpEQ(x, grid_[fast]);
   V y = b_.CreateSelect(wrapX, b_.CreateAdd(pid_[slow], one), pid_[slow]), wrapY = b_.CreateICmpEQ(y, grid_[slow]);
   pid[fast]->addIncoming(b_.CreateSelect(wrapX, zero, x), next);
   pid[slow]->addIncoming(b_.CreateSelect(wrapY, zero, y), next);
   pid[2]->addIncoming(b_.CreateSelect(wrapY, b_.CreateAdd(pid_[2], one), pid_[2]), next);
-  V count = b_.CreateAdd(linear, b_.getInt64(1));
+  V count = b_.CreateAdd(linear, ran);
   linear->addIncoming(count, next);
   b_.CreateCondBr(b_.CreateICmpSLT(count, end), program, done_);
   b_.SetInsertPoint(done_);
@@ -117,6 +119,21 @@ void FunctionEmitter::programLoop(V begin, V end) {
   b_.CreateRet(b_.getInt32(0));
   targets::shareStretches(*function_, stretches_);
   (void)entry;
+}
+
+// How many programs of a group run at once, i64: as many as the grid has left along the axis, this call, and what the group itself says. It is asked first in front of the first nest. Null: programs run one by one.
+V FunctionEmitter::programs() {
+  if (programs_ || !plan_.group)
+    return programs_;
+  llvm::Type *i64 = b_.getInt64Ty();
+  const unsigned axis = plan_.group->axis;
+  V n = b_.CreateZExt(b_.CreateSub(grid_[axis], pid_[axis]), i64);
+  auto least = [&](V to) { n = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, n, to); };
+  least(b_.getInt64(static_cast<uint64_t>(plan_.group->size)));
+  least(left_);
+  for (const ir::Value *limit : plan_.group->limits)
+    least(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateSExt(scalar_.lookup(limit), i64), b_.getInt64(1)));
+  return programs_ = n;
 }
 
 void FunctionEmitter::setAttributes() {

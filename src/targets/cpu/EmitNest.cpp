@@ -93,6 +93,8 @@ void FunctionEmitter::layOut(NestState &n) {
       ++from;
     for (unsigned d = nest.space.rank(); d-- > 0 && dimEnd <= from;)
       dimEnd = dimOffset(nest.space, d) + dimBits(nest.space, d);
+    if (plan_.group && from < nest.columnBits()) // inside of one program
+      dimEnd = nest.columnBits() - log2Exact(static_cast<uint64_t>(plan_.group->size));
     if (!packed.empty())
       want = n.laneBits > 6 ? 0 : 1; // chunks of several vectors
     constexpr unsigned registers = 3; // eight, as all of them are under masks in a row's last trip
@@ -157,6 +159,7 @@ void FunctionEmitter::layOut(NestState &n) {
 
 void FunctionEmitter::nestStep(const Step &s) {
   NestState state;
+  programs(); // in front of all loops
   state.nest = s.nest.get();
   state.copyFrom = s.bufferA;
   if (state.nest == rows_.first)
@@ -268,6 +271,8 @@ V FunctionEmitter::tripsOf(const NestLoop &l) {
     return divideUp(n.leftDepth, int64_t(1) << l.firstBit);
   if (!p && n.leftRows && l.bits && l.firstBit >= columns)
     return divideUp(n.leftRows, int64_t(1) << (l.firstBit - columns));
+  if (plan_.group && l.firstBit < columns) // the columns of one program after the other
+    return b_.CreateMul(programs(), b_.getInt64((uint64_t(1) << l.bits) / static_cast<uint64_t>(plan_.group->size)));
   return b_.getInt64(uint64_t(1) << l.bits);
 }
 

@@ -20,7 +20,7 @@ void FunctionEmitter::decideStreaming() {
   V programs = b_.getInt64(1);
   for (V g : grid_)
     programs = b_.CreateMul(programs, b_.CreateZExt(g, b_.getInt64Ty()));
-  uint64_t least = (state_.target.l3Bytes + plan_.streamBytes - 1) / plan_.streamBytes;
+  const uint64_t bytes = std::max<uint64_t>(1, plan_.streamBytes / (plan_.group ? static_cast<uint64_t>(plan_.group->size) : 1)), least = (state_.target.l3Bytes + bytes - 1) / bytes;
   streamLaunch_ = b_.CreateICmpUGE(programs, b_.getInt64(least));
 }
 
@@ -122,7 +122,7 @@ V FunctionEmitter::inNextProgram(V x, unsigned &budget) {
       x,
       [&](V v) -> V {
         if (v == pid_[plan_.alongY])
-          return b_.CreateAdd(v, b_.getInt32(1));
+          return b_.CreateAdd(v, b_.getInt32(plan_.group ? static_cast<uint32_t>(plan_.group->size) : 1));
         auto *i = llvm::dyn_cast<llvm::Instruction>(v);
         return !i || i->getParent() == &function_->getEntryBlock() || v == pid_[!plan_.alongY] || v == pid_[2] ? v : nullptr;
       },

@@ -44,7 +44,7 @@ private:
   using V = llvm::Value *;
 
   // EmitFunction
-  V scratchAt(uint64_t offset);
+  V scratchAt(uint64_t offset), programs();
   void returnCode(V code), setAttributes(), beginDebug();
   void programLoop(V begin, V end), pollCancel(const ir::Op *loop);
   llvm::BasicBlock *stoppedBlock();
@@ -275,6 +275,7 @@ private:
   llvm::Function *function_ = nullptr;
   V launch_ = nullptr, scratch_ = nullptr, grid_[3]{}, pid_[3]{}, cancel_ = nullptr, blank_ = nullptr;
   V alone_ = nullptr; // i1: nothing else uses atomics meanwhile; null: not known
+  V left_ = nullptr, programs_ = nullptr; // i64: programs of this call from the one at hand on; of a group: those that run at once, see programs()
   V streamLaunch_ = nullptr; // i1: the launch writes more than caches hold; null: no store may stream
   llvm::SmallVector<V> externals_; // result tensors of a callee
   llvm::BasicBlock *done_ = nullptr, *after_ = nullptr; // end of the program loop; next program

@@ -711,12 +711,13 @@ void Planner::block(const ir::Block &b, Steps &out) {
 
 } // namespace
 
-Plan planFunction(const ir::Function &f, const CpuTarget &target) {
+Plan planFunction(const ir::Function &f, const CpuTarget &target, const ProgramGroup *group) {
   Plan plan;
   plan.function = &f;
+  plan.group = group;
   Planner planner(f, target, plan);
   planner.block(*f.block(), plan.steps);
-  plan.alongY = runsAlongY(f, planner.uses());
+  plan.alongY = group ? group->axis == 1 : runsAlongY(f, planner.uses());
   coalesceBuffers(plan);
   markStreaming(plan, planner.uses(), target);
   placeBuffers(plan);

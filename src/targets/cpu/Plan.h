@@ -15,6 +15,7 @@
 #include "targets/cpu/BitMap.h"
 #include "targets/cpu/Cpu.h"
 #include "targets/cpu/Dot.h"
+#include "targets/cpu/GroupPrograms.h"
 #include "targets/cpu/Part.h"
 #include "llvm/ADT/DenseMap.h"
 #include <memory>
@@ -88,6 +89,7 @@ struct Plan {
   /// Combine regions with loops or calls: their steps, all on scalars. Others are emitted on vectors (FunctionEmitter::combine).
   llvm::DenseMap<const ir::Region *, Steps> regions;
   uint64_t scratchBytes = 0;
+  const ProgramGroup *group = nullptr; // the function is that of as many programs
   bool alongY = false; // a thread runs programs along y before it moves on along x, runsAlongY()
   uint64_t streamBytes = 0; // written by the streaming stores of one program
 
@@ -97,8 +99,8 @@ struct Plan {
   }
 };
 
-/// Decides everything for one function. The module must be valid; only shapes with power-of-two extents arrive here.
-Plan planFunction(const ir::Function &f, const CpuTarget &target);
+/// Decides everything for one function. The module must be valid; only shapes with power-of-two extents arrive here. `group`: what groupPrograms() has made the function for, null if it has not.
+Plan planFunction(const ir::Function &f, const CpuTarget &target, const ProgramGroup *group = nullptr);
 std::string print(const Plan &p);
 
 // Parts of planning, in the order they run.

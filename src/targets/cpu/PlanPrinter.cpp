@@ -66,7 +66,8 @@ static void printSteps(const Plan &p, const Steps &steps, const std::string &ind
 }
 
 std::string print(const Plan &p) {
-  std::string out = "plan of " + p.function->name + ", scratch " + std::to_string(p.scratchBytes) + " bytes" + (p.alongY ? ", programs along y first\n" : "\n");
+  std::string out = "plan of " + p.function->name + ", scratch " + std::to_string(p.scratchBytes) + " bytes" + (p.alongY ? ", programs along y first" : "") +
+                    (p.group ? ", by groups of " + std::to_string(p.group->size) + " programs\n" : "\n");
   for (size_t i = 0; i < p.buffers.size(); ++i) {
     const Buffer &b = p.buffers[i];
     out += "  buffer " + std::to_string(i) + ": " + std::to_string(b.elems) + " x " + ir::str(b.element) + " at " +
