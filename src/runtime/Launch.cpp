@@ -87,6 +87,7 @@ struct State final : RangeTask, TurnWork {
   static thread_local int64_t pieceEnd; // of the programs that the thread runs
   // Atomics. A launch on one thread may be alone in each call of the entry; others share the memory from their first atomics on.
   bool mayBeAlone = false, isAlone = false, wasAlone = false;
+  int64_t aloneAtOnce = 0; // programs: so many take no longer than others may have to wait; 0: as they come
   std::mutex sharesMutex;
   std::atomic<bool> shares{false};
   unsigned sharedIn = 0; // forkGeneration()
@@ -181,7 +182,8 @@ struct State final : RangeTask, TurnWork {
     ScratchLease scratch(request.kernel->info().scratchBytes);
     if (scratch.failed()) return noScratch();
     if (request.hangNs == 0) {
-      note(enter(begin, end, scratch.data()));
+      for (const int64_t piece = aloneAtOnce ? aloneAtOnce : end - begin; begin < end; begin += piece)
+        if (!note(enter(begin, std::min(end, begin + piece), scratch.data()))) return;
       return;
     }
     // Small enough for the watchdog to see that they move.
@@ -290,15 +292,17 @@ struct State final : RangeTask, TurnWork {
 thread_local int64_t State::pieceEnd = 0;
 } // namespace
 
-/// Whether a launch should try to be alone, on one thread: what took `perProgram` ns a program (0: not known) when it was not is not done sooner by many. Others may have to wait for it, so it is short and
-/// calls nobody who could wait for them.
+/// Whether a launch should try to be alone, on one thread: what took `perProgram` ns a program (0: not known) when it was not is not done sooner by many. Others may have to wait for each of its calls of the
+/// entry, so these are short (`aloneAtOnce`) and call nobody who could wait for them. What may be done sooner by many threads is tried in short launches only.
 static bool canBeAlone(const LaunchRequest &request, uint64_t perProgram) {
   const CpuKernel &k = *request.kernel;
   if (!k.hasPlainAtomics.load(std::memory_order_relaxed) || !perProgram || k.info().waits || request.hangNs) return false;
   for (const SiteInfo &s : k.info().sites)
     if (s.kind == SiteInfo::Kind::Print) return false;
   const uint64_t alone = k.aloneNs.load(std::memory_order_relaxed), threads = std::max(1u, request.programs == 1 ? 1 : request.threads);
-  return (alone ? alone : perProgram) * static_cast<uint64_t>(request.programs) < shortNs && alone <= perProgram / threads;
+  const uint64_t each = alone ? alone : perProgram;
+  const bool isTried = alone || threads == 1 || each * static_cast<uint64_t>(request.programs) < shortNs;
+  return isTried && each < shortNs && alone <= perProgram / threads;
 }
 
 Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cancelTable, LaunchHooks &hooks,
@@ -310,7 +314,9 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
   bool known = perProgram != 0;
   state.mayBeAlone = canBeAlone(request, perProgram);
   if (state.mayBeAlone) {
-    if (uint64_t alone = k.aloneNs.load(std::memory_order_relaxed)) expected = alone * static_cast<uint64_t>(request.programs);
+    const uint64_t alone = k.aloneNs.load(std::memory_order_relaxed);
+    if (alone) expected = alone * static_cast<uint64_t>(request.programs);
+    state.aloneAtOnce = static_cast<int64_t>(shortNs / (alone ? alone : perProgram));
   }
   bool isWorth = !known || expected >= inlineNs;
   unsigned threads = state.mayBeAlone || request.programs == 1 || !isWorth || (known && expected < inlineAsleepNs && !pool.isInRow()) ? 1 : request.threads;

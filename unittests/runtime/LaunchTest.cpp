@@ -72,10 +72,19 @@ TEST(Launch, AtomicsArePlainInShortLaunchesThatAreAlone) {
   k->aloneNs = 1000'000'000; // long: others would have to wait for it
   EXPECT_TRUE(run(*k, {1000, 1, 1}, args, 1));
   EXPECT_EQ(calls, 1);
+  k->aloneNs = 100'000, k->programNs = 1000'000; // a long launch of short programs: in calls of 20 ms
+  EXPECT_TRUE(run(*k, {1000, 1, 1}, args, 1));
+  EXPECT_EQ(calls, 6);
+  k->aloneNs = 0, k->programNs = 1000'000; // not known yet
+  EXPECT_TRUE(run(*k, {1000, 1, 1}, args, 1));
+  EXPECT_EQ(calls, 56);
+  k->aloneNs = 0, k->programNs = 1000'000; // two threads may be faster
+  EXPECT_TRUE(run(*k, {1000, 1, 1}, args, 2));
+  EXPECT_EQ(calls, 56);
   k->aloneNs = 60, k->programNs = 100; // two threads are faster
   EXPECT_TRUE(run(*k, {1000, 1, 1}, args, 2));
-  EXPECT_EQ(calls, 1);
-  EXPECT_EQ(counter, 4000);
+  EXPECT_EQ(calls, 56);
+  EXPECT_EQ(counter, 7000);
 }
 
 TEST(Launch, AtomicsOfKernelsThatWaitOrPrintAreNeverPlain) {
