@@ -46,6 +46,16 @@ def joined(text):
     return "".join(ast.literal_eval(s) for s in re.findall(r'"(?:[^"\\]|\\.)*"', text))
 
 
+def default(value):
+    """Of a parameter; `inspect.signature(tl.dot)` reads it here (python/tegula/language/__init__.py). Other values than Python's literals are `...`."""
+    if value is None:
+        return ""
+    try:
+        return f" = {ast.literal_eval(value)!r}"
+    except ValueError:
+        return " = ..."
+
+
 def with_any(signature, first_self=False):
     """A parameter list with annotations; the first parameter becomes self for methods."""
     fn = ast.parse(f"def f({signature}): ...").body[0]
@@ -54,12 +64,12 @@ def with_any(signature, first_self=False):
     positional = a.posonlyargs + a.args
     defaults = [None] * (len(positional) - len(a.defaults)) + a.defaults
     for i, (p, d) in enumerate(zip(positional, defaults)):
-        out.append("self" if first_self and i == 0 else f"{p.arg}: Any" + (" = ..." if d is not None else ""))
+        out.append("self" if first_self and i == 0 else f"{p.arg}: Any" + default(d))
     if a.vararg:
         out.append(f"*{a.vararg.arg}: Any")
     elif a.kwonlyargs:
         out.append("*")
-    out += [f"{p.arg}: Any" + (" = ..." if d is not None else "") for p, d in zip(a.kwonlyargs, a.kw_defaults)]
+    out += [f"{p.arg}: Any" + default(d) for p, d in zip(a.kwonlyargs, a.kw_defaults)]
     if a.kwarg:
         out.append(f"**{a.kwarg.arg}: Any")
     return ", ".join(out)

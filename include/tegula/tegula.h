@@ -638,7 +638,8 @@ typedef struct TegulaLaunchOptions {
   int32_t language_level;     /* whose rules hold where versions of Triton differ: 36, 37, 39; 0: $TEGULA_TRITON_LEVEL, else 39 */
   int8_t strict;              /* tri-state: extensions that Triton does not have are refused; TEGULA_DEFAULT follows $TEGULA_STRICT */
   int8_t wide_offsets;        /* 1: as if an argument had TEGULA_ARG_WIDE; 0: the arguments say. For tegula_compile_signature and tegula_emit, too */
-  int8_t reserved[2];         /* 0 */
+  int8_t keep_subnormals;     /* 1: float32 exp2 and the fast functions of libdevice keep subnormal numbers on a GPU, where they are 0 otherwise */
+  int8_t reserved[1];         /* 0 */
   int8_t debug;               /* tri-state: device_assert and `assert` active */
   int8_t checked;             /* tri-state: accesses checked */
   int8_t debug_info;          /* tri-state: DWARF for gdb; TEGULA_DEFAULT follows `debug` of the context or environment */
@@ -654,7 +655,7 @@ typedef struct TegulaLaunchOptions {
   void *memory_user;
 } TegulaLaunchOptions;
 #define TEGULA_LAUNCH_OPTIONS_INIT \
-  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, 0, -1, 0, {0, 0}, -1, -1, -1, -1, -1, -1, 0, 0, 0, NULL, NULL, NULL}
+  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, 0, -1, 0, 0, {0}, -1, -1, -1, -1, -1, -1, 0, 0, 0, NULL, NULL, NULL}
 
 /* Runs grid[0] * grid[1] * grid[2] programs of the kernel, compiling it first if this combination of argument types, facts, constants
  * and options is new. `args[i]` is for parameter i; missing ones at the end take their defaults. On the CPU the call returns

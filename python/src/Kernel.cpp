@@ -314,7 +314,7 @@ PyObject *setKernelClass(PyObject *, PyObject *cls) {
 
 struct OptionRow {
   const char *name;
-  enum { Int, Flag, Number, Device, Stream, Libraries, Arch, Ignored, Refused } kind;
+  enum { Int, Flag, NotFlag, Number, Device, Stream, Libraries, Arch, Ignored, Refused } kind;
   size_t offset;
 };
 #define INT_OPTION(name, field) {name, OptionRow::Int, offsetof(TegulaLaunchOptions, field)}
@@ -337,7 +337,7 @@ const OptionRow optionTable[] = {
     FLAG_OPTION("debug_info", debug_info),
     FLAG_OPTION("enable_fp_fusion", fp_fusion),
     FLAG_OPTION("sanitize_overflow", sanitize_overflow),
-    {"enable_reflect_ftz", OptionRow::Ignored, 0},
+    {"enable_reflect_ftz", OptionRow::NotFlag, offsetof(TegulaLaunchOptions, keep_subnormals)},
     FLAG_OPTION("launch_cooperative_grid", cooperative),
     FLAG_OPTION("launch_pdl", programmatic_launch),
     {"device", OptionRow::Device, 0},
@@ -454,10 +454,10 @@ int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
     if (row.kind == OptionRow::Arch) return isArch(value) ? 1 : -1;
     if (row.kind == OptionRow::Libraries) return onlyLibdevice(value) ? 1 : -1;
     if (row.kind == OptionRow::Stream) return streamOf(value, options.stream) ? 1 : -1;
-    if (row.kind == OptionRow::Flag) {
+    if (row.kind == OptionRow::Flag || row.kind == OptionRow::NotFlag) {
       int truth = PyObject_IsTrue(value);
       if (truth < 0) return -1;
-      *reinterpret_cast<int8_t *>(field) = static_cast<int8_t>(truth);
+      *reinterpret_cast<int8_t *>(field) = static_cast<int8_t>((row.kind == OptionRow::Flag) == (truth != 0));
       return 1;
     }
     if (row.kind == OptionRow::Number) {

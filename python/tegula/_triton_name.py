@@ -15,6 +15,11 @@ _ABSENT = {
     "triton.compiler.make_launcher": "kernels are launched by the library, not by C that is compiled for each",
     "triton.tools.build_extern": "libdevice is a part of the language; there is no bitcode to read",
     "triton.backends.amd": "there is no AMD target",
+    "triton.language.extra.hip.utils": "there is no AMD target",
+    "triton.profiler._rocm": "there is no AMD target",
+    "triton.tools.gsan": "the simulator checks accesses, and needs no allocator",
+    "triton.tools.triton_to_gluon_translator": WHY_NO_GLUON,
+    "triton._instrumentation": "no passes from outside are run in a compilation",
 }
 
 

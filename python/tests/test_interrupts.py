@@ -1,9 +1,11 @@
 """Ctrl-C that comes while the library calls Python, whose errors it has no use for there: it ends the launch, or whatever comes after."""
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 import types
 
 import numpy as np
@@ -156,8 +158,9 @@ twice[(1,)](np.ones(16, np.float32), 16)
     assert found.stdout == "[]\n", found.stdout + found.stderr
 
 
-def test_a_signal_while_compiling_comes_when_the_kernel_is_there(tmp_path):
-    """docs/host.md: the compilation ends first, its kernel is kept, and then the handler's exception comes."""
+@pytest.fixture
+def long_one(tmp_path):
+    """A kernel whose compilation takes a while."""
     lines = "\n".join(f"    tl.store(x + i + {k}, tl.load(x + i * {k + 2}) * {k})" for k in range(300))
     path = tmp_path / "long_one.py"
     path.write_text(f"import tegula\nimport tegula.language as tl\n@tegula.jit\ndef k(x, i):\n{lines}\n")
@@ -165,25 +168,67 @@ def test_a_signal_while_compiling_comes_when_the_kernel_is_there(tmp_path):
     spec = importlib.util.spec_from_file_location("long_one", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module.k
 
-    class Late(Exception):
-        pass
 
-    def handler(*_):
-        raise Late
+@contextlib.contextmanager
+def on_alarm(handler):
     old = signal.signal(signal.SIGALRM, handler)
-    x = np.ones(1000, np.float32)
     try:
-        with pytest.raises(Late):
-            signal.setitimer(signal.ITIMER_REAL, 0.01)
-            module.k[(1,)](x, 1)
-            for _ in range(1000000):  # where the compilation took less than the alarm
-                pass
-            signal.pause()
+        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
-    module.k[(1,)](np.ones(1000, np.float32), 1)
+
+
+class Late(Exception):
+    pass
+
+
+def test_a_signal_while_compiling_ends_the_compilation(long_one):
+    """docs/host.md: when a stage ends the handler's exception comes, and the next launch compiles anew."""
+    def handler(*_):
+        raise Late
+    with on_alarm(handler), pytest.raises(Late):
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        long_one[(1,)](np.ones(1000, np.float32), 1)
+        pytest.fail("the compilation took less than the alarm, or did not end")
+    assert not long_one.device_caches or not any(len(c[0]) for c in long_one.device_caches.values())
+    long_one[(1,)](np.ones(1000, np.float32), 1)
+
+
+def test_a_handler_launches_what_it_interrupts(long_one):
+    ran = []
+
+    def handler(*_):
+        long_one[(1,)](np.ones(1000, np.float32), 1)
+        ran.append(1)
+    with on_alarm(handler):
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        long_one[(1,)](np.ones(1000, np.float32), 1)
+    assert ran == [1]
+
+
+def test_another_thread_that_waits_for_an_interrupted_compilation(long_one):
+    """It compiles by itself."""
+    def handler(*_):
+        raise Late
+
+    def launch():
+        try:
+            long_one[(1,)](np.ones(1000, np.float32), 1)
+            told.append("done")
+        except BaseException as e:
+            told.append(repr(e))
+    told = []
+    other = threading.Thread(target=launch)
+    with on_alarm(handler), pytest.raises(Late):
+        threading.Timer(0.002, other.start).start()
+        signal.setitimer(signal.ITIMER_REAL, 0.03)
+        long_one[(1,)](np.ones(1000, np.float32), 1)
+    time.sleep(0.01)
+    other.join(60)
+    assert told == ["done"]
 
 
 def test_in_another_thread_while_the_tuner_compiles():

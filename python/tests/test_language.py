@@ -1,6 +1,7 @@
 """`tegula.language` as a host module: types, names, stubs."""
 import copy
 import importlib
+import inspect
 import pickle
 
 import pytest
@@ -83,3 +84,36 @@ def test_stubs_name_every_function():
     stub = (Path(tl.__file__).parent / "__init__.pyi").read_text()
     missing = [n for n in NAMES if f"def {n}(" not in stub and f"{n}" not in stub]
     assert not missing
+
+
+@pytest.mark.parametrize("name, parameters", [
+    # Triton 3.9's, but for block pointers' boundary_check and padding_option.
+    ("load", "pointer mask=None other=None boundary_check=() padding_option='' cache_modifier='' eviction_policy='' volatile=False"),
+    ("dot", "input other acc=None input_precision=None allow_tf32=None max_num_imprecise_acc=None out_dtype=None"),
+    ("sum", "input axis=None keep_dims=False dtype=None"),
+    ("atomic_add", "pointer val mask=None sem=None scope=None"),
+    ("make_tensor_descriptor", "base shape strides block_shape padding_option='zero'"),
+    ("rand4x", "seed offsets n_rounds=10"),
+    ("item", "input"),
+    ("device_print", "prefix *args hex=False"),
+])
+def test_signatures(name, parameters):
+    """Programs ask inspect.signature what a version of the language has."""
+    found = [str(p) for p in inspect.signature(getattr(tl, name)).parameters.values()]
+    assert found == parameters.split() + ["_semantic=None"]
+
+
+def test_block_types_of_the_host():
+    b = tl.block_type(tl.float16, [4, tl.constexpr(8)])
+    assert b == tl.block_type(tl.float16, (4, 8)) != tl.block_type(tl.float16, (8, 4)) and pickle.loads(pickle.dumps(b)) == b and hash(b) == hash(tl.block_type(tl.float16, (4, 8)))
+    assert (b.shape, b.numel, b.nbytes, b.scalar, b.mangle(), b.is_block()) == ((4, 8), 32, 64, tl.float16, "fp16S4_8S", True)
+    assert isinstance(b, tl.block_type) and not isinstance(tl.float16, tl.block_type) and b.with_element_ty(tl.int8).element_ty == tl.int8
+    with pytest.raises(TypeError, match="0d block_type is forbidden"):
+        tl.block_type(tl.float16, [])
+
+
+def test_names_of_types():
+    assert [t.mangle() for t in (tl.int32, tl.uint8, tl.int1, tl.float16, tl.void, tl.pointer_type(tl.bfloat16))] == ["i32", "u8", "u1", "fp16", "V", "Pbf16"]
+    assert (tl.float32.codegen_name(), tl.bfloat16.codegen_name(), tl.int8.codegen_name(), tl.float16.cache_key_part) == ("float32", "bfloat16", "int8", "fp16")
+    assert tl.dtype.is_fp16(tl.float16) and not tl.float16.is_bf16() and tl.dtype.is_dtype("int8") and not tl.dtype.is_dtype("int7")
+    assert tl.constexpr(3).logical_and(0).value == 0 and tl.constexpr(0).logical_or(tl.constexpr(5)).value == 5

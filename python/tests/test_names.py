@@ -15,11 +15,11 @@ NAMES = {
     "triton.compiler.code_generator": "CodeGenerator ast_to_ttir kernel_suffix CompilationError UnsupportedLanguageConstruct",
     "triton.language": "slice str_to_ty",
     "triton.language.semantic": "TritonSemantic add cast where",
-    "triton.language.core": "base_value base_type check_bit_width extern_elementwise slice str_to_ty _unwrap_if_constexpr",
+    "triton.language.core": "base_value base_type tensor_descriptor_base tensor_descriptor_base_type is_negative_zero _unwrap_shape check_bit_width extern_elementwise slice str_to_ty _unwrap_if_constexpr",
     "triton.compiler": "ASTSource IRSource CompiledKernel make_backend errors compile LazyDict compiler",
     "triton.compiler.compiler": "ASTSource IRSource CompiledKernel make_backend triton_key compile LazyDict GPUTarget Language max_shared_mem "
                                 "get_cache_manager get_dump_manager get_override_manager",
-    "triton.compiler.errors": "CompilationError CompileTimeAssertionFailure UnsupportedLanguageConstruct",
+    "triton.compiler.errors": "CompilationError CompileTimeAssertionFailure UnsupportedLanguageConstruct TritonError",
     "triton.runtime": """driver jit cache errors autotuner interpreter build autotune Autotuner Config Heuristics heuristics InterpreterError OutOfResources
         JITFunction KernelInterface MockTensor TensorWrapper reinterpret RedisRemoteCacheBackend""",
     "triton.runtime.autotuner": "OutOfResources PTXASError Autotuner autotune Config Heuristics heuristics",
@@ -30,17 +30,23 @@ NAMES = {
         get_cache_manager get_override_manager get_dump_manager get_cache_key knobs""",
     "triton.runtime.errors": "InterpreterError OutOfResources PTXASError AutotunerError",
     "triton.runtime.driver": "active default set_active reset_active",
-    "triton.runtime.build": "_build compile_module_from_src",
+    "triton.runtime.build": "_build compile_module_from_src compile_so_from_src compile_module_from_file compile_so_from_file",
     "triton.runtime.interpreter": "InterpretedFunction",
     "triton.runtime._async_compile": "AsyncCompileMode FutureKernel active_mode",
     "triton.runtime._allocation": "_allocator set_allocator NullAllocator set_profile_allocator",
     "triton.backends": "backends BaseBackend Backend GPUTarget DriverBase",
     "triton.backends.compiler": "BaseBackend GPUTarget Language",
     "triton.backends.driver": "DriverBase GPUDriver Benchmarker expand_signature",
+    "triton.profiler.profile": "start activate deactivate finalize profile DEFAULT_PROFILE_NAME",
+    "triton.profiler.scope": "scope cpu_timed_scope enter_scope exit_scope",
+    "triton.profiler.state": "state metadata_state enter_state exit_state get_metadata_state_name",
+    "triton.profiler.flags": "flags ProfilerFlags",
+    "triton.profiler.metric": "FLOPS_WIDTHS transform_tensor_metrics",
+    "triton.profiler.mode": "metric_types sampling_strategies granularities buffer_strategies buffer_types optimizations Optimize Default MMA PCSampling",
     "triton._compile_warmup": "is_compile_warmup pytest_configure",
     "triton._compile_warmup_state": "is_compile_warmup",
     "triton.backends.nvidia.driver": "CudaDriver libcuda_dirs ty_to_cpp",
-    "triton.backends.nvidia.compiler": "CUDABackend CUDAOptions GPUTarget get_ptxas",
+    "triton.backends.nvidia.compiler": "CUDABackend CUDAOptions GPUTarget get_ptxas get_ptxas_version ptx_get_version sm_arch_from_capability min_dot_size file_hash",
     "triton.testing": """do_bench do_bench_cudagraph do_bench_proton do_bench_cudagraph_proton cuda_graph_without_gc cublas assert_close Benchmark Mark perf_report
         get_dram_gbps get_max_tensorcore_tflops get_max_simd_tflops cuda_memcheck set_gpu_clock nvsmi _summarize_statistics""",
     "triton.knobs": """build redis cache compilation autotuning runtime language nvidia amd proton refresh_knobs propagate_env HookChain CompileTimes base_knobs env_str
@@ -129,12 +135,23 @@ def test_names(tmp_path):
     ("triton.experimental.gluon.nvidia.tensor", "Gluon is a language of its own"),
     ("triton._C.libproton", "Triton's compiler is C++ behind this module"),
     ("triton.backends.amd.compiler", "there is no AMD target"),
+    ("triton.language.extra.hip.utils", "there is no AMD target"),
+    ("triton.tools.triton_to_gluon_translator", "Gluon is a language of its own"),
+    ("triton._instrumentation", "no passes from outside"),
     ("triton.no_such_module", "this version of tegula does not provide it"),
 ])
 def test_absent_modules_say_why(name, why):
     code = f"try:\n    import {name}\nexcept ModuleNotFoundError as e:\n    print(e.name, e)\n"
     done = subprocess.run([sys.executable, "-m", "tegula", "-c", code], text=True, capture_output=True, timeout=60)
     assert done.returncode == 0 and why in done.stdout, (done.stdout, done.stderr)
+
+
+def test_modules_of_the_profiler_do_not_hide_its_functions():
+    code = ("import inspect, triton.profiler as p, triton.profiler.scope, triton.profiler.state, triton.profiler.profile\n"
+            "from triton.profiler.profile import start\n"
+            "print(inspect.isclass(p.scope), inspect.isclass(p.state), callable(p.profile), start is p.start)")
+    done = subprocess.run([sys.executable, "-m", "tegula", "-c", code], text=True, capture_output=True, timeout=60)
+    assert done.stdout == "True True True True\n", (done.stdout, done.stderr)
 
 
 GLUON = """

@@ -135,6 +135,21 @@ def test_what_llvm_must_leave_in_a_loop(is_while, stays):
     assert ("llvm.licm.disable" in gpu.asm["llir"]) == stays
 
 
+@tegula.jit
+def power(x, y, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(y + i, tl.exp2(tl.load(x + i)) + tl.extra.libdevice.fast_logf(tl.load(y + i)))
+
+
+@pytest.mark.parametrize("flushes", [True, False, None])
+def test_subnormal_numbers_of_exp2(flushes):
+    options = {} if flushes is None else {"enable_reflect_ftz": flushes}
+    gpu = tegula.compile(ASTSource(power, {"x": "*fp32", "y": "*fp32"}, {"N": 128}), target=GPUTarget("cuda", 90, 32), options=options)
+    ftz = "" if flushes is False else ".ftz"
+    assert f"ex2.approx{ftz}.f32" in gpu.asm["ptx"] and f"lg2.approx{ftz}.f32" in gpu.asm["ptx"]
+    assert gpu.metadata.enable_reflect_ftz == (flushes is not False)
+
+
 def test_backends():
     for target in (GPUTarget("cuda", 90, 32), GPUTarget("cpu", "", 32), GPUTarget("sim", 90, 32)):
         b = make_backend(target)

@@ -84,6 +84,7 @@ targets::Options targetOptions(const CompileOptions &c, Depth depth) {
   // More than a thread can have (255) limits nothing: assemblers ignore it, and libraries compute 65536 / threads.
   o.maxRegisters = c.maxnreg > 255 ? 0 : static_cast<unsigned>(c.maxnreg);
   o.fpFusion = c.fpFusion;
+  o.keepsSubnormals = c.keepsSubnormals;
   o.debugInfo = c.debugInfo;
   o.checked = c.checked;
   o.wide = c.wide;
@@ -189,8 +190,9 @@ static Status assemble(const Target &t, const CompileOptions &o, Generated &g, u
 }
 
 static bool generateOnce(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out, TegulaTimings &times,
-                         DiagEngine &diag, Status &status, Depth depth) {
-  const targets::Options options = targetOptions(o, depth);
+                         DiagEngine &diag, Status &status, Depth depth, const std::function<bool()> &interrupted = {}) {
+  targets::Options options = targetOptions(o, depth);
+  options.interrupted = interrupted;
   status = checkOptions(t, options, name);
   if (!status) return false;
   std::optional<targets::Compiled> compiled = t->compile(tile, options, diag);
@@ -216,9 +218,15 @@ static bool generateOnce(const ir::Module &tile, const Target &t, const CompileO
 }
 
 bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out, TegulaTimings &times,
-              DiagEngine &diag, Status &status, Depth depth) {
-  if (!generateOnce(tile, t, o, name, out, times, diag, status, depth) || diag.hasErrors()) return false;
-  if (!t->makesPtx() || depth != Depth::Code) return static_cast<bool>(status);
+              DiagEngine &diag, Status &status, Depth depth, const std::function<bool()> &interrupted) {
+  bool ended = false;
+  const auto asked = [&] { return ended = ended || (interrupted && interrupted()); };
+  const bool made = !asked() && generateOnce(tile, t, o, name, out, times, diag, status, depth, asked);
+  const bool assembles = made && !diag.hasErrors() && t->makesPtx() && depth == Depth::Code;
+  if (assembles) asked();
+  if (ended) status = Status::error(TEGULA_CANCELLED, "the compilation of `" + name + "` was interrupted");
+  if (!made || ended || diag.hasErrors()) return false;
+  if (!assembles) return static_cast<bool>(status);
   status = assemble(t, o, out, times.assemble);
   if (status || o.debugInfo) return static_cast<bool>(status);
   // Refused. Once more with line tables, so that the message names lines of the kernel.

@@ -3,6 +3,7 @@
 #include "runtime/Device.h"
 #include "sema/Sema.h"
 #include "targets/Target.h"
+#include <functional>
 
 namespace tegula::api {
 
@@ -54,9 +55,9 @@ struct Generated {
   runtime::KernelInfo info;
   std::string serialized; // AssemblyStats
 };
-/// Tile IR to code. False: reported to `diag`, or (assembler) in `status`.
+/// Tile IR to code. False: reported to `diag`, or (assembler) in `status`. `interrupted` is asked between stages, on this thread: true ends it as TEGULA_CANCELLED.
 bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out, TegulaTimings &times,
-              DiagEngine &diag, runtime::Status &status, Depth depth = Depth::Code);
+              DiagEngine &diag, runtime::Status &status, Depth depth = Depth::Code, const std::function<bool()> &interrupted = {});
 
 /// Stages of a target after tile IR, in order; and every stage name there is.
 std::vector<const char *> targetStages(const Target &t);

@@ -217,7 +217,13 @@ static bool compileObject(const CompileRequest &r, TegulaKernel &k) {
   }
   Generated out;
   runtime::Status status;
-  bool made = generate(*tile, r.target, r.options, k.name, out, k.timings, diag, status);
+  // Ctrl-C: handlers of Python's may fork(), or launch kernels.
+  const auto interrupted = [&c = *r.function->context] {
+    if (!c.interrupt) return false;
+    GatePause pause;
+    return c.interrupt(c.interruptUser) != 0;
+  };
+  bool made = generate(*tile, r.target, r.options, k.name, out, k.timings, diag, status, Depth::Code, interrupted);
   if (!status) return fail(status), false;
   if (!made || diag.hasErrors()) {
     if (report(diag) == TEGULA_OK) fail(TEGULA_INTERNAL_ERROR, "generating code for `" + k.name + "` failed without a message");
@@ -398,12 +404,13 @@ TegulaKernel *findKernel(TegulaFunction &f, const BoundCall &call) {
   return n ? n->kernel : nullptr;
 }
 
-/// Waits for the thread that compiles the same; takes its result or its error over.
-static TegulaKernel *await(PendingCompile &p) {
+/// Waits for the thread that compiles the same; takes its result or its error over. False: it was interrupted.
+static bool await(PendingCompile &p, TegulaKernel *&kernel) {
   GatePause pause;
   p.done.wait(false, std::memory_order_acquire);
-  if (!p.kernel) adopt(p.report);
-  return p.kernel;
+  kernel = p.kernel;
+  if (!p.kernel && !p.cancelled) adopt(p.report);
+  return !p.cancelled;
 }
 
 TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, const CallOptions &options,
@@ -415,11 +422,14 @@ TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, 
   if (!device) return nullptr;
   std::vector<uint64_t> key(call.words, call.words + call.wordCount);
   std::unique_lock lock(f.mutex);
-  if (KernelNode *n = findNode(f, call, hash)) return n->kernel;
-  if (auto it = f.pending.find(key); it != f.pending.end() && it->second->generation == forkGeneration()) {
+  for (;;) {
+    if (KernelNode *n = findNode(f, call, hash)) return n->kernel;
+    auto it = f.pending.find(key);
+    if (it == f.pending.end() || it->second->generation != forkGeneration() || it->second->thread == std::this_thread::get_id()) break;
     std::shared_ptr<PendingCompile> p = it->second;
     lock.unlock();
-    return await(*p);
+    if (TegulaKernel *kernel; await(*p, kernel)) return kernel;
+    lock.lock();
   }
   auto mine = std::make_shared<PendingCompile>();
   f.pending.insert_or_assign(key, mine);
@@ -436,6 +446,7 @@ TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, 
     bucket.store(new KernelNode{key, hash, kernel, bucket.load(std::memory_order_relaxed)}, std::memory_order_release);
   } else {
     mine->report = snapshot();
+    mine->cancelled = tegula_last_status() == TEGULA_CANCELLED;
   }
   // After a fork() in a callback of this compilation the table may hold another thread's.
   if (auto it = f.pending.find(key); it != f.pending.end() && it->second == mine) f.pending.erase(it);

@@ -193,6 +193,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   if (o.checked >= 0) c.checked = o.checked;
   if (o.strict >= 0) c.strict = o.strict;
   c.wide = o.wide_offsets > 0;
+  c.keepsSubnormals = o.keep_subnormals > 0;
   if (hasField(o, &TegulaLaunchOptions::memory_user)) out.memory = o.memory, out.memoryUser = o.memory_user;
   if (o.debug_info >= 0) c.debugInfo = o.debug_info;
   if (o.fp_fusion >= 0) c.fpFusion = o.fp_fusion;

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <thread>
 
 namespace tegula::api {
 
@@ -25,13 +26,13 @@ struct CompileOptions {
   bool debug = false, checked = false, debugInfo = false, fpFusion = true, sanitizeOverflow = true;
   bool verify = false, keepsPtx = false; // verify: in the key, so that no kernel of the disk cache escapes; keepsPtx: for another machine, PTX that its driver makes better code of stays as it is
   std::shared_ptr<const std::string> reproducers; // the folder for modules that a pass broke a rule with; not in the key, as no code comes of them
-  bool strict = false, cooperative = false, programmaticLaunch = false, wide = false; // wide: offsets are computed in 64 bits, for big tensors (passes/WidenOffsets.h)
+  bool strict = false, cooperative = false, programmaticLaunch = false, keepsSubnormals = false, wide = false; // wide: offsets are computed in 64 bits, for big tensors (passes/WidenOffsets.h)
   uint8_t optLevel = 2, device = 0; // device: that the code is loaded on
   lang::Level level = lang::latestLevel;
   /// Everything but maxnreg, packed.
   uint64_t word() const {
     return uint64_t(numWarps & 0xffff) << 48 | uint64_t(numStages & 0xff) << 40 | uint64_t(numCtas & 0xff) << 32 |
-           uint64_t(level) << 24 | uint64_t(device) << 16 | uint64_t(wide) << 13 | uint64_t(strict) << 12 | uint64_t(verify) << 11 | uint64_t(cooperative) << 10 | uint64_t(programmaticLaunch) << 9 |
+           uint64_t(level) << 24 | uint64_t(device) << 16 | uint64_t(keepsSubnormals) << 14 | uint64_t(wide) << 13 | uint64_t(strict) << 12 | uint64_t(verify) << 11 | uint64_t(cooperative) << 10 | uint64_t(programmaticLaunch) << 9 |
            uint64_t(debug) << 8 | uint64_t(checked) << 7 | uint64_t(debugInfo) << 6 | uint64_t(fpFusion) << 5 |
            uint64_t(sanitizeOverflow) << 4 | optLevel;
   }
@@ -90,6 +91,8 @@ struct KernelNode {
 struct PendingCompile {
   std::atomic<bool> done{false};
   const unsigned generation = forkGeneration(); // an older one: its thread stayed in the parent process
+  const std::thread::id thread = std::this_thread::get_id(); // a handler of a signal may want the kernel whose compilation it interrupts
+  bool cancelled = false;         // by a signal to its thread, which is nothing to others
   TegulaKernel *kernel = nullptr; // null: failed, see `report`
   std::shared_ptr<const Report> report;
 };

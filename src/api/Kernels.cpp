@@ -85,7 +85,7 @@ static std::string makeMetadata(const TegulaKernel &k) {
                   number("num_warps", k.options.numWarps) + "," + number("num_stages", k.options.numStages) + "," +
                   number("num_ctas", k.options.numCtas) + "," + flag("checked", k.options.checked) + "," +
                   flag("debug", k.options.debug) + "," + flag("debug_info", k.options.debugInfo) + "," +
-                  flag("enable_fp_fusion", k.options.fpFusion) + "," + flag("sanitize_overflow", k.options.sanitizeOverflow) +
+                  flag("enable_fp_fusion", k.options.fpFusion) + "," + flag("enable_reflect_ftz", !k.options.keepsSubnormals) + "," + flag("sanitize_overflow", k.options.sanitizeOverflow) +
                   "," + number("language_level", uint64_t(k.options.level)) + "," + flag("strict", k.options.strict) + "," + flag("wide_offsets", k.options.wide) + "," + number("opt_level", k.options.optLevel) + "," + number("scratch_bytes", k.info.scratchBytes) + "," +
                   number("stack_bytes", k.info.stackBytes) + "," + flag("waits", k.info.waits) + "," +
                   number("arg_bytes", k.info.argBytes) + "," + number("object_bytes", k.object.size());

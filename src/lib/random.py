@@ -73,8 +73,8 @@ def rand(seed, offset, n_rounds: tl.constexpr = 10):
 
 
 @jit
-def rand4x(seed, offset, n_rounds: tl.constexpr = 10):
-    a, b, c, d = randint4x(seed, offset, n_rounds)
+def rand4x(seed, offsets, n_rounds: tl.constexpr = 10):
+    a, b, c, d = randint4x(seed, offsets, n_rounds)
     return uint_to_uniform_float(a), uint_to_uniform_float(b), uint_to_uniform_float(c), uint_to_uniform_float(d)
 
 

@@ -1,6 +1,7 @@
 // How a kernel is compiled: the one set of options, from the api to the last pass of a target. The passes of the GPU level see their part of it.
 #pragma once
 #include "gpu/TargetInfo.h"
+#include <functional>
 #include <string>
 
 namespace tegula::targets {
@@ -14,13 +15,18 @@ enum class Depth : uint8_t {
 /// A target ignores what it has no use for.
 struct Options : gpu::Options {
   bool fpFusion = true;      // a * b + c may become fma, within one expression of a kernel
+  bool keepsSubnormals = false; // float32 exp2 and fast functions on GPUs
   bool debugInfo = false;    // DWARF or PTX lines of the kernel; on CPUs scalars as variables
   bool checked = false;      // every access is checked; on the simulator all of them always are
   bool wide = false;         // some tensor may have bigTensorElements or more (passes/WidenOffsets.h)
   bool verify = false;       // the module after every stage, and LLVM's before and after its optimizer; builds with assertions always do
   unsigned optLevel = 2;     // 0..3
   Depth depth = Depth::Code;
+  /// Asked between stages, on the thread that compiles; true ends the compilation without a message. May be empty.
+  std::function<bool()> interrupted;
   std::string reproducers;   // the folder for modules that a pass broke a rule with (ir/StageVerifier.h); "": they are not written
 };
+
+inline bool isInterrupted(const Options &o) { return o.interrupted && o.interrupted(); }
 
 } // namespace tegula::targets

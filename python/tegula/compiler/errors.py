@@ -1,2 +1,2 @@
 """Mistakes in kernels, under the names of triton.compiler.errors."""
-from ..errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
+from ..errors import CompilationError, CompileTimeAssertionFailure, TritonError, UnsupportedLanguageConstruct

@@ -5,6 +5,7 @@ interpreted, see runtime/interpreter.py). The list of functions is the compiler'
 """
 import builtins as _builtins
 import enum as _enum
+import functools as _functools
 
 from . import _types
 from . import _tensor
@@ -38,6 +39,15 @@ class _Function:
     def __getattr__(self, name):
         return _lookup(self._tegula_name, name)  # it may be a module: tl.target_info
 
+    @property
+    def __signature__(self):
+        """For inspect.signature: programs ask it what this version of the language has. None where only the compiler knows."""
+        return _signatures().get(self.__name__)
+
+    @property
+    def signature(self):
+        return self.__signature__
+
     def __instancecheck__(self, x):  # tl.tensor_descriptor, in functions that the interpreter calls
         return _tensor.interpreter is not None and isinstance(x, _tensor.interpreter.Handle) and repr(x).startswith(self.__name__ + "(")
 
@@ -51,6 +61,37 @@ class _Function:
 
     def __repr__(self):
         return f"<function {self._tegula_name}>"
+
+
+@_functools.cache
+def _signatures():
+    """{name: inspect.Signature}, of the stubs; `_semantic` is in all of them, as libraries look for it."""
+    import ast
+    import inspect
+    import os
+    with open(os.path.join(os.path.dirname(__file__), "__init__.pyi"), encoding="utf-8") as f:
+        functions = [n for n in ast.parse(f.read()).body if isinstance(n, ast.FunctionDef)]
+    P = inspect.Parameter
+
+    def of(a):
+        absent = [None] * (len(a.args) - len(a.defaults))
+        found = [(p, P.POSITIONAL_OR_KEYWORD, d) for p, d in zip(a.args, absent + a.defaults)]
+        found += [(a.vararg, P.VAR_POSITIONAL, None)] if a.vararg else []
+        found += [(p, P.KEYWORD_ONLY, d) for p, d in zip(a.kwonlyargs, a.kw_defaults)]
+        parameters = [P(p.arg, kind, default=P.empty if d is None else ast.literal_eval(d)) for p, kind, d in found]
+        parameters.append(P("_semantic", P.KEYWORD_ONLY, default=None))
+        return inspect.Signature(parameters + ([P(a.kwarg.arg, P.VAR_KEYWORD)] if a.kwarg else []))
+    return {f.name: of(f.args) for f in functions}
+
+
+class _BlockType(_Function):
+    """tl.block_type: on the host a type that can be looked at (_types.py), and what isinstance() tells."""
+
+    def __call__(self, element_ty, shape):
+        return super().__call__(element_ty, shape) if _session() is not None else _types.block_type(element_ty, shape)
+
+    def __instancecheck__(self, x):
+        return isinstance(x, _types.block_type)
 
 
 class _AggregateReplace(_Function):
@@ -72,6 +113,7 @@ class _Tuple(_Function):
 
 
 tuple = _Tuple("triton.language", "tuple")
+block_type = _BlockType("triton.language", "block_type")
 aggregate_replace = _AggregateReplace("triton.language", "aggregate_replace")
 
 

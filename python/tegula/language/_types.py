@@ -117,13 +117,24 @@ class dtype:
     def is_void(self):
         return self.name == "void"
 
-    def __getattr__(self, attr):
-        # is_fp16(), is_int32(), is_fp8e4nv() ...: one predicate per type
-        if attr.startswith("is_"):
-            name = _SHORT.get(attr[3:], attr[3:])
-            if name in _INT or name in _FLOAT:
-                return lambda: self.name == name
-        raise AttributeError(f"dtype has no attribute `{attr}`")
+    @staticmethod
+    def is_dtype(name):
+        return name in dtype.SINT_TYPES + dtype.UINT_TYPES + dtype.FP_TYPES + dtype.OTHER_TYPES
+
+    @property
+    def cache_key_part(self):
+        return self.name
+
+    def codegen_name(self):
+        """float32, bfloat16, int8 ..."""
+        return _LONG.get(self.name, self.name)
+
+    def mangle(self):
+        """i32, u8, fp16, V: as a part of a symbol."""
+        return "V" if self.is_void() else ("i" if self.is_int_signed() else "u") + str(self.primitive_bitwidth) if self.is_int() else self.name
+
+    def with_element_ty(self, element_ty):
+        return element_ty
 
     def get_int_min_value(self):
         return -(1 << (self.primitive_bitwidth - 1)) if self.is_int_signed() else 0
@@ -147,6 +158,15 @@ class dtype:
         return f"triton.language.{_LONG.get(self.name, self.name)}"
 
 
+def _install_predicates():
+    """is_fp16(), is_int32(), is_fp8e4nv() ...: one for each type."""
+    for name in (*_INT, *_FLOAT):
+        setattr(dtype, f"is_{name}", lambda self, name=name: self.name == name)
+
+
+_install_predicates()
+
+
 class pointer_type(dtype):
     """A pointer to elements of `element_ty`; const pointers cannot be stored through."""
 
@@ -168,6 +188,44 @@ class pointer_type(dtype):
 
     def is_const(self):
         return self.is_const_ptr
+
+    def mangle(self):
+        return "P" + self.element_ty.mangle()
+
+
+class block_type(dtype):
+    """The type of blocks; for host code that looks at types."""
+
+    def __init__(self, element_ty, shape):
+        self.element_ty, self.shape = element_ty, tuple(_unwrap(n) for n in _unwrap(shape))
+        if not self.shape:
+            raise TypeError("0d block_type is forbidden")
+        if not all(isinstance(n, int) and n > 0 for n in self.shape):
+            raise TypeError(f"the extents of a block are positive numbers, found {list(self.shape)}")
+        self.numel = math.prod(self.shape)
+        self.name = f"<{list(self.shape)}, {element_ty.name}>"
+
+    primitive_bitwidth = property(lambda self: self.element_ty.primitive_bitwidth)
+    scalar = property(lambda self: self.element_ty)
+    nbytes = property(lambda self: self.numel * (self.primitive_bitwidth // 8))
+
+    def __reduce__(self):
+        return type(self), (self.element_ty, self.shape)
+
+    def __repr__(self):
+        return self.name
+
+    def is_block(self):
+        return True
+
+    def get_block_shapes(self):
+        return self.shape
+
+    def with_element_ty(self, element_ty):
+        return block_type(element_ty, self.shape)
+
+    def mangle(self):
+        return f"{self.element_ty.mangle()}S{'_'.join(map(str, self.shape))}S"
 
 
 class constexpr_type:
@@ -220,6 +278,12 @@ class constexpr:
 
     def __call__(self, *args, **kwargs):
         return self.value(*args, **kwargs)
+
+    def logical_and(self, other):
+        return constexpr(self.value and _unwrap(other))
+
+    def logical_or(self, other):
+        return constexpr(self.value or _unwrap(other))
 
     def __getitem__(self, i):
         return self.value[i]

@@ -19,6 +19,15 @@ def _unwrap_if_constexpr(x):
 _constexpr_to_value = _unwrap_if_constexpr
 
 
+def _unwrap_shape(shape):
+    return [_unwrap_if_constexpr(n) for n in _unwrap_if_constexpr(shape)]
+
+
+def is_negative_zero(x):
+    import math
+    return x == 0.0 and math.copysign(1.0, x) < 0
+
+
 def is_builtin(fn):
     """Is it a function of the language?"""
     return isinstance(fn, _tl._Function)
@@ -64,7 +73,7 @@ def extern(fn):
 def __getattr__(name):
     if name == "__all__":
         return __dir__()
-    return getattr(_tl, name)
+    return getattr(_tl, {"tensor_descriptor_base": "tensor_descriptor", "tensor_descriptor_base_type": "tensor_descriptor_type"}.get(name, name))
 
 
 def __dir__():

@@ -27,6 +27,15 @@ class Optimize(enum.Enum):
         return self.value
 
 
+# What the fields of an InstrumentationMode may be.
+metric_types = {"cycle": "cycle"}
+sampling_strategies = {s: s for s in ("none", "selective")}
+granularities = {g: g for g in ("cta", *(f"{w}{n}" for w in ("warp", "warp_group") for n in ("", "_2", "_4", "_8")))}
+buffer_strategies = {s: s for s in ("circular", "flush")}
+buffer_types = {t: t for t in ("shared", "global")}
+optimizations = {o.value: o for o in Optimize}
+
+
 @dataclass(frozen=True)
 class InstrumentationMode(BaseMode):
     metric_type: str = "cycle"

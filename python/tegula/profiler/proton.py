@@ -2,10 +2,11 @@
 import argparse
 import sys
 
-from .. import profiler
 from .._inductor.later import when_imported
 from .._triton_name import install, install_for_children
 from ..__main__ import _run_script
+from .flags import flags
+from .profile import _start, finalize
 
 
 def parse_arguments(arguments=None):
@@ -26,13 +27,13 @@ def main(arguments=None):
     install()
     install_for_children()
     when_imported()
-    profiler._command_line = True
-    session = profiler._start(a.name, a.context, a.data, a.backend, a.mode, a.hook)
+    flags.command_line = True
+    session = _start(a.name, a.context, a.data, a.backend, a.mode, a.hook)
     sys.argv = [a.script, *a.arguments]
     try:
         _run_script(a.script)
     finally:
-        profiler.finalize(session)
+        finalize(session)
 
 
 if __name__ == "__main__":

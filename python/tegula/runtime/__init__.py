@@ -1,7 +1,7 @@
 """What programs written for Triton import from triton.runtime."""
 from . import autotuner, cache, errors
 from .autotuner import Autotuner, Config, Heuristics, autotune, heuristics
-from .cache import RedisRemoteCacheBackend
+from .cache import RedisRemoteCacheBackend, RemoteCacheBackend
 from .driver import driver
 from ._allocation import set_allocator
 from ._async_compile import AsyncCompileMode, FutureKernel

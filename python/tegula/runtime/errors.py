@@ -1,2 +1,2 @@
 """Exceptions of launches and of loading, under the names of triton.runtime.errors."""
-from ..errors import AutotunerError, InterpreterError, OutOfResources, PTXASError
+from ..errors import AutotunerError, InterpreterError, OutOfResources, PTXASError, TritonError

@@ -245,7 +245,7 @@ constexpr Builtin rows[] = {
     {"join", "a, b", join, 0, "Stacks two tensors along a new last dimension."},
     {"split", "a", split, Builtin::Method, "Takes a tensor apart along its last dimension of extent 2."},
     {"cat", "input, other, can_reorder=False, dim=0", cat, 0, "Concatenates two blocks along a dimension."},
-    {"item", "x", item, Builtin::Method, "The value of a one-element block as a scalar."},
+    {"item", "input", item, Builtin::Method, "The value of a one-element block as a scalar."},
 };
 
 } // namespace

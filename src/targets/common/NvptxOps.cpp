@@ -438,6 +438,18 @@ V expFloat(VecEmitter &v, V x) {
   return a.b.CreateFMul(call(v, in::nvvm_ex2_approx_ftz_f, {rest}), power);
 }
 
+/// The instruction that a function is: the one given flushes subnormal numbers to zero, unless the launch wants to keep them.
+in::ID flushing(const VecEmitter &v, in::ID id) {
+  if (!v.target.keepsSubnormals) return id;
+  switch (id) {
+  case in::nvvm_ex2_approx_ftz_f: return in::nvvm_ex2_approx_f;
+  case in::nvvm_lg2_approx_ftz_f: return in::nvvm_lg2_approx_f;
+  case in::nvvm_sin_approx_ftz_f: return in::nvvm_sin_approx_f;
+  case in::nvvm_cos_approx_ftz_f: return in::nvvm_cos_approx_f;
+  default: return id;
+  }
+}
+
 } // namespace
 
 V nvptxMath(VecEmitter &v, OpKind kind, V x) {
@@ -447,7 +459,7 @@ V nvptxMath(VecEmitter &v, OpKind kind, V x) {
   case OpKind::Exp:
     return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return expFloat(v, a[0]); });
   case OpKind::Exp2:
-    return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return call(v, in::nvvm_ex2_approx_ftz_f, a); }); // as Triton: subnormal results are 0
+    return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return call(v, flushing(v, in::nvvm_ex2_approx_ftz_f), a); }); // as Triton: subnormal results are 0
   case OpKind::Rsqrt:
     return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return call(v, in::nvvm_rsqrt_approx_f, a); });
   default:
@@ -463,12 +475,14 @@ V nvptxFast(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x) {
   return eachLane(v, x, [&](llvm::ArrayRef<V> a) -> V {
     Arith arith(v);
     switch (kind) {
-    case OpKind::FDiv: return v.b.CreateFMul(a[0], call(v, in::nvvm_rcp_approx_ftz_f, {a[1]}));
-    case OpKind::Exp: return call(v, in::nvvm_ex2_approx_ftz_f, {arith.fmul(a[0], 0x1.715476p+0)});
-    case OpKind::Log: return arith.fmul(call(v, in::nvvm_lg2_approx_ftz_f, a), 0x1.62e43p-1);
-    case OpKind::Log2: return call(v, in::nvvm_lg2_approx_ftz_f, a);
-    case OpKind::Sin: return call(v, in::nvvm_sin_approx_ftz_f, a);
-    case OpKind::Cos: return call(v, in::nvvm_cos_approx_ftz_f, a);
+    case OpKind::FDiv:
+      if (v.target.keepsSubnormals) return call(v, in::nvvm_div_approx_f, {a[0], a[1]});
+      return v.b.CreateFMul(a[0], call(v, in::nvvm_rcp_approx_ftz_f, {a[1]}));
+    case OpKind::Exp: return call(v, flushing(v, in::nvvm_ex2_approx_ftz_f), {arith.fmul(a[0], 0x1.715476p+0)});
+    case OpKind::Log: return arith.fmul(call(v, flushing(v, in::nvvm_lg2_approx_ftz_f), a), 0x1.62e43p-1);
+    case OpKind::Log2: return call(v, flushing(v, in::nvvm_lg2_approx_ftz_f), a);
+    case OpKind::Sin: return call(v, flushing(v, in::nvvm_sin_approx_ftz_f), a);
+    case OpKind::Cos: return call(v, flushing(v, in::nvvm_cos_approx_ftz_f), a);
     case OpKind::Tanh: return ptx(v, "tanh.approx.f32 $0, $1;", "=f,f", v.b.getFloatTy(), a);
     default: llvm_unreachable("no operation that is marked fast");
     }

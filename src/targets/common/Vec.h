@@ -19,6 +19,7 @@ struct VecTarget {
   bool libm = true;               // fmod may be called
   bool avx2 = false, avx512 = false;
   bool fpFusion = true; // a*b+c may become fma (within one kernel expression)
+  bool keepsSubnormals = false; // nvptx: exp2 and fast functions do not flush them to zero
 };
 
 struct VecEmitter {

@@ -94,8 +94,12 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const Options
   const bool verifies = options.verify || ir::verifiesAlways;
   if (verifies && !targets::verifyModule(*c.llvm, "before optimization", kernel->loc, diag))
     return false;
+  if (isInterrupted(options))
+    return false;
   optimize(*c.llvm, *c.machine, options);
   lap.into(c.times.optimizeNs);
+  if (isInterrupted(options))
+    return false;
   return !verifies || targets::verifyModule(*c.llvm, "after optimization", kernel->loc, diag);
 }
 

@@ -33,7 +33,7 @@ const char *simulatorCpu() { return !hostIsX86() ? "generic" : hostHasFma() ? "x
 
 targets::VecTarget vecTarget(const NvTarget &t, const Options &o) {
   if (!t.simulate)
-    return {.nvptx = true, .gpu = true, .fma = true, .f16c = true, .fp8 = t.sm >= 89, .libm = false, .fpFusion = o.fpFusion};
+    return {.nvptx = true, .gpu = true, .fma = true, .f16c = true, .fp8 = t.sm >= 89, .libm = false, .fpFusion = o.fpFusion, .keepsSubnormals = o.keepsSubnormals};
   bool x86 = hostIsX86(), modern = hostHasFma();
   return {.x86 = x86, .aarch64 = !x86, .gpu = true, .fma = modern, .f16c = modern, .avx2 = x86 && modern, .fpFusion = o.fpFusion};
 }

@@ -57,8 +57,12 @@ bool compileTo(const ir::Module &module, const NvTarget &target, Options options
   // Nothing can run it: what it needs, and for what, is the answer.
   if (options.depth != Depth::Code || (upTo == Stage::Object && c.meta.sharedBytes > target.sharedLimit()))
     return true;
+  if (isInterrupted(options))
+    return false;
   optimize(*c.llvm, *c.machine, options);
   lap.into(c.times.optimizeNs);
+  if (isInterrupted(options))
+    return false;
   return !verifies || targets::verifyModule(*c.llvm, "after optimization", kernel->loc, diag);
 }
 
