@@ -45,3 +45,22 @@ def test_rows_of_loops_without_dots_leave_the_registers_of_sixteen_warps(columns
     sig = registers.signature({"x_ptr": "fp32", "out_ptr": "fp32"}, f"rows:i32:16, cols:i32:16, stride_x:i32:16, stride_out:i32:16, BLOCK:{columns}, LOG:False, STAGES:{stages}")
     gpu = registers.run("compile", "bench/zoo/kernels/rows.py::softmax_persistent", "--sig", sig, "-t", "sm_90a", "--num-warps", str(warps), "--emit", "gpu")
     assert len(loads(gpu[:gpu.index(" = for ")].splitlines())) == ahead and len(loads(loop_of(gpu))) == 1
+
+
+# Rows and columns that scale what a dot gives are loaded by the threads that hold the accumulator: nothing but the wait for the copies holds a block up in an iteration.
+@pytest.mark.parametrize("tile, warps", [("BM:64, BN:64, BK:128", 4), ("BM:64, BN:128, BK:128", 4), ("BM:128, BN:128, BK:128", 8), ("BM:64, BN:256, BK:128", 8)])
+def test_scales_of_accumulators_do_not_change_threads(tile, warps):
+    lines = scaled_by_blocks(tile, warps)
+    assert len(loads(lines)) == 2 and sum(" shared_barrier" in line for line in lines) == 1
+    assert not any(" convert " in line or "meet" in line for line in lines)
+
+
+# Two accumulators of 128 registers leave none for them.
+def test_scales_of_large_accumulators_cross_shared_memory():
+    lines = scaled_by_blocks("BM:128, BN:128, BK:128", 4)
+    assert len(loads(lines)) == 2 and sum(" convert " in line for line in lines) == 2
+
+
+def scaled_by_blocks(tile, warps):
+    sig = registers.signature({"a_ptr": "fp8", "b_ptr": "fp8", "sa_ptr": "fp32", "sb_ptr": "fp32", "c_ptr": "bf16"}, f"M:i32:16, N:i32:16, K:i32:16, {tile}, GROUP:8")
+    return loop_of(registers.run("compile", "bench/zoo/kernels/quantized.py::fp8_blocks", "--sig", sig, "-t", "sm_90a", "--num-warps", str(warps), "--emit", "gpu"))

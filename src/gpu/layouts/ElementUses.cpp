@@ -128,6 +128,15 @@ std::vector<const Op *> pathToTile(const Users &users, const Value *v, unsigned 
   return std::move(search.path);
 }
 
+std::vector<const Op *> scalesIn(const Users &users, const Op &load, unsigned depth) {
+  if (load.kind != OpKind::Load || !load.result()->type.isTensor() || load.isVolatile() || !isInFor(load) || feedsDot(users, load.result(), 8))
+    return {};
+  std::vector<const Op *> path = pathToTile(users, load.result(), depth);
+  if (path.empty() || path.back()->parent != load.parent || load.result()->type.numel() * 8 > path.back()->result()->type.numel())
+    return {};
+  return path;
+}
+
 std::optional<layout::LinearLayout> layoutBefore(std::span<const Op *const> path, layout::LinearLayout l) {
   for (size_t i = path.size() - 1; i-- > 0;) {
     const Op &op = *path[i];

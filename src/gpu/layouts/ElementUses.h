@@ -43,6 +43,8 @@ const ir::Op *memoryUser(const Users &users, const ir::Value *v, unsigned depth)
 /// The way from `v` to the first operation on the elements of a larger tile that is computed with what is broadcast from `v`, and with other data: that operation is the last. Those in
 /// front of it rename coordinates, join, or work element by element, at most `depth` of these. Empty: there is none.
 std::vector<const ir::Op *> pathToTile(const Users &users, const ir::Value *v, unsigned depth);
+/// The same of a load in a loop, to an operation of the same iteration on a tile that is much larger, where no operand of a product comes of what is loaded; empty if it is none.
+std::vector<const ir::Op *> scalesIn(const Users &users, const ir::Op &load, unsigned depth);
 /// Where what stands in front of the first operation of such a path lies if the last one works on a tile in layout `l`; nullopt: a thread would not have both of a pair that it joins.
 std::optional<layout::LinearLayout> layoutBefore(std::span<const ir::Op *const> path, layout::LinearLayout l);
 /// Elements of `v` that come from one word of the narrowest tensor it is computed from, element by element: of a join, of a word of each operand. Looks at `depth` operations; what `isCheap` is no data.

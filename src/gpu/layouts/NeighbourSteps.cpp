@@ -1,5 +1,9 @@
 // See NeighbourSteps.h.
 #include "gpu/layouts/NeighbourSteps.h"
+#include "gpu/layouts/ElementUses.h"
+#include "gpu/layouts/EqualAddresses.h"
+#include <algorithm>
+#include <bit>
 #include <numeric>
 
 namespace tegula::gpu {
@@ -50,6 +54,23 @@ int64_t stepOfNeighbours(const Value *v, unsigned axis, const AxisFacts &facts) 
   return stepOf(v, axis, facts, budget);
 }
 
+std::vector<unsigned> axesByNeighbours(const Value *pointer, const AxisFacts &facts) {
+  std::vector<unsigned> order(pointer->type.shape.rank());
+  std::iota(order.rbegin(), order.rend(), 0u);
+  auto isApart = [&](unsigned axis) {
+    int64_t step = stepOfNeighbours(pointer, axis, facts);
+    return step != 0 && step % sectorBytes == 0;
+  };
+  std::sort(order.begin(), order.end(), [&](unsigned a, unsigned b) {
+    int64_t ca = facts.of(pointer, a).contiguity, cb = facts.of(pointer, b).contiguity;
+    if (ca != cb)
+      return ca > cb;
+    bool fa = ca == 1 && isApart(a), fb = ca == 1 && isApart(b);
+    return fa != fb ? fb : a > b;
+  });
+  return order;
+}
+
 int64_t vectorIn(const layout::LinearLayout &l, const Value *pointer, const Value *mask, unsigned axis, const AxisFacts &facts) {
   const int64_t bytes = byteWidth(pointer->type.elem), most = std::min<int64_t>(facts.vectorWidth(pointer, mask, axis), 16 / bytes);
   int64_t vec = 1;
@@ -58,6 +79,11 @@ int64_t vectorIn(const layout::LinearLayout &l, const Value *pointer, const Valu
       if (l.basis(layout::Dim::Register, j, layout::tensorDim(d)) != (d == axis ? vec : 0))
         return vec;
   return vec;
+}
+
+int64_t loadsOf(const Op &load, const layout::LinearLayout &l, const AxisFacts &facts) {
+  const int64_t same = int64_t{1} << std::popcount(static_cast<uint64_t>(sameAddresses(load, l, facts)));
+  return (int64_t{1} << l.inBits(layout::Dim::Register)) / std::max(same, vectorIn(l, load.operands[0], load.mask(), load.result()->type.shape.rank() - 1, facts));
 }
 
 } // namespace tegula::gpu
