@@ -1,6 +1,5 @@
 """What a launch is for the compiler: its arguments bound and specialized, the key of its kernel; specializations as texts, which other processes compile."""
 import collections
-import json
 import weakref
 
 from . import _aggregate
@@ -177,6 +176,7 @@ def active_device():
 
 def serialize_specialization_data(name, signature, constants, attrs, options, key, target=None):
     """What JITFunction.preload() takes."""
+    import json
     return json.dumps({"name": name, "signature": {k: _encoded_code(c) for k, c in signature.items()}, "constant_keys": [list(k) for k in constants],
                        "constant_vals": [_encoded(v) for v in constants.values()], "attrs_keys": [list(k) for k in attrs],
                        "attrs_vals": list(attrs.values()), "options": {k: _encoded(v) for k, v in dict(options).items()}, "key": key,
@@ -185,6 +185,7 @@ def serialize_specialization_data(name, signature, constants, attrs, options, ke
 
 def preload(fn, text):
     """Compiles `fn` as `text`, of serialize_specialization_data, says. Returns the kernel."""
+    import json
     data = json.loads(text)
     if data["name"] != get_full_name(fn):
         raise RuntimeError(f"Specialization data is for {data['name']} but trying to preload for {get_full_name(fn)}")

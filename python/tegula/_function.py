@@ -5,9 +5,9 @@ value made by `to_value`. Launching is C++ (python/src/Function.cpp); this file 
 """
 import ast
 import functools
-import hashlib
 import inspect
 import re
+import sys
 import threading
 import weakref
 
@@ -97,7 +97,7 @@ class JITCallable(_core.Function, NamedKernel):
             if p.default is not p.empty:
                 self.set_default(i, None, p.default)  # for grid callables; the compiler gets it in _bind
         self.pre_run_hooks = []
-        self.device_caches = _DeviceCaches(self)
+        self._caches, self._new_kernels = _DeviceCaches(self), []
         self.file_name, self.starting_line_number = source["file"], source["first_line"]
         self.def_file_line_number = source["first_line"] + source["text"][:start_of_def(source["text"])].count("\n")
         self.def_file_col_number = 0
@@ -205,6 +205,14 @@ class JITCallable(_core.Function, NamedKernel):
         from .runtime.driver import driver
         return self.device_caches[driver.active.get_current_device()]
 
+    @property
+    def device_caches(self):
+        """A _DeviceCaches."""
+        new, self._new_kernels = self._new_kernels, None
+        for key, kernel in new or ():
+            self._kernels()[key] = kernel
+        return self._caches
+
     def _kernels(self):
         """Those of the current device, by the keys of launches; of what is being compiled a FutureKernel."""
         from .runtime.driver import driver
@@ -214,7 +222,13 @@ class JITCallable(_core.Function, NamedKernel):
         return isinstance(self._kernels().get(call.key), CompiledKernel)
 
     def _remember(self, call, kernel):
-        self._kernels()[call.key] = kernel
+        # Before a driver or PyTorch is loaded the current device is the first one, and loading the driver takes longer than a first launch from the disk cache.
+        key, new = call.key, self._new_kernels
+        if new is not None and "torch" not in sys.modules and "tegula.runtime.driver" not in sys.modules:
+            new.append((key, kernel))
+            if self._new_kernels is new:
+                return  # nobody has asked for the caches meanwhile
+        self._kernels()[key] = kernel
 
     _known_key = None  # the last cache_key, for when there is no Python function any more
 
@@ -224,6 +238,7 @@ class JITCallable(_core.Function, NamedKernel):
         if self.fn is not None:
             self._known_key = self.content_hash()
         elif self._known_key is None:
+            import hashlib
             self._known_key = hashlib.sha256(self._source["text"].encode()).hexdigest()
         return self._known_key
 

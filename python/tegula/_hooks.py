@@ -2,6 +2,7 @@
 
 Launches look at nothing of this while there is no hook (_options.py). Each kernel comes by `new_kernel` once, right after it was made.
 """
+import functools
 import os
 
 from . import _core, knobs
@@ -81,12 +82,16 @@ def _announce(call, kernel, warmup):
         knobs.runtime.jit_post_compile_hook(**_hook_arguments(call, warmup))
 
 
+def _source_of(fn, signature, constants, attrs):
+    from .compiler.compiler import ASTSource
+    return ASTSource(fn, signature, constants, attrs)
+
+
 def new_kernel(fn, kernel, warmup, args, kwargs):
     """Called by the first launch or compilation that got this kernel."""
-    from .compiler.compiler import ASTSource
     call = Call(fn, args, {k: v for k, v in kwargs.items() if k not in ("device", "stream")})
     try:
-        kernel._come_from(ASTSource(fn, call.signature, call.constants, call.attrs), call.options)
+        kernel._come_from(functools.partial(_source_of, fn, call.signature, call.constants, call.attrs), call.options)
     except TypeError:
         return  # an argument of a kind that only the launch knows
     _announce(call, kernel, warmup)

@@ -1,7 +1,6 @@
 """Compiled kernels as Python objects."""
 import collections
 import functools
-import json
 
 from . import _core, knobs
 from ._version import language_version
@@ -27,19 +26,31 @@ Estimate = collections.namedtuple("Estimate", "ns why")
 Remark = collections.namedtuple("Remark", "kind message file line column")
 
 
+class _SourceOnDemand:
+    """The ASTSource of a kernel that a launch made. The compiler's modules take longer to load than a kernel from the disk cache, so it is made when it is asked for."""
+
+    def __get__(self, kernel, owner=None):
+        made = getattr(kernel, "_made_from", None)
+        if made is not None:
+            made = kernel.__dict__["_source"] = made()
+        return made
+
+
 class CompiledKernel(_core.Kernel):
     """One compiled form of a kernel: `.asm[stage]`, `.metadata`, `.timings` (nanoseconds by stage)."""
 
-    _source = None  # an ASTSource: what it was made from
+    _source = _SourceOnDemand()  # an ASTSource, None if it is not known: what it was made from
+    _made_from = None  # makes that ASTSource
     _saved = None  # bytes: the kernel itself, of objects that came from another process
     _options: dict = {}  # given at its first launch
 
-    def _come_from(self, source, options):
-        self._source, self._options = source, dict(options)
+    def _come_from(self, made_from, options):
+        self.__dict__.pop("_source", None)
+        self._made_from, self._options = made_from, dict(options)
 
     def __getstate__(self):
         sent = {k: v for k, v in self._options.items() if v is None or isinstance(v, (bool, int, float, str))}
-        return {**self.__dict__, "_options": sent, "_saved": self.save()}
+        return {**self.__dict__, "_source": self._source, "_made_from": None, "_options": sent, "_saved": self.save()}
 
     def __reduce_ex__(self, protocol):
         return _restored, (type(self), self.__getstate__())
@@ -50,12 +61,16 @@ class CompiledKernel(_core.Kernel):
     def __deepcopy__(self, memo):
         return self  # nothing in it changes
 
+    def _described(self):
+        import json
+        return json.loads(self.metadata_json())
+
     def _compiled_again(self):
         """The same kernel from its source; None if its function is not in this process."""
         fn = self._source and self._source.fn
         if fn is None or fn.fn is None:
             return None
-        made = json.loads(self.metadata_json())
+        made = self._described()
         options = {k: made[k] for k in _COMPILED_WITH if k in made}
         return fn.compile_signature(made["signature"], {}, made["target"], options)
 
@@ -107,7 +122,7 @@ class CompiledKernel(_core.Kernel):
     @property
     def accesses(self):
         """(name, whether it may be read through, whether it may be written through) of each run-time parameter."""
-        return [(a["name"], a["read"], a["written"]) for a in json.loads(self.metadata_json())["args"]]
+        return [(a["name"], a["read"], a["written"]) for a in self._described()["args"]]
 
     @property
     def n_regs(self):

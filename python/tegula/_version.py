@@ -1,7 +1,5 @@
 """Which compiler this is, for keys of caches, and which version of the language it follows."""
 import functools
-import glob
-import hashlib
 import os
 
 from . import _core, knobs
@@ -15,6 +13,8 @@ def language_version():
 @functools.cache
 def triton_key():
     """Another text for another compiler."""
+    import glob
+    import hashlib
     digest = hashlib.sha256(_core.version.encode())
     here = os.path.realpath(_core.__file__)
     library = os.path.join(os.path.dirname(here), "..", "..", "lib", "libtegula.so.*.*")

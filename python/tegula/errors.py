@@ -129,16 +129,16 @@ def _line_of_def(place, name):
     return next((i for i in range(len(lines), 0, -1) if starts.match(lines[i - 1])), 0)
 
 
-# As src/support/Source.cpp counts columns.
-_NO_WIDTH = re.compile("[\u0300-\u036f\u200b-\u200f\ufe00-\ufe0f]")
-_WIDE = re.compile("[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\U0001f300-\U0001faff\U00020000-\U0003fffd]")
+# As src/support/Source.cpp counts columns: of no width, and of two columns. The regular expressions take longer to compile than the rest of this file to load.
+_NO_WIDTH = "[\u0300-\u036f\u200b-\u200f\ufe00-\ufe0f]"
+_WIDE = "[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\U0001f300-\U0001faff\U00020000-\U0003fffd]"
 
 
 def _position(file, line, column, indent):
     """(line, offset in UTF-8), as syntax trees have them, of a diagnostic's column in a text without the indentation of its `def`."""
     text, shown, n = linecache.getline(file, line), 0, indent
     while n < len(text) and shown < column - 1:
-        shown = shown // 8 * 8 + 8 if text[n] == "\t" else shown + (0 if _NO_WIDTH.match(text[n]) else 2 if _WIDE.match(text[n]) else 1)
+        shown = shown // 8 * 8 + 8 if text[n] == "\t" else shown + (0 if re.match(_NO_WIDTH, text[n]) else 2 if re.match(_WIDE, text[n]) else 1)
         n += 1
     return line, len(text[:n].encode(errors="surrogatepass"))
 

@@ -4,6 +4,8 @@ import contextvars
 import json
 import os
 import platform
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -375,3 +377,32 @@ def test_classes_of_functions():
     for function in (tegula.cdiv, tegula.next_power_of_2):
         assert isinstance(function, ConstexprFunction) and isinstance(function, JITCallable) and not isinstance(function, JITFunction)
     assert tegula.cdiv(tegula.language.constexpr(7), 2) == 4 and tegula.cdiv(x=7, y=2) == 4
+
+
+def test_import_leaves_out_what_launches_do_not_need():
+    """Those modules take as long to load as tegula's own."""
+    text = "import sys; before = set(sys.modules); import tegula; print(sorted({'glob', 'hashlib', 'json', 'torch'} & (set(sys.modules) - before)))"
+    assert subprocess.run([sys.executable, "-c", text], check=True, text=True, stdout=subprocess.PIPE).stdout.strip() == "[]"
+
+
+def test_first_launch_loads_neither_compiler_nor_driver(tmp_path):
+    """What describes a kernel is made when a program asks for it: the modules behind it take longer to load than a kernel from the disk cache."""
+    (tmp_path / "program.py").write_text("""
+import sys
+import numpy as np
+import tegula
+import tegula.language as tl
+
+@tegula.jit
+def fill(x, v, N: tl.constexpr):
+    tl.store(x + tl.arange(0, N), v)
+
+x = np.zeros(16, np.float32)
+kernel = fill[(1,)](x, 2.0, 16)
+print(x.sum(), sorted(m for m in sys.modules if m.startswith(("tegula.compiler", "tegula.backends", "tegula.runtime"))))
+print(list(fill.device_caches[0][0].values()) == [kernel], kernel.src.signature, kernel.src.constants, kernel.src is kernel.src)
+other = fill[(1,)](x, 2.0, 8)
+print(list(fill.device_caches[0][0].values()) == [kernel, other])
+""")
+    out = subprocess.run([sys.executable, "program.py"], check=True, text=True, stdout=subprocess.PIPE, cwd=tmp_path, env={**os.environ, "TEGULA_DEVICE": "cpu"}).stdout
+    assert out.splitlines() == ["32.0 []", "True {'x': '*fp32', 'v': 'fp32', 'N': 'constexpr'} {(2,): 16} True", "True"]
