@@ -222,6 +222,16 @@ bool Meaning::prefetch() {
   return !oneOf({"L1", "L2", "L2::evict_last", "L2::evict_normal"}).empty() || fail("there is no such cache");
 }
 
+/// Of all threads of the program, as tl.debug_barrier: that of their own copies or by other counts has no meaning without them.
+bool Meaning::barrier() {
+  oneOf({"cta"});
+  const Operand &number = in_->operands[0];
+  if (oneOf({"sync"}).empty() || number.kind != Operand::Kind::Int || number.bits)
+    return fail("only `bar.sync 0` has a meaning here");
+  b_.create(OpKind::Barrier, {}, {});
+  return true;
+}
+
 bool Meaning::gridEvent() {
   std::string_view what = oneOf({"wait", "launch_dependents"});
   if (what.empty())

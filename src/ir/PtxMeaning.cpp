@@ -79,6 +79,8 @@ const Meaning::Row Meaning::rows[] = {
     // Nothing to wait for where programs do not overlap.
     {"nanosleep", 1, 1, &Meaning::nothing},
     {"griddepcontrol", 0, 0, &Meaning::gridEvent, false, false},
+    {"bar", 1, 1, &Meaning::barrier, false, false},
+    {"barrier", 1, 1, &Meaning::barrier, false, false},
     // Memory has the same values in any cache.
     {"prefetch", 1, 1, &Meaning::prefetch, true, false},
     {"prefetchu", 1, 1, &Meaning::prefetch, true, false},

@@ -108,7 +108,7 @@ private:
   bool floats(size_t operands, const std::function<V(const Type &, std::span<const V>)> &f);
 
   // PtxConvert.cpp
-  bool convert(), convertPacked(), move(), nothing(), prefetch(), gridEvent();
+  bool convert(), convertPacked(), move(), nothing(), prefetch(), gridEvent(), barrier();
   V convertFloat(V x, const Type &from, const Type &to);
   V toInteger(V x, const Type &from, const Type &to);
   V clamped(V x, const Type &from, const Type &to);

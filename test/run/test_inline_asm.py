@@ -370,16 +370,42 @@ def fetched_nowhere(x):
 
 
 @tegula.jit
-def barrier(out):
-    tl.inline_asm_elementwise("bar.sync 0; mov.u32 $0, 0;", "=r", [], tl.int32, is_pure=False, pack=1)
+def few_meet(out):
+    tl.inline_asm_elementwise("bar.sync 1; mov.u32 $0, 0;", "=r", [], tl.int32, is_pure=False, pack=1)
     tl.store(out, 1)
+
+
+@tegula.jit
+def barrier():
+    tl.inline_asm_elementwise("bar.sync 0;", "=r", [], tl.int32, is_pure=False, pack=1)
+
+
+@tegula.jit
+def butterfly(x, scratch, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    for s in tl.static_range(4):
+        tl.store(scratch + i, v)
+        barrier()
+        other = tl.load(scratch + (i ^ (1 << s)))
+        v = tl.where((i & (1 << s)) == 0, v + other, other - v)
+        barrier()
+    tl.store(x + i, v)
+
+
+def test_barrier(dev):
+    """lmdeploy's Hadamard transform exchanges by memory, with a barrier of its own."""
+    x = values(d("int32"), 16)
+    got = x.copy()
+    dev(butterfly, (1,), got, np.zeros(16, np.int32), 16)
+    assert_same(got, np.array([[(-1) ** bin(i & j).count("1") for j in range(16)] for i in range(16)], np.int32) @ x)
 
 
 def test_what_only_a_gpu_does(dev):
     if dev.name.startswith("cuda"):
         pytest.skip("about what has no GPU")
-    with pytest.raises(CompileError, match="bar.sync 0.*this instruction is not known"):
-        dev(barrier, (1,), np.zeros(1, np.int32))
+    with pytest.raises(CompileError, match="bar.sync 1.*only `bar.sync 0` has a meaning here"):
+        dev(few_meet, (1,), np.zeros(1, np.int32))
     with pytest.raises(CompileError, match="prefetch.global.L3.*there is no such cache"):
         dev(fetched_nowhere, (1,), np.zeros(1, np.int32))
 
