@@ -370,6 +370,21 @@ def fetched_nowhere(x):
 
 
 @tegula.jit
+def low_half(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.inline_asm_elementwise("not.b32 $0, $1;", "=r,r", [tl.load(x + i)], tl.int64, is_pure=True, pack=1))
+
+
+def test_low_half(dev):
+    """Of 64 bits in a PTX register of 32, as Triton and LLVM have it; flashinfer's and kraken's barriers give `dtype` of an address."""
+    if dev.name == "cpu":
+        pytest.skip("a CPU's own registers have no such names")
+    x, out = values(d("int32"), 64), np.zeros(64, np.int64)
+    dev(low_half, (1,), x, out, 64)
+    assert_same(out, (~x).view(np.uint32).astype(np.int64))
+
+
+@tegula.jit
 def few_meet(out):
     tl.inline_asm_elementwise("bar.sync 1; mov.u32 $0, 0;", "=r", [], tl.int32, is_pure=False, pack=1)
     tl.store(out, 1)

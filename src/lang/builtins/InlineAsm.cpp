@@ -83,6 +83,7 @@ struct Statement {
   std::vector<Tensor> in; // of one shape
   std::vector<Dtype> out;
   bool isTuple = false, isPure = false;
+  bool isPtx = false; // constraints name registers of PTX
   unsigned pack = 1;
   Shape shape;
 };
@@ -146,11 +147,20 @@ bool checkCounts(Args &a, const Statement &s) {
   return s.constraints.inputs.size() == inputs;
 }
 
+/// A result of 64 bits, an integer or an address, in a PTX register of 32: they become its low half, as with Triton (statements that give nothing say
+/// `dtype` of an address that they have at hand).
+bool isLowHalf(const std::string &constraint, Dtype d, unsigned pack) {
+  return pack == 1 && plainElem(d) == ir::Elem::I64 && ir::ptxRegisterBits(constraint) == 32;
+}
+
 /// On GPUs what the constraints name is known: registers of PTX, which must be as wide as what they hold.
-bool checkRegisters(Args &a, const Statement &s) {
+bool checkRegisters(Args &a, Statement &s) {
   if (a.ctx().target().name != "cuda")
     return true;
-  auto fits = [&](const std::string &constraint, Dtype d) {
+  s.isPtx = true;
+  auto fits = [&](const std::string &constraint, Dtype d, bool isResult = false) {
+    if (isResult && isLowHalf(constraint, d, s.pack))
+      return true;
     std::string named = constraint;
     size_t number = 0;
     auto [end, error] = std::from_chars(named.data(), named.data() + named.size(), number);
@@ -167,7 +177,7 @@ bool checkRegisters(Args &a, const Statement &s) {
   size_t at = 0;
   for (Dtype d : s.out)
     for (unsigned i = 0; i < packing(d, s.pack).registers; ++i)
-      if (!fits(s.constraints.outputs[at++], d))
+      if (!fits(s.constraints.outputs[at++], d, true))
         return false;
   at = 0;
   for (const Tensor &t : s.in)
@@ -234,7 +244,8 @@ std::vector<ir::Value *> execute(ir::Builder &b, const Statement &s, std::span<i
   std::vector<ir::Type> types;
   for (Dtype d : s.out) {
     const Packing p = packing(d, s.pack);
-    types.insert(types.end(), p.registers, ir::Type::tensor(shape, p.perRegister > 1 ? wordElem(p.bits) : plainElem(d)));
+    const bool isHalf = s.isPtx && isLowHalf(s.constraints.outputs[types.size()], d, s.pack);
+    types.insert(types.end(), p.registers, ir::Type::tensor(shape, isHalf ? ir::Elem::I32 : p.perRegister > 1 ? wordElem(p.bits) : plainElem(d)));
   }
   std::string constraints;
   for (const std::vector<std::string> *part : {&s.constraints.outputs, &s.constraints.inputs, &s.constraints.clobbers})
@@ -263,8 +274,10 @@ ir::Value *assemble(ir::Builder &b, const Statement &s, Dtype d, std::span<ir::V
     std::vector<ir::Value *> part = splitBits(b, registers[i], p.perRegister, plainElem(d));
     elements.insert(elements.end(), part.begin(), part.end());
   }
-  if (s.pack == 1 || !s.shape.rank())
-    return fromPlain(b, elements[0], d);
+  if (s.pack == 1 || !s.shape.rank()) {
+    const bool isHalf = elements[0]->type.elem == ir::Elem::I32 && plainElem(d) == ir::Elem::I64;
+    return fromPlain(b, isHalf ? b.cast(OpKind::ZExt, elements[0], ir::Elem::I64) : elements[0], d);
+  }
   // Of a block that was repeated, each element once.
   int64_t n = s.shape.numel(), step = std::max<int64_t>(1, s.pack / n);
   std::vector<ir::Value *> slots;
