@@ -304,10 +304,11 @@ TEST(Packing, FirstRowsInThePackingLoop) {
 }
 
 // The rows of the next panel are fetched in front of the blocks of rows that this one is multiplied by, in loops of nothing else; with few blocks of rows, by the loop that packs.
+// With AVX-512 and a large L2, a line at a time by the multiply-adds, and lines of A's next tile.
 TEST(Packing, FetchesTheNextPanel) {
-  auto fetches = [](Blocks t, const char *name) { // in loops by themselves, among multiply-adds
+  auto fetches = [](Blocks t, const char *name, uint64_t l2Bytes = 256 << 10) { // in loops by themselves, among multiply-adds
     CpuTarget target = *parseTarget(name);
-    target.l2Bytes = 256 << 10;
+    target.l2Bytes = l2Bytes;
     std::pair<size_t, size_t> r;
     std::istringstream in(test::stage(matmul("f32", "f32", t, {false, false}), target, Stage::Asm));
     std::string body;
@@ -326,6 +327,9 @@ TEST(Packing, FetchesTheNextPanel) {
   EXPECT_EQ(fetches({128, 256, 256}, "cpu:avx2").second, 0);
   EXPECT_GE(fetches({128, 256, 256}, "cpu:avx512").first, 4);
   EXPECT_EQ(fetches({128, 256, 256}, "cpu:avx512").second, 0);
+  EXPECT_GE(fetches({128, 256, 256}, "cpu:avx512", 2 << 20).second, 4); // two kinds of blocks of rows, each a line of A and one of B
+  EXPECT_EQ(fetches({128, 256, 256}, "cpu:avx512", 2 << 20).first, 0);
+  EXPECT_EQ(fetches({128, 256, 256}, "cpu:avx2", 2 << 20).second, 0);
   EXPECT_EQ(fetches({16, 256, 256}, "cpu:avx2").first, 0);
   EXPECT_GT(fetches({16, 256, 256}, "cpu:avx2").second, 0);
 }

@@ -61,6 +61,10 @@ llvm::SmallVector<RowBlock, 2> rowBlocks(const DotPlan &p, unsigned lowRows) {
   return {{lowRows, p.m / lowRows}};
 }
 
+/// Cores with that much L2 share their last level with many others, 300 cycles away (Emerald Rapids), where those with less have it beside them. To have lines in flight all the time, but
+/// few at once, one is fetched in each trip of the loops over k. A trip takes 48 cycles with AVX-512; in the 24 of AVX2 there is no room for the instructions that choose a line.
+bool fetchesByTrip(const CpuTarget &t) { return t.avx512 && t.l2Bytes >= 2 << 20; }
+
 int64_t divideUp(int64_t x, int64_t by) { return (x + by - 1) / by; }
 
 int64_t blocksOfRows(const CpuTarget &t, const DotPlan &p) {
@@ -82,7 +86,7 @@ unsigned lanesOfAcc(const CpuTarget &t, const DotPlan &p) {
 class DotEmitter {
 public:
   DotEmitter(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V aStride)
-      : v(v), b(v.b), target(target), p(p), aStride(aStride), lanes(lanesOfAcc(target, p)) {
+      : v(v), target(target), b(v.b), p(p), aStride(aStride), lanes(lanesOfAcc(target, p)) {
     accType = v.vecType(p.accElem, lanes);
     if (aStride)
       strides = {aStride, unrelated(rowsOf(2)), unrelated(rowsOf(3))};
@@ -91,6 +95,7 @@ public:
   void rows(int64_t k, V a, V panel, V c, bool accumulate, bool withoutFirst = false);
   unsigned firstRows() const;
   VecEmitter &v;
+  const CpuTarget &target;
   /// Accumulators of an outer block, and behind them, if A is biased, sums of the columns of B.
   llvm::SmallVector<V> zeros(unsigned rows) const;
   /// `a`: rowPointers() of the block.
@@ -103,13 +108,13 @@ public:
   int64_t stepBytesA() const { return p.kGroup * aBytes(); }
   /// Rows that count; so many k, a multiple of what a trip of the loop over k does. Null: all. For outer blocks.
   V rowsFrom = nullptr, rowsTo = nullptr, depth = nullptr;
-  llvm::SmallVector<PanelFetch, 2> fetches;
+  llvm::SmallVector<PanelFetch, 2> fetches; // in front of parts of loops over k
+  void fetchRight(llvm::ArrayRef<PanelFetch> all, V near), fetchLeft(V a, V next, V panel, V near);
   static int64_t unrolled(int64_t steps) { return std::min<int64_t>(4, steps); }
   int64_t stepBytesB() const { return p.kGroup * p.nr * bBytes(); }
 
 private:
   llvm::IRBuilder<> &b;
-  const CpuTarget &target;
   const DotPlan &p;
   V aStride;                     // bytes between rows of A, or null: as packed
   llvm::SmallVector<V, 3> strides; // once, twice, three times that
@@ -150,6 +155,18 @@ private:
   static constexpr int64_t mostLines = 32;
   int64_t tripsOfPart() const, linesPerPart() const;
   V partsOf(V depth);
+  void fetch(V number);
+  /// Lines to fetch into L2, one after the other: line i is in row i / 2^rowBits of the last part with from <= i, whose first line with that number is at first + row * stride.
+  struct LineSequence {
+    struct Part {
+      V from, first, stride;
+    };
+    llvm::SmallVector<Part, 2> parts;
+    V last;
+    unsigned rowBits = 0;
+  };
+  int64_t tripsOfPanel() const;
+  llvm::SmallVector<LineSequence, 2> sequences; // a line of each in each trip of loops over k
 };
 
 llvm::SmallVector<V> DotEmitter::loop(int64_t count, V counted, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body) {
@@ -324,12 +341,14 @@ void DotEmitter::addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumula
     }
 }
 
-/// C[rows][nr] += A[rows][k] * panel[k][nr]. `lines`: of each of `fetches` the line to begin with, and how many are left.
+/// C[rows][nr] += A[rows][k] * panel[k][nr]. `lines`: of each of `fetches` the line to begin with, and how many are left; or the number of the first one of `sequences`.
 void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate, llvm::ArrayRef<V> lines) {
   int64_t steps = k / p.kGroup, unroll = unrolled(steps), trips = steps / unroll;
   V counted = depth ? b.CreateUDiv(depth, b.getInt64(unroll * p.kGroup)) : nullptr;
   auto body = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V> carried) {
     llvm::SmallVector<V> acc(carried);
+    if (!sequences.empty())
+      fetch(q.back());
     for (int64_t u = 0; u < unroll; ++u)
       multiplyStep(rows, u, q.drop_front(), q[0], acc);
     return acc;
@@ -341,8 +360,12 @@ void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
     return pointers;
   };
   llvm::SmallVector<V> from = rowPointers(a, rows);
-  if (fetches.empty())
-    return addToC(rows, loop(trips, counted, pointersAt(bp, from, 1), zeros(rows), body), c, accumulate);
+  if (fetches.empty()) {
+    llvm::SmallVector<Pointer> pointers = pointersAt(bp, from, 1);
+    if (!sequences.empty())
+      pointers.push_back({lines[0], 1});
+    return addToC(rows, loop(trips, counted, pointers, zeros(rows), body), c, accumulate);
+  }
   // A few lines, some trips, a few lines ...: many at once would hold up the loads.
   const int64_t part = tripsOfPart();
   if (!counted && trips % part) // the last part is shorter
@@ -450,12 +473,77 @@ void DotEmitter::fetch(const PanelFetch &lines, V from, V count) {
   });
 }
 
+/// Trips of loops over k while one panel is multiplied; the first block of rows is multiplied where it is packed.
+int64_t DotEmitter::tripsOfPanel() const {
+  const int64_t groups = p.kBlock / p.kGroup;
+  return groups / unrolled(groups) * std::max<int64_t>(1, blocksOfRows(target, p) - 1);
+}
+
+/// So many lines in each trip that there are trips enough: of all rows of the first, then of the next one.
+void DotEmitter::fetchRight(llvm::ArrayRef<PanelFetch> all, V near) {
+  sequences.clear();
+  if (all.empty())
+    return;
+  const int64_t entries = static_cast<int64_t>(all.size()), atOnce = divideUp(entries * p.kBlock, tripsOfPanel());
+  V none = b.getInt64(0);
+  for (int64_t from = 0, each = divideUp(entries, atOnce); from < entries; from += each) {
+    LineSequence sequence;
+    V before = none;
+    for (const PanelFetch &f : all.slice(static_cast<size_t>(from), static_cast<size_t>(std::min(each, entries - from)))) {
+      V any = b.CreateICmpSGT(f.rows, none), stride = b.CreateSelect(any, f.stride, none);
+      V first = b.CreateGEP(b.getInt8Ty(), b.CreateSelect(any, f.first, near), b.CreateNeg(b.CreateMul(before, stride)));
+      sequence.parts.push_back({before, first, stride});
+      before = b.CreateAdd(before, b.CreateSelect(any, f.rows, none));
+    }
+    sequence.last = b.CreateSub(before, b.getInt64(1));
+    sequences.push_back(sequence);
+  }
+}
+
+/// Of the rows of A's next tile as many as make all of it in the panels of a block of k, line by line. (Rows that do not begin with a line end in another one; the first of them is the last of this tile.)
+void DotEmitter::fetchLeft(V a, V next, V panel, V near) {
+  constexpr int64_t line = 64;
+  const int64_t bytes = p.kBlock * aBytes(), inRow = std::max<int64_t>(1, bytes / line), rows = divideUp(p.m, p.n / p.nr);
+  const int64_t atOnce = std::min(rows, divideUp(rows * inRow, tripsOfPanel()));
+  for (int64_t i = 0; i < atOnce; ++i) {
+    const int64_t each = divideUp(rows, atOnce);
+    V row = b.CreateAdd(b.CreateMul(panel, b.getInt64(static_cast<uint64_t>(rows))), b.getInt64(static_cast<uint64_t>(i * each)));
+    V any = b.CreateAnd(b.CreateICmpNE(next, b.getInt64(0)), b.CreateICmpSLE(row, b.getInt64(static_cast<uint64_t>(p.m - each))));
+    V first = b.CreateGEP(b.getInt8Ty(), a, b.CreateAdd(b.CreateAdd(next, b.CreateMul(row, aStride)), b.getInt64(static_cast<uint64_t>(std::min(bytes, line) - 1))));
+    sequences.push_back({{{b.getInt64(0), b.CreateSelect(any, first, near), b.CreateSelect(any, aStride, b.getInt64(0))}},
+                     b.getInt64(static_cast<uint64_t>(each * inRow - 1)), static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(inRow)))});
+  }
+}
+
+/// The line with that number of each sequence; the last one where there are not so many.
+void DotEmitter::fetch(V number) {
+  for (const LineSequence &sequence : sequences) {
+    V i = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, number, sequence.last), first = sequence.parts[0].first, stride = sequence.parts[0].stride;
+    for (const LineSequence::Part &part : llvm::drop_begin(sequence.parts)) {
+      V isIn = b.CreateICmpSGE(number, part.from);
+      first = b.CreateSelect(isIn, part.first, first), stride = b.CreateSelect(isIn, part.stride, stride);
+    }
+    V row = i, in = nullptr;
+    if (sequence.rowBits)
+      row = b.CreateLShr(i, sequence.rowBits), in = b.CreateShl(b.CreateAnd(i, (uint64_t(1) << sequence.rowBits) - 1), 6);
+    V at = b.CreateGEP(b.getInt8Ty(), first, b.CreateMul(stride, row));
+    if (in)
+      at = b.CreateGEP(b.getInt8Ty(), at, in);
+    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()}, {at, b.getInt32(0), b.getInt32(2), b.getInt32(1)});
+  }
+}
+
 /// All rows of one panel for one block of k, or all but the first block of rows.
 void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFirst) {
   bool inner = p.nr == 1;
   unsigned lowRows = inner ? std::min<unsigned>(p.mr, static_cast<unsigned>(p.m)) : blockShape(target).lowRows;
   int64_t row = 0;
-  V done = b.getInt64(0), perBlock = fetches.empty() ? nullptr : b.CreateMul(partsOf(depth), b.getInt64(static_cast<uint64_t>(linesPerPart())));
+  const bool byTrip = !sequences.empty();
+  V done = b.getInt64(0), perBlock = nullptr;
+  if (byTrip)
+    perBlock = depth ? b.CreateUDiv(depth, b.getInt64(static_cast<uint64_t>(PanelDot::depthUnit(p)))) : b.getInt64(static_cast<uint64_t>(k / PanelDot::depthUnit(p)));
+  else if (!fetches.empty())
+    perBlock = b.CreateMul(partsOf(depth), b.getInt64(static_cast<uint64_t>(linesPerPart())));
   auto fetchedBy = [&](V count) { return b.CreateMul(count, perBlock); };
   auto lineAt = [&](const PanelFetch &f, V number) { return b.CreateGEP(b.getInt8Ty(), f.first, b.CreateMul(f.stride, number)); };
   for (RowBlock block : rowBlocks(p, lowRows)) {
@@ -491,13 +579,25 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
       pointers.push_back({lineAt(f, fetchedBy(done)), 0, b.CreateMul(f.stride, perBlock)});
       pointers.push_back({b.CreateSub(f.rows, fetchedBy(done)), 0, b.CreateNeg(perBlock)});
     }
+    if (byTrip)
+      pointers.push_back({fetchedBy(done), 0, perBlock});
     loop(block.count, count, pointers, {}, rowsBody);
     row += block.rows * block.count;
     done = b.CreateAdd(done, count ? b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, b.getInt64(0)) : b.getInt64(static_cast<uint64_t>(block.count)));
   }
-  for (const PanelFetch &f : fetches)
-    if (rowsFrom || rowsTo || depth) // perhaps not all of them
-      fetch(f, lineAt(f, fetchedBy(done)), b.CreateSub(f.rows, fetchedBy(done)));
+  if (!rowsFrom && !rowsTo && !depth)
+    return;
+  for (const PanelFetch &f : fetches) // perhaps not all of them
+    fetch(f, lineAt(f, fetchedBy(done)), b.CreateSub(f.rows, fetchedBy(done)));
+  if (!byTrip || (!rowsFrom && !rowsTo))
+    return;
+  V last = sequences.front().last;
+  for (const LineSequence &sequence : llvm::drop_begin(sequences))
+    last = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, last, sequence.last);
+  loop(0, b.CreateSub(b.CreateAdd(last, b.getInt64(1)), fetchedBy(done)), {{fetchedBy(done), 1}}, {}, [&](llvm::ArrayRef<V> number, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
+    fetch(number[0]);
+    return {};
+  });
 }
 
 /// All of C for one block of k.
@@ -628,11 +728,24 @@ void PanelDot::rest(bool withoutFirst, V panel, V c) { emitter_->rows(p_.kBlock,
 
 int64_t PanelDot::depthUnit(const DotPlan &p) { return DotEmitter::unrolled(p.kBlock / p.kGroup) * p.kGroup; }
 
-void PanelDot::fetch(llvm::ArrayRef<PanelFetch> lines) { emitter_->fetches.assign(lines.begin(), lines.end()); }
+void PanelDot::fetch(llvm::ArrayRef<PanelFetch> lines, V nextLeft, V number, V near) {
+  if (!fetchesByTrip(emitter_->target)) {
+    emitter_->fetches.assign(lines.begin(), lines.end());
+    return;
+  }
+  emitter_->fetchRight(lines, near);
+  if (nextLeft)
+    emitter_->fetchLeft(rows_[0], nextLeft, number, near);
+}
 
 bool PanelDot::fetches(const CpuTarget &target, const DotPlan &p) {
   constexpr int64_t enough = 4; // blocks: more lines than that in front of one wait for each other
   return p.nr > 1 && blocksOfRows(target, p) > enough;
+}
+
+bool PanelDot::fetchesLeft(const CpuTarget &target, const DotPlan &p) {
+  constexpr int64_t least = 256; // bytes of a row: the hardware has fetched the lines behind what was read
+  return fetchesByTrip(target) && fetches(target, p) && p.kBlock * ir::byteWidth(p.aElem) >= least;
 }
 
 void PanelDot::limit(V from, V to, V depth) { emitter_->rowsFrom = from, emitter_->rowsTo = to, emitter_->depth = depth; }

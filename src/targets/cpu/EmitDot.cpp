@@ -24,7 +24,7 @@ bool FunctionEmitter::staysLinear(const Lin &l, const Bits &at) {
 }
 
 // Where the left operand of a dot lies in memory, or nothing if it has to be packed.
-std::optional<FunctionEmitter::InPlace> FunctionEmitter::leftInPlace(const Step &s, V rows, V depth) {
+std::optional<FunctionEmitter::InPlace> FunctionEmitter::leftInPlace(const Step &s, const Counts &counts, V depth) {
   if (state_.options.checked)
     return {};
   const ir::Value *v = s.left->roots[0].value;
@@ -67,12 +67,14 @@ std::optional<FunctionEmitter::InPlace> FunctionEmitter::leftInPlace(const Step 
       V inside = b_.CreateICmpSGT(full, b_.getInt64(0));
       r.holds = r.holds ? b_.CreateAnd(r.holds, inside) : inside;
     }
+    if (s.dot->byPanel && PanelDot::fetchesLeft(state_.target, *s.dot))
+      r.next = nextTile(l, counts.depthLeft, s.dot->k);
     return r;
   };
   std::optional<InPlace> r = look();
   // The last block of rows reads all of its rows.
-  if (r && rows) {
-    V all = b_.CreateICmpEQ(rows, b_.getInt64(static_cast<uint64_t>(s.dot->m)));
+  if (r && counts.rows) {
+    V all = b_.CreateICmpEQ(counts.rows, b_.getInt64(static_cast<uint64_t>(s.dot->m)));
     r->holds = r->holds ? b_.CreateAnd(r->holds, all) : all;
   }
   mixed_.backTo(mixed);
@@ -189,17 +191,17 @@ FunctionEmitter::Counts FunctionEmitter::whatCounts(const Step &s) {
 }
 
 // The left operand: where it lies, or packed.
-FunctionEmitter::InPlace FunctionEmitter::leftOperand(const Step &s, V rows, V depth) {
+FunctionEmitter::InPlace FunctionEmitter::leftOperand(const Step &s, const Counts &counts, V depth) {
   V buffer = bufferLin(s.bufferA).base;
   if (!s.left)
     return {buffer, nullptr, nullptr};
   auto pack = [&] {
     NestState state;
     state.nest = s.left.get();
-    state.leftRows = rows, state.leftDepth = depth;
+    state.leftRows = counts.rows, state.leftDepth = depth;
     runNest(state);
   };
-  std::optional<InPlace> there = leftInPlace(s, rows, depth);
+  std::optional<InPlace> there = leftInPlace(s, counts, depth);
   if (!there) {
     pack();
     return {buffer, nullptr, nullptr};
@@ -222,7 +224,7 @@ FunctionEmitter::InPlace FunctionEmitter::leftOperand(const Step &s, V rows, V d
     return phi;
   };
   V stride = b_.getInt64(static_cast<uint64_t>(s.dot->aRowStride) * ir::byteWidth(s.dot->aElem));
-  return {join(there->pointer, buffer), join(there->stride, stride), nullptr};
+  return {join(there->pointer, buffer), join(there->stride, stride), nullptr, there->next ? join(there->next, b_.getInt64(0)) : nullptr};
 }
 
 // The nest that packs B, with the multiply-adds of a panel where it has been packed: those of the first block of rows in the loop that packs it.
@@ -241,7 +243,7 @@ void FunctionEmitter::dotByPanel(const Step &s) {
   for (const NestLoop &l : shape.loops) // a trip of the loop along k packs so many rows
     if (l.firstBit >= shape.nest->columnBits() && l.firstBit < shape.nest->columnBits() + shape.nest->panelDepthBits)
       unit = std::max(unit, int64_t(1) << (l.firstBit - shape.nest->columnBits()));
-  const InPlace a = leftOperand(s, counts.rows, counts.depth ? roundUp(counts.depth, unit) : nullptr);
+  const InPlace a = leftOperand(s, counts, counts.depth ? roundUp(counts.depth, unit) : nullptr);
   const Buffer &cb = plan_.buffers[static_cast<size_t>(s.bufferC)];
   bool accumulate = s.accumulate;
   if (!accumulate && p.kBlock < p.k) {
@@ -310,7 +312,7 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
     llvm::SmallVector<PanelFetch, 2> lines;
     for (const auto &[load, at, one] : work.fetches)
       lines.push_back(one);
-    dot.fetch(lines);
+    dot.fetch(lines, a.next, p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0), b);
     dot.rest(work.depth != 0, b, columns);
   };
   work.begin = begin, work.trip = trip, work.end = end;
@@ -322,7 +324,7 @@ void FunctionEmitter::dotStep(const Step &s) {
   if (s.nest)
     return dotByPanel(s);
   if (s.batch == 1) {
-    InPlace a = leftOperand(s);
+    InPlace a = leftOperand(s, {});
     return emitDot(vec_, state_.target, *s.dot, a.pointer, bufferLin(s.bufferB).base, bufferLin(s.bufferC).base, s.accumulate, a.stride);
   }
   V a = bufferLin(s.bufferA).base, b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;

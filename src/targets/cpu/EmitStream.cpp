@@ -248,8 +248,9 @@ void FunctionEmitter::fetchAhead(unsigned copy) {
   }
 }
 
-// From the tile of the right operand that `l` addresses to the one of the loop's next round, i64; null if that cannot be said. 0 if there is none, or one that ends behind the matrix.
-llvm::Value *FunctionEmitter::nextTile(const Lin &l) {
+// From the tile of an operand of a dot that `l` addresses, of `depth` k, to the one of the loop's next round, i64; null if that cannot be said. 0 if there is none, or one that ends
+// behind the matrix: so many k are left from this one's first on (null: not known).
+llvm::Value *FunctionEmitter::nextTile(const Lin &l, V left, int64_t depth) {
   unsigned budget = 24;
   V next = loop_.iv ? inLaterRound(l.base, 1, budget) : nullptr;
   if (!next || next == l.base)
@@ -257,10 +258,8 @@ llvm::Value *FunctionEmitter::nextTile(const Lin &l) {
   llvm::Type *t = b_.getInt64Ty();
   V distance = b_.CreateSub(b_.CreatePtrToInt(next, t), b_.CreatePtrToInt(l.base, t));
   V is = b_.CreateICmpUGT(b_.CreateSub(loop_.to, loop_.iv), loop_.by);
-  if (V left = nest_->panel->depthLeft) {
-    int64_t depth = int64_t(1) << (bitCount(nest_->nest->space) - nest_->nest->columnBits());
+  if (left)
     is = b_.CreateAnd(is, b_.CreateICmpSGE(left, b_.getInt64(static_cast<uint64_t>(2 * depth))));
-  }
   return b_.CreateSelect(is, distance, b_.getInt64(0));
 }
 
@@ -271,7 +270,7 @@ std::pair<V, V> FunctionEmitter::panelAhead(const Lin &l, Coef row, Coef panel, 
   auto &known = p.ahead[l.base];
   if (known.first)
     return known;
-  V tile = atDepth(0, [&] { return nextTile(l); });
+  V tile = atDepth(0, [&] { return nextTile(l, p.depthLeft, int64_t(1) << (bitCount(n.nest->space) - n.nest->columnBits())); });
   const unsigned columns = n.nest->columnBits();
   const NestLoop *blocks = nullptr, *panels = nullptr;
   for (unsigned i = 0; i < p.loops; ++i)

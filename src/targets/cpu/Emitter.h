@@ -65,9 +65,10 @@ private:
   void setLoc(const ir::Op *op);
 
   // EmitDot
-  /// An operand: where it begins, and bytes between rows (i64; null: as packed). holds: i1, whether it is so, null if it is.
+  /// An operand: where it begins, and bytes between rows (i64; null: as packed). holds: i1, whether it is so, null if it is. next: bytes to the loop's next tile, i64, 0 if there is
+  /// none; null: not known.
   struct InPlace {
-    V pointer, stride, holds;
+    V pointer, stride, holds, next = nullptr;
   };
   void dotStep(const Step &s), dotByPanel(const Step &s);
   struct Counts {
@@ -80,8 +81,8 @@ private:
   V countsOfAll(const DotPart::Conditions &all, unsigned fromBit, unsigned bits, int diagonal = -1);
   bool define(const ir::Value *v, llvm::SmallVectorImpl<const ir::Value *> &lent);
   bool staysLinear(const Lin &l, const Bits &at);
-  std::optional<InPlace> leftInPlace(const Step &s, V rows, V depth); // how many of each are wanted, null: all
-  InPlace leftOperand(const Step &s, V rows = nullptr, V depth = nullptr);
+  std::optional<InPlace> leftInPlace(const Step &s, const Counts &counts, V depth); // so much of k is wanted, null: all
+  InPlace leftOperand(const Step &s, const Counts &counts, V depth = nullptr);
 
   // EmitScalar
   llvm::Type *regType(const ir::Type &scalar) const;
@@ -207,7 +208,7 @@ private:
   V movedOn(V x, llvm::function_ref<V(V)> known, unsigned &budget), inNextProgram(V x, unsigned &budget);
   void stepsOfLoop(const Steps &all, const ir::Block &body, llvm::PHINode *iv, V by, V to);
   void findAhead(), fetchAhead(unsigned copy), prefetch(V at);
-  V inLaterRound(V x, uint64_t rounds, unsigned &budget), nextTile(const Lin &l);
+  V inLaterRound(V x, uint64_t rounds, unsigned &budget), nextTile(const Lin &l, V left, int64_t depth);
   std::pair<V, V> panelAhead(const Lin &l, Coef row, Coef panel, V there);
   void fetchBetween(const ir::Op &load, const Lin &l, const Bits &at, V distance, V rows, Coef stride);
   void fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Op &load, llvm::Value *mask);
