@@ -142,6 +142,14 @@ TEST_P(DotTest, BytesInFours) {
   EXPECT_EQ(noSign.bUnsigned, t.avx2);
 }
 
+TEST(DotPlan, PairsOfBf16WhereTheInstructionIsFast) {
+  CpuTarget t = *parseTarget("cpu:avx512bf16");
+  for (auto [cpu, kGroup] : {std::pair("x86-64-v4", 2u), {"znver5", 2u}, {"sapphirerapids", 1u}}) {
+    t.cpu = cpu;
+    EXPECT_EQ(dotPlan(t, ir::Elem::BF16, ir::Elem::BF16, ir::Elem::F32, 64, 64, 64, "ieee").kGroup, kGroup) << cpu;
+  }
+}
+
 TEST_P(DotTest, TruncTf32) {
   JitLibrary lib(GetParam());
   lib.addElementwise("trunc", 4, {Elem::F32}, Elem::F32,

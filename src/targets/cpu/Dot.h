@@ -30,7 +30,7 @@ struct DotPlan {
 };
 
 /// Element kinds: f16 and fp8 operands are widened to f32 when packed; bf16 too unless the target has AVX512_BF16
-/// (whose instruction flushes subnormal products and operands); int8 stays with VNNI, else goes to i16 on x86 and to
+/// (whose instruction flushes subnormal products and operands) and a core that is fast at it; int8 stays with VNNI, else goes to i16 on x86 and to
 /// i32 elsewhere. If no element of an int8 B is negative (`bUnsigned`), VNNI needs no correction, and AVX2 has pmaddubsw,
 /// whose sums of two products then fit its 16 bits: 2 * 127 * -128 > -2^15. The accumulator of f16 results is F32. `precision` as in the dot op: "tf32" asks the packing nests to
 /// apply truncTf32 to f32 operands; "tf32x3", "bf16x3" and "bf16x6" exist to come close to IEEE on units that lack it,

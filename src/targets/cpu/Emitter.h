@@ -65,8 +65,7 @@ private:
   void setLoc(const ir::Op *op);
 
   // EmitDot
-  /// An operand: where it begins, and bytes between rows (i64; null: as packed). holds: i1, whether it is so, null if it is. next: bytes to the loop's next tile, i64, 0 if there is
-  /// none; null: not known.
+  /// An operand: where it begins, and bytes between rows (i64; null: as packed). holds: i1, whether it is so, null if it is. next: bytes to the next tile, i64, 0: none, null: not known.
   struct InPlace {
     V pointer, stride, holds, next = nullptr;
   };
