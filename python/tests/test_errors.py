@@ -33,6 +33,20 @@ def test_text_and_fields():
     assert e.diagnostics[0]["severity"] == "error" and e.kind
 
 
+@tegula.jit
+def deprecated_and_wrong(x, B: tl.constexpr):
+    block = tl.make_block_ptr(x, (B, ), (1, ), (0, ), (B, ), (0, ))
+    tl.store(block, missing_name)
+
+
+def test_errors_come_before_warnings():
+    with pytest.raises(tegula.CompilationError) as caught:
+        deprecated_and_wrong[(1,)](np.zeros(4, np.float32), 4)
+    text = str(caught.value)
+    assert 0 < text.index("missing_name") < text.index("deprecated;")
+    assert [d["severity"] for d in caught.value.diagnostics] == ["warning", "error"]
+
+
 def test_nothing_was_written():
     x = np.arange(4, dtype=np.float32)
     with pytest.raises(tegula.CompilationError):

@@ -79,7 +79,9 @@ TegulaStatus report(const DiagEngine &diag, TegulaStatus otherwise) {
   r.json = r.diagnostics.empty() ? "[]" : renderJson(diag);
   if (!diag.hasErrors()) return otherwise;
   std::string text;
-  for (const StoredDiagnostic &d : r.diagnostics) text += d.rendered;
+  for (bool isError : {true, false}) // what is to be mended comes first
+    for (const StoredDiagnostic &d : r.diagnostics)
+      if ((d.severity == TEGULA_SEVERITY_ERROR) == isError) text += d.rendered;
   while (!text.empty() && text.back() == '\n') text.pop_back();
   bool internal = std::any_of(diag.all().begin(), diag.all().end(), isInternal);
   return fail(internal ? TEGULA_INTERNAL_ERROR : TEGULA_COMPILE_ERROR, std::move(text));
