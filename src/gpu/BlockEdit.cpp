@@ -51,6 +51,17 @@ void replaceUses(Block &b, std::span<Value *const> from, std::span<Value *const>
   }
 }
 
+void takeUsers(std::span<Value *const> values, Op &op) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    Value *taken = values[i], *other = op.results[i];
+    std::swap(taken->def->results[taken->index], op.results[i]);
+    std::swap(taken->def, other->def);
+    std::swap(taken->index, other->index);
+    std::swap(taken->name, other->name);
+    std::ranges::replace(op.operands, taken, other);
+  }
+}
+
 void splice(Block &from, Block &to, size_t position) {
   for (Op *op : from.ops)
     op->parent = &to;

@@ -19,6 +19,9 @@ void replaceUses(ir::Op &op, const ir::Value *from, ir::Value *to);
 void replaceUses(ir::Block &b, const ir::Value *from, ir::Value *to, size_t position = 0);
 /// Each of `from` by its neighbour in `to`, in one walk.
 void replaceUses(ir::Block &b, std::span<ir::Value *const> from, std::span<ir::Value *const> to, size_t position = 0);
+/// Makes `op` define `values`, results of other operations, for all of their users but itself: results change owners, so that nothing is walked, however much stands behind. `op` has results of the
+/// same types, which nobody uses yet, and stands in front of all those users.
+void takeUsers(std::span<ir::Value *const> values, ir::Op &op);
 /// Moves the operations of a temporary block to a place in another.
 void splice(ir::Block &from, ir::Block &to, size_t position);
 /// Many changes of one block in linear time: an index says who uses a value, and operations and uses change all at once when the editor ends. Until

@@ -685,7 +685,8 @@ void PipelinedLoop::insertWaits() {
     dot->set(attr::isAsync, true);
   for (const DotWaitPoint &w : waits_.waits) {
     Block &block = *w.before->parent;
-    const Op *op = wait(block, positionOf(block, w.before), w.pending(), w.values);
+    Op *op = wait(block, positionOf(block, w.before), w.pending(), w.values);
+    replaceUses(block, w.values, op->results, positionOf(block, op) + 1);
     if (w.before == waits_.oldDone)
       oldWait_ = op;
   }
@@ -697,11 +698,12 @@ void PipelinedLoop::insertWaits() {
     if (const Value *v = body_.terminator()->operands[i]; v && std::find(waits_.yielded.begin(), waits_.yielded.end(), v) != waits_.yielded.end())
       results.push_back(loop_.results[i]);
   Block &outer = *loop_.parent;
-  size_t behind = positionOf(outer, &loop_) + 1;
-  wait(outer, behind, 0, results);
-  outer.ops[behind]->set(attr::behindLoop, true);
+  Op *op = wait(outer, positionOf(outer, &loop_) + 1, 0, results);
+  op->set(attr::behindLoop, true);
+  takeUsers(results, *op);
 }
 
+/// Those that use the values are left to the caller.
 Op *PipelinedLoop::wait(Block &block, size_t position, int64_t pending, const std::vector<Value *> &values) {
   Block here;
   b_.setBlock(&here);
@@ -710,7 +712,6 @@ Op *PipelinedLoop::wait(Block &block, size_t position, int64_t pending, const st
     types.push_back(v->type);
   b_.setLoc(block.ops[position < block.ops.size() ? position : block.ops.size() - 1]->loc);
   Op *op = b_.create(OpKind::DotWait, values, types, {{attr::pending, pending}});
-  replaceUses(block, values, op->results, position);
   splice(here, block, position);
   return op;
 }
