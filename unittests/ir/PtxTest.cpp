@@ -231,7 +231,7 @@ TEST(Ptx, Conversions) {
 }
 
 TEST(Ptx, Refused) {
-  for (auto [text, why] : {std::pair{"bar.sync 0;", "`bar.sync 0`: this instruction is not known"}, {"add.cc.u32 $0, $1, $2;", "`.cc` is not known here"},
+  for (auto [text, why] : {std::pair{"bar.sync 1;", "only `bar.sync 0` has a meaning here"}, {"membar.gl;", "`membar.gl`: this instruction is not known"}, {"add.cc.u32 $0, $1, $2;", "`.cc` is not known here"},
                            {"ld.global.b32 $0, [$1];", "this instruction is not known"}, {"mov.u32 $0, %laneid;", "`%laneid` has no meaning here"},
                            {"add.s32 $0, $1;", "it has 2 operands"}, {"add $0, $1, $2;", "is no PTX"}, {"add.rz.f32 $0, $1, $2;", "`.rz` is not known here"},
                            {"add.s64 $0, $1, $2;", "`$1` has 32 bits, 64 are wanted"}, {"mov.u32 $0, $1; mov.u32 t, $1;", "no register of this name is declared"},
