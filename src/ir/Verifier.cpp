@@ -226,7 +226,7 @@ bool Verifier::attributes(const Op &op) {
     given.add(a.key);
   }
   std::span<const int64_t> bytes = op.shared();
-  bool hasNone = !info(op.kind).attrs.has(attr::shared) || (!op.find(attr::shared) && !op.meet() && !op.own() && !op.buffers());
+  bool hasNone = !op.find(attr::shared) && !op.meet() && !op.own() && !op.buffers();
   if (!hasNone && (bytes.size() != 2 || bytes[0] < 0 || bytes[0] % 16 || bytes[1] <= bytes[0] || bytes[1] > most))
     return bad(&op, "needs begin and end of its bytes of shared memory, `shared`");
   std::optional<AttrKey> missing = in.needed.firstBeside(given);

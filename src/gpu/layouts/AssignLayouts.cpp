@@ -139,8 +139,8 @@ public:
   }
   std::optional<Home> homeOfSpread(const Value *v) const;
 
-  /// A row that a loop loads to scale the accumulator of a dot with, as the threads need it that hold that, if they have the registers. No layout: it is none, or its dot has no home yet (`isOpen`).
-  Home besideAccumulator(const Op &op, bool *isOpen = nullptr) const;
+  /// A row that a loop loads to scale the accumulator of a dot with, as the threads need it that hold that, if they have the registers. No layout: it is none, or its dot has no home yet (true).
+  std::pair<Home, bool> besideAccumulator(const Op &op) const;
 
   Access access(const Op &op) const {
     const Value *pointer = op.operands[0];
@@ -171,7 +171,7 @@ public:
     auto isPlain = [&](const Op &o) { return o.kind == OpKind::Load && !isSpread(o) && !isScattered(o) && !hasEqualNeighbours(o, facts_); };
     auto isData = [&](const Value *v) { return !isCheap(v); };
     a.layout = layout::dealt(shape, order, std::max(a.vec, runBeside(users_, facts_, op, a.axis, a.vec, threads().count(), isPlain, isData)), threads());
-    const Home beside = isSpread(op) || besideAccumulator(op).layout ? of(op.result()) : isScattered(op) ? besideAddresses(op) : Home{};
+    const Home beside = isSpread(op) || besideAccumulator(op).first.layout ? of(op.result()) : isScattered(op) ? besideAddresses(op) : Home{};
     if (beside.layout) {
       a.layout = layoutOf(beside);
       a.vec = vectorIn(a.layout, pointer, mask, a.axis, facts_);
@@ -259,8 +259,8 @@ private:
 void Homes::visit(const Op &op) {
   switch (op.kind) {
   case OpKind::Load:
-    if (bool isOpen = false, is = besideAccumulator(op, &isOpen).layout; is || (isOpen && !last_))
-      return set(op.result(), besideAccumulator(op)); // or a later round knows it
+    if (const auto [h, isOpen] = besideAccumulator(op); h.layout || (isOpen && !last_))
+      return set(op.result(), h); // or a later round knows it
     if (hasEqualNeighbours(op, facts_))
       return set(op.result(), homeOfUsers(op.result()));
     if (isSpread(op)) {
@@ -375,20 +375,18 @@ std::optional<Home> Homes::homeOfSpread(const Value *v) const {
   return l ? Home{out_.internLayout(*l), h.rank} : Home{};
 }
 
-Home Homes::besideAccumulator(const Op &op, bool *isOpen) const {
+std::pair<Home, bool> Homes::besideAccumulator(const Op &op) const {
   constexpr int64_t mostLoads = 8, registersOfLoad = 3, others = 48; // in a thread; an address and a value; of copies and of the loop
   const std::vector<const Op *> path = scalesIn(users_, op, 6);
   if (path.empty())
     return {};
   const Value *scaled = path.back()->result();
   Home h = of(scaled);
-  if (isOpen)
-    *isOpen = !h.layout;
   const std::optional<LinearLayout> l = h.rank == Rank::Accumulator ? layoutBefore(path, layoutOf(h)) : std::nullopt;
   if (!l)
-    return {};
+    return {Home{}, !h.layout};
   const int64_t loads = loadsOf(op, *l, facts_), sums = 2 * scaled->type.numel() * std::max(4u, byteWidth(scaled->type.elem)) / 4 / threads().count(); // of the dot, and what it is added to
-  return loads > mostLoads || sums + loads * registersOfLoad + others > target_.registerLimit(threads().count()) ? Home{} : Home{out_.internLayout(*l), Rank::Memory};
+  return {loads > mostLoads || sums + loads * registersOfLoad + others > target_.registerLimit(threads().count()) ? Home{} : Home{out_.internLayout(*l), Rank::Memory}, false};
 }
 
 /// All that is computed from the result lives with an accumulator, in `h`, and what it is computed from is no more to move there: a bias narrower than the scores it is added to.
@@ -663,7 +661,7 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
   case OpKind::AtomicCas:
     if (op.operands[0]->type.isTensor()) {
       Access a = homes_.access(op);
-      all = op.kind == OpKind::Load && (hasEqualNeighbours(op, homes_.facts()) || homes_.isScattered(op) || homes_.isSpread(op) || homes_.besideAccumulator(op).layout) ? typeOf(op.result()).layout : id(a.layout);
+      all = op.kind == OpKind::Load && (hasEqualNeighbours(op, homes_.facts()) || homes_.isScattered(op) || homes_.isSpread(op) || homes_.besideAccumulator(op).first.layout) ? typeOf(op.result()).layout : id(a.layout);
       vec = a.vec;
       if (op.kind == OpKind::Load)
         same = sameAddresses(op, LinearLayout(out_.layouts[all - 1u]), homes_.facts());

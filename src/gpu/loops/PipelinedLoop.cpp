@@ -596,7 +596,7 @@ void PipelinedLoop::dropFirstBarrier() {
     return;
   for (auto op = body_.ops.begin(); op != first; ++op)
     if ((*op)->kind == OpKind::AsyncWait)
-      (*op)->set(attr::own, true);
+      (*op)->set(attr::syncsWarp, true);
   body_.ops.erase(first);
 }
 

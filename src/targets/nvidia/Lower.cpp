@@ -254,7 +254,7 @@ void Lowering::lowerOp(const Op &op) {
     return in_->cpAsyncCommit();
   case OpKind::AsyncWait:
     in_->cpAsyncWait(static_cast<unsigned>(op.pending()));
-    if (op.own())
+    if (op.syncsWarp())
       in_->syncWarp();
     return;
   case OpKind::SharedBarrier:
