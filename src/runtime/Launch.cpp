@@ -292,17 +292,17 @@ struct State final : RangeTask, TurnWork {
 thread_local int64_t State::pieceEnd = 0;
 } // namespace
 
-/// Whether a launch should try to be alone, on one thread: what took `perProgram` ns a program (0: not known) when it was not is not done sooner by many. Others may have to wait for each of its calls of the
-/// entry, so these are short (`aloneAtOnce`) and call nobody who could wait for them. What may be done sooner by many threads is tried in short launches only.
-static bool canBeAlone(const LaunchRequest &request, uint64_t perProgram) {
+/// The ns that a program is expected to take in a launch that should try to be alone, on one thread; 0: it should not. What took `perProgram` ns a program (0: not known) when it was not is not
+/// done sooner by many. Others may have to wait for each of its calls of the entry, so these are short (`aloneAtOnce`) and call nobody who could wait for them. What may be done sooner by many threads is tried in short launches only.
+static uint64_t nsAlone(const LaunchRequest &request, uint64_t perProgram) {
   const CpuKernel &k = *request.kernel;
-  if (!k.hasPlainAtomics.load(std::memory_order_relaxed) || !perProgram || k.info().waits || request.hangNs) return false;
+  if (!k.hasPlainAtomics.load(std::memory_order_relaxed) || !perProgram || k.info().waits || request.hangNs) return 0;
   for (const SiteInfo &s : k.info().sites)
-    if (s.kind == SiteInfo::Kind::Print) return false;
+    if (s.kind == SiteInfo::Kind::Print) return 0;
   const uint64_t alone = k.aloneNs.load(std::memory_order_relaxed), threads = std::max(1u, request.programs == 1 ? 1 : request.threads);
   const uint64_t each = alone ? alone : perProgram;
   const bool isTried = alone || threads == 1 || each * static_cast<uint64_t>(request.programs) < shortNs;
-  return isTried && each < shortNs && alone <= perProgram / threads;
+  return isTried && each < shortNs && alone <= perProgram / threads ? each : 0;
 }
 
 Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cancelTable, LaunchHooks &hooks,
@@ -312,11 +312,10 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
   uint64_t perProgram = k.programNs.load(std::memory_order_relaxed);
   uint64_t expected = perProgram * static_cast<uint64_t>(request.programs);
   bool known = perProgram != 0;
-  state.mayBeAlone = canBeAlone(request, perProgram);
-  if (state.mayBeAlone) {
-    const uint64_t alone = k.aloneNs.load(std::memory_order_relaxed);
-    if (alone) expected = alone * static_cast<uint64_t>(request.programs);
-    state.aloneAtOnce = static_cast<int64_t>(shortNs / (alone ? alone : perProgram));
+  if (const uint64_t each = nsAlone(request, perProgram)) {
+    state.mayBeAlone = true;
+    expected = each * static_cast<uint64_t>(request.programs);
+    state.aloneAtOnce = static_cast<int64_t>(shortNs / each);
   }
   bool isWorth = !known || expected >= inlineNs;
   unsigned threads = state.mayBeAlone || request.programs == 1 || !isWorth || (known && expected < inlineAsleepNs && !pool.isInRow()) ? 1 : request.threads;

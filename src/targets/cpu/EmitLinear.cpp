@@ -487,13 +487,17 @@ FunctionEmitter::Unwrapped FunctionEmitter::unwrapped(const Opaque &o, const Bit
   return {first, b_.CreateAnd(b_.CreateICmpEQ(first, last), isSigned ? b_.CreateICmpSLE(from, to) : b_.CreateICmpULE(from, to))};
 }
 
+bool FunctionEmitter::isFilledHere(const ir::Value *v) const {
+  return llvm::any_of(nest_->nest->roots, [&](const Root &r) { return r.kind == RootKind::Materialize && r.value == v; });
+}
+
 // Whether evaluating `v` reads a buffer that this nest fills: only what is at the current position, or before it, is there.
-bool FunctionEmitter::isFilledHere(const ir::Value *v, std::set<const ir::Value *> &seen) const {
+bool FunctionEmitter::readsFilledHere(const ir::Value *v, std::set<const ir::Value *> &seen) const {
   if (v->type.isScalar() || !v->def || !seen.insert(v).second)
     return false;
   if (plan_.bufferFor(v) >= 0)
-    return llvm::any_of(nest_->nest->roots, [&](const Root &r) { return r.kind == RootKind::Materialize && r.value == v; });
-  return llvm::any_of(v->def->operands, [&](const ir::Value *x) { return isFilledHere(x, seen); });
+    return isFilledHere(v);
+  return llvm::any_of(v->def->operands, [&](const ir::Value *x) { return readsFilledHere(x, seen); });
 }
 
 // Vectors of a trip that all have one quotient ask for it once (roots()), where the mask of the load is known to be true.
@@ -505,7 +509,7 @@ void FunctionEmitter::noteQuotients(const ir::Op &load, const Bits &at) {
     Bits bits = positionOf(o, at);
     std::set<const ir::Value *> seen;
     if (isQuotient(o.value->def) && llvm::any_of(bits, isLane) && growthOfDividend(o, bits, inTrip) && llvm::none_of(n.quotients, [&](auto &q) { return q.first.value == o.value; }) &&
-        !isFilledHere(o.value, seen)) // asked for before the trip
+        !readsFilledHere(o.value, seen)) // asked for before the trip
       n.quotients.push_back({o, bits});
   }
 }

@@ -566,10 +566,7 @@ void FunctionEmitter::masksOf(const ir::Value *v, const Bits &at, std::set<const
   if (!v->def || !v->type.isTensor() || !seen.insert(v).second || seen.size() > 300)
     return;
   const Op &op = *v->def;
-  bool written = false; // buffers made in this very nest are computed here
-  for (const Root &r : nest_->nest->roots)
-    written |= r.kind == RootKind::Materialize && r.value == v;
-  if (plan_.bufferFor(v) >= 0 && !written)
+  if (plan_.bufferFor(v) >= 0 && !isFilledHere(v)) // buffers made in this very nest are computed here
     return;
   if (op.kind == OpKind::Load)
     out.push_back({op.operands.size() > 1 ? op.operands[1] : nullptr, at, &op});

@@ -181,7 +181,7 @@ private:
   /// for (iv = from; iv < to; ++iv) with carried values; from < to may fail to hold only if `mayBeEmpty`.
   llvm::SmallVector<V> loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init, llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
   V fullTrips(NestLoop *inner, unsigned innerBits);
-  bool isFilledHere(const ir::Value *v, std::set<const ir::Value *> &seen) const;
+  bool isFilledHere(const ir::Value *v) const, readsFilledHere(const ir::Value *v, std::set<const ir::Value *> &seen) const;
   void noteQuotients(const ir::Op &load, const Bits &at), roots(llvm::SmallVectorImpl<V> &accs, V first);
   V rowsWithoutWrap(const ir::Op &load, const Bits &at, NestLoop &inner);
   V differenceOf(V x, V y, llvm::Type *of), sumOf(V x, V y, llvm::Type *of);
