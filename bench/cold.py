@@ -9,7 +9,6 @@ Needs an environment with Triton and torch, and tegula on PYTHONPATH. $TEGULA_NV
 """
 import argparse
 import json
-import math
 import os
 import pickle
 import random
@@ -189,11 +188,6 @@ class Process:
         self.process.wait()
 
 
-def mean(values):
-    values = list(values)
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--serve", choices=("tegula", "triton"), help=argparse.SUPPRESS)
@@ -237,6 +231,7 @@ def main():
 
 
 def report(best, sides):
+    from zoo.report import geomean
     ratios = []
     print(f"{'ms: wall, processor, of it the assembler':88} " + " ".join(f"{who:>22}" for who in sides) + "  ratio: wall, processor")
     for name, made in best.items():
@@ -247,7 +242,7 @@ def report(best, sides):
             text += "  {:.3f} {:.3f}".format(*ratios[-1])
         print(f"{name[:88]:88} {text}")
     if ratios:
-        print(f"geometric mean of {len(ratios)} ratios: wall {mean(r[0] for r in ratios):.3f}, processor {mean(r[1] for r in ratios):.3f}; "
+        print(f"geometric mean of {len(ratios)} ratios: wall {geomean(r[0] for r in ratios):.3f}, processor {geomean(r[1] for r in ratios):.3f}; "
               f"largest {max(r[0] for r in ratios):.3f}, {max(r[1] for r in ratios):.3f}")
 
 

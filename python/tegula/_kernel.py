@@ -26,23 +26,17 @@ Estimate = collections.namedtuple("Estimate", "ns why")
 Remark = collections.namedtuple("Remark", "kind message file line column")
 
 
-class _SourceOnDemand:
-    """The ASTSource of a kernel that a launch made. The compiler's modules take longer to load than a kernel from the disk cache, so it is made when it is asked for."""
-
-    def __get__(self, kernel, owner=None):
-        made = getattr(kernel, "_made_from", None)
-        if made is not None:
-            made = kernel.__dict__["_source"] = made()
-        return made
-
-
 class CompiledKernel(_core.Kernel):
     """One compiled form of a kernel: `.asm[stage]`, `.metadata`, `.timings` (nanoseconds by stage)."""
 
-    _source = _SourceOnDemand()  # an ASTSource, None if it is not known: what it was made from
-    _made_from = None  # makes that ASTSource
+    _made_from = None  # makes the ASTSource of a kernel that a launch made
     _saved = None  # bytes: the kernel itself, of objects that came from another process
     _options: dict = {}  # given at its first launch
+
+    @functools.cached_property
+    def _source(self):
+        """An ASTSource, None if it is not known: what it was made from. The compiler's modules take longer to load than a kernel from the disk cache, so it is made when it is asked for."""
+        return self._made_from and self._made_from()
 
     def _come_from(self, made_from, options):
         self.__dict__.pop("_source", None)
