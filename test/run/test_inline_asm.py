@@ -619,3 +619,19 @@ def test_statements_in_one_line_and_one_register_twice(dev):
     x, out = np.arange(32, dtype=np.int32), np.zeros(33, np.int32)
     dev(one_line, (1,), x, 6, out)
     np.testing.assert_array_equal(out, np.append(5 - x, 1))
+
+
+@tegula.jit
+def branch_on_lop3(a, b, c, x, out):
+    if tl.inline_asm_elementwise("lop3.b32 $0, $1, $2, $3, 0x96;", "=r,r,r,r", [a, b, c], tl.int32, True, 1):
+        v = 7
+    else:
+        v = tl.load(x)
+    tl.store(out, v)
+
+
+@pytest.mark.parametrize("c, want", [(6, 3), (5, 7)])
+def test_branch_on_lop3(dev, c, want):
+    out = np.zeros(1, np.int32)
+    dev(branch_on_lop3, (1,), 2, 4, c, np.array([3], np.int32), out)
+    assert out[0] == want

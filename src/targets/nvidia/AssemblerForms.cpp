@@ -37,8 +37,8 @@ std::string ofTwoOperands(llvm::ArrayRef<StringRef> operands) {
   return out + "\n\t}";
 }
 
-/// The instructions in place of `name operands;`, or nothing.
-std::string replacement(StringRef name, llvm::ArrayRef<StringRef> operands) {
+/// The instructions in place of `name operands;`, or nothing. `hasLop3`: there is a lop3 in the text.
+std::string replacement(StringRef name, llvm::ArrayRef<StringRef> operands, bool hasLop3) {
   StringRef bits = name.take_back(2);
   if (operands.size() == 2 && (name == "neg.s16" || name == "neg.s32"))
     return negated(bits, operands[0], operands[1]);
@@ -52,23 +52,26 @@ std::string replacement(StringRef name, llvm::ArrayRef<StringRef> operands) {
         .str();
   if (operands.size() == 5 && name == "lop3.b32")
     return ofTwoOperands(operands);
+  if (hasLop3 && operands.size() == 3 && operands[2] == "0" && name.starts_with("setp.eq."))
+    return ("setp.lt.u32 " + operands[0] + ", " + operands[1] + ", 1;").str();
   return {};
 }
 
 /// In place of one statement, without its semicolon; or nothing.
-std::string replacementOfStatement(StringRef text) {
-  if (!text.starts_with("neg.s") && !text.starts_with("abs.s") && !text.starts_with("mul.hi.") && !text.starts_with("lop3.b32"))
+std::string replacementOfStatement(StringRef text, bool hasLop3) {
+  constexpr llvm::StringLiteral all[] = {"neg.s", "abs.s", "mul.hi.", "lop3.b32", "setp.eq.s32", "setp.eq.u32", "setp.eq.b32"};
+  if (llvm::none_of(llvm::ArrayRef(all).drop_back(hasLop3 ? 0 : 3), [&](StringRef begin) { return text.starts_with(begin); }))
     return {};
   StringRef name = text.take_until([](char c) { return c == ' ' || c == '\t'; });
   llvm::SmallVector<StringRef, 5> operands;
   text.drop_front(name.size()).split(operands, ',');
   for (StringRef &o : operands)
     o = o.trim();
-  return replacement(name, operands);
+  return replacement(name, operands, hasLop3);
 }
 
 /// In place of a line, which has several statements where a user's assembly has them; or nothing.
-std::string replacementOfLine(StringRef line) {
+std::string replacementOfLine(StringRef line, bool hasLop3) {
   StringRef text = line.trim();
   // LLVM's own scope for the high half of 64 bits.
   if (text.consume_front("{ .reg .b32 tmp; mov.b64 {tmp, ")) {
@@ -85,7 +88,7 @@ std::string replacementOfLine(StringRef line) {
       out += before;
       break;
     }
-    const std::string other = replacementOfStatement(text.take_front(end));
+    const std::string other = replacementOfStatement(text.take_front(end), hasLop3);
     isReplaced |= !other.empty();
     out += before;
     out += other.empty() ? text.take_front(end + 1).str() : other;
@@ -281,11 +284,11 @@ std::string replaceForAssembler(std::string_view ptx) {
   replaceConvertedBits(lines);
   std::string out;
   out.reserve(ptx.size() + ptx.size() / 16);
-  const bool dropsRounding = !mayFuse(ptx);
+  const bool dropsRounding = !mayFuse(ptx), hasLop3 = StringRef(ptx).contains("lop3.b32");
   for (std::string &line : lines) {
     if (dropsRounding)
       dropRounding(line);
-    std::string other = replacementOfLine(line);
+    std::string other = replacementOfLine(line, hasLop3);
     out += other.empty() ? line : "\t" + other + "\n";
   }
   return out;

@@ -14,7 +14,8 @@ namespace tegula::nvidia {
 ///   computed anew inside, from the stepped register (13.0: wrong numbers, reads out of bounds); the address gets a register of its own
 /// - cvt from a floating-point type of the bits that a selection of the integers 1 and 0 leaves (itself or moved to a float register): the
 ///   assembler takes the 1 for the number 1, and the conversion for one that keeps it. What the bits convert to is selected instead.
-/// - lop3.b32 of users' inline assembly with one register for two operands: joined with exclusive ors it takes the wrong one, and beside branches the assembler dies (13.0)
+/// - lop3.b32 of users' inline assembly with one register for two operands: joined with exclusive ors it takes the wrong one (13.0)
+/// - setp.eq of 32 bits and 0 in a text with lop3: where a lop3's result is compared so for a branch, the assembler dies (12.9 to 13.4). Below 1 without a sign is the same.
 /// - add.rn.f32, sub.rn.f32: with the rounding said the range of the result counts as unknown, and a quotient by it is scaled for denominators that it cannot be. Where no product could be
 ///   joined with it (those that say no rounding), add.f32 and sub.f32, which round alike.
 /// - mul.hi.s32, mul.hi.u32: joined with additions, one of several is lost, or the carry of a 64-bit subtraction

@@ -64,6 +64,14 @@ TEST(AssemblerForms, Lop3OfTwoRegisters) {
     }
 }
 
+/// Beside a lop3 nothing is compared with 0 for equality.
+TEST(AssemblerForms, EqualToZeroBesideLop3) {
+  const std::string equal = "\tsetp.eq.s32 \t%p1, %r1, 0;\n\t@%p2 setp.eq.s32 %p1, %r1, 0; setp.eq.b32 p, %r2, 0;\n\tsetp.eq.s32 \t%p1, %r1, 1;\n\tsetp.eq.s64 \t%p1, %rd1, 0;\n\tsetp.eq.s32 \t%p1, %r1, %r2;\n";
+  EXPECT_EQ(replaceForAssembler(equal), equal);
+  const std::string lop3 = "\tlop3.b32 %r1, %r2, %r3, %r4, 0x96;\n";
+  EXPECT_EQ(replaceForAssembler(lop3 + equal), lop3 + "\tsetp.lt.u32 %p1, %r1, 1;\n\t@%p2 setp.eq.s32 %p1, %r1, 0; setp.lt.u32 p, %r2, 1;\n\tsetp.eq.s32 \t%p1, %r1, 1;\n\tsetp.eq.s64 \t%p1, %rd1, 0;\n\tsetp.eq.s32 \t%p1, %r1, %r2;\n");
+}
+
 /// Additions say no rounding, unless a product says none either: the two could become one fma.
 TEST(AssemblerForms, AdditionsWithoutRounding) {
   const std::string sums = "\tadd.rn.f32 \t%f3, %f1, %f2;\n\tsub.rn.f32 \t%f4, %f3, %f2;\n\tmul.rn.f32 \t%f5, %f4, %f2;\n\tadd.rn.f64 \t%fd3, %fd1, %fd2;\n";
