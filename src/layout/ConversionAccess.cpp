@@ -131,14 +131,40 @@ std::optional<Access> matrixAccess(const Problem &p, const Side &side, const Mem
   return x;
 }
 
+/// What registers cost that do not lie as an access has them. Narrow elements live in 32-bit words, in the order of the registers: words that an access makes of
+/// other neighbours take a permutation (PRMT, half rate) for each pair. Whole words in another order are renamed for free, except where an instruction wants
+/// consecutive registers: fragments of mma.sync were moved one by one (64 of 529 instructions of an attention loop). Such words decide between equals.
+double moves(const Problem &p, const Side &side, const Access &x) {
+  constexpr double permutation = 0.5, move = 0.125;
+  const unsigned inWord = 2 - std::min(2u, p.byteShift);
+  Columns order = x.sub;
+  order.insert(order.end(), x.matrices.begin(), x.matrices.end());
+  auto differs = [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i)
+      if (i >= side.reg().size() || order[i] != side.reg()[i])
+        return true;
+    return false;
+  };
+  const size_t elements = order.size(), whole = std::min<size_t>(inWord, elements);
+  const double words = x.count * static_cast<double>(uint64_t{1} << (elements - whole));
+  // A narrower access takes its element out of a word.
+  if (differs(0, whole) || (whole < inWord && side.reg().size() > whole))
+    return words * permutation * inWord;
+  return differs(whole, elements) ? words * move : 0;
+}
+
 } // namespace
 
 Access bestAccess(const Problem &p, const Side &side, const Memory &m, bool matrixAllowed) {
   Access best = plainAccess(p, side, m);
+  best.moves = moves(p, side, best);
   if (matrixAllowed)
     for (bool trans : {false, true})
-      if (auto x = matrixAccess(p, side, m, trans); x && sideClocks(*x) < sideClocks(best))
-        best = *x;
+      if (auto x = matrixAccess(p, side, m, trans)) {
+        x->moves = moves(p, side, *x);
+        if (sideClocks(*x) < sideClocks(best))
+          best = *x;
+      }
   return best;
 }
 

@@ -62,12 +62,13 @@ struct Access {
   Columns outer;             // register directions of separate accesses (after sub and matrices)
   Columns matrices;          // register directions between the matrices of one instruction
   unsigned wavefronts = 0, count = 0, ideal = 0;
+  double moves = 0;          // estimated time of one warp to bring registers into the order of the accesses
 };
 
 /// The cheapest way for one side to reach its elements in a given memory. Only m, side, p.byteShift matter.
 Access bestAccess(const Problem &p, const Side &side, const Memory &m, bool matrixAllowed);
 /// Estimated time of one warp for all accesses of a side.
-inline double sideClocks(const Access &x) { return x.count * (x.wavefronts + 0.5); }
+inline double sideClocks(const Access &x) { return x.count * (x.wavefronts + 0.5) + x.moves; }
 
 /// A memory layout and how both sides use it.
 struct Solution {
