@@ -1,8 +1,10 @@
-"""A wgmma that takes A from registers reads them until it is waited for: what the next iteration puts there is computed behind the wait."""
+"""Operands of dots in registers: a wgmma that takes A from them reads them until it is waited for, so what the next iteration puts there is computed behind the wait; those that
+other threads load come through shared memory by copies."""
 import re
 
 import ml_dtypes
 import numpy as np
+import pytest
 import tegula
 import tegula.language as tl
 
@@ -31,3 +33,40 @@ def test_fragments_are_made_behind_the_wait():
     # Multiplied long before the sum in the kernel's text; the wait is where the sum is used, and the product behind it.
     assert loop.index("= dot_wait") < loop.index(f"{fragments} = fmul") and loop.count("= fmul") == 2
     assert loop.index("= reduce") < loop.index("= dot_wait")
+
+
+@tegula.jit
+def selected(q, k, v, blocks, out, count, G: tl.constexpr, BS: tl.constexpr, D: tl.constexpr):
+    """Attention to blocks of keys that a list names, as nsa does it: nothing of it can be copied an iteration ahead."""
+    g, s, d = tl.arange(0, G), tl.arange(0, BS), tl.arange(0, D)
+    a = tl.load(q + g[:, None] * D + d[None, :])
+    acc, total = tl.zeros((G, D), tl.float32), tl.zeros((G, ), tl.float32)
+    for i in range(count):
+        block = tl.load(blocks + i)
+        if block >= 0:
+            rows = block * BS + s
+            keys = tl.load(k + d[:, None] + rows[None, :] * D)
+            values = tl.load(v + rows[:, None] * D + d[None, :])
+            p = tl.exp2(tl.dot(a, keys))
+            total += tl.sum(p, 1)
+            acc = tl.dot(p.to(tl.bfloat16), values, acc)
+            acc = tl.dot(p.to(tl.bfloat16), tl.trans(keys), acc)
+    tl.store(out + g[:, None] * D + d[None, :], acc / total[:, None])
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+def test_fragments_come_by_copies_where_other_threads_load_them(warps):
+    r = np.random.default_rng(1)
+    q, k, v = ((r.standard_normal(shape) / 8).astype(ml_dtypes.bfloat16) for shape in [(16, 64), (256, 64), (256, 64)])
+    blocks, out = np.array([2, -1, 0, 7, 5], np.int32), np.zeros((16, 64), np.float32)
+    kernel = selected.warmup(q, k, v, blocks, out, 5, 16, 32, 64, grid=(1, ), device="sim", num_warps=warps).compile_for("sm_90a")
+    loop = kernel.stage("gpu").partition("= for")[2]
+    # The first dot waits for the keys alone.
+    assert loop.count("async_copy") == 2 and loop.count("= shared_load") == 3 and "async_wait {pending = 1" in loop and "async_wait {pending = 0" in loop
+    body = kernel.stage("ptx").partition("cp.async")[2]
+    assert "ldmatrix.sync.aligned.m8n8.x4.trans" in body and "ld.global.v4" not in body
+    selected[(1, )](q, k, v, blocks, out, 5, 16, 32, 64, device="sim", num_warps=warps)
+    rows = np.concatenate([np.arange(32) + 32 * b for b in blocks if b >= 0])
+    keys, p = k[rows].astype(np.float32), np.exp2(q.astype(np.float32) @ k[rows].astype(np.float32).T)
+    want = p.astype(ml_dtypes.bfloat16).astype(np.float32) @ (v[rows].astype(np.float32) + keys) / p.sum(1)[:, None]
+    assert np.abs(out - want).max() < 4e-3

@@ -3,6 +3,7 @@
 #include "gpu/BlockEdit.h"
 #include "gpu/Layouts.h"
 #include "gpu/loops/LoopObstacles.h"
+#include "gpu/shared/Tiles.h"
 #include "ir/Builder.h"
 #include <algorithm>
 #include <map>
@@ -92,9 +93,38 @@ void useTile(Module &m, BlockEditor &edit, const Value *tensor, Value *tile) {
   }
 }
 
+/// Bytes of the tiles that the block and its regions make, were all there at once; and of the largest conversion.
+struct Bytes {
+  uint64_t tiles = 0, conversion = 0;
+  void add(const Block &b) {
+    for (const Op *op : b.ops) {
+      if (op->kind == OpKind::SharedAlloc)
+        tiles += slotBytes(op->result()->type) * static_cast<uint64_t>(op->slots());
+      else if (op->kind == OpKind::ToShared)
+        tiles += slotBytes(op->result()->type);
+      else if (op->kind == OpKind::Convert && !op->result()->type.isPtr)
+        conversion = std::max(conversion, static_cast<uint64_t>(op->result()->type.numel()) * byteWidth(op->result()->type.elem));
+      for (const Region *r : op->regions)
+        add(*r->block);
+    }
+  }
+};
+
+/// Bytes for tiles of fragments. Their memory must not be what decides how many blocks share a multiprocessor, up to an eighth of them: as operands in registers the same bytes take all that a thread
+/// can have. What else the kernel has in shared memory comes first.
+uint64_t bytesForFragments(const Module &m, const TargetInfo &target, const Options &options) {
+  constexpr uint64_t registers = 300, other = 16 * 1024;
+  constexpr unsigned mostThreads = 1024;
+  const uint64_t threads = uint64_t{options.numWarps} * target.lanes(), limit = target.sharedLimit();
+  Bytes bytes;
+  bytes.add(*m.kernel()->block());
+  const uint64_t taken = bytes.tiles + bytes.conversion + other;
+  return taken >= limit ? 0 : std::min(limit - taken, limit * threads * registers / (uint64_t{target.registerLimit(mostThreads)} * mostThreads));
+}
+
 class LoadCopier {
 public:
-  LoadCopier(Module &m, const TargetInfo &target) : m_(m), target_(target), b_(m) { b_.setFolding(false); }
+  LoadCopier(Module &m, const TargetInfo &target, const Options &options) : m_(m), target_(target), b_(m), bytesOfFragments_(bytesForFragments(m, target, options)) { b_.setFolding(false); }
 
   /// `inGroups`: a loop around it has copies by the threads (async_copy) in flight, for which a wait of ours would wait as well.
   void block(Block &b, bool inGroups) {
@@ -109,8 +139,9 @@ public:
       return;
     look(b);
     BlockEditor edit(b);
-    for (Op *load : loads)
-      load->kind == OpKind::DescLoad ? byTma(edit, load) : byThreads(edit, load);
+    auto threads = std::stable_partition(loads.begin(), loads.end(), [](const Op *load) { return load->kind == OpKind::DescLoad; });
+    std::for_each(loads.begin(), threads, [&](Op *load) { byTma(edit, load); });
+    byThreads(edit, {threads, loads.end()});
   }
 
 private:
@@ -141,6 +172,14 @@ private:
       first = std::min(first, passes ? firstUse(edit, op->result(), true) : edit.positionOf(op));
     }
     return first;
+  }
+
+  /// The last that reads the tile: a conversion.
+  size_t lastUse(const BlockEditor &edit, const Value *v) const {
+    size_t last = 0;
+    for (const Op *op : edit.users(v))
+      last = std::max(last, isView(*op) ? lastUse(edit, op->result()) : edit.positionOf(op));
+    return last;
   }
 
   void byTma(BlockEditor &edit, Op *load) {
@@ -175,28 +214,75 @@ private:
     edit.replaceUses(load->result(), loaded);
   }
 
-  /// Operands of asynchronous dots: without a stay in registers.
-  void byThreads(BlockEditor &edit, Op *load) {
-    const Type t = load->result()->type;
-    uint16_t layout = obstacleOfCopy(*load) ? 0 : wantedTile(m_, edit, load->result());
-    if (!layout || t.numel() * byteWidth(t.elem) > mostBytes || !keepsVectors(LinearLayout(m_.layouts[layout - 1u]), m_.layoutOf(t), load->vec()))
-      return;
-    const Ahead &behind = ahead_[edit.positionOf(load) + 1];
-    size_t at = std::min(firstUse(edit, load->result(), true), behind.write);
-    // Loops in between would have to do without the tile's memory.
-    if (behind.loop < at)
-      return;
-    wait(edit, edit.block().ops[at], behind.commits - ahead_[at].commits, needsProxyFence(*load));
-    Value *tile;
-    {
-      InPlaceOf place(b_, edit, *load);
-      tile = makeTile(t, layout);
-      std::vector<Value *> operands(load->operands.begin(), load->operands.begin() + static_cast<long>(std::min<size_t>(2, load->operands.size())));
-      operands.insert(operands.begin(), tile);
-      b_.create(OpKind::AsyncCopy, operands, {}, load->attrsFor(OpKind::AsyncCopy));
-      b_.create(OpKind::AsyncCommit, {}, {});
+  /// A load that the threads copy to a tile of this layout, without a stay in registers.
+  struct Copy {
+    Op *load;
+    uint16_t layout;
+    size_t from, at; // positions: of the load, and of its first use or what may write to the memory that is read
+  };
+
+  /// The layout of the tile, 0 if the load stays: what asynchronous dots ask for; or as the load has its vectors, where all users are fragments of other dots that other warps' loads
+  /// are part of. Those would cross shared memory anyway, and hold registers until then.
+  uint16_t tileOfCopy(const BlockEditor &edit, const Op &load) {
+    const Type &t = load.result()->type;
+    const auto bytes = static_cast<uint64_t>(t.numel()) * byteWidth(t.elem);
+    if (bytes > mostBytes || obstacleOfCopy(load))
+      return 0;
+    if (uint16_t layout = wantedTile(m_, edit, load.result()))
+      return keepsVectors(LinearLayout(m_.layouts[layout - 1u]), m_.layoutOf(t), load.vec()) ? layout : 0;
+    constexpr int64_t leastVector = 8;
+    if (t.shape.rank() != 2 || load.vec() * byteWidth(t.elem) < leastVector || bytes > bytesOfFragments_ || !feedsFragments(edit, load.result()) ||
+        lastUse(edit, load.result()) > ahead_[edit.positionOf(&load) + 1].loop)
+      return 0;
+    bytesOfFragments_ -= bytes;
+    return m_.internLayout(plainTile(t, LinearLayout(m_.layoutOf(t)), load.vec()));
+  }
+
+  /// Are all users of the tensor conversions through shared memory to operands of dots, in its block?
+  bool feedsFragments(const BlockEditor &edit, const Value *v) const {
+    const std::vector<Op *> users = edit.users(v);
+    return !users.empty() && std::ranges::all_of(users, [&](const Op *op) {
+      return isView(*op) ? feedsFragments(edit, op->result()) : op->kind == OpKind::Convert && crossesShared(v->type, op->result()->type) && feedsDots(edit, op->result());
+    });
+  }
+  bool feedsDots(const BlockEditor &edit, const Value *v) const {
+    const std::vector<Op *> users = edit.users(v);
+    return !users.empty() && std::ranges::all_of(users, [&](const Op *op) { return isView(*op) ? feedsDots(edit, op->result()) : op->kind == OpKind::Dot && op->operands[2] != v; });
+  }
+  bool crossesShared(const Type &from, const Type &to) const {
+    const LinearLayout &a = m_.layoutOf(from), &b = m_.layoutOf(to);
+    const layout::ExchangeScope scope = layout::exchangeScope(a, b);
+    return scope > layout::ExchangeScope::Warp || (scope == layout::ExchangeScope::Warp &&
+                                                   layout::planConversion(a, b, 8 * byteWidth(from.elem), target_.conversions()).kind == layout::ConversionKind::Shared);
+  }
+
+  void byThreads(BlockEditor &edit, std::span<Op *const> loads) {
+    std::vector<Copy> copies;
+    for (Op *load : loads) {
+      const size_t from = edit.positionOf(load);
+      const Ahead &behind = ahead_[from + 1];
+      const size_t at = std::min(firstUse(edit, load->result(), true), behind.write);
+      // Loops in between would have to do without the tile's memory.
+      if (behind.loop < at)
+        continue;
+      if (uint16_t layout = tileOfCopy(edit, *load))
+        copies.push_back({load, layout, from, at});
     }
-    useTile(m_, edit, load->result(), tile);
+    for (const Copy &c : copies) {
+      // Groups that are begun in between may still be under way.
+      const auto later = std::ranges::count_if(copies, [&](const Copy &o) { return o.from > c.from && o.from < c.at; });
+      wait(edit, edit.block().ops[c.at], ahead_[c.from + 1].commits - ahead_[c.at].commits + later, needsProxyFence(*c.load));
+      Value *tile;
+      {
+        InPlaceOf place(b_, edit, *c.load);
+        tile = makeTile(c.load->result()->type, c.layout);
+        std::vector<Value *> operands(c.load->operands.begin(), c.load->operands.begin() + static_cast<long>(std::min<size_t>(2, c.load->operands.size())));
+        operands.insert(operands.begin(), tile);
+        b_.create(OpKind::AsyncCopy, operands, {}, c.load->attrsFor(OpKind::AsyncCopy));
+        b_.create(OpKind::AsyncCommit, {}, {});
+      }
+      useTile(m_, edit, c.load->result(), tile);
+    }
   }
 
   /// In front of `at` all threads meet when their copies are there but for `pending` groups. Once for all copies that are first used there.
@@ -216,10 +302,11 @@ private:
     edit.insertBefore(at, here);
   }
 
-  static constexpr int64_t mostBytes = 64 * 1024;
+  static constexpr uint64_t mostBytes = 64 * 1024;
   Module &m_;
   const TargetInfo &target_;
   Builder b_;
+  uint64_t bytesOfFragments_; // that are left
   std::vector<Ahead> ahead_; // of the block at hand
   std::map<const Op *, std::pair<Op *, Op *>> waits_; // by the operation behind them
 };
@@ -231,6 +318,6 @@ void useTile(Module &m, Block &block, const Value *tensor, Value *tile) {
   useTile(m, edit, tensor, tile);
 }
 
-void copyLoadsToTiles(Module &m, const TargetInfo &target) { LoadCopier(m, target).block(*m.kernel()->block(), false); }
+void copyLoadsToTiles(Module &m, const TargetInfo &target, const Options &options) { LoadCopier(m, target, options).block(*m.kernel()->block(), false); }
 
 } // namespace tegula::gpu
