@@ -36,7 +36,9 @@ def test_what_cannot_be_copied_is_loaded_an_iteration_before_it_is_stored(tile):
     (loaded,) = loads(lines)
     used = [i for i, line in enumerate(lines) if re.search(rf"{re.escape(loaded)}(?![\w.])", line)]
     assert len(used) == 2 and lines[used[1]].strip().startswith("yield")
-    assert any("shared_store" in line for line in lines[:used[0]])
+    # A warp that waits for the load has started its copies.
+    copies = [i for i, line in enumerate(lines) if " async_copy " in line]
+    assert len(copies) == 2 and "shared_store" in lines[copies[-1] + 2] and copies[-1] + 2 < used[0]
 
 
 # Three rows ahead take 96 registers of 128 that sixteen warps on an SM leave a thread; of short rows they cost nothing.

@@ -400,6 +400,13 @@ const BytesCase bytesCases[] = {
     {"i8", "%c = const {value = 2} : i8;%t = lshr %x, %c : i8;%f = uitofp %t : f32;%r = fptrunc %f : bf16;", "bf16", 4, "cvt.rn"},
     {"i8", "%c = const {value = 127} : i8;%t = and %x, %c : i8;%r = sitofp %t : bf16;", "bf16", 4, "cvt.rn"},
     {"i8", "%c = const {value = 3} : i8;%t = ashr %x, %c : i8;%r = sitofp %t : f32;", "f32", 8, "cvt.rn.f32"},
+    // Digits that a mask or a shift leaves keep their number through sums with constants: no bit of a sign is apart.
+    {"i8", "%c = const {value = 15} : i8;%t = and %x, %c : i8;%d = const {value = -8} : i8;%s = add %t, %d : i8;%f = sitofp %s : f32;%r = fptrunc %f : bf16;", "bf16", 4, "xor"},
+    {"i8", "%c = const {value = 4} : i8;%t = lshr %x, %c : i8;%d = const {value = 8} : i8;%s = sub %t, %d : i8;%f = sitofp %s : f32;%r = fptrunc %f : f16;", "f16", 4, "xor"},
+    {"i8", "%c = const {value = 4} : i8;%t = ashr %x, %c : i8;%d = const {value = 40} : i8;%s = add %t, %d : i8;%f = sitofp %s : f32;%r = fptrunc %f : bf16;", "bf16", 4, "cvt.rn"},
+    {"i8", "%c = const {value = 4} : i8;%t = ashr %x, %c : i8;%d = const {value = -8} : i8;%s = add %t, %d : i8;%f = uitofp %s : f32;%r = fptrunc %f : f16;", "f16", 4, "cvt.rn"},
+    {"i8", "%c = const {value = 127} : i8;%t = and %x, %c : i8;%d = const {value = 100} : i8;%s = add %t, %d : i8;%f = sitofp %s : f32;%r = fptrunc %f : f16;", "f16", 4, "cvt.rn"},
+    {"i8", "%c = const {value = 127} : i8;%t = and %x, %c : i8;%d = const {value = 100} : i8;%s = sub %t, %d : i8;%r = sitofp %s : f32;", "f32", 8, "cvt.rn.f32"},
     {"i8", "%r = zext %x : i16;", "i16", 4, "cvt.u16"},
     {"i8", "%z = zext %x : i16;%c = const {value = 8} : i16;%r = shl %z, %c : i16;", "i16", 4, "cvt.u16"},
     {"i8", "%z = zext %x : i16;%c = const {value = 3} : i16;%r = shl %z, %c : i16;", "i16", 4, "cvt.u16"},

@@ -228,23 +228,27 @@ private:
         fillStage(slotOf(r), reuses ? fillPhase_ : nullptr, of);
         break;
       }
+    auto destination = [&](const Ring &r) { return b_.create1(OpKind::SharedSlot, {r.memory, slotOf(r)}, r.tile); };
+    auto locate = [&](const Op &source) {
+      b_.setLoc(source.loc);
+      b_.setInlinedAt(source.inlinedAt);
+    };
     for (const Ring &r : rings_) {
-      if (!r.isCopied || r.isTma)
+      if (!r.isCopied || r.isTma || r.isStaged)
         continue;
-      std::vector<Value *> operands{b_.create1(OpKind::SharedSlot, {r.memory, slotOf(r)}, r.tile)};
-      if (r.isStaged) {
-        operands.push_back(of(r.source->operands[0]));
-        b_.setLoc(r.source->loc);
-        b_.setInlinedAt(r.source->inlinedAt);
-        b_.create(OpKind::SharedStore, operands, {});
-        continue;
-      }
+      std::vector<Value *> operands{destination(r)};
       for (size_t i = 0; i < r.source->operands.size() && i < 2; ++i)
         operands.push_back(of(r.source->operands[i]));
-      b_.setLoc(r.source->loc);
-      b_.setInlinedAt(r.source->inlinedAt);
+      locate(*r.source);
       b_.create(OpKind::AsyncCopy, operands, {}, r.source->attrsFor(OpKind::AsyncCopy));
     }
+    // A store to shared memory waits for the load of its value, and everything behind it in the warp: the copies are under way by then.
+    for (const Ring &r : rings_)
+      if (r.isStaged) {
+        Value *operands[] = {destination(r), of(r.source->operands[0])};
+        locate(*r.source);
+        b_.create(OpKind::SharedStore, operands, {});
+      }
     Block &inside = *when->region(0);
     if (predicated && std::all_of(inside.ops.begin(), inside.ops.end(), [](const Op *op) { return op->kind == OpKind::AsyncCopy || (op->has(traits::Pure) && op->regions.empty()); })) {
       for (Op *op : inside.ops)

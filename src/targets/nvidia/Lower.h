@@ -233,6 +233,12 @@ private:
   llvm::PHINode *failedSite_ = nullptr; // of failAssertions()
   V tid_ = nullptr, lane_ = nullptr, warp_ = nullptr, shared_ = nullptr, record_ = nullptr;
   llvm::DenseMap<const Value *, Regs> values_;
+  /// A word of four bytes that are known to be `base`'s bytes, each less than `end`, minus `bias`, modulo 256 (LowerWords.cpp).
+  struct NarrowBytes {
+    V base = nullptr;
+    uint32_t bias = 0, end = 256;
+  };
+  llvm::DenseMap<V, NarrowBytes> narrowBytes_;
   llvm::DenseMap<std::pair<unsigned, unsigned>, V> threadPart_; // (layout, axis)
   targets::ReducedTile lastAngles_; // of the tile whose sine or cosine was lowered last
   llvm::DenseMap<unsigned, V> owners_;

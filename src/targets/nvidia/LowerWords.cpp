@@ -28,6 +28,8 @@ struct Lowering::Words : Part {
     V word;
     uint32_t bias, end; // the bytes are numbers + bias, in [0, end)
   };
+  void noteBytes(OpKind kind, V result, V x, uint8_t constant);
+  Bytes narrowBytesAt(const Regs &x, unsigned first, bool isSigned);
   std::optional<Regs> inWords(const Op &op), integersInWords(const Op &op), convertBytes(const Op &op);
   std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op), signsInWords(const Op &op);
   V wordAt(const Regs &x, unsigned first, unsigned bits), bytesAt(const Regs &x, unsigned first), pairAt(const Regs &x, unsigned first);
@@ -112,13 +114,18 @@ std::optional<Regs> Lowering::Words::integersInWords(const Op &op) {
       auto *amount = llvm::dyn_cast<llvm::ConstantInt>(y[i]);
       if (!amount || amount->getZExtValue() >= bits || !constantOf(llvm::ArrayRef<V>(y).slice(i, 32 / bits)))
         return std::nullopt;
-      appendElements(out, shiftWord(op.kind, a, static_cast<unsigned>(amount->getZExtValue()), bits), bits);
+      V shifted = shiftWord(op.kind, a, static_cast<unsigned>(amount->getZExtValue()), bits);
+      if (bits == 8)
+        noteBytes(op.kind, shifted, a, static_cast<uint8_t>(amount->getZExtValue()));
+      appendElements(out, shifted, bits);
       continue;
     }
     V r = op.kind == OpKind::And   ? b_.CreateAnd(a, c)
           : op.kind == OpKind::Or  ? b_.CreateOr(a, c)
           : op.kind == OpKind::Xor ? b_.CreateXor(a, c)
                                    : sumOfBytes(op.kind, a, c);
+    if (auto *constant = llvm::dyn_cast<llvm::ConstantInt>(c); constant && bits == 8 && constant->getZExtValue() == repeated(static_cast<uint32_t>(constant->getZExtValue()), 8))
+      noteBytes(op.kind, r, a, static_cast<uint8_t>(constant->getZExtValue()));
     appendElements(out, r, bits);
   }
   return out;
@@ -133,22 +140,76 @@ V Lowering::Words::pickBytes(V a, V c, std::array<uint8_t, 4> bytes) {
   return b_.CreateBitCast(b_.CreateShuffleVector(b_.CreateBitCast(a, four), b_.CreateBitCast(c, four), mask), b_.getInt32Ty());
 }
 
-/// Bytes of `from` from register `first` on, as numbers that `bias` was added to so that none is negative: fewest instructions
-/// where the operation they come from leaves few digits.
-Lowering::Words::Bytes Lowering::Words::biasedBytes(const Value *from, unsigned first, bool isSigned) {
-  auto repeat = [&](uint32_t x) { return b_.getInt32(repeated(x, 8)); };
-  if (const Op *def = from->def; def && (def->kind == OpKind::AShr || def->kind == OpKind::LShr || def->kind == OpKind::And)) {
-    std::optional<uint64_t> c = constantOf(llvm::ArrayRef<V>(get(def->operands[1])).slice(first, 4));
-    V word = c && *c > 0 && *c < (def->kind == OpKind::And ? 128 : 8) ? wordAt(get(def->operands[0]), first, 8) : nullptr;
-    if (word && def->kind != OpKind::AShr)
-      return {wordAt(get(from), first, 8), 0, 128};
-    if (word && isSigned) { // the sign bit moved along, and turned over
-      uint32_t sign = 0x80u >> *c;
-      return {b_.CreateXor(b_.CreateAnd(b_.CreateLShr(word, *c), repeat(0xFFu >> *c)), repeat(sign)), sign, sign * 2};
+/// What is known of the bytes of `result`, `x` combined with a constant in each: masks and shifts leave few digits, and a sum with a constant is the digits with another bias.
+void Lowering::Words::noteBytes(OpKind kind, V result, V x, uint8_t constant) {
+  if (llvm::isa<llvm::Constant>(result))
+    return;
+  auto note = [&](V base, uint32_t bias, uint32_t end) { frame_.narrowBytes_[result] = {base, bias, end}; };
+  switch (kind) {
+  case OpKind::And:
+    if (constant < 128)
+      note(result, 0, constant + 1u);
+    return;
+  case OpKind::LShr:
+    if (constant)
+      note(result, 0, 256u >> constant);
+    return;
+  case OpKind::AShr:
+    if (constant) { // the sign bit moved along, and turned over
+      uint32_t sign = 0x80u >> constant;
+      note(b_.CreateXor(b_.CreateAnd(b_.CreateLShr(x, constant), repeated(0xFFu >> constant, 8)), repeated(sign, 8)), sign, sign * 2);
     }
+    return;
+  case OpKind::Add:
+  case OpKind::Sub: {
+    auto known = frame_.narrowBytes_.find(x);
+    if (known == frame_.narrowBytes_.end())
+      return;
+    const NarrowBytes of = known->second;
+    const int summand = static_cast<int8_t>(constant), bias = static_cast<int>(of.bias) - (kind == OpKind::Add ? summand : -summand), end = static_cast<int>(of.end);
+    if (bias >= 0 && bias <= 128 && end - bias <= 128)
+      note(of.base, static_cast<uint32_t>(bias), of.end);
+    else if (bias < 0 && end - bias <= 256)
+      note(result, 0, static_cast<uint32_t>(end - bias));
+    return;
   }
+  default:
+    return;
+  }
+}
+
+/// Four bytes from register `first` on whose words have few digits, as far as that is known of all of them with one bias; else a null word.
+Lowering::Words::Bytes Lowering::Words::narrowBytesAt(const Regs &x, unsigned first, bool isSigned) {
+  Bytes out{nullptr, 0, 0};
+  V bases[2] = {};
+  std::array<uint8_t, 4> bytes{};
+  for (unsigned k = 0; k < 4; ++k) {
+    auto [word, byte] = targets::placeInWord(x[first + k]);
+    auto known = word ? frame_.narrowBytes_.find(word) : frame_.narrowBytes_.end();
+    if (known == frame_.narrowBytes_.end() || (k && known->second.bias != out.bias))
+      return {nullptr, 0, 0};
+    const NarrowBytes &of = known->second;
+    const bool isInside = isSigned ? of.end <= of.bias + 128 : of.bias == 0;
+    const unsigned which = !bases[0] || bases[0] == of.base ? 0 : 1;
+    if (!isInside || (bases[which] && bases[which] != of.base))
+      return {nullptr, 0, 0};
+    bases[which] = of.base;
+    bytes[k] = static_cast<uint8_t>(4 * which + byte);
+    out.bias = of.bias;
+    out.end = std::max(out.end, of.end);
+  }
+  const bool isWhole = !bases[1] && bytes == std::array<uint8_t, 4>{0, 1, 2, 3};
+  out.word = isWhole ? bases[0] : pickBytes(bases[0], bases[1] ? bases[1] : bases[0], bytes);
+  return out;
+}
+
+/// Bytes of `from` from register `first` on, as numbers that `bias` was added to so that none is negative: fewest instructions
+/// where the operations they come from leave few digits.
+Lowering::Words::Bytes Lowering::Words::biasedBytes(const Value *from, unsigned first, bool isSigned) {
+  if (Bytes few = narrowBytesAt(get(from), first, isSigned); few.word)
+    return few;
   V word = bytesAt(get(from), first);
-  return word && isSigned ? Bytes{b_.CreateXor(word, repeat(0x80)), 128, 256} : Bytes{word, 0, 256};
+  return word && isSigned ? Bytes{b_.CreateXor(word, repeated(0x80, 8)), 128, 256} : Bytes{word, 0, 256};
 }
 
 /// Four 8-bit integers in a word -> floats. The bytes become the low bits of numbers whose exponent makes these bits count 1, and
