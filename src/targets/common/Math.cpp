@@ -41,14 +41,16 @@ struct MathEmitter : Arith {
   Rounded nearestOf(V x, bool forScale) { return nearest(x, fadd(x, magic(x, forScale)), forScale); }
 
   V powerOfTwo(V n); // 2^n, n in the normal range
-  V scale(V x, Rounded n);
-  V scalePlusOne(V x, Rounded n);
+  V scale(V x, Rounded n, V nonzero = nullptr);
+  V scalePlusOne(V x, Rounded n, V nonzero = nullptr);
   std::pair<V, V> factors(Rounded n);
-  V nativeScale(V x, V n);
+  bool scalesNatively(V x);
+  V nativeScale(V x, V n, V nonzero);
+  V nonzeroOrAtLeast(V x, V &y, double zeroBelow, double least);
   Rounded reduceByLn2(V x, V &r, bool forScale);
   V exp(V x);
   V exp2(V x);
-  V expInRange(V x);
+  V expInRange(V x, V nonzero = nullptr);
   V tanh(V x);
   V erf(V x);
   // Float on GPUs, and on the simulator with exact operations in place of the fast ones.
@@ -78,34 +80,49 @@ V MathEmitter::powerOfTwo(V n) {
   return floatOf(shl(add(n, d ? 1023 : 127), d ? 52 : 23));
 }
 
-/// x * 2^n by one AVX-512 instruction per register; null if that does not exist for the shape.
-V MathEmitter::nativeScale(V x, V n) {
+bool MathEmitter::scalesNatively(V x) { return v.target.avx512 && lanesOf(x) * x->getType()->getScalarSizeInBits() >= 128; }
+
+/// x * 2^n by one AVX-512 instruction per register, 0 where `nonzero` (i1; null: nowhere) is false.
+V MathEmitter::nativeScale(V x, V n, V nonzero) {
   using namespace llvm::Intrinsic;
-  if (!v.target.avx512)
-    return nullptr;
   unsigned lanes = lanesOf(x), bits = x->getType()->getScalarSizeInBits(), width = lanes * bits;
-  if (width < 128)
-    return nullptr;
   if (width > 512) { // halves: a shuffle of whole registers costs nothing
     llvm::SmallVector<int> low, high, all;
     for (unsigned i = 0; i < lanes; ++i) {
       (i < lanes / 2 ? low : high).push_back(static_cast<int>(i));
       all.push_back(static_cast<int>(i));
     }
-    V a = nativeScale(b.CreateShuffleVector(x, low), b.CreateShuffleVector(n, low));
-    V c = nativeScale(b.CreateShuffleVector(x, high), b.CreateShuffleVector(n, high));
+    auto half = [&](llvm::ArrayRef<int> part) {
+      return nativeScale(b.CreateShuffleVector(x, part), b.CreateShuffleVector(n, part), nonzero ? b.CreateShuffleVector(nonzero, part) : nullptr);
+    };
+    V a = half(low), c = half(high);
     return b.CreateShuffleVector(a, c, all);
   }
   bool d = bits == 64;
   ID id = width == 512   ? (d ? x86_avx512_mask_scalef_pd_512 : x86_avx512_mask_scalef_ps_512)
           : width == 256 ? (d ? x86_avx512_mask_scalef_pd_256 : x86_avx512_mask_scalef_ps_256)
                          : (d ? x86_avx512_mask_scalef_pd_128 : x86_avx512_mask_scalef_ps_128);
-  llvm::Value *mask =
-      llvm::ConstantInt::get(b.getIntNTy(std::max(8u, lanes)), ~uint64_t(0) >> (64 - std::max(8u, lanes)));
-  llvm::SmallVector<V, 5> args = {x, n, x, mask};
+  const unsigned maskBits = std::max(8u, lanes);
+  V mask = llvm::ConstantInt::get(b.getIntNTy(maskBits), ~uint64_t(0) >> (64 - maskBits));
+  if (nonzero) {
+    llvm::SmallVector<int> wide;
+    for (unsigned i = 0; i < maskBits; ++i)
+      wide.push_back(static_cast<int>(i < lanes ? i : lanes));
+    mask = b.CreateBitCast(lanes == maskBits ? nonzero : b.CreateShuffleVector(nonzero, llvm::Constant::getNullValue(nonzero->getType()), wide), b.getIntNTy(maskBits));
+  }
+  llvm::SmallVector<V, 5> args = {x, n, nonzero ? llvm::Constant::getNullValue(x->getType()) : x, mask};
   if (width == 512)
     args.push_back(b.getInt32(4)); // current rounding mode
   return b.CreateIntrinsic(id, {}, args);
+}
+
+/// Below `zeroBelow` what is scaled becomes 0. i1, whether x is not (NaN is not), for nativeScale(): an Intel core takes 65 ns for a register with a float whose scaled value underflows
+/// (`vscalefps` of an Emerald Rapids; 1.1 ns otherwise), not where it is masked off. Else null, and y, from x, is `least` there at least, of which both factors of scale() are zero.
+V MathEmitter::nonzeroOrAtLeast(V x, V &y, double zeroBelow, double least) {
+  if (scalesNatively(x))
+    return b.CreateFCmpUGE(x, f(x, zeroBelow));
+  y = atLeast(y, least);
+  return nullptr;
 }
 
 /// Two powers of two whose product is 2^n, each a normal number, for |n| < 2 * the exponent range.
@@ -119,17 +136,17 @@ std::pair<V, V> MathEmitter::factors(Rounded n) {
 
 /// x * 2^n with one rounding, x in [1/2, 2]: of two products only the second can round. Where n is minus twice the exponent range (what exp() makes of -inf) both factors
 /// are zero, and so is the result: products that only underflow to zero take four times as long on a Zen 5.
-V MathEmitter::scale(V x, Rounded n) {
-  if (V r = nativeScale(x, n.value))
-    return r;
+V MathEmitter::scale(V x, Rounded n, V nonzero) {
+  if (scalesNatively(x))
+    return nativeScale(x, n.value, nonzero);
   auto [first, second] = factors(n);
   return b.CreateFMul(b.CreateFMul(x, first), second);
 }
 
 /// (x + 1) * 2^n, the sum rounded and the product. The sum is rounded alike where it is scaled by the first factor at once.
-V MathEmitter::scalePlusOne(V x, Rounded n) {
+V MathEmitter::scalePlusOne(V x, Rounded n, V nonzero) {
   if (!n.forScale || v.target.avx512)
-    return scale(fadd(x, 1), n);
+    return scale(fadd(x, 1), n, nonzero);
   auto [first, second] = factors(n);
   return b.CreateFMul(mulAdd(x, first, first), second);
 }
@@ -144,23 +161,24 @@ MathEmitter::Rounded MathEmitter::reduceByLn2(V x, V &r, bool forScale) {
 }
 
 V MathEmitter::exp(V x) {
-  // Beyond these the result is 0 or infinity anyway; of the least both factors of scale() are zero.
-  return expInRange(atLeast(atMost(x, pick(x, 89, 710)), pick(x, -176, -1418)));
+  // Beyond these the result is infinity anyway, or 0: half of the least number at most, to even.
+  V y = atMost(x, pick(x, 89, 710)), nonzero = nonzeroOrAtLeast(x, y, pick(x, -104, -746), pick(x, -176, -1418));
+  return expInRange(y, nonzero);
 }
 
-V MathEmitter::expInRange(V x) {
+V MathEmitter::expInRange(V x, V nonzero) {
   V r;
   Rounded n = reduceByLn2(x, r, !v.target.nvptx);
   V tail = poly(r, pick(x, tables::expTail32, tables::expTail64));
-  return scalePlusOne(mulAdd(b.CreateFMul(r, r), tail, r), n);
+  return scalePlusOne(mulAdd(b.CreateFMul(r, r), tail, r), n, nonzero);
 }
 
 V MathEmitter::exp2(V x) {
-  V y = atLeast(atMost(x, pick(x, 129, 1025)), pick(x, -254, -2046)); // as in exp()
+  V y = atMost(x, pick(x, 129, 1025)), nonzero = nonzeroOrAtLeast(x, y, pick(x, -150, -1075), pick(x, -254, -2046)); // as in exp()
   Rounded n = nearestOf(y, !v.target.nvptx);
   V r = b.CreateFSub(y, n.value);
   V p = mulAdd(r, poly(r, pick(x, tables::exp2Tail32, tables::exp2Tail64)), 1.0);
-  return scale(p, n);
+  return scale(p, n, nonzero);
 }
 
 V MathEmitter::tanh(V x) {

@@ -454,10 +454,12 @@ void FunctionEmitter::fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V
   NestState &n = *nest_;
   V zero = b_.getInt64(0), stream = carried.empty() && !n.apart ? streamRow() : nullptr;
   auto emit = [&] {
+    findAhead();
     n.assuming = full != nullptr;
     n.trips = full ? full : trips;
     carried = loop(l, zero, full ? full : trips, full != nullptr, carried, run);
     n.assuming = false;
+    n.ahead.clear();
   };
   if (!stream)
     return emit();
@@ -472,8 +474,6 @@ void FunctionEmitter::fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V
     auto addresses = n.addressMemo;
     const size_t mixed = mixed_.mark();
     n.streaming = streaming;
-    if (streaming)
-      findAhead();
     emit();
     n.memo = std::move(memo);
     n.addressMemo = std::move(addresses);
@@ -494,8 +494,7 @@ Bits FunctionEmitter::rootBits(unsigned copy) const {
 void FunctionEmitter::roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first) {
   Bits at = rootBits(copy);
   nest_->copy = copy;
-  if (nest_->streaming)
-    fetchAhead(copy);
+  fetchAhead(copy);
   unsigned slot = 0;
   for (const Root &r : nest_->nest->roots) {
     if (r.kind == RootKind::Reduce || r.kind == RootKind::Scan) {

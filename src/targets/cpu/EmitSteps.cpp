@@ -245,6 +245,9 @@ void FunctionEmitter::forLoop(const Step &s) {
   llvm::SmallVector<V> init = scalarsOf(inits);
   auto *enter = llvm::BasicBlock::Create(context_, "for", function_);
   auto *exit = llvm::BasicBlock::Create(context_, "end", function_);
+  V streamsAround = streamLaunch_, roundsAround = rounds_;
+  if (!reverse)
+    streamLaunch_ = streamsInRounds(s, lb, ub, by);
   llvm::BasicBlock *before = b_.GetInsertBlock();
   b_.CreateCondBr(reverse ? b_.CreateICmpSGT(lb, ub) : b_.CreateICmpSLT(lb, ub), enter, exit);
   b_.SetInsertPoint(enter);
@@ -262,6 +265,7 @@ void FunctionEmitter::forLoop(const Step &s) {
   if (reverse) steps(s.bodies[0]);
   else stepsOfLoop(s.bodies[0], body, iv, by, ub);
   mixed_.backTo(mixed);
+  streamLaunch_ = streamsAround, rounds_ = roundsAround;
   setLoc(&op);
   llvm::SmallVector<V> next = scalarsOf(body.terminator()->operands);
   pollCancel(&op);

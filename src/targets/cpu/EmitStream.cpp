@@ -22,11 +22,29 @@ void FunctionEmitter::decideStreaming() {
     programs = b_.CreateMul(programs, b_.CreateZExt(g, b_.getInt64Ty()));
   const uint64_t bytes = std::max<uint64_t>(1, plan_.streamBytes / (plan_.group ? static_cast<uint64_t>(plan_.group->size) : 1)), least = (state_.target.l3Bytes + bytes - 1) / bytes;
   streamLaunch_ = b_.CreateICmpUGE(programs, b_.getInt64(least));
+  rounds_ = b_.CreateUIToFP(programs, b_.getDoubleTy());
+}
+
+// In front of a loop (by > 0): do all programs together write more than that in its rounds?
+V FunctionEmitter::streamsInRounds(const Step &s, V lb, V ub, V by) {
+  if (!streamLaunch_)
+    return nullptr;
+  auto number = [&](V x) { return b_.CreateSIToFP(b_.CreateSExt(x, b_.getInt64Ty()), b_.getDoubleTy()); };
+  rounds_ = b_.CreateFMul(rounds_, b_.CreateFDiv(b_.CreateFSub(number(ub), number(lb)), number(by)));
+  if (!s.streamBytes)
+    return streamLaunch_;
+  const double each = static_cast<double>(s.streamBytes) / static_cast<double>(plan_.group ? plan_.group->size : 1);
+  loopStreams_ = true;
+  return b_.CreateOr(streamLaunch_, b_.CreateFCmpOGE(rounds_, llvm::ConstantFP::get(b_.getDoubleTy(), static_cast<double>(state_.target.l3Bytes) / each)));
 }
 
 void FunctionEmitter::finishStreaming() {
   if (!streamLaunch_)
     return;
+  if (loopStreams_) {
+    b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+    return;
+  }
   auto *fence = llvm::BasicBlock::Create(context_, "fence", function_);
   auto *on = llvm::BasicBlock::Create(context_, "fenced", function_);
   b_.CreateCondBr(streamLaunch_, fence, on);
@@ -124,6 +142,16 @@ V FunctionEmitter::inNextProgram(V x, unsigned &budget) {
         if (v == pid_[plan_.alongY])
           return b_.CreateAdd(v, b_.getInt32(plan_.group ? static_cast<uint32_t>(plan_.group->size) : 1));
         auto *i = llvm::dyn_cast<llvm::Instruction>(v);
+        // What an open loop carries (its head knows the way in only) is in the same round, from where it starts then.
+        if (auto *carried = llvm::dyn_cast<llvm::PHINode>(v); carried && carried->getNumIncomingValues() == 1 && !llvm::is_contained(pid_, v)) {
+          V start = carried->getIncomingValue(0), next = inNextProgram(start, budget);
+          if (!next || next == start)
+            return next ? v : nullptr;
+          if (!v->getType()->isPointerTy())
+            return b_.CreateAdd(v, b_.CreateSub(next, start));
+          llvm::Type *t = b_.getInt64Ty();
+          return b_.CreateGEP(b_.getInt8Ty(), v, b_.CreateSub(b_.CreatePtrToInt(next, t), b_.CreatePtrToInt(start, t)));
+        }
         return !i || i->getParent() == &function_->getEntryBlock() || v == pid_[!plan_.alongY] || v == pid_[2] ? v : nullptr;
       },
       budget);
@@ -147,14 +175,15 @@ V FunctionEmitter::inLaterRound(V x, uint64_t rounds, unsigned &budget) {
 void FunctionEmitter::stepsOfLoop(const Steps &all, const ir::Block &body, llvm::PHINode *iv, V by, V to) {
   constexpr uint64_t line = 64, least = 1024, most = 16384, ahead = 4096; // bytes of a block, and between what is read and what is fetched
   unsigned places = 0, place = 0;
-  bool hasDot = false, plain = !state_.options.checked;
+  bool hasDot = false, fetches = false, plain = !state_.options.checked;
   for (const Step &one : all) {
     plain &= one.bodies.empty() && one.kind != StepKind::Call;
     hasDot |= one.kind == StepKind::Dot;
+    fetches |= one.nest && !one.nest->ahead.empty();
     places += one.nest || one.kind == StepKind::Dot;
   }
   const DotLoop saved = loop_;
-  if (hasDot) {
+  if (hasDot || fetches) {
     loop_ = {iv, by, to, {{iv, by}}, {}};
     // Offsets that pointers are moved on by.
     for (size_t i = 0; i + 1 < body.args.size(); ++i) {
@@ -214,24 +243,33 @@ void FunctionEmitter::stepsOfLoop(const Steps &all, const ir::Block &body, llvm:
   loop_ = saved;
 }
 
-// In front of the streaming loop: which of the loads have rows that move on with the program, and by how many bytes.
+// In front of the loop over full trips: which of the loads have rows that move on with the program (or with the rounds of a loop), and by how many bytes.
 void FunctionEmitter::findAhead() {
   NestState &n = *nest_;
   n.ahead.clear();
-  for (const ir::Op *load : n.nest->ahead) {
-    const ir::Value *p = load->operands[0];
+  if (state_.options.checked || (!n.streaming && llvm::any_of(n.nest->roots, [](const Root &r) { return r.streams; })))
+    return;
+  for (const Nest::Ahead &a : n.nest->ahead) {
+    const ir::Value *p = a.load->operands[0];
     Lin l = lin(p);
     if (l.self || !l.opaque.empty())
       continue;
-    int64_t bytes = std::max(1u, ir::byteWidth(load->results[0]->type.elem)), run = bytes;
+    int64_t bytes = std::max(1u, ir::byteWidth(a.load->results[0]->type.elem)), run = bytes;
     for (size_t i = 0; i < l.coef.size() && l.coef[i] == Coef{run}; ++i)
       run *= 2;
     unsigned budget = 24;
-    V next = run >= streamRun ? inNextProgram(l.base, budget) : nullptr;
+    V next = run < streamRun ? nullptr : !a.loop ? inNextProgram(l.base, budget) : loop_.iv ? inLaterRound(l.base, 1, budget) : nullptr;
     if (!next || next == l.base)
       continue;
     llvm::Type *t = b_.getInt64Ty();
-    n.ahead.push_back({load, b_.CreateSub(b_.CreatePtrToInt(next, t), b_.CreatePtrToInt(l.base, t))});
+    V distance = b_.CreateSub(b_.CreatePtrToInt(next, t), b_.CreatePtrToInt(l.base, t)), none = b_.getInt64(0);
+    // Behind the last one is nothing, where a fetch would walk through the page tables in vain.
+    V pid = pid_[plan_.alongY];
+    V is = a.loop ? b_.CreateICmpUGT(b_.CreateSub(loop_.to, loop_.iv), loop_.by)
+                  : b_.CreateICmpULT(b_.CreateAdd(pid, b_.getInt32(plan_.group ? static_cast<uint32_t>(plan_.group->size) : 1)), grid_[plan_.alongY]);
+    if (a.near)
+      is = b_.CreateAnd(is, b_.CreateICmpULE(b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, distance, b_.getFalse()), b_.getInt64(state_.target.l2Bytes / 4)));
+    n.ahead.push_back({a.load, b_.CreateSelect(is, distance, none)});
   }
 }
 

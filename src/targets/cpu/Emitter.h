@@ -202,7 +202,7 @@ private:
   // EmitStream
   void decideStreaming(), finishStreaming();
   bool assumedTrue(const ir::Value *mask, const Bits &at) const;
-  V streamRow();
+  V streamRow(), streamsInRounds(const Step &s, V lb, V ub, V by);
   void streamStore(V x, V at);
   V movedOn(V x, llvm::function_ref<V(V)> known, unsigned &budget), inNextProgram(V x, unsigned &budget);
   void stepsOfLoop(const Steps &all, const ir::Block &body, llvm::PHINode *iv, V by, V to);
@@ -276,7 +276,7 @@ private:
   V launch_ = nullptr, scratch_ = nullptr, grid_[3]{}, pid_[3]{}, cancel_ = nullptr, blank_ = nullptr;
   V alone_ = nullptr; // i1: nothing else uses atomics meanwhile; null: not known
   V left_ = nullptr, programs_ = nullptr; // i64: programs of this call from the one at hand on; of a group: those that run at once, see programs()
-  V streamLaunch_ = nullptr; // i1: the launch writes more than caches hold; null: no store may stream
+  V streamLaunch_ = nullptr, rounds_ = nullptr; // i1: the launch writes more than caches hold, null: no store may stream; double, then: programs times rounds of the loops around
   llvm::SmallVector<V> externals_; // result tensors of a callee
   llvm::BasicBlock *done_ = nullptr, *after_ = nullptr; // end of the program loop; next program
   llvm::BasicBlock *stopped_ = nullptr;                 // see stoppedBlock
@@ -284,7 +284,7 @@ private:
   llvm::AllocaInst *stopSite_ = nullptr;                // the loop, as a site
   std::map<uint64_t, V> scratchAt_;
   uint64_t calleeScratch_ = 0; // where frames of callees start
-  bool repeats_ = false;       // stretches are noted
+  bool repeats_ = false, loopStreams_ = false; // stretches are noted; some loop asks for itself whether it writes more than caches hold
   std::vector<targets::Stretch> stretches_;
   llvm::DenseMap<const ir::Value *, V> scalar_;
   llvm::DenseMap<const ir::Value *, Lin> lin_;

@@ -72,7 +72,7 @@ struct Rest {
   unsigned budget = 200;                    // values that may still be looked at
 };
 
-/// The innermost `for` with dots that is being emitted, if it counts up.
+/// The innermost `for` with dots, or nests that fetch ahead, that is being emitted, if it counts up.
 struct DotLoop {
   llvm::Value *iv = nullptr, *by = nullptr, *to = nullptr;
   llvm::DenseMap<llvm::Value *, llvm::Value *> steps;      // what it adds to numbers in each round

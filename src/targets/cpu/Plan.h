@@ -54,8 +54,12 @@ struct Nest {
   int axis = -1;           // of the reductions or the scan among the roots
   bool sequential = false; // element by element, in order (atomics, histogram)
   std::vector<Root> roots;
-  /// Streaming nests: loads of earlier nests whose elements of the next program are fetched meanwhile.
-  std::vector<const ir::Op *> ahead;
+  /// Loads whose elements of the next round of a loop around the nest (null: of the next program) are fetched meanwhile; near: only if they are a quarter of L2 away at most.
+  struct Ahead {
+    const ir::Op *load, *loop;
+    bool near;
+  };
+  std::vector<Ahead> ahead; // if stores of the nest may stream, it fetches where they do
   /// Packs the right operand of a dot by panels: how many low index bits of its columns and of k a panel has; the loops over the others are outside.
   unsigned panelColumnBits = 0, panelDepthBits = 0;
   unsigned columnBits() const { return dimBits(space, space.rank() - 1); }
@@ -79,6 +83,7 @@ struct Step {
   DotPart part; // dots by panels: loops end where nothing counts any more
   int64_t batch = 1;
   unsigned operand = 0;         // print
+  uint64_t streamBytes = 0;     // for: written by its streaming stores in one round, those of loops inside left out
 };
 
 struct Plan {
@@ -91,7 +96,7 @@ struct Plan {
   uint64_t scratchBytes = 0;
   const ProgramGroup *group = nullptr; // the function is that of as many programs
   bool alongY = false; // a thread runs programs along y before it moves on along x, runsAlongY()
-  uint64_t streamBytes = 0; // written by the streaming stores of one program
+  uint64_t streamBytes = 0; // written by the streaming stores of one program, of loops in one round
 
   int bufferFor(const ir::Value *v) const {
     auto it = bufferOf.find(v);

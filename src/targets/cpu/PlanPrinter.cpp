@@ -23,8 +23,8 @@ static void printNest(const Plan &p, const Nest &n, const std::string &indent, s
   if (n.axis >= 0)
     out += " axis " + std::to_string(n.axis);
   out += n.sequential ? " in order\n" : "\n";
-  for (const ir::Op *l : n.ahead)
-    out += indent + "  ahead " + nameOf(*l) + "\n";
+  for (const Nest::Ahead &a : n.ahead)
+    out += indent + "  ahead " + nameOf(*a.load) + (a.loop ? " of the next round\n" : "\n");
   for (const Root &r : n.roots) {
     out += indent + "  ";
     if (r.kind == RootKind::Materialize && r.buffer < 0)

@@ -6,8 +6,9 @@
 // fits the caches, ordinary stores are better, as the next kernel finds it there. So the plan marks stores for which it is
 // possible, and the code asks at run time how much the whole launch writes (EmitStream.cpp).
 //
-// A kernel that walks its row several times (softmax, layer_norm) reads memory in its first nest and writes it in its last: one of
-// the two directions always waits. So the nest that streams out also fetches what the next program will read first.
+// A kernel that walks its row several times (softmax, layer_norm) reads memory in its first nest, writes it in its last, and leaves it idle between these, where the row comes from
+// caches. So the second nest that walks a row also fetches what the next program (or the next round of a loop over rows) will read first. Where the second one is the last, it does so
+// if it streams: ordinary stores keep memory busy themselves.
 #include "targets/cpu/Plan.h"
 #include "targets/cpu/Uses.h"
 #include "llvm/ADT/SetVector.h"
@@ -51,21 +52,66 @@ private:
   llvm::SmallPtrSet<const ir::Value *, 16> visited_;
 };
 
-/// While a row is written, memory can already bring what the next program reads first: its row of `loads`.
-void chooseAhead(Nest &n, const std::vector<const ir::Op *> &loads, uint64_t l2Bytes) {
-  uint64_t bytes = 0;
-  for (const ir::Op *l : loads) {
-    const ir::Type &t = l->results[0]->type;
-    if (n.ahead.size() == 4)
-      return;
-    if (t.isPtr || !(t.shape == n.space))
-      continue;
-    bytes += static_cast<uint64_t>(t.numel()) * std::max(1u, ir::byteWidth(t.elem));
-    if (bytes > l2Bytes / 4) // this program's row and others are there, too
-      return;
-    n.ahead.push_back(l);
+/// Chooses what nests fetch ahead, nest by nest in program order.
+class Ahead {
+public:
+  Ahead(const Plan &p, uint64_t l2Bytes) : plan_(p), most_(l2Bytes / 4) {} // this program's row and others are there, too
+
+  void visit(Steps &steps, const ir::Op *loop = nullptr, unsigned depth = 0) {
+    for (Step &s : steps) {
+      if (s.nest && s.bufferA < 0)
+        add(*s.nest, loop, depth);
+      else if (s.kind == StepKind::For && !s.op->reverse())
+        visit(s.bodies[0], s.op, depth + 1);
+    }
   }
-}
+
+private:
+  struct Read {
+    const ir::Op *load, *loop; // the innermost loop around the nest, null: none
+    unsigned depth;            // so many loops are around it
+    bool again;                // a later nest fetches it
+  };
+
+  static bool readsAlike(const ir::Op &a, const ir::Op &b) {
+    return a.results[0]->type == b.results[0]->type && memoryOf(a.operands[0]) == memoryOf(b.operands[0]);
+  }
+
+  void add(Nest &n, const ir::Op *loop, unsigned depth) {
+    LoadsOfNests own(plan_);
+    own.add(n);
+    const bool stores = std::any_of(n.roots.begin(), n.roots.end(), [](const Root &r) { return r.kind == RootKind::Store; });
+    const bool streams = std::any_of(n.roots.begin(), n.roots.end(), [](const Root &r) { return r.streams; });
+    uint64_t bytes = 0;
+    for (Read &r : reads_) {
+      const ir::Type &t = r.load->results[0]->type;
+      if (r.again || t.isPtr || !(t.shape == n.space) || n.sequential || n.panelDepthBits || (stores && !streams))
+        continue;
+      // Loops one after the other, each over the pieces of a row, address it anew.
+      const ir::Op *load = r.load;
+      if (r.loop != loop) {
+        if (!r.loop || r.depth > 1 || depth > 1)
+          continue;
+        auto same = std::find_if(own.seen.begin(), own.seen.end(), [&](const ir::Op *o) { return readsAlike(*o, *r.load); });
+        if (same == own.seen.end())
+          continue;
+        load = *same;
+      }
+      bytes += static_cast<uint64_t>(t.numel()) * std::max(1u, ir::byteWidth(t.elem));
+      if (n.ahead.size() == 4 || bytes > most_)
+        break;
+      r.again = true;
+      n.ahead.push_back({load, r.loop == loop ? loop : nullptr, loop && r.loop != loop});
+    }
+    for (const ir::Op *l : own.seen)
+      if (std::none_of(reads_.begin(), reads_.end(), [&](const Read &r) { return r.load == l || (r.loop != loop && readsAlike(*l, *r.load)); }))
+        reads_.push_back({l, loop, depth, false});
+  }
+
+  const Plan &plan_;
+  const uint64_t most_;
+  std::vector<Read> reads_;
+};
 
 } // namespace
 
@@ -89,20 +135,27 @@ void markStreaming(Plan &p, const Uses &uses, const CpuTarget &target) {
   visit(p.steps);
   if (hasDot) // limited by arithmetic: not worth a second copy of the loop
     return;
-  LoadsOfNests loads(p);
-  for (Step &s : p.steps) {
-    if (!s.nest || s.bufferA >= 0)
-      continue;
-    if (std::any_of(s.nest->roots.begin(), s.nest->roots.end(),
-                    [&](Root &r) { return marked.contains(&r); }))
-      chooseAhead(*s.nest, loads.seen, target.l2Bytes);
-    loads.add(*s.nest);
-  }
-  for (Root *r : marked) {
+  for (Root *r : marked)
     r->streams = true;
-    const ir::Type &t = r->op->operands[1]->type;
-    p.streamBytes += static_cast<uint64_t>(t.numel()) * (t.isPtr ? 8 : std::max(1u, ir::byteWidth(t.elem)));
-  }
+  std::function<uint64_t(Steps &)> count = [&](Steps &steps) { // what a loop writes in one round
+    uint64_t bytes = 0;
+    for (Step &s : steps) {
+      if (s.nest)
+        for (const Root &r : s.nest->roots)
+          if (r.streams) {
+            const ir::Type &t = r.op->operands[1]->type;
+            const uint64_t one = static_cast<uint64_t>(t.numel()) * (t.isPtr ? 8 : std::max(1u, ir::byteWidth(t.elem)));
+            bytes += one, p.streamBytes += one;
+          }
+      for (Steps &body : s.bodies) {
+        const uint64_t inside = count(body);
+        (s.kind == StepKind::For ? s.streamBytes : bytes) += inside;
+      }
+    }
+    return bytes;
+  };
+  count(p.steps);
+  Ahead(p, target.l2Bytes).visit(p.steps);
 }
 
 } // namespace tegula::cpu
