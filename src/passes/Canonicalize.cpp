@@ -127,13 +127,16 @@ Value *ofPointerConstants(NodeMaker &mk, const Node &n) {
   return mk.make({OpKind::AddPtr, {inner->operands[0], mk.constInt(n.operands[1]->type.withElem(Elem::I64), sum)}, n.type, {}});
 }
 
-/// The narrower integers that `v` extends by `extension`, at the shape of `v`, also where a broadcast is in between; null if there are none.
+/// The narrower integers that `v` extends by `extension`, at the shape of `v`, also where a broadcast or a splat is in between; null if there are none.
 Value *narrowOf(NodeMaker &mk, Value *v, OpKind extension) {
-  Op *wide = defOf(v, OpKind::Broadcast), *extends = defOf(wide ? wide->operands[0] : v, extension);
+  Op *wide = defOf(v, OpKind::Broadcast);
+  if (!wide)
+    wide = defOf(v, OpKind::Splat);
+  Op *extends = defOf(wide ? wide->operands[0] : v, extension);
   if (!extends || extends->operands[0]->type.elem == Elem::I1)
     return nullptr;
   Value *narrow = extends->operands[0];
-  return wide ? mk.make({OpKind::Broadcast, {narrow}, narrow->type.withShape(v->type.shape), {}}) : narrow;
+  return wide ? mk.make({wide->kind, {narrow}, narrow->type.withShape(v->type.shape), {}}) : narrow;
 }
 
 /// Counts programs or positions, so it is not the least number of its type, whose quotient by -1 needs more bits.
@@ -159,7 +162,7 @@ Value *ofExtendedQuotients(NodeMaker &mk, const Node &n) {
 }
 
 /// Of comparisons in 64 bits, which take two registers and two instructions an element on a GPU and half of a CPU's lanes:
-///   ext a == ext b  ->  a == b
+///   ext a == ext b  ->  a == b          and ordered, if the comparison and the extension are both signed or both not
 ///   ext a == b      ->  ((a ^ trunc b) | rest) == 0, where b is one number or a broadcast, and rest is 1 where trunc changes it
 /// The second is how a position is compared with a label, which libraries keep in 64 bits.
 Value *ofExtended(NodeMaker &mk, const Node &n) {
@@ -169,8 +172,17 @@ Value *ofExtended(NodeMaker &mk, const Node &n) {
   for (const Attr &a : n.attrs)
     if (a.key == attr::pred)
       pred = static_cast<CmpPred>(std::get<int64_t>(a.value));
-  if (pred != CmpPred::Eq && pred != CmpPred::Ne)
-    return nullptr;
+  if (pred != CmpPred::Eq && pred != CmpPred::Ne) {
+    const bool isSigned = pred == CmpPred::Slt || pred == CmpPred::Sle || pred == CmpPred::Sgt || pred == CmpPred::Sge;
+    const OpKind extension = isSigned ? OpKind::SExt : OpKind::ZExt;
+    Value *a = narrowOf(mk, n.operands[0], extension);
+    if (!a)
+      return nullptr;
+    std::optional<int64_t> c = constantInt(n.operands[1]);
+    const bool fits = c && *c >= 0 && *c < int64_t{1} << (ir::bitWidth(a->type.elem) - 1);
+    Value *b = fits ? mk.constInt(a->type, *c) : narrowOf(mk, n.operands[1], extension);
+    return b && b->type == a->type ? mk.make({n.kind, {a, b}, n.type, n.attrs}) : nullptr;
+  }
   for (OpKind extension : {OpKind::SExt, OpKind::ZExt})
     for (size_t i : {0, 1}) {
       Value *a = narrowOf(mk, n.operands[i], extension), *other = n.operands[1 - i];

@@ -1,4 +1,5 @@
 // Operations on elements, one after the other or in groups: what many registers of a thread have in common is computed once.
+#include "gpu/layouts/UniformSteps.h"
 #include "passes/SignificantBits.h"
 #include "targets/common/AsmText.h"
 #include "targets/common/VecUtil.h"
@@ -16,7 +17,7 @@ struct Lowering::Elementwise : Part {
   Regs lower(const Op &op), addPointers(const Op &op);
   V element(const Op &op, llvm::ArrayRef<V> args);
   bool isStoredOnce(const Op &pointer) const;
-  std::optional<Regs> divideByShared(const Op &op), positionBits(const Op &op);
+  std::optional<Regs> divideByShared(const Op &op), positionBits(const Op &op), stepPointers(const Op &op);
   V accurateReciprocal(V y);
 };
 
@@ -158,6 +159,56 @@ Regs Lowering::Elementwise::addPointers(const Op &op) {
   return out;
 }
 
+/// Addresses that are computed in 64 bits, from that of a thread's first register by additions: a product and an extension for each row are some seven instructions, this is two. Null where steps are not
+/// known, or a register's place is no sum of bits.
+std::optional<Regs> Lowering::Elementwise::stepPointers(const Op &op) {
+  const ir::Type &t = op.result()->type;
+  const unsigned n = registersOf(t);
+  if (op.kind != OpKind::AddPtr || t.isScalar() || n == 1)
+    return std::nullopt;
+  std::optional<gpu::UniformSteps> steps = gpu::uniformSteps(op.result());
+  if (!steps || !steps->isWide)
+    return std::nullopt;
+  const LinearLayout &l = layoutOf(op.result());
+  // Bits of coordinates that other inputs reach.
+  auto reach = [&](std::optional<unsigned> without) {
+    uint64_t bits = 0;
+    for (Dim d : {Dim::Register, Dim::Lane, Dim::Warp})
+      for (unsigned b = 0; b < l.inBits(d); ++b)
+        if (d != Dim::Register || b != without)
+          bits |= l.basis(d, b);
+    return bits;
+  };
+  llvm::SmallVector<V, 8> step; // of each bit of the register's number, in elements; null for none
+  for (unsigned b = 0; b < l.inBits(Dim::Register); ++b) {
+    if (l.basis(Dim::Register, b) & reach(b))
+      return std::nullopt;
+    V sum = nullptr;
+    for (unsigned d = 0; d < steps->axes.size(); ++d) {
+      const gpu::UniformStep &s = steps->axes[d];
+      const int64_t by = static_cast<int64_t>(l.basis(Dim::Register, b, layout::tensorDim(d))) * s.constant;
+      if (!by)
+        continue;
+      V constant = b_.getInt64(static_cast<uint64_t>(by));
+      V part = s.scalar ? b_.CreateMul(get(s.scalar)[0], constant) : constant;
+      sum = sum ? b_.CreateAdd(sum, part) : part;
+    }
+    step.push_back(sum);
+  }
+  Regs out{element(op, {get(op.operands[0])[0], get(op.operands[1])[0]})};
+  llvm::Type *pointee = frame_.memType(ir::Type::scalar(t.elem));
+  for (unsigned r = 1; r < n; ++r) {
+    // Constants last, where they are offsets of the access itself.
+    unsigned bit = llvm::countr_zero(r);
+    for (unsigned b = 0; b < step.size(); ++b)
+      if (r >> b & 1 && step[b] && llvm::isa<llvm::ConstantInt>(step[b]))
+        bit = b;
+    V from = out[r & ~(1u << bit)];
+    out.push_back(step[bit] ? b_.CreateGEP(pointee, from, step[bit]) : from);
+  }
+  return out;
+}
+
 /// Bits of an element's position: a constant for each register, and what the thread adds. Steps of a sort ask for many of them in every register.
 std::optional<Regs> Lowering::Elementwise::positionBits(const Op &op) {
   if (op.kind != OpKind::And && op.kind != OpKind::LShr && op.kind != OpKind::AShr && op.kind != OpKind::Xor)
@@ -183,6 +234,8 @@ std::optional<Regs> Lowering::Elementwise::positionBits(const Op &op) {
 Regs Lowering::Elementwise::lower(const Op &op) {
   if (std::optional<Regs> bits = positionBits(op))
     return *bits;
+  if (std::optional<Regs> addresses = stepPointers(op))
+    return *addresses;
   if (std::optional<Regs> quotients = divideByShared(op))
     return *quotients;
   if (std::optional<Regs> words = frame_.inWords(op))

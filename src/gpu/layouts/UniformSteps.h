@@ -1,0 +1,27 @@
+// Tiles of addresses whose elements lie the same way apart for the whole program: base + i * s0 + j * s1, with steps that are constants or scalars of the kernel.
+//
+//   x + (first + arange).to(int64)[:, None] * stride + columns[None, :]        steps: stride along axis 0, 1 along axis 1
+// A thread that knows the address of one of its registers has the others by additions then. Sums in 64 bits are exact modulo 2^64 however they are ordered; extensions of narrower sums are taken for
+// exact as everywhere (AxisFacts.h: index arithmetic does not overflow inside a tile).
+#pragma once
+#include "ir/Ir.h"
+#include <optional>
+#include <vector>
+
+namespace tegula::gpu {
+
+/// From one element to its neighbour along an axis: constant * scalar; `scalar` is null for 1. Of pointers in elements.
+struct UniformStep {
+  int64_t constant = 0;
+  const ir::Value *scalar = nullptr;
+};
+
+struct UniformSteps {
+  std::vector<UniformStep> axes;
+  bool isWide = false; // something of it is computed in 64 bits, element by element
+};
+
+/// Nothing if not all steps are known. Looks at a bounded number of operations.
+std::optional<UniformSteps> uniformSteps(const ir::Value *v);
+
+} // namespace tegula::gpu
