@@ -328,7 +328,8 @@ void Simplifier::forOp(Op &op) {
     return;
   Block &body = *op.region(0);
   for (unsigned i = static_cast<unsigned>(op.results.size()); i-- > 0;)
-    if (resolve(body.terminator()->operands[i]) == body.args[i + 1]) {
+    // Unchanged, or set again to what it began with: `offsets = tl.arange(0, N)` in the loop, too.
+    if (const Value *next = resolve(body.terminator()->operands[i]); next == body.args[i + 1] || next == op.operands[i + 3]) {
       replace(body.args[i + 1], op.operands[i + 3]);
       replace(op.results[i], op.operands[i + 3]);
       eraseCarried(op, i);
