@@ -213,9 +213,13 @@ def group_norm_dx(DY, X, W, Mean, Rstd, DX, C, HW, G, CPG: tl.constexpr, BLOCK: 
 
 
 WARPS = configs("num_warps", 4, 8, 16, 32)
-ROWS = shapes("rows cols", (32768, 1024), (16384, 4096), (8192, 16384))
+ROWS = shapes("rows cols", (32768, 1024), (16384, 4096), (8192, 16384), (4096, 32768), (1024, 131072), (512, 262144))
 SMALL = shapes("rows cols", (11, 300))
 LOOPS = configs("BLOCK num_warps", (128, 4), (1024, 4), (2048, 8), (4096, 8), (8192, 16))
+
+
+def fits_block(s, c):
+    return getattr(c, "ROWS", 1) * next_power_of_2(s.cols) <= 16384 * c.num_warps  # not more than 512 elements a thread
 
 
 def norm_inputs(m, s, t):
@@ -243,7 +247,7 @@ def _(a, s, c):
     return Launch(layer_norm_loops, (s.rows,), (a.x, a.y, a.w, a.b, a.mean, a.rstd, s.cols, s.cols, 1e-5), **vars(c))
 
 
-@layer.spelling("one block", WARPS)
+@layer.spelling("one block", WARPS, fits_block)
 def _(a, s, c):
     return Launch(layer_norm_block, (s.rows,), (a.x, a.y, a.w, a.b, a.mean, a.rstd, s.cols, s.cols, 1e-5), BLOCK=next_power_of_2(s.cols), **vars(c))
 
@@ -257,12 +261,12 @@ rms = Entry("rms norm", inputs=norm_inputs, outputs=("y", "rstd"), reference=lam
             bytes=lambda s, e: 2 * s.rows * s.cols * e)
 
 
-@rms.spelling("one block", WARPS)
+@rms.spelling("one block", WARPS, fits_block)
 def _(a, s, c):
     return Launch(rms_norm_block, (s.rows,), (a.x, a.w, a.y, a.rstd, s.cols, 1e-6), BLOCK=next_power_of_2(s.cols), RESIDUAL=False, Res=None, Sum=None, **vars(c))
 
 
-@rms.spelling("tile of rows", configs("ROWS num_warps", (4, 4), (2, 4), (4, 8), (1, 8)))
+@rms.spelling("tile of rows", configs("ROWS num_warps", (4, 4), (2, 4), (4, 8), (1, 8)), fits_block)
 def _(a, s, c):
     return Launch(rms_norm_tile, (cdiv(s.rows, c.ROWS),), (a.x, a.w, a.y, a.rstd, s.rows, s.cols, 1e-6), BLOCK=next_power_of_2(s.cols), **vars(c))
 
@@ -276,7 +280,7 @@ add_rms = Entry("add and rms norm", inputs=norm_inputs, outputs=("total", "y", "
                 dtypes=("bf16", "fp32"), tolerance=2e-2, bytes=lambda s, e: 4 * s.rows * s.cols * e)
 
 
-@add_rms.spelling("one block", WARPS)
+@add_rms.spelling("one block", WARPS, fits_block)
 def _(a, s, c):
     return Launch(rms_norm_block, (s.rows,), (a.x, a.w, a.y, a.rstd, s.cols, 1e-6), BLOCK=next_power_of_2(s.cols), RESIDUAL=True, Res=a.res, Sum=a.total, **vars(c))
 

@@ -152,7 +152,7 @@ def cross_entropy_backward(logits_ptr, labels_ptr, lse_ptr, dloss_ptr, dx_ptr, c
 
 
 WARPS = configs("num_warps", 4, 8, 16, 32)
-ROWS = shapes("rows cols", (32768, 1024), (16384, 8192), (4096, 32768), (1024, 131072))
+ROWS = shapes("rows cols", (32768, 1024), (16384, 8192), (4096, 32768), (1024, 131072), (512, 262144))
 SHORT = shapes("rows cols", (32768, 1024), (16384, 4096), (8192, 16384))
 
 
@@ -209,7 +209,7 @@ def backward_entry(name, log, reference):
 softmax_grad = backward_entry("softmax backward", False, lambda x, a, s: a.y * (a.dy - x.sum(a.y * a.dy, axis=1, keepdims=True)))
 log_softmax_grad = backward_entry("log softmax backward", True, lambda x, a, s: a.dy - x.exp(a.y) * x.sum(a.dy, axis=1, keepdims=True))
 
-VOCABULARY = shapes("rows cols", (4096, 32000), (2048, 128256), (8192, 50257))
+VOCABULARY = shapes("rows cols", (4096, 32000), (2048, 128256), (8192, 50257), (512, 262144))
 
 
 def loss_inputs(m, s, t):
