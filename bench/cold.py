@@ -2,10 +2,11 @@
 """Milliseconds of cold compilations for a GPU that need not be there, from source to cubin, tegula beside Triton: `cold.py [--rows TEXT] [--rounds N]`.
 
 The kernels are those of the zoo (bench/zoo/kernels), each by one configuration of ROWS, or by all of them (`--all`). Both compilers are given the same
-description of the arguments, which Triton's launcher makes (`compile(ASTSource, GPUTarget)` in both). A round starts a process for each compiler, which
+description of the arguments, which Triton's launcher makes (`compile(ASTSource, GPUTarget)` in both); tegula is told as well what its launches know of host
+descriptors, without which it compiles stores for rows that end anywhere. A round starts a process for each compiler, which
 compiles an empty kernel first; then both compile the same row one after the other, each first in half of the rows. No cache is read. Wall and processor
 time (child processes included: Triton's assembler is one) are the least of all rounds; the assembler's part is that of the least wall time.
-Needs an environment with Triton and torch, and tegula on PYTHONPATH. $TEGULA_NVJITLINK and $TRITON_PTXAS_PATH choose the assemblers.
+Needs an environment with Triton and torch, and tegula on PYTHONPATH. $TEGULA_NVJITLINK and $TRITON_PTXAS_PATH ($TRITON_PTXAS_BLACKWELL_PATH from Triton 3.9 on) choose the assemblers.
 """
 import argparse
 import json
@@ -99,6 +100,11 @@ def described(rows, row, config):
     return found
 
 
+def divided(descriptor):
+    """What a launch of tegula knows of a host descriptor, and Triton's key does not say: that 16 divides its extents and strides."""
+    return ":16" if all(n % 16 == 0 for n in (*descriptor.shape, *descriptor.strides[:-1])) else ""
+
+
 class TegulaSide:
 
     def __init__(self, target):
@@ -106,10 +112,11 @@ class TegulaSide:
         from tegula.backends.compiler import GPUTarget
         self.compiler, self.target, self.core = tegula.compiler, GPUTarget(*target), tegula._core
 
-    def compile(self, fn, description):
+    def compile(self, fn, description, args=()):
         """Milliseconds of the assembler."""
         signature, constants, facts, options = description
-        kernel = self.compiler.compile(self.compiler.ASTSource(fn, signature, constants, facts), self.target, options)
+        known = {name: code + divided(x) for (name, code), x in zip(signature.items(), args) if str(code).startswith("tensordesc")}
+        kernel = self.compiler.compile(self.compiler.ASTSource(fn, {**signature, **known}, constants, facts), self.target, options)
         assert kernel.stage("cubin")[:4] == b"\x7fELF"
         return kernel.timings_ns()["assemble"] / 1e6
 
@@ -128,14 +135,15 @@ class TritonSide:
         self.times, self.knobs = None, triton.knobs
         self.knobs.compilation.listener = lambda *, times, cache_hit, **rest: setattr(self, "times", times)
 
-    def compile(self, fn, description):
+    def compile(self, fn, description, args=()):
         signature, constants, facts, options = description
         kernel = self.compiler.compile(self.compiler.ASTSource(fn, signature, constants, facts), self.target, options)
         assert kernel.asm["cubin"][:4] == b"\x7fELF"
         return dict(self.times.lowering_stages)["cubin"] / 1e3
 
     def about(self):
-        return "ptxas " + self.knobs.nvidia.ptxas.version
+        from triton.backends.nvidia.compiler import get_ptxas
+        return "ptxas " + get_ptxas(self.target.arch).version  # Triton 3.9 has two, and takes the newer one from sm_90 on
 
 
 def processor():
@@ -160,9 +168,9 @@ def serve(who, target):
                 answer = pickle.dumps(described(rows, row, config)).hex()
             else:
                 made = pickle.loads(bytes.fromhex(descriptions))
-                kernels = [launch.kernel for launch in launches(rows, row, config)]
+                wanted = launches(rows, row, config)
                 cpu, start = processor(), time.perf_counter()
-                assembler = sum(side.compile(k, d) for k, d in zip(kernels, made, strict=True))
+                assembler = sum(side.compile(w.kernel, d, w.args) for w, d in zip(wanted, made, strict=True))
                 answer = [(time.perf_counter() - start) * 1e3, (processor() - cpu) * 1e3, assembler]
         except Exception as e:  # the next row may work
             answer = {"error": f"{type(e).__name__}: {str(e).strip().splitlines()[0] if str(e).strip() else ''}"}
