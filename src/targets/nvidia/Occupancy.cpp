@@ -27,10 +27,16 @@ struct Iteration {
   unsigned live = 0;                       // 32-bit words of tiles alive in it
   unsigned loadWords = 0, largestLoad = 0; // 32-bit words, of all loads and of one
   unsigned specials = 0;                   // exponentials, logarithms, ...: 16 lanes a cycle
+  uint64_t bytes = 0;                      // of a block's loads; what several threads load counts once
   bool isShort = false;                    // of a loop that constants say runs a few times
-  void load(unsigned words) {
+  bool isUnrolled = false;                 // by the assembler: nothing forbids it
+  bool stores = false;                     // to memory, which may be what a later iteration loads: no load is moved over it
+  unsigned accesses = 0;                   // loads and stores
+  void load(unsigned words, uint64_t bytesOfTile) {
+    ++accesses;
     loadWords += words;
     largestLoad = std::max(largestLoad, words);
+    bytes += bytesOfTile;
   }
   /// Special functions take less time than memory: 16 lanes a cycle beside the 21 bytes a cycle that are a multiprocessor's share of an H200's memory.
   bool waitsForMemory() const { return 16 * 4 * loadWords > 21 * specials; }
@@ -202,6 +208,7 @@ private:
     std::optional<int64_t> first = ir::constantInt(loop.operands[0]), last = ir::constantInt(loop.operands[1]), step = ir::constantInt(loop.operands[2]);
     constexpr int64_t few = 16;
     it.isShort = first && last && step && *step > 0 && std::abs(*last - *first) <= few * *step;
+    it.isUnrolled = !loop.rolled() && !it.isShort;
     if (!count(body, it))
       return;
     if (it.loadWords)
@@ -217,6 +224,9 @@ private:
           return false;
         const Iteration &more = sides[sides[1].loadWords > sides[0].loadWords];
         it.loadWords += more.loadWords;
+        it.bytes += more.bytes;
+        it.accesses += more.accesses;
+        it.stores |= sides[0].stores || sides[1].stores;
         it.largestLoad = std::max(it.largestLoad, more.largestLoad);
         it.specials += more.specials;
         continue;
@@ -224,7 +234,9 @@ private:
       if (isCut(*op))
         return false;
       if (op->kind == OpKind::Load)
-        it.load(words(op->result()->type));
+        it.load(words(op->result()->type), static_cast<uint64_t>(op->result()->type.isScalar() ? 0 : op->result()->type.numel() * ir::byteWidth(op->result()->type.elem)));
+      else if (op->kind == OpKind::Store)
+        it.stores = true, ++it.accesses;
       else if (isSpecial(op->kind))
         it.specials += registersOf(op->result()->type);
     }
@@ -276,6 +288,10 @@ static unsigned blocksOfDots(const Block &b, const Options &options, unsigned mo
 
 unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes) {
   constexpr unsigned bytesInFlight = 48 << 10; // that keep an SM's share of the memory busy; measured on sums, norms and softmax by loops of an H200
+  constexpr uint64_t mostUnrolled = 4;         // iterations, by the assembler
+  // How many blocks a grid has is not known. Where it does not fill the multiprocessors, or ends in a part of them, loads of later iterations keep memory busy and blocks that are not there do not:
+  // so many warps have enough under way. Matrix times vector, 16 x 64 floats by 4 warps, 8192 rows, are four blocks: asking for twelve left 64 bytes of a thread under way of 192, 122 us for 75 (H200).
+  constexpr unsigned warpsOfFew = 16;
   Pressure pressure(gpu);
   unsigned data = pressure.peak(*kernel.block()), threads = 32 * options.numWarps;
   auto most = static_cast<unsigned>(std::min<uint64_t>({sm::threads / threads, sm::mostBlocks, sm::sharedBytes / (sharedBytes + sm::sharedReserved)}));
@@ -285,15 +301,25 @@ unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const O
     return blocksOfDots(*kernel.block(), options, most);
   // Addresses, chains in flight; measured on rows of softmax and layer_norm. Behind loops that take the time, exchanges may as well go step by step.
   unsigned overhead = pressure.exchangesInLoops || (pressure.exchanges && pressure.iterations.empty()) ? 40 : 22;
-  bool waits = std::any_of(pressure.iterations.begin(), pressure.iterations.end(), [](const Iteration &it) { return it.waitsForMemory(); });
-  unsigned least = waits ? 40 : 32; // three quarters of the warps with loads ahead are faster than all without (norms, sums)
+  const bool waits = std::ranges::any_of(pressure.iterations, &Iteration::waitsForMemory);
+  // Copies by loops: no load of a later iteration is moved over a store, so registers for it are of no use.
+  const bool onlyStores = waits && std::ranges::all_of(pressure.iterations, [](const Iteration &it) { return it.stores || !it.waitsForMemory(); });
+  unsigned least = waits && !onlyStores ? 40 : 32; // three quarters of the warps with loads ahead are faster than all without (norms, sums)
   for (unsigned blocks = most; blocks > 1; --blocks) {
     const unsigned warps = (blocks * options.numWarps + sm::quarters - 1) / sm::quarters * sm::quarters, given = sm::registersOf(warps);
     unsigned need = std::max(least, data + overhead);
     // Fewer threads need more loads of later iterations under way; programs that load much at once are few, and do not fill the SM.
     for (const Iteration &it : pressure.iterations)
       if (it.waitsForMemory()) {
-        uint64_t bytesOfSm = uint64_t(warps) * 32 * 4 * it.loadWords, ahead = std::clamp<uint64_t>((bytesInFlight + bytesOfSm - 1) / bytesOfSm, it.largestLoad >= 16 ? 2 : 1, 4);
+        auto iterationsFor = [&](uint64_t bytesOfAll, uint64_t least) { return std::clamp<uint64_t>((bytesInFlight + bytesOfAll - 1) / bytesOfAll, least, mostUnrolled); };
+        if (onlyStores) { // all loads of an iteration, and two registers for each address
+          constexpr unsigned others = 12;
+          need = std::max(need, std::max(it.live, it.loadWords) + 2 * it.accesses + others);
+          continue;
+        }
+        uint64_t ahead = iterationsFor(uint64_t(warps) * 32 * 4 * it.loadWords, it.largestLoad >= 16 ? 2 : 1);
+        if (it.isUnrolled && !it.stores && it.bytes)
+          ahead = std::max(ahead, iterationsFor(it.bytes * std::max(1u, warpsOfFew / options.numWarps), 1));
         need = static_cast<unsigned>(std::max<uint64_t>(need, it.live + overhead + (ahead - 1) * it.loadWords));
       }
     constexpr unsigned fewest = 16; // for addresses
