@@ -30,6 +30,7 @@ OUT = ROOT / "build/bench"
 sys.path.insert(0, str(ROOT / "bench"))
 import kernels  # noqa: E402
 import wrapped_launch  # noqa: E402
+import bound_launch  # noqa: E402
 import tegula  # noqa: E402
 
 I64, P = ctypes.c_int64, ctypes.c_void_p
@@ -282,6 +283,8 @@ def bench_launch():
     row("attention in C++ written down and taken", "ms", float(re.search(r"^both +median (\S+)", p.stdout, re.M)[1]), None, "", None, 0.3, higher=False)
     for name, bare, wrapped in wrapped_launch.measure(x):
         row(f"launch empty, Python, {name}, beyond bare", "us", wrapped - bare, None, "", None, 1, higher=False)
+    for name, _, bound in bound_launch.measure(x):
+        row(f"launch empty, Python, {name}, by a handle", "us", bound, None, "", None, 0.8, higher=False)
 
 
 def bench_process():

@@ -53,20 +53,25 @@ def cases(x):
             ("3 args, heuristics over autotuned", by_hand, lambda: inside[GRID](*few))]
 
 
+def turns(launches, synchronize=lambda: None, rounds=400, batch=200):
+    """Microseconds of each. Short batches: others may use the machine, and a GPU's queue must not fill up."""
+    least = [1e9] * len(launches)
+    for launch in launches:
+        launch()
+    for _ in range(rounds):
+        for i, launch in enumerate(launches):
+            synchronize()
+            start = time.perf_counter()
+            for _ in range(batch):
+                launch()
+            least[i] = min(least[i], (time.perf_counter() - start) / batch * 1e6)
+    return least
+
+
 def measure(x, synchronize=lambda: None, rounds=400, batch=200):
-    """(name, microseconds bare, microseconds wrapped) of each case. Short batches: others may use the machine, and a GPU's queue must not fill up."""
+    """(name, microseconds bare, microseconds wrapped) of each case."""
     for name, *launches in cases(x):
-        least = [1e9, 1e9]
-        for launch in launches:
-            launch()
-        for _ in range(rounds):
-            for i, launch in enumerate(launches):
-                synchronize()
-                start = time.perf_counter()
-                for _ in range(batch):
-                    launch()
-                least[i] = min(least[i], (time.perf_counter() - start) / batch * 1e6)
-        yield name, *least
+        yield name, *turns(launches, synchronize, rounds, batch)
 
 
 def main():

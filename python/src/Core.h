@@ -209,6 +209,10 @@ inline Names namesOf(PyObject *kwnames) {
 PyObject *launchFunction(PyObject *function, PyObject *grid, PyObject *const *args, size_t positional, Names keywords);
 extern PyMethodDef functionMethods[];
 
+// ---- Bound.cpp
+extern PyTypeObject BoundType;
+extern PyMethodDef boundMethods[];
+
 // ---- Layers.cpp
 extern PyTypeObject LayerType;
 extern PyMethodDef layerMethods[];

@@ -2,7 +2,7 @@
 //
 // The Python side (tegula/_function.py) makes the function from source text, binds captured variables before the first launch
 // (`prepare`), and registers what must not change afterwards (`watch`). Everything per launch happens here.
-#include "Core.h"
+#include "Function.h"
 #include "Watch.h"
 #include "structmember.h"
 #include <cstddef>
@@ -10,26 +10,6 @@
 #include <utility>
 
 namespace tegula_python {
-
-struct FunctionObject {
-  PyObject_HEAD
-      TegulaFunction *handle;
-  PyObject *prepare;    // callable without arguments: binds what the function reads, and calls watch()
-  bool ready;           // it did, and nothing is known to have changed since
-  Watch *watch;
-  PyObject *names;      // tuple of interned parameter names
-  size_t paramCount;
-  uint8_t *paramFlags;  // TEGULA_PARAM_* per parameter
-  const char **paramNames; // text of `names`
-  bool *isOption;          // of each parameter: is it called like an option of launches?
-  int variadic;         // index of *args, -1
-  PyObject *defaults;   // tuple parallel to names of default objects, for grid callables; NULL where none
-  TegulaLaunchOptions options; // defaults of the decorator
-  std::vector<TegulaFunction *> *retired; // earlier handles: launches under way may still use them
-  std::vector<PyObject *> *kernels;       // that were launched through it
-  bool intercepted; // its launches go by `interceptor`
-  size_t positional; // parameters that may be given by position, *args not counted
-};
 
 namespace {
 
@@ -40,7 +20,11 @@ bool debugDemanded; // of all launches, whatever their options say
 PyObject *newKernel; // f(function, kernel, warmup, args, kwargs), once for each kernel
 PyObject *explainer; // f(function, CompilationError, warmup, args, kwargs): may add to its text
 
-// Prepared, and all that it reads as it was. False with an exception set.
+} // namespace
+
+bool isIntercepted(const FunctionObject *f) { return (interceptAll || f->intercepted) && interceptor; }
+bool isDebugDemanded() { return debugDemanded; }
+
 bool ready(FunctionObject *f) {
   // Each round but the last found something changed, and Python took it up; other threads may change things as fast.
   for (int round = 0; round < 100; ++round) {
@@ -58,6 +42,8 @@ bool ready(FunctionObject *f) {
   return false;
 }
 
+namespace {
+
 // Parameter index of a keyword, -1 if it is none. Names are interned, so identity nearly always decides.
 Py_ssize_t findParam(FunctionObject *f, PyObject *name) {
   for (size_t i = 0; i < f->paramCount; ++i)
@@ -70,10 +56,10 @@ Py_ssize_t findParam(FunctionObject *f, PyObject *name) {
 
 const char *nameOf(FunctionObject *f, size_t i) { return f->paramNames[i]; }
 
-// Binds the call's objects to parameters as Python would. `bound[i]` is borrowed; the *args tuple is new and kept in `rest`. `partial`: constexpr
-// parameters may be missing.
-bool bind(FunctionObject *f, PyObject *const *args, size_t nargs, Names keywords, PyObject **bound, PyObject *&rest,
-          TegulaLaunchOptions &options, bool partial = false) {
+} // namespace
+
+bool bindArguments(FunctionObject *f, PyObject *const *args, size_t nargs, Names keywords, PyObject **bound, PyObject *&rest,
+                   TegulaLaunchOptions &options, bool partial) {
   size_t positional = f->variadic >= 0 ? static_cast<size_t>(f->variadic) : f->positional;
   const char *fname = tegula_function_name(f->handle);
   if (nargs > positional && f->variadic < 0) {
@@ -116,8 +102,7 @@ bool bind(FunctionObject *f, PyObject *const *args, size_t nargs, Names keywords
   return true;
 }
 
-// The extents of a grid. What a callable one sees: every bound parameter by name, defaults included.
-bool readGrid(FunctionObject *f, PyObject *grid, PyObject *const *bound, int64_t out[3]) {
+bool readGridOf(FunctionObject *f, PyObject *grid, PyObject *const *bound, int64_t out[3]) {
   if (!PyCallable_Check(grid)) return tegula_python::readGrid(grid, out);
   PyObject *dict = PyDict_New();
   if (!dict) return false;
@@ -129,6 +114,8 @@ bool readGrid(FunctionObject *f, PyObject *grid, PyObject *const *bound, int64_t
   Py_XDECREF(result);
   return ok;
 }
+
+namespace {
 
 // f(function, *head, args, kwargs) with the arguments of a vectorcall.
 PyObject *passOn(PyObject *f, LauncherObject *self, PyObject *head, PyObject *const *args, size_t nargs, Names keywords) {
@@ -174,7 +161,7 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargs, Name
   ArgPack pack;
   int64_t grid[3] = {1, 1, 1};
   TegulaKernel *kernel = nullptr;
-  bool ok = bind(f, args, nargs, keywords, bound, rest, options);
+  bool ok = bindArguments(f, args, nargs, keywords, bound, rest, options);
   if (debugDemanded) options.debug = 1;
   for (size_t i = 0; ok && i < f->paramCount; ++i) {
     if (bound[i]) ok = pack.convert(bound[i], f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR, packed[i], nameOf(f, i));
@@ -184,7 +171,7 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargs, Name
     PyErr_Format(PyExc_ValueError, "argument `%s` stands for a tensor and has no memory; warmup() takes it", pack.withoutMemory);
     ok = false;
   }
-  if (ok && self->grid && !self->warmup) ok = readGrid(f, self->grid, bound, grid);
+  if (ok && self->grid && !self->warmup) ok = readGridOf(f, self->grid, bound, grid);
   if (ok) ok = chooseDevice(pack, options);
   MemoryQuery memory{bound, packed, f->paramCount};
   memory.attach(options);
@@ -220,7 +207,7 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargs, Name
 }
 
 PyObject *interceptOrLaunch(LauncherObject *l, PyObject *const *args, size_t nargs, Names keywords) {
-  if ((interceptAll || reinterpret_cast<FunctionObject *>(l->object)->intercepted) && !l->direct && interceptor)
+  if (isIntercepted(reinterpret_cast<FunctionObject *>(l->object)) && !l->direct)
     return passOn(interceptor, l, l->grid ? l->grid : Py_None, args, nargs, keywords);
   return launch(l, args, nargs, keywords);
 }
@@ -257,7 +244,7 @@ struct QuietCall {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) objects.push_back(PyTuple_GET_ITEM(args, i));
     PyObject *name, *value;
     for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &name, &value);) names.push_back(name), objects.push_back(value);
-    if (!bind(f, objects.data(), static_cast<size_t>(PyTuple_GET_SIZE(args)), {names.data(), names.size()}, bound.data(), rest, options, partial)) return false;
+    if (!bindArguments(f, objects.data(), static_cast<size_t>(PyTuple_GET_SIZE(args)), {names.data(), names.size()}, bound.data(), rest, options, partial)) return false;
     for (size_t i = 0; i < f->paramCount; ++i) {
       packed[i].kind = TEGULA_ARG_MISSING;
       if (bound[i] && !pack.convert(bound[i], f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR, packed[i], nameOf(f, i))) return false;
@@ -270,7 +257,7 @@ struct QuietCall {
 PyObject *sketched(PyObject *self, PyObject *args) {
   QuietCall call(reinterpret_cast<FunctionObject *>(self));
   int64_t extents[3] = {1, 1, 1};
-  if (!call.read(args, false) || !readGrid(call.f, call.grid, call.bound.data(), extents)) return nullptr;
+  if (!call.read(args, false) || !readGridOf(call.f, call.grid, call.bound.data(), extents)) return nullptr;
   TegulaStatus status;
   double ns = 0;
   {
@@ -287,7 +274,7 @@ PyObject *sketched(PyObject *self, PyObject *args) {
 PyObject *rehearse(PyObject *self, PyObject *args) {
   QuietCall call(reinterpret_cast<FunctionObject *>(self));
   int64_t extents[3] = {1, 1, 1};
-  if (!call.read(args, false) || !readGrid(call.f, call.grid, call.bound.data(), extents)) return nullptr;
+  if (!call.read(args, false) || !readGridOf(call.f, call.grid, call.bound.data(), extents)) return nullptr;
   TegulaStatus status;
   {
     WithoutGil others;
@@ -301,7 +288,7 @@ PyObject *rehearse(PyObject *self, PyObject *args) {
 PyObject *verify(PyObject *self, PyObject *args) {
   QuietCall call(reinterpret_cast<FunctionObject *>(self));
   int64_t extents[3] = {1, 1, 1};
-  if (!call.read(args, false) || !readGrid(call.f, call.grid, call.bound.data(), extents)) return nullptr;
+  if (!call.read(args, false) || !readGridOf(call.f, call.grid, call.bound.data(), extents)) return nullptr;
   int32_t other = std::max<int32_t>(tegula_device_default(context()), TEGULA_DEVICE_INDEX_SIM);
   char *text = nullptr;
   TegulaStatus status;
@@ -333,7 +320,7 @@ int32_t gridOfProposal(void *user, const TegulaConfig *config, int64_t out[3]) {
     for (size_t i = 0; i < bound.size(); ++i)
       if (!std::strcmp(p.call.f->paramNames[i], config->values[v].name)) bound[i] = number;
   }
-  ok = ok && readGrid(p.call.f, p.call.grid, bound.data(), out);
+  ok = ok && readGridOf(p.call.f, p.call.grid, bound.data(), out);
   for (PyObject *o : made) Py_XDECREF(o);
   if (ok) return 0;
   Py_XSETREF(p.error, takeException());
@@ -693,7 +680,7 @@ PyObject *handleOf(PyObject *self, PyObject *) {
 
 PyMethodDef methods[] = {{"handle", handleOf, METH_NOARGS, nullptr},
                          {"free_names", freeNames, METH_NOARGS, nullptr},
-                         {"bind", bindName, METH_VARARGS, nullptr},
+                         {"bind_name", bindName, METH_VARARGS, nullptr},
                          {"set_default", setDefault, METH_VARARGS, nullptr},
                          {"watch", watch, METH_VARARGS, nullptr},
                          {"set_option", setDefaultOption, METH_VARARGS, nullptr},

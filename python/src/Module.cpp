@@ -87,12 +87,12 @@ PyMODINIT_FUNC PyInit__core() {
   }
   PyObject *m = PyModule_Create(&definition);
   if (!m) return nullptr;
-  for (PyTypeObject *t : {&ValueType, &FunctionType, &LauncherType, &KernelType, &EagerType, &LayerType}) {
+  for (PyTypeObject *t : {&ValueType, &FunctionType, &LauncherType, &BoundType, &KernelType, &EagerType, &LayerType}) {
     if (PyType_Ready(t) < 0) return nullptr;
     Py_INCREF(t);
     PyModule_AddObject(m, std::strrchr(t->tp_name, '.') + 1, reinterpret_cast<PyObject *>(t));
   }
-  for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods, functionMethods, layerMethods, eagerMethods, layoutMethods, tuneMethods, bundleMethods})
+  for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods, functionMethods, boundMethods, layerMethods, eagerMethods, layoutMethods, tuneMethods, bundleMethods})
     if (PyModule_AddFunctions(m, table) < 0) return nullptr;
   forgetThreadsAfterFork();
   PyModule_AddStringConstant(m, "version", tegula_version());

@@ -337,7 +337,7 @@ class JITCallable(_core.Function, NamedKernel):
                 found, value, place = captured(self.fn, name)
                 if found:
                     converted, allowed = global_value(value, self)
-                    self.bind(name, converted, allowed)
+                    self.bind_name(name, converted, allowed)
                 if found or not is_builtin(name):
                     self._uses.append(Use(place, name, value if found else ABSENT))
             for i, p in enumerate(self.signature.parameters.values()):
@@ -383,6 +383,13 @@ class JITCallable(_core.Function, NamedKernel):
 
     def run(self, *args, grid, warmup=False, **kwargs):
         return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
+
+    def bind(self, *args, grid, **kwargs):
+        """A launch handle: compiles for these arguments, and `handle(*args)` then launches with others of the same class on the current stream. What is given by
+        position is given at each call; names (constexprs, options, arguments) stay as they are here, and so does `grid`, which is asked each time if it is a function.
+        A call whose arguments would need another kernel is refused by the argument's name. `handle.kernel` is the compiled kernel."""
+        kernel = self.warmup(*args, grid=grid, **kwargs)
+        return _core.bind(self, kernel, grid, args, kwargs)
 
     def __call__(self, *args, **kwargs):
         if _session() is not None:

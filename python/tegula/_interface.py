@@ -45,6 +45,10 @@ class NamedKernel(KernelInterface):
             found, depth = getattr(found, "fn", None), depth + 1
         return None if found is None else (base.__module__, base.__qualname__, depth)
 
+    def bind(self, *args, grid, **kwargs):
+        raise TypeError(f"{type(self).__name__} has no bind(): what it decides depends on the arguments of each launch; bind the kernel below it with what it "
+                        f"decided, as in tuned.fn.bind(*args, grid=grid, **tuned.best_config.all_kwargs())")
+
     def __reduce_ex__(self, protocol):
         name = self._named()
         if name is None and isinstance(self, _core.Function):
