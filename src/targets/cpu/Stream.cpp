@@ -7,8 +7,8 @@
 // possible, and the code asks at run time how much the whole launch writes (EmitStream.cpp).
 //
 // A kernel that walks its row several times (softmax, layer_norm) reads memory in its first nest, writes it in its last, and leaves it idle between these, where the row comes from
-// caches. So the second nest that walks a row also fetches what the next program (or the next round of a loop over rows) will read first. Where the second one is the last, it does so
-// if it streams: ordinary stores keep memory busy themselves.
+// caches. So a later nest that walks the row also fetches what the next program (or the next round of a loop over rows) will read first: one that computes elementary functions, which
+// takes long enough (a pass of squares is over as soon as its row has come from L2, and waits for what it fetches), or the last one if it streams: ordinary stores keep memory busy.
 #include "targets/cpu/Plan.h"
 #include "targets/cpu/Uses.h"
 #include "llvm/ADT/SetVector.h"
@@ -25,6 +25,7 @@ class LoadsOfNests {
 public:
   explicit LoadsOfNests(const Plan &p) : plan_(p) {}
   std::vector<const ir::Op *> seen;
+  bool hasFunctions = false; // elementary functions are computed on the way
 
   void add(const Nest &n) {
     for (const Root &r : n.roots) {
@@ -41,6 +42,8 @@ private:
   void operands(const ir::Op &op) {
     if (op.kind == ir::OpKind::Load)
       seen.push_back(&op);
+    using enum ir::OpKind;
+    hasFunctions |= llvm::is_contained({Exp, Exp2, Log, Log2, Sin, Cos, Erf, Tanh}, op.kind);
     for (const ir::Value *o : op.operands)
       value(o);
   }
@@ -85,7 +88,7 @@ private:
     uint64_t bytes = 0;
     for (Read &r : reads_) {
       const ir::Type &t = r.load->results[0]->type;
-      if (r.again || t.isPtr || !(t.shape == n.space) || n.sequential || n.panelDepthBits || (stores && !streams))
+      if (r.again || t.isPtr || !(t.shape == n.space) || n.sequential || n.panelDepthBits || (stores ? !streams : !own.hasFunctions))
         continue;
       // Loops one after the other, each over the pieces of a row, address it anew.
       const ir::Op *load = r.load;
