@@ -145,6 +145,7 @@ static runtime::KernelInfo infoOf(const std::string &name, const targets::Kernel
   for (const targets::TensorMap &t : m.tensorMaps) k.tensorMaps.push_back(infoOf(t));
   k.gpu.threads = m.threads;
   k.gpu.clusterCtas = m.clusterCtas;
+  k.gpu.splitsByGrid = m.splitsByGrid;
   for (const targets::SharedTile &t : m.sharedTiles) k.gpu.tiles.push_back({t.bytes, t.what, t.file, t.line, t.column});
   return k;
 }

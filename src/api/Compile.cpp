@@ -5,6 +5,7 @@
 #include "api/Specialize.h"
 #include "ir/Walk.h"
 #include "passes/Pipeline.h"
+#include "passes/SplitLoops.h"
 #include "support/Clock.h"
 #include "support/Hash.h"
 #include "syntax/Parser.h"
@@ -90,7 +91,9 @@ bool preparedTile(ir::Module &tile, const Target &target, const CompileOptions &
   if (!verifier.check(tile, "instantiation")) return false;
   if (std::optional<ir::AsmExecutor> by = target->asmExecutor())
     if (!ir::expandAsm(tile, *by, diag) || !verifier.check(tile, "expand-asm")) return false;
-  return target->prepare(tile, targetOptions(options), verifier);
+  if (!target->prepare(tile, targetOptions(options), verifier)) return false;
+  checkSplitLoops(tile, diag);
+  return !diag.hasErrors();
 }
 
 /// Source to tile IR after the passes; null after reporting.

@@ -291,9 +291,9 @@ struct TegulaKernel : tegula::api::RefCounted {
   std::vector<tegula::api::PackItem> pack;
   uint32_t leafCount = 0;
   TegulaTimings timings{};
-  /// How calls like the first one are recognized; made at the first launch, null if they are not.
   std::once_flag repeatOnce;
-  std::unique_ptr<const tegula::api::Repeat> repeat;
+  std::unique_ptr<const tegula::api::Repeat> repeat; // how calls like the first one are recognized; made at the first launch, null if they are not
+  std::atomic<bool> staysWhole{false}; // a form of it that splits a loop (GpuInfo::splitsByGrid) could not be made
   std::mutex mutex; // only in a GateSection
   std::map<std::string, std::string, std::less<>> stages; // made so far
   std::string metadata;

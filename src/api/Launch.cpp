@@ -204,6 +204,36 @@ static TegulaKernel *prepare(TegulaFunction &f, const TegulaArg *args, size_t co
   return kernelFor(f, args, count, call, bound);
 }
 
+/// Blocks that share the iterations of a loop with `split="auto"`: as many as leave no multiprocessor without one and need no second round. A simulated GPU has as many
+/// multiprocessors as an H200, whatever runs it.
+static int32_t partsFor(const TegulaKernel &k, int64_t programs) {
+  constexpr int64_t most = 8, simulated = 132; // more blocks in a cluster are not portable
+  const runtime::DeviceProperties &p = k.device->device->properties();
+  const int64_t cores = p.kind == runtime::DeviceProperties::Kind::Cuda ? p.cores : simulated;
+  int64_t parts = 1;
+  while (parts < most && programs * parts * 2 <= cores) parts *= 2;
+  return static_cast<int32_t>(parts);
+}
+
+/// The form of a kernel for a grid that leaves multiprocessors idle, where its source allows one: compiled when it is first wanted. The kernel itself where that fails.
+static TegulaKernel *spread(TegulaFunction &f, const TegulaArg *args, size_t count, const CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs) {
+  const int32_t parts = k->device && call.compile.numCtas == 1 && programs > 0 && !k->staysWhole.load(std::memory_order_relaxed) ? partsFor(*k, programs) : 1;
+  if (parts == 1) return k;
+  CallOptions wide = call;
+  wide.compile.numCtas = parts;
+  const bool nulls = bound.nulls;
+  auto rebind = [&](const CallOptions &o) {
+    bound.leafCount = bound.wordCount = 0;
+    bound.nulls = nulls;
+    return bind(f, args, count, o.compile, bound);
+  };
+  TegulaKernel *found = rebind(wide) ? findKernel(f, bound) : nullptr;
+  if (!found) found = kernelFor(f, args, count, wide, bound);
+  if (found) return found;
+  k->staysWhole.store(true, std::memory_order_relaxed);
+  return rebind(call) ? k : nullptr;
+}
+
 TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const TegulaArg *args, size_t count,
                            const TegulaLaunchOptions *options, TegulaKernel **kernel) {
   if (!f || !grid || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_launch: null argument");
@@ -225,8 +255,10 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
   BoundCall bound;
   TegulaKernel *k = prepare(*f, args, count, options, call, bound, true);
   if (!k) return tegula_last_status();
+  const bool splits = k->info.gpu.splitsByGrid;
+  if (splits && !(k = spread(*f, args, count, call, bound, k, programs))) return tegula_last_status();
   if (kernel) *kernel = k;
-  if (full) {
+  if (full && !splits) { // what is remembered does not look at the grid
     std::call_once(k->repeatOnce, [&] { k->repeat = Repeat::of(*f, args, count, o, call, *k); });
     if (const Repeat *r = k->repeat ? k->repeat->forOptions(*f, args, count, o, call) : nullptr) f->recent.store(r, std::memory_order_release);
   }

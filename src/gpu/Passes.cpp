@@ -24,12 +24,15 @@
 #include "ir/Clone.h"
 #include "ir/Walk.h"
 #include "passes/RemoveDead.h"
+#include "passes/SplitLoops.h"
 
 namespace tegula::gpu {
 
 namespace {
 
 std::unique_ptr<ir::Module> partition(const ir::Module &m, const PassInput &in) {
+  if (const int64_t parts = m.kernel() ? splitOf(*m.kernel()) : 0; parts > 1 && in.options.numCtas == 1 && parts <= in.target.clusterLimit())
+    in.options.numCtas = static_cast<unsigned>(parts);
   if (in.options.numCtas == 1)
     return nullptr;
   std::unique_ptr<ir::Module> part = partitionCluster(m, in.options.numCtas, in.remarks);

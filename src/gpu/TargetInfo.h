@@ -53,6 +53,8 @@ public:
   virtual uint32_t sharedLimit() const = 0;
   /// Can one thread have blocks copied to shared memory by descriptors, with mbarriers that count their bytes (tma_copy)?
   virtual bool copiesBlocks() const = 0;
+  /// Most CTAs of a cluster; 1: there are no clusters.
+  virtual unsigned clusterLimit() const = 0;
   /// Which instructions conversions between layouts may use.
   virtual layout::ConversionOptions conversions() const = 0;
   /// Elements that one instruction takes of this atomic_rmw.

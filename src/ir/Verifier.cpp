@@ -285,8 +285,11 @@ bool Verifier::family(const Op &op) {
     return op.result()->type == Type::scalar(op.kind == OpKind::Clock ? Elem::I64 : Elem::I32) || bad(&op, "the result has the wrong type");
   case OpKind::ClusterGather: {
     Shape parts = op.result()->type.shape;
+    int64_t ctas = parts.rank() ? parts[0] : 1;
     if (parts.rank())
       parts.erase(0);
+    if (int64_t axis = op.part(); axis >= 0 && axis < static_cast<int64_t>(parts.rank()))
+      parts.set(static_cast<unsigned>(axis), parts[static_cast<unsigned>(axis)] * ctas);
     return (op.result()->type.isTensor() && parts == op.operands[0]->type.shape && op.result()->type.scalarType() == op.operands[0]->type.scalarType()) ||
            bad(&op, "the result must have the operand's type with one more axis in front");
   }

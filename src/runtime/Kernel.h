@@ -51,6 +51,7 @@ struct SharedTileInfo {
 struct GpuInfo {
   uint32_t threads = 0; // per block; 0: the kernel is not for a GPU
   uint32_t clusterCtas = 1;
+  bool splitsByGrid = false; // compiled with num_ctas = n, it has a loop whose iterations n blocks share: for launches that leave multiprocessors idle
   uint32_t sharedBytes = 0; // dynamic, per block
   bool cooperative = false, programmaticLaunch = false;
   GpuUse use; // as far as the assembler said

@@ -55,6 +55,8 @@ void addLoopAttr(std::vector<ir::Attr> &attrs, std::string_view option, int64_t 
     attrs.push_back({ir::attr::warpSpecialize, true});
   else if (option == "disable_licm")
     attrs.push_back({ir::attr::disableLicm, v != 0});
+  else if (option == "split" && v != 1) // one part is the loop as it stands
+    attrs.push_back({ir::attr::splitParts, v});
 }
 
 } // namespace

@@ -87,6 +87,7 @@ struct KernelMeta {
   // GPUs and the simulator
   uint32_t threads = 0;      // per CTA
   uint32_t clusterCtas = 1;
+  bool splitsByGrid = false; // a loop whose iterations several CTAs may share, as many as the launch leaves idle: num_ctas says how many
   uint64_t sharedBytes = 0;  // dynamic shared memory per CTA; more than the target's limit: the code is empty
   std::vector<SharedTile> sharedTiles; // largest first, as far as they explain sharedBytes
   bool cooperative = false, programmaticLaunch = false;

@@ -328,6 +328,8 @@ void Homes::visit(const Op &op) {
   case OpKind::ClusterGather:
     if (op.operands[0]->type.isScalar())
       return set(op.result(), layout::gather(layout::scalar(threads()), op.result()->type.shape[0]), Rank::Other);
+    if (Shape own = op.result()->type.shape; op.part() >= 0) // each CTA reads all parts of what is its own, a thread those of its elements
+      return own.erase(0), set(op.result(), layout::gather(layout::dealtByRows(own, threads()), op.result()->type.shape[0]), Rank::Other);
     if (Home h = source(op.operands[0]); h.layout)
       set(op.result(), layout::gather(layoutOf(h), op.result()->type.shape[0]), h.rank);
     return;

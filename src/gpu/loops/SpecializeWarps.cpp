@@ -221,7 +221,7 @@ void Specializer::collect(const Block &b, unsigned depth) {
           forbidden_ = true;
       }
       int64_t dots = dotsIn(*op->region(0));
-      pays_ |= ((depth > 0 || options_.numCtas > 1) && dots > 0 && options_.numWarps >= 4) || (dots > 1 && options_.numWarps >= 8 && !hasNeighbour(*op->region(0)));
+      pays_ |= ((depth > 0 || (options_.numCtas > 1 && !op->splitParts())) && dots > 0 && options_.numWarps >= 4) || (dots > 1 && options_.numWarps >= 8 && !hasNeighbour(*op->region(0)));
     }
     for (const Region *r : op->regions)
       collect(*r->block, depth + (op->kind == OpKind::For));

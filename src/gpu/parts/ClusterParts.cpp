@@ -3,8 +3,10 @@
 #include "gpu/Diagnostics.h"
 #include "gpu/Layouts.h"
 #include "gpu/Remarks.h"
+#include "passes/SplitLoops.h"
 #include <algorithm>
 #include <numeric>
+#include <unordered_set>
 
 namespace tegula::gpu {
 
@@ -142,6 +144,9 @@ void ClusterParts::visit(const Block &b) {
 void ClusterParts::visit(const Op &op) {
   switch (op.kind) {
   case OpKind::For:
+    if (op.splitParts())
+      return visitSplit(op);
+    [[fallthrough]];
   case OpKind::While:
   case OpKind::If:
     for (const Region *r : op.regions)
@@ -220,6 +225,35 @@ void ClusterParts::visit(const Op &op) {
   tieAll(op, r, r->type, op.operands);
   if (isAtomic || isLoad)
     (isAtomic ? stores_ : others_).push_back({&op, r, &r->type});
+}
+
+/// Every CTA does its iterations on whole tensors, also on those from in front of the loop.
+void ClusterParts::visitSplit(const Op &loop) {
+  auto isWhole = [&](const Op &op, const Value *v) {
+    for (unsigned d = 0; d < v->type.shape.rank(); ++d)
+      blockOperand(op, v, d, "every CTA wants all of it for its iterations");
+  };
+  std::unordered_set<const Value *> inside;
+  auto body = [&](auto &&self, const Block &b) -> void {
+    inside.insert(b.args.begin(), b.args.end());
+    for (const Op *op : b.ops) {
+      for (const Value *v : op->operands)
+        if (!inside.count(v))
+          isWhole(*op, v);
+      inside.insert(op->results.begin(), op->results.end());
+      for (const Region *r : op->regions)
+        self(self, *r->block);
+    }
+  };
+  for (const Value *v : loop.operands)
+    isWhole(loop, v);
+  body(body, *loop.region(0));
+  const std::vector<CarriedRole> roles = carriedRoles(loop);
+  for (size_t i = 0; i < loop.results.size(); ++i)
+    if (const Type &t = loop.results[i]->type; roles[i].kind != CarriedRole::Kind::Sum)
+      for (unsigned d = 0; d < t.shape.rank(); ++d)
+        block(loop, node(loop.results[i], t, d), "all CTAs have it");
+  any_ = true;
 }
 
 void ClusterParts::visitDot(const Op &op) {

@@ -25,7 +25,7 @@ public:
   /// `remarks`, if given, is told which dots and stores every CTA does, and which operation is to blame.
   ClusterParts(const ir::Module &m, unsigned ctas, DiagEngine *remarks);
 
-  /// Is anything split?
+  /// Is anything split? Iterations are, too: tensors of such a loop (`split`) are whole, and its sums split as their users want them.
   bool any() const { return any_; }
   /// The axis along which a value is split, or `whole`. Not of free values and of those that only rename coordinates (sourceOf).
   int of(const ir::Value *v) const { return ofEntity(v); }
@@ -76,6 +76,7 @@ private:
 
   void visit(const ir::Block &b);
   void visit(const ir::Op &op);
+  void visitSplit(const ir::Op &loop);
   void visitDot(const ir::Op &op), visitReduce(const ir::Op &op), visitJoin(const ir::Op &op), visitControl(const ir::Op &op),
       visitDescriptor(const ir::Op &op), visitGather(const ir::Op &op);
 

@@ -4,9 +4,12 @@
 #include "gpu/FormWriter.h"
 #include "gpu/Layouts.h"
 #include "gpu/parts/ClusterParts.h"
+#include "gpu/parts/ChunkLoops.h"
+#include "ir/Clone.h"
 #include "passes/AxisFacts.h"
 #include "passes/HoistInvariants.h"
 #include "passes/RemoveDead.h"
+#include "passes/SplitLoops.h"
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -38,6 +41,7 @@ private:
   Type typeIn(const Value *v, int form) override { return partOf(v->type, form); }
   Value *want(const Value *v, int part) override;
   void compute(const Op &op) override;
+  void finish(const Op &op, const Op &now, std::span<const int> forms) override;
   Type partOf(const Type &t, int axis) const {
     if (axis == whole)
       return t;
@@ -52,6 +56,8 @@ private:
   /// The number of the first of this CTA's elements, where a part has so many.
   Value *firstOf(int64_t part);
   Value *gather(Value *part);
+  Value *combined(Value *own, OpKind how, int axis);
+  void combine(Op &reduce, OpKind how);
   int operandPart(const Op &op, unsigned operand, int axis) const;
   void shiftHints(Op &op, int axis) const;
   void descriptor(const Op &old, Op &now, int axis);
@@ -156,6 +162,14 @@ static bool isAccess(OpKind k) {
   return k == OpKind::Load || k == OpKind::Store || k == OpKind::AtomicRmw || k == OpKind::AtomicCas || isDescOp(k) || k == OpKind::Print;
 }
 
+/// Does the operation stand in a loop whose iterations the CTAs share? It is done once, by one of them.
+static bool isOfSplit(const Op &op) {
+  for (const Op *o = op.parent->parent->op; o; o = o->parent->parent->op)
+    if (o->kind == OpKind::For && o->splitParts())
+      return true;
+  return false;
+}
+
 void Partitioner::compute(const Op &op) {
   if (op.results.size() == 1 && op.result()->type.isTensor() && (renames(op.kind) || parts_.isFree(op.result())))
     return; // made where it is wanted
@@ -176,7 +190,7 @@ void Partitioner::compute(const Op &op) {
     scalarRegion(op, *now);
   if (isDescOp(op.kind) && axis != whole)
     descriptor(op, *now, axis);
-  if (isAccess(op.kind) && axis == whole)
+  if (isAccess(op.kind) && axis == whole && !isOfSplit(op))
     now->set(attr::whole, true);
   for (size_t i = 0; i < op.results.size(); ++i)
     define(op.results[i], axis, now->results[i]);
@@ -224,6 +238,42 @@ void Partitioner::reduce(const Op &op, int axis) {
     define(op.results[i], left, now->results[i]);
 }
 
+/// Fills the region of a reduction of one operand.
+void Partitioner::combine(Op &reduce, OpKind how) {
+  Block *saved = b_.block(), *to = reduce.region(0);
+  b_.setBlock(to);
+  Type t = reduce.operands[0]->type.scalarType();
+  Value *x = out_.addArg(to, t), *y = out_.addArg(to, t), *both[] = {b_.binary(how, x, y)};
+  b_.yield(both);
+  b_.setBlock(saved);
+}
+
+/// Of what every CTA has of its own: the part of all of them together along `axis`, in the order of CTAs.
+Value *Partitioner::combined(Value *own, OpKind how, int axis) {
+  Type part = partOf(own->type, axis);
+  Shape s = part.shape;
+  s.insert(0, ctas_);
+  Value *all = b_.create1(OpKind::ClusterGather, {own}, part.withShape(s));
+  if (axis != whole)
+    all->def->set(attr::part, axis);
+  Op *sum = b_.create(OpKind::Reduce, {&all, 1}, {&part, 1}, {{attr::axis, 0}});
+  combine(*sum, how);
+  return sum->result();
+}
+
+void Partitioner::finish(const Op &op, const Op &now, std::span<const int> forms) {
+  if (op.kind != OpKind::For || !op.splitParts())
+    return FormWriter::finish(op, now, forms);
+  const std::vector<CarriedRole> roles = carriedRoles(op);
+  b_.setLoc(op.loc);
+  b_.setInlinedAt(op.inlinedAt);
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    const int form = parts_.of(op.results[i]);
+    const bool isSum = roles[i].kind == CarriedRole::Kind::Sum;
+    define(op.results[i], isSum ? form : whole, isSum ? combined(now.results[i], roles[i].combine, form) : now.results[i]);
+  }
+}
+
 void Partitioner::histogram(const Op &op, int axis) {
   std::vector<Value *> operands;
   for (const Value *v : op.operands)
@@ -233,11 +283,7 @@ void Partitioner::histogram(const Op &op, int axis) {
   if (axis != whole) {
     Value *all[] = {gather(bins)};
     Op *sum = b_.create(OpKind::Reduce, all, {&t, 1}, {{attr::axis, 0}});
-    Block *saved = b_.block(), *to = sum->region(0);
-    b_.setBlock(to);
-    Value *x = out_.addArg(to, t.scalarType()), *y = out_.addArg(to, t.scalarType()), *both[] = {b_.binary(OpKind::Add, x, y)};
-    b_.yield(both);
-    b_.setBlock(saved);
+    combine(*sum, OpKind::Add);
     bins = sum->result();
   }
   define(op.result(), whole, bins);
@@ -245,7 +291,11 @@ void Partitioner::histogram(const Op &op, int axis) {
 
 } // namespace
 
-std::unique_ptr<Module> partitionCluster(const Module &module, unsigned ctas, DiagEngine *remarks) {
+std::unique_ptr<Module> partitionCluster(const Module &given, unsigned ctas, DiagEngine *remarks) {
+  const std::unique_ptr<Module> chunks = splitOf(*given.kernel()) ? clone(given) : nullptr;
+  if (chunks)
+    chunkLoops(*chunks, ctas);
+  const Module &module = chunks ? *chunks : given;
   const Function &f = *module.kernel();
   ClusterParts parts(module, ctas, remarks);
   if (!parts.any())

@@ -34,6 +34,8 @@ static layout::ConversionPlan planOf(const Module &m, const Op &op, layout::Thre
   // Parts of CTAs and all parts in every CTA are two layouts of one tensor.
   const LinearLayout own = from.isScalar() ? layout::scalar(threads) : m.layoutOf(from);
   const LinearLayout parts = layout::expandDims(own, 0) * LinearLayout::identity(to.shape[0], layout::Dim::Block, layout::Dim::Dim0);
+  if (const int64_t axis = op.part(); axis >= 0) // each CTA has its own part of all of them
+    return layout::planConversion(parts, m.layoutOf(to) * LinearLayout::identity(to.shape[0], layout::Dim::Block, layout::tensorDim(static_cast<unsigned>(axis) + 1)), bits, options);
   return layout::planConversion(parts, m.layoutOf(to).growIn(layout::Dim::Block, layout::log2Exact(to.shape[0])), bits, options);
 }
 

@@ -245,6 +245,15 @@ bool checkBound(Args &a, const Value &v, Loc loc) {
   return false;
 }
 
+/// CTAs that share the iterations of a loop; -1: as many as the launch leaves idle.
+std::optional<Int> splitOption(const Value &v) {
+  if (v.isStr())
+    return v.asStr() == "auto" ? std::optional<Int>(-1) : std::nullopt;
+  if (!v.isInt() || v.asInt() < 1 || v.asInt() > 16 || (v.asInt() & (v.asInt() - 1)))
+    return std::nullopt;
+  return v.asInt();
+}
+
 /// start, stop, step from one, two or three arguments.
 Value makeRange(BuiltinCall &call, const char *function, RangeValue::Kind kind) {
   Args a(call, function);
@@ -260,19 +269,29 @@ Value makeRange(BuiltinCall &call, const char *function, RangeValue::Kind kind) 
   if (r.args[2].isNumber() && r.args[2].asInt() == 0)
     return a.fail(diag::zeroStep, a.loc(2));
   static constexpr const char *names[] = {"num_stages", "loop_unroll_factor", "disallow_acc_multi_buffer",
-                                          "flatten", "warp_specialize", "disable_licm"};
+                                          "flatten", "warp_specialize", "disable_licm", "split"};
   if (kind == RangeValue::Kind::Range) {
     for (const Value &option : a[3].items())
       call.diag().report(diag::rangeOption, a.loc(), option.items()[0].asStr());
     return Value(std::make_shared<const RangeValue>(std::move(r)));
   }
   for (size_t i = 3; i < a.size(); ++i) {
+    if (a[i].isNone())
+      continue;
+    if (names[i - 3] == std::string_view("split")) {
+      std::optional<Int> parts = splitOption(a[i]);
+      if (call.ctx.target().strict)
+        return a.badArgument(i, "split", "None: Triton's range does not have it");
+      if (!parts)
+        return a.badArgument(i, "split", "\"auto\" or 1, 2, 4, 8 or 16");
+      r.options.emplace_back("split", Value::integer(*parts));
+      continue;
+    }
     if (a[i].isTensor())
       return a.badArgument(i, names[i - 3], "an integer");
     if (a[i].isStr() && (names[i - 3] != std::string_view("warp_specialize") || a[i].asStr() != "never"))
       return a.badArgument(i, names[i - 3], names[i - 3] == std::string_view("warp_specialize") ? "a bool or \"never\"" : "an integer");
-    if (!a[i].isNone())
-      r.options.emplace_back(names[i - 3], a[i]);
+    r.options.emplace_back(names[i - 3], a[i]);
   }
   return Value(std::make_shared<const RangeValue>(std::move(r)));
 }
@@ -466,7 +485,7 @@ MATH_NAME(atan) MATH_NAME(sinh) MATH_NAME(cosh)
                     {"range",
                      "arg1, arg2=None, step=None, num_stages=None, loop_unroll_factor=None, disallow_acc_multi_buffer=None, "
                      "flatten=None, "
-                     "warp_specialize=None, disable_licm=None",
+                     "warp_specialize=None, disable_licm=None, split=None",
                      tlRange, 0, "A loop at run time with hints for the compiler."},
                     {"static_range", "arg1, arg2=None, step=None", staticRange, 0, "A loop unrolled at compile time."},
                     {"condition", "arg1, disable_licm=False", condition, 0, "The condition of a `while` with hints for the compiler."},

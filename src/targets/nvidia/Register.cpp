@@ -1,6 +1,7 @@
 // NVIDIA GPUs, and their simulator, behind the interface of targets (targets/Target.h).
 #include "gpu/parts/SplitTiles.h"
 #include "passes/Pipeline.h"
+#include "passes/SplitLoops.h"
 #include "passes/WorkCount.h"
 #include "targets/Target.h"
 #include "targets/nvidia/Codegen.h"
@@ -65,6 +66,7 @@ public:
     if (!out)
       return std::nullopt;
     out->meta.checked = options.checked;
+    out->meta.splitsByGrid = info_.clusterLimit() > 1 && splitOf(*tile.kernel()) < 0;
     // Warps that only copy run ahead as far as the shared memory goes.
     if (out->meta.threads > NvTarget::lanes * options.numWarps)
       for (WorkScope &s : work.scopes)

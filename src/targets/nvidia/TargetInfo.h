@@ -14,6 +14,7 @@ public:
   unsigned lanes() const override { return NvTarget::lanes; }
   unsigned registerLimit(unsigned threads) const override { return std::min(abi::multiprocessor::mostRegisters, abi::multiprocessor::registers / threads); }
   uint32_t sharedLimit() const override { return target_.sharedLimit(); }
+  unsigned clusterLimit() const override { return target_.sm >= 90 ? 16 : 1; }
   bool copiesBlocks() const override { return target_.sm == 90 && target_.archFeatures; }
   layout::ConversionOptions conversions() const override;
   int64_t atomicElements(const ir::Op &rmw) const override;

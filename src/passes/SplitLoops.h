@@ -1,0 +1,34 @@
+// Loops whose iterations several CTAs may share: `tl.range(..., split="auto")`.
+//
+//   acc = 0                                             part r of n, of its contiguous chunk of the iterations
+//   for k in range(0, K, BK):                           acc_r = 0; p_r = p + first_r * step
+//     acc += f(load p, k)       =>                      for k in chunk r: acc_r += f(load p_r, k); p_r += step
+//     p += step                                         acc = acc_0 + ... + acc_(n-1), in this order
+//
+// That wants to know of each carried value how it comes from one iteration to the next: as a running sum, which nothing in the loop reads (of parts, which are combined in the
+// end), or by steps that do not change (each part knows where it starts). Everything else makes an iteration wait for the one before. This is the analysis alone, on tile IR
+// behind the pipeline, for every target; gpu/parts/ChunkLoops.h rewrites the loop.
+#pragma once
+#include "ir/Ir.h"
+#include "support/Diag.h"
+
+namespace tegula {
+
+struct CarriedRole {
+  enum class Kind : uint8_t { Sum, Steps, Other } kind = Kind::Other;
+  ir::OpKind combine{};              // Sum: of two parts
+  bool startsOnce = false;           // Sum: what it starts from counts once; otherwise every part starts from that
+  std::vector<const ir::Op *> steps; // Steps: the additions of an iteration, last one first
+  const char *why = "";              // Other
+};
+/// Of each carried value of a For.
+std::vector<CarriedRole> carriedRoles(const ir::Op &loop);
+/// The operand of an addition of CarriedRole::steps that it adds.
+unsigned addedOperand(const ir::Op &step, const ir::Op &loop);
+
+/// The `split` of the kernel's loops: 0: there is none; -1: as the launch says.
+int64_t splitOf(const ir::Function &kernel);
+/// Reports loops that ask for `split` and cannot be.
+void checkSplitLoops(const ir::Module &m, DiagEngine &diag);
+
+} // namespace tegula
