@@ -99,7 +99,7 @@ public:
       strides = {aStride, unrelated(rowsOf(2)), unrelated(rowsOf(3))};
   }
   void run(V a, V bPacked, V c, bool accumulate);
-  void rows(int64_t k, V a, V panel, V c, bool accumulate, bool withoutFirst = false);
+  void rows(int64_t k, V a, V panel, V c, bool accumulate, bool withoutFirst = false, V unless = nullptr);
   unsigned firstRows() const;
   VecEmitter &v;
   const CpuTarget &target;
@@ -541,7 +541,7 @@ void DotEmitter::fetch(V number) {
 }
 
 /// All rows of one panel for one block of k, or all but the first block of rows.
-void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFirst) {
+void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFirst, V unless) {
   bool inner = p.nr == 1;
   unsigned lowRows = inner ? std::min<unsigned>(p.mr, static_cast<unsigned>(p.m)) : blockShape(target).lowRows;
   int64_t row = 0;
@@ -554,7 +554,8 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
   auto fetchedBy = [&](V count) { return b.CreateMul(count, perBlock); };
   auto lineAt = [&](const PanelFetch &f, V number) { return b.CreateGEP(b.getInt8Ty(), f.first, b.CreateMul(f.stride, number)); };
   for (RowBlock block : rowBlocks(p, lowRows)) {
-    if (withoutFirst && row == 0) {
+    const bool mayBegin = withoutFirst && unless && row == 0; // a loop with one round more where the first block is to be done, too
+    if (withoutFirst && row == 0 && !unless) {
       row = block.rows;
       if (--block.count == 0)
         continue;
@@ -568,15 +569,16 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
         outerBlock(block.rows, k, s[0], bp, s[1], accumulate, s.drop_front(2));
       return {};
     };
-    V count = nullptr, first = nullptr;
+    V count = nullptr, first = mayBegin ? b.CreateZExt(b.CreateNot(unless), b.getInt64Ty()) : nullptr;
     auto blocksTo = [&](V end, int64_t more) {
       V blocks = b.CreateSDiv(b.CreateAdd(b.CreateSub(end, b.getInt64(row)), b.getInt64(more)), b.getInt64(block.rows));
       return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, blocks, b.getInt64(block.count));
     };
     if (rowsTo)
       count = blocksTo(rowsTo, block.rows - 1);
-    if (rowsFrom) {
-      first = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, blocksTo(rowsFrom, 0), b.getInt64(0));
+    if (rowsFrom)
+      first = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, blocksTo(rowsFrom, 0), first ? first : b.getInt64(0));
+    if (first) {
       count = b.CreateSub(count ? count : b.getInt64(block.count), first);
       a0 = b.CreateGEP(b.getInt8Ty(), a0, b.CreateMul(first, aStride ? rowsOf(block.rows) : b.getInt64(block.rows * p.aRowStride * aBytes())));
       c0 = b.CreateGEP(b.getInt8Ty(), c0, b.CreateMul(first, b.getInt64(block.rows * p.cRowStride * cBytes())));
@@ -713,11 +715,9 @@ PanelDot::PanelDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V a
     : emitter_(std::make_unique<DotEmitter>(v, target, p, aStride)), p_(p), accumulate_(accumulate), a_(a) {}
 PanelDot::~PanelDot() = default;
 
-llvm::SmallVector<V> PanelDot::begin(V kBytes) {
-  V at = emitter_->v.b.CreateGEP(emitter_->v.b.getInt8Ty(), a_, kBytes);
-  rows_ = emitter_->rowPointers(at, emitter_->firstRows());
-  return emitter_->zeros(emitter_->firstRows());
-}
+void PanelDot::at(V kBytes) { rows_ = emitter_->rowPointers(emitter_->v.b.CreateGEP(emitter_->v.b.getInt8Ty(), a_, kBytes), emitter_->firstRows()); }
+
+llvm::SmallVector<V> PanelDot::begin() { return emitter_->zeros(emitter_->firstRows()); }
 
 llvm::SmallVector<V> PanelDot::step(llvm::ArrayRef<V> carried, int64_t depth, V kBytes, V panel) {
   llvm::IRBuilder<> &b = emitter_->v.b;
@@ -731,7 +731,7 @@ llvm::SmallVector<V> PanelDot::step(llvm::ArrayRef<V> carried, int64_t depth, V 
 
 void PanelDot::finish(llvm::ArrayRef<V> carried, V c) { emitter_->addToC(emitter_->firstRows(), carried, c, accumulate_); }
 
-void PanelDot::rest(bool withoutFirst, V panel, V c) { emitter_->rows(p_.kBlock, rows_[0], panel, c, accumulate_, withoutFirst); }
+void PanelDot::rest(bool withoutFirst, V unless, V panel, V c) { emitter_->rows(p_.kBlock, rows_[0], panel, c, accumulate_, withoutFirst, unless); }
 
 int64_t PanelDot::depthUnit(const DotPlan &p) { return DotEmitter::unrolled(p.kBlock / p.kGroup) * p.kGroup; }
 

@@ -67,14 +67,16 @@ class PanelDot {
 public:
   PanelDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, llvm::Value *a, llvm::Value *aStride, bool accumulate);
   ~PanelDot();
-  /// The block of k begins so many bytes into rows of A (i64). Accumulators of the first block of rows, all zero.
-  llvm::SmallVector<llvm::Value *> begin(llvm::Value *kBytes);
+  /// The block of k begins so many bytes into rows of A (i64).
+  void at(llvm::Value *kBytes);
+  /// Accumulators of the first block of rows, all zero.
+  llvm::SmallVector<llvm::Value *> begin();
   /// `carried` + A[rows][depth] * panel[depth][nr], `depth` a multiple of kGroup: k that are `kBytes` behind the block's first in A; `panel` points to them.
   llvm::SmallVector<llvm::Value *> step(llvm::ArrayRef<llvm::Value *> carried, int64_t depth, llvm::Value *kBytes, llvm::Value *panel);
   /// Adds them to C, or puts them there.
   void finish(llvm::ArrayRef<llvm::Value *> carried, llvm::Value *c);
-  /// All rows, or without the first block.
-  void rest(bool withoutFirst, llvm::Value *panel, llvm::Value *c);
+  /// All rows, or without the first block; even then with it where `unless` (i1) holds, if it is not null.
+  void rest(bool withoutFirst, llvm::Value *unless, llvm::Value *panel, llvm::Value *c);
   /// In the panel at hand only rows from `from` (not negative) to below `to` count, and only so many k, a multiple of depthUnit() (i64, null: all). More rows may be computed.
   void limit(llvm::Value *from, llvm::Value *to, llvm::Value *depth);
   /// rest() fetches these, one in each trip of its loops over k, and those that are left at the end. So it does with rows of the next tile of A, which begins `nextLeft` bytes behind this one (i64;

@@ -24,7 +24,7 @@ bool FunctionEmitter::staysLinear(const Lin &l, const Bits &at) {
 }
 
 // Where the left operand of a dot lies in memory, or nothing if it has to be packed.
-std::optional<FunctionEmitter::InPlace> FunctionEmitter::leftInPlace(const Step &s, const Counts &counts, V depth) {
+std::optional<InPlace> FunctionEmitter::leftInPlace(const Step &s, const Counts &counts, V depth) {
   if (state_.options.checked)
     return {};
   const ir::Value *v = s.left->roots[0].value;
@@ -163,7 +163,7 @@ V FunctionEmitter::countsOfAll(const DotPart::Conditions &all, unsigned fromBit,
 }
 
 // What of the dot counts, at least one of each; null: all of it.
-FunctionEmitter::Counts FunctionEmitter::whatCounts(const Step &s) {
+Counts FunctionEmitter::whatCounts(const Step &s) {
   const unsigned m = log2Exact(s.dot->m), n = log2Exact(s.dot->n), k = log2Exact(s.dot->k);
   const size_t mixed = mixed_.mark();
   auto most = [&](V x, V y) { return x && y ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y) : nullptr; };
@@ -191,7 +191,7 @@ FunctionEmitter::Counts FunctionEmitter::whatCounts(const Step &s) {
 }
 
 // The left operand: where it lies, or packed.
-FunctionEmitter::InPlace FunctionEmitter::leftOperand(const Step &s, const Counts &counts, V depth) {
+InPlace FunctionEmitter::leftOperand(const Step &s, const Counts &counts, V depth) {
   V buffer = bufferLin(s.bufferA).base;
   if (!s.left)
     return {buffer, nullptr, nullptr};
@@ -280,15 +280,24 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
   nest_ = &state;
   layOut(state);
   nest_ = nullptr;
-  V b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;
+  V c = bufferLin(s.bufferC).base;
+  const Lin buffer = bufferLin(s.bufferB);
+  const Kept keep = kept(s, counts);
+  work.isKept = keep.there;
+  V b = buffer.base; // the panel's place
   PanelDot dot(vec_, state_.target, p, a.pointer, a.stride, accumulate);
   auto times = [&](V count, int64_t bytes) { return b_.CreateMul(count, b_.getInt64(static_cast<uint64_t>(bytes))); };
   V columns = nullptr; // of C
-  auto begin = [&] {
-    llvm::SmallVector<V> first = dot.begin(p.kBlock < p.k ? times(state.loops[0].iv, p.kBlock * ir::byteWidth(p.aElem)) : b_.getInt64(0));
-    columns = p.nr < p.n ? b_.CreateGEP(b_.getInt8Ty(), c, times(state.loops[work.loops - 1].iv, int64_t(p.nr) * ir::byteWidth(p.accElem))) : c;
-    return work.depth ? first : llvm::SmallVector<V>();
+  auto place = [&] {
+    V block = p.kBlock < p.k ? state.loops[0].iv : b_.getInt64(0), panel = p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0);
+    dot.at(times(block, p.kBlock * ir::byteWidth(p.aElem)));
+    columns = p.nr < p.n ? b_.CreateGEP(b_.getInt8Ty(), c, times(panel, int64_t(p.nr) * ir::byteWidth(p.accElem))) : c;
+    if (keep.there) {
+      b = b_.CreateGEP(b_.getInt8Ty(), keep.tile, b_.CreateMul(b_.CreateAdd(times(block, p.n / p.nr), panel), keep.step));
+      bufferLin_[s.bufferB].base = b;
+    }
   };
+  auto begin = [&] { return work.depth ? dot.begin() : llvm::SmallVector<V>(); };
   auto trip = [&](V number, llvm::ArrayRef<V> carried) {
     setLoc(s.op);
     V panel = b_.CreateGEP(b_.getInt8Ty(), b, times(number, work.depth * p.nr * ir::byteWidth(p.bElem)));
@@ -298,6 +307,9 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
     setLoc(s.op);
     if (work.depth)
       dot.finish(carried, columns);
+  };
+  auto rest = [&] {
+    setLoc(s.op);
     V from = nullptr, to = counts.rows;
     if (counts.above || counts.below) { // beside a diagonal
       V column = p.nr < p.n ? times(state.loops[work.loops - 1].iv, p.nr) : b_.getInt64(0);
@@ -313,10 +325,11 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
     for (const auto &[load, at, one] : work.fetches)
       lines.push_back(one);
     dot.fetch(lines, a.next, p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0), b);
-    dot.rest(work.depth != 0, b, columns);
+    dot.rest(work.depth != 0, work.isKept, b, columns);
   };
-  work.begin = begin, work.trip = trip, work.end = end;
+  work.place = place, work.begin = begin, work.trip = trip, work.end = end, work.rest = rest;
   runNest(state);
+  bufferLin_[s.bufferB] = buffer;
 }
 
 void FunctionEmitter::dotStep(const Step &s) {

@@ -86,6 +86,7 @@ void FunctionEmitter::programLoop(V begin, V end) {
   first[fast] = b_.CreateTrunc(b_.CreateURem(begin, gFast), i32);
   first[slow] = b_.CreateTrunc(b_.CreateURem(rest, gSlow), i32);
   first[2] = b_.CreateTrunc(b_.CreateUDiv(rest, gSlow), i32);
+  startKept(plan_.steps, true);
   b_.CreateBr(program);
   b_.SetInsertPoint(program);
   llvm::PHINode *linear = b_.CreatePHI(i64, 2, "program");
@@ -99,6 +100,7 @@ void FunctionEmitter::programLoop(V begin, V end) {
   if (plan_.group)
     left_ = b_.CreateSub(end, linear);
   pollCancel(nullptr);
+  startKept(plan_.steps, false);
   auto *next = llvm::BasicBlock::Create(context_, "next", function_);
   after_ = next;
   steps(plan_.steps);

@@ -243,20 +243,6 @@ V FunctionEmitter::divideUp(V x, int64_t to) { return b_.CreateLShr(b_.CreateAdd
 
 V FunctionEmitter::roundUp(V x, int64_t to) { return b_.CreateMul(divideUp(x, to), b_.getInt64(static_cast<uint64_t>(to))); }
 
-// In front of the loops of a panel: how many of its rows are packed.
-void FunctionEmitter::beginPanel() {
-  NestState &n = *nest_;
-  PanelWork &p = *n.panel;
-  if (!p.depthThere)
-    return;
-  int64_t all = int64_t(1) << n.nest->panelDepthBits;
-  V left = p.depthThere;
-  if (n.loops[0].iv && n.loops[0].firstBit > n.nest->columnBits())
-    left = b_.CreateSub(left, b_.CreateMul(n.loops[0].iv, b_.getInt64(static_cast<uint64_t>(all))));
-  left = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, b_.getInt64(static_cast<uint64_t>(all)));
-  p.packed = roundUp(left, p.unit);
-}
-
 V FunctionEmitter::tripsOf(const NestLoop &l) {
   const NestState &n = *nest_;
   const PanelWork *p = n.panel;
@@ -278,11 +264,13 @@ V FunctionEmitter::tripsOf(const NestLoop &l) {
 
 void FunctionEmitter::openLoops(unsigned level) {
   NestState &n = *nest_;
-  const bool atPanel = n.panel && level == n.panel->loops && !n.panel->depth; // else innerLoop() is
   if (n.panel && level == n.panel->loops)
-    beginPanel();
-  if (atPanel)
-    n.panel->begin();
+    return panel();
+  openLoop(level);
+}
+
+void FunctionEmitter::openLoop(unsigned level) {
+  NestState &n = *nest_;
   if (level < n.given.size()) {
     NestLoop &l = n.loops[level];
     auto *in = llvm::BasicBlock::Create(context_, "row", function_);
@@ -301,8 +289,6 @@ void FunctionEmitter::openLoops(unsigned level) {
   } else {
     innerLoop();
   }
-  if (atPanel)
-    n.panel->end({});
 }
 
 void FunctionEmitter::innerLoop() {

@@ -243,6 +243,7 @@ void FunctionEmitter::forLoop(const Step &s) {
   llvm::ArrayRef<ir::Value *> inits = llvm::ArrayRef(op.operands).drop_front(3);
   llvm::ArrayRef<ir::Value *> args = llvm::ArrayRef(body.args).drop_front(1);
   llvm::SmallVector<V> init = scalarsOf(inits);
+  startKept(s.bodies[0], false);
   auto *enter = llvm::BasicBlock::Create(context_, "for", function_);
   auto *exit = llvm::BasicBlock::Create(context_, "end", function_);
   V streamsAround = streamLaunch_, roundsAround = rounds_;
@@ -292,6 +293,7 @@ void FunctionEmitter::whileStep(const Step &s) {
   const Op &op = *s.op;
   const ir::Block &test = *op.regions[0]->block, &body = *op.regions[1]->block;
   llvm::SmallVector<V> init = scalarsOf(op.operands);
+  startKept(s.bodies[1], false);
   auto *enter = llvm::BasicBlock::Create(context_, "while", function_);
   auto *inside = llvm::BasicBlock::Create(context_, "do", function_);
   auto *exit = llvm::BasicBlock::Create(context_, "end", function_);

@@ -8,7 +8,7 @@
 //   EmitTranspose order of lanes in nests that write packed operands; shuffles between the two orders
 //   EmitRest      trips behind the end of a row
 //   EmitStream    non-temporal stores, fetching ahead    EmitAsm      inline assembly
-//   EmitDot       dots and the places of their operands
+//   EmitDot       dots and the places of their operands    EmitKeep  packed tiles that later programs find
 //
 // Positions and hoisting: inside a nest a value is asked for at a Bits position. The loops that its bits belong to decide how
 // deep the code must be: it is placed in front of the next inner loop ("hoist point"), so nothing invariant is
@@ -19,6 +19,7 @@
 #include "targets/cpu/ModuleState.h"
 #include "targets/cpu/NestState.h"
 #include "targets/cpu/ScopedMap.h"
+#include "llvm/ADT/SetVector.h"
 #include <map>
 #include <optional>
 #include <set>
@@ -65,15 +66,7 @@ private:
   void setLoc(const ir::Op *op);
 
   // EmitDot
-  /// An operand: where it begins, and bytes between rows (i64; null: as packed). holds: i1, whether it is so, null if it is. next: bytes to the next tile, i64, 0: none, null: not known.
-  struct InPlace {
-    V pointer, stride, holds, next = nullptr;
-  };
   void dotStep(const Step &s), dotByPanel(const Step &s);
-  struct Counts {
-    V rows = nullptr, columns = nullptr, depth = nullptr;
-    V above = nullptr, below = nullptr, depthLeft = nullptr; // depthLeft as PanelWork's; (row, column) counts only if column - row < above, and if row - column < below
-  };
   Counts whatCounts(const Step &s);
   void panelsOfDot(const Step &s, const DotPlan &p, const InPlace &a, const Counts &counts, int64_t unit, bool accumulate);
   V countsOf(const DotPart::Condition &c, unsigned fromBit, unsigned bits, int diagonal = -1);
@@ -82,6 +75,11 @@ private:
   bool staysLinear(const Lin &l, const Bits &at);
   std::optional<InPlace> leftInPlace(const Step &s, const Counts &counts, V depth); // so much of k is wanted, null: all
   InPlace leftOperand(const Step &s, const Counts &counts, V depth = nullptr);
+
+  // EmitKeep
+  void beginPanel(), panel(), startKept(const Steps &all, bool atEntry);
+  Kept kept(const Step &s, const Counts &counts);
+  bool madeFrom(const ir::Value *v, llvm::SmallSetVector<V, 16> &from, llvm::SmallPtrSetImpl<const ir::Value *> &seen);
 
   // EmitScalar
   llvm::Type *regType(const ir::Type &scalar) const;
@@ -173,7 +171,7 @@ private:
   void nestStep(const Step &s), runNest(NestState &state);
   void layOut(NestState &n);
   unsigned chooseLaneBits(const Nest &n) const;
-  void openLoops(unsigned level), beginPanel(), innerLoop();
+  void openLoops(unsigned level), openLoop(unsigned level), innerLoop();
   V tripsOf(const NestLoop &l), divideUp(V x, int64_t to), roundUp(V x, int64_t to);
   void roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
   Bits rootBits(unsigned copy) const;

@@ -38,6 +38,21 @@ struct LaneAddress {
   }
 };
 
+/// The left operand of a dot: where it begins, and bytes between rows (i64; null: as packed). holds: i1, whether it is so, null if it is. next: bytes to the next tile, i64, 0: none, null: not known.
+struct InPlace {
+  llvm::Value *pointer, *stride, *holds, *next = nullptr;
+};
+
+/// What of a dot counts, i64, null: all. (row, column) only if column - row < above, and if row - column < below; depthLeft as PanelWork's.
+struct Counts {
+  llvm::Value *rows = nullptr, *columns = nullptr, *depth = nullptr, *above = nullptr, *below = nullptr, *depthLeft = nullptr;
+};
+
+/// Whether a tile is there, packed (i1, null: it never is); where it is or will be, and bytes from one of its panels to the next.
+struct Kept {
+  llvm::Value *there = nullptr, *tile = nullptr, *step = nullptr;
+};
+
 /// What is done with the panels that a nest packs.
 struct PanelWork {
   unsigned kGroup = 1; // rows are packed in groups of so many (DotPlan)
@@ -52,10 +67,14 @@ struct PanelWork {
   llvm::DenseMap<llvm::Value *, std::pair<llvm::Value *, llvm::Value *>> ahead;
   bool between = false;                                        // the lines of the next panel are fetched while this one is multiplied, not while it is packed
   llvm::SmallVector<std::tuple<const ir::Op *, Bits, PanelFetch>, 2> fetches; // which, by the load and the position of the first row
-  /// At each panel: what the innermost loop carries (nothing if depth is 0), what a trip makes of it (its number given), and the end.
+  llvm::Value *isKept = nullptr; // i1: all panels are packed already (KeptTiles); null: none ever is
+  /// At each panel, packed already or not: its place. Where it is packed: what the innermost loop carries (nothing if depth is 0), what a trip makes of it (its number given), and the end. Then: the
+  /// other rows, or all rows.
+  llvm::function_ref<void()> place;
   llvm::function_ref<llvm::SmallVector<llvm::Value *>()> begin;
   llvm::function_ref<llvm::SmallVector<llvm::Value *>(llvm::Value *, llvm::ArrayRef<llvm::Value *>)> trip;
   llvm::function_ref<void(llvm::ArrayRef<llvm::Value *>)> end;
+  llvm::function_ref<void()> rest;
 };
 
 /// A mask and the position at which it is needed.

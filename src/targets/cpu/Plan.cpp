@@ -721,6 +721,7 @@ Plan planFunction(const ir::Function &f, const CpuTarget &target, const ProgramG
   coalesceBuffers(plan);
   markStreaming(plan, planner.uses(), target);
   placeBuffers(plan);
+  keepTiles(plan, planner.uses(), target);
   return plan;
 }
 

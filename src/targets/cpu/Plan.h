@@ -67,6 +67,16 @@ struct Nest {
 
 enum class StepKind : uint8_t { Define, Nest, Dot, For, While, If, Call, Print, Return };
 
+/// Where the packed tiles of the right operand of a dot are kept for later programs (EmitKeep.cpp): in scratch, in the order in which a loop asks for them.
+struct KeptTiles {
+  int64_t count = 0;       // tiles; 0: none are kept
+  uint64_t state = 0;      // bytes from the start of scratch: KeptTiles::Word, then what the first tile of the program before was packed from,
+  uint64_t from = 0;       // what each one was packed from: up to `words` numbers of 64 bits,
+  uint64_t tiles = 0;      // and the tiles
+  static constexpr unsigned words = 16;
+  enum Word : uint8_t { Next, Filled, Fills, Used, Last }; // the next tile's number, how many are filled, whether this program fills more, whether they were used
+};
+
 struct Step;
 using Steps = std::vector<Step>;
 
@@ -80,6 +90,7 @@ struct Step {
   int bufferA = -1, bufferB = -1, bufferC = -1;
   bool accumulate = true;       // dot: false if the accumulator starts at zero
   std::optional<DotPlan> dot;
+  KeptTiles kept;
   DotPart part; // dots by panels: loops end where nothing counts any more
   int64_t batch = 1;
   unsigned operand = 0;         // print
@@ -118,6 +129,8 @@ void coalesceBuffers(Plan &p);
 bool runsAlongY(const ir::Function &f, const Uses &uses);
 /// Of a `for` all of whose work is to accumulate a tile, row by row in place, from short pieces of rows that each round goes on along: its nest, whose rows may be outside of the loop. Else null.
 const Nest *accumulatesRows(const Step &s, const Plan &p);
+/// Decides which dots keep packed tiles of their right operand from program to program, and where.
+void keepTiles(Plan &p, const Uses &uses, const CpuTarget &target);
 /// Marks the stores that may go past the caches if the launch as a whole writes more than the caches hold.
 void markStreaming(Plan &p, const Uses &uses, const CpuTarget &target);
 

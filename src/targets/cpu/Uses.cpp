@@ -190,6 +190,11 @@ bool Uses::mayChange(const Op &load) const {
          });
 }
 
+bool Uses::staysSame(const Op &load) const {
+  const int argument = memoryOf(load.operands[0]);
+  return argument >= 0 && !load.isVolatile() && !all_.writesAny && !all_.mayWrite(argument);
+}
+
 bool Uses::mayRead(int argument) const {
   return std::any_of(read_.begin(), read_.end(), [&](int a) { return a < 0 || argument < 0 || a == argument; });
 }

@@ -39,6 +39,8 @@ public:
   /// True if what a load reads may change while the program does not write it: other programs may, or something orders memory (an atomic, a call). What all
   /// stores through its argument write at the load's own addresses is this program's own: nobody else may touch it.
   bool mayChange(const ir::Op &load) const;
+  /// True if the kernel writes nothing through the load's argument, and nothing orders memory: it reads the same in all programs.
+  bool staysSame(const ir::Op &load) const;
   /// True if memory is ordered by something inside (atomics, calls), so that plain stores are all there may be.
   bool ordersMemory() const { return all_.writesAny; }
   /// True if the kernel loads through this argument, or through a pointer that may be derived from it.

@@ -1,0 +1,226 @@
+// Packed tiles that later programs find.
+//
+// Programs of a matmul that follow one another work on the same columns of B (an order by groups of rows), or those of an attention kernel on the same keys and values. Each packed its own copy of them. So a
+// dot that packs by panels puts its tiles one behind the other into scratch (KeptTiles), with all numbers that a tile was packed from: addresses, strides, bounds of masks. A program that is
+// about to pack a tile from the same numbers finds it there and multiplies only. Nothing is assumed about which program works on what: numbers are compared, tile by tile, in the order in
+// which a loop asks for them. What the numbers do not tell stays the same: memory that the kernel does not write, in one call of its entry.
+//
+// Where programs have tiles of their own each, filling memory behind the first cache would only cost. So a program fills if the tiles that it replaces have been used, or if the program before began with
+// the same tile.
+#include "targets/cpu/Emitter.h"
+#include "targets/cpu/Uses.h"
+
+namespace tegula::cpu {
+using ir::Op;
+using ir::OpKind;
+using V = llvm::Value *;
+
+static constexpr uint64_t wordBytes = 8, line = 64;
+
+static bool reads(const ir::Value *v, const Uses &uses, llvm::SmallPtrSetImpl<const ir::Value *> &seen) {
+  if (!v->def || !seen.insert(v).second)
+    return true;
+  const Op &op = *v->def;
+  if (op.kind == OpKind::Load && !uses.staysSame(op))
+    return false;
+  if (!v->type.isTensor() && op.kind != OpKind::Load)
+    return true;
+  return llvm::all_of(op.operands, [&](const ir::Value *x) { return reads(x, uses, seen); });
+}
+
+static bool waits(const Steps &all) {
+  return llvm::any_of(all, [](const Step &s) { return (s.kind == StepKind::While && waitsForMemory(*s.op)) || llvm::any_of(s.bodies, waits); });
+}
+
+static void dotsThatKeep(Steps &all, const Uses &uses, llvm::SmallVectorImpl<Step *> &out) {
+  constexpr int64_t leastRows = 32; // with less the multiply-adds are not what takes the time
+  for (Step &s : all) {
+    llvm::SmallPtrSet<const ir::Value *, 16> seen;
+    if (s.kind == StepKind::Dot && s.dot->byPanel && s.dot->m >= leastRows && reads(s.op->operands[1], uses, seen))
+      out.push_back(&s);
+    for (Steps &body : s.bodies)
+      dotsThatKeep(body, uses, out);
+  }
+}
+
+void keepTiles(Plan &p, const Uses &uses, const CpuTarget &target) {
+  llvm::SmallVector<Step *, 4> dots;
+  if (p.function->isKernel && !p.group && !uses.ordersMemory() && !waits(p.steps))
+    dotsThatKeep(p.steps, uses, dots);
+  constexpr uint64_t most = 4 << 20;
+  for (Step *s : dots) {
+    const DotPlan &d = *s->dot;
+    const uint64_t tile = static_cast<uint64_t>(d.n * d.k) * ir::byteWidth(d.bElem), all = std::min(most, std::max(target.l2Bytes, target.l3Bytes / 8)) / dots.size();
+    KeptTiles &k = s->kept;
+    k.count = static_cast<int64_t>(all / tile);
+    if (k.count == 0)
+      continue;
+    k.state = (p.scratchBytes + line - 1) / line * line;
+    k.from = k.state + (KeptTiles::Last + KeptTiles::words) * wordBytes;
+    k.tiles = (k.from + static_cast<uint64_t>(k.count) * KeptTiles::words * wordBytes + line - 1) / line * line;
+    p.scratchBytes = k.tiles + static_cast<uint64_t>(k.count) * tile;
+  }
+}
+
+// In front of a loop with such dots, and of a program: it begins with the first tile. At entry none is there.
+void FunctionEmitter::startKept(const Steps &all, bool atEntry) {
+  for (const Step &s : all) {
+    if (s.kept.count)
+      b_.CreateStore(b_.getInt64(0), scratchAt(s.kept.state + wordBytes * (atEntry ? KeptTiles::Filled : KeptTiles::Next)));
+    if (atEntry || s.kind == StepKind::If)
+      for (const Steps &body : s.bodies)
+        startKept(body, atEntry);
+  }
+}
+
+// The numbers that the tile is made of. Not those that are the same in all programs. False if there is more than numbers.
+bool FunctionEmitter::madeFrom(const ir::Value *v, llvm::SmallSetVector<V, 16> &from, llvm::SmallPtrSetImpl<const ir::Value *> &seen) {
+  if (!seen.insert(v).second)
+    return true;
+  auto number = [&](V x) {
+    auto *i = llvm::dyn_cast_or_null<llvm::Instruction>(x);
+    if (i && i->getParent() != &function_->getEntryBlock())
+      from.insert(x);
+    return x != nullptr;
+  };
+  if (v->type.isScalar())
+    return number(scalar_.lookup(v));
+  if (auto known = lin_.find(v); known != lin_.end() && !known->second.self) {
+    const Lin l = known->second;
+    number(l.base);
+    for (const Coef &c : l.coef)
+      if (c.s)
+        number(c.s);
+    return llvm::all_of(l.opaque, [&](const Opaque &o) {
+      if (o.scale.s)
+        number(o.scale.s);
+      return madeFrom(o.value, from, seen);
+    });
+  }
+  if (!v->def)
+    return false;
+  const Op &op = *v->def;
+  return (isVirtualizable(op) || op.kind == OpKind::Load) && op.regions.empty() && llvm::all_of(op.operands, [&](const ir::Value *x) { return madeFrom(x, from, seen); });
+}
+
+Kept FunctionEmitter::kept(const Step &s, const Counts &counts) {
+  const KeptTiles &k = s.kept;
+  const DotPlan &p = *s.dot;
+  llvm::SmallSetVector<V, 16> from;
+  llvm::SmallPtrSet<const ir::Value *, 16> seen;
+  for (V count : {counts.columns, counts.depth})
+    if (count)
+      from.insert(count);
+  if (!k.count || state_.options.checked)
+    return {};
+  const ir::Value *operand = s.op->operands[1];
+  const Op &made = *operand->def;
+  seen.insert(operand); // has the buffer of the panel
+  if (!llvm::all_of(made.operands, [&](const ir::Value *x) { return madeFrom(x, from, seen); }) || from.empty() || from.size() > KeptTiles::words)
+    return {};
+  llvm::Type *i64 = b_.getInt64Ty();
+  auto word = [&](KeptTiles::Word w) { return scratchAt(k.state + w * wordBytes); };
+  auto read = [&](V at) { return b_.CreateAlignedLoad(i64, at, llvm::Align(wordBytes)); };
+  auto flag = [&](V is) { return b_.CreateZExt(is, i64); };
+  llvm::SmallVector<V, 16> numbers;
+  for (V x : from) {
+    if (x->getType()->isPointerTy())
+      x = b_.CreatePtrToInt(x, i64);
+    else if (!x->getType()->isIntegerTy())
+      x = b_.CreateBitCast(x, b_.getIntNTy(x->getType()->getScalarSizeInBits()));
+    numbers.push_back(b_.CreateZExtOrTrunc(x, i64));
+  }
+  auto at = [&](V first, unsigned i) { return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), first, i * wordBytes); };
+  auto equal = [&](V first) {
+    V differ = b_.getInt64(0);
+    for (unsigned i = 0; i < numbers.size(); ++i)
+      differ = b_.CreateOr(differ, b_.CreateXor(numbers[i], read(at(first, i))));
+    return b_.CreateICmpEQ(differ, b_.getInt64(0));
+  };
+  auto write = [&](V first) {
+    for (unsigned i = 0; i < numbers.size(); ++i)
+      b_.CreateStore(numbers[i], at(first, i));
+  };
+  auto fork = [&](V condition, llvm::function_ref<void()> then) {
+    auto *in = llvm::BasicBlock::Create(context_, "keep", function_), *on = llvm::BasicBlock::Create(context_, "kept", function_);
+    b_.CreateCondBr(condition, in, on);
+    b_.SetInsertPoint(in);
+    then();
+    b_.CreateBr(on);
+    b_.SetInsertPoint(on);
+  };
+  const int64_t tileBytes = p.n * p.k * ir::byteWidth(p.bElem);
+  V number = read(word(KeptTiles::Next)), filled = read(word(KeptTiles::Filled)), zero = b_.getInt64(0);
+  b_.CreateStore(b_.CreateAdd(number, b_.getInt64(1)), word(KeptTiles::Next));
+  V slot = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, number, b_.getInt64(static_cast<uint64_t>(k.count - 1)));
+  V entry = b_.CreateGEP(b_.getInt8Ty(), scratchAt(k.from), b_.CreateMul(slot, b_.getInt64(KeptTiles::words * wordBytes)));
+  V there = b_.CreateAnd(b_.CreateICmpULT(number, filled), equal(entry)); // no more are filled than there is room for
+  fork(b_.CreateICmpEQ(number, zero), [&] {
+    V last = word(KeptTiles::Last), fills = b_.CreateOr(b_.CreateICmpEQ(filled, zero), b_.CreateICmpNE(read(word(KeptTiles::Used)), zero));
+    fills = b_.CreateOr(b_.CreateOr(there, fills), equal(last));
+    b_.CreateStore(flag(fills), word(KeptTiles::Fills));
+    b_.CreateStore(flag(there), word(KeptTiles::Used));
+    write(last);
+  });
+  V fills = b_.CreateAnd(b_.CreateNot(there), b_.CreateICmpNE(read(word(KeptTiles::Fills)), zero));
+  fills = b_.CreateAnd(fills, b_.CreateAnd(b_.CreateICmpEQ(slot, number), b_.CreateICmpULE(number, filled)));
+  fork(fills, [&] {
+    write(entry);
+    b_.CreateStore(b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, filled, b_.CreateAdd(number, b_.getInt64(1))), word(KeptTiles::Filled));
+  });
+  V inSlot = b_.CreateOr(there, fills), tile = b_.CreateGEP(b_.getInt8Ty(), scratchAt(k.tiles), b_.CreateMul(slot, b_.getInt64(static_cast<uint64_t>(tileBytes))));
+  V panel = b_.getInt64(static_cast<uint64_t>(p.kBlock * p.nr * ir::byteWidth(p.bElem)));
+  return {there, b_.CreateSelect(inSlot, tile, bufferLin(s.bufferB).base), b_.CreateSelect(inSlot, panel, zero)};
+}
+
+// In front of the loops of a panel: how many of its rows are packed.
+void FunctionEmitter::beginPanel() {
+  NestState &n = *nest_;
+  PanelWork &p = *n.panel;
+  if (!p.depthThere)
+    return;
+  int64_t all = int64_t(1) << n.nest->panelDepthBits;
+  V left = p.depthThere;
+  if (n.loops[0].iv && n.loops[0].firstBit > n.nest->columnBits())
+    left = b_.CreateSub(left, b_.CreateMul(n.loops[0].iv, b_.getInt64(static_cast<uint64_t>(all))));
+  left = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, b_.getInt64(static_cast<uint64_t>(all)));
+  p.packed = roundUp(left, p.unit);
+}
+
+// A panel: packed, unless it is kept, and multiplied.
+void FunctionEmitter::panel() {
+  NestState &n = *nest_;
+  PanelWork &p = *n.panel;
+  beginPanel();
+  p.place();
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *packed = nullptr;
+  const size_t mixed = mixed_.mark();
+  if (p.isKept) {
+    packed = llvm::BasicBlock::Create(context_, "packed", function_);
+    auto *pack = llvm::BasicBlock::Create(context_, "pack", function_);
+    b_.CreateCondBr(p.isKept, packed, pack);
+    b_.SetInsertPoint(pack);
+  }
+  if (!p.depth) // else the innermost loop is what these belong to
+    p.begin();
+  openLoop(p.loops);
+  if (!p.depth)
+    p.end({});
+  if (p.isKept) {
+    mixed_.backTo(mixed);
+    llvm::BasicBlock *end = b_.GetInsertBlock();
+    b_.CreateBr(packed);
+    b_.SetInsertPoint(packed);
+    auto join = [&](V kept, V here) {
+      llvm::PHINode *phi = b_.CreatePHI(here->getType(), 2);
+      phi->addIncoming(kept, before);
+      phi->addIncoming(here, end);
+      return phi;
+    };
+    for (auto &[load, at, lines] : p.fetches) // nothing of B's
+      lines = {join(lines.first->getType()->isPointerTy() ? scratch_ : nullptr, lines.first), join(b_.getInt64(0), lines.stride), join(b_.getInt64(0), lines.rows)};
+  }
+  p.rest();
+}
+
+} // namespace tegula::cpu

@@ -1,0 +1,32 @@
+"""Which dots on CPUs keep packed tiles of their right operand for later programs."""
+import pytest
+
+SOURCE = '''
+import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def k(a, b, c, M, N, K, FORM: tl.constexpr, BM: tl.constexpr):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * 64 + tl.arange(0, 64)
+    acc = tl.zeros((BM, 64), tl.float32)
+    for k in range(0, K, 64):
+        d = k + tl.arange(0, 64)
+        y = tl.load(b + d[:, None] * N + n[None, :], mask=(d[:, None] < K) & (n[None, :] < N), other=0.0)
+        acc += tl.dot(tl.load(a + m[:, None] * K + d[None, :], mask=d[None, :] < K, other=0.0), y, input_precision="ieee")
+    if FORM == "writes b":
+        tl.store(b + m[:, None] * N + n[None, :], acc)
+    if FORM == "atomic":
+        tl.atomic_add(c, 1.0)
+    tl.store(c + m[:, None] * N + n[None, :], acc)
+'''
+
+
+@pytest.mark.parametrize("form, rows, keeps", [("plain", 64, True), ("plain", 16, False), ("writes b", 64, False), ("atomic", 64, False)])
+def test_tiles_are_kept(tegula, tmp_path, form, rows, keeps):
+    """Where there are rows enough, and nothing may have changed what they were packed from."""
+    (tmp_path / "t.py").write_text(SOURCE)
+    p = tegula("compile", "t.py::k", "--sig", "a:*f32:16, b:*f32:16, c:*f32:16, M:i32:16, N:i32:16, K:i32:16", "-c", f"FORM='{form}'", "-c", f"BM={rows}", "-t", "cpu:avx2", "--emit", "cpu")
+    assert p.returncode == 0, p.stderr
+    assert ("kept for later programs" in p.stdout) == keeps, p.stdout

@@ -1,0 +1,111 @@
+"""What dots on CPUs keep of their right operand for later programs."""
+import numpy as np
+import pytest
+
+import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def matmul(a, b, c, M, N, K, sk, sn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, FORM: tl.constexpr):
+    pid = tl.program_id(0)
+    across = tl.cdiv(N, BN)
+    down = tl.cdiv(M, BM)
+    group = pid // (GROUP * across)
+    rows = tl.minimum(down - group * GROUP, GROUP)
+    i = group * GROUP + pid % (GROUP * across) % rows
+    j = pid % (GROUP * across) // rows
+    m = i * BM + tl.arange(0, BM)
+    n = j * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        d = k + tl.arange(0, BK)
+        if FORM == "modulo":
+            x = tl.load(a + (m % M)[:, None] * K + d[None, :], mask=d[None, :] < K, other=0.0)
+            y = tl.load(b + d[:, None] * sk + (n % N)[None, :] * sn, mask=d[:, None] < K, other=0.0)
+        else:
+            x = tl.load(a + m[:, None] * K + d[None, :], mask=(m[:, None] < M) & (d[None, :] < K), other=0.0)
+            y = tl.load(b + d[:, None] * sk + n[None, :] * sn, mask=(d[:, None] < K) & (n[None, :] < N), other=0.0)
+        acc += tl.dot(x, y, input_precision="ieee")
+    tl.store(c + m[:, None] * N + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+@pytest.mark.parametrize("form", ["modulo", "masks"])
+@pytest.mark.parametrize("tile", [(32, 32, 32), (64, 64, 64), (64, 128, 128), (128, 256, 64)])
+@pytest.mark.parametrize("shape", [(256, 256, 256), (300, 257, 190), (513, 96, 1000), (64, 700, 33)])
+def test_kept_tiles_are_those_of_the_operand(dev, form, tile, shape):
+    """Columns and k in part, both orders of B's elements; the next launch finds other numbers in the same memory."""
+    M, N, K = shape
+    BM, BN, BK = tile
+    if not dev.name.startswith("cpu"):
+        pytest.skip("CPUs alone keep tiles")
+    rng = np.random.default_rng(M + N + K)
+    grid = (-(-M // BM) * -(-N // BN),)
+    for transposed in (False, True):
+        b = np.empty((N, K) if transposed else (K, N), np.float32)
+        c = np.empty((M, N), np.float32)
+        for _ in range(2):
+            a = rng.standard_normal((M, K), dtype=np.float32)
+            b[:] = rng.standard_normal(b.shape, dtype=np.float32)
+            b.flat[5] = np.inf
+            dev(matmul, grid, a, b, c, M, N, K, *((1, K) if transposed else (N, 1)), BM=BM, BN=BN, BK=BK, GROUP=8, FORM=form)
+            with np.errstate(invalid="ignore"):
+                want = a.astype(np.float64) @ (b.T if transposed else b).astype(np.float64)
+            np.testing.assert_allclose(c, want, rtol=2e-4, atol=2e-3)
+
+
+@tegula.jit
+def two_products(a, b, x, y, n, K, B: tl.constexpr):
+    """Two dots in one loop and one behind it, each with tiles of its own; the rows of `a` decide what is multiplied."""
+    i = tl.program_id(0)
+    m = i * B + tl.arange(0, B)
+    d = tl.arange(0, B)
+    acc = tl.zeros((B, B), tl.float32)
+    other = tl.zeros((B, B), tl.float32)
+    for k in range(0, K * (1 + i % 2), B):
+        s = tl.load(a + m[:, None] * (2 * K) + (k + d)[None, :])
+        acc += tl.dot(s, tl.load(b + (k + d)[:, None] * B + d[None, :]), input_precision="ieee")
+        if i % 3 == 0:
+            other += tl.dot(s, tl.load(b + (k + d)[None, :] * B + d[:, None]), input_precision="ieee")
+    other += tl.dot(acc, tl.load(b + d[:, None] * B + d[None, :]), input_precision="ieee")
+    tl.store(x + m[:, None] * B + d[None, :], acc)
+    tl.store(y + m[:, None] * B + d[None, :], other)
+
+
+def test_dots_that_some_programs_skip(dev):
+    B, K, n = 64, 192, 7
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal((n * B, 2 * K), dtype=np.float32)
+    b = rng.standard_normal((2 * K, B), dtype=np.float32)
+    x, y = np.empty((n * B, B), np.float32), np.empty((n * B, B), np.float32)
+    dev(two_products, (n,), a, b, x, y, n, K, B=B)
+    for i in range(n):
+        rows, depth = slice(i * B, (i + 1) * B), K * (1 + i % 2)
+        s, w = a[rows, :depth].astype(np.float64), b[:depth].astype(np.float64)
+        acc, other = s @ w, np.zeros((B, B))
+        if i % 3 == 0:
+            for k in range(0, depth, B):
+                other += s[:, k:k + B] @ w[k:k + B].T
+        np.testing.assert_allclose(x[rows], acc, rtol=2e-4, atol=2e-3)
+        np.testing.assert_allclose(y[rows], other + acc @ w[:B], rtol=2e-4, atol=2e-2)
+
+
+@tegula.jit
+def in_place(b, n, B: tl.constexpr):
+    """Each program multiplies what the one before it has stored: nothing may be kept."""
+    d = tl.arange(0, B)
+    at = d[:, None] * B + d[None, :]
+    for i in range(n):
+        acc = tl.dot(tl.load(b + at), tl.load(b + at), input_precision="ieee")
+        tl.store(b + at, acc * 0.125)
+        tl.debug_barrier()
+
+
+def test_what_a_kernel_writes_is_not_kept(dev):
+    B = 64
+    b = np.random.default_rng(1).standard_normal((B, B)).astype(np.float32)
+    want = b.astype(np.float64)
+    for _ in range(3):
+        want = want @ want * 0.125
+    dev(in_place, (1,), b, 3, B=B)
+    np.testing.assert_allclose(b, want, rtol=1e-3, atol=1e-3)
