@@ -203,3 +203,34 @@ def test_branches_that_load(dev):
     c = np.zeros((4, bm, bm), np.float32)
     dev(experts, (1,), a, b, c, order, 4 * steps, steps, bm, bk, num_warps=4, num_stages=3)
     assert_same(c, a.astype(np.float32) @ b[order].astype(np.float32).transpose(0, 2, 1))
+
+
+@tegula.jit
+def forks(a, b, c, K, BM: tl.constexpr, BK: tl.constexpr):
+    """A running sum of products that each step adds another product to, on the side."""
+    rows, depth = tl.arange(0, BM), tl.arange(0, BK)
+    acc = tl.zeros([BM, BM], tl.float32)
+    at = c + rows[:, None] * BM + rows[None, :]
+    for k in range(0, K):
+        x = tl.load(a + rows[:, None] * (K * BK) + (k * BK + depth)[None, :])
+        y = tl.load(b + rows[None, :] * (K * BK) + (k * BK + depth)[:, None])
+        acc = tl.dot(tl.load(b + rows[:, None] * (K * BK) + (k * BK + depth)[None, :]), y, acc)
+        tl.store(at, tl.dot(x, y, acc))
+        at += BM * BM
+    tl.store(at, acc)
+
+
+@pytest.mark.parametrize("steps, stages, warps", [(1, 2, 4), (4, 2, 4), (4, 3, 8), (6, 4, 4)])
+def test_sums_that_go_on_and_are_added_to(dev, steps, stages, warps):
+    """Two dots begin with one sum: the second one's registers are a copy of it, which has to be there."""
+    bm, bk = 64, 32
+    a, b = integers((bm, steps * bk), steps), integers((bm, steps * bk), stages)
+    c, expected = (np.full((steps + 1, bm, bm), 7, np.float32) for _ in range(2))
+    acc = np.zeros((bm, bm), np.float32)
+    for k in range(steps):
+        x, y = (v[:, k * bk:(k + 1) * bk].astype(np.float32) for v in (a, b))
+        acc = acc + y @ y.T
+        expected[k] = acc + x @ y.T
+    expected[steps] = acc
+    dev(forks, (1,), a, b, c, steps, bm, bk, num_warps=warps, num_stages=stages)
+    assert_same(c, expected)

@@ -160,8 +160,8 @@ private:
     auto it = std::find_if(running_.begin(), running_.end(), [&](const Running &r) { return r.value && r.value == op.operands[operand]; });
     if (it == running_.end())
       return;
-    if (isAsyncDot && operand == 2)
-      return; // adds to a result that is still being computed
+    if (isAsyncDot && operand == 2 && !isUsedBehind(op, it->value))
+      return; // adds to a result that is still being computed; one that is used once more is copied first, and must be there
     if (op.has(traits::Terminator) && !isNeededAfter(body_.args[operand + 1], *it->dot))
       return; // goes on running, under the carried value's name
     // Younger ones could go on, but ptxas (12.9, 13.0) puts waits behind every wgmma of a loop in which an accumulator is read while others are
