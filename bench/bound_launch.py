@@ -5,8 +5,7 @@ The least of many batches, both ways taking turns.
 import sys
 
 import kernels
-import numpy as np
-from wrapped_launch import turns
+from wrapped_launch import sample, turns
 
 
 def cases(x, options):
@@ -28,12 +27,8 @@ def measure(x, options={}, synchronize=lambda: None, rounds=400, batch=200):
 
 def main():
     device = sys.argv[1] if len(sys.argv) > 1 else "cpu"
-    if device == "cpu":
-        results = measure(np.zeros(64, np.float32))
-    else:
-        import torch
-        results = measure(torch.zeros(64, device=device.replace("torch", "cpu")), {"device": "cuda"} if device == "cuda" else {}, torch.cuda.synchronize if device == "cuda" else lambda: None)
-    for name, plain, bound in results:
+    x, synchronize = sample(device)
+    for name, plain, bound in measure(x, {"device": "cuda"} if device == "cuda" else {}, synchronize):
         print(f"{name:20s} [grid] {plain:5.3f} us, handle {bound:5.3f} us")
 
 

@@ -74,14 +74,17 @@ def measure(x, synchronize=lambda: None, rounds=400, batch=200):
         yield name, *turns(launches, synchronize, rounds, batch)
 
 
-def main():
-    device = sys.argv[1] if len(sys.argv) > 1 else "cpu"
+def sample(device):
+    """An array on the device, numpy's without one, and what waits for it."""
     if device == "cpu":
-        results = measure(np.zeros(64, np.float32))
-    else:
-        import torch
-        results = measure(torch.zeros(64, device=device), torch.cuda.synchronize)
-    for name, bare, wrapped in results:
+        return np.zeros(64, np.float32), lambda: None
+    import torch
+    return torch.zeros(64, device=device.replace("torch", "cpu")), torch.cuda.synchronize if device.startswith("cuda") else lambda: None
+
+
+def main():
+    x, synchronize = sample(sys.argv[1] if len(sys.argv) > 1 else "cpu")
+    for name, bare, wrapped in measure(x, synchronize):
         print(f"{name:35s} bare {bare:5.2f} us, wrapped {wrapped:5.2f} us: + {wrapped - bare:.2f}")
 
 

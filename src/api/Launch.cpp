@@ -184,16 +184,19 @@ static bool checkNulls(const BoundCall &bound, CallOptions &call) {
   return false;
 }
 
+/// Binds a call anew, for other options or another form.
+static bool bindAgain(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileOptions &options, BoundCall &bound, bool nulls) {
+  bound.leafCount = bound.wordCount = 0;
+  bound.nulls = nulls;
+  return bind(f, args, count, options, bound);
+}
+
 /// The kernel for a call: found, or compiled. `launched`: null pointers are there, and do not stand for others. Null with the last error set.
 static TegulaKernel *prepare(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, CallOptions &call,
                              BoundCall &bound, bool launched) {
   TegulaContext &c = *f.context;
   if (!c.resolve(options, call, args, count) || !bind(f, args, count, call.compile, bound)) return nullptr;
-  if (launched && checkNulls(bound, call)) {
-    bound.leafCount = bound.wordCount = 0;
-    bound.nulls = true;
-    if (!bind(f, args, count, call.compile, bound)) return nullptr;
-  }
+  if (launched && checkNulls(bound, call) && !bindAgain(f, args, count, call.compile, bound, true)) return nullptr;
   if (TegulaKernel *k = findKernel(f, bound)) return k;
   // Only here, where time is taken anyway, is it looked whether pointers may be a GPU's by now.
   if (!call.deviceGiven && c.noticeCuda()) {
@@ -222,16 +225,11 @@ static TegulaKernel *spread(TegulaFunction &f, const TegulaArg *args, size_t cou
   CallOptions wide = call;
   wide.compile.numCtas = parts;
   const bool nulls = bound.nulls;
-  auto rebind = [&](const CallOptions &o) {
-    bound.leafCount = bound.wordCount = 0;
-    bound.nulls = nulls;
-    return bind(f, args, count, o.compile, bound);
-  };
-  TegulaKernel *found = rebind(wide) ? findKernel(f, bound) : nullptr;
+  TegulaKernel *found = bindAgain(f, args, count, wide.compile, bound, nulls) ? findKernel(f, bound) : nullptr;
   if (!found) found = kernelFor(f, args, count, wide, bound);
   if (found) return found;
   k->staysWhole.store(true, std::memory_order_relaxed);
-  return rebind(call) ? k : nullptr;
+  return bindAgain(f, args, count, call.compile, bound, nulls) ? k : nullptr;
 }
 
 TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const TegulaArg *args, size_t count,

@@ -1,4 +1,4 @@
-// Questions about all operations of a block, those in its regions included.
+// Questions about all operations of a block, those in its regions included, and about what stands in which region.
 #pragma once
 #include "ir/Ir.h"
 #include <algorithm>
@@ -19,5 +19,18 @@ template <typename Fn> bool anyValue(const Block &b, const Fn &fn) {
            return any(op.results) || std::any_of(op.regions.begin(), op.regions.end(), [&](const Region *r) { return any(r->block->args); });
          });
 }
+
+/// Does the block stand in a region of `op`, at any depth?
+inline bool isInside(const Block *b, const Op &op) {
+  for (; b && b->parent; b = b->parent->op ? b->parent->op->parent : nullptr)
+    if (b->parent->op == &op)
+      return true;
+  return false;
+}
+/// Is the value made there, as a result or an argument?
+inline bool isInside(const Value *v, const Op &op) { return isInside(v->def ? v->def->parent : v->block, op); }
+
+/// Is the value the same in all iterations of the loop, as it comes from outside? Constants may stand anywhere.
+inline bool isInvariant(const Value *v, const Op &loop) { return (v->def && v->def->kind == OpKind::Const) || !isInside(v, loop); }
 
 } // namespace tegula::ir

@@ -12,17 +12,6 @@ using namespace ir;
 
 namespace {
 
-/// Does `v` come from outside of the loop? Constants may stand anywhere.
-bool isInvariant(const Value *v, const Op &loop) {
-  if (v->def && v->def->kind == OpKind::Const)
-    return true;
-  const Block *b = v->def ? v->def->parent : v->block;
-  for (; b && b->parent; b = b->parent->op ? b->parent->op->parent : nullptr)
-    if (b->parent->op == &loop)
-      return false;
-  return true;
-}
-
 /// How a running value takes part in an operation: which operands may be it, and how two parts of it are combined.
 struct Combining {
   OpKind kind;

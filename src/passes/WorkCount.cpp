@@ -1,6 +1,7 @@
 // One walk over the kernel in program order (Counter), and symbolic values on demand (Symbols).
 #include "passes/WorkCount.h"
 #include "ir/Builder.h"
+#include "ir/Walk.h"
 #include "passes/ArgumentAccess.h"
 #include "passes/AxisFacts.h"
 #include "passes/Users.h"
@@ -34,20 +35,6 @@ struct Induction {
   bool subtracts = false;
 };
 
-/// May the loop change it?
-bool isInside(const Value *v, const Op &loop) {
-  if (v->def && v->def->kind == OpKind::Const)
-    return false;
-  const Block *b = v->def ? v->def->parent : v->block;
-  while (b) {
-    const Op *owner = b->parent->op;
-    if (owner == &loop)
-      return true;
-    b = owner ? owner->parent : nullptr;
-  }
-  return false;
-}
-
 /// `next`: what the loop's end gives for `argument`; `same`: what else stands for the argument within the iteration.
 std::optional<Induction> inductionOf(const Op &loop, const Value *start, const Value *argument, const Value *next, const Value *same) {
   auto isArgument = [&](const Value *v) { return v == argument || v == same; };
@@ -61,7 +48,7 @@ std::optional<Induction> inductionOf(const Op &loop, const Value *start, const V
   const Value *left = op.operands[0], *right = op.operands[1];
   if (op.kind == OpKind::Add && isArgument(right))
     std::swap(left, right);
-  if (!isArgument(left) || isInside(right, loop))
+  if (!isArgument(left) || !isInvariant(right, loop))
     return std::nullopt;
   return Induction{start, right, op.kind == OpKind::Sub};
 }
@@ -578,7 +565,7 @@ int32_t Counter::whileTrips(const Op &loop) {
       continue;
     bool isStrict = c->pred() == CmpPred::Slt || c->pred() == CmpPred::Ult, isLoose = c->pred() == CmpPred::Sle || c->pred() == CmpPred::Ule;
     const Value *i = c->operands[0], *bound = c->operands[1];
-    if (!(isStrict || isLoose) || i->block != &head || isInside(bound, loop))
+    if (!(isStrict || isLoose) || i->block != &head || !isInvariant(bound, loop))
       continue;
     std::optional<Induction> in = inductionOf(loop, i->index);
     if (!in || !in->addend || in->subtracts)

@@ -3,10 +3,10 @@
 #include "gpu/Diagnostics.h"
 #include "gpu/Layouts.h"
 #include "gpu/Remarks.h"
+#include "ir/Walk.h"
 #include "passes/SplitLoops.h"
 #include <algorithm>
 #include <numeric>
-#include <unordered_set>
 
 namespace tegula::gpu {
 
@@ -233,21 +233,14 @@ void ClusterParts::visitSplit(const Op &loop) {
     for (unsigned d = 0; d < v->type.shape.rank(); ++d)
       blockOperand(op, v, d, "every CTA wants all of it for its iterations");
   };
-  std::unordered_set<const Value *> inside;
-  auto body = [&](auto &&self, const Block &b) -> void {
-    inside.insert(b.args.begin(), b.args.end());
-    for (const Op *op : b.ops) {
-      for (const Value *v : op->operands)
-        if (!inside.count(v))
-          isWhole(*op, v);
-      inside.insert(op->results.begin(), op->results.end());
-      for (const Region *r : op->regions)
-        self(self, *r->block);
-    }
-  };
   for (const Value *v : loop.operands)
     isWhole(loop, v);
-  body(body, *loop.region(0));
+  anyOp(*loop.region(0), [&](const Op &op) {
+    for (const Value *v : op.operands)
+      if (!isInside(v, loop))
+        isWhole(op, v);
+    return false;
+  });
   const std::vector<CarriedRole> roles = carriedRoles(loop);
   for (size_t i = 0; i < loop.results.size(); ++i)
     if (const Type &t = loop.results[i]->type; roles[i].kind != CarriedRole::Kind::Sum)

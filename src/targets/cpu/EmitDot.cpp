@@ -191,6 +191,13 @@ Counts FunctionEmitter::whatCounts(const Step &s) {
 }
 
 // The left operand: where it lies, or packed.
+V FunctionEmitter::joined(V x, llvm::BasicBlock *fromX, V y, llvm::BasicBlock *fromY) {
+  llvm::PHINode *phi = b_.CreatePHI(x->getType(), 2);
+  phi->addIncoming(x, fromX);
+  phi->addIncoming(y, fromY);
+  return phi;
+}
+
 InPlace FunctionEmitter::leftOperand(const Step &s, const Counts &counts, V depth) {
   V buffer = bufferLin(s.bufferA).base;
   if (!s.left)
@@ -217,12 +224,7 @@ InPlace FunctionEmitter::leftOperand(const Step &s, const Counts &counts, V dept
   llvm::BasicBlock *packed = b_.GetInsertBlock();
   b_.CreateBr(on);
   b_.SetInsertPoint(on);
-  auto join = [&](V x, V y) {
-    llvm::PHINode *phi = b_.CreatePHI(x->getType(), 2);
-    phi->addIncoming(x, before);
-    phi->addIncoming(y, packed);
-    return phi;
-  };
+  auto join = [&](V x, V y) { return joined(x, before, y, packed); };
   V stride = b_.getInt64(static_cast<uint64_t>(s.dot->aRowStride) * ir::byteWidth(s.dot->aElem));
   return {join(there->pointer, buffer), join(there->stride, stride), nullptr, there->next ? join(there->next, b_.getInt64(0)) : nullptr};
 }

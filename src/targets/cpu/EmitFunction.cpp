@@ -24,8 +24,6 @@ V FunctionEmitter::scratchAt(uint64_t offset) {
   return p;
 }
 
-static uint64_t alignTo(uint64_t n, uint64_t a) { return (n + a - 1) / a * a; }
-
 void FunctionEmitter::emitKernel() {
   const ir::Function &f = *plan_.function;
   KernelMeta &meta = state_.meta;
@@ -48,7 +46,7 @@ void FunctionEmitter::emitKernel() {
   for (size_t i = 0; i < f.block()->args.size(); ++i) {
     const ir::Value *a = f.block()->args[i];
     unsigned bytes = a->type.isPtr ? 8 : std::max(1u, ir::byteWidth(a->type.elem));
-    offset = alignTo(offset, bytes);
+    offset = llvm::alignTo(offset, bytes);
     V p = b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(0), offset);
     V x = fromMemory(b_.CreateAlignedLoad(memType(a->type), p, llvm::Align(bytes)), a->type);
     bool info = i < f.argInfo.size();
@@ -65,7 +63,7 @@ void FunctionEmitter::emitKernel() {
                          access[i].reads, access[i].writes});
     offset += bytes;
   }
-  meta.argBytes = static_cast<uint32_t>(alignTo(offset, 8));
+  meta.argBytes = static_cast<uint32_t>(llvm::alignTo(offset, 8));
   decideStreaming();
   askAlone();
   programLoop(function_->getArg(2), function_->getArg(3));

@@ -9,6 +9,7 @@
 // the same tile.
 #include "targets/cpu/Emitter.h"
 #include "targets/cpu/Uses.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace tegula::cpu {
 using ir::Op;
@@ -55,9 +56,9 @@ void keepTiles(Plan &p, const Uses &uses, const CpuTarget &target) {
     k.count = static_cast<int64_t>(all / tile);
     if (k.count == 0)
       continue;
-    k.state = (p.scratchBytes + line - 1) / line * line;
+    k.state = llvm::alignTo(p.scratchBytes, line);
     k.from = k.state + (KeptTiles::Last + KeptTiles::words) * wordBytes;
-    k.tiles = (k.from + static_cast<uint64_t>(k.count) * KeptTiles::words * wordBytes + line - 1) / line * line;
+    k.tiles = llvm::alignTo(k.from + static_cast<uint64_t>(k.count) * KeptTiles::words * wordBytes, line);
     p.scratchBytes = k.tiles + static_cast<uint64_t>(k.count) * tile;
   }
 }
@@ -106,13 +107,13 @@ bool FunctionEmitter::madeFrom(const ir::Value *v, llvm::SmallSetVector<V, 16> &
 Kept FunctionEmitter::kept(const Step &s, const Counts &counts) {
   const KeptTiles &k = s.kept;
   const DotPlan &p = *s.dot;
+  if (!k.count || state_.options.checked)
+    return {};
   llvm::SmallSetVector<V, 16> from;
   llvm::SmallPtrSet<const ir::Value *, 16> seen;
   for (V count : {counts.columns, counts.depth})
     if (count)
       from.insert(count);
-  if (!k.count || state_.options.checked)
-    return {};
   const ir::Value *operand = s.op->operands[1];
   const Op &made = *operand->def;
   seen.insert(operand); // has the buffer of the panel
@@ -211,12 +212,7 @@ void FunctionEmitter::panel() {
     llvm::BasicBlock *end = b_.GetInsertBlock();
     b_.CreateBr(packed);
     b_.SetInsertPoint(packed);
-    auto join = [&](V kept, V here) {
-      llvm::PHINode *phi = b_.CreatePHI(here->getType(), 2);
-      phi->addIncoming(kept, before);
-      phi->addIncoming(here, end);
-      return phi;
-    };
+    auto join = [&](V kept, V here) { return joined(kept, before, here, end); };
     for (auto &[load, at, lines] : p.fetches) // nothing of B's
       lines = {join(lines.first->getType()->isPointerTy() ? scratch_ : nullptr, lines.first), join(b_.getInt64(0), lines.stride), join(b_.getInt64(0), lines.rows)};
   }

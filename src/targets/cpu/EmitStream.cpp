@@ -247,7 +247,7 @@ void FunctionEmitter::stepsOfLoop(const Steps &all, const ir::Block &body, llvm:
 void FunctionEmitter::findAhead() {
   NestState &n = *nest_;
   n.ahead.clear();
-  if (state_.options.checked || (!n.streaming && llvm::any_of(n.nest->roots, [](const Root &r) { return r.streams; })))
+  if (state_.options.checked || (!n.streaming && n.nest->streams()))
     return;
   for (const Nest::Ahead &a : n.nest->ahead) {
     const ir::Value *p = a.load->operands[0];

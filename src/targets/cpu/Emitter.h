@@ -75,6 +75,7 @@ private:
   bool staysLinear(const Lin &l, const Bits &at);
   std::optional<InPlace> leftInPlace(const Step &s, const Counts &counts, V depth); // so much of k is wanted, null: all
   InPlace leftOperand(const Step &s, const Counts &counts, V depth = nullptr);
+  V joined(V x, llvm::BasicBlock *fromX, V y, llvm::BasicBlock *fromY); // where two ways meet
 
   // EmitKeep
   void beginPanel(), panel(), startKept(const Steps &all, bool atEntry);

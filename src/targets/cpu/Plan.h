@@ -63,6 +63,7 @@ struct Nest {
   /// Packs the right operand of a dot by panels: how many low index bits of its columns and of k a panel has; the loops over the others are outside.
   unsigned panelColumnBits = 0, panelDepthBits = 0;
   unsigned columnBits() const { return dimBits(space, space.rank() - 1); }
+  bool streams() const; // may a store of it go past the caches?
 };
 
 enum class StepKind : uint8_t { Define, Nest, Dot, For, While, If, Call, Print, Return };

@@ -55,6 +55,8 @@ private:
   llvm::SmallPtrSet<const ir::Value *, 16> visited_;
 };
 
+uint64_t bytesOf(const ir::Type &t) { return static_cast<uint64_t>(t.numel()) * (t.isPtr ? 8 : std::max(1u, ir::byteWidth(t.elem))); }
+
 /// Chooses what nests fetch ahead, nest by nest in program order.
 class Ahead {
 public:
@@ -84,11 +86,10 @@ private:
     LoadsOfNests own(plan_);
     own.add(n);
     const bool stores = std::any_of(n.roots.begin(), n.roots.end(), [](const Root &r) { return r.kind == RootKind::Store; });
-    const bool streams = std::any_of(n.roots.begin(), n.roots.end(), [](const Root &r) { return r.streams; });
     uint64_t bytes = 0;
     for (Read &r : reads_) {
       const ir::Type &t = r.load->results[0]->type;
-      if (r.again || t.isPtr || !(t.shape == n.space) || n.sequential || n.panelDepthBits || (stores ? !streams : !own.hasFunctions))
+      if (r.again || t.isPtr || !(t.shape == n.space) || n.sequential || n.panelDepthBits || (stores ? !n.streams() : !own.hasFunctions))
         continue;
       // Loops one after the other, each over the pieces of a row, address it anew.
       const ir::Op *load = r.load;
@@ -100,7 +101,7 @@ private:
           continue;
         load = *same;
       }
-      bytes += static_cast<uint64_t>(t.numel()) * std::max(1u, ir::byteWidth(t.elem));
+      bytes += bytesOf(t);
       if (n.ahead.size() == 4 || bytes > most_)
         break;
       r.again = true;
@@ -117,6 +118,8 @@ private:
 };
 
 } // namespace
+
+bool Nest::streams() const { return std::any_of(roots.begin(), roots.end(), [](const Root &r) { return r.streams; }); }
 
 void markStreaming(Plan &p, const Uses &uses, const CpuTarget &target) {
   // Non-temporal stores are ordered by a fence at the kernel's end only, so nothing inside may rely on order.
@@ -146,8 +149,7 @@ void markStreaming(Plan &p, const Uses &uses, const CpuTarget &target) {
       if (s.nest)
         for (const Root &r : s.nest->roots)
           if (r.streams) {
-            const ir::Type &t = r.op->operands[1]->type;
-            const uint64_t one = static_cast<uint64_t>(t.numel()) * (t.isPtr ? 8 : std::max(1u, ir::byteWidth(t.elem)));
+            const uint64_t one = bytesOf(r.op->operands[1]->type);
             bytes += one, p.streamBytes += one;
           }
       for (Steps &body : s.bodies) {

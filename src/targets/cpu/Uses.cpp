@@ -1,5 +1,6 @@
 // Users, positions, memory effects and cost estimates for planning.
 #include "targets/cpu/Uses.h"
+#include "ir/Walk.h"
 #include <algorithm>
 #include <set>
 #include <vector>
@@ -9,15 +10,6 @@ using ir::Op;
 using ir::OpKind;
 using ir::Value;
 
-static bool isInside(const ir::Block *b, const Op &loop) {
-  while (b && b->parent && b->parent->op) {
-    if (b->parent->op == &loop)
-      return true;
-    b = b->parent->op->parent;
-  }
-  return false;
-}
-
 /// Follows the condition back through the loop.
 struct ConditionSearch {
   const Op &loop;
@@ -25,7 +17,7 @@ struct ConditionSearch {
   std::vector<const Value *> todo;
 
   void push(const Value *v) {
-    if (isInside(v->def ? v->def->parent : v->block, loop) && seen.insert(v).second)
+    if (isInside(v, loop) && seen.insert(v).second)
       todo.push_back(v);
   }
 
