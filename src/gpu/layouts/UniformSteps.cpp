@@ -10,7 +10,13 @@ namespace {
 
 using Found = std::optional<UniformSteps>;
 
-Found stepsOf(const Value *v, unsigned &budget);
+/// What a walk through the operands knows.
+struct Walk {
+  const Block *block; // where the tile is computed
+  unsigned budget = 48;
+};
+
+Found stepsOf(const Value *v, Walk &walk);
 
 /// The sum, where no axis has two different scalars.
 Found sum(Found a, const Found &b) {
@@ -28,14 +34,14 @@ Found sum(Found a, const Found &b) {
 }
 
 /// `v` times one number: a constant or a splat.
-Found product(const Value *v, const Value *by, unsigned &budget) {
+Found product(const Value *v, const Value *by, Walk &walk, bool isHere) {
   const bool isWide = v->type.elem == Elem::I64;
   const std::optional<int64_t> constant = constantInt(by);
   const Value *scalar = !constant && by->def && by->def->kind == OpKind::Splat ? by->def->operands[0] : nullptr;
   // Only a product in 64 bits is that of the numbers.
   if (!constant && (!scalar || !isWide))
     return std::nullopt;
-  Found f = stepsOf(v, budget);
+  Found f = stepsOf(v, walk);
   if (!f)
     return f;
   for (UniformStep &s : f->axes) {
@@ -45,16 +51,17 @@ Found product(const Value *v, const Value *by, unsigned &budget) {
     if (!s.constant)
       s.scalar = nullptr;
   }
-  f->isWide |= isWide;
+  f->isWide |= isWide && isHere;
   return f;
 }
 
-Found stepsOf(const Value *v, unsigned &budget) {
+Found stepsOf(const Value *v, Walk &walk) {
   const size_t rank = v->type.shape.rank();
-  if (v->type.isScalar() || !v->def || budget == 0)
+  if (v->type.isScalar() || !v->def || walk.budget == 0)
     return std::nullopt;
-  --budget;
+  --walk.budget;
   const Op &op = *v->def;
+  const bool isHere = op.parent == walk.block;
   switch (op.kind) {
   case OpKind::Const:
   case OpKind::Splat:
@@ -62,28 +69,28 @@ Found stepsOf(const Value *v, unsigned &budget) {
   case OpKind::Range:
     return UniformSteps{{{1, nullptr}}};
   case OpKind::SExt: {
-    Found f = stepsOf(op.operands[0], budget);
+    Found f = stepsOf(op.operands[0], walk);
     if (f)
-      f->isWide = true;
+      f->isWide |= isHere;
     return f;
   }
   case OpKind::Add:
-    return sum(stepsOf(op.operands[0], budget), stepsOf(op.operands[1], budget));
+    return sum(stepsOf(op.operands[0], walk), stepsOf(op.operands[1], walk));
   case OpKind::AddPtr:
-    return op.operands[0]->type.elem == v->type.elem ? sum(stepsOf(op.operands[0], budget), stepsOf(op.operands[1], budget)) : std::nullopt;
+    return op.operands[0]->type.elem == v->type.elem ? sum(stepsOf(op.operands[0], walk), stepsOf(op.operands[1], walk)) : std::nullopt;
   case OpKind::Mul: {
     const bool first = constantInt(op.operands[0]) || (op.operands[0]->def && op.operands[0]->def->kind == OpKind::Splat);
-    return product(op.operands[first ? 1 : 0], op.operands[first ? 0 : 1], budget);
+    return product(op.operands[first ? 1 : 0], op.operands[first ? 0 : 1], walk, isHere);
   }
   case OpKind::ExpandDims: {
-    Found f = stepsOf(op.operands[0], budget);
+    Found f = stepsOf(op.operands[0], walk);
     if (f)
       f->axes.insert(f->axes.begin() + static_cast<long>(op.axis()), UniformStep{});
     return f;
   }
   case OpKind::Broadcast:
     // What is spread has one element along that axis, and no step.
-    if (Found f = stepsOf(op.operands[0], budget)) {
+    if (Found f = stepsOf(op.operands[0], walk)) {
       for (size_t i = 0; i < rank; ++i)
         if (op.operands[0]->type.shape[i] == 1)
           f->axes[i] = {};
@@ -98,8 +105,8 @@ Found stepsOf(const Value *v, unsigned &budget) {
 } // namespace
 
 std::optional<UniformSteps> uniformSteps(const Value *v) {
-  unsigned budget = 48;
-  return stepsOf(v, budget);
+  Walk walk{v->def ? v->def->parent : nullptr};
+  return stepsOf(v, walk);
 }
 
 } // namespace tegula::gpu

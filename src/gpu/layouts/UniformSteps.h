@@ -18,7 +18,9 @@ struct UniformStep {
 
 struct UniformSteps {
   std::vector<UniformStep> axes;
-  bool isWide = false; // something of it is computed in 64 bits, element by element
+  // Something of it is computed in 64 bits, element by element, in the block of the addresses themselves. Rows that a loop finds in registers (HoistAddresses.h) cost one addition each as they are, and
+  // steps would be products: the assembler does not keep a multiple of a stride, and puts what computes it between the wgmmas.
+  bool isWide = false;
 };
 
 /// Nothing if not all steps are known. Looks at a bounded number of operations.
