@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-#define TEGULA_CPU_ABI_VERSION 4
+#define TEGULA_CPU_ABI_VERSION 5
 
 /* What a program did wrong; written once per launch by the program that wins the race on `claimed`. */
 typedef struct TegulaCpuFault {
@@ -69,12 +69,14 @@ typedef struct TegulaCpuLaunch {
   TegulaCpuWaitFn wait;            /* never null, as is the next */
   TegulaCpuStoppedFn stopped;
   TegulaCpuAtomicsFn atomics;      /* null without TEGULA_LAUNCH_ATOMICS */
+  uint64_t number;                 /* no other launch of this process has it; 0: not known */
 } TegulaCpuLaunch;
 
 /* Entry point, one symbol per kernel. Runs programs begin <= linear < end, where
  * linear = x + grid[0] * (y + grid[1] * z), or y + grid[1] * (x + grid[0] * z) where nothing tells the order. `args` is the packed argument block: runtime arguments in order, each
  * at its natural alignment (pointers 8 bytes, i1 as one byte 0/1). `scratch` is private to the calling thread, 64-byte aligned, at least
- * KernelMeta.scratchBytes long; contents are undefined on entry. Returns a TEGULA_FAULT_ code; on a fault the remaining
+ * KernelMeta.scratchBytes long; contents are undefined on entry, but for this: if its
+ * first eight bytes are the launch's number, which is not 0, all is as an earlier call for this launch has left it. Returns a TEGULA_FAULT_ code; on a fault the remaining
  * programs of the range are skipped. */
 typedef int32_t (*TegulaCpuEntry)(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end,
                                   void *scratch);

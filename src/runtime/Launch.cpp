@@ -105,6 +105,8 @@ struct State final : RangeTask, TurnWork {
     record.stopped = &State::stoppedHere;
     record.flags = TEGULA_LAUNCH_ATOMICS;
     record.atomics = &State::atomicsHere;
+    static std::atomic<uint64_t> launches{0};
+    record.number = launches.fetch_add(1, std::memory_order_relaxed) + 1;
   }
   ~State() {
     if (shares && sharedIn == forkGeneration()) atomicsLock().unshare();
@@ -179,7 +181,7 @@ struct State final : RangeTask, TurnWork {
   }
 
   void runRange(int64_t begin, int64_t end) {
-    ScratchLease scratch(request.kernel->info().scratchBytes);
+    ScratchLease scratch(request.kernel->info().scratchBytes, record.number);
     if (scratch.failed()) return noScratch();
     if (request.hangNs == 0) {
       for (const int64_t piece = aloneAtOnce ? aloneAtOnce : end - begin; begin < end; begin += piece)

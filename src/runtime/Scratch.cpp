@@ -29,6 +29,7 @@ namespace {
 struct ThreadBlock {
   void *data = nullptr;
   size_t bytes = 0;
+  uint64_t launch = 0; // whose contents it has
   bool busy = false;
   void reset() {
     if (data) munmap(data, bytes);
@@ -40,7 +41,7 @@ struct ThreadBlock {
 
 static thread_local ThreadBlock threadBlock;
 
-ScratchLease::ScratchLease(size_t bytes) {
+ScratchLease::ScratchLease(size_t bytes, uint64_t launch) {
   if (bytes == 0) return;
   if (bytes > size_t(1) << 46) {
     failed_ = true;
@@ -55,6 +56,7 @@ ScratchLease::ScratchLease(size_t bytes) {
   }
   if (t.bytes < bytes) {
     t.reset();
+    t.launch = 0;
     t.bytes = bytes;
     t.data = mapBlock(t.bytes);
     if (!t.data) {
@@ -65,6 +67,8 @@ ScratchLease::ScratchLease(size_t bytes) {
   }
   t.busy = leased_ = true;
   data_ = t.data;
+  if (t.launch == 0 || t.launch != launch) *static_cast<uint64_t *>(data_) = 0;
+  t.launch = launch;
 }
 
 ScratchLease::~ScratchLease() {

@@ -4,6 +4,7 @@
 // launches. Blocks of 1 MiB and more are mapped on 2 MiB boundaries and offered to the kernel's huge pages.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 
 namespace tegula::runtime {
 
@@ -11,8 +12,9 @@ namespace tegula::runtime {
 /// gets memory of its own. Above 256 MiB the block is given back at the end instead of being kept.
 class ScratchLease {
 public:
-  /// 64-byte aligned, contents undefined. data() is null only if the system has no memory left (or bytes is 0).
-  explicit ScratchLease(size_t bytes);
+  /// 64-byte aligned, contents undefined. data() is null only if the system has no memory left (or bytes is 0). `launch`: its number (CpuAbi.h); the first eight bytes are another one
+  /// unless the block is as a run of the same launch has left it.
+  explicit ScratchLease(size_t bytes, uint64_t launch = 0);
   ~ScratchLease();
   ScratchLease(const ScratchLease &) = delete;
   void *data() const { return data_; }

@@ -1,4 +1,6 @@
 """What dots on CPUs keep of their right operand for later programs."""
+import concurrent.futures
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,28 @@ def test_kept_tiles_are_those_of_the_operand(dev, form, tile, shape):
             with np.errstate(invalid="ignore"):
                 want = a.astype(np.float64) @ (b.T if transposed else b).astype(np.float64)
             np.testing.assert_allclose(c, want, rtol=2e-4, atol=2e-3)
+
+
+def test_launches_beside_one_another_keep_their_own(dev):
+    """Threads take turns at the programs of several launches, in pieces, with other operands in the same memory the next time."""
+    M, N, K, tile = 300, 200, 257, dict(BM=32, BN=64, BK=64)
+    if not dev.name.startswith("cpu"):
+        pytest.skip("CPUs alone keep tiles")
+    grid = (-(-M // 32) * -(-N // 64),)
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        b, c = np.empty((K, N), np.float32), np.empty((M, N), np.float32)
+        worst = 0.0
+        for i in range(12):
+            a = rng.standard_normal((M, K), dtype=np.float32)
+            b[:] = rng.standard_normal(b.shape, dtype=np.float32)
+            dev(matmul, grid, a, b, c, M, N, K, N, 1, **tile, GROUP=8, FORM="masks", num_threads=1 + i % 3)
+            worst = max(worst, float(np.abs(c - a.astype(np.float64) @ b.astype(np.float64)).max()))
+        return worst
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert max(pool.map(work, range(8))) < 2e-3
 
 
 @tegula.jit

@@ -145,6 +145,18 @@ int32_t scratchy(const void *args, const TegulaCpuLaunch *launch, int64_t begin,
   return TEGULA_FAULT_NONE;
 }
 
+/* Scratch that begins with the launch's number is as this launch has left it: counts the calls that find it so, those that find what another one has left, and all
+ * of them. The number that is left is that of a later launch by as much as the caller says. */
+int32_t keeper(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
+  int64_t *seen = *(int64_t *const *)args;
+  uint64_t *s = scratch;
+  if (launch->number == 0) __atomic_fetch_add(&seen[1], 1, __ATOMIC_RELAXED);
+  if (s[0] == launch->number) __atomic_fetch_add(&seen[s[1] == 3 * launch->number ? 0 : 1], 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&seen[3], 1, __ATOMIC_RELAXED);
+  s[0] = launch->number + (uint64_t)seen[2], s[1] = 3 * launch->number;
+  return TEGULA_FAULT_NONE;
+}
+
 /* Constants, mutable data, zeroed data, a table of pointers, calls within the object and out of it. */
 static const int32_t primes[8] = {2, 3, 5, 7, 11, 13, 17, 19};
 static int32_t mutableData = 40;

@@ -392,6 +392,43 @@ TEST(Launch, ScratchIsPrivateAndAligned) {
   EXPECT_EQ(bad, 0);
 }
 
+// Packed tiles stay in scratch for the calls of one launch (CpuAbi.h), and for those only.
+TEST(Launch, ScratchIsAsTheLaunchLeftIt) {
+  KernelInfo info;
+  info.scratchBytes = 8192;
+  auto keeper = testKernel("keeper", info), scratchy = testKernel("scratchy", info);
+  Launcher run;
+  run.hangNs = 3600'000'000'000; // several calls
+  int64_t seen[4] = {}, *args = seen;
+  for (int i = 1; i < 4; ++i) {
+    EXPECT_TRUE(run(*keeper, {160, 1, 1}, &args, 1));
+    EXPECT_GT(seen[3], i);
+    EXPECT_EQ(seen[0], seen[3] - i); // all calls but the first
+  }
+  const int64_t found = seen[0];
+  for (seen[2] = 1; seen[2] < 4; ++seen[2]) // what looks like the number of a launch to come is not
+    EXPECT_TRUE(run(*keeper, {1, 1, 1}, &args, 1));
+  EXPECT_EQ(seen[0], found);
+  seen[2] = 0;
+  {
+    std::vector<std::jthread> callers;
+    for (int t = 0; t < 4; ++t)
+      callers.emplace_back([&] {
+        LaunchOutcome outcome;
+        int32_t bad = 0, *other = &bad;
+        for (int i = 0; i < 50; ++i) {
+          LaunchRequest r;
+          const int64_t grid[3] = {200, 1, 1};
+          EXPECT_TRUE(checkGrid(grid, r.grid, r.programs));
+          r.kernel = (i % 3 ? keeper : scratchy).get(), r.args = i % 3 ? static_cast<const void *>(&args) : &other, r.threads = 3;
+          EXPECT_TRUE(launch(r, run.pool, run.cancel, run.hooks, outcome));
+        }
+        EXPECT_EQ(bad, 0);
+      });
+  }
+  EXPECT_EQ(seen[1], 0);
+}
+
 TEST(Launch, ImpossibleScratchIsAnError) {
   KernelInfo info;
   info.scratchBytes = ~uint64_t(0);

@@ -84,15 +84,16 @@ void FunctionEmitter::programLoop(V begin, V end) {
   first[fast] = b_.CreateTrunc(b_.CreateURem(begin, gFast), i32);
   first[slow] = b_.CreateTrunc(b_.CreateURem(rest, gSlow), i32);
   first[2] = b_.CreateTrunc(b_.CreateUDiv(rest, gSlow), i32);
-  startKept(plan_.steps, true);
+  askKept();
   b_.CreateBr(program);
   b_.SetInsertPoint(program);
+  llvm::BasicBlock *started = program->getSinglePredecessor();
   llvm::PHINode *linear = b_.CreatePHI(i64, 2, "program");
-  linear->addIncoming(begin, start);
+  linear->addIncoming(begin, started);
   llvm::PHINode *pid[3];
   for (unsigned i = 0; i < 3; ++i) {
     pid[i] = b_.CreatePHI(i32, 2, std::string("pid.") + "xyz"[i]);
-    pid[i]->addIncoming(first[i], start);
+    pid[i]->addIncoming(first[i], started);
     pid_[i] = pid[i];
   }
   if (plan_.group)

@@ -3,10 +3,12 @@
 // Programs of a matmul that follow one another work on the same columns of B (an order by groups of rows), or those of an attention kernel on the same keys and values. Each packed its own copy of them. So a
 // dot that packs by panels puts its tiles one behind the other into scratch (KeptTiles), with all numbers that a tile was packed from: addresses, strides, bounds of masks. A program that is
 // about to pack a tile from the same numbers finds it there and multiplies only. Nothing is assumed about which program works on what: numbers are compared, tile by tile, in the order in
-// which a loop asks for them. What the numbers do not tell stays the same: memory that the kernel does not write, in one call of its entry.
+// which a loop asks for them. What the numbers do not tell stays the same: memory that the kernel does not write, in one launch. (Goto and van de Geijn, Anatomy of high-performance matrix
+// multiplication, ACM TOMS 34, 2008: a panel is packed once for all rows; here the author's grid says for how many.)
 //
 // Where programs have tiles of their own each, filling memory behind the first cache would only cost. So a program fills if the tiles that it replaces have been used, or if the program before began with
 // the same tile.
+#include "abi/CpuAbi.h"
 #include "targets/cpu/Emitter.h"
 #include "targets/cpu/Uses.h"
 #include "llvm/Support/MathExtras.h"
@@ -60,7 +62,32 @@ void keepTiles(Plan &p, const Uses &uses, const CpuTarget &target) {
     k.from = k.state + (KeptTiles::Last + KeptTiles::words) * wordBytes;
     k.tiles = llvm::alignTo(k.from + static_cast<uint64_t>(k.count) * KeptTiles::words * wordBytes, line);
     p.scratchBytes = k.tiles + static_cast<uint64_t>(k.count) * tile;
+    p.keeps = true;
   }
+  if (!p.keeps)
+    return;
+  // Room in front for the launch's number.
+  p.scratchBytes += line;
+  for (Buffer &b : p.buffers)
+    b.offset += line;
+  for (Step *s : dots)
+    for (uint64_t *at : {&s->kept.state, &s->kept.from, &s->kept.tiles})
+      *at += line;
+}
+
+// At entry. Calls for one launch on one thread find what the one before has left (CpuAbi.h).
+void FunctionEmitter::askKept() {
+  if (!plan_.keeps)
+    return;
+  llvm::Type *i64 = b_.getInt64Ty();
+  V number = b_.CreateLoad(i64, b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, number))), left = b_.CreateLoad(i64, scratch_);
+  auto *forget = llvm::BasicBlock::Create(context_, "forget", function_), *on = llvm::BasicBlock::Create(context_, "known", function_);
+  b_.CreateCondBr(b_.CreateOr(b_.CreateICmpEQ(number, b_.getInt64(0)), b_.CreateICmpNE(number, left)), forget, on);
+  b_.SetInsertPoint(forget);
+  startKept(plan_.steps, true);
+  b_.CreateStore(number, scratch_);
+  b_.CreateBr(on);
+  b_.SetInsertPoint(on);
 }
 
 // In front of a loop with such dots, and of a program: it begins with the first tile. At entry none is there.

@@ -78,7 +78,7 @@ private:
   V joined(V x, llvm::BasicBlock *fromX, V y, llvm::BasicBlock *fromY); // where two ways meet
 
   // EmitKeep
-  void beginPanel(), panel(), startKept(const Steps &all, bool atEntry);
+  void beginPanel(), panel(), askKept(), startKept(const Steps &all, bool atEntry);
   Kept kept(const Step &s, const Counts &counts);
   bool madeFrom(const ir::Value *v, llvm::SmallSetVector<V, 16> &from, llvm::SmallPtrSetImpl<const ir::Value *> &seen);
 

@@ -108,6 +108,7 @@ struct Plan {
   uint64_t scratchBytes = 0;
   const ProgramGroup *group = nullptr; // the function is that of as many programs
   bool alongY = false; // a thread runs programs along y before it moves on along x, runsAlongY()
+  bool keeps = false;  // packed tiles, keepTiles(): scratch begins with 64 bytes for the number of the launch that they are of
   uint64_t streamBytes = 0; // written by the streaming stores of one program, of loops in one round
 
   int bufferFor(const ir::Value *v) const {
