@@ -66,3 +66,34 @@ def test_scales_of_large_accumulators_cross_shared_memory():
 def scaled_by_blocks(tile, warps):
     sig = registers.signature({"a_ptr": "fp8", "b_ptr": "fp8", "sa_ptr": "fp32", "sb_ptr": "fp32", "c_ptr": "bf16"}, f"M:i32:16, N:i32:16, K:i32:16, {tile}, GROUP:8")
     return loop_of(registers.run("compile", "bench/zoo/kernels/quantized.py::fp8_blocks", "--sig", sig, "-t", "sm_90a", "--num-warps", str(warps), "--emit", "gpu"))
+
+
+def instructions(kernel, pointers, rest, *more):
+    """PTX of the largest loop of a kernel."""
+    ptx = [line.strip() for line in registers.run("compile", f"bench/zoo/kernels/{kernel}", "--sig", registers.signature(pointers, rest), "-t", "sm_90a", "--emit", "ptx", *more).splitlines()]
+    labels = {line[:-1]: i for i, line in enumerate(ptx) if re.fullmatch(r"\$L\w+:", line)}
+    jumps = [(labels[m[1]], i) for i, line in enumerate(ptx) if (m := re.search(r"\bbra(?:\.uni)?\s+(\$L\w+);", line)) and labels.get(m[1], i) < i]
+    return ptx[slice(*max(jumps, key=lambda j: j[1] - j[0]))]
+
+
+# Scales of the rows of a transposed operand lie a stride apart of which nothing is known: each thread loads that of its row, as the lanes of a warp share eight of them.
+def test_scales_a_stride_apart_are_loaded_where_they_are_used():
+    lines = loop("w4a16_interleaved", "BM:16, BN:32, BK:64", "u8", 4)
+    assert len(loads(lines)) == 1 and not any(" convert " in line for line in lines)
+
+
+# What is loaded three iterations ahead is in one of four registers until it is used: the body stands four times in the loop, as a move
+# would wait for the load that it moves.
+def test_what_is_loaded_ahead_stays_in_its_register():
+    pointers = {"a_ptr": "bf16", "b_ptr": "u8", "scales_ptr": "bf16", "c_ptr": "bf16"}
+    lines = instructions("quantized.py::w4a16_interleaved", pointers, "M:i32:16, N:i32:16, K:i32:16, G:128, BM:16, BN:32, BK:64", "--num-stages", "4")
+    loaded = [m[1] for line in lines if (m := re.search(r"ld\.global\.b16 (%rs\d+)", line))]
+    assert len(set(loaded)) == 4 and sum("cp.async.wait_group" in line for line in lines) == 4
+
+
+# Rows of a loop that asks for stages; bodies that four copies of would not fit into the instruction cache stay as they are.
+@pytest.mark.parametrize("columns, warps, stages, copies", [(1024, 8, 2, 2), (1024, 8, 4, 4), (8192, 4, 2, 1)])
+def test_bodies_stand_in_loops_as_often_as_rows_are_ahead(columns, warps, stages, copies):
+    rest = f"rows:i32:16, cols:i32:16, stride_x:i32:16, stride_out:i32:16, BLOCK:{columns}, LOG:False, STAGES:{stages}"
+    lines = instructions("rows.py::softmax_persistent", {"x_ptr": "fp32", "out_ptr": "fp32"}, rest, "--num-warps", str(warps))
+    assert sum("st.global" in line for line in lines) == copies * columns // (32 * warps) // 4

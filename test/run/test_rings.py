@@ -226,3 +226,48 @@ def test_own_copies_are_read_by_the_warp(dev, n, k, block, warps, stages):
     c = np.zeros((block[0], n), np.float32)
     dev(rounded_product, (1, ), a, b, c, n, k, *block, num_warps=warps, num_stages=stages)
     assert_same(c, a @ b)
+
+
+@tegula.jit
+def scaled_rows(a, b, scales, c, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """c = a (b * scales)^T, a scale for each row of b and BK of k: a stride apart, two bytes each."""
+    m, n, depth = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros([BM, BN], tl.float32)
+    for k in range(0, K, BK):
+        x = tl.load(a + m[:, None] * K + (k + depth)[None, :])
+        scale = tl.load(scales + n * (K // BK) + k // BK)
+        y = tl.load(b + n[:, None] * K + (k + depth)[None, :]) * scale[:, None]
+        acc += tl.dot(x, tl.trans(y))
+    tl.store(c + m[:, None] * BN + n[None, :], acc)
+
+
+# Loaded some iterations ahead into registers that take turns: the body stands as often in the loop, which ends behind any of its copies.
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 4, 5, 8, 11])
+@pytest.mark.parametrize("block, warps, stages", [((16, 32, 64), 4, 2), ((16, 32, 64), 4, 4), ((16, 64, 32), 2, 3), ((64, 64, 64), 4, 3)])
+def test_scales_ahead_in_registers(dev, steps, block, warps, stages):
+    m, n, k = block[0], block[1], steps * block[2]
+    rng = np.random.default_rng(k)
+    a, b = (rng.integers(-3, 4, (rows, max(k, 1))).astype(np.float16) for rows in (m, n))
+    scales = rng.integers(1, 4, (n, max(steps, 1))).astype(np.float16)
+    c = np.full((m, n), 7, np.float32)
+    dev(scaled_rows, (1,), a, b, scales, c, n, k, *block, num_warps=warps, num_stages=stages)
+    wide = b[:, :k].astype(np.float32) * np.repeat(scales[:, :steps], block[2], 1)
+    assert_same(c, a[:, :k].astype(np.float32) @ wide.T)
+
+
+@tegula.jit
+def centred(x, out, rows, D, BLOCK: tl.constexpr, STAGES: tl.constexpr):
+    """Rows of a program minus their largest element."""
+    d = tl.arange(0, BLOCK)
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=STAGES):
+        v = tl.load(x + row * D + d, mask=d < D, other=-1e9)
+        tl.store(out + row * D + d, v - tl.max(v, 0), mask=d < D)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 9, 16])
+@pytest.mark.parametrize("block, warps, stages", [(256, 4, 2), (1024, 4, 4), (512, 8, 3)])
+def test_rows_ahead_in_registers(dev, rows, block, warps, stages):
+    x = np.random.default_rng(rows).integers(-99, 99, (rows, block - 7)).astype(np.float32)
+    out = np.zeros_like(x)
+    dev(centred, (2,), x, out, rows, block - 7, block, stages, num_warps=warps)
+    assert_same(out, x - x.max(1, keepdims=True))

@@ -131,10 +131,10 @@ public:
     return h;
   }
 
-  /// A row, or a few of them, of no more elements than there are threads, that the elements of a larger tile are computed with: every thread that needs its elements loads them, which
-  /// costs as many instructions as to load one, store it to shared memory and read them there, and no barrier. Copies ahead bring it with the widest accesses of that layout.
+  /// A row, or a few of them, of no more elements than there are threads, that a larger tile is computed with: every thread that needs its elements loads them, which costs as many instructions as to load
+  /// one, store it to shared memory and read them there, and no barrier. Copies ahead bring it with the widest accesses of that layout; elements that lie apart are in fewer sectors, as lanes share them.
   bool isSpread(const Op &op) const {
-    return op.kind == OpKind::Load && op.result()->type.isTensor() && !op.isVolatile() && op.result()->type.numel() <= threads().count() && !hasUnknownNeighbours(op, facts_) &&
+    return op.kind == OpKind::Load && op.result()->type.isTensor() && !op.isVolatile() && op.result()->type.numel() <= threads().count() && (!hasUnknownNeighbours(op, facts_) || isCheap(op.operands[0])) &&
            !pathToTile(users_, op.result(), 6).empty();
   }
   std::optional<Home> homeOfSpread(const Value *v) const;

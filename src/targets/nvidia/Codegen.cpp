@@ -4,6 +4,10 @@
 #include "targets/common/Pipeline.h"
 #include "targets/nvidia/AssemblerForms.h"
 #include "targets/nvidia/Reorder.h"
+#include "targets/nvidia/UnrollLoops.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Utils/LCSSA.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
 
 namespace tegula::nvidia {
 namespace {
@@ -91,6 +95,14 @@ void markKernel(llvm::Function &f, const KernelBounds &bounds) {
 
 void optimize(llvm::Module &m, llvm::TargetMachine &tm, const Options &o) {
   targets::runPipeline(m, tm, targets::cleanupPasses(o.optLevel));
+  if (o.optLevel > 0 && hasWantedCopies(m)) {
+    llvm::FunctionPassManager fpm;
+    fpm.addPass(llvm::LoopSimplifyPass());
+    fpm.addPass(llvm::LCSSAPass());
+    fpm.addPass(UnrollLoops());
+    fpm.addPass(llvm::EarlyCSEPass());
+    targets::runPipeline(m, tm, std::move(fpm));
+  }
   targets::rotateLoopsOfLarge(m, tm);
   // What kernels of usual tiles have stays as it was measured; the time of smaller blocks does not matter.
   constexpr size_t most = 2500;

@@ -1,5 +1,6 @@
 // Structured control flow. Conditions and bounds are equal in all threads, so whole blocks branch together.
 #include "targets/nvidia/LowerPart.h"
+#include "targets/nvidia/UnrollLoops.h"
 
 namespace tegula::nvidia {
 
@@ -132,7 +133,10 @@ void Lowering::Control::forLoop(const Op &op) {
   index->addIncoming(next, b_.GetInsertBlock());
   if (frame_.ok_)
     incoming(nodes, body.terminator()->operands, b_.GetInsertBlock());
-  forbid(b_.CreateBr(header), forbidden(op));
+  llvm::BranchInst *back = b_.CreateBr(header);
+  forbid(back, forbidden(op));
+  if (unsigned copies = copiesOfBody(op); copies > 1)
+    wantCopies(back, copies);
   b_.SetInsertPoint(after);
   for (size_t i = 0; i < op.results.size(); ++i)
     set(op.results[i], offsets.count(carried[i]) ? offsets[carried[i]] : Regs(get(carried[i])));

@@ -1,0 +1,28 @@
+// Loops whose iterations hand values on in a row (what is loaded some iterations ahead, into registers) are written as many times as it takes for each value to stay in one register.
+#pragma once
+#include "ir/Ir.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/PassManager.h"
+
+namespace tegula::nvidia {
+
+/// How many times the body of a `for` (GPU IR) should stand in it; 1: once.
+///
+///   for k: next = load p(k + 2); use(a); a = b; b = next        a move into `b` is a use of `next`: the warp waits for the load in the iteration that started it, or in the one behind
+///
+/// With the body three times `a`, `b` and `next` take turns in three registers, nothing is moved, and nobody waits before the use: modulo variable expansion (M. Lam, Software pipelining,
+/// PLDI 1988, section 2.3). The assembler does not do that by itself. Not loops with asynchronous dots: it serializes those where their accumulators cross branches (C7514).
+unsigned copiesOfBody(const ir::Op &loop);
+
+/// Has `unroll` do that with the loop that `branch` closes.
+void wantCopies(llvm::BranchInst *branch, unsigned copies);
+
+bool hasWantedCopies(const llvm::Module &m);
+
+/// Innermost loops with that wish, if their copies fit into the instruction cache together. Every copy begins with the test whether its iteration runs, so there is no loop for the rest.
+struct UnrollLoops : llvm::PassInfoMixin<UnrollLoops> {
+  llvm::PreservedAnalyses run(llvm::Function &f, llvm::FunctionAnalysisManager &am);
+};
+
+} // namespace tegula::nvidia
