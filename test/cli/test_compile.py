@@ -652,55 +652,6 @@ def test_quotients_of_a_whole_trip_are_asked_for_once(tegula, tmp_path, target, 
     assert p.returncode == 0 and (re.search(r"^one.quotient\d*:", p.stdout, re.M) is not None) == once, p.stdout + p.stderr
 
 
-ROWS = '''
-import tegula, tegula.language as tl
-@tegula.jit
-def k(x, v, y, N, FORM: tl.constexpr, C: tl.constexpr):
-    r = tl.program_id(0) * 8 + tl.arange(0, 8)
-    acc = tl.zeros((8, C), tl.float32)
-    best = 0.0
-    for s in range(0, N, C):
-        c = s + tl.arange(0, C)
-        if FORM == "columns":
-            acc += tl.load(x + (s + tl.arange(0, 8))[:, None] * N + tl.arange(0, C)[None, :])
-        elif FORM == "apart":
-            acc += tl.load(x + r[:, None] * N + 2 * c[None, :])
-        else:
-            acc += tl.load(x + r[:, None] * N + c[None, :])
-        if FORM == "vector":
-            acc *= tl.load(v + c)[None, :]
-        if FORM == "stored":
-            tl.store(v + c, 0.0)
-        if FORM == "reduced":
-            best = tl.maximum(best, tl.max(tl.max(acc, 1), 0))
-        if FORM == "turned" and C == 8:
-            acc = acc.T
-    tl.store(y + r, tl.sum(acc, 1) + best)
-'''
-
-
-@pytest.mark.parametrize("form, columns, each", [("sum", 64, True), ("vector", 64, True), ("sum", 1024, True), ("sum", 2048, False), ("columns", 64, False), ("apart", 64, False), ("stored", 64, False),
-                                                 ("reduced", 64, False), ("turned", 8, False)])
-def test_loops_accumulate_row_by_row(tegula, tmp_path, form, columns, each):
-    """Where all they do is to add short pieces of rows, each next to the one before."""
-    (tmp_path / "t.py").write_text(ROWS)
-    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, v:*f32:16, y:*f32:16, N:i32", "-c", f"FORM='{form}'", "-c", f"C={columns}", "-t", "cpu:avx2", "--emit", "cpu")
-    assert p.returncode == 0 and ("for each row of the tile" in p.stdout) == each, p.stdout + p.stderr
-
-
-@pytest.mark.parametrize("columns, target, kept", [(8, "cpu:avx2", True), (32, "cpu:avx2", True), (64, "cpu:avx2", True), (128, "cpu:avx2", False), (32, "cpu:avx512", True), (128, "cpu:avx512", True)])
-def test_sums_of_a_row_stay_in_registers(tegula, tmp_path, columns, target, kept):
-    """Up to eight vectors: the loop adds what it loads and stores nothing."""
-    (tmp_path / "t.py").write_text(ROWS)
-    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, v:*f32:16, y:*f32:16, N:i32", "-c", "FORM='sum'", "-c", f"C={columns}", "-t", target, "--emit", "llvm")
-    assert p.returncode == 0, p.stderr
-    lines = p.stdout.split("\n")
-    begin = next(i for i, l in enumerate(lines) if l.startswith("for:"))
-    end = next(i for i, l in enumerate(lines) if i > begin and "load volatile" in l)  # asks whether the launch was cancelled
-    loop = "\n".join(lines[begin:end])
-    assert "fadd" in loop and ("store" not in loop) == kept, loop
-
-
 TILES = """
 import tegula
 import tegula.language as tl

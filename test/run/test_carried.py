@@ -379,3 +379,81 @@ def test_tiles_accumulated_along_rows(dev, how, t, M, N, R, C):
     dev(row_sums, (tegula.cdiv(M, R),), x, v, y, z, M, N, R, C, how)
     assert_same(z, acc.astype(t.np))
     assert_same(y, acc.sum(1).astype(t.np))
+
+
+@tegula.jit
+def combined(a, b, HOW: tl.constexpr):
+    if HOW == "max":
+        return tl.maximum(a, b)
+    if HOW == "xor":
+        return a ^ b
+    return a + b
+
+
+@tegula.jit
+def totals(x, y, z, M, N, R: tl.constexpr, C: tl.constexpr, HOW: tl.constexpr, AXIS: tl.constexpr, FORM: tl.constexpr):
+    r, c = tl.arange(0, R), tl.arange(0, C)
+    t = x.dtype.element_ty
+    acc = (r[:, None] + c[None, :]).to(t) if FORM == "begun" else tl.zeros((R, C), t)
+    other = tl.zeros((R, C), t)
+    for i in range(0, M, R):
+        for j in range(0, N, C):
+            m = (i + r < M)[:, None] & (j + c < N)[None, :]
+            v = tl.load(x + (i + r)[:, None] * N + (j + c)[None, :], mask=m, other=0)
+            if FORM == "selected":
+                acc = tl.where(v > 0, combined(acc, v, HOW), acc)
+            elif FORM == "not selected":
+                acc = tl.where(v > 0, acc, combined(v, acc, HOW))
+            elif FORM == "twice":
+                acc = combined(combined(acc, v, HOW), v * 2, HOW)
+                other = combined(v + i.to(t), other, HOW)
+            elif FORM == "seen":
+                acc = combined(acc, v, HOW)
+                other = combined(other, acc, HOW)
+            else:
+                acc = combined(acc, v, HOW)
+    for which in tl.static_range(2):
+        s = acc if which == 0 else other
+        if AXIS is None:
+            s = tl.max(s) if HOW == "max" else tl.xor_sum(tl.reshape(s, [R * C]), 0) if HOW == "xor" else tl.sum(s)
+        else:
+            s = tl.max(s, AXIS) if HOW == "max" else tl.xor_sum(s, AXIS) if HOW == "xor" else tl.sum(s, AXIS)
+        out = y if which == 0 else z
+        if AXIS is None:
+            tl.store(out, s)
+        else:
+            tl.store(out + tl.arange(0, C if AXIS == 0 else R), s)
+
+
+@pytest.mark.parametrize("form", ["plain", "begun", "selected", "not selected", "twice", "seen"])
+@pytest.mark.parametrize("axis", [0, 1, None])
+@pytest.mark.parametrize("how, t", [("add", "float32"), ("add", "int32"), ("add", "float64"), ("max", "float32"), ("max", "int64"), ("xor", "int32")])
+@pytest.mark.parametrize("M, N, R, C", [(5, 700, 4, 512), (9, 40, 4, 16), (1, 3000, 1, 1024)])
+def test_tiles_that_are_reduced_behind_loops(dev, form, axis, how, t, M, N, R, C):
+    """CPUs carry what they are reduced to."""
+    t = d(t)
+    g = np.random.default_rng(M + N)
+    x = g.integers(-3, 4, (M, N)).astype(t.np)
+    f = {"add": np.add, "max": np.maximum, "xor": np.bitwise_xor}[how]
+    acc = (np.arange(R)[:, None] + np.arange(C)[None, :] if form == "begun" else np.zeros((R, C), int)).astype(t.np)
+    other = np.zeros((R, C), t.np)
+    for i in range(0, M, R):
+        for j in range(0, N, C):
+            v = np.zeros((R, C), t.np)
+            part = x[i:i + R, j:j + C]
+            v[:part.shape[0], :part.shape[1]] = part
+            if form == "selected":
+                acc = np.where(v > 0, f(acc, v), acc)
+            elif form == "not selected":
+                acc = np.where(v > 0, acc, f(acc, v))
+            elif form == "twice":
+                acc, other = f(f(acc, v), v * t.np(2)), f(other, v + t.np(i))
+            else:
+                acc = f(acc, v)
+                other = f(other, acc) if form == "seen" else other
+    shape = () if axis is None else (C if axis == 0 else R,)
+    y, z = np.zeros(shape or (1,), t.np), np.zeros(shape or (1,), t.np)
+    dev(totals, (1,), x, y, z, M, N, R, C, how, axis, form)
+    for got, tile in ((y, acc), (z, other)):
+        want = f.reduce(tile.reshape(-1)) if axis is None else f.reduce(tile, axis=axis)
+        assert_same(got, np.asarray(want, t.np).reshape(got.shape))

@@ -23,34 +23,6 @@ using layout::Dim;
 
 namespace {
 
-/// May results of this operation be combined in another order?
-bool isReorderable(const Op &op) {
-  if (op.results.size() != 1 || isFp8(op.result()->type.elem))
-    return false;
-  switch (op.kind) {
-  case OpKind::FAdd: {
-    const Elem e = op.result()->type.elem;
-    return (e == Elem::F32 || e == Elem::F64) && !op.rounded();
-  }
-  case OpKind::Add:
-  case OpKind::Mul:
-  case OpKind::And:
-  case OpKind::Or:
-  case OpKind::Xor:
-  case OpKind::SMin:
-  case OpKind::SMax:
-  case OpKind::UMin:
-  case OpKind::UMax:
-  case OpKind::MinNum:
-  case OpKind::MaxNum:
-  case OpKind::Minimum:
-  case OpKind::Maximum:
-    return true;
-  default:
-    return false;
-  }
-}
-
 /// Seen through operations that hand on what they are given: other places, same values.
 const Value *behindViews(const Value *v) {
   while (v->def && (v->def->kind == OpKind::Convert || renames(v->def->kind)))

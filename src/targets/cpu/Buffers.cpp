@@ -133,6 +133,10 @@ private:
         reads(o, r.kind != RootKind::Scan && r.kind != RootKind::Histogram, 0);
       for (const Value *v : r.op->results)
         touch(plan_.bufferFor(v), true);
+      if (r.kind == RootKind::Reduce) {
+        touch(r.buffer, false);
+        touch(r.buffer, true);
+      }
     }
     fresh_.clear();
   }

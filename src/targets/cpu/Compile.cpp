@@ -1,11 +1,13 @@
 // compile() and emitStage(): the arrows in order.
 #include "targets/cpu/Codegen.h"
+#include "ir/Clone.h"
 #include "ir/StageVerifier.h"
 #include "targets/common/AsmText.h"
 #include "targets/common/CutFunctions.h"
 #include "targets/common/Frame.h"
 #include "targets/common/Pipeline.h"
 #include "targets/cpu/BitMap.h"
+#include "targets/cpu/CarrySums.h"
 #include "targets/common/DebugInfo.h"
 #include "targets/cpu/Emitter.h"
 #include "targets/Diagnostics.h"
@@ -30,15 +32,24 @@ bool isPlain(const Plan &p) {
 }
 
 // Plans and emits all functions, callees first; optimizes.
-bool emitModule(const ir::Module &module, const CpuTarget &target, const Options &options, Stage upTo,
+bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &options, Stage upTo,
                 DiagEngine &diag, Compilation &c) {
-  const ir::Function *kernel = module.kernel();
-  if (!kernel) {
+  if (!tile.kernel()) {
     diag.report(diag::noKernel, Loc{});
     return false;
   }
-  if (!ir::StageVerifier(options.verify, diag).check(module, "the target-neutral passes"))
+  const ir::StageVerifier verifier(options.verify, diag);
+  if (!verifier.check(tile, "the target-neutral passes"))
     return false;
+  std::unique_ptr<ir::Module> changed;
+  if (options.optLevel && !options.debugInfo && hasCarriedSums(tile, target)) {
+    changed = ir::clone(tile);
+    carrySums(*changed, target);
+    if (!verifier.check(*changed, "carry-sums"))
+      return false;
+  }
+  const ir::Module &module = changed ? *changed : tile;
+  const ir::Function *kernel = module.kernel();
   for (const ir::Function *f : module.functions)
     if (!targets::checkExtents(*f->block(), diag))
       return false;
@@ -53,7 +64,7 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const Options
   targets::Lap lap;
   std::optional<Plan> groupPlan;
   std::optional<GroupedPrograms> grouped = options.checked || options.debugInfo || !options.optLevel ? std::nullopt : groupPrograms(module);
-  if (grouped && !ir::StageVerifier(options.verify, diag).check(*grouped->module, "group-programs"))
+  if (grouped && !verifier.check(*grouped->module, "group-programs"))
     return false;
   if (grouped)
     groupPlan = planFunction(*grouped->module->kernel(), target, &grouped->group);

@@ -170,10 +170,23 @@ void FunctionEmitter::keepReduced(llvm::ArrayRef<Reduced> all) {
       const ir::Value *result = op.results[i];
       if (result->type.isScalar())
         scalar_[result] = one.values[i];
+      else if (one.root->buffer >= 0)
+        addToCarried(*one.root, one.values[i], out);
       else
         storeBuffer(plan_.bufferFor(result), one.values[i], result->type, out);
     }
   }
+}
+
+// The result of a reduction, at `at`, becomes what the loop around it carries on.
+void FunctionEmitter::addToCarried(const Root &r, V result, const Bits &at) {
+  const Op &f = *r.value->def;
+  V carried = loadBuffer(r.buffer, r.value->type, at);
+  llvm::SmallVector<V, 3> args;
+  for (const ir::Value *v : f.operands)
+    args.push_back(v == r.op->result() ? result : carried);
+  setLoc(&f);
+  storeBuffer(r.buffer, elementwise(f, std::move(args)), r.value->type, at);
 }
 
 static OpKind combinesBy(const Op &reduce) { return reduce.regions[0]->block->ops[0]->kind; }

@@ -231,7 +231,7 @@ private:
   };
   void reduce(const Root &r, unsigned slot, llvm::ArrayRef<V> accs, std::vector<Reduced> &out);
   std::vector<Reduced> reduceAll(llvm::ArrayRef<V> accs);
-  void keepReduced(llvm::ArrayRef<Reduced> all);
+  void keepReduced(llvm::ArrayRef<Reduced> all), addToCarried(const Root &r, V result, const Bits &at);
   bool canReduceQuickly();
   void reduceQuickly(llvm::function_ref<llvm::SmallVector<V>()> accumulateAll);
   llvm::SmallVector<V, 4> combineReduced(const ir::Op &reduce, llvm::ArrayRef<V> args);

@@ -67,6 +67,7 @@ private:
   bool isLoadOfMemory(const Value *v) const;
   bool onlyFeeds(const Value *v, const Op &dot) const;
   const Value *accumulatesInto(const Op &dot) const;
+  const Op *addsToCarried(const Op &reduce) const;
 
   void add(Root root, const ir::Shape &space, int axis = -1, bool sequential = false);
   bool fits(const Root &root, const ir::Shape &space, int axis) const;
@@ -84,6 +85,7 @@ private:
   Steps *out_ = nullptr;
   std::unique_ptr<Nest> pending_;
   llvm::SmallPtrSet<const Value *, 8> pendingResults_; // made by the pending nest
+  llvm::SmallPtrSet<const Op *, 4> absorbed_;          // done by the roots of others
   bool pendingWrites_ = false;                         // holds a store
   bool inRegion_ = false;                              // of a reduction or scan
 };
@@ -457,6 +459,24 @@ const Value *Planner::accumulatesInto(const Op &dot) const {
   return inPlace ? arg : nullptr;
 }
 
+// `carried = f(carried, reduce)` in a loop, element by element, and nobody else sees either of them: f. Else null.
+const Op *Planner::addsToCarried(const Op &reduce) const {
+  const ir::Block &body = *reduce.parent;
+  const Op *loop = body.parent ? body.parent->op : nullptr;
+  if (reduce.kind != OpKind::Reduce || reduce.results.size() != 1 || !reduce.result()->type.isTensor() || !loop || loop->kind != OpKind::For)
+    return nullptr;
+  const Op *const end = body.terminator();
+  auto onlyUser = [&](const Value *v) -> const Op * { return uses_.users(v).size() == 1 ? uses_.users(v)[0] : nullptr; };
+  const Op *f = onlyUser(reduce.result());
+  if (!f || f->parent != &body || !f->has(ir::traits::Elementwise) || f->operands.size() != 2 || f->results.size() != 1 || onlyUser(f->result()) != end)
+    return nullptr;
+  const auto at = std::find(end->operands.begin(), end->operands.end(), f->result());
+  const Value *arg = body.args[static_cast<size_t>(at - end->operands.begin()) + 1];
+  const bool inPlace = std::count(at, end->operands.end(), f->result()) == 1 && onlyUser(arg) == f && f->operands[0] != f->operands[1] && arg->type == f->result()->type &&
+                       arg->type == reduce.result()->type && plan_.bufferFor(arg) >= 0;
+  return inPlace ? f : nullptr;
+}
+
 // A load whose elements nobody has to keep, its dimensions perhaps renamed.
 bool Planner::isLoadOfMemory(const Value *v) const {
   for (; v->def && plan_.bufferFor(v) < 0; v = v->def->operands[0]) {
@@ -620,7 +640,7 @@ void Planner::combineRegion(const Op &op) {
 
 void Planner::op(const Op &op) {
   // How often a combine function prints is unspecified.
-  if (inRegion_ && op.kind == OpKind::Print)
+  if ((inRegion_ && op.kind == OpKind::Print) || absorbed_.contains(&op))
     return;
   switch (op.kind) {
   case OpKind::For: return forLoop(op);
@@ -647,18 +667,27 @@ void Planner::op(const Op &op) {
     step(StepKind::Call, &op);
     return;
   case OpKind::Reduce:
-  case OpKind::Scan:
-    for (const Value *v : op.results)
-      if (v->type.isTensor())
-        resultBuffer(v);
+  case OpKind::Scan: {
+    Root root{op.kind == OpKind::Reduce ? RootKind::Reduce : RootKind::Scan, &op};
+    if (const Op *f = addsToCarried(op)) {
+      const Op *const end = op.parent->terminator();
+      const auto slot = static_cast<size_t>(std::find(end->operands.begin(), end->operands.end(), f->result()) - end->operands.begin());
+      root.value = f->result();
+      root.buffer = plan_.bufferOf[root.value] = plan_.bufferFor(op.parent->args[slot + 1]);
+      absorbed_.insert(f);
+    } else {
+      for (const Value *v : op.results)
+        if (v->type.isTensor())
+          resultBuffer(v);
+    }
     combineRegion(op);
     if (op.kind == OpKind::Scan)
       flush();
-    add({op.kind == OpKind::Reduce ? RootKind::Reduce : RootKind::Scan, &op}, op.operands[0]->type.shape,
-        static_cast<int>(op.axis()));
+    add(root, op.operands[0]->type.shape, static_cast<int>(op.axis()));
     if (op.kind == OpKind::Scan)
       flush();
     return;
+  }
   case OpKind::Histogram:
     resultBuffer(op.results[0]);
     return add({RootKind::Histogram, &op}, op.operands[0]->type.shape, -1, true);

@@ -43,8 +43,8 @@ enum class RootKind : uint8_t { Store, Materialize, Reduce, Scan, Atomic, Update
 struct Root {
   RootKind kind;
   const ir::Op *op = nullptr;       // store, reduce, ...; null for materialize
-  const ir::Value *value = nullptr; // materialize: what
-  int buffer = -1;                  // materialize: where to; -1: a load that is read ahead of the nest's stores. Results of other roots: Plan::bufferOf
+  const ir::Value *value = nullptr; // materialize: what; reduce: what a loop carries on, made of its result and what `buffer` holds, or null
+  int buffer = -1;                  // materialize: where to; -1: a load that is read ahead of the nest's stores. reduce: of `value`. Results of other roots: Plan::bufferOf
   bool makes = false;               // materialize: this is where the value is computed; else a copy of it for somebody
   bool streams = false;             // store: may go past the caches, see markStreaming()
 };

@@ -32,7 +32,7 @@ static void printNest(const Plan &p, const Nest &n, const std::string &indent, s
     else if (r.kind == RootKind::Materialize)
       out += "buffer " + std::to_string(r.buffer) + " = " + (r.value->def ? nameOf(*r.value->def) : "carried value");
     else
-      out += nameOf(*r.op) + (r.streams ? " streaming" : "");
+      out += nameOf(*r.op) + (r.streams ? " streaming" : "") + (r.value ? " into buffer " + std::to_string(r.buffer) : "");
     out += "\n";
   }
 }

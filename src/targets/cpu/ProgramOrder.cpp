@@ -21,6 +21,8 @@ struct Steps2 {
 
 /// Longer pieces of rows are read well as they are.
 constexpr int64_t longestPiece = 4096;
+/// The sum of a shorter piece waits for its last steps, the sums of vectors, unless other rows are beside it.
+constexpr int64_t shortestSum = 512;
 
 std::optional<int64_t> constantOf(const ir::Value *v) {
   while (v->def && v->def->has(ir::traits::Shape) && v->def->operands.size() == 1)
@@ -132,7 +134,7 @@ bool runsAlongY(const ir::Function &f, const Uses &uses) {
   return f.isKernel && !uses.ordersMemory() && look(*f.block(), steps, nearer) && nearer;
 }
 
-// A loop that adds tile after tile along rows to a tile of sums reads a piece of each row in each round: rows are apart, and pieces short. All rounds for one row, then the next, read each row from end to end.
+// A loop that adds tile after tile along rows to a tile of sums, or what their rows are reduced to, reads a piece of each row in each round: rows are apart, and pieces short. All rounds for one row, then the next, read each row from end to end.
 const Nest *accumulatesRows(const Step &s, const Plan &p) {
   const Op &loop = *s.op;
   const ir::Block &body = *loop.regions[0]->block;
@@ -148,15 +150,16 @@ const Nest *accumulatesRows(const Step &s, const Plan &p) {
     nest = inner.nest.get();
   }
   const int buffer = p.bufferFor(body.args[1]);
-  if (!nest || nest->axis >= 0 || nest->sequential || nest->space.rank() != 2 || nest->roots.size() != 1 || buffer < 0 || p.bufferFor(loop.results[0]) != buffer)
+  if (!nest || nest->sequential || nest->space.rank() != 2 || nest->roots.size() != 1 || buffer < 0 || p.bufferFor(loop.results[0]) != buffer)
     return nullptr;
   const Root &r = nest->roots[0];
-  if (r.kind != RootKind::Materialize || r.buffer != buffer || r.value != body.terminator()->operands[0] || !(body.args[1]->type.shape == nest->space))
+  const bool reduces = r.kind == RootKind::Reduce && nest->axis == 1;
+  if (!(reduces || r.kind == RootKind::Materialize) || r.buffer != buffer || r.value != body.terminator()->operands[0] || !(reduces || body.args[1]->type.shape == nest->space))
     return nullptr;
   StepFinder steps(*p.function, body.args[0]);
   bool along = false;
   for (const Op *op : body.ops) {
-    if (op->has(ir::traits::Writes) || (op->has(ir::traits::Reads) && op->kind != OpKind::Load) || !op->regions.empty())
+    if (op->has(ir::traits::Writes) || (op->has(ir::traits::Reads) && op->kind != OpKind::Load) || (!op->regions.empty() && op != r.op))
       return nullptr;
     if (op->kind != OpKind::Load)
       continue;
@@ -167,7 +170,7 @@ const Nest *accumulatesRows(const Step &s, const Plan &p) {
     if (!moves.along[0])
       continue;
     const int64_t row = t.isTensor() ? (int64_t(1) << dimBits(t.shape, t.shape.rank() - 1)) * std::max(1u, ir::byteWidth(t.elem)) : 0;
-    if (!row || moves.along[0] * *by != row || row > longestPiece)
+    if (!row || moves.along[0] * *by != row || row > longestPiece || (reduces && row < shortestSum))
       return nullptr;
     along |= t.shape == nest->space;
   }
