@@ -1,5 +1,6 @@
 // See Passes.h.
 #include "gpu/Passes.h"
+#include "gpu/FlushExponentials.h"
 #include "gpu/OrderPrograms.h"
 #include "gpu/ShareQuotients.h"
 #include "gpu/layouts/AssignLayouts.h"
@@ -58,6 +59,8 @@ constexpr GpuPass passes[] = {
      "decides which thread holds which element: tile IR to GPU IR"},
     // Behind what looks at what program_id is; before all that copy it for producers.
     {"order-programs", nullptr, [](ir::Module &m, const PassInput &in) { in.options.numCtas == 1 ? orderPrograms(m) : void(); }, "lets the longest programs of a grid start first"},
+    // Before what takes the sums and maxima apart, and all that count instructions.
+    {"flush-exponentials", nullptr, [](ir::Module &m, const PassInput &) { flushExponentials(m); }, "lets exponentials beside a one be zero instead of subnormal"},
     // Layouts say what a thread holds. Before all that count what meets, what lives and what a loop carries.
     {"delay-reductions", nullptr, [](ir::Module &m, const PassInput &) { delayReductions(m); }, "combines what loops add up across threads after them"},
     {"drop-selects-under-mask", nullptr, [](ir::Module &m, const PassInput &) { dropSelectsUnderMask(m); }, "removes selects that the mask of a store repeats"},

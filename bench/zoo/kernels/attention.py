@@ -2,6 +2,7 @@
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
+from zoo.references import by_head, causal_mask, scores, sdpa, weighted
 from zoo.table import Entry, Launch, cdiv, configs, shapes
 
 
@@ -249,37 +250,12 @@ def inputs(m, s, t):
     return dict(q=q, k=k, v=v, out=m.empty((s.H, s.N, s.D), t), lse=m.empty((s.H, s.N), "fp32"))
 
 
-def scores(x, q, k, D):
-    return q @ x.swapaxes(k, -1, -2) * D**-0.5
-
-
-def causal_mask(x, s, n):
-    return x.where(x.arange(n)[:, None] >= x.arange(n)[None, :], 0.0, -float("inf"))
-
-
-def weighted(x, s, p, v):
-    top = x.amax(p, axis=-1, keepdims=True)
-    e = x.exp(p - top)
-    total = x.sum(e, axis=-1, keepdims=True)
-    return (e / total) @ v, ((top + x.log(total)) * 1.4426950408889634)[..., 0]
-
-
-def sdpa(torch, a, s, **options):
-    return torch.nn.functional.scaled_dot_product_attention(a.q[None], a.k[None], a.v[None], **options)[0]
-
-
-def by_head(x, a, s, one):
-    """A head at a time: the scores of all of them would not fit."""
-    parts = [one(h) for h in range(s.H)]
-    return tuple(x.stack([p[i] for p in parts], axis=0) for i in range(len(parts[0])))
-
-
 def forward_entry(name, causal):
     def reference(x, a, s):
         def one(h):
             p = scores(x, a.q[h], a.k[h], s.D)
-            return weighted(x, s, p + causal_mask(x, s, s.N) if causal else p, a.v[h])
-        return by_head(x, a, s, one)
+            return weighted(x, p + causal_mask(x, s, s.N) if causal else p, a.v[h])
+        return by_head(x, s.H, one)
     e = Entry(name, inputs=inputs, outputs=("out", "lse"), reference=reference, shapes=SHAPES, small=shapes("H N D", (2, 128, 64)), dtypes=("bf16", "fp16"),
               flops=lambda s: (2 if causal else 4) * s.H * s.N * s.N * s.D, library=lambda torch, a, s: sdpa(torch, a, s, is_causal=causal), sustained=True)
 
@@ -333,8 +309,8 @@ def variant(name, shape_list, small, flops, reference, extra=lambda m, s, t: {},
     def whole(x, a, s):
         def one(h):
             g = h // getattr(s, "GQA", 1)
-            return weighted(x, s, reference(x, a, s, h, scores(x, a.q[h], a.k[g], s.D)), a.v[g])
-        return by_head(x, a, s, one)
+            return weighted(x, reference(x, a, s, h, scores(x, a.q[h], a.k[g], s.D)), a.v[g])
+        return by_head(x, s.H, one)
     e = Entry(name, inputs=variant_inputs, outputs=("out", "lse"), reference=whole, shapes=shape_list, small=small, dtypes=("bf16", "fp16"), flops=flops)
 
     @e.spelling("pointers", LOOPS)
@@ -380,7 +356,7 @@ def varlen_reference(x, a, s):
     parts, at = [], 0
     for n in lengths(s):
         q, k, v = (x.swapaxes(t[at:at + n], 0, 1) for t in (a.q, a.k, a.v))
-        heads = [weighted(x, s, scores(x, q[h], k[h], s.D) + causal_mask(x, s, n), v[h])[0] for h in range(s.H)]
+        heads = [weighted(x, scores(x, q[h], k[h], s.D) + causal_mask(x, s, n), v[h])[0] for h in range(s.H)]
         parts.append(x.swapaxes(x.stack(heads, axis=0), 0, 1))
         at += n
     return x.concatenate(parts, axis=0)

@@ -36,6 +36,8 @@ public:
       if ((op == doneBefore_ && !running_.empty()) || makesFragmentsAnew(*op))
         finish(*op, running_.size());
       bool starts = std::find(dots.begin(), dots.end(), op) != dots.end();
+      if (starts && hasInputsMadeBeside(*op))
+        finish(*op, running_.size());
       for (size_t i = 0; i < op->operands.size(); ++i)
         use(*op, i, starts);
       if (op->kind == OpKind::If && !branch(*op))
@@ -154,6 +156,27 @@ private:
         a = a->def->operands[0];
       return a->def ? a->def == &op : a->block == &body_ && op.has(traits::Terminator);
     });
+  }
+
+  /// Does the dot read registers that were written while another one was running? ptxas puts waits behind every wgmma of a loop in which the inputs of one are
+  /// made between the start of another and its end (C7513), so that one is waited for before this starts.
+  bool hasInputsMadeBeside(const Op &dot) const {
+    for (size_t i : {0, 2}) {
+      const Value *v = dot.operands[i];
+      while (v->def && v->def->parent == &body_ && renames(v->def->kind))
+        v = v->def->operands[0];
+      const Op *made = v->def;
+      const bool isRunning = std::any_of(running_.begin(), running_.end(), [&](const Running &r) { return r.value == dot.operands[i]; });
+      if (v->type.isShared || isRunning || !made || made->parent != &body_ || made->kind == OpKind::Const || made->kind == OpKind::Dot)
+        continue;
+      if (std::any_of(running_.begin(), running_.end(), [&](const Running &r) { return r.isOld || comesBefore(*r.dot, *made); }))
+        return true;
+    }
+    return false;
+  }
+  bool comesBefore(const Op &a, const Op &b) const {
+    auto first = std::find_if(body_.ops.begin(), body_.ops.end(), [&](const Op *o) { return o == &a || o == &b; });
+    return first != body_.ops.end() && *first == &a;
   }
 
   void use(const Op &op, size_t operand, bool isAsyncDot) {

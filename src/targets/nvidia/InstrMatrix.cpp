@@ -13,6 +13,11 @@ int code(MmaType t) { return static_cast<int>(t); }
 /// Elements of 32 bytes, the K of every wgmma.
 unsigned wgmmaK(MmaType a) { return a == MmaType::TF32 ? 8 : a == MmaType::F16 || a == MmaType::BF16 ? 16 : 32; }
 
+bool isZero(V x) {
+  auto *c = llvm::dyn_cast<llvm::Constant>(x);
+  return c && c->isNullValue();
+}
+
 bool isInteger(MmaType t) { return t == MmaType::S8 || t == MmaType::U8; }
 
 std::string matrices(unsigned count, bool trans) {
@@ -119,9 +124,11 @@ Regs Instr::wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bD
     return now;
   }
   Ptx p(*this, Touches::Writes, typesOf(acc), /*convergent=*/true);
-  for (size_t k = 0; k < acc.size(); ++k)
+  // Sums that begin at zero are not read: zeroes in registers would be moved there while an older wgmma runs, which ptxas waits for (C7517).
+  const bool isNew = rounds.count == 1 && llvm::all_of(acc, isZero);
+  for (size_t k = 0; k < acc.size() && !isNew; ++k)
     p.tie(k, acc[k]);
-  std::string aBase = aDesc ? p.in(aDesc) : "", bBase = p.in(bDesc), scale = p.in(b.getTrue());
+  std::string aBase = aDesc ? p.in(aDesc) : "", bBase = p.in(bDesc), scale = p.in(b.getTrue()), first = isNew ? p.in(b.getFalse()) : "";
   std::string text = "{\n\t.reg .b64 \tatile, btile;\n\t", again;
   if (rounds.count > 1) {
     // Unrolled, the assembler would have the whole text before it again.
@@ -139,9 +146,11 @@ Regs Instr::wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bD
     text += std::string("add.s64 \t") + name + ", " + base + ", " + std::to_string(offset) + ";\n\t";
     return std::string(name);
   };
-  for (const WgmmaStep &s : rounds.steps) {
+  for (size_t i = 0; i < rounds.steps.size(); ++i) {
+    const WgmmaStep &s = rounds.steps[i];
+    const bool begins = isNew && std::none_of(rounds.steps.begin(), rounds.steps.begin() + static_cast<long>(i), [&](const WgmmaStep &before) { return before.tile == s.tile; });
     std::string a = aDesc ? at("atile", aBase, s.aOffset) : p.list(s.aRegs, true), bText = at("btile", bBase, s.bOffset);
-    text += wgmmaText(w, p.results(s.tile * perTile, perTile), a, aDesc != nullptr, bText, scale) + "\n\t";
+    text += wgmmaText(w, p.results(s.tile * perTile, perTile), a, aDesc != nullptr, bText, begins ? first : scale) + "\n\t";
   }
   return p.emit(text + "wgmma.commit_group.sync.aligned;\n\t" + again + "}");
 }

@@ -1,0 +1,39 @@
+"""Attention in spellings of other people (bench/zoo): what they cost in common is not theirs."""
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import registers
+
+POINTERS = "Q:*bf16:16, K:*bf16:16, V:*bf16:16, Out:*bf16:16, "
+
+
+def compiled(kernel, signature, warps, stages, *more):
+    return registers.run("compile", f"bench/zoo/kernels/{kernel}", "--sig", signature, "-t", "sm_90a", "--num-warps", str(warps), "--num-stages", str(stages), *more)
+
+
+# Four products and a comparison for each exponential that keeps subnormal results; one product otherwise.
+@pytest.mark.parametrize("kernel", ["advanced", "normalised"])
+def test_exponentials_beside_a_one_are_flushed(kernel):
+    ptx = compiled(f"attention_spellings.py::{kernel}", POINTERS + "Lse:*fp32:16, sm_scale:fp32, stride_h:i32:16, stride_n:i32:16, N:i32:16, BM:64, BN:64, D:64, CAUSAL:True", 4, 3, "--emit", "ptx")
+    assert ptx.count("ex2.approx.ftz.f32") >= 34 and "ex2.approx.f32" not in ptx
+
+
+# Fragments and sums that are made while another dot runs: ptxas serializes all dots of the loop (C7513), so that one is waited for, but not what is computed beside it.
+def test_dots_of_two_tiles_are_not_serialized():
+    gpu = compiled("attention_kinds.py::two_tiles", POINTERS + "sm_scale:fp32, N:i32:16, BM:64, BN:64, D:64", 4, 3, "--emit", "gpu").splitlines()
+    dots = [i for i, line in enumerate(gpu) if " = dot " in line and "async = 1" in line]
+    assert len(dots) == 4
+    waits = [i for i, line in enumerate(gpu) if " = dot_wait " in line and dots[2] < i < dots[3]]
+    exponentials = [i for i, line in enumerate(gpu) if " = exp2 " in line and "64x64" in line]
+    assert waits and exponentials[1] < waits[0]
+
+
+# An instruction that begins a sum does not read it: zeroes would be moved into its registers, which is waited for as well (C7517).
+def test_sums_that_begin_at_zero_are_not_read():
+    ptx = compiled("attention_kinds.py::two_tiles", POINTERS + "sm_scale:fp32, N:i32:16, BM:64, BN:64, D:64", 4, 3, "--emit", "ptx")
+    loop = ptx[ptx.index("wgmma.mma_async"):]
+    assert len(re.findall(r"mov\.f32", loop)) <= 16
