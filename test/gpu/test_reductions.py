@@ -148,3 +148,25 @@ def test_parts_of_warps_are_made_of_words():
     made = largest_of_rows.warmup(x, out, 32, 1024, num_warps=4, grid=(1,), device="sim").compile_for("sm_90a")
     assert re.findall(r"= (convert|reduce) [^\n]*shared = ", made.stage("gpu")) == ["convert"]
     assert "max.bf16x2" in made.stage("ptx")
+
+
+@tegula.jit
+def running_columns(x, out, T, D, BT: tl.constexpr, BD: tl.constexpr):
+    """Running sums down the columns, chunk by chunk, and the sum of the chunk for those behind."""
+    d = tl.program_id(0) * BD + tl.arange(0, BD)
+    before = tl.zeros([BD], tl.float32)
+    for start in range(0, T, BT):
+        at = (start + tl.arange(0, BT))[:, None] * D + d[None, :]
+        v = tl.load(x + at).to(tl.float32)
+        tl.store(out + at, (before[None, :] + tl.cumsum(v, 0)).to(out.dtype.element_ty))
+        before += tl.sum(v, 0)
+
+
+# The sum takes what the scan takes, which has a column in few threads, and is carried as the running sums need it: nothing but the two conversions of the tile meets.
+@pytest.mark.parametrize("BT, BD", [(16, 32), (64, 64)])
+def test_sums_beside_scans_work_as_those_do(BT, BD):
+    x, out = np.zeros((1024, 256), ml_dtypes.bfloat16), np.zeros((1024, 256), ml_dtypes.bfloat16)
+    ptx = running_columns.warmup(x, out, 1024, 256, BT, BD, num_warps=4, grid=(8,), device="sim").compile_for("sm_90a").stage("ptx")
+    label = re.search(r"(?s)(\$L__BB0_\d+):(?=.*bra(?:\.uni)?\s+\1;)", ptx)
+    loop = ptx[label.start():ptx.rindex(f"{label[1]};")]
+    assert loop.count("bar.sync") <= 4

@@ -97,3 +97,10 @@ def test_bodies_stand_in_loops_as_often_as_rows_are_ahead(columns, warps, stages
     rest = f"rows:i32:16, cols:i32:16, stride_x:i32:16, stride_out:i32:16, BLOCK:{columns}, LOG:False, STAGES:{stages}"
     lines = instructions("rows.py::softmax_persistent", {"x_ptr": "fp32", "out_ptr": "fp32"}, rest, "--num-warps", str(warps))
     assert sum("st.global" in line for line in lines) == copies * columns // (32 * warps) // 4
+
+
+# Blocks of so little that all threads of a multiprocessor leave memory idle are loaded ahead, too, though threads do not meet.
+@pytest.mark.parametrize("block, warps, copies", [(256, 4, 3), (1024, 4, 1)])
+def test_small_blocks_of_loops_that_ask_are_loaded_ahead(block, warps, copies):
+    lines = instructions("pointwise.py::add_persistent", {"x_ptr": "bf16", "y_ptr": "bf16", "out_ptr": "bf16"}, f"n:i32:16, BLOCK:{block}", "--num-warps", str(warps))
+    assert sum("ld.global" in line for line in lines) == 2 * copies and sum("st.global" in line for line in lines) == copies

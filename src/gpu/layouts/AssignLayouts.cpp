@@ -59,9 +59,11 @@ public:
   const TargetInfo &target() const { return target_; }
   const AxisFacts &facts() const { return facts_; }
 
-  /// The operand of a reduction in whose layout it works: the first of those with the strongest home.
-  const Value *reducedOperand(const Op &op) const {
-    return *std::max_element(op.operands.begin(), op.operands.end(), [&](const Value *a, const Value *b) { return of(a).rank < of(b).rank; });
+  /// Where a scan works, or a reduction: as a scan beside it does, else in the layout of the first operand of those with the strongest home.
+  Home worksIn(const Op &op) const {
+    if (const Op *scan = op.kind == OpKind::Scan ? &op : scanBeside(users_, op))
+      return {out_.internLayout(layout::dealtAlong(scan->operands[0]->type.shape, static_cast<unsigned>(scan->axis()), threads())), Rank::Other};
+    return source(*std::max_element(op.operands.begin(), op.operands.end(), [&](const Value *a, const Value *b) { return of(a).rank < of(b).rank; }));
   }
 
   Home of(const Value *v) const {
@@ -292,10 +294,10 @@ void Homes::visit(const Op &op) {
     return set(op.result(), target_.accumulatorLayout(choiceOf(op), op, warps_), Rank::Accumulator);
   case OpKind::Scan:
     for (const Value *r : op.results)
-      set(r, layout::dealtAlong(r->type.shape, static_cast<unsigned>(op.axis()), threads()), Rank::Other);
+      set(r, worksIn(op));
     return;
   case OpKind::Reduce:
-    if (Home h = source(reducedOperand(op)); h.layout && axesAreSeparate(layoutOf(h)))
+    if (Home h = worksIn(op); h.layout && axesAreSeparate(layoutOf(h)))
       for (const Value *r : op.results)
         if (r->type.isTensor()) {
           LinearLayout l = layout::slice(layoutOf(h), static_cast<unsigned>(op.axis()));
@@ -455,9 +457,8 @@ void Homes::carried(const Op &op) {
 Home Homes::wantedBy(const Op &user, const Value *v, unsigned depth) const {
   switch (user.kind) {
   case OpKind::Reduce:
-    return of(reducedOperand(user));
   case OpKind::Scan:
-    return {out_.internLayout(layout::dealtAlong(v->type.shape, static_cast<unsigned>(user.axis()), threads())), Rank::Other};
+    return worksIn(user);
   case OpKind::Store:
     return user.operands[1] == v && v->type.isTensor() ? Home{out_.internLayout(access(user).layout), Rank::Other} : Home{};
   case OpKind::Reshape:
@@ -766,15 +767,14 @@ void Rewriter::compute(const Op &op) {
 /// Reductions and scans: their regions work on scalars and are copied as they are.
 void Rewriter::isolated(const Op &op) {
   const Value *first = op.operands[0];
-  auto axis = static_cast<unsigned>(op.axis());
-  LinearLayout l = op.kind == OpKind::Scan ? layout::dealtAlong(first->type.shape, axis, homes_.threads()) : homes_.layoutFor(homes_.reducedOperand(op));
+  LinearLayout l = homes_.layoutOf(homes_.worksIn(op));
   if (!axesAreSeparate(l))
     l = layout::dealtByRows(first->type.shape, homes_.threads());
   std::vector<Value *> operands;
   for (const Value *v : op.operands)
     operands.push_back(want(v, id(l)));
   uint16_t resultId = first->type.shape.rank() == 1 && op.kind == OpKind::Reduce ? 0
-                      : op.kind == OpKind::Reduce                                ? id(layout::slice(l, axis))
+                      : op.kind == OpKind::Reduce                                ? id(layout::slice(l, static_cast<unsigned>(op.axis())))
                                                                                  : id(l);
   std::vector<Type> results;
   for (const Value *r : op.results)

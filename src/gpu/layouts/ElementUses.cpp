@@ -78,6 +78,14 @@ bool feedsDot(const Users &users, const Value *v, unsigned depth) {
          });
 }
 
+const Op *scanBeside(const Users &users, const Op &reduce) {
+  for (const Value *v : reduce.operands)
+    for (const Op *u : users.of(v))
+      if (u->kind == OpKind::Scan && u->parent == reduce.parent && u->axis() == reduce.axis())
+        return u;
+  return nullptr;
+}
+
 const Op *memoryUser(const Users &users, const Value *v, unsigned depth) {
   if (depth == 0)
     return nullptr;

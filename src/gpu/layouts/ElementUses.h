@@ -54,6 +54,9 @@ int64_t elementsOfWord(const ir::Value *v, unsigned depth, const std::function<b
 /// `isPlain`: a load that lives where memory wants it; `isData`: a value that is not computed again wherever it is needed. 0: there is none.
 int64_t runBeside(const Users &users, const AxisFacts &facts, const ir::Op &load, unsigned axis, int64_t vec, int64_t threads, const std::function<bool(const ir::Op &)> &isPlain,
                   const std::function<bool(const ir::Value *)> &isData);
+/// A scan in the same block along the axis of a reduction, of one of its operands: the operand crosses threads for that anyway, and few threads are along the axis then (running sums by chunks, and the sum of the chunk).
+/// Null: there is none.
+const ir::Op *scanBeside(const Users &users, const ir::Op &reduce);
 /// Is the operation in the body of a `for`, not in one of its branches?
 bool isInFor(const ir::Op &op);
 

@@ -78,10 +78,10 @@ private:
     });
   }
 
-  /// Without a dot: what the loop loads if it asks for stages itself and threads meet in it.
+  /// Without a dot: what the loop loads if it asks for stages itself and threads meet in it, or so little that all threads of a multiprocessor leave memory idle.
   bool collectAsked() {
-    bool meets = std::any_of(body_.ops.begin(), body_.ops.end(), [&](const Op *op) { return (op->kind == OpKind::Reduce || op->kind == OpKind::Scan) && crossesThreads(module_, *op); });
-    if (!loop_.find(attr::numStages) || !meets || hasDot(loop_) || obstacleOfLoop(loop_))
+    meets_ = std::any_of(body_.ops.begin(), body_.ops.end(), [&](const Op *op) { return (op->kind == OpKind::Reduce || op->kind == OpKind::Scan) && crossesThreads(module_, *op); });
+    if (!loop_.find(attr::numStages) || hasDot(loop_) || obstacleOfLoop(loop_))
       return false;
     isAsked_ = true;
     loads_.clear();
@@ -89,7 +89,17 @@ private:
       if (op->kind == OpKind::Load && op->result()->type.isTensor() && !op->isVolatile() &&
           std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return slice_.add(v); }))
         loads_.push_back(op);
-    return !loads_.empty();
+    return !loads_.empty() && (meets_ || iterationsOfMemory() > 1);
+  }
+
+  /// Of how many iterations a full multiprocessor has to have loads under way to keep its share of memory busy.
+  int64_t iterationsOfMemory() const {
+    constexpr uint64_t threads = 2048, bytesInFlight = 48 << 10; // as in targets/nvidia/Occupancy.cpp
+    uint64_t bytes = 0;
+    for (const Op *load : loads_)
+      bytes += static_cast<uint64_t>(load->result()->type.numel()) * byteWidth(load->result()->type.elem);
+    const uint64_t all = std::max<uint64_t>(1, bytes * (threads / target_.lanes() / options_.numWarps));
+    return static_cast<int64_t>((bytesInFlight + all - 1) / all);
   }
 
   /// How many iterations ahead: as many as the copies to shared memory beside them, or the loop would wait for these loads; one if that takes registers, or if the products of an iteration take
@@ -107,7 +117,8 @@ private:
       auto within = [&](unsigned warps) { return static_cast<int64_t>(uint64_t{target_.registerLimit(target_.lanes() * warps)} / 3 * registerBits / bits); };
       // One iteration by those that a block may have; more are not worth a block on the SM where sixteen warps do not run without it (softmax of 8192 columns, 8 warps: 168 registers, 0.81).
       constexpr unsigned enoughWarps = 16;
-      return std::min({loop_.numStages() - 1, within(options_.numWarps), std::max<int64_t>(1, within(std::max(options_.numWarps, enoughWarps)))});
+      const int64_t wanted = meets_ ? loop_.numStages() - 1 : std::min(loop_.numStages(), iterationsOfMemory()) - 1;
+      return std::min({wanted, within(options_.numWarps), std::max<int64_t>(1, within(std::max(options_.numWarps, enoughWarps)))});
     }
     const bool isLong = clocksOf(body_, target_, options_.numWarps).coverMemory();
     return !isLong && static_cast<uint64_t>(copies - 1) * bits <= most * registerBits ? copies : 1;
@@ -132,6 +143,7 @@ private:
   LoopSlice slice_;
   std::vector<Op *> loads_;
   bool isAsked_ = false; // by num_stages of the loop, without a dot
+  bool meets_ = false;   // do threads, in each iteration of such a loop?
   const TargetInfo &target_;
   const Options &options_;
 };
