@@ -144,7 +144,7 @@ Op *LoopSlice::clone(Builder &b, const Op &op, std::span<Value *const> operands)
 
 Op *LoopSlice::cloneLoad(Builder &b, const Op &load, std::vector<Value *> operands, Value *runs) {
   Type maskType = load.result()->type.withElem(Elem::I1);
-  Value *mask = b.create1(OpKind::Splat, {runs}, maskType);
+  Value *mask = maskType.isTensor() ? b.create1(OpKind::Splat, {runs}, maskType) : runs;
   if (operands.size() > 1)
     operands[1] = b.create1(OpKind::And, {operands[1], mask}, maskType);
   else

@@ -37,3 +37,20 @@ def test_sums_that_begin_at_zero_are_not_read():
     ptx = compiled("attention_kinds.py::two_tiles", POINTERS + "sm_scale:fp32, N:i32:16, BM:64, BN:64, D:64", 4, 3, "--emit", "ptx")
     loop = ptx[ptx.index("wgmma.mma_async"):]
     assert len(re.findall(r"mov\.f32", loop)) <= 16
+
+
+# Fragments of 8 bits are exchanged between the lanes of a warp: the second dot is late all the same. With the next first dot ahead instead, the loop had too few registers (C7512).
+@pytest.mark.parametrize("keys, d", [(128, 128), (64, 128), (128, 64)])
+def test_second_dots_of_8_bits_are_late(keys, d):
+    pointers = "Q:*fp8e5:16, K:*fp8e5:16, V:*fp8e5:16, Out:*fp16:16, "
+    gpu = compiled("attention_kinds.py::eight_bits", pointers + f"sm_scale:fp32, N:i32:16, BM:128, BN:{keys}, D:{d}", 8, 2, "--emit", "gpu")
+    assert re.findall(r"dot_wait [^{]*\{pending = (\d)", gpu)[:4] == ["0", "1", "0", "0"]  # the first iteration's, both of the loop's, the last
+
+
+# A scale for each block of keys: one element, which the iteration before loads.
+def test_single_elements_are_loaded_ahead():
+    sig = "Q:*i8:16, K:*i8:16, V:*fp16:16, Qs:*fp32:16, Ks:*fp32:16, Out:*fp16:16, N:i32:16, BM:64, BN:64, D:64"
+    gpu = compiled("attention_kinds.py::int8_scores", sig, 4, 3, "--emit", "gpu")
+    loop = gpu[gpu.index(" = for "):]
+    load = re.search(r"(%[\w.]+) = load (%[\w.]+), (%[\w.]+) : f32", loop)
+    assert load and re.search(r"yield .*" + re.escape(load[1]) + r"\b", loop) and not re.search(r"= load %[\w.]+ : f32", loop)

@@ -383,7 +383,7 @@ def _(a, s, c):
 pairs = entry("attention of two tiles", False, 1)
 
 
-@pairs.spelling("descriptors in the kernel", configs("BM BN num_warps num_stages", (64, 32, 4, 2), (64, 128, 8, 2), (64, 64, 4, 3), (128, 64, 8, 3)))
+@pairs.spelling("descriptors in the kernel", configs("BM BN num_warps num_stages", (64, 32, 4, 2), (64, 128, 8, 2), (64, 64, 4, 3), (128, 64, 8, 3)), lambda s, c: s.N % (2 * c.BM) == 0)
 def _(a, s, c):
     return Launch(two_tiles, (s.N // c.BM // 2, s.H), (a.q, a.k, a.v, a.out, s.D**-0.5, s.N), D=s.D, **vars(c))
 

@@ -5,6 +5,8 @@
 #include "gpu/LoopSlice.h"
 #include "gpu/Work.h"
 #include "gpu/loops/LoopObstacles.h"
+#include "ir/Walk.h"
+#include "passes/ArgumentAccess.h"
 #include <algorithm>
 
 namespace tegula::gpu {
@@ -23,7 +25,7 @@ public:
   }
 
   bool run() {
-    if (!collect() && !collectAsked())
+    if ((loop_.pipelined() || (!collect() && !collectAsked())) && !collectFew())
       return false;
     const int64_t distance = distanceOf();
     if (!distance)
@@ -102,6 +104,45 @@ private:
     return static_cast<int64_t>((bytesInFlight + all - 1) / all);
   }
 
+  /// Beside dots: scalars and a few elements for each thread, whatever is computed from them (scales of blocks, numbers of pages). An iteration would wait for them as long as for memory.
+  bool collectFew() {
+    constexpr uint64_t most = 4; // registers for all of them
+    loads_.clear();
+    if (!hasDot(loop_) || mayWriteWhatIsLoaded(body_))
+      return false;
+    uint64_t bits = 0;
+    for (Op *op : body_.ops) {
+      const bool isAhead = op->kind == OpKind::Load && uses(*body_.terminator(), op->result()); // of the next iteration already
+      if (op->kind != OpKind::Load || op->isVolatile() || isAhead || bits + bitsOf(*op) > most * registerBits)
+        continue;
+      if (std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return slice_.add(v); })) {
+        loads_.push_back(op);
+        bits += bitsOf(*op);
+      }
+    }
+    return !loads_.empty();
+  }
+
+  /// Accesses through different arguments are taken to be of different memory.
+  bool mayWriteWhatIsLoaded(const Block &b) const {
+    return std::any_of(b.ops.begin(), b.ops.end(), [&](const Op *op) {
+      if (op->kind == OpKind::For || op->kind == OpKind::While)
+        return true;
+      if (op->has(traits::Writes) && !op->has(traits::Shared)) {
+        const int to = op->kind == OpKind::Store || op->kind == OpKind::DescStore ? memoryOf(op->operands[0]) : -1;
+        if (to < 0 || anyOp(body_, [&](const Op &load) { return load.kind == OpKind::Load && (memoryOf(load.operands[0]) == to || memoryOf(load.operands[0]) < 0); }))
+          return true;
+      }
+      return std::any_of(op->regions.begin(), op->regions.end(), [&](const Region *r) { return mayWriteWhatIsLoaded(*r->block); });
+    });
+  }
+
+  /// In a thread.
+  uint64_t bitsOf(const Op &load) const {
+    const Type &t = load.result()->type;
+    return std::max<uint64_t>(registerBits, t.isTensor() ? uint64_t{bitWidth(t.elem)} << module_.layoutOf(t).inBits(layout::Dim::Register) : bitWidth(t.elem));
+  }
+
   /// How many iterations ahead: as many as the copies to shared memory beside them, or the loop would wait for these loads; one if that takes registers, or if the products of an iteration take
   /// as long as memory. As many as the loop asks for if there is no dot; none if already one iteration takes too many.
   int64_t distanceOf() const {
@@ -112,7 +153,7 @@ private:
         copies = std::max(copies, op->pending() + 1);
     uint64_t bits = 0;
     for (const Op *load : loads_)
-      bits += std::max<uint64_t>(registerBits, uint64_t{bitWidth(load->result()->type.elem)} << module_.layoutOf(load->result()->type).inBits(layout::Dim::Register));
+      bits += bitsOf(*load);
     if (isAsked_) { // a third of the registers: with half of them a softmax of 64 elements a thread spilled
       auto within = [&](unsigned warps) { return static_cast<int64_t>(uint64_t{target_.registerLimit(target_.lanes() * warps)} / 3 * registerBits / bits); };
       // One iteration by those that a block may have; more are not worth a block on the SM where sixteen warps do not run without it (softmax of 8192 columns, 8 warps: 168 registers, 0.81).
@@ -153,7 +194,7 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
     Op *op = b.ops[i];
     for (Region *r : op->regions)
       visit(m, *r->block, target, options);
-    if (op->kind != OpKind::For || op->pipelined() || op->get(attr::numStages, options.numStages) < 2)
+    if (op->kind != OpKind::For || op->get(attr::numStages, options.numStages) < 2)
       continue;
     size_t before = b.ops.size();
     if (LoopPrefetcher(m, *op, target, options).run())

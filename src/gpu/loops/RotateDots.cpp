@@ -20,7 +20,7 @@ public:
   }
 
   void run() {
-    if (canStagger(loop_, target_, options_) || !find())
+    if (canStagger(module_, loop_, target_, options_) || !find())
       return;
     // In front of the loop: the first iteration's.
     Block before;

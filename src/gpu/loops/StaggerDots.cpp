@@ -3,6 +3,7 @@
 #include "gpu/BlockEdit.h"
 #include "gpu/Dots.h"
 #include "gpu/LoopSlice.h"
+#include "gpu/shared/SharedNeeds.h"
 #include "ir/Clone.h"
 #include "ir/Walk.h"
 #include <algorithm>
@@ -20,7 +21,7 @@ bool takes(const Op &op, const std::unordered_set<const Value *> &values) {
 /// The dots of a loop, and what is done with the second one's accumulators.
 class Pair {
 public:
-  explicit Pair(const Op &loop) : body_(*loop.region(0)) {
+  Pair(const Module &m, const Op &loop, const TargetInfo &target, const Options &options) : module_(m), target_(target), options_(options), body_(*loop.region(0)) {
     for (Op *op : body_.ops)
       if (op->kind == OpKind::Dot) {
         (!first_ ? first_ : second_) = op;
@@ -42,11 +43,16 @@ public:
   bool isOfAccumulators(const Op *op) const { return ofAccumulators_.count(op) != 0; }
 
 private:
+  /// Do warps compute it alone? Fragments of 8 bits are exchanged between lanes.
+  bool isOfOneWarp(const Op &op) const {
+    return op.has(traits::Elementwise) || (op.kind == OpKind::Convert && scratchNeed(module_, op, target_, options_, target_.sharedLimit(), true).bytes == 0);
+  }
+
   bool find() {
     const Value *a = second_->operands[0];
     fragments_ = a->def;
     if (!isAsyncMma(*first_) || !isAsyncMma(*second_) || bitWidth(first_->result()->type.elem) != 32 || bitWidth(second_->result()->type.elem) != 32 || a->type.isShared ||
-        !fragments_ || fragments_->parent != &body_ || !fragments_->has(traits::Pure) || !fragments_->has(traits::Elementwise))
+        !fragments_ || fragments_->parent != &body_ || !fragments_->has(traits::Pure) || !isOfOneWarp(*fragments_))
       return false;
     const std::vector<Value *> &yields = body_.terminator()->operands;
     const auto at = std::ranges::find(yields, second_->result());
@@ -84,6 +90,9 @@ private:
     return ofFirst.count(a) && ofLast.count(second_->operands[2]) && !ofLast.count(second_->operands[1]) && !takes(*first_, ofFirst);
   }
 
+  const Module &module_;
+  const TargetInfo &target_;
+  const Options &options_;
   const Block &body_;
   Op *first_ = nullptr, *second_ = nullptr;
   size_t count_ = 0, number_ = 0;
@@ -94,7 +103,7 @@ private:
 
 class Staggerer {
 public:
-  Staggerer(Module &m, Op &loop) : m_(m), b_(m), loop_(loop), body_(*loop.region(0)), pair_(loop) { b_.setFolding(false); }
+  Staggerer(Module &m, Op &loop, const TargetInfo &target, const Options &options) : m_(m), b_(m), loop_(loop), body_(*loop.region(0)), pair_(m, loop, target, options) { b_.setFolding(false); }
 
   void run() {
     if (!find())
@@ -287,18 +296,18 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
   for (Op *op : b.ops) {
     for (Region *r : op->regions)
       visit(m, *r->block, target, options);
-    if (op->kind == OpKind::For && canStagger(*op, target, options))
+    if (op->kind == OpKind::For && canStagger(m, *op, target, options))
       loops.push_back(op);
   }
   for (Op *loop : loops)
-    Staggerer(m, *loop).run();
+    Staggerer(m, *loop, target, options).run();
 }
 
 } // namespace
 
-bool canStagger(const Op &loop, const TargetInfo &target, const Options &options) {
+bool canStagger(const Module &m, const Op &loop, const TargetInfo &target, const Options &options) {
   constexpr unsigned twoWarpgroups = 8;
-  const Pair pair(loop);
+  const Pair pair(m, loop, target, options);
   if (!pair || options.numWarps < twoWarpgroups)
     return false;
   // As measured on an H200: by pointers, all warps meet in each iteration, and a late dot is late for the next one unless products take much longer than the work beside them (D=256, not 128).

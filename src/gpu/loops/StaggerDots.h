@@ -11,7 +11,7 @@
 namespace tegula::gpu {
 
 /// Has the loop two asynchronous dots of that kind, with two warpgroups, and tiles that block copies bring or products that take much longer than the work beside them; and do a thread's registers hold what is alive then? Asked of GPU IR at any stage; rotateDots leaves such loops alone.
-bool canStagger(const ir::Op &loop, const TargetInfo &target, const Options &options);
+bool canStagger(const ir::Module &m, const ir::Op &loop, const TargetInfo &target, const Options &options);
 
 /// GPU IR, in place, behind what makes rings and waits: loops that canStagger, with one wait for both dots. Rings stay as they are: the late dot reads its slot no longer than
 /// one that runs on into the next iteration.
