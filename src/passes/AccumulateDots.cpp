@@ -25,20 +25,30 @@ bool isRunning(const Value *v, const Shape &shape, unsigned steps = 8) {
   return std::any_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return isRunning(o, shape, steps - 1); });
 }
 
-/// The dot that takes the place of the addition; null: it stays.
-Op *foldable(const Op &add, const Users &users) {
+/// The dot that takes the place of an addition, and what widens its result between the two, or null.
+struct Fold {
+  Op *dot = nullptr, *widening = nullptr;
+  size_t side = 0; // of the addition
+};
+
+Fold foldable(const Op &add, const Users &users) {
   if ((add.kind != OpKind::FAdd && add.kind != OpKind::Add) || !add.result()->type.isTensor() || add.rounded())
-    return nullptr;
+    return {};
   for (size_t side : {1, 0}) {
-    Op *dot = add.operands[side]->def;
+    Op *dot = add.operands[side]->def, *widening = nullptr;
     const Value *sum = add.operands[1 - side];
-    if (!dot || dot->kind != OpKind::Dot || dot->parent != add.parent || users.only(dot->result()) != &add || sum == dot->result() || !isZero(dot->operands[2]))
+    if (dot && dot->kind == OpKind::FpExt && add.result()->type.elem == Elem::F32 && dot->operands[0]->type.elem == Elem::F16 && dot->parent == add.parent && users.only(dot->result()) == &add) {
+      widening = dot;
+      dot = widening->operands[0]->def;
+    }
+    const Op *user = widening ? widening : &add;
+    if (!dot || dot->kind != OpKind::Dot || dot->parent != add.parent || users.only(dot->result()) != user || sum == dot->result() || !isZero(dot->operands[2]))
       continue;
     bool keepsBits = !isFp8(dot->operands[0]->type.elem) && !isFp8(dot->operands[1]->type.elem);
     if (isZero(sum) || (keepsBits && isRunning(sum, add.result()->type.shape)))
-      return dot;
+      return {dot, widening, side};
   }
-  return nullptr;
+  return {};
 }
 
 void block(Block &b, const Users &users) {
@@ -46,11 +56,15 @@ void block(Block &b, const Users &users) {
   for (Op *&op : b.ops) {
     for (Region *r : op->regions)
       block(*r->block, users);
-    Op *dot = foldable(*op, users);
+    const auto [dot, widening, side] = foldable(*op, users);
     if (!dot)
       continue;
     Value *result = op->result();
-    dot->operands[2] = op->operands[op->operands[0] == dot->result()];
+    dot->operands[2] = op->operands[1 - side];
+    if (widening) {
+      dot->result()->type = result->type;
+      moved.insert(widening);
+    }
     for (Op *user : users.of(result))
       std::replace(user->operands.begin(), user->operands.end(), result, dot->result());
     if (!result->name.empty())
