@@ -69,36 +69,55 @@ std::optional<int64_t> constantOf(const Value *v) {
 
 int64_t widthOf(const Type &t) { return std::max(1u, ir::byteWidth(t.elem)); }
 
-class Grouper {
+/// What of a kernel differs from program to program, and whether it is worth it to run groups of them.
+class Differences {
 public:
-  Grouper(ir::Module &m, ProgramGroup &group) : b_(m), group_(group), function_(*m.functions.back()) {}
+  Differences(const ir::Function &f, ProgramGroup &group) : function_(f), group_(group) {}
 
-  /// False: it is not worth it.
-  bool run() {
-    for (Op *op : function_.block()->ops)
+  /// Says so in `group`. False: it is not worth it.
+  bool look() {
+    for (const Op *op : function_.block()->ops)
       if (!look(*op))
         return false;
     if (!group_.rowBytes || group_.rowBytes > rowOfGroup / 2)
       return false;
     group_.size = rowOfGroup / group_.rowBytes;
-    std::vector<Op *> ops;
-    ops.swap(function_.block()->ops);
-    b_.setBlock(function_.block());
-    for (Op *op : ops)
-      rewrite(*op);
     return true;
   }
 
-private:
-  // What grows how.
   const Growth &of(const Value *v) { return growth_[v]; } // of arguments: nothing
   bool varies(const Value *v) const {
     auto it = growth_.find(v);
     return it != growth_.end() && it->second.varies;
   }
+
+private:
   Growth growthOf(const Op &op);
   bool look(const Op &op);
   bool lookAtAccess(const Op &op);
+
+  const ir::Function &function_;
+  ProgramGroup &group_;
+  llvm::DenseMap<const Value *, Growth> growth_;
+};
+
+class Grouper {
+public:
+  /// A kernel for which Differences say that it is worth it.
+  Grouper(ir::Module &m, ProgramGroup &group) : b_(m), group_(group), function_(*m.functions.back()), differences_(function_, group) {}
+
+  void run() {
+    differences_.look();
+    std::vector<Op *> ops;
+    ops.swap(function_.block()->ops);
+    b_.setBlock(function_.block());
+    for (Op *op : ops)
+      rewrite(*op);
+  }
+
+private:
+  const Growth &of(const Value *v) { return differences_.of(v); }
+  bool varies(const Value *v) const { return differences_.varies(v); }
 
   // The kernel for a group. A tile of [.., n] that varies has [.., size * n] elements; where shapes change it is looked at as one of [size, .., n].
   Shape grouped(const Shape &s) const {
@@ -127,11 +146,11 @@ private:
   ir::Builder b_;
   ProgramGroup &group_;
   ir::Function &function_;
-  llvm::DenseMap<const Value *, Growth> growth_;
+  Differences differences_;
   llvm::DenseMap<const Value *, Value *> inGroup_;
 };
 
-Growth Grouper::growthOf(const Op &op) {
+Growth Differences::growthOf(const Op &op) {
   Growth g;
   auto operand = [&](unsigned i) -> Growth { return of(op.operands[i]); };
   const bool varies = llvm::any_of(op.operands, [&](const Value *v) { return this->varies(v); });
@@ -194,7 +213,7 @@ Growth Grouper::growthOf(const Op &op) {
 }
 
 // Every tile of rows has to go on in memory from program to program.
-bool Grouper::lookAtAccess(const Op &op) {
+bool Differences::lookAtAccess(const Op &op) {
   const Value *p = op.operands[0];
   const Shape &s = p->type.shape;
   const Growth g = of(p);
@@ -213,7 +232,7 @@ bool Grouper::lookAtAccess(const Op &op) {
   return true;
 }
 
-bool Grouper::look(const Op &op) {
+bool Differences::look(const Op &op) {
   if ((op.kind == OpKind::Load || op.kind == OpKind::Store) && !lookAtAccess(op))
     return false;
   const Growth g = growthOf(op);
@@ -354,9 +373,10 @@ std::optional<GroupedPrograms> groupPrograms(const ir::Module &m) {
     return {};
   GroupedPrograms out;
   out.group.axis = runsAlongY(*kernel, Uses(*kernel)) ? 1 : 0;
-  out.module = ir::clone(m);
-  if (!Grouper(*out.module, out.group).run())
+  if (ProgramGroup wanted = out.group; !Differences(*kernel, wanted).look()) // before anything is copied
     return {};
+  out.module = ir::clone(m);
+  Grouper(*out.module, out.group).run();
   return out;
 }
 
