@@ -106,3 +106,26 @@ def test_sums_of_a_row_stay_in_registers(tegula, tmp_path, columns, target, kept
     end = next(i for i, l in enumerate(lines) if i > begin and "load volatile" in l)  # asks whether the launch was cancelled
     loop = "\n".join(lines[begin:end])
     assert "fadd" in loop and ("store" not in loop) == kept, loop
+
+
+BESIDE = '''
+import tegula, tegula.language as tl
+@tegula.jit
+def k(x, y, M, N, FORM: tl.constexpr):
+    r, c = tl.arange(0, 32), tl.arange(0, 512)
+    m = (r < M)[:, None] if FORM == "rows" else (c < N)[None, :] if FORM == "columns" else (r % 3 < M)[:, None]
+    v = tl.load(x + r[:, None] * N + c[None, :], mask=m, other=0.0)
+    if FORM == "columns":
+        tl.store(y + c, tl.sum(v, 0))
+    else:
+        tl.store(y + r, tl.sum(v, 1))
+'''
+
+
+@pytest.mark.parametrize("target", ["cpu:avx2", "cpu:avx512"])
+@pytest.mark.parametrize("form, ends", [("rows", True), ("columns", True), ("scattered", False)])
+def test_masks_that_do_not_change_along_a_loop_end_it(tegula, tmp_path, target, form, ends):
+    """Rows or columns of a tile that are masked off as a whole are not walked along."""
+    (tmp_path / "t.py").write_text(BESIDE)
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, y:*f32:16, M:i32, N:i32", "-c", f"FORM='{form}'", "-t", target, "--emit", "llvm")
+    assert p.returncode == 0 and (re.search(r"%ends\S* = icmp", p.stdout) is not None) == ends, p.stdout + p.stderr

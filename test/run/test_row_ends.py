@@ -194,3 +194,37 @@ def test_nothing_behind_the_end_is_touched(dev, n):
     dev(k_negative_zeros, (1, ), row, out, n, 1024)
     libc.mprotect(ctypes.c_void_p(address + size), ctypes.c_size_t(size), 3)
     assert out[0] == n
+
+
+@tegula.jit
+def k_beside(x, y, z, M, N, start, scale, R: tl.constexpr, C: tl.constexpr, AXIS: tl.constexpr, OTHER: tl.constexpr, HOW: tl.constexpr):
+    r, c = tl.arange(0, R), tl.arange(0, C)
+    rows, columns = (start + r < M)[:, None], (c < N)[None, :]
+    mask = rows if HOW == "rows" else columns if HOW == "columns" else rows & columns
+    v = tl.load(x + r[:, None] * C + c[None, :], mask=mask, other=OTHER) * scale
+    to = c if AXIS == 0 else r
+    tl.store(y + to, tl.sum(v, AXIS))
+    tl.store(z + to, tl.max(v, AXIS))
+
+
+@pytest.mark.parametrize("how", ["rows", "columns", "both"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("other", [0, 2])
+@pytest.mark.parametrize("t", ["float32", "int32"])
+@pytest.mark.parametrize("R, C", [(16, 256), (64, 16), (4, 1024), (128, 64)])
+@pytest.mark.parametrize("start", [0, pytest.param(2**31 - 3, marks=WRAPS)])
+def test_masks_beside_the_axis(dev, how, axis, other, t, R, C, start):
+    """The first index of a row may be close to where its type ends: what is beyond counts as below."""
+    t = d(t)
+    x = np.random.default_rng(R).integers(-3, 4, (R, C)).astype(t.np)
+    scale = 2.0 if t.np == np.float32 else 2
+    for M, N in ((0, 0), (1, C), (R, 1), (R // 2 + 1, C // 2 + 1), (R, C)):
+        y, z = np.zeros((2, C if axis == 0 else R), t.np)
+        row = (start + np.arange(R)).astype(np.uint32).astype(np.int32)
+        limit = 2**31 - 1 if start else M
+        rows, columns = (row < limit)[:, None], (np.arange(C) < N)[None, :]
+        mask = {"rows": rows, "columns": columns, "both": rows & columns}[how]
+        v = np.where(mask, x, other) * t.np(2)
+        dev(k_beside, (1,), x, y, z, limit, N, start, scale, R, C, axis, other, how)
+        assert_same(y, v.sum(axis).astype(t.np))
+        assert_same(z, v.max(axis).astype(t.np))

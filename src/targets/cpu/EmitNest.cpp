@@ -614,13 +614,14 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
     }
     if (op.kind != OpKind::CmpI || op.operands[0]->type.isPtr)
       continue;
-    V rest = nullptr, trips = fullTripsOf(op, f.at, inner, innerBits, rest);
+    MaskEnd end;
+    V trips = fullTripsOf(op, f.at, inner, innerBits, end);
     if (!trips)
       continue;
     n.assumed[f.mask] = f.at;
-    if (rest)
-      n.falseFrom[f.mask] = rest;
-    allEnd &= rest != nullptr;
+    if (end.from)
+      n.falseFrom[f.mask] = end.from;
+    allEnd &= end.from && !end.beside;
     full = full ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips) : trips;
   }
   if (full)
@@ -672,8 +673,8 @@ V FunctionEmitter::differenceOf(V x, V y, llvm::Type *of) { return of->isInteger
 V FunctionEmitter::sumOf(V x, V y, llvm::Type *of) { return of->isIntegerTy(32) ? b_.CreateAdd(x, y) : b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, x, y); }
 
 // a < b etc. with linear sides. On the bits of one trip and of the inner loop the difference a - b must grow like the position in
-// the row (then a prefix of trips is inside), or not at all (then all or none). `rest`: as falseFrom() says, if that is known.
-V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, V &rest) {
+// the row (then a prefix of trips is inside), or not at all (then all or none). `end.from`: as falseFrom() says, if that is known.
+V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, MaskEnd &end) {
   NestState &n = *nest_;
   Lin a = lin(cmp.operands[0]), b = lin(cmp.operands[1]);
   const std::optional<Below> below = asBelow(cmp.pred());
@@ -757,24 +758,27 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
   trips = b_.CreateSelect(inside, trips, zero);
   // Once it is false it stays so, unless the row wraps around (or, unsigned, begins below zero). In the trip behind the one with the last element that is inside all are behind.
   const int64_t growthOfRow = perTrip * ((int64_t(1) << innerBits) - 1) + inTrip;
-  if (inner && onlyA && !inDepth && (perTrip ? inTrip <= perTrip : inTrip == 0) && growthOfRow < INT32_MAX) {
+  if (inner && onlyA && !inDepth && (!perTrip || inTrip <= perTrip) && growthOfRow < INT32_MAX) {
     V stays = b_.CreateICmpSLE(first, b_.getInt64(static_cast<uint64_t>((of->isIntegerTy(32) ? INT32_MAX : INT64_MAX) - growthOfRow)));
     if (isUnsigned)
       stays = b_.CreateAnd(stays, b_.CreateICmpSGE(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, first, bound), zero));
     const auto copies = static_cast<unsigned>(n.unrolled.size());
-    V from = trips, end = all;
-    if (n.byVector) {
+    V from = trips, never = n.byVector ? b_.getInt64(uint64_t(1) << (innerBits + copies)) : all;
+    if (!perTrip) { // it is the same in all trips: false from the first one on if it is for the first element, the least one
+      room = sumOf(room, b_.getInt64(static_cast<uint64_t>(inTrip)), of);
+      from = b_.CreateSelect(b_.CreateICmpSGE(room, zero), never, zero);
+      end.beside = inTrip > 0;
+    } else if (n.byVector) {
       int64_t perVector = perTrip >> copies, ofCopies = 0; // grows
       for (unsigned bit : n.unrolled)
         ofCopies += growth[bit];
       if (ofCopies != perTrip - perVector)
         return trips;
       room = sumOf(room, b_.getInt64(static_cast<uint64_t>(ofCopies)), of);
-      end = b_.getInt64(uint64_t(1) << (innerBits + copies));
-      from = perTrip ? sumOf(b_.CreateAShr(room, log2Exact(perVector)), b_.getInt64(1), of) : end;
+      from = sumOf(b_.CreateAShr(room, log2Exact(perVector)), b_.getInt64(1), of);
       from = b_.CreateSelect(b_.CreateICmpSGE(room, zero), from, zero);
     }
-    rest = b_.CreateSelect(stays, from, end);
+    end.from = b_.CreateSelect(stays, from, never);
   }
   return trips;
 }

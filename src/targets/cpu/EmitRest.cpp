@@ -172,7 +172,7 @@ V FunctionEmitter::endOfRow(V trips) {
       return b_.CreateFCmpOEQ(x, llvm::ConstantFP::get(x->getType(), number));
     return b_.CreateICmpEQ(x, llvm::ConstantInt::get(x->getType(), static_cast<uint64_t>(number)));
   };
-  V ends = b_.CreateICmpSGE(l.iv, n.restFrom);
+  V ends = b_.CreateICmpSGE(l.iv, n.restFrom, "ends");
   llvm::SmallVector<std::pair<const Root *, V>, 4> filled;
   for (const Root &r : n.nest->roots) {
     if (r.kind == RootKind::Reduce) {

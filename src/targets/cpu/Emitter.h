@@ -184,7 +184,7 @@ private:
   void noteQuotients(const ir::Op &load, const Bits &at), roots(llvm::SmallVectorImpl<V> &accs, V first);
   V rowsWithoutWrap(const ir::Op &load, const Bits &at, NestLoop &inner);
   V differenceOf(V x, V y, llvm::Type *of), sumOf(V x, V y, llvm::Type *of);
-  V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, V &rest);
+  V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, MaskEnd &end);
   void masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out);
   /// Whether `v` at `at` is one of the comparisons that hold in the loop being emitted, or one of the remainders that grow there like what they are taken of.
   bool isAssumed(const ir::Value *v, const Bits &at) const;

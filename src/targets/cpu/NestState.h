@@ -84,6 +84,12 @@ struct MaskAt {
   const ir::Op *access = nullptr; // the load or store whose mask it is
 };
 
+/// Where a comparison in a mask ends: from the last element of this trip on (of this vector, if `inVectors`) it is false, i64; null: not known. `beside`: it differs between the elements of a trip, but not from trip to trip.
+struct MaskEnd {
+  llvm::Value *from = nullptr;
+  bool beside = false;
+};
+
 /// Where a row ends for a value (FunctionEmitter::sameBehind).
 struct Rest {
   llvm::Value *from = nullptr;              // i64: from the last element of this trip on (of this vector, if `inVectors`) all masks are false; null: there is none
