@@ -227,3 +227,23 @@ def test_angles_of_random_numbers_are_small():
     out = np.zeros(1024, np.float32)
     assert calls(normals.warmup(out, 1000, 1024, grid=(1,), device="sim")) == 0
     assert calls(waves.warmup(out, out, 1024, grid=(1,), device="sim")) > 0
+
+
+@tegula.jit
+def gated_gradients(gate, up, dy, dgate, dup, cols, BLOCK: tl.constexpr):
+    row, c = tl.program_id(0) * cols, tl.arange(0, BLOCK)
+    mask = c < cols
+    g = tl.load(gate + row + c, mask=mask, other=0).to(tl.float32)
+    u = tl.load(up + row + c, mask=mask, other=0).to(tl.float32)
+    d = tl.load(dy + row + c, mask=mask, other=0).to(tl.float32)
+    s = tl.sigmoid(g)
+    tl.store(dup + row + c, (d * g * s).to(dup.dtype.element_ty), mask=mask)
+    tl.store(dgate + row + c, (d * u * (g * s * (1 - s) + s)).to(dgate.dtype.element_ty), mask=mask)
+
+
+# 64 elements of three tensors are 96 registers and more before the first is used: one loop over parts, which reads nothing again, leaves room for a second block.
+@pytest.mark.parametrize("dtype, warps, parts", [(ml_dtypes.bfloat16, 8, 2), (np.float32, 8, 4), (np.float32, 16, 1)])
+def test_element_wise_work_on_many_words_is_done_in_parts(dtype, warps, parts):
+    x = [np.zeros(16384, dtype) for _ in range(5)]
+    ptx = gated_gradients.warmup(*x, 14336, 16384, num_warps=warps, grid=(8,), device="sim").compile_for("sm_90a").stage("ptx")
+    assert len(re.findall(r"ld\.global\.v4", ptx)) == 3 * 16384 * x[0].itemsize // 16 // (32 * warps) // parts

@@ -348,6 +348,7 @@ struct Segment {
   size_t begin, end;    // of a block's operations
   int64_t work = 0;     // instructions of a thread
   int64_t elements = 0; // that a thread has of its largest tile
+  int64_t words = 0;    // that a thread loads
   bool hasLargeDot = false;
 
   Segment(const Block &b, size_t first, int64_t threads, int64_t sharedBytes) : begin(first), end(first) {
@@ -357,9 +358,13 @@ struct Segment {
       hasLargeDot |= TileParts::isLargeDot(op, sharedBytes);
       if (!op.operands.empty())
         elements = std::max(elements, op.operands[0]->type.numel() / threads);
+      if (op.kind == OpKind::Load && op.result()->type.isTensor())
+        words += op.result()->type.numel() * byteWidth(op.result()->type.elem) / 4 / threads;
     }
   }
-  bool isLong(const StraightLimits &limits) const { return (work > limits.most || hasLargeDot) && elements >= 2 * limits.fewest; }
+  bool isLong(const StraightLimits &limits) const { return (work > limits.most || hasLargeDot || isHeavy(limits)) && elements >= 2 * limits.fewest; }
+  /// No room for another block, which is a reason for one loop, but not for several.
+  bool isHeavy(const StraightLimits &limits) const { return words >= limits.words && elements >= limits.many; }
 };
 
 bool hasLongSegment(const Block &b, int64_t threads, int64_t sharedBytes, const StraightLimits &limits) {
@@ -436,7 +441,7 @@ void Splitter::block(Block &b) {
 bool Splitter::split(const Block &b, const Segment &s, Block &to) {
   if (!s.isLong(limits_))
     return false;
-  auto wanted = std::bit_ceil(static_cast<uint64_t>(std::max(s.work / limits_.part, s.elements / limits_.elements)));
+  auto wanted = std::bit_ceil(static_cast<uint64_t>(std::max({s.work / limits_.part, s.elements / limits_.elements, s.isHeavy(limits_) ? s.words / limits_.wordsOfPart : 0})));
   auto most = std::bit_floor(static_cast<uint64_t>(s.elements / limits_.fewest));
   std::optional<TileParts> several; // the most parts that there can be, in several loops
   for (uint64_t n = std::min(wanted, most); n > 1; n /= 2) {
