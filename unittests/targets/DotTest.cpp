@@ -144,10 +144,29 @@ TEST_P(DotTest, BytesInFours) {
 
 TEST(DotPlan, PairsOfBf16WhereTheInstructionIsFast) {
   CpuTarget t = *parseTarget("cpu:avx512bf16");
-  for (auto [cpu, kGroup] : {std::pair("x86-64-v4", 2u), {"znver5", 2u}, {"sapphirerapids", 1u}}) {
-    t.cpu = cpu;
-    EXPECT_EQ(dotPlan(t, ir::Elem::BF16, ir::Elem::BF16, ir::Elem::F32, 64, 64, 64, "ieee").kGroup, kGroup) << cpu;
+  for (bool slow : {false, true}) {
+    t.slowPairsOfBf16 = slow;
+    EXPECT_EQ(dotPlan(t, ir::Elem::BF16, ir::Elem::BF16, ir::Elem::F32, 64, 64, 64, "ieee").kGroup, slow ? 1 : 2);
   }
+}
+
+// Where A comes from a large L2, blocks of six rows and four vectors, if there are so many columns; else, and for sums that need more registers, twelve and two.
+TEST(DotPlan, WideBlocksWhereTheLastLevelIsFar) {
+  CpuTarget t = *parseTarget("cpu:avx512bf16");
+  auto shape = [&](ir::Elem e, ir::Elem acc, int64_t n) {
+    const DotPlan p = dotPlan(t, e, e, acc, 128, n, 64, "ieee");
+    return std::pair(p.mr, p.nr);
+  };
+  const std::pair narrow(12u, 32u), wide(6u, 64u);
+  EXPECT_EQ(shape(ir::Elem::F32, ir::Elem::F32, 256), narrow);
+  t.l2Bytes = 2 << 20;
+  EXPECT_EQ(shape(ir::Elem::F32, ir::Elem::F32, 256), wide);
+  EXPECT_EQ(shape(ir::Elem::F32, ir::Elem::F32, 64), wide);
+  EXPECT_EQ(shape(ir::Elem::F32, ir::Elem::F32, 32), narrow);
+  EXPECT_EQ(shape(ir::Elem::BF16, ir::Elem::F32, 256), narrow);
+  EXPECT_EQ(shape(ir::Elem::I8, ir::Elem::I32, 256), narrow);
+  t.slowPairsOfBf16 = true;
+  EXPECT_EQ(shape(ir::Elem::BF16, ir::Elem::F32, 256), wide);
 }
 
 TEST_P(DotTest, TruncTf32) {

@@ -259,26 +259,41 @@ TEST(Packing, ByPanels) {
   EXPECT_TRUE(byPanels({2, 256, 256}, "cpu:avx2", 256 << 10));
 }
 
-/// Basic blocks with multiply-adds of vectors: how many, lines that use the stack, and whether the block is a loop by itself.
+/// Basic blocks with multiply-adds of vectors: how many, lines that use the stack, whether the block is a loop by itself, and lines with a vector on the stack.
 struct DotBlock {
   size_t multiplyAdds, stack;
   bool loops;
+  size_t vectorsOnStack;
 };
 std::vector<DotBlock> dotBlocks(const std::string &text) {
   std::vector<DotBlock> blocks;
   std::string body, label;
+  size_t vectors = 0;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
     body += line + "\n";
+    vectors += count(line, "mm") && count(line, "(%rsp)");
     const bool isLabel = line.starts_with(".LBB");
     if (!isLabel && !line.starts_with("\tj"))
       continue;
     if (size_t n = count(body, "\tvfmadd") + count(body, "\tvdpbf16ps"))
-      blocks.push_back({n, count(body, "(%rsp)"), !label.empty() && line.ends_with("\t" + label)});
+      blocks.push_back({n, count(body, "(%rsp)"), !label.empty() && line.ends_with("\t" + label), vectors});
     body.clear();
+    vectors = 0;
     label = isLabel ? line.substr(0, line.find(':')) : "";
   }
   return blocks;
+}
+
+// Four vectors of columns: the multiply-adds keep all vectors in registers.
+TEST(Packing, WideBlocksStayInRegisters) {
+  CpuTarget target = *parseTarget("cpu:avx512");
+  target.l2Bytes = 2 << 20;
+  const std::vector<DotBlock> blocks = dotBlocks(test::stage(matmul("f32", "f32", {128, 256, 64}, {false, false}), target, Stage::Asm));
+  for (size_t n : {96, 64}) { // of blocks of six rows; of four
+    EXPECT_EQ(std::ranges::count_if(blocks, [&](const DotBlock &b) { return b.multiplyAdds == n; }), 1);
+    EXPECT_TRUE(std::ranges::none_of(blocks, [&](const DotBlock &b) { return b.multiplyAdds == n && b.vectorsOnStack; }));
+  }
 }
 
 // The loop that packs a panel multiplies the first block of rows, in its copies with masks and without; the loops over the others keep all that they need in registers

@@ -20,7 +20,10 @@ struct CpuTarget {
   std::string features;  // "+avx512f,+avx512bf16,..."
   unsigned vectorBits = 128; // native vector register width
   bool avx512Bf16 = false, avx512Vnni = false, fma = false, f16c = false, avx512 = false, avx2 = false;
+  bool slowPairsOfBf16 = false; // one vdpbf16ps in two cycles: two multiply-adds of float a cycle do more
   uint64_t l1Bytes = 32768, l2Bytes = 524288, l3Bytes = 32 << 20;
+  /// Cores with that much L2 share their last level with many others, 300 cycles away (Emerald Rapids), where those with less have it beside them.
+  bool lastLevelIsFar() const { return l2Bytes >= 2 << 20; }
 
   bool operator==(const CpuTarget &) const = default;
 };

@@ -25,19 +25,22 @@ using V = llvm::Value *;
 
 bool isX86(const CpuTarget &t) { return t.triple.starts_with("x86_64"); }
 
-/// Cores that take one vdpbf16ps in two cycles are twice as fast with two multiply-adds of float a cycle (Emerald Rapids: 0.74 and 0.18 ns each).
-bool multipliesPairsOfBf16(const CpuTarget &t) {
-  constexpr std::string_view slow[] = {"sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"};
-  return t.avx512Bf16 && std::ranges::find(slow, t.cpu) == std::end(slow);
-}
-
-/// Register file of the target: how many accumulators fit, block heights that divide well.
+/// How C is cut into blocks that stay in registers, and how the next panel is fetched meanwhile.
 struct BlockShape {
   unsigned rows, lowRows; // preferred height and the one that covers the rest; lowRows divides powers of two
   unsigned vectors;       // vectors of columns per row
+  bool byTrip = false;    // a line in each trip of the loops over k, else a few lines in front of parts of these loops
 };
 
-BlockShape blockShape(const CpuTarget &t) {
+/// One line in each trip keeps lines in flight all the time, but few at once: where they come from a last level that is far, bursts wait for each other. A trip takes 48 cycles with AVX-512; in the
+/// 24 of AVX2 there is no room for the instructions that choose a line. There A comes from L2 as well, and what counts is how often: a row's element is multiplied by 64 columns in place of 32.
+/// (Sums of bytes that have corrections leave no registers for four vectors of B.)
+BlockShape blockShape(const CpuTarget &t, const DotPlan &p) {
+  if (t.avx512 && t.lastLevelIsFar()) {
+    constexpr unsigned wide = 4;
+    const bool isWide = p.accElem == Elem::F32 && p.kGroup == 1 && p.n >= t.vectorBits / ir::bitWidth(p.accElem) * wide;
+    return isWide ? BlockShape{6, 4, wide, true} : BlockShape{12, 8, 2, true};
+  }
   if (t.avx512)
     return {12, 8, 2}; // 24 accumulators, 2 of B, the rest for broadcasts
   if (t.avx2)
@@ -68,15 +71,11 @@ llvm::SmallVector<RowBlock, 2> rowBlocks(const DotPlan &p, unsigned lowRows) {
   return {{lowRows, p.m / lowRows}};
 }
 
-/// Cores with that much L2 share their last level with many others, 300 cycles away (Emerald Rapids), where those with less have it beside them. To have lines in flight all the time, but
-/// few at once, one is fetched in each trip of the loops over k. A trip takes 48 cycles with AVX-512; in the 24 of AVX2 there is no room for the instructions that choose a line.
-bool fetchesByTrip(const CpuTarget &t) { return t.avx512 && t.l2Bytes >= 2 << 20; }
-
 int64_t divideUp(int64_t x, int64_t by) { return (x + by - 1) / by; }
 
 int64_t blocksOfRows(const CpuTarget &t, const DotPlan &p) {
   int64_t blocks = 0;
-  for (RowBlock block : rowBlocks(p, blockShape(t).lowRows))
+  for (RowBlock block : rowBlocks(p, blockShape(t, p).lowRows))
     blocks += block.count;
   return blocks;
 }
@@ -450,7 +449,7 @@ void DotEmitter::innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
     }
 }
 
-unsigned DotEmitter::firstRows() const { return rowBlocks(p, blockShape(target).lowRows).front().rows; }
+unsigned DotEmitter::firstRows() const { return rowBlocks(p, blockShape(target, p).lowRows).front().rows; }
 
 /// All blocks of rows but the first share the rows of a panel.
 int64_t DotEmitter::tripsOfPart() const {
@@ -543,7 +542,7 @@ void DotEmitter::fetch(V number) {
 /// All rows of one panel for one block of k, or all but the first block of rows.
 void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFirst, V unless) {
   bool inner = p.nr == 1;
-  unsigned lowRows = inner ? std::min<unsigned>(p.mr, static_cast<unsigned>(p.m)) : blockShape(target).lowRows;
+  unsigned lowRows = inner ? std::min<unsigned>(p.mr, static_cast<unsigned>(p.m)) : blockShape(target, p).lowRows;
   int64_t row = 0;
   const bool byTrip = !sequences.empty();
   V done = b.getInt64(0), perBlock = nullptr;
@@ -657,11 +656,11 @@ DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m,
     p.aElem = p.bElem = p.accElem = Elem::F64;
   } else {
     p.accElem = Elem::F32;
-    bool bf16 = aElem == Elem::BF16 && bElem == Elem::BF16 && multipliesPairsOfBf16(t) && canGroup;
+    bool bf16 = aElem == Elem::BF16 && bElem == Elem::BF16 && t.avx512Bf16 && !t.slowPairsOfBf16 && canGroup;
     p.aElem = p.bElem = bf16 ? Elem::BF16 : Elem::F32;
     p.kGroup = bf16 ? 2 : 1;
   }
-  BlockShape shape = blockShape(t);
+  BlockShape shape = blockShape(t, p);
   unsigned native = t.vectorBits / ir::bitWidth(p.accElem);
   if (fewColumns) {
     p.nr = 1;
@@ -736,7 +735,7 @@ void PanelDot::rest(bool withoutFirst, V unless, V panel, V c) { emitter_->rows(
 int64_t PanelDot::depthUnit(const DotPlan &p) { return DotEmitter::unrolled(p.kBlock / p.kGroup) * p.kGroup; }
 
 void PanelDot::fetch(llvm::ArrayRef<PanelFetch> lines, V nextLeft, V number, V near) {
-  if (!fetchesByTrip(emitter_->target)) {
+  if (!blockShape(emitter_->target, p_).byTrip) {
     emitter_->fetches.assign(lines.begin(), lines.end());
     return;
   }
@@ -752,7 +751,7 @@ bool PanelDot::fetches(const CpuTarget &target, const DotPlan &p) {
 
 bool PanelDot::fetchesLeft(const CpuTarget &target, const DotPlan &p) {
   constexpr int64_t least = 256; // bytes of a row: the hardware has fetched the lines behind what was read
-  return fetchesByTrip(target) && fetches(target, p) && p.kBlock * ir::byteWidth(p.aElem) >= least;
+  return blockShape(target, p).byTrip && fetches(target, p) && p.kBlock * ir::byteWidth(p.aElem) >= least;
 }
 
 void PanelDot::limit(V from, V to, V depth) { emitter_->rowsFrom = from, emitter_->rowsTo = to, emitter_->depth = depth; }
