@@ -172,6 +172,11 @@ def test_aot_load_no_jit(tmp_path):
         tegula.load_bundle("k.tgb")
         with tegula.no_jit():
             launch(64), launch(100), launch(1)  # the last two by the entry that relies on nothing
+            for n in (64, 100, 1):
+                x, out = np.ones(n, np.float32), np.zeros(n, np.float32)
+                handle = add.bind(x, x, out, n, BLOCK=64, grid=(tegula.cdiv(n, 64),))
+                handle(x, x, out, n)
+                assert (out == 2).all()
             try:
                 launch(64, BLOCK=32)
                 raise SystemExit("compiled")
@@ -184,6 +189,40 @@ def test_aot_load_no_jit(tmp_path):
         launch(64, BLOCK=16)
         print(_core.compile_count())""")
     assert "BLOCK:64 for 32" in out and out.split()[-1] == "2"
+
+
+def test_loops_that_a_grid_splits(tmp_path):
+    """split="auto": the forms for grids that leave multiprocessors idle are there without having been recorded."""
+    (tmp_path / "s.py").write_text(textwrap.dedent("""
+        import numpy as np
+        import tegula
+        import tegula.language as tl
+
+        @tegula.jit
+        def sums(x, out, n, B: tl.constexpr):
+            pid, i = tl.program_id(0), tl.arange(0, B)
+            acc = tl.zeros([B], tl.float32)
+            for k in tl.range(0, n, split="auto"):
+                acc += tl.load(x + (pid * n + k) * B + i)
+            tl.store(out + pid * B + i, acc)
+    """))
+    good(tmp_path, "-c", "from s import *; print(tegula.aot([(sums, 'x:*fp32:16, out:*fp32:16, n:i32:16', {'B': 64})], 's.tgb', targets=['sim', 'cpu:x86-64']))")
+    out = good(tmp_path, "-c", """if True:
+        from s import *
+        from tegula import _core
+        tegula.load_bundle("s.tgb")
+        tegula.no_jit()
+        for programs in (1, 20, 60, 100):
+            x, out = np.arange(programs * 16 * 64, dtype=np.float32) % 31, np.zeros(programs * 64, np.float32)
+            kernel = sums[(programs,)](x, out, 16, B=64, device="sim")
+            assert (out.reshape(programs, 64) == x.reshape(programs, 16, 64).sum(1)).all()
+            handle = sums.bind(x, out, 16, B=64, grid=(programs,), device="sim")
+            out[:] = 0
+            handle(x, out, 16)
+            assert (out.reshape(programs, 64) == x.reshape(programs, 16, 64).sum(1)).all()
+            print(kernel.info()["cluster_ctas"], end=" ")
+        print(_core.compile_count())""")
+    assert out.split() == ["8", "4", "2", "1", "0"]
 
 
 def test_null_pointers_and_one_buffer(tmp_path):

@@ -171,17 +171,19 @@ struct CompileTask final : runtime::RangeTask {
   std::vector<Piece> &pieces;
   std::vector<runtime::NewBundleEntry> made;
   std::vector<std::string> leftOut; // by piece; "": it was compiled
+  std::vector<char> splits;         // GpuInfo::splitsByGrid
+  bool isOptional = false;          // what cannot be compiled is not missed
   std::mutex mutex;
   size_t failedAt = SIZE_MAX;
   TegulaStatus status = TEGULA_OK;
   std::string error, root;
 
-  CompileTask(const TegulaAot &a, std::vector<Piece> &p) : aot(a), pieces(p), made(p.size()), leftOut(p.size()) {}
+  CompileTask(const TegulaAot &a, std::vector<Piece> &p) : aot(a), pieces(p), made(p.size()), leftOut(p.size()), splits(p.size()) {}
   bool run(int64_t begin, int64_t end) override {
     for (int64_t i = begin; i < end; ++i) {
       Piece &p = pieces[static_cast<size_t>(i)];
       TegulaKernel *k = compileKernel(p.request);
-      if (!k && aot.flags & TEGULA_AOT_KEEP_GOING) {
+      if (!k && (isOptional || aot.flags & TEGULA_AOT_KEEP_GOING)) {
         std::string why = tegula_last_error();
         leftOut[static_cast<size_t>(i)] = "`" + p.request.name + "` " + classText(p.request) + ": " + why.substr(0, why.find('\n'));
         continue;
@@ -197,6 +199,7 @@ struct CompileTask final : runtime::RangeTask {
       }
       made[static_cast<size_t>(i)] = entryOf(*k, p.request, root);
       made[static_cast<size_t>(i)].record.grid = aot.jobs[p.job].grid;
+      splits[static_cast<size_t>(i)] = k->info.gpu.splitsByGrid && p.request.options.numCtas == 1;
       release(k);
     }
     return true;
@@ -217,17 +220,28 @@ TegulaStatus tegula_aot_compile(TegulaAot *a, size_t *entries) {
   GateSection section;
   std::vector<Piece> pieces;
   if (!piecesOf(*a, a->compiled, pieces)) return tegula_last_status();
-  CompileTask task(*a, pieces);
-  task.root = workingFolder();
-  {
+  auto compileAll = [&](CompileTask &task, const std::vector<Piece> &all) {
+    task.root = workingFolder();
     // The threads are in sections of their own; this one waits for them.
     GatePause pause;
-    if (!pieces.empty()) a->context->pool.run(task, static_cast<int64_t>(pieces.size()), a->context->threads, true);
-  }
+    if (!all.empty()) a->context->pool.run(task, static_cast<int64_t>(all.size()), a->context->threads, true);
+  };
+  CompileTask task(*a, pieces);
+  compileAll(task, pieces);
   if (task.status != TEGULA_OK) return fail(task.status, task.error);
+  // What launches ask for that leave multiprocessors idle (spread() in Launch.cpp): behind the others, so that where nobody asks, the whole kernels are found first.
+  std::vector<Piece> parts;
+  for (size_t i = 0; i < pieces.size(); ++i)
+    for (const int32_t n : {2, 4, 8})
+      if (task.splits[i]) parts.push_back(pieces[i]), parts.back().request.options.numCtas = n;
+  CompileTask forms(*a, parts);
+  forms.isOptional = true;
+  compileAll(forms, parts);
   for (size_t i = 0; i < pieces.size(); ++i)
     if (task.leftOut[i].empty()) a->entries.push_back(std::move(task.made[i]));
     else a->leftOut.push_back(std::move(task.leftOut[i]));
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (forms.leftOut[i].empty()) a->entries.push_back(std::move(forms.made[i]));
   a->compiled = a->jobs.size();
   if (entries) *entries = a->entries.size();
   return TEGULA_OK;

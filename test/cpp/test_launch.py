@@ -24,7 +24,7 @@ def test_launch(program, device):
     p = subprocess.run([program, device], capture_output=True, text=True, env={**os.environ, "TEGULA_CACHE_DIR": ""})
     out = p.stdout
     assert p.returncode == 0, out + p.stderr
-    assert re.findall(r"^(\w+): right$", out, re.M) == ["vector_add", "softmax_rows", "matmul", "collatz", "arg_reduce", "names"]
+    assert re.findall(r"^(\w+): right$", out, re.M) == ["vector_add", "softmax_rows", "matmul", "shared_sums", "collatz", "arg_reduce", "names"]
     assert not re.search(r"\b_+[vf]\d", out), out
     for place in ("wide + narrow", "acc = tg::zeros<float>({32})", "later + 1.0", "tg::sum(v, 0)", "tg::store(x + i * n"):
         assert re.search(rf"launch\.cpp:{line_of(place)}:\d+", out), (place, out)

@@ -27,12 +27,27 @@ public:
 private:
   const char *text_;
 };
+/// CTAs of a cluster that share the iterations of a loop, whose sums are put together behind it: 2, 4, 8 or 16, or "auto" (as many as the launch's grid leaves idle). 0, 1: none.
+class Split {
+public:
+  constexpr Split() = default;
+  template <std::convertible_to<int> P> // a Constexpr<int>, too
+    requires(!std::floating_point<P>)
+  constexpr Split(P parts) : parts_(parts) {}
+  constexpr Split(const char *automatic) : automatic_(automatic) {}
+  std::string text() const { return automatic_ ? detail::quoted(automatic_) : parts_ ? detail::literal(parts_) : ""; }
+
+private:
+  int parts_ = 0;
+  const char *automatic_ = nullptr;
+};
 /// Options of a loop, as tl.range has them. num_stages and loop_unroll_factor 0: the launch decides.
 struct RangeOptions {
   int num_stages = 0, loop_unroll_factor = 0;
   bool flatten = false;
   WarpSpecialize warp_specialize = {};
   bool disallow_acc_multi_buffer = false, disable_licm = false;
+  Split split = {};
 };
 struct WhileOptions {
   bool disable_licm = false; // loop-invariant code stays in the loop
@@ -48,6 +63,7 @@ inline std::string optionsText(const RangeOptions &o) {
   if (*o.warp_specialize.text()) text += std::string(", warp_specialize=") + o.warp_specialize.text();
   if (o.disallow_acc_multi_buffer) text += ", disallow_acc_multi_buffer=True";
   if (o.disable_licm) text += ", disable_licm=True";
+  if (const std::string parts = o.split.text(); !parts.empty()) text += ", split=" + parts;
   return text;
 }
 

@@ -58,6 +58,15 @@ constexpr auto matmul = tg::kernel("matmul(a, b, c, M, N, K, BM, BN, BK)", [](tg
   tg::store(c + m.column() * N + n.row(), acc.to<tg::half>(), (m.column() < M) & (n.row() < N));
 });
 
+constexpr auto shared_sums = tg::kernel("shared_sums(x, out, n, BLOCK, PARTS)", [](tg::Ptr<const float> x, tg::Ptr<float> out, tg::Int n, tg::Constexpr<int> BLOCK, tg::Constexpr<int> PARTS) {
+  auto i = tg::arange(0, BLOCK);
+  auto acc = tg::zeros<float>({BLOCK});
+  tg::range(0, n, {.split = PARTS}, [&](tg::Int k) { acc += tg::load(x + k * BLOCK + i); });
+  auto more = tg::zeros<float>({BLOCK});
+  if (PARTS == 0) tg::range(0, n, {.split = "auto"}, [&](tg::Int k) { more += tg::load(x + k * BLOCK + i) * 0.5; });
+  tg::store(out + i, acc + more);
+});
+
 constexpr auto matmul_descriptors = tg::kernel("matmul_descriptors(a, b, c, K, BM, BN, BK)", [](tg::Desc<tg::half> a, tg::Desc<tg::half> b, tg::Desc<tg::half> c, tg::Int K, tg::Constexpr<int> BM, tg::Constexpr<int> BN,
                                                                                               tg::Constexpr<int> BK) {
   auto m = tg::program_id(0) * BM;

@@ -54,6 +54,19 @@ def matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexp
 
 
 @triton.jit
+def shared_sums(x, out, n, BLOCK: tl.constexpr, PARTS: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    acc = tl.zeros([BLOCK], tl.float32)
+    for k in tl.range(0, n, split=PARTS if PARTS else None):
+        acc += tl.load(x + k * BLOCK + i)
+    more = tl.zeros([BLOCK], tl.float32)
+    if PARTS == 0:
+        for k in tl.range(0, n, split="auto"):
+            more += tl.load(x + k * BLOCK + i) * 0.5
+    tl.store(out + i, acc + more)
+
+
+@triton.jit
 def matmul_descriptors(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     m = tl.program_id(0) * BM
     n = tl.program_id(1) * BN

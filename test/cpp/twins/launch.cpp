@@ -76,6 +76,20 @@ int main(int, char **argv) {
   }
   line("matmul", s, right);
 
+  std::vector<float> rows(13 * 128), sums(128);
+  for (size_t k = 0; k < rows.size(); ++k) rows[k] = static_cast<float>(k % 23);
+  right = true;
+  for (int parts : {8, 0}) {
+    s = shared_sums(context).with(options)[tg::grid(1)](rows, sums, 13, 128, parts);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      float want = 0;
+      for (size_t k = 0; k < 13; ++k) want += rows[k * 128 + i];
+      right &= sums[i] == (parts ? want : 1.5f * want);
+    }
+    if (!s) break;
+  }
+  line("shared_sums", s, right);
+
   std::vector<int> starts{1, 2, 3, 27}, steps(4);
   s = collatz(context).with(options)[tg::grid(4)](starts, steps);
   line("collatz", s, steps == std::vector<int>{0, 1, 7, 111});

@@ -63,6 +63,8 @@ int main(int, char **argv) {
   TWIN(softmax_rows, "x:*kf32, out:*f32, stride:i32:16, n:i64", "BLOCK", 256);
   TWIN(layer_norm, "x:*kf16, w:*kf32, b:*kf32, out:*f16, n:i32, eps:f32", "BLOCK", 128);
   TWIN(matmul, "a:*kf16:16, b:*kf16:16, c:*f16:16, M:i32, N:i32:16, K:i32:16", "BM BN BK", 64, 64, 32);
+  TWIN(shared_sums, "x:*kf32:16, out:*f32:16, n:i32", "BLOCK PARTS", 128, 4);
+  TWIN(shared_sums, "x:*kf32:16, out:*f32:16, n:i32", "BLOCK PARTS", 128, 0);
   TWIN(matmul_descriptors, "a:tensordesc<fp16[64, 32]>, b:tensordesc<fp16[32, 64]>, c:tensordesc<fp16[64, 64]>, K:i32", "BM BN BK", 64, 64, 32);
   TWIN(attention, "q:*kf16:16, k:*kf16:16, v:*kf16:16, out:*f16:16, n:i32:16, scale:f32", "M N D", 64, 32, 64);
   TWIN(rotate, "x:*kf32, cosine:*kf32, sine:*kf32, out:*f32", "BLOCK", 128);
