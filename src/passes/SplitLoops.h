@@ -1,13 +1,13 @@
 // Loops whose iterations several CTAs may share: `tl.range(..., split="auto")`.
 //
-//   acc = 0                                             part r of n, of its contiguous chunk of the iterations
-//   for k in range(0, K, BK):                           acc_r = 0; p_r = p + first_r * step
-//     acc += f(load p, k)       =>                      for k in chunk r: acc_r += f(load p_r, k); p_r += step
-//     p += step                                         acc = acc_0 + ... + acc_(n-1), in this order
+//   acc = 0                                             part r of n, of every n-th iteration
+//   for k in range(0, K, BK):                           acc_r = 0; p_r = p + r * step
+//     acc += f(load p, k)       =>                      for k in range(r * BK, K, n * BK): acc_r += f(load p_r, k); p_r += n * step
+//     p += step                                         acc = acc_0 + ... + acc_(n-1), in an order that is the same each time
 //
 // That wants to know of each carried value how it comes from one iteration to the next: as a running sum, which nothing in the loop reads (of parts, which are combined in the
 // end), or by steps that do not change (each part knows where it starts). Everything else makes an iteration wait for the one before. This is the analysis alone, on tile IR
-// behind the pipeline, for every target; gpu/parts/ChunkLoops.h rewrites the loop.
+// behind the pipeline, for every target; gpu/parts/DealLoops.h rewrites the loop.
 #pragma once
 #include "ir/Ir.h"
 #include "support/Diag.h"

@@ -105,6 +105,44 @@ def test_several_carried_values(split, m, block):
 
 
 @tegula.jit
+def k_between(x, out, n, m, BLOCK: tl.constexpr, SPLIT: tl.constexpr):
+    """Pointers and counters are read between their steps, and behind them."""
+    cols = tl.arange(0, BLOCK)
+    acc = tl.zeros([BLOCK], tl.int32)
+    p = x + cols
+    q = x + cols
+    a = 5
+    for i in tl.range(0, m, split=SPLIT):
+        acc += tl.load(p) * a
+        p += n
+        acc -= tl.load(p)
+        p += 3
+        q += n
+        a += 2
+        acc += tl.load(p) * a + tl.load(q)
+        a += 1
+    tl.store(out + cols, acc)
+    tl.store(out + BLOCK + cols, tl.load(p) + 10 * a + tl.load(q))
+
+
+@pytest.mark.parametrize("split", [2, 8, "auto"])
+@pytest.mark.parametrize("m", [0, 1, 7, 21])
+def test_values_between_steps(split, m):
+    n, block = 130, 64
+    x = np.random.default_rng(m).integers(-9, 9, (m + 2) * (n + 3) + block).astype(np.int32)
+    acc, p, q, a = np.zeros(block, np.int32), 0, 0, 5
+    for _ in range(m):
+        acc += x[p:][:block] * a - x[p + n:][:block]
+        p += n + 3
+        q += n
+        acc += x[p:][:block] * (a + 2) + x[q:][:block]
+        a += 3
+    out = np.zeros(2 * block, np.int32)
+    k_between[(1, )](x, out, n, m, BLOCK=block, SPLIT=split)
+    assert_same(out, np.concatenate([acc, x[p:][:block] + 10 * a + x[q:][:block]]).astype(np.int32))
+
+
+@tegula.jit
 def k_backwards(x, out, m, BLOCK: tl.constexpr, SPLIT: tl.constexpr):
     """A loop inside, steps down, and a second loop that reads the sum of the first."""
     cols = tl.arange(0, BLOCK)

@@ -375,7 +375,9 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   for (const Op *op = loop_.parent->parent->op; op; op = op->parent->parent->op)
     if (op->kind == OpKind::For || op->kind == OpKind::While)
       return c;
-  if (options_.numWarps >= enoughWarps || options_.numCtas > 1 || writesGlobal(loop_))
+  // CTAs that only share the iterations of a loop compute as much each as one alone. And of clusters with one block on an SM fewer run at once than there are SMs for: 15 of 8, 30 of 4 (docs/hopper.md).
+  const bool sharesTiles = options_.numCtas > 1 && !loop_.splitParts();
+  if (options_.numWarps >= enoughWarps || sharesTiles || writesGlobal(loop_))
     return c;
   const uint64_t most = std::min<uint64_t>(enoughWarps / options_.numWarps, blocksByRegisters());
   auto blocks = [&](const RingChoice &x) { return std::min(most, (target_.sharedLimit() + reserved) / (take(x) + reserved)); };

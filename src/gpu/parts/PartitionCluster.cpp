@@ -4,7 +4,7 @@
 #include "gpu/FormWriter.h"
 #include "gpu/Layouts.h"
 #include "gpu/parts/ClusterParts.h"
-#include "gpu/parts/ChunkLoops.h"
+#include "gpu/parts/DealLoops.h"
 #include "ir/Clone.h"
 #include "passes/AxisFacts.h"
 #include "passes/HoistInvariants.h"
@@ -248,7 +248,8 @@ void Partitioner::combine(Op &reduce, OpKind how) {
   b_.setBlock(saved);
 }
 
-/// Of what every CTA has of its own: the part of all of them together along `axis`, in the order of CTAs.
+/// Of what every CTA has of its own: the part of all of them together along `axis`. In the order of CTAs, or, as each part is summed by one CTA only, in that of their distance
+/// from it (its own first): either way in the same order each time.
 Value *Partitioner::combined(Value *own, OpKind how, int axis) {
   Type part = partOf(own->type, axis);
   Shape s = part.shape;
@@ -292,10 +293,10 @@ void Partitioner::histogram(const Op &op, int axis) {
 } // namespace
 
 std::unique_ptr<Module> partitionCluster(const Module &given, unsigned ctas, DiagEngine *remarks) {
-  const std::unique_ptr<Module> chunks = splitOf(*given.kernel()) ? clone(given) : nullptr;
-  if (chunks)
-    chunkLoops(*chunks, ctas);
-  const Module &module = chunks ? *chunks : given;
+  const std::unique_ptr<Module> dealt = splitOf(*given.kernel()) ? clone(given) : nullptr;
+  if (dealt)
+    dealLoops(*dealt, ctas);
+  const Module &module = dealt ? *dealt : given;
   const Function &f = *module.kernel();
   ClusterParts parts(module, ctas, remarks);
   if (!parts.any())

@@ -25,6 +25,17 @@ uint64_t tilesBytes(const Op &op) {
 
 static unsigned bytesOf(const Type &t) { return t.isPtr ? 8 : byteWidth(t.elem); }
 
+/// The layout of what a cluster_gather with `part` gives, over all CTAs: element j of the first axis is CTA (r ^ j)'s version of the part that is CTA r's along `axis`. So in each turn
+/// every CTA reads from another one; if all began with CTA 0, its link would be what n CTAs wait for, in each of n turns.
+static LinearLayout fromNeighbours(const LinearLayout &own, int64_t ctas, unsigned axis) {
+  const LinearLayout l = own * LinearLayout::identity(ctas, layout::Dim::Block, layout::tensorDim(axis));
+  std::vector<uint64_t> bases(l.bases().begin(), l.bases().end());
+  const unsigned bits = layout::log2Exact(ctas);
+  for (unsigned i = 0; i < bits; ++i)
+    bases[bases.size() - bits + i] ^= l.outs().flat(layout::Dim::Dim0, uint64_t{1} << i);
+  return LinearLayout(l.ins(), l.outs(), bases);
+}
+
 /// How the values of a convert or a cluster_gather move.
 static layout::ConversionPlan planOf(const Module &m, const Op &op, layout::Threads threads, const layout::ConversionOptions &options) {
   const Type &from = op.operands[0]->type, &to = op.result()->type;
@@ -34,8 +45,8 @@ static layout::ConversionPlan planOf(const Module &m, const Op &op, layout::Thre
   // Parts of CTAs and all parts in every CTA are two layouts of one tensor.
   const LinearLayout own = from.isScalar() ? layout::scalar(threads) : m.layoutOf(from);
   const LinearLayout parts = layout::expandDims(own, 0) * LinearLayout::identity(to.shape[0], layout::Dim::Block, layout::Dim::Dim0);
-  if (const int64_t axis = op.part(); axis >= 0) // each CTA has its own part of all of them
-    return layout::planConversion(parts, m.layoutOf(to) * LinearLayout::identity(to.shape[0], layout::Dim::Block, layout::tensorDim(static_cast<unsigned>(axis) + 1)), bits, options);
+  if (const int64_t axis = op.part(); axis >= 0)
+    return layout::planConversion(parts, fromNeighbours(m.layoutOf(to), to.shape[0], static_cast<unsigned>(axis) + 1), bits, options);
   return layout::planConversion(parts, m.layoutOf(to).growIn(layout::Dim::Block, layout::log2Exact(to.shape[0])), bits, options);
 }
 

@@ -81,7 +81,7 @@ struct Lowering::PlanEmit {
     size_t n = a.registers.size();
     if (side.move == SharedMove::Plain) {
       llvm::Type *element = b().getIntNTy(bits);
-      bool cluster = !side.block.block.empty();
+      bool cluster = isRemote(side, a);
       if (n == 1)
         return {l.in_->loadShared(from, element, nullptr, nullptr, cluster)};
       auto *type = llvm::FixedVectorType::get(element, static_cast<unsigned>(n));
@@ -92,6 +92,17 @@ struct Lowering::PlanEmit {
       for (V x : unpack(word, 32 / bits))
         out.push_back(x);
     return out;
+  }
+
+  /// Does it read another CTA's memory? What is certainly its own is not asked of the network between SMs.
+  bool isRemote(const SharedSide &side, const SharedAccess &a) const {
+    const ThreadMap &of = side.block;
+    if (of.block.empty() || a.blockXor)
+      return !of.block.empty();
+    for (size_t i = 0; i < of.block.size(); ++i)
+      if (of.block[i] != 1u << i)
+        return true;
+    return llvm::any_of(of.lane, [](uint32_t x) { return x != 0; }) || llvm::any_of(of.warp, [](uint32_t x) { return x != 0; });
   }
 
   /// base + ((thread's offset ^ constant) in bytes). The part of the constant that never meets the thread's bits is added last, so that
@@ -105,7 +116,7 @@ struct Lowering::PlanEmit {
       start = b().CreateAdd(base, flipped ? b().CreateXor(thread, b().getInt32(flipped * bytes())) : thread);
     }
     V address = added ? b().CreateAdd(start, b().getInt32(added * bytes())) : start;
-    if (side.block.block.empty())
+    if (!isRemote(side, a))
       return address;
     uint64_t mask;
     V &rank = ranks[&side];

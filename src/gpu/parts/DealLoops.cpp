@@ -1,10 +1,11 @@
-// See ChunkLoops.h.
-#include "gpu/parts/ChunkLoops.h"
+// See DealLoops.h.
+#include "gpu/parts/DealLoops.h"
 #include "gpu/BlockEdit.h"
 #include "ir/Builder.h"
 #include "ir/Clone.h"
+#include "ir/Walk.h"
 #include "passes/SplitLoops.h"
-#include <bit>
+#include <algorithm>
 
 namespace tegula::gpu {
 
@@ -12,9 +13,9 @@ using namespace ir;
 
 namespace {
 
-class Chunker {
+class Dealer {
 public:
-  Chunker(Module &m, unsigned parts) : m_(m), b_(m), parts_(parts) {}
+  Dealer(Module &m, unsigned parts) : m_(m), b_(m), parts_(parts) {}
 
   void run(Block &kernel) {
     for (size_t i = 0; i < kernel.ops.size(); ++i) {
@@ -23,7 +24,7 @@ public:
         continue;
       Block front, behind;
       front.parent = behind.parent = kernel.parent;
-      chunk(*op, front, behind, kernel, i);
+      deal(*op, front, behind, kernel, i);
       const size_t before = front.ops.size(), after = behind.ops.size();
       splice(behind, kernel, i + 1);
       splice(front, kernel, i);
@@ -32,7 +33,7 @@ public:
   }
 
 private:
-  void chunk(Op &loop, Block &front, Block &behind, Block &kernel, size_t at) {
+  void deal(Op &loop, Block &front, Block &behind, Block &kernel, size_t at) {
     b_.setLoc(loop.loc);
     b_.setInlinedAt(loop.inlinedAt);
     b_.setBlock(&front);
@@ -44,20 +45,12 @@ private:
     Value *distance = loop.reverse() ? b_.binary(OpKind::Sub, from, to) : b_.binary(OpKind::Sub, to, from);
     Value *runs = b_.cmp(loop.reverse() ? CmpPred::Sgt : CmpPred::Slt, from, to);
     Value *trips = b_.select(runs, b_.binary(OpKind::Add, b_.binary(OpKind::UDiv, b_.binary(OpKind::Sub, distance, number(1)), step), number(1)), number(0));
-    // A chunk more than trips / parts where that leaves a rest: the last ones have less, or nothing.
-    Value *share = b_.binary(OpKind::LShr, trips, number(std::countr_zero(parts_)));
-    Value *rest = b_.cast(OpKind::ZExt, b_.cmp(CmpPred::Ne, b_.binary(OpKind::And, trips, number(parts_ - 1)), number(0)), t.elem);
-    share = b_.binary(OpKind::Add, share, rest);
     Value *rank = b_.create1(OpKind::ClusterRank, {}, Type::scalar(Elem::I32));
     Value *isFirst = b_.cmp(CmpPred::Eq, rank, b_.constI32(0));
-    Value *wide = t.elem == Elem::I32 ? rank : b_.cast(t.elem == Elem::I64 ? OpKind::ZExt : OpKind::Trunc, rank, t.elem);
-    Value *first = b_.binary(OpKind::UMin, b_.binary(OpKind::Mul, wide, share), trips), *left = b_.binary(OpKind::Sub, trips, first);
-    Value *mine = b_.binary(OpKind::UMin, share, left);
-    const OpKind move = loop.reverse() ? OpKind::Sub : OpKind::Add;
-    loop.operands[0] = b_.binary(move, from, b_.binary(OpKind::Mul, first, step));
-    // The last chunk ends where the loop does.
-    Value *end = b_.binary(move, loop.operands[0], b_.binary(OpKind::Mul, mine, step));
-    loop.operands[1] = b_.select(b_.cmp(CmpPred::Ult, mine, left), end, b_.select(b_.cmp(CmpPred::Eq, mine, number(0)), loop.operands[0], to));
+    Value *first = t.elem == Elem::I32 ? rank : b_.cast(t.elem == Elem::I64 ? OpKind::ZExt : OpKind::Trunc, rank, t.elem);
+    // As for loops that are not split, it is taken that a step beyond the end is still a number of this type.
+    loop.operands[0] = b_.binary(loop.reverse() ? OpKind::Sub : OpKind::Add, from, b_.binary(OpKind::Mul, first, step));
+    loop.operands[2] = b_.binary(OpKind::Mul, step, number(parts_));
     for (size_t i = 0; i < roles.size(); ++i) {
       Value *&init = loop.operands[3 + i];
       Value *start = init;
@@ -65,8 +58,9 @@ private:
         b_.setBlock(&front);
         init = moved(loop, roles[i], start, first);
         b_.setBlock(&behind);
-        Value *all = moved(loop, roles[i], start, trips);
+        Value *all = moved(loop, roles[i], start, trips); // by steps as they were
         replaceUses(kernel, loop.results[i], all, at + 1);
+        widen(loop, roles[i], i, front);
       } else if (roles[i].startsOnce) {
         b_.setBlock(&front);
         init = startOfSum(start, isFirst);
@@ -81,6 +75,55 @@ private:
     if (c && c->kind == OpKind::Const && (t.isFloatLike() ? c->floatValue(1) == 0 : c->intValue(1) == 0))
       return start;
     return b_.select(b_.splat(isFirst, t.shape), start, zero);
+  }
+
+  /// A step of the loop's: `parts` steps as they were. What uses the value between two steps still finds the one before its own.
+  void widen(Op &loop, const CarriedRole &role, size_t i, Block &front) {
+    Block &body = *loop.region(0);
+    bool isAlone = true; // the additions only follow each other
+    for (const Op *step : role.steps)
+      isAlone &= usesOf(step->result(), body) == 1;
+    if (isAlone) {
+      for (const Op *of : role.steps) {
+        Op *step = const_cast<Op *>(of);
+        const unsigned added = addedOperand(*step, loop);
+        b_.setBlock(&front);
+        step->operands[added] = times(step->operands[added], step->kind == OpKind::AddPtr, parts_);
+      }
+      return;
+    }
+    Op *yield = body.terminator();
+    body.ops.pop_back();
+    for (const Op *step : role.steps) {
+      b_.setBlock(&front);
+      Value *by = times(step->operands[addedOperand(*step, loop)], step->kind == OpKind::AddPtr, parts_ - 1);
+      b_.setBlock(&body);
+      yield->operands[i] = b_.create1(step->kind, {yield->operands[i], by}, yield->operands[i]->type);
+    }
+    body.ops.push_back(yield);
+    b_.setBlock(&front);
+  }
+
+  static size_t usesOf(const Value *v, const Block &b) {
+    size_t n = 0;
+    for (const Op *op : b.ops) {
+      n += static_cast<size_t>(std::count(op->operands.begin(), op->operands.end(), v));
+      for (const Region *r : op->regions)
+        n += usesOf(v, *r->block);
+    }
+    return n;
+  }
+
+  /// So many times a number that the loop does not change; offsets of pointers in 64 bits.
+  Value *times(Value *by, bool isOffset, int64_t n) {
+    const Type t = isOffset ? Type(by->type.withElem(Elem::I64)) : by->type;
+    if (std::optional<int64_t> c = constantInt(by))
+      return b_.constInt(t, *c * n);
+    if (by->def && by->def->kind == OpKind::Splat)
+      return b_.splat(times(by->def->operands[0], isOffset, n), by->type.shape);
+    if (by->type.elem != t.elem)
+      by = b_.cast(OpKind::SExt, by, t.elem);
+    return b_.binary(OpKind::Mul, by, b_.constInt(t, n));
   }
 
   /// `start` after so many iterations. Offsets of pointers in 64 bits, as they would have been added one after the other.
@@ -108,6 +151,6 @@ private:
 
 } // namespace
 
-void chunkLoops(Module &m, unsigned parts) { Chunker(m, parts).run(*m.kernel()->block()); }
+void dealLoops(Module &m, unsigned parts) { Dealer(m, parts).run(*m.kernel()->block()); }
 
 } // namespace tegula::gpu
