@@ -1,5 +1,6 @@
-// launch-bench N [device]: microseconds per launch of a cached empty kernel with N (0 or 19) arguments through the C interface, median of 9
-// batches. On a GPU a second number follows: the same kernel by a bare cuLaunchKernelEx, batches of both taking turns.
+// launch-bench N [device]: microseconds per launch of a cached empty kernel with N (0 or 19) arguments: through the C interface, by a typed handle (`kernel.bind(...)`, called with all arguments), and bare,
+// batches of the three taking turns. Bare is, on a GPU, the same kernel by cuLaunchKernelEx with one packed block, else the call of an empty function of a kernel's type with that block filled in.
+// On a GPU medians, as its queue is part of the time; else the least of all batches.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -7,7 +8,9 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <string>
-#include <tegula/tegula.h>
+#include <tegula/tegula.hpp>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -65,48 +68,81 @@ struct Bare {
   }
 };
 
+/// What a launch on a CPU comes to at least: the arguments in a block, and the call of a kernel.
+int emptyKernel(const void *, void *, long, long, void *) { return 0; }
+int (*volatile emptyEntry)(const void *, void *, long, long, void *) = emptyKernel;
+
+template <typename I> struct Typed;
+template <size_t... I> struct Typed<std::index_sequence<I...>> {
+  template <size_t> using Number = int;
+  static auto of(const tegula::Function &k, float *p, const tegula::LaunchOptions &options) {
+    auto f = tegula::TypedFunction<void(float *, float *, float *, float *, float *, Number<I>...)>::of(k, {}, options);
+    auto handle = f ? f->bind(1, p, p + 64, p + 128, p + 192, p + 256, int(69 + I)...) : tegula::Result<tegula::TypedLaunch<float *, float *, float *, float *, float *, Number<I>...>>(f.status());
+    if (!handle) die("bind");
+    return [handle = *handle, p] { return bool(handle(p, p + 64, p + 128, p + 192, p + 256, int(69 + I)...)); };
+  }
+  static int bare(float *p) {
+    struct Block {
+      float *pointers[5];
+      int numbers[sizeof...(I)];
+    } block{{p, p + 64, p + 128, p + 192, p + 256}, {int(69 + I)...}};
+    return emptyEntry(&block, nullptr, 0, 1, nullptr);
+  }
+};
+using Fourteen = Typed<std::make_index_sequence<14>>;
+
 } // namespace
 
 int main(int argc, char **argv) {
-  int count = argc > 1 ? std::atoi(argv[1]) : 0;
+  const int count = argc > 1 ? std::atoi(argv[1]) : 0;
   const char *device = argc > 2 ? argv[2] : "cpu";
-  bool gpu = std::strncmp(device, "cuda", 4) == 0;
+  const bool gpu = std::strncmp(device, "cuda", 4) == 0;
   std::string text = "import tegula\n@tegula.jit\ndef k(";
   for (int i = 0; i < count; ++i) text += "a" + std::to_string(i) + ", ";
   text += "):\n    pass\n";
   TegulaContext *ctx;
   TegulaModule *module;
   TegulaFunction *k;
-  TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
+  tegula::LaunchOptions options;
   void *buffer = nullptr;
   if (tegula_context_create(nullptr, &ctx) || tegula_module_from_text(ctx, "empty.py", text.data(), text.size(), &module) ||
       tegula_module_function(module, "k", &k) || tegula_device_find(ctx, device, &options.device) ||
-      tegula_memory_allocate(ctx, options.device, 64, &buffer))
+      tegula_memory_allocate(ctx, options.device, 2048, &buffer))
     die("launch-bench");
+  auto *p = static_cast<float *>(buffer);
   std::vector<TegulaArg> args;
-  for (int i = 0; i < count; ++i) args.push_back(i < 5 ? tegula_ptr(buffer, TEGULA_FP32, 64) : tegula_int(64 + i));
+  for (int i = 0; i < count; ++i) args.push_back(i < 5 ? tegula_ptr(p + 64 * i, TEGULA_FP32, 256) : tegula_int(64 + i));
   const int64_t grid[3] = {1, 1, 1};
   auto ours = [&] {
     if (tegula_launch(k, grid, args.data(), args.size(), gpu ? &options : nullptr, nullptr)) die("launch");
   };
   ours();
-  std::vector<double> times, bareTimes;
-  // Short batches on a GPU: its queue must not fill up.
-  const int batch = gpu ? 500 : 100000;
-  if (!gpu) {
-    for (int round = 0; round < 10; ++round) times.push_back(microseconds(batch, ours));
-    std::printf("%.4f\n", median({times.begin() + 1, times.end()}));
-    return 0;
+  tegula_function_retain(k);
+  const tegula::Function function(k);
+  const auto nothing = tegula::TypedFunction<void()>::of(function, {}, options).and_then([](const auto &f) { return f.bind(1); });
+  auto handle = [&, many = count ? std::optional(Fourteen::of(function, p, options)) : std::nullopt] {
+    if (many ? !(*many)() : !(*nothing)()) die("handle");
+  };
+  std::optional<Bare> driver;
+  if (gpu) {
+    TegulaKernel *compiled;
+    if (tegula_compile(k, args.data(), args.size(), &options, &compiled)) die("compile");
+    driver.emplace(compiled, size_t(std::min(count, 5)) * 8 + size_t(std::max(count - 5, 0)) * 4);
   }
-  TegulaKernel *compiled;
-  if (tegula_compile(k, args.data(), args.size(), &options, &compiled)) die("compile");
-  Bare bare(compiled, size_t(std::min(count, 5)) * 8 + size_t(std::max(count - 5, 0)) * 4);
-  for (int round = 0; round < 60; ++round) {
-    for (auto *list : {&times, &bareTimes}) {
-      tegula_synchronize(ctx, options.device, nullptr);
-      double t = list == &times ? microseconds(batch, ours) : microseconds(batch, bare);
-      if (round >= 10) list->push_back(t);
-    }
+  auto bare = [&] {
+    if (driver) (*driver)();
+    else if (count ? Fourteen::bare(p) : emptyEntry(nullptr, nullptr, 0, 1, nullptr)) die("bare");
+  };
+  std::vector<double> times[3];
+  // Short batches: a GPU's queue must not fill up, and on a CPU others get their turn in between.
+  const int batch = gpu ? 500 : 5000;
+  for (int round = 0; round < 100; ++round) {
+    auto take = [&](std::vector<double> &list, auto &&f) {
+      if (gpu) tegula_synchronize(ctx, options.device, nullptr);
+      const double t = microseconds(batch, f);
+      if (round >= 10) list.push_back(t);
+    };
+    take(times[0], ours), take(times[1], handle), take(times[2], bare);
   }
-  std::printf("%.4f %.4f\n", median(times), median(bareTimes));
+  for (std::vector<double> &t : times) std::printf("%.4f%c", gpu ? median(t) : *std::min_element(t.begin(), t.end()), &t == &times[2] ? '\n' : ' ');
 }

@@ -665,6 +665,21 @@ typedef struct TegulaLaunchOptions {
  * the compiled kernel, borrowed from the function (retain it to keep it longer). */
 TEGULA_API TegulaStatus tegula_launch(TegulaFunction *function, const int64_t grid[3], const TegulaArg *args, size_t arg_count,
                                       const TegulaLaunchOptions *options, TegulaKernel **kernel);
+/* A launch that is made again and again: of one kernel, for one class of arguments (types, divisibility by 16, being 1, which pointers share memory, constants), with one set of options. What a launch
+ * looks up is looked up once, and a call compares its arguments with the class while it packs them. It keeps its function, kernel and context alive, and no memory that arguments point to.
+ * It never changes: any number of threads may launch it at once. */
+typedef struct TegulaBoundLaunch TegulaBoundLaunch;
+/* Finds the kernel for these arguments and options as tegula_launch does (in memory, a bundle, the cache, by compiling), without running it. `options`, which may be NULL, hold for all calls but
+ * for what those say themselves. A loop with split="auto" is shared by as many blocks as this grid leaves idle, whatever grids come later. */
+TEGULA_API TegulaStatus tegula_bound_create(TegulaFunction *function, const int64_t grid[3], const TegulaArg *args, size_t arg_count, const TegulaLaunchOptions *options, TegulaBoundLaunch **out);
+TEGULA_API void tegula_bound_retain(TegulaBoundLaunch *bound);
+TEGULA_API void tegula_bound_release(TegulaBoundLaunch *bound);
+/* The kernel, borrowed. */
+TEGULA_API TegulaKernel *tegula_bound_kernel(const TegulaBoundLaunch *bound);
+/* Launches it. `args[i]` is for parameter i; what is TEGULA_ARG_MISSING, or missing at the end, is as it was bound, and with an `arg_count` of 0 all are, whose memory must then still be there. `grid` NULL: as it
+ * was bound. Of `options` (NULL: as bound) stream and memory matter. Arguments of another class are TEGULA_INVALID_ARGUMENT, and the text names the first one: nothing is compiled or run. Otherwise as tegula_launch; a call
+ * on a stream that is being captured becomes a node of the CUDA graph. */
+TEGULA_API TegulaStatus tegula_bound_launch(TegulaBoundLaunch *bound, const int64_t grid[3], const TegulaArg *args, size_t arg_count, const TegulaLaunchOptions *options);
 /* The same without running: specialises, compiles, loads. Pointers may be NULL (taken as aligned). Gives a reference. */
 TEGULA_API TegulaStatus tegula_compile(TegulaFunction *function, const TegulaArg *args, size_t arg_count,
                                        const TegulaLaunchOptions *options, TegulaKernel **out);

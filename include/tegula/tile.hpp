@@ -199,6 +199,24 @@ struct Source {
 
 template <typename F> class KernelOf;
 
+/// A launch of a kernel that is made again and again, see tegula::BoundLaunch: `again()`, or `again(x, y, out, n)`, without constexprs; tegula::same stands for what is as it was bound.
+template <typename F> class BoundKernel {
+public:
+  Status operator()() const { return bound_(); }
+  template <typename... A>
+    requires(sizeof...(A) > 0)
+  Status operator()(A &&...arguments) const { return KernelOf<F>::again(bound_, std::forward<A>(arguments)...); }
+  /// The same on another grid; queued on a stream of the same device.
+  BoundKernel with(Grid programs) const { return BoundKernel(bound_.with(programs)); }
+  BoundKernel on(const Stream &stream) const { return BoundKernel(bound_.on(stream)); }
+  const BoundLaunch &untyped() const { return bound_; }
+
+private:
+  template <typename> friend class Launcher;
+  explicit BoundKernel(BoundLaunch bound) : bound_(std::move(bound)) {}
+  BoundLaunch bound_;
+};
+
 /// A kernel in a context: `add(context)[grid](arguments...)`. Cheap to copy.
 template <typename F> class Launcher {
 public:
@@ -223,6 +241,21 @@ public:
   /// A function that launches.
   auto operator[](Grid programs) const {
     return [*this, programs](auto &&...arguments) { return launch(programs, std::forward<decltype(arguments)>(arguments)...); };
+  }
+  /// For launches that are made again and again, with arguments of the same class: a callable that looks nothing up.
+  ///   auto again = add(context).bind(tg::grid(5), x, y, out, n, 1024).value();
+  ///   Status s = again(x, y, other, n);
+  template <typename... A> Result<BoundKernel<F>> bind(Grid programs, A &&...arguments) const {
+    Result<Function> f = kernel_.functionFor(context_, arguments...);
+    if (!f) return f.status();
+    BoundLaunch bound;
+    Status s = kernel_.withArguments([&](std::span<const Arg> all) {
+      Result<BoundLaunch> made = f->bind(programs, all, options_);
+      if (made) bound = std::move(*made);
+      return made.status();
+    }, std::forward<A>(arguments)...);
+    if (!s) return s;
+    return BoundKernel<F>(std::move(bound));
   }
   /// For these constexprs, in order: to compile by a signature, to look at.
   template <typename... C> Result<Function> function(C... constexprs) const { return kernel_.function(context_, constexprs...); }
@@ -298,6 +331,7 @@ public:
 
 private:
   friend class Launcher<F>;
+  friend class BoundKernel<F>;
   template <typename> friend class Tuned;
 
   template <size_t... I> static constexpr int constexprCount(std::index_sequence<I...>) { return (0 + ... + detail::Parameter<P<I>>::constexprs); }
@@ -350,6 +384,28 @@ private:
     (look(std::integral_constant<size_t, I>(), static_cast<const std::remove_cvref_t<A> *>(nullptr)), ...);
     if (!wrong.empty()) return Status::error(TEGULA_INVALID_ARGUMENT, "`" + std::string(signature_.name()) + "`: " + wrong);
     return launch(std::span<const Arg>(all));
+  }
+
+  /// A bound launch with arguments for the parameters that are no constexprs.
+  template <typename... A> static Status again(const BoundLaunch &bound, A &&...arguments) {
+    static_assert(sizeof...(A) == count - constexprs_, "one argument for each parameter of the kernel that is no tg::Constexpr, or none at all");
+    if constexpr (sizeof...(A) == count - constexprs_) {
+      TegulaArg all[count];
+      auto given = std::forward_as_tuple(std::forward<A>(arguments)...);
+      placed(all, given, std::make_index_sequence<count>());
+      return bound.launch(all, count);
+    }
+  }
+  template <typename Given, size_t... I> static void placed(TegulaArg *all, Given &given, std::index_sequence<I...>) { (placed<I>(all[I], given), ...); }
+  template <size_t I, typename Given> static void placed(TegulaArg &to, Given &given) {
+    if constexpr (detail::Parameter<P<I>>::constexprs) {
+      to.kind = TEGULA_ARG_MISSING;
+    } else {
+      using A = std::tuple_element_t<I - static_cast<size_t>(constexprCount(std::make_index_sequence<I>())), Given>;
+      auto &&argument = std::get<I - static_cast<size_t>(constexprCount(std::make_index_sequence<I>()))>(given);
+      if constexpr (std::same_as<std::remove_cvref_t<A>, Same>) to.kind = TEGULA_ARG_MISSING;
+      else to = detail::Parameter<P<I>>::argument(static_cast<A>(argument)).raw();
+    }
   }
 
   /// By the constexprs among the arguments of a launch.

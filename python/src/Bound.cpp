@@ -1,9 +1,8 @@
 // Launch handles: `handle = kernel.bind(x, y, n, BLOCK=64, grid=grid)`, then `handle(x, y, n)`.
 //
-// What a launch works out of names, options and constants is worked out once. A call converts its positional arguments, compares each with its class
-// (what the kernel was specialized on: type, whether 16 divides it, 1 or not, which pointers overlap), and launches. A call of another class is refused by
-// the argument's name. The launch itself is tegula_launch, which looks at the arguments by its own rules: a class that is coarser here than there compiles a kernel
-// more, and never runs one that does not fit.
+// What a launch works out of names, options and constants is worked out once. A call converts its positional arguments and gives them to tegula_bound_launch, which compares each with its class
+// (what the kernel was specialized on: type, whether 16 divides it, 1 or not, which pointers overlap) while it packs them. Of a call that is refused, what is wrong is looked for here, in Python's
+// words; so it is before hooks and the interpreter run, which look at no classes.
 #include "Function.h"
 #include "structmember.h"
 #include <cstddef>
@@ -14,7 +13,7 @@
 namespace tegula_python {
 namespace {
 
-constexpr size_t mostParams = 64, mostPointers = 16;
+constexpr size_t mostParams = 64, mostPointers = 16; // of more pointers, which share memory is said by the library
 
 /// What the argument of a run-time parameter must be.
 struct Class {
@@ -28,7 +27,6 @@ struct Class {
   bool isOne = false, isWide = false;
   bool isOneAnyway = false; // 1 is like other numbers
   uint16_t flags = 0; // of pointers: TEGULA_ARG_WIDE
-  uint32_t head = 0;  // kind, type and flags in one comparison, of an argument's first four bytes
 };
 
 struct BoundObject {
@@ -36,6 +34,7 @@ struct BoundObject {
       vectorcallfunc vectorcall;
   FunctionObject *function;
   TegulaFunction *handle; // retained: the function as it was bound
+  TegulaBoundLaunch *bound; // null: not made yet, as for the interpreter
   PyObject *kernel;
   PyObject *grid; // callable; null: `extents`
   PyObject *args;   // tuple of the constants given by position
@@ -52,20 +51,6 @@ struct BoundObject {
   uint64_t meets[mostPointers]; // bit k of row i: pointer arguments i and k < i overlap
   ArgPack *pack; // owns what `fixed` points to
 };
-
-/// An argument's first four bytes, of the flags TEGULA_ARG_WIDE alone.
-uint32_t headOf(const TegulaArg &a) {
-  uint32_t head;
-  std::memcpy(&head, &a, sizeof head);
-  return head & (0xFFFFu | uint32_t(TEGULA_ARG_WIDE) << 16);
-}
-static_assert(offsetof(TegulaArg, kind) < 2 && offsetof(TegulaArg, dtype) < 2 && offsetof(TegulaArg, flags) == 2 && sizeof(TegulaArg::flags) == 2);
-
-/// What fits() says, in a few instructions.
-inline bool matches(const Class &c, const TegulaArg &a) {
-  if (headOf(a) != c.head || (c.aligns && (a.u.u % 16 == 0) != c.divisible)) return false;
-  return !c.sizes || ((c.isOneAnyway || (a.u.i == 1) == c.isOne) && (a.u.i != static_cast<int32_t>(a.u.i)) == c.isWide);
-}
 
 BoundObject *of(PyObject *self) { return reinterpret_cast<BoundObject *>(self); }
 
@@ -89,7 +74,6 @@ Class classOf(const TegulaParam &p, const TegulaArg &a) {
     c.isOneAnyway = flags & TEGULA_PARAM_DO_NOT_SPECIALIZE;
     c.isWide = a.u.i != static_cast<int32_t>(a.u.i);
   }
-  c.head = headOf(a);
   return c;
 }
 
@@ -171,6 +155,13 @@ bool sameConstant(BoundObject *h, size_t i, PyObject *object) {
   return false;
 }
 
+/// Are the arguments, of which those are looked at that calls give, of the classes that the handle was bound with? False with an exception set.
+bool fitAll(BoundObject *h, const TegulaArg *packed) {
+  for (size_t i = 0; i < h->function->paramCount; ++i)
+    if (packed[i].kind != TEGULA_ARG_MISSING && !fits(h, i, packed[i])) return false;
+  return overlapsAsBound(h, packed, false);
+}
+
 /// With hooks and in the interpreter: as the launch that the handle stands for. The classes were looked at.
 PyObject *launchWatched(BoundObject *h, PyObject *const *args) {
   std::vector<PyObject *> stack(args, args + h->positional), names;
@@ -182,6 +173,20 @@ PyObject *launchWatched(BoundObject *h, PyObject *const *args) {
   if (!result) return nullptr;
   Py_DECREF(result);
   Py_RETURN_NONE;
+}
+
+/// The launch for the sample. False with an exception set.
+bool makeLaunch(BoundObject *h) {
+  TegulaLaunchOptions options = h->options;
+  if (!chooseDevice(*h->pack, options)) return false;
+  options.stream = nullptr; // each call has its own
+  TegulaStatus status;
+  {
+    WithoutGil others;
+    status = tegula_bound_create(h->handle, h->extents, h->fixed, h->function->paramCount, &options, &h->bound);
+  }
+  if (status == TEGULA_OK && !PyErr_Occurred()) return true;
+  return raiseStatus(status), false;
 }
 
 bool asBound(BoundObject *h) {
@@ -210,30 +215,31 @@ PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *k
     objects[i] = c.given ? args[i] : h->objects[i];
     if (c.isConstexpr || !objects[i]) {
       if (c.given && !sameConstant(h, i, objects[i])) return nullptr;
-      packed[i] = h->fixed[i];
-      continue;
+      packed[i].kind = TEGULA_ARG_MISSING; // as it was bound
+    } else if (!pack.convert(objects[i], false, packed[i], f->paramNames[i])) {
+      return nullptr;
     }
-    if (!pack.convert(objects[i], false, packed[i], f->paramNames[i]) || !(matches(c, packed[i]) || fits(h, i, packed[i]))) return nullptr;
   }
   if (pack.withoutMemory) return PyErr_Format(PyExc_ValueError, "argument `%s` stands for a tensor and has no memory", pack.withoutMemory), nullptr;
-  if (!overlapsAsBound(h, packed, false)) return nullptr;
   if (h->infers && pack.gpu != h->gpu) {
     PyErr_Format(PyExc_ValueError, "%s(): the tensors are on another device than those that the handle was bound with", tegula_function_name(h->handle));
     return nullptr;
   }
-  if (isIntercepted(f)) return launchWatched(h, args);
+  if (isIntercepted(f)) return fitAll(h, packed) ? launchWatched(h, args) : nullptr;
   int64_t computed[3] = {1, 1, 1};
   if (h->grid && !readGridOf(f, h->grid, objects, computed)) return nullptr;
   TegulaLaunchOptions options = h->options;
-  if (!chooseDevice(pack, options)) return nullptr;
+  if (!chooseDevice(pack, options) || !(h->bound || makeLaunch(h))) return nullptr;
   MemoryQuery memory{objects, packed, count};
   memory.attach(options);
   TegulaStatus status;
   {
     WithoutGil others;
-    status = tegula_launch(h->handle, h->grid ? computed : h->extents, packed, count, &options, nullptr);
+    status = tegula_bound_launch(h->bound, h->grid ? computed : nullptr, packed, count, &options);
   }
   if (status == TEGULA_OK && !PyErr_Occurred()) Py_RETURN_NONE;
+  // A class that the library refuses and Python's words do not know is said in the library's.
+  if (status == TEGULA_INVALID_ARGUMENT && !PyErr_Occurred() && !fitAll(h, packed)) return nullptr;
   return raiseStatus(status);
 }
 
@@ -251,6 +257,7 @@ void dealloc(PyObject *self) {
   BoundObject *h = of(self);
   PyObject_GC_UnTrack(self);
   delete h->pack;
+  tegula_bound_release(h->bound);
   tegula_function_release(h->handle);
   Py_XDECREF(reinterpret_cast<PyObject *>(h->function));
   Py_XDECREF(h->kernel);
@@ -283,8 +290,7 @@ bool set(BoundObject *h, PyObject *grid) {
   if (h->debug) h->options.debug = 1;
   h->infers = h->options.device < 0;
   if (PyCallable_Check(grid)) h->grid = Py_NewRef(grid);
-  else if (!readGrid(grid, h->extents)) return false;
-  unsigned pointers = 0;
+  h->extents[0] = h->extents[1] = h->extents[2] = 1;
   for (size_t i = 0; i < f->paramCount; ++i) {
     const bool isConstexpr = f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR;
     h->fixed[i].kind = TEGULA_ARG_MISSING;
@@ -296,18 +302,10 @@ bool set(BoundObject *h, PyObject *grid) {
     const uint8_t kind = h->fixed[i].kind;
     // An object that is a constant wherever it stands is compared as one.
     h->classes[i].isConstexpr = isConstexpr || kind == TEGULA_ARG_VALUE;
-    if (kind == TEGULA_ARG_TUPLE && !isConstexpr) {
-      PyErr_Format(PyExc_TypeError, "%s(): argument `%s` is a tuple or a descriptor, whose class handles do not look at; launch %s[grid](...)", name, f->paramNames[i], name);
-      return false;
-    }
-    pointers += kind == TEGULA_ARG_POINTER;
-  }
-  if (pointers > mostPointers) {
-    PyErr_Format(PyExc_TypeError, "%s(): a handle takes at most %zu tensors; launch %s[grid](...)", name, mostPointers, name);
-    return false;
   }
   overlapsAsBound(h, h->fixed, true);
   h->gpu = h->pack->gpu;
+  if (!readGridOf(f, grid, h->objects, h->extents) || (h->kernel != Py_None && !makeLaunch(h))) return false;
   // The sample's tensors are not kept: their memory may be large, and calls bring others.
   PyObject *kept = PyTuple_New(PyTuple_GET_SIZE(h->args));
   for (size_t i = 0; kept && i < h->positional; ++i) PyTuple_SET_ITEM(kept, i, Py_NewRef(h->classes[i].isConstexpr ? h->objects[i] : Py_None));

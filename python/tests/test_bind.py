@@ -21,6 +21,10 @@ def doubled(x, y):
     tl.store(y, tl.load(x) * FACTOR)
 
 
+def lambda_free(x, y):
+    tl.store(y, tl.load(x) * 2)
+
+
 def arrays(n=64, dtype=np.float32):
     return np.arange(n).astype(dtype), np.zeros(n, dtype)
 
@@ -90,13 +94,37 @@ def test_annotated_bool():
         assert y[0] == expected
 
 
-def test_tuples_are_refused():
+@pytest.mark.parametrize("device", ("cpu", "sim"))
+def test_tuples(device):
     @tegula.jit
-    def first(y, pair):
-        tl.store(y, pair[0])
+    def sum_of(y, pair):
+        tl.store(y, pair[0] + pair[1])
 
-    with pytest.raises(TypeError, match="argument `pair` is a tuple or a descriptor"):
-        first.bind(np.zeros(1, np.float32), (1.0, 2.0), grid=(1,))
+    y = np.zeros(1, np.float32)
+    handle = sum_of.bind(y, (1.5, 2), grid=(1,), device=device)
+    handle(y, (2.5, 4))
+    assert y[0] == 6.5
+    for pair, was in (((2.5, 16), "i32"), ((2.5,), "fp32, i32"), ((2, 2), "fp32")):
+        with pytest.raises(ValueError, match=f"argument `pair` is .* and was .*{was}.* when the launch was bound"):
+            handle(y, pair)
+    assert y[0] == 6.5
+
+
+@pytest.mark.parametrize("device", ("cpu", "sim"))
+def test_descriptors(device):
+    from tegula.tools.tensor_descriptor import TensorDescriptor
+
+    @tegula.jit
+    def copy(a, b):
+        b.store([0, 0], a.load([0, 0]) * 2)
+
+    x, y, z = np.arange(256, dtype=np.float32).reshape(16, 16), np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    blocks = lambda t, n=16: TensorDescriptor.from_tensor(t, [n, 16])
+    handle = copy.bind(blocks(x), blocks(y), grid=(1,), device=device)
+    handle(blocks(x), blocks(z))
+    assert (z == 2 * x).all() and (y == 0).all()
+    with pytest.raises(ValueError, match="argument `a` is .*, and was .* when the launch was bound"):
+        handle(blocks(x, 8), blocks(y))
 
 
 def test_samples_are_not_kept():
@@ -191,3 +219,19 @@ def test_tensors_of_torch():
     assert torch.equal(x, y)
     with pytest.raises(ValueError, match="`x` is of type fp64"):
         handle(x.double(), y, 64)
+
+
+def test_preloaded(monkeypatch):
+    """A kernel that was compiled elsewhere is what the handle launches: nothing is compiled for it."""
+    texts = []
+    monkeypatch.setattr(tegula.knobs.runtime, "jit_cache_hook", lambda **kw: texts.append(kw["compile"]["specialization_data"]))
+    make = lambda: tegula.jit(lambda_free)
+    x, y = arrays()
+    make()[(1,)](x, y)
+    monkeypatch.setattr(tegula.knobs.runtime, "jit_cache_hook", None)
+    fresh = make()
+    kernel = fresh.preload(texts[0])
+    handle = fresh.bind(x, y, grid=(1,))
+    assert handle.kernel is kernel
+    handle(x + 3, y)
+    assert y[0] == 6

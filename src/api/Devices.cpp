@@ -133,7 +133,7 @@ bool TegulaContext::findDevice(std::string_view name, int32_t &index, Status &st
   return false;
 }
 
-int32_t TegulaContext::deviceOf(const TegulaArg *args, size_t count) {
+int32_t TegulaContext::deviceOf(const TegulaArg *args, size_t count) const {
   for (size_t i = 0; i < count; ++i) {
     if (args[i].kind == TEGULA_ARG_TUPLE && args[i].u.items) {
       int32_t d = deviceOf(args[i].u.items, args[i].count);

@@ -45,7 +45,7 @@ struct CallOptions {
   uint64_t hangNs = 0;
   int32_t device = 0;
   bool deviceGiven = true; // false: inferred from the arguments
-  bool nullsOnly = false;  // `compile.checked` is set for the sake of null pointers, see checkNulls
+  bool nullsOnly = false;  // `compile.checked` is set for the sake of null pointers, see hasNulls
   TegulaMemoryFn memory = nullptr;
   void *stream = nullptr, *memoryUser = nullptr;
 };
@@ -155,7 +155,7 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   /// Looks for GPUs.
   size_t cudaCount();
   /// The device that the first pointer among the arguments belongs to; -1: there is no pointer.
-  int32_t deviceOf(const TegulaArg *args, size_t count);
+  int32_t deviceOf(const TegulaArg *args, size_t count) const;
   /// The device of a call that names none; -1 with the last error set.
   int32_t inferDevice(const TegulaArg *args, size_t count);
   /// That of the thread's current CUDA context, else the CPU.

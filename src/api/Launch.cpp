@@ -1,5 +1,6 @@
 // The launch path: bind, look up, pack, run. Nothing here allocates once a kernel is compiled.
 #include "api/Compile.h"
+#include "api/LaunchPath.h"
 #include "api/Repeat.h"
 #include "api/Sized.h"
 #include "api/Specialize.h"
@@ -100,13 +101,6 @@ static bool checkApart(const TegulaKernel &k, const TegulaArg *const *leaves) {
   return true;
 }
 
-/// What of a call's options matters to running it.
-struct RunOptions {
-  unsigned threads = 1;
-  uint64_t hangNs = 0;
-  void *stream = nullptr;
-};
-
 namespace {
 /// A launch that waits in a stream of this process, with what it needs until then.
 struct QueuedLaunch {
@@ -150,9 +144,7 @@ static TegulaStatus queueBlock(const TegulaKernel &k, runtime::HostStream &strea
   return TEGULA_OK;
 }
 
-/// Runs what is packed.
-static TegulaStatus runBlock(const TegulaKernel &k, const int32_t grid[3], int64_t programs, char *block, const TegulaCpuExtent *extents,
-                             const RunOptions &o) {
+TegulaStatus api::runBlock(const TegulaKernel &k, const int32_t grid[3], int64_t programs, char *block, const TegulaCpuExtent *extents, const RunOptions &o) {
   if (programs == 0) return TEGULA_OK;
   if (o.stream)
     if (runtime::HostStream *stream = k.device ? k.device->device->hostStream(o.stream) : nullptr) return queueBlock(k, *stream, grid, programs, block, extents, o);
@@ -165,8 +157,7 @@ static TegulaStatus runBlock(const TegulaKernel &k, const int32_t grid[3], int64
   return s.code == TEGULA_FAULT ? fault(outcome.culprit ? *outcome.culprit : k.info, outcome.fault, std::move(s.text)) : fail(s);
 }
 
-static TegulaStatus run(const TegulaKernel &k, const int32_t grid[3], int64_t programs, const TegulaArg *const *leaves,
-                        const CallOptions &call) {
+TegulaStatus api::run(const TegulaKernel &k, const int32_t grid[3], int64_t programs, const TegulaArg *const *leaves, const CallOptions &call) {
   alignas(64) char block[maxBlock + runtime::argRoom];
   TegulaCpuExtent extents[BoundCall::maxLeaves];
   if (k.info.argBytes > maxBlock) return fail(TEGULA_INTERNAL_ERROR, "`" + k.name + "`: argument block too large");
@@ -174,13 +165,10 @@ static TegulaStatus run(const TegulaKernel &k, const int32_t grid[3], int64_t pr
   return runBlock(k, grid, programs, block, extents, {call.threads, call.hangNs, call.stream});
 }
 
-/// A null pointer, as libraries give it for a tensor without elements, may be passed but not followed. On a CPU that would be the end of the
-/// process, so such launches take the checked form of the kernel, which fails with the argument's name: one form whatever else is
-/// known of addresses (api/Classes.cpp lists it). True if this is one.
-static bool checkNulls(const BoundCall &bound, CallOptions &call) {
+bool api::hasNulls(const BoundCall &bound, const CallOptions &call) {
   if (call.device != DeviceIndex::cpu || call.compile.checked) return false;
   for (unsigned i = 0; i < bound.leafCount; ++i)
-    if (bound.leaves[i]->kind == TEGULA_ARG_POINTER && !bound.leaves[i]->u.ptr) return call.compile.checked = call.nullsOnly = true;
+    if (bound.leaves[i]->kind == TEGULA_ARG_POINTER && !bound.leaves[i]->u.ptr) return true;
   return false;
 }
 
@@ -191,12 +179,13 @@ static bool bindAgain(TegulaFunction &f, const TegulaArg *args, size_t count, co
   return bind(f, args, count, options, bound);
 }
 
-/// The kernel for a call: found, or compiled. `launched`: null pointers are there, and do not stand for others. Null with the last error set.
-static TegulaKernel *prepare(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, CallOptions &call,
-                             BoundCall &bound, bool launched) {
+TegulaKernel *api::prepare(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, CallOptions &call, BoundCall &bound, bool launched) {
   TegulaContext &c = *f.context;
   if (!c.resolve(options, call, args, count) || !bind(f, args, count, call.compile, bound)) return nullptr;
-  if (launched && checkNulls(bound, call) && !bindAgain(f, args, count, call.compile, bound, true)) return nullptr;
+  if (launched && hasNulls(bound, call)) {
+    call.compile.checked = call.nullsOnly = true;
+    if (!bindAgain(f, args, count, call.compile, bound, true)) return nullptr;
+  }
   if (TegulaKernel *k = findKernel(f, bound)) return k;
   // Only here, where time is taken anyway, is it looked whether pointers may be a GPU's by now.
   if (!call.deviceGiven && c.noticeCuda()) {
@@ -218,8 +207,7 @@ static int32_t partsFor(const TegulaKernel &k, int64_t programs) {
   return static_cast<int32_t>(parts);
 }
 
-/// The form of a kernel for a grid that leaves multiprocessors idle, where its source allows one: compiled when it is first wanted. The kernel itself where that fails.
-static TegulaKernel *spread(TegulaFunction &f, const TegulaArg *args, size_t count, const CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs) {
+TegulaKernel *api::spread(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs) {
   const int32_t parts = k->device && call.compile.numCtas == 1 && programs > 0 && !k->staysWhole.load(std::memory_order_relaxed) ? partsFor(*k, programs) : 1;
   if (parts == 1) return k;
   CallOptions wide = call;
@@ -227,7 +215,7 @@ static TegulaKernel *spread(TegulaFunction &f, const TegulaArg *args, size_t cou
   const bool nulls = bound.nulls;
   TegulaKernel *found = bindAgain(f, args, count, wide.compile, bound, nulls) ? findKernel(f, bound) : nullptr;
   if (!found) found = kernelFor(f, args, count, wide, bound);
-  if (found) return found;
+  if (found) return call = wide, found;
   k->staysWhole.store(true, std::memory_order_relaxed);
   return bindAgain(f, args, count, call.compile, bound, nulls) ? k : nullptr;
 }

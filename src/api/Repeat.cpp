@@ -68,7 +68,7 @@ static uint32_t headOf(uint8_t kind, TegulaDtype dtype, uint16_t flags) {
 static_assert(offsetof(TegulaArg, kind) < 4 && offsetof(TegulaArg, dtype) < 4 && offsetof(TegulaArg, flags) == 2 && sizeof(TegulaArg::flags) == 2);
 
 std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options,
-                                         const CallOptions &call, TegulaKernel &kernel) {
+                                         const CallOptions &call, TegulaKernel &kernel, bool keepsArgs) {
   if (!kernel.code || kernel.code->needsExtents() || kernel.info.argBytes > maxBytes) return nullptr;
   std::unique_ptr<Repeat> r(new Repeat(kernel));
   takeSized(&options, r->options_);
@@ -84,6 +84,7 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
     const Param &p = params[i];
     r->defaults_.push_back(p.defaultArg.kind == TEGULA_ARG_MISSING ? nullptr : &p.defaultArg);
     const TegulaArg *a = i < count && args[i].kind != TEGULA_ARG_MISSING ? &args[i] : r->defaults_.back();
+    if (keepsArgs) r->defaults_.back() = a;
     Step s;
     if (!a || !stepOf(p, *a, s)) return nullptr;
     if (s.is >= Is::Pointer) {
@@ -115,7 +116,7 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
   return next == kernel.pack.size() ? std::move(r) : nullptr;
 }
 
-inline bool Repeat::hasOptions(const TegulaLaunchOptions &options) const {
+bool Repeat::hasOptions(const TegulaLaunchOptions &options) const {
   // All before the stream is compared; what comes behind it is for kernels with checks, which have no Repeat.
   return std::memcmp(&options, &options_, offsetof(TegulaLaunchOptions, stream)) == 0;
 }
@@ -177,10 +178,10 @@ const Repeat *Repeat::forOptions(TegulaFunction &f, const TegulaArg *args, size_
   return false;
 }
 
-bool Repeat::pack(const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, char *block) const {
+bool Repeat::pack(const TegulaArg *args, size_t count, char *block) const {
   size_t n = steps_.size();
   SeenPointers pointers;
-  if (count > n || !hasOptions(options)) return false;
+  if (count > n) return false;
   for (size_t i = 0; i < n; ++i) {
     const TegulaArg *a = i < count && args[i].kind != TEGULA_ARG_MISSING ? &args[i] : defaults_[i];
     if (!a || !matches(steps_[i], *a, block)) return false;

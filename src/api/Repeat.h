@@ -14,9 +14,10 @@ struct BoundCall;
 
 class Repeat {
 public:
-  /// Null: calls like this one always go the long way. `call` was resolved from `options`; `args` were bound to `kernel`'s key.
+  /// Null: calls like this one always go the long way. `call` was resolved from `options`; `args` were bound to `kernel`'s key. `keepsArgs`: what calls leave out is as in `args`, which
+  /// live as long as this; otherwise it is the parameter's default.
   static std::unique_ptr<const Repeat> of(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options,
-                                          const CallOptions &call, TegulaKernel &kernel);
+                                          const CallOptions &call, TegulaKernel &kernel, bool keepsArgs = false);
 
   ~Repeat() { delete next_.load(std::memory_order_relaxed); }
   /// This one, or one of `kernel`'s beside it, that is for calls with these options (a kernel may be reached by several: num_warps left open or given);
@@ -24,7 +25,9 @@ public:
   const Repeat *forOptions(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, const CallOptions &call) const;
 
   /// True if the call would find kernel(); then `block` (maxBytes of room) holds its arguments.
-  bool pack(const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, char *block) const;
+  bool pack(const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, char *block) const { return hasOptions(options) && pack(args, count, block); }
+  /// The same of a call whose options are known to be the same.
+  bool pack(const TegulaArg *args, size_t count, char *block) const;
 
   TegulaKernel &kernel() const { return kernel_; }
   unsigned threads() const { return threads_; }
@@ -66,7 +69,7 @@ private:
   int32_t device_ = 0;
   std::vector<Step> steps_;
   std::vector<uint8_t> overlap_; // SeenPointers::groups(); empty: no pointers overlap
-  std::vector<const TegulaArg *> defaults_; // of parameters, null: none
+  std::vector<const TegulaArg *> defaults_; // of parameters, for those that a call leaves out; null: none
 };
 
 } // namespace tegula::api

@@ -351,10 +351,14 @@ static std::string specText(const ParamSpec &s, bool exact) {
   return text + ")";
 }
 
+std::string parameterText(const std::vector<Param> &params, const std::vector<ParamSpec> &specs, size_t i) {
+  const ParamSpec &s = specs[i];
+  return params[i].name + ":" + specText(s, false) + (s.sameAs >= 0 && static_cast<size_t>(s.sameAs) < params.size() ? ":" + params[static_cast<size_t>(s.sameAs)].name : "");
+}
+
 std::string signatureText(const std::vector<Param> &params, const std::vector<ParamSpec> &specs) {
   std::string text;
-  for (size_t i = 0; i < specs.size() && i < params.size(); ++i)
-    text += (i ? ", " : "") + params[i].name + ":" + specText(specs[i], false) + (specs[i].sameAs >= 0 && static_cast<size_t>(specs[i].sameAs) < params.size() ? ":" + params[static_cast<size_t>(specs[i].sameAs)].name : "");
+  for (size_t i = 0; i < specs.size() && i < params.size(); ++i) text += (i ? ", " : "") + parameterText(params, specs, i);
   return text;
 }
 

@@ -77,6 +77,8 @@ bool bind(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileO
 std::vector<sema::ParamSpec> specsOf(TegulaFunction &f, const TegulaArg *args, size_t count, bool nulls = false);
 /// "x:*fp32:16, out:*fp32:16:x, n:i32, BLOCK:1024": `out` is the buffer of `x`.
 std::string signatureText(const std::vector<Param> &params, const std::vector<sema::ParamSpec> &specs);
+/// Of one parameter.
+std::string parameterText(const std::vector<Param> &params, const std::vector<sema::ParamSpec> &specs, size_t i);
 /// Exact text of the specs for the cache key.
 std::string specKey(const std::vector<sema::ParamSpec> &specs);
 /// The arguments of a kernel that was compiled, flattened into `leaves` (BoundCall::maxLeaves of them), PackItem::leaf numbers them. False with the last

@@ -76,6 +76,10 @@ public:
   std::string repr() const { return get() ? tegula_value_repr(get()) : ""; }
 };
 
+/// Stands for an argument of a bound launch (host/kernel.hpp) that is as it was bound.
+struct Same {};
+inline constexpr Same same;
+
 /// One argument of a launch. Borrows what it is made of.
 class Arg {
 public:
@@ -113,6 +117,7 @@ public:
   Arg(const Value &v) : a_(tegula_constant(v.get())) {}
   Arg(std::nullptr_t) { a_.kind = TEGULA_ARG_NONE; }
   Arg(TegulaArg a) : a_(a) {}
+  Arg(Same) {} // of a bound launch: as it was bound
   const TegulaArg &raw() const { return a_; }
 
 private:

@@ -81,6 +81,48 @@ public:
   static const TegulaArg *raw(std::span<const Arg> args) { return reinterpret_cast<const TegulaArg *>(args.data()); }
 };
 
+/// A launch that is made again and again: a kernel for one class of arguments, with its grid and options. What a launch looks up was looked up when it was bound.
+///   tegula::BoundLaunch again = add.bind(grid, {x, y, out, n, 1024}).value();
+///   tegula::Status s = again();                 // the same arguments
+///   s = again({x, y, other, n});                // others of their class; what is left out, or tegula::same, is as it was bound
+/// Cheap to copy. Keeps its kernel and context alive, and no memory that arguments point to. Never changes: threads may call one at once. Arguments of another class (type, divisibility by 16,
+/// being 1, shared memory, another constant) are TEGULA_INVALID_ARGUMENT, and the message names the first one.
+class BoundLaunch : public detail::Handle<TegulaBoundLaunch, tegula_bound_retain, tegula_bound_release> {
+public:
+  BoundLaunch() = default;
+  BoundLaunch(TegulaBoundLaunch *b, const LaunchOptions &options) : Handle(b), options_(options) {}
+  static Result<BoundLaunch> of(TegulaFunction *f, const Grid &grid, const TegulaArg *args, size_t count, const LaunchOptions &options) {
+    TegulaBoundLaunch *b = nullptr;
+    if (Status s = Status::from(tegula_bound_create(f, grid.n, args, count, &options, &b)); !s) return s;
+    return BoundLaunch(b, options);
+  }
+  Status operator()() const { return launch(nullptr, 0); }
+  Status operator()(std::span<const Arg> args) const { return launch(Kernel::raw(args), args.size()); }
+  Status operator()(std::initializer_list<Arg> args) const { return launch(Kernel::raw({args.begin(), args.size()}), args.size()); }
+  /// The same on another grid; queued on a stream of the same device.
+  BoundLaunch with(Grid grid) const {
+    BoundLaunch copy = *this;
+    copy.grid_ = grid, copy.hasGrid_ = true;
+    return copy;
+  }
+  BoundLaunch on(const Stream &stream) const {
+    BoundLaunch copy = *this;
+    copy.options_.stream = stream.handle();
+    return copy;
+  }
+  Kernel kernel() const {
+    TegulaKernel *k = tegula_bound_kernel(get());
+    if (k) tegula_kernel_retain(k);
+    return Kernel(k);
+  }
+  Status launch(const TegulaArg *args, size_t count) const { return Status::from(tegula_bound_launch(get(), hasGrid_ ? grid_.n : nullptr, args, count, &options_)); }
+
+private:
+  LaunchOptions options_;
+  Grid grid_ = 1;
+  bool hasGrid_ = false;
+};
+
 /// A kernel in source form. Calling it compiles what is new and launches.
 class Function : public detail::Handle<TegulaFunction, tegula_function_retain, tegula_function_release> {
 public:
@@ -92,6 +134,9 @@ public:
   Status operator()(Grid grid, std::initializer_list<Arg> args, const LaunchOptions &options = {}) const {
     return (*this)(grid, std::span(args.begin(), args.size()), options);
   }
+  /// For launches that are made again and again.
+  Result<BoundLaunch> bind(Grid grid, std::span<const Arg> args, const LaunchOptions &options = {}) const { return BoundLaunch::of(get(), grid, Kernel::raw(args), args.size(), options); }
+  Result<BoundLaunch> bind(Grid grid, std::initializer_list<Arg> args, const LaunchOptions &options = {}) const { return bind(grid, std::span(args.begin(), args.size()), options); }
   /// Compiles for these arguments without launching.
   Result<Kernel> compile(std::span<const Arg> args, const LaunchOptions &options = {}) const {
     TegulaKernel *k = nullptr;

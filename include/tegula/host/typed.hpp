@@ -74,7 +74,43 @@ struct TypedParameter<T> {
   }
 };
 
+/// The parameter of a signature; what a call is given for it.
+template <typename P> using ParameterOf = TypedParameter<std::conditional_t<isAsked<P>, std::remove_reference_t<P>, std::remove_cvref_t<P>>>;
+template <typename P> using GivenFor = std::conditional_t<isAsked<P>, std::remove_reference_t<P> &, std::remove_cvref_t<P>>;
+
 } // namespace detail
+
+/// A bound launch (host/kernel.hpp) of a kernel that takes A...: `again()`, or `again(x, out, n)`, where tegula::same stands for what is as it was bound. Made by TypedFunction::bind.
+template <typename... A> class TypedLaunch {
+public:
+  Status operator()() const { return bound_(); }
+  template <typename... G>
+    requires(sizeof...(G) == sizeof...(A) && sizeof...(A) > 0)
+  Status operator()(G &&...arguments) const {
+    TegulaArg all[most];
+    for (size_t i = 0; i < count_; ++i) all[i].kind = TEGULA_ARG_MISSING;
+    size_t next = 0;
+    ((all[places_[next++]] = one<A>(std::forward<G>(arguments))), ...);
+    return bound_.launch(all, count_);
+  }
+  /// The same on another grid; queued on a stream of the same device.
+  TypedLaunch with(Grid grid) const { return {bound_.with(grid), places_, count_}; }
+  TypedLaunch on(const Stream &stream) const { return {bound_.on(stream), places_, count_}; }
+  const BoundLaunch &untyped() const { return bound_; }
+
+private:
+  template <typename> friend class TypedFunction;
+  static constexpr size_t most = 128;
+  using Places = std::array<uint8_t, sizeof...(A) ? sizeof...(A) : 1>;
+  TypedLaunch(BoundLaunch bound, const Places &places, size_t count) : bound_(std::move(bound)), places_(places), count_(count) {}
+  template <typename P, typename G> static TegulaArg one(G &&argument) {
+    if constexpr (std::same_as<std::remove_cvref_t<G>, Same>) return TegulaArg{};
+    else return detail::ParameterOf<P>::argument(static_cast<detail::GivenFor<P>>(std::forward<G>(argument)));
+  }
+  BoundLaunch bound_;
+  Places places_;
+  size_t count_; // of parameters, constants included
+};
 
 template <typename Signature> class TypedFunction {
   static_assert(sizeof(Signature) == 0, "a kernel's signature is a function type: function<void(std::span<const float>, int)>");
@@ -83,24 +119,32 @@ template <typename Signature> class TypedFunction {
 /// A kernel that takes A...; cheap to copy.
 template <typename... A> class TypedFunction<void(A...)> {
   static constexpr size_t most = 128; // parameters, constants included
-  template <typename P> using Parameter = detail::TypedParameter<std::conditional_t<detail::isAsked<P>, std::remove_reference_t<P>, std::remove_cvref_t<P>>>;
-  template <typename P> using Given = std::conditional_t<detail::isAsked<P>, std::remove_reference_t<P> &, std::remove_cvref_t<P>>;
+  template <typename P> using Parameter = detail::ParameterOf<P>;
+  template <typename P> using Given = detail::GivenFor<P>;
 
 public:
   /// `f` as a function of these types, with its other parameters constant. What does not fit is TEGULA_INVALID_ARGUMENT, or the compiler's message.
   static Result<TypedFunction> of(Function f, const Constants &constants = {}, const LaunchOptions &options = {}) {
     TypedFunction t(std::move(f), options);
-    if (Status s = t.bind(constants); !s) return s;
+    if (Status s = t.place(constants); !s) return s;
     if (Status s = t.check(constants); !s) return s;
     return t;
   }
   /// The arguments convert as those of every C++ function do: a vector to a span.
   Status operator()(Grid grid, Given<A>... arguments) const {
     TegulaArg all[most];
-    std::copy(base_.begin(), base_.end(), all);
-    size_t next = 0;
-    ((all[places_[next++]] = Parameter<A>::argument(arguments)), ...);
+    write(all, arguments...);
     return Status::from(tegula_launch(function_.get(), grid.n, all, base_.size(), &options_, nullptr));
+  }
+  /// For launches that are made again and again, with arguments of the same class: a callable that looks nothing up.
+  ///   auto again = scale->bind(grid, x, out, n).value();
+  ///   Status s = again(x, other, n);
+  Result<TypedLaunch<A...>> bind(Grid grid, Given<A>... arguments) const {
+    TegulaArg all[most];
+    write(all, arguments...);
+    Result<BoundLaunch> bound = BoundLaunch::of(function_.get(), grid, all, base_.size(), options_);
+    if (!bound) return bound.status();
+    return TypedLaunch<A...>(std::move(*bound), places_, base_.size());
   }
   /// The same with other options of launches: a device, a stream.
   TypedFunction with(const LaunchOptions &options) const {
@@ -113,10 +157,16 @@ public:
 private:
   TypedFunction(Function f, const LaunchOptions &options) : function_(std::move(f)), options_(options) {}
 
+  /// Arguments and constants in their places.
+  void write(TegulaArg *all, Given<A> &...arguments) const {
+    std::copy(base_.begin(), base_.end(), all);
+    size_t next = 0;
+    ((all[places_[next++]] = Parameter<A>::argument(arguments)), ...);
+  }
   Status wrong(const std::string &what) const { return Status::error(TEGULA_INVALID_ARGUMENT, "`" + function_.name() + "`: " + what); }
 
   /// Where each argument and constant goes.
-  Status bind(const Constants &constants) {
+  Status place(const Constants &constants) {
     size_t count = tegula_function_param_count(function_.get()), next = 0;
     if (count > most) return wrong("a typed function has at most " + std::to_string(most) + " parameters");
     std::vector<bool> used(constants.size());
@@ -154,7 +204,7 @@ private:
   }
   template <size_t... I> Status checkKinds(std::index_sequence<I...>) const {
     Status all;
-    auto one = [&](size_t i, bool isPointer, const std::string &type) {
+    [[maybe_unused]] auto one = [&](size_t i, bool isPointer, const std::string &type) {
       TegulaParam p;
       if (!all || tegula_function_param(function_.get(), places_[i], &p) != TEGULA_OK || type.empty()) return;
       std::string what = "parameter `" + std::string(p.name) + "` is ", mine = ", the signature has " + type;
@@ -171,7 +221,7 @@ private:
     std::vector<TegulaNamedValue> named;
     for (const auto &[name, value] : constants) named.push_back({name.c_str(), value.get()});
     size_t next = 0;
-    auto add = [&](const std::string &type) {
+    [[maybe_unused]] auto add = [&](const std::string &type) {
       TegulaParam p;
       if (tegula_function_param(function_.get(), places_[next], &p) == TEGULA_OK) signature += (next ? ", " : "") + std::string(p.name) + ":" + type;
       ++next;

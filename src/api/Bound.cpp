@@ -1,0 +1,152 @@
+// Bound launches: what a launch works out of its arguments' types, its options and its constants is worked out once, and a call compares, packs and runs.
+//
+// The fast way is a Repeat of the launch's own, which no other launch of the function replaces. Where there is none (descriptors, checked accesses, big tensors), a call makes the key of its arguments
+// and compares it with the one that the kernel was found by, which needs no look-up.
+#include "api/LaunchPath.h"
+#include "api/Repeat.h"
+#include "api/Sized.h"
+#include "runtime/Device.h"
+#include <algorithm>
+#include <cstring>
+#include <deque>
+
+using namespace tegula;
+using namespace tegula::api;
+
+struct TegulaBoundLaunch final : RefCounted {
+  Ref<TegulaFunction> function;
+  Ref<TegulaKernel> kernel;
+  CallOptions call;           // of `kernel`'s form
+  std::vector<uint64_t> key;  // that `kernel` was found by
+  bool nulls = false;         // BoundCall::nulls
+  int32_t extents[3];         // of the grid
+  int64_t programs = 0;
+  std::vector<TegulaArg> args;               // one for each parameter; what they point to is kept by the three below
+  std::deque<std::vector<TegulaArg>> tuples;
+  std::vector<Ref<TegulaValue>> values;
+  std::unique_ptr<const Repeat> repeat;      // null: calls go the long way
+  std::vector<char> block;                   // packed `args`, if there is a `repeat`
+
+  /// A copy of an argument that lives as long as this.
+  TegulaArg keep(TegulaArg a);
+  bool refuses(const TegulaArg *given);
+};
+
+namespace {
+/// A call's arguments, with the bound ones where it gives none.
+class Joined {
+public:
+  Joined(const TegulaBoundLaunch &b, const TegulaArg *args, size_t count) {
+    const size_t n = b.args.size();
+    if (n > std::size(few_)) many_.resize(n), all_ = many_.data();
+    for (size_t i = 0; i < n; ++i) all_[i] = i < count && args[i].kind != TEGULA_ARG_MISSING ? args[i] : b.args[i];
+  }
+  const TegulaArg *get() const { return all_; }
+
+private:
+  TegulaArg few_[48];
+  std::vector<TegulaArg> many_;
+  TegulaArg *all_ = few_;
+};
+} // namespace
+
+TegulaArg TegulaBoundLaunch::keep(TegulaArg a) {
+  if (a.kind == TEGULA_ARG_VALUE && a.u.value) values.emplace_back(a.u.value);
+  if (a.kind != TEGULA_ARG_TUPLE) return a;
+  if (a.u2.cls) values.emplace_back(a.u2.cls);
+  std::vector<TegulaArg> &items = tuples.emplace_back();
+  for (uint32_t i = 0; a.u.items && i < a.count; ++i) {
+    const TegulaArg item = keep(a.u.items[i]);
+    items.push_back(item);
+  }
+  a.u.items = items.data();
+  return a;
+}
+
+/// Says why arguments, which passed bind(), are of another class than the kernel's.
+bool TegulaBoundLaunch::refuses(const TegulaArg *given) {
+  const std::vector<Param> &params = function->params();
+  auto refuse = [&](const std::string &what) {
+    fail(TEGULA_INVALID_ARGUMENT, "`" + function->fn->name + "`: " + what + "; bind anew, or launch the function");
+    return true;
+  };
+  const auto now = specsOf(*function, given, args.size(), nulls), then = specsOf(*function, args.data(), args.size(), nulls);
+  for (size_t i = 0; i < params.size(); ++i)
+    if (specKey({now[i]}) != specKey({then[i]}))
+      return refuse("argument `" + params[i].name + "` is `" + parameterText(params, now, i) + "`, and was `" + parameterText(params, then, i) + "` when the launch was bound");
+  for (size_t i = 0; i < params.size(); ++i)
+    if (given[i].kind == TEGULA_ARG_POINTER && isBig(given[i], given[i].dtype) != isBig(args[i], args[i].dtype))
+      return refuse("argument `" + params[i].name + "` is of 2^30 elements or more, or was when the launch was bound");
+  return refuse("the arguments share memory in another way than when the launch was bound");
+}
+
+TegulaStatus tegula_bound_create(TegulaFunction *f, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, TegulaBoundLaunch **out) {
+  if (!f || !grid || (!args && count) || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_bound_create: null argument");
+  std::unique_ptr<TegulaBoundLaunch> b(new TegulaBoundLaunch);
+  if (runtime::Status s = runtime::checkGrid(grid, b->extents, b->programs); !s) return fail(s.code, "`" + f->fn->name + "`: " + s.text);
+  BoundCall bound;
+  TegulaKernel *k = prepare(*f, args, count, options, b->call, bound, true);
+  if (!k || (k->info.gpu.splitsByGrid && !(k = spread(*f, args, count, b->call, bound, k, b->programs)))) return tegula_last_status();
+  b->function = Ref(f), b->kernel = Ref(k);
+  b->nulls = bound.nulls;
+  b->key.assign(bound.words, bound.words + bound.wordCount);
+  const std::vector<Param> &params = f->params();
+  for (size_t i = 0; i < params.size(); ++i) b->args.push_back(b->keep(i < count && args[i].kind != TEGULA_ARG_MISSING ? args[i] : params[i].defaultArg));
+  TegulaLaunchOptions full = TEGULA_LAUNCH_OPTIONS_INIT;
+  if (options) takeSized(options, full);
+  b->repeat = Repeat::of(*f, b->args.data(), b->args.size(), full, b->call, *k, true);
+  if (b->repeat) {
+    b->block.resize(Repeat::maxBytes);
+    if (!b->repeat->pack(nullptr, 0, b->block.data())) b->repeat = nullptr;
+  }
+  b->block.resize(b->repeat ? k->info.argBytes : 0);
+  *out = b.release();
+  return TEGULA_OK;
+}
+
+void tegula_bound_retain(TegulaBoundLaunch *b) { retain(b); }
+void tegula_bound_release(TegulaBoundLaunch *b) { release(b); }
+TegulaKernel *tegula_bound_kernel(const TegulaBoundLaunch *b) { return b ? b->kernel.get() : nullptr; }
+
+/// A call without a Repeat, or with arguments that it does not take.
+static TegulaStatus launchByKey(TegulaBoundLaunch &b, const int32_t extents[3], int64_t programs, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options) {
+  TegulaFunction &f = *b.function;
+  if (count > b.args.size()) return fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "` takes " + std::to_string(b.args.size()) + " arguments, " + std::to_string(count) + " were given");
+  const Joined all(b, args, count);
+  CallOptions call = b.call;
+  if (options) {
+    call.stream = options->stream;
+    if (hasField(*options, &TegulaLaunchOptions::memory_user)) call.memory = options->memory, call.memoryUser = options->memory_user;
+  }
+  BoundCall bound;
+  bound.nulls = b.nulls;
+  if (!bind(f, all.get(), b.args.size(), call.compile, bound)) return tegula_last_status();
+  if (!b.nulls && hasNulls(bound, call)) return fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "`: a pointer is null, and none was when the launch was bound; bind anew, or launch the function");
+  if (bound.wordCount != b.key.size() || !std::equal(b.key.begin(), b.key.end(), bound.words)) return b.refuses(all.get()), tegula_last_status();
+  return run(*b.kernel, extents, programs, bound.leaves, call);
+}
+
+TegulaStatus tegula_bound_launch(TegulaBoundLaunch *b, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions *options) {
+  if (!b || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_bound_launch: null argument");
+  if (options && !isSized(options)) return fail(TEGULA_INVALID_ARGUMENT, "`size` of the launch options is not set");
+  int32_t given[3];
+  const int32_t *extents = b->extents;
+  int64_t programs = b->programs;
+  if (grid) {
+    if (runtime::Status s = runtime::checkGrid(grid, given, programs); !s) return fail(s.code, "`" + b->function->fn->name + "`: " + s.text);
+    extents = given;
+  }
+  // Where the arguments said the device, memory of another one must not come to a kernel of the CPU.
+  if (count && !b->call.deviceGiven) {
+    const TegulaContext &context = *b->kernel->context;
+    if (context.cudaInUse.load(std::memory_order_relaxed))
+      if (const int32_t device = context.deviceOf(args, count); device >= 0 && device != b->call.device)
+        return fail(TEGULA_INVALID_ARGUMENT, "`" + b->function->fn->name + "`: the arguments are in the memory of another device than when the launch was bound; bind anew, or launch the function");
+  }
+  if (const Repeat *r = b->repeat.get()) {
+    alignas(64) char block[Repeat::maxBytes + runtime::argRoom];
+    if (count == 0) std::memcpy(block, b->block.data(), b->block.size());
+    if (count == 0 || r->pack(args, count, block)) return runBlock(r->kernel(), extents, programs, block, nullptr, {r->threads(), r->hangNs(), options ? options->stream : b->call.stream});
+  }
+  return launchByKey(*b, extents, programs, args, count, options);
+}

@@ -1,0 +1,256 @@
+// Bound launches: what they run, what they refuse, what they keep; captured into a graph of the stand-in's driver.
+#include "Fixture.h"
+#include "../TestPaths.h"
+#include "../runtime/FakeCuda.h"
+#include <dlfcn.h>
+#include <thread>
+
+using namespace tegula;
+using namespace tegula::test;
+
+namespace {
+constexpr int n = 64;
+struct Arrays {
+  alignas(64) float x[n], y[n], out[n + 16] = {};
+  Arrays() {
+    for (int i = 0; i < n; ++i) x[i] = float(i), y[i] = 0.5f;
+  }
+  bool holds(int count) const {
+    for (int i = 0; i < n; ++i)
+      if (out[i] != (i < count ? float(i) + 0.5f : 0)) return false;
+    return true;
+  }
+};
+LaunchOptions on(int32_t device) {
+  LaunchOptions o;
+  o.device = device;
+  return o;
+}
+} // namespace
+
+TEST(Bound, CallsGiveAllArgumentsOrNone) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  for (int32_t device : {TEGULA_DEVICE_INDEX_CPU, TEGULA_DEVICE_INDEX_SIM}) {
+    Arrays a;
+    BoundLaunch again = add.bind(4, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16}, on(device)).value();
+    EXPECT_TRUE(a.holds(0)) << "binding runs nothing";
+    ASSERT_TRUE(again());
+    EXPECT_TRUE(a.holds(n));
+    // Others of the class; what is left out at the end, is missing, or is `same` is as it was bound. Constants may be said again.
+    Arrays b;
+    ASSERT_TRUE(again({std::span(b.x), std::span(b.y), std::span(b.out), 32}));
+    EXPECT_TRUE(b.holds(32));
+    Arrays d;
+    ASSERT_TRUE(again({same, same, std::span(d.out), 48, 16}));
+    EXPECT_TRUE(d.holds(48));
+    Arrays e;
+    ASSERT_TRUE(again.with(2)({same, same, std::span(e.out)}));
+    EXPECT_TRUE(e.holds(32)) << "two programs";
+    ASSERT_TRUE(again.with(0)({same, same, std::span(e.x)}));
+    EXPECT_EQ(e.x[7], 7) << "no program";
+    EXPECT_EQ(std::string(again.kernel().info().signature), "x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32:16, BLOCK:16");
+  }
+}
+
+TEST(Bound, AnotherClassIsRefused) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  Arrays a;
+  BoundLaunch again = add.bind(4, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16}).value();
+  auto text = [&](std::vector<Arg> args) {
+    Status s = again(args);
+    EXPECT_EQ(s.code(), TEGULA_INVALID_ARGUMENT);
+    EXPECT_TRUE(a.holds(0));
+    return s.message();
+  };
+  const Arg x(std::span(a.x)), y(std::span(a.y)), out(std::span(a.out));
+  double wide[n];
+  EXPECT_EQ(text({std::span(wide), y, out, n}), "`add`: argument `x` is `x:*fp64:16`, and was `x:*fp32:16` when the launch was bound; bind anew, or launch the function");
+  EXPECT_EQ(text({x, y, std::span(a.out).subspan(1), n}).substr(0, 62), "`add`: argument `out` is `out:*fp32`, and was `out:*fp32:16` w");
+  EXPECT_EQ(text({x, y, out, 63}).substr(0, 54), "`add`: argument `n` is `n:i32`, and was `n:i32:16` whe");
+  EXPECT_EQ(text({x, y, out, 1}).substr(0, 50), "`add`: argument `n` is `n:1`, and was `n:i32:16` w");
+  EXPECT_EQ(text({x, y, out, int64_t(1) << 40}).substr(0, 56), "`add`: argument `n` is `n:i64:16`, and was `n:i32:16` wh");
+  EXPECT_EQ(text({x, y, out, 2.0}).substr(0, 51), "`add`: argument `n` is `n:fp32`, and was `n:i32:16`");
+  EXPECT_EQ(text({x, y, out, n, 32}).substr(0, 51), "`add`: argument `BLOCK` is `BLOCK:32`, and was `BLO");
+  EXPECT_EQ(text({x, y, x, n}).substr(0, 55), "`add`: argument `out` is `out:*fp32:16:x`, and was `out");
+  EXPECT_NE(text({x, std::span(a.out).subspan(16), out, n}).find(":~1"), std::string::npos);
+  EXPECT_NE(text({std::span<const float>(), y, out, n}).find("a pointer is null"), std::string::npos);
+  EXPECT_NE(text({tegula_ptr(reinterpret_cast<void *>(uintptr_t(1) << 32), TEGULA_FP32, int64_t(1) << 33), y, out, n}).find("argument `x` is of 2^30 elements or more"), std::string::npos);
+  EXPECT_NE(text({x, y, tegula_const_ptr(a.out, TEGULA_FP32, n * 4), n}).find("is read-only, but the kernel stores to it"), std::string::npos);
+  EXPECT_NE(text({x, y, out, n, 16, 5}).find("takes 5 arguments, 6 were given"), std::string::npos);
+  EXPECT_EQ(again.with({-1})().code(), TEGULA_INVALID_ARGUMENT);
+  // One that was bound to a shared buffer takes such calls, and no others.
+  BoundLaunch in = add.bind(4, {x, y, x, n, 16}).value();
+  ASSERT_TRUE(in({x, y, x, n}));
+  EXPECT_EQ(a.x[3], 3.5f);
+  EXPECT_EQ(in({x, y, out, n}).code(), TEGULA_INVALID_ARGUMENT);
+}
+
+// Checked accesses, tuples, descriptors and null pointers have no Repeat: their class is compared by its key.
+TEST(Bound, LongWay) {
+  Context c = context();
+  Module m = module(c, std::string(addText) + R"(
+@triton.jit
+def scale(a, b, by):
+    i = tl.program_id(0) * a.block_shape[0]
+    b.store([i, 0], a.load([i, 0]) * by)
+
+@triton.jit
+def pairs(out, p, COUNT: tl.constexpr):
+    tl.store(out, p[0] * 100 + p[1])
+    tl.static_assert(COUNT[1] == 5)
+
+@triton.jit
+def untouched(x, out):
+    tl.store(out, 7.0)
+)");
+  Arrays a;
+  LaunchOptions checked;
+  checked.checked = 1;
+  BoundLaunch again = m.kernel("add").value().bind(4, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16}, checked).value();
+  ASSERT_TRUE(again({same, same, same, 48}));
+  EXPECT_TRUE(a.holds(48));
+  EXPECT_EQ(again({same, same, std::span(a.out).subspan(0, 4), 48}).code(), TEGULA_FAULT);
+  EXPECT_EQ(again({same, same, same, 49}).code(), TEGULA_INVALID_ARGUMENT);
+
+  constexpr int rows = 10, width = 16;
+  alignas(64) float from[rows * width], to[rows * width] = {}, other[rows * width] = {};
+  for (int i = 0; i < rows * width; ++i) from[i] = float(i);
+  auto descriptor = [&](float *p, int block) { return TensorDescriptor(std::span(p, rows * width), {rows, 12}, {width, 1}, {block, 16}); };
+  TensorDescriptor in = descriptor(from, 4), out = descriptor(to, 4), there = descriptor(other, 4), wrong = descriptor(other, 2);
+  std::optional<BoundLaunch> scale;
+  {
+    TensorDescriptor brief = descriptor(from, 4), gone = descriptor(to, 4); // the argument's parts are copied
+    scale = m.kernel("scale").value().bind(3, {brief.arg(), gone.arg(), 2}).value();
+  }
+  ASSERT_TRUE((*scale)());
+  EXPECT_EQ(to[width + 2], 2 * from[width + 2]);
+  ASSERT_TRUE((*scale)({in.arg(), there.arg(), 3}));
+  EXPECT_EQ(other[width + 2], 3 * from[width + 2]);
+  EXPECT_EQ((*scale)({in.arg(), wrong.arg(), 3}).code(), TEGULA_INVALID_ARGUMENT);
+
+  float result = 0;
+  std::optional<BoundLaunch> pairs;
+  {
+    const TegulaArg items[] = {tegula_int(3), tegula_int(4)}, constants[] = {tegula_int(2), tegula_int(5)};
+    TegulaArg p{}, k{};
+    p.kind = k.kind = TEGULA_ARG_TUPLE, p.count = k.count = 2, p.u.items = items, k.u.items = constants;
+    pairs = m.kernel("pairs").value().bind(1, {std::span(&result, 1), p, k}).value();
+  }
+  ASSERT_TRUE((*pairs)());
+  EXPECT_EQ(result, 304);
+  const TegulaArg others[] = {tegula_int(5), tegula_int(1)};
+  TegulaArg p{};
+  p.kind = TEGULA_ARG_TUPLE, p.count = 2, p.u.items = others;
+  EXPECT_EQ((*pairs)({same, p}).code(), TEGULA_INVALID_ARGUMENT) << "1 is a constant";
+
+  float *none = nullptr;
+  BoundLaunch empty = m.kernel("untouched").value().bind(1, {std::span(none, 0), std::span(&result, 1)}).value();
+  ASSERT_TRUE(empty());
+  EXPECT_EQ(result, 7);
+  ASSERT_TRUE(empty({std::span(from), std::span(to)})) << "whatever the addresses";
+}
+
+// Handles keep what they need; threads share one.
+TEST(Bound, LivesOnItsOwn) {
+  BoundLaunch again;
+  std::vector<Arrays> all(4);
+  {
+    Context c = context();
+    again = module(c, addText).kernel("add").value().bind(4, {std::span(all[0].x), std::span(all[0].y), std::span(all[0].out), n, 16}).value();
+  }
+  std::vector<std::thread> threads;
+  for (Arrays &a : all)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 2000; ++i)
+        if (!again({std::span(a.x), std::span(a.y), std::span(a.out), i % 2 ? n : 32})) a.x[0] = -1;
+    });
+  for (std::thread &t : threads) t.join();
+  for (Arrays &a : all) EXPECT_TRUE(a.holds(n));
+  TegulaBoundLaunch *b = nullptr;
+  EXPECT_EQ(tegula_bound_create(nullptr, nullptr, nullptr, 0, nullptr, &b), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(tegula_bound_launch(nullptr, nullptr, nullptr, 0, nullptr), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(tegula_bound_kernel(nullptr), nullptr);
+  TegulaLaunchOptions unset{};
+  EXPECT_EQ(tegula_bound_launch(again.get(), nullptr, nullptr, 0, &unset), TEGULA_INVALID_ARGUMENT);
+}
+
+TEST(Bound, CompileErrorsAndGridsAreSaidWhenItIsBound) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  Arrays a;
+  EXPECT_EQ(add.bind(-1, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16}).status().code(), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(add.bind(1, {std::span(a.x), std::span(a.y), std::span(a.out), n, Value::of(std::string_view("16"))}).status().code(), TEGULA_COMPILE_ERROR);
+  EXPECT_EQ(add.bind(1, {std::span(a.x)}).status().code(), TEGULA_INVALID_ARGUMENT);
+  LaunchOptions o;
+  o.num_warps = 3;
+  EXPECT_EQ(add.bind(1, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16}, o).status().code(), TEGULA_INVALID_ARGUMENT);
+}
+
+TEST(Bound, TypedFunctions) {
+  Context c = context();
+  Module m = module(c, addText);
+  Arrays a, b;
+  auto add = m.function<void(std::span<const float>, std::span<const float>, std::span<float>, int)>("add", {{"BLOCK", Value::of(16)}}).value();
+  const auto again = add.bind(4, a.x, a.y, a.out, n).value();
+  ASSERT_TRUE(again());
+  EXPECT_TRUE(a.holds(n));
+  ASSERT_TRUE(again(a.x, a.y, b.out, 32));
+  EXPECT_TRUE(b.holds(32));
+  Arrays d;
+  ASSERT_TRUE(again.with(1)(same, same, d.out, same));
+  EXPECT_TRUE(d.holds(16));
+  EXPECT_EQ(again(same, same, same, 7).code(), TEGULA_INVALID_ARGUMENT);
+}
+
+// A call on a stream that is captured becomes a node of the graph, whoever captures it. In a process of its own, whose driver is the stand-in.
+TEST(BoundDeathTest, CapturedIntoACudaGraph) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto program = [] {
+    const std::string driver = std::string(testBinaryDir) + "/lib/libfakecuda.so";
+    setenv("TEGULA_LIBCUDA", driver.c_str(), 1);
+    Context c = context();
+    Device d = c.device("cuda:0").value();
+    auto *fake = reinterpret_cast<fakecuda::FakeCuda *(*)()>(dlsym(dlopen(driver.c_str(), RTLD_NOW | RTLD_NOLOAD), "fakeCuda"))();
+    Stream s = d.stream().value();
+    auto x = d.allocate<float>(n).value(), out = d.allocate<float>(n).value();
+    std::string found;
+    {
+      BoundLaunch again = module(c, addText).kernel("add").value().bind(4, {x, x, out, n, 16}, s).value();
+      Graph g = s.record([&] {
+        for (int count : {32, 48})
+          if (Status st = again({same, same, same, count}); !st) return st;
+        return again();
+      }).value();
+      found += std::to_string(fake->launches.size()) + " " + std::to_string(g.size());
+      for (int i = 0; i < 2; ++i)
+        if (!g.launch(s)) std::exit(2);
+      found += " " + std::to_string(fake->launches.size());
+      for (int i = 0; i < 3; ++i) found += " " + std::to_string(fake->launches[size_t(i)].arguments[24]) + "x" + std::to_string(fake->launches[size_t(i)].config.gridX);
+      // Memory of the host is refused before anything runs.
+      alignas(64) float here[n];
+      found += again({same, same, std::span(here), n}) ? " ran" : " refused";
+    }
+    std::fprintf(stderr, "%s\n", found.c_str());
+    std::exit(found == "0 3 6 32x4 48x4 64x4 refused" ? 0 : 1);
+  };
+  EXPECT_EXIT(program(), testing::ExitedWithCode(0), "0 3 6 32x4 48x4 64x4 refused");
+}
+
+// Where arguments say the device, memory of another one never comes to a kernel of the CPU.
+TEST(BoundDeathTest, MemoryOfAnotherDevice) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto program = [] {
+    setenv("TEGULA_LIBCUDA", (std::string(testBinaryDir) + "/lib/libfakecuda.so").c_str(), 1);
+    unsetenv("TEGULA_DEVICE");
+    Context c = context();
+    Arrays a;
+    BoundLaunch again = module(c, addText).kernel("add").value().bind(4, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16}).value();
+    auto there = c.device("cuda:0").value().allocate<float>(n).value();
+    Status s = again({same, same, there, n});
+    std::fprintf(stderr, "%s\n", s.message().c_str());
+    std::exit(s.code() == TEGULA_INVALID_ARGUMENT ? 0 : 1);
+  };
+  EXPECT_EXIT(program(), testing::ExitedWithCode(0), "memory of another device");
+}
