@@ -698,7 +698,7 @@ def k(x, y, out, n, s, FORM: tl.constexpr, C: tl.constexpr):
 """
 
 
-@pytest.mark.parametrize("form, columns, axis", [("x", 64, "x"), ("y", 64, "y"), ("quotient", 64, "x"), ("x", 32, "x"), ("x", 512, "x"), ("x", 1024, None), ("x", 16, None), ("rows", 64, None)] +
+@pytest.mark.parametrize("form, columns, axis", [("x", 64, "x"), ("y", 64, "y"), ("quotient", 64, "x"), ("x", 32, "x"), ("x", 512, "x"), ("x", 1024, None), ("x", 16, "x"), ("x", 8, None), ("rows", 64, None)] +
                          [(form, 64, None) for form in ("volatile", "apart", "turned", "gathered", "reversed", "assert", "print", "sum", "loop", "branch", "once", "atomic")])
 def test_programs_run_in_groups(tegula, tmp_path, form, columns, axis):
     """Where each treats elements one by one, and short rows go on from program to program; a remark says so."""

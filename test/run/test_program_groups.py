@@ -38,7 +38,7 @@ def expected(x, bias, scales, M, N, R, C, out):
 
 @pytest.mark.parametrize("form", ["x", "y", "quotients"])
 @pytest.mark.parametrize("shape", [(9, 37), (33, 1000), (64, 4096), (5, 64), (1, 3000), (200, 70), (3, 32 * 65)])
-@pytest.mark.parametrize("tile", [(4, 32), (32, 64), (1, 128), (8, 256)])
+@pytest.mark.parametrize("tile", [(4, 32), (32, 64), (1, 128), (8, 256), (16, 16)])
 def test_tiles_of_many_programs(dev, form, shape, tile):
     (M, N), (R, C) = shape, tile
     stride = N + 3
@@ -59,8 +59,9 @@ def elements(x, out, n, R: tl.constexpr, C: tl.constexpr):
 
 @pytest.mark.parametrize("dtype", [np.int8, np.float16, np.float32, np.int64, np.bool_])
 @pytest.mark.parametrize("across", [1, 2, 7, 64, 129])
-def test_element_types(dev, dtype, across):
-    R, C = 8, 32
+@pytest.mark.parametrize("C", [16, 32])
+def test_element_types(dev, dtype, across, C):
+    R = 8
     x = np.random.default_rng(across).integers(0, 2 if dtype is np.bool_ else 100, (3 * R, across * C)).astype(dtype)
     out = np.zeros_like(x)
     dev(elements, (across, 3), x, out, across * C, R, C)

@@ -18,8 +18,8 @@ namespace {
 
 /// Bytes of a row that a group reads: a page. A program's own piece is at most half of it.
 constexpr int64_t rowOfGroup = 4096;
-/// Columns of a tile at least: all lanes of a vector, of the narrowest elements, are of one program.
-constexpr int64_t leastColumns = 32;
+/// Bits of the widest vector of any CPU. All its lanes, which have 16 to 32 bits (FunctionEmitter::chooseLaneBits), are of one program.
+constexpr int64_t widestVector = 512;
 
 /// By how much a value grows from program to program and along its last dimension, if that is one number; pointers in bytes.
 struct Growth {
@@ -217,11 +217,12 @@ bool Differences::lookAtAccess(const Op &op) {
   const Value *p = op.operands[0];
   const Shape &s = p->type.shape;
   const Growth g = of(p);
-  if (op.kind == OpKind::Store && (!g.varies || s.rank() < 1 || s.rank() > 4 || s[s.rank() - 1] < leastColumns))
+  const Type &t = op.kind == OpKind::Store ? op.operands[1]->type : op.result()->type;
+  const int64_t lane = t.isPtr ? 16 : std::clamp<int64_t>(ir::bitWidth(t.elem), 16, 32);
+  if (op.kind == OpKind::Store && (!g.varies || s.rank() < 1 || s.rank() > 4 || s[s.rank() - 1] * lane < widestVector))
     return false;
   if (s.rank() < 1 || !g.varies)
     return true;
-  const Type &t = op.kind == OpKind::Store ? op.operands[1]->type : op.result()->type;
   const int64_t columns = s[s.rank() - 1], width = t.isPtr ? 8 : widthOf(t);
   if (g.last != width || g.group != columns * width)
     return false;
