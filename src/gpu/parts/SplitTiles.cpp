@@ -349,6 +349,7 @@ struct Segment {
   int64_t work = 0;     // instructions of a thread
   int64_t elements = 0; // that a thread has of its largest tile
   int64_t words = 0;    // that a thread loads
+  bool combines = false; // elements of one tile: parts of that meet again
   bool hasLargeDot = false;
 
   Segment(const Block &b, size_t first, int64_t threads, int64_t sharedBytes) : begin(first), end(first) {
@@ -358,13 +359,14 @@ struct Segment {
       hasLargeDot |= TileParts::isLargeDot(op, sharedBytes);
       if (!op.operands.empty())
         elements = std::max(elements, op.operands[0]->type.numel() / threads);
+      combines |= op.kind == OpKind::Reduce || op.kind == OpKind::Scan;
       if (op.kind == OpKind::Load && op.result()->type.isTensor())
         words += op.result()->type.numel() * byteWidth(op.result()->type.elem) / 4 / threads;
     }
   }
   bool isLong(const StraightLimits &limits) const { return (work > limits.most || hasLargeDot || isHeavy(limits)) && elements >= 2 * limits.fewest; }
   /// No room for another block, which is a reason for one loop, but not for several.
-  bool isHeavy(const StraightLimits &limits) const { return words >= limits.words && elements >= limits.many; }
+  bool isHeavy(const StraightLimits &limits) const { return words >= limits.words && elements >= limits.many && !combines; }
 };
 
 bool hasLongSegment(const Block &b, int64_t threads, int64_t sharedBytes, const StraightLimits &limits) {

@@ -25,7 +25,7 @@ struct StraightLimits {
   /// so many times `most`. (layer_norm of 128 elements a thread: 255 registers, nothing spilled, 1 s.) Nor if one loop over fewer parts, each
   /// within these limits, does: softmax of 4 x 8192 goes row by row, and reads each row once.
   int64_t held = 128, times = 3;
-  /// One loop reads nothing again: it is worth it as soon as a thread of straight code holds so many words of what it has loaded for so many elements, so that no second block fits beside it whose loads would
+  /// One loop of work on elements alone reads nothing again: it is worth it as soon as a thread of straight code holds so many words of what it has loaded for so many elements, so that no second block fits beside it whose loads would
   /// keep memory busy meanwhile (gradients of a gated unit of 14336 columns with 8 warps: 243 registers, 406 us; with 4 warps, in parts, 285). A part holds as many as two blocks leave room for.
   int64_t words = 96, many = 64, wordsOfPart = 48;
 };
