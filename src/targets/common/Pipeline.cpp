@@ -43,6 +43,7 @@
 #include "llvm/Transforms/Utils/LoopRotationUtils.h"
 #include "llvm/Transforms/Utils/LoopSimplify.h"
 #include <cassert>
+#include <cstdlib>
 #include <mutex>
 
 namespace tegula::targets {
@@ -95,8 +96,21 @@ void boundCodeGenPrepare() {
   });
 }
 
+/// glibc gives the end of the heap back to the system as soon as 128 KiB there are free: LLVM and the assembler free megabytes in each of their stages, and the kernel would clear
+/// those pages again for the next one (2 of 20 ms of a small kernel). It learns by itself from the first large block that is freed (mallopt(3), M_MMAP_THRESHOLD), as a program
+/// that has freed an array has taught it; options that say so would turn that off for the whole process.
+void keepFreedMemory() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    constexpr size_t block = size_t{16} << 20; // so much is mapped from now on, and twice as much is kept
+    void *volatile p = std::malloc(block);
+    std::free(p);
+  });
+}
+
 void initTarget(llvm::Triple::ArchType arch) {
   static std::once_flag x86, arm, nvptx;
+  keepFreedMemory();
   chooseScheduler();
   boundCodeGenPrepare();
   switch (arch) {
