@@ -53,6 +53,23 @@ def test_two_products(columns, blocks):
     assert wish(two_products, a, a, c, 512, 64, columns, 32, num_warps=4, num_stages=2) == blocks
 
 
+@tegula.jit
+def scaled_products(a, b, c, scale, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    sums = tl.zeros((BM, BN), tl.float32)
+    for i in range(0, K, BK):
+        product = tl.dot(tl.load(a + m[:, None] * K + (i + k)[None, :]), tl.load(b + n[None, :] * K + (i + k)[:, None]))
+        sums += product * tl.load(scale + i)
+    tl.store(c + m[:, None] * BN + n[None, :], sums)
+
+
+@pytest.mark.parametrize("columns, blocks", [(64, 4), (128, 3), (256, None)])
+def test_sums_beside_results(columns, blocks):
+    """A result that is added to a sum when it is there has registers beside that sum's: asking for as many blocks as results alone leave room for would be assembled in vain."""
+    a, c = np.zeros((512, 512), ml_dtypes.bfloat16), np.zeros((64, columns), np.float32)
+    assert wish(scaled_products, a, a, c, c, 512, 64, columns, 32, num_warps=4, num_stages=2) == blocks
+
+
 def test_one_block_more_up_to_sixteen_warps():
     """The assembler takes 156 registers where 128 do without spills: four blocks of four warps for three."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))

@@ -261,16 +261,35 @@ private:
 
 unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu) { return Pressure(gpu).peak(*kernel.block()); }
 
-/// 32-bit registers that a thread holds the results of a loop's asynchronous dots in, of the loop with most; 0 if there is none.
+/// Is the value, which a loop carries, what an asynchronous dot of it adds to, or gives?
+static bool isOfDot(const Block &body, const Value *carried) {
+  const Value *next = body.terminator()->operands[carried->index - 1];
+  if (next->def && next->def->kind == OpKind::DotWait)
+    next = next->def->operands[next->index];
+  return (next->def && next->def->kind == OpKind::Dot) ||
+         std::ranges::any_of(body.ops, [&](const Op *op) { return op->kind == OpKind::Dot && op->operands[2] == carried; });
+}
+
+/// 32-bit registers that a thread holds the results of a loop's asynchronous dots in, and sums of their type beside them (to which results are added once they are there: products of fp8 with scales
+/// by blocks); of the loop with most; 0 if there is none.
 static int64_t resultsOfLoops(const Block &b, int64_t threads) {
+  auto registersOf = [&](const Type &t) { return t.numel() * ir::byteWidth(t.elem) / 4 / threads; };
   int64_t most = 0, sum = 0;
+  std::vector<Type> types;
   for (const Op *op : b.ops) {
     for (const ir::Region *r : op->regions)
       most = std::max(most, resultsOfLoops(*r->block, threads));
-    if (op->kind == OpKind::Dot && tegula::gpu::isAsyncMma(*op))
-      sum += op->result()->type.numel() * ir::byteWidth(op->result()->type.elem) / 4 / threads;
+    if (op->kind == OpKind::Dot && tegula::gpu::isAsyncMma(*op)) {
+      sum += registersOf(op->result()->type);
+      types.push_back(op->result()->type);
+    }
   }
-  return b.parent->op && b.parent->op->kind == OpKind::For ? std::max(most, sum) : most;
+  if (!b.parent->op || b.parent->op->kind != OpKind::For)
+    return most;
+  for (const Value *v : b.args)
+    if (std::ranges::find(types, v->type) != types.end() && !isOfDot(b, v))
+      sum += registersOf(v->type);
+  return std::max(most, sum);
 }
 
 /// Loops with asynchronous dots have chosen their rings and how their dots overlap for so many blocks (gpu/loops/PipelinedLoop.h): up to sixteen warps on an SM. Without a wish what
