@@ -9,6 +9,7 @@
 // Loop order: k blocks (a B panel stays in L1) > panels of B > row blocks of A > k. C is touched once per k block.
 #include "targets/cpu/Dot.h"
 #include "targets/common/VecUtil.h"
+#include "targets/cpu/NestState.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsX86.h"
 #include <algorithm>
@@ -115,7 +116,7 @@ public:
   /// Rows that count; so many k, a multiple of what a trip of the loop over k does. Null: all. For outer blocks.
   V rowsFrom = nullptr, rowsTo = nullptr, depth = nullptr;
   llvm::SmallVector<PanelFetch, 2> fetches; // in front of parts of loops over k
-  void fetchRight(llvm::ArrayRef<PanelFetch> all, V near), fetchLeft(V a, V next, V panel, V near);
+  void fetchRight(llvm::ArrayRef<PanelFetch> all, V near), fetchLeft(V a, const InPlace &left, V panel, V near);
   static int64_t unrolled(int64_t steps) { return std::min<int64_t>(4, steps); }
   int64_t stepBytesB() const { return p.kGroup * p.nr * bBytes(); }
 
@@ -507,16 +508,26 @@ void DotEmitter::fetchRight(llvm::ArrayRef<PanelFetch> all, V near) {
 }
 
 /// Of the rows of A's next tile as many as make all of it in the panels of a block of k, line by line. (Rows that do not begin with a line end in another one; the first of them is the last of this tile.)
-void DotEmitter::fetchLeft(V a, V next, V panel, V near) {
+/// In the last round, when there is no next tile, as much of the rows that the result will be stored to: each of these lines is waited for otherwise.
+void DotEmitter::fetchLeft(V a, const InPlace &left, V panel, V near) {
   constexpr int64_t line = 64;
   const int64_t bytes = p.kBlock * aBytes(), inRow = std::max<int64_t>(1, bytes / line), rows = divideUp(p.m, p.n / p.nr);
   const int64_t atOnce = std::min(rows, divideUp(rows * inRow, tripsOfPanel()));
   for (int64_t i = 0; i < atOnce; ++i) {
     const int64_t each = divideUp(rows, atOnce);
     V row = b.CreateAdd(b.CreateMul(panel, b.getInt64(static_cast<uint64_t>(rows))), b.getInt64(static_cast<uint64_t>(i * each)));
-    V any = b.CreateAnd(b.CreateICmpNE(next, b.getInt64(0)), b.CreateICmpSLE(row, b.getInt64(static_cast<uint64_t>(p.m - each))));
-    V first = b.CreateGEP(b.getInt8Ty(), a, b.CreateAdd(b.CreateAdd(next, b.CreateMul(row, aStride)), b.getInt64(static_cast<uint64_t>(std::min(bytes, line) - 1))));
-    sequences.push_back({{{b.getInt64(0), b.CreateSelect(any, first, near), b.CreateSelect(any, aStride, b.getInt64(0))}},
+    V comes = b.CreateICmpNE(left.next, b.getInt64(0)), inside = b.CreateICmpSLE(row, b.getInt64(static_cast<uint64_t>(p.m - each)));
+    V atEnd = b.getInt64(static_cast<uint64_t>(std::min(bytes, line) - 1));
+    V first = b.CreateGEP(b.getInt8Ty(), a, b.CreateAdd(b.CreateAdd(left.next, b.CreateMul(row, aStride)), atEnd)), stride = aStride;
+    if (left.result) {
+      V inRow = b.CreateSub(b.CreatePtrToInt(a, b.getInt64Ty()), b.CreatePtrToInt(left.pointer, b.getInt64Ty())); // with each block of k other columns
+      V there = b.CreateICmpULT(inRow, b.getInt64(static_cast<uint64_t>(p.n * cBytes())));
+      V result = b.CreateGEP(b.getInt8Ty(), left.result, b.CreateAdd(b.CreateMul(row, left.resultStride), b.CreateAdd(inRow, atEnd)));
+      first = b.CreateSelect(comes, first, b.CreateSelect(there, result, near)), stride = b.CreateSelect(comes, aStride, b.CreateSelect(there, left.resultStride, b.getInt64(0)));
+      comes = b.getTrue();
+    }
+    V any = b.CreateAnd(comes, inside);
+    sequences.push_back({{{b.getInt64(0), b.CreateSelect(any, first, near), b.CreateSelect(any, stride, b.getInt64(0))}},
                      b.getInt64(static_cast<uint64_t>(each * inRow - 1)), static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(inRow)))});
   }
 }
@@ -734,14 +745,14 @@ void PanelDot::rest(bool withoutFirst, V unless, V panel, V c) { emitter_->rows(
 
 int64_t PanelDot::depthUnit(const DotPlan &p) { return DotEmitter::unrolled(p.kBlock / p.kGroup) * p.kGroup; }
 
-void PanelDot::fetch(llvm::ArrayRef<PanelFetch> lines, V nextLeft, V number, V near) {
+void PanelDot::fetch(llvm::ArrayRef<PanelFetch> lines, const InPlace &left, V number, V near) {
   if (!blockShape(emitter_->target, p_).byTrip) {
     emitter_->fetches.assign(lines.begin(), lines.end());
     return;
   }
   emitter_->fetchRight(lines, near);
-  if (nextLeft)
-    emitter_->fetchLeft(rows_[0], nextLeft, number, near);
+  if (left.next)
+    emitter_->fetchLeft(rows_[0], left, number, near);
 }
 
 bool PanelDot::fetches(const CpuTarget &target, const DotPlan &p) {

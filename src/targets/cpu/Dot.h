@@ -54,6 +54,7 @@ void emitDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, llvm::Val
              llvm::Value *c, bool accumulate, llvm::Value *aStride = nullptr);
 
 class DotEmitter;
+struct InPlace;
 
 /// Lines that are fetched into L2 while a panel is multiplied: those of the next one. One in each row.
 struct PanelFetch {
@@ -79,9 +80,9 @@ public:
   void rest(bool withoutFirst, llvm::Value *unless, llvm::Value *panel, llvm::Value *c);
   /// In the panel at hand only rows from `from` (not negative) to below `to` count, and only so many k, a multiple of depthUnit() (i64, null: all). More rows may be computed.
   void limit(llvm::Value *from, llvm::Value *to, llvm::Value *depth);
-  /// rest() fetches these, one in each trip of its loops over k, and those that are left at the end. So it does with rows of the next tile of A, which begins `nextLeft` bytes behind this one (i64;
-  /// null: not known, 0: there is none): panel after panel, this one's `number` given. `near`: any memory that is near, for where there is nothing to fetch.
-  void fetch(llvm::ArrayRef<PanelFetch> lines, llvm::Value *nextLeft, llvm::Value *number, llvm::Value *near);
+  /// rest() fetches these, one in each trip of its loops over k, and those that are left at the end. So it does with rows of the next tile of A, or, where none comes, of the place of the result,
+  /// panel after panel, this one's `number` given. `near`: any memory that is near, for where there is nothing to fetch.
+  void fetch(llvm::ArrayRef<PanelFetch> lines, const InPlace &left, llvm::Value *number, llvm::Value *near);
   /// Does rest() have blocks of rows enough for that?
   static bool fetches(const CpuTarget &target, const DotPlan &p);
   static bool fetchesLeft(const CpuTarget &target, const DotPlan &p);

@@ -79,7 +79,32 @@ std::optional<InPlace> FunctionEmitter::leftInPlace(const Step &s, const Counts 
   }
   mixed_.backTo(mixed);
   nest_ = nullptr;
+  if (r && r->next)
+    resultInPlace(s, *r);
   return r;
+}
+
+// Where the result will be stored, if that is rows of neighbouring elements.
+void FunctionEmitter::resultInPlace(const Step &s, InPlace &r) {
+  const ir::Op *store = s.part.store;
+  if (!store)
+    return;
+  llvm::SmallVector<const ir::Value *, 8> lent;
+  const size_t mixed = mixed_.mark();
+  if (define(store->operands[0], lent)) {
+    const Lin &l = lin(store->operands[0]);
+    const unsigned columns = log2Exact(s.dot->n), rows = log2Exact(s.dot->m);
+    bool plain = !l.self && l.opaque.empty() && l.coef.size() == columns + rows;
+    for (unsigned i = 0; plain && i < columns + rows; ++i) {
+      const Coef first = i < columns ? Coef{ir::byteWidth(store->operands[1]->type.elem)} : l.coef[columns];
+      plain = l.coef[i] == Coef{first.k << (i < columns ? i : i - columns), first.s};
+    }
+    if (plain)
+      r.result = l.base, r.resultStride = b_.CreateSExtOrTrunc(coefValue(l.coef[columns], b_.getInt64Ty()), b_.getInt64Ty());
+  }
+  mixed_.backTo(mixed);
+  for (const ir::Value *v : lent)
+    v->type.isTensor() ? lin_.erase(v) : scalar_.erase(v);
 }
 
 // Makes linear forms and scalars available that are defined further down: what the mask of a store is made from. They go into `lent`, as they are known here only.
@@ -226,7 +251,11 @@ InPlace FunctionEmitter::leftOperand(const Step &s, const Counts &counts, V dept
   b_.SetInsertPoint(on);
   auto join = [&](V x, V y) { return joined(x, before, y, packed); };
   V stride = b_.getInt64(static_cast<uint64_t>(s.dot->aRowStride) * ir::byteWidth(s.dot->aElem));
-  return {join(there->pointer, buffer), join(there->stride, stride), nullptr, there->next ? join(there->next, b_.getInt64(0)) : nullptr};
+  // Nothing is fetched where A is packed: the result may be outside as well.
+  InPlace r{join(there->pointer, buffer), join(there->stride, stride), nullptr, there->next ? join(there->next, b_.getInt64(0)) : nullptr};
+  if (there->result)
+    r.result = join(there->result, buffer), r.resultStride = join(there->resultStride, b_.getInt64(0));
+  return r;
 }
 
 // The nest that packs B, with the multiply-adds of a panel where it has been packed: those of the first block of rows in the loop that packs it.
@@ -326,7 +355,7 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
     llvm::SmallVector<PanelFetch, 2> lines;
     for (const auto &[load, at, one] : work.fetches)
       lines.push_back(one);
-    dot.fetch(lines, a.next, p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0), b);
+    dot.fetch(lines, a, p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0), b);
     dot.rest(work.depth != 0, work.isKept, b, columns);
   };
   work.place = place, work.begin = begin, work.trip = trip, work.end = end, work.rest = rest;

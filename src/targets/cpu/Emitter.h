@@ -74,6 +74,7 @@ private:
   bool define(const ir::Value *v, llvm::SmallVectorImpl<const ir::Value *> &lent);
   bool staysLinear(const Lin &l, const Bits &at);
   std::optional<InPlace> leftInPlace(const Step &s, const Counts &counts, V depth); // so much of k is wanted, null: all
+  void resultInPlace(const Step &s, InPlace &r);
   InPlace leftOperand(const Step &s, const Counts &counts, V depth = nullptr);
   V joined(V x, llvm::BasicBlock *fromX, V y, llvm::BasicBlock *fromY); // where two ways meet
 

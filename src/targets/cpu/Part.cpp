@@ -83,6 +83,11 @@ public:
     return sights_;
   }
 
+  /// Behind of(): the last store that was met whose place is known in front of the dot.
+  const Op *store() {
+    return store_ && isSameInAllIterations(store_->operands[0], 0) ? store_ : nullptr;
+  }
+
 private:
   bool follow(const Value *v) {
     if (!seen_.insert(v).second)
@@ -95,6 +100,8 @@ private:
   bool followInto(const Value *v, const Op &user) {
     switch (user.kind) {
     case OpKind::Store:
+      if (user.operands[1] == v)
+        store_ = &user;
       if (user.operands[0] == v || user.operands.size() < 3 || user.operands[2] == v)
         return false;
       return seenWhere(user.operands[2]);
@@ -115,10 +122,11 @@ private:
       for (size_t i = 0; i < user.operands.size(); ++i) {
         if (user.operands[i] != v)
           continue;
+        if (owner->kind == OpKind::For)
+          loops_.insert(owner);
         if (!follow(owner->results[i]))
           return false;
         if (owner->kind == OpKind::For) {
-          loops_.insert(owner);
           if (!follow(owner->regions[0]->block->args[i + 1]))
             return false;
         }
@@ -181,6 +189,7 @@ private:
   llvm::SmallPtrSet<const Op *, 4> loops_; // that carry it on
   llvm::DenseMap<const Value *, bool> same_; // isSameInAllIterations() of what is computed
   llvm::SmallVector<DotPart::Conditions, 1> sights_;
+  const Op *store_ = nullptr;
 };
 
 } // namespace
@@ -189,7 +198,10 @@ DotPart partOf(const Op &dot, const Uses &uses) {
   const ir::Shape &tile = dot.results[0]->type.shape;
   if (tile.rank() != 2)
     return {};
-  return {Observers(uses, tile).of(dot.results[0]), zeroUnless(dot.operands[0]), zeroUnless(dot.operands[1])};
+  Observers observers(uses, tile);
+  DotPart r{observers.of(dot.results[0]), zeroUnless(dot.operands[0]), zeroUnless(dot.operands[1])};
+  r.store = observers.store();
+  return r;
 }
 
 } // namespace tegula::cpu

@@ -19,6 +19,8 @@ struct DotPart {
   llvm::SmallVector<Conditions, 1> seen;
   /// Of the operands [m][k] and [k][n]: elements for which one of these does not hold are zero.
   Conditions left, right;
+  /// A store that writes the result (or what is made of it element by element) to one place behind all loops that carry it; null: none is known.
+  const ir::Op *store = nullptr;
 };
 
 /// Whatever the conditions of `seen` are made from is defined outside of every loop that carries the result into its next iteration: they are the same there.
