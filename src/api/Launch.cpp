@@ -208,15 +208,22 @@ static int32_t partsFor(const TegulaKernel &k, int64_t programs) {
 }
 
 TegulaKernel *api::spread(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs) {
-  const int32_t parts = k->device && call.compile.numCtas == 1 && programs > 0 && !k->staysWhole.load(std::memory_order_relaxed) ? partsFor(*k, programs) : 1;
-  if (parts == 1) return k;
-  CallOptions wide = call;
-  wide.compile.numCtas = parts;
   const bool nulls = bound.nulls;
-  TegulaKernel *found = bindAgain(f, args, count, wide.compile, bound, nulls) ? findKernel(f, bound) : nullptr;
-  if (!found) found = kernelFor(f, args, count, wide, bound);
-  if (found) return call = wide, found;
-  k->staysWhole.store(true, std::memory_order_relaxed);
+  int32_t parts = k->device && call.compile.numCtas == 1 && programs > 0 && !k->staysWhole.load(std::memory_order_relaxed) ? partsFor(*k, programs) : 1;
+  if (parts == 1) return k;
+  for (; parts > 1; parts /= 2) {
+    CallOptions wide = call;
+    wide.compile.numCtas = parts;
+    TegulaKernel *found = bindAgain(f, args, count, wide.compile, bound, nulls) ? findKernel(f, bound) : nullptr;
+    if (!found) found = kernelFor(f, args, count, wide, bound);
+    if (!found) {
+      k->staysWhole.store(true, std::memory_order_relaxed);
+      break;
+    }
+    // A second round for the last clusters would cost what sharing gains. Not all multiprocessors have a place in a cluster: 120 of an H200's 132 in those of 4 and 8.
+    const uint32_t atOnce = found->code ? found->code->use().clusters : 0;
+    if (!atOnce || programs <= atOnce) return call = wide, found;
+  }
   return bindAgain(f, args, count, call.compile, bound, nulls) ? k : nullptr;
 }
 

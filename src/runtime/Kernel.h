@@ -38,6 +38,7 @@ struct GpuUse {
   uint32_t registers = 0, spillBytes = 0, localBytes = 0; // per thread
   uint32_t sharedBytes = 0;                               // per block, static and dynamic
   uint32_t blocksPerCore = 0;                             // that fit on a multiprocessor at once
+  uint32_t clusters = 0;                                  // that the GPU runs at once; 0: not known, or the kernel has none
 };
 
 /// A tile in shared memory; the numbers of lines are 0 if it has no place.

@@ -238,6 +238,40 @@ TEST(BoundDeathTest, CapturedIntoACudaGraph) {
   EXPECT_EXIT(program(), testing::ExitedWithCode(0), "0 3 6 32x4 48x4 64x4 refused");
 }
 
+// A loop with split="auto" is shared by as many blocks as leave no multiprocessor idle, if all their clusters run at once.
+TEST(BoundDeathTest, LoopsAreSharedAsFarAsClustersRunAtOnce) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto program = [] {
+    const std::string driver = std::string(testBinaryDir) + "/lib/libfakecuda.so";
+    setenv("TEGULA_LIBCUDA", driver.c_str(), 1);
+    Context c = context();
+    Function sums = module(c, R"(@triton.jit
+def sums(x, out, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    acc = tl.zeros([B], tl.float32)
+    for k in tl.range(0, n, split="auto"):
+        acc += tl.load(x + k * B + i)
+    tl.store(out + tl.program_id(0) * B + i, acc)
+)").kernel("sums").value();
+    Device d = c.device("cuda:0").value();
+    auto *fake = reinterpret_cast<fakecuda::FakeCuda *(*)()>(dlsym(dlopen(driver.c_str(), RTLD_NOW | RTLD_NOLOAD), "fakeCuda"))();
+    auto x = d.allocate<float>(1024).value(), out = d.allocate<float>(1 << 16).value();
+    std::string found;
+    fake->clustersThatFit = 15;
+    for (int programs : {15, 16, 1000}) {
+      Status s = sums(programs, {x, out, n, 64}, d);
+      BoundLaunch again = sums.bind(programs, {x, out, n, 64}, d).value();
+      if (!s || !again()) std::exit(2);
+      const auto &launches = fake->launches;
+      if (launches[launches.size() - 2].config.gridX != launches.back().config.gridX) std::exit(3);
+      found += " " + std::to_string(launches.back().config.gridX / unsigned(programs));
+    }
+    std::fprintf(stderr, "parts%s\n", found.c_str());
+    std::exit(found == " 8 1 1" ? 0 : 1);
+  };
+  EXPECT_EXIT(program(), testing::ExitedWithCode(0), "parts 8 1 1");
+}
+
 // Where arguments say the device, memory of another one never comes to a kernel of the CPU.
 TEST(BoundDeathTest, MemoryOfAnotherDevice) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

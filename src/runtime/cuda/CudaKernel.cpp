@@ -158,6 +158,7 @@ Status CudaKernel::prepareLaunch() {
     if (r != CUDA_SUCCESS || fit == 0)
       return Status::error(TEGULA_OUT_OF_RESOURCES, cluster + " with " + std::to_string(use_.sharedBytes) + " bytes of shared memory each; " +
                                                         device_.properties().name + " has no room for one. A smaller num_ctas helps");
+    use_.clusters = static_cast<uint32_t>(fit);
   }
   for (const ArgInfo &a : info_->args)
     if (a.isPtr) pointers_.push_back(a.offset);
