@@ -28,7 +28,7 @@ struct Options {
   }
 };
 
-/// Dedicated warps that start the copies of a kernel, and registers of a thread on each side; 0: as they come.
+/// Dedicated warps that start the copies of a kernel, and registers of a thread on each side; 0: as they come, and no warps: there is no room for them.
 struct ProducerWarps {
   unsigned warps = 1, producer = 0, consumer = 0;
 };
@@ -60,6 +60,8 @@ public:
   /// Elements that one instruction takes of this atomic_rmw.
   virtual int64_t atomicElements(const ir::Op &rmw) const = 0;
   virtual ProducerWarps producerWarps(const Options &options) const = 0;
+  /// The same of a producer all of whose threads copy (async_copy).
+  virtual ProducerWarps gatheringWarps(const Options &options) const = 0;
   /// Instructions that a multiprocessor issues in a clock, counted by thread.
   virtual unsigned issueRate() const = 0;
 

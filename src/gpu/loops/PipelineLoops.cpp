@@ -33,7 +33,7 @@ private:
   /// Block copies as far ahead as the stages allow. From two warpgroups on a stage is left for one to be behind in: the thread that starts the copies
   /// waits for all warps to be done with it.
   void goFarther() {
-    if (!hasTma() || usesGroups() || hasStaged())
+    if (!hasStages() || usesGroups() || hasStaged())
       return;
     auto most = static_cast<int64_t>(stages_) - 1;
     ahead_ = std::max(ahead_, most - (options_.numWarps >= 8));
@@ -49,7 +49,7 @@ private:
     for (Ring &r : rings_)
       r.memory = b_.create1(OpKind::SharedAlloc, {}, r.tile, {{attr::slots, r.slots}});
     bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; });
-    if (hasTma())
+    if (hasStages())
       barriers_ = makeStageBarriers(b_, stages_, options_.numWarps, hasLate());
     bool isTiled = startTiles(before);
     std::vector<Value *> ahead = !hasCopies ? std::vector<Value *>{} : isTiled ? valuesAhead() : prologue();
@@ -120,7 +120,7 @@ private:
       bytes += slotBytes(r.tile) * r.slots;
       loads.push_back(r.source);
     }
-    if (!barriers_.full || slice_.hasLoads() || anyRing([](const Ring &r) { return !r.isTma; }) || tilesAround(loop_, placeOfPrologue()) || !TileLoop::allows(module_, loop_, target_, target_.sharedLimit() - std::min<uint64_t>(bytes, target_.sharedLimit()), loads))
+    if (!barriers_.full || slice_.hasLoads() || anyRing([](const Ring &r) { return !r.inStages; }) || tilesAround(loop_, placeOfPrologue()) || !TileLoop::allows(module_, loop_, target_, target_.sharedLimit() - std::min<uint64_t>(bytes, target_.sharedLimit()), loads))
       return false;
     tiles_.emplace(loop_);
     Map parameters{{tileSlot_ = module_.createValue(Type::scalar(Elem::I32)), nullptr},
@@ -224,7 +224,7 @@ private:
     Map values = map;
     auto of = [&](Value *v) { return slice_.copy(b_, v, values); };
     for (const Ring &r : rings_)
-      if (r.isTma) {
+      if (r.inStages) {
         fillStage(slotOf(r), reuses ? fillPhase_ : nullptr, of);
         break;
       }
@@ -234,7 +234,7 @@ private:
       b_.setInlinedAt(source.inlinedAt);
     };
     for (const Ring &r : rings_) {
-      if (!r.isCopied || r.isTma || r.isStaged)
+      if (!r.isCopied || r.inStages || r.isStaged)
         continue;
       std::vector<Value *> operands{destination(r)};
       for (size_t i = 0; i < r.source->operands.size() && i < 2; ++i)
@@ -335,9 +335,9 @@ private:
     b_.setBlock(&middle);
     std::map<unsigned, Value *> to;
     for (const Ring &r : rings_)
-      if (r.isCopied && !r.isTma && !to.count(r.slots))
+      if (r.isCopied && !r.inStages && !to.count(r.slots))
         to[r.slots] = nextSlot(slot_[r.slots], r.slots, ahead_);
-    copies(runsAhead(b_, loop_, body_.args[0], ahead_), map, [&](const Ring &r) { return r.isTma ? fill_ : to[r.slots]; }, true, arePredicated());
+    copies(runsAhead(b_, loop_, body_.args[0], ahead_), map, [&](const Ring &r) { return r.inStages ? fill_ : to[r.slots]; }, true, arePredicated());
     Map after = slice_.next(b_, std::move(map));
     for (size_t i = 0; i < keys.size(); ++i)
       carryOn(carried[i], after[keys[i]]);

@@ -45,9 +45,9 @@ void PipelinedLoop::findLate() {
       v = users[0]->result();
       users = usersIn(body_, v);
     }
-    r.isLate = r.isTma && users.size() == 1 && users[0] == dots_[1] && ringOfTile(v) == &r;
+    r.isLate = r.inStages && users.size() == 1 && users[0] == dots_[1] && ringOfTile(v) == &r;
   }
-  if (!anyRing([](const Ring &r) { return r.isTma && !r.isLate; }))
+  if (!anyRing([](const Ring &r) { return r.inStages && !r.isLate; }))
     leaveLate();
 }
 
@@ -115,7 +115,7 @@ std::optional<std::vector<const Op *>> PipelinedLoop::stagedLoadsOf(const Value 
 /// Are the addresses and the mask?
 bool PipelinedLoop::isKnownAhead(const Op &load) {
   // An index, or one for each row of a tile.
-  const int64_t mostIndices = startsCopies_ ? 512 : 0;
+  const int64_t mostIndices = startsCopies_ || gathers_ ? 512 : 0;
   return std::ranges::all_of(load.operands, [&](const Value *v) { return slice_.add(v, mostIndices); });
 }
 
@@ -178,7 +178,7 @@ void PipelinedLoop::findCopies() {
     r.source = load;
     r.tile = tileOf(*load);
     r.isCopied = true;
-    r.isTma = load->kind == OpKind::DescLoad;
+    r.inStages = load->kind == OpKind::DescLoad || gathers_;
     rings_.push_back(r);
   }
   // Alone they are no reason for rings.
@@ -316,7 +316,7 @@ uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
   for (Ring &r : rings_) {
     bool runsOn = r.staysInFlight && !c.isDrained;
     unsigned computed = turns_ == Turns::Single ? 1 : turns_ == Turns::Early ? 2 : 2 + runsOn;
-    r.slots = r.isTma ? stages_ : r.isCopied ? static_cast<unsigned>(std::min(mostIterations(), ahead_ + 1 + runsOn)) : computed;
+    r.slots = r.inStages ? stages_ : r.isCopied ? static_cast<unsigned>(std::min(mostIterations(), ahead_ + 1 + runsOn)) : computed;
     bytes += slotBytes(r.tile) * r.slots;
   }
   return bytes;
@@ -336,7 +336,7 @@ std::vector<RingChoice> PipelinedLoop::choices(int64_t wanted) const {
   std::vector<RingChoice> out;
   int64_t fewest = anyRing([](const Ring &r) { return r.isCopied; }) ? 1 : wanted;
   // A stage more lets warpgroups drift apart, so that one computes while the other's asynchronous dots run.
-  unsigned most = hasTma() ? isReleasedLate() + (options_.numWarps >= 8) : 0;
+  unsigned most = hasStages() ? isReleasedLate() + (options_.numWarps >= 8) : 0;
   auto add = [&](int64_t ahead, Turns turns) {
     for (unsigned slack = most + 1; slack-- > 0;) {
       out.push_back({ahead, turns, slack});
@@ -415,7 +415,7 @@ const Op *PipelinedLoop::placeOfEarlyWait() const {
 
 /// What passes through registers (a bias) gives way to the tiles of asynchronous dots: it stays a load in the iteration that uses it. False if there are not both.
 bool PipelinedLoop::leaveOthers() {
-  auto isOther = [](const Ring &r) { return r.isCopied && !r.isTma && !r.isStaged && !r.feedsAsyncDot; };
+  auto isOther = [](const Ring &r) { return r.isCopied && !r.inStages && !r.isStaged && !r.feedsAsyncDot; };
   return anyRing([](const Ring &r) { return r.isCopied && r.feedsAsyncDot; }) && std::erase_if(rings_, isOther) > 0;
 }
 
@@ -454,28 +454,28 @@ bool PipelinedLoop::fitMemory() {
 void PipelinedLoop::setStages(unsigned n) {
   stages_ = n;
   for (Ring &r : rings_)
-    if (r.isTma)
+    if (r.inStages)
       r.slots = n;
   findLate();
 }
 
 // ---- the new loop
 
-StageBarriers makeStageBarriers(Builder &b, unsigned stages, unsigned consumers, bool hasLate, unsigned ctas) {
+StageBarriers makeStageBarriers(Builder &b, unsigned stages, unsigned consumers, bool hasLate, unsigned ctas, unsigned fillers) {
   Type type = Type::shared({1}, Elem::I64, 0);
   auto make = [&](unsigned arrivals) { return b.create1(OpKind::BarrierAlloc, {}, type, {{attr::slots, stages}, {attr::arrivals, arrivals}}); };
-  StageBarriers out{make(1), make(consumers * ctas)};
+  StageBarriers out{make(fillers), make(consumers * ctas)};
   if (ctas > 1) // behind it both are there for all CTAs
     out.empty->def->set(attr::ctas, ctas);
   if (hasLate) {
-    out.lateFull = make(1);
+    out.lateFull = make(fillers);
     out.lateEmpty = make(consumers);
   }
   return out;
 }
 
 bool PipelinedLoop::isShared(const Ring &r, unsigned ctas) const {
-  return ctas > 1 && r.isTma && r.source->whole() && target_.canMulticast(r.tile, ctas);
+  return ctas > 1 && r.inStages && r.source->whole() && target_.canMulticast(r.tile, ctas);
 }
 
 Value *PipelinedLoop::carry(Value *init, std::string name) { return gpu::carry(module_, loop_, init, std::move(name)); }
@@ -483,26 +483,36 @@ void PipelinedLoop::carryOn(const Value *arg, Value *next) { gpu::carryOn(loop_,
 
 void PipelinedLoop::fillStage(Value *slot, Value *freePhase, const std::function<Value *(Value *)> &of) {
   for (bool late : {false, true}) {
-    int64_t bytes = 0;
+    auto isMine = [&](const Ring &r) { return r.inStages && r.isLate == late; };
+    int64_t bytes = 0; // of block copies
     for (const Ring &r : rings_)
-      bytes += r.isTma && r.isLate == late ? r.tile.numel() * byteWidth(r.tile.elem) : 0; // without the padding of slots
-    if (!bytes)
+      bytes += isMine(r) && r.source->kind == OpKind::DescLoad ? r.tile.numel() * byteWidth(r.tile.elem) : 0; // without the padding of slots
+    if (!anyRing(isMine))
       continue;
     if (freePhase)
-      waitFor(barriers_.emptyOf(late), slot, freePhase, true);
+      waitFor(barriers_.emptyOf(late), slot, freePhase, !gathers_);
     Value *full = barrierAt(barriers_.fullOf(late), slot);
-    b_.create(OpKind::BarrierExpect, {&full, 1}, {}, {{attr::bytes, bytes}});
+    if (bytes)
+      b_.create(OpKind::BarrierExpect, {&full, 1}, {}, {{attr::bytes, bytes}});
     for (const Ring &r : rings_) {
-      if (!r.isTma || r.isLate != late)
+      if (!isMine(r))
         continue;
-      std::vector<Value *> operands{b_.create1(OpKind::SharedSlot, {r.memory, slot}, r.tile), full};
-      for (Value *v : r.source->operands)
-        operands.push_back(of(v));
+      const bool isBlock = r.source->kind == OpKind::DescLoad;
+      std::vector<Value *> operands{b_.create1(OpKind::SharedSlot, {r.memory, slot}, r.tile)};
+      if (isBlock)
+        operands.push_back(full);
+      for (size_t i = 0; i < r.source->operands.size() && (isBlock || i < 2); ++i) // what masked elements are is zero
+        operands.push_back(of(r.source->operands[i]));
       b_.setLoc(r.source->loc);
       b_.setInlinedAt(r.source->inlinedAt);
-      Op *copy = b_.create(OpKind::TmaCopy, operands, {}, r.source->attrsFor(OpKind::TmaCopy));
+      const OpKind kind = isBlock ? OpKind::TmaCopy : OpKind::AsyncCopy;
+      Op *copy = b_.create(kind, operands, {}, r.source->attrsFor(kind));
       if (isShared(r, ctas_))
         copy->set(attr::multicast, ctas_);
+    }
+    if (gathers_) {
+      Value *arrival[] = {full, b_.constInt(Type::scalar(Elem::I1), 1)};
+      b_.create(OpKind::BarrierArrive, arrival, {}, {{attr::copied, true}});
     }
   }
 }
@@ -573,7 +583,7 @@ bool PipelinedLoop::readsOwnCopies(const Op &load) const {
   while (memory && memory->kind != OpKind::SharedAlloc)
     memory = memory->operands[0]->def;
   for (const Ring &r : rings_)
-    if (memory && r.memory->def == memory && r.isCopied && !r.isTma) {
+    if (memory && r.memory->def == memory && r.isCopied && !r.inStages) {
       const Type &copied = r.source->operands[0]->type;
       const LinearLayout &l = module_.layoutOf(copied);
       return copied.layout == load.result()->type.layout && !l.freeMask(layout::Dim::Lane) && !l.freeMask(layout::Dim::Warp);

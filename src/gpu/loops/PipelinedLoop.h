@@ -19,7 +19,7 @@ struct Ring {
   ir::Op *source;             // the load, the to_shared, or the convert of what is staged
   ir::Type tile;
   bool isCopied = false;      // filled ahead: by async_copy or tma_copy, or staged
-  bool isTma = false;
+  bool inStages = false;      // filled in stages, whose mbarriers say so: by block copies, or by the threads of a producer
   bool isLate = false;        // of block copies: the second dot of a loop reads it, not the first; it has barriers of its own
   bool isStaged = false;      // few elements, loaded and computed ahead, and stored by the threads: others read them
   bool staysInFlight = false; // an asynchronous dot may read a slot beyond the end of its iteration
@@ -37,8 +37,8 @@ struct StageBarriers {
   ir::Value *fullOf(bool late) const { return late ? lateFull : full; }
   ir::Value *emptyOf(bool late) const { return late ? lateEmpty : empty; }
 };
-/// `ctas`: those whose warps release a stage together.
-StageBarriers makeStageBarriers(ir::Builder &b, unsigned stages, unsigned consumers, bool hasLate, unsigned ctas = 1);
+/// `ctas`: those whose warps release a stage together. `fillers`: threads that say that it is full.
+StageBarriers makeStageBarriers(ir::Builder &b, unsigned stages, unsigned consumers, bool hasLate, unsigned ctas = 1, unsigned fillers = 1);
 
 /// How operands that are computed take turns in their rings, by bytes.
 enum class Turns : uint8_t {
@@ -107,10 +107,10 @@ protected:
   /// The operation in front of which all asynchronous dots of the last iteration must be done: null if their results alone decide.
   const ir::Op *placeOfEarlyWait() const;
   template <typename Test> bool anyRing(Test test) const { return std::any_of(rings_.begin(), rings_.end(), test); }
-  bool hasTma() const { return anyRing([](const Ring &r) { return r.isTma; }); }
+  bool hasStages() const { return anyRing([](const Ring &r) { return r.inStages; }); }
   /// Are there copies by the threads (async_copy), which come in groups?
   bool usesGroups() const {
-    return anyRing([](const Ring &r) { return r.isCopied && !r.isTma && !r.isStaged; });
+    return anyRing([](const Ring &r) { return r.isCopied && !r.inStages && !r.isStaged; });
   }
   /// After the number of stages is known.
   bool hasLate() const {
@@ -167,7 +167,7 @@ protected:
   bool isReleasedLate() const { return isReleasedLate(false) || isReleasedLate(true); }
   /// The same of the stages of rings that have the barriers of late ones, or the others.
   bool isReleasedLate(bool late) const {
-    return anyRing([&](const Ring &r) { return r.isTma && r.staysInFlight && r.isLate == late; });
+    return anyRing([&](const Ring &r) { return r.inStages && r.staysInFlight && r.isLate == late; });
   }
   /// Then the stage is given back behind the next iteration's wait for them. With a stage to spare, beside the one in which warpgroups drift apart, at that
   /// iteration's end: behind the wait is the softmax of attention, where the arrive cost 5 % (D=128, 128 x 64, 8 warps, 3 stages: docs/performance-history.md).
@@ -187,6 +187,7 @@ protected:
   Turns turns_ = Turns::Late;
   const ir::Op *firstStore_ = nullptr; // of a computed operand that has a single slot
   const ir::Op *oldWait_ = nullptr;    // the wait for the last iteration's asynchronous dots
+  bool gathers_ = false;      // the threads of a producer copy what block copies cannot
   bool startsCopies_ = false; // the loop's own threads do: addresses may take indices that it loads, and what is staged may be loaded
   bool isBehindFirst_ = false; // RingChoice::isBehindFirst
   std::array<std::optional<uint64_t>, 2> around_; // by isBehindFirst_: bytes of tiles around the loop, which is as it was when it was found

@@ -2,6 +2,8 @@
 #include "gpu/loops/SpecializeWarps.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Diagnostics.h"
+#include "gpu/Layouts.h"
+#include "gpu/Work.h"
 #include "gpu/loops/PipelinedLoop.h"
 #include "gpu/shared/BlockStores.h"
 #include "gpu/shared/SharedNeeds.h"
@@ -39,17 +41,19 @@ struct RingSet {
 
 class ConsumerLoop : public PipelinedLoop {
 public:
-  using PipelinedLoop::PipelinedLoop;
   using PipelinedLoop::leaveLate;
 
-  /// After plan(): do block copies bring everything that is copied?
-  bool isFilledByTma() const {
-    return hasTma() && !usesGroups();
+  /// `gathers`: threads copy what a producer starts.
+  ConsumerLoop(ir::Module &m, ir::Op &loop, const TargetInfo &target, const Options &options, bool gathers) : PipelinedLoop(m, loop, target, options, nullptr) { gathers_ = gathers; }
+
+  /// After plan(): can a producer start everything that is copied? In block copies, or all of it by its threads.
+  bool isFilledByProducer() const {
+    return hasStages() && !usesGroups() && (!gathers_ || !anyRing([](const Ring &r) { return r.inStages && (r.source->kind == OpKind::DescLoad || (r.feedsAsyncDot && needsProxyFence(*r.source))); }));
   }
   std::vector<Type> tiles() const {
     std::vector<Type> out;
     for (const Ring &r : rings_)
-      if (r.isTma)
+      if (r.inStages)
         out.push_back(r.tile);
     return out;
   }
@@ -57,7 +61,7 @@ public:
   std::vector<bool> late() const {
     std::vector<bool> out;
     for (const Ring &r : rings_)
-      if (r.isTma)
+      if (r.inStages)
         out.push_back(r.isLate);
     return out;
   }
@@ -71,10 +75,12 @@ public:
       stage += slotBytes(t);
     LoopRemarks(loop_, remarks).shortOfMemory(stages() - 1, asked - 1, total + static_cast<uint64_t>(missing) * stage, target_.sharedLimit());
   }
+  /// Is the operation's tile in a ring?
+  bool holds(const Op &op) { return ringOfTile(op.result()); }
   uint64_t bytesOfOtherRings() const {
     uint64_t bytes = 0;
     for (const Ring &r : rings_)
-      bytes += r.isTma ? 0 : slotBytes(r.tile) * r.slots;
+      bytes += r.inStages ? 0 : slotBytes(r.tile) * r.slots;
     return bytes;
   }
 
@@ -88,7 +94,7 @@ public:
     ctas_ = ctas;
     size_t i = 0;
     for (Ring &r : rings_)
-      if (r.isTma)
+      if (r.inStages)
         r.memory = set.memory[i++];
   }
 
@@ -113,7 +119,7 @@ public:
     b_.setInlinedAt(loop_.inlinedAt);
     b_.setBlock(&before);
     for (Ring &r : rings_)
-      if (!r.isTma)
+      if (!r.inStages)
         r.memory = b_.create1(OpKind::SharedAlloc, {}, r.tile, {{attr::slots, r.slots}});
     carryStages(from.slot, from.phase);
     splice(before, *loop_.parent, placeOfPrologue());
@@ -139,13 +145,15 @@ public:
 
 class Specializer {
 public:
-  Specializer(Module &m, const TargetInfo &target, const Options &options) : m_(m), f_(*m.kernel()), target_(target), options_(options), b_(m) {
+  /// `gathers`: the producer's threads copy; else one of them starts block copies.
+  Specializer(Module &m, const TargetInfo &target, const Options &options, bool gathers)
+      : m_(m), f_(*m.kernel()), target_(target), options_(options), b_(m), gathers_(gathers), producer_(gathers ? target.gatheringWarps(options) : target.producerWarps(options)) {
     b_.setFolding(false);
     collect(*f_.block(), 0);
   }
 
   /// Somebody wants it, or it pays.
-  bool isWanted() const { return asked_ || (pays_ && !forbidden_); }
+  bool isWanted() const { return gathers_ ? gathersPay_ && !forbidden_ : asked_ || (pays_ && !forbidden_); }
   bool isAsked() const { return asked_; }
   Loc where() const { return asked_ ? asked_->loc : f_.loc; }
 
@@ -160,6 +168,7 @@ public:
 
 private:
   bool hasNeighbour(const Block &body) const;
+  bool gatheringPays(const Block &body) const;
   void collect(const Block &b, unsigned depth);
   Reason findLoops(Block &b);
   Reason checkEffects(const Block &b, const std::vector<int> &loaded) const;
@@ -170,6 +179,8 @@ private:
   // ---- the producer's part of the kernel
   bool need(const Value *v);
   bool needOp(const Op &op);
+  bool takesLoad(const Op &op) const;
+  void giveToProducer(Op &op);
   void emit(const Block &from, Map &map, std::vector<Stages> &at);
   void emitLoop(const Op &op, Map &map, std::vector<Stages> &at);
 
@@ -180,15 +191,16 @@ private:
   const TargetInfo &target_;
   const Options &options_;
   Builder b_;
+  const bool gathers_;
+  const ProducerWarps producer_;
   const Op *asked_ = nullptr;
-  bool pays_ = false, forbidden_ = false;
+  bool pays_ = false, gathersPay_ = false, forbidden_ = false;
   std::vector<std::unique_ptr<ConsumerLoop>> loops_;
   std::unordered_map<const Op *, size_t> loopOf_; // index into loops_
   std::unordered_set<const Op *> path_;           // Fors that are such loops or contain one
   std::vector<RingSet> sets_;
   uint64_t total_ = 0; // bytes of shared memory with those rings
   std::vector<size_t> setOf_; // of each loop
-  std::unordered_set<const Op *> ringSources_; // what the rings hold
   std::unordered_set<const Op *> ops_;
   std::unordered_set<const Value *> args_; // carried values
 };
@@ -209,6 +221,15 @@ bool Specializer::hasNeighbour(const Block &body) const {
   return registersOfDots(body, threads) <= target_.registerLimit(static_cast<unsigned>(2 * threads));
 }
 
+/// Threads that copy take registers from those that compute, and give them issue slots, and no barrier in the loop. As measured on an H200 with attention by pointers (docs/performance.md): 1.04-1.34 times the
+/// speed where work on elements takes up to 1.5 times as long as the products (D=96 to 256), 0.86-0.96 of it where it takes longer.
+bool Specializer::gatheringPays(const Block &body) const {
+  if (options_.numWarps < 8 || options_.numCtas > 1 || hasNeighbour(body))
+    return false;
+  const Clocks clocks = clocksOf(body, target_, options_.numWarps);
+  return clocks.work <= 1.5 * clocks.products;
+}
+
 /// What loops say about it, and whether it pays: where tiles follow each other, and where a loop's second dot waits for work on the result of its
 /// first (attention), as measured on an H200 (docs/performance-history.md): tiles with at least one warpgroup, attention with two.
 void Specializer::collect(const Block &b, unsigned depth) {
@@ -221,6 +242,7 @@ void Specializer::collect(const Block &b, unsigned depth) {
           forbidden_ = true;
       }
       int64_t dots = dotsIn(*op->region(0));
+      gathersPay_ |= dots == 2 && gatheringPays(*op->region(0));
       pays_ |= ((depth > 0 || (options_.numCtas > 1 && !op->splitParts())) && dots > 0 && options_.numWarps >= 4) || (dots > 1 && options_.numWarps >= 8 && !hasNeighbour(*op->region(0)));
     }
     for (const Region *r : op->regions)
@@ -246,8 +268,8 @@ Reason Specializer::findLoops(Block &b) {
         return r;
       continue;
     }
-    auto loop = std::make_unique<ConsumerLoop>(m_, *op, target_, options_, nullptr);
-    if (op->get(attr::numStages, options_.numStages) < 2 || !loop->plan() || !loop->isFilledByTma())
+    auto loop = std::make_unique<ConsumerLoop>(m_, *op, target_, options_, gathers_);
+    if (op->get(attr::numStages, options_.numStages) < 2 || !loop->plan() || !loop->isFilledByProducer())
       return "a loop with dots has loads that TMA cannot do, or that cannot be started early";
     loopOf_[op] = loops_.size();
     loops_.push_back(std::move(loop));
@@ -340,8 +362,6 @@ Reason Specializer::fit() {
     if (it == sets_.end())
       sets_.push_back({std::move(tiles), {}, loop->stages()});
     others += loop->bytesOfOtherRings();
-    for (const Ring &r : loop->rings())
-      ringSources_.insert(r.source);
   }
   // Behind the last loop the rings are gone.
   const std::vector<Op *> &ops = f_.block()->ops;
@@ -349,7 +369,7 @@ Reason Specializer::fit() {
   for (;;) {
     uint64_t taken = others + ringBytes();
     const BesideRings rest = besideRings(
-        m_, *f_.block(), target_, [&](const Op &op) { return ringSources_.count(&op) != 0; },
+        m_, *f_.block(), target_, [&](const Op &op) { return std::ranges::any_of(loops_, [&](const auto &loop) { return loop->holds(op); }); },
         [&](const Block &, uint64_t tiles) { return limit - std::min(limit, taken + tiles); }, lastLoop);
     if (!rest.isKnown)
       return "other operations of the kernel need shared memory themselves";
@@ -381,19 +401,12 @@ Reason Specializer::fit() {
 Reason Specializer::plan() {
   if (!target_.copiesBlocks())
     return "the target has no TMA";
-  if (options_.numWarps > 16)
+  if (options_.numWarps > 16 || !producer_.warps)
     return "there is no room for another warp";
   if (Reason r = findLoops(*f_.block()))
     return r;
   if (loops_.empty())
     return "no loop has dots";
-  std::vector<int> loaded;
-  for (const auto &loop : loops_)
-    for (const Ring &r : loop->rings())
-      if (r.isTma)
-        loaded.push_back(memoryOf(r.source->operands[0]));
-  if (Reason r = checkEffects(*f_.block(), loaded))
-    return r;
   if (options_.numCtas > 1)
     if (Reason r = checkCluster())
       return r;
@@ -403,8 +416,18 @@ Reason Specializer::plan() {
         return "the bounds of a loop depend on more than arithmetic on arguments";
   for (const auto &loop : loops_)
     for (const Ring &r : loop->rings())
-      if (r.isTma && !std::all_of(r.source->operands.begin(), r.source->operands.end(), [&](const Value *v) { return need(v); }))
+      if (r.inStages && !std::all_of(r.source->operands.begin(), r.source->operands.end(), [&](const Value *v) { return need(v); }))
         return "the offsets of a load depend on more than arithmetic on arguments and loop variables";
+  std::vector<int> loaded;
+  for (const auto &loop : loops_)
+    for (const Ring &r : loop->rings())
+      if (r.inStages)
+        loaded.push_back(memoryOf(r.source->operands[0]));
+  for (const Op *op : ops_)
+    if (op->kind == OpKind::Load)
+      loaded.push_back(memoryOf(op->operands[0]));
+  if (Reason r = checkEffects(*f_.block(), loaded))
+    return r;
   return fit();
 }
 
@@ -420,7 +443,7 @@ bool Specializer::need(const Value *v) {
       return false;
     if (!v->index || !args_.insert(v).second)
       return true;
-    return v->type.isScalar() && need(loop->operands[2 + v->index]) && need(loop->region(0)->terminator()->operands[v->index - 1]);
+    return (gathers_ || v->type.isScalar()) && need(loop->operands[2 + v->index]) && need(loop->region(0)->terminator()->operands[v->index - 1]);
   }
   const Op &op = *v->def;
   if (path_.count(&op))
@@ -429,10 +452,38 @@ bool Specializer::need(const Value *v) {
 }
 
 bool Specializer::needOp(const Op &op) {
-  if (!op.has(traits::Pure) || !op.regions.empty() || !op.result()->type.isScalar())
+  if (!op.regions.empty() || op.results.size() != 1 || !(op.has(traits::Pure) || takesLoad(op)))
+    return false;
+  // Threads of a producer never meet, so nothing may change hands.
+  const bool isTile = !op.result()->type.isScalar();
+  if (isTile && (!gathers_ || !(op.kind == OpKind::Range || op.kind == OpKind::Const || op.kind == OpKind::Load || renames(op.kind) || isIndexArithmetic(op.kind))))
     return false;
   ops_.insert(&op);
-  return std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *o) { return o->type.isScalar() && need(o); });
+  return std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *o) { return (gathers_ || o->type.isScalar()) && need(o); });
+}
+
+/// Indices that addresses take from memory (the first token of a sequence, pages of a cache).
+bool Specializer::takesLoad(const Op &op) const {
+  constexpr int64_t most = 512;
+  return gathers_ && op.kind == OpKind::Load && !op.isVolatile() && (op.result()->type.isScalar() || op.result()->type.numel() <= most);
+}
+
+/// Its warps may be fewer than the kernel's: what a warp holds that is not there, another one has in more registers.
+void Specializer::giveToProducer(Op &op) {
+  for (Value *v : op.results) {
+    if (!v->type.layout)
+      continue;
+    const LinearLayout l = m_.layoutOf(v->type);
+    std::vector<uint64_t> registers(l.bases(layout::Dim::Register).begin(), l.bases(layout::Dim::Register).end()), warps(l.bases(layout::Dim::Warp).begin(), l.bases(layout::Dim::Warp).end());
+    for (; uint64_t{1} << warps.size() > producer_.warps; warps.pop_back())
+      if (warps.back())
+        registers.push_back(warps.back());
+    const auto lanes = l.bases(layout::Dim::Lane);
+    std::vector<uint64_t> all = registers;
+    all.insert(all.end(), lanes.begin(), lanes.end());
+    all.insert(all.end(), warps.begin(), warps.end());
+    v->type.layout = m_.internLayout(LinearLayout({{layout::Dim::Register, static_cast<uint8_t>(registers.size())}, {layout::Dim::Lane, static_cast<uint8_t>(lanes.size())}, {layout::Dim::Warp, static_cast<uint8_t>(warps.size())}}, l.outs(), all));
+  }
 }
 
 void Specializer::emit(const Block &from, Map &map, std::vector<Stages> &at) {
@@ -444,6 +495,7 @@ void Specializer::emit(const Block &from, Map &map, std::vector<Stages> &at) {
       for (Value *v : op->operands)
         operands.push_back(map.count(v) ? map[v] : v);
       Op *now = LoopSlice::clone(b_, *op, operands);
+      giveToProducer(*now);
       for (size_t i = 0; i < now->results.size(); ++i)
         map[op->results[i]] = now->results[i];
     }
@@ -538,17 +590,16 @@ void Specializer::rewrite() {
   for (RingSet &s : sets_) {
     for (const Type &t : s.tiles)
       s.memory.push_back(b_.create1(OpKind::SharedAlloc, {}, t, {{attr::slots, s.stages}}));
-    s.barriers = makeStageBarriers(b_, s.stages, options_.numWarps, s.hasLate(), ctas);
+    s.barriers = makeStageBarriers(b_, s.stages, options_.numWarps, s.hasLate(), ctas, gathers_ ? producer_.warps * target_.lanes() : 1);
   }
   for (size_t i = 0; i < loops_.size(); ++i)
     loops_[i]->use(sets_[setOf_[i]], ctas);
   Value *zero = b_.constI32(0);
-  ProducerWarps r = target_.producerWarps(options_);
-  // The consumers have a barrier of their own: the producer's warps never come to one.
+  // Each side has a barrier of its own, and the producer's warps never come to theirs.
   Op *partitions = b_.create(OpKind::Partitions, {}, {},
-                             {{attr::warps, {int64_t{options_.numWarps}, int64_t{r.warps}}}, {attr::barriers, {1, 0}}, {attr::elected, {0, 1}}});
-  if (r.consumer)
-    partitions->set(attr::registers, {int64_t{r.consumer}, int64_t{r.producer}});
+                             {{attr::warps, {int64_t{options_.numWarps}, int64_t{producer_.warps}}}, {attr::barriers, {1, gathers_ ? 2 : 0}}, {attr::elected, {0, int64_t{!gathers_}}}});
+  if (producer_.consumer)
+    partitions->set(attr::registers, {int64_t{producer_.consumer}, int64_t{producer_.producer}});
   Block *consumer = m_.addRegion(partitions)->block, *producer = m_.addRegion(partitions)->block;
   b_.setBlock(producer);
   Map map;
@@ -569,16 +620,21 @@ void Specializer::rewrite() {
 } // namespace
 
 void specializeWarps(Module &m, const TargetInfo &target, const Options &options, DiagEngine *remarks) {
-  Specializer s(m, target, options);
-  if (!s.isWanted())
-    return;
-  if (Reason reason = s.plan()) {
-    if (remarks && s.isAsked())
-      remarks->report(diag::notSpecialized, s.where(), *reason);
-    return;
+  std::optional<std::pair<Loc, std::string>> refused;
+  for (bool gathers : {false, true}) {
+    Specializer s(m, target, options, gathers);
+    if (!s.isWanted())
+      continue;
+    const Reason reason = s.plan();
+    if (!reason) {
+      s.remarkStages(remarks);
+      return s.rewrite();
+    }
+    if (s.isAsked() && !refused)
+      refused = {s.where(), *reason};
   }
-  s.remarkStages(remarks);
-  s.rewrite();
+  if (remarks && refused)
+    remarks->report(diag::notSpecialized, refused->first, refused->second);
 }
 
 } // namespace tegula::gpu

@@ -5,6 +5,7 @@
 #include "gpu/shared/BlockStores.h"
 #include "gpu/shared/Tiles.h"
 #include "passes/ArgumentAccess.h"
+#include "ir/Walk.h"
 #include <algorithm>
 #include <utility>
 
@@ -192,14 +193,54 @@ void MemoryOrder::touched(const Value *tile, bool writes) {
     shared_.touched(placeOf(*of), writes);
 }
 
-/// What other threads put into tiles is there after a barrier; rings bring their own. All are read behind it, so none counts as read before.
+/// The operations that made the tiles which a dot reads and threads have stored; rings bring their own barriers.
+template <typename Fn> static void eachStoredTile(const ir::Op &dot, const Fn &fn) {
+  for (const ir::Value *v : dot.operands)
+    if (const ir::Op *tile = v->type.isShared ? tileOf(v) : nullptr; tile && tile->kind == OpKind::ToShared)
+      fn(*tile);
+}
+
+/// What other threads put into tiles is there after a barrier. All are read behind it, so none counts as read before.
 void MemoryOrder::readTiles(const Op &op) {
-  for (const Value *v : op.operands)
-    if (const Op *tile = v->type.isShared ? tileOf(v) : nullptr; tile && tile->kind == OpKind::ToShared && shared_.needsBarrier(placeOf(*tile), false))
+  eachStoredTile(op, [&](const Op &tile) {
+    if (ready_.insert(&tile).second && shared_.needsBarrier(placeOf(tile), false))
       barrier();
+  });
   for (const Value *v : op.operands)
     if (v->type.isShared)
       touched(v, false);
+}
+
+/// Adds to `out` the tiles made outside of `op` that dots in the block read and that are not known to be ready. Is one read before threads meet there?
+bool MemoryOrder::findUnready(const ir::Block &b, const Op &op, bool &meets, std::vector<const Op *> &out) const {
+  bool isFirst = false;
+  for (const Op *o : b.ops) {
+    meets |= o->kind == OpKind::SharedBarrier;
+    if (o->kind == OpKind::Dot)
+      eachStoredTile(*o, [&](const Op &tile) {
+        if (!ready_.count(&tile) && !ir::isInside(tile.result(), op)) {
+          out.push_back(&tile);
+          isFirst |= !meets && shared_.needsBarrier(placeOf(tile), false);
+        }
+      });
+    for (const ir::Region *r : o->regions)
+      isFirst |= findUnready(*r->block, op, meets, out);
+  }
+  return isFirst;
+}
+
+void MemoryOrder::tilesReady(const Op &op) {
+  std::vector<const Op *> tiles;
+  bool isFirst = false;
+  for (const ir::Region *r : op.regions) {
+    bool meets = false;
+    isFirst |= findUnready(*r->block, op, meets, tiles);
+  }
+  if (isFirst)
+    barrier();
+  for (const Op *tile : tiles)
+    if (!shared_.needsBarrier(placeOf(*tile), false))
+      ready_.insert(tile);
 }
 
 // ---- global memory

@@ -11,6 +11,7 @@
 #include "passes/Users.h"
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace tegula::gpu {
@@ -75,6 +76,14 @@ protected:
   void barriersReady(Op &op, bool more);
   /// Operands of one operation are about to be read: the barrier before, if they need one.
   void readTiles(const Op &op);
+  /// In front of a loop or a branch: the barrier for tiles that dots in it read before threads meet there. Once, and not in each iteration, as nobody else has their bytes until the last one reads.
+  void tilesReady(const Op &op);
+  /// Of what a region that may not run has made sure of nothing is known behind it.
+  using Tiles = std::unordered_set<const Op *>;
+  Tiles readyTiles() const { return ready_; }
+  void setReadyTiles(Tiles t) { ready_ = std::move(t); }
+  /// Threads store to the tile.
+  void storesTile(const Op &op) { ready_.erase(&op); }
   void touched(const Value *tile, bool writes);
 
   // ---- global memory
@@ -125,6 +134,7 @@ protected:
   const Options &options_;
 
 private:
+  bool findUnready(const ir::Block &b, const Op &op, bool &meets, std::vector<const Op *> &out) const;
   Op *emit(ir::OpKind kind, std::vector<ir::Attr> attrs = {}) { return b_.create(kind, {}, {}, std::move(attrs)); }
   /// This thread has read what it wanted of other CTAs' scratch; whoever takes memory next, or ends the block, waits until all have.
   void leaveScratch(), waitForReaders();
@@ -148,6 +158,7 @@ private:
   bool isUsed(const Value *v);
 
   const ir::Function *source_;
+  std::unordered_set<const Op *> ready_; // tiles whose stores all threads know of
   SharedAccesses shared_;
   std::optional<AxisFacts> facts_;
   std::optional<Users> users_;

@@ -59,6 +59,9 @@ void Orderer::exchange(Op &op, Block &now) {
 
 /// Control flow, around its blocks.
 void Orderer::regions(Op &op, Block &now) {
+  if (op.kind != OpKind::Partitions)
+    tilesReady(op);
+  const Tiles ready = readyTiles();
   switch (op.kind) {
   case OpKind::For: {
     beforeLoop(op);
@@ -78,6 +81,7 @@ void Orderer::regions(Op &op, Block &now) {
   case OpKind::If: {
     IfOrder order = enterIf();
     block(*op.region(0));
+    setReadyTiles(ready);
     enterElse(order);
     block(*op.region(1));
     leaveIf(order);
@@ -93,6 +97,7 @@ void Orderer::regions(Op &op, Block &now) {
     isParted_ = true;
     break;
   }
+  setReadyTiles(ready);
   now.ops.push_back(&op);
 }
 
@@ -125,6 +130,7 @@ void Orderer::visit(Op &op, Block &now, const Op *next) {
     break;
   case OpKind::ToShared:
     beginTile(op);
+    storesTile(op);
     touched(op.result(), true);
     break;
   case OpKind::SharedAlloc:

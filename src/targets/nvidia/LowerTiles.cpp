@@ -93,6 +93,8 @@ void Lowering::barrierWait(const Op &op) {
 
 void Lowering::barrierArrive(const Op &op) {
   in_->setSite(siteOf(op));
+  if (op.copied())
+    return in_->cpAsyncMbarArrive(scalar(op.operands[0]));
   in_->syncWarp(); // the whole warp is done
   V bar = scalar(op.operands[0]), when = scalar(op.operands[1]);
   auto ctas = static_cast<unsigned>(op.ctas());

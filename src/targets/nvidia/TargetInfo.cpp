@@ -23,14 +23,23 @@ int64_t NvTargetInfo::atomicElements(const Op &op) const {
 
 /// Registers are given to warps when a block starts, to each the same, and each quarter of an SM has 512 for every lane: with one warp more than
 /// eight the nine get 168 each. A whole warpgroup can give back what it does not need (PTX ISA, setmaxnreg; docs/hopper.md section 4).
-ProducerWarps NvTargetInfo::producerWarps(const gpu::Options &options) const {
-  constexpr unsigned perQuarter = 512, producer = 40, most = 240;
+/// A warpgroup that keeps `producer` registers a thread beside those of `options`, which get what it leaves of a quarter of a multiprocessor.
+static ProducerWarps warpgroupBeside(const gpu::Options &options, unsigned producer) {
+  constexpr unsigned perQuarter = 512, most = 240;
   unsigned groups = options.numWarps / 4;
   if (options.maxRegisters || options.numWarps % 4 || groups < 2)
-    return {};
+    return {.warps = 0};
   unsigned each = perQuarter / (groups + 1) / 8 * 8, consumer = ((groups + 1) * each - producer) / groups / 8 * 8;
   return {4, producer, std::min(consumer, most)};
 }
+
+ProducerWarps NvTargetInfo::producerWarps(const gpu::Options &options) const {
+  const ProducerWarps group = warpgroupBeside(options, 40);
+  return group.warps ? group : ProducerWarps{};
+}
+
+/// Addresses of a few rows, and what masks compare.
+ProducerWarps NvTargetInfo::gatheringWarps(const gpu::Options &options) const { return warpgroupBeside(options, 88); }
 
 DotChoice NvTargetInfo::chooseDot(const Op &dot, unsigned warps) const { return nvidia::chooseDot(dot, target_, warps); }
 

@@ -19,6 +19,7 @@ public:
   layout::ConversionOptions conversions() const override;
   int64_t atomicElements(const ir::Op &rmw) const override;
   ProducerWarps producerWarps(const gpu::Options &options) const override;
+  ProducerWarps gatheringWarps(const gpu::Options &options) const override;
   unsigned issueRate() const override { return 4 * NvTarget::lanes; }
 
   DotChoice chooseDot(const ir::Op &dot, unsigned warps) const override;
