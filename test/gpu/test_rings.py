@@ -66,14 +66,14 @@ def test_otherwise_there_are_more(kernel, block, warps, slots):
     assert rings(compiled(kernel, block, warps, 3, "--emit", "gpu")) == slots
 
 
-@pytest.mark.parametrize("kernel, slots", [("attention", [3, 3]), ("attention_pointers", [2, 3])])
+@pytest.mark.parametrize("kernel, slots", [("attention", [3, 3]), ("attention_pointers", [3, 3])])
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_of_128_rows_and_keys_is_pipelined(kernel, slots, causal):
     gpu = compiled(kernel, (128, 128, 128), 8, 2, "--emit", "gpu", "--remarks", causal=causal)
-    assert rings(gpu) == slots and "not pipelined" not in gpu and ("partitions {" in gpu) == (kernel == "attention")
+    assert rings(gpu) == slots and "not pipelined" not in gpu and "partitions {" in gpu
 
 
-@pytest.mark.parametrize("kernel, slots", [("attention", [2, 2]), ("attention_pointers", [2, 3])])
+@pytest.mark.parametrize("kernel, slots", [("attention", [2, 2]), ("attention_pointers", [2, 2])])
 def test_attention_with_256_columns_is_pipelined(kernel, slots):
     gpu = compiled(kernel, (128, 64, 256), 8, 2, "--emit", "gpu", "--remarks")
     assert rings(gpu) == slots and "not pipelined" not in gpu
@@ -98,7 +98,7 @@ def test_two_blocks_of_eight_warps_need_no_producer(block, producer):
         assert 2 * (shared + RESERVED) <= SM_BYTES
 
 
-@pytest.mark.parametrize("kernel, block, warps, blocks", [("attention", (128, 64, 64), 8, 2), ("attention_pointers", (128, 64, 64), 8, 2), ("attention_pointers", (128, 64, 128), 8, None), ("attention_pointers", (64, 64, 128), 4, 2),
+@pytest.mark.parametrize("kernel, block, warps, blocks", [("attention", (128, 64, 64), 8, 2), ("attention_pointers", (128, 64, 64), 8, 2), ("attention_pointers", (128, 64, 128), 8, 1), ("attention_pointers", (64, 64, 128), 4, 2),
                                                           ("attention_pointers", (64, 64, 64), 4, 3), ("matmul", (128, 128, 64), 8, 2), ("matmul", (128, 256, 64), 8, None)])
 def test_loops_with_dots_wish_for_the_blocks_they_planned_for(kernel, block, warps, blocks):
     """The assembler spends registers freely otherwise."""
@@ -162,8 +162,8 @@ def biased(q, k, v, bias, out, N):
 
 # Copies ahead beside two dots: with less work on elements than the products take, they stand under a branch, which keeps that work behind the products. D=64 has more work; a block of one warpgroup
 # shares the SM with others; with 128 x 128 scores the first dot is not one iteration ahead, so the work waits for it, and the second one for the work; 256 columns leave no registers, and 128 keys of four warps none that cost no neighbour.
-@pytest.mark.parametrize("block, warps, stages, branch", [((128, 64, 128), 8, 3, True), ((128, 128, 64), 8, 3, False), ((64, 64, 128), 4, 3, False), ((128, 128, 128), 8, 2, False),
-                                                          ((64, 128, 128), 4, 2, True), ((64, 64, 256), 4, 2, True), ((128, 64, 256), 8, 2, True)])
+@pytest.mark.parametrize("block, warps, stages, branch", [((128, 128, 64), 8, 3, False), ((64, 64, 128), 4, 3, False), ((128, 128, 128), 8, 2, False),
+                                                          ((64, 128, 128), 4, 2, True), ((64, 64, 256), 4, 2, True)])
 def test_copies_beside_two_dots(block, warps, stages, branch):
     loop = loop_of(compiled("attention_pointers", block, warps, stages, "--emit", "gpu"))
     assert any(line.lstrip().startswith("if ") for line in loop) == branch and sum("async_copy" in line for line in loop) == 2

@@ -377,7 +377,7 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
       return c;
   // CTAs that only share the iterations of a loop compute as much each as one alone. Clusters of two find room on all SMs; of those of 4 and 8 with one block on an SM 30 and 15 run at once (docs/hopper.md), so that
   // a grid of 32 and 16 takes twice as long (512^2 x 16384 by 128 x 64 in 4 parts 49 -> 34 us, by 128 x 128 in 8 50 -> 36). But what TMA copies wants stages more: fewer are 35 -> 45 us there.
-  const bool sharesTiles = options_.numCtas > 1 && (!loop_.splitParts() || options_.numCtas == 2 || hasTma());
+  const bool sharesTiles = options_.numCtas > 1 && (!loop_.splitParts() || options_.numCtas == 2 || hasStages());
   if (options_.numWarps >= enoughWarps || sharesTiles || writesGlobal(loop_))
     return c;
   const uint64_t most = std::min<uint64_t>(enoughWarps / options_.numWarps, blocksByRegisters());
