@@ -708,6 +708,8 @@ def test_programs_run_in_groups(tegula, tmp_path, form, columns, axis):
     assert p.returncode == 0 and (f"by groups of {1024 // columns} programs" in p.stdout) == bool(axis), p.stdout + p.stderr
     p = tegula("compile", *args, "--remarks")
     assert (f"up to {1024 // columns} programs next to one another along {axis} run as one: rows of this" in p.stderr) == bool(axis), p.stderr
+    # Grids of one program along the axis go down short rows, in a loop of their own.
+    assert ("%is.one = icmp" in tegula("compile", *args, "--emit", "llvm", *(("--debug",) if form == "assert" else ())).stdout) == bool(axis)
 
 
 @pytest.mark.parametrize("inputs,sums", [(2048, 4), (8192, 16)])

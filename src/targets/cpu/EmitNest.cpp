@@ -75,6 +75,9 @@ void FunctionEmitter::layOut(NestState &n) {
     n.laneOf[static_cast<size_t>(lanes[i])] = static_cast<int>(i);
     taken[static_cast<size_t>(lanes[i])] = true;
   }
+  if (n.ofOneProgram)
+    for (unsigned i = nest.columnBits() - log2Exact(static_cast<uint64_t>(plan_.group->size)); i < nest.columnBits(); ++i)
+      taken[i] = true;
   // A store that transposes goes along its own rows first: lines that are written in parts meet in few sets of the caches, as rows are often some KiB apart.
   std::optional<unsigned> turned;
   if (!packed.empty() && nest.roots[0].kind == RootKind::Store)
@@ -120,6 +123,8 @@ void FunctionEmitter::layOut(NestState &n) {
       ++from;
       --bits;
     }
+    while (n.ofOneProgram && bits && taken[from + bits - 1])
+      --bits;
     if (!bits)
       return;
     for (unsigned i = from; i < from + bits; ++i)
@@ -155,16 +160,6 @@ void FunctionEmitter::layOut(NestState &n) {
   n.loops.reserve(n.loops.size() + 1); // apart(), while others are open
   n.memo.resize(n.loops.size() + 1);
   n.addressMemo.resize(n.loops.size() + 1);
-}
-
-void FunctionEmitter::nestStep(const Step &s) {
-  NestState state;
-  programs(); // in front of all loops
-  state.nest = s.nest.get();
-  state.copyFrom = s.bufferA;
-  if (state.nest == rows_.first)
-    state.given = rows_.second, state.byRow = true;
-  runNest(state);
 }
 
 void FunctionEmitter::runNest(NestState &state) {
@@ -257,7 +252,7 @@ V FunctionEmitter::tripsOf(const NestLoop &l) {
     return divideUp(n.leftDepth, int64_t(1) << l.firstBit);
   if (!p && n.leftRows && l.bits && l.firstBit >= columns)
     return divideUp(n.leftRows, int64_t(1) << (l.firstBit - columns));
-  if (plan_.group && l.firstBit < columns) // the columns of one program after the other
+  if (plan_.group && !n.ofOneProgram && l.firstBit < columns) // the columns of one program after the other
     return b_.CreateMul(programs(), b_.getInt64((uint64_t(1) << l.bits) / static_cast<uint64_t>(plan_.group->size)));
   return b_.getInt64(uint64_t(1) << l.bits);
 }
@@ -470,8 +465,17 @@ void FunctionEmitter::fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V
   b_.SetInsertPoint(exit);
 }
 
-Bits FunctionEmitter::rootBits(unsigned copy) const {
+Bits FunctionEmitter::spaceBits() const {
   Bits at = identityBits(static_cast<unsigned>(nest_->loopOf.size()));
+  if (nest_->ofOneProgram) {
+    const auto end = at.begin() + nest_->nest->columnBits();
+    std::fill(end - log2Exact(static_cast<uint64_t>(plan_.group->size)), end, zeroBit);
+  }
+  return at;
+}
+
+Bits FunctionEmitter::rootBits(unsigned copy) const {
+  Bits at = spaceBits();
   for (size_t i = 0; i < nest_->unrolled.size(); ++i)
     at[nest_->unrolled[i]] = (copy >> i & 1) ? oneBit : zeroBit;
   return at;
@@ -581,7 +585,7 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
   if ((n.nest->sequential && !isHistogram(*n.nest)) || reversed(*n.nest))
     return nullptr;
   llvm::SmallVector<MaskAt, 8> work;
-  Bits space = identityBits(static_cast<unsigned>(n.loopOf.size()));
+  const Bits space = spaceBits();
   std::set<const ir::Value *> seen;
   for (const Root &r : n.nest->roots) {
     llvm::SmallVector<const ir::Value *, 4> values;

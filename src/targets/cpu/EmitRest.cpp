@@ -118,7 +118,7 @@ void FunctionEmitter::findRest() {
     for (unsigned i = 0; i < n.loopOf.size(); ++i)
       apart |= n.loopOf[i] < 0 && (i < from || i >= from + bits);
   }
-  const Bits space = identityBits(static_cast<unsigned>(n.loopOf.size()));
+  const Bits space = spaceBits();
   for (const Root &r : n.nest->roots) {
     bool ends = false;
     switch (r.kind) {

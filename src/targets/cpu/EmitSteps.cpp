@@ -57,6 +57,31 @@ bool FunctionEmitter::repeats(const Plan &plan, const Options &options) {
   return options.optLevel > 0 && !options.debugInfo && repeatsDots(plan.steps, seen);
 }
 
+void FunctionEmitter::nestStep(const Step &s) {
+  V inGroup = programs(); // in front of all loops
+  auto emit = [&](bool ofOneProgram) {
+    NestState state;
+    state.nest = s.nest.get();
+    state.copyFrom = s.bufferA;
+    state.ofOneProgram = ofOneProgram;
+    if (state.nest == rows_.first)
+      state.given = rows_.second, state.byRow = true;
+    runNest(state);
+  };
+  if (!plan_.group)
+    return emit(false);
+  // Grids of one program along the axis: rows are short, and the innermost loop goes down them.
+  auto *one = llvm::BasicBlock::Create(context_, "one.program", function_), *many = llvm::BasicBlock::Create(context_, "programs", function_);
+  auto *exit = llvm::BasicBlock::Create(context_, "done", function_);
+  b_.CreateCondBr(b_.CreateICmpEQ(inGroup, b_.getInt64(1), "is.one"), one, many);
+  for (bool ofOneProgram : {true, false}) {
+    b_.SetInsertPoint(ofOneProgram ? one : many);
+    emit(ofOneProgram);
+    b_.CreateBr(exit);
+  }
+  b_.SetInsertPoint(exit);
+}
+
 void FunctionEmitter::nestWithInit(const Step &s) {
   for (const Root &r : s.nest->roots)
     if (r.kind == RootKind::Histogram) {

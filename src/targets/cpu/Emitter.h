@@ -59,7 +59,7 @@ private:
   void withRowInRegisters(const Nest &nest, V row, llvm::function_ref<void()> emit);
   void ifStep(const Step &s), callStep(const Step &s), returnStep(const Step &s);
   void defineStep(const ir::Op &op);
-  void nestWithInit(const Step &s);
+  void nestWithInit(const Step &s), nestStep(const Step &s);
   static bool isTensorResult(const ir::Op &op);
   void bindScalars(llvm::ArrayRef<ir::Value *> values, llvm::ArrayRef<V> regs);
   llvm::SmallVector<V> scalarsOf(llvm::ArrayRef<ir::Value *> values);
@@ -170,13 +170,13 @@ private:
   V whole(V maskOrNull, unsigned lanes);
 
   // EmitNest
-  void nestStep(const Step &s), runNest(NestState &state);
+  void runNest(NestState &state);
   void layOut(NestState &n);
   unsigned chooseLaneBits(const Nest &n) const;
   void openLoops(unsigned level), openLoop(unsigned level), innerLoop();
   V tripsOf(const NestLoop &l), divideUp(V x, int64_t to), roundUp(V x, int64_t to);
   void roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
-  Bits rootBits(unsigned copy) const;
+  Bits spaceBits() const, rootBits(unsigned copy) const;
   void root(const Root &r, const Bits &at);
   /// for (iv = from; iv < to; ++iv) with carried values; from < to may fail to hold only if `mayBeEmpty`.
   llvm::SmallVector<V> loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init, llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);

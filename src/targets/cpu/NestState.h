@@ -116,6 +116,7 @@ struct NestState {
   unsigned vectorBits = 0;                 // of chunks of several vectors: so many of the lane bits are one vector's (of the result), else laneBits
   NestLoop vectors{};                      // the bits above them, if a loop may run over these: the vectors of a chunk
   bool apart = false;                      // it does, in the code being emitted
+  bool ofOneProgram = false;               // of a group (ProgramGroup): the bits of the others are zero
   bool underMask = false;                  // loads or stores keep masks where all that fullTrips() looked at holds
   llvm::SmallVector<unsigned, 4> unrolled; // nest bits
   unsigned copy = 0;                       // of these, the one being emitted
