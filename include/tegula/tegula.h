@@ -653,9 +653,12 @@ typedef struct TegulaLaunchOptions {
   void *stream;               /* GPU: CUstream (cudaStream_t) of the device, NULL the default stream; else NULL or a tegula_stream_handle of the device */
   TegulaMemoryFn memory;      /* NULL: arguments may go as far as their `extent` */
   void *memory_user;
+  int64_t programs;           /* programs of the launches to come, for tegula_compile, tegula_compile_signature and tegula_emit: some GPU code depends on how many
+                               * there are; 0: not known. tegula_launch has its grid */
+  const char *integers;       /* "n=4096, m=16": values of integer parameters of the launches to come, for tegula_compile_signature and tegula_emit; NULL: not known */
 } TegulaLaunchOptions;
 #define TEGULA_LAUNCH_OPTIONS_INIT \
-  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, 0, -1, 0, 0, {0}, -1, -1, -1, -1, -1, -1, 0, 0, 0, NULL, NULL, NULL}
+  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, 0, -1, 0, 0, {0}, -1, -1, -1, -1, -1, -1, 0, 0, 0, NULL, NULL, NULL, 0, NULL}
 
 /* Runs grid[0] * grid[1] * grid[2] programs of the kernel, compiling it first if this combination of argument types, facts, constants
  * and options is new. `args[i]` is for parameter i; missing ones at the end take their defaults. On the CPU the call returns

@@ -172,6 +172,12 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargs, Name
     ok = false;
   }
   if (ok && self->grid && !self->warmup) ok = readGridOf(f, self->grid, bound, grid);
+  // Of a compilation the grid is a hint, where it is one: programs say (1,) for the sake of saying something, and functions may want to know what types stand for.
+  if (ok && self->grid && self->warmup && !PyCallable_Check(self->grid)) {
+    int64_t plane, programs;
+    if (!readGridOf(f, self->grid, bound, grid)) PyErr_Clear();
+    else if (grid[0] > 0 && grid[1] > 0 && grid[2] > 0 && !__builtin_mul_overflow(grid[0], grid[1], &plane) && !__builtin_mul_overflow(plane, grid[2], &programs) && programs > 1) options.programs = programs;
+  }
   if (ok) ok = chooseDevice(pack, options);
   MemoryQuery memory{bound, packed, f->paramCount};
   memory.attach(options);
@@ -217,7 +223,7 @@ PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObj
 }
 
 PyObject *subscript(PyObject *self, PyObject *grid) { return makeLauncher(self, grid, vectorcall); }
-PyObject *warmupLauncher(PyObject *self, PyObject *) { return makeLauncher(self, nullptr, vectorcall, true); }
+PyObject *warmupLauncher(PyObject *self, PyObject *grid) { return makeLauncher(self, grid == Py_None ? nullptr : grid, vectorcall, true); }
 
 // direct(grid): launches without hooks; with None for a grid only compiles.
 PyObject *directLauncher(PyObject *self, PyObject *grid) {
@@ -690,7 +696,7 @@ PyMethodDef methods[] = {{"handle", handleOf, METH_NOARGS, nullptr},
                          {"content_hash", hashOf, METH_NOARGS, nullptr},
                          {"bound_hash", boundHash, METH_NOARGS, "The hash with the names bound as they are, without looking for changes."},
                          {"ensure_prepared", ensurePrepared, METH_NOARGS, nullptr},
-                         {"warmup_launcher", warmupLauncher, METH_NOARGS, nullptr},
+                         {"warmup_launcher", warmupLauncher, METH_O, nullptr},
                          {"direct", directLauncher, METH_O, nullptr},
                          {"sketched", sketched, METH_VARARGS, nullptr},
                          {"rehearse", rehearse, METH_VARARGS, nullptr}, {"verify", verify, METH_VARARGS, nullptr},

@@ -379,7 +379,7 @@ class JITCallable(_core.Function, NamedKernel):
             return _compiled_for(self, arch, args, {k: v for k, v in kwargs.items() if k not in ("arch", "device", "stream")})
         if "device" not in kwargs and any(isinstance(x, MockTensor) for x in (*args, *kwargs.values())):
             kwargs["device"] = _calls.active_device()  # stand-ins are nowhere
-        return self.warmup_launcher()(*args, **kwargs)
+        return self.warmup_launcher(grid)(*args, **kwargs)
 
     def run(self, *args, grid, warmup=False, **kwargs):
         return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)

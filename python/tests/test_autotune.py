@@ -529,8 +529,10 @@ def twice(x, n, BLOCK: tl.constexpr):
     tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
 
 import os, time
+asked = []
 def grid(m):
-    if str(m["BLOCK"]) == os.environ.get("TEST_KILL"):
+    asked.append(m["BLOCK"])
+    if str(m["BLOCK"]) == os.environ.get("TEST_KILL") and asked.count(m["BLOCK"]) > 1:  # to compile, to launch
         os._exit(9)
     if str(m["BLOCK"]) == os.environ.get("TEST_SLEEP"):
         print("asleep", flush=True)

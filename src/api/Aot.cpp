@@ -229,7 +229,7 @@ TegulaStatus tegula_aot_compile(TegulaAot *a, size_t *entries) {
   CompileTask task(*a, pieces);
   compileAll(task, pieces);
   if (task.status != TEGULA_OK) return fail(task.status, task.error);
-  // What launches ask for that leave multiprocessors idle (spread() in Launch.cpp): behind the others, so that where nobody asks, the whole kernels are found first.
+  // What launches ask for that leave multiprocessors idle (inForm() in Launch.cpp): behind the others, so that where nobody asks, the whole kernels are found first.
   std::vector<Piece> parts;
   for (size_t i = 0; i < pieces.size(); ++i)
     for (const int32_t n : {2, 4, 8})

@@ -91,6 +91,7 @@ targets::Options targetOptions(const CompileOptions &c, Depth depth) {
   o.verify = c.verify;
   o.optLevel = c.optLevel;
   o.depth = depth;
+  o.facts = c.facts;
   if (c.reproducers) o.reproducers = *c.reproducers;
   return o;
 }
@@ -146,6 +147,7 @@ static runtime::KernelInfo infoOf(const std::string &name, const targets::Kernel
   k.gpu.threads = m.threads;
   k.gpu.clusterCtas = m.clusterCtas;
   k.gpu.splitsByGrid = m.splitsByGrid;
+  k.gpu.forms = m.forms;
   for (const targets::SharedTile &t : m.sharedTiles) k.gpu.tiles.push_back({t.bytes, t.what, t.file, t.line, t.column});
   return k;
 }

@@ -1,7 +1,7 @@
 // Bound launches: what a launch works out of its arguments' types, its options and its constants is worked out once, and a call compares, packs and runs.
 //
 // The fast way is a Repeat of the launch's own, which no other launch of the function replaces. Where there is none (descriptors, checked accesses, big tensors), a call makes the key of its arguments
-// and compares it with the one that the kernel was found by, which needs no look-up.
+// and compares it with the one that the kernel was found by, which needs no look-up. The kernel's form (support/LaunchForms.h) is that of the launch that was bound, whatever numbers come later.
 #include "api/LaunchPath.h"
 #include "api/Repeat.h"
 #include "api/Sized.h"
@@ -85,8 +85,8 @@ TegulaStatus tegula_bound_create(TegulaFunction *f, const int64_t grid[3], const
   std::unique_ptr<TegulaBoundLaunch> b(new TegulaBoundLaunch);
   if (runtime::Status s = runtime::checkGrid(grid, b->extents, b->programs); !s) return fail(s.code, "`" + f->fn->name + "`: " + s.text);
   BoundCall bound;
-  TegulaKernel *k = prepare(*f, args, count, options, b->call, bound, true);
-  if (!k || (k->info.gpu.splitsByGrid && !(k = spread(*f, args, count, b->call, bound, k, b->programs)))) return tegula_last_status();
+  TegulaKernel *k = prepare(*f, args, count, options, b->call, bound, b->programs);
+  if (!k || !(k = inForm(*f, args, count, b->call, bound, k, b->programs))) return tegula_last_status();
   b->function = Ref(f), b->kernel = Ref(k);
   b->nulls = bound.nulls;
   b->key.assign(bound.words, bound.words + bound.wordCount);

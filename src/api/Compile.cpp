@@ -68,6 +68,7 @@ static runtime::Digest cacheKey(const CompileRequest &r) {
   o.device = 0; // of several GPUs of one kind, each takes the same code
   h.field(o.word()).field(uint64_t(r.options.maxnreg)).field(targetKey(r.target));
   if (o.keepsPtx) h.field("ptx");
+  if (o.facts.form) h.field("form").field(uint64_t(o.facts.form));
   return h.digest();
 }
 
@@ -280,12 +281,31 @@ bool loadOn(TegulaKernel &k, DeviceEntry &device) {
   return k.code != nullptr;
 }
 
-/// Code for the kernel: of a bundle, of the disk cache, of the compiler. False: the last error is set.
-static bool findObject(TegulaContext &c, const CompileRequest &r, const runtime::Digest &key, TegulaKernel &k) {
+/// The form of the code that the request wants, where it is another one than `found`; else 0.
+static uint8_t otherForm(const CompileRequest &r, const LaunchForms &found) {
+  const LaunchFacts &facts = r.options.facts;
+  if (facts.form || !found.asks()) return 0;
+  const uint8_t wanted = found.formFor(facts);
+  return wanted == found.form ? 0 : wanted;
+}
+
+/// Code for the kernel: of a bundle, of the disk cache, of the compiler. False: the last error is set. Where the cache's code is of another form than the launch wants,
+/// request and key are for that form then.
+static bool findObject(TegulaContext &c, CompileRequest &r, runtime::Digest &key, TegulaKernel &k) {
   std::string trouble;
-  if (takeBundled(r, k, BundleFit::Exact, trouble)) return true;
+  if (!r.options.facts.form && takeBundled(r, k, BundleFit::Exact, trouble)) return true;
   runtime::CacheEntry entry;
   if (c.disk.find(key, entry)) {
+    if (const uint8_t form = otherForm(r, entry.info.gpu.forms)) {
+      CompileRequest other = r;
+      other.options.facts.form = form;
+      runtime::Digest itsKey = cacheKey(other);
+      // Where nothing may be compiled any form will do.
+      if (runtime::CacheEntry its; c.noJit.load(std::memory_order_relaxed) == TEGULA_NO_JIT_OFF || c.disk.find(itsKey, its)) {
+        r = std::move(other), key = itsKey;
+        return findObject(c, r, key, k);
+      }
+    }
     k.origin = TEGULA_FROM_DISK_CACHE;
     k.info = std::move(entry.info);
     k.object = std::move(entry.object);
@@ -316,6 +336,9 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
   describe(*k, r, key);
   clearDiagnostics();
   if (!findObject(c, r, key, *k)) return nullptr;
+  k->key = key, k->hash = hexOf(key);
+  k->options.facts = {};
+  k->options.facts.form = k->info.gpu.forms.form; // what stages show is this kernel's
   if (!makePlan(*k)) {
     fail(TEGULA_INTERNAL_ERROR, "`" + k->name + "`: the compiled kernel has other arguments than its signature");
     return nullptr;
@@ -329,7 +352,7 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
   uint64_t end = steadyNs();
   k->timings.load = end - beforeLoad;
   k->timings.total = end - start + k->timings.parse;
-  if (c.recorder) c.recorder->add(r, *k);
+  if (c.recorder && !given.options.facts.form) c.recorder->add(given, *k);
   c.remark([&] {
     char ms[32];
     std::snprintf(ms, sizeof ms, "%.1f", double(k->timings.total) / 1e6);
@@ -337,6 +360,11 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
   });
   retain(k.get());
   return k.get();
+}
+
+uint32_t coresOf(const DeviceEntry &device) {
+  const runtime::DeviceProperties &p = device.device->properties();
+  return p.kind == runtime::DeviceProperties::Kind::Cuda ? p.cores : LaunchFacts::usualCores;
 }
 
 /// The device of a call, if code can be made for it.
@@ -440,6 +468,8 @@ TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, 
 
   CompileRequest r{&f, specsOf(f, args, count, call.nulls), options.compile, device->target, device};
   r.options.wide = call.wide;
+  r.options.facts.cores = coresOf(*device);
+  r.options.facts.arguments = integersOf(r.specs, call.leaves);
   TegulaKernel *kernel = compileKernel(r);
 
   lock.lock();

@@ -42,6 +42,8 @@ std::string hexOf(const runtime::Digest &key);
 bool preparedTile(ir::Module &tile, const Target &target, const CompileOptions &options, DiagEngine &diag);
 /// Of a compilation: what passes reported, and what the assembler said of the code.
 std::vector<runtime::RemarkInfo> remarksOf(const DiagEngine &diag, const ir::Module &tile, const Generated &made);
+/// Multiprocessors of a GPU; a simulated one has as many as an H200, whatever runs it.
+uint32_t coresOf(const DeviceEntry &device);
 /// Loads the code of a kernel. False: the last error is set.
 bool loadOn(TegulaKernel &k, DeviceEntry &device);
 /// The target of this name, or that of the call's device, and a device that runs its code, into the request. False: the last error is set.

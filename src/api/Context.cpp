@@ -195,6 +195,10 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   c.wide = o.wide_offsets > 0;
   c.keepsSubnormals = o.keep_subnormals > 0;
   if (hasField(o, &TegulaLaunchOptions::memory_user)) out.memory = o.memory, out.memoryUser = o.memory_user;
+  if (hasField(o, &TegulaLaunchOptions::integers)) {
+    if (o.programs < 0) return wrong("programs", o.programs, "positive, or 0 where it is not known");
+    c.facts.programs = o.programs, out.integers = o.integers;
+  }
   if (o.debug_info >= 0) c.debugInfo = o.debug_info;
   if (o.fp_fusion >= 0) c.fpFusion = o.fp_fusion;
   if (o.sanitize_overflow >= 0) c.sanitizeOverflow = o.sanitize_overflow;

@@ -28,8 +28,8 @@ struct CompileOptions {
   std::shared_ptr<const std::string> reproducers; // the folder for modules that a pass broke a rule with; not in the key, as no code comes of them
   bool strict = false, cooperative = false, programmaticLaunch = false, keepsSubnormals = false, wide = false; // wide: offsets are computed in 64 bits, for big tensors (passes/WidenOffsets.h)
   uint8_t optLevel = 2, device = 0; // device: that the code is loaded on
-  lang::Level level = lang::latestLevel;
-  /// Everything but maxnreg, packed.
+  lang::Level level = lang::latestLevel; LaunchFacts facts; // keys have the form alone of these
+  /// Everything but maxnreg and the form, packed.
   uint64_t word() const {
     return uint64_t(numWarps & 0xffff) << 48 | uint64_t(numStages & 0xff) << 40 | uint64_t(numCtas & 0xff) << 32 |
            uint64_t(level) << 24 | uint64_t(device) << 16 | uint64_t(keepsSubnormals) << 14 | uint64_t(wide) << 13 | uint64_t(strict) << 12 | uint64_t(verify) << 11 | uint64_t(cooperative) << 10 | uint64_t(programmaticLaunch) << 9 |
@@ -47,7 +47,7 @@ struct CallOptions {
   bool deviceGiven = true; // false: inferred from the arguments
   bool nullsOnly = false;  // `compile.checked` is set for the sake of null pointers, see hasNulls
   TegulaMemoryFn memory = nullptr;
-  void *stream = nullptr, *memoryUser = nullptr;
+  void *stream = nullptr, *memoryUser = nullptr; const char *integers = nullptr; // of the launches to come, for signatures
 };
 
 /// Indices of devices: what TegulaLaunchOptions::device means.
@@ -293,7 +293,7 @@ struct TegulaKernel : tegula::api::RefCounted {
   TegulaTimings timings{};
   std::once_flag repeatOnce;
   std::unique_ptr<const tegula::api::Repeat> repeat; // how calls like the first one are recognized; made at the first launch, null if they are not
-  std::atomic<bool> staysWhole{false}; // a form of it that splits a loop (GpuInfo::splitsByGrid) could not be made
+  std::atomic<bool> staysWhole{false}; // another form of it (GpuInfo::splitsByGrid, GpuInfo::forms) could not be made
   std::mutex mutex; // only in a GateSection
   std::map<std::string, std::string, std::less<>> stages; // made so far
   std::string metadata;

@@ -179,9 +179,14 @@ static bool bindAgain(TegulaFunction &f, const TegulaArg *args, size_t count, co
   return bind(f, args, count, options, bound);
 }
 
-TegulaKernel *api::prepare(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, CallOptions &call, BoundCall &bound, bool launched) {
+TegulaKernel *api::prepare(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, CallOptions &call, BoundCall &bound, std::optional<int64_t> launched) {
   TegulaContext &c = *f.context;
-  if (!c.resolve(options, call, args, count) || !bind(f, args, count, call.compile, bound)) return nullptr;
+  const auto resolve = [&] {
+    if (!c.resolve(options, call, args, count)) return false;
+    if (launched) call.compile.facts.programs = *launched;
+    return bind(f, args, count, call.compile, bound);
+  };
+  if (!resolve()) return nullptr;
   if (launched && hasNulls(bound, call)) {
     call.compile.checked = call.nullsOnly = true;
     if (!bindAgain(f, args, count, call.compile, bound, true)) return nullptr;
@@ -191,23 +196,22 @@ TegulaKernel *api::prepare(TegulaFunction &f, const TegulaArg *args, size_t coun
   if (!call.deviceGiven && c.noticeCuda()) {
     call = {};
     bound = {};
-    if (!c.resolve(options, call, args, count) || !bind(f, args, count, call.compile, bound)) return nullptr;
+    if (!resolve()) return nullptr;
   }
   return kernelFor(f, args, count, call, bound);
 }
 
-/// Blocks that share the iterations of a loop with `split="auto"`: as many as leave no multiprocessor without one and need no second round. A simulated GPU has as many
-/// multiprocessors as an H200, whatever runs it.
+/// Blocks that share the iterations of a loop with `split="auto"`: as many as leave no multiprocessor without one and need no second round.
 static int32_t partsFor(const TegulaKernel &k, int64_t programs) {
-  constexpr int64_t most = 8, simulated = 132; // more blocks in a cluster are not portable
-  const runtime::DeviceProperties &p = k.device->device->properties();
-  const int64_t cores = p.kind == runtime::DeviceProperties::Kind::Cuda ? p.cores : simulated;
+  constexpr int64_t most = 8; // more blocks in a cluster are not portable
+  const int64_t cores = coresOf(*k.device);
   int64_t parts = 1;
   while (parts < most && programs * parts * 2 <= cores) parts *= 2;
   return static_cast<int32_t>(parts);
 }
 
-TegulaKernel *api::spread(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs) {
+/// The form of a kernel with a loop that several CTAs may share, for a grid that leaves multiprocessors idle.
+static TegulaKernel *spread(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs) {
   const bool nulls = bound.nulls;
   int32_t parts = k->device && call.compile.numCtas == 1 && programs > 0 && !k->staysWhole.load(std::memory_order_relaxed) ? partsFor(*k, programs) : 1;
   if (parts == 1) return k;
@@ -227,6 +231,43 @@ TegulaKernel *api::spread(TegulaFunction &f, const TegulaArg *args, size_t count
   return bindAgain(f, args, count, call.compile, bound, nulls) ? k : nullptr;
 }
 
+/// The form of a kernel that a launch with the block of packed arguments wants.
+static uint8_t wantedForm(const TegulaKernel &k, int64_t programs, const char *block) {
+  struct Packed {
+    const runtime::KernelInfo &info;
+    const char *block;
+  } const packed{k.info, block};
+  return k.info.gpu.forms.formFor(
+      programs, coresOf(*k.device), [](const void *p, uint32_t i) { return runtime::integerOf(static_cast<const Packed *>(p)->info.args[i], static_cast<const Packed *>(p)->block); }, &packed);
+}
+static bool hasWantedForm(const TegulaKernel &k, int64_t programs, const char *block) {
+  return programs == 0 || k.staysWhole.load(std::memory_order_relaxed) || wantedForm(k, programs, block) == k.info.gpu.forms.form;
+}
+/// The same for arguments that are not packed.
+static uint8_t wantedForm(const TegulaKernel &k, int64_t programs, const TegulaArg *const *leaves) {
+  struct Flat {
+    const TegulaKernel &k;
+    const TegulaArg *const *leaves;
+  } const flat{k, leaves};
+  return k.info.gpu.forms.formFor(
+      programs, coresOf(*k.device), [](const void *p, uint32_t i) { return static_cast<const Flat *>(p)->leaves[static_cast<const Flat *>(p)->k.pack[i].leaf]->u.i; }, &flat);
+}
+
+TegulaKernel *api::inForm(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs) {
+  if (k->info.gpu.splitsByGrid) return spread(f, args, count, call, bound, k, programs);
+  if (!k->info.gpu.forms.asks() || !k->device || programs <= 0 || k->staysWhole.load(std::memory_order_relaxed)) return k;
+  const uint8_t wanted = wantedForm(*k, programs, bound.leaves);
+  if (wanted == k->info.gpu.forms.form) return k;
+  CallOptions changed = call;
+  changed.compile.facts.form = wanted;
+  const bool nulls = bound.nulls;
+  TegulaKernel *found = bindAgain(f, args, count, changed.compile, bound, nulls) ? findKernel(f, bound) : nullptr;
+  if (!found) found = kernelFor(f, args, count, changed, bound);
+  if (found) return call = changed, found;
+  k->staysWhole.store(true, std::memory_order_relaxed);
+  return bindAgain(f, args, count, call.compile, bound, nulls) ? k : nullptr;
+}
+
 TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const TegulaArg *args, size_t count,
                            const TegulaLaunchOptions *options, TegulaKernel **kernel) {
   if (!f || !grid || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_launch: null argument");
@@ -239,17 +280,17 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
   bool full = isSized(&o);
   if (const Repeat *r = full ? f->recent.load(std::memory_order_acquire) : nullptr) {
     alignas(64) char block[Repeat::maxBytes + runtime::argRoom];
-    if (r->pack(args, count, o, block) && (o.device >= 0 || r->infers(args, count))) {
+    if (r->pack(args, count, o, block) && (o.device >= 0 || r->infers(args, count)) && (!r->asks() || hasWantedForm(r->kernel(), programs, block))) {
       if (kernel) *kernel = &r->kernel();
       return runBlock(r->kernel(), extents, programs, block, nullptr, {r->threads(), r->hangNs(), o.stream});
     }
   }
   CallOptions call;
   BoundCall bound;
-  TegulaKernel *k = prepare(*f, args, count, options, call, bound, true);
+  TegulaKernel *k = prepare(*f, args, count, options, call, bound, programs);
   if (!k) return tegula_last_status();
   const bool splits = k->info.gpu.splitsByGrid;
-  if (splits && !(k = spread(*f, args, count, call, bound, k, programs))) return tegula_last_status();
+  if (!(k = inForm(*f, args, count, call, bound, k, programs))) return tegula_last_status();
   if (kernel) *kernel = k;
   if (full && !splits) { // what is remembered does not look at the grid
     std::call_once(k->repeatOnce, [&] { k->repeat = Repeat::of(*f, args, count, o, call, *k); });
@@ -264,7 +305,7 @@ TegulaStatus api::launchFirst(TegulaFunction &f, const int64_t grid[3], const Te
   if (runtime::Status s = runtime::checkGrid(grid, extents, programs); !s) return fail(s);
   CallOptions call;
   BoundCall bound;
-  TegulaKernel *k = prepare(f, args, count, options, call, bound, true);
+  TegulaKernel *k = prepare(f, args, count, options, call, bound, programs);
   return k ? run(*k, extents, std::min<int64_t>(programs, 1), bound.leaves, call) : tegula_last_status();
 }
 
@@ -273,8 +314,8 @@ TegulaStatus tegula_compile(TegulaFunction *f, const TegulaArg *args, size_t cou
   if (!f || !out || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_compile: null argument");
   CallOptions call;
   BoundCall bound;
-  TegulaKernel *k = prepare(*f, args, count, options, call, bound, false);
-  if (!k) return tegula_last_status();
+  TegulaKernel *k = prepare(*f, args, count, options, call, bound, std::nullopt);
+  if (!k || !(k = inForm(*f, args, count, call, bound, k, call.compile.facts.programs))) return tegula_last_status();
   retain(k);
   *out = k;
   return TEGULA_OK;

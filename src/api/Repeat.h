@@ -32,6 +32,8 @@ public:
   TegulaKernel &kernel() const { return kernel_; }
   unsigned threads() const { return threads_; }
   uint64_t hangNs() const { return hangNs_; }
+  /// True if other launches may want another form of the kernel.
+  bool asks() const { return asks_; }
   /// True if a call that names no device runs on the kernel's.
   bool infers(const TegulaArg *args, size_t count) const { return kernel_.context->inferDevice(args, count) == device_; }
   static constexpr size_t maxBytes = 1024;
@@ -59,9 +61,10 @@ private:
   static bool stepOf(const Param &p, const TegulaArg &a, Step &out);
   static bool matches(const Step &s, const TegulaArg &a, char *block);
 
-  explicit Repeat(TegulaKernel &k) : kernel_(k) {}
+  explicit Repeat(TegulaKernel &k) : kernel_(k), asks_(k.info.gpu.forms.asks()) {}
   static constexpr unsigned mostForms = 8;
   TegulaKernel &kernel_;
+  const bool asks_;
   mutable std::atomic<const Repeat *> next_{nullptr}; // owned; the kernel's chain only grows
   TegulaLaunchOptions options_{}; // without the stream
   unsigned threads_ = 1;

@@ -288,6 +288,34 @@ static bool findHome(TegulaContext &c, DeviceEntry *device, CompileRequest &r) {
   return true;
 }
 
+/// "n=4096, m=16": numbers of integer parameters, into what is known of launches. False: the last error is set.
+static bool readIntegers(std::string_view text, TegulaFunction &f, CompileRequest &r) {
+  const std::vector<Param> &params = f.params();
+  std::vector<int64_t> &values = r.options.facts.arguments;
+  std::vector<size_t> first; // run-time argument of each parameter
+  auto count = [&](auto &&self, const sema::ParamSpec &s) -> size_t {
+    size_t n = s.kind == sema::ParamSpec::Kind::Runtime;
+    for (const sema::ParamSpec &item : s.items) n += s.kind == sema::ParamSpec::Kind::Tuple ? self(self, item) : 0;
+    return n;
+  };
+  for (const sema::ParamSpec &s : r.specs) first.push_back(values.size()), values.resize(values.size() + count(count, s), LaunchFacts::notKnown);
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size()), begin = text.find_first_not_of(' '), equal = std::min(text.find('='), end);
+    const std::string name(text.substr(std::min(begin, end), equal - std::min(begin, equal))), number(text.substr(std::min(equal + 1, end), end - std::min(equal + 1, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const auto p = std::ranges::find(params, name, &Param::name);
+    char *rest = nullptr;
+    const int64_t value = std::strtoll(number.c_str(), &rest, 10);
+    if (p == params.end() || number.empty() || *rest) {
+      fail(TEGULA_INVALID_ARGUMENT, "`" + name + "=" + number + "` is no integer of a parameter of `" + f.fn->name + "`");
+      return false;
+    }
+    const auto i = static_cast<size_t>(p - params.begin());
+    if (const sema::ParamSpec &s = r.specs[i]; s.kind == sema::ParamSpec::Kind::Runtime && s.dtype.isInt() && !s.dtype.isPtr) values[first[i]] = value;
+  }
+  return true;
+}
+
 /// Everything but the compilation itself. False: the last error is set.
 static bool prepare(TegulaFunction *f, const char *signature, const TegulaNamedValue *constants, size_t count,
                     const char *target, const TegulaLaunchOptions *options, CompileRequest &r) {
@@ -296,6 +324,7 @@ static bool prepare(TegulaFunction *f, const char *signature, const TegulaNamedV
     return false;
   r.function = f;
   r.options = call.compile;
+  if (call.integers && !readIntegers(call.integers, *f, r)) return false;
   return chooseTarget(*f->context, target, call, r);
 }
 

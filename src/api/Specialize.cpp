@@ -225,7 +225,7 @@ bool bind(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileO
   Binder b{f, out};
   out.wide = options.wide || out.nulls;
   b.add(options.word());
-  b.add(static_cast<uint64_t>(options.maxnreg));
+  b.add(static_cast<uint64_t>(options.maxnreg) | uint64_t(options.facts.form) << 32);
   for (size_t i = 0; i < params.size(); ++i) {
     const Param &p = params[i];
     const TegulaArg *a = argFor(f, p, args, count, i);
@@ -303,6 +303,20 @@ std::vector<ParamSpec> specsOf(TegulaFunction &f, const TegulaArg *args, size_t 
     for (unsigned i = 0, n = pointers.groups(groups); i < n; ++i) ofPointers[i]->overlap = groups[i];
   }
   return specs;
+}
+
+std::vector<int64_t> integersOf(const std::vector<ParamSpec> &specs, const TegulaArg *const *leaves) {
+  std::vector<int64_t> values;
+  auto visit = [&](auto &&self, const ParamSpec &s) -> void {
+    if (s.kind == ParamSpec::Kind::Tuple) {
+      for (const ParamSpec &item : s.items) self(self, item);
+      return;
+    }
+    if (s.kind == ParamSpec::Kind::Runtime) values.push_back(s.dtype.isInt() ? (*leaves)->u.i : 0);
+    ++leaves;
+  };
+  for (const ParamSpec &s : specs) visit(visit, s);
+  return values;
 }
 
 uint32_t leavesOf(const ParamSpec &spec) {

@@ -89,6 +89,8 @@ struct LaunchNumbers {
   std::vector<int64_t> values, extents;
   LaunchNumbers(const TegulaKernel &k, const TegulaArg *const *leaves);
 };
+/// Values of the run-time arguments in the order of a kernel's, of integers; others 0. `leaves` as of bind().
+std::vector<int64_t> integersOf(const std::vector<sema::ParamSpec> &specs, const TegulaArg *const *leaves);
 /// Number of leaves a spec takes, in the order bind() makes them.
 uint32_t leavesOf(const sema::ParamSpec &spec);
 

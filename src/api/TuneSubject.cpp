@@ -130,6 +130,8 @@ tune::Compiled TuneSubject::compile(size_t i) {
   size_t n = config.apply(args_.list().data(), args_.list().size(), args);
   TegulaLaunchOptions o = call_.options;
   config.apply(o);
+  int32_t extents[3];
+  if (int64_t programs; grids_[i] && grids_[i]->status && runtime::checkGrid(grids_[i]->extents, extents, programs)) o.programs = programs;
   TegulaKernel *k = nullptr;
   if (tegula_compile(&functionOf(config), args, n, &o, &k) != TEGULA_OK) {
     out.status = lastStatus();

@@ -11,6 +11,8 @@ int compileCommand(const std::vector<std::string> &argv) {
       {'c', "const", "NAME=VALUE", "compile-time constant", true},
       {'t', "target", "NAME", "cpu, cpu:avx2, cpu:aarch64, sm_80, sm_90a, sim, ... (see tegula info; default: this machine's CPU)"},
       {0, "emit", "STAGE", "ast, tree, tile; CPU: cpu, llvm, asm, obj; GPU: gpu, gpu@PASS, llvm, ptx, cubin (default: obj, of a GPU cubin)"},
+      {0, "programs", "N", "programs of the launches to come, where code depends on how many there are (GPUs)"},
+      {0, "integers", "NAME=N,...", "values of integer parameters in the launches to come, where code depends on how often loops run (GPUs)"},
       {'o', "output", "FILE", "where to write (default: standard output; obj and cubin need it)"},
   };
   options.insert(options.end(), reportOptionSpecs.begin(), reportOptionSpecs.end());
@@ -28,6 +30,10 @@ int compileCommand(const std::vector<std::string> &argv) {
   Constants constants;
   TegulaLaunchOptions launch;
   if (!parseLaunchOptions(line, launch, error)) return usage(error);
+  int32_t programs = 0;
+  if (line.has("programs") && !parseCount("--programs", line.get("programs"), programs, error)) return usage(error);
+  const std::string integers = line.get("integers");
+  launch.programs = programs, launch.integers = integers.c_str();
   if (!parseConstants(line.all("const"), constants, error)) return fail(error);
   auto ref = openKernel(line.positional[0]);
   if (!ref) return UserError;

@@ -87,7 +87,10 @@ static std::vector<char> encodeRecord(const BundleRecord &record) {
   w.u8(o.wide), w.u64(o.other);
   w.u64(record.params.size());
   for (const BundleParam &p : record.params) write(w, p);
-  write(w, record.info);
+  // Whoever launches out of a bundle has the form that it holds.
+  KernelInfo info = record.info;
+  info.gpu.forms = {};
+  write(w, info);
   w.u64(record.properties.size());
   for (const auto &[name, value] : record.properties) w.str(name), w.str(value);
   return std::move(w.bytes);

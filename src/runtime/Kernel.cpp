@@ -70,8 +70,8 @@ static bool read(ByteReader &r, TensorMapInfo &m, size_t args) {
 template <typename W, typename P> static void writePlace(W &w, const P &p) { w.str(p.file), w.u32(p.line), w.u32(p.column); }
 template <typename R, typename P> static void readPlace(R &r, P &p) { p.file = r.str(), p.line = r.u32(), p.column = r.u32(); }
 
-/// Beside clusterCtas in one word, so that files without it are read as before.
-static constexpr uint32_t splitsBit = 256;
+/// Beside clusterCtas in one word, so that files without them are read as before.
+static constexpr uint32_t splitsBit = 256, formsBit = 512;
 
 void write(ByteWriter &w, const KernelInfo &k) {
   w.str(k.name), w.str(k.symbol);
@@ -85,7 +85,7 @@ void write(ByteWriter &w, const KernelInfo &k) {
   w.u64(k.scratchBytes), w.u64(k.stackBytes);
   w.u8(k.checked), w.u8(k.waits);
   const GpuInfo &g = k.gpu;
-  for (uint32_t n : {g.threads, g.clusterCtas | (g.splitsByGrid ? splitsBit : 0), g.sharedBytes, g.use.registers, g.use.spillBytes, g.use.localBytes, g.use.sharedBytes}) w.u32(n);
+  for (uint32_t n : {g.threads, g.clusterCtas | (g.splitsByGrid ? splitsBit : 0) | (g.forms.asks() ? formsBit : 0), g.sharedBytes, g.use.registers, g.use.spillBytes, g.use.localBytes, g.use.sharedBytes}) w.u32(n);
   w.u8(g.cooperative), w.u8(g.programmaticLaunch);
   w.u64(k.sites.size());
   for (const SiteInfo &s : k.sites) write(w, s);
@@ -96,6 +96,7 @@ void write(ByteWriter &w, const KernelInfo &k) {
   w.u64(k.tensorMaps.size());
   for (const TensorMapInfo &m : k.tensorMaps) write(w, m);
   write(w, k.work);
+  if (g.forms.asks()) write(w, g.forms);
 }
 
 bool read(ByteReader &r, KernelInfo &k) {
@@ -115,7 +116,9 @@ bool read(ByteReader &r, KernelInfo &k) {
   GpuInfo &g = k.gpu;
   for (uint32_t *n : {&g.threads, &g.clusterCtas, &g.sharedBytes, &g.use.registers, &g.use.spillBytes, &g.use.localBytes, &g.use.sharedBytes})
     *n = r.u32();
-  g.splitsByGrid = g.clusterCtas & splitsBit, g.clusterCtas &= ~splitsBit;
+  g.splitsByGrid = g.clusterCtas & splitsBit;
+  const bool hasForms = g.clusterCtas & formsBit;
+  g.clusterCtas &= ~(splitsBit | formsBit);
   g.cooperative = r.flag(), g.programmaticLaunch = r.flag();
   if (g.threads > 1024 || g.clusterCtas < 1 || g.clusterCtas > 16) return false;
   k.sites.resize(r.count(46));
@@ -129,7 +132,7 @@ bool read(ByteReader &r, KernelInfo &k) {
   if (k.tensorMaps.size() > maxTensorMaps) return false;
   for (TensorMapInfo &m : k.tensorMaps)
     if (!read(r, m, k.args.size())) return false;
-  return read(r, k.work, k.args.size()) && !r.failed();
+  return read(r, k.work, k.args.size()) && (!hasForms || read(r, g.forms, k.args.size())) && !r.failed();
 }
 
 Status tooMuchShared(const KernelInfo &info, uint64_t needed, uint64_t limit, const std::string &where) {

@@ -2,6 +2,7 @@
 #pragma once
 #include "abi/CpuAbi.h"
 #include "support/ByteStream.h"
+#include "support/LaunchForms.h"
 #include "runtime/ObjectLoader.h"
 #include "support/Work.h"
 #include <atomic>
@@ -16,6 +17,9 @@ struct ArgInfo {
   bool read = false, written = false; // the kernel may load, store through it
   uint32_t offset = 0;
 };
+
+/// Of packed arguments one by its type, with its sign; of a pointer the address.
+int64_t integerOf(const ArgInfo &a, const char *args);
 
 struct PrintOperand {
   TegulaDtype dtype = TEGULA_VOID;
@@ -57,6 +61,7 @@ struct GpuInfo {
   bool cooperative = false, programmaticLaunch = false;
   GpuUse use; // as far as the assembler said
   std::vector<SharedTileInfo> tiles; // largest first
+  LaunchForms forms; // other code that launches may want; not kept in bundles
 };
 
 /// What the compiler has to say about a kernel that is no mistake.
@@ -104,6 +109,9 @@ void write(ByteWriter &w, const KernelInfo &info);
 /// False if the bytes are not a KernelInfo.
 bool read(ByteReader &r, KernelInfo &info);
 void write(ByteWriter &w, const Work &work);
+void write(ByteWriter &w, const LaunchForms &forms);
+/// False if the bytes are not the forms of a kernel with so many arguments.
+bool read(ByteReader &r, LaunchForms &forms, size_t arguments);
 /// False if the bytes are not a Work of a kernel with so many arguments.
 bool read(ByteReader &r, Work &work, size_t arguments);
 

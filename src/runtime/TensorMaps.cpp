@@ -12,10 +12,7 @@ static int32_t dataType(TegulaDtype d) {
   return d <= TEGULA_FP64 ? table[d] : -1;
 }
 
-/// An argument by its type, with its sign; 1 without one.
-static int64_t factorOf(int32_t arg, const KernelInfo &info, const char *args) {
-  if (arg < 0) return 1;
-  const ArgInfo &a = info.args[static_cast<size_t>(arg)];
+int64_t integerOf(const ArgInfo &a, const char *args) {
   const char *from = args + a.offset;
   auto as = [&](auto v) {
     std::memcpy(&v, from, sizeof v);
@@ -32,6 +29,9 @@ static int64_t factorOf(int32_t arg, const KernelInfo &info, const char *args) {
   default: return as(int64_t());
   }
 }
+
+/// An argument; 1 without one.
+static int64_t factorOf(int32_t arg, const KernelInfo &info, const char *args) { return arg < 0 ? 1 : integerOf(info.args[static_cast<size_t>(arg)], args); }
 
 static int64_t valueOf(const TensorMapTerm &t, const KernelInfo &info, const char *args, const int32_t *grid) {
   int64_t n = t.value * factorOf(t.arg, info, args) * factorOf(t.arg2, info, args);

@@ -1,4 +1,4 @@
-// Serialization of Work: what is read is checked, so that its evaluation needs no checks.
+// Serialization of Work and LaunchForms: what is read is checked, so that its evaluation needs no checks.
 #include "runtime/Kernel.h"
 #include <bit>
 
@@ -126,6 +126,36 @@ bool read(ByteReader &r, Work &work, size_t arguments) {
   for (size_t i = 0; i < work.dots.size(); ++i)
     if (!read(r, work.dots[i], work, i)) return false;
   return !r.failed();
+}
+
+void write(ByteWriter &w, const LaunchForms &f) {
+  w.u64(f.exprs.size());
+  for (const WorkExpr &e : f.exprs) write(w, e);
+  w.u64(f.axes.size());
+  for (const LaunchForms::Axis &a : f.axes) {
+    index(w, a.number);
+    w.u64(a.limits.size());
+    for (int64_t limit : a.limits) w.u64(static_cast<uint64_t>(limit));
+  }
+  w.u64(f.forms.size());
+  for (uint8_t form : f.forms) w.u8(form);
+  w.u8(f.unknown), w.u8(f.form);
+}
+
+bool read(ByteReader &r, LaunchForms &f, size_t arguments) {
+  f.exprs.resize(r.count(21));
+  for (size_t i = 0; i < f.exprs.size(); ++i)
+    if (!read(r, f.exprs[i], i, 0)) return false;
+  f.axes.resize(r.count(12));
+  for (LaunchForms::Axis &a : f.axes) {
+    a.number = index(r);
+    a.limits.resize(r.count(8));
+    for (int64_t &limit : a.limits) limit = static_cast<int64_t>(r.u64());
+  }
+  f.forms.resize(r.count(1));
+  for (uint8_t &form : f.forms) form = r.u8();
+  f.unknown = r.u8(), f.form = r.u8();
+  return !r.failed() && f.isValid(arguments);
 }
 
 } // namespace tegula::runtime

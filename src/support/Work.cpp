@@ -11,9 +11,9 @@ bool isLeaf(Kind k) { return k < Kind::Add; }
 
 /// Unsigned arithmetic wraps around without a trap.
 int64_t wrap(uint64_t v) { return static_cast<int64_t>(v); }
+} // namespace
 
-/// False: it has no value.
-bool apply(Kind k, int64_t a, int64_t b, int64_t c, int64_t &out) {
+bool computeExpr(Kind k, int64_t a, int64_t b, int64_t c, int64_t &out) {
   auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
   switch (k) {
   case Kind::Add: out = wrap(ua + ub); return true;
@@ -42,7 +42,6 @@ bool apply(Kind k, int64_t a, int64_t b, int64_t c, int64_t &out) {
   default: return false;
   }
 }
-} // namespace
 
 void WorkValues::evaluateOne(size_t i, const WorkPoint &p, std::span<const int64_t> coordinates) {
   const WorkExpr &e = work_.exprs[i];
@@ -77,7 +76,7 @@ void WorkValues::evaluateOne(size_t i, const WorkPoint &p, std::span<const int64
   default: {
     auto a = static_cast<size_t>(e.a), b = static_cast<size_t>(e.b);
     int64_t c = e.c >= 0 ? values_[static_cast<size_t>(e.c)] : 0;
-    known = known_[a] && known_[b] && (e.c < 0 || known_[static_cast<size_t>(e.c)]) && apply(e.kind, values_[a], values_[b], c, v);
+    known = known_[a] && known_[b] && (e.c < 0 || known_[static_cast<size_t>(e.c)]) && computeExpr(e.kind, values_[a], values_[b], c, v);
   }
   }
   known_[i] = known;

@@ -26,6 +26,9 @@ struct WorkExpr {
   bool operator==(const WorkExpr &) const = default;
 };
 
+/// What an expression with operands is of their values. False: it has no value.
+bool computeExpr(WorkExpr::Kind kind, int64_t a, int64_t b, int64_t c, int64_t &out);
+
 /// Elements that are computed, by what they cost. Sums of a scope are for one execution of it.
 enum class WorkKind : uint8_t {
   Integer,  // 32 bits and fewer; comparisons, selections and logic of all types

@@ -6,7 +6,7 @@
 // kernel, in the cache too.
 #pragma once
 #include "ir/Type.h"
-#include "support/Work.h"
+#include "support/LaunchForms.h"
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -88,6 +88,7 @@ struct KernelMeta {
   uint32_t threads = 0;      // per CTA
   uint32_t clusterCtas = 1;
   bool splitsByGrid = false; // a loop whose iterations several CTAs may share, as many as the launch leaves idle: num_ctas says how many
+  LaunchForms forms;         // other code that launches may want
   uint64_t sharedBytes = 0;  // dynamic shared memory per CTA; more than the target's limit: the code is empty
   std::vector<SharedTile> sharedTiles; // largest first, as far as they explain sharedBytes
   bool cooperative = false, programmaticLaunch = false;

@@ -1,6 +1,7 @@
 // How a kernel is compiled: the one set of options, from the api to the last pass of a target. The passes of the GPU level see their part of it.
 #pragma once
 #include "gpu/TargetInfo.h"
+#include "support/LaunchForms.h"
 #include <functional>
 #include <string>
 
@@ -22,6 +23,7 @@ struct Options : gpu::Options {
   bool verify = false;       // the module after every stage, and LLVM's before and after its optimizer; builds with assertions always do
   unsigned optLevel = 2;     // 0..3
   Depth depth = Depth::Code;
+  LaunchFacts facts;         // of the launches that it is made for
   /// Asked between stages, on the thread that compiles; true ends the compilation without a message. May be empty.
   std::function<bool()> interrupted;
   std::string reproducers;   // the folder for modules that a pass broke a rule with (ir/StageVerifier.h); "": they are not written

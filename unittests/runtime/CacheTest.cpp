@@ -48,6 +48,10 @@ static CacheEntry sample() {
   map.dtype = TEGULA_FP32;
   map.base = {0, 1, -1, -1}, map.extents = {{1, 1, -1, -1}}, map.strides = {{-1, 1, -1, -1}}, map.box = {16};
   e.info.tensorMaps = {map};
+  LaunchForms &f = e.info.gpu.forms;
+  f.exprs = {{WorkExpr::Kind::Argument, -1, -1, -1, 1}};
+  f.axes = {{LaunchForms::Axis::grid, {32}}, {0, {4, 16}}};
+  f.forms = {1, 2, 3, 4, 5, 6}, f.unknown = 3, f.form = 1;
   e.object = {'o', 'b', 'j', 0, 1};
   e.properties = {{"target", "cpu:avx2"}};
   return e;

@@ -106,13 +106,23 @@ class Tuning:
             items.append("timed by " + _text_of_callables(self.tuner.do_bench, self.tuner.pre_hook, self.tuner.post_hook))
         return ", ".join(items)
 
+    def _warmup(self, i):
+        """The kernel of a configuration, in the form that its launches will want (a function for a grid is asked)."""
+        given, grid = self.configs[i].all_kwargs(), self.kwargs.get("grid")
+        if callable(grid):
+            try:
+                grid = grid({**self.arguments, **given})
+            except Exception:  # its launch says why
+                grid = None
+        return self.tuner.fn.warmup(*self.args, **{**self.kwargs, "grid": grid}, **given)
+
     # ---- called by the library
 
     def prepare(self, wanted):
         """Compiles on all cores, without those whose hook may change what there is to compile. What takes too long takes no part, if there is anything else."""
         def one(i):
             try:
-                return self.tuner.fn.warmup(*self.args, **self.kwargs, **self.configs[i].all_kwargs())
+                return self._warmup(i)
             except SKIPPED as e:
                 return e
 
@@ -161,7 +171,7 @@ class Tuning:
             if config.pre_hook:
                 config.pre_hook(full)
             try:
-                kernel = tuner.fn.warmup(*self.args, **self.kwargs, **config.all_kwargs())
+                kernel = self._warmup(i)
             except SKIPPED as e:
                 kernel = e
         if isinstance(kernel, Exception):

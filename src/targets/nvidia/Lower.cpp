@@ -53,13 +53,16 @@ bool Lowering::run() {
     meta_.sharedTiles.push_back({range.size(), std::string(ir::info(owner->kind).name), at.file, at.line, at.column});
   }
   llvm::sort(meta_.sharedTiles, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
-  if (!target_.simulate)
+  if (!target_.simulate) {
+    BlockWish wish = partitions_ ? BlockWish{1, {}} : wishedBlocks(*source_, m_, options_, meta_.sharedBytes);
+    meta_.forms = std::move(wish.forms);
     markKernel(*function_, {.threads = meta_.threads,
-                            .minCtasPerSm = partitions_ ? 1 : wishedBlocks(*source_, m_, options_, meta_.sharedBytes),
+                            .minCtasPerSm = wish.blocks,
                             .maxRegisters = options_.maxRegisters,
                             .clusterCtas = options_.numCtas,
                             .firstMap = static_cast<unsigned>(source_->block()->args.size()),
                             .maps = static_cast<unsigned>(meta_.tensorMaps.size())});
+  }
   return ok_;
 }
 

@@ -4,8 +4,10 @@
 #include "gpu/Dots.h"
 #include "gpu/Layouts.h"
 #include "ir/Builder.h"
+#include "passes/LaunchNumbers.h"
 #include "passes/Users.h"
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -23,12 +25,13 @@ using ir::Value;
 
 /// What an iteration of a loop asks of memory and of the units for special functions, in one thread.
 struct Iteration {
+  const Op *loop = nullptr;
+  bool isShort = false;                    // constants say that it runs a few times
   std::ptrdiff_t begin = 0, end = 0;       // positions
   unsigned live = 0;                       // 32-bit words of tiles alive in it
   unsigned loadWords = 0, largestLoad = 0; // 32-bit words, of all loads and of one
   unsigned specials = 0;                   // exponentials, logarithms, ...: 16 lanes a cycle
   uint64_t bytes = 0;                      // of a block's loads; what several threads load counts once
-  bool isShort = false;                    // of a loop that constants say runs a few times
   bool isUnrolled = false;                 // by the assembler: nothing forbids it
   bool stores = false;                     // to memory, which may be what a later iteration loads: no load is moved over it
   unsigned accesses = 0;                   // loads and stores
@@ -204,7 +207,7 @@ private:
     Iteration it;
     it.begin = static_cast<std::ptrdiff_t>(s.begin);
     it.end = static_cast<std::ptrdiff_t>(s.end);
-    const Op &loop = *body.parent->op;
+    const Op &loop = *(it.loop = body.parent->op);
     std::optional<int64_t> first = ir::constantInt(loop.operands[0]), last = ir::constantInt(loop.operands[1]), step = ir::constantInt(loop.operands[2]);
     constexpr int64_t few = 16;
     it.isShort = first && last && step && *step > 0 && std::abs(*last - *first) <= few * *step;
@@ -305,29 +308,45 @@ static unsigned blocksOfDots(const Block &b, const Options &options, unsigned mo
   return blocks > 1 ? blocks : 0;
 }
 
-unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes) {
+namespace {
+
+/// What a launch decides, as classes have it.
+struct Known {
+  uint64_t blocks = 0;        // of the grid on a multiprocessor if all ran at once; 0: not known
+  std::vector<int64_t> trips; // by Pressure::iterations, the most of a class; 0: not known
+};
+
+/// Classes of a grid, by the warps that a multiprocessor has of it if all run at once; of trips: one iteration has no loads of later ones, from some on there is time to gain by them.
+constexpr int64_t gridWarps[] = {16, 40, 48, 64}, tripLimits[] = {1, 3}, manyTrips = INT32_MAX;
+
+/// The rule: blocks wished for on a multiprocessor.
+unsigned blocksFor(const Pressure &pressure, unsigned data, unsigned most, const Options &options, const Known &known) {
   constexpr unsigned bytesInFlight = 48 << 10; // that keep an SM's share of the memory busy; measured on sums, norms and softmax by loops of an H200
   constexpr uint64_t mostUnrolled = 4;         // iterations, by the assembler
-  // How many blocks a grid has is not known. Where it does not fill the multiprocessors, or ends in a part of them, loads of later iterations keep memory busy and blocks that are not there do not:
+  // How many blocks a grid has is often not known. Where it does not fill the multiprocessors, or ends in a part of them, loads of later iterations keep memory busy and blocks that are not there do not:
   // so many warps have enough under way. Matrix times vector, 16 x 64 floats by 4 warps, 8192 rows, are four blocks: asking for twelve left 64 bytes of a thread under way of 192, 122 us for 75 (H200).
   constexpr unsigned warpsOfFew = 16;
-  Pressure pressure(gpu);
-  unsigned data = pressure.peak(*kernel.block()), threads = 32 * options.numWarps;
-  auto most = static_cast<unsigned>(std::min<uint64_t>({sm::threads / threads, sm::mostBlocks, sm::sharedBytes / (sharedBytes + sm::sharedReserved)}));
-  if (options.maxRegisters || options.numCtas > 1)
-    return 0;
-  if (pressure.hasDot)
-    return blocksOfDots(*kernel.block(), options, most);
-  // Addresses, chains in flight; measured on rows of softmax and layer_norm. Behind loops that take the time, exchanges may as well go step by step.
-  unsigned overhead = pressure.exchangesInLoops || (pressure.exchanges && pressure.iterations.empty()) ? 40 : 22;
+  constexpr unsigned fewest = 16;    // registers for addresses
+  constexpr unsigned largeLoad = 16; // registers: programs that load much at once are few, and do not fill the SM
   const bool waits = std::ranges::any_of(pressure.iterations, &Iteration::waitsForMemory);
   // Copies by loops: no load of a later iteration is moved over a store, so registers for it are of no use.
   const bool onlyStores = waits && std::ranges::all_of(pressure.iterations, [](const Iteration &it) { return it.stores || !it.waitsForMemory(); });
-  unsigned least = waits && !onlyStores ? 40 : 32; // three quarters of the warps with loads ahead are faster than all without (norms, sums)
+  const auto tripsOf = [&](const Iteration &it) { return known.trips[static_cast<size_t>(&it - pressure.iterations.data())]; };
+  const bool areSingle = !pressure.iterations.empty() && std::ranges::all_of(pressure.iterations, [&](const Iteration &it) { return tripsOf(it) == 1; });
+  // Addresses, chains in flight; measured on rows of softmax and layer_norm. Behind loops that take the time, exchanges may as well go step by step.
+  unsigned overhead = pressure.exchangesInLoops || (pressure.exchanges && pressure.iterations.empty()) ? 40 : areSingle && std::ranges::all_of(pressure.iterations, &Iteration::waitsForMemory) ? fewest : 22;
+  unsigned least = waits && !onlyStores && !areSingle ? 40 : 32; // three quarters of the warps with loads ahead are faster than all without (norms, sums)
+  // Of a grid that leaves most warps of a multiprocessor idle each block has the registers of those that are not there, where loops have a use for them.
+  const bool isFew = known.blocks && known.blocks * options.numWarps <= warpsOfFew;
+  if (isFew && std::ranges::any_of(pressure.iterations, [&](const Iteration &it) { return it.waitsForMemory() && it.isUnrolled && !it.stores && tripsOf(it) != 1; }))
+    most = static_cast<unsigned>(std::min<uint64_t>(most, known.blocks));
+  // Registers of an iteration without loads of others: what is alive may be what was loaded, or a sum of it.
+  const auto forOne = [](const Iteration &it, unsigned loads) { return it.live + (it.live < loads ? loads : 0) + fewest; };
   for (unsigned blocks = most; blocks > 1; --blocks) {
     const unsigned warps = (blocks * options.numWarps + sm::quarters - 1) / sm::quarters * sm::quarters, given = sm::registersOf(warps);
     unsigned need = std::max(least, data + overhead);
-    // Fewer threads need more loads of later iterations under way; programs that load much at once are few, and do not fill the SM.
+    // Fewer threads need more loads of later iterations under way. All that ptxas unrolls have them where the launch says that there are so many: norms of four iterations and more gain 5-10 % by that, those
+    // of one lose as much, and want all warps.
     for (const Iteration &it : pressure.iterations)
       if (it.waitsForMemory()) {
         auto iterationsFor = [&](uint64_t bytesOfAll, uint64_t least) { return std::clamp<uint64_t>((bytesInFlight + bytesOfAll - 1) / bytesOfAll, least, mostUnrolled); };
@@ -336,21 +355,126 @@ unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const O
           need = std::max(need, std::max(it.live, it.loadWords) + 2 * it.accesses + others);
           continue;
         }
-        uint64_t ahead = iterationsFor(uint64_t(warps) * 32 * 4 * it.loadWords, it.largestLoad >= 16 ? 2 : 1);
+        if (tripsOf(it) == 1) {
+          need = std::max(need, forOne(it, it.largestLoad >= largeLoad && !it.stores ? it.loadWords : it.largestLoad));
+          continue;
+        }
+        uint64_t ahead = iterationsFor(uint64_t(warps) * 32 * 4 * it.loadWords, it.largestLoad >= largeLoad ? 2 : 1);
         if (it.isUnrolled && !it.stores && it.bytes)
-          ahead = std::max(ahead, iterationsFor(it.bytes * std::max(1u, warpsOfFew / options.numWarps), 1));
+          ahead = std::max(ahead, tripsOf(it) == manyTrips && blocks != known.blocks ? mostUnrolled : iterationsFor(it.bytes * std::max(1u, warpsOfFew / options.numWarps), 1));
+        if (tripsOf(it))
+          ahead = std::min<uint64_t>(ahead, static_cast<uint64_t>(tripsOf(it)));
         need = static_cast<unsigned>(std::max<uint64_t>(need, it.live + overhead + (ahead - 1) * it.loadWords));
       }
-    constexpr unsigned fewest = 16; // for addresses
     // Where loops end soon, other programs begin: all warps that fit, if an iteration of each has enough under way. Registers that are missing cost a try (runtime/cuda/Assembler.h).
-    if (warps * 32 == sm::threads && !pressure.iterations.empty() && std::ranges::all_of(pressure.iterations, [&](const Iteration &it) {
-          return it.isShort && it.waitsForMemory() && uint64_t(warps) * 32 * 4 * it.loadWords >= bytesInFlight && it.live + fewest <= given;
-        }))
+    const auto allFit = [&](auto &&fits) { return warps * 32 == sm::threads && !pressure.iterations.empty() && std::ranges::all_of(pressure.iterations, fits); };
+    if (allFit([&](const Iteration &it) { return it.isShort && it.waitsForMemory() && uint64_t(warps) * 32 * 4 * it.loadWords >= bytesInFlight && it.live + fewest <= given; }) ||
+        allFit([&](const Iteration &it) { return tripsOf(it) == 1 && forOne(it, it.largestLoad) <= given; }) ||
+        // Rounds of a grid take as long as a program: one that runs at once in all warps takes two in fewer.
+        (blocks == known.blocks && allFit([&](const Iteration &it) {
+           return it.waitsForMemory() ? it.live + it.loadWords + fewest <= given && uint64_t(warps) * 32 * 4 * it.loadWords >= bytesInFlight : forOne(it, it.loadWords) <= given;
+         })))
       need = std::min(need, given);
     if (need <= given)
       return blocks;
   }
   return 0;
+}
+
+} // namespace
+
+namespace {
+
+/// The axes of what a launch may decide, and the rule asked for each combination of classes.
+class Asking {
+public:
+  using Rule = std::function<uint8_t(const Known &)>;
+  Asking(const ir::Function &kernel, const Pressure &pressure, const Options &options, Rule form) : options_(options), form_(std::move(form)) {
+    for (const Iteration &it : pressure.iterations) {
+      known_.trips.push_back(0);
+      const bool isConstant = ir::constantInt(it.loop->operands[0]) && ir::constantInt(it.loop->operands[1]) && ir::constantInt(it.loop->operands[2]);
+      numbers_.push_back(isConstant ? -1 : LaunchNumbers(kernel, forms_).tripsOf(*it.loop));
+    }
+  }
+
+  LaunchForms ask() {
+    forms_.unknown = form_(known_);
+    LaunchForms::Axis grid{LaunchForms::Axis::grid, {}};
+    for (int64_t warps : gridWarps)
+      grid.limits.push_back(16 * warps / options_.numWarps);
+    forms_.axes.push_back(std::move(grid));
+    constexpr size_t mostLoops = 2; // that differ; tables stay small
+    for (int32_t n : numbers_)
+      if (n >= 0 && forms_.axes.size() <= mostLoops && std::ranges::find(forms_.axes, n, &LaunchForms::Axis::number) == forms_.axes.end())
+        forms_.axes.push_back({n, {std::begin(tripLimits), std::end(tripLimits)}});
+    classes(0, known_);
+    for (size_t i = forms_.axes.size(); i--;)
+      dropIdle(i);
+    if (std::ranges::all_of(forms_.forms, [&](uint8_t form) { return form == forms_.unknown; })) {
+      const uint8_t only = forms_.unknown;
+      forms_ = {};
+      forms_.unknown = only;
+    }
+    forms_.form = options_.facts.form ? options_.facts.form : forms_.asks() ? forms_.formFor(options_.facts) : forms_.unknown;
+    return std::move(forms_);
+  }
+
+private:
+  void classes(size_t axis, Known known) {
+    if (axis == forms_.axes.size()) {
+      forms_.forms.push_back(form_(known));
+      return;
+    }
+    const LaunchForms::Axis &a = forms_.axes[axis];
+    for (size_t c = 0; c <= a.limits.size(); ++c) {
+      if (a.number == LaunchForms::Axis::grid) {
+        known.blocks = c < a.limits.size() ? std::max<uint64_t>(1, static_cast<uint64_t>(gridWarps[c]) / options_.numWarps) : UINT32_MAX;
+      } else {
+        for (size_t i = 0; i < numbers_.size(); ++i)
+          if (numbers_[i] == a.number)
+            known.trips[i] = c < a.limits.size() ? a.limits[c] : manyTrips;
+      }
+      classes(axis + 1, known);
+    }
+  }
+
+  /// Takes an axis away that decides nothing.
+  void dropIdle(size_t axis) {
+    size_t inner = 1, own = forms_.axes[axis].limits.size() + 1;
+    for (size_t i = axis + 1; i < forms_.axes.size(); ++i)
+      inner *= forms_.axes[i].limits.size() + 1;
+    std::vector<uint8_t> first;
+    for (size_t i = 0; i < forms_.forms.size(); ++i) {
+      const size_t c = i / inner % own;
+      if (c == 0)
+        first.push_back(forms_.forms[i]);
+      else if (forms_.forms[i] != forms_.forms[i - c * inner])
+        return;
+    }
+    forms_.forms = std::move(first);
+    forms_.axes.erase(forms_.axes.begin() + static_cast<std::ptrdiff_t>(axis));
+  }
+
+  const Options &options_;
+  const Rule form_;
+  Known known_;
+  std::vector<int32_t> numbers_; // of the iterations' trips: expressions; -1: constants or nobody knows
+  LaunchForms forms_;
+};
+
+} // namespace
+
+BlockWish wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes) {
+  Pressure pressure(gpu);
+  unsigned data = pressure.peak(*kernel.block()), threads = 32 * options.numWarps;
+  auto most = static_cast<unsigned>(std::min<uint64_t>({sm::threads / threads, sm::mostBlocks, sm::sharedBytes / (sharedBytes + sm::sharedReserved)}));
+  if (options.maxRegisters || options.numCtas > 1)
+    return {};
+  if (pressure.hasDot)
+    return {blocksOfDots(*kernel.block(), options, most), {}};
+  LaunchForms forms = Asking(kernel, pressure, options, [&](const Known &known) { return static_cast<uint8_t>(blocksFor(pressure, data, most, options, known) + 1); }).ask();
+  const unsigned blocks = forms.form - 1u;
+  return {blocks, std::move(forms)};
 }
 
 } // namespace tegula::nvidia

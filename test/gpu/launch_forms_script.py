@@ -1,0 +1,44 @@
+"""Run by test_launch_forms.py in a process of its own, with the stand-in for the CUDA driver: launches that want different forms of a kernel's code."""
+import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def total(x, out, cols, BLOCK: tl.constexpr):
+    acc = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, cols, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        acc += tl.load(x + tl.program_id(0) * cols + at, mask=at < cols, other=0.0)
+    tl.store(out + tl.program_id(0), tl.sum(acc))
+
+
+@tegula.jit
+def add(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n) + 1, mask=at < n)
+
+
+class Array:
+    """As an array of CuPy looks."""
+
+    def __init__(self, address):
+        self.__cuda_array_interface__ = {"data": (address, False), "typestr": "<f4", "shape": (1 << 20,), "strides": None, "version": 3, "stream": 0x77}
+
+
+def say(name, *kernels):
+    """The kernels by number, in the order in which they first come."""
+    numbers = {}
+    print(name + ":", *(numbers.setdefault(k.hash, len(numbers)) for k in kernels), flush=True)
+
+
+x, out = (Array(tegula._core.allocate("cuda:0", 4 << 20)) for _ in range(2))
+many = (1 << 14,)
+say("trips", *(total[many](x, out, cols, BLOCK=1024) for cols in (992, 65536, 1008, 65520, 992)))
+say("grid", *(total[(programs,)](x, out, 65536, BLOCK=1024) for programs in (1 << 14, 132, 1 << 13, 66, 1 << 14)))
+say("straight", *(add[(programs,)](x, out, n, BLOCK=1024) for programs, n in ((1 << 14, 992), (132, 65536))))
+warm = total.warmup(x, out, 65536, BLOCK=2048, grid=many)
+say("warmup", warm, total[many](x, out, 65536, BLOCK=2048), total.warmup(x, out, 992, BLOCK=2048, grid=many), total[many](x, out, 992, BLOCK=2048))
+handle = total.bind(x, out, 65536, BLOCK=1024, grid=many)
+handle(x, out, 65536), handle(x, out, 992)
+print("compiles:", tegula._core.compile_count())
+print("hashes:", *(total[many](x, out, cols, BLOCK=1024).hash for cols in (992, 65536)))
