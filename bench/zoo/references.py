@@ -1,4 +1,7 @@
-"""References of attention that several families share, in what numpy and torch have under one name."""
+"""What several families of attention share: references in what numpy and torch have under one name, inputs, tiles, and the entry made of them."""
+from zoo.table import Entry, configs, shapes
+
+TILES = configs("BM BN num_warps num_stages", (64, 32, 4, 2), (128, 128, 8, 2), (128, 64, 8, 3), (128, 64, 4, 3), (64, 64, 4, 3))
 
 
 def scores(x, q, k, D):
@@ -30,3 +33,19 @@ def by_head(x, heads, one):
 def attention_inputs(m, s, t):
     q, k, v = (m.normal((s.H, s.N, s.D), t) for _ in range(3))
     return dict(q=q, k=k, v=v, out=m.empty((s.H, s.N, s.D), t), lse=m.empty((s.H, s.N), "fp32"))
+
+
+def reference(causal, outputs):
+    def made(x, a, s):
+        def one(h):
+            p = scores(x, a.q[h], a.k[h], s.D)
+            return weighted(x, p + causal_mask(x, s, s.N) if causal else p, a.v[h])[:outputs]
+        return by_head(x, s.H, one)
+    return made
+
+
+def entry(name, causal, outputs=2, **options):
+    """Attention of `outputs` of (out, lse); `options` replace what an Entry is made of."""
+    made = dict(inputs=attention_inputs, outputs=("out", "lse")[:outputs], reference=reference(causal, outputs), shapes=shapes("H N D", (64, 4096, 128), (128, 4096, 64)), small=shapes("H N D", (2, 128, 64)), dtypes=("bf16",),
+                flops=lambda s: (2 if causal else 4) * s.H * s.N * s.N * s.D, library=lambda torch, a, s: sdpa(torch, a, s, is_causal=causal))
+    return Entry(name, **{**made, **options})

@@ -2,8 +2,8 @@
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
-from zoo.references import attention_inputs as inputs, by_head, causal_mask, scores, sdpa, weighted
-from zoo.table import Entry, Launch, cdiv, configs, shapes
+from zoo.references import TILES, attention_inputs as inputs, by_head, causal_mask, entry, scores, weighted
+from zoo.table import Launch, cdiv, configs, shapes
 
 
 @triton.jit
@@ -253,26 +253,6 @@ def packed_qkv(QKV, Out, sm_scale, N, H: tl.constexpr, BM: tl.constexpr, BN: tl.
         mx = new
         start += BN
     tl.store(Out + m[:, None] * (H * D) + head * D + d[None, :], (acc / den[:, None]).to(Out.dtype.element_ty))
-
-
-TILES = configs("BM BN num_warps num_stages", (64, 32, 4, 2), (128, 128, 8, 2), (128, 64, 8, 3), (128, 64, 4, 3), (64, 64, 4, 3))
-SHAPES = shapes("H N D", (64, 4096, 128), (128, 4096, 64))
-SMALL = shapes("H N D", (2, 128, 64))
-
-
-def reference(causal, outputs):
-    def made(x, a, s):
-        def one(h):
-            p = scores(x, a.q[h], a.k[h], s.D)
-            return weighted(x, p + causal_mask(x, s, s.N) if causal else p, a.v[h])[:outputs]
-        return by_head(x, s.H, one)
-    return made
-
-
-def entry(name, causal, outputs=2, **options):
-    made = dict(inputs=inputs, outputs=("out", "lse")[:outputs], reference=reference(causal, outputs), shapes=SHAPES, small=SMALL, dtypes=("bf16",),
-                flops=lambda s: (2 if causal else 4) * s.H * s.N * s.N * s.D, library=lambda torch, a, s: sdpa(torch, a, s, is_causal=causal))
-    return Entry(name, **{**made, **options})
 
 
 def lists(s, c):

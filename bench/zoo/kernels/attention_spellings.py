@@ -2,8 +2,8 @@
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
-from zoo.references import attention_inputs as inputs, by_head, causal_mask, scores, sdpa, weighted
-from zoo.table import Entry, Launch, configs, shapes
+from zoo.references import TILES, entry
+from zoo.table import Launch
 
 
 @triton.jit
@@ -372,26 +372,6 @@ def scaled_queries(Q, K, V, Out, Lse, sm_scale, stride_h, stride_n, N, BM: tl.co
     output = output / tl.where(running_sum == 0.0, 1.0, running_sum)[:, None]
     tl.store(Lse + head * N + q_idx, running_max + tl.math.log2(running_sum))
     tl.store(Out + head * stride_h + q_idx[:, None] * stride_n + dims[None, :], output.to(Out.dtype.element_ty))
-
-
-TILES = configs("BM BN num_warps num_stages", (64, 32, 4, 2), (128, 128, 8, 2), (128, 64, 8, 3), (128, 64, 4, 3), (64, 64, 4, 3))
-SHAPES = shapes("H N D", (64, 4096, 128), (128, 4096, 64))
-SMALL = shapes("H N D", (2, 128, 64))
-
-
-def reference(causal, outputs):
-    def made(x, a, s):
-        def one(h):
-            p = scores(x, a.q[h], a.k[h], s.D)
-            return weighted(x, p + causal_mask(x, s, s.N) if causal else p, a.v[h])[:outputs]
-        return by_head(x, s.H, one)
-    return made
-
-
-def entry(name, causal, outputs=2, **options):
-    made = dict(inputs=inputs, outputs=("out", "lse")[:outputs], reference=reference(causal, outputs), shapes=SHAPES, small=SMALL, dtypes=("bf16",),
-                flops=lambda s: (2 if causal else 4) * s.H * s.N * s.N * s.D, library=lambda torch, a, s: sdpa(torch, a, s, is_causal=causal))
-    return Entry(name, **{**made, **options})
 
 
 plain = entry("attention spelled", False)
