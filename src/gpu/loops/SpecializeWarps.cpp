@@ -152,8 +152,8 @@ public:
     collect(*f_.block(), 0);
   }
 
-  /// Somebody wants it, or it pays.
-  bool isWanted() const { return gathers_ ? gathersPay_ && !forbidden_ : asked_ || (pays_ && !forbidden_); }
+  /// Somebody wants it (block copies), or it pays.
+  bool isWanted() const { return (asked_ && !gathers_) || (pays_ && !forbidden_); }
   bool isAsked() const { return asked_; }
   Loc where() const { return asked_ ? asked_->loc : f_.loc; }
 
@@ -194,7 +194,7 @@ private:
   const bool gathers_;
   const ProducerWarps producer_;
   const Op *asked_ = nullptr;
-  bool pays_ = false, gathersPay_ = false, forbidden_ = false;
+  bool pays_ = false, forbidden_ = false;
   std::vector<std::unique_ptr<ConsumerLoop>> loops_;
   std::unordered_map<const Op *, size_t> loopOf_; // index into loops_
   std::unordered_set<const Op *> path_;           // Fors that are such loops or contain one
@@ -242,8 +242,8 @@ void Specializer::collect(const Block &b, unsigned depth) {
           forbidden_ = true;
       }
       int64_t dots = dotsIn(*op->region(0));
-      gathersPay_ |= dots == 2 && gatheringPays(*op->region(0));
-      pays_ |= ((depth > 0 || (options_.numCtas > 1 && !op->splitParts())) && dots > 0 && options_.numWarps >= 4) || (dots > 1 && options_.numWarps >= 8 && !hasNeighbour(*op->region(0)));
+      pays_ |= gathers_ ? dots == 2 && gatheringPays(*op->region(0))
+                        : ((depth > 0 || (options_.numCtas > 1 && !op->splitParts())) && dots > 0 && options_.numWarps >= 4) || (dots > 1 && options_.numWarps >= 8 && !hasNeighbour(*op->region(0)));
     }
     for (const Region *r : op->regions)
       collect(*r->block, depth + (op->kind == OpKind::For));
