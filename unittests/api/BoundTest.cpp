@@ -1,8 +1,6 @@
 // Bound launches: what they run, what they refuse, what they keep; captured into a graph of the stand-in's driver.
 #include "Fixture.h"
-#include "../TestPaths.h"
-#include "../runtime/FakeCuda.h"
-#include <dlfcn.h>
+#include "StandIn.h"
 #include <thread>
 
 using namespace tegula;
@@ -204,46 +202,34 @@ TEST(Bound, TypedFunctions) {
   EXPECT_EQ(again(same, same, same, 7).code(), TEGULA_INVALID_ARGUMENT);
 }
 
-// A call on a stream that is captured becomes a node of the graph, whoever captures it. In a process of its own, whose driver is the stand-in.
+// A call on a stream that is captured becomes a node of the graph, whoever captures it.
 TEST(BoundDeathTest, CapturedIntoACudaGraph) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  auto program = [] {
-    const std::string driver = std::string(testBinaryDir) + "/lib/libfakecuda.so";
-    setenv("TEGULA_LIBCUDA", driver.c_str(), 1);
+  expectWithStandIn("0 3 6 32x4 48x4 64x4 refused", [] {
     Context c = context();
     Device d = c.device("cuda:0").value();
-    auto *fake = reinterpret_cast<fakecuda::FakeCuda *(*)()>(dlsym(dlopen(driver.c_str(), RTLD_NOW | RTLD_NOLOAD), "fakeCuda"))();
     Stream s = d.stream().value();
     auto x = d.allocate<float>(n).value(), out = d.allocate<float>(n).value();
-    std::string found;
-    {
-      BoundLaunch again = module(c, addText).kernel("add").value().bind(4, {x, x, out, n, 16}, s).value();
-      Graph g = s.record([&] {
-        for (int count : {32, 48})
-          if (Status st = again({same, same, same, count}); !st) return st;
-        return again();
-      }).value();
-      found += std::to_string(fake->launches.size()) + " " + std::to_string(g.size());
-      for (int i = 0; i < 2; ++i)
-        if (!g.launch(s)) std::exit(2);
-      found += " " + std::to_string(fake->launches.size());
-      for (int i = 0; i < 3; ++i) found += " " + std::to_string(fake->launches[size_t(i)].arguments[24]) + "x" + std::to_string(fake->launches[size_t(i)].config.gridX);
-      // Memory of the host is refused before anything runs.
-      alignas(64) float here[n];
-      found += again({same, same, std::span(here), n}) ? " ran" : " refused";
-    }
-    std::fprintf(stderr, "%s\n", found.c_str());
-    std::exit(found == "0 3 6 32x4 48x4 64x4 refused" ? 0 : 1);
-  };
-  EXPECT_EXIT(program(), testing::ExitedWithCode(0), "0 3 6 32x4 48x4 64x4 refused");
+    BoundLaunch again = module(c, addText).kernel("add").value().bind(4, {x, x, out, n, 16}, s).value();
+    Graph g = s.record([&] {
+      for (int count : {32, 48})
+        if (Status st = again({same, same, same, count}); !st) return st;
+      return again();
+    }).value();
+    const auto &launches = standIn().launches;
+    std::string found = std::to_string(launches.size()) + " " + std::to_string(g.size());
+    for (int i = 0; i < 2; ++i)
+      if (!g.launch(s)) return std::string("the graph does not run");
+    found += " " + std::to_string(launches.size());
+    for (size_t i = 0; i < 3; ++i) found += " " + std::to_string(launches[i].arguments[24]) + "x" + std::to_string(launches[i].config.gridX);
+    // Memory of the host is refused before anything runs.
+    alignas(64) float here[n];
+    return found + (again({same, same, std::span(here), n}) ? " ran" : " refused");
+  });
 }
 
 // A loop with split="auto" is shared by as many blocks as leave no multiprocessor idle, if all their clusters run at once.
 TEST(BoundDeathTest, LoopsAreSharedAsFarAsClustersRunAtOnce) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  auto program = [] {
-    const std::string driver = std::string(testBinaryDir) + "/lib/libfakecuda.so";
-    setenv("TEGULA_LIBCUDA", driver.c_str(), 1);
+  expectWithStandIn("parts 8 1 1", [] {
     Context c = context();
     Function sums = module(c, R"(@triton.jit
 def sums(x, out, n, B: tl.constexpr):
@@ -254,37 +240,28 @@ def sums(x, out, n, B: tl.constexpr):
     tl.store(out + tl.program_id(0) * B + i, acc)
 )").kernel("sums").value();
     Device d = c.device("cuda:0").value();
-    auto *fake = reinterpret_cast<fakecuda::FakeCuda *(*)()>(dlsym(dlopen(driver.c_str(), RTLD_NOW | RTLD_NOLOAD), "fakeCuda"))();
     auto x = d.allocate<float>(1024).value(), out = d.allocate<float>(1 << 16).value();
-    std::string found;
-    fake->clustersThatFit = 15;
+    standIn().clustersThatFit = 15;
+    const auto &launches = standIn().launches;
+    std::string found = "parts";
     for (int programs : {15, 16, 1000}) {
       Status s = sums(programs, {x, out, n, 64}, d);
       BoundLaunch again = sums.bind(programs, {x, out, n, 64}, d).value();
-      if (!s || !again()) std::exit(2);
-      const auto &launches = fake->launches;
-      if (launches[launches.size() - 2].config.gridX != launches.back().config.gridX) std::exit(3);
+      if (!s || !again()) return "a launch failed: " + s.message();
+      if (launches[launches.size() - 2].config.gridX != launches.back().config.gridX) return std::string("a bound launch has another grid");
       found += " " + std::to_string(launches.back().config.gridX / unsigned(programs));
     }
-    std::fprintf(stderr, "parts%s\n", found.c_str());
-    std::exit(found == " 8 1 1" ? 0 : 1);
-  };
-  EXPECT_EXIT(program(), testing::ExitedWithCode(0), "parts 8 1 1");
+    return found;
+  });
 }
 
 // Where arguments say the device, memory of another one never comes to a kernel of the CPU.
 TEST(BoundDeathTest, MemoryOfAnotherDevice) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  auto program = [] {
-    setenv("TEGULA_LIBCUDA", (std::string(testBinaryDir) + "/lib/libfakecuda.so").c_str(), 1);
-    unsetenv("TEGULA_DEVICE");
+  expectWithStandIn("`add`: the arguments are in the memory of another device than when the launch was bound; bind anew, or launch the function", [] {
     Context c = context();
     Arrays a;
     BoundLaunch again = module(c, addText).kernel("add").value().bind(4, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16}).value();
     auto there = c.device("cuda:0").value().allocate<float>(n).value();
-    Status s = again({same, same, there, n});
-    std::fprintf(stderr, "%s\n", s.message().c_str());
-    std::exit(s.code() == TEGULA_INVALID_ARGUMENT ? 0 : 1);
-  };
-  EXPECT_EXIT(program(), testing::ExitedWithCode(0), "memory of another device");
+    return again({same, same, there, n}).message();
+  });
 }

@@ -1,9 +1,7 @@
 // Launching and the rules of argument specialisation.
 #include "Fixture.h"
-#include "../TestPaths.h"
-#include "../runtime/FakeCuda.h"
+#include "StandIn.h"
 #include <atomic>
-#include <dlfcn.h>
 #include <thread>
 
 using namespace tegula;
@@ -68,12 +66,9 @@ def turn(x, out, other, B: tl.constexpr):
   EXPECT_EQ(signatureOf(f, {std::span(none, 0), std::span(none, 0), std::span(none, 0), n}).find(":x"), std::string::npos);
 }
 
-// In a process whose thread has no context of CUDA's, and whose driver is the stand-in: in one of its own, as drivers are looked for once.
+// Its thread has no context of CUDA's.
 TEST(LaunchDeathTest, MemoryOfAGpuSaysWhereALaunchGoes) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  auto program = [] {
-    setenv("TEGULA_LIBCUDA", (std::string(testBinaryDir) + "/lib/libfakecuda.so").c_str(), 1);
-    unsetenv("TEGULA_DEVICE");
+  expectWithStandIn("cpu sm_ sm_ cpu", [] {
     Context c = context();
     Function add = module(c, addText).kernel("add").value();
     auto target = [&](float *x) {
@@ -90,21 +85,15 @@ TEST(LaunchDeathTest, MemoryOfAGpuSaysWhereALaunchGoes) {
     void *there = nullptr;
     std::string found = target(here);
     int32_t device;
-    if (tegula_device_find(c.get(), "cuda:0", &device) || tegula_memory_allocate(c.get(), device, 64, &there)) std::exit(2);
+    if (tegula_device_find(c.get(), "cuda:0", &device) || tegula_memory_allocate(c.get(), device, 64, &there)) return std::string("no memory");
     for (int i = 0; i < 2; ++i) found += " " + target(static_cast<float *>(there));
-    found += " " + target(here);
-    std::fprintf(stderr, "%s\n", found.c_str());
-    std::exit(found == "cpu sm_ sm_ cpu" ? 0 : 1);
-  };
-  EXPECT_EXIT(program(), testing::ExitedWithCode(0), "cpu sm_ sm_ cpu");
+    return found + " " + target(here);
+  });
 }
 
 // An error on a GPU takes the context of the process with it.
 TEST(LaunchDeathTest, WhatFailsOnTheCpuIsNotVerifiedOnAGpu) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  auto program = [] {
-    const std::string driver = std::string(testBinaryDir) + "/lib/libfakecuda.so";
-    setenv("TEGULA_LIBCUDA", driver.c_str(), 1);
+  expectWithStandIn("ran fails test.py:7 1", [] {
     Context c = context();
     Function f = module(c, R"(@triton.jit
 def past(x, out, n):
@@ -116,21 +105,17 @@ def past(x, out, n):
     TegulaLaunchOptions o = TEGULA_LAUNCH_OPTIONS_INIT;
     o.checked = 1;
     int32_t device;
-    if (tegula_device_find(c.get(), "cuda:0", &device)) std::exit(2);
+    if (tegula_device_find(c.get(), "cuda:0", &device)) return std::string("no device");
     std::string found;
     for (int n : {0, 1}) {
       const TegulaArg args[] = {tegula_ptr(x, TEGULA_FP32, sizeof x), tegula_ptr(out, TEGULA_FP32, sizeof out), tegula_int(n)};
       char *text = nullptr;
       const TegulaStatus s = tegula_verify(f.get(), grid, args, 3, &o, TEGULA_DEVICE_INDEX_CPU, device, -1, &text);
-      found += s == TEGULA_OK ? "ran " : s == TEGULA_FAULT ? "fails " : "? ";
+      found += s == TEGULA_OK ? "ran " : s == TEGULA_FAULT ? "fails " + std::string(tegula_last_error()).substr(0, 9) + " " : "? ";
       free(text);
     }
-    auto *record = reinterpret_cast<fakecuda::FakeCuda *(*)()>(dlsym(dlopen(driver.c_str(), RTLD_NOW | RTLD_NOLOAD), "fakeCuda"))();
-    found += std::to_string(record->launches.size());
-    std::fprintf(stderr, "%s; %s\n", found.c_str(), tegula_last_error());
-    std::exit(found == "ran fails 1" ? 0 : 1);
-  };
-  EXPECT_EXIT(program(), testing::ExitedWithCode(0), "ran fails 1; test.py:7");
+    return found + std::to_string(standIn().launches.size());
+  });
 }
 
 TEST(Launch, GridsOfThreeDimensions) {
