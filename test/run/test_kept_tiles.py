@@ -133,3 +133,40 @@ def test_what_a_kernel_writes_is_not_kept(dev):
         want = want @ want * 0.125
     dev(in_place, (1,), b, 3, B=B)
     np.testing.assert_allclose(b, want, rtol=1e-3, atol=1e-3)
+
+
+@tegula.jit
+def states(q, k, v, out, last, T, D: tl.constexpr, E: tl.constexpr, B: tl.constexpr):
+    """Linear attention by chunks: the right operand is what the loop carries; behind the loop, what it left, by which another product is multiplied."""
+    rows = tl.arange(0, B)
+    d = tl.arange(0, D)
+    e = tl.program_id(1) * E + tl.arange(0, E)
+    i = tl.program_id(0)
+    width = tl.num_programs(1) * E
+    kv = tl.zeros((D, E), tl.float32)
+    for t in range(0, T - i * B, B):
+        x = tl.load(k + (t + rows)[None, :] * D + d[:, None])
+        y = tl.load(v + (t + rows)[:, None] * width + e[None, :])
+        z = tl.load(q + (t + rows)[:, None] * D + d[None, :])
+        tl.store(out + (i * T + t + rows)[:, None] * width + e[None, :], tl.dot(z, kv, input_precision="ieee"))
+        kv += tl.dot(x, y, input_precision="ieee")
+    if i % 2 == 1:
+        kv = tl.load(v + d[:, None] * width + e[None, :]) * i
+    tl.store(last + (i * B + rows)[:, None] * width + e[None, :], tl.dot(tl.load(q + rows[:, None] * D + d[None, :]), kv, input_precision="ieee"))
+
+
+@pytest.mark.parametrize("tile", [(16, 16, 64), (64, 32, 64), (128, 64, 32)])
+def test_a_right_operand_that_a_loop_carries_is_not_kept(dev, tile):
+    D, E, B = tile
+    T, n = 4 * B, 3
+    rng = np.random.default_rng(D)
+    q, k, v = (rng.standard_normal((T, x), dtype=np.float32) for x in (D, D, 2 * E))
+    out, last = np.zeros((n, T, 2 * E), np.float32), np.empty((n, B, 2 * E), np.float32)
+    dev(states, (n, 2), q, k, v, out, last, T, D=D, E=E, B=B)
+    a, b, c = (x.astype(np.float64) for x in (q, k, v))
+    before = (a @ b.T * (np.arange(T)[:, None] // B > np.arange(T)[None] // B)) @ c
+    for i in range(n):
+        stop = T - i * B
+        np.testing.assert_allclose(out[i, :stop], before[:stop], rtol=2e-4, atol=2e-3 * D)
+        state = c[:D] * i if i % 2 else b[:stop].T @ c[:stop]
+        np.testing.assert_allclose(last[i], a[:B] @ state, rtol=2e-4, atol=2e-3 * D)

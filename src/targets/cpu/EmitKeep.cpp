@@ -39,7 +39,9 @@ static void dotsThatKeep(Steps &all, const Uses &uses, llvm::SmallVectorImpl<Ste
   constexpr int64_t leastRows = 32; // with less the multiply-adds are not what takes the time
   for (Step &s : all) {
     llvm::SmallPtrSet<const ir::Value *, 16> seen;
-    if (s.kind == StepKind::Dot && s.dot->byPanel && s.dot->m >= leastRows && reads(s.op->operands[1], uses, seen))
+    // What a loop carries or leaves is not told by the numbers that it starts from.
+    auto told = [](const ir::Value *v) { return v->def && v->def->regions.empty(); };
+    if (s.kind == StepKind::Dot && s.dot->byPanel && s.dot->m >= leastRows && told(s.op->operands[1]) && reads(s.op->operands[1], uses, seen))
       out.push_back(&s);
     for (Steps &body : s.bodies)
       dotsThatKeep(body, uses, out);
