@@ -97,7 +97,7 @@ void LoopSlice::copyBranch(Builder &b, const Branch &branch, Map &map) const {
     map[branch.op->results[branch.results[i]]] = now->results[i];
 }
 
-Value *LoopSlice::copy(Builder &b, Value *v, Map &map) const {
+Value *LoopSlice::copy(Builder &b, Value *v, Map &map, Value *runs) const {
   if (auto it = map.find(v); it != map.end())
     return it->second;
   if (!isWithin(v) || !v->def)
@@ -108,8 +108,8 @@ Value *LoopSlice::copy(Builder &b, Value *v, Map &map) const {
   }
   std::vector<Value *> operands;
   for (Value *o : v->def->operands)
-    operands.push_back(copy(b, o, map));
-  Op *now = clone(b, *v->def, operands);
+    operands.push_back(copy(b, o, map, runs));
+  Op *now = runs && v->def->kind == OpKind::Load ? cloneLoad(b, *v->def, operands, runs) : clone(b, *v->def, operands);
   for (size_t i = 0; i < now->results.size(); ++i)
     map[v->def->results[i]] = now->results[i];
   return map[v];

@@ -35,8 +35,8 @@ public:
   Map start() const;
   Map next(ir::Builder &b, Map now) const;
   /// Appends copies of what `v` needs at the builder's block; `map` gives the induction variable and carried values, and
-  /// receives the copies.
-  ir::Value *copy(ir::Builder &b, ir::Value *v, Map &map) const;
+  /// receives the copies. `runs` (i1): whether that iteration runs, where nothing branches on it; what it loads is masked off if not, and then does not matter.
+  ir::Value *copy(ir::Builder &b, ir::Value *v, Map &map, ir::Value *runs = nullptr) const;
   /// Appends copies of the `if`s of the slice. What is copied to a region after that need not branch again.
   void copyBranches(ir::Builder &b, Map &map) const;
   static ir::Op *clone(ir::Builder &b, const ir::Op &op, std::span<ir::Value *const> operands);

@@ -1,6 +1,8 @@
 // See Work.h.
 #include "gpu/Work.h"
+#include "passes/Users.h"
 #include <algorithm>
+#include <unordered_set>
 
 namespace tegula::gpu {
 
@@ -60,7 +62,7 @@ int64_t instructionsOf(const Op &op, int64_t threads) {
   return instructionsOf(op) * ((t->numel() + threads - 1) / threads);
 }
 
-Clocks clocksOf(const Block &b, const TargetInfo &target, unsigned warps) {
+static Clocks clocksOf(const Block &b, const TargetInfo &target, unsigned warps, const std::unordered_set<const Op *> &but) {
   const int64_t threads = int64_t{target.lanes()} * warps;
   Clocks out;
   for (const Op *op : b.ops) {
@@ -68,11 +70,22 @@ Clocks clocksOf(const Block &b, const TargetInfo &target, unsigned warps) {
       const Type &x = op->operands[0]->type;
       const int64_t depth = x.shape[x.shape.rank() - 1];
       out.products += static_cast<double>(op->result()->type.numel() * depth) / target.dotRate(dotChoice(*op), *op);
-    } else if (op->has(traits::Pure) || op->kind == OpKind::Reduce || op->kind == OpKind::Scan) {
+    } else if (!but.count(op) && (op->has(traits::Pure) || op->kind == OpKind::Reduce || op->kind == OpKind::Scan)) {
       out.work += static_cast<double>(instructionsOf(*op, threads) * threads) / target.issueRate();
     }
   }
   return out;
+}
+
+Clocks clocksOf(const Block &b, const TargetInfo &target, unsigned warps) { return clocksOf(b, target, warps, {}); }
+
+Clocks clocksWithout(const std::vector<Op *> &done, const Block &b, const TargetInfo &target, unsigned warps) {
+  const Users users(b);
+  std::unordered_set<const Op *> theirs(done.begin(), done.end());
+  for (auto op = b.ops.rbegin(); op != b.ops.rend(); ++op)
+    if (!(*op)->results.empty() && std::ranges::all_of((*op)->results, [&](const Value *v) { return std::ranges::all_of(users.of(v), [&](const Op *user) { return theirs.count(user); }); }))
+      theirs.insert(*op);
+  return clocksOf(b, target, warps, theirs);
 }
 
 } // namespace tegula::gpu

@@ -1,6 +1,7 @@
 // How many instructions an operation takes for each element of its tile: an estimate, for decisions about the size of straight code.
 #pragma once
 #include "gpu/TargetInfo.h"
+#include <vector>
 
 namespace tegula::gpu {
 
@@ -20,5 +21,7 @@ private:
   static constexpr double memoryLatency = 500;
 };
 Clocks clocksOf(const ir::Block &b, const TargetInfo &target, unsigned warps);
+/// The same without work that only the operands of these operations of the block are computed from: whoever does them (a producer) does that, too.
+Clocks clocksWithout(const std::vector<ir::Op *> &done, const ir::Block &b, const TargetInfo &target, unsigned warps);
 
 } // namespace tegula::gpu

@@ -442,12 +442,13 @@ bool Verifier::histogram(const Op &op) {
 
 /// Tiles in shared memory, and asynchronous operations on them.
 bool Verifier::tiles(const Op &op) {
+  auto bytesOf = [](const Type &t) { return t.numel() * byteWidth(t.elem); };
   auto holds = [](const Type &tile, const Type &t) { return tile.isShared && !t.isShared && tile.shape == t.shape && tile.elem == t.elem && !t.isPtr; };
   switch (op.kind) {
   case OpKind::SharedAlloc: return (op.result()->type.isShared && isRing(op.slots())) || bad(&op, "needs 1 to 65536 slots and gives a shared tile");
   case OpKind::SharedSlot:
-    return (op.operands[0]->type.isShared && op.result()->type == op.operands[0]->type && op.operands[1]->type == Type::scalar(Elem::I32)) ||
-           bad(&op, "needs a ring of tiles and an i32, and gives a tile of the ring");
+    return (op.operands[0]->type.isShared && op.result()->type.isShared && bytesOf(op.result()->type) == bytesOf(op.operands[0]->type) && op.operands[1]->type == Type::scalar(Elem::I32)) ||
+           bad(&op, "needs a ring of tiles and an i32, and gives a tile of as many bytes");
   case OpKind::SharedLoad: return holds(op.operands[0]->type, op.result()->type) || bad(&op, "needs a tile and gives a tensor of its shape and elements");
   case OpKind::SharedStore: return holds(op.operands[0]->type, op.operands[1]->type) || bad(&op, "needs a tile and a tensor of its shape and elements");
   case OpKind::AsyncCopy: {

@@ -432,8 +432,8 @@ void Homes::carried(const Op &op) {
       for (const Value *v : values)
         if (Home h = of(v); h.rank > best.rank)
           best = h;
-    if (op.kind != OpKind::If)
-      best = spread(best, (*mine.begin())->type.shape);
+    // A mask of ranges either way of an If makes where its result is needed.
+    best = op.kind != OpKind::If ? spread(best, (*mine.begin())->type.shape) : best.layout ? best : homeOfUsers(*mine.begin());
     // Members must agree even where two homes of one rank compete.
     for (const Value *v : mine)
       if (best.layout && home_[v].layout != best.layout) {

@@ -70,7 +70,8 @@ private:
         return false;
     }
     const Op *load = chain_.back();
-    return paysRegisters(*dots[1]) && std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v); });
+    constexpr int64_t mostIndices = 512; // pages of a cache: one for each row of a tile
+    return paysRegisters(*dots[1]) && std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v, mostIndices); });
   }
 
   /// Two results of the first dot are alive at a time, with one of the second, and the first one's in the second one's operand type. They must fit, and cost no
@@ -111,12 +112,13 @@ private:
 
   /// Load, views and dot with the values of another iteration: the first one, or `ahead` behind the current one.
   Value *copyDot(LoopSlice::Map &map, int64_t ahead) {
+    Value *runs = slice_.hasLoads() ? runsAhead(b_, loop_, ahead ? body_.args[0] : loop_.operands[0], ahead) : nullptr;
     for (auto op = chain_.rbegin(); op != chain_.rend(); ++op) {
       std::vector<Value *> operands;
       for (Value *v : (*op)->operands)
-        operands.push_back(slice_.copy(b_, v, map));
+        operands.push_back(slice_.copy(b_, v, map, runs));
       Op *now = (*op)->kind == OpKind::Load
-                    ? LoopSlice::cloneLoad(b_, **op, std::move(operands), runsAhead(b_, loop_, ahead ? body_.args[0] : loop_.operands[0], ahead))
+                    ? LoopSlice::cloneLoad(b_, **op, std::move(operands), runs ? runs : runsAhead(b_, loop_, ahead ? body_.args[0] : loop_.operands[0], ahead))
                     : LoopSlice::clone(b_, **op, operands);
       map[(*op)->result()] = now->result();
     }

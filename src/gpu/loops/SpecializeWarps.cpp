@@ -5,6 +5,7 @@
 #include "gpu/Layouts.h"
 #include "gpu/Work.h"
 #include "gpu/loops/PipelinedLoop.h"
+#include "gpu/loops/ProducerPart.h"
 #include "gpu/shared/BlockStores.h"
 #include "gpu/shared/SharedNeeds.h"
 #include "gpu/shared/Tiles.h"
@@ -171,20 +172,19 @@ private:
   bool gatheringPays(const Block &body) const;
   void collect(const Block &b, unsigned depth);
   Reason findLoops(Block &b);
+  const Op *lastLoop() const;
   Reason checkEffects(const Block &b, const std::vector<int> &loaded) const;
   Reason checkCluster() const;
   Reason fit();
   uint64_t ringBytes() const;
 
   // ---- the producer's part of the kernel
-  bool need(const Value *v);
-  bool needOp(const Op &op);
-  bool takesLoad(const Op &op) const;
-  void giveToProducer(Op &op);
   void emit(const Block &from, Map &map, std::vector<Stages> &at);
   void emitLoop(const Op &op, Map &map, std::vector<Stages> &at);
+  void emitBranch(const Op &op, Map &map, std::vector<Stages> &at);
 
   void consume(Block &b, std::vector<Stages> &at);
+  void consumeBranch(Op &op, std::vector<Stages> &at);
 
   Module &m_;
   Function &f_;
@@ -197,12 +197,11 @@ private:
   bool pays_ = false, forbidden_ = false;
   std::vector<std::unique_ptr<ConsumerLoop>> loops_;
   std::unordered_map<const Op *, size_t> loopOf_; // index into loops_
-  std::unordered_set<const Op *> path_;           // Fors that are such loops or contain one
+  std::unordered_set<const Op *> path_;           // Fors that are such loops, Fors and Ifs that contain one
+  ProducerPart part_{m_, gathers_, producer_.warps, path_};
   std::vector<RingSet> sets_;
   uint64_t total_ = 0; // bytes of shared memory with those rings
   std::vector<size_t> setOf_; // of each loop
-  std::unordered_set<const Op *> ops_;
-  std::unordered_set<const Value *> args_; // carried values
 };
 
 bool hasDotInside(const Block &b) {
@@ -222,12 +221,12 @@ bool Specializer::hasNeighbour(const Block &body) const {
 }
 
 /// Threads that copy take registers from those that compute, and give them issue slots, and no barrier in the loop. As measured on an H200 with attention by pointers (docs/performance.md): 1.04-1.34 times the
-/// speed where work on elements takes up to 1.5 times as long as the products (D=96 to 256), 0.86-0.96 of it where it takes longer.
+/// speed where work on elements, without addresses and masks of what is copied, takes up to 1.3 times as long as the products (D=96 to 256), 0.86-0.96 of it where it takes longer.
 bool Specializer::gatheringPays(const Block &body) const {
   if (options_.numWarps < 8 || options_.numCtas > 1 || hasNeighbour(body))
     return false;
-  const Clocks clocks = clocksOf(body, target_, options_.numWarps);
-  return clocks.work <= 1.5 * clocks.products;
+  const Clocks clocks = clocksWithout(loadsOfDots(body), body, target_, options_.numWarps);
+  return clocks.work <= 1.3 * clocks.products;
 }
 
 /// What loops say about it, and whether it pays: where tiles follow each other, and where a loop's second dot waits for work on the result of its
@@ -257,15 +256,28 @@ Reason Specializer::findLoops(Block &b) {
     bool hasDots = std::any_of(op->regions.begin(), op->regions.end(), [](const Region *r) { return hasDotInside(*r->block); });
     if (!hasDots)
       continue;
+    if (op->kind == OpKind::If) {
+      // All threads go the same way; a producer goes it, too. Dots that no loop repeats are left to the consumers.
+      const size_t before = loops_.size();
+      for (const Region *r : op->regions)
+        if (Reason reason = findLoops(*r->block))
+          return reason;
+      if (loops_.size() > before)
+        path_.insert(op);
+      continue;
+    }
     if (op->kind != OpKind::For)
-      return "a dot stands in a branch or a while loop";
+      return "a dot stands in a while loop";
     path_.insert(op);
     Block &body = *op->region(0);
     if (!dotsIn(body) || std::any_of(body.ops.begin(), body.ops.end(), [](const Op *o) {
           return o->kind == OpKind::For && hasDotInside(*o->region(0));
         })) {
+      const size_t before = loops_.size();
       if (Reason r = findLoops(body))
         return r;
+      if (loops_.size() == before)
+        return "a loop has dots in branches only";
       continue;
     }
     auto loop = std::make_unique<ConsumerLoop>(m_, *op, target_, options_, gathers_);
@@ -289,9 +301,11 @@ Reason Specializer::checkEffects(const Block &b, const std::vector<int> &loaded)
     for (const Region *r : op->regions)
       if (Reason reason = checkEffects(*r->block, loaded))
         return reason;
-    if ((op->kind == OpKind::Load && op->isVolatile()) || (op->kind == OpKind::While && loads(*op)))
+    // The producer itself runs a while loop that its operands come from.
+    if ((op->kind == OpKind::Load && op->isVolatile()) || (op->kind == OpKind::While && loads(*op) && !part_.has(*op)))
       return "the kernel may wait for a value that another program stores";
-    if (!op->regions.empty() || !writesGlobal(*op) || op->kind == OpKind::Print || op->kind == OpKind::Assert)
+    // A barrier orders what the program's own threads store, which is not what loops load.
+    if (!op->regions.empty() || !writesGlobal(*op) || op->kind == OpKind::Print || op->kind == OpKind::Assert || (op->kind == OpKind::Barrier && options_.numCtas == 1))
       continue;
     if (op->kind != OpKind::Store && op->kind != OpKind::DescStore)
       return "the kernel has atomics, barriers or calls, which may wait for other programs";
@@ -351,26 +365,43 @@ uint64_t Specializer::ringBytes() const {
   return bytes;
 }
 
-/// Loops with the same tiles share their rings; the deepest rings give way if memory is short.
+/// The operation behind which the rings are gone: the last one with loops, in the innermost block around all of them that no loop contains (Tiles.h has the same idea of it).
+const Op *Specializer::lastLoop() const {
+  const Op *last = nullptr;
+  for (const Block *b = f_.block(); b;) {
+    auto inPath = [&](const Op *op) { return path_.count(op) > 0; };
+    last = *std::find_if(b->ops.rbegin(), b->ops.rend(), inPath);
+    b = nullptr;
+    if (last->kind == OpKind::If) {
+      const bool both = std::ranges::all_of(last->regions, [&](const Region *r) { return std::ranges::any_of(r->block->ops, inPath); });
+      for (const Region *r : last->regions)
+        if (!both && std::ranges::any_of(r->block->ops, inPath))
+          b = r->block;
+    }
+  }
+  return last;
+}
+
+/// Loops with tiles of the same sizes share their rings (keys by rows of a cache, then transposed); the deepest rings give way if memory is short.
 Reason Specializer::fit() {
   constexpr uint64_t leastScratch = 1024;
   uint64_t others = leastScratch, limit = target_.sharedLimit();
   for (const auto &loop : loops_) {
     std::vector<Type> tiles = loop->tiles();
-    auto it = std::find_if(sets_.begin(), sets_.end(), [&](const RingSet &s) { return s.tiles == tiles && s.stages == loop->stages(); });
+    auto it = std::find_if(sets_.begin(), sets_.end(), [&](const RingSet &s) { return std::ranges::equal(s.tiles, tiles, {}, slotBytes, slotBytes); });
     setOf_.push_back(static_cast<size_t>(it - sets_.begin()));
     if (it == sets_.end())
       sets_.push_back({std::move(tiles), {}, loop->stages()});
+    else
+      it->stages = std::min(it->stages, loop->stages());
     others += loop->bytesOfOtherRings();
   }
-  // Behind the last loop the rings are gone.
-  const std::vector<Op *> &ops = f_.block()->ops;
-  const Op *lastLoop = *std::find_if(ops.rbegin(), ops.rend(), [&](const Op *op) { return path_.count(op); });
+  const Op *end = lastLoop();
   for (;;) {
     uint64_t taken = others + ringBytes();
     const BesideRings rest = besideRings(
         m_, *f_.block(), target_, [&](const Op &op) { return std::ranges::any_of(loops_, [&](const auto &loop) { return loop->holds(op); }); },
-        [&](const Block &, uint64_t tiles) { return limit - std::min(limit, taken + tiles); }, lastLoop);
+        [&](const Block &, uint64_t tiles) { return limit - std::min(limit, taken + tiles); }, end);
     if (!rest.isKnown)
       return "other operations of the kernel need shared memory themselves";
     total_ = taken + rest.tiles + std::max(rest.scratch, rest.buffers);
@@ -411,21 +442,19 @@ Reason Specializer::plan() {
     if (Reason r = checkCluster())
       return r;
   for (const Op *op : path_)
-    for (unsigned i = 0; i < 3; ++i)
-      if (!need(op->operands[i]))
-        return "the bounds of a loop depend on more than arithmetic on arguments";
+    for (unsigned i = 0; i < (op->kind == OpKind::For ? 3u : 1u); ++i)
+      if (!part_.need(op->operands[i]))
+        return "the bounds of a loop, or the condition of a branch, depend on more than arithmetic on arguments";
   for (const auto &loop : loops_)
     for (const Ring &r : loop->rings())
-      if (r.inStages && !std::all_of(r.source->operands.begin(), r.source->operands.end(), [&](const Value *v) { return need(v); }))
+      if (r.inStages && !std::all_of(r.source->operands.begin(), r.source->operands.end(), [&](const Value *v) { return part_.need(v); }))
         return "the offsets of a load depend on more than arithmetic on arguments and loop variables";
   std::vector<int> loaded;
   for (const auto &loop : loops_)
     for (const Ring &r : loop->rings())
       if (r.inStages)
         loaded.push_back(memoryOf(r.source->operands[0]));
-  for (const Op *op : ops_)
-    if (op->kind == OpKind::Load)
-      loaded.push_back(memoryOf(op->operands[0]));
+  part_.addLoaded(loaded);
   if (Reason r = checkEffects(*f_.block(), loaded))
     return r;
   return fit();
@@ -433,72 +462,48 @@ Reason Specializer::plan() {
 
 // ---- the producer
 
-/// Takes `v` and what it is computed from into the producer's part. False if that is more than scalar arithmetic.
-bool Specializer::need(const Value *v) {
-  if (!v->def) {
-    if (v->block == f_.block())
-      return true;
-    const Op *loop = v->block->parent->op;
-    if (!path_.count(loop))
-      return false;
-    if (!v->index || !args_.insert(v).second)
-      return true;
-    return (gathers_ || v->type.isScalar()) && need(loop->operands[2 + v->index]) && need(loop->region(0)->terminator()->operands[v->index - 1]);
-  }
-  const Op &op = *v->def;
-  if (path_.count(&op))
-    return need(op.region(0)->args[1 + v->index]);
-  return ops_.count(&op) || needOp(op);
-}
-
-bool Specializer::needOp(const Op &op) {
-  if (!op.regions.empty() || op.results.size() != 1 || !(op.has(traits::Pure) || takesLoad(op)))
-    return false;
-  // Threads of a producer never meet, so nothing may change hands.
-  const bool isTile = !op.result()->type.isScalar();
-  if (isTile && (!gathers_ || !(op.kind == OpKind::Range || op.kind == OpKind::Const || op.kind == OpKind::Load || renames(op.kind) || isIndexArithmetic(op.kind))))
-    return false;
-  ops_.insert(&op);
-  return std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *o) { return (gathers_ || o->type.isScalar()) && need(o); });
-}
-
-/// Indices that addresses take from memory (the first token of a sequence, pages of a cache).
-bool Specializer::takesLoad(const Op &op) const {
-  constexpr int64_t most = 512;
-  return gathers_ && op.kind == OpKind::Load && !op.isVolatile() && (op.result()->type.isScalar() || op.result()->type.numel() <= most);
-}
-
-/// Its warps may be fewer than the kernel's: what a warp holds that is not there, another one has in more registers.
-void Specializer::giveToProducer(Op &op) {
-  for (Value *v : op.results) {
-    if (!v->type.layout)
-      continue;
-    const LinearLayout l = m_.layoutOf(v->type);
-    std::vector<uint64_t> registers(l.bases(layout::Dim::Register).begin(), l.bases(layout::Dim::Register).end()), warps(l.bases(layout::Dim::Warp).begin(), l.bases(layout::Dim::Warp).end());
-    for (; uint64_t{1} << warps.size() > producer_.warps; warps.pop_back())
-      if (warps.back())
-        registers.push_back(warps.back());
-    const auto lanes = l.bases(layout::Dim::Lane);
-    std::vector<uint64_t> all = registers;
-    all.insert(all.end(), lanes.begin(), lanes.end());
-    all.insert(all.end(), warps.begin(), warps.end());
-    v->type.layout = m_.internLayout(LinearLayout({{layout::Dim::Register, static_cast<uint8_t>(registers.size())}, {layout::Dim::Lane, static_cast<uint8_t>(lanes.size())}, {layout::Dim::Warp, static_cast<uint8_t>(warps.size())}}, l.outs(), all));
-  }
-}
-
 void Specializer::emit(const Block &from, Map &map, std::vector<Stages> &at) {
   for (const Op *op : from.ops) {
     if (path_.count(op)) {
-      emitLoop(*op, map, at);
-    } else if (ops_.count(op)) {
-      std::vector<Value *> operands;
-      for (Value *v : op->operands)
-        operands.push_back(map.count(v) ? map[v] : v);
-      Op *now = LoopSlice::clone(b_, *op, operands);
-      giveToProducer(*now);
-      for (size_t i = 0; i < now->results.size(); ++i)
-        map[op->results[i]] = now->results[i];
+      op->kind == OpKind::If ? emitBranch(*op, map, at) : emitLoop(*op, map, at);
+    } else if (part_.has(*op)) {
+      part_.emit(b_, *op, map);
     }
+  }
+}
+
+void Specializer::emitBranch(const Op &op, Map &map, std::vector<Stages> &at) {
+  auto of = [&](Value *v) { return map.count(v) ? map[v] : v; };
+  std::vector<const Value *> results;
+  for (const Value *v : op.results)
+    if (part_.carries(v))
+      results.push_back(v);
+  std::vector<Type> types;
+  for (const Value *v : results)
+    types.push_back(v->type);
+  types.insert(types.end(), 2 * at.size(), Type::scalar(Elem::I32));
+  b_.setLoc(op.loc);
+  b_.setInlinedAt(op.inlinedAt);
+  const Op *now = b_.ifOp(of(op.operands[0]), types);
+  Block *outer = b_.block();
+  for (unsigned side = 0; side < 2; ++side) {
+    b_.setBlock(now->region(side));
+    std::vector<Stages> inside = at;
+    emit(*op.region(side), map, inside);
+    std::vector<Value *> yields;
+    for (const Value *v : results)
+      yields.push_back(of(op.region(side)->terminator()->operands[v->index]));
+    for (Stages s : inside)
+      yields.insert(yields.end(), {s.slot, s.phase});
+    b_.yield(yields);
+  }
+  b_.setBlock(outer);
+  size_t n = 0;
+  for (const Value *v : results)
+    map[v] = now->results[n++];
+  for (Stages &s : at) {
+    s = {now->results[n], now->results[n + 1]};
+    n += 2;
   }
 }
 
@@ -507,7 +512,7 @@ void Specializer::emitLoop(const Op &op, Map &map, std::vector<Stages> &at) {
   const Block &old = *op.region(0);
   std::vector<Value *> inits;
   for (const Value *arg : old.args)
-    if (args_.count(arg))
+    if (part_.carries(arg))
       inits.push_back(of(op.operands[2 + arg->index]));
   for (Stages s : at)
     inits.insert(inits.end(), {s.slot, s.phase});
@@ -521,7 +526,7 @@ void Specializer::emitLoop(const Op &op, Map &map, std::vector<Stages> &at) {
   map[old.args[0]] = body->args[0];
   size_t n = 1;
   for (const Value *arg : old.args)
-    if (args_.count(arg))
+    if (part_.carries(arg))
       map[arg] = body->args[n++];
   for (Stages &s : at) {
     s = {body->args[n], body->args[n + 1]};
@@ -538,7 +543,7 @@ void Specializer::emitLoop(const Op &op, Map &map, std::vector<Stages> &at) {
   }
   std::vector<Value *> yields;
   for (const Value *arg : old.args)
-    if (args_.count(arg))
+    if (part_.carries(arg))
       yields.push_back(of(old.terminator()->operands[arg->index - 1]));
   for (Stages s : at)
     yields.insert(yields.end(), {s.slot, s.phase});
@@ -546,7 +551,7 @@ void Specializer::emitLoop(const Op &op, Map &map, std::vector<Stages> &at) {
   b_.setBlock(outer);
   n = 0;
   for (const Value *arg : old.args)
-    if (args_.count(arg))
+    if (part_.carries(arg))
       map[op.results[arg->index - 1]] = now->results[n++];
   for (Stages &s : at) {
     s = {now->results[n], now->results[n + 1]};
@@ -561,6 +566,8 @@ void Specializer::consume(Block &b, std::vector<Stages> &at) {
     if (auto it = loopOf_.find(op); it != loopOf_.end()) {
       Stages &s = at[setOf_[it->second]];
       s = loops_[it->second]->consume(s);
+    } else if (path_.count(op) && op->kind == OpKind::If) {
+      consumeBranch(*op, at);
     } else if (path_.count(op)) {
       std::vector<Stages> inside;
       for (Stages s : at) {
@@ -576,6 +583,20 @@ void Specializer::consume(Block &b, std::vector<Stages> &at) {
       }
     }
   }
+}
+
+void Specializer::consumeBranch(Op &op, std::vector<Stages> &at) {
+  const size_t first = op.results.size();
+  for (Region *r : op.regions) {
+    std::vector<Stages> now = at;
+    consume(*r->block, now);
+    for (Stages s : now)
+      r->block->terminator()->operands.insert(r->block->terminator()->operands.end(), {s.slot, s.phase});
+  }
+  for (size_t i = 0; i < 2 * at.size(); ++i)
+    m_.addResult(&op, Type::scalar(Elem::I32));
+  for (size_t i = 0; i < at.size(); ++i)
+    at[i] = {op.results[first + 2 * i], op.results[first + 2 * i + 1]};
 }
 
 void Specializer::rewrite() {

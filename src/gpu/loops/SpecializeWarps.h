@@ -18,7 +18,7 @@
 namespace tegula::gpu {
 
 /// Rewrites the kernel (GPU IR) in place, before pipelineLoops, which leaves its loops alone then. Done if a loop asks for it
-/// (warp_specialize), or unasked where it pays and no loop forbids it (warp_specialize = 0): loops over tiles (persistent kernels), and loops with two dots (attention). All loops with dots must be Fors inside Fors
+/// (warp_specialize), or unasked where it pays and no loop forbids it (warp_specialize = 0): loops over tiles (persistent kernels), and loops with two dots (attention). All loops with dots must be Fors inside Fors and branches
 /// whose loads are desc_loads, or (unasked, two dots) all loads of pointers; the kernel may store, but not to the memory that is loaded, and has no atomics. If a loop asks and
 /// it cannot be done, a remark says why.
 void specializeWarps(ir::Module &m, const TargetInfo &target, const Options &options, DiagEngine *remarks = nullptr);

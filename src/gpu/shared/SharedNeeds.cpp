@@ -251,14 +251,14 @@ std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) 
     return std::nullopt;
   default:
     if (op.has(traits::Pure) || op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::DescStore || op.kind == OpKind::DescReduce ||
-        op.kind == OpKind::Yield || op.kind == OpKind::Condition || op.kind == OpKind::Assume)
+        op.kind == OpKind::Yield || op.kind == OpKind::Condition || op.kind == OpKind::Assume || op.kind == OpKind::Barrier || op.kind == OpKind::Return)
       return 0;
     return std::nullopt;
   }
 }
 
 static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo &target, const std::function<bool(const Op &)> &isRing,
-                               const std::function<uint64_t(const Block &, uint64_t)> &mostOfScratch, const Op *end, uint64_t around) {
+                               const std::function<uint64_t(const Block &, uint64_t)> &mostOfScratch, const Op *end, uint64_t around, bool &isOver) {
   constexpr uint64_t guess = 4096;
   BesideRings out;
   for (const Op *op : b.ops) {
@@ -267,7 +267,7 @@ static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo
         out.tiles += slotBytes(op->result()->type) + SharedMemory::tileAlign;
     } else if (op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If) {
       for (const Region *r : op->regions) {
-        const BesideRings inside = besideRings(m, *r->block, target, isRing, mostOfScratch, nullptr, around + out.tiles);
+        const BesideRings inside = besideRings(m, *r->block, target, isRing, mostOfScratch, end, around + out.tiles, isOver);
         out.scratch = std::max(out.scratch, inside.tiles + inside.scratch);
         out.buffers = std::max(out.buffers, inside.tiles + inside.buffers);
         out.isKnown &= inside.isKnown;
@@ -279,6 +279,8 @@ static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo
       out.buffers = std::max(out.buffers, target.blockStore(m, *op).bytes);
     }
     if (op == end)
+      isOver = true;
+    if (isOver)
       break;
   }
   return out;
@@ -286,7 +288,8 @@ static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo
 
 BesideRings besideRings(const Module &m, const Block &b, const TargetInfo &target, const std::function<bool(const Op &)> &isRing,
                         const std::function<uint64_t(const Block &, uint64_t)> &mostOfScratch, const Op *end) {
-  return besideRings(m, b, target, isRing, mostOfScratch, end, 0);
+  bool isOver = false;
+  return besideRings(m, b, target, isRing, mostOfScratch, end, 0, isOver);
 }
 
 } // namespace tegula::gpu

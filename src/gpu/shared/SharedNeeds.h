@@ -68,7 +68,7 @@ struct BesideRings {
   bool isKnown = true;  // no operation's needs depend on what it gets; else they are guessed
 };
 /// `isRing`: loads and operands that rings hold. `mostOfScratch`: bytes that the conversions of a block may have, beside so many bytes of tiles of it and those around. `end`: the
-/// operation of `b` to stop behind; null: all of them.
+/// operation of `b`, or of a block in it, to stop behind; null: all of them.
 BesideRings besideRings(const ir::Module &m, const ir::Block &b, const TargetInfo &target, const std::function<bool(const ir::Op &)> &isRing,
                         const std::function<uint64_t(const ir::Block &, uint64_t tiles)> &mostOfScratch, const ir::Op *end = nullptr);
 

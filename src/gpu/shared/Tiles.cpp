@@ -79,9 +79,21 @@ static bool isFirstPartition(const ir::Block &b) {
   return around && around->kind == OpKind::Partitions && around->region(0) == &b;
 }
 
+/// In it, or in a branch in it, not in a loop.
+static bool isBranchOfPartition(const ir::Block &b) {
+  const ir::Op *around = b.parent->op;
+  return around && around->kind == OpKind::If && (isFirstPartition(*around->parent) || isBranchOfPartition(*around->parent));
+}
+
+static bool isWithin(const ir::Block &around, const ir::Block &b) {
+  const ir::Op *op = b.parent->op;
+  return &around == &b || (op && isWithin(around, *op->parent));
+}
+
 namespace {
 
-/// Those that stand in the first partition of the warps live as if it were in line: the others fill what it waits for, and are done with it before.
+/// Those that stand in the first partition of the warps live as if it were in line: the others fill what it waits for, and are done with it before. So do those that only one way of a branch in it uses;
+/// mbarriers live until all ways meet, where they become ordinary memory.
 struct LastUsers {
   void add(const ir::Block &b) {
     for (size_t i = 0; i < b.ops.size(); ++i) {
@@ -92,11 +104,15 @@ struct LastUsers {
         const ir::Op *tile = v->type.isShared ? tileOf(v) : nullptr, *user = op;
         if (!tile)
           continue;
-        while (user->parent != tile->parent && !isFirstPartition(*user->parent))
+        const ir::Op *&last = of[tile];
+        auto isPlace = [&](const ir::Block &where) {
+          return &where == tile->parent || isFirstPartition(where) || (tile->kind != OpKind::BarrierAlloc && isBranchOfPartition(where) && (!last || isWithin(*last->parent, where)));
+        };
+        while (!isPlace(*user->parent))
           user = user->parent->parent->op;
         // An asynchronous dot may read until it is waited for.
         auto wait = waitBehind.find(user);
-        of[tile] = wait != waitBehind.end() ? wait->second : user;
+        last = wait != waitBehind.end() ? wait->second : user;
       }
       std::vector<ir::Region *> regions = op->regions;
       if (op->kind == OpKind::Partitions) // the first one decides

@@ -15,7 +15,8 @@ uint64_t slotBytes(const ir::Type &tile);
 
 /// The operation whose tile or ring a shared value is (a part of); null if another block gave it.
 const ir::Op *tileOf(const ir::Value *v);
-/// Of each tile in the block and its regions, the last operation of the tile's own block that uses it, itself or in its regions.
+/// Of each tile in the block and its regions, the last operation of the tile's own block that uses it, itself or in its regions; of one that the first partition of the warps uses, that of the partition, or
+/// of the only way of a branch in it that does.
 std::unordered_map<const ir::Op *, const ir::Op *> lastUsersOfTiles(const ir::Block &b);
 
 } // namespace tegula::gpu
