@@ -1,6 +1,7 @@
 // Descriptor accesses as pointers and masks; see ExpandDescriptors.h.
 #include "passes/ExpandDescriptors.h"
 #include "ir/Builder.h"
+#include "passes/LiftBases.h"
 #include <limits>
 #include <optional>
 #include <unordered_set>
@@ -27,10 +28,16 @@ bool hasDescriptor(const Block &b) {
 
 class Expander {
 public:
-  Expander(Module &m, Function &f, KeepDescriptor keep, const void *target) : m_(m), f_(f), b_(m), facts_(f) {
-    // Before anything changes: the target may look at what is around an access.
-    if (keep)
-      decide(*f.block(), keep, target);
+  /// `lifted`: the target is asked about what it made. Before anything else changes, as the target may look at what is around an access.
+  Expander(Module &m, Function &f, KeepDescriptor keep, const void *target, LiftedBases &lifted) : m_(m), f_(f), b_(m), facts_(f) {
+    if (!keep)
+      return;
+    decide(*f.block(), keep, target);
+    if (!lifted.any())
+      return;
+    lifted.keepOnly([&](const Op &op, unsigned dims) { return kept_.contains(&op) && LiftedBases::isExact(op, dims, facts_); });
+    kept_.clear();
+    decide(*f.block(), keep, target);
   }
   void block(Block &b);
   bool changed = false;
@@ -190,9 +197,12 @@ bool expandDescriptors(Module &m, KeepDescriptor keep, const void *target) {
   for (Function *f : m.functions) {
     if (!hasDescriptor(*f->block()))
       continue;
-    Expander e(m, *f, keep, target);
+    LiftedBases lifted(m);
+    if (keep)
+      lifted.lift(*f);
+    Expander e(m, *f, keep, target, lifted);
     e.block(*f->block());
-    changed |= e.changed;
+    changed |= e.changed || lifted.any();
   }
   return changed;
 }
