@@ -50,6 +50,8 @@ void tegula_sim_st_global(TegulaSimThread *t, int32_t site, uint64_t addr, int32
 void tegula_sim_ld_shared(TegulaSimThread *t, int32_t site, uint32_t addr, int32_t bytes, int32_t p, void *out);
 void tegula_sim_st_shared(TegulaSimThread *t, int32_t site, uint32_t addr, int32_t bytes, int32_t p, const void *in);
 uint32_t tegula_sim_mapa(TegulaSimThread *t, uint32_t addr, int32_t rank);
+/* st.async: 4, 8 or 16 bytes to shared memory of a CTA of the cluster, whose mbarrier `bar` counts them. */
+void tegula_sim_st_async(TegulaSimThread *t, int32_t site, uint32_t addr, const void *in, int32_t bytes, uint32_t bar, int32_t p);
 
 /* Atomics (atom, red). space 0: global, 1: shared. `type`: TEGULA_SIM_*; `count` elements of that type in a row (vector
  * forms; else 1). op: TEGULA_ATOM_*. Each element is updated atomically; `old` may be null (red).

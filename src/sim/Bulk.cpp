@@ -4,6 +4,7 @@
 // mbarrier, reads of a store the entry of the issuing thread's stores, and only the wait gives that knowledge to a
 // thread.
 #include "sim/Bulk.h"
+#include "sim/AsyncState.h"
 #include "sim/Mbarrier.h"
 #include <cstring>
 
@@ -57,6 +58,24 @@ void tegula_sim_bulk_load(TegulaSimThread *t, int32_t site, uint32_t dst, uint64
   Mbarrier &b = mbarrierAt(t, site, "bulk load", bar, true);
   touchBulk(t, site, "bulk load", *cta, userOffset(dst), uint32_t(bytes), Touch::AsyncStore, b.agent);
   std::memcpy(to, reinterpret_cast<const void *>(src), size_t(bytes));
+  uint32_t stamp = t->cluster->clocks.now;
+  advance(t);
+  completeBytes(t, site, b, bytes, stamp);
+}
+
+void tegula_sim_st_async(TegulaSimThread *t, int32_t site, uint32_t addr, const void *in, int32_t bytes, uint32_t bar, int32_t p) {
+  if (!p)
+    return;
+  t->cluster->count(Instr::StAsync);
+  if ((bytes != 4 && bytes != 8 && bytes != 16) || addr >> 24 != bar >> 24)
+    fail(t, FaultKind::BadInstruction, site, -1, "sends %d bytes to 0x%x with the mbarrier at 0x%x at site %d; 4, 8 or 16 can be sent, and the mbarrier must be in the CTA of the destination", bytes,
+         addr, bar, site);
+  checkMarkers(t, site, "st.async", in, bytes);
+  Cta *cta;
+  uint8_t *to = sharedAt(t, site, "st.async", addr, uint32_t(bytes), uint32_t(bytes), cta);
+  Mbarrier &b = mbarrierAt(t, site, "st.async", bar, true);
+  touchBulk(t, site, "st.async", *cta, userOffset(addr), uint32_t(bytes), Touch::Store, b.agent);
+  std::memcpy(to, in, size_t(bytes));
   uint32_t stamp = t->cluster->clocks.now;
   advance(t);
   completeBytes(t, site, b, bytes, stamp);

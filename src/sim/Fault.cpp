@@ -33,7 +33,7 @@ const char *faultName(FaultKind kind) { return faultNames[size_t(kind)]; }
 static const char *const instrNames[] = {
     "ld.global", "st.global", "ld.shared", "st.shared", "atom", "shfl", "vote",
     "bar.warp", "bar", "barrier.cluster", "fence", "ldmatrix", "stmatrix", "mma",
-    "wgmma", "cp.async", "mbarrier.arrive", "mbarrier.wait", "bulk load", "bulk store"};
+    "wgmma", "cp.async", "mbarrier.arrive", "mbarrier.wait", "bulk load", "bulk store", "st.async"};
 static_assert(sizeof instrNames / sizeof *instrNames == size_t(Instr::Count));
 const char *instrName(Instr i) { return instrNames[size_t(i)]; }
 

@@ -97,6 +97,7 @@ enum class Instr : uint8_t {
   MbarWait,
   BulkLoad,
   BulkStore,
+  StAsync,
   Count
 };
 const char *instrName(Instr i);

@@ -80,6 +80,109 @@ TEST(Bulk, LoadNeedsItsWait) {
         FaultKind::MissingWait, {"site 25", "bulk copy at site 22 into 0x47c"});
 }
 
+/// Each CTA of two sends a word to both.
+void openExchange(T t, uint32_t bytes, bool fences) {
+  if (tid(t) == 0) {
+    tegula_sim_mbar_init(t, 20, smem(t, 256), 1);
+    if (fences)
+      tegula_sim_fence_mbarrier_init(t, 20);
+    tegula_sim_mbar_arrive_expect(t, 21, smem(t, 256), int32_t(bytes), 1);
+  }
+  tegula_sim_cluster_arrive(t, 22, 1);
+}
+
+void sendWord(T t, int32_t bytes = 4) {
+  const int32_t word[4] = {7 + ctaRank(t), 0, 0, 0}, to = tid(t) & 1;
+  tegula_sim_st_async(t, 24, tegula_sim_mapa(t, smem(t, 16u * uint32_t(ctaRank(t))), to), word, bytes, tegula_sim_mapa(t, smem(t, 256), to), tid(t) < 2);
+}
+
+TEST(SendAsync, ReadersWaitForTheBytes) {
+  check(Kernel(32, 512).cluster(2),
+        [](T t, bool right) {
+          openExchange(t, 8, true);
+          tegula_sim_cluster_wait(t, 23);
+          sendWord(t);
+          if (right || tid(t) != 3)
+            tegula_sim_mbar_wait(t, 25, smem(t, 256), 0);
+          else // it has come by then
+            for (int i = 0; i < 40; ++i)
+              tegula_sim_backedge(t, -1);
+          if (load<int32_t>(t, 16, 26) != 8)
+            tegula_sim_assert_fail(t, 99);
+        },
+        FaultKind::MissingWait, {"thread 3", "site 26", "at site 24 into 0x410"});
+}
+
+TEST(SendAsync, TheReceiverHasToHaveBegun) {
+  check(Kernel(32, 512).cluster(2),
+        [](T t, bool right) {
+          openExchange(t, 8, true);
+          if (right)
+            tegula_sim_cluster_wait(t, 23);
+          else if (ctaRank(t) == 1) // even if it has
+            for (int i = 0; i < 40; ++i)
+              tegula_sim_backedge(t, -1);
+          sendWord(t);
+          tegula_sim_mbar_wait(t, 25, smem(t, 256), 0);
+          load<int32_t>(t, 16, 26);
+          if (!right)
+            tegula_sim_cluster_wait(t, 23);
+        },
+        FaultKind::Mbarrier, {"st.async at site 24", "mbarrier"});
+}
+
+TEST(SendAsync, TheInitializationIsFenced) {
+  check(Kernel(32, 512).cluster(2),
+        [](T t, bool right) {
+          openExchange(t, 8, right);
+          tegula_sim_cluster_wait(t, 23);
+          sendWord(t);
+          tegula_sim_mbar_wait(t, 25, smem(t, 256), 0);
+        },
+        FaultKind::Mbarrier, {"mbarrier", "(site 20), and nothing orders that before"});
+}
+
+TEST(SendAsync, BytesAreCounted) {
+  check(Kernel(32, 512).cluster(2),
+        [](T t, bool right) {
+          openExchange(t, right ? 16 : 12, true);
+          tegula_sim_cluster_wait(t, 23);
+          sendWord(t, 8);
+          tegula_sim_mbar_wait(t, 25, smem(t, 256), 0);
+        },
+        FaultKind::Mbarrier, {"with 4 bytes more than were expected"});
+  check(Kernel(32, 512).cluster(2),
+        [](T t, bool right) {
+          openExchange(t, right ? 8 : 12, true);
+          tegula_sim_cluster_wait(t, 23);
+          sendWord(t);
+          tegula_sim_mbar_wait(t, 25, smem(t, 256), 0);
+        },
+        FaultKind::Deadlock, {"4 bytes pending"});
+}
+
+TEST(SendAsync, AReceiverStaysUntilItsPartsHaveCome) {
+  check(Kernel(32, 512).cluster(2),
+        [](T t, bool right) {
+          openExchange(t, 8, true);
+          tegula_sim_cluster_wait(t, 23);
+          sendWord(t);
+          if (right || ctaRank(t) == 1)
+            tegula_sim_mbar_wait(t, 25, smem(t, 256), 0);
+        },
+        FaultKind::SharedBounds, {"site 24"});
+}
+
+TEST(SendAsync, OneCtaHasBoth) {
+  expectFault(Kernel(32, 512).cluster(2)([](T t, const void *) {
+    openExchange(t, 8, true);
+    tegula_sim_cluster_wait(t, 23);
+    const int32_t word = 1;
+    tegula_sim_st_async(t, 24, tegula_sim_mapa(t, smem(t, 0), 0), &word, 4, tegula_sim_mapa(t, smem(t, 256), 1), tid(t) == 0);
+  }),
+              FaultKind::BadInstruction, {"site 24", "must be in the CTA of the destination"});
+}
+
 std::vector<int32_t> target(64);
 
 TEST(Bulk, StoreNeedsProxyFence) {

@@ -119,18 +119,29 @@ bool allocatesFrom(const Op &first) {
   return std::any_of(std::find(ops.begin(), ops.end(), &first), ops.end(), [&](const Op *op) { return allocates(allocates, *op); });
 }
 
+/// The operation of the kernel's block, or of a partition, that `op` is in.
+const Op &outermost(const Op &op) {
+  const Op *out = &op;
+  for (const Op *around = op.parent->parent->op; around && around->kind != OpKind::Partitions; around = around->parent->parent->op)
+    out = around;
+  return *out;
+}
+
 /// An exchange inside of warps in a loop gets bytes that nothing else ever has (`own`), so that warps need no barrier of the block, unless the bytes might be missing later.
 bool Allocator::hasOwnRoom(const Op &op, uint64_t bytes) const {
   const uint64_t left = target_.sharedLimit() - std::min<uint64_t>(memory_.peak(), target_.sharedLimit());
-  const Op *loop = nullptr; // the outermost operation around it
-  for (const Op *around = op.parent->parent->op; around && around->kind != OpKind::Partitions; around = around->parent->parent->op)
-    loop = around;
-  return loop && bytes + 16 <= left && !allocatesFrom(*loop) && !(4 * bytes > left && othersTakeScratch(*loop->parent, op));
+  const Op &loop = outermost(op);
+  return &loop != &op && bytes + 16 <= left && !allocatesFrom(loop) && !(4 * bytes > left && othersTakeScratch(*loop.parent, op));
 }
 
 void Allocator::scratch(Op &op) {
   // Beside the rings of a loop over tiles little may be left (TileLoop.h has made sure that it is enough).
   const uint64_t limit = target_.sharedLimit(), top = memory_.top(), left = limit > top ? limit - top : 0;
+  if (const std::optional<SentParts> sent = sentParts(op); sent && memory_.peak() + sent->bytes + 16 <= limit && !allocatesFrom(outermost(op))) {
+    note(op, memory_.takeNew(sent->bytes, 16));
+    op.set(attr::own, true);
+    return;
+  }
   const Scratch need = scratchNeed(m_, op, target_, options_, std::min(preferredScratch, std::max<uint64_t>(1024, left)), usedByOwners_.contains(&op));
   if (!need.bytes)
     return;

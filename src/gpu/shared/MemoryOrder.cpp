@@ -105,6 +105,17 @@ void MemoryOrder::waitForReaders() {
   hasLeft_ = false;
 }
 
+void MemoryOrder::openExchanges(const ir::Block &kernel) {
+  const std::vector<const Op *> sending = sendingGathers(kernel);
+  if (sending.empty())
+    return;
+  b_.setLoc(sending.front()->loc);
+  b_.setInlinedAt(sending.front()->inlinedAt);
+  emit(OpKind::ClusterOpen);
+  emit(OpKind::ClusterArrive, {{ir::attr::relaxed, true}});
+  hasLeft_ = true;
+}
+
 void MemoryOrder::meet() {
   if (!isCluster())
     return barrier();
@@ -250,8 +261,8 @@ bool MemoryOrder::isCopied(int arg, bool isWhole) const {
 }
 
 /// Program order between accesses of different threads. Two accesses through different arguments are taken to be of
-/// different memory or (in-place element-wise kernels) of the same element by the same thread. In a cluster that is so of what is shared out
-/// only: what is not all CTAs read and the first one writes. Two accesses through one pointer are of the same elements by the same threads,
+/// different memory, as a launch that gives one pointer for two has a form in which they are one argument (passes/MergeArguments.h), or (in-place element-wise kernels) of the same element by the
+/// same thread. What CTAs of a cluster do not share out all of them read and the first one writes. Two accesses through one pointer are of the same elements by the same threads,
 /// unless several threads hold copies of an element (scalars, small tensors): all of them read it, but only one writes it.
 void MemoryOrder::orderAccess(const Op &op, bool writes) {
   const Value *pointer = op.operands[0];
@@ -262,7 +273,7 @@ void MemoryOrder::orderAccess(const Op &op, bool writes) {
   auto isBefore = [&](const Seen &s) {
     bool isSameThread = s.pointer == pointer && (!copies || (s.writes && writes));
     bool isOther = mayBeSame(s.arg, arg) && !isSameThread && s.tiled != &op && !(s.byFirst && byFirst);
-    return (s.writes || writes) && (isOther || (isWhole && s.isWhole));
+    return (s.writes || writes) && (isOther || (isWhole && s.isWhole && mayBeSame(s.arg, arg)));
   };
   if ((writes && isCopied(arg, isWhole)) || std::ranges::any_of(seen_, isBefore))
     meet();
@@ -499,7 +510,7 @@ void MemoryOrder::otherIterations(const ForOrder &o) {
 bool MemoryOrder::anyBefore(const Accesses &inside) const {
   return std::ranges::any_of(inside.seen, [&](const Seen &s) {
     return std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return mayBeSame(w.arg, s.arg); }) ||
-           std::ranges::any_of(seen_, [&](const Seen &e) { return (s.writes || e.writes) && (mayBeSame(s.arg, e.arg) || (s.isWhole && e.isWhole)); });
+           std::ranges::any_of(seen_, [&](const Seen &e) { return (s.writes || e.writes) && mayBeSame(s.arg, e.arg); });
   });
 }
 

@@ -68,6 +68,10 @@ protected:
   /// warp alone.
   void beforeScratch(Op &op);
   void afterScratch(layout::ExchangeScope scope);
+  /// At the beginning of the kernel: CTAs that send each other parts know that mbarriers wait for them. The other CTAs are waited for where something may be sent, at the latest at the end of the kernel.
+  /// No other meeting is needed: a CTA sends where it knows that the receiver has begun, and a receiver cannot end before what it waits for has come.
+  void openExchanges(const ir::Block &kernel);
+  void beforeSending() { waitForReaders(); }
   /// The tile of a to_shared, the ring of a shared_alloc.
   void beginTile(Op &op);
   /// mbarriers. What was stored before may be read by block copies.

@@ -21,6 +21,10 @@ public:
 private:
   void block(Block &b) {
     Block now, *outer = b_.block();
+    if (&b == m_.kernel()->block()) {
+      b_.setBlock(&now);
+      openExchanges(b);
+    }
     for (size_t i = 0; i < b.ops.size(); ++i) {
       Op *op = b.ops[i];
       b_.setBlock(&now);
@@ -49,6 +53,11 @@ private:
 void Orderer::exchange(Op &op, Block &now) {
   const SharedRange place = placeOf(op);
   if (!place.size()) {
+    now.ops.push_back(&op);
+    return;
+  }
+  if (op.kind == OpKind::ClusterGather && op.own()) {
+    beforeSending();
     now.ops.push_back(&op);
     return;
   }

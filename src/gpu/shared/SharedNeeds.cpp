@@ -130,6 +130,37 @@ Scratch scratchNeed(const Module &m, const Op &op, const TargetInfo &target, con
   return scratchNeed(m, op, {target.lanes(), options.numWarps}, options.numCtas, conversions, isUsed);
 }
 
+std::optional<SentParts> sentParts(const Op &gather) {
+  constexpr int64_t mostElements = 128;
+  const Type &part = gather.operands[0]->type;
+  if (gather.kind != OpKind::ClusterGather || gather.part() >= 0 || (part.isTensor() && part.numel() > mostElements))
+    return std::nullopt;
+  for (const Op *around = gather.parent->parent->op; around; around = around->parent->parent->op)
+    if (around->kind != OpKind::If)
+      return std::nullopt;
+  SentParts s;
+  s.element = std::max(4u, bytesOf(part));
+  s.part = static_cast<uint64_t>(part.isTensor() ? part.numel() : 1) * s.element;
+  s.bytes = SentParts::slots + s.part * static_cast<uint64_t>(gather.result()->type.shape[0]);
+  return s;
+}
+
+static void findSending(const Block &b, std::vector<const Op *> &out) {
+  for (const Op *op : b.ops) {
+    if (op->kind == OpKind::ClusterGather && op->own())
+      out.push_back(op);
+    if (op->kind == OpKind::If)
+      for (const Region *r : op->regions)
+        findSending(*r->block, out);
+  }
+}
+
+std::vector<const Op *> sendingGathers(const Block &kernel) {
+  std::vector<const Op *> out;
+  findSending(kernel, out);
+  return out;
+}
+
 SharedRange placeOf(const Op &op) {
   const std::span<const int64_t> at = op.shared();
   return at.empty() ? SharedRange{} : SharedRange{static_cast<uint64_t>(at[0]), static_cast<uint64_t>(at[1])};

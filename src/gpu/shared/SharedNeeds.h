@@ -39,6 +39,15 @@ Scratch scratchNeed(const ir::Module &m, const ir::Op &op, layout::Threads threa
 
 /// The same of a kernel for a target; conversions rather take turns than more than `most` bytes.
 Scratch scratchNeed(const ir::Module &m, const ir::Op &op, const TargetInfo &target, const Options &options, uint64_t most, bool isUsed);
+/// A cluster_gather whose parts are sent: bytes of an element on the way, and of its shared memory (Ops.def); nothing if all CTAs rather synchronize, as for large parts, and where it may run more than once.
+struct SentParts {
+  unsigned element = 0;
+  uint64_t part = 0, bytes = 0;
+  static constexpr uint64_t slots = 16; // where they begin
+};
+std::optional<SentParts> sentParts(const ir::Op &gather);
+/// Those of a kernel that allocate-shared gave bytes of their own.
+std::vector<const ir::Op *> sendingGathers(const ir::Block &kernel);
 /// The bytes that allocate-shared gave an operation (`shared`); none: an empty range.
 SharedRange placeOf(const ir::Op &op);
 

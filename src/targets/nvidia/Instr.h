@@ -57,6 +57,8 @@ public:
   V loadShared(V addr, llvm::Type *type, V pred = nullptr, V other = nullptr, bool cluster = false);
   void storeShared(V addr, V value, V pred = nullptr, bool cluster = false);
   V mapShared(V addr, V rank);
+  /// One to four words or one or two double words, to another CTA's shared memory, whose mbarrier counts their bytes (PTX ISA 9.7.9.12, st.async). `bar`: of the same CTA.
+  void sendShared(V addr, llvm::ArrayRef<V> values, V bar, V pred = nullptr);
   /// Result (old value) is null if `wantOld` is false. `values`: 1, 2 or 4 elements (vector red on sm_90, f32/f16/bf16 add).
   /// Elements in registers as in VecEmitter: f16/bf16 are i16 bits. `compare` only for Cas. Of a Load `values` say the type alone; it and
   /// Store (which has no result) are of integers in global memory. Where hasAtomic() says no, a CAS loop is the caller's business.

@@ -222,6 +222,20 @@ void Instr::storeShared(V addr, V value, V pred, bool cluster) {
                : ptxStore(cluster ? "st.shared::cluster" : "st.shared", addr, value, pred);
 }
 
+void Instr::sendShared(V addr, llvm::ArrayRef<V> values, V bar, V pred) {
+  if (isFalse(pred))
+    return;
+  pred = simplified(pred);
+  if (sim()) {
+    simCall("tegula_sim_st_async", b.getVoidTy(), {addr, storeSlot(0, values), i32(static_cast<int64_t>(values.size()) * bytesOf(values[0]->getType())), bar, predOrOne(pred)});
+    return;
+  }
+  Ptx p(*this, Touches::Writes);
+  const std::string vector = values.size() > 1 ? ".v" + std::to_string(values.size()) : "";
+  std::string to = p.in(addr), data = p.list(values), count = p.in(bar), guard = p.guard(pred);
+  p.emit(guard + "st.async.shared::cluster.mbarrier::complete_tx::bytes" + vector + ".b" + std::to_string(8 * bytesOf(values[0]->getType())) + " [" + to + "], " + data + ", [" + count + "];");
+}
+
 V Instr::mapShared(V addr, V rank) {
   if (sim()) {
     // This function has no site.

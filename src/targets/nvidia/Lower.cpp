@@ -201,9 +201,14 @@ void Lowering::lowerOp(const Op &op) {
     return set(op.result(), joined(op));
   case OpKind::Split:
     return split(op);
-  case OpKind::Convert:
   case OpKind::ClusterGather:
+    if (op.own())
+      return sendParts(op);
+    [[fallthrough]];
+  case OpKind::Convert:
     return convert(op);
+  case OpKind::ClusterOpen:
+    return openExchanges(op);
   case OpKind::Exchange:
     return exchange(op);
   case OpKind::Load:
@@ -265,7 +270,7 @@ void Lowering::lowerOp(const Op &op) {
       in_->fenceProxyAsync();
     return barrier();
   case OpKind::ClusterArrive:
-    return in_->clusterArrive(false);
+    return in_->clusterArrive(op.relaxed());
   case OpKind::ClusterWait:
     return in_->clusterWait();
   case OpKind::StoreWait:

@@ -153,6 +153,7 @@ private:
   void partition(const Op &op, unsigned n, unsigned begin, llvm::BasicBlock *run, llvm::BasicBlock *end);
   V isFirstThread() { return b_.CreateICmpEQ(tid_, b_.getInt32(0)); }
   std::vector<Instr::MbarInit> begun_; // of the row of barrier_alloc that the last one initializes
+  void openExchanges(const Op &op), sendParts(const Op &op);
   void barrierAlloc(const Op &op), barrierWait(const Op &op), barrierArrive(const Op &op), barrierFree(const Op &op);
   /// The maps that the copies need, each once; before the kernel's signature is made.
   void findTensorMaps(const ir::Block &b);

@@ -357,4 +357,74 @@ void Lowering::convert(const Op &op) {
   set(op.result(), std::move(out));
 }
 
+// ---- parts that the CTAs of a cluster send each other
+
+/// In the order of PTX ISA 9.7.13.15: initialization, the fence, and only then what other CTAs may count down before it.
+void Lowering::openExchanges(const Op &op) {
+  in_->setSite(siteOf(op));
+  std::vector<Instr::MbarInit> bars;
+  std::vector<V> bytes;
+  for (const Op *gather : gpu::sendingGathers(*m_.kernel()->block())) {
+    const SharedRange r = placeOf(*gather);
+    bars.push_back({sharedAddress({r.begin, r.begin + 8}), 1});
+    bytes.push_back(b_.getInt32(static_cast<uint32_t>(r.size() - gpu::SentParts::slots)));
+  }
+  byFirstThread([&](V pred) {
+    in_->mbarInit(bars, pred);
+    for (size_t i = 0; i < bars.size(); ++i)
+      in_->mbarArriveExpect(bars[i].bar, bytes[i], pred);
+  });
+}
+
+void Lowering::sendParts(const Op &op) {
+  const gpu::SentParts sent = *gpu::sentParts(op);
+  const ir::Type &part = op.operands[0]->type, &all = op.result()->type;
+  const auto ctas = static_cast<unsigned>(all.shape[0]);
+  const SharedRange r = placeOf(op);
+  const unsigned bits = 8 * sent.element;
+  in_->setSite(siteOf(op));
+  V bar = sharedAddress({r.begin, r.begin + 8}), slots = sharedAddress({r.begin + gpu::SentParts::slots, r.end});
+  V own = b_.CreateAdd(slots, b_.CreateMul(in_->special(Special::ClusterRank), b_.getInt32(static_cast<uint32_t>(sent.part))));
+  std::vector<V> values;
+  for (V x : get(op.operands[0]))
+    values.push_back(b_.CreateZExt(toInteger(x), b_.getIntNTy(bits)));
+  auto rowMajor = [](const ir::Shape &shape) {
+    layout::Extents order;
+    for (unsigned a = shape.rank(); a-- > 0;)
+      order.push(a);
+    return layout::sharedLinear(shape, order);
+  };
+  ConversionOptions plain = conversionOptions();
+  plain.stmatrix = plain.ldmatrix = false;
+  if (part.isScalar()) { // one thread for each CTA
+    V to = b_.CreateAnd(tid_, b_.getInt32(ctas - 1));
+    in_->sendShared(in_->mapShared(own, to), values[0], in_->mapShared(bar, to), b_.CreateICmpULT(tid_, b_.getInt32(ctas)));
+  } else {
+    PlanEmit emit{*this, own, bits};
+    const SharedSide side = layout::planSharedAccess(layoutOf(op.operands[0]), rowMajor(part.shape), bits, true, plain);
+    V owns = noneOf(side.guard);
+    for (unsigned cta = 0; cta < ctas; ++cta)
+      for (const SharedAccess &a : side.accesses) {
+        Regs moved;
+        for (uint16_t k : a.registers)
+          moved.push_back(values[k]);
+        in_->sendShared(in_->mapShared(emit.address(side, a), b_.getInt32(cta)), moved, in_->mapShared(bar, b_.getInt32(cta)), owns);
+      }
+  }
+  in_->mbarWait(bar, b_.getInt32(0));
+  PlanEmit emit{*this, slots, bits};
+  const LinearLayout &l = layoutOf(op.result());
+  const SharedSide side = layout::planSharedAccess(l, rowMajor(all.shape), bits, false, plain);
+  const std::vector<uint16_t> copyOf = layout::copiesOf(l);
+  Regs out(copyOf.size(), nullptr);
+  for (const SharedAccess &a : side.accesses) {
+    std::vector<V> got = emit.load(side, a);
+    for (size_t j = 0; j < got.size(); ++j)
+      out[a.registers[j]] = fromInteger(b_.CreateTrunc(got[j], b_.getIntNTy(elementBits(all))), all);
+  }
+  for (size_t k = 0; k < out.size(); ++k)
+    out[k] = out[copyOf[k]];
+  set(op.result(), std::move(out));
+}
+
 } // namespace tegula::nvidia

@@ -228,6 +228,33 @@ TEST_P(InstrRun, ClusterReadsItsNeighbour) {
     EXPECT_EQ(data[i], i ^ 128);
 }
 
+TEST_P(InstrRun, ClusterSends) {
+  std::vector<uint32_t> data(256);
+  sim::Report r = run(
+      GetParam(), data,
+      [](K &k) {
+        V t = tid(k), rank = k.i.special(Special::ClusterRank), mine = k.b.CreateAdd(k.b.CreateMul(rank, k.i32(128)), t);
+        V bar = sharedAt(k, k.i32(128)), first = k.b.CreateICmpEQ(t, k.i32(0)), other = k.b.CreateXor(rank, k.i32(1));
+        llvm::Function *f = k.b.GetInsertBlock()->getParent();
+        auto *init = llvm::BasicBlock::Create(f->getContext(), "init", f), *go = llvm::BasicBlock::Create(f->getContext(), "go", f);
+        k.b.CreateCondBr(first, init, go);
+        k.b.SetInsertPoint(init);
+        k.i.mbarInit({{bar, 1}});
+        k.b.CreateBr(go);
+        k.b.SetInsertPoint(go);
+        k.i.mbarArriveExpect(bar, k.i32(512), first);
+        k.i.clusterArrive(true);
+        k.i.clusterWait();
+        k.i.sendShared(k.i.mapShared(sharedAt(k, t), other), mine, k.i.mapShared(bar, other));
+        k.i.mbarWait(bar, k.i32(0));
+        k.i.storeGlobal(at(k, mine), k.i.loadShared(sharedAt(k, t), k.b.getInt32Ty()), nullptr);
+      },
+      2);
+  ASSERT_FALSE(r.fault) << r.fault.text;
+  for (uint32_t i = 0; i < 256; ++i)
+    EXPECT_EQ(data[i], i ^ 128);
+}
+
 TEST(InstrRunSim, FailedAssert) {
   std::vector<uint32_t> data(1);
   sim::Report r = run("sim", data, [](K &k) { k.i.assertFail(k.data, k.i32(7)); });

@@ -249,6 +249,17 @@ void warpCases(std::vector<Case> &c) {
                  }
                },
                {.clusterCtas = 2}});
+  c.push_back({"sends",
+               90,
+               {"st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [", "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [", "bytes.v2.b64 ["},
+               {"@tegula_sim_st_async(ptr %0, i32 7,", "i32 16, i32"},
+               [](K &k) {
+                 V to = k.i.mapShared(k.shared, k.i32(1)), bar = k.i.mapShared(k.b.CreateAdd(k.shared, k.i32(64)), k.i32(1)), wide = k.b.getInt64(5);
+                 k.i.sendShared(to, k.n, bar, k.pred);
+                 k.i.sendShared(to, {k.n, k.n, k.n, k.n}, bar);
+                 k.i.sendShared(to, {wide, wide}, bar);
+               },
+               {.clusterCtas = 2}});
   c.push_back({"fences",
                80,
                {"fence.acq_rel.cta;", "fence.acq_rel.gpu;", "fence.acq_rel.sys;"},
