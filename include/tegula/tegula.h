@@ -639,7 +639,7 @@ typedef struct TegulaLaunchOptions {
   int8_t strict;              /* tri-state: extensions that Triton does not have are refused; TEGULA_DEFAULT follows $TEGULA_STRICT */
   int8_t wide_offsets;        /* 1: as if an argument had TEGULA_ARG_WIDE; 0: the arguments say. For tegula_compile_signature and tegula_emit, too */
   int8_t keep_subnormals;     /* 1: float32 exp2 and the fast functions of libdevice keep subnormal numbers on a GPU, where they are 0 otherwise */
-  int8_t reserved[1];         /* 0 */
+  int8_t clusters;            /* GPU: 1: with num_ctas 1 the compiler may share the long rows of a program among the blocks of a cluster; -1: it may not; 0: $TEGULA_CLUSTERS says (unset: it may not) */
   int8_t debug;               /* tri-state: device_assert and `assert` active */
   int8_t checked;             /* tri-state: accesses checked */
   int8_t debug_info;          /* tri-state: DWARF for gdb; TEGULA_DEFAULT follows `debug` of the context or environment */
@@ -658,7 +658,7 @@ typedef struct TegulaLaunchOptions {
   const char *integers;       /* "n=4096, m=16": values of integer parameters of the launches to come, for tegula_compile_signature and tegula_emit; NULL: not known */
 } TegulaLaunchOptions;
 #define TEGULA_LAUNCH_OPTIONS_INIT \
-  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, 0, -1, 0, 0, {0}, -1, -1, -1, -1, -1, -1, 0, 0, 0, NULL, NULL, NULL, 0, NULL}
+  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, 0, -1, 0, 0, 0, -1, -1, -1, -1, -1, -1, 0, 0, 0, NULL, NULL, NULL, 0, NULL}
 
 /* Runs grid[0] * grid[1] * grid[2] programs of the kernel, compiling it first if this combination of argument types, facts, constants
  * and options is new. `args[i]` is for parameter i; missing ones at the end take their defaults. On the CPU the call returns

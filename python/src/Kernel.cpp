@@ -1,5 +1,6 @@
 // Compiled kernels, launch options and grids.
 #include "Core.h"
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <limits>
@@ -314,7 +315,7 @@ PyObject *setKernelClass(PyObject *, PyObject *cls) {
 
 struct OptionRow {
   const char *name;
-  enum { Int, Flag, NotFlag, Number, Device, Stream, Libraries, Arch, Ignored, Refused } kind;
+  enum { Int, Flag, NotFlag, YesOrNo, Number, Device, Stream, Libraries, Arch, Ignored, Refused } kind;
   size_t offset;
 };
 #define INT_OPTION(name, field) {name, OptionRow::Int, offsetof(TegulaLaunchOptions, field)}
@@ -338,6 +339,7 @@ const OptionRow optionTable[] = {
     FLAG_OPTION("enable_fp_fusion", fp_fusion),
     FLAG_OPTION("sanitize_overflow", sanitize_overflow),
     {"enable_reflect_ftz", OptionRow::NotFlag, offsetof(TegulaLaunchOptions, keep_subnormals)},
+    {"clusters", OptionRow::YesOrNo, offsetof(TegulaLaunchOptions, clusters)},
     FLAG_OPTION("launch_cooperative_grid", cooperative),
     FLAG_OPTION("launch_pdl", programmatic_launch),
     {"device", OptionRow::Device, 0},
@@ -454,6 +456,17 @@ int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
     if (row.kind == OptionRow::Arch) return isArch(value) ? 1 : -1;
     if (row.kind == OptionRow::Libraries) return onlyLibdevice(value) ? 1 : -1;
     if (row.kind == OptionRow::Stream) return streamOf(value, options.stream) ? 1 : -1;
+    if (row.kind == OptionRow::YesOrNo) { // 0 is what nobody gave; numbers above 1 are passed on
+      if (PyLong_Check(value) && !PyBool_Check(value)) {
+        const long number = PyLong_AsLong(value);
+        *reinterpret_cast<int8_t *>(field) = number == 0 ? -1 : static_cast<int8_t>(std::clamp(number, -1l, 127l));
+        return PyErr_Occurred() ? -1 : 1;
+      }
+      int truth = PyObject_IsTrue(value);
+      if (truth < 0) return -1;
+      *reinterpret_cast<int8_t *>(field) = truth ? 1 : -1;
+      return 1;
+    }
     if (row.kind == OptionRow::Flag || row.kind == OptionRow::NotFlag) {
       int truth = PyObject_IsTrue(value);
       if (truth < 0) return -1;

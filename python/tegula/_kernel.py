@@ -254,9 +254,10 @@ def _metadata(info, options):
     from .backends.compiler import target_of
     options = {k: v for k, v in options.items() if k not in info and k.isidentifier()}
     target = target_of(info["target"])
-    fields = {**_NO_OPTIONS, **options, **info, "target": target, "target_name": info["target"], "backend_name": target.backend, "arch": target.arch,
+    ctas = max(info["num_ctas"], info["cluster_ctas"])  # the compiler may have chosen a cluster
+    fields = {**_NO_OPTIONS, **options, **info, "num_ctas": ctas, "target": target, "target_name": info["target"], "backend_name": target.backend, "arch": target.arch,
               "warp_size": target.warp_size, "triton_version": language_version(),
-              "cluster_dims": (info["num_ctas"], 1, 1)}  # up to Triton 3.5; PyTorch 2.9 asks for it
+              "cluster_dims": (ctas, 1, 1)}  # up to Triton 3.5; PyTorch 2.9 asks for it
     return _metadata_class(tuple(fields))(*fields.values())
 
 

@@ -83,6 +83,8 @@ targets::Options targetOptions(const CompileOptions &c, Depth depth) {
   o.numCtas = static_cast<unsigned>(c.numCtas);
   // More than a thread can have (255) limits nothing: assemblers ignore it, and libraries compute 65536 / threads.
   o.maxRegisters = c.maxnreg > 255 ? 0 : static_cast<unsigned>(c.maxnreg);
+  // All blocks of a cooperative launch have to run at once, and whoever bounds registers has chosen how many warps hold the rows.
+  o.clusters = c.cooperative || o.maxRegisters ? gpu::Clusters::Never : static_cast<gpu::Clusters>(c.clusters);
   o.fpFusion = c.fpFusion;
   o.keepsSubnormals = c.keepsSubnormals;
   o.debugInfo = c.debugInfo;

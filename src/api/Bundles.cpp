@@ -58,6 +58,7 @@ static uint64_t otherOptions(const CompileOptions &given) {
   CompileOptions o = given;
   o.numWarps = o.numStages = o.numCtas = 0;
   o.device = 0, o.wide = o.verify = false;
+  o.clusters = 0; // how many blocks share a program is the code's own business
   return o.word();
 }
 

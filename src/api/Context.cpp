@@ -54,6 +54,7 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   c->verify = e.verify;
   if (c->verify || ir::verifiesAlways) c->reproducers = std::make_shared<const std::string>(e.reproducers);
   c->strict = e.strict;
+  c->clusters = static_cast<uint8_t>(e.clusters);
   c->noJit.store(e.noJit);
   openLayers(*c, layers.archives);
   if (!e.record.empty()) c->recorder = std::make_shared<Recorder>(e.record);
@@ -146,6 +147,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   c.verify = verify;
   c.reproducers = reproducers;
   c.strict = strict;
+  c.clusters = clusters;
   out.threads = threads;
   out.hangNs = hangNs;
   if (!options) return true;
@@ -192,6 +194,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   if (o.debug >= 0) c.debug = o.debug;
   if (o.checked >= 0) c.checked = o.checked;
   if (o.strict >= 0) c.strict = o.strict;
+  if (o.clusters) c.clusters = static_cast<uint8_t>(o.clusters == 1 ? gpu::Clusters::ByCost : gpu::clustersOf(o.clusters));
   c.wide = o.wide_offsets > 0;
   c.keepsSubnormals = o.keep_subnormals > 0;
   if (hasField(o, &TegulaLaunchOptions::memory_user)) out.memory = o.memory, out.memoryUser = o.memory_user;

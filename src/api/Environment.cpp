@@ -71,6 +71,14 @@ bool readNoJit(int32_t &out) {
   return on || wrong("TEGULA_NO_JIT", text, "1, warn, or not be set");
 }
 
+bool readClusters(gpu::Clusters &out) {
+  const std::string text = variable("TEGULA_CLUSTERS");
+  const std::optional<bool> on = switchOf(text);
+  const gpu::Clusters forced = text.size() == 1 ? gpu::clustersOf(text[0] - '0') : gpu::Clusters::Never;
+  out = forced != gpu::Clusters::Never ? forced : on.value_or(false) ? gpu::Clusters::ByCost : gpu::Clusters::Never;
+  return on || forced != gpu::Clusters::Never || wrong("TEGULA_CLUSTERS", text, "1, 0, or a cluster's size for tests: 2, 4 or 8");
+}
+
 struct LevelName {
   lang::Level level;
   std::string_view name;
@@ -113,7 +121,7 @@ bool readEnvironment(Environment &e) {
   std::error_code unused;
   if (e.reproducers.empty()) e.reproducers = std::filesystem::temp_directory_path(unused).string();
   uint64_t megabytes = 0;
-  if (!readCpuTarget(e.cpuTarget) || !readNoJit(e.noJit) || !readHangTime(e.hangNs) || !readLevel(e.level) || !readCount("TEGULA_CACHE_LIMIT_MB", "MiB", megabytes) ||
+  if (!readCpuTarget(e.cpuTarget) || !readNoJit(e.noJit) || !readHangTime(e.hangNs) || !readLevel(e.level) || !readClusters(e.clusters) || !readCount("TEGULA_CACHE_LIMIT_MB", "MiB", megabytes) ||
       !readCount("TEGULA_NUM_THREADS", "threads", e.threads) || !readCount("TEGULA_TUNE_BYTES", "bytes", e.tuneBytes) ||
       !readWord("TEGULA_TUNE", "deterministic", e.tuneDeterministic) || !readWord("TEGULA_TUNE_DRY", "sim", e.tuneRehearses))
     return false;

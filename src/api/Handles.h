@@ -27,14 +27,14 @@ struct CompileOptions {
   bool verify = false, keepsPtx = false; // verify: in the key, so that no kernel of the disk cache escapes; keepsPtx: for another machine, PTX that its driver makes better code of stays as it is
   std::shared_ptr<const std::string> reproducers; // the folder for modules that a pass broke a rule with; not in the key, as no code comes of them
   bool strict = false, cooperative = false, programmaticLaunch = false, keepsSubnormals = false, wide = false; // wide: offsets are computed in 64 bits, for big tensors (passes/WidenOffsets.h)
-  uint8_t optLevel = 2, device = 0; // device: that the code is loaded on
+  uint8_t optLevel = 2, device = 0, clusters = 0; // device: that the code is loaded on; clusters: a gpu::Clusters
   lang::Level level = lang::latestLevel; LaunchFacts facts; // keys have the form alone of these
   /// Everything but maxnreg and the form, packed.
   uint64_t word() const {
     return uint64_t(numWarps & 0xffff) << 48 | uint64_t(numStages & 0xff) << 40 | uint64_t(numCtas & 0xff) << 32 |
            uint64_t(level) << 24 | uint64_t(device) << 16 | uint64_t(keepsSubnormals) << 14 | uint64_t(wide) << 13 | uint64_t(strict) << 12 | uint64_t(verify) << 11 | uint64_t(cooperative) << 10 | uint64_t(programmaticLaunch) << 9 |
            uint64_t(debug) << 8 | uint64_t(checked) << 7 | uint64_t(debugInfo) << 6 | uint64_t(fpFusion) << 5 |
-           uint64_t(sanitizeOverflow) << 4 | optLevel;
+           uint64_t(sanitizeOverflow) << 4 | uint64_t(clusters & 3) << 2 | uint64_t(clusters >> 2) << 15 | optLevel;
   }
 };
 
@@ -121,7 +121,7 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   uint64_t hangNs = 0; // $TEGULA_HANG_S
   tegula::lang::Level level = tegula::lang::latestLevel; // $TEGULA_TRITON_LEVEL
   bool debug = false, checked = false;
-  bool verify = false, strict = false; // $TEGULA_VERIFY, $TEGULA_STRICT
+  bool verify = false, strict = false; uint8_t clusters = 0; // $TEGULA_VERIFY, $TEGULA_STRICT, $TEGULA_CLUSTERS (as in CompileOptions)
   std::shared_ptr<const std::string> reproducers; // $TEGULA_REPRODUCER_DIR; null where nothing is verified
   tegula::api::TuneSettings tuning;
   std::optional<tegula::api::Target> forcedTarget; // $TEGULA_CPU_TARGET

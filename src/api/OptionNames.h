@@ -10,7 +10,7 @@ template <typename Options, typename F> void eachNamedOption(Options &o, F &&f) 
   f("num_warps", o.numWarps), f("num_stages", o.numStages), f("num_ctas", o.numCtas), f("maxnreg", o.maxnreg);
   f("debug", o.debug), f("checked", o.checked), f("debug_info", o.debugInfo), f("fp_fusion", o.fpFusion), f("sanitize_overflow", o.sanitizeOverflow);
   f("strict", o.strict), f("cooperative", o.cooperative), f("programmatic_launch", o.programmaticLaunch), f("wide_offsets", o.wide), f("keep_subnormals", o.keepsSubnormals);
-  f("opt_level", o.optLevel), f("language_level", o.level);
+  f("opt_level", o.optLevel), f("language_level", o.level), f("clusters", o.clusters);
 }
 
 /// Those that are not as they are by default.

@@ -138,7 +138,7 @@ bool readParams(const std::string &bytes, TegulaKernel &k) {
 /// Calls `f` on each option, so that writer and reader have one order.
 template <typename Options, typename F> void eachOption(Options &o, F &&f) {
   f(o.numWarps), f(o.numStages), f(o.numCtas), f(o.maxnreg), f(o.debug), f(o.checked), f(o.debugInfo), f(o.fpFusion), f(o.sanitizeOverflow);
-  f(o.verify), f(o.strict), f(o.wide), f(o.keepsSubnormals), f(o.optLevel), f(o.cooperative), f(o.programmaticLaunch), f(o.level);
+  f(o.verify), f(o.strict), f(o.wide), f(o.keepsSubnormals), f(o.optLevel), f(o.cooperative), f(o.programmaticLaunch), f(o.level), f(o.clusters);
 }
 
 std::string optionsText(const CompileOptions &options) {

@@ -18,6 +18,8 @@
 #include "gpu/masks/SkipMasks.h"
 #include "gpu/masks/UnderMask.h"
 #include "gpu/masks/WholeMasks.h"
+#include "gpu/parts/ChooseCluster.h"
+#include "gpu/parts/DelayLoads.h"
 #include "gpu/parts/PartitionCluster.h"
 #include "gpu/parts/SplitTiles.h"
 #include "gpu/shared/AllocateShared.h"
@@ -34,8 +36,11 @@ namespace {
 std::unique_ptr<ir::Module> partition(const ir::Module &m, const PassInput &in) {
   if (const int64_t parts = m.kernel() ? splitOf(*m.kernel()) : 0; parts > 1 && in.options.numCtas == 1 && parts <= in.target.clusterLimit())
     in.options.numCtas = static_cast<unsigned>(parts);
-  if (in.options.numCtas == 1)
-    return nullptr;
+  if (in.options.numCtas == 1) {
+    ClusterChoice choice = chooseCluster(m, in.target, in.options, in.remarks);
+    in.options.numCtas = choice.ctas;
+    return std::move(choice.part);
+  }
   std::unique_ptr<ir::Module> part = partitionCluster(m, in.options.numCtas, in.remarks);
   if (!part)
     in.options.numCtas = 1;
@@ -47,7 +52,9 @@ std::unique_ptr<ir::Module> split(const ir::Module &m, const PassInput &in) {
 }
 
 constexpr GpuPass passes[] = {
-    // With num_ctas > 1: tile IR of one CTA of a cluster. Before all that count the elements of a CTA.
+    // Before the choice of a cluster and of tiles, which both count what is live across reductions.
+    {"delay-loads", [](const ir::Module &m, const PassInput &in) { return delayLoads(m, in.target, in.options); }, nullptr, "moves loads behind reductions where rows have few registers"},
+    // With num_ctas > 1, or where rows are too long for one CTA: tile IR of one CTA of a cluster. Before all that count the elements of a CTA.
     {"partition-cluster", partition, nullptr, "gives each CTA of a cluster a part of the work"},
     // Else. Before layouts, which then are those of ordinary tiles.
     {"split-tiles", split, nullptr, "turns work on large tiles into loops over parts"},

@@ -9,7 +9,7 @@
 
 namespace tegula::gpu {
 
-/// What passes are told beside the module. `options` may change: partition-cluster sets numCtas to 1 where the work cannot be shared.
+/// What passes are told beside the module. `options` may change: partition-cluster sets numCtas to 1 where the work cannot be shared, and to more where it chooses a cluster.
 struct PassInput {
   const TargetInfo &target;
   Options &options;

@@ -15,12 +15,23 @@ namespace tegula::gpu {
 
 using layout::LinearLayout;
 
+/// May the compiler choose a cluster for a program of one CTA (parts/ChooseCluster.h)?
+enum class Clusters : uint8_t {
+  Never,
+  ByCost,
+  Two, Four, Eight, // wherever the work can be shared: for tests and measurements
+};
+constexpr unsigned ctasOf(Clusters c) { return c >= Clusters::Two ? 2u << (static_cast<unsigned>(c) - static_cast<unsigned>(Clusters::Two)) : 1; }
+/// Of 2, 4 or 8 CTAs; else Never.
+constexpr Clusters clustersOf(int ctas) { return ctas == 2 ? Clusters::Two : ctas == 4 ? Clusters::Four : ctas == 8 ? Clusters::Eight : Clusters::Never; }
+
 /// How a kernel is to be compiled, as far as passes care.
 struct Options {
   unsigned numWarps = 4;     // 1..32, a power of two
   unsigned numStages = 3;    // 1..255
   unsigned numCtas = 1;      // CTAs of a cluster that work on one program: 1..16, a power of two
   unsigned maxRegisters = 0; // 0: no limit
+  Clusters clusters = Clusters::Never;
 
   /// Do the passes take these numbers? A target may refuse more (targets::Target::refuses).
   constexpr bool valid() const {
@@ -49,6 +60,8 @@ public:
   virtual unsigned lanes() const = 0;
   /// Most registers that a thread can have if a block has so many threads.
   virtual unsigned registerLimit(unsigned threads) const = 0;
+  /// Most threads that run at once on a multiprocessor.
+  virtual unsigned threadLimit() const = 0;
   /// Most bytes of shared memory that a block can have.
   virtual uint32_t sharedLimit() const = 0;
   /// Can one thread have blocks copied to shared memory by descriptors, with mbarriers that count their bytes (tma_copy)?

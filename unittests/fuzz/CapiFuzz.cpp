@@ -201,7 +201,7 @@ private:
     for (size_t n = c_.below(3); n > 0; --n)
       *fields[c_.below(std::size(fields))] = static_cast<int32_t>(c_.integer());
     int8_t *switches[] = {&o.debug, &o.checked, &o.debug_info, &o.fp_fusion, &o.sanitize_overflow,
-                          &o.opt_level, &o.cooperative, &o.programmatic_launch, &o.wide_offsets};
+                          &o.opt_level, &o.cooperative, &o.programmatic_launch, &o.wide_offsets, &o.clusters};
     for (size_t n = c_.below(3); n > 0; --n)
       *switches[c_.below(std::size(switches))] = static_cast<int8_t>(c_.number(1));
     o.size = size(sizeof o);

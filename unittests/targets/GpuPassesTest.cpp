@@ -30,6 +30,8 @@ struct PassRun {
         options.numWarps = static_cast<unsigned>(std::stoi(value));
       else if (w.starts_with("--num-stages="))
         options.numStages = static_cast<unsigned>(std::stoi(value));
+      else if (w.starts_with("--clusters="))
+        options.clusters = w.ends_with("cost") ? gpu::Clusters::ByCost : gpu::clustersOf(w.back() - '0');
       else if (w.starts_with("--num-ctas="))
         options.numCtas = static_cast<unsigned>(std::stoi(value));
       else if (w.starts_with("--target=") && nvidia::parseTarget(value))

@@ -1,4 +1,5 @@
 // NVIDIA GPUs, and their simulator, behind the interface of targets (targets/Target.h).
+#include "gpu/parts/ChooseCluster.h"
 #include "gpu/parts/SplitTiles.h"
 #include "passes/Pipeline.h"
 #include "passes/SplitLoops.h"
@@ -98,7 +99,7 @@ private:
   /// Tiles of which a thread would hold too much are read once for each loop over their parts: counted as the passes split them.
   Work workHere(const ir::Module &tile, const Options &o) const {
     std::unique_ptr<ir::Module> parts =
-        o.numCtas == 1 && tile.kernel() ? gpu::splitTiles(tile, NvTarget::lanes * o.numWarps, settings_.sharedLimit()) : nullptr;
+        o.numCtas == 1 && tile.kernel() && gpu::chooseCluster(tile, info_, o).ctas == 1 ? gpu::splitTiles(tile, NvTarget::lanes * o.numWarps, settings_.sharedLimit()) : nullptr;
     Work work = countWork(parts ? *parts : tile);
     for (WorkScope &s : work.scopes)
       if (s.kind == WorkScope::Kind::Loop && !s.stages)

@@ -13,6 +13,7 @@ public:
   std::string name() const override { return targetName(target_); }
   unsigned lanes() const override { return NvTarget::lanes; }
   unsigned registerLimit(unsigned threads) const override { return std::min(abi::multiprocessor::mostRegisters, abi::multiprocessor::registers / threads); }
+  unsigned threadLimit() const override { return abi::multiprocessor::threads; }
   uint32_t sharedLimit() const override { return target_.sharedLimit(); }
   unsigned clusterLimit() const override { return target_.sm >= 90 ? 16 : 1; }
   bool copiesBlocks() const override { return target_.sm == 90 && target_.archFeatures; }

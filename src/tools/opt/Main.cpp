@@ -27,6 +27,7 @@ constexpr const char *usageText = R"(usage: tegula-opt [option ...] [file]
   --num-warps=N         of a program (default 4)
   --num-stages=N        of loops that say nothing else (default 3)
   --num-ctas=N          of a cluster (default 1)
+  --clusters=WHEN       clusters for programs of one CTA: never (default), cost (long rows), 2, 4 or 8 (wherever the work can be shared)
   --no-verify           the module is not verified after every pass
   --verify-each         it is (default)
   --print-after-all     the module after every pass, to standard error
@@ -181,6 +182,10 @@ bool readOption(std::string_view a, Options &o) {
   for (auto [name, out] : numbers)
     if (auto v = value(name))
       return number(*v, *out) && o.gpu.valid();
+  if (auto v = value("--clusters=")) {
+    o.gpu.clusters = *v == "cost" ? gpu::Clusters::ByCost : v->size() == 1 ? gpu::clustersOf((*v)[0] - '0') : gpu::Clusters::Never;
+    return o.gpu.clusters != gpu::Clusters::Never || *v == "never";
+  }
   const std::pair<std::string_view, bool *> flags[] = {{"--verify-each", &o.verify}, {"--print-after-all", &o.printAll}, {"--print-changed", &o.printChanged}, {"--time-passes", &o.time}};
   for (auto [name, flag] : flags)
     if (a == name)

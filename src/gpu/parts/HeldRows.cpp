@@ -1,0 +1,102 @@
+// See HeldRows.h.
+#include "gpu/parts/HeldRows.h"
+#include "gpu/Layouts.h"
+#include "passes/Users.h"
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+/// Of a kernel without loops.
+class Rows {
+public:
+  explicit Rows(unsigned threads) : threads_(threads) {}
+
+  HeldRows worst(const Block &b) {
+    users_.add(b);
+    visit(b);
+    HeldRows worst;
+    for (auto [reduction, at] : reductions_) {
+      int64_t bits = 0;
+      for (const auto &[v, life] : lives_)
+        if (life.begin < at && life.end > at)
+          bits += v->type.numel() * (v->type.isPtr ? 64 : bitWidth(v->type.elem));
+      const auto words = static_cast<unsigned>((bits / threads_ + 31) / 32);
+      if (words > worst.words)
+        worst = {words, reduction};
+    }
+    return worst;
+  }
+
+private:
+  struct Life {
+    size_t begin = 0, end = 0; // positions of the definition and of the last use
+  };
+
+  /// Made of ranges and scalars alone: computed again where it is used.
+  bool isMadeOfScalars(const Value *v) {
+    if (v->type.isScalar())
+      return true;
+    if (!v->def)
+      return false;
+    auto [it, isNew] = ofScalars_.try_emplace(v, false);
+    if (!isNew)
+      return it->second;
+    const Op &op = *v->def;
+    bool is = op.kind == OpKind::Range || op.kind == OpKind::Const || op.kind == OpKind::Poison || op.kind == OpKind::Splat ||
+              ((op.has(traits::Elementwise) || op.has(traits::Shape)) && std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *x) { return isMadeOfScalars(x); }));
+    return ofScalars_[v] = is;
+  }
+
+  /// Has no registers of its own: other coordinates of its operand, or widened for one user alone, where sink-widening moves it.
+  bool isView(const Value *v) const { return v->def && (renames(v->def->kind) || (v->def->kind == OpKind::FpExt && users_.only(v))); }
+
+  /// The value whose registers are read.
+  const Value *held(const Value *v) const {
+    while (isView(v))
+      v = v->def->operands[0];
+    return v;
+  }
+
+  void use(const Value *v) {
+    if (v->type.isScalar() || isMadeOfScalars(v))
+      return;
+    if (auto it = lives_.find(held(v)); it != lives_.end())
+      it->second.end = next_;
+  }
+
+  void visit(const Block &b) {
+    for (const Op *op : b.ops) {
+      ++next_;
+      if (op->kind == OpKind::Reduce)
+        reductions_.push_back({op, next_});
+      if (op->results.empty() || !isView(op->results[0]))
+        for (const Value *v : op->operands)
+          use(v);
+      if (op->kind == OpKind::If)
+        for (const Region *r : op->regions)
+          visit(*r->block);
+      for (const Value *v : op->results)
+        if (!v->type.isScalar() && held(v) == v && !isMadeOfScalars(v) && (v->type.isPtr || v->type.elem != Elem::I1))
+          lives_[v] = {next_, next_};
+    }
+  }
+
+  const int64_t threads_;
+  Users users_;
+  size_t next_ = 0;
+  std::vector<std::pair<const Op *, size_t>> reductions_;
+  std::unordered_map<const Value *, Life> lives_;
+  std::unordered_map<const Value *, bool> ofScalars_;
+};
+
+} // namespace
+
+HeldRows heldRows(const Function &kernel, unsigned threads) { return Rows(threads).worst(*kernel.block()); }
+
+} // namespace tegula::gpu
