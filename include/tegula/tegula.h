@@ -639,7 +639,7 @@ typedef struct TegulaLaunchOptions {
   int8_t strict;              /* tri-state: extensions that Triton does not have are refused; TEGULA_DEFAULT follows $TEGULA_STRICT */
   int8_t wide_offsets;        /* 1: as if an argument had TEGULA_ARG_WIDE; 0: the arguments say. For tegula_compile_signature and tegula_emit, too */
   int8_t keep_subnormals;     /* 1: float32 exp2 and the fast functions of libdevice keep subnormal numbers on a GPU, where they are 0 otherwise */
-  int8_t clusters;            /* GPU: 1: with num_ctas 1 the compiler may share the long rows of a program among the blocks of a cluster; -1: it may not; 0: $TEGULA_CLUSTERS says (unset: it may not) */
+  int8_t clusters;            /* GPU: 1: with num_ctas 1 the compiler may share the long rows of a program among the blocks of a cluster; -1: it may not; 0: $TEGULA_CLUSTERS says (unset: it may) */
   int8_t debug;               /* tri-state: device_assert and `assert` active */
   int8_t checked;             /* tri-state: accesses checked */
   int8_t debug_info;          /* tri-state: DWARF for gdb; TEGULA_DEFAULT follows `debug` of the context or environment */

@@ -2,6 +2,7 @@
 import pytest
 import tegula
 import tegula.language as tl
+from tegula._inductor.aoti import beyond_arguments, in_one_block
 from tegula._inductor.static import why_not
 from tegula.backends.compiler import GPUTarget
 from tegula.compiler import ASTSource
@@ -41,6 +42,22 @@ def test_clusters():
     kernel = scaled(num_ctas=2)
     assert "clusters of 2 blocks" in why_not(kernel)
     assert kernel.metadata.cluster_dims == (2, 1, 1)  # what PyTorch 2.9 reads
+
+
+@tegula.jit
+def softmax(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    e = tl.exp(tl.load(x + at))
+    tl.store(out + at, e / tl.sum(e, 0))
+
+
+def test_clusters_that_the_compiler_chose_are_left_in_packages():
+    kernel = kernel_of(softmax, {"x": "*fp32", "out": "*fp32"}, {"BLOCK": 65536}, num_warps=16)
+    assert kernel.metadata.num_ctas == 4 and "clusters of 4 blocks" in why_not(kernel)
+    alone = in_one_block(kernel)
+    assert alone.metadata.num_ctas == 1 and beyond_arguments(alone) is None
+    asked = scaled(num_ctas=2)
+    assert in_one_block(asked) is asked
 
 
 def test_cpu():

@@ -75,7 +75,7 @@ bool readClusters(gpu::Clusters &out) {
   const std::string text = variable("TEGULA_CLUSTERS");
   const std::optional<bool> on = switchOf(text);
   const gpu::Clusters forced = text.size() == 1 ? gpu::clustersOf(text[0] - '0') : gpu::Clusters::Never;
-  out = forced != gpu::Clusters::Never ? forced : on.value_or(false) ? gpu::Clusters::ByCost : gpu::Clusters::Never;
+  out = forced != gpu::Clusters::Never ? forced : text.empty() || on.value_or(false) ? gpu::Clusters::ByCost : gpu::Clusters::Never;
   return on || forced != gpu::Clusters::Never || wrong("TEGULA_CLUSTERS", text, "1, 0, or a cluster's size for tests: 2, 4 or 8");
 }
 

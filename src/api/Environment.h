@@ -18,7 +18,7 @@ struct Environment {
   lang::Level level = lang::latestLevel;        // $TEGULA_TRITON_LEVEL
   bool debug = false, checked = false;          // $TEGULA_DEBUG, $TEGULA_CHECK
   bool verify = false, strict = false;          // $TEGULA_VERIFY, $TEGULA_STRICT
-  gpu::Clusters clusters = gpu::Clusters::Never; // $TEGULA_CLUSTERS
+  gpu::Clusters clusters = gpu::Clusters::ByCost; // $TEGULA_CLUSTERS
   bool tuneDeterministic = false;               // $TEGULA_TUNE
   bool tuneRehearses = false;                   // $TEGULA_TUNE_DRY
   std::optional<uint64_t> tuneBytes;            // $TEGULA_TUNE_BYTES

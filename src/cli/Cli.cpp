@@ -178,7 +178,7 @@ const std::vector<OptionSpec> launchOptionSpecs = {
     {0, "num-warps", "N", "warps per program (GPUs)"},
     {0, "num-stages", "N", "depth of software pipelining (GPUs)"},
     {0, "num-ctas", "N", "thread blocks per cluster (GPUs)"},
-    {0, "clusters", "", "with one thread block per program: long rows may be shared among the blocks of a cluster (GPUs)"},
+    {0, "no-clusters", "", "long rows of a program are not shared among the thread blocks of a cluster (GPUs)"},
     {0, "maxnreg", "N", "registers per thread at most (GPUs)"},
     {0, "threads", "N", "CPU threads of the launch (default: all cores, or TEGULA_NUM_THREADS)"},
     {0, "hang-s", "SECONDS", "end a launch that makes no progress for so long (default: TEGULA_HANG_S, else never; not on GPUs)"},
@@ -205,7 +205,7 @@ bool parseLaunchOptions(const CommandLine &line, TegulaLaunchOptions &out, std::
   }
   if (line.has("check")) out.checked = 1;
   if (line.has("strict")) out.strict = 1;
-  if (line.has("clusters")) out.clusters = 1;
+  if (line.has("no-clusters")) out.clusters = -1;
   if (line.has("wide-offsets")) out.wide_offsets = 1;
   if (line.has("debug")) out.debug = out.debug_info = 1;
   return true;

@@ -1,4 +1,4 @@
-"""Rows that one block of threads has no room for: the compiler may share a program among the blocks of a cluster (clusters=True), which send each other partial results. §3 options of a launch."""
+"""Rows that one block of threads has no room for: the compiler may share a program among the blocks of a cluster (`clusters`, which is on), which send each other partial results. §3 options of a launch."""
 import os
 import numpy as np
 import pytest
@@ -112,7 +112,7 @@ def expected_softmax(x):
 def test_softmax(dev, n, warps, ctas):
     x = rows(n)
     out = np.zeros_like(x)
-    kernel = dev(softmax, (3,), x, out, n, tegula.next_power_of_2(n), num_warps=warps, clusters=True)
+    kernel = dev(softmax, (3,), x, out, n, tegula.next_power_of_2(n), num_warps=warps)
     assert_close(out, expected_softmax(x).astype(np.float32), rtol=1e-5)
     if kernel is not None and (found := ctas_of(kernel)) is not None:
         assert found == ctas
@@ -126,11 +126,37 @@ def test_switched_off(dev):
     assert kernel is None or ctas_of(kernel) in (None, 1)
 
 
+# What an author asks for stays.
+def test_given_size(dev):
+    x = rows(131072)
+    out = np.zeros_like(x)
+    kernel = dev(softmax, (3,), x, out, 131072, 131072, num_warps=32, num_ctas=2)
+    assert_close(out, expected_softmax(x).astype(np.float32), rtol=1e-5)
+    assert kernel is None or ctas_of(kernel) in (None, 2)
+
+
+@tegula.jit
+def softmax_of_planes(x, out, rows, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    start = ((tl.program_id(2) * 2 + tl.program_id(1)) * rows + tl.program_id(0)) * n
+    v = tl.load(x + start + at, at < n, other=-float("inf"))
+    e = tl.exp(v - tl.max(v, 0))
+    tl.store(out + start + at, e / tl.sum(e, 0), at < n)
+
+
+# A grid of three axes, none of them a multiple of the cluster.
+def test_grids(dev):
+    x = np.random.default_rng(3).standard_normal((3, 2, 5, 33000)).astype(np.float32)
+    out = np.zeros_like(x)
+    dev(softmax_of_planes, (5, 2, 3), x, out, 5, 33000, 65536, num_warps=8)
+    assert_close(out.reshape(30, -1), expected_softmax(x.reshape(30, -1)).astype(np.float32), rtol=1e-5)
+
+
 @pytest.mark.parametrize("n, warps", [(30001, 4), (65536, 16), (100000, 32)])
 def test_layer_norm(dev, n, warps):
     x, w, b = rows(n), rows(n, 1)[0], rows(n, 2)[0]
     out, mean = np.zeros_like(x), np.zeros(3, np.float32)
-    dev(layer_norm, (3,), x, w, b, out, mean, n, tegula.next_power_of_2(n), num_warps=warps, clusters=True)
+    dev(layer_norm, (3,), x, w, b, out, mean, n, tegula.next_power_of_2(n), num_warps=warps)
     wide = x.astype(np.float64)
     m = wide.mean(1, keepdims=True)
     want = (wide - m) / np.sqrt(((wide - m) ** 2).mean(1, keepdims=True) + 1e-5) * w + b
@@ -143,7 +169,7 @@ def test_cross_entropy_in_place(dev, n, warps):
     x, labels, loss = rows(n), np.array([5, -1, n - 1]), np.zeros(3, np.float32)
     wide = x.astype(np.float64)
     p = expected_softmax(x)
-    dev(cross_entropy, (3,), x, labels, loss, n, tegula.next_power_of_2(n), num_warps=warps, clusters=True)
+    dev(cross_entropy, (3,), x, labels, loss, n, tegula.next_power_of_2(n), num_warps=warps)
     want = np.array([0 if l < 0 else np.log(np.exp(r).sum()) - r[l] for r, l in zip(wide, labels)])
     for row, l in zip(p, labels):
         if l >= 0:

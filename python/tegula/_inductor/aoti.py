@@ -12,6 +12,7 @@ def remember_launches(module):
 
     @functools.wraps(save_gpu)
     def save_gpu_kernel(self, stream, launcher):
+        launcher.bin = in_one_block(launcher.bin)
         if why := beyond_arguments(launcher.bin):
             raise RuntimeError(f"tegula.torch: `{launcher.bin.name}` cannot be in a package of AOTInductor: {why}, which PyTorch's C++ runtime cannot launch")
         save_gpu(self, stream, launcher)
@@ -29,6 +30,15 @@ def remember_launches(module):
             config=module.config_to_dict(launcher.config), def_args=launcher.def_args, inductor_meta=self.inductor_meta)
 
     module.CachingAutotuner.save_cpu_kernel = save_cpu_kernel
+
+
+def in_one_block(kernel):
+    """The kernel as it is where no cluster shares a program, unless its author asked for one: what the compiler chose by itself (the option `clusters`), PyTorch's C++ runtime cannot launch."""
+    from ..compiler.compiler import compile
+    options = kernel._options
+    if kernel.metadata.num_ctas == 1 or (options.get("num_ctas") or 1) > 1 or kernel.src is None:
+        return kernel
+    return compile(kernel.src, target=kernel.metadata.target, options={**options, "clusters": False})
 
 
 def beyond_arguments(kernel):

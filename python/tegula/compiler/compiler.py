@@ -165,7 +165,8 @@ def _code(type_, is_unsigned):
 
 def _launch_options(options):
     """Those of Triton's options that the library has."""
-    known = ("num_warps", "num_stages", "num_ctas", "maxnreg", "debug", "enable_fp_fusion", "enable_reflect_ftz", "sanitize_overflow", "launch_cooperative_grid", "launch_pdl")
+    known = ("num_warps", "num_stages", "num_ctas", "maxnreg", "debug", "enable_fp_fusion", "enable_reflect_ftz", "sanitize_overflow", "launch_cooperative_grid", "launch_pdl",
+             "clusters")
     return {k: options[k] for k in known if options.get(k) is not None}
 
 

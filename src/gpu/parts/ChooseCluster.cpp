@@ -8,7 +8,8 @@
 #include "gpu/parts/SplitTiles.h"
 #include "ir/Walk.h"
 #include <algorithm>
-#include <optional>
+#include <string>
+#include <unordered_map>
 
 namespace tegula::gpu {
 
@@ -31,34 +32,101 @@ bool isPlain(const Op &op) {
 
 /// Of all rows, those with most elements.
 struct Moved {
-  int64_t elements = 0, bytes = 0; // bytes: that the kernel loads and stores of such rows
-  int64_t row = INT64_MAX;         // bytes of the shortest that is loaded
-  unsigned late = 0;               // 32-bit words of those that are loaded behind the last reduction, of all threads together
+  int64_t elements = 0;
+  int64_t own = 0, stored = 0; // bytes that a program loads of such rows at places of its own, and stores
+  int64_t late = 0;            // 32-bit words that it loads behind the last reduction
+  bool isNarrow = false;       // it loads elements of less than 32 bits
 };
-Moved movedRows(const Block &b) {
-  Moved m;
-  auto each = [&](auto &&fn) {
-    anyOp(b, [&](const Op &op) {
-      if (op.kind == OpKind::Load || op.kind == OpKind::Store)
-        if (const Type &t = op.kind == OpKind::Load ? op.result()->type : op.operands[1]->type; t.isTensor())
-          fn(t);
-      return false;
+
+class Rows {
+public:
+  explicit Rows(const Block &b) {
+    const auto each = [&](auto &&fn) {
+      anyOp(b, [&](const Op &op) {
+        const bool loads = op.kind == OpKind::Load;
+        if (loads || op.kind == OpKind::Store)
+          if (const Type &t = loads ? op.result()->type : op.operands[1]->type; t.isTensor())
+            fn(op, loads, t);
+        if (op.kind == OpKind::Reduce)
+          moved_.late = 0;
+        return false;
+      });
+    };
+    each([&](const Op &, bool, const Type &t) { moved_.elements = std::max(moved_.elements, t.numel()); });
+    each([&](const Op &op, bool loads, const Type &t) {
+      if (t.numel() != moved_.elements)
+        return;
+      const int64_t bytes = t.numel() * byteWidth(t.elem);
+      if (!loads)
+        moved_.stored += bytes;
+      else if (moved_.isNarrow |= byteWidth(t.elem) < 4, moved_.late += bytes / 4; isOfProgram(op.operands[0]))
+        moved_.own += bytes;
     });
-  };
-  each([&](const Type &t) { m.elements = std::max(m.elements, t.numel()); });
-  each([&](const Type &t) { m.bytes += t.numel() == m.elements ? m.elements * byteWidth(t.elem) : 0; });
-  anyOp(b, [&](const Op &op) {
-    if (op.kind == OpKind::Reduce)
-      m.late = 0;
-    if (op.kind != OpKind::Load || op.result()->type.numel() != m.elements)
+  }
+  const Moved &moved() const { return moved_; }
+
+private:
+  /// Other programs have others there: weights come from the L2 cache.
+  bool isOfProgram(const Value *v) {
+    if (!v->def)
       return false;
-    const int64_t bytes = m.elements * byteWidth(op.result()->type.elem);
-    m.row = std::min(m.row, bytes);
-    m.late += static_cast<unsigned>(bytes / 4);
-    return false;
-  });
-  return m;
-}
+    auto [it, isNew] = ofProgram_.try_emplace(v, false);
+    if (!isNew)
+      return it->second;
+    const Op &op = *v->def;
+    const bool is = op.kind == OpKind::ProgramId || op.kind == OpKind::If || std::ranges::any_of(op.operands, [&](const Value *x) { return isOfProgram(x); });
+    return ofProgram_[v] = is;
+  }
+
+  Moved moved_;
+  std::unordered_map<const Value *, bool> ofProgram_;
+};
+
+/// What a multiprocessor has under way of rows, if so many CTAs share a program.
+struct Share {
+  int64_t blocks = 1;
+  double bytes = 0; // worth as much as so many in several blocks without spills
+};
+
+class Shares {
+public:
+  Shares(const TargetInfo &target, unsigned threads, const Function &kernel, int64_t held, const Moved &moved, const ClusterLimits &limits)
+      : threads_(threads), limit_(target.registerLimit(threads)), most_(target.threadLimit() / threads), all_(int64_t{target.registerLimit(target.threadLimit())} * target.threadLimit()), held_(held),
+        packed_(moved.isNarrow ? heldRows(kernel, threads, Widened::Again).words : held), late_(moved.late * 3 / (4 * threads_)), moved_(moved), limits_(limits) {}
+
+  /// What memory needs to be busy: where half of what is moved is stored, half of it.
+  double wanted() const { return static_cast<double>(limits_.inFlight) * static_cast<double>(moved_.own) / static_cast<double>(moved_.own + moved_.stored); }
+
+  /// Registers that are missing in each thread.
+  int64_t missing(int64_t ctas) const {
+    const int64_t words = (held_ + late_) / ctas, beside = besideRows + (moved_.isNarrow ? limits_.overhead : 0);
+    // In one CTA the assembler widens again what it has packed, where that leaves it room; not across the waits of a cluster.
+    if (const int64_t packed = packed_ + late_ + beside - limit_; ctas == 1 && packed <= limits_.overhead)
+      return std::max<int64_t>(0, packed);
+    return std::max<int64_t>(0, (ctas > 1 && moved_.isNarrow ? need(words) : words + beside) - limit_);
+  }
+
+  Share of(int64_t ctas) const {
+    Share s;
+    s.blocks = std::clamp<int64_t>(all_ / (threads_ * std::min(limit_, need((held_ + late_) / ctas))), 1, most_);
+    const double own = static_cast<double>(moved_.own) / static_cast<double>(ctas), spilled = 4.0 * static_cast<double>(missing(ctas) * threads_);
+    s.bytes = std::min(static_cast<double>(s.blocks) * own, wanted()) * (s.blocks == 1 ? limits_.alone : 1) / (1 + spilled / (2 * own));
+    return s;
+  }
+
+private:
+  /// Registers of a thread that holds so many words of rows.
+  int64_t need(int64_t words) const {
+    const int64_t widened = words > limits_.overhead ? words * 2 / 5 + 8 : 0;
+    return words + (moved_.isNarrow ? std::max<int64_t>(limits_.overhead, widened) : limits_.overhead);
+  }
+
+  const int64_t threads_, limit_, most_, all_, held_, packed_, late_; // words of a thread in one CTA: held, held packed, loaded behind the last reduction
+  const Moved &moved_;
+  const ClusterLimits &limits_;
+};
+
+std::string kibibytes(double bytes) { return std::to_string(static_cast<int64_t>(bytes / 1024)); }
 
 } // namespace
 
@@ -73,36 +141,38 @@ ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, cons
     return part ? ClusterChoice{forced, std::move(part)} : ClusterChoice{};
   }
   const HeldRows held = heldRows(*kernel, threads);
-  const int64_t all = int64_t{target.registerLimit(target.threadLimit())} * target.threadLimit(); // registers of a multiprocessor
-  if (!held.reduction || 2 * int64_t{held.words} * threads < all)
+  if (!held.reduction || 2 * int64_t{held.words} < int64_t{target.registerLimit(target.threadLimit())} * target.threadLimit() / threads)
     return {};
-  const Moved moved = movedRows(*kernel->block());
-  const unsigned words = held.words + moved.late / threads;
-  /// Registers that are missing in each thread if so many CTAs share a program.
-  auto missing = [&](unsigned ctas) { return int64_t{words / ctas + besideRows} - target.registerLimit(threads); };
-  const bool readsAgain = splitTiles(module, threads, target.sharedLimit()) != nullptr, lacks = readsAgain || missing(1) >= limits.missing;
-  const bool isWide = 2 * threads > target.threadLimit(); // one CTA is all that a multiprocessor has threads for
+  const Rows rows(*kernel->block());
+  const Moved &moved = rows.moved();
+  if (!moved.own)
+    return {};
+  const Shares shares(target, threads, *kernel, held.words, moved, limits);
+  const bool readsAgain = splitTiles(module, threads, target.sharedLimit()) != nullptr, lacks = readsAgain || shares.missing(1) >= limits.missing;
+  const double one = readsAgain ? limits.again * shares.wanted() : shares.of(1).bytes * (lacks ? limits.again : 1);
   unsigned ctas = 1;
-  int64_t best = 0;
+  Share best{1, one};
   for (unsigned n = 2; n <= most; n *= 2) {
-    const int64_t elements = moved.elements / (int64_t{threads} * n), need = words / n + limits.overhead;
-    if (elements < limits.elements || moved.bytes / (int64_t{threads} * n) < limits.bytes)
+    const int64_t elements = moved.elements / (int64_t{threads} * n);
+    if (elements < limits.elements || (moved.own + moved.stored) / (int64_t{threads} * n) < limits.bytes)
       break;
-    const int64_t blocks = std::min(all / (threads * need), int64_t{target.threadLimit() / threads}), resident = std::min(std::max<int64_t>(blocks, 1) * moved.row / n, limits.resident);
-    if (blocks >= 2 ? resident < limits.resident && !lacks : !lacks || missing(n) > (readsAgain && isWide ? 0 : limits.left))
-      continue;
-    if (resident >= best)
-      ctas = n, best = resident;
-    if (blocks >= 2 && resident >= limits.resident && elements <= limits.enough)
+    const Share s = shares.of(n);
+    // Of two clusters the larger has more blocks, which hide more of each other's waits.
+    const double least = ctas == 1 || s.blocks == best.blocks ? best.bytes : limits.almost * best.bytes;
+    if ((s.blocks >= 2 || lacks) && shares.missing(n) <= limits.left && (ctas == 1 ? s.bytes > least : s.bytes >= least))
+      ctas = n, best = s;
+    if (ctas > 1 && elements <= limits.enough && best.bytes >= shares.wanted())
       break;
   }
   std::unique_ptr<Module> part = ctas > 1 ? partitionCluster(module, ctas) : nullptr;
   // What stays whole would be held, and computed, by all of them.
-  if (!part || heldRows(*part->kernel(), threads).words > held.words / ctas + held.words / 16)
-    return {};
-  if (remarks)
-    remarks->report(diag::clusterChosen, userLocation(module, *held.reduction), ctas, held.words, threads);
-  return {ctas, std::move(part)};
+  if (part && heldRows(*part->kernel(), threads).words > held.words / ctas + held.words / 16)
+    part = nullptr;
+  if (remarks && part)
+    remarks->report(diag::clusterChosen, userLocation(module, *held.reduction), ctas, held.words, threads, kibibytes(best.bytes), kibibytes(one));
+  else if (remarks && ctas == 1)
+    remarks->report(diag::clusterNotChosen, userLocation(module, *held.reduction), held.words, threads, kibibytes(one));
+  return part ? ClusterChoice{ctas, std::move(part)} : ClusterChoice{};
 }
 
 } // namespace tegula::gpu

@@ -4,10 +4,13 @@
 // nothing is under way while it reduces; where it has no room at all it is spilled, or read again by the loops of split-tiles. The CTAs of a cluster hold a part of the row each and send each other
 // partial results (PartitionCluster.h, shared/MemoryOrder.h), so that several programs share a multiprocessor.
 //
-// The rule is what an H200 showed on 2026-11-29 (docs/performance.md, long rows): 32 elements a thread are best, 16 where 32 leave room for one CTA only; fewer lose (softmax fp32 of 32768 columns, 32 warps: 3962 GB/s
-// in one CTA, 4056 in two, 3564 in four), as do few bytes (cross entropy bf16 of 32768, 32 warps: 1993, two CTAs 1857). A cluster of which one CTA fills a multiprocessor gains only where one CTA
-// spills or reads again (cross entropy bf16, 32 warps: 65536 columns, 60 bytes spilled, 2061 -> 1753; 131072, 724 bytes, 703 -> 1577). What decides is how much of rows is on a multiprocessor at once, in how
-// many CTAs: layer norm of 32768 columns bf16 holds weights, too, which leaves 32 KB: 16 warps 2955, two or four CTAs 2308 and 2275; fp32, 64 KB in two CTAs of four: 3211 -> 3664.
+// The rule counts bytes of rows that are under way on a multiprocessor, up to what memory has a use for (Little's law): 128 KiB where rows are only read, half of that where as much is stored. It was fitted to 150 kernels (softmax, log
+// softmax, cross entropy, layer and RMS norm of 32768 to 262144 columns, bf16 and fp32, 4 to 32 warps), each in one CTA and in clusters, on an H200 on 2026-11-29 (docs/performance.md):
+//   bytes       layer norm bf16: 32 KB in one, two or four CTAs 2277-2410 GB/s, 40 KB 2690, 48 KB 2840-3067, 64 KB 2976-3080
+//   a lone CTA  log softmax bf16 of 32768 columns: 64 KB in one 3152, in two 3441; softmax fp32 128 KB 3931 and 4006
+//   read only   cross entropy bf16: 128 KB of two CTAs alone 2301, 80 KB of a cluster's ten 2115; of 65536 columns 128 KB of one 2122, 64 KB of a cluster's two 1994
+//   spills      layer norm bf16 of 262144: 64 KB in a CTA of 16 warps with 15 registers missing 2456, of 32 warps with 27 missing 1883; loops that read the row again 2253
+//   elements    softmax fp32 of 32768 columns, 32 warps: 3962 in one CTA, 4056 in two, 3564 in four with 8 elements a thread
 // The largest portable cluster is that of the CUDA C++ Programming Guide, "Thread Block Clusters".
 #pragma once
 #include "gpu/TargetInfo.h"
@@ -17,18 +20,20 @@
 namespace tegula::gpu {
 
 struct ClusterLimits {
-  /// Registers of a thread beside a part: of chains that are kept short (targets/nvidia/Occupancy.h).
+  /// Registers of a thread beside a part, at least: of chains that are kept short (targets/nvidia/Occupancy.h). Packed elements are widened while their row is computed, which takes two fifths of its words more.
   unsigned overhead = 16;
   /// Elements of a part in a thread, and bytes that it loads and stores, at least: below that exchanges take longer than what they are for.
   unsigned elements = 16, bytes = 64;
   /// Elements that are enough: larger clusters are not faster.
   unsigned enough = 32;
-  /// Bytes of the row that should be on a multiprocessor at once, in registers of several CTAs.
-  int64_t resident = 64 << 10;
+  /// Bytes under way that keep a multiprocessor's share of the memory busy, loads and stores together.
+  int64_t inFlight = 128 << 10;
+  /// What a byte of a multiprocessor's only block is worth, as nothing is loaded while it computes; one of a row that loops, or many spills, read again; one of the fewer bytes of a larger cluster.
+  double alone = 0.8, again = 0.5, almost = 0.9;
   /// Registers that are missing in each thread of one CTA, from which on a cluster is worth it even where one of its CTAs fills a multiprocessor,
   unsigned missing = 64;
   /// if no more are missing there.
-  unsigned left = 32;
+  unsigned left = 72;
 };
 
 struct ClusterChoice {
@@ -36,7 +41,7 @@ struct ClusterChoice {
   std::unique_ptr<ir::Module> part; // of one CTA; null for one
 };
 
-/// The cluster for a kernel of tile IR whose options ask for one CTA: the smallest that suffices. Not for kernels that can notice: that wait for other programs or change what those read in an order
+/// The cluster for a kernel of tile IR whose options ask for one CTA: that with most bytes under way, of equal ones the largest. Not for kernels that can notice: that wait for other programs or change what those read in an order
 /// (atomics, volatile loads, `while`), ask where or how many they are (smid, clock, num_programs), print, assert, or run assembly with effects; nor for dots, scans and descriptors, whose
 /// tiles other passes place, nor for reductions in loops, where exchanges have not been measured. A remark says what was chosen and why.
 ClusterChoice chooseCluster(const ir::Module &module, const TargetInfo &target, const Options &options, DiagEngine *remarks = nullptr, const ClusterLimits &limits = {});

@@ -15,7 +15,7 @@ namespace {
 /// Of a kernel without loops.
 class Rows {
 public:
-  explicit Rows(unsigned threads) : threads_(threads) {}
+  Rows(unsigned threads, Widened widened) : threads_(threads), widened_(widened) {}
 
   HeldRows worst(const Block &b) {
     users_.add(b);
@@ -53,8 +53,8 @@ private:
     return ofScalars_[v] = is;
   }
 
-  /// Has no registers of its own: other coordinates of its operand, or widened for one user alone, where sink-widening moves it.
-  bool isView(const Value *v) const { return v->def && (renames(v->def->kind) || (v->def->kind == OpKind::FpExt && users_.only(v))); }
+  /// Has no registers of its own: other coordinates of its operand, or widened where it is used, by sink-widening for one user alone.
+  bool isView(const Value *v) const { return v->def && (renames(v->def->kind) || (v->def->kind == OpKind::FpExt && (widened_ == Widened::Again || users_.only(v)))); }
 
   /// The value whose registers are read.
   const Value *held(const Value *v) const {
@@ -88,6 +88,7 @@ private:
   }
 
   const int64_t threads_;
+  const Widened widened_;
   Users users_;
   size_t next_ = 0;
   std::vector<std::pair<const Op *, size_t>> reductions_;
@@ -97,6 +98,6 @@ private:
 
 } // namespace
 
-HeldRows heldRows(const Function &kernel, unsigned threads) { return Rows(threads).worst(*kernel.block()); }
+HeldRows heldRows(const Function &kernel, unsigned threads, Widened widened) { return Rows(threads, widened).worst(*kernel.block()); }
 
 } // namespace tegula::gpu

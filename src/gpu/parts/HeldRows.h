@@ -9,7 +9,9 @@ struct HeldRows {
   unsigned words = 0;
   const ir::Op *reduction = nullptr; // the worst
 };
-HeldRows heldRows(const ir::Function &kernel, unsigned threads);
+/// A narrow row with several users that widen it: is it widened for all of them together, or held packed and widened again for each?
+enum class Widened : bool { Once, Again };
+HeldRows heldRows(const ir::Function &kernel, unsigned threads, Widened widened = Widened::Once);
 
 /// Registers of a thread beside the rows: addresses, what is being computed (targets/nvidia/Occupancy.h).
 inline constexpr unsigned besideRows = 24;

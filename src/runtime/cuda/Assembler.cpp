@@ -206,7 +206,7 @@ Status Assembler::keepingRequest(std::string text, const std::string &kernel, co
   if (Status s = assembleNow(text, kernel, o, out); !s) return s;
   while (out.stats.spillStoreBytes > spillsAllowed && BlockRequest::of(text).registers()) {
     text = withFewerBlocks(text);
-    spillsAllowed = 0;
+    spillsAllowed = isOfCluster(text) ? BlockRequest::of(text).spillsWorth() : 0;
     if (Status s = assembleNow(text, kernel, o, out); !s) return s;
   }
   const uint32_t limit = BlockRequest::of(text).registers();
@@ -219,9 +219,7 @@ Status Assembler::keepingRequest(std::string text, const std::string &kernel, co
     return true;
   };
   // Layer norm of 1024 floats, H200: 32 registers and three spilled 74.4 us, 40 registers 70.6; cross entropy backward of 50257 floats: 40 and three 1097, 48 registers 957.
-  // CTAs of a cluster need each other's company on the multiprocessor more: softmax of 65536 columns in bf16, four CTAs of 32 warps: 32 registers and one spilled 3027 GB/s, 35 registers 1978.
-  const bool isOfCluster = text.find("barrier.cluster.arrive") != text.npos;
-  if (!fits(withRegisterBound(text), limit) && !isOfCluster) fits(withMoreRegisters(text), sm::mostRegisters);
+  if (!fits(withRegisterBound(text), limit) && !isOfCluster(text)) fits(withMoreRegisters(text), sm::mostRegisters);
   return Status::ok();
 }
 

@@ -1,6 +1,7 @@
 // See BlockRequest.h.
 #include "runtime/cuda/BlockRequest.h"
 #include "abi/Multiprocessor.h"
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -53,9 +54,12 @@ std::string withRequest(std::string ptx, uint32_t blocks) {
   return line.empty() || threads == ptx.npos ? ptx : ptx.insert(threads, line + "\n");
 }
 
+bool isOfCluster(std::string_view ptx) { return ptx.find("barrier.cluster.arrive") != ptx.npos; }
+
 std::string withFewerBlocks(const std::string &ptx) {
   constexpr size_t longText = 64 << 10; // bytes
-  return withRequest(ptx, ptx.size() > longText ? 0 : BlockRequest::of(ptx).blocks * 3 / 4);
+  const uint32_t blocks = BlockRequest::of(ptx).blocks;
+  return withRequest(ptx, ptx.size() > longText ? 0 : isOfCluster(ptx) ? std::min(blocks - 1, (3 * blocks + 3) / 4) : blocks * 3 / 4);
 }
 
 std::string withRegisterBound(std::string ptx) {
