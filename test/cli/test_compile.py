@@ -346,7 +346,7 @@ def test_transposing_stores_turn_tiles_in_registers(tegula, tmp_path, target, fo
 
 @pytest.mark.parametrize("form, said", [("both", "as far as it is seen, as far as operands are not zero"), ("stored", "as far as it is seen"), ("zero", "as far as operands are not zero"), ("sum", "as far as operands are not zero"), ("where", "as far as it is seen, as far as operands are not zero")])
 def test_dots_end_where_nothing_counts(tegula, tmp_path, form, said):
-    (tmp_path / "t.py").write_text(PARTS)
+    (tmp_path / "t.py").write_text(DEEP_PARTS)
     p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, w:*f32:16, out:*f32:16, M:i32, N:i32:16, K:i32:16", "-c", f"FORM='{form}'", "-t", "cpu:avx2", "--emit", "cpu")
     [dot] = [line for line in p.stdout.splitlines() if " dot buffers " in line]
     assert dot.partition(", as far")[1:] == tuple((", " + said).partition(", as far")[1:]), p.stdout
@@ -370,9 +370,9 @@ def test_tiles_of_sixteen_rows_have_a_loop_for_one_or_two(tegula, tmp_path, rows
 @pytest.mark.parametrize("form, asks", [("both", 1), ("stored", 0)])
 def test_panels_of_the_next_round_are_fetched_where_all_of_them_are_inside(tegula, tmp_path, form, asks):
     """Behind the last panel of a tile come those of the loop's next round: not where its end is known and it may lie behind the matrix."""
-    (tmp_path / "t.py").write_text(PARTS)
+    (tmp_path / "t.py").write_text(DEEP_PARTS)
     p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, w:*f32:16, out:*f32:16, M:i32, N:i32:16, K:i32:16", "-c", f"FORM='{form}'", "-t", "cpu:avx2", "--emit", "llvm")
-    assert len(re.findall(r"icmp sge i64 %\w+, 128\n", p.stdout)) == asks and "icmp ugt i32" in p.stdout, p.stdout
+    assert len(re.findall(r"icmp sge i64 %\w+, 512\n", p.stdout)) == asks and "icmp ugt i32" in p.stdout, p.stdout
 
 
 ENDS = """import tegula
@@ -548,6 +548,8 @@ def k(x, w, out, M, N, K, FORM: tl.constexpr):
         m, n = tl.program_id(0) * 64 + tl.arange(0, 64), tl.program_id(1) * 64 + tl.arange(0, 64)
         tl.store(out + m[:, None] * N + n[None, :], acc * 2.0, mask=(m < M)[:, None] & (n < N)[None, :])
 '''
+
+DEEP_PARTS = PARTS.replace("range(0, K, 64)", "range(0, K, 256)").replace("start + tl.arange(0, 64)", "start + tl.arange(0, 256)")  # rounds that stay as they are
 
 TURNED = '''
 import triton

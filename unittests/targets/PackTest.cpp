@@ -259,7 +259,7 @@ TEST(Packing, ByPanels) {
   EXPECT_TRUE(byPanels({2, 256, 256}, "cpu:avx2", 256 << 10));
 }
 
-/// Basic blocks with multiply-adds of vectors: how many, lines that use the stack, whether the block is a loop by itself, and lines with a vector on the stack.
+/// Basic blocks with multiply-adds of vectors: how many, lines that use the stack (but for a loop's end that its counter is compared with), whether the block is a loop by itself, and lines with a vector on the stack.
 struct DotBlock {
   size_t multiplyAdds, stack;
   bool loops;
@@ -268,18 +268,19 @@ struct DotBlock {
 std::vector<DotBlock> dotBlocks(const std::string &text) {
   std::vector<DotBlock> blocks;
   std::string body, label;
-  size_t vectors = 0;
+  size_t vectors = 0, ends = 0;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
     body += line + "\n";
+    ends += line.starts_with("\tcmpq\t") && count(line, "(%rsp)");
     vectors += count(line, "mm") && count(line, "(%rsp)");
     const bool isLabel = line.starts_with(".LBB");
     if (!isLabel && !line.starts_with("\tj"))
       continue;
     if (size_t n = count(body, "\tvfmadd") + count(body, "\tvdpbf16ps"))
-      blocks.push_back({n, count(body, "(%rsp)"), !label.empty() && line.ends_with("\t" + label), vectors});
+      blocks.push_back({n, count(body, "(%rsp)") - ends, !label.empty() && line.ends_with("\t" + label), vectors});
     body.clear();
-    vectors = 0;
+    vectors = ends = 0;
     label = isLabel ? line.substr(0, line.find(':')) : "";
   }
   return blocks;

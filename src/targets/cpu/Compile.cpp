@@ -10,6 +10,7 @@
 #include "targets/cpu/CarrySums.h"
 #include "targets/common/DebugInfo.h"
 #include "targets/cpu/Emitter.h"
+#include "targets/cpu/JoinRounds.h"
 #include "targets/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -42,10 +43,18 @@ bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &
   if (!verifier.check(tile, "the target-neutral passes"))
     return false;
   std::unique_ptr<ir::Module> changed;
-  if (options.optLevel && !options.debugInfo && hasCarriedSums(tile, target)) {
+  const bool changes = options.optLevel && !options.debugInfo;
+  if (changes && hasCarriedSums(tile, target)) {
     changed = ir::clone(tile);
     carrySums(*changed, target);
     if (!verifier.check(*changed, "carry-sums"))
+      return false;
+  }
+  if (changes && !options.checked && hasShallowRounds(changed ? *changed : tile, target)) {
+    if (!changed)
+      changed = ir::clone(tile);
+    joinRounds(*changed, target);
+    if (!verifier.check(*changed, "join-rounds"))
       return false;
   }
   const ir::Module &module = changed ? *changed : tile;

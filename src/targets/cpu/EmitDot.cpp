@@ -136,24 +136,37 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
     std::swap(a, b);
   if (!a.opaque.empty() || !b.opaque.empty() || a.self || b.self || a.split || b.split)
     return nullptr;
-  // One side grows by one from position to position, the other not, or along the other dimension.
-  auto growsAlong = [&](const Lin &l, unsigned from, unsigned count) {
+  // One side grows by one from position to position, the other not, or along the other dimension. (Of a dimension that is rounds of a loop and k in a round, one may grow with k, the other shrink with rounds: JoinRounds.h.)
+  auto growthAlong = [&](const Lin &l, unsigned from, unsigned count) -> std::optional<llvm::SmallVector<int64_t, 12>> {
     llvm::SmallVector<int64_t, 12> growth(count);
     for (size_t i = 0; i < c.at.size(); ++i) {
       if (l.coef[i].zero())
         continue;
       BitSource s = c.at[i];
       if (s < 0 || static_cast<unsigned>(s) < from || static_cast<unsigned>(s) >= from + count || l.coef[i].s)
-        return false;
+        return {};
       growth[static_cast<unsigned>(s) - from] += l.coef[i].k;
     }
-    for (unsigned i = 0; i < count; ++i)
+    return growth;
+  };
+  auto byOne = [](llvm::ArrayRef<int64_t> growth) {
+    for (unsigned i = 0; i < growth.size(); ++i)
       if (growth[i] != int64_t(1) << i)
         return false;
     return true;
   };
   const unsigned total = diagonal < 0 ? 0 : diagonal, otherFrom = fromBit ? 0 : bits, otherBits = total ? total - bits : 0;
-  if (!growsAlong(a, fromBit, bits) || !growsAlong(b, otherFrom, otherBits))
+  auto growth = growthAlong(a, fromBit, bits), ofBound = total ? growthAlong(b, otherFrom, otherBits) : growthAlong(b, fromBit, bits);
+  if (!growth || !ofBound || (total && !byOne(*ofBound)))
+    return nullptr;
+  bool shrinks = false;
+  for (unsigned i = 0; !total && i < bits; ++i) {
+    if ((*growth)[i] < 0 || (*ofBound)[i] > 0)
+      return nullptr;
+    shrinks |= (*ofBound)[i] < 0;
+    (*growth)[i] -= (*ofBound)[i];
+  }
+  if (!byOne(*growth) || (shrinks && below->isUnsigned))
     return nullptr;
   V first = b_.CreateSExt(a.base, b_.getInt64Ty()), bound = b_.CreateSExt(b.base, b_.getInt64Ty());
   V count = differenceOf(bound, first, a.base->getType());
@@ -165,6 +178,8 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
   V plain = b_.CreateICmpSLE(first, b_.getInt64(static_cast<uint64_t>(largest)));
   if (otherBits)
     plain = b_.CreateAnd(plain, b_.CreateICmpSLE(bound, b_.getInt64(static_cast<uint64_t>(largest))));
+  if (shrinks)
+    plain = b_.CreateAnd(plain, b_.CreateICmpSGE(bound, b_.getInt64(static_cast<uint64_t>(-largest))));
   // In 64 bits the difference itself may wrap around.
   if (below->isUnsigned || !a.base->getType()->isIntegerTy(32))
     plain = b_.CreateAnd(plain, b_.CreateAnd(b_.CreateICmpSGE(first, b_.getInt64(0)), b_.CreateICmpSGE(bound, b_.getInt64(0))));

@@ -692,7 +692,7 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
     return nullptr;
   // Sides at the start of the row, in 64 bits; the growth per step of the row by bits.
   llvm::SmallVector<int64_t, 24> growth(n.loopOf.size(), 0);
-  bool onlyA = true, onlyB = true; // grows
+  bool onlyA = true, onlyB = true, apart = true; // grows; neither moves toward the other
   Lin outerA = a, outerB = b;
   for (size_t i = 0; i < at.size(); ++i) {
     if (at[i] < 0)
@@ -706,6 +706,7 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
     growth[bit] += a.coef[i].k - b.coef[i].k;
     onlyA &= a.coef[i].k >= 0 && b.coef[i].zero();
     onlyB &= a.coef[i].zero() && b.coef[i].k >= 0;
+    apart &= a.coef[i].k >= 0 && b.coef[i].k <= 0;
     outerA.coef[i] = outerB.coef[i] = {};
   }
   auto wide = [&](const void *key, const Lin &l) {
@@ -762,8 +763,11 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
   trips = b_.CreateSelect(inside, trips, zero);
   // Once it is false it stays so, unless the row wraps around (or, unsigned, begins below zero). In the trip behind the one with the last element that is inside all are behind.
   const int64_t growthOfRow = perTrip * ((int64_t(1) << innerBits) - 1) + inTrip;
-  if (inner && onlyA && !inDepth && (!perTrip || inTrip <= perTrip) && growthOfRow < INT32_MAX) {
-    V stays = b_.CreateICmpSLE(first, b_.getInt64(static_cast<uint64_t>((of->isIntegerTy(32) ? INT32_MAX : INT64_MAX) - growthOfRow)));
+  if (inner && (onlyA || (apart && !isUnsigned)) && !inDepth && (!perTrip || inTrip <= perTrip) && growthOfRow < INT32_MAX) {
+    const int64_t most = (of->isIntegerTy(32) ? INT32_MAX : INT64_MAX) - growthOfRow;
+    V stays = b_.CreateICmpSLE(first, b_.getInt64(static_cast<uint64_t>(most)));
+    if (!onlyA)
+      stays = b_.CreateAnd(stays, b_.CreateICmpSGE(bound, b_.getInt64(static_cast<uint64_t>(-most))));
     if (isUnsigned)
       stays = b_.CreateAnd(stays, b_.CreateICmpSGE(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, first, bound), zero));
     const auto copies = static_cast<unsigned>(n.unrolled.size());
