@@ -37,6 +37,18 @@ Op *FormWriter::clone(const Op &op, std::span<Value *const> operands, std::span<
   return b_.create(op.kind, operands, results, op.attrs);
 }
 
+Value *FormWriter::wantNarrow(const Value *v, int form) {
+  const Op *op = v->def;
+  const bool isWidened = op && v->type.isTensor() && (op->kind == OpKind::FpExt || op->kind == OpKind::SExt || op->kind == OpKind::ZExt) && op->operands[0]->type.elem != Elem::I1;
+  if (!isWidened || find(v, form) || formOf(v) == form)
+    return want(v, form);
+  Value *from = want(op->operands[0], form);
+  Type t = typeIn(v, form);
+  Value *made = clone(*op, {&from, 1}, {&t, 1})->result();
+  define(v, form, made);
+  return made;
+}
+
 void FormWriter::body(const Block &from, Block *to) {
   Block *saved = b_.block();
   b_.setBlock(to);

@@ -22,6 +22,8 @@ protected:
   virtual ir::Type typeIn(const ir::Value *v, int form) = 0;
   /// `v` in a form: what is there, else made at the builder's place.
   virtual ir::Value *want(const ir::Value *v, int form) = 0;
+  /// As want; what was widened comes as it was, and is widened again: it crosses threads in half the words.
+  ir::Value *wantNarrow(const ir::Value *v, int form);
   /// An operation that is neither control flow nor a terminator.
   virtual void compute(const ir::Op &op) = 0;
   /// Defines the results of an operation as those of `now`, which have these forms; where users look for them in the home form, in that too.

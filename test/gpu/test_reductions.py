@@ -170,3 +170,65 @@ def test_sums_beside_scans_work_as_those_do(BT, BD):
     label = re.search(r"(?s)(\$L__BB0_\d+):(?=.*bra(?:\.uni)?\s+\1;)", ptx)
     loop = ptx[label.start():ptx.rindex(f"{label[1]};")]
     assert loop.count("bar.sync") <= 4
+
+
+@tegula.jit
+def merge(mean1, m21, n1, mean2, m22, n2):
+    n = n1 + n2
+    delta = mean2 - mean1
+    share = tl.where(n == 0.0, 0.0, n2 / n)
+    return mean1 + delta * share, m21 + m22 + delta * delta * n1 * share, n
+
+
+@tegula.jit
+def moments(x, out, N: tl.constexpr, SUM: tl.constexpr):
+    v = tl.load(x + tl.arange(0, N))
+    if SUM:
+        tl.store(out, tl.sum(v))
+    else:
+        mean, m2, n = tl.reduce((v, tl.zeros([N], tl.float32), tl.full([N], 1.0, tl.float32)), 0, merge)
+        tl.store(out, mean)
+        tl.store(out + 1, m2 / n)
+
+
+# What eight warps have found is put together in three steps by lanes where a step is long, by all threads from vectors of parts where it is an addition.
+@pytest.mark.parametrize("warps, is_sum, shuffles", [(8, False, 3 * (5 + 3)), (4, False, 3 * 5), (2, False, 3 * 5), (8, True, 5), (16, True, 5 + 4)])
+def test_long_steps_across_warps_are_few(warps, is_sum, shuffles):
+    x, out = np.zeros(1024, np.float32), np.zeros(2, np.float32)
+    ptx = moments.warmup(x, out, 1024, is_sum, num_warps=warps, grid=(1,), device="sim").compile_for("sm_90a").stage("ptx")
+    assert ptx.count("shfl.sync") == shuffles
+
+
+@pytest.mark.parametrize("warps", [2, 4, 8, 16])
+def test_moments(warps):
+    x, out = (np.arange(1024) % 37).astype(np.float32), np.zeros(2, np.float32)
+    moments[(1,)](x, out, 1024, False, num_warps=warps, device="sim")
+    assert np.allclose(out, [x.mean(), x.var()], rtol=1e-5)
+
+
+@tegula.jit
+def running_sums(x, out, n, N: tl.constexpr, REVERSE: tl.constexpr):
+    at = tl.arange(0, N)
+    v = tl.load(x + at, mask=at < n, other=0.0).to(tl.float32)
+    tl.store(out + at, tl.cumsum(v, 0, reverse=REVERSE) + tl.sum(v), mask=at < n)
+
+
+# What is scanned crosses shared memory as it was loaded, in 16 bits: 16 elements of a thread are two vectors each way. The parts of warps are read as vectors, too.
+@pytest.mark.parametrize("warps, parts", [(4, 1), (8, 2)])
+def test_scans_take_what_was_loaded(warps, parts):
+    n = 512 * warps
+    x, out = np.zeros(n, ml_dtypes.bfloat16), np.zeros(n, np.float32)
+    ptx = running_sums.warmup(x, out, n, n, False, num_warps=warps, grid=(1,), device="sim").compile_for("sm_90a").stage("ptx")
+    crossing = ptx[:ptx.index("shfl.sync")]
+    assert crossing.count("st.shared.v4") == crossing.count("ld.shared.v4") == 2 and ".b16" not in "".join(line for line in crossing.splitlines() if "shared" in line)
+    assert len(re.findall(r"ld\.shared\.(?:v4\.)?\w+", ptx[ptx.index("shfl.sync.up"):])) >= 2 * parts
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("warps", [1, 4, 8, 16])
+def test_running_sums(warps, reverse):
+    x, out = (np.arange(2048) % 23 - 11).astype(ml_dtypes.bfloat16), np.zeros(2048, np.float32)
+    running_sums[(1,)](x, out, 2001, 2048, reverse, num_warps=warps, device="sim")
+    v = x[:2001].astype(np.float64)
+    want = (np.cumsum(v[::-1])[::-1] if reverse else np.cumsum(v)) + v.sum()
+    assert (out[:2001] == want).all()

@@ -772,7 +772,7 @@ void Rewriter::isolated(const Op &op) {
     l = layout::dealtByRows(first->type.shape, homes_.threads());
   std::vector<Value *> operands;
   for (const Value *v : op.operands)
-    operands.push_back(want(v, id(l)));
+    operands.push_back(wantNarrow(v, id(l)));
   uint16_t resultId = first->type.shape.rank() == 1 && op.kind == OpKind::Reduce ? 0
                       : op.kind == OpKind::Reduce                                ? id(layout::slice(l, static_cast<unsigned>(op.axis())))
                                                                                  : id(l);

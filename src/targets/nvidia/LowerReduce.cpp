@@ -2,6 +2,7 @@
 //
 // assignLayouts gives operands in layouts whose bits step along one axis each, so every register, lane and warp bit either
 // belongs to the axis or does not. Scans get layout::dealtAlong: along the axis registers count fastest, then lanes, then warps.
+#include "gpu/Work.h"
 #include "targets/common/NvptxOps.h"
 #include "targets/nvidia/LowerReduce.h"
 
@@ -271,6 +272,18 @@ void Lowering::Reductions::reduce(const Op &op) {
   }
 }
 
+static constexpr unsigned fewWays = 8; // measured: beyond it, reading vectors of parts takes the time
+
+/// Which is shorter: all threads put all parts together, or each lane has one and they are exchanged? A sum of eight is seven additions beside three and three shuffles; seven steps of
+/// Welford's would be a hundred instructions more than three (mean and variance of 1024 columns by eight warps on an H200: 184 us beside Triton's 162).
+static bool readsEveryPart(const ir::Op &op, unsigned ways) {
+  constexpr int64_t shuffle = 4, perVector = 4; // instructions, and what waiting for it is worth; parts of 32 bits
+  if (ways > fewWays)
+    return false;
+  const auto n = static_cast<int64_t>(op.operands.size()), all = static_cast<int64_t>(ways), steps = static_cast<int64_t>(std::countr_zero(ways)), step = gpu::instructionsOf(op);
+  return (all - 1) * step + n * std::max<int64_t>(1, all / perVector) <= steps * (step + n * shuffle) + n;
+}
+
 /// Every warp that shares a result leaves its part in shared memory; every warp puts all parts together, so that one barrier is enough.
 /// Slot of a part: (row-major index of the result) * (warps along the axis) + which of them.
 void Lowering::Reductions::reduceWarps(const Op &op, const MaybeArg &arg, llvm::SmallVectorImpl<Regs> &parts) {
@@ -279,7 +292,6 @@ void Lowering::Reductions::reduceWarps(const Op &op, const MaybeArg &arg, llvm::
   auto axis = static_cast<unsigned>(op.axis());
   uint32_t warpBits = bitsAlong(l, Dim::Warp, axis);
   unsigned ways = 1u << std::popcount(warpBits);
-  constexpr unsigned fewWays = 8; // measured
   // Which of the ways: the selected bits of the warp index, packed.
   V way = b_.getInt32(0);
   unsigned to = 0;
@@ -315,12 +327,12 @@ void Lowering::Reductions::reduceWarps(const Op &op, const MaybeArg &arg, llvm::
   // Lanes that exchange parts, the first `ways`, have to want the same result.
   bool haveOneResult = (~(bitsAlong(l, Dim::Lane, axis) | l.freeMask(Dim::Lane)) & (ways - 1)) == 0;
   for (auto &[image, unused] : order)
-    parts[p++] = ways <= fewWays || !haveOneResult ? everyPart(op, arg, ways, [&](size_t k, unsigned w) { return address(image, k, b_.getInt32(w)); })
-                                                   : partOfLane(op, arg, ways, [&](size_t k, V w) { return address(image, k, w); });
+    parts[p++] = !haveOneResult || (arg ? ways <= fewWays : readsEveryPart(op, ways)) ? everyPart(op, arg, ways, [&](size_t k, unsigned w) { return address(image, k, b_.getInt32(w)); })
+                                                                                      : partOfLane(op, arg, ways, [&](size_t k, V w) { return address(image, k, w); });
 }
 
-/// Every thread reads all parts, as vectors: shortest for a few.
-Regs Lowering::Reductions::everyPart(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address) {
+/// All parts of a result that warps have left, as vectors.
+llvm::SmallVector<Regs, 16> Lowering::Reductions::loadParts(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address) {
   llvm::SmallVector<Regs, 16> all(ways);
   for (size_t k = 0; k < op.operands.size(); ++k) {
     const ir::Type &part = op.operands[k]->type;
@@ -332,6 +344,12 @@ Regs Lowering::Reductions::everyPart(const Op &op, const MaybeArg &arg, unsigned
         all[w + i].push_back(frame_.fromMemory(vec == 1 ? got : b_.CreateExtractElement(got, i), part));
     }
   }
+  return all;
+}
+
+/// Every thread reads all parts: shortest for a few.
+Regs Lowering::Reductions::everyPart(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address) {
+  llvm::SmallVector<Regs, 16> all = loadParts(op, ways, address);
   V found = nullptr;
   return arg ? winner(op, *arg, all, 0, false, found) : reducePairs(op, all);
 }
@@ -412,11 +430,10 @@ void Lowering::Reductions::scan(const Op &op) {
     V hasWarp = first(warpAt, 1, warpBits);
     for (unsigned g = 0; g < groups; ++g) {
       Regs sum;
+      const llvm::SmallVector<Regs, 16> all = loadParts(op, ways, [&](size_t k, unsigned w) { return address(g, k, b_.getInt32(w)); });
       for (unsigned i = 0; i + 1 < ways; ++i) {
         unsigned w = reverse ? ways - 1 - i : i;
-        Regs x;
-        for (size_t k = 0; k < n; ++k)
-          x.push_back(frame_.loadElement(address(g, k, b_.getInt32(w)), op.operands[k]->type));
+        const Regs &x = all[w];
         V earlier = reverse ? b_.CreateICmpUGT(b_.getInt32(w), warpAt) : b_.CreateICmpULT(b_.getInt32(w), warpAt);
         sum = sum.empty() ? x : select(earlier, ordered(sum, x), sum);
       }
