@@ -1,7 +1,9 @@
 """Rows whose offsets are computed in 64 bits: a thread computes the address of its first row, and has the others by additions."""
 import re
 
+import ml_dtypes
 import numpy as np
+import pytest
 import tegula
 import tegula.language as tl
 
@@ -60,3 +62,34 @@ def test_rows_of_a_pipelined_loop_are_not_computed_in_it():
     multiples = set(re.findall(r"(?:mul\.wide\.s32|shl\.b64|mul\.lo\.s64)\s+(%rd\d+)", before))
     # The carried offset of b is moved on by one of them.
     assert sum("add.s64" in line and bool(multiples & set(re.findall(r"%rd\d+", line))) for line in loop.splitlines()) == 1
+
+
+@tegula.jit
+def scaled(x, out, cols, stride, BLOCK: tl.constexpr):
+    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    row = tl.program_id(0).to(tl.int64) * stride
+    y = tl.exp(tl.load(x + row + at, mask=at < cols, other=0.0).to(tl.float32)) * 0.5
+    tl.store(out + row + at, y.to(out.dtype.element_ty), mask=at < cols)
+
+
+def scaled_ptx(block, warps, cols=1001):
+    x = np.zeros((4, 1003), ml_dtypes.bfloat16)
+    return scaled.warmup(x, np.zeros_like(x), cols, 1003, block, grid=(4, 2), device="sim", num_warps=warps).compile_for("sm_90a").stage("ptx")
+
+
+# Elements a constant apart: one product, the other addresses are that one and a number.
+@pytest.mark.parametrize("block, warps", [(1024, 4), (512, 4), (2048, 8)])
+def test_constant_steps_are_offsets_of_the_access(block, warps):
+    ptx = scaled_ptx(block, warps)
+    assert len(re.findall(r"ld\.global\.b16", ptx)) == len(re.findall(r"st\.global\.b16", ptx)) == block // 32 // warps
+    assert len(re.findall(r"mul\.wide", ptx)) <= 3  # row, place, and the place of the row in the output
+
+
+# A thread has seven predicates: more masks than six are not kept from the loads to the stores, but compared again.
+@pytest.mark.parametrize("block, warps, renewed", [(1024, 4, True), (2048, 4, True), (512, 4, False), (1024, 8, False)])
+def test_masks_of_many_stores_are_their_own(block, warps, renewed):
+    ptx = scaled_ptx(block, warps)
+    masks = re.findall(r"@(%p\d+) (ld|st)\.global", ptx)
+    loads, stores = ({p for p, what in masks if what == w} for w in ("ld", "st"))
+    assert len(loads) == len(stores) == block // 32 // warps
+    assert (loads & stores == set()) == renewed and (loads == stores) != renewed and ("%nctaid.x" in ptx) == renewed

@@ -3,6 +3,7 @@
 #include "targets/Diagnostics.h"
 #include "targets/common/Pipeline.h"
 #include "targets/nvidia/AssemblerForms.h"
+#include "targets/nvidia/RenewMasks.h"
 #include "targets/nvidia/Reorder.h"
 #include "targets/nvidia/UnrollLoops.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
@@ -104,6 +105,9 @@ void optimize(llvm::Module &m, llvm::TargetMachine &tm, const Options &o) {
     targets::runPipeline(m, tm, std::move(fpm));
   }
   targets::rotateLoopsOfLarge(m, tm);
+  if (tm.getTargetTriple().isNVPTX())
+    for (llvm::Function &f : m)
+      renewMasks(f);
   // What kernels of usual tiles have stays as it was measured; the time of smaller blocks does not matter.
   constexpr size_t most = 2500;
   for (llvm::Function &f : m)
