@@ -6,6 +6,8 @@
 # RUN: compile %s::waits --sig 'flag:*i32:16, out:*f32:16' -t sim --num-ctas 2 --remarks
 # RUN: compile %s::strides --sig 'x:*f32:16, indices:*i32:16, out:*f32:16, s:i32, n:i32' -t cpu:avx2 --remarks
 # RUN: compile %s::rows --sig 'x:*f32:16, out:*f32:16, n:i32' -t cpu:avx2 --remarks
+# RUN: compile %s::elements --sig 'x:*f32:16, indices:*i32:16, wide:*i64:16, out:*f32:16, counts:*i32:16' -t cpu:avx2 --remarks
+# RUN: compile %s::elements --sig 'x:*f32:16, indices:*i32:16, wide:*i64:16, out:*f32:16, counts:*i32:16' -t cpu:x86-64 --remarks
 import triton
 import triton.language as tl
 
@@ -67,3 +69,24 @@ def rows(x, out, n):
     c = tl.program_id(0) * 64 + tl.arange(0, 64)[None, :]
     at = (tl.program_id(1) * 32 + tl.arange(0, 32)[:, None]) * n + c
     tl.store(out + at, tl.load(x + at, mask=c < n), mask=c < n)
+
+
+@triton.jit
+def halvings(a, b):
+    while b > 1:
+        a, b = a + 1, b // 2
+    return a
+
+
+@triton.jit
+def elements(x, indices, wide, out, counts):
+    i = tl.arange(0, 128)
+    a, b, w = tl.load(x + i), tl.load(indices + i), tl.load(wide + i)
+    tl.store(out + i, tl.gather(a, b, 0) + tl.cumsum(a))
+    tl.store(counts + i, tl.histogram(b, 128))
+    tl.atomic_add(counts + b, 1)
+    tl.store(wide + i, w // (w - 1) + tl.reduce(b, 0, halvings))
+    rows = i[:, None] * 4 + tl.arange(0, 4)[None, :]
+    tl.store(out + rows, tl.cumsum(tl.load(x + rows), 1))
+    tl.store(x + i, a % (a + 1.0))
+    tl.store(out + i + 512, tl.inline_asm_elementwise("incl $0", "=r,0", [b], dtype=tl.int32, is_pure=True, pack=1))

@@ -13,6 +13,7 @@ V FunctionEmitter::assembly(const Op &op, llvm::ArrayRef<V> args) {
       vector = t;
   if (!vector)
     return targets::emitAsm(b_, op, args, targets::AsmKind::Cpu)[0];
+  state_.notVectorized(op, "its registers hold one element");
   unsigned lanes = vector->getNumElements();
   V out = llvm::PoisonValue::get(llvm::FixedVectorType::get(regType(op.results[0]->type.scalarType()), lanes));
   for (unsigned k = 0; k < lanes; ++k) {

@@ -5,6 +5,7 @@
 //   contiguous pieces        one vector access per piece, put together by shuffles (rows shorter than a vector,
 //                            interleaved operands, lanes that repeat)
 //   else                     gather / scatter
+#include "gpu/Remarks.h"
 #include "targets/Diagnostics.h"
 #include "targets/cpu/Emitter.h"
 #include "llvm/Analysis/VectorUtils.h"
@@ -280,7 +281,7 @@ static void remarkOneByOne(ModuleState &state, const ir::Op *op, const LaneAddre
     why = "the distance of its elements is known when it runs; a stride that is 1 at compile time helps";
   else
     why = "its elements are " + std::to_string(first->k) + " bytes apart, of " + std::to_string(bytes) + " bytes each; another order of the axes, or a copy that transposes, helps";
-  state.remarks->report(diag::oneByOne, op->loc, op->kind == ir::OpKind::Store ? "store" : "load", why);
+  state.remarks->report(diag::oneByOne, gpu::userLocation(state.source, *op), op->kind == ir::OpKind::Store ? "store" : "load", why);
 }
 
 V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile,

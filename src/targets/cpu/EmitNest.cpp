@@ -55,6 +55,8 @@ void FunctionEmitter::layOut(NestState &n) {
   n.laneBits = chooseLaneBits(nest);
   if (isScan(nest)) // lanes run beside the axis, the axis in order
     n.laneBits = std::min(n.laneBits, axisFrom);
+  if (n.laneBits == 0)
+    state_.notVectorized(nest);
   Bits lanes = identityBits(n.laneBits);
   unsigned vectorBits = 0;
   Bits packed = packingLanes(nest, vectorBits);

@@ -74,6 +74,18 @@ V FunctionEmitter::elementwise(const Op &op, llvm::SmallVector<V, 3> args) {
     return lanes == 1 ? t : static_cast<llvm::Type *>(llvm::FixedVectorType::get(t, lanes));
   };
   switch (op.kind) {
+  case OpKind::SDiv: case OpKind::UDiv: case OpKind::SRem: case OpKind::URem:
+    if (lanes > 1 && ir::bitWidth(from.elem) == 64 && !llvm::isa<llvm::Constant>(args[1]))
+      state_.notVectorized(op, "CPUs divide vectors of integers of up to 32 bits, by way of floats, and single ones of 64");
+    break;
+  case OpKind::FRem:
+    if (lanes > 1 && !state_.target.fma)
+      state_.notVectorized(op, "it is exact, which takes a function of the C library without fused multiply-adds");
+    break;
+  default:
+    break;
+  }
+  switch (op.kind) {
   case OpKind::Select:
     return b_.CreateSelect(args[0], args[1], args[2]);
   case OpKind::AddPtr: {
@@ -246,6 +258,7 @@ llvm::SmallVector<V, 4> FunctionEmitter::combineLanes(const ir::Region &r, const
   unsigned lanes = commonLanes(args);
   if (lanes == 1)
     return combineScalars(r, s, args);
+  state_.notVectorized(*r.op, "its function has a loop, a branch or a call");
   llvm::SmallVector<V, 8> slots;
   for (size_t i = 0; i < args.size(); ++i) {
     llvm::IRBuilder<>::InsertPointGuard guard(b_);

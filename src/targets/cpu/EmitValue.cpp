@@ -176,6 +176,7 @@ V FunctionEmitter::evalGather(const Op &op, const Bits &at) {
   int64_t step = dimBits(in, axis) ? whole.coef[dimOffset(in, axis)].k : 0;
   auto wide = [&](llvm::Type *t) { return b_.CreateZExtOrTrunc(x, t); };
   if (x->getType()->isVectorTy()) {
+    state_.notVectorized(op, "its places come from values");
     llvm::Type *t = llvm::FixedVectorType::get(b_.getInt64Ty(), nest_->lanes());
     a.extra = b_.CreateMul(wide(t), llvm::ConstantInt::getSigned(t, step));
   } else {
