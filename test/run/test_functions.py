@@ -601,3 +601,29 @@ def test_tuple_arguments(dev):
     xs = tuple(np.arange(4, dtype=np.int32) + 10 * i for i in range(3))
     e = (sum(x * (i + 1) for i, x in enumerate(xs)) * 3).tolist()
     assert run(dev, k_tuple_of_pointers, xs, Op(h_mul, (3,)))[:4] == e
+
+
+@tegula.jit
+def mask_of(KIND: tl.constexpr):
+    if KIND == tl.float16:
+        mask = tl.full((1,), 0xFC00, dtype=tl.uint16)
+    else:
+        mask = tl.full((1,), 0xFF80, dtype=tl.uint16)
+    mask = tl.constexpr(mask)
+    return mask
+
+
+@tegula.jit
+def masked_bits(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    mask = mask_of(x.dtype.element_ty)
+    bits = tl.load(x + i).to(tl.uint16, bitcast=True)
+    tl.store(out + i, (~mask & bits) | (bits & mask) & (mask ^ 0x8000))
+
+
+def test_a_tensor_in_a_box_of_constants(dev):
+    """`tl.constexpr(tensor)` is used as the tensor, as published kernels do."""
+    x = np.array([1.5, -2.25, 65504, -0.0] * 4, np.float16)
+    out = np.zeros(16, np.uint16)
+    dev(masked_bits, (1,), x, out, N=16)
+    assert (out == (x.view(np.uint16) & 0x7FFF)).all()

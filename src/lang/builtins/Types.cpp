@@ -107,12 +107,8 @@ Value blockType(BuiltinCall &call) {
   return Value(std::make_shared<const TypeValue>(TypeValue{*d, *s, true}));
 }
 
-/// Everything that is not a tensor is a compile-time object already.
-Value makeConstexpr(BuiltinCall &call) {
-  if (call.args[0].isConstexpr())
-    return call.args[0];
-  return Args(call, "constexpr").badArgument(0, "value", "known at compile time");
-}
+/// Everything that is not a tensor is a compile-time object already. A tensor in such a box (kernels keep masks in one) is used as the tensor; what needs a number refuses it.
+Value makeConstexpr(BuiltinCall &call) { return call.args[0]; }
 
 /// Compile-time objects are not wrapped here, so unwrapping one gives itself.
 Value unwrapped(BuiltinCall &call) { return call.args[0]; }
@@ -142,7 +138,7 @@ constexpr Builtin rows[] = {
     {"pointer_type", "element_ty, address_space=1, const=False", pointerType, 0,
      "The type of pointers to `element_ty`."},
     {"block_type", "element_ty, shape", blockType, 0, "The type of blocks of that element type and shape."},
-    {"constexpr", "value", makeConstexpr, 0, "The value itself, which must be known at compile time."},
+    {"constexpr", "value", makeConstexpr, 0, "The value itself. A tensor stays one."},
     {"tuple", "args=()", makeTuple, 0, "A tuple of the items of `args`."},
     {"constexpr_type", "value", makeConstexprType, 0, "The type of a compile-time value, which it holds."},
     {"tuple_type", "types", makeTupleType, 0, "The type of a tuple whose items are of these types."},
