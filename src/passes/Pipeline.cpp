@@ -4,6 +4,7 @@
 #include "passes/AccumulateDots.h"
 #include "passes/AffineCarried.h"
 #include "passes/ExpandDescriptors.h"
+#include "passes/FoldComparisons.h"
 #include "passes/HoistInvariants.h"
 #include "passes/Inline.h"
 #include "passes/MergeArguments.h"
@@ -25,6 +26,7 @@ constexpr PassEntry passes[] = {
     {"widen-offsets", widenOffsets, "computes offsets and masks of accesses in 64 bits"},
     {"widen-narrowed-offsets", widenNarrowedOffsets, "does so for pointers that were cast to smaller elements"},
     {"affine-carried", affineCarried, "turns carried tensors of addresses into a start and a scalar offset"},
+    {"fold-comparisons", [](ir::Module &m) { foldComparisons(m); }, "answers comparisons whose operands' ranges tell the result"},
     {"hoist-invariants", hoistInvariants, "moves pure operations out of loops"},
     {"accumulate-dots", accumulateDots, "adds dots to running sums by their accumulators"},
     {"pipeline", runPipeline, "all of them in order"},
@@ -48,7 +50,10 @@ bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const i
     return false;
   if (widen && !(run(widen) && run("simplify")))
     return false;
-  return run("affine-carried") && run("simplify") && run("hoist-invariants") && run("accumulate-dots") && run("simplify");
+  bool hasFolded = false;
+  if (!run("affine-carried") || !run("simplify") || !runner.run("fold-comparisons", [&](ir::Module &x) { hasFolded = foldComparisons(x); }) || (hasFolded && !run("simplify")))
+    return false;
+  return run("hoist-invariants") && run("accumulate-dots") && run("simplify");
 }
 
 PassRunner::PassRunner(ir::Module &m, const ir::StageVerifier &verifier)
