@@ -89,7 +89,7 @@ void LiftedBases::liftIn(Block &block, Function &f) {
       liftIn(*r->block, f);
     std::vector<Summand> sum;
     auto hasForm = [&] {
-      if (op->kind != OpKind::DescLoad && op->kind != OpKind::DescStore)
+      if (!isDescOp(op->kind))
         return false;
       DescAccess a = descAccess(*op);
       Value *base = a.base;

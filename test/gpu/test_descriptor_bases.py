@@ -47,3 +47,17 @@ def test_what_no_map_can_say_goes_by_pointers(form, between):
     """The last one: heads that need not start at multiples of 16 bytes, for all that a launch says of their stride."""
     text = ptx(form, between)
     assert ("4d", "shared") not in copies(text) and "cp.async.c" in text
+
+
+@tegula.jit
+def add_up(x, out, sb, srow, n, D: tl.constexpr, B: tl.constexpr):
+    i = tl.program_id(0)
+    o = tl.make_tensor_descriptor(out + tl.program_id(1) * sb, [n, D], [srow, 1], [B, D])
+    tile = tl.load(x + (i * B + tl.arange(0, B))[:, None] * D + tl.arange(0, D)[None, :])
+    o.atomic_add([i * B, 0], tl.dot(tile, tile.T))
+
+
+def test_sums_are_reductions_of_the_copy_engine():
+    x, out = np.zeros((128, 64), np.float16), np.zeros((2, 128, 64), np.float32)
+    text = add_up.warmup(x, out, 128 * 64, 64, 128, 64, 64, grid=(2, 2), device="sim", num_warps=4).compile_for("sm_90a").stage("ptx")
+    assert "cp.reduce.async.bulk.tensor.3d" in text and not re.search(r"\bred\.", text)

@@ -110,3 +110,23 @@ def test_numbers_that_may_be_negative(dev):
     for i in range(P):
         a, b = x[i].astype(np.float64), x[1 + far[i]].astype(np.float64)
         np.testing.assert_allclose(out[i], a @ b.T, rtol=1e-2, atol=2e-2)
+
+
+@tegula.jit
+def gathered(x, out, sb, sh, n, H, B: tl.constexpr, C: tl.constexpr):
+    """Programs add to the rows of their head: atomically, some of them beyond its end."""
+    i = tl.program_id(0)
+    d = tl.make_tensor_descriptor(x + i * (B * C), [B, C], [C, 1], [B, C])
+    o = tl.make_tensor_descriptor(out + i % H * sh + tl.program_id(1) * sb, [n, C], [C, 1], [B, C])
+    o.atomic_add([i // H * (B // 2), 0], d.load([0, 0]))
+
+
+def test_sums_of_a_head(dev):
+    P, H, B, C, n = 6, 2, 16, 32, 28
+    x = np.random.default_rng(4).integers(-9, 9, (P, B, C)).astype(np.float32)
+    out = np.zeros((2, H, n, C), np.float32)
+    dev(gathered, (P, 2), x, out, H * n * C, n * C, n, H, B=B, C=C, num_warps=4)
+    want = np.zeros((H, n + B, C))
+    for i in range(P):
+        want[i % H, i // H * (B // 2):][:B] += x[i]
+    assert (out == want[None, :, :n]).all()
