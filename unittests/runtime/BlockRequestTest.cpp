@@ -36,6 +36,9 @@ TEST(BlockRequest, FewerBlocks) {
   EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm 8\n"))).blocks, 6u);
   EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm 2\n"))).blocks, 0u);
   EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm 8\n//" + std::string(64 << 10, ' ')))).blocks, 0u);
+  // CTAs of a cluster give up as few as can be.
+  for (auto [blocks, fewer] : {std::pair{10u, 8u}, {5u, 4u}, {4u, 3u}, {3u, 2u}, {2u, 0u}})
+    EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm " + std::to_string(blocks) + "\n// barrier.cluster.arrive"))).blocks, fewer);
 }
 
 TEST(BlockRequest, BoundAndMoreRegisters) {
