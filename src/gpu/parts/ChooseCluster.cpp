@@ -3,6 +3,7 @@
 #include "gpu/Diagnostics.h"
 #include "gpu/Layouts.h"
 #include "gpu/Remarks.h"
+#include "gpu/parts/DelayLoads.h"
 #include "gpu/parts/HeldRows.h"
 #include "gpu/parts/PartitionCluster.h"
 #include "gpu/parts/SplitTiles.h"
@@ -140,8 +141,14 @@ ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, cons
     std::unique_ptr<Module> part = partitionCluster(module, forced);
     return part ? ClusterChoice{forced, std::move(part)} : ClusterChoice{};
   }
+  // Weights that can be loaded late do not decide: they are, once rows want their registers.
+  const std::unique_ptr<Module> delayed = delayedLoads(module, threads);
+  kernel = (delayed ? *delayed : module).kernel();
   const HeldRows held = heldRows(*kernel, threads);
-  if (!held.reduction || 2 * int64_t{held.words} < int64_t{target.registerLimit(target.threadLimit())} * target.threadLimit() / threads)
+  // Several rows of a program go one after the other, where there is no room for all of them (SplitTiles.h).
+  if (!held.reduction || held.reduction->operands[0]->type.numel() != held.reduction->operands[0]->type.shape[static_cast<unsigned>(held.reduction->axis())])
+    return {};
+  if (2 * int64_t{held.words} < int64_t{target.registerLimit(target.threadLimit())} * target.threadLimit() / threads)
     return {};
   const Rows rows(*kernel->block());
   const Moved &moved = rows.moved();
