@@ -291,7 +291,7 @@ static constexpr uint64_t mostOfScratch = 64 * 1024;
 /// Tiles of the body that are in no ring, scratch that its operations will want, buffers of its block stores, and mbarriers.
 /// Conversions in branches take turns in `mostInBranch` bytes.
 uint64_t PipelinedLoop::bytesOfBody(uint64_t mostInBranch) {
-  constexpr uint64_t barriers = 1024;
+  const uint64_t barriers = hasStages() ? 1024 : 512; // and a few bytes that nobody counts
   auto isRing = [&](const Op &op) { return ringOfTile(op.result()) != nullptr; };
   const BesideRings rest =
       besideRings(module_, body_, target_, isRing, [&](const Block &b, uint64_t) { return &b == &body_ ? mostOfScratch : mostInBranch; });

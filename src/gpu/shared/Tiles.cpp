@@ -65,7 +65,8 @@ uint64_t slotBytes(const ir::Type &tile) {
   if (tile.elem == Elem::I64 && tile.numel() == 1) // an mbarrier
     return 8;
   uint64_t bytes = static_cast<uint64_t>(tile.numel()) * ir::byteWidth(tile.elem);
-  return (bytes + SharedMemory::tileAlign - 1) / SharedMemory::tileAlign * SharedMemory::tileAlign;
+  const uint64_t align = tile.shape.rank() > 1 ? SharedMemory::tileAlign : 128;
+  return (bytes + align - 1) / align * align;
 }
 
 const ir::Op *tileOf(const ir::Value *v) {

@@ -10,7 +10,7 @@ unsigned contiguousAxis(const layout::LinearLayout &l, unsigned elemBytes);
 /// A tile for a tensor of these registers, offset in elements -> coordinates: what is consecutive in registers is so in memory. Dots of
 /// DotKind::FmaTiles read it, and copies fill it. `vec`: so many registers, the first ones, must be (a load's vectors); 1: as is best.
 layout::LinearLayout plainTile(const ir::Type &t, const layout::LinearLayout &registers, int64_t vec = 1);
-/// Bytes from one tile of a ring to the next: multiples of SharedMemory::tileAlign.
+/// Bytes from one tile of a ring to the next: multiples of SharedMemory::tileAlign, as patterns of banks begin there; of rows, which have none, of what a block copy asks.
 uint64_t slotBytes(const ir::Type &tile);
 
 /// The operation whose tile or ring a shared value is (a part of); null if another block gave it.
