@@ -59,6 +59,26 @@ def test_computed_operands_leave_room_too(stages, slots, blocks):
     assert rings(out[0]) == slots and SM_BYTES // (int(re.search(r"(\d+) bytes of shared memory", out[1])[1]) + RESERVED) == blocks
 
 
+def test_one_stage_of_a_launch_is_two_beside_asynchronous_dots(tmp_path):
+    """A third slot is one that a dot still reads. What a loop asks for itself stays, and so do dots by mma.sync."""
+    source = tmp_path / "staged.py"
+    source.write_text("""
+import tegula
+import tegula.language as tl
+@tegula.jit
+def product(a, b, c, K, BM: tl.constexpr, ONE: tl.constexpr):
+    m, n, k = tl.arange(0, BM), tl.arange(0, 64), tl.arange(0, 64)
+    acc = tl.zeros((BM, 64), tl.float32)
+    for i in tl.range(0, K, 64, num_stages=1) if ONE else range(0, K, 64):
+        acc = tl.dot(tl.load(a + m[:, None] * K + i + k[None, :]), tl.load(b + (i + k)[:, None] * 64 + n[None, :]), acc)
+    tl.store(c + m[:, None] * 64 + n[None, :], acc)
+""")
+
+    def emitted(rows, one):
+        return registers.run("compile", f"{source}::product", "--sig", f"a:*bf16:16, b:*bf16:16, c:*fp32:16, K:i32:16, BM:{rows}, ONE:{one}", "-t", "sm_90a", "--num-stages", "1", "--emit", "gpu")
+    assert rings(emitted(64, False)) == [3, 3] and not rings(emitted(64, True)) and not rings(emitted(32, False))
+
+
 def test_rows_beside_dots_have_rings_in_little_memory(tmp_path):
     """Slots of rows are not padded to those of tiles: else the last KB was missing for the log-sum-exp of backward attention, which was converted between threads behind two barriers in each iteration."""
     gpu = registers.run("compile", "bench/zoo/kernels/backward.py::dkdv_kernel", "--sig",

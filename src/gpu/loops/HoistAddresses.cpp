@@ -3,6 +3,7 @@
 #include "gpu/BlockEdit.h"
 #include "gpu/Dots.h"
 #include "gpu/LoopSlice.h"
+#include "gpu/loops/LoopObstacles.h"
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -546,7 +547,7 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
   for (Op *op : std::vector<Op *>(b.ops)) {
     for (Region *r : op->regions)
       visit(m, *r->block, target, options);
-    if (op->kind != OpKind::For || op->get(attr::numStages, options.numStages) < 2 || op->disableLicm())
+    if (op->kind != OpKind::For || stagesOf(*op, options) < 2 || op->disableLicm())
       continue;
     std::vector<Op *> loads = loadsOfDots(*op->region(0));
     std::erase_if(loads, [](const Op *load) { return load->kind != OpKind::Load; });

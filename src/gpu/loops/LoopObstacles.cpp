@@ -2,6 +2,7 @@
 #include "gpu/loops/LoopObstacles.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Diagnostics.h"
+#include "gpu/Dots.h"
 #include "passes/ArgumentAccess.h"
 #include <algorithm>
 #include <cmath>
@@ -19,6 +20,17 @@ static bool hasDot(const Block &b) {
     return op->kind == OpKind::Dot ||
            (op->kind == OpKind::If && std::any_of(op->regions.begin(), op->regions.end(), [](const Region *r) { return hasDot(*r->block); }));
   });
+}
+
+static bool hasAsyncDot(const Block &b) {
+  return std::ranges::any_of(b.ops, [](const Op *op) {
+    return op->kind == OpKind::Dot ? isAsyncMma(*op) : op->kind == OpKind::If && std::ranges::any_of(op->regions, [](const Region *r) { return hasAsyncDot(*r->block); });
+  });
+}
+
+int64_t stagesOf(const Op &loop, const Options &options) {
+  const int64_t asked = loop.get(attr::numStages, options.numStages);
+  return asked < 2 && !loop.find(attr::numStages) && hasAsyncDot(*loop.region(0)) ? 2 : asked;
 }
 
 bool hasDot(const Op &loop) { return hasDot(*loop.regions.back()->block); }

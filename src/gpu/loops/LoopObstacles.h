@@ -1,7 +1,7 @@
 // What keeps a loop from being pipelined, or a load of it from being copied ahead of its iteration: one answer for the pipeliner, which
 // needs to know whether, and for remarks, which say why.
 #pragma once
-#include "ir/Ir.h"
+#include "gpu/TargetInfo.h"
 #include "support/Diag.h"
 #include <optional>
 #include <string>
@@ -11,6 +11,10 @@ namespace tegula::gpu {
 
 /// Does an iteration of the loop compute a dot (in a branch at most, not in a loop inside)?
 bool hasDot(const ir::Op &loop);
+
+/// How many iterations of a For may be under way at a time, copies ahead of their use included: as the loop asks for, else as the launch does; 1: one after the other. But a launch that asks for one stage
+/// gets two in loops with asynchronous dots, which idle for as long as their operands take: published launches with num_stages=1 spare the shared memory of smaller GPUs, or had warps of their own in mind.
+int64_t stagesOf(const ir::Op &loop, const Options &options);
 
 /// Why the body as a whole forbids to start loads of later iterations early; empty if it does not. `loop` is a For or a While.
 std::optional<std::string> obstacleOfLoop(const ir::Op &loop);

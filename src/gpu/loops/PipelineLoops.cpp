@@ -375,7 +375,7 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
       visit(m, *r->block, target, options, remarks);
     if (op->kind == OpKind::While && options.numStages >= 2)
       LoopRemarks(*op, remarks).notPipelined(*obstacleOfLoop(*op));
-    if (op->kind == OpKind::For && !op->pipelined() && op->get(attr::numStages, options.numStages) >= 2)
+    if (op->kind == OpKind::For && !op->pipelined() && stagesOf(*op, options) >= 2)
       loops.push_back(op);
   }
   for (Op *loop : loops)

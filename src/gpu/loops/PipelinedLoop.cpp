@@ -421,7 +421,7 @@ bool PipelinedLoop::leaveOthers() {
 
 bool PipelinedLoop::fitMemory() {
   const uint64_t limit = target_.sharedLimit();
-  const int64_t wanted = std::clamp<int64_t>(loop_.get(attr::numStages, options_.numStages) - 1, 1, mostIterations());
+  const int64_t wanted = std::clamp<int64_t>(stagesOf(loop_, options_) - 1, 1, mostIterations());
   const std::vector<RingChoice> all = choices(wanted);
   // What is beside them is the same for all, but that a branch, which many iterations pass by, does with less before the rings do.
   std::vector<uint64_t> beside;

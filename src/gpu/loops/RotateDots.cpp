@@ -2,6 +2,7 @@
 #include "gpu/loops/RotateDots.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/LoopSlice.h"
+#include "gpu/loops/LoopObstacles.h"
 #include "gpu/loops/StaggerDots.h"
 #include "passes/Users.h"
 #include <algorithm>
@@ -141,7 +142,7 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
   for (Op *op : b.ops) {
     for (Region *r : op->regions)
       visit(m, *r->block, target, options);
-    if (op->kind == OpKind::For && op->get(attr::numStages, options.numStages) >= 2)
+    if (op->kind == OpKind::For && stagesOf(*op, options) >= 2)
       loops.push_back(op);
   }
   for (Op *loop : loops)

@@ -68,7 +68,7 @@ public:
   }
   /// Says so if the loop has fewer stages than it asks for; `total`: bytes that the kernel takes with those it has.
   void remarkStages(uint64_t total, DiagEngine *remarks) const {
-    const int64_t asked = loop_.get(attr::numStages, options_.numStages), missing = asked - stages();
+    const int64_t asked = stagesOf(loop_, options_), missing = asked - stages();
     if (missing <= 0)
       return;
     uint64_t stage = 16; // its barriers
@@ -281,7 +281,7 @@ Reason Specializer::findLoops(Block &b) {
       continue;
     }
     auto loop = std::make_unique<ConsumerLoop>(m_, *op, target_, options_, gathers_);
-    if (op->get(attr::numStages, options_.numStages) < 2 || !loop->plan() || !loop->isFilledByProducer())
+    if (stagesOf(*op, options_) < 2 || !loop->plan() || !loop->isFilledByProducer())
       return "a loop with dots has loads that TMA cannot do, or that cannot be started early";
     loopOf_[op] = loops_.size();
     loops_.push_back(std::move(loop));
