@@ -130,14 +130,24 @@ LinearLayout sharedLinear(const Extents &shape, const Extents &order) {
   return withOutputs(withInputs(r, {Dim::Offset}), shape);
 }
 
-LinearLayout sharedByThreads(const LinearLayout &registers) {
+/// Offsets by the bases in this order, each that the ones before do not give.
+static LinearLayout sharedInOrder(const LinearLayout &registers, std::initializer_list<std::span<const uint64_t>> order) {
   Subspace seen;
   std::vector<uint64_t> offsets;
-  for (Dim d : {Dim::Register, Dim::Lane, Dim::Warp})
-    for (uint64_t b : registers.bases(d))
+  for (std::span<const uint64_t> bases : order)
+    for (uint64_t b : bases)
       if (b && seen.insert(b, 0))
         offsets.push_back(b);
   return {{{Dim::Offset, static_cast<uint8_t>(offsets.size())}}, registers.outs(), offsets};
+}
+
+LinearLayout sharedByThreads(const LinearLayout &registers) {
+  return sharedInOrder(registers, {registers.bases(Dim::Register), registers.bases(Dim::Lane), registers.bases(Dim::Warp)});
+}
+
+LinearLayout sharedByLanes(const LinearLayout &registers, int64_t vec) {
+  const std::span<const uint64_t> held = registers.bases(Dim::Register), run = held.first(log2Exact(vec));
+  return sharedInOrder(registers, {run, registers.bases(Dim::Lane), registers.bases(Dim::Warp), held.subspan(run.size())});
 }
 
 std::optional<SwizzleMode> widestSwizzle(int64_t contiguousBytes) {

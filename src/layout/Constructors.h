@@ -24,6 +24,9 @@ struct Threads {
 /// one step per lane, then per warp, then the rest to registers. Lanes and warps that find no element hold copies, registers never do.
 /// With the axis of contiguous addresses first this is the layout of coalesced loads and stores.
 LinearLayout dealt(const Extents &shape, const Extents &order, int64_t vec, Threads threads);
+/// For a tile that is read along one axis (order[0]) and written to shared memory along another (order[1]): a thread has blocks of `vec` by `run` elements, which it turns without moving any, and eight lanes in a
+/// row write their runs of 16 bytes to different banks of a tile in the swizzle of 128 bytes (sharedSwizzled). A lane's neighbours along order[0] fill lines of memory.
+LinearLayout dealtInBlocks(const Extents &shape, const Extents &order, int64_t vec, int64_t run, Threads threads);
 /// Row-major, several neighbours per thread if there are enough elements: for values nothing else decides.
 LinearLayout dealtByRows(const Extents &shape, Threads threads);
 /// For a scan along `axis`: each thread holds consecutive elements of the axis, the next ones are in the next lane, then in
@@ -102,6 +105,8 @@ LinearLayout matrixMove(unsigned count, bool transposed);
 LinearLayout sharedLinear(const Extents &shape, const Extents &order);
 /// What a thread of a layout holds lies side by side.
 LinearLayout sharedByThreads(const LinearLayout &registers);
+/// What the lanes of a warp hold in the same `vec` registers does: accesses of `vec` elements by these threads have no conflicts.
+LinearLayout sharedByLanes(const LinearLayout &registers, int64_t vec);
 
 /// Bytes per row of an atom in the wgmma and TMA swizzle modes. None: wgmma core matrices of 16-byte rows.
 enum class SwizzleMode : uint8_t { None = 16, B32 = 32, B64 = 64, B128 = 128 };

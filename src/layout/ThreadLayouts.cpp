@@ -71,6 +71,21 @@ LinearLayout dealt(const Extents &shape, const Extents &order, int64_t vec, Thre
   return d.finish();
 }
 
+LinearLayout dealtInBlocks(const Extents &shape, const Extents &order, int64_t vec, int64_t run, Threads threads) {
+  const unsigned fast = static_cast<unsigned>(order[0]), across = static_cast<unsigned>(order[1]);
+  Dealer d(shape, threads);
+  d.give(Dim::Register, fast, log2Exact(vec));
+  d.give(Dim::Register, across, log2Exact(run));
+  // A run's place in its row of 128 bytes is the number of the run, exclusive-or the row's number modulo eight: of these three bits what a thread does not have of the row, and the rest of the run.
+  constexpr unsigned placeBits = 3;
+  const unsigned ofRow = placeBits - std::min(placeBits, log2Exact(vec));
+  d.give(Dim::Lane, fast, ofRow);
+  d.give(Dim::Lane, across, placeBits - ofRow);
+  for (Dim to : {Dim::Lane, Dim::Warp, Dim::Register})
+    d.giveAll(to, order);
+  return d.finish();
+}
+
 LinearLayout dealtByRows(const Extents &shape, Threads threads) {
   int64_t perThread = std::max<int64_t>(1, shape.product() / threads.count());
   return dealt(shape, rowMajor(shape.rank()), std::min({perThread, int64_t{4}, shape[shape.rank() - 1]}), threads);

@@ -1,5 +1,6 @@
 // Constructors against the tables read out of the hardware (golden bases), and properties of the shape operations.
 #include "Random.h"
+#include "layout/Banks.h"
 #include "layout/Constructors.h"
 #include <gtest/gtest.h>
 
@@ -150,6 +151,30 @@ TEST(Constructors, Blocked) {
   EXPECT_EQ(one.totalOutBits(), 0u);
   EXPECT_EQ(one.inSize(Dim::Lane), 32);
   EXPECT_EQ(one.inSize(Dim::Warp), 4);
+}
+
+// A thread's runs lie side by side in the tile, eight lanes write theirs to different banks, and they read whole sectors of the other axis.
+TEST(Constructors, BlocksAreTurnedWithoutConflicts) {
+  EXPECT_EQ(dealtInBlocks({32, 128}, {1, 0}, 4, 4, {32, 8}).print(),
+            "register: (0,1) (0,2) (1,0) (2,0); lane: (0,4) (4,0) (8,0) (0,8) (0,16); warp: (0,32) (0,64) (16,0) -> dim0 32, dim1 128");
+  for (int64_t k : {8, 16, 32, 64})
+    for (int64_t n : {32, 64, 128, 256})
+      for (unsigned warps : {4u, 8u}) {
+        const int64_t run = std::min<int64_t>(4, n * k / 4 / (32 * warps));
+        if (run < 1)
+          continue;
+        const LinearLayout l = dealtInBlocks({k, n}, {1, 0}, 4, run, {32, warps});
+        EXPECT_TRUE(l.isSurjective() && l.isProjectedPermutation()) << l.print();
+        const LinearLayout tile = sharedSwizzled({k, n}, {0, 1}, 32, *widestSwizzle(4 * k)), at = l.invertAndCompose(tile);
+        auto address = [&](Dim d, unsigned bit) { return 4 * at.apply(at.ins().flat(d, uint64_t{1} << bit)); };
+        for (unsigned i = 0; (1 << i) < run; ++i)
+          EXPECT_EQ(address(Dim::Register, 2 + i), 4u << i);
+        std::vector<uint64_t> lanes;
+        for (unsigned i = 0; i < 5; ++i)
+          lanes.push_back(address(Dim::Lane, i));
+        const unsigned least = static_cast<unsigned>(run), most = k >= 32 && run == 4 ? least : 4 * least;
+        EXPECT_LE(linearWavefronts(lanes, 4 * static_cast<unsigned>(run)), most) << k << " x " << n << ": " << l.print();
+      }
 }
 
 TEST(Constructors, DealtIsSurjectiveForEveryShape) {

@@ -83,11 +83,14 @@ Type PipelinedLoop::tileOf(const Op &load) {
   const Type &t = load.result()->type;
   if (load.kind == OpKind::DescLoad)
     return Type::shared(t.shape, t.elem, module_.internLayout(target_.blockTile(load)));
-  // Operands of 8 bits lie K-major for asynchronous dots. Where the load has them the other way round, they pass through registers.
+  // Operands of 8 and 32 bits lie K-major for asynchronous dots. Where the load has them the other way round, they pass through registers.
   uint16_t l = wantedLayout(load.result());
   int64_t vec = load.vec();
-  if (!l || !keepsVectors(LinearLayout(module_.layouts[l - 1u]), module_.layoutOf(t), vec))
-    l = module_.internLayout(plainTile(t, LinearLayout(module_.layoutOf(t)), vec));
+  const LinearLayout registers = module_.layoutOf(t);
+  if (!l)
+    l = module_.internLayout(plainTile(t, registers, vec));
+  else if (!keepsVectors(LinearLayout(module_.layouts[l - 1u]), registers, vec))
+    l = module_.internLayout(layout::sharedByLanes(registers, vec)); // those that copy it read it
   return Type::shared(t.shape, t.elem, l);
 }
 

@@ -1,0 +1,95 @@
+"""Tiles of words that asynchronous dots read along the contraction, where memory has them the other way round (TF32, B row-major): loaded in blocks that threads turn, dealtInBlocks of layout/Constructors.h."""
+import re
+
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+from tegula.tools.tensor_descriptor import TensorDescriptor
+
+
+@tegula.jit
+def product(a_ptr, b_ptr, c_ptr, M, N, K, a_row, a_column, b_row, b_column, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(0, K, BK):
+        a = tl.load(a_ptr + rows[:, None] * a_row + (i + k)[None, :] * a_column, mask=(rows[:, None] < M) & (i + k < K)[None, :], other=0.0)
+        b = tl.load(b_ptr + (i + k)[:, None] * b_row + columns[None, :] * b_column, mask=(columns[None, :] < N) & (i + k < K)[:, None], other=0.0)
+        acc = tl.dot(a.to(tl.float32), b.to(tl.float32), acc)
+    tl.store(c_ptr + rows[:, None] * N + columns[None, :], acc, mask=(rows[:, None] < M) & (columns[None, :] < N))
+
+
+@tegula.jit
+def by_descriptors(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n = tl.program_id(0) * BM, tl.program_id(1) * BN
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        acc = tl.dot(a.load([m, k]), b.load([k, n]), acc)
+    c.store([m, n], acc)
+
+
+@tegula.jit
+def of_transposes(a_ptr, b_ptr, c_ptr, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Tiles that are loaded as memory has them, and turned by tl.trans."""
+    m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(0, K, BK):
+        a = tl.load(a_ptr + (i + k)[:, None] * BM + m[None, :])
+        b = tl.load(b_ptr + n[:, None] * K + (i + k)[None, :])
+        acc = tl.dot(tl.trans(a), tl.trans(b), acc)
+    tl.store(c_ptr + m[:, None] * BN + n[None, :], acc)
+
+
+def whole(rng, *shape):
+    """Products of small numbers are exact in TF32."""
+    return rng.integers(-8, 9, shape).astype(np.float32)
+
+
+def strided(x, is_turned):
+    """Of the same elements: (an array, its row step, its column step)."""
+    y = np.ascontiguousarray(x.T) if is_turned else np.ascontiguousarray(x)
+    return (y, 1, y.shape[1]) if is_turned else (y, y.shape[1], 1)
+
+
+TILES = [(128, 128, 32, 8), (64, 64, 32, 4), (64, 128, 64, 4), (128, 64, 16, 8), (64, 32, 8, 4)]
+
+
+@pytest.mark.parametrize("BM,BN,BK,warps", TILES)
+@pytest.mark.parametrize("turns", ["nn", "nt", "tn", "tt"])
+def test_products(BM, BN, BK, warps, turns):
+    rng = np.random.default_rng(BM + BN + BK)
+    M, N, K = BM + 8, BN + 24, 3 * BK + 8
+    a, b = whole(rng, M, K), whole(rng, K, N)
+    (pa, ar, ac), (pb, br, bc) = strided(a, turns[0] == "t"), strided(b, turns[1] == "t")
+    c = np.zeros((M, N), np.float32)
+    product[(2, 2)](pa, pb, c, M, N, K, ar, ac, br, bc, BM, BN, BK, device="sim", num_warps=warps)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+@pytest.mark.parametrize("BM,BN,BK,warps", TILES)
+def test_descriptors(BM, BN, BK, warps):
+    rng = np.random.default_rng(BM + BN + BK)
+    a, b, c = whole(rng, BM, 4 * BK), whole(rng, 4 * BK, 2 * BN), np.zeros((BM, 2 * BN), np.float32)
+    by_descriptors[(1, 2)](TensorDescriptor(a, a.shape, [a.shape[1], 1], [BM, BK]), TensorDescriptor(b, b.shape, [b.shape[1], 1], [BK, BN]), TensorDescriptor(c, c.shape, [c.shape[1], 1], [BM, BN]), 4 * BK, BM, BN, BK, device="sim", num_warps=warps)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+@pytest.mark.parametrize("BM,BN,BK,warps", TILES)
+def test_transposes(BM, BN, BK, warps):
+    rng = np.random.default_rng(BM + BN + BK)
+    a, b, c = whole(rng, 2 * BK, BM), whole(rng, BN, 2 * BK), np.zeros((BM, BN), np.float32)
+    of_transposes[(1,)](a, b, c, 2 * BK, BM, BN, BK, device="sim", num_warps=warps)
+    np.testing.assert_array_equal(c, a.T @ b.T)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_path(dtype):
+    """Each thread stores vectors of four words, and none word by word."""
+    a, b, c = (np.zeros((256, 256), dtype) for _ in range(3))
+    kernel = product.warmup(a, b, np.zeros((256, 256), np.float32), 256, 256, 256, 256, 1, 256, 1, 128, 128, 32, grid=(2, 2), device="sim", num_warps=8, num_stages=3)
+    loop = kernel.compile_for("sm_90a").stage("ptx")
+    loop = loop[:loop.rindex("wgmma.wait_group")]
+    assert "wgmma" in loop and len(re.findall(r"st\.shared\.v4\.[bf]32", loop)) >= 4
+    assert not re.search(r"st\.shared\.[bf]32", loop)
