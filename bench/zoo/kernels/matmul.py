@@ -257,6 +257,27 @@ def _(a, s, c):
     return Launch(modulo, (tiles(s, c),), (a.at, a.b, a.c, s.M, s.N, s.K, 1, s.M, s.N, 1, s.N, 1), **vars(c))
 
 
+words = Entry("matmul of TF32", outputs=("c",), inputs=lambda m, s, t: dict(a=m.normal((s.M, s.K), t), b=m.normal((s.K, s.N), t), c=m.empty((s.M, s.N), t)),
+              reference=lambda x, a, s: a.a @ a.b, shapes=shapes("M N K", (4096, 4096, 4096), (1024, 1024, 4096)), small=SMALL, dtypes=("fp32",), flops=lambda s: 2 * s.M * s.N * s.K,
+              library=lambda torch, a, s: torch.mm(a.a, a.b))
+WORD_TILES = configs("BM BN BK GROUP num_warps num_stages", (64, 64, 32, 8, 4, 3), (128, 128, 32, 8, 8, 3), (128, 128, 32, 8, 4, 3), (128, 256, 32, 8, 8, 3), (64, 128, 64, 8, 4, 2), (128, 64, 16, 8, 4, 4))
+
+
+@words.spelling("pointers, modulo", WORD_TILES)
+def _(a, s, c):
+    return Launch(modulo, (tiles(s, c),), (a.a, a.b, a.c, s.M, s.N, s.K, s.K, 1, s.N, 1, s.N, 1), **vars(c))
+
+
+@words.spelling("block pointers", WORD_TILES)
+def _(a, s, c):
+    return Launch(block_pointers, (tiles(s, c),), (a.a, a.b, a.c, s.M, s.N, s.K, s.K, s.N, s.N), **vars(c))
+
+
+@words.spelling("descriptors in the kernel", WORD_TILES)
+def _(a, s, c):
+    return Launch(kernel_descriptors, (tiles(s, c),), (a.a, a.b, a.c, s.M, s.N, s.K), **vars(c))
+
+
 skinny = Entry("matmul of few rows", outputs=("c",), inputs=inputs, reference=lambda x, a, s: a.a @ x.swapaxes(a.bt, 0, 1), shapes=shapes("M N K", (16, 8192, 8192), (64, 4096, 14336)),
                small=shapes("M N K", (16, 72, 160)), dtypes=("bf16", "fp16"), bytes=lambda s, e: e * (s.N * s.K + s.M * (s.N + s.K)), library=lambda torch, a, s: torch.mm(a.a, a.bt.T))
 
