@@ -6,6 +6,7 @@
 #include "gpu/layouts/ElementUses.h"
 #include "gpu/layouts/EqualAddresses.h"
 #include "gpu/layouts/NeighbourSteps.h"
+#include "gpu/layouts/TurnedTiles.h"
 #include "ir/Builder.h"
 #include "layout/Constructors.h"
 #include "layout/Conversion.h"
@@ -15,7 +16,6 @@
 #include "passes/Users.h"
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -174,8 +174,7 @@ public:
     auto isData = [&](const Value *v) { return !isCheap(v); };
     a.layout = layout::dealt(shape, order, std::max(a.vec, runBeside(users_, facts_, op, a.axis, a.vec, threads().count(), isPlain, isData)), threads());
     if (op.kind == OpKind::Load)
-      if (std::optional<LinearLayout> blocks = inBlocks(op.result(), a.axis, a.vec))
-        a.layout = *blocks;
+      a.layout = turnedInBlocks(op.result(), a.axis, a.vec, users_, target_, warps_).value_or(a.layout);
     const Home beside = isSpread(op) || besideAccumulator(op).first.layout ? of(op.result()) : isScattered(op) ? besideAddresses(op) : Home{};
     if (beside.layout) {
       a.layout = layoutOf(beside);
@@ -192,22 +191,6 @@ public:
         }
       }
     return a;
-  }
-
-  /// How a tile is loaded `vec` elements at a time along `axis` where the asynchronous dot that it is for reads it contiguous along the other one (of TF32 the contraction, whatever lies side by side in memory):
-  /// in blocks, whose rows a thread stores as vectors. Nothing if the dot reads it as it comes.
-  std::optional<LinearLayout> inBlocks(const Value *loaded, unsigned axis, int64_t vec) const {
-    const std::optional<OperandUse> use = operandUse(users_, loaded, 4);
-    if (!use || choiceOf(*use->dot).kind != DotKind::AsyncMma)
-      return std::nullopt;
-    const Type &t = use->dot->operands[use->operand]->type;
-    const int64_t bytes = byteWidth(t.elem), perThread = std::max<int64_t>(1, t.numel() / threads().count());
-    const unsigned there = use->axes[axis], other = 1 - there;
-    const LinearLayout tile = target_.operandTile(choiceOf(*use->dot), t, use->operand == 0, layout::dealt(t.shape, layout::Extents{there, other}, vec, threads()));
-    // Narrower elements would be turned by instructions.
-    if (bytes != wordBytes || tile.basis(layout::Dim::Offset, 0, layout::tensorDim(there)))
-      return std::nullopt;
-    return layout::dealtInBlocks(loaded->type.shape, layout::Extents{axis, 1 - axis}, vec, std::min({16 / bytes, perThread / vec, t.shape[other]}), threads());
   }
 
   DotChoice choiceOf(const Op &dot) const { return target_.chooseDot(dot, warps_); }
@@ -302,15 +285,8 @@ void Homes::visit(const Op &op) {
     if (op.operands[0]->type.isTensor())
       set(op.result(), access(op).layout, Rank::Memory);
     return;
-  case OpKind::DescLoad: {
-    const Shape &s = op.result()->type.shape;
-    std::vector<unsigned> order(s.rank());
-    std::iota(order.rbegin(), order.rend(), 0u);
-    int64_t perThread = std::max<int64_t>(1, s.numel() / threads().count());
-    const int64_t vec = std::min<int64_t>(perThread, 16 / byteWidth(op.result()->type.elem));
-    const std::optional<LinearLayout> blocks = inBlocks(op.result(), s.rank() - 1, vec);
-    return set(op.result(), blocks ? *blocks : layout::dealt(s, order, vec, threads()), Rank::Memory);
-  }
+  case OpKind::DescLoad:
+    return set(op.result(), layoutOfBlock(op.result(), users_, target_, warps_), Rank::Memory);
   case OpKind::Dot:
     return set(op.result(), target_.accumulatorLayout(choiceOf(op), op, warps_), Rank::Accumulator);
   case OpKind::Scan:

@@ -66,23 +66,6 @@ unsigned tileBytes(const Users &users, const Value *v, unsigned depth, const std
   return 0;
 }
 
-std::optional<OperandUse> operandUse(const Users &users, const Value *v, unsigned depth) {
-  if (!depth || v->type.shape.rank() != 2)
-    return std::nullopt;
-  for (const Op *u : users.of(v)) {
-    if (u->kind == OpKind::Dot && u->operands[2] != v)
-      return OperandUse{u, u->operands[0] == v ? 0u : 1u, {0, 1}};
-    if (u->results.size() != 1 || !(u->has(ir::traits::Elementwise) || u->kind == OpKind::Permute))
-      continue;
-    if (std::optional<OperandUse> use = operandUse(users, u->result(), depth - 1)) {
-      if (u->kind == OpKind::Permute && u->perm()[0] == 1)
-        std::swap(use->axes[0], use->axes[1]);
-      return use;
-    }
-  }
-  return std::nullopt;
-}
-
 bool isSplit(const Users &users, const Value *v, unsigned depth) {
   return depth && std::ranges::any_of(users.of(v), [&](const Op *u) {
            return u->kind == OpKind::Split || (u->results.size() == 1 && u->has(ir::traits::Elementwise) && isSplit(users, u->result(), depth - 1));

@@ -3,7 +3,6 @@
 #include "layout/LinearLayout.h"
 #include "passes/AxisFacts.h"
 #include "passes/Users.h"
-#include <array>
 #include <functional>
 #include <optional>
 #include <span>
@@ -34,13 +33,6 @@ private:
 /// Bytes of an element of the operand that `v` becomes, element by element in `depth` steps, of a dot for which `readsTiles` is true (it reads shared memory); 0 if there
 /// is none.
 unsigned tileBytes(const Users &users, const ir::Value *v, unsigned depth, const std::function<bool(const ir::Op &dot)> &readsTiles);
-/// The operand of a dot that `v`, of two axes, becomes, element by element in `depth` steps.
-struct OperandUse {
-  const ir::Op *dot;
-  unsigned operand;
-  std::array<unsigned, 2> axes; // of the operand, that those of `v` are
-};
-std::optional<OperandUse> operandUse(const Users &users, const ir::Value *v, unsigned depth);
 /// Is `v`, or what is computed from it element by element in `depth` steps, split into halves of pairs?
 bool isSplit(const Users &users, const ir::Value *v, unsigned depth);
 /// Is an operand of a product computed from `v`, element by element in `depth` steps?

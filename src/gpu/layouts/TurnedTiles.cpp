@@ -1,0 +1,68 @@
+// See TurnedTiles.h.
+#include "gpu/layouts/TurnedTiles.h"
+#include "gpu/layouts/ElementUses.h"
+#include "layout/Constructors.h"
+#include <algorithm>
+#include <array>
+
+namespace tegula::gpu {
+
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+
+namespace {
+struct OperandUse {
+  const Op *dot;
+  unsigned operand;
+  std::array<unsigned, 2> axes; // of the operand, that those of the value are
+};
+} // namespace
+
+/// The operand of a dot that `v`, of two axes, becomes, element by element in `depth` steps.
+static std::optional<OperandUse> operandUse(const Users &users, const Value *v, unsigned depth) {
+  if (!depth || v->type.shape.rank() != 2)
+    return std::nullopt;
+  for (const Op *u : users.of(v)) {
+    if (u->kind == OpKind::Dot && u->operands[2] != v)
+      return OperandUse{u, u->operands[0] == v ? 0u : 1u, {0, 1}};
+    if (u->results.size() != 1 || !(u->has(ir::traits::Elementwise) || u->kind == OpKind::Permute))
+      continue;
+    if (std::optional<OperandUse> use = operandUse(users, u->result(), depth - 1)) {
+      if (u->kind == OpKind::Permute && u->perm()[0] == 1)
+        std::swap(use->axes[0], use->axes[1]);
+      return use;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<layout::LinearLayout> turnedInBlocks(const Value *loaded, unsigned axis, int64_t vec, const Users &users, const TargetInfo &target, unsigned warps) {
+  const std::optional<OperandUse> use = operandUse(users, loaded, 4);
+  if (!use)
+    return std::nullopt;
+  const DotChoice choice = target.chooseDot(*use->dot, warps);
+  const ir::Type &t = use->dot->operands[use->operand]->type;
+  const int64_t bytes = ir::byteWidth(t.elem);
+  if (choice.kind != DotKind::AsyncMma || bytes != wordBytes)
+    return std::nullopt;
+  const layout::Threads threads{target.lanes(), warps};
+  const unsigned there = use->axes[axis], other = 1 - there;
+  const layout::LinearLayout tile = target.operandTile(choice, t, use->operand == 0, layout::dealt(t.shape, layout::Extents{there, other}, vec, threads));
+  if (tile.basis(layout::Dim::Offset, 0, layout::tensorDim(there)))
+    return std::nullopt;
+  const int64_t perThread = std::max<int64_t>(1, t.numel() / threads.count());
+  return layout::dealtInBlocks(loaded->type.shape, layout::Extents{axis, 1 - axis}, vec, std::min({16 / bytes, perThread / vec, t.shape[other]}), threads);
+}
+
+layout::LinearLayout layoutOfBlock(const Value *loaded, const Users &users, const TargetInfo &target, unsigned warps) {
+  const ir::Type &t = loaded->type;
+  const layout::Threads threads{target.lanes(), warps};
+  const int64_t perThread = std::max<int64_t>(1, t.numel() / threads.count()), vec = std::min<int64_t>(perThread, 16 / ir::byteWidth(t.elem));
+  layout::Extents order;
+  for (unsigned axis = t.shape.rank(); axis-- > 0;)
+    order.push(axis);
+  return turnedInBlocks(loaded, t.shape.rank() - 1, vec, users, target, warps).value_or(layout::dealt(t.shape, order, vec, threads));
+}
+
+} // namespace tegula::gpu

@@ -1,0 +1,17 @@
+// Tiles that are turned on their way to a dot: TF32 operands of wgmma are contiguous along the contraction (PTX ISA, wgmma.mma_async: only 16-bit types may be transposed), whatever lies side by side in memory.
+// AssignLayouts asks here where the elements of such a load live: in blocks (layout::dealtInBlocks), so that each thread stores vectors of what it has loaded as vectors.
+#pragma once
+#include "gpu/TargetInfo.h"
+#include "layout/LinearLayout.h"
+#include "passes/Users.h"
+#include <optional>
+
+namespace tegula::gpu {
+
+/// The layout of `loaded`, which accesses of `vec` elements bring along `axis` (a power of two, at most 16 bytes), by `warps` warps. Nothing if no asynchronous dot reads it, element by element in a few steps,
+/// or one that reads it as it comes, or elements of less than a word: these would be turned by instructions.
+std::optional<layout::LinearLayout> turnedInBlocks(const ir::Value *loaded, unsigned axis, int64_t vec, const Users &users, const TargetInfo &target, unsigned warps);
+/// That of a tile which a block load brings: rows by 16 bytes, or blocks of them.
+layout::LinearLayout layoutOfBlock(const ir::Value *loaded, const Users &users, const TargetInfo &target, unsigned warps);
+
+} // namespace tegula::gpu
