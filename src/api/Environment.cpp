@@ -51,7 +51,10 @@ bool readCpuTarget(std::optional<Target> &out) {
   if (name.empty()) return true;
   out = parseTarget(name);
   if (!out || !out->isCpu()) return fail(TEGULA_INVALID_ARGUMENT, "TEGULA_CPU_TARGET: " + noSuchTarget(name)), false;
-  return hostProcessor()->runs(*out->what) || (fail(TEGULA_UNSUPPORTED, "TEGULA_CPU_TARGET is `" + name + "`, which this machine cannot execute"), false);
+  targets::TargetRef here = out->what->tunedFor(*hostProcessor().what);
+  if (!here) return fail(TEGULA_UNSUPPORTED, "TEGULA_CPU_TARGET is `" + name + "`, which this machine cannot execute"), false;
+  out->what = std::move(here); // what is made for other machines (`-t`, bundles) has the caches that its name stands for
+  return true;
 }
 
 bool readHangTime(uint64_t &out) {

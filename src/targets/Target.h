@@ -83,6 +83,8 @@ public:
 
   /// Does what this target is execute code that was made for `code`?
   virtual bool runs(const Target &code) const { return key() == code.key(); }
+  /// These instructions with the caches of `machine`, which runs them: what its launches are compiled for where they are held to fewer instructions than it has. Null: there is no such thing, or it does not run them.
+  virtual TargetRef tunedFor(const Target &) const { return nullptr; }
   /// What a machine must have to run its code, in the words of runtime/BundleMachine.h. `cubin`: for which GPU it was assembled, "" if it was not.
   virtual std::string needs(std::string_view cubin) const = 0;
   /// The richest target with a fixed meaning whose code runs wherever this one's does; "": it is one itself.

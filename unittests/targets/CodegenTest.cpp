@@ -32,6 +32,19 @@ TEST(Target, NamesAreKnownAndKeysDiffer) {
   EXPECT_FALSE(parseTarget(""));
 }
 
+// Held to fewer instructions, a machine keeps its caches: what the blocks of a dot and streaming stores are chosen by.
+TEST(Codegen, TunedForAMachine) {
+  CpuTarget machine = *parseTarget("cpu:avx512bf16");
+  machine.l1Bytes = 48 << 10, machine.l2Bytes = 2 << 20, machine.l3Bytes = 64 << 20, machine.slowPairsOfBf16 = true;
+  const CpuTarget code = *parseTarget("cpu:avx512"), tuned = tunedFor(code, machine);
+  EXPECT_TRUE(tuned.lastLevelIsFar() && !code.lastLevelIsFar());
+  EXPECT_EQ(tuned.l1Bytes, machine.l1Bytes);
+  EXPECT_EQ(tuned.l3Bytes, machine.l3Bytes);
+  EXPECT_TRUE(tuned.slowPairsOfBf16 && !tuned.avx512Bf16);
+  EXPECT_EQ(tuned.features, code.features);
+  EXPECT_NE(targetKey(tuned), targetKey(code));
+}
+
 TEST(Codegen, UnknownTripleIsADiagnostic) {
   CpuTarget t = *parseTarget("cpu:x86-64");
   t.triple = "sparc-unknown-linux-gnu";

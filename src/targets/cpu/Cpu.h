@@ -34,6 +34,8 @@ std::optional<CpuTarget> parseTarget(std::string_view name);
 std::vector<std::string> knownTargetNames();
 /// Can a machine that is `machine` execute code made for `code`?
 bool runsOn(const CpuTarget &code, const CpuTarget &machine);
+/// The instructions of `code`, the caches and the speed of instructions of `machine`.
+CpuTarget tunedFor(CpuTarget code, const CpuTarget &machine);
 /// Canonical text of everything that changes generated code; part of the cache key.
 std::string targetKey(const CpuTarget &t);
 

@@ -21,6 +21,9 @@ public:
   Language language() const override { return {"cpu", 0, "ieee"}; }
   std::optional<ir::AsmExecutor> asmExecutor() const override { return ir::AsmExecutor{"a CPU", true}; }
   bool runs(const Target &code) const override { return &code.family == &family && cpu::runsOn(static_cast<const CpuCode &>(code).settings, settings); }
+  TargetRef tunedFor(const Target &machine) const override {
+    return machine.runs(*this) ? std::make_shared<CpuCode>(cpu::tunedFor(settings, static_cast<const CpuCode &>(machine).settings), family) : nullptr;
+  }
   const Processor *processor() const override { return &processor_; }
 
   std::string needs(std::string_view) const override {

@@ -141,6 +141,12 @@ bool runsOn(const CpuTarget &code, const CpuTarget &machine) {
          atMost(code.avx512Bf16, machine.avx512Bf16) && atMost(code.avx512Vnni, machine.avx512Vnni);
 }
 
+CpuTarget tunedFor(CpuTarget code, const CpuTarget &machine) {
+  code.l1Bytes = machine.l1Bytes, code.l2Bytes = machine.l2Bytes, code.l3Bytes = machine.l3Bytes;
+  code.slowPairsOfBf16 = machine.slowPairsOfBf16;
+  return code;
+}
+
 std::string targetKey(const CpuTarget &t) {
   std::string key = t.triple + "|" + t.cpu + "|" + t.features + "|" + std::to_string(t.vectorBits);
   for (bool flag : {t.avx2, t.avx512, t.avx512Bf16, t.avx512Vnni, t.fma, t.f16c, t.slowPairsOfBf16})
