@@ -1,7 +1,6 @@
 """Rows whose offsets are computed in 64 bits: a thread computes the address of its first row, and has the others by additions."""
 import re
 
-import ml_dtypes
 import numpy as np
 import pytest
 import tegula
@@ -72,24 +71,24 @@ def scaled(x, out, cols, stride, BLOCK: tl.constexpr):
     tl.store(out + row + at, y.to(out.dtype.element_ty), mask=at < cols)
 
 
-def scaled_ptx(block, warps, cols=1001):
-    x = np.zeros((4, 1003), ml_dtypes.bfloat16)
-    return scaled.warmup(x, np.zeros_like(x), cols, 1003, block, grid=(4, 2), device="sim", num_warps=warps).compile_for("sm_90a").stage("ptx")
+def scaled_ptx(block, warps, columns):
+    x = np.zeros((4, columns), np.float32)
+    return scaled.warmup(x, np.zeros_like(x), columns, columns, block, grid=(4, 2), device="sim", num_warps=warps).compile_for("sm_90a").stage("ptx")
 
 
-# Elements a constant apart: one product, the other addresses are that one and a number.
-@pytest.mark.parametrize("block, warps", [(1024, 4), (512, 4), (2048, 8)])
-def test_constant_steps_are_offsets_of_the_access(block, warps):
-    ptx = scaled_ptx(block, warps)
-    assert len(re.findall(r"ld\.global\.b16", ptx)) == len(re.findall(r"st\.global\.b16", ptx)) == block // 32 // warps
+# Vectors along a line: one product, the other addresses are that one and a number.
+@pytest.mark.parametrize("block, warps", [(4096, 4), (2048, 4), (8192, 8)])
+def test_vectors_of_a_line_are_offsets_of_the_access(block, warps):
+    ptx = scaled_ptx(block, warps, 16384)
+    assert len(re.findall(r"ld\.global\.v4", ptx)) == len(re.findall(r"st\.global\.v4", ptx)) == block // 128 // warps
     assert len(re.findall(r"mul\.wide", ptx)) <= 3  # row, place, and the place of the row in the output
 
 
-# A thread has seven predicates: more masks than six are not kept from the loads to the stores, but compared again.
-@pytest.mark.parametrize("block, warps, renewed", [(1024, 4, True), (2048, 4, True), (512, 4, False), (1024, 8, False)])
-def test_masks_of_many_stores_are_their_own(block, warps, renewed):
-    ptx = scaled_ptx(block, warps)
+# A thread has seven predicates: more masks of vectors than six are not kept from the loads to the stores, but compared again.
+@pytest.mark.parametrize("block, warps, columns, renewed", [(4096, 4, 16384, True), (8192, 4, 16384, True), (2048, 4, 16384, False), (4096, 8, 16384, False), (1024, 4, 16383, False)])
+def test_masks_of_many_stores_are_their_own(block, warps, columns, renewed):
+    ptx = scaled_ptx(block, warps, columns)
     masks = re.findall(r"@(%p\d+) (ld|st)\.global", ptx)
     loads, stores = ({p for p, what in masks if what == w} for w in ("ld", "st"))
-    assert len(loads) == len(stores) == block // 32 // warps
+    assert len(loads) == len(stores) == block // (128 if columns % 2 == 0 else 32) // warps
     assert (loads & stores == set()) == renewed and (loads == stores) != renewed and ("%nctaid.x" in ptx) == renewed

@@ -159,17 +159,19 @@ Regs Lowering::Elementwise::addPointers(const Op &op) {
   return out;
 }
 
-/// Addresses from that of a thread's first register by additions: where they are computed in 64 bits, as a product and an extension for each row are some seven instructions and this is two; where they lie
-/// constants apart, as those are offsets of the accesses, and one address takes the registers of all. Null where steps are not known, or a register's place is no sum of bits.
+/// Addresses from that of a thread's first register by additions: where they are computed in 64 bits, as a product and an extension for each row are some seven instructions and this is two; of vectors along a
+/// line, as what they lie apart is an offset of the access, and one address takes the registers of all (single elements of odd rows gained nothing by it, on an H200). Null where steps are not known, or a
+/// register's place is no sum of bits.
 std::optional<Regs> Lowering::Elementwise::stepPointers(const Op &op) {
   const ir::Type &t = op.result()->type;
   const unsigned n = registersOf(t);
   if (op.kind != OpKind::AddPtr || t.isScalar() || n == 1)
     return std::nullopt;
   std::optional<gpu::UniformSteps> steps = gpu::uniformSteps(op.result());
-  if (!steps || !(steps->isWide || std::ranges::all_of(steps->axes, [](const gpu::UniformStep &s) { return !s.scalar; })))
-    return std::nullopt;
   const LinearLayout &l = layoutOf(op.result());
+  const bool areVectors = steps && steps->axes.size() == 1 && !steps->axes[0].scalar && steps->axes[0].constant == 1 && l.basis(Dim::Register, 0) == 1;
+  if (!steps || !(steps->isWide || areVectors))
+    return std::nullopt;
   // Bits of coordinates that other inputs reach.
   auto reach = [&](std::optional<unsigned> without) {
     uint64_t bits = 0;

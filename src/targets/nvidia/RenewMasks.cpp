@@ -9,7 +9,7 @@
 namespace tegula::nvidia {
 namespace {
 
-/// An access under a mask: "@$2 st.global.b32 ...".
+/// An access to a vector under a mask: "@$5 st.global.v4.b32 ...".
 struct Masked {
   llvm::Use *mask = nullptr;
   bool isLoad = false, isStore = false;
@@ -22,7 +22,7 @@ Masked maskedAccess(llvm::Instruction &i) {
   unsigned number = 0;
   if (!s.consume_front("@$") || s.consumeInteger(10, number) || !s.consume_front(" "))
     return {};
-  const bool isLoad = s.starts_with("ld.global"), isStore = s.starts_with("st.global");
+  const bool isVector = s.split(' ').first.contains(".v"), isLoad = isVector && s.starts_with("ld.global"), isStore = isVector && s.starts_with("st.global");
   const llvm::Type *results = call->getType();
   const unsigned outputs = results->isVoidTy() ? 0 : results->isStructTy() ? results->getStructNumElements() : 1;
   if ((!isLoad && !isStore) || number < outputs || number - outputs >= call->arg_size())

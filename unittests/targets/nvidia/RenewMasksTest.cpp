@@ -23,8 +23,8 @@ struct Accesses {
     f = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "f", module);
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
     llvm::Value *p = f->getArg(0), *first = b.CreateMul(f->getArg(1), b.getInt32(4)), *n = f->getArg(2);
-    auto *load = llvm::InlineAsm::get(llvm::FunctionType::get(b.getInt32Ty(), {b.getPtrTy(), b.getInt1Ty()}, false), "@$2 ld.global.b32 $0, [$1];", "=r,l,b", true);
-    auto *store = llvm::InlineAsm::get(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt1Ty()}, false), "@$2 st.global.b32 [$0], $1;", "l,r,b", true);
+    auto *load = llvm::InlineAsm::get(llvm::FunctionType::get(b.getInt32Ty(), {b.getPtrTy(), b.getInt1Ty()}, false), "@$2 ld.global.v1.b32 $0, [$1];", "=r,l,b", true);
+    auto *store = llvm::InlineAsm::get(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt1Ty()}, false), "@$2 st.global.v1.b32 [$0], $1;", "l,r,b", true);
     std::vector<llvm::Value *> masks;
     for (unsigned i = 0; i < count; ++i) {
       llvm::Value *is = areFloats ? b.CreateFCmpOLT(f->getArg(3), llvm::ConstantFP::get(b.getFloatTy(), i)) : b.CreateICmpSLT(b.CreateAdd(first, b.getInt32(128 * i)), n);
