@@ -87,11 +87,10 @@ private:
     if (first == block_.ops.size())
       return;
     const auto begin = block_.ops.begin() + static_cast<ptrdiff_t>(positions_.at(&load)), end = block_.ops.begin() + static_cast<ptrdiff_t>(first);
-    const auto reduction = std::find_if(std::make_reverse_iterator(end), std::make_reverse_iterator(begin), [](const Op *op) { return op->kind == OpKind::Reduce; });
-    if (reduction == std::make_reverse_iterator(begin))
+    if (std::none_of(begin, end, [](const Op *op) { return op->kind == OpKind::Reduce; }))
       return;
     for (Op *op : chain) {
-      before_[*reduction.base()].push_back(op);
+      before_[block_.ops[first]].push_back(op);
       moved_.insert(op);
     }
   }
