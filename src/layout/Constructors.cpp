@@ -130,24 +130,41 @@ LinearLayout sharedLinear(const Extents &shape, const Extents &order) {
   return withOutputs(withInputs(r, {Dim::Offset}), shape);
 }
 
-/// Offsets by the bases in this order, each that the ones before do not give.
-static LinearLayout sharedInOrder(const LinearLayout &registers, std::initializer_list<std::span<const uint64_t>> order) {
+LinearLayout sharedByThreads(const LinearLayout &registers) {
   Subspace seen;
   std::vector<uint64_t> offsets;
-  for (std::span<const uint64_t> bases : order)
-    for (uint64_t b : bases)
+  for (Dim d : {Dim::Register, Dim::Lane, Dim::Warp})
+    for (uint64_t b : registers.bases(d))
       if (b && seen.insert(b, 0))
         offsets.push_back(b);
   return {{{Dim::Offset, static_cast<uint8_t>(offsets.size())}}, registers.outs(), offsets};
 }
 
-LinearLayout sharedByThreads(const LinearLayout &registers) {
-  return sharedInOrder(registers, {registers.bases(Dim::Register), registers.bases(Dim::Lane), registers.bases(Dim::Warp)});
-}
-
-LinearLayout sharedByLanes(const LinearLayout &registers, int64_t vec) {
-  const std::span<const uint64_t> held = registers.bases(Dim::Register), run = held.first(log2Exact(vec));
-  return sharedInOrder(registers, {run, registers.bases(Dim::Lane), registers.bases(Dim::Warp), held.subspan(run.size())});
+LinearLayout sharedRows(const LinearLayout &registers, unsigned axis, int64_t vec, unsigned elemBits) {
+  constexpr int64_t rowBits = 1024;
+  const Extents shape = shapeOf(registers);
+  const unsigned other = 1 - axis;
+  auto step = [&](unsigned a, int64_t n) { return registers.outs().flat(tensorDim(a), static_cast<uint64_t>(n)); };
+  const int64_t row = std::min<int64_t>(shape[axis], rowBits / elemBits);
+  const std::span<const uint64_t> lanes = registers.bases(Dim::Lane), together = lanes.first(std::min<size_t>(lanes.size(), log2Exact(rowBits / elemBits / vec)));
+  auto isTogether = [&](uint64_t base) { return std::find(together.begin(), together.end(), base) != together.end(); };
+  std::vector<uint64_t> offsets, pieces;
+  for (int64_t n = 1; n < row; n *= 2) {
+    offsets.push_back(step(axis, n));
+    if (n >= vec && !isTogether(offsets.back()))
+      pieces.push_back(offsets.back());
+  }
+  for (int64_t n = 1; n < shape[other]; n *= 2) {
+    uint64_t base = step(other, n);
+    if (isTogether(base) && !pieces.empty()) {
+      base |= pieces.front();
+      pieces.erase(pieces.begin());
+    }
+    offsets.push_back(base);
+  }
+  for (int64_t n = row; n < shape[axis]; n *= 2)
+    offsets.push_back(step(axis, n));
+  return {{{Dim::Offset, static_cast<uint8_t>(offsets.size())}}, registers.outs(), offsets};
 }
 
 std::optional<SwizzleMode> widestSwizzle(int64_t contiguousBytes) {

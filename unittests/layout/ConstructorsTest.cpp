@@ -174,6 +174,16 @@ TEST(Constructors, BlocksAreTurnedWithoutConflicts) {
           lanes.push_back(address(Dim::Lane, i));
         const unsigned least = static_cast<unsigned>(run), most = k >= 32 && run == 4 ? least : 4 * least;
         EXPECT_LE(linearWavefronts(lanes, 4 * static_cast<unsigned>(run)), most) << k << " x " << n << ": " << l.print();
+        // The ring that it passes through: a line of memory in a row of banks, and no conflicts of those that read.
+        const LinearLayout ring = sharedRows(l, 1, 4, 32), from = l.invertAndCompose(ring);
+        EXPECT_TRUE(ring.isInvertible());
+        std::vector<uint64_t> read;
+        for (unsigned i = 0; i < 5; ++i)
+          read.push_back(4 * from.apply(from.ins().flat(Dim::Lane, uint64_t{1} << i)));
+        if (n >= 32)
+          EXPECT_EQ(linearWavefronts(read, 16), 4u) << ring.print();
+        for (int64_t word = 1; word < 32; word *= 2)
+          EXPECT_EQ(ring.invert().apply(ring.outs().flat(Dim::Dim1, static_cast<uint64_t>(word))), static_cast<uint64_t>(word));
       }
 }
 

@@ -87,10 +87,11 @@ Type PipelinedLoop::tileOf(const Op &load) {
   uint16_t l = wantedLayout(load.result());
   int64_t vec = load.vec();
   const LinearLayout registers = module_.layoutOf(t);
-  if (!l)
+  const bool isTurned = l && !keepsVectors(LinearLayout(module_.layouts[l - 1u]), registers, vec);
+  if (isTurned && t.shape.rank() == 2 && vec * byteWidth(t.elem) == 16) // those that copy it read it
+    l = module_.internLayout(layout::sharedRows(registers, registers.basis(layout::Dim::Register, 0, layout::tensorDim(0)) ? 0 : 1, vec, 8 * byteWidth(t.elem)));
+  else if (!l || isTurned)
     l = module_.internLayout(plainTile(t, registers, vec));
-  else if (!keepsVectors(LinearLayout(module_.layouts[l - 1u]), registers, vec))
-    l = module_.internLayout(layout::sharedByLanes(registers, vec)); // those that copy it read it
   return Type::shared(t.shape, t.elem, l);
 }
 
