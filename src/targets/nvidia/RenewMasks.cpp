@@ -89,6 +89,11 @@ private:
   llvm::Value *zero_ = nullptr;
 };
 
+/// Do accesses alone read it? What is selected by a mask behind the loads would be done load by load, in one predicate register, once no store needs the mask any more.
+bool isOfAccesses(const llvm::Value *mask) {
+  return llvm::none_of(mask->users(), [](const llvm::User *u) { return llvm::isa<llvm::SelectInst>(u); });
+}
+
 void renewInBlock(llvm::BasicBlock &block) {
   constexpr size_t predicates = 6; // of seven: one is for what is computed between the loads and the stores
   llvm::SmallPtrSet<llvm::Value *, 16> loaded;
@@ -99,7 +104,7 @@ void renewInBlock(llvm::BasicBlock &block) {
     const Masked m = maskedAccess(i);
     if (m.isLoad && !first)
       loaded.insert(m.mask->get());
-    if (!m.isStore || !loaded.contains(m.mask->get()))
+    if (!m.isStore || !loaded.contains(m.mask->get()) || !isOfAccesses(m.mask->get()))
       continue;
     first = first ? first : &i;
     kept.insert(m.mask->get());

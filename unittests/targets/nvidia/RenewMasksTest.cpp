@@ -17,7 +17,7 @@ struct Accesses {
   llvm::Function *f;
   std::vector<llvm::CallInst *> loads, stores;
 
-  explicit Accesses(unsigned count, bool areFloats = false, bool isTwo = false) {
+  explicit Accesses(unsigned count, bool areFloats = false, bool isTwo = false, bool isSelected = false) {
     llvm::IRBuilder<> b(context);
     auto *type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getFloatTy(), b.getInt1Ty()}, false);
     f = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "f", module);
@@ -33,6 +33,8 @@ struct Accesses {
     std::vector<llvm::Value *> values;
     for (llvm::Value *mask : masks)
       values.push_back(loads.emplace_back(b.CreateCall(load, {p, mask})));
+    for (size_t i = 0; isSelected && i < masks.size(); ++i)
+      values[i] = b.CreateSelect(masks[i], values[i], b.getInt32(7));
     for (unsigned i = 0; i < count; ++i)
       stores.push_back(b.CreateCall(store, {p, values[i], masks[i]}));
     b.CreateRetVoid();
@@ -55,6 +57,8 @@ TEST(RenewMasks, ComparesMoreThanSixAgain) {
 }
 
 TEST(RenewMasks, KeepsSix) { EXPECT_EQ(Accesses(6).renewed(), 0u); }
+
+TEST(RenewMasks, KeepsWhatSelectsReadToo) { EXPECT_EQ(Accesses(8, false, false, /*isSelected=*/true).renewed(), 0u); }
 
 TEST(RenewMasks, KeepsWhatIsNoComparisonOfIntegers) { EXPECT_EQ(Accesses(8, /*areFloats=*/true).renewed(), 0u); }
 
