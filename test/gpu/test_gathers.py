@@ -137,7 +137,7 @@ def paged(Q, K, V, Kc, Vc, Out, starts, prefixes, pages, scale, count, most, BM:
     tl.store(Out + (begin + rows)[:, None] * D + d[None, :], (acc / total[:, None]).to(Out.dtype.element_ty), mask=rows[:, None] < length)
 
 
-def pages_of(D, BN, way=0, run=False):
+def pages_of(D, BN, way=0, run=False, warps=8, stage="ptx"):
     """Four sequences; the third has no new tokens, the second no prefix."""
     starts = np.array([0, 200, 330, 330, 331], np.int32)
     prefixes = np.array([70, 0, 40, 257], np.int32)
@@ -149,7 +149,7 @@ def pages_of(D, BN, way=0, run=False):
     args = (q, k, v, kc, vc, out, starts, prefixes, pages, 1.4426950408889634 * D**-0.5, 4, 17, 128, BN, D, 16, way)
     grid = (int(starts[-1]) // 128 + 4,)
     if not run:
-        return paged.warmup(*args, grid=grid, device="sim", num_warps=8, num_stages=2).compile_for("sm_90a").stage("ptx")
+        return paged.warmup(*args, grid=grid, device="sim", num_warps=warps, num_stages=2).compile_for("sm_90a").stage(stage)
     paged[grid](*args, device="sim", num_warps=8, num_stages=2)
     for i, (a, b) in enumerate(zip(starts[:-1], starts[1:])):
         n = prefixes[i]
@@ -169,6 +169,12 @@ def test_branches(BN):
     # What threads of the kernel would exchange, each of the producer's loads: pages for keys and for values, of which a thread copies one row in eight.
     pages = ptx[ptx.index("setmaxnreg.dec"):ptx.index("cp.async.cg")]
     assert pages.count("ld.global.b32") >= BN // 8 and not re.search(r"bar(rier)?\.sync", ptx[ptx.index("cp.async.cg"):ptx.index("cp.async.mbarrier")])
+
+
+@pytest.mark.parametrize("warps,loops", [(4, 2), (8, 0)])
+def test_dots_by_pages_run_ahead_without_a_producer(warps, loops):
+    """Both loops carry scores then (RotateDots.h)."""
+    assert len(re.findall(r" = for [^\n]*tensor<128x32xf32", pages_of(128, 32, warps=warps, stage="gpu"))) == loops
 
 
 @pytest.mark.parametrize("way", [1, 2])

@@ -12,7 +12,7 @@ namespace tegula::gpu {
 
 /// Rewrites loops of the kernel (GPU IR) in place, before pipelineLoops. A dot moves if it runs asynchronously, its A and its accumulator do not
 /// change in the loop, its B comes from a load whose addresses or offsets can be computed (or, indices, loaded) ahead, and another dot of the loop
-/// depends on its result.
+/// depends on its result. Not where indices are loaded and a producer may do that (SpecializeWarps.h).
 void rotateDots(ir::Module &m, const TargetInfo &target, const Options &options);
 /// So many operations right in front of a loop are of its first iteration: a dot of the kind above, whose place in the loop is taken by the next iteration's,
 /// and what only that dot is computed from. 0: the loop has no such dot.
