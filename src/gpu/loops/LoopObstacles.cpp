@@ -118,7 +118,8 @@ std::optional<std::string> obstacleOfCopy(const Op &load) {
 
 // ---- remarks
 
-LoopRemarks::LoopRemarks(const Op &loop, DiagEngine *diag) : loop_(loop), diag_(hasDot(loop) || loop.find(attr::numStages) ? diag : nullptr) {}
+LoopRemarks::LoopRemarks(const Op &loop, const Options &options, DiagEngine *diag)
+    : loop_(loop), diag_((hasDot(loop) || loop.find(attr::numStages)) && loop.get(attr::numStages, options.numStages) >= 2 ? diag : nullptr) {}
 
 void LoopRemarks::notPipelined(const std::string &reason) const {
   if (diag_)

@@ -27,10 +27,10 @@ std::optional<std::string> obstacleOfCopy(const ir::Op &load);
 bool needsProxyFence(const ir::Op &load);
 
 /// Collects what remarks say about loops for which a user expects pipelining: they have a dot, or num_stages of their own. Without a
-/// DiagEngine nothing is said.
+/// DiagEngine, or where one stage was asked for, nothing is said.
 class LoopRemarks {
 public:
-  LoopRemarks(const ir::Op &loop, DiagEngine *diag);
+  LoopRemarks(const ir::Op &loop, const Options &options, DiagEngine *diag);
 
   void notPipelined(const std::string &reason) const;
   void notCopied(const ir::Op &load, const std::string &reason) const;

@@ -374,7 +374,7 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
     for (Region *r : op->regions)
       visit(m, *r->block, target, options, remarks);
     if (op->kind == OpKind::While && options.numStages >= 2)
-      LoopRemarks(*op, remarks).notPipelined(*obstacleOfLoop(*op));
+      LoopRemarks(*op, options, remarks).notPipelined(*obstacleOfLoop(*op));
     if (op->kind == OpKind::For && !op->pipelined() && stagesOf(*op, options) >= 2)
       loops.push_back(op);
   }

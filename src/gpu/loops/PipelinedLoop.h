@@ -59,7 +59,7 @@ struct RingChoice {
 class PipelinedLoop {
 public:
   PipelinedLoop(ir::Module &m, ir::Op &loop, const TargetInfo &target, const Options &options, DiagEngine *remarks)
-      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options), remarks_(loop, remarks) {
+      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options), remarks_(loop, options, remarks) {
     b_.setFolding(false);
   }
 

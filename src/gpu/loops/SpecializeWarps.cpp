@@ -74,7 +74,7 @@ public:
     uint64_t stage = 16; // its barriers
     for (const Type &t : tiles())
       stage += slotBytes(t);
-    LoopRemarks(loop_, remarks).shortOfMemory(stages() - 1, asked - 1, total + static_cast<uint64_t>(missing) * stage, target_.sharedLimit());
+    LoopRemarks(loop_, options_, remarks).shortOfMemory(stages() - 1, asked - 1, total + static_cast<uint64_t>(missing) * stage, target_.sharedLimit());
   }
   /// Is the operation's tile in a ring?
   bool holds(const Op &op) { return ringOfTile(op.result()); }
