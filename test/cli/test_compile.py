@@ -273,7 +273,7 @@ def test_remarks_of_loops(tegula, tmp_path):
     assert remarks("good", 128, "sm_90a", "--num-warps", "8", "--num-stages", "3") == [
         (26, "this loop is pipelined with 2 stages, not 3: those take 262656 bytes of shared memory, a block has 232448 [fewerStages]")]
     assert remarks("good", 128, "sm_86", "--num-warps", "8") == [
-        (26, f"{loop}that takes 164864 bytes of shared memory at least, a block has 101376{not_pipelined}")]
+        (26, f"{loop}that takes 164352 bytes of shared memory at least, a block has 101376{not_pipelined}")]
 
 
 def test_too_much_shared_memory(tegula, tmp_path):
