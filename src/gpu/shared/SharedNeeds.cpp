@@ -132,8 +132,10 @@ Scratch scratchNeed(const Module &m, const Op &op, const TargetInfo &target, con
 
 std::optional<SentParts> sentParts(const Op &gather) {
   constexpr int64_t mostElements = 128;
+  if (gather.kind != OpKind::ClusterGather || gather.part() >= 0)
+    return std::nullopt;
   const Type &part = gather.operands[0]->type;
-  if (gather.kind != OpKind::ClusterGather || gather.part() >= 0 || (part.isTensor() && part.numel() > mostElements))
+  if (part.isTensor() && part.numel() > mostElements)
     return std::nullopt;
   for (const Op *around = gather.parent->parent->op; around; around = around->parent->parent->op)
     if (around->kind != OpKind::If)
