@@ -89,7 +89,7 @@ Type PipelinedLoop::tileOf(const Op &load) {
   const LinearLayout registers = module_.layoutOf(t);
   const bool isTurned = l && !keepsVectors(LinearLayout(module_.layouts[l - 1u]), registers, vec);
   if (isTurned && t.shape.rank() == 2 && vec * byteWidth(t.elem) == 16) // those that copy it read it
-    l = module_.internLayout(layout::sharedRows(registers, registers.basis(layout::Dim::Register, 0, layout::tensorDim(0)) ? 0 : 1, vec, 8 * byteWidth(t.elem)));
+    l = module_.internLayout(layout::sharedRows(registers, contiguousAxis(registers, byteWidth(t.elem)), vec, 8 * byteWidth(t.elem)));
   else if (!l || isTurned)
     l = module_.internLayout(plainTile(t, registers, vec));
   return Type::shared(t.shape, t.elem, l);
