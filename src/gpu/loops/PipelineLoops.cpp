@@ -178,7 +178,7 @@ private:
   }
 
   /// Is a predicate on each copy better than a branch around them? Without a branch the body of the loop is one block to the assembler, which then puts the addresses of copies between the
-  /// products of a dot. Three reasons against it, each measured (docs/performance.md):
+  /// products of a dot. Three reasons against it, each measured (docs/performance-history.md):
   /// - Addresses are computed in the last iterations, too, in which nothing is copied. Loops inside of others often have few iterations.
   /// - The accumulators that several dots hold through the whole loop may leave no registers for the addresses. (Not those of a result that its iteration uses up, with eight warps or more: fewer leave room for another block, which more registers may cost.)
   /// - Beside several asynchronous dots the assembler puts work on elements between products as well. That hides the work where there is more of it than the products take, and delays the

@@ -220,7 +220,7 @@ bool Specializer::hasNeighbour(const Block &body) const {
   return registersOfDots(body, threads) <= target_.registerLimit(static_cast<unsigned>(2 * threads));
 }
 
-/// Threads that copy take registers from those that compute, and give them issue slots, and no barrier in the loop. As measured on an H200 with attention by pointers (docs/performance.md): 1.04-1.34 times the
+/// Threads that copy take registers from those that compute, and give them issue slots, and no barrier in the loop. As measured on an H200 with attention by pointers (docs/performance-history.md): 1.04-1.34 times the
 /// speed where work on elements, without addresses and masks of what is copied, takes up to 1.3 times as long as the products (D=96 to 256), 0.86-0.96 of it where it takes longer.
 bool Specializer::gatheringPays(const Block &body) const {
   if (options_.numWarps < 8 || options_.numCtas > 1 || hasNeighbour(body))

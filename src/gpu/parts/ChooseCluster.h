@@ -5,7 +5,7 @@
 // partial results (PartitionCluster.h, shared/MemoryOrder.h), so that several programs share a multiprocessor.
 //
 // The rule counts bytes of rows that are under way on a multiprocessor, up to what memory has a use for (Little's law): 128 KiB where rows are only read, half of that where as much is stored. It was fitted to 150 kernels (softmax, log
-// softmax, cross entropy, layer and RMS norm of 32768 to 262144 columns, bf16 and fp32, 4 to 32 warps), each in one CTA and in clusters, on an H200 on 2026-11-29 (docs/performance.md):
+// softmax, cross entropy, layer and RMS norm of 32768 to 262144 columns, bf16 and fp32, 4 to 32 warps), each in one CTA and in clusters, on an H200 on 2026-11-29 (docs/performance-history.md):
 //   bytes       layer norm bf16: 32 KB in one, two or four CTAs 2277-2410 GB/s, 40 KB 2690, 48 KB 2840-3067, 64 KB 2976-3080
 //   a lone CTA  log softmax bf16 of 32768 columns: 64 KB in one 3152, in two 3441; softmax fp32 128 KB 3931 and 4006
 //   read only   cross entropy bf16: 128 KB of two CTAs alone 2301, 80 KB of a cluster's ten 2115; of 65536 columns 128 KB of one 2122, 64 KB of a cluster's two 1994
