@@ -1,6 +1,7 @@
 // See HeldRows.h.
 #include "gpu/parts/HeldRows.h"
 #include "gpu/Layouts.h"
+#include "passes/MadeOfScalars.h"
 #include "passes/Users.h"
 #include <algorithm>
 #include <unordered_map>
@@ -38,21 +39,6 @@ private:
     size_t begin = 0, end = 0; // positions of the definition and of the last use
   };
 
-  /// Made of ranges and scalars alone: computed again where it is used.
-  bool isMadeOfScalars(const Value *v) {
-    if (v->type.isScalar())
-      return true;
-    if (!v->def)
-      return false;
-    auto [it, isNew] = ofScalars_.try_emplace(v, false);
-    if (!isNew)
-      return it->second;
-    const Op &op = *v->def;
-    bool is = op.kind == OpKind::Range || op.kind == OpKind::Const || op.kind == OpKind::Poison || op.kind == OpKind::Splat ||
-              ((op.has(traits::Elementwise) || op.has(traits::Shape)) && std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *x) { return isMadeOfScalars(x); }));
-    return ofScalars_[v] = is;
-  }
-
   /// Has no registers of its own: other coordinates of its operand, or widened where it is used, by sink-widening for one user alone.
   bool isView(const Value *v) const { return v->def && (renames(v->def->kind) || (v->def->kind == OpKind::FpExt && (widened_ == Widened::Again || users_.only(v)))); }
 
@@ -64,7 +50,7 @@ private:
   }
 
   void use(const Value *v) {
-    if (v->type.isScalar() || isMadeOfScalars(v))
+    if (v->type.isScalar() || isMadeOfScalars_(v))
       return;
     if (auto it = lives_.find(held(v)); it != lives_.end())
       it->second.end = next_;
@@ -82,7 +68,7 @@ private:
         for (const Region *r : op->regions)
           visit(*r->block);
       for (const Value *v : op->results)
-        if (!v->type.isScalar() && held(v) == v && !isMadeOfScalars(v) && (v->type.isPtr || v->type.elem != Elem::I1))
+        if (!v->type.isScalar() && held(v) == v && !isMadeOfScalars_(v) && (v->type.isPtr || v->type.elem != Elem::I1))
           lives_[v] = {next_, next_};
     }
   }
@@ -93,7 +79,7 @@ private:
   size_t next_ = 0;
   std::vector<std::pair<const Op *, size_t>> reductions_;
   std::unordered_map<const Value *, Life> lives_;
-  std::unordered_map<const Value *, bool> ofScalars_;
+  MadeOfScalars isMadeOfScalars_; // computed again where it is used
 };
 
 } // namespace

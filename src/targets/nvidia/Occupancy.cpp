@@ -7,6 +7,7 @@
 #include "ir/Builder.h"
 #include "ir/Walk.h"
 #include "passes/LaunchNumbers.h"
+#include "passes/MadeOfScalars.h"
 #include "passes/Users.h"
 #include <algorithm>
 #include <functional>
@@ -95,22 +96,6 @@ private:
     return (registersOf(t) * (t.isPtr ? 64 : ir::bitWidth(t.elem)) + 31) / 32;
   }
 
-  /// Made of ranges and scalars alone.
-  bool isMadeOfScalars(const Value *v) {
-    if (v->type.isScalar())
-      return true;
-    if (!v->def)
-      return false;
-    auto [it, isNew] = ofScalars_.try_emplace(v, false);
-    if (!isNew)
-      return it->second;
-    const Op &op = *v->def;
-    bool is = op.kind == OpKind::Range || op.kind == OpKind::Const || op.kind == OpKind::Splat ||
-              ((op.has(ir::traits::Elementwise) || op.has(ir::traits::Shape)) &&
-               std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *x) { return isMadeOfScalars(x); }));
-    return ofScalars_[v] = is;
-  }
-
   /// Element after element, so that a result takes the place of an operand. What exchanges elements between threads needs both; a
   /// reduction exchanges what is left of them.
   static bool isInPlace(const Op &op) {
@@ -164,7 +149,7 @@ private:
     unsigned n = words(v->type);
     if (isInLoop(*home) && v->def && v->def->kind == OpKind::FpExt) // widened again where it is used
       n = std::min(n, words(v->def->operands[0]->type));
-    if (!n || isMadeOfScalars(v) || onlyUser(v) || (v->def && isCopies(*v->def)))
+    if (!n || isMadeOfScalars_(v) || onlyUser(v) || (v->def && isCopies(*v->def)))
       return;
     to = lastUse(v, to, home);
     // Where the last user starts, its result may take the place.
@@ -257,7 +242,7 @@ private:
   size_t next_ = 0;
   std::unordered_map<const Op *, Span> spans_;
   Users users_;
-  std::unordered_map<const Value *, bool> ofScalars_;
+  MadeOfScalars isMadeOfScalars_; // computed again where it is used
   std::unordered_set<const Value *> ofLoads_; // outside of loops
   std::vector<int64_t> live_;
 };
