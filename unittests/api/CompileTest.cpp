@@ -203,7 +203,7 @@ TEST(Compile, OneBufferForTwoParameters) {
   Kernel loaded = c.loadKernel(k.save().value()).value();
   TegulaKernel *read = nullptr;
   const std::string tile(k.stage("tile").value());
-  ASSERT_EQ(tegula_compile_tile(c.get(), "k.tile", tile.data(), tile.size(), "cpu", nullptr, &read), TEGULA_OK) << tegula_last_error();
+  ASSERT_EQ(tegula_compile_tile(c.get(), "k.tile", tile.data(), tile.size(), nullptr, nullptr, &read), TEGULA_OK) << tegula_last_error();
   const int64_t grid[3] = {1, 1, 1};
   auto run = [&](TegulaKernel *kernel, float *x, float *y, float *out) {
     const TegulaArg args[] = {tegula_ptr(x, TEGULA_FP32, 16), tegula_ptr(y, TEGULA_FP32, 16), tegula_ptr(out, TEGULA_FP32, 16), tegula_int(4), tegula_int(4)};
