@@ -344,7 +344,15 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
     return nullptr;
   }
   uint64_t beforeLoad = steadyNs();
-  if (r.device && !loadOn(*k, *r.device)) return nullptr;
+  if (r.device && !loadOn(*k, *r.device)) {
+    // A cluster that nobody asked for may find no room where some multiprocessors are another's (MPS, MIG): then each program has one block.
+    const bool isChosen = k->info.gpu.clusterCtas > 1 && r.options.numCtas == 1;
+    if (!isChosen || r.options.clusters == 0 || tegula_last_status() != TEGULA_OUT_OF_RESOURCES) return nullptr;
+    c.remark([&] { return "`" + k->name + "` is compiled for one block in place of a cluster: " + tegula_last_error(); });
+    CompileRequest alone = given;
+    alone.options.clusters = 0;
+    return compileHere(alone);
+  }
   remarkSpills(*k);
   // LLVM has made by now what static objects it makes on first use, and exit() destroys what was made last first.
   static const bool registered = (closeGateAtExit(), true);

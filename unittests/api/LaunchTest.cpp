@@ -118,6 +118,44 @@ def past(x, out, n):
   });
 }
 
+// A multiprocessor that is another process's (MPS, MIG) may leave clusters no room: one that the compiler chose is done without, one that was asked for is refused.
+TEST(LaunchDeathTest, ProgramsHaveOneBlockWhereAClusterHasNoRoom) {
+  expectWithStandIn("4, then 1 1, asked: `softmax` needs clusters of 4 blocks", [] {
+    Context c = context();
+    int32_t device;
+    if (tegula_device_find(c.get(), "cuda:0", &device)) return std::string("no device");
+    void *x = nullptr; // of the device; nothing is run
+    if (tegula_memory_allocate(c.get(), device, 64, &x)) return std::string("no memory");
+    const auto blocks = [&](int ctas) {
+      Function f = module(c, R"(@triton.jit
+def softmax(x, out, COLS: tl.constexpr):
+    at = tl.program_id(0) * COLS + tl.arange(0, COLS)
+    v = tl.load(x + at)
+    e = tl.exp(v - tl.max(v))
+    tl.store(out + at, e / tl.sum(e))
+)").kernel("softmax").value();
+      const TegulaArg args[] = {tegula_ptr(x, TEGULA_FP32, 64), tegula_ptr(x, TEGULA_FP32, 64), tegula_int(32768)};
+      const int64_t grid[3] = {4, 1, 1};
+      TegulaLaunchOptions o = TEGULA_LAUNCH_OPTIONS_INIT;
+      o.device = device, o.num_warps = 8, o.num_ctas = ctas;
+      std::string found;
+      for (int i = 0; i < 2; ++i) { // the second launch finds what the first one made
+        TegulaKernel *k = nullptr;
+        if (tegula_launch(f.get(), grid, args, 3, &o, &k)) return std::string(tegula_last_error()).substr(0, 36);
+        TegulaKernelInfo info{};
+        info.size = sizeof info;
+        tegula_kernel_info(k, &info);
+        found += (i ? " " : "") + std::to_string(info.cluster_ctas);
+      }
+      return found;
+    };
+    std::string found = blocks(1).substr(0, 1);
+    standIn().clustersThatFit = 0;
+    found += ", then " + blocks(1);
+    return found + ", asked: " + blocks(4);
+  });
+}
+
 TEST(Launch, GridsOfThreeDimensions) {
   Context c = context();
   Function f = module(c, R"(@triton.jit
