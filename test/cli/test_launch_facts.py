@@ -36,6 +36,34 @@ def test_blocks_that_launches_want(tegula, facts, blocks):
     assert re.search(r"\.minnctapersm (\d+)", p.stdout)[1] == str(blocks)
 
 
+PERSISTENT = '''import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax(x, out, rows, cols, BLOCK: tl.constexpr):
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=2):
+        at = tl.arange(0, BLOCK)
+        v = tl.load(x + row.to(tl.int64) * cols + at, mask=at < cols, other=-float("inf")).to(tl.float32)
+        v -= tl.max(v, axis=0)
+        e = tl.exp(v)
+        tl.store(out + row.to(tl.int64) * cols + at, (e / tl.sum(e, axis=0)).to(tl.bfloat16), mask=at < cols)
+'''
+
+
+@pytest.mark.parametrize("facts, blocks", [
+    ((), 3),
+    (("--programs", "396"), 3),
+    (("--programs", "528"), 4),  # of 132 multiprocessors: a program that finds no place would begin when all others are done
+    (("--programs", "529"), 3),  # one does in any case
+])
+def test_persistent_programs_run_at_once(tegula, facts, blocks):
+    (tegula.dir / "rows.py").write_text(PERSISTENT)
+    p = tegula("compile", "rows.py::softmax", "--sig", "x:*bf16:16, out:*bf16:16, rows:i32, cols:i32:16", "-c", "BLOCK=8192", "-t", "sm_90a", "--emit", "ptx", *facts)
+    assert p.returncode == 0, p.stderr
+    assert re.search(r"\.minnctapersm (\d+)", p.stdout)[1] == str(blocks)
+
+
 @pytest.mark.parametrize("target, stage", [("cpu:avx2", "asm"), ("sim", "llvm")])
 def test_others_have_one_form(tegula, target, stage):
     one, other = (ptx(tegula, "--integers", f"cols={n}", "--programs", "7", target=target, stage=stage) for n in (1024, 65536))
