@@ -117,9 +117,18 @@ x2 = series(lambda r: expm1(r * log(mpf(2))) / r, [log(mpf(2)), log(mpf(2)) ** 2
 for name, d in (("exp2Tail32", 5), ("exp2Tail64", 10)):
     emit(name, "(2^r - 1) / r on |r| <= 1/2, relative to 2^r.", remez(x2, lambda r: fabs(r) + mpf(10) ** -30, mpf("-0.5005"), mpf("0.5005"), d))
 
+for steps, d in ((4, 2), (16, 1)):
+    emit(f"expTail32By{steps}", f"(e^r - 1 - r) / r^2 on |r| <= ln2/{2 * steps}, relative to e^r.", remez(e2, lambda r: r * r / exp(r) + mpf(10) ** -30, -half_ln2 / steps, half_ln2 / steps, d))
+    emit(f"exp2Tail32By{steps}", f"(2^r - 1) / r on |r| <= 1/{2 * steps}, relative to 2^r.", remez(x2, lambda r: fabs(r) + mpf(10) ** -30, -mpf("0.5005") / steps, mpf("0.5005") / steps, d + 1))
+for steps in (8, 32):
+    emit(f"decayTail32By{steps}", f"(e^-r - 1 + r) / r^2 on 0 <= r <= ln2/{steps}, relative to 1 - e^-r.", remez(lambda r: e2(-r), lambda r: r + mpf(10) ** -30, 0, 2 * half_ln2 / steps, 2))
+
 q = series(lambda f: (log1p(f) - f + f * f / 2) / f ** 3, [mpf(1) / 3, -mpf(1) / 4, mpf(1) / 5])
 emit("logTail32", "(log(1+f) - f + f^2/2) / f^3 on 1+f in [sqrt(1/2), sqrt(2)].",
      remez(q, lambda f: fabs(f ** 3 / log1p(f)) if f != 0 else mpf(0), sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1, 8))
+q = series(lambda f: (log1p(f) - f) / f ** 2, [-mpf(1) / 2, mpf(1) / 3, -mpf(1) / 4, mpf(1) / 5])
+emit("logRest32", "(log(1+f) - f) / f^2 on 1+f in [3/4, 3/2].",
+     remez(q, lambda f: fabs(f ** 2 / log1p(f)) if f != 0 else mpf(0), -mpf(1) / 4, mpf(1) / 2, 8))
 s2 = series(lambda z: (log1p(sqrt(z)) - log1p(-sqrt(z)) - 2 * sqrt(z)) / (sqrt(z) * z), [mpf(2) / 3, mpf(2) / 5, mpf(2) / 7])
 emit("logTail64", "(log((1+s)/(1-s)) - 2s) / s^3 in z = s^2 up to (3 - sqrt(8))^2.",
      remez(s2, lambda z: z + mpf(10) ** -30, 0, (3 - sqrt(mpf(8))) ** 2 * mpf("1.001"), 6))

@@ -218,20 +218,47 @@ TEST(KernelOps, ProductsOfLanesThatAreKnown) {
   }
 }
 
-// Both factors of 2^n come from the bits of the sum that rounded n, by two shifts each: nothing is added to them, and the 1 of e^r is not added either.
-TEST(KernelOps, ExponentialScalesByShifts) {
+namespace {
+/// How often an instruction occurs in the assembly of a kernel of `function` over eight floats.
+size_t instructions(const std::string &function, const char *target, const std::string &what) {
   std::string text = "kernel @k(%x: ptr<f32>, %o: ptr<f32>) {\n%r = range {start = 0} : tensor<8xi32>\n%xs = splat %x : tensor<8xptr<f32>>\n%xa = addptr %xs, %r\n"
-                     "%v = load %xa : tensor<8xf32>\n%y = exp %v\n%os = splat %o : tensor<8xptr<f32>>\n%oa = addptr %os, %r\nstore %oa, %y\n}";
-  std::string s = tegula::cpu::test::stage(text, *parseTarget("cpu:avx2"), Stage::Asm);
-  auto count = [&](const std::string &what) {
-    size_t n = 0;
-    for (size_t at = s.find(what); at != std::string::npos; at = s.find(what, at + 1))
-      ++n;
-    return n;
-  };
-  EXPECT_EQ(count("\tvpslld\t"), 2u);
-  EXPECT_EQ(count("\tvpaddd\t"), 0u);
-  EXPECT_EQ(count("\tvaddps\t"), 1u); // of the rounding
+                     "%v = load %xa : tensor<8xf32>\n%y = " +
+                     function + " %v\n%os = splat %o : tensor<8xptr<f32>>\n%oa = addptr %os, %r\nstore %oa, %y\n}";
+  std::string s = tegula::cpu::test::stage(text, *parseTarget(target), Stage::Asm);
+  size_t n = 0;
+  for (size_t at = s.find("\t" + what); at != std::string::npos; at = s.find("\t" + what, at + 1))
+    ++n;
+  return n;
+}
+} // namespace
+
+// Both factors of 2^n come from the bits of the sum that rounded n, by two shifts each: nothing is added to them.
+TEST(KernelOps, ExponentialScalesByShifts) {
+  EXPECT_EQ(instructions("exp", "cpu:x86-64", "pslld\t"), 4u); // two registers
+  EXPECT_EQ(instructions("exp", "cpu:x86-64", "paddd\t"), 0u);
+}
+
+// Fractions of powers come from a table in a register, which leaves short polynomials; the rest of a power is one number, its own square's root (AVX2), or what vscalef adds.
+TEST(KernelOps, ExponentialsLookUpPowers) {
+  for (const char *f : {"exp", "exp2"}) {
+    EXPECT_EQ(instructions(f, "cpu:avx2", "vperm"), 1u) << f;
+    EXPECT_EQ(instructions(f, "cpu:avx2", "vpslld\t"), 1u) << f;
+    EXPECT_EQ(instructions(f, "cpu:avx512", "vperm"), 1u) << f;
+    EXPECT_EQ(instructions(f, "cpu:avx512", "vscalefps\t"), 1u) << f;
+  }
+  EXPECT_EQ(instructions("exp", "cpu:avx2", "vfm") + instructions("exp", "cpu:avx2", "vfnm"), 7u);
+  EXPECT_EQ(instructions("exp", "cpu:avx512", "vfm") + instructions("exp", "cpu:avx512", "vfnm"), 6u);
+  EXPECT_EQ(instructions("tanh", "cpu:avx2", "vperm"), 2u);
+  EXPECT_EQ(instructions("tanh", "cpu:avx2", "vdivps\t"), 1u);
+}
+
+// Special values of logarithms cost no blends (three operations each on Intel's cores): AVX-512's exponents and mantissas have them right, else they are added or set.
+TEST(KernelOps, LogarithmsDoNotBlend) {
+  for (const char *f : {"log", "log2"}) {
+    EXPECT_EQ(instructions(f, "cpu:avx2", "vblend"), 0u) << f;
+    EXPECT_EQ(instructions(f, "cpu:avx512", "vcmp"), 0u) << f;
+    EXPECT_EQ(instructions(f, "cpu:avx512", "vgetmantps\t"), 1u) << f;
+  }
 }
 
 TEST(KernelOps, AtomicsAccumulateUnderCollisions) {

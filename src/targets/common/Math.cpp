@@ -1,14 +1,15 @@
 // Elementary functions on float and double at full vector width, within 2 ulp, without calls: exp, exp2, log, log2,
-// erf, tanh, rsqrt. Sine and cosine stand in MathTrig.cpp, polynomials in MathTables.h.
+// erf, tanh, rsqrt. Sine and cosine stand in MathTrig.cpp, what x86 does in a way of its own in
+// MathX86.cpp, polynomials in MathTables.h.
 //
 // Why our own and not a vector math library: the sequences are LLVM IR at any vector length for every target, are
 // inlined and scheduled with the code around them, work in objects that link against nothing, and give the same results
 // in every element of a tile. Each function is one straight line without branches; special values are put right by
 // selects at the end.
 #include "targets/common/MathTables.h"
+#include "targets/common/MathX86.h"
 #include "targets/common/NvptxOps.h"
 #include "targets/common/VecUtil.h"
-#include "llvm/IR/IntrinsicsX86.h"
 #include <cmath>
 
 namespace tegula::targets {
@@ -45,7 +46,6 @@ struct MathEmitter : Arith {
   V scalePlusOne(V x, Rounded n, V nonzero = nullptr);
   std::pair<V, V> factors(Rounded n);
   bool scalesNatively(V x);
-  V nativeScale(V x, V n, V nonzero);
   V nonzeroOrAtLeast(V x, V &y, double zeroBelow, double least);
   Rounded reduceByLn2(V x, V &r, bool forScale);
   V exp(V x);
@@ -82,41 +82,7 @@ V MathEmitter::powerOfTwo(V n) {
 
 bool MathEmitter::scalesNatively(V x) { return v.target.avx512 && lanesOf(x) * x->getType()->getScalarSizeInBits() >= 128; }
 
-/// x * 2^n by one AVX-512 instruction per register, 0 where `nonzero` (i1; null: nowhere) is false.
-V MathEmitter::nativeScale(V x, V n, V nonzero) {
-  using namespace llvm::Intrinsic;
-  unsigned lanes = lanesOf(x), bits = x->getType()->getScalarSizeInBits(), width = lanes * bits;
-  if (width > 512) { // halves: a shuffle of whole registers costs nothing
-    llvm::SmallVector<int> low, high, all;
-    for (unsigned i = 0; i < lanes; ++i) {
-      (i < lanes / 2 ? low : high).push_back(static_cast<int>(i));
-      all.push_back(static_cast<int>(i));
-    }
-    auto half = [&](llvm::ArrayRef<int> part) {
-      return nativeScale(b.CreateShuffleVector(x, part), b.CreateShuffleVector(n, part), nonzero ? b.CreateShuffleVector(nonzero, part) : nullptr);
-    };
-    V a = half(low), c = half(high);
-    return b.CreateShuffleVector(a, c, all);
-  }
-  bool d = bits == 64;
-  ID id = width == 512   ? (d ? x86_avx512_mask_scalef_pd_512 : x86_avx512_mask_scalef_ps_512)
-          : width == 256 ? (d ? x86_avx512_mask_scalef_pd_256 : x86_avx512_mask_scalef_ps_256)
-                         : (d ? x86_avx512_mask_scalef_pd_128 : x86_avx512_mask_scalef_ps_128);
-  const unsigned maskBits = std::max(8u, lanes);
-  V mask = llvm::ConstantInt::get(b.getIntNTy(maskBits), ~uint64_t(0) >> (64 - maskBits));
-  if (nonzero) {
-    llvm::SmallVector<int> wide;
-    for (unsigned i = 0; i < maskBits; ++i)
-      wide.push_back(static_cast<int>(i < lanes ? i : lanes));
-    mask = b.CreateBitCast(lanes == maskBits ? nonzero : b.CreateShuffleVector(nonzero, llvm::Constant::getNullValue(nonzero->getType()), wide), b.getIntNTy(maskBits));
-  }
-  llvm::SmallVector<V, 5> args = {x, n, nonzero ? llvm::Constant::getNullValue(x->getType()) : x, mask};
-  if (width == 512)
-    args.push_back(b.getInt32(4)); // current rounding mode
-  return b.CreateIntrinsic(id, {}, args);
-}
-
-/// Below `zeroBelow` what is scaled becomes 0. i1, whether x is not (NaN is not), for nativeScale(): an Intel core takes 65 ns for a register with a float whose scaled value underflows
+/// Below `zeroBelow` what is scaled becomes 0. i1, whether x is not (NaN is not), for emitScale(): an Intel core takes 65 ns for a register with a float whose scaled value underflows
 /// (`vscalefps` of an Emerald Rapids; 1.1 ns otherwise), not where it is masked off. Else null, and y, from x, is `least` there at least, of which both factors of scale() are zero.
 V MathEmitter::nonzeroOrAtLeast(V x, V &y, double zeroBelow, double least) {
   if (scalesNatively(x))
@@ -138,7 +104,7 @@ std::pair<V, V> MathEmitter::factors(Rounded n) {
 /// are zero, and so is the result: products that only underflow to zero take four times as long on a Zen 5.
 V MathEmitter::scale(V x, Rounded n, V nonzero) {
   if (scalesNatively(x))
-    return nativeScale(x, n.value, nonzero);
+    return emitScale(v, x, n.value, nonzero);
   auto [first, second] = factors(n);
   return b.CreateFMul(b.CreateFMul(x, first), second);
 }
@@ -332,6 +298,8 @@ V emitMath(VecEmitter &v, OpKind kind, V x) {
   if (v.target.nvptx)
     if (V r = nvptxMath(v, kind, x))
       return r;
+  if (V r = emitMathX86(v, kind, x))
+    return r;
   MathEmitter m(v);
   switch (kind) {
   case OpKind::Exp:

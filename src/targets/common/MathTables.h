@@ -55,11 +55,41 @@ inline constexpr double exp2Tail64[] = {
     0x1.5d87fe78a0d8cp-10, 0x1.4309130f52df0p-13, 0x1.ffcbfc7c78ff0p-17, 0x1.62bfc66e2f526p-20,
     0x1.b524cd812d9dfp-24, 0x1.e61d5485ba9d0p-28, 0x1.ea18e7195c5c2p-32,
 };
+/// (e^r - 1 - r) / r^2 on |r| <= ln2/8, relative to e^r. Error 2^-27.5.
+inline constexpr double expTail32By4[] = {
+    0x1.000006dd96f6cp-1, 0x1.5571e4863d518p-3, 0x1.5520ffe94540ap-5,
+};
+/// (2^r - 1) / r on |r| <= 1/8, relative to 2^r. Error 2^-27.6.
+inline constexpr double exp2Tail32By4[] = {
+    0x1.62e42a738943ep-1, 0x1.ebfbdd6f622b1p-3, 0x1.c6f23c05b5cb2p-5, 0x1.3b4910908b86dp-7,
+};
+/// (e^r - 1 - r) / r^2 on |r| <= ln2/32, relative to e^r. Error 2^-28.7.
+inline constexpr double expTail32By16[] = {
+    0x1.0002914d2a6bap-1, 0x1.5557632c102bbp-3,
+};
+/// (2^r - 1) / r on |r| <= 1/32, relative to 2^r. Error 2^-29.2.
+inline constexpr double exp2Tail32By16[] = {
+    0x1.62e42feb296bap-1, 0x1.ebfff688daf5ep-3, 0x1.c6b467e28b99ep-5,
+};
+/// (e^-r - 1 + r) / r^2 on 0 <= r <= ln2/8, relative to 1 - e^-r. Error 2^-27.1.
+inline constexpr double decayTail32By8[] = {
+    0x1.ffffbd8910de6p-2, -0x1.552f54215ccfbp-3, 0x1.49ba99146c316p-5,
+};
+/// (e^-r - 1 + r) / r^2 on 0 <= r <= ln2/32, relative to 1 - e^-r. Error 2^-35.0.
+inline constexpr double decayTail32By32[] = {
+    0x1.fffffef05606ep-2, -0x1.5552e90bce7c0p-3, 0x1.52634fbb3fc95p-5,
+};
 /// (log(1+f) - f + f^2/2) / f^3 on 1+f in [sqrt(1/2), sqrt(2)]. Error 2^-30.3.
 inline constexpr double logTail32[] = {
     0x1.5555476c1cf35p-2, -0x1.0000067172285p-2, 0x1.99a4b533ce33cp-3, -0x1.555c4d3ccdad0p-3,
     0x1.23376846532fep-3, -0x1.fc220a532faacp-4, 0x1.e6f06ae16145dp-4, -0x1.de3c04569b1d1p-4,
     0x1.14579409f9953p-4,
+};
+/// (log(1+f) - f) / f^2 on 1+f in [3/4, 3/2]. Error 2^-27.6.
+inline constexpr double logRest32[] = {
+    -0x1.00000046aec86p-1, 0x1.5555a69bc1973p-2, -0x1.0000249d72511p-2, 0x1.99685a2ef2e45p-3,
+    -0x1.54f23f8329037p-3, 0x1.2897b749a4cb5p-3, -0x1.0d8ffc323fa8bp-3, 0x1.abf692384650ep-4,
+    -0x1.6fe614d78a9bcp-5,
 };
 /// (log((1+s)/(1-s)) - 2s) / s^3 in z = s^2 up to (3 - sqrt(8))^2. Error 2^-57.6.
 inline constexpr double logTail64[] = {

@@ -1,0 +1,13 @@
+// Parts of Math.cpp for x86 with AVX2 or AVX-512.
+#pragma once
+#include "targets/common/VecUtil.h"
+
+namespace tegula::targets {
+
+/// exp, exp2, tanh, log or log2 of float (scalar or vector) within 2 ulp; null for other functions, types and machines, which Math.cpp computes.
+llvm::Value *emitMathX86(VecEmitter &v, ir::OpKind kind, llvm::Value *x);
+
+/// AVX-512: x * 2^floor(n), rounded once, for float or double of any number of lanes; 0 where `nonzero` (i1 of each lane; null: nowhere) is false.
+llvm::Value *emitScale(VecEmitter &v, llvm::Value *x, llvm::Value *n, llvm::Value *nonzero);
+
+} // namespace tegula::targets
