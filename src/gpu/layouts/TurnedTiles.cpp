@@ -4,6 +4,7 @@
 #include "layout/Constructors.h"
 #include <algorithm>
 #include <array>
+#include <vector>
 
 namespace tegula::gpu {
 
@@ -19,40 +20,38 @@ struct OperandUse {
 };
 } // namespace
 
-/// The operand of a dot that `v`, of two axes, becomes, element by element in `depth` steps.
-static std::optional<OperandUse> operandUse(const Users &users, const Value *v, unsigned depth) {
+/// The operands of dots that `v`, of two axes, becomes, element by element in `depth` steps.
+static void addOperandUses(const Users &users, const Value *v, std::array<unsigned, 2> axes, unsigned depth, std::vector<OperandUse> &out) {
   if (!depth || v->type.shape.rank() != 2)
-    return std::nullopt;
+    return;
   for (const Op *u : users.of(v)) {
     if (u->kind == OpKind::Dot && u->operands[2] != v)
-      return OperandUse{u, u->operands[0] == v ? 0u : 1u, {0, 1}};
-    if (u->results.size() != 1 || !(u->has(ir::traits::Elementwise) || u->kind == OpKind::Permute))
-      continue;
-    if (std::optional<OperandUse> use = operandUse(users, u->result(), depth - 1)) {
-      if (u->kind == OpKind::Permute && u->perm()[0] == 1)
-        std::swap(use->axes[0], use->axes[1]);
-      return use;
-    }
+      out.push_back({u, u->operands[0] == v ? 0u : 1u, axes});
+    else if (u->kind == OpKind::Permute && u->perm()[0] == 1)
+      addOperandUses(users, u->result(), {1 - axes[0], 1 - axes[1]}, depth - 1, out);
+    else if (u->results.size() == 1 && (u->has(ir::traits::Elementwise) || u->kind == OpKind::Permute))
+      addOperandUses(users, u->result(), axes, depth - 1, out);
   }
-  return std::nullopt;
 }
 
 std::optional<layout::LinearLayout> turnedInBlocks(const Value *loaded, unsigned axis, int64_t vec, const Users &users, const TargetInfo &target, unsigned warps) {
-  const std::optional<OperandUse> use = operandUse(users, loaded, 4);
-  if (!use)
-    return std::nullopt;
-  const DotChoice choice = target.chooseDot(*use->dot, warps);
-  const ir::Type &t = use->dot->operands[use->operand]->type;
-  const int64_t bytes = ir::byteWidth(t.elem);
-  if (choice.kind != DotKind::AsyncMma || bytes != wordBytes)
-    return std::nullopt;
-  const layout::Threads threads{target.lanes(), warps};
-  const unsigned there = use->axes[axis], other = 1 - there;
-  const layout::LinearLayout tile = target.operandTile(choice, t, use->operand == 0, layout::dealt(t.shape, layout::Extents{there, other}, vec, threads));
-  if (tile.basis(layout::Dim::Offset, 0, layout::tensorDim(there)))
-    return std::nullopt;
-  const int64_t perThread = std::max<int64_t>(1, t.numel() / threads.count());
-  return layout::dealtInBlocks(loaded->type.shape, layout::Extents{axis, 1 - axis}, vec, std::min({16 / bytes, perThread / vec, t.shape[other]}), threads);
+  std::vector<OperandUse> uses;
+  addOperandUses(users, loaded, {0, 1}, 4, uses);
+  for (const OperandUse &use : uses) {
+    const DotChoice choice = target.chooseDot(*use.dot, warps);
+    const ir::Type &t = use.dot->operands[use.operand]->type;
+    const int64_t bytes = ir::byteWidth(t.elem);
+    if (choice.kind != DotKind::AsyncMma || bytes != wordBytes)
+      continue;
+    const layout::Threads threads{target.lanes(), warps};
+    const unsigned there = use.axes[axis], other = 1 - there;
+    const layout::LinearLayout tile = target.operandTile(choice, t, use.operand == 0, layout::dealt(t.shape, layout::Extents{there, other}, vec, threads));
+    if (tile.basis(layout::Dim::Offset, 0, layout::tensorDim(there)))
+      continue;
+    const int64_t perThread = std::max<int64_t>(1, t.numel() / threads.count());
+    return layout::dealtInBlocks(loaded->type.shape, layout::Extents{axis, 1 - axis}, vec, std::min({16 / bytes, perThread / vec, t.shape[other]}), threads);
+  }
+  return std::nullopt;
 }
 
 layout::LinearLayout layoutOfBlock(const Value *loaded, const Users &users, const TargetInfo &target, unsigned warps) {

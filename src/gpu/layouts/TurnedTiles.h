@@ -8,8 +8,8 @@
 
 namespace tegula::gpu {
 
-/// The layout of `loaded`, which accesses of `vec` elements bring along `axis` (a power of two, at most 16 bytes), by `warps` warps. Nothing if no asynchronous dot reads it, element by element in a few steps,
-/// or one that reads it as it comes, or elements of less than a word: these would be turned by instructions.
+/// The layout of `loaded`, which accesses of `vec` elements bring along `axis` (a power of two, at most 16 bytes), by `warps` warps. Nothing if no asynchronous dot turns it, element by element in a few steps
+/// (others may read it as it comes: blocks are stored by vectors along both axes), or elements of less than a word: these would be turned by instructions.
 std::optional<layout::LinearLayout> turnedInBlocks(const ir::Value *loaded, unsigned axis, int64_t vec, const Users &users, const TargetInfo &target, unsigned warps);
 /// That of a tile which a block load brings: rows by 16 bytes, or blocks of them.
 layout::LinearLayout layoutOfBlock(const ir::Value *loaded, const Users &users, const TargetInfo &target, unsigned warps);
