@@ -93,3 +93,30 @@ def test_path(dtype):
     loop = loop[:loop.rindex("wgmma.wait_group")]
     assert "wgmma" in loop and len(re.findall(r"st\.shared\.v4\.[bf]32", loop)) >= 4
     assert not re.search(r"st\.shared\.[bf]32", loop)
+
+
+@tegula.jit
+def linear_attention(q_ptr, k_ptr, v_ptr, o_ptr, steps, D: tl.constexpr, BLOCK: tl.constexpr, E: tl.constexpr):
+    """k is read along the contraction by one dot, across it by another one."""
+    rows, d, e = tl.arange(0, BLOCK), tl.arange(0, D), tl.arange(0, E)
+    state = tl.zeros((D, E), tl.float32)
+    for i in range(steps):
+        at = i * BLOCK + rows
+        q = tl.load(q_ptr + at[:, None] * D + d[None, :]).to(tl.float32)
+        k = tl.load(k_ptr + at[None, :] * D + d[:, None]).to(tl.float32)
+        v = tl.load(v_ptr + at[:, None] * E + e[None, :]).to(tl.float32)
+        scores = tl.where(rows[:, None] >= rows[None, :], tl.dot(q, k), 0)
+        tl.store(o_ptr + at[:, None] * E + e[None, :], tl.dot(scores, v) + tl.dot(q, state))
+        state += tl.dot(k, v)
+
+
+@pytest.mark.parametrize("D,BLOCK,E,warps", [(128, 64, 32, 4), (64, 64, 64, 4), (64, 64, 16, 8)])
+def test_read_both_ways(D, BLOCK, E, warps):
+    rng = np.random.default_rng(D + E)
+    q, k = (rng.integers(-1, 2, (3 * BLOCK, D)).astype(np.float16) for _ in range(2))
+    v, o = rng.integers(-1, 2, (3 * BLOCK, E)).astype(np.float16), np.zeros((3 * BLOCK, E), np.float32)
+    linear_attention[(1,)](q, k, v, o, 3, D, BLOCK, E, device="sim", num_warps=warps)
+    np.testing.assert_array_equal(o, np.tril(q.astype(np.float32) @ k.T.astype(np.float32)) @ v.astype(np.float32))
+    loop = linear_attention.warmup(q, k, v, o, 3, D, BLOCK, E, grid=(1,), device="sim", num_warps=warps).compile_for("sm_90a").stage("ptx")
+    words = re.findall(r"st\.shared\.[bf]32", loop)
+    assert len(words) <= D * E // (32 * warps), "only the state, which dots have computed, is stored word by word"

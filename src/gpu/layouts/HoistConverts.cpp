@@ -43,6 +43,7 @@ public:
     if (after_ >= before_ + clocksOf(convert_.operands[0]->type, t.layout))
       return;
     edit_.replaceUses(convert_.result(), make(convert_.operands[0], t.layout, convert_));
+    std::ranges::for_each(meetBehind_, [&](Op *wait) { meetBehind(*wait); });
   }
 
 private:
@@ -64,6 +65,31 @@ private:
     const unsigned width = bits(load.result()->type);
     layout::SharedSide s = layout::planSharedAccess(layout(to), m_.layoutOf(load.operands[0]->type), width, /*store=*/false, target_.conversions());
     return {static_cast<double>(s.accesses.size()) * (1 + s.wavefronts), s.move != layout::SharedMove::Plain || s.elements * width >= 32};
+  }
+  /// The wait in front of a read of what its warp has copied itself, without a barrier (PipelinedLoop.cpp, dropFirstBarrier). Nothing where threads meet.
+  Op *waitOfOwn(const Op &load) const {
+    const std::vector<Op *> &ops = edit_.block().ops;
+    for (auto at = std::find(ops.begin(), ops.end(), &load); at != ops.begin();) {
+      Op *op = *--at;
+      if (op->kind == OpKind::SharedBarrier)
+        return nullptr;
+      if (op->kind == OpKind::AsyncWait)
+        return op->syncsWarp() ? op : nullptr;
+    }
+    return nullptr;
+  }
+  /// What any thread has waited for is there for all behind the wait.
+  void meetBehind(Op &wait) {
+    Block here;
+    here.parent = edit_.block().parent;
+    Builder b(m_);
+    b.setBlock(&here);
+    b.setLoc(wait.loc);
+    b.setInlinedAt(wait.inlinedAt);
+    b.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, false}});
+    const std::vector<Op *> &ops = edit_.block().ops;
+    edit_.insertBefore(*std::next(std::find(ops.begin(), ops.end(), &wait)), here);
+    wait.set(attr::syncsWarp, false);
   }
   /// What is computed from bytes costs more where they are read one by one.
   void addWork() {
@@ -155,6 +181,8 @@ private:
       const Read now = readOf(*v->def, v->type.layout), then = readOf(*v->def, to);
       before_ += now.clocks;
       after_ += then.clocks;
+      if (Op *wait = waitOfOwn(*v->def); wait && layout::exchangeScope(layout(v->type.layout), layout(to)) > layout::ExchangeScope::Warp && meetBehind_.insert(wait).second)
+        after_ += barrierClocks;
       if (!isRow(v)) {
         hasRead_ = true;
         wordsBefore_ &= now.isOfWords;
@@ -269,6 +297,7 @@ private:
   bool hasRead_ = false, wordsBefore_ = true, wordsAfter_ = true;
   double before_ = 0, after_ = 0; // clocks of a warp
   std::set<Place> seen_, leaves_;
+  std::set<Op *> meetBehind_; // waits behind which threads must meet
   std::map<Place, Value *> made_;
 };
 
