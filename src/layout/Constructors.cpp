@@ -140,13 +140,19 @@ LinearLayout sharedByThreads(const LinearLayout &registers) {
   return {{{Dim::Offset, static_cast<uint8_t>(offsets.size())}}, registers.outs(), offsets};
 }
 
+/// log2 of the pieces of so many elements that a row of 128 bytes has: so many bits of an address tell the banks.
+static unsigned pieceBits(int64_t vec, unsigned elemBits) { return log2Exact(1024 / elemBits / vec); }
+
 LinearLayout sharedRows(const LinearLayout &registers, unsigned axis, int64_t vec, unsigned elemBits) {
-  constexpr int64_t rowBits = 1024;
-  const Extents shape = shapeOf(registers);
+  const std::span<const uint64_t> lanes = registers.bases(Dim::Lane);
+  return sharedRows(shapeOf(registers), lanes.first(std::min<size_t>(lanes.size(), pieceBits(vec, elemBits))), axis, vec, elemBits);
+}
+
+LinearLayout sharedRows(const Extents &shape, std::span<const uint64_t> together, unsigned axis, int64_t vec, unsigned elemBits) {
   const unsigned other = 1 - axis;
-  auto step = [&](unsigned a, int64_t n) { return registers.outs().flat(tensorDim(a), static_cast<uint64_t>(n)); };
-  const int64_t row = std::min<int64_t>(shape[axis], rowBits / elemBits);
-  const std::span<const uint64_t> lanes = registers.bases(Dim::Lane), together = lanes.first(std::min<size_t>(lanes.size(), log2Exact(rowBits / elemBits / vec)));
+  const DimList outs = tensorDims(shape);
+  auto step = [&](unsigned a, int64_t n) { return outs.flat(tensorDim(a), static_cast<uint64_t>(n)); };
+  const int64_t row = std::min<int64_t>(shape[axis], 1024 / elemBits);
   auto isTogether = [&](uint64_t base) { return std::find(together.begin(), together.end(), base) != together.end(); };
   std::vector<uint64_t> offsets, pieces;
   for (int64_t n = 1; n < row; n *= 2) {
@@ -164,7 +170,7 @@ LinearLayout sharedRows(const LinearLayout &registers, unsigned axis, int64_t ve
   }
   for (int64_t n = row; n < shape[axis]; n *= 2)
     offsets.push_back(step(axis, n));
-  return {{{Dim::Offset, static_cast<uint8_t>(offsets.size())}}, registers.outs(), offsets};
+  return {{{Dim::Offset, static_cast<uint8_t>(offsets.size())}}, outs, offsets};
 }
 
 std::optional<SwizzleMode> widestSwizzle(int64_t contiguousBytes) {

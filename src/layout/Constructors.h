@@ -27,6 +27,9 @@ LinearLayout dealt(const Extents &shape, const Extents &order, int64_t vec, Thre
 /// For a tile that is read along one axis (order[0]) and written to shared memory along another (order[1]): a thread has blocks of `vec` by `run` elements, which it turns without moving any, and eight lanes in a
 /// row write their runs of 16 bytes to different banks of a tile in the swizzle of 128 bytes (sharedSwizzled). A lane's neighbours along order[0] fill lines of memory.
 LinearLayout dealtInBlocks(const Extents &shape, const Extents &order, int64_t vec, int64_t run, Threads threads);
+/// The same of bytes, which move between threads on the way: ldmatrix.trans brings pairs along order[0] of two neighbours along order[1] (PTX ISA: it turns units of 16 bits), and four neighbours along order[1] then
+/// are one word of what stmatrix writes. The tile has at least 16 elements along each axis.
+LinearLayout dealtForTurns(const Extents &shape, const Extents &order, Threads threads);
 /// Row-major, several neighbours per thread if there are enough elements: for values nothing else decides.
 LinearLayout dealtByRows(const Extents &shape, Threads threads);
 /// For a scan along `axis`: each thread holds consecutive elements of the axis, the next ones are in the next lane, then in
@@ -108,6 +111,8 @@ LinearLayout sharedByThreads(const LinearLayout &registers);
 /// Rows of 128 bytes along `axis` of a tile of two axes, as a copy brings the lines of memory, whose pieces of `vec` elements are swizzled so that the lanes of `registers` that an access serves together (eight of 16
 /// bytes) find theirs in different banks. An asynchronous copy writes a line at a time, whichever lanes asked for it: pieces in the order of lanes took 746 us where these rows took 643 (H200, TF32, 4096^3).
 LinearLayout sharedRows(const LinearLayout &registers, unsigned axis, int64_t vec, unsigned elemBits);
+/// The same for other accesses: `together` has the three steps between the eight pieces that one serves together.
+LinearLayout sharedRows(const Extents &shape, std::span<const uint64_t> together, unsigned axis, int64_t vec, unsigned elemBits);
 
 /// Bytes per row of an atom in the wgmma and TMA swizzle modes. None: wgmma core matrices of 16-byte rows.
 enum class SwizzleMode : uint8_t { None = 16, B32 = 32, B64 = 64, B128 = 128 };

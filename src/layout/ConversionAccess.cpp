@@ -64,11 +64,11 @@ Access plainAccess(const Problem &p, const Side &side, const Memory &m) {
 
 /// True if the lanes across a matrix row are the chunk, in order, and all other threads begin rows.
 bool threadsFit(const Side &side, const Memory &m, bool trans, unsigned sub, uint64_t low) {
-  unsigned first = trans ? 2 : 0, across = trans ? 3 : 2, skip = trans ? 0 : sub;
+  unsigned first = trans ? 2 : 0, across = trans ? 3 : 2;
   for (size_t i = 0; i < side.threads.size(); ++i) {
     uint64_t offset = m.offset(side.threads[i]);
     bool isAcross = i >= first && i < first + across;
-    if (isAcross ? offset != uint64_t{1} << (skip + i - first) : (offset & low) != 0)
+    if (isAcross ? offset != uint64_t{1} << (sub + i - first) : (offset & low) != 0)
       return false;
   }
   return true;
@@ -89,16 +89,16 @@ uint64_t takeHalf(Columns &directions, const Columns &lanes, const Memory &m, un
   return half;
 }
 
-/// ldmatrix or stmatrix, if the layouts fit it exactly.
+/// ldmatrix or stmatrix, if the layouts fit it exactly. With .trans, which turns units of 16 bits (PTX ISA, ldmatrix), bytes come in pairs: two neighbours of each of two rows in a register.
 std::optional<Access> matrixAccess(const Problem &p, const Side &side, const Memory &m, bool trans) {
-  unsigned chunk = p.chunkBits(), sub = trans ? 0 : 2 - std::min(2u, p.byteShift);
+  unsigned chunk = p.chunkBits(), unit = trans ? 1 : 2, sub = unit - std::min(unit, p.byteShift);
   uint64_t low = (uint64_t{1} << chunk) - 1;
-  if (p.byteShift > 2 || (trans && p.byteShift != 1) || m.stored < chunk || !side.lanesDistinct ||
+  if (p.byteShift > unit || m.stored < chunk || !side.lanesDistinct ||
       !threadsFit(side, m, trans, sub, low))
     return std::nullopt;
   Access x;
   x.move = trans ? SharedMove::MatrixTrans : SharedMove::Matrix;
-  // The lowest bits of a row lie in one lane's 32-bit register; all other registers begin rows.
+  // The lowest bits of a row lie in one lane's 32-bit register, or its half; all other registers begin rows.
   x.sub.assign(m.basis.begin(), m.basis.begin() + sub);
   if (!modulo(x.sub, side.reg()).empty())
     return std::nullopt;
@@ -116,7 +116,7 @@ std::optional<Access> matrixAccess(const Problem &p, const Side &side, const Mem
     if (rest.empty())
       return std::nullopt;
     uint64_t half = takeHalf(rest, {t[0], t[1]}, m, p.byteShift);
-    x.sub = {half};
+    x.sub.push_back(half);
     x.rowBits = {half, t[0], t[1]};
   }
   size_t matrixBits = std::min<size_t>(2, rest.size());

@@ -86,6 +86,18 @@ LinearLayout dealtInBlocks(const Extents &shape, const Extents &order, int64_t v
   return d.finish();
 }
 
+LinearLayout dealtForTurns(const Extents &shape, const Extents &order, Threads threads) {
+  const unsigned fast = static_cast<unsigned>(order[0]), across = static_cast<unsigned>(order[1]);
+  Dealer d(shape, threads);
+  d.give(Dim::Register, fast, 1);
+  d.give(Dim::Register, across, 2);
+  d.give(Dim::Lane, across, 2);
+  d.give(Dim::Lane, fast, 3);
+  for (Dim to : {Dim::Lane, Dim::Warp, Dim::Register})
+    d.giveAll(to, order);
+  return d.finish();
+}
+
 LinearLayout dealtByRows(const Extents &shape, Threads threads) {
   int64_t perThread = std::max<int64_t>(1, shape.product() / threads.count());
   return dealt(shape, rowMajor(shape.rank()), std::min({perThread, int64_t{4}, shape[shape.rank() - 1]}), threads);

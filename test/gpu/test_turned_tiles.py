@@ -1,6 +1,8 @@
-"""Tiles of words that asynchronous dots read along the contraction, where memory has them the other way round (TF32, B row-major): loaded in blocks that threads turn, dealtInBlocks of layout/Constructors.h."""
+"""Tiles that asynchronous dots read along the contraction, where memory has them the other way round: words (TF32, B row-major) are loaded in blocks that threads turn (dealtInBlocks of layout/Constructors.h), bytes are
+turned by matrix moves (dealtForTurns)."""
 import re
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tegula
@@ -19,6 +21,28 @@ def product(a_ptr, b_ptr, c_ptr, M, N, K, a_row, a_column, b_row, b_column, BM: 
         b = tl.load(b_ptr + (i + k)[:, None] * b_row + columns[None, :] * b_column, mask=(columns[None, :] < N) & (i + k < K)[:, None], other=0.0)
         acc = tl.dot(a.to(tl.float32), b.to(tl.float32), acc)
     tl.store(c_ptr + rows[:, None] * N + columns[None, :], acc, mask=(rows[:, None] < M) & (columns[None, :] < N))
+
+
+@tegula.jit
+def of_bytes(a_ptr, b_ptr, c_ptr, M, N, K, a_row, a_column, b_row, b_column, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SUM: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), SUM)
+    for i in range(0, K, BK):
+        a = tl.load(a_ptr + rows[:, None] * a_row + (i + k)[None, :] * a_column, mask=(rows[:, None] < M) & (i + k < K)[None, :], other=0)
+        b = tl.load(b_ptr + (i + k)[:, None] * b_row + columns[None, :] * b_column, mask=(columns[None, :] < N) & (i + k < K)[:, None], other=0)
+        acc = tl.dot(a, b, acc, out_dtype=SUM)
+    tl.store(c_ptr + rows[:, None] * N + columns[None, :], acc, mask=(rows[:, None] < M) & (columns[None, :] < N))
+
+
+@tegula.jit
+def once(a_ptr, b_ptr, c_ptr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """No loop: through shared memory and not from a ring; B made of nibbles."""
+    m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    a = tl.load(a_ptr + m[:, None] * BK + k[None, :])
+    b = tl.load(b_ptr + k[:, None] * BN + n[None, :])
+    tl.store(c_ptr + m[:, None] * BN + n[None, :], tl.dot(a, (b & 15) - 8, out_dtype=tl.int32))
 
 
 @tegula.jit
@@ -120,3 +144,47 @@ def test_read_both_ways(D, BLOCK, E, warps):
     loop = linear_attention.warmup(q, k, v, o, 3, D, BLOCK, E, grid=(1,), device="sim", num_warps=warps).compile_for("sm_90a").stage("ptx")
     words = re.findall(r"st\.shared\.[bf]32", loop)
     assert len(words) <= D * E // (32 * warps), "only the state, which dots have computed, is stored word by word"
+
+
+BYTE_TILES = [(128, 128, 64, 8, 3), (64, 64, 32, 4, 3), (64, 16, 64, 4, 2), (128, 256, 64, 8, 3), (64, 32, 128, 4, 4), (32, 64, 128, 4, 3), (16, 64, 64, 2, 3), (64, 64, 64, 8, 1)]
+
+
+@pytest.mark.parametrize("BM,BN,BK,warps,stages", BYTE_TILES)
+@pytest.mark.parametrize("turns", ["nn", "tn", "tt"])
+@pytest.mark.parametrize("dtype", [np.int8, ml_dtypes.float8_e4m3fn])
+def test_bytes(BM, BN, BK, warps, stages, turns, dtype):
+    rng = np.random.default_rng(BM + BN + BK)
+    M, N, K = BM + 16, BN + 16, 3 * BK + 16
+    a, b = (rng.integers(-7, 8, shape).astype(dtype) for shape in ((M, K), (K, N)))
+    (pa, ar, ac), (pb, br, bc) = strided(a, turns[0] == "t"), strided(b, turns[1] == "t")
+    c = np.zeros((M, N), np.int32 if dtype is np.int8 else np.float32)
+    of_bytes[(2, 2)](pa, pb, c, M, N, K, ar, ac, br, bc, BM, BN, BK, tl.int32 if dtype is np.int8 else tl.float32, device="sim", num_warps=warps, num_stages=stages)
+    np.testing.assert_array_equal(c, a.astype(np.int32) @ b.astype(np.int32))
+
+
+@pytest.mark.parametrize("BM,BN,BK,warps", [(64, 64, 64, 4), (128, 32, 32, 8), (64, 128, 128, 8)])
+def test_bytes_once(BM, BN, BK, warps):
+    rng = np.random.default_rng(BM + BN + BK)
+    a, b, c = rng.integers(-128, 128, (BM, BK), np.int8), rng.integers(-128, 128, (BK, BN), np.int8), np.zeros((BM, BN), np.int32)
+    once[(1,)](a, b, c, BM, BN, BK, device="sim", num_warps=warps)
+    np.testing.assert_array_equal(c, a.astype(np.int32) @ ((b & 15) - 8).astype(np.int32))
+
+
+@pytest.mark.parametrize("BM,BN,BK,warps", [(128, 128, 64, 8), (64, 64, 32, 4), (64, 256, 64, 4)])
+def test_byte_descriptors(BM, BN, BK, warps):
+    rng = np.random.default_rng(BM + BN + BK)
+    a, b = (rng.integers(-7, 8, shape).astype(ml_dtypes.float8_e4m3fn) for shape in ((BM, 4 * BK), (4 * BK, 2 * BN)))
+    c = np.zeros((BM, 2 * BN), np.float32)
+    by_descriptors[(1, 2)](TensorDescriptor(a, a.shape, [a.shape[1], 1], [BM, BK]), TensorDescriptor(b, b.shape, [b.shape[1], 1], [BK, BN]), TensorDescriptor(c, c.shape, [c.shape[1], 1], [BM, BN]), 4 * BK, BM, BN, BK, device="sim", num_warps=warps)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+@pytest.mark.parametrize("turns", ["nn", "tt"])
+def test_path_of_bytes(turns):
+    """Matrix moves and one selection of bytes for each word."""
+    x = np.zeros((256, 256), np.int8)
+    (_, ar, ac), (_, br, bc) = strided(x, turns[0] == "t"), strided(x, turns[1] == "t")
+    kernel = of_bytes.warmup(x, x, np.zeros((256, 256), np.int32), 256, 256, 256, ar, ac, br, bc, 128, 128, 64, tl.int32, grid=(2, 2), device="sim", num_warps=8, num_stages=3)
+    text = kernel.compile_for("sm_90a").stage("ptx")
+    assert len(re.findall(r"ldmatrix\.sync\.aligned\.m8n8\.x4\.trans", text)) >= 2 and len(re.findall(r"stmatrix\.sync\.aligned\.m8n8\.x4\.shared", text)) >= 2
+    assert not re.search(r"st\.shared\.[bu]8", text)

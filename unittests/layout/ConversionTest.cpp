@@ -147,6 +147,15 @@ TEST(Conversion, GivenMemory) {
   SharedSide fp8 = planSharedAccess(mmaOperandA({64, 128}, four, 8), sharedSwizzled({64, 128}, {1, 0}, 8, SwizzleMode::B128), 8, false);
   EXPECT_EQ(fp8.move, SharedMove::Matrix);
   EXPECT_EQ(fp8.wavefronts, 4u);
+  // Bytes that are turned: read in pairs, without bank conflicts where the rows of a matrix tell the swizzle, and written as words.
+  LinearLayout turns = dealtForTurns({64, 128}, {1, 0}, {32, 4});
+  SharedSide read = planSharedAccess(turns, sharedRows({64, 128}, std::array{turns.bases(Dim::Register)[1], turns.bases(Dim::Lane)[0], turns.bases(Dim::Lane)[1]}, 1, 16, 8), 8, false);
+  EXPECT_EQ(read.move, SharedMove::MatrixTrans);
+  EXPECT_EQ(read.matrices, 4u);
+  EXPECT_EQ(read.wavefronts, 4u);
+  SharedSide write = planSharedAccess(turns, sharedSwizzled({64, 128}, {0, 1}, 8, SwizzleMode::B64), 8, true);
+  EXPECT_EQ(write.move, SharedMove::Matrix);
+  EXPECT_EQ(write.matrices, 4u);
 }
 
 TEST(Conversion, ScratchBudget) {

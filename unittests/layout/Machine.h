@@ -189,7 +189,7 @@ private:
   }
 
   /// ldmatrix and stmatrix by definition: lane 8i+j supplies row j of matrix i; lane l holds, of each matrix, the 32 bits at
-  /// row l/4, columns of word l%4; with .trans the halves h at row 2(l%4)+h, column l/4.
+  /// row l/4, columns of word l%4; with .trans the halves h at row 2(l%4)+h, column l/4 of 16 bits: two bytes.
   unsigned matrix(const SharedSide &side, const SharedAccess &a, Memory &memory, bool store,
                   uint32_t w, uint32_t b) {
     uint32_t bytes = elemBits_ / 8, perWord = 4 / bytes;
@@ -205,8 +205,9 @@ private:
         for (uint32_t h = 0; h < perWord; ++h) {
           uint32_t row = l / 4, column = l % 4 * perWord + h;
           if (side.move == SharedMove::MatrixTrans) {
-            EXPECT_EQ(bytes, 2u);
-            row = l % 4 * 2 + h, column = l / 4;
+            EXPECT_LE(bytes, 2u);
+            const uint32_t perHalf = 2 / bytes;
+            row = l % 4 * 2 + h / perHalf, column = l / 4 * perHalf + h % perHalf;
           }
           move(memory.at(b).at(rows[8 * m + row] / bytes + column), {l, w, b}, a.registers[m * perWord + h], store);
         }

@@ -629,12 +629,15 @@ Value *Rewriter::want(const Value *v, int form) {
 
 /// The tile in shared memory that a dot reads, contiguous the way the registers lie, so that nothing is transposed.
 Value *Rewriter::wantTile(const Value *v, const DotChoice &c, bool isA) {
-  uint16_t home = typeOf(v).layout;
-  Value *from = want(v, home);
-  const LinearLayout registers = out_.layoutOf(from->type);
-  uint16_t memory = id(homes_.target().operandTile(c, from->type, isA, registers));
+  const Type home = typeOf(v);
+  const LinearLayout registers = out_.layoutOf(home), lies = homes_.target().operandTile(c, home, isA, registers);
+  const uint16_t memory = id(lies);
   if (Value *done = find(v, memory))
     return done;
+  std::optional<LinearLayout> turned;
+  if (homes_.of(v).rank == Rank::Memory)
+    turned = turnedByMatrices(home, registers, lies, homes_.target(), homes_.warps());
+  Value *from = want(v, turned ? id(*turned) : home.layout);
   Value *tile = b_.create1(OpKind::ToShared, {from}, Type::shared(v->type.shape, v->type.elem, memory));
   define(v, memory, tile);
   return tile;

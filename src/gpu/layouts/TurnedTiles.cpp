@@ -54,6 +54,17 @@ std::optional<layout::LinearLayout> turnedInBlocks(const Value *loaded, unsigned
   return std::nullopt;
 }
 
+std::optional<layout::LinearLayout> turnedByMatrices(const ir::Type &operand, const layout::LinearLayout &registers, const layout::LinearLayout &tile, const TargetInfo &target, unsigned warps) {
+  if (operand.shape.rank() != 2 || ir::byteWidth(operand.elem) != 1 || operand.isPtr || operand.shape[0] < 16 || operand.shape[1] < 16)
+    return std::nullopt;
+  auto stores = [&](const layout::LinearLayout &l) { return layout::planSharedAccess(l, tile, 8, /*store=*/true, target.conversions()); };
+  if (const layout::SharedSide now = stores(registers); now.move != layout::SharedMove::Plain || now.elements >= wordBytes)
+    return std::nullopt;
+  const unsigned across = tile.basis(layout::Dim::Offset, 0, layout::tensorDim(0)) ? 0 : 1;
+  layout::LinearLayout turned = layout::dealtForTurns(operand.shape, layout::Extents{1 - across, across}, {target.lanes(), warps});
+  return stores(turned).move == layout::SharedMove::Matrix ? std::optional(std::move(turned)) : std::nullopt;
+}
+
 layout::LinearLayout layoutOfBlock(const Value *loaded, const Users &users, const TargetInfo &target, unsigned warps) {
   const ir::Type &t = loaded->type;
   const layout::Threads threads{target.lanes(), warps};

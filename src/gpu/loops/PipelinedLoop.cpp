@@ -79,6 +79,16 @@ uint16_t PipelinedLoop::wantedLayout(const Value *v) {
   return 0;
 }
 
+/// The tile of a load of bytes that matrix moves turn on the way to a dot.
+std::optional<LinearLayout> PipelinedLoop::turnedBehind(const Op &load) {
+  const Type &t = load.result()->type;
+  for (const Op *user : usersIn(body_, load.result()))
+    if (user->kind == OpKind::Convert && t.shape.rank() == 2)
+      if (std::optional<LinearLayout> l = rowsForTurns(t, module_.layoutOf(user->result()->type), contiguousAxis(module_.layoutOf(t), byteWidth(t.elem)), load.vec(), target_.conversions()))
+        return l;
+  return std::nullopt;
+}
+
 Type PipelinedLoop::tileOf(const Op &load) {
   const Type &t = load.result()->type;
   if (load.kind == OpKind::DescLoad)
@@ -91,7 +101,7 @@ Type PipelinedLoop::tileOf(const Op &load) {
   if (isTurned && t.shape.rank() == 2 && vec * byteWidth(t.elem) == 16) // those that copy it read it
     l = module_.internLayout(layout::sharedRows(registers, contiguousAxis(registers, byteWidth(t.elem)), vec, 8 * byteWidth(t.elem)));
   else if (!l || isTurned)
-    l = module_.internLayout(plainTile(t, registers, vec));
+    l = module_.internLayout(turnedBehind(load).value_or(plainTile(t, registers, vec)));
   return Type::shared(t.shape, t.elem, l);
 }
 

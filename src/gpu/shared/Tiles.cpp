@@ -61,6 +61,15 @@ LinearLayout plainTile(const ir::Type &t, const LinearLayout &registers, int64_t
   return tile;
 }
 
+std::optional<LinearLayout> rowsForTurns(const ir::Type &tile, const LinearLayout &read, unsigned axis, int64_t vec, const layout::ConversionOptions &options) {
+  if (tile.shape.rank() != 2 || ir::byteWidth(tile.elem) != 1 || vec != 16 || read.inBits(Dim::Register) < 2)
+    return std::nullopt;
+  // The rows of a matrix: of one word, and of the four lanes along it.
+  const uint64_t rows[] = {read.bases(Dim::Register)[1], read.bases(Dim::Lane)[0], read.bases(Dim::Lane)[1]};
+  LinearLayout swizzled = layout::sharedRows(tile.shape, rows, axis, vec, 8);
+  return layout::planSharedAccess(read, swizzled, 8, /*store=*/false, options).move == layout::SharedMove::MatrixTrans ? std::optional(std::move(swizzled)) : std::nullopt;
+}
+
 uint64_t slotBytes(const ir::Type &tile) {
   if (tile.elem == Elem::I64 && tile.numel() == 1) // an mbarrier
     return 8;

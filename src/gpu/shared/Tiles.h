@@ -1,6 +1,8 @@
 // Tiles in shared memory: their layouts, where no instruction asks for a certain one, and their bytes.
 #pragma once
 #include "ir/Ir.h"
+#include "layout/Conversion.h"
+#include <optional>
 #include <unordered_map>
 
 namespace tegula::gpu {
@@ -10,6 +12,8 @@ unsigned contiguousAxis(const layout::LinearLayout &l, unsigned elemBytes);
 /// A tile for a tensor of these registers, offset in elements -> coordinates: what is consecutive in registers is so in memory. Dots of
 /// DotKind::FmaTiles read it, and copies fill it. `vec`: so many registers, the first ones, must be (a load's vectors); 1: as is best.
 layout::LinearLayout plainTile(const ir::Type &t, const layout::LinearLayout &registers, int64_t vec = 1);
+/// The tile that copies of `vec` elements along `axis` fill and that matrix moves read in layout `read` (layout::dealtForTurns): in rows whose pieces are swizzled for those. Nothing if `read` is no such layout.
+std::optional<layout::LinearLayout> rowsForTurns(const ir::Type &tile, const layout::LinearLayout &read, unsigned axis, int64_t vec, const layout::ConversionOptions &options);
 /// Bytes from one tile of a ring to the next: multiples of SharedMemory::tileAlign, as patterns of banks begin there; of rows, which have none, of what a block copy asks.
 uint64_t slotBytes(const ir::Type &tile);
 

@@ -35,6 +35,8 @@ struct Lowering::PlanEmit {
       V low = b().CreateZExt(elements[0], b().getInt16Ty()), high = b().CreateZExt(elements[1], b().getInt16Ty());
       return b().CreateOr(low, b().CreateShl(high, 8));
     }
+    if (V word = n == 4 ? l.wordOfBytes({elements.data(), elements.size()}) : nullptr)
+      return word;
     return targets::packWord(b(), {elements.data(), elements.size()});
   }
 

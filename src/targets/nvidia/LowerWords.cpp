@@ -43,6 +43,7 @@ struct Lowering::Words : Part {
 };
 
 std::optional<Regs> Lowering::inWords(const Op &op) { return Words(*this).inWords(op); }
+V Lowering::wordOfBytes(llvm::ArrayRef<V> elements) { return Words(*this).bytesAt(Regs(elements.begin(), elements.end()), 0); }
 std::optional<std::array<V, 2>> Lowering::foldWords(OpKind kind, Elem e, const Regs &elements) { return Words(*this).foldWords(kind, e, elements); }
 
 /// The words of `n` elements of `bits` starting at `first`; null if they are not whole words, or not in order.
