@@ -12,6 +12,12 @@ def causal_mask(x, s, n):
     return x.where(x.arange(n)[:, None] >= x.arange(n)[None, :], 0.0, -float("inf"))
 
 
+def ends(x, rows, keys, window=0):
+    """A mask of scores in which the last row belongs to the last key; rows see `window` keys, if it is not 0."""
+    distance = x.arange(rows)[:, None] + (keys - rows) - x.arange(keys)[None, :]
+    return x.where((distance >= 0) & (distance < window) if window else distance >= 0, 0.0, -float("inf"))
+
+
 def weighted(x, p, v):
     """Values weighted by the softmax of scores `p`, and the scores' log-sum-exp to base two."""
     top = x.amax(p, axis=-1, keepdims=True)
