@@ -305,7 +305,7 @@ static constexpr uint64_t mostOfScratch = 64 * 1024;
 /// Tiles of the body that are in no ring, scratch that its operations will want, buffers of its block stores, and mbarriers.
 /// Conversions in branches take turns in `mostInBranch` bytes.
 uint64_t PipelinedLoop::bytesOfBody(uint64_t mostInBranch) {
-  const uint64_t barriers = hasStages() ? 1024 : 512; // and a few bytes that nobody counts
+  const uint64_t barriers = hasStages() ? 1024 : bytesToSpare();
   auto isRing = [&](const Op &op) { return ringOfTile(op.result()) != nullptr; };
   const BesideRings rest =
       besideRings(module_, body_, target_, isRing, [&](const Block &b, uint64_t) { return &b == &body_ ? mostOfScratch : mostInBranch; });
@@ -371,6 +371,17 @@ std::vector<RingChoice> PipelinedLoop::choices(int64_t wanted) const {
   return out;
 }
 
+/// Is all that is computed for dots made of another dot's result of the same iteration? The wait for that one is one for the last iteration's as well.
+bool PipelinedLoop::canDrainComputed() const {
+  if (!usesGroups() || hasStages())
+    return false; // threads that copy meet at the top of each iteration
+  std::unordered_set<const Value *> ofDots;
+  for (const Op *op : body_.ops)
+    if (std::ranges::find(dots_, op) != dots_.end() || std::ranges::any_of(op->operands, [&](const Value *v) { return ofDots.count(v); }))
+      ofDots.insert(op->results.begin(), op->results.end());
+  return !anyRing([&](const Ring &r) { return !r.isCopied && !ofDots.count(r.source->operands[0]); });
+}
+
 /// Blocks on an SM whose registers hold the results of the loop's dots, and what else such a loop has.
 uint64_t PipelinedLoop::blocksByRegisters() const {
   const int64_t threads = int64_t{target_.lanes()} * options_.numWarps, needed = registersOfDots(body_, threads);
@@ -380,14 +391,28 @@ uint64_t PipelinedLoop::blocksByRegisters() const {
   return blocks;
 }
 
+/// Does it say which tiles a program does? From its own number on, by that of programs; until a counter is at its end. (Heads of a group, or splits of a row, are gone through from 0 on.)
+static bool goesThroughTiles(const Op &loop) {
+  if (loop.kind != OpKind::For)
+    return loop.kind == OpKind::While;
+  std::unordered_set<const Value *> seen;
+  auto isOfPrograms = [&](auto &&self, const Value *v) -> bool {
+    if (!seen.insert(v).second)
+      return false;
+    const Op *op = v->def;
+    return op && (op->kind == OpKind::ProgramId || op->kind == OpKind::NumPrograms || std::ranges::any_of(op->operands, [&](const Value *o) { return self(self, o); }));
+  };
+  return isOfPrograms(isOfPrograms, loop.operands[0]) || isOfPrograms(isOfPrograms, loop.operands[2]);
+}
+
 /// With fewer than two warpgroups on an SM the tensor cores wait while a warpgroup computes, and four hide more than stages do, above all the beginning and the end of a
-/// program: slots beyond those that were asked for are not worth a neighbour. A producer's copies go on meanwhile; there two do. A loop in a loop is left alone: its kernel
+/// program: slots beyond those that were asked for are not worth a neighbour. A producer's copies go on meanwhile; there two do. A loop in one over tiles is left alone: its kernel
 /// has as many programs as there are SMs, as a rule. So is one that ends tiles itself, in a branch that stores.
 RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   const unsigned enoughWarps = startsCopies_ ? 16 : 8;
   constexpr uint64_t reserved = 1024; // of each block on an SM
   for (const Op *op = loop_.parent->parent->op; op; op = op->parent->parent->op)
-    if (op->kind == OpKind::For || op->kind == OpKind::While)
+    if (goesThroughTiles(*op))
       return c;
   // CTAs that only share the iterations of a loop compute as much each as one alone. Clusters of two find room on all SMs; of those of 4 and 8 with one block on an SM 30 and 15 run at once (docs/hopper.md), so that
   // a grid of 32 and 16 takes twice as long (512^2 x 16384 by 128 x 64 in 4 parts 49 -> 34 us, by 128 x 128 in 8 50 -> 36). But what TMA copies wants stages more: fewer are 35 -> 45 us there.
@@ -395,7 +420,7 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   if (options_.numWarps >= enoughWarps || sharesTiles || writesGlobal(loop_))
     return c;
   const uint64_t most = std::min<uint64_t>(enoughWarps / options_.numWarps, blocksByRegisters());
-  auto blocks = [&](const RingChoice &x) { return std::min(most, (target_.sharedLimit() + reserved) / (take(x) + reserved)); };
+  auto blocks = [&](const RingChoice &x) { return std::min(most, (target_.sharedLimit() + reserved) / (take(x) - bytesToSpare() + reserved)); };
   RingChoice best = c;
   auto consider = [&](const RingChoice &x) {
     if (blocks(x) > blocks(best))
@@ -411,6 +436,10 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   // With one slot alone all threads would wait for the last iteration's dots before they store.
   if (c.turns == Turns::Late && anyRing([](const Ring &r) { return !r.isCopied; }))
     consider({c.ahead, Turns::Early, c.slack});
+  if (canDrainComputed())
+    for (bool isBehindFirst : {false, true})
+      if (!isBehindFirst || hasFirstDot())
+        consider({c.ahead, Turns::Single, 0, true, isBehindFirst});
   return best;
 }
 
@@ -460,7 +489,8 @@ bool PipelinedLoop::fitMemory() {
   if (chosen.isDrained)
     for (Ring &r : rings_)
       r.staysInFlight = false;
-  firstStore_ = turns_ == Turns::Single ? early : nullptr;
+  isDrained_ = chosen.isDrained;
+  firstStore_ = turns_ == Turns::Single && !isDrained_ ? early : nullptr;
   findLate();
   return true;
 }
@@ -608,6 +638,8 @@ bool PipelinedLoop::readsOwnCopies(const Op &load) const {
 /// Where a computed operand brings a barrier of its own in front of the dots, that one serves the copies as well, if nothing
 /// before it looks at what other threads copied.
 void PipelinedLoop::dropFirstBarrier() {
+  if (isDrained_ && turns_ == Turns::Single)
+    return; // behind it the only slot of a computed operand is free
   auto isBarrier = [](const Op *op) { return op->kind == OpKind::SharedBarrier; };
   auto first = std::find_if(body_.ops.begin(), body_.ops.end(), isBarrier);
   if (first == body_.ops.end())

@@ -90,6 +90,8 @@ protected:
   void giveBack(ir::Value *result);
   void findAsyncDots();
   void makeFragmentsLate(const ir::Op &dot);
+  /// Left for what nobody counts, where it is not sure that all fits.
+  uint64_t bytesToSpare() const { return hasStages() ? 0 : 512; }
   uint64_t bytesOfBody(uint64_t mostInBranch);
   int64_t mostIterations() const;
   uint64_t giveSlots(const RingChoice &c);
@@ -101,6 +103,7 @@ protected:
   bool canDrain() const {
     return usesGroups() && !anyRing([](const Ring &r) { return !r.isCopied; });
   }
+  bool canDrainComputed() const;
   uint64_t blocksByRegisters() const;
   RingChoice withNeighbours(const RingChoice &c);
   bool leaveOthers();
@@ -186,6 +189,7 @@ protected:
   std::vector<ir::Op *> dots_;
   AsyncDots waits_;
   Turns turns_ = Turns::Late;
+  bool isDrained_ = false;                // as RingChoice::isDrained
   const ir::Op *firstStore_ = nullptr; // of a computed operand that has a single slot
   const ir::Op *oldWait_ = nullptr;    // the wait for the last iteration's asynchronous dots
   bool gathers_ = false;      // the threads of a producer copy what block copies cannot

@@ -263,9 +263,9 @@ void Allocator::regions(Op &op) {
 void Allocator::visit(Op &op) {
   switch (op.kind) {
   case OpKind::ToShared:
-    tile(op, SharedMemory::tileAlign);
+    tile(op, alignOf(op.result()->type));
     return touch(op.result(), true);
-  case OpKind::SharedAlloc: return tile(op, SharedMemory::tileAlign);
+  case OpKind::SharedAlloc: return tile(op, alignOf(op.result()->type));
   case OpKind::BarrierAlloc:
     tile(op, 16);
     return accesses_.metAtBarrier(); // once they are initialized

@@ -305,6 +305,8 @@ static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo
         out.buffers = std::max(out.buffers, inside.tiles + inside.buffers);
         out.isKnown &= inside.isKnown;
       }
+    } else if (const Op *row = op->kind == OpKind::Convert ? op->operands[0]->def : nullptr; row && row->kind == OpKind::Load && row->result()->type.shape.rank() == 1 && isRing(*row)) {
+      // read from its ring as it is wanted (HoistConverts)
     } else if (op->kind != OpKind::Dot) {
       const std::optional<uint64_t> need = scratchOf(m, *op, mostOfScratch(b, around + out.tiles));
       out.isKnown &= need.has_value();

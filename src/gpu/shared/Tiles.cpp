@@ -70,11 +70,16 @@ std::optional<LinearLayout> rowsForTurns(const ir::Type &tile, const LinearLayou
   return layout::planSharedAccess(read, swizzled, 8, /*store=*/false, options).move == layout::SharedMove::MatrixTrans ? std::optional(std::move(swizzled)) : std::nullopt;
 }
 
+uint32_t alignOf(const ir::Type &tile) {
+  constexpr uint32_t ofRows = 128;
+  return tile.shape.rank() > 1 ? SharedMemory::tileAlign : ofRows;
+}
+
 uint64_t slotBytes(const ir::Type &tile) {
   if (tile.elem == Elem::I64 && tile.numel() == 1) // an mbarrier
     return 8;
   uint64_t bytes = static_cast<uint64_t>(tile.numel()) * ir::byteWidth(tile.elem);
-  const uint64_t align = tile.shape.rank() > 1 ? SharedMemory::tileAlign : 128;
+  const uint64_t align = alignOf(tile);
   return (bytes + align - 1) / align * align;
 }
 

@@ -14,7 +14,9 @@ unsigned contiguousAxis(const layout::LinearLayout &l, unsigned elemBytes);
 layout::LinearLayout plainTile(const ir::Type &t, const layout::LinearLayout &registers, int64_t vec = 1);
 /// The tile that copies of `vec` elements along `axis` fill and that matrix moves read in layout `read` (layout::dealtForTurns): in rows whose pieces are swizzled for those. Nothing if `read` is no such layout.
 std::optional<layout::LinearLayout> rowsForTurns(const ir::Type &tile, const layout::LinearLayout &read, unsigned axis, int64_t vec, const layout::ConversionOptions &options);
-/// Bytes from one tile of a ring to the next: multiples of SharedMemory::tileAlign, as patterns of banks begin there; of rows, which have none, of what a block copy asks.
+/// Where a tile or a ring of them starts: at multiples of SharedMemory::tileAlign; rows, of what a block copy asks.
+uint32_t alignOf(const ir::Type &tile);
+/// Bytes from one tile of a ring to the next: multiples of alignOf, as patterns of banks begin there, which rows have none of.
 uint64_t slotBytes(const ir::Type &tile);
 
 /// The operation whose tile or ring a shared value is (a part of); null if another block gave it.

@@ -56,6 +56,8 @@ std::string withRequest(std::string ptx, uint32_t blocks) {
 
 bool isOfCluster(std::string_view ptx) { return ptx.find("barrier.cluster.arrive") != ptx.npos; }
 
+bool hasAsyncProducts(std::string_view ptx) { return ptx.find("wgmma.mma_async") != ptx.npos; }
+
 std::string withFewerBlocks(const std::string &ptx) {
   constexpr size_t longText = 64 << 10; // bytes
   const uint32_t blocks = BlockRequest::of(ptx).blocks;
@@ -75,7 +77,7 @@ std::string withMoreRegisters(const std::string &ptx) {
 
 std::string withOneBlockMore(const std::string &ptx, uint32_t registers, uint64_t sharedBytes) {
   const BlockRequest r = BlockRequest::of(ptx);
-  const bool mayGoBeyond = !r.blocks || ptx.find("wgmma.mma_async") != ptx.npos;
+  const bool mayGoBeyond = !r.blocks || hasAsyncProducts(ptx);
   if (!r.threads || !registers || !mayGoBeyond || r.hasRegisterBound)
     return {};
   constexpr uint32_t mostBlocks = 5, enoughThreads = 16 * 32; // a quarter more than four

@@ -29,6 +29,9 @@ std::string withRequest(std::string ptx, uint32_t blocks);
 /// Do the CTAs of a cluster share each program? They wait for each other, so that others on the multiprocessor are worth more: softmax of 65536 columns in bf16, four CTAs of 32 warps, H200: 32 registers and one
 /// spilled 3027 GB/s, 35 registers 1978; log softmax of 32768, four of 8: 78 registers and three blocks lose to one CTA.
 bool isOfCluster(std::string_view ptx);
+/// Has it asynchronous products? Two blocks hide each other's waits for them, where one of eight warps leaves the tensor cores idle: attention of blocks and masks, D=64, 128x64 by eight warps, H200: 158 registers
+/// and one block 311 TFLOP/s, Triton's 118 and two 406 (ncu: 12.5 and 24.6 % of the warps, tensor cores busy 36 and 46 % of the time).
+bool hasAsyncProducts(std::string_view ptx);
 /// A request for three quarters of the blocks (rounded up in clusters), after one that cost spills; none in a long text, where each attempt takes a good part of a second. `ptx` has a request.
 std::string withFewerBlocks(const std::string &ptx);
 /// A bound on registers in the request's place, one above BlockRequest::registers. ptxas stops right below a bound that it finds hard to keep, and spills a register or two where the bound is the
