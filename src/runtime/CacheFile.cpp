@@ -5,7 +5,7 @@
 namespace tegula::runtime {
 
 static constexpr char magic[8] = {'t', 'e', 'g', 'u', 'l', 'a', 'K', '\n'};
-static constexpr uint32_t formatVersion = 9;
+static constexpr uint32_t formatVersion = 10;
 static Digest sha256(const char *data, size_t size) { return Hasher().update({data, size}).digest(); }
 
 static constexpr size_t signedBytes = 8 + 4 + 4 + 8 + 32 + 32, headerBytes = signedBytes + 32;

@@ -2,6 +2,7 @@
 // for.
 #include "JitLibrary.h"
 #include "Machine.h"
+#include "targets/Target.h"
 #include "targets/common/Pipeline.h"
 #include "targets/cpu/Dot.h"
 #include "llvm/IR/CFG.h"
@@ -9,6 +10,7 @@
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Pass.h"
 #include "llvm/PassRegistry.h"
+#include <algorithm>
 #include <set>
 
 namespace tegula::cpu {
@@ -43,6 +45,27 @@ TEST(Codegen, TunedForAMachine) {
   EXPECT_TRUE(tuned.slowPairsOfBf16 && !tuned.avx512Bf16);
   EXPECT_EQ(tuned.features, code.features);
   EXPECT_NE(targetKey(tuned), targetKey(code));
+}
+
+// A kernel that is saved and comes back is compiled again for the machine that it was for.
+TEST(Codegen, SavedTargetsComeBackWithAllThatDecides) {
+  auto cpus = std::find_if(targets::families().begin(), targets::families().end(), [](const targets::Family *f) { return f->name == std::string("cpu"); });
+  ASSERT_NE(cpus, targets::families().end());
+  for (const std::string &name : knownTargetNames()) {
+    targets::TargetRef t = (*cpus)->parse(name), back = (*cpus)->restore(t->saved());
+    ASSERT_TRUE(back) << name;
+    EXPECT_EQ(back->key(), t->key()) << name;
+    // Each instruction set and habit of a core is a byte of its own in front of the sizes of three caches: none is lost.
+    for (size_t flag = 0; flag < 7; ++flag) {
+      std::string other = t->saved();
+      char &byte = other[other.size() - 3 * sizeof(uint64_t) - 1 - flag];
+      byte = !byte;
+      targets::TargetRef changed = (*cpus)->restore(other);
+      ASSERT_TRUE(changed) << name << ", " << flag;
+      EXPECT_EQ(changed->saved(), other) << name << ", " << flag;
+      EXPECT_NE(changed->key(), t->key()) << name << ", " << flag;
+    }
+  }
 }
 
 TEST(Codegen, UnknownTripleIsADiagnostic) {

@@ -46,7 +46,7 @@ public:
     ByteWriter w;
     const CpuTarget &c = settings;
     w.str(c.triple), w.str(c.cpu), w.str(c.features), w.u32(c.vectorBits);
-    for (bool flag : {c.avx512Bf16, c.avx512Vnni, c.fma, c.f16c, c.avx512, c.avx2})
+    for (bool flag : {c.avx512Bf16, c.avx512Vnni, c.fma, c.f16c, c.avx512, c.avx2, c.slowPairsOfBf16})
       w.u8(flag);
     w.u64(c.l1Bytes), w.u64(c.l2Bytes), w.u64(c.l3Bytes);
     return {w.bytes.begin(), w.bytes.end()};
@@ -94,7 +94,7 @@ TargetRef restore(std::string_view bytes) {
   ByteReader r(bytes.data(), bytes.size());
   CpuTarget c;
   c.triple = r.str(), c.cpu = r.str(), c.features = r.str(), c.vectorBits = r.u32();
-  for (bool *flag : {&c.avx512Bf16, &c.avx512Vnni, &c.fma, &c.f16c, &c.avx512, &c.avx2})
+  for (bool *flag : {&c.avx512Bf16, &c.avx512Vnni, &c.fma, &c.f16c, &c.avx512, &c.avx2, &c.slowPairsOfBf16})
     *flag = r.flag();
   c.l1Bytes = r.u64(), c.l2Bytes = r.u64(), c.l3Bytes = r.u64();
   return !r.failed() && r.atEnd() ? std::make_shared<CpuCode>(c, cpuFamily) : nullptr;
