@@ -87,6 +87,6 @@ def elements(x, indices, wide, out, counts):
     tl.atomic_add(counts + b, 1)
     tl.store(wide + i, w // (w - 1) + tl.reduce(b, 0, halvings))
     rows = i[:, None] * 4 + tl.arange(0, 4)[None, :]
-    tl.store(out + rows, tl.cumsum(tl.load(x + rows), 1))
+    tl.store(out + rows, tl.associative_scan(tl.load(indices + rows), 1, halvings))
     tl.store(x + i, a % (a + 1.0))
     tl.store(out + i + 512, tl.inline_asm_elementwise("incl $0", "=r,0", [b], dtype=tl.int32, is_pure=True, pack=1))

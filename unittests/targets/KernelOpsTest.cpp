@@ -252,6 +252,18 @@ TEST(KernelOps, ExponentialsLookUpPowers) {
   EXPECT_EQ(instructions("tanh", "cpu:avx2", "vdivps\t"), 1u);
 }
 
+// A row is scanned by vectors, in four steps of sixteen lanes and one for what came before them, not element by element.
+TEST(KernelOps, ScansAlongRowsUseLanes) {
+  std::string text = "kernel @k(%x: ptr<f32>, %o: ptr<f32>) {\n%r = range {start = 0} : tensor<64xi32>\n%xs = splat %x : tensor<64xptr<f32>>\n%xa = addptr %xs, %r\n%v = load %xa : tensor<64xf32>\n"
+                     "%y = scan %v {axis = 0} : tensor<64xf32> (%a: f32, %b: f32) { %c = fadd %a, %b : f32  yield %c }\n%os = splat %o : tensor<64xptr<f32>>\n%oa = addptr %os, %r\nstore %oa, %y\n}";
+  std::string s = tegula::cpu::test::stage(text, *parseTarget("cpu:avx512"), Stage::Asm);
+  EXPECT_EQ(s.find("vaddss"), std::string::npos);
+  size_t sums = 0;
+  for (size_t at = s.find("\tvaddps\t"); at != std::string::npos; at = s.find("\tvaddps\t", at + 1))
+    ++sums;
+  EXPECT_EQ(sums, 5u);
+}
+
 // Special values of logarithms cost no blends (three operations each on Intel's cores): AVX-512's exponents and mantissas have them right, else they are added or set.
 TEST(KernelOps, LogarithmsDoNotBlend) {
   for (const char *f : {"log", "log2"}) {

@@ -53,7 +53,7 @@ void FunctionEmitter::layOut(NestState &n) {
   n.loopOf.assign(total, -1);
   n.laneOf.assign(total, -1);
   n.laneBits = chooseLaneBits(nest);
-  if (isScan(nest)) // lanes run beside the axis, the axis in order
+  if (isScan(nest) && plan_.regions.contains(nest.roots[0].op->regions[0])) // a loop is no function of vectors: the axis in order
     n.laneBits = std::min(n.laneBits, axisFrom);
   if (n.laneBits == 0)
     state_.notVectorized(nest);

@@ -120,6 +120,29 @@ llvm::SmallVector<V, 4> FunctionEmitter::combineUnlessFirst(const Op &op, llvm::
   return c;
 }
 
+namespace {
+/// The lanes of a vector as neighbours along the axis of a scan: bits of their numbers from `from` up to `to`.
+struct ScannedLanes {
+  unsigned from, to;
+  ScannedLanes(const NestState &n, const Op &scan) {
+    unsigned axis = static_cast<unsigned>(scan.axis()), first = dimOffset(n.nest->space, axis);
+    from = std::min(first, n.laneBits), to = std::min(first + dimBits(n.nest->space, axis), n.laneBits);
+  }
+};
+} // namespace
+
+/// Of each row of lanes along the axis the last one, for all of them.
+static V lastScanned(llvm::IRBuilder<> &b, const NestState &n, const Op &scan, V x) {
+  const ScannedLanes l(n, scan);
+  if (l.from == l.to)
+    return x;
+  const unsigned inAxis = (1u << l.to) - (1u << l.from);
+  llvm::SmallVector<int, 32> from;
+  for (unsigned i = 0; i < n.lanes(); ++i)
+    from.push_back(static_cast<int>(scan.reverse() ? i & ~inAxis : i | inAxis));
+  return b.CreateShuffleVector(x, from);
+}
+
 void FunctionEmitter::accumulate(const Root &r, unsigned copy, unsigned slot, const Bits &at,
                                  llvm::SmallVectorImpl<V> &accs, V first) {
   unsigned n = static_cast<unsigned>(r.op->results.size()), from = copy * slots(*nest_->nest) + slot;
@@ -127,6 +150,8 @@ void FunctionEmitter::accumulate(const Root &r, unsigned copy, unsigned slot, co
   for (const ir::Value *v : r.op->operands)
     x.push_back(broadcast(eval(v, at), nest_->lanes()));
   setLoc(r.op);
+  if (r.kind == RootKind::Scan)
+    scanLanes(*r.op, x);
   auto *known = llvm::dyn_cast<llvm::ConstantInt>(first);
   bool neutral = identity(*r.op, 0) != nullptr;
   if (known && known->isOne()) {
@@ -140,8 +165,35 @@ void FunctionEmitter::accumulate(const Root &r, unsigned copy, unsigned slot, co
       accs[from + i] = c[i];
   }
   if (r.kind == RootKind::Scan)
-    for (unsigned i = 0; i < n; ++i)
+    for (unsigned i = 0; i < n; ++i) {
       storeBuffer(plan_.bufferFor(r.op->results[i]), accs[from + i], r.op->operands[i]->type, at);
+      accs[from + i] = lastScanned(b_, *nest_, *r.op, accs[from + i]);
+    }
+}
+
+// Each lane gets the scan of those before it in the vector and itself, in so many steps as their number has bits: each joins what is 1, 2, 4 .. lanes away (W. D. Hillis, G. L. Steele,
+// Data parallel algorithms, CACM 29, 1986). With a neutral element lanes that have none there take that, else they keep what they have.
+void FunctionEmitter::scanLanes(const Op &scan, llvm::SmallVectorImpl<V> &x) {
+  const ScannedLanes l(*nest_, scan);
+  const unsigned lanes = nest_->lanes(), count = 1u << (l.to - l.from), beside = 1u << l.from;
+  const bool neutral = identity(scan, 0) != nullptr;
+  for (unsigned step = 1; step < count; step *= 2) {
+    llvm::SmallVector<V, 8> args;
+    llvm::SmallVector<llvm::Constant *, 32> has;
+    llvm::SmallVector<int, 32> from;
+    for (unsigned i = 0; i < lanes; ++i) {
+      const unsigned place = i / beside % count;
+      const bool there = scan.reverse() ? place + step < count : place >= step;
+      has.push_back(b_.getInt1(there));
+      from.push_back(static_cast<int>(there ? (scan.reverse() ? i + step * beside : i - step * beside) : neutral ? lanes + i : i));
+    }
+    for (unsigned i = 0; i < x.size(); ++i)
+      args.push_back(b_.CreateShuffleVector(x[i], neutral ? broadcast(identity(scan, i), lanes) : x[i], from));
+    args.append(x.begin(), x.end());
+    llvm::SmallVector<V, 4> joined = combine(*scan.regions[0], args);
+    for (unsigned i = 0; i < x.size(); ++i)
+      x[i] = neutral ? joined[i] : b_.CreateSelect(llvm::ConstantVector::get(has), joined[i], x[i]);
+  }
 }
 
 void FunctionEmitter::finishReductions(llvm::ArrayRef<V> accs) { keepReduced(reduceAll(accs)); }

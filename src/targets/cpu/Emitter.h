@@ -223,7 +223,7 @@ private:
   unsigned accumulatorCount() const;
   llvm::SmallVector<V> initialAccumulators();
   void accumulate(const Root &r, unsigned copy, unsigned slot, const Bits &at, llvm::SmallVectorImpl<V> &accs, V first);
-  void finishReductions(llvm::ArrayRef<V> accs);
+  void finishReductions(llvm::ArrayRef<V> accs), scanLanes(const ir::Op &scan, llvm::SmallVectorImpl<V> &x);
   /// Results of a reduction for one setting of the unrolled bits beside the axis.
   struct Reduced {
     const Root *root;

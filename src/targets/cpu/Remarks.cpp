@@ -31,9 +31,7 @@ void ModuleState::notVectorized(const Nest &n) {
   case RootKind::Histogram:
     return notVectorized(*root.op, "elements of one vector may count in one place");
   case RootKind::Scan:
-    if (bitCount(n.space) == dimBits(n.space, static_cast<unsigned>(n.axis)))
-      return notVectorized(*root.op, "each element needs the one before it; a tile of several rows that is scanned along its columns has a vector of them at a time");
-    return notVectorized(*root.op, "it goes along the last axis, where each element needs the one before it; along another axis a vector of scans is done at a time");
+    return notVectorized(*root.op, "its function has a loop, a branch or a call");
   case RootKind::Atomic:
     if (root.op->kind == OpKind::AsmEffect)
       return notVectorized(*root.op, "its registers hold one element");
