@@ -180,11 +180,11 @@ uint32_t SharedOperand::offset(unsigned r, unsigned k) const {
   return across * width + along % width + along / width * width * rows;
 }
 
-DotRounds dotRounds(const MatrixInstr &c, const SharedOperand &a, const SharedOperand &b, unsigned depth) {
-  // With 128 columns attention lost an eighth of its speed; and the text is shorter anyway.
+DotRounds dotRounds(const MatrixInstr &c, const SharedOperand &a, const SharedOperand &b, unsigned depth, bool isAlone) {
+  // With 128 columns attention lost an eighth of its speed where a softmax ran beside them; and the text is shorter anyway.
   constexpr unsigned rounds = 4, leastColumns = 256;
   DotRounds straight{.rounds = 1, .products = depth};
-  if (c.n < leastColumns || depth < rounds)
+  if ((c.n < leastColumns && !isAlone) || depth < rounds)
     return straight;
   // Neighbours in one round; or, where a tile is wider than the swizzle's span, one of each span.
   for (DotRounds r : {DotRounds{rounds, depth / rounds, depth / rounds, 1}, DotRounds{rounds, depth / rounds, 1, rounds}}) {

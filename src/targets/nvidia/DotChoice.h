@@ -44,8 +44,9 @@ struct DotRounds {
   unsigned roundStep = 1, productStep = 1; // in products along K
   unsigned at(unsigned round, unsigned product) const { return round * roundStep + product * productStep; }
 };
-/// `depth`: products along K. Several rounds only where the descriptors of both operands then grow by the same with each.
-DotRounds dotRounds(const MatrixInstr &c, const SharedOperand &a, const SharedOperand &b, unsigned depth);
+/// `depth`: products along K. Several rounds only where the descriptors of both operands then grow by the same with each; of narrow products only where
+/// nothing runs beside them (`isAlone`) that the assembler would put between.
+DotRounds dotRounds(const MatrixInstr &c, const SharedOperand &a, const SharedOperand &b, unsigned depth, bool isAlone = false);
 
 /// Contraction indices of one round of its loop: a power of two, K at most. `sums`: accumulators of a thread.
 unsigned fmaStep(const ir::Type &a, const ir::Type &b, unsigned sums);

@@ -125,16 +125,17 @@ Regs Instr::wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bD
   }
   Ptx p(*this, Touches::Writes, typesOf(acc), /*convergent=*/true);
   // Sums that begin at zero are not read: zeroes in registers would be moved there while an older wgmma runs, which ptxas waits for (C7517).
-  const bool isNew = rounds.count == 1 && llvm::all_of(acc, isZero);
+  const bool isNew = llvm::all_of(acc, isZero), isLoop = rounds.count > 1;
   for (size_t k = 0; k < acc.size() && !isNew; ++k)
     p.tie(k, acc[k]);
-  std::string aBase = aDesc ? p.in(aDesc) : "", bBase = p.in(bDesc), scale = p.in(b.getTrue()), first = isNew ? p.in(b.getFalse()) : "";
+  std::string aBase = aDesc ? p.in(aDesc) : "", bBase = p.in(bDesc), scale = p.in(b.getTrue()), first = !isNew ? "" : isLoop ? "begun" : p.in(b.getFalse());
   std::string text = "{\n\t.reg .b64 \tatile, btile;\n\t", again;
-  if (rounds.count > 1) {
+  if (isLoop) {
     // Unrolled, the assembler would have the whole text before it again.
     text += ".reg .b64 \taround, bround;\n\t.reg .b32 \tleft;\n\t.reg .pred \tmore;\n\tmov.b64 \taround, " + aBase + ";\n\tmov.b64 \tbround, " + bBase +
-            ";\n\tmov.b32 \tleft, " + std::to_string(rounds.count) + ";\n\tagain:\n\t.pragma \"nounroll\";\n\t";
-    again = "add.s64 \taround, around, " + std::to_string(rounds.aGrowth) + ";\n\tadd.s64 \tbround, bround, " + std::to_string(rounds.bGrowth) +
+            ";\n\tmov.b32 \tleft, " + std::to_string(rounds.count) + ";\n\t" + (isNew ? ".reg .pred \tbegun;\n\tmov.pred \tbegun, 0;\n\t" : "") +
+            "again:\n\t.pragma \"nounroll\";\n\t";
+    again = std::string(isNew ? "mov.pred \tbegun, -1;\n\t" : "") + "add.s64 \taround, around, " + std::to_string(rounds.aGrowth) + ";\n\tadd.s64 \tbround, bround, " + std::to_string(rounds.bGrowth) +
             ";\n\tsub.s32 \tleft, left, 1;\n\tsetp.ne.s32 \tmore, left, 0;\n\t@more bra \tagain;\n\t";
     aBase = "around";
     bBase = "bround";

@@ -128,7 +128,8 @@ Regs Lowering::MatrixDots::wgmma(const Op &op, const DotChoice &c) {
   Instr::Wgmma w{instr.n, instr.d, instr.a, instr.b, sa.transposed, sb.transposed, false, false};
   auto depth = static_cast<unsigned>(ta.shape[1]) / instr.k;
   unsigned columns = static_cast<unsigned>(t.shape[1]) / c.grid.n / instr.n, rows = static_cast<unsigned>(acc.size()) / (instr.n / 2) / columns;
-  DotRounds r = op.rounds() > 1 ? dotRounds(instr, sa, sb, depth) : DotRounds{.products = depth};
+  // Nothing runs beside a dot that is waited for at once.
+  DotRounds r = !aInRegisters && op.rounds() > 1 ? dotRounds(instr, sa, sb, depth, !isAsync) : DotRounds{.products = depth};
   llvm::SmallVector<Instr::WgmmaStep, 8> steps;
   for (unsigned m = 0; m < rows; ++m)
     for (unsigned n = 0; n < columns; ++n)
