@@ -1,4 +1,5 @@
 #include "passes/AccumulateDots.h"
+#include "ir/Builder.h"
 #include "passes/Users.h"
 #include <algorithm>
 #include <unordered_set>
@@ -75,11 +76,62 @@ void block(Block &b, const Users &users) {
   std::erase_if(b.ops, [&](const Op *op) { return moved.erase(op) > 0; });
 }
 
+/// The dots that add to what a loop carries at place `i`, one to the sum of the other; none if it has another use.
+std::vector<Op *> dotsOfSum(const Op &loop, size_t i, const Users &users) {
+  const Block &body = *loop.region(0);
+  const Op *yield = body.terminator();
+  std::vector<Op *> dots;
+  for (const Value *v = body.args[1 + i];;) {
+    Op *user = users.only(v);
+    if (user && user == yield)
+      return std::count(yield->operands.begin(), yield->operands.end(), v) == 1 && yield->operands[i] == v ? dots : std::vector<Op *>();
+    if (!user || user->kind != OpKind::Dot || user->parent != &body || std::count(user->operands.begin(), user->operands.end(), v) != 1 || user->operands[2] != v)
+      return {};
+    dots.push_back(user);
+    v = user->result();
+  }
+}
+
+/// Sums of float16 become float32 in the loops that carry them.
+void widenSums(Builder &b, Block &block, const Users &users) {
+  std::vector<Op *> ops;
+  ops.swap(block.ops);
+  for (Op *op : ops) {
+    for (Region *r : op->regions)
+      widenSums(b, *r->block, users);
+    std::vector<size_t> sums;
+    b.setBlock(&block);
+    b.setLoc(op->loc);
+    b.setInlinedAt(op->inlinedAt);
+    for (size_t i = 0; op->kind == OpKind::For && i < op->results.size(); ++i) {
+      if (!op->results[i]->type.isTensor() || op->results[i]->type.isPtr || op->results[i]->type.elem != Elem::F16)
+        continue;
+      const std::vector<Op *> dots = dotsOfSum(*op, i, users);
+      if (dots.empty())
+        continue;
+      for (Op *dot : dots)
+        dot->result()->type.elem = Elem::F32;
+      op->operands[3 + i] = b.cast(OpKind::FpExt, op->operands[3 + i], Elem::F32);
+      op->region(0)->args[1 + i]->type.elem = op->results[i]->type.elem = Elem::F32;
+      sums.push_back(i);
+    }
+    block.ops.push_back(op);
+    for (size_t i : sums) {
+      Value *narrow = b.cast(OpKind::FpTrunc, op->results[i], Elem::F16);
+      for (Op *user : users.of(op->results[i]))
+        std::replace(user->operands.begin(), user->operands.end(), op->results[i], narrow);
+    }
+  }
+}
+
 } // namespace
 
 void accumulateDots(Module &m) {
-  for (Function *f : m.functions)
+  Builder b(m);
+  for (Function *f : m.functions) {
     block(*f->block(), Users(*f->block()));
+    widenSums(b, *f->block(), Users(*f->block()));
+  }
 }
 
 } // namespace tegula
