@@ -407,17 +407,18 @@ static bool goesThroughTiles(const Op &loop) {
 
 /// With fewer than two warpgroups on an SM the tensor cores wait while a warpgroup computes, and four hide more than stages do, above all the beginning and the end of a
 /// program: slots beyond those that were asked for are not worth a neighbour. A producer's copies go on meanwhile; there two do. A loop in one over tiles is left alone: its kernel
-/// has as many programs as there are SMs, as a rule. So is one that ends tiles itself, in a branch that stores.
+/// has as many programs as there are SMs, as a rule; but whoever gives attention four warps has two programs for each (a counter of tiles, D=128, 64x64, H200: 341 TFLOP/s with one block for 148 KB, Triton's two 467). So
+/// is one that ends tiles itself, in a branch that stores.
 RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   const unsigned enoughWarps = startsCopies_ ? 16 : 8;
   constexpr uint64_t reserved = 1024; // of each block on an SM
+  bool isOfTiles = false;
   for (const Op *op = loop_.parent->parent->op; op; op = op->parent->parent->op)
-    if (goesThroughTiles(*op))
-      return c;
+    isOfTiles |= goesThroughTiles(*op);
   // CTAs that only share the iterations of a loop compute as much each as one alone. Clusters of two find room on all SMs; of those of 4 and 8 with one block on an SM 30 and 15 run at once (docs/hopper.md), so that
   // a grid of 32 and 16 takes twice as long (512^2 x 16384 by 128 x 64 in 4 parts 49 -> 34 us, by 128 x 128 in 8 50 -> 36). But what TMA copies wants stages more: fewer are 35 -> 45 us there.
   const bool sharesTiles = options_.numCtas > 1 && (!loop_.splitParts() || options_.numCtas == 2 || hasStages());
-  if (options_.numWarps >= enoughWarps || sharesTiles || writesGlobal(loop_))
+  if (options_.numWarps >= enoughWarps || sharesTiles || writesGlobal(loop_) || (isOfTiles && (dots_.size() < 2 || options_.numWarps >= 8)))
     return c;
   const uint64_t most = std::min<uint64_t>(enoughWarps / options_.numWarps, blocksByRegisters());
   auto blocks = [&](const RingChoice &x) { return std::min(most, (target_.sharedLimit() + reserved) / (take(x) - bytesToSpare() + reserved)); };
