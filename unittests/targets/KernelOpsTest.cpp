@@ -264,6 +264,40 @@ TEST(KernelOps, ScansAlongRowsUseLanes) {
   EXPECT_EQ(sums, 5u);
 }
 
+/// o[i] = x[i ^ d] of 64 floats.
+const char *exchangeText = R"(
+kernel @k(%x: ptr<f32>, %o: ptr<f32>, %d: i32) {
+  %r = range {start = 0} : tensor<64xi32>
+  %xs = splat %x : tensor<64xptr<f32>>
+  %xa = addptr %xs, %r
+  %v = load %xa : tensor<64xf32>
+  %ds = splat %d : tensor<64xi32>
+  %p = xor %r, %ds : tensor<64xi32>
+  %y = gather %v, %p {axis = 0} : tensor<64xf32>
+  %os = splat %o : tensor<64xptr<f32>>
+  %oa = addptr %os, %r
+  store %oa, %y
+})";
+
+// The exchanges of a sorting network read vectors and change their lanes' places; nothing is gathered.
+TEST(KernelOps, ExchangesAreNoGathers) {
+  for (const char *target : {"cpu:avx512", "cpu:avx2", "cpu:x86-64"}) {
+    const std::string s = tegula::cpu::test::stage(exchangeText, *parseTarget(target), Stage::Asm);
+    EXPECT_EQ(s.find("gather"), std::string::npos) << target;
+    EXPECT_EQ(s.find("movss"), std::string::npos) << target; // one by one
+    if (!runsOn(*parseTarget(target), *parseTarget("cpu")))
+      continue;
+    Kernel k(exchangeText, target);
+    for (int d : {0, 1, 3, 8, 16, 21, 32, 63, 64, -1}) {
+      std::vector<float> x(64), o(64);
+      std::iota(x.begin(), x.end(), 1.0f);
+      ASSERT_EQ(k.run({x, o, d}), 0);
+      for (int i = 0; i < 64; ++i)
+        ASSERT_EQ(o[static_cast<size_t>(i)], x[static_cast<size_t>((i ^ d) & 63)]) << target << " " << d;
+    }
+  }
+}
+
 // Special values of logarithms cost no blends (three operations each on Intel's cores): AVX-512's exponents and mantissas have them right, else they are added or set.
 TEST(KernelOps, LogarithmsDoNotBlend) {
   for (const char *f : {"log", "log2"}) {

@@ -67,6 +67,52 @@ TEST(Materialize, PiecesComputeTheSame) {
   }
 }
 
+/// out[r, c] = x[r, c] * w[c * stride], or with w[r * stride] if `column`.
+std::string rowTimes(int stride, bool column) {
+  const std::string axis = column ? "1" : "0", shape = column ? "64x1" : "1x64";
+  return R"(
+kernel @rows(%x: ptr<f32>, %w: ptr<f32>, %o: ptr<f32>) {
+  %i = range {start = 0} : tensor<64xi32>
+  %s = const {value = )" + std::to_string(stride) + R"(} : tensor<64xi32>
+  %is = mul %i, %s : tensor<64xi32>
+  %wp = splat %w : tensor<64xptr<f32>>
+  %wa = addptr %wp, )" + (stride == 1 ? "%i" : "%is") + R"( : tensor<64xptr<f32>>
+  %wv = load %wa : tensor<64xf32>
+  %we = expand_dims %wv {axis = )" + axis + R"(} : tensor<)" + shape + R"(xf32>
+  %wb = broadcast %we : tensor<64x64xf32>
+  %sixty4 = const {value = 64} : tensor<64xi32>
+  %im = mul %i, %sixty4 : tensor<64xi32>
+  %r = expand_dims %im {axis = 1} : tensor<64x1xi32>
+  %rb = broadcast %r : tensor<64x64xi32>
+  %c = expand_dims %i {axis = 0} : tensor<1x64xi32>
+  %cb = broadcast %c : tensor<64x64xi32>
+  %at = add %rb, %cb : tensor<64x64xi32>
+  %xp = splat %x : tensor<64x64xptr<f32>>
+  %xa = addptr %xp, %at : tensor<64x64xptr<f32>>
+  %v = load %xa : tensor<64x64xf32>
+  %y = fmul %v, %wb : tensor<64x64xf32>
+  %op = splat %o : tensor<64x64xptr<f32>>
+  %oa = addptr %op, %at : tensor<64x64xptr<f32>>
+  store %oa, %y
+}
+)";
+}
+
+// Weights that lie apart are gathered once for a tile, not once for each of its rows.
+TEST(Materialize, ScatteredRowsAreGatheredOnce) {
+  EXPECT_EQ(nestsOf(rowTimes(4, false)), 2u);
+  EXPECT_EQ(nestsOf(rowTimes(1, false)), 1u);
+  EXPECT_EQ(nestsOf(rowTimes(4, true)), 1u); // one number a row
+  for (bool column : {false, true}) {
+    Kernel k(rowTimes(4, column));
+    std::vector<float> x(4096), w(256), out(4096);
+    std::iota(x.begin(), x.end(), 1.0f), std::iota(w.begin(), w.end(), 1.0f);
+    ASSERT_EQ(k.run({x, w, out}), 0) << k.error;
+    for (size_t i = 0; i < 4096; ++i)
+      ASSERT_EQ(out[i], x[i] * w[4 * (column ? i / 64 : i % 64)]);
+  }
+}
+
 /// x += y, both loaded by this text's operations; the sum, or (`apart`) its two parts, is asked for again behind the store.
 std::string residualText(bool apart) {
   std::string text = R"(

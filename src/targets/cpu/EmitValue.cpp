@@ -1,5 +1,6 @@
 // The value of a tensor at a position of the nest: read from its buffer, or computed from its operands.
 #include "targets/cpu/Emitter.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 namespace tegula::cpu {
 using ir::Op;
@@ -154,6 +155,74 @@ V FunctionEmitter::evalLoad(const Op &op, const Bits &at) {
   return loadLanes(a, op.results[0]->type.scalarType(), mask, other, op.isVolatile(), &op);
 }
 
+// x[lane ^ by] for the lanes of x, `by` i32 below their number.
+V FunctionEmitter::exchangeLanes(V x, V by) {
+  using namespace llvm::Intrinsic;
+  const CpuTarget &t = state_.target;
+  const unsigned lanes = nest_->lanes(), bits = x->getType()->getScalarSizeInBits();
+  const bool wide = t.avx512 && lanes * bits == 512;
+  ID permute = not_intrinsic;
+  if (wide && bits >= 16)
+    permute = bits == 16 ? x86_avx512_permvar_hi_512 : bits == 32 ? x86_avx512_permvar_si_512 : x86_avx512_permvar_di_512;
+  else if (t.avx2 && lanes == 8 && bits == 32)
+    permute = x86_avx2_permd;
+  if (permute != not_intrinsic) {
+    llvm::Type *integers = llvm::FixedVectorType::get(b_.getIntNTy(bits), lanes);
+    llvm::SmallVector<llvm::Constant *, 32> places;
+    for (unsigned i = 0; i < lanes; ++i)
+      places.push_back(llvm::ConstantInt::get(b_.getIntNTy(bits), i));
+    V index = b_.CreateXor(llvm::ConstantVector::get(places), b_.CreateVectorSplat(lanes, b_.CreateZExtOrTrunc(by, b_.getIntNTy(bits))));
+    return b_.CreateBitCast(b_.CreateIntrinsic(permute, {}, {b_.CreateBitCast(x, integers), index}), x->getType());
+  }
+  for (unsigned bit = 1; bit < lanes; bit *= 2) {
+    llvm::SmallVector<int, 32> places;
+    for (unsigned i = 0; i < lanes; ++i)
+      places.push_back(static_cast<int>(i ^ bit));
+    x = b_.CreateSelect(b_.CreateICmpNE(b_.CreateAnd(by, bit), b_.getInt32(0)), b_.CreateShuffleVector(x, places), x);
+  }
+  return x;
+}
+
+// A gather from position ^ distance, of one distance for all (the exchanges of a sorting network): a vector that lies in order, of which lanes change places. `l` and `from` are evalGather()'s.
+V FunctionEmitter::evalExchange(const Op &op, const Bits &at, Lin l, Bits from) {
+  NestState &n = *nest_;
+  const ir::Value *source = op.operands[0], *index = op.operands[1];
+  const ir::Shape &in = source->type.shape;
+  const unsigned axis = static_cast<unsigned>(op.axis()), first = dimOffset(in, axis), bits = dimBits(in, axis), firstOut = dimOffset(index->type.shape, axis);
+  const int buffer = plan_.bufferFor(source);
+  const Buffer &b = plan_.buffers[static_cast<size_t>(buffer)];
+  if (!n.laneBits || !index->def || index->def->kind != OpKind::Xor || index->type.elem != ir::Elem::I32 || b.element.isPtr || b.element.elem == ir::Elem::I1)
+    return nullptr;
+  for (unsigned side : {0u, 1u}) {
+    const ir::Value *position = index->def->operands[side], *distance = index->def->operands[1 - side];
+    const Lin p = lin(position);
+    if (!lin(distance).uniform() || p.self || !p.opaque.empty() || !llvm::isa<llvm::ConstantInt>(p.base) || !llvm::cast<llvm::ConstantInt>(p.base)->isZero())
+      continue;
+    bool isPosition = true;
+    for (unsigned i = 0; i < p.coef.size(); ++i)
+      isPosition &= i >= firstOut && i < firstOut + bits ? p.coef[i] == Coef{int64_t(1) << (i - firstOut)} : p.coef[i].zero();
+    if (!isPosition)
+      continue;
+    // Its lanes are neighbours in memory.
+    const Lin &whole = bufferLin(buffer);
+    for (unsigned i = 0; i < n.laneBits; ++i) {
+      if (i >= bits || at[firstOut + i] < 0 || n.laneOf[static_cast<size_t>(at[firstOut + i])] != static_cast<int>(i) || !(whole.coef[first + i] == Coef{whole.coef[first].k << i}))
+        return nullptr;
+      l.coef[first + i] = whole.coef[first + i];
+      from[first + i] = at[firstOut + i];
+    }
+    V by = eval(distance, at), start = linAt(index->def, p, at, false).base;
+    if (by->getType()->isVectorTy())
+      return nullptr;
+    LaneAddress a = linAt(&op, l, from, true);
+    V whereTo = b_.CreateAnd(b_.CreateXor(start, by), (uint64_t(1) << bits) - (uint64_t(1) << n.laneBits)); // of the vector
+    a.base = b_.CreateGEP(b_.getInt8Ty(), a.base, b_.CreateMul(b_.CreateZExt(whereTo, b_.getInt64Ty()), b_.getInt64(static_cast<uint64_t>(whole.coef[first].k))));
+    V x = exchangeLanes(loadLanes(a, b.element, nullptr, nullptr, false, nullptr), b_.CreateAnd(by, n.lanes() - 1));
+    return convertElem(x, b.element, source->type.scalarType());
+  }
+  return nullptr;
+}
+
 V FunctionEmitter::evalGather(const Op &op, const Bits &at) {
   const ir::Value *source = op.operands[0], *index = op.operands[1];
   unsigned axis = static_cast<unsigned>(op.axis());
@@ -169,11 +238,13 @@ V FunctionEmitter::evalGather(const Op &op, const Bits &at) {
       l.coef.push_back(d == axis ? Coef{} : whole.coef[dimOffset(in, d) + i]);
       from.push_back(d == axis ? zeroBit : at[dimOffset(out, d) + i]);
     }
+  int64_t step = dimBits(in, axis) ? whole.coef[dimOffset(in, axis)].k : 0;
+  if (V exchanged = evalExchange(op, at, l, from))
+    return exchanged;
   // Stays inside the buffer whatever the index is.
   V x = eval(index, at);
   x = b_.CreateAnd(x, llvm::ConstantInt::get(x->getType(), static_cast<uint64_t>(in[axis]) - 1));
   LaneAddress a = linAt(&op, l, from, true);
-  int64_t step = dimBits(in, axis) ? whole.coef[dimOffset(in, axis)].k : 0;
   auto wide = [&](llvm::Type *t) { return b_.CreateZExtOrTrunc(x, t); };
   if (x->getType()->isVectorTy()) {
     state_.notVectorized(op, "its places come from values");

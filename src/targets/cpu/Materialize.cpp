@@ -156,6 +156,32 @@ bool Materialization::decide(const Op &op, const Value *v) {
   return chain >= dearChain && (roots.size() > 1 ? !canShareNest(roots) : uses_.users(v).size() > 1);
 }
 
+// A row of a tile (a vector of weights, of column indices) whose elements are not next to one another: each row of the tile would gather them again.
+bool Materialization::isScatteredRow(const Op &load, const Value *v) {
+  constexpr int64_t rows = 4, least = 8; // rows that a trip through memory pays for, elements that a vector needs
+  const ir::Shape &shape = v->type.shape;
+  const int64_t columns = shape.rank() ? shape[shape.rank() - 1] : 1;
+  if (columns < least || v->type.numel() != columns)
+    return false;
+  auto isRowOf = [&](const Op *root) {
+    const ir::Shape &space = nestSpace(*root);
+    return space.rank() > 1 && space[space.rank() - 1] == columns && space.numel() >= rows * columns;
+  };
+  if (!llvm::any_of(roots_[v], isRowOf))
+    return false;
+  llvm::SmallVector<const Value *, 8> todo{v}; // as a column it is one number in each row
+  for (size_t i = 0; i < todo.size() && todo.size() < 16; ++i)
+    for (const Op *u : uses_.users(todo[i]))
+      if (u->kind == OpKind::ExpandDims && u->axis() == todo[i]->type.shape.rank())
+        return false;
+      else if (u->has(ir::traits::Elementwise) && u->results[0]->type.shape == shape)
+        todo.push_back(u->results[0]);
+  if (!facts_)
+    facts_ = std::make_unique<AxisFacts>(function_);
+  const AxisFact &f = facts_->of(load.operands[0], static_cast<unsigned>(shape.rank() - 1));
+  return f.contiguity == 1 && f.constancy == 1;
+}
+
 bool Materialization::loadMustBeBuffered(const Op &op, const Value *v) {
   if (op.isVolatile())
     return true;
@@ -166,7 +192,7 @@ bool Materialization::loadMustBeBuffered(const Op &op, const Value *v) {
   for (const Op *r : roots)
     if (r->parent != op.parent)
       return true;
-  if (clobbered(op, v))
+  if (clobbered(op, v) || isScatteredRow(op, v))
     return true;
   if (roots.size() <= 1 || canShareNest(roots))
     return false;
