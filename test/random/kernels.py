@@ -29,8 +29,11 @@ class Kernels:
 
     def matrix(self, d, rows, columns, trips, turned=False):
         """(argument, function of row and column starts -> tile of rows x columns) of an input that has rows * trips of them."""
-        a, size = self.input(d, "small")
         width = columns
+        if trips * rows * width > 1024 and len(self.buffers) < 7:  # one of its own
+            a, size = self.arguments_of(self.add_buffer("m", d, trips * rows * width, "small"))[0], trips * rows * width
+        else:
+            a, size = self.input(d, "small")
         need(trips * rows * width <= size)
 
         def tile(row, column):
@@ -110,10 +113,14 @@ class Kernels:
         """Chunks of linear attention: a state that dots read and are added to, a product below the diagonal beside it."""
         self.has("kernel")
         need(depth == 0 and self.kernel_level)
-        d = self.pick(("float32", "float16", "bfloat16"))
-        c, k, v, trips = self.pick((16, 32)), self.pick((16, 32)), self.pick((16, 16, 32, 64)), self.number(1, 4)
-        keys, values = self.matrix(d, c, k, trips), self.matrix(d, c, v, trips)
-        queries = self.matrix(d, c, k, trips) if self.chance(0.5) else keys
+        loaded = self.pick(("float32", "float16", "bfloat16"))
+        d = "float32" if self.chance(0.3) else loaded  # widened: dots read words that were copied as halves of them
+        attrs = {"precision": self.pick(("ieee", "tf32", "tf32"))} if d == "float32" else {}
+        c, k, v, trips = self.pick((16, 32, 64)), self.pick((16, 32, 64)), self.pick((16, 16, 32, 64)), self.number(1, 4)
+        widened = lambda tile: tile if d == loaded else lambda row, column: make("cast", tile(row, column), to=d)
+        keys, values = widened(self.matrix(loaded, c, k, trips)), widened(self.matrix(loaded, c, v, trips))
+        queries = widened(self.matrix(loaded, c, k, trips)) if self.chance(0.5) else keys
+        dot = lambda *operands: make("dot", *operands, **attrs)
         state_type, out_type = Type("float32", (k, v)), Type("float32", (c, v))
         h, he = self.local(state_type)
         i, at = self.counter()
@@ -125,11 +132,11 @@ class Kernels:
         total = self.fresh("v", out_type)
         total_e = make("var", name=total, type=out_type)
         body = [P.Assign((kn, ), keys(first, zero)), P.Assign((qn, ), queries(first, zero)), P.Assign((vn, ), values(first, zero)),
-                P.Assign((on, ), make("dot", qe, self.narrow(he, d))),
-                P.Assign((sn, ), make("where", below, make("dot", qe, make("permute", ke, dims=(1, 0))), self.literal(0.0), value=0.0)),
-                P.Assign((on, ), make("dot", self.narrow(se, d), ve, oe)),
+                P.Assign((on, ), dot(qe, self.narrow(he, d))),
+                P.Assign((sn, ), make("where", below, dot(qe, make("permute", ke, dims=(1, 0))), self.literal(0.0), value=0.0)),
+                P.Assign((on, ), dot(self.narrow(se, d), ve, oe)),
                 P.Assign((h, ), self.narrow(he, "float32")),
-                P.Assign((h, ), make("dot", make("permute", ke, dims=(1, 0)), ve, he)),
+                P.Assign((h, ), dot(make("permute", ke, dims=(1, 0)), ve, he)),
                 P.Assign((total, ), make("add", self.narrow(total_e, "float32"), oe, exact=True))]
         if self.chance(0.4):  # the state of each chunk is kept
             base = self.own_output("float32", 4 * k * v)
