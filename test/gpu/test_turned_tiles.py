@@ -146,7 +146,7 @@ def test_read_both_ways(D, BLOCK, E, warps):
     assert len(words) <= D * E // (32 * warps), "only the state, which dots have computed, is stored word by word"
 
 
-BYTE_TILES = [(128, 128, 64, 8, 3), (64, 64, 32, 4, 3), (64, 16, 64, 4, 2), (128, 256, 64, 8, 3), (64, 32, 128, 4, 4), (32, 64, 128, 4, 3), (16, 64, 64, 2, 3), (64, 64, 64, 8, 1)]
+BYTE_TILES = [(16, 64, 32, 1, 3), (16, 256, 64, 4, 3), (32, 32, 128, 4, 4), (128, 128, 64, 8, 3), (64, 64, 32, 4, 3), (64, 16, 64, 4, 2), (128, 256, 64, 8, 3), (64, 32, 128, 4, 4), (32, 64, 128, 4, 3), (16, 64, 64, 2, 3), (64, 64, 64, 8, 1)]
 
 
 @pytest.mark.parametrize("BM,BN,BK,warps,stages", BYTE_TILES)
@@ -188,3 +188,13 @@ def test_path_of_bytes(turns):
     text = kernel.compile_for("sm_90a").stage("ptx")
     assert len(re.findall(r"ldmatrix\.sync\.aligned\.m8n8\.x4\.trans", text)) >= 2 and len(re.findall(r"stmatrix\.sync\.aligned\.m8n8\.x4\.shared", text)) >= 2
     assert not re.search(r"st\.shared\.[bu]8", text)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, ml_dtypes.float8_e4m3fn])
+def test_path_of_fragments(dtype):
+    """Of few rows, for mma.sync: matrix moves and exchanges between lanes, no bytes one by one."""
+    x = np.zeros((256, 256), dtype)
+    integers = dtype is np.int8
+    kernel = of_bytes.warmup(x, x, np.zeros((256, 256), np.int32 if integers else np.float32), 256, 256, 256, 256, 1, 256, 1, 16, 64, 128, tl.int32 if integers else tl.float32, grid=(16, 4), device="sim", num_warps=4, num_stages=3)
+    text = kernel.compile_for("sm_90a").stage("ptx")
+    assert re.search(r"ldmatrix\.sync\.aligned\.m8n8\.x4\.trans", text) and "shfl" in text and not re.search(r"ld\.shared\.[bu]8", text)

@@ -258,19 +258,71 @@ void Lowering::storeShared(const LinearLayout &memory, V base, const Regs &regs,
   }
 }
 
+/// Bytes that lie in memory across the way that registers have them: the same of each warp's elements as matrix moves bring them (layout::dealtForTurns), from which lanes exchange words. Nothing if the
+/// layout has no such squares of 16 by 16.
+static std::optional<LinearLayout> turnedFirst(const LinearLayout &registers, const LinearLayout &memory) {
+  using layout::Dim;
+  if (registers.outs().size() != 2 || registers.inBits(Dim::Lane) != 5 || !memory.inBits(Dim::Offset))
+    return std::nullopt;
+  const unsigned fast = memory.basis(Dim::Offset, 0, layout::tensorDim(0)) ? 0 : 1, across = 1 - fast;
+  std::vector<uint64_t> left(registers.bases(Dim::Register).begin(), registers.bases(Dim::Register).end());
+  left.insert(left.end(), registers.bases(Dim::Lane).begin(), registers.bases(Dim::Lane).end());
+  if (std::count(left.begin(), left.end(), 0u))
+    return std::nullopt;
+  std::vector<uint64_t> bases, lanes;
+  auto take = [&](std::vector<uint64_t> &to, unsigned axis, std::initializer_list<uint64_t> steps) {
+    for (uint64_t n : steps) {
+      auto at = std::find(left.begin(), left.end(), registers.outs().flat(layout::tensorDim(axis), n));
+      if (at == left.end())
+        return false;
+      to.push_back(*at);
+      left.erase(at);
+    }
+    return true;
+  };
+  for (unsigned axis : {fast, across})
+    if (registers.outs().mask(layout::tensorDim(axis)) < registers.outs().flat(layout::tensorDim(axis), 8))
+      return std::nullopt;
+  if (!take(bases, fast, {1}) || !take(bases, across, {1, 2}) || !take(lanes, across, {4, 8}) || !take(lanes, fast, {2, 4, 8}))
+    return std::nullopt;
+  for (const std::vector<uint64_t> &more : {left, lanes})
+    bases.insert(bases.end(), more.begin(), more.end());
+  bases.insert(bases.end(), registers.bases(Dim::Warp).begin(), registers.bases(Dim::Warp).end());
+  return LinearLayout(registers.ins(), registers.outs(), bases);
+}
+
 Regs Lowering::loadShared(const LinearLayout &memory, V base, const ir::Type &t) {
   PlanEmit emit{*this, base, elementBits(t)};
   const LinearLayout &l = m_.layoutOf(t);
   SharedSide side = layout::planSharedAccess(l, memory, emit.bits, false, conversionOptions());
-  std::vector<uint16_t> copyOf = layout::copiesOf(l);
-  Regs out(copyOf.size(), nullptr);
-  for (const SharedAccess &a : side.accesses) {
-    std::vector<V> values = emit.load(side, a);
-    for (size_t j = 0; j < values.size(); ++j)
-      out[a.registers[j]] = fromInteger(values[j], t);
-  }
-  for (size_t r = 0; r < out.size(); ++r)
-    out[r] = out[copyOf[r]];
+  auto read = [&](const SharedSide &from, size_t count) {
+    std::vector<V> values(count);
+    for (const SharedAccess &a : from.accesses) {
+      std::vector<V> loaded = emit.load(from, a);
+      for (size_t j = 0; j < loaded.size(); ++j)
+        values[a.registers[j]] = loaded[j];
+    }
+    return values;
+  };
+  Regs out;
+  if (emit.bits == 8 && side.move == SharedMove::Plain && side.elements == 1)
+    if (const std::optional<LinearLayout> first = turnedFirst(l, memory)) {
+      ConversionOptions options = conversionOptions();
+      options.shared = false;
+      const SharedSide turned = layout::planSharedAccess(*first, memory, emit.bits, false, options);
+      const ConversionPlan plan = layout::planConversion(*first, l, emit.bits, options);
+      auto clocks = [](const SharedSide &s) { return static_cast<double>(s.accesses.size()) * (s.wavefronts + 0.5); };
+      if (turned.move == SharedMove::MatrixTrans && plan.kind == layout::ConversionKind::Shuffles && clocks(turned) + plan.cost.clocks < clocks(side)) {
+        const std::vector<V> source = read(turned, size_t{1} << first->inBits(layout::Dim::Register));
+        for (V x : layout::followPlan(plan, std::span<const V>(source), emit))
+          out.push_back(fromInteger(x, t));
+        return out;
+      }
+    }
+  const std::vector<uint16_t> copyOf = layout::copiesOf(l);
+  const std::vector<V> values = read(side, copyOf.size());
+  for (uint16_t r : copyOf)
+    out.push_back(fromInteger(values[r], t));
   return out;
 }
 
