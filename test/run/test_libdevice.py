@@ -509,6 +509,28 @@ def test_numbers(dev):
 
 
 @tegula.jit
+def k_power(out, x, P: tl.constexpr):
+    i = tl.arange(0, 64)
+    tl.store(out + i, libdevice.pow(tl.load(x + i), P))
+
+
+@pytest.mark.parametrize("t", [np.float32, np.float64])
+def test_powers_of_numbers(dev, t):
+    # Products and roots where the exponent is one of these numbers; special values are those of C's pow.
+    x = np.concatenate([[0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-19, -2e19, 1e38], rng("powers").standard_normal(54)]).astype(t)
+    for p in (1, 2, 3, 4, -1, -2, 0.5, -0.5, 2.0, 5, -3.0):
+        got = np.array(run(dev, k_power, x, n=64, dtype=t, P=p), t)
+        with np.errstate(all="ignore"):
+            want = np.array([math.inf if v == -math.inf and p == 0.5 else 0.0 if v == -math.inf and p == -0.5 else math.inf if v == 0 and p == -0.5 else np.float64(v) ** np.float64(p) for v in x])
+            want = want.astype(t)
+        assert np.allclose(got, want, rtol=4 * np.finfo(t).eps, atol=0, equal_nan=True), p
+        if p != 0.5 and p != -0.5:
+            assert np.array_equal(np.signbit(got[x == x]), np.signbit(want[x == x])), p
+        elif p == 0.5:
+            assert not np.signbit(got[1])
+
+
+@tegula.jit
 def rounded_operations(x, y, z, out, B: tl.constexpr):
     i = tl.arange(0, B)
     a, b, c = tl.load(x + i), tl.load(y + i), tl.load(z + i)
