@@ -298,6 +298,41 @@ TEST(KernelOps, ExchangesAreNoGathers) {
   }
 }
 
+/// o[i] = x[2 i + 1] of 64 elements.
+std::string oddText(const std::string &elem) {
+  return "kernel @k(%x: ptr<" + elem + ">, %o: ptr<" + elem + R"(>) {
+  %r = range {start = 0} : tensor<64xi32>
+  %two = const {value = 2} : tensor<64xi32>
+  %one = const {value = 1} : tensor<64xi32>
+  %r2 = mul %r, %two : tensor<64xi32>
+  %at = add %r2, %one : tensor<64xi32>
+  %xs = splat %x : tensor<64xptr<)" + elem + R"(>>
+  %xa = addptr %xs, %at
+  %v = load %xa : tensor<64x)" + elem + R"(>
+  %os = splat %o : tensor<64xptr<)" + elem + R"(>>
+  %oa = addptr %os, %r
+  store %oa, %v
+})";
+}
+
+// One of each pair: vectors and a shuffle, which read nothing in front of the first or behind the last one.
+TEST(KernelOps, EveryOtherElementIsNoGather) {
+  for (const char *target : {"cpu:avx512", "cpu:avx2", "cpu:x86-64"}) {
+    EXPECT_EQ(tegula::cpu::test::stage(oddText("f32"), *parseTarget(target), Stage::Asm).find("gather"), std::string::npos) << target;
+    if (!runsOn(*parseTarget(target), *parseTarget("cpu")))
+      continue;
+    for (int bytes : {1, 2, 4, 8}) {
+      Kernel k(oddText("i" + std::to_string(8 * bytes)), target);
+      std::vector<uint8_t> x(static_cast<size_t>(128 * bytes)), o(static_cast<size_t>(64 * bytes)), want;
+      std::iota(x.begin(), x.end(), static_cast<uint8_t>(1));
+      for (size_t i = 0; i < o.size(); ++i)
+        want.push_back(x[i / static_cast<size_t>(bytes) * 2 * static_cast<size_t>(bytes) + static_cast<size_t>(bytes) + i % static_cast<size_t>(bytes)]);
+      ASSERT_EQ(k.run({x, o}), 0);
+      EXPECT_EQ(o, want) << target << " " << bytes;
+    }
+  }
+}
+
 // Special values of logarithms cost no blends (three operations each on Intel's cores): AVX-512's exponents and mantissas have them right, else they are added or set.
 TEST(KernelOps, LogarithmsDoNotBlend) {
   for (const char *f : {"log", "log2"}) {

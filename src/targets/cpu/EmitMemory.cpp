@@ -4,6 +4,7 @@
 //   lanes contiguous         one vector access (masked if there is a mask)
 //   contiguous pieces        one vector access per piece, put together by shuffles (rows shorter than a vector,
 //                            interleaved operands, lanes that repeat)
+//   every other element      two vector loads for a vector
 //   else                     gather / scatter
 #include "gpu/Remarks.h"
 #include "targets/Diagnostics.h"
@@ -314,6 +315,13 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
                 !(m && (manyVectors(lanes, bytes) || (nest_->apart && p.count() > 1)));
   if (!pieces && a.noWrap)
     return loadWithoutWrap(a, t, mask, other, isVolatile, site);
+  // Every other element (one of each pair): what lies between is read, too, but nothing behind the last one.
+  bool everyOther = false;
+  if (!pieces && !a.extra && !a.late && !m && !isVolatile && p.run.empty() && !nest_->apart && !manyVectors(lanes, bytes)) {
+    Pieces q = piecesOf(a, 2 * static_cast<int64_t>(bytes));
+    if (q.runLanes() >= 4 && q.count() <= 4)
+      p = q, pieces = everyOther = true, wide = false;
+  }
   if (!pieces) {
     if (lanes > 1 && !nest_->apart && !(m && manyVectors(lanes, bytes))) // else it is the way for the edges of a tile
       remarkOneByOne(state_, op, a, bytes);
@@ -329,6 +337,15 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   std::vector<V> parts, starts;
   for (unsigned i = 0; i < p.count(); ++i) {
     V at = pieceStart(a, p.across, i, starts);
+    if (everyOther) {
+      const unsigned n = p.runLanes();
+      llvm::SmallVector<int, 32> pick;
+      for (unsigned e = 0; e < n; ++e)
+        pick.push_back(static_cast<int>(e < n / 2 ? 2 * e : 2 * e + 1));
+      V first = b_.CreateAlignedLoad(pieceType, at, align), last = b_.CreateAlignedLoad(pieceType, b_.CreateGEP(b_.getInt8Ty(), at, b_.getInt64((n - 1) * uint64_t(bytes))), align);
+      parts.push_back(b_.CreateShuffleVector(first, last, pick));
+      continue;
+    }
     if (!m) {
       parts.push_back(inHalves(pieceType, bytes, isVolatile ? nullptr : op) ? loadHalves(pieceType, at, align) : b_.CreateAlignedLoad(pieceType, at, align, isVolatile));
       continue;
