@@ -70,3 +70,28 @@ def test_fragments_come_by_copies_where_other_threads_load_them(warps):
     keys, p = k[rows].astype(np.float32), np.exp2(q.astype(np.float32) @ k[rows].astype(np.float32).T)
     want = p.astype(ml_dtypes.bfloat16).astype(np.float32) @ (v[rows].astype(np.float32) + keys) / p.sum(1)[:, None]
     assert np.abs(out - want).max() < 4e-3
+
+
+@tegula.jit
+def unpacked_products(a_ptr, b_ptr, c_ptr, K, N: tl.constexpr, BK: tl.constexpr):
+    """Two weights in a byte along K: A is read eight elements at a time, as many as a word of weights has."""
+    m, n, k = tl.arange(0, 16), tl.arange(0, N), tl.arange(0, BK)
+    acc = tl.zeros((16, N), tl.float32)
+    for i in range(0, K, BK):
+        a = tl.load(a_ptr + m[:, None] * K + (i + k)[None, :])
+        b = tl.load(b_ptr + n[:, None] * (K // 2) + (i // 2 + tl.arange(0, BK // 2))[None, :])
+        w = tl.join((b & 15).to(tl.int8) - 8, (b >> 4).to(tl.int8) - 8).reshape(N, BK).to(tl.float16)
+        acc = tl.dot(a, tl.trans(w), acc)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc)
+
+
+def test_operands_beside_unpacked_ones_have_no_bank_conflicts():
+    """The eight lanes that a 16-byte read serves together: four pieces of a row, and the next row, whose pieces begin in the other half of the banks."""
+    rng = np.random.default_rng(3)
+    a, b, c = rng.integers(-8, 8, (16, 256)).astype(np.float16), rng.integers(0, 256, (64, 128), np.uint8), np.zeros((16, 64), np.float32)
+    w = np.stack([b & 15, b >> 4], -1).reshape(64, 256).astype(np.float32) - 8
+    unpacked_products[(1,)](a, b, c, 256, 64, 64, device="sim", num_warps=4, num_stages=3)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ w.T)
+    text = unpacked_products.warmup(a, b, c, 256, 64, 64, grid=(1,), device="sim", num_warps=4, num_stages=3).compile_for("sm_90a").stage("gpu")
+    tile = re.search(r"shared<16x64xf16, (L\d+)>", text).group(1)
+    assert re.search(rf"layout {tile} = offset: \(0,1\) \(0,2\) \(0,4\) \(0,8\) \(0,16\) \(0,32\) \(1,32\) \(2,0\) ", text)

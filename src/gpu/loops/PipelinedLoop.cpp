@@ -79,14 +79,28 @@ uint16_t PipelinedLoop::wantedLayout(const Value *v) {
   return 0;
 }
 
-/// The tile of a load of bytes that matrix moves turn on the way to a dot.
-std::optional<LinearLayout> PipelinedLoop::turnedBehind(const Op &load) {
+/// The tile of a load that threads read in another layout than they have loaded it in: as that has the fewest bank conflicts. Bytes may be turned by matrix moves on the way to a dot; what meets unpacked weights in a product is read eight elements
+/// at a time, which in the swizzle that matrix moves want takes two turns.
+LinearLayout PipelinedLoop::tileForReads(const Op &load, LinearLayout plain) {
   const Type &t = load.result()->type;
-  for (const Op *user : usersIn(body_, load.result()))
-    if (user->kind == OpKind::Convert && t.shape.rank() == 2)
-      if (std::optional<LinearLayout> l = rowsForTurns(t, module_.layoutOf(user->result()->type), contiguousAxis(module_.layoutOf(t), byteWidth(t.elem)), load.vec(), target_.conversions()))
-        return l;
-  return std::nullopt;
+  const unsigned bytes = byteWidth(t.elem);
+  if (t.shape.rank() != 2 || load.vec() * bytes != 16)
+    return plain;
+  const unsigned axis = contiguousAxis(module_.layoutOf(t), bytes);
+  for (const Op *user : usersIn(body_, load.result())) {
+    if (user->kind != OpKind::Convert)
+      continue;
+    const LinearLayout read = module_.layoutOf(user->result()->type);
+    if (std::optional<LinearLayout> rows = rowsForTurns(t, read, axis, load.vec(), target_.conversions()))
+      return *rows;
+    auto wavefronts = [&](const LinearLayout &tile) {
+      const layout::SharedSide side = layout::planSharedAccess(read, tile, 8 * bytes, /*store=*/false, target_.conversions());
+      return side.accesses.size() * side.wavefronts;
+    };
+    LinearLayout rows = layout::sharedRows(read, axis, load.vec(), 8 * bytes);
+    return wavefronts(rows) < wavefronts(plain) ? rows : plain;
+  }
+  return plain;
 }
 
 Type PipelinedLoop::tileOf(const Op &load) {
@@ -101,7 +115,7 @@ Type PipelinedLoop::tileOf(const Op &load) {
   if (isTurned && t.shape.rank() == 2 && vec * byteWidth(t.elem) == 16) // those that copy it read it
     l = module_.internLayout(layout::sharedRows(registers, contiguousAxis(registers, byteWidth(t.elem)), vec, 8 * byteWidth(t.elem)));
   else if (!l || isTurned)
-    l = module_.internLayout(turnedBehind(load).value_or(plainTile(t, registers, vec)));
+    l = module_.internLayout(tileForReads(load, plainTile(t, registers, vec)));
   return Type::shared(t.shape, t.elem, l);
 }
 

@@ -76,7 +76,7 @@ protected:
   // ---- decisions
   uint16_t wantedLayout(const ir::Value *v);
   ir::Type tileOf(const ir::Op &load);
-  std::optional<LinearLayout> turnedBehind(const ir::Op &load);
+  LinearLayout tileForReads(const ir::Op &load, LinearLayout plain);
   bool isKnownAhead(const ir::Op &load);
   bool isCopyable(const ir::Value *v);
   void findStaged();
