@@ -32,7 +32,7 @@ LAYERS = {
 }
 # Folders inside of a layer: which others of the layer one may include. What lies in the layer's own folder is for all of them; `Passes.cpp` names them all.
 FOLDERS = {
-    "gpu": {"layouts": [], "masks": [], "shared": [], "loops": ["shared"], "parts": ["loops"]},
+    "gpu": {"layouts": [], "masks": [], "shared": [], "loops": ["shared"], "parts": ["layouts", "loops", "shared"]},
 }
 # Modules of python/tegula, the lowest first: they import their own layer and those before it, in functions, too, where an import waits until it is needed. No circles. What several patterns
 # name is of the layer that names it first. That importing `runtime.driver` runs `runtime/__init__.py`, which imports all of it for programs, does not count.

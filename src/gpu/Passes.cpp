@@ -22,6 +22,7 @@
 #include "gpu/parts/DelayLoads.h"
 #include "gpu/parts/PartitionCluster.h"
 #include "gpu/parts/SplitTiles.h"
+#include "gpu/parts/StageRows.h"
 #include "gpu/shared/AllocateShared.h"
 #include "gpu/shared/OrderMemory.h"
 #include "ir/Clone.h"
@@ -39,6 +40,7 @@ std::unique_ptr<ir::Module> partition(const ir::Module &m, const PassInput &in) 
   if (in.options.numCtas == 1) {
     ClusterChoice choice = chooseCluster(m, in.target, in.options, in.remarks);
     in.options.numCtas = choice.ctas;
+    in.options.stagesRows |= choice.stagesRows;
     return std::move(choice.part);
   }
   std::unique_ptr<ir::Module> part = partitionCluster(m, in.options.numCtas, in.remarks);
@@ -48,7 +50,7 @@ std::unique_ptr<ir::Module> partition(const ir::Module &m, const PassInput &in) 
 }
 
 std::unique_ptr<ir::Module> split(const ir::Module &m, const PassInput &in) {
-  return in.options.numCtas == 1 ? splitTiles(m, in.target.lanes() * in.options.numWarps, in.target.sharedLimit()) : nullptr;
+  return in.options.numCtas == 1 && !in.options.stagesRows ? splitTiles(m, in.target.lanes() * in.options.numWarps, in.target.sharedLimit()) : nullptr;
 }
 
 constexpr GpuPass passes[] = {
@@ -88,6 +90,7 @@ constexpr GpuPass passes[] = {
     // What could not be copied asynchronously.
     {"prefetch-loads", nullptr, [](ir::Module &m, const PassInput &in) { prefetchLoads(m, in.target, in.options); }, "loads operands an iteration ahead, into registers"},
     // Loads outside of the loops above.
+    {"stage-rows", nullptr, [](ir::Module &m, const PassInput &in) { stageRows(m, in.target, in.options); }, "keeps rows that are live across reductions in shared memory, where they were chosen to be there"},
     {"copy-loads", nullptr, [](ir::Module &m, const PassInput &in) { copyLoadsToTiles(m, in.target, in.options); }, "copies operands of dots to shared memory, outside of loops"},
     // All reads of shared memory are there now.
     {"hoist-converts", nullptr, [](ir::Module &m, const PassInput &in) { hoistConverts(m, in.target); }, "reads tiles in the layout in which what is computed from them is wanted"},
@@ -150,7 +153,8 @@ static std::unique_ptr<ir::Module> made(std::span<const GpuPass> passes, const i
 static ir::Reproducer reproducer(std::span<const GpuPass> before, const ir::Module &module, const TargetInfo &target, Options options) {
   std::unique_ptr<ir::Module> own = made(before, module, {target, options, nullptr});
   auto number = [](const char *name, unsigned n) { return std::string(" --") + name + "=" + std::to_string(n); };
-  return {"--target=" + target.name() + number("num-warps", options.numWarps) + number("num-stages", options.numStages) + number("num-ctas", options.numCtas),
+  return {"--target=" + target.name() + number("num-warps", options.numWarps) + number("num-stages", options.numStages) + number("num-ctas", options.numCtas) +
+              (options.stagesRows ? " --stages-rows" : ""),
           ir::print(own ? *own : module)};
 }
 

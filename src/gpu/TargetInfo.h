@@ -32,6 +32,7 @@ struct Options {
   unsigned numCtas = 1;      // CTAs of a cluster that work on one program: 1..16, a power of two
   unsigned maxRegisters = 0; // 0: no limit
   Clusters clusters = Clusters::Never;
+  bool stagesRows = false;   // rows that are live across reductions stay in shared memory (parts/StageRows.h)
 
   /// Do the passes take these numbers? A target may refuse more (targets::Target::refuses).
   constexpr bool valid() const {

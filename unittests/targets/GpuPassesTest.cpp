@@ -1,4 +1,4 @@
-// The cases of test/gpu-passes/*.ir. `# RUN: pass, pass, ... [--num-warps=N] [--num-stages=N] [--num-ctas=N] [--target=NAME]`: what comes out is what the last pass changes, and what it
+// The cases of test/gpu-passes/*.ir. `# RUN: pass, pass, ... [--num-warps=N] [--num-stages=N] [--num-ctas=N] [--stages-rows] [--target=NAME]`: what comes out is what the last pass changes, and what it
 // remarks; the passes before it make its input.
 #include "../Sections.h"
 #include "RandomKernel.h"
@@ -32,6 +32,8 @@ struct PassRun {
         options.numStages = static_cast<unsigned>(std::stoi(value));
       else if (w.starts_with("--clusters="))
         options.clusters = w.ends_with("cost") ? gpu::Clusters::ByCost : gpu::clustersOf(w.back() - '0');
+      else if (w == "--stages-rows")
+        options.stagesRows = true;
       else if (w.starts_with("--num-ctas="))
         options.numCtas = static_cast<unsigned>(std::stoi(value));
       else if (w.starts_with("--target=") && nvidia::parseTarget(value))
@@ -93,7 +95,7 @@ TEST(GpuPasses, RandomKernelsThroughText) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     auto m = std::make_unique<ir::Module>();
     test::RandomKernel generate(*m, seed);
-    PassRun run("--num-warps=" + std::to_string(1u << seed % 4));
+    PassRun run("--num-warps=" + std::to_string(1u << seed % 4) + (seed % 2 ? " --stages-rows" : ""));
     for (const gpu::GpuPass &pass : gpu::gpuPasses()) {
       pass.run(m, {nvidia::NvTargetInfo(run.target), run.options, nullptr});
       std::string why;

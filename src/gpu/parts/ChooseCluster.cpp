@@ -3,10 +3,12 @@
 #include "gpu/Diagnostics.h"
 #include "gpu/Layouts.h"
 #include "gpu/Remarks.h"
+#include "gpu/layouts/AssignLayouts.h"
 #include "gpu/parts/DelayLoads.h"
 #include "gpu/parts/HeldRows.h"
 #include "gpu/parts/PartitionCluster.h"
 #include "gpu/parts/SplitTiles.h"
+#include "gpu/parts/StageRows.h"
 #include "ir/Walk.h"
 #include <algorithm>
 #include <string>
@@ -127,14 +129,52 @@ private:
   const ClusterLimits &limits_;
 };
 
+/// Rows in shared memory: the cluster with enough of them under way, the smallest; else that with most. Bytes 0: they cannot be there.
+struct Staged {
+  unsigned ctas = 1;
+  double bytes = 0;
+  std::unique_ptr<Module> part; // null: the module as it is
+};
+
+Staged stagedShare(const Module &module, const TargetInfo &target, const Options &options, unsigned most, const Moved &moved, double wanted, const ClusterLimits &limits) {
+  constexpr uint64_t scratch = 2048; // of reductions, and what a block takes beside its own
+  const unsigned threads = target.lanes() * options.numWarps;
+  const uint64_t all = target.sharedLimit() + 1024;
+  Staged best;
+  for (unsigned n = 1; n <= most; n *= 2) {
+    const int64_t elements = moved.elements / (int64_t{threads} * n);
+    if (elements < limits.elements || (moved.own + moved.stored) / (int64_t{threads} * n) < limits.bytes)
+      break;
+    if (elements > limits.stagedElements)
+      continue;
+    std::unique_ptr<Module> part = n > 1 ? partitionCluster(module, n) : nullptr;
+    if (n > 1 && !part)
+      break;
+    Options ofPart = options;
+    ofPart.numCtas = n;
+    const uint64_t bytes = stagedRows(*assignLayouts(part ? *part : module, target, ofPart), threads).bytes;
+    if (!bytes)
+      break;
+    if (bytes + scratch > target.sharedLimit())
+      continue;
+    const auto blocks = static_cast<unsigned>(std::min<uint64_t>({all / (bytes + scratch), target.threadLimit() / threads, uint64_t{target.registerLimit(target.threadLimit())} * target.threadLimit() / (threads * limits.staged)}));
+    const double underWay = blocks * static_cast<double>(moved.own) / n * (blocks == 1 ? limits.alone : 1);
+    if (underWay > best.bytes)
+      best = {n, underWay, std::move(part)};
+    if (blocks > 1 && best.bytes >= limits.stagedEnough * wanted)
+      break;
+  }
+  return best;
+}
+
 std::string kibibytes(double bytes) { return std::to_string(static_cast<int64_t>(bytes / 1024)); }
 
 } // namespace
 
 ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, const Options &options, DiagEngine *remarks, const ClusterLimits &limits) {
   constexpr unsigned portable = 8; // CUDA C++ Programming Guide, "Thread Block Clusters"
-  const unsigned most = std::min(target.clusterLimit(), portable), threads = target.lanes() * options.numWarps;
-  if (options.clusters == Clusters::Never || options.numCtas > 1 || most < 2 || !module.kernel() || anyOp(*module.kernel()->block(), [](const Op &op) { return !isPlain(op); }))
+  const unsigned most = options.clusters == Clusters::Never ? 1 : std::min(target.clusterLimit(), portable), threads = target.lanes() * options.numWarps;
+  if (options.numCtas > 1 || !module.kernel() || anyOp(*module.kernel()->block(), [](const Op &op) { return !isPlain(op); }))
     return {};
   const Function *kernel = module.kernel();
   if (const unsigned forced = ctasOf(options.clusters); forced > 1) {
@@ -142,7 +182,7 @@ ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, cons
     return part ? ClusterChoice{forced, std::move(part)} : ClusterChoice{};
   }
   // Weights that can be loaded late do not decide: they are, once rows want their registers.
-  const std::unique_ptr<Module> delayed = delayedLoads(module, threads);
+  std::unique_ptr<Module> delayed = delayedLoads(module, threads);
   kernel = (delayed ? *delayed : module).kernel();
   const HeldRows held = heldRows(*kernel, threads);
   // Several rows of a program go one after the other, where there is no room for all of them (SplitTiles.h).
@@ -171,13 +211,20 @@ ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, cons
     if (ctas > 1 && elements <= limits.enough && best.bytes >= shares.wanted())
       break;
   }
+  // Narrow elements take half as much there as in registers. Weights and biases are loaded for all elements at once, which takes the registers that are won.
+  if (moved.isNarrow && 4 * moved.late <= moved.own)
+    if (Staged staged = stagedShare(delayed ? *delayed : module, target, options, most, moved, shares.wanted(), limits); staged.bytes > best.bytes) {
+      if (remarks)
+        remarks->report(diag::rowsStaged, userLocation(module, *held.reduction), staged.ctas, kibibytes(staged.bytes), kibibytes(best.bytes));
+      return {staged.ctas, staged.part ? std::move(staged.part) : std::move(delayed), true};
+    }
   std::unique_ptr<Module> part = ctas > 1 ? partitionCluster(module, ctas) : nullptr;
   // What stays whole would be held, and computed, by all of them.
   if (part && heldRows(*part->kernel(), threads).words > held.words / ctas + held.words / 16)
     part = nullptr;
   if (remarks && part)
     remarks->report(diag::clusterChosen, userLocation(module, *held.reduction), ctas, held.words, threads, kibibytes(best.bytes), kibibytes(one));
-  else if (remarks && ctas == 1)
+  else if (remarks && ctas == 1 && most > 1)
     remarks->report(diag::clusterNotChosen, userLocation(module, *held.reduction), held.words, threads, kibibytes(one));
   return part ? ClusterChoice{ctas, std::move(part)} : ClusterChoice{};
 }

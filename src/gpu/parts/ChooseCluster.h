@@ -1,4 +1,4 @@
-// Which programs of one CTA (num_ctas = 1) are compiled for a cluster: those that hold rows which the registers of one CTA are too few for.
+// Which programs of one CTA (num_ctas = 1) are compiled for a cluster, or have their rows in shared memory: those that hold rows which the registers of one CTA are too few for.
 //
 // A row that is reduced and then used again stays in registers meanwhile (softmax, norms, cross entropy in one block). Where it takes half of a multiprocessor's registers and more, one CTA runs there alone, and
 // nothing is under way while it reduces; where it has no room at all it is spilled, or read again by the loops of split-tiles. The CTAs of a cluster hold a part of the row each and send each other
@@ -10,6 +10,8 @@
 //   a lone CTA  log softmax bf16 of 32768 columns: 64 KB in one 3152, in two 3441; softmax fp32 128 KB 3931 and 4006
 //   read only   cross entropy bf16: 128 KB of two CTAs alone 2301, 80 KB of a cluster's ten 2115; of 65536 columns 128 KB of one 2122, 64 KB of a cluster's two 1994
 //   spills      layer norm bf16 of 262144: 64 KB in a CTA of 16 warps with 15 registers missing 2456, of 32 warps with 27 missing 1883; loops that read the row again 2253
+//   staged      rows of 16 bits in shared memory (StageRows.h), the smallest cluster that has 96 KiB of them under way in two blocks or more: softmax bf16 of 32768 columns 3548 -> 3730 GB/s, of 65536 3404 -> 3666, of
+//               131072 3055 -> 3597, of 262144 2590 -> 3482; RMS norm 3627 -> 3747, 3432 -> 3608, 3020 -> 3542, 2933 -> 3430. Of 32 bits they gain nothing: RMS norm fp32 of 131072 3865 -> 3822, of 65536 3960 -> 3925
 //   elements    softmax fp32 of 32768 columns, 32 warps: 3962 in one CTA, 4056 in two, 3564 in four with 8 elements a thread
 // The largest portable cluster is that of the CUDA C++ Programming Guide, "Thread Block Clusters".
 #pragma once
@@ -30,6 +32,10 @@ struct ClusterLimits {
   int64_t inFlight = 128 << 10;
   /// What a byte of a multiprocessor's only block is worth, as nothing is loaded while it computes; one of a row that loops, or many spills, read again; one of the fewer bytes of a larger cluster.
   double alone = 0.8, again = 0.5, almost = 0.9;
+  /// Registers of a thread whose rows are in shared memory; elements of them at most (code is as long); and bytes under way that are enough, of those that keep memory busy: blocks that compute have all of
+  /// their rows there.
+  unsigned staged = 40, stagedElements = 128;
+  double stagedEnough = 1.5;
   /// Registers that are missing in each thread of one CTA, from which on a cluster is worth it even where one of its CTAs fills a multiprocessor,
   unsigned missing = 64;
   /// if no more are missing there.
@@ -38,7 +44,8 @@ struct ClusterLimits {
 
 struct ClusterChoice {
   unsigned ctas = 1;
-  std::unique_ptr<ir::Module> part; // of one CTA; null for one
+  std::unique_ptr<ir::Module> part; // of one CTA; null: the module as it is
+  bool stagesRows = false;          // rows are to stay in shared memory (StageRows.h)
 };
 
 /// The cluster for a kernel of tile IR whose options ask for one CTA: that with most bytes under way, of equal ones the largest. Not for kernels that can notice: that wait for other programs or change what those read in an order

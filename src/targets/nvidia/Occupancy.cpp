@@ -309,6 +309,15 @@ static unsigned blocksOfRows(const ir::Function &kernel, unsigned threads, unsig
   return blocks > 1 ? blocks : 0;
 }
 
+/// Rows in shared memory (gpu/parts/StageRows.h): as many blocks as that has room for, with registers for chains of a few vectors.
+static unsigned blocksOfStaged(unsigned threads, unsigned most) {
+  constexpr unsigned enough = 40;
+  unsigned blocks = most;
+  while (blocks > 1 && sm::registersOf(blocks * threads / 32) < enough)
+    --blocks;
+  return blocks > 1 ? blocks : 0;
+}
+
 namespace {
 
 /// What a launch decides, as classes have it.
@@ -500,6 +509,8 @@ BlockWish wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const 
   auto most = static_cast<unsigned>(std::min<uint64_t>({sm::threads / threads, sm::mostBlocks, sm::sharedBytes / (sharedBytes + sm::sharedReserved)}));
   if (options.maxRegisters)
     return {};
+  if (options.stagesRows)
+    return {blocksOfStaged(threads, most), {}};
   if (options.numCtas > 1)
     return {blocksOfRows(kernel, threads, most), {}};
   if (pressure.hasDot)

@@ -28,6 +28,7 @@ constexpr const char *usageText = R"(usage: tegula-opt [option ...] [file]
   --num-stages=N        of loops that say nothing else (default 3)
   --num-ctas=N          of a cluster (default 1)
   --clusters=WHEN       clusters for programs of one CTA: never (default), cost (long rows), 2, 4 or 8 (wherever the work can be shared)
+  --stages-rows         rows that are live across reductions stay in shared memory
   --no-verify           the module is not verified after every pass
   --verify-each         it is (default)
   --print-after-all     the module after every pass, to standard error
@@ -186,7 +187,7 @@ bool readOption(std::string_view a, Options &o) {
     o.gpu.clusters = *v == "cost" ? gpu::Clusters::ByCost : v->size() == 1 ? gpu::clustersOf((*v)[0] - '0') : gpu::Clusters::Never;
     return o.gpu.clusters != gpu::Clusters::Never || *v == "never";
   }
-  const std::pair<std::string_view, bool *> flags[] = {{"--verify-each", &o.verify}, {"--print-after-all", &o.printAll}, {"--print-changed", &o.printChanged}, {"--time-passes", &o.time}};
+  const std::pair<std::string_view, bool *> flags[] = {{"--verify-each", &o.verify}, {"--print-after-all", &o.printAll}, {"--print-changed", &o.printChanged}, {"--time-passes", &o.time}, {"--stages-rows", &o.gpu.stagesRows}};
   for (auto [name, flag] : flags)
     if (a == name)
       return *flag = true;
