@@ -64,9 +64,15 @@ def test_shallow_rounds_are_joined_to_a_panel(tegula, tmp_path, form, depth, tar
     assert f"B by panels of {panel} rows" in dot and "A where it lies" in dot and "as far as operands are not zero" in dot, dot
 
 
-@pytest.mark.parametrize("form, elem", [("scaled", "f32"), ("half", "f16"), ("stored", "f32"), ("ones", "f32")])
+def test_sums_of_half_precision_are_joined_as_floats(tegula, tmp_path):
+    """The loop carries them as float32 (AccumulateDots), so no round rounds them."""
+    [dot] = re.findall(r"dot buffers .*", plan(tegula, tmp_path, "half", 32, "cpu:avx2", "f16"))
+    assert "panels of 256 rows" in dot, dot
+
+
+@pytest.mark.parametrize("form, elem", [("scaled", "f32"), ("stored", "f32"), ("ones", "f32")])
 def test_other_loops_keep_their_rounds(tegula, tmp_path, form, elem):
-    """What is masked off would not be zero, accumulators are rounded in each round, or something else happens there."""
+    """What is masked off would not be zero, or something else happens there."""
     [dot] = re.findall(r"dot buffers .*", plan(tegula, tmp_path, form, 32, "cpu:avx2", elem))
     assert "panels of 32 rows" in dot, dot
 
