@@ -175,7 +175,9 @@ int64_t runBeside(const Users &users, const AxisFacts &facts, const Op &load, un
                   const std::function<bool(const Value *)> &isData) {
   const ir::Type &pointer = load.operands[0]->type;
   const int64_t bytes = ir::byteWidth(pointer.elem), perThread = pointer.shape.numel() / threads;
-  if (vec * bytes != 16 || perThread <= vec || !isPlain(load) || feedsDot(users, load.result(), 8))
+  const bool isWide = vec * bytes == 16;
+  constexpr int64_t many = 64; // elements of a thread
+  if (perThread <= vec || (!isWide && perThread < many) || !isPlain(load) || feedsDot(users, load.result(), 8))
     return 0;
   constexpr size_t most = 32; // values
   std::vector<const Value *> work{load.result()};
@@ -194,10 +196,10 @@ int64_t runBeside(const Users &users, const AxisFacts &facts, const Op &load, un
     if (!def || def == &load || !isPlain(*def))
       continue;
     const int64_t narrow = ir::byteWidth(work[i]->type.elem), own = std::min(facts.vectorWidth(def->operands[0], def->mask(), axis), 16 / narrow);
-    if (narrow < bytes && facts.of(def->operands[0], axis).divisibility % (own * narrow) == 0)
+    if ((isWide ? narrow < bytes : narrow == bytes) && facts.of(def->operands[0], axis).divisibility % (own * narrow) == 0)
       run = std::max(run, own);
   }
-  run = std::min({run, perThread, sectorBytes / bytes});
+  run = std::min({run, perThread, (isWide ? sectorBytes : 16) / bytes});
   return run > vec && facts.of(load.operands[0], axis).contiguity >= run ? run : 0;
 }
 

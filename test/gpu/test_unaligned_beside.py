@@ -1,0 +1,38 @@
+"""Tiles that cannot be loaded by vectors beside ones that can (ElementUses.h, runBeside): large ones lie as their neighbours do."""
+import re
+
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def correlate(x, y, out, n, shift, R: tl.constexpr, C: tl.constexpr):
+    where = tl.arange(0, R)[:, None] * n + tl.arange(0, C)[None, :]
+    tl.store(out + tl.arange(0, R), tl.sum(tl.load(x + where) * tl.load(y + where + shift), axis=1))
+
+
+def compiled(rows, shift):
+    x, out = np.zeros((rows, 128), np.float32), np.zeros(rows, np.float32)
+    return correlate.warmup(x, np.zeros(rows * 128 + 16, np.float32), out, 128, shift, rows, 128, grid=(1,), device="sim").compile_for("sm_90a").stage("gpu")
+
+
+# Two tiles of 64 registers each, of which one crosses shared memory, are both held at the barrier.
+@pytest.mark.parametrize("rows", [64, 128])
+def test_large_tiles_do_not_cross_shared_memory(rows):
+    text = compiled(rows, 3)
+    assert text.count(" load ") == 2 and not re.search(rf"convert .*tensor<{rows}x128xf32", text)
+    assert "vec = 4" in text  # of the one that has vectors
+
+
+def test_small_tiles_are_coalesced_each():
+    assert re.search(r"convert .*tensor<16x128xf32", compiled(16, 3))
+
+
+@pytest.mark.parametrize("rows,shift", [(64, 3), (64, 16), (16, 5)])
+def test_result(rows, shift):
+    rng = np.random.default_rng(rows + shift)
+    x, y, out = rng.standard_normal((rows, 128), np.float32), rng.standard_normal(rows * 128 + 16).astype(np.float32), np.zeros(rows, np.float32)
+    correlate[(1,)](x, y, out, 128, shift, rows, 128, device="sim")
+    np.testing.assert_allclose(out, (x * y[shift:shift + rows * 128].reshape(rows, 128)).sum(1), rtol=1e-4, atol=1e-4)
