@@ -144,8 +144,11 @@ def _acosh32(x):
 
 @jit(exact=True)
 def _atanh32(x):
-    a = tl.abs(x)
-    return libdevice.copysign(0.5 * _log1p_32(libdevice.fast_dividef(a + a, 1.0 - a)), x)
+    # 2 a / (1 - a), of which the quick division makes a part alone: its two last places count less the smaller a is, and subnormal numbers are not flushed by it.
+    # Beyond 1, and where x is none, 2 is as good as any number: the sum is less than -1.
+    a = tl.minimum(tl.abs(x), 2.0)
+    twice = a + a
+    return libdevice.copysign(0.5 * _log1p_32(twice + libdevice.fast_dividef(twice * a, 1.0 - a)), x)
 
 
 # Inverse trigonometric functions.
