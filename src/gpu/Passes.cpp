@@ -76,6 +76,8 @@ constexpr GpuPass passes[] = {
     // Before those that copy the arithmetic of addresses for later iterations.
     {"hoist-addresses", nullptr, [](ir::Module &m, const PassInput &in) { hoistAddresses(m, in.target, in.options); },
      "makes addresses of operands fixed pointers and one offset that moves"},
+    // Before all that look at what stands between dots.
+    {"open-mask-branches", nullptr, [](ir::Module &m, const PassInput &) { openMaskBranches(m); }, "turns branches around masks between dots into selections"},
     // Before the two that start copies ahead: they see one dot an iteration earlier.
     {"rotate-dots", nullptr, [](ir::Module &m, const PassInput &in) { rotateDots(m, in.target, in.options); }, "moves the first of two dots of a loop an iteration ahead"},
     // Before pipeline-loops, which leaves its loops alone.

@@ -59,6 +59,14 @@ def test_first_dot_of_late_ones_is_a_loop():
     assert "again:\n" not in compiled("attention.py::attention_block_pointers", sig, 8, 2, "--emit", "ptx")
 
 
+# A branch of the author's around the mask is a selection while dots are staggered, and a branch again behind. Left where it was, the dots waited at once, and ptxas serialized them (C7514).
+def test_second_dots_are_late_beside_branches_around_masks():
+    sig = POINTERS + "Lse:*fp32:16, sm_scale:fp32, stride_h:i32:16, stride_n:i32:16, N:i32:16, BM:128, BN:128, D:128, CAUSAL:True"
+    gpu = compiled("attention_spellings.py::scaled_queries", sig, 8, 2, "--emit", "gpu")
+    assert re.findall(r"dot_wait [^{]*\{pending = (\d)", gpu)[:4] == ["0", "1", "0", "0"]
+    assert re.search(r" = if %\w+ : tensor<128x128xf32, \w+> \{\n\s*yield", gpu)
+
+
 # A scale for each block of keys: one element, which the iteration before loads.
 def test_single_elements_are_loaded_ahead():
     sig = "Q:*i8:16, K:*i8:16, V:*fp16:16, Qs:*fp32:16, Ks:*fp32:16, Out:*fp16:16, N:i32:16, BM:64, BN:64, D:64"

@@ -65,9 +65,18 @@ struct Comparison {
   int64_t margin;
 };
 
+/// Of a mask that a scalar makes true everywhere: the scalar, and what it says otherwise.
+std::pair<Value *, const Value *> unless(const Value *mask) {
+  if (const Op *op = mask->def; op && op->kind == OpKind::Or)
+    for (int i : {0, 1})
+      if (const Op *all = op->operands[i]->def; all && all->kind == OpKind::Splat)
+        return {all->operands[0], op->operands[1 - i]};
+  return {nullptr, mask};
+}
+
 /// What a mask says, or nothing.
 bool comparisonsOf(const Value *mask, std::vector<Comparison> &out) {
-  const Op *op = mask->def;
+  const Op *op = unless(mask).second->def;
   if (!op)
     return false;
   if (op->kind == OpKind::And)
@@ -124,18 +133,23 @@ private:
       row.push_back(users[0]);
     }
     Op &last = *row.back();
-    std::vector<Comparison> all;
-    for (const Op *op : row)
-      comparisonsOf(op->operands[0], all);
     Block here;
     here.parent = body_.parent;
     b_.setBlock(&here);
     b_.setLoc(last.loc);
     b_.setInlinedAt(last.inlinedAt);
     Value *holds = nullptr;
-    for (const Comparison &c : all) {
-      Value *one = alwaysHolds(c);
-      holds = holds ? b_.binary(OpKind::And, holds, one) : one;
+    for (const Op *op : row) {
+      std::vector<Comparison> its;
+      comparisonsOf(op->operands[0], its);
+      Value *mask = nullptr;
+      for (const Comparison &c : its) {
+        Value *one = alwaysHolds(c);
+        mask = mask ? b_.binary(OpKind::And, mask, one) : one;
+      }
+      if (Value *everywhere = unless(op->operands[0]).first)
+        mask = b_.binary(OpKind::Or, everywhere, mask);
+      holds = holds ? b_.binary(OpKind::And, holds, mask) : mask;
     }
     const Type type = last.result()->type;
     Op *when = b_.ifOp(holds, {&type, 1});
@@ -144,7 +158,11 @@ private:
     Block &masked = *when->region(1);
     Cloner c(m_);
     for (const Op *op : row) {
-      copyMask(op->operands[0], c, masked);
+      const Value *mask = op->operands[0];
+      if (row.size() == 1) // the scalar is false here
+        mask = unless(mask).second;
+      copyMask(mask, c, masked);
+      c.map(op->operands[0], c(mask));
       c.copy(*op, masked);
     }
     b_.setBlock(&masked);
@@ -211,7 +229,75 @@ void visit(Module &m, Block &b, int64_t threads) {
   }
 }
 
+/// `if c { s = select(mask, s, x) }` as a selection by `mask or not c`.
+class BranchOpener {
+public:
+  BranchOpener(Module &m, Block &body) : b_(m), m_(m), body_(body), edit_(body) { b_.setFolding(false); }
+
+  void run() {
+    for (Op *op : std::vector<Op *>(body_.ops))
+      if (op->kind == OpKind::If && op->results.size() == 1 && op->result()->type.isTensor() && op->regions.size() == 2)
+        for (unsigned side : {0u, 1u})
+          if (const Op *masking = maskingOf(*op, side)) {
+            open(*op, side, *masking);
+            break;
+          }
+  }
+
+private:
+  /// The selection that region `side` gives, if the other one gives what it selects from.
+  static const Op *maskingOf(const Op &branch, unsigned side) {
+    constexpr size_t most = 24;
+    const Block &here = *branch.region(side), &other = *branch.region(1 - side);
+    if (other.ops.size() != 1 || here.ops.size() > most)
+      return nullptr;
+    const Op *select = here.terminator()->operands[0]->def;
+    if (!select || select->kind != OpKind::Select || select->parent != &here || select->operands[1] != other.terminator()->operands[0] || !select->operands[0]->type.isTensor())
+      return nullptr;
+    for (const Op *op : here.ops)
+      if (!op->has(traits::Terminator) && (!op->has(traits::Pure) || !op->regions.empty()))
+        return nullptr;
+    return select;
+  }
+
+  void open(Op &branch, unsigned side, const Op &masking) {
+    Block here;
+    here.parent = body_.parent;
+    b_.setBlock(&here);
+    b_.setLoc(masking.loc);
+    b_.setInlinedAt(masking.inlinedAt);
+    Cloner c(m_);
+    for (const Op *op : branch.region(side)->ops)
+      if (op != &masking && !op->has(traits::Terminator))
+        c.copy(*op, here);
+    Value *when = branch.operands[0], *mask = c(masking.operands[0]);
+    if (side == 0)
+      when = b_.binary(OpKind::Xor, when, b_.constInt(when->type, 1));
+    mask = b_.binary(OpKind::Or, mask, b_.create1(OpKind::Splat, {when}, mask->type));
+    Value *result = b_.select(mask, c(masking.operands[1]), c(masking.operands[2]));
+    edit_.replaceUses(branch.result(), result);
+    edit_.insertBefore(&branch, here);
+    edit_.erase(&branch);
+  }
+
+  Builder b_;
+  Module &m_;
+  Block &body_;
+  BlockEditor edit_;
+};
+
+void openIn(Module &m, Block &b) {
+  for (Op *op : std::vector<Op *>(b.ops)) {
+    for (Region *r : op->regions)
+      openIn(m, *r->block);
+    if (op->kind == OpKind::For && std::ranges::any_of(op->region(0)->ops, [](const Op *o) { return o->kind == OpKind::Dot && isAsyncMma(*o); }))
+      BranchOpener(m, *op->region(0)).run();
+  }
+}
+
 } // namespace
+
+void openMaskBranches(Module &m) { openIn(m, *m.kernel()->block()); }
 
 void skipMasks(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), int64_t{target.lanes()} * options.numWarps); }
 

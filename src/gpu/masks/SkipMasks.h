@@ -12,4 +12,7 @@ namespace tegula::gpu {
 /// them. Masks that lose their last user stay for removeDead.
 void skipMasks(ir::Module &m, const TargetInfo &target, const Options &options);
 
+/// GPU IR, in place: branches around a selection by a mask, in loops with asynchronous dots, become selections, so that dots run beside what stands between them; skipMasks makes branches again.
+void openMaskBranches(ir::Module &m);
+
 } // namespace tegula::gpu
