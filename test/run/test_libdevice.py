@@ -97,8 +97,11 @@ def test_all_of_float32(dev, fn):
         near_roots = (x > -10.001) & (x < -2.264) if fn == "lgamma" else np.zeros(len(x), bool)
         # Where the result is the greatest number or infinity by its last place, either will do.
         border = np.isinf(got) != np.isinf(exact.astype(np.float32))
+        # GPUs' quick reciprocals flush what would be subnormal (rcp.approx.ftz), as they do in NVIDIA's library.
+        flushed = (dev.name == "cuda") & (got == 0) & (np.abs(exact) < 2.0**-126)
         assert (np.abs(exact[border]) > 3.4028e38).all() and np.array_equal(np.isnan(got), np.isnan(exact))
-        assert_ulp(np.where(near_roots | border, 0, got), np.where(near_roots | border, 0, exact), ulps)
+        left_out = near_roots | border | flushed
+        assert_ulp(np.where(left_out, 0, got), np.where(left_out, 0, exact), ulps)
         assert np.array_equal(np.signbit(got)[got == 0], np.signbit(exact)[got == 0])
 
 
