@@ -17,6 +17,17 @@ using ir::OpKind;
 using V = llvm::Value *;
 using namespace llvm::Intrinsic;
 
+/// The places of the first and the second half of a vector of n lanes, and of both one behind the other: shuffles of whole registers, which cost nothing.
+struct Halves {
+  llvm::SmallVector<int, 32> low, high, all;
+  explicit Halves(unsigned n) {
+    for (unsigned i = 0; i < n; ++i) {
+      (i < n / 2 ? low : high).push_back(static_cast<int>(i));
+      all.push_back(static_cast<int>(i));
+    }
+  }
+};
+
 struct X86Math : Arith {
   using Arith::Arith;
   bool wide = v.target.avx512;
@@ -73,13 +84,9 @@ template <typename F> V X86Math::inRegisters(V x, unsigned registerLanes, F &&of
     return scalarOrLanes(of(lanes(x, registerLanes)), n);
   if (n == registerLanes)
     return of(x);
-  llvm::SmallVector<int, 32> low, high, all;
-  for (unsigned i = 0; i < n; ++i) {
-    (i < n / 2 ? low : high).push_back(static_cast<int>(i));
-    all.push_back(static_cast<int>(i));
-  }
-  V first = inRegisters(b.CreateShuffleVector(x, low), registerLanes, of), second = inRegisters(b.CreateShuffleVector(x, high), registerLanes, of);
-  return b.CreateShuffleVector(first, second, all);
+  const Halves h(n);
+  V first = inRegisters(b.CreateShuffleVector(x, h.low), registerLanes, of), second = inRegisters(b.CreateShuffleVector(x, h.high), registerLanes, of);
+  return b.CreateShuffleVector(first, second, h.all);
 }
 
 V X86Math::lookUp(V index, llvm::ArrayRef<uint32_t> table) {
@@ -229,17 +236,13 @@ V emitScale(VecEmitter &v, V x, V n, V nonzero) {
   X86Math m(v);
   bool d = x->getType()->getScalarSizeInBits() == 64;
   unsigned least = d ? 2 : 4, count = lanesOf(x);
-  if (count > 4 * least) { // halves: a shuffle of whole registers costs nothing
-    llvm::SmallVector<int, 32> low, high, all;
-    for (unsigned i = 0; i < count; ++i) {
-      (i < count / 2 ? low : high).push_back(static_cast<int>(i));
-      all.push_back(static_cast<int>(i));
-    }
+  if (count > 4 * least) {
+    const Halves h(count);
     auto half = [&](llvm::ArrayRef<int> part) {
       return emitScale(v, v.b.CreateShuffleVector(x, part), v.b.CreateShuffleVector(n, part), nonzero ? v.b.CreateShuffleVector(nonzero, part) : nullptr);
     };
-    V first = half(low), second = half(high);
-    return v.b.CreateShuffleVector(first, second, all);
+    V first = half(h.low), second = half(h.high);
+    return v.b.CreateShuffleVector(first, second, h.all);
   }
   if (count < least)
     return m.scalarOrLanes(emitScale(v, m.lanes(x, least), m.lanes(n, least), nonzero ? m.lanes(nonzero, least) : nullptr), count);
