@@ -155,7 +155,7 @@ Staged stagedShare(const Module &module, const TargetInfo &target, const Options
     const uint64_t bytes = stagedRows(*assignLayouts(part ? *part : module, target, ofPart), threads).bytes;
     if (!bytes)
       break;
-    if (bytes + scratch > target.sharedLimit())
+    if (!haveRoom(bytes, target))
       continue;
     const auto blocks = static_cast<unsigned>(std::min<uint64_t>({all / (bytes + scratch), target.threadLimit() / threads, uint64_t{target.registerLimit(target.threadLimit())} * target.threadLimit() / (threads * limits.staged)}));
     const double underWay = blocks * static_cast<double>(moved.own) / n * (blocks == 1 ? limits.alone : 1);

@@ -6,6 +6,7 @@
 #include "ir/Builder.h"
 #include "ir/Walk.h"
 #include "passes/MadeOfScalars.h"
+#include "passes/Users.h"
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -46,7 +47,7 @@ bool isZero(const Value *v) {
 /// Which loads of a kernel's block are rows, and what is computed of them. Phases are the stretches between reductions of rows.
 class Rows {
 public:
-  Rows(const Block &kernel, int64_t threads) : kernel_(kernel), threads_(threads) {
+  Rows(const Block &kernel, int64_t threads) : kernel_(kernel), threads_(threads), users_(kernel) {
     number(kernel);
     for (const Op *op : kernel.ops)
       consider(*op);
@@ -92,9 +93,6 @@ private:
   void number(const Block &b) {
     for (const Op *op : b.ops) {
       phases_[op] = phase_;
-      for (const Value *v : op->operands)
-        if (std::vector<const Op *> &users = users_[v]; users.empty() || users.back() != op)
-          users.push_back(op);
       if (op->kind == OpKind::If)
         for (const Region *r : op->regions)
           number(*r->block);
@@ -114,7 +112,7 @@ private:
     Uses &uses = it->second; // of a map: stays where it is
     if (!isNew)
       return uses;
-    for (const Op *op : users_[v]) {
+    for (const Op *op : users_.of(v)) {
       if (isCheap(*op) && op->results[0]->type.isTensor()) {
         const Uses &other = usesOf(op->results[0]);
         uses.phases.insert(other.phases.begin(), other.phases.end());
@@ -150,7 +148,7 @@ private:
   const int64_t threads_;
   int phase_ = 0;
   std::map<const Op *, int> phases_;
-  std::unordered_map<const Value *, std::vector<const Op *>> users_;
+  Users users_;
   std::map<const Value *, Uses> uses_;
   std::set<const Op *> rows_;
   std::unordered_map<const Value *, bool> ofRow_;
@@ -271,14 +269,18 @@ bool canStage(const Module &m) {
 
 } // namespace
 
+bool haveRoom(uint64_t rows, const TargetInfo &target) {
+  constexpr uint64_t ofReductions = 4096;
+  return rows + ofReductions <= target.sharedLimit();
+}
+
 StagedRows stagedRows(Module &m, int64_t threads) { return {canStage(m) ? Rows(*m.kernel()->block(), threads).bytes() : 0}; }
 
 bool stageRows(Module &m, const TargetInfo &target, const Options &options) {
   if (!options.stagesRows || !canStage(m))
     return false;
   Stager stager(m, int64_t{target.lanes()} * options.numWarps);
-  const uint64_t bytes = stager.bytes();
-  if (!bytes || bytes + 4096 > target.sharedLimit()) // reductions want some
+  if (const uint64_t bytes = stager.bytes(); !bytes || !haveRoom(bytes, target))
     return false;
   stager.run();
   return true;

@@ -22,6 +22,9 @@ struct StagedRows {
 /// Of GPU IR without loops and dots; `threads` of a block.
 StagedRows stagedRows(ir::Module &m, int64_t threads);
 
+/// Does a block have room for `rows` bytes of them, and for what reductions exchange beside them?
+bool haveRoom(uint64_t rows, const TargetInfo &target);
+
 /// Where options.stagesRows. False: nothing was staged.
 bool stageRows(ir::Module &m, const TargetInfo &target, const Options &options);
 

@@ -3,6 +3,7 @@
 #include "abi/Multiprocessor.h"
 #include "gpu/Dots.h"
 #include "gpu/Layouts.h"
+#include "gpu/parts/ChooseCluster.h"
 #include "gpu/parts/HeldRows.h"
 #include "ir/Builder.h"
 #include "ir/Walk.h"
@@ -311,7 +312,7 @@ static unsigned blocksOfRows(const ir::Function &kernel, unsigned threads, unsig
 
 /// Rows in shared memory (gpu/parts/StageRows.h): as many blocks as that has room for, with registers for chains of a few vectors.
 static unsigned blocksOfStaged(unsigned threads, unsigned most) {
-  constexpr unsigned enough = 40;
+  constexpr unsigned enough = tegula::gpu::ClusterLimits{}.staged;
   unsigned blocks = most;
   while (blocks > 1 && sm::registersOf(blocks * threads / 32) < enough)
     --blocks;
