@@ -54,13 +54,15 @@ class Gpu:
     def sync(self):
         self.torch.cuda.synchronize()
 
-    def bursts(self, peers, rounds):
-        """{peer: median seconds of a launch}"""
+    def bursts(self, peers, rounds, before=None):
+        """{peer: median seconds of a launch}; `before` goes before each launch, untimed."""
         times = {who: [] for who in peers}
         order = list(peers.items())
         for i in range(rounds + 2):
             # What ran before a kernel is worth half a per cent of its time, so each peer comes behind every other one.
             for who, f in order[i % len(order):] + order[:i % len(order)]:
+                if before:
+                    before()
                 self.flush.zero_()
                 begin, end = self.torch.cuda.Event(enable_timing=True), self.torch.cuda.Event(enable_timing=True)
                 begin.record()
@@ -71,8 +73,10 @@ class Gpu:
         self.sync()
         return {who: statistics.median(a.elapsed_time(b) for a, b in events) / 1e3 for who, events in times.items()}
 
-    def sustained(self, peers, seconds=0.2):
-        """{peer: seconds of a launch among many in a row}, the better of two turns."""
+    def sustained(self, peers, seconds=0.2, before=None):
+        """{peer: seconds of a launch among many in a row}, the better of two turns; `before`, if there is one, is timed with each."""
+        if before:
+            peers = {who: lambda f=f: (before(), f()) for who, f in peers.items()}
         out = {}
         for _ in range(2):
             for who, f in peers.items():
@@ -115,11 +119,19 @@ def launcher(row, config, a):
     return go
 
 
+def counting(maker, row, a):
+    """What has to go before every launch, if anything: a kernel that finds its counter at the end has nothing to do."""
+    if not row.entry.counters:
+        return None
+    return lambda: [maker.clear(getattr(a, n)) for n in row.entry.counters]
+
+
 def measure_row(gpu, pair, rounds):
     """{configuration: {compiler: seconds or text}} and, for products, the sustained seconds of each compiler's best; `pair` is {compiler: Row}."""
     row = next(iter(pair.values()))
     a = arrays.made(gpu.maker, row.entry, row.shape, row.dtype)
-    first = {n: gpu.maker.copy(getattr(a, n)) for n in {*row.entry.restored, *row.entry.zeroed}}
+    first = {n: gpu.maker.copy(getattr(a, n)) for n in {*row.entry.restored, *row.entry.zeroed, *row.entry.counters}}
+    before = counting(gpu.maker, row, a)
     want = arrays.expected(gpu.maker, row.entry, a, row.shape)
     out, fast = {}, {}
     for config in row.spelling.configs_for(row.shape):
@@ -142,7 +154,7 @@ def measure_row(gpu, pair, rounds):
                 if "illegal" in cell[who] or "device-side" in cell[who] or "misaligned" in cell[who]:
                     raise RuntimeError(f"{who}, {config}: {cell[who]}") from e  # the context is lost
         if alive:
-            for who, seconds in gpu.bursts(alive, rounds).items():
+            for who, seconds in gpu.bursts(alive, rounds, before).items():
                 cell[who] = seconds
                 if seconds < fast.get(who, (float("inf"),))[0]:
                     fast[who] = seconds, alive[who]
@@ -158,7 +170,7 @@ def measure_row(gpu, pair, rounds):
         except Exception as e:
             record["library"] = check.reason(e)
     if row.entry.sustained and peers:
-        record["sustained"] = gpu.sustained(peers)
+        record["sustained"] = gpu.sustained(peers, before=before)
     return record
 
 
@@ -320,7 +332,8 @@ def on_cpu(options, chosen):
         maker = arrays.Numpy()
         record = {"name": row.name, "unit": row.entry.unit, "work": row.entry.work(row.shape, arrays.SIZES[row.dtype]), "configs": {}}
         a = arrays.made(maker, row.entry, row.shape, row.dtype)
-        first = {n: maker.copy(getattr(a, n)) for n in {*row.entry.restored, *row.entry.zeroed}}
+        first = {n: maker.copy(getattr(a, n)) for n in {*row.entry.restored, *row.entry.zeroed, *row.entry.counters}}
+        before = counting(maker, row, a)
         want, others = arrays.expected(maker, row.entry, a, row.shape), {}
         for who, f in cpu_peers(row, a).items():
             try:
@@ -334,7 +347,7 @@ def on_cpu(options, chosen):
                 go = launcher(row, config, a)
                 go()
                 check.verify(row, a, maker, want)
-                record["configs"][str(config)] = {"tegula": cpu_seconds(go), **others}
+                record["configs"][str(config)] = {"tegula": cpu_seconds((lambda f=go: (before(), f())) if before else go), **others}
             except Exception as e:
                 record["configs"][str(config)] = {"tegula": check.reason(e), **others}
         records.append(record)

@@ -69,15 +69,16 @@ class Entry:
     tolerance               of the largest error, relative to the largest expected value (None: by dtype of the output)
     zeroed                  arrays that have to be zero before a launch (atomics)
     restored                arrays that the kernels change in place: a check starts from their first values
+    counters                arrays that say what is left to do (a counter of tiles): zero before every launch, the timed ones included
     library(torch, a, s)    what people call instead, where torch has it
     sustained               also measured in a row without pauses, where the clock depends on the power drawn
     """
 
-    def __init__(self, name, *, inputs, outputs, reference, shapes, small, dtypes, bytes=None, flops=None, tolerance=None, zeroed=(), restored=(), library=None,
+    def __init__(self, name, *, inputs, outputs, reference, shapes, small, dtypes, bytes=None, flops=None, tolerance=None, zeroed=(), restored=(), counters=(), library=None,
                  sustained=False):
         self.name, self.inputs, self.outputs, self.reference = name, inputs, outputs, reference
         self.shapes, self.small, self.dtypes, self.bytes, self.flops = shapes, small, dtypes, bytes, flops
-        self.tolerance, self.zeroed, self.restored, self.library, self.sustained = tolerance, zeroed, restored, library, sustained
+        self.tolerance, self.zeroed, self.restored, self.counters, self.library, self.sustained = tolerance, zeroed, restored, counters, library, sustained
         self.spellings = {}
 
     def spelling(self, name, configs, fits=lambda s, c: True):

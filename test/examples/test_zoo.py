@@ -86,6 +86,26 @@ def test_a_row_that_fails_does_not_stop_the_rest():
     row = next(r for r in FIRST if r.entry.name == "add" and r.spelling.name == "pointers")
     bad = types.SimpleNamespace(entry=row.entry, shape=row.shape, dtype=row.dtype, name=row.name,
                                 spelling=types.SimpleNamespace(launches=lambda *a: (_ for _ in ()).throw(tegula.CompilationError("no such thing")), configs_for=row.spelling.configs_for))
-    gpu = types.SimpleNamespace(maker=arrays.Numpy(1), sync=lambda: None, bursts=lambda peers, rounds: dict.fromkeys(peers, 1e-3), torch=None)
+    gpu = types.SimpleNamespace(maker=arrays.Numpy(1), sync=lambda: None, bursts=lambda peers, rounds, before: dict.fromkeys(peers, 1e-3), torch=None)
     out = measure.measure_row(gpu, {"tegula": row, "triton": bad}, 1)
     assert all(isinstance(c["triton"], str) and isinstance(c["tegula"], float) for c in out["configs"].values())
+
+
+def test_counters_start_anew_for_each_timed_launch():
+    """A kernel that takes its tiles from a counter has nothing to do where the last launch's counter stands."""
+    row = next(r for r in FIRST if r.entry.name == "attention by a counter of tiles")
+    maker, written = arrays.Numpy(1), []
+
+    def bursts(peers, rounds, before):
+        for f in peers.values():
+            for _ in range(2):
+                a.out[...] = 0
+                before()
+                f()
+                written.append(bool(np.all(np.any(maker.wide(a.out) != 0, axis=-1))))
+        return dict.fromkeys(peers, 1e-3)
+    made = arrays.made(maker, row.entry, row.shape, row.dtype)
+    a, entry = made, types.SimpleNamespace(**{**vars(row.entry), "inputs": lambda *_: vars(made), "library": None, "work": row.entry.work, "unit": ""})
+    one = types.SimpleNamespace(entry=entry, shape=row.shape, dtype=row.dtype, name=row.name, spelling=types.SimpleNamespace(launches=row.spelling.launches, configs_for=lambda s: row.spelling.configs_for(s)[:1]))
+    measure.measure_row(types.SimpleNamespace(maker=maker, sync=lambda: None, bursts=bursts, torch=None), {"tegula": one}, 1)
+    assert written == [True, True]

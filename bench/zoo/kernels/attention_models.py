@@ -696,7 +696,7 @@ def _(a, s, c):
     return Launch(continued, (s.N // c.BM, s.H), (a.q, a.k, a.v, a.acc, a.top, a.total, s.D**-0.5, s.N, 0, 0), D=s.D, **vars(c))
 
 
-counted = entry("attention by a counter of tiles", True, 1, inputs=lambda m, s, t: dict(attention_inputs(m, s, t), counter=m.zeros((1,), "int32")), zeroed=("counter",))
+counted = entry("attention by a counter of tiles", True, 1, inputs=lambda m, s, t: dict(attention_inputs(m, s, t), counter=m.zeros((1,), "int32")), counters=("counter",))
 
 
 @counted.spelling("host descriptors", TILES, lambda s, c: s.N % c.BM == 0)
