@@ -6,6 +6,7 @@
 #include "gpu/layouts/ElementUses.h"
 #include "gpu/layouts/EqualAddresses.h"
 #include "gpu/layouts/NeighbourSteps.h"
+#include "gpu/layouts/ShareTiles.h"
 #include "gpu/layouts/TurnedTiles.h"
 #include "ir/Builder.h"
 #include "layout/Constructors.h"
@@ -793,6 +794,7 @@ std::unique_ptr<Module> assignLayouts(const Module &module, const TargetInfo &ta
   Homes homes(*module.kernel(), *out, target, options.numWarps);
   Rewriter(homes, *out, remarks).run();
   hoistInvariants(*out);
+  shareTiles(*out);
   removeDead(*out);
   return out;
 }
