@@ -4,6 +4,8 @@
 #include "targets/common/VecUtil.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/IR/Module.h"
 
 namespace tegula::targets {
 
@@ -17,6 +19,32 @@ V Arith::poly(V x, llvm::ArrayRef<double> c) {
   for (size_t k = c.size() - 1; k-- > 0;)
     y = mulAdd(y, x, c[k]);
   return y;
+}
+
+V callShared(VecEmitter &v, const std::string &name, V x, llvm::function_ref<void(VecEmitter &, V)> body) {
+  llvm::Module *m = v.b.GetInsertBlock()->getModule();
+  llvm::Type *type = x->getType();
+  const std::string whole = "tegula." + name + (type->getScalarType()->isDoubleTy() ? ".f64x" : ".f32x") + std::to_string(lanesOf(x));
+  llvm::Function *f = m->getFunction(whole);
+  if (!f) {
+    f = llvm::Function::Create(llvm::FunctionType::get(type, {type}, false), llvm::Function::InternalLinkage, whole, m);
+    f->setDoesNotThrow();
+    f->setDoesNotAccessMemory();
+    llvm::IRBuilder<> inner(llvm::BasicBlock::Create(m->getContext(), "entry", f));
+    VecEmitter ve{inner, v.target};
+    body(ve, f->getArg(0));
+  }
+  return v.b.CreateCall(f, {x});
+}
+
+void returnIfAny(VecEmitter &v, V isRare, llvm::function_ref<V()> rare) {
+  llvm::Function *f = v.b.GetInsertBlock()->getParent();
+  auto *rareBlock = llvm::BasicBlock::Create(f->getContext(), "rare", f), *usual = llvm::BasicBlock::Create(f->getContext(), "usual", f, rareBlock);
+  V any = lanesOf(isRare) == 1 ? isRare : v.b.CreateOrReduce(isRare);
+  v.b.CreateCondBr(any, rareBlock, usual, llvm::MDBuilder(f->getContext()).createBranchWeights(1, 1000));
+  v.b.SetInsertPoint(rareBlock);
+  v.b.CreateRet(rare());
+  v.b.SetInsertPoint(usual);
 }
 
 llvm::Type *VecEmitter::elemType(Elem e) const {

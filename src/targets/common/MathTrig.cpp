@@ -4,7 +4,8 @@
 // also for float); if any lane lies beyond, those lanes go one by one through a multiplication of their 53 digits by
 // the 192 digits of 2/pi that matter for them (Payne and Hanek's method). As this needs branches, each function is
 // emitted once per vector length as an internal function of the module and called: the code around a sine stays one
-// basic block.
+// basic block. Floats of less than 2^17 on CPUs with fused multiply-adds need no double arithmetic (Angles.h): vectors of
+// such alone take less than half the time.
 #include "targets/common/Angles.h"
 #include "targets/common/MathTables.h"
 #include "targets/common/VecUtil.h"
@@ -32,7 +33,8 @@ public:
   Reduced reduceLarge(V x);
   V kernel(V x, Reduced r, OpKind kind);
   V floatKernel(V x, V quadrant, V rest, OpKind kind);
-  void body(llvm::Function *f, OpKind kind);
+  void body(V arg, OpKind kind);
+  V floatOfAngle(V x, OpKind kind);
   llvm::Function *largeFunction();
 
 private:
@@ -180,9 +182,21 @@ V TrigEmitter::kernel(V x, Reduced r, OpKind kind) {
   return ofQuadrant(x, sinDouble(r.high, r.low), cosDouble(r.high, r.low), r.quadrant, kind);
 }
 
-void TrigEmitter::body(llvm::Function *fn, OpKind kind) {
-  llvm::LLVMContext &context = fn->getContext();
-  V arg = fn->getArg(0);
+/// |x| < largeFloatArgument. (By multiples of pi one polynomial would do, but next to 1 it is wrong by 1.9 ulp and beyond 1 at times.)
+V TrigEmitter::floatOfAngle(V x, OpKind kind) {
+  Angle a = reduceAngle(v, x);
+  V n = kind == OpKind::Cos ? add(a.quadrant, 1) : a.quadrant;
+  V sine = bitsOf(sinFloat(a.rest));
+  if (kind == OpKind::Sin) // a sum, that has lost the sign of a zero
+    sine = b.CreateOr(sine, and_(bitsOf(a.rest), 0x80000000));
+  V odd = b.CreateICmpSLT(shl(n, 31), i(n, 0)); // so that a blend takes its sign bit
+  V y = bitsOf(b.CreateSelect(odd, cosFloat(a.rest), floatOf(sine)));
+  return floatOf(b.CreateXor(y, shl(and_(n, 2), 30)));
+}
+
+void TrigEmitter::body(V arg, OpKind kind) {
+  llvm::LLVMContext &context = b.getContext();
+  llvm::Function *fn = b.GetInsertBlock()->getParent();
   bool isFloat = !arg->getType()->getScalarType()->isDoubleTy();
   unsigned lanes = lanesOf(arg);
   auto *entry = b.GetInsertBlock(), *loop = llvm::BasicBlock::Create(context, "lane", fn),
@@ -243,20 +257,17 @@ void TrigEmitter::body(llvm::Function *fn, OpKind kind) {
 } // namespace
 
 V emitTrig(VecEmitter &v, OpKind kind, V x) {
-  llvm::Module *m = v.b.GetInsertBlock()->getModule();
-  llvm::Type *type = x->getType();
-  std::string name = std::string("tegula.") + (kind == OpKind::Sin ? "sin" : "cos") + "." +
-                     (type->getScalarType()->isDoubleTy() ? "f64x" : "f32x") + std::to_string(lanesOf(x));
-  llvm::Function *f = m->getFunction(name);
-  if (!f) {
-    f = llvm::Function::Create(llvm::FunctionType::get(type, {type}, false), llvm::Function::InternalLinkage, name, m);
-    f->setDoesNotThrow();
-    f->setDoesNotAccessMemory();
-    llvm::IRBuilder<> inner(llvm::BasicBlock::Create(m->getContext(), "entry", f));
-    VecEmitter ve{inner, v.target};
-    TrigEmitter(ve).body(f, kind);
-  }
-  return v.b.CreateCall(f, {x});
+  const std::string name = kind == OpKind::Sin ? "sin" : "cos";
+  auto anyArgument = [&](VecEmitter &e, V y) { TrigEmitter(e).body(y, kind); };
+  if (x->getType()->getScalarType()->isDoubleTy() || !v.target.fma || v.target.gpu)
+    return callShared(v, name, x, anyArgument);
+  return callShared(v, name, x, [&](VecEmitter &e, V y) {
+    TrigEmitter t(e);
+    V isLarge = e.b.CreateFCmpOGE(t.fabs(y), t.f(y, largeFloatArgument));
+    // A small argument has the same sine whatever stands beside it.
+    returnIfAny(e, isLarge, [&] { return e.b.CreateSelect(isLarge, callShared(e, name + ".large", y, anyArgument), t.floatOfAngle(y, kind)); });
+    e.b.CreateRet(t.floatOfAngle(y, kind));
+  });
 }
 
 V isLargeAngle(VecEmitter &v, V x) {

@@ -63,9 +63,11 @@ struct X86Math : Arith {
   struct Split {
     V f, exponent;
   };
-  Split split(V x);
+  Split split(V x), splitNormal(V x);
   V special(V x, V result);
-  V log(V x), log2(V x);
+  V logOf(V x, OpKind kind);
+  /// The exponent of s is in multiples of `unit`.
+  V log(Split s, double unit), log2(Split s, double unit);
 };
 
 V X86Math::lanes(V x, unsigned n) {
@@ -205,10 +207,8 @@ X86Math::Split X86Math::split(V x) {
   return {fadd(m, -1), b.CreateSIToFP(ashr(b.CreateSub(above, more), 23), x->getType())};
 }
 
-/// The logarithm of what is no positive number, in place of a finite result: infinity and NaN are added, as is -infinity for zero; negative numbers set all bits.
+/// AVX2: the logarithm of what is no positive number, in place of a finite result: infinity and NaN are added, as is -infinity for zero; negative numbers set all bits.
 V X86Math::special(V x, V result) {
-  if (wide)
-    return result;
   auto where = [&](V condition) { return b.CreateSExt(condition, intLike(x, 32)); };
   V large = b.CreateAnd(where(b.CreateFCmpUGE(x, f(x, INFINITY))), bitsOf(x));
   V zero = b.CreateAnd(where(b.CreateFCmpOEQ(x, f(x, 0))), bitsOf(f(x, -INFINITY)));
@@ -216,18 +216,43 @@ V X86Math::special(V x, V result) {
   return floatOf(b.CreateOr(bitsOf(sum), where(b.CreateFCmpOLT(x, f(x, 0)))));
 }
 
-V X86Math::log(V x) {
-  Split s = split(x);
-  V rest = mulAdd(b.CreateFMul(s.f, s.f), poly(s.f, tables::logRest32), s.f);
-  return special(x, mulAdd(s.exponent, 0x1.62e42fefa39efp-1, rest)); // ln 2 is a float but for 2^-28 of it
+/// AVX2: of a positive normal number, with fewer operations; the exponent is 2^23 times as large.
+X86Math::Split X86Math::splitNormal(V x) {
+  uint32_t least = std::bit_cast<uint32_t>(0.75f);
+  V bits = bitsOf(x), whole = and_(sub(bits, least), 0xFF800000);
+  return {fadd(floatOf(b.CreateSub(bits, whole)), -1), b.CreateSIToFP(whole, x->getType())};
 }
 
-V X86Math::log2(V x) {
+V X86Math::log(Split s, double unit) {
+  V rest = mulAdd(b.CreateFMul(s.f, s.f), poly(s.f, tables::logRest32), s.f);
+  return mulAdd(s.exponent, 0x1.62e42fefa39efp-1 * unit, rest); // ln 2 is a float but for 2^-28 of it
+}
+
+V X86Math::log2(Split s, double unit) {
   using namespace tables;
-  Split s = split(x);
   V rest = b.CreateFMul(b.CreateFMul(s.f, s.f), poly(s.f, logRest32)); // log(1+f) - f
   V r = mulAdd(s.f, log2eHigh32, mulAdd(rest, log2eHigh32, fmul(s.f, log2eLow32)));
-  return special(x, b.CreateFAdd(s.exponent, r));
+  return unit == 1 ? b.CreateFAdd(s.exponent, r) : mulAdd(s.exponent, unit, r);
+}
+
+/// AVX2 finds the numbers that need care by one comparison and leaves them, and the others of their vector, to a function that is seldom called: a third of the operations. Results of other numbers are the same in both.
+V X86Math::logOf(V x, OpKind kind) {
+  auto core = [kind](X86Math &m, Split s, double unit) { return kind == OpKind::Log ? m.log(s, unit) : m.log2(s, unit); };
+  if (wide)
+    return core(*this, split(x), 1);
+  const std::string name = kind == OpKind::Log ? "log" : "log2";
+  return callShared(v, name, x, [&](VecEmitter &e, V y) {
+    X86Math m(e);
+    // Not from 2^-126 to the largest number: one signed comparison of bits less those of 2^-126, turned to the lower end of the range.
+    V isRare = e.b.CreateICmpSGT(m.add(m.bitsOf(y), 0x7F800000), m.i(m.bitsOf(y), 0xFEFFFFFF));
+    returnIfAny(e, isRare, [&] {
+      return callShared(e, name + ".any", y, [&](VecEmitter &e2, V z) {
+        X86Math m2(e2);
+        e2.b.CreateRet(m2.special(z, core(m2, m2.split(z), 1)));
+      });
+    });
+    e.b.CreateRet(core(m, m.splitNormal(y), 0x1p-23));
+  });
 }
 
 } // namespace
@@ -275,9 +300,8 @@ V emitMathX86(VecEmitter &v, OpKind kind, V x) {
   case OpKind::Tanh:
     return m.tanh(x);
   case OpKind::Log:
-    return m.log(x);
   case OpKind::Log2:
-    return m.log2(x);
+    return m.logOf(x, kind);
   default:
     return nullptr;
   }
