@@ -74,3 +74,22 @@ def test_single_elements_are_loaded_ahead():
     loop = gpu[gpu.index(" = for "):]
     load = re.search(r"(%[\w.]+) = load (%[\w.]+), (%[\w.]+) : f32", loop)
     assert load and re.search(r"yield .*" + re.escape(load[1]) + r"\b", loop) and not re.search(r"= load %[\w.]+ : f32", loop)
+
+
+DESCRIBED = "".join(f"{x}d:tensordesc<bf16[128, 128]>, " for x in "qkvo")
+
+
+# Scaled queries of two loops lie in one tile: with one for each loop there was no memory for the stages of a producer.
+def test_scaled_queries_of_two_loops_have_one_tile():
+    sig = DESCRIBED + "Lse:*fp32:16, sm_scale:fp32, N:i32:16, BM:128, BN:128, D:128, CAUSAL:True"
+    gpu = compiled("attention_styles.py::long_first", sig, 8, 2, "--emit", "gpu")
+    assert gpu.count(" = to_shared %q") == 1 and "partitions" in gpu
+
+
+# Tiles in turn: registers of the first dot, whose first round alone does not read them, would be live from tile to tile (260 bytes of spills, C7512), so they are cleared; without a loop around they are not.
+def test_sums_of_a_tile_are_not_live_from_the_last_one():
+    cleared = r"mov\.b32 \t%f\d+, 0;"
+    sig = DESCRIBED + "Lse:*fp32:16, sm_scale:fp32, {}N:i32:16, BM:128, BN:128, D:128, CAUSAL:False"
+    ptx = compiled("attention_styles.py::tiles_in_turn", sig.format("H:i32:16, "), 8, 2, "--emit", "ptx")
+    assert len(re.findall(cleared, ptx)) == 64
+    assert not re.findall(cleared, compiled("attention_styles.py::long_first", sig.format(""), 8, 2, "--emit", "ptx"))

@@ -774,9 +774,7 @@ void Rewriter::isolated(const Op &op) {
   std::vector<Value *> operands;
   for (const Value *v : op.operands)
     operands.push_back(wantNarrow(v, id(l)));
-  uint16_t resultId = first->type.shape.rank() == 1 && op.kind == OpKind::Reduce ? 0
-                      : op.kind == OpKind::Reduce                                ? id(layout::slice(l, static_cast<unsigned>(op.axis())))
-                                                                                 : id(l);
+  const uint16_t resultId = op.kind != OpKind::Reduce ? id(l) : first->type.shape.rank() == 1 ? 0 : id(layout::slice(l, static_cast<unsigned>(op.axis())));
   std::vector<Type> results;
   for (const Value *r : op.results)
     results.push_back(r->type.withLayout(resultId));

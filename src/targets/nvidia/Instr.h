@@ -110,6 +110,7 @@ public:
     llvm::ArrayRef<WgmmaStep> steps;
     unsigned count = 1;
     uint64_t aGrowth = 0, bGrowth = 0;
+    bool clears = false; // several rounds: sums that begin at zero have zeros written to their registers first
   };
   /// Fence, products and commit as one statement: LLVM takes the accumulators in hand once, not with every product. A group for each round.
   Regs wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bDesc, llvm::ArrayRef<V> acc);

@@ -133,8 +133,10 @@ Regs Instr::wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bD
   if (isLoop) {
     // Unrolled, the assembler would have the whole text before it again.
     text += ".reg .b64 \taround, bround;\n\t.reg .b32 \tleft;\n\t.reg .pred \tmore;\n\tmov.b64 \taround, " + aBase + ";\n\tmov.b64 \tbround, " + bBase +
-            ";\n\tmov.b32 \tleft, " + std::to_string(rounds.count) + ";\n\t" + (isNew ? ".reg .pred \tbegun;\n\tmov.pred \tbegun, 0;\n\t" : "") +
-            "again:\n\t.pragma \"nounroll\";\n\t";
+            ";\n\tmov.b32 \tleft, " + std::to_string(rounds.count) + ";\n\t" + (isNew ? ".reg .pred \tbegun;\n\tmov.pred \tbegun, 0;\n\t" : "");
+    for (size_t k = 0; k < acc.size() && isNew && rounds.clears; ++k)
+      text += "mov.b32 \t$" + std::to_string(k) + ", 0;\n\t";
+    text += "again:\n\t.pragma \"nounroll\";\n\t";
     again = std::string(isNew ? "mov.pred \tbegun, -1;\n\t" : "") + "add.s64 \taround, around, " + std::to_string(rounds.aGrowth) + ";\n\tadd.s64 \tbround, bround, " + std::to_string(rounds.bGrowth) +
             ";\n\tsub.s32 \tleft, left, 1;\n\tsetp.ne.s32 \tmore, left, 0;\n\t@more bra \tagain;\n\t";
     aBase = "around";
