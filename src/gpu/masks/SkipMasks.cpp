@@ -3,67 +3,16 @@
 #include "gpu/BlockEdit.h"
 #include "gpu/Dots.h"
 #include "gpu/Layouts.h"
+#include "gpu/masks/Everywhere.h"
 #include "ir/Builder.h"
 #include "ir/Clone.h"
 #include <algorithm>
-#include <limits>
-#include <optional>
 
 namespace tegula::gpu {
 
 using namespace ir;
 
 namespace {
-
-/// A tile whose elements are a sum of scalars, which all have, and a number from `least` to `most`: both occur, if none of the ranges in it has an extent in common with another.
-struct Sum {
-  std::vector<std::pair<Value *, bool>> scalars; // is it subtracted?
-  int64_t least = 0, most = 0;
-
-  void add(const Sum &other, bool negated) {
-    for (auto [v, n] : other.scalars)
-      scalars.emplace_back(v, n != negated);
-    least += negated ? -other.most : other.least;
-    most += negated ? -other.least : other.most;
-  }
-};
-
-std::optional<Sum> sumOf(Value *v) {
-  if (v->type.elem != Elem::I32)
-    return std::nullopt;
-  if (std::optional<int64_t> c = constantInt(v))
-    return Sum{{}, *c, *c};
-  if (!v->type.isTensor())
-    return Sum{{{v, false}}};
-  const Op *op = v->def;
-  if (!op)
-    return std::nullopt;
-  switch (op->kind) {
-  case OpKind::Range:
-    return Sum{{}, op->start(), op->start() + v->type.numel() - 1};
-  case OpKind::Splat:
-  case OpKind::ExpandDims:
-  case OpKind::Broadcast:
-  case OpKind::Convert:
-    return sumOf(op->operands[0]);
-  case OpKind::Add:
-  case OpKind::Sub: {
-    std::optional<Sum> a = sumOf(op->operands[0]), b = sumOf(op->operands[1]);
-    if (!a || !b)
-      return std::nullopt;
-    a->add(*b, op->kind == OpKind::Sub);
-    return a;
-  }
-  default:
-    return std::nullopt;
-  }
-}
-
-/// All elements of `less` are at most those of `more`, less `margin`.
-struct Comparison {
-  Sum less, more;
-  int64_t margin;
-};
 
 /// Of a mask that a scalar makes true everywhere: the scalar, and what it says otherwise.
 std::pair<Value *, const Value *> unless(const Value *mask) {
@@ -72,34 +21,6 @@ std::pair<Value *, const Value *> unless(const Value *mask) {
       if (const Op *all = op->operands[i]->def; all && all->kind == OpKind::Splat)
         return {all->operands[0], op->operands[1 - i]};
   return {nullptr, mask};
-}
-
-/// What a mask says, or nothing.
-bool comparisonsOf(const Value *mask, std::vector<Comparison> &out) {
-  const Op *op = unless(mask).second->def;
-  if (!op)
-    return false;
-  if (op->kind == OpKind::And)
-    return comparisonsOf(op->operands[0], out) && comparisonsOf(op->operands[1], out);
-  if (op->kind == OpKind::Broadcast || op->kind == OpKind::ExpandDims || op->kind == OpKind::Convert)
-    return comparisonsOf(op->operands[0], out);
-  if (op->kind != OpKind::CmpI)
-    return false;
-  std::optional<Sum> a = sumOf(op->operands[0]), b = sumOf(op->operands[1]);
-  if (!a || !b)
-    return false;
-  switch (op->pred()) {
-  case CmpPred::Sle:
-  case CmpPred::Slt:
-    out.push_back({*a, *b, op->pred() == CmpPred::Slt});
-    return true;
-  case CmpPred::Sge:
-  case CmpPred::Sgt:
-    out.push_back({*b, *a, op->pred() == CmpPred::Sgt});
-    return true;
-  default:
-    return false;
-  }
 }
 
 class Skipper {
@@ -115,9 +36,8 @@ public:
 private:
   bool isMasking(const Op &op) const {
     constexpr int64_t leastOfThread = 8; // elements: a branch costs as much as their selections
-    std::vector<Comparison> all;
     return op.kind == OpKind::Select && op.operands[0]->type.isTensor() && op.result()->type.isTensor() && op.result()->type.numel() >= leastOfThread * threads_ &&
-           op.operands[1]->def && op.operands[1]->def->kind != OpKind::Const && changes(op.operands[0]) && comparisonsOf(op.operands[0], all);
+           op.operands[1]->def && op.operands[1]->def->kind != OpKind::Const && changes(op.operands[0]) && Everywhere::of(op.operands[0]);
   }
 
   /// Is it computed in this body?
@@ -140,15 +60,7 @@ private:
     b_.setInlinedAt(last.inlinedAt);
     Value *holds = nullptr;
     for (const Op *op : row) {
-      std::vector<Comparison> its;
-      comparisonsOf(op->operands[0], its);
-      Value *mask = nullptr;
-      for (const Comparison &c : its) {
-        Value *one = alwaysHolds(c);
-        mask = mask ? b_.binary(OpKind::And, mask, one) : one;
-      }
-      if (Value *everywhere = unless(op->operands[0]).first)
-        mask = b_.binary(OpKind::Or, everywhere, mask);
+      Value *mask = Everywhere::of(op->operands[0])->write(b_);
       holds = holds ? b_.binary(OpKind::And, holds, mask) : mask;
     }
     const Type type = last.result()->type;
@@ -184,33 +96,6 @@ private:
       copyMask(o, c, to);
     c.copy(*op, to);
   }
-
-  /// In 64 bits, so that nothing wraps; where a tile's numbers would have in theirs, its mask is asked.
-  Value *alwaysHolds(const Comparison &c) {
-    Value *less = scalarsOf(c.less), *more = scalarsOf(c.more);
-    Value *holds = b_.cmp(CmpPred::Sle, plus(less, c.less.most + c.margin - c.more.least), more);
-    for (auto [sum, v] : {std::pair{&c.less, less}, std::pair{&c.more, more}})
-      if (sum->scalars.size() > 1 || sum->least != 0 || sum->most != 0) {
-        constexpr int64_t least = std::numeric_limits<int32_t>::min(), numbers = int64_t{1} << 32;
-        Value *fits = b_.cmp(CmpPred::Ult, plus(v, sum->least - least), b_.constI64(std::max<int64_t>(0, numbers - (sum->most - sum->least))));
-        holds = b_.binary(OpKind::And, holds, fits);
-      }
-    return holds;
-  }
-
-  Value *scalarsOf(const Sum &s) {
-    Value *sum = nullptr;
-    for (auto [v, isNegated] : s.scalars) {
-      Value *wide = b_.cast(OpKind::SExt, v, Elem::I64);
-      if (sum || isNegated)
-        sum = b_.binary(isNegated ? OpKind::Sub : OpKind::Add, sum ? sum : b_.constI64(0), wide);
-      else
-        sum = wide;
-    }
-    return sum ? sum : b_.constI64(0);
-  }
-
-  Value *plus(Value *v, int64_t n) { return n ? b_.binary(OpKind::Add, v, b_.constI64(n)) : v; }
 
   Module &m_;
   Builder b_;

@@ -2,6 +2,7 @@
 #include "gpu/masks/WholeMasks.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Work.h"
+#include "gpu/masks/Everywhere.h"
 #include "ir/Builder.h"
 #include "ir/Clone.h"
 #include "ir/Walk.h"
@@ -19,95 +20,6 @@ namespace {
 
 constexpr int64_t predicates = 7;      // of a thread
 constexpr int64_t mostInstructions = 640; // of a thread in a kernel, that are there twice
-
-/// Scalars that bound tiles of integers, and say whether a mask is on everywhere. Appended at the builder's block; null: it cannot be told.
-class Bounds {
-public:
-  /// `isKnown`: a scalar that exists there.
-  Bounds(Builder &b, std::function<bool(const Value *)> isKnown) : b_(b), isKnown_(std::move(isKnown)) {}
-
-  /// i1: the mask is on for all elements.
-  Value *whole(Value *mask) {
-    if (mask->type.isScalar())
-      return isKnown_(mask) ? mask : nullptr;
-    if (!mask->def || !left_)
-      return nullptr;
-    --left_;
-    const Op &op = *mask->def;
-    switch (op.kind) {
-    case OpKind::Const:
-      return constantInt(mask).value_or(0) != 0 ? b_.constInt(Type::scalar(Elem::I1), 1) : nullptr;
-    case OpKind::Splat: case OpKind::ExpandDims: case OpKind::Broadcast: case OpKind::Convert:
-      return whole(op.operands[0]);
-    case OpKind::And:
-      return both(whole(op.operands[0]), op.operands[1]);
-    case OpKind::CmpI:
-      return compared(op);
-    default:
-      return nullptr;
-    }
-  }
-
-private:
-  Value *both(Value *first, Value *mask) {
-    Value *second = first ? whole(mask) : nullptr;
-    return second ? b_.binary(OpKind::And, first, second) : nullptr;
-  }
-
-  Value *compared(const Op &op) {
-    bool isLess = op.pred() == CmpPred::Slt || op.pred() == CmpPred::Sle, isGreater = op.pred() == CmpPred::Sgt || op.pred() == CmpPred::Sge;
-    if (!isLess && !isGreater)
-      return nullptr;
-    Value *a = extreme(op.operands[0], isLess), *c = a ? extreme(op.operands[1], !isLess) : nullptr;
-    return c ? b_.cmp(op.pred(), a, c) : nullptr;
-  }
-
-  /// The largest element, or the smallest. Index arithmetic does not overflow inside a tile (AxisFacts.h).
-  Value *extreme(Value *v, bool isMost) {
-    if (v->type.isScalar())
-      return isKnown_(v) ? v : nullptr;
-    if (!v->def || !left_)
-      return nullptr;
-    --left_;
-    const Op &op = *v->def;
-    const Type scalar = Type::scalar(v->type.elem);
-    switch (op.kind) {
-    case OpKind::Const: {
-      std::optional<int64_t> c = constantInt(v);
-      return c ? b_.constInt(scalar, *c) : nullptr;
-    }
-    case OpKind::Range:
-      return b_.constInt(scalar, op.start() + (isMost ? v->type.numel() - 1 : 0));
-    case OpKind::Splat: case OpKind::ExpandDims: case OpKind::Broadcast: case OpKind::Convert: case OpKind::Reshape: case OpKind::Permute:
-      return extreme(op.operands[0], isMost);
-    case OpKind::SExt: {
-      Value *x = extreme(op.operands[0], isMost);
-      return x ? b_.cast(OpKind::SExt, x, v->type.elem) : nullptr;
-    }
-    case OpKind::Add: case OpKind::SMin: case OpKind::SMax: {
-      Value *x = extreme(op.operands[0], isMost), *y = x ? extreme(op.operands[1], isMost) : nullptr;
-      return y ? b_.binary(op.kind, x, y) : nullptr;
-    }
-    case OpKind::Sub: {
-      Value *x = extreme(op.operands[0], isMost), *y = x ? extreme(op.operands[1], !isMost) : nullptr;
-      return y ? b_.binary(op.kind, x, y) : nullptr;
-    }
-    case OpKind::Mul: case OpKind::Shl: {
-      std::optional<int64_t> by = constantInt(op.operands[1]);
-      if (!by)
-        return nullptr;
-      Value *x = extreme(op.operands[0], isMost == (op.kind == OpKind::Shl || *by >= 0));
-      return x ? b_.binary(op.kind, x, b_.constInt(scalar, *by)) : nullptr;
-    }
-    default:
-      return nullptr;
-    }
-  }
-
-  Builder &b_;
-  std::function<bool(const Value *)> isKnown_;
-  unsigned left_ = 128; // operations to look at
-};
 
 class MaskDropper {
 public:
@@ -178,10 +90,10 @@ private:
     b_.setBlock(&before);
     b_.setLoc(b.ops[first]->loc);
     b_.setInlinedAt(b.ops[first]->inlinedAt);
-    Bounds bounds(b_, [&](const Value *v) {
+    const Everywhere::IsKnown isInFront = [&](const Value *v) {
       auto at = v->def ? positions_.find(v->def) : positions_.end();
-      return v->type.isScalar() && (at == positions_.end() || at->second < first);
-    });
+      return at == positions_.end() || at->second < first;
+    };
     std::unordered_map<const Value *, Value *> wholes; // of masks
     std::unordered_set<const Value *> roots;
     Value *all = nullptr;
@@ -197,8 +109,8 @@ private:
         continue;
       auto [whole, isNew] = wholes.try_emplace(op.mask(), nullptr);
       if (isNew) {
-        whole->second = bounds.whole(op.mask());
-        if (whole->second) {
+        if (const std::optional<Everywhere> everywhere = Everywhere::of(op.mask(), isInFront)) {
+          whole->second = everywhere->write(b_);
           all = all ? b_.binary(OpKind::And, all, whole->second) : whole->second;
         }
       }
