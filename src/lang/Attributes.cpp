@@ -171,19 +171,34 @@ std::optional<Value> blockPtrAttribute(const Value &object, std::string_view nam
   return std::nullopt;
 }
 
+Value typeOfItem(const Value &item);
+
+/// The type of the blocks that a descriptor loads and stores.
+Value blockTypeOf(const RecordValue &descriptor) {
+  TypeValue t{field(descriptor, DescField::Base).asTensor().dtype.pointee(), {}, true};
+  for (const Value &d : field(descriptor, DescField::BlockShape).items())
+    t.shape.push(static_cast<int64_t>(d.asInt()));
+  return typeValue(std::move(t));
+}
+
+/// `.type` of a descriptor, with Triton's attributes.
+Value descriptorType(const RecordValue &descriptor) {
+  static const auto cls = std::make_shared<const RecordClass>(
+      RecordClass{RecordClass::Kind::Object, "tensor_descriptor_type", {"block_type", "shape_type", "strides_type"}, {}});
+  return Value(std::make_shared<const RecordValue>(
+      RecordValue{cls,
+                  {blockTypeOf(descriptor), typeOfItem(field(descriptor, DescField::Shape)),
+                   typeOfItem(field(descriptor, DescField::Strides))}}));
+}
+
 std::optional<Value> descriptorAttribute(const Value &object, std::string_view name) {
   const RecordValue &r = object.record();
-  const Dtype element = field(r, DescField::Base).asTensor().dtype.pointee();
   if (name == "dtype")
-    return Value::type(element);
+    return Value::type(field(r, DescField::Base).asTensor().dtype.pointee());
   if (name == "type")
-    return Value(r.cls);
-  if (name == "block_type") {
-    TypeValue t{element, {}, true};
-    for (const Value &d : field(r, DescField::BlockShape).items())
-      t.shape.push(static_cast<int64_t>(d.asInt()));
-    return typeValue(std::move(t));
-  }
+    return descriptorType(r);
+  if (name == "block_type")
+    return blockTypeOf(r);
   const Builtin *method = findBuiltin("descriptor." + std::string(name));
   return method ? std::optional<Value>(bindBuiltin(object, method)) : std::nullopt;
 }
@@ -299,7 +314,9 @@ Value typeOfItem(const Value &item) {
       types.push_back(typeOfItem(i));
     return tupleType(std::move(types));
   }
-  return item.isConstexpr() || !item.isRecord() ? constexprType(item) : Value(item.record().cls);
+  if (item.isConstexpr() || !item.isRecord())
+    return constexprType(item);
+  return isDescriptor(item) ? descriptorType(item.record()) : Value(item.record().cls);
 }
 
 struct Constant {

@@ -25,6 +25,7 @@ def accesses(x, y, n):
     b = tl.make_tensor_descriptor(y, shape=(n, 8), strides=(8, 1), block_shape=(2, 8))
     v = a.load((0, n))
     tl.static_assert(a.dtype == tl.float32 and a.block_shape == (1, 8) and isinstance(a.type, tl.tensor_descriptor_type))
+    tl.static_assert(a.type.block_type == a.block_type and a.type.block_type.element_ty == tl.float32 and a.type.block_type.shape == a.block_shape)
     b.atomic_xor([n, 0], tl.zeros([2, 8], tl.int32))
     a.scatter(a.gather(tl.arange(0, 8), 4), tl.arange(0, 8), 4)
     tl.store_tensor_descriptor(a, [0, 0], v + tl.load_tensor_descriptor(a, [b.shape[1], 0]))

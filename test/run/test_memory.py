@@ -285,6 +285,20 @@ def e_boundary(x):
 
 
 @tegula.jit
+def no_boundary(x, N: tl.constexpr):
+    v = tl.load(x + tl.arange(0, N), boundary_check=(0), padding_option="")
+    tl.store(x + tl.arange(0, N), v + 1, boundary_check=())
+    tl.store(x + tl.arange(0, N), v + 2, boundary_check=(0))
+
+
+def test_empty_boundary_check(dev):
+    """`(0)` is no tuple but the number 0, and Triton takes it for none."""
+    x = np.arange(16, dtype=np.float32)
+    dev(no_boundary, (1,), x, 16)
+    assert_same(x, np.arange(16, dtype=np.float32) + 2)
+
+
+@tegula.jit
 def e_padding(x):
     tl.store(x, tl.load(x, padding_option="zero"))
 

@@ -28,8 +28,9 @@ std::optional<std::vector<ir::Attr>> modifiers(Args &a, size_t cache, std::strin
   return attrs;
 }
 
+/// Of what Triton tests by `if boundary_check or padding_option`: `(0)` is the number 0, and nothing either.
 bool isEmpty(const Value &v) {
-  if (v.isNone() || (v.isStr() && v.asStr().empty()))
+  if (v.isNone() || (v.isStr() && v.asStr().empty()) || (v.isInt() && v.asInt() == 0))
     return true;
   const auto *items = sequenceItems(v);
   return items && items->empty();

@@ -104,11 +104,7 @@ bool isInstanceOfNamed(const Value &v, std::string_view cls) {
       {"tuple_type", [](const Value &x) { return x.isRecord() && x.record().cls->name == "tuple_type"; }},
       {"tensor_descriptor",
        [](const Value &x) { return x.isRecord() && x.record().cls->kind == RecordClass::Kind::Descriptor; }},
-      {"tensor_descriptor_type",
-       [](const Value &x) {
-         using Class = std::shared_ptr<const RecordClass>;
-         return x.is<Class>() && x.get<Class>()->kind == RecordClass::Kind::Descriptor;
-       }},
+      {"tensor_descriptor_type", [](const Value &x) { return x.isRecord() && x.record().cls->name == "tensor_descriptor_type"; }},
   };
   for (const Row &r : rows)
     if (r.name == cls)
