@@ -7,6 +7,7 @@
 #include "gpu/layouts/Exchanges.h"
 #include "gpu/layouts/HoistConverts.h"
 #include "gpu/layouts/SinkWidening.h"
+#include "gpu/loops/AdvanceDots.h"
 #include "gpu/loops/CopyLoads.h"
 #include "gpu/loops/DelayReductions.h"
 #include "gpu/loops/HoistAddresses.h"
@@ -80,6 +81,8 @@ constexpr GpuPass passes[] = {
     {"open-mask-branches", nullptr, [](ir::Module &m, const PassInput &) { openMaskBranches(m); }, "turns branches around masks between dots into selections"},
     // Before the two that start copies ahead: they see one dot an iteration earlier.
     {"rotate-dots", nullptr, [](ir::Module &m, const PassInput &in) { rotateDots(m, in.target, in.options); }, "moves the first of two dots of a loop an iteration ahead"},
+    // Before those that place copies and waits by the order of dots.
+    {"advance-dots", nullptr, [](ir::Module &m, const PassInput &in) { advanceDots(m, in.target, in.options); }, "starts dots before what is computed of others that they do not need"},
     // Before pipeline-loops, which leaves its loops alone.
     {"specialize-warps", nullptr, [](ir::Module &m, const PassInput &in) { specializeWarps(m, in.target, in.options, in.remarks); },
      "gives the copies of loops to warps of their own"},
