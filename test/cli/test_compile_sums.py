@@ -129,3 +129,35 @@ def test_masks_that_do_not_change_along_a_loop_end_it(tegula, tmp_path, target, 
     (tmp_path / "t.py").write_text(BESIDE)
     p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, y:*f32:16, M:i32, N:i32", "-c", f"FORM='{form}'", "-t", target, "--emit", "llvm")
     assert p.returncode == 0 and (re.search(r"%ends\S* = icmp", p.stdout) is not None) == ends, p.stdout + p.stderr
+
+
+WHOLE = '''
+import tegula, tegula.language as tl
+@tegula.jit
+def k(x, y, N, FORM: tl.constexpr, R: tl.constexpr, C: tl.constexpr):
+    r, c = tl.arange(0, R), tl.arange(0, C)
+    v = tl.load(x + r[:, None] * N + c[None, :], mask=(r[:, None] < N) & (c[None, :] < N), other=0.0)
+    if FORM == "all":
+        tl.store(y, tl.sum(v))
+    elif FORM == "rows":
+        tl.store(y, tl.max(tl.max(v, 1), 0))
+    elif FORM == "columns":
+        tl.store(y, tl.sum(tl.sum(v, 0), 0))
+    elif FORM == "mixed":
+        tl.store(y, tl.max(tl.sum(v, 1), 0))
+    elif FORM == "half":
+        tl.store(y, tl.sum(v.to(tl.float16)))
+    elif FORM == "boxes":
+        tl.store(y, tl.sum(tl.sum(tl.sum(v.reshape(R // 4, 4, C), 2), 1), 0))
+'''
+
+
+@pytest.mark.parametrize("form, rows, columns, first", [("all", 32, 64, True), ("rows", 32, 64, True), ("columns", 32, 64, True), ("boxes", 32, 64, True), ("mixed", 32, 64, False), ("half", 32, 64, False), ("all", 1, 1024, False), ("all", 256, 4, False)])
+def test_whole_tiles_are_reduced_along_their_columns_first(tegula, tmp_path, form, rows, columns, first):
+    """If the operation is one, in any order, and a row is a vector at least."""
+    (tmp_path / "t.py").write_text(WHOLE)
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, y:*f32:16, N:i32", "-c", f"FORM='{form}'", "-c", f"R={rows}", "-c", f"C={columns}", "-t", "cpu:avx2", "--emit", "cpu")
+    assert p.returncode == 0, p.stderr
+    nests = re.findall(r"^  nest ([\dx]+) axis (\d)", p.stdout, re.M)
+    shape = f"{rows}x{columns}" if form != "boxes" else f"{rows // 4}x4x{columns}"
+    assert (nests[0] == (shape, "0") and len(nests) == shape.count("x") + 1) == first, nests

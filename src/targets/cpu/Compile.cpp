@@ -8,6 +8,7 @@
 #include "targets/common/Pipeline.h"
 #include "targets/cpu/BitMap.h"
 #include "targets/cpu/CarrySums.h"
+#include "targets/cpu/ColumnsFirst.h"
 #include "targets/common/DebugInfo.h"
 #include "targets/cpu/Emitter.h"
 #include "targets/cpu/JoinRounds.h"
@@ -48,6 +49,13 @@ bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &
     changed = ir::clone(tile);
     carrySums(*changed, target);
     if (!verifier.check(*changed, "carry-sums"))
+      return false;
+  }
+  if (changes && hasWholeReductions(changed ? *changed : tile, target)) {
+    if (!changed)
+      changed = ir::clone(tile);
+    columnsFirst(*changed, target);
+    if (!verifier.check(*changed, "columns-first"))
       return false;
   }
   if (changes && !options.checked && hasShallowRounds(changed ? *changed : tile, target)) {

@@ -9,6 +9,7 @@
 #include "gpu/Remarks.h"
 #include "targets/Diagnostics.h"
 #include "targets/cpu/Emitter.h"
+#include "targets/cpu/NarrowMasks.h"
 #include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsX86.h"
@@ -212,6 +213,37 @@ static V eightAsSixteen(llvm::IRBuilder<> &b, V x) {
   return b.CreateShuffleVector(x, {0, 1, 2, 3, 4, 5, 6, 7, -1, -1, -1, -1, -1, -1, -1, -1});
 }
 
+static bool hasNarrowMasks(const CpuTarget &target, llvm::Type *type, unsigned bytes) {
+  return target.avx2 && !target.avx512 && hasNarrowMask(llvm::cast<llvm::FixedVectorType>(type)->getNumElements(), bytes);
+}
+
+V FunctionEmitter::narrowMaskedLoad(llvm::FixedVectorType *type, V at, V mask) {
+  const NarrowRegisters r(type);
+  V on = b_.CreateSExt(mask, type);
+  std::vector<V> parts;
+  for (unsigned i = 0; i < r.count; ++i) {
+    V from = b_.CreateConstGEP1_64(b_.getInt8Ty(), at, i * r.bytes);
+    const NarrowMask m = narrowMask(b_, r, r.part(b_, on, i));
+    V x = loadWords(b_, r, from, m.words);
+    parts.push_back(ifThen(b_.CreateIsNotNull(m.left), r.type, [&] { return loadLeft(b_, r, x, from, m.left); }, x));
+  }
+  V x = concatenate(b_, std::move(parts));
+  llvm::SmallVector<int, 8> first(type->getNumElements());
+  std::iota(first.begin(), first.end(), 0);
+  return x->getType() == type ? x : b_.CreateShuffleVector(x, first);
+}
+
+void FunctionEmitter::narrowMaskedStore(V x, V at, V mask) {
+  const NarrowRegisters r(llvm::cast<llvm::FixedVectorType>(x->getType()));
+  V on = b_.CreateSExt(mask, x->getType());
+  for (unsigned i = 0; i < r.count; ++i) {
+    V to = b_.CreateConstGEP1_64(b_.getInt8Ty(), at, i * r.bytes), part = r.part(b_, x, i);
+    const NarrowMask m = narrowMask(b_, r, r.part(b_, on, i));
+    storeWords(b_, r, part, to, m.words);
+    ifThen(b_.CreateIsNotNull(m.left), nullptr, [&]() -> V { return storeLeft(b_, r, part, to, m.left), nullptr; });
+  }
+}
+
 // Without mask registers a mask is a vector of which the instruction looks at sign bits. LLVM 19 (combineMaskedLoadConstantMask) takes
 // lanes of a constant mask for on if they are not zero as a whole, and has such constants where it splits a mask: of `row < m & column < 2`
 // all parts but the first became loads without a mask. So AVX2's loads are asked for by name, a register each.
@@ -221,6 +253,11 @@ V FunctionEmitter::maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at,
     V wide = other ? eightAsSixteen(b_, other) : nullptr;
     V x = b_.CreateMaskedLoad(llvm::FixedVectorType::get(element, 16), at, llvm::Align(bytes), wholeMask(b_, mask), wide);
     return b_.CreateShuffleVector(x, {0, 1, 2, 3, 4, 5, 6, 7});
+  }
+  if (hasNarrowMasks(state_.target, type, bytes)) {
+    V x = narrowMaskedLoad(type, at, mask);
+    auto *zero = llvm::dyn_cast<llvm::Constant>(other);
+    return zero && zero->isNullValue() ? x : b_.CreateSelect(mask, x, other);
   }
   if (!state_.target.avx2 || state_.target.avx512 || bytes < 4)
     return b_.CreateMaskedLoad(type, at, llvm::Align(bytes), mask, other);
@@ -468,6 +505,8 @@ void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &
     at = whereOn(at, mask);
     if (pieceMask && isHalfMask(state_.target, part->getType(), bytes))
       b_.CreateMaskedStore(eightAsSixteen(b_, part), at, align, wholeMask(b_, pieceMask));
+    else if (pieceMask && hasNarrowMasks(state_.target, part->getType(), bytes))
+      narrowMaskedStore(part, at, pieceMask);
     else if (pieceMask)
       b_.CreateMaskedStore(part, at, align, pieceMask);
     else

@@ -152,7 +152,7 @@ llvm::BasicBlock *FunctionEmitter::splitHere(const char *name) {
 
 void FunctionEmitter::resumeAt(llvm::BasicBlock *rest) { b_.SetInsertPoint(rest, rest->getFirstInsertionPt()); }
 
-V FunctionEmitter::ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> then) {
+V FunctionEmitter::ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> then, V otherwise) {
   llvm::BasicBlock *before = b_.GetInsertBlock();
   auto *yes = llvm::BasicBlock::Create(context_, "then", function_);
   llvm::BasicBlock *after = splitHere("after");
@@ -165,7 +165,7 @@ V FunctionEmitter::ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> th
   if (!result)
     return nullptr;
   llvm::PHINode *phi = b_.CreatePHI(result, 2);
-  phi->addIncoming(llvm::Constant::getNullValue(result), before);
+  phi->addIncoming(otherwise ? otherwise : llvm::Constant::getNullValue(result), before);
   phi->addIncoming(x, end);
   return phi;
 }

@@ -155,16 +155,16 @@ private:
   void storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile, const ir::Op *site, bool streams = false);
   bool inHalves(llvm::FixedVectorType *type, unsigned bytes, const ir::Op *load);
   V loadHalves(llvm::FixedVectorType *type, V at, llvm::Align align);
-  V maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at, V mask, V other);
+  void narrowMaskedStore(V x, V at, V mask);
+  V narrowMaskedLoad(llvm::FixedVectorType *type, V at, V mask), maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at, V mask, V other);
   V loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site);
   V gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other);
   bool manyVectors(unsigned lanes, unsigned bytes) const;
   V pieceStart(const LaneAddress &a, llvm::ArrayRef<unsigned> across, unsigned i, std::vector<V> &starts);
   V gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mask, V other);
   V maskedScalarLoad(V pointer, const ir::Type &t, V mask, V other, bool isVolatile);
-  V pointers(const LaneAddress &a);
+  V pointers(const LaneAddress &a), anyOf(V mask);
   LaneAddress addressOf(const ir::Value *pointers, const Bits &at);
-  V anyOf(V mask);
   /// `at`, or memory of nobody's if a bit of the mask (null: none) switches all lanes off.
   V whereOn(V at, V mask);
   V whole(V maskOrNull, unsigned lanes);
@@ -247,10 +247,10 @@ private:
   V maskedAtomic(const ir::Op &op, V pointer, llvm::ArrayRef<V> args, V mask);
   void askAlone();
   bool atomicStep(const Step &s), inVectors(const Nest &n);
-  void update(const ir::Op &op, const Bits &at);
+  void update(const ir::Op &op, const Bits &at), histogramElement(const ir::Op &op, const Bits &at);
   V updated(const ir::Op &op, V old, V x);
-  void histogramElement(const ir::Op &op, const Bits &at);
-  V ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> then);
+  /// then() where `cond` holds; elsewhere `otherwise`, or zero (of `result`, null: neither has one).
+  V ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> then, V otherwise = nullptr);
   llvm::BasicBlock *splitHere(const char *name);
   void resumeAt(llvm::BasicBlock *rest);
 
