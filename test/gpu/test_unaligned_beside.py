@@ -30,6 +30,29 @@ def test_small_tiles_are_coalesced_each():
     assert re.search(r"convert .*tensor<16x128xf32", compiled(16, 3))
 
 
+@tegula.jit
+def taps(x, w, out, n, R: tl.constexpr, C: tl.constexpr, TAPS: tl.constexpr):
+    rows, columns = tl.arange(0, R)[:, None], tl.arange(0, C)[None, :]
+    total = tl.zeros((R, C), tl.float32)
+    for k in tl.static_range(TAPS):
+        total += tl.load(w + rows * TAPS + k) * tl.load(x + rows * n + columns + k)
+    tl.store(out + rows * C + columns, total)
+
+
+# Each of the shifted tiles is small, but all that cross shared memory are held at once.
+def test_several_shifted_tiles_do_not_cross_shared_memory():
+    x, w, out = np.zeros((64, 128), np.float32), np.zeros((64, 7), np.float32), np.zeros((64, 64), np.float32)
+    text = taps.warmup(x, w, out, 128, 64, 64, 7, grid=(1,), device="sim").compile_for("sm_90a").stage("gpu")
+    assert not re.search(r"convert .*tensor<64x64xf32", text)
+
+
+def test_result_of_taps():
+    rng = np.random.default_rng(3)
+    x, w, out = rng.standard_normal((64, 128), np.float32), rng.standard_normal((64, 7), np.float32), np.zeros((64, 64), np.float32)
+    taps[(1,)](x, w, out, 128, 64, 64, 7, device="sim")
+    np.testing.assert_allclose(out, sum(w[:, k, None] * x[:, k:k + 64] for k in range(7)), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("rows,shift", [(64, 3), (64, 16), (16, 5)])
 def test_result(rows, shift):
     rng = np.random.default_rng(rows + shift)

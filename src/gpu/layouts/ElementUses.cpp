@@ -176,8 +176,7 @@ int64_t runBeside(const Users &users, const AxisFacts &facts, const Op &load, un
   const ir::Type &pointer = load.operands[0]->type;
   const int64_t bytes = ir::byteWidth(pointer.elem), perThread = pointer.shape.numel() / threads;
   const bool isWide = vec * bytes == 16;
-  constexpr int64_t many = 64; // elements of a thread
-  if (perThread <= vec || (!isWide && perThread < many) || !isPlain(load) || feedsDot(users, load.result(), 8))
+  if (perThread <= vec || !isPlain(load) || feedsDot(users, load.result(), 8))
     return 0;
   constexpr size_t most = 32; // values
   std::vector<const Value *> work{load.result()};
@@ -185,7 +184,7 @@ int64_t runBeside(const Users &users, const AxisFacts &facts, const Op &load, un
     if (v->type.shape == pointer.shape && work.size() < most && isData(v) && std::ranges::find(work, v) == work.end())
       work.push_back(v);
   };
-  int64_t run = 0;
+  int64_t run = 0, moved = perThread; // elements of a thread that would cross shared memory
   for (size_t i = 0; i < work.size(); ++i) {
     for (const Op *u : users.of(work[i]))
       if (u->has(ir::traits::Elementwise) && u->results.size() == 1)
@@ -196,9 +195,15 @@ int64_t runBeside(const Users &users, const AxisFacts &facts, const Op &load, un
     if (!def || def == &load || !isPlain(*def))
       continue;
     const int64_t narrow = ir::byteWidth(work[i]->type.elem), own = std::min(facts.vectorWidth(def->operands[0], def->mask(), axis), 16 / narrow);
-    if ((isWide ? narrow < bytes : narrow == bytes) && facts.of(def->operands[0], axis).divisibility % (own * narrow) == 0)
+    const bool isAligned = facts.of(def->operands[0], axis).divisibility % (own * narrow) == 0;
+    if ((isWide ? narrow < bytes : narrow == bytes) && isAligned)
       run = std::max(run, own);
+    if (narrow == bytes && (!isAligned || own * narrow < 16))
+      moved += perThread;
   }
+  constexpr int64_t many = 64;
+  if (!isWide && moved < many)
+    return 0;
   run = std::min({run, perThread, (isWide ? sectorBytes : 16) / bytes});
   return run > vec && facts.of(load.operands[0], axis).contiguity >= run ? run : 0;
 }
