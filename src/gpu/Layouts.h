@@ -17,6 +17,12 @@ inline bool renames(ir::OpKind k) {
   using ir::OpKind;
   return k == OpKind::ExpandDims || k == OpKind::Broadcast || k == OpKind::Permute || k == OpKind::Reshape || k == OpKind::Splat;
 }
+/// What a value is made of by such operations: the value itself if by none.
+inline const ir::Value *beforeRenames(const ir::Value *v) {
+  while (v->def && renames(v->def->kind))
+    v = v->def->operands[0];
+  return v;
+}
 /// Element-wise operations that cost about as much as moving a value: index and pointer arithmetic, masks.
 inline bool isIndexArithmetic(ir::OpKind k) {
   using ir::OpKind;

@@ -6,6 +6,7 @@
 #include "gpu/layouts/AssignLayouts.h"
 #include "gpu/layouts/Exchanges.h"
 #include "gpu/layouts/HoistConverts.h"
+#include "gpu/layouts/NarrowLoads.h"
 #include "gpu/layouts/SinkWidening.h"
 #include "gpu/loops/AdvanceDots.h"
 #include "gpu/loops/CopyLoads.h"
@@ -64,6 +65,9 @@ constexpr GpuPass passes[] = {
     // Before layouts, as an exchange keeps that of its operand; behind split-tiles, which would take unrolled steps for long code.
     {"find-exchanges", [](const ir::Module &m, const PassInput &in) { return findExchanges(m, in.target.lanes() * in.options.numWarps); }, nullptr,
      "turns gathers along an axis from fixed distances into exchanges"},
+    // Before layouts, which would deal the same words to many threads; behind split-tiles, which takes parts of pointers.
+    {"narrow-loads", [](const ir::Module &m, const PassInput &in) { return narrowLoads(m, in.target.lanes() * in.options.numWarps); }, nullptr,
+     "loads what neighbours in operands of products share once, and repeats it"},
     // Tile IR to GPU IR; all that follow change that in place.
     {"assign-layouts", [](const ir::Module &m, const PassInput &in) { return assignLayouts(m, in.target, in.options, in.remarks); }, nullptr,
      "decides which thread holds which element: tile IR to GPU IR"},

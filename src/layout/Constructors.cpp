@@ -99,6 +99,18 @@ LinearLayout joinOverThreads(const LinearLayout &operand) {
   return LinearLayout(j.ins(), j.outs(), bases).removeZeroBases(Dim::Register);
 }
 
+LinearLayout repeat(const LinearLayout &operand, unsigned axis, int64_t times) {
+  LinearLayout r = operand;
+  Extents shape = shapeOf(operand), perm;
+  const unsigned rank = shape.rank(), bits = log2Exact(times);
+  for (unsigned i = 0; i < bits; ++i)
+    r = joinOverThreads(r);
+  for (unsigned i = 0; i < rank + bits; ++i)
+    perm.push(i <= axis ? i : i <= axis + bits ? rank + i - axis - 1 : i - bits);
+  shape[axis] *= times;
+  return reshape(permute(r, perm), shape);
+}
+
 LinearLayout splittable(const LinearLayout &operand) {
   unsigned last = shapeOf(operand).rank() - 1;
   const uint64_t pair = operand.outs().mask(tensorDim(last));

@@ -62,6 +62,9 @@ LinearLayout reshape(const LinearLayout &operand, const Extents &shape);
 LinearLayout join(const LinearLayout &operand);
 /// The same, but where threads hold copies of the operand, a bit of theirs tells which half of the pair a thread has.
 LinearLayout joinOverThreads(const LinearLayout &operand);
+/// Every element `times` times (a power of two), side by side along `axis`: a thread has all copies of its elements, in its lowest registers; where threads hold copies of the operand, each has a
+/// part of these.
+LinearLayout repeat(const LinearLayout &operand, unsigned axis, int64_t times);
 /// Of a tensor whose last axis has size 2: `operand` if each pair lies in one thread, else a layout made from it in which it does: two threads swap half of
 /// their registers; with one register each, both hold the pair. slice() along the last axis is the layout of both halves.
 LinearLayout splittable(const LinearLayout &operand);

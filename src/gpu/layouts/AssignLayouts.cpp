@@ -71,9 +71,12 @@ public:
     if (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Broadcast))
       return {};
     if (v->def && renames(v->def->kind)) {
-      Home h = of(v->def->operands[0]);
+      const std::optional<Repeated> repeated = repeatedBy(*v->def);
+      Home h = of(repeated ? repeated->of : v->def->operands[0]);
+      if (repeated && h.rank != Rank::Memory)
+        return {};
       if (h.layout)
-        h.layout = out_.internLayout(resultLayout(*v->def, layoutOf(h)));
+        h.layout = out_.internLayout(repeated ? layout::repeat(layoutOf(h), repeated->axis, repeated->times) : resultLayout(*v->def, layoutOf(h)));
       return h;
     }
     auto it = home_.find(v);
@@ -114,8 +117,7 @@ public:
           return false;
         moved = o;
       }
-    while (moved && moved->def && renames(moved->def->kind))
-      moved = moved->def->operands[0];
+    moved = moved ? beforeRenames(moved) : nullptr;
     return moved && (moved->def ? moved->def->parent : moved->block) != op->parent;
   }
 
@@ -398,12 +400,9 @@ bool Homes::isMovedBefore(const Op &op, Home h) const {
       return false;
   auto bytesOf = [](const Value *v) { return v->type.numel() * byteWidth(v->type.elem); };
   int64_t bytes = 0;
-  for (const Value *v : op.operands) {
-    while (v->def && renames(v->def->kind))
-      v = v->def->operands[0];
-    if (!isCheap(v) && of(v).layout != h.layout)
+  for (const Value *o : op.operands)
+    if (const Value *v = beforeRenames(o); !isCheap(v) && of(v).layout != h.layout)
       bytes += bytesOf(v);
-  }
   return bytes <= bytesOf(op.result());
 }
 

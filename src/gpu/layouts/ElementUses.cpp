@@ -162,6 +162,8 @@ std::optional<layout::LinearLayout> layoutBefore(std::span<const Op *const> path
 int64_t elementsOfWord(const Value *v, unsigned depth, const std::function<bool(const Value *)> &isCheap) {
   int64_t most = std::max<int64_t>(1, wordBytes / ir::byteWidth(v->type.elem));
   const Op *op = v->def;
+  if (std::optional<Repeated> r = op && depth ? repeatedBy(*op) : std::nullopt)
+    return std::max(most, r->times * elementsOfWord(r->of, depth - 1, isCheap));
   if (!op || !depth || op->kind == OpKind::Splat || op->kind == OpKind::Broadcast ||
       !(op->has(ir::traits::Elementwise) || renames(op->kind) || op->kind == OpKind::Join))
     return most;

@@ -1,5 +1,6 @@
 // What becomes of the elements of a loaded tensor, one by one: AssignLayouts asks before it says which threads load them.
 #pragma once
+#include "gpu/layouts/NarrowLoads.h"
 #include "layout/LinearLayout.h"
 #include "passes/AxisFacts.h"
 #include "passes/Users.h"

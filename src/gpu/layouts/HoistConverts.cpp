@@ -183,7 +183,7 @@ private:
       after_ += then.clocks;
       if (Op *wait = waitOfOwn(*v->def); wait && layout::exchangeScope(layout(v->type.layout), layout(to)) > layout::ExchangeScope::Warp && meetBehind_.insert(wait).second)
         after_ += barrierClocks;
-      if (!isRow(v)) {
+      if (!isRow(v) || isTile(v)) {
         hasRead_ = true;
         wordsBefore_ &= now.isOfWords;
         wordsAfter_ &= then.isOfWords;
@@ -215,6 +215,8 @@ private:
     return isMoved(v, to);
   }
   bool isRow(const Value *v) const { return v->type.numel() * 8 <= full_; }
+  /// Words of which each element is a part of one, too (NarrowLoads.h).
+  static bool isTile(const Value *v) { return std::ranges::count_if(v->type.shape, [](int64_t n) { return n > 1; }) > 1; }
   /// Rows and columns may be converted themselves.
   bool isMoved(const Value *v, uint16_t to) {
     if (!isRow(v))
