@@ -92,3 +92,36 @@ def test_masks_of_many_stores_are_their_own(block, warps, columns, renewed):
     loads, stores = ({p for p, what in masks if what == w} for w in ("ld", "st"))
     assert len(loads) == len(stores) == block // (128 if columns % 2 == 0 else 32) // warps
     assert (loads & stores == set()) == renewed and (loads == stores) != renewed and ("%nctaid.x" in ptx) == renewed
+
+
+@tegula.jit
+def products_of_shifted(x, y, out, H, W, C, stride_c, dy, dx, BH: tl.constexpr, BW: tl.constexpr, BC: tl.constexpr):
+    """out[h, w] = sum over c of x[c, h, w] * y[c, h + dy, w + dx], 0 beyond the image: rows whose beginnings no power of two divides."""
+    h = tl.program_id(0) * BH + tl.arange(0, BH)
+    w = tl.program_id(1) * BW + tl.arange(0, BW)
+    acc = tl.zeros((BH, BW), tl.float32)
+    for first in range(0, C, BC):
+        c = first + tl.arange(0, BC)
+        inside = (h < H)[:, None, None] & (w < W)[None, :, None] & (c < C)[None, None, :]
+        a = tl.load(x + c[None, None, :] * stride_c + h[:, None, None] * W + w[None, :, None], mask=inside, other=0.0)
+        h2, w2 = h + dy, w + dx
+        there = ((h2 >= 0) & (h2 < H))[:, None, None] & ((w2 >= 0) & (w2 < W))[None, :, None] & (c < C)[None, None, :]
+        acc += tl.sum(a * tl.load(y + c[None, None, :] * stride_c + h2[:, None, None] * W + w2[None, :, None], mask=there, other=0.0), axis=2)
+    tl.store(out + h[:, None] * W + w[None, :], acc, mask=(h < H)[:, None] & (w < W)[None, :])
+
+
+def test_elements_of_a_row_are_offsets_of_the_access():
+    h, w, c = 24, 32, 70
+    rng = np.random.default_rng(5)
+    x, y = (rng.integers(-3, 4, (c, h, w)).astype(np.float32) for _ in range(2))
+    out = np.zeros((h, w), np.float32)
+    sizes = h, w, c, h * w, -2, 3, 16, 16, 64
+    products_of_shifted[(2, 2)](x, y, out, *sizes, device="sim")
+    want = np.zeros((h, w), np.float32)
+    want[2:, :-3] = (x[:, 2:, :-3] * y[:, :-2, 3:]).sum(0)
+    assert (out == want).all()
+    ptx = products_of_shifted.warmup(x, y, out, *sizes, grid=(2, 2), device="sim").compile_for("sm_90a").stage("ptx")
+    # Four elements of a row in a thread: one address, which the assembler takes with three numbers, too.
+    assert len(re.findall(r"ld\.global\.b32", ptx)) == 128
+    numbers = re.findall(r"add\.s64\s+%rd\d+, %rd\d+, (\d+);", ptx)
+    assert all(numbers.count(n) >= 32 for n in ("4", "8", "12")) and len(re.findall(r"mul\.wide", ptx)) < 32

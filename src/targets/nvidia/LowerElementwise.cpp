@@ -16,8 +16,10 @@ struct Lowering::Elementwise : Part {
   using Part::Part;
   Regs lower(const Op &op), addPointers(const Op &op);
   V element(const Op &op, llvm::ArrayRef<V> args);
-  bool isStoredOnce(const Op &pointer) const;
+  bool isStoredOnce(const Op &pointer) const, isTakenOneByOne(const Op &pointer) const;
   std::optional<Regs> divideByShared(const Op &op), positionBits(const Op &op), stepPointers(const Op &op);
+  struct Steps;
+  Steps stepsOfBits(const gpu::UniformSteps &steps, const LinearLayout &l, bool constantsAlone);
   V accurateReciprocal(V y);
 };
 
@@ -126,6 +128,13 @@ bool Lowering::Elementwise::isStoredOnce(const Op &pointer) const {
   return only && only->kind == OpKind::Store && only->operands[0] == pointer.result();
 }
 
+/// Does an access take the elements at these addresses one by one?
+bool Lowering::Elementwise::isTakenOneByOne(const Op &pointer) const {
+  return std::ranges::any_of(frame_.users_.of(pointer.result()), [&](const Op *user) {
+    return (user->kind == OpKind::Load || user->kind == OpKind::Store) && user->operands[0] == pointer.result() && user->get(ir::attr::vec, 1) == 1;
+  });
+}
+
 /// base + a[r] + b[r] where fewer b than a differ (rows of a tile and their first column): base + b is one sum for many registers then, and
 /// adding a row's offset to it is the instruction that multiplies with the size of an element. Only the first of `lanes` consecutive
 /// elements counts; the others' addresses are not used.
@@ -159,54 +168,71 @@ Regs Lowering::Elementwise::addPointers(const Op &op) {
   return out;
 }
 
-/// Addresses from that of a thread's first register by additions: where they are computed in 64 bits, as a product and an extension for each row are some seven instructions and this is two; of vectors along a
-/// line, as what they lie apart is an offset of the access, and one address takes the registers of all (single elements of odd rows gained nothing by it, on an H200). Null where steps are not known, or a
-/// register's place is no sum of bits.
+/// Of each bit of a register's number: what it adds to an address, in elements. Null for nothing.
+struct Lowering::Elementwise::Steps {
+  llvm::SmallVector<V, 8> ofBit;
+  unsigned known = 0; // the bits of which that is known
+};
+
+Lowering::Elementwise::Steps Lowering::Elementwise::stepsOfBits(const gpu::UniformSteps &steps, const LinearLayout &l, bool constantsAlone) {
+  Steps out;
+  uint64_t once = 0, twice = 0; // bits of coordinates that inputs reach
+  for (Dim d : {Dim::Register, Dim::Lane, Dim::Warp})
+    for (unsigned b = 0; b < l.inBits(d); ++b) {
+      twice |= once & l.basis(d, b);
+      once |= l.basis(d, b);
+    }
+  for (unsigned b = 0; b < l.inBits(Dim::Register); ++b) {
+    V sum = nullptr;
+    bool isKnown = !(l.basis(Dim::Register, b) & twice);
+    for (unsigned d = 0; isKnown && d < steps.axes.size(); ++d) {
+      const gpu::UniformStep &s = steps.axes[d];
+      const auto coordinate = static_cast<int64_t>(l.basis(Dim::Register, b, layout::tensorDim(d)));
+      isKnown = !coordinate || (s.isKnown && !(constantsAlone && s.scalar));
+      if (!isKnown || !(coordinate * s.constant))
+        continue;
+      V constant = b_.getInt64(static_cast<uint64_t>(coordinate * s.constant));
+      V part = s.scalar ? b_.CreateMul(get(s.scalar)[0], constant) : constant;
+      sum = sum ? b_.CreateAdd(sum, part) : part;
+    }
+    out.ofBit.push_back(isKnown ? sum : nullptr);
+    out.known |= unsigned{isKnown} << b;
+  }
+  return out;
+}
+
+/// Addresses by additions from others of the thread. All from the first register's, where they are computed in 64 bits, as a product and an extension for each row are some seven instructions and this is two, and
+/// those of vectors along a line, as what they lie apart is an offset of the access, and one address takes the registers of all (single elements of odd rows gained nothing by it, on an H200). Of tiles with several
+/// rows in a thread that are accessed element by element those of a row, where they lie constants apart: else each access waits until the one before has read the pair of registers that the next address goes to.
+/// Null where steps are not known, or a register's place is no sum of bits.
 std::optional<Regs> Lowering::Elementwise::stepPointers(const Op &op) {
   const ir::Type &t = op.result()->type;
   const unsigned n = registersOf(t);
   if (op.kind != OpKind::AddPtr || t.isScalar() || n == 1)
     return std::nullopt;
-  std::optional<gpu::UniformSteps> steps = gpu::uniformSteps(op.result());
+  const gpu::UniformSteps steps = gpu::uniformSteps(op.result());
   const LinearLayout &l = layoutOf(op.result());
-  const bool areVectors = steps && steps->axes.size() == 1 && !steps->axes[0].scalar && steps->axes[0].constant == 1 && l.basis(Dim::Register, 0) == 1;
-  if (!steps || !(steps->isWide || areVectors))
+  const bool isLine = steps.axes.size() == 1, areVectors = isLine && steps.axes[0].isKnown && !steps.axes[0].scalar && steps.axes[0].constant == 1 && l.basis(Dim::Register, 0) == 1;
+  const bool all = steps.allKnown() && (steps.isWide || areVectors);
+  if (!all && (isLine || !isTakenOneByOne(op)))
     return std::nullopt;
-  // Bits of coordinates that other inputs reach.
-  auto reach = [&](std::optional<unsigned> without) {
-    uint64_t bits = 0;
-    for (Dim d : {Dim::Register, Dim::Lane, Dim::Warp})
-      for (unsigned b = 0; b < l.inBits(d); ++b)
-        if (d != Dim::Register || b != without)
-          bits |= l.basis(d, b);
-    return bits;
-  };
-  llvm::SmallVector<V, 8> step; // of each bit of the register's number, in elements; null for none
-  for (unsigned b = 0; b < l.inBits(Dim::Register); ++b) {
-    if (l.basis(Dim::Register, b) & reach(b))
-      return std::nullopt;
-    V sum = nullptr;
-    for (unsigned d = 0; d < steps->axes.size(); ++d) {
-      const gpu::UniformStep &s = steps->axes[d];
-      const int64_t by = static_cast<int64_t>(l.basis(Dim::Register, b, layout::tensorDim(d))) * s.constant;
-      if (!by)
-        continue;
-      V constant = b_.getInt64(static_cast<uint64_t>(by));
-      V part = s.scalar ? b_.CreateMul(get(s.scalar)[0], constant) : constant;
-      sum = sum ? b_.CreateAdd(sum, part) : part;
-    }
-    step.push_back(sum);
-  }
-  Regs out{element(op, {get(op.operands[0])[0], get(op.operands[1])[0]})};
+  const Steps step = stepsOfBits(steps, l, !all);
+  if (all ? step.known != n - 1 : step.known == 0)
+    return std::nullopt;
   llvm::Type *pointee = frame_.memType(ir::Type::scalar(t.elem));
-  for (unsigned r = 1; r < n; ++r) {
+  Regs out;
+  for (unsigned r = 0; r < n; ++r) {
+    if (!(r & step.known)) {
+      out.push_back(element(op, {get(op.operands[0])[r], get(op.operands[1])[r]}));
+      continue;
+    }
     // Constants last, where they are offsets of the access itself.
-    unsigned bit = llvm::countr_zero(r);
-    for (unsigned b = 0; b < step.size(); ++b)
-      if (r >> b & 1 && step[b] && llvm::isa<llvm::ConstantInt>(step[b]))
+    unsigned bit = llvm::countr_zero(r & step.known);
+    for (unsigned b = 0; b < step.ofBit.size(); ++b)
+      if (r >> b & 1 && step.ofBit[b] && llvm::isa<llvm::ConstantInt>(step.ofBit[b]))
         bit = b;
     V from = out[r & ~(1u << bit)];
-    out.push_back(step[bit] ? b_.CreateGEP(pointee, from, step[bit]) : from);
+    out.push_back(step.ofBit[bit] ? b_.CreateGEP(pointee, from, step.ofBit[bit]) : from);
   }
   return out;
 }
