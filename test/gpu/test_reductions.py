@@ -232,3 +232,31 @@ def test_running_sums(warps, reverse):
     v = x[:2001].astype(np.float64)
     want = (np.cumsum(v[::-1])[::-1] if reverse else np.cumsum(v)) + v.sum()
     assert (out[:2001] == want).all()
+
+
+@tegula.jit
+def nearest(x, c, out, K, D: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """The number of the row of `c` that is nearest to each row of `x`."""
+    rows, d = tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, D)
+    t = tl.load(x + rows[:, None] * D + d[None, :])
+    best, at = tl.full((BN, ), 3.4e38, tl.float32), tl.zeros((BN, ), tl.int32)
+    for first in range(0, K, BK):
+        columns = first + tl.arange(0, BK)
+        tile = tl.load(c + columns[None, :] * D + d[:, None], mask=(columns < K)[None, :], other=0.0)
+        distance = tl.where((columns < K)[None, :], -2.0 * tl.dot(t, tile), 3.4e38)
+        least, where = tl.min(distance, axis=1), tl.argmin(distance, axis=1)
+        at = tl.where(least < best, first + where, at)
+        best = tl.minimum(best, least)
+    tl.store(out + rows, at)
+
+
+def test_a_place_is_found_once_beside_a_loops_counter():
+    # LLVM's strength reduction wrote the search for the least index anew in the 64 bits of the counter.
+    rng = np.random.default_rng(1)
+    x, c = (rng.integers(-3, 4, (n, 64)).astype(np.float16) for n in (64, 200))
+    out = np.zeros(64, np.int32)
+    nearest[(1, )](x, c, out, 200, 64, 64, 64, device="sim")
+    scores = -2 * x.astype(np.float32) @ c.astype(np.float32).T
+    assert (out == scores.argmin(1)).all()
+    ptx = nearest.warmup(x, c, out, 200, 64, 64, 64, grid=(1, ), device="sim").compile_for("sm_90a").stage("ptx")
+    assert "min.s64" not in ptx and len(re.findall(r"min\.s32", ptx)) >= 32

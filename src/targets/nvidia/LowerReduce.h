@@ -18,6 +18,7 @@ struct Lowering::Reductions : Part {
   /// Parts in order, by pairs: short chains of dependent instructions.
   Regs reducePairs(const Op &op, llvm::ArrayRef<Regs> parts);
   Regs acrossLanes(const Op &op, const MaybeArg &arg, Regs part, uint32_t lanes, bool repeat);
+  void hideIntegers(llvm::MutableArrayRef<Regs> parts);
   void reduceWarps(const Op &op, const MaybeArg &arg, llvm::SmallVectorImpl<Regs> &parts);
   llvm::SmallVector<Regs, 16> loadParts(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address);
   Regs everyPart(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address),
