@@ -84,6 +84,7 @@ def test_scaled_queries_of_two_loops_have_one_tile():
     sig = DESCRIBED + "Lse:*fp32:16, sm_scale:fp32, N:i32:16, BM:128, BN:128, D:128, CAUSAL:True"
     gpu = compiled("attention_styles.py::long_first", sig, 8, 2, "--emit", "gpu")
     assert gpu.count(" = to_shared %q") == 1 and "partitions" in gpu
+    assert gpu.count("shared_alloc {slots = 3") == 2  # the block that was loaded and the scaled one have the same bytes
 
 
 # Tiles in turn: registers of the first dot, whose first round alone does not read them, would be live from tile to tile (260 bytes of spills, C7512), so they are cleared; without a loop around they are not.

@@ -290,14 +290,30 @@ std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) 
   }
 }
 
+/// Is a block read to registers before the next tile is made, which may have its bytes then (queries that are scaled)?
+static bool isReadAtOnce(const Block &b, const Op &load) {
+  bool isOver = false;
+  for (size_t i = positionOf(b, &load) + 1; i < b.ops.size(); ++i) {
+    const Op &op = *b.ops[i];
+    isOver |= !op.regions.empty() || makesTiles(op) || op.kind == OpKind::DescLoad || op.kind == OpKind::Dot;
+    if (uses(op, load.result()) && (isOver || op.kind == OpKind::ToShared || renames(op.kind)))
+      return false;
+  }
+  return true;
+}
+
 static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo &target, const std::function<bool(const Op &)> &isRing,
                                const std::function<uint64_t(const Block &, uint64_t)> &mostOfScratch, const Op *end, uint64_t around, bool &isOver) {
   constexpr uint64_t guess = 4096;
   BesideRings out;
+  uint64_t most = 0; // with a block on its way to registers, and tiles made before
   for (const Op *op : b.ops) {
     if (ownerOfTile(*op)) {
-      if (ownerOfTile(*op) == op && !isRing(*op))
-        out.tiles += slotBytes(op->result()->type) + SharedMemory::tileAlign;
+      const uint64_t bytes = ownerOfTile(*op) == op && !isRing(*op) ? slotBytes(op->result()->type) + SharedMemory::tileAlign : 0;
+      if (bytes && op->kind == OpKind::DescLoad && isReadAtOnce(b, *op))
+        most = std::max(most, out.tiles + bytes);
+      else
+        out.tiles += bytes;
     } else if (op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If) {
       for (const Region *r : op->regions) {
         const BesideRings inside = besideRings(m, *r->block, target, isRing, mostOfScratch, end, around + out.tiles, isOver);
@@ -318,6 +334,7 @@ static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo
     if (isOver)
       break;
   }
+  out.scratch = std::max(out.scratch, most - std::min(most, out.tiles));
   return out;
 }
 
