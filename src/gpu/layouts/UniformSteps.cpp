@@ -13,6 +13,7 @@ namespace {
 /// What a walk through the operands knows.
 struct Walk {
   const Block *block; // where the tile is computed
+  bool narrow;        // products in 32 bits, too
   unsigned budget = 48;
 };
 
@@ -35,14 +36,14 @@ UniformSteps sum(UniformSteps a, const UniformSteps &b) {
 
 /// `v` times one number, a constant or a splat: along an axis without steps they stay none, whatever that is.
 UniformSteps product(const Value *v, const Value *by, Walk &walk, bool isHere) {
-  const bool isWide = v->type.elem == Elem::I64;
+  const bool isWide = v->type.elem == Elem::I64, isExact = isWide || (walk.narrow && v->type.elem == Elem::I32);
   const std::optional<int64_t> constant = constantInt(by);
   const bool isSplat = by->def && by->def->kind == OpKind::Splat;
   const Value *scalar = !constant && isSplat ? by->def->operands[0] : nullptr;
   UniformSteps f = stepsOf(v, walk);
   for (UniformStep &s : f.axes) {
-    // Only a product in 64 bits is that of the numbers.
-    if (!constant && (!isSplat || (s.constant && (!isWide || s.scalar))))
+    // Only a product in 64 bits is that of the numbers, whatever they are.
+    if (!constant && (!isSplat || (s.constant && (!isExact || s.scalar))))
       s = unknown;
     if (s.isKnown && s.constant)
       s = {s.constant * constant.value_or(1), s.scalar ? s.scalar : scalar};
@@ -104,8 +105,8 @@ bool UniformSteps::allKnown() const {
   return std::ranges::all_of(axes, &UniformStep::isKnown);
 }
 
-UniformSteps uniformSteps(const Value *v) {
-  Walk walk{v->def ? v->def->parent : nullptr};
+UniformSteps uniformSteps(const Value *v, bool narrow) {
+  Walk walk{v->def ? v->def->parent : nullptr, narrow};
   return stepsOf(v, walk);
 }
 

@@ -25,7 +25,7 @@ struct UniformSteps {
   bool allKnown() const;
 };
 
-/// Of a tile. Looks at a bounded number of operations, and knows nothing of what is made of more.
-UniformSteps uniformSteps(const ir::Value *v);
+/// Of a tile. Looks at a bounded number of operations, and knows nothing of what is made of more. `narrow`: products in 32 bits are taken for exact, too; scalars of 32 bits are signed.
+UniformSteps uniformSteps(const ir::Value *v, bool narrow = false);
 
 } // namespace tegula::gpu

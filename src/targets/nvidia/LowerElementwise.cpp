@@ -192,13 +192,21 @@ Lowering::Elementwise::Steps Lowering::Elementwise::stepsOfBits(const gpu::Unifo
       if (!isKnown || !(coordinate * s.constant))
         continue;
       V constant = b_.getInt64(static_cast<uint64_t>(coordinate * s.constant));
-      V part = s.scalar ? b_.CreateMul(get(s.scalar)[0], constant) : constant;
+      V part = s.scalar ? b_.CreateMul(b_.CreateSExt(get(s.scalar)[0], b_.getInt64Ty()), constant) : constant;
       sum = sum ? b_.CreateAdd(sum, part) : part;
     }
     out.ofBit.push_back(isKnown ? sum : nullptr);
     out.known |= unsigned{isKnown} << b;
   }
   return out;
+}
+
+/// Does it stand in a producer's part? Its threads wait for memory and not for each other, and have few registers: 64 would hold the addresses of two tiles of 128x128, and masks of rows spilled beside them.
+static bool isInProducer(const ir::Op &op) {
+  for (const ir::Region *r = op.parent->parent; r && r->op; r = r->op->parent->parent)
+    if (r->op->kind == ir::OpKind::Partitions)
+      return r != r->op->regions.front();
+  return false;
 }
 
 /// Addresses by additions from others of the thread. All from the first register's, where they are computed in 64 bits, as a product and an extension for each row are some seven instructions and this is two, and
@@ -210,10 +218,11 @@ std::optional<Regs> Lowering::Elementwise::stepPointers(const Op &op) {
   const unsigned n = registersOf(t);
   if (op.kind != OpKind::AddPtr || t.isScalar() || n == 1)
     return std::nullopt;
-  const gpu::UniformSteps steps = gpu::uniformSteps(op.result());
+  const bool inProducer = t.shape.rank() == 2 && isInProducer(op);
+  const gpu::UniformSteps steps = gpu::uniformSteps(op.result(), inProducer);
   const LinearLayout &l = layoutOf(op.result());
   const bool isLine = steps.axes.size() == 1, areVectors = isLine && steps.axes[0].isKnown && !steps.axes[0].scalar && steps.axes[0].constant == 1 && l.basis(Dim::Register, 0) == 1;
-  const bool all = steps.allKnown() && (steps.isWide || areVectors);
+  const bool all = steps.allKnown() && (steps.isWide || areVectors || inProducer);
   if (!all && (isLine || !isTakenOneByOne(op)))
     return std::nullopt;
   const Steps step = stepsOfBits(steps, l, !all);
