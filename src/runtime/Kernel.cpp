@@ -71,7 +71,7 @@ template <typename W, typename P> static void writePlace(W &w, const P &p) { w.s
 template <typename R, typename P> static void readPlace(R &r, P &p) { p.file = r.str(), p.line = r.u32(), p.column = r.u32(); }
 
 /// Beside clusterCtas in one word, so that files without them are read as before.
-static constexpr uint32_t splitsBit = 256, formsBit = 512;
+static constexpr uint32_t splitsBit = 256, formsBit = 512, blocksShift = 16;
 
 void write(ByteWriter &w, const KernelInfo &k) {
   w.str(k.name), w.str(k.symbol);
@@ -85,7 +85,7 @@ void write(ByteWriter &w, const KernelInfo &k) {
   w.u64(k.scratchBytes), w.u64(k.stackBytes);
   w.u8(k.checked), w.u8(k.waits);
   const GpuInfo &g = k.gpu;
-  for (uint32_t n : {g.threads, g.clusterCtas | (g.splitsByGrid ? splitsBit : 0) | (g.forms.asks() ? formsBit : 0), g.sharedBytes, g.use.registers, g.use.spillBytes, g.use.localBytes, g.use.sharedBytes}) w.u32(n);
+  for (uint32_t n : {g.threads, g.clusterCtas | (g.splitsByGrid ? splitsBit : 0) | (g.forms.asks() ? formsBit : 0) | uint32_t{g.mostBlocks} << blocksShift, g.sharedBytes, g.use.registers, g.use.spillBytes, g.use.localBytes, g.use.sharedBytes}) w.u32(n);
   w.u8(g.cooperative), w.u8(g.programmaticLaunch);
   w.u64(k.sites.size());
   for (const SiteInfo &s : k.sites) write(w, s);
@@ -118,7 +118,8 @@ bool read(ByteReader &r, KernelInfo &k) {
     *n = r.u32();
   g.splitsByGrid = g.clusterCtas & splitsBit;
   const bool hasForms = g.clusterCtas & formsBit;
-  g.clusterCtas &= ~(splitsBit | formsBit);
+  g.mostBlocks = static_cast<uint8_t>(g.clusterCtas >> blocksShift);
+  g.clusterCtas &= ~(splitsBit | formsBit | uint32_t{UINT8_MAX} << blocksShift);
   g.cooperative = r.flag(), g.programmaticLaunch = r.flag();
   if (g.threads > 1024 || g.clusterCtas < 1 || g.clusterCtas > 16) return false;
   k.sites.resize(r.count(46));

@@ -57,6 +57,7 @@ struct GpuInfo {
   uint32_t threads = 0; // per block; 0: the kernel is not for a GPU
   uint32_t clusterCtas = 1;
   bool splitsByGrid = false; // compiled with num_ctas = n, it has a loop whose iterations n blocks share: for launches that leave multiprocessors idle
+  uint8_t mostBlocks = 0;   // on a multiprocessor at once, however many fit: so that what they read again stays in caches; 0: any number
   uint32_t sharedBytes = 0; // dynamic, per block
   bool cooperative = false, programmaticLaunch = false;
   GpuUse use; // as far as the assembler said

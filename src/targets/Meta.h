@@ -89,6 +89,7 @@ struct KernelMeta {
   uint32_t clusterCtas = 1;
   bool splitsByGrid = false; // a loop whose iterations several CTAs may share, as many as the launch leaves idle: num_ctas says how many
   LaunchForms forms;         // other code that launches may want
+  uint8_t mostBlocks = 0;    // on a multiprocessor at once, however many fit; 0: any number
   uint64_t sharedBytes = 0;  // dynamic shared memory per CTA; more than the target's limit: the code is empty
   std::vector<SharedTile> sharedTiles; // largest first, as far as they explain sharedBytes
   bool cooperative = false, programmaticLaunch = false;

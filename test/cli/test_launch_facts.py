@@ -36,6 +36,89 @@ def test_blocks_that_launches_want(tegula, facts, blocks):
     assert re.search(r"\.minnctapersm (\d+)", p.stdout)[1] == str(blocks)
 
 
+NORMS = '''import triton
+import triton.language as tl
+
+
+@triton.jit
+def offsets(x, out, cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, cols, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        v = tl.load(x + row * cols + at, mask=at < cols, other=0.0)
+        acc += v * v
+    scale = tl.rsqrt(tl.sum(acc) / cols)
+    for start in range(0, cols, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(out + row * cols + at, tl.load(x + row * cols + at, mask=at < cols) * scale, mask=at < cols)
+
+
+@triton.jit
+def blocks_of_columns(x, out, cols, BLOCK: tl.constexpr):
+    x += tl.program_id(0) * cols
+    out += tl.program_id(0) * cols
+    top = -float("inf")
+    total = 0.0
+    for start in range(0, cols, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        v = tl.load(x + at, mask=at < cols, other=-float("inf"))
+        new = tl.maximum(top, tl.max(v))
+        total = total * tl.exp(top - new) + tl.sum(tl.exp(v - new))
+        top = new
+    for start in range(0, cols, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(out + at, tl.exp(tl.load(x + at, mask=at < cols, other=-float("inf")) - top) / total, mask=at < cols)
+
+
+@triton.jit
+def pointers(x, out, cols, BLOCK: tl.constexpr):
+    acc = tl.zeros((BLOCK,), tl.float32)
+    p = x + tl.program_id(0) * cols + tl.arange(0, BLOCK)
+    for start in range(0, cols, BLOCK):
+        acc += tl.load(p, mask=start + tl.arange(0, BLOCK) < cols, other=0.0)
+        p += BLOCK
+    mean = tl.sum(acc) / cols
+    p = x + tl.program_id(0) * cols + tl.arange(0, BLOCK)
+    q = out + tl.program_id(0) * cols + tl.arange(0, BLOCK)
+    for start in range(0, cols, BLOCK):
+        mask = start + tl.arange(0, BLOCK) < cols
+        tl.store(q, tl.load(p, mask=mask) - mean, mask=mask)
+        p += BLOCK
+        q += BLOCK
+
+
+@triton.jit
+def other_rows(x, out, cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, cols, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        acc += tl.load(x + row * cols + at, mask=at < cols, other=0.0)
+    mean = tl.sum(acc) / cols
+    for start in range(0, cols, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(out + row * cols + at, tl.load(x + (row + 1) * cols + at, mask=at < cols) - mean, mask=at < cols)
+'''
+
+
+@pytest.mark.parametrize("kernel", ["offsets", "blocks_of_columns", "pointers", "other_rows"])
+@pytest.mark.parametrize("cols, programs, most", [
+    (16384, 16384, 3),  # rows of 64 KiB in 194 KiB, which are half of a multiprocessor's part of the L2 cache
+    (32768, 16384, 2),  # sixteen warps at least
+    (65536, 16384, None),  # not even one row stays
+    (4096, 16384, None),  # as many as there can be
+    (16384, 132, None),  # all programs run at once
+])
+def test_rows_that_are_read_again_stay_in_caches(tegula, kernel, cols, programs, most):
+    (tegula.dir / "rows.py").write_text(NORMS)
+    p = tegula("compile", f"rows.py::{kernel}", "--sig", "x:*fp32:16, out:*fp32:16, cols:i32:16", "-c", "BLOCK=4096", "--num-warps", "8", "-t", "sm_90a", "--remarks", "--emit", "ptx",
+               "--integers", f"cols={cols}", "--programs", str(programs))
+    assert p.returncode == 0, p.stderr
+    found = re.search(r"at most (\d+) blocks of this kernel share a multiprocessor", p.stderr)
+    assert (int(found[1]) if found else None) == (None if kernel == "other_rows" else most)
+
+
 PERSISTENT = '''import triton
 import triton.language as tl
 

@@ -4,6 +4,7 @@
 # RUN: compile %s::loop --sig 'a:*f16:16, out:*f32:16, n:i32' -c KIND=2 -c N=128 -t sim --num-warps 8 --num-stages 6 --remarks
 # RUN: compile %s::descriptors --sig 'a:*bf16:16, n:*i32:16, out:*fp32:16, K:i32:16' -t sim --remarks
 # RUN: compile %s::waits --sig 'flag:*i32:16, out:*f32:16' -t sim --num-ctas 2 --remarks
+# RUN: compile %s::norm --sig 'x:*f32:16, out:*f32:16' -t sm_90a --remarks
 # RUN: compile %s::strides --sig 'x:*f32:16, indices:*i32:16, out:*f32:16, s:i32, n:i32' -t cpu:avx2 --remarks
 # RUN: compile %s::rows --sig 'x:*f32:16, out:*f32:16, n:i32' -t cpu:avx2 --remarks
 # RUN: compile %s::elements --sig 'x:*f32:16, indices:*i32:16, wide:*i64:16, out:*f32:16, counts:*i32:16' -t cpu:avx2 --remarks
@@ -52,6 +53,17 @@ def waits(flag, out):
     while tl.load(flag, volatile=True) == 0:
         pass
     tl.store(out + tl.arange(0, 128), 1.0)
+
+
+@triton.jit
+def norm(x, out):
+    x += tl.program_id(0) * 16384
+    acc = tl.zeros([2048], tl.float32)
+    for i in range(0, 16384, 2048):
+        acc += tl.load(x + i + tl.arange(0, 2048))
+    mean = tl.sum(acc) / 16384
+    for i in range(0, 16384, 2048):
+        tl.store(out + i + tl.arange(0, 2048), tl.load(x + i + tl.arange(0, 2048)) - mean)
 
 
 @triton.jit

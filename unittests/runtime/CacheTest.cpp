@@ -48,6 +48,7 @@ static CacheEntry sample() {
   map.dtype = TEGULA_FP32;
   map.base = {0, 1, -1, -1}, map.extents = {{1, 1, -1, -1}}, map.strides = {{-1, 1, -1, -1}}, map.box = {16};
   e.info.tensorMaps = {map};
+  e.info.gpu.mostBlocks = 3;
   LaunchForms &f = e.info.gpu.forms;
   f.exprs = {{WorkExpr::Kind::Argument, -1, -1, -1, 1}};
   f.axes = {{LaunchForms::Axis::grid, {32}}, {0, {4, 16}}};
@@ -67,6 +68,8 @@ TEST(Cache, EntryRoundTrip) {
   CacheEntry e;
   ASSERT_TRUE(decodeEntry(bytes, keyOf(3), e));
   expectSample(e);
+  EXPECT_EQ(e.info.gpu.mostBlocks, 3);
+  EXPECT_EQ(e.info.gpu.clusterCtas, 1u);
   EXPECT_FALSE(decodeEntry(bytes, keyOf(4), e));
 }
 

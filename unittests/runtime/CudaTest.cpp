@@ -260,6 +260,31 @@ TEST_F(Cuda, ClusterCooperativeProgrammatic) {
   EXPECT_EQ(fake->launches.back().attributes.size(), 0u);
 }
 
+/// Shared memory is cut to the least that has room for that many blocks, and each takes an equal part of it.
+TEST_F(Cuda, MostBlocks) {
+  auto d = device();
+  KernelInfo i = info();
+  const auto sharedWith = [&](uint8_t blocks, uint32_t needs) {
+    i.gpu.mostBlocks = blocks, i.gpu.sharedBytes = needs;
+    fake->functionAttributes.erase(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
+    auto k = load(*d, i);
+    EXPECT_TRUE(k) << status.text;
+    EXPECT_EQ(k->use().sharedBytes, needs) << "what it needs, not what keeps others away";
+    EXPECT_TRUE(launch(*k, nullptr, 1));
+    EXPECT_EQ(fake->functionAttributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES], static_cast<int>(fake->launches.back().config.sharedBytes));
+    return fake->launches.back().config.sharedBytes;
+  };
+  EXPECT_EQ(sharedWith(2, 128), (66u << 10) - 1024);
+  EXPECT_EQ(fake->functionAttributes[CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT], 57) << "132 KiB of 228";
+  EXPECT_EQ(sharedWith(3, 1024), (44u << 10) - 1024);
+  EXPECT_EQ(sharedWith(3, 48 << 10), 55936u - 1024) << "164 KiB";
+  EXPECT_EQ(fake->functionAttributes[CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT], 71);
+  EXPECT_EQ(sharedWith(2, 120000), 120000u) << "two have no room anyway";
+  EXPECT_FALSE(fake->functionAttributes.contains(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT));
+  EXPECT_EQ(sharedWith(0, 128), 128u);
+  EXPECT_FALSE(fake->functionAttributes.contains(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT));
+}
+
 TEST_F(Cuda, TooMuch) {
   auto d = device();
   KernelInfo i = info();

@@ -1,6 +1,8 @@
 // Loading: module, function, limits, launch plan. Launching: see launch().
 #include "runtime/cuda/CudaKernel.h"
+#include "abi/Multiprocessor.h"
 #include "runtime/cuda/Assembler.h"
+#include <algorithm>
 #include <cstring>
 
 namespace tegula::runtime::cuda {
@@ -83,6 +85,22 @@ Status CudaKernel::loadModule(std::span<const char> code) {
   return Status::ok();
 }
 
+/// How to have so many blocks (one or more) of `need` bytes of shared memory on a multiprocessor and no others: with shared memory cut to as little as that takes, so that the rest is L1 cache,
+/// and dealt out as a whole.
+namespace {
+struct SharedCut {
+  uint32_t percent = 0, bytes = 0; // of all that can be shared memory; of a block. 0: not that many have room
+};
+} // namespace
+
+static SharedCut cutFor(uint32_t blocks, uint64_t need) {
+  namespace sm = abi::multiprocessor;
+  for (unsigned cut : sm::sharedCuts)
+    if (const unsigned each = cut / blocks / sm::sharedStep * sm::sharedStep; each > sm::sharedReserved && each - sm::sharedReserved >= need)
+      return {cut * 100 / sm::sharedBytes, each - sm::sharedReserved}; // a driver takes the least cut that is no smaller
+  return {};
+}
+
 /// Allows what the kernel needs beyond the default 48 KiB.
 Status CudaKernel::prepareShared() {
   const Driver &d = device_.driver();
@@ -94,7 +112,15 @@ Status CudaKernel::prepareShared() {
   if (need > p.maxSharedBytes)
     return tooMuchShared(*info_, need, p.maxSharedBytes, capabilityText(p));
   use_.sharedBytes = static_cast<uint32_t>(need);
-  CUresult r = d.functionSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(info_->gpu.sharedBytes));
+  sharedBytes_ = info_->gpu.sharedBytes;
+  CUresult r = CUDA_SUCCESS;
+  if (info_->gpu.mostBlocks && p.capability >= 90)
+    if (const SharedCut cut = cutFor(info_->gpu.mostBlocks, need); cut.bytes && cut.bytes <= p.maxSharedBytes) {
+      sharedBytes_ = cut.bytes - static_cast<uint32_t>(fixed);
+      r = d.functionSetAttribute(function_, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, static_cast<int>(cut.percent));
+    }
+  if (r == CUDA_SUCCESS)
+    r = d.functionSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(sharedBytes_));
   return r == CUDA_SUCCESS ? Status::ok() : d.error(r, "reserving shared memory for `" + info_->name + "`");
 }
 
@@ -117,8 +143,8 @@ Status CudaKernel::readUse() {
                                  " threads; " + device_.properties().name + " runs at most " + std::to_string(maxThreads) +
                                  " such threads per block. A smaller num_warps, smaller blocks or maxnreg help");
   int blocks = 0;
-  if (r == CUDA_SUCCESS) r = d.occupancyBlocks(&blocks, function_, static_cast<int>(threads), info_->gpu.sharedBytes);
-  use_.blocksPerCore = static_cast<uint32_t>(blocks);
+  if (r == CUDA_SUCCESS) r = d.occupancyBlocks(&blocks, function_, static_cast<int>(threads), sharedBytes_);
+  use_.blocksPerCore = static_cast<uint32_t>(info_->gpu.mostBlocks ? std::min<int>(blocks, info_->gpu.mostBlocks) : blocks);
   return r == CUDA_SUCCESS ? Status::ok() : d.error(r, "asking for the resources of `" + info_->name + "`");
 }
 
@@ -137,7 +163,7 @@ std::string CudaKernel::encodeMap(const void *driver, const sim::TensorMapSpec &
 Status CudaKernel::prepareLaunch() {
   const Driver &d = device_.driver();
   const GpuInfo &g = info_->gpu;
-  config_ = {1, 1, 1, g.threads, 1, 1, g.sharedBytes, nullptr, attributes_, 0};
+  config_ = {1, 1, 1, g.threads, 1, 1, sharedBytes_, nullptr, attributes_, 0};
   auto attribute = [&](int id) -> CUlaunchAttribute & {
     CUlaunchAttribute &a = attributes_[config_.attributeCount++];
     a.id = id;

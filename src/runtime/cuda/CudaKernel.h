@@ -36,6 +36,7 @@ private:
   mutable std::atomic<bool> isInGraph_{false}; // of somebody else: the module is never unloaded
   CUfunction function_ = nullptr;
   GpuUse use_;
+  uint32_t sharedBytes_ = 0; // dynamic, of a launch
   size_t codeBytes_ = 0;
   // The plan of a launch.
   CUlaunchConfig config_{};

@@ -2,6 +2,7 @@
 #include "targets/nvidia/Lower.h"
 #include "abi/GpuAbi.h"
 #include "gpu/BlockEdit.h"
+#include "gpu/Remarks.h"
 #include "targets/Diagnostics.h"
 #include "targets/common/AsmText.h"
 #include "targets/common/Frame.h"
@@ -54,7 +55,11 @@ bool Lowering::run() {
   }
   llvm::sort(meta_.sharedTiles, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
   if (!target_.simulate) {
-    BlockWish wish = partitions_ ? BlockWish{1, {}} : wishedBlocks(*source_, m_, options_, meta_.sharedBytes);
+    BlockWish wish = partitions_ ? BlockWish{.blocks = 1} : wishedBlocks(*source_, m_, options_, meta_.sharedBytes);
+    if (wish.most) {
+      meta_.mostBlocks = static_cast<uint8_t>(wish.most);
+      diag_.report(diag::fewerBlocks, gpu::userLocation(m_, *wish.rows), wish.most);
+    }
     meta_.forms = std::move(wish.forms);
     markKernel(*function_, {.threads = meta_.threads,
                             .minCtasPerSm = wish.blocks,

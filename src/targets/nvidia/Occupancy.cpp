@@ -10,6 +10,7 @@
 #include "passes/LaunchNumbers.h"
 #include "passes/MadeOfScalars.h"
 #include "passes/Users.h"
+#include "targets/nvidia/RowsAgain.h"
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
@@ -49,12 +50,20 @@ struct Iteration {
   bool waitsForMemory() const { return 16 * 4 * loadWords > 21 * specials; }
 };
 
+/// A loop that loads what a later one loads again (RowsAgain.h).
+struct RowLoop {
+  const Op *loop = nullptr;
+  RowsAgain again;
+  int64_t trips = 0; // 0: not constant
+};
+
 /// Positions of operations in program order, and the tiles alive at each of them.
 class Pressure {
 public:
   explicit Pressure(const ir::Module &m) : m_(m) {}
   bool hasDot = false, exchanges = false, exchangesInLoops = false;
   std::vector<Iteration> iterations; // of loops without cuts, which the assembler unrolls with their loads in front
+  std::vector<RowLoop> rows;
 
   unsigned peak(const Block &b) {
     users_.add(b);
@@ -199,6 +208,8 @@ private:
     std::optional<int64_t> first = ir::constantInt(loop.operands[0]), last = ir::constantInt(loop.operands[1]), step = ir::constantInt(loop.operands[2]);
     constexpr int64_t few = 16;
     it.isShort = first && last && step && *step > 0 && std::abs(*last - *first) <= few * *step;
+    if (const RowsAgain again = rowsReadAgain(loop); again.bytes)
+      rows.push_back({&loop, again, first && last && step && *step > 0 && *first < *last ? (*last - *first + *step - 1) / *step : 0});
     it.isUnrolled = !loop.rolled() && !it.isShort;
     if (!count(body, it))
       return;
@@ -325,11 +336,11 @@ namespace {
 struct Known {
   uint64_t blocks = 0;        // of the grid on a multiprocessor if all ran at once; 0: not known
   bool isPersistent = false;  // the programs of that grid share all work among them
-  std::vector<int64_t> trips; // by Pressure::iterations, the most of a class; 0: not known
+  std::vector<int64_t> trips, rowTrips; // by Pressure::iterations and rows, the most of a class; 0: not known
 };
 
 /// Classes of a grid, by the warps that a multiprocessor has of it if all run at once; of trips: one iteration has no loads of later ones, from some on there is time to gain by them.
-constexpr int64_t gridWarps[] = {16, 40, 48, 64}, tripLimits[] = {1, 3}, manyTrips = INT32_MAX;
+constexpr int64_t gridWarps[] = {16, 40, 48, 64}, tripLimits[] = {1, 3}, mostTrips = INT32_MAX;
 
 /// Do programs take every n-th part of the work, n being their number? Then the grid is meant to run at once, and one that waits for a place on a multiprocessor begins when all others are done:
 /// softmax of 8192 columns in bf16, 528 programs of four warps, H200: 126 registers and four blocks 140 us, 130 and three 160.
@@ -342,6 +353,26 @@ bool isPersistent(const Block &b) {
   return std::ranges::any_of(b.ops, [&](const Op *op) {
     return op->kind == OpKind::For ? isNumberOfPrograms(op->operands[2]) : op->kind == OpKind::If && std::ranges::any_of(op->regions, [](const ir::Region *r) { return isPersistent(*r->block); });
   });
+}
+
+/// What a multiprocessor's blocks may have of rows that they read again, so that these are in the L2 cache still: beside them it holds what the blocks store.
+constexpr uint64_t bytesInL2 = sm::l2Bytes / LaunchFacts::usualCores / 2;
+constexpr unsigned mostLimited = 6; // blocks, of a limit
+
+/// Blocks on a multiprocessor at most; 0: as many as registers allow. Of rows of which not even one for each multiprocessor stays, all blocks may read.
+unsigned mostInL2(const Pressure &pressure, const Options &options, const Known &known) {
+  unsigned leastWarps = 16; // that keep the memory busy; narrow elements take twice the time to compute
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < pressure.rows.size(); ++i) {
+    bytes = std::max(bytes, pressure.rows[i].again.bytes * static_cast<uint64_t>(known.rowTrips[i]));
+    if (pressure.rows[i].again.isNarrow)
+      leastWarps = 32;
+  }
+  // A grid that runs at once has no blocks that could wait.
+  if (!bytes || bytes > bytesInL2 || (known.blocks && known.blocks * options.numWarps <= sm::threads / sm::lanes))
+    return 0;
+  const auto blocks = std::max(static_cast<unsigned>(bytesInL2 / bytes), (leastWarps + options.numWarps - 1) / options.numWarps);
+  return blocks <= mostLimited ? blocks : 0;
 }
 
 /// The rule: blocks wished for on a multiprocessor.
@@ -367,6 +398,8 @@ unsigned blocksFor(const Pressure &pressure, unsigned data, unsigned most, const
     most = static_cast<unsigned>(std::min<uint64_t>(most, known.blocks));
   // Registers of an iteration without loads of others: what is alive may be what was loaded, or a sum of it.
   const auto forOne = [](const Iteration &it, unsigned loads) { return it.live + (it.live < loads ? loads : 0) + fewest; };
+  if (const unsigned limit = mostInL2(pressure, options, known))
+    most = std::min(most, limit);
   for (unsigned blocks = most; blocks > 1; --blocks) {
     const unsigned warps = (blocks * options.numWarps + sm::quarters - 1) / sm::quarters * sm::quarters, given = sm::registersOf(warps);
     unsigned need = std::max(least, data + overhead);
@@ -386,7 +419,7 @@ unsigned blocksFor(const Pressure &pressure, unsigned data, unsigned most, const
         }
         uint64_t ahead = iterationsFor(uint64_t(warps) * 32 * 4 * it.loadWords, it.largestLoad >= largeLoad ? 2 : 1);
         if (it.isUnrolled && !it.stores && it.bytes)
-          ahead = std::max(ahead, tripsOf(it) == manyTrips && blocks != known.blocks ? mostUnrolled : iterationsFor(it.bytes * std::max(1u, warpsOfFew / options.numWarps), 1));
+          ahead = std::max(ahead, tripsOf(it) > tripLimits[1] && blocks != known.blocks ? mostUnrolled : iterationsFor(it.bytes * std::max(1u, warpsOfFew / options.numWarps), 1));
         if (tripsOf(it))
           ahead = std::min<uint64_t>(ahead, static_cast<uint64_t>(tripsOf(it)));
         need = static_cast<unsigned>(std::max<uint64_t>(need, it.live + overhead + (ahead - 1) * it.loadWords));
@@ -416,11 +449,15 @@ namespace {
 class Asking {
 public:
   using Rule = std::function<uint8_t(const Known &)>;
-  Asking(const ir::Function &kernel, const Pressure &pressure, const Options &options, Rule form) : options_(options), form_(std::move(form)) {
+  Asking(const ir::Function &kernel, const Pressure &pressure, const Options &options, Rule form) : pressure_(pressure), options_(options), form_(std::move(form)) {
     for (const Iteration &it : pressure.iterations) {
       known_.trips.push_back(0);
       const bool isConstant = ir::constantInt(it.loop->operands[0]) && ir::constantInt(it.loop->operands[1]) && ir::constantInt(it.loop->operands[2]);
       numbers_.push_back(isConstant ? -1 : LaunchNumbers(kernel, forms_).tripsOf(*it.loop));
+    }
+    for (const RowLoop &row : pressure.rows) {
+      known_.rowTrips.push_back(row.trips);
+      rowNumbers_.push_back(row.trips ? -1 : LaunchNumbers(kernel, forms_).tripsOf(*row.loop));
     }
     known_.isPersistent = isPersistent(*kernel.block());
     if (known_.isPersistent)
@@ -437,10 +474,10 @@ public:
     for (const GridClass &c : grids_)
       grid.limits.push_back(c.limit);
     forms_.axes.push_back(std::move(grid));
-    constexpr size_t mostLoops = 2; // that differ; tables stay small
     for (int32_t n : numbers_)
       if (n >= 0 && forms_.axes.size() <= mostLoops && std::ranges::find(forms_.axes, n, &LaunchForms::Axis::number) == forms_.axes.end())
         forms_.axes.push_back({n, {std::begin(tripLimits), std::end(tripLimits)}});
+    addRowLimits();
     classes(0, known_);
     for (size_t i = forms_.axes.size(); i--;)
       dropIdle(i);
@@ -454,6 +491,31 @@ public:
   }
 
 private:
+  static constexpr size_t mostLoops = 2; // that differ; tables stay small
+
+  /// The trips from which on rows that are read again want fewer blocks; dropped where tables would not stay small.
+  void addRowLimits() {
+    std::vector<LaunchForms::Axis> axes = forms_.axes;
+    for (size_t i = 0; i < rowNumbers_.size(); ++i) {
+      if (rowNumbers_[i] < 0)
+        continue;
+      auto axis = std::ranges::find(axes, rowNumbers_[i], &LaunchForms::Axis::number);
+      if (axis == axes.end() && axes.size() > mostLoops)
+        continue;
+      if (axis == axes.end())
+        axis = axes.insert(axis, {rowNumbers_[i], {}});
+      for (uint64_t blocks = 1; blocks <= mostLimited + 1; ++blocks)
+        if (const auto trips = static_cast<int64_t>(bytesInL2 / (pressure_.rows[i].again.bytes * blocks)); trips && std::ranges::find(axis->limits, trips) == axis->limits.end())
+          axis->limits.push_back(trips);
+      std::ranges::sort(axis->limits);
+    }
+    size_t combinations = 1;
+    for (const LaunchForms::Axis &a : axes)
+      combinations *= a.limits.size() + 1;
+    if (combinations <= LaunchForms::mostForms)
+      forms_.axes = std::move(axes);
+  }
+
   void classes(size_t axis, Known known) {
     if (axis == forms_.axes.size()) {
       forms_.forms.push_back(form_(known));
@@ -464,9 +526,13 @@ private:
       if (a.number == LaunchForms::Axis::grid) {
         known.blocks = c < a.limits.size() ? grids_[c].blocks : UINT32_MAX;
       } else {
+        const int64_t trips = c < a.limits.size() ? a.limits[c] : mostTrips;
         for (size_t i = 0; i < numbers_.size(); ++i)
           if (numbers_[i] == a.number)
-            known.trips[i] = c < a.limits.size() ? a.limits[c] : manyTrips;
+            known.trips[i] = trips;
+        for (size_t i = 0; i < rowNumbers_.size(); ++i)
+          if (rowNumbers_[i] == a.number)
+            known.rowTrips[i] = trips;
       }
       classes(axis + 1, known);
     }
@@ -494,11 +560,12 @@ private:
     uint64_t blocks;
   };
 
+  const Pressure &pressure_;
   const Options &options_;
   const Rule form_;
   std::vector<GridClass> grids_; // ascending
   Known known_;
-  std::vector<int32_t> numbers_; // of the iterations' trips: expressions; -1: constants or nobody knows
+  std::vector<int32_t> numbers_, rowNumbers_; // of the iterations' and rows' trips: expressions; -1: constants or nobody knows
   LaunchForms forms_;
 };
 
@@ -511,14 +578,22 @@ BlockWish wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const 
   if (options.maxRegisters)
     return {};
   if (options.stagesRows)
-    return {blocksOfStaged(threads, most), {}};
+    return {.blocks = blocksOfStaged(threads, most)};
   if (options.numCtas > 1)
-    return {blocksOfRows(kernel, threads, most), {}};
+    return {.blocks = blocksOfRows(kernel, threads, most)};
   if (pressure.hasDot)
-    return {blocksOfDots(*kernel.block(), options, most), {}};
-  LaunchForms forms = Asking(kernel, pressure, options, [&](const Known &known) { return static_cast<uint8_t>(blocksFor(pressure, data, most, options, known) + 1); }).ask();
-  const unsigned blocks = forms.form - 1u;
-  return {blocks, std::move(forms)};
+    return {.blocks = blocksOfDots(*kernel.block(), options, most)};
+  // A form is a number of blocks asked for, and one of blocks at most.
+  constexpr unsigned forms = sm::mostBlocks + 2;
+  static_assert(forms * (mostLimited + 1) <= UINT8_MAX);
+  LaunchForms asked = Asking(kernel, pressure, options, [&](const Known &known) {
+                        return static_cast<uint8_t>(blocksFor(pressure, data, most, options, known) + 1 + forms * mostInL2(pressure, options, known));
+                      }).ask();
+  BlockWish wish{.blocks = asked.form % forms - 1, .most = asked.form / forms};
+  if (wish.most)
+    wish.rows = pressure.rows.front().loop;
+  wish.forms = std::move(asked);
+  return wish;
 }
 
 } // namespace tegula::nvidia
