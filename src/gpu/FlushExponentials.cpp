@@ -72,6 +72,8 @@ private:
       const std::optional<OpKind> k = onlyOperation(*op);
       return k && isMaximum(*k) && covers(op->operands[0], x, depth + 1);
     }
+    if (op->kind == OpKind::ClusterGather) // what each CTA has of its part of the row, for all of them
+      return covers(op->operands[0], x, depth + 1);
     if (isMaximum(op->kind))
       return std::ranges::any_of(op->operands, [&](const Value *o) { return covers(o, x, depth + 1); });
     if (op->kind == OpKind::Select) // a guard for rows without elements, for which it does not matter

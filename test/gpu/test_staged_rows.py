@@ -1,6 +1,7 @@
 """Long rows of 16-bit elements stay in shared memory, where each thread reads again what it copied (gpu/parts/StageRows.h)."""
 import re
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tegula
@@ -50,6 +51,33 @@ def test_softmax(columns, warps, ctas):
     assert not re.search(r"ld\.global\S*v4", text)
     # Nobody reads what others copied: the barriers are those of two reductions across warps.
     assert len(re.findall(r"bar\.sync|barrier\.sync", text)) <= 4
+
+
+@tegula.jit
+def cross_entropy(x, out, n, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    mask = at < n
+    v = tl.load(x + row * n + at, mask, other=-float("inf")).to(tl.float32)
+    top = tl.max(v, 0)
+    total = tl.sum(tl.exp(v - top), 0)
+    tl.store(out + row, tl.log(total) + top - tl.sum(tl.where(mask, v, 0.0), 0) / n)
+
+
+@pytest.mark.parametrize("columns, warps, ctas", [(32752, 16, 1), (131056, 16, 4)])
+def test_words(columns, warps, ctas):
+    """A mask chooses words of two elements where they end with a whole vector, maxima are those of pairs, and what is only added up flushes, also behind the exchange of a cluster."""
+    x, _, n, block = rows(columns, ml_dtypes.bfloat16)
+    out = np.zeros(2, np.float32)
+    k = compiled(cross_entropy, x, out, n, block, num_warps=warps)
+    assert k.metadata.num_ctas == ctas
+    text, elements = k.asm["ptx"], block // ctas // (32 * warps)
+    assert text.count("max.bf16x2") >= elements // 2 - 1
+    assert text.count("selp.b32") <= elements + 16 and text.count("selp") < 2 * elements
+    assert len(re.findall(r"ex2\.approx\.ftz\.f32", text)) == elements and "ex2.approx.f32" not in text
+    cross_entropy[(2,)](x, out, n, block, num_warps=warps, device="sim")
+    v = x.astype(np.float64)
+    top = v.max(1)
+    assert np.allclose(out, np.log(np.exp(v - top[:, None]).sum(1)) + top - v.mean(1), rtol=1e-5)
 
 
 @pytest.mark.parametrize("why, kernel, args", [

@@ -31,12 +31,13 @@ struct Lowering::Words : Part {
   void noteBytes(OpKind kind, V result, V x, uint8_t constant);
   Bytes narrowBytesAt(const Regs &x, unsigned first, bool isSigned);
   std::optional<Regs> inWords(const Op &op), integersInWords(const Op &op), convertBytes(const Op &op);
-  std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op), signsInWords(const Op &op);
+  std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op), signsInWords(const Op &op), selectInWords(const Op &op);
   V wordAt(const Regs &x, unsigned first, unsigned bits), bytesAt(const Regs &x, unsigned first), pairAt(const Regs &x, unsigned first);
   V shiftWord(OpKind kind, V x, unsigned amount, unsigned bits), sumOfBytes(OpKind kind, V x, V y);
   std::array<V, 2> fp8ToHalves(V word, Elem from);
   void appendElements(Regs &out, V word, unsigned bits);
   std::optional<std::array<V, 2>> foldWords(OpKind kind, Elem e, const Regs &elements);
+  V widenedConstant(llvm::ArrayRef<V> floats);
   V pickBytes(V a, V c, std::array<uint8_t, 4> bytes), pairArithmetic(OpKind kind, llvm::ArrayRef<V> words, Elem e);
   Bytes biasedBytes(const Value *from, unsigned first, bool isSigned);
   void bytesToFloats(Regs &out, const Bytes &x, Elem to);
@@ -376,6 +377,47 @@ std::optional<Regs> Lowering::Words::signsInWords(const Op &op) {
   return out;
 }
 
+/// Words whose elements one mask chooses, as those of rows that end with a whole vector: of elements, or of bf16 that are widened on the way, where the other choice is a constant that bf16 has.
+std::optional<Regs> Lowering::Words::selectInWords(const Op &op) {
+  const ir::Type &t = op.result()->type;
+  const Op *from = op.operands[1]->def;
+  const bool isWidened = t.elem == Elem::F32 && from && from->kind == OpKind::FpExt && from->operands[0]->type.elem == Elem::BF16;
+  const unsigned bits = isWidened ? 16 : ir::bitWidth(t.elem), n = registersOf(t);
+  if ((bits != 8 && bits != 16) || n % (32 / bits) != 0 || !frame_.equalRegisters(op.result()).empty())
+    return std::nullopt;
+  const Regs &masks = get(op.operands[0]), &x = get(isWidened ? from->operands[0] : op.operands[1]), &y = get(op.operands[2]);
+  if (masks.size() != n || x.size() != n || y.size() != n)
+    return std::nullopt;
+  Regs out;
+  for (unsigned i = 0; i < n; i += 32 / bits) {
+    const auto mask = llvm::ArrayRef<V>(masks).slice(i, 32 / bits), other = llvm::ArrayRef<V>(y).slice(i, 32 / bits);
+    V word = wordAt(x, i, bits), otherWord = isWidened ? widenedConstant(other) : wordAt(y, i, bits);
+    if (!llvm::all_of(mask, [&](V m) { return m == mask[0]; }) || !word || !otherWord || llvm::isa<llvm::Constant>(word))
+      return std::nullopt;
+    V chosen = b_.CreateSelect(mask[0], word, otherWord);
+    if (!isWidened) {
+      appendElements(out, chosen, bits);
+      continue;
+    }
+    out.push_back(b_.CreateBitCast(b_.CreateShl(chosen, 16), b_.getFloatTy()));
+    out.push_back(b_.CreateBitCast(b_.CreateAnd(chosen, 0xFFFF0000), b_.getFloatTy()));
+  }
+  return out;
+}
+
+/// The word of two bf16 that are these floats, constants; null if they are none.
+V Lowering::Words::widenedConstant(llvm::ArrayRef<V> floats) {
+  uint32_t word = 0;
+  for (unsigned k = 0; k < 2; ++k) {
+    const auto *c = llvm::dyn_cast<llvm::ConstantFP>(floats[k]);
+    const uint32_t bits = c ? static_cast<uint32_t>(c->getValueAPF().bitcastToAPInt().getZExtValue()) : 1;
+    if (bits & 0xFFFF)
+      return nullptr;
+    word |= k ? bits : bits >> 16;
+  }
+  return b_.getInt32(word);
+}
+
 /// Two chains side by side of many words: an instruction waits for the one before.
 std::optional<std::array<V, 2>> Lowering::Words::foldWords(OpKind kind, Elem e, const Regs &elements) {
   llvm::SmallVector<V, 32> words;
@@ -445,6 +487,8 @@ std::optional<Regs> Lowering::Words::inWords(const Op &op) {
   case OpKind::FNeg:
   case OpKind::FAbs:
     return signsInWords(op);
+  case OpKind::Select:
+    return selectInWords(op);
   default:
     return std::nullopt;
   }
