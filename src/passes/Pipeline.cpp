@@ -3,6 +3,7 @@
 #include "ir/Clone.h"
 #include "passes/AccumulateDots.h"
 #include "passes/AffineCarried.h"
+#include "passes/CountLoops.h"
 #include "passes/ExpandDescriptors.h"
 #include "passes/FoldComparisons.h"
 #include "passes/HoistInvariants.h"
@@ -22,6 +23,7 @@ constexpr PassEntry passes[] = {
     {"pad-tiles", padTiles, "gives tiles extents that are powers of two"},
     {"simplify", [](ir::Module &m) { simplify(m); }, "folds, canonicalizes, merges equal operations, straightens control flow"},
     {"remove-dead", removeDead, "removes what has no influence"},
+    {"count-loops", countLoops, "turns `while` loops that count into `for` loops"},
     {"expand-descriptors", expandDescriptors, "turns accesses through tensor descriptors into loads, stores and atomics"},
     {"widen-offsets", widenOffsets, "computes offsets and masks of accesses in 64 bits"},
     {"widen-narrowed-offsets", widenNarrowedOffsets, "does so for pointers that were cast to smaller elements"},
@@ -43,7 +45,7 @@ bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const i
       f->noinline_ = false;
   PassRunner runner(m, verifier);
   auto run = [&](const char *pass) { return runner.run(pass, findPass(pass)->run); };
-  if (!run("merge-arguments") || !run("inline-calls") || !run("pad-tiles") || !run("simplify"))
+  if (!run("merge-arguments") || !run("inline-calls") || !run("pad-tiles") || !run("simplify") || !run("count-loops"))
     return false;
   bool hasDescriptors = false;
   if (!runner.run("expand-descriptors", [&](ir::Module &x) { hasDescriptors = expandDescriptors(x, keep, target); }) || (hasDescriptors && !run("simplify")))

@@ -173,7 +173,7 @@ def loops(x, y, idx, out, n, KIND: tl.constexpr, N: tl.constexpr):
         k = 0
         while k < n:
             acc = tl.dot(tl.load(a + k * N), tl.load(b), acc)
-            k += 1
+            k += n - k
     elif KIND == "backwards":
         for k in range(n, 0, -1):
             acc = tl.dot(tl.load(a + k * N), tl.load(b + k * N), acc)
