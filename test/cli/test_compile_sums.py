@@ -161,3 +161,26 @@ def test_whole_tiles_are_reduced_along_their_columns_first(tegula, tmp_path, for
     nests = re.findall(r"^  nest ([\dx]+) axis (\d)", p.stdout, re.M)
     shape = f"{rows}x{columns}" if form != "boxes" else f"{rows // 4}x4x{columns}"
     assert (nests[0] == (shape, "0") and len(nests) == shape.count("x") + 1) == first, nests
+
+
+TIMES_VECTOR = '''
+import tegula, tegula.language as tl
+@tegula.jit
+def k(a, x, y, M, N, R: tl.constexpr, C: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    acc = tl.zeros((R, C), tl.float32)
+    for s in range(0, N, C):
+        c = s + tl.arange(0, C)
+        acc += tl.load(a + r[:, None] * N + c[None, :], mask=(r[:, None] < M) & (c[None, :] < N), other=0.0) * tl.load(x + c, mask=c < N, other=0.0)[None, :]
+    tl.store(y + r, tl.sum(acc, 1), mask=r < M)
+'''
+
+
+@pytest.mark.parametrize("target, masked", [("cpu:avx2", "maskload"), ("cpu:avx512", "llvm.masked.load")])
+def test_what_rows_have_in_common_is_under_the_masks_of_the_round(tegula, tmp_path, target, masked):
+    """The vector is loaded in each of the two versions, and in neither in front of them, where no mask is known to be true."""
+    (tmp_path / "t.py").write_text(TIMES_VECTOR)
+    p = tegula("compile", "t.py::k", "--sig", "a:*f32:16, x:*f32:16, y:*f32:16, M:i32, N:i32", "-c", "R=16", "-c", "C=64", "-t", target, "--emit", "llvm")
+    assert p.returncode == 0, p.stderr
+    front = re.search(r"\nfor:.*?br i1 [^\n]*%inside", p.stdout, re.S)[0]
+    assert masked in p.stdout and masked not in front

@@ -87,5 +87,15 @@ def test_words_at_once(tegula, tmp_path, block, elements):
     assert f"@tegula.load.left.{elements}" in p.stdout and f"@tegula.store.left.{elements}" in p.stdout
 
 
+@pytest.mark.parametrize("target", ["cpu:avx2", "cpu:avx512"])
+@pytest.mark.parametrize("element", ["i8", "i16", "f32"])
+def test_what_lies_downwards_is_turned(tegula, tmp_path, target, element):
+    """Whole vectors and those under masks: no element is loaded or stored by itself."""
+    (tmp_path / "t.py").write_text("import tegula, tegula.language as tl\n\n\n@tegula.jit\ndef k(x, y, z, n, BLOCK: tl.constexpr):\n    at = tl.arange(0, BLOCK)\n"
+                                   "    v = tl.load(x + n - 1 - at, mask=at < n)\n    tl.store(y + at, v, mask=at < n)\n    tl.store(z + n - 1 - at, v, mask=at < n)\n")
+    p = tegula("compile", "t.py::k", "--sig", f"x:*{element}:16, y:*{element}:16, z:*{element}:16, n:i32", "-c", "BLOCK=1024", "-t", target, "--emit", "llvm")
+    assert p.returncode == 0 and "shufflevector" in p.stdout and "gather" not in p.stdout and "scatter" not in p.stdout
+
+
 if __name__ == "__main__":
     check_all()

@@ -322,6 +322,33 @@ static void remarkOneByOne(ModuleState &state, const ir::Op *op, const LaneAddre
   state.remarks->report(diag::oneByOne, gpu::userLocation(state.source, *op), op->kind == ir::OpKind::Store ? "store" : "load", why);
 }
 
+/// Lanes one after the other from a.base downwards.
+static bool runsDown(const LaneAddress &a, unsigned bytes, unsigned lanes) {
+  if (lanes < 2 || a.extra || a.late || a.noWrap || (size_t(1) << a.lane.size()) != lanes)
+    return false;
+  for (size_t i = 0; i < a.lane.size(); ++i)
+    if (!(a.lane[i] == Coef{-(int64_t(bytes) << i)}))
+      return false;
+  return true;
+}
+
+/// The same places upwards.
+static LaneAddress upwards(llvm::IRBuilder<> &b, LaneAddress a, unsigned bytes) {
+  a.base = b.CreateConstGEP1_64(b.getInt8Ty(), a.base, -(int64_t(bytes) * ((int64_t(1) << a.lane.size()) - 1)));
+  for (Coef &c : a.lane)
+    c = Coef{-c.k};
+  return a;
+}
+
+/// A scalar stays, as do parts of a mask that are the same for all lanes.
+static V turned(llvm::IRBuilder<> &b, V x) {
+  if (!x || !x->getType()->isVectorTy() || llvm::getSplatValue(x))
+    return x;
+  if (auto *both = llvm::dyn_cast<llvm::BinaryOperator>(x); both && both->getOpcode() == llvm::Instruction::And && bitOfAll(x))
+    return b.CreateAnd(turned(b, both->getOperand(0)), turned(b, both->getOperand(1)));
+  return b.CreateVectorReverse(x);
+}
+
 V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile,
                              const ir::Op *site) {
   unsigned bytes = bytesOf(t), lanes = nest_->lanes();
@@ -344,6 +371,8 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
       return x;
     return b_.CreateSelect(mask, broadcast(x, lanes), broadcast(other, lanes));
   }
+  if (runsDown(a, bytes, lanes))
+    return turned(b_, loadLanes(upwards(b_, a, bytes), t, turned(b_, mask), turned(b_, other), isVolatile, nullptr));
   Pieces p = piecesOf(a, bytes);
   // A scalar mask covers all lanes; masked-off addresses may be wild, so the access stays masked.
   V m = mask ? broadcast(mask, lanes) : nullptr;
@@ -477,6 +506,8 @@ void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &
       store();
     return;
   }
+  if (runsDown(a, bytes, lanes))
+    return storeLanes(upwards(b_, a, bytes), turned(b_, value), t, turned(b_, mask), isVolatile, nullptr);
   V x = toMemory(broadcast(value, lanes), t);
   Pieces p = piecesOf(a, bytes);
   V m = mask ? broadcast(mask, lanes) : nullptr;

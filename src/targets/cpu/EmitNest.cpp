@@ -306,28 +306,8 @@ void FunctionEmitter::innerLoop() {
   bool overAxis = innerIsAxis(n);
   if (n.loops.size() == n.given.size()) {
     V full = fullTrips(nullptr, 0);
-    if (full && n.nest->axis < 0) { // one trip: either all inside or masked
-      auto *fast = llvm::BasicBlock::Create(context_, "inside", function_);
-      auto *slow = llvm::BasicBlock::Create(context_, "masked", function_);
-      auto *exit = llvm::BasicBlock::Create(context_, "done", function_);
-      b_.CreateCondBr(b_.CreateICmpSGT(full, b_.getInt64(0)), fast, slow);
-      for (bool inside : {true, false}) {
-        b_.SetInsertPoint(inside ? fast : slow);
-        n.assuming = inside;
-        auto memo = n.memo;
-        auto addresses = n.addressMemo;
-        if (inside && !n.underMask)
-          body(accs, b_.getTrue());
-        else
-          apart([&] { body(accs, b_.getTrue()); });
-        n.memo = memo;
-        n.addressMemo = addresses;
-        b_.CreateBr(exit);
-      }
-      n.assuming = false;
-      b_.SetInsertPoint(exit);
-      return;
-    }
+    if (full && n.nest->axis < 0)
+      return insideOrMasked(full, [&] { body(accs, b_.getTrue()); });
     llvm::SmallVector<V> out;
     auto once = [&] { out = body(accs, b_.getTrue()); };
     if (n.underMask)

@@ -212,4 +212,35 @@ V FunctionEmitter::endOfRow(V trips) {
   return ends;
 }
 
+// One trip, all of which is inside of the masks (`full` is not 0) or not. All loops are given, so that what would be computed in front of them is computed once either way, and in the version that needs it under
+// what that assumes: a vector that all rows are multiplied by is loaded without its mask.
+void FunctionEmitter::insideOrMasked(V full, llvm::function_ref<void()> body) {
+  NestState &n = *nest_;
+  auto *fast = llvm::BasicBlock::Create(context_, "inside", function_), *slow = llvm::BasicBlock::Create(context_, "masked", function_), *exit = llvm::BasicBlock::Create(context_, "done", function_);
+  b_.CreateCondBr(b_.CreateICmpSGT(full, b_.getInt64(0)), fast, slow);
+  n.oneTrip = true;
+  for (bool inside : {true, false}) {
+    b_.SetInsertPoint(inside ? fast : slow);
+    n.assuming = inside;
+    const auto memo = n.memo;
+    const auto addresses = n.addressMemo;
+    const auto loops = n.loops;
+    auto *once = llvm::BasicBlock::Create(context_, "once", function_);
+    llvm::Instruction *front = b_.CreateBr(once);
+    b_.SetInsertPoint(once);
+    for (NestLoop &l : n.loops)
+      l.hoist = front;
+    if (inside && !n.underMask)
+      body();
+    else
+      apart(body);
+    n.loops = loops;
+    n.memo = memo;
+    n.addressMemo = addresses;
+    b_.CreateBr(exit);
+  }
+  n.assuming = n.oneTrip = false;
+  b_.SetInsertPoint(exit);
+}
+
 } // namespace tegula::cpu

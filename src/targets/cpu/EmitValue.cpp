@@ -46,7 +46,7 @@ V FunctionEmitter::eval(const ir::Value *v, const Bits &at) {
   // Asked of the whole mask: a comparison in it that does not vary in the inner loop would be evaluated in front of that
   // loop, where nothing is assumed yet.
   bool mask = v->type.elem == ir::Elem::I1 && !v->type.isPtr;
-  if (mask && n.assuming && n.depth == n.loops.size() && assumedTrue(v, at))
+  if (mask && n.assuming && (n.depth == n.loops.size() || n.oneTrip) && assumedTrue(v, at))
     return b_.getTrue();
   unsigned depth = std::min(depthOf(at), n.open);
   auto &memo = n.memo[depth];

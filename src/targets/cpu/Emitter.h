@@ -173,7 +173,7 @@ private:
   void runNest(NestState &state);
   void layOut(NestState &n);
   unsigned chooseLaneBits(const Nest &n) const;
-  void openLoops(unsigned level), openLoop(unsigned level), innerLoop();
+  void openLoops(unsigned level), openLoop(unsigned level), innerLoop(), insideOrMasked(V full, llvm::function_ref<void()> body);
   V tripsOf(const NestLoop &l), divideUp(V x, int64_t to), roundUp(V x, int64_t to);
   void roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
   Bits spaceBits() const, rootBits(unsigned copy) const;

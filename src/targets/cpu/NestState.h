@@ -124,6 +124,7 @@ struct NestState {
   std::vector<std::map<std::pair<const void *, Bits>, llvm::Value *>> addressMemo;
   std::map<const ir::Value *, Bits> assumed; // comparisons known to hold in the loop being emitted, remainders that do not wrap around in a trip, at these positions
   bool assuming = false;
+  bool oneTrip = false; // all loops are given: what would be computed in front of them is computed in that version of the body that needs it, under what it assumes
   llvm::SmallVector<std::pair<Opaque, Bits>, 2> quotients; // `(linear) // n` in addresses of loads that a whole trip may have in common
   bool staying = false;                      // it has, in the code being emitted
   llvm::Value *trips = nullptr;            // where the copy of the innermost loop that is being emitted ends
