@@ -325,7 +325,7 @@ def _quadrant32(x):
     f = r - (t - 12582912.0) * 0.5
     z = f * f
     s = tl.fma(f, _all32(f, 3.1415927410125732), f * libdevice._poly(z, (-8.743713e-08, -5.1677127, 2.550155, -0.598992, 0.07927673)))
-    c = libdevice._poly(z, (1.0, -4.934802, 4.0586967, -1.3347579, 0.22898124))
+    c = tl.fma(z, libdevice._poly(z, (-4.934802, 4.0586967, -1.3347579, 0.22898124)), _all32(z, 1.0))
     return s, c, _bits32(t)
 
 
@@ -400,8 +400,10 @@ def _erfcx32(x):
 @jit(exact=True)
 def _erfinv_centre32(w):
     # erfinv(x) / x, w = -log(1 - x**2) up to 5, as M. Giles has it (Approximating the erfinv function, 2011)
-    return libdevice._poly(w - 2.1875, (1.4239666, 0.24885732, -0.0028740123, -0.0015282681, 0.00022054563, 2.4427807e-06, -4.3954415e-06, 3.754887e-07,
-        4.7861466e-08, -8.669909e-09))
+    # The last two products are not rounded, whatever the machine: they are as large as the result.
+    t = w - 2.1875
+    r = libdevice._poly(t, (-0.0028740123, -0.0015282681, 0.00022054563, 2.4427807e-06, -4.3954415e-06, 3.754887e-07, 4.7861466e-08, -8.669909e-09))
+    return tl.fma(t, tl.fma(t, r, _all32(t, 0.24885732)), _all32(t, 1.4239666))
 
 
 @jit(exact=True)
