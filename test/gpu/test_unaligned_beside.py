@@ -46,6 +46,16 @@ def test_several_shifted_tiles_do_not_cross_shared_memory():
     assert not re.search(r"convert .*tensor<64x64xf32", text)
 
 
+# One address for the consecutive elements of a thread, each of which is loaded alone.
+def test_neighbours_share_an_address():
+    x, w, out = np.zeros((64, 128), np.float32), np.zeros((64, 7), np.float32), np.zeros((64, 64), np.float32)
+    ptx = taps.warmup(x, w, out, 128, 64, 64, 7, grid=(1,), device="sim").compile_for("sm_90a").asm["ptx"]
+    x, shift, out = np.zeros((64, 128), np.float32), 3, np.zeros(64, np.float32)
+    shifted = correlate.warmup(x, np.zeros(64 * 128 + 16, np.float32), out, 128, shift, 64, 128, grid=(1,), device="sim").compile_for("sm_90a").asm["ptx"]
+    for text in (ptx, shifted):
+        assert len(re.findall(r"ld\.global\.\w+\s.*\[%rd\d+\+12\]", text)) >= 16
+
+
 def test_result_of_taps():
     rng = np.random.default_rng(3)
     x, w, out = rng.standard_normal((64, 128), np.float32), rng.standard_normal((64, 7), np.float32), np.zeros((64, 64), np.float32)

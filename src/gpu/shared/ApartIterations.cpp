@@ -271,6 +271,15 @@ bool accessesOf(const Block &b, std::vector<const Op *> &out) {
   });
 }
 
+/// Copies to shared memory that stand where their loads stood, for want of a second buffer. A barrier of each CTA is beside them, none of a cluster.
+std::vector<const Op *> copiesInPlace(const Block &b) {
+  std::vector<const Op *> out;
+  for (const Op *op : b.ops)
+    if (op->kind == OpKind::AsyncCopy && op->operands[0]->def && op->operands[0]->def->slots() == 1)
+      out.push_back(op);
+  return out;
+}
+
 } // namespace
 
 bool iterationsMeet(const Op &loop, unsigned ctas) {
@@ -279,6 +288,7 @@ bool iterationsMeet(const Op &loop, unsigned ctas) {
   std::vector<const Op *> accesses;
   if (!accessesOf(*loop.region(0), accesses))
     return true;
+  const std::vector<const Op *> copies = ctas > 1 ? copiesInPlace(*loop.region(0)) : std::vector<const Op *>{};
   for (const Op *store : accesses) {
     if (store->kind != OpKind::Store)
       continue;
@@ -294,6 +304,9 @@ bool iterationsMeet(const Op &loop, unsigned ctas) {
       return true;
     for (const Op *op : accesses)
       if (int other = memoryOf(op->operands[0]); (other < 0 || other == argument) && (op->operands[0] != pointer || (mask && op->mask() != mask)))
+        return true;
+    for (const Op *copy : copies)
+      if (int other = memoryOf(copy->operands[1]); other < 0 || other == argument)
         return true;
   }
   return false;

@@ -280,6 +280,15 @@ void MemoryOrder::orderAccess(const Op &op, bool writes) {
   seen_.push_back({arg, pointer, writes, op.tiled() ? &op : nullptr, isWhole, byFirst});
 }
 
+/// A copy that stands where its load stood (a ring of copies ahead is made of memory that nobody writes meanwhile) reads what threads have stored before. Those of this CTA have met where the buffer was
+/// read last; other CTAs have not.
+void MemoryOrder::orderCopy(const Op &copy) {
+  const Op *tile = tileOf(copy.operands[0]);
+  const int arg = memoryOf(copy.operands[1]);
+  if (isCluster() && tile && tile->slots() == 1 && std::ranges::any_of(seen_, [&](const Seen &s) { return s.writes && mayBeSame(s.arg, arg); }))
+    meet();
+}
+
 /// A write that any access must come after.
 static constexpr Seen anything{-1, nullptr, true, nullptr, true};
 

@@ -93,6 +93,7 @@ protected:
   // ---- global memory
   /// A barrier if an earlier access of this program may touch the same memory from another thread.
   void orderAccess(const Op &op, bool writes);
+  void orderCopy(const Op &copy);
   void beforeAtomic(const Op &op), afterAtomic(const Op &op);
   Seen seenOf(const Op &atomic);
   /// Accesses of other paths, or of statements that nobody can look into, may have come before.

@@ -118,6 +118,9 @@ void Orderer::visit(Op &op, Block &now, const Op *next) {
     if (op.kind == OpKind::Load)
       return exchange(op, now);
     break;
+  case OpKind::AsyncCopy:
+    orderCopy(op);
+    break;
   case OpKind::AtomicRmw:
   case OpKind::AtomicCas:
     beforeAtomic(op);
