@@ -16,8 +16,8 @@ inline constexpr unsigned sharedStep = 128;      // a block's are given out in m
 inline constexpr unsigned l1Bytes = 262144;      // shared memory and L1 cache together
 inline constexpr unsigned l2Bytes = 50 << 20;    // of all multiprocessors: an H100's and an H200's
 
-/// What shared memory can be cut to, of the memory that it shares with the L1 cache: CUDA C++ Programming Guide, compute capability 9.0. Drivers take less than 132 KiB for a hint that they need not follow.
-inline constexpr unsigned sharedCuts[] = {132 << 10, 164 << 10, 196 << 10, sharedBytes};
+/// What shared memory can be cut to, of the memory that it shares with the L1 cache: CUDA C++ Programming Guide, compute capability 9.0 (those that were measured).
+inline constexpr unsigned sharedCuts[] = {8 << 10, 32 << 10, 64 << 10, 132 << 10, 164 << 10, 196 << 10, sharedBytes};
 
 /// Registers that a thread may have where `warps` (one or more) run at once, in the steps they are given out in.
 constexpr unsigned registersOf(unsigned warps) { return registers / quarters / ((warps + quarters - 1) / quarters * lanes) / registerStep * registerStep; }

@@ -274,9 +274,12 @@ TEST_F(Cuda, MostBlocks) {
     EXPECT_EQ(fake->functionAttributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES], static_cast<int>(fake->launches.back().config.sharedBytes));
     return fake->launches.back().config.sharedBytes;
   };
-  EXPECT_EQ(sharedWith(2, 128), (66u << 10) - 1024);
-  EXPECT_EQ(fake->functionAttributes[CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT], 57) << "132 KiB of 228";
-  EXPECT_EQ(sharedWith(3, 1024), (44u << 10) - 1024);
+  EXPECT_EQ(sharedWith(2, 128), 128u) << "no more have room";
+  EXPECT_FALSE(fake->functionAttributes.contains(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT));
+  fake->blocksThatFit = 9;
+  EXPECT_EQ(sharedWith(2, 128), (4u << 10) - 1024);
+  EXPECT_EQ(fake->functionAttributes[CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT], 3) << "8 KiB of 228";
+  EXPECT_EQ(sharedWith(3, 1024), 10880u - 1024) << "32 KiB";
   EXPECT_EQ(sharedWith(3, 48 << 10), 55936u - 1024) << "164 KiB";
   EXPECT_EQ(fake->functionAttributes[CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT], 71);
   EXPECT_EQ(sharedWith(2, 120000), 120000u) << "two have no room anyway";

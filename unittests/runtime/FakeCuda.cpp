@@ -44,7 +44,7 @@ EXPORT void fakeCudaReset() {
   f.version = 12080, f.deviceCount = 1, f.capability = 90, f.maxShared = 232448;
   f.initResult = f.loadResult = f.launchResult = f.waitResult = f.allocateResult = f.captureResult = f.graphResult = 0;
   f.loadLog.clear(), f.unloading = nullptr;
-  f.registers = 32, f.localBytes = 0, f.fixedShared = 0, f.maxThreads = 1024, f.clustersThatFit = 1, f.usedMiB = 0;
+  f.registers = 32, f.localBytes = 0, f.fixedShared = 0, f.maxThreads = 1024, f.clustersThatFit = 1, f.blocksThatFit = 2, f.usedMiB = 0;
   f.launches.clear(), f.modules.clear(), f.functionAttributes.clear();
   f.pointerQueries = f.waits = f.allocations = f.graphLaunches = f.captured = 0;
   f.ns = 0;
@@ -153,7 +153,7 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction, int which, int value) {
   std::lock_guard lock(s().mutex);
   return s().functionAttributes[which] = value, 0;
 }
-EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction, int, size_t) { return *n = 2, 0; }
+EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction, int, size_t) { return *n = s().blocksThatFit, 0; }
 EXPORT CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction, const CUlaunchConfig *) { return *n = s().clustersThatFit, 0; }
 
 /// Leaves address, rank and the first box extent in the map.

@@ -27,6 +27,7 @@ struct FakeCuda {
   int captureResult = 0, graphResult = 0; // of the end of a capture, and of making a graph executable
   std::string loadLog;
   std::function<void()> unloading; // what happens meanwhile
+  int blocksThatFit = 2; // on a multiprocessor
   int registers = 32, localBytes = 0, fixedShared = 0, maxThreads = 1024, clustersThatFit = 1;
   int usedMiB = 0; // of the 128 GiB
   // What was called.

@@ -95,8 +95,10 @@ struct SharedCut {
 
 static SharedCut cutFor(uint32_t blocks, uint64_t need) {
   namespace sm = abi::multiprocessor;
+  // What a driver follows (580, H200: two blocks in 8 KiB, three and four in 32, six in 64; not three in 8, nor six in 32).
+  const unsigned least = blocks <= 2 ? 4 << 10 : 8 << 10;
   for (unsigned cut : sm::sharedCuts)
-    if (const unsigned each = cut / blocks / sm::sharedStep * sm::sharedStep; each > sm::sharedReserved && each - sm::sharedReserved >= need)
+    if (const unsigned each = cut / blocks / sm::sharedStep * sm::sharedStep; each >= least && each - sm::sharedReserved >= need)
       return {cut * 100 / sm::sharedBytes, each - sm::sharedReserved}; // a driver takes the least cut that is no smaller
   return {};
 }
@@ -114,7 +116,10 @@ Status CudaKernel::prepareShared() {
   use_.sharedBytes = static_cast<uint32_t>(need);
   sharedBytes_ = info_->gpu.sharedBytes;
   CUresult r = CUDA_SUCCESS;
+  int blocks = 0;
   if (info_->gpu.mostBlocks && p.capability >= 90)
+    r = d.occupancyBlocks(&blocks, function_, static_cast<int>(info_->gpu.threads), sharedBytes_);
+  if (r == CUDA_SUCCESS && blocks > info_->gpu.mostBlocks) // registers may leave no room for more anyway
     if (const SharedCut cut = cutFor(info_->gpu.mostBlocks, need); cut.bytes && cut.bytes <= p.maxSharedBytes) {
       sharedBytes_ = cut.bytes - static_cast<uint32_t>(fixed);
       r = d.functionSetAttribute(function_, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, static_cast<int>(cut.percent));

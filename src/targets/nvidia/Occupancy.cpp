@@ -357,22 +357,27 @@ bool isPersistent(const Block &b) {
 
 /// What a multiprocessor's blocks may have of rows that they read again, so that these are in the L2 cache still: beside them it holds what the blocks store.
 constexpr uint64_t bytesInL2 = sm::l2Bytes / LaunchFacts::usualCores / 2;
-constexpr unsigned mostLimited = 6; // blocks, of a limit
+constexpr uint64_t mostInAnyCase = bytesInL2 * 3 / 2; // of as many blocks as the memory needs to be busy
+constexpr unsigned mostLimited = 6;                   // blocks, of a limit
 
 /// Blocks on a multiprocessor at most; 0: as many as registers allow. Of rows of which not even one for each multiprocessor stays, all blocks may read.
 unsigned mostInL2(const Pressure &pressure, const Options &options, const Known &known) {
   unsigned leastWarps = 16; // that keep the memory busy; narrow elements take twice the time to compute
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, leastBlocks = 1;
   for (size_t i = 0; i < pressure.rows.size(); ++i) {
     bytes = std::max(bytes, pressure.rows[i].again.bytes * static_cast<uint64_t>(known.rowTrips[i]));
     if (pressure.rows[i].again.isNarrow)
       leastWarps = 32;
+    // What is under way at once: exponentials leave less of it.
+    constexpr uint64_t underWay = 16 << 10, besideSpecials = 24 << 10;
+    const bool isSpecial = std::ranges::any_of(pressure.iterations, [](const Iteration &it) { return it.specials > 0; });
+    leastBlocks = std::max(leastBlocks, ((isSpecial ? besideSpecials : underWay) + pressure.rows[i].again.bytes - 1) / pressure.rows[i].again.bytes);
   }
   // A grid that runs at once has no blocks that could wait.
   if (!bytes || bytes > bytesInL2 || (known.blocks && known.blocks * options.numWarps <= sm::threads / sm::lanes))
     return 0;
-  const auto blocks = std::max(static_cast<unsigned>(bytesInL2 / bytes), (leastWarps + options.numWarps - 1) / options.numWarps);
-  return blocks <= mostLimited ? blocks : 0;
+  const uint64_t blocks = std::max({bytesInL2 / bytes, leastBlocks, uint64_t{(leastWarps + options.numWarps - 1) / options.numWarps}});
+  return blocks <= mostLimited && blocks * bytes <= mostInAnyCase ? static_cast<unsigned>(blocks) : 0;
 }
 
 /// The rule: blocks wished for on a multiprocessor.
@@ -505,8 +510,9 @@ private:
       if (axis == axes.end())
         axis = axes.insert(axis, {rowNumbers_[i], {}});
       for (uint64_t blocks = 1; blocks <= mostLimited + 1; ++blocks)
-        if (const auto trips = static_cast<int64_t>(bytesInL2 / (pressure_.rows[i].again.bytes * blocks)); trips && std::ranges::find(axis->limits, trips) == axis->limits.end())
-          axis->limits.push_back(trips);
+        for (const uint64_t bytes : {bytesInL2, mostInAnyCase})
+          if (const auto trips = static_cast<int64_t>(bytes / (pressure_.rows[i].again.bytes * blocks)); trips && std::ranges::find(axis->limits, trips) == axis->limits.end())
+            axis->limits.push_back(trips);
       std::ranges::sort(axis->limits);
     }
     size_t combinations = 1;
