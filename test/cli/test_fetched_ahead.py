@@ -1,4 +1,4 @@
-"""What dots on CPUs with a large L2 fetch ahead."""
+"""What dots on CPUs fetch ahead."""
 import re
 from pathlib import Path
 
@@ -44,11 +44,11 @@ def waits_for_its_last_level():
         return False
 
 
-@pytest.mark.skipif(not waits_for_its_last_level(), reason="for cores with AVX-512 and 2 MiB of L2")
+@pytest.mark.parametrize("target", [pytest.param("cpu", marks=pytest.mark.skipif(not waits_for_its_last_level(), reason="for cores with AVX-512 and 2 MiB of L2")), "cpu:avx2"])
 @pytest.mark.parametrize("scattered", [False, True])
-def test_the_place_of_the_result(tegula, tmp_path, scattered):
+def test_the_place_of_the_result(tegula, tmp_path, target, scattered):
     """Its lines come in the last round, in place of A's next tile, if the place is known in front of the dot and rows are neighbours."""
     (tmp_path / "t.py").write_text(SOURCE)
-    p = tegula("compile", "t.py::k", "--sig", "a:*f32:16, b:*f32:16, c:*f32:16, at:*i32:16, N:i32:16, K:i32:16", "-c", f"SCATTERED={scattered}", "-t", "cpu", "--emit", "llvm")
+    p = tegula("compile", "t.py::k", "--sig", "a:*f32:16, b:*f32:16, c:*f32:16, at:*i32:16, N:i32:16, K:i32:16", "-c", f"SCATTERED={scattered}", "-t", target, "--emit", "llvm")
     assert p.returncode == 0, p.stderr
     assert fetched_for(p.stdout) == ({"a", "b"} if scattered else {"a", "b", "c"})

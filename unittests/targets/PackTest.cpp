@@ -319,8 +319,8 @@ TEST(Packing, FirstRowsInThePackingLoop) {
   }
 }
 
-// The rows of the next panel are fetched in front of the blocks of rows that this one is multiplied by, in loops of nothing else; with few blocks of rows, by the loop that packs.
-// With AVX-512 and a large L2, a line at a time by the multiply-adds, and lines of A's next tile.
+// The rows of the next panel are fetched by the multiply-adds of this one, a line at a time, and lines of A's next tile; with few blocks of rows, by the loop that packs. With AVX-512 and a small L2
+// they are fetched in front of the blocks of rows, in loops of nothing else.
 TEST(Packing, FetchesTheNextPanel) {
   auto fetches = [](Blocks t, const char *name, uint64_t l2Bytes = 256 << 10) { // in loops by themselves, among multiply-adds
     CpuTarget target = *parseTarget(name);
@@ -339,13 +339,12 @@ TEST(Packing, FetchesTheNextPanel) {
     return r;
   };
   // Two kinds of blocks of rows; a row is one line or two.
-  EXPECT_GE(fetches({128, 256, 256}, "cpu:avx2").first, 2);
-  EXPECT_EQ(fetches({128, 256, 256}, "cpu:avx2").second, 0);
+  EXPECT_EQ(fetches({128, 256, 256}, "cpu:avx2").first, 0);
+  EXPECT_GE(fetches({128, 256, 256}, "cpu:avx2").second, 2);
   EXPECT_GE(fetches({128, 256, 256}, "cpu:avx512").first, 4);
   EXPECT_EQ(fetches({128, 256, 256}, "cpu:avx512").second, 0);
   EXPECT_GE(fetches({128, 256, 256}, "cpu:avx512", 2 << 20).second, 4); // two kinds of blocks of rows, each a line of A and one of B
   EXPECT_EQ(fetches({128, 256, 256}, "cpu:avx512", 2 << 20).first, 0);
-  EXPECT_EQ(fetches({128, 256, 256}, "cpu:avx2", 2 << 20).second, 0);
   EXPECT_EQ(fetches({16, 256, 256}, "cpu:avx2").first, 0);
   EXPECT_GT(fetches({16, 256, 256}, "cpu:avx2").second, 0);
 }

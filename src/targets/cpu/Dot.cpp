@@ -9,7 +9,7 @@
 // Loop order: k blocks (a B panel stays in L1) > panels of B > row blocks of A > k. C is touched once per k block.
 #include "targets/cpu/Dot.h"
 #include "targets/common/VecUtil.h"
-#include "targets/cpu/NestState.h"
+#include "targets/cpu/DotEmitter.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsX86.h"
 #include <algorithm>
@@ -17,40 +17,32 @@
 #include <memory>
 
 namespace tegula::cpu {
-namespace {
-
 using targets::Arith, targets::lanesOf, targets::likeShape;
 
 using ir::Elem;
 using V = llvm::Value *;
 
-bool isX86(const CpuTarget &t) { return t.triple.starts_with("x86_64"); }
+static bool isX86(const CpuTarget &t) { return t.triple.starts_with("x86_64"); }
 
-/// How C is cut into blocks that stay in registers, and how the next panel is fetched meanwhile.
-struct BlockShape {
-  unsigned rows, lowRows; // preferred height and the one that covers the rest; lowRows divides powers of two
-  unsigned vectors;       // vectors of columns per row
-  bool byTrip = false;    // a line in each trip of the loops over k, else a few lines in front of parts of these loops
-};
-
-/// One line in each trip keeps lines in flight all the time, but few at once: where they come from a last level that is far, bursts wait for each other. A trip takes 48 cycles with AVX-512; in the
-/// 24 of AVX2 there is no room for the instructions that choose a line. There A comes from L2 as well, and what counts is how often: a row's element is multiplied by 64 columns in place of 32.
-/// (Sums of bytes that have corrections leave no registers for four vectors of B.)
+/// One line in each trip keeps lines in flight all the time, but few at once: where they come from a last level that is far, bursts wait for each other. A trip takes 48 cycles with AVX-512; in the 24 of AVX2
+/// there is room for an address that moves on by a stride, not for instructions that choose one. (With AVX-512 and twelve rows there are no registers for it.) With a far last level A comes from L2 as well, and what
+/// counts is how often: a row's element is multiplied by 64 columns in place of 32. (Sums of bytes that have corrections leave no registers for four vectors of B.)
 BlockShape blockShape(const CpuTarget &t, const DotPlan &p) {
   if (t.avx512 && t.lastLevelIsFar()) {
     constexpr unsigned wide = 4;
     const bool isWide = p.accElem == Elem::F32 && p.kGroup == 1 && p.n >= t.vectorBits / ir::bitWidth(p.accElem) * wide;
-    return isWide ? BlockShape{6, 4, wide, true} : BlockShape{12, 8, 2, true};
+    return isWide ? BlockShape{6, 4, wide, Fetches::ByNumber} : BlockShape{12, 8, 2, Fetches::ByNumber};
   }
   if (t.avx512)
     return {12, 8, 2}; // 24 accumulators, 2 of B, the rest for broadcasts
   if (t.avx2)
-    return {6, 4, 2}; // 12 of 16 registers
+    return {6, 4, 2, Fetches::ByStride}; // 12 of 16 registers
   if (isX86(t))
     return {4, 4, 2};
   return {8, 8, 2}; // NEON: 16 of 32
 }
 
+namespace {
 struct RowBlock {
   unsigned rows;
   int64_t count;
@@ -71,8 +63,7 @@ llvm::SmallVector<RowBlock, 2> rowBlocks(const DotPlan &p, unsigned lowRows) {
     }
   return {{lowRows, p.m / lowRows}};
 }
-
-int64_t divideUp(int64_t x, int64_t by) { return (x + by - 1) / by; }
+} // namespace
 
 int64_t blocksOfRows(const CpuTarget &t, const DotPlan &p) {
   int64_t blocks = 0;
@@ -81,100 +72,11 @@ int64_t blocksOfRows(const CpuTarget &t, const DotPlan &p) {
   return blocks;
 }
 
-/// Lanes of an accumulator vector for a panel of nr columns.
 unsigned lanesOfAcc(const CpuTarget &t, const DotPlan &p) {
   unsigned native = t.vectorBits / ir::bitWidth(p.accElem);
   return std::min(native, p.nr);
 }
 
-} // namespace
-
-/// One emission of emitDot or of a PanelDot.
-class DotEmitter {
-public:
-  DotEmitter(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V aStride)
-      : v(v), target(target), b(v.b), p(p), aStride(aStride), lanes(lanesOfAcc(target, p)) {
-    accType = v.vecType(p.accElem, lanes);
-    if (aStride)
-      strides = {aStride, unrelated(rowsOf(2)), unrelated(rowsOf(3))};
-  }
-  void run(V a, V bPacked, V c, bool accumulate);
-  void rows(int64_t k, V a, V panel, V c, bool accumulate, bool withoutFirst = false, V unless = nullptr);
-  unsigned firstRows() const;
-  VecEmitter &v;
-  const CpuTarget &target;
-  /// Accumulators of an outer block, and behind them, if A is biased, sums of the columns of B.
-  llvm::SmallVector<V> zeros(unsigned rows) const;
-  /// `a`: rowPointers() of the block.
-  void multiplyStep(unsigned rows, int64_t step, llvm::ArrayRef<V> a, V bp, llvm::SmallVectorImpl<V> &acc);
-  llvm::SmallVector<V> rowPointers(V a, unsigned rows);
-  V inRow(llvm::ArrayRef<V> a, unsigned row, int64_t bytes);
-  V unrelated(V x);
-  V rowsOf(unsigned count) { return b.CreateMul(aStride, b.getInt64(count)); }
-  void addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumulate);
-  int64_t stepBytesA() const { return p.kGroup * aBytes(); }
-  /// Rows that count; so many k, a multiple of what a trip of the loop over k does. Null: all. For outer blocks.
-  V rowsFrom = nullptr, rowsTo = nullptr, depth = nullptr;
-  llvm::SmallVector<PanelFetch, 2> fetches; // in front of parts of loops over k
-  void fetchRight(llvm::ArrayRef<PanelFetch> all, V near), fetchLeft(V a, const InPlace &left, V panel, V near);
-  static int64_t unrolled(int64_t steps) { return std::min<int64_t>(4, steps); }
-  int64_t stepBytesB() const { return p.kGroup * p.nr * bBytes(); }
-
-private:
-  llvm::IRBuilder<> &b;
-  const DotPlan &p;
-  V aStride;                     // bytes between rows of A, or null: as packed
-  llvm::SmallVector<V, 3> strides; // once, twice, three times that
-  unsigned lanes;
-  llvm::Type *accType;
-
-  int64_t aBytes() const { return ir::byteWidth(p.aElem); }
-  int64_t bBytes() const { return ir::byteWidth(p.bElem); }
-  int64_t cBytes() const { return ir::byteWidth(p.accElem); }
-  V at(V base, int64_t bytes) { return bytes ? b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, bytes) : base; }
-  V load(llvm::Type *t, V pointer, unsigned align) { return b.CreateAlignedLoad(t, pointer, llvm::Align(align)); }
-
-  /// for (i = 0; i < count; ++i) with each pointer advancing by its step in bytes (or number, by its step); the body gets the current pointers
-  /// and the carried values and returns the new ones. Gives the final carried values.
-  struct Pointer {
-    V start;
-    int64_t step;
-    V by = nullptr; // in place of `step`
-  };
-  using Body = llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V> pointers, llvm::ArrayRef<V> carried)>;
-  llvm::SmallVector<V> loop(int64_t count, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body) {
-    return loop(count, nullptr, pointers, carried, body);
-  }
-  /// `counted`: i64 in place of `count`. It may be zero if nothing is carried.
-  llvm::SmallVector<V> loop(int64_t count, V counted, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body);
-
-  V multiplyAdd(V acc, V x, V y);
-  V groupOf(V scalarOrVector, unsigned accLanes, bool isA);
-  /// int8 by VNNI: the instruction wants one operand unsigned. Unless B is, A is taken with 128 added, and 128 times the
-  /// sum of each column of B is subtracted at the end.
-  bool biased() const { return p.aElem == Elem::I8 && !p.bUnsigned; }
-  V bias(llvm::Type *type) const { return llvm::ConstantInt::get(type, 0x80808080); }
-  void outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate, llvm::ArrayRef<V> lines);
-  void innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate);
-  void panels(int64_t k, V a, V bp, V c, bool accumulate);
-  void fetch(const PanelFetch &lines, V from, V count);
-  /// Loops over k are in parts, in front of which lines are fetched: so many at once at most, as they hold up loads.
-  static constexpr int64_t mostLines = 32;
-  int64_t tripsOfPart() const, linesPerPart() const;
-  V partsOf(V depth);
-  void fetch(V number);
-  /// Lines to fetch into L2, one after the other: line i is in row i / 2^rowBits of the last part with from <= i, whose first line with that number is at first + row * stride.
-  struct LineSequence {
-    struct Part {
-      V from, first, stride;
-    };
-    llvm::SmallVector<Part, 2> parts;
-    V last;
-    unsigned rowBits = 0;
-  };
-  int64_t tripsOfPanel() const;
-  llvm::SmallVector<LineSequence, 2> sequences; // a line of each in each trip of loops over k
-};
 
 llvm::SmallVector<V> DotEmitter::loop(int64_t count, V counted, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body) {
   llvm::SmallVector<V> starts;
@@ -348,12 +250,15 @@ void DotEmitter::addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumula
     }
 }
 
-/// C[rows][nr] += A[rows][k] * panel[k][nr]. `lines`: of each of `fetches` the line to begin with, and how many are left; or the number of the first one of `sequences`.
+/// C[rows][nr] += A[rows][k] * panel[k][nr]. `lines`: of each of `fetches` the line to begin with, and how many are left; or the number of the first line of `sequences`, or of the block's first one of `slots`.
 void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate, llvm::ArrayRef<V> lines) {
   int64_t steps = k / p.kGroup, unroll = unrolled(steps), trips = steps / unroll;
   V counted = depth ? b.CreateUDiv(depth, b.getInt64(unroll * p.kGroup)) : nullptr;
   auto body = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V> carried) {
     llvm::SmallVector<V> acc(carried);
+    const size_t fetched = slots ? slots->atOnce : 0;
+    for (V line : q.take_back(fetched))
+      prefetch(line);
     if (!sequences.empty())
       fetch(q.back());
     for (int64_t u = 0; u < unroll; ++u)
@@ -371,6 +276,10 @@ void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
     llvm::SmallVector<Pointer> pointers = pointersAt(bp, from, 1);
     if (!sequences.empty())
       pointers.push_back({lines[0], 1});
+    for (unsigned i = 0; slots && i < slots->atOnce; ++i) {
+      auto [first, step] = lineOf(b.CreateAdd(lines[0], b.getInt64(i)));
+      pointers.push_back({first, 0, step});
+    }
     return addToC(rows, loop(trips, counted, pointers, zeros(rows), body), c, accumulate);
   }
   // A few lines, some trips, a few lines ...: many at once would hold up the loads.
@@ -452,113 +361,17 @@ void DotEmitter::innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
 
 unsigned DotEmitter::firstRows() const { return rowBlocks(p, blockShape(target, p).lowRows).front().rows; }
 
-/// All blocks of rows but the first share the rows of a panel.
-int64_t DotEmitter::tripsOfPart() const {
-  const int64_t groups = p.kBlock / p.kGroup, trips = groups / unrolled(groups), blocks = std::max<int64_t>(1, blocksOfRows(target, p) - 1);
-  const int64_t lines = divideUp(p.kBlock, blocks) * static_cast<int64_t>(fetches.size());
-  return divideUp(trips, divideUp(lines, mostLines));
-}
-
-/// Of so many k, null: of all.
-V DotEmitter::partsOf(V depth) {
-  const int64_t unit = tripsOfPart() * unrolled(p.kBlock / p.kGroup) * p.kGroup;
-  if (!depth)
-    return b.getInt64(static_cast<uint64_t>(divideUp(p.kBlock, unit)));
-  return b.CreateUDiv(b.CreateAdd(depth, b.getInt64(static_cast<uint64_t>(unit - 1))), b.getInt64(static_cast<uint64_t>(unit)));
-}
-
-int64_t DotEmitter::linesPerPart() const {
-  const int64_t groups = p.kBlock / p.kGroup, parts = divideUp(groups / unrolled(groups), tripsOfPart());
-  return divideUp(p.kBlock, parts * std::max<int64_t>(1, blocksOfRows(target, p) - 1));
-}
-
-/// So many of the lines, i64, perhaps none or less.
-void DotEmitter::fetch(const PanelFetch &lines, V from, V count) {
-  loop(0, count, {{from, 0, lines.stride}}, {}, [&](llvm::ArrayRef<V> at, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
-    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()}, {at[0], b.getInt32(0), b.getInt32(2), b.getInt32(1)});
-    return {};
-  });
-}
-
-/// Trips of loops over k while one panel is multiplied; the first block of rows is multiplied where it is packed.
-int64_t DotEmitter::tripsOfPanel() const {
-  const int64_t groups = p.kBlock / p.kGroup;
-  return groups / unrolled(groups) * std::max<int64_t>(1, blocksOfRows(target, p) - 1);
-}
-
-/// So many lines in each trip that there are trips enough: of all rows of the first, then of the next one.
-void DotEmitter::fetchRight(llvm::ArrayRef<PanelFetch> all, V near) {
-  sequences.clear();
-  if (all.empty())
-    return;
-  const int64_t entries = static_cast<int64_t>(all.size()), atOnce = divideUp(entries * p.kBlock, tripsOfPanel());
-  V none = b.getInt64(0);
-  for (int64_t from = 0, each = divideUp(entries, atOnce); from < entries; from += each) {
-    LineSequence sequence;
-    V before = none;
-    for (const PanelFetch &f : all.slice(static_cast<size_t>(from), static_cast<size_t>(std::min(each, entries - from)))) {
-      V any = b.CreateICmpSGT(f.rows, none), stride = b.CreateSelect(any, f.stride, none);
-      V first = b.CreateGEP(b.getInt8Ty(), b.CreateSelect(any, f.first, near), b.CreateNeg(b.CreateMul(before, stride)));
-      sequence.parts.push_back({before, first, stride});
-      before = b.CreateAdd(before, b.CreateSelect(any, f.rows, none));
-    }
-    sequence.last = b.CreateSub(before, b.getInt64(1));
-    sequences.push_back(sequence);
-  }
-}
-
-/// Of the rows of A's next tile as many as make all of it in the panels of a block of k, line by line. (Rows that do not begin with a line end in another one; the first of them is the last of this tile.)
-/// In the last round, when there is no next tile, as much of the rows that the result will be stored to: each of these lines is waited for otherwise.
-void DotEmitter::fetchLeft(V a, const InPlace &left, V panel, V near) {
-  constexpr int64_t line = 64;
-  const int64_t bytes = p.kBlock * aBytes(), inRow = std::max<int64_t>(1, bytes / line), rows = divideUp(p.m, p.n / p.nr);
-  const int64_t atOnce = std::min(rows, divideUp(rows * inRow, tripsOfPanel()));
-  for (int64_t i = 0; i < atOnce; ++i) {
-    const int64_t each = divideUp(rows, atOnce);
-    V row = b.CreateAdd(b.CreateMul(panel, b.getInt64(static_cast<uint64_t>(rows))), b.getInt64(static_cast<uint64_t>(i * each)));
-    V comes = b.CreateICmpNE(left.next, b.getInt64(0)), inside = b.CreateICmpSLE(row, b.getInt64(static_cast<uint64_t>(p.m - each)));
-    V atEnd = b.getInt64(static_cast<uint64_t>(std::min(bytes, line) - 1));
-    V first = b.CreateGEP(b.getInt8Ty(), a, b.CreateAdd(b.CreateAdd(left.next, b.CreateMul(row, aStride)), atEnd)), stride = aStride;
-    if (left.result) {
-      V inRow = b.CreateSub(b.CreatePtrToInt(a, b.getInt64Ty()), b.CreatePtrToInt(left.pointer, b.getInt64Ty())); // with each block of k other columns
-      V there = b.CreateICmpULT(inRow, b.getInt64(static_cast<uint64_t>(p.n * cBytes())));
-      V result = b.CreateGEP(b.getInt8Ty(), left.result, b.CreateAdd(b.CreateMul(row, left.resultStride), b.CreateAdd(inRow, atEnd)));
-      first = b.CreateSelect(comes, first, b.CreateSelect(there, result, near)), stride = b.CreateSelect(comes, aStride, b.CreateSelect(there, left.resultStride, b.getInt64(0)));
-      comes = b.getTrue();
-    }
-    V any = b.CreateAnd(comes, inside);
-    sequences.push_back({{{b.getInt64(0), b.CreateSelect(any, first, near), b.CreateSelect(any, stride, b.getInt64(0))}},
-                     b.getInt64(static_cast<uint64_t>(each * inRow - 1)), static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(inRow)))});
-  }
-}
-
-/// The line with that number of each sequence; the last one where there are not so many.
-void DotEmitter::fetch(V number) {
-  for (const LineSequence &sequence : sequences) {
-    V i = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, number, sequence.last), first = sequence.parts[0].first, stride = sequence.parts[0].stride;
-    for (const LineSequence::Part &part : llvm::drop_begin(sequence.parts)) {
-      V isIn = b.CreateICmpSGE(number, part.from);
-      first = b.CreateSelect(isIn, part.first, first), stride = b.CreateSelect(isIn, part.stride, stride);
-    }
-    V row = i, in = nullptr;
-    if (sequence.rowBits)
-      row = b.CreateLShr(i, sequence.rowBits), in = b.CreateShl(b.CreateAnd(i, (uint64_t(1) << sequence.rowBits) - 1), 6);
-    V at = b.CreateGEP(b.getInt8Ty(), first, b.CreateMul(stride, row));
-    if (in)
-      at = b.CreateGEP(b.getInt8Ty(), at, in);
-    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()}, {at, b.getInt32(0), b.getInt32(2), b.getInt32(1)});
-  }
-}
-
 /// All rows of one panel for one block of k, or all but the first block of rows.
 void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFirst, V unless) {
   bool inner = p.nr == 1;
   unsigned lowRows = inner ? std::min<unsigned>(p.mr, static_cast<unsigned>(p.m)) : blockShape(target, p).lowRows;
   int64_t row = 0;
-  const bool byTrip = !sequences.empty();
-  V done = b.getInt64(0), perBlock = nullptr;
-  if (byTrip)
+  const bool byNumber = !sequences.empty();
+  V done = b.getInt64(0), perBlock = nullptr; // lines, or slots, of one
+  if (byNumber)
     perBlock = depth ? b.CreateUDiv(depth, b.getInt64(static_cast<uint64_t>(PanelDot::depthUnit(p)))) : b.getInt64(static_cast<uint64_t>(k / PanelDot::depthUnit(p)));
+  else if (slots)
+    perBlock = b.getInt64(slots->atOnce);
   else if (!fetches.empty())
     perBlock = b.CreateMul(partsOf(depth), b.getInt64(static_cast<uint64_t>(linesPerPart())));
   auto fetchedBy = [&](V count) { return b.CreateMul(count, perBlock); };
@@ -598,7 +411,7 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
       pointers.push_back({lineAt(f, fetchedBy(done)), 0, b.CreateMul(f.stride, perBlock)});
       pointers.push_back({b.CreateSub(f.rows, fetchedBy(done)), 0, b.CreateNeg(perBlock)});
     }
-    if (byTrip)
+    if (byNumber || slots)
       pointers.push_back({fetchedBy(done), 0, perBlock});
     loop(block.count, count, pointers, {}, rowsBody);
     row += block.rows * block.count;
@@ -608,7 +421,7 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
     return;
   for (const PanelFetch &f : fetches) // perhaps not all of them
     fetch(f, lineAt(f, fetchedBy(done)), b.CreateSub(f.rows, fetchedBy(done)));
-  if (!byTrip || (!rowsFrom && !rowsTo))
+  if (!byNumber || (!rowsFrom && !rowsTo))
     return;
   V last = sequences.front().last;
   for (const LineSequence &sequence : llvm::drop_begin(sequences))
@@ -745,25 +558,6 @@ void PanelDot::rest(bool withoutFirst, V unless, V panel, V c) { emitter_->rows(
 
 int64_t PanelDot::depthUnit(const DotPlan &p) { return DotEmitter::unrolled(p.kBlock / p.kGroup) * p.kGroup; }
 
-void PanelDot::fetch(llvm::ArrayRef<PanelFetch> lines, const InPlace &left, V number, V near) {
-  if (!blockShape(emitter_->target, p_).byTrip) {
-    emitter_->fetches.assign(lines.begin(), lines.end());
-    return;
-  }
-  emitter_->fetchRight(lines, near);
-  if (left.next)
-    emitter_->fetchLeft(rows_[0], left, number, near);
-}
-
-bool PanelDot::fetches(const CpuTarget &target, const DotPlan &p) {
-  constexpr int64_t enough = 4; // blocks: more lines than that in front of one wait for each other
-  return p.nr > 1 && blocksOfRows(target, p) > enough;
-}
-
-bool PanelDot::fetchesLeft(const CpuTarget &target, const DotPlan &p) {
-  constexpr int64_t least = 256; // bytes of a row: the hardware has fetched the lines behind what was read
-  return blockShape(target, p).byTrip && fetches(target, p) && p.kBlock * ir::byteWidth(p.aElem) >= least;
-}
 
 void PanelDot::limit(V from, V to, V depth) { emitter_->rowsFrom = from, emitter_->rowsTo = to, emitter_->depth = depth; }
 

@@ -321,6 +321,7 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
   state.panel = &work;
   work.columns = counts.columns, work.depthThere = counts.depth, work.depthLeft = counts.depthLeft;
   work.kGroup = p.kGroup;
+  work.panelBytes = p.kBlock * p.nr * ir::byteWidth(p.bElem);
   work.unit = unit;
   work.between = PanelDot::fetches(state_.target, p);
   nest_ = &state;
@@ -329,7 +330,7 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
   V c = bufferLin(s.bufferC).base;
   const Lin buffer = bufferLin(s.bufferB);
   const Kept keep = kept(s, counts);
-  work.isKept = keep.there;
+  work.isKept = keep.there, work.isFar = keep.far;
   V b = buffer.base; // the panel's place
   PanelDot dot(vec_, state_.target, p, a.pointer, a.stride, accumulate);
   auto times = [&](V count, int64_t bytes) { return b_.CreateMul(count, b_.getInt64(static_cast<uint64_t>(bytes))); };
@@ -340,7 +341,7 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
     columns = p.nr < p.n ? b_.CreateGEP(b_.getInt8Ty(), c, times(panel, int64_t(p.nr) * ir::byteWidth(p.accElem))) : c;
     if (keep.there) {
       b = b_.CreateGEP(b_.getInt8Ty(), keep.tile, b_.CreateMul(b_.CreateAdd(times(block, p.n / p.nr), panel), keep.step));
-      bufferLin_[s.bufferB].base = b;
+      bufferLin_[s.bufferB].base = work.keptPanel = b;
     }
   };
   auto begin = [&] { return work.depth ? dot.begin() : llvm::SmallVector<V>(); };

@@ -200,7 +200,9 @@ Kept FunctionEmitter::kept(const Step &s, const Counts &counts) {
   });
   V inSlot = b_.CreateOr(there, fills), tile = b_.CreateGEP(b_.getInt8Ty(), scratchAt(k.tiles), b_.CreateMul(slot, b_.getInt64(static_cast<uint64_t>(tileBytes))));
   V panel = b_.getInt64(static_cast<uint64_t>(p.kBlock * p.nr * ir::byteWidth(p.bElem)));
-  return {there, b_.CreateSelect(inSlot, tile, bufferLin(s.bufferB).base), b_.CreateSelect(inSlot, panel, zero)};
+  // Beside them pass A and the result.
+  V far = b_.CreateICmpUGE(b_.CreateMul(filled, b_.getInt64(static_cast<uint64_t>(tileBytes))), b_.getInt64(state_.target.l2Bytes / 2));
+  return {there, b_.CreateSelect(inSlot, tile, bufferLin(s.bufferB).base), b_.CreateSelect(inSlot, panel, zero), far};
 }
 
 // In front of the loops of a panel: how many of its rows are packed.
@@ -242,8 +244,17 @@ void FunctionEmitter::panel() {
     b_.CreateBr(packed);
     b_.SetInsertPoint(packed);
     auto join = [&](V kept, V here) { return joined(kept, before, here, end); };
-    for (auto &[load, at, lines] : p.fetches) // nothing of B's
-      lines = {join(lines.first->getType()->isPointerTy() ? scratch_ : nullptr, lines.first), join(b_.getInt64(0), lines.stride), join(b_.getInt64(0), lines.rows)};
+    const int64_t entries = static_cast<int64_t>(p.fetches.size());
+    for (int64_t i = 0; i < entries; ++i) { // behind a panel that is kept lies the next one, behind a tile's last the next tile's first
+      constexpr int64_t bytes = static_cast<int64_t>(line);
+      PanelFetch &lines = std::get<2>(p.fetches[static_cast<size_t>(i)]);
+      const int64_t all = p.panelBytes / bytes, each = std::min(all / entries, int64_t(1) << n.nest->panelDepthBits);
+      b_.SetInsertPoint(before->getTerminator());
+      V first = b_.CreateConstGEP1_64(b_.getInt8Ty(), p.keptPanel, static_cast<uint64_t>(p.panelBytes + i * all / entries * bytes));
+      V rows = b_.CreateSelect(p.isFar, b_.getInt64(static_cast<uint64_t>(each)), b_.getInt64(0));
+      b_.SetInsertPoint(packed);
+      lines = {join(first, lines.first), join(b_.getInt64(bytes), lines.stride), join(rows, lines.rows)};
+    }
   }
   p.rest();
 }

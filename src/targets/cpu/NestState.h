@@ -49,9 +49,9 @@ struct Counts {
   llvm::Value *rows = nullptr, *columns = nullptr, *depth = nullptr, *above = nullptr, *below = nullptr, *depthLeft = nullptr;
 };
 
-/// Whether a tile is there, packed (i1, null: it never is); where it is or will be, and bytes from one of its panels to the next.
+/// Whether a tile is there, packed (i1, null: it never is); where it is or will be, and bytes from one of its panels to the next. far: i1, all that are kept take more of L2 than stays in it.
 struct Kept {
-  llvm::Value *there = nullptr, *tile = nullptr, *step = nullptr;
+  llvm::Value *there = nullptr, *tile = nullptr, *step = nullptr, *far = nullptr;
 };
 
 /// What is done with the panels that a nest packs.
@@ -69,6 +69,9 @@ struct PanelWork {
   bool between = false;                                        // the lines of the next panel are fetched while this one is multiplied, not while it is packed
   llvm::SmallVector<std::tuple<const ir::Op *, Bits, PanelFetch>, 2> fetches; // which, by the load and the position of the first row
   llvm::Value *isKept = nullptr; // i1: all panels are packed already (KeptTiles); null: none ever is
+  llvm::Value *keptPanel = nullptr; // where the panel at hand is then, set by place()
+  llvm::Value *isFar = nullptr;     // i1: what follows it there is worth to be fetched
+  int64_t panelBytes = 0;           // of a packed panel
   /// At each panel, packed already or not: its place. Where it is packed: what the innermost loop carries (nothing if depth is 0), what a trip makes of it (its number given), and the end. Then: the
   /// other rows, or all rows.
   llvm::function_ref<void()> place;
