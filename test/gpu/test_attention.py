@@ -96,10 +96,10 @@ def test_sums_of_a_tile_are_not_live_from_the_last_one():
     assert not re.findall(cleared, compiled("attention_styles.py::long_first", sig.format(""), 8, 2, "--emit", "ptx"))
 
 
-# Threads of a producer that copy rows know how far those lie apart: an address for each row of two tiles took 64 of 88 registers, and spilled beside the masks of rows (492 TFLOP/s, 612 without masks, H200).
-@pytest.mark.parametrize("kernel, strides", [("block_pointers_checked", "stride_h:i32:16, stride_n:i32:16, "), ("head_first", ", ".join(f"s{x}{y}:i32:16" for x in "qkvo" for y in ("zhm" if x in "qo" else "zhn")) + ", H:i32, ")])
-def test_addresses_of_rows_follow_from_the_first(kernel, strides):
-    sig = POINTERS + f"Lse:*fp32:16, sm_scale:fp32, {strides}N:i32:16, BM:128, BN:128, D:128, CAUSAL:False" + (", STAGES:2" if kernel == "head_first" else "")
-    ptx = compiled(f"attention_styles.py::{kernel}", sig, 8, 2, "--emit", "ptx")
+# Threads of a producer that copy masked rows know how far those lie apart: an address for each row of two tiles took 64 of 88 registers, and spilled (505 TFLOP/s, 620 by steps, H200). Without masks they stay: steps are
+# multiplications in the loop (0.90-1.09).
+def test_addresses_of_masked_rows_follow_from_the_first():
+    sig = POINTERS + "Lse:*fp32:16, sm_scale:fp32, stride_h:i32:16, stride_n:i32:16, N:i32:16, BM:128, BN:128, D:128, CAUSAL:False"
+    ptx = compiled("attention_styles.py::block_pointers_checked", sig, 8, 2, "--emit", "ptx")
     producer = ptx[ptx.index("setmaxnreg.dec"):ptx.index("setmaxnreg.inc")]
     assert producer.count("cp.async.cg") == 32 and producer.count("add.s64") <= 52  # 30 of them from row to row

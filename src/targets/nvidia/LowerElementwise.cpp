@@ -16,7 +16,7 @@ struct Lowering::Elementwise : Part {
   using Part::Part;
   Regs lower(const Op &op), addPointers(const Op &op);
   V element(const Op &op, llvm::ArrayRef<V> args);
-  bool isStoredOnce(const Op &pointer) const, isTakenOneByOne(const Op &pointer) const;
+  bool isStoredOnce(const Op &pointer) const, isTakenOneByOne(const Op &pointer) const, copiesManyMaskedRows(const Op &pointer) const;
   std::optional<Regs> divideByShared(const Op &op), positionBits(const Op &op), stepPointers(const Op &op);
   struct Steps;
   Steps stepsOfBits(const gpu::UniformSteps &steps, const LinearLayout &l, bool constantsAlone);
@@ -201,12 +201,18 @@ Lowering::Elementwise::Steps Lowering::Elementwise::stepsOfBits(const gpu::Unifo
   return out;
 }
 
-/// Does it stand in a producer's part? Its threads wait for memory and not for each other, and have few registers: 64 would hold the addresses of two tiles of 128x128, and masks of rows spilled beside them.
-static bool isInProducer(const ir::Op &op) {
-  for (const ir::Region *r = op.parent->parent; r && r->op; r = r->op->parent->parent)
-    if (r->op->kind == ir::OpKind::Partitions)
-      return r != r->op->regions.front();
-  return false;
+/// Would a producer's threads spill with an address for each row that they copy? They have 88 registers: 16 addresses for each of two tiles take 64, and masks of rows need the rest. Steps cost multiplications, which the
+/// assembler puts into the loop, where they take issue slots of the warps that compute: without masks, or with half the rows, 0.90-1.09 of the speed (H200), with both 1.00-1.27.
+bool Lowering::Elementwise::copiesManyMaskedRows(const Op &pointer) const {
+  constexpr unsigned many = 16;
+  const ir::Region *r = pointer.parent->parent;
+  while (r && r->op && r->op->kind != OpKind::Partitions)
+    r = r->op->parent->parent;
+  if (!r || !r->op || r == r->op->regions.front())
+    return false;
+  return llvm::any_of(frame_.users_.of(pointer.result()), [&](const Op *user) {
+    return user->kind == OpKind::AsyncCopy && user->operands.size() > 2 && registersOf(pointer.result()->type) >= many * static_cast<unsigned>(user->vec());
+  });
 }
 
 /// Addresses by additions from others of the thread. All from the first register's, where they are computed in 64 bits, as a product and an extension for each row are some seven instructions and this is two, and
@@ -218,7 +224,7 @@ std::optional<Regs> Lowering::Elementwise::stepPointers(const Op &op) {
   const unsigned n = registersOf(t);
   if (op.kind != OpKind::AddPtr || t.isScalar() || n == 1)
     return std::nullopt;
-  const bool inProducer = t.shape.rank() == 2 && isInProducer(op);
+  const bool inProducer = t.shape.rank() == 2 && copiesManyMaskedRows(op);
   const gpu::UniformSteps steps = gpu::uniformSteps(op.result(), inProducer);
   const LinearLayout &l = layoutOf(op.result());
   const bool isLine = steps.axes.size() == 1, areVectors = isLine && steps.axes[0].isKnown && !steps.axes[0].scalar && steps.axes[0].constant == 1 && l.basis(Dim::Register, 0) == 1;
