@@ -284,6 +284,10 @@ TEST_F(Cuda, MostBlocks) {
   EXPECT_EQ(fake->functionAttributes[CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT], 71);
   EXPECT_EQ(sharedWith(2, 120000), 120000u) << "two have no room anyway";
   EXPECT_FALSE(fake->functionAttributes.contains(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT));
+  i.gpu.cooperative = true;
+  EXPECT_EQ(sharedWith(2, 128), 128u) << "all of its blocks have to be there";
+  EXPECT_FALSE(fake->functionAttributes.contains(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT));
+  i.gpu.cooperative = false;
   EXPECT_EQ(sharedWith(0, 128), 128u);
   EXPECT_FALSE(fake->functionAttributes.contains(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT));
 }

@@ -117,7 +117,7 @@ Status CudaKernel::prepareShared() {
   sharedBytes_ = info_->gpu.sharedBytes;
   CUresult r = CUDA_SUCCESS;
   int blocks = 0;
-  if (info_->gpu.mostBlocks && p.capability >= 90)
+  if (info_->gpu.mostBlocks && p.capability >= 90 && !info_->gpu.cooperative) // a cooperative grid has to be there as a whole
     r = d.occupancyBlocks(&blocks, function_, static_cast<int>(info_->gpu.threads), sharedBytes_);
   if (r == CUDA_SUCCESS && blocks > info_->gpu.mostBlocks) // registers may leave no room for more anyway
     if (const SharedCut cut = cutFor(info_->gpu.mostBlocks, need); cut.bytes && cut.bytes <= p.maxSharedBytes) {
@@ -149,7 +149,7 @@ Status CudaKernel::readUse() {
                                  " such threads per block. A smaller num_warps, smaller blocks or maxnreg help");
   int blocks = 0;
   if (r == CUDA_SUCCESS) r = d.occupancyBlocks(&blocks, function_, static_cast<int>(threads), sharedBytes_);
-  use_.blocksPerCore = static_cast<uint32_t>(info_->gpu.mostBlocks ? std::min<int>(blocks, info_->gpu.mostBlocks) : blocks);
+  use_.blocksPerCore = static_cast<uint32_t>(info_->gpu.mostBlocks && !info_->gpu.cooperative ? std::min<int>(blocks, info_->gpu.mostBlocks) : blocks);
   return r == CUDA_SUCCESS ? Status::ok() : d.error(r, "asking for the resources of `" + info_->name + "`");
 }
 
