@@ -163,6 +163,32 @@ def test_persistent_programs_run_at_once(tegula, facts, blocks):
     assert re.search(r"\.minnctapersm (\d+)", p.stdout)[1] == str(blocks)
 
 
+PRODUCT = '''import triton
+import triton.language as tl
+
+
+@triton.jit
+def product(a, b, c, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.arange(0, BM), tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(0, K, BK):
+        acc = tl.dot(tl.load(a + m[:, None] * K + (i + k)[None, :]), tl.load(b + (i + k)[:, None] * N + n[None, :]), acc)
+    tl.store(c + m[:, None] * N + n[None, :], acc)
+'''
+
+
+@pytest.mark.parametrize("facts, slots", [
+    ((), 3),
+    (("--programs", "132"), 3),  # a block on each multiprocessor, whose copies start as early as they can
+    (("--programs", "133"), 2),  # more than one, if slots are fewer
+])
+def test_products_of_few_rows_have_slots_by_the_grid(tegula, facts, slots):
+    (tegula.dir / "product.py").write_text(PRODUCT)
+    p = tegula("compile", "product.py::product", "--sig", "a:*fp16:16, b:*fp16:16, c:*fp32:16, N:i32:16, K:i32:16", "-c", "BM=16", "-c", "BN=128", "-c", "BK=128", "-t", "sm_90a", "--emit", "gpu", *facts)
+    assert p.returncode == 0, p.stderr
+    assert re.findall(r"shared_alloc \{slots = (\d+)", p.stdout) == [str(slots)] * 2
+
+
 @pytest.mark.parametrize("target, stage", [("cpu:avx2", "asm"), ("sim", "llvm")])
 def test_others_have_one_form(tegula, target, stage):
     one, other = (ptx(tegula, "--integers", f"cols={n}", "--programs", "7", target=target, stage=stage) for n in (1024, 65536))

@@ -95,3 +95,29 @@ def test_operands_beside_unpacked_ones_have_no_bank_conflicts():
     text = unpacked_products.warmup(a, b, c, 256, 64, 64, grid=(1,), device="sim", num_warps=4, num_stages=3).compile_for("sm_90a").stage("gpu")
     tile = re.search(r"shared<16x64xf16, (L\d+)>", text).group(1)
     assert re.search(rf"layout {tile} = offset: \(0,1\) \(0,2\) \(0,4\) \(0,8\) \(0,16\) \(0,32\) \(1,32\) \(2,0\) ", text)
+
+
+@tegula.jit
+def few_rows(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(0, K, BK):
+        a = tl.load(a_ptr + m[:, None] * K + (i + k)[None, :], mask=(m < M)[:, None] & (i + k < K)[None, :], other=0.0)
+        b = tl.load(b_ptr + (i + k)[:, None] * N + n[None, :], mask=(i + k < K)[:, None] & (n < N)[None, :], other=0.0)
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc, mask=(m < M)[:, None] & (n < N)[None, :])
+
+
+@pytest.mark.parametrize("BM,BN,BK,stages,few,many", [(16, 128, 128, 3, 3, 2), (32, 32, 128, 4, 4, 3)])
+def test_slots_of_few_rows_leave_room_for_a_block(BM, BN, BK, stages, few, many):
+    """Where a slot less lets a block more run beside, and a grid has one, copies start behind the reads of the slots that they fill."""
+    rng = np.random.default_rng(BK + stages)
+    grid = (2, 264)
+    M, N, K = BM + 3, BN * (grid[1] - 1) + 16, 2 * BK + 16
+    a, b, c = rng.integers(-4, 5, (M, K)).astype(np.float16), rng.integers(-4, 5, (K, N)).astype(np.float16), np.zeros((M, N), np.float32)
+    kernel = few_rows[grid](a, b, c, M, N, K, BM, BN, BK, device="sim", num_warps=4, num_stages=stages)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+    few_programs = few_rows[(1, 1)](a[:BM], b, c, BM, BN, K, BM, BN, BK, device="sim", num_warps=4, num_stages=stages)
+    for made, slots, barriers in ((kernel, many, 2), (few_programs, few, 1)):
+        text = made.stage("gpu")
+        assert re.findall(r"shared_alloc \{slots = (\d+)", text) == [str(slots)] * 2 and text.count("shared_barrier") == barriers

@@ -116,6 +116,19 @@ std::optional<std::string> obstacleOfCopy(const Op &load) {
   return std::nullopt;
 }
 
+bool goesThroughTiles(const Op &loop) {
+  if (loop.kind != OpKind::For)
+    return loop.kind == OpKind::While;
+  std::unordered_set<const Value *> seen;
+  auto isOfPrograms = [&](auto &&self, const Value *v) -> bool {
+    if (!seen.insert(v).second)
+      return false;
+    const Op *op = v->def;
+    return op && (op->kind == OpKind::ProgramId || op->kind == OpKind::NumPrograms || std::ranges::any_of(op->operands, [&](const Value *o) { return self(self, o); }));
+  };
+  return isOfPrograms(isOfPrograms, loop.operands[0]) || isOfPrograms(isOfPrograms, loop.operands[2]);
+}
+
 // ---- remarks
 
 LoopRemarks::LoopRemarks(const Op &loop, const Options &options, DiagEngine *diag)

@@ -26,6 +26,9 @@ std::optional<std::string> obstacleOfCopy(const ir::Op &load);
 /// they see it by the time it is waited for: 0 of 4.6 * 10^10 results were wrong without on an H200, of plain stores a quarter (docs/hopper.md 1.7). Shorter ones go another way.
 bool needsProxyFence(const ir::Op &load);
 
+/// Does the loop say which tiles a program does? From its own number on, by that of programs; until a counter is at its end. (Heads of a group, or splits of a row, are gone through from 0 on.)
+bool goesThroughTiles(const ir::Op &loop);
+
 /// Collects what remarks say about loops for which a user expects pipelining: they have a dot, or num_stages of their own. Without a
 /// DiagEngine, or where one stage was asked for, nothing is said.
 class LoopRemarks {

@@ -18,6 +18,7 @@ namespace {
 class LoopPipeliner : PipelinedLoop {
 public:
   using PipelinedLoop::PipelinedLoop;
+  using PipelinedLoop::askedCrowd;
 
   void run() {
     startsCopies_ = true;
@@ -87,8 +88,10 @@ private:
   }
 
   /// Starting copies takes issue slots that nobody misses while an asynchronous dot runs: behind the first one; where the copies fill the stage of the last
-  /// iteration, behind the first one that starts after the wait for it, or behind that wait.
+  /// iteration, behind the first one that starts after the wait for it, or behind that wait. Where they fill the slots of this iteration, behind all that reads those.
   size_t placeOfCopies() const {
+    if (isBehindReads_)
+      return body_.ops.size() - 1;
     size_t at = 0;
     if (isReleasedLate() && ahead_ + 1 == static_cast<int64_t>(stages_))
       at = positionOf(body_, oldWait_) + 1;
@@ -333,10 +336,12 @@ private:
       b_.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, fence}});
     }
     b_.setBlock(&middle);
+    if (isBehindReads_)
+      b_.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, false}});
     std::map<unsigned, Value *> to;
     for (const Ring &r : rings_)
       if (r.isCopied && !r.inStages && !to.count(r.slots))
-        to[r.slots] = nextSlot(slot_[r.slots], r.slots, ahead_);
+        to[r.slots] = isBehindReads_ && r.slots == ahead_ ? slot_[r.slots] : nextSlot(slot_[r.slots], r.slots, ahead_);
     copies(runsAhead(b_, loop_, body_.args[0], ahead_), map, [&](const Ring &r) { return r.inStages ? fill_ : to[r.slots]; }, true, arePredicated());
     Map after = slice_.next(b_, std::move(map));
     for (size_t i = 0; i < keys.size(); ++i)
@@ -368,7 +373,7 @@ private:
   Value *fill_ = nullptr, *fillPhase_ = nullptr;    // the stage to be filled next, and the parity of it being free
 };
 
-void visit(Module &m, Block &b, const TargetInfo &target, const Options &options, DiagEngine *remarks) {
+void visit(Module &m, Block &b, const TargetInfo &target, Options &options, DiagEngine *remarks) {
   std::vector<Op *> loops;
   for (Op *op : std::vector<Op *>(b.ops)) { // a loop over tiles gets operations in front of it
     for (Region *r : op->regions)
@@ -378,13 +383,16 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
     if (op->kind == OpKind::For && !op->pipelined() && stagesOf(*op, options) >= 2)
       loops.push_back(op);
   }
-  for (Op *loop : loops)
-    LoopPipeliner(m, *loop, target, options, remarks).run();
+  for (Op *loop : loops) {
+    LoopPipeliner pipeliner(m, *loop, target, options, remarks);
+    pipeliner.run();
+    options.askedCrowd = std::max(options.askedCrowd, pipeliner.askedCrowd());
+  }
 }
 
 } // namespace
 
-void pipelineLoops(Module &m, const TargetInfo &target, const Options &options, DiagEngine *remarks) {
+void pipelineLoops(Module &m, const TargetInfo &target, Options &options, DiagEngine *remarks) {
   visit(m, *m.kernel()->block(), target, options, remarks);
 }
 

@@ -23,6 +23,6 @@ namespace tegula::gpu {
 
 /// Rewrites the loops of the kernel (GPU IR) in place. D is num_stages - 1 of the loop or of the options, or less if shared memory
 /// is short, more with slots to spare. Loops it cannot do stay as they are; `remarks`, if given, is told why (LoopObstacles.h).
-void pipelineLoops(ir::Module &m, const TargetInfo &target, const Options &options, DiagEngine *remarks = nullptr);
+void pipelineLoops(ir::Module &m, const TargetInfo &target, Options &options, DiagEngine *remarks = nullptr);
 
 } // namespace tegula::gpu

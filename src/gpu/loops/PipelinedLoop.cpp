@@ -344,7 +344,7 @@ uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
   for (Ring &r : rings_) {
     bool runsOn = r.staysInFlight && !c.isDrained;
     unsigned computed = turns_ == Turns::Single ? 1 : turns_ == Turns::Early ? 2 : 2 + runsOn;
-    r.slots = r.inStages ? stages_ : r.isCopied ? static_cast<unsigned>(std::min(mostIterations(), ahead_ + 1 + runsOn)) : computed;
+    r.slots = r.inStages ? stages_ : r.isCopied ? static_cast<unsigned>(std::min(mostIterations(), ahead_ + !c.isBehindReads + runsOn)) : computed;
     bytes += slotBytes(r.tile) * r.slots;
   }
   return bytes;
@@ -353,6 +353,7 @@ uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
 /// Makes it the choice. Bytes of shared memory that the loop takes then, with what lives beside it.
 uint64_t PipelinedLoop::take(const RingChoice &c) {
   isBehindFirst_ = c.isBehindFirst;
+  isBehindReads_ = c.isBehindReads;
   std::optional<uint64_t> &around = around_[isBehindFirst_];
   if (!around)
     around = tilesAround(loop_, placeOfPrologue());
@@ -396,6 +397,18 @@ bool PipelinedLoop::canDrainComputed() const {
   return !anyRing([&](const Ring &r) { return !r.isCopied && !ofDots.count(r.source->operands[0]); });
 }
 
+/// Do products alone read what is in the tile, as it is? Unpacking takes time in which copies that have started are worth more than a block (int4 by bytes, 16 rows: 0.94).
+static bool feedsDotsAsItIs(const Block &body, const Value *v) {
+  return std::ranges::all_of(usersIn(body, v), [&](const Op *u) { return u->kind == OpKind::Dot || ((u->kind == OpKind::Convert || renames(u->kind)) && feedsDotsAsItIs(body, u->result())); });
+}
+
+bool PipelinedLoop::canStartBehindReads() const {
+  if (!startsCopies_ || !usesGroups() || hasStages() || hasStaged() || !waits_.waits.empty() || hasFirstDot() || options_.numCtas > 1)
+    return false;
+  const std::vector<Value *> &yields = body_.terminator()->operands;
+  return std::ranges::all_of(rings_, [&](const Ring &r) { return r.isCopied && !r.feedsAsyncDot && feedsDotsAsItIs(body_, r.source->result()) && !std::count(yields.begin(), yields.end(), r.source->result()); });
+}
+
 /// Blocks on an SM whose registers hold the results of the loop's dots, and what else such a loop has.
 uint64_t PipelinedLoop::blocksByRegisters() const {
   const int64_t threads = int64_t{target_.lanes()} * options_.numWarps, needed = registersOfDots(body_, threads);
@@ -403,20 +416,6 @@ uint64_t PipelinedLoop::blocksByRegisters() const {
   while (target_.registerLimit(static_cast<unsigned>(threads * static_cast<int64_t>(blocks + 1))) >= needed)
     ++blocks;
   return blocks;
-}
-
-/// Does it say which tiles a program does? From its own number on, by that of programs; until a counter is at its end. (Heads of a group, or splits of a row, are gone through from 0 on.)
-static bool goesThroughTiles(const Op &loop) {
-  if (loop.kind != OpKind::For)
-    return loop.kind == OpKind::While;
-  std::unordered_set<const Value *> seen;
-  auto isOfPrograms = [&](auto &&self, const Value *v) -> bool {
-    if (!seen.insert(v).second)
-      return false;
-    const Op *op = v->def;
-    return op && (op->kind == OpKind::ProgramId || op->kind == OpKind::NumPrograms || std::ranges::any_of(op->operands, [&](const Value *o) { return self(self, o); }));
-  };
-  return isOfPrograms(isOfPrograms, loop.operands[0]) || isOfPrograms(isOfPrograms, loop.operands[2]);
 }
 
 /// With fewer than two warpgroups on an SM the tensor cores wait while a warpgroup computes, and four hide more than stages do, above all the beginning and the end of a
@@ -448,6 +447,13 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
       if (canDrain())
         consider({c.ahead, c.turns, 0, true, isBehindFirst});
     }
+  // Copies that start later are in time if a block more waits meanwhile, which takes a grid that has one (int8, 16 rows, 32 programs on an H200: 61 -> 74 us, 2048 programs 366 -> 342).
+  if (const RingChoice behind{c.ahead, c.turns, 0, false, false, true}; canStartBehindReads() && c.ahead > 1 && blocks(behind) > blocks(best)) {
+    constexpr uint32_t sixteenths = 16;
+    askedCrowd_ = options_.askedCrowd ? options_.askedCrowd : sixteenths * static_cast<uint32_t>(blocks(best));
+    if (options_.crowd > askedCrowd_)
+      best = behind;
+  }
   // With one slot alone all threads would wait for the last iteration's dots before they store.
   if (c.turns == Turns::Late && anyRing([](const Ring &r) { return !r.isCopied; }))
     consider({c.ahead, Turns::Early, c.slack});

@@ -54,6 +54,7 @@ struct RingChoice {
   unsigned slack = 0;    // stages besides those: the first lets copies start in front of the wait for the last iteration's asynchronous dots
   bool isDrained = false; // no asynchronous dot runs on when an iteration ends, so that async_copy needs no slot for that
   bool isBehindFirst = false; // copies start behind the first iteration's dot that rotateDots took out of the loop, and have its tile's bytes
+  bool isBehindReads = false; // copies start at the end of an iteration, behind a second barrier: in the slots that it has read
 };
 
 class PipelinedLoop {
@@ -71,6 +72,8 @@ public:
   /// Slots of every ring that block copies fill; fewer of them, down to two.
   unsigned stages() const { return stages_; }
   void setStages(unsigned n);
+  /// Options::askedCrowd, of this loop.
+  uint32_t askedCrowd() const { return askedCrowd_; }
 
 protected:
   // ---- decisions
@@ -104,6 +107,8 @@ protected:
     return usesGroups() && !anyRing([](const Ring &r) { return !r.isCopied; });
   }
   bool canDrainComputed() const;
+  /// May copies start behind everything that reads this iteration's? Where threads copy for threads, as for products by mma.sync.
+  bool canStartBehindReads() const;
   uint64_t blocksByRegisters() const;
   RingChoice withNeighbours(const RingChoice &c);
   bool leaveOthers();
@@ -195,6 +200,8 @@ protected:
   bool gathers_ = false;      // the threads of a producer copy what block copies cannot
   bool startsCopies_ = false; // the loop's own threads do: addresses may take indices that it loads, and what is staged may be loaded
   bool isBehindFirst_ = false; // RingChoice::isBehindFirst
+  bool isBehindReads_ = false; // RingChoice::isBehindReads
+  uint32_t askedCrowd_ = 0;
   std::array<std::optional<uint64_t>, 2> around_; // by isBehindFirst_: bytes of tiles around the loop, which is as it was when it was found
   uint64_t bytesBeside_ = 0;   // of scratch and tiles of the body that are in no ring
   std::vector<const ir::Op *> stagedLoads_; // in program order

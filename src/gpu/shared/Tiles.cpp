@@ -34,8 +34,12 @@ unsigned contiguousAxis(const LinearLayout &l, unsigned elemBytes) {
   unsigned widest = layout::log2Exact(16 / elemBytes);
   if (in == Dim::Register) {
     const unsigned runs[2] = {std::min(widest, runAlong(l, Dim::Register, 0)), std::min(widest, runAlong(l, Dim::Register, 1))};
-    if (runs[0] != runs[1])
-      return runs[1] > runs[0];
+    if (runs[0] != runs[1]) {
+      const unsigned longer = runs[1] > runs[0], other = 1 - longer;
+      // Eight bytes a thread that neighbouring lanes continue are lines without bank conflicts; the longer runs of those lanes begin rows apart (words of eight weights along k, four words along n).
+      const bool goesOn = (elemBytes << runs[other]) >= 8 && l.hasIn(Dim::Lane) && l.inBits(Dim::Lane) && l.basis(Dim::Lane, 0, layout::tensorDim(other)) == uint64_t{1} << runs[other];
+      return goesOn ? other : longer;
+    }
     // Elements one by one: neighbouring lanes then reach neighbouring banks, where the other axis would bring them to the same few.
     if (const unsigned lanes[2] = {runAlong(l, Dim::Lane, 0), runAlong(l, Dim::Lane, 1)}; !runs[0] && lanes[0] != lanes[1])
       return lanes[1] > lanes[0];

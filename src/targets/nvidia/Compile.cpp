@@ -7,6 +7,7 @@
 #include "targets/common/Pipeline.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/Lower.h"
+#include "targets/nvidia/Occupancy.h"
 #include "targets/nvidia/TargetInfo.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -34,6 +35,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, Options options
   const ir::StageVerifier verifier(options.verify, diag, options.reproducers);
   if (!verifier.check(module, "the target-neutral passes") || !targets::checkExtents(*kernel->block(), diag))
     return false;
+  options.crowd = crowdOf(options.facts);
   targets::Lap lap;
   c.gpu = runGpuPasses(module, {NvTargetInfo(target), options, &diag}, verifier, last);
   if (!c.gpu)

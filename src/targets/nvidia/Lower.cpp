@@ -54,13 +54,15 @@ bool Lowering::run() {
     meta_.sharedTiles.push_back({range.size(), std::string(ir::info(owner->kind).name), at.file, at.line, at.column});
   }
   llvm::sort(meta_.sharedTiles, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
+  meta_.forms = formsByCrowd(options_);
   if (!target_.simulate) {
     BlockWish wish = partitions_ ? BlockWish{.blocks = 1} : wishedBlocks(*source_, m_, options_, meta_.sharedBytes);
     if (wish.most) {
       meta_.mostBlocks = static_cast<uint8_t>(wish.most);
       diag_.report(diag::fewerBlocks, gpu::userLocation(m_, *wish.rows), wish.most);
     }
-    meta_.forms = std::move(wish.forms);
+    if (!options_.askedCrowd)
+      meta_.forms = std::move(wish.forms);
     markKernel(*function_, {.threads = meta_.threads,
                             .minCtasPerSm = wish.blocks,
                             .maxRegisters = options_.maxRegisters,

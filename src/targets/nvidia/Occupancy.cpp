@@ -577,6 +577,26 @@ private:
 
 } // namespace
 
+constexpr uint8_t fewForm = 1, manyForm = 2; // code for grids that are no crowd, and for those that are
+
+LaunchForms formsByCrowd(const Options &options) {
+  LaunchForms out;
+  if (!options.askedCrowd)
+    return out;
+  out.axes = {{LaunchForms::Axis::grid, {options.askedCrowd}}};
+  out.forms = {fewForm, manyForm};
+  out.unknown = fewForm;
+  out.form = options.crowd > options.askedCrowd ? manyForm : fewForm;
+  return out;
+}
+
+uint32_t crowdOf(const LaunchFacts &facts) {
+  if (facts.form)
+    return facts.form == manyForm ? UINT32_MAX : 1;
+  const int64_t cores = facts.cores;
+  return static_cast<uint32_t>(std::min<int64_t>(UINT32_MAX, (std::clamp<int64_t>(facts.programs, 0, UINT32_MAX) * 16 + cores - 1) / cores));
+}
+
 BlockWish wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes) {
   Pressure pressure(gpu);
   unsigned data = pressure.peak(*kernel.block()), threads = 32 * options.numWarps;

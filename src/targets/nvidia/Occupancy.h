@@ -29,4 +29,9 @@ struct BlockWish {
 /// spill, the request is lowered, in the end dropped (runtime/cuda/Assembler.h).
 BlockWish wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes);
 
+/// gpu::Options::crowd of the launches that code is made for.
+uint32_t crowdOf(const LaunchFacts &facts);
+/// The forms of a kernel whose loops ask for that number (gpu::Options::askedCrowd): it has products, for which wishedBlocks asks nothing. None, if they do not ask.
+LaunchForms formsByCrowd(const Options &options);
+
 } // namespace tegula::nvidia
