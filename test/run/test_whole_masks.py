@@ -20,13 +20,15 @@ def every_third(x, y, first, limit, steps, B: tl.constexpr, HOW: tl.constexpr):
             mask = i * 2 <= limit
         elif HOW == "wide":
             mask = i.to(tl.int64) < limit
+        elif HOW == "far":
+            mask = i < 2**31 - 200
         else:
             mask = (i < limit) | (k == 1)
         tl.store(y + at, tl.load(x + at * 3, mask=mask, other=-1.0))
 
 
 @pytest.mark.parametrize("how, first, limit", [("less", 0, 512), ("less", 0, 511), ("less", 0, 513), ("less", -5, 250), ("less", 2**31 - 300, 2**31 - 200), ("less", 2**31 - 1, 0), ("twice", 0, 1022), ("twice", 0, 1021),
-                                               ("twice", 2**30 - 300, 100), ("wide", 2**31 - 300, 2**31 - 200), ("or", 0, 256), ("or", 0, 100)])
+                                               ("twice", 2**30 - 300, 100), ("wide", 2**31 - 300, 2**31 - 200), ("far", 2**31 - 712, 2**31 - 200), ("far", 2**31 - 300, 2**31 - 200), ("or", 0, 256), ("or", 0, 100)])
 def test_every_third(dev, how, first, limit):
     b, steps = 256, 3
     x = np.arange(3 * b * steps, dtype=np.float32)

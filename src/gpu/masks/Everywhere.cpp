@@ -10,11 +10,11 @@ using namespace ir;
 
 namespace {
 
-// Factors and constants so small that sums of a few products with scalars of 32 bits are numbers of 64.
-constexpr int64_t largest = int64_t{1} << 28;
+// So small that sums of a few products with scalars of 32 bits are numbers of 64, and so is a product of the two. All constants of 32 bits are.
+constexpr int64_t largestFactor = int64_t{1} << 28, largestConstant = int64_t{1} << 33;
 
 bool isSmall(const Elements &e) {
-  return e.least >= -largest && e.most <= largest && std::ranges::all_of(e.terms, [](const Elements::Term &t) { return std::abs(t.factor) <= largest; });
+  return e.least >= -largestConstant && e.most <= largestConstant && std::ranges::all_of(e.terms, [](const Elements::Term &t) { return std::abs(t.factor) <= largestFactor; });
 }
 
 void add(Elements &to, const Elements &other, int64_t factor) {
@@ -168,7 +168,7 @@ private:
       if (!by || (op.kind == OpKind::Shl && (*by < 0 || *by > 28)))
         return std::nullopt;
       const int64_t factor = op.kind == OpKind::Shl ? int64_t{1} << *by : *by;
-      std::optional<Elements> a = std::abs(factor) <= largest ? sum(op.operands[0]) : std::nullopt;
+      std::optional<Elements> a = std::abs(factor) <= largestFactor ? sum(op.operands[0]) : std::nullopt;
       Elements product;
       if (a)
         add(product, *a, factor);
