@@ -3,6 +3,7 @@
 #include "gpu/BlockEdit.h"
 #include "gpu/Diagnostics.h"
 #include "gpu/Dots.h"
+#include "gpu/ProgramDependence.h"
 #include "passes/ArgumentAccess.h"
 #include <algorithm>
 #include <cmath>
@@ -119,14 +120,8 @@ std::optional<std::string> obstacleOfCopy(const Op &load) {
 bool goesThroughTiles(const Op &loop) {
   if (loop.kind != OpKind::For)
     return loop.kind == OpKind::While;
-  std::unordered_set<const Value *> seen;
-  auto isOfPrograms = [&](auto &&self, const Value *v) -> bool {
-    if (!seen.insert(v).second)
-      return false;
-    const Op *op = v->def;
-    return op && (op->kind == OpKind::ProgramId || op->kind == OpKind::NumPrograms || std::ranges::any_of(op->operands, [&](const Value *o) { return self(self, o); }));
-  };
-  return isOfPrograms(isOfPrograms, loop.operands[0]) || isOfPrograms(isOfPrograms, loop.operands[2]);
+  ProgramDependence depends;
+  return depends.of(loop.operands[0]) || depends.of(loop.operands[2]);
 }
 
 // ---- remarks

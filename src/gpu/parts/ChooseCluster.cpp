@@ -2,6 +2,7 @@
 #include "gpu/parts/ChooseCluster.h"
 #include "gpu/Diagnostics.h"
 #include "gpu/Layouts.h"
+#include "gpu/ProgramDependence.h"
 #include "gpu/Remarks.h"
 #include "gpu/layouts/AssignLayouts.h"
 #include "gpu/parts/DelayLoads.h"
@@ -12,7 +13,6 @@
 #include "ir/Walk.h"
 #include <algorithm>
 #include <string>
-#include <unordered_map>
 
 namespace tegula::gpu {
 
@@ -62,27 +62,15 @@ public:
       const int64_t bytes = t.numel() * byteWidth(t.elem);
       if (!loads)
         moved_.stored += bytes;
-      else if (moved_.isNarrow |= byteWidth(t.elem) < 4, moved_.late += bytes / 4; isOfProgram(op.operands[0]))
+      else if (moved_.isNarrow |= byteWidth(t.elem) < 4, moved_.late += bytes / 4; depends_.of(op.operands[0]))
         moved_.own += bytes;
     });
   }
   const Moved &moved() const { return moved_; }
 
 private:
-  /// Other programs have others there: weights come from the L2 cache.
-  bool isOfProgram(const Value *v) {
-    if (!v->def)
-      return false;
-    auto [it, isNew] = ofProgram_.try_emplace(v, false);
-    if (!isNew)
-      return it->second;
-    const Op &op = *v->def;
-    const bool is = op.kind == OpKind::ProgramId || op.kind == OpKind::If || std::ranges::any_of(op.operands, [&](const Value *x) { return isOfProgram(x); });
-    return ofProgram_[v] = is;
-  }
-
   Moved moved_;
-  std::unordered_map<const Value *, bool> ofProgram_;
+  ProgramDependence depends_; // what other programs load, too, comes from the L2 cache: weights
 };
 
 /// What a multiprocessor has under way of rows, if so many CTAs share a program.

@@ -1,8 +1,8 @@
 // See RowsAgain.h.
 #include "targets/nvidia/RowsAgain.h"
+#include "gpu/ProgramDependence.h"
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace tegula::nvidia {
 namespace {
@@ -56,21 +56,6 @@ private:
   std::unordered_map<const Value *, const Value *> same_; // of the first loop, or the values before it that they are computed from
 };
 
-/// Is the value computed from the program's number?
-class OfProgram {
-public:
-  bool operator()(const Value *v) {
-    if (!seen_.insert(v).second)
-      return false;
-    if (const Op *loop = loopOf(v))
-      return (*this)(loop->operands[v->index ? 2 + v->index : 0]);
-    return v->def && (v->def->kind == OpKind::ProgramId || std::ranges::any_of(v->def->operands, [&](const Value *o) { return (*this)(o); }));
-  }
-
-private:
-  std::unordered_set<const Value *> seen_;
-};
-
 void addLoads(const Block &b, std::vector<const Op *> &out) {
   for (const Op *op : b.ops)
     if (op->kind == OpKind::If)
@@ -90,7 +75,8 @@ std::vector<const Op *> loadsOf(const Op &loop) {
 
 RowsAgain rowsReadAgain(const Op &loop) {
   std::vector<const Op *> loads = loadsOf(loop);
-  std::erase_if(loads, [](const Op *load) { return !OfProgram()(load->operands[0]); });
+  gpu::ProgramDependence depends;
+  std::erase_if(loads, [&](const Op *load) { return !depends.of(load->operands[0]); });
   RowsAgain found;
   const std::vector<Op *> &ops = loop.parent->ops;
   for (auto next = std::ranges::find(ops, &loop) + 1; next < ops.end() && !loads.empty(); ++next)
