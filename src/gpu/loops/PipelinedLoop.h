@@ -76,7 +76,7 @@ public:
   uint32_t askedCrowd() const { return askedCrowd_; }
 
 protected:
-  // ---- decisions
+  // ---- decisions: PipelinedLoop.cpp; of sizes: RingSizes.cpp
   uint16_t wantedLayout(const ir::Value *v);
   ir::Type tileOf(const ir::Op &load);
   LinearLayout tileForReads(const ir::Op &load, LinearLayout plain);
@@ -129,7 +129,7 @@ protected:
     return anyRing([](const Ring &r) { return r.isStaged; });
   }
 
-  // ---- values, made at the builder
+  // ---- PipelinedBody.cpp: values, made at the builder
   ir::Value *carry(ir::Value *init, std::string name);
   void carryOn(const ir::Value *arg, ir::Value *next);
   /// (slot + distance) mod slots, for distance < slots.
@@ -142,7 +142,7 @@ protected:
   /// until the stage is free, if `freePhase` is not null.
   void fillStage(ir::Value *slot, ir::Value *freePhase, const std::function<ir::Value *(ir::Value *)> &of);
 
-  // ---- the body
+  // ---- PipelinedBody.cpp: the body
   /// Slots, and the parity of stages, as carried values: the loop's first stage is `slot` with parity `phase`.
   void carryStages(ir::Value *slot, ir::Value *phase);
   /// At the end of the body (at the builder): the tiles of this iteration, or of the last one if asynchronous dots of this one still read, may be

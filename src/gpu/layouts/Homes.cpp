@@ -1,0 +1,493 @@
+// See Homes.h.
+#include "gpu/layouts/Homes.h"
+#include "gpu/Layouts.h"
+#include "gpu/layouts/EqualAddresses.h"
+#include "gpu/layouts/NeighbourSteps.h"
+#include "gpu/layouts/TurnedTiles.h"
+#include "layout/Conversion.h"
+#include <algorithm>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+Homes::Homes(const Function &f, Module &out, const TargetInfo &target, unsigned warps)
+    : f_(f), out_(out), target_(target), warps_(warps), facts_(f) {
+  users_.add(*f.block());
+  joined_.emplace(users_, *f.block());
+  settle();
+  openCarried(*f.block());
+  settle();
+  last_ = true;
+  giveDefaults(*f.block());
+}
+
+Home Homes::worksIn(const Op &op) const {
+  if (const Op *scan = op.kind == OpKind::Scan ? &op : scanBeside(users_, op))
+    return {out_.internLayout(layout::dealtAlong(scan->operands[0]->type.shape, static_cast<unsigned>(scan->axis()), threads())), Rank::Other};
+  return source(*std::max_element(op.operands.begin(), op.operands.end(), [&](const Value *a, const Value *b) { return of(a).rank < of(b).rank; }));
+}
+
+Home Homes::of(const Value *v) const {
+  if (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Broadcast))
+    return {};
+  if (v->def && renames(v->def->kind)) {
+    const std::optional<Repeated> repeated = repeatedBy(*v->def);
+    Home h = of(repeated ? repeated->of : v->def->operands[0]);
+    if (repeated && h.rank != Rank::Memory)
+      return {};
+    if (h.layout)
+      h.layout = out_.internLayout(repeated ? layout::repeat(layoutOf(h), repeated->axis, repeated->times) : resultLayout(*v->def, layoutOf(h)));
+    return h;
+  }
+  auto it = home_.find(v);
+  return it == home_.end() ? Home{} : it->second;
+}
+
+LinearLayout Homes::layoutFor(const Value *v) const {
+  Home h = of(v);
+  return h.layout ? layoutOf(h) : layout::dealtByRows(v->type.shape, threads());
+}
+
+bool Homes::isCheap(const Value *v) const {
+  if (v->type.isScalar())
+    return true;
+  if (!v->def)
+    return false;
+  auto [it, isNew] = cheap_.try_emplace(v, false);
+  if (!isNew)
+    return it->second;
+  OpKind k = v->def->kind;
+  bool cheap = k == OpKind::Const || k == OpKind::Poison || k == OpKind::Range;
+  if (renames(k) || isIndexArithmetic(k))
+    cheap = std::all_of(v->def->operands.begin(), v->def->operands.end(), [&](const Value *o) { return isCheap(o); });
+  return cheap_[v] = cheap;
+}
+
+bool Homes::isMovedInParts(const Value *v) const {
+  const Op *op = v->def;
+  if (!op || (op->kind != OpKind::Add && op->kind != OpKind::Sub && op->kind != OpKind::AddPtr && op->kind != OpKind::And && op->kind != OpKind::CmpI))
+    return false;
+  const Value *moved = nullptr;
+  for (const Value *o : op->operands)
+    if (!isCheap(o)) {
+      if (moved)
+        return false;
+      moved = o;
+    }
+  moved = moved ? beforeRenames(moved) : nullptr;
+  return moved && (moved->def ? moved->def->parent : moved->block) != op->parent;
+}
+
+bool Homes::isScattered(const Op &op) const {
+  return (op.kind == OpKind::Load || op.kind == OpKind::Store) && op.operands[0]->type.isTensor() && !isCheap(op.operands[0]) && hasUnknownNeighbours(op, facts_);
+}
+
+Home Homes::besideAddresses(const Op &op) const {
+  const Value *pointer = op.operands[0];
+  Home h = of(pointer);
+  if (!h.layout && op.kind == OpKind::Load)
+    h = homeOfUsers(op.result());
+  const unsigned elements = layout::log2Exact(pointer->type.shape.numel()), threadBits = layout::log2Exact(threads().count());
+  if (!h.layout || h.rank == Rank::Accumulator || layoutOf(h).inBits(layout::Dim::Register) > (elements > threadBits ? elements - threadBits : 0))
+    return {};
+  return h;
+}
+
+bool Homes::isSpread(const Op &op) const {
+  return op.kind == OpKind::Load && op.result()->type.isTensor() && !op.isVolatile() && op.result()->type.numel() <= threads().count() && (!hasUnknownNeighbours(op, facts_) || isCheap(op.operands[0])) &&
+         !pathToTile(users_, op.result(), 6).empty();
+}
+
+Access Homes::access(const Op &op) const {
+  const Value *pointer = op.operands[0];
+  bool hasValue = op.kind == OpKind::Store || op.kind == OpKind::AtomicRmw;
+  const Value *mask = op.mask();
+  const Shape &shape = pointer->type.shape;
+  const std::vector<unsigned> order = axesByNeighbours(pointer, facts_);
+  Access a;
+  if (op.kind == OpKind::Load || hasValue) {
+    int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / threads().count());
+    // A row of scales: a word for each of fewer threads, which a copy ahead of its use takes.
+    if (op.kind == OpKind::Load && shape.rank() == 1 && bytes < wordBytes && isInFor(op) && feedsDot(users_, op.result(), 8))
+      perThread = std::max(perThread, std::min(shape.numel(), wordBytes / bytes));
+    // Pairs that are split lie in one thread, though others hold copies then: the halves need not be exchanged.
+    if (op.kind == OpKind::Load && isSplit(users_, op.result(), 4))
+      perThread = std::max<int64_t>(perThread, 2);
+    // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
+    a.axis = order[0];
+    // Elements that are widened for a tile, or unpacked: as many as one store to it takes, so that neighbours in a warp fill all banks, or lines of memory.
+    auto readsTiles = [&](const Op &dot) { return choiceOf(dot).kind == DotKind::AsyncMma; };
+    int64_t widest = std::max<int64_t>(bytes, op.kind == OpKind::Load ? std::max(tileBytes(users_, op.result(), 8, readsTiles), joined_->bytesOf(op.result())) : 0);
+    a.wanted = std::min(op.kind == OpKind::AtomicRmw ? target_.atomicElements(op) : std::max<int64_t>(1, 16 / widest), perThread);
+    a.vec = std::min(facts_.vectorWidth(pointer, mask, order[0]), a.wanted);
+    // Addresses `vec` elements apart inside a group of consecutive ones: as aligned as the group's start and the step.
+    while (a.vec > 1 && facts_.of(pointer, order[0]).divisibility % (a.vec * bytes) != 0)
+      a.vec /= 2;
+  }
+  auto isPlain = [&](const Op &o) { return o.kind == OpKind::Load && !isSpread(o) && !isScattered(o) && !hasEqualNeighbours(o, facts_); };
+  auto isData = [&](const Value *v) { return !isCheap(v); };
+  a.layout = layout::dealt(shape, order, std::max(a.vec, runBeside(users_, facts_, op, a.axis, a.vec, threads().count(), isPlain, isData)), threads());
+  if (op.kind == OpKind::Load)
+    a.layout = turnedInBlocks(op.result(), a.axis, a.vec, users_, target_, warps_).value_or(a.layout);
+  const Home beside = isSpread(op) || besideAccumulator(op).first.layout ? of(op.result()) : isScattered(op) ? besideAddresses(op) : Home{};
+  if (beside.layout) {
+    a.layout = layoutOf(beside);
+    a.vec = vectorIn(a.layout, pointer, mask, a.axis, facts_);
+    return a;
+  }
+  if (op.kind == OpKind::Store)
+    if (Home h = of(op.operands[1]); h.layout) {
+      if (int64_t vec = storedInPlace(layoutOf(h), a.layout, a.vec, byteWidth(pointer->type.elem)); vec && h.rank == Rank::Memory) {
+        a.vec = vec;
+        a.layout = layoutOf(h);
+      } else { // What is stored need not leave its warp: no barrier, and warps need not wait for each other.
+        a.layout = layout::withWarpsOf(a.layout, layoutOf(h), layout::log2Exact(a.vec));
+      }
+    }
+  return a;
+}
+
+bool Homes::takesRegisters(const Op &dot, const DotChoice &c) const {
+  Home h = of(dot.operands[0]);
+  return h.rank == Rank::Accumulator &&
+         layout::exchangeScope(layoutOf(h), target_.operandLayout(c, dot, 0, warps_)) <= layout::ExchangeScope::Warp;
+}
+
+void Homes::set(const Value *v, const LinearLayout &l, Rank rank) {
+  if (v->type.isScalar())
+    return;
+  Home &h = home_[v];
+  if (rank > h.rank) {
+    h = {out_.internLayout(l), rank};
+    changed_ = true;
+  }
+}
+
+void Homes::set(const Value *v, Home h) {
+  if (h.layout)
+    set(v, LinearLayout(layoutOf(h)), h.rank);
+}
+
+Home Homes::source(const Value *v) const {
+  Home h = of(v);
+  return h.layout || !last_ ? h : Home{out_.internLayout(layoutFor(v)), Rank::Other};
+}
+
+void Homes::settle() {
+  // Ranks only rise, so this ends soon; the bound is for homes of one rank that chase each other around a loop.
+  for (unsigned round = 0; round < 64; ++round) {
+    changed_ = false;
+    block(*f_.block());
+    if (!changed_)
+      return;
+  }
+}
+void Homes::visit(const Op &op) {
+  switch (op.kind) {
+  case OpKind::Load:
+    if (const auto [h, isOpen] = besideAccumulator(op); h.layout || (isOpen && !last_))
+      return set(op.result(), h); // or a later round knows it
+    if (hasEqualNeighbours(op, facts_))
+      return set(op.result(), homeOfUsers(op.result()));
+    if (isSpread(op)) {
+      constexpr int64_t mostLoads = 2; // in a thread
+      Home h = *homeOfSpread(op.result());
+      if (h.rank == Rank::Memory &&
+          (int64_t{1} << layoutOf(h).inBits(layout::Dim::Register)) <= mostLoads * vectorIn(layoutOf(h), op.operands[0], op.mask(), op.result()->type.shape.rank() - 1, facts_))
+        return set(op.result(), h);
+      if (!h.layout && !last_)
+        return; // a later round knows it
+    }
+    // Its users may get a home later.
+    if (isScattered(op) && !last_ && !besideAddresses(op).layout)
+      return;
+    [[fallthrough]];
+  case OpKind::AtomicRmw:
+  case OpKind::AtomicCas:
+    if (op.operands[0]->type.isTensor())
+      set(op.result(), access(op).layout, Rank::Memory);
+    return;
+  case OpKind::DescLoad:
+    return set(op.result(), layoutOfBlock(op.result(), users_, target_, warps_), Rank::Memory);
+  case OpKind::Dot:
+    return set(op.result(), target_.accumulatorLayout(choiceOf(op), op, warps_), Rank::Accumulator);
+  case OpKind::Scan:
+    for (const Value *r : op.results)
+      set(r, worksIn(op));
+    return;
+  case OpKind::Reduce:
+    if (Home h = worksIn(op); h.layout && axesAreSeparate(layoutOf(h)))
+      for (const Value *r : op.results)
+        if (r->type.isTensor()) {
+          LinearLayout l = layout::slice(layoutOf(h), static_cast<unsigned>(op.axis()));
+          set(r, spread({out_.internLayout(l), h.rank}, r->type.shape));
+        }
+    return;
+  case OpKind::Join:
+  case OpKind::Cat:
+  case OpKind::Split: {
+    // Of a row that a larger tile is computed with, where its threads have what they need of it: they make their pairs.
+    Home h = of(op.operands[0]);
+    if (op.kind == OpKind::Join && op.result()->type.numel() <= threads().count())
+      if (std::optional<Home> pairs = homeOfSpread(op.result())) {
+        if ((!pairs->layout || !h.layout) && !last_)
+          return; // a later round knows them
+        if (h.layout && pairs->rank == Rank::Memory && layout::slice(layoutOf(*pairs), op.operands[0]->type.shape.rank()) == layoutOf(h))
+          return set(op.result(), *pairs);
+      }
+    if (!h.layout)
+      h = source(op.operands.back());
+    if (h.layout)
+      for (const Value *r : op.results)
+        set(r,
+            op.kind == OpKind::Join  ? layout::joinOverThreads(layoutOf(h))
+            : op.kind == OpKind::Cat ? layout::concatenate(layoutOf(h), static_cast<unsigned>(op.axis()))
+                                     : layout::slice(layout::splittable(layoutOf(h)), op.operands[0]->type.shape.rank() - 1),
+            h.rank);
+    return;
+  }
+  case OpKind::ClusterGather:
+    if (op.operands[0]->type.isScalar())
+      return set(op.result(), layout::gather(layout::scalar(threads()), op.result()->type.shape[0]), Rank::Other);
+    if (Shape own = op.result()->type.shape; op.part() >= 0) // each CTA reads all parts of what is its own, a thread those of its elements
+      return own.erase(0), set(op.result(), layout::gather(layout::dealtByRows(own, threads()), op.result()->type.shape[0]), Rank::Other);
+    if (Home h = source(op.operands[0]); h.layout)
+      set(op.result(), layout::gather(layoutOf(h), op.result()->type.shape[0]), h.rank);
+    return;
+  case OpKind::Gather:
+    if (Home h = of(op.operands[1]); h.layout)
+      set(op.result(), h);
+    return;
+  case OpKind::Exchange:
+    if (Home h = source(op.operands[0]); h.layout)
+      set(op.result(), h);
+    return;
+  case OpKind::For:
+  case OpKind::While:
+  case OpKind::If:
+    for (const Region *r : op.regions)
+      block(*r->block);
+    return carried(op);
+  default:
+    bool isPlain = op.has(traits::Elementwise) ? !isCheap(op.result()) : op.kind == OpKind::AsmEffect;
+    if (!isPlain)
+      return;
+    Home best;
+    for (const Value *v : op.operands)
+      if (Home h = of(v); h.rank > best.rank)
+        best = h;
+    if (op.results.size() == 1 && best.rank < Rank::Accumulator) {
+      // Of ranges and scalars, or of rows: made where it is needed, as there is nothing to move or little.
+      if (Home h = homeOfUsers(op.result()); !best.layout || (h.rank > best.rank && isMovedBefore(op, h)))
+        best = h;
+    }
+    for (const Value *r : op.results)
+      set(r, best);
+  }
+}
+
+/// Where the larger tile lives that is computed with what is broadcast from `v`, if at a memory access as a layout of `v`. Nothing if there is none; no layout as long as it has no home.
+std::optional<Home> Homes::homeOfSpread(const Value *v) const {
+  const std::vector<const Op *> path = pathToTile(users_, v, 6);
+  if (path.empty())
+    return std::nullopt;
+  Home h = of(path.back()->result());
+  if (h.rank != Rank::Memory)
+    return h;
+  std::optional<LinearLayout> l = layoutBefore(path, layoutOf(h));
+  return l ? Home{out_.internLayout(*l), h.rank} : Home{};
+}
+
+std::pair<Home, bool> Homes::besideAccumulator(const Op &op) const {
+  constexpr int64_t mostLoads = 8, registersOfLoad = 3, others = 48; // in a thread; an address and a value; of copies and of the loop
+  const std::vector<const Op *> path = scalesIn(users_, op, 6);
+  if (path.empty())
+    return {};
+  const Value *scaled = path.back()->result();
+  Home h = of(scaled);
+  const std::optional<LinearLayout> l = h.rank == Rank::Accumulator ? layoutBefore(path, layoutOf(h)) : std::nullopt;
+  if (!l)
+    return {Home{}, !h.layout};
+  const int64_t loads = loadsOf(op, *l, facts_), sums = 2 * scaled->type.numel() * std::max(4u, byteWidth(scaled->type.elem)) / 4 / threads().count(); // of the dot, and what it is added to
+  return {loads > mostLoads || sums + loads * registersOfLoad + others > target_.registerLimit(threads().count()) ? Home{} : Home{out_.internLayout(*l), Rank::Memory}, false};
+}
+
+/// All that is computed from the result lives with an accumulator, in `h`, and what it is computed from is no more to move there: a bias narrower than the scores it is added to.
+bool Homes::isMovedBefore(const Op &op, Home h) const {
+  for (const Op *u : users_.of(op.result()))
+    if (!u->has(traits::Elementwise) || u->results.size() != 1 || of(u->result()).layout != h.layout)
+      return false;
+  auto bytesOf = [](const Value *v) { return v->type.numel() * byteWidth(v->type.elem); };
+  int64_t bytes = 0;
+  for (const Value *o : op.operands)
+    if (const Value *v = beforeRenames(o); !isCheap(v) && of(v).layout != h.layout)
+      bytes += bytesOf(v);
+  return bytes <= bytesOf(op.result());
+}
+
+/// A tile that comes out of a reduction has copies in the lanes and warps that it was reduced over. A large one is dealt anew: what follows would work on the copies, too, and a thread would hold as many
+/// registers of a small tile as of the one it was reduced from; in a row of reductions with reshapes between them (topk) more with each. So are tiles that loops carry. (The rows of an accumulator stay,
+/// as they are few.)
+Home Homes::spread(Home h, const Shape &shape) {
+  constexpr uint32_t fewest = 64; // registers
+  if (!h.layout || h.rank == Rank::Accumulator)
+    return h;
+  LinearLayout now = layout::dealtByRows(shape, threads());
+  auto registers = [](const LinearLayout &l) { return uint32_t{1} << l.inBits(layout::Dim::Register); };
+  if (uint32_t n = registers(layoutOf(h)); n >= fewest && n > registers(now))
+    h.layout = out_.internLayout(now);
+  return h;
+}
+
+/// Values that meet at the border of a region live in one place, `mine` (arguments and results of the operation): where the
+/// strongest of those that meet lives; large ones spread over all threads if the region is a loop's.
+void Homes::carried(const Op &op) {
+  auto meet = [&](std::initializer_list<const Value *> from, std::initializer_list<const Value *> mine) {
+    Home best;
+    for (auto values : {from, mine})
+      for (const Value *v : values)
+        if (Home h = of(v); h.rank > best.rank)
+          best = h;
+    // A mask of ranges either way of an If makes where its result is needed.
+    best = op.kind != OpKind::If ? spread(best, (*mine.begin())->type.shape) : best.layout ? best : homeOfUsers(*mine.begin());
+    // Members must agree even where two homes of one rank compete.
+    for (const Value *v : mine)
+      if (best.layout && home_[v].layout != best.layout) {
+        home_[v] = best;
+        changed_ = true;
+      }
+  };
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    if (op.kind == OpKind::If) {
+      meet({op.region(0)->terminator()->operands[i], op.region(1)->terminator()->operands[i]}, {op.results[i]});
+    } else if (op.kind == OpKind::For) {
+      meet({op.operands[3 + i], op.region(0)->terminator()->operands[i]}, {op.region(0)->args[1 + i], op.results[i]});
+    } else {
+      meet({op.operands[i], op.region(1)->terminator()->operands[i]}, {op.region(0)->args[i]});
+      meet({op.region(0)->terminator()->operands[1 + i]}, {op.region(1)->args[i], op.results[i]});
+    }
+  }
+}
+
+/// Where an operation that is no work on elements takes its operand `v`: a reduction of several tensors all as the strongest of them lives, a scan as it works, a store as memory wants it.
+Home Homes::wantedBy(const Op &user, const Value *v, unsigned depth) const {
+  switch (user.kind) {
+  case OpKind::Reduce:
+  case OpKind::Scan:
+    return worksIn(user);
+  case OpKind::Store:
+    return user.operands[1] == v && v->type.isTensor() ? Home{out_.internLayout(access(user).layout), Rank::Other} : Home{};
+  case OpKind::Reshape:
+  case OpKind::Permute:
+  case OpKind::ExpandDims: {
+    Home h = depth ? homeOfUsers(user.result(), depth - 1) : Home{};
+    if (h.layout)
+      h.layout = out_.internLayout(operandLayout(user, layoutOf(h)));
+    return h;
+  }
+  default:
+    return {};
+  }
+}
+
+/// Where the strongest of the values lives that are computed from `v` element by element; where nothing decides that, what they go to.
+Home Homes::homeOfUsers(const Value *v, unsigned depth) const {
+  constexpr unsigned most = 32; // values
+  std::vector<const Value *> work{v};
+  Home best;
+  for (size_t i = 0; i < work.size(); ++i)
+    for (const Op *u : users_.of(work[i])) {
+      if (!u->has(traits::Elementwise) || u->results.size() != 1 || u->result()->type.shape != v->type.shape) {
+        if (Home h = wantedBy(*u, work[i], depth); h.rank > best.rank)
+          best = h;
+        continue;
+      }
+      if (Home h = of(u->result()); h.rank > best.rank)
+        best = h;
+      else if (!h.layout && work.size() < most && std::find(work.begin(), work.end(), u->result()) == work.end())
+        work.push_back(u->result());
+    }
+  return best;
+}
+
+/// As the first access that takes its address or its mask from `v` wants it: a line of a tile as all rows, or all columns, of the tile do.
+std::optional<LinearLayout> Homes::wantedByMemory(const Value *v, unsigned depth) const {
+  if (const Op *user = memoryUser(users_, v, depth))
+    return access(*user).layout;
+  if (depth == 0)
+    return std::nullopt;
+  for (const Op *u : users_.of(v)) {
+    const Op *around = u->parent->parent->op;
+    if (u->kind == OpKind::Yield && around && around->kind == OpKind::If) {
+      auto at = std::find(u->operands.begin(), u->operands.end(), v) - u->operands.begin();
+      if (std::optional<LinearLayout> l = wantedByMemory(around->results[static_cast<size_t>(at)], depth - 1))
+        return l;
+      continue;
+    }
+    bool isSame = u->has(traits::Elementwise) && u->result()->type.shape == v->type.shape;
+    if (!isSame && (u->kind == OpKind::Splat || !renames(u->kind)))
+      continue;
+    if (std::optional<LinearLayout> l = wantedByMemory(u->result(), depth - 1))
+      return isSame ? l : operandLayout(*u, *l);
+  }
+  return std::nullopt;
+}
+
+/// DotChoice::run: as many as come from a word of the narrowest load, so that these stay words until they are widened. Which products one instruction adds up
+/// is all the same if both operands agree. 0: in memory they do not lie side by side, or another dot has computed them.
+unsigned Homes::runOf(const Op &dot) const {
+  auto cheap = [&](const Value *v) { return isCheap(v); };
+  int64_t run = std::max(elementsOfWord(dot.operands[0], 16, cheap), elementsOfWord(dot.operands[1], 16, cheap));
+  for (unsigned i : {0u, 1u}) {
+    const Value *v = dot.operands[i];
+    const unsigned axis = v->type.shape.rank() - 1 - i;
+    Home h = of(v);
+    if (h.rank != Rank::Memory)
+      return 0;
+    const LinearLayout &l = layoutOf(h);
+    int64_t loaded = 1;
+    for (unsigned j = 0; j < l.inBits(layout::Dim::Register) && l.basis(layout::Dim::Register, j, layout::tensorDim(axis)) == loaded; ++j)
+      loaded *= 2;
+    // Four threads have a row among them; if one had none of it, others would hold copies.
+    run = std::min({run, loaded, v->type.shape[axis] / 4});
+  }
+  return run * byteWidth(dot.operands[0]->type.elem) > wordBytes ? static_cast<unsigned>(run) : 0;
+}
+
+/// Carried values that nothing decided yet: pointers and counters. They live as the access that uses them wants them.
+void Homes::openCarried(const Block &b) {
+  for (const Op *op : b.ops) {
+    if (op->kind != OpKind::For && op->kind != OpKind::While && op->kind != OpKind::If)
+      continue;
+    for (const Region *r : op->regions) {
+      for (const Value *arg : r->block->args)
+        if (arg->type.isTensor() && !of(arg).layout)
+          if (std::optional<LinearLayout> l = wantedByMemory(arg, 8))
+            set(arg, *l, Rank::Memory);
+      openCarried(*r->block);
+    }
+  }
+}
+
+void Homes::giveDefaults(const Block &b) {
+  for (const Op *op : b.ops) {
+    for (const Region *r : op->regions) {
+      if (op->kind == OpKind::Reduce || op->kind == OpKind::Scan)
+        continue;
+      for (const Value *arg : r->block->args)
+        if (arg->type.isTensor())
+          set(arg, layout::dealtByRows(arg->type.shape, threads()), Rank::Other);
+      giveDefaults(*r->block);
+    }
+    visit(*op);
+    for (const Value *v : op->results)
+      if (v->type.isTensor() && !renames(op->kind) && !isCheap(v)) {
+        // Addresses and masks of rows by index: as the access wants them, or whole tiles of pointers would be moved.
+        const Op *user = of(v).layout ? nullptr : memoryUser(users_, v, 8);
+        set(v, user ? access(*user).layout : layout::dealtByRows(v->type.shape, threads()), Rank::Other);
+      }
+  }
+}
+
+} // namespace tegula::gpu

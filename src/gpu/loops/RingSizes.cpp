@@ -1,0 +1,224 @@
+// PipelinedLoop's sizes of rings: what they take, which choices there are, which leaves room for other blocks on an SM.
+#include "gpu/loops/PipelinedLoop.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/Dots.h"
+#include "gpu/shared/SharedNeeds.h"
+#include "gpu/shared/Tiles.h"
+#include <algorithm>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+/// Bytes that lowering gives a conversion if they are there.
+static constexpr uint64_t mostOfScratch = 64 * 1024;
+
+/// Tiles of the body that are in no ring, scratch that its operations will want, buffers of its block stores, and mbarriers.
+/// Conversions in branches take turns in `mostInBranch` bytes.
+uint64_t PipelinedLoop::bytesOfBody(uint64_t mostInBranch) {
+  const uint64_t barriers = hasStages() ? 1024 : bytesToSpare();
+  auto isRing = [&](const Op &op) { return ringOfTile(op.result()) != nullptr; };
+  const BesideRings rest =
+      besideRings(module_, body_, target_, isRing, [&](const Block &b, uint64_t) { return &b == &body_ ? mostOfScratch : mostInBranch; });
+  return rest.tiles + rest.scratch + rest.buffers + barriers;
+}
+
+/// Iterations of the loop, if constants say how many; else more than anybody counts.
+int64_t PipelinedLoop::mostIterations() const {
+  const std::optional<int64_t> start = constantInt(loop_.operands[0]), end = constantInt(loop_.operands[1]), step = constantInt(loop_.operands[2]);
+  constexpr int64_t many = 1 << 20;
+  if (!start || !end || !step || *step <= 0 || *end <= *start)
+    return many;
+  return std::min(many, (*end - *start - 1) / *step + 1);
+}
+
+/// Numbers of slots; bytes of all rings. No ring of tiles that threads copy has more slots than the loop has iterations. Tiles that block copies bring form stages: one slot of each ring, one number of slots.
+uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
+  ahead_ = c.ahead;
+  turns_ = c.turns;
+  stages_ = static_cast<unsigned>(ahead_) + 1 + c.slack;
+  uint64_t bytes = 0;
+  for (Ring &r : rings_) {
+    bool runsOn = r.staysInFlight && !c.isDrained;
+    unsigned computed = turns_ == Turns::Single ? 1 : turns_ == Turns::Early ? 2 : 2 + runsOn;
+    r.slots = r.inStages ? stages_ : r.isCopied ? static_cast<unsigned>(std::min(mostIterations(), ahead_ + !c.isBehindReads + runsOn)) : computed;
+    bytes += slotBytes(r.tile) * r.slots;
+  }
+  return bytes;
+}
+
+/// Makes it the choice. Bytes of shared memory that the loop takes then, with what lives beside it.
+uint64_t PipelinedLoop::take(const RingChoice &c) {
+  isBehindFirst_ = c.isBehindFirst;
+  isBehindReads_ = c.isBehindReads;
+  std::optional<uint64_t> &around = around_[isBehindFirst_];
+  if (!around)
+    around = tilesAround(loop_, placeOfPrologue());
+  return bytesBeside_ + *around + giveSlots(c);
+}
+
+/// The best first, the smallest last.
+std::vector<RingChoice> PipelinedLoop::choices(int64_t wanted) const {
+  std::vector<RingChoice> out;
+  int64_t fewest = anyRing([](const Ring &r) { return r.isCopied; }) ? 1 : wanted;
+  // A stage more lets warpgroups drift apart, so that one computes while the other's asynchronous dots run.
+  unsigned most = hasStages() ? isReleasedLate() + (options_.numWarps >= 8) : 0;
+  auto add = [&](int64_t ahead, Turns turns) {
+    for (unsigned slack = most + 1; slack-- > 0;) {
+      out.push_back({ahead, turns, slack});
+      if (slack && turns == Turns::Late && hasFirstDot())
+        out.push_back({ahead, turns, slack, false, true});
+    }
+  };
+  for (int64_t ahead = wanted; ahead >= fewest; --ahead) {
+    add(ahead, Turns::Late);
+    add(ahead, Turns::Early);
+    if (hasFirstDot())
+      out.push_back({ahead, Turns::Late, 0, false, true});
+  }
+  for (int64_t ahead = wanted; ahead >= fewest; --ahead)
+    add(ahead, Turns::Single);
+  if (canDrain())
+    out.push_back({fewest, Turns::Late, 0, true, hasFirstDot()});
+  return out;
+}
+
+/// Is all that is computed for dots made of another dot's result of the same iteration? The wait for that one is one for the last iteration's as well.
+bool PipelinedLoop::canDrainComputed() const {
+  if (!usesGroups() || hasStages())
+    return false; // threads that copy meet at the top of each iteration
+  std::unordered_set<const Value *> ofDots;
+  for (const Op *op : body_.ops)
+    if (std::ranges::find(dots_, op) != dots_.end() || std::ranges::any_of(op->operands, [&](const Value *v) { return ofDots.count(v); }))
+      ofDots.insert(op->results.begin(), op->results.end());
+  return !anyRing([&](const Ring &r) { return !r.isCopied && !ofDots.count(r.source->operands[0]); });
+}
+
+/// Do products alone read what is in the tile, as it is? Unpacking takes time in which copies that have started are worth more than a block (int4 by bytes, 16 rows: 0.94).
+static bool feedsDotsAsItIs(const Block &body, const Value *v) {
+  return std::ranges::all_of(usersIn(body, v), [&](const Op *u) { return u->kind == OpKind::Dot || ((u->kind == OpKind::Convert || renames(u->kind)) && feedsDotsAsItIs(body, u->result())); });
+}
+
+bool PipelinedLoop::canStartBehindReads() const {
+  if (!startsCopies_ || !usesGroups() || hasStages() || hasStaged() || !waits_.waits.empty() || hasFirstDot() || options_.numCtas > 1)
+    return false;
+  const std::vector<Value *> &yields = body_.terminator()->operands;
+  return std::ranges::all_of(rings_, [&](const Ring &r) { return r.isCopied && !r.feedsAsyncDot && feedsDotsAsItIs(body_, r.source->result()) && !std::count(yields.begin(), yields.end(), r.source->result()); });
+}
+
+/// Blocks on an SM whose registers hold the results of the loop's dots, and what else such a loop has.
+uint64_t PipelinedLoop::blocksByRegisters() const {
+  const int64_t threads = int64_t{target_.lanes()} * options_.numWarps, needed = registersOfDots(body_, threads);
+  uint64_t blocks = 1;
+  while (target_.registerLimit(static_cast<unsigned>(threads * static_cast<int64_t>(blocks + 1))) >= needed)
+    ++blocks;
+  return blocks;
+}
+
+/// With fewer than two warpgroups on an SM the tensor cores wait while a warpgroup computes, and four hide more than stages do, above all the beginning and the end of a
+/// program: slots beyond those that were asked for are not worth a neighbour. A producer's copies go on meanwhile; there two do. A loop in one over tiles is left alone: its kernel
+/// has as many programs as there are SMs, as a rule; but whoever gives attention four warps has two programs for each (a counter of tiles, D=128, 64x64, H200: 341 TFLOP/s with one block for 148 KB, Triton's two 467). So
+/// is one that ends tiles itself, in a branch that stores.
+RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
+  const unsigned enoughWarps = startsCopies_ ? 16 : 8;
+  constexpr uint64_t reserved = 1024; // of each block on an SM
+  bool isOfTiles = false;
+  for (const Op *op = loop_.parent->parent->op; op; op = op->parent->parent->op)
+    isOfTiles |= goesThroughTiles(*op);
+  // CTAs that only share the iterations of a loop compute as much each as one alone. Clusters of two find room on all SMs; of those of 4 and 8 with one block on an SM 30 and 15 run at once (docs/hopper.md), so that
+  // a grid of 32 and 16 takes twice as long (512^2 x 16384 by 128 x 64 in 4 parts 49 -> 34 us, by 128 x 128 in 8 50 -> 36). But what TMA copies wants stages more: fewer are 35 -> 45 us there.
+  const bool sharesTiles = options_.numCtas > 1 && (!loop_.splitParts() || options_.numCtas == 2 || hasStages());
+  if (options_.numWarps >= enoughWarps || sharesTiles || writesGlobal(loop_) || (isOfTiles && (dots_.size() < 2 || options_.numWarps >= 8)))
+    return c;
+  const uint64_t most = std::min<uint64_t>(enoughWarps / options_.numWarps, blocksByRegisters());
+  auto blocks = [&](const RingChoice &x) { return std::min(most, (target_.sharedLimit() + reserved) / (take(x) - bytesToSpare() + reserved)); };
+  RingChoice best = c;
+  auto consider = [&](const RingChoice &x) {
+    if (blocks(x) > blocks(best))
+      best = x;
+  };
+  for (bool isBehindFirst : {false, true})
+    if (!isBehindFirst || hasFirstDot()) {
+      for (unsigned slack = c.slack + isBehindFirst; slack-- > 0;)
+        consider({c.ahead, c.turns, slack, false, isBehindFirst});
+      if (canDrain())
+        consider({c.ahead, c.turns, 0, true, isBehindFirst});
+    }
+  // Copies that start later are in time if a block more waits meanwhile, which takes a grid that has one (int8, 16 rows, 32 programs on an H200: 61 -> 74 us, 2048 programs 366 -> 342).
+  if (const RingChoice behind{c.ahead, c.turns, 0, false, false, true}; canStartBehindReads() && c.ahead > 1 && blocks(behind) > blocks(best)) {
+    constexpr uint32_t sixteenths = 16;
+    askedCrowd_ = options_.askedCrowd ? options_.askedCrowd : sixteenths * static_cast<uint32_t>(blocks(best));
+    if (options_.crowd > askedCrowd_)
+      best = behind;
+  }
+  // With one slot alone all threads would wait for the last iteration's dots before they store.
+  if (c.turns == Turns::Late && anyRing([](const Ring &r) { return !r.isCopied; }))
+    consider({c.ahead, Turns::Early, c.slack});
+  if (canDrainComputed())
+    for (bool isBehindFirst : {false, true})
+      if (!isBehindFirst || hasFirstDot())
+        consider({c.ahead, Turns::Single, 0, true, isBehindFirst});
+  return best;
+}
+
+const Op *PipelinedLoop::placeOfEarlyWait() const {
+  for (const Op *op : body_.ops)
+    for (const Ring &r : rings_)
+      if (!r.isCopied) {
+        // A slot that is written anew, or the first dot behind whose barrier nobody reads the last iteration's.
+        const std::vector<Value *> &used = op->operands;
+        bool reads = op->kind == OpKind::Dot && std::find(used.begin(), used.end(), r.source->result()) != used.end();
+        if (turns_ == Turns::Single ? op == r.source : turns_ == Turns::Early && reads)
+          return op;
+      }
+  return nullptr;
+}
+
+/// What passes through registers (a bias) gives way to the tiles of asynchronous dots: it stays a load in the iteration that uses it. False if there are not both.
+bool PipelinedLoop::leaveOthers() {
+  auto isOther = [](const Ring &r) { return r.isCopied && !r.inStages && !r.isStaged && !r.feedsAsyncDot; };
+  return anyRing([](const Ring &r) { return r.isCopied && r.feedsAsyncDot; }) && std::erase_if(rings_, isOther) > 0;
+}
+
+bool PipelinedLoop::fitMemory() {
+  const uint64_t limit = target_.sharedLimit();
+  const int64_t wanted = std::clamp<int64_t>(stagesOf(loop_, options_) - 1, 1, mostIterations());
+  const std::vector<RingChoice> all = choices(wanted);
+  // What is beside them is the same for all, but that a branch, which many iterations pass by, does with less before the rings do.
+  std::vector<uint64_t> beside;
+  for (uint64_t most : {mostOfScratch, mostOfScratch / 2, mostOfScratch / 4})
+    beside.push_back(bytesOfBody(most));
+  auto first = std::find_if(all.begin(), all.end(), [&](const RingChoice &c) {
+    return std::any_of(beside.begin(), beside.end(), [&](uint64_t bytes) { return bytesBeside_ = bytes, take(c) <= limit; });
+  });
+  if (first == all.end()) {
+    if (leaveOthers())
+      return fitMemory();
+    remarks_.shortOfMemory(0, wanted, take(all.back()), limit);
+    return false;
+  }
+  if (first->ahead < wanted)
+    remarks_.shortOfMemory(first->ahead, wanted, take({wanted, first->turns}), limit);
+  const RingChoice chosen = withNeighbours(*first);
+  take(chosen);
+  const Op *early = chosen.isDrained ? body_.terminator() : placeOfEarlyWait();
+  if (early)
+    waits_ = placeDotWaits(body_, dots_, early);
+  if (chosen.isDrained)
+    for (Ring &r : rings_)
+      r.staysInFlight = false;
+  isDrained_ = chosen.isDrained;
+  firstStore_ = turns_ == Turns::Single && !isDrained_ ? early : nullptr;
+  findLate();
+  return true;
+}
+
+void PipelinedLoop::setStages(unsigned n) {
+  stages_ = n;
+  for (Ring &r : rings_)
+    if (r.inStages)
+      r.slots = n;
+  findLate();
+}
+
+} // namespace tegula::gpu
