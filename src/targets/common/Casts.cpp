@@ -3,6 +3,7 @@
 // All narrow formats (f16, bf16, five fp8) go through float, which holds their values exactly. Wider sources (f64, i32,
 // i64) first become a float rounded to odd: the last bit is set if anything was lost, and as float has at least two
 // bits more than the target, the second rounding then sees the same side of every midpoint as the exact value does.
+#include "targets/common/MathX86.h"
 #include "targets/common/NvptxOps.h"
 #include "targets/common/VecUtil.h"
 
@@ -163,6 +164,8 @@ V floatToInt(VecEmitter &v, V x, unsigned bits, bool isSigned) {
     V both = a.b.CreateSelect(a.b.CreateFCmpOGT(lower, a.f(x, end - 1)), a.f(x, end - 1), lower);
     return a.b.CreateTrunc(a.b.CreateFPToSI(both, intLike(x, 32)), intLike(x, bits));
   }
+  if (bits == 32 && isSigned && v.target.avx2 && x->getType()->isVectorTy() && x->getType()->getScalarType()->isFloatTy())
+    return emitToIntX86(v, x);
   llvm::Type *type = intLike(x, bits);
   // Out of range the instruction gives poison: freeze makes it some value, which the selects replace.
   V raw = a.b.CreateFreeze(isSigned ? a.b.CreateFPToSI(x, type) : a.b.CreateFPToUI(x, type));

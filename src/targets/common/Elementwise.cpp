@@ -420,6 +420,9 @@ V emitMinMax(VecEmitter &v, OpKind kind, V x, V y) {
   // The select takes y if the operands are equal or x is NaN: right as it is for such a constant y.
   if (n && !n->isNaN() && !(n->isZero() && n->isNegative() != isMin))
     return r;
+  // Such a comparison takes x.
+  if (n && !n->isNaN() && !onBits)
+    return a.b.CreateSelect(isMin ? a.b.CreateFCmpOLE(x, y) : a.b.CreateFCmpOGE(x, y), x, y);
   // Equal operands differ at most in the sign of zero: `or` gives the lower one, `and` the higher one.
   V xb = a.bitsOf(x), yb = a.bitsOf(y);
   V zero = a.floatOf(isMin ? a.b.CreateOr(xb, yb) : a.b.CreateAnd(xb, yb));

@@ -307,4 +307,17 @@ V emitMathX86(VecEmitter &v, OpKind kind, V x) {
   }
 }
 
+// The instruction gives -2^31 for all that it cannot convert (Intel SDM vol. 2, VCVTTPS2DQ): what is too large differs from the largest number in all bits, what is too small is right.
+V emitToIntX86(VecEmitter &v, V x) {
+  X86Math m(v);
+  V raw = m.inRegisters(x, m.wide && lanesOf(x) >= 16 ? 16 : 8, [&](V y) -> V {
+    if (lanesOf(y) == 8)
+      return m.b.CreateIntrinsic(x86_avx_cvtt_ps2dq_256, {}, {y});
+    V all = llvm::ConstantInt::get(m.b.getInt16Ty(), 0xFFFF), none = llvm::Constant::getNullValue(intLike(y, 32));
+    return m.b.CreateIntrinsic(x86_avx512_mask_cvttps2dq_512, {}, {y, none, all, m.b.getInt32(4)}); // 4: exceptions as they are set
+  });
+  V r = m.b.CreateXor(raw, m.b.CreateSExt(m.b.CreateFCmpOGE(x, m.f(x, 0x1p31)), raw->getType()));
+  return m.b.CreateSelect(m.isNan(x), llvm::Constant::getNullValue(r->getType()), r);
+}
+
 } // namespace tegula::targets

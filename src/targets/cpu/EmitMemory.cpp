@@ -136,10 +136,25 @@ V FunctionEmitter::gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, 
   auto *type = llvm::FixedVectorType::get(memType(t), lanes);
   V m = mask ? broadcast(mask, lanes) : nullptr;
   V o = other ? toMemory(broadcast(other, lanes), t) : llvm::Constant::getNullValue(type);
-  if (nest_->apart || manyVectors(lanes, bytesOf(t)) || (lanes >= 32 && bytesOf(t) < 4))
+  const bool together = !nest_->apart && !manyVectors(lanes, bytesOf(t));
+  if (together && state_.target.avx512 && bytesOf(t) < 4 && lanes >= 8)
+    return fromMemory(gatherFromWords(pointers(a), type, m, o), t);
+  if (!together || (lanes >= 32 && bytesOf(t) < 4))
     return fromMemory(gatherOneByOne(pointers(a), type, m, o), t);
   V x = b_.CreateMaskedGather(type, pointers(a), llvm::Align(bytesOf(t)), m ? m : broadcast(b_.getTrue(), lanes), o);
   return fromMemory(x, t);
+}
+
+// By words of four bytes that hold them. A word that begins at a multiple of its size lies in one page, so what is read beside the elements is no fault.
+V FunctionEmitter::gatherFromWords(V pointers, llvm::FixedVectorType *type, V mask, V other) {
+  const unsigned lanes = type->getNumElements();
+  auto *words = llvm::FixedVectorType::get(b_.getInt32Ty(), lanes);
+  V at = b_.CreatePtrToInt(pointers, llvm::FixedVectorType::get(b_.getInt64Ty(), lanes));
+  V from = b_.CreateIntToPtr(b_.CreateAnd(at, llvm::ConstantInt::get(at->getType(), ~uint64_t(3))), pointers->getType());
+  V word = b_.CreateMaskedGather(words, from, llvm::Align(4), mask ? mask : broadcast(b_.getTrue(), lanes), llvm::Constant::getNullValue(words));
+  V bits = b_.CreateShl(b_.CreateAnd(b_.CreateTrunc(at, words), llvm::ConstantInt::get(words, 3)), llvm::ConstantInt::get(words, 3));
+  V x = b_.CreateTrunc(b_.CreateLShr(word, bits), type);
+  return mask ? b_.CreateSelect(mask, x, other) : x;
 }
 
 // No target gathers elements of one or two bytes, and LLVM would write the lanes out one by one, with a branch each if

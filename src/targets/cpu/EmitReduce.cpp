@@ -187,8 +187,13 @@ void FunctionEmitter::scanLanes(const Op &scan, llvm::SmallVectorImpl<V> &x) {
       has.push_back(b_.getInt1(there));
       from.push_back(static_cast<int>(there ? (scan.reverse() ? i + step * beside : i - step * beside) : neutral ? lanes + i : i));
     }
-    for (unsigned i = 0; i < x.size(); ++i)
-      args.push_back(b_.CreateShuffleVector(x[i], neutral ? broadcast(identity(scan, i), lanes) : x[i], from));
+    for (unsigned i = 0; i < x.size(); ++i) {
+      V before = b_.CreateShuffleVector(x[i], neutral ? broadcast(identity(scan, i), lanes) : x[i], from);
+      // Nobody sees what is computed in lanes that have none there, so LLVM puts there whatever some register holds. A bound of the row, read as floats, is subnormal:
+      // multiplying it takes a hundred cycles and more (Intel SDM vol. 1, 11.5.2.2, Optimization Reference Manual, "Floating-point exceptions and assists").
+      const bool real = before->getType()->isFPOrFPVectorTy();
+      args.push_back(real && !neutral ? b_.CreateArithmeticFence(before, before->getType()) : before);
+    }
     args.append(x.begin(), x.end());
     llvm::SmallVector<V, 4> joined = combine(*scan.regions[0], args);
     for (unsigned i = 0; i < x.size(); ++i)

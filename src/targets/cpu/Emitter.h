@@ -161,7 +161,7 @@ private:
   V gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other);
   bool manyVectors(unsigned lanes, unsigned bytes) const;
   V pieceStart(const LaneAddress &a, llvm::ArrayRef<unsigned> across, unsigned i, std::vector<V> &starts);
-  V gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mask, V other);
+  V gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mask, V other), gatherFromWords(V pointers, llvm::FixedVectorType *type, V mask, V other);
   V maskedScalarLoad(V pointer, const ir::Type &t, V mask, V other, bool isVolatile);
   V pointers(const LaneAddress &a), anyOf(V mask);
   LaneAddress addressOf(const ir::Value *pointers, const Bits &at);
