@@ -8,6 +8,7 @@
 #include "gpu/layouts/HoistConverts.h"
 #include "gpu/layouts/NarrowLoads.h"
 #include "gpu/layouts/SinkWidening.h"
+#include "gpu/layouts/TurnDots.h"
 #include "gpu/loops/AdvanceDots.h"
 #include "gpu/loops/CopyLoads.h"
 #include "gpu/loops/DelayReductions.h"
@@ -56,6 +57,9 @@ std::unique_ptr<ir::Module> split(const ir::Module &m, const PassInput &in) {
 }
 
 constexpr GpuPass passes[] = {
+    // First: all others see the dots as they will be computed.
+    {"turn-dots", [](const ir::Module &m, const PassInput &in) { return turnDots(m, in.target, in.options.numWarps); }, nullptr,
+     "computes tiles transposed where dots then read them from registers"},
     // Before the choice of a cluster and of tiles, which both count what is live across reductions.
     {"delay-loads", [](const ir::Module &m, const PassInput &in) { return delayLoads(m, in.target, in.options); }, nullptr, "moves loads behind reductions where rows have few registers"},
     // With num_ctas > 1, or where rows are too long for one CTA: tile IR of one CTA of a cluster. Before all that count the elements of a CTA.
