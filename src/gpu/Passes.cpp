@@ -18,6 +18,7 @@
 #include "gpu/loops/RotateDots.h"
 #include "gpu/loops/SpecializeWarps.h"
 #include "gpu/loops/StaggerDots.h"
+#include "gpu/loops/SumParts.h"
 #include "gpu/masks/SkipMasks.h"
 #include "gpu/masks/UnderMask.h"
 #include "gpu/masks/WholeMasks.h"
@@ -113,6 +114,8 @@ constexpr GpuPass passes[] = {
     {"share-quotients", nullptr, [](ir::Module &m, const PassInput &) { shareQuotients(m); }, "computes remainders from quotients of the same numbers"},
     // The order of operations that it leaves is final.
     {"sink-widening", nullptr, [](ir::Module &m, const PassInput &) { sinkWidening(m); }, "converts to wider types as late as possible"},
+    // Behind all that move operations.
+    {"sum-parts", nullptr, [](ir::Module &m, const PassInput &in) { sumParts(m, in.target, in.options); }, "adds products to sums outside of the instruction part by part, where registers are short"},
     // What lives at one time follows from that order, which code generation keeps.
     {"allocate-shared", nullptr, [](ir::Module &m, const PassInput &in) { allocateShared(m, in.target, in.options); }, "gives operations their bytes of shared memory"},
     // Barriers follow from that order and those bytes.

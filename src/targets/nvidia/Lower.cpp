@@ -161,6 +161,8 @@ void Lowering::block(const ir::Block &b) {
 }
 
 void Lowering::lowerOp(const Op &op) {
+  if (isLowered_.contains(&op))
+    return;
   if (lines_)
     b_.SetCurrentDebugLocation(lines_->location(op));
   if (target_.simulate && op.has(ir::traits::Shared))

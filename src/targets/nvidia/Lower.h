@@ -16,6 +16,7 @@
 #pragma once
 #include "gpu/layouts/IndexBits.h"
 #include "gpu/Layouts.h"
+#include "gpu/loops/SumParts.h"
 #include "gpu/shared/SharedNeeds.h"
 #include "layout/Conversion.h"
 #include "passes/ArgumentAccess.h"
@@ -27,6 +28,7 @@
 #include "targets/nvidia/BulkStores.h"
 #include "targets/nvidia/Instr.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include <functional>
 #include <map>
 
@@ -197,6 +199,20 @@ private:
   struct FmaMath;
   Regs fma(const Op &op), fmaLoop(const Op &op);
   void dotWait(const Op &op);
+  /// A dot of which a part runs at a time (gpu/loops/SumParts.h), from its start to its wait.
+  struct DotInParts {
+    Instr::Wgmma w;
+    llvm::SmallVector<Instr::WgmmaStep, 16> steps; // of tiles in shared memory; each tile of sums is a part
+    V a, b;                                        // descriptors
+    gpu::PartsOfSum sum;
+    Regs zeros; // of all parts
+    size_t registers() const { return zeros.size() / sum.parts; }
+    Regs start(Instr &in, unsigned part) const;
+  };
+  std::map<const Op *, DotInParts> dotsInParts_; // those that run, by their waits
+  /// The wait, and what is done with its result up to a sum, for one part after the other.
+  void sumInParts(const Op &wait);
+  llvm::DenseSet<const Op *> isLowered_; // what an operation in front of it was lowered with
   /// 8- and 16-bit elements packed into 32-bit registers, lowest first; 32-bit ones as integers.
   Regs packed(const Regs &x, unsigned first, unsigned count);
 

@@ -9,6 +9,15 @@ namespace tegula::nvidia {
 
 using ir::Elem;
 
+/// Starts a part; its registers, which may be read behind a wait.
+Regs Lowering::DotInParts::start(Instr &in, unsigned part) const {
+  llvm::SmallVector<Instr::WgmmaStep, 8> own;
+  for (const Instr::WgmmaStep &s : steps)
+    if (s.tile == part)
+      own.push_back({0, s.aOffset, s.bOffset, {}});
+  return in.wgmmaGroups(w, {own}, a, b, llvm::ArrayRef<V>(zeros).slice(part * registers(), registers()));
+}
+
 struct Lowering::MatrixDots : Part {
   using Part::Part;
   Regs mma(const Op &op, const DotChoice &c), wgmma(const Op &op, const DotChoice &c);
@@ -135,12 +144,15 @@ Regs Lowering::MatrixDots::wgmma(const Op &op, const DotChoice &c) {
   }
   for (V x : get(op.operands[2]))
     acc.push_back(isWide(t) ? x : vec_->widen(x, t.elem));
-  const MatrixInstr instr = matrixInstr(c, op);
+  MatrixInstr instr = matrixInstr(c, op);
+  gpu::PartsOfSum sum = gpu::partsOfSum(op, frame_.users_, static_cast<int64_t>(acc.size()));
+  if (sum.parts > 1)
+    instr.n = std::min(instr.n, 2 * static_cast<unsigned>(acc.size()) / sum.parts);
   Instr::Wgmma w{instr.n, instr.d, instr.a, instr.b, sa.transposed, sb.transposed, false, false};
   auto depth = static_cast<unsigned>(ta.shape[1]) / instr.k;
   unsigned columns = static_cast<unsigned>(t.shape[1]) / c.grid.n / instr.n, rows = static_cast<unsigned>(acc.size()) / (instr.n / 2) / columns;
   // Nothing runs beside a dot that is waited for at once.
-  DotRounds r = !aInRegisters && op.rounds() > 1 ? dotRounds(instr, sa, sb, depth, !isAsync) : DotRounds{.products = depth};
+  DotRounds r = !aInRegisters && op.rounds() > 1 && sum.parts == 1 ? dotRounds(instr, sa, sb, depth, !isAsync) : DotRounds{.products = depth};
   llvm::SmallVector<Instr::WgmmaStep, 8> steps;
   for (unsigned m = 0; m < rows; ++m)
     for (unsigned n = 0; n < columns; ++n)
@@ -151,6 +163,11 @@ Regs Lowering::MatrixDots::wgmma(const Op &op, const DotChoice &c) {
           fragment = llvm::ArrayRef<V>(wordsA).slice((m * depth + k) * 4, 4);
         steps.push_back({m * columns + n, aInRegisters ? 0 : sa.offset(64 * m, k * instr.k) >> 4, sb.offset(instr.n * n, k * instr.k) >> 4, fragment});
       }
+  if (sum.parts > 1) {
+    assert(rows * columns == sum.parts && "an instruction's tile is a part");
+    const DotInParts &d = frame_.dotsInParts_[sum.wait] = {w, {steps.begin(), steps.end()}, descA, descB, std::move(sum), std::move(acc)};
+    return d.start(*in_, 0);
+  }
   Instr::WgmmaRounds rounds{steps};
   if (r.rounds > 1)
     rounds = {steps, r.rounds, sa.offset(0, r.at(1, 0) * instr.k) >> 4, sb.offset(0, r.at(1, 0) * instr.k) >> 4, isBesideLoop(op)};
@@ -167,11 +184,44 @@ Regs Lowering::MatrixDots::wgmma(const Op &op, const DotChoice &c) {
 void Lowering::dotWait(const Op &op) {
   auto pending = static_cast<unsigned>(op.pending());
   in_->setSite(siteOf(op));
+  if (dotsInParts_.contains(&op))
+    return sumInParts(op);
   bool behindLoop = op.behindLoop();
   if (op.results.empty())
     in_->wgmmaWait(pending, {}, behindLoop);
   for (size_t i = 0; i < op.results.size(); ++i)
     set(op.results[i], in_->wgmmaWait(pending, get(op.operands[i]), behindLoop && i == 0));
+}
+
+void Lowering::sumInParts(const Op &wait) {
+  const DotInParts &d = dotsInParts_.at(&wait);
+  const size_t count = d.registers();
+  Regs running = get(wait.operands[0]), sums;
+  for (unsigned part = 0; part < d.sum.parts; ++part) {
+    in_->setSite(siteOf(wait));
+    Regs now = in_->wgmmaWait(0, running);
+    const Value *from = wait.result();
+    for (const Op *step : d.sum.steps) {
+      if (lines_)
+        b_.SetCurrentDebugLocation(lines_->location(*step));
+      for (size_t i = 0; i < count; ++i) {
+        llvm::SmallVector<V, 2> args;
+        for (const Value *v : step->operands)
+          args.push_back(v == from ? now[i] : get(v)[part * count + i]);
+        now[i] = vec_->elementwise(*step, args, step->operands[0]->type.elem, step->result()->type.elem);
+      }
+      from = step->result();
+    }
+    if (part + 1 < d.sum.parts) {
+      in_->setSite(siteOf(*wait.operands[0]->def));
+      running = d.start(*in_, part + 1);
+    }
+    sums.append(now.begin(), now.end());
+  }
+  for (const Op *step : d.sum.steps)
+    isLowered_.insert(step);
+  set(d.sum.steps.back()->result(), std::move(sums));
+  dotsInParts_.erase(&wait);
 }
 
 } // namespace tegula::nvidia
