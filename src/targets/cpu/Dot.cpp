@@ -449,10 +449,10 @@ void DotEmitter::run(V a, V bp, V c, bool accumulate) {
     panels(kBlock, a, bp, c, false);
     if (--blocks == 0)
       return;
-    a = at(a, kBlock * aBytes());
+    a = at(a, kBlock * p.aDepthStride * aBytes());
     bp = at(bp, kBlock * p.nr * bBytes());
   }
-  loop(blocks, {{a, kBlock * aBytes()}, {bp, kBlock * p.nr * bBytes()}}, {},
+  loop(blocks, {{a, kBlock * p.aDepthStride * aBytes()}, {bp, kBlock * p.nr * bBytes()}}, {},
        [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
          panels(kBlock, q[0], q[1], c, true);
          return {};
@@ -501,7 +501,7 @@ DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m,
   }
   // Rows of A a multiple of 2 KiB apart would meet in the same few cache sets.
   int64_t aBytes = ir::byteWidth(p.aElem);
-  p.aRowStride = k * aBytes >= 2048 ? k + 64 / aBytes : k;
+  p.aRowStride = k * aBytes >= 2048 ? k + 64 / aBytes : k, p.aDepthStride = 1;
   p.bPanelStride = k * p.nr;
   p.aElems = (m - 1) * p.aRowStride + k;
   p.bElems = n * k;
@@ -520,6 +520,16 @@ void packByPanel(const CpuTarget &t, DotPlan &p) {
     return;
   p.byPanel = true;
   p.bElems = p.kBlock * p.nr;
+}
+
+void takeColumns(DotPlan &p) {
+  constexpr int64_t inLine = 64;
+  if (p.nr == 1 || p.kGroup > 1 || p.k == 1)
+    return;
+  const int64_t bytes = ir::byteWidth(p.aElem), lines = divideUp(p.m * bytes, inLine);
+  // An odd number of lines: of all sets of a cache.
+  p.aRowStride = 1, p.aDepthStride = (lines | 1) * inLine / bytes;
+  p.aElems = (p.k - 1) * p.aDepthStride + p.m;
 }
 
 int64_t packedBOffset(const DotPlan &p, int64_t k, int64_t n) {

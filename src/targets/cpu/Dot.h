@@ -16,8 +16,8 @@ struct DotPlan {
   unsigned kGroup; // consecutive k packed together: 1 (f32, f64, i32), 2 (bf16 with AVX512_BF16, i16), 4 (int8 with
                    // VNNI, or with AVX2 if B has no negative elements); divides k
   bool bUnsigned;  // int8 in fours: B has no negative elements, so it is the operand that instructions take as unsigned
-  // A is packed row-major [m][k] with row stride aRowStride elements (k contiguous, so kGroup needs nothing special).
-  int64_t aRowStride;
+  // A is packed row-major [m][k] with row stride aRowStride elements (k contiguous, so kGroup needs nothing special); or, by takeColumns(), column behind column, aDepthStride elements apart.
+  int64_t aRowStride, aDepthStride;
   // B is packed in column panels of nr: element (k, n) at ((n / nr) * (k_padded / kGroup) + k / kGroup) * nr * kGroup +
   // (n % nr) * kGroup + k % kGroup.
   int64_t bPanelStride;   // elements between panels
@@ -41,6 +41,9 @@ DotPlan dotPlan(const CpuTarget &target, ir::Elem a, ir::Elem b, ir::Elem acc, i
 /// Makes `p` a plan by panels: one panel of B goes from the packing nest to the multiply-adds inside L1, and what was packed before it is not kept. The multiply-adds of
 /// the first rows are in the packing loop itself. Not for few rows, unless both operands and C take more than half of L2, which a buffer for all of B would drive A and C out of.
 void packByPanel(const CpuTarget &target, DotPlan &p);
+
+/// A is packed column by column, for operands that lie so in memory (ColumnsOfA.h). Nothing is done where groups of k or vectors along k are multiplied.
+void takeColumns(DotPlan &p);
 
 /// Element offset of B(k, n) in the packed buffer, for constant k, n (tests) .
 int64_t packedBOffset(const DotPlan &p, int64_t k, int64_t n);

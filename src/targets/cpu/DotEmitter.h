@@ -59,12 +59,18 @@ public:
   V unrelated(V x);
   V rowsOf(unsigned count) { return b.CreateMul(aStride, b.getInt64(count)); }
   void addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumulate);
-  int64_t stepBytesA() const { return p.kGroup * aBytes(); }
+  int64_t stepBytesA() const { return p.kGroup * p.aDepthStride * aBytes(); }
   /// Rows that count; so many k, a multiple of what a trip of the loop over k does. Null: all. For outer blocks.
   V rowsFrom = nullptr, rowsTo = nullptr, depth = nullptr;
   llvm::SmallVector<PanelFetch, 2> fetches; // in front of parts of loops over k
   void planSlots(llvm::ArrayRef<PanelFetch> right, const InPlace &left, V a, V panel, V near);
   void fetchRight(llvm::ArrayRef<PanelFetch> all, V near), fetchLeft(V a, const InPlace &left, V panel, V near);
+  /// A's tile of a block of k as it lies in memory, rows or columns one behind the other.
+  struct Pieces {
+    V first, stride;
+    int64_t count, bytes;
+  };
+  Pieces piecesOfLeft(V a, const InPlace &left) const;
   static int64_t unrolled(int64_t steps) { return std::min<int64_t>(4, steps); }
   int64_t stepBytesB() const { return p.kGroup * p.nr * bBytes(); }
 

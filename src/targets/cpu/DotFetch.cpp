@@ -36,6 +36,12 @@ void DotEmitter::fetch(const PanelFetch &lines, V from, V count) {
 
 void DotEmitter::prefetch(V at) { b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()}, {at, b.getInt32(0), b.getInt32(2), b.getInt32(1)}); }
 
+DotEmitter::Pieces DotEmitter::piecesOfLeft(V a, const InPlace &left) const {
+  if (left.column)
+    return {left.column, left.columnStride, p.kBlock, p.m * aBytes()};
+  return {a, aStride, p.m, p.kBlock * aBytes()};
+}
+
 /// The first block of rows is multiplied where the panel is packed; so many others there are in any case.
 void DotEmitter::planSlots(llvm::ArrayRef<PanelFetch> right, const InPlace &left, V a, V panel, V near) {
   constexpr int64_t line = 64, mostAtOnce = 2;
@@ -48,17 +54,18 @@ void DotEmitter::planSlots(llvm::ArrayRef<PanelFetch> right, const InPlace &left
   V none = number(0);
   s.rightSlots = right.empty() ? none : b.CreateSelect(b.CreateICmpSGE(right[0].rows, s.trips), number(ofRight), none);
   int64_t wanted = ofRight;
-  const int64_t bytes = p.kBlock * aBytes(), inRow = std::max<int64_t>(1, bytes / line), groups = p.m / trips;
+  const Pieces pieces = piecesOfLeft(a, left);
+  const int64_t bytes = pieces.bytes, inRow = std::max<int64_t>(1, bytes / line), groups = pieces.count / trips;
   if (left.next && groups > 0) { // else a block's trips would lead behind the tile
     s.groupBits = static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(groups)));
     wanted += divideUp(inRow * groups, p.n / p.nr);
     // Rows that do not begin with a line end in another one; the first of them is the last of this tile.
     V comes = b.CreateICmpNE(left.next, none), atEnd = number(std::min(bytes, line) - 1);
-    s.leftFirst = b.CreateGEP(b.getInt8Ty(), a, b.CreateAdd(left.next, atEnd)), s.leftStride = aStride;
+    s.leftFirst = b.CreateGEP(b.getInt8Ty(), pieces.first, b.CreateAdd(left.next, atEnd)), s.leftStride = pieces.stride;
     s.leftSlots = b.CreateSelect(comes, number(inRow * groups), none);
     if (left.result) { // In the last round, when there is no next tile, the rows that the result will be stored to: each of these lines is waited for otherwise.
       s.leftFirst = b.CreateSelect(comes, s.leftFirst, b.CreateGEP(b.getInt8Ty(), left.result, atEnd));
-      s.leftStride = b.CreateSelect(comes, aStride, left.resultStride);
+      s.leftStride = b.CreateSelect(comes, pieces.stride, left.resultStride);
       s.leftSlots = b.CreateSelect(comes, s.leftSlots, number(std::max<int64_t>(1, p.n * cBytes() / line) * groups));
     }
   }
@@ -124,19 +131,20 @@ void DotEmitter::fetchRight(llvm::ArrayRef<PanelFetch> all, V near) {
 /// In the last round, when there is no next tile, as much of the rows that the result will be stored to: each of these lines is waited for otherwise.
 void DotEmitter::fetchLeft(V a, const InPlace &left, V panel, V near) {
   constexpr int64_t line = 64;
-  const int64_t bytes = p.kBlock * aBytes(), inRow = std::max<int64_t>(1, bytes / line), rows = divideUp(p.m, p.n / p.nr);
+  const Pieces pieces = piecesOfLeft(a, left);
+  const int64_t bytes = pieces.bytes, inRow = std::max<int64_t>(1, bytes / line), rows = divideUp(pieces.count, p.n / p.nr);
   const int64_t atOnce = std::min(rows, divideUp(rows * inRow, tripsOfPanel()));
   for (int64_t i = 0; i < atOnce; ++i) {
     const int64_t each = divideUp(rows, atOnce);
     V row = b.CreateAdd(b.CreateMul(panel, b.getInt64(static_cast<uint64_t>(rows))), b.getInt64(static_cast<uint64_t>(i * each)));
-    V comes = b.CreateICmpNE(left.next, b.getInt64(0)), inside = b.CreateICmpSLE(row, b.getInt64(static_cast<uint64_t>(p.m - each)));
+    V comes = b.CreateICmpNE(left.next, b.getInt64(0)), inside = b.CreateICmpSLE(row, b.getInt64(static_cast<uint64_t>(pieces.count - each)));
     V atEnd = b.getInt64(static_cast<uint64_t>(std::min(bytes, line) - 1));
-    V first = b.CreateGEP(b.getInt8Ty(), a, b.CreateAdd(b.CreateAdd(left.next, b.CreateMul(row, aStride)), atEnd)), stride = aStride;
+    V first = b.CreateGEP(b.getInt8Ty(), pieces.first, b.CreateAdd(b.CreateAdd(left.next, b.CreateMul(row, pieces.stride)), atEnd)), stride = pieces.stride;
     if (left.result) {
       V inRow = b.CreateSub(b.CreatePtrToInt(a, b.getInt64Ty()), b.CreatePtrToInt(left.pointer, b.getInt64Ty())); // with each block of k other columns
       V there = b.CreateICmpULT(inRow, b.getInt64(static_cast<uint64_t>(p.n * cBytes())));
       V result = b.CreateGEP(b.getInt8Ty(), left.result, b.CreateAdd(b.CreateMul(row, left.resultStride), b.CreateAdd(inRow, atEnd)));
-      first = b.CreateSelect(comes, first, b.CreateSelect(there, result, near)), stride = b.CreateSelect(comes, aStride, b.CreateSelect(there, left.resultStride, b.getInt64(0)));
+      first = b.CreateSelect(comes, first, b.CreateSelect(there, result, near)), stride = b.CreateSelect(comes, pieces.stride, b.CreateSelect(there, left.resultStride, b.getInt64(0)));
       comes = b.getTrue();
     }
     V any = b.CreateAnd(comes, inside);
@@ -183,7 +191,8 @@ bool PanelDot::fetches(const CpuTarget &target, const DotPlan &p) {
 
 bool PanelDot::fetchesLeft(const CpuTarget &target, const DotPlan &p) {
   constexpr int64_t least = 256; // bytes of a row: the hardware has fetched the lines behind what was read
-  return blockShape(target, p).fetches != Fetches::Bursts && fetches(target, p) && p.kBlock * ir::byteWidth(p.aElem) >= least;
+  const bool isShort = p.aDepthStride == 1 && p.kBlock * ir::byteWidth(p.aElem) < least;
+  return blockShape(target, p).fetches != Fetches::Bursts && fetches(target, p) && !isShort;
 }
 
 } // namespace tegula::cpu

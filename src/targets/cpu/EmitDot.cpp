@@ -27,6 +27,7 @@ bool FunctionEmitter::staysLinear(const Lin &l, const Bits &at) {
 std::optional<InPlace> FunctionEmitter::leftInPlace(const Step &s, const Counts &counts, V depth) {
   if (state_.options.checked)
     return {};
+  const bool byColumns = s.dot->aDepthStride != 1;
   const ir::Value *v = s.left->roots[0].value;
   unsigned total = bitCount(v->type.shape), depthBits = log2Exact(s.dot->k);
   Bits at = identityBits(total);
@@ -51,6 +52,17 @@ std::optional<InPlace> FunctionEmitter::leftInPlace(const Step &s, const Counts 
   auto look = [&]() -> std::optional<InPlace> {
     LaneAddress a = linAt(load.operands[0], l, at, true, true);
     const llvm::SmallVector<Coef, 6> &step = a.noWrap ? a.flatLane : a.lane;
+    if (byColumns) { // packed, but the next one fetched
+      InPlace r{bufferLin(s.bufferA).base, nullptr, nullptr};
+      if (!s.dot->byPanel || !PanelDot::fetchesLeft(state_.target, *s.dot))
+        return r;
+      for (unsigned i = 0; i < depthBits; ++i)
+        if (step[i] != Coef{step[0].k << i, step[0].s})
+          return r;
+      r.next = nextTile(l, counts.depthLeft, s.dot->k);
+      r.column = a.noWrap ? a.flatBase : a.base, r.columnStride = b_.CreateSExtOrTrunc(coefValue(step[0], b_.getInt64Ty()), b_.getInt64Ty());
+      return r;
+    }
     for (unsigned i = 0; i < total; ++i) {
       Coef first = i < depthBits ? Coef{ir::byteWidth(v->type.elem)} : step[depthBits];
       unsigned power = i < depthBits ? i : i - depthBits;
@@ -73,13 +85,13 @@ std::optional<InPlace> FunctionEmitter::leftInPlace(const Step &s, const Counts 
   };
   std::optional<InPlace> r = look();
   // The last block of rows reads all of its rows.
-  if (r && counts.rows) {
+  if (r && counts.rows && !byColumns) {
     V all = b_.CreateICmpEQ(counts.rows, b_.getInt64(static_cast<uint64_t>(s.dot->m)));
     r->holds = r->holds ? b_.CreateAnd(r->holds, all) : all;
   }
   mixed_.backTo(mixed);
   nest_ = nullptr;
-  if (r && r->next)
+  if (r && r->next && !byColumns)
     resultInPlace(s, *r);
   return r;
 }
@@ -249,9 +261,9 @@ InPlace FunctionEmitter::leftOperand(const Step &s, const Counts &counts, V dept
     runNest(state);
   };
   std::optional<InPlace> there = leftInPlace(s, counts, depth);
-  if (!there) {
+  if (!there || s.dot->aDepthStride != 1) {
     pack();
-    return {buffer, nullptr, nullptr};
+    return there.value_or(InPlace{buffer, nullptr, nullptr});
   }
   if (!there->holds)
     return *there;
@@ -334,10 +346,11 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
   V b = buffer.base; // the panel's place
   PanelDot dot(vec_, state_.target, p, a.pointer, a.stride, accumulate);
   auto times = [&](V count, int64_t bytes) { return b_.CreateMul(count, b_.getInt64(static_cast<uint64_t>(bytes))); };
+  const int64_t aStep = p.aDepthStride * ir::byteWidth(p.aElem);
   V columns = nullptr; // of C
   auto place = [&] {
     V block = p.kBlock < p.k ? state.loops[0].iv : b_.getInt64(0), panel = p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0);
-    dot.at(times(block, p.kBlock * ir::byteWidth(p.aElem)));
+    dot.at(times(block, p.kBlock * aStep));
     columns = p.nr < p.n ? b_.CreateGEP(b_.getInt8Ty(), c, times(panel, int64_t(p.nr) * ir::byteWidth(p.accElem))) : c;
     if (keep.there) {
       b = b_.CreateGEP(b_.getInt8Ty(), keep.tile, b_.CreateMul(b_.CreateAdd(times(block, p.n / p.nr), panel), keep.step));
@@ -348,7 +361,7 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
   auto trip = [&](V number, llvm::ArrayRef<V> carried) {
     setLoc(s.op);
     V panel = b_.CreateGEP(b_.getInt8Ty(), b, times(number, work.depth * p.nr * ir::byteWidth(p.bElem)));
-    return dot.step(carried, work.depth, times(number, work.depth * ir::byteWidth(p.aElem)), panel);
+    return dot.step(carried, work.depth, times(number, work.depth * aStep), panel);
   };
   auto end = [&](llvm::ArrayRef<V> carried) {
     setLoc(s.op);
@@ -371,7 +384,10 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
     llvm::SmallVector<PanelFetch, 2> lines;
     for (const auto &[load, at, one] : work.fetches)
       lines.push_back(one);
-    dot.fetch(lines, a, p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0), b);
+    InPlace left = a;
+    if (left.column && p.kBlock < p.k)
+      left.column = b_.CreateGEP(b_.getInt8Ty(), left.column, b_.CreateMul(left.columnStride, times(state.loops[0].iv, p.kBlock)));
+    dot.fetch(lines, left, p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0), b);
     dot.rest(work.depth != 0, work.isKept, b, columns);
   };
   work.place = place, work.begin = begin, work.trip = trip, work.end = end, work.rest = rest;

@@ -80,9 +80,9 @@ void FunctionEmitter::layOut(NestState &n) {
   if (n.ofOneProgram)
     for (unsigned i = nest.columnBits() - log2Exact(static_cast<uint64_t>(plan_.group->size)); i < nest.columnBits(); ++i)
       taken[i] = true;
-  // A store that transposes goes along its own rows first: lines that are written in parts meet in few sets of the caches, as rows are often some KiB apart.
+  // A store that transposes goes along its own rows first: lines that are written in parts meet in few sets of the caches, as rows are often some KiB apart. So does a copy of columns.
   std::optional<unsigned> turned;
-  if (!packed.empty() && nest.roots[0].kind == RootKind::Store)
+  if (!packed.empty() && (nest.roots[0].kind == RootKind::Store || (!nest.panelDepthBits && vectorBits == n.laneBits && static_cast<unsigned>(lanes[0]) >= nest.columnBits())))
     for (unsigned d = 0; d < nest.space.rank(); ++d)
       if (unsigned from = dimOffset(nest.space, d), bit = static_cast<unsigned>(lanes[0]); bit >= from && bit < from + dimBits(nest.space, d))
         turned = d;

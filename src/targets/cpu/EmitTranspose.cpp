@@ -314,8 +314,8 @@ Bits FunctionEmitter::packingLanes(const Nest &n, unsigned &vectorBits) {
         lanes.push_back(bit);
         ++added;
       }
-  } else if (!groups) {
-    return {};
+  } else if (!groups && (root.kind != RootKind::Materialize || n.panelDepthBits || lanes.empty() || lanes[0] == 0)) {
+    return {}; // else a copy of columns, which are together on both sides
   }
   if (llvm::any_of(lanes, outside))
     return {};

@@ -17,6 +17,7 @@
 // makes, or reads memory that it may write.
 #include "targets/cpu/Plan.h"
 #include "targets/cpu/BitMap.h"
+#include "targets/cpu/ColumnsOfA.h"
 #include "targets/cpu/Materialize.h"
 #include "passes/SignificantBits.h"
 #include "llvm/ADT/SmallSet.h"
@@ -510,7 +511,7 @@ Buffer Planner::packedBuffer(const Op &dot, const Value *v, ir::Elem elem, int64
 
 Buffer Planner::packedLeft(const Op &dot, const DotPlan &p) const {
   int64_t elems = (p.aElems + 63) / 64 * 64; // rows of A stay 64-byte aligned from batch to batch
-  return packedBuffer(dot, dot.operands[0], p.aElem, elems, [&](bool row, int64_t i) { return row ? i * p.aRowStride : i; });
+  return packedBuffer(dot, dot.operands[0], p.aElem, elems, [&](bool row, int64_t i) { return i * (row ? p.aRowStride : p.aDepthStride); });
 }
 
 // Of what is computed where it is defined. The left operand of a dot in a loop is packed there.
@@ -534,6 +535,8 @@ void Planner::dot(const Op &op) {
   DotPlan p = planOf(op);
   if (batch == 1)
     packByPanel(target_, p);
+  if (batch == 1 && plan_.bufferFor(op.operands[0]) < 0 && columnsLieTogether(op.operands[0]))
+    takeColumns(p);
   const Value *carried = p.accElem == op.results[0]->type.elem ? accumulatesInto(op) : nullptr;
   int c = carried ? plan_.bufferFor(carried) : newBuffer(ir::Type::scalar(p.accElem), cs);
   plan_.bufferOf[op.results[0]] = c;

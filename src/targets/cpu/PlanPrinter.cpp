@@ -48,7 +48,7 @@ static void printSteps(const Plan &p, const Steps &steps, const std::string &ind
              (s.accumulate ? " += " : " -> ") + std::to_string(s.bufferC) + " block " + std::to_string(s.dot->mr) + "x" +
              std::to_string(s.dot->nr) + (s.dot->bUnsigned ? ", B not negative" : "") +
              (s.nest ? ", B by panels of " + std::to_string(s.dot->kBlock) + " rows" : "") +
-             (s.kept.count ? ", kept for later programs" : "") + (s.left ? ", A where it lies, or packed" : "") + (s.part.seen.empty() ? "" : ", as far as it is seen") +
+             (s.kept.count ? ", kept for later programs" : "") + (s.dot->aDepthStride != 1 ? ", A by columns" : s.left ? ", A where it lies, or packed" : "") + (s.part.seen.empty() ? "" : ", as far as it is seen") +
              (s.part.left.empty() || s.part.right.empty() ? "\n" : ", as far as operands are not zero\n");
       for (const Nest *nest : {s.left.get(), s.nest.get()})
         if (nest)
