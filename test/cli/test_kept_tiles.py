@@ -19,11 +19,18 @@ def k(a, b, c, M, N, K, FORM: tl.constexpr, BM: tl.constexpr):
         tl.store(b + m[:, None] * N + n[None, :], acc)
     if FORM == "atomic":
         tl.atomic_add(c, 1.0)
+    if FORM == "counter":
+        acc += tl.atomic_add(c, 1.0)
+    if FORM == "adds":
+        tl.atomic_add(c + m[:, None] * N + n[None, :], acc)
+    if FORM == "adds to b":
+        tl.atomic_add(b + m[:, None] * N + n[None, :], acc)
     tl.store(c + m[:, None] * N + n[None, :], acc)
 '''
 
 
-@pytest.mark.parametrize("form, rows, keeps", [("plain", 64, True), ("plain", 16, False), ("writes b", 64, False), ("atomic", 64, False)])
+@pytest.mark.parametrize("form, rows, keeps", [("plain", 64, True), ("plain", 16, True), ("writes b", 64, False), ("atomic", 64, True), ("adds", 64, True), ("counter", 64, False),
+                                               ("adds to b", 64, False)])
 def test_tiles_are_kept(tegula, tmp_path, form, rows, keeps):
     """Where there are rows enough, and nothing may have changed what they were packed from."""
     (tmp_path / "t.py").write_text(SOURCE)

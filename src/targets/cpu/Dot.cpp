@@ -186,7 +186,6 @@ V DotEmitter::groupOf(V x, unsigned accLanes, bool isA) {
 }
 
 llvm::SmallVector<V> DotEmitter::zeros(unsigned rows) const {
-  unsigned vectors = p.nr / lanes;
   return llvm::SmallVector<V>((rows + (biased() ? 1 : 0)) * vectors, llvm::Constant::getNullValue(accType));
 }
 
@@ -217,7 +216,7 @@ V DotEmitter::inRow(llvm::ArrayRef<V> a, unsigned row, int64_t bytes) {
 
 /// acc += A[rows][one group of k] * panel[the group][nr], the group `step` groups behind the pointers.
 void DotEmitter::multiplyStep(unsigned rows, int64_t step, llvm::ArrayRef<V> a, V bp, llvm::SmallVectorImpl<V> &acc) {
-  unsigned vectors = p.nr / lanes, sums = rows * vectors;
+  unsigned sums = rows * vectors;
   // A group of k is loaded as one integer of the accumulator's width.
   llvm::Type *aType = p.kGroup == 1 ? v.elemType(p.aElem) : b.getInt32Ty();
   llvm::Type *bType = p.kGroup == 1 ? v.vecType(p.bElem, lanes) : llvm::FixedVectorType::get(b.getInt32Ty(), lanes);
@@ -235,7 +234,7 @@ void DotEmitter::multiplyStep(unsigned rows, int64_t step, llvm::ArrayRef<V> a, 
 }
 
 void DotEmitter::addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumulate) {
-  unsigned vectors = p.nr / lanes, sums = rows * vectors;
+  unsigned sums = rows * vectors;
   for (unsigned r = 0; r < rows; ++r)
     for (unsigned j = 0; j < vectors; ++j) {
       V pointer = at(c, (r * p.cRowStride + j * lanes) * cBytes());
@@ -252,7 +251,7 @@ void DotEmitter::addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumula
 
 /// C[rows][nr] += A[rows][k] * panel[k][nr]. `lines`: of each of `fetches` the line to begin with, and how many are left; or the number of the first line of `sequences`, or of the block's first one of `slots`.
 void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate, llvm::ArrayRef<V> lines) {
-  int64_t steps = k / p.kGroup, unroll = unrolled(steps), trips = steps / unroll;
+  int64_t steps = k / p.kGroup, unroll = unrolledHere(steps), trips = steps / unroll;
   V counted = depth ? b.CreateUDiv(depth, b.getInt64(unroll * p.kGroup)) : nullptr;
   auto body = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V> carried) {
     llvm::SmallVector<V> acc(carried);
@@ -565,6 +564,15 @@ llvm::SmallVector<V> PanelDot::step(llvm::ArrayRef<V> carried, int64_t depth, V 
 void PanelDot::finish(llvm::ArrayRef<V> carried, V c) { emitter_->addToC(emitter_->firstRows(), carried, c, accumulate_); }
 
 void PanelDot::rest(bool withoutFirst, V unless, V panel, V c) { emitter_->rows(p_.kBlock, rows_[0], panel, c, accumulate_, withoutFirst, unless); }
+
+bool PanelDot::narrow(bool half) {
+  constexpr unsigned wide = 4; // vectors
+  const unsigned vectors = p_.nr / emitter_->lanesOfRow();
+  if (vectors < wide)
+    return false;
+  emitter_->setHalf(half);
+  return true;
+}
 
 int64_t PanelDot::depthUnit(const DotPlan &p) { return DotEmitter::unrolled(p.kBlock / p.kGroup) * p.kGroup; }
 

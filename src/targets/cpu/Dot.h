@@ -83,6 +83,8 @@ public:
   void rest(bool withoutFirst, llvm::Value *unless, llvm::Value *panel, llvm::Value *c);
   /// In the panel at hand only rows from `from` (not negative) to below `to` count, and only so many k, a multiple of depthUnit() (i64, null: all). More rows may be computed.
   void limit(llvm::Value *from, llvm::Value *to, llvm::Value *depth);
+  /// rest() computes the first half of the panel's columns only. False: panels are too narrow for that to be worth its code.
+  bool narrow(bool half);
   /// rest() fetches these, one in each trip of its loops over k, and those that are left at the end. So it does with rows of the next tile of A, or, where none comes, of the place of the result,
   /// panel after panel, this one's `number` given. `near`: any memory that is near, for where there is nothing to fetch.
   void fetch(llvm::ArrayRef<PanelFetch> lines, const InPlace &left, llvm::Value *number, llvm::Value *near);

@@ -41,6 +41,7 @@ class DotEmitter {
 public:
   DotEmitter(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V aStride)
       : v(v), target(target), b(v.b), p(p), aStride(aStride), lanes(lanesOfAcc(target, p)) {
+    vectors = std::max(1u, p.nr / lanes);
     accType = v.vecType(p.accElem, lanes);
     if (aStride)
       strides = {aStride, unrelated(rowsOf(2)), unrelated(rowsOf(3))};
@@ -60,6 +61,10 @@ public:
   V rowsOf(unsigned count) { return b.CreateMul(aStride, b.getInt64(count)); }
   void addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumulate);
   int64_t stepBytesA() const { return p.kGroup * p.aDepthStride * aBytes(); }
+  /// Of columns, in a block of rows: all of a panel, or half as many in loops that are as short as they can be, as code costs time to compile; nothing is fetched there.
+  unsigned vectors = 1;
+  void setHalf(bool half);
+  unsigned lanesOfRow() const { return lanes; }
   /// Rows that count; so many k, a multiple of what a trip of the loop over k does. Null: all. For outer blocks.
   V rowsFrom = nullptr, rowsTo = nullptr, depth = nullptr;
   llvm::SmallVector<PanelFetch, 2> fetches; // in front of parts of loops over k
@@ -113,6 +118,8 @@ private:
   void innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate);
   void panels(int64_t k, V a, V bp, V c, bool accumulate);
   std::optional<Slots> slots;
+  bool isHalf = false;
+  int64_t unrolledHere(int64_t steps) const { return isHalf ? std::min<int64_t>(2, steps) : unrolled(steps); }
   void fetch(const PanelFetch &lines, V from, V count);
   /// Loops over k are in parts, in front of which lines are fetched: so many at once at most, as they hold up loads.
   static constexpr int64_t mostLines = 32;
@@ -131,6 +138,11 @@ private:
   };
   int64_t tripsOfPanel() const;
   llvm::SmallVector<LineSequence, 2> sequences; // a line of each in each trip of loops over k
+  struct {
+    llvm::SmallVector<PanelFetch, 2> fetches;
+    std::optional<Slots> slots;
+    llvm::SmallVector<LineSequence, 2> sequences;
+  } aside; // what is not fetched while isHalf
 };
 
 } // namespace tegula::cpu

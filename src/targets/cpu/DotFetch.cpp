@@ -36,6 +36,16 @@ void DotEmitter::fetch(const PanelFetch &lines, V from, V count) {
 
 void DotEmitter::prefetch(V at) { b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()}, {at, b.getInt32(0), b.getInt32(2), b.getInt32(1)}); }
 
+void DotEmitter::setHalf(bool half) {
+  if (half == isHalf)
+    return;
+  isHalf = half;
+  vectors = half ? vectors / 2 : vectors * 2;
+  std::swap(aside.fetches, fetches);
+  std::swap(aside.slots, slots);
+  std::swap(aside.sequences, sequences);
+}
+
 DotEmitter::Pieces DotEmitter::piecesOfLeft(V a, const InPlace &left) const {
   if (left.column)
     return {left.column, left.columnStride, p.kBlock, p.m * aBytes()};

@@ -220,8 +220,11 @@ Counts FunctionEmitter::whatCounts(const Step &s) {
   const size_t mixed = mixed_.mark();
   auto most = [&](V x, V y) { return x && y ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y) : nullptr; };
   auto within = [&](V x, unsigned bits) {
-    if (!x || llvm::isa<llvm::Constant>(x))
+    const auto *known = llvm::dyn_cast_or_null<llvm::ConstantInt>(x);
+    if (!x || llvm::isa<llvm::ConstantExpr>(x) || (known && known->getSExtValue() >= int64_t(1) << bits))
       return V(nullptr);
+    if (known)
+      return V(b_.getInt64(static_cast<uint64_t>(std::max<int64_t>(1, known->getSExtValue()))));
     x = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, b_.getInt64(1));
     return V(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, b_.getInt64(uint64_t(1) << bits)));
   };
@@ -341,7 +344,7 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
   nest_ = nullptr;
   V c = bufferLin(s.bufferC).base;
   const Lin buffer = bufferLin(s.bufferB);
-  const Kept keep = kept(s, counts);
+  const Kept keep = p.m == s.dot->m ? kept(s, counts) : Kept{}; // few rows are as fast as B comes from memory
   work.isKept = keep.there, work.isFar = keep.far;
   V b = buffer.base; // the panel's place
   PanelDot dot(vec_, state_.target, p, a.pointer, a.stride, accumulate);
@@ -388,7 +391,21 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
     if (left.column && p.kBlock < p.k)
       left.column = b_.CreateGEP(b_.getInt8Ty(), left.column, b_.CreateMul(left.columnStride, times(state.loops[0].iv, p.kBlock)));
     dot.fetch(lines, left, p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0), b);
-    dot.rest(work.depth != 0, work.isKept, b, columns);
+    auto all = [&] { dot.rest(work.depth != 0, work.isKept, b, columns); };
+    // The last panel of a head of 80 has few columns that count. (Where a matrix ends in the tile only its last programs gain, and each of them would be compiled 11 % longer.)
+    if (!counts.columns || !llvm::isa<llvm::Constant>(counts.columns) || !dot.narrow(false))
+      return all();
+    V panel = p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0);
+    auto *narrowly = llvm::BasicBlock::Create(context_, "few.columns", function_), *widely = llvm::BasicBlock::Create(context_, "all.columns", function_);
+    auto *done = llvm::BasicBlock::Create(context_, "multiplied", function_);
+    b_.CreateCondBr(b_.CreateICmpSLE(b_.CreateSub(counts.columns, times(panel, p.nr)), b_.getInt64(p.nr / 2)), narrowly, widely);
+    for (bool few : {true, false}) {
+      b_.SetInsertPoint(few ? narrowly : widely);
+      dot.narrow(few);
+      all();
+      b_.CreateBr(done);
+    }
+    b_.SetInsertPoint(done);
   };
   work.place = place, work.begin = begin, work.trip = trip, work.end = end, work.rest = rest;
   runNest(state);

@@ -24,7 +24,7 @@ static bool reads(const ir::Value *v, const Uses &uses, llvm::SmallPtrSetImpl<co
   if (!v->def || !seen.insert(v).second)
     return true;
   const Op &op = *v->def;
-  if (op.kind == OpKind::Load && !uses.staysSame(op))
+  if (op.kind == OpKind::Load && !uses.mayBeReadEarlier(op))
     return false;
   if (!v->type.isTensor() && op.kind != OpKind::Load)
     return true;
@@ -36,7 +36,7 @@ static bool waits(const Steps &all) {
 }
 
 static void dotsThatKeep(Steps &all, const Uses &uses, llvm::SmallVectorImpl<Step *> &out) {
-  constexpr int64_t leastRows = 32; // with less the multiply-adds are not what takes the time
+  constexpr int64_t leastRows = 16; // with less the multiply-adds are not what takes the time
   for (Step &s : all) {
     llvm::SmallPtrSet<const ir::Value *, 16> seen;
     // What a loop carries or leaves is not told by the numbers that it starts from.
@@ -50,7 +50,7 @@ static void dotsThatKeep(Steps &all, const Uses &uses, llvm::SmallVectorImpl<Ste
 
 void keepTiles(Plan &p, const Uses &uses, const CpuTarget &target) {
   llvm::SmallVector<Step *, 4> dots;
-  if (p.function->isKernel && !p.group && !uses.ordersMemory() && !waits(p.steps))
+  if (p.function->isKernel && !p.group && !uses.learnsOfOthers() && !waits(p.steps))
     dotsThatKeep(p.steps, uses, dots);
   constexpr uint64_t most = 4 << 20;
   for (Step *s : dots) {

@@ -113,6 +113,11 @@ Uses::Uses(const ir::Function &f) : function_(f) {
     all_.writesAny |= e.writesAny && op->kind != OpKind::Barrier;
     all_.arguments.append(e.arguments.begin(), e.arguments.end());
   }
+  for (const auto &[op, e] : effects_) {
+    const bool atomic = op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas;
+    const bool isUsed = llvm::any_of(op->results, [&](const Value *v) { return !users(v).empty(); });
+    learns_ |= op->kind == OpKind::Call || op->kind == OpKind::AsmEffect || (atomic && isUsed);
+  }
 }
 
 void Uses::note(const Op &op, Effects &e) const {
@@ -185,6 +190,11 @@ bool Uses::mayChange(const Op &load) const {
 bool Uses::staysSame(const Op &load) const {
   const int argument = memoryOf(load.operands[0]);
   return argument >= 0 && !load.isVolatile() && !all_.writesAny && !all_.mayWrite(argument);
+}
+
+bool Uses::mayBeReadEarlier(const Op &load) const {
+  const int argument = memoryOf(load.operands[0]);
+  return argument >= 0 && !load.isVolatile() && !learns_ && !Effects{false, all_.arguments}.mayWrite(argument);
 }
 
 bool Uses::mayRead(int argument) const {

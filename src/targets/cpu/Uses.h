@@ -41,6 +41,10 @@ public:
   bool mayChange(const ir::Op &load) const;
   /// True if the kernel writes nothing through the load's argument, and nothing orders memory: it reads the same in all programs.
   bool staysSame(const ir::Op &load) const;
+  /// The same, but memory may be ordered by atomics that the program learns nothing from, as nobody asks for what they give: it may have read earlier than it says, whatever others do meanwhile.
+  bool mayBeReadEarlier(const ir::Op &load) const;
+  /// True if the program may learn what others have done: an atomic whose result is used, a call, assembly.
+  bool learnsOfOthers() const { return learns_; }
   /// True if memory is ordered by something inside (atomics, calls), so that plain stores are all there may be.
   bool ordersMemory() const { return all_.writesAny; }
   /// True if the kernel loads through this argument, or through a pointer that may be derived from it.
@@ -58,6 +62,7 @@ private:
   llvm::DenseMap<const ir::Op *, Effects> effects_;
   llvm::DenseMap<const ir::Value *, unsigned> work_;
   Effects all_;
+  bool learns_ = false;
   llvm::SmallVector<int, 4> read_; // arguments loaded through, -1: unknown
   llvm::SmallVector<const ir::Op *, 4> stores_;
   const ir::Function &function_;
