@@ -101,7 +101,7 @@ void FunctionEmitter::layOut(NestState &n) {
     if (plan_.group && from < nest.columnBits()) // inside of one program
       dimEnd = nest.columnBits() - log2Exact(static_cast<uint64_t>(plan_.group->size));
     if (!packed.empty())
-      want = n.laneBits > 6 ? 0 : 1; // chunks of several vectors
+      want = n.laneBits > 6 ? 0 : turned && nest.roots[0].kind != RootKind::Store ? 2 : 1; // chunks of several vectors; copies of one each
     constexpr unsigned registers = 3; // eight, as all of them are under masks in a row's last trip
     if (n.byRow && from <= nest.columnBits() && nest.columnBits() - from <= registers) // the whole row
       want = nest.columnBits() - from;

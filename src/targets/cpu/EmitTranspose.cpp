@@ -296,7 +296,8 @@ Bits FunctionEmitter::packingLanes(const Nest &n, unsigned &vectorBits) {
     return n.panelDepthBits && (i < columns ? i >= n.panelColumnBits : i - columns >= n.panelDepthBits);
   };
   // A panel of groups (Dot.h: consecutive k side by side) has more than one vector of lanes to read whole vectors, too.
-  bool groups = root.kind == RootKind::Materialize && lowest > 1;
+  constexpr int64_t mostInGroup = 4; // else columns are together
+  bool groups = root.kind == RootKind::Materialize && lowest > 1 && lowest <= mostInGroup;
   Bits lanes = front(target, groups ? std::min(6u, native(targetBytes) + log2Exact(lowest)) : native(targetBytes));
   unsigned run = 0; // bits of the source that are contiguous in these lanes
   while (run < source.size() && llvm::is_contained(lanes, source[run]))
