@@ -24,3 +24,38 @@ def test_pairs(dtype, name):
     assert all(high.startswith("%") and low.startswith("%") for high, low in conversions)
     if "8" in np.dtype(dtype).name:  # the pairs become words without taking bytes apart
         assert not re.search(r"prmt|bfi", ptx)
+
+
+@tegula.jit
+def rounded(x, y, out, N: tl.constexpr):
+    """Sums and products as eager code rounds them, one after the other."""
+    at = tl.arange(0, N)
+    a, b = tl.load(x + at).to(tl.float32), tl.load(y + at).to(tl.float32)
+    dtype: tl.constexpr = out.dtype.element_ty
+    tl.store(out + at, ((a * b).to(dtype).to(tl.float32) - (a + b).to(dtype).to(tl.float32)).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_rounded_in_pairs(dtype):
+    generator = np.random.default_rng(5)
+    x, y = (generator.standard_normal(4096).astype(np.float32).astype(dtype) * dtype(8) ** generator.integers(-2, 3, 4096).astype(dtype) for _ in range(2))
+    out = np.zeros(4096, dtype)
+    kernel = rounded[(1,)](x, y, out, 4096, num_warps=4, device="sim")
+    wide = lambda v: v.astype(np.float64)  # of which every sum and product is exact
+    expected = (wide((wide(x) * wide(y)).astype(dtype)) - wide((wide(x) + wide(y)).astype(dtype))).astype(dtype)
+    assert np.array_equal(out.view(np.uint16), expected.view(np.uint16))
+    ptx = kernel.compile_for("sm_90a").stage("ptx")
+    assert "cvt.rn" not in ptx and len(re.findall(r"fma\.rn\.b?f16x2", ptx)) == 3 * 32 // 2  # of the elements of a thread
+
+
+@tegula.jit
+def toward_zero(x, y, out, N: tl.constexpr):
+    at = tl.arange(0, N)
+    product = tl.load(x + at).to(tl.float32) * tl.load(y + at).to(tl.float32)
+    tl.store(out + at, product.to(out.dtype.element_ty, fp_downcast_rounding="rtz"))
+
+
+def test_products_toward_zero_are_no_pairs():
+    x = np.linspace(1, 2, 1024).astype(ml_dtypes.bfloat16)
+    ptx = toward_zero.warmup(x, x, np.zeros(1024, ml_dtypes.bfloat16), 1024, grid=(1,), device="sim").compile_for("sm_90a").stage("ptx")
+    assert "fma.rn.bf16x2" not in ptx and "cvt.rz" in ptx

@@ -31,7 +31,8 @@ struct Lowering::Words : Part {
   void noteBytes(OpKind kind, V result, V x, uint8_t constant);
   Bytes narrowBytesAt(const Regs &x, unsigned first, bool isSigned);
   std::optional<Regs> inWords(const Op &op), integersInWords(const Op &op), convertBytes(const Op &op);
-  std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op), signsInWords(const Op &op), selectInWords(const Op &op);
+  std::optional<Regs> halvesInPairs(OpKind kind, llvm::ArrayRef<Value *> operands, const Value *result);
+  std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op), roundedInPairs(const Op &op), signsInWords(const Op &op), selectInWords(const Op &op);
   V wordAt(const Regs &x, unsigned first, unsigned bits), bytesAt(const Regs &x, unsigned first), pairAt(const Regs &x, unsigned first);
   V shiftWord(OpKind kind, V x, unsigned amount, unsigned bits), sumOfBytes(OpKind kind, V x, V y);
   std::array<V, 2> fp8ToHalves(V word, Elem from);
@@ -339,13 +340,31 @@ V Lowering::Words::pairArithmetic(OpKind kind, llvm::ArrayRef<V> words, Elem e) 
   return b_.CreateBitCast(vec_->narrow(r, e), b_.getInt32Ty());
 }
 
-std::optional<Regs> Lowering::Words::halvesInPairs(const Op &op) {
-  Elem e = op.result()->type.elem;
-  unsigned n = registersOf(op.result()->type);
-  if ((e != Elem::F16 && e != Elem::BF16) || n % 2 != 0 || (op.kind == OpKind::Fma && target_.simulate) || !frame_.equalRegisters(op.result()).empty())
+std::optional<Regs> Lowering::Words::halvesInPairs(const Op &op) { return halvesInPairs(op.kind, op.operands, op.result()); }
+
+/// A sum, difference or product of two floats that were f16 or bf16 and is rounded to what they were: 24 bits are enough for twice as many and two more, so that the second
+/// rounding finds what one alone would (S. A. Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30(3), 1995). A product of bf16 below 2^-126 is rounded once
+/// here, and there as float, too.
+std::optional<Regs> Lowering::Words::roundedInPairs(const Op &op) {
+  const Op *wide = op.operands[0]->def;
+  if (op.rtz() || !wide || wide->result()->type.elem != Elem::F32 || (wide->kind != OpKind::FAdd && wide->kind != OpKind::FSub && wide->kind != OpKind::FMul))
+    return std::nullopt;
+  llvm::SmallVector<Value *, 2> narrow;
+  for (const Value *v : wide->operands) {
+    if (!v->def || v->def->kind != OpKind::FpExt || v->def->operands[0]->type.elem != op.result()->type.elem)
+      return std::nullopt;
+    narrow.push_back(v->def->operands[0]);
+  }
+  return halvesInPairs(wide->kind, narrow, op.result());
+}
+
+std::optional<Regs> Lowering::Words::halvesInPairs(OpKind kind, llvm::ArrayRef<Value *> operands, const Value *result) {
+  Elem e = result->type.elem;
+  unsigned n = registersOf(result->type);
+  if ((e != Elem::F16 && e != Elem::BF16) || n % 2 != 0 || (kind == OpKind::Fma && target_.simulate) || !frame_.equalRegisters(result).empty())
     return std::nullopt;
   llvm::SmallVector<const Regs *, 3> in;
-  for (const Value *v : op.operands)
+  for (const Value *v : operands)
     in.push_back(&get(v));
   auto all = [&](auto &&is) { return llvm::all_of(in, is); };
   for (unsigned i = 0; i < n; i += 2) // runs of equal registers are computed once, constants not here
@@ -356,7 +375,7 @@ std::optional<Regs> Lowering::Words::halvesInPairs(const Op &op) {
     llvm::SmallVector<V, 3> words;
     for (const Regs *r : in)
       words.push_back(pairAt(*r, i));
-    appendElements(out, pairArithmetic(op.kind, words, e), 16);
+    appendElements(out, pairArithmetic(kind, words, e), 16);
   }
   return out;
 }
@@ -478,6 +497,8 @@ std::optional<Regs> Lowering::Words::inWords(const Op &op) {
   case OpKind::FpTrunc:
     if (std::optional<Regs> bytes = convertBytes(op))
       return bytes;
+    if (std::optional<Regs> pairs = roundedInPairs(op))
+      return pairs;
     return convertFp8(op);
   case OpKind::FAdd:
   case OpKind::FSub:
