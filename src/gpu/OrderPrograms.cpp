@@ -3,7 +3,10 @@
 #include "gpu/BlockEdit.h"
 #include "ir/Builder.h"
 #include "ir/Walk.h"
+#include <algorithm>
 #include <array>
+#include <functional>
+#include <unordered_map>
 
 namespace tegula::gpu {
 
@@ -11,20 +14,20 @@ using namespace ir;
 
 namespace {
 
-/// How a number moves when program_id(0) grows.
+/// How a number moves when program_id of an axis grows.
 enum class Trend : uint8_t { Same, Up, Down, Unknown };
 
 Trend opposite(Trend t) { return t == Trend::Up ? Trend::Down : t == Trend::Down ? Trend::Up : t; }
 Trend together(Trend a, Trend b) { return a == b || b == Trend::Same ? a : a == Trend::Same ? b : Trend::Unknown; }
 
-Trend trendOf(const Value *v, unsigned depth = 0) {
+Trend trendOf(const Value *v, int64_t axis, unsigned depth = 0) {
   constexpr unsigned deepest = 64;
   const Op *op = v->def;
   if (!op)
     return v->block && v->block->parent && v->block->parent->op ? Trend::Unknown : Trend::Same; // of a region: a loop's; else an argument of the kernel
   if (depth > deepest || !op->regions.empty())
     return Trend::Unknown;
-  auto of = [&](unsigned i) { return trendOf(op->operands[i], depth + 1); };
+  auto of = [&](unsigned i) { return trendOf(op->operands[i], axis, depth + 1); };
   auto scaled = [&](unsigned number, unsigned by) {
     const std::optional<int64_t> c = constantInt(op->operands[by]);
     return !c ? Trend::Unknown : *c < 0 ? opposite(of(number)) : *c ? of(number) : Trend::Same;
@@ -32,7 +35,7 @@ Trend trendOf(const Value *v, unsigned depth = 0) {
   auto of01 = [&] { return together(of(0), of(1)); };
   Trend known = Trend::Unknown;
   switch (op->kind) {
-  case OpKind::ProgramId: return op->axis() == 0 ? Trend::Up : Trend::Same;
+  case OpKind::ProgramId: return op->axis() == axis ? Trend::Up : Trend::Same;
   case OpKind::Add: case OpKind::SMin: case OpKind::SMax: case OpKind::UMin: case OpKind::UMax: known = of01(); break;
   case OpKind::Sub: known = together(of(0), opposite(of(1))); break;
   case OpKind::Mul: known = constantInt(op->operands[0]) ? scaled(1, 0) : scaled(0, 1); break;
@@ -64,6 +67,56 @@ bool fixesOrder(const Op &op) {
   }
 }
 
+/// Which programs load one tile in common: asks of addresses which axes' numbers they are made of. Where a loop begins and ends does not count, as its programs read the same tiles at
+/// other times at worst.
+class Addresses {
+public:
+  /// A bit for each axis.
+  unsigned axesOf(const Value *v) {
+    constexpr unsigned deepest = 512, all = 7;
+    if (depth_ > deepest)
+      return all;
+    auto [it, isNew] = axes_.try_emplace(v, 0);
+    if (!isNew)
+      return it->second; // or it is being asked: around a loop
+    ++depth_;
+    unsigned axes = 0;
+    const Op *op = v->def;
+    if (!op)
+      axes = ofArgument(v);
+    else if (op->kind == OpKind::ProgramId)
+      axes = 1u << op->axis();
+    else if (op->kind == OpKind::For)
+      axes = axesOf(op->operands[3 + v->index]) | axesOf(op->region(0)->terminator()->operands[v->index]);
+    else if (op->kind == OpKind::If)
+      for (const Region *r : op->regions)
+        axes |= axesOf(r->block->terminator()->operands[v->index]);
+    else
+      axes = ofOperands(*op);
+    --depth_;
+    return axes_[v] = axes;
+  }
+  unsigned ofOperands(const Op &op) {
+    unsigned axes = 0;
+    for (const Value *o : op.operands)
+      axes |= o == op.mask() ? 0 : axesOf(o);
+    return axes;
+  }
+
+private:
+  unsigned ofArgument(const Value *v) {
+    const Op *loop = v->block && v->block->parent ? v->block->parent->op : nullptr;
+    if (!loop || (loop->kind == OpKind::For && v->index == 0))
+      return 0;
+    if (loop->kind == OpKind::For)
+      return axesOf(loop->operands[2 + v->index]) | axesOf(v->block->terminator()->operands[v->index - 1]);
+    return ofOperands(*loop);
+  }
+
+  std::unordered_map<const Value *, unsigned> axes_;
+  unsigned depth_ = 0;
+};
+
 class Orderer {
 public:
   explicit Orderer(Module &m) : f_(*m.kernel()), b_(m) { b_.setFolding(false); }
@@ -72,17 +125,17 @@ public:
     Block &entry = *f_.block();
     if (anyOp(entry, [](const Op &op) { return fixesOrder(op); }))
       return;
-    const Trend trend = lengths(entry, Trend::Same);
-    if (trend != Trend::Up && trend != Trend::Down)
-      return;
     collect(entry);
-    if (ids_[0].empty() || (ids_[1].empty() && ids_[2].empty() && trend == Trend::Down))
+    fast_ = sharedAxis(entry);
+    const Trend trend = lengths(entry, Trend::Same);
+    const bool isDealt = trend == Trend::Up || trend == Trend::Down;
+    if (!fast_ && (!isDealt || ids_[0].empty() || (ids_[1].empty() && ids_[2].empty() && trend == Trend::Down)))
       return;
     Block before;
     before.parent = entry.parent;
     b_.setBlock(&before);
     b_.setLoc(f_.loc);
-    deal(trend == Trend::Up);
+    deal(isDealt, trend == Trend::Up);
     for (unsigned axis = 0; axis < 3; ++axis)
       for (const auto &[block, op] : ids_[axis]) {
         replaceUses(entry, op->result(), now_[axis]);
@@ -96,7 +149,7 @@ private:
   Trend lengths(const Block &b, Trend sofar) {
     for (const Op *op : b.ops) {
       if (op->kind == OpKind::For && hasDot(*op->region(0))) {
-        Trend t = together(trendOf(op->operands[1]), opposite(trendOf(op->operands[0])));
+        Trend t = together(trendOf(op->operands[1], fast_), opposite(trendOf(op->operands[0], fast_)));
         if (t != Trend::Unknown) { // a tile beside the diagonal: from the program's first row to its last one
           sofar = together(sofar, t);
           if (sofar == Trend::Unknown)
@@ -121,19 +174,64 @@ private:
 
   Value *own(OpKind kind, int64_t axis) { return b_.create1(kind, {}, Type::scalar(Elem::I32), {{attr::axis, axis}}); }
 
-  /// The other axes' programs in groups of a power of two, the last with what remains; in a group, of every program the first x, then the second ones. No number is larger than the
-  /// grid, and all are unsigned.
-  void deal(bool reversed) {
+  /// The axis whose programs should be neighbours in time. That is axis 0, if they load anything in common in their loops; else (heads first, as of servers' attention) one whose programs do:
+  /// otherwise all heads' keys and values are read at once, and again for each further tile of queries. Asked of loops with several dots.
+  unsigned sharedAxis(const Block &entry) {
+    std::array<bool, 3> shares{};
+    Addresses addresses;
+    bool any = false;
+    anyOp(entry, [&](const Op &loop) {
+      const auto isDot = [](const Op *op) { return op->kind == OpKind::Dot; };
+      if (loop.kind == OpKind::For && std::ranges::count_if(loop.region(0)->ops, isDot) > 1)
+        anyOp(*loop.region(0), [&](const Op &op) {
+          const bool isTile = op.kind == OpKind::DescLoad || (op.kind == OpKind::Load && op.result()->type.shape.rank() > 1);
+          for (unsigned axis = 0; axis < 3 && isTile; ++axis)
+            shares[axis] |= !(addresses.ofOperands(op) >> axis & 1);
+          any |= isTile;
+          return false;
+        });
+      return false;
+    });
+    for (unsigned axis = 1; axis < 3; ++axis)
+      if (any && !shares[0] && shares[axis] && !ids_[0].empty() && !ids_[axis].empty())
+        return axis;
+    return 0;
+  }
+
+  /// The programs of the fast axis one after the other, for each of the others', of which the last axis' are neighbours. Where they have several lengths (`isDealt`) the others come in groups of a power of two, the last
+  /// with what remains; in a group, of every program the first x, then the second ones. No number is larger than the grid, and all are unsigned.
+  void deal(bool isDealt, bool reversed) {
     constexpr int32_t programsOfGroup = 9, bits = 32; // at most 512, by the logarithm
     auto op = [&](OpKind kind, Value *a, Value *b) { return b_.binary(kind, a, b); };
-    Value *one = b_.constI32(1), *x = own(OpKind::ProgramId, 0), *nx = own(OpKind::NumPrograms, 0);
-    const bool hasZ = !ids_[2].empty();
-    if (hasZ || !ids_[1].empty()) {
-      Value *ny = own(OpKind::NumPrograms, 1), *others = ny, *other = own(OpKind::ProgramId, 1);
-      if (hasZ) {
-        other = op(OpKind::Add, op(OpKind::Mul, own(OpKind::ProgramId, 2), ny), other);
-        others = op(OpKind::Mul, ny, own(OpKind::NumPrograms, 2));
+    auto remainder = [&](Value *a, Value *quotient, Value *by) { return op(OpKind::Sub, a, op(OpKind::Mul, quotient, by)); };
+    std::vector<unsigned> rest; // the axes of the others
+    for (unsigned axis : {1u, 2u, 0u})
+      if (axis != fast_ && !ids_[axis].empty())
+        rest.push_back(axis);
+    if (fast_)
+      std::ranges::sort(rest, std::greater());
+    Value *one = b_.constI32(1), *x = own(OpKind::ProgramId, fast_), *nx = own(OpKind::NumPrograms, fast_), *other = nullptr, *others = nullptr, *inner = nullptr;
+    if (!rest.empty()) {
+      inner = others = own(OpKind::NumPrograms, rest[0]);
+      other = own(OpKind::ProgramId, rest[0]);
+      if (rest.size() > 1) {
+        other = op(OpKind::Add, op(OpKind::Mul, own(OpKind::ProgramId, rest[1]), others), other);
+        others = op(OpKind::Mul, others, own(OpKind::NumPrograms, rest[1]));
       }
+    }
+    if (fast_) { // as the blocks of the grid start
+      Value *number = nullptr;
+      for (unsigned axis : {2u, 1u, 0u})
+        if (!ids_[axis].empty()) {
+          Value *slower = number ? op(OpKind::Mul, number, own(OpKind::NumPrograms, axis)) : nullptr;
+          number = own(OpKind::ProgramId, axis);
+          if (slower)
+            number = op(OpKind::Add, slower, number);
+        }
+      other = op(OpKind::UDiv, number, nx);
+      x = remainder(number, other, nx);
+    }
+    if (isDealt && other) {
       Value *zeros = b_.unary(OpKind::Clz, op(OpKind::Sub, nx, one));
       Value *shift = op(OpKind::SMax, op(OpKind::Sub, zeros, b_.constI32(bits - programsOfGroup)), b_.constI32(0));
       Value *last = op(OpKind::Sub, op(OpKind::UMax, op(OpKind::LShr, others, shift), one), one);
@@ -141,19 +239,23 @@ private:
       Value *size = b_.select(b_.cmp(CmpPred::Eq, group, last), op(OpKind::Sub, others, first), op(OpKind::Shl, one, shift));
       Value *at = op(OpKind::Add, op(OpKind::Mul, op(OpKind::Sub, other, first), nx), x);
       x = op(OpKind::UDiv, at, size);
-      now_[1] = op(OpKind::Add, first, op(OpKind::Sub, at, op(OpKind::Mul, x, size)));
-      if (hasZ) {
-        now_[2] = op(OpKind::UDiv, now_[1], ny);
-        now_[1] = op(OpKind::Sub, now_[1], op(OpKind::Mul, now_[2], ny));
+      other = op(OpKind::Add, first, remainder(at, x, size));
+    }
+    if (other) {
+      now_[rest[0]] = other;
+      if (rest.size() > 1) {
+        now_[rest[1]] = op(OpKind::UDiv, other, inner);
+        now_[rest[0]] = remainder(other, now_[rest[1]], inner);
       }
     }
-    now_[0] = reversed ? op(OpKind::Sub, op(OpKind::Sub, nx, one), x) : x;
+    now_[fast_] = reversed ? op(OpKind::Sub, op(OpKind::Sub, nx, one), x) : x;
   }
 
   Function &f_;
   Builder b_;
   std::array<std::vector<std::pair<Block *, Op *>>, 3> ids_; // of each axis
   std::array<Value *, 3> now_{};
+  unsigned fast_ = 0; // the axis whose programs follow each other
 };
 
 } // namespace

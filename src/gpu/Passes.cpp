@@ -77,7 +77,7 @@ constexpr GpuPass passes[] = {
     {"assign-layouts", [](const ir::Module &m, const PassInput &in) { return assignLayouts(m, in.target, in.options, in.remarks); }, nullptr,
      "decides which thread holds which element: tile IR to GPU IR"},
     // Behind what looks at what program_id is; before all that copy it for producers.
-    {"order-programs", nullptr, [](ir::Module &m, const PassInput &in) { in.options.numCtas == 1 ? orderPrograms(m) : void(); }, "lets the longest programs of a grid start first"},
+    {"order-programs", nullptr, [](ir::Module &m, const PassInput &in) { in.options.numCtas == 1 ? orderPrograms(m) : void(); }, "lets the longest programs of a grid start first, and those that read the same tiles one after the other"},
     // Before what takes the sums and maxima apart, and all that count instructions.
     {"flush-exponentials", nullptr, [](ir::Module &m, const PassInput &) { flushExponentials(m); }, "lets exponentials beside a one be zero instead of subnormal"},
     // Layouts say what a thread holds. Before all that count what meets, what lives and what a loop carries.

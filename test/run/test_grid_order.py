@@ -58,3 +58,38 @@ def test_tiles_of_rows(dev, shape, tile):
     dev(tiles, grid, x, seen, M, N, batch, *tile)
     assert_same(x, np.ones_like(x))
     assert_same(seen, np.broadcast_to(grid[0] * 1000 + np.arange(grid[1], dtype=np.int32), seen.shape).copy())
+
+
+@tegula.jit
+def heads(k, x, seen, ROWS: tl.constexpr, AXES: tl.constexpr, LENGTH: tl.constexpr):
+    """What the loop reads is the same for all programs along ROWS, an axis that is not the first: those follow each other."""
+    i, n = tl.program_id(ROWS), tl.num_programs(ROWS)
+    if AXES == 2:
+        h = tl.program_id(0)
+    elif ROWS == 1:
+        h = tl.program_id(2) * tl.num_programs(0) + tl.program_id(0)
+    else:
+        h = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
+    rows = tl.arange(0, 16)
+    tile = rows[:, None] * 16 + rows[None, :]
+    acc = tl.zeros((16, 16), tl.float32)
+    for j in range(i if LENGTH == "falls" else 0, i + 1 if LENGTH == "grows" else n):
+        t = tl.load(k + h * 256 + tile)
+        s = tl.dot(t, t) + j - j
+        acc = tl.dot(s.to(tl.float16), t, acc)
+    at = h * n + i
+    tl.store(x + at * 256 + tile, acc)
+    tl.store(seen + at, tl.load(seen + at) + 1)
+
+
+@pytest.mark.parametrize("length", ["same", "grows", "falls"])
+@pytest.mark.parametrize("axis, grid", [(1, (5, 7)), (1, (150, 3)), (1, (3, 5, 2)), (2, (2, 3, 5)), (2, (3, 1, 40))])
+def test_each_program_of_heads_once(dev, axis, grid, length):
+    n = grid[axis]
+    h = int(np.prod(grid)) // n
+    k = np.broadcast_to((np.eye(16) * (1 + np.arange(h) % 3)[:, None, None]), (h, 16, 16)).astype(np.float16).copy()
+    x, seen = np.zeros((h, n, 16, 16), np.float32), np.zeros((h, n), np.int32)
+    dev(heads, grid, k, x, seen, axis, len(grid), length, num_warps=1)
+    assert (seen == 1).all()
+    steps = {"same": np.full(n, n), "grows": np.arange(1, n + 1), "falls": np.arange(n, 0, -1)}[length]
+    assert_same(x, (k.astype(np.float32)[:, None] ** 3 * steps[None, :, None, None]).astype(np.float32))

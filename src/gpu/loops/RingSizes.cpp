@@ -2,6 +2,7 @@
 #include "gpu/loops/PipelinedLoop.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Dots.h"
+#include "gpu/shared/SharedMemory.h"
 #include "gpu/shared/SharedNeeds.h"
 #include "gpu/shared/Tiles.h"
 #include <algorithm>
@@ -20,7 +21,11 @@ uint64_t PipelinedLoop::bytesOfBody(uint64_t mostInBranch) {
   auto isRing = [&](const Op &op) { return ringOfTile(op.result()) != nullptr; };
   const BesideRings rest =
       besideRings(module_, body_, target_, isRing, [&](const Block &b, uint64_t) { return &b == &body_ ? mostOfScratch : mostInBranch; });
-  return rest.tiles + rest.scratch + rest.buffers + barriers;
+  // A few bytes of scratch lie beside the mbarriers, which leave most of the bytes up to the next tile.
+  constexpr uint64_t ofBarriers = 256, leastApart = SharedMemory::tileAlign;
+  const bool areFew = hasStages() && stagesOf(loop_, options_) <= 4;
+  const uint64_t beside = areFew ? std::min(rest.scratch + barriers, (rest.scratch + ofBarriers + leastApart - 1) / leastApart * leastApart) : rest.scratch + barriers;
+  return rest.tiles + beside + rest.buffers;
 }
 
 /// Iterations of the loop, if constants say how many; else more than anybody counts.
