@@ -115,3 +115,13 @@ def test_gathers_stay_in_their_pages(dtype):
             want = np.full(block, 7, dtype)
             want[:n] = x[i[:n]]
             assert (y == want).all(), (block, n)
+
+
+@pytest.mark.parametrize("target", ["cpu:avx2", "cpu:avx512"])
+def test_vectors_of_a_turned_tile_that_are_off_are_passed_over(tegula, tmp_path, target):
+    """Under masks each element is loaded by itself: one question for a vector that has none."""
+    (tmp_path / "t.py").write_text(HEAD + "@tegula.jit\ndef k(x, y, m, n):\n    r, c = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]\n    on = (r < m) & (c < n)\n"
+                                   "    tl.store(y + c * m + r, tl.load(x + r * n + c, mask=on), mask=on)\n")
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, y:*f32:16, m:i32, n:i32", "-t", target, "--emit", "llvm")
+    asked = re.search(r"call i1 @llvm.vector.reduce.or.v\d+i1\(.*\n *br i1 .* label %then", p.stdout)
+    assert p.returncode == 0 and asked and asked.start() < p.stdout.index("\ngather:"), p.stdout

@@ -111,3 +111,44 @@ def test_two_channels_from_one_quotient(dev, C, S, B):
     x, out = x.reshape(2, C, S), out.reshape(2, C, S)
     assert_same(out[:, 0], x[:, 0] + 1)
     assert_same(out[:, 1], x[:, 0] + 1)
+
+
+@tegula.jit
+def k_permute(x, out, P, Q, R, D, count, B: tl.constexpr, TO: tl.constexpr):
+    o = tl.program_id(0) * B + tl.arange(0, B)
+    at, p, q, r = o % D, o // (D * R * Q), o // (D * R) % Q, o // D % R
+    turned = ((p * R + r) * Q + q) * D + at
+    if TO:
+        tl.store(out + turned, tl.load(x + o, mask=o < count), mask=o < count)
+    else:
+        tl.store(out + o, tl.load(x + turned, mask=o < count), mask=o < count)
+
+
+@pytest.mark.parametrize("to", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "int16", "int8", "int64"])
+@pytest.mark.parametrize("P, Q, R, D", [(2, 3, 5, 64), (1, 4, 3, 128), (2, 3, 4, 32), (3, 2, 5, 16), (2, 5, 3, 1), (2, 2, 3, 100), (1, 2, 2, 300), (4, 7, 3, 8)])
+def test_axes_in_another_order(dev, P, Q, R, D, dtype, to):
+    """Numbers that follow from several quotients are one for a trip, for each of its vectors, or for none."""
+    count = P * Q * R * D
+    x, out = values(d(dtype), count, low=-99, high=99), np.zeros(count + 16, d(dtype).np)
+    dev(k_permute, (tegula.cdiv(count, 256), ), x, out, P, Q, R, D, count, 256, to)
+    # The kernel's q and r are the places of an array of P, Q, R, D; the other one is of P, R, Q, D.
+    turned = x.reshape(P, Q, R, D).transpose(0, 2, 1, 3) if to else x.reshape(P, R, Q, D).transpose(0, 2, 1, 3)
+    assert_same(out[:count], np.ascontiguousarray(turned).ravel())
+    assert (out[count:] == 0).all()
+
+
+@tegula.jit
+def k_repeat(x, y, out, first, n, count, B: tl.constexpr):
+    i = tl.arange(0, B)
+    o = first + i
+    tl.store(out + i, tl.load(x + i, mask=i < count) + tl.load(y + 512 + o % n, mask=i < count), mask=i < count)
+
+
+@pytest.mark.parametrize("first, n, count", [(0, 1000, 512), (0, 512, 512), (0, 511, 512), (3, 64, 500), (0, 1, 512), (-300, 200, 512), (-64, 512, 512), (-512, 400, 512), (5, 7, 130), (0, 128, 512)])
+def test_rows_that_are_repeated(dev, first, n, count):
+    x, y, out = values(d("float32"), 512, low=-9, high=9), values(d("float32"), 2048, low=-9, high=9), np.full(512, 3, np.float32)
+    dev(k_repeat, (1, ), x, y, out, first, n, count, 512)
+    want = out.copy()
+    want[:count] = (x + y[512 + np.fmod(first + np.arange(512), n)])[:count]
+    assert_same(out, np.where(np.arange(512) < count, want, 3).astype(np.float32))

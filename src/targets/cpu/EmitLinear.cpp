@@ -359,11 +359,22 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
     Bits inner = positionOf(o, at);
     bool lanes = hasLanes(inner);
     // Grows as what it is the remainder of; code in front of the loop is not under its assumptions.
-    if (lanes && n.staying && n.depth == n.loops.size() && isAssumed(o.value, inner)) { // one number for the trip
+    if (n.staying && n.depth == n.loops.size() && isAssumed(o.value, inner)) { // of a whole trip
+      const auto *of = llvm::find_if(n.ofTrip, [&](const NestState::OfTrip &t) { return t.part.value == o.value; });
+      const Lin *x = of != n.ofTrip.end() && of->kind == NestState::TripPart::Remainder ? &lin(o.value->def->operands[0]) : nullptr;
       const Bits &known = n.assumed.find(o.value)->second;
-      for (size_t i = 0; i < inner.size(); ++i)
-        if (BitSource s = known[i]; s >= 0 && n.loopOf[static_cast<size_t>(s)] < 0)
-          inner[i] = zeroBit;
+      for (size_t i = 0; i < inner.size(); ++i) {
+        BitSource s = known[i];
+        if (s < 0 || n.loopOf[static_cast<size_t>(s)] >= 0)
+          continue;
+        if (x && inner[i] >= 0) {
+          Coef &c = r.lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(s)])];
+          c = addCoef(c, {x->coef[i].k * o.scale.k, o.scale.s});
+        } else if (x && inner[i] == oneBit) {
+          fixed.push_back(coefValue({x->coef[i].k * o.scale.k, o.scale.s}, t));
+        }
+        inner[i] = zeroBit;
+      }
       acc = add(acc, b_.CreateMul(b_.CreateSExtOrTrunc(eval(o.value, inner), t), coefValue(o.scale, t)));
       continue;
     }
@@ -500,33 +511,59 @@ bool FunctionEmitter::readsFilledHere(const ir::Value *v, std::set<const ir::Val
   return llvm::any_of(v->def->operands, [&](const ir::Value *x) { return readsFilledHere(x, seen); });
 }
 
-// Vectors of a trip that all have one quotient ask for it once (roots()), where the mask of the load is known to be true.
-void FunctionEmitter::noteQuotients(const ir::Op &load, const Bits &at) {
+// The quotients that `v`, needed at `at`, varies with inside of a trip, if it is computed from them and from what does not vary there, by few operations.
+bool FunctionEmitter::quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget, llvm::SmallVectorImpl<NestState::OfTrip> &found) {
+  auto inTrip = [&](BitSource s) { return s >= 0 && nest_->loopOf[static_cast<size_t>(s)] < 0; };
+  if (!v->type.isTensor() || llvm::none_of(at, inTrip))
+    return true;
+  if (!v->def || v->type.isPtr || plan_.bufferFor(v) >= 0 || !budget)
+    return false;
+  --budget;
+  const Op &op = *v->def;
+  if (isQuotient(&op) && growthOfDividend({v, identityBits(static_cast<unsigned>(at.size()))}, at, inTrip)) {
+    found.push_back({{v, identityBits(static_cast<unsigned>(at.size()))}, at, NestState::TripPart::Quotient});
+    return true;
+  }
+  if (!op.has(ir::traits::Elementwise) && !(op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split))
+    return false;
+  for (unsigned i = 0; i < op.operands.size(); ++i)
+    if (!quotientsOf(op.operands[i], operandBits(op, i, v->index, at), budget, found))
+      return false;
+  return true;
+}
+
+// Vectors of a trip that all have one quotient ask for it once (roots()), as for a remainder that does not wrap around in it, where the mask of the access is known to be true.
+void FunctionEmitter::notePartsOfTrip(const ir::Op &access, const Bits &at) {
   NestState &n = *nest_;
   auto inTrip = [&](BitSource s) { return s >= 0 && n.loopOf[static_cast<size_t>(s)] < 0; };
   auto isLane = [&](BitSource s) { return s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0; };
-  for (const Opaque &o : lin(load.operands[0]).opaque) {
-    Bits bits = positionOf(o, at);
+  auto isNoted = [&](const ir::Value *v) { return llvm::any_of(n.ofTrip, [&](const NestState::OfTrip &t) { return t.part.value == v; }); };
+  for (const Opaque &o : lin(access.operands[0]).opaque) {
+    const Bits bits = positionOf(o, at);
     std::set<const ir::Value *> seen;
-    if (isQuotient(o.value->def) && llvm::any_of(bits, isLane) && growthOfDividend(o, bits, inTrip) && llvm::none_of(n.quotients, [&](auto &q) { return q.first.value == o.value; }) &&
-        !readsFilledHere(o.value, seen)) // asked for before the trip
-      n.quotients.push_back({o, bits});
+    unsigned budget = 12;
+    llvm::SmallVector<NestState::OfTrip, 2> found;
+    if (llvm::none_of(bits, isLane) || isNoted(o.value) || readsFilledHere(o.value, seen)) // asked for before the trip
+      continue;
+    if (growthOfDividend(o, bits, inTrip)) {
+      n.ofTrip.push_back({o, bits, isQuotient(o.value->def) ? NestState::TripPart::Quotient : NestState::TripPart::Remainder});
+    } else if (quotientsOf(o.value, bits, budget, found) && !found.empty()) {
+      for (NestState::OfTrip &q : found)
+        if (!isNoted(q.part.value))
+          n.ofTrip.push_back(std::move(q));
+      n.ofTrip.push_back({o, bits, NestState::TripPart::Follows});
+    }
   }
 }
 
-// The work of a trip. Twice if loads go by quotients: the trip as a whole may have one, and then these are scalars.
-void FunctionEmitter::roots(llvm::SmallVectorImpl<V> &accs, V first) {
+// Where all parts of addresses that vary with `bits`, lanes or all of a trip, are inside of one step there: `emit` with that known, else `otherwise`. `at` gives where a part is needed.
+void FunctionEmitter::ifOneStep(llvm::function_ref<Bits(const NestState::OfTrip &)> at, Varies bits, llvm::function_ref<void()> emit, llvm::function_ref<void()> otherwise) {
   NestState &n = *nest_;
-  auto all = [&] {
-    for (unsigned c = 0; c < 1u << n.unrolled.size(); ++c)
-      roots(c, accs, first);
-  };
-  if (!n.assuming || n.apart || !accs.empty() || n.quotients.empty() || n.unrolled.empty())
-    return all();
-  auto inTrip = [&](BitSource s) { return s >= 0 && n.loopOf[static_cast<size_t>(s)] < 0; };
   V stays = b_.getTrue();
-  for (auto &[o, bits] : n.quotients)
-    stays = b_.CreateAnd(stays, unwrapped(o, bits, *growthOfDividend(o, bits, inTrip), inTrip).holds);
+  for (const NestState::OfTrip &t : n.ofTrip)
+    if (t.kind != NestState::TripPart::Follows)
+      if (Bits where = at(t); std::optional<int64_t> growth = growthOfDividend(t.part, where, bits))
+        stays = b_.CreateAnd(stays, unwrapped(t.part, where, *growth, bits).holds);
   llvm::BasicBlock *ways[2] = {llvm::BasicBlock::Create(context_, "one.quotient", function_), llvm::BasicBlock::Create(context_, "quotients", function_)};
   auto *done = llvm::BasicBlock::Create(context_, "trip.done", function_);
   b_.CreateCondBr(stays, ways[0], ways[1]);
@@ -536,18 +573,50 @@ void FunctionEmitter::roots(llvm::SmallVectorImpl<V> &accs, V first) {
     auto addresses = n.addressMemo;
     const size_t mixed = mixed_.mark();
     n.staying = i == 0;
-    for (auto &[o, bits] : n.quotients)
+    for (const NestState::OfTrip &t : n.ofTrip)
       if (n.staying)
-        n.assumed[o.value] = bits;
+        n.assumed[t.part.value] = at(t);
       else
-        n.assumed.erase(o.value);
-    all();
+        n.assumed.erase(t.part.value);
+    n.staying ? emit() : otherwise();
+    n.staying = false;
     n.memo = std::move(memo);
     n.addressMemo = std::move(addresses);
     mixed_.backTo(mixed);
     b_.CreateBr(done);
   }
   b_.SetInsertPoint(done);
+}
+
+// The work of a trip. Twice if accesses go by quotients or remainders: the trip as a whole may be inside of one step, and then these are scalars. Where several numbers decide that, each vector is asked, too.
+void FunctionEmitter::roots(llvm::SmallVectorImpl<V> &accs, V first) {
+  NestState &n = *nest_;
+  const unsigned copies = 1u << n.unrolled.size();
+  auto all = [&] {
+    for (unsigned c = 0; c < copies; ++c)
+      roots(c, accs, first);
+  };
+  if (!n.assuming || n.apart || !accs.empty() || n.ofTrip.empty() || n.unrolled.empty())
+    return all();
+  auto inTrip = [&](BitSource s) { return s >= 0 && n.loopOf[static_cast<size_t>(s)] < 0; };
+  auto isLane = [&](BitSource s) { return s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0; };
+  auto byVector = [&] {
+    for (unsigned c = 0; c < copies; ++c) {
+      auto ofVector = [&](const NestState::OfTrip &t) {
+        Bits at = t.at;
+        for (BitSource &s : at)
+          for (size_t i = 0; i < n.unrolled.size(); ++i)
+            if (s == static_cast<BitSource>(n.unrolled[i])) {
+              s = (c >> i & 1) ? oneBit : zeroBit;
+              break;
+            }
+        return at;
+      };
+      auto one = [&] { roots(c, accs, first); };
+      ifOneStep(ofVector, isLane, one, one);
+    }
+  };
+  ifOneStep([](const NestState::OfTrip &t) { return t.at; }, inTrip, all, n.ofTrip.size() > 1 ? llvm::function_ref<void()>(byVector) : llvm::function_ref<void()>(all));
 }
 
 // The value of `o` at `at` is (linear) % n, or (linear) // n, which often is one number for all lanes. All lanes are computed where they are needed (evaluateLate).

@@ -500,11 +500,26 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
   case RootKind::Store: {
     const Op &op = *r.op;
     V mask = op.operands.size() > 2 ? eval(op.operands[2], at) : nullptr;
-    V x = eval(op.operands[1], at);
-    LaneAddress a = addressOf(op.operands[0], at);
-    setLoc(&op);
-    return storeLanes(a, x, op.operands[1]->type.scalarType(), mask, op.isVolatile(), &op,
-                      n.streaming && r.streams);
+    auto store = [&]() -> V {
+      V x = eval(op.operands[1], at);
+      LaneAddress a = addressOf(op.operands[0], at);
+      setLoc(&op);
+      storeLanes(a, x, op.operands[1]->type.scalarType(), mask, op.isVolatile(), &op, n.streaming && r.streams);
+      return nullptr;
+    };
+    if (!n.apart || !mask || llvm::isa<llvm::Constant>(mask)) {
+      store();
+      return;
+    }
+    // The edges of a tile that is turned: each element of a vector is an access of its own, and most vectors of a narrow tile are masked off as a whole.
+    const auto memo = n.memo;
+    const auto addresses = n.addressMemo;
+    const size_t mixed = mixed_.mark();
+    ifThen(anyOf(mask), nullptr, store);
+    mixed_.backTo(mixed);
+    n.memo = memo;
+    n.addressMemo = addresses;
+    return;
   }
   case RootKind::Atomic: {
     const Op &op = *r.op;
@@ -557,7 +572,7 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
   NestState &n = *nest_;
   n.assumed.clear();
   n.falseFrom.clear();
-  n.quotients.clear();
+  n.ofTrip.clear();
   n.byVector = inner && !n.unrolled.empty() && n.unrolled.back() + 1 == inner->firstBit;
   for (unsigned d = 0, from; n.byVector && d < n.nest->space.rank(); ++d)
     if (from = dimOffset(n.nest->space, d); from > n.unrolled.front() && from <= inner->firstBit)
@@ -588,8 +603,8 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
     MaskAt f = work.pop_back_val();
     if (V trips = f.access && f.access->kind == OpKind::Load && n.panel && inner ? rowsWithoutWrap(*f.access, f.at, *inner) : nullptr)
       full = full ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips) : trips;
-    if (f.access && f.access->kind == OpKind::Load && inner && !n.panel)
-      noteQuotients(*f.access, f.at);
+    if (f.access && (f.access->kind == OpKind::Load || f.access->kind == OpKind::Store) && inner && !n.panel)
+      notePartsOfTrip(*f.access, f.at);
     if (!f.mask || !f.mask->def || !f.mask->type.isTensor() || !visited.insert(f.mask).second || plan_.bufferFor(f.mask) >= 0)
       continue;
     const Op &op = *f.mask->def;

@@ -129,6 +129,8 @@ private:
   struct Unwrapped {
     V first, holds;
   };
+  void ifOneStep(llvm::function_ref<Bits(const NestState::OfTrip &)> at, Varies bits, llvm::function_ref<void()> emit, llvm::function_ref<void()> otherwise);
+  bool quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget, llvm::SmallVectorImpl<NestState::OfTrip> &found);
   Unwrapped unwrapped(const Opaque &o, const Bits &at, int64_t growth, llvm::function_ref<bool(BitSource)> varies);
   bool flatten(LaneAddress &a, const Opaque &o, const Bits &at, llvm::Type *t);
   V opaqueLanes(const Opaque &o, V x, llvm::Type *t, bool pointer);
@@ -182,7 +184,7 @@ private:
   llvm::SmallVector<V> loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init, llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
   V fullTrips(NestLoop *inner, unsigned innerBits);
   bool isFilledHere(const ir::Value *v) const, readsFilledHere(const ir::Value *v, std::set<const ir::Value *> &seen) const;
-  void noteQuotients(const ir::Op &load, const Bits &at), roots(llvm::SmallVectorImpl<V> &accs, V first);
+  void notePartsOfTrip(const ir::Op &access, const Bits &at), roots(llvm::SmallVectorImpl<V> &accs, V first);
   V rowsWithoutWrap(const ir::Op &load, const Bits &at, NestLoop &inner);
   V differenceOf(V x, V y, llvm::Type *of), sumOf(V x, V y, llvm::Type *of);
   V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, MaskEnd &end);

@@ -129,7 +129,18 @@ struct NestState {
   std::map<const ir::Value *, Bits> assumed; // comparisons known to hold in the loop being emitted, remainders that do not wrap around in a trip, at these positions
   bool assuming = false;
   bool oneTrip = false; // all loops are given: what would be computed in front of them is computed in that version of the body that needs it, under what it assumes
-  llvm::SmallVector<std::pair<Opaque, Bits>, 2> quotients; // `(linear) // n` in addresses of loads that a whole trip may have in common
+  /// A part of an address that is asked for once in a whole trip, where `parts` of `kind` Quotient and Remainder are found to be what they are called:
+  enum class TripPart : uint8_t {
+    Quotient,  // `(linear) // n`, one number for all elements
+    Remainder, // `(linear) % n`, which grows with the linear value
+    Follows,   // computed from such quotients and what does not vary in a trip
+  };
+  struct OfTrip {
+    Opaque part;
+    Bits at;
+    TripPart kind;
+  };
+  llvm::SmallVector<OfTrip, 4> ofTrip;
   bool staying = false;                      // it has, in the code being emitted
   llvm::Value *trips = nullptr;            // where the copy of the innermost loop that is being emitted ends
   std::map<const ir::Value *, llvm::Value *> falseFrom; // of comparisons in `assumed`: from the last element of this trip on (of this vector, if `inVectors`) they are false, i64
