@@ -402,6 +402,32 @@ def test_loops_under_masks_end_with_the_row(tegula, tmp_path, form, loads, fille
     assert len(re.findall(r"call <16 x float> @llvm.masked.load", p.stdout)) == loads and p.stdout.count("fill.trip:") == filled, p.stdout + p.stderr
 
 
+TWO_SUMS = ENDS.replace("        tl.store(out, tl.sum(v, 0))\n", """        w = tl.load(x + 4096 + o, mask=o < N, other=0.0)
+        for row in range(8):
+            v = tl.load(x + row * N + o, mask=o < N, other=0.0)
+            first = tl.sum(v * w, 0) / N
+            second = tl.sum(w + v, 0) / N
+            tl.store(out + row * N + o, v * first - second, mask=o < N)
+""")
+
+
+def test_a_number_from_a_sum_does_not_part_it_from_the_next_one(tegula, tmp_path):
+    """It is computed behind the nest, which takes both; and that ends with the row, though one of its sides was loaded before the loop."""
+    (tmp_path / "t.py").write_text(TWO_SUMS)
+    emit = lambda stage: tegula("compile", "t.py::k", "--sig", "x:*f32:16, out:*f32:16, N:i32", "-c", "B=1024", "-c", "FORM='sums'", "-t", "cpu:avx512", "--emit", stage)
+    assert re.search(r"reduce .*\n *%\S+ = reduce ", emit("cpu").stdout)
+    assert len(re.findall(r"^ *%ends\d* = ", emit("llvm").stdout, re.M)) >= 3
+
+
+SCAN = ENDS.replace("        tl.store(out, tl.sum(v, 0))\n", "        tl.store(out + o, tl.cumsum(v, 0), mask=o < N)\n")
+
+
+def test_scans_end_with_the_row(tegula, tmp_path):
+    (tmp_path / "t.py").write_text(SCAN)
+    p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, out:*f32:16, N:i32", "-c", "B=1024", "-c", "FORM='scan'", "-t", "cpu:avx512", "--emit", "llvm")
+    assert p.stdout.count("fill.trip:") == 1, p.stdout + p.stderr
+
+
 @pytest.mark.parametrize("index, looks", [("o // N", True), ("o // 48", True), ("o >> 5", True), ("o % N", True), ("o // tl.load(out + o).to(tl.int32)", False), ("tl.load(out + o).to(tl.int32) // N", False)])
 def test_quotients_that_are_one_number_are_no_gathers(tegula, tmp_path, index, looks):
     """The first and the last of a vector are looked at, where the dividend is linear and the divisor the same for all."""

@@ -228,3 +228,110 @@ def test_masks_beside_the_axis(dev, how, axis, other, t, R, C, start):
         dev(k_beside, (1,), x, y, z, limit, N, start, scale, R, C, axis, other, how)
         assert_same(y, v.sum(axis).astype(t.np))
         assert_same(z, v.max(axis).astype(t.np))
+
+
+@tegula.jit
+def c_product(a, b):
+    return a * b
+
+
+@tegula.jit
+def c_larger(a, b):
+    return tl.maximum(a, b)
+
+
+@tegula.jit
+def k_scan(x, out, n, B: tl.constexpr, HOW: tl.constexpr, OTHER: tl.constexpr):
+    o = tl.arange(0, B)
+    v = tl.load(x + o, mask=o < n, other=OTHER)
+    if HOW == "sum":
+        r = tl.cumsum(v, 0)
+    elif HOW == "product":
+        r = tl.associative_scan(v, 0, c_product)
+    else:
+        r = tl.associative_scan(v, 0, c_larger)
+    tl.store(out + o, r)
+
+
+@pytest.mark.parametrize("t", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("how, other", [("sum", 0), ("sum", 3), ("product", 1), ("product", 2), ("product", 0), ("larger", -100), ("larger", 100)])
+def test_scans_go_on_behind_the_end(dev, t, how, other):
+    t = d(t)
+    for n in LENGTHS:
+        x, out = values(t, 512, low=-2, high=2), np.zeros(512, t.np)
+        if how == "product":
+            x = np.where(np.abs(x.astype(np.float64)) < 1, 1, np.sign(x)).astype(t.np)
+        v = np.full(512, other, t.np)
+        v[:n] = x[:n]
+        with np.errstate(over="ignore", invalid="ignore"):
+            expected = {"sum": lambda v: np.cumsum(v, dtype=t.np), "product": lambda v: np.cumprod(v, dtype=t.np), "larger": np.maximum.accumulate}[how](v)
+        if how == "product" and other == 2 and not t.is_int:
+            n = min(n, 500)
+        dev(k_scan, (1, ), x, out, n, 512, how, other)
+        if how == "product" and other == 2 and not t.is_int:
+            assert_same(out[:n], expected[:n])
+        elif t.is_int or how != "sum":
+            assert_same(out, expected)
+        else:
+            assert np.abs(out - expected).max() <= 1e-4 * (1 + np.abs(v).sum())
+
+
+@tegula.jit
+def k_scan_tile(x, out, rows, columns, A: tl.constexpr, B: tl.constexpr, AXIS: tl.constexpr):
+    r, c = tl.arange(0, A)[:, None], tl.arange(0, B)[None, :]
+    v = tl.load(x + r * B + c, mask=(r < rows) & (c < columns), other=0)
+    tl.store(out + r * B + c, tl.cumsum(v, AXIS))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("A, B", [(8, 128), (64, 32), (256, 8), (4, 512), (128, 4)])
+def test_scans_of_tiles_go_on_behind_the_end(dev, A, B, axis):
+    """Each row, or column, with what it has come to."""
+    for rows in (0, 1, 3, A // 2 + 1, A - 1, A):
+        for columns in (0, 1, B // 2, B // 2 + 1, B - 1, B):
+            x, out = values(d("int32"), A * B, low=-9, high=9), np.zeros(A * B, np.int32)
+            dev(k_scan_tile, (1, ), x, out, rows, columns, A, B, axis)
+            v = x.reshape(A, B).copy()
+            v[rows:], v[:, columns:] = 0, 0
+            assert_same(out.reshape(A, B), np.cumsum(v, axis, dtype=np.int32))
+
+
+@tegula.jit
+def k_kept(x, w, out, y, rows, n, B: tl.constexpr, OTHER: tl.constexpr):
+    o = tl.arange(0, B)
+    on = o < n
+    weight = tl.load(w + o, mask=on, other=OTHER)
+    total = tl.zeros([B], tl.float32)
+    for row in range(rows):
+        v = tl.load(x + row * B + o, mask=on, other=OTHER)
+        first = tl.sum(v * weight, 0) / 8
+        second = tl.sum(weight + v, 0) / 4
+        tl.store(y + row * B + o, v * first - second, mask=on)
+        total += v * weight
+        tl.store(out + 2 * row, first)
+        tl.store(out + 2 * row + 1, second + tl.max(v * weight, 0))
+    tl.store(out + 2 * rows + o, total)
+
+
+@pytest.mark.parametrize("other", [0.0, 1.0, -3.0])
+@pytest.mark.parametrize("infinite", [False, True])
+def test_what_buffers_hold_ends_with_the_row(dev, other, infinite):
+    """Sums of what was loaded before the loop, and of what is kept of its rounds, whose masks stand where it was loaded."""
+    B, rows = 512, 3
+    for n in LENGTHS:
+        x, w = np.random.default_rng(n).integers(-4, 5, (rows, B)).astype(np.float32), np.random.default_rng(n + 1).integers(-4, 5, B).astype(np.float32)
+        if infinite and n:
+            w[n // 2] = np.inf
+        out, y = np.zeros(2 * rows + B, np.float32), np.full((rows, B), 9, np.float32)
+        dev(k_kept, (1, ), x, w, out, y, rows, n, B, other)
+        v, weight = x.copy(), w.copy()
+        v[:, n:], weight[n:] = other, other
+        with np.errstate(invalid="ignore", over="ignore"):
+            product = v * weight
+            first, second = product.sum(1) / 8, (v + weight).sum(1) / 4
+            wanted = np.stack([first, second + np.fmax.reduce(product, 1)], 1).ravel()
+            stored = v * first[:, None] - second[:, None]
+            stored[:, n:] = 9
+            assert np.array_equal(out[:2 * rows], wanted, equal_nan=True), n
+            assert np.array_equal(out[2 * rows:], product.sum(0), equal_nan=True), n
+            assert np.array_equal(y, stored, equal_nan=True), n

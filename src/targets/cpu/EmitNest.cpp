@@ -348,8 +348,11 @@ void FunctionEmitter::innerLoop() {
   V full = fullTrips(&l, l.bits);
   if (full && !llvm::isa<llvm::Constant>(trips))
     full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips);
-  if (full && !n.vectors.bits && (overAxis || n.nest->axis < 0))
+  const bool mayEnd = !n.vectors.bits && (overAxis || n.nest->axis < 0);
+  if (full && mayEnd)
     findRest();
+  else if (mayEnd)
+    full = endOfBuffers(l, trips);
   if (overAxis && quick)
     return reduceQuickly([&] {
       carried = initialAccumulators();
@@ -548,14 +551,14 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
 
 // Masks of the loads that `v`, needed at `at`, reaches through virtual values, and conditions by which elements become a constant, each with the position at which it is needed. A value that is
 // needed at several positions is followed at the first one only.
-void FunctionEmitter::masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out) {
+void FunctionEmitter::masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out, bool throughBuffers) {
   if (!v->def || !v->type.isTensor() || !seen.insert(v).second || seen.size() > 300)
     return;
   const Op &op = *v->def;
-  if (plan_.bufferFor(v) >= 0 && !isFilledHere(v)) // buffers made in this very nest are computed here
+  if (!throughBuffers && plan_.bufferFor(v) >= 0 && !isFilledHere(v)) // buffers made in this very nest are computed here
     return;
   if (op.kind == OpKind::Load)
-    out.push_back({op.operands.size() > 1 ? op.operands[1] : nullptr, at, &op});
+    out.push_back({op.operands.size() > 1 ? op.operands[1] : nullptr, at, throughBuffers ? nullptr : &op});
   // `where(mask, x, -inf)`: what the mask leaves is computed without it.
   if (op.kind == OpKind::Select && op.operands[0]->type.isTensor() && op.operands[2]->def && op.operands[2]->def->kind == OpKind::Const)
     out.push_back({op.operands[0], operandBits(op, 0, v->index, at)});
@@ -563,12 +566,12 @@ void FunctionEmitter::masksOf(const ir::Value *v, const Bits &at, std::set<const
   if (!positioned) // operandBits says nothing of the others (reduce, histogram, dot)
     return;
   for (unsigned i = op.kind == OpKind::Gather ? 1 : 0; i < op.operands.size(); ++i) // a gather's source is needed anywhere
-    masksOf(op.operands[i], operandBits(op, i, v->index, at), seen, out);
+    masksOf(op.operands[i], operandBits(op, i, v->index, at), seen, out, throughBuffers);
 }
 
 // How many leading trips of the innermost loop have all masks true: i64, or null if nothing can be said. Each comparison is
-// looked at where it is made, in its own bits; only those whose position is the whole space's (by broadcast) are used.
-V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
+// looked at where it is made, in its own bits; only those whose position is the whole space's (by broadcast) are used. `throughBuffers`: masks by which what buffers hold was loaded count, too.
+V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits, bool throughBuffers) {
   NestState &n = *nest_;
   n.assumed.clear();
   n.falseFrom.clear();
@@ -592,7 +595,7 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
       values.push_back(r.op->operands[mask]), work.push_back({r.op->operands[mask], space, r.op});
     for (const ir::Value *v : values)
       if (v->type.shape == n.nest->space)
-        masksOf(v, space, seen, work);
+        masksOf(v, space, seen, work, throughBuffers);
   }
   V full = nullptr;
   int64_t all = int64_t(1) << innerBits;

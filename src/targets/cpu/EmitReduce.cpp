@@ -131,8 +131,7 @@ struct ScannedLanes {
 };
 } // namespace
 
-/// Of each row of lanes along the axis the last one, for all of them.
-static V lastScanned(llvm::IRBuilder<> &b, const NestState &n, const Op &scan, V x) {
+V lastScanned(llvm::IRBuilder<> &b, const NestState &n, const Op &scan, V x) {
   const ScannedLanes l(n, scan);
   if (l.from == l.to)
     return x;

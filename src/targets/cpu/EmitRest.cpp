@@ -2,7 +2,7 @@
 //
 // Behind the end of a row nothing is stored, and what is computed there is one value, made of what masked loads and selects give instead and of what does not vary along the row.
 // So the loop under masks ends with the first trip whose last element is behind the end, if that value changes nothing in what is reduced: extrema take one of it as they take
-// many, sums want a zero (which is looked at as it is computed, as `0 * scale` may be NaN). Buffers get it by stores.
+// many, sums want a zero (which is looked at as it is computed, as `0 * scale` may be NaN). Buffers get it by stores, those of scans what they have come to.
 #include "targets/cpu/Emitter.h"
 
 namespace tegula::cpu {
@@ -38,10 +38,7 @@ bool FunctionEmitter::sameBehind(const ir::Value *v, const Bits &at, Rest &rest)
   if (!v->def || v->type.isPtr || !rest.budget)
     return false;
   --rest.budget;
-  auto isMade = [&](const Root &r) { return r.kind == RootKind::Materialize && r.makes && r.value == v; };
-  if (plan_.bufferFor(v) >= 0 && llvm::none_of(n.nest->roots, isMade))
-    return false;
-  const Op &op = *v->def;
+  const Op &op = *v->def; // what a buffer holds is what it says, too
   auto same = [&](unsigned i) { return sameBehind(op.operands[i], operandBits(op, i, v->index, at), rest); };
   auto masked = [&](const ir::Value *mask, const Bits &where) {
     V from = falseFrom(mask, where, rest.budget);
@@ -136,6 +133,9 @@ void FunctionEmitter::findRest() {
     case RootKind::Reduce:
       ends = r.op->operands.size() == 1 && identity(*r.op, 0) && repeatsOf(r.op->regions[0]->block->ops[0]->kind) != Repeats::No && sameBehind(r.op->operands[0], space, rest);
       break;
+    case RootKind::Scan: // goes on with what it has come to
+      ends = r.op->operands.size() == 1 && identity(*r.op, 0) && repeatsOf(r.op->regions[0]->block->ops[0]->kind) != Repeats::No && sameBehind(r.op->operands[0], space, rest);
+      break;
     case RootKind::Materialize:
       if (const ir::Value *added = r.buffer >= 0 ? addedInPlace(r) : nullptr)
         ends = sameBehind(added, space, rest);
@@ -158,6 +158,18 @@ void FunctionEmitter::findRest() {
   }
 }
 
+// Of a nest that reads buffers alone: so many trips are in front of the end of a row that was loaded under a mask. Null if it says nothing of where the nest may end.
+V FunctionEmitter::endOfBuffers(NestLoop &l, V trips) {
+  NestState &n = *nest_;
+  V full = fullTrips(&l, l.bits, true);
+  if (!full)
+    return nullptr;
+  findRest();
+  if (!n.restFrom)
+    return fullTrips(&l, l.bits);
+  return llvm::isa<llvm::Constant>(trips) ? full : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips);
+}
+
 // i1, at the end of a trip under masks: what follows is the rest of the row, and it changes nothing. Buffers have been filled then.
 V FunctionEmitter::endOfRow(V trips) {
   NestState &n = *nest_;
@@ -173,17 +185,27 @@ V FunctionEmitter::endOfRow(V trips) {
     return b_.CreateICmpEQ(x, llvm::ConstantInt::get(x->getType(), static_cast<uint64_t>(number)));
   };
   V ends = b_.CreateICmpSGE(l.iv, n.restFrom, "ends");
-  llvm::SmallVector<std::pair<const Root *, V>, 4> filled;
+  struct Filled {
+    const ir::Value *value;
+    int buffer;
+    V x;
+  };
+  llvm::SmallVector<Filled, 4> filled;
   for (const Root &r : n.nest->roots) {
-    if (r.kind == RootKind::Reduce) {
+    if (r.kind == RootKind::Reduce || r.kind == RootKind::Scan) {
       const Repeats repeats = repeatsOf(r.op->regions[0]->block->ops[0]->kind);
       if (repeats != Repeats::Any)
         ends = b_.CreateAnd(ends, equals(behind(r.op->operands[0]), repeats == Repeats::One));
+      if (r.kind == RootKind::Scan) {
+        const ir::Value *result = r.op->results[0];
+        const int buffer = plan_.bufferFor(result);
+        filled.push_back({result, buffer, lastScanned(b_, n, *r.op, loadBuffer(buffer, result->type, last))});
+      }
     } else if (r.kind == RootKind::Materialize && r.buffer >= 0) {
       if (const ir::Value *added = addedInPlace(r))
         ends = b_.CreateAnd(ends, equals(behind(added), 0));
       else
-        filled.push_back({&r, broadcast(behind(r.value), n.lanes())});
+        filled.push_back({r.value, r.buffer, broadcast(behind(r.value), n.lanes())});
     }
   }
   if (filled.empty())
@@ -201,8 +223,8 @@ V FunctionEmitter::endOfRow(V trips) {
   n.addressMemo.back().clear();
   l.iv = trip;
   for (unsigned copy = 0; copy < 1u << n.unrolled.size(); ++copy)
-    for (auto [r, x] : filled)
-      storeBuffer(r->buffer, x, r->value->type, rootBits(copy), plan_.buffers[static_cast<size_t>(r->buffer)].tf32);
+    for (const Filled &f : filled)
+      storeBuffer(f.buffer, f.x, f.value->type, rootBits(copy), plan_.buffers[static_cast<size_t>(f.buffer)].tf32);
   l.iv = iv;
   n.addressMemo.back() = std::move(addresses);
   V step = b_.CreateAdd(trip, b_.getInt64(1));

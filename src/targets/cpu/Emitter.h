@@ -130,9 +130,8 @@ private:
     V first, holds;
   };
   void ifOneStep(llvm::function_ref<Bits(const NestState::OfTrip &)> at, Varies bits, llvm::function_ref<void()> emit, llvm::function_ref<void()> otherwise);
-  bool quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget, llvm::SmallVectorImpl<NestState::OfTrip> &found);
   Unwrapped unwrapped(const Opaque &o, const Bits &at, int64_t growth, llvm::function_ref<bool(BitSource)> varies);
-  bool flatten(LaneAddress &a, const Opaque &o, const Bits &at, llvm::Type *t);
+  bool flatten(LaneAddress &a, const Opaque &o, const Bits &at, llvm::Type *t), quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget, llvm::SmallVectorImpl<NestState::OfTrip> &found);
   V opaqueLanes(const Opaque &o, V x, llvm::Type *t, bool pointer);
   void evaluateLate(LaneAddress &a);
   V evalLinear(const ir::Value *v, const Lin &l, const Bits &at);
@@ -177,18 +176,17 @@ private:
   unsigned chooseLaneBits(const Nest &n) const;
   void openLoops(unsigned level), openLoop(unsigned level), innerLoop(), insideOrMasked(V full, llvm::function_ref<void()> body);
   V tripsOf(const NestLoop &l), divideUp(V x, int64_t to), roundUp(V x, int64_t to);
-  void roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
+  void root(const Root &r, const Bits &at), roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
   Bits spaceBits() const, rootBits(unsigned copy) const;
-  void root(const Root &r, const Bits &at);
   /// for (iv = from; iv < to; ++iv) with carried values; from < to may fail to hold only if `mayBeEmpty`.
   llvm::SmallVector<V> loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init, llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
-  V fullTrips(NestLoop *inner, unsigned innerBits);
+  V fullTrips(NestLoop *inner, unsigned innerBits, bool throughBuffers = false), endOfBuffers(NestLoop &l, V trips);
   bool isFilledHere(const ir::Value *v) const, readsFilledHere(const ir::Value *v, std::set<const ir::Value *> &seen) const;
   void notePartsOfTrip(const ir::Op &access, const Bits &at), roots(llvm::SmallVectorImpl<V> &accs, V first);
   V rowsWithoutWrap(const ir::Op &load, const Bits &at, NestLoop &inner);
   V differenceOf(V x, V y, llvm::Type *of), sumOf(V x, V y, llvm::Type *of);
   V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, MaskEnd &end);
-  void masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out);
+  void masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out, bool throughBuffers = false);
   /// Whether `v` at `at` is one of the comparisons that hold in the loop being emitted, or one of the remainders that grow there like what they are taken of.
   bool isAssumed(const ir::Value *v, const Bits &at) const;
 

@@ -162,4 +162,7 @@ struct NestState {
   unsigned lanes() const { return 1u << laneBits; }
 };
 
+/// Of each row of lanes along the axis of a scan the last one, for all of them.
+llvm::Value *lastScanned(llvm::IRBuilder<> &b, const NestState &n, const ir::Op &scan, llvm::Value *x);
+
 } // namespace tegula::cpu

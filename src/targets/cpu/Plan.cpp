@@ -13,8 +13,8 @@
 // drops copies under the same two conditions: nothing reads the target between the first write of the source and the copy, except
 // element i for element i in the nest of that first write.
 //
-// Scalars are computed where they are defined (needsPending): in front of the pending nest, which is ended if the scalar needs what it
-// makes, or reads memory that it may write.
+// Scalars are computed where they are defined (needsPending): in front of the pending nest, or behind it if the scalar needs what it
+// makes (mayBeLate); the nest is ended if the scalar reads memory that it may write.
 #include "targets/cpu/Plan.h"
 #include "targets/cpu/BitMap.h"
 #include "targets/cpu/ColumnsOfA.h"
@@ -42,6 +42,7 @@ private:
   void combineRegion(const Op &op);
   bool needsPending(const Op &op) const;
   void define(const Op &op);
+  bool mayBeLate(const Op &op) const;
   void dot(const Op &op);
   void forLoop(const Op &op);
   void whileLoop(const Op &op);
@@ -86,6 +87,7 @@ private:
   Steps *out_ = nullptr;
   std::unique_ptr<Nest> pending_;
   llvm::SmallPtrSet<const Value *, 8> pendingResults_; // made by the pending nest
+  llvm::SmallVector<const Op *, 8> late_;              // defined behind the pending nest, as they need what it makes
   llvm::SmallPtrSet<const Op *, 4> absorbed_;          // done by the roots of others
   bool pendingWrites_ = false;                         // holds a store
   bool inRegion_ = false;                              // of a reduction or scan
@@ -128,10 +130,15 @@ void Planner::flush() {
   pending_.reset();
   pendingResults_.clear();
   pendingWrites_ = false;
+  for (const Op *op : late_)
+    step(StepKind::Define, op);
+  late_.clear();
 }
 
 // Does v, computed inside a nest, read what the pending nest makes, other than a buffered element at the same place?
 bool Planner::dependsOnPending(const Value *v, bool samePlace, unsigned &budget) const {
+  if (v->def && llvm::is_contained(late_, v->def))
+    return true;
   if (pendingResults_.contains(v)) {
     bool isReduction = v->def && v->def->kind == OpKind::Reduce;
     return isReduction || !samePlace || !(v->type.shape == pending_->space);
@@ -275,10 +282,24 @@ bool Planner::needsPending(const Op &op) const {
   return false;
 }
 
+// May the definition of `op` wait for the end of the pending nest, which goes on without it? Layer norm's backward pass divides the first of its two sums before it has begun the second one. It must be
+// computed from scalars alone: a tensor would be read when the nest has made other roots, which may write it.
+bool Planner::mayBeLate(const Op &op) const {
+  auto isScalar = [](const Value *v) { return v->type.isScalar(); };
+  const bool virtualTensor = isTensorOp(op) && (op.has(ir::traits::Elementwise) || op.has(ir::traits::Shape));
+  return !inRegion_ && op.regions.empty() && (virtualTensor || (!op.has(ir::traits::Reads | ir::traits::Writes) && op.has(ir::traits::Elementwise) && llvm::all_of(op.operands, isScalar)));
+}
+
 // A scalar or virtual tensor op.
 void Planner::define(const Op &op) {
-  if (needsPending(op))
+  const bool needsLate = llvm::any_of(op.operands, [&](const Value *v) { return v->def && llvm::is_contained(late_, v->def); });
+  if (needsLate || needsPending(op)) {
+    if (mayBeLate(op) && late_.size() < 32) {
+      late_.push_back(&op);
+      return;
+    }
     flush();
+  }
   bool memory = op.has(ir::traits::Reads | ir::traits::Writes) && !isTensorOp(op);
   if (memory && pending_ && (pendingWrites_ || op.has(ir::traits::Writes)))
     flush();
@@ -568,6 +589,7 @@ void Planner::dot(const Op &op) {
   };
   int a = left(packedLeft(op, p));
   auto takePending = [&] {
+    assert(late_.empty() && "a nest that packs makes no scalars");
     pendingResults_.clear();
     return std::move(pending_);
   };
@@ -649,7 +671,10 @@ void Planner::op(const Op &op) {
   case OpKind::For: return forLoop(op);
   case OpKind::While: return whileLoop(op);
   case OpKind::If: return ifOp(op);
-  case OpKind::Dot: return dot(op);
+  case OpKind::Dot:
+    if (!late_.empty())
+      flush();
+    return dot(op);
   case OpKind::Print: return print(op);
   case OpKind::Yield:
   case OpKind::Condition:
