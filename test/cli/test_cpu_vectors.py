@@ -125,3 +125,22 @@ def test_vectors_of_a_turned_tile_that_are_off_are_passed_over(tegula, tmp_path,
     p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, y:*f32:16, m:i32, n:i32", "-t", target, "--emit", "llvm")
     asked = re.search(r"call i1 @llvm.vector.reduce.or.v\d+i1\(.*\n *br i1 .* label %then", p.stdout)
     assert p.returncode == 0 and asked and asked.start() < p.stdout.index("\ngather:"), p.stdout
+
+
+@jit
+def roots(x, y, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.sqrt(tl.load(x + at)))
+
+
+def test_roots_by_multiply_adds_are_rounded_right(llvm):
+    """All floats of two binades: others differ from them by a power of four, which is exact. And all exponents with some significands, zeros, infinities, numbers without a root."""
+    assert "rsqrt14" in llvm(KERNEL.format("tl.sqrt(v)"), "x:*f32:16, y:*f32:16, n:i32", "cpu:avx512")
+    assert "rsqrt14" not in llvm(KERNEL.format("tl.sqrt(v)"), "x:*f32:16, y:*f32:16, n:i32", "cpu:avx2")
+    ends = np.concatenate([np.arange(0, 64), np.arange(0x7fffff - 63, 0x800000), np.random.default_rng(1).integers(0, 0x800000, 896)])
+    for bits in (np.arange(0x3f800000, 0x40800000, dtype=np.uint32), (np.arange(512, dtype=np.uint32)[:, None] << np.uint32(23) | ends.astype(np.uint32)).ravel()):
+        x, y = bits.view(np.float32), np.empty(len(bits), np.float32)
+        roots[(len(x) // 4096,)](x, y, BLOCK=4096)
+        with np.errstate(invalid="ignore"):
+            want = np.sqrt(x)
+        assert ((y.view(np.uint32) == want.view(np.uint32)) | (np.isnan(y) & np.isnan(want))).all()

@@ -1,5 +1,6 @@
 // Element-wise operations on registers: arithmetic, comparisons, minimum and maximum. Casts stand in Casts.cpp,
 // elementary functions in Math*.cpp.
+#include "targets/common/MathX86.h"
 #include "targets/common/NvptxOps.h"
 #include "targets/common/VecUtil.h"
 #include "llvm/ADT/APFloat.h"
@@ -489,6 +490,8 @@ V floatOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x, bool contract) {
   case OpKind::Maximum:
     return emitMinMax(v, kind, x[0], x[1]);
   case OpKind::Sqrt:
+    if (V r = emitSqrtX86(v, x[0]))
+      return r;
     return v.b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x[0]);
   case OpKind::Floor:
   case OpKind::Rint:

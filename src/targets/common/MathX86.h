@@ -10,6 +10,9 @@ llvm::Value *emitMathX86(VecEmitter &v, ir::OpKind kind, llvm::Value *x);
 /// AVX-512: x * 2^floor(n), rounded once, for float or double of any number of lanes; 0 where `nonzero` (i1 of each lane; null: nowhere) is false.
 llvm::Value *emitScale(VecEmitter &v, llvm::Value *x, llvm::Value *n, llvm::Value *nonzero);
 
+/// AVX-512: the square root of a vector of float, rounded right; null for other types and machines, which have an instruction alone.
+llvm::Value *emitSqrtX86(VecEmitter &v, llvm::Value *x);
+
 /// AVX2: a vector of float -> i32, saturating, NaN -> 0.
 llvm::Value *emitToIntX86(VecEmitter &v, llvm::Value *x);
 
