@@ -1,6 +1,7 @@
 // See ColumnsOfA.h.
 #include "targets/cpu/ColumnsOfA.h"
 #include "targets/cpu/BitMap.h"
+#include "targets/cpu/Lin.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace tegula::cpu {
@@ -50,7 +51,12 @@ public:
       int64_t product;
       return !factor || __builtin_mul_overflow(*a + *b, *factor, &product) ? std::nullopt : std::optional(product);
     }
-    case OpKind::SRem: case OpKind::URem: {
+    case OpKind::SRem: case OpKind::URem: case OpKind::Select: {
+      const std::optional<Wrapped> inside = wrapped(&op);
+      if (!inside)
+        break;
+      if (op.kind == OpKind::Select) // the comparison has the tile's shape, as the bound of a remainder has
+        return of(inside->x, at);
       std::optional<int64_t> by = operand(1);
       return by == 0 ? operand(0) : std::nullopt;
     }

@@ -379,7 +379,7 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
       continue;
     }
     if (lanes && n.assuming && !n.staying && n.depth == n.loops.size() && isAssumed(o.value, inner)) {
-      const Lin &x = lin(o.value->def->operands[0]);
+      const Lin x = lin(wrapped(o.value->def)->x);
       for (size_t i = 0; i < inner.size(); ++i)
         if (BitSource &s = inner[i]; s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0) {
           Coef &c = r.lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(s)])];
@@ -448,15 +448,32 @@ Bits FunctionEmitter::positionOf(const Opaque &o, const Bits &at) {
   return inner;
 }
 
-static bool isRemainder(const Op *op) { return op && (op->kind == OpKind::SRem || op->kind == OpKind::URem); }
+std::optional<Wrapped> wrapped(const Op *op) {
+  if (!op)
+    return {};
+  if (op->kind == OpKind::SRem || op->kind == OpKind::URem)
+    return Wrapped{op->operands[0], op->operands[1]};
+  const Op *inside = op->kind == OpKind::Select ? op->operands[0]->def : nullptr, *otherwise = inside ? op->operands[2]->def : nullptr;
+  const ir::Type &t = op->results[0]->type;
+  if (!inside || inside->kind != OpKind::CmpI || t.isPtr || !t.isIntLike() || !otherwise || otherwise->kind != OpKind::Const || otherwise->intValue() != 0)
+    return {};
+  const unsigned at = inside->pred() == ir::CmpPred::Sgt ? 1 : 0; // bound > x
+  if ((at == 0 && inside->pred() != ir::CmpPred::Slt) || inside->operands[at] != op->operands[1])
+    return {};
+  return Wrapped{op->operands[1], inside->operands[1 - at]};
+}
+
 /// The whole part of a quotient: it grows with the dividend, in steps.
 static bool isQuotient(const Op *op) { return op && (op->kind == OpKind::SDiv || op->kind == OpKind::UDiv || op->kind == OpKind::AShr || op->kind == OpKind::LShr); }
 
 std::optional<int64_t> FunctionEmitter::growthOfDividend(const Opaque &o, const Bits &at, llvm::function_ref<bool(BitSource)> varies) {
-  const Op *rem = o.value->def;
-  if (!isRemainder(rem) && !isQuotient(rem))
+  const Op *op = o.value->def;
+  std::optional<Wrapped> of = wrapped(op);
+  if (isQuotient(op))
+    of = Wrapped{op->operands[0], op->operands[1]};
+  if (!of)
     return {};
-  const Lin &x = lin(rem->operands[0]), &by = lin(rem->operands[1]);
+  const Lin x = lin(of->x), by = lin(of->bound); // copies: asking for one may move the other
   if (!x.opaque.empty() || x.self)
     return {};
   for (size_t i = 0; i < at.size(); ++i)
@@ -477,7 +494,7 @@ std::optional<int64_t> FunctionEmitter::growthOfDividend(const Opaque &o, const 
 }
 
 std::optional<int64_t> FunctionEmitter::growthOfRemainder(const Opaque &o, const Bits &at, llvm::function_ref<bool(BitSource)> varies) {
-  return isRemainder(o.value->def) ? growthOfDividend(o, at, varies) : std::nullopt;
+  return wrapped(o.value->def) ? growthOfDividend(o, at, varies) : std::nullopt;
 }
 
 // The last is as far from the first as without the remainder, or, of a quotient, the same. Only these two are computed.
@@ -490,8 +507,13 @@ FunctionEmitter::Unwrapped FunctionEmitter::unwrapped(const Opaque &o, const Bit
     }
   V first = eval(o.value, low), last = eval(o.value, high);
   const Op &op = *o.value->def;
-  if (!isQuotient(&op))
-    return {first, b_.CreateICmpEQ(b_.CreateSub(last, first), llvm::ConstantInt::getSigned(first->getType(), growth))};
+  if (!isQuotient(&op)) {
+    V holds = b_.CreateICmpEQ(b_.CreateSub(last, first), llvm::ConstantInt::getSigned(first->getType(), growth));
+    // where(x < n, x, 0): if the last is greater by all of the growth, x has not wrapped around between the two, and is inside at the last.
+    if (op.kind == OpKind::Select)
+      holds = b_.CreateAnd(holds, b_.CreateAnd(b_.CreateICmpSGE(first, llvm::ConstantInt::get(first->getType(), 0)), b_.CreateICmpSGT(last, first)));
+    return {first, holds};
+  }
   // The dividend may have wrapped around in between.
   V from = eval(op.operands[0], low), to = eval(op.operands[0], high);
   const bool isSigned = op.kind == OpKind::SDiv || op.kind == OpKind::AShr;
@@ -627,7 +649,7 @@ bool FunctionEmitter::flatten(LaneAddress &a, const Opaque &o, const Bits &at, l
   if (!growth)
     return false;
   const bool stays = isQuotient(o.value->def);
-  const Lin &l = lin(o.value->def->operands[0]);
+  const Lin l = lin(stays ? o.value->def->operands[0] : wrapped(o.value->def)->x);
   llvm::SmallVector<Coef, 6> lane(n.laneBits);
   for (size_t i = 0; i < at.size(); ++i)
     if (isLane(at[i]) && !stays)

@@ -174,9 +174,8 @@ Bits FunctionEmitter::orderOfLanes(const ir::Value *pointers, unsigned bytes, co
   for (size_t i = 0; i < at.size(); ++i)
     add(at[i], l.coef[i]);
   for (const Opaque &o : l.opaque) {
-    const Op *rem = o.value->def;
-    bool linear = rem && (rem->kind == OpKind::SRem || rem->kind == OpKind::URem) && !o.scale.s;
-    const Lin *inner = linear ? &lin(rem->operands[0]) : nullptr;
+    const std::optional<Wrapped> of = wrapped(o.value->def);
+    const Lin *inner = of && !o.scale.s ? &lin(of->x) : nullptr;
     for (size_t i = 0; i < o.at.size(); ++i) {
       BitSource bit = o.at[i] >= 0 ? at[static_cast<size_t>(o.at[i])] : o.at[i];
       bool known = inner && inner->opaque.empty() && !inner->coef[i].s;

@@ -69,4 +69,11 @@ inline std::optional<Below> asBelow(ir::CmpPred pred) {
   }
 }
 
+/// `x % bound`, or where(x < bound, x, 0): x itself where it is inside.
+struct Wrapped {
+  const ir::Value *x, *bound;
+};
+/// Nothing: the operation is none of these (`op` may be null).
+std::optional<Wrapped> wrapped(const ir::Op *op);
+
 } // namespace tegula::cpu
