@@ -465,17 +465,20 @@ class Generator(Expressions, Accesses, Loops, Idioms, Kernels):
         return make("add", make("and", self.expr(Type("int32"), 1), literal(1), value=1), literal(1), value=1)
 
     def s_chain(self, depth):
-        """A loop like attention's: what a dot of transposed rows gives, narrowed, is an operand of the next, and a reduction over its columns is carried and added to each row."""
+        """A loop like attention's: what a dot of transposed rows gives, narrowed, is an operand of the next, and a reduction over its columns is carried and added to each row. Or all of it transposed."""
         self.has("chain")
         need(depth == 0 and self.kernel_level and self.chance(0.5))
-        d = self.pick(("float32", "float16", "bfloat16", "int8"))
-        m, n, k, o = self.pick((16, 32)), self.pick((16, 32, 64)), self.pick((16, 32)), self.pick((16, 32))
+        is_turned = self.chance(0.4)  # rows of keys, columns of queries; as many as an asynchronous dot has rows
+        d = self.pick(("float16", "bfloat16") if is_turned else ("float32", "float16", "bfloat16", "int8"))
+        m, n, k, o = 64 if is_turned else self.pick((16, 32)), self.pick((16, 32, 64)), self.pick((16, 32)), self.pick((16, 32))
         if d == "int8":
             n, k = max(n, 32), 32
         wide = "int32" if d == "int8" else "float32"
+        turn = lambda *shape: shape[::-1] if is_turned else shape
+        turned = lambda x: make("permute", x, dims=(1, 0))
         var = lambda name, t: make("var", name=name, type=t)
         literal = lambda v: make("literal", value=v)
-        q_type, s_type, acc_type, most_type = Type(d, (m, k)), Type(wide, (m, n)), Type(wide, (m, o)), Type(wide, (m, 1))
+        q_type, s_type, acc_type, most_type = Type(d, (m, k)), Type(wide, turn(m, n)), Type(wide, turn(m, o)), Type(wide, turn(m, 1))
         q, acc, most = self.fresh("v", q_type), self.fresh("v", acc_type), self.fresh("v", most_type)
         begin = [P.Assign((q, ), self.dot_operand(q_type, 1)), P.Assign((acc, ), self.const(acc_type, 0)), P.Assign((most, ), self.const(most_type, 0))]
         i, c = self.fresh("i"), lambda v: self.const(Type("int32"), v)
@@ -484,14 +487,14 @@ class Generator(Expressions, Accesses, Loops, Idioms, Kernels):
         self.depth += 1
         s = f"v{self.names}"
         self.names += 1
-        rows = make("permute", self.dot_operand(Type(d, (n, k)), 1), dims=(1, 0))
-        body = [P.Assign((s, ), make("dot", var(q, q_type), rows))]
+        rows, values = self.dot_operand(Type(d, (n, k)), 1), self.dot_operand(Type(d, (n, o)), 1)
+        body = [P.Assign((s, ), make("dot", rows, turned(var(q, q_type))) if is_turned else make("dot", var(q, q_type), turned(rows)))]
         whole = var(s, s_type) if wide == "int32" else make("cast", var(s, s_type), to="int32")
         p = make("cast", make("sub", make("and", whole, literal(7), value=7), literal(4), value=4), to=d)
-        body.append(P.Assign((most, ), make("max", var(most, most_type), make("amax", var(s, s_type), axis=1, keep=True))))
-        body.append(P.Assign((acc, ), make("dot", p, self.dot_operand(Type(d, (n, o)), 1), var(acc, acc_type))))
+        body.append(P.Assign((most, ), make("max", var(most, most_type), make("amax", var(s, s_type), axis=0 if is_turned else 1, keep=True))))
+        body.append(P.Assign((acc, ), make("dot", turned(values), p, var(acc, acc_type)) if is_turned else make("dot", p, values, var(acc, acc_type))))
         if self.chance(0.5):
-            body.append(P.Assign((acc, ), make("add", var(acc, acc_type), make("broadcast", var(most, most_type), shape=(m, o)))))
+            body.append(P.Assign((acc, ), make("add", var(acc, acc_type), make("broadcast", var(most, most_type), shape=turn(m, o)))))
         self.depth -= 1
         self.scope = {name: t for name, t in self.scope.items() if name in outer}
         step = self.positive() if "step" in self.features and self.chance(0.5) else c(1)
