@@ -40,7 +40,7 @@ def test_clamped_offsets(dev, form, start, n):
 
 
 @tegula.jit
-def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def product(a, b, c, M, N, K, am, ak, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     n = tl.program_id(1) * BN + tl.arange(0, BN)
     rows = tl.where(m < M, m, 0)
@@ -48,18 +48,20 @@ def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constex
     acc = tl.zeros((BM, BN), tl.float32)
     for k in range(0, K, BK):
         d = k + tl.arange(0, BK)
-        x = tl.load(a + rows[:, None] * K + d[None, :], mask=d[None, :] < K, other=0.0)
+        x = tl.load(a + rows[:, None] * am + d[None, :] * ak, mask=d[None, :] < K, other=0.0)
         y = tl.load(b + d[:, None] * N + cols[None, :], mask=d[:, None] < K, other=0.0)
         acc = tl.dot(x, y, acc, input_precision="ieee")
     tl.store(c + m[:, None] * N + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
 
 
+@pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("shape, tile", [((128, 128, 96), (64, 64, 32)), ((70, 33, 90), (16, 16, 16)), ((65, 129, 64), (64, 64, 64)), ((1, 200, 33), (16, 128, 32))])
-def test_products_of_clamped_rows(dev, shape, tile):
+def test_products_of_clamped_rows(dev, shape, tile, transposed):
     """As in persistent products; small integers, so that every order of the sums gives the same bits."""
     (M, N, K), (BM, BN, BK) = shape, tile
     rng = np.random.default_rng(M)
     a, b = (rng.integers(-4, 5, s).astype(np.float32) for s in ((M, K), (K, N)))
     c = np.zeros((M, N), np.float32)
-    dev(product, (-(-M // BM), -(-N // BN)), a, b, c, M, N, K, BM=BM, BN=BN, BK=BK)
+    left = np.ascontiguousarray(a.T) if transposed else a
+    dev(product, (-(-M // BM), -(-N // BN)), left, b, c, M, N, K, *((1, M) if transposed else (K, 1)), BM=BM, BN=BN, BK=BK)
     assert np.array_equal(c, a @ b)

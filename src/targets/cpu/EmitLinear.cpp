@@ -361,7 +361,7 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
     // Grows as what it is the remainder of; code in front of the loop is not under its assumptions.
     if (n.staying && n.depth == n.loops.size() && isAssumed(o.value, inner)) { // of a whole trip
       const auto *of = llvm::find_if(n.ofTrip, [&](const NestState::OfTrip &t) { return t.part.value == o.value; });
-      const Lin *x = of != n.ofTrip.end() && of->kind == NestState::TripPart::Remainder ? &lin(o.value->def->operands[0]) : nullptr;
+      const Lin *x = of != n.ofTrip.end() && of->kind == NestState::TripPart::Remainder ? &lin(wrapped(o.value->def)->x) : nullptr;
       const Bits &known = n.assumed.find(o.value)->second;
       for (size_t i = 0; i < inner.size(); ++i) {
         BitSource s = known[i];
