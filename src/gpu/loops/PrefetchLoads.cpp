@@ -1,6 +1,7 @@
 // See PrefetchLoads.h.
 #include "gpu/loops/PrefetchLoads.h"
 #include "gpu/BlockEdit.h"
+#include "gpu/Dots.h"
 #include "gpu/Layouts.h"
 #include "gpu/LoopSlice.h"
 #include "gpu/Work.h"
@@ -42,14 +43,14 @@ public:
       first.push_back(copyLoads(map, i ? runsAhead(b_, loop_, loop_.operands[0], i) : gpu::runs(b_, loop_, map.at(body_.args[0]))));
     }
     splice(before, *loop_.parent, positionOf(*loop_.parent, &loop_));
-    // At the top of the body: a later iteration's.
+    // At the top of the body, or behind what reads this iteration's: a later iteration's.
     ahead.parent = body_.parent;
     b_.setBlock(&ahead);
     map = {};
     for (int64_t i = 0; i < distance; ++i)
       map = slice_.next(b_, std::move(map));
     std::vector<Value *> next = copyLoads(map, distance > 1 ? runsAhead(b_, loop_, body_.args[0], distance) : gpu::runs(b_, loop_, map.at(body_.args[0])));
-    splice(ahead, body_, 0);
+    splice(ahead, body_, placeOfLoads());
     // The loaded tiles travel around the loop, each iteration's one place on.
     for (size_t i = 0; i < loads_.size(); ++i) {
       std::vector<Value *> args;
@@ -163,6 +164,32 @@ private:
     }
     const bool isLong = clocksOf(body_, target_, options_.numWarps).coverMemory();
     return !isLong && static_cast<uint64_t>(copies - 1) * bits <= most * registerBits ? copies : 1;
+  }
+
+  /// The top, where memory has the whole iteration. Where a thread has no registers for two iterations' elements beside its sums, and the first are only stored to shared memory: behind that and the asynchronous dots that
+  /// start then, so that one iteration's are there at a time. (Single elements of rows that are not aligned: 128x128x32 by four warps spilled 273 words.)
+  size_t placeOfLoads() const {
+    int64_t held = 0; // registers of an iteration's elements: of those that are loaded one by one each has its own until it is stored
+    for (const Op *load : loads_) {
+      const Type &t = load->result()->type;
+      const uint64_t perAccess = (static_cast<uint64_t>(load->vec()) * bitWidth(t.elem) + registerBits - 1) / registerBits;
+      held += t.isTensor() ? static_cast<int64_t>(((uint64_t{1} << module_.layoutOf(t).inBits(layout::Dim::Register)) / static_cast<uint64_t>(load->vec())) * perAccess) : 1;
+    }
+    // Half as many again for addresses and masks. 264 of 255 did without spills (32 elements one by one, 128 sums), 280 did not.
+    constexpr int64_t most = 270;
+    if (registersOfDots(body_, int64_t{target_.lanes()} * options_.numWarps) + 2 * held + held / 2 <= most)
+      return 0;
+    size_t last = 0;
+    for (const Op *load : loads_)
+      for (const Op *user : usersIn(body_, load->result())) {
+        if (user->kind != OpKind::SharedStore)
+          return 0;
+        last = std::max(last, positionOf(body_, user) + 1);
+      }
+    for (size_t i = last; i < body_.ops.size(); ++i)
+      if (body_.ops[i]->kind == OpKind::Dot && body_.ops[i]->isAsync())
+        last = i + 1;
+    return last;
   }
 
   /// The loads with the arguments of the body replaced, masked off unless `runs`: when that iteration does not run.
