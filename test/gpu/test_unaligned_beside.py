@@ -69,3 +69,27 @@ def test_result(rows, shift):
     x, y, out = rng.standard_normal((rows, 128), np.float32), rng.standard_normal(rows * 128 + 16).astype(np.float32), np.zeros(rows, np.float32)
     correlate[(1,)](x, y, out, 128, shift, rows, 128, device="sim")
     np.testing.assert_allclose(out, (x * y[shift:shift + rows * 128].reshape(rows, 128)).sum(1), rtol=1e-4, atol=1e-4)
+
+
+@tegula.jit
+def product(x, y, out, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    rows, columns, inner = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    total = tl.zeros((M, N), out.dtype.element_ty)
+    for k in range(0, n, K):
+        isIn = k + inner < n
+        a = tl.load(x + rows * n + (k + inner)[None, :], mask=isIn[None, :], other=0)
+        total = tl.dot(a, tl.load(y + (k + inner)[:, None] * N + columns, mask=isIn[:, None], other=0), total)
+    tl.store(out + rows * N + columns, total)
+
+
+# Rows of an odd length are loaded element by element, and stored to the tile of a product by words.
+@pytest.mark.parametrize("dtype, total, word", [(np.float16, np.float32, 2), (np.int8, np.int32, 4)])
+def test_products_of_odd_rows_store_words(dtype, total, word):
+    n = 77
+    rng = np.random.default_rng(3)
+    x, y = (rng.integers(-4, 5, shape).astype(dtype) for shape in ((64, n), (n, 64)))
+    out = np.zeros((64, 64), total)
+    kernel = product[(1,)](x, y, out, n, 64, 64, 32 * word // 2, num_warps=4, device="sim")
+    assert np.array_equal(out, x.astype(total) @ y.astype(total))
+    ptx = kernel.compile_for("sm_90a").asm["ptx"]
+    assert not re.search(r"st\.shared\.\w*(b8|u8|b16|u16)\b", ptx)

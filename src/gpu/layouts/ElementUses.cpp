@@ -178,8 +178,17 @@ int64_t runBeside(const Users &users, const AxisFacts &facts, const Op &load, un
   const ir::Type &pointer = load.operands[0]->type;
   const int64_t bytes = ir::byteWidth(pointer.elem), perThread = pointer.shape.numel() / threads;
   const bool isWide = vec * bytes == 16;
-  if (perThread <= vec || !isPlain(load) || feedsDot(users, load.result(), 8))
+  if (perThread <= vec || !isPlain(load))
     return 0;
+  if (feedsDot(users, load.result(), 8)) {
+    // Two words where addresses, one for each run, would take the registers, or where the elements meet others on their way.
+    constexpr int64_t mostRuns = 16;
+    const int64_t word = std::min(wordBytes / bytes, perThread), contiguity = facts.of(load.operands[0], axis).contiguity;
+    if (vec >= word || contiguity < word)
+      return 0;
+    const bool isAlone = std::ranges::all_of(users.of(load.result()), [](const Op *u) { return u->kind == OpKind::Dot; });
+    return (perThread > word * mostRuns || !isAlone) && contiguity >= 2 * word ? std::min(2 * word, perThread) : word;
+  }
   constexpr size_t most = 32; // values
   std::vector<const Value *> work{load.result()};
   auto meet = [&](const Value *v) {

@@ -51,7 +51,8 @@ std::optional<layout::LinearLayout> layoutBefore(std::span<const ir::Op *const> 
 /// Elements of `v` that come from one word of the narrowest tensor it is computed from, element by element: of a join, of a word of each operand. Looks at `depth` operations; what `isCheap` is no data.
 int64_t elementsOfWord(const ir::Value *v, unsigned depth, const std::function<bool(const ir::Value *)> &isCheap);
 /// Elements that one instruction loads of a narrower tensor whose elements meet those of `load`, element by element (a residual stream in fp32 and weights in bf16), where one of `load` takes `vec` along
-/// `axis`: a thread has as many of both then, the wider ones in two instructions that read whole sectors, so that neither has to change threads. Not of what products read, which has layouts of its own.
+/// `axis`: a thread has as many of both then, the wider ones in two instructions that read whole sectors, so that neither has to change threads. Not of what products read, which has layouts of its own;
+/// but what can only be loaded by single elements for one (rows of an odd length) is stored to its tile by words then: a warp loads them from the same lines.
 /// So have large tiles, or several, that cannot be loaded by vectors (an image beside its shifted copies): to move them through shared memory all would be held in registers at once, and their
 /// single elements are in the same sectors. `isPlain`: a load that lives where memory wants it; `isData`: a value that is not computed again wherever it is needed. 0: there is none.
 int64_t runBeside(const Users &users, const AxisFacts &facts, const ir::Op &load, unsigned axis, int64_t vec, int64_t threads, const std::function<bool(const ir::Op &)> &isPlain,
