@@ -82,7 +82,7 @@ def test_the_gpu_level_behind_a_pass(tegula):
     tile = tegula("compile", *SIG, "-t", "sm_90a", "--emit", "gpu@partition-cluster").stdout
     assert tile == tegula("compile", *SIG, "-t", "sm_90a", "--emit", "tile").stdout
     p = tegula("compile", *SIG, "-t", "sm_90a", "--emit", "gpu@layouts")
-    assert p.returncode == 1 and "there is no pass `layouts` of stage `gpu`; passes are delay-loads, partition-cluster, split-tiles," in p.stderr
+    assert p.returncode == 1 and "there is no pass `layouts` of stage `gpu`; passes are turn-dots, delay-loads, partition-cluster, split-tiles," in p.stderr
     p = tegula("compile", *SIG, "--emit", "gpu@assign-layouts")
     assert p.returncode == 1 and "no stage `gpu@assign-layouts` for `cpu" in p.stderr
 
