@@ -1,5 +1,6 @@
 // See Dots.h.
 #include "gpu/Dots.h"
+#include "ir/Builder.h"
 #include <algorithm>
 
 namespace tegula::gpu {
@@ -30,6 +31,15 @@ int64_t registersOfDots(const ir::Block &body, int64_t threads) {
     if (op->kind == ir::OpKind::Dot)
       sum += op->result()->type.numel() * ir::byteWidth(op->result()->type.elem) / 4 / threads;
   return sum;
+}
+
+const ir::Op *zeroesOf(const ir::Op &dot) {
+  const ir::Op *op = dot.operands[2]->def;
+  if (!op || op->kind != ir::OpKind::Select)
+    return nullptr;
+  const ir::Op *condition = op->operands[0]->def;
+  const auto zero = ir::constantFloat(op->operands[1]);
+  return condition && condition->kind == ir::OpKind::Splat && zero && *zero == 0 ? op : nullptr;
 }
 
 bool isAsyncMma(const ir::Op &dot) { return dot.instr() == names[static_cast<size_t>(DotKind::AsyncMma)]; }

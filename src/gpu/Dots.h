@@ -28,5 +28,7 @@ void setDotChoice(ir::Op &dot, const DotChoice &c);
 int64_t registersOfDots(const ir::Block &body, int64_t threads);
 /// A dot of GPU IR: is it computed by the asynchronous instruction?
 bool isAsyncMma(const ir::Op &dot);
+/// The selection of zeroes by one condition for all elements that a dot adds to, if it is one: `select(splat(condition), 0, sum)`; else null. An asynchronous dot does not read its sum then.
+const ir::Op *zeroesOf(const ir::Op &dot);
 
 } // namespace tegula::gpu

@@ -103,3 +103,45 @@ def test_attention(dev, tma, iterations, bm, warps):
     s = q.astype(np.float64) @ k.astype(np.float64).T
     p = np.exp2(s - s.max(1, keepdims=True))
     assert_close(out, (p / p.sum(1, keepdims=True)) @ v.astype(np.float64), rtol=1e-2, atol=2e-3)
+
+
+@tegula.jit
+def late(q, k, v, out, N, ROWS, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, FIRST: tl.constexpr, SCALED: tl.constexpr, DOWN: tl.constexpr):
+    """Dots of which the second is late by an iteration. The first `FIRST` columns count for no row below D."""
+    rows, columns, depth = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
+    kd = tl.make_tensor_descriptor(k, [ROWS, D], [D, 1], [BN, D])
+    vd = tl.make_tensor_descriptor(v, [ROWS, D], [D, 1], [BN, D])
+    x = tl.load(q + rows[:, None] * D + depth[None, :])
+    most = tl.full([BM], -float("inf"), tl.float32)
+    acc = tl.zeros([BM, D], tl.float32)
+    for i in tl.range(N - BN, -1, -BN) if DOWN else tl.range(0, N, BN):
+        s = tl.where((i + columns >= FIRST)[None, :] | (rows >= D)[:, None], tl.dot(x, kd.load([i, 0]).T), -float("inf"))
+        now = tl.maximum(most, tl.max(s, 1))
+        p = tl.exp2(s - now[:, None])
+        acc = tl.dot(p.to(tl.float16), vd.load([i, 0]), acc * tl.exp2(most - now)[:, None] if SCALED else acc)
+        most = now
+    tl.store(out + rows[:, None] * D + depth[None, :], acc)
+
+
+# The first iteration's late dot multiplies zeroes by a tile of any numbers, and nothing of that remains; what the first scale makes of zero does (NaN, where nothing was seen yet).
+@pytest.mark.parametrize("down, scaled", [(False, True), (True, True), (False, False)])
+@pytest.mark.parametrize("iterations", [0, 1, 2, 5])
+@pytest.mark.parametrize("infinite", [False, True])
+def test_late_dots(dev, down, scaled, iterations, infinite):
+    bm, bn, d, first = 128, 64, 64, 64
+    n = iterations * bn
+    rng = np.random.default_rng(n)
+    q, k, v = ((rng.standard_normal((r, d)) / 2).astype(np.float16) for r in (bm, max(n, bn), max(n, bn)))
+    if infinite:
+        v[3, 5], v[-1, 7] = np.inf, -np.inf
+    out = np.full((bm, d), 3, np.float32)
+    dev(late, (1,), q, k, v, out, n, len(v), bm, bn, d, first, scaled, down, num_warps=8, num_stages=3)
+    want, most = np.zeros((bm, d)), np.full(bm, -np.inf)
+    with np.errstate(invalid="ignore"):
+        for i in range(n - bn, -1, -bn) if down else range(0, n, bn):
+            s = np.where((np.arange(i, i + bn) >= first)[None, :] | (np.arange(bm) >= d)[:, None], q.astype(float) @ k[i:i + bn].astype(float).T, -np.inf)
+            now = np.maximum(most, s.max(1))
+            p = np.exp2(s - now[:, None])
+            want = (want * np.exp2(most - now)[:, None] if scaled else want) + p @ v[i:i + bn].astype(float)
+            most = now
+    assert_close(out, want, rtol=1e-2, atol=4e-3)

@@ -7,6 +7,7 @@
 #include "ir/Clone.h"
 #include "ir/Walk.h"
 #include <algorithm>
+#include <cmath>
 
 namespace tegula::gpu {
 
@@ -41,6 +42,9 @@ public:
   const Value *carried() const { return body_.args[number_ + 1]; }
   /// The operations between the carried value, or the wait for it, and the second dot.
   bool isOfAccumulators(const Op *op) const { return ofAccumulators_.count(op) != 0; }
+  /// If there is one: it.
+  const Op *onlyOneOfAccumulators() const { return ofAccumulators_.size() == 1 ? *ofAccumulators_.begin() : nullptr; }
+  bool hasNoneOfAccumulators() const { return ofAccumulators_.empty(); }
 
 private:
   /// Do warps compute it alone? Fragments of 8 bits are exchanged between lanes.
@@ -221,19 +225,85 @@ private:
   }
 
   void iterate(Block &to) {
-    const std::vector<Value *> inits = firstIteration(to);
+    b_.setBlock(&to);
+    const bool isFirstInLoop = findScale();
+    const std::vector<Value *> inits = isFirstInLoop ? beforeFirst() : firstIteration(to);
     b_.setBlock(&to);
     Value *second = b_.binary(isReverse(loop_) ? OpKind::Sub : OpKind::Add, loop_.operands[0], loop_.operands[2]);
-    Op *now = b_.forOp(second, loop_.operands[1], loop_.operands[2], inits);
+    if (isFirstInLoop)
+      second_ = second;
+    Op *now = b_.forOp(isFirstInLoop ? loop_.operands[0] : second, loop_.operands[1], loop_.operands[2], inits);
     now->attrs = loop_.attrs;
     otherIterations(*now->region(0));
     // The last one's second dot.
     const size_t carried = loop_.results.size();
     const std::span<Value *const> all(now->results);
-    Op *dot = lateDot(all[carried], all[pair_.number()], all.subspan(carried + 1), to);
+    Value *sum = all[pair_.number()];
+    if (isFirstInLoop) {
+      b_.setBlock(&to);
+      Value *isOnly = b_.binary(OpKind::Xor, gpu::runs(b_, loop_, second), b_.constInt(Type::scalar(Elem::I1), 1));
+      sum = zeroIf(isOnly, sum);
+    }
+    Op *dot = lateDot(all[carried], sum, all.subspan(carried + 1), to);
     std::vector<Value *> results(all.begin(), all.begin() + static_cast<long>(carried));
     results[pair_.number()] = wait(to, 0, dot->result());
+    if (scale_) {
+      Cloner c(m_);
+      c.map(scale_, all.back());
+      for (const Op *op : spread_)
+        c.copy(*op, to);
+      b_.setBlock(&to);
+      results[pair_.number()] = b_.binary(OpKind::FAdd, results[pair_.number()], c(spread_.back()->result()));
+    }
     b_.yield(results);
+  }
+
+  // ---- the first iteration in the loop
+
+  /// Can the first iteration be one of the loop's, in which the late dot computes nothing that is used? The second iteration's does not read the sum then, which may be NaN: zeroes times a tile of any numbers. So
+  /// the sum begins at zero, and of what is done to it before the second dot (nothing, or a product by numbers of rows) is kept what it makes of zero: a zero, or NaN, added behind the loop.
+  bool findScale() {
+    const auto zero = constantFloat(loop_.operands[3 + pair_.number()]);
+    if (!zero || *zero != 0 || std::signbit(*zero))
+      return false;
+    if (pair_.hasNoneOfAccumulators())
+      return pair_.second().operands[2] == accumulators_;
+    const Op *op = pair_.onlyOneOfAccumulators();
+    if (!op || op->kind != OpKind::FMul || op->result() != pair_.second().operands[2] || op->operands[0] == op->operands[1])
+      return false;
+    const Value *by = op->operands[op->operands[0] == accumulators_];
+    for (; by->def && by->def->parent == &body_ && (by->def->kind == OpKind::Broadcast || by->def->kind == OpKind::ExpandDims || by->def->kind == OpKind::Splat); by = by->def->operands[0])
+      spread_.insert(spread_.begin(), by->def);
+    constexpr int64_t few = 16; // the elements of a row, at least
+    if (spread_.empty() || by->type.numel() * few > accumulators_->type.numel() || by->type.elem != accumulators_->type.elem)
+      return false;
+    scale_ = by;
+    return true;
+  }
+
+  /// `v`, or zeroes, which a dot that adds to them does not read.
+  Value *zeroIf(Value *condition, Value *v) {
+    return b_.create1(OpKind::Select, {b_.create1(OpKind::Splat, {condition}, v->type.withElem(Elem::I1)), b_.constFloat(v->type, 0), v}, v->type);
+  }
+
+  /// What the loop begins with if its first iteration is one of the loop's.
+  std::vector<Value *> beforeFirst() {
+    std::vector<Value *> out(loop_.operands.begin() + 3, loop_.operands.end());
+    out.push_back(b_.constFloat(pair_.second().operands[0]->type, 0));
+    for (const Value *v : which_)
+      out.push_back(loop_.operands[v->index + 2]);
+    if (scale_)
+      out.push_back(b_.constFloat(scale_->type, 0));
+    return out;
+  }
+
+  /// At the end of an iteration: zero times the first one's scale.
+  Value *zeroScaled(Value *scale, Value *before, Value *i) {
+    Value *isFirst = b_.cmp(CmpPred::Eq, i, loop_.operands[0]);
+    if (!scale->type.isScalar())
+      isFirst = b_.create1(OpKind::Splat, {isFirst}, scale->type.withElem(Elem::I1));
+    Value *scaled = b_.binary(OpKind::FMul, b_.constFloat(scale->type, 0), scale);
+    return b_.create1(OpKind::Select, {isFirst, scaled, before}, scale->type);
   }
 
   std::vector<Value *> firstIteration(Block &to) {
@@ -277,12 +347,18 @@ private:
             c.copy(*o, to);
       } else if (!op->has(traits::Terminator) && op != tileWait_ && op != &pair_.fragments() && !pair_.isOfAccumulators(op) && !arrives_.count(op)) {
         c.copy(*op, to);
-        if (op == &pair_.first())
-          late = lateDot(carried[0], c(pair_.carried()), carried.subspan(1), to);
+        if (op == &pair_.first()) {
+          b_.setBlock(&to);
+          Value *sum = c(pair_.carried());
+          late = lateDot(carried[0], second_ ? zeroIf(b_.cmp(CmpPred::Eq, to.args[0], second_), sum) : sum, carried.subspan(1), to);
+        }
       }
     }
     b_.setBlock(&to);
-    b_.yield(left(c));
+    std::vector<Value *> next = left(c);
+    if (scale_)
+      next.push_back(zeroScaled(c(scale_), to.args.back(), to.args[0]));
+    b_.yield(next);
   }
 
   Module &m_;
@@ -299,6 +375,10 @@ private:
   std::unordered_set<const Op *> arrives_;                  // tell that a stage is free
   std::vector<const Op *> names_;
   std::vector<const Value *> which_;
+  // The first iteration in the loop: the second one's number; what its accumulators are multiplied by, and what makes a tile of that.
+  Value *second_ = nullptr;
+  const Value *scale_ = nullptr;
+  std::vector<const Op *> spread_;
 };
 
 void visit(Module &m, Block &b, const TargetInfo &target, const Options &options) {

@@ -3,6 +3,8 @@
 //   for i { s = dot(q, k[i]); p = softmax(s); acc = dot(p, v[i], acc * scale) }
 // becomes
 //   s = dot(q, k[0]); p = softmax(s); for i from 1 { s = dot(q, k[i]); acc = dot(p, v[i - 1], acc); p = softmax(s); acc = acc * scale }; acc = dot(p, v[last], acc)
+// or, where acc begins at zero and is multiplied by numbers of rows, if by anything, without a copy of the first iteration:
+//   p = 0; for i { s = dot(q, k[i]); acc = dot(p, v[last], is i the second? 0 : acc); p = softmax(s); acc = acc * scale; z = is i the first? 0 * scale : z }; acc = dot(p, v[last], acc) + z
 // The second dot runs beside the softmax of the next iteration, and only one result of the first is alive at a time, which is what moving that one ahead (RotateDots.h) takes two of. No
 // dot is computed in vain. (Shah et al., FlashAttention-3, 2024.)
 #pragma once

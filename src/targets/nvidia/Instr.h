@@ -113,7 +113,8 @@ public:
     bool clears = false; // several rounds: sums that begin at zero have zeros written to their registers first
   };
   /// Fence, products and commit as one statement: LLVM takes the accumulators in hand once, not with every product. A group for each round.
-  Regs wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bDesc, llvm::ArrayRef<V> acc);
+  /// `unread` (an i1, null: false; one round): where it holds the sums begin at zero, whatever `acc` has.
+  Regs wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bDesc, llvm::ArrayRef<V> acc, V unread = nullptr);
   /// Before the first wgmma after the registers it uses were written (accumulators, A): `regs` are those, given back as
   /// values that only exist after the fence, or LLVM would write them later.
   Regs wgmmaFence(llvm::ArrayRef<V> regs);

@@ -106,11 +106,14 @@ Regs Instr::wgmma(const Wgmma &w, llvm::ArrayRef<V> aRegs, V aDesc, V bDesc, V s
   return p.emit(wgmmaText(w, p.results(), a, aRegs.empty(), bText, scale));
 }
 
-Regs Instr::wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bDesc, llvm::ArrayRef<V> acc) {
+Regs Instr::wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bDesc, llvm::ArrayRef<V> acc, V unread) {
+  assert((rounds.count == 1 || !unread) && "several rounds add to what the first one began");
   assert((rounds.count == 1 || aDesc) && "registers of A do not change from round to round");
   unsigned perTile = w.n / 2;
   if (sim()) {
     Regs now(acc.begin(), acc.end());
+    for (size_t k = 0; k < now.size() && unread; ++k)
+      now[k] = b.CreateSelect(unread, llvm::Constant::getNullValue(now[k]->getType()), now[k]);
     for (unsigned i = 0; i < rounds.count; ++i) {
       wgmmaFence({});
       for (const WgmmaStep &s : rounds.steps) {
@@ -128,7 +131,7 @@ Regs Instr::wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bD
   const bool isNew = llvm::all_of(acc, isZero), isLoop = rounds.count > 1;
   for (size_t k = 0; k < acc.size() && !isNew; ++k)
     p.tie(k, acc[k]);
-  std::string aBase = aDesc ? p.in(aDesc) : "", bBase = p.in(bDesc), scale = p.in(b.getTrue()), first = !isNew ? "" : isLoop ? "begun" : p.in(b.getFalse());
+  std::string aBase = aDesc ? p.in(aDesc) : "", bBase = p.in(bDesc), scale = p.in(b.getTrue()), first = unread ? p.in(b.CreateNot(unread)) : !isNew ? "" : isLoop ? "begun" : p.in(b.getFalse());
   std::string text = "{\n\t.reg .b64 \tatile, btile;\n\t", again;
   if (isLoop) {
     // Unrolled, the assembler would have the whole text before it again.
@@ -151,7 +154,7 @@ Regs Instr::wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bD
   };
   for (size_t i = 0; i < rounds.steps.size(); ++i) {
     const WgmmaStep &s = rounds.steps[i];
-    const bool begins = isNew && std::none_of(rounds.steps.begin(), rounds.steps.begin() + static_cast<long>(i), [&](const WgmmaStep &before) { return before.tile == s.tile; });
+    const bool begins = (isNew || unread) && std::none_of(rounds.steps.begin(), rounds.steps.begin() + static_cast<long>(i), [&](const WgmmaStep &before) { return before.tile == s.tile; });
     std::string a = aDesc ? at("atile", aBase, s.aOffset) : p.list(s.aRegs, true), bText = at("btile", bBase, s.bOffset);
     text += wgmmaText(w, p.results(s.tile * perTile, perTile), a, aDesc != nullptr, bText, begins ? first : scale) + "\n\t";
   }

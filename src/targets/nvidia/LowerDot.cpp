@@ -142,7 +142,9 @@ Regs Lowering::MatrixDots::wgmma(const Op &op, const DotChoice &c) {
     sa = sharedOperand(ta, true, contiguousAxis(layoutOf(op.operands[0]), ir::byteWidth(ta.elem)));
     descA = operandDescriptor(b_.CreateAdd(scalar(op.operands[0]), groupOffset(sa, 0)), sa);
   }
-  for (V x : get(op.operands[2]))
+  // Zeroes under a condition are not read, as zeroes are not: a selection would write registers that an older wgmma may be at.
+  const Op *unless = isAsync && op.rounds() <= 1 ? tegula::gpu::zeroesOf(op) : nullptr;
+  for (V x : get(unless ? unless->operands[2] : op.operands[2]))
     acc.push_back(isWide(t) ? x : vec_->widen(x, t.elem));
   MatrixInstr instr = matrixInstr(c, op);
   gpu::PartsOfSum sum = gpu::partsOfSum(op, frame_.users_, static_cast<int64_t>(acc.size()));
@@ -171,7 +173,7 @@ Regs Lowering::MatrixDots::wgmma(const Op &op, const DotChoice &c) {
   Instr::WgmmaRounds rounds{steps};
   if (r.rounds > 1)
     rounds = {steps, r.rounds, sa.offset(0, r.at(1, 0) * instr.k) >> 4, sb.offset(0, r.at(1, 0) * instr.k) >> 4, isBesideLoop(op)};
-  acc = in_->wgmmaGroups(w, rounds, descA, descB, acc);
+  acc = in_->wgmmaGroups(w, rounds, descA, descB, acc, unless ? scalar(unless->operands[0]->def->operands[0]) : nullptr);
   if (isAsync)
     return acc;
   acc = in_->wgmmaWait(0, acc);

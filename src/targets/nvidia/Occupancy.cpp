@@ -269,7 +269,12 @@ static bool isOfDot(const Block &body, const Value *carried) {
   if (next->def && next->def->kind == OpKind::DotWait)
     next = next->def->operands[next->index];
   return (next->def && next->def->kind == OpKind::Dot) ||
-         std::ranges::any_of(body.ops, [&](const Op *op) { return op->kind == OpKind::Dot && op->operands[2] == carried; });
+         std::ranges::any_of(body.ops, [&](const Op *op) {
+           if (op->kind != OpKind::Dot)
+             return false;
+           const Op *zeroes = tegula::gpu::zeroesOf(*op);
+           return (zeroes ? zeroes->operands[2] : op->operands[2]) == carried;
+         });
 }
 
 /// 32-bit registers that a thread holds the results of a loop's asynchronous dots in, and sums of their type beside them (to which results are added once they are there: products of fp8 with scales
