@@ -109,3 +109,61 @@ def test_copies_have_one_iteration_under_way(words, blocks):
     """No load is moved over the store of the iteration before, so that a loop of copies wants registers for one iteration."""
     x, out = np.zeros(1 << 16, np.float32), np.zeros(1 << 16, np.float32)
     assert wish(copies, x, out, 1 << 16, words * 128, num_warps=4) == blocks
+
+
+@tegula.jit
+def running_moments(x, y, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * n
+    at = tl.arange(0, BLOCK)
+    mean = tl.zeros([BLOCK], tl.float32)
+    squares = tl.zeros([BLOCK], tl.float32)
+    count = tl.zeros([BLOCK], tl.int32)
+    steps = tl.cdiv(n, BLOCK)
+    for i in range(0, steps - 1):
+        a = tl.load(x + row + i * BLOCK + at).to(tl.float32)
+        next_mean = mean + (a - mean) / (i + 1)
+        squares += (a - next_mean) * (a - mean)
+        count += 1
+        mean = next_mean
+    last = (steps - 1) * BLOCK + at
+    mask = last < n
+    a = tl.load(x + row + last, mask=mask).to(tl.float32)
+    next_mean = tl.where(mask, mean + (a - mean) / steps, mean)
+    squares = tl.where(mask, squares + (a - next_mean) * (a - mean), squares)
+    count += mask.to(tl.int32)
+    center = tl.sum(next_mean * count) / n
+    scale = tl.rsqrt(tl.sum(squares + count * (next_mean - center) * (next_mean - center)) / n)
+    for i in range(0, steps):
+        cols = i * BLOCK + at
+        a = tl.load(x + row + cols, mask=cols < n, other=0.0).to(tl.float32)
+        tl.store(y + row + cols, (a - center) * scale, mask=cols < n)
+
+
+def test_what_is_done_once_beside_loops_may_go_step_by_step():
+    """80 words of the last, masked step beside loops that have 32: three blocks of eight warps have 80 registers in each thread."""
+    x = np.zeros(1 << 16, ml_dtypes.bfloat16)
+    assert wish(running_moments, x, x.copy(), 1 << 14, BLOCK=4096, num_warps=8) == 3
+
+
+@tegula.jit
+def shannon(x, y, out, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * n
+    for i in range(0, n, BLOCK):
+        at = i + tl.arange(0, BLOCK)
+        a = tl.load(x + row + at, mask=at < n, other=float("-inf")).to(tl.float32)
+        b = tl.load(y + row + at, mask=at < n, other=float("-inf")).to(tl.float32)
+        top = tl.maximum(tl.max(a), tl.max(b))
+        p = tl.exp(a - top) * tl.exp(top)
+        q = tl.exp(b - top) * tl.exp(top)
+        middle = tl.log(0.5 * p + 0.5 * q)
+        tl.store(out + row + at, p * (a - middle) + q * (b - middle), mask=at < n)
+
+
+def test_many_elements_of_a_thread_come_one_after_the_other():
+    """Without products, 32 elements of a thread: what an element needs stands together, so that few are alive at once."""
+    x = np.zeros(1 << 16, ml_dtypes.bfloat16)
+    made = shannon.warmup(x, x.copy(), x.astype(np.float32), 1 << 15, BLOCK=32768, num_warps=32, grid=(1,), device="sim")
+    ptx = made.compile_for("sm_90a").stage("ptx")
+    exponentials = [m.start() for m in re.finditer(r"ex2\.approx", ptx)]
+    assert len(exponentials) >= 64
+    assert ptx.count("fma.rn.f32", exponentials[3], exponentials[7]) >= 8  # of the logarithm of one element

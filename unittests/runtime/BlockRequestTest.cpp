@@ -58,7 +58,10 @@ TEST(BlockRequest, OneBlockMore) {
   EXPECT_EQ(withOneBlockMore(text, 40, 1000), "") << "a seventh block is less than a quarter more";
   EXPECT_EQ(BlockRequest::of(withOneBlockMore(text, 180, 1000)).blocks, 2u) << "few warps: up to a third of the registers";
   EXPECT_EQ(withOneBlockMore(text, 255, 1000), "") << "half of them";
-  EXPECT_EQ(withOneBlockMore(ptx(".reqntid 256\n.minnctapersm 2\n"), 70, 1000), "") << "the compiler has chosen";
+  EXPECT_EQ(withOneBlockMore(ptx(".reqntid 256\n.minnctapersm 3\n"), 70, 1000), "") << "the compiler has chosen";
+  EXPECT_EQ(BlockRequest::of(withOneBlockMore(ptx(".reqntid 256\n.minnctapersm 2\n"), 70, 1000)).blocks, 4u) << "more fit than it asked for";
+  EXPECT_EQ(BlockRequest::of(withOneBlockMore(ptx(".reqntid 1024\n"), 58, 1000)).blocks, 2u) << "half of the registers of many warps that run alone";
+  EXPECT_EQ(withOneBlockMore(ptx(".reqntid 1024\n") + "mma.sync", 58, 1000), "") << "but for products";
   EXPECT_EQ(withOneBlockMore(ptx(".reqntid 256\n.maxnreg 80\n"), 70, 1000), "");
 }
 

@@ -191,9 +191,11 @@ Status Assembler::assemble(std::string_view ptx, const std::string &kernel, cons
   if (Status s = keepingRequest(text, kernel, o, out); !s) return s;
   if (o.sharedBytes && !o.maxRegisters && !out.stats.spillStoreBytes)
     if (std::string more = withOneBlockMore(text, out.stats.registers, *o.sharedBytes); !more.empty()) {
-      constexpr uint32_t spillsOfSecondBlock = 16; // bytes
+      constexpr uint32_t spillsOfSecondBlock = 16; // bytes, where it does not take more than a third of the registers
       Assembly other;
-      if (assembleNow(more, kernel, o, other) && other.stats.spillStoreBytes <= (BlockRequest::of(more).blocks == 2 ? spillsOfSecondBlock : 0) && other.stats.serialized == out.stats.serialized)
+      const bool made = static_cast<bool>(assembleNow(more, kernel, o, other));
+      const uint32_t allowed = BlockRequest::of(more).blocks == 2 && 3 * other.stats.registers >= 2 * out.stats.registers ? spillsOfSecondBlock : 0;
+      if (made && other.stats.spillStoreBytes <= allowed && other.stats.serialized == out.stats.serialized)
         out = std::move(other);
     }
   memo_->keep(key, std::make_shared<const Assembly>(out));

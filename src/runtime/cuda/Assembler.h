@@ -54,8 +54,8 @@ public:
   /// Thread-safe. TEGULA_ASSEMBLER_ERROR with the log and the offending lines if the text is not accepted; `kernel` is for messages.
   /// `ptx` may end in NULs. Its `.minnctapersm` request (blocks on a multiprocessor) is lowered, and dropped at last, where it would cost more than a few bytes of spills, the fewer blocks the more;
   /// where it costs any, a bound on registers that comes to the same is tried before, then a request that leaves eight registers more. Without a request, a kernel that lacks up to eight registers for
-  /// one more block, or up to a third of its registers where fewer than sixteen warps run or one block alone, is assembled again with
-  /// that request, and stays so if nothing is spilled, or a few bytes for the second block (options.sharedBytes). What was assembled before comes from an AssemblyMemo, and from
+  /// one more block, or up to a third of its registers where fewer than sixteen warps run or one block alone, or half of them (withOneBlockMore), is assembled again with
+  /// that request, and stays so if nothing is spilled, or a few bytes for the second block where it takes a third (options.sharedBytes). What was assembled before comes from an AssemblyMemo, and from
   /// no other cache: the same text gives the same code and numbers on every machine.
   Status assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
 

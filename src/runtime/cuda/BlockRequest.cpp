@@ -11,6 +11,8 @@ namespace sm = abi::multiprocessor;
 
 static constexpr std::string_view blocksDirective = ".minnctapersm", threadsDirective = ".reqntid ", boundDirective = ".maxnreg";
 
+static constexpr size_t longText = 64 << 10; // bytes: an attempt takes a good part of a second
+
 /// The number behind a directive, 0 where the text has none.
 static uint32_t numberBehind(const std::string &ptx, std::string_view directive) {
   size_t at = ptx.find(directive);
@@ -59,7 +61,6 @@ bool isOfCluster(std::string_view ptx) { return ptx.find("barrier.cluster.arrive
 bool hasAsyncProducts(std::string_view ptx) { return ptx.find("wgmma.mma_async") != ptx.npos; }
 
 std::string withFewerBlocks(const std::string &ptx) {
-  constexpr size_t longText = 64 << 10; // bytes
   const uint32_t blocks = BlockRequest::of(ptx).blocks;
   return withRequest(ptx, ptx.size() > longText ? 0 : isOfCluster(ptx) ? std::min(blocks - 1, (3 * blocks + 3) / 4) : blocks * 3 / 4);
 }
@@ -77,15 +78,19 @@ std::string withMoreRegisters(const std::string &ptx) {
 
 std::string withOneBlockMore(const std::string &ptx, uint32_t registers, uint64_t sharedBytes) {
   const BlockRequest r = BlockRequest::of(ptx);
-  const bool mayGoBeyond = !r.blocks || hasAsyncProducts(ptx);
-  if (!r.threads || !registers || !mayGoBeyond || r.hasRegisterBound)
+  if (!r.threads || !registers || r.hasRegisterBound)
     return {};
   constexpr uint32_t mostBlocks = 5, enoughThreads = 16 * 32; // a quarter more than four
   uint32_t given = (registers + sm::registerStep - 1) / sm::registerStep * sm::registerStep, blocks = sm::warpsOf(registers) / warpsOfBlock(r.threads) + 1;
   if (blocks < 2 || blocks <= r.blocks || blocks > mostBlocks || blocks * r.threads > sm::threads || blocks * (sharedBytes + sm::sharedReserved) > sm::sharedBytes)
     return {};
+  // More fit than were asked for: the compiler took straight code for larger than it is. In loops it may want few, for the caches' sake.
+  const bool isStraight = ptx.find("\tbra") == ptx.npos;
+  if (r.blocks && !hasAsyncProducts(ptx) && !(isStraight && blocks - 1 > r.blocks))
+    return {};
   uint32_t left = registersOf(blocks, r.threads), taken = given - left;
-  if (taken > sm::registerStep && (taken * 3 > given || (blocks > 2 && (blocks - 1) * r.threads >= enoughThreads)))
+  const uint32_t share = blocks == 2 && r.threads >= enoughThreads && isStraight && ptx.size() <= longText && ptx.find("mma.") == ptx.npos ? 2 : 3;
+  if (taken > sm::registerStep && (taken * share > given || (blocks > 2 && (blocks - 1) * r.threads >= enoughThreads)))
     return {};
   return withRequest(ptx, blocks);
 }

@@ -1,8 +1,11 @@
 // See Reorder.h.
 #include "targets/nvidia/Reorder.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include <algorithm>
 
 namespace tegula::nvidia {
 
@@ -46,9 +49,14 @@ static void orderBlock(llvm::BasicBlock &b) {
   place(end, b, placed);
 }
 
-void orderByNeed(llvm::Function &f, size_t most) {
+void orderByNeed(llvm::Function &f, size_t most, size_t mostInLoops) {
+  mostInLoops = std::min(most, mostInLoops);
+  if (llvm::none_of(f, [&](const llvm::BasicBlock &b) { return b.size() > mostInLoops; }))
+    return;
+  const llvm::DominatorTree dominators(f);
+  const llvm::LoopInfo loops(dominators);
   for (llvm::BasicBlock &b : f)
-    if (b.size() > most)
+    if (b.size() > (loops.getLoopFor(&b) ? mostInLoops : most))
       orderBlock(b);
 }
 

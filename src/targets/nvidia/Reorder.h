@@ -6,11 +6,12 @@
 // the order in which values are needed.
 #pragma once
 #include "llvm/IR/Function.h"
+#include <cstdint>
 
 namespace tegula::nvidia {
 
-/// In each block of more than `most` instructions: what has no effect and reads no memory moves to just before its first user (depth first, left
+/// In each block of more than `most` instructions, in loops of more than `mostInLoops` where that is less: what has no effect and reads no memory moves to just before its first user (depth first, left
 /// operand first); the others keep their order.
-void orderByNeed(llvm::Function &f, size_t most);
+void orderByNeed(llvm::Function &f, size_t most, size_t mostInLoops = SIZE_MAX);
 
 } // namespace tegula::nvidia
