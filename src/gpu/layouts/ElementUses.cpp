@@ -1,5 +1,6 @@
 // See ElementUses.h.
 #include "gpu/layouts/ElementUses.h"
+#include "gpu/Dots.h"
 #include "gpu/Layouts.h"
 #include "layout/Constructors.h"
 #include <algorithm>
@@ -181,13 +182,13 @@ int64_t runBeside(const Users &users, const AxisFacts &facts, const Op &load, un
   if (perThread <= vec || !isPlain(load))
     return 0;
   if (feedsDot(users, load.result(), 8)) {
-    // Two words where addresses, one for each run, would take the registers, or where the elements meet others on their way.
-    constexpr int64_t mostRuns = 16;
+    // Two words where addresses, one for each run, would take the registers that sums leave, or where the elements meet others on their way.
+    constexpr int64_t mostRuns = 16, manySums = 128;
     const int64_t word = std::min(wordBytes / bytes, perThread), contiguity = facts.of(load.operands[0], axis).contiguity;
     if (vec >= word || contiguity < word)
       return 0;
     const bool isAlone = std::ranges::all_of(users.of(load.result()), [](const Op *u) { return u->kind == OpKind::Dot; });
-    return (perThread > word * mostRuns || !isAlone) && contiguity >= 2 * word ? std::min(2 * word, perThread) : word;
+    return ((perThread > word * mostRuns && registersOfDots(*load.parent, threads) >= manySums) || !isAlone) && contiguity >= 2 * word ? std::min(2 * word, perThread) : word;
   }
   constexpr size_t most = 32; // values
   std::vector<const Value *> work{load.result()};
