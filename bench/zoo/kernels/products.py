@@ -407,3 +407,44 @@ def _(a, s, c):
     per_part = cdiv(cdiv(s.K, c.PARTS), c.BK) * c.BK
     return [Launch(partial_products, (cdiv(s.M, c.BM), cdiv(s.N, c.BN), c.PARTS), (a.a, a.b, a.parts, s.M, s.N, s.K, per_part), **options),
             Launch(joined, (cdiv(s.M * s.N, 1024),), (a.parts, a.c, c.PARTS, s.M * s.N), BLOCK=1024)]
+
+
+@triton.jit
+def added(a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """The sum outside of the dot; operands by strides, of any extents."""
+    pid = tl.program_id(0)
+    num_m = tl.cdiv(M, BM)
+    m = (pid % num_m) * BM + tl.arange(0, BM)
+    n = (pid // num_m) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    a_ptrs = a_ptr + (m % M)[:, None] * stride_am + k[None, :] * stride_ak
+    b_ptrs = b_ptr + k[:, None] * stride_bk + (n % N)[None, :] * stride_bn
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(0, tl.cdiv(K, BK)):
+        a = tl.load(a_ptrs, mask=k[None, :] < K - i * BK, other=0.0)
+        b = tl.load(b_ptrs, mask=k[:, None] < K - i * BK, other=0.0)
+        acc += tl.dot(a, b)
+        a_ptrs += BK * stride_ak
+        b_ptrs += BK * stride_bk
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc.to(c_ptr.dtype.element_ty), mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+outside = Entry("matmul fp8, sums outside", inputs=lambda m, s, t: dict(a=m.normal((s.M, s.K), t), b=m.normal((s.N, s.K), t), c=m.empty((s.M, s.N), "bf16")), reference=lambda x, a, s: a.a @ x.swapaxes(a.b, 0, 1),
+                shapes=shapes("M N K", (4096, 4096, 4096)), small=shapes("M N K", (72, 80, 160)), dtypes=("fp8e4",), **PRODUCT)
+
+
+@outside.spelling("pointers", configs("BM BN BK num_warps num_stages", (64, 64, 64, 4, 3), (128, 256, 128, 8, 3), (128, 128, 128, 4, 4), (128, 128, 128, 8, 3), (64, 256, 128, 4, 3)))
+def _(a, s, c):
+    return Launch(added, (tiles(s, c),), (a.a, a.b, a.c, s.M, s.N, s.K, s.K, 1, 1, s.K), **vars(c))
+
+
+UNALIGNED = configs("BM BN BK num_warps num_stages", (64, 64, 32, 4, 3), (128, 128, 32, 4, 4), (128, 128, 64, 8, 3), (64, 128, 64, 4, 4))
+for form, a_turned, b_turned in (("row-major", False, False), ("B transposed", False, True), ("both transposed", True, True)):
+    entry = Entry(f"matmul of unaligned rows, {form}", inputs=lambda m, s, t, at=a_turned, bt=b_turned: dict(a=m.normal((s.K, s.M) if at else (s.M, s.K), t), b=m.normal((s.N, s.K) if bt else (s.K, s.N), t), c=m.empty((s.M, s.N), t)),
+                  reference=lambda x, a, s, at=a_turned, bt=b_turned: (x.swapaxes(a.a, 0, 1) if at else a.a) @ (x.swapaxes(a.b, 0, 1) if bt else a.b),
+                  shapes=shapes("M N K", (1000, 3000, 2050)), small=shapes("M N K", (70, 75, 131)), dtypes=("bf16",), **PRODUCT)
+    globals()["unaligned_" + form.replace(" ", "_").replace("-", "_")] = entry
+
+    @entry.spelling("pointers, strides", UNALIGNED)
+    def _(a, s, c, at=a_turned, bt=b_turned):
+        return Launch(added, (tiles(s, c),), (a.a, a.b, a.c, s.M, s.N, s.K, *steps(s.M, s.K, at), *steps(s.K, s.N, bt)), **vars(c))
