@@ -247,7 +247,7 @@ bool TurnedTiles::isPossible(const Turned &turned) {
 int64_t TurnedTiles::movesOf(const Turned &turned) {
   std::set<std::pair<const Value *, bool>> moved; // to shared memory for a dot, which reads it both ways, or to the registers of a transpose
   for (const Op *op : ops_) {
-    if (op->kind == OpKind::Permute || (op->results.size() == 1 && isCheap(op->result())  && isMatrix(op->result())))
+    if (op->kind == OpKind::Permute || (op->results.size() == 1 && isCheap(op->result()) && isMatrix(op->result())))
       continue;
     const bool isDone = isDoneTurned(*op, turned), isDot = op->kind == OpKind::Dot && isMatrix(op->result());
     auto wants = [&](const Value *v, bool want) {
