@@ -44,6 +44,9 @@ FP8 = ml_dtypes.float8_e4m3fn
     (FP8, 128, 128, 64, True, 4, 2, 2),
     (np.int8, 128, 128, 64, True, 4, 3, 2),
     (np.float16, 128, 128, 32, True, 4, 3, 2),
+    (FP8, 256, 64, 64, True, 4, 3, 2),     # two instructions' tiles a part
+    (FP8, 256, 64, 32, False, 4, 3, 2),
+    (FP8, 512, 32, 64, False, 4, 3, 2),
     (FP8, 128, 128, 64, True, 8, 3, 1),    # 64 sums: there is room for as many products
 ])
 def test_parts(dtype, BM, BN, BK, scaled, warps, stages, parts):
@@ -51,5 +54,5 @@ def test_parts(dtype, BM, BN, BK, scaled, warps, stages, parts):
     ptx = kernel.compile_for("sm_90a").stage("ptx")
     loop = ptx[:ptx.rindex("wgmma.wait_group")]
     columns = {int(n) for n in re.findall(r"wgmma\.mma_async\S*\.m64n(\d+)k", loop)}
-    assert columns == {min(BN, 256) if parts == 1 else 128}
+    assert columns == {min(BN, 256 if parts == 1 else 128)}
     assert loop.count("wgmma.wait_group.sync.aligned 0") + 1 == parts

@@ -202,7 +202,7 @@ private:
   /// A dot of which a part runs at a time (gpu/loops/SumParts.h), from its start to its wait.
   struct DotInParts {
     Instr::Wgmma w;
-    llvm::SmallVector<Instr::WgmmaStep, 16> steps; // of tiles in shared memory; each tile of sums is a part
+    llvm::SmallVector<Instr::WgmmaStep, 16> steps; // of tiles in shared memory; a part has one tile of sums or several
     V a, b;                                        // descriptors
     gpu::PartsOfSum sum;
     Regs zeros; // of all parts

@@ -12,9 +12,10 @@ using ir::Elem;
 /// Starts a part; its registers, which may be read behind a wait.
 Regs Lowering::DotInParts::start(Instr &in, unsigned part) const {
   llvm::SmallVector<Instr::WgmmaStep, 8> own;
+  const auto tiles = static_cast<unsigned>(registers()) / (w.n / 2);
   for (const Instr::WgmmaStep &s : steps)
-    if (s.tile == part)
-      own.push_back({0, s.aOffset, s.bOffset, {}});
+    if (s.tile / tiles == part)
+      own.push_back({s.tile % tiles, s.aOffset, s.bOffset, {}});
   return in.wgmmaGroups(w, {own}, a, b, llvm::ArrayRef<V>(zeros).slice(part * registers(), registers()));
 }
 
@@ -166,7 +167,7 @@ Regs Lowering::MatrixDots::wgmma(const Op &op, const DotChoice &c) {
         steps.push_back({m * columns + n, aInRegisters ? 0 : sa.offset(64 * m, k * instr.k) >> 4, sb.offset(instr.n * n, k * instr.k) >> 4, fragment});
       }
   if (sum.parts > 1) {
-    assert(rows * columns == sum.parts && "an instruction's tile is a part");
+    assert(rows * columns % sum.parts == 0 && "a part is one tile of an instruction, or several");
     const DotInParts &d = frame_.dotsInParts_[sum.wait] = {w, {steps.begin(), steps.end()}, descA, descB, std::move(sum), std::move(acc)};
     return d.start(*in_, 0);
   }
