@@ -1,4 +1,4 @@
-// See TurnDots.h. TurnedTiles says which values are computed transposed; Turner writes the kernel so.
+// See TurnDots.h. Finder says which values are computed transposed; Turner writes the kernel so.
 #include "gpu/layouts/TurnDots.h"
 #include "gpu/FormWriter.h"
 #include "ir/Walk.h"
@@ -42,14 +42,24 @@ unsigned depthOf(const Value *v) {
 /// Values that are computed transposed.
 using Turned = std::set<const Value *>;
 
-class TurnedTiles {
+/// Looks for the values that are best computed transposed.
+class Finder {
 public:
-  TurnedTiles(const Function &f, const TargetInfo &target, unsigned warps) : f_(f), target_(target), warps_(warps), users_(*f.block()) {}
+  Finder(const Function &f, const TargetInfo &target, unsigned warps) : f_(f), target_(target), warps_(warps), users_(*f.block()) {}
 
   /// Those with which the fewest tiles are moved.
   Turned find();
   /// Made of numbers of rows and columns, constants and the like: computed both ways, where both are wanted.
   bool isCheap(const Value *v);
+  /// Is the operation done on transposed tiles?
+  bool isDoneTurned(const Op &op, const Turned &turned) const {
+    for (const Value *r : op.results)
+      if (isMatrix(r))
+        return turned.contains(r);
+    if (op.kind != OpKind::Reduce && op.kind != OpKind::Store && op.kind != OpKind::AtomicRmw)
+      return false;
+    return std::ranges::any_of(op.operands, [&](const Value *o) { return turned.contains(o); });
+  }
 
 private:
   /// Values that a loop or branch hands on: inits, arguments, what is yielded, the result. They are turned together.
@@ -67,7 +77,6 @@ private:
   /// A dot whose result it is made of, element by element; null if it is not.
   const Op *dotBehind(const Value *v);
   DotChoice choiceOf(const Op &dot, bool isTurned);
-  bool isTurned(const Value *v, const Turned &turned) const { return turned.contains(v); }
   bool isPossible(const Turned &turned);
   int64_t movesOf(const Turned &turned);
 
@@ -84,20 +93,9 @@ private:
   Module types_; // dots as they would be
   Turned turned_;
   std::vector<const Value *> work_;
-
-public:
-  /// Is the operation done on transposed tiles?
-  bool isDoneTurned(const Op &op, const Turned &turned) const {
-    for (const Value *r : op.results)
-      if (isMatrix(r))
-        return turned.contains(r);
-    if (op.kind != OpKind::Reduce && op.kind != OpKind::Store && op.kind != OpKind::AtomicRmw)
-      return false;
-    return std::ranges::any_of(op.operands, [&](const Value *o) { return turned.contains(o); });
-  }
 };
 
-void TurnedTiles::noteCarried(const Op &op) {
+void Finder::noteCarried(const Op &op) {
   for (size_t i = 0; i < op.results.size(); ++i) {
     if (!isMatrix(op.results[i]))
       continue;
@@ -123,7 +121,7 @@ void TurnedTiles::noteCarried(const Op &op) {
   }
 }
 
-void TurnedTiles::collect(const Block &b) {
+void Finder::collect(const Block &b) {
   for (const Op *op : b.ops) {
     ops_.push_back(op);
     if (op->kind == OpKind::Dot && isMatrix(op->result()))
@@ -136,7 +134,7 @@ void TurnedTiles::collect(const Block &b) {
   }
 }
 
-bool TurnedTiles::isCheap(const Value *v) {
+bool Finder::isCheap(const Value *v) {
   if (!isMatrix(v))
     return true;
   auto [it, isNew] = cheap_.try_emplace(v, false);
@@ -152,19 +150,19 @@ bool TurnedTiles::isCheap(const Value *v) {
 }
 
 /// Can it be computed transposed, without the transpose of what it is made of at once?
-bool TurnedTiles::canTurn(const Value *v) const {
+bool Finder::canTurn(const Value *v) const {
   const Op *op = v->def;
   if (!op || op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If)
     return carriedOf_.contains(v);
   return isElementwise(*op) || op->kind == OpKind::Dot || op->kind == OpKind::Load || op->kind == OpKind::Scan || op->kind == OpKind::AtomicRmw;
 }
 
-void TurnedTiles::grow(const Value *v) {
+void Finder::grow(const Value *v) {
   if (isMatrix(v) && !isCheap(v) && canTurn(v) && turned_.insert(v).second)
     work_.push_back(v);
 }
 
-void TurnedTiles::growOperands(const Op &op) {
+void Finder::growOperands(const Op &op) {
   for (const Value *o : op.operands)
     grow(o);
   for (const Value *r : op.results)
@@ -172,7 +170,7 @@ void TurnedTiles::growOperands(const Op &op) {
 }
 
 /// Turns what is computed with `v` element by element, and what that is computed of.
-void TurnedTiles::spread(const Value *v) {
+void Finder::spread(const Value *v) {
   if (auto it = carriedOf_.find(v); it != carriedOf_.end())
     for (size_t i : it->second) {
       for (const Value *place : carried_[i].places)
@@ -195,7 +193,7 @@ void TurnedTiles::spread(const Value *v) {
     withNeighbours(*user);
 }
 
-Turned TurnedTiles::closure(const Turned &from, std::initializer_list<const Value *> seeds) {
+Turned Finder::closure(const Turned &from, std::initializer_list<const Value *> seeds) {
   turned_ = from;
   for (const Value *v : seeds)
     grow(v);
@@ -207,7 +205,7 @@ Turned TurnedTiles::closure(const Turned &from, std::initializer_list<const Valu
   return turned_;
 }
 
-const Op *TurnedTiles::dotBehind(const Value *v) {
+const Op *Finder::dotBehind(const Value *v) {
   if (!isMatrix(v))
     return nullptr;
   auto [it, isNew] = dotBehind_.try_emplace(v, nullptr);
@@ -226,7 +224,7 @@ const Op *TurnedTiles::dotBehind(const Value *v) {
   return dotBehind_[v] = found;
 }
 
-DotChoice TurnedTiles::choiceOf(const Op &dot, bool isTurned) {
+DotChoice Finder::choiceOf(const Op &dot, bool isTurned) {
   auto [it, isNew] = choices_.try_emplace({&dot, isTurned});
   if (!isNew)
     return it->second;
@@ -239,12 +237,12 @@ DotChoice TurnedTiles::choiceOf(const Op &dot, bool isTurned) {
   return it->second = target_.chooseDot(*types_.createOp(OpKind::Dot, dot.loc, operands, {&result, 1}, dot.attrs), warps_);
 }
 
-bool TurnedTiles::isPossible(const Turned &turned) {
+bool Finder::isPossible(const Turned &turned) {
   return std::ranges::all_of(dots_, [&](const Op *dot) { return !turned.contains(dot->result()) || choiceOf(*dot, true).kind == DotKind::AsyncMma; });
 }
 
 /// Tiles that change threads, each with a weight by the loops around it.
-int64_t TurnedTiles::movesOf(const Turned &turned) {
+int64_t Finder::movesOf(const Turned &turned) {
   std::set<std::pair<const Value *, bool>> moved; // to shared memory for a dot, which reads it both ways, or to the registers of a transpose
   for (const Op *op : ops_) {
     if (op->kind == OpKind::Permute || (op->results.size() == 1 && isCheap(op->result()) && isMatrix(op->result())))
@@ -284,7 +282,7 @@ int64_t TurnedTiles::movesOf(const Turned &turned) {
   return sum;
 }
 
-Turned TurnedTiles::find() {
+Turned Finder::find() {
   collect(*f_.block());
   Turned best;
   if (dots_.size() < 2)
@@ -318,7 +316,7 @@ Turned TurnedTiles::find() {
 /// The forms are 0, as the kernel has it, and 1, transposed.
 class Turner : FormWriter {
 public:
-  Turner(const Function &f, TurnedTiles &tiles, const Turned &turned, Module &out) : FormWriter(out, 0), tiles_(tiles), turned_(turned) { writeKernel(f); }
+  Turner(const Function &f, Finder &finder, const Turned &turned, Module &out) : FormWriter(out, 0), finder_(finder), turned_(turned) { writeKernel(f); }
 
 private:
   int formOf(const Value *v) override { return turned_.contains(v); }
@@ -327,7 +325,7 @@ private:
   void compute(const Op &op) override;
   Op *write(const Op &op, int form);
 
-  TurnedTiles &tiles_;
+  Finder &finder_;
   const Turned &turned_;
 };
 
@@ -371,11 +369,11 @@ void Turner::compute(const Op &op) {
   const bool isTile = op.results.size() == 1 && isMatrix(op.result());
   if (isTile && isTranspose(op))
     return; // made where it is wanted
-  const int form = tiles_.isDoneTurned(op, turned_);
+  const int form = finder_.isDoneTurned(op, turned_);
   const Op *now = write(op, form);
   for (size_t i = 0; i < op.results.size(); ++i)
     define(op.results[i], isMatrix(op.results[i]) ? form : 0, now->results[i]);
-  if (isTile && !form && tiles_.isCheap(op.result()))
+  if (isTile && !form && finder_.isCheap(op.result()))
     define(op.result(), 1, write(op, 1)->result());
 }
 
@@ -383,14 +381,14 @@ void Turner::compute(const Op &op) {
 
 std::unique_ptr<Module> turnDots(const Module &module, const TargetInfo &target, unsigned warps) {
   const Function &f = *module.kernel();
-  TurnedTiles tiles(f, target, warps);
-  const Turned turned = tiles.find();
+  Finder finder(f, target, warps);
+  const Turned turned = finder.find();
   if (turned.empty())
     return nullptr;
   auto out = std::make_unique<Module>();
   out->sources = module.sources;
   out->inlineSites = module.inlineSites;
-  Turner(f, tiles, turned, *out);
+  Turner(f, finder, turned, *out);
   hoistInvariants(*out);
   removeDead(*out);
   return out;
