@@ -187,11 +187,6 @@ bool Uses::mayChange(const Op &load) const {
          });
 }
 
-bool Uses::staysSame(const Op &load) const {
-  const int argument = memoryOf(load.operands[0]);
-  return argument >= 0 && !load.isVolatile() && !all_.writesAny && !all_.mayWrite(argument);
-}
-
 bool Uses::mayBeReadEarlier(const Op &load) const {
   const int argument = memoryOf(load.operands[0]);
   return argument >= 0 && !load.isVolatile() && !learns_ && !Effects{false, all_.arguments}.mayWrite(argument);

@@ -39,9 +39,8 @@ public:
   /// True if what a load reads may change while the program does not write it: other programs may, or something orders memory (an atomic, a call). What all
   /// stores through its argument write at the load's own addresses is this program's own: nobody else may touch it.
   bool mayChange(const ir::Op &load) const;
-  /// True if the kernel writes nothing through the load's argument, and nothing orders memory: it reads the same in all programs.
-  bool staysSame(const ir::Op &load) const;
-  /// The same, but memory may be ordered by atomics that the program learns nothing from, as nobody asks for what they give: it may have read earlier than it says, whatever others do meanwhile.
+  /// True if the kernel writes nothing through the load's argument, and nothing orders memory but atomics that the program learns nothing from, as nobody asks for what they give: it may have
+  /// read earlier than it says, whatever others do meanwhile, and so the same in all programs.
   bool mayBeReadEarlier(const ir::Op &load) const;
   /// True if the program may learn what others have done: an atomic whose result is used, a call, assembly.
   bool learnsOfOthers() const { return learns_; }
