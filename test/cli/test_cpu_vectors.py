@@ -127,6 +127,27 @@ def test_vectors_of_a_turned_tile_that_are_off_are_passed_over(tegula, tmp_path,
     assert p.returncode == 0 and asked and asked.start() < p.stdout.index("\ngather:"), p.stdout
 
 
+OUTER = HEAD + """@tegula.jit
+def k(x, y, m, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, 64)[:, None]
+    total = tl.full([64, 16], 0, tl.float32)
+    for s in range(0, n, 16):
+        r = s + tl.arange(0, 16)[None, :]
+        on = (i < m) & (r < n)
+        total = tl.where(on, total + tl.load(x + i {}, on, other=0.0), total)
+    tl.store(y + i, tl.sum(total, 1)[:, None], i < m)
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu:avx2", "cpu:avx512"])
+def test_tiles_that_lie_along_their_first_dimension_are_turned(llvm, target):
+    """No element is gathered, and the loop carries the sums of columns. Not where a dimension of memory is unknown."""
+    sig = "x:*f32:16, y:*f32:16, m:i32, n:i32"
+    text = llvm(OUTER.format("+ r * m"), sig, target)
+    assert "masked.gather" not in text and "x86.avx2.gather" not in text and "[4096 x" not in text
+    assert "gather" in llvm(OUTER.format("* n + r * m"), sig, target)
+
+
 @jit
 def roots(x, y, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

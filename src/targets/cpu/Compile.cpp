@@ -12,6 +12,7 @@
 #include "targets/common/DebugInfo.h"
 #include "targets/cpu/Emitter.h"
 #include "targets/cpu/JoinRounds.h"
+#include "targets/cpu/TurnTiles.h"
 #include "targets/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -45,8 +46,15 @@ bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &
     return false;
   std::unique_ptr<ir::Module> changed;
   const bool changes = options.optLevel && !options.debugInfo;
-  if (changes && hasCarriedSums(tile, target)) {
+  if (changes && !options.checked && hasTurnedTiles(tile)) {
     changed = ir::clone(tile);
+    turnTiles(*changed);
+    if (!verifier.check(*changed, "turn-tiles"))
+      return false;
+  }
+  if (changes && hasCarriedSums(changed ? *changed : tile, target)) {
+    if (!changed)
+      changed = ir::clone(tile);
     carrySums(*changed, target);
     if (!verifier.check(*changed, "carry-sums"))
       return false;
