@@ -220,6 +220,9 @@ V packWord(llvm::IRBuilder<> &b, llvm::ArrayRef<V> elements) {
   }
   llvm::Type *type = elements[0]->getType();
   auto count = static_cast<unsigned>(elements.size());
+  // LLVM has no register for two bytes: it takes the bit cast of such a vector through local memory, which every thread then writes.
+  if (count == 2 && type->isIntegerTy(8))
+    return b.CreateOr(b.CreateZExt(elements[0], b.getInt16Ty()), b.CreateShl(b.CreateZExt(elements[1], b.getInt16Ty()), 8));
   V vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(type, count));
   for (unsigned k = 0; k < count; ++k)
     vector = b.CreateInsertElement(vector, elements[k], k);
