@@ -287,3 +287,29 @@ def test_pairs_with_masked_elements(dev, n, cat):
     x, y = np.full((16, 8), 3, np.float16), np.zeros((16, 16), np.float32)
     dev(k_pairs_behind_the_end, (1, ), x, y, n, cat)
     assert_same(y, np.where(np.arange(16)[:, None] < n, 32, 8).astype(np.float32) * np.ones((1, 16), np.float32))
+
+
+@tegula.jit
+def k_bytes(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    i, j = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.int32)
+    for k0 in range(0, K, BK):
+        k = k0 + tl.arange(0, BK)
+        x = tl.load(a + i[:, None] * K + k[None, :], mask=(i < M)[:, None] & (k < K)[None, :], other=0)
+        y = tl.load(b + k[:, None] * N + j[None, :], mask=(k < K)[:, None] & (j < N)[None, :], other=0)
+        acc = tl.dot(x, y, acc)
+    tl.store(c + i[:, None] * N + j[None, :], acc, mask=(i < M)[:, None] & (j < N)[None, :])
+
+
+@pytest.mark.parametrize("tile", [(16, 64, 32), (64, 64, 64), (16, 16, 16), (32, 128, 8)], ids=str)
+@pytest.mark.parametrize("m, n, k", [(1, 70, 600), (33, 96, 256), (70, 130, 100), (64, 64, 3)])
+def test_bytes_at_their_ends(dev, m, n, k, tile):
+    """Instructions multiply unsigned bytes by signed ones: what is added to B is taken back, for parts of tiles, too."""
+    bm, bn, bk = tile
+    g = np.random.default_rng(m + n + k)
+    for low, high in ((-128, 128), (-128, -127), (127, 128)):
+        a, b = g.integers(low, high, (m, k), dtype=np.int8), g.integers(-128, 128, (k, n), dtype=np.int8)
+        b[:, ::3], b[:, 1::5] = low, high - 1
+        c = np.zeros((m, n), np.int32)
+        dev(k_bytes, (-(-m // bm), -(-n // bn)), a, b, c, m, n, k, bm, bn, bk)
+        assert_same(c, a.astype(np.int32) @ b.astype(np.int32))

@@ -17,7 +17,7 @@ struct Case {
   bool accumulate;
   DotPlan plan;
   std::string name() const {
-    return std::string(plan.bUnsigned ? "dot_unsigned_" : "dot_") + ir::name(elem) + "_" + std::to_string(m) + "x" + std::to_string(n) + "x" +
+    return std::string(plan.bUnsigned && !plan.bBiased ? "dot_unsigned_" : "dot_") + ir::name(elem) + "_" + std::to_string(m) + "x" + std::to_string(n) + "x" +
            std::to_string(k) + (accumulate ? "_acc" : "");
   }
 };
@@ -37,7 +37,7 @@ std::vector<Case> cases(const CpuTarget &t) {
         add(Elem::F64, Elem::F64, m, n, k);
         add(Elem::BF16, Elem::F32, m, n, k);
         add(Elem::I8, Elem::I32, m, n, k);
-        if (DotPlan p = dotPlan(t, Elem::I8, Elem::I8, Elem::I32, m, n, k, "ieee", true); p.bUnsigned)
+        if (DotPlan p = dotPlan(t, Elem::I8, Elem::I8, Elem::I32, m, n, k, "ieee", true); p.bUnsigned && !p.bBiased)
           all.push_back({Elem::I8, Elem::I32, m, n, k, (m + n + k) % 3 != 0, p});
       }
   add(Elem::F32, Elem::F32, 64, 64, 2048); // several k blocks
@@ -62,7 +62,7 @@ void put(std::vector<uint8_t> &buffer, int64_t index, Elem e, double x) {
   case Elem::F64:
     return write(x);
   case Elem::I8:
-    return write(static_cast<int8_t>(x));
+    return write(static_cast<uint8_t>(static_cast<int>(x)));
   case Elem::I16:
     return write(static_cast<int16_t>(x));
   case Elem::I32:
@@ -90,7 +90,7 @@ void check(const Case &c, const JitLibrary &lib) {
   for (auto *values : {&a, &b, &want})
     for (double &x : *values)
       x = sample(rng, c.elem == Elem::I8);
-  if (p.bUnsigned) { // also where sums of two products are largest
+  if (p.bUnsigned && !p.bBiased) { // also where sums of two products are largest
     for (double &x : b)
       x = x < 0 ? 127 : x;
     std::fill_n(a.begin(), a.size() / 2, -128);
@@ -102,7 +102,7 @@ void check(const Case &c, const JitLibrary &lib) {
       put(pa, i * p.aRowStride + k, p.aElem, a[i * c.k + k]);
   for (int64_t k = 0; k < c.k; ++k)
     for (int64_t j = 0; j < c.n; ++j)
-      put(pb, packedBOffset(p, k, j), p.bElem, b[k * c.n + j]);
+      put(pb, packedBOffset(p, k, j), p.bElem, b[k * c.n + j] + (p.bBiased ? 128 : 0));
   for (int64_t i = 0; i < c.m; ++i)
     for (int64_t j = 0; j < c.n; ++j) {
       put(pc, i * p.cRowStride + j, p.accElem, want[i * c.n + j]);
@@ -137,9 +137,10 @@ TEST_P(DotTest, BytesInFours) {
   DotPlan plain = dotPlan(t, Elem::I8, Elem::I8, Elem::I32, 2, 64, 32, "ieee");
   DotPlan noSign = dotPlan(t, Elem::I8, Elem::I8, Elem::I32, 2, 64, 32, "ieee", true);
   EXPECT_EQ(plain.kGroup == 4, t.avx512Vnni);
-  EXPECT_FALSE(plain.bUnsigned);
+  EXPECT_EQ(plain.bBiased, t.avx512Vnni);
   EXPECT_EQ(noSign.kGroup == 4, t.avx2);
   EXPECT_EQ(noSign.bUnsigned, t.avx2);
+  EXPECT_FALSE(noSign.bBiased);
 }
 
 TEST(DotPlan, PairsOfBf16WhereTheInstructionIsFast) {
@@ -150,7 +151,7 @@ TEST(DotPlan, PairsOfBf16WhereTheInstructionIsFast) {
   }
 }
 
-// Where A comes from a large L2, blocks of six rows and four vectors, if there are so many columns; else, and for sums that need more registers, twelve and two.
+// Where A comes from a large L2, blocks of six rows and four vectors, if there are so many columns; else, and for pairs, twelve and two.
 TEST(DotPlan, WideBlocksWhereTheLastLevelIsFar) {
   CpuTarget t = *parseTarget("cpu:avx512bf16");
   auto shape = [&](ir::Elem e, ir::Elem acc, int64_t n) {
@@ -164,7 +165,7 @@ TEST(DotPlan, WideBlocksWhereTheLastLevelIsFar) {
   EXPECT_EQ(shape(ir::Elem::F32, ir::Elem::F32, 64), wide);
   EXPECT_EQ(shape(ir::Elem::F32, ir::Elem::F32, 32), narrow);
   EXPECT_EQ(shape(ir::Elem::BF16, ir::Elem::F32, 256), narrow);
-  EXPECT_EQ(shape(ir::Elem::I8, ir::Elem::I32, 256), narrow);
+  EXPECT_EQ(shape(ir::Elem::I8, ir::Elem::I32, 256), wide);
   t.slowPairsOfBf16 = true;
   EXPECT_EQ(shape(ir::Elem::BF16, ir::Elem::F32, 256), wide);
 }

@@ -183,7 +183,7 @@ private:
 
 bool sameLayout(const Buffer &a, const Buffer &b) {
   return a.element == b.element && a.stride == b.stride && a.elems == b.elems && a.external < 0 && b.external < 0 &&
-         a.tf32 == b.tf32;
+         a.tf32 == b.tf32 && a.biased == b.biased;
 }
 
 /// `now`: of each buffer the one that it is from here on.

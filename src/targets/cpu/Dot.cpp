@@ -26,11 +26,11 @@ static bool isX86(const CpuTarget &t) { return t.triple.starts_with("x86_64"); }
 
 /// One line in each trip keeps lines in flight all the time, but few at once: where they come from a last level that is far, bursts wait for each other. A trip takes 48 cycles with AVX-512; in the 24 of AVX2
 /// there is room for an address that moves on by a stride, not for instructions that choose one. (With AVX-512 and twelve rows there are no registers for it.) With a far last level A comes from L2 as well, and what
-/// counts is how often: a row's element is multiplied by 64 columns in place of 32. (Sums of bytes that have corrections leave no registers for four vectors of B.)
+/// counts is how often: a row's element is multiplied by 64 columns in place of 32. (Sums of bytes with A biased leave no registers for four vectors of B.)
 BlockShape blockShape(const CpuTarget &t, const DotPlan &p) {
   if (t.avx512 && t.lastLevelIsFar()) {
     constexpr unsigned wide = 4;
-    const bool isWide = p.accElem == Elem::F32 && p.kGroup == 1 && p.n >= t.vectorBits / ir::bitWidth(p.accElem) * wide;
+    const bool isWide = ((p.accElem == Elem::F32 && p.kGroup == 1) || p.bBiased) && p.n >= t.vectorBits / ir::bitWidth(p.accElem) * wide;
     return isWide ? BlockShape{6, 4, wide, Fetches::ByNumber} : BlockShape{12, 8, 2, Fetches::ByNumber};
   }
   if (t.avx512)
@@ -185,8 +185,38 @@ V DotEmitter::groupOf(V x, unsigned accLanes, bool isA) {
   return b.CreateBitCast(x, llvm::FixedVectorType::get(elem, accLanes * p.kGroup));
 }
 
-llvm::SmallVector<V> DotEmitter::zeros(unsigned rows) const {
-  return llvm::SmallVector<V>((rows + (biased() ? 1 : 0)) * vectors, llvm::Constant::getNullValue(accType));
+llvm::SmallVector<V> DotEmitter::starts(unsigned rows, V sums) {
+  if (!p.bBiased)
+    return llvm::SmallVector<V>((rows + (biased() ? 1 : 0)) * vectors, llvm::Constant::getNullValue(accType));
+  llvm::SmallVector<V> all;
+  for (unsigned r = 0; r < rows; ++r)
+    all.append(vectors, b.CreateVectorSplat(lanes, load(b.getInt32Ty(), at(sums, r * cBytes()), cBytes())));
+  return all;
+}
+
+/// sum of A * (B + 128) = sum of A * B + 128 * sum of A: the sums of a row's `depth` bytes, a vector at a time. They are needed once for all columns, while A with a bias would be made again for each panel.
+void DotEmitter::sumRows(V a, V depth) {
+  const int64_t bytes = std::min<int64_t>(p.k, target.vectorBits / 8), groups = bytes / p.kGroup;
+  llvm::Type *sum = v.vecType(p.accElem, static_cast<unsigned>(groups)), *row = llvm::FixedVectorType::get(b.getInt8Ty(), static_cast<unsigned>(bytes));
+  llvm::IRBuilder<> entry(&b.GetInsertBlock()->getParent()->getEntryBlock(), b.GetInsertBlock()->getParent()->getEntryBlock().begin());
+  rowSums = entry.CreateAlloca(b.getInt32Ty(), entry.getInt32(static_cast<uint32_t>(p.m)));
+  llvm::SmallVector<V> inside; // of the bytes of a vector
+  for (int64_t k = 0; depth && k < p.k; k += bytes) {
+    llvm::SmallVector<llvm::Constant *> numbers;
+    for (int64_t i = 0; i < bytes; ++i)
+      numbers.push_back(b.getInt32(static_cast<uint32_t>(k + i)));
+    inside.push_back(b.CreateICmpSLT(llvm::ConstantVector::get(numbers), b.CreateVectorSplat(static_cast<unsigned>(bytes), b.CreateTrunc(depth, b.getInt32Ty()))));
+  }
+  loop(p.m, {{a, p.aRowStride * aBytes(), aStride}, {rowSums, cBytes()}}, {}, [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
+    V all = llvm::Constant::getNullValue(sum);
+    for (int64_t k = 0; k < p.k; k += bytes) {
+      V from = at(q[0], k);
+      V x = depth ? b.CreateMaskedLoad(row, from, llvm::Align(1), inside[static_cast<size_t>(k / bytes)], llvm::Constant::getNullValue(row)) : load(row, from, 1);
+      all = multiplyAdd(all, b.CreateBitCast(x, sum), bias(sum));
+    }
+    b.CreateAlignedStore(b.CreateNeg(b.CreateAddReduce(all)), q[1], llvm::Align(cBytes()));
+    return {};
+  });
 }
 
 /// Pointers that addresses in so many rows are made from. With a stride known at run time only there is one for each four rows, to which one, two or three strides
@@ -250,7 +280,7 @@ void DotEmitter::addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumula
 }
 
 /// C[rows][nr] += A[rows][k] * panel[k][nr]. `lines`: of each of `fetches` the line to begin with, and how many are left; or the number of the first line of `sequences`, or of the block's first one of `slots`.
-void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate, llvm::ArrayRef<V> lines) {
+void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, V sums, bool accumulate, llvm::ArrayRef<V> lines) {
   int64_t steps = k / p.kGroup, unroll = unrolledHere(steps), trips = steps / unroll;
   V counted = depth ? b.CreateUDiv(depth, b.getInt64(unroll * p.kGroup)) : nullptr;
   auto body = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V> carried) {
@@ -279,7 +309,7 @@ void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
       auto [first, step] = lineOf(b.CreateAdd(lines[0], b.getInt64(i)));
       pointers.push_back({first, 0, step});
     }
-    return addToC(rows, loop(trips, counted, pointers, zeros(rows), body), c, accumulate);
+    return addToC(rows, loop(trips, counted, pointers, starts(rows, sums), body), c, accumulate);
   }
   // A few lines, some trips, a few lines ...: many at once would hold up the loads.
   const int64_t part = tripsOfPart();
@@ -299,7 +329,7 @@ void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
     V most = counted ? b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, q.back(), b.getInt64(static_cast<uint64_t>(part))) : nullptr;
     return loop(part, most, pointersAt(q[0], q.slice(1, from.size()), 1), carried, body);
   };
-  addToC(rows, loop(divideUp(trips, part), depth ? partsOf(depth) : nullptr, pointers, zeros(rows), partOfDepth), c, accumulate);
+  addToC(rows, loop(divideUp(trips, part), depth ? partsOf(depth) : nullptr, pointers, starts(rows, sums), partOfDepth), c, accumulate);
 }
 
 /// The same for all n <= 4 columns of C at once; vectors along k.
@@ -383,12 +413,12 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
         continue;
     }
     V a0 = !aStride ? at(a, row * p.aRowStride * aBytes()) : row ? b.CreateGEP(b.getInt8Ty(), a, rowsOf(static_cast<unsigned>(row))) : a;
-    V c0 = at(c, row * p.cRowStride * cBytes());
+    V c0 = at(c, row * p.cRowStride * cBytes()), sums0 = rowSums ? at(rowSums, row * cBytes()) : nullptr;
     auto rowsBody = [&](llvm::ArrayRef<V> s, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
       if (inner)
         innerBlock(block.rows, k, s[0], bp, s[1], accumulate);
       else
-        outerBlock(block.rows, k, s[0], bp, s[1], accumulate, s.drop_front(2));
+        outerBlock(block.rows, k, s[0], bp, s[1], rowSums ? s[2] : nullptr, accumulate, s.drop_front(rowSums ? 3 : 2));
       return {};
     };
     V count = nullptr, first = mayBegin ? b.CreateZExt(b.CreateNot(unless), b.getInt64Ty()) : nullptr;
@@ -404,8 +434,12 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
       count = b.CreateSub(count ? count : b.getInt64(block.count), first);
       a0 = b.CreateGEP(b.getInt8Ty(), a0, b.CreateMul(first, aStride ? rowsOf(block.rows) : b.getInt64(block.rows * p.aRowStride * aBytes())));
       c0 = b.CreateGEP(b.getInt8Ty(), c0, b.CreateMul(first, b.getInt64(block.rows * p.cRowStride * cBytes())));
+      if (rowSums)
+        sums0 = b.CreateGEP(b.getInt8Ty(), sums0, b.CreateMul(first, b.getInt64(block.rows * cBytes())));
     }
     llvm::SmallVector<Pointer> pointers{{a0, block.rows * p.aRowStride * aBytes(), aStride ? rowsOf(block.rows) : nullptr}, {c0, block.rows * p.cRowStride * cBytes()}};
+    if (rowSums)
+      pointers.push_back({sums0, block.rows * cBytes()});
     for (const PanelFetch &f : fetches) {
       pointers.push_back({lineAt(f, fetchedBy(done)), 0, b.CreateMul(f.stride, perBlock)});
       pointers.push_back({b.CreateSub(f.rows, fetchedBy(done)), 0, b.CreateNeg(perBlock)});
@@ -443,6 +477,8 @@ void DotEmitter::panels(int64_t k, V a, V bp, V c, bool accumulate) {
 }
 
 void DotEmitter::run(V a, V bp, V c, bool accumulate) {
+  if (p.bBiased)
+    sumRows(a, nullptr);
   int64_t kBlock = p.kBlock, blocks = p.k / kBlock;
   if (!accumulate) {
     panels(kBlock, a, bp, c, false);
@@ -457,6 +493,9 @@ void DotEmitter::run(V a, V bp, V c, bool accumulate) {
          return {};
        });
 }
+
+/// k of a block: two thirds of L1 at most for a panel of B, the rest for the rows of A and C that pass by.
+static int64_t blockOf(const CpuTarget &t, uint64_t rowBytes) { return static_cast<int64_t>(std::bit_floor(std::max<uint64_t>(64, t.l1Bytes * 2 / 3 / rowBytes))); }
 
 DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m, int64_t n, int64_t k,
                 std::string_view precision, bool bUnsigned) {
@@ -475,6 +514,9 @@ DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m,
     p.bUnsigned = fours && bUnsigned;
     p.aElem = p.bElem = fours ? Elem::I8 : pairs ? Elem::I16 : Elem::I32;
     p.kGroup = fours ? 4 : pairs ? 2 : 1;
+    constexpr int64_t leastOfVector = 16; // bytes
+    p.bBiased = fours && !bUnsigned && !fewColumns && k >= leastOfVector && k <= blockOf(t, 4 * t.vectorBits / 32);
+    p.bUnsigned |= p.bBiased;
   } else if (aElem == Elem::F64) {
     p.aElem = p.bElem = p.accElem = Elem::F64;
   } else {
@@ -505,9 +547,9 @@ DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m,
   p.aElems = (m - 1) * p.aRowStride + k;
   p.bElems = n * k;
   p.cRowStride = n;
-  // Two thirds of L1 at most for a panel of B, the rest for the rows of A and C that pass by.
-  uint64_t rowBytes = uint64_t(p.nr) * ir::byteWidth(p.bElem);
-  p.kBlock = std::min(k, static_cast<int64_t>(std::bit_floor(std::max<uint64_t>(64, t.l1Bytes * 2 / 3 / rowBytes))));
+  p.kBlock = std::min(k, blockOf(t, uint64_t(p.nr) * ir::byteWidth(p.bElem)));
+  if (p.bBiased && p.kBlock < k) // sums are of all k
+    p.bBiased = p.bUnsigned = false;
   return p;
 }
 
@@ -549,7 +591,12 @@ PanelDot::~PanelDot() = default;
 
 void PanelDot::at(V kBytes) { rows_ = emitter_->rowPointers(emitter_->v.b.CreateGEP(emitter_->v.b.getInt8Ty(), a_, kBytes), emitter_->firstRows()); }
 
-llvm::SmallVector<V> PanelDot::begin() { return emitter_->zeros(emitter_->firstRows()); }
+void PanelDot::sumRows(V depth) {
+  if (p_.bBiased)
+    emitter_->sumRows(a_, depth);
+}
+
+llvm::SmallVector<V> PanelDot::begin() { return emitter_->starts(emitter_->firstRows(), emitter_->rowSums); }
 
 llvm::SmallVector<V> PanelDot::step(llvm::ArrayRef<V> carried, int64_t depth, V kBytes, V panel) {
   llvm::IRBuilder<> &b = emitter_->v.b;

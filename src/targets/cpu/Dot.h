@@ -16,6 +16,7 @@ struct DotPlan {
   unsigned kGroup; // consecutive k packed together: 1 (f32, f64, i32), 2 (bf16 with AVX512_BF16, i16), 4 (int8 with
                    // VNNI, or with AVX2 if B has no negative elements); divides k
   bool bUnsigned;  // int8 in fours: B has no negative elements, so it is the operand that instructions take as unsigned
+  bool bBiased;    // or 128 is added to each of its elements when it is packed; what A's rows sum up to, times 128, is taken back
   // A is packed row-major [m][k] with row stride aRowStride elements (k contiguous, so kGroup needs nothing special); or, by takeColumns(), column behind column, aDepthStride elements apart.
   int64_t aRowStride, aDepthStride;
   // B is packed in column panels of nr: element (k, n) at ((n / nr) * (k_padded / kGroup) + k / kGroup) * nr * kGroup +
@@ -31,8 +32,8 @@ struct DotPlan {
 
 /// Element kinds: f16 and fp8 operands are widened to f32 when packed; bf16 too unless the target has AVX512_BF16
 /// (whose instruction flushes subnormal products and operands) and a core that is fast at it; int8 stays with VNNI, else goes to i16 on x86 and to
-/// i32 elsewhere. If no element of an int8 B is negative (`bUnsigned`), VNNI needs no correction, and AVX2 has pmaddubsw,
-/// whose sums of two products then fit its 16 bits: 2 * 127 * -128 > -2^15. The accumulator of f16 results is F32. `precision` as in the dot op: "tf32" asks the packing nests to
+/// i32 elsewhere. VNNI multiplies unsigned bytes by signed ones, so B is packed with 128 added.
+/// If no element of an int8 B is negative (`bUnsigned`), that is not needed, and AVX2 has pmaddubsw, whose sums of two products then fit its 16 bits: 2 * 127 * -128 > -2^15. The accumulator of f16 results is F32. `precision` as in the dot op: "tf32" asks the packing nests to
 /// apply truncTf32 to f32 operands; "tf32x3", "bf16x3" and "bf16x6" exist to come close to IEEE on units that lack it,
 /// so they are computed as "ieee" (f32 multiply-add), which is more precise than each of them.
 DotPlan dotPlan(const CpuTarget &target, ir::Elem a, ir::Elem b, ir::Elem acc, int64_t m, int64_t n, int64_t k,
@@ -71,6 +72,8 @@ class PanelDot {
 public:
   PanelDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, llvm::Value *a, llvm::Value *aStride, bool accumulate);
   ~PanelDot();
+  /// Sums A's rows for a plan that is biased, once in front of the panels; so many k as limit() says (a multiple of depthUnit(), null: all).
+  void sumRows(llvm::Value *depth);
   /// The block of k begins so many bytes into rows of A (i64).
   void at(llvm::Value *kBytes);
   /// Accumulators of the first block of rows, all zero.

@@ -51,8 +51,10 @@ public:
   unsigned firstRows() const;
   VecEmitter &v;
   const CpuTarget &target;
-  /// Accumulators of an outer block, and behind them, if A is biased, sums of the columns of B.
-  llvm::SmallVector<V> zeros(unsigned rows) const;
+  /// Accumulators of an outer block, and behind them, if A is biased, sums of the columns of B. `sums`: of the first row, if B is biased.
+  llvm::SmallVector<V> starts(unsigned rows, V sums);
+  void sumRows(V a, V depth);
+  V rowSums = nullptr; // ptr: of each row of A -128 times its sum, i32, if B is biased
   /// `a`: rowPointers() of the block.
   void multiplyStep(unsigned rows, int64_t step, llvm::ArrayRef<V> a, V bp, llvm::SmallVectorImpl<V> &acc);
   llvm::SmallVector<V> rowPointers(V a, unsigned rows);
@@ -109,12 +111,12 @@ private:
 
   V multiplyAdd(V acc, V x, V y);
   V groupOf(V scalarOrVector, unsigned accLanes, bool isA);
-  /// int8 by VNNI: the instruction wants one operand unsigned. Unless B is, A is taken with 128 added, and 128 times the
+  /// int8 by VNNI: the instruction wants one operand unsigned. Unless B is, or has 128 added, A is taken with 128 added, and 128 times the
   /// sum of each column of B is subtracted at the end.
   bool biased() const { return p.aElem == ir::Elem::I8 && !p.bUnsigned; }
   V bias(llvm::Type *type) const { return llvm::ConstantInt::get(type, 0x80808080); }
   void prefetch(V at);
-  void outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate, llvm::ArrayRef<V> lines);
+  void outerBlock(unsigned rows, int64_t k, V a, V bp, V c, V sums, bool accumulate, llvm::ArrayRef<V> lines);
   void innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate);
   void panels(int64_t k, V a, V bp, V c, bool accumulate);
   std::optional<Slots> slots;

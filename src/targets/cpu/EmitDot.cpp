@@ -348,6 +348,7 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
   work.isKept = keep.there, work.isFar = keep.far;
   V b = buffer.base; // the panel's place
   PanelDot dot(vec_, state_.target, p, a.pointer, a.stride, accumulate);
+  dot.sumRows(counts.depth ? roundUp(counts.depth, unit) : nullptr);
   auto times = [&](V count, int64_t bytes) { return b_.CreateMul(count, b_.getInt64(static_cast<uint64_t>(bytes))); };
   const int64_t aStep = p.aDepthStride * ir::byteWidth(p.aElem);
   V columns = nullptr; // of C

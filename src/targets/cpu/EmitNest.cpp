@@ -498,7 +498,7 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
     }
     if (r.buffer < 0)
       return;
-    return storeBuffer(r.buffer, x, r.value->type, at, plan_.buffers[static_cast<size_t>(r.buffer)].tf32);
+    return storeBuffer(r.buffer, x, r.value->type, at, true);
   }
   case RootKind::Store: {
     const Op &op = *r.op;

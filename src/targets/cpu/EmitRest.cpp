@@ -224,7 +224,7 @@ V FunctionEmitter::endOfRow(V trips) {
   l.iv = trip;
   for (unsigned copy = 0; copy < 1u << n.unrolled.size(); ++copy)
     for (const Filled &f : filled)
-      storeBuffer(f.buffer, f.x, f.value->type, rootBits(copy), plan_.buffers[static_cast<size_t>(f.buffer)].tf32);
+      storeBuffer(f.buffer, f.x, f.value->type, rootBits(copy), true);
   l.iv = iv;
   n.addressMemo.back() = std::move(addresses);
   V step = b_.CreateAdd(trip, b_.getInt64(1));

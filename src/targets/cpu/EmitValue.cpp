@@ -272,12 +272,14 @@ V FunctionEmitter::loadBuffer(int buffer, const ir::Type &as, const Bits &at) {
   return convertElem(loadLanes(a, b.element, nullptr, nullptr, false, nullptr), b.element, as.scalarType());
 }
 
-void FunctionEmitter::storeBuffer(int buffer, V value, const ir::Type &from, const Bits &at, bool tf32) {
+void FunctionEmitter::storeBuffer(int buffer, V value, const ir::Type &from, const Bits &at, bool asOperand) {
   const Buffer &b = plan_.buffers[static_cast<size_t>(buffer)];
   LaneAddress a = linAt(&b, bufferLin(buffer), at, true);
   V x = convertElem(value, from.scalarType(), b.element);
-  if (tf32)
+  if (asOperand && b.tf32)
     x = truncTf32(vec_, x);
+  if (asOperand && b.biased)
+    x = b_.CreateXor(x, llvm::ConstantInt::get(x->getType(), 0x80));
   storeLanes(a, x, b.element, nullptr, false, nullptr);
 }
 

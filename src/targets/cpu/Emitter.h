@@ -147,7 +147,7 @@ private:
   V evalShape(const ir::Op &op, const ir::Value *v, const Bits &at);
   V evalLoad(const ir::Op &op, const Bits &at), evalGather(const ir::Op &op, const Bits &at), evalExchange(const ir::Op &op, const Bits &at, Lin l, Bits from), exchangeLanes(V x, V by);
   V loadBuffer(int buffer, const ir::Type &as, const Bits &at);
-  void storeBuffer(int buffer, V value, const ir::Type &from, const Bits &at, bool tf32 = false);
+  void storeBuffer(int buffer, V value, const ir::Type &from, const Bits &at, bool asOperand = false);
   V convertElem(V x, const ir::Type &from, const ir::Type &to);
   V atDepth(unsigned depth, llvm::function_ref<V()> f);
 

@@ -103,8 +103,11 @@ bool ShallowLoops::lookAtDot(const Op &dot, ShallowLoop &out) const {
   if (result.elem != Elem::F32 && result.elem != Elem::F64 && result.elem != Elem::I32)
     return false;
   const int64_t m = result.shape[0], n = result.shape[1], k = a->type.shape[1];
-  const DotPlan plan = dotPlan(target_, a->type.elem, b->type.elem, result.elem, m, n, mostDepth, dot.precision());
-  const int64_t rounds = std::min(plan.kBlock, mostDepth) / k;
+  auto planFor = [&](int64_t depth) { return dotPlan(target_, a->type.elem, b->type.elem, result.elem, m, n, depth, dot.precision()); };
+  constexpr int64_t manyRows = 64; // where sums of fours are what takes the time, not packing
+  const int64_t most = m >= manyRows && planFor(mostDepth).kGroup == 4 ? 2 * mostDepth : mostDepth;
+  const DotPlan plan = planFor(most);
+  const int64_t rounds = std::min(plan.kBlock, most) / k;
   if (plan.nr == 1 || rounds < 2)
     return false;
   if (out.rounds && (out.depth != k))

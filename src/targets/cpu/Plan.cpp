@@ -601,7 +601,9 @@ void Planner::dot(const Op &op) {
       return 0;
     return row ? packedBOffset(p, i, 0) : packedBOffset(p, 0, i);
   };
-  int b = pack(op.operands[1], packedBuffer(op, op.operands[1], p.bElem, (p.bElems + 63) / 64 * 64, strideOfB));
+  Buffer right = packedBuffer(op, op.operands[1], p.bElem, (p.bElems + 63) / 64 * 64, strideOfB);
+  right.biased = p.bBiased;
+  int b = pack(op.operands[1], std::move(right));
   if (p.byPanel) {
     panel = takePending();
     panel->panelColumnBits = log2Exact(p.nr);

@@ -31,6 +31,7 @@ struct Buffer {
   std::vector<int64_t> stride;   // in elements, per index bit of the tensor, lowest bit first
   int64_t elems = 0;             // >= the tensor's elements (padding of packed operands)
   bool tf32 = false;             // operand of a tf32 dot: significands are cut on the way in
+  bool biased = false;           // right operand of a dot of bytes: 128 is added on the way in (DotPlan::bBiased)
   uint64_t offset = 0;           // bytes from the start of the function's scratch
   int external = -1;             // result tensor of a noinline function: number of the pointer parameter instead
   uint32_t firstStep = ~0u, lastStep = 0; // lifetime in step numbers
