@@ -80,6 +80,12 @@ Value *foldRightConstant(Builder &b, OpKind k, Value *x, Value *right, int64_t c
   }
 }
 
+/// Shifts of a constant that no distance changes: masks of everything (`-1 >> k`) and of nothing.
+Value *foldLeftConstant(OpKind k, Value *left, int64_t c) {
+  bool isShift = k == OpKind::Shl || k == OpKind::LShr || k == OpKind::AShr;
+  return isShift && (c == 0 || (k == OpKind::AShr && isAllOnes(left, c))) ? left : nullptr;
+}
+
 Value *foldSameOperands(Builder &b, OpKind k, Value *x, const Type &result, std::span<const Attr> attrs) {
   switch (k) {
   case OpKind::And: case OpKind::Or: case OpKind::SMin: case OpKind::SMax: case OpKind::UMin: case OpKind::UMax: return x;
@@ -157,10 +163,11 @@ Value *foldElementwise(Builder &b, OpKind k, std::span<Value *const> operands, c
     if (std::optional<int64_t> c = constantInt(operands[1]))
       if (Value *v = foldRightConstant(b, k, operands[0], operands[1], *c))
         return v;
-    if (info(k).traits & traits::Commutative)
-      if (std::optional<int64_t> c = constantInt(operands[0]))
-        if (Value *v = foldRightConstant(b, k, operands[1], operands[0], *c))
-          return v;
+    if (std::optional<int64_t> c = constantInt(operands[0])) {
+      bool commutes = info(k).traits & traits::Commutative;
+      if (Value *v = commutes ? foldRightConstant(b, k, operands[1], operands[0], *c) : foldLeftConstant(k, operands[0], *c))
+        return v;
+    }
   }
   if (operands[0] == operands[1])
     return foldSameOperands(b, k, operands[0], result, attrs);

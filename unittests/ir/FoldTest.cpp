@@ -48,6 +48,16 @@ TEST_F(Fold, IntegerIdentities) {
   EXPECT_EQ(b.select(b.constInt(Type::scalar(Elem::I1), 1), x, b.constI32(4)), x);
 }
 
+TEST_F(Fold, ShiftsOfMasks) {
+  EXPECT_EQ(constantInt(b.binary(OpKind::AShr, b.constI32(-1), x)), -1);
+  EXPECT_EQ(constantInt(b.binary(OpKind::AShr, b.constI32(0), x)), 0);
+  EXPECT_EQ(constantInt(b.binary(OpKind::LShr, b.constI32(0), x)), 0);
+  EXPECT_EQ(constantInt(b.binary(OpKind::Shl, b.constI32(0), x)), 0);
+  EXPECT_FALSE(constantInt(b.binary(OpKind::LShr, b.constI32(-1), x)));
+  EXPECT_FALSE(constantInt(b.binary(OpKind::Shl, b.constI32(-1), x)));
+  EXPECT_FALSE(constantInt(b.binary(OpKind::AShr, b.constI32(-2), x)));
+}
+
 TEST_F(Fold, FloatsKeepTheirBits) {
   Type t = Type::scalar(Elem::F32);
   EXPECT_EQ(constantFloat(b.binary(OpKind::FAdd, b.constFloat(t, 1e8), b.constFloat(t, 1))), 1e8);
