@@ -6,7 +6,7 @@ description of the arguments, which Triton's launcher makes (`compile(ASTSource,
 descriptors, without which it compiles stores for rows that end anywhere. A round starts a process for each compiler, which
 compiles an empty kernel first; then both compile the same row one after the other, each first in half of the rows. No cache is read. Wall and processor
 time (child processes included: Triton's assembler is one) are the least of all rounds; the assembler's part is that of the least wall time.
-Needs an environment with Triton and torch, and tegula on PYTHONPATH. $TEGULA_NVJITLINK and $TRITON_PTXAS_PATH ($TRITON_PTXAS_BLACKWELL_PATH from Triton 3.9 on) choose the assemblers.
+Needs an environment with Triton and torch, and tegula on PYTHONPATH. $TEGULA_NVJITLINK, $TEGULA_PTXAS and $TRITON_PTXAS_PATH ($TRITON_PTXAS_BLACKWELL_PATH from Triton 3.9 on) choose the assemblers.
 """
 import argparse
 import json

@@ -646,6 +646,7 @@ extern "C" const char *__asan_default_options() { return "allocator_may_return_n
 
 extern "C" int LLVMFuzzerInitialize(int *, char ***) {
   setenv("TEGULA_NVJITLINK", "/nonexistent", 1);
+  setenv("TEGULA_PTXAS", "", 1);
   setenv("TEGULA_LIBCUDA", "/nonexistent", 1);
   return 0;
 }

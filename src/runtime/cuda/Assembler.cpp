@@ -1,6 +1,7 @@
 // Finding and calling libnvJitLink; its functions are declared here from its public reference.
 #include "runtime/cuda/Assembler.h"
 #include "abi/Multiprocessor.h"
+#include "runtime/cuda/AssemblerProgram.h"
 #include "runtime/cuda/AssemblyMemo.h"
 #include "runtime/cuda/BlockRequest.h"
 #include "runtime/cuda/Driver.h"
@@ -58,7 +59,9 @@ static bool takesOption(int (*create)(Handle *, uint32_t, const char **), int (*
   return true;
 }
 
-std::unique_ptr<const Assembler> Assembler::open(const std::string &path, Status &status) {
+std::unique_ptr<const Assembler> Assembler::open(const std::string &path, Status &status) { return openLibrary(path, status); }
+
+std::unique_ptr<Assembler> Assembler::openLibrary(const std::string &path, Status &status) {
   void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char *why = dlerror();
@@ -136,9 +139,23 @@ std::vector<std::string> assemblerCandidates() {
   return out;
 }
 
+/// The folders of addAssemblerFolder, and those of Python environments.
+static std::vector<std::string> packageFolders() {
+  std::vector<std::string> out;
+  {
+    std::lock_guard lock(foldersMutex);
+    out = folders();
+  }
+  for (const char *name : {"VIRTUAL_ENV", "CONDA_PREFIX"})
+    if (const char *root = std::getenv(name); root && *root) out.push_back(root + std::string("/lib/python3*/site-packages"));
+  return out;
+}
+
+std::string Assembler::version() const { return program_ ? version_ + ", " + program_->identity() : version_; }
+
 const Assembler *Assembler::get(Status &status) {
   struct Found {
-    std::unique_ptr<const Assembler> assembler;
+    std::unique_ptr<Assembler> assembler;
     Status status = Status::error(TEGULA_NOT_FOUND, "no libnvJitLink found; set TEGULA_NVJITLINK to its path");
   };
   static const Found &found = *[] {
@@ -146,7 +163,7 @@ const Assembler *Assembler::get(Status &status) {
     int driverVersion = installedDriverVersion();
     for (const std::string &path : assemblerCandidates()) {
       Status why;
-      std::unique_ptr<const Assembler> a = open(path, why);
+      std::unique_ptr<Assembler> a = openLibrary(path, why);
       if (!a) {
         if (std::getenv("TEGULA_NVJITLINK")) f->status = Status::error(TEGULA_NOT_FOUND, "TEGULA_NVJITLINK: " + why.text);
         continue;
@@ -155,6 +172,7 @@ const Assembler *Assembler::get(Status &status) {
         f->status = Status::error(TEGULA_NOT_FOUND, a->path() + " is newer than the driver can load");
         continue;
       }
+      if (!driverVersion) a->program_ = AssemblerProgram::find(programCandidates(a->path_, packageFolders()));
       f->assembler = std::move(a);
       break;
     }
@@ -227,10 +245,16 @@ Status Assembler::keepingRequest(std::string text, const std::string &kernel, co
 }
 
 Status Assembler::assembleNow(const std::string &text, const std::string &kernel, const AssembleOptions &o, Assembly &out) const {
-  std::vector<std::string> options = {"-arch=" + o.arch, "-verbose", "-O" + std::to_string(o.optLevel)};
-  if (knowsNoCache_) options.push_back(withoutCache);
+  std::vector<std::string> options = {"-arch=" + o.arch, "-O" + std::to_string(o.optLevel)};
   if (o.maxRegisters) options.push_back("-maxrregcount=" + std::to_string(o.maxRegisters));
   if (o.lineInfo) options.push_back("-lineinfo");
+  if (program_ && isForDriver(text) && program_->assemble(text, options, out.cubin, out.log)) {
+    out.stats = parseAssemblerLog(out.log);
+    ++out.attempts;
+    return Status::ok();
+  }
+  options.emplace_back("-verbose");
+  if (knowsNoCache_) options.emplace_back(withoutCache);
   std::vector<const char *> pointers;
   for (const std::string &s : options) pointers.push_back(s.c_str());
   Handle h = nullptr;

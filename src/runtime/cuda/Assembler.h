@@ -1,7 +1,7 @@
 // From PTX text to a cubin in this process, with the linker library of the CUDA toolkit (libnvJitLink), opened at run time.
 //
 // Needs no GPU and no driver. Where the library is missing the driver's own assembler takes the PTX (CudaKernel.h): slower to load,
-// and no resource numbers before the kernel is on a GPU.
+// and no resource numbers before the kernel is on a GPU. Where neither a driver is, a program of a toolkit takes what the library makes worse code of (AssemblerProgram.h).
 #pragma once
 #include "runtime/Status.h"
 #include <cstdint>
@@ -36,6 +36,7 @@ struct Assembly {
   unsigned attempts = 0; // how often the assembler ran: a request for blocks that costs spills is lowered or dropped (BlockRequest.h)
 };
 
+class AssemblerProgram;
 class AssemblyMemo;
 
 class Assembler {
@@ -46,8 +47,8 @@ public:
   /// Searched for at the first call; null with the reason, always the same.
   static const Assembler *get(Status &status);
 
-  /// "nvJitLink 12.9"; part of the cache key.
-  const std::string &version() const { return version_; }
+  /// "nvJitLink 12.9", and the program that is used as well, if one is; part of the cache key.
+  std::string version() const;
   const std::string &path() const { return path_; }
   unsigned major() const { return major_; }
 
@@ -63,12 +64,14 @@ public:
 
 private:
   Assembler();
+  static std::unique_ptr<Assembler> openLibrary(const std::string &path, Status &status);
   /// The request for blocks is lowered by a quarter, in the end dropped, while more bytes are spilled than it is worth: none where it was lowered before.
   Status keepingRequest(std::string text, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
   Status assembleNow(const std::string &text, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
   struct Library;
   std::unique_ptr<AssemblyMemo> memo_;
   std::shared_ptr<const Library> library_;
+  std::unique_ptr<const AssemblerProgram> program_; // for kernels that are for a driver (isForDriver), where none is
   std::string version_, path_;
   unsigned major_ = 0;
   bool knowsNoCache_ = false;

@@ -1,0 +1,154 @@
+// Text, cubin and log go through files in memory (memfd_create), which the program opens by /proc/self/fd: nothing is written to a disk, and nothing is left behind.
+#include "runtime/cuda/AssemblerProgram.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <glob.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+namespace tegula::runtime::cuda {
+namespace {
+
+/// A file in memory that no other program inherits.
+class MemoryFile {
+public:
+  MemoryFile() : fd_(memfd_create("tegula", MFD_CLOEXEC)) {}
+  ~MemoryFile() {
+    if (fd_ >= 0) close(fd_);
+  }
+  MemoryFile(const MemoryFile &) = delete;
+  int fd() const { return fd_; }
+
+  bool write(std::string_view text) const {
+    while (!text.empty()) {
+      const ssize_t n = ::write(fd_, text.data(), text.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;
+      text.remove_prefix(static_cast<size_t>(n));
+    }
+    return true;
+  }
+  template <typename Bytes> bool read(Bytes &out) const {
+    struct stat s {};
+    if (fstat(fd_, &s) != 0) return false;
+    out.resize(static_cast<size_t>(s.st_size));
+    for (size_t at = 0; at < out.size();) {
+      const ssize_t n = pread(fd_, out.data() + at, out.size() - at, static_cast<off_t>(at));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;
+      at += static_cast<size_t>(n);
+    }
+    return true;
+  }
+
+private:
+  int fd_;
+};
+
+/// Which files the new process has, under which numbers.
+class FileActions {
+public:
+  FileActions() { made_ = posix_spawn_file_actions_init(&actions_) == 0; }
+  ~FileActions() {
+    if (made_) posix_spawn_file_actions_destroy(&actions_);
+  }
+  FileActions(const FileActions &) = delete;
+  FileActions &give(int fd, int as) {
+    made_ = made_ && posix_spawn_file_actions_adddup2(&actions_, fd, as) == 0;
+    return *this;
+  }
+  const posix_spawn_file_actions_t *get() const { return made_ ? &actions_ : nullptr; }
+
+private:
+  posix_spawn_file_actions_t actions_{};
+  bool made_ = false;
+};
+
+/// False if it failed, as far as can be known: a process that ignores SIGCHLD, or waits for all children elsewhere, leaves no status.
+bool endsWell(pid_t child) {
+  int status = 0;
+  pid_t got;
+  do {
+    got = waitpid(child, &status, 0);
+  } while (got < 0 && errno == EINTR);
+  return got != child || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+bool isProgram(const std::string &path) {
+  struct stat s {};
+  return stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode) && access(path.c_str(), X_OK) == 0;
+}
+
+void expand(const std::string &pattern, std::vector<std::string> &out) {
+  glob_t found{};
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    for (size_t i = found.gl_pathc; i-- > 0;) out.push_back(found.gl_pathv[i]); // the newest name first
+  globfree(&found);
+}
+
+} // namespace
+
+AssemblerProgram::AssemblerProgram(std::string path) : path_(std::move(path)) {
+  struct stat s {};
+  if (stat(path_.c_str(), &s) == 0) identity_ = path_ + " " + std::to_string(s.st_size) + " " + std::to_string(s.st_mtime);
+}
+
+std::unique_ptr<const AssemblerProgram> AssemblerProgram::find(const std::vector<std::string> &candidates) {
+  for (const std::string &path : candidates)
+    if (isProgram(path)) return std::make_unique<AssemblerProgram>(path);
+  return nullptr;
+}
+
+bool AssemblerProgram::assemble(std::string_view ptx, const std::vector<std::string> &options, std::vector<char> &cubin, std::string &log) const {
+  const MemoryFile text, code, said;
+  if (text.fd() < 0 || code.fd() < 0 || said.fd() < 0 || !text.write(ptx)) return false;
+  // Numbers of their own, above all of ours, so that none is replaced before it is given.
+  const int first = std::max({text.fd(), code.fd(), said.fd(), STDERR_FILENO}) + 1;
+  FileActions files;
+  files.give(text.fd(), first).give(code.fd(), first + 1).give(said.fd(), first + 2).give(first + 2, STDOUT_FILENO).give(first + 2, STDERR_FILENO);
+  if (!files.get()) return false;
+  auto opened = [](int fd) { return "/proc/self/fd/" + std::to_string(fd); };
+  std::vector<std::string> words = {path_, "-v"};
+  words.insert(words.end(), options.begin(), options.end());
+  for (const std::string &word : {opened(first), std::string("-o"), opened(first + 1)}) words.push_back(word);
+  std::vector<char *> arguments;
+  for (std::string &word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  if (posix_spawn(&child, path_.c_str(), files.get(), nullptr, arguments.data(), environ) != 0) return false;
+  if (!endsWell(child)) return false;
+  return code.read(cubin) && said.read(log) && std::string_view(cubin.data(), cubin.size()).starts_with("\x7f" "ELF");
+}
+
+std::vector<std::string> programCandidates(const std::string &library, const std::vector<std::string> &packages) {
+  if (const char *own = std::getenv("TEGULA_PTXAS")) return *own ? std::vector<std::string>{own} : std::vector<std::string>{};
+  std::vector<std::string> out;
+  // A toolkit's lib, lib64 and targets/NAME/lib; packages of CUDA 13 (nvidia/cu13/lib) and 12 (nvidia/nvjitlink/lib).
+  if (const size_t end = library.rfind('/'); end != library.npos)
+    for (const char *there : {"/../bin/ptxas", "/../../../bin/ptxas", "/../../cuda_nvcc/bin/ptxas"}) out.push_back(library.substr(0, end) + there);
+  for (const char *name : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char *root = std::getenv(name); root && *root) out.push_back(std::string(root) + "/bin/ptxas");
+  out.emplace_back("/usr/local/cuda/bin/ptxas");
+  expand("/usr/local/cuda-*/bin/ptxas", out);
+  if (const char *path = std::getenv("PATH"))
+    for (std::string_view rest = path; !rest.empty();) {
+      const size_t end = std::min(rest.find(':'), rest.size());
+      if (rest.starts_with('/')) out.push_back(std::string(rest.substr(0, end)) + "/ptxas");
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  for (const std::string &folder : packages) {
+    expand(folder + "/nvidia/cu*/bin/ptxas", out);
+    expand(folder + "/nvidia/cuda_nvcc/bin/ptxas", out);
+    expand(folder + "/triton/backends/nvidia/bin/ptxas", out);
+  }
+  return out;
+}
+
+} // namespace tegula::runtime::cuda

@@ -1,0 +1,35 @@
+// The assembler of a CUDA toolkit (ptxas) as a program of its own, for the kernels that libnvJitLink makes worse code of: it assembles for linking and
+// ignores setmaxnreg then (C7504), so that products of attention wait for each other (C7512), and takes the text twice to find that out.
+//
+// A process costs 7 ms more than a call of the library, and three quarters of the time for such a kernel. Where a driver is, it assembles them when they are loaded.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tegula::runtime::cuda {
+
+class AssemblerProgram {
+public:
+  explicit AssemblerProgram(std::string path);
+  /// The first of `candidates` that is a file which may be executed; null: none is.
+  static std::unique_ptr<const AssemblerProgram> find(const std::vector<std::string> &candidates);
+
+  const std::string &path() const { return path_; }
+  /// Path, bytes and time of the file, which tell two programs apart without a run of either: part of the cache key.
+  const std::string &identity() const { return identity_; }
+
+  /// `ptx` as text to a cubin, and what the program says meanwhile. Thread-safe; the calling thread sleeps until the program has ended. False if it
+  /// cannot be started, fails or writes no cubin: the library then says why, or does it.
+  bool assemble(std::string_view ptx, const std::vector<std::string> &options, std::vector<char> &cubin, std::string &log) const;
+
+private:
+  std::string path_, identity_;
+};
+
+/// Where the program may be, best first: $TEGULA_PTXAS (nothing else is tried then; empty: none at all), beside `library` (a path of libnvJitLink), toolkits in their usual
+/// places, $PATH, Triton's in the folders of Python packages given.
+std::vector<std::string> programCandidates(const std::string &library, const std::vector<std::string> &packages);
+
+} // namespace tegula::runtime::cuda

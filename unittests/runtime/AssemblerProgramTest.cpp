@@ -1,0 +1,87 @@
+// ptxas as a program: where it is, and what is made of what it writes and says. Shell scripts stand for it.
+#include "runtime/cuda/AssemblerProgram.h"
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <csignal>
+#include <unistd.h>
+
+using namespace tegula::runtime::cuda;
+
+namespace {
+
+struct Program : testing::Test {
+  std::string folder = testing::TempDir() + "program-" + std::to_string(getpid()), path = folder + "/ptxas";
+  std::vector<char> cubin;
+  std::string log;
+
+  void SetUp() override { std::filesystem::create_directories(folder); }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  /// Runs a program of that text on "text".
+  bool run(const std::string &script) {
+    std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return AssemblerProgram(path).assemble("text", {"-O3"}, cubin, log);
+  }
+};
+
+constexpr const char *writes = R"(printf '\177ELF' > "$5"; cat "$3" >> "$5"; echo "$1 $2 $4"; echo more >&2)";
+
+TEST_F(Program, TakesTextAndGivesCodeAndLog) {
+  ASSERT_TRUE(run(writes));
+  EXPECT_EQ(std::string(cubin.data(), cubin.size()), "\x7f" "ELFtext");
+  EXPECT_EQ(log, "-v -O3 -o\nmore\n");
+}
+
+TEST_F(Program, FailsWithoutCode) {
+  EXPECT_FALSE(run("exit 1"));
+  EXPECT_FALSE(run(std::string(writes) + "; exit 2")) << "code of a program that failed is not taken";
+  EXPECT_FALSE(run("true")) << "nothing written";
+  EXPECT_FALSE(run(R"(cat "$3" > "$5")")) << "no ELF";
+  EXPECT_FALSE(run("kill -9 $$"));
+  EXPECT_FALSE(AssemblerProgram(folder + "/none").assemble("text", {}, cubin, log));
+}
+
+TEST_F(Program, WorksWhereNobodyWaitsForChildren) {
+  auto *before = std::signal(SIGCHLD, SIG_IGN);
+  EXPECT_TRUE(run(writes));
+  EXPECT_FALSE(run("exit 1"));
+  std::signal(SIGCHLD, before);
+}
+
+TEST_F(Program, LeavesNoFilesOpen) {
+  auto open = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()); };
+  const auto before = open();
+  run(writes);
+  run("exit 1");
+  EXPECT_EQ(open(), before);
+}
+
+TEST_F(Program, IsFoundBesideTheLibraryFirst) {
+  unsetenv("TEGULA_PTXAS");
+  const std::vector<std::string> found = programCandidates("/opt/cuda/lib64/libnvJitLink.so.13", {folder});
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found.front(), "/opt/cuda/lib64/../bin/ptxas");
+  setenv("TEGULA_PTXAS", "/own", 1);
+  EXPECT_EQ(programCandidates("/lib/x.so", {}), std::vector<std::string>{"/own"});
+  setenv("TEGULA_PTXAS", "", 1);
+  EXPECT_TRUE(programCandidates("/lib/x.so", {}).empty());
+  unsetenv("TEGULA_PTXAS");
+}
+
+TEST_F(Program, IsAFileThatMayRun) {
+  EXPECT_EQ(AssemblerProgram::find({folder, folder + "/none"}), nullptr);
+  std::ofstream(path) << "text";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
+  EXPECT_EQ(AssemblerProgram::find({path}), nullptr);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  auto a = AssemblerProgram::find({folder + "/none", path});
+  ASSERT_TRUE(a);
+  EXPECT_EQ(a->path(), path);
+  std::ofstream(path) << "other text";
+  EXPECT_NE(AssemblerProgram(path).identity(), a->identity());
+}
+
+} // namespace
