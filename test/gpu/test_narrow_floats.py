@@ -59,3 +59,28 @@ def test_products_toward_zero_are_no_pairs():
     x = np.linspace(1, 2, 1024).astype(ml_dtypes.bfloat16)
     ptx = toward_zero.warmup(x, x, np.zeros(1024, ml_dtypes.bfloat16), 1024, grid=(1,), device="sim").compile_for("sm_90a").stage("ptx")
     assert "fma.rn.bf16x2" not in ptx and "cvt.rz" in ptx
+
+
+@tegula.jit
+def product(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(0, K, BK):
+        acc = tl.dot(tl.load(a + m[:, None] * K + (i + k)[None, :]), tl.load(b + n[None, :] * K + (i + k)[:, None]), acc)
+    tl.store(c + m[:, None] * BN + n[None, :], acc)
+
+
+@pytest.mark.parametrize("left, right", [("e4m3fn", "e4m3fn"), ("e5m2", "e5m2"), ("e4m3fn", "e5m2")])
+def test_products_without_tensor_cores_for_fp8(left, right):
+    """mma.sync of fp8 is two of fp16 on Hopper, whose assembler adds each pair's sum to the accumulator by instructions of its own: they are written as two. Ada has the instruction."""
+    a, b = (np.random.default_rng(i).standard_normal(shape).astype(getattr(ml_dtypes, "float8_" + t)) for i, (shape, t) in enumerate((((16, 256), left), ((32, 256), right))))
+    a[3, 5], b[7, 9] = 2**-9, -(2**-8)  # less than normal numbers of e4m3
+    c = np.zeros((16, 32), np.float32)
+    options = dict(BM=16, BN=32, BK=64, num_warps=2, device="sim")
+    kernel = product.warmup(a, b, c, 256, grid=(1,), **options)
+    hopper, ada = (kernel.compile_for(t).stage("ptx") for t in ("sm_90a", "sm_89"))
+    assert hopper.count("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16") == 2 * ada.count("mma.sync.aligned.m16n8k32") > 0
+    assert "m16n8k32" not in hopper and "m16n8k16" not in ada
+    product[(1,)](a, b, c, 256, **options)
+    want = a.astype(np.float64) @ b.astype(np.float64).T
+    assert np.abs(c - want).max() <= 1e-6 * np.abs(want).max()

@@ -77,6 +77,8 @@ private:
   llvm::SmallVector<unsigned, 16> equalRegisters(const Value *v);
   /// Of 8- and 16-bit elements, a word of them at once (LowerWords.cpp). Nullopt where they are no words, or the operation is none that words can do.
   std::optional<Regs> inWords(const Op &op);
+  /// The two words of f16 that four fp8 in a word are, exactly.
+  std::array<V, 2> fp8ToHalves(V word, ir::Elem from);
   /// The word of four bytes that stand in one word or in two; null if they do not.
   V wordOfBytes(llvm::ArrayRef<V> elements);
   /// What FAdd or FMul makes of the first halves of the words that these f16 or bf16 elements are in, and of the second halves. Nullopt where they are no whole words in order.

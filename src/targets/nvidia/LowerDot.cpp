@@ -61,6 +61,10 @@ Regs Lowering::packed(const Regs &x, unsigned first, unsigned count) {
 /// Accumulators of narrower types than the instruction's are widened around it.
 static bool isWide(const ir::Type &t) { return t.elem == Elem::F32 || t.elem == Elem::I32; }
 
+/// Are there no tensor cores for fp8 behind mma.sync? On sm_90 and sm_100 the assembler makes two products of fp16 of each, and adds their sum to the accumulator by four FADD. Products that are written as such
+/// add to the accumulator themselves. A thread's four indices of k are the same in both operands, so that their first and second halves are products of their own.
+static bool emulatesFp8Mma(const NvTarget &t) { return t.sm >= 90 && t.sm < 120; }
+
 Regs Lowering::MatrixDots::mma(const Op &op, const DotChoice &c) {
   const MatrixInstr instr = matrixInstr(c, op);
   const ir::Type &t = op.result()->type;
@@ -81,18 +85,39 @@ Regs Lowering::MatrixDots::mma(const Op &op, const DotChoice &c) {
   unsigned tilesN = (1u << bitsAlong(op.result(), rank - 1)) / 2, tilesM = (1u << bitsAlong(op.result(), rank - 2)) / 2;
   unsigned batches = rank == 3 ? 1u << bitsAlong(op.result(), 0) : 1;
   auto depth = static_cast<unsigned>(op.operands[0]->type.shape[rank - 1]) / instr.k;
+  const ir::Elem elemA = op.operands[0]->type.elem, elemB = op.operands[1]->type.elem;
+  const bool byHalves = ir::isFp8(elemA) && emulatesFp8Mma(target_);
   for (unsigned batch = 0; batch < batches; ++batch) {
-    std::vector<Regs> fragmentsA, fragmentsB;
+    std::vector<std::array<Regs, 2>> fragmentsA, fragmentsB; // the second ones: of the other products, where there are two for an instruction
+    auto fragment = [&](const Regs &x, unsigned first, unsigned count, ir::Elem elem) {
+      std::array<Regs, 2> out{frame_.packed(x, first, count)};
+      if (byHalves)
+        for (V &word : out[0]) {
+          const std::array<V, 2> halves = frame_.fp8ToHalves(word, elem);
+          word = halves[0];
+          out[1].push_back(halves[1]);
+        }
+      return out;
+    };
     for (unsigned i = 0; i < tilesM * depth; ++i)
-      fragmentsA.push_back(frame_.packed(a, (batch * tilesM * depth + i) * fa, fa));
+      fragmentsA.push_back(fragment(a, (batch * tilesM * depth + i) * fa, fa, elemA));
     for (unsigned i = 0; i < tilesN * depth; ++i)
-      fragmentsB.push_back(frame_.packed(b, (batch * tilesN * depth + i) * fb, fb));
+      fragmentsB.push_back(fragment(b, (batch * tilesN * depth + i) * fb, fb, elemB));
     for (unsigned k = 0; k < depth; ++k)
       for (unsigned m = 0; m < tilesM; ++m)
         for (unsigned n = 0; n < tilesN; ++n) {
           V *tile = &acc[((batch * tilesM + m) * tilesN + n) * 4];
-          Regs d = in_->mma(instr.k, instr.d, instr.a, instr.b, fragmentsA[m * depth + k], fragmentsB[n * depth + k], llvm::ArrayRef<V>(tile, 4));
-          std::copy(d.begin(), d.end(), tile);
+          const std::array<Regs, 2> &x = fragmentsA[m * depth + k], &y = fragmentsB[n * depth + k];
+          auto add = [&](unsigned length, MmaType typeA, MmaType typeB, unsigned half) {
+            Regs d = in_->mma(length, instr.d, typeA, typeB, x[half], y[half], llvm::ArrayRef<V>(tile, 4));
+            std::copy(d.begin(), d.end(), tile);
+          };
+          if (!byHalves) {
+            add(instr.k, instr.a, instr.b, 0);
+            continue;
+          }
+          add(instr.k / 2, MmaType::F16, MmaType::F16, 0);
+          add(instr.k / 2, MmaType::F16, MmaType::F16, 1);
         }
   }
   if (!isWide(t))

@@ -45,6 +45,7 @@ struct Lowering::Words : Part {
 };
 
 std::optional<Regs> Lowering::inWords(const Op &op) { return Words(*this).inWords(op); }
+std::array<V, 2> Lowering::fp8ToHalves(V word, Elem from) { return Words(*this).fp8ToHalves(word, from); }
 V Lowering::wordOfBytes(llvm::ArrayRef<V> elements) { return Words(*this).bytesAt(Regs(elements.begin(), elements.end()), 0); }
 std::optional<std::array<V, 2>> Lowering::foldWords(OpKind kind, Elem e, const Regs &elements) { return Words(*this).foldWords(kind, e, elements); }
 
