@@ -57,6 +57,14 @@ def test_short_offsets_and_late_loads(BM, BN, BK, warps, at, bt):
     assert max(stores) < dot[0] < min(loads)
 
 
+def test_lanes_follow_rows_that_wrap_around():
+    """A transposed: its rows are consecutive but where m % M wraps around, so a warp's lanes take neighbours of one column of it, not one of each of 32 columns."""
+    kernel = run(64, 64, 32, 4, 1, 0)
+    text = kernel.compile_for("sm_90a").stage("gpu")
+    loaded = re.search(r"= load .*: tensor<64x32xf16, (L\d+)>", text)[1]
+    assert re.search(rf"layout {loaded} = .*lane: \(1,0\) \(2,0\) \(4,0\) \(8,0\) \(16,0\)", text)
+
+
 def test_few_elements_are_loaded_at_the_top():
     loop = loop_of(run(64, 64, 32, 4, 0, 1))
     assert loop.index("= load ") < loop.index("shared_store")
