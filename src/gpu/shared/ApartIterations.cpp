@@ -1,6 +1,7 @@
 // See ApartIterations.h.
 #include "gpu/shared/ApartIterations.h"
 #include "gpu/Layouts.h"
+#include "gpu/shared/ApartElements.h"
 #include "ir/Builder.h"
 #include "passes/ArgumentAccess.h"
 #include <algorithm>
@@ -50,8 +51,12 @@ bool areEqual(const Value *a, const Value *b, unsigned depth = 8) {
 /// Never negative, as far as the operations tell that it comes from.
 bool isNonNegative(const Value *v, unsigned depth = 8) {
   v = stripped(v);
-  if (!depth || !v->def)
+  if (!depth)
     return false;
+  if (!v->def) { // a loop's counter begins where its range does
+    const Op *loop = v->block->parent->op;
+    return loop && loop->kind == OpKind::For && v == v->block->args[0] && constantInt(loop->operands[2]).value_or(0) > 0 && isNonNegative(loop->operands[0], depth - 1);
+  }
   const Op &op = *v->def;
   switch (op.kind) {
   case OpKind::ProgramId:
@@ -70,20 +75,23 @@ bool isNonNegative(const Value *v, unsigned depth = 8) {
   }
 }
 
-/// What a mask says: `value` < `bound` where it is on.
+/// What a mask says: 0 <= `value` < `bound` where it is on. `axes`: given to the value's elements on their way into the mask, the last one first.
 struct Bound {
   const Value *value, *bound;
+  std::vector<int64_t> axes;
 };
-void boundsOf(const Value *mask, std::vector<Bound> &out) {
-  mask = stripped(mask);
+void boundsOf(const Value *mask, std::vector<Bound> &out, std::vector<int64_t> axes = {}) {
+  for (; mask->def && (mask->def->kind == OpKind::Broadcast || mask->def->kind == OpKind::Convert || mask->def->kind == OpKind::ExpandDims); mask = mask->def->operands[0])
+    if (mask->def->kind == OpKind::ExpandDims)
+      axes.push_back(mask->def->axis());
   if (!mask->def)
     return;
   const Op &op = *mask->def;
   if (op.kind == OpKind::And) {
-    boundsOf(op.operands[0], out);
-    boundsOf(op.operands[1], out);
+    boundsOf(op.operands[0], out, axes);
+    boundsOf(op.operands[1], out, std::move(axes));
   } else if (op.kind == OpKind::CmpI && op.pred() == CmpPred::Slt && stripped(op.operands[1])->type.isScalar() && isNonNegative(op.operands[0])) {
-    out.push_back({stripped(op.operands[0]), stripped(op.operands[1])});
+    out.push_back({op.operands[0], stripped(op.operands[1]), std::move(axes)});
   }
 }
 
@@ -91,8 +99,19 @@ class Courses {
 public:
   /// Of addresses where `mask`, if any, is on.
   Courses(const Op &loop, unsigned ctas, const Value *mask) : loop_(loop), body_(*loop.region(0)), ctas_(ctas) {
-    if (mask)
+    if (mask && mask->type.shape.rank() == 1) // with more axes: hasOtherColumns
       boundsOf(mask, bounds_);
+  }
+
+  /// Are the addresses, where the mask is on, columns of rows (as many as the mask's bound says), in each iteration others?
+  bool hasOtherColumns(const Value *pointer, const Value *mask) {
+    std::vector<Bound> bounds;
+    boundsOf(mask, bounds);
+    return std::any_of(bounds.begin(), bounds.end(), [&](const Bound &b) {
+      const std::optional<Course> c = of(b.value);
+      return c && !c->unit && c->isApart() && isOutside(*b.bound) && !isOfCta(*b.bound) &&
+             isColumnOfRows(pointer, b.value, b.axes, b.bound, [&](const Value &v) { return isOutside(v) && !isOfCta(v); });
+    });
   }
 
   std::optional<Course> of(const Value *v) {
@@ -271,6 +290,23 @@ bool accessesOf(const Block &b, std::vector<const Op *> &out) {
   });
 }
 
+/// The farthest that a pointer of these accesses is in front of `pointer` and behind it, of those to memory that may be its own; nothing where that is no number of elements.
+struct Span {
+  int64_t front = 0, behind = 0;
+};
+std::optional<Span> spanAround(const Value *pointer, const std::vector<const Op *> &accesses) {
+  Span s;
+  for (const Op *op : accesses)
+    if (const int other = memoryOf(op->operands[0]); other < 0 || other == memoryOf(pointer)) {
+      const std::optional<int64_t> d = op->operands[0] == pointer ? std::optional<int64_t>(0) : constantDistance(pointer, op->operands[0]);
+      if (!d)
+        return std::nullopt;
+      s.front = std::max(s.front, -*d);
+      s.behind = std::max(s.behind, *d);
+    }
+  return s;
+}
+
 /// Copies to shared memory that stand where their loads stood, for want of a second buffer. A barrier of each CTA is beside them, none of a cluster.
 std::vector<const Op *> copiesInPlace(const Block &b) {
   std::vector<const Op *> out;
@@ -294,16 +330,24 @@ bool iterationsMeet(const Op &loop, unsigned ctas) {
       continue;
     const Value *pointer = store->operands[0];
     int argument = memoryOf(pointer);
+    if (argument < 0)
+      return true;
+    const std::optional<Span> span = spanAround(pointer, accesses);
+    if (!span)
+      return true;
     auto isApart = [&](const Value *mask) {
-      const std::optional<Course> c = Courses(loop, ctas, mask).of(pointer);
-      return c && c->isApart();
+      Courses courses(loop, ctas, mask);
+      std::optional<Course> c = courses.of(pointer);
+      if (c && !c->isBelowUnit)
+        c->reach += span->front + span->behind;
+      return (c && c->isApart()) || (mask && mask->type.shape.rank() > 1 && courses.hasOtherColumns(pointer, mask));
     };
     const bool isAlways = isApart(nullptr);
     const Value *mask = isAlways ? nullptr : store->mask(); // which it takes
-    if (argument < 0 || !(isAlways || (mask && isApart(mask))))
+    if (!(isAlways || (mask && isApart(mask))))
       return true;
-    for (const Op *op : accesses)
-      if (int other = memoryOf(op->operands[0]); (other < 0 || other == argument) && (op->operands[0] != pointer || (mask && op->mask() != mask)))
+    for (const Op *op : accesses) // under the mask that it takes, the same elements
+      if (int other = memoryOf(op->operands[0]); mask && (other < 0 || other == argument) && (op->operands[0] != pointer || op->mask() != mask))
         return true;
     for (const Op *copy : copies)
       if (int other = memoryOf(copy->operands[1]); other < 0 || other == argument)

@@ -1,6 +1,7 @@
 // See MemoryOrder.h.
 #include "gpu/shared/MemoryOrder.h"
 #include "gpu/BlockEdit.h"
+#include "gpu/shared/ApartElements.h"
 #include "gpu/shared/ApartIterations.h"
 #include "gpu/shared/BlockStores.h"
 #include "gpu/shared/Tiles.h"
@@ -26,10 +27,10 @@ const AxisFacts &MemoryOrder::facts() {
   return *facts_;
 }
 
-bool MemoryOrder::isUsed(const Value *v) {
+std::span<ir::Op *const> MemoryOrder::usersOf(const Value *v) {
   if (!users_)
     users_.emplace(*source_->block());
-  return !users_->of(v).empty();
+  return users_->of(v);
 }
 
 static bool isCombination(const ir::Block &b) {
@@ -260,25 +261,53 @@ bool MemoryOrder::isCopied(int arg, bool isWhole) const {
   return isCluster() && std::ranges::any_of(copied_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
 }
 
+/// No element of one is one of the other, in an iteration of the loops around.
+static bool areApart(const ir::Value *a, const ir::Value *b) {
+  const std::optional<int64_t> distance = constantDistance(a, b);
+  return distance && isApartFrom(a, *distance);
+}
+
 /// Program order between accesses of different threads. Two accesses through different arguments are taken to be of
 /// different memory, as a launch that gives one pointer for two has a form in which they are one argument (passes/MergeArguments.h), or (in-place element-wise kernels) of the same element by the
 /// same thread. What CTAs of a cluster do not share out all of them read and the first one writes. Two accesses through one pointer are of the same elements by the same threads,
-/// unless several threads hold copies of an element (scalars, small tensors): all of them read it, but only one writes it.
+/// unless several threads hold copies of an element (scalars, small tensors): all of them read it, but only one writes it. What the others read does not matter where it only becomes what they would
+/// write. Tiles that are a known distance apart may have no element in common.
 void MemoryOrder::orderAccess(const Op &op, bool writes) {
   const Value *pointer = op.operands[0];
   int arg = memoryOf(pointer);
   if (std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return mayBeSame(w.arg, arg); }))
     finishBlockStores();
   bool isWhole = op.whole(), copies = hasCopies(m_, pointer->type.layout), byFirst = (op.kind == OpKind::Store || (op.kind == OpKind::Load && placeOf(op).size())) && pointer->type.isScalar() && !isCluster();
+  const bool byOwners = copies && op.kind == OpKind::Load && isForOwners(op);
   auto isBefore = [&](const Seen &s) {
-    bool isSameThread = s.pointer == pointer && (!copies || (s.writes && writes));
+    bool isSameThread = s.pointer == pointer ? !copies || (s.writes && writes) || s.byOwners || byOwners : s.pointer && !isWhole && !s.isWhole && areApart(s.pointer, pointer);
     bool isOther = mayBeSame(s.arg, arg) && !isSameThread && s.tiled != &op && !(s.byFirst && byFirst);
     return (s.writes || writes) && (isOther || (isWhole && s.isWhole && mayBeSame(s.arg, arg)));
   };
   if ((writes && isCopied(arg, isWhole)) || std::ranges::any_of(seen_, isBefore))
     meet();
-  seen_.push_back({arg, pointer, writes, op.tiled() ? &op : nullptr, isWhole, byFirst});
+  seen_.push_back({arg, pointer, writes, op.tiled() ? &op : nullptr, isWhole, byFirst, byOwners});
 }
+
+/// Does nothing come of what a load reads but values that are stored in its own layout? Then of several threads that hold copies of an element only the one that stores has a use for it.
+bool MemoryOrder::isForOwners(const Op &load) {
+  const uint16_t layout = load.operands[0]->type.layout;
+  std::vector<const Value *> left{load.result()};
+  std::unordered_set<const Value *> found(left.begin(), left.end());
+  while (!left.empty()) {
+    const Value *v = left.back();
+    left.pop_back();
+    for (const Op *user : usersOf(v)) {
+      if (user->kind == OpKind::Store ? user->operands[0] == v || user->operands[0]->type.layout != layout
+                                      : !user->has(ir::traits::Elementwise) || !user->has(ir::traits::Pure) || user->results.size() != 1 || user->result()->type.layout != layout || user->result()->type.isScalar())
+        return false;
+      if (user->kind != OpKind::Store && found.insert(user->result()).second)
+        left.push_back(user->result());
+    }
+  }
+  return true;
+}
+
 
 /// A copy that stands where its load stood (a ring of copies ahead is made of memory that nobody writes meanwhile) reads what threads have stored before. Those of this CTA have met where the buffer was
 /// read last; other CTAs have not.
@@ -307,7 +336,7 @@ void MemoryOrder::beforeAtomic(const Op &op) {
 /// And what others did before theirs is visible to all threads: the next access, of whatever memory, comes after a meeting. Who does not look at the old value cannot know whom the atomic came
 /// after, and only accesses of the same memory wait for it. The kernel's end waits for nothing.
 Seen MemoryOrder::seenOf(const Op &atomic) {
-  return !isRelaxed(atomic) && isUsed(atomic.result()) ? anything : Seen{memoryOf(atomic.operands[0]), nullptr, true, nullptr, atomic.whole()};
+  return !isRelaxed(atomic) && !usersOf(atomic.result()).empty() ? anything : Seen{memoryOf(atomic.operands[0]), nullptr, true, nullptr, atomic.whole()};
 }
 
 void MemoryOrder::afterAtomic(const Op &op) {

@@ -24,6 +24,7 @@ struct Seen {
   const ir::Op *tiled = nullptr; // a store whose elements are always written by the same threads
   bool isWhole = false;          // by all CTAs of a cluster, or the first one of them
   bool byFirst = false;          // a store of a scalar, which the first thread does
+  bool byOwners = false;         // a load whose copies of an element have no use but in the thread that writes them
   auto operator<=>(const Seen &) const = default;
 };
 
@@ -160,7 +161,8 @@ private:
   bool accessesIn(const ir::Block &b, Accesses &out);
   /// Of the kernel, found when they are first asked for.
   const AxisFacts &facts();
-  bool isUsed(const Value *v);
+  std::span<Op *const> usersOf(const Value *v);
+  bool isForOwners(const Op &load);
 
   const ir::Function *source_;
   std::unordered_set<const Op *> ready_; // tiles whose stores all threads know of
