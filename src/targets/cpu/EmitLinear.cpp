@@ -373,9 +373,11 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
         } else if (x && inner[i] == oneBit) {
           fixed.push_back(coefValue({x->coef[i].k * o.scale.k, o.scale.s}, t));
         }
-        inner[i] = zeroBit;
+        if (x && n.fromLast)
+          fixed.push_back(coefValue({-x->coef[i].k * o.scale.k, o.scale.s}, t));
+        inner[i] = n.fromLast ? oneBit : zeroBit;
       }
-      acc = add(acc, b_.CreateMul(b_.CreateSExtOrTrunc(eval(o.value, inner), t), coefValue(o.scale, t)));
+      acc = add(acc, b_.CreateMul(b_.CreateSExtOrTrunc(n.run ? ofRun(o.value, inner) : eval(o.value, inner), t), coefValue(o.scale, t)));
       continue;
     }
     if (lanes && n.assuming && !n.staying && n.depth == n.loops.size() && isAssumed(o.value, inner)) {
@@ -536,7 +538,7 @@ bool FunctionEmitter::readsFilledHere(const ir::Value *v, std::set<const ir::Val
 // The quotients that `v`, needed at `at`, varies with inside of a trip, if it is computed from them and from what does not vary there, by few operations.
 bool FunctionEmitter::quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget, llvm::SmallVectorImpl<NestState::OfTrip> &found) {
   auto inTrip = [&](BitSource s) { return s >= 0 && nest_->loopOf[static_cast<size_t>(s)] < 0; };
-  if (!v->type.isTensor() || llvm::none_of(at, inTrip))
+  if (!v->type.isTensor() || llvm::none_of(at, inTrip) || (v->def && v->def->kind == OpKind::Const))
     return true;
   if (!v->def || v->type.isPtr || plan_.bufferFor(v) >= 0 || !budget)
     return false;

@@ -197,7 +197,8 @@ llvm::SmallVector<V> FunctionEmitter::loop(NestLoop &l, V from, V to, bool mayBe
   n.addressMemo[n.open].clear();
   --n.open;
   n.depth = depth;
-  V step = b_.CreateAdd(iv, b_.getInt64(1), "", true, true), more = b_.CreateICmpSLT(step, to);
+  V step = b_.CreateAdd(iv, n.movesOn ? n.movesOn : b_.getInt64(1), "", true, true), more = b_.CreateICmpSLT(step, to);
+  n.movesOn = nullptr;
   if (n.ends)
     more = b_.CreateAnd(more, b_.CreateNot(n.ends));
   n.ends = nullptr;
@@ -423,7 +424,8 @@ void FunctionEmitter::fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V
     findAhead();
     n.assuming = full != nullptr;
     n.trips = full ? full : trips;
-    carried = loop(l, zero, full ? full : trips, full != nullptr, carried, run);
+    if (!loopByRuns(l, n.trips, full != nullptr, carried, run))
+      carried = loop(l, zero, n.trips, full != nullptr, carried, run);
     n.assuming = false;
     n.ahead.clear();
   };
@@ -503,6 +505,8 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
   case RootKind::Store: {
     const Op &op = *r.op;
     V mask = op.operands.size() > 2 ? eval(op.operands[2], at) : nullptr;
+    if (n.onlyLanes)
+      mask = mask ? b_.CreateAnd(n.onlyLanes, broadcast(mask, n.lanes())) : n.onlyLanes;
     auto store = [&]() -> V {
       V x = eval(op.operands[1], at);
       LaneAddress a = addressOf(op.operands[0], at);

@@ -76,6 +76,13 @@ V FunctionEmitter::computeFresh(const ir::Value *v, const Bits &at) {
     return evalLinear(v, copy, at);
   }
   const Op &op = *v->def;
+  if (const NestState &n = *nest_; n.run && n.run->first.contains(v) && n.depth == n.loops.size() && hasLanes(at) && isAssumed(v, at)) { // a part of addresses, as data
+    Lin part;
+    part.base = llvm::ConstantInt::get(regType(v->type.scalarType()), 0);
+    part.coef.resize(at.size());
+    part.opaque.push_back({v, identityBits(static_cast<unsigned>(at.size()))});
+    return evalLinear(v, part, at);
+  }
   switch (op.kind) {
   case OpKind::Const:
     return constant(op);
@@ -136,6 +143,8 @@ V FunctionEmitter::evalLoad(const Op &op, const Bits &at) {
   V mask = op.operands.size() > 1 ? eval(op.operands[1], at) : nullptr;
   V other = op.operands.size() > 2 ? eval(op.operands[2], at) : nullptr;
   Lin l = lin(p);
+  if (nest_->onlyLanes && hasLanes(at)) // what the other lanes hold is stored nowhere
+    mask = mask ? b_.CreateAnd(nest_->onlyLanes, broadcast(mask, nest_->lanes())) : nest_->onlyLanes;
   if (l.self) {
     V x = eval(p, at);
     LaneAddress a;

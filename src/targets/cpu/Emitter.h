@@ -6,7 +6,7 @@
 //   EmitMemory    chunks to and from memory          EmitReduce   accumulators, scans
 //   EmitAtomic    atomics, histogram                 EmitFault    asserts, checked accesses, printing
 //   EmitTranspose order of lanes in nests that write packed operands; shuffles between the two orders
-//   EmitRest      trips behind the end of a row
+//   EmitRest      trips behind the end of a row    EmitRuns     loops over flat positions, row by row
 //   EmitStream    non-temporal stores, fetching ahead    EmitAsm      inline assembly
 //   EmitDot       dots and the places of their operands    EmitKeep  packed tiles that later programs find
 //
@@ -57,8 +57,7 @@ private:
   static bool repeats(const Plan &plan, const Options &options);
   void forStep(const Step &s), forLoop(const Step &s), whileStep(const Step &s);
   void withRowInRegisters(const Nest &nest, V row, llvm::function_ref<void()> emit);
-  void ifStep(const Step &s), callStep(const Step &s), returnStep(const Step &s);
-  void defineStep(const ir::Op &op);
+  void ifStep(const Step &s), callStep(const Step &s), returnStep(const Step &s), defineStep(const ir::Op &op);
   void nestWithInit(const Step &s), nestStep(const Step &s);
   static bool isTensorResult(const ir::Op &op);
   void bindScalars(llvm::ArrayRef<ir::Value *> values, llvm::ArrayRef<V> regs);
@@ -84,8 +83,7 @@ private:
   bool madeFrom(const ir::Value *v, llvm::SmallSetVector<V, 16> &from, llvm::SmallPtrSetImpl<const ir::Value *> &seen);
 
   // EmitScalar
-  llvm::Type *regType(const ir::Type &scalar) const;
-  llvm::Type *memType(const ir::Type &scalar) const;
+  llvm::Type *regType(const ir::Type &scalar) const, *memType(const ir::Type &scalar) const;
   V toMemory(V x, const ir::Type &t);
   V fromMemory(V x, const ir::Type &t);
   V constant(const ir::Op &op);
@@ -145,7 +143,7 @@ private:
   /// From its operands even if it has a buffer.
   V computeFresh(const ir::Value *v, const Bits &at);
   V evalShape(const ir::Op &op, const ir::Value *v, const Bits &at);
-  V evalLoad(const ir::Op &op, const Bits &at), evalGather(const ir::Op &op, const Bits &at), evalExchange(const ir::Op &op, const Bits &at, Lin l, Bits from), exchangeLanes(V x, V by);
+  V evalLoad(const ir::Op &op, const Bits &at), ofRun(const ir::Value *v, const Bits &at), evalGather(const ir::Op &op, const Bits &at), evalExchange(const ir::Op &op, const Bits &at, Lin l, Bits from), exchangeLanes(V x, V by);
   V loadBuffer(int buffer, const ir::Type &as, const Bits &at);
   void storeBuffer(int buffer, V value, const ir::Type &from, const Bits &at, bool asOperand = false);
   V convertElem(V x, const ir::Type &from, const ir::Type &to);
@@ -191,6 +189,8 @@ private:
   bool isAssumed(const ir::Value *v, const Bits &at) const;
 
   using Trip = llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)>; // of what the loop carries
+  bool loopByRuns(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &carried, Trip trip);
+  friend class RunEmitter;
   void fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried, Trip run), maskedLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried, Trip run);
 
   // EmitRest

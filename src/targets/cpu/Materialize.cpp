@@ -153,7 +153,13 @@ bool Materialization::decide(const Op &op, const Value *v) {
         return true; // would be computed once per row instead of once per vector
     return roots.size() > 1 && !canShareNest(roots);
   }
-  return chain >= dearChain && (roots.size() > 1 ? !canShareNest(roots) : uses_.users(v).size() > 1);
+  if (chain < dearChain)
+    return false;
+  if (roots.size() > 1)
+    return !canShareNest(roots);
+  // Offsets of many quotients, in a mask and in an address: each place of the nest asks for its own element, once, and where it goes on along a row they are hardly computed at all (EmitRuns.cpp).
+  const bool ownPlace = v->type.isIntLike() && v->type.shape == nestSpace(*roots[0]) && llvm::all_of(uses_.users(v), [](const Op *u) { return u->has(ir::traits::Elementwise); });
+  return uses_.users(v).size() > 1 && !ownPlace;
 }
 
 // A row of a tile (a vector of weights, of column indices) whose elements are not next to one another: each row of the tile would gather them again.

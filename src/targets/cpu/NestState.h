@@ -142,6 +142,16 @@ struct NestState {
   };
   llvm::SmallVector<OfTrip, 4> ofTrip;
   bool staying = false;                      // it has, in the code being emitted
+  /// Vectors one after the other in which all of `ofTrip` stay in their rows (EmitRuns.cpp): the first one's number, the parts there, and what remainders grow by from vector to vector.
+  struct Run {
+    llvm::Value *start = nullptr;
+    std::map<const ir::Value *, llvm::Value *> first;
+    llvm::DenseMap<const ir::Value *, int64_t> moves;
+  };
+  const Run *run = nullptr;                // of the code being emitted
+  bool fromLast = false;                   // its parts are those of the last lane
+  llvm::Value *onlyLanes = nullptr;        // the others are left alone by loads and stores, null: none are
+  llvm::Value *movesOn = nullptr;          // set by a trip: the next one is so many trips on
   llvm::Value *trips = nullptr;            // where the copy of the innermost loop that is being emitted ends
   std::map<const ir::Value *, llvm::Value *> falseFrom; // of comparisons in `assumed`: from the last element of this trip on (of this vector, if `inVectors`) they are false, i64
   llvm::Value *restFrom = nullptr;         // the trip from whose last element on all that the roots do is masked off, null: not known
