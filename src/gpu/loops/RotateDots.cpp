@@ -1,6 +1,7 @@
 // See RotateDots.h.
 #include "gpu/loops/RotateDots.h"
 #include "gpu/BlockEdit.h"
+#include "gpu/Layouts.h"
 #include "gpu/LoopSlice.h"
 #include "gpu/loops/LoopObstacles.h"
 #include "gpu/loops/StaggerDots.h"
@@ -78,12 +79,23 @@ private:
     return !slice_.hasLoads() || !target_.gatheringWarps(options_).warps;
   }
 
+  /// Registers of what reductions over short axes leave (groups of four columns, element by element): it is alive together, as each is exchanged between lanes on its own. Those of rows are few.
+  int64_t leftByReductions() const {
+    constexpr int64_t shortAxis = 8;
+    int64_t registers = 0;
+    for (const Op *op : body_.ops)
+      if (op->kind == OpKind::Reduce && op->operands[0]->type.shape[static_cast<size_t>(op->axis())] <= shortAxis && crossesThreads(module_, *op))
+        for (const Value *v : op->results)
+          registers += v->type.isScalar() ? 0 : (int64_t{1} << module_.layoutOf(v->type).inBits(layout::Dim::Register)) * byteWidth(v->type.elem) / 4;
+    return registers;
+  }
+
   /// Two results of the first dot are alive at a time, with one of the second, and the first one's in the second one's operand type. They must fit, and cost no
   /// neighbour: up to sixteen warps on an SM, those of another block hide more than the dot ahead does. (A producer's warpgroup beside eight warps leaves no room for one.)
   bool paysRegisters(const Op &second) const {
     constexpr int64_t others = 40, enoughWarps = 16; // others: addresses, sums and maxima of rows, loop
     int64_t threads = int64_t{target_.lanes()} * options_.numWarps, first = dot_->result()->type.numel() / threads;
-    int64_t without = others + first + second.result()->type.numel() / threads + first * byteWidth(second.operands[0]->type.elem) / 4;
+    int64_t without = others + leftByReductions() + first + second.result()->type.numel() / threads + first * byteWidth(second.operands[0]->type.elem) / 4;
     auto blocks = [&](int64_t needed) {
       int64_t n = 0;
       while ((n + 1) * options_.numWarps <= enoughWarps && needed <= target_.registerLimit(static_cast<unsigned>(threads * (n + 1))))
