@@ -260,3 +260,34 @@ def test_a_place_is_found_once_beside_a_loops_counter():
     assert (out == scores.argmin(1)).all()
     ptx = nearest.warmup(x, c, out, 200, 64, 64, 64, grid=(1, ), device="sim").compile_for("sm_90a").stage("ptx")
     assert "min.s64" not in ptx and len(re.findall(r"min\.s32", ptx)) >= 32
+
+
+@tegula.jit
+def moments_of_columns(x_ptr, mean_ptr, var_ptr, N: tl.constexpr, BX: tl.constexpr, BR: tl.constexpr):
+    """Welford's method along rows of columns that lie next to each other: the lanes of a warp share out both axes."""
+    x = tl.program_id(0) * BX + tl.arange(0, BX)[:, None]
+    r = tl.arange(0, BR)[None, :]
+    v = tl.load(x_ptr + x + r * N)
+    mean, m2, weight = tl.reduce((v, tl.zeros([BX, BR], tl.float32), tl.full([BX, BR], 1.0, tl.float32)), 1, joined_moments)
+    tl.store(mean_ptr + x, mean[:, None])
+    tl.store(var_ptr + x, m2[:, None] / BR)
+
+
+@tegula.jit
+def joined_moments(mean_1, m2_1, weight_1, mean_2, m2_2, weight_2):
+    delta = mean_2 - mean_1
+    weight = weight_1 + weight_2
+    share = tl.where(weight == 0.0, 0.0, weight_2 / weight)
+    return mean_1 + delta * share, m2_1 + m2_2 + delta * delta * weight_1 * share, weight
+
+
+@pytest.mark.parametrize("bx, br, warps, most", [(16, 256, 16, 16), (64, 64, 8, 8), (8, 128, 8, 4)])
+def test_parts_of_warps_are_shared_out_among_lanes(bx, br, warps, most):
+    x = np.random.default_rng(2).standard_normal((br, 64)).astype(np.float32)
+    mean, var = np.zeros(64, np.float32), np.zeros(64, np.float32)
+    kernel = moments_of_columns[(64 // bx,)](x, mean, var, 64, bx, br, num_warps=warps, device="sim")
+    np.testing.assert_allclose(mean, x.mean(0), atol=1e-6)
+    np.testing.assert_allclose(var, x.var(0), rtol=1e-5)
+    ptx = kernel.compile_for("sm_90a").stage("ptx")
+    behind = ptx[ptx.index("bar.sync"):]
+    assert len(re.findall(r"ld\.shared", behind)) <= 3 * most  # of three values, before all threads read all parts of all results they have

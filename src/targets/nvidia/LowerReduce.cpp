@@ -297,14 +297,27 @@ void Lowering::Reductions::reduce(const Op &op) {
 
 static constexpr unsigned fewWays = 8; // measured: beyond it, reading vectors of parts takes the time
 
-/// Which is shorter: all threads put all parts together, or each lane has one and they are exchanged? A sum of eight is seven additions beside three and three shuffles; seven steps of
-/// Welford's would be a hundred instructions more than three (mean and variance of 1024 columns by eight warps on an H200: 184 us beside Triton's 162).
-static bool readsEveryPart(const ir::Op &op, unsigned ways) {
+/// Across how many lane bits the parts of a result are best exchanged, of those in which lanes may differ that want the same result: none is for all threads that put all parts together, as many as there
+/// are `ways` for each lane to have one. A sum of eight is seven additions beside three and three shuffles; seven steps of Welford's would be a hundred instructions more than three (mean and variance of
+/// 1024 columns by eight warps on an H200: 184 us beside Triton's 162). With fewer lane bits each puts some together first: columns that lanes share out (those of 16 columns in 256 rows by 16 warps: 131 us
+/// beside Triton's 75 while every thread did all of the eight columns it has).
+static unsigned laneSteps(const ir::Op &op, bool isArg, unsigned ways, unsigned available) {
   constexpr int64_t shuffle = 4, perVector = 4; // instructions, and what waiting for it is worth; parts of 32 bits
-  if (ways > fewWays)
-    return false;
-  const auto n = static_cast<int64_t>(op.operands.size()), all = static_cast<int64_t>(ways), steps = static_cast<int64_t>(std::countr_zero(ways)), step = gpu::instructionsOf(op);
-  return (all - 1) * step + n * std::max<int64_t>(1, all / perVector) <= steps * (step + n * shuffle) + n;
+  const auto steps = static_cast<unsigned>(std::countr_zero(ways)), most = std::min(steps, available);
+  if (isArg || (most == steps && ways > fewWays))
+    return ways > fewWays ? most : 0;
+  const auto n = static_cast<int64_t>(op.operands.size()), step = gpu::instructionsOf(op);
+  auto cost = [&](unsigned lanes) {
+    const int64_t each = ways >> lanes;
+    return (each - 1) * step + n * std::max<int64_t>(1, each / perVector) + lanes * (step + n * shuffle);
+  };
+  if (most == steps)
+    return cost(0) <= cost(most) ? 0 : most;
+  unsigned best = 0;
+  for (unsigned lanes = 1; lanes <= most; ++lanes)
+    if (cost(lanes) < cost(best))
+      best = lanes;
+  return best;
 }
 
 /// Every warp that shares a result leaves its part in shared memory; every warp puts all parts together, so that one barrier is enough.
@@ -347,11 +360,20 @@ void Lowering::Reductions::reduceWarps(const Op &op, const MaybeArg &arg, llvm::
   }
   frame_.barrier();
   p = 0;
-  // Lanes that exchange parts, the first `ways`, have to want the same result.
-  bool haveOneResult = (~(bitsAlong(l, Dim::Lane, axis) | l.freeMask(Dim::Lane)) & (ways - 1)) == 0;
+  constexpr uint32_t allLanes = NvTarget::lanes - 1;
+  const uint32_t alike = (bitsAlong(l, Dim::Lane, axis) | static_cast<uint32_t>(l.freeMask(Dim::Lane))) & allLanes; // lanes that differ in these want the same result
+  const unsigned steps = laneSteps(op, arg.has_value(), ways, static_cast<unsigned>(std::popcount(alike)));
+  uint32_t lanes = 0;
+  V at = b_.getInt32(0);
+  for (uint32_t bits = alike; static_cast<unsigned>(std::popcount(lanes)) < steps; bits &= bits - 1) {
+    const auto to = static_cast<unsigned>(std::popcount(lanes)), from = static_cast<unsigned>(std::countr_zero(bits));
+    lanes |= bits & -bits;
+    at = lanes == (2u << to) - 1 ? b_.CreateAnd(frame_.lane_, lanes) : b_.CreateOr(at, b_.CreateShl(b_.CreateAnd(b_.CreateLShr(frame_.lane_, from), 1), to));
+  }
+  const unsigned each = ways >> steps;
+  at = each == 1 ? at : b_.CreateMul(at, b_.getInt32(each));
   for (auto &[image, unused] : order)
-    parts[p++] = !haveOneResult || (arg ? ways <= fewWays : readsEveryPart(op, ways)) ? everyPart(op, arg, ways, [&](size_t k, unsigned w) { return address(image, k, b_.getInt32(w)); })
-                                                                                      : partOfLane(op, arg, ways, [&](size_t k, V w) { return address(image, k, w); });
+    parts[p++] = partsOfLanes(op, arg, each, lanes, alike == allLanes, [&](size_t k, unsigned w) { return address(image, k, b_.CreateAdd(at, b_.getInt32(w))); });
 }
 
 /// All parts of a result that warps have left, as vectors.
@@ -370,20 +392,15 @@ llvm::SmallVector<Regs, 16> Lowering::Reductions::loadParts(const Op &op, unsign
   return all;
 }
 
-/// Every thread reads all parts: shortest for a few.
-Regs Lowering::Reductions::everyPart(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address) {
-  llvm::SmallVector<Regs, 16> all = loadParts(op, ways, address);
-  V found = nullptr;
-  return arg ? winner(op, *arg, all, 0, false, found) : reducePairs(op, all);
-}
-
-/// Every lane reads one part and the warp exchanges them. A vector read by all lanes moves 512 bytes, which takes four times as long as a
+/// Every lane reads `each` parts, puts them together, and the warp exchanges them. A vector read by all lanes moves 512 bytes, which takes four times as long as a
 /// shuffle: 16 warps that read 16 parts each would wait 256 cycles for shared memory.
-Regs Lowering::Reductions::partOfLane(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, V way)> address) {
-  Regs sum;
-  for (size_t k = 0; k < op.operands.size(); ++k)
-    sum.push_back(frame_.loadElement(address(k, b_.CreateAnd(frame_.lane_, ways - 1)), op.operands[k]->type));
-  return acrossLanes(op, arg, std::move(sum), ways - 1, /*repeat=*/true);
+Regs Lowering::Reductions::partsOfLanes(const Op &op, const MaybeArg &arg, unsigned each, uint32_t lanes, bool repeat, llvm::function_ref<V(size_t k, unsigned way)> address) {
+  llvm::SmallVector<Regs, 16> all = loadParts(op, each, address);
+  V found = nullptr;
+  if (arg)
+    return winner(op, *arg, all, lanes, repeat, found);
+  Regs sum = reducePairs(op, all);
+  return lanes ? acrossLanes(op, arg, std::move(sum), lanes, repeat) : sum;
 }
 
 void Lowering::Reductions::scan(const Op &op) {

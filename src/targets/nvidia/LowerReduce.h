@@ -21,8 +21,7 @@ struct Lowering::Reductions : Part {
   void hideIntegers(llvm::MutableArrayRef<Regs> parts);
   void reduceWarps(const Op &op, const MaybeArg &arg, llvm::SmallVectorImpl<Regs> &parts);
   llvm::SmallVector<Regs, 16> loadParts(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address);
-  Regs everyPart(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address),
-      partOfLane(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, V way)> address);
+  Regs partsOfLanes(const Op &op, const MaybeArg &arg, unsigned each, uint32_t lanes, bool repeat, llvm::function_ref<V(size_t k, unsigned way)> address);
 
   // Extrema. `lanes`: bits of the lane that count; lanes that differ in others hold the same if `repeat`.
   MaybeArg argExtremumOf(const Op &op) const;
