@@ -80,3 +80,17 @@ def test_copies_without_use():
     assert np.array_equal(x, np.full(64, 2)) and barriers(kernel) == 0
     kernel = kept[(1,)](x, out, 64, True, num_warps=4, device="sim")
     assert out[0] == 128 and barriers(kernel) == 1  # a warp may sum what another one has stored already
+
+
+@tegula.jit
+def twice(x_ptr, out_ptr):
+    at = tl.arange(0, 4)
+    for i in tl.static_range(2):
+        tl.store(out_ptr + i + at, tl.load(x_ptr + at))
+
+
+def test_elements_of_other_ctas():
+    """A CTA's part of a tile has nothing in common with its own part one element further on, but with the next CTA's."""
+    x, out = np.arange(1, 5, dtype=np.float32), np.zeros(5, np.float32)
+    twice[(1,)](x, out, num_ctas=4, device="sim")
+    assert np.array_equal(out, [1, 1, 2, 3, 4])

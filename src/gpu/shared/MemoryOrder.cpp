@@ -271,16 +271,16 @@ static bool areApart(const ir::Value *a, const ir::Value *b) {
 /// different memory, as a launch that gives one pointer for two has a form in which they are one argument (passes/MergeArguments.h), or (in-place element-wise kernels) of the same element by the
 /// same thread. What CTAs of a cluster do not share out all of them read and the first one writes. Two accesses through one pointer are of the same elements by the same threads,
 /// unless several threads hold copies of an element (scalars, small tensors): all of them read it, but only one writes it. What the others read does not matter where it only becomes what they would
-/// write. Tiles that are a known distance apart may have no element in common.
+/// write. Tiles that are a known distance apart may have no element in common; those of a cluster's CTA may have some with another CTA's.
 void MemoryOrder::orderAccess(const Op &op, bool writes) {
   const Value *pointer = op.operands[0];
   int arg = memoryOf(pointer);
   if (std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return mayBeSame(w.arg, arg); }))
     finishBlockStores();
   bool isWhole = op.whole(), copies = hasCopies(m_, pointer->type.layout), byFirst = (op.kind == OpKind::Store || (op.kind == OpKind::Load && placeOf(op).size())) && pointer->type.isScalar() && !isCluster();
-  const bool byOwners = copies && op.kind == OpKind::Load && isForOwners(op);
+  const bool byOwners = copies && !isCluster() && op.kind == OpKind::Load && isForOwners(op);
   auto isBefore = [&](const Seen &s) {
-    bool isSameThread = s.pointer == pointer ? !copies || (s.writes && writes) || s.byOwners || byOwners : s.pointer && !isWhole && !s.isWhole && areApart(s.pointer, pointer);
+    bool isSameThread = s.pointer == pointer ? !copies || (s.writes && writes) || s.byOwners || byOwners : s.pointer && !isCluster() && areApart(s.pointer, pointer);
     bool isOther = mayBeSame(s.arg, arg) && !isSameThread && s.tiled != &op && !(s.byFirst && byFirst);
     return (s.writes || writes) && (isOther || (isWhole && s.isWhole && mayBeSame(s.arg, arg)));
   };
