@@ -55,6 +55,8 @@ public:
   virtual std::string currentFunction() const { return {}; }
   /// Is that function marked `exact`: its products and sums stay operations of their own, and its integers are not checked?
   virtual bool isExact() const { return false; }
+  /// A promise (attachHint) about `value`, which a loop carries: no operation makes it.
+  virtual void hintCarried(ir::Value *value, ir::ListKey key, std::vector<int64_t> values);
 
 protected:
   Context(ir::Builder &b, DiagEngine &d, const TargetInfo &t) : builder_(b), diag_(d), target_(t) {}

@@ -9,6 +9,7 @@
 // (after a run-time `if`) it may have left, which then is a run-time flag that guards what follows. If.cpp and Loop.cpp have the
 // details.
 #pragma once
+#include "lang/Hints.h"
 #include "lang/Ops.h"
 #include "sema/Diagnostics.h"
 #include "sema/Frame.h"
@@ -28,6 +29,7 @@ public:
   std::optional<Value> objectAttribute(const Value &object, std::string_view name, Loc loc) override;
   std::string currentFunction() const override;
   bool isExact() const override;
+  void hintCarried(ir::Value *value, ir::ListKey key, std::vector<int64_t> values) override { carriedHints_.add({value, key, std::move(values)}); }
 
   /// Runs a function's body in a new frame whose parameters are bound already.
   Value runBody(Frame &frame);
@@ -263,6 +265,7 @@ private:
   std::unordered_map<const Stmt *, std::shared_ptr<const NameSet>> localsOf_; // by definition
   std::unordered_set<const SourceFile *> kept_;
   std::vector<ir::Function *> finished_;
+  lang::CarriedHints carriedHints_;
   struct TreeLine {
     unsigned indent;
     std::string text;

@@ -449,8 +449,10 @@ Flow Evaluator::runtimeFor(const Stmt &s, const RangeValue &r) {
   Loop loop;
   // Each further attempt carries at least one name more, or knows more of the ways out.
   do {
+    const size_t hints = carriedHints_.size();
     loop = openLoop(s, &b);
     op = loop.early ? tryEarlyFor(s, b, loop) : tryFor(s, b, loop);
+    carriedHints_.settle(*this, op.value_or(nullptr), hints);
   } while (!op && !aborted_);
   --regionDepth_;
   if (!op)
@@ -703,8 +705,10 @@ Flow Evaluator::execWhile(const Stmt &s) {
   Loop loop;
   bool endless = false;
   do {
+    const size_t hints = carriedHints_.size();
     loop = openLoop(s);
     op = tryWhile(s, loop, endless);
+    carriedHints_.settle(*this, op.value_or(nullptr), hints);
   } while (!op && !aborted_);
   --regionDepth_;
   if (!op)

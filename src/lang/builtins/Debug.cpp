@@ -1,4 +1,5 @@
 // Hints, debugging, compile-time output, facts about the target (LANGUAGE 3.8).
+#include "lang/Hints.h"
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
 #include <algorithm>
@@ -18,19 +19,51 @@ std::vector<int64_t> stronger(std::span<const int64_t> old, std::vector<int64_t>
   return now;
 }
 
-void attach(ir::Builder &b, ir::Value *v, ir::ListKey key, std::vector<int64_t> values) {
+} // namespace
+
+void Context::hintCarried(ir::Value *, ir::ListKey, std::vector<int64_t>) {}
+
+void attachHint(Context &ctx, ir::Value *v, ir::ListKey key, std::vector<int64_t> values) {
   if (ir::Op *op = v->def) {
     // Which result of several is meant could not be told from the attribute.
     if (op->results.size() == 1 && op->regions.empty())
       op->set(key, stronger(op->get(key), std::move(values)));
     return;
   }
-  // Kernel arguments carry divisibility in their own table; other block arguments have no place for a hint.
+  // Kernel arguments carry divisibility in their own table.
   ir::Function *f = v->block && v->block->parent ? v->block->parent->function : nullptr;
-  if (f && f->block() == v->block && key == ir::attr::divisibility && v->type.isScalar() &&
-      v->index < f->argInfo.size())
+  if (!f || f->block() != v->block)
+    ctx.hintCarried(v, key, std::move(values));
+  else if (key == ir::attr::divisibility && v->type.isScalar() && v->index < f->argInfo.size())
     f->argInfo[v->index].divisibility = std::max(f->argInfo[v->index].divisibility, values[0]);
 }
+
+/// Is what the body of a `while` begins with what its condition began with?
+static bool isForwarded(const ir::Op &loop, size_t carried) {
+  const ir::Block &head = *loop.region(0);
+  return head.terminator()->operands[carried + 1] == head.args[carried];
+}
+
+/// Later iterations have what the additions of the body leave of it. (A loop without iterations keeps its promises as well: whoever makes them in a loop, as Triton's tutorial of grouped products does to have its loads
+/// copied ahead, makes them about addresses that hold for any number of iterations.)
+void CarriedHints::settle(Context &ctx, const ir::Op *loop, size_t since) {
+  const auto first = hints_.begin() + static_cast<ptrdiff_t>(since);
+  std::vector<Hint> own(std::make_move_iterator(first), std::make_move_iterator(hints_.end()));
+  hints_.erase(first, hints_.end());
+  for (Hint &h : own) {
+    if (!loop)
+      continue;
+    const bool isFor = loop->kind == OpKind::For;
+    const std::span<ir::Value *const> inits = std::span<ir::Value *const>(loop->operands).subspan(isFor ? 3 : 0);
+    const size_t counters = isFor ? 1 : 0, at = h.value->index; // arguments ahead of what is carried
+    if (std::ranges::none_of(loop->regions, [&](const ir::Region *r) { return r->block == h.value->block; }))
+      hints_.push_back(std::move(h)); // of a loop around this one
+    else if (at >= counters && (isFor || isForwarded(*loop, at)))
+      attachHint(ctx, inits[at - counters], h.key, std::move(h.values));
+  }
+}
+
+namespace {
 
 template <const char *const &Function, const ir::ListKey &Key> Value hint(BuiltinCall &call) {
   Args a(call, Function);
@@ -47,7 +80,7 @@ template <const char *const &Function, const ir::ListKey &Key> Value hint(Builti
   unsigned rank = a[0].asTensor().shape().rank();
   if (values.size() != std::max(rank, 1u))
     return a.fail(diag::hintLength, a.loc(1), Function, kindName(a[0]), rank, static_cast<uint64_t>(values.size()));
-  attach(a.b(), a[0].asTensor().value, Key, std::move(values));
+  attachHint(call.ctx, a[0].asTensor().value, Key, std::move(values));
   return a[0];
 }
 
