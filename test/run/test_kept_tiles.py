@@ -1,4 +1,4 @@
-"""What dots on CPUs keep of their right operand for later programs."""
+"""What dots on CPUs keep of their operands for later programs."""
 import concurrent.futures
 
 import numpy as np
@@ -170,3 +170,49 @@ def test_a_right_operand_that_a_loop_carries_is_not_kept(dev, tile):
         np.testing.assert_allclose(out[i, :stop], before[:stop], rtol=2e-4, atol=2e-3 * D)
         state = c[:D] * i if i % 2 else b[:stop].T @ c[:stop]
         np.testing.assert_allclose(last[i], a[:B] @ state, rtol=2e-4, atol=2e-3 * D)
+
+
+@tegula.jit
+def left_packed(a, rows, b, c, M, N, K, sm, sk, S, G: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, FORM: tl.constexpr):
+    """Left operands that cannot be read where they lie: by columns, rows that are looked up, k in turns with other programs, cut to tf32."""
+    across, down = tl.cdiv(N, BN), tl.cdiv(M, BM)
+    group = tl.program_id(0) // (G * across)
+    size = tl.minimum(down - group * G, G)
+    i = group * G + tl.program_id(0) % (G * across) % size
+    j = tl.program_id(0) % (G * across) // size
+    m, n = i * BM + tl.arange(0, BM), j * BN + tl.arange(0, BN)
+    source = m
+    if FORM == "rows":
+        source = tl.load(rows + m, mask=m < M, other=0)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(tl.program_id(1) * BK, K, BK * S):
+        d = k + tl.arange(0, BK)
+        x = tl.load(a + source[:, None] * sm + d[None, :] * sk, mask=(m[:, None] < M) & (d[None, :] < K), other=0.0)
+        y = tl.load(b + d[:, None] * N + n[None, :], mask=(d[:, None] < K) & (n[None, :] < N), other=0.0)
+        acc = tl.dot(x, y, acc, input_precision="tf32" if FORM == "tf32" else "ieee")
+    at, inside = c + m[:, None] * N + n[None, :], (m[:, None] < M) & (n[None, :] < N)
+    if FORM == "split":
+        tl.atomic_add(at, acc, mask=inside)
+    else:
+        tl.store(at, acc, mask=inside)
+
+
+@pytest.mark.parametrize("form", ["columns", "rows", "split", "tf32"])
+@pytest.mark.parametrize("tile, group", [((16, 16, 16), 3), ((32, 64, 32), 8), ((64, 32, 128), 1), ((128, 64, 32), 2)], ids=str)
+@pytest.mark.parametrize("shape", [(256, 256, 256), (150, 333, 300), (513, 96, 1100), (70, 700, 33)], ids=str)
+def test_kept_tiles_of_the_left_operand(dev, form, tile, group, shape):
+    """Rows come back after those of their group, more of them than are kept and fewer; the next launch finds other numbers in the same memory."""
+    M, N, K = shape
+    BM, BN, BK = tile
+    if not dev.name.startswith("cpu"):
+        pytest.skip("CPUs alone keep tiles")
+    rng = np.random.default_rng(M + N + K)
+    a, b, parts = np.empty((K, M) if form == "columns" else (M, K), np.float32), np.empty((K, N), np.float32), 3 if form == "split" else 1
+    rows = rng.integers(0, M, M, dtype=np.int32)
+    for _ in range(2):
+        a[:], b[:] = rng.integers(-4, 5, a.shape), rng.integers(-4, 5, b.shape)
+        c = np.zeros((M, N), np.float32)
+        strides = (1, M) if form == "columns" else (K, 1)
+        dev(left_packed, (-(-M // BM) * -(-N // BN), parts), a, rows, b, c, M, N, K, *strides, parts, group, BM, BN, BK, form)
+        x = a.T if form == "columns" else a[rows] if form == "rows" else a
+        np.testing.assert_array_equal(c, x @ b)

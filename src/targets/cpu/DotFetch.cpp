@@ -47,8 +47,10 @@ void DotEmitter::setHalf(bool half) {
 }
 
 DotEmitter::Pieces DotEmitter::piecesOfLeft(V a, const InPlace &left) const {
-  if (left.column)
+  if (left.column && p.aDepthStride != 1)
     return {left.column, left.columnStride, p.kBlock, p.m * aBytes()};
+  if (left.column)
+    return {left.column, left.columnStride, p.m, p.kBlock * aBytes()};
   return {a, aStride, p.m, p.kBlock * aBytes()};
 }
 

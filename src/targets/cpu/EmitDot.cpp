@@ -263,10 +263,32 @@ InPlace FunctionEmitter::leftOperand(const Step &s, const Counts &counts, V dept
     state.leftRows = counts.rows, state.leftDepth = depth;
     runNest(state);
   };
-  std::optional<InPlace> there = leftInPlace(s, counts, depth);
+  std::optional<InPlace> there = s.leftInMemory ? leftInPlace(s, counts, depth) : std::nullopt;
   if (!there || s.dot->aDepthStride != 1) {
+    InPlace r = there.value_or(InPlace{buffer, nullptr, nullptr});
+    const FoundLeft kept = keptLeft(s, counts, depth);
+    if (!kept.there) {
+      pack();
+      return r;
+    }
+    auto *other = llvm::BasicBlock::Create(context_, "pack", function_), *on = llvm::BasicBlock::Create(context_, "left", function_);
+    b_.CreateCondBr(kept.there, on, other);
+    b_.SetInsertPoint(other);
+    const Lin own = bufferLin(s.bufferA);
+    bufferLin_[s.bufferA].base = r.pointer = kept.tile;
     pack();
-    return there.value_or(InPlace{buffer, nullptr, nullptr});
+    bufferLin_[s.bufferA] = own;
+    b_.CreateBr(on);
+    b_.SetInsertPoint(on);
+    if (!s.dot->byPanel || !PanelDot::fetchesLeft(state_.target, *s.dot))
+      return r;
+    // Behind a tile that is kept lies the next one.
+    const bool byColumns = s.dot->aDepthStride != 1;
+    V step = b_.getInt64(static_cast<uint64_t>(byColumns ? s.dot->aDepthStride : s.dot->aRowStride) * ir::byteWidth(s.dot->aElem)), zero = b_.getInt64(0);
+    r.column = b_.CreateSelect(kept.there, kept.tile, r.next ? r.column : kept.tile);
+    r.columnStride = b_.CreateSelect(kept.there, step, r.next ? r.columnStride : zero);
+    r.next = b_.CreateSelect(kept.there, b_.getInt64(s.keptLeft.tileBytes), r.next ? r.next : zero);
+    return r;
   }
   if (!there->holds)
     return *there;
@@ -390,7 +412,8 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
       lines.push_back(one);
     InPlace left = a;
     if (left.column && p.kBlock < p.k)
-      left.column = b_.CreateGEP(b_.getInt8Ty(), left.column, b_.CreateMul(left.columnStride, times(state.loops[0].iv, p.kBlock)));
+      left.column = b_.CreateGEP(b_.getInt8Ty(), left.column,
+                                 p.aDepthStride == 1 ? times(state.loops[0].iv, p.kBlock * aStep) : b_.CreateMul(left.columnStride, times(state.loops[0].iv, p.kBlock)));
     dot.fetch(lines, left, p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0), b);
     auto all = [&] { dot.rest(work.depth != 0, work.isKept, b, columns); };
     // The last panel of a head of 80 has few columns that count. (Where a matrix ends in the tile only its last programs gain, and each of them would be compiled 11 % longer.)

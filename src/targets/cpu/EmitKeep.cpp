@@ -12,6 +12,7 @@
 #include "targets/cpu/Emitter.h"
 #include "targets/cpu/Uses.h"
 #include "llvm/Support/MathExtras.h"
+#include <bit>
 
 namespace tegula::cpu {
 using ir::Op;
@@ -35,7 +36,7 @@ static bool waits(const Steps &all) {
   return llvm::any_of(all, [](const Step &s) { return (s.kind == StepKind::While && waitsForMemory(*s.op)) || llvm::any_of(s.bodies, waits); });
 }
 
-static void dotsThatKeep(Steps &all, const Uses &uses, llvm::SmallVectorImpl<Step *> &out) {
+static void dotsThatKeep(Steps &all, const Uses &uses, llvm::SmallVectorImpl<Step *> &out, llvm::SmallVectorImpl<Step *> &left) {
   constexpr int64_t leastRows = 16; // with less the multiply-adds are not what takes the time
   for (Step &s : all) {
     llvm::SmallPtrSet<const ir::Value *, 16> seen;
@@ -43,19 +44,35 @@ static void dotsThatKeep(Steps &all, const Uses &uses, llvm::SmallVectorImpl<Ste
     auto told = [](const ir::Value *v) { return v->def && v->def->regions.empty(); };
     if (s.kind == StepKind::Dot && s.dot->byPanel && s.dot->m >= leastRows && told(s.op->operands[1]) && reads(s.op->operands[1], uses, seen))
       out.push_back(&s);
+    seen.clear();
+    if (s.kind == StepKind::Dot && s.left && s.dot->byPanel && s.dot->m >= leastRows && told(s.op->operands[0]) && reads(s.op->operands[0], uses, seen))
+      left.push_back(&s);
     for (Steps &body : s.bodies)
-      dotsThatKeep(body, uses, out);
+      dotsThatKeep(body, uses, out, left);
   }
 }
 
 void keepTiles(Plan &p, const Uses &uses, const CpuTarget &target) {
-  llvm::SmallVector<Step *, 4> dots;
+  llvm::SmallVector<Step *, 4> dots, lefts;
   if (p.function->isKernel && !p.group && !uses.learnsOfOthers() && !waits(p.steps))
-    dotsThatKeep(p.steps, uses, dots);
-  constexpr uint64_t most = 4 << 20;
+    dotsThatKeep(p.steps, uses, dots, lefts);
+  constexpr uint64_t mostBytes = 4 << 20;
+  const uint64_t most = std::min(mostBytes, std::max(target.l2Bytes, target.l3Bytes / 8));
+  constexpr uint64_t mostSlots = 64, leastSlots = 4;
+  for (Step *s : lefts) { // what is written in any case, whether tiles are packed or not: on pages that are used anyway
+    KeptLeft &k = s->keptLeft;
+    k.tileBytes = llvm::alignTo(static_cast<uint64_t>(s->dot->aElems) * ir::byteWidth(s->dot->aElem), line);
+    const uint64_t slots = std::min(mostSlots, std::bit_floor(most / lefts.size() / k.tileBytes));
+    if (slots < leastSlots)
+      continue;
+    k.slots = static_cast<unsigned>(slots);
+    k.state = llvm::alignTo(p.scratchBytes, line);
+    k.from = k.state + (KeptLeft::Last + KeptLeft::rowSets + slots) * wordBytes;
+    p.scratchBytes = k.from + slots * KeptTiles::words * wordBytes;
+  }
   for (Step *s : dots) {
     const DotPlan &d = *s->dot;
-    const uint64_t tile = static_cast<uint64_t>(d.n * d.k) * ir::byteWidth(d.bElem), all = std::min(most, std::max(target.l2Bytes, target.l3Bytes / 8)) / dots.size();
+    const uint64_t tile = static_cast<uint64_t>(d.n * d.k) * ir::byteWidth(d.bElem), all = most / dots.size();
     KeptTiles &k = s->kept;
     k.count = static_cast<int64_t>(all / tile);
     if (k.count == 0)
@@ -66,6 +83,14 @@ void keepTiles(Plan &p, const Uses &uses, const CpuTarget &target) {
     p.scratchBytes = k.tiles + static_cast<uint64_t>(k.count) * tile;
     p.keeps = true;
   }
+  for (Step *s : lefts) {
+    KeptLeft &k = s->keptLeft;
+    if (!k.slots)
+      continue;
+    k.tiles = llvm::alignTo(p.scratchBytes, line);
+    p.scratchBytes = k.tiles + k.slots * k.tileBytes;
+    p.keeps = true;
+  }
   if (!p.keeps)
     return;
   // Room in front for the launch's number.
@@ -74,6 +99,9 @@ void keepTiles(Plan &p, const Uses &uses, const CpuTarget &target) {
     b.offset += line;
   for (Step *s : dots)
     for (uint64_t *at : {&s->kept.state, &s->kept.from, &s->kept.tiles})
+      *at += line;
+  for (Step *s : lefts)
+    for (uint64_t *at : {&s->keptLeft.state, &s->keptLeft.from, &s->keptLeft.tiles})
       *at += line;
 }
 
@@ -97,6 +125,10 @@ void FunctionEmitter::startKept(const Steps &all, bool atEntry) {
   for (const Step &s : all) {
     if (s.kept.count)
       b_.CreateStore(b_.getInt64(0), scratchAt(s.kept.state + wordBytes * (atEntry ? KeptTiles::Filled : KeptTiles::Next)));
+    if (const KeptLeft &k = s.keptLeft; k.slots && atEntry)
+      b_.CreateMemSet(scratchAt(k.state), b_.getInt8(0), k.from - k.state, llvm::MaybeAlign(wordBytes));
+    else if (k.slots)
+      b_.CreateStore(b_.getInt64(0), scratchAt(k.state + wordBytes * KeptLeft::Next));
     if (atEntry || s.kind == StepKind::If)
       for (const Steps &body : s.bodies)
         startKept(body, atEntry);
@@ -133,33 +165,106 @@ bool FunctionEmitter::madeFrom(const ir::Value *v, llvm::SmallSetVector<V, 16> &
   return (isVirtualizable(op) || op.kind == OpKind::Load) && op.regions.empty() && llvm::all_of(op.operands, [&](const ir::Value *x) { return madeFrom(x, from, seen); });
 }
 
+// All of them as i64, `more` (perhaps null) among them; none if there is more than numbers, or too many.
+llvm::SmallVector<V, 16> FunctionEmitter::numbersOf(const ir::Value *operand, llvm::ArrayRef<V> more) {
+  llvm::SmallSetVector<V, 16> from;
+  llvm::SmallPtrSet<const ir::Value *, 16> seen;
+  for (V x : more)
+    if (x)
+      from.insert(x);
+  seen.insert(operand); // has the buffer of what is packed
+  if (!llvm::all_of(operand->def->operands, [&](const ir::Value *x) { return madeFrom(x, from, seen); }) || from.size() > KeptTiles::words)
+    return {};
+  llvm::SmallVector<V, 16> numbers;
+  for (V x : from) {
+    if (x->getType()->isPointerTy())
+      x = b_.CreatePtrToInt(x, b_.getInt64Ty());
+    else if (!x->getType()->isIntegerTy())
+      x = b_.CreateBitCast(x, b_.getIntNTy(x->getType()->getScalarSizeInBits()));
+    numbers.push_back(b_.CreateZExtOrTrunc(x, b_.getInt64Ty()));
+  }
+  return numbers;
+}
+
+static void fork(llvm::IRBuilder<> &b, V condition, llvm::function_ref<void()> then) {
+  llvm::Function *f = b.GetInsertBlock()->getParent();
+  auto *in = llvm::BasicBlock::Create(b.getContext(), "keep", f), *on = llvm::BasicBlock::Create(b.getContext(), "kept", f);
+  b.CreateCondBr(condition, in, on);
+  b.SetInsertPoint(in);
+  then();
+  b.CreateBr(on);
+  b.SetInsertPoint(on);
+}
+
+// Tiles of the left operand. Programs in an order by groups go along some sets of rows, and come back to the first of them with the next columns. The tiles of one set of rows have slots one behind the other, so that
+// the next one can be fetched; where they begin is told by a table of what their first tiles are made from. A slot's word: 0: free; else how often the tile was asked for, 3 once it is there, and 4 for each time
+// that another one was asked for since. A tile is written down when it is asked for first, and kept when that happens again (a small one, whose buffer stays in L1, the third time), as tiles that nobody comes back
+// to would only drive others out of the caches. Where there are more tiles than slots, some keep theirs: another one takes it after a few times only, unless its rows are new.
+FoundLeft FunctionEmitter::keptLeft(const Step &s, const Counts &counts, V depth) {
+  const KeptLeft &k = s.keptLeft;
+  if (!k.slots || state_.options.checked)
+    return {};
+  const llvm::SmallVector<V, 16> numbers = numbersOf(s.op->operands[0], {counts.rows, depth});
+  if (numbers.empty())
+    return {};
+  llvm::Type *i64 = b_.getInt64Ty();
+  constexpr uint64_t isThere = 3, oneMore = 4, patience = 2;
+  const uint64_t often = k.tileBytes <= state_.target.l1Bytes / 3 ? 2 : 1;
+  auto number = [&](uint64_t x) { return b_.getInt64(x); };
+  auto word = [&](uint64_t i) { return scratchAt(k.state + i * wordBytes); };
+  auto wordAt = [&](uint64_t first, V i) { return b_.CreateGEP(i64, word(first), i); };
+  auto read = [&](V at) { return b_.CreateAlignedLoad(i64, at, llvm::Align(wordBytes)); };
+  V which = read(word(KeptLeft::Next)), zero = number(0);
+  b_.CreateStore(b_.CreateAdd(which, number(1)), word(KeptLeft::Next));
+  fork(b_, b_.CreateICmpEQ(which, zero), [&] {
+    V hash = zero;
+    uint64_t odd = 0x9E3779B97F4A7C15; // Knuth, The Art of Computer Programming 3, 6.4: multiplicative hashing
+    for (V x : numbers) {
+      hash = b_.CreateAdd(hash, b_.CreateMul(x, number(odd)));
+      odd = odd * 6364136223846793005 | 1;
+    }
+    V base = wordAt(KeptLeft::Last, b_.CreateLShr(hash, 64 - llvm::Log2_32(KeptLeft::rowSets))), known = read(base);
+    V fresh = b_.CreateICmpEQ(known, zero), cursor = read(word(KeptLeft::Cursor)); // of the set before
+    b_.CreateStore(b_.CreateZExt(fresh, i64), word(KeptLeft::Fresh));
+    cursor = b_.CreateAdd(cursor, read(word(KeptLeft::Asked)));
+    b_.CreateStore(b_.CreateSelect(fresh, cursor, read(word(KeptLeft::Cursor))), word(KeptLeft::Cursor));
+    V first = b_.CreateSelect(fresh, cursor, b_.CreateSub(known, number(1)));
+    b_.CreateStore(first, word(KeptLeft::Base));
+    b_.CreateStore(b_.CreateAdd(first, number(1)), base);
+  });
+  b_.CreateStore(b_.CreateAdd(which, number(1)), word(KeptLeft::Asked));
+  V slot = b_.CreateAnd(b_.CreateAdd(read(word(KeptLeft::Base)), which), number(k.slots - 1));
+  V at = wordAt(KeptLeft::Last + KeptLeft::rowSets, slot), state = read(at);
+  V entry = b_.CreateGEP(b_.getInt8Ty(), scratchAt(k.from), b_.CreateMul(slot, number(KeptTiles::words * wordBytes)));
+  auto part = [&](unsigned i) { return b_.CreateConstInBoundsGEP1_64(i64, entry, i); };
+  V differ = b_.CreateZExt(b_.CreateICmpEQ(state, zero), i64);
+  for (unsigned i = 0; i < numbers.size(); ++i)
+    differ = b_.CreateOr(differ, b_.CreateXor(numbers[i], read(part(i))));
+  V equal = b_.CreateICmpEQ(differ, zero), asked = b_.CreateAnd(state, number(isThere)), there = b_.CreateAnd(equal, b_.CreateICmpEQ(asked, number(isThere)));
+  V keeps = b_.CreateAnd(equal, b_.CreateICmpUGE(asked, number(often))), again = b_.CreateSelect(keeps, number(isThere), b_.CreateAdd(asked, number(1)));
+  V other = b_.CreateOr(b_.CreateICmpEQ(state, zero), b_.CreateICmpUGE(state, number(oneMore * patience)));
+  other = b_.CreateAnd(b_.CreateNot(equal), b_.CreateOr(other, b_.CreateICmpNE(read(word(KeptLeft::Fresh)), zero)));
+  b_.CreateStore(b_.CreateSelect(equal, again, b_.CreateSelect(other, number(1), b_.CreateAdd(state, number(oneMore)))), at);
+  fork(b_, other, [&] {
+    for (unsigned i = 0; i < numbers.size(); ++i)
+      b_.CreateStore(numbers[i], part(i));
+  });
+  V tile = b_.CreateGEP(b_.getInt8Ty(), scratchAt(k.tiles), b_.CreateMul(slot, number(k.tileBytes)));
+  return {there, b_.CreateSelect(keeps, tile, bufferLin(s.bufferA).base)};
+}
+
 Kept FunctionEmitter::kept(const Step &s, const Counts &counts) {
   const KeptTiles &k = s.kept;
   const DotPlan &p = *s.dot;
   if (!k.count || state_.options.checked)
     return {};
-  llvm::SmallSetVector<V, 16> from;
-  llvm::SmallPtrSet<const ir::Value *, 16> seen;
-  for (V count : {counts.columns, counts.depth})
-    if (count)
-      from.insert(count);
-  const ir::Value *operand = s.op->operands[1];
-  const Op &made = *operand->def;
-  seen.insert(operand); // has the buffer of the panel
-  if (!llvm::all_of(made.operands, [&](const ir::Value *x) { return madeFrom(x, from, seen); }) || from.empty() || from.size() > KeptTiles::words)
+  const llvm::SmallVector<V, 16> numbers = numbersOf(s.op->operands[1], {counts.columns, counts.depth});
+  if (numbers.empty())
     return {};
   llvm::Type *i64 = b_.getInt64Ty();
   auto word = [&](KeptTiles::Word w) { return scratchAt(k.state + w * wordBytes); };
   auto read = [&](V at) { return b_.CreateAlignedLoad(i64, at, llvm::Align(wordBytes)); };
   auto flag = [&](V is) { return b_.CreateZExt(is, i64); };
-  llvm::SmallVector<V, 16> numbers;
-  for (V x : from) {
-    if (x->getType()->isPointerTy())
-      x = b_.CreatePtrToInt(x, i64);
-    else if (!x->getType()->isIntegerTy())
-      x = b_.CreateBitCast(x, b_.getIntNTy(x->getType()->getScalarSizeInBits()));
-    numbers.push_back(b_.CreateZExtOrTrunc(x, i64));
-  }
   auto at = [&](V first, unsigned i) { return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), first, i * wordBytes); };
   auto equal = [&](V first) {
     V differ = b_.getInt64(0);
@@ -171,21 +276,13 @@ Kept FunctionEmitter::kept(const Step &s, const Counts &counts) {
     for (unsigned i = 0; i < numbers.size(); ++i)
       b_.CreateStore(numbers[i], at(first, i));
   };
-  auto fork = [&](V condition, llvm::function_ref<void()> then) {
-    auto *in = llvm::BasicBlock::Create(context_, "keep", function_), *on = llvm::BasicBlock::Create(context_, "kept", function_);
-    b_.CreateCondBr(condition, in, on);
-    b_.SetInsertPoint(in);
-    then();
-    b_.CreateBr(on);
-    b_.SetInsertPoint(on);
-  };
   const int64_t tileBytes = p.n * p.k * ir::byteWidth(p.bElem);
   V number = read(word(KeptTiles::Next)), filled = read(word(KeptTiles::Filled)), zero = b_.getInt64(0);
   b_.CreateStore(b_.CreateAdd(number, b_.getInt64(1)), word(KeptTiles::Next));
   V slot = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, number, b_.getInt64(static_cast<uint64_t>(k.count - 1)));
   V entry = b_.CreateGEP(b_.getInt8Ty(), scratchAt(k.from), b_.CreateMul(slot, b_.getInt64(KeptTiles::words * wordBytes)));
   V there = b_.CreateAnd(b_.CreateICmpULT(number, filled), equal(entry)); // no more are filled than there is room for
-  fork(b_.CreateICmpEQ(number, zero), [&] {
+  fork(b_, b_.CreateICmpEQ(number, zero), [&] {
     V last = word(KeptTiles::Last), fills = b_.CreateOr(b_.CreateICmpEQ(filled, zero), b_.CreateICmpNE(read(word(KeptTiles::Used)), zero));
     fills = b_.CreateOr(b_.CreateOr(there, fills), equal(last));
     b_.CreateStore(flag(fills), word(KeptTiles::Fills));
@@ -194,7 +291,7 @@ Kept FunctionEmitter::kept(const Step &s, const Counts &counts) {
   });
   V fills = b_.CreateAnd(b_.CreateNot(there), b_.CreateICmpNE(read(word(KeptTiles::Fills)), zero));
   fills = b_.CreateAnd(fills, b_.CreateAnd(b_.CreateICmpEQ(slot, number), b_.CreateICmpULE(number, filled)));
-  fork(fills, [&] {
+  fork(b_, fills, [&] {
     write(entry);
     b_.CreateStore(b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, filled, b_.CreateAdd(number, b_.getInt64(1))), word(KeptTiles::Filled));
   });

@@ -80,14 +80,14 @@ private:
   // EmitKeep
   void beginPanel(), panel(), askKept(), startKept(const Steps &all, bool atEntry);
   Kept kept(const Step &s, const Counts &counts);
+  FoundLeft keptLeft(const Step &s, const Counts &counts, V depth);
+  llvm::SmallVector<V, 16> numbersOf(const ir::Value *operand, llvm::ArrayRef<V> more);
   bool madeFrom(const ir::Value *v, llvm::SmallSetVector<V, 16> &from, llvm::SmallPtrSetImpl<const ir::Value *> &seen);
 
   // EmitScalar
   llvm::Type *regType(const ir::Type &scalar) const, *memType(const ir::Type &scalar) const;
-  V toMemory(V x, const ir::Type &t);
-  V fromMemory(V x, const ir::Type &t);
-  V constant(const ir::Op &op);
-  V broadcast(V x, unsigned lanes);
+  V toMemory(V x, const ir::Type &t), fromMemory(V x, const ir::Type &t);
+  V constant(const ir::Op &op), broadcast(V x, unsigned lanes);
   /// These lanes of a vector; one lane is a scalar, as everywhere (there are no vectors of one element).
   V pickLanes(V x, llvm::ArrayRef<int> lanes);
   /// Any elementwise op; args are all scalars or vectors of one length (scalars are broadcast).

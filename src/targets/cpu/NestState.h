@@ -40,7 +40,7 @@ struct LaneAddress {
 
 /// The left operand of a dot: where it begins, and bytes between rows (i64; null: as packed). holds: i1, whether it is so, null if it is. next: bytes to the next tile, i64, 0: none, null: not known.
 /// result, resultStride: where the dot's result will be stored and bytes between its rows, null: not known. column, columnStride: of one that is packed by columns, if `next` is known: where its first one lies in
-/// memory, and bytes to the next.
+/// memory, and bytes to the next; of one that is kept: rows, or columns, of the packed tile.
 struct InPlace {
   llvm::Value *pointer, *stride, *holds, *next = nullptr, *result = nullptr, *resultStride = nullptr, *column = nullptr, *columnStride = nullptr;
 };
@@ -53,6 +53,11 @@ struct Counts {
 /// Whether a tile is there, packed (i1, null: it never is); where it is or will be, and bytes from one of its panels to the next. far: i1, all that are kept take more of L2 than stays in it.
 struct Kept {
   llvm::Value *there = nullptr, *tile = nullptr, *step = nullptr, *far = nullptr;
+};
+
+/// Whether a packed left operand is there (i1); where it is or will be.
+struct FoundLeft {
+  llvm::Value *there = nullptr, *tile = nullptr;
 };
 
 /// What is done with the panels that a nest packs.

@@ -594,7 +594,8 @@ void Planner::dot(const Op &op) {
     return std::move(pending_);
   };
   std::unique_ptr<Nest> aNest, panel;
-  if (pending_ && batch == 1 && op.operands[0]->type.elem == p.aElem && !plan_.buffers[static_cast<size_t>(a)].tf32 && isLoadOfMemory(op.operands[0]))
+  const bool copied = op.operands[0]->type.elem == p.aElem && isLoadOfMemory(op.operands[0]), inMemory = copied && !plan_.buffers[static_cast<size_t>(a)].tf32;
+  if (pending_ && batch == 1 && copied && (inMemory || p.byPanel))
     aNest = takePending();
   auto strideOfB = [&](bool row, int64_t i) -> int64_t {
     if (p.byPanel && i >= (row ? p.kBlock : p.nr)) // the next panel lies in the same place
@@ -612,7 +613,7 @@ void Planner::dot(const Op &op) {
   flush();
   Step &s = step(StepKind::Dot, &op);
   s.nest = std::move(panel);
-  s.left = std::move(aNest);
+  s.left = std::move(aNest), s.leftInMemory = inMemory;
   s.bufferA = a;
   s.bufferB = b;
   s.bufferC = c;

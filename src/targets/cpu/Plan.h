@@ -79,6 +79,15 @@ struct KeptTiles {
   enum Word : uint8_t { Next, Filled, Fills, Used, Last }; // the next tile's number, how many are filled, whether this program fills more, whether they were used
 };
 
+/// Where packed tiles of the left operand are kept, found by what they were packed from: programs come back to the same rows after a few others, not at once.
+struct KeptLeft {
+  unsigned slots = 0;                       // a power of two; 0: none are kept
+  uint64_t state = 0, from = 0, tiles = 0; // bytes from the start of scratch: Word, firstSlots, a word for each slot; what each was packed from; the tiles
+  uint64_t tileBytes = 0;
+  static constexpr unsigned rowSets = 256;
+  enum Word : uint8_t { Next, Asked, Cursor, Base, Fresh, Last }; // number of the tile in the loop; tiles that the last program asked for; where the next rows' first slot is; this program's; whether its rows are new
+};
+
 struct Step;
 using Steps = std::vector<Step>;
 
@@ -93,6 +102,8 @@ struct Step {
   bool accumulate = true;       // dot: false if the accumulator starts at zero
   std::optional<DotPlan> dot;
   KeptTiles kept;
+  KeptLeft keptLeft;
+  bool leftInMemory = false; // `left` only copies what is loaded: perhaps it can be read where it lies
   DotPart part; // dots by panels: loops end where nothing counts any more
   int64_t batch = 1;
   unsigned operand = 0;         // print

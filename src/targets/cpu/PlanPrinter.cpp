@@ -46,9 +46,9 @@ static void printSteps(const Plan &p, const Steps &steps, const std::string &ind
     case StepKind::Dot:
       out += indent + "dot buffers " + std::to_string(s.bufferA) + " x " + std::to_string(s.bufferB) +
              (s.accumulate ? " += " : " -> ") + std::to_string(s.bufferC) + " block " + std::to_string(s.dot->mr) + "x" +
-             std::to_string(s.dot->nr) + (s.dot->bUnsigned ? ", B not negative" : "") +
+             std::to_string(s.dot->nr) + (s.dot->bBiased ? ", B biased" : s.dot->bUnsigned ? ", B not negative" : "") +
              (s.nest ? ", B by panels of " + std::to_string(s.dot->kBlock) + " rows" : "") +
-             (s.kept.count ? ", kept for later programs" : "") + (s.dot->aDepthStride != 1 ? ", A by columns" : s.left ? ", A where it lies, or packed" : "") + (s.part.seen.empty() ? "" : ", as far as it is seen") +
+             (s.kept.count ? ", kept for later programs" : "") + (s.dot->aDepthStride != 1 ? ", A by columns" : s.leftInMemory && s.left ? ", A where it lies, or packed" : "") + (s.keptLeft.slots ? ", kept if packed" : "") + (s.part.seen.empty() ? "" : ", as far as it is seen") +
              (s.part.left.empty() || s.part.right.empty() ? "\n" : ", as far as operands are not zero\n");
       for (const Nest *nest : {s.left.get(), s.nest.get()})
         if (nest)
