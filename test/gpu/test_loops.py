@@ -36,3 +36,24 @@ def test_loads_of_single_elements_need_no_predicates():
     ptx = registers.run("compile", "bench/zoo/kernels/rows.py::cross_entropy_online", "--sig", signature, "-t", "sm_90a", "--num-warps", "8", "--emit", "ptx")
     loads = re.findall(r"^\s*(@%p\d+ )?ld\.global\.[bf]32", ptx, re.M)
     assert loads.count("") >= 16 and sum(bool(p) for p in loads) == 16
+
+
+def test_weights_from_outside_of_a_loop_are_moved_once(tmp_path):
+    """Weights lie by columns, rows do not: a convolution over time, whose last rows are carried, works as its rows lie, and the weights go there in front of the loop."""
+    source = tmp_path / "taps.py"
+    source.write_text("""
+import tegula
+import tegula.language as tl
+@tegula.jit
+def taps(x, w, y, T, D: tl.constexpr):
+    d = tl.arange(0, D)
+    w0, w1 = tl.load(w + 2 * d + 1).to(tl.float32), tl.load(w + 2 * d).to(tl.float32)
+    last = tl.load(x + d).to(tl.float32)
+    for t in range(1, T):
+        now = tl.load(x + t * D + d).to(tl.float32)
+        tl.store(y + t * D + d, (w1 * last + w0 * now).to(tl.bfloat16))
+        last = now
+""")
+    gpu = registers.run("compile", f"{source}::taps", "--sig", "x:*bf16:16, w:*bf16:16, y:*bf16:16, T:i32, D:512", "-t", "sm_90a", "--num-warps", "4", "--emit", "gpu")
+    before, loop = gpu.split(" = for ")
+    assert before.count(" = convert ") == 2 and "convert" not in loop and loop.count("{vec = 4}") == 2

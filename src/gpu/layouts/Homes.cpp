@@ -4,6 +4,7 @@
 #include "gpu/layouts/EqualAddresses.h"
 #include "gpu/layouts/NeighbourSteps.h"
 #include "gpu/layouts/TurnedTiles.h"
+#include "ir/Walk.h"
 #include "layout/Conversion.h"
 #include <algorithm>
 
@@ -15,6 +16,8 @@ Homes::Homes(const Function &f, Module &out, const TargetInfo &target, unsigned 
     : f_(f), out_(out), target_(target), warps_(warps), facts_(f) {
   users_.add(*f.block());
   joined_.emplace(users_, *f.block());
+  settle();
+  waits_ = false;
   settle();
   openCarried(*f.block());
   settle();
@@ -273,10 +276,7 @@ void Homes::visit(const Op &op) {
     bool isPlain = op.has(traits::Elementwise) ? !isCheap(op.result()) : op.kind == OpKind::AsmEffect;
     if (!isPlain)
       return;
-    Home best;
-    for (const Value *v : op.operands)
-      if (Home h = of(v); h.rank > best.rank)
-        best = h;
+    Home best = ofOperands(op);
     if (op.results.size() == 1 && best.rank < Rank::Accumulator) {
       // Of ranges and scalars, or of rows: made where it is needed, as there is nothing to move or little.
       if (Home h = homeOfUsers(op.result()); !best.layout || (h.rank > best.rank && isMovedBefore(op, h)))
@@ -285,6 +285,25 @@ void Homes::visit(const Op &op) {
     for (const Value *r : op.results)
       set(r, best);
   }
+}
+
+/// Where the strongest operand of work on elements lives; of equals one of the loop around it, as what comes from outside (weights of a convolution over time) is moved once, in front of the loop. None yet if that
+/// one has no home yet: carried values.
+Home Homes::ofOperands(const Op &op) const {
+  const Op *loop = op.parent->parent->op;
+  while (loop && loop->kind != OpKind::For && loop->kind != OpKind::While)
+    loop = loop->parent->parent->op;
+  auto isOutside = [&](const Value *v) { return loop && !isInside(beforeRenames(v), *loop); };
+  Home best;
+  bool isOfOutside = false, isOpen = false;
+  for (const Value *v : op.operands) {
+    const Home h = of(v);
+    const bool outside = isOutside(v);
+    isOpen |= !h.layout && !outside && !isCheap(v);
+    if (h.rank > best.rank || (h.rank == best.rank && isOfOutside && !outside))
+      best = h, isOfOutside = outside;
+  }
+  return waits_ && isOpen && isOfOutside && best.rank == Rank::Memory ? Home{} : best;
 }
 
 /// Where the larger tile lives that is computed with what is broadcast from `v`, if at a memory access as a layout of `v`. Nothing if there is none; no layout as long as it has no home.

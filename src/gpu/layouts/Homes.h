@@ -99,6 +99,7 @@ private:
   void giveDefaults(const ir::Block &b);
   Home homeOfUsers(const ir::Value *v, unsigned depth = 2) const;
   Home wantedBy(const ir::Op &user, const ir::Value *v, unsigned depth) const;
+  Home ofOperands(const ir::Op &op) const;
   bool isMovedBefore(const ir::Op &op, Home h) const;
   std::optional<LinearLayout> wantedByMemory(const ir::Value *v, unsigned depth) const;
 
@@ -111,7 +112,7 @@ private:
   mutable std::unordered_map<const ir::Value *, bool> cheap_;
   Users users_;
   std::optional<JoinedStores> joined_;
-  bool changed_ = false, last_ = false;
+  bool changed_ = false, last_ = false, waits_ = true; // ofOperands()
 };
 
 } // namespace tegula::gpu
