@@ -64,3 +64,34 @@ def test_extremes_under_masks(dev, n):
         assert np.array_equal(got, best, equal_nan=True), (got, best)
     if n:
         assert np.signbit(high[4]) == (n == 128 or n > 0) and not np.signbit(high[6])
+
+
+@tegula.jit
+def bounded(x, low, high, out, n, s, t, B: tl.constexpr):
+    i = tl.arange(0, B)
+    v = tl.load(x + i, mask=i < n)
+    s, t = s.to(v.dtype), t.to(v.dtype)
+    tl.store(low + i, tl.minimum(v, s), mask=i < n)
+    tl.store(high + i, tl.maximum(t, v), mask=i < n)
+    tl.store(out + i, tl.minimum(tl.maximum(v, s), t), mask=i < n)
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"), 1e-45, -1e-45, 5e-324, -5e-324, 6e-8, -6e-8, 3.0, 1e-38]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_bounds_of_the_launch(dev, dtype):
+    """Each special value beside each as one number for all elements: what is not a number loses, and -0 is less than +0."""
+    def least(a, b):
+        return np.where(np.isnan(a), b, np.where(np.isnan(b), a, np.where(a == b, np.where(np.signbit(a), a, b), np.minimum(a, b))))
+
+    x = np.tile(np.array(SPECIAL, np.float64).astype(dtype), 3)
+    n = len(x)
+    for s in SPECIAL:
+        for t in (s, 1.0, -0.0, float("nan")):
+            low, high, out = (np.zeros(n, dtype) for _ in range(3))
+            dev(bounded, (1,), x, low, high, out, n, s, t, B=64)
+            a, b = (np.float64(v).astype(np.float32).astype(dtype) for v in (s, t))
+            want = least(x, a), -least(-x, -b), least(-least(-x, -a), b)
+            for got, right in zip((low, high, out), want):
+                assert np.array_equal(got, right, equal_nan=True) and np.array_equal(np.signbit(got) | np.isnan(got), np.signbit(right) | np.isnan(right)), (s, t)

@@ -4,6 +4,7 @@
 #include "targets/common/NvptxOps.h"
 #include "targets/common/VecUtil.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
@@ -398,6 +399,22 @@ V emitIntDivRem(VecEmitter &v, OpKind kind, V x, V y) {
   return isRem ? v.b.CreateSub(x, product(v, q, y)) : q;
 }
 
+/// The number that all lanes of `x` are, as a scalar: through casts of it, too. Null: it is not known to be one.
+static V scalarOfSplat(llvm::IRBuilder<> &b, V x) {
+  if (V scalar = llvm::getSplatValue(x))
+    return scalar;
+  auto *cast = llvm::dyn_cast<llvm::CastInst>(x);
+  auto *shift = llvm::dyn_cast<llvm::BinaryOperator>(x);
+  if (cast && cast->getSrcTy()->isVectorTy() && lanesOf(cast->getSrcTy()) == lanesOf(x))
+    if (V scalar = scalarOfSplat(b, cast->getOperand(0)))
+      return b.CreateCast(cast->getOpcode(), scalar, x->getType()->getScalarType());
+  if (shift && shift->getOpcode() == llvm::Instruction::Shl)
+    if (auto *by = llvm::dyn_cast<llvm::Constant>(shift->getOperand(1)); by && by->getSplatValue())
+      if (V scalar = scalarOfSplat(b, shift->getOperand(0)))
+        return b.CreateShl(scalar, by->getSplatValue());
+  return nullptr;
+}
+
 V emitMinMax(VecEmitter &v, OpKind kind, V x, V y) {
   if (v.target.nvptx)
     return nvptxMinMax(v, kind, x, y);
@@ -424,6 +441,20 @@ V emitMinMax(VecEmitter &v, OpKind kind, V x, V y) {
   // Such a comparison takes x.
   if (n && !n->isNaN() && !onBits)
     return a.b.CreateSelect(isMin ? a.b.CreateFCmpOLE(x, y) : a.b.CreateFCmpOGE(x, y), x, y);
+  // One number for all lanes: x where it is not less than (of minima, greater than) a bound that is this number, but for two: the zero that its own sign would not choose, which is next to zero here, and NaN, which is beyond everything.
+  // So lanes that are NaN take y, and all others take x if y is NaN. The bound is a scalar, which leaves loops.
+  V one = x->getType()->isVectorTy() ? scalarOfSplat(a.b, y) : nullptr;
+  if (V other = !one && x->getType()->isVectorTy() ? scalarOfSplat(a.b, x) : nullptr) {
+    one = other;
+    std::swap(x, y);
+  }
+  if (one) {
+    V bits = a.bitsOf(one), wrongZero = a.i(bits, isMin ? uint64_t(1) << (bitsOf(one) - 1) : 0);
+    V bound = a.b.CreateSelect(a.b.CreateICmpEQ(bits, wrongZero), a.floatOf(a.add(wrongZero, 1)), one);
+    bound = a.b.CreateSelect(a.isNan(one), a.f(one, isMin ? INFINITY : -INFINITY), bound);
+    bound = a.b.CreateVectorSplat(lanesOf(x), bound);
+    return choose(isMin ? a.b.CreateFCmpOLE(x, bound) : a.b.CreateFCmpOGE(x, bound), x, y);
+  }
   // Equal operands differ at most in the sign of zero: `or` gives the lower one, `and` the higher one.
   V xb = a.bitsOf(x), yb = a.bitsOf(y);
   V zero = a.floatOf(isMin ? a.b.CreateOr(xb, yb) : a.b.CreateAnd(xb, yb));
