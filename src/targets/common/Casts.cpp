@@ -149,6 +149,9 @@ V fixFloatRounding(Arith &a, V x, V y, bool odd) {
   return a.floatOf(a.b.CreateAdd(bits, a.b.CreateSelect(a.b.CreateAnd(inexact, even), step, a.i(bits, 0))));
 }
 
+/// AVX2 converts 32 bits only.
+bool lacksLongs(const VecEmitter &v, V x) { return v.target.avx2 && !v.target.avx512 && x->getType()->isVectorTy(); }
+
 /// float or double -> integer of `bits` bits, saturating, NaN -> 0.
 V floatToInt(VecEmitter &v, V x, unsigned bits, bool isSigned) {
   if (v.target.nvptx)
@@ -166,6 +169,8 @@ V floatToInt(VecEmitter &v, V x, unsigned bits, bool isSigned) {
   }
   if (bits == 32 && isSigned && v.target.avx2 && x->getType()->isVectorTy() && x->getType()->getScalarType()->isFloatTy())
     return emitToIntX86(v, x);
+  if (bits == 64 && isSigned && lacksLongs(v, x))
+    return emitToLongX86(v, a.b.CreateFPExt(x, doubleLike(x)));
   llvm::Type *type = intLike(x, bits);
   // Out of range the instruction gives poison: freeze makes it some value, which the selects replace.
   V raw = a.b.CreateFreeze(isSigned ? a.b.CreateFPToSI(x, type) : a.b.CreateFPToUI(x, type));
@@ -187,10 +192,12 @@ V intToFloat(VecEmitter &v, V x, Elem to, bool isSigned) {
   Arith a(v);
   auto convert = [&](V n, llvm::Type *t) { return isSigned ? a.b.CreateSIToFP(n, t) : a.b.CreateUIToFP(n, t); };
   unsigned bits = x->getType()->getScalarSizeInBits();
+  const bool halves = bits == 64 && isSigned && (to == Elem::F32 || to == Elem::F64) && lacksLongs(v, x);
+  auto toDouble = [&](V n) { return halves ? emitFromLongX86(v, n) : convert(n, doubleLike(n)); };
   if (to == Elem::F64)
-    return convert(x, doubleLike(x));
+    return toDouble(x);
   // LLVM 19 takes vectors of i64 to float by way of double on AArch64, rounding twice.
-  bool direct = to == Elem::F32 && (bits < 64 || v.target.x86);
+  bool direct = to == Elem::F32 && (bits < 64 || (v.target.x86 && !halves));
   if (direct || bits <= 16) {
     V wide = bits < 32 ? (isSigned ? a.b.CreateSExt(x, intLike(x, 32)) : a.b.CreateZExt(x, intLike(x, 32))) : x;
     if (bits < 32) // a known non-negative i32 converts by the signed instruction every target has
@@ -205,7 +212,7 @@ V intToFloat(VecEmitter &v, V x, Elem to, bool isSigned) {
                        : a.b.CreateICmpULT(x, a.i(x, 1ull << 53));
     x = a.b.CreateSelect(small, x, folded);
   }
-  return narrowFromDouble(v, convert(x, doubleLike(x)), to, false);
+  return narrowFromDouble(v, toDouble(x), to, false);
 }
 
 } // namespace

@@ -16,4 +16,7 @@ llvm::Value *emitSqrtX86(VecEmitter &v, llvm::Value *x);
 /// AVX2: a vector of float -> i32, saturating, NaN -> 0.
 llvm::Value *emitToIntX86(VecEmitter &v, llvm::Value *x);
 
+/// AVX2, which has no conversions of 64 bits: a vector of double -> i64, saturating, NaN -> 0; and a vector of i64 -> double, rounded right.
+llvm::Value *emitToLongX86(VecEmitter &v, llvm::Value *x), *emitFromLongX86(VecEmitter &v, llvm::Value *x);
+
 } // namespace tegula::targets
