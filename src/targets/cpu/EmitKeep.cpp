@@ -12,7 +12,6 @@
 #include "targets/cpu/Emitter.h"
 #include "targets/cpu/Uses.h"
 #include "llvm/Support/MathExtras.h"
-#include <bit>
 
 namespace tegula::cpu {
 using ir::Op;
@@ -62,7 +61,7 @@ void keepTiles(Plan &p, const Uses &uses, const CpuTarget &target) {
   for (Step *s : lefts) { // what is written in any case, whether tiles are packed or not: on pages that are used anyway
     KeptLeft &k = s->keptLeft;
     k.tileBytes = llvm::alignTo(static_cast<uint64_t>(s->dot->aElems) * ir::byteWidth(s->dot->aElem), line);
-    const uint64_t slots = std::min(mostSlots, std::bit_floor(most / lefts.size() / k.tileBytes));
+    const uint64_t slots = std::min(mostSlots, most / lefts.size() / k.tileBytes);
     if (slots < leastSlots)
       continue;
     k.slots = static_cast<unsigned>(slots);
@@ -233,7 +232,7 @@ FoundLeft FunctionEmitter::keptLeft(const Step &s, const Counts &counts, V depth
     b_.CreateStore(b_.CreateAdd(first, number(1)), base);
   });
   b_.CreateStore(b_.CreateAdd(which, number(1)), word(KeptLeft::Asked));
-  V slot = b_.CreateAnd(b_.CreateAdd(read(word(KeptLeft::Base)), which), number(k.slots - 1));
+  V slot = b_.CreateURem(b_.CreateAdd(read(word(KeptLeft::Base)), which), number(k.slots));
   V at = wordAt(KeptLeft::Last + KeptLeft::rowSets, slot), state = read(at);
   V entry = b_.CreateGEP(b_.getInt8Ty(), scratchAt(k.from), b_.CreateMul(slot, number(KeptTiles::words * wordBytes)));
   auto part = [&](unsigned i) { return b_.CreateConstInBoundsGEP1_64(i64, entry, i); };

@@ -81,7 +81,7 @@ struct KeptTiles {
 
 /// Where packed tiles of the left operand are kept, found by what they were packed from: programs come back to the same rows after a few others, not at once.
 struct KeptLeft {
-  unsigned slots = 0;                       // a power of two; 0: none are kept
+  unsigned slots = 0;                       // 0: none are kept
   uint64_t state = 0, from = 0, tiles = 0; // bytes from the start of scratch: Word, firstSlots, a word for each slot; what each was packed from; the tiles
   uint64_t tileBytes = 0;
   static constexpr unsigned rowSets = 256;
