@@ -77,12 +77,15 @@ DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps) {
   }
   if (target.sm == 90 && target.archFeatures && rank == 2 && warps % 4 == 0 && m >= 64 &&
       (a.elem != Elem::I8 || n == 8 || n % 16 == 0)) {
-    // Whole warpgroups: rows first, each then reads as much of B at once as an instruction takes.
+    // Whole warpgroups: rows first, each then reads as much of B at once as an instruction takes. One of 16 columns takes as long as one of 36 (docs/hopper.md, 1.8), which is less than mma.sync of so many warps
+    // takes to read shared memory (2048x4096x4096 bf16, H200: 64x32 by eight warps 389 -> 311 us, 64x64 by sixteen 385 -> 220); but a row of a few waits for its first one (32 of K, fp16: 874 -> 953).
+    constexpr unsigned longRow = 4;
+    const int64_t leastColumns = k >= longRow * depthOf(a) ? 16 : 32;
     unsigned groups = warps / 4, gm = 1, gn = 1;
     while (gm * gn < groups) {
       if (m / gm > 64)
         gm *= 2;
-      else if (n / gn > 32)
+      else if (n / gn > leastColumns)
         gn *= 2;
       else
         break;
