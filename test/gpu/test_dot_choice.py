@@ -36,3 +36,10 @@ def test_narrow_products_are_right(tile, warps, columns):
     c = np.zeros(tile[:2], np.float32)
     product[(1,)](a, b, c, 256, *tile, num_warps=warps, num_stages=3, device="sim")
     assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
+
+
+@pytest.mark.parametrize("tile, stages, blocks", [((32, 64, 32), 2, 8), ((32, 64, 64), 4, 0), ((64, 64, 64), 2, 0)])
+def test_loops_of_few_stages_ask_for_blocks(tile, stages, blocks):
+    """32 warps on a multiprocessor, where shared memory has room for them: by mma.sync, not by wgmma (whose rings have chosen)."""
+    found = re.findall(r"\.minnctapersm (\d+)", ptx(tile, 4, stages))
+    assert found == ([str(blocks)] if blocks else []) or (tile[0] == 64 and blocks == 0)

@@ -299,6 +299,43 @@ static int64_t resultsOfLoops(const Block &b, int64_t threads) {
   return std::max(most, sum);
 }
 
+/// Of the loop with most: 32-bit registers of a thread for the sums of mma.sync. Negative where a product is asynchronous, stands in no loop or in several, reads what is computed or widened, or is added to a sum outside: there is no telling what those take.
+static int64_t sumsOfSyncDots(const Block &b, int64_t threads) {
+  const Op *loop = b.parent->op && b.parent->op->kind == OpKind::For ? b.parent->op : nullptr;
+  // In a loop over tiles, whose grid has as many programs as there are SMs, nobody else comes.
+  const bool isInLoop = loop && !loop->parent->parent->op;
+  const auto isAsItIs = [](const Value *v) { return v->def && v->def->kind == OpKind::SharedLoad; };
+  int64_t most = 0, registers = 0;
+  for (const Op *op : b.ops) {
+    for (const ir::Region *r : op->regions) {
+      const int64_t inside = sumsOfSyncDots(*r->block, threads);
+      if (inside < 0)
+        return inside;
+      most = std::max(most, inside);
+    }
+    if (op->kind != OpKind::Dot)
+      continue;
+    const Value *sum = op->operands[2];
+    const bool addsToCarried = sum->block == &b && !sum->def, addsToDot = sum->def && sum->def->kind == OpKind::Dot;
+    if (!isInLoop || tegula::gpu::isAsyncMma(*op) || ir::isFp8(op->operands[0]->type.elem) || !isAsItIs(op->operands[0]) || !isAsItIs(op->operands[1]) || !(addsToCarried || addsToDot))
+      return -1;
+    registers += addsToDot ? 0 : op->result()->type.numel() / threads;
+  }
+  return std::max(most, registers);
+}
+
+/// Loops of mma.sync wait for copies, unless others compute meanwhile: with few stages 32 warps on an SM, where shared memory has room for them, for the registers that the assembler takes if it may (2048x4096x4096
+/// bf16, 32x64x32 by four warps, two stages, H200: 74 registers and six blocks 424 us, 64 and eight 358, 48 and ten 372, Triton's 47 and ten 411). Up to sixteen warps run without being asked for.
+static unsigned blocksOfSyncDots(const Block &b, unsigned warps, unsigned most) {
+  constexpr unsigned enoughWarps = 32, unasked = 16;
+  constexpr int64_t others = 40; // addresses and fragments
+  const int64_t sums = sumsOfSyncDots(b, 32 * int64_t{warps});
+  unsigned blocks = sums > 0 ? std::min(most, enoughWarps / warps) : 0;
+  while (blocks > 1 && sm::registersOf(blocks * warps) < sums + others)
+    --blocks;
+  return blocks * warps > unasked ? blocks : 0;
+}
+
 /// Loops with asynchronous dots have chosen their rings and how their dots overlap for so many blocks (gpu/loops/PipelinedLoop.h): up to sixteen warps on an SM. Without a wish what
 /// follows the loop (an activation of the whole tile) may take the registers of a neighbour. One block more than planned for, where the results and the addresses alone leave room for it: the
 /// assembler tells.
@@ -617,8 +654,10 @@ BlockWish wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const 
     return {.blocks = blocksOfStaged(threads, most)};
   if (options.numCtas > 1)
     return {.blocks = blocksOfRows(kernel, threads, most)};
-  if (pressure.hasDot)
-    return {.blocks = blocksOfDots(*kernel.block(), options, most)};
+  if (pressure.hasDot) {
+    const unsigned blocks = blocksOfDots(*kernel.block(), options, most);
+    return {.blocks = blocks ? blocks : blocksOfSyncDots(*kernel.block(), options.numWarps, most)};
+  }
   // A form is a number of blocks asked for, and one of blocks at most.
   constexpr unsigned forms = sm::mostBlocks + 2;
   static_assert(forms * (mostLimited + 1) <= UINT8_MAX);
