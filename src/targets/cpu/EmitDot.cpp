@@ -271,7 +271,7 @@ InPlace FunctionEmitter::leftOperand(const Step &s, const Counts &counts, V dept
       pack();
       return r;
     }
-    auto *other = llvm::BasicBlock::Create(context_, "pack", function_), *on = llvm::BasicBlock::Create(context_, "left", function_);
+    auto *other = llvm::BasicBlock::Create(context_, "pack", function_), *on = llvm::BasicBlock::Create(context_, "left.packed", function_);
     b_.CreateCondBr(kept.there, on, other);
     b_.SetInsertPoint(other);
     const Lin own = bufferLin(s.bufferA);
