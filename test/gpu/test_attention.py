@@ -45,7 +45,7 @@ def test_second_dots_of_8_bits_are_late(keys, d):
     pointers = "Q:*fp8e5:16, K:*fp8e5:16, V:*fp8e5:16, Out:*fp16:16, "
     gpu = compiled("attention_kinds.py::eight_bits", pointers + f"sm_scale:fp32, N:i32:16, BM:128, BN:{keys}, D:{d}", 8, 2, "--emit", "gpu")
     assert re.findall(r"dot_wait [^{]*\{pending = (\d)", gpu)[:3] == ["1", "0", "0"]  # both of the loop's, the last
-    assert ["async = 1" in line for line in gpu.splitlines() if " = dot " in line] == [True, True, True]  # the first iteration is the loop's
+    assert ["async = 1" in line for line in gpu.splitlines() if " = dot " in line] == [False, True, True, True]  # with stages to spare the first iteration is not the loop's; its dot is waited for at once
 
 
 def dots_of(ptx):
@@ -57,7 +57,7 @@ def dots_of(ptx):
 DESCRIBED = "".join(f"{x}d:tensordesc<bf16[128, 128]>, " for x in "qkvo")
 
 
-# The assembler takes milliseconds for each product, and as long for a copy of the softmax: where the sum begins at zero, the first iteration is one of the loop's. Its late dot computes nothing that the second one's reads.
+# The assembler takes milliseconds for each product, and as long for a copy of the softmax: where the sum begins at zero, and block copies fill few stages, the first iteration is one of the loop's. Its late dot computes nothing that the second one's reads.
 def test_first_iterations_are_in_the_loop():
     sig = DESCRIBED + "Lse:*fp32:16, sm_scale:fp32, N:i32:16, BM:128, BN:128, D:128, CAUSAL:False"
     gpu = compiled("attention_styles.py::long_first", sig, 8, 2, "--emit", "gpu")
@@ -84,7 +84,7 @@ def test_first_dot_of_late_ones_is_a_loop():
 def test_second_dots_are_late_beside_branches_around_masks():
     sig = POINTERS + "Lse:*fp32:16, sm_scale:fp32, stride_h:i32:16, stride_n:i32:16, N:i32:16, BM:128, BN:128, D:128, CAUSAL:True"
     gpu = compiled("attention_spellings.py::scaled_queries", sig, 8, 2, "--emit", "gpu")
-    assert re.findall(r"dot_wait [^{]*\{pending = (\d)", gpu)[:3] == ["1", "0", "0"]
+    assert re.findall(r"dot_wait [^{]*\{pending = (\d)", gpu)[:4] == ["0", "1", "0", "0"]
     assert re.search(r" = if %\w+ : tensor<128x128xf32, \w+> \{\n\s*yield", gpu)
 
 

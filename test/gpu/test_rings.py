@@ -108,19 +108,29 @@ def test_attention_with_256_columns_is_pipelined(kernel, slots):
 
 
 def test_keys_and_values_have_barriers_of_their_own():
-    """A slot of keys is given back in the iteration that reads it, one of values in the next one: two slots are enough for copies ahead."""
+    """A slot of keys is given back in the iteration that reads it, one of values in the next one: two slots are enough for copies ahead. There is a barrier more for the iteration before the first one."""
     gpu = compiled("attention", (128, 64, 256), 8, 2, "--emit", "gpu")
-    made = re.findall(r"(%\d+) = barrier_alloc \{slots = 2, arrivals = (\d)", gpu)
+    made = re.findall(r"(%\d+) = barrier_alloc \{slots = (?:2, arrivals = |3, arrivals = (?=8))(\d)", gpu)
     loop = gpu[gpu.index("{pipelined = 1}"):]
     free = {slot: barrier for barrier, slot in re.findall(r"%\d+ = shared_slot (%\d+), (%slot|%last) : shared<1xi64>\n(?=(?:.*\n)*?.*barrier_arrive)", loop) if (barrier, "8") in made}
     assert [n for _, n in made] == ["1", "8", "1", "8"] and free == {"%slot": made[1][0], "%last": made[3][0]}
+    assert re.findall(r"barrier_alloc \{slots = ([2-9])", gpu) == ["2", "2", "2", "3"]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_slots_are_given_back_without_a_condition(causal):
+    """The first iteration, which follows none, arrives at a spare barrier; under a condition the assembler puts the arrival at the end of the iteration."""
+    gpu = compiled("attention", (128, 128, 128), 8, 2, "--emit", "gpu", causal=causal)
+    arrivals = set(re.findall(r"barrier_arrive %\d+, (%[\w.]+)\n", gpu))
+    assert arrivals and all(re.search(rf"{v} = const {{value = (1|true)}} : i1", gpu) for v in arrivals)
+    assert re.findall(r"barrier_alloc \{slots = ([2-9])", gpu) == ["3", "4"]
 
 
 @pytest.mark.parametrize("block, producer", [((128, 64, 64), False), ((128, 32, 64), False), ((128, 128, 64), True), ((128, 64, 128), True)])
 def test_two_blocks_of_eight_warps_need_no_producer(block, producer):
     """Where the registers of the dots leave room for a neighbour, so does shared memory, and the second dot is a step late all the same."""
     gpu = compiled("attention", block, 8, 3, "--emit", "gpu")
-    assert ("partitions {" in gpu) == producer and gpu.count(" dot ") == 3
+    assert ("partitions {" in gpu) == producer and gpu.count(" dot ") == 3 + producer
     if not producer:
         shared = int(re.search(r"(\d+) bytes of shared memory", compiled("attention", block, 8, 3, "--info"))[1])
         assert 2 * (shared + RESERVED) <= SM_BYTES
@@ -211,7 +221,7 @@ def test_a_stage_more_behind_the_first_dot():
 def test_second_dot_by_pointers_is_late_where_products_are_long(block, late, causal):
     """Else the first one is an iteration ahead."""
     gpu = compiled("attention_pointers", block, 8, 2, "--emit", "gpu", causal=causal)
-    assert gpu.count(" dot ") == 3 and bool(re.search(r" = dot %\w+, %\w+, %\w+ .*\n(.*\n){0,12}.* = dot_wait .*pending = 1", gpu)) == late
+    assert gpu.count(" dot ") == 3 + late and bool(re.search(r" = dot %\w+, %\w+, %\w+ .*\n(.*\n){0,12}.* = dot_wait .*pending = 1", gpu)) == late
 
 
 def test_a_bias_leaves_the_memory_to_the_tiles_of_dots(tmp_path):

@@ -40,6 +40,8 @@ private:
     ahead_ = std::max(ahead_, most - (options_.numWarps >= 8));
   }
 
+  StageBarrierCounts barrierCounts() const { return {.stages = stages_, .consumers = options_.numWarps, .hasLate = hasLate(), .hasSpare = hasSpare()}; }
+
   void rewrite() {
     Block before, top;
     before.parent = loop_.parent->parent;
@@ -51,7 +53,7 @@ private:
       r.memory = b_.create1(OpKind::SharedAlloc, {}, r.tile, {{attr::slots, r.slots}});
     bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; });
     if (hasStages())
-      barriers_ = makeStageBarriers(b_, stages_, options_.numWarps, hasLate());
+      barriers_ = makeStageBarriers(b_, barrierCounts());
     bool isTiled = startTiles(before);
     std::vector<Value *> ahead = !hasCopies ? std::vector<Value *>{} : isTiled ? valuesAhead() : prologue();
     Value *zero = b_.constI32(0);
@@ -117,7 +119,7 @@ private:
   /// If rings and barriers can live as long as the loop over tiles: moves them, which `before` holds, in front of it with the first tile's
   /// copies. `before` is empty then.
   bool startTiles(Block &before) {
-    uint64_t bytes = (hasLate() ? 32 : 16) * stages_; // mbarriers
+    uint64_t bytes = barrierCounts().bytes();
     std::vector<const Op *> loads;
     for (const Ring &r : rings_) {
       bytes += slotBytes(r.tile) * r.slots;

@@ -8,15 +8,19 @@ namespace tegula::gpu {
 
 using namespace ir;
 
-StageBarriers makeStageBarriers(Builder &b, unsigned stages, unsigned consumers, bool hasLate, unsigned ctas, unsigned fillers) {
+StageBarriers makeStageBarriers(Builder &b, const StageBarrierCounts &c) {
   Type type = Type::shared({1}, Elem::I64, 0);
-  auto make = [&](unsigned arrivals) { return b.create1(OpKind::BarrierAlloc, {}, type, {{attr::slots, stages}, {attr::arrivals, arrivals}}); };
-  StageBarriers out{make(fillers), make(consumers * ctas)};
-  if (ctas > 1) // behind it both are there for all CTAs
-    out.empty->def->set(attr::ctas, ctas);
-  if (hasLate) {
-    out.lateFull = make(fillers);
-    out.lateEmpty = make(consumers);
+  auto make = [&](unsigned slots, unsigned arrivals) { return b.create1(OpKind::BarrierAlloc, {}, type, {{attr::slots, slots}, {attr::arrivals, arrivals}}); };
+  auto makeFull = [&] { return make(c.stages, c.fillers); };
+  auto makeEmpty = [&](bool late, unsigned ctas) { return make(c.stages + c.hasSpare[late], c.consumers * ctas); };
+  StageBarriers out;
+  out.full = makeFull();
+  out.empty = makeEmpty(false, c.ctas);
+  if (c.ctas > 1) // behind it both are there for all CTAs
+    out.empty->def->set(attr::ctas, c.ctas);
+  if (c.hasLate) {
+    out.lateFull = makeFull();
+    out.lateEmpty = makeEmpty(true, 1);
   }
   return out;
 }
@@ -70,7 +74,7 @@ void PipelinedLoop::carryStages(Value *slot, Value *phase) {
       slot_[r.slots] = carry(barriers_.full && r.slots != stages_ ? b_.constI32(0) : slot, "slot");
   if (barriers_.full) {
     phase_ = carry(phase, "phase");
-    last_ = carry(slot, "last");
+    last_ = carry(isReleasedLate() && usesSpare() ? b_.constI32(static_cast<int32_t>(stages_)) : slot, "last");
   }
 }
 
@@ -116,7 +120,7 @@ void PipelinedLoop::releaseBehindWait() {
 void PipelinedLoop::releaseLastStage() {
   for (bool late : {false, true})
     if (isReleasedLate(late))
-      release(late, resultOf(last_), runsAhead(b_, loop_, loop_.operands[0], 0));
+      release(late, resultOf(last_), usesSpare() ? b_.constInt(Type::scalar(Elem::I1), 1) : runsAhead(b_, loop_, loop_.operands[0], 0));
 }
 
 void PipelinedLoop::useRings(size_t top) {

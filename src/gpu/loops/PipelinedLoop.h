@@ -37,8 +37,21 @@ struct StageBarriers {
   ir::Value *fullOf(bool late) const { return late ? lateFull : full; }
   ir::Value *emptyOf(bool late) const { return late ? lateEmpty : empty; }
 };
-/// `ctas`: those whose warps release a stage together. `fillers`: threads that say that it is full.
-StageBarriers makeStageBarriers(ir::Builder &b, unsigned stages, unsigned consumers, bool hasLate, unsigned ctas = 1, unsigned fillers = 1);
+/// Where an iteration releases the stage of the one before it, the empty barriers have a spare one after those of the stages: the first iteration, before which no stage was read, arrives there. Nobody waits for it, and it
+/// takes any number of arrivals, as each phase that completes begins the next one (PTX ISA, "Phase completion of the mbarrier object"). ptxas places an arrival under a condition late in the iteration
+/// (docs/performance-history.md).
+struct StageBarrierCounts {
+  unsigned stages = 0;
+  unsigned consumers = 0;            // warps of a CTA that release a stage
+  bool hasLate = false;              // are there late rings?
+  std::array<bool, 2> hasSpare = {}; // of the empty barriers: of late rings ([true]) and of the others
+  unsigned ctas = 1;                 // those whose warps release a stage together
+  unsigned fillers = 1;              // threads that say that it is full
+
+  /// Bytes of shared memory.
+  uint64_t bytes() const { return uint64_t{8} * ((hasLate ? 4 : 2) * stages + hasSpare[false] + hasSpare[true]); }
+};
+StageBarriers makeStageBarriers(ir::Builder &b, const StageBarrierCounts &c);
 
 /// How operands that are computed take turns in their rings, by bytes.
 enum class Turns : uint8_t {
@@ -151,8 +164,6 @@ protected:
   /// Behind the wait for the last iteration's asynchronous dots: its tiles may be overwritten, unless that waits for the end (isReleasedBehindWait).
   void releaseBehindWait();
   void release(bool late, ir::Value *stage, ir::Value *when);
-  /// Is this not the first iteration?
-  ir::Value *hasLast() { return b_.cmp(ir::CmpPred::Ne, body_.args[0], loop_.operands[0]); }
   /// Behind the loop and its wait (at the builder): the last stage may be overwritten.
   void releaseLastStage();
   void insertWaits();
@@ -174,6 +185,14 @@ protected:
   bool isShared(const Ring &r, unsigned ctas) const;
   /// Asynchronous dots of an iteration may still read its stage when it ends.
   bool isReleasedLate() const { return isReleasedLate(false) || isReleasedLate(true); }
+  std::array<bool, 2> hasSpare() const { return {usesSpare() && isReleasedLate(false), usesSpare() && isReleasedLate(true)}; }
+  /// Only where the arrival is to be early: at the end of an iteration the condition keeps ptxas from moving it up to the wait (values by columns 128x64, five stages, H200: 317 TFLOP/s at the end, 301 early).
+  bool usesSpare() const {
+    constexpr unsigned twoWarpgroups = 8;
+    return !gathers_ && dots_.size() > 1 && options_.numWarps >= twoWarpgroups && isReleasedBehindWait();
+  }
+  /// Is there a stage to release: that of the iteration before this one, or the spare one?
+  ir::Value *hasLast() { return usesSpare() ? b_.constInt(ir::Type::scalar(ir::Elem::I1), 1) : b_.cmp(ir::CmpPred::Ne, body_.args[0], loop_.operands[0]); }
   /// The same of the stages of rings that have the barriers of late ones, or the others.
   bool isReleasedLate(bool late) const {
     return anyRing([&](const Ring &r) { return r.inStages && r.staysInFlight && r.isLate == late; });
@@ -209,7 +228,7 @@ protected:
   unsigned stages_ = 0;
   unsigned ctas_ = 1;                            // of a cluster, that fill the stages of all of them together
   StageBarriers barriers_;                       // null without block copies
-  ir::Value *phase_ = nullptr, *last_ = nullptr; // carried: parity of the current stage; the stage before it
+  ir::Value *phase_ = nullptr, *last_ = nullptr; // carried: parity of the current stage; the stage before it, or which barrier is the spare one
   std::map<unsigned, ir::Value *> slot_;         // carried: current slot of rings of so many
 };
 

@@ -34,6 +34,7 @@ struct RingSet {
   std::vector<Type> tiles;
   std::vector<bool> late;
   unsigned stages;
+  std::array<bool, 2> hasSpare = {}; // as StageBarrierCounts
   std::vector<Value *> memory{};
   StageBarriers barriers{};
 
@@ -42,6 +43,7 @@ struct RingSet {
 
 class ConsumerLoop : public PipelinedLoop {
 public:
+  using PipelinedLoop::hasSpare;
   using PipelinedLoop::leaveLate;
 
   /// `gathers`: threads copy what a producer starts.
@@ -371,7 +373,7 @@ uint64_t Specializer::ringBytes() const {
   for (const RingSet &s : sets_) {
     for (const Type &t : s.tiles)
       bytes += slotBytes(t) * s.stages;
-    bytes += (s.stages > 2 ? 16 : 32) * s.stages; // mbarriers, those of late rings among them
+    bytes += StageBarrierCounts{.stages = s.stages, .hasLate = s.stages <= 2, .hasSpare = {true, true}}.bytes();
   }
   return bytes;
 }
@@ -436,6 +438,9 @@ Reason Specializer::fit() {
       for (ConsumerLoop *l : users)
         l->leaveLate();
     sets_[i].late = users[0]->late();
+    for (const ConsumerLoop *l : users)
+      for (bool late : {false, true})
+        sets_[i].hasSpare[late] |= l->hasSpare()[late];
   }
   return std::nullopt;
 }
@@ -622,7 +627,7 @@ void Specializer::rewrite() {
   for (RingSet &s : sets_) {
     for (const Type &t : s.tiles)
       s.memory.push_back(b_.create1(OpKind::SharedAlloc, {}, t, {{attr::slots, s.stages}}));
-    s.barriers = makeStageBarriers(b_, s.stages, options_.numWarps, s.hasLate(), ctas, gathers_ ? producer_.warps * target_.lanes() : 1);
+    s.barriers = makeStageBarriers(b_, {.stages = s.stages, .consumers = options_.numWarps, .hasLate = s.hasLate(), .hasSpare = s.hasSpare, .ctas = ctas, .fillers = gathers_ ? producer_.warps * target_.lanes() : 1});
   }
   for (size_t i = 0; i < loops_.size(); ++i)
     loops_[i]->use(sets_[setOf_[i]], ctas);
