@@ -59,6 +59,30 @@ def test_computed_operands_leave_room_too(stages, slots, blocks):
     assert rings(out[0]) == slots and SM_BYTES // (int(re.search(r"(\d+) bytes of shared memory", out[1])[1]) + RESERVED) == blocks
 
 
+@pytest.mark.parametrize("columns, warps, stages, slots, blocks", [(128, 8, 3, 2, 2), (64, 4, 3, 3, 2), (64, 8, 3, 3, 2), (32, 4, 5, 4, 2)])
+def test_rows_that_indices_find_leave_room(tmp_path, columns, warps, stages, slots, blocks):
+    """A part of the stages was asked for for the indices: a slot less where one block more fits then (weights' gradients of a sparse convolution)."""
+    source = tmp_path / "gathered.py"
+    source.write_text("""
+import tegula
+import tegula.language as tl
+@tegula.jit
+def gathered(x, y, rows, c, n, BM: tl.constexpr, BN: tl.constexpr, BP: tl.constexpr):
+    p, i, j = tl.arange(0, BP), tl.arange(0, BM), tl.arange(0, BN)
+    sums = tl.zeros((BM, BN), tl.float32)
+    for at in range(0, n, BP):
+        row = tl.load(rows + at + p, mask=at + p < n, other=0)
+        a = tl.load(x + row[:, None] * BM + i[None, :], mask=(at + p < n)[:, None], other=0.0)
+        b = tl.load(y + (at + p)[:, None] * BN + j[None, :], mask=(at + p < n)[:, None], other=0.0)
+        sums = tl.dot(tl.trans(a), b, sums)
+    tl.store(c + i[:, None] * BN + j[None, :], sums)
+""")
+    sig = f"x:*fp16:16, y:*fp16:16, rows:*i32:16, c:*fp32:16, n:i32, BM:{columns}, BN:64, BP:128"
+    gpu, info = [registers.run("compile", f"{source}::gathered", "--sig", sig, "-t", "sm_90a", "--num-warps", str(warps), "--num-stages", str(stages), *what) for what in (["--emit", "gpu"], ["--info"])]
+    assert rings(gpu) == [slots, slots]
+    assert min(SM_BYTES // (int(re.search(r"(\d+) bytes of shared memory", info)[1]) + RESERVED), 16 // warps) == blocks
+
+
 def test_one_stage_of_a_launch_is_two_beside_asynchronous_dots(tmp_path):
     """A third slot is one that a dot still reads. What a loop asks for itself stays, and so do dots by mma.sync."""
     source = tmp_path / "staged.py"
