@@ -56,7 +56,7 @@ TEST(NeighbourSteps, AxesOfAccesses) {
   // Rows, then columns, of 64 by 64 addresses: rows `at` + columns times a stride, or the other way round.
   auto order = [](const std::string &row) {
     return about(" %w = " + row + "\n %a = expand_dims %w {axis = 1} : tensor<64x1xi32>\n %A = broadcast %a : tensor<64x64xi32>\n %b = expand_dims %r {axis = 0} : tensor<1x64xi32>\n %S = splat %s : tensor<1x64xi32>\n %c = mul %b, %S\n"
-                 " %B = broadcast %c : tensor<64x64xi32>\n %o = add %A, %B\n %P = splat %p : tensor<64x64xptr<bf16>>\n %v = addptr %P, %o\n",
+                                  " %B = broadcast %c : tensor<64x64xi32>\n %o = add %A, %B\n %P = splat %p : tensor<64x64xptr<bf16>>\n %v = addptr %P, %o\n",
                  [](const Value *v, const AxisFacts &f) { return axesByNeighbours(v, f); })
         .value_or(std::vector<unsigned>{});
   };

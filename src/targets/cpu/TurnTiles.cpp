@@ -62,9 +62,9 @@ Votes count(const ir::Function &f) {
 bool hasPlainTiles(const ir::Function &f) {
   bool accesses = false;
   return !ir::anyOp(*f.block(), [&](const Op &op) {
-           accesses |= (op.kind == OpKind::Load || op.kind == OpKind::Store) && hasRows(op.operands[0]->type) && !isRowOrColumn(op.operands[0]->type);
-           return !canTurn(op);
-         }) && accesses;
+    accesses |= (op.kind == OpKind::Load || op.kind == OpKind::Store) && hasRows(op.operands[0]->type) && !isRowOrColumn(op.operands[0]->type);
+    return !canTurn(op);
+  }) && accesses;
 }
 
 void turn(Value &v) {
