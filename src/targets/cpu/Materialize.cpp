@@ -158,7 +158,8 @@ bool Materialization::decide(const Op &op, const Value *v) {
   if (roots.size() > 1)
     return !canShareNest(roots);
   // Offsets of many quotients, in a mask and in an address: each place of the nest asks for its own element, once, and where it goes on along a row they are hardly computed at all (EmitRuns.cpp).
-  const bool ownPlace = v->type.isIntLike() && v->type.shape == nestSpace(*roots[0]) && llvm::all_of(uses_.users(v), [](const Op *u) { return u->has(ir::traits::Elementwise); });
+  // Not masks: made of one another they would be looked at once for each way through them (assumedTrue).
+  const bool ownPlace = v->type.isIntLike() && v->type.elem != ir::Elem::I1 && v->type.shape == nestSpace(*roots[0]) && llvm::all_of(uses_.users(v), [](const Op *u) { return u->has(ir::traits::Elementwise); });
   return uses_.users(v).size() > 1 && !ownPlace;
 }
 
