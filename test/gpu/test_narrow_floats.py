@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
+from test_dot_choice import product
 
 
 @tegula.jit
@@ -59,15 +60,6 @@ def test_products_toward_zero_are_no_pairs():
     x = np.linspace(1, 2, 1024).astype(ml_dtypes.bfloat16)
     ptx = toward_zero.warmup(x, x, np.zeros(1024, ml_dtypes.bfloat16), 1024, grid=(1,), device="sim").compile_for("sm_90a").stage("ptx")
     assert "fma.rn.bf16x2" not in ptx and "cvt.rz" in ptx
-
-
-@tegula.jit
-def product(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
-    acc = tl.zeros((BM, BN), tl.float32)
-    for i in range(0, K, BK):
-        acc = tl.dot(tl.load(a + m[:, None] * K + (i + k)[None, :]), tl.load(b + n[None, :] * K + (i + k)[:, None]), acc)
-    tl.store(c + m[:, None] * BN + n[None, :], acc)
 
 
 @pytest.mark.parametrize("left, right", [("e4m3fn", "e4m3fn"), ("e5m2", "e5m2"), ("e4m3fn", "e5m2")])

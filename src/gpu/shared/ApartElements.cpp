@@ -22,20 +22,24 @@ struct Term {
 
 bool isWidening(OpKind k) { return k == OpKind::SExt || k == OpKind::ZExt; }
 
-/// Are both the same elements in the same places? In whatever layout.
-bool areSame(const Value *a, const Value *b, unsigned depth = 8) {
-  while (a->def && a->def->kind == OpKind::Convert)
-    a = a->def->operands[0];
-  while (b->def && b->def->kind == OpKind::Convert)
-    b = b->def->operands[0];
-  if (a == b)
-    return true;
-  return depth && a->def && b->def && a->def->kind == b->def->kind && a->def->has(traits::Pure) && a->def->regions.empty() && a->def->results.size() == 1 && a->type.shape == b->type.shape &&
-         a->type.elem == b->type.elem && a->def->attrs == b->def->attrs && a->def->operands.size() == b->def->operands.size() &&
-         std::equal(a->def->operands.begin(), a->def->operands.end(), b->def->operands.begin(), [&](const Value *x, const Value *y) { return areSame(x, y, depth - 1); });
+const Value *withoutConverts(const Value *v) {
+  while (v->def && v->def->kind == OpKind::Convert)
+    v = v->def->operands[0];
+  return v;
 }
 
-bool areSame(const Term &a, const Term &b) { return a.times == b.times && (a.value->type.isScalar() || a.axes == b.axes) && areSame(a.value, b.value); }
+bool isAlike(const Value *a, const Value *b, bool inPlace, unsigned depth) {
+  a = inPlace ? withoutConverts(a) : stripped(a);
+  b = inPlace ? withoutConverts(b) : stripped(b);
+  if (a == b)
+    return true;
+  return depth && a->def && b->def && a->def->kind == b->def->kind && a->def->has(traits::Pure) && a->def->regions.empty() && a->def->results.size() == 1 &&
+         (inPlace ? a->type.shape == b->type.shape : a->type.shape.numel() == b->type.shape.numel()) && a->type.elem == b->type.elem && a->def->attrs == b->def->attrs &&
+         a->def->operands.size() == b->def->operands.size() &&
+         std::equal(a->def->operands.begin(), a->def->operands.end(), b->def->operands.begin(), [&](const Value *x, const Value *y) { return isAlike(x, y, inPlace, depth - 1); });
+}
+
+bool areSame(const Term &a, const Term &b) { return a.times == b.times && (a.value->type.isScalar() || a.axes == b.axes) && areAlike(a.value, b.value, /*inPlace=*/true); }
 
 /// Terms of a sum and the constants in it; no more terms than mostTerms.
 struct Sum {
@@ -103,6 +107,14 @@ bool isDifference(const std::vector<Stride> &strides, const std::vector<int64_t>
 
 } // namespace
 
+const Value *stripped(const Value *v) {
+  while (v->def && (renames(v->def->kind) || isWidening(v->def->kind) || v->def->kind == OpKind::Convert))
+    v = v->def->operands[0];
+  return v;
+}
+
+bool areAlike(const Value *a, const Value *b, bool inPlace) { return isAlike(a, b, inPlace, 8); }
+
 std::optional<int64_t> constantDistance(const Value *a, const Value *b) {
   if (a->type.shape != b->type.shape)
     return std::nullopt;
@@ -139,11 +151,7 @@ bool isColumnOfRows(const Value *pointer, const Value *column, std::vector<int64
     return false;
   return std::ranges::all_of(sum.terms, [&](const Term &t) {
     const Op *op = t.value->def;
-    auto isWidth = [&](const Value *v) {
-      while (v->def && (renames(v->def->kind) || isWidening(v->def->kind) || v->def->kind == OpKind::Convert))
-        v = v->def->operands[0];
-      return v == width;
-    };
+    auto isWidth = [&](const Value *v) { return stripped(v) == width; };
     return (t.value->type.isScalar() && isFixed(*t.value)) || (op && op->kind == OpKind::Mul && (isWidth(op->operands[0]) || isWidth(op->operands[1])));
   });
 }

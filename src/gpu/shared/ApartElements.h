@@ -12,6 +12,12 @@
 
 namespace tegula::gpu {
 
+/// Without what only spreads elements out, or keeps them elsewhere: conversions between layouts, names of other shapes (Layouts.h), widened integers.
+const ir::Value *stripped(const ir::Value *v);
+
+/// Are both computed alike, by equal operations from what is? In whatever layout. Of stripped values, or, if `inPlace`, with the same elements in the same places. Looks at chains of eight operations.
+bool areAlike(const ir::Value *a, const ir::Value *b, bool inPlace);
+
 /// By how many elements each address of `b` is behind that of `a`, if it is the same number for all: tiles of one shape (or scalars), in the same iteration of the loops around.
 std::optional<int64_t> constantDistance(const ir::Value *a, const ir::Value *b);
 

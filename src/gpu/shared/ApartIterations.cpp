@@ -1,6 +1,5 @@
 // See ApartIterations.h.
 #include "gpu/shared/ApartIterations.h"
-#include "gpu/Layouts.h"
 #include "gpu/shared/ApartElements.h"
 #include "ir/Builder.h"
 #include "passes/ArgumentAccess.h"
@@ -28,25 +27,6 @@ struct Course {
     return std::abs(step) > reach && (!unit || (unit->def && unit->def->kind == OpKind::NumPrograms)); // of which there is one at least
   }
 };
-
-/// Without conversions and copies.
-const Value *stripped(const Value *v) {
-  while (v->def && (renames(v->def->kind) || v->def->kind == OpKind::Splat || v->def->kind == OpKind::Broadcast || v->def->kind == OpKind::SExt || v->def->kind == OpKind::ZExt ||
-                    v->def->kind == OpKind::Convert))
-    v = v->def->operands[0];
-  return v;
-}
-
-/// Computed alike, in whatever layout.
-bool areEqual(const Value *a, const Value *b, unsigned depth = 8) {
-  a = stripped(a);
-  b = stripped(b);
-  if (a == b)
-    return true;
-  return depth && a->def && b->def && a->def->kind == b->def->kind && a->def->has(traits::Pure) && a->def->regions.empty() && a->def->results.size() == 1 &&
-         a->type.shape.numel() == b->type.shape.numel() && a->type.elem == b->type.elem && a->def->attrs == b->def->attrs && a->def->operands.size() == b->def->operands.size() &&
-         std::equal(a->def->operands.begin(), a->def->operands.end(), b->def->operands.begin(), [&](const Value *x, const Value *y) { return areEqual(x, y, depth - 1); });
-}
 
 /// Never negative, as far as the operations tell that it comes from.
 bool isNonNegative(const Value *v, unsigned depth = 8) {
@@ -225,7 +205,7 @@ std::optional<Course> Courses::product(const Op &op) {
 
 std::optional<Course> Courses::find(const Value &v) {
   for (const Bound &b : bounds_)
-    if (v.type.isTensor() && areEqual(&v, b.value) && isOutside(*b.bound) && !isOfCta(*b.bound))
+    if (v.type.isTensor() && areAlike(&v, b.value, /*inPlace=*/false) && isOutside(*b.bound) && !isOfCta(*b.bound))
       return Course{0, 0, b.bound, true};
   if (v.type.isScalar() && isOutside(v) && !isOfCta(v))
     return Course{};

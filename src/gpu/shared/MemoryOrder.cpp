@@ -308,7 +308,6 @@ bool MemoryOrder::isForOwners(const Op &load) {
   return true;
 }
 
-
 /// A copy that stands where its load stood (a ring of copies ahead is made of memory that nobody writes meanwhile) reads what threads have stored before. Those of this CTA have met where the buffer was
 /// read last; other CTAs have not.
 void MemoryOrder::orderCopy(const Op &copy) {

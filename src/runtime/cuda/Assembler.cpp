@@ -5,10 +5,10 @@
 #include "runtime/cuda/AssemblyMemo.h"
 #include "runtime/cuda/BlockRequest.h"
 #include "runtime/cuda/Driver.h"
+#include "runtime/cuda/InstalledFiles.h"
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
-#include <glob.h>
 #include <mutex>
 
 namespace tegula::runtime::cuda {
@@ -106,16 +106,9 @@ void addAssemblerFolder(std::string folder) {
   folders().push_back(std::move(folder));
 }
 
-static void expand(const std::string &pattern, std::vector<std::string> &out) {
-  glob_t found{};
-  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
-    for (size_t i = found.gl_pathc; i-- > 0;) out.push_back(found.gl_pathv[i]); // the newest name first
-  globfree(&found);
-}
-
 static void inPackages(const std::string &packages, std::vector<std::string> &out) {
   for (const char *wheel : {"/nvidia/nvjitlink/lib", "/nvidia/cu13/lib", "/nvidia/cu14/lib"})
-    expand(packages + wheel + "/libnvJitLink.so.[0-9]*", out);
+    addInstalled(packages + wheel + "/libnvJitLink.so.[0-9]*", out);
 }
 
 std::vector<std::string> assemblerCandidates() {
@@ -132,7 +125,7 @@ std::vector<std::string> assemblerCandidates() {
   for (const char *name : {"libnvJitLink.so.13", "libnvJitLink.so.12"}) out.push_back(name);
   for (const std::string &root : {environment("CUDA_HOME"), environment("CUDA_PATH"), std::string("/usr/local/cuda"), std::string("/usr/local/cuda-*")})
     if (!root.empty())
-      for (const char *lib : {"/lib64", "/lib", "/targets/*/lib"}) expand(root + lib + "/libnvJitLink.so.[0-9]*", out);
+      for (const char *lib : {"/lib64", "/lib", "/targets/*/lib"}) addInstalled(root + lib + "/libnvJitLink.so.[0-9]*", out);
   for (const std::string &root : {environment("VIRTUAL_ENV"), environment("CONDA_PREFIX"), std::string("/usr/local"), std::string("/usr"), std::string("/opt/*")})
     if (!root.empty())
       for (const char *lib : {"/lib/python3*/site-packages", "/lib/python3*/dist-packages"}) inPackages(root + lib, out);

@@ -1,10 +1,11 @@
 // Text, cubin and log go through files in memory (memfd_create), which the program opens by /proc/self/fd: nothing is written to a disk, and nothing is left behind.
 #include "runtime/cuda/AssemblerProgram.h"
+#include "runtime/OwnFiles.h"
+#include "runtime/cuda/InstalledFiles.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
-#include <glob.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -26,26 +27,13 @@ public:
   MemoryFile(const MemoryFile &) = delete;
   int fd() const { return fd_; }
 
-  bool write(std::string_view text) const {
-    while (!text.empty()) {
-      const ssize_t n = ::write(fd_, text.data(), text.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return false;
-      text.remove_prefix(static_cast<size_t>(n));
-    }
-    return true;
-  }
+  bool write(std::string_view text) const { return writeAll(fd_, text.data(), text.size()); }
+  /// All of it, from the beginning: whoever was given the file may have moved on in it.
   template <typename Bytes> bool read(Bytes &out) const {
     struct stat s {};
-    if (fstat(fd_, &s) != 0) return false;
+    if (fstat(fd_, &s) != 0 || lseek(fd_, 0, SEEK_SET) != 0) return false;
     out.resize(static_cast<size_t>(s.st_size));
-    for (size_t at = 0; at < out.size();) {
-      const ssize_t n = pread(fd_, out.data() + at, out.size() - at, static_cast<off_t>(at));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return false;
-      at += static_cast<size_t>(n);
-    }
-    return true;
+    return readAll(fd_, out.data(), out.size());
   }
 
 private:
@@ -84,13 +72,6 @@ bool endsWell(pid_t child) {
 bool isProgram(const std::string &path) {
   struct stat s {};
   return stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode) && access(path.c_str(), X_OK) == 0;
-}
-
-void expand(const std::string &pattern, std::vector<std::string> &out) {
-  glob_t found{};
-  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
-    for (size_t i = found.gl_pathc; i-- > 0;) out.push_back(found.gl_pathv[i]); // the newest name first
-  globfree(&found);
 }
 
 } // namespace
@@ -136,7 +117,7 @@ std::vector<std::string> programCandidates(const std::string &library, const std
   for (const char *name : {"CUDA_HOME", "CUDA_PATH"})
     if (const char *root = std::getenv(name); root && *root) out.push_back(std::string(root) + "/bin/ptxas");
   out.emplace_back("/usr/local/cuda/bin/ptxas");
-  expand("/usr/local/cuda-*/bin/ptxas", out);
+  addInstalled("/usr/local/cuda-*/bin/ptxas", out);
   if (const char *path = std::getenv("PATH"))
     for (std::string_view rest = path; !rest.empty();) {
       const size_t end = std::min(rest.find(':'), rest.size());
@@ -144,9 +125,9 @@ std::vector<std::string> programCandidates(const std::string &library, const std
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   for (const std::string &folder : packages) {
-    expand(folder + "/nvidia/cu*/bin/ptxas", out);
-    expand(folder + "/nvidia/cuda_nvcc/bin/ptxas", out);
-    expand(folder + "/triton/backends/nvidia/bin/ptxas", out);
+    addInstalled(folder + "/nvidia/cu*/bin/ptxas", out);
+    addInstalled(folder + "/nvidia/cuda_nvcc/bin/ptxas", out);
+    addInstalled(folder + "/triton/backends/nvidia/bin/ptxas", out);
   }
   return out;
 }

@@ -344,32 +344,15 @@ V emitToIntX86(VecEmitter &v, V x) {
 // The significand, an integer of 53 bits, is shifted by what its exponent says; the instructions give zero for amounts from 64 on (Intel SDM vol. 2, VPSLLVQ, VPSRLVQ), so one of the two shifts does unless both give the same.
 V emitToLongX86(VecEmitter &v, V x) {
   X86Math m(v);
-  V bits = m.bitsOf(x), significand = m.or_(m.and_(bits, (uint64_t(1) << 52) - 1), uint64_t(1) << 52);
-  V left = m.sub(m.and_(m.lshr(bits, 52), 0x7FF), 1075), right = m.b.CreateNeg(left);
-  auto shift = [&](llvm::Intrinsic::ID id, V by) {
-    V both = m.b.CreateShuffleVector(significand, by, llvm::to_vector(llvm::seq<int>(0, static_cast<int>(2 * lanesOf(x)))));
-    const unsigned n = lanesOf(x);
-    llvm::SmallVector<V, 8> parts; // registers of four, one behind the other
-    for (unsigned i = 0; i < n; i += 4) {
-      llvm::SmallVector<int, 4> low, high;
-      for (unsigned j = i; j < i + 4; ++j) {
-        low.push_back(static_cast<int>(std::min(j, n - 1)));
-        high.push_back(static_cast<int>(n + std::min(j, n - 1)));
-      }
-      parts.push_back(m.b.CreateIntrinsic(id, {}, {m.b.CreateShuffleVector(both, low), m.b.CreateShuffleVector(both, high)}));
-    }
-    while (parts.size() > 1) {
-      for (size_t i = 0; i < parts.size() / 2; ++i)
-        parts[i] = m.b.CreateShuffleVector(parts[2 * i], parts[2 * i + 1], llvm::to_vector(llvm::seq<int>(0, static_cast<int>(2 * lanesOf(parts[2 * i])))));
-      parts.resize(parts.size() / 2);
-    }
-    return lanesOf(parts[0]) == n ? parts[0] : m.b.CreateShuffleVector(parts[0], llvm::to_vector(llvm::seq<int>(0, static_cast<int>(n))));
-  };
-  V size = m.b.CreateOr(shift(x86_avx2_psllv_q_256, left), shift(x86_avx2_psrlv_q_256, right));
-  V sign = m.b.CreateSExt(m.b.CreateICmpSLT(bits, m.i(bits, 0)), bits->getType());
-  V r = m.b.CreateSub(m.b.CreateXor(size, sign), sign);
-  r = m.b.CreateSelect(m.b.CreateICmpSGT(left, m.i(left, 10)), m.b.CreateXor(sign, m.i(bits, INT64_MAX)), r);
-  return m.b.CreateSelect(m.isNan(x), llvm::Constant::getNullValue(bits->getType()), r);
+  return m.inRegisters(x, 4, [&](V y) -> V {
+    V bits = m.bitsOf(y), significand = m.or_(m.and_(bits, (uint64_t(1) << 52) - 1), uint64_t(1) << 52);
+    V left = m.sub(m.and_(m.lshr(bits, 52), 0x7FF), 1075), right = m.b.CreateNeg(left);
+    V size = m.b.CreateOr(m.b.CreateIntrinsic(x86_avx2_psllv_q_256, {}, {significand, left}), m.b.CreateIntrinsic(x86_avx2_psrlv_q_256, {}, {significand, right}));
+    V sign = m.b.CreateSExt(m.b.CreateICmpSLT(bits, m.i(bits, 0)), bits->getType());
+    V r = m.b.CreateSub(m.b.CreateXor(size, sign), sign);
+    r = m.b.CreateSelect(m.b.CreateICmpSGT(left, m.i(left, 10)), m.b.CreateXor(sign, m.i(bits, INT64_MAX)), r);
+    return m.b.CreateSelect(m.isNan(y), llvm::Constant::getNullValue(bits->getType()), r);
+  });
 }
 
 // Both halves as the low bits of doubles, 2^52 + low and 2^84 + 2^63 + 2^32 high; what is too much is taken from the upper one, exactly, and their sum is rounded once.

@@ -28,6 +28,14 @@ inline llvm::Type *doubleLike(const llvm::Value *x) {
   return likeShape(x->getType(), llvm::Type::getDoubleTy(x->getContext()));
 }
 
+/// `first`, the next number ...: one for each of at least two lanes.
+inline llvm::Constant *consecutive(llvm::Type *elem, unsigned lanes, uint64_t first = 0) {
+  llvm::SmallVector<llvm::Constant *, 64> numbers;
+  for (unsigned i = 0; i < lanes; ++i)
+    numbers.push_back(llvm::ConstantInt::get(elem, first + i));
+  return llvm::ConstantVector::get(numbers);
+}
+
 /// Arithmetic over one builder with constants splat to the other operand's shape. Never sets fast-math flags, so every
 /// sequence written with it means exactly what it says.
 struct Arith {

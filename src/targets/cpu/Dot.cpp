@@ -198,15 +198,12 @@ llvm::SmallVector<V> DotEmitter::starts(unsigned rows, V sums) {
 void DotEmitter::sumRows(V a, V depth) {
   const int64_t bytes = std::min<int64_t>(p.k, target.vectorBits / 8), groups = bytes / p.kGroup;
   llvm::Type *sum = v.vecType(p.accElem, static_cast<unsigned>(groups)), *row = llvm::FixedVectorType::get(b.getInt8Ty(), static_cast<unsigned>(bytes));
-  llvm::IRBuilder<> entry(&b.GetInsertBlock()->getParent()->getEntryBlock(), b.GetInsertBlock()->getParent()->getEntryBlock().begin());
+  llvm::BasicBlock &first = b.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::IRBuilder<> entry(&first, first.begin());
   rowSums = entry.CreateAlloca(b.getInt32Ty(), entry.getInt32(static_cast<uint32_t>(p.m)));
   llvm::SmallVector<V> inside; // of the bytes of a vector
-  for (int64_t k = 0; depth && k < p.k; k += bytes) {
-    llvm::SmallVector<llvm::Constant *> numbers;
-    for (int64_t i = 0; i < bytes; ++i)
-      numbers.push_back(b.getInt32(static_cast<uint32_t>(k + i)));
-    inside.push_back(b.CreateICmpSLT(llvm::ConstantVector::get(numbers), b.CreateVectorSplat(static_cast<unsigned>(bytes), b.CreateTrunc(depth, b.getInt32Ty()))));
-  }
+  for (int64_t k = 0; depth && k < p.k; k += bytes)
+    inside.push_back(b.CreateICmpSLT(targets::consecutive(b.getInt32Ty(), static_cast<unsigned>(bytes), static_cast<uint64_t>(k)), b.CreateVectorSplat(static_cast<unsigned>(bytes), b.CreateTrunc(depth, b.getInt32Ty()))));
   loop(p.m, {{a, p.aRowStride * aBytes(), aStride}, {rowSums, cBytes()}}, {}, [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
     V all = llvm::Constant::getNullValue(sum);
     for (int64_t k = 0; k < p.k; k += bytes) {

@@ -6,6 +6,7 @@
 //
 //   y[x] = in[x % W + S * (x // W)], W = 56, vectors of 16          |run: 3 vectors      |8 + 8|run: 2    |16|...
 #include "targets/cpu/Emitter.h"
+#include "targets/common/VecUtil.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace tegula::cpu {
@@ -276,12 +277,8 @@ bool RunEmitter::loop(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &
       const auto [at, holds] = endOfRows(rows);
       b_.CreateCondBr(holds, halves, apart);
       b_.SetInsertPoint(halves);
-      llvm::Type *lanes = llvm::FixedVectorType::get(b_.getInt32Ty(), n.lanes());
-      llvm::SmallVector<llvm::Constant *, 32> numbersOfLanes;
-      for (unsigned i = 0; i < n.lanes(); ++i)
-        numbersOfLanes.push_back(b_.getInt32(i));
       V lane = b_.CreateTrunc(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at, b_.getInt64(n.lanes())), b_.getInt32Ty());
-      V before = b_.CreateICmpULT(llvm::ConstantVector::get(numbersOfLanes), b_.CreateVectorSplat(llvm::cast<llvm::FixedVectorType>(lanes)->getNumElements(), lane));
+      V before = b_.CreateICmpULT(targets::consecutive(b_.getInt32Ty(), n.lanes()), b_.CreateVectorSplat(n.lanes(), lane));
       NestState::Run last;
       last.start = start;
       const auto memo = n.memo;

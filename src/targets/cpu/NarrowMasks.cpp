@@ -1,4 +1,5 @@
 #include "targets/cpu/NarrowMasks.h"
+#include "targets/common/VecUtil.h"
 #include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/IR/Module.h"
 #include <algorithm>
@@ -62,10 +63,7 @@ static llvm::Function *leftFunction(llvm::IRBuilder<> &caller, const NarrowRegis
   llvm::PHINode *now = b.CreatePHI(bits, 2), *sofar = load ? b.CreatePHI(r.type, 2) : nullptr;
   V lane = b.CreateZExt(b.CreateBinaryIntrinsic(cttz, now, b.getTrue()), b.getInt64Ty()), there = b.CreateGEP(element, at, lane), all = nullptr;
   if (load) {
-    llvm::SmallVector<llvm::Constant *, 32> numbers;
-    for (unsigned i = 0; i < r.lanes; ++i)
-      numbers.push_back(llvm::ConstantInt::get(element, i));
-    V here = b.CreateICmpEQ(llvm::ConstantVector::get(numbers), b.CreateVectorSplat(r.lanes, b.CreateTrunc(lane, element)));
+    V here = b.CreateICmpEQ(targets::consecutive(element, r.lanes), b.CreateVectorSplat(r.lanes, b.CreateTrunc(lane, element)));
     all = b.CreateSelect(here, b.CreateVectorSplat(r.lanes, b.CreateAlignedLoad(element, there, llvm::Align(1))), sofar);
     sofar->addIncoming(x, entry);
     sofar->addIncoming(all, one);
