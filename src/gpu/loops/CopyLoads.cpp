@@ -128,20 +128,22 @@ public:
 
   /// `inGroups`: a loop around it has copies by the threads (async_copy) in flight, for which a wait of ours would wait as well.
   void block(Block &b, bool inGroups) {
-    std::vector<Op *> loads;
+    std::vector<Op *> tma, threads;
     for (Op *op : b.ops) {
       for (Region *r : op->regions)
         block(*r->block, isLoop(*op) ? hasCommits(*r->block) : inGroups);
-      if (op->kind == OpKind::DescLoad || (op->kind == OpKind::Load && op->result()->type.isTensor() && !inGroups))
-        loads.push_back(op);
+      if (op->kind == OpKind::DescLoad)
+        tma.push_back(op);
+      else if (op->kind == OpKind::Load && op->result()->type.isTensor() && !inGroups)
+        threads.push_back(op);
     }
-    if (loads.empty())
+    if (tma.empty() && threads.empty())
       return;
     look(b);
     BlockEditor edit(b);
-    auto threads = std::stable_partition(loads.begin(), loads.end(), [](const Op *load) { return load->kind == OpKind::DescLoad; });
-    std::for_each(loads.begin(), threads, [&](Op *load) { byTma(edit, load); });
-    byThreads(edit, {threads, loads.end()});
+    for (Op *load : tma)
+      byTma(edit, load);
+    byThreads(edit, threads);
   }
 
 private:
