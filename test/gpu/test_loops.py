@@ -57,3 +57,14 @@ def taps(x, w, y, T, D: tl.constexpr):
     gpu = registers.run("compile", f"{source}::taps", "--sig", "x:*bf16:16, w:*bf16:16, y:*bf16:16, T:i32, D:512", "-t", "sm_90a", "--num-warps", "4", "--emit", "gpu")
     before, loop = gpu.split(" = for ")
     assert before.count(" = convert ") == 2 and "convert" not in loop and loop.count("{vec = 4}") == 2
+
+
+SCAN = "x_ptr:*{0}:16, dt_ptr:*{0}:16, A_ptr:*fp32:16, B_ptr:*{0}:16, C_ptr:*{0}:16, D_ptr:*fp32:16, y_ptr:*{0}:16, T:i32:16, DIM:i32:16, N:16, BD:{1}"
+
+
+@pytest.mark.parametrize("element, channels, warps, moves", [("bf16", 64, 4, 1), ("fp32", 64, 4, 1), ("bf16", 16, 1, 1), ("bf16", 64, 2, 3), ("fp32", 128, 4, 3)])
+def test_the_largest_tile_decides_where_rows_of_its_loop_live(element, channels, warps, moves):
+    """Rows of x and dt are read as the state wants them, and the row of skips from outside of the loop goes there: only y is moved. Where a thread would read too much of them, they are as memory has them;
+    then what the state needs of them is moved, and its sum to where it is stored."""
+    gpu = registers.run("compile", "bench/zoo/kernels/scans.py::selective_scan", "--sig", SCAN.format(element, channels), "-t", "sm_90a", "--num-warps", str(warps), "--emit", "gpu")
+    assert gpu.split(" = for ")[1].count(" = convert ") == moves

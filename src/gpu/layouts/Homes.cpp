@@ -17,6 +17,11 @@ Homes::Homes(const Function &f, Module &out, const TargetInfo &target, unsigned 
   users_.add(*f.block());
   joined_.emplace(users_, *f.block());
   settle();
+  // One after the other, as what one decides may be what others wait for; the bound is for the time to compile.
+  for (unsigned round = 0; waiting_ && round < 16; ++round) {
+    released_.insert(waiting_);
+    settle();
+  }
   waits_ = false;
   settle();
   openCarried(*f.block());
@@ -177,10 +182,19 @@ Home Homes::source(const Value *v) const {
   return h.layout || !last_ ? h : Home{out_.internLayout(layoutFor(v)), Rank::Other};
 }
 
+static const Op *loopAround(const Op &op) {
+  const Op *loop = op.parent->parent->op;
+  while (loop && loop->kind != OpKind::For && loop->kind != OpKind::While)
+    loop = loop->parent->parent->op;
+  return loop;
+}
+
 void Homes::settle() {
   // Ranks only rise, so this ends soon; the bound is for homes of one rank that chase each other around a loop.
   for (unsigned round = 0; round < 64; ++round) {
     changed_ = false;
+    waiting_ = nullptr;
+    waiters_.clear();
     block(*f_.block());
     if (!changed_)
       return;
@@ -287,23 +301,42 @@ void Homes::visit(const Op &op) {
   }
 }
 
-/// Where the strongest operand of work on elements lives; of equals one of the loop around it, as what comes from outside (weights of a convolution over time) is moved once, in front of the loop. None yet if that
-/// one has no home yet: carried values.
-Home Homes::ofOperands(const Op &op) const {
-  const Op *loop = op.parent->parent->op;
-  while (loop && loop->kind != OpKind::For && loop->kind != OpKind::While)
-    loop = loop->parent->parent->op;
+/// Where the strongest operand of work on elements lives; of equals one of the loop around it, as what comes from outside (weights of a convolution over time) is moved once, in front of the loop; of equals still
+/// the one whose home the users want. Nothing yet if that comes from outside, and one of the loop has no home that stays (carried values, rows that larger tiles are computed with), or waits itself.
+/// Where all wait for each other, the one that would cost most to move decides first: in the innermost loop, of most elements. (So rows of a state space scan live as its state wants them, and the row of skips
+/// outside of the loop that they are multiplied with goes there.)
+Home Homes::ofOperands(const Op &op) {
+  const Op *loop = loopAround(op);
   auto isOutside = [&](const Value *v) { return loop && !isInside(beforeRenames(v), *loop); };
   Home best;
-  bool isOfOutside = false, isOpen = false;
+  bool isOfOutside = false, isOpen = false, waits = false;
   for (const Value *v : op.operands) {
     const Home h = of(v);
     const bool outside = isOutside(v);
-    isOpen |= !h.layout && !outside && !isCheap(v);
+    isOpen |= h.rank < Rank::Memory && !outside && !isCheap(v);
+    waits |= v->def && waiters_.contains(v->def);
     if (h.rank > best.rank || (h.rank == best.rank && isOfOutside && !outside))
       best = h, isOfOutside = outside;
   }
-  return waits_ && isOpen && isOfOutside && best.rank == Rank::Memory ? Home{} : best;
+  if (best.rank != Rank::Memory)
+    return best;
+  if (waits_ && (waits || (isOpen && isOfOutside)) && !released_.contains(&op)) {
+    waiters_.insert(&op);
+    auto weight = [](const Op &o) {
+      unsigned depth = 0;
+      for (const Op *l = loopAround(o); l; l = loopAround(*l))
+        ++depth;
+      return std::pair{depth, o.operands[0]->type.numel()};
+    };
+    if (!waiting_ || weight(*waiting_) < weight(op))
+      waiting_ = &op;
+    return {};
+  }
+  auto isEqual = [&](const Value *v) { return of(v).rank == best.rank && isOutside(v) == isOfOutside; };
+  if (op.results.size() == 1 && std::ranges::any_of(op.operands, [&](const Value *v) { return isEqual(v) && of(v).layout != best.layout; }))
+    if (const Home wanted = homeOfUsers(op.result()); std::ranges::any_of(op.operands, [&](const Value *v) { return isEqual(v) && of(v).layout == wanted.layout; }))
+      best.layout = wanted.layout;
+  return best;
 }
 
 /// Where the larger tile lives that is computed with what is broadcast from `v`, if at a memory access as a layout of `v`. Nothing if there is none; no layout as long as it has no home.

@@ -10,6 +10,7 @@
 #include "passes/Users.h"
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace tegula::gpu {
@@ -99,7 +100,7 @@ private:
   void giveDefaults(const ir::Block &b);
   Home homeOfUsers(const ir::Value *v, unsigned depth = 2) const;
   Home wantedBy(const ir::Op &user, const ir::Value *v, unsigned depth) const;
-  Home ofOperands(const ir::Op &op) const;
+  Home ofOperands(const ir::Op &op);
   bool isMovedBefore(const ir::Op &op, Home h) const;
   std::optional<LinearLayout> wantedByMemory(const ir::Value *v, unsigned depth) const;
 
@@ -113,6 +114,8 @@ private:
   Users users_;
   std::optional<JoinedStores> joined_;
   bool changed_ = false, last_ = false, waits_ = true; // ofOperands()
+  const ir::Op *waiting_ = nullptr;                    // in the last round; the weightiest
+  std::unordered_set<const ir::Op *> waiters_, released_; // of a round; those that wait no more
 };
 
 } // namespace tegula::gpu
