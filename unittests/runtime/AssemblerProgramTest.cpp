@@ -59,6 +59,19 @@ TEST_F(Program, LeavesNoFilesOpen) {
   EXPECT_EQ(open(), before);
 }
 
+TEST_F(Program, HasLargePagesUnlessTheUserTunesGlibc) {
+  const std::string says = std::string(writes) + R"(; echo "$GLIBC_TUNABLES, $TEGULA_PROGRAM_TEST")";
+  setenv("TEGULA_PROGRAM_TEST", "kept", 1);
+  unsetenv("GLIBC_TUNABLES");
+  ASSERT_TRUE(run(says));
+  EXPECT_NE(log.find("glibc.malloc.hugetlb=1, kept\n"), log.npos) << log;
+  setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=2", 1);
+  ASSERT_TRUE(run(says));
+  EXPECT_NE(log.find("glibc.malloc.arena_max=2, kept\n"), log.npos) << log;
+  unsetenv("GLIBC_TUNABLES");
+  unsetenv("TEGULA_PROGRAM_TEST");
+}
+
 TEST_F(Program, IsFoundBesideTheLibraryFirst) {
   unsetenv("TEGULA_PTXAS");
   const std::vector<std::string> found = programCandidates("/opt/cuda/lib64/libnvJitLink.so.13", {folder});
