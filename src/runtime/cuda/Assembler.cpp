@@ -111,36 +111,42 @@ static void inPackages(const std::string &packages, std::vector<std::string> &ou
     addInstalled(packages + wheel + "/libnvJitLink.so.[0-9]*", out);
 }
 
+static std::string environment(const char *name) {
+  const char *v = std::getenv(name);
+  return v ? v : "";
+}
+
+/// The folders of addAssemblerFolder.
+static std::vector<std::string> givenFolders() {
+  std::lock_guard lock(foldersMutex);
+  return folders();
+}
+
+/// Patterns of the folders where Python environments have their packages.
+static std::vector<std::string> environmentFolders() {
+  std::vector<std::string> out;
+  for (const std::string &root : {environment("VIRTUAL_ENV"), environment("CONDA_PREFIX"), std::string("/usr/local"), std::string("/usr"), std::string("/opt/*")})
+    if (!root.empty())
+      for (const char *lib : {"/lib/python3*/site-packages", "/lib/python3*/dist-packages"}) out.push_back(root + lib);
+  return out;
+}
+
 std::vector<std::string> assemblerCandidates() {
-  auto environment = [](const char *name) {
-    const char *v = std::getenv(name);
-    return std::string(v ? v : "");
-  };
   if (std::string own = environment("TEGULA_NVJITLINK"); !own.empty()) return {own};
   std::vector<std::string> out;
-  {
-    std::lock_guard lock(foldersMutex);
-    for (const std::string &f : folders()) inPackages(f, out);
-  }
+  for (const std::string &f : givenFolders()) inPackages(f, out);
   for (const char *name : {"libnvJitLink.so.13", "libnvJitLink.so.12"}) out.push_back(name);
   for (const std::string &root : {environment("CUDA_HOME"), environment("CUDA_PATH"), std::string("/usr/local/cuda"), std::string("/usr/local/cuda-*")})
     if (!root.empty())
       for (const char *lib : {"/lib64", "/lib", "/targets/*/lib"}) addInstalled(root + lib + "/libnvJitLink.so.[0-9]*", out);
-  for (const std::string &root : {environment("VIRTUAL_ENV"), environment("CONDA_PREFIX"), std::string("/usr/local"), std::string("/usr"), std::string("/opt/*")})
-    if (!root.empty())
-      for (const char *lib : {"/lib/python3*/site-packages", "/lib/python3*/dist-packages"}) inPackages(root + lib, out);
+  for (const std::string &f : environmentFolders()) inPackages(f, out);
   return out;
 }
 
-/// The folders of addAssemblerFolder, and those of Python environments.
+/// All folders of packages, those that were given first.
 static std::vector<std::string> packageFolders() {
-  std::vector<std::string> out;
-  {
-    std::lock_guard lock(foldersMutex);
-    out = folders();
-  }
-  for (const char *name : {"VIRTUAL_ENV", "CONDA_PREFIX"})
-    if (const char *root = std::getenv(name); root && *root) out.push_back(root + std::string("/lib/python3*/site-packages"));
+  std::vector<std::string> out = givenFolders();
+  for (std::string &f : environmentFolders()) out.push_back(std::move(f));
   return out;
 }
 
