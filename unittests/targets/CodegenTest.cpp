@@ -11,7 +11,10 @@
 #include "llvm/Pass.h"
 #include "llvm/PassRegistry.h"
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <set>
+#include <thread>
 
 namespace tegula::cpu {
 namespace {
@@ -279,6 +282,36 @@ void buildEverything(llvm::Module &m, const CpuTarget &target) {
       emitDot(v, target, dotPlan(target, e, e, acc, 32, n, 64, "ieee"), f->getArg(0), f->getArg(1), f->getArg(2), true);
       b.CreateRetVoid();
     }
+}
+
+/// Megabytes of this process that the kernel was asked to use large pages for; -1: it does not say.
+long megabytesOfLargePages() {
+  std::ifstream maps("/proc/self/smaps");
+  long kilobytes = 0, size = 0;
+  bool saysFlags = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.starts_with("Size:"))
+      size = std::atol(line.c_str() + 5);
+    if (!line.starts_with("VmFlags:"))
+      continue;
+    saysFlags = true;
+    if (line.find(" hg") != line.npos)
+      kilobytes += size;
+  }
+  return saysFlags ? kilobytes >> 10 : -1;
+}
+
+TEST(Heap, HasLargePagesInEachThreadThatCompiles) {
+  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled") || megabytesOfLargePages() < 0)
+    GTEST_SKIP() << "this kernel has no large pages, or does not tell";
+  const targets::MachineSpec spec{"nvptx64-nvidia-cuda", "sm_90", "+ptx84", 2};
+  targets::createMachine(spec);
+  const long one = megabytesOfLargePages();
+  EXPECT_GE(one, 20);
+  std::thread([&] { targets::createMachine(spec); }).join();
+  EXPECT_GE(megabytesOfLargePages(), one);
+  targets::createMachine(spec);
+  EXPECT_LE(megabytesOfLargePages(), 3 * one) << "once for each thread";
 }
 
 class ObjectTest : public testing::TestWithParam<std::string> {};

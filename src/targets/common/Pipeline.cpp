@@ -45,6 +45,8 @@
 #include <cassert>
 #include <cstdlib>
 #include <mutex>
+#include <sys/mman.h>
+#include <utility>
 
 namespace tegula::targets {
 
@@ -96,21 +98,40 @@ void boundCodeGenPrepare() {
   });
 }
 
+constexpr size_t mappedBlock = size_t{16} << 20; // so much is mapped, rather than taken from the heap, behind keepFreedMemory(), and twice as much is kept
+
 /// glibc gives the end of the heap back to the system as soon as 128 KiB there are free: LLVM and the assembler free megabytes in each of their stages, and the kernel would clear
 /// those pages again for the next one (2 of 20 ms of a small kernel). It learns by itself from the first large block that is freed (mallopt(3), M_MMAP_THRESHOLD), as a program
 /// that has freed an array has taught it; options that say so would turn that off for the whole process.
 void keepFreedMemory() {
   static std::once_flag once;
   std::call_once(once, [] {
-    constexpr size_t block = size_t{16} << 20; // so much is mapped from now on, and twice as much is kept
-    void *volatile p = std::malloc(block);
+    void *volatile p = std::malloc(mappedBlock);
     std::free(p);
   });
+}
+
+/// Large pages for the memory that this thread compiles in: LLVM and the assembler follow pointers through tens of megabytes, which takes a twentieth longer by small pages. It is the end of
+/// the thread's heap, which keepFreedMemory() has glibc keep; what nobody writes to takes no memory.
+void adviseLargePages() {
+  thread_local bool isDone = false;
+  if (std::exchange(isDone, true))
+    return;
+  constexpr size_t page = size_t{2} << 20, half = mappedBlock - page; // smaller than what is mapped, and two are less than what is kept
+  void *volatile blocks[2];
+  for (void *volatile &block : blocks)
+    if (void *p = block = std::malloc(half)) {
+      const uintptr_t at = llvm::alignTo(reinterpret_cast<uintptr_t>(p), page), end = llvm::alignDown(reinterpret_cast<uintptr_t>(p) + half, page);
+      madvise(reinterpret_cast<void *>(at), end - at, MADV_HUGEPAGE); // a kernel without them refuses
+    }
+  for (void *block : blocks)
+    std::free(block);
 }
 
 void initTarget(llvm::Triple::ArchType arch) {
   static std::once_flag x86, arm, nvptx;
   keepFreedMemory();
+  adviseLargePages();
   chooseScheduler();
   boundCodeGenPrepare();
   switch (arch) {

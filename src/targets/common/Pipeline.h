@@ -18,7 +18,7 @@ struct MachineSpec {
 
 /// Initializes the LLVM target that the triple names (once per process, and no other), and makes a machine that emits
 /// position-independent code and fuses multiplications only where an instruction's flags allow it. Null if there is no
-/// such target.
+/// such target. From any thread; the first call of a thread asks the kernel for large pages in some 28 MiB of the thread's heap, as far as they come to be used.
 std::unique_ptr<llvm::TargetMachine> createMachine(const MachineSpec &spec);
 
 /// Stands in for llvm::LoopAnalysis in runPipeline(): loops of more blocks than `largest` are not in the result, as cycles that are no natural loops never are; the
