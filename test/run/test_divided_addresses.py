@@ -27,6 +27,34 @@ def test_divisors_that_differ(dev, remainder):
 
 
 @tegula.jit
+def k_by_one(x, out, n, count, B: tl.constexpr, REMAINDER: tl.constexpr, UNSIGNED: tl.constexpr):
+    for s in range(0, count, B):
+        o = s + tl.arange(0, B)
+        v = tl.load(x + o)
+        by = n
+        if UNSIGNED:
+            v, by = v.to(tl.uint32, bitcast=True), n.to(tl.uint32, bitcast=True)
+        tl.store(out + o, (v % by if REMAINDER else v // by).to(tl.int32, bitcast=True))
+
+
+@pytest.mark.parametrize("remainder", [False, True])
+@pytest.mark.parametrize("unsigned", [False, True])
+@pytest.mark.parametrize("n", [2, 3, 7, -7, 10, 641, 65535, 65536, 2**30 + 1, 2**31 - 1, -(2**31), -3])
+def test_numbers_by_one_divisor(dev, n, unsigned, remainder):
+    """Multiples of the divisor, their neighbours and the ends of the range: CPUs multiply by a reciprocal (divideByOneNumber)."""
+    rng = np.random.default_rng(abs(n) % 1000)
+    near = (rng.integers(-(2**31) // abs(n), 2**31 // abs(n) + 1, 150)[:, None] * abs(n) + np.array([-1, 0, 1])).ravel()
+    x = np.concatenate([near, rng.integers(-(2**31), 2**31, 54), [0, 1, -1, 2**31 - 1, 2**31 - 2, -(2**31), -(2**31) + 1, n]])
+    x = ((x + 2**31) % 2**32 - 2**31).astype(np.int32)
+    assert x.size == 512
+    out = np.zeros(512, np.int32)
+    dev(k_by_one, (1, ), x, out, n, 512, 128, remainder, unsigned)
+    a, b = (x.astype(np.int64) % 2**32, n % 2**32) if unsigned else (x.astype(np.int64), n)
+    q = abs(a) // abs(b) * np.sign(a) * np.sign(b)
+    assert_same(out, ((a - q * b if remainder else q) % 2**32).astype(np.uint32).view(np.int32))
+
+
+@tegula.jit
 def k_quotient(x, out, first, n, count, B: tl.constexpr, HOW: tl.constexpr):
     i = tl.arange(0, B)
     o = first + i

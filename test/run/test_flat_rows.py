@@ -29,7 +29,9 @@ def rows(x, out, start, total, W, S, H, B: tl.constexpr, CONST: tl.constexpr):
 
 @pytest.mark.parametrize("element", [np.int32, np.int64])
 @pytest.mark.parametrize("w, h, start, total", [(56, 7, 0, 5000), (58, 3, 0, 4097), (64, 12, 0, 4096), (300, 1, 5, 3000), (17, 4, 3, 1000), (16, 5, 0, 900), (5, 7, 0, 700), (1, 9, 0, 600), (33, 2, -100, 600),
-                                                (200, 3, -5, 1000), (57, 2, 2**31 - 2200, 2048), (40, 3, 2**31 - 500, 1000), (128, 1 << 20, 0, 2000), (-7, 3, 0, 300)])
+                                                (200, 3, -5, 1000), (57, 2, 2**31 - 2200, 2048), (40, 3, 2**31 - 500, 1000), (128, 1 << 20, 0, 2000), (-7, 3, 0, 300),
+                                                # w * h wraps around to 404, no multiple of 300, and to less than zero
+                                                (300, 14316559, 0, 2500), (96, 1 << 26, 0, 1000)])
 @pytest.mark.parametrize("const", [False, True])
 def test_rows_of_flat_positions(dev, element, w, h, start, total, const):
     """Rows that are longer and shorter than vectors, of one element; numbers begin below zero, and wrap around in 32 bits; divisors of the launch and constants."""

@@ -218,6 +218,42 @@ TEST(KernelOps, ProductsOfLanesThatAreKnown) {
   }
 }
 
+// By the reciprocal of a divisor that is one number in the whole nest. Flat positions ask where the rows of %d end, as those of %d * %h end there, too; in each run three numbers are divided, and none by an instruction for it.
+TEST(KernelOps, DivisorsOfAWholeNestAreReciprocals) {
+  const std::string text = R"(kernel @k(%x: ptr<f32>, %o: ptr<f32>, %d: i32, %h: i32) {
+  %r = range {start = 0} : tensor<1024xi32>
+  %ds = splat %d : tensor<1024xi32>
+  %dh = mul %d, %h : i32
+  %dhs = splat %dh : tensor<1024xi32>
+  %c = srem %r, %ds
+  %p = sdiv %r, %dhs
+  %xs = splat %x : tensor<1024xptr<f32>>
+  %os = splat %o : tensor<1024xptr<f32>>
+  %two = const {value = 2} : tensor<1024xi32>
+  %a = mul %p, %two
+  %at = add %a, %c
+  %xa = addptr %xs, %at
+  %v = load %xa : tensor<1024xf32>
+  %oa = addptr %os, %r
+  store %oa, %v
+})";
+  DiagEngine diag; // gets a remark about vectors in which rows end
+  const auto m = ir::parse(std::make_shared<const SourceFile>("test.ir", text), diag);
+  ASSERT_TRUE(m);
+  const std::string ir = emitStage(*m, *parseTarget("cpu:avx2"), {}, Stage::Llvm, diag).value_or("");
+  const size_t loop = ir.find("\nloop:");
+  ASSERT_NE(loop, std::string::npos);
+  const std::string begin = ir.substr(loop, ir.find("\n\n", loop) - loop); // of a run
+  EXPECT_EQ(begin.find(" sdiv "), std::string::npos) << begin;
+  size_t products = 0, ends = 0;
+  for (size_t at = 0; (at = begin.find("fmul double", at)) != std::string::npos; ++at)
+    ++products;
+  for (size_t at = 0; (at = begin.find("ashr i64", at)) != std::string::npos; ++at)
+    ++ends;
+  EXPECT_EQ(products, 2u) << begin;
+  EXPECT_EQ(ends, 1u) << begin; // one row is looked at
+}
+
 namespace {
 /// How often an instruction occurs in the assembly of a kernel of `function` over eight floats.
 size_t instructions(const std::string &function, const char *target, const std::string &what) {

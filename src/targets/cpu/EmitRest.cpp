@@ -161,9 +161,12 @@ void FunctionEmitter::findRest() {
 // Of a nest that reads buffers alone: so many trips are in front of the end of a row that was loaded under a mask. Null if it says nothing of where the nest may end.
 V FunctionEmitter::endOfBuffers(NestLoop &l, V trips) {
   NestState &n = *nest_;
+  auto parts = n.ofTrip; // of addresses without masks, which runs go by, too
   V full = fullTrips(&l, l.bits, true);
-  if (!full)
+  if (!full) {
+    n.ofTrip = std::move(parts);
     return nullptr;
+  }
   findRest();
   if (!n.restFrom)
     return fullTrips(&l, l.bits);

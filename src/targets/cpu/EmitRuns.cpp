@@ -36,6 +36,7 @@ private:
   };
   std::optional<Moves> movesOf(const NestState::OfTrip &t) const;
   bool staysInRun(const ir::Value *v, const Bits &at, unsigned &budget) const;
+  V followsFinerRows(llvm::SmallVectorImpl<Part> &parts);
   llvm::SmallVector<RowAt, 4> rowsAt(llvm::ArrayRef<Part> parts);
   V vectorsOfRun(llvm::ArrayRef<RowAt> rows);
   std::pair<V, V> endOfRows(llvm::ArrayRef<RowAt> rows);
@@ -97,6 +98,61 @@ bool RunEmitter::staysInRun(const ir::Value *v, const Bits &at, unsigned &budget
     if (!staysInRun(op.operands[i], operandBits(op, i, v->index, at), budget))
       return false;
   return true;
+}
+
+/// The number that `v` is in all elements, as far as its operations say: what a splat is of, a constant.
+static const ir::Value *oneNumber(const ir::Value *v) {
+  while (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::SExt || (v->def->has(ir::traits::Shape) && v->def->operands.size() == 1 && v->def->kind != OpKind::Split)))
+    v = v->def->operands[0];
+  return v;
+}
+
+/// Is `x` a product of `y`, unless it wraps around?
+static bool isProductOf(const ir::Value *x, const ir::Value *y, unsigned budget = 8) {
+  x = oneNumber(x), y = oneNumber(y);
+  if (x == y)
+    return true;
+  if (!x->def || !budget)
+    return false;
+  if (x->def->kind == OpKind::Const && y->def && y->def->kind == OpKind::Const)
+    return y->def->intValue() > 0 && x->def->intValue() > 0 && x->def->intValue() % y->def->intValue() == 0;
+  return x->def->kind == OpKind::Mul && (isProductOf(x->def->operands[0], y, budget - 1) || isProductOf(x->def->operands[1], y, budget - 1));
+}
+
+// Where an index is taken apart into several (`o % D`, `o // D`, `o // (D * R)`), the rows of a product of D end where those of D do: only the finest ones of each number are left in `parts`. i1: the
+// divisors are multiples as they look; null: nothing was left out.
+V RunEmitter::followsFinerRows(llvm::SmallVectorImpl<Part> &parts) {
+  auto operands = [](const Part &p) -> const auto & { return p.first->part.value->def->operands; };
+  auto follows = [&](size_t i, size_t j) {
+    const Part &x = parts[i], &y = parts[j];
+    const Op &ofX = *x.first->part.value->def, &ofY = *y.first->part.value->def;
+    const bool same = operands(x)[1] == operands(y)[1];
+    return operands(x)[0] == operands(y)[0] && x.first->at == y.first->at && !isShift(ofX) && !isShift(ofY) && (same ? j < i : isProductOf(operands(x)[1], operands(y)[1]));
+  };
+  auto divisor = [&](const Part &p) {
+    Bits at = p.first->at;
+    for (BitSource &s : at)
+      if (s >= 0 && (isLane(s) || n.loopOf[static_cast<size_t>(s)] == static_cast<int>(n.loops.size()) - 1))
+        s = zeroBit;
+    return b_.CreateSExt(e_.eval(operands(p)[1], at), b_.getInt64Ty());
+  };
+  V holds = nullptr;
+  llvm::SmallVector<Part, 4> finest;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    size_t j = 0;
+    while (j < parts.size() && (j == i || !follows(i, j)))
+      ++j;
+    if (j == parts.size()) {
+      finest.push_back(parts[i]);
+    } else if (operands(parts[i])[1] != operands(parts[j])[1]) {
+      V of = divisor(parts[i]), by = divisor(parts[j]);
+      by = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, by, b_.getInt64(1)); // rowsAt() asks whether it is greater than zero
+      V multiple = b_.CreateAnd(b_.CreateICmpSGT(of, b_.getInt64(0)), b_.CreateIsNull(b_.CreateSRem(of, by)));
+      holds = holds ? b_.CreateAnd(holds, multiple) : multiple;
+    }
+  }
+  parts = std::move(finest);
+  return holds;
 }
 
 llvm::SmallVector<RunEmitter::RowAt, 4> RunEmitter::rowsAt(llvm::ArrayRef<Part> parts) {
@@ -192,6 +248,8 @@ bool RunEmitter::loop(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &
     restore();
     return false;
   }
+  llvm::SmallVector<Part, 4> finest = parts;
+  V follows = followsFinerRows(finest);
   const bool stores = llvm::all_of(n.nest->roots, [](const Root &r) { return r.kind == RootKind::Store || (r.kind == RootKind::Materialize && r.buffer < 0); });
   V end = b_.CreateShl(to, bits), one = b_.getInt64(1);
   V coarseTrips = n.trips;
@@ -231,11 +289,14 @@ bool RunEmitter::loop(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &
   const size_t kept = carried.size() >> bits; // of the first copy
   auto body = [&](llvm::ArrayRef<V> in) {
     V start = l.iv;
-    const llvm::SmallVector<RowAt, 4> rows = rowsAt(parts);
+    const llvm::SmallVector<RowAt, 4> rows = rowsAt(finest);
     NestState::Run run;
     run.start = start;
     numbers(run, zeroBit);
-    V until = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(start, vectorsOfRun(rows)), end);
+    V vectors = vectorsOfRun(rows);
+    if (follows)
+      vectors = b_.CreateSelect(follows, vectors, b_.getInt64(0));
+    V until = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(start, vectors), end);
     auto *enter = llvm::BasicBlock::Create(e_.context_, "run", e_.function_), *split = llvm::BasicBlock::Create(e_.context_, "ends", e_.function_), *done = llvm::BasicBlock::Create(e_.context_, "run.done", e_.function_);
     b_.CreateCondBr(b_.CreateICmpSGT(until, start), enter, split);
     llvm::SmallVector<std::pair<llvm::SmallVector<V>, llvm::BasicBlock *>, 3> results; // what the ways come to, and their steps behind it
@@ -275,7 +336,7 @@ bool RunEmitter::loop(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &
     if (stores && llvm::any_of(rows, [](const RowAt &r) { return r.moves.perLane != 0; })) {
       auto *halves = llvm::BasicBlock::Create(e_.context_, "halves", e_.function_);
       const auto [at, holds] = endOfRows(rows);
-      b_.CreateCondBr(holds, halves, apart);
+      b_.CreateCondBr(follows ? b_.CreateAnd(follows, holds) : holds, halves, apart);
       b_.SetInsertPoint(halves);
       V lane = b_.CreateTrunc(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at, b_.getInt64(n.lanes())), b_.getInt32Ty());
       V before = b_.CreateICmpULT(targets::consecutive(b_.getInt32Ty(), n.lanes()), b_.CreateVectorSplat(n.lanes(), lane));

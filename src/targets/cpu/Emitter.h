@@ -141,7 +141,7 @@ private:
   V eval(const ir::Value *v, const Bits &at);
   V compute(const ir::Value *v, const Bits &at);
   /// From its operands even if it has a buffer.
-  V computeFresh(const ir::Value *v, const Bits &at);
+  V computeFresh(const ir::Value *v, const Bits &at), divideByOneNumber(const ir::Op &op, llvm::ArrayRef<V> args, const Bits &at);
   V evalShape(const ir::Op &op, const ir::Value *v, const Bits &at);
   V evalLoad(const ir::Op &op, const Bits &at), ofRun(const ir::Value *v, const Bits &at), evalGather(const ir::Op &op, const Bits &at), evalExchange(const ir::Op &op, const Bits &at, Lin l, Bits from), exchangeLanes(V x, V by);
   V loadBuffer(int buffer, const ir::Type &as, const Bits &at);
