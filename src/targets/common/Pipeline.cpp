@@ -118,9 +118,10 @@ void adviseLargePages() {
   if (std::exchange(isDone, true))
     return;
   constexpr size_t page = size_t{2} << 20, half = mappedBlock - page; // smaller than what is mapped, and two are less than what is kept
-  void *volatile blocks[2];
+  void *volatile blocks[2] = {};
   for (void *volatile &block : blocks)
-    if (void *p = block = std::malloc(half)) {
+    if (void *const p = std::malloc(half)) {
+      block = p;
       const uintptr_t at = llvm::alignTo(reinterpret_cast<uintptr_t>(p), page), end = llvm::alignDown(reinterpret_cast<uintptr_t>(p) + half, page);
       madvise(reinterpret_cast<void *>(at), end - at, MADV_HUGEPAGE); // a kernel without them refuses
     }
