@@ -145,6 +145,8 @@ struct MemoryQuery {
 PyObject *setMemoryFinder(PyObject *self, PyObject *f);
 
 // ---- Tensors.cpp
+/// `tensor_types()`: which types of tensors are known, and how they are read.
+PyObject *tensorTypes(PyObject *self, PyObject *);
 /// The stream that other code of this process launches on at the moment on that GPU; null, the default stream, if nobody can be asked. False
 /// with an exception set.
 bool currentStream(int ordinal, void *&stream);

@@ -43,6 +43,7 @@ PyObject *dtypeNumber(PyObject *, PyObject *text) {
 PyMethodDef moduleMethods[] = {{"set_exceptions", setExceptions, METH_VARARGS, nullptr},
                                {"set_converters", setConverters, METH_VARARGS, nullptr},
                                {"set_memory_finder", setMemoryFinder, METH_O, nullptr},
+                               {"tensor_types", tensorTypes, METH_NOARGS, nullptr},
                                {"set_descriptor_class", setDescriptorClass, METH_O, nullptr},
                                {"set_output", setOutput, METH_O, nullptr},
                                {"set_constexpr_class", setConstexprClass, METH_O, nullptr},
