@@ -3,7 +3,10 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tegula
+import tegula.language as tl
 
 sys.path.insert(0, str(Path(__file__).parent))
 import registers
@@ -68,3 +71,50 @@ def test_the_largest_tile_decides_where_rows_of_its_loop_live(element, channels,
     then what the state needs of them is moved, and its sum to where it is stored."""
     gpu = registers.run("compile", "bench/zoo/kernels/scans.py::selective_scan", "--sig", SCAN.format(element, channels), "-t", "sm_90a", "--num-warps", str(warps), "--emit", "gpu")
     assert gpu.split(" = for ")[1].count(" = convert ") == moves
+
+
+@pytest.mark.parametrize("warps", [1, 2, 4])
+def test_heads_in_groups_are_turned_at_once(warps):
+    """Four heads of 32, or none: `range(first, min(first + 4, 32))` with `first` a multiple of 4 is no loop, and no address but the first is computed."""
+    ptx = registers.run("compile", "bench/zoo/kernels/rows_tiles.py::rotary_heads", "--sig", "Q:*bf16:16, COS:*bf16:16, SIN:*bf16:16, stride:i32:16, HEADS:32, HALF:64", "-t", "sm_90a", "--num-warps", str(warps), "--emit", "ptx")
+    assert ptx.count("st.global") == 8 and ptx.count("bra") == 1 and ptx.count("mul.wide") <= 6
+
+
+@tegula.jit
+def turned(q, cos, sin, limit, stride, HEADS: tl.constexpr, HALF: tl.constexpr, GROUP: tl.constexpr, STEP: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, HALF)
+    c = tl.load(cos + row * HALF + at, mask=at < limit)
+    s = tl.load(sin + row * HALF + at, mask=at < limit)
+    first = tl.program_id(1) * GROUP
+    total = 0
+    for head in range(first, min(first + GROUP, HEADS), STEP):
+        low = q + row * stride + head * 2 * HALF + at
+        a = tl.load(low, mask=at < limit, other=0.0)
+        b = tl.load(low + HALF, mask=at < limit, other=0.0)
+        tl.store(low, a * c - b * s, mask=at < limit)
+        tl.store(low + HALF, b * c + a * s, mask=at < limit)
+        total += head
+    tl.store(q + row * stride + HEADS * 2 * HALF + tl.program_id(1), total.to(tl.float32))
+
+
+@pytest.mark.parametrize("heads", [1, 4, 6, 32])
+@pytest.mark.parametrize("group, step", [(2, 1), (4, 1), (4, 2), (8, 1), (6, 4)])
+def test_groups_of_iterations(heads, group, step):
+    """Groups that are whole and groups that are not, one that has nothing to do, and what a loop hands on to what is behind it."""
+    half, limit, groups = 16, 11, -(-heads // group) + 1
+    stride = heads * 2 * half + 64
+    rng = np.random.default_rng(1)
+    q, cos, sin = rng.standard_normal((2, stride)).astype(np.float32), *rng.standard_normal((2, 2, half)).astype(np.float32)
+    want = q.copy()
+    pairs = q[:, :heads * 2 * half].reshape(2, heads, 2, half)
+    new = pairs.copy()
+    for g in range(groups):
+        mine = range(g * group, min(g * group + group, heads), step)
+        for h in mine:
+            a, b = pairs[:, h, 0, :limit], pairs[:, h, 1, :limit]
+            new[:, h, 0, :limit], new[:, h, 1, :limit] = a * cos[:, :limit] - b * sin[:, :limit], b * cos[:, :limit] + a * sin[:, :limit]
+        want[:, heads * 2 * half + g] = sum(mine)
+    want[:, :heads * 2 * half] = new.reshape(2, -1)
+    turned[(2, groups)](q, cos, sin, limit, stride, heads, half, group, step, num_warps=1, device="sim")
+    np.testing.assert_allclose(q, want, atol=1e-5)

@@ -109,6 +109,11 @@ void markKernel(llvm::Function &f, const KernelBounds &bounds) {
 
 void optimize(llvm::Module &m, llvm::TargetMachine &tm, const Options &o) {
   targets::runPipeline(m, tm, targets::cleanupPasses(o.optLevel));
+  if (o.optLevel > 0) {
+    llvm::FunctionPassManager fpm;
+    fpm.addPass(FindShortLoops());
+    targets::runPipeline(m, tm, std::move(fpm));
+  }
   if (o.optLevel > 0 && hasWantedCopies(m)) {
     llvm::FunctionPassManager fpm;
     fpm.addPass(llvm::LoopSimplifyPass());

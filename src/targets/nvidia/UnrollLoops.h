@@ -15,10 +15,21 @@ namespace tegula::nvidia {
 /// PLDI 1988, section 2.3). The assembler does not do that by itself. Not loops with asynchronous dots: it serializes those where their accumulators cross branches (C7514).
 unsigned copiesOfBody(const ir::Op &loop);
 
-/// Has `unroll` do that with the loop that `branch` closes.
-void wantCopies(llvm::BranchInst *branch, unsigned copies);
+/// Has `unroll` do that with the loop that `branch` closes. `areWhole`: an iteration that runs is followed by those of all other copies.
+void wantCopies(llvm::BranchInst *branch, unsigned copies, bool areWhole = false);
 
 bool hasWantedCopies(const llvm::Module &m);
+
+/// Wants copies of innermost loops that load from memory, store there and run a few times, as many as they have iterations: a constant, or all of a group
+///
+///   first = pid * 4
+///   for head in range(first, min(first + 4, 32)): store(p + head * 128, f(load(p + head * 128)))          four times or never, as `first` and 32 are multiples of 4
+///
+/// where copies have no test of their own. Their addresses are constants away from one another, so that the assembler knows that they are apart, and starts all loads before the first store: it unrolls loops
+/// itself, but computes an address in each copy, and there every load waits for the stores before it. Rewrites nothing.
+struct FindShortLoops : llvm::PassInfoMixin<FindShortLoops> {
+  llvm::PreservedAnalyses run(llvm::Function &f, llvm::FunctionAnalysisManager &am);
+};
 
 /// Innermost loops with that wish, if their copies fit into the instruction cache together. Every copy begins with the test whether its iteration runs, so there is no loop for the rest.
 struct UnrollLoops : llvm::PassInfoMixin<UnrollLoops> {
