@@ -27,6 +27,18 @@ struct Program : testing::Test {
   }
 };
 
+std::vector<std::string> listOf(const Places &places) {
+  std::vector<std::string> out;
+  places.search([&](const std::string &path) { return out.push_back(path), false; });
+  return out;
+}
+
+Places paths(std::initializer_list<std::string> list) {
+  Places out;
+  for (const std::string &path : list) out.add(path);
+  return out;
+}
+
 constexpr const char *writes = R"(printf '\177ELF' > "$5"; cat "$3" >> "$5"; echo "$1 $2 $4"; echo more >&2)";
 
 TEST_F(Program, TakesTextAndGivesCodeAndLog) {
@@ -74,23 +86,36 @@ TEST_F(Program, HasLargePagesUnlessTheUserTunesGlibc) {
 
 TEST_F(Program, IsFoundBesideTheLibraryFirst) {
   unsetenv("TEGULA_PTXAS");
-  const std::vector<std::string> found = programCandidates("/opt/cuda/lib64/libnvJitLink.so.13", {folder});
+  const std::vector<std::string> found = listOf(programPlaces("/opt/cuda/lib64/libnvJitLink.so.13", {folder}));
   ASSERT_FALSE(found.empty());
   EXPECT_EQ(found.front(), "/opt/cuda/lib64/../bin/ptxas");
   setenv("TEGULA_PTXAS", "/own", 1);
-  EXPECT_EQ(programCandidates("/lib/x.so", {}), std::vector<std::string>{"/own"});
+  EXPECT_EQ(listOf(programPlaces("/lib/x.so", {})), std::vector<std::string>{"/own"});
   setenv("TEGULA_PTXAS", "", 1);
-  EXPECT_TRUE(programCandidates("/lib/x.so", {}).empty());
+  EXPECT_TRUE(listOf(programPlaces("/lib/x.so", {})).empty());
   unsetenv("TEGULA_PTXAS");
 }
 
+TEST_F(Program, NewestNamesOfAPatternFirstAndOnlyAsFarAsNeeded) {
+  for (const char *name : {"/a.12", "/a.13", "/b.1"}) std::ofstream(folder + name) << "text";
+  Places places = paths({folder + "/a.[0-9]*"});
+  places.addPattern(folder + "/a.[0-9]*");
+  places.addPattern(folder + "/none*");
+  places.addPattern(folder + "/b.*");
+  EXPECT_EQ(listOf(places), (std::vector<std::string>{folder + "/a.[0-9]*", folder + "/a.13", folder + "/a.12", folder + "/b.1"}));
+  unsigned asked = 0;
+  EXPECT_TRUE(places.search([&](const std::string &path) { return ++asked, path == folder + "/a.13"; }));
+  EXPECT_EQ(asked, 2u);
+  EXPECT_FALSE(places.search([](const std::string &) { return false; }));
+}
+
 TEST_F(Program, IsAFileThatMayRun) {
-  EXPECT_EQ(AssemblerProgram::find({folder, folder + "/none"}), nullptr);
+  EXPECT_EQ(AssemblerProgram::find(paths({folder, folder + "/none"})), nullptr);
   std::ofstream(path) << "text";
   std::filesystem::permissions(path, std::filesystem::perms::owner_read);
-  EXPECT_EQ(AssemblerProgram::find({path}), nullptr);
+  EXPECT_EQ(AssemblerProgram::find(paths({path})), nullptr);
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-  auto a = AssemblerProgram::find({folder + "/none", path});
+  auto a = AssemblerProgram::find(paths({folder + "/none", path}));
   ASSERT_TRUE(a);
   EXPECT_EQ(a->path(), path);
   std::ofstream(path) << "other text";

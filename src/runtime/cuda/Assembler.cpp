@@ -106,9 +106,9 @@ void addAssemblerFolder(std::string folder) {
   folders().push_back(std::move(folder));
 }
 
-static void inPackages(const std::string &packages, std::vector<std::string> &out) {
+static void inPackages(const std::string &packages, Places &out) {
   for (const char *wheel : {"/nvidia/nvjitlink/lib", "/nvidia/cu13/lib", "/nvidia/cu14/lib"})
-    addInstalled(packages + wheel + "/libnvJitLink.so.[0-9]*", out);
+    out.addPattern(packages + wheel + "/libnvJitLink.so.[0-9]*");
 }
 
 static std::string environment(const char *name) {
@@ -131,14 +131,19 @@ static std::vector<std::string> environmentFolders() {
   return out;
 }
 
-std::vector<std::string> assemblerCandidates() {
-  if (std::string own = environment("TEGULA_NVJITLINK"); !own.empty()) return {own};
-  std::vector<std::string> out;
+/// Where the library may be: $TEGULA_NVJITLINK (a file; nothing else is tried then), folders given by addAssemblerFolder, the dynamic linker's search path, the CUDA toolkit's usual places,
+/// Python environments.
+static Places libraryPlaces() {
+  Places out;
+  if (std::string own = environment("TEGULA_NVJITLINK"); !own.empty()) {
+    out.add(own);
+    return out;
+  }
   for (const std::string &f : givenFolders()) inPackages(f, out);
-  for (const char *name : {"libnvJitLink.so.13", "libnvJitLink.so.12"}) out.push_back(name);
+  for (const char *name : {"libnvJitLink.so.13", "libnvJitLink.so.12"}) out.add(name);
   for (const std::string &root : {environment("CUDA_HOME"), environment("CUDA_PATH"), std::string("/usr/local/cuda"), std::string("/usr/local/cuda-*")})
     if (!root.empty())
-      for (const char *lib : {"/lib64", "/lib", "/targets/*/lib"}) addInstalled(root + lib + "/libnvJitLink.so.[0-9]*", out);
+      for (const char *lib : {"/lib64", "/lib", "/targets/*/lib"}) out.addPattern(root + lib + "/libnvJitLink.so.[0-9]*");
   for (const std::string &f : environmentFolders()) inPackages(f, out);
   return out;
 }
@@ -160,21 +165,21 @@ const Assembler *Assembler::get(Status &status) {
   static const Found &found = *[] {
     auto *f = new Found;
     int driverVersion = installedDriverVersion();
-    for (const std::string &path : assemblerCandidates()) {
+    libraryPlaces().search([&](const std::string &path) {
       Status why;
       std::unique_ptr<Assembler> a = openLibrary(path, why);
       if (!a) {
         if (std::getenv("TEGULA_NVJITLINK")) f->status = Status::error(TEGULA_NOT_FOUND, "TEGULA_NVJITLINK: " + why.text);
-        continue;
+        return false;
       }
       if (driverVersion && a->major() > static_cast<unsigned>(driverVersion) / 1000) {
         f->status = Status::error(TEGULA_NOT_FOUND, a->path() + " is newer than the driver can load");
-        continue;
+        return false;
       }
-      if (!driverVersion) a->program_ = AssemblerProgram::find(programCandidates(a->path_, packageFolders()));
+      if (!driverVersion) a->program_ = AssemblerProgram::find(programPlaces(a->path_, packageFolders()));
       f->assembler = std::move(a);
-      break;
-    }
+      return true;
+    });
     return f;
   }();
   if (!found.assembler) status = found.status;

@@ -43,7 +43,7 @@ class Assembler {
 public:
   /// TEGULA_NOT_FOUND if `path` cannot be opened or is something else.
   static std::unique_ptr<const Assembler> open(const std::string &path, Status &status);
-  /// The process's assembler: the first of assemblerCandidates() that opens and whose code the installed driver, if any, can load.
+  /// The process's assembler: the first library found (Assembler.cpp lists the places) that opens and whose code the installed driver, if any, can load.
   /// Searched for at the first call; null with the reason, always the same.
   static const Assembler *get(Status &status);
 
@@ -77,9 +77,6 @@ private:
   bool knowsNoCache_ = false;
 };
 
-/// Where the library may be, best first: $TEGULA_NVJITLINK (a file; nothing else is tried then), folders given by addAssemblerFolder, the
-/// dynamic linker's search path, the CUDA toolkit's usual places, Python environments.
-std::vector<std::string> assemblerCandidates();
 /// A folder of Python packages (site-packages) to look in. Before the first use.
 void addAssemblerFolder(std::string folder);
 

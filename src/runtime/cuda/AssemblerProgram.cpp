@@ -1,7 +1,6 @@
 // Text, cubin and log go through files in memory (memfd_create), which the program opens by /proc/self/fd: nothing is written to a disk, and nothing is left behind.
 #include "runtime/cuda/AssemblerProgram.h"
 #include "runtime/OwnFiles.h"
-#include "runtime/cuda/InstalledFiles.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -97,10 +96,13 @@ AssemblerProgram::AssemblerProgram(std::string path) : path_(std::move(path)) {
   if (stat(path_.c_str(), &s) == 0) identity_ = path_ + " " + std::to_string(s.st_size) + " " + std::to_string(s.st_mtime);
 }
 
-std::unique_ptr<const AssemblerProgram> AssemblerProgram::find(const std::vector<std::string> &candidates) {
-  for (const std::string &path : candidates)
-    if (isProgram(path)) return std::make_unique<AssemblerProgram>(path);
-  return nullptr;
+std::unique_ptr<const AssemblerProgram> AssemblerProgram::find(const Places &places) {
+  std::unique_ptr<const AssemblerProgram> out;
+  places.search([&](const std::string &path) {
+    if (isProgram(path)) out = std::make_unique<AssemblerProgram>(path);
+    return out != nullptr;
+  });
+  return out;
 }
 
 bool AssemblerProgram::assemble(std::string_view ptx, const std::vector<std::string> &options, std::vector<char> &cubin, std::string &log) const {
@@ -124,26 +126,29 @@ bool AssemblerProgram::assemble(std::string_view ptx, const std::vector<std::str
   return code.read(cubin) && said.read(log) && std::string_view(cubin.data(), cubin.size()).starts_with("\x7f" "ELF");
 }
 
-std::vector<std::string> programCandidates(const std::string &library, const std::vector<std::string> &packages) {
-  if (const char *own = std::getenv("TEGULA_PTXAS")) return *own ? std::vector<std::string>{own} : std::vector<std::string>{};
-  std::vector<std::string> out;
+Places programPlaces(const std::string &library, const std::vector<std::string> &packages) {
+  Places out;
+  if (const char *own = std::getenv("TEGULA_PTXAS")) {
+    if (*own) out.add(own);
+    return out;
+  }
   // A toolkit's lib, lib64 and targets/NAME/lib; packages of CUDA 13 (nvidia/cu13/lib) and 12 (nvidia/nvjitlink/lib).
   if (const size_t end = library.rfind('/'); end != library.npos)
-    for (const char *there : {"/../bin/ptxas", "/../../../bin/ptxas", "/../../cuda_nvcc/bin/ptxas"}) out.push_back(library.substr(0, end) + there);
+    for (const char *there : {"/../bin/ptxas", "/../../../bin/ptxas", "/../../cuda_nvcc/bin/ptxas"}) out.add(library.substr(0, end) + there);
   for (const char *name : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char *root = std::getenv(name); root && *root) out.push_back(std::string(root) + "/bin/ptxas");
-  out.emplace_back("/usr/local/cuda/bin/ptxas");
-  addInstalled("/usr/local/cuda-*/bin/ptxas", out);
+    if (const char *root = std::getenv(name); root && *root) out.add(std::string(root) + "/bin/ptxas");
+  out.add("/usr/local/cuda/bin/ptxas");
+  out.addPattern("/usr/local/cuda-*/bin/ptxas");
   if (const char *path = std::getenv("PATH"))
     for (std::string_view rest = path; !rest.empty();) {
       const size_t end = std::min(rest.find(':'), rest.size());
-      if (rest.starts_with('/')) out.push_back(std::string(rest.substr(0, end)) + "/ptxas");
+      if (rest.starts_with('/')) out.add(std::string(rest.substr(0, end)) + "/ptxas");
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   for (const std::string &folder : packages) {
-    addInstalled(folder + "/nvidia/cu*/bin/ptxas", out);
-    addInstalled(folder + "/nvidia/cuda_nvcc/bin/ptxas", out);
-    addInstalled(folder + "/triton/backends/nvidia/bin/ptxas", out);
+    out.addPattern(folder + "/nvidia/cu*/bin/ptxas");
+    out.addPattern(folder + "/nvidia/cuda_nvcc/bin/ptxas");
+    out.addPattern(folder + "/triton/backends/nvidia/bin/ptxas");
   }
   return out;
 }

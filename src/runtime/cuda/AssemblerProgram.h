@@ -3,6 +3,7 @@
 //
 // A process costs 7 ms more than a call of the library, and three quarters of the time for such a kernel. Where a driver is, it assembles them when they are loaded.
 #pragma once
+#include "runtime/cuda/InstalledFiles.h"
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,8 +14,8 @@ namespace tegula::runtime::cuda {
 class AssemblerProgram {
 public:
   explicit AssemblerProgram(std::string path);
-  /// The first of `candidates` that is a file which may be executed; null: none is.
-  static std::unique_ptr<const AssemblerProgram> find(const std::vector<std::string> &candidates);
+  /// The first of `places` that is a file which may be executed; null: none is.
+  static std::unique_ptr<const AssemblerProgram> find(const Places &places);
 
   const std::string &path() const { return path_; }
   /// Path, bytes and time of the file, which tell two programs apart without a run of either: part of the cache key.
@@ -30,6 +31,6 @@ private:
 
 /// Where the program may be, best first: $TEGULA_PTXAS (nothing else is tried then; empty: none at all), beside `library` (a path of libnvJitLink), toolkits in their usual
 /// places, $PATH, Triton's in the folders of Python packages given.
-std::vector<std::string> programCandidates(const std::string &library, const std::vector<std::string> &packages);
+Places programPlaces(const std::string &library, const std::vector<std::string> &packages);
 
 } // namespace tegula::runtime::cuda
