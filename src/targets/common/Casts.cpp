@@ -3,6 +3,7 @@
 // All narrow formats (f16, bf16, five fp8) go through float, which holds their values exactly. Wider sources (f64, i32,
 // i64) first become a float rounded to odd: the last bit is set if anything was lost, and as float has at least two
 // bits more than the target, the second rounding then sees the same side of every midpoint as the exact value does.
+#include "passes/SignificantBits.h"
 #include "targets/common/MathX86.h"
 #include "targets/common/NvptxOps.h"
 #include "targets/common/VecUtil.h"
@@ -268,6 +269,20 @@ V narrowFromDouble(VecEmitter &v, V x, Elem to, bool towardZero) {
   return v.narrow(fixFloatRounding(a, x, y, /*odd=*/!towardZero), to, towardZero);
 }
 
+/// Was the float an integer of at most eight bits, as many as a significand of bf16 has?
+static bool isSmallInteger(const ir::Value *x) {
+  constexpr unsigned most = 8;
+  if (!x->def || (x->def->kind != OpKind::SIToFp && x->def->kind != OpKind::UIToFp))
+    return false;
+  const ir::Value *n = x->def->operands[0];
+  while (n->def && n->def->kind == OpKind::SExt && x->def->kind == OpKind::SIToFp)
+    n = n->def->operands[0];
+  if (ir::bitWidth(n->type.elem) <= most || significantBits(n) <= most)
+    return true;
+  const bool isSum = n->def && (n->def->kind == OpKind::Sub || n->def->kind == OpKind::Add) && x->def->kind == OpKind::SIToFp;
+  return isSum && significantBits(n->def->operands[0]) < most && significantBits(n->def->operands[1]) < most;
+}
+
 V emitCast(VecEmitter &v, const ir::Op &op, V x, Elem from, Elem to) {
   llvm::IRBuilder<> &b = v.b;
   llvm::Type *type = likeShape(x->getType(), v.elemType(to));
@@ -289,6 +304,10 @@ V emitCast(VecEmitter &v, const ir::Op &op, V x, Elem from, Elem to) {
   }
   case OpKind::FpTrunc: {
     bool towardZero = op.rtz();
+    if (from == Elem::F32 && to == Elem::BF16 && !v.target.nvptx && !op.operands.empty() && isSmallInteger(op.operands[0])) { // nothing to round: the upper half
+      Arith a(v);
+      return b.CreateTrunc(a.lshr(a.bitsOf(x), 16), intLike(x, 16));
+    }
     if (from == Elem::F64)
       return narrowFromDouble(v, x, to, towardZero);
     return v.narrow(v.widen(x, from), to, towardZero);

@@ -12,6 +12,7 @@
 #include "targets/common/DebugInfo.h"
 #include "targets/cpu/Emitter.h"
 #include "targets/cpu/JoinRounds.h"
+#include "targets/cpu/OneRow.h"
 #include "targets/cpu/TurnTiles.h"
 #include "targets/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
@@ -46,8 +47,15 @@ bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &
     return false;
   std::unique_ptr<ir::Module> changed;
   const bool changes = options.optLevel && !options.debugInfo;
-  if (changes && !options.checked && hasTurnedTiles(tile)) {
+  if (changes && !options.checked && hasOneRow(tile)) {
     changed = ir::clone(tile);
+    sumOneRow(*changed);
+    if (!verifier.check(*changed, "one-row"))
+      return false;
+  }
+  if (changes && !options.checked && hasTurnedTiles(changed ? *changed : tile)) {
+    if (!changed)
+      changed = ir::clone(tile);
     turnTiles(*changed);
     if (!verifier.check(*changed, "turn-tiles"))
       return false;

@@ -2,9 +2,11 @@
 //
 // Kernels over rows and columns often count blocks of rows along x. Tiles of programs next to one another along x are then rows apart, each on pages of its own, and neither the hardware's
 // prefetching nor half-read lines are of use to the next. If what differs from program to program along y is nearer in memory in all accesses, y runs fastest.
+#include "targets/cpu/ColumnsOfA.h"
 #include "targets/cpu/Plan.h"
 #include "targets/cpu/Uses.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace tegula::cpu {
 using ir::Op;
@@ -66,6 +68,8 @@ private:
       const Op *loop = v->block == function_.block() ? nullptr : v->block->parent->op;
       if (!loop)
         return {};
+      if (iv_ && iv_->block == v->block)
+        return ofCarried(*v, *loop);
       return loop->kind == OpKind::For ? of(loop->operands[v->index ? v->index + 2 : 0]) : unknown();
     }
     const Op &op = *v->def;
@@ -97,6 +101,17 @@ private:
       if (!of(o).none())
         return unknown();
     return op.regions.empty() ? Steps2{} : unknown();
+  }
+
+  /// What the loop with the number carries on: what each round adds, if that is a constant, for each number that it counts on.
+  Steps2 ofCarried(const ir::Value &v, const Op &loop) {
+    const ir::Value *next = v.block->terminator()->operands[v.index - 1];
+    if (next == &v)
+      return {};
+    const bool adds = next->def && next->def->kind == OpKind::Add;
+    const unsigned at = adds && next->def->operands[0] == &v ? 0 : 1;
+    const std::optional<int64_t> by = constantOf(loop.operands[2]), step = adds && next->def->operands[at] == &v ? constantOf(next->def->operands[1 - at]) : std::nullopt;
+    return by && *by > 0 && step && *step % *by == 0 ? times({{1, 0}, true}, *step / *by) : Steps2{{Steps2::far, 0}, true};
   }
 
   const ir::Function &function_;
@@ -139,8 +154,9 @@ const Nest *accumulatesRows(const Step &s, const Plan &p) {
   const Op &loop = *s.op;
   const ir::Block &body = *loop.regions[0]->block;
   const std::optional<int64_t> by = constantOf(loop.operands[2]);
-  if (loop.reverse() || loop.results.size() != 1 || !loop.results[0]->type.isTensor() || !by || s.bodies.empty())
+  if (loop.reverse() || !by || s.bodies.empty() || llvm::count_if(loop.results, [](const ir::Value *v) { return v->type.isTensor(); }) != 1)
     return nullptr;
+  const size_t tile = static_cast<size_t>(llvm::find_if(loop.results, [](const ir::Value *v) { return v->type.isTensor(); }) - loop.results.begin()); // beside it numbers, which are the same for each row
   const Nest *nest = nullptr;
   for (const Step &inner : s.bodies[0]) {
     if (inner.kind == StepKind::Define && !(inner.op->kind == OpKind::Store || inner.op->kind == OpKind::Assert))
@@ -149,12 +165,13 @@ const Nest *accumulatesRows(const Step &s, const Plan &p) {
       return nullptr;
     nest = inner.nest.get();
   }
-  const int buffer = p.bufferFor(body.args[1]);
-  if (!nest || nest->sequential || nest->space.rank() != 2 || nest->roots.size() != 1 || buffer < 0 || p.bufferFor(loop.results[0]) != buffer)
+  const ir::Value *acc = body.args[1 + tile];
+  const int buffer = p.bufferFor(acc);
+  if (!nest || nest->sequential || nest->space.rank() != 2 || nest->roots.size() != 1 || buffer < 0 || p.bufferFor(loop.results[tile]) != buffer)
     return nullptr;
   const Root &r = nest->roots[0];
   const bool reduces = r.kind == RootKind::Reduce && nest->axis == 1;
-  if (!(reduces || r.kind == RootKind::Materialize) || r.buffer != buffer || r.value != body.terminator()->operands[0] || !(reduces || body.args[1]->type.shape == nest->space))
+  if (!(reduces || r.kind == RootKind::Materialize) || r.buffer != buffer || r.value != body.terminator()->operands[tile] || !(reduces || acc->type.shape == nest->space))
     return nullptr;
   StepFinder steps(*p.function, body.args[0]);
   bool along = false;
@@ -169,10 +186,11 @@ const Nest *accumulatesRows(const Step &s, const Plan &p) {
       return nullptr;
     if (!moves.along[0])
       continue;
-    const int64_t row = t.isTensor() ? (int64_t(1) << dimBits(t.shape, t.shape.rank() - 1)) * std::max(1u, ir::byteWidth(t.elem)) : 0;
+    const bool isTurned = columnsLieTogether(op->results[0]); // and so is its tile in the nest
+    const int64_t row = t.isTensor() ? (int64_t(1) << dimBits(t.shape, isTurned ? 0 : t.shape.rank() - 1)) * std::max(1u, ir::byteWidth(t.elem)) : 0;
     if (!row || moves.along[0] * *by != row || row > longestPiece || (reduces && row < shortestSum))
       return nullptr;
-    along |= t.shape == nest->space;
+    along |= isTurned ? t.shape[0] == nest->space[1] && t.shape[1] == nest->space[0] : t.shape == nest->space;
   }
   return along ? nest : nullptr;
 }
