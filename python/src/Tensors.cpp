@@ -143,10 +143,11 @@ bool isSame(const DLTensor &a, const DLTensor &b) {
 // Where objects of that type have their at::Tensor: of one of them, `t` is what the exchange interface says.
 void searchHandle(TypeEntry &entry, PyObject *object, const DLTensor &t) {
   entry.isSearched = true;
-  PyObject *number = torchFunctions().isComplete ? PyObject_GetAttrString(object, "_cdata") : nullptr;
+  PyObject *number = PyObject_GetAttrString(object, "_cdata");
   const unsigned long long address = number && PyLong_Check(number) ? PyLong_AsUnsignedLongLong(number) : 0;
   Py_XDECREF(number);
   dropError();
+  if (!address || !torchFunctions().isComplete) return; // asked only now: of another library's tensor, PyTorch may not be loaded yet
   unsigned found = 0;
   TypeEntry candidate = entry;
   for (Py_ssize_t at = sizeof(PyObject); at + static_cast<Py_ssize_t>(sizeof(void *)) <= entry.type->tp_basicsize; at += sizeof(void *)) {
