@@ -340,6 +340,10 @@ class base_knobs:
         super().__setattr__(name, value)
         _changed()
 
+    def __delattr__(self, name):
+        super().__delattr__(name)
+        _changed()
+
     def copy(self):
         other = type(self)()
         other.__dict__.update({k: v.copy() if isinstance(v, HookChain) else v for k, v in self.__dict__.items()})

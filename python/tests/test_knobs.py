@@ -2,6 +2,7 @@
 import os
 
 import pytest
+import tegula
 from tegula import knobs
 
 
@@ -121,3 +122,18 @@ def test_what_is_read_once(monkeypatch):
         knobs.refresh_knobs()
         assert knobs.runtime.debug and knobs.compilation.instrumentation_mode == "consan"
     assert not knobs.runtime.debug
+
+
+def test_a_hook_that_is_deleted_is_gone():
+    """Launches look at hooks in C++, which is told of each change."""
+    seen = []
+
+    @tegula.jit
+    def nothing(x):
+        pass
+
+    knobs.runtime.jit_cache_hook = lambda **kw: seen.append(kw)
+    del knobs.runtime.jit_cache_hook
+    with pytest.raises(TypeError, match="takes 1"):
+        nothing[(1, )](1, 2)
+    assert knobs.runtime.jit_cache_hook is None and not seen
