@@ -3,9 +3,10 @@
 //
 //   for k:  a = load p(k); acc = dot(a, ...)      becomes      a = load p(lb);  for k: next = load p(k+1); acc = dot(a, ...); a = next
 //
-// So are loads of loops without a dot in which threads meet (a row is reduced) and that ask for stages themselves (num_stages of tl.range): as many iterations as they ask
-// for, or registers allow. Where threads do not meet, warps run ahead by themselves (sums of arrays lost 5 % on an H200), unless an iteration loads so little that all warps together leave memory idle.
-// The loads of the iteration after the last are masked off. A loop is left alone if it writes memory, if an address depends
+// So are loads of loops without a dot in which threads meet (a row is reduced): no load moves over a barrier, so without this a block waits for memory in each iteration. One iteration ahead if that
+// takes few registers; as many as the loop asks for itself (num_stages of tl.range), or registers allow. Where threads do not meet, warps run ahead by themselves (sums of arrays lost 5 % on an H200),
+// unless an iteration loads so little that all warps together leave memory idle, and the loop asks for stages.
+// The loads of the iteration after the last are masked off. A loop is left alone if it may write what it loads, if an address depends
 // on something loaded, or if it asks for one stage (num_stages = 1).
 #pragma once
 #include "gpu/TargetInfo.h"
