@@ -336,6 +336,9 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
   uint64_t each = (state.shared ? state.busyNs.load() : steadyNs() - start) / static_cast<uint64_t>(request.programs);
   std::atomic<uint32_t> &estimate = state.wasAlone && !state.shares ? k.aloneNs : k.programNs;
   estimate.store(static_cast<uint32_t>(std::min<uint64_t>(each + 1, UINT32_MAX)), std::memory_order_relaxed);
+  // The thread may have been interrupted when it was alone: some dozens of launches later that is tried again.
+  if (uint32_t alone = k.aloneNs.load(std::memory_order_relaxed); alone && !state.mayBeAlone)
+    k.aloneNs.store(alone - alone / 32, std::memory_order_relaxed);
   return state.status();
 }
 

@@ -404,6 +404,51 @@ def test_launches_of_one_kernel(dev, t, form, rows, D, sem, keep):
 
 
 @tegula.jit
+def add_flat(x, index, y, old, total, D, B: tl.constexpr, SEM: tl.constexpr, OLD: tl.constexpr):
+    o = tl.program_id(0) * B + tl.arange(0, B)
+    on = o < total
+    at = tl.load(index + o // D, on, other=0)
+    r = tl.atomic_add(y + at * D + o % D, tl.load(x + o, on, other=0.0), on, SEM)
+    if OLD:
+        tl.store(old + o, r, on)
+
+
+@pytest.mark.parametrize("t", ["float32", "float16", "int32", "int64"])
+@pytest.mark.parametrize("D, same", [(1, False), (5, False), (37, True), (64, False), (100, True), (300, False)])
+@pytest.mark.parametrize("sem, keep", [("relaxed", False), ("relaxed", True), (None, False)])
+def test_rows_of_flat_positions(dev, t, D, same, sem, keep):
+    """Rows that begin and end inside of vectors are updated by runs on CPUs, also where several in a row are one place."""
+    t, N, places = d(t), 41, 5
+    r = np.random.default_rng(D)
+    x = r.integers(-1, 2, (N, D)).astype(t.np)
+    index = np.full(N, 3, np.int64) if same else r.integers(0, places, N)
+    expected = np.zeros((places, D), np.float64)
+    np.add.at(expected, index, x.astype(np.float64))
+    y, old = np.zeros((places, D), t.np), np.zeros((N, D), t.np)
+    for launch in range(1, 4):
+        dev(add_flat, (tegula.cdiv(N * D, 256),), x, index, y, old, N * D, D, 256, sem, keep)
+        assert_same(y, (expected * launch).astype(t.np))
+
+
+@tegula.jit
+def add_reversed(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.atomic_add(y + (B - 1 - i), tl.load(x + i), i < n, "relaxed")
+
+
+@pytest.mark.parametrize("t", ["float32", "int32"])
+def test_relaxed_in_place(dev, t):
+    """All of a tile is loaded before its atomics, also where they update what it was loaded from."""
+    t = d(t)
+    x = np.arange(128).astype(t.np)
+    for _ in range(3):
+        want = x.copy()
+        want[::-1][:100] += x[:100]
+        dev(add_reversed, (1,), x, x, 100, 128)
+        assert_same(x, want)
+
+
+@tegula.jit
 def add_where_maxima_say(x, out, R: tl.constexpr, C: tl.constexpr):
     at = tl.max(tl.load(x + tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]), 1)
     tl.atomic_add(out + at, tl.arange(0, R) + 1)

@@ -85,6 +85,12 @@ TEST(Launch, AtomicsArePlainInShortLaunchesThatAreAlone) {
   EXPECT_TRUE(run(*k, {1000, 1, 1}, args, 2));
   EXPECT_EQ(calls, 56);
   EXPECT_EQ(counter, 7000);
+  // Interrupted when it was alone: tried again after some launches with locks.
+  k->aloneNs = 2000'000;
+  const int64_t before = calls;
+  for (int i = 0; i < 3000 && calls == before; ++i)
+    EXPECT_TRUE(run(*k, {1000, 1, 1}, args, 1));
+  EXPECT_GT(calls, before);
 }
 
 TEST(Launch, AtomicsOfKernelsThatWaitOrPrintAreNeverPlain) {

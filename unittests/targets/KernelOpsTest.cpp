@@ -254,6 +254,40 @@ TEST(KernelOps, DivisorsOfAWholeNestAreReciprocals) {
   EXPECT_EQ(ends, 1u) << begin; // one row is looked at
 }
 
+// Rows of %d elements are added to rows that %i says. A relaxed atomic does not order the loads in front of it, so these stand in its nest, whose vectors have one row's number each: no buffer of 1024 numbers, and whole vectors are added where nobody else uses atomics.
+TEST(KernelOps, RelaxedAtomicsOfFlatPositionsGoByRuns) {
+  std::string text = R"(kernel @k(%x: ptr<f32>, %i: ptr<i64>, %o: ptr<i32>, %d: i32) {
+  %r = range {start = 0} : tensor<1024xi32>
+  %ds = splat %d : tensor<1024xi32>
+  %c = srem %r, %ds
+  %p = sdiv %r, %ds
+  %is = splat %i : tensor<1024xptr<i64>>
+  %ia = addptr %is, %p
+  %row = load %ia : tensor<1024xi64>
+  %os = splat %o : tensor<1024xptr<i32>>
+  %a = addptr %os, %row
+  %at = addptr %a, %c
+  %xs = splat %x : tensor<1024xptr<f32>>
+  %xa = addptr %xs, %r
+  %v = load %xa : tensor<1024xf32>
+  %n = fptosi %v : tensor<1024xi32>
+  %old = atomic_rmw %at, %n {rmw = "add", sem = "relaxed", scope = "gpu"} : tensor<1024xi32>
+})";
+  auto emitted = [&](Stage s) {
+    DiagEngine diag; // gets remarks
+    const auto m = ir::parse(std::make_shared<const SourceFile>("test.ir", text), diag);
+    return m ? emitStage(*m, *parseTarget("cpu:avx2"), {}, s, diag).value_or("") : "";
+  };
+  const std::string plan = emitted(Stage::Plan), ir = emitted(Stage::Llvm);
+  EXPECT_EQ(plan.find("  buffer"), std::string::npos) << plan;
+  EXPECT_NE(ir.find("\nrun.vector"), std::string::npos);
+  const size_t run = ir.find("\nrun.vector:");
+  EXPECT_NE(ir.substr(run, ir.find("\n\n", run) - run).find("store <8 x i32>"), std::string::npos) << ir.substr(run, 2000);
+  const size_t relaxed = text.find("relaxed");
+  text.replace(relaxed, 7, "acq_rel");
+  EXPECT_NE(emitted(Stage::Plan).find("  buffer"), std::string::npos);
+}
+
 namespace {
 /// How often an instruction occurs in the assembly of a kernel of `function` over eight floats.
 size_t instructions(const std::string &function, const char *target, const std::string &what) {

@@ -141,24 +141,7 @@ void FunctionEmitter::askAlone() {
     alone_ = has(TEGULA_LAUNCH_ALONE);
 }
 
-/// Are the elements of each vector next to one another? Then no two are one.
-bool FunctionEmitter::inVectors(const Nest &n) {
-  const Op &op = *n.roots[0].op;
-  const Lin &l = lin(op.operands[0]);
-  const unsigned lanes = chooseLaneBits(n);
-  if (l.self || !(op.operands[0]->type.shape == n.space))
-    return false;
-  for (unsigned i = 0; i < lanes; ++i)
-    if (l.coef[i].s || l.coef[i].k != int64_t(ir::byteWidth(op.results[0]->type.elem)) << i)
-      return false;
-  for (const Opaque &o : l.opaque)
-    for (BitSource s : o.at)
-      if (s >= 0 && s < static_cast<BitSource>(lanes))
-        return false;
-  return true;
-}
-
-// An atomic in two forms: plain reads and writes, in vectors where no two elements of a vector can be one, and for launches that are not alone element by element. False if it has only one.
+// An atomic in two forms: plain reads and writes (update()), and for launches that are not alone element by element. False if it has only one.
 bool FunctionEmitter::atomicStep(const Step &s) {
   const Nest &nest = *s.nest;
   if (!alone_ || nest.roots.size() != 1 || nest.roots[0].kind != RootKind::Atomic || !mayBePlain(*nest.roots[0].op))
@@ -166,7 +149,6 @@ bool FunctionEmitter::atomicStep(const Step &s) {
   Nest plain = nest;
   plain.roots[0].kind = RootKind::Update;
   plain.sequential = false;
-  plain.sequential = !inVectors(plain);
   llvm::BasicBlock *forms[2] = {llvm::BasicBlock::Create(context_, "alone", function_), llvm::BasicBlock::Create(context_, "atomic", function_)};
   auto *after = llvm::BasicBlock::Create(context_, "updated", function_);
   b_.CreateCondBr(alone_, forms[0], forms[1]);
@@ -201,19 +183,71 @@ V FunctionEmitter::updated(const Op &op, V old, V x) {
   }
 }
 
+// Vectors at once where their elements are next to one another, so that no two are one, in any case or in a run of flat positions. Else their addresses and operands are vectors, and the elements are updated one after the other.
 void FunctionEmitter::update(const Op &op, const Bits &at) {
   const ir::Type t = op.results[0]->type.scalarType();
   V x = eval(op.operands[1], at), mask = op.mask() ? eval(op.operands[2], at) : nullptr;
   LaneAddress a = addressOf(op.operands[0], at);
   setLoc(&op);
+  const unsigned lanes = nest_->lanes();
+  bool neighbours = !a.extra;
+  for (unsigned i = 0; i < nest_->laneBits; ++i)
+    neighbours &= a.lane[i] == Coef{int64_t(std::max(1u, ir::byteWidth(t.elem))) << i};
+  if (nest_->onlyLanes)
+    mask = mask ? b_.CreateAnd(nest_->onlyLanes, broadcast(mask, lanes)) : nest_->onlyLanes;
   auto all = [&](V where) {
-    V old = broadcast(loadLanes(a, t, where, nullptr, false, &op), nest_->lanes());
-    storeLanes(a, updated(op, old, broadcast(x, nest_->lanes())), t, where, false, nullptr);
+    V old = broadcast(loadLanes(a, t, where, nullptr, false, &op), lanes);
+    storeLanes(a, updated(op, old, broadcast(x, lanes)), t, where, false, nullptr);
     return old;
   };
-  V old = mask && nest_->lanes() == 1 ? ifThen(mask, regType(t), [&] { return all(nullptr); }) : all(mask);
+  V old = nullptr;
+  if (mask && lanes == 1)
+    old = ifThen(mask, regType(t), [&] { return all(nullptr); });
+  else
+    old = neighbours ? all(mask) : updateOneByOne(op, pointers(a), broadcast(x, lanes), mask ? broadcast(mask, lanes) : nullptr);
   if (int b = plan_.bufferFor(op.results[0]); b >= 0)
     storeBuffer(b, old, op.results[0]->type, at);
+}
+
+// A loop over the lanes, through the stack: in their order, as several may be one element. Lanes that are masked off update memory of nobody's.
+V FunctionEmitter::updateOneByOne(const Op &op, V pointers, V x, V mask) {
+  const ir::Type t = op.results[0]->type.scalarType();
+  const unsigned lanes = nest_->lanes();
+  auto *bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), lanes);
+  llvm::AllocaInst *from = nullptr, *with = nullptr, *on = nullptr;
+  {
+    llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    llvm::BasicBlock &entry = function_->getEntryBlock();
+    b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+    from = b_.CreateAlloca(pointers->getType());
+    with = b_.CreateAlloca(x->getType());
+    on = mask ? b_.CreateAlloca(bytes) : nullptr;
+  }
+  b_.CreateStore(pointers, from);
+  b_.CreateStore(x, with);
+  if (mask)
+    b_.CreateStore(b_.CreateZExt(mask, bytes), on);
+  llvm::BasicBlock *before = b_.GetInsertBlock();
+  auto *each = llvm::BasicBlock::Create(context_, "update", function_);
+  llvm::BasicBlock *after = splitHere("updated");
+  b_.CreateBr(each);
+  b_.SetInsertPoint(each);
+  llvm::PHINode *i = b_.CreatePHI(b_.getInt64Ty(), 2);
+  i->addIncoming(b_.getInt64(0), before);
+  V at = b_.CreateLoad(b_.getPtrTy(), b_.CreateGEP(b_.getPtrTy(), from, i));
+  V operand = b_.CreateGEP(x->getType()->getScalarType(), with, i);
+  if (mask)
+    at = whereOn(at, b_.CreateTrunc(b_.CreateLoad(b_.getInt8Ty(), b_.CreateGEP(b_.getInt8Ty(), on, i)), b_.getInt1Ty()));
+  const llvm::Align align(std::max(1u, ir::byteWidth(t.elem)));
+  V old = fromMemory(b_.CreateAlignedLoad(memType(t), at, align), t);
+  b_.CreateAlignedStore(toMemory(updated(op, old, b_.CreateLoad(x->getType()->getScalarType(), operand)), t), at, align);
+  b_.CreateStore(old, operand); // what was there takes the place of the operand
+  V next = b_.CreateAdd(i, b_.getInt64(1));
+  i->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpNE(next, b_.getInt64(lanes)), each, after);
+  resumeAt(after);
+  V all = b_.CreateLoad(x->getType(), with);
+  return mask ? b_.CreateSelect(mask, all, llvm::Constant::getNullValue(x->getType())) : all;
 }
 
 void FunctionEmitter::histogramElement(const Op &op, const Bits &at) {

@@ -610,7 +610,7 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits, bool throughBu
     MaskAt f = work.pop_back_val();
     if (V trips = f.access && f.access->kind == OpKind::Load && n.panel && inner ? rowsWithoutWrap(*f.access, f.at, *inner) : nullptr)
       full = full ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips) : trips;
-    if (f.access && (f.access->kind == OpKind::Load || f.access->kind == OpKind::Store) && inner && !n.panel)
+    if (f.access && (f.access->kind == OpKind::Load || f.access->kind == OpKind::Store || f.access->kind == OpKind::AtomicRmw) && inner && !n.panel)
       notePartsOfTrip(*f.access, f.at);
     if (!f.mask || !f.mask->def || !f.mask->type.isTensor() || !visited.insert(f.mask).second || plan_.bufferFor(f.mask) >= 0)
       continue;

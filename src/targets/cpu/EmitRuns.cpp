@@ -250,7 +250,7 @@ bool RunEmitter::loop(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &
   }
   llvm::SmallVector<Part, 4> finest = parts;
   V follows = followsFinerRows(finest);
-  const bool stores = llvm::all_of(n.nest->roots, [](const Root &r) { return r.kind == RootKind::Store || (r.kind == RootKind::Materialize && r.buffer < 0); });
+  const bool stores = llvm::all_of(n.nest->roots, [this](const Root &r) { return r.kind == RootKind::Store || (r.kind == RootKind::Update && e_.plan_.bufferFor(r.op->results[0]) < 0) || (r.kind == RootKind::Materialize && r.buffer < 0); });
   V end = b_.CreateShl(to, bits), one = b_.getInt64(1);
   V coarseTrips = n.trips;
   n.trips = end;

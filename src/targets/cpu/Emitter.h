@@ -246,9 +246,9 @@ private:
   V atomicWord(llvm::AtomicOrdering order, V pointer, unsigned bits, llvm::function_ref<V(V)> update);
   V maskedAtomic(const ir::Op &op, V pointer, llvm::ArrayRef<V> args, V mask);
   void askAlone();
-  bool atomicStep(const Step &s), inVectors(const Nest &n);
+  bool atomicStep(const Step &s);
   void update(const ir::Op &op, const Bits &at), histogramElement(const ir::Op &op, const Bits &at);
-  V updated(const ir::Op &op, V old, V x);
+  V updated(const ir::Op &op, V old, V x), updateOneByOne(const ir::Op &op, V pointers, V x, V mask);
   /// then() where `cond` holds; elsewhere `otherwise`, or zero (of `result`, null: neither has one).
   V ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> then, V otherwise = nullptr);
   llvm::BasicBlock *splitHere(const char *name);

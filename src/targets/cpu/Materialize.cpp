@@ -246,9 +246,9 @@ bool Materialization::readsOwnPlaceOnly(const Op &store, const Value *load) cons
 // A program may be given one buffer for two arguments and work in place though its code does not know (passes/MergeArguments.h), so a write through any of them comes between a load and its uses. Elements of
 // another type are other memory, as in C; so are single elements beside a tile (a row's mean: docs/differences.md). Where the last use is that write,
 // its nest reads element i before it writes place i: only what asks for other elements (a flip) and writes at the offsets that it read has to be read
-// before. A copy to other offsets (a transposition into another matrix) does not work in place: its programs would write what others read.
+// before. A copy to other offsets (a transposition into another matrix) does not work in place: its programs would write what others read. An atomic updates elements that it did not load.
 static bool mayWriteElements(const Op &w, const Effects &effects, ir::Elem elem) {
-  const ir::Type *t = w.kind == OpKind::Store ? &w.operands[1]->type : nullptr;
+  const ir::Type *t = w.kind == OpKind::Store || w.kind == OpKind::AtomicRmw ? &w.operands[1]->type : nullptr;
   return !effects.none() && (!t || (t->isTensor() && (t->isPtr || t->elem == elem)));
 }
 
@@ -261,7 +261,7 @@ bool Materialization::clobbered(const Op &load, const Value *v) const {
     if (!uses_.effects(&w).mayWrite(arg)) {
       if (!mayWriteElements(w, uses_.effects(&w), v->type.elem))
         continue;
-      if (p < last || (w.kind == OpKind::Store && sameOffsets(w.operands[0], load.operands[0], function_) && !readsOwnPlaceOnly(w, v)))
+      if (p < last || w.kind == OpKind::AtomicRmw || (w.kind == OpKind::Store && sameOffsets(w.operands[0], load.operands[0], function_) && !readsOwnPlaceOnly(w, v)))
         return true;
       continue;
     }

@@ -116,6 +116,7 @@ Uses::Uses(const ir::Function &f) : function_(f) {
   for (const auto &[op, e] : effects_) {
     const bool atomic = op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas;
     const bool isUsed = llvm::any_of(op->results, [&](const Value *v) { return !users(v).empty(); });
+    all_.writesAny |= atomic; // as a whole the kernel works with others
     learns_ |= op->kind == OpKind::Call || op->kind == OpKind::AsmEffect || (atomic && isUsed);
   }
 }
@@ -126,8 +127,8 @@ void Uses::note(const Op &op, Effects &e) const {
   case OpKind::AtomicRmw:
   case OpKind::AtomicCas:
     e.arguments.push_back(memoryOf(op.operands[0]));
-    if (op.kind != OpKind::Store)
-      e.writesAny = true; // an atomic orders memory
+    if (op.kind != OpKind::Store && op.get(ir::attr::sem, "acq_rel") != "relaxed")
+      e.writesAny = true; // such an atomic orders memory
     break;
   case OpKind::Barrier:
   case OpKind::Call:
