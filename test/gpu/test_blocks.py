@@ -167,3 +167,26 @@ def test_many_elements_of_a_thread_come_one_after_the_other():
     exponentials = [m.start() for m in re.finditer(r"ex2\.approx", ptx)]
     assert len(exponentials) >= 64
     assert ptx.count("fma.rn.f32", exponentials[3], exponentials[7]) >= 8  # of the logarithm of one element
+
+
+@tegula.jit
+def gated_heads(x, gate, w, out, D: tl.constexpr, ROWS: tl.constexpr):
+    at = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None] * D + tl.arange(0, D)[None, :]
+    a = tl.load(x + at).to(tl.float32)
+    scale = tl.rsqrt(tl.sum(a * a, axis=1) / D + 1e-5)
+    y = a * scale[:, None] * tl.load(w + tl.arange(0, D)).to(tl.float32)[None, :]
+    g = tl.load(gate + at).to(tl.float32)
+    tl.store(out + at, y * g * tl.sigmoid(g))
+
+
+@pytest.mark.parametrize("element, rows, warps, blocks", [(ml_dtypes.bfloat16, 32, 4, 8), (np.float16, 32, 8, 6), (np.float32, 16, 4, 8)])
+def test_straight_code_keeps_narrow_loads_packed(element, rows, warps, blocks):
+    """Two tiles of 32 elements a thread in bf16 are 32 words, which are widened again where they are used; 64 registers do without spills."""
+    x = np.zeros((64, 128), element)
+    assert wish(gated_heads, x, x.copy(), x[0].copy(), x.copy(), 128, rows, num_warps=warps) == blocks
+
+
+def test_iterations_that_wait_for_quotients_want_all_warps():
+    """Nothing that is loaded ahead shortens a chain of divisions: sixteen blocks of four warps, not twelve with loads ahead."""
+    x = np.zeros(1 << 16, ml_dtypes.bfloat16)
+    assert wish(running_moments, x, x.copy(), 1 << 14, BLOCK=128, num_warps=4) == 16

@@ -11,7 +11,8 @@ namespace tegula::nvidia {
 
 /// Registers for tiles that are alive at once in one thread, at the worst place of a kernel with layouts. Scalars, masks, and tiles
 /// made of ranges and scalars alone count nothing (recomputed, or immediates of addresses); nor does what has one user in the
-/// same block: it is computed register by register where it is used; nor, in loops, what is used up before elements are next exchanged.
+/// same block: it is computed register by register where it is used; nor, in loops, what is used up before elements are next exchanged. What is widened from 16 bits counts as what it is widened from, where
+/// there are no loops, or in them: it is widened again where it is used.
 unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu);
 
 /// Blocks that should share an SM, and what of a launch that depends on.
