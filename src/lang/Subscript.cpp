@@ -203,14 +203,16 @@ Value subscript(Context &c, const Value &x, const Value &index, Loc loc) {
     c.extension(diag::cutsBlock, loc);
     return tensor(cutter.result());
   }
-  // A `:` at the end may stand for an axis that is not there: so `p[None, :]` is one more axis of a block and of a scalar.
+  // A `:` may stand for an axis that is not there, as in Triton 3.6 and 3.7: `p[None, :]` is one more axis of a block and of a scalar, and
+  // `scale[:, None]` a block of one element, as kernels for block scales write it. Triton 3.9 refuses that, and so does `strict`.
+  bool exact = c.target().strict && c.target().level >= Level::v39;
+  if (exact && std::count_if(parts.begin(), parts.end(), takesAxis) > static_cast<std::ptrdiff_t>(rank))
+    return fail(c, diag::tooManyIndices, loc, rank);
   for (const Value &p : parts) {
     if (p.isNone()) {
       if (v->type.shape.rank() == ir::Shape::maxRank)
         return fail(c, diag::rankTooHigh, loc, ir::Shape::maxRank, ir::Shape::maxRank + 1);
-      // Triton 3.6 and 3.7 took `:` of a scalar for nothing, so that `p[:, None]` is a block of one element: kernels for block scales write it.
-      bool scalar = rank == 0 && (!c.target().strict || c.target().level < Level::v39);
-      if (axis > v->type.shape.rank() && !scalar)
+      if (axis > v->type.shape.rank() && rank != 0)
         return fail(c, diag::tooManyIndices, loc, rank);
       v = insertAxis(c, v, std::min(axis, v->type.shape.rank()));
     }

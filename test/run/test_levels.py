@@ -256,6 +256,21 @@ def test_axes_of_scalars(dev, strict, level):
     assert (out == 5 + 10 * np.arange(3)[:, None] + np.arange(2)).all()
 
 
+@tegula.jit
+def k_colon_too_many(out, n):
+    tl.store(out + tl.arange(0, 2)[:, :], n)
+
+
+def test_colons_too_many(dev):
+    """A `:` without an axis was nothing before 3.9, whose rule `strict` asks for."""
+    for strict, level in ((False, 39), (True, 37)):
+        out = np.zeros(2, np.int32)
+        dev(k_colon_too_many, (1, ), out, 3, strict=strict, language_level=level)
+        assert (out == 3).all()
+    with pytest.raises(CompileError, match="too many indices for a tensor of rank 1"):
+        dev(k_colon_too_many, (1, ), np.zeros(2, np.int32), 3, strict=True, language_level=39)
+
+
 def test_axes_of_scalars_strict(dev):
     with pytest.raises(CompileError, match="too many indices for a tensor of rank 0"):
         dev(k_axes_of_scalars, (3, 2), np.zeros((3, 2), np.int32), 3, strict=True, language_level=39)
