@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import assert_close, assert_same
+from harness import apply, assert_close, assert_same, d, rng, values
 
 pytestmark = pytest.mark.section("3.7 reductions")
 
@@ -365,3 +365,55 @@ def test_element_of_a_tile_that_is_then_overwritten(dev, n, m, t):
     assert_same(x, np.full(n, 4, t))
     assert_same(y, np.full(n, 3, t))
     assert_same(out, np.full(m, 3, t))
+
+
+@tegula.jit
+def lanes_or(a, b):
+    return a | b
+
+
+@tegula.jit
+def lanes_and(a, b):
+    return a & b
+
+
+@tegula.jit
+def lanes_xor(a, b):
+    return a ^ b
+
+
+@tegula.jit
+def lanes_add(a, b):
+    return a + b
+
+
+@tegula.jit
+def lanes_max(a, b):
+    return tl.maximum(a, b)
+
+
+@tegula.jit
+def lanes_min(a, b):
+    return tl.minimum(a, b)
+
+
+@tegula.jit
+def f_combined(x, axis, how: tl.constexpr):
+    return tl.reduce(x, axis, how)
+
+
+@pytest.mark.parametrize("t", ["int1", "int8", "uint8", "int16", "uint16", "int64", "uint64"])
+@pytest.mark.parametrize("how, ref", [(lanes_or, np.bitwise_or), (lanes_and, np.bitwise_and), (lanes_xor, np.bitwise_xor), (lanes_add, np.add),
+                                      (lanes_max, np.maximum), (lanes_min, np.minimum)], ids=["or", "and", "xor", "add", "max", "min"])
+def test_combined_across_lanes(dev, t, how, ref):
+    """Votes and redux.sync: of conditions, and of integers that are not 32 bits wide."""
+    if t == "int1" and how in (lanes_add, lanes_max, lanes_min):
+        pytest.skip("not of conditions")
+    g = rng(t, ref.__name__)
+    for shape, axis in (((128, ), 0), ((4, 64), 1), ((32, 8), 0)):
+        n = int(np.prod(shape))
+        x = values(d(t), n, "combined").reshape(shape)
+        if how in (lanes_or, lanes_and) and axis == 1:  # rows of one value but for one element
+            x[:2] = x[:1, :1]
+            x[0, int(g.integers(shape[1]))] = x[2, 3]
+        assert_same(apply(dev, f_combined, [x], np.delete(shape, axis), d(t).np, (axis, how)), ref.reduce(x, axis=axis, dtype=x.dtype))

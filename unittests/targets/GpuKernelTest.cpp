@@ -333,6 +333,37 @@ kernel @k(%x: ptr<f32> {divisibility = 16}, %o: ptr<f32> {divisibility = 16}) {
   EXPECT_NE(std::string(k.compiled.code.data()).find(".minnctapersm 2"), std::string::npos);
 }
 
+/// Conditions are combined by a vote, narrow integers and the halves of wide ones by redux.sync: no shuffles.
+TEST(GpuKernels, CombinesAcrossLanesByOneInstruction) {
+  struct Case {
+    const char *type, *op, *instruction;
+    unsigned n; // times
+  };
+  for (const Case &c : {Case{"i1", "or", "vote.sync.ballot", 1}, Case{"i1", "xor", "popc.b32", 1}, Case{"i8", "smax", "redux.sync.max.s32", 1},
+                        Case{"i16", "add", "redux.sync.add.s32", 1}, Case{"i64", "or", "redux.sync.or.b32", 2}}) {
+    std::string t = c.type, text = R"(
+kernel @k(%x: ptr<)" + t + R"(> {divisibility = 16}, %o: ptr<)" + t + R"(> {divisibility = 16}) {
+  %i = range {start = 0} : tensor<32xi32>
+  %p = splat %x : tensor<32xptr<)" + t + R"(>>
+  %q = addptr %p, %i : tensor<32xptr<)" + t + R"(>>
+  %v = load %q : tensor<32x)" + t + R"(>
+  %a = reduce %v {axis = 0} : )" + t + " (%a0: " + t + ", %a1: " + t + R"() {
+    %a2 = )" + c.op + " %a0, %a1 : " + t + R"(
+    yield %a2
+  }
+  store %o, %a
+  return
+}
+)";
+    auto m = tegula::test::parsed(text);
+    ASSERT_TRUE(m) << text;
+    SimKernel k(*m, 1, "sm_90a");
+    std::string ptx(k.compiled.code.data(), k.compiled.code.size());
+    EXPECT_EQ(count(ptx, c.instruction), c.n) << ptx;
+    EXPECT_EQ(count(ptx, "shfl.sync"), 0u) << ptx;
+  }
+}
+
 /// Blocks that should share an SM follow from the data of a thread.
 TEST(GpuKernels, BlocksOnAnSM) {
   struct Row {

@@ -42,19 +42,42 @@ OpKind valueKind(const ArgExtremum &x, Elem e) {
 
 } // namespace
 
-/// By redux.sync; null if there is none for it. `repeat`: lanes that differ in other bits than `lanes` hold the same.
+/// Of conditions, by one vote; null: there is none for it.
+V Lowering::Reductions::voteLanes(OpKind kind, V x) {
+  switch (kind) {
+  case OpKind::Or: case OpKind::UMax: return b_.CreateICmpNE(in_->ballot(x), b_.getInt32(0));
+  case OpKind::And: case OpKind::UMin: return b_.CreateICmpEQ(in_->ballot(b_.CreateNot(x)), b_.getInt32(0));
+  case OpKind::Xor: return b_.CreateTrunc(b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, in_->ballot(x)), b_.getInt1Ty());
+  default: return nullptr;
+  }
+}
+
+/// By redux.sync, or a vote; null if there is none for it. `repeat`: lanes that differ in other bits than `lanes` hold the same.
 V Lowering::Reductions::reduxLanes(OpKind kind, V x, uint32_t lanes, bool repeat) {
   std::optional<AtomOp> redux = reduxOf(kind);
-  bool isFloat = x->getType()->isFloatTy();
-  if (!redux || isFloat != isFloatExtremum(kind) || !(isFloat || x->getType()->isIntegerTy(32)) || (lanes != allLanes && !(repeat && isIdempotent(kind))) || std::popcount(lanes) < 2)
+  llvm::Type *type = x->getType();
+  bool isFloat = type->isFloatTy();
+  if (!redux || isFloat != isFloatExtremum(kind) || !(isFloat || type->isIntegerTy()) || (lanes != allLanes && !(repeat && isIdempotent(kind))) || std::popcount(lanes) < 2)
     return nullptr;
+  if (type->isIntegerTy(1))
+    return voteLanes(kind, x);
+  if (type->isIntegerTy(64)) { // the halves of a word by themselves
+    if (kind != OpKind::And && kind != OpKind::Or && kind != OpKind::Xor)
+      return nullptr;
+    V low = in_->redux(*redux, b_.CreateTrunc(x, b_.getInt32Ty())), high = in_->redux(*redux, b_.CreateTrunc(b_.CreateLShr(x, 32), b_.getInt32Ty()));
+    return b_.CreateOr(b_.CreateZExt(low, type), b_.CreateShl(b_.CreateZExt(high, type), 32));
+  }
+  if (!isFloat && type->getIntegerBitWidth() < 32) {
+    bool isSigned = kind == OpKind::SMax || kind == OpKind::SMin;
+    return b_.CreateTrunc(in_->redux(*redux, isSigned ? b_.CreateSExt(x, b_.getInt32Ty()) : b_.CreateZExt(x, b_.getInt32Ty())), type);
+  }
   if (!isFloat)
     return in_->redux(*redux, x);
   // A signed integer of the same order; its own inverse. NaNs become what loses, which is a NaN on the way back.
   auto key = [&](V bits) { return b_.CreateXor(bits, b_.CreateAnd(b_.CreateAShr(bits, 31), b_.getInt32(INT32_MAX))); };
   V loses = b_.getInt32(static_cast<uint32_t>(kind == OpKind::MaxNum ? INT32_MIN : INT32_MAX));
   V k = b_.CreateSelect(b_.CreateFCmpUNO(x, x), loses, key(frame_.bitsOf(x)));
-  return frame_.fromBits(key(in_->redux(*redux, k)), x->getType());
+  return frame_.fromBits(key(in_->redux(*redux, k)), type);
 }
 
 V Lowering::Reductions::extremum(OpKind kind, V x, V y) {

@@ -25,7 +25,7 @@ struct Lowering::Reductions : Part {
 
   // Extrema. `lanes`: bits of the lane that count; lanes that differ in others hold the same if `repeat`.
   MaybeArg argExtremumOf(const Op &op) const;
-  V reduxLanes(ir::OpKind kind, V x, uint32_t lanes, bool repeat);
+  V voteLanes(ir::OpKind kind, V x), reduxLanes(ir::OpKind kind, V x, uint32_t lanes, bool repeat);
   V extremum(ir::OpKind kind, V x, V y), extremumOfLanes(ir::OpKind kind, V x, uint32_t lanes, bool repeat), extremumOfPairs(ir::OpKind kind, llvm::ArrayRef<V> x);
   Regs winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> pairs, uint32_t lanes, bool repeat, V &found);
   /// The extrema of a warp that a reduction of this tile along this axis has found, by part: argmax(x) and max(x) have them in common. Null: it is another reduction.
