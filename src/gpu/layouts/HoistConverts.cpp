@@ -190,6 +190,11 @@ private:
       }
       return true;
     }
+    if (isNarrowLoad(v)) {
+      leaves_.insert({v, to});
+      after_ += clocksOf(v->type, to);
+      return hasRead_ = true;
+    }
     if (isHere(v) && v->def->kind == OpKind::Reduce && !isRow(v))
       if (std::optional<Halves> h = halvesOf(*v->def, to); h && registerBits(h->read.layout) <= mostPartBits) {
         before_ += exchangeClocks(*v->def, *h);
@@ -215,6 +220,8 @@ private:
     return isMoved(v, to);
   }
   bool isRow(const Value *v) const { return v->type.numel() * 8 <= full_; }
+  /// A tile of memory whose elements take half as much as what is computed from them, or less: they are moved instead.
+  bool isNarrowLoad(const Value *v) const { return isHere(v) && v->def->kind == OpKind::Load && !isRow(v) && bits(v->type) * 2 <= bits(convert_.operands[0]->type); }
   /// Words of which each element is a part of one, too (NarrowLoads.h).
   static bool isTile(const Value *v) { return std::ranges::count_if(v->type.shape, [](int64_t n) { return n > 1; }) > 1; }
   /// Rows and columns may be converted themselves.
@@ -229,7 +236,7 @@ private:
   /// Is everything of the size of the result computed for it alone?
   bool areOurs() const {
     return std::all_of(seen_.begin(), seen_.end(), [&](const Place &p) {
-      if (p.first->type.numel() * 2 < full_ || !isHere(p.first) || p.first->def->kind == OpKind::Const)
+      if (p.first->type.numel() * 2 < full_ || !isHere(p.first) || p.first->def->kind == OpKind::Const || leaves_.count(p))
         return true;
       std::vector<Op *> users = edit_.users(p.first);
       return std::all_of(users.begin(), users.end(), [&](const Op *u) {
@@ -252,6 +259,12 @@ private:
     b.setFolding(false);
     b.setBlock(&here);
     Value *now = nullptr;
+    if (leaves_.count({v, to}) && isNarrowLoad(v)) {
+      b.setLoc(convert_.loc);
+      now = b.create1(OpKind::Convert, {v}, t);
+      edit_.insertBefore(&firstUser(v), here);
+      return made_[{v, to}] = now;
+    }
     if (leaves_.count({v, to})) {
       b.setLoc(user.loc);
       now = b.create1(OpKind::Convert, {v}, t);
@@ -282,6 +295,15 @@ private:
     if (isHere(v))
       made_[{v, to}] = now;
     return now;
+  }
+
+  /// Of those that move, the one that comes first: loads between are on their way before threads meet.
+  const Op &firstUser(const Value *v) const {
+    const std::vector<Op *> &ops = edit_.block().ops;
+    return **std::find_if(ops.begin(), ops.end(), [&](const Op *op) {
+      bool moves = op == &convert_ || std::ranges::any_of(seen_, [&](const Place &p) { return p.first->def == op; });
+      return moves && std::ranges::find(op->operands, v) != op->operands.end();
+    });
   }
 
   Value *reduceInHalves(Builder &b, const Op &op, const Halves &h) {

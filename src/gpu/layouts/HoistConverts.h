@@ -1,4 +1,4 @@
-// Conversions to another layout move up to the read of shared memory that their operand is computed from.
+// Conversions to another layout move up to the read of shared memory, or to the load of narrower elements, that their operand is computed from.
 //
 //   %b = shared_load %tile : tensor<64x32xi8, L2>           %b = shared_load %tile : tensor<64x32xi8, L14>
 //   %f = uitofp %b : tensor<64x32xf32, L2>           =>     %f = uitofp %b : tensor<64x32xf32, L14>
@@ -7,6 +7,8 @@
 // The tile is in shared memory already: read in the layout that is wanted, its elements need not cross it a second time, wider than they were, behind a barrier. Rows that
 // are broadcast on the way (scales, zeros) are converted for the wanted layout, in which a thread often needs fewer of them. Bytes that a thread reads one by one then are computed one by one, too, and not in
 // words of four: that is weighed against the way through shared memory.
+//
+// So do those of what is computed from elements of memory that are half as wide or less (floats from halves, addresses from indices): the elements are moved.
 //
 // A reduction across warps reads shared memory as well: the parts of all warps. Those are read in the layout that is wanted, so one exchange serves both.
 //
