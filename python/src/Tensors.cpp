@@ -79,6 +79,7 @@ TypeEntry *entryOf(PyTypeObject *type) {
 // Member, exported name, parameters. All return 0 for success.
 #define TORCH_FUNCTIONS(F)                                                     \
   F(data, aoti_torch_get_data_ptr, (void *handle, void **out))                 \
+  F(layout, aoti_torch_get_layout, (void *handle, int32_t *out))               \
   F(dtype, aoti_torch_get_dtype, (void *handle, int32_t *out))                 \
   F(deviceType, aoti_torch_get_device_type, (void *handle, int32_t *out))      \
   F(deviceIndex, aoti_torch_get_device_index, (void *handle, int32_t *out))    \
@@ -91,6 +92,7 @@ struct Torch {
   TORCH_FUNCTIONS(MEMBER)
 #undef MEMBER
   int32_t cpu = 0, cuda = 0; // its types of devices
+  int32_t strided = 0;       // of its layouts
   bool isComplete = false;
 
   Torch() {
@@ -99,12 +101,12 @@ struct Torch {
 #define RESOLVE(member, name, parameters) member = reinterpret_cast<int32_t(*) parameters>(dlsym(library, #name));
     TORCH_FUNCTIONS(RESOLVE)
 #undef RESOLVE
-    auto *cpuType = reinterpret_cast<int32_t (*)()>(dlsym(library, "aoti_torch_device_type_cpu"));
-    auto *cudaType = reinterpret_cast<int32_t (*)()>(dlsym(library, "aoti_torch_device_type_cuda"));
+    const auto constant = [&](const char *name) { return reinterpret_cast<int32_t (*)()>(dlsym(library, name)); };
+    auto *cpuType = constant("aoti_torch_device_type_cpu"), *cudaType = constant("aoti_torch_device_type_cuda"), *stridedLayout = constant("aoti_torch_layout_strided");
 #define CHECK(member, name, parameters) &&member
-    isComplete = cpuType && cudaType TORCH_FUNCTIONS(CHECK);
+    isComplete = cpuType && cudaType && stridedLayout TORCH_FUNCTIONS(CHECK);
 #undef CHECK
-    if (isComplete) cpu = cpuType(), cuda = cudaType();
+    if (isComplete) cpu = cpuType(), cuda = cudaType(), strided = stridedLayout();
   }
 };
 const Torch &torchFunctions() {
@@ -118,9 +120,10 @@ TegulaDtype torchDtypes[mostTorchDtypes]; // by PyTorch's numbers; TEGULA_VOID: 
 bool readTorch(const TypeEntry &entry, PyObject *object, DLTensor &t, int32_t &dtype) {
   const Torch &f = torchFunctions();
   void *handle = reinterpret_cast<char *>(object) + entry.handle;
-  int32_t deviceType;
+  int32_t layout, deviceType;
   int64_t dimensions;
-  if (!*static_cast<void **>(handle)) return false;
+  // A function that fails writes to the log, so sparse tensors, which have no memory of their own, are not asked for it.
+  if (!*static_cast<void **>(handle) || f.layout(handle, &layout) || layout != f.strided) return false;
   if (f.dtype(handle, &dtype) || f.deviceType(handle, &deviceType) || f.deviceIndex(handle, &t.device.id) || f.dimensions(handle, &dimensions) || f.sizes(handle, &t.shape) ||
       f.strides(handle, &t.strides) || f.data(handle, &t.data))
     return false;
