@@ -14,12 +14,13 @@ struct CpuWord {
 constexpr CpuWord words[] = {{"x86-64", 0, [] { return true; }},
                              {"x86-64-v3", 10, [] { return __builtin_cpu_supports("x86-64-v3") != 0; }},
                              {"x86-64-v4", 20, [] { return __builtin_cpu_supports("x86-64-v4") != 0; }},
+                             {"avxvnni", 1, [] { return __builtin_cpu_supports("avxvnni") != 0; }},
                              {"avx512vnni", 1, [] { return __builtin_cpu_supports("avx512vnni") != 0; }},
                              {"avx512bf16", 1, [] { return __builtin_cpu_supports("avx512bf16") != 0; }},
                              {"aarch64", 0, [] { return false; }}};
 #else
 constexpr CpuWord words[] = {{"x86-64", 0, [] { return false; }},     {"x86-64-v3", 10, [] { return false; }}, {"x86-64-v4", 20, [] { return false; }},
-                             {"avx512vnni", 1, [] { return false; }}, {"avx512bf16", 1, [] { return false; }}, {"aarch64", 0, [] { return true; }}};
+                             {"avxvnni", 1, [] { return false; }},    {"avx512vnni", 1, [] { return false; }}, {"avx512bf16", 1, [] { return false; }}, {"aarch64", 0, [] { return true; }}};
 #endif
 
 template <typename F> bool eachWord(std::string_view text, F &&f) {

@@ -1,6 +1,6 @@
 // Which entries of a bundle a machine runs, and which of those it runs best: what `needs` says, word by word.
 //
-//   CPU        "x86-64", "x86-64-v3", "x86-64-v4 avx512vnni avx512bf16", "aarch64"
+//   CPU        "x86-64", "x86-64-v3", "x86-64-v3 avxvnni", "x86-64-v4 avx512vnni avx512bf16", "aarch64"
 //   GPU        "cubin sm_80": this generation, later members of it too; "ptx sm_80": this and every later one; a name that ends in `a`: that GPU alone
 //   simulator  "sim sm_90 x86-64-v3"
 #pragma once

@@ -57,6 +57,7 @@ bool runsHere([[maybe_unused]] std::string_view target) {
 #if defined(__x86_64__)
   if (target.ends_with("avx512bf16")) return __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512bf16");
   if (target.ends_with("avx512")) return __builtin_cpu_supports("x86-64-v4");
+  if (target.ends_with("avx2vnni")) return __builtin_cpu_supports("x86-64-v3") && __builtin_cpu_supports("avxvnni");
   if (target.ends_with("avx2")) return __builtin_cpu_supports("x86-64-v3");
 #endif
   return true;

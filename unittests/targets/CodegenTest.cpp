@@ -59,7 +59,7 @@ TEST(Codegen, SavedTargetsComeBackWithAllThatDecides) {
     ASSERT_TRUE(back) << name;
     EXPECT_EQ(back->key(), t->key()) << name;
     // Each instruction set and habit of a core is a byte of its own in front of the sizes of three caches: none is lost.
-    for (size_t flag = 0; flag < 7; ++flag) {
+    for (size_t flag = 0; flag < 8; ++flag) {
       std::string other = t->saved();
       char &byte = other[other.size() - 3 * sizeof(uint64_t) - 1 - flag];
       byte = !byte;

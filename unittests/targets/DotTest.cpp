@@ -136,8 +136,8 @@ TEST_P(DotTest, BytesInFours) {
   const CpuTarget &t = lib.target();
   DotPlan plain = dotPlan(t, Elem::I8, Elem::I8, Elem::I32, 2, 64, 32, "ieee");
   DotPlan noSign = dotPlan(t, Elem::I8, Elem::I8, Elem::I32, 2, 64, 32, "ieee", true);
-  EXPECT_EQ(plain.kGroup == 4, t.avx512Vnni);
-  EXPECT_EQ(plain.bBiased, t.avx512Vnni);
+  EXPECT_EQ(plain.kGroup == 4, t.multipliesBytes());
+  EXPECT_EQ(plain.bBiased, t.multipliesBytes());
   EXPECT_EQ(noSign.kGroup == 4, t.avx2);
   EXPECT_EQ(noSign.bUnsigned, t.avx2);
   EXPECT_FALSE(noSign.bBiased);

@@ -240,7 +240,7 @@ std::vector<std::string> runnableTargets() {
   if (!parseTarget(test::machineName())->triple.starts_with("x86_64"))
     return {test::machineName()};
   std::vector<std::string> names;
-  for (const char *name : {"cpu:x86-64", "cpu:avx2", "cpu:avx512", "cpu:avx512bf16"})
+  for (const char *name : {"cpu:x86-64", "cpu:avx2", "cpu:avx2vnni", "cpu:avx512", "cpu:avx512bf16"})
     if (name != test::machineName() && test::runsHere(name))
       names.push_back(name);
   names.push_back(test::machineName());

@@ -209,9 +209,12 @@ TEST(Packing, PairPanelsByWholeVectors) {
 }
 
 TEST(Packing, GroupsOfFourAndSmallerRegisters) {
-  std::string fours = assembly(matmul("i8", "i32", {64, 64, 64}, {false, false}), "cpu:avx512bf16");
-  EXPECT_GT(count(fours, "vpdpbusd"), 0u);
-  EXPECT_EQ(count(fours, "vpextrb"), 0u);
+  for (const char *target : {"cpu:avx2vnni", "cpu:avx512bf16"}) {
+    std::string fours = assembly(matmul("i8", "i32", {64, 64, 64}, {false, false}), target);
+    EXPECT_GT(count(fours, "vpdpbusd"), 0u) << target;
+    EXPECT_EQ(count(fours, "pmaddwd"), 0u) << target;
+    EXPECT_LT(count(fours, "vpextrb"), 64u) << target; // masks of AVX2 only, where a matrix ends
+  }
   for (const char *target : {"cpu:x86-64", "cpu:avx2", "cpu:avx512"}) {
     std::string pairs = assembly(matmul("i8", "i32", {64, 64, 64}, {false, false}), target);
     EXPECT_GT(count(pairs, "pmaddwd"), 0u) << target;

@@ -19,8 +19,10 @@ struct CpuTarget {
   std::string cpu;       // LLVM CPU name, used for scheduling
   std::string features;  // "+avx512f,+avx512bf16,..."
   unsigned vectorBits = 128; // native vector register width
-  bool avx512Bf16 = false, avx512Vnni = false, fma = false, f16c = false, avx512 = false, avx2 = false;
+  bool avx512Bf16 = false, avx512Vnni = false, avxVnni = false, fma = false, f16c = false, avx512 = false, avx2 = false;
   bool slowPairsOfBf16 = false; // one vdpbf16ps in two cycles: two multiply-adds of float a cycle do more
+  /// One instruction adds four products of bytes to each sum of a native vector.
+  bool multipliesBytes() const { return avx512 ? avx512Vnni : avxVnni; }
   uint64_t l1Bytes = 32768, l2Bytes = 524288, l3Bytes = 32 << 20;
   /// Cores with that much L2 share their last level with many others, 300 cycles away (Emerald Rapids), where those with less have it beside them.
   bool lastLevelIsFar() const { return l2Bytes >= 2 << 20; }
@@ -28,8 +30,8 @@ struct CpuTarget {
   bool operator==(const CpuTarget &) const = default;
 };
 
-/// "cpu" or "cpu:native" = this machine; "cpu:x86-64" (baseline, SSE2), "cpu:avx2", "cpu:avx512", "cpu:avx512bf16",
-/// "cpu:aarch64" (NEON). Returns nullopt for other names; `knownTargetNames` lists them for the message.
+/// "cpu" or "cpu:native" = this machine; "cpu:x86-64" (baseline, SSE2), "cpu:avx2", "cpu:avx2vnni", "cpu:avx512",
+/// "cpu:avx512bf16", "cpu:aarch64" (NEON). Returns nullopt for other names; `knownTargetNames` lists them for the message.
 std::optional<CpuTarget> parseTarget(std::string_view name);
 std::vector<std::string> knownTargetNames();
 /// Can a machine that is `machine` execute code made for `code`?

@@ -148,7 +148,7 @@ V DotEmitter::multiplyAdd(V acc, V x, V y) {
   if (p.aElem == Elem::I8) {
     if (p.bUnsigned)
       std::swap(x, y); // the first factor is the unsigned one
-    if (target.avx512Vnni) {
+    if (target.multipliesBytes()) {
       llvm::Intrinsic::ID id = n == 16  ? x86_avx512_vpdpbusd_512
                                : n == 8 ? x86_avx512_vpdpbusd_256
                                         : x86_avx512_vpdpbusd_128;
@@ -163,7 +163,7 @@ V DotEmitter::multiplyAdd(V acc, V x, V y) {
     llvm::Intrinsic::ID id = n == 16 ? x86_avx512_pmaddw_d_512 : n == 8 ? x86_avx2_pmadd_wd : x86_sse2_pmadd_wd;
     return b.CreateAdd(acc, b.CreateIntrinsic(id, {}, {pairs, ones}));
   }
-  if (target.avx512Vnni) {
+  if (target.multipliesBytes()) {
     llvm::Intrinsic::ID id = n == 16  ? x86_avx512_vpdpwssd_512
                              : n == 8 ? x86_avx512_vpdpwssd_256
                                       : x86_avx512_vpdpwssd_128;
@@ -194,22 +194,23 @@ llvm::SmallVector<V> DotEmitter::starts(unsigned rows, V sums) {
   return all;
 }
 
-/// sum of A * (B + 128) = sum of A * B + 128 * sum of A: the sums of a row's `depth` bytes, a vector at a time. They are needed once for all columns, while A with a bias would be made again for each panel.
+/// sum of A * (B + 128) = sum of A * B + 128 * sum of A: the sums of a row's `depth` bytes, whole groups, a vector at a time. They are needed once for all columns, while A with a bias would be made again for each panel.
 void DotEmitter::sumRows(V a, V depth) {
   const int64_t bytes = std::min<int64_t>(p.k, target.vectorBits / 8), groups = bytes / p.kGroup;
-  llvm::Type *sum = v.vecType(p.accElem, static_cast<unsigned>(groups)), *row = llvm::FixedVectorType::get(b.getInt8Ty(), static_cast<unsigned>(bytes));
+  llvm::Type *sum = v.vecType(p.accElem, static_cast<unsigned>(groups));
   llvm::BasicBlock &first = b.GetInsertBlock()->getParent()->getEntryBlock();
   llvm::IRBuilder<> entry(&first, first.begin());
   rowSums = entry.CreateAlloca(b.getInt32Ty(), entry.getInt32(static_cast<uint32_t>(p.m)));
   llvm::SmallVector<V> inside; // of the bytes of a vector
   for (int64_t k = 0; depth && k < p.k; k += bytes)
-    inside.push_back(b.CreateICmpSLT(targets::consecutive(b.getInt32Ty(), static_cast<unsigned>(bytes), static_cast<uint64_t>(k)), b.CreateVectorSplat(static_cast<unsigned>(bytes), b.CreateTrunc(depth, b.getInt32Ty()))));
+    inside.push_back(b.CreateICmpSLT(targets::consecutive(b.getInt32Ty(), static_cast<unsigned>(groups), static_cast<uint64_t>(k / p.kGroup)),
+                                     b.CreateVectorSplat(static_cast<unsigned>(groups), b.CreateTrunc(b.CreateUDiv(depth, b.getInt64(p.kGroup)), b.getInt32Ty()))));
   loop(p.m, {{a, p.aRowStride * aBytes(), aStride}, {rowSums, cBytes()}}, {}, [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
     V all = llvm::Constant::getNullValue(sum);
     for (int64_t k = 0; k < p.k; k += bytes) {
       V from = at(q[0], k);
-      V x = depth ? b.CreateMaskedLoad(row, from, llvm::Align(1), inside[static_cast<size_t>(k / bytes)], llvm::Constant::getNullValue(row)) : load(row, from, 1);
-      all = multiplyAdd(all, b.CreateBitCast(x, sum), bias(sum));
+      V x = depth ? b.CreateMaskedLoad(sum, from, llvm::Align(1), inside[static_cast<size_t>(k / bytes)], llvm::Constant::getNullValue(sum)) : load(sum, from, 1);
+      all = multiplyAdd(all, x, bias(sum));
     }
     b.CreateAlignedStore(b.CreateNeg(b.CreateAddReduce(all)), q[1], llvm::Align(cBytes()));
     return {};
@@ -507,7 +508,7 @@ DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m,
   if (acc == Elem::I32 || ir::isInt(aElem)) {
     p.accElem = Elem::I32;
     bool pairs = isX86(t) && canGroup && aElem == Elem::I8 && bElem == Elem::I8;
-    bool fours = pairs && canGroupBy4 && (t.avx512Vnni || (t.avx2 && bUnsigned));
+    bool fours = pairs && canGroupBy4 && (t.multipliesBytes() || (t.avx2 && bUnsigned));
     p.bUnsigned = fours && bUnsigned;
     p.aElem = p.bElem = fours ? Elem::I8 : pairs ? Elem::I16 : Elem::I32;
     p.kGroup = fours ? 4 : pairs ? 2 : 1;

@@ -13,7 +13,7 @@ using cpu::CpuTarget;
 class CpuCode final : public Target {
 public:
   CpuCode(const CpuTarget &t, const Family &f)
-      : Target(f), settings(t), processor_{t.features, t.vectorBits, t.fma, t.avx512Bf16, t.avx512Vnni, t.l1Bytes, t.l2Bytes, t.l3Bytes} {}
+      : Target(f), settings(t), processor_{t.features, t.vectorBits, t.fma, t.avx512Bf16, t.multipliesBytes(), t.l1Bytes, t.l2Bytes, t.l3Bytes} {}
   const CpuTarget settings;
 
   Machine machine() const override { return Machine::Cpu; }
@@ -30,7 +30,7 @@ public:
     const CpuTarget &c = settings;
     if (c.triple.starts_with("aarch64"))
       return "aarch64";
-    return std::string(c.avx512 ? "x86-64-v4" : c.avx2 ? "x86-64-v3" : "x86-64") + (c.avx512Vnni ? " avx512vnni" : "") + (c.avx512Bf16 ? " avx512bf16" : "");
+    return std::string(c.avx512 ? "x86-64-v4" : c.avx2 ? "x86-64-v3" : "x86-64") + (c.avxVnni && !c.avx512 ? " avxvnni" : "") + (c.avx512Vnni ? " avx512vnni" : "") + (c.avx512Bf16 ? " avx512bf16" : "");
   }
 
   std::string portable() const override {
@@ -46,7 +46,7 @@ public:
     ByteWriter w;
     const CpuTarget &c = settings;
     w.str(c.triple), w.str(c.cpu), w.str(c.features), w.u32(c.vectorBits);
-    for (bool flag : {c.avx512Bf16, c.avx512Vnni, c.fma, c.f16c, c.avx512, c.avx2, c.slowPairsOfBf16})
+    for (bool flag : {c.avx512Bf16, c.avx512Vnni, c.avxVnni, c.fma, c.f16c, c.avx512, c.avx2, c.slowPairsOfBf16})
       w.u8(flag);
     w.u64(c.l1Bytes), w.u64(c.l2Bytes), w.u64(c.l3Bytes);
     return {w.bytes.begin(), w.bytes.end()};
@@ -94,7 +94,7 @@ TargetRef restore(std::string_view bytes) {
   ByteReader r(bytes.data(), bytes.size());
   CpuTarget c;
   c.triple = r.str(), c.cpu = r.str(), c.features = r.str(), c.vectorBits = r.u32();
-  for (bool *flag : {&c.avx512Bf16, &c.avx512Vnni, &c.fma, &c.f16c, &c.avx512, &c.avx2, &c.slowPairsOfBf16})
+  for (bool *flag : {&c.avx512Bf16, &c.avx512Vnni, &c.avxVnni, &c.fma, &c.f16c, &c.avx512, &c.avx2, &c.slowPairsOfBf16})
     *flag = r.flag();
   c.l1Bytes = r.u64(), c.l2Bytes = r.u64(), c.l3Bytes = r.u64();
   return !r.failed() && r.atEnd() ? std::make_shared<CpuCode>(c, cpuFamily) : nullptr;

@@ -16,7 +16,7 @@ constexpr const char *armTriple = "aarch64-unknown-linux-gnu";
 struct NamedTarget {
   const char *name, *triple, *cpu, *features;
   unsigned vectorBits;
-  bool avx2, avx512, bf16, vnni, fma, f16c;
+  bool avx2, avx512, bf16, vnni, fma, f16c; // vnni: of the vectors that it has
 };
 
 // `f16c` means conversions between f16 and f32 in hardware, which AArch64 always has.
@@ -24,6 +24,7 @@ struct NamedTarget {
 constexpr NamedTarget namedTargets[] = {
     {"cpu:x86-64", x86Triple, "x86-64", "", 128, false, false, false, false, false, false},
     {"cpu:avx2", x86Triple, "x86-64-v3", "", 256, true, false, false, false, true, true},
+    {"cpu:avx2vnni", x86Triple, "x86-64-v3", "+avxvnni", 256, true, false, false, true, true, true},
     {"cpu:avx512", x86Triple, "x86-64-v4", "-prefer-256-bit", 512, true, true, false, false, true, true},
     {"cpu:avx512bf16", x86Triple, "x86-64-v4", "+avx512vnni,+avx512bf16,-prefer-256-bit", 512, true, true, true, true,
      true, true},
@@ -91,6 +92,7 @@ CpuTarget nativeTarget() {
   t.avx512Bf16 = t.avx512 && has("avx512bf16");
   t.slowPairsOfBf16 = isSlowAtPairsOfBf16(t.cpu);
   t.avx512Vnni = t.avx512 && has("avx512vnni");
+  t.avxVnni = t.avx2 && has("avxvnni");
   t.vectorBits = t.avx512 ? 512 : t.avx2 ? 256 : 128;
   // Same reason as in the table: tunings of some CPUs would halve our vectors.
   t.features += t.features.empty() ? "-prefer-256-bit" : ",-prefer-256-bit";
@@ -119,7 +121,8 @@ std::optional<CpuTarget> parseTarget(std::string_view name) {
     t.avx2 = n.avx2;
     t.avx512 = n.avx512;
     t.avx512Bf16 = n.bf16;
-    t.avx512Vnni = n.vnni;
+    t.avx512Vnni = n.vnni && n.avx512;
+    t.avxVnni = n.vnni && !n.avx512;
     t.fma = n.fma;
     t.f16c = n.f16c;
     return t;
@@ -138,7 +141,7 @@ bool runsOn(const CpuTarget &code, const CpuTarget &machine) {
   auto atMost = [](bool needs, bool has) { return has || !needs; };
   return code.triple == machine.triple && code.vectorBits <= machine.vectorBits && atMost(code.avx2, machine.avx2) &&
          atMost(code.avx512, machine.avx512) && atMost(code.fma, machine.fma) && atMost(code.f16c, machine.f16c) &&
-         atMost(code.avx512Bf16, machine.avx512Bf16) && atMost(code.avx512Vnni, machine.avx512Vnni);
+         atMost(code.avx512Bf16, machine.avx512Bf16) && atMost(code.avx512Vnni, machine.avx512Vnni) && atMost(code.avxVnni, machine.avxVnni);
 }
 
 CpuTarget tunedFor(CpuTarget code, const CpuTarget &machine) {
@@ -149,7 +152,7 @@ CpuTarget tunedFor(CpuTarget code, const CpuTarget &machine) {
 
 std::string targetKey(const CpuTarget &t) {
   std::string key = t.triple + "|" + t.cpu + "|" + t.features + "|" + std::to_string(t.vectorBits);
-  for (bool flag : {t.avx2, t.avx512, t.avx512Bf16, t.avx512Vnni, t.fma, t.f16c, t.slowPairsOfBf16})
+  for (bool flag : {t.avx2, t.avx512, t.avx512Bf16, t.avx512Vnni, t.avxVnni, t.fma, t.f16c, t.slowPairsOfBf16})
     key += flag ? '1' : '0';
   return key + "|" + std::to_string(t.l1Bytes) + "|" + std::to_string(t.l2Bytes) + "|" + std::to_string(t.l3Bytes);
 }
