@@ -50,13 +50,18 @@ def plan(tegula, tmp_path, form, rows="1", elem="f32", target="cpu:avx2"):
 @pytest.mark.parametrize("form", SUMMED)
 @pytest.mark.parametrize("elem", ["f32", "bf16"])
 def test_a_dot_for_one_row_is_a_sum(tegula, tmp_path, form, elem):
-    text = plan(tegula, tmp_path, form, elem=elem)
+    text = plan(tegula, tmp_path, form, elem=elem, target="cpu:avx512")
     assert "dot buffers" not in text, text
 
 
 def test_rows_of_weights_are_read_from_end_to_end(tegula, tmp_path):
     """The loop over k is done for one row of a turned tile after the other."""
     assert "for each row of the tile" in plan(tegula, tmp_path, "transposed")
+
+
+def test_short_pieces_of_rows_stay_a_dot(tegula, tmp_path):
+    """Four vectors of sums are one line of bf16 with AVX2, unless rows lie along k."""
+    assert ["dot buffers" in plan(tegula, tmp_path, form, elem=elem) for form, elem in (("masks", "bf16"), ("masks", "f32"), ("transposed", "bf16"))] == [True, False, False]
 
 
 @pytest.mark.parametrize("form, rows", [("masks", "i32"), ("masks", "2"), ("columns", "1"), ("atomic", "1"), ("tf32", "1")])

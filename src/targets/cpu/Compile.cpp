@@ -47,9 +47,9 @@ bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &
     return false;
   std::unique_ptr<ir::Module> changed;
   const bool changes = options.optLevel && !options.debugInfo;
-  if (changes && !options.checked && hasOneRow(tile)) {
+  if (changes && !options.checked && hasOneRow(tile, target)) {
     changed = ir::clone(tile);
-    sumOneRow(*changed);
+    sumOneRow(*changed, target);
     if (!verifier.check(*changed, "one-row"))
       return false;
   }

@@ -40,7 +40,7 @@ const Value *belowOne(const Op &op) {
 
 class OneRowFinder {
 public:
-  explicit OneRowFinder(const ir::Function &f) : uses_(f), facts_(f) { find(*f.block()); }
+  OneRowFinder(const ir::Function &f, const CpuTarget &target) : target_(target), uses_(f), facts_(f) { find(*f.block()); }
   std::vector<OneRowDot> found;
   llvm::DenseMap<const Op *, unsigned> rows; // what left operands are made from, and which of its dimensions are the dot's rows
 
@@ -70,11 +70,16 @@ private:
     const DotPart part = partOf(*dot, uses_);
     if (part.seen.empty() || !llvm::all_of(part.seen, [&](const DotPart::Conditions &c) { return llvm::any_of(c, [&](const DotPart::Condition &one) { return isFirstRow(one, acc->type.shape); }); }))
       return;
+    // Sums down columns take four vectors of a row at a time; less than two lines of it are slower than what a dot fetches ahead.
+    constexpr unsigned vectors = 4, lines = 2 * 64;
+    const bool alongDepth = columnsLieTogether(b);
+    if (!alongDepth && vectors * target_.vectorBits / ir::bitWidth(Elem::F32) * ir::byteWidth(b->type.elem) < lines)
+      return;
     llvm::DenseMap<const Op *, unsigned> more = rows;
     if (!canTake(a, 0, more))
       return;
     rows = std::move(more);
-    found.push_back({&loop, dot, i, columnsLieTogether(b)});
+    found.push_back({&loop, dot, i, alongDepth});
   }
 
   Op *only(const Value *v) const {
@@ -123,6 +128,7 @@ private:
     }
   }
 
+  const CpuTarget &target_;
   const Uses uses_;
   const AxisFacts facts_;
 };
@@ -249,14 +255,14 @@ bool mayHaveOneRow(const ir::Function &f) {
 
 } // namespace
 
-bool hasOneRow(const ir::Module &m) {
-  return llvm::any_of(m.functions, [](const ir::Function *f) { return mayHaveOneRow(*f) && !OneRowFinder(*f).found.empty(); });
+bool hasOneRow(const ir::Module &m, const CpuTarget &target) {
+  return llvm::any_of(m.functions, [&](const ir::Function *f) { return mayHaveOneRow(*f) && !OneRowFinder(*f, target).found.empty(); });
 }
 
-void sumOneRow(ir::Module &m) {
+void sumOneRow(ir::Module &m, const CpuTarget &target) {
   for (ir::Function *f : m.functions)
     if (mayHaveOneRow(*f)) {
-      const OneRowFinder finder(*f);
+      const OneRowFinder finder(*f, target);
       RowSummer(m, finder).rewrite(*f->block());
     }
 }

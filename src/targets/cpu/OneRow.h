@@ -11,11 +11,12 @@
 // is masked by `m < 1` for an m that begins at zero or above and grows by one from row to row. The constant is the argument of the launch: one that is 1 is a constant.
 #pragma once
 #include "ir/Ir.h"
+#include "targets/cpu/Cpu.h"
 
 namespace tegula::cpu {
 
 /// Is there anything to do for sumOneRow()?
-bool hasOneRow(const ir::Module &m);
-void sumOneRow(ir::Module &m);
+bool hasOneRow(const ir::Module &m, const CpuTarget &target);
+void sumOneRow(ir::Module &m, const CpuTarget &target);
 
 } // namespace tegula::cpu
