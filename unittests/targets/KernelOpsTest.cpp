@@ -254,6 +254,39 @@ TEST(KernelOps, DivisorsOfAWholeNestAreReciprocals) {
   EXPECT_EQ(ends, 1u) << begin; // one row is looked at
 }
 
+// A row of two tensors, one behind the other: all of the first one's and of the second one's vectors are copied without masks, each by a loop of its own.
+TEST(KernelOps, ConcatenationIsTwoSegments) {
+  const std::string ir = tegula::cpu::test::stage(R"(kernel @k(%a: ptr<f32>, %b: ptr<f32>, %o: ptr<f32>, %n: i32, %m: i32) {
+  %r = range {start = 0} : tensor<1024xi32>
+  %ns = splat %n : tensor<1024xi32>
+  %ms = splat %m : tensor<1024xi32>
+  %on = cmpi %r, %ms {pred = slt}
+  %left = cmpi %r, %ns {pred = slt}
+  %right = cmpi %r, %ns {pred = sge}
+  %ol = and %on, %left
+  %or = and %on, %right
+  %zero = const {value = 0.0} : tensor<1024xf32>
+  %as = splat %a : tensor<1024xptr<f32>>
+  %aa = addptr %as, %r
+  %x = load %aa, %ol, %zero : tensor<1024xf32>
+  %s = sub %r, %ns
+  %bs = splat %b : tensor<1024xptr<f32>>
+  %ba = addptr %bs, %s
+  %y = load %ba, %or, %zero : tensor<1024xf32>
+  %z = select %left, %x, %y
+  %os = splat %o : tensor<1024xptr<f32>>
+  %oa = addptr %os, %r
+  store %oa, %z, %on
+})", *parseTarget("cpu:avx2"), Stage::Llvm);
+  EXPECT_NE(ir.find("\nsegment:"), std::string::npos);
+  size_t copies = 0;
+  for (size_t at = 0; (at = ir.find("\nloop", at)) != std::string::npos; ++at) {
+    const std::string block = ir.substr(at, ir.find("\n\n", at) - at);
+    copies += block.find("store <8 x float>") != std::string::npos && block.find("maskload") == std::string::npos;
+  }
+  EXPECT_GE(copies, 2u) << ir; // streaming or not
+}
+
 // Rows of %d elements are added to rows that %i says. A relaxed atomic does not order the loads in front of it, so these stand in its nest, whose vectors have one row's number each: no buffer of 1024 numbers, and whole vectors are added where nobody else uses atomics.
 TEST(KernelOps, RelaxedAtomicsOfFlatPositionsGoByRuns) {
   std::string text = R"(kernel @k(%x: ptr<f32>, %i: ptr<i64>, %o: ptr<i32>, %d: i32) {

@@ -346,10 +346,12 @@ void FunctionEmitter::innerLoop() {
       n.ends = endOfRow(n.trips);
     return multiplies ? n.panel->trip(l.iv, in) : out;
   };
+  const bool mayEnd = !n.vectors.bits && (overAxis || n.nest->axis < 0);
+  n.bySegments = mayEnd && !n.panel && !n.leftRows && !n.leftDepth && !n.tileDepth && n.copyFrom < 0 && llvm::isa<llvm::Constant>(trips);
   V full = fullTrips(&l, l.bits);
+  n.bySegments = false;
   if (full && !llvm::isa<llvm::Constant>(trips))
     full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips);
-  const bool mayEnd = !n.vectors.bits && (overAxis || n.nest->axis < 0);
   if (full && mayEnd)
     findRest();
   else if (mayEnd)
@@ -358,9 +360,7 @@ void FunctionEmitter::innerLoop() {
     return reduceQuickly([&] {
       carried = initialAccumulators();
       if (n.quick) {
-        fullLoop(l, full, trips, carried, run);
-        if (full)
-          maskedLoop(l, full, trips, carried, run);
+        this->trips(l, full, trips, carried, run);
         return carried;
       }
       n.trips = trips;
@@ -369,87 +369,11 @@ void FunctionEmitter::innerLoop() {
       n.masked = false;
       return carried;
     });
-  if (!n.underMask)
-    fullLoop(l, full, trips, carried, run);
-  else
-    apart([&] { fullLoop(l, full, trips, carried, run); });
-  if (full)
-    apart([&] { maskedLoop(l, full, trips, carried, run); });
+  this->trips(l, full, trips, carried, run);
   if (overAxis)
     finishReductions(carried);
   if (multiplies)
     n.panel->end(carried);
-}
-
-// The loop under masks, behind the trips that are inside as a whole. It takes one vector at a time if it ends with the row: there are few of them, and what is masked off as a whole
-// waits for its lines all the same, those of the next row.
-void FunctionEmitter::maskedLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried, llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> run) {
-  NestState &n = *nest_;
-  n.masked = true;
-  n.trips = trips;
-  if (!n.restFrom || !n.byVector) {
-    carried = loop(l, full, trips, true, carried, run);
-    n.masked = false;
-    return;
-  }
-  const NestLoop coarse = l;
-  const auto unrolled = std::move(n.unrolled);
-  const auto bits = static_cast<unsigned>(unrolled.size());
-  V coarseRest = n.restFrom;
-  auto fine = [&](V x) { return b_.CreateShl(x, bits); };
-  n.unrolled.clear();
-  l.firstBit -= bits;
-  l.bits += bits;
-  for (unsigned bit : unrolled)
-    n.loopOf[bit] = static_cast<int>(n.loops.size()) - 1;
-  n.restFrom = n.restFromVector;
-  n.trips = fine(trips);
-  const size_t one = carried.size() >> bits; // of the first copy
-  llvm::SmallVector<V> out = loop(l, fine(full), n.trips, true, llvm::ArrayRef(carried).take_front(one), run);
-  std::copy(out.begin(), out.end(), carried.begin());
-  n.restFrom = coarseRest;
-  for (unsigned bit : unrolled)
-    n.loopOf[bit] = -1;
-  l = coarse;
-  n.unrolled = unrolled;
-  n.masked = false;
-}
-
-// The loop over trips without masks: all of them, or those that are inside as a whole. Twice if stores may stream.
-void FunctionEmitter::fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried,
-                               llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> run) {
-  NestState &n = *nest_;
-  V zero = b_.getInt64(0), stream = carried.empty() && !n.apart ? streamRow() : nullptr;
-  auto emit = [&] {
-    findAhead();
-    n.assuming = full != nullptr;
-    n.trips = full ? full : trips;
-    if (!loopByRuns(l, n.trips, full != nullptr, carried, run))
-      carried = loop(l, zero, n.trips, full != nullptr, carried, run);
-    n.assuming = false;
-    n.ahead.clear();
-  };
-  if (!stream)
-    return emit();
-  auto *past = llvm::BasicBlock::Create(context_, "past.caches", function_);
-  auto *into = llvm::BasicBlock::Create(context_, "into.caches", function_);
-  auto *exit = llvm::BasicBlock::Create(context_, "stored", function_);
-  b_.CreateCondBr(stream, past, into);
-  for (bool streaming : {true, false}) {
-    b_.SetInsertPoint(streaming ? past : into);
-    // What one copy computes in front of its loop does not exist in the other.
-    auto memo = n.memo;
-    auto addresses = n.addressMemo;
-    const size_t mixed = mixed_.mark();
-    n.streaming = streaming;
-    emit();
-    n.memo = std::move(memo);
-    n.addressMemo = std::move(addresses);
-    mixed_.backTo(mixed);
-    b_.CreateBr(exit);
-  }
-  n.streaming = false;
-  b_.SetInsertPoint(exit);
 }
 
 Bits FunctionEmitter::spaceBits() const {
@@ -505,6 +429,8 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
   case RootKind::Store: {
     const Op &op = *r.op;
     V mask = op.operands.size() > 2 ? eval(op.operands[2], at) : nullptr;
+    if (mask == b_.getFalse())
+      return;
     if (n.onlyLanes)
       mask = mask ? b_.CreateAnd(n.onlyLanes, broadcast(mask, n.lanes())) : n.onlyLanes;
     auto store = [&]() -> V {
@@ -580,6 +506,7 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits, bool throughBu
   n.assumed.clear();
   n.falseFrom.clear();
   n.ofTrip.clear();
+  n.segments.clear();
   n.byVector = inner && !n.unrolled.empty() && n.unrolled.back() + 1 == inner->firstBit;
   for (unsigned d = 0, from; n.byVector && d < n.nest->space.rank(); ++d)
     if (from = dimOffset(n.nest->space, d); from > n.unrolled.front() && from <= inner->firstBit)
@@ -588,7 +515,7 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits, bool throughBu
   n.underMask = false;
   if ((n.nest->sequential && !isHistogram(*n.nest)) || reversed(*n.nest))
     return nullptr;
-  llvm::SmallVector<MaskAt, 8> work;
+  llvm::SmallVector<MaskAt, 8> work, stores;
   const Bits space = spaceBits();
   std::set<const ir::Value *> seen;
   for (const Root &r : n.nest->roots) {
@@ -596,13 +523,16 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits, bool throughBu
     rootValues(r, values);
     const bool histogram = r.kind == RootKind::Histogram;
     if (unsigned mask = histogram ? 1 : 2; (r.kind == RootKind::Store || r.kind == RootKind::Update || histogram) && r.op->operands.size() > mask)
-      values.push_back(r.op->operands[mask]), work.push_back({r.op->operands[mask], space, r.op});
+      values.push_back(r.op->operands[mask]), stores.push_back({r.op->operands[mask], space, r.op, true});
     for (const ir::Value *v : values)
       if (v->type.shape == n.nest->space)
         masksOf(v, space, seen, work, throughBuffers);
   }
-  V full = nullptr;
+  work.append(stores.begin(), stores.end()); // are looked at first
+  V full = nullptr, steady = nullptr; // steady: of `same`
   int64_t all = int64_t(1) << innerBits;
+  llvm::SmallVector<Flip, 4> flips;
+  std::map<const ir::Value *, Bits> same; // comparisons that do not change along the row
   llvm::SmallVector<MaskAt, 8> masks;
   llvm::copy_if(work, std::back_inserter(masks), [](const MaskAt &m) { return m.access && m.mask && m.mask->type.isTensor(); });
   std::set<const ir::Value *> visited;
@@ -617,7 +547,7 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits, bool throughBu
     const Op &op = *f.mask->def;
     if (op.kind == OpKind::And || (op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split)) {
       for (unsigned i = 0; i < op.operands.size(); ++i)
-        work.push_back({op.operands[i], operandBits(op, i, f.mask->index, f.at)});
+        work.push_back({op.operands[i], operandBits(op, i, f.mask->index, f.at), nullptr, f.stored});
       continue;
     }
     if (op.kind != OpKind::CmpI || op.operands[0]->type.isPtr)
@@ -630,10 +560,18 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits, bool throughBu
     if (end.from)
       n.falseFrom[f.mask] = end.from;
     allEnd &= end.from && !end.beside;
+    if (end.behind) {
+      flips.push_back({f.mask, f.at, end.rises, f.stored, end.before, end.behind});
+      if (end.rises)
+        continue;
+    } else {
+      same[f.mask] = f.at;
+      steady = steady ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, steady, trips) : trips;
+    }
     full = full ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips) : trips;
   }
-  if (full)
-    full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, b_.getInt64(static_cast<uint64_t>(all)));
+  if (V most = b_.getInt64(static_cast<uint64_t>(all)); full || !flips.empty())
+    full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, findSegments(flips, same, full ? full : most, steady, most), most);
   n.inVectors = n.byVector;
   n.byVector &= allEnd;
   n.underMask = llvm::any_of(masks, [&](const MaskAt &m) { return !assumedTrue(m.mask, m.at); });
@@ -662,10 +600,9 @@ V FunctionEmitter::rowsWithoutWrap(const Op &load, const Bits &at, NestLoop &inn
 }
 
 // The comparison was examined at one position, with the lane and loop bits of that position and all values of the unrolled ones.
-bool FunctionEmitter::isAssumed(const ir::Value *v, const Bits &at) const {
-  const NestState &n = *nest_;
-  auto known = n.assumed.find(v);
-  if (known == n.assumed.end() || known->second.size() != at.size())
+static bool isKnown(const NestState &n, const std::map<const ir::Value *, Bits> &all, const ir::Value *v, const Bits &at) {
+  auto known = all.find(v);
+  if (known == all.end() || known->second.size() != at.size())
     return false;
   for (size_t i = 0; i < at.size(); ++i) {
     BitSource bit = known->second[i];
@@ -674,6 +611,18 @@ bool FunctionEmitter::isAssumed(const ir::Value *v, const Bits &at) const {
       return false;
   }
   return true;
+}
+bool FunctionEmitter::isAssumed(const ir::Value *v, const Bits &at) const { return isKnown(*nest_, nest_->assumed, v, at); }
+
+// Is the mask false in the loop being emitted?
+bool FunctionEmitter::isDenied(const ir::Value *mask, const Bits &at) const {
+  if (isKnown(*nest_, nest_->denied, mask, at))
+    return true;
+  const Op *op = mask->def;
+  auto denied = [&](unsigned i) { return isDenied(op->operands[i], operandBits(*op, i, mask->index, at)); };
+  if (op && op->kind == OpKind::And)
+    return denied(0) || denied(1);
+  return op && op->has(ir::traits::Shape) && op->operands.size() == 1 && op->kind != OpKind::Split && denied(0);
 }
 
 // x - y and x + y in 64 bits: exact for numbers that were of type i32 (`of`), else the nearest number that 64 bits have, so that a distance never changes its sign.
@@ -731,8 +680,28 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
     int64_t most = b.base->getType()->isIntegerTy(32) ? INT32_MAX : INT64_MAX;
     for (int64_t g : growth)
       most += g;
-    V first = wide(&cmp.loc, outerA), begins = wide(&cmp, outerB);
-    V inside = b_.CreateAnd(orEqual ? b_.CreateICmpSLE(first, begins) : b_.CreateICmpSLT(first, begins), b_.CreateICmpSLE(begins, b_.getInt64(static_cast<uint64_t>(most))));
+    V first = wide(&cmp.loc, outerA), begins = wide(&cmp, outerB), fits = b_.CreateICmpSLE(begins, b_.getInt64(static_cast<uint64_t>(most)));
+    V inside = b_.CreateAnd(orEqual ? b_.CreateICmpSLE(first, begins) : b_.CreateICmpSLT(first, begins), fits);
+    int64_t perTrip = 0, inTrip = 0; // b grows
+    bool steady = inner && n.bySegments;
+    for (size_t bit = 0; bit < growth.size(); ++bit) {
+      const bool inLoop = inner && n.loopOf[bit] >= 0 && &n.loops[static_cast<size_t>(n.loopOf[bit])] == inner;
+      if (!inLoop) {
+        inTrip -= growth[bit];
+        continue;
+      }
+      if (bit == inner->firstBit)
+        perTrip = -growth[bit];
+      steady &= growth[bit] == -(perTrip << (bit - inner->firstBit));
+    }
+    if (steady && perTrip && isPowerOfTwo(perTrip)) {
+      // It holds where b has grown by `need`: trip t is inside if t * perTrip >= need, and outside as a whole if t * perTrip + inTrip < need.
+      V need = sumOf(differenceOf(first, begins, b.base->getType()), b_.getInt64(orEqual ? 0 : 1), b.base->getType());
+      auto tripsUntil = [&](V x) { return b_.CreateSelect(b_.CreateICmpSGT(x, zero), b_.CreateAdd(b_.CreateAShr(b_.CreateSub(x, b_.getInt64(1)), log2Exact(perTrip)), b_.getInt64(1)), zero); };
+      end.rises = true;
+      end.behind = b_.CreateSelect(fits, tripsUntil(need), all);
+      end.before = b_.CreateSelect(fits, tripsUntil(differenceOf(need, b_.getInt64(static_cast<uint64_t>(inTrip)), b.base->getType())), zero);
+    }
     return b_.CreateSelect(inside, all, zero);
   }
   // Trip t covers positions whose largest growth is the sum over lane and unrolled bits.
@@ -774,6 +743,11 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
       stays = b_.CreateAnd(stays, b_.CreateICmpSGE(bound, b_.getInt64(static_cast<uint64_t>(-most))));
     if (isUnsigned)
       stays = b_.CreateAnd(stays, b_.CreateICmpSGE(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, first, bound), zero));
+    if (perTrip && n.bySegments) {
+      V most = sumOf(room, b_.getInt64(static_cast<uint64_t>(inTrip)), of); // of the first element of a trip
+      end.before = trips;
+      end.behind = b_.CreateSelect(stays, b_.CreateSelect(b_.CreateICmpSGE(most, zero), sumOf(b_.CreateAShr(most, log2Exact(perTrip)), b_.getInt64(1), of), zero), all);
+    }
     const auto copies = static_cast<unsigned>(n.unrolled.size());
     V from = trips, never = n.byVector ? b_.getInt64(uint64_t(1) << (innerBits + copies)) : all;
     if (!perTrip) { // it is the same in all trips: false from the first one on if it is for the first element, the least one

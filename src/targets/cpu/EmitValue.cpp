@@ -48,6 +48,8 @@ V FunctionEmitter::eval(const ir::Value *v, const Bits &at) {
   bool mask = v->type.elem == ir::Elem::I1 && !v->type.isPtr;
   if (mask && n.assuming && (n.depth == n.loops.size() || n.oneTrip) && assumedTrue(v, at))
     return b_.getTrue();
+  if (mask && n.assuming && !n.denied.empty() && n.depth == n.loops.size() && isDenied(v, at))
+    return b_.getFalse();
   unsigned depth = std::min(depthOf(at), n.open);
   auto &memo = n.memo[depth];
   auto it = memo.find({v, at});
@@ -105,8 +107,9 @@ V FunctionEmitter::computeFresh(const ir::Value *v, const Bits &at) {
   if (op.has(ir::traits::Shape))
     return evalShape(op, v, at);
   llvm::SmallVector<V, 3> args;
-  if (op.kind == OpKind::Select && op.operands[0]->type.isTensor() && eval(op.operands[0], at) == b_.getTrue())
-    return eval(op.operands[1], at);
+  if (op.kind == OpKind::Select && op.operands[0]->type.isTensor())
+    if (V which = eval(op.operands[0], at); which == b_.getTrue() || which == b_.getFalse())
+      return eval(op.operands[which == b_.getTrue() ? 1 : 2], at);
   for (const ir::Value *o : op.operands)
     args.push_back(eval(o, at));
   setLoc(&op);
@@ -174,6 +177,8 @@ V FunctionEmitter::evalLoad(const Op &op, const Bits &at) {
   const ir::Value *p = op.operands[0];
   V mask = op.operands.size() > 1 ? eval(op.operands[1], at) : nullptr;
   V other = op.operands.size() > 2 ? eval(op.operands[2], at) : nullptr;
+  if (mask == b_.getFalse())
+    return other ? other : llvm::Constant::getNullValue(regType(op.results[0]->type.scalarType()));
   Lin l = lin(p);
   if (nest_->onlyLanes && hasLanes(at)) // what the other lanes hold is stored nowhere
     mask = mask ? b_.CreateAnd(nest_->onlyLanes, broadcast(mask, nest_->lanes())) : nest_->onlyLanes;

@@ -7,7 +7,7 @@
 //   EmitAtomic    atomics, histogram                 EmitFault    asserts, checked accesses, printing
 //   EmitTranspose order of lanes in nests that write packed operands; shuffles between the two orders
 //   EmitRest      trips behind the end of a row    EmitRuns     loops over flat positions, row by row
-//   EmitStream    non-temporal stores, fetching ahead    EmitAsm      inline assembly
+//   EmitSegments  rows by parts in which masks hold    EmitStream    non-temporal stores, fetching ahead    EmitAsm      inline assembly
 //   EmitDot       dots and the places of their operands    EmitKeep  packed tiles that later programs find
 //
 // Positions and hoisting: inside a nest a value is asked for at a Bits position. The loops that its bits belong to decide how
@@ -181,17 +181,17 @@ private:
   V fullTrips(NestLoop *inner, unsigned innerBits, bool throughBuffers = false), endOfBuffers(NestLoop &l, V trips);
   bool isFilledHere(const ir::Value *v) const, readsFilledHere(const ir::Value *v, std::set<const ir::Value *> &seen) const;
   void notePartsOfTrip(const ir::Op &access, const Bits &at), roots(llvm::SmallVectorImpl<V> &accs, V first);
-  V rowsWithoutWrap(const ir::Op &load, const Bits &at, NestLoop &inner);
-  V differenceOf(V x, V y, llvm::Type *of), sumOf(V x, V y, llvm::Type *of);
+  V rowsWithoutWrap(const ir::Op &load, const Bits &at, NestLoop &inner), differenceOf(V x, V y, llvm::Type *of), sumOf(V x, V y, llvm::Type *of);
   V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, MaskEnd &end);
   void masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out, bool throughBuffers = false);
   /// Whether `v` at `at` is one of the comparisons that hold in the loop being emitted, or one of the remainders that grow there like what they are taken of.
-  bool isAssumed(const ir::Value *v, const Bits &at) const;
-
+  bool isAssumed(const ir::Value *v, const Bits &at) const, isDenied(const ir::Value *mask, const Bits &at) const;
   using Trip = llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)>; // of what the loop carries
   bool loopByRuns(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &carried, Trip trip);
   friend class RunEmitter;
-  void fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried, Trip run), maskedLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried, Trip run);
+  V findSegments(llvm::ArrayRef<Flip> flips, const std::map<const ir::Value *, Bits> &same, V full, V steady, V all);
+  void segmentLoops(NestLoop &l, V trips, llvm::SmallVector<V> &carried, Trip run), trips(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried, Trip run);
+  void fullLoop(NestLoop &l, V from, V full, V trips, llvm::SmallVector<V> &carried, Trip run), maskedLoop(NestLoop &l, V from, V to, V trips, llvm::SmallVector<V> &carried, Trip run);
 
   // EmitRest
   V falseFrom(const ir::Value *mask, const Bits &at, unsigned &budget), endOfRow(V trips);

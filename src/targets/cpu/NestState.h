@@ -92,12 +92,29 @@ struct MaskAt {
   const ir::Value *mask; // may be null
   Bits at;
   const ir::Op *access = nullptr; // the load or store whose mask it is
+  bool stored = false;            // it is a store, or it is a part of a store's mask
 };
 
 /// Where a comparison in a mask ends: from the last element of this trip on (of this vector, if `inVectors`) it is false, i64; null: not known. `beside`: it differs between the elements of a trip, but not from trip to trip.
 struct MaskEnd {
   llvm::Value *from = nullptr;
   bool beside = false;
+  llvm::Value *before = nullptr, *behind = nullptr; // Flip's
+  bool rises = false;
+};
+
+/// A comparison in a mask that changes once along the row: before trip `before` it is what it begins with in all elements of a trip, from trip `behind` on the other (i64). rises: it begins false. stored: of the mask of a store.
+struct Flip {
+  const ir::Value *mask;
+  Bits at;
+  bool rises, stored;
+  llvm::Value *before, *behind;
+};
+
+/// Trips [from, to) in which comparisons are known, with the positions that they were looked at (FunctionEmitter::segments).
+struct Segment {
+  llvm::Value *from, *to;
+  std::map<const ir::Value *, Bits> holding, failing;
 };
 
 /// Where a row ends for a value (FunctionEmitter::sameBehind).
@@ -132,7 +149,10 @@ struct NestState {
   std::vector<std::map<std::pair<const ir::Value *, Bits>, llvm::Value *>> memo;
   std::vector<std::map<std::pair<const void *, Bits>, llvm::Value *>> addressMemo;
   std::map<const ir::Value *, Bits> assumed; // comparisons known to hold in the loop being emitted, remainders that do not wrap around in a trip, at these positions
+  std::map<const ir::Value *, Bits> denied;  // comparisons known not to hold there
   bool assuming = false;
+  bool bySegments = false;              // fullTrips() may find `segments`
+  llvm::SmallVector<Segment, 3> segments; // of the row, in order; none: the trips in front of fullTrips() are one
   bool oneTrip = false; // all loops are given: what would be computed in front of them is computed in that version of the body that needs it, under what it assumes
   /// A part of an address that is asked for once in a whole trip, where `parts` of `kind` Quotient and Remainder are found to be what they are called:
   enum class TripPart : uint8_t {
