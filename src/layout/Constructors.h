@@ -30,6 +30,9 @@ LinearLayout dealtInBlocks(const Extents &shape, const Extents &order, int64_t v
 /// The same of bytes, which move between threads on the way: ldmatrix.trans brings pairs along order[0] of two neighbours along order[1] (PTX ISA: it turns units of 16 bits), and four neighbours along order[1] then
 /// are one word of what stmatrix writes. The tile has at least 16 elements along each axis.
 LinearLayout dealtForTurns(const Extents &shape, const Extents &order, Threads threads);
+/// For a tile whose elements are loaded one by one, neighbours along order[0] by neighbours in a warp, and written along order[1] in runs of `run` elements: warps lie along order[1] before they lie along order[0], so
+/// that a thread has about as many lines along one axis as along the other, whose offsets it holds (4 + 8 of 128 x 32 by four warps, where dealt() has 1 + 32).
+LinearLayout dealtAcross(const Extents &shape, const Extents &order, int64_t run, Threads threads);
 /// Row-major, several neighbours per thread if there are enough elements: for values nothing else decides.
 LinearLayout dealtByRows(const Extents &shape, Threads threads);
 /// For a scan along `axis`: each thread holds consecutive elements of the axis, the next ones are in the next lane, then in

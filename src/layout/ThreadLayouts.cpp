@@ -98,6 +98,17 @@ LinearLayout dealtForTurns(const Extents &shape, const Extents &order, Threads t
   return d.finish();
 }
 
+LinearLayout dealtAcross(const Extents &shape, const Extents &order, int64_t run, Threads threads) {
+  const unsigned fast = static_cast<unsigned>(order[0]), across = static_cast<unsigned>(order[1]);
+  Dealer d(shape, threads);
+  d.give(Dim::Register, across, log2Exact(run));
+  d.give(Dim::Lane, fast, 64);
+  d.give(Dim::Warp, across, 64);
+  for (Dim to : {Dim::Lane, Dim::Warp, Dim::Register})
+    d.giveAll(to, order);
+  return d.finish();
+}
+
 LinearLayout dealtByRows(const Extents &shape, Threads threads) {
   int64_t perThread = std::max<int64_t>(1, shape.product() / threads.count());
   return dealt(shape, rowMajor(shape.rank()), std::min({perThread, int64_t{4}, shape[shape.rank() - 1]}), threads);

@@ -153,6 +153,14 @@ TEST(Constructors, Blocked) {
   EXPECT_EQ(one.inSize(Dim::Warp), 4);
 }
 
+// As few lines along both axes as can be: 8 + 4, and 8 + 8.
+TEST(Constructors, LinesOfBothAxes) {
+  EXPECT_EQ(dealtAcross({128, 32}, {0, 1}, 8, {32, 4}).print(), "register: (0,1) (0,2) (0,4) (32,0) (64,0); lane: (1,0) (2,0) (4,0) (8,0) (16,0); warp: (0,8) (0,16) -> dim0 128, dim1 32");
+  EXPECT_EQ(dealtAcross({64, 256}, {1, 0}, 8, {32, 8}).print(), "register: (1,0) (2,0) (4,0) (0,32) (0,64) (0,128); lane: (0,1) (0,2) (0,4) (0,8) (0,16); warp: (8,0) (16,0) (32,0) -> dim0 64, dim1 256");
+  for (unsigned warps : {1u, 4u, 16u}) // lanes and warps that one axis has no elements for take the other's
+    EXPECT_TRUE(dealtAcross({16, 64}, {0, 1}, 1, {32, warps}).isSurjective());
+}
+
 // A thread's runs lie side by side in the tile, eight lanes write theirs to different banks, and they read whole sectors of the other axis.
 TEST(Constructors, BlocksAreTurnedWithoutConflicts) {
   EXPECT_EQ(dealtInBlocks({32, 128}, {1, 0}, 4, 4, {32, 8}).print(),

@@ -438,8 +438,8 @@ def _(a, s, c):
     return Launch(added, (tiles(s, c),), (a.a, a.b, a.c, s.M, s.N, s.K, s.K, 1, 1, s.K), **vars(c))
 
 
-UNALIGNED = configs("BM BN BK num_warps num_stages", (64, 64, 32, 4, 3), (128, 128, 32, 4, 4), (128, 128, 64, 8, 3), (64, 128, 64, 4, 4))
-for form, a_turned, b_turned in (("row-major", False, False), ("B transposed", False, True), ("both transposed", True, True)):
+UNALIGNED = configs("BM BN BK num_warps num_stages", (64, 64, 32, 4, 3), (128, 128, 32, 4, 4), (128, 128, 64, 8, 3), (64, 128, 64, 4, 4), (128, 256, 64, 8, 3))
+for form, a_turned, b_turned in (("row-major", False, False), ("A transposed", True, False), ("B transposed", False, True), ("both transposed", True, True)):
     entry = Entry(f"matmul of unaligned rows, {form}", inputs=lambda m, s, t, at=a_turned, bt=b_turned: dict(a=m.normal((s.K, s.M) if at else (s.M, s.K), t), b=m.normal((s.N, s.K) if bt else (s.K, s.N), t), c=m.empty((s.M, s.N), t)),
                   reference=lambda x, a, s, at=a_turned, bt=b_turned: (x.swapaxes(a.a, 0, 1) if at else a.a) @ (x.swapaxes(a.b, 0, 1) if bt else a.b),
                   shapes=shapes("M N K", (1000, 3000, 2050)), small=shapes("M N K", (70, 75, 131)), dtypes=("bf16",), **PRODUCT)

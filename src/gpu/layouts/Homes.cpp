@@ -136,6 +136,10 @@ Access Homes::access(const Op &op) const {
   auto isPlain = [&](const Op &o) { return o.kind == OpKind::Load && !isSpread(o) && !isScattered(o) && !hasEqualNeighbours(o, facts_); };
   auto isData = [&](const Value *v) { return !isCheap(v); };
   a.layout = layout::dealt(shape, order, std::max(a.vec, runBeside(users_, facts_, op, a.axis, a.vec, threads().count(), isPlain, isData)), threads());
+  if (a.vec == 1 && takesOffsetsOfBothAxes(op, order)) {
+    const int64_t perThread = std::max<int64_t>(1, shape.numel() / threads().count());
+    a.layout = layout::dealtAcross(shape, order, std::min({int64_t{16} / byteWidth(pointer->type.elem), perThread, shape[order[1]]}), threads());
+  }
   if (op.kind == OpKind::Load)
     a.layout = turnedInBlocks(op.result(), a.axis, a.vec, users_, target_, warps_).value_or(a.layout);
   const Home beside = isSpread(op) || besideAccumulator(op).first.layout ? of(op.result()) : isScattered(op) ? besideAddresses(op) : Home{};
@@ -154,6 +158,21 @@ Access Homes::access(const Op &op) const {
       }
     }
   return a;
+}
+
+/// A load of single elements for a product, consecutive nearly everywhere along order[0], where a thread has registers for the offset of each (HoistAddresses.h): those of few lines along either axis are fewer to begin
+/// with. Without the registers the lines of one axis are added to one offset in each iteration (128x256x64 by eight warps, both operands so: 444 words of spills for 48).
+bool Homes::takesOffsetsOfBothAxes(const Op &op, const std::vector<unsigned> &order) const {
+  auto isRead = [&](const Op &o) { return o.kind == OpKind::Load && o.operands[0]->type.isTensor() && feedsDot(users_, o.result(), 8); };
+  const Value *pointer = op.operands[0];
+  if (!isRead(op) || order.size() != 2 || !isInFor(op) || facts_.of(pointer, order[0]).contiguity != 1 || usualStepOf(pointer, order[0], facts_) != byteWidth(pointer->type.elem))
+    return false;
+  const int64_t count = threads().count(), limit = target_.registerLimit(threads().count());
+  int64_t needed = registersOfDots(*op.parent, count);
+  for (const Op *o : op.parent->ops)
+    if (isRead(*o))
+      needed += 2 * o->result()->type.numel() / facts_.vectorWidth(o->operands[0], o->mask(), axesByNeighbours(o->operands[0], facts_)[0]) / count;
+  return needed <= limit / 4 * 5;
 }
 
 bool Homes::takesRegisters(const Op &dot, const DotChoice &c) const {

@@ -101,6 +101,7 @@ private:
   Home homeOfUsers(const ir::Value *v, unsigned depth = 2) const;
   Home wantedBy(const ir::Op &user, const ir::Value *v, unsigned depth) const;
   Home ofOperands(const ir::Op &op);
+  bool takesOffsetsOfBothAxes(const ir::Op &op, const std::vector<unsigned> &order) const;
   bool isMovedBefore(const ir::Op &op, Home h) const;
   std::optional<LinearLayout> wantedByMemory(const ir::Value *v, unsigned depth) const;
 
