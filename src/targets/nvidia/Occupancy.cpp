@@ -521,7 +521,7 @@ unsigned blocksFor(const Pressure &pressure, unsigned data, unsigned most, const
     if (known.isPersistent && blocks == known.blocks)
       need = std::min(need, std::max(least, data)); // what is missing costs a try (runtime/cuda/Assembler.h)
     if (need <= given)
-      return blocks;
+      return given < abi::multiprocessor::mostRegisters ? blocks : 0; // with as many as a thread can have there is nothing to ask for
   }
   return 0;
 }

@@ -17,10 +17,10 @@ constexpr unsigned deepest = 48; // operations that an address is followed throu
 /// The loop that the value is an argument of the body of; null for others.
 const Op *loopOf(const Value *v) { return !v->def && v->block && v->block->parent->op && v->block->parent->op->kind == OpKind::For ? v->block->parent->op : nullptr; }
 
-/// Values of two loops that are the same in iterations of one number.
+/// Values of two loops that are the same in iterations of one number; or values in front of the first loop that are those of the second one's first iteration.
 class SameIterations {
 public:
-  SameIterations(const Op &first, const Op &second) : first_(&first), second_(&second) {
+  SameIterations(const Op &first, const Op &second, bool inFront = false) : first_(&first), second_(&second), inFront_(inFront) {
     same_[first.region(0)->args[0]] = second.region(0)->args[0];
   }
 
@@ -31,7 +31,11 @@ public:
       return known->second == b;
     if (a == b)
       return true;
-    if (depth == deepest || a->index != b->index)
+    if (depth == deepest)
+      return false;
+    if (inFront_ && loopOf(b) == second_)
+      return same(a, second_->operands[b->index ? 2 + b->index : 0], depth + 1);
+    if (a->index != b->index)
       return false;
     if (loopOf(a) == first_ && loopOf(b) == second_) { // carried: begins the same and goes on the same
       same_[a] = b;
@@ -53,6 +57,7 @@ public:
 
 private:
   const Op *first_, *second_;
+  const bool inFront_;
   std::unordered_map<const Value *, const Value *> same_; // of the first loop, or the values before it that they are computed from
 };
 
@@ -71,6 +76,20 @@ std::vector<const Op *> loadsOf(const Op &loop) {
   return out;
 }
 
+/// Of a load of a later iteration, which the loop carries on: the load of the first iteration, in front of the loop. Null for others.
+const Op *firstOf(const Op &loop, const Op *load) {
+  const Block &body = *loop.region(0);
+  const std::vector<Value *> &next = body.terminator()->operands;
+  const Value *v = load->result();
+  auto place = std::ranges::find(next, v);
+  if (place == next.end())
+    return nullptr;
+  for (; place != next.end(); place = std::ranges::find(next, v))
+    v = body.args[static_cast<size_t>(place - next.begin()) + 1];
+  const Op *first = loop.operands[2 + v->index]->def;
+  return first && first->kind == OpKind::Load ? first : nullptr;
+}
+
 } // namespace
 
 RowsAgain rowsReadAgain(const Op &loop) {
@@ -83,7 +102,8 @@ RowsAgain rowsReadAgain(const Op &loop) {
     if ((*next)->kind == OpKind::For && SameIterations(loop, **next).haveSameBounds())
       for (const Op *again : loadsOf(**next))
         std::erase_if(loads, [&](const Op *load) {
-          if (load->result()->type.shape != again->result()->type.shape || !SameIterations(loop, **next).same(load->operands[0], again->operands[0], 0))
+          const Op *first = firstOf(loop, load);
+          if (load->result()->type.shape != again->result()->type.shape || !SameIterations(loop, **next, first).same((first ? first : load)->operands[0], again->operands[0], 0))
             return false;
           const unsigned width = ir::byteWidth(load->result()->type.elem);
           found.bytes += static_cast<uint64_t>(load->result()->type.numel()) * width;
