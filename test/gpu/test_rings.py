@@ -51,8 +51,9 @@ def test_slots_leave_room_for_a_second_block(kernel, block, warps, slots):
     assert 2 * (shared + RESERVED) <= SM_BYTES
 
 
-# So do computed operands (w4a16) with the slot that lets the last iteration's dots run on when the next ones start; with four stages there is no room for two anyway.
-@pytest.mark.parametrize("stages, slots, blocks", [(2, [2, 3, 3], 2), (3, [3, 4, 2], 2), (4, [4, 5, 3], 1)])
+# So do computed operands (w4a16) with the slot that lets the last iteration's dots run on when the next ones start; with four stages there is no room for two anyway. The words they are
+# computed of have a slot for each iteration ahead (one is not listed).
+@pytest.mark.parametrize("stages, slots, blocks", [(2, [3, 3], 2), (3, [2, 4, 2], 2), (4, [3, 5, 3], 1)])
 def test_computed_operands_leave_room_too(stages, slots, blocks):
     sig = registers.signature({"a": "bf16", "b": "i8", "scale": "bf16", "c": "bf16"}, "M:i32:16, N:i32:16, K:i32:16, BM:128, BN:128, BK:64")
     out = [registers.run("compile", "bench/gpu_kernels.py::matmul_w4", "--sig", sig, "-t", "sm_90a", "--num-warps", "8", "--num-stages", str(stages), *what) for what in (["--emit", "gpu"], ["--info"])]
@@ -316,3 +317,13 @@ def short(a, b, c, K: tl.constexpr):
 """)
     sig = f"a:*bf16:16, b:*bf16:16, c:*fp32:16, K:{depth}"
     assert rings(registers.run("compile", f"{source}::short", "--sig", sig, "-t", "sm_90a", "--num-warps", "8", "--num-stages", str(stages), "--emit", "gpu")) == [slots, slots]
+
+
+# Products that run into the next iteration hide the conversion of weights; where a grid has more blocks for a multiprocessor, those hide more, and one slot for what is converted leaves them room.
+@pytest.mark.parametrize("programs, converted, pending", [(64, 3, 1), (4096, 1, 0)])
+def test_weights_that_are_converted_leave_room_in_a_crowd(programs, converted, pending):
+    sig = "a_ptr:*bf16:16, b_ptr:*i8:16, scale_ptr:*bf16:16, c_ptr:*bf16:16, M:i32:16, N:i32:16, K:i32:16, BM:64, BN:64, BK:128"
+    gpu = registers.run("compile", "bench/zoo/kernels/products_libraries.py::widened", "--sig", sig, "-t", "sm_90a", "--num-warps", "4", "--num-stages", "2", "--programs", str(programs), "--emit", "gpu")
+    slots = {shape: int(n) for n, shape in re.findall(r"shared_alloc \{slots = (\d+)[^}]*\} : shared<(\d+x\d+x\w+)", gpu)}
+    waits = [int(n) for line in loop_of(gpu) for n in re.findall(r"dot_wait.*pending = (\d+)", line)]
+    assert slots["128x64xbf16"] == converted and waits == [pending]

@@ -343,7 +343,7 @@ private:
     std::map<unsigned, Value *> to;
     for (const Ring &r : rings_)
       if (r.isCopied && !r.inStages && !to.count(r.slots))
-        to[r.slots] = isBehindReads_ && r.slots == ahead_ ? slot_[r.slots] : nextSlot(slot_[r.slots], r.slots, ahead_);
+        to[r.slots] = r.slots == ahead_ ? slot_[r.slots] : nextSlot(slot_[r.slots], r.slots, ahead_);
     copies(runsAhead(b_, loop_, body_.args[0], ahead_), map, [&](const Ring &r) { return r.inStages ? fill_ : to[r.slots]; }, true, arePredicated());
     Map after = slice_.next(b_, std::move(map));
     for (size_t i = 0; i < keys.size(); ++i)

@@ -24,6 +24,7 @@ struct Ring {
   bool isStaged = false;      // few elements, loaded and computed ahead, and stored by the threads: others read them
   bool staysInFlight = false; // an asynchronous dot may read a slot beyond the end of its iteration
   bool feedsAsyncDot = false;    // asked of copied ones only
+  bool isReadFirst = false;      // of async_copy: in registers of all threads when copies start, which may fill the slot of the same iteration
   unsigned slots = 0;
   ir::Value *memory = nullptr;
 };
@@ -105,6 +106,7 @@ protected:
   void findAsyncRings(const ir::Block &block);
   void giveBack(ir::Value *result);
   void findAsyncDots();
+  void findReadFirst();
   void makeFragmentsLate(const ir::Op &dot);
   /// Left for what nobody counts, where it is not sure that all fits.
   uint64_t bytesToSpare() const { return hasStages() ? 0 : 512; }
@@ -119,7 +121,9 @@ protected:
   bool canDrain() const {
     return usesGroups() && !anyRing([](const Ring &r) { return !r.isCopied; });
   }
-  bool canDrainComputed() const;
+  /// May it where operands are computed? Threads that copy meet at the top of each iteration, where the only slot is free.
+  bool canDrainComputed() const { return usesGroups() && !hasStages(); }
+  bool computesOfDots() const;
   /// May copies start behind everything that reads this iteration's? Where threads copy for threads, as for products by mma.sync.
   bool canStartBehindReads() const;
   uint64_t blocksByRegisters() const;

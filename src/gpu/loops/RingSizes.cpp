@@ -46,7 +46,7 @@ uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
   for (Ring &r : rings_) {
     bool runsOn = r.staysInFlight && !c.isDrained;
     unsigned computed = turns_ == Turns::Single ? 1 : turns_ == Turns::Early ? 2 : 2 + runsOn;
-    r.slots = r.inStages ? stages_ : r.isCopied ? static_cast<unsigned>(std::min(mostIterations(), ahead_ + !c.isBehindReads + runsOn)) : computed;
+    r.slots = r.inStages ? stages_ : r.isCopied ? static_cast<unsigned>(std::min(mostIterations(), ahead_ + !(c.isBehindReads || r.isReadFirst) + runsOn)) : computed;
     bytes += slotBytes(r.tile) * r.slots;
   }
   return bytes;
@@ -89,9 +89,7 @@ std::vector<RingChoice> PipelinedLoop::choices(int64_t wanted) const {
 }
 
 /// Is all that is computed for dots made of another dot's result of the same iteration? The wait for that one is one for the last iteration's as well.
-bool PipelinedLoop::canDrainComputed() const {
-  if (!usesGroups() || hasStages())
-    return false; // threads that copy meet at the top of each iteration
+bool PipelinedLoop::computesOfDots() const {
   std::unordered_set<const Value *> ofDots;
   for (const Op *op : body_.ops)
     if (std::ranges::find(dots_, op) != dots_.end() || std::ranges::any_of(op->operands, [&](const Value *v) { return ofDots.count(v); }))
@@ -142,6 +140,15 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
     if (blocks(x) > blocks(best))
       best = x;
   };
+  // Where there is nobody to take the place, the block that is there is the faster one the other way.
+  auto considerForCrowds = [&](const RingChoice &x) {
+    if (blocks(x) <= blocks(best))
+      return;
+    constexpr uint32_t sixteenths = 16;
+    askedCrowd_ = options_.askedCrowd ? options_.askedCrowd : sixteenths * static_cast<uint32_t>(blocks(best));
+    if (options_.crowd > askedCrowd_)
+      best = x;
+  };
   for (bool isBehindFirst : {false, true})
     if (!isBehindFirst || hasFirstDot()) {
       for (unsigned slack = c.slack + isBehindFirst; slack-- > 0;)
@@ -150,12 +157,8 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
         consider({c.ahead, c.turns, 0, true, isBehindFirst});
     }
   // Copies that start later are in time if a block more waits meanwhile, which takes a grid that has one (int8, 16 rows, 32 programs on an H200: 61 -> 74 us, 2048 programs 366 -> 342).
-  if (const RingChoice behind{c.ahead, c.turns, 0, false, false, true}; canStartBehindReads() && c.ahead > 1 && blocks(behind) > blocks(best)) {
-    constexpr uint32_t sixteenths = 16;
-    askedCrowd_ = options_.askedCrowd ? options_.askedCrowd : sixteenths * static_cast<uint32_t>(blocks(best));
-    if (options_.crowd > askedCrowd_)
-      best = behind;
-  }
+  if (canStartBehindReads() && c.ahead > 1)
+    considerForCrowds({c.ahead, c.turns, 0, false, false, true});
   // Loads of indices share the stages with those of the rows that they find (Triton's AssignLatencies gives each level of indirection a part of num_stages), so nobody asked for all of them for the
   // rows, and here the indices take no slots. One iteration ahead is enough where two blocks run for one (a sparse convolution's weights, H200, 128x64 by eight warps 53 -> 45 us), not three for two (34 -> 41).
   const bool isOneDot = std::ranges::count_if(body_.ops, [](const Op *op) { return op->kind == OpKind::Dot; }) == 1;
@@ -166,10 +169,16 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   // With one slot alone all threads would wait for the last iteration's dots before they store.
   if (c.turns == Turns::Late && anyRing([](const Ring &r) { return !r.isCopied; }))
     consider({c.ahead, Turns::Early, c.slack});
+  // Products that run into the next iteration hide what is computed there; a block more hides more, in a grid that has one (bf16 weights of int8, H200, 64x64x128 by four warps 569 -> 431 us;
+  // int4 by tables for 16 rows, 64 programs, 181 -> 275). What is made of another product waits for that in any case.
   if (canDrainComputed())
     for (bool isBehindFirst : {false, true})
-      if (!isBehindFirst || hasFirstDot())
-        consider({c.ahead, Turns::Single, 0, true, isBehindFirst});
+      if (const RingChoice drained{c.ahead, Turns::Single, 0, true, isBehindFirst}; !isBehindFirst || hasFirstDot()) {
+        if (computesOfDots())
+          consider(drained);
+        else
+          considerForCrowds(drained);
+      }
   return best;
 }
 
@@ -192,7 +201,23 @@ bool PipelinedLoop::leaveOthers() {
   return anyRing([](const Ring &r) { return r.isCopied && r.feedsAsyncDot; }) && std::erase_if(rings_, isOther) > 0;
 }
 
+/// Tiles that are computed with, element by element, before the first asynchronous dot reads what was made of them: its barrier stands between these reads and the copies, which start behind that dot.
+void PipelinedLoop::findReadFirst() {
+  const Op *first = dots_.empty() ? nullptr : dots_.front();
+  auto isComputed = [&](const Value *v) {
+    const Ring *r = ringOfTile(v);
+    return r && !r->isCopied;
+  };
+  if (!first || first->parent != &body_ || hasFirstDot() || !std::ranges::any_of(first->operands, isComputed))
+    return;
+  const size_t place = positionOf(body_, first);
+  for (Ring &r : rings_)
+    r.isReadFirst = r.isCopied && !r.inStages && !r.isStaged && !r.feedsAsyncDot &&
+                    std::ranges::all_of(usersIn(body_, r.source->result()), [&](const Op *u) { return u->parent == &body_ && u->has(traits::Elementwise) && positionOf(body_, u) < place; });
+}
+
 bool PipelinedLoop::fitMemory() {
+  findReadFirst();
   const uint64_t limit = target_.sharedLimit();
   const int64_t wanted = std::clamp<int64_t>(stagesOf(loop_, options_) - 1, 1, mostIterations());
   const std::vector<RingChoice> all = choices(wanted);
