@@ -327,3 +327,19 @@ def test_weights_that_are_converted_leave_room_in_a_crowd(programs, converted, p
     slots = {shape: int(n) for n, shape in re.findall(r"shared_alloc \{slots = (\d+)[^}]*\} : shared<(\d+x\d+x\w+)", gpu)}
     waits = [int(n) for line in loop_of(gpu) for n in re.findall(r"dot_wait.*pending = (\d+)", line)]
     assert slots["128x64xbf16"] == converted and waits == [pending]
+
+
+def test_products_that_add_to_zero_are_pipelined(tmp_path):
+    """The zero is no tile of a ring (random program 1434)."""
+    (tmp_path / "zero.py").write_text("""
+import tegula
+import tegula.language as tl
+@tegula.jit
+def products(x, out, stride):
+    k, m, n = tl.arange(0, 32), tl.arange(0, 64), tl.arange(0, 32)
+    for i in tl.range(0, 3, num_stages=3, warp_specialize=True):
+        product = tl.dot(tl.load(x + m[:, None] * stride + k[None, :]), tl.load(x + k[:, None] + n[None, :] * stride))
+        tl.store(out + m[:, None] * 32 + n[None, :] + i * 2048, product)
+""")
+    gpu = registers.run("compile", f"{tmp_path}/zero.py::products", "--sig", "x:*fp16:16, out:*fp32:16, stride:i32:16", "-t", "sm_90a", "--num-warps", "4", "--emit", "gpu")
+    assert " dot " in gpu

@@ -205,7 +205,7 @@ bool PipelinedLoop::leaveOthers() {
 void PipelinedLoop::findReadFirst() {
   const Op *first = dots_.empty() ? nullptr : dots_.front();
   auto isComputed = [&](const Value *v) {
-    const Ring *r = ringOfTile(v);
+    const Ring *r = v->type.isShared ? ringOfTile(v) : nullptr;
     return r && !r->isCopied;
   };
   if (!first || first->parent != &body_ || hasFirstDot() || !std::ranges::any_of(first->operands, isComputed))
