@@ -337,7 +337,7 @@ import tegula.language as tl
 @tegula.jit
 def products(x, out, stride):
     k, m, n = tl.arange(0, 32), tl.arange(0, 64), tl.arange(0, 32)
-    for i in tl.range(0, 3, num_stages=3, warp_specialize=True):
+    for i in tl.range(0, 3, 1, num_stages=3, warp_specialize=True, disallow_acc_multi_buffer=True, disable_licm=True):
         product = tl.dot(tl.load(x + m[:, None] * stride + k[None, :]), tl.load(x + k[:, None] + n[None, :] * stride))
         tl.store(out + m[:, None] * 32 + n[None, :] + i * 2048, product)
 """)
