@@ -462,7 +462,7 @@ unsigned blocksFor(const Pressure &pressure, unsigned data, unsigned most, const
   const bool areSingle = !pressure.iterations.empty() && std::ranges::all_of(pressure.iterations, [&](const Iteration &it) { return tripsOf(it) == 1; });
   // Three quarters of the warps with loads ahead are faster than all without (norms, sums). But not where each iteration waits for a quotient of the one before: running moments of 32768 columns, 128 at a time by
   // four warps in bf16, H200: 33 registers and twelve blocks 487 us, 29 and sixteen 376.
-  const bool isChain = waits && !onlyStores && std::ranges::all_of(pressure.iterations, [](const Iteration &it) { return it.divides || it.stores || !it.waitsForMemory(); });
+  const bool isChain = waits && !onlyStores && std::ranges::all_of(pressure.iterations, [](const Iteration &it) { return (it.divides && it.largestLoad < largeLoad) || it.stores || !it.waitsForMemory(); });
   // Addresses, chains in flight; measured on rows of softmax and layer_norm. Behind loops that take the time, exchanges may as well go step by step.
   // Chains of many elements beside exchanges in a loop go one after the other.
   constexpr unsigned manyWords = 48;
