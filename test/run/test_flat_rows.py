@@ -105,3 +105,19 @@ def test_stores_and_sums_by_rows(dev, w, n):
     result = np.zeros(2, np.float32)
     dev(sums_of_rows, (1,), out, result, flat.size, w, s, B=512)
     assert result[0] == (flat.reshape(n, w) * (np.arange(n)[:, None] + 1)).sum() and result[1] == flat.max()
+
+
+@tegula.jit
+def least_of_rows(x, out, W: tl.constexpr, B: tl.constexpr):
+    one, _ = tl.min(tl.full([B], 1.0, tl.float32), 0, return_indices=True)
+    least, at = tl.min(tl.load(x + tl.arange(0, B) % W), 0, return_indices=True)
+    tl.store(out, one)
+    tl.store(out + 1, least)
+    tl.store(out + 2, at)
+
+
+@pytest.mark.parametrize("w, block", [(16, 64), (64, 512), (24, 256)])
+def test_reductions_without_a_neutral_element_by_rows(dev, w, block):
+    x, out = np.arange(w, dtype=np.float32)[::-1] + 3, np.zeros(3, np.float32)
+    dev(least_of_rows, (1,), np.ascontiguousarray(x), out, W=w, B=block)
+    assert out.tolist() == [1, 3, w - 1]

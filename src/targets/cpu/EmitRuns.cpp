@@ -214,6 +214,9 @@ bool RunEmitter::loop(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &
   const auto bits = static_cast<unsigned>(n.unrolled.size());
   if (bits && (!n.inVectors || n.unrolled.front() + bits != l.firstBit))
     return false;
+  // Runs add to the first copy's sums alone. Those of the others are neutral elements, or what a first trip leaves in them.
+  if (bits && llvm::any_of(n.nest->roots, [&](const Root &r) { return (r.kind == RootKind::Reduce || r.kind == RootKind::Scan) && !e_.identity(*r.op, 0); }))
+    return false;
   const NestLoop coarse = l;
   const auto unrolled = std::move(n.unrolled);
   n.unrolled.clear();
