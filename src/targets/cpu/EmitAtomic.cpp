@@ -214,38 +214,21 @@ V FunctionEmitter::updateOneByOne(const Op &op, V pointers, V x, V mask) {
   const ir::Type t = op.results[0]->type.scalarType();
   const unsigned lanes = nest_->lanes();
   auto *bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), lanes);
-  llvm::AllocaInst *from = nullptr, *with = nullptr, *on = nullptr;
-  {
-    llvm::IRBuilder<>::InsertPointGuard guard(b_);
-    llvm::BasicBlock &entry = function_->getEntryBlock();
-    b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
-    from = b_.CreateAlloca(pointers->getType());
-    with = b_.CreateAlloca(x->getType());
-    on = mask ? b_.CreateAlloca(bytes) : nullptr;
-  }
+  V from = onStack(pointers->getType()), with = onStack(x->getType()), on = mask ? onStack(bytes) : nullptr;
   b_.CreateStore(pointers, from);
   b_.CreateStore(x, with);
   if (mask)
     b_.CreateStore(b_.CreateZExt(mask, bytes), on);
-  llvm::BasicBlock *before = b_.GetInsertBlock();
-  auto *each = llvm::BasicBlock::Create(context_, "update", function_);
-  llvm::BasicBlock *after = splitHere("updated");
-  b_.CreateBr(each);
-  b_.SetInsertPoint(each);
-  llvm::PHINode *i = b_.CreatePHI(b_.getInt64Ty(), 2);
-  i->addIncoming(b_.getInt64(0), before);
-  V at = b_.CreateLoad(b_.getPtrTy(), b_.CreateGEP(b_.getPtrTy(), from, i));
-  V operand = b_.CreateGEP(x->getType()->getScalarType(), with, i);
-  if (mask)
-    at = whereOn(at, b_.CreateTrunc(b_.CreateLoad(b_.getInt8Ty(), b_.CreateGEP(b_.getInt8Ty(), on, i)), b_.getInt1Ty()));
   const llvm::Align align(std::max(1u, ir::byteWidth(t.elem)));
-  V old = fromMemory(b_.CreateAlignedLoad(memType(t), at, align), t);
-  b_.CreateAlignedStore(toMemory(updated(op, old, b_.CreateLoad(x->getType()->getScalarType(), operand)), t), at, align);
-  b_.CreateStore(old, operand); // what was there takes the place of the operand
-  V next = b_.CreateAdd(i, b_.getInt64(1));
-  i->addIncoming(next, b_.GetInsertBlock());
-  b_.CreateCondBr(b_.CreateICmpNE(next, b_.getInt64(lanes)), each, after);
-  resumeAt(after);
+  eachLane(lanes, "update", "updated", [&](V i) {
+    V at = b_.CreateLoad(b_.getPtrTy(), b_.CreateGEP(b_.getPtrTy(), from, i));
+    V operand = b_.CreateGEP(x->getType()->getScalarType(), with, i);
+    if (mask)
+      at = whereOn(at, b_.CreateTrunc(b_.CreateLoad(b_.getInt8Ty(), b_.CreateGEP(b_.getInt8Ty(), on, i)), b_.getInt1Ty()));
+    V old = fromMemory(b_.CreateAlignedLoad(memType(t), at, align), t);
+    b_.CreateAlignedStore(toMemory(updated(op, old, b_.CreateLoad(x->getType()->getScalarType(), operand)), t), at, align);
+    b_.CreateStore(old, operand); // what was there takes the place of the operand
+  });
   V all = b_.CreateLoad(x->getType(), with);
   return mask ? b_.CreateSelect(mask, all, llvm::Constant::getNullValue(x->getType())) : all;
 }

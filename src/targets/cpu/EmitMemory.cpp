@@ -163,30 +163,14 @@ V FunctionEmitter::gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mas
   unsigned lanes = type->getNumElements();
   if (mask)
     pointers = b_.CreateSelect(mask, pointers, broadcast(scratch_, lanes));
-  V slots[2];
-  {
-    llvm::IRBuilder<>::InsertPointGuard guard(b_);
-    llvm::BasicBlock &entry = function_->getEntryBlock();
-    b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
-    slots[0] = b_.CreateAlloca(pointers->getType());
-    slots[1] = b_.CreateAlloca(type);
-  }
+  V slots[2] = {onStack(pointers->getType()), onStack(type)};
   b_.CreateStore(pointers, slots[0]);
-  llvm::BasicBlock *before = b_.GetInsertBlock();
-  auto *each = llvm::BasicBlock::Create(context_, "gather", function_);
-  llvm::BasicBlock *after = splitHere("gathered");
-  b_.CreateBr(each);
-  b_.SetInsertPoint(each);
-  llvm::PHINode *i = b_.CreatePHI(b_.getInt64Ty(), 2);
-  i->addIncoming(b_.getInt64(0), before);
-  llvm::Align align(elementBits(type) / 8);
-  V from = b_.CreateLoad(b_.getPtrTy(), b_.CreateGEP(b_.getPtrTy(), slots[0], i));
-  V x = b_.CreateAlignedLoad(type->getElementType(), from, align);
-  b_.CreateAlignedStore(x, b_.CreateGEP(type->getElementType(), slots[1], i), align);
-  V next = b_.CreateAdd(i, b_.getInt64(1));
-  i->addIncoming(next, each);
-  b_.CreateCondBr(b_.CreateICmpNE(next, b_.getInt64(lanes)), each, after);
-  resumeAt(after);
+  const llvm::Align align(elementBits(type) / 8);
+  eachLane(lanes, "gather", "gathered", [&](V i) {
+    V from = b_.CreateLoad(b_.getPtrTy(), b_.CreateGEP(b_.getPtrTy(), slots[0], i));
+    V x = b_.CreateAlignedLoad(type->getElementType(), from, align);
+    b_.CreateAlignedStore(x, b_.CreateGEP(type->getElementType(), slots[1], i), align);
+  });
   V all = b_.CreateLoad(type, slots[1]);
   return mask ? b_.CreateSelect(mask, all, other) : all;
 }

@@ -152,6 +152,26 @@ llvm::BasicBlock *FunctionEmitter::splitHere(const char *name) {
 
 void FunctionEmitter::resumeAt(llvm::BasicBlock *rest) { b_.SetInsertPoint(rest, rest->getFirstInsertionPt()); }
 
+llvm::AllocaInst *FunctionEmitter::onStack(llvm::Type *type) {
+  llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  llvm::BasicBlock &entry = function_->getEntryBlock();
+  b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+  return b_.CreateAlloca(type);
+}
+
+void FunctionEmitter::eachLane(unsigned lanes, const char *name, const char *behind, llvm::function_ref<void(V)> body) {
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *each = llvm::BasicBlock::Create(context_, name, function_), *after = splitHere(behind);
+  b_.CreateBr(each);
+  b_.SetInsertPoint(each);
+  llvm::PHINode *lane = b_.CreatePHI(b_.getInt64Ty(), 2);
+  lane->addIncoming(b_.getInt64(0), before);
+  body(lane);
+  V next = b_.CreateAdd(lane, b_.getInt64(1));
+  lane->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpNE(next, b_.getInt64(lanes)), each, after);
+  resumeAt(after);
+}
+
 V FunctionEmitter::ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> then, V otherwise) {
   llvm::BasicBlock *before = b_.GetInsertBlock();
   auto *yes = llvm::BasicBlock::Create(context_, "then", function_);
@@ -260,33 +280,22 @@ llvm::SmallVector<V, 4> FunctionEmitter::combineLanes(const ir::Region &r, const
     return combineScalars(r, s, args);
   state_.notVectorized(*r.op, "its function has a loop, a branch or a call");
   llvm::SmallVector<V, 8> slots;
-  for (size_t i = 0; i < args.size(); ++i) {
-    llvm::IRBuilder<>::InsertPointGuard guard(b_);
-    llvm::BasicBlock &entry = function_->getEntryBlock();
-    b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
-    slots.push_back(b_.CreateAlloca(llvm::FixedVectorType::get(memType(r.block->args[i]->type), lanes)));
-  }
+  for (size_t i = 0; i < args.size(); ++i)
+    slots.push_back(onStack(llvm::FixedVectorType::get(memType(r.block->args[i]->type), lanes)));
   for (size_t i = 0; i < args.size(); ++i)
     b_.CreateStore(toMemory(broadcast(args[i], lanes), r.block->args[i]->type), slots[i]);
-  auto *enter = llvm::BasicBlock::Create(context_, "lane", function_), *exit = llvm::BasicBlock::Create(context_, "lanes", function_);
-  llvm::BasicBlock *before = b_.GetInsertBlock();
-  b_.CreateBr(enter);
-  b_.SetInsertPoint(enter);
-  llvm::PHINode *lane = b_.CreatePHI(b_.getInt64Ty(), 2);
-  lane->addIncoming(b_.getInt64(0), before);
-  auto element = [&](size_t i) { return b_.CreateGEP(memType(r.block->args[i]->type), slots[i], lane); };
-  llvm::SmallVector<V, 8> one;
-  for (size_t i = 0; i < args.size(); ++i) {
-    const ir::Type &t = r.block->args[i]->type;
-    one.push_back(fromMemory(b_.CreateLoad(memType(t), element(i)), t));
-  }
-  llvm::SmallVector<V, 4> out = combineScalars(r, s, one);
-  for (size_t i = 0; i < out.size(); ++i) // in the place of the left arguments
-    b_.CreateStore(toMemory(out[i], r.block->args[i]->type), element(i));
-  V next = b_.CreateAdd(lane, b_.getInt64(1));
-  lane->addIncoming(next, b_.GetInsertBlock());
-  b_.CreateCondBr(b_.CreateICmpULT(next, b_.getInt64(lanes)), enter, exit);
-  b_.SetInsertPoint(exit);
+  llvm::SmallVector<V, 4> out;
+  eachLane(lanes, "lane", "lanes", [&](V lane) {
+    auto element = [&](size_t i) { return b_.CreateGEP(memType(r.block->args[i]->type), slots[i], lane); };
+    llvm::SmallVector<V, 8> one;
+    for (size_t i = 0; i < args.size(); ++i) {
+      const ir::Type &t = r.block->args[i]->type;
+      one.push_back(fromMemory(b_.CreateLoad(memType(t), element(i)), t));
+    }
+    out = combineScalars(r, s, one);
+    for (size_t i = 0; i < out.size(); ++i) // in the place of the left arguments
+      b_.CreateStore(toMemory(out[i], r.block->args[i]->type), element(i));
+  });
   for (size_t i = 0; i < out.size(); ++i) {
     const ir::Type &t = r.block->args[i]->type;
     out[i] = fromMemory(b_.CreateLoad(llvm::FixedVectorType::get(memType(t), lanes), slots[i]), t);

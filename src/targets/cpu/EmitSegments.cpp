@@ -201,5 +201,4 @@ void FunctionEmitter::fullLoop(NestLoop &l, V from, V full, V trips, llvm::Small
   b_.SetInsertPoint(exit);
 }
 
-
 } // namespace tegula::cpu

@@ -245,24 +245,24 @@ private:
   V atomicOp(const ir::Op &op, V pointer, llvm::ArrayRef<V> args);
   V atomicWord(llvm::AtomicOrdering order, V pointer, unsigned bits, llvm::function_ref<V(V)> update);
   V maskedAtomic(const ir::Op &op, V pointer, llvm::ArrayRef<V> args, V mask);
-  void askAlone();
   bool atomicStep(const Step &s);
-  void update(const ir::Op &op, const Bits &at), histogramElement(const ir::Op &op, const Bits &at);
+  void askAlone(), update(const ir::Op &op, const Bits &at), histogramElement(const ir::Op &op, const Bits &at);
   V updated(const ir::Op &op, V old, V x), updateOneByOne(const ir::Op &op, V pointers, V x, V mask);
   /// then() where `cond` holds; elsewhere `otherwise`, or zero (of `result`, null: neither has one).
   V ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> then, V otherwise = nullptr);
   llvm::BasicBlock *splitHere(const char *name);
-  void resumeAt(llvm::BasicBlock *rest);
+  /// eachLane: lanes one after the other, whose vectors go through the stack: a loop that gives `body` their numbers (i64). Its block is named `name`, the one behind it `behind`.
+  void resumeAt(llvm::BasicBlock *rest), eachLane(unsigned lanes, const char *name, const char *behind, llvm::function_ref<void(V)> body);
+  llvm::AllocaInst *onStack(llvm::Type *type);
 
   // EmitFault
   int siteOf(const ir::Op &op, Site::Kind kind), siteNumber(const ir::Op &op, Site::Kind kind);
   /// If `bad`, what `leave` emits, which ends its block.
   void leaveIf(V bad, const char *name, llvm::function_ref<void()> leave);
-  void fault(int code, int site, V index, V extent);
+  void fault(int code, int site, V index, V extent), checkNull(V pointer, V mask, const ir::Op &site);
   llvm::BasicBlock *faultedBlock(int code);
   void assertRoot(const ir::Op &op, V cond, V mask), printStep(const Step &s);
   void guardAccess(const LaneAddress &a, unsigned bytes, V mask, const ir::Op &site);
-  void checkNull(V pointer, V mask, const ir::Op &site);
   int accessSite(const ir::Op &op);
   void checkAccess(const LaneAddress &a, unsigned bytes, V mask, const ir::Op &site);
   void checkRange(V first, V last, unsigned bytes, V active, const ir::Op &site);
