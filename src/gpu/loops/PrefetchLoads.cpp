@@ -153,12 +153,10 @@ private:
     return first && step && std::abs(*step) > 1 && !(last && (*last - *first) / *step > 1);
   }
 
-  /// Accesses of a thread in an iteration.
-  int64_t accesses() const {
-    int64_t n = 0;
-    for (const Op *load : loads_)
-      n += (int64_t{1} << module_.layoutOf(load->result()->type).inBits(layout::Dim::Register)) / load->vec();
-    return n;
+  /// Of a thread in an iteration.
+  int64_t accessesOf(const Op &load) const {
+    const Type &t = load.result()->type;
+    return t.isTensor() ? (int64_t{1} << module_.layoutOf(t).inBits(layout::Dim::Register)) / load.vec() : 1;
   }
 
   /// How many iterations ahead: as many as the copies to shared memory beside them, or the loop would wait for these loads; one if that takes registers, or if the products of an iteration take
@@ -181,8 +179,12 @@ private:
       if (!loop_.find(attr::numStages)) {
         constexpr unsigned partOfTwo = 4;
         constexpr int64_t mostAccesses = 8; // of 16 bytes are 32 registers
-        const unsigned most = mayRunOnce() ? 8 : 32;
-        return bits <= registerBits * std::min(most, target_.registerLimit(target_.lanes() * 2 * options_.numWarps) / partOfTwo) && accesses() <= mostAccesses && !(mayRunOnce() && scans_) ? 1 : 0;
+        const bool mayEndAtOnce = mayRunOnce();
+        const uint64_t most = std::min(mayEndAtOnce ? 8u : 32u, target_.registerLimit(target_.lanes() * 2 * options_.numWarps) / partOfTwo);
+        int64_t accesses = 0;
+        for (const Op *load : loads_)
+          accesses += accessesOf(*load);
+        return bits <= registerBits * most && accesses <= mostAccesses && !(mayEndAtOnce && scans_);
       }
       const int64_t wanted = meets_ ? loop_.numStages() - 1 : std::min(loop_.numStages(), iterationsOfMemory()) - 1;
       return std::min({wanted, within(options_.numWarps), std::max<int64_t>(1, within(std::max(options_.numWarps, enoughWarps)))});
@@ -197,8 +199,8 @@ private:
     int64_t held = 0; // registers of an iteration's elements: of those that are loaded one by one each has its own until it is stored
     for (const Op *load : loads_) {
       const Type &t = load->result()->type;
-      const uint64_t perAccess = (static_cast<uint64_t>(load->vec()) * bitWidth(t.elem) + registerBits - 1) / registerBits;
-      held += t.isTensor() ? static_cast<int64_t>(((uint64_t{1} << module_.layoutOf(t).inBits(layout::Dim::Register)) / static_cast<uint64_t>(load->vec())) * perAccess) : 1;
+      const int64_t perAccess = t.isTensor() ? (load->vec() * int64_t{bitWidth(t.elem)} + int64_t{registerBits} - 1) / int64_t{registerBits} : 1;
+      held += accessesOf(*load) * perAccess;
     }
     // Half as many again for addresses and masks. 264 of 255 did without spills (32 elements one by one, 128 sums), 280 did not.
     constexpr int64_t most = 270;
