@@ -108,12 +108,10 @@ void markKernel(llvm::Function &f, const KernelBounds &bounds) {
 }
 
 void optimize(llvm::Module &m, llvm::TargetMachine &tm, const Options &o) {
-  targets::runPipeline(m, tm, targets::cleanupPasses(o.optLevel));
-  if (o.optLevel > 0) {
-    llvm::FunctionPassManager fpm;
-    fpm.addPass(FindShortLoops());
-    targets::runPipeline(m, tm, std::move(fpm));
-  }
+  llvm::FunctionPassManager cleanup = targets::cleanupPasses(o.optLevel);
+  if (o.optLevel > 0)
+    cleanup.addPass(FindShortLoops());
+  targets::runPipeline(m, tm, std::move(cleanup));
   if (o.optLevel > 0 && hasWantedCopies(m)) {
     llvm::FunctionPassManager fpm;
     fpm.addPass(llvm::LoopSimplifyPass());
