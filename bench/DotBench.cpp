@@ -4,7 +4,7 @@
 //   dot-bench [target]     (default cpu:native; set OPENBLAS_NUM_THREADS=1)
 #include "JitLibrary.h"
 #include "targets/common/VecUtil.h"
-#include "targets/cpu/Dot.h"
+#include "targets/cpu/emit/Dot.h"
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -30,10 +30,14 @@ LAYERS = {
     "cli": ["support", "api"],
     "tools": ["support", "syntax", "ir", "lang", "sema", "passes", "gpu", "targets"],
 }
-# Folders inside of a layer: which others of the layer one may include. What lies in the layer's own folder is for all of them; `Passes.cpp` names them all.
+# Folders inside of a layer, or of a target: which others beside them one may include. What lies in the folder around them is for all of them; of the files there those named in DRIVERS include what is in
+# the folders.
 FOLDERS = {
     "gpu": {"layouts": [], "masks": [], "shared": [], "loops": ["shared"], "parts": ["layouts", "loops", "shared"]},
+    "targets/cpu": {"plan": [], "rewrite": ["plan"], "emit": ["plan"]},
+    "targets/nvidia": {"instr": [], "passes": [], "lower": ["instr", "passes"]},
 }
+DRIVERS = {"Passes.cpp", "Compile.cpp", "Codegen.cpp"}
 # Modules of python/tegula, the lowest first: they import their own layer and those before it, in functions, too, where an import waits until it is needed. No circles. What several patterns
 # name is of the layer that names it first. That importing `runtime.driver` runs `runtime/__init__.py`, which imports all of it for programs, does not count.
 PYTHON_LAYERS = {
@@ -67,8 +71,8 @@ def check_file(path: Path, layer: str) -> list[str]:
             errors.append(f"{where}: layer `{layer}` may not include LLVM ({target})")
         if kind == '"' and top in LAYERS and top != layer and top not in LAYERS[layer] and target not in TABLES.get(layer, ()):
             errors.append(f"{where}: layer `{layer}` may not include `{target}`; it may use {LAYERS[layer] or 'nothing'}")
-        if kind == '"' and layer in FOLDERS and top == layer:
-            errors += check_folder(where, layer, parts, target)
+        if kind == '"' and (around := "/".join(parts[:2]) if layer == "targets" else layer) in FOLDERS and target.startswith(around + "/"):
+            errors += check_folder(where, around, target)
         if kind == '"' and any(target.startswith(f"targets/{t}/") for t in TARGETS - {own}):
             errors.append(f"{where}: {'one target' if own else f'layer `{layer}`'} may not include what another target has ({target}); it may use targets/Target.h")
     for found in OF_TARGET.finditer(re.sub(r"//.*", "", text)):
@@ -77,15 +81,15 @@ def check_file(path: Path, layer: str) -> list[str]:
     return errors
 
 
-def check_folder(where: Path, layer: str, parts: tuple[str, ...], target: str) -> list[str]:
-    """The file `where`, of which `parts` is the path below src/, includes `target` of its own layer."""
-    folders = FOLDERS[layer]
-    own, other = (p[1] if len(p) > 2 else "" for p in (parts, target.split("/")))
+def check_folder(where: Path, around: str, target: str) -> list[str]:
+    """The file `where`, below src/`around`, includes `target`, which is there, too."""
+    folders = FOLDERS[around]
+    own, other = (p.parts[0] if len(p.parts) > 1 else "" for p in (where.relative_to(Path("src", around)), Path(target).relative_to(around)))
     if any(name not in ("", *folders) for name in (own, other)):
-        return [f"{where}: src/{layer}/{own if own not in folders else other} is not in the folder table of scripts/check_layers.py"]
-    if other in ("", own) or other in folders.get(own, []) or parts[1:] == ("Passes.cpp",):
+        return [f"{where}: src/{around}/{own if own not in folders else other} is not in the folder table of scripts/check_layers.py"]
+    if other in ("", own) or other in folders.get(own, []) or (not own and where.name in DRIVERS):
         return []
-    return [f"{where}: folder `{layer}/{own}` may not include `{target}`; it may use {[layer, *(f'{layer}/{f}' for f in folders.get(own, []))]}"]
+    return [f"{where}: folder `{around}/{own}` may not include `{target}`; it may use {[around, *(f'{around}/{f}' for f in folders.get(own, []))]}"]
 
 
 def check_cmake(path: Path) -> list[str]:

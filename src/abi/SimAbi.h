@@ -1,7 +1,7 @@
 /* The contract between GPU code compiled for the simulator and the simulator's machine model (src/sim). Plain C.
  *
  * The NVIDIA target lowers a kernel once. Everything LLVM has no plain operation for, and every access to memory that
- * GPU threads share, goes through its instruction layer (targets/nvidia/Instr.h), which prints a PTX instruction for a
+ * GPU threads share, goes through its instruction layer (targets/nvidia/instr/Instr.h), which prints a PTX instruction for a
  * GPU and a call of one function below for the simulator. One fiber runs one GPU thread; a function may switch to
  * another fiber (barriers, shuffles, waits), so generated code holds no lock and no thread-local across a call.
  *

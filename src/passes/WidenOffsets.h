@@ -12,7 +12,7 @@
 // differences, products and left shifts modulo 2^32 are those of the integers modulo 2^32, so an offset comes out right whatever wrapped on the
 // way; the extension to 64 bits and the multiplication by the size of an element come last and do not wrap. A masked-off element may have any
 // address. The margin of two is for what is not a sum or product: comparisons, quotients and the CPU's forms of addresses
-// (targets/cpu/Lin.h extends the parts of a sum) see numbers up to twice the largest tensor, or one program's block beyond it, unwrapped.
+// (targets/cpu/plan/Lin.h extends the parts of a sum) see numbers up to twice the largest tensor, or one program's block beyond it, unwrapped.
 // Two ways are left to leave the tensor: a kernel that adds several offsets to a pointer one after the other, of which one alone does not fit 32
 // bits; and masks of positions beyond 2^31 in no tensor. In both, int32 arithmetic of the source is wrong at any size of its tensors.
 //

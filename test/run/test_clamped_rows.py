@@ -1,4 +1,4 @@
-"""Offsets that are clamped by a selection, `where(i < n, i, 0)`: CPUs read tiles that end inside of the bound as if they were not (src/targets/cpu/Lin.h, wrapped())."""
+"""Offsets that are clamped by a selection, `where(i < n, i, 0)`: CPUs read tiles that end inside of the bound as if they were not (src/targets/cpu/plan/Lin.h, wrapped())."""
 import numpy as np
 import pytest
 

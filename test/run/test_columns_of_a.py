@@ -1,4 +1,4 @@
-"""Products whose left operand lies transposed in memory: CPUs pack it column by column (src/targets/cpu/ColumnsOfA.h)."""
+"""Products whose left operand lies transposed in memory: CPUs pack it column by column (src/targets/cpu/plan/ColumnsOfA.h)."""
 import numpy as np
 import pytest
 

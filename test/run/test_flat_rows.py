@@ -1,4 +1,4 @@
-"""Flat positions, whose addresses go by quotients and remainders: CPUs go from end of row to end of row (src/targets/cpu/EmitRuns.cpp)."""
+"""Flat positions, whose addresses go by quotients and remainders: CPUs go from end of row to end of row (src/targets/cpu/emit/EmitRuns.cpp)."""
 import numpy as np
 import pytest
 

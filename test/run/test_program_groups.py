@@ -1,4 +1,4 @@
-"""CPUs run neighbouring programs whose tiles go on in memory as one (targets/cpu/GroupPrograms.h): groups are cut where the grid or a quotient of the program's number ends. §1.2."""
+"""CPUs run neighbouring programs whose tiles go on in memory as one (targets/cpu/plan/GroupPrograms.h): groups are cut where the grid or a quotient of the program's number ends. §1.2."""
 import numpy as np
 import pytest
 import tegula

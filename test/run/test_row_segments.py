@@ -1,4 +1,4 @@
-"""Masks with lower bounds, and masks that end before their row: CPUs do rows by segments in which masks are known (src/targets/cpu/EmitSegments.cpp)."""
+"""Masks with lower bounds, and masks that end before their row: CPUs do rows by segments in which masks are known (src/targets/cpu/emit/EmitSegments.cpp)."""
 import numpy as np
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tiles that lie in memory along their first dimension: CPUs compile such kernels with rows and columns exchanged (src/targets/cpu/TurnTiles.h)."""
+"""Tiles that lie in memory along their first dimension: CPUs compile such kernels with rows and columns exchanged (src/targets/cpu/rewrite/TurnTiles.h)."""
 import numpy as np
 import pytest
 

@@ -4,7 +4,7 @@
 #include "Machine.h"
 #include "targets/Target.h"
 #include "targets/common/Pipeline.h"
-#include "targets/cpu/Dot.h"
+#include "targets/cpu/emit/Dot.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/OptBisect.h"
 #include "llvm/Object/ELFObjectFile.h"

@@ -1,5 +1,5 @@
 // emitDot against plain loops: all shapes of small powers of two, every operand kind, every target.
-#include "targets/cpu/Dot.h"
+#include "targets/cpu/emit/Dot.h"
 #include "JitLibrary.h"
 #include "Machine.h"
 #include <cmath>

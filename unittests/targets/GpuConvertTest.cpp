@@ -18,7 +18,7 @@
 #include "runtime/cuda/Assembler.h"
 #include "sim/Machine.h"
 #include "targets/nvidia/Codegen.h"
-#include "targets/nvidia/Lower.h"
+#include "targets/nvidia/lower/Lower.h"
 #include "targets/nvidia/TargetInfo.h"
 #include <cstring>
 #include <gtest/gtest.h>

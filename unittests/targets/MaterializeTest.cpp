@@ -1,6 +1,6 @@
 // Long expressions: how much of one a nest computes, and that the pieces compute the same.
 #include "KernelHarness.h"
-#include "targets/cpu/Materialize.h"
+#include "targets/cpu/plan/Materialize.h"
 #include <numeric>
 
 using namespace tegula;

@@ -3,7 +3,7 @@
 #include "gpu/shared/SharedNeeds.h"
 #include "ir/Text.h"
 #include "targets/nvidia/Codegen.h"
-#include "targets/nvidia/Lower.h"
+#include "targets/nvidia/lower/Lower.h"
 #include "targets/nvidia/TargetInfo.h"
 #include "llvm/IR/Module.h"
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include "sim/Machine.h"
 #include "targets/common/Pipeline.h"
 #include "targets/nvidia/Codegen.h"
-#include "targets/nvidia/Lower.h"
+#include "targets/nvidia/lower/Lower.h"
 #include "targets/nvidia/TargetInfo.h"
 #include <cstring>
 #include <gtest/gtest.h>

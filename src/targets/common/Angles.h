@@ -1,5 +1,5 @@
 // Sine and cosine of float in float arithmetic, in parts: GPUs do double at half the rate or less, and emit the arguments that are out of reach
-// of three parts of pi/2 once for many elements (targets/nvidia/LowerAngles.cpp). CPUs take MathTrig.cpp's functions through emitMath.
+// of three parts of pi/2 once for many elements (targets/nvidia/lower/LowerAngles.cpp). CPUs take MathTrig.cpp's functions through emitMath.
 #pragma once
 #include "targets/common/Vec.h"
 

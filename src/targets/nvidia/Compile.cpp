@@ -6,7 +6,7 @@
 #include "targets/common/Frame.h"
 #include "targets/common/Pipeline.h"
 #include "targets/nvidia/Codegen.h"
-#include "targets/nvidia/Lower.h"
+#include "targets/nvidia/lower/Lower.h"
 #include "targets/nvidia/Occupancy.h"
 #include "targets/nvidia/TargetInfo.h"
 #include "llvm/Support/raw_ostream.h"

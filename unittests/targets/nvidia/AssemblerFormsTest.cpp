@@ -1,4 +1,4 @@
-#include "targets/nvidia/AssemblerForms.h"
+#include "targets/nvidia/passes/AssemblerForms.h"
 #include "GpuModule.h"
 #include <map>
 #include <sstream>

@@ -2,7 +2,7 @@
 #pragma once
 #include "runtime/cuda/Assembler.h"
 #include "targets/nvidia/Codegen.h"
-#include "targets/nvidia/Instr.h"
+#include "targets/nvidia/instr/Instr.h"
 #include "llvm/IR/LLVMContext.h"
 #include <functional>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // renewMasks: masks that many loads share with later stores are compared again.
-#include "targets/nvidia/RenewMasks.h"
+#include "targets/nvidia/passes/RenewMasks.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Module.h"

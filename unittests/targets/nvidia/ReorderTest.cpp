@@ -1,5 +1,5 @@
 // orderByNeed: element after element instead of operation after operation.
-#include "targets/nvidia/Reorder.h"
+#include "targets/nvidia/passes/Reorder.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include <gtest/gtest.h>

@@ -1,0 +1,701 @@
+// Linear forms of index tensors, and their value or address at a position.
+#include "targets/cpu/emit/Emitter.h"
+
+namespace tegula::cpu {
+using ir::Op;
+using ir::OpKind;
+using V = llvm::Value *;
+
+static int64_t gcdPowerOfTwo(int64_t a, int64_t b) {
+  uint64_t bits = static_cast<uint64_t>(a) | static_cast<uint64_t>(b);
+  return static_cast<int64_t>(bits & (~bits + 1));
+}
+
+V FunctionEmitter::coefValue(Coef c, llvm::Type *t) {
+  if (!c.s)
+    return llvm::ConstantInt::getSigned(t, c.k);
+  if (c.k == 1)
+    return c.s;
+  return b_.CreateMul(c.s, llvm::ConstantInt::getSigned(c.s->getType(), c.k));
+}
+
+// Sums of different runtime factors keep a common power of two outside, so that the coefficients of the bits of one
+// dimension stay multiples of one value.
+Coef FunctionEmitter::addCoef(Coef a, Coef b) {
+  if (a.zero() || b.zero())
+    return a.zero() ? b : a;
+  if (a.s == b.s)
+    return {a.k + b.k, a.s};
+  int64_t unit = gcdPowerOfTwo(a.k, b.k);
+  V &sum = mixed_[{a.k / unit, a.s, b.k / unit, b.s}];
+  if (!sum) {
+    llvm::Type *t = (a.s ? a.s : b.s)->getType();
+    sum = b_.CreateAdd(coefValue({a.k / unit, a.s}, t), coefValue({b.k / unit, b.s}, t));
+  }
+  return {unit, sum};
+}
+
+Coef FunctionEmitter::mulCoef(Coef a, Coef b) {
+  if (!a.s || !b.s)
+    return {a.k * b.k, a.s ? a.s : b.s};
+  V &product = mixed_[{0, a.s, 0, b.s}];
+  if (!product)
+    product = b_.CreateMul(a.s, b.s);
+  return {a.k * b.k, product};
+}
+
+// Right behind the definition, so that it dominates every use of the factor and all uses share it.
+V FunctionEmitter::extendAtDef(V s) {
+  llvm::Type *i64 = b_.getInt64Ty();
+  if (s->getType() == i64)
+    return s;
+  V &wide = mixed_[{1, s, 64, nullptr}];
+  if (wide)
+    return wide;
+  llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  if (auto *inst = llvm::dyn_cast<llvm::Instruction>(s)) {
+    if (auto at = inst->getInsertionPointAfterDef())
+      b_.SetInsertPoint(*at);
+  } else if (llvm::isa<llvm::Argument>(s)) {
+    llvm::BasicBlock &entry = function_->getEntryBlock();
+    b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+  }
+  return wide = b_.CreateSExt(s, i64);
+}
+
+Lin FunctionEmitter::selfLin(const ir::Value *v) {
+  Lin l;
+  l.self = true;
+  l.base = v->type.isPtr ? static_cast<V>(llvm::ConstantPointerNull::get(b_.getPtrTy()))
+                         : llvm::ConstantInt::get(regType(v->type.scalarType()), 0);
+  unsigned n = bitCount(v->type.shape);
+  l.coef.resize(n);
+  l.opaque.push_back({v, identityBits(n)});
+  return l;
+}
+
+const Lin &FunctionEmitter::lin(const ir::Value *v) {
+  auto it = lin_.find(v);
+  if (it == lin_.end())
+    it = lin_.try_emplace(v, selfLin(v)).first;
+  return it->second;
+}
+
+Lin FunctionEmitter::addLin(const Lin &a, const Lin &b, bool subtract) {
+  Lin r;
+  r.split = a.split || b.split;
+  r.base = subtract ? b_.CreateSub(a.base, b.base) : b_.CreateAdd(a.base, b.base);
+  for (size_t i = 0; i < a.coef.size(); ++i)
+    r.coef.push_back(addCoef(a.coef[i], {subtract ? -b.coef[i].k : b.coef[i].k, b.coef[i].s}));
+  r.opaque.append(a.opaque.begin(), a.opaque.end());
+  for (Opaque o : b.opaque) {
+    if (subtract)
+      o.scale.k = -o.scale.k;
+    r.opaque.push_back(o);
+  }
+  r.assumed = a.assumed || b.assumed;
+  return r;
+}
+
+Lin FunctionEmitter::scaleLin(const Lin &a, V s) {
+  Coef f{1, s};
+  if (auto *c = llvm::dyn_cast<llvm::ConstantInt>(s))
+    f = {c->getSExtValue(), nullptr};
+  Lin r;
+  r.split = a.split;
+  r.base = b_.CreateMul(a.base, s);
+  for (Coef c : a.coef)
+    r.coef.push_back(c.zero() ? Coef{} : mulCoef(c, f));
+  for (Opaque o : a.opaque) {
+    o.scale = mulCoef(o.scale, f);
+    r.opaque.push_back(o);
+  }
+  r.assumed = a.assumed;
+  return r;
+}
+
+// Is the sign extension of the form the form of the sign extensions, whatever the values are?
+static bool extendsExactly(const Lin &a) {
+  if (a.uniform())
+    return true;
+  auto *base = llvm::dyn_cast<llvm::ConstantInt>(a.base);
+  if (!base)
+    return false;
+  if (a.opaque.empty()) {
+    // The caller has bounded the span of constant coefficients.
+    int64_t b = base->getSExtValue();
+    return b > -(int64_t(1) << 30) && b < int64_t(1) << 30 && llvm::none_of(a.coef, [](const Coef &c) { return c.s; });
+  }
+  return a.opaque.size() == 1 && a.opaque[0].scale == Coef{1} && base->isZero() && llvm::all_of(a.coef, [](const Coef &c) { return c.zero(); });
+}
+
+// i32 -> i64. Refused where the offsets inside the tile are so large that they may be meant to wrap around.
+bool FunctionEmitter::extendLin(const Lin &a, Lin &out) {
+  int64_t span = 0;
+  for (const Coef &c : a.coef)
+    span += c.k < 0 ? -c.k : c.k;
+  if (span >= int64_t(1) << 30)
+    return false;
+  auto *start = llvm::dyn_cast<llvm::ConstantInt>(a.base);
+  bool known = start && a.opaque.empty() && std::abs(start->getSExtValue()) < int64_t(1) << 30;
+  for (const Coef &c : a.coef)
+    known &= !c.s;
+  out.split = a.split || !known;
+  out.base = extendAtDef(a.base);
+  for (const Coef &c : a.coef)
+    out.coef.push_back({c.k, c.s ? extendAtDef(c.s) : nullptr});
+  for (Opaque o : a.opaque) {
+    if (o.scale.s)
+      o.scale.s = extendAtDef(o.scale.s);
+    o.extend = true;
+    out.opaque.push_back(o);
+  }
+  out.assumed = a.assumed || !extendsExactly(a);
+  return true;
+}
+
+Lin FunctionEmitter::moveLin(const Op &op, const Lin &a, unsigned result) {
+  unsigned n = bitCount(op.results[result]->type.shape);
+  Bits from = operandBits(op, 0, result, identityBits(n));
+  Lin r;
+  r.split = a.split;
+  r.base = a.base;
+  r.coef.resize(n);
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] >= 0)
+      r.coef[static_cast<size_t>(from[i])] = a.coef[i];
+    else if (from[i] == oneBit && !a.coef[i].zero())
+      r.base = op.results[0]->type.isPtr ? b_.CreateGEP(b_.getInt8Ty(), a.base, coefValue(a.coef[i], b_.getInt64Ty()))
+                                         : b_.CreateAdd(a.base, coefValue(a.coef[i], a.base->getType()));
+  }
+  for (Opaque o : a.opaque) {
+    for (BitSource &s : o.at)
+      if (s >= 0)
+        s = from[static_cast<size_t>(s)];
+    r.opaque.push_back(o);
+  }
+  r.assumed = a.assumed;
+  return r;
+}
+
+static bool linearWidth(const ir::Type &t) { return t.isPtr || t.elem == ir::Elem::I32 || t.elem == ir::Elem::I64; }
+
+Lin FunctionEmitter::linear(const Op &op, unsigned result) {
+  const ir::Value *v = op.results[result];
+  unsigned n = bitCount(v->type.shape);
+  Lin r;
+  if (!linearWidth(v->type) || plan_.bufferFor(v) >= 0)
+    return selfLin(v);
+  auto in = [&](unsigned i) -> const Lin & { return lin(op.operands[i]); };
+  switch (op.kind) {
+  case OpKind::Const:
+    r.base = constant(op);
+    r.coef.resize(n);
+    return r;
+  case OpKind::Range:
+    r.base = b_.getInt32(static_cast<uint32_t>(op.start()));
+    for (unsigned i = 0; i < n; ++i)
+      r.coef.push_back({int64_t(1) << i});
+    return r;
+  case OpKind::Splat:
+    r.base = scalar_.lookup(op.operands[0]);
+    r.coef.resize(n);
+    return r;
+  case OpKind::Add:
+  case OpKind::Sub: {
+    Lin a = in(0), b = in(1);
+    return addLin(a, b, op.kind == OpKind::Sub);
+  }
+  case OpKind::Mul: {
+    Lin a = in(0), b = in(1);
+    if (b.uniform())
+      return scaleLin(a, b.base);
+    return a.uniform() ? scaleLin(b, a.base) : selfLin(v);
+  }
+  case OpKind::Shl: {
+    Lin a = in(0), b = in(1);
+    auto *c = llvm::dyn_cast<llvm::ConstantInt>(b.base);
+    if (!b.uniform() || !c || c->getZExtValue() >= 31)
+      return selfLin(v);
+    return scaleLin(a, llvm::ConstantInt::get(a.base->getType(), uint64_t(1) << c->getZExtValue()));
+  }
+  case OpKind::SExt: {
+    Lin a = in(0);
+    return op.operands[0]->type.elem == ir::Elem::I32 && extendLin(a, r) ? r : selfLin(v);
+  }
+  case OpKind::AddPtr: {
+    Lin p = in(0), o = in(1), wide;
+    if (op.operands[1]->type.elem == ir::Elem::I32) {
+      if (!extendLin(o, wide)) {
+        wide = selfLin(op.operands[1]);
+        wide.base = b_.getInt64(0);
+        wide.opaque[0].extend = true;
+      }
+    } else if (op.operands[1]->type.elem == ir::Elem::I64) {
+      wide = o;
+    } else {
+      return selfLin(v);
+    }
+    wide = scaleLin(wide, b_.getInt64(std::max(1u, ir::byteWidth(op.results[0]->type.elem))));
+    V base = b_.CreateGEP(b_.getInt8Ty(), p.base, wide.base);
+    Lin zero = p;
+    zero.base = b_.getInt64(0);
+    r = addLin(zero, wide, false);
+    r.base = base;
+    return r;
+  }
+  case OpKind::Bitcast:
+    if (v->type.isPtr && op.operands[0]->type.isPtr)
+      return in(0);
+    return selfLin(v);
+  case OpKind::ExpandDims:
+  case OpKind::Broadcast:
+  case OpKind::Reshape:
+  case OpKind::Permute:
+  case OpKind::Split:
+    return moveLin(op, Lin(in(0)), result);
+  default:
+    return selfLin(v);
+  }
+}
+
+void FunctionEmitter::defineLinear(const Op &op) {
+  for (unsigned i = 0; i < op.results.size(); ++i) {
+    const ir::Type &t = op.results[i]->type;
+    if (t.isTensor() && linearWidth(t)) {
+      Lin l = linear(op, i);
+      l.self = l.opaque.size() == 1 && l.opaque[0].value == op.results[i];
+      lin_[op.results[i]] = std::move(l);
+    }
+  }
+}
+
+const Lin &FunctionEmitter::bufferLin(int id) {
+  auto [it, fresh] = bufferLin_.try_emplace(id);
+  Lin &l = it->second;
+  if (fresh) {
+    const Buffer &b = plan_.buffers[static_cast<size_t>(id)];
+    l.base = b.external >= 0 ? externals_[static_cast<size_t>(b.external)] : scratchAt(b.offset);
+    int64_t bytes = b.element.isPtr ? 8 : ir::byteWidth(b.element.elem);
+    for (int64_t s : b.stride)
+      l.coef.push_back({s * bytes});
+  }
+  return l;
+}
+
+namespace {
+struct Term {
+  unsigned position; // in the loop's counter
+  Coef coef;
+};
+} // namespace
+
+LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at, bool pointer, bool mayWrapLate) {
+  NestState &n = *nest_;
+  llvm::Type *t = pointer ? b_.getInt64Ty() : l.base->getType();
+  LaneAddress r;
+  r.lane.resize(n.laneBits);
+  std::vector<llvm::SmallVector<Term, 8>> terms(n.loops.size());
+  int64_t offset = 0;
+  llvm::SmallVector<V, 2> fixed; // runtime terms of constant bits
+  for (size_t i = 0; i < at.size(); ++i) {
+    if (l.coef[i].zero() || at[i] == zeroBit)
+      continue;
+    if (at[i] == oneBit) {
+      if (l.coef[i].s)
+        fixed.push_back(coefValue(l.coef[i], t));
+      else
+        offset += l.coef[i].k;
+      continue;
+    }
+    size_t bit = static_cast<size_t>(at[i]);
+    if (n.laneOf[bit] >= 0)
+      r.lane[static_cast<size_t>(n.laneOf[bit])] = addCoef(r.lane[static_cast<size_t>(n.laneOf[bit])], l.coef[i]);
+    else
+      terms[static_cast<size_t>(n.loopOf[bit])].push_back(
+          {static_cast<unsigned>(bit) - n.loops[static_cast<size_t>(n.loopOf[bit])].firstBit, l.coef[i]});
+  }
+  auto add = [&](V acc, V x) { return pointer ? b_.CreateGEP(b_.getInt8Ty(), acc, x) : b_.CreateAdd(acc, x); };
+  V acc = l.base;
+  Bits prefix(at.begin(), at.end());
+  for (BitSource &s : prefix)
+    s = zeroBit;
+  for (size_t d = 0; d < n.loops.size(); ++d) {
+    if (terms[d].empty())
+      continue;
+    for (size_t i = 0; i < at.size(); ++i)
+      if (at[i] >= 0 && n.loopOf[static_cast<size_t>(at[i])] == static_cast<int>(d))
+        prefix[i] = at[i];
+    unsigned depth = static_cast<unsigned>(d) + 1;
+    auto &memo = n.addressMemo[depth];
+    auto found = memo.find({key, prefix});
+    if (found != memo.end()) {
+      acc = found->second;
+      continue;
+    }
+    acc = atDepth(depth, [&] {
+      llvm::sort(terms[d], [](const Term &a, const Term &b) { return a.position < b.position; });
+      V sum = acc;
+      for (size_t i = 0; i < terms[d].size();) {
+        size_t e = i + 1;
+        const Term &f = terms[d][i];
+        while (e < terms[d].size() && terms[d][e].position == f.position + (e - i) &&
+               terms[d][e].coef == Coef{f.coef.k << (e - i), f.coef.s})
+          ++e;
+        V x = n.loops[d].iv;
+        if (f.position)
+          x = b_.CreateLShr(x, f.position);
+        if (f.position + (e - i) < n.loops[d].bits)
+          x = b_.CreateAnd(x, (uint64_t(1) << (e - i)) - 1);
+        x = b_.CreateZExtOrTrunc(x, t);
+        sum = add(sum, b_.CreateMul(x, coefValue(f.coef, t)));
+        i = e;
+      }
+      return sum;
+    });
+    memo[{key, prefix}] = acc;
+  }
+  for (const Opaque &o : l.opaque) {
+    Bits inner = positionOf(o, at);
+    bool lanes = hasLanes(inner);
+    // Grows as what it is the remainder of; code in front of the loop is not under its assumptions.
+    if (n.staying && n.depth == n.loops.size() && isAssumed(o.value, inner)) { // of a whole trip
+      const auto *of = llvm::find_if(n.ofTrip, [&](const NestState::OfTrip &t) { return t.part.value == o.value; });
+      const Lin *x = of != n.ofTrip.end() && of->kind == NestState::TripPart::Remainder ? &lin(wrapped(o.value->def)->x) : nullptr;
+      const Bits &known = n.assumed.find(o.value)->second;
+      for (size_t i = 0; i < inner.size(); ++i) {
+        BitSource s = known[i];
+        if (s < 0 || n.loopOf[static_cast<size_t>(s)] >= 0)
+          continue;
+        if (x && inner[i] >= 0) {
+          Coef &c = r.lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(s)])];
+          c = addCoef(c, {x->coef[i].k * o.scale.k, o.scale.s});
+        } else if (x && inner[i] == oneBit) {
+          fixed.push_back(coefValue({x->coef[i].k * o.scale.k, o.scale.s}, t));
+        }
+        if (x && n.fromLast)
+          fixed.push_back(coefValue({-x->coef[i].k * o.scale.k, o.scale.s}, t));
+        inner[i] = n.fromLast ? oneBit : zeroBit;
+      }
+      acc = add(acc, b_.CreateMul(b_.CreateSExtOrTrunc(n.run ? ofRun(o.value, inner) : eval(o.value, inner), t), coefValue(o.scale, t)));
+      continue;
+    }
+    if (lanes && n.assuming && !n.staying && n.depth == n.loops.size() && isAssumed(o.value, inner)) {
+      const Lin x = lin(wrapped(o.value->def)->x);
+      for (size_t i = 0; i < inner.size(); ++i)
+        if (BitSource &s = inner[i]; s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0) {
+          Coef &c = r.lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(s)])];
+          c = addCoef(c, {x.coef[i].k * o.scale.k, o.scale.s});
+          s = zeroBit;
+        }
+      acc = add(acc, b_.CreateMul(b_.CreateSExtOrTrunc(eval(o.value, inner), t), coefValue(o.scale, t)));
+      continue;
+    }
+    if (lanes && mayWrapLate && !r.extra && !r.late && flatten(r, o, inner, t))
+      continue;
+    if (lanes && r.late) {
+      evaluateLate(r);
+      r.noWrap = nullptr;
+    }
+    V x = eval(o.value, inner);
+    bool vector = x->getType()->isVectorTy();
+    if (!vector && pointer && x->getType()->isPointerTy() && llvm::isa<llvm::ConstantPointerNull>(l.base) &&
+        acc == l.base) {
+      acc = b_.CreateIntToPtr(b_.CreatePtrToInt(x, t), b_.getPtrTy()); // folds back to the pointer itself
+      continue;
+    }
+    x = opaqueLanes(o, x, t, pointer);
+    if (!vector)
+      acc = add(acc, x);
+    else
+      r.extra = r.extra ? b_.CreateAdd(r.extra, x) : x;
+  }
+  for (V x : fixed)
+    acc = add(acc, x);
+  if (offset)
+    acc = add(acc, llvm::ConstantInt::getSigned(t, offset));
+  r.base = acc;
+  if (r.noWrap)
+    r.flatBase = b_.CreateGEP(b_.getInt8Ty(), acc, r.flatBase);
+  return r;
+}
+
+// The contribution of an opaque part whose value at the position is `x`.
+V FunctionEmitter::opaqueLanes(const Opaque &o, V x, llvm::Type *t, bool pointer) {
+  bool vector = x->getType()->isVectorTy();
+  llvm::Type *like = vector ? static_cast<llvm::Type *>(llvm::FixedVectorType::get(t, nest_->lanes())) : t;
+  if (pointer && x->getType()->isPtrOrPtrVectorTy())
+    x = b_.CreatePtrToInt(x, like);
+  else if (o.extend)
+    x = b_.CreateSExt(x, like);
+  if (o.scale == Coef{1})
+    return x;
+  V scale = coefValue(o.scale, t);
+  return b_.CreateMul(x, vector ? broadcast(scale, nest_->lanes()) : scale);
+}
+
+void FunctionEmitter::evaluateLate(LaneAddress &a) {
+  if (!a.late)
+    return;
+  auto [o, at] = *a.late;
+  a.late.reset();
+  a.extra = opaqueLanes(o, eval(o.value, at), b_.getInt64Ty(), true);
+}
+
+// Where a term is asked for, of a value that is asked for at `at`.
+Bits FunctionEmitter::positionOf(const Opaque &o, const Bits &at) {
+  Bits inner;
+  for (BitSource s : o.at)
+    inner.push_back(s >= 0 ? at[static_cast<size_t>(s)] : s);
+  return inner;
+}
+
+std::optional<Wrapped> wrapped(const Op *op) {
+  if (!op)
+    return {};
+  if (op->kind == OpKind::SRem || op->kind == OpKind::URem)
+    return Wrapped{op->operands[0], op->operands[1]};
+  const Op *inside = op->kind == OpKind::Select ? op->operands[0]->def : nullptr, *otherwise = inside ? op->operands[2]->def : nullptr;
+  const ir::Type &t = op->results[0]->type;
+  if (!inside || inside->kind != OpKind::CmpI || t.isPtr || !t.isIntLike() || !otherwise || otherwise->kind != OpKind::Const || otherwise->intValue() != 0)
+    return {};
+  const unsigned at = inside->pred() == ir::CmpPred::Sgt ? 1 : 0; // bound > x
+  if ((at == 0 && inside->pred() != ir::CmpPred::Slt) || inside->operands[at] != op->operands[1])
+    return {};
+  return Wrapped{op->operands[1], inside->operands[1 - at]};
+}
+
+/// The whole part of a quotient: it grows with the dividend, in steps.
+static bool isQuotient(const Op *op) { return op && (op->kind == OpKind::SDiv || op->kind == OpKind::UDiv || op->kind == OpKind::AShr || op->kind == OpKind::LShr); }
+
+std::optional<int64_t> FunctionEmitter::growthOfDividend(const Opaque &o, const Bits &at, llvm::function_ref<bool(BitSource)> varies) {
+  const Op *op = o.value->def;
+  std::optional<Wrapped> of = wrapped(op);
+  if (isQuotient(op))
+    of = Wrapped{op->operands[0], op->operands[1]};
+  if (!of)
+    return {};
+  const Lin x = lin(of->x), by = lin(of->bound); // copies: asking for one may move the other
+  if (!x.opaque.empty() || x.self)
+    return {};
+  for (size_t i = 0; i < at.size(); ++i)
+    if (varies(at[i]) && !by.coef[i].zero())
+      return {};
+  for (const Opaque &part : by.opaque)
+    if (llvm::any_of(positionOf(part, at), varies))
+      return {};
+  int64_t growth = 0;
+  for (size_t i = 0; i < at.size(); ++i) {
+    if (!varies(at[i]))
+      continue;
+    if (x.coef[i].s || x.coef[i].k < 0)
+      return {};
+    growth += x.coef[i].k;
+  }
+  return growth ? std::optional(growth) : std::nullopt;
+}
+
+std::optional<int64_t> FunctionEmitter::growthOfRemainder(const Opaque &o, const Bits &at, llvm::function_ref<bool(BitSource)> varies) {
+  return wrapped(o.value->def) ? growthOfDividend(o, at, varies) : std::nullopt;
+}
+
+// The last is as far from the first as without the remainder, or, of a quotient, the same. Only these two are computed.
+FunctionEmitter::Unwrapped FunctionEmitter::unwrapped(const Opaque &o, const Bits &at, int64_t growth, llvm::function_ref<bool(BitSource)> varies) {
+  Bits low = at, high = at;
+  for (size_t i = 0; i < at.size(); ++i)
+    if (varies(at[i])) {
+      low[i] = zeroBit;
+      high[i] = oneBit;
+    }
+  V first = eval(o.value, low), last = eval(o.value, high);
+  const Op &op = *o.value->def;
+  if (!isQuotient(&op)) {
+    V holds = b_.CreateICmpEQ(b_.CreateSub(last, first), llvm::ConstantInt::getSigned(first->getType(), growth));
+    // where(x < n, x, 0): if the last is greater by all of the growth, x has not wrapped around between the two, and is inside at the last.
+    if (op.kind == OpKind::Select)
+      holds = b_.CreateAnd(holds, b_.CreateAnd(b_.CreateICmpSGE(first, llvm::ConstantInt::get(first->getType(), 0)), b_.CreateICmpSGT(last, first)));
+    return {first, holds};
+  }
+  // The dividend may have wrapped around in between.
+  V from = eval(op.operands[0], low), to = eval(op.operands[0], high);
+  const bool isSigned = op.kind == OpKind::SDiv || op.kind == OpKind::AShr;
+  return {first, b_.CreateAnd(b_.CreateICmpEQ(first, last), isSigned ? b_.CreateICmpSLE(from, to) : b_.CreateICmpULE(from, to))};
+}
+
+bool FunctionEmitter::isFilledHere(const ir::Value *v) const {
+  return llvm::any_of(nest_->nest->roots, [&](const Root &r) { return r.kind == RootKind::Materialize && r.value == v; });
+}
+
+// Whether evaluating `v` reads a buffer that this nest fills: only what is at the current position, or before it, is there.
+bool FunctionEmitter::readsFilledHere(const ir::Value *v, std::set<const ir::Value *> &seen) const {
+  if (v->type.isScalar() || !v->def || !seen.insert(v).second)
+    return false;
+  if (plan_.bufferFor(v) >= 0)
+    return isFilledHere(v);
+  return llvm::any_of(v->def->operands, [&](const ir::Value *x) { return readsFilledHere(x, seen); });
+}
+
+// The quotients that `v`, needed at `at`, varies with inside of a trip, if it is computed from them and from what does not vary there, by few operations.
+bool FunctionEmitter::quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget, llvm::SmallVectorImpl<NestState::OfTrip> &found) {
+  auto inTrip = [&](BitSource s) { return s >= 0 && nest_->loopOf[static_cast<size_t>(s)] < 0; };
+  if (!v->type.isTensor() || llvm::none_of(at, inTrip) || (v->def && v->def->kind == OpKind::Const))
+    return true;
+  if (!v->def || v->type.isPtr || plan_.bufferFor(v) >= 0 || !budget)
+    return false;
+  --budget;
+  const Op &op = *v->def;
+  if (isQuotient(&op) && growthOfDividend({v, identityBits(static_cast<unsigned>(at.size()))}, at, inTrip)) {
+    found.push_back({{v, identityBits(static_cast<unsigned>(at.size()))}, at, NestState::TripPart::Quotient});
+    return true;
+  }
+  if (!op.has(ir::traits::Elementwise) && !(op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split))
+    return false;
+  for (unsigned i = 0; i < op.operands.size(); ++i)
+    if (!quotientsOf(op.operands[i], operandBits(op, i, v->index, at), budget, found))
+      return false;
+  return true;
+}
+
+// Vectors of a trip that all have one quotient ask for it once (roots()), as for a remainder that does not wrap around in it, where the mask of the access is known to be true.
+void FunctionEmitter::notePartsOfTrip(const ir::Op &access, const Bits &at) {
+  NestState &n = *nest_;
+  auto inTrip = [&](BitSource s) { return s >= 0 && n.loopOf[static_cast<size_t>(s)] < 0; };
+  auto isLane = [&](BitSource s) { return s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0; };
+  auto isNoted = [&](const ir::Value *v) { return llvm::any_of(n.ofTrip, [&](const NestState::OfTrip &t) { return t.part.value == v; }); };
+  for (const Opaque &o : lin(access.operands[0]).opaque) {
+    const Bits bits = positionOf(o, at);
+    std::set<const ir::Value *> seen;
+    unsigned budget = 12;
+    llvm::SmallVector<NestState::OfTrip, 2> found;
+    if (llvm::none_of(bits, isLane) || isNoted(o.value) || readsFilledHere(o.value, seen)) // asked for before the trip
+      continue;
+    if (growthOfDividend(o, bits, inTrip)) {
+      n.ofTrip.push_back({o, bits, isQuotient(o.value->def) ? NestState::TripPart::Quotient : NestState::TripPart::Remainder});
+    } else if (quotientsOf(o.value, bits, budget, found) && !found.empty()) {
+      for (NestState::OfTrip &q : found)
+        if (!isNoted(q.part.value))
+          n.ofTrip.push_back(std::move(q));
+      n.ofTrip.push_back({o, bits, NestState::TripPart::Follows});
+    }
+  }
+}
+
+// Where all parts of addresses that vary with `bits`, lanes or all of a trip, are inside of one step there: `emit` with that known, else `otherwise`. `at` gives where a part is needed.
+void FunctionEmitter::ifOneStep(llvm::function_ref<Bits(const NestState::OfTrip &)> at, Varies bits, llvm::function_ref<void()> emit, llvm::function_ref<void()> otherwise) {
+  NestState &n = *nest_;
+  V stays = b_.getTrue();
+  for (const NestState::OfTrip &t : n.ofTrip)
+    if (t.kind != NestState::TripPart::Follows)
+      if (Bits where = at(t); std::optional<int64_t> growth = growthOfDividend(t.part, where, bits))
+        stays = b_.CreateAnd(stays, unwrapped(t.part, where, *growth, bits).holds);
+  llvm::BasicBlock *ways[2] = {llvm::BasicBlock::Create(context_, "one.quotient", function_), llvm::BasicBlock::Create(context_, "quotients", function_)};
+  auto *done = llvm::BasicBlock::Create(context_, "trip.done", function_);
+  b_.CreateCondBr(stays, ways[0], ways[1]);
+  for (unsigned i = 0; i < 2; ++i) {
+    b_.SetInsertPoint(ways[i]);
+    auto memo = n.memo;
+    auto addresses = n.addressMemo;
+    const size_t mixed = mixed_.mark();
+    n.staying = i == 0;
+    for (const NestState::OfTrip &t : n.ofTrip)
+      if (n.staying)
+        n.assumed[t.part.value] = at(t);
+      else
+        n.assumed.erase(t.part.value);
+    n.staying ? emit() : otherwise();
+    n.staying = false;
+    n.memo = std::move(memo);
+    n.addressMemo = std::move(addresses);
+    mixed_.backTo(mixed);
+    b_.CreateBr(done);
+  }
+  b_.SetInsertPoint(done);
+}
+
+// The work of a trip. Twice if accesses go by quotients or remainders: the trip as a whole may be inside of one step, and then these are scalars. Where several numbers decide that, each vector is asked, too.
+void FunctionEmitter::roots(llvm::SmallVectorImpl<V> &accs, V first) {
+  NestState &n = *nest_;
+  const unsigned copies = 1u << n.unrolled.size();
+  auto all = [&] {
+    for (unsigned c = 0; c < copies; ++c)
+      roots(c, accs, first);
+  };
+  if (!n.assuming || n.apart || !accs.empty() || n.ofTrip.empty() || n.unrolled.empty())
+    return all();
+  auto inTrip = [&](BitSource s) { return s >= 0 && n.loopOf[static_cast<size_t>(s)] < 0; };
+  auto isLane = [&](BitSource s) { return s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0; };
+  auto byVector = [&] {
+    for (unsigned c = 0; c < copies; ++c) {
+      auto ofVector = [&](const NestState::OfTrip &t) {
+        Bits at = t.at;
+        for (BitSource &s : at)
+          for (size_t i = 0; i < n.unrolled.size(); ++i)
+            if (s == static_cast<BitSource>(n.unrolled[i])) {
+              s = (c >> i & 1) ? oneBit : zeroBit;
+              break;
+            }
+        return at;
+      };
+      auto one = [&] { roots(c, accs, first); };
+      ifOneStep(ofVector, isLane, one, one);
+    }
+  };
+  ifOneStep([](const NestState::OfTrip &t) { return t.at; }, inTrip, all, n.ofTrip.size() > 1 ? llvm::function_ref<void()>(byVector) : llvm::function_ref<void()>(all));
+}
+
+// The value of `o` at `at` is (linear) % n, or (linear) // n, which often is one number for all lanes. All lanes are computed where they are needed (evaluateLate).
+bool FunctionEmitter::flatten(LaneAddress &a, const Opaque &o, const Bits &at, llvm::Type *t) {
+  NestState &n = *nest_;
+  auto isLane = [&](BitSource s) { return s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0; };
+  std::optional<int64_t> growth = n.depth == n.open ? growthOfDividend(o, at, isLane) : std::nullopt;
+  if (!growth)
+    return false;
+  const bool stays = isQuotient(o.value->def);
+  const Lin l = lin(stays ? o.value->def->operands[0] : wrapped(o.value->def)->x);
+  llvm::SmallVector<Coef, 6> lane(n.laneBits);
+  for (size_t i = 0; i < at.size(); ++i)
+    if (isLane(at[i]) && !stays)
+      lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(at[i])])].k += l.coef[i].k;
+  auto [first, holds] = unwrapped(o, at, *growth, isLane);
+  a.noWrap = holds;
+  a.flatBase = b_.CreateMul(b_.CreateSExtOrTrunc(first, t), coefValue(o.scale, t)); // offset for now
+  for (unsigned i = 0; i < n.laneBits; ++i)
+    a.flatLane.push_back(lane[i].zero() ? a.lane[i] : addCoef(a.lane[i], {lane[i].k * o.scale.k, o.scale.s}));
+  a.late = {o, at};
+  return true;
+}
+
+V FunctionEmitter::laneVector(const LaneAddress &a, llvm::Type *t) {
+  unsigned lanes = nest_->lanes();
+  V sum = a.extra;
+  std::map<V, std::vector<int64_t>> patterns;
+  for (size_t bit = 0; bit < a.lane.size(); ++bit) {
+    if (a.lane[bit].zero())
+      continue;
+    auto &p = patterns[a.lane[bit].s];
+    p.resize(lanes);
+    for (unsigned i = 0; i < lanes; ++i)
+      p[i] += (i >> bit & 1) ? a.lane[bit].k : 0;
+  }
+  for (auto &[s, p] : patterns) {
+    llvm::SmallVector<llvm::Constant *, 32> c;
+    for (int64_t x : p)
+      c.push_back(llvm::ConstantInt::getSigned(t, x));
+    V x = llvm::ConstantVector::get(c);
+    if (s)
+      x = b_.CreateMul(broadcast(s, lanes), x);
+    sum = sum ? b_.CreateAdd(sum, x) : x;
+  }
+  return sum;
+}
+
+V FunctionEmitter::evalLinear(const ir::Value *v, const Lin &l, const Bits &at) {
+  LaneAddress a = linAt(v, l, at, v->type.isPtr);
+  if (a.uniform())
+    return a.base;
+  if (v->type.isPtr)
+    return pointers(a);
+  return b_.CreateAdd(broadcast(a.base, nest_->lanes()), laneVector(a, a.base->getType()));
+}
+
+} // namespace tegula::cpu

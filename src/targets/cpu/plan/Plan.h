@@ -1,0 +1,134 @@
+// The plan: how the operations of a kernel become loop nests over native vectors and buffers in scratch memory.
+//
+// A tensor value is *virtual* (no storage: computed chunk by chunk inside whichever nest needs it) or *buffered*
+// (written once to scratch by a nest, read back by others). A nest walks the elements of one shape and does the work
+// of its roots at each: store, write a buffer, accumulate a reduction. Everything a root needs that is virtual is
+// computed on the way. Example, softmax of a row (x = load; m = max(x); e = exp(x - m); y = e / sum(e); store y):
+//
+//   nest 1024        reduce m             x is virtual, loaded here ...
+//   nest 1024        buffer e, reduce s   ... and loaded again here: cheaper than a trip through scratch
+//   nest 1024        store y
+//
+// planFunction() decides; PlanPrinter shows the result (`--emit cpu`); FunctionEmitter turns it into LLVM IR.
+#pragma once
+#include "ir/Ir.h"
+#include "targets/cpu/plan/BitMap.h"
+#include "targets/cpu/Cpu.h"
+#include "targets/cpu/plan/DotPlan.h"
+#include "targets/cpu/plan/GroupPrograms.h"
+#include "targets/cpu/plan/Part.h"
+#include "llvm/ADT/DenseMap.h"
+#include <memory>
+#include <vector>
+
+namespace tegula::cpu {
+/// A piece of scratch memory that holds one tensor (or several one after the other in time).
+struct Buffer {
+  ir::Type element;              // scalar type; i1 takes a byte
+  std::vector<int64_t> stride;   // in elements, per index bit of the tensor, lowest bit first
+  int64_t elems = 0;             // >= the tensor's elements (padding of packed operands)
+  bool tf32 = false;             // operand of a tf32 dot: significands are cut on the way in
+  bool biased = false;           // right operand of a dot of bytes: 128 is added on the way in (DotPlan::bBiased)
+  uint64_t offset = 0;           // bytes from the start of the function's scratch
+  int external = -1;             // result tensor of a noinline function: number of the pointer parameter instead
+  uint32_t firstStep = ~0u, lastStep = 0; // lifetime in step numbers
+  uint64_t bytes() const { return static_cast<uint64_t>(elems) * (element.isPtr ? 8 : ir::byteWidth(element.elem)); }
+};
+
+/// Atomic: also a statement of assembly with effects. Update: an atomic of a launch that is alone (never in a plan, see FunctionEmitter::atomicStep).
+enum class RootKind : uint8_t { Store, Materialize, Reduce, Scan, Atomic, Update, Histogram, Assert };
+
+struct Root {
+  RootKind kind;
+  const ir::Op *op = nullptr;       // store, reduce, ...; null for materialize
+  const ir::Value *value = nullptr; // materialize: what; reduce: what a loop carries on, made of its result and what `buffer` holds, or null
+  int buffer = -1;                  // materialize: where to; -1: a load that is read ahead of the nest's stores. reduce: of `value`. Results of other roots: Plan::bufferOf
+  bool makes = false;               // materialize: this is where the value is computed; else a copy of it for somebody
+  bool streams = false;             // store: may go past the caches, see markStreaming()
+};
+
+struct Nest {
+  ir::Shape space;
+  int axis = -1;           // of the reductions or the scan among the roots
+  bool sequential = false; // element by element, in order (atomics, histogram)
+  std::vector<Root> roots;
+  /// Loads whose elements of the next round of a loop around the nest (null: of the next program) are fetched meanwhile; near: only if they are a quarter of L2 away at most.
+  struct Ahead {
+    const ir::Op *load, *loop;
+    bool near;
+  };
+  std::vector<Ahead> ahead; // if stores of the nest may stream, it fetches where they do
+  /// Packs the right operand of a dot by panels: how many low index bits of its columns and of k a panel has; the loops over the others are outside.
+  unsigned panelColumnBits = 0, panelDepthBits = 0;
+  unsigned columnBits() const { return dimBits(space, space.rank() - 1); }
+  bool streams() const; // may a store of it go past the caches?
+};
+
+enum class StepKind : uint8_t { Define, Nest, Dot, For, While, If, Call, Print, Return };
+
+/// Where the packed tiles of the right operand of a dot are kept for later programs (EmitKeep.cpp): in scratch, in the order in which a loop asks for them.
+struct KeptTiles {
+  int64_t count = 0;       // tiles; 0: none are kept
+  uint64_t state = 0;      // bytes from the start of scratch: KeptTiles::Word, then what the first tile of the program before was packed from,
+  uint64_t from = 0;       // what each one was packed from: up to `words` numbers of 64 bits,
+  uint64_t tiles = 0;      // and the tiles
+  static constexpr unsigned words = 16;
+  static constexpr uint64_t wordBytes = 8, line = 64;
+  enum Word : uint8_t { Next, Filled, Fills, Used, Last }; // the next tile's number, how many are filled, whether this program fills more, whether they were used
+};
+
+/// Where packed tiles of the left operand are kept, found by what they were packed from: programs come back to the same rows after a few others, not at once.
+struct KeptLeft {
+  unsigned slots = 0;                       // 0: none are kept
+  uint64_t state = 0, from = 0, tiles = 0; // bytes from the start of scratch: Word, firstSlots, a word for each slot; what each was packed from; the tiles
+  uint64_t tileBytes = 0;
+  static constexpr unsigned rowSets = 256;
+  enum Word : uint8_t { Next, Asked, Cursor, Base, Fresh, Last }; // number of the tile in the loop; tiles that the last program asked for; where the next rows' first slot is; this program's; whether its rows are new
+};
+
+struct Step;
+using Steps = std::vector<Step>;
+
+struct Step {
+  StepKind kind;
+  const ir::Op *op = nullptr;   // null for nests
+  uint32_t number = 0;          // in program order, all functions' blocks flattened
+  std::unique_ptr<cpu::Nest> nest, left;
+  std::vector<Steps> bodies;    // per region
+  // Dot: packed operands, result buffer, sizes; `nest` packs B if that is done by panels; `left` packs A unless it can be read where it lies. Print: the operand's buffer in bufferA.
+  int bufferA = -1, bufferB = -1, bufferC = -1;
+  bool accumulate = true;       // dot: false if the accumulator starts at zero
+  std::optional<DotPlan> dot;
+  KeptTiles kept;
+  KeptLeft keptLeft;
+  bool leftInMemory = false; // `left` only copies what is loaded: perhaps it can be read where it lies
+  DotPart part; // dots by panels: loops end where nothing counts any more
+  int64_t batch = 1;
+  unsigned operand = 0;         // print
+  uint64_t streamBytes = 0;     // for: written by its streaming stores in one round, those of loops inside left out
+};
+
+struct Plan {
+  const ir::Function *function = nullptr;
+  Steps steps;
+  std::vector<Buffer> buffers;
+  llvm::DenseMap<const ir::Value *, int> bufferOf;
+  /// Combine regions with loops or calls: their steps, all on scalars. Others are emitted on vectors (FunctionEmitter::combine).
+  llvm::DenseMap<const ir::Region *, Steps> regions;
+  uint64_t scratchBytes = 0;
+  const ProgramGroup *group = nullptr; // the function is that of as many programs
+  bool alongY = false; // a thread runs programs along y before it moves on along x, runsAlongY()
+  bool keeps = false;  // packed tiles, keepTiles(): scratch begins with 64 bytes for the number of the launch that they are of
+  uint64_t streamBytes = 0; // written by the streaming stores of one program, of loops in one round
+
+  int bufferFor(const ir::Value *v) const {
+    auto it = bufferOf.find(v);
+    return it == bufferOf.end() ? -1 : it->second;
+  }
+};
+
+/// Decides everything for one function. The module must be valid; only shapes with power-of-two extents arrive here. `group`: what groupPrograms() has made the function for, null if it has not.
+Plan planFunction(const ir::Function &f, const CpuTarget &target, const ProgramGroup *group = nullptr);
+std::string print(const Plan &p);
+
+} // namespace tegula::cpu
