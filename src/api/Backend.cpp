@@ -177,7 +177,7 @@ static Status assemble(const Target &t, const CompileOptions &o, Generated &g, u
   const cuda::Assembler *a = cuda::Assembler::get(why);
   if (!a) return Status::ok();
   constexpr int readsOurPtx = 12040; // PTX 8.4 (targets/nvidia/Codegen.cpp)
-  if (cuda::isForDriver({g.code.data(), g.code.size()}) && (o.keepsPtx || cuda::installedDriverVersion() >= readsOurPtx)) return Status::ok();
+  if (!o.asCubin && cuda::isForDriver({g.code.data(), g.code.size()}) && (o.keepsPtx || cuda::installedDriverVersion() >= readsOurPtx)) return Status::ok();
   auto start = std::chrono::steady_clock::now();
   cuda::AssembleOptions ao;
   ao.arch = t.arch;
@@ -280,7 +280,9 @@ std::optional<std::string> emitTargetStage(const ir::Module &tile, const Target 
     const size_t at = std::min(stage.find('@'), stage.size());
     return t->emit(tile, options, stage.substr(0, at), stage.substr(std::min(at + 1, stage.size())), diag);
   }
-  if (!generate(tile, t, o, name, g, times, diag, status)) return std::nullopt;
+  CompileOptions assembles = o;
+  assembles.asCubin = true;
+  if (!generate(tile, t, assembles, name, g, times, diag, status)) return std::nullopt;
   if (g.code.empty() || g.code[0] != '\x7f') {
     cuda::Assembler::get(status);
     if (status) status = Status::error(TEGULA_UNSUPPORTED, "there is no assembler for a cubin");

@@ -24,7 +24,7 @@ namespace tegula::api {
 struct CompileOptions {
   int32_t numWarps = 4, numStages = 3, numCtas = 1, maxnreg = 0;
   bool debug = false, checked = false, debugInfo = false, fpFusion = true, sanitizeOverflow = true;
-  bool verify = false, keepsPtx = false; // verify: in the key, so that no kernel of the disk cache escapes; keepsPtx: for another machine, PTX that its driver makes better code of stays as it is
+  bool verify = false, keepsPtx = false, asCubin = false; // verify: in the key, so that no kernel of the disk cache escapes; keepsPtx: for another machine, PTX that its driver makes better code of stays as it is; asCubin: not even here (a stage that is shown)
   std::shared_ptr<const std::string> reproducers; // the folder for modules that a pass broke a rule with; not in the key, as no code comes of them
   bool strict = false, cooperative = false, programmaticLaunch = false, keepsSubnormals = false, wide = false; // wide: offsets are computed in 64 bits, for big tensors (passes/WidenOffsets.h)
   uint8_t optLevel = 2, device = 0, clusters = 0; // device: that the code is loaded on; clusters: a gpu::Clusters

@@ -68,6 +68,16 @@ def test_stages(tegula, target, tmp_path):
     assert out.read_bytes()[:4] == b"\x7fELF"
 
 
+def test_a_cubin_of_what_is_left_to_the_driver(tegula, fake, tmp_path):
+    """The code of a launch with `setmaxnreg` stays PTX where a driver is, whose assembler knows it; who asks for the cubin gets it all the same."""
+    out = tmp_path / "matmul.cubin"
+    kernel = [f"{ROOT}/bench/gpu_kernels.py::matmul_persistent", "--sig", "a:*bf16:16, b:*bf16:16, c:*bf16:16, M:i32:16, N:i32:16, K:i32:16", "-t", "sm_90a", "--num-warps", "8"]
+    constants = [x for c in ("BM=128", "BN=128", "BK=64", "GROUP=8", "PROGRAMS=132") for x in ("-c", c)]
+    assert "setmaxnreg" in tegula("compile", *kernel, *constants, "--emit", "ptx").stdout
+    p = tegula("compile", *kernel, *constants, "-o", str(out), env=fake)
+    assert p.returncode == 0 and out.read_bytes()[:4] == b"\x7fELF", p.stderr
+
+
 def test_stages_of_other_targets(tegula):
     p = tegula("compile", *SIG, "-t", "sm_90a", "--emit", "asm")
     assert p.returncode == 1 and "no stage `asm` for `sm_90a`; stages are source, ast, tree, tile, gpu, llvm, ptx, cubin" in p.stderr
