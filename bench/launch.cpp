@@ -1,12 +1,12 @@
 // launch-bench N [device]: microseconds per launch of a cached empty kernel with N (0 or 19) arguments: through the C interface, by a typed handle (`kernel.bind(...)`, called with all arguments), and bare,
 // batches of the three taking turns. Bare is, on a GPU, the same kernel by cuLaunchKernelEx with one packed block, else the call of an empty function of a kernel's type with that block filled in.
 // The least of all batches, which on a GPU are shorter than its queue and begin with an empty one: hosts that others use, too, vary by more than what is compared.
+#include "BareLaunch.h"
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <string>
 #include <tegula/tegula.hpp>
 #include <optional>
@@ -26,42 +26,23 @@ template <typename F> double microseconds(int batch, F &&f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count() / batch * 1e6;
 }
 
-// The driver's own launch of a kernel that takes one packed block: what nobody can be faster than.
-struct Bare {
-  struct Config {
-    unsigned grid[3] = {1, 1, 1}, block[3], sharedBytes = 0;
-    void *stream = nullptr, *attributes = nullptr;
-    unsigned attributeCount = 0;
-  } config;
-  int (*launch)(const Config *, void *, void **, void **) = nullptr;
-  void *function = nullptr;
-  char block[256] = {};
-  size_t bytes = 0;
-
-  Bare(TegulaKernel *k, size_t argBytes) : bytes((argBytes + 7) / 8 * 8 + 8) {
-    TegulaKernelInfo info{};
-    info.size = sizeof info;
-    tegula_kernel_info(k, &info);
-    const char *code = nullptr;
-    size_t length = 0;
-    tegula_kernel_asm(k, std::strncmp(tegula_assembler_name(), "nv", 2) == 0 ? "cubin" : "ptx", &code, &length);
-    const char *path = std::getenv("TEGULA_LIBCUDA");
-    void *library = dlopen(path ? path : "libcuda.so.1", RTLD_NOW);
-    auto load = reinterpret_cast<int (*)(void **, const void *, unsigned, int *, void **)>(dlsym(library, "cuModuleLoadDataEx"));
-    auto find = reinterpret_cast<int (*)(void **, void *, const char *)>(dlsym(library, "cuModuleGetFunction"));
-    auto retain = reinterpret_cast<int (*)(void **, int)>(dlsym(library, "cuDevicePrimaryCtxRetain"));
-    auto push = reinterpret_cast<int (*)(void *)>(dlsym(library, "cuCtxPushCurrent_v2"));
-    launch = reinterpret_cast<decltype(launch)>(dlsym(library, "cuLaunchKernelEx"));
-    void *context = nullptr, *module = nullptr;
-    if (retain(&context, 0) || push(context) || load(&module, code, 0, nullptr, nullptr) || find(&function, module, info.symbol)) die("bare launch");
-    config.block[0] = info.threads;
-    config.block[1] = config.block[2] = 1;
-  }
-  void operator()() {
-    void *extra[] = {reinterpret_cast<void *>(1), block, reinterpret_cast<void *>(2), &bytes, nullptr};
-    if (launch(&config, function, nullptr, extra)) die("cuLaunchKernelEx");
-  }
-};
+/// The same kernel, by the driver alone.
+BareLaunch bareOf(TegulaKernel *k, size_t argBytes) {
+  TegulaKernelInfo info{};
+  info.size = sizeof info;
+  tegula_kernel_info(k, &info);
+  const char *code = nullptr;
+  size_t length = 0;
+  tegula_kernel_asm(k, std::strncmp(tegula_assembler_name(), "nv", 2) == 0 ? "cubin" : "ptx", &code, &length);
+  void *driver = BareLaunch::driver();
+  auto retain = reinterpret_cast<int (*)(void **, int)>(dlsym(driver, "cuDevicePrimaryCtxRetain"));
+  auto push = reinterpret_cast<int (*)(void *)>(dlsym(driver, "cuCtxPushCurrent_v2"));
+  void *context = nullptr;
+  if (retain(&context, 0) || push(context)) die("bare launch");
+  void *function = BareLaunch::find(driver, code, info.symbol);
+  if (!function) die("bare launch");
+  return BareLaunch(driver, function, info.threads, (argBytes + 7) / 8 * 8 + 8);
+}
 
 /// What a launch on a CPU comes to at least: the arguments in a block, and the call of a kernel.
 int emptyKernel(const void *, void *, long, long, void *) { return 0; }
@@ -118,15 +99,14 @@ int main(int argc, char **argv) {
   auto handle = [&, many = count ? std::optional(Fourteen::of(function, p, options)) : std::nullopt] {
     if (many ? !(*many)() : !(*nothing)()) die("handle");
   };
-  std::optional<Bare> driver;
+  std::optional<BareLaunch> driver;
   if (gpu) {
     TegulaKernel *compiled;
     if (tegula_compile(k, args.data(), args.size(), &options, &compiled)) die("compile");
-    driver.emplace(compiled, size_t(std::min(count, 5)) * 8 + size_t(std::max(count - 5, 0)) * 4);
+    driver = bareOf(compiled, size_t(std::min(count, 5)) * 8 + size_t(std::max(count - 5, 0)) * 4);
   }
   auto bare = [&] {
-    if (driver) (*driver)();
-    else if (count ? Fourteen::bare(p) : emptyEntry(nullptr, nullptr, 0, 1, nullptr)) die("bare");
+    if (driver ? (*driver)() : count ? Fourteen::bare(p) : emptyEntry(nullptr, nullptr, 0, 1, nullptr)) die("bare");
   };
   std::vector<double> times[3];
   // Short batches: a GPU's queue must not fill up, and on a CPU others get their turn in between.

@@ -2,6 +2,7 @@
 
 The least of many batches, bare and wrapped taking turns. Beside heuristics the bare launch calls the same function of the same dict by hand.
 """
+import functools
 import sys
 import time
 
@@ -54,16 +55,21 @@ def cases(x):
 
 
 def turns(launches, synchronize=lambda: None, rounds=400, batch=200):
-    """Microseconds of each. Short batches: others may use the machine, and a GPU's queue must not fill up."""
+    """Microseconds of each; what has a method `batch` does a batch itself. Short batches: others may use the machine, and a GPU's queue must not fill up."""
+
+    def repeat(launch):
+        for _ in range(batch):
+            launch()
+
+    batches = [functools.partial(f.batch, batch) if hasattr(f, "batch") else functools.partial(repeat, f) for f in launches]
     least = [1e9] * len(launches)
-    for launch in launches:
-        launch()
+    for run in batches:
+        run()
     for _ in range(rounds):
-        for i, launch in enumerate(launches):
+        for i, run in enumerate(batches):
             synchronize()
             start = time.perf_counter()
-            for _ in range(batch):
-                launch()
+            run()
             least[i] = min(least[i], (time.perf_counter() - start) / batch * 1e6)
     return least
 
