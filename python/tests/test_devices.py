@@ -94,3 +94,25 @@ def test_no_driver(tmp_path):
     script = "import tegula\ntry: tegula._core.allocate('cuda', 4)\nexcept LookupError as e: print(e)"
     p = subprocess.run([sys.executable, "-c", script], env=dict(os.environ, TEGULA_LIBCUDA="/nonexistent.so"), text=True, capture_output=True)
     assert p.stdout.startswith("no NVIDIA driver found"), p.stdout + p.stderr
+
+
+def test_cached_kernel_opens_no_assembler(tmp_path):
+    """Its part of the key is the library's build id, read from the file."""
+    library = next((p for f in sys.path if f.endswith("-packages") for p in Path(f).glob("nvidia/*/lib/libnvJitLink.so.1*")), None)
+    if library is None:
+        pytest.skip("no libnvJitLink among the packages")
+    script = tmp_path / "script.py"
+    script.write_text("""
+import tegula
+from tegula.backends.compiler import GPUTarget
+
+@tegula.jit
+def nothing():
+    pass
+
+kernel = tegula.compiler.compile(tegula.compiler.ASTSource(nothing, {}, {}, {}), GPUTarget("cuda", 90, 32), {"num_warps": 4})
+print(kernel.metadata.origin, "libnvJitLink" in open("/proc/self/maps").read())
+""")
+    env = dict(os.environ, TEGULA_CACHE_DIR=str(tmp_path / "cache"), TEGULA_NVJITLINK=str(library), TEGULA_LIBCUDA="/nonexistent.so")
+    runs = [subprocess.run([sys.executable, str(script)], env=env, text=True, capture_output=True) for _ in range(2)]
+    assert [p.stdout for p in runs] == ["compiler True\n", "disk False\n"], runs[0].stderr + runs[1].stderr

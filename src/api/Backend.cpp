@@ -67,7 +67,11 @@ std::string assemblerName() {
   return driver ? "driver " + cuda::versionText(driver) : "none";
 }
 
-std::string targetKey(const Target &t) { return t->key() + (t->makesPtx() ? "|" + t.arch + "|" + assemblerName() : ""); }
+std::string targetKey(const Target &t) {
+  if (!t->makesPtx()) return t->key();
+  const std::string &assembler = cuda::Assembler::identity();
+  return t->key() + "|" + t.arch + "|" + (assembler.empty() ? assemblerName() : assembler);
+}
 
 void describeTarget(const Target &t, lang::TargetInfo &out) {
   const targets::Language l = t->language();
@@ -227,8 +231,10 @@ bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, 
               DiagEngine &diag, Status &status, Depth depth, const std::function<bool()> &interrupted) {
   bool ended = false;
   const auto asked = [&] { return ended = ended || (interrupted && interrupted()); };
+  const bool isForAssembler = t->makesPtx() && depth == Depth::Code;
+  const cuda::AssemblerOpening opening(isForAssembler);
   const bool made = !asked() && generateOnce(tile, t, o, name, out, times, diag, status, depth, asked);
-  const bool assembles = made && !diag.hasErrors() && t->makesPtx() && depth == Depth::Code;
+  const bool assembles = made && !diag.hasErrors() && isForAssembler;
   if (assembles) asked();
   if (ended) status = Status::error(TEGULA_CANCELLED, "the compilation of `" + name + "` was interrupted");
   if (!made || ended || diag.hasErrors()) return false;

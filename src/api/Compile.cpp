@@ -6,6 +6,7 @@
 #include "ir/Walk.h"
 #include "passes/Pipeline.h"
 #include "passes/SplitLoops.h"
+#include "support/BuildId.h"
 #include "support/Clock.h"
 #include "support/Hash.h"
 #include "syntax/Parser.h"
@@ -38,14 +39,7 @@ static int findBuildId(dl_phdr_info *info, size_t, void *data) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr) &p = info->dlpi_phdr[i];
     if (p.p_type != PT_NOTE) continue;
-    auto *at = reinterpret_cast<const char *>(info->dlpi_addr + p.p_vaddr), *end = at + p.p_memsz;
-    while (end - at >= static_cast<ptrdiff_t>(sizeof(ElfW(Nhdr)))) {
-      auto *n = reinterpret_cast<const ElfW(Nhdr) *>(at);
-      const char *name = at + sizeof *n, *desc = name + ((n->n_namesz + 3) & ~3u);
-      if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0)
-        search->id.assign(desc, n->n_descsz);
-      at = desc + ((n->n_descsz + 3) & ~3u);
-    }
+    if (search->id.empty()) search->id = buildIdIn({reinterpret_cast<const char *>(info->dlpi_addr + p.p_vaddr), p.p_memsz});
   }
   return 1;
 }

@@ -6,10 +6,15 @@
 #include "runtime/cuda/BlockRequest.h"
 #include "runtime/cuda/Driver.h"
 #include "runtime/cuda/InstalledFiles.h"
+#include "support/BuildId.h"
+#include "support/Hash.h"
+#include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <mutex>
+#include <unistd.h>
 
 namespace tegula::runtime::cuda {
 
@@ -157,6 +162,8 @@ static std::vector<std::string> packageFolders() {
 
 std::string Assembler::version() const { return program_ ? version_ + ", " + program_->identity() : version_; }
 
+static std::atomic<bool> wasSought = false; // Assembler::get has its answer
+
 const Assembler *Assembler::get(Status &status) {
   struct Found {
     std::unique_ptr<Assembler> assembler;
@@ -180,10 +187,58 @@ const Assembler *Assembler::get(Status &status) {
       f->assembler = std::move(a);
       return true;
     });
+    wasSought = true;
     return f;
   }();
   if (!found.assembler) status = found.status;
   return found.assembler.get();
+}
+
+/// The number behind "libnvJitLink.so." in a path, the major version of what is there; 0: it has another name.
+static unsigned majorInName(std::string_view path) {
+  constexpr std::string_view before = "/libnvJitLink.so.";
+  const size_t at = path.rfind(before);
+  return at == path.npos ? 0 : static_cast<unsigned>(std::strtoul(std::string(path.substr(at + before.size())).c_str(), nullptr, 10));
+}
+
+const std::string &Assembler::identity() {
+  static const std::string &identity = *new std::string([]() -> std::string {
+    const int driverVersion = installedDriverVersion();
+    std::string found;
+    libraryPlaces().search([&](const std::string &path) {
+      const unsigned major = majorInName(path);
+      if (!major) return path.find('/') == path.npos || access(path.c_str(), F_OK) == 0; // what the dynamic linker finds, or another name: to be opened
+      std::string id = buildIdOf(path);
+      if (id.empty()) return access(path.c_str(), F_OK) == 0;
+      if (driverVersion && major > static_cast<unsigned>(driverVersion) / 1000) return false;
+      found = "nvJitLink " + std::to_string(major) + " " + Hasher().field(id).hex();
+      if (driverVersion) return true;
+      if (auto program = AssemblerProgram::find(programPlaces(path, packageFolders()))) found += ", " + program->identity();
+      return true;
+    });
+    if (!found.empty()) return found;
+    Status why;
+    const Assembler *a = get(why);
+    return a ? a->version() : "";
+  }());
+  return identity;
+}
+
+AssemblerOpening::AssemblerOpening(bool wanted) {
+  if (!wanted || wasSought) return;
+  sigset_t all, before;
+  sigfillset(&all);
+  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return;
+  runs_ = pthread_create(&thread_, nullptr, [](void *) -> void * {
+    Status unused;
+    Assembler::get(unused);
+    return nullptr;
+  }, nullptr) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+AssemblerOpening::~AssemblerOpening() {
+  if (runs_) pthread_join(thread_, nullptr);
 }
 
 // ---- assembling

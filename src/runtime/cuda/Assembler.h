@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <pthread.h>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,8 +47,11 @@ public:
   /// The process's assembler: the first library found (Assembler.cpp lists the places) that opens and whose code the installed driver, if any, can load.
   /// Searched for at the first call; null with the reason, always the same.
   static const Assembler *get(Status &status);
+  /// For cache keys: what tells the code of that assembler from any other's. Opens no library (8 ms, which a launch from the disk cache can do without) where the search comes to a file under its
+  /// usual name first: its build id says as much as its version. Else what `version` says; "" where there is no assembler. Always the same in a process.
+  static const std::string &identity();
 
-  /// "nvJitLink 12.9", and the program that is used as well, if one is; part of the cache key.
+  /// "nvJitLink 12.9", and the program that is used as well, if one is.
   std::string version() const;
   const std::string &path() const { return path_; }
   unsigned major() const { return major_; }
@@ -75,6 +79,19 @@ private:
   std::string version_, path_;
   unsigned major_ = 0;
   bool knowsNoCache_ = false;
+};
+
+/// While one lives, a thread of its own does the first `Assembler::get` of the process, which takes 8 ms: for who has something else to do before. Nothing where that call was made,
+/// `wanted` is false or the system has no thread. Its end waits for the thread, which is in no GateSection, takes no signals and calls nothing of the user's.
+class AssemblerOpening {
+public:
+  explicit AssemblerOpening(bool wanted);
+  ~AssemblerOpening();
+  AssemblerOpening(const AssemblerOpening &) = delete;
+
+private:
+  pthread_t thread_{};
+  bool runs_ = false;
 };
 
 /// A folder of Python packages (site-packages) to look in. Before the first use.
