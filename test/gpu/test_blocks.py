@@ -53,6 +53,13 @@ def test_two_products(columns, blocks):
     assert wish(two_products, a, a, c, 512, 64, columns, 32, num_warps=4, num_stages=2) == blocks
 
 
+@pytest.mark.parametrize("columns, blocks", [(64, 4), (128, 2)])
+def test_operands_through_registers(columns, blocks):
+    """Rows of 511 elements, which no copy takes: 128 + 40 registers for addresses leave room for three blocks, 40 for operands and some beside them do not."""
+    a, c = np.zeros((512, 511), ml_dtypes.bfloat16), np.zeros((64, columns), np.float32)
+    assert wish(two_products, a, a, c, 511, 64, columns, 32, num_warps=4, num_stages=2) == blocks
+
+
 @tegula.jit
 def scaled_products(a, b, c, scale, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)

@@ -301,15 +301,19 @@ static bool isOfDot(const Block &body, const Value *carried) {
          });
 }
 
-/// 32-bit registers that a thread holds the results of a loop's asynchronous dots in, and sums of their type beside them (to which results are added once they are there: products of fp8 with scales
-/// by blocks); of the loop with most; 0 if there is none.
-static int64_t resultsOfLoops(const Block &b, int64_t threads) {
+/// 32-bit registers of a thread that a loop with asynchronous dots cannot do without, of the loop with most; 0 if there is none: their results, sums of their type beside them (to which results are
+/// added once they are there: products of fp8 with scales by blocks), and addresses, or operands on their way through registers where those are more (rows that are not aligned, which no copy takes:
+/// 128x128x32 by four warps hold 128 and 32, spilled 640 bytes with three blocks, and were assembled a second time for two).
+static int64_t needOfLoops(const Block &b, int64_t threads) {
+  constexpr int64_t addresses = 40, besideOperands = 16;
   auto registersOf = [&](const Type &t) { return t.numel() * ir::byteWidth(t.elem) / 4 / threads; };
-  int64_t most = 0, sum = 0;
+  int64_t most = 0, sum = 0, loaded = 0;
   std::vector<Type> types;
   for (const Op *op : b.ops) {
     for (const ir::Region *r : op->regions)
-      most = std::max(most, resultsOfLoops(*r->block, threads));
+      most = std::max(most, needOfLoops(*r->block, threads));
+    if (op->kind == OpKind::Load && !op->result()->type.isScalar())
+      loaded += registersOf(op->result()->type);
     if (op->kind == OpKind::Dot && tegula::gpu::isAsyncMma(*op)) {
       sum += registersOf(op->result()->type);
       types.push_back(op->result()->type);
@@ -320,7 +324,7 @@ static int64_t resultsOfLoops(const Block &b, int64_t threads) {
   for (const Value *v : b.args)
     if (std::ranges::find(types, v->type) != types.end() && !isOfDot(b, v))
       sum += registersOf(v->type);
-  return std::max(most, sum);
+  return std::max(most, sum ? sum + std::max(addresses, loaded + besideOperands) : 0);
 }
 
 /// Of the loop with most: 32-bit registers of a thread for the sums of mma.sync. Negative where a product is asynchronous, stands in no loop or in several, reads what is computed or widened, or is added to a sum outside: there is no telling what those take.
@@ -361,14 +365,13 @@ static unsigned blocksOfSyncDots(const Block &b, unsigned warps, unsigned most) 
 }
 
 /// Loops with asynchronous dots have chosen their rings and how their dots overlap for so many blocks (gpu/loops/PipelinedLoop.h): up to sixteen warps on an SM. Without a wish what
-/// follows the loop (an activation of the whole tile) may take the registers of a neighbour. One block more than planned for, where the results and the addresses alone leave room for it: the
+/// follows the loop (an activation of the whole tile) may take the registers of a neighbour. One block more than planned for, where what its loop cannot do without leaves room for it: the
 /// assembler tells.
 static unsigned blocksOfDots(const Block &b, const Options &options, unsigned most) {
   constexpr unsigned enoughWarps = 16;
-  constexpr int64_t addresses = 40;
-  const int64_t results = resultsOfLoops(b, 32 * int64_t{options.numWarps});
-  unsigned blocks = results ? std::min(most, enoughWarps / options.numWarps) : 0;
-  while (blocks > 1 && sm::registersOf(blocks * options.numWarps) < results + addresses)
+  const int64_t need = needOfLoops(b, 32 * int64_t{options.numWarps});
+  unsigned blocks = need ? std::min(most, enoughWarps / options.numWarps) : 0;
+  while (blocks > 1 && sm::registersOf(blocks * options.numWarps) < need)
     --blocks;
   return blocks > 1 ? blocks : 0;
 }
