@@ -73,7 +73,7 @@ typedef struct TegulaCpuLaunch {
 } TegulaCpuLaunch;
 
 /* Entry point, one symbol per kernel. Runs programs begin <= linear < end, where
- * linear = x + grid[0] * (y + grid[1] * z), or y + grid[1] * (x + grid[0] * z) where nothing tells the order. `args` is the packed argument block: runtime arguments in order, each
+ * linear = x + grid[0] * (y + grid[1] * z), or y + grid[1] * (x + grid[0] * z) or another order, in which each program has one number, where nothing tells the order. `args` is the packed argument block: runtime arguments in order, each
  * at its natural alignment (pointers 8 bytes, i1 as one byte 0/1). `scratch` is private to the calling thread, 64-byte aligned, at least
  * KernelMeta.scratchBytes long; contents are undefined on entry, but for this: if its
  * first eight bytes are the launch's number, which is not 0, all is as an earlier call for this launch has left it. Returns a TEGULA_FAULT_ code; on a fault the remaining

@@ -671,6 +671,43 @@ def test_programs_run_along_the_axis_that_is_near_in_memory(tegula, tmp_path, fo
     assert p.returncode == 0 and ("programs along y first" in p.stdout) == along, p.stdout + p.stderr
 
 
+COLUMNS = '''
+import tegula, tegula.language as tl
+@tegula.jit
+def k(a, b, c, M, N, K, BM: tl.constexpr, FORM: tl.constexpr):
+    p, n = tl.program_id(0), tl.cdiv(N, 64)
+    i, j = p // n, p % n
+    if FORM == "axes":
+        i, j = tl.program_id(1), p
+    elif FORM == "heads":
+        i = p
+    elif FORM == "downwards":
+        i, j = p % n, p // n
+    elif FORM == "groups":
+        f = p // (n * 8) * 8
+        h = tl.minimum(tl.cdiv(M, BM) - f, 8)
+        i, j = f + p % (n * 8) % h, p % (n * 8) // h
+    m, o, d = i * BM + tl.arange(0, BM), j * 64 + tl.arange(0, 64), tl.arange(0, 64)
+    if FORM == "heads":
+        m += j
+    acc = tl.zeros((BM, 64), tl.float32)
+    for s in range(0, K, 64):
+        acc += tl.dot(tl.load(a + m[:, None] * K + s + d[None, :]), tl.load(b + (s + d[:, None]) * N + o[None, :]))
+    if FORM == "printed":
+        tl.device_print("acc", acc)
+    tl.store(c + m[:, None] * N + o[None, :], acc)
+'''
+
+
+@pytest.mark.parametrize("form, rows, text", [("rows", 64, "8 rows"), ("rows", 512, None), ("axes", 128, "4 rows"), ("groups", 16, "32 rows"), ("groups", 64, None), ("heads", 64, "columns"), ("downwards", 64, None), ("printed", 64, None)])
+def test_programs_of_a_product_follow_one_another_down_the_columns(tegula, tmp_path, form, rows, text):
+    """Where the next program would want other columns. Not where the author's order does that, nor where something tells the order."""
+    (tmp_path / "t.py").write_text(COLUMNS)
+    p = tegula("compile", "t.py::k", "--sig", "a:*f32:16, b:*f32:16, c:*f32:16, M:i32, N:i32, K:i32", "-c", f"BM={rows}", "-c", f"FORM='{form}'", "-t", "cpu:avx2", "--emit", "cpu")
+    found = re.search(r", programs by (.*) of tiles", p.stdout)
+    assert p.returncode == 0 and (found[1] if found else None) == text, p.stdout + p.stderr
+
+
 @pytest.mark.parametrize("index, once", [("o // N", True), ("(o + N) // 48", True), ("o % N", True), ("o // N % 7 * N + o % N", True), ("o // 48 % 5 * 48 + o % 48", True), ("o // 3", False), ("tl.load(out + o).to(tl.int32) // N", False)])
 @pytest.mark.parametrize("target", ["cpu:avx2", "cpu:avx512"])
 def test_quotients_are_asked_for_once_in_a_row(tegula, tmp_path, target, index, once):

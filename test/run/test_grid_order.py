@@ -93,3 +93,45 @@ def test_each_program_of_heads_once(dev, axis, grid, length):
     assert (seen == 1).all()
     steps = {"same": np.full(n, n), "grows": np.arange(1, n + 1), "falls": np.arange(n, 0, -1)}[length]
     assert_same(x, (k.astype(np.float32)[:, None] ** 3 * steps[None, :, None, None]).astype(np.float32))
+
+
+@tegula.jit
+def columns(a, b, x, seen, D, FORM: tl.constexpr):
+    """CPUs run programs of one column of tiles, up to 32 rows of them, before those of the next: OrderTiles.h."""
+    p = tl.program_id(0)
+    at = p + tl.num_programs(0) * (tl.program_id(1) + tl.num_programs(1) * tl.program_id(2))
+    i, j = p // D, p % D
+    if FORM == "axes":
+        i, j = tl.program_id(1), p
+    elif FORM == "heads":
+        i = (p // D) * D + p % D
+    elif FORM == "groups":
+        rest = p % (D * 4)
+        i, j = p // (D * 4) * 4 + rest % 4, rest // 4
+    rows = tl.arange(0, 16)
+    tile = rows[:, None] * 16 + rows[None, :]
+    acc = tl.zeros((16, 16), tl.float32)
+    for k in range(2):
+        acc = tl.dot(tl.load(a + (i * 2 + k) * 256 + tile), tl.load(b + (j * 2 + k) * 256 + tile), acc, input_precision="ieee")
+    tl.store(x + at * 256 + tile, acc)
+    tl.store(seen + at, tl.load(seen + at) + 1)
+
+
+@pytest.mark.parametrize("form, grid, d", [("rows", (210,), 3), ("rows", (40, 3), 5), ("rows", (7,), 9), ("rows", (100,), 7), ("rows", (64,), 1), ("axes", (3, 70), 1), ("axes", (5, 33, 2), 1),
+                                           ("axes", (1, 40), 1), ("heads", (66,), 3), ("groups", (210,), 3), ("groups", (84, 2), 2), ("groups", (5,), 4)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_each_program_of_columns_once(dev, form, grid, d, threads):
+    """Also where the grid is not made of whole rows."""
+    n = int(np.prod(grid))
+    at = np.arange(n)
+    p, y = at % grid[0], at // grid[0] % (grid + (1,))[1]
+    rest = p % (d * 4)
+    i, j = {"rows": (p // d, p % d), "axes": (y, p), "heads": (p, p % d), "groups": (p // (d * 4) * 4 + rest % 4, rest // 4)}[form]
+    rng = np.random.default_rng(n)
+    a, b = rng.standard_normal((i.max() + 1, 2, 16, 16), dtype=np.float32), rng.standard_normal((j.max() + 1, 2, 16, 16), dtype=np.float32)
+    x, seen = np.zeros((n, 16, 16), np.float32), np.zeros(n, np.int32)
+    options = {"num_threads": threads} if dev.name.startswith("cpu") else {}
+    dev(columns, grid, a, b, x, seen, d, form, **options)
+    assert (seen == 1).all()
+    want = (a.astype(np.float64)[i] @ b.astype(np.float64)[j]).sum(1)
+    np.testing.assert_allclose(x, want, rtol=1e-2 if dev.name.startswith(("cuda", "sim")) else 2e-4, atol=1e-1 if dev.name.startswith(("cuda", "sim")) else 2e-4)

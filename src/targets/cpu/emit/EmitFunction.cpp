@@ -84,6 +84,7 @@ void FunctionEmitter::programLoop(V begin, V end) {
   first[fast] = b_.CreateTrunc(b_.CreateURem(begin, gFast), i32);
   first[slow] = b_.CreateTrunc(b_.CreateURem(rest, gSlow), i32);
   first[2] = b_.CreateTrunc(b_.CreateUDiv(rest, gSlow), i32);
+  V columns = plan_.order.divisor ? ofLaunch(plan_.order.divisor) : nullptr;
   askKept();
   b_.CreateBr(program);
   b_.SetInsertPoint(program);
@@ -98,6 +99,8 @@ void FunctionEmitter::programLoop(V begin, V end) {
   }
   if (plan_.group)
     left_ = b_.CreateSub(end, linear);
+  if (plan_.order.kind)
+    placeInOrder(linear, columns);
   pollCancel(nullptr);
   startKept(plan_.steps, false);
   auto *next = llvm::BasicBlock::Create(context_, "next", function_);
@@ -107,11 +110,11 @@ void FunctionEmitter::programLoop(V begin, V end) {
     b_.CreateBr(next);
   b_.SetInsertPoint(next);
   V zero = b_.getInt32(0), one = b_.getInt32(1), ran = programs_ ? programs_ : b_.getInt64(1);
-  V x = b_.CreateAdd(pid_[fast], b_.CreateTrunc(ran, i32)), wrapX = b_.CreateICmpEQ(x, grid_[fast]);
-  V y = b_.CreateSelect(wrapX, b_.CreateAdd(pid_[slow], one), pid_[slow]), wrapY = b_.CreateICmpEQ(y, grid_[slow]);
+  V x = b_.CreateAdd(pid[fast], b_.CreateTrunc(ran, i32)), wrapX = b_.CreateICmpEQ(x, grid_[fast]);
+  V y = b_.CreateSelect(wrapX, b_.CreateAdd(pid[slow], one), pid[slow]), wrapY = b_.CreateICmpEQ(y, grid_[slow]);
   pid[fast]->addIncoming(b_.CreateSelect(wrapX, zero, x), next);
   pid[slow]->addIncoming(b_.CreateSelect(wrapY, zero, y), next);
-  pid[2]->addIncoming(b_.CreateSelect(wrapY, b_.CreateAdd(pid_[2], one), pid_[2]), next);
+  pid[2]->addIncoming(b_.CreateSelect(wrapY, b_.CreateAdd(pid[2], one), pid[2]), next);
   V count = b_.CreateAdd(linear, ran);
   linear->addIncoming(count, next);
   b_.CreateCondBr(b_.CreateICmpSLT(count, end), program, done_);
@@ -120,6 +123,40 @@ void FunctionEmitter::programLoop(V begin, V end) {
   b_.CreateRet(b_.getInt32(0));
   targets::shareStretches(*function_, stretches_);
   (void)entry;
+}
+
+// A number that is made of arguments, in front of the programs.
+V FunctionEmitter::ofLaunch(const ir::Value *v) {
+  if (V known = scalar_.lookup(v))
+    return known;
+  for (const ir::Value *o : v->def->operands)
+    ofLaunch(o);
+  return scalar_[v] = scalarOp(*v->def);
+}
+
+// TileOrder: which program is `linear`. Counted are rows of tiles, the columns of a row, and the programs of a unit. Programs that are not a whole row keep their place, and all do where `columns` is no number of columns.
+void FunctionEmitter::placeInOrder(V linear, V columns) {
+  const TileOrder &o = plan_.order;
+  const bool isAxis = o.kind == TileOrder::AlongX;
+  llvm::Type *i64 = b_.getInt64Ty(), *i32 = b_.getInt32Ty();
+  V gridX = b_.CreateZExt(grid_[0], i64), gridY = b_.CreateZExt(grid_[1], i64), unit = b_.getInt64(static_cast<uint64_t>(o.unit));
+  auto positive = [&](V x) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, b_.getInt64(1)); };
+  V wide = isAxis ? gridX : positive(b_.CreateSExt(columns, i64)), rows = isAxis ? gridY : b_.CreateUDiv(gridX, wide); // programs of a row, whole rows
+  V plane = isAxis ? b_.CreateMul(gridX, gridY) : gridX, rest = b_.CreateUDiv(linear, plane), at = b_.CreateURem(linear, plane);
+  V each = o.rows ? b_.getInt64(static_cast<uint64_t>(o.rows)) : positive(rows), group = b_.CreateUDiv(at, b_.CreateMul(each, wide));
+  V first = b_.CreateMul(group, each), in = b_.CreateSub(at, b_.CreateMul(first, wide));
+  V height = b_.CreateMul(positive(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, each, b_.CreateSub(rows, first))), unit); // programs of the group in one column
+  V column = b_.CreateUDiv(in, height), of = b_.CreateURem(in, height), row = b_.CreateAdd(first, b_.CreateUDiv(of, unit));
+  V x = column, y = row, z = rest;
+  if (!isAxis) {
+    x = b_.CreateAdd(b_.CreateAdd(b_.CreateMul(row, wide), b_.CreateMul(column, unit)), b_.CreateURem(of, unit));
+    V isWhole = b_.CreateICmpEQ(b_.CreateURem(wide, unit), b_.getInt64(0)), isIn = b_.CreateICmpULT(at, b_.CreateMul(rows, wide));
+    x = b_.CreateSelect(b_.CreateAnd(isWhole, isIn), x, at);
+    y = b_.CreateURem(rest, gridY);
+    z = b_.CreateUDiv(rest, gridY);
+  }
+  for (unsigned i = 0; V v : {x, y, z})
+    pid_[i++] = b_.CreateTrunc(v, i32);
 }
 
 // How many programs of a group run at once, i64: as many as the grid has left along the axis, this call, and what the group itself says. It is asked first in front of the first nest. Null: programs run one by one.

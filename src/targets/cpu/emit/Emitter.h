@@ -47,7 +47,7 @@ private:
   // EmitFunction
   V scratchAt(uint64_t offset), programs();
   void returnCode(V code), setAttributes(), beginDebug();
-  void programLoop(V begin, V end), pollCancel(const ir::Op *loop);
+  void programLoop(V begin, V end), placeInOrder(V linear, V columns), pollCancel(const ir::Op *loop);
   llvm::BasicBlock *stoppedBlock();
   void callRuntime(size_t offset, llvm::ArrayRef<V> args);
   void giveTurn(V rounds);
@@ -92,7 +92,7 @@ private:
   V pickLanes(V x, llvm::ArrayRef<int> lanes);
   /// Any elementwise op; args are all scalars or vectors of one length (scalars are broadcast).
   V elementwise(const ir::Op &op, llvm::SmallVector<V, 3> args);
-  V scalarOp(const ir::Op &op);
+  V scalarOp(const ir::Op &op), ofLaunch(const ir::Value *v);
   V scalarLoad(const ir::Op &op);
   void scalarStore(const ir::Op &op);
   V programId(unsigned axis) { return pid_[axis]; }

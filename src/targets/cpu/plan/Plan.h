@@ -108,6 +108,15 @@ struct Step {
   uint64_t streamBytes = 0;     // for: written by its streaming stores in one round, those of loops inside left out
 };
 
+/// Programs of a product in an order other than by their numbers, OrderTiles.h.
+struct TileOrder {
+  enum Kind : uint8_t { None, Remainder, AlongX }; // what says the column of a program's tile: its number along x modulo `divisor`, or all of that
+  Kind kind = None;
+  const ir::Value *divisor = nullptr; // made of arguments alone
+  int64_t unit = 1;                   // so many programs that follow one another have one column as it is
+  int64_t rows = 0;                   // so many units, above one another, run before the next columns do; 0: all
+};
+
 struct Plan {
   const ir::Function *function = nullptr;
   Steps steps;
@@ -118,6 +127,7 @@ struct Plan {
   uint64_t scratchBytes = 0;
   const ProgramGroup *group = nullptr; // the function is that of as many programs
   bool alongY = false; // a thread runs programs along y before it moves on along x, runsAlongY()
+  TileOrder order;
   bool keeps = false;  // packed tiles, keepTiles(): scratch begins with 64 bytes for the number of the launch that they are of
   uint64_t streamBytes = 0; // written by the streaming stores of one program, of loops in one round
 

@@ -5,6 +5,7 @@
 #include "targets/cpu/plan/Planner.h"
 #include "targets/cpu/plan/Buffers.h"
 #include "targets/cpu/plan/KeepTiles.h"
+#include "targets/cpu/plan/OrderTiles.h"
 #include "targets/cpu/plan/ProgramOrder.h"
 #include "targets/cpu/plan/Stream.h"
 
@@ -404,6 +405,7 @@ Plan planFunction(const ir::Function &f, const CpuTarget &target, const ProgramG
   markStreaming(plan, planner.uses(), target);
   placeBuffers(plan);
   keepTiles(plan, planner.uses(), target);
+  orderTiles(plan);
   return plan;
 }
 
