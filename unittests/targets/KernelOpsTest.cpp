@@ -1,5 +1,7 @@
 // One small kernel per kind of operation, each against a plain loop.
 #include "KernelHarness.h"
+#include <bit>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -442,6 +444,37 @@ TEST(KernelOps, LogarithmsDoNotBlend) {
     EXPECT_EQ(instructions(f, "cpu:avx2", "vblend"), 0u) << f;
     EXPECT_EQ(instructions(f, "cpu:avx512", "vcmp"), 0u) << f;
     EXPECT_EQ(instructions(f, "cpu:avx512", "vgetmantps\t"), 1u) << f;
+  }
+}
+
+// The sine and the cosine of one vector reduce its angles once, by one call, and have the values of each alone.
+TEST(KernelOps, SineAndCosineShareTheAngle) {
+  auto text = [](const std::string &second, const std::string &of) {
+    return "kernel @k(%x: ptr<f32>, %o: ptr<f32>, %p: ptr<f32>) {\n%r = range {start = 0} : tensor<64xi32>\n%xs = splat %x : tensor<64xptr<f32>>\n%xa = addptr %xs, %r\n%v = load %xa : tensor<64xf32>\n"
+           "%w = fneg %v\n%y = sin %v\n%z = " + second + " " + of + "\n%os = splat %o : tensor<64xptr<f32>>\n%oa = addptr %os, %r\nstore %oa, %y\n%ps = splat %p : tensor<64xptr<f32>>\n%pa = addptr %ps, %r\nstore %pa, %z\n}";
+  };
+  std::vector<float> x(64);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = (static_cast<float>(i) - 30) * 0.37f;
+  x[1] = -0.0f, x[2] = 0, x[5] = INFINITY, x[6] = NAN, x[20] = 1e6f, x[21] = -3e30f, x[40] = 131072, x[41] = 131071.99f;
+  for (const char *target : {"cpu:avx512", "cpu:avx2"}) {
+    const std::string both = tegula::cpu::test::stage(text("cos", "%v"), *parseTarget(target), Stage::Llvm);
+    EXPECT_NE(both.find("@tegula.angle.f32"), std::string::npos) << target;
+    for (const char *left : {"@tegula.sin.", "@tegula.cos."}) // nor their ways for large numbers
+      EXPECT_EQ(both.find(left), std::string::npos) << target << " " << left;
+    EXPECT_EQ(tegula::cpu::test::stage(text("cos", "%w"), *parseTarget(target), Stage::Llvm).find("@tegula.angle"), std::string::npos) << target; // of another number
+    if (!runsOn(*parseTarget(target), *parseTarget("cpu")))
+      continue;
+    std::vector<float> sine(64), cosine(64), sineAlone(64), cosineAlone(64), other(64);
+    Kernel joined(text("cos", "%v"), target), alone(text("fabs", "%v"), target), apart(text("cos", "%w"), target); // the cosine of -v is that of v
+    ASSERT_EQ(joined.run({x, sine, cosine}), 0);
+    ASSERT_EQ(alone.run({x, sineAlone, other}), 0);
+    ASSERT_EQ(apart.run({x, other, cosineAlone}), 0);
+    for (size_t i = 0; i < 64; ++i) {
+      auto same = [](float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) || (a != a && b != b); };
+      EXPECT_TRUE(same(sine[i], sineAlone[i])) << target << " " << x[i] << " " << sine[i] << " " << sineAlone[i];
+      EXPECT_TRUE(same(cosine[i], cosineAlone[i])) << target << " " << x[i] << " " << cosine[i] << " " << cosineAlone[i];
+    }
   }
 }
 

@@ -28,4 +28,7 @@ Angle reduceLargeAngle(VecEmitter &v, llvm::Value *x, llvm::Value *isLarge, Angl
 /// Sine or cosine within 2 ulp. What the two of one angle share is the same code.
 llvm::Value *sineOrCosine(VecEmitter &v, ir::OpKind kind, llvm::Value *x, Angle a);
 
+/// CPUs: where a block has the sine and the cosine of one float, or vector of floats, what the two calls share is one call, and the rest stands in line. Same results; calls of a module that is not optimized yet.
+void joinAngles(llvm::Module &m, const VecTarget &target);
+
 } // namespace tegula::targets

@@ -23,13 +23,13 @@ V Arith::poly(V x, llvm::ArrayRef<double> c) {
   return y;
 }
 
-V callShared(VecEmitter &v, const std::string &name, V x, llvm::function_ref<void(VecEmitter &, V)> body) {
+V callShared(VecEmitter &v, const std::string &name, V x, llvm::function_ref<void(VecEmitter &, V)> body, llvm::Type *result) {
   llvm::Module *m = v.b.GetInsertBlock()->getModule();
   llvm::Type *type = x->getType();
   const std::string whole = "tegula." + name + (type->getScalarType()->isDoubleTy() ? ".f64x" : ".f32x") + std::to_string(lanesOf(x));
   llvm::Function *f = m->getFunction(whole);
   if (!f) {
-    f = llvm::Function::Create(llvm::FunctionType::get(type, {type}, false), llvm::Function::InternalLinkage, whole, m);
+    f = llvm::Function::Create(llvm::FunctionType::get(result ? result : type, {type}, false), llvm::Function::InternalLinkage, whole, m);
     f->setDoesNotThrow();
     f->setDoesNotAccessMemory();
     llvm::IRBuilder<> inner(llvm::BasicBlock::Create(m->getContext(), "entry", f));

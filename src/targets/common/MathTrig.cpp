@@ -12,6 +12,7 @@
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
 #include <cmath>
+#include <optional>
 
 namespace tegula::targets {
 namespace {
@@ -20,6 +21,12 @@ using ir::OpKind;
 using V = llvm::Value *;
 
 constexpr double largeArgument = 0x1p20;
+
+/// {quadrant, rest}, which functions return.
+V packed(llvm::IRBuilder<> &b, Angle a) {
+  V both = llvm::PoisonValue::get(llvm::StructType::get(a.quadrant->getType(), a.rest->getType()));
+  return b.CreateInsertValue(b.CreateInsertValue(both, a.quadrant, 0), a.rest, 1);
+}
 
 struct Reduced {
   V quadrant;  // i64 per lane; only the low two bits count
@@ -33,8 +40,9 @@ public:
   Reduced reduceLarge(V x);
   V kernel(V x, Reduced r, OpKind kind);
   V floatKernel(V x, V quadrant, V rest, OpKind kind);
-  void body(V arg, OpKind kind);
-  V floatOfAngle(V x, OpKind kind);
+  /// Returns sine or cosine; of no kind, the angle of a float.
+  void body(V arg, std::optional<OpKind> kind);
+  V floatOfAngle(Angle a, OpKind kind);
   llvm::Function *largeFunction();
 
 private:
@@ -182,9 +190,8 @@ V TrigEmitter::kernel(V x, Reduced r, OpKind kind) {
   return ofQuadrant(x, sinDouble(r.high, r.low), cosDouble(r.high, r.low), r.quadrant, kind);
 }
 
-/// |x| < largeFloatArgument. (By multiples of pi one polynomial would do, but next to 1 it is wrong by 1.9 ulp and beyond 1 at times.)
-V TrigEmitter::floatOfAngle(V x, OpKind kind) {
-  Angle a = reduceAngle(v, x);
+/// (By multiples of pi one polynomial would do, but next to 1 it is wrong by 1.9 ulp and beyond 1 at times.)
+V TrigEmitter::floatOfAngle(Angle a, OpKind kind) {
   V n = kind == OpKind::Cos ? add(a.quadrant, 1) : a.quadrant;
   V sine = bitsOf(sinFloat(a.rest));
   if (kind == OpKind::Sin) // a sum, that has lost the sign of a zero
@@ -194,7 +201,7 @@ V TrigEmitter::floatOfAngle(V x, OpKind kind) {
   return floatOf(b.CreateXor(y, shl(and_(n, 2), 30)));
 }
 
-void TrigEmitter::body(V arg, OpKind kind) {
+void TrigEmitter::body(V arg, std::optional<OpKind> kind) {
   llvm::LLVMContext &context = b.getContext();
   llvm::Function *fn = b.GetInsertBlock()->getParent();
   bool isFloat = !arg->getType()->getScalarType()->isDoubleTy();
@@ -251,7 +258,7 @@ void TrigEmitter::body(V arg, OpKind kind) {
     return phi;
   };
   Reduced all{join(small.quadrant, q3), join(small.high, h3), join(small.low, l3)};
-  b.CreateRet(kernel(arg, all, kind));
+  b.CreateRet(kind ? kernel(arg, all, *kind) : packed(b, {b.CreateTrunc(all.quadrant, intLike(arg, 32)), b.CreateFPTrunc(all.high, arg->getType())}));
 }
 
 } // namespace
@@ -265,9 +272,63 @@ V emitTrig(VecEmitter &v, OpKind kind, V x) {
     TrigEmitter t(e);
     V isLarge = e.b.CreateFCmpOGE(t.fabs(y), t.f(y, largeFloatArgument));
     // A small argument has the same sine whatever stands beside it.
-    returnIfAny(e, isLarge, [&] { return e.b.CreateSelect(isLarge, callShared(e, name + ".large", y, anyArgument), t.floatOfAngle(y, kind)); });
-    e.b.CreateRet(t.floatOfAngle(y, kind));
+    returnIfAny(e, isLarge, [&] { return e.b.CreateSelect(isLarge, callShared(e, name + ".large", y, anyArgument), t.floatOfAngle(reduceAngle(e, y), kind)); });
+    e.b.CreateRet(t.floatOfAngle(reduceAngle(e, y), kind));
   });
+}
+
+void joinAngles(llvm::Module &m, const VecTarget &target) {
+  if (!target.fma)
+    return;
+  auto angleOf = [](VecEmitter &e, const char *name, V x, llvm::function_ref<void(VecEmitter &, V)> body) -> Angle {
+    V both = callShared(e, name, x, body, llvm::StructType::get(intLike(x, 32), x->getType()));
+    return {e.b.CreateExtractValue(both, 0), e.b.CreateExtractValue(both, 1)};
+  };
+  auto anyAngle = [&](VecEmitter &e, V x) {
+    Arith a(e);
+    V isLarge = e.b.CreateFCmpOGE(a.fabs(x), a.f(x, largeFloatArgument));
+    Angle small = reduceAngle(e, x);
+    returnIfAny(e, isLarge, [&] {
+      Angle large = angleOf(e, "angle.large", x, [](VecEmitter &e2, V y) { TrigEmitter(e2).body(y, std::nullopt); });
+      return packed(e.b, {e.b.CreateSelect(isLarge, large.quadrant, small.quadrant), e.b.CreateSelect(isLarge, large.rest, small.rest)});
+    });
+    e.b.CreateRet(packed(e.b, small));
+  };
+  constexpr llvm::StringRef sine = "tegula.sin.f32x", cosine = "tegula.cos.f32x";
+  llvm::SmallVector<llvm::Function *, 4> sines;
+  for (llvm::Function &f : m)
+    if (f.getName().starts_with(sine))
+      sines.push_back(&f);
+  for (llvm::Function *f : sines) {
+    llvm::Function *other = m.getFunction((cosine + f->getName().substr(sine.size())).str());
+    for (llvm::User *u : llvm::make_early_inc_range(f->users())) {
+      auto *sin = llvm::cast<llvm::CallInst>(u);
+      V x = sin->getArgOperand(0);
+      auto isOther = [&](llvm::User *c) {
+        auto *call = llvm::dyn_cast<llvm::CallInst>(c);
+        return call && call->getCalledFunction() == other && call->getParent() == sin->getParent();
+      };
+      auto found = llvm::find_if(x->users(), isOther);
+      if (!other || llvm::isa<llvm::Constant>(x) || found == x->user_end())
+        continue;
+      auto *cos = llvm::cast<llvm::CallInst>(*found);
+      llvm::IRBuilder<> b(sin->comesBefore(cos) ? sin : cos);
+      VecEmitter e{b, target};
+      TrigEmitter t(e);
+      Angle angle = angleOf(e, "angle", x, anyAngle);
+      sin->replaceAllUsesWith(t.floatOfAngle(angle, OpKind::Sin));
+      cos->replaceAllUsesWith(t.floatOfAngle(angle, OpKind::Cos));
+      sin->eraseFromParent();
+      cos->eraseFromParent();
+    }
+    for (llvm::Function *unused : {f, other})
+      if (unused && unused->use_empty()) {
+        std::string rest = unused->getName().str();
+        unused->eraseFromParent();
+        if (llvm::Function *large = m.getFunction(rest.insert(rest.find(".f32"), ".large")); large && large->use_empty())
+          large->eraseFromParent();
+      }
+  }
 }
 
 V isLargeAngle(VecEmitter &v, V x) {

@@ -2,6 +2,7 @@
 #include "targets/cpu/Codegen.h"
 #include "ir/Clone.h"
 #include "ir/StageVerifier.h"
+#include "targets/common/Angles.h"
 #include "targets/common/AsmText.h"
 #include "targets/common/CutFunctions.h"
 #include "targets/common/Frame.h"
@@ -140,6 +141,7 @@ bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &
     return false;
   if (isInterrupted(options))
     return false;
+  targets::joinAngles(*c.llvm, vecTarget(target, options));
   optimize(*c.llvm, *c.machine, options);
   lap.into(c.times.optimizeNs);
   if (isInterrupted(options))
