@@ -329,6 +329,31 @@ def test_weights_that_are_converted_leave_room_in_a_crowd(programs, converted, p
     assert slots["128x64xbf16"] == converted and waits == [pending]
 
 
+# Where there are no slots for the tiles that the last iteration's dot still reads, without copying less far ahead: copies wait for that dot, and all threads for each other, while this iteration's runs.
+@pytest.mark.parametrize("block, warps, stages", [((128, 128, 128), 8, 3), ((64, 128, 128), 4, 4)])
+def test_copies_start_behind_the_wait_where_memory_is_short(block, warps, stages):
+    gpu = compiled("matmul", block, warps, stages, "--emit", "gpu")
+    loop = loop_of(gpu)
+    order = [place(loop, p) for p in (" = dot ", "dot_wait .*pending = 1", "async_copy")]
+    barriers = [i for i, line in enumerate(loop) if "shared_barrier" in line]
+    assert rings(gpu) == [stages, stages] and gpu[:gpu.index(" = for ")].count("async_copy") == 2 * (stages - 1)
+    assert order == sorted(order) and len(barriers) == 2 and barriers[0] < order[0] and order[1] < barriers[1] < order[2]
+
+
+GATED = "gate_ptr:*bf16:16, up_ptr:*bf16:16, w_ptr:*bf16:16, out_ptr:*bf16:16, M:i32:16, N:i32:16, K:i32:16, "
+
+
+def test_what_is_computed_in_a_loop_stays_in_registers():
+    """silu(gate) * up as the A of a product: no ring for it, so that two blocks have room. The last operation stands behind the wait for the product that reads those registers. H200: one block 798 us."""
+    run = lambda *what: registers.run("compile", "bench/zoo/kernels/products_libraries.py::gated_rows", "--sig", GATED + "BM:128, BN:128, BK:64", "-t", "sm_90a", "--num-warps", "8", "--num-stages", "3", *what)
+    gpu = run("--emit", "gpu")
+    loop = loop_of(gpu)
+    assert rings(gpu) == [2, 2, 3] and not any(" convert " in line or "shared_store" in line for line in loop)
+    a = re.search(r" = dot (%[\w.]+), ", "\n".join(loop))[1]
+    assert place(loop, "dot_wait") < place(loop, re.escape(a) + " = fmul ") < place(loop, " = dot ")
+    assert occupancy("products_libraries", "gated_rows", GATED + "BM:128, BN:128, BK:64", 8, 3) == (2, 2, 0)
+
+
 def test_products_that_add_to_zero_are_pipelined(tmp_path):
     """The zero is no tile of a ring (random program 1434)."""
     (tmp_path / "zero.py").write_text("""

@@ -2,6 +2,7 @@
 #include "gpu/layouts/HoistConverts.h"
 #include "gpu/AxisParts.h"
 #include "gpu/BlockEdit.h"
+#include "gpu/Fragments.h"
 #include "gpu/Layouts.h"
 #include "ir/Builder.h"
 #include "layout/Constructors.h"
@@ -291,10 +292,23 @@ private:
     b.setInlinedAt(op.inlinedAt);
     now = b.create(op.kind, operands, {&t, 1}, op.attrs)->result();
     now->name = v->name;
-    edit_.insertBefore(isHere(v) ? &op : &user, here);
+    edit_.insertBefore(isHere(v) && !isMadeLate(op) ? &op : isHere(v) ? &convert_ : &user, here);
     if (isHere(v))
       made_[{v, to}] = now;
     return now;
+  }
+
+  /// The last operation before a conversion to registers that an asynchronous dot reads, and may be reading still, stands in its place: behind the wait. Reads of tiles for that operation alone do, too, which is as few
+  /// registers as can be while the dot runs.
+  bool isMadeLate(const Op &op) const {
+    const Value *last = convert_.operands[0];
+    if (!last->def || !isFragment(edit_.block(), convert_.result()))
+      return false;
+    if (op.result() == last)
+      return true;
+    const std::vector<Op *> &ops = edit_.block().ops, users = edit_.users(op.result());
+    const auto from = std::find(ops.begin(), ops.end(), &op);
+    return op.kind == OpKind::SharedLoad && users.size() == 1 && users[0] == last->def && std::none_of(from, std::find(from, ops.end(), &convert_), [](const Op *o) { return o->kind == OpKind::SharedBarrier; });
   }
 
   /// Of those that move, the one that comes first: loads between are on their way before threads meet.

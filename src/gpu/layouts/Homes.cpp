@@ -4,9 +4,12 @@
 #include "gpu/layouts/EqualAddresses.h"
 #include "gpu/layouts/NeighbourSteps.h"
 #include "gpu/layouts/TurnedTiles.h"
+#include "ir/Builder.h"
 #include "ir/Walk.h"
 #include "layout/Conversion.h"
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 namespace tegula::gpu {
 
@@ -175,7 +178,44 @@ bool Homes::takesOffsetsOfBothAxes(const Op &op, const std::vector<unsigned> &or
   return needed <= limit / 4 * 5;
 }
 
+static bool isZero(const Value *v) {
+  while (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Broadcast))
+    v = v->def->operands[0];
+  const std::optional<double> f = constantFloat(v);
+  return f ? *f == 0 && !std::signbit(*f) : constantInt(v) == 0;
+}
+
+bool Homes::isMadeOfHalves(const Op &dot) const {
+  constexpr unsigned mostValues = 64;
+  const Value *a = dot.operands[0];
+  const int64_t full = a->type.numel();
+  if (!isInFor(dot) || !a->def || renames(a->def->kind) || a->def->kind == OpKind::Load)
+    return false;
+  unsigned tiles = 0;
+  std::set<const Value *> made;
+  const auto isMade = [&](const auto &self, const Value *v) -> bool {
+    const Op *op = v->def;
+    if (isCheap(v) || 8 * v->type.numel() <= full || !made.insert(v).second)
+      return true;
+    if (!op || op->parent != dot.parent || made.size() > mostValues)
+      return false;
+    if (op->kind != OpKind::Load)
+      return (op->has(traits::Elementwise) || renames(op->kind)) && std::ranges::all_of(op->operands, [&](const Value *o) { return self(self, o); });
+    const Value *pointer = op->operands[0];
+    constexpr int64_t vector = 8;
+    ++tiles;
+    const bool isFilled = op->operands.size() > 2 && !isZero(op->operands[2]); // which copies cannot do
+    return !op->isVolatile() && !isFilled && byteWidth(v->type.elem) == 2 && v->type.shape == a->type.shape && !hasUnknownNeighbours(*op, facts_) && facts_.vectorWidth(pointer, op->mask(), axesByNeighbours(pointer, facts_)[0]) >= vector;
+  };
+  const auto isOurs = [&](const Value *v) {
+    return std::ranges::all_of(users_.of(v), [&](const Op *u) { return u == &dot || (u->results.size() == 1 && made.count(u->result())); });
+  };
+  return isMade(isMade, a) && tiles && std::ranges::all_of(made, isOurs);
+}
+
 bool Homes::takesRegisters(const Op &dot, const DotChoice &c) const {
+  if (isMadeOfHalves(dot) && !target_.operandLayout(c, dot, 0, warps_).freeMask(layout::Dim::Warp))
+    return true;
   Home h = of(dot.operands[0]);
   return h.rank == Rank::Accumulator &&
          layout::exchangeScope(layoutOf(h), target_.operandLayout(c, dot, 0, warps_)) <= layout::ExchangeScope::Warp;

@@ -76,12 +76,14 @@ public:
 
   DotChoice choiceOf(const ir::Op &dot) const { return target_.chooseDot(dot, warps_); }
   /// Asynchronous dots can take A from registers. Worth it where A was computed from another dot's result and stays within its warps
-  /// (attention); what comes from memory goes to shared memory without passing through registers at all.
+  /// (attention), or in the loop from tiles that are read as the dot takes them; what comes from memory as it is goes to shared memory without passing through registers at all.
   bool takesRegisters(const ir::Op &dot, const DotChoice &c) const;
 
   unsigned runOf(const ir::Op &dot) const;
 
 private:
+  /// Is A computed in the loop of its dot, for it alone, from tiles of 16-bit elements that copies can bring, and rows?
+  bool isMadeOfHalves(const ir::Op &dot) const;
   void set(const ir::Value *v, const LinearLayout &l, Rank rank);
   void set(const ir::Value *v, Home h);
 

@@ -95,7 +95,7 @@ private:
     if (isBehindReads_)
       return body_.ops.size() - 1;
     size_t at = 0;
-    if (isReleasedLate() && ahead_ + 1 == static_cast<int64_t>(stages_))
+    if (isBehindWait_ || (isReleasedLate() && ahead_ + 1 == static_cast<int64_t>(stages_)))
       at = positionOf(body_, oldWait_) + 1;
     for (const Op *dot : dots_)
       if (size_t place = positionOf(body_, dot); place >= at)
@@ -338,7 +338,7 @@ private:
       b_.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, fence}});
     }
     b_.setBlock(&middle);
-    if (isBehindReads_)
+    if (isBehindReads_ || isBehindWait_)
       b_.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, false}});
     std::map<unsigned, Value *> to;
     for (const Ring &r : rings_)

@@ -14,7 +14,7 @@
 //
 // One barrier an iteration is enough: whoever writes a slot has passed a barrier that every thread reached after it was done with
 // the slot. A slot is free one iteration after its use, two if the asynchronous dot that reads it is still in flight at the end of the
-// iteration; so a ring of async_copy has D + 1 or D + 2 slots. Operands that are computed (not loaded) get rings of two or three slots.
+// iteration; so a ring of async_copy has D + 1 or D + 2 slots. Where memory is short, copies start behind the wait for that dot and a second barrier, which costs a slot less. Operands that are computed (not loaded) get rings of two or three slots.
 #pragma once
 #include "gpu/TargetInfo.h"
 #include "support/Diag.h"

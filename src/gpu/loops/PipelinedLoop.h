@@ -25,6 +25,7 @@ struct Ring {
   bool staysInFlight = false; // an asynchronous dot may read a slot beyond the end of its iteration
   bool feedsAsyncDot = false;    // asked of copied ones only
   bool isReadFirst = false;      // of async_copy: in registers of all threads when copies start, which may fill the slot of the same iteration
+  bool isReadBeforeDots = false; // of async_copy: the same as soon as all threads meet behind the first asynchronous dot
   unsigned slots = 0;
   ir::Value *memory = nullptr;
 };
@@ -69,6 +70,7 @@ struct RingChoice {
   bool isDrained = false; // no asynchronous dot runs on when an iteration ends, so that async_copy needs no slot for that
   bool isBehindFirst = false; // copies start behind the first iteration's dot that rotateDots took out of the loop, and have its tile's bytes
   bool isBehindReads = false; // copies start at the end of an iteration, behind a second barrier: in the slots that it has read
+  bool isBehindWait = false;  // async_copy starts behind the wait for the last iteration's asynchronous dots and a second barrier: in the slots that those have read
 };
 
 class PipelinedLoop {
@@ -121,6 +123,8 @@ protected:
   bool canDrain() const {
     return usesGroups() && !anyRing([](const Ring &r) { return !r.isCopied; });
   }
+  /// May copies start behind the wait for the last iteration's dot, which all threads have behind them at a second barrier? Where one dot runs on and nothing is computed in tiles for it.
+  bool canWaitFirst() const;
   /// May it where operands are computed? Threads that copy meet at the top of each iteration, where the only slot is free.
   bool canDrainComputed() const { return usesGroups() && !hasStages(); }
   bool computesOfDots() const;
@@ -224,6 +228,7 @@ protected:
   bool startsCopies_ = false; // the loop's own threads do: addresses may take indices that it loads, and what is staged may be loaded
   bool isBehindFirst_ = false; // RingChoice::isBehindFirst
   bool isBehindReads_ = false; // RingChoice::isBehindReads
+  bool isBehindWait_ = false;  // RingChoice::isBehindWait
   uint32_t askedCrowd_ = 0;
   std::array<std::optional<uint64_t>, 2> around_; // by isBehindFirst_: bytes of tiles around the loop, which is as it was when it was found
   uint64_t bytesBeside_ = 0;   // of scratch and tiles of the body that are in no ring

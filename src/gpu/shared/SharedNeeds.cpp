@@ -1,7 +1,8 @@
 // See SharedNeeds.h.
 #include "gpu/shared/SharedNeeds.h"
-#include "gpu/Layouts.h"
 #include "gpu/BlockEdit.h"
+#include "gpu/Fragments.h"
+#include "gpu/Layouts.h"
 #include "gpu/shared/SharedMemory.h"
 #include "gpu/TargetInfo.h"
 #include "gpu/shared/Tiles.h"
@@ -302,6 +303,21 @@ static bool isReadAtOnce(const Block &b, const Op &load) {
   return true;
 }
 
+/// Is the value computed element by element from tiles of rings alone, so that it can be read from them in any layout (HoistConverts)?
+static bool isOfRings(const Block &b, const Value *v, const std::function<bool(const Op &)> &isRing) {
+  std::vector<const Value *> work{v};
+  for (size_t i = 0; i < work.size(); ++i) {
+    const Op *op = work[i]->def;
+    if (work[i]->type.isScalar() || (op && (op->kind == OpKind::Const || op->kind == OpKind::Splat || op->kind == OpKind::Range)))
+      continue;
+    if (!op || op->parent != &b || (op->kind == OpKind::Load ? !isRing(*op) : !op->has(traits::Elementwise) && !renames(op->kind)))
+      return false;
+    if (op->kind != OpKind::Load)
+      std::ranges::copy_if(op->operands, std::back_inserter(work), [&](const Value *o) { return std::ranges::find(work, o) == work.end(); });
+  }
+  return true;
+}
+
 static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo &target, const std::function<bool(const Op &)> &isRing,
                                const std::function<uint64_t(const Block &, uint64_t)> &mostOfScratch, const Op *end, uint64_t around, bool &isOver) {
   constexpr uint64_t guess = 4096;
@@ -323,6 +339,8 @@ static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo
       }
     } else if (const Op *row = op->kind == OpKind::Convert ? op->operands[0]->def : nullptr; row && row->kind == OpKind::Load && row->result()->type.shape.rank() == 1 && isRing(*row)) {
       // read from its ring as it is wanted (HoistConverts)
+    } else if (op->kind == OpKind::Convert && isFragment(b, op->result()) && isOfRings(b, op->operands[0], isRing)) {
+      // computed as the dot takes it
     } else if (op->kind != OpKind::Dot) {
       const std::optional<uint64_t> need = scratchOf(m, *op, mostOfScratch(b, around + out.tiles));
       out.isKnown &= need.has_value();
