@@ -318,6 +318,14 @@ static bool isOfRings(const Block &b, const Value *v, const std::function<bool(c
   return true;
 }
 
+/// Is the value a tile of a ring, at most seen in another shape?
+static bool isOfRing(const Block &b, const Value *v, const std::function<bool(const Op &)> &isRing) {
+  const Op *op = v->def;
+  while (op && op->parent == &b && (op->kind == OpKind::Permute || op->kind == OpKind::Reshape))
+    op = op->operands[0]->def;
+  return op && op->parent == &b && op->kind == OpKind::Load && isRing(*op);
+}
+
 static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo &target, const std::function<bool(const Op &)> &isRing,
                                const std::function<uint64_t(const Block &, uint64_t)> &mostOfScratch, const Op *end, uint64_t around, bool &isOver) {
   constexpr uint64_t guess = 4096;
@@ -337,8 +345,8 @@ static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo
         out.buffers = std::max(out.buffers, inside.tiles + inside.buffers);
         out.isKnown &= inside.isKnown;
       }
-    } else if (const Op *row = op->kind == OpKind::Convert ? op->operands[0]->def : nullptr; row && row->kind == OpKind::Load && row->result()->type.shape.rank() == 1 && isRing(*row)) {
-      // read from its ring as it is wanted (HoistConverts)
+    } else if (op->kind == OpKind::Convert && isOfRing(b, op->operands[0], isRing)) {
+      // read from its ring as it is wanted (useTile, HoistConverts)
     } else if (op->kind == OpKind::Convert && isFragment(b, op->result()) && isOfRings(b, op->operands[0], isRing)) {
       // computed as the dot takes it
     } else if (op->kind != OpKind::Dot) {
