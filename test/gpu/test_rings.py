@@ -363,6 +363,16 @@ def test_tiles_that_are_read_from_their_rings_take_no_scratch():
     assert 3 * (int(re.search(r"(\d+) bytes of shared memory", info)[1]) + RESERVED) <= SM_BYTES
 
 
+@pytest.mark.parametrize("block, vec", [((64, 128, 64), 16), ((64, 64, 128), 8)])
+def test_bytes_that_are_only_widened_are_copied_by_sixteen(block, vec):
+    """Where their rows fill all banks that way."""
+    sig = f"a_ptr:*bf16:16, b_ptr:*i8:16, scale_ptr:*bf16:16, c_ptr:*bf16:16, M:i32:16, N:i32:16, K:i32:16, BM:{block[0]}, BN:{block[1]}, BK:{block[2]}"
+    gpu = registers.run("compile", "bench/zoo/kernels/products_libraries.py::widened", "--sig", sig, "-t", "sm_90a", "--num-warps", "4", "--num-stages", "3", "--emit", "gpu")
+    bytes_ = re.search(rf"(%\d+) = shared_alloc .*shared<{block[2]}x{block[1]}xi8", gpu)[1]
+    slots = re.findall(rf"(%\d+) = shared_slot {bytes_}, ", gpu)
+    assert {int(n) for n in re.findall(rf"async_copy (?:{'|'.join(slots)}), .*vec = (\d+)", gpu)} == {vec}
+
+
 def test_products_that_add_to_zero_are_pipelined(tmp_path):
     """The zero is no tile of a ring (random program 1434)."""
     (tmp_path / "zero.py").write_text("""

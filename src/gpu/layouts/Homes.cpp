@@ -110,6 +110,25 @@ bool Homes::isSpread(const Op &op) const {
          !pathToTile(users_, op.result(), 6).empty();
 }
 
+bool Homes::isOnlyWidened(const Op &load) const {
+  constexpr unsigned most = 6;
+  const Value *v = load.result();
+  bool isConverted = false;
+  for (unsigned step = 0; step < most; ++step) {
+    const std::span<Op *const> users = users_.of(v);
+    if (users.size() != 1)
+      return false;
+    const Op *u = users[0];
+    if (u->kind == OpKind::Dot)
+      return isConverted && isInFor(load) && load.parent == u->parent;
+    if (u->results.size() != 1 || u->operands.size() != 1 || !(u->has(traits::Elementwise) || renames(u->kind)))
+      return false;
+    isConverted |= !renames(u->kind);
+    v = u->result();
+  }
+  return false;
+}
+
 Access Homes::access(const Op &op) const {
   const Value *pointer = op.operands[0];
   bool hasValue = op.kind == OpKind::Store || op.kind == OpKind::AtomicRmw;
@@ -130,6 +149,10 @@ Access Homes::access(const Op &op) const {
     // Elements that are widened for a tile, or unpacked: as many as one store to it takes, so that neighbours in a warp fill all banks, or lines of memory.
     auto readsTiles = [&](const Op &dot) { return choiceOf(dot).kind == DotKind::AsyncMma; };
     int64_t widest = std::max<int64_t>(bytes, op.kind == OpKind::Load ? std::max(tileBytes(users_, op.result(), 8, readsTiles), joined_->bytesOf(op.result())) : 0);
+    // But 16 bytes to copy where neighbours fill all banks that way, too: pairs of rows of a tile of 128 bytes a row do (H200, int8 weights of 64x128x64 by four warps 425 -> 336 us; of 128 elements a row, which conflict, 430 -> 454).
+    constexpr int64_t swizzled = 128;
+    if (op.kind == OpKind::Load && shape.rank() == 2 && shape[order[0]] * widest <= swizzled && isOnlyWidened(op))
+      widest = bytes;
     a.wanted = std::min(op.kind == OpKind::AtomicRmw ? target_.atomicElements(op) : std::max<int64_t>(1, 16 / widest), perThread);
     a.vec = std::min(facts_.vectorWidth(pointer, mask, order[0]), a.wanted);
     // Addresses `vec` elements apart inside a group of consecutive ones: as aligned as the group's start and the step.
