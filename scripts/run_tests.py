@@ -190,7 +190,7 @@ def random_programs():
     passed, failed, log = pytest("test/random")()
     logs = [log]
     # What came last is in some of the programs only, until a soak has gone through it.
-    newest = "slice,map,exit,scaled,assume,bundle,odd,asm,assert,map_load,block_write,rows,int4,overlap,views,step,chain,boxes,olds,wide64,tuple,select,sums,kernel,lib,peek"
+    newest = "slice,map,exit,scaled,assume,bundle,odd,asm,assert,map_load,block_write,rows,int4,overlap,views,step,chain,boxes,olds,wide64,tuple,select,sums,kernel,lib,peek,flags"
     for seeds, devices, without in (("0..150", "interpreter", ""), ("0..200", "cpu,sim", ""), ("200..2200", "cpu,sim", newest), ("2200..2600", "cpu:x86-64,sim", newest),
                                     ("2600..3000", "cpu:avx2,sim", newest)):
         code, out = run([PY, "test/random/soak.py", "--seeds", seeds, "--devices", devices, "--jobs", "1", "--shrink", "3", "--without", without],

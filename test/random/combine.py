@@ -9,6 +9,7 @@ from rules import make
 from program import Type
 
 INT = ("int32", "int64", "uint32")
+FLAGS = ("int1", "int8", "uint8", "int16", "uint16")
 FLOAT = ("float32", "float64")
 TEMPLATES = []
 
@@ -103,6 +104,36 @@ def float_add_unless_zero(g, a, b):
 @template(1, FLOAT, "reduce", "small")
 def float_sum_minus_literal(g, a, b):
     return ret(op("add", op("sub", op("add", a, b), lit(1.5)), lit(1.5)))
+
+
+@template(1, FLAGS, "reduce")
+def either(g, a, b):
+    return ret(op("or", a, b))
+
+
+@template(1, FLAGS, "reduce")
+def both(g, a, b):
+    return ret(op("and", a, b))
+
+
+@template(1, FLAGS, "reduce")
+def odd_number(g, a, b):
+    return ret(op("xor", a, b))
+
+
+@template(1, FLAGS[1:], "reduce")
+def largest_of_narrow(g, a, b):
+    return ret(make("max", a, b))
+
+
+@template(1, FLAGS[1:], "reduce")
+def smallest_of_narrow_by_where(g, a, b):
+    return ret(where(op("lt", a, b), a, b))
+
+
+@template(2, FLAGS, "reduce")
+def either_and_both(g, a, c, b, d):
+    return ret(op("or", a, b), op("and", c, d))
 
 
 @template(1, INT, "scan")

@@ -446,6 +446,18 @@ class Expressions:
         f, inputs = self.combine_function("reduce", values, t.dtype)
         return make("reduce", *self.combine_inputs(inputs, values, s, d), axis=axis, keep=keep, function=f)
 
+    def x_flags(self, t, d, values=1):
+        """any(), all() and their like: conditions and narrow integers by a function, or conditions counted as integers."""
+        self.has("flags")
+        need(t.dtype in combine.FLAGS + ("int32", ))
+        s, axis, keep = self.before(t)
+        need(s.shape and (axis is not None or s.numel <= 64))
+        if t.dtype == "int32":
+            e = make("cast", self.expr(Type("int1", s.shape), d), to="int32")
+            return make(self.pick(("amax", "amin", "sum")), e, axis=axis, keep=keep)
+        f, inputs = self.combine_function("reduce", values, t.dtype)
+        return make("reduce", *self.combine_inputs(inputs, values, s, d), axis=axis, keep=keep, function=f)
+
     def x_scan(self, t, d, values=1):
         self.has("combine")
         need(t.shape and t.dtype in ("int32", "int64", "uint32", "float32"))

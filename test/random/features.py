@@ -189,6 +189,10 @@ feature("arguments to elements of two sizes")(lambda f: any(a.dtype and bits(a.d
 feature("elements of two sizes, one of them stored")(lambda f: any(
     a.dtype and any(f.buffer_of(s.pointer) is f.p.buffer(a.buffer) for s in f.stores()) for a in f.p.arguments))
 feature("pointer to other elements by a cast")(lambda f: f.ops["pointer_cast"])
+feature("conditions combined by a function")(lambda f: any(e.args[0].type.dtype == "int1" for e in f.ops["reduce"]))
+feature("narrow integers combined by a function")(lambda f: any(e.args[0].type.dtype in ("int8", "uint8", "int16", "uint16") for e in f.ops["reduce"]))
+feature("conditions as integers, the largest of them")(lambda f: any(
+    e.args[0].op == "cast" and e.args[0].args[0].type.dtype == "int1" for o in ("amax", "amin") for e in f.ops[o]))
 feature("barrier")(lambda f: f.statements[P.Barrier])
 feature("atomic")(lambda f: f.ops["atomic"])
 feature("atomic with collisions")(lambda f: any(

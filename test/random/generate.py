@@ -3,6 +3,7 @@
 Each program has its own few features, dtypes and shapes, so that those that it has meet often."""
 from dataclasses import replace
 
+import combine
 import library
 import numpy as np
 import program as P
@@ -20,7 +21,7 @@ from rules import Invalid, make, need
 FEATURES = ("for", "while", "branch", "reduce", "scan", "combine", "split", "gather", "mask", "in_place", "alias",
             "atomic", "dot", "helper", "noinline", "return", "block", "sort", "barrier", "stride", "cluster", "slice", "map", "exit",
             "scaled", "assume", "bundle", "odd", "asm", "assert", "map_load", "block_write", "rows", "int4", "overlap", "views",
-            "step", "chain", "boxes", "olds", "wide64", "tuple", "select", "sums", "kernel", "lib", "peek")
+            "step", "chain", "boxes", "olds", "wide64", "tuple", "select", "sums", "kernel", "lib", "peek", "flags")
 SMALL = [(1, ), (2, ), (4, ), (8, ), (16, ), (32, ), (64, ), (2, 2), (1, 8), (8, 1), (4, 8), (8, 16), (16, 16),
          (2, 2, 4), (4, 2, 8), (2, 4, 2, 4)]
 LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (64, 64), (2, 64, 8)]
@@ -263,10 +264,13 @@ class Generator(Expressions, Accesses, Loops, Idioms, Kernels):
     def s_several(self, depth):
         """Reductions and scans of several values."""
         self.has("combine")
-        dtype = self.pick([d for d in self.dtypes if d in WIDE + ("float32", )])
-        values = self.pick((2, 2, 2, 3, 4))
+        dtype = self.pick([d for d in self.dtypes if d in WIDE + ("float32", ) + (combine.FLAGS if "flags" in self.features else ())])
+        values = self.pick((2, 2, 2, 3, 4)) if dtype not in combine.FLAGS else 2
         t = Type(dtype, self.pick(self.shapes + [()]))
-        e = self.x_reduce(t, 1, values) if self.chance(0.6) else self.x_scan(t, 1, values)
+        if dtype in combine.FLAGS:
+            e = self.x_flags(t, 1, values)
+        else:
+            e = self.x_reduce(t, 1, values) if self.chance(0.6) else self.x_scan(t, 1, values)
         return [P.Assign(tuple(self.fresh("v", u) for u in e.type), e)]
 
     def map_function(self, inputs, results, memory=()):
