@@ -71,6 +71,8 @@ private:
   ValueFacts reshape(const Op &op) const;
   ValueFacts uniform(const Op &op) const;
   Sign signBeside(const Value *v, const Value *other) const;
+  Sign signOfSum(const Op &op) const;
+  void branch(const Value *condition, bool holds);
   void hints(const Op &op, ValueFacts &f) const;
 
   const ValueFacts &of(const Value *v) const { return facts_.at(v); }
@@ -86,7 +88,14 @@ private:
   }
   static ValueFacts meet(const ValueFacts &a, const ValueFacts &b);
 
+  /// What the branch says in which a block is: `a` is at least `b` plus `more`.
+  struct Order {
+    const Value *a, *b;
+    int64_t more;
+  };
+
   Facts &facts_;
+  std::vector<Order> orders_; // of all branches around
   std::unordered_map<const Op *, std::vector<ValueFacts>> loops_; // what was stable for the carried values
 };
 
@@ -125,7 +134,11 @@ void Analysis::visit(const Op &op) {
   for (const Region *r : op.regions) {
     for (const Value *v : r->block->args)
       facts_[v] = nothing(v->type);
+    size_t outer = orders_.size();
+    if (op.kind == OpKind::If)
+      branch(op.operands[0], r->block == op.region(0));
     block(*r->block);
+    orders_.resize(outer);
   }
   for (size_t i = 0; i < op.results.size(); ++i) {
     const Value *v = op.results[i];
@@ -153,6 +166,42 @@ static bool isExtent(const Value *v, unsigned depth = 8) {
 Sign Analysis::signBeside(const Value *v, const Value *other) const {
   bool isProgram = other->def && other->def->kind == OpKind::ProgramId;
   return std::max(of(v).sign, isProgram && isExtent(v) ? Sign::Taken : Sign::Unknown);
+}
+
+/// Notes what follows from a condition that holds, or does not.
+void Analysis::branch(const Value *condition, bool holds) {
+  const Op *c = condition->def;
+  if (!c)
+    return;
+  if (c->kind == (holds ? OpKind::And : OpKind::Or)) {
+    branch(c->operands[0], holds);
+    branch(c->operands[1], holds);
+  }
+  if (c->kind != OpKind::CmpI)
+    return;
+  const Value *a = c->operands[0], *b = c->operands[1];
+  auto note = [&](bool isLess, bool isStrict) { orders_.push_back(isLess ? Order{b, a, isStrict} : Order{a, b, isStrict}); };
+  switch (c->pred()) {
+  case CmpPred::Slt: return note(holds, holds);
+  case CmpPred::Sle: return note(holds, !holds);
+  case CmpPred::Sgt: return note(!holds, holds);
+  case CmpPred::Sge: return note(!holds, !holds);
+  default: return;
+  }
+}
+
+/// Programs that share a grid subtract those before them, in the branch that is theirs: pid - n where n <= pid.
+Sign Analysis::signOfSum(const Op &op) const {
+  const Value *a = op.operands[0], *b = op.operands[1];
+  std::optional<int64_t> less = constantInt(b);
+  if (op.kind == OpKind::Add && !(less && *less < 0 && *less > -largest))
+    return std::min(of(a).sign, of(b).sign);
+  if (less && op.kind == OpKind::Add)
+    less = -*less;
+  return signIf(std::any_of(orders_.begin(), orders_.end(), [&](const Order &o) {
+    std::optional<int64_t> bound = constantInt(o.b);
+    return o.a == a && (less && bound ? *less - o.more <= *bound : op.kind == OpKind::Sub && o.b == b);
+  }));
 }
 
 /// Does the `while` loop go on only if carried value `i` is less than something, and add to it?
@@ -282,7 +331,7 @@ ValueFacts Analysis::sum(const Op &op) const {
     int64_t left = within == p.contiguity ? p.divisibility : std::gcd(p.divisibility, within * scale);
     f.axes[d].divisibility = std::gcd(left, product(b.divisorAt(d, c), scale));
   }
-  f.sign = op.kind == OpKind::Add ? std::min(a.sign, b.sign) : Sign::Unknown;
+  f.sign = op.kind == OpKind::AddPtr ? Sign::Unknown : signOfSum(op);
   return f;
 }
 

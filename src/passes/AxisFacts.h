@@ -19,6 +19,7 @@
 // a non-negative number divided by an argument counts as non-negative: programs are divided by extents, never by negative numbers.
 // Division alone goes further (Sign::Taken): programs have as many parts of a grid as an argument says, not fewer than none, and a variable that is less
 // than something as long as a `while` loop goes on, and to which the loop adds, counts up.
+// A difference is not negative in a branch whose condition says so: grids that several kernels share have `pid < n` and `pid - n`.
 #pragma once
 #include "ir/Ir.h"
 #include <unordered_map>

@@ -191,6 +191,63 @@ TEST(AxisFacts, PartsOfAGridAreDivided) {
               {{"rem", "c=16 v=16 s=1"}, {"rem1", "c=1 v=1 s=1"}, {"rem2", "c=1 v=1 s=1"}});
 }
 
+/// A difference is not negative where the branches around say so, and may be anything elsewhere.
+TEST(AxisFacts, DifferencesInBranches) {
+  expectFacts(R"(kernel @k(%n: i32, %m: i32) {
+    %pid = program_id {axis = 0} : i32
+    %size = const {value = 64} : i32
+    %seven = const {value = 7} : i32
+    %back = const {value = -7} : i32
+    %further = const {value = -8} : i32
+    %r = range {start = 0} : tensor<64xi32>
+    %parts = const {value = 256} : tensor<64xi32>
+    %small = cmpi %pid, %n {pred = slt} : i1
+    if %small {
+      %less = sub %pid, %n : i32
+      %less.start = mul %less, %size : i32
+      %less.s = splat %less.start : tensor<64xi32>
+      %less.offs = add %less.s, %r
+      %less.q = sdiv %less.offs, %parts
+      yield
+    } else {
+      %more = sub %pid, %n : i32
+      %more.start = mul %more, %size : i32
+      %more.s = splat %more.start : tensor<64xi32>
+      %more.offs = add %more.s, %r
+      %more.q = sdiv %more.offs, %parts
+      %other = sub %pid, %m : i32
+      %other.start = mul %other, %size : i32
+      %other.s = splat %other.start : tensor<64xi32>
+      %other.offs = add %other.s, %r
+      %other.q = sdiv %other.offs, %parts
+      yield
+    }
+    %large = cmpi %pid, %seven {pred = sge} : i1
+    %both = and %small, %large : i1
+    if %both {
+      %after = add %pid, %back : i32
+      %after.start = mul %after, %size : i32
+      %after.s = splat %after.start : tensor<64xi32>
+      %after.offs = add %after.s, %r
+      %after.q = sdiv %after.offs, %parts
+      %far = add %pid, %further : i32
+      %far.start = mul %far, %size : i32
+      %far.s = splat %far.start : tensor<64xi32>
+      %far.offs = add %far.s, %r
+      %far.q = sdiv %far.offs, %parts
+      yield
+    } else {
+      yield
+    }
+    %later = sub %pid, %n : i32
+    %later.start = mul %later, %size : i32
+    %later.s = splat %later.start : tensor<64xi32>
+    %later.offs = add %later.s, %r
+    %later.q = sdiv %later.offs, %parts
+  })",
+              {{"less.q", "c=1 v=1 s=1"}, {"more.q", "c=1 v=1 s=64"}, {"other.q", "c=1 v=1 s=1"}, {"after.q", "c=1 v=1 s=64"}, {"far.q", "c=1 v=1 s=1"}, {"later.q", "c=1 v=1 s=1"}});
+}
+
 /// A nest of loops costs a few visits a loop: were it their product, this would never end.
 TEST(AxisFacts, DeepNestsOfLoops) {
   std::string open, close;
