@@ -43,6 +43,21 @@ def modulo(a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride
 
 
 @triton.jit
+def as_words(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr):
+    """C = A @ B^T of what is float32 in any case: operands of 16 bits as users widen them, float32 in more terms than one."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)[:, None]
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)[:, None]
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        along = start + tl.arange(0, BK)[None, :]
+        x = tl.load(A + rows * K + along, mask=(rows < M) & (along < K), other=0.0).to(tl.float32)
+        y = tl.load(B + columns * K + along, mask=(columns < N) & (along < K), other=0.0).to(tl.float32)
+        total += tl.dot(x, tl.trans(y), input_precision=PRECISION)
+    across = tl.program_id(1) * BN + tl.arange(0, BN)[None, :]
+    tl.store(C + rows * N + across, total.to(C.dtype.element_ty), mask=(rows < M) & (across < N))
+
+
+@triton.jit
 def masked(A, B, C, M, N, K, lda, ldb, ldc, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, EVEN_K: tl.constexpr, STAGES: tl.constexpr):
     """Masks in place of the modulo, the offsets computed anew in each iteration, the depth of the pipeline on the loop."""
     m = tl.program_id(0) * BM + tl.arange(0, BM)
@@ -276,6 +291,16 @@ def _(a, s, c):
 @words.spelling("descriptors in the kernel", WORD_TILES)
 def _(a, s, c):
     return Launch(kernel_descriptors, (tiles(s, c),), (a.a, a.b, a.c, s.M, s.N, s.K), **vars(c))
+
+
+several = Entry("matmul in several terms", outputs=("c",), inputs=lambda m, s, t: dict(a=m.normal((s.M, s.K), t), b=m.normal((s.N, s.K), t), c=m.empty((s.M, s.N), t)),
+                reference=lambda x, a, s: a.a @ x.swapaxes(a.b, 0, 1), shapes=shapes("M N K", (2048, 2048, 2048), (4096, 32, 16384)), small=SMALL, dtypes=("fp32", "bf16"), flops=lambda s: 2 * s.M * s.N * s.K)
+
+
+@several.spelling("widened, pointers", configs("BM BN BK PRECISION num_warps num_stages", (32, 32, 32, "tf32x3", 4, 3), (64, 64, 32, "tf32x3", 4, 3), (128, 64, 32, "tf32x3", 8, 2), (16, 32, 64, "tf32x3", 4, 3),
+                                                (32, 64, 128, "tf32", 4, 2), (128, 128, 64, "tf32", 8, 3), (64, 64, 32, "bf16x3", 4, 3)))
+def _(a, s, c):
+    return Launch(as_words, (cdiv(s.M, c.BM), cdiv(s.N, c.BN)), (a.a, a.b, a.c, s.M, s.N, s.K), **vars(c))
 
 
 skinny = Entry("matmul of few rows", outputs=("c",), inputs=inputs, reference=lambda x, a, s: a.a @ x.swapaxes(a.bt, 0, 1), shapes=shapes("M N K", (16, 8192, 8192), (64, 4096, 14336)),
