@@ -12,6 +12,8 @@
 #include "gpu/parts/StageRows.h"
 #include "ir/Walk.h"
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <string>
 
 namespace tegula::gpu {
@@ -199,13 +201,27 @@ ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, cons
     if (ctas > 1 && elements <= limits.enough && best.bytes >= shares.wanted())
       break;
   }
-  // Narrow elements take half as much there as in registers. Weights and biases are loaded for all elements at once, which takes the registers that are won.
-  if (moved.isNarrow && 4 * moved.late <= moved.own)
-    if (Staged staged = stagedShare(delayed ? *delayed : module, target, options, most, moved, shares.wanted(), limits); staged.bytes > best.bytes) {
+  // Narrow elements take half as much there as in registers. Weights and biases that are loaded behind the reductions are waited for there, and all at once, which takes the registers that are won: where they are as long as what is
+  // read of rows they go to shared memory, too, before the reductions.
+  if (moved.isNarrow) {
+    const int64_t late = 4 * moved.late; // bytes, if they were of 32 bits
+    std::unique_ptr<Module> advanced = late >= moved.own ? advancedLoads(module, threads) : nullptr;
+    const auto choose = [&](std::unique_ptr<Module> &as, double least) -> std::optional<ClusterChoice> {
+      Staged staged = stagedShare(as ? *as : module, target, options, most, moved, shares.wanted(), limits);
+      if (staged.bytes < least)
+        return std::nullopt;
       if (remarks)
         remarks->report(diag::rowsStaged, userLocation(module, *held.reduction), staged.ctas, kibibytes(staged.bytes), kibibytes(best.bytes));
-      return {staged.ctas, staged.part ? std::move(staged.part) : std::move(delayed), true};
-    }
+      return ClusterChoice{staged.ctas, staged.part ? std::move(staged.part) : std::move(as), true};
+    };
+    std::optional<ClusterChoice> choice;
+    if (late >= moved.own)
+      choice = choose(advanced, (late > moved.own ? 1 : limits.stagedEnough) * shares.wanted());
+    if (!choice && late <= moved.own)
+      choice = choose(delayed, std::nextafter(best.bytes, HUGE_VAL));
+    if (choice)
+      return std::move(*choice);
+  }
   std::unique_ptr<Module> part = ctas > 1 ? partitionCluster(module, ctas) : nullptr;
   // What stays whole would be held, and computed, by all of them.
   if (part && heldRows(*part->kernel(), threads).words > held.words / ctas + held.words / 16)

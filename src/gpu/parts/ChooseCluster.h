@@ -12,6 +12,8 @@
 //   spills      layer norm bf16 of 262144: 64 KB in a CTA of 16 warps with 15 registers missing 2456, of 32 warps with 27 missing 1883; loops that read the row again 2253
 //   staged      rows of 16 bits in shared memory (StageRows.h), the smallest cluster that has 96 KiB of them under way in two blocks or more: softmax bf16 of 32768 columns 3548 -> 3730 GB/s, of 65536 3404 -> 3666, of
 //               131072 3055 -> 3597, of 262144 2590 -> 3482; RMS norm 3627 -> 3747, 3432 -> 3608, 3020 -> 3542, 2933 -> 3430. Of 32 bits they gain nothing: RMS norm fp32 of 131072 3865 -> 3822, of 65536 3960 -> 3925
+//   weights     beside them, loaded before the sums instead of behind, us: layer norm bf16 of 32768 columns 160 -> 148, of 131072 188 -> 173, of 262144, where one block has room, 195 -> 223; RMS norm of 32768 with 8 and 16 warps 136 and
+//               142 -> 134 and 132, with 32, 128 -> 64 KiB of rows under way, 134 -> 142; of 131072 145 -> 133. In fp32 layer norm of 32768 289 -> 291-311
 //   elements    softmax fp32 of 32768 columns, 32 warps: 3962 in one CTA, 4056 in two, 3564 in four with 8 elements a thread
 // The largest portable cluster is that of the CUDA C++ Programming Guide, "Thread Block Clusters".
 #pragma once

@@ -30,21 +30,42 @@ bool isObstacle(const Op &op) {
   }
 }
 
-class Delay {
+/// What a kernel loads for many threads from memory that it never writes.
+class OnlyRead {
 public:
-  Delay(Module &m, unsigned threads) : threads_(threads), block_(*m.kernel()->block()), users_(block_) {
-    anyOp(block_, [&](const Op &op) {
+  OnlyRead(const Block &kernel, int64_t elements) : elements_(elements) {
+    anyOp(kernel, [&](const Op &op) {
       if (op.kind == OpKind::Store)
         written_.insert(memoryOf(op.operands[0]));
       return false;
     });
+  }
+
+  bool has(const Op &op) const {
+    return op.kind == OpKind::Load && op.result()->type.isTensor() && op.result()->type.numel() >= elements_ && isOnlyRead(op.operands[0]);
+  }
+
+private:
+  bool isOnlyRead(const Value *pointer) const {
+    constexpr int any = -1;
+    const int memory = memoryOf(pointer);
+    return memory != any && !written_.contains(memory) && !written_.contains(any);
+  }
+
+  std::set<int> written_; // memory
+  const int64_t elements_;
+};
+
+class Delay {
+public:
+  Delay(Module &m, unsigned threads) : block_(*m.kernel()->block()), onlyRead_(block_, threads), users_(block_) {
     for (size_t i = 0; i < block_.ops.size(); ++i)
       positions_[block_.ops[i]] = i;
   }
 
   bool run() {
     for (Op *op : block_.ops)
-      if (op->kind == OpKind::Load && op->result()->type.isTensor() && op->result()->type.numel() >= threads_ && isOnlyRead(op->operands[0]))
+      if (onlyRead_.has(*op))
         visit(*op);
     if (before_.empty())
       return false;
@@ -60,12 +81,6 @@ public:
   }
 
 private:
-  bool isOnlyRead(const Value *pointer) const {
-    constexpr int any = -1;
-    const int memory = memoryOf(pointer);
-    return memory != any && !written_.contains(memory) && !written_.contains(any);
-  }
-
   /// Position in the kernel's block of an operation of it, or of a region in it.
   size_t positionOf(const Op *op) const {
     while (op->parent != &block_)
@@ -95,16 +110,62 @@ private:
     }
   }
 
-  std::set<int> written_; // memory
-  const int64_t threads_;
   Block &block_;
+  const OnlyRead onlyRead_;
   Users users_;
   std::unordered_map<const Op *, size_t> positions_;
   std::unordered_map<const Op *, std::vector<Op *>> before_;
   std::unordered_set<const Op *> moved_;
 };
 
+/// Loads behind the first reduction, and what their addresses and masks are computed from there, move in front of it.
+class Advance {
+public:
+  Advance(Module &m, unsigned threads) : block_(*m.kernel()->block()), onlyRead_(block_, threads) {}
+
+  bool run() {
+    const auto first = std::ranges::find(block_.ops, OpKind::Reduce, &Op::kind);
+    for (auto it = first; it != block_.ops.end(); ++it) {
+      behind_.insert(*it);
+      if (std::vector<Op *> chain; onlyRead_.has(**it) && canMove(**it, chain))
+        for (Op *op : chain)
+          if (moved_.insert(op).second)
+            ahead_.push_back(op);
+    }
+    if (ahead_.empty())
+      return false;
+    const auto at = static_cast<size_t>(first - block_.ops.begin());
+    std::erase_if(block_.ops, [&](Op *op) { return moved_.contains(op); });
+    block_.ops.insert(block_.ops.begin() + static_cast<ptrdiff_t>(at), ahead_.begin(), ahead_.end());
+    return true;
+  }
+
+private:
+  /// Adds `op` behind what it needs of what stands behind the reduction.
+  bool canMove(Op &op, std::vector<Op *> &chain) {
+    for (const Value *v : op.operands)
+      if (v->def && behind_.contains(v->def) && std::ranges::find(chain, v->def) == chain.end())
+        if (v->def->kind == OpKind::Reduce || !v->def->regions.empty() || !v->def->has(traits::Pure) || v->def->has(traits::Reads) || !canMove(*v->def, chain))
+          return false;
+    chain.push_back(&op);
+    return true;
+  }
+
+  Block &block_;
+  const OnlyRead onlyRead_;
+  std::unordered_set<const Op *> behind_, moved_;
+  std::vector<Op *> ahead_;
+};
+
 } // namespace
+
+std::unique_ptr<Module> advancedLoads(const Module &module, unsigned threads) {
+  const Function *kernel = module.kernel();
+  if (!kernel || anyOp(*kernel->block(), isObstacle))
+    return nullptr;
+  std::unique_ptr<Module> out = clone(module);
+  return Advance(*out, threads).run() ? std::move(out) : nullptr;
+}
 
 std::unique_ptr<Module> delayedLoads(const Module &module, unsigned threads) {
   const Function *kernel = module.kernel();

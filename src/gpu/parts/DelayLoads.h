@@ -14,6 +14,8 @@ namespace tegula::gpu {
 
 /// Of tile IR, kernels without loops, atomics and assembly. Null: nothing can be delayed.
 std::unique_ptr<ir::Module> delayedLoads(const ir::Module &module, unsigned threads);
+/// The other way: what the kernel never writes is loaded in front of its first reduction, where shared memory holds it (StageRows.h). Of the same kernels; null: it is there already.
+std::unique_ptr<ir::Module> advancedLoads(const ir::Module &module, unsigned threads);
 /// Null: nothing is to be delayed, as there are registers enough.
 std::unique_ptr<ir::Module> delayLoads(const ir::Module &module, const TargetInfo &target, const Options &options);
 

@@ -5,6 +5,7 @@
 #include "gpu/shared/Tiles.h"
 #include "ir/Builder.h"
 #include "ir/Walk.h"
+#include "passes/ArgumentAccess.h"
 #include "passes/MadeOfScalars.h"
 #include "passes/Users.h"
 #include <algorithm>
@@ -138,8 +139,9 @@ private:
     if (uses.phases.empty() || *uses.phases.rbegin() <= phases_.at(&load))
       return;
     // The copy is read where the first phase wants it; nothing may have written there meanwhile.
+    const int memory = memoryOf(load.operands[0]);
     for (size_t i = positionOf(kernel_, &load) + 1; i < uses.first; ++i)
-      if (writesGlobal(*kernel_.ops[i]))
+      if (const Op &op = *kernel_.ops[i]; writesGlobal(op) && (op.kind != OpKind::Store || memory < 0 || memoryOf(op.operands[0]) < 0 || memoryOf(op.operands[0]) == memory))
         return;
     rows_.insert(&load);
   }

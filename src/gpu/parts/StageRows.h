@@ -8,6 +8,8 @@
 // eight: 16 warps, 55 registers and two blocks; 8 warps, 40 registers and six). No barrier is needed for it, as no thread reads what another one copied. PTX ISA, "Asynchronous copy operations": cp.async takes 4, 8 or 16
 // bytes and writes zeros where a mask is off; where a program wants something else there, the thread that reads it first writes it.
 //
+// Weights and biases that are loaded before the reductions and used behind them stay there in the same way.
+//
 // What is computed again are elements: conversions, arithmetic, one exponential. Kernels whose rows cost more, or that hold anything else of the rows' length across a reduction, are left alone.
 #pragma once
 #include "gpu/TargetInfo.h"
