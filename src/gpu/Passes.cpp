@@ -13,6 +13,7 @@
 #include "gpu/loops/CopyLoads.h"
 #include "gpu/loops/DelayReductions.h"
 #include "gpu/loops/HoistAddresses.h"
+#include "gpu/loops/HoldRows.h"
 #include "gpu/loops/PipelineLoops.h"
 #include "gpu/loops/PrefetchLoads.h"
 #include "gpu/loops/RotateDots.h"
@@ -83,6 +84,8 @@ constexpr GpuPass passes[] = {
     // Layouts say what a thread holds. Before all that count what meets, what lives and what a loop carries.
     {"delay-reductions", nullptr, [](ir::Module &m, const PassInput &) { delayReductions(m); }, "combines what loops add up across threads after them"},
     {"drop-selects-under-mask", nullptr, [](ir::Module &m, const PassInput &) { dropSelectsUnderMask(m); }, "removes selects that the mask of a store repeats"},
+    // Before those that look for loads to start ahead, of loops that still load.
+    {"hold-rows", nullptr, [](ir::Module &m, const PassInput &in) { in.rows ? holdRows(m, in.target, in.options, *in.rows) : void(); }, "keeps rows that loops read again in shared memory, where a launch wants that"},
     // Before those that copy the arithmetic of addresses for later iterations.
     {"hoist-addresses", nullptr, [](ir::Module &m, const PassInput &in) { hoistAddresses(m, in.target, in.options); },
      "makes addresses of operands fixed pointers and one offset that moves"},
@@ -102,7 +105,7 @@ constexpr GpuPass passes[] = {
     // Behind all that look at what stands between dots, of which a branch is the end.
     {"skip-masks", nullptr, [](ir::Module &m, const PassInput &in) { skipMasks(m, in.target, in.options); }, "asks masks of tiles only where they may hold for some elements and not for others"},
     // What could not be copied asynchronously.
-    {"prefetch-loads", nullptr, [](ir::Module &m, const PassInput &in) { prefetchLoads(m, in.target, in.options); }, "loads operands an iteration ahead, into registers"},
+    {"prefetch-loads", nullptr, [](ir::Module &m, const PassInput &in) { prefetchLoads(m, in.target, in.options, in.rows ? in.rows->blocks : 0); }, "loads operands an iteration ahead, into registers"},
     // Loads outside of the loops above.
     {"stage-rows", nullptr, [](ir::Module &m, const PassInput &in) { stageRows(m, in.target, in.options); }, "keeps rows that are live across reductions in shared memory, where they were chosen to be there"},
     {"copy-loads", nullptr, [](ir::Module &m, const PassInput &in) { copyLoadsToTiles(m, in.target, in.options); }, "copies operands of dots to shared memory, outside of loops"},
@@ -166,11 +169,11 @@ static std::unique_ptr<ir::Module> made(std::span<const GpuPass> passes, const i
 }
 
 /// Of the pass behind `before`. Passes make the same of the same, so what it was given is made again from the module that all began with.
-static ir::Reproducer reproducer(std::span<const GpuPass> before, const ir::Module &module, const TargetInfo &target, Options options) {
-  std::unique_ptr<ir::Module> own = made(before, module, {target, options, nullptr});
+static ir::Reproducer reproducer(std::span<const GpuPass> before, const ir::Module &module, const TargetInfo &target, Options options, LoopRows rows) {
+  std::unique_ptr<ir::Module> own = made(before, module, {target, options, nullptr, &rows});
   auto number = [](const char *name, unsigned n) { return std::string(" --") + name + "=" + std::to_string(n); };
   return {"--target=" + target.name() + number("num-warps", options.numWarps) + number("num-stages", options.numStages) + number("num-ctas", options.numCtas) +
-              (options.stagesRows ? " --stages-rows" : ""),
+              (options.stagesRows ? " --stages-rows" : "") + (rows.blocks ? number("held-blocks", rows.blocks) : ""),
           ir::print(own ? *own : module)};
 }
 
@@ -184,7 +187,7 @@ std::unique_ptr<ir::Module> runPasses(std::span<const GpuPass> passes, const ir:
       pass.run(own, in);
     else
       own = pass.make(module, in);
-    if (own && !verifier.check(*own, pass.name, ir::Level::Gpu, [&] { return reproducer(passes.first(i), module, in.target, options); }))
+    if (own && !verifier.check(*own, pass.name, ir::Level::Gpu, [&] { return reproducer(passes.first(i), module, in.target, options, in.rows ? *in.rows : LoopRows{}); }))
       return nullptr;
     if (last == pass.name)
       break;

@@ -9,11 +9,14 @@
 
 namespace tegula::gpu {
 
+struct LoopRows; // loops/HoldRows.h
+
 /// What passes are told beside the module. `options` may change: partition-cluster sets numCtas to 1 where the work cannot be shared, and to more where it chooses a cluster.
 struct PassInput {
   const TargetInfo &target;
   Options &options;
-  DiagEngine *remarks; // may be null
+  DiagEngine *remarks;       // may be null
+  LoopRows *rows = nullptr;  // what is known of rows that loops read again; may be null
 };
 
 /// One of `make` and `change` is there.

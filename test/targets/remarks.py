@@ -102,3 +102,6 @@ def elements(x, indices, wide, out, counts):
     tl.store(out + rows, tl.associative_scan(tl.load(indices + rows), 1, halvings))
     tl.store(x + i, a % (a + 1.0))
     tl.store(out + i + 512, tl.inline_asm_elementwise("incl $0", "=r,0", [b], dtype=tl.int32, is_pure=True, pack=1))
+
+
+# RUN: compile %s::norm --sig 'x:*f32, out:*f32:16' -t sm_90a --remarks

@@ -1,8 +1,9 @@
-// The cases of test/gpu-passes/*.ir. `# RUN: pass, pass, ... [--num-warps=N] [--num-stages=N] [--num-ctas=N] [--stages-rows] [--target=NAME]`: what comes out is what the last pass changes, and what it
+// The cases of test/gpu-passes/*.ir. `# RUN: pass, pass, ... [--num-warps=N] [--num-stages=N] [--num-ctas=N] [--held-blocks=N] [--stages-rows] [--target=NAME]`: what comes out is what the last pass changes, and what it
 // remarks; the passes before it make its input.
 #include "../Sections.h"
 #include "RandomKernel.h"
 #include "gpu/Passes.h"
+#include "gpu/loops/HoldRows.h"
 #include "ir/Text.h"
 #include "ir/Verifier.h"
 #include "passes/Pipeline.h"
@@ -19,6 +20,7 @@ struct PassRun {
   std::vector<std::string> passes;
   nvidia::NvTarget target;
   gpu::Options options;
+  gpu::LoopRows rows;
   std::string wrong;
 
   explicit PassRun(const std::string &text) {
@@ -34,6 +36,8 @@ struct PassRun {
         options.clusters = w.ends_with("cost") ? gpu::Clusters::ByCost : gpu::clustersOf(w.back() - '0');
       else if (w == "--stages-rows")
         options.stagesRows = true;
+      else if (w.starts_with("--held-blocks="))
+        rows.blocks = static_cast<unsigned>(std::stoi(value));
       else if (w.starts_with("--num-ctas="))
         options.numCtas = static_cast<unsigned>(std::stoi(value));
       else if (w.starts_with("--target=") && nvidia::parseTarget(value))
@@ -73,7 +77,7 @@ std::string runCase(const test::Section &c) {
     if (const PassEntry *p = findPass(name)) {
       p->run(*m);
     } else if (const gpu::GpuPass *g = gpu::findGpuPass(name)) {
-      g->run(m, {nvidia::NvTargetInfo(run.target), run.options, &remarks});
+      g->run(m, {nvidia::NvTargetInfo(run.target), run.options, &remarks, &run.rows});
     } else {
       return "no pass " + name;
     }
@@ -95,9 +99,9 @@ TEST(GpuPasses, RandomKernelsThroughText) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     auto m = std::make_unique<ir::Module>();
     test::RandomKernel generate(*m, seed);
-    PassRun run("--num-warps=" + std::to_string(1u << seed % 4) + (seed % 2 ? " --stages-rows" : ""));
+    PassRun run("--num-warps=" + std::to_string(1u << seed % 4) + (seed % 2 ? " --stages-rows" : "") + (seed % 3 ? " --held-blocks=2" : ""));
     for (const gpu::GpuPass &pass : gpu::gpuPasses()) {
-      pass.run(m, {nvidia::NvTargetInfo(run.target), run.options, nullptr});
+      pass.run(m, {nvidia::NvTargetInfo(run.target), run.options, nullptr, &run.rows});
       std::string why;
       ASSERT_TRUE(ir::verify(*m, &why)) << "seed " << seed << " after " << pass.name << "\n" << why;
       ASSERT_EQ(roundTrip(*m), "") << "seed " << seed << " after " << pass.name;

@@ -84,8 +84,7 @@ std::optional<std::string> obstacleOfLoop(const Op &loop) {
   return obstacleOf(body, from, false);
 }
 
-/// Is it a constant whose bits are all zero? -0.0 is not.
-static bool isZero(const Value *v) {
+bool isZero(const Value *v) {
   const Op *op = v->def;
   while (op && (op->kind == OpKind::Splat || op->kind == OpKind::Broadcast))
     op = op->operands[0]->def;
@@ -102,9 +101,7 @@ static int64_t copyBytes(const Op &load) { return load.vec() * byteWidth(load.re
 
 bool needsProxyFence(const Op &load) { return load.kind == OpKind::Load && copyBytes(load) != 16; }
 
-std::optional<std::string> obstacleOfCopy(const Op &load) {
-  if (load.kind == OpKind::DescLoad)
-    return load.find(attr::merged) ? std::optional<std::string>("its rows are copied one by one") : std::nullopt;
+std::optional<std::string> obstacleOfCopyBeside(const Op &load) {
   const Type &t = load.result()->type;
   if (t.isPtr || t.elem == Elem::I1)
     return "its elements are " + std::string(t.isPtr ? "pointers" : "truth values");
@@ -112,6 +109,14 @@ std::optional<std::string> obstacleOfCopy(const Op &load) {
     return "it is volatile";
   if (int64_t bytes = copyBytes(load); bytes != 4 && bytes != 8 && bytes != 16)
     return "a copy moves 4, 8 or 16 consecutive bytes, " + std::to_string(bytes) + " at a time are known to be consecutive and aligned here";
+  return std::nullopt;
+}
+
+std::optional<std::string> obstacleOfCopy(const Op &load) {
+  if (load.kind == OpKind::DescLoad)
+    return load.find(attr::merged) ? std::optional<std::string>("its rows are copied one by one") : std::nullopt;
+  if (std::optional<std::string> reason = obstacleOfCopyBeside(load))
+    return reason;
   if (load.operands.size() > 2 && !isZero(load.operands[2]))
     return "a copy writes 0 where the mask is off, and `other` is not known to be 0";
   return std::nullopt;

@@ -21,8 +21,8 @@ constexpr uint64_t registerBits = 32;
 
 class LoopPrefetcher {
 public:
-  LoopPrefetcher(Module &m, Op &loop, const TargetInfo &target, const Options &options)
-      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options) {
+  LoopPrefetcher(Module &m, Op &loop, const TargetInfo &target, const Options &options, unsigned blocks)
+      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options), blocks_(blocks ? blocks : 2048 / target.lanes() / options.numWarps) {
     b_.setFolding(false);
   }
 
@@ -99,11 +99,11 @@ private:
 
   /// Of how many iterations a full multiprocessor has to have loads under way to keep its share of memory busy.
   int64_t iterationsOfMemory() const {
-    constexpr uint64_t threads = 2048, bytesInFlight = 48 << 10; // as in targets/nvidia/Occupancy.cpp
+    constexpr uint64_t bytesInFlight = 48 << 10; // as in targets/nvidia/Occupancy.cpp
     uint64_t bytes = 0;
     for (const Op *load : loads_)
       bytes += static_cast<uint64_t>(load->result()->type.numel()) * byteWidth(load->result()->type.elem);
-    const uint64_t all = std::max<uint64_t>(1, bytes * (threads / target_.lanes() / options_.numWarps));
+    const uint64_t all = std::max<uint64_t>(1, bytes * blocks_);
     return static_cast<int64_t>((bytesInFlight + all - 1) / all);
   }
 
@@ -242,23 +242,24 @@ private:
   bool scans_ = false;
   const TargetInfo &target_;
   const Options &options_;
+  const uint64_t blocks_; // on a multiprocessor
 };
 
-void visit(Module &m, Block &b, const TargetInfo &target, const Options &options) {
+void visit(Module &m, Block &b, const TargetInfo &target, const Options &options, unsigned blocks) {
   for (size_t i = 0; i < b.ops.size(); ++i) {
     Op *op = b.ops[i];
     for (Region *r : op->regions)
-      visit(m, *r->block, target, options);
+      visit(m, *r->block, target, options, blocks);
     if (op->kind != OpKind::For || op->get(attr::numStages, options.numStages) < 2)
       continue;
     size_t before = b.ops.size();
-    if (LoopPrefetcher(m, *op, target, options).run())
+    if (LoopPrefetcher(m, *op, target, options, blocks).run())
       i += b.ops.size() - before;
   }
 }
 
 } // namespace
 
-void prefetchLoads(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), target, options); }
+void prefetchLoads(Module &m, const TargetInfo &target, const Options &options, unsigned blocks) { visit(m, *m.kernel()->block(), target, options, blocks); }
 
 } // namespace tegula::gpu

@@ -13,6 +13,7 @@
 
 namespace tegula::gpu {
 
-void prefetchLoads(ir::Module &m, const TargetInfo &target, const Options &options);
+/// `blocks`: on a multiprocessor; 0: as many as there are threads for.
+void prefetchLoads(ir::Module &m, const TargetInfo &target, const Options &options, unsigned blocks = 0);
 
 } // namespace tegula::gpu

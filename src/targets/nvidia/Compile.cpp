@@ -1,5 +1,8 @@
 // compile() and emitStage(): the arrows in order.
 #include "gpu/Passes.h"
+#include "gpu/Remarks.h"
+#include "gpu/loops/HoldRows.h"
+#include "gpu/shared/SharedNeeds.h"
 #include "ir/StageVerifier.h"
 #include "targets/Diagnostics.h"
 #include "targets/common/AsmText.h"
@@ -19,10 +22,43 @@ struct Compilation {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> llvm;
-  std::unique_ptr<ir::Module> gpu;
+  std::unique_ptr<ir::Module> gpu, withoutRows; // that which `wish` speaks of, where rows are held
+  std::optional<BlockWish> wish;
   GpuKernelMeta meta;
   CompileTimes times;
 };
+
+uint64_t sharedBytesOf(const ir::Module &gpu) {
+  uint64_t bytes = 0;
+  for (const auto &[owner, range] : gpu::mostShared(*gpu.kernel()->block()))
+    bytes = std::max(bytes, range.end);
+  return bytes;
+}
+
+/// Do the kernel's warps part?
+bool hasPartitions(const ir::Function &kernel) {
+  const std::vector<ir::Op *> &ops = kernel.block()->ops;
+  return ops.size() > 1 && ops[ops.size() - 2]->kind == ir::OpKind::Partitions;
+}
+
+/// Of what has been lowered: registers, blocks and clusters for the assembler, blocks and forms for launches.
+void askForBlocks(Compilation &c, const Options &options, DiagEngine &diag) {
+  const ir::Function &kernel = *c.gpu->kernel();
+  if (!c.wish)
+    c.wish = hasPartitions(kernel) ? BlockWish{.blocks = 1} : wishedBlocks(kernel, *c.gpu, options, c.meta.sharedBytes);
+  if (c.wish->most) {
+    c.meta.mostBlocks = static_cast<uint8_t>(c.wish->most);
+    diag.report(c.wish->held ? diag::rowsHeld : diag::fewerBlocks, gpu::userLocation(*c.gpu, *c.wish->rows), c.wish->most, c.meta.sharedBytes / 1024);
+  }
+  if (!options.askedCrowd)
+    c.meta.forms = std::move(c.wish->forms);
+  markKernel(*c.llvm->getFunction(c.meta.symbol), {.threads = c.meta.threads,
+                                                   .minCtasPerSm = c.wish->blocks,
+                                                   .maxRegisters = options.maxRegisters,
+                                                   .clusterCtas = options.numCtas,
+                                                   .firstMap = static_cast<unsigned>(kernel.block()->args.size()),
+                                                   .maps = static_cast<unsigned>(c.meta.tensorMaps.size())});
+}
 
 /// `last`: the GPU pass to end with, if not all are to run.
 bool compileTo(const ir::Module &module, const NvTarget &target, Options options, Stage upTo, DiagEngine &diag, Compilation &c,
@@ -37,9 +73,18 @@ bool compileTo(const ir::Module &module, const NvTarget &target, Options options
     return false;
   options.crowd = crowdOf(options.facts);
   targets::Lap lap;
-  c.gpu = runGpuPasses(module, {NvTargetInfo(target), options, &diag}, verifier, last);
+  gpu::LoopRows rows;
+  c.gpu = runGpuPasses(module, {NvTargetInfo(target), options, &diag, &rows}, verifier, last);
   if (!c.gpu)
     return false;
+  if (rows.bytes && last.empty()) {
+    c.wish = wishedBlocks(*c.gpu->kernel(), *c.gpu, options, sharedBytesOf(*c.gpu), rows.bytes > 0);
+    if (rows.blocks = c.wish->held; rows.blocks) {
+      c.withoutRows = std::exchange(c.gpu, runGpuPasses(module, {NvTargetInfo(target), options, nullptr, &rows}, verifier));
+      if (!c.gpu)
+        return false;
+    }
+  }
   lap.into(c.times.planNs);
   if (upTo == Stage::Gpu)
     return true;
@@ -52,6 +97,8 @@ bool compileTo(const ir::Module &module, const NvTarget &target, Options options
   c.llvm->setDataLayout(c.machine->createDataLayout());
   if (!lower(*c.gpu, target, options, *c.llvm, c.meta, diag))
     return false;
+  if (!target.simulate)
+    askForBlocks(c, options, diag);
   const bool verifies = options.verify || ir::verifiesAlways;
   if (verifies && !targets::verifyModule(*c.llvm, "before optimization", kernel->loc, diag))
     return false;

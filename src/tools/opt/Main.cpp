@@ -2,6 +2,7 @@
 //
 //   tegula-opt [option ...] [file]     without a file: standard input
 #include "gpu/Passes.h"
+#include "gpu/loops/HoldRows.h"
 #include "ir/Text.h"
 #include "ir/Verifier.h"
 #include "passes/Pipeline.h"
@@ -28,6 +29,7 @@ constexpr const char *usageText = R"(usage: tegula-opt [option ...] [file]
   --num-stages=N        of loops that say nothing else (default 3)
   --num-ctas=N          of a cluster (default 1)
   --clusters=WHEN       clusters for programs of one CTA: never (default), cost (long rows), 2, 4 or 8 (wherever the work can be shared)
+  --held-blocks=N       rows that loops read again stay in shared memory, which N blocks share (default: they do not)
   --stages-rows         rows that are live across reductions stay in shared memory
   --no-verify           the module is not verified after every pass
   --verify-each         it is (default)
@@ -42,6 +44,7 @@ struct Options {
   std::string passes, file = "-";
   targets::TargetRef target; // with a GPU level
   gpu::Options gpu;
+  gpu::LoopRows rows;
   bool verify = true, printAll = false, printChanged = false, time = false;
 };
 
@@ -148,7 +151,7 @@ int runPasses(std::unique_ptr<ir::Module> &m, Options &o) {
   ir::Level level = ir::verify(*m, nullptr, nullptr, ir::Level::Tile) ? ir::Level::Tile : ir::Level::Gpu;
   for (const std::string &name : passNames(o.passes)) {
     auto start = std::chrono::steady_clock::now();
-    if (!runPass(m, name, {target, o.gpu, &remarks}))
+    if (!runPass(m, name, {target, o.gpu, &remarks, &o.rows}))
       return 2;
     if (o.time)
       std::fprintf(stderr, "%9.3f ms  %s\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(), name.c_str());
@@ -179,7 +182,7 @@ bool readOption(std::string_view a, Options &o) {
     o.target = gpuNamed(*v);
     return o.target != nullptr;
   }
-  const std::pair<std::string_view, unsigned *> numbers[] = {{"--num-warps=", &o.gpu.numWarps}, {"--num-stages=", &o.gpu.numStages}, {"--num-ctas=", &o.gpu.numCtas}};
+  const std::pair<std::string_view, unsigned *> numbers[] = {{"--num-warps=", &o.gpu.numWarps}, {"--num-stages=", &o.gpu.numStages}, {"--num-ctas=", &o.gpu.numCtas}, {"--held-blocks=", &o.rows.blocks}};
   for (auto [name, out] : numbers)
     if (auto v = value(name))
       return number(*v, *out) && o.gpu.valid();

@@ -55,21 +55,6 @@ bool Lowering::run() {
   }
   llvm::sort(meta_.sharedTiles, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
   meta_.forms = formsByCrowd(options_);
-  if (!target_.simulate) {
-    BlockWish wish = partitions_ ? BlockWish{.blocks = 1} : wishedBlocks(*source_, m_, options_, meta_.sharedBytes);
-    if (wish.most) {
-      meta_.mostBlocks = static_cast<uint8_t>(wish.most);
-      diag_.report(diag::fewerBlocks, gpu::userLocation(m_, *wish.rows), wish.most);
-    }
-    if (!options_.askedCrowd)
-      meta_.forms = std::move(wish.forms);
-    markKernel(*function_, {.threads = meta_.threads,
-                            .minCtasPerSm = wish.blocks,
-                            .maxRegisters = options_.maxRegisters,
-                            .clusterCtas = options_.numCtas,
-                            .firstMap = static_cast<unsigned>(source_->block()->args.size()),
-                            .maps = static_cast<unsigned>(meta_.tensorMaps.size())});
-  }
   return ok_;
 }
 

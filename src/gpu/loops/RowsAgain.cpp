@@ -1,10 +1,10 @@
 // See RowsAgain.h.
-#include "targets/nvidia/RowsAgain.h"
+#include "gpu/loops/RowsAgain.h"
 #include "gpu/ProgramDependence.h"
 #include <algorithm>
 #include <unordered_map>
 
-namespace tegula::nvidia {
+namespace tegula::gpu {
 namespace {
 
 using ir::Block;
@@ -94,7 +94,7 @@ const Op *firstOf(const Op &loop, const Op *load) {
 
 RowsAgain rowsReadAgain(const Op &loop) {
   std::vector<const Op *> loads = loadsOf(loop);
-  gpu::ProgramDependence depends;
+  ProgramDependence depends;
   std::erase_if(loads, [&](const Op *load) { return !depends.of(load->operands[0]); });
   RowsAgain found;
   const std::vector<Op *> &ops = loop.parent->ops;
@@ -113,4 +113,31 @@ RowsAgain rowsReadAgain(const Op &loop) {
   return found;
 }
 
-} // namespace tegula::nvidia
+/// Is each element that `again` reads in an iteration of `next` one that `load` reads in that of `loop`?
+static bool readsNoMore(const Op &loop, const Op &load, const Op &next, const Op &again) {
+  SameIterations iterations(loop, next);
+  const auto isSame = [&](size_t i) { return iterations.same(load.operands[i], again.operands[i], 0); };
+  return isSame(0) && (load.operands.size() == 1 || (again.operands.size() > 1 && isSame(1)));
+}
+
+std::vector<LoadAgain> loadsReadAgain(const Op &loop) {
+  std::vector<LoadAgain> found;
+  ProgramDependence depends;
+  for (Op *op : loop.region(0)->ops)
+    if (op->kind == OpKind::Load && op->result()->type.isTensor() && depends.of(op->operands[0]))
+      found.push_back({op, {}});
+  const std::vector<Op *> &ops = loop.parent->ops;
+  for (auto next = std::ranges::find(ops, &loop) + 1; next < ops.end() && !found.empty(); ++next)
+    if ((*next)->kind == OpKind::For && SameIterations(loop, **next).haveSameBounds())
+      for (Op *op : (*next)->region(0)->ops)
+        if (op->kind == OpKind::Load && op->result()->type.isTensor())
+          for (LoadAgain &l : found)
+            if (l.load->result()->type == op->result()->type && readsNoMore(loop, *l.load, **next, *op)) {
+              l.again.push_back(op);
+              break;
+            }
+  std::erase_if(found, [](const LoadAgain &l) { return l.again.empty(); });
+  return found;
+}
+
+} // namespace tegula::gpu

@@ -3,11 +3,12 @@
 //   for off in range(0, n, BLOCK): total += tl.load(X + row * n + off + cols)                    # BLOCK elements an iteration are read again
 //   for off in range(0, n, BLOCK): tl.store(Y + ..., tl.load(X + row * n + off + cols) - mean)   # here
 //
-// What the blocks on a multiprocessor read again should be in the caches still: that bounds how many there should be (Occupancy.h).
+// What the blocks on a multiprocessor read again should be in the caches still: that bounds how many there should be (targets/nvidia/Occupancy.h); or in shared memory (HoldRows.h).
 #pragma once
 #include "ir/Ir.h"
+#include <vector>
 
-namespace tegula::nvidia {
+namespace tegula::gpu {
 
 struct RowsAgain {
   uint64_t bytes = 0;    // of an iteration
@@ -18,4 +19,12 @@ struct RowsAgain {
 /// depend on the program: weights, which all programs read, stay in the caches by themselves. Addresses are the same if the same operations compute them of the same values. No bytes: none, or not seen.
 RowsAgain rowsReadAgain(const ir::Op &loop);
 
-} // namespace tegula::nvidia
+/// A load of a loop's body, and those of later loops of its block that load the same elements, or some of them, in iterations of the same number.
+struct LoadAgain {
+  ir::Op *load;
+  std::vector<ir::Op *> again;
+};
+/// Those loads, each in the body itself. Empty: none, or not seen.
+std::vector<LoadAgain> loadsReadAgain(const ir::Op &loop);
+
+} // namespace tegula::gpu
