@@ -8,6 +8,7 @@
 #include "passes/FoldComparisons.h"
 #include "passes/HoistInvariants.h"
 #include "passes/Inline.h"
+#include "passes/JoinStores.h"
 #include "passes/MergeArguments.h"
 #include "passes/PadTiles.h"
 #include "passes/RemoveDead.h"
@@ -31,6 +32,7 @@ constexpr PassEntry passes[] = {
     {"fold-comparisons", [](ir::Module &m) { foldComparisons(m); }, "answers comparisons whose operands' ranges tell the result"},
     {"hoist-invariants", hoistInvariants, "moves pure operations out of loops"},
     {"accumulate-dots", accumulateDots, "adds dots to running sums by their accumulators"},
+    {"join-stores", joinStores, "stores once what two stores write to the same addresses"},
     {"pipeline", runPipeline, "all of them in order"},
 };
 } // namespace
@@ -55,7 +57,7 @@ bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const i
   bool hasFolded = false;
   if (!run("affine-carried") || !run("simplify") || !runner.run("fold-comparisons", [&](ir::Module &x) { hasFolded = foldComparisons(x); }) || (hasFolded && !run("simplify")))
     return false;
-  return run("hoist-invariants") && run("accumulate-dots") && run("simplify");
+  return run("hoist-invariants") && run("accumulate-dots") && run("join-stores") && run("simplify");
 }
 
 PassRunner::PassRunner(ir::Module &m, const ir::StageVerifier &verifier)

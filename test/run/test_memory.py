@@ -197,6 +197,33 @@ def test_whole_load_before_whole_store(dev):
 
 
 @tegula.jit
+def fill_parts(x, fill, out, n, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    mask, filled = i < n, tl.load(fill + i, mask=i < n, other=0) != 0
+    v = tl.load(x + i, mask=mask & ~filled)
+    tl.store(out + i, v, mask=mask & ~filled)
+    tl.store(out + i, 7.0, mask=filled & mask)
+    tl.store(out + n + i, v, mask=mask)
+    tl.store(out + n + i, -v, mask=mask & (v < 0))
+    tl.store(out + 2 * n + i // 2, v, mask=mask & (i % 2 == 0))
+    tl.store(out + 2 * n + i // 2, i.to(tl.float32), mask=mask & (i % 2 != 0))
+
+
+@pytest.mark.parametrize("n", [1, 63, 100, 128])
+def test_two_stores_to_the_same_places(dev, n):
+    """By a condition and its opposite; of all and then of some; where elements share a place the second one stays."""
+    x, fill = values(d("float32"), n, n), (np.arange(n) % 3 == 1).astype(np.int8)
+    x[fill != 0] = 0
+    out = np.zeros(3 * n, np.float32)
+    dev(fill_parts, (tegula.cdiv(n, 64),), x, fill, out, n, 64)
+    assert_same(out[:n], np.where(fill, np.float32(7), x))
+    kept = fill == 0
+    assert_same(out[n:2 * n][kept], np.where(x < 0, -x, x)[kept])
+    odd = np.arange(1, n, 2)
+    assert_same(out[2 * n:2 * n + len(odd)], odd.astype(np.float32))
+
+
+@tegula.jit
 def scalar_memory(x, out):
     tl.store(out, tl.load(x + 3) + tl.load(x, mask=tl.program_id(0) == 0, other=9))
     tl.store(out + 1, tl.load(x, mask=tl.program_id(0) == 1, other=9))
