@@ -253,8 +253,8 @@ static uint8_t wantedForm(const TegulaKernel &k, int64_t programs, const TegulaA
       programs, coresOf(*k.device), [](const void *p, uint32_t i) { return static_cast<const Flat *>(p)->leaves[static_cast<const Flat *>(p)->k.pack[i].leaf]->u.i; }, &flat);
 }
 
-TegulaKernel *api::inForm(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs) {
-  if (k->info.gpu.splitsByGrid) return spread(f, args, count, call, bound, k, programs);
+/// The kernel in the form that `k` wants for the launch; `k` where it has it or there is no other. `call` and `bound` become those of the result.
+static TegulaKernel *inWantedForm(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs) {
   if (!k->info.gpu.forms.asks() || !k->device || programs <= 0 || k->staysWhole.load(std::memory_order_relaxed)) return k;
   const uint8_t wanted = wantedForm(*k, programs, bound.leaves);
   if (wanted == k->info.gpu.forms.form) return k;
@@ -266,6 +266,15 @@ TegulaKernel *api::inForm(TegulaFunction &f, const TegulaArg *args, size_t count
   if (found) return call = changed, found;
   k->staysWhole.store(true, std::memory_order_relaxed);
   return bindAgain(f, args, count, call.compile, bound, nulls) ? k : nullptr;
+}
+
+TegulaKernel *api::inForm(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs) {
+  if (k->info.gpu.splitsByGrid) return spread(f, args, count, call, bound, k, programs);
+  // What code that loads ahead asks of registers only that code tells, so that it may want another form of itself; that one has the same answer.
+  constexpr unsigned mostSteps = 2;
+  TegulaKernel *before = nullptr;
+  for (unsigned i = 0; i < mostSteps && k && k != before; ++i) before = std::exchange(k, inWantedForm(f, args, count, call, bound, k, programs));
+  return k;
 }
 
 TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const TegulaArg *args, size_t count,

@@ -105,7 +105,7 @@ constexpr GpuPass passes[] = {
     // Behind all that look at what stands between dots, of which a branch is the end.
     {"skip-masks", nullptr, [](ir::Module &m, const PassInput &in) { skipMasks(m, in.target, in.options); }, "asks masks of tiles only where they may hold for some elements and not for others"},
     // What could not be copied asynchronously.
-    {"prefetch-loads", nullptr, [](ir::Module &m, const PassInput &in) { prefetchLoads(m, in.target, in.options, in.rows ? in.rows->blocks : 0); }, "loads operands an iteration ahead, into registers"},
+    {"prefetch-loads", nullptr, [](ir::Module &m, const PassInput &in) { prefetchLoads(m, in.target, in.options, in.rows ? in.rows->blocks : 0, in.facts, in.forms); }, "loads operands an iteration ahead, into registers"},
     // Loads outside of the loops above.
     {"stage-rows", nullptr, [](ir::Module &m, const PassInput &in) { stageRows(m, in.target, in.options); }, "keeps rows that are live across reductions in shared memory, where they were chosen to be there"},
     {"copy-loads", nullptr, [](ir::Module &m, const PassInput &in) { copyLoadsToTiles(m, in.target, in.options); }, "copies operands of dots to shared memory, outside of loops"},

@@ -3,6 +3,7 @@
 #pragma once
 #include "gpu/TargetInfo.h"
 #include "ir/StageVerifier.h"
+#include "support/LaunchForms.h"
 #include <memory>
 #include <span>
 #include <string_view>
@@ -12,11 +13,14 @@ namespace tegula::gpu {
 struct LoopRows; // loops/HoldRows.h
 
 /// What passes are told beside the module. `options` may change: partition-cluster sets numCtas to 1 where the work cannot be shared, and to more where it chooses a cluster.
+/// `facts`: of the launches that code is made for, null if none are known or there are no forms for others; what a pass decides by them it says in `forms` then (loops/PrefetchLoads.h).
 struct PassInput {
   const TargetInfo &target;
   Options &options;
   DiagEngine *remarks;       // may be null
   LoopRows *rows = nullptr;  // what is known of rows that loops read again; may be null
+  const LaunchFacts *facts = nullptr;
+  LaunchForms *forms = nullptr; // set where facts are
 };
 
 /// One of `make` and `change` is there.

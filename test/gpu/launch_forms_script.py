@@ -18,6 +18,32 @@ def add(x, out, n, BLOCK: tl.constexpr):
     tl.store(out + at, tl.load(x + at, mask=at < n) + 1, mask=at < n)
 
 
+@tegula.jit
+def exponentials(x, out, cols, BLOCK: tl.constexpr):
+    """Threads meet in each iteration."""
+    most, total = float("-inf"), 0.0
+    for start in range(0, cols, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        v = tl.load(x + tl.program_id(0) * cols + at, mask=at < cols, other=float("-inf"))
+        now = tl.maximum(most, tl.max(v))
+        total = total * tl.exp(most - now) + tl.sum(tl.exp(v - now))
+        most = now
+    tl.store(out + tl.program_id(0), most + tl.log(total))
+
+
+@tegula.jit
+def counted(x, out, cols, BLOCK: tl.constexpr):
+    """The same in another spelling."""
+    most, total = float("-inf"), 0.0
+    for i in range(tl.cdiv(cols, BLOCK)):
+        at = i * BLOCK + tl.arange(0, BLOCK)
+        v = tl.load(x + tl.program_id(0) * cols + at, mask=at < cols, other=float("-inf"))
+        now = tl.maximum(most, tl.max(v))
+        total = total * tl.exp(most - now) + tl.sum(tl.exp(v - now))
+        most = now
+    tl.store(out + tl.program_id(0), most + tl.log(total))
+
+
 class Array:
     """As an array of CuPy looks."""
 
@@ -40,5 +66,9 @@ warm = total.warmup(x, out, 65536, BLOCK=2048, grid=many)
 say("warmup", warm, total[many](x, out, 65536, BLOCK=2048), total.warmup(x, out, 992, BLOCK=2048, grid=many), total[many](x, out, 992, BLOCK=2048))
 handle = total.bind(x, out, 65536, BLOCK=1024, grid=many)
 handle(x, out, 65536), handle(x, out, 992)
+say("counted", *(counted[many](x, out, cols, BLOCK=4096, num_warps=8) for cols in (65536, 4080)))
+rows = [exponentials[(programs,)](x, out, cols, BLOCK=4096, num_warps=8) for programs, cols in ((1 << 14, 65536), (1 << 14, 4080), (132, 65536), (1 << 14, 65520))]
+say("ahead", *rows)
+print("loads:", *(k.asm["ptx"].count("ld.global") for k in rows[:2]))
 print("compiles:", tegula._core.compile_count())
 print("hashes:", *(total[many](x, out, cols, BLOCK=1024).hash for cols in (992, 65536)))

@@ -25,6 +25,13 @@ def test_launches_of_a_class_share_their_code(twice):
     assert twice[0]["trips"] == "0 1 0 1 0" and twice[0]["grid"] == "0 1 0 1 0" and twice[0]["straight"] == "0 0"
 
 
+def test_rows_of_many_blocks_are_loaded_ahead(twice):
+    """Sixteen elements of a thread in four loads, which stand in front of the loop, too, where the launch says that it runs often; a block that may be the row is not worth the registers."""
+    ahead, once = map(int, twice[0]["loads"].split())
+    assert twice[0]["ahead"] == "0 1 0 0" and once == 4 and ahead >= 2 * once
+    assert twice[0]["counted"] == "0 1"
+
+
 def test_warmup_makes_what_the_launch_wants(twice):
     assert twice[0]["warmup"] == "0 0 1 1"
 

@@ -8,6 +8,7 @@
 #include "gpu/loops/LoopObstacles.h"
 #include "ir/Walk.h"
 #include "passes/ArgumentAccess.h"
+#include "passes/LaunchNumbers.h"
 #include <algorithm>
 #include <cstdlib>
 
@@ -19,10 +20,50 @@ namespace {
 
 constexpr uint64_t registerBits = 32;
 
+/// What the launches that code is made for say of the trips of loops, for one number of trips.
+class Trips {
+public:
+  /// Kernels with products, and those of which the user or clusters decide the registers, have no forms by trips.
+  Trips(const Function &kernel, const Options &options, const LaunchFacts *facts, LaunchForms *asked)
+      : kernel_(kernel), warps_(options.numWarps), facts_(facts), asked_(asked),
+        asks_(facts && asked && !options.maxRegisters && !options.stagesRows && options.numCtas == 1 && !anyOp(*kernel.block(), [](const Op &op) { return op.kind == OpKind::Dot; })) {}
+
+  /// Are there many, and is it worth registers to load ahead? Not those of `isSmall` loops in a grid that runs at once if a thread has hardly any others: all its warps have enough under way, and a second round takes as long
+  /// as the first (a recurrence of bf16, 16 x 32 by four warps, 2048 programs, H200: 32 registers 119 us, 40 and two rounds 154; of 512 programs 252 and 182).
+  bool areMany(const Op &loop, bool isSmall) {
+    if (!asks_)
+      return false;
+    LaunchForms forms;
+    const int32_t number = LaunchNumbers(kernel_, forms).tripsOf(loop);
+    if (number < 0)
+      return false;
+    constexpr uint8_t fewForm = 1;
+    constexpr int64_t mostWarps[] = {48, 64}, sixteenths = 16; // of 40 registers, and of 32
+    forms.axes = {{LaunchForms::Axis::grid, {}}, {number, {fewTrips}}};
+    for (const int64_t warps : mostWarps)
+      forms.axes[0].limits.push_back(sixteenths * warps / warps_);
+    forms.forms = {fewForm, aheadForm, fewForm, isSmall ? fewForm : aheadForm, fewForm, aheadForm};
+    forms.unknown = fewForm;
+    forms.form = !facts_->form ? forms.formFor(*facts_) : facts_->form & aheadForm ? aheadForm : fewForm;
+    if (!asked_->asks())
+      *asked_ = std::move(forms);
+    else if (asked_->exprs != forms.exprs || asked_->axes != forms.axes)
+      return false;
+    return asked_->form == aheadForm;
+  }
+
+private:
+  const Function &kernel_;
+  const int64_t warps_;
+  const LaunchFacts *facts_;
+  LaunchForms *asked_;
+  bool asks_;
+};
+
 class LoopPrefetcher {
 public:
-  LoopPrefetcher(Module &m, Op &loop, const TargetInfo &target, const Options &options, unsigned blocks)
-      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options), blocks_(blocks ? blocks : 2048 / target.lanes() / options.numWarps) {
+  LoopPrefetcher(Module &m, Op &loop, const TargetInfo &target, const Options &options, unsigned blocks, Trips &trips)
+      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options), blocks_(blocks ? blocks : 2048 / target.lanes() / options.numWarps), trips_(trips) {
     b_.setFolding(false);
   }
 
@@ -147,10 +188,17 @@ private:
   }
 
   /// A loop over blocks of a row: the block may be the whole row. Then nothing is loaded ahead, and registers for it cost blocks on the multiprocessor, which alone hide memory (cumsum of 1024 columns, H200, by 4096
-  /// fp32 with 8 warps: 0.66 of Triton's speed, by 1024 bf16 with 4 0.95 of what it was).
+  /// fp32 with 8 warps: 0.66 of Triton's speed, by 1024 bf16 with 4 0.95 of what it was). What a launch says decides then.
   bool mayRunOnce() const {
     const std::optional<int64_t> first = constantInt(loop_.operands[0]), last = constantInt(loop_.operands[1]), step = constantInt(loop_.operands[2]);
-    return first && step && std::abs(*step) > 1 && !(last && (*last - *first) / *step > 1);
+    return first && step && (std::abs(*step) > 1 || isQuotient(loop_.operands[1])) && !(last && (*last - *first) / *step > 1);
+  }
+
+  /// How many blocks there are of an extent, as programs say it that count them.
+  static bool isQuotient(const Value *v) {
+    while (v->def && (v->def->kind == OpKind::SExt || v->def->kind == OpKind::ZExt || v->def->kind == OpKind::Trunc))
+      v = v->def->operands[0];
+    return v->def && (v->def->kind == OpKind::SDiv || v->def->kind == OpKind::UDiv || v->def->kind == OpKind::AShr || v->def->kind == OpKind::LShr);
   }
 
   /// Of a thread in an iteration.
@@ -179,12 +227,15 @@ private:
       if (!loop_.find(attr::numStages)) {
         constexpr unsigned partOfTwo = 4;
         constexpr int64_t mostAccesses = 8; // of 16 bytes are 32 registers
-        const bool mayEndAtOnce = mayRunOnce();
-        const uint64_t most = std::min(mayEndAtOnce ? 8u : 32u, target_.registerLimit(target_.lanes() * 2 * options_.numWarps) / partOfTwo);
+        constexpr uint64_t mostOfFew = 8, mostOfMany = 32; // registers
+        const uint64_t limit = target_.registerLimit(target_.lanes() * 2 * options_.numWarps) / partOfTwo;
         int64_t accesses = 0;
         for (const Op *load : loads_)
           accesses += accessesOf(*load);
-        return bits <= registerBits * most && accesses <= mostAccesses && !(mayEndAtOnce && scans_);
+        if (bits > registerBits * std::min(mostOfMany, limit) || accesses > mostAccesses)
+          return 0;
+        const bool isSmall = bits <= registerBits * mostOfFew;
+        return !mayRunOnce() || (isSmall && !scans_) || trips_.areMany(loop_, isSmall);
       }
       const int64_t wanted = meets_ ? loop_.numStages() - 1 : std::min(loop_.numStages(), iterationsOfMemory()) - 1;
       return std::min({wanted, within(options_.numWarps), std::max<int64_t>(1, within(std::max(options_.numWarps, enoughWarps)))});
@@ -243,23 +294,27 @@ private:
   const TargetInfo &target_;
   const Options &options_;
   const uint64_t blocks_; // on a multiprocessor
+  Trips &trips_;
 };
 
-void visit(Module &m, Block &b, const TargetInfo &target, const Options &options, unsigned blocks) {
+void visit(Module &m, Block &b, const TargetInfo &target, const Options &options, unsigned blocks, Trips &trips) {
   for (size_t i = 0; i < b.ops.size(); ++i) {
     Op *op = b.ops[i];
     for (Region *r : op->regions)
-      visit(m, *r->block, target, options, blocks);
+      visit(m, *r->block, target, options, blocks, trips);
     if (op->kind != OpKind::For || op->get(attr::numStages, options.numStages) < 2)
       continue;
     size_t before = b.ops.size();
-    if (LoopPrefetcher(m, *op, target, options, blocks).run())
+    if (LoopPrefetcher(m, *op, target, options, blocks, trips).run())
       i += b.ops.size() - before;
   }
 }
 
 } // namespace
 
-void prefetchLoads(Module &m, const TargetInfo &target, const Options &options, unsigned blocks) { visit(m, *m.kernel()->block(), target, options, blocks); }
+void prefetchLoads(Module &m, const TargetInfo &target, const Options &options, unsigned blocks, const LaunchFacts *facts, LaunchForms *asked) {
+  Trips trips(*m.kernel(), options, facts, asked);
+  visit(m, *m.kernel()->block(), target, options, blocks, trips);
+}
 
 } // namespace tegula::gpu

@@ -23,6 +23,7 @@ struct Compilation {
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> llvm;
   std::unique_ptr<ir::Module> gpu, withoutRows; // that which `wish` speaks of, where rows are held
+  LaunchForms ahead; // what loops that load ahead ask (gpu/loops/PrefetchLoads.h)
   std::optional<BlockWish> wish;
   GpuKernelMeta meta;
   CompileTimes times;
@@ -45,7 +46,7 @@ bool hasPartitions(const ir::Function &kernel) {
 void askForBlocks(Compilation &c, const Options &options, DiagEngine &diag) {
   const ir::Function &kernel = *c.gpu->kernel();
   if (!c.wish)
-    c.wish = hasPartitions(kernel) ? BlockWish{.blocks = 1} : wishedBlocks(kernel, *c.gpu, options, c.meta.sharedBytes);
+    c.wish = hasPartitions(kernel) ? BlockWish{.blocks = 1} : wishedBlocks(kernel, *c.gpu, options, c.meta.sharedBytes, c.ahead);
   if (c.wish->most) {
     c.meta.mostBlocks = static_cast<uint8_t>(c.wish->most);
     diag.report(c.wish->held ? diag::rowsHeld : diag::fewerBlocks, gpu::userLocation(*c.gpu, *c.wish->rows), c.wish->most, c.meta.sharedBytes / 1024);
@@ -74,13 +75,17 @@ bool compileTo(const ir::Module &module, const NvTarget &target, Options options
   options.crowd = crowdOf(options.facts);
   targets::Lap lap;
   gpu::LoopRows rows;
-  c.gpu = runGpuPasses(module, {NvTargetInfo(target), options, &diag, &rows}, verifier, last);
+  const LaunchFacts *facts = target.simulate ? nullptr : &options.facts;
+  const auto runPasses = [&](DiagEngine *remarks, std::string_view until = {}) {
+    return runGpuPasses(module, {NvTargetInfo(target), options, remarks, &rows, facts, facts ? &c.ahead : nullptr}, verifier, until);
+  };
+  c.gpu = runPasses(&diag, last);
   if (!c.gpu)
     return false;
   if (rows.bytes && last.empty()) {
-    c.wish = wishedBlocks(*c.gpu->kernel(), *c.gpu, options, sharedBytesOf(*c.gpu), rows.bytes > 0);
+    c.wish = wishedBlocks(*c.gpu->kernel(), *c.gpu, options, sharedBytesOf(*c.gpu), c.ahead, rows.bytes > 0);
     if (rows.blocks = c.wish->held; rows.blocks) {
-      c.withoutRows = std::exchange(c.gpu, runGpuPasses(module, {NvTargetInfo(target), options, nullptr, &rows}, verifier));
+      c.withoutRows = std::exchange(c.gpu, runPasses(nullptr));
       if (!c.gpu)
         return false;
     }

@@ -3,6 +3,7 @@
 #include "abi/Multiprocessor.h"
 #include "gpu/Dots.h"
 #include "gpu/Layouts.h"
+#include "gpu/loops/PrefetchLoads.h"
 #include "gpu/loops/RowsAgain.h"
 #include "gpu/parts/ChooseCluster.h"
 #include "gpu/parts/HeldRows.h"
@@ -407,11 +408,12 @@ namespace {
 struct Known {
   uint64_t blocks = 0;        // of the grid on a multiprocessor if all ran at once; 0: not known
   bool isPersistent = false;  // the programs of that grid share all work among them
+  bool loadsAhead = false;    // loops do so by what the launch says
   std::vector<int64_t> trips, rowTrips; // by Pressure::iterations and rows, the most of a class; 0: not known
 };
 
 /// Classes of a grid, by the warps that a multiprocessor has of it if all run at once; of trips: one iteration has no loads of later ones, from some on there is time to gain by them.
-constexpr int64_t gridWarps[] = {16, 40, 48, 64}, tripLimits[] = {1, 3}, mostTrips = INT32_MAX;
+constexpr int64_t gridWarps[] = {16, 40, 48, 64}, tripLimits[] = {1, tegula::gpu::fewTrips}, mostTrips = INT32_MAX;
 
 /// Do programs take every n-th part of the work, n being their number? Then the grid is meant to run at once, and one that waits for a place on a multiprocessor begins when all others are done:
 /// softmax of 8192 columns in bf16, 528 programs of four warps, H200: 126 registers and four blocks 140 us, 130 and three 160.
@@ -559,7 +561,8 @@ namespace {
 class Asking {
 public:
   using Rule = std::function<uint8_t(const Known &)>;
-  Asking(const ir::Function &kernel, const Pressure &pressure, const Options &options, Rule form) : pressure_(pressure), options_(options), form_(std::move(form)) {
+  Asking(const ir::Function &kernel, const Pressure &pressure, const Options &options, const LaunchForms &ahead, Rule form) : pressure_(pressure), options_(options), ahead_(ahead), form_(std::move(form)) {
+    forms_.exprs = ahead.exprs;
     for (const Iteration &it : pressure.iterations) {
       known_.trips.push_back(0);
       const bool isConstant = ir::constantInt(it.loop->operands[0]) && ir::constantInt(it.loop->operands[1]) && ir::constantInt(it.loop->operands[2]);
@@ -588,7 +591,9 @@ public:
       if (n >= 0 && forms_.axes.size() <= mostLoops && std::ranges::find(forms_.axes, n, &LaunchForms::Axis::number) == forms_.axes.end())
         forms_.axes.push_back({n, {std::begin(tripLimits), std::end(tripLimits)}});
     addRowLimits();
-    classes(0, known_);
+    if (ahead_.asks())
+      addLimit(ahead_.axes.back().number, tegula::gpu::fewTrips);
+    classes(0, known_, {});
     for (size_t i = forms_.axes.size(); i--;)
       dropIdle(i);
     if (std::ranges::all_of(forms_.forms, [&](uint8_t form) { return form == forms_.unknown; })) {
@@ -639,8 +644,29 @@ private:
       forms_.axes = std::move(axes);
   }
 
-  void classes(size_t axis, Known known) {
+  void addLimit(int32_t number, int64_t limit) {
+    auto axis = std::ranges::find(forms_.axes, number, &LaunchForms::Axis::number);
+    if (axis == forms_.axes.end())
+      axis = forms_.axes.insert(axis, {number, {}});
+    if (std::ranges::find(axis->limits, limit) == axis->limits.end())
+      axis->limits.push_back(limit);
+    std::ranges::sort(axis->limits);
+  }
+
+  /// Do loops load ahead where the grid and trips of `most` are the most of a class? Its limits are among those of the classes.
+  bool loadsAhead(const std::vector<std::pair<int32_t, int64_t>> &most) const {
+    size_t index = 0;
+    for (const LaunchForms::Axis &a : ahead_.axes) {
+      const int64_t n = std::ranges::find(most, a.number, &std::pair<int32_t, int64_t>::first)->second;
+      index = index * (a.limits.size() + 1) + static_cast<size_t>(std::ranges::count_if(a.limits, [&](int64_t limit) { return limit < n; }));
+    }
+    return ahead_.asks() && ahead_.forms[index] == tegula::gpu::aheadForm;
+  }
+
+  /// `most`: by number, of the axes before.
+  void classes(size_t axis, Known known, std::vector<std::pair<int32_t, int64_t>> most) {
     if (axis == forms_.axes.size()) {
+      known.loadsAhead = loadsAhead(most);
       forms_.forms.push_back(form_(known));
       return;
     }
@@ -657,7 +683,9 @@ private:
           if (rowNumbers_[i] == a.number)
             known.rowTrips[i] = trips;
       }
-      classes(axis + 1, known);
+      most.resize(axis);
+      most.emplace_back(a.number, c < a.limits.size() ? a.limits[c] : INT64_MAX);
+      classes(axis + 1, known, most);
     }
   }
 
@@ -685,6 +713,7 @@ private:
 
   const Pressure &pressure_;
   const Options &options_;
+  const LaunchForms &ahead_;
   const Rule form_;
   std::vector<GridClass> grids_; // ascending
   Known known_;
@@ -714,7 +743,7 @@ uint32_t crowdOf(const LaunchFacts &facts) {
   return static_cast<uint32_t>(std::min<int64_t>(UINT32_MAX, (std::clamp<int64_t>(facts.programs, 0, UINT32_MAX) * 16 + cores - 1) / cores));
 }
 
-BlockWish wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes, bool canHold) {
+BlockWish wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes, const LaunchForms &ahead, bool canHold) {
   Pressure pressure(gpu);
   pressure.canHold = canHold;
   unsigned data = pressure.peak(*kernel.block()), threads = 32 * options.numWarps;
@@ -729,13 +758,16 @@ BlockWish wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const 
     const unsigned blocks = blocksOfDots(*kernel.block(), options, most);
     return {.blocks = blocks ? blocks : blocksOfSyncDots(*kernel.block(), options.numWarps, most)};
   }
-  // A form is a number of blocks asked for, and one of blocks at most.
-  constexpr unsigned forms = sm::mostBlocks + 2;
-  static_assert(forms * (mostLimited + 1) <= UINT8_MAX);
-  LaunchForms asked = Asking(kernel, pressure, options, [&](const Known &known) {
-                        return static_cast<uint8_t>(blocksFor(pressure, data, most, options, known) + 1 + forms * mostInL2(pressure, options, known));
+  // A form is a number of blocks asked for, one of blocks at most, which have sixteen warps (of one or two warps there are no such limits), and whether loops load ahead.
+  constexpr unsigned warpsOfLimits = 4;
+  static_assert((sm::threads / 32 / warpsOfLimits + 2) * (mostLimited + 1) <= tegula::gpu::aheadForm && sm::mostBlocks + 2 <= tegula::gpu::aheadForm);
+  const unsigned forms = std::min<unsigned>(sm::threads / threads, sm::mostBlocks) + 2;
+  LaunchForms asked = Asking(kernel, pressure, options, ahead, [&](const Known &known) {
+                        const unsigned limit = options.numWarps < warpsOfLimits ? 0 : mostInL2(pressure, options, known);
+                        return static_cast<uint8_t>((blocksFor(pressure, data, most, options, known) + 1 + forms * limit) | (known.loadsAhead ? tegula::gpu::aheadForm : 0));
                       }).ask();
-  BlockWish wish{.blocks = asked.form % forms - 1, .most = asked.form / forms};
+  const unsigned form = asked.form & ~unsigned{tegula::gpu::aheadForm};
+  BlockWish wish{.blocks = form % forms - 1, .most = form / forms};
   if (wish.most) {
     wish.held = canHold ? wish.most : 0;
     wish.rows = pressure.rows.front().loop;
