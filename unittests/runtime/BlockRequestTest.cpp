@@ -33,12 +33,15 @@ TEST(BlockRequest, Written) {
 }
 
 TEST(BlockRequest, FewerBlocks) {
-  EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm 8\n"))).blocks, 6u);
-  EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm 2\n"))).blocks, 0u);
-  EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm 8\n//" + std::string(64 << 10, ' ')))).blocks, 0u);
+  EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm 8\n"), 4)).blocks, 6u);
+  EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm 2\n"), 4)).blocks, 0u);
+  EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm 8\n//" + std::string(64 << 10, ' ')), 4)).blocks, 0u);
+  const std::string twelve = ptx(".reqntid 128\n.minnctapersm 12\n");
+  EXPECT_EQ(BlockRequest::of(withFewerBlocks(twelve, 20)).blocks, 10u) << "one step of registers for five";
+  EXPECT_EQ(BlockRequest::of(withFewerBlocks(twelve, 200)).blocks, 9u) << "fifty are missing: a quarter of the blocks at a time";
   // CTAs of a cluster give up as few as can be.
   for (auto [blocks, fewer] : {std::pair{10u, 8u}, {5u, 4u}, {4u, 3u}, {3u, 2u}, {2u, 0u}})
-    EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm " + std::to_string(blocks) + "\n// barrier.cluster.arrive"))).blocks, fewer);
+    EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm " + std::to_string(blocks) + "\n// barrier.cluster.arrive"), 4)).blocks, fewer);
 }
 
 TEST(BlockRequest, BoundAndMoreRegisters) {

@@ -284,7 +284,7 @@ Status Assembler::keepingRequest(std::string text, const std::string &kernel, co
   uint32_t spillsAllowed = BlockRequest::of(text).spillsWorth();
   if (Status s = assembleNow(text, kernel, o, out); !s) return s;
   while (out.stats.spillStoreBytes > spillsAllowed && BlockRequest::of(text).registers()) {
-    text = withFewerBlocks(text);
+    text = withFewerBlocks(text, out.stats.spillStoreBytes);
     spillsAllowed = isOfCluster(text) ? BlockRequest::of(text).spillsWorth() : 0;
     if (Status s = assembleNow(text, kernel, o, out); !s) return s;
   }

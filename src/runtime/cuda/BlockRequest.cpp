@@ -60,9 +60,15 @@ bool isOfCluster(std::string_view ptx) { return ptx.find("barrier.cluster.arrive
 
 bool hasAsyncProducts(std::string_view ptx) { return ptx.find("wgmma.mma_async") != ptx.npos; }
 
-std::string withFewerBlocks(const std::string &ptx) {
-  const uint32_t blocks = BlockRequest::of(ptx).blocks;
-  return withRequest(ptx, ptx.size() > longText ? 0 : isOfCluster(ptx) ? std::min(blocks - 1, (3 * blocks + 3) / 4) : blocks * 3 / 4);
+std::string withFewerBlocks(const std::string &ptx, uint32_t spilledBytes) {
+  const BlockRequest r = BlockRequest::of(ptx);
+  if (ptx.size() > longText)
+    return withRequest(ptx, 0);
+  if (isOfCluster(ptx))
+    return withRequest(ptx, std::min(r.blocks - 1, (3 * r.blocks + 3) / 4));
+  constexpr uint32_t wordBytes = 4;
+  const uint32_t wanted = r.registers() + std::max(sm::registerStep, spilledBytes / wordBytes), quarterLess = r.blocks * 3 / 4;
+  return withRequest(ptx, std::max(quarterLess, std::min(r.blocks - 1, sm::warpsOf(wanted) / warpsOfBlock(r.threads))));
 }
 
 std::string withRegisterBound(std::string ptx) {

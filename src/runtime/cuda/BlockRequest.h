@@ -32,8 +32,9 @@ bool isOfCluster(std::string_view ptx);
 /// Has it asynchronous products? Two blocks hide each other's waits for them, where one of eight warps leaves the tensor cores idle: attention of blocks and masks, D=64, 128x64 by eight warps, H200: 158 registers
 /// and one block 311 TFLOP/s, Triton's 118 and two 406 (ncu: 12.5 and 24.6 % of the warps, tensor cores busy 36 and 46 % of the time).
 bool hasAsyncProducts(std::string_view ptx);
-/// A request for three quarters of the blocks (rounded up in clusters), after one that cost spills; none in a long text, where each attempt takes a good part of a second. `ptx` has a request.
-std::string withFewerBlocks(const std::string &ptx);
+/// A request for fewer blocks, after one that cost `spilledBytes` of a thread: for so many that the registers it lacked are there, one step of them at least, but for no fewer than three quarters (rounded up
+/// in clusters, and all of it there): more are stored than are alive at once. None in a long text, where each attempt takes a good part of a second. `ptx` has a request that bounds registers.
+std::string withFewerBlocks(const std::string &ptx, uint32_t spilledBytes);
 /// A bound on registers in the request's place, one above BlockRequest::registers. ptxas stops right below a bound that it finds hard to keep, and spills a register or two where the bound is the
 /// number itself.
 std::string withRegisterBound(std::string ptx);

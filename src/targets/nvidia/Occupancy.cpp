@@ -506,19 +506,23 @@ unsigned blocksFor(const Pressure &pressure, unsigned data, unsigned most, const
   if (const unsigned limit = mostInL2(pressure, options, known))
     most = std::min(most, limit);
   // What is done once beside loops that take the time may go step by step, too; the assembler says what it lacks. Layer norm by Welford's sums, 4096 elements of 16384 by 8 warps in bf16, H200: 103 registers and two
-  // blocks 193 us, Triton's 76 and three 167.
+  // blocks 193 us, Triton's 76 and three 167. Beside chains, which want all warps that there are, it need not be counted: by running moments, 8192 of 32768 by 16 warps in bf16, 109 registers and one block 214 us, 64 and two 160.
   const bool inLoops = pressure.iterations.empty() || pressure.exchangesInLoops || std::ranges::any_of(pressure.iterations, [&](const Iteration &it) { return it.live + overhead > data; });
+  // Registers that may be missing where all warps are worth a try (runtime/cuda/Assembler.h). RMS norm of 1024 floats, 8192 at a time by 16 warps, H200: 40 registers 153 us, 32 without spills 133; moments of 16 columns, 256 rows at a
+  // time by 16 warps in bf16: 64 registers 81 us, 40 and one spilled 69.
+  constexpr unsigned aFew = 4;
   for (unsigned blocks = most; blocks > 1; --blocks) {
     const unsigned warps = (blocks * options.numWarps + sm::quarters - 1) / sm::quarters * sm::quarters, given = sm::registersOf(warps);
-    unsigned need = std::max(least, inLoops ? data + overhead : data);
+    unsigned need = std::max(least, inLoops ? data + overhead : isChain ? 0 : data);
     // Fewer threads need more loads of later iterations under way. All that ptxas unrolls have them where the launch says that there are so many: norms of four iterations and more gain 5-10 % by that, those
     // of one lose as much, and want all warps.
     for (const Iteration &it : pressure.iterations)
       if (it.waitsForMemory()) {
         auto iterationsFor = [&](uint64_t bytesOfAll, uint64_t least) { return std::clamp<uint64_t>((bytesInFlight + bytesOfAll - 1) / bytesOfAll, least, mostUnrolled); };
-        if (onlyStores) { // all loads of an iteration, and two registers for each address
-          constexpr unsigned others = 12;
-          need = std::max(need, std::max(it.live, it.loadWords) + 2 * it.accesses + others);
+        if (onlyStores) { // all loads of an iteration, and two registers for each address; of many loads those that keep the memory busy
+          constexpr unsigned others = 12, manyLoads = 64;
+          const unsigned busy = std::max(it.largestLoad, (bytesInFlight + warps * 128 - 1) / (warps * 128)), loads = it.loadWords < manyLoads ? it.loadWords : std::min(busy, it.loadWords);
+          need = std::max(need, std::max(it.live, loads) + 2 * (it.accesses * loads / it.loadWords) + others);
           continue;
         }
         if (tripsOf(it) == 1) {
@@ -539,7 +543,7 @@ unsigned blocksFor(const Pressure &pressure, unsigned data, unsigned most, const
     // Where loops end soon, other programs begin: all warps that fit, if an iteration of each has enough under way. Registers that are missing cost a try (runtime/cuda/Assembler.h).
     const auto allFit = [&](auto &&fits) { return warps * 32 == sm::threads && !pressure.iterations.empty() && std::ranges::all_of(pressure.iterations, fits); };
     if (allFit([&](const Iteration &it) { return it.isShort && it.waitsForMemory() && uint64_t(warps) * 32 * 4 * it.loadWords >= bytesInFlight && it.live + fewest <= given; }) ||
-        allFit([&](const Iteration &it) { return tripsOf(it) == 1 && forOne(it, it.largestLoad) <= given; }) ||
+        allFit([&](const Iteration &it) { return tripsOf(it) == 1 && forOne(it, it.largestLoad) <= given + (it.specials ? 0 : aFew); }) ||
         // Rounds of a grid take as long as a program: one that runs at once in all warps takes two in fewer.
         (blocks == known.blocks && allFit([&](const Iteration &it) {
            return it.waitsForMemory() ? it.live + it.loadWords + fewest <= given && uint64_t(warps) * 32 * 4 * it.loadWords >= bytesInFlight : forOne(it, it.loadWords) <= given;
@@ -547,7 +551,7 @@ unsigned blocksFor(const Pressure &pressure, unsigned data, unsigned most, const
       need = std::min(need, given);
     if (known.isPersistent && blocks == known.blocks)
       need = std::min(need, std::max(least, data)); // what is missing costs a try (runtime/cuda/Assembler.h)
-    if (need <= given)
+    if (need <= given + (isChain ? aFew : 0))
       return given < abi::multiprocessor::mostRegisters ? blocks : 0; // with as many as a thread can have there is nothing to ask for
   }
   return 0;
