@@ -519,9 +519,9 @@ unsigned blocksFor(const Pressure &pressure, unsigned data, unsigned most, const
     for (const Iteration &it : pressure.iterations)
       if (it.waitsForMemory()) {
         auto iterationsFor = [&](uint64_t bytesOfAll, uint64_t least) { return std::clamp<uint64_t>((bytesInFlight + bytesOfAll - 1) / bytesOfAll, least, mostUnrolled); };
-        if (onlyStores) { // all loads of an iteration, and two registers for each address; of many loads those that keep the memory busy
+        if (onlyStores) { // all loads of an iteration, and two registers for each address; of many small loads those that keep the memory busy
           constexpr unsigned others = 12, manyLoads = 64;
-          const unsigned busy = std::max(it.largestLoad, (bytesInFlight + warps * 128 - 1) / (warps * 128)), loads = it.loadWords < manyLoads ? it.loadWords : std::min(busy, it.loadWords);
+          const unsigned busy = std::max(it.largestLoad, (bytesInFlight + warps * 128 - 1) / (warps * 128)), loads = it.loadWords < manyLoads || it.largestLoad >= largeLoad ? it.loadWords : std::min(busy, it.loadWords);
           need = std::max(need, std::max(it.live, loads) + 2 * (it.accesses * loads / it.loadWords) + others);
           continue;
         }
