@@ -596,7 +596,7 @@ public:
         forms_.axes.push_back({n, {std::begin(tripLimits), std::end(tripLimits)}});
     addRowLimits();
     if (ahead_.asks())
-      addLimit(ahead_.axes.back().number, tegula::gpu::fewTrips);
+      addLimit(ahead_.axes.back().number, ahead_.axes.back().limits.front());
     classes(0, known_, {});
     for (size_t i = forms_.axes.size(); i--;)
       dropIdle(i);
