@@ -115,23 +115,23 @@ def test_rows_that_are_read_again_stay_in_caches(tegula, kernel, cols, programs,
     p = tegula("compile", f"rows.py::{kernel}", "--sig", "x:*fp32:16, out:*fp32:16, cols:i32:16", "-c", "BLOCK=4096", "--num-warps", "8", "-t", "sm_90a", "--remarks", "--emit", "ptx",
                "--integers", f"cols={cols}", "--programs", str(programs))
     assert p.returncode == 0, p.stderr
-    found = re.search(r"at most (\d+) blocks of this kernel share a multiprocessor", p.stderr)
+    found = re.search(r"(\d+) blocks of this kernel share a multiprocessor", p.stderr)
     assert (int(found[1]) if found else None) == (None if kernel == "other_rows" else most)
 
 
 @pytest.mark.parametrize("kernel, dtype, cols, warps, block, most", [
     ("offsets", "fp32", 16384, 4, 1024, 4),  # sixteen warps with 16 KiB under way
-    ("blocks_of_columns", "fp32", 16384, 4, 1024, None),  # beside exponentials 24 KiB, which are six blocks with more than fits
+    ("blocks_of_columns", "fp32", 16384, 4, 1024, 4),
     ("blocks_of_columns", "fp32", 8192, 4, 1024, 6),
-    ("offsets", "bf16", 32768, 8, 2048, 4),  # rows of 16 bits take 32 warps
-    ("offsets", "fp32", 32768, 16, 8192, 1),
+    ("offsets", "bf16", 32768, 8, 2048, 3),  # whose rows have room in shared memory
+    ("offsets", "fp32", 32768, 16, 8192, 2),  # with three quarters of theirs
 ])
 def test_fewer_blocks_keep_the_memory_busy(tegula, kernel, dtype, cols, warps, block, most):
     (tegula.dir / "rows.py").write_text(NORMS)
     p = tegula("compile", f"rows.py::{kernel}", "--sig", f"x:*{dtype}:16, out:*fp32:16, cols:i32:16", "-c", f"BLOCK={block}", "--num-warps", str(warps), "-t", "sm_90a", "--remarks", "--emit", "ptx",
                "--integers", f"cols={cols}", "--programs", "16384")
     assert p.returncode == 0, p.stderr
-    found = re.search(r"at most (\d+) blocks of this kernel share a multiprocessor", p.stderr)
+    found = re.search(r"(\d+) blocks of this kernel share a multiprocessor", p.stderr)
     assert (int(found[1]) if found else None) == most
 
 
