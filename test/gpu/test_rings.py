@@ -249,6 +249,33 @@ def test_second_dot_by_pointers_is_late_where_products_are_long(block, late, cau
     assert gpu.count(" dot ") == 3 + late and bool(re.search(r" = dot %\w+, %\w+, %\w+ .*\n(.*\n){0,12}.* = dot_wait .*pending = 1", gpu)) == late
 
 
+LOOKED_UP = """
+import tegula
+import tegula.language as tl
+@tegula.jit
+def biased(q, k, v, table, out, N, FAR):
+    m, n, d = tl.arange(0, 64), tl.arange(0, 64), tl.arange(0, 64)
+    tq = tl.load(q + m[:, None] * 64 + d[None, :])
+    acc = tl.zeros([64, 64], tl.float32)
+    for i in range(0, N, 64):
+        distance = (i + n)[None, :] - m[:, None]
+        s = tl.dot(tq, tl.load(k + (i + n)[None, :] * 64 + d[:, None])) + tl.load(table + DISTANCE)
+        acc = tl.dot(tl.exp2(s).to(tl.bfloat16), tl.load(v + (i + n)[:, None] * 64 + d[None, :]), acc)
+    tl.store(out + m[:, None] * 64 + d[None, :], acc)
+"""
+
+
+@pytest.mark.parametrize("distance, slots", [("tl.minimum(tl.maximum(distance, -FAR), FAR) + FAR", [3, 3]), ("tl.where(distance < FAR, distance, FAR)", [3, 3]), ("distance + FAR", [3, 3, 4])])
+def test_tables_are_looked_up_by_loads(tmp_path, distance, slots):
+    """A copy of elements that each have an address of their own takes a turn for each; sums of what rows and columns have lie side by side."""
+    source = tmp_path / "looked_up.py"
+    source.write_text(LOOKED_UP.replace("DISTANCE", distance))
+    gpu = registers.run("compile", f"{source}::biased", "--sig", "q:*bf16:16, k:*bf16:16, v:*bf16:16, table:*fp32:16, out:*fp32:16, N:i32:16, FAR:i32", "-t", "sm_90a", "--num-warps", "4",
+                        "--num-stages", "3", "--emit", "gpu", "--remarks")
+    assert rings(gpu) == slots, gpu
+    assert ("each element has an address of its own" in gpu) == (len(slots) == 2)
+
+
 @pytest.mark.parametrize("bias, slots", [("bf16", [2, 2, 2]), ("fp32", [2, 2])])
 def test_a_bias_leaves_the_memory_to_the_tiles_of_dots(tmp_path, bias, slots):
     """128 x 128 scores and D=128: beside rings of keys and values there is room for two tiles of a bias of 16 bits, not for those of 32."""
