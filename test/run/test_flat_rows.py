@@ -121,3 +121,21 @@ def test_reductions_without_a_neutral_element_by_rows(dev, w, block):
     x, out = np.arange(w, dtype=np.float32)[::-1] + 3, np.zeros(3, np.float32)
     dev(least_of_rows, (1,), np.ascontiguousarray(x), out, W=w, B=block)
     assert out.tolist() == [1, 3, w - 1]
+
+
+@tegula.jit
+def rows_or_one(flags, x, out, R: tl.constexpr, C: tl.constexpr, W: tl.constexpr):
+    i, j = tl.arange(0, R)[:, None], tl.arange(0, C)[None, :]
+    at = i * C + j
+    one = tl.load(x + tl.full([R, C], 0, tl.int32), mask=tl.load(flags + at % W) != 0, other=0)
+    tl.store(out + at, one | tl.load(x + j))
+
+
+@pytest.mark.parametrize("rows, columns, w", [(16, 16, 32), (16, 16, 40), (8, 8, 33), (64, 4, 48)])
+def test_rows_that_do_not_change_stay_in_front_of_the_loop(dev, rows, columns, w):
+    """What all vectors load alike is loaded before they are, also where a row ends in a vector, which is done twice then."""
+    rng = np.random.default_rng(w)
+    flags, x, out = rng.integers(0, 2, 64).astype(np.int8), rng.integers(0, 99, columns).astype(np.int16), np.full(rows * columns, -1, np.int16)
+    dev(rows_or_one, (1,), flags, x, out, R=rows, C=columns, W=w)
+    at = np.arange(rows * columns)
+    assert np.array_equal(out, np.where(flags[at % w] != 0, x[0], 0) | x[at % columns])

@@ -180,7 +180,7 @@ V FunctionEmitter::evalLoad(const Op &op, const Bits &at) {
   if (mask == b_.getFalse())
     return other ? other : llvm::Constant::getNullValue(regType(op.results[0]->type.scalarType()));
   Lin l = lin(p);
-  if (nest_->onlyLanes && hasLanes(at)) // what the other lanes hold is stored nowhere
+  if (nest_->onlyLanes && nest_->depth == nest_->open && hasLanes(at)) // what the other lanes hold is stored nowhere; what is in front of the loop goes by no rows, and is for all of it
     mask = mask ? b_.CreateAnd(nest_->onlyLanes, broadcast(mask, nest_->lanes())) : nest_->onlyLanes;
   if (l.self) {
     V x = eval(p, at);
