@@ -89,8 +89,11 @@ void build(Module &m, const Conversion &c) {
 bool lowerInto(llvm::Module &out, const llvm::TargetMachine &machine, const Module &m, const Conversion &c, nvidia::GpuKernelMeta &meta, DiagEngine &diag) {
   out.setTargetTriple(machine.getTargetTriple().str());
   out.setDataLayout(machine.createDataLayout());
-  if (!nvidia::lower(m, *nvidia::parseTarget(c.target), c.options(), out, meta, diag))
+  const nvidia::NvTarget target = *nvidia::parseTarget(c.target);
+  if (!nvidia::lower(m, target, c.options(), out, meta, diag))
     return false;
+  if (!target.simulate)
+    nvidia::markKernel(*out.getFunction(meta.symbol), {.threads = meta.threads});
   std::string error;
   llvm::raw_string_ostream os(error);
   EXPECT_FALSE(llvm::verifyModule(out, &os)) << error;

@@ -34,7 +34,7 @@
 
 namespace tegula::nvidia {
 
-/// Lowers the kernel of `module` into `out`; fills everything of `meta` but what codegen adds. False after a report.
+/// Lowers the kernel of `module` into `out`; fills everything of `meta` but what codegen adds and what is asked for with the blocks (Compile.cpp), which marks the function as an entry point, too (markKernel). False after a report.
 bool lower(const ir::Module &module, const NvTarget &target, const Options &options, llvm::Module &out,
            GpuKernelMeta &meta, DiagEngine &diag);
 
