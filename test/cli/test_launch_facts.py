@@ -184,7 +184,7 @@ def product(a, b, c, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr)
 ])
 def test_products_of_few_rows_have_slots_by_the_grid(tegula, facts, slots):
     (tegula.dir / "product.py").write_text(PRODUCT)
-    p = tegula("compile", "product.py::product", "--sig", "a:*fp16:16, b:*fp16:16, c:*fp32:16, N:i32:16, K:i32:16", "-c", "BM=16", "-c", "BN=128", "-c", "BK=128", "-t", "sm_90a", "--emit", "gpu", *facts)
+    p = tegula("compile", "product.py::product", "--sig", "a:*fp16:16, b:*fp16:16, c:*fp32:16, N:i32:16, K:i32:16", "-c", "BM=32", "-c", "BN=128", "-c", "BK=128", "-t", "sm_90a", "--emit", "gpu", *facts)
     assert p.returncode == 0, p.stderr
     assert re.findall(r"shared_alloc \{slots = (\d+)", p.stdout) == [str(slots)] * 2
 

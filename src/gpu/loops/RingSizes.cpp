@@ -249,8 +249,13 @@ bool PipelinedLoop::fitMemory() {
     remarks_.shortOfMemory(0, wanted, take(all.back()), limit);
     return false;
   }
-  if (first->ahead < wanted)
-    remarks_.shortOfMemory(first->ahead, wanted, take({wanted, first->turns}), limit);
+  if (first->ahead < wanted) {
+    uint64_t needed = take({wanted, first->turns});
+    for (const RingChoice &c : all)
+      if (c.ahead == wanted && c.turns == first->turns && c.isBehindWait)
+        needed = std::min(needed, take(c));
+    remarks_.shortOfMemory(first->ahead, wanted, needed, limit);
+  }
   const RingChoice chosen = withNeighbours(*first);
   take(chosen);
   const Op *early = chosen.isDrained ? body_.terminator() : placeOfEarlyWait();
