@@ -34,7 +34,9 @@ CmpPred opposite(CmpPred p) {
 }
 
 bool isNot(const Value *a, const Value *b) {
-  return a->def && a->def->kind == OpKind::Xor && ((a->def->operands[0] == b && constantInt(a->def->operands[1])) || (a->def->operands[1] == b && constantInt(a->def->operands[0])));
+  const Op *op = a->def;
+  const auto flips = [&](size_t from, size_t by) { return op->operands[from] == b && constantInt(op->operands[by]).value_or(0) != 0; };
+  return op && op->kind == OpKind::Xor && (flips(0, 1) || flips(1, 0));
 }
 
 bool areOpposite(const Value *a, const Value *b) {
