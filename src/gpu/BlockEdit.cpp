@@ -1,6 +1,7 @@
 // See BlockEdit.h.
 #include "gpu/BlockEdit.h"
 #include <algorithm>
+#include <cmath>
 
 namespace tegula::gpu {
 
@@ -11,6 +12,18 @@ const Block &entryOf(const Op &op) {
   while (b->parent->op)
     b = b->parent->op->parent;
   return *b;
+}
+
+bool isZero(const Value *v) {
+  const Op *op = v->def;
+  while (op && (op->kind == OpKind::Splat || op->kind == OpKind::Broadcast))
+    op = op->operands[0]->def;
+  if (!op || op->kind != OpKind::Const)
+    return false;
+  const AttrValue &value = *op->value();
+  if (const double *x = std::get_if<double>(&value))
+    return *x == 0 && !std::signbit(*x);
+  return std::get<int64_t>(value) == 0;
 }
 
 size_t positionOf(const Block &b, const Op *op) { return static_cast<size_t>(std::find(b.ops.begin(), b.ops.end(), op) - b.ops.begin()); }

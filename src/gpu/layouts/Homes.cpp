@@ -1,14 +1,13 @@
 // See Homes.h.
 #include "gpu/layouts/Homes.h"
+#include "gpu/BlockEdit.h"
 #include "gpu/Layouts.h"
 #include "gpu/layouts/EqualAddresses.h"
 #include "gpu/layouts/NeighbourSteps.h"
 #include "gpu/layouts/TurnedTiles.h"
-#include "ir/Builder.h"
 #include "ir/Walk.h"
 #include "layout/Conversion.h"
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 namespace tegula::gpu {
@@ -199,13 +198,6 @@ bool Homes::takesOffsetsOfBothAxes(const Op &op, const std::vector<unsigned> &or
     if (isRead(*o))
       needed += 2 * o->result()->type.numel() / facts_.vectorWidth(o->operands[0], o->mask(), axesByNeighbours(o->operands[0], facts_)[0]) / count;
   return needed <= limit / 4 * 5;
-}
-
-static bool isZero(const Value *v) {
-  while (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Broadcast))
-    v = v->def->operands[0];
-  const std::optional<double> f = constantFloat(v);
-  return f ? *f == 0 && !std::signbit(*f) : constantInt(v) == 0;
 }
 
 bool Homes::isMadeOfHalves(const Op &dot) const {

@@ -6,7 +6,6 @@
 #include "gpu/ProgramDependence.h"
 #include "passes/ArgumentAccess.h"
 #include <algorithm>
-#include <cmath>
 #include <unordered_set>
 
 namespace tegula::gpu {
@@ -82,18 +81,6 @@ std::optional<std::string> obstacleOfLoop(const Op &loop) {
   std::unordered_set<int> from;
   loaded(body, from);
   return obstacleOf(body, from, false);
-}
-
-bool isZero(const Value *v) {
-  const Op *op = v->def;
-  while (op && (op->kind == OpKind::Splat || op->kind == OpKind::Broadcast))
-    op = op->operands[0]->def;
-  if (!op || op->kind != OpKind::Const)
-    return false;
-  const AttrValue &value = *op->value();
-  if (const double *x = std::get_if<double>(&value))
-    return *x == 0 && !std::signbit(*x);
-  return std::get<int64_t>(value) == 0;
 }
 
 /// Consecutive bytes that one copy moves.

@@ -24,8 +24,6 @@ std::optional<std::string> obstacleOfCopy(const ir::Op &load);
 
 /// The same but for what the program wants where the mask is off, which the caller sees to.
 std::optional<std::string> obstacleOfCopyBeside(const ir::Op &load);
-/// Is it a constant whose bits are all zero? -0.0 is not.
-bool isZero(const ir::Value *v);
 
 /// Do threads have to fence (fence.proxy.async) behind the copies of this load before asynchronous dots read them? async_copy of 16 bytes writes shared memory as
 /// they see it by the time it is waited for: 0 of 4.6 * 10^10 results were wrong without on an H200, of plain stores a quarter (docs/hopper.md 1.7). Shorter ones go another way.

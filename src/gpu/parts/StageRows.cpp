@@ -9,7 +9,6 @@
 #include "passes/MadeOfScalars.h"
 #include "passes/Users.h"
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -38,12 +37,6 @@ bool isLong(OpKind k) {
 
 /// Can be done again where its result is used.
 bool isCheap(const Op &op) { return op.has(traits::Elementwise) && op.has(traits::Pure) && op.results.size() == 1 && !isLong(op.kind); }
-
-bool isZero(const Value *v) {
-  if (std::optional<double> f = constantFloat(v))
-    return *f == 0 && !std::signbit(*f);
-  return constantInt(v) == 0;
-}
 
 /// Which loads of a kernel's block are rows, and what is computed of them. Phases are the stretches between reductions of rows.
 class Rows {

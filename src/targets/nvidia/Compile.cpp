@@ -83,7 +83,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, Options options
   if (!c.gpu)
     return false;
   if (rows.bytes && last.empty()) {
-    c.wish = wishedBlocks(*c.gpu->kernel(), *c.gpu, options, sharedBytesOf(*c.gpu), c.ahead, rows.bytes > 0);
+    c.wish = wishedBlocks(*c.gpu->kernel(), *c.gpu, options, sharedBytesOf(*c.gpu), c.ahead, true);
     if (rows.blocks = c.wish->held; rows.blocks) {
       c.withoutRows = std::exchange(c.gpu, runPasses(nullptr));
       if (!c.gpu)
