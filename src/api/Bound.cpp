@@ -25,7 +25,6 @@ struct TegulaBoundLaunch final : RefCounted {
   std::deque<std::vector<TegulaArg>> tuples;
   std::vector<Ref<TegulaValue>> values;
   std::unique_ptr<const Repeat> repeat;      // null: calls go the long way
-  std::vector<char> block;                   // packed `args`, if there is a `repeat`
 
   /// A copy of an argument that lives as long as this.
   TegulaArg keep(TegulaArg a);
@@ -95,11 +94,6 @@ TegulaStatus tegula_bound_create(TegulaFunction *f, const int64_t grid[3], const
   TegulaLaunchOptions full = TEGULA_LAUNCH_OPTIONS_INIT;
   if (options) takeSized(options, full);
   b->repeat = Repeat::of(*f, b->args.data(), b->args.size(), full, b->call, *k, true);
-  if (b->repeat) {
-    b->block.resize(Repeat::maxBytes);
-    if (!b->repeat->pack(nullptr, 0, b->block.data())) b->repeat = nullptr;
-  }
-  b->block.resize(b->repeat ? k->info.argBytes : 0);
   *out = b.release();
   return TEGULA_OK;
 }
@@ -145,8 +139,7 @@ TegulaStatus tegula_bound_launch(TegulaBoundLaunch *b, const int64_t grid[3], co
   }
   if (const Repeat *r = b->repeat.get()) {
     alignas(64) char block[Repeat::maxBytes + runtime::argRoom];
-    if (count == 0) std::memcpy(block, b->block.data(), b->block.size());
-    if (count == 0 || r->pack(args, count, block)) return runBlock(r->kernel(), extents, programs, block, nullptr, {r->threads(), r->hangNs(), options ? options->stream : b->call.stream});
+    if (count == 0 ? r->packKept(block) : r->pack(args, count, block)) return runBlock(r->kernel(), extents, programs, block, nullptr, {r->threads(), r->hangNs(), options ? options->stream : b->call.stream});
   }
   return launchByKey(*b, extents, programs, args, count, options);
 }

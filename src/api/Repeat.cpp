@@ -13,29 +13,38 @@ using lang::Scalar;
 
 /// Fills in what `a`, which the long way took, says about arguments that go the same way.
 bool Repeat::stepOf(const Param &p, const TegulaArg &a, Step &s) {
+  constexpr uint64_t words32 = UINT32_MAX, low32 = static_cast<uint64_t>(INT32_MIN); // the span of 32 bits, and the first signed one
   s.kind = a.kind;
   s.dtype = a.dtype;
-  s.words[0] = a.u.u;
   bool runtime = !p.isConstexpr, wideType = p.annotation.isInt() && !p.annotation.isBool();
+  const auto aligns = [&] { s.alignment = 15, s.divisible = a.u.u % 16 == 0; };
+  const auto constant = [&] { return s.is = Is::Constant, s.low = a.u.u, s.span = 0, true; };
   switch (a.kind) {
   case TEGULA_ARG_POINTER:
     s.is = Is::Pointer;
-    s.aligns = p.specializeAlignment;
-    s.divisible = reinterpret_cast<uintptr_t>(a.u.ptr) % 16 == 0;
+    if (p.specializeAlignment) aligns();
+    s.low = 1, s.span = UINT64_MAX - 1; // null pointers are launched with checks, see Launch.cpp
     s.forbidden = TEGULA_ARG_WIDE;
-    if (runtime) s.words[0] = static_cast<uint64_t>(bigTensorElements * runtime::dtypeInfo(p.annotated ? static_cast<TegulaDtype>(p.annotation.scalar) : a.dtype).bytes);
-    return runtime && a.u2.extent < static_cast<int64_t>(s.words[0]) && !(a.flags & s.forbidden);
+    if (runtime) s.extents = bigTensorElements * runtime::dtypeInfo(p.annotated ? static_cast<TegulaDtype>(p.annotation.scalar) : a.dtype).bytes;
+    return runtime && a.u2.extent < s.extents && !(a.flags & s.forbidden);
   case TEGULA_ARG_INT:
     // A 1 that became a constant stays one, and so does the value of a constexpr parameter.
-    if (!runtime || (!p.annotated && a.dtype == TEGULA_VOID && a.u.i == 1 && p.specialize)) return s.is = Is::Constant, true;
+    if (!runtime || (!p.annotated && a.dtype == TEGULA_VOID && a.u.i == 1 && p.specialize)) return constant();
     s.is = Is::Int;
-    s.aligns = p.specializeAlignment && (!p.annotated || wideType);
-    s.divisible = a.u.i % 16 == 0;
-    s.sizes = !p.annotated && a.dtype == TEGULA_VOID;
-    s.wide = a.u.i != static_cast<int32_t>(a.u.i);
+    if (p.specializeAlignment && (!p.annotated || wideType)) aligns();
+    s.notOne = !p.annotated && a.dtype == TEGULA_VOID;
+    if (s.notOne) { // its size says its type
+      const bool isWide = a.u.i != static_cast<int32_t>(a.u.i);
+      s.low = isWide ? low32 + words32 + 1 : low32, s.span = isWide ? UINT64_MAX - words32 - 1 : words32;
+    }
+    if (a.dtype == TEGULA_INT32) s.low = low32, s.span = words32;
+    if (a.dtype == TEGULA_UINT32) s.span = words32;
+    if (a.dtype == TEGULA_UINT64) s.span = INT64_MAX;
     return true;
-  case TEGULA_ARG_FLOAT: return s.is = runtime ? Is::Float : Is::Constant, true;
-  case TEGULA_ARG_BOOL: return s.is = runtime ? Is::Bool : Is::Constant, true;
+  case TEGULA_ARG_FLOAT: return runtime ? s.is = Is::Float, true : constant();
+  case TEGULA_ARG_BOOL:
+    if (!runtime) return constant();
+    return s.is = Is::Bool, s.span = 1, true;
   case TEGULA_ARG_NONE: return s.is = Is::None, true;
   case TEGULA_ARG_VALUE:
     if (!a.u.value) return false;
@@ -58,12 +67,15 @@ static uint8_t plainBytes(Scalar s) {
 }
 
 /// The kind, the type and the flags.
-static uint32_t headOf(uint8_t kind, TegulaDtype dtype, uint16_t flags) {
-  TegulaArg a{};
-  a.kind = kind, a.dtype = dtype, a.flags = flags;
+static uint32_t headOf(const TegulaArg &a) {
   uint32_t head;
   std::memcpy(&head, &a, sizeof head);
   return head;
+}
+static uint32_t headOf(uint8_t kind, TegulaDtype dtype, uint16_t flags) {
+  TegulaArg a{};
+  a.kind = kind, a.dtype = dtype, a.flags = flags;
+  return headOf(a);
 }
 static_assert(offsetof(TegulaArg, kind) < 4 && offsetof(TegulaArg, dtype) < 4 && offsetof(TegulaArg, flags) == 2 && sizeof(TegulaArg::flags) == 2);
 
@@ -78,15 +90,17 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
   r->hangNs_ = call.hangNs;
   r->device_ = call.device;
   const std::vector<Param> &params = f.params();
+  r->block_.resize(kernel.info.argBytes);
+  static constexpr TegulaArg missing{};
+  static_assert(missing.kind == TEGULA_ARG_MISSING);
   size_t next = 0; // of kernel.pack
   SeenPointers pointers;
   for (size_t i = 0; i < params.size(); ++i) {
     const Param &p = params[i];
-    r->defaults_.push_back(p.defaultArg.kind == TEGULA_ARG_MISSING ? nullptr : &p.defaultArg);
-    const TegulaArg *a = i < count && args[i].kind != TEGULA_ARG_MISSING ? &args[i] : r->defaults_.back();
-    if (keepsArgs) r->defaults_.back() = a;
+    const TegulaArg *a = i < count && args[i].kind != TEGULA_ARG_MISSING ? &args[i] : &p.defaultArg;
     Step s;
-    if (!a || !stepOf(p, *a, s)) return nullptr;
+    s.fallback = keepsArgs ? a : p.defaultArg.kind != TEGULA_ARG_MISSING ? &p.defaultArg : &missing;
+    if (a->kind == TEGULA_ARG_MISSING || !stepOf(p, *a, s)) return nullptr;
     if (s.is >= Is::Pointer) {
       if (next == kernel.pack.size() || kernel.pack[next].leaf != i || kernel.pack[next].isPtr != (s.is == Is::Pointer)) return nullptr;
       const PackItem &item = kernel.pack[next++];
@@ -107,7 +121,15 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
     }
     s.head = headOf(s.kind, s.dtype, 0);
     s.headMask = headOf(0xFF, static_cast<TegulaDtype>(0xFF), s.forbidden);
-    r->steps_.push_back(s);
+    Kept kept;
+    kept.parameter = static_cast<uint32_t>(i);
+    const bool fits = matches(s, *a, r->block_.data());
+    r->isKept_ &= fits;
+    // What lies behind an object may be another one by the next call, and None has no bits.
+    if (fits && s.is != Is::Value && s.is != Is::None) kept.head = headOf(*a), kept.bits = a->u.u, kept.extent = s.is == Is::Pointer ? a->u2.extent : 0;
+    const size_t place = s.is == Is::Pointer ? r->pointers_++ : r->steps_.size();
+    r->kept_.insert(r->kept_.begin() + static_cast<std::ptrdiff_t>(place), kept);
+    r->steps_.insert(r->steps_.begin() + static_cast<std::ptrdiff_t>(place), s);
   }
   if (pointers.overlap()) {
     r->overlap_.resize(SeenPointers::most);
@@ -136,62 +158,71 @@ const Repeat *Repeat::forOptions(TegulaFunction &f, const TegulaArg *args, size_
   return r;
 }
 
+/// Is it as in the kept call, but for the extent?
+inline bool Repeat::Kept::is(const TegulaArg &a) const { return headOf(a) == head && a.u.u == bits; }
+
 // In line: a call for each argument was a tenth of a launch with 19 of them.
 [[gnu::always_inline]] inline bool Repeat::matches(const Step &s, const TegulaArg &a, char *block) {
-  uint32_t head;
-  std::memcpy(&head, &a, sizeof head);
-  if ((head & s.headMask) != s.head) return false;
+  if ((headOf(a) & s.headMask) != s.head) return false;
+  const uint64_t bits = a.u.u;
+  if ((bits - s.low > s.span) | (((bits & s.alignment) == 0) != s.divisible) | (s.notOne & (bits == 1))) return false;
   char *to = block + s.offset;
-  switch (s.is) {
-  case Is::Pointer:
-    if (a.u.u == 0) return false; // launched with checks, see Launch.cpp
-    if (s.aligns && (a.u.u % 16 == 0) != s.divisible) return false;
-    if (a.u2.extent >= static_cast<int64_t>(s.words[0])) return false;
-    std::memcpy(to, &a.u.u, 8);
-    return true;
-  case Is::Int:
-    if (s.aligns && (a.u.u % 16 == 0) != s.divisible) return false;
-    if (s.dtype == TEGULA_INT32 && a.u.i != static_cast<int32_t>(a.u.i)) return false;
-    if (s.dtype == TEGULA_UINT32 && a.u.i != static_cast<uint32_t>(a.u.i)) return false;
-    if (s.dtype == TEGULA_UINT64 && a.u.i < 0) return false;
-    if (s.sizes && (a.u.i == 1 || (a.u.i != static_cast<int32_t>(a.u.i)) != s.wide)) return false;
-    if (s.bytes == 4) std::memcpy(to, &a.u.u, 4);
-    else if (s.bytes == 8) std::memcpy(to, &a.u.u, 8);
-    else std::memcpy(to, &a.u.u, s.bytes);
-    return true;
-  case Is::Bool:
-    if (a.u.u > 1) return false;
-    std::memcpy(to, &a.u.u, s.bytes);
-    return true;
-  case Is::Float:
-    if (s.bytes == 8) {
-      std::memcpy(to, &a.u.f, 8);
-    } else {
-      float v = static_cast<float>(a.u.f);
-      std::memcpy(to, &v, 4);
-    }
-    return true;
-  case Is::Constant: return a.u.u == s.words[0];
-  case Is::None: return true;
-  case Is::Value: return a.u.value && a.u.value->keyWords()[0] == s.words[0] && a.u.value->keyWords()[1] == s.words[1];
+  if (s.is == Is::Pointer) {
+    std::memcpy(to, &bits, 8);
+    return a.u2.extent < s.extents;
   }
-  return false;
+  if (s.is == Is::Int || s.is == Is::Bool) {
+    if (s.bytes == 4) std::memcpy(to, &bits, 4);
+    else if (s.bytes == 8) std::memcpy(to, &bits, 8);
+    else std::memcpy(to, &bits, s.bytes);
+  } else if (s.is == Is::Float) {
+    const float single = static_cast<float>(a.u.f);
+    if (s.bytes == 8) std::memcpy(to, &a.u.f, 8);
+    else std::memcpy(to, &single, 4);
+  } else if (s.is == Is::Value) {
+    return a.u.value && a.u.value->keyWords()[0] == s.words[0] && a.u.value->keyWords()[1] == s.words[1];
+  }
+  return true;
 }
 
-bool Repeat::pack(const TegulaArg *args, size_t count, char *block) const {
-  size_t n = steps_.size();
+inline const TegulaArg &Repeat::given(const Kept &kept, const Step &step, const TegulaArg *args, size_t count) {
+  const size_t i = kept.parameter;
+  return i < count && args[i].kind != TEGULA_ARG_MISSING ? args[i] : *step.fallback;
+}
+
+/// Are the same pointers the same, and do the same ones overlap, as in the kept call?
+bool Repeat::sharesAsKept(const TegulaArg *args, size_t count) const {
   SeenPointers pointers;
-  if (count > n) return false;
-  for (size_t i = 0; i < n; ++i) {
-    const TegulaArg *a = i < count && args[i].kind != TEGULA_ARG_MISSING ? &args[i] : defaults_[i];
-    if (!a || !matches(steps_[i], *a, block)) return false;
-    if (const Step &s = steps_[i]; s.is == Is::Pointer && pointers.add(static_cast<uint32_t>(i), s.pointee, *a) != s.sameAs) return false;
-  }
+  for (size_t k = 0; k < pointers_; ++k)
+    if (pointers.add(kept_[k].parameter, steps_[k].pointee, given(kept_[k], steps_[k], args, count)) != steps_[k].sameAs) return false;
   if (!pointers.overlap()) [[likely]]
     return overlap_.empty();
   uint8_t groups[SeenPointers::most];
   const unsigned pointerCount = pointers.groups(groups);
   return pointerCount == overlap_.size() && std::equal(groups, groups + pointerCount, overlap_.data());
+}
+
+bool Repeat::pack(const TegulaArg *args, size_t count, char *block) const {
+  const size_t n = steps_.size();
+  if (count > n) return false;
+  std::memcpy(block, block_.data(), block_.size());
+  const Kept *kept = kept_.data();
+  const Step *step = steps_.data(), *const pointersEnd = step + pointers_, *const end = step + n;
+  bool otherPointers = false;
+  for (; step != pointersEnd; ++step, ++kept) {
+    const TegulaArg &a = given(*kept, *step, args, count);
+    if (kept->is(a) && a.u2.extent == kept->extent) continue;
+    if (!matches(*step, a, block)) return false;
+    otherPointers = true;
+  }
+  for (; step != end; ++step, ++kept)
+    if (const TegulaArg &a = given(*kept, *step, args, count); !kept->is(a) && !matches(*step, a, block)) return false;
+  return !otherPointers || sharesAsKept(args, count);
+}
+
+bool Repeat::packKept(char *block) const {
+  std::memcpy(block, block_.data(), block_.size());
+  return isKept_;
 }
 
 } // namespace tegula::api

@@ -4,6 +4,9 @@
 // made from one such call. It holds, per parameter, what an argument must be for the key to come out the same (its kind, its type, divisible by
 // 16 or not, 1 or not, the value of a constant) and where its bits go, so that one walk decides and packs. It may refuse what the
 // long way would find (an int given as another kind), never the reverse. Calls with tuples, checked accesses or big tensors have none.
+//
+// It also keeps the call that it was made from: an argument that is bit for bit that call's fits, and its bits are in a copy of that call's block. Only others are looked at, and which pointers
+// overlap is asked only where a pointer is another one.
 #pragma once
 #include "api/Handles.h"
 #include <atomic>
@@ -28,6 +31,8 @@ public:
   bool pack(const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, char *block) const { return hasOptions(options) && pack(args, count, block); }
   /// The same of a call whose options are known to be the same.
   bool pack(const TegulaArg *args, size_t count, char *block) const;
+  /// The block of the call that this was made from; false: it had an argument that goes the long way.
+  bool packKept(char *block) const;
 
   TegulaKernel &kernel() const { return kernel_; }
   unsigned threads() const { return threads_; }
@@ -40,6 +45,14 @@ public:
 
 private:
   enum class Is : uint8_t { Constant, None, Value, /* in the block: */ Pointer, Int, Bool, Float };
+  /// An argument of the call that this was made from, as far as launches depend on it, beside the same step. Small and in one table: after a driver's launch little of it is in the cache.
+  struct Kept {
+    uint32_t head = 0; // of an argument: kind, type and flags
+    uint32_t parameter = 0;
+    uint64_t bits = 1; // with a head of 0, of a missing argument, whose bits are 0: like no argument
+    int64_t extent = 0; // of pointers
+    bool is(const TegulaArg &a) const;
+  };
   /// What an argument must be, and what becomes of it.
   struct Step {
     Is is = Is::Constant;
@@ -48,18 +61,22 @@ private:
     uint8_t bytes = 0;          // in the block
     uint16_t forbidden = 0;     // flags
     uint32_t head = 0, headMask = 0; // the same three in one comparison, of an argument's first four bytes
-    bool aligns = false;        // `divisible` must be right
-    bool divisible = false;     // by 16
-    bool sizes = false;         // an int without annotation: `wide` must be right, and it must not be 1
-    bool wide = false;          // does not fit 32 bits
+    bool divisible = true;      // must be right of the bits under `alignment`: are they zero?
+    bool notOne = false;        // the bits must not be 1
+    uint8_t alignment = 0;      // mask
+    uint64_t low = 0, span = UINT64_MAX; // the bits must lie in [low, low + span], counted around zero
     uint32_t offset = 0;        // in the block
     int16_t sameAs = -1;        // the parameter that is the same pointer (SeenPointers)
+    const TegulaArg *fallback = nullptr; // for a call that leaves it out; never null
     TegulaDtype pointee = TEGULA_VOID;
-    uint64_t words[2] = {0, 0}; // bits of a constant; key of a value; of pointers: bytes of a big tensor, for which there is another kernel
+    int64_t extents = 0;        // of pointers: bytes of a big tensor, for which there is another kernel
+    uint64_t words[2] = {0, 0}; // key of a value
   };
   bool hasOptions(const TegulaLaunchOptions &options) const;
   static bool stepOf(const Param &p, const TegulaArg &a, Step &out);
   static bool matches(const Step &s, const TegulaArg &a, char *block);
+  static const TegulaArg &given(const Kept &kept, const Step &step, const TegulaArg *args, size_t count);
+  bool sharesAsKept(const TegulaArg *args, size_t count) const;
 
   explicit Repeat(TegulaKernel &k) : kernel_(k), asks_(k.info.gpu.forms.asks()) {}
   static constexpr unsigned mostForms = 8;
@@ -70,9 +87,13 @@ private:
   unsigned threads_ = 1;
   uint64_t hangNs_ = 0;
   int32_t device_ = 0;
+  // Pointers first, otherwise in the order of parameters.
+  std::vector<Kept> kept_;
   std::vector<Step> steps_;
+  size_t pointers_ = 0;
+  std::vector<char> block_;      // of the kept call, gaps included
+  bool isKept_ = true;           // no argument of the kept call goes the long way
   std::vector<uint8_t> overlap_; // SeenPointers::groups(); empty: no pointers overlap
-  std::vector<const TegulaArg *> defaults_; // of parameters, for those that a call leaves out; null: none
 };
 
 } // namespace tegula::api

@@ -85,6 +85,61 @@ TEST(Bound, AnotherClassIsRefused) {
   EXPECT_EQ(in({x, y, out, n}).code(), TEGULA_INVALID_ARGUMENT);
 }
 
+// A call is compared with the one that was bound, argument by argument; what differs in one thing alone is still seen.
+TEST(Bound, ACallThatDiffersInOneThing) {
+  Context c = context();
+  Module m = module(c, std::string(addText) + R"(
+@triton.jit
+def several(x, out, big, flag, half, kind, T: tl.constexpr, odd):
+    tl.store(out, tl.load(x) + big + flag + half + odd)
+    tl.store(out + 1, tl.full([], 7.5, T) if kind is None else kind)
+)");
+  Function add = m.kernel("add").value();
+  alignas(64) float memory[4 * n] = {};
+  const auto at = [&](int i, int count, bool readOnly = false) {
+    return readOnly ? Arg(tegula_const_ptr(memory + i, TEGULA_FP32, count * 4)) : Arg(tegula_ptr(memory + i, TEGULA_FP32, count * 4));
+  };
+  const auto takes = [&](const BoundLaunch &b, std::initializer_list<Arg> args) {
+    const Status s = b(args);
+    EXPECT_TRUE(s || s.code() == TEGULA_INVALID_ARGUMENT) << s.message();
+    return bool(s);
+  };
+  BoundLaunch again = add.bind(1, {at(0, n), at(n, n), at(2 * n, n), 16, 16}).value();
+  EXPECT_TRUE(takes(again, {at(0, n), at(n, n), at(2 * n, n), 16}));
+  EXPECT_TRUE(takes(again, {at(0, n), at(n, n, true), at(2 * n, n), 16})) << "read-only";
+  EXPECT_FALSE(takes(again, {at(0, n), at(n, n), at(2 * n, n, true), 16})) << "read-only, and stored to";
+  EXPECT_FALSE(takes(again, {at(0, n), at(n, n + 16), at(2 * n, n), 16})) << "a longer one reaches into the next";
+  EXPECT_TRUE(takes(again, {at(0, n), at(n, n - 16), at(2 * n - 16, n), 16})) << "both have moved";
+  BoundLaunch shares = add.bind(1, {at(0, n + 16, true), at(n, n, true), at(2 * n, n), 16, 16}).value();
+  EXPECT_TRUE(takes(shares, {at(0, n + 32, true), at(n, n, true), at(2 * n, n), 16})) << "nobody writes there";
+  EXPECT_FALSE(takes(shares, {at(0, n + 16), at(n, n, true), at(2 * n, n), 16})) << "somebody may";
+
+  // Each number at the edges of its class.
+  constexpr int64_t big = (int64_t(1) << 31) + 1;
+  BoundLaunch numbers = m.kernel("several").value().bind(1, {at(0, n), at(n, n), big, true, 0.5, Value::none(), Value::dtype("tl.float32"), 7}).value();
+  const auto got = [&](std::initializer_list<Arg> args) { return memory[n] = memory[n + 1] = 0, takes(numbers, args) ? memory[n] : -1; };
+  memory[0] = 1;
+  EXPECT_EQ(got({same, same, same, same, same, same, same, same}), float(big) + 9.5f);
+  EXPECT_EQ(memory[n + 1], 7.5f);
+  EXPECT_EQ(got({at(0, n), at(n, n), -big - 64, false, -3.25, Value::none(), Value::dtype("tl.float32"), -9}), float(-big - 64) - 11.25f);
+  for (int64_t other : {int64_t(1) << 40, int64_t(INT32_MAX), int64_t(INT32_MIN), int64_t(1), int64_t(0)}) EXPECT_EQ(got({same, same, other}), -1) << other;
+  for (int64_t other : {int64_t(16), int64_t(0), int64_t(1), int64_t(-32), int64_t(INT32_MAX) + 2, int64_t(INT32_MIN) - 1}) EXPECT_EQ(got({same, same, same, same, same, same, same, other}), -1) << other;
+  for (int64_t other : {int64_t(INT32_MAX), int64_t(INT32_MIN) + 1, int64_t(-1), int64_t(2)}) EXPECT_NE(got({same, same, same, same, same, same, same, other}), -1) << other;
+  EXPECT_EQ(got({same, same, same, 1}), -1) << "an int for a bool";
+  EXPECT_EQ(got({same, same, same, same, 1}), -1) << "an int for a float";
+  EXPECT_EQ(got({same, same, same, same, same, 3}), -1) << "an int for None";
+  EXPECT_EQ(got({same, same, same, same, same, same, Value::dtype("tl.float16")}), -1);
+
+  // A parameter that a call leaves out and that has no default is missing, whatever an earlier launch gave.
+  Function f = m.kernel("several").value();
+  const Value none = Value::none(), type = Value::dtype("tl.float32");
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(f(1, {at(0, n), at(n, n), big, true, 0.5, nullptr, type, 7}));
+  TegulaArg left = Arg(same).raw();
+  EXPECT_EQ(f(1, {at(0, n), at(n, n), big, true, 0.5, left, type, 7}).code(), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(f(1, {at(0, n), at(n, n), big, true, 0.5, none, left, 7}).code(), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(f(1, {at(0, n), at(n, n), big, true, 0.5, nullptr, type}).code(), TEGULA_INVALID_ARGUMENT);
+}
+
 // Checked accesses, tuples, descriptors and null pointers have no Repeat: their class is compared by its key.
 TEST(Bound, LongWay) {
   Context c = context();

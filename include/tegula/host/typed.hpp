@@ -88,7 +88,8 @@ public:
     requires(sizeof...(G) == sizeof...(A) && sizeof...(A) > 0)
   Status operator()(G &&...arguments) const {
     TegulaArg all[most];
-    for (size_t i = 0; i < count_; ++i) all[i].kind = TEGULA_ARG_MISSING;
+    if (count_ != sizeof...(A)) // the constants
+      for (size_t i = 0; i < count_; ++i) all[i].kind = TEGULA_ARG_MISSING;
     size_t next = 0;
     ((all[places_[next++]] = one<A>(std::forward<G>(arguments))), ...);
     return bound_.launch(all, count_);
