@@ -344,7 +344,7 @@ def test_transposing_stores_turn_tiles_in_registers(tegula, tmp_path, target, fo
         assert beside == [0, 1], p.stdout
 
 
-@pytest.mark.parametrize("form, said", [("both", "as far as it is seen, as far as operands are not zero"), ("stored", "as far as it is seen"), ("zero", "as far as operands are not zero"), ("sum", "as far as operands are not zero"), ("where", "as far as it is seen, as far as operands are not zero")])
+@pytest.mark.parametrize("form, said", [("both", "as far as it is seen, as far as operands are not zero"), ("stored", "as far as it is seen"), ("zero", "as far as operands are not zero"), ("added", "as far as it is seen, as far as operands are not zero"), ("sum", "as far as operands are not zero"), ("where", "as far as it is seen, as far as operands are not zero")])
 def test_dots_end_where_nothing_counts(tegula, tmp_path, form, said):
     (tmp_path / "t.py").write_text(DEEP_PARTS)
     p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, w:*f32:16, out:*f32:16, M:i32, N:i32:16, K:i32:16", "-c", f"FORM='{form}'", "-t", "cpu:avx2", "--emit", "cpu")
@@ -568,6 +568,8 @@ def k(x, w, out, M, N, K, FORM: tl.constexpr):
         tl.store(out + m[:, None] * N + n[None, :], acc)
     elif FORM == "sum":
         tl.store(out + m, tl.sum(acc, 1), mask=m < M)
+    elif FORM == "added":
+        tl.atomic_add(out + m[:, None] * N + n[None, :], acc, mask=(m < M)[:, None] & (n < N)[None, :])
     elif FORM == "where":
         tl.store(out + m, tl.max(tl.where(m[:, None] >= n[None, :], acc * 2.0, float("-inf")), 1))
     else:

@@ -95,3 +95,13 @@ def test_ends_of_the_matrix(tegula, tmp_path, form, target):
                    "-c", f"FORM='{form}'", "-c", "BK=16", "-d", "cpu", "--save", "out=o.npy", env={"TEGULA_CPU_TARGET": target})
         assert p.returncode == 0, p.stderr
         assert np.array_equal(np.load(tmp_path / "o.npy"), x @ w), (m, n, k)
+
+
+APART = KERNEL.replace("tl.arange(0, BK)\n", "tl.program_id(2) * BK + tl.arange(0, BK)\n").replace("BK if FORM", "BK * 3 if FORM").replace("px += BK", "px += BK * 3").replace("pw += BK * N", "pw += BK * N * 3")
+
+
+def test_rounds_that_lie_apart_end_with_the_matrix(tegula, tmp_path):
+    """As those of a product in three parts of k: so many whole rounds are inside, and so many k of the next."""
+    (tmp_path / "t.py").write_text(APART)
+    p = tegula("compile", "t.py::k", "--sig", SIGNATURE.format("f32"), "-c", "FORM='bound'", "-c", "BK=32", "-t", "cpu:avx2", "--emit", "llvm")
+    assert p.returncode == 0 and re.search(r"udiv i\d+ %\w+, 96\n", p.stdout), p.stdout + p.stderr

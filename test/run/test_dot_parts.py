@@ -339,3 +339,27 @@ def test_masks_made_of_one_another(dev):
     out = np.zeros((BM, BN), np.float32)
     dev(masks_of_masks, (1,), a.reshape(-1), b.reshape(-1), out.reshape(-1), 9, 17, BM, BN, BK, 40)
     assert np.abs(out - (a.astype(np.float64) @ b) * ((np.arange(BM)[:, None] < 9) & (np.arange(BN)[None, :] < 17))).max() < 1e-4
+
+
+@tegula.jit
+def in_parts_of_k(a, b, c, M, N, K, PARTS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows, cols = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    ks = tl.program_id(2) * BK + tl.arange(0, BK)
+    pa, pb = a + (rows % M)[:, None] * K + ks[None, :], b + ks[:, None] * N + (cols % N)[None, :]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(tl.cdiv(K, BK * PARTS)):
+        acc = tl.dot(tl.load(pa, mask=ks[None, :] < K - k * (BK * PARTS), other=0.0), tl.load(pb, mask=ks[:, None] < K - k * (BK * PARTS), other=0.0), acc, input_precision="ieee")
+        pa += BK * PARTS
+        pb += BK * PARTS * N
+    tl.atomic_add(c + rows[:, None] * N + cols[None, :], acc, mask=(rows[:, None] < M) & (cols[None, :] < N), sem="relaxed")
+
+
+@pytest.mark.parametrize("k", [1, 31, 33, 64, 97, 200, 261, 777])
+@pytest.mark.parametrize("parts", [3, 4])
+def test_parts_of_k_end_with_the_matrix(dev, parts, k):
+    """Rounds that lie apart: each ends with the matrix, perhaps in the middle, or lies behind it. What is added to memory is seen where the atomic's mask says."""
+    m, n = 45, 75
+    a, b = (np.round(x * 2) for x in matrices(m, n, k))  # any order of sums is exact
+    c = np.full((m + 1, n), 7, np.float32)
+    dev(in_parts_of_k, (tegula.cdiv(m, BM), tegula.cdiv(n, BN), parts), a.reshape(-1), b.reshape(-1), c.reshape(-1), m, n, k, parts, BM, BN, BK)
+    assert np.array_equal(c[:m], a @ b + 7) and (c[m:] == 7).all()

@@ -178,15 +178,27 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
     shrinks |= (*ofBound)[i] < 0;
     (*growth)[i] -= (*ofBound)[i];
   }
-  if (!byOne(*growth) || (shrinks && below->isUnsigned))
+  // By one from position to position of a round of 2^low, and from round to round perhaps by more (`jump`), as in parts of k (split-K).
+  unsigned low = 0;
+  while (low < bits && (*growth)[low] == int64_t(1) << low)
+    ++low;
+  const int64_t jump = low < bits ? (*growth)[low] : 0;
+  if (low < bits && (total || jump < int64_t(1) << low || jump > INT32_MAX >> (bits - low) || !llvm::all_of(llvm::seq(low, bits), [&](unsigned i) { return (*growth)[i] == jump << (i - low); })))
+    return nullptr;
+  if (shrinks && below->isUnsigned)
     return nullptr;
   V first = b_.CreateSExt(a.base, b_.getInt64Ty()), bound = b_.CreateSExt(b.base, b_.getInt64Ty());
   V count = differenceOf(bound, first, a.base->getType());
   if (below->orEqual)
     count = sumOf(count, b_.getInt64(1), a.base->getType());
+  if (jump) { // so many whole rounds, and what of the next one is inside
+    V by = b_.getInt64(static_cast<uint64_t>(jump)), inside = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, b_.getInt64(0)), rounds = b_.CreateUDiv(inside, by);
+    V rest = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b_.CreateSub(inside, b_.CreateMul(rounds, by)), b_.getInt64(uint64_t(1) << low));
+    count = b_.CreateAdd(b_.CreateShl(rounds, low), rest);
+  }
   // Positions that wrap around may be inside again; the beginning may be outside of an unsigned range that is entered later.
   V all = b_.getInt64(uint64_t(1) << bits);
-  int64_t largest = (a.base->getType()->isIntegerTy(32) ? int64_t(INT32_MAX) : INT64_MAX) - (int64_t(1) << std::max(bits, otherBits));
+  int64_t largest = (a.base->getType()->isIntegerTy(32) ? int64_t(INT32_MAX) : INT64_MAX) - std::max(int64_t(1) << std::max(bits, otherBits), jump << (bits - low));
   V plain = b_.CreateICmpSLE(first, b_.getInt64(static_cast<uint64_t>(largest)));
   if (otherBits)
     plain = b_.CreateAnd(plain, b_.CreateICmpSLE(bound, b_.getInt64(static_cast<uint64_t>(largest))));

@@ -104,8 +104,8 @@ static void fork(llvm::IRBuilder<> &b, V condition, llvm::function_ref<void()> t
 
 // Tiles of the left operand. Programs in an order by groups go along some sets of rows, and come back to the first of them with the next columns. The tiles of one set of rows have slots one behind the other, so that
 // the next one can be fetched; where they begin is told by a table of what their first tiles are made from. A slot's word: 0: free; else how often the tile was asked for, 3 once it is there, and 4 for each time
-// that another one was asked for since. A tile is written down when it is asked for first, and kept when that happens again (a small one, whose buffer stays in L1, the third time), as tiles that nobody comes back
-// to would only drive others out of the caches. Where there are more tiles than slots, some keep theirs: another one takes it after a few times only, unless its rows are new.
+// that another one was asked for since. A tile takes a free slot at once, as packing it twice costs a fifth of what eight programs multiply. One that takes another's place is written down when it is asked for first, and kept when that happens again (a
+// small one, whose buffer stays in L1, the third time, wherever it goes), as tiles that nobody comes back to would only drive others out of the caches. Where there are more tiles than slots, some keep theirs: another one takes it after a few times only, unless its rows are new.
 FoundLeft FunctionEmitter::keptLeft(const Step &s, const Counts &counts, V depth) {
   const KeptLeft &k = s.keptLeft;
   if (!k.slots || state_.options.checked)
@@ -115,7 +115,8 @@ FoundLeft FunctionEmitter::keptLeft(const Step &s, const Counts &counts, V depth
     return {};
   llvm::Type *i64 = b_.getInt64Ty();
   constexpr uint64_t isThere = 3, oneMore = 4, patience = 2;
-  const uint64_t often = k.tileBytes <= state_.target.l1Bytes / 3 ? 2 : 1;
+  const bool isSmall = k.tileBytes <= state_.target.l1Bytes / 3;
+  const uint64_t often = isSmall ? 2 : 1;
   auto number = [&](uint64_t x) { return b_.getInt64(x); };
   auto word = [&](uint64_t i) { return scratchAt(k.state + i * wordBytes); };
   auto wordAt = [&](uint64_t first, V i) { return b_.CreateGEP(i64, word(first), i); };
@@ -147,10 +148,11 @@ FoundLeft FunctionEmitter::keptLeft(const Step &s, const Counts &counts, V depth
   for (unsigned i = 0; i < numbers.size(); ++i)
     differ = b_.CreateOr(differ, b_.CreateXor(numbers[i], read(part(i))));
   V equal = b_.CreateICmpEQ(differ, zero), asked = b_.CreateAnd(state, number(isThere)), there = b_.CreateAnd(equal, b_.CreateICmpEQ(asked, number(isThere)));
-  V keeps = b_.CreateAnd(equal, b_.CreateICmpUGE(asked, number(often))), again = b_.CreateSelect(keeps, number(isThere), b_.CreateAdd(asked, number(1)));
-  V other = b_.CreateOr(b_.CreateICmpEQ(state, zero), b_.CreateICmpUGE(state, number(oneMore * patience)));
+  V free = b_.CreateICmpEQ(state, zero), atOnce = isSmall ? b_.getFalse() : free;
+  V keeps = b_.CreateOr(atOnce, b_.CreateAnd(equal, b_.CreateICmpUGE(asked, number(often)))), again = b_.CreateSelect(keeps, number(isThere), b_.CreateAdd(asked, number(1)));
+  V other = b_.CreateOr(free, b_.CreateICmpUGE(state, number(oneMore * patience)));
   other = b_.CreateAnd(b_.CreateNot(equal), b_.CreateOr(other, b_.CreateICmpNE(read(word(KeptLeft::Fresh)), zero)));
-  b_.CreateStore(b_.CreateSelect(equal, again, b_.CreateSelect(other, number(1), b_.CreateAdd(state, number(oneMore)))), at);
+  b_.CreateStore(b_.CreateSelect(equal, again, b_.CreateSelect(other, b_.CreateSelect(atOnce, number(isThere), number(1)), b_.CreateAdd(state, number(oneMore)))), at);
   fork(b_, other, [&] {
     for (unsigned i = 0; i < numbers.size(); ++i)
       b_.CreateStore(numbers[i], part(i));

@@ -99,7 +99,7 @@ private:
 
   bool followInto(const Value *v, const Op &user) {
     switch (user.kind) {
-    case OpKind::Store:
+    case OpKind::Store: case OpKind::AtomicRmw:
       if (user.operands[1] == v)
         store_ = &user;
       if (user.operands[0] == v || user.operands.size() < 3 || user.operands[2] == v)
