@@ -427,16 +427,12 @@ V Lowering::ownsElements(uint16_t id) {
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
   b_.SetInsertPoint(function_->getEntryBlock().getTerminator());
   V owns = nullptr;
-  auto check = [&](V index, uint32_t free) {
-    if (free)
-      owns = conjunction(owns, b_.CreateICmpEQ(b_.CreateAnd(index, free), b_.getInt32(0)));
-  };
   if (id == 0) { // a scalar: everybody holds a copy
     owns = b_.CreateICmpEQ(tid_, b_.getInt32(0));
   } else {
     const LinearLayout &l = m_.layouts[id - 1u];
-    check(lane_, l.freeMask(Dim::Lane));
-    check(warp_, l.freeMask(Dim::Warp));
+    if (const uint32_t free = l.freeMask(Dim::Lane) | l.freeMask(Dim::Warp) << 5)
+      owns = b_.CreateICmpEQ(b_.CreateAnd(tid_, free), b_.getInt32(0)); // lane and warp with one instruction
   }
   return owners_[id] = owns;
 }
