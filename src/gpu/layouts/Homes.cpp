@@ -105,7 +105,9 @@ Home Homes::besideAddresses(const Op &op) const {
 }
 
 bool Homes::isSpread(const Op &op) const {
-  return op.kind == OpKind::Load && op.result()->type.isTensor() && !op.isVolatile() && op.result()->type.numel() <= threads().count() && (!hasUnknownNeighbours(op, facts_) || isCheap(op.operands[0])) &&
+  constexpr int64_t widest = 16; // bytes of an access
+  return op.kind == OpKind::Load && op.result()->type.isTensor() && !op.isVolatile() &&
+         op.result()->type.numel() * std::max(1u, byteWidth(op.result()->type.elem)) <= widest * threads().count() && (!hasUnknownNeighbours(op, facts_) || isCheap(op.operands[0])) &&
          !pathToTile(users_, op.result(), 6).empty();
 }
 

@@ -64,8 +64,8 @@ public:
   /// or what it stores. Nothing if threads would hold copies there.
   Home besideAddresses(const ir::Op &op) const;
 
-  /// A row, or a few of them, of no more elements than there are threads, that a larger tile is computed with: every thread that needs its elements loads them, which costs as many instructions as to load
-  /// one, store it to shared memory and read them there, and no barrier. Copies ahead bring it with the widest accesses of that layout; elements that lie apart are in fewer sectors, as lanes share them.
+  /// A row, or a few of them, of no more elements than one access of 16 bytes by each thread, that a larger tile is computed with: every thread that needs its elements loads them, if these are two accesses at
+  /// most, which costs no more instructions than to load some, store them to shared memory and read what it needs there, and no barrier. Copies ahead bring it with the widest accesses of that layout; elements that lie apart are in fewer sectors, as lanes share them.
   bool isSpread(const ir::Op &op) const;
   std::optional<Home> homeOfSpread(const ir::Value *v) const;
 
