@@ -50,6 +50,37 @@ def test_rounded_in_pairs(dtype):
 
 
 @tegula.jit
+def scaled_rows(x, w, out, scale, R: tl.constexpr, C: tl.constexpr):
+    """A row of weights for all rows of a tile, every step rounded as eager code does it."""
+    at = tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]
+    dtype: tl.constexpr = out.dtype.element_ty
+    y = (tl.load(x + at).to(tl.float32) * scale).to(dtype).to(tl.float32)
+    y = (y * tl.load(w + tl.arange(0, C)).to(tl.float32)[None, :]).to(dtype).to(tl.float32)
+    tl.store(out + at, (y + 0.3).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_rounded_and_widened_in_pairs(dtype):
+    rows, columns, scale = 4, 512, 1.7
+    generator = np.random.default_rng(6)
+    x, w = (generator.standard_normal(shape).astype(np.float32).astype(dtype) for shape in ((rows, columns), columns))
+    out = np.zeros_like(x)
+    kernel = scaled_rows[(1,)](x, w, out, scale, rows, columns, num_warps=4, device="sim")
+    wide = lambda v: v.astype(np.float32)
+    y = (wide((wide(x) * np.float32(scale)).astype(dtype)) * wide(w)).astype(dtype)
+    expected = (wide(y) + np.float32(0.3)).astype(dtype)
+    assert np.array_equal(out.view(np.uint16), expected.view(np.uint16))
+    ptx = kernel.compile_for("sm_90a").stage("ptx")
+    pairs = rows * columns // 128 // 2  # of a thread
+    name = "f16x2" if dtype == np.float16 else "bf16x2"
+    conversions = re.findall(rf"cvt\.rn\.{name}\.f32\s+%\w+, ([^,]+), ([^;]+);", ptx)
+    assert len(conversions) == 2 * pairs and all(high.startswith("%") and low.startswith("%") for high, low in conversions)
+    assert len(re.findall(rf"fma\.rn\.{name}", ptx)) == pairs  # the weights were widened as a row
+    # Two warps share a row: each loads its weights by one access, which takes no way through shared memory.
+    assert "shared" not in ptx.split("{", 1)[1] and len(re.findall(r"ld\.global\.v4", ptx)) == 2 + 1
+
+
+@tegula.jit
 def toward_zero(x, y, out, N: tl.constexpr):
     at = tl.arange(0, N)
     product = tl.load(x + at).to(tl.float32) * tl.load(y + at).to(tl.float32)

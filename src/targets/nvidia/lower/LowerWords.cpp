@@ -31,14 +31,14 @@ struct Lowering::Words : Part {
   void noteBytes(OpKind kind, V result, V x, uint8_t constant);
   Bytes narrowBytesAt(const Regs &x, unsigned first, bool isSigned);
   std::optional<Regs> inWords(const Op &op), integersInWords(const Op &op), convertBytes(const Op &op);
-  std::optional<Regs> halvesInPairs(OpKind kind, llvm::ArrayRef<Value *> operands, const Value *result);
-  std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op), roundedInPairs(const Op &op), signsInWords(const Op &op), selectInWords(const Op &op);
+  std::optional<Regs> halvesInPairs(OpKind kind, llvm::ArrayRef<const Regs *> in, const Value *result);
+  std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op), roundedInPairs(const Op &op), roundedAndWidened(const Op &op), signsInWords(const Op &op), selectInWords(const Op &op);
   V wordAt(const Regs &x, unsigned first, unsigned bits), bytesAt(const Regs &x, unsigned first), pairAt(const Regs &x, unsigned first);
   V shiftWord(OpKind kind, V x, unsigned amount, unsigned bits), sumOfBytes(OpKind kind, V x, V y);
   std::array<V, 2> fp8ToHalves(V word, Elem from);
   void appendElements(Regs &out, V word, unsigned bits);
   std::optional<std::array<V, 2>> foldWords(OpKind kind, Elem e, const Regs &elements);
-  V widenedConstant(llvm::ArrayRef<V> floats);
+  V widenedConstant(llvm::ArrayRef<V> floats), narrowOf(V wide, Elem e);
   V pickBytes(V a, V c, std::array<uint8_t, 4> bytes), pairArithmetic(OpKind kind, llvm::ArrayRef<V> words, Elem e);
   Bytes biasedBytes(const Value *from, unsigned first, bool isSigned);
   void bytesToFloats(Regs &out, const Bytes &x, Elem to);
@@ -341,32 +341,79 @@ V Lowering::Words::pairArithmetic(OpKind kind, llvm::ArrayRef<V> words, Elem e) 
   return b_.CreateBitCast(vec_->narrow(r, e), b_.getInt32Ty());
 }
 
-std::optional<Regs> Lowering::Words::halvesInPairs(const Op &op) { return halvesInPairs(op.kind, op.operands, op.result()); }
+/// The f16 or bf16 that a float was widened from; null if it was not, or nobody knows.
+V Lowering::Words::narrowOf(V wide, Elem e) {
+  if (auto *half = llvm::dyn_cast<llvm::FPExtInst>(wide); half && e == Elem::F16) {
+    auto *bits = llvm::dyn_cast<llvm::BitCastInst>(half->getOperand(0));
+    return bits && bits->getSrcTy()->isIntegerTy(16) ? bits->getOperand(0) : nullptr;
+  }
+  auto *bits = e == Elem::BF16 ? llvm::dyn_cast<llvm::BitCastInst>(wide) : nullptr;
+  auto *upper = bits ? llvm::dyn_cast<llvm::BinaryOperator>(bits->getOperand(0)) : nullptr;
+  auto *constant = upper && upper->getType()->isIntegerTy(32) ? llvm::dyn_cast<llvm::ConstantInt>(upper->getOperand(1)) : nullptr;
+  const bool isKept = constant && upper->getOpcode() == llvm::Instruction::And && constant->getZExtValue() == 0xFFFF0000;
+  if (!isKept && !(constant && upper->getOpcode() == llvm::Instruction::Shl && constant->getZExtValue() == 16))
+    return nullptr;
+  V word = upper->getOperand(0);
+  if (auto *one = llvm::dyn_cast<llvm::ZExtInst>(word); one && !isKept && one->getSrcTy()->isIntegerTy(16))
+    return one->getOperand(0);
+  Regs halves;
+  appendElements(halves, word, 16);
+  return halves[isKept];
+}
 
 /// A sum, difference or product of two floats that were f16 or bf16 and is rounded to what they were: 24 bits are enough for twice as many and two more, so that the second
 /// rounding finds what one alone would (S. A. Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30(3), 1995). A product of bf16 below 2^-126 is rounded once
 /// here, and there as float, too.
 std::optional<Regs> Lowering::Words::roundedInPairs(const Op &op) {
   const Op *wide = op.operands[0]->def;
+  const Elem e = op.result()->type.elem;
   if (op.rtz() || !wide || wide->result()->type.elem != Elem::F32 || (wide->kind != OpKind::FAdd && wide->kind != OpKind::FSub && wide->kind != OpKind::FMul))
     return std::nullopt;
-  llvm::SmallVector<Value *, 2> narrow;
+  llvm::SmallVector<Regs, 2> narrow;
   for (const Value *v : wide->operands) {
-    if (!v->def || v->def->kind != OpKind::FpExt || v->def->operands[0]->type.elem != op.result()->type.elem)
-      return std::nullopt;
-    narrow.push_back(v->def->operands[0]);
+    if (v->def && v->def->kind == OpKind::FpExt && v->def->operands[0]->type.elem == e) {
+      narrow.push_back(get(v->def->operands[0]));
+      continue;
+    }
+    Regs &own = narrow.emplace_back(); // copies of a row, say, that was widened before
+    for (V x : get(v)) {
+      own.push_back(narrowOf(x, e));
+      if (!own.back())
+        return std::nullopt;
+    }
   }
-  return halvesInPairs(wide->kind, narrow, op.result());
+  return halvesInPairs(wide->kind, {&narrow[0], &narrow[1]}, op.result());
 }
 
-std::optional<Regs> Lowering::Words::halvesInPairs(OpKind kind, llvm::ArrayRef<Value *> operands, const Value *result) {
+/// Floats that are rounded to 16 bits and widened again, as code that follows the roundings of another does: two by one conversion, whose halves are floats with one instruction each.
+std::optional<Regs> Lowering::Words::roundedAndWidened(const Op &op) {
+  const Value *result = op.result();
+  const Elem e = result->type.elem;
+  const bool isWidened = llvm::any_of(frame_.users_.of(result), [](const Op *user) { return user->kind == OpKind::FpExt; });
+  if (target_.simulate || !isWidened || (e != Elem::F16 && e != Elem::BF16) || op.operands[0]->type.elem != Elem::F32 || registersOf(result->type) % 2 != 0 || !frame_.equalRegisters(result).empty())
+    return std::nullopt;
+  const Regs &x = get(op.operands[0]);
+  Regs out;
+  for (unsigned i = 0; i < x.size(); i += 2) {
+    if (x[i] == x[i + 1]) // computed once
+      return std::nullopt;
+    appendElements(out, targets::packWord(b_, {vec_->narrow(x[i], e, op.rtz()), vec_->narrow(x[i + 1], e, op.rtz())}), 16);
+  }
+  return out;
+}
+
+std::optional<Regs> Lowering::Words::halvesInPairs(const Op &op) {
+  llvm::SmallVector<const Regs *, 3> in;
+  for (const Value *v : op.operands)
+    in.push_back(&get(v));
+  return halvesInPairs(op.kind, in, op.result());
+}
+
+std::optional<Regs> Lowering::Words::halvesInPairs(OpKind kind, llvm::ArrayRef<const Regs *> in, const Value *result) {
   Elem e = result->type.elem;
   unsigned n = registersOf(result->type);
   if ((e != Elem::F16 && e != Elem::BF16) || n % 2 != 0 || (kind == OpKind::Fma && target_.simulate) || !frame_.equalRegisters(result).empty())
     return std::nullopt;
-  llvm::SmallVector<const Regs *, 3> in;
-  for (const Value *v : operands)
-    in.push_back(&get(v));
   auto all = [&](auto &&is) { return llvm::all_of(in, is); };
   for (unsigned i = 0; i < n; i += 2) // runs of equal registers are computed once, constants not here
     if (all([&](const Regs *r) { return (*r)[i] == (*r)[i + 1]; }) || all([&](const Regs *r) { return llvm::isa<llvm::Constant>((*r)[i]) && llvm::isa<llvm::Constant>((*r)[i + 1]); }))
@@ -499,6 +546,8 @@ std::optional<Regs> Lowering::Words::inWords(const Op &op) {
     if (std::optional<Regs> bytes = convertBytes(op))
       return bytes;
     if (std::optional<Regs> pairs = roundedInPairs(op))
+      return pairs;
+    if (std::optional<Regs> pairs = roundedAndWidened(op))
       return pairs;
     return convertFp8(op);
   case OpKind::FAdd:
