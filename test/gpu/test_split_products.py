@@ -51,15 +51,28 @@ def test_terms(precision, name, products, m):
     assert instructions(ml_dtypes.bfloat16, np.float32, precision, m) == [name] * ((2 if products == 3 else 3) * once)
 
 
+@pytest.mark.parametrize("precision, tiles", [("tf32x3", 2), ("bf16x3", 2), ("bf16x6", 3)])
+@pytest.mark.parametrize("m", [16, 64])
+def test_parts_are_made_where_products_take_them(precision, tiles, m):
+    """mma.sync: both operands come from the rings of copies as fragments, and their parts are made in registers; wgmma: A's are, and B's are stored in front of one barrier. Products of small parts follow each other without a wait."""
+    a, b, o = (np.ones(shape, np.float32) for shape in [(m, 512), (32, 512), (m, 32)])
+    gpu = product.warmup(a, b, o, m, 32, 512, 32, precision, num_warps=4, grid=(1,), device="sim").compile_for("sm_90a").stage("gpu")
+    loop = gpu.partition(" = for ")[2].partition("\n  }\n")[0]
+    stores, products = (0, []) if m == 16 else (tiles, re.findall(r" = dot (%\S+), ", loop))
+    assert loop.count("async_copy") == 2 and "convert" not in loop and loop.count("shared_store") == stores and loop.count("shared_barrier") == (2 if stores else 1)
+    assert loop.count("dot_wait") == (2 if stores else 0) and all(f"{a} = shared_slot" not in loop for a in products)
+
+
 @pytest.mark.parametrize("precision, bound", [("tf32x3", 3 * 2.0**-20), ("bf16x3", 2.0**-14), ("bf16x6", 2.0**-21)])
 @pytest.mark.parametrize("left", [np.float32, ml_dtypes.bfloat16])
-def test_results_of_terms(precision, bound, left):
+@pytest.mark.parametrize("m, warps", [(16, 4), (64, 4), (32, 2), (128, 8)])
+def test_results_of_terms(precision, bound, left, m, warps):
     """Infinities stay what they are, whatever stands beside them."""
     rng = np.random.default_rng(3)
-    a, b, o = rng.standard_normal((16, 128)).astype(left), rng.standard_normal((32, 128)).astype(np.float32), rng.standard_normal((16, 32)).astype(np.float32)
+    a, b, o = rng.standard_normal((m, 128)).astype(left), rng.standard_normal((32, 128)).astype(np.float32), rng.standard_normal((m, 32)).astype(np.float32)
     a[3, 5], a[4, 70], a[9, 9] = np.inf, -np.inf, np.nan
     wide, before = [x.astype(np.float64) for x in (a, b)], o.astype(np.float64)
-    product[(1,)](a, b, o, 16, 32, 128, 32, precision, num_warps=4, device="sim")
+    product[(1,)](a, b, o, m, 32, 128, 32, precision, num_warps=warps, device="sim")
     want = before + wide[0] @ wide[1].T
     finite = np.isfinite(want)
     assert np.array_equal(np.isnan(o), np.isnan(want)) and np.array_equal(o[~finite & ~np.isnan(want)], want[~finite & ~np.isnan(want)])

@@ -31,20 +31,26 @@ constexpr ByteWork byteWork[] = {
     {OpKind::AShr, 5, 2}, {OpKind::Add, 5, 1}, {OpKind::Sub, 5, 1}, {OpKind::SIToFp, 6, 3}, {OpKind::UIToFp, 6, 2},
 };
 
-/// One conversion: what its operand is computed from, and that computed in another layout.
+/// Conversions to one layout: what their operands are computed from, and that computed in another layout.
 class Hoist {
 public:
-  Hoist(Module &m, const TargetInfo &target, BlockEditor &edit, Op &convert) : m_(m), target_(target), edit_(edit), convert_(convert), full_(convert.result()->type.numel()) {}
+  Hoist(Module &m, const TargetInfo &target, BlockEditor &edit, std::vector<Op *> converts) : m_(m), target_(target), edit_(edit), converts_(std::move(converts)), full_(convert_.result()->type.numel()) {}
 
-  void run() {
+  /// False if they stay where they are.
+  bool run() {
     const Type &t = convert_.result()->type;
-    if (!t.isTensor() || !plan(convert_.operands[0], t.layout) || !hasRead_ || !areOurs())
-      return;
+    if (!t.isTensor() || !std::ranges::all_of(converts_, [&](const Op *c) { return plan(c->operands[0], t.layout); }) || !hasRead_ || !areOurs())
+      return false;
     addWork();
-    if (after_ >= before_ + clocksOf(convert_.operands[0]->type, t.layout))
-      return;
-    edit_.replaceUses(convert_.result(), make(convert_.operands[0], t.layout, convert_));
+    double moves = 0;
+    for (const Op *c : converts_)
+      moves += clocksOf(c->operands[0]->type, t.layout);
+    if (after_ >= before_ + moves)
+      return false;
+    for (Op *c : converts_)
+      edit_.replaceUses(c->result(), make(c->operands[0], t.layout, *c));
     std::ranges::for_each(meetBehind_, [&](Op *wait) { meetBehind(*wait); });
+    return true;
   }
 
 private:
@@ -178,7 +184,7 @@ private:
       return true;
     if (seen_.size() > 64)
       return false;
-    if (isHere(v) && v->def->kind == OpKind::SharedLoad && (isRow(v) || registerBits(to) <= std::max(registerBits(v->type.layout), fewBits))) {
+    if (isHere(v) && v->def->kind == OpKind::SharedLoad && (isRow(v) || converts_.size() > 1 || registerBits(to) <= std::max(registerBits(v->type.layout), fewBits))) {
       const Read now = readOf(*v->def, v->type.layout), then = readOf(*v->def, to);
       before_ += now.clocks;
       after_ += then.clocks;
@@ -241,7 +247,7 @@ private:
         return true;
       std::vector<Op *> users = edit_.users(p.first);
       return std::all_of(users.begin(), users.end(), [&](const Op *u) {
-        return u == &convert_ || (u->results.size() == 1 && std::any_of(seen_.begin(), seen_.end(), [&](const Place &q) { return q.first == u->result(); }));
+        return std::ranges::find(converts_, u) != converts_.end() || (u->results.size() == 1 && std::any_of(seen_.begin(), seen_.end(), [&](const Place &q) { return q.first == u->result(); }));
       });
     });
   }
@@ -302,7 +308,7 @@ private:
   /// registers as can be while the dot runs.
   bool isMadeLate(const Op &op) const {
     const Value *last = convert_.operands[0];
-    if (!last->def || !isFragment(edit_.block(), convert_.result()))
+    if (converts_.size() > 1 || !last->def || !isFragment(edit_.block(), convert_.result()))
       return false;
     if (op.result() == last)
       return true;
@@ -330,14 +336,41 @@ private:
   Module &m_;
   const TargetInfo &target_;
   BlockEditor &edit_;
-  Op &convert_;
-  int64_t full_; // elements of the result
+  std::vector<Op *> converts_; // several: of parts of the same tile, whose registers they take anyway
+  Op &convert_ = *converts_.front();
+  int64_t full_; // elements of a result
   bool hasRead_ = false, wordsBefore_ = true, wordsAfter_ = true;
   double before_ = 0, after_ = 0; // clocks of a warp
   std::set<Place> seen_, leaves_;
   std::set<Op *> meetBehind_; // waits behind which threads must meet
   std::map<Place, Value *> made_;
 };
+
+/// The tiles read in its block that a conversion's operand is computed from element by element.
+std::set<const Op *> tilesOf(const Op &convert) {
+  std::set<const Op *> tiles, seen;
+  auto walk = [&](auto &&self, const Value *v) -> void {
+    const Op *op = v->def;
+    if (!op || op->parent != convert.parent || v->type.numel() != convert.result()->type.numel() || !seen.insert(op).second)
+      return;
+    if (op->kind == OpKind::SharedLoad)
+      tiles.insert(op);
+    else if (op->has(traits::Elementwise) || renames(op->kind))
+      std::ranges::for_each(op->operands, [&](const Value *o) { self(self, o); });
+  };
+  walk(walk, convert.operands[0]);
+  return tiles;
+}
+
+/// The conversion and those behind it that give the same tiles' elements to the same threads, as all parts of a float32 that products are computed from do.
+std::vector<Op *> withOtherParts(Op &convert, const std::vector<Op *> &converts) {
+  std::vector<Op *> out{&convert};
+  const std::set<const Op *> tiles = tilesOf(convert);
+  for (auto at = std::next(std::ranges::find(converts, &convert)); at != converts.end(); ++at)
+    if ((*at)->result()->type.layout == convert.result()->type.layout && (*at)->result()->type.shape == convert.result()->type.shape && !tiles.empty() && tilesOf(**at) == tiles)
+      out.push_back(*at);
+  return out;
+}
 
 void block(Module &m, const TargetInfo &target, Block &b) {
   for (Op *op : b.ops)
@@ -349,8 +382,13 @@ void block(Module &m, const TargetInfo &target, Block &b) {
   if (converts.empty())
     return;
   BlockEditor edit(b);
-  for (Op *op : converts)
-    Hoist(m, target, edit, *op).run();
+  std::set<const Op *> done;
+  for (Op *op : converts) {
+    if (done.count(op) || Hoist(m, target, edit, {op}).run())
+      continue;
+    if (std::vector<Op *> parts = withOtherParts(*op, converts); parts.size() > 1 && Hoist(m, target, edit, parts).run())
+      done.insert(parts.begin(), parts.end());
+  }
 }
 
 } // namespace

@@ -21,7 +21,7 @@
 
 namespace tegula::gpu {
 
-/// Rewrites GPU IR in place where the target's costs say that it pays. Everything of the size of the result must be computed for it alone. Behind the passes that make reads
+/// Rewrites GPU IR in place where the target's costs say that it pays. Everything of the size of the result must be computed for it alone, or for other conversions to the same layout, which move with it then: parts of float32 in several terms. Behind the passes that make reads
 /// of shared memory; what it leaves without users, remove-dead removes.
 void hoistConverts(ir::Module &m, const TargetInfo &target);
 

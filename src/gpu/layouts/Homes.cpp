@@ -202,7 +202,7 @@ bool Homes::takesOffsetsOfBothAxes(const Op &op, const std::vector<unsigned> &or
   return needed <= limit / 4 * 5;
 }
 
-bool Homes::isMadeOfHalves(const Op &dot) const {
+bool Homes::isMadeOfTiles(const Op &dot) const {
   constexpr unsigned mostValues = 64;
   const Value *a = dot.operands[0];
   const int64_t full = a->type.numel();
@@ -219,19 +219,26 @@ bool Homes::isMadeOfHalves(const Op &dot) const {
     if (op->kind != OpKind::Load)
       return (op->has(traits::Elementwise) || renames(op->kind)) && std::ranges::all_of(op->operands, [&](const Value *o) { return self(self, o); });
     const Value *pointer = op->operands[0];
-    constexpr int64_t vector = 8;
+    const int64_t width = byteWidth(v->type.elem), vector = 16 / width;
     ++tiles;
     const bool isFilled = op->operands.size() > 2 && !isZero(op->operands[2]); // which copies cannot do
-    return !op->isVolatile() && !isFilled && byteWidth(v->type.elem) == 2 && v->type.shape == a->type.shape && !hasUnknownNeighbours(*op, facts_) && facts_.vectorWidth(pointer, op->mask(), axesByNeighbours(pointer, facts_)[0]) >= vector;
+    return !op->isVolatile() && !isFilled && (width == 2 || width == 4) && v->type.shape == a->type.shape && !hasUnknownNeighbours(*op, facts_) && facts_.vectorWidth(pointer, op->mask(), axesByNeighbours(pointer, facts_)[0]) >= vector;
   };
-  const auto isOurs = [&](const Value *v) {
-    return std::ranges::all_of(users_.of(v), [&](const Op *u) { return u == &dot || (u->results.size() == 1 && made.count(u->result())); });
+  // Parts of float32 are computed of each other, for several dots.
+  const auto isDot = [&](const Op *u, const Value *v) { return u->kind == OpKind::Dot && u->parent == dot.parent && u->operands[0] == v && u->operands[1] != v && u->result()->type == dot.result()->type; };
+  std::set<const Value *> others;
+  const auto isOurs = [&](const auto &self, const Value *v) -> bool {
+    return std::ranges::all_of(users_.of(v), [&](const Op *u) {
+      if (isDot(u, v) || (u->results.size() == 1 && made.count(u->result())))
+        return true;
+      return u->has(traits::Elementwise) && u->parent == dot.parent && u->results.size() == 1 && made.size() + others.size() <= mostValues && (!others.insert(u->result()).second || self(self, u->result()));
+    });
   };
-  return isMade(isMade, a) && tiles && std::ranges::all_of(made, isOurs);
+  return isMade(isMade, a) && tiles && std::ranges::all_of(made, [&](const Value *v) { return isOurs(isOurs, v); });
 }
 
 bool Homes::takesRegisters(const Op &dot, const DotChoice &c) const {
-  if (isMadeOfHalves(dot) && !target_.operandLayout(c, dot, 0, warps_).freeMask(layout::Dim::Warp))
+  if (isMadeOfTiles(dot) && !target_.operandLayout(c, dot, 0, warps_).freeMask(layout::Dim::Warp))
     return true;
   Home h = of(dot.operands[0]);
   return h.rank == Rank::Accumulator &&

@@ -237,7 +237,9 @@ void PipelinedLoop::storeInTurn(const Ring &r) {
   std::erase(body_.ops, r.source);
   for (size_t i = positionOf(body_, tile->def); i < body_.ops.size(); ++i)
     if (body_.ops[i]->kind == OpKind::Dot && std::find(body_.ops[i]->operands.begin(), body_.ops[i]->operands.end(), tile) != body_.ops[i]->operands.end()) {
-      if (body_.ops[i - 1]->kind != OpKind::SharedBarrier) {
+      // Another operand's may stand behind this store already.
+      const auto from = body_.ops.begin() + static_cast<long>(positionOf(body_, tile->def)), to = body_.ops.begin() + static_cast<long>(i);
+      if (std::none_of(from, to, [](const Op *op) { return op->kind == OpKind::SharedBarrier && op->fence(); })) {
         b_.setBlock(&here);
         b_.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, true}});
         splice(here, body_, i);

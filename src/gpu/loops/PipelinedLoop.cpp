@@ -277,15 +277,27 @@ Ring *PipelinedLoop::ringOfTile(const Value *tile) {
   return layout == tile->type.layout ? r : nullptr;
 }
 
-/// What gives a dot the registers of its A is done right in front of it: last iteration's dot, which reads the same registers, has until then.
-void PipelinedLoop::makeFragmentsLate(const Op &dot) {
+/// What gives a dot the registers of its A is done right in front of it: last iteration's dot, which reads the same registers, has until then. But not behind another asynchronous dot of the iteration, which would have
+/// to be waited for first (AsyncDots.cpp, hasInputsMadeBeside): in front of that, where what it is made of is there.
+void PipelinedLoop::placeFragments(const Op &dot) {
   Op *made = dot.operands[0]->def;
-  const std::vector<Value *> &yields = body_.terminator()->operands;
-  if (dot.operands[0]->type.isShared || !made || made->parent != &body_ || !made->has(traits::Pure) || !made->has(traits::Elementwise) ||
-      std::count_if(body_.ops.begin(), body_.ops.end(), [&](const Op *op) { return uses(*op, made->result()); }) != 1 || std::count(yields.begin(), yields.end(), made->result()))
+  if (dot.operands[0]->type.isShared || !made || made->parent != &body_ || !made->has(traits::Pure) || (!made->has(traits::Elementwise) && made->kind != OpKind::Convert))
     return;
-  std::erase(body_.ops, made);
-  body_.ops.insert(body_.ops.begin() + static_cast<long>(positionOf(body_, &dot)), made);
+  size_t known = 0; // behind what it is made of
+  for (const Value *v : made->operands)
+    if (v->def && v->def->parent == &body_)
+      known = std::max(known, positionOf(body_, v->def) + 1);
+  size_t place = positionOf(body_, &dot);
+  for (size_t i = place; i-- > known;)
+    if (body_.ops[i]->kind == OpKind::Dot && isAsyncMma(*body_.ops[i]))
+      place = i;
+  const size_t now = positionOf(body_, made);
+  auto isUser = [&](const Op *op) { return uses(*op, made->result()); };
+  // Later, if it is for the dot alone; an exchange between threads may have the time until then.
+  if (now < place && (made->kind == OpKind::Convert || std::ranges::count_if(body_.ops, isUser) != 1))
+    return;
+  body_.ops.erase(body_.ops.begin() + static_cast<long>(now));
+  body_.ops.insert(body_.ops.begin() + static_cast<long>(place - (now < place)), made);
 }
 
 /// What asynchronous dots read was written by other means: a fence stands between. That holds for asynchronous dots that are waited for at once, too, as those with
@@ -336,7 +348,7 @@ void PipelinedLoop::findAsyncDots() {
       }
   }
   for (const Op *dot : dots) {
-    makeFragmentsLate(*dot);
+    placeFragments(*dot);
     giveBack(dot->result());
   }
   waits_ = placeDotWaits(body_, dots);

@@ -109,7 +109,7 @@ protected:
   void giveBack(ir::Value *result);
   void findAsyncDots();
   void findReadFirst();
-  void makeFragmentsLate(const ir::Op &dot);
+  void placeFragments(const ir::Op &dot);
   /// Left for what nobody counts, where it is not sure that all fits.
   uint64_t bytesToSpare() const { return hasStages() ? 0 : 512; }
   uint64_t bytesOfBody(uint64_t mostInBranch);

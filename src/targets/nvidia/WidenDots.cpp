@@ -97,9 +97,10 @@ std::vector<Value *> Rewriter::parts(Value *v, const Terms &t) {
       out.push_back(b_.cast(OpKind::FpTrunc, v, Elem::BF16));
       wide = i + 1 < t.count ? b_.cast(OpKind::FpExt, out.back(), Elem::F32) : nullptr;
     } else {
-      Value *bits = b_.cast(OpKind::Bitcast, v, Elem::I32);
-      if (i + 1 < t.count) // the last one is cut by the instruction
+      if (i + 1 < t.count) { // the last one is cut by the instruction
+        Value *bits = b_.cast(OpKind::Bitcast, v, Elem::I32);
         wide = b_.cast(OpKind::Bitcast, b_.binary(OpKind::And, bits, b_.constInt(bits->type, ~int64_t(0x1fff))), Elem::F32);
+      }
       out.push_back(wide);
     }
     if (i + 1 < t.count)
@@ -119,9 +120,9 @@ void Rewriter::split(Op &dot, const Terms &t) {
     for (unsigned i = 0; i <= order; ++i)
       if (i < x.size() && order - i < y.size())
         sum = b_.create1(OpKind::Dot, {x[i], y[order - i], sum}, dot.result()->type, attrs);
-  // What is not finite comes back with the largest parts, and would meet the infinity of another sign here.
-  Value *infinity = b_.constFloat(sum->type, std::numeric_limits<double>::infinity());
-  sum = b_.select(b_.cmp(CmpPred::Olt, b_.unary(OpKind::FAbs, sum), infinity), sum, zeros);
+  // What is not finite comes back with the largest parts, and would meet the infinity of another sign here. (Beside infinity LLVM asks the bits, two instructions.)
+  Value *largest = b_.constFloat(sum->type, std::numeric_limits<float>::max());
+  sum = b_.select(b_.cmp(CmpPred::Ole, b_.unary(OpKind::FAbs, sum), largest), sum, zeros);
   sum = b_.create1(OpKind::Dot, {x[0], y[0], sum}, dot.result()->type, attrs);
   dot.kind = OpKind::FAdd;
   dot.operands = {dot.operands[2], sum};
