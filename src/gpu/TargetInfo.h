@@ -33,7 +33,7 @@ struct Options {
   unsigned maxRegisters = 0; // 0: no limit
   Clusters clusters = Clusters::Never;
   uint32_t crowd = 0;        // programs on a multiprocessor if all of a launch ran at once, in sixteenths, rounded up; 0: not known
-  uint32_t askedCrowd = 0;   // passes set it: code for more than that differs from code for that or less; 0: it does not
+  uint32_t askedCrowd = 0;   // passes set it: code for many programs differs from code for few (loops/Crowd.h); 0: it does not
   bool stagesRows = false;   // rows that are live across reductions stay in shared memory (parts/StageRows.h)
 
   /// Do the passes take these numbers? A target may refuse more (targets::Target::refuses).

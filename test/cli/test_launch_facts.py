@@ -189,6 +189,15 @@ def test_products_of_few_rows_have_slots_by_the_grid(tegula, facts, slots):
     assert re.findall(r"shared_alloc \{slots = (\d+)", p.stdout) == [str(slots)] * 2
 
 
+@pytest.mark.parametrize("programs, slots", [(264, 3), (265, 2), (396, 2), (397, 3), (528, 3), (529, 2), (100000, 2)])
+def test_a_block_more_is_to_save_a_round(tegula, programs, slots):
+    """Three blocks on a multiprocessor for two: 528 programs take two rounds either way, the second of which would be nearly empty (H200: 86 us and 109)."""
+    (tegula.dir / "product.py").write_text(PRODUCT)
+    p = tegula("compile", "product.py::product", "--sig", "a:*fp16:16, b:*fp16:16, c:*fp32:16, N:i32:16, K:i32:16", "-c", "BM=16", "-c", "BN=128", "-c", "BK=128", "-t", "sm_90a", "--emit", "gpu", "--programs", str(programs))
+    assert p.returncode == 0, p.stderr
+    assert re.findall(r"shared_alloc \{slots = (\d+)", p.stdout) == [str(slots)] * 2
+
+
 @pytest.mark.parametrize("target, stage", [("cpu:avx2", "asm"), ("sim", "llvm")])
 def test_others_have_one_form(tegula, target, stage):
     one, other = (ptx(tegula, "--integers", f"cols={n}", "--programs", "7", target=target, stage=stage) for n in (1024, 65536))

@@ -2,6 +2,7 @@
 #include "gpu/loops/PipelinedLoop.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Dots.h"
+#include "gpu/loops/Crowd.h"
 #include "gpu/shared/SharedMemory.h"
 #include "gpu/shared/SharedNeeds.h"
 #include "gpu/shared/Tiles.h"
@@ -149,9 +150,8 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   auto considerForCrowds = [&](const RingChoice &x) {
     if (blocks(x) <= blocks(best))
       return;
-    constexpr uint32_t sixteenths = 16;
-    askedCrowd_ = options_.askedCrowd ? options_.askedCrowd : sixteenths * static_cast<uint32_t>(blocks(best));
-    if (options_.crowd > askedCrowd_)
+    askedCrowd_ = options_.askedCrowd ? options_.askedCrowd : Crowd{static_cast<uint32_t>(blocks(best)), static_cast<uint32_t>(blocks(x))}.asked();
+    if (Crowd::of(askedCrowd_).gains(options_.crowd))
       best = x;
   };
   auto consider = [&](const RingChoice &x) {

@@ -3,6 +3,7 @@
 #include "abi/Multiprocessor.h"
 #include "gpu/Dots.h"
 #include "gpu/Layouts.h"
+#include "gpu/loops/Crowd.h"
 #include "gpu/loops/PrefetchLoads.h"
 #include "gpu/loops/RowsAgain.h"
 #include "gpu/parts/ChooseCluster.h"
@@ -733,10 +734,12 @@ LaunchForms formsByCrowd(const Options &options) {
   LaunchForms out;
   if (!options.askedCrowd)
     return out;
-  out.axes = {{LaunchForms::Axis::grid, {options.askedCrowd}}};
-  out.forms = {fewForm, manyForm};
+  const auto crowd = tegula::gpu::Crowd::of(options.askedCrowd);
+  out.axes = {{LaunchForms::Axis::grid, crowd.limits()}};
+  for (size_t i = 0; i <= out.axes[0].limits.size(); ++i)
+    out.forms.push_back(i % 2 ? manyForm : fewForm);
   out.unknown = fewForm;
-  out.form = options.crowd > options.askedCrowd ? manyForm : fewForm;
+  out.form = crowd.gains(options.crowd) ? manyForm : fewForm;
   return out;
 }
 
