@@ -121,3 +121,36 @@ def test_slots_of_few_rows_leave_room_for_a_block(BM, BN, BK, stages, few, many,
     for made, slots, barriers in ((kernel, many, 2), (few_programs, few, 1)):
         text = made.stage("gpu")
         assert re.findall(r"shared_alloc \{slots = (\d+)", text) == [str(slots)] * 2 and text.count("shared_barrier") == barriers
+
+
+@tegula.jit
+def states(w_ptr, k_ptr, h_ptr, T, N: tl.constexpr):
+    """h += k.T @ (w @ h), chunk by chunk, and what each chunk begins with: each product needs the one before."""
+    m, d, n = tl.arange(0, 64), tl.arange(0, 128), tl.arange(0, N)
+    column = tl.program_id(0) * N
+    h = (d[:, None] % 3 + (column + n) % 2).to(tl.float32)
+    for t in range(T):
+        tl.store(h_ptr + t * 128 * N * tl.num_programs(0) + d[:, None] * N * tl.num_programs(0) + column + n, h.to(tl.float16))
+        w = tl.load(w_ptr + t * 64 * 128 + m[:, None] * 128 + d)
+        s = tl.dot(w, h.to(tl.float16)).to(tl.float16)
+        k = tl.load(k_ptr + t * 64 * 128 + m[:, None] * 128 + d)
+        h += tl.dot(tl.trans(k), s)
+
+
+def test_copies_start_between_products():
+    """Where the grid takes a round less with four blocks than with three, the first product's operand has a slot for the iterations ahead alone: copies start behind that product (gated delta rule, H200, 64x16 by two warps)."""
+    r = np.random.default_rng(5)
+    programs, T, N = 400, 2, 16
+    w, k = (r.integers(-1, 2, (T, 64, 128)).astype(np.float16) for _ in range(2))
+    w[np.abs(r.standard_normal(w.shape)) < 2], k[np.abs(r.standard_normal(k.shape)) < 2] = 0, 0
+    h = np.zeros((T, 128, N * programs), np.float16)
+    kernel = states[(programs,)](w, k, h, T, N, device="sim", num_warps=2, num_stages=2)
+    few = states.warmup(w, k, h, T, N, grid=(4,), device="sim", num_warps=2, num_stages=2)
+    want = (np.arange(128)[:, None] % 3 + np.arange(N * programs) % 2).astype(np.float32)
+    for t in range(T):
+        np.testing.assert_array_equal(h[t], want.astype(np.float16))
+        want = want + k[t].astype(np.float32).T @ (w[t].astype(np.float32) @ h[t].astype(np.float32)).astype(np.float16).astype(np.float32)
+    loops = [one.stage("gpu").partition(" = for ") for one in (kernel, few)]
+    assert [re.findall(r"shared_alloc \{slots = (\d+)[^}]*\} : shared<\d+x", head) for head, *_ in loops] == [["1", "2"], ["2", "2"]]
+    body = loops[0][2]
+    assert body.index("= dot") < body.index("async_copy") < body.rindex("= dot")

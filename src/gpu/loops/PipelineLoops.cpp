@@ -93,7 +93,7 @@ private:
   /// iteration, behind the first one that starts after the wait for it, or behind that wait. Where they fill the slots of this iteration, behind all that reads those.
   size_t placeOfCopies() const {
     if (isBehindReads_)
-      return body_.ops.size() - 1;
+      return lastRead_ ? positionOf(body_, lastRead_) + 1 : body_.ops.size() - 1;
     size_t at = 0;
     if (isBehindWait_ || (isReleasedLate() && ahead_ + 1 == static_cast<int64_t>(stages_)))
       at = positionOf(body_, oldWait_) + 1;

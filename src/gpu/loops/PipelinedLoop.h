@@ -69,8 +69,9 @@ struct RingChoice {
   unsigned slack = 0;    // stages besides those: the first lets copies start in front of the wait for the last iteration's asynchronous dots
   bool isDrained = false; // no asynchronous dot runs on when an iteration ends, so that async_copy needs no slot for that
   bool isBehindFirst = false; // copies start behind the first iteration's dot that rotateDots took out of the loop, and have its tile's bytes
-  bool isBehindReads = false; // copies start at the end of an iteration, behind a second barrier: in the slots that it has read
+  bool isBehindReads = false; // copies start at the end of an iteration, or behind lastRead, and behind a second barrier: in the slots that it has read
   bool isBehindWait = false;  // async_copy starts behind the wait for the last iteration's asynchronous dots and a second barrier: in the slots that those have read
+  const ir::Op *lastRead = nullptr; // of isBehindReads: what is read later has a slot more; null: nothing is
 };
 
 class PipelinedLoop {
@@ -130,6 +131,10 @@ protected:
   bool computesOfDots() const;
   /// May copies start behind everything that reads this iteration's? Where threads copy for threads, as for products by mma.sync.
   bool canStartBehindReads() const;
+  /// May they start between reads? Then they run beside the products behind that.
+  bool canStartBetweenReads() const;
+  size_t lastReadOf(const ir::Value *v) const;
+  std::vector<const ir::Op *> placesBetweenReads() const;
   uint64_t blocksByRegisters() const;
   RingChoice withNeighbours(const RingChoice &c);
   bool leaveOthers();
@@ -229,6 +234,7 @@ protected:
   bool isBehindFirst_ = false; // RingChoice::isBehindFirst
   bool isBehindReads_ = false; // RingChoice::isBehindReads
   bool isBehindWait_ = false;  // RingChoice::isBehindWait
+  const ir::Op *lastRead_ = nullptr; // RingChoice::lastRead
   uint32_t askedCrowd_ = 0;
   std::array<std::optional<uint64_t>, 2> around_; // by isBehindFirst_: bytes of tiles around the loop, which is as it was when it was found
   uint64_t bytesBeside_ = 0;   // of scratch and tiles of the body that are in no ring

@@ -2,11 +2,14 @@
 #include "gpu/loops/PipelinedLoop.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Dots.h"
+#include "gpu/Layouts.h"
 #include "gpu/loops/Crowd.h"
 #include "gpu/shared/SharedMemory.h"
 #include "gpu/shared/SharedNeeds.h"
 #include "gpu/shared/Tiles.h"
+#include "ir/Walk.h"
 #include <algorithm>
+#include <set>
 
 namespace tegula::gpu {
 
@@ -44,10 +47,13 @@ uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
   turns_ = c.turns;
   stages_ = static_cast<unsigned>(ahead_) + 1 + c.slack;
   uint64_t bytes = 0;
+  auto isRead = [&](const Ring &r) { // when copies start
+    return (c.isBehindReads && (!c.lastRead || lastReadOf(r.source->result()) <= positionOf(body_, c.lastRead))) || r.isReadFirst || (c.isBehindWait && r.isReadBeforeDots);
+  };
   for (Ring &r : rings_) {
     bool runsOn = r.staysInFlight && !c.isDrained;
     unsigned computed = turns_ == Turns::Single ? 1 : turns_ == Turns::Early ? 2 : 2 + runsOn;
-    r.slots = r.inStages ? stages_ : r.isCopied ? static_cast<unsigned>(std::min(mostIterations(), ahead_ + !(c.isBehindReads || r.isReadFirst || (c.isBehindWait && r.isReadBeforeDots)) + (runsOn && !c.isBehindWait))) : computed;
+    r.slots = r.inStages ? stages_ : r.isCopied ? static_cast<unsigned>(std::min(mostIterations(), ahead_ + !isRead(r) + (runsOn && !c.isBehindWait))) : computed;
     bytes += slotBytes(r.tile) * r.slots;
   }
   return bytes;
@@ -58,6 +64,7 @@ uint64_t PipelinedLoop::take(const RingChoice &c) {
   isBehindFirst_ = c.isBehindFirst;
   isBehindReads_ = c.isBehindReads;
   isBehindWait_ = c.isBehindWait;
+  lastRead_ = c.lastRead;
   std::optional<uint64_t> &around = around_[isBehindFirst_];
   if (!around)
     around = tilesAround(loop_, placeOfPrologue());
@@ -119,6 +126,38 @@ bool PipelinedLoop::canStartBehindReads() const {
   return std::ranges::all_of(rings_, [&](const Ring &r) { return r.isCopied && !r.feedsAsyncDot && feedsDotsAsItIs(body_, r.source->result()) && !std::count(yields.begin(), yields.end(), r.source->result()); });
 }
 
+bool PipelinedLoop::canStartBetweenReads() const {
+  if (!startsCopies_ || !usesGroups() || hasStages() || hasStaged() || !waits_.waits.empty() || hasFirstDot() || options_.numCtas > 1)
+    return false;
+  const std::vector<Value *> &yields = body_.terminator()->operands;
+  return std::ranges::all_of(rings_, [&](const Ring &r) { return r.isCopied && !std::count(yields.begin(), yields.end(), r.source->result()); }) &&
+         !anyOp(body_, [](const Op &op) { return op.kind == OpKind::Dot && isAsyncMma(op); });
+}
+
+/// The position behind which nothing of the body reads what a load gives, however it is seen, nor multiplies it: reads of a product's operands stand between its instructions.
+size_t PipelinedLoop::lastReadOf(const Value *v) const {
+  size_t last = 0;
+  for (const Op *user : usersIn(body_, v)) {
+    last = std::max(last, positionOf(body_, user));
+    if (user->kind == OpKind::Convert || renames(user->kind))
+      last = std::max(last, lastReadOf(user->result()));
+  }
+  return last;
+}
+
+/// Last reads of tiles behind products, behind which other products follow, in program order.
+std::vector<const Op *> PipelinedLoop::placesBetweenReads() const {
+  std::set<size_t> reads;
+  for (const Ring &r : rings_)
+    reads.insert(lastReadOf(r.source->result()));
+  auto isDot = [](const Op *op) { return op->kind == OpKind::Dot; };
+  std::vector<const Op *> out;
+  for (size_t at : reads)
+    if (const auto behind = body_.ops.begin() + static_cast<long>(at) + 1; std::any_of(body_.ops.begin(), behind, isDot) && std::any_of(behind, body_.ops.end(), isDot))
+      out.push_back(body_.ops[at]);
+  return out;
+}
+
 /// Blocks on an SM whose registers hold the results of the loop's dots, and what else such a loop has.
 uint64_t PipelinedLoop::blocksByRegisters() const {
   const int64_t threads = int64_t{target_.lanes()} * options_.numWarps, needed = registersOfDots(body_, threads);
@@ -141,7 +180,8 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   // CTAs that only share the iterations of a loop compute as much each as one alone. Clusters of two find room on all SMs; of those of 4 and 8 with one block on an SM 30 and 15 run at once (docs/hopper.md), so that
   // a grid of 32 and 16 takes twice as long (512^2 x 16384 by 128 x 64 in 4 parts 49 -> 34 us, by 128 x 128 in 8 50 -> 36). But what TMA copies wants stages more: fewer are 35 -> 45 us there.
   const bool sharesTiles = options_.numCtas > 1 && (!loop_.splitParts() || options_.numCtas == 2 || hasStages());
-  if (options_.numWarps >= enoughWarps || sharesTiles || writesGlobal(loop_) || (isOfTiles && (dots_.size() < 2 || options_.numWarps >= 8)))
+  const bool endsTiles = std::ranges::any_of(body_.ops, [](const Op *op) { return !op->regions.empty() && writesGlobal(*op); });
+  if (options_.numWarps >= enoughWarps || sharesTiles || endsTiles || (isOfTiles && (dots_.size() < 2 || options_.numWarps >= 8)))
     return c;
   const uint64_t most = std::min<uint64_t>(enoughWarps / options_.numWarps, blocksByRegisters());
   auto blocks = [&](const RingChoice &x) { return std::min(most, (target_.sharedLimit() + reserved) / (take(x) - bytesToSpare() + reserved)); };
@@ -169,7 +209,12 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   if (canWaitFirst() && anyRing([](const Ring &r) { return r.isReadBeforeDots; }))
     consider({.ahead = c.ahead, .turns = c.turns, .isBehindWait = true});
   // Copies that start later are in time if a block more waits meanwhile, which takes a grid that has one (int8, 16 rows, 32 programs on an H200: 61 -> 74 us, 2048 programs 366 -> 342).
-  if (canStartBehindReads() && c.ahead > 1)
+  // As early as can be where several products read in turn.
+  const std::vector<const Op *> places = canStartBetweenReads() ? placesBetweenReads() : std::vector<const Op *>{};
+  auto between = std::ranges::find_if(places, [&](const Op *place) { return blocks({c.ahead, c.turns, 0, false, false, true, false, place}) > blocks(best); });
+  if (between != places.end())
+    considerForCrowds({c.ahead, c.turns, 0, false, false, true, false, *between});
+  else if (canStartBehindReads() && c.ahead > 1)
     considerForCrowds({c.ahead, c.turns, 0, false, false, true});
   // Loads of indices share the stages with those of the rows that they find (Triton's AssignLatencies gives each level of indirection a part of num_stages), so nobody asked for all of them for the
   // rows, and here the indices take no slots. One iteration ahead is enough where two blocks run for one (a sparse convolution's weights, H200, 128x64 by eight warps 53 -> 45 us), not three for two (34 -> 41).
