@@ -175,20 +175,20 @@ static Status checkOptions(const Target &t, const targets::Options &o, const std
 
 // ---- code
 
-/// PTX to a cubin in place, if there is an assembler; else the driver takes the PTX when the kernel is loaded.
+/// PTX to a cubin in place, if there is an assembler; else, and where it makes better code, the driver takes the PTX when the kernel is loaded.
 static Status assemble(const Target &t, const CompileOptions &o, Generated &g, uint64_t &ns) {
   Status why;
   const cuda::Assembler *a = cuda::Assembler::get(why);
   if (!a) return Status::ok();
-  constexpr int readsOurPtx = 12040; // PTX 8.4 (targets/nvidia/Codegen.cpp)
-  if (!o.asCubin && cuda::isForDriver({g.code.data(), g.code.size()}) && (o.keepsPtx || cuda::installedDriverVersion() >= readsOurPtx)) return Status::ok();
+  const std::string_view ptx(g.code.data(), g.code.size());
+  if (!o.asCubin && (o.keepsPtx ? cuda::isForWholeProgram(ptx) : a->leavesToDriver(ptx))) return Status::ok();
   auto start = std::chrono::steady_clock::now();
   cuda::AssembleOptions ao;
   ao.arch = t.arch;
   ao.lineInfo = o.debugInfo;
   ao.sharedBytes = g.info.gpu.sharedBytes;
   cuda::Assembly out;
-  if (Status s = a->assemble({g.code.data(), g.code.size()}, g.info.name, ao, out); !s) return s;
+  if (Status s = a->assemble(ptx, g.info.name, ao, out); !s) return s;
   g.code = std::move(out.cubin);
   g.info.gpu.use.registers = out.stats.registers;
   g.info.gpu.use.spillBytes = out.stats.spillStoreBytes;

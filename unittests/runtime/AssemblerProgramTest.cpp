@@ -56,6 +56,29 @@ TEST_F(Program, FailsWithoutCode) {
   EXPECT_FALSE(AssemblerProgram(folder + "/none").assemble("text", {}, cubin, log));
 }
 
+TEST_F(Program, ServesDriversOfItsMajorVersionAndNewerOnes) {
+  auto serves = [&](const std::string &says, int driver) {
+    std::ofstream(path) << "#!/bin/sh\necho asked >> " << folder << "/log\n" << says << "\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return AssemblerProgram(path).serves(driver);
+  };
+  const std::string new13 = R"([ "$1" = --version ] && echo "ptxas: NVIDIA (R) Ptx optimizing assembler" && echo "Cuda compilation tools, release 13.1, V13.1.48")";
+  EXPECT_TRUE(serves(new13, 13000)) << "a driver of 13.0 loads what 13.1 makes";
+  EXPECT_FALSE(serves(new13, 12080));
+  EXPECT_TRUE(serves("echo release 12.8, V12.8.93", 13000));
+  EXPECT_TRUE(serves("echo release 12.4,", 12040));
+  EXPECT_FALSE(serves("echo release 12.3,", 13000)) << "does not read PTX 8.4";
+  EXPECT_FALSE(serves("echo release x", 13000));
+  EXPECT_FALSE(serves("true", 13000));
+  EXPECT_FALSE(serves("echo release 13.0,; exit 1", 13000));
+  std::filesystem::remove(folder + "/log");
+  std::ofstream(path) << "#!/bin/sh\necho asked >> " << folder << "/log\n" << new13 << "\n";
+  const AssemblerProgram one(path);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(one.serves(13000));
+  std::ifstream log(folder + "/log");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(log), {}), "asked\n") << "once";
+}
+
 TEST_F(Program, WorksWhereNobodyWaitsForChildren) {
   auto *before = std::signal(SIGCHLD, SIG_IGN);
   EXPECT_TRUE(run(writes));

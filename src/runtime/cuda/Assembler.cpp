@@ -183,7 +183,7 @@ const Assembler *Assembler::get(Status &status) {
         f->status = Status::error(TEGULA_NOT_FOUND, a->path() + " is newer than the driver can load");
         return false;
       }
-      if (!driverVersion) a->program_ = AssemblerProgram::find(programPlaces(a->path_, packageFolders()));
+      a->program_ = AssemblerProgram::find(programPlaces(a->path_, packageFolders()));
       f->assembler = std::move(a);
       return true;
     });
@@ -212,7 +212,6 @@ const std::string &Assembler::identity() {
       if (id.empty()) return access(path.c_str(), F_OK) == 0;
       if (driverVersion && major > static_cast<unsigned>(driverVersion) / 1000) return false;
       found = "nvJitLink " + std::to_string(major) + " " + Hasher().field(id).hex();
-      if (driverVersion) return true;
       if (auto program = AssemblerProgram::find(programPlaces(path, packageFolders()))) found += ", " + program->identity();
       return true;
     });
@@ -307,7 +306,7 @@ Status Assembler::assembleNow(const std::string &text, const std::string &kernel
   std::vector<std::string> options = {"-arch=" + o.arch, "-O" + std::to_string(o.optLevel)};
   if (o.maxRegisters) options.push_back("-maxrregcount=" + std::to_string(o.maxRegisters));
   if (o.lineInfo) options.push_back("-lineinfo");
-  if (program_ && isForDriver(text) && program_->assemble(text, options, out.cubin, out.log)) {
+  if (hasProgramFor(text) && program_->assemble(text, options, out.cubin, out.log)) {
     out.stats = parseAssemblerLog(out.log);
     ++out.attempts;
     return Status::ok();
@@ -338,7 +337,17 @@ Status Assembler::assembleNow(const std::string &text, const std::string &kernel
   return Status::ok();
 }
 
-bool isForDriver(std::string_view ptx) { return ptx.find("setmaxnreg") != ptx.npos; }
+bool isForWholeProgram(std::string_view ptx) { return ptx.find("setmaxnreg") != ptx.npos; }
+
+bool Assembler::hasProgramFor(std::string_view ptx) const {
+  if (!program_ || !isForWholeProgram(ptx)) return false;
+  const int driver = installedDriverVersion();
+  return !driver || program_->serves(driver);
+}
+
+bool Assembler::leavesToDriver(std::string_view ptx) const {
+  return isForWholeProgram(ptx) && installedDriverVersion() >= readsOurPtx && !hasProgramFor(ptx);
+}
 
 // ---- its log
 

@@ -1,7 +1,8 @@
 // From PTX text to a cubin in this process, with the linker library of the CUDA toolkit (libnvJitLink), opened at run time.
 //
 // Needs no GPU and no driver. Where the library is missing the driver's own assembler takes the PTX (CudaKernel.h): slower to load,
-// and no resource numbers before the kernel is on a GPU. Where neither a driver is, a program of a toolkit takes what the library makes worse code of (AssemblerProgram.h).
+// and no resource numbers before the kernel is on a GPU. What the library makes worse code of (isForWholeProgram) goes to a program of a toolkit (AssemblerProgram.h), where none
+// is to the driver, and where neither is to the library after all.
 #pragma once
 #include "runtime/Status.h"
 #include <cstdint>
@@ -56,6 +57,9 @@ public:
   const std::string &path() const { return path_; }
   unsigned major() const { return major_; }
 
+  /// Should a launch give that text to the driver, which makes better code of it than the library and no program is there for? Thread-safe.
+  bool leavesToDriver(std::string_view ptx) const;
+
   /// Thread-safe. TEGULA_ASSEMBLER_ERROR with the log and the offending lines if the text is not accepted; `kernel` is for messages.
   /// `ptx` may end in NULs. Its `.minnctapersm` request (blocks on a multiprocessor) is lowered, and dropped at last, where it would cost more than a few bytes of spills, the fewer blocks the more;
   /// where it costs any, a bound on registers that comes to the same is tried before, then a request that leaves eight registers more. Without a request, a kernel that lacks up to eight registers for
@@ -75,7 +79,8 @@ private:
   struct Library;
   std::unique_ptr<AssemblyMemo> memo_;
   std::shared_ptr<const Library> library_;
-  std::unique_ptr<const AssemblerProgram> program_; // for kernels that are for a driver (isForDriver), where none is
+  std::unique_ptr<const AssemblerProgram> program_; // for what the library makes worse code of; null: there is none
+  bool hasProgramFor(std::string_view ptx) const;
   std::string version_, path_;
   unsigned major_ = 0;
   bool knowsNoCache_ = false;
@@ -97,8 +102,8 @@ private:
 /// A folder of Python packages (site-packages) to look in. Before the first use.
 void addAssemblerFolder(std::string folder);
 
-/// True if the driver makes better code of it: libnvJitLink compiles for linking and ignores setmaxnreg then (C7504).
-bool isForDriver(std::string_view ptx);
+/// True if an assembler of whole programs makes better code of it: libnvJitLink compiles for linking and ignores setmaxnreg then (C7504).
+bool isForWholeProgram(std::string_view ptx);
 
 /// The numbers in an assembler's log.
 AssemblyStats parseAssemblerLog(std::string_view log);

@@ -105,25 +105,50 @@ std::unique_ptr<const AssemblerProgram> AssemblerProgram::find(const Places &pla
   return out;
 }
 
+/// Runs a program to its end, its output in `said`; `given` are open for it by the numbers from `first` on.
+static bool runs(std::vector<std::string> words, FileActions &files, const MemoryFile &said, int first) {
+  files.give(said.fd(), first).give(first, STDOUT_FILENO).give(first, STDERR_FILENO);
+  if (!files.get()) return false;
+  std::vector<char *> arguments;
+  for (std::string &word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  return posix_spawn(&child, arguments.front(), files.get(), nullptr, arguments.data(), environmentWithLargePages().data()) == 0 && endsWell(child);
+}
+
+/// "Cuda compilation tools, release 12.8, V12.8.93": 12080; 0: no such text.
+static int versionIn(std::string_view text) {
+  constexpr std::string_view before = "release ";
+  const size_t at = text.find(before);
+  if (at == text.npos) return 0;
+  char *end = nullptr;
+  const std::string number(text.substr(at + before.size()));
+  const long major = std::strtol(number.c_str(), &end, 10);
+  return static_cast<int>(major * 1000 + (*end == '.' ? std::strtol(end + 1, nullptr, 10) * 10 : 0));
+}
+
+bool AssemblerProgram::serves(int driverVersion) const {
+  std::call_once(isAsked_, [&] {
+    const MemoryFile said;
+    FileActions files;
+    std::string text;
+    if (said.fd() >= 0 && runs({path_, "--version"}, files, said, std::max(said.fd(), STDERR_FILENO) + 1) && said.read(text)) version_ = versionIn(text);
+  });
+  return version_ >= readsOurPtx && version_ / 1000 <= driverVersion / 1000;
+}
+
 bool AssemblerProgram::assemble(std::string_view ptx, const std::vector<std::string> &options, std::vector<char> &cubin, std::string &log) const {
   const MemoryFile text, code, said;
   if (text.fd() < 0 || code.fd() < 0 || said.fd() < 0 || !text.write(ptx)) return false;
   // Numbers of their own, above all of ours, so that none is replaced before it is given.
   const int first = std::max({text.fd(), code.fd(), said.fd(), STDERR_FILENO}) + 1;
   FileActions files;
-  files.give(text.fd(), first).give(code.fd(), first + 1).give(said.fd(), first + 2).give(first + 2, STDOUT_FILENO).give(first + 2, STDERR_FILENO);
-  if (!files.get()) return false;
+  files.give(text.fd(), first).give(code.fd(), first + 1);
   auto opened = [](int fd) { return "/proc/self/fd/" + std::to_string(fd); };
   std::vector<std::string> words = {path_, "-v"};
   words.insert(words.end(), options.begin(), options.end());
   for (const std::string &word : {opened(first), std::string("-o"), opened(first + 1)}) words.push_back(word);
-  std::vector<char *> arguments;
-  for (std::string &word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  if (posix_spawn(&child, path_.c_str(), files.get(), nullptr, arguments.data(), environmentWithLargePages().data()) != 0) return false;
-  if (!endsWell(child)) return false;
-  return code.read(cubin) && said.read(log) && std::string_view(cubin.data(), cubin.size()).starts_with("\x7f" "ELF");
+  return runs(std::move(words), files, said, first + 2) && code.read(cubin) && said.read(log) && std::string_view(cubin.data(), cubin.size()).starts_with("\x7f" "ELF");
 }
 
 Places programPlaces(const std::string &library, const std::vector<std::string> &packages) {

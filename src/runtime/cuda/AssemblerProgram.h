@@ -1,15 +1,20 @@
 // The assembler of a CUDA toolkit (ptxas) as a program of its own, for the kernels that libnvJitLink makes worse code of: it assembles for linking and
 // ignores setmaxnreg then (C7504), so that products of attention wait for each other (C7512), and takes the text twice to find that out.
 //
-// A process costs 7 ms more than a call of the library, and three quarters of the time for such a kernel. Where a driver is, it assembles them when they are loaded.
+// A process costs 7 ms more than a call of the library, and three quarters of the time for such a kernel. A driver could assemble them when they are loaded, but does not
+// give the code back: neither its numbers nor the code itself can be kept in the disk cache, and every process would have it done again.
 #pragma once
 #include "runtime/cuda/InstalledFiles.h"
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tegula::runtime::cuda {
+
+/// The oldest CUDA that reads the PTX that we write, which is 8.4 (targets/nvidia/Codegen.cpp): 12.4, as drivers count.
+inline constexpr int readsOurPtx = 12040;
 
 class AssemblerProgram {
 public:
@@ -21,12 +26,18 @@ public:
   /// Path, bytes and time of the file, which tell two programs apart without a run of either: part of the cache key.
   const std::string &identity() const { return identity_; }
 
+  /// Can a driver of that version (13000: of CUDA 13.0) load what it makes: has it the same major version or an older one, and does it read the PTX that we write? The program is asked for its version,
+  /// once and at the first call (some milliseconds). Thread-safe.
+  bool serves(int driverVersion) const;
+
   /// `ptx` as text to a cubin, and what the program says meanwhile. Thread-safe; the calling thread sleeps until the program has ended. False if it
   /// cannot be started, fails or writes no cubin: the library then says why, or does it.
   bool assemble(std::string_view ptx, const std::vector<std::string> &options, std::vector<char> &cubin, std::string &log) const;
 
 private:
   std::string path_, identity_;
+  mutable std::once_flag isAsked_;
+  mutable int version_ = 0; // 12080: of CUDA 12.8; 0: it does not say
 };
 
 /// Where the program may be, best first: $TEGULA_PTXAS (nothing else is tried then; empty: none at all), beside `library` (a path of libnvJitLink), toolkits in their usual
