@@ -346,6 +346,7 @@ bool Assembler::hasProgramFor(std::string_view ptx) const {
 }
 
 bool Assembler::leavesToDriver(std::string_view ptx) const {
+  constexpr int readsOurPtx = 12040; // PTX 8.4 (targets/nvidia/Codegen.cpp)
   return isForWholeProgram(ptx) && installedDriverVersion() >= readsOurPtx && !hasProgramFor(ptx);
 }
 

@@ -2,7 +2,7 @@
 //
 // Needs no GPU and no driver. Where the library is missing the driver's own assembler takes the PTX (CudaKernel.h): slower to load,
 // and no resource numbers before the kernel is on a GPU. What the library makes worse code of (isForWholeProgram) goes to a program of a toolkit (AssemblerProgram.h), where none
-// is to the driver, and where neither is to the library after all.
+// that is as new as the driver is, to the driver, and where neither is to the library after all.
 #pragma once
 #include "runtime/Status.h"
 #include <cstdint>

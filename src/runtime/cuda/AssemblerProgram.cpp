@@ -134,7 +134,7 @@ bool AssemblerProgram::serves(int driverVersion) const {
     std::string text;
     if (said.fd() >= 0 && runs({path_, "--version"}, files, said, std::max(said.fd(), STDERR_FILENO) + 1) && said.read(text)) version_ = versionIn(text);
   });
-  return version_ >= readsOurPtx && version_ / 1000 <= driverVersion / 1000;
+  return version_ >= driverVersion && version_ / 1000 == driverVersion / 1000;
 }
 
 bool AssemblerProgram::assemble(std::string_view ptx, const std::vector<std::string> &options, std::vector<char> &cubin, std::string &log) const {
@@ -173,7 +173,8 @@ Places programPlaces(const std::string &library, const std::vector<std::string> 
   for (const std::string &folder : packages) {
     out.addPattern(folder + "/nvidia/cu*/bin/ptxas");
     out.addPattern(folder + "/nvidia/cuda_nvcc/bin/ptxas");
-    out.addPattern(folder + "/triton/backends/nvidia/bin/ptxas");
+    // Triton 3.9 has two and takes the newer one for GPUs from sm_90 on.
+    for (const char *name : {"ptxas-blackwell", "ptxas"}) out.addPattern(folder + "/triton/backends/nvidia/bin/" + name);
   }
   return out;
 }
