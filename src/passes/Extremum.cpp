@@ -107,6 +107,8 @@ bool chooses(const Block &body, Elem value, Elem index, const ArgExtremum &x) {
 
 } // namespace
 
+bool choosesByOrder(const Op &reduce) { return reduce.kind == OpKind::Reduce && reduce.operands.size() == 2 && dependsOnOrderAlone(*reduce.region(0)); }
+
 std::optional<ArgExtremum> argExtremum(const Op &reduce) {
   if (reduce.kind != OpKind::Reduce || reduce.operands.size() != 2)
     return std::nullopt;

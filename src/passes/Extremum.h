@@ -22,6 +22,9 @@ struct ArgExtremum {
 /// For a reduction of (value, index) with integers of 32 or 64 bits as indices; nullopt for all others.
 std::optional<ArgExtremum> argExtremum(const ir::Op &reduce);
 
+/// Does a reduction of two operands only choose among elements, by comparisons of the values with each other and of the indices with each other?
+bool choosesByOrder(const ir::Op &reduce);
+
 /// The one operation on both arguments, in any order, that is all of a reduction of one operand; nullopt if it is more than that.
 std::optional<ir::OpKind> onlyOperation(const ir::Op &reduce);
 

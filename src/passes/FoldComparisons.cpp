@@ -1,7 +1,9 @@
 // Comparisons of ranges; see FoldComparisons.h.
 #include "passes/FoldComparisons.h"
 #include "ir/Builder.h"
+#include "passes/Extremum.h"
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -185,6 +187,69 @@ bool foldIn(Module &m, Block &block, Ranges &ranges) {
   return changed;
 }
 
+/// The operands of 64 bits whose elements fit 31, of a reduction that only chooses among them.
+std::vector<unsigned> narrowOperands(const Op &op, Ranges &ranges) {
+  std::vector<unsigned> out;
+  if (op.kind != OpKind::Reduce)
+    return out;
+  const std::optional<OpKind> only = onlyOperation(op);
+  if (!choosesByOrder(op) && only != OpKind::SMin && only != OpKind::SMax && only != OpKind::UMin && only != OpKind::UMax)
+    return out;
+  for (unsigned k = 0; k < op.operands.size(); ++k)
+    if (op.operands[k]->type.elem == Elem::I64 && !op.operands[k]->type.isPtr) {
+      const Maybe r = ranges.of(op.operands[k]);
+      if (!r || r->least < 0 || r->most > std::numeric_limits<int32_t>::max())
+        return {}; // one choice may be among both operands
+      out.push_back(k);
+    }
+  return out;
+}
+
+bool narrowIn(Module &m, Block &block, Ranges &ranges) {
+  bool changed = false;
+  std::vector<Op *> ops;
+  for (Op *op : block.ops) {
+    const std::vector<unsigned> wide = narrowOperands(*op, ranges);
+    std::vector<Op *> after;
+    for (const unsigned k : wide) {
+      Block alone;
+      Builder builder(m);
+      builder.setBlock(&alone);
+      builder.setLoc(op->loc);
+      builder.setInlinedAt(op->inlinedAt);
+      Value *old = op->results[k];
+      op->operands[k] = builder.cast(OpKind::Trunc, op->operands[k], Elem::I32);
+      ops.insert(ops.end(), alone.ops.begin(), alone.ops.end());
+      // What users have is extended from a new result.
+      Op *extend = m.createOp(OpKind::SExt, op->loc, std::array{old}, std::array{old->type});
+      extend->inlinedAt = op->inlinedAt;
+      std::swap(op->results[k], extend->results[0]);
+      Value *narrow = extend->operands[0] = op->results[k];
+      narrow->type = old->type.withElem(Elem::I32);
+      narrow->def = op;
+      narrow->index = k;
+      old->def = extend;
+      old->index = 0;
+      for (const size_t argument : {size_t{k}, op->operands.size() + k})
+        op->region(0)->args[argument]->type = Type::scalar(Elem::I32);
+      after.push_back(extend);
+    }
+    if (!wide.empty())
+      for (Op *inner : op->region(0)->ops)
+        if (inner->results.size() == 1 && inner->result()->type.elem == Elem::I64)
+          inner->result()->type = inner->operands.back()->type; // a choice, or the only operation
+    for (Region *r : op->regions)
+      changed |= narrowIn(m, *r->block, ranges);
+    ops.push_back(op);
+    ops.insert(ops.end(), after.begin(), after.end());
+    changed |= !wide.empty();
+  }
+  for (Op *op : ops)
+    op->parent = &block;
+  block.ops = std::move(ops);
+  return changed;
+}
+
 } // namespace
 
 bool foldComparisons(Module &m) {
@@ -192,6 +257,7 @@ bool foldComparisons(Module &m) {
   for (Function *f : m.functions) {
     Ranges ranges;
     changed |= foldIn(m, *f->block(), ranges);
+    changed |= narrowIn(m, *f->block(), ranges);
   }
   return changed;
 }
