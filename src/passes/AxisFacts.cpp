@@ -477,7 +477,9 @@ ValueFacts Analysis::cast(const Op &op) const {
   return f;
 }
 
-/// Extents of 1 may come and go; any other change of shape keeps only what holds for all elements.
+/// Extents of 1 come and go. The other axes form runs, the shortest that have as many elements in the source as in the target: [4, 8] becomes [32], or
+/// [2, 16]. Both number the elements of a run with the last axis as the fastest, so the groups of the source's last axis are groups of the
+/// target's, cut to its extent. Equal elements that fill an axis are equal along the axis before, too.
 ValueFacts Analysis::reshape(const Op &op) const {
   const Type &from = op.operands[0]->type, &to = op.result()->type;
   const ValueFacts &a = of(op.operands[0]);
@@ -486,20 +488,33 @@ ValueFacts Analysis::reshape(const Op &op) const {
   bool constant = true;
   for (unsigned d = 0; d < a.axes.size(); ++d)
     constant &= a.axes[d].constancy == extent(from, d);
-  std::vector<unsigned> source, target;
+  for (unsigned d = 0; d < f.axes.size(); ++d)
+    f.axes[d] = {1, a.divisorOfAll(), constant ? extent(to, d) : 1};
+  std::vector<unsigned> source, target; // axes that are left
   for (unsigned d = 0; d < from.shape.rank(); ++d)
     if (from.shape[d] != 1)
       source.push_back(d);
   for (unsigned d = 0; d < to.shape.rank(); ++d)
     if (to.shape[d] != 1)
       target.push_back(d);
-  bool same = source.size() == target.size() && !op.reorder();
-  for (size_t i = 0; same && i < source.size(); ++i)
-    same = from.shape[source[i]] == to.shape[target[i]];
-  for (unsigned d = 0; d < f.axes.size(); ++d)
-    f.axes[d] = {1, a.divisorOfAll(), constant ? extent(to, d) : 1};
-  for (size_t i = 0; same && i < source.size(); ++i)
-    f.axes[target[i]] = a.axes[source[i]];
+  while (!op.reorder() && !source.empty() && !target.empty()) {
+    size_t s = source.size() - 1, t = target.size() - 1; // where the run begins
+    int64_t left = from.shape[source[s]], right = to.shape[target[t]];
+    while (left != right)
+      left < right ? left *= from.shape[source[--s]] : right *= to.shape[target[--t]];
+    int64_t equal = a.axes[source.back()].constancy, size = from.shape[source.back()];
+    for (size_t i = source.size() - 1; i-- > s && equal == size; size *= from.shape[source[i]])
+      equal *= a.axes[source[i]].constancy;
+    int64_t inner = 1;
+    for (size_t i = target.size(); i-- > t && equal % inner == 0; inner *= to.shape[target[i]])
+      f.axes[target[i]].constancy = std::gcd(equal / inner, to.shape[target[i]]);
+    AxisFact &x = f.axes[target.back()];
+    x.contiguity = std::gcd(a.axes[source.back()].contiguity, to.shape[target.back()]);
+    int64_t divisor = a.divisorAt(source.back(), x.contiguity);
+    x.divisibility = x.contiguity > 1 ? divisor : std::max(x.divisibility, divisor);
+    source.resize(s);
+    target.resize(t);
+  }
   return f;
 }
 

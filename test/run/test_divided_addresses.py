@@ -180,3 +180,30 @@ def test_rows_that_are_repeated(dev, first, n, count):
     want = out.copy()
     want[:count] = (x + y[512 + np.fmod(first + np.arange(512), n)])[:count]
     assert_same(out, np.where(np.arange(512) < count, want, 3).astype(np.float32))
+
+
+@tegula.jit
+def blocks_of_rows(index, x, out, row, stride, BLOCKS: tl.constexpr, SIZE: tl.constexpr):
+    """A row of blocks that lie anywhere: each block's index stands for all of its elements."""
+    at = tl.load(index + tl.program_id(0) * BLOCKS + tl.arange(0, BLOCKS))
+    each = tl.reshape(tl.broadcast_to(at[:, None], (BLOCKS, SIZE)), (BLOCKS * SIZE, ))
+    offsets = each * stride + row * SIZE + tl.arange(0, BLOCKS * SIZE) % SIZE
+    v = tl.load(x + offsets, mask=each != -1, other=0)
+    tl.store(out + tl.program_id(0) * BLOCKS * SIZE + tl.arange(0, BLOCKS * SIZE), v)
+    tl.store(x + offsets, v + 1, mask=each != -1)
+
+
+@pytest.mark.parametrize("size", [1, 2, 8, 64])
+@pytest.mark.parametrize("rows", [3, 16])
+def test_blocks_by_index(dev, size, rows):
+    n, blocks = 2, 16
+    rng = np.random.default_rng(size)
+    index = rng.permutation(40)[:n * blocks].astype(np.int32).reshape(n, blocks)
+    index[rng.random(index.shape) < 0.3] = -1
+    x = rng.standard_normal((40, rows, size)).astype(np.float32)
+    out, want = np.empty((n, blocks, size), np.float32), np.where(index[..., None] < 0, 0, x[index, 2])
+    after = x.copy()
+    after[index[index >= 0], 2] += 1
+    dev(blocks_of_rows, (n, ), index, x, out, 2, rows * size, blocks, size)
+    np.testing.assert_array_equal(out, want)
+    np.testing.assert_array_equal(x, after)

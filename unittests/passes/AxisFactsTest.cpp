@@ -124,6 +124,48 @@ TEST(AxisFacts, TwoAxesAndDivision) {
                {"low", "c=1 v=2 s=1"}});
 }
 
+/// Numbers that each stand for a block of elements, and rows that are taken apart: groups go with the last axis of each run of axes.
+TEST(AxisFacts, ReshapesKeepGroups) {
+  expectFacts(R"(kernel @k(%p: ptr<i32>, %n: i32 {divisibility = 16}) {
+    %r = range {start = 0} : tensor<16xi32>
+    %b = splat %p : tensor<16xptr<i32>>
+    %ptrs = addptr %b, %r
+    %index = load %ptrs : tensor<16xi32>
+    %col = expand_dims %index {axis = 1} : tensor<16x1xi32>
+    %wide = broadcast %col : tensor<16x8xi32>
+    %each = reshape %wide : tensor<128xi32>
+    %halves = reshape %wide : tensor<32x4xi32>
+    %pairs = reshape %each : tensor<4x4x8xi32>
+    %stride = splat %n : tensor<128xi32>
+    %start = mul %each, %stride
+    %lane = range {start = 0} : tensor<128xi32>
+    %eight = const {value = 8} : tensor<128xi32>
+    %rest = srem %lane, %eight
+    %offs = add %start, %rest
+    %rows = reshape %offs : tensor<16x2x4xi32>
+    %again = reshape %rows : tensor<128xi32>
+    %any = reshape %offs {reorder = 1} : tensor<16x8xi32>
+    %splat = splat %n : tensor<4x8xi32>
+    %flat = reshape %splat : tensor<32xi32>
+    %across = range {start = 0} : tensor<8xi32>
+    %row = expand_dims %across {axis = 0} : tensor<1x8xi32>
+    %same = broadcast %row : tensor<4x8xi32>
+    %tiled = reshape %same : tensor<32xi32>
+    %cut = reshape %same : tensor<4x2x1x4xi32>
+  })",
+              {{"each", "c=1 v=1 s=8"},
+               {"halves", "c=1,1 v=1,1 s=2,4"},
+               {"pairs", "c=1,1,1 v=1,1,1 s=1,1,8"},
+               {"start", "c=1 v=16 s=8"},
+               {"offs", "c=8 v=8 s=1"},
+               {"rows", "c=1,1,4 v=1,1,4 s=1,1,1"},
+               {"again", "c=4 v=4 s=1"},
+               {"any", "c=1,1 v=1,1 s=1,1"},
+               {"flat", "c=1 v=16 s=32"},
+               {"tiled", "c=8 v=1099511627776 s=1"},
+               {"cut", "c=1,1,1,4 v=1,1,1,4 s=4,1,1,1"}});
+}
+
 TEST(AxisFacts, LoopsAndHints) {
   expectFacts(R"(kernel @k(%p: ptr<f32> {divisibility = 16}, %n: i32, %stride: i32) {
     %zero = const {value = 0} : i64

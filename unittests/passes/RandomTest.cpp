@@ -279,7 +279,7 @@ TEST(Random, AxisFactsHold) {
       int64_t c = int64_t(1) << below(5);
       Value *k = b.constInt(t, below(3) ? c : 3 * c);
       static constexpr OpKind divisions[] = {OpKind::SDiv, OpKind::SRem, OpKind::UDiv, OpKind::URem};
-      switch (below(8)) {
+      switch (below(9)) {
       case 0: v.push_back(b.binary(divisions[below(4)], x, k)); break;
       case 1: v.push_back(b.binary(OpKind::And, x, b.constInt(t, c - 1))); break;
       case 2: v.push_back(b.binary(below(2) ? OpKind::AShr : OpKind::LShr, x, b.constInt(t, static_cast<int64_t>(below(5))))); break;
@@ -287,6 +287,14 @@ TEST(Random, AxisFactsHold) {
       case 4: v.push_back(b.binary(OpKind::Sub, x, y)); break;
       case 5: v.push_back(b.binary(OpKind::Mul, b.binary(OpKind::SMin, x, b.constInt(t, 64)), k)); break;
       case 6: v.push_back(b.cast(OpKind::ZExt, b.cmp(static_cast<CmpPred>(below(10)), x, k), Elem::I32)); break;
+      case 7: {
+        static const Shape shapes[] = {{128}, {4, 32}, {16, 8}, {2, 4, 1, 8, 2}, {8, 4, 4}};
+        Value *z = b.reshape(x, shapes[below(std::size(shapes))]);
+        if (below(2))
+          z = b.binary(below(2) ? divisions[below(4)] : OpKind::Add, z, b.constInt(z->type, c));
+        v.push_back(b.reshape(z, t.shape));
+        break;
+      }
       default: v.push_back(b.binary(OpKind::Add, x, below(2) ? y : k));
       }
     }
