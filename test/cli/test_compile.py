@@ -701,7 +701,7 @@ def k(a, b, c, M, N, K, BM: tl.constexpr, FORM: tl.constexpr):
 '''
 
 
-@pytest.mark.parametrize("form, rows, text", [("rows", 64, "8 rows"), ("rows", 512, None), ("axes", 128, "4 rows"), ("groups", 16, "32 rows"), ("groups", 64, None), ("heads", 64, "columns"), ("downwards", 64, None), ("printed", 64, None)])
+@pytest.mark.parametrize("form, rows, text", [("rows", 64, "16 rows"), ("rows", 1024, None), ("axes", 128, "8 rows"), ("groups", 16, "64 rows"), ("groups", 64, "16 rows"), ("groups", 128, None), ("heads", 64, "columns"), ("downwards", 64, None), ("printed", 64, None)])
 def test_programs_of_a_product_follow_one_another_down_the_columns(tegula, tmp_path, form, rows, text):
     """Where the next program would want other columns. Not where the author's order does that, nor where something tells the order."""
     (tmp_path / "t.py").write_text(COLUMNS)
