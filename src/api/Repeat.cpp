@@ -11,11 +11,24 @@ namespace tegula::api {
 
 using lang::Scalar;
 
+/// The kind, the type and the flags.
+static uint32_t headOf(const TegulaArg &a) {
+  uint32_t head;
+  std::memcpy(&head, &a, sizeof head);
+  return head;
+}
+static uint32_t headOf(uint8_t kind, TegulaDtype dtype, uint16_t flags) {
+  TegulaArg a{};
+  a.kind = kind, a.dtype = dtype, a.flags = flags;
+  return headOf(a);
+}
+static_assert(offsetof(TegulaArg, kind) < 4 && offsetof(TegulaArg, dtype) < 4 && offsetof(TegulaArg, flags) == 2 && sizeof(TegulaArg::flags) == 2);
+
 /// Fills in what `a`, which the long way took, says about arguments that go the same way.
 bool Repeat::stepOf(const Param &p, const TegulaArg &a, Step &s) {
   constexpr uint64_t words32 = UINT32_MAX, low32 = static_cast<uint64_t>(INT32_MIN); // the span of 32 bits, and the first signed one
-  s.kind = a.kind;
-  s.dtype = a.dtype;
+  s.head = headOf(a.kind, a.dtype, 0);
+  s.headMask = headOf(0xFF, static_cast<TegulaDtype>(0xFF), a.kind == TEGULA_ARG_POINTER ? TEGULA_ARG_WIDE : 0);
   bool runtime = !p.isConstexpr, wideType = p.annotation.isInt() && !p.annotation.isBool();
   const auto aligns = [&] { s.alignment = 15, s.divisible = a.u.u % 16 == 0; };
   const auto constant = [&] { return s.is = Is::Constant, s.low = a.u.u, s.span = 0, true; };
@@ -24,9 +37,8 @@ bool Repeat::stepOf(const Param &p, const TegulaArg &a, Step &s) {
     s.is = Is::Pointer;
     if (p.specializeAlignment) aligns();
     s.low = 1, s.span = UINT64_MAX - 1; // null pointers are launched with checks, see Launch.cpp
-    s.forbidden = TEGULA_ARG_WIDE;
     if (runtime) s.extents = bigTensorElements * runtime::dtypeInfo(p.annotated ? static_cast<TegulaDtype>(p.annotation.scalar) : a.dtype).bytes;
-    return runtime && a.u2.extent < s.extents && !(a.flags & s.forbidden);
+    return runtime && a.u2.extent < s.extents && !(a.flags & TEGULA_ARG_WIDE);
   case TEGULA_ARG_INT:
     // A 1 that became a constant stays one, and so does the value of a constexpr parameter.
     if (!runtime || (!p.annotated && a.dtype == TEGULA_VOID && a.u.i == 1 && p.specialize)) return constant();
@@ -49,7 +61,7 @@ bool Repeat::stepOf(const Param &p, const TegulaArg &a, Step &s) {
   case TEGULA_ARG_VALUE:
     if (!a.u.value) return false;
     s.is = Is::Value;
-    s.words[0] = a.u.value->keyWords()[0], s.words[1] = a.u.value->keyWords()[1];
+    s.low = a.u.value->keyWords()[0], s.span = a.u.value->keyWords()[1];
     return true;
   default: return false;
   }
@@ -65,19 +77,6 @@ static uint8_t plainBytes(Scalar s) {
   default: return 0;
   }
 }
-
-/// The kind, the type and the flags.
-static uint32_t headOf(const TegulaArg &a) {
-  uint32_t head;
-  std::memcpy(&head, &a, sizeof head);
-  return head;
-}
-static uint32_t headOf(uint8_t kind, TegulaDtype dtype, uint16_t flags) {
-  TegulaArg a{};
-  a.kind = kind, a.dtype = dtype, a.flags = flags;
-  return headOf(a);
-}
-static_assert(offsetof(TegulaArg, kind) < 4 && offsetof(TegulaArg, dtype) < 4 && offsetof(TegulaArg, flags) == 2 && sizeof(TegulaArg::flags) == 2);
 
 std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options,
                                          const CallOptions &call, TegulaKernel &kernel, bool keepsArgs) {
@@ -99,37 +98,35 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
     const Param &p = params[i];
     const TegulaArg *a = i < count && args[i].kind != TEGULA_ARG_MISSING ? &args[i] : &p.defaultArg;
     Step s;
-    s.fallback = keepsArgs ? a : p.defaultArg.kind != TEGULA_ARG_MISSING ? &p.defaultArg : &missing;
     if (a->kind == TEGULA_ARG_MISSING || !stepOf(p, *a, s)) return nullptr;
     if (s.is >= Is::Pointer) {
       if (next == kernel.pack.size() || kernel.pack[next].leaf != i || kernel.pack[next].isPtr != (s.is == Is::Pointer)) return nullptr;
       const PackItem &item = kernel.pack[next++];
       bool floats = item.scalar == Scalar::Fp32 || item.scalar == Scalar::Fp64;
       s.bytes = item.isPtr ? 8 : plainBytes(item.scalar);
-      s.offset = item.offset;
+      s.offset = static_cast<uint16_t>(item.offset);
       if (item.isPtr) {
         s.pointee = static_cast<TegulaDtype>(item.scalar);
         s.sameAs = static_cast<int16_t>(pointers.add(static_cast<uint32_t>(i), s.pointee, *a));
       }
-      if (item.written) s.forbidden |= TEGULA_ARG_READ_ONLY;
+      if (item.written) s.headMask |= headOf(0, TEGULA_VOID, TEGULA_ARG_READ_ONLY);
       // What must be converted, or checked against the range of its type, takes the long way.
       if (s.bytes == 0 || (!item.isPtr && floats != (s.is == Is::Float))) return nullptr;
       // A number whose type the caller says (a C++ signature's) is looked at by matches().
-      bool isSaid = s.dtype != TEGULA_VOID;
-      if (s.is == Is::Int && isSaid && (s.dtype != static_cast<TegulaDtype>(item.scalar) || s.bytes < 4)) return nullptr;
+      bool isSaid = a->dtype != TEGULA_VOID;
+      if (s.is == Is::Int && isSaid && (a->dtype != static_cast<TegulaDtype>(item.scalar) || s.bytes < 4)) return nullptr;
       if (s.is == Is::Int && (item.scalar == Scalar::Int1 || (!isSaid && item.checkRange && item.scalar != Scalar::Int64))) return nullptr;
     }
-    s.head = headOf(s.kind, s.dtype, 0);
-    s.headMask = headOf(0xFF, static_cast<TegulaDtype>(0xFF), s.forbidden);
     Kept kept;
     kept.parameter = static_cast<uint32_t>(i);
     const bool fits = matches(s, *a, r->block_.data());
     r->isKept_ &= fits;
     // What lies behind an object may be another one by the next call, and None has no bits.
     if (fits && s.is != Is::Value && s.is != Is::None) kept.head = headOf(*a), kept.bits = a->u.u, kept.extent = s.is == Is::Pointer ? a->u2.extent : 0;
-    const size_t place = s.is == Is::Pointer ? r->pointers_++ : r->steps_.size();
-    r->kept_.insert(r->kept_.begin() + static_cast<std::ptrdiff_t>(place), kept);
-    r->steps_.insert(r->steps_.begin() + static_cast<std::ptrdiff_t>(place), s);
+    const auto place = static_cast<std::ptrdiff_t>(s.is == Is::Pointer ? r->pointers_++ : r->steps_.size());
+    r->kept_.insert(r->kept_.begin() + place, kept);
+    r->steps_.insert(r->steps_.begin() + place, s);
+    r->fallbacks_.insert(r->fallbacks_.begin() + place, keepsArgs ? a : p.defaultArg.kind != TEGULA_ARG_MISSING ? &p.defaultArg : &missing);
   }
   if (pointers.overlap()) {
     r->overlap_.resize(SeenPointers::most);
@@ -165,6 +162,8 @@ inline bool Repeat::Kept::is(const TegulaArg &a) const { return headOf(a) == hea
 [[gnu::always_inline]] inline bool Repeat::matches(const Step &s, const TegulaArg &a, char *block) {
   if ((headOf(a) & s.headMask) != s.head) return false;
   const uint64_t bits = a.u.u;
+  if (s.is == Is::Value) [[unlikely]]
+    return a.u.value && a.u.value->keyWords()[0] == s.low && a.u.value->keyWords()[1] == s.span;
   if ((bits - s.low > s.span) | (((bits & s.alignment) == 0) != s.divisible) | (s.notOne & (bits == 1))) return false;
   char *to = block + s.offset;
   if (s.is == Is::Pointer) {
@@ -179,22 +178,20 @@ inline bool Repeat::Kept::is(const TegulaArg &a) const { return headOf(a) == hea
     const float single = static_cast<float>(a.u.f);
     if (s.bytes == 8) std::memcpy(to, &a.u.f, 8);
     else std::memcpy(to, &single, 4);
-  } else if (s.is == Is::Value) {
-    return a.u.value && a.u.value->keyWords()[0] == s.words[0] && a.u.value->keyWords()[1] == s.words[1];
   }
   return true;
 }
 
-inline const TegulaArg &Repeat::given(const Kept &kept, const Step &step, const TegulaArg *args, size_t count) {
-  const size_t i = kept.parameter;
-  return i < count && args[i].kind != TEGULA_ARG_MISSING ? args[i] : *step.fallback;
+inline const TegulaArg &Repeat::given(size_t step, const TegulaArg *args, size_t count) const {
+  const size_t i = kept_[step].parameter;
+  return i < count && args[i].kind != TEGULA_ARG_MISSING ? args[i] : *fallbacks_[step];
 }
 
 /// Are the same pointers the same, and do the same ones overlap, as in the kept call?
 bool Repeat::sharesAsKept(const TegulaArg *args, size_t count) const {
   SeenPointers pointers;
   for (size_t k = 0; k < pointers_; ++k)
-    if (pointers.add(kept_[k].parameter, steps_[k].pointee, given(kept_[k], steps_[k], args, count)) != steps_[k].sameAs) return false;
+    if (pointers.add(kept_[k].parameter, steps_[k].pointee, given(k, args, count)) != steps_[k].sameAs) return false;
   if (!pointers.overlap()) [[likely]]
     return overlap_.empty();
   uint8_t groups[SeenPointers::most];
@@ -206,17 +203,17 @@ bool Repeat::pack(const TegulaArg *args, size_t count, char *block) const {
   const size_t n = steps_.size();
   if (count > n) return false;
   std::memcpy(block, block_.data(), block_.size());
-  const Kept *kept = kept_.data();
-  const Step *step = steps_.data(), *const pointersEnd = step + pointers_, *const end = step + n;
+  const Kept *const kept = kept_.data();
+  const Step *const steps = steps_.data();
   bool otherPointers = false;
-  for (; step != pointersEnd; ++step, ++kept) {
-    const TegulaArg &a = given(*kept, *step, args, count);
-    if (kept->is(a) && a.u2.extent == kept->extent) continue;
-    if (!matches(*step, a, block)) return false;
+  for (size_t k = 0; k < pointers_; ++k) {
+    const TegulaArg &a = given(k, args, count);
+    if (kept[k].is(a) && a.u2.extent == kept[k].extent) continue;
+    if (!matches(steps[k], a, block)) return false;
     otherPointers = true;
   }
-  for (; step != end; ++step, ++kept)
-    if (const TegulaArg &a = given(*kept, *step, args, count); !kept->is(a) && !matches(*step, a, block)) return false;
+  for (size_t k = pointers_; k < n; ++k)
+    if (const TegulaArg &a = given(k, args, count); !kept[k].is(a) && !matches(steps[k], a, block)) return false;
   return !otherPointers || sharesAsKept(args, count);
 }
 

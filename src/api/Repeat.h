@@ -55,27 +55,23 @@ private:
   };
   /// What an argument must be, and what becomes of it.
   struct Step {
+    uint32_t head = 0, headMask = 0;     // kind, type and the flags that an argument must not have: its first four bytes under the mask
+    uint64_t low = 0, span = UINT64_MAX; // the bits must lie in [low, low + span], counted around zero; of a value: its key
+    int64_t extents = 0;                 // of pointers: bytes of a big tensor, for which there is another kernel
+    uint16_t offset = 0;                 // in the block
+    int16_t sameAs = -1;                 // the parameter that is the same pointer (SeenPointers)
     Is is = Is::Constant;
-    uint8_t kind = 0; // TEGULA_ARG_*
-    TegulaDtype dtype = TEGULA_VOID;
-    uint8_t bytes = 0;          // in the block
-    uint16_t forbidden = 0;     // flags
-    uint32_t head = 0, headMask = 0; // the same three in one comparison, of an argument's first four bytes
-    bool divisible = true;      // must be right of the bits under `alignment`: are they zero?
-    bool notOne = false;        // the bits must not be 1
-    uint8_t alignment = 0;      // mask
-    uint64_t low = 0, span = UINT64_MAX; // the bits must lie in [low, low + span], counted around zero
-    uint32_t offset = 0;        // in the block
-    int16_t sameAs = -1;        // the parameter that is the same pointer (SeenPointers)
-    const TegulaArg *fallback = nullptr; // for a call that leaves it out; never null
+    uint8_t bytes = 0;     // in the block
+    uint8_t alignment = 0; // mask
+    bool divisible = true; // must be right of the bits under `alignment`: are they zero?
+    bool notOne = false;   // the bits must not be 1
     TegulaDtype pointee = TEGULA_VOID;
-    int64_t extents = 0;        // of pointers: bytes of a big tensor, for which there is another kernel
-    uint64_t words[2] = {0, 0}; // key of a value
   };
+  static_assert(sizeof(Step) == 48);
   bool hasOptions(const TegulaLaunchOptions &options) const;
   static bool stepOf(const Param &p, const TegulaArg &a, Step &out);
   static bool matches(const Step &s, const TegulaArg &a, char *block);
-  static const TegulaArg &given(const Kept &kept, const Step &step, const TegulaArg *args, size_t count);
+  const TegulaArg &given(size_t step, const TegulaArg *args, size_t count) const;
   bool sharesAsKept(const TegulaArg *args, size_t count) const;
 
   explicit Repeat(TegulaKernel &k) : kernel_(k), asks_(k.info.gpu.forms.asks()) {}
@@ -90,6 +86,7 @@ private:
   // Pointers first, otherwise in the order of parameters.
   std::vector<Kept> kept_;
   std::vector<Step> steps_;
+  std::vector<const TegulaArg *> fallbacks_; // for calls that leave out what a step is for; never null
   size_t pointers_ = 0;
   std::vector<char> block_;      // of the kept call, gaps included
   bool isKept_ = true;           // no argument of the kept call goes the long way

@@ -91,16 +91,16 @@ static bool refuse(const TegulaFunction &f, const std::string &param, const Para
 }
 
 int SeenPointers::meeting(unsigned last) {
-  const Seen &a = seen_[last];
+  Seen &a = seen_[last];
   for (unsigned i = 0; i < last; ++i) {
     Seen &b = seen_[i];
-    if (!(begins_[last] < ends_[i] && begins_[i] < ends_[last]) || (a.readOnly && b.readOnly)) continue;
-    if (begins_[i] == begins_[last] && b.pointee == a.pointee && b.extent == a.extent && a.parameter != item && b.parameter != item) {
+    if (!a.at.meets(b.at) || (a.readOnly && b.readOnly)) continue;
+    if (b.at.begin == a.at.begin && b.pointee == a.pointee && b.extent == a.extent && a.parameter != item && b.parameter != item) {
       // It stands for both from here on, and what overlapped with it while nobody could write it counts now.
       if (b.readOnly)
-        for (unsigned k = 0; k < last; ++k) overlap_ |= k != i && begins_[i] < ends_[k] && begins_[k] < ends_[i];
+        for (unsigned k = 0; k < last; ++k) overlap_ |= k != i && b.at.meets(seen_[k].at);
       b.readOnly = false;
-      ends_[last] = 0;
+      a.at.end = 0;
       return static_cast<int>(b.parameter);
     }
     overlap_ = true;
@@ -113,7 +113,7 @@ unsigned SeenPointers::groups(uint8_t *out) const {
   for (unsigned i = 0; i < count_; ++i) {
     first[i] = static_cast<uint8_t>(i);
     for (unsigned k = 0; k < i; ++k) {
-      if (!(begins_[i] < ends_[k] && begins_[k] < ends_[i]) || (seen_[i].readOnly && seen_[k].readOnly)) continue;
+      if (!seen_[i].at.meets(seen_[k].at) || (seen_[i].readOnly && seen_[k].readOnly)) continue;
       const uint8_t a = std::min(first[i], first[k]), b = std::max(first[i], first[k]);
       std::replace(first, first + i + 1, b, a);
     }

@@ -28,9 +28,8 @@ public:
     if (count_ == most) return -1;
     const auto [begin, end] = runtime::addressesOf(a);
     bool meets = false;
-    for (unsigned i = 0; i < count_; ++i) meets |= (begin < ends_[i]) & (begins_[i] < end);
-    begins_[count_] = begin, ends_[count_] = end;
-    seen_[count_] = {parameter, pointee, (a.flags & TEGULA_ARG_READ_ONLY) != 0, a.u2.extent};
+    for (unsigned i = 0; i < count_; ++i) meets |= seen_[i].at.meets({begin, end});
+    seen_[count_] = {{begin, end}, a.u2.extent, parameter, pointee, (a.flags & TEGULA_ARG_READ_ONLY) != 0};
     ++count_;
     return meets ? meeting(count_ - 1) : -1;
   }
@@ -43,14 +42,14 @@ public:
 private:
   int meeting(unsigned last);
   struct Seen {
+    runtime::AddressRange at; // an end of 0: meets none
+    int64_t extent;
     uint32_t parameter;
     TegulaDtype pointee;
     bool readOnly;
-    int64_t extent;
   };
   unsigned count_ = 0;
   bool overlap_ = false;
-  uint64_t begins_[most], ends_[most]; // an end of 0: meets none
   Seen seen_[most];
 };
 
