@@ -71,8 +71,8 @@ enum {
 /* "invalid argument", "compile error", ...; never NULL. */
 TEGULA_API const char *tegula_status_name(TegulaStatus status);
 
-/* The last failure of a tegula call on this thread, for people: for compile errors the rendered diagnostics (several lines,
- * source line and carets), else one sentence. "" if nothing failed yet. Ends without a newline. */
+/* The last failure of a tegula call on this thread, for people: for compile errors the rendered errors (several lines,
+ * source line and carets; warnings are among the diagnostics alone), else one sentence. "" if nothing failed yet. Ends without a newline. */
 TEGULA_API const char *tegula_last_error(void);
 /* Its status; TEGULA_OK if nothing failed yet (or since tegula_clear_error). */
 TEGULA_API TegulaStatus tegula_last_status(void);

@@ -78,10 +78,9 @@ TegulaStatus report(const DiagEngine &diag, TegulaStatus otherwise) {
   }
   r.json = r.diagnostics.empty() ? "[]" : renderJson(diag);
   if (!diag.hasErrors()) return otherwise;
-  std::string text;
-  for (bool isError : {true, false}) // what is to be mended comes first
-    for (const StoredDiagnostic &d : r.diagnostics)
-      if ((d.severity == TEGULA_SEVERITY_ERROR) == isError) text += d.rendered;
+  std::string text; // what is to be mended, alone: programs print an uncaught error last, so its last lines are read first
+  for (const StoredDiagnostic &d : r.diagnostics)
+    if (d.severity == TEGULA_SEVERITY_ERROR) text += d.rendered;
   while (!text.empty() && text.back() == '\n') text.pop_back();
   bool internal = std::any_of(diag.all().begin(), diag.all().end(), isInternal);
   return fail(internal ? TEGULA_INTERNAL_ERROR : TEGULA_COMPILE_ERROR, std::move(text));
