@@ -26,6 +26,7 @@
 #include "gpu/parts/ChooseCluster.h"
 #include "gpu/parts/DelayLoads.h"
 #include "gpu/parts/PartitionCluster.h"
+#include "gpu/parts/ShareLoops.h"
 #include "gpu/parts/SplitTiles.h"
 #include "gpu/parts/StageRows.h"
 #include "gpu/shared/AllocateShared.h"
@@ -42,6 +43,12 @@ namespace {
 std::unique_ptr<ir::Module> partition(const ir::Module &m, const PassInput &in) {
   if (const int64_t parts = m.kernel() ? splitOf(*m.kernel()) : 0; parts > 1 && in.options.numCtas == 1 && parts <= in.target.clusterLimit())
     in.options.numCtas = static_cast<unsigned>(parts);
+  if (in.rows && in.rows->ctas > 1) {
+    std::unique_ptr<ir::Module> part = in.options.numCtas == 1 ? shareLoops(m, in.rows->ctas) : nullptr;
+    in.rows->ctas = part ? in.rows->ctas : in.options.numCtas;
+    in.options.numCtas = in.rows->ctas;
+    return part;
+  }
   if (in.options.numCtas == 1) {
     ClusterChoice choice = chooseCluster(m, in.target, in.options, in.remarks);
     in.options.numCtas = choice.ctas;
@@ -173,7 +180,7 @@ static ir::Reproducer reproducer(std::span<const GpuPass> before, const ir::Modu
   std::unique_ptr<ir::Module> own = made(before, module, {target, options, nullptr, &rows});
   auto number = [](const char *name, unsigned n) { return std::string(" --") + name + "=" + std::to_string(n); };
   return {"--target=" + target.name() + number("num-warps", options.numWarps) + number("num-stages", options.numStages) + number("num-ctas", options.numCtas) +
-              (options.stagesRows ? " --stages-rows" : "") + (rows.blocks ? number("held-blocks", rows.blocks) : ""),
+              (options.stagesRows ? " --stages-rows" : "") + (rows.blocks ? number("held-blocks", rows.blocks) : "") + (rows.ctas > 1 ? number("held-ctas", rows.ctas) : ""),
           ir::print(own ? *own : module)};
 }
 

@@ -15,14 +15,22 @@
 namespace tegula {
 
 struct CarriedRole {
-  enum class Kind : uint8_t { Sum, Steps, Other } kind = Kind::Other;
-  ir::OpKind combine{};              // Sum: of two parts
+  enum class Kind : uint8_t { Sum, Steps, Top, Scaled, Other } kind = Kind::Other;
+  ir::OpKind combine{};              // Sum, Top: of two parts
   bool startsOnce = false;           // Sum: what it starts from counts once; otherwise every part starts from that
   std::vector<const ir::Op *> steps; // Steps: the additions of an iteration, last one first
   const char *why = "";              // Other
+  size_t top = 0;                    // Scaled: the number of its Top,
+  const ir::Op *scale = nullptr;     // and the exponential that it is scaled by
 };
-/// Of each carried value of a For.
+/// Of each carried value of a For: Sum, Steps or Other.
 std::vector<CarriedRole> carriedRoles(const ir::Op &loop);
+/// Makes Top and Scaled of those that are Other: a running maximum, and the one sum of exponentials relative to it (softmax and cross entropy over blocks of a row),
+///
+///   now = max(top, x);  sum = sum * exp(top - now) + reduce(exp(y - now));  top = now
+///
+/// in f32, for scalars or by elements. Parts (top_i, sum_i) are together top = max(top_i) and sum of sum_i * exp(top_i - top).
+void findScaledSums(const ir::Op &loop, std::vector<CarriedRole> &roles);
 /// The operand of an addition of CarriedRole::steps that it adds.
 unsigned addedOperand(const ir::Op &step, const ir::Op &loop);
 

@@ -85,8 +85,8 @@ KIB = 1024
 
 
 def launched(kernel, *args, **options):
-    """Many programs, of which the first two have rows: those of a grid that runs at once hold none."""
-    return kernel[(2000,)](*args, device="sim", **options)
+    """Many programs, of which the first two have rows: those of a grid that runs at once hold none. Each in one CTA: test_shared_loops.py has clusters."""
+    return kernel[(2000,)](*args, device="sim", **{"clusters": False, **options})
 
 
 @pytest.mark.parametrize("dtype, n, block, warps, kib", [

@@ -67,6 +67,17 @@ def norm(x, out):
 
 
 @triton.jit
+def long_norm(x, out):
+    x += tl.program_id(0) * 262144
+    acc = tl.zeros([4096], tl.float32)
+    for i in range(0, 262144, 4096):
+        acc += tl.load(x + i + tl.arange(0, 4096))
+    mean = tl.sum(acc) / 262144
+    for i in range(0, 262144, 4096):
+        tl.store(out + i + tl.program_id(0) * 262144 + tl.arange(0, 4096), tl.load(x + i + tl.arange(0, 4096)) - mean)
+
+
+@triton.jit
 def strides(x, indices, out, s, n):
     i = tl.arange(0, 128)
     a = tl.load(x + i * s)
@@ -105,3 +116,5 @@ def elements(x, indices, wide, out, counts):
 
 
 # RUN: compile %s::norm --sig 'x:*f32, out:*f32:16' -t sm_90a --remarks
+# RUN: compile %s::long_norm --sig 'x:*f32:16, out:*f32:16' -t sm_90a --num-warps=8 --remarks
+# RUN: compile %s::long_norm --sig 'x:*f32:16, out:*f32:16' -t sm_90a --num-warps=8 --no-clusters --remarks

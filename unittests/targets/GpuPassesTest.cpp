@@ -1,4 +1,4 @@
-// The cases of test/gpu-passes/*.ir. `# RUN: pass, pass, ... [--num-warps=N] [--num-stages=N] [--num-ctas=N] [--held-blocks=N] [--stages-rows] [--target=NAME]`: what comes out is what the last pass changes, and what it
+// The cases of test/gpu-passes/*.ir. `# RUN: pass, pass, ... [--num-warps=N] [--num-stages=N] [--num-ctas=N] [--held-blocks=N] [--held-ctas=N] [--stages-rows] [--target=NAME]`: what comes out is what the last pass changes, and what it
 // remarks; the passes before it make its input.
 #include "../Sections.h"
 #include "RandomKernel.h"
@@ -38,6 +38,8 @@ struct PassRun {
         options.stagesRows = true;
       else if (w.starts_with("--held-blocks="))
         rows.blocks = static_cast<unsigned>(std::stoi(value));
+      else if (w.starts_with("--held-ctas="))
+        rows.ctas = static_cast<unsigned>(std::stoi(value));
       else if (w.starts_with("--num-ctas="))
         options.numCtas = static_cast<unsigned>(std::stoi(value));
       else if (w.starts_with("--target=") && nvidia::parseTarget(value))
@@ -99,7 +101,7 @@ TEST(GpuPasses, RandomKernelsThroughText) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     auto m = std::make_unique<ir::Module>();
     test::RandomKernel generate(*m, seed);
-    PassRun run("--num-warps=" + std::to_string(1u << seed % 4) + (seed % 2 ? " --stages-rows" : "") + (seed % 3 ? " --held-blocks=2" : ""));
+    PassRun run("--num-warps=" + std::to_string(1u << seed % 4) + (seed % 2 ? " --stages-rows" : "") + (seed % 3 ? " --held-blocks=2" : "") + (seed % 5 == 1 ? " --held-ctas=2" : ""));
     for (const gpu::GpuPass &pass : gpu::gpuPasses()) {
       pass.run(m, {nvidia::NvTargetInfo(run.target), run.options, nullptr, &run.rows});
       std::string why;

@@ -217,7 +217,7 @@ template <typename Fn> bool visit(Block &b, const Fn &fn) {
 void holdRows(Module &m, const TargetInfo &target, const Options &options, LoopRows &rows) {
   Block &kernel = *m.kernel()->block();
   rows.bytes = 0;
-  if (options.numCtas > 1 || anyOp(kernel, [](const Op &op) { return !isPlain(op); }))
+  if (options.numCtas != rows.ctas || anyOp(kernel, [](const Op &op) { return !isPlain(op); }))
     return;
   visit(kernel, [&](Op &loop) {
     RowHolder holder(m, loop);

@@ -16,6 +16,7 @@ namespace tegula::gpu {
 
 struct LoopRows {
   unsigned blocks = 0; // that share a multiprocessor's memory; 0: rows do not stay there
+  unsigned ctas = 1;   // of a cluster, that share the iterations (parts/ShareLoops.h)
   uint32_t bytes = 0;  // the pass sets it: what an iteration would take there; 0: nothing could stay
 };
 

@@ -22,19 +22,6 @@ using namespace ir;
 
 namespace {
 
-/// Operations that behave the same whether one CTA or several run the program, and whose parts have been measured.
-bool isPlain(const Op &op) {
-  switch (op.kind) {
-  case OpKind::Load:
-  case OpKind::Store:
-    return !op.isVolatile() && op.cache() != ".cv";
-  case OpKind::Range: case OpKind::Const: case OpKind::Poison: case OpKind::ProgramId: case OpKind::Reduce: case OpKind::If: case OpKind::Yield: case OpKind::Return:
-    return true;
-  default:
-    return renames(op.kind) || (op.has(traits::Elementwise) && op.has(traits::Pure));
-  }
-}
-
 /// Of all rows, those with most elements.
 struct Moved {
   int64_t elements = 0;
@@ -161,10 +148,21 @@ std::string kibibytes(double bytes) { return std::to_string(static_cast<int64_t>
 
 } // namespace
 
+bool isAlikeInClusters(const Op &op) {
+  switch (op.kind) {
+  case OpKind::Load:
+  case OpKind::Store:
+    return !op.isVolatile() && op.cache() != ".cv";
+  case OpKind::Range: case OpKind::Const: case OpKind::Poison: case OpKind::ProgramId: case OpKind::Reduce: case OpKind::If: case OpKind::Yield: case OpKind::Return:
+    return true;
+  default:
+    return renames(op.kind) || (op.has(traits::Elementwise) && op.has(traits::Pure));
+  }
+}
+
 ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, const Options &options, DiagEngine *remarks, const ClusterLimits &limits) {
-  constexpr unsigned portable = 8; // CUDA C++ Programming Guide, "Thread Block Clusters"
-  const unsigned most = options.clusters == Clusters::Never ? 1 : std::min(target.clusterLimit(), portable), threads = target.lanes() * options.numWarps;
-  if (options.numCtas > 1 || !module.kernel() || anyOp(*module.kernel()->block(), [](const Op &op) { return !isPlain(op); }))
+  const unsigned most = options.clusters == Clusters::Never ? 1 : std::min(target.clusterLimit(), portableCluster), threads = target.lanes() * options.numWarps;
+  if (options.numCtas > 1 || !module.kernel() || anyOp(*module.kernel()->block(), [](const Op &op) { return !isAlikeInClusters(op); }))
     return {};
   const Function *kernel = module.kernel();
   if (const unsigned forced = ctasOf(options.clusters); forced > 1) {

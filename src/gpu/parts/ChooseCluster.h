@@ -23,6 +23,8 @@
 
 namespace tegula::gpu {
 
+constexpr unsigned portableCluster = 8; // CUDA C++ Programming Guide, "Thread Block Clusters"
+
 struct ClusterLimits {
   /// Registers of a thread beside a part, at least: of chains that are kept short (targets/nvidia/Occupancy.h). Packed elements are widened while their row is computed, which takes two fifths of its words more.
   unsigned overhead = 16;
@@ -43,6 +45,9 @@ struct ClusterLimits {
   /// if no more are missing there.
   unsigned left = 72;
 };
+
+/// Does the operation behave the same whether one CTA or several run the program, and has its part been measured? False for loops.
+bool isAlikeInClusters(const ir::Op &op);
 
 struct ClusterChoice {
   unsigned ctas = 1;

@@ -4,6 +4,7 @@
 #include "gpu/Layouts.h"
 #include "gpu/Remarks.h"
 #include "ir/Walk.h"
+#include "passes/Extremum.h"
 #include "passes/SplitLoops.h"
 #include <algorithm>
 #include <numeric>
@@ -269,7 +270,19 @@ void ClusterParts::visitDot(const Op &op) {
   dots_.push_back({&op, r, &r->type});
 }
 
+bool ClusterParts::addsOwn(const Op &reduce) const {
+  if (reduce.kind != OpKind::Reduce || reduce.operands.size() != 1 || !reduce.result()->type.isScalar())
+    return false;
+  const Op *loop = reduce.operands[0]->def;
+  if (!loop || loop->kind != OpKind::For || !loop->splitParts())
+    return false;
+  const CarriedRole role = carriedRoles(*loop)[reduce.operands[0]->index];
+  return role.kind == CarriedRole::Kind::Sum && onlyOperation(reduce) == role.combine;
+}
+
 void ClusterParts::visitReduce(const Op &op) {
+  if (addsOwn(op))
+    return;
   const Type &t = op.operands[0]->type;
   auto axis = static_cast<unsigned>(op.axis());
   tieAll(op, &op, t, op.operands);

@@ -32,6 +32,9 @@ public:
   /// The axis along which the operation's work is split: of its result, or of its operands (stores, reductions, histogram).
   int of(const ir::Op &op) const;
 
+  /// Is it a reduction to a number of what a loop whose iterations are shared has summed up, in the same way? Each CTA reduces its own sums then, and numbers are exchanged.
+  bool addsOwn(const ir::Op &reduce) const;
+
   /// A tensor whose parts can be computed from nothing.
   bool isFree(const ir::Value *v) const;
   /// For operations that rename coordinates: the axis of the operand that the parts of result axis `axis` are parts of; `whole` if all

@@ -6,6 +6,7 @@
 #include "ir/Walk.h"
 #include "passes/SplitLoops.h"
 #include <algorithm>
+#include <limits>
 
 namespace tegula::gpu {
 
@@ -20,6 +21,9 @@ public:
   void run(Block &kernel) {
     for (size_t i = 0; i < kernel.ops.size(); ++i) {
       Op *op = kernel.ops[i];
+      if (op->kind == OpKind::If)
+        for (Region *r : op->regions)
+          run(*r->block);
       if (op->kind != OpKind::For || !op->splitParts())
         continue;
       Block front, behind;
@@ -37,7 +41,8 @@ private:
     b_.setLoc(loop.loc);
     b_.setInlinedAt(loop.inlinedAt);
     b_.setBlock(&front);
-    const std::vector<CarriedRole> roles = carriedRoles(loop);
+    std::vector<CarriedRole> roles = carriedRoles(loop);
+    findScaledSums(loop, roles);
     Value *from = loop.operands[0], *to = loop.operands[1], *step = loop.operands[2];
     const Type t = from->type;
     auto number = [&](int64_t n) { return b_.constInt(t, n); };
@@ -64,8 +69,27 @@ private:
       } else if (roles[i].startsOnce) {
         b_.setBlock(&front);
         init = startOfSum(start, isFirst);
+        if (roles[i].kind == CarriedRole::Kind::Scaled)
+          beginFinite(loop, i, roles[i].top, runs, front, behind, kernel, at);
       }
     }
+  }
+
+  /// A part of a row may have no elements but -inf where the row has others: its maximum begins with the least number instead of -inf, as exp(-inf - -inf) would be NaN. What the row's are together is put right behind the loop: -inf and
+  /// NaN of rows without another element, -inf and 0 of those of no iteration.
+  void beginFinite(Op &loop, size_t sum, size_t top, Value *runs, Block &front, Block &behind, Block &kernel, size_t at) {
+    Value *&start = loop.operands[3 + top];
+    if (constantFloat(start) != -std::numeric_limits<double>::infinity())
+      return;
+    b_.setBlock(&behind);
+    const Type &t = start->type;
+    Value *const least = b_.constFloat(t, std::numeric_limits<float>::lowest()), *const most = loop.results[top], *const all = loop.results[sum];
+    Value *const isEmpty = b_.binary(OpKind::And, b_.cmp(CmpPred::Oeq, most, least), b_.binary(OpKind::Xor, b_.cmp(CmpPred::Ogt, all, b_.constFloat(t, 0)), b_.constInt(t.withElem(Elem::I1), 1)));
+    Value *const none = b_.select(b_.splat(runs, t.shape), b_.constFloat(t, std::numeric_limits<double>::quiet_NaN()), b_.constFloat(t, 0));
+    replaceUses(kernel, most, b_.select(isEmpty, start, most), at + 1);
+    replaceUses(kernel, all, b_.select(isEmpty, none, all), at + 1);
+    b_.setBlock(&front);
+    start = b_.constFloat(t, std::numeric_limits<float>::lowest());
   }
 
   Value *startOfSum(Value *start, Value *isFirst) {

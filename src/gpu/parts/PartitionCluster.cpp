@@ -26,7 +26,7 @@ constexpr int whole = ClusterParts::whole;
 class Partitioner : FormWriter {
 public:
   Partitioner(const Function &f, const ClusterParts &parts, unsigned ctas, Module &out)
-      : FormWriter(out, whole), f_(f), parts_(parts), ctas_(ctas), facts_(f) {}
+      : FormWriter(out, whole), f_(f), parts_(parts), ctas_(ctas), facts_(f), users_(*f.block()) {}
 
   /// False if ClusterParts has forgotten a tie; the kernel is useless then.
   bool run() {
@@ -51,6 +51,7 @@ private:
   }
   void reduce(const Op &op, int axis);
   void histogram(const Op &op, int axis);
+  void scaledSum(const Op &loop, const Op &now, size_t sum, const std::vector<CarriedRole> &roles);
 
   Value *range(const Op &op);
   /// The number of the first of this CTA's elements, where a part has so many.
@@ -66,6 +67,8 @@ private:
   const ClusterParts &parts_;
   int64_t ctas_;
   AxisFacts facts_;
+  const Users users_;
+  std::unordered_map<const Value *, Value *> own_; // what loops whose iterations are shared have summed up in this CTA
   Block front_; // operations at the beginning of the kernel
   Value *rank_ = nullptr;
   bool isRight_ = true;
@@ -219,14 +222,15 @@ void Partitioner::reduce(const Op &op, int axis) {
   auto along = static_cast<int>(op.axis());
   std::vector<Value *> operands;
   std::vector<Type> results;
+  const bool isOwn = parts_.addsOwn(op);
   for (const Value *v : op.operands)
-    operands.push_back(want(v, axis));
+    operands.push_back(isOwn ? own_.at(v) : want(v, axis));
   int left = axis == whole || axis == along ? whole : axis - (axis > along);
   for (const Value *r : op.results)
     results.push_back(partOf(r->type, left));
   Op *now = clone(op, operands, results);
   scalarRegion(op, *now);
-  if (axis != whole && axis == along) {
+  if (isOwn || (axis != whole && axis == along)) {
     std::vector<Value *> parts;
     for (Value *r : now->results)
       parts.push_back(gather(r));
@@ -265,14 +269,41 @@ Value *Partitioner::combined(Value *own, OpKind how, int axis) {
 void Partitioner::finish(const Op &op, const Op &now, std::span<const int> forms) {
   if (op.kind != OpKind::For || !op.splitParts())
     return FormWriter::finish(op, now, forms);
-  const std::vector<CarriedRole> roles = carriedRoles(op);
+  std::vector<CarriedRole> roles = carriedRoles(op);
+  findScaledSums(op, roles);
   b_.setLoc(op.loc);
   b_.setInlinedAt(op.inlinedAt);
   for (size_t i = 0; i < op.results.size(); ++i) {
+    if (roles[i].kind == CarriedRole::Kind::Scaled)
+      scaledSum(op, now, i, roles);
+    if (roles[i].kind == CarriedRole::Kind::Scaled || roles[i].kind == CarriedRole::Kind::Top)
+      continue;
     const int form = parts_.of(op.results[i]);
+    own_[op.results[i]] = now.results[i];
+    if (const std::span<Op *const> users = users_.of(op.results[i]); !users.empty() && std::ranges::all_of(users, [&](const Op *user) { return parts_.addsOwn(*user); }))
+      continue;
     const bool isSum = roles[i].kind == CarriedRole::Kind::Sum;
     define(op.results[i], isSum ? form : whole, isSum ? combined(now.results[i], roles[i].combine, form) : now.results[i]);
   }
+}
+
+/// A maximum and the sum of exponentials relative to it, of all parts.
+void Partitioner::scaledSum(const Op &loop, const Op &now, size_t sum, const std::vector<CarriedRole> &roles) {
+  const size_t top = roles[sum].top;
+  Value *tops = gather(now.results[top]), *sums = gather(now.results[sum]);
+  const Type t = now.results[top]->type;
+  Op *most = b_.create(OpKind::Reduce, {&tops, 1}, {&t, 1}, {{attr::axis, 0}});
+  combine(*most, roles[top].combine);
+  Value *all = t.isScalar() ? b_.splat(most->result(), tops->type.shape) : b_.broadcast(b_.expandDims(most->result(), 0), tops->type.shape);
+  const Op &scale = *roles[sum].scale, &exponent = *scale.operands[0]->def;
+  Value *fall = b_.binary(OpKind::FSub, tops, all);
+  if (exponent.kind == OpKind::FMul)
+    fall = b_.binary(OpKind::FMul, fall, b_.constFloat(fall->type, constantFloat(exponent.operands[1]).value_or(0) ? *constantFloat(exponent.operands[1]) : *constantFloat(exponent.operands[0])));
+  Value *scaled = b_.binary(OpKind::FMul, sums, b_.create(scale.kind, {&fall, 1}, {&fall->type, 1}, scale.attrs)->result());
+  Op *total = b_.create(OpKind::Reduce, {&scaled, 1}, {&t, 1}, {{attr::axis, 0}});
+  combine(*total, OpKind::FAdd);
+  define(loop.results[top], whole, most->result());
+  define(loop.results[sum], whole, total->result());
 }
 
 void Partitioner::histogram(const Op &op, int axis) {

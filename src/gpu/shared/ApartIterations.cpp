@@ -35,12 +35,18 @@ bool isNonNegative(const Value *v, unsigned depth = 8) {
     return false;
   if (!v->def) { // a loop's counter begins where its range does
     const Op *loop = v->block->parent->op;
-    return loop && loop->kind == OpKind::For && v == v->block->args[0] && constantInt(loop->operands[2]).value_or(0) > 0 && isNonNegative(loop->operands[0], depth - 1);
+    if (!loop || loop->kind != OpKind::For || v != v->block->args[0] || constantInt(loop->operands[2]).value_or(0) <= 0)
+      return false;
+    const Value *begin = loop->operands[0];
+    if (begin->def && begin->def->kind == OpKind::Select && begin->def->operands[2] == loop->operands[1]) // else it does not run
+      begin = begin->def->operands[1];
+    return isNonNegative(begin, depth - 1);
   }
   const Op &op = *v->def;
   switch (op.kind) {
   case OpKind::ProgramId:
   case OpKind::NumPrograms:
+  case OpKind::ClusterRank:
     return true;
   case OpKind::Const:
     return constantInt(v).value_or(-1) >= 0;
@@ -169,6 +175,11 @@ std::optional<Course> Courses::carried(const Value &v) {
     std::optional<Course> c = stepOf(loop_.operands[2]);
     if (c && loop_.reverse())
       c->step = -c->step;
+    if (isOfCta(*loop_.operands[0])) { // each CTA begins with an iteration of its own, and goes on by as many as there are CTAs (parts/DealLoops.h)
+      if (!c || !loop_.splitParts() || c->step % ctas_)
+        return std::nullopt;
+      c->step /= ctas_;
+    }
     return c;
   }
   const Value *next = body_.terminator()->operands[at - 1];

@@ -33,12 +33,34 @@ std::span<ir::Op *const> MemoryOrder::usersOf(const Value *v) {
   return users_->of(v);
 }
 
+/// Is it the block `outer`, or inside of it?
+static bool isIn(const ir::Block *b, const ir::Block *outer) {
+  while (b && b != outer)
+    b = b->parent->op ? b->parent->op->parent : nullptr;
+  return b && outer;
+}
+
+/// Does a program, all of whose threads take the same branches, run only one of the two?
+static bool areExclusive(const ir::Block *a, const ir::Block *b) {
+  const auto isLoop = [](const ir::Op *op) { return op->kind == OpKind::For || op->kind == OpKind::While; };
+  const ir::Op *branch = nullptr;
+  for (const ir::Block *x = a; x && !isIn(b, x); x = x->parent->op ? x->parent->op->parent : nullptr)
+    branch = x->parent->op;
+  if (!branch || branch->kind != OpKind::If || !isIn(b, branch->parent) || std::ranges::none_of(branch->regions, [&](const ir::Region *r) { return isIn(b, r->block); }))
+    return false;
+  for (const ir::Op *op = branch; op; op = op->parent->parent->op)
+    if (isLoop(op))
+      return false;
+  return true;
+}
+
 static bool isCombination(const ir::Block &b) {
   const ir::Op *owner = b.parent->op;
   return owner && (owner->kind == OpKind::Reduce || owner->kind == OpKind::Scan);
 }
 
 void MemoryOrder::beforeOp(const Op &op) {
+  block_ = op.parent;
   // All ways through a block leave nothing to wait for; what reductions combine is no block of its own.
   if (op.has(ir::traits::Terminator) ? !isCombination(*op.parent) : op.kind != OpKind::Reduce && op.kind != OpKind::Scan && !op.regions.empty())
     waitForReaders();
@@ -49,8 +71,10 @@ void MemoryOrder::beforeOp(const Op &op) {
 void MemoryOrder::findCopies(const ir::Block &b) {
   for (const Op *op : b.ops) {
     hasTensorMaps_ |= op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce || op->kind == OpKind::TmaCopy;
+    copiesEnd_ &= op->kind != OpKind::TmaCopy && op->kind != OpKind::Partitions;
+    copiesLeft_ += op->kind == OpKind::AsyncCopy;
     if (op->kind == OpKind::TmaCopy || op->kind == OpKind::AsyncCopy)
-      copied_.push_back({memoryOf(op->operands[op->kind == OpKind::TmaCopy ? 2 : 1]), nullptr, false, nullptr, op->whole()});
+      copied_.push_back({{memoryOf(op->operands[op->kind == OpKind::TmaCopy ? 2 : 1]), nullptr, false, nullptr, op->whole()}, &b});
     for (const ir::Region *r : op->regions)
       findCopies(*r->block);
   }
@@ -124,6 +148,8 @@ void MemoryOrder::meet() {
   emit(OpKind::ClusterArrive);
   emit(OpKind::ClusterWait);
   haveMet(true);
+  if (isIn(block_, waitedIn_) && !isIn(block_, overIn_))
+    overIn_ = block_;
 }
 
 // ---- shared memory
@@ -258,7 +284,7 @@ void MemoryOrder::tilesReady(const Op &op) {
 // ---- global memory
 
 bool MemoryOrder::isCopied(int arg, bool isWhole) const {
-  return isCluster() && std::ranges::any_of(copied_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
+  return isCluster() && !isIn(block_, overIn_) && std::ranges::any_of(copied_, [&](const Copied &c) { return (mayBeSame(c.what.arg, arg) || (isWhole && c.what.isWhole)) && !areExclusive(block_, c.in); });
 }
 
 /// No element of one is one of the other, in an iteration of the loops around.
@@ -311,10 +337,23 @@ bool MemoryOrder::isForOwners(const Op &load) {
 /// A copy that stands where its load stood (a ring of copies ahead is made of memory that nobody writes meanwhile) reads what threads have stored before. Those of this CTA have met where the buffer was
 /// read last; other CTAs have not.
 void MemoryOrder::orderCopy(const Op &copy) {
+  --copiesLeft_;
   const Op *tile = tileOf(copy.operands[0]);
   const int arg = memoryOf(copy.operands[1]);
   if (isCluster() && tile && tile->slots() == 1 && std::ranges::any_of(seen_, [&](const Seen &s) { return s.writes && mayBeSame(s.arg, arg); }))
     meet();
+}
+
+/// In a loop more may come.
+void MemoryOrder::waitedForCopies(const Op &wait) {
+  const auto isInLoop = [](const Op *op) {
+    while ((op = op->parent->parent->op))
+      if (op->kind == OpKind::For || op->kind == OpKind::While)
+        return true;
+    return false;
+  };
+  if (copiesEnd_ && !copiesLeft_ && wait.pending() == 0 && !isIn(wait.parent, waitedIn_) && !isInLoop(&wait))
+    waitedIn_ = wait.parent;
 }
 
 /// A write that any access must come after.
@@ -395,7 +434,7 @@ void MemoryOrder::finishBlockStores() {
 
 /// The same before asynchronous copies are set up, if one of the kernel may read what was written.
 void MemoryOrder::finishBeforeCopies() {
-  if (std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return std::ranges::any_of(copied_, [&](const Seen &s) { return mayBeSame(s.arg, w.arg); }); }))
+  if (std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return std::ranges::any_of(copied_, [&](const Copied &c) { return mayBeSame(c.what.arg, w.arg); }); }))
     finishBlockStores();
 }
 
@@ -568,9 +607,10 @@ MemoryOrder::ForOrder MemoryOrder::enterFor(const Op &op) {
   o.isKnown = o.writes && accessesIn(*op.region(0), inside);
   // Where no iteration has to come after another one, the threads meet in front of the loop if they have to, not in it.
   const bool areApart = o.isKnown && inside.blockWrites.empty() && !iterationsMeet(op, options_.numCtas);
-  if (areApart && anyBefore(inside)) {
+  const auto writesCopied = [&] { return std::ranges::any_of(inside.seen, [&](const Seen &s) { return s.writes && isCopied(s.arg, s.isWhole); }); };
+  if (areApart && (anyBefore(inside) || writesCopied())) {
     finishBlockStores();
-    if (anyBefore(inside))
+    if (anyBefore(inside) || writesCopied())
       meet();
   }
   o.earlier = o.around = accesses();

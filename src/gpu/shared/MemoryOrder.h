@@ -95,6 +95,8 @@ protected:
   /// A barrier if an earlier access of this program may touch the same memory from another thread.
   void orderAccess(const Op &op, bool writes);
   void orderCopy(const Op &copy);
+  /// This thread has waited for all of its copies.
+  void waitedForCopies(const Op &wait);
   void beforeAtomic(const Op &op), afterAtomic(const Op &op);
   Seen seenOf(const Op &atomic);
   /// Accesses of other paths, or of statements that nobody can look into, may have come before.
@@ -150,7 +152,7 @@ private:
   void releaseBuffers(const Op &loop);
   void waitForBlockWrites(), finishBeforeCopies(), addBlockWrite(const BlockWrite &w);
   bool orderBlockStore(const Op &op), isTiling(const Op &op), haveSameTiles(const Op &x, const Op &y);
-  /// Do asynchronous copies of any CTA read what is accessed? Only this CTA's are known to be over.
+  /// Do asynchronous copies of any CTA read what is accessed? This CTA's are known to be over; the others' where threads have met since all have waited.
   bool isCopied(int arg, bool isWhole) const;
   /// Since the last barrier, as far as that is known.
   bool wroteGlobal() const;
@@ -176,7 +178,15 @@ private:
   std::vector<BlockWrite> blockWrites_;                 // nobody has waited until they were done
   std::vector<SharedRange> blockReads_;                 // shared memory that block stores may still read
   const Op *heldBy_ = nullptr;                          // the loop that has the buffers of block stores
-  std::vector<Seen> copied_;                            // what asynchronous copies of the kernel read
+  struct Copied {
+    Seen what;
+    const ir::Block *in;
+  };
+  std::vector<Copied> copied_;                          // what asynchronous copies of the kernel read
+  size_t copiesLeft_ = 0;                               // that have not come yet
+  bool copiesEnd_ = true;                               // a wait for them may be for all: they are all of this thread
+  const ir::Block *block_ = nullptr;                    // that is looked at
+  const ir::Block *waitedIn_ = nullptr, *overIn_ = nullptr; // where threads have waited for all copies of the kernel, and have met since
   SharedRange scratch_;                                 // of the current operation
   std::unordered_map<const Op *, const Op *> lastUser_; // of a tile, in the tile's block
   std::unordered_map<const Op *, std::vector<const Op *>> endsAfter_; // the tiles that die with an operation

@@ -121,6 +121,9 @@ void Orderer::visit(Op &op, Block &now, const Op *next) {
   case OpKind::AsyncCopy:
     orderCopy(op);
     break;
+  case OpKind::AsyncWait:
+    waitedForCopies(op);
+    break;
   case OpKind::AtomicRmw:
   case OpKind::AtomicCas:
     beforeAtomic(op);

@@ -2,6 +2,8 @@
 #include "gpu/Passes.h"
 #include "gpu/Remarks.h"
 #include "gpu/loops/HoldRows.h"
+#include "gpu/parts/ChooseCluster.h"
+#include "gpu/parts/ShareLoops.h"
 #include "gpu/shared/SharedNeeds.h"
 #include "ir/StageVerifier.h"
 #include "targets/Diagnostics.h"
@@ -49,7 +51,8 @@ void askForBlocks(Compilation &c, const Options &options, DiagEngine &diag) {
     c.wish = hasPartitions(kernel) ? BlockWish{.blocks = 1} : wishedBlocks(kernel, *c.gpu, options, c.meta.sharedBytes, c.ahead);
   if (c.wish->most) {
     c.meta.mostBlocks = static_cast<uint8_t>(c.wish->most);
-    diag.report(c.wish->held ? diag::rowsHeld : diag::fewerBlocks, gpu::userLocation(*c.gpu, *c.wish->rows), c.wish->most, c.meta.sharedBytes / 1024);
+    const auto &remark = c.wish->ctas > 1 ? diag::rowsShared : c.wish->held ? diag::rowsHeld : diag::fewerBlocks;
+    diag.report(remark, gpu::userLocation(*c.gpu, *c.wish->rows), c.wish->most, c.meta.sharedBytes / 1024, c.wish->ctas);
   }
   if (!options.askedCrowd)
     c.meta.forms = std::move(c.wish->forms);
@@ -83,11 +86,19 @@ bool compileTo(const ir::Module &module, const NvTarget &target, Options options
   if (!c.gpu)
     return false;
   if (rows.bytes && last.empty()) {
-    c.wish = wishedBlocks(*c.gpu->kernel(), *c.gpu, options, sharedBytesOf(*c.gpu), c.ahead, true);
+    const NvTargetInfo info(target);
+    const bool canShare = options.numCtas == 1 && options.clusters != Clusters::Never && info.clusterLimit() > 1 && gpu::canShareLoops(module);
+    c.wish = wishedBlocks(*c.gpu->kernel(), *c.gpu, options, sharedBytesOf(*c.gpu), c.ahead, true, canShare ? info.clusterLimit() : 1);
+    rows.ctas = c.wish->ctas;
     if (rows.blocks = c.wish->held; rows.blocks) {
       c.withoutRows = std::exchange(c.gpu, runPasses(nullptr));
       if (!c.gpu)
         return false;
+      if (options.numCtas != c.wish->ctas || (options.numCtas > 1 && gpu::meetInLoops(*c.gpu))) { // not so: as it is without rows
+        c.gpu = std::move(c.withoutRows);
+        options.numCtas = 1;
+        c.wish->blocks = c.wish->most = c.wish->held = 0;
+      }
     }
   }
   lap.into(c.times.planNs);

@@ -13,6 +13,7 @@
 #include "passes/LaunchNumbers.h"
 #include "passes/MadeOfScalars.h"
 #include "passes/Users.h"
+#include "targets/nvidia/HeldBlocks.h"
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
@@ -70,6 +71,7 @@ public:
   std::vector<Iteration> iterations; // of loops without cuts, which the assembler unrolls with their loads in front
   std::vector<RowLoop> rows;
   bool canHold = false;              // in shared memory (gpu/loops/HoldRows.h)
+  unsigned mostCtas = 1;             // of a cluster that may hold a row together
 
   unsigned peak(const Block &b) {
     users_.add(b);
@@ -432,26 +434,14 @@ bool isPersistent(const Block &b) {
 /// What a multiprocessor's blocks may have of rows that they read again, so that these are in the L2 cache still: beside them it holds what the blocks store.
 constexpr uint64_t bytesInL2 = sm::l2Bytes / LaunchFacts::usualCores / 2;
 constexpr uint64_t mostInAnyCase = bytesInL2 * 3 / 2; // of as many blocks as the memory needs to be busy
-constexpr unsigned mostLimited = 6;                   // blocks, of a limit
 
-// Bytes of a row in shared memory: shorter ones are in the caches anyway. What blocks have room for of their rows, in tenths, at least.
-constexpr uint64_t leastHeld = 24 << 10, roomForRows = sm::sharedBytes - (8 << 10), leastTenths = 7;
-
-/// Blocks that share a multiprocessor's memory, each with its row or most of it: two rather than one, which has nothing under way while it reduces, and so many warps that elements are computed in time. 0: rows are short, or of one
-/// iteration; too long; or so few that blocks do not come in turns, whose copies are waited for all at once (softmax of 32768 floats, 132 rows, 13.8 -> 15.9 us). Two and three loops over rows, an H200, us, all blocks or those of the L2
-/// cache / one / two (a copy 257 and 129): softmax of 32768 floats by 16 warps 344 / 268 / 279, layer norm 377 / 312 / 297, of 65536 522 / 367 / 421; of 65536 in bf16 216 / 199 / 172, softmax 192 / 167 / 147. Two fifths of a row held by two
-/// blocks: cross entropy of 131072 in bf16 213 -> 273.
-unsigned blocksThatHold(uint64_t iteration, int64_t trips, const Options &options, const Known &known) {
-  constexpr unsigned leastWarps = 16;
-  const uint64_t bytes = iteration * static_cast<uint64_t>(trips);
-  uint64_t blocks = std::max<uint64_t>({roomForRows / bytes, bytes <= roomForRows ? 2u : 1u, (leastWarps + options.numWarps - 1) / options.numWarps});
-  blocks = std::min<uint64_t>(blocks, sm::threads / sm::lanes / options.numWarps);
-  const bool isMost = 10 * (roomForRows / blocks / iteration * iteration) >= leastTenths * bytes, areFew = known.blocks && known.blocks <= 2 * blocks;
-  return trips > 1 && bytes > leastHeld && isMost && !areFew && blocks <= mostLimited ? static_cast<unsigned>(blocks) : 0;
+HeldIterations heldIterations(const Pressure &pressure, size_t row) {
+  const RowsAgain &again = pressure.rows[row].again;
+  return {again.bytes, again.isNarrow, static_cast<unsigned>(pressure.rows.size())};
 }
 
 /// Blocks on a multiprocessor at most; 0: as many as registers allow. Of rows of which not even one for each multiprocessor stays, all blocks may read.
-unsigned mostInL2(const Pressure &pressure, const Options &options, const Known &known) {
+Holding mostInL2(const Pressure &pressure, const Options &options, const Known &known) {
   unsigned leastWarps = 16; // that keep the memory busy; narrow elements take twice the time to compute
   uint64_t bytes = 0, leastBlocks = 1;
   size_t longest = 0;
@@ -467,11 +457,11 @@ unsigned mostInL2(const Pressure &pressure, const Options &options, const Known 
   }
   // A grid that runs at once has no blocks that could wait.
   if (bytes && pressure.canHold)
-    return blocksThatHold(pressure.rows[longest].again.bytes, known.rowTrips[longest], options, known);
+    return blocksThatHold(heldIterations(pressure, longest), known.rowTrips[longest], options.numWarps, known.blocks, pressure.mostCtas);
   if (!bytes || bytes > bytesInL2 || (known.blocks && known.blocks * options.numWarps <= sm::threads / sm::lanes))
-    return 0;
+    return {};
   const uint64_t blocks = std::max({bytesInL2 / bytes, leastBlocks, uint64_t{(leastWarps + options.numWarps - 1) / options.numWarps}});
-  return blocks <= mostLimited && blocks * bytes <= mostInAnyCase ? static_cast<unsigned>(blocks) : 0;
+  return {blocks <= mostLimited && blocks * bytes <= mostInAnyCase ? static_cast<unsigned>(blocks) : 0};
 }
 
 /// The rule: blocks wished for on a multiprocessor.
@@ -504,7 +494,7 @@ unsigned blocksFor(const Pressure &pressure, unsigned data, unsigned most, const
     most = static_cast<unsigned>(std::min<uint64_t>(most, known.blocks));
   // Registers of an iteration without loads of others: what is alive may be what was loaded, or a sum of it.
   const auto forOne = [](const Iteration &it, unsigned loads) { return it.live + (it.live < loads ? loads : 0) + fewest; };
-  if (const unsigned limit = mostInL2(pressure, options, known))
+  if (const unsigned limit = mostInL2(pressure, options, known).blocks)
     most = std::min(most, limit);
   // What is done once beside loops that take the time may go step by step, too; the assembler says what it lacks. Layer norm by Welford's sums, 4096 elements of 16384 by 8 warps in bf16, H200: 103 registers and two
   // blocks 193 us, Triton's 76 and three 167. Beside chains, which want all warps that there are, it need not be counted: by running moments, 8192 of 32768 by 16 warps in bf16, 109 registers and one block 214 us, 64 and two 160.
@@ -566,7 +556,7 @@ namespace {
 class Asking {
 public:
   using Rule = std::function<uint8_t(const Known &)>;
-  Asking(const ir::Function &kernel, const Pressure &pressure, const Options &options, const LaunchForms &ahead, Rule form) : pressure_(pressure), options_(options), ahead_(ahead), form_(std::move(form)) {
+  Asking(const ir::Function &kernel, Pressure &pressure, const Options &options, const LaunchForms &ahead, Rule form) : pressure_(pressure), options_(options), ahead_(ahead), form_(std::move(form)) {
     forms_.exprs = ahead.exprs;
     for (const Iteration &it : pressure.iterations) {
       known_.trips.push_back(0);
@@ -613,16 +603,13 @@ public:
 private:
   static constexpr size_t mostLoops = 2; // that differ; tables stay small
 
-  /// Bytes of rows at which the rule changes, of iterations of so many.
-  std::vector<uint64_t> limitsOfRows(uint64_t iteration) const {
-    std::vector<uint64_t> out;
+  /// Bytes of rows at which the rule changes, of the loop whose rows have that number.
+  std::vector<uint64_t> limitsOfRows(size_t row) const {
     if (pressure_.canHold)
-      out = {leastHeld};
+      return limitsOfHolding(heldIterations(pressure_, row), pressure_.mostCtas);
+    std::vector<uint64_t> out;
     for (uint64_t blocks = 1; blocks <= mostLimited + 1; ++blocks)
-      if (pressure_.canHold)
-        out.insert(out.end(), {roomForRows / blocks, 10 * (roomForRows / blocks / iteration * iteration) / leastTenths});
-      else
-        out.insert(out.end(), {bytesInL2 / blocks, mostInAnyCase / blocks});
+      out.insert(out.end(), {bytesInL2 / blocks, mostInAnyCase / blocks});
     return out;
   }
 
@@ -637,7 +624,7 @@ private:
         continue;
       if (axis == axes.end())
         axis = axes.insert(axis, {rowNumbers_[i], {}});
-      for (const uint64_t bytes : limitsOfRows(pressure_.rows[i].again.bytes))
+      for (const uint64_t bytes : limitsOfRows(i))
         if (const auto trips = static_cast<int64_t>(bytes / pressure_.rows[i].again.bytes); trips && std::ranges::find(axis->limits, trips) == axis->limits.end())
           axis->limits.push_back(trips);
       std::ranges::sort(axis->limits);
@@ -645,8 +632,12 @@ private:
     size_t combinations = 1;
     for (const LaunchForms::Axis &a : axes)
       combinations *= a.limits.size() + 1;
-    if (combinations <= LaunchForms::mostForms)
+    if (combinations <= LaunchForms::mostForms) {
       forms_.axes = std::move(axes);
+    } else if (pressure_.mostCtas > 1) {
+      pressure_.mostCtas = 1;
+      addRowLimits();
+    }
   }
 
   void addLimit(int32_t number, int64_t limit) {
@@ -716,7 +707,7 @@ private:
     uint64_t blocks;
   };
 
-  const Pressure &pressure_;
+  Pressure &pressure_;
   const Options &options_;
   const LaunchForms &ahead_;
   const Rule form_;
@@ -750,9 +741,10 @@ uint32_t crowdOf(const LaunchFacts &facts) {
   return static_cast<uint32_t>(std::min<int64_t>(UINT32_MAX, (std::clamp<int64_t>(facts.programs, 0, UINT32_MAX) * 16 + cores - 1) / cores));
 }
 
-BlockWish wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes, const LaunchForms &ahead, bool canHold) {
+BlockWish wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes, const LaunchForms &ahead, bool canHold, unsigned mostCtas) {
   Pressure pressure(gpu);
   pressure.canHold = canHold;
+  pressure.mostCtas = mostCtas;
   unsigned data = pressure.peak(*kernel.block()), threads = 32 * options.numWarps;
   auto most = static_cast<unsigned>(std::min<uint64_t>({sm::threads / threads, sm::mostBlocks, sm::sharedBytes / (sharedBytes + sm::sharedReserved)}));
   if (options.maxRegisters)
@@ -765,16 +757,12 @@ BlockWish wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const 
     const unsigned blocks = blocksOfDots(*kernel.block(), options, most);
     return {.blocks = blocks ? blocks : blocksOfSyncDots(*kernel.block(), options.numWarps, most)};
   }
-  // A form is a number of blocks asked for, one of blocks at most, which have sixteen warps (of one or two warps there are no such limits), and whether loops load ahead.
-  constexpr unsigned warpsOfLimits = 4;
-  static_assert((sm::threads / 32 / warpsOfLimits + 2) * (mostLimited + 1) <= tegula::gpu::aheadForm && sm::mostBlocks + 2 <= tegula::gpu::aheadForm);
-  const unsigned forms = std::min<unsigned>(sm::threads / threads, sm::mostBlocks) + 2;
   LaunchForms asked = Asking(kernel, pressure, options, ahead, [&](const Known &known) {
-                        const unsigned limit = options.numWarps < warpsOfLimits ? 0 : mostInL2(pressure, options, known);
-                        return static_cast<uint8_t>((blocksFor(pressure, data, most, options, known) + 1 + forms * limit) | (known.loadsAhead ? tegula::gpu::aheadForm : 0));
+                        const Holding holding = options.numWarps < FormCode::warpsOfLimits ? Holding{} : mostInL2(pressure, options, known);
+                        return FormCode{.blocks = blocksFor(pressure, data, most, options, known), .limit = holding.blocks, .ctas = holding.ctas, .loadsAhead = known.loadsAhead}.pack();
                       }).ask();
-  const unsigned form = asked.form & ~unsigned{tegula::gpu::aheadForm};
-  BlockWish wish{.blocks = form % forms - 1, .most = form / forms};
+  const FormCode form = FormCode::of(asked.form);
+  BlockWish wish{.blocks = form.blocks, .most = form.limit, .ctas = form.ctas};
   if (wish.most) {
     wish.held = canHold ? wish.most : 0;
     wish.rows = pressure.rows.front().loop;

@@ -30,6 +30,7 @@ constexpr const char *usageText = R"(usage: tegula-opt [option ...] [file]
   --num-ctas=N          of a cluster (default 1)
   --clusters=WHEN       clusters for programs of one CTA: never (default), cost (long rows), 2, 4 or 8 (wherever the work can be shared)
   --held-blocks=N       rows that loops read again stay in shared memory, which N blocks share (default: they do not)
+  --held-ctas=N         and N CTAs of a cluster share the iterations of these loops (default 1)
   --stages-rows         rows that are live across reductions stay in shared memory
   --no-verify           the module is not verified after every pass
   --verify-each         it is (default)
@@ -182,7 +183,7 @@ bool readOption(std::string_view a, Options &o) {
     o.target = gpuNamed(*v);
     return o.target != nullptr;
   }
-  const std::pair<std::string_view, unsigned *> numbers[] = {{"--num-warps=", &o.gpu.numWarps}, {"--num-stages=", &o.gpu.numStages}, {"--num-ctas=", &o.gpu.numCtas}, {"--held-blocks=", &o.rows.blocks}};
+  const std::pair<std::string_view, unsigned *> numbers[] = {{"--num-warps=", &o.gpu.numWarps}, {"--num-stages=", &o.gpu.numStages}, {"--num-ctas=", &o.gpu.numCtas}, {"--held-blocks=", &o.rows.blocks}, {"--held-ctas=", &o.rows.ctas}};
   for (auto [name, out] : numbers)
     if (auto v = value(name))
       return number(*v, *out) && o.gpu.valid();

@@ -1,0 +1,178 @@
+"""Loops over the blocks of a long row, whose iterations the CTAs of a cluster share (gpu/parts/ShareLoops.h): rows that one multiprocessor has no room for."""
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+from test_held_rows import KIB, cross_entropy, layer_norm, rows, softmax
+
+
+def expected_softmax(x):
+    with np.errstate(invalid="ignore"):
+        e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
+
+def launched(kernel, *args, **options):
+    """Many programs, of which the first two have rows."""
+    return kernel[(2000,)](*args, device="sim", **options)
+
+
+def alone(kernel, *args, **options):
+    """The same in one CTA."""
+    k = launched(kernel, *args, clusters=False, **options)
+    assert k.metadata.cluster_ctas == 1
+    return k
+
+
+@pytest.mark.parametrize("n, block, warps, ctas, kib", [
+    (65536, 4096, 8, 4, 64),
+    (65008, 4096, 8, 4, 64),       # the last block is not whole
+    (36880, 2048, 8, 4, 40),       # one CTA has an iteration less
+    (1 << 17, 8192, 16, 8, 64),
+    (1 << 18, 4096, 16, 16, 64),
+])
+def test_softmax(n, block, warps, ctas, kib):
+    x, out = rows(n, np.float32)
+    k = launched(softmax, x, out, n, n, block, num_warps=warps)
+    assert k.metadata.cluster_ctas == ctas and k.metadata.shared >= kib * KIB
+    np.testing.assert_allclose(out, expected_softmax(x), rtol=2e-5)
+
+
+def test_parts_without_numbers():
+    """All blocks of one CTA, of several, and of all are -inf, at the beginning, at the end, and everywhere."""
+    n, block, ctas = 65536, 4096, 4
+    for dead in [{1}, {0}, {1, 3}, {0, 1, 2}, {0, 1, 2, 3}]:
+        x, out = rows(n, np.float32)
+        x[0].reshape(-1, block)[[i for i in range(n // block) if i % ctas in dead]] = -np.inf
+        x[1, : n // 2] = -np.inf
+        k = launched(softmax, x, out, n, n, block, num_warps=8)
+        assert k.metadata.cluster_ctas == ctas
+        np.testing.assert_allclose(out, expected_softmax(x), rtol=2e-5)
+
+
+@pytest.mark.parametrize("least", [np.finfo(np.float32).min, -np.inf, np.nan, np.inf])
+def test_rows_of_one_value(least):
+    """The least number is one as others: a row of it is uniform."""
+    n = 65536
+    x, out = np.full((2, n), least, np.float32), np.zeros((2, n), np.float32)
+    x[1, 70] = 1.5
+    launched(softmax, x, out, n, n, 4096, num_warps=8)
+    other = np.zeros_like(out)
+    alone(softmax, x, other, n, n, 4096, num_warps=8)
+    np.testing.assert_array_equal(np.isnan(out), np.isnan(other))
+    np.testing.assert_allclose(out, other, rtol=2e-5)
+
+
+@pytest.mark.parametrize("n", [65536, 65008])
+def test_three_loops(n):
+    x, out = rows(n, np.float32)
+    w, b = (np.random.default_rng(seed).normal(size=n).astype(np.float32) for seed in (1, 2))
+    k = launched(layer_norm, x, w, b, out, n, 4096, num_warps=8)
+    assert k.metadata.cluster_ctas == 4
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean(1, keepdims=True)
+    np.testing.assert_allclose(out, centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5) * w + b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [65536, 65008])
+def test_in_place(n):
+    """CTAs meet between the loop that reads the row and that which changes it, as the label may be in another CTA's block."""
+    x, _ = rows(n, np.float32)
+    wide, loss = x.astype(np.float64), np.zeros(2, np.float32)
+    k = launched(cross_entropy, x, loss, np.array([5000, -1]), n, 4096, num_warps=8)
+    assert k.metadata.cluster_ctas == 4
+    p = np.exp(wide[0] - wide[0].max())
+    p /= p.sum()
+    assert np.isclose(loss[0], -np.log(p[5000]), rtol=1e-5)
+    p[5000] -= 1
+    np.testing.assert_allclose(x, [p, np.zeros(n)], rtol=2e-4, atol=1e-9)
+
+
+@tegula.jit
+def online_by_elements(x, out, n, R: tl.constexpr, BLOCK: tl.constexpr):
+    """Several rows of a program; the maximum and the sum by rows, the exponentials of 2, with a pointer that moves."""
+    if tl.program_id(0) >= 1:
+        return
+    row = (tl.program_id(0) * R + tl.arange(0, R))[:, None] * n
+    top, total = tl.full([R], -float("inf"), tl.float32), tl.zeros([R], tl.float32)
+    most = tl.full([R, BLOCK], -float("inf"), tl.float32)
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)[None, :]
+        v = tl.load(x + row + at, at < n, other=-float("inf"))
+        now = tl.maximum(top, tl.max(v, 1))
+        total = total * tl.exp2((top - now) * 1.5) + tl.sum(tl.exp2((v - now[:, None]) * 1.5), 1)
+        most = tl.maximum(most, v)
+        top = now
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)[None, :]
+        v = tl.load(x + row + at, at < n, other=-float("inf"))
+        tl.store(out + row + at, tl.exp2((v - tl.max(most, 1)[:, None]) * 1.5) / total[:, None], at < n)
+
+
+def test_rows_of_a_program():
+    n = 40000
+    x, out = rows(n, np.float32)
+    k = launched(online_by_elements, x, out, n, 2, 2048, num_warps=8)
+    assert k.metadata.cluster_ctas > 1
+    np.testing.assert_allclose(out, expected_softmax(x * (1.5 * np.log(2.0))), rtol=2e-5)
+
+
+@tegula.jit
+def decaying(x, out, n, BLOCK: tl.constexpr):
+    """What an iteration adds is scaled by all later ones: their order counts."""
+    if tl.program_id(0) >= 2:
+        return
+    x += tl.program_id(0) * n
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        total = total * 0.5 + tl.sum(tl.load(x + start + tl.arange(0, BLOCK)), 0)
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(out + tl.program_id(0) * n + at, tl.load(x + at) + total)
+
+
+@tegula.jit
+def unlike(x, out, n, BLOCK: tl.constexpr):
+    """The sum is not of exponentials relative to the maximum: each is relative to that of its own time."""
+    if tl.program_id(0) >= 2:
+        return
+    x += tl.program_id(0) * n
+    top, total = -float("inf"), 0.0
+    for start in range(0, n, BLOCK):
+        v = tl.load(x + start + tl.arange(0, BLOCK))
+        now = tl.maximum(top, tl.max(v, 0))
+        total = total * tl.exp(top - now) + tl.sum(v, 0)
+        top = now
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(out + tl.program_id(0) * n + at, tl.load(x + at) - top + total)
+
+
+@tegula.jit
+def read_back(x, out, n, BLOCK: tl.constexpr):
+    """The third loop reads what the second one has stored, from the block before."""
+    if tl.program_id(0) >= 2:
+        return
+    x += tl.program_id(0) * n
+    out += tl.program_id(0) * n
+    sums = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, n, BLOCK):
+        sums += tl.load(x + start + tl.arange(0, BLOCK))
+    total = tl.sum(sums, 0)
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(out + at, tl.load(x + at) + total)
+    again = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, n, BLOCK):
+        again += tl.load(out + start + tl.arange(0, BLOCK))
+    tl.store(out, tl.sum(again, 0))
+
+
+@pytest.mark.parametrize("kernel", [decaying, unlike, read_back])
+def test_what_one_cta_does(kernel):
+    n = 65536
+    x, out = rows(n, np.float32)
+    assert launched(kernel, x, out, n, 4096, num_warps=8).metadata.cluster_ctas == 1
+    other = np.zeros_like(out)
+    alone(kernel, x, other, n, 4096, num_warps=8)
+    np.testing.assert_array_equal(out, other)
