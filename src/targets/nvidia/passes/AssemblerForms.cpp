@@ -117,10 +117,10 @@ Line parse(StringRef line) {
 
 /// Does the instruction write the register? The destination is the first operand, or all of a list in braces.
 bool writes(const Line &l, StringRef reg) {
-  StringRef first = l.operands.starts_with("{") ? l.operands.take_until([](char c) { return c == '}'; }).drop_front()
-                                                : l.operands.take_until([](char c) { return c == ',' || c == ';'; });
+  if (!l.operands.starts_with("{"))
+    return l.operands.starts_with(reg) && l.operands.take_until([](char c) { return c == ',' || c == ';'; }).rtrim() == reg;
   llvm::SmallVector<StringRef, 4> written;
-  first.split(written, ',');
+  l.operands.take_until([](char c) { return c == '}'; }).drop_front().split(written, ',');
   return llvm::any_of(written, [&](StringRef w) { return w.trim() == reg; });
 }
 
@@ -171,7 +171,7 @@ void separateSharedBase(std::vector<std::string> &lines) {
     const Base &b = bases[n];
     size_t end = lines.size();
     for (size_t i = 0; i < lines.size(); ++i) {
-      if (i == b.at || !parsed[i].operands.contains(b.reg) || !writes(parsed[i], b.reg))
+      if (i == b.at || !writes(parsed[i], b.reg))
         continue;
       size_t entry = i;
       for (auto [header, back] : loops)
@@ -212,8 +212,31 @@ std::string convertedBit(StringRef opcode, StringRef to, StringRef predicate, bo
   return bits == "8" || bits == "16" || bits == "32" || bits == "64" ? ("mov.b" + (bits == "8" ? "16" : bits) + " " + to + ", 0;").str() : "";
 }
 
+/// Is it a selection of 1 or 0, whose operands these are?
+bool selectsBit(StringRef opcode, llvm::ArrayRef<StringRef> operands) {
+  return opcode.starts_with("selp.") && operands.size() == 4 && ((operands[1] == "1" && operands[2] == "0") || (operands[1] == "0" && operands[2] == "1"));
+}
+
+llvm::SmallVector<StringRef, 4> operandsOf(const Line &l) {
+  llvm::SmallVector<StringRef, 4> operands;
+  l.operands.split(operands, ',');
+  for (StringRef &o : operands)
+    o = o.trim(" \t{}");
+  return operands;
+}
+
+bool selectsBit(StringRef line) {
+  const StringRef text = line.ltrim();
+  if (!text.starts_with("selp.") && !text.starts_with("@"))
+    return false;
+  const Line l = parse(text);
+  return selectsBit(l.opcode, operandsOf(l));
+}
+
 /// Registers whose one definition in the function is known stand for it: the selection, the predicate and the conversion keep their places.
 void replaceConvertedBits(std::vector<std::string> &lines) {
+  if (llvm::none_of(lines, [](const std::string &line) { return selectsBit(line); }))
+    return; // as usual: all definitions are counted below
   struct Bit {
     std::string predicate, selected; // registers
     bool inverted;
@@ -242,16 +265,12 @@ void replaceConvertedBits(std::vector<std::string> &lines) {
       continue;
     }
     Line l = parse(text);
-    llvm::SmallVector<StringRef, 4> operands;
-    l.operands.split(operands, ',');
-    for (StringRef &o : operands)
-      o = o.trim(" \t{}");
+    const llvm::SmallVector<StringRef, 4> operands = operandsOf(l);
     size_t written = l.operands.starts_with("{") ? l.operands.take_until([](char c) { return c == '}'; }).count(',') + 1 : 1;
     for (StringRef o : llvm::ArrayRef(operands).take_front(written))
       if (o.starts_with("%"))
         ++definitions[o];
-    if (l.opcode.starts_with("selp.") && operands.size() == 4 &&
-        ((operands[1] == "1" && operands[2] == "0") || (operands[1] == "0" && operands[2] == "1")))
+    if (selectsBit(l.opcode, operands))
       bits[operands[0]] = {operands[3].str(), operands[0].str(), operands[1] == "0"};
     else if (l.opcode.starts_with("mov.b") && operands.size() == 2 && bits.contains(operands[1]) && !l.operands.contains('{'))
       bits[operands[0]] = Bit(bits[operands[1]]);
