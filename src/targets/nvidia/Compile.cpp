@@ -89,6 +89,8 @@ bool compileTo(const ir::Module &module, const NvTarget &target, Options options
     const NvTargetInfo info(target);
     const bool canShare = options.numCtas == 1 && options.clusters != Clusters::Never && info.clusterLimit() > 1 && gpu::canShareLoops(module);
     c.wish = wishedBlocks(*c.gpu->kernel(), *c.gpu, options, sharedBytesOf(*c.gpu), c.ahead, true, canShare ? info.clusterLimit() : 1);
+    if (!canShare && c.wish->ctas > 1) // a form that was asked for where clusters were not refused
+      c.wish->ctas = 1, c.wish->blocks = c.wish->most = c.wish->held = 0;
     rows.ctas = c.wish->ctas;
     if (rows.blocks = c.wish->held; rows.blocks) {
       c.withoutRows = std::exchange(c.gpu, runPasses(nullptr));

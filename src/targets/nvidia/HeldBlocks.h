@@ -14,6 +14,7 @@ constexpr unsigned mostLimited = 6; // blocks, of a limit
 struct Holding {
   unsigned blocks = 0; // on a multiprocessor at most; 0: any number, or rows are not held
   unsigned ctas = 1;   // that share the iterations of the loops; several only where blocks are limited
+  bool operator==(const Holding &) const = default;
 };
 
 /// What a loop's iterations load of a row, and later loops again.
