@@ -18,12 +18,12 @@ def aliases(package):
     return {"triton": importlib.import_module(package), **{f"triton.{m}": importlib.import_module(f"{package}.{m}") for m in MODULES}}
 
 
-def entries(who):
-    """All entries, with the kernels of compiler `who` ("tegula" or "triton"), by name."""
+def entries(who, name=None):
+    """All entries, with the kernels of compiler `who` ("tegula" or "triton"), by name; `name` tells their modules from those of another call."""
     modules = aliases(who)
     found = {}
     for path in sorted((HERE / "kernels").glob("*.py")):
-        for value in vars(load_as(f"zoo_{path.stem}_{who}", path, modules)).values():
+        for value in vars(load_as(f"zoo_{path.stem}_{name or who}", path, modules)).values():
             if isinstance(value, Entry):
                 if found.setdefault(value.name, value) is not value:
                     raise ValueError(f"{path.name}: two entries are named {value.name}")

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from zoo import arrays, check, load, report
+from zoo import cubins as cubin_files
 
 
 class Gpu:
@@ -41,12 +42,14 @@ class Gpu:
             pass
         return out
 
-    def compilers(self):
+    def compilers(self, cubins=None):
         out = {"tegula": load.entries("tegula")}
         try:
             import triton
             triton.set_allocator(lambda size, align, stream: self.torch.empty(size, dtype=self.torch.int8, device="cuda"))
             out["triton"] = load.entries("triton")
+            if cubins:
+                out["cubins"] = cubin_files.entries(cubins)
         except ImportError as e:
             print(f"no Triton: {e}")
         return out
@@ -250,7 +253,7 @@ def keep(options, info, records):
 
 def on_gpu(options, chosen):
     gpu = Gpu()
-    compilers = gpu.compilers()
+    compilers = gpu.compilers(options.cubins)
     info = gpu.info()
     print(", ".join(f"{k} {v}" for k, v in info.items()), flush=True)
     start = time.time()
@@ -258,7 +261,7 @@ def on_gpu(options, chosen):
     rows = chosen(tables["tegula"].values(), options.part, options.rows)
     jobs = options.jobs or os.cpu_count() or 1
     # At most half of the time. What is not compiled by then is compiled when its turn comes, behind everything else.
-    ready = compile_ahead(rows, list(compilers), jobs, options.seconds / 2)
+    ready = compile_ahead(rows, [who for who in compilers if who != "cubins"], jobs, options.seconds / 2)
     rows.sort(key=lambda r: r.name not in ready)
     print(f"{len(ready)} of {len(rows)} rows compiled in {time.time() - start:.0f} s by {jobs} processes", flush=True)
     records, left = [], 0
@@ -369,7 +372,8 @@ def on_gpus(options):
             env = dict(os.environ, CUDA_VISIBLE_DEVICES=str(k), TEGULA_CACHE_DIR=f"{folder}/tegula{k}", TRITON_CACHE_DIR=f"{folder}/triton{k}")
             log = open(f"{out}.txt", "w")
             running.append((out, log, subprocess.Popen([sys.executable, load.HERE / "run.py", "--part", f"{k + 1}/{count}", "--rows", options.rows, "--seconds", str(options.seconds),
-                                                        "--jobs", str(jobs), "--rounds", str(options.rounds), "--json", f"{out}.json"], env=env, stdout=log, stderr=log)))
+                                                        "--jobs", str(jobs), "--rounds", str(options.rounds), "--json", f"{out}.json",
+                                                        *(["--cubins", options.cubins] if options.cubins else [])], env=env, stdout=log, stderr=log)))
         info, records = {}, []
         for out, log, process in running:
             try:

@@ -90,6 +90,10 @@ def summary(records, base):
     held = [(r["sustained"][base] / r["sustained"]["tegula"]) for r in records if {"tegula", base} <= set(r.get("sustained", {}))]
     if held:
         lines.append(f"geometric mean over {len(held)} products, sustained: {geomean(held):.3f}")
+    third = [(cell["cubins"] / cell["tegula"], f"{r['name']} | {config}") for r in records for config, cell in r.get("configs", {}).items()
+             if isinstance(cell.get("cubins"), float) and isinstance(cell.get("tegula"), float)]
+    if third:
+        lines.append(f"geometric mean over {len(third)} configurations, tegula over cubins: {geomean(v for v, _ in third):.3f}; least " + "; ".join(f"{v:.3f} {name}" for v, name in sorted(third)[:5]))
     lines += ["the ten worst rows:"] + [f"  {v:6.3f}  {name}" for v, name in rows[:10]]
     lines += ["the ten worst configurations:"] + [f"  {v:6.3f}  {name}" for v, name in sorted(every)[:10]]
     return "\n".join(lines)

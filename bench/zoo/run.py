@@ -69,6 +69,7 @@ def main():
     p.add_argument("--jobs", type=int, default=None, help="processes that compile ahead of the measurement (default: the cores)")
     p.add_argument("--gpus", type=int, default=1, metavar="N", help="measure N parts side by side, each on a GPU of its own, and report them as one run")
     p.add_argument("--rounds", type=int, default=15, help="of each configuration")
+    p.add_argument("--cubins", type=Path, metavar="DIR", help="what cubins.py wrote is a third compiler")
     p.add_argument("--json", metavar="FILE")
     p.add_argument("--picture", metavar="FILE")
     p.add_argument("--record", action="store_true", help="write the rows that were measured to bench/ledger")
