@@ -13,8 +13,8 @@ struct Slots {
   llvm::SmallVector<PanelFetch, 4> right;
   llvm::Value *rightSlots = nullptr;                                                       // i64: as many as there is something to fetch for
   llvm::Value *leftFrom = nullptr, *leftSlots = nullptr, *leftFirst = nullptr, *leftStride = nullptr; // of the left operand: the first one of this panel, and how many there are in all; null: none
-  llvm::Value *trips = nullptr, *near = nullptr;
-  unsigned perEntry = 1, groupBits = 0, atOnce = 1; // slots for all rows of one of `right` and, as a power of two, for one column of lines; so many slots in a block
+  llvm::Value *trips = nullptr, *near = nullptr, *groupBits = nullptr; // i64: slots for one column of lines are a power of two
+  unsigned perEntry = 1, atOnce = 1; // slots for all rows of one of `right`; so many slots in a block
 };
 
 /// One emission of emitDot or of a PanelDot.

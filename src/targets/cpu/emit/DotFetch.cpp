@@ -69,16 +69,18 @@ void DotEmitter::planSlots(llvm::ArrayRef<PanelFetch> right, const InPlace &left
   const Pieces pieces = piecesOfLeft(a, left);
   const int64_t bytes = pieces.bytes, inRow = std::max<int64_t>(1, bytes / line), groups = pieces.count / trips;
   if (left.next && groups > 0) { // else a block's trips would lead behind the tile
-    s.groupBits = static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(groups)));
+    s.groupBits = number(std::countr_zero(static_cast<uint64_t>(groups)));
     wanted += divideUp(inRow * groups, p.n / p.nr);
     // Rows that do not begin with a line end in another one; the first of them is the last of this tile.
     V comes = b.CreateICmpNE(left.next, none), atEnd = number(std::min(bytes, line) - 1);
     s.leftFirst = b.CreateGEP(b.getInt8Ty(), pieces.first, b.CreateAdd(left.next, atEnd)), s.leftStride = pieces.stride;
     s.leftSlots = b.CreateSelect(comes, number(inRow * groups), none);
-    if (left.result) { // In the last round, when there is no next tile, the rows that the result will be stored to: each of these lines is waited for otherwise.
+    // A tile by columns has more of these than the result has rows.
+    if (const int64_t ofResult = std::min(groups, p.m / trips); left.result && ofResult > 0) { // In the last round, when there is no next tile (or none of this program), the rows that the result will be stored to: each of these lines is waited for otherwise.
       s.leftFirst = b.CreateSelect(comes, s.leftFirst, b.CreateGEP(b.getInt8Ty(), left.result, atEnd));
       s.leftStride = b.CreateSelect(comes, pieces.stride, left.resultStride);
-      s.leftSlots = b.CreateSelect(comes, s.leftSlots, number(std::max<int64_t>(1, p.n * cBytes() / line) * groups));
+      s.leftSlots = b.CreateSelect(comes, s.leftSlots, number(std::max<int64_t>(1, p.n * cBytes() / line) * ofResult));
+      s.groupBits = b.CreateSelect(comes, s.groupBits, number(std::countr_zero(static_cast<uint64_t>(ofResult))));
     }
   }
   const int64_t atOnce = std::clamp<int64_t>(divideUp(wanted, blocks), 1, mostAtOnce);
@@ -105,7 +107,7 @@ std::pair<V, V> DotEmitter::lineOf(V slot) {
   if (s.leftFirst) {
     V of = b.CreateAdd(s.leftFrom, b.CreateSub(slot, s.rightSlots));
     V is = b.CreateAnd(b.CreateICmpSGE(slot, s.rightSlots), b.CreateICmpSLT(of, s.leftSlots));
-    V row = b.CreateMul(b.CreateAnd(of, number((uint64_t(1) << s.groupBits) - 1)), s.trips), column = b.CreateShl(b.CreateLShr(of, s.groupBits), 6);
+    V all = b.CreateShl(number(1), s.groupBits), row = b.CreateMul(b.CreateAnd(of, b.CreateSub(all, number(1))), s.trips), column = b.CreateShl(b.CreateLShr(of, s.groupBits), 6);
     V first = b.CreateGEP(b.getInt8Ty(), s.leftFirst, b.CreateAdd(b.CreateMul(row, s.leftStride), column));
     at = b.CreateSelect(is, first, at), step = b.CreateSelect(is, s.leftStride, step);
   }
@@ -155,8 +157,14 @@ void DotEmitter::fetchLeft(V a, const InPlace &left, V panel, V near) {
     if (left.result) {
       V inRow = b.CreateSub(b.CreatePtrToInt(a, b.getInt64Ty()), b.CreatePtrToInt(left.pointer, b.getInt64Ty())); // with each block of k other columns
       V there = b.CreateICmpULT(inRow, b.getInt64(static_cast<uint64_t>(p.n * cBytes())));
+      there = b.CreateAnd(there, b.CreateICmpSLE(row, b.getInt64(static_cast<uint64_t>(p.m - each)))); // a tile by columns may have more of these
+      V otherwise = near, otherStride = b.getInt64(0);
+      if (left.behind) {
+        V is = b.CreateICmpNE(left.behind, b.getInt64(0)), of = b.CreateGEP(b.getInt8Ty(), pieces.first, b.CreateAdd(left.behind, b.CreateMul(row, pieces.stride)));
+        otherwise = b.CreateSelect(is, of, near), otherStride = b.CreateSelect(is, pieces.stride, otherStride);
+      }
       V result = b.CreateGEP(b.getInt8Ty(), left.result, b.CreateAdd(b.CreateMul(row, left.resultStride), b.CreateAdd(inRow, atEnd)));
-      first = b.CreateSelect(comes, first, b.CreateSelect(there, result, near)), stride = b.CreateSelect(comes, pieces.stride, b.CreateSelect(there, left.resultStride, b.getInt64(0)));
+      first = b.CreateSelect(comes, first, b.CreateSelect(there, result, otherwise)), stride = b.CreateSelect(comes, pieces.stride, b.CreateSelect(there, left.resultStride, otherStride));
       comes = b.getTrue();
     }
     V any = b.CreateAnd(comes, inside);

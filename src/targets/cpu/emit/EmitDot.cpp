@@ -91,7 +91,7 @@ std::optional<InPlace> FunctionEmitter::leftInPlace(const Step &s, const Counts 
   }
   mixed_.backTo(mixed);
   nest_ = nullptr;
-  if (r && r->next && !byColumns)
+  if (r && r->next)
     resultInPlace(s, *r);
   return r;
 }
@@ -299,7 +299,12 @@ InPlace FunctionEmitter::leftOperand(const Step &s, const Counts &counts, V dept
     V step = b_.getInt64(static_cast<uint64_t>(byColumns ? s.dot->aDepthStride : s.dot->aRowStride) * ir::byteWidth(s.dot->aElem)), zero = b_.getInt64(0);
     r.column = b_.CreateSelect(kept.there, kept.tile, r.next ? r.column : kept.tile);
     r.columnStride = b_.CreateSelect(kept.there, step, r.next ? r.columnStride : zero);
-    r.next = b_.CreateSelect(kept.there, b_.getInt64(s.keptLeft.tileBytes), r.next ? r.next : zero);
+    V behind = b_.getInt64(s.keptLeft.tileBytes);
+    if (r.result) { // in the last round that comes first
+      r.behind = b_.CreateSelect(kept.there, behind, zero);
+      behind = b_.CreateSelect(b_.CreateICmpEQ(r.next, zero), zero, behind);
+    }
+    r.next = b_.CreateSelect(kept.there, behind, r.next ? r.next : zero);
     return r;
   }
   if (!there->holds)

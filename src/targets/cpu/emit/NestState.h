@@ -41,9 +41,9 @@ struct LaneAddress {
 
 /// The left operand of a dot: where it begins, and bytes between rows (i64; null: as packed). holds: i1, whether it is so, null if it is. next: bytes to the next tile, i64, 0: none, null: not known.
 /// result, resultStride: where the dot's result will be stored and bytes between its rows, null: not known. column, columnStride: of one that is packed by columns, if `next` is known: where its first one lies in
-/// memory, and bytes to the next; of one that is kept: rows, or columns, of the packed tile.
+/// memory, and bytes to the next; of one that is kept: rows, or columns, of the packed tile. behind: as `next`, of kept tiles: in the last round as well, to what the next program begins with; null: none.
 struct InPlace {
-  llvm::Value *pointer, *stride, *holds, *next = nullptr, *result = nullptr, *resultStride = nullptr, *column = nullptr, *columnStride = nullptr;
+  llvm::Value *pointer, *stride, *holds, *next = nullptr, *result = nullptr, *resultStride = nullptr, *column = nullptr, *columnStride = nullptr, *behind = nullptr;
 };
 
 /// What of a dot counts, i64, null: all. (row, column) only if column - row < above, and if row - column < below; depthLeft as PanelWork's.
