@@ -72,3 +72,33 @@ def test_few_elements_are_loaded_at_the_top():
 
 def test_offsets_below_zero():
     run(128, 128, 32, 4, 0, 1, backwards=True)
+
+
+@tegula.jit
+def marked(x, labels, out, n, N: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    label = tl.load(labels + row)
+    at = tl.arange(0, N)
+    v = tl.load(x + row * n + at, mask=at < n, other=0.0)
+    tl.store(out + row * n + at, tl.where(at == label, v - 1.0, v), mask=at < n)
+
+
+@tegula.jit
+def picked(x, labels, out, n, N: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    label = tl.load(labels + row)
+    at = tl.arange(0, N)
+    tl.store(out + row * n + at, tl.load(x + label * n + at, mask=at < n), mask=at < n)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_labels_are_no_uniform_numbers(dtype):
+    """An assembler moves what is the same in all threads to uniform registers, which waits for a label between a row's loads. Numbers of rows stay what they are."""
+    x = np.random.default_rng(3).standard_normal((5, 1001)).astype(np.float32)
+    labels, out = np.array([3, 1000, -1, 0, 4]).astype(dtype), np.zeros_like(x)
+    kernel = marked[(5,)](x, labels, out, 1001, 1024, num_warps=4, device="sim")
+    expected = x - (np.arange(1001) == labels[:, None])
+    assert np.array_equal(out, expected)
+    hides = lambda k: bool(re.search(r"mov\.u32 %\w+, %nctaid\.x;\s+shr\.u32 %\w+, %\w+, 31;", k.compile_for("sm_90a").stage("ptx")))
+    assert hides(kernel)
+    assert not hides(picked.warmup(x, labels, out, 1001, 1024, num_warps=4, grid=(5,), device="sim"))

@@ -96,6 +96,8 @@ private:
   V flatIndex(uint16_t layout, unsigned r);
   /// i1: this thread holds the first copy of its elements; null if every thread does.
   V ownsElements(uint16_t layout);
+  /// i32 zero, of which assemblers know neither that nor that all threads have the same. Made in the entry block.
+  V zeroOfThread();
   V combineIndex(V thread, uint64_t threadMask, uint64_t constant);
   V gatherBits(const LinearLayout &l, const std::function<uint64_t(uint64_t flat)> &project, uint64_t &mask);
   /// Registers of `have` that hold the elements with these register-flat images (same thread parts).
@@ -263,6 +265,7 @@ private:
   llvm::DenseMap<std::pair<unsigned, unsigned>, V> threadPart_; // (layout, axis)
   targets::ReducedTile lastAngles_; // of the tile whose sine or cosine was lowered last
   llvm::DenseMap<unsigned, V> owners_;
+  V zeroOfThread_ = nullptr;
   std::map<std::tuple<const ir::Block *, const Value *, int64_t, ir::OpKind>, llvm::SmallVector<V, 8>> extrema_;
   llvm::DenseMap<const Op *, int> sites_;
   bool ok_ = true;

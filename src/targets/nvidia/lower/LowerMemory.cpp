@@ -1,5 +1,6 @@
 // Loads and stores of global memory, as wide as the layout and the facts behind `vec` allow.
 #include "targets/nvidia/lower/Lower.h"
+#include "llvm/IR/InlineAsm.h"
 
 namespace tegula::nvidia {
 
@@ -16,6 +17,42 @@ AccessHints Lowering::hints(const Op &op) const {
   h.evict = evict == "evict_first" ? Evict::First : evict == "evict_last" ? Evict::Last : Evict::None;
   h.isVolatile = op.isVolatile();
   return h;
+}
+
+/// Is it a number that positions are compared with, such as the label of a row, and no address, count or condition of branches?
+static bool isLabel(const ir::Op &load, const Users &users) {
+  const ir::Type &t = load.result()->type;
+  if (!t.isScalar() || t.isPtr || (t.elem != ir::Elem::I32 && t.elem != ir::Elem::I64))
+    return false;
+  constexpr size_t most = 32; // values that are looked at
+  llvm::SmallVector<const ir::Value *, 32> seen = {load.result()};
+  bool isCompared = false;
+  for (size_t i = 0; i < seen.size(); ++i)
+    for (const ir::Op *user : users.of(seen[i])) {
+      const bool isMask = user->maskAt() && user->mask() == seen[i];
+      if (isMask)
+        continue;
+      if (!user->has(ir::traits::Elementwise) && user->kind != OpKind::Splat && user->kind != OpKind::Broadcast && user->kind != OpKind::ExpandDims)
+        return false;
+      const ir::Value *result = user->result();
+      if (result->type.isPtr || seen.size() == most)
+        return false;
+      isCompared |= user->kind == OpKind::CmpI && result->type.isTensor();
+      if (result->type.isIntLike() && !llvm::is_contained(seen, result))
+        seen.push_back(result);
+    }
+  return isCompared;
+}
+
+V Lowering::zeroOfThread() {
+  if (!zeroOfThread_) {
+    llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    b_.SetInsertPoint(function_->getEntryBlock().getTerminator());
+    auto *type = llvm::FunctionType::get(b_.getInt32Ty(), false);
+    V zero = b_.CreateCall(llvm::InlineAsm::get(type, "mov.u32 $0, %nctaid.x;\n\tshr.u32 $0, $0, 31;", "=r", /*hasSideEffects=*/false));
+    zeroOfThread_ = b_.CreateAnd(in_->special(Special::Tid), zero);
+  }
+  return zeroOfThread_;
 }
 
 void Lowering::load(const Op &op) {
@@ -44,7 +81,9 @@ void Lowering::load(const Op &op) {
     } else if (mask || owns) {
       rest = llvm::Constant::getNullValue(type);
     }
-    V x = in_->loadGlobal(pointers[r], type, conjunction(owns, mask ? (*mask)[r] : nullptr), rest, hints(op));
+    // What is the same in all threads is moved to uniform registers, which waits for it in front of loads that could be under way.
+    V pointer = !target_.simulate && isLabel(op, users_) ? b_.CreateGEP(b_.getInt8Ty(), pointers[r], b_.CreateZExt(zeroOfThread(), b_.getInt64Ty())) : V(pointers[r]);
+    V x = in_->loadGlobal(pointer, type, conjunction(owns, mask ? (*mask)[r] : nullptr), rest, hints(op));
     for (unsigned i = 0; i < vec; ++i)
       out.push_back(fromMemory(vec == 1 ? x : b_.CreateExtractElement(x, i), t));
   }
