@@ -31,6 +31,7 @@ uint64_t mostBesides(const HeldIterations &iteration) { return wholeIterations(s
 /// The fewest CTAs that hold all of a row with enough warps. Iterations of 4096 by 8 warps, us, what one CTA does / clusters whose CTAs have up to 128, 96 and 48 KiB each: softmax of 131072 floats 405 / 306 / 284 / 286, layer norm 528 / 342 / 308 / 309;
 /// of 131072 in bf16 208 / 174 / 156 / 152, layer norm 279 / 212 / 169 / 158; by 2048 an iteration 288 / 226 / 215 / 161; by 8192 and 16 warps, of which 48 KiB take 64, 221 / 184 / 158 / 165. Not in place of one CTA that holds seven eighths:
 /// softmax of 32768 floats 277 -> 270, but cross entropy 277 -> 294 and RMS norm 283 -> 290; unless two loops load the rest again, layer norm 319 -> 281.
+/// Nor of narrow elements where threads have many of an iteration, whose registers leave no room for warps: softmax of 65536 in bf16, 16384 by 16 warps, 147 -> 161, 32768 by 32 178 -> 238.
 /// Sixteen CTAs where eight have no room: of 262144 floats 314 -> 294, layer norm 371 -> 334.
 Holding blocksThatHold(const HeldIterations &iteration, int64_t trips, unsigned warps, uint64_t programs, unsigned mostCtas) {
   constexpr unsigned leastWarps = 16, narrowWarps = 32, sharedWarps = 24; // that compute elements in time; where CTAs wait for each other
@@ -44,6 +45,8 @@ Holding blocksThatHold(const HeldIterations &iteration, int64_t trips, unsigned 
     blocks = std::min<uint64_t>(blocks, sm::threads / sm::lanes / warps);
     if (ctas > 1)
       blocks = std::clamp<uint64_t>((elements < manyElements ? mostWarps : fewWarps) / warps, 1, std::min<uint64_t>(blocks, mostLimited));
+    if (ctas > 1 && blocks < 2 && iteration.isNarrow)
+      return 0;
     if (trips <= 1 || row <= leastHeld || mostlyHeld(blocks, iteration.bytes) < bytes || blocks > mostLimited)
       return 0;
     areFew = programs && programs * ctas <= 2 * blocks;
@@ -51,7 +54,7 @@ Holding blocksThatHold(const HeldIterations &iteration, int64_t trips, unsigned 
   };
   const auto hasAll = [&](const Holding &h) { return h.blocks && wholeIterations(roomForRows / h.blocks, iteration.bytes) >= bytesOf(h.ctas); };
   Holding best{blocksOf(1), 1};
-  if (row <= mostOfOne || areFew || (best.blocks * warps >= (iteration.isNarrow ? narrowWarps : leastWarps) && row <= mostBesides(iteration)))
+  if (row <= mostOfOne || areFew || (best.blocks && iteration.isNarrow && elements >= manyElements) || (best.blocks * warps >= (iteration.isNarrow ? narrowWarps : leastWarps) && row <= mostBesides(iteration)))
     return best;
   const auto isEnough = [&](const Holding &h) { return h.ctas > 1 && hasAll(h) && (h.ctas == gpu::portableCluster || h.blocks * warps >= (iteration.isNarrow ? narrowWarps : sharedWarps)); };
   for (unsigned ctas = 2; ctas <= mostCtas && ctas <= trips && !isEnough(best); ctas *= 2)
