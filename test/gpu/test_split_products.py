@@ -60,6 +60,7 @@ def test_parts_are_made_where_products_take_them(precision, tiles, m):
     loop = gpu.partition(" = for ")[2].partition("\n  }\n")[0]
     stores, products = (0, []) if m == 16 else (tiles, re.findall(r" = dot (%\S+), ", loop))
     assert loop.count("async_copy") == 2 and "convert" not in loop and loop.count("shared_store") == stores and loop.count("shared_barrier") == (2 if stores else 1)
+    assert bool(re.search(r"\n    if %\S+ \{\n(?:      .*\n)*      async_copy", loop)) == (m == 64)  # not between wgmmas, behind which all wait
     assert loop.count("dot_wait") == (2 if stores else 0) and all(f"{a} = shared_slot" not in loop for a in products)
 
 

@@ -200,6 +200,8 @@ private:
         dots.push_back(op);
     if (dots.size() < 2)
       return true;
+    if (addUp()) // nothing runs meanwhile but what the addresses would delay
+      return false;
     const bool takeTurns = options_.numWarps >= twoWarpgroups && dots.size() == 2 && feeds(*dots[0], *dots[1]);
     unsigned registers = 0;
     for (const Op *dot : dots)
@@ -207,6 +209,24 @@ private:
         registers += (1u << module_.layoutOf(dot->result()->type).inBits(layout::Dim::Register)) * byteWidth(dot->result()->type.elem) / 4;
     const Clocks clocks = clocksOf(body_, target_, options_.numWarps);
     return registers < mostRegisters && (takeTurns || dots_.size() < 2 || options_.numWarps < twoWarpgroups || clocks.work >= clocks.products);
+  }
+
+  /// Do the asynchronous dots of an iteration add to one sum, one after the other, that is waited for in it (float32 in several terms)?
+  bool addUp() const {
+    if (dots_.size() < 2 || !waits_.atEnd.empty())
+      return false;
+    std::set<const Value *> sums;
+    const Op *last = nullptr;
+    for (const Op *op : body_.ops) {
+      const bool isDot = std::ranges::find(dots_, op) != dots_.end();
+      if (isDot && last && !sums.count(op->operands[2]))
+        return false;
+      if (isDot)
+        last = op;
+      if (isDot || (op->has(traits::Elementwise) && std::ranges::any_of(op->operands, [&](const Value *v) { return sums.count(v) != 0; })))
+        sums.insert(op->result());
+    }
+    return last;
   }
 
   /// Is an operand of `second`, not what it is added to, computed from the result of `first` in the same iteration?
