@@ -388,6 +388,27 @@ def test_what_is_computed_in_a_loop_stays_in_registers():
     assert occupancy("products_libraries", "gated_rows", GATED + "BM:128, BN:128, BK:64", 8, 3) == (2, 2, 0)
 
 
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_what_is_computed_of_descriptor_loads_stays_in_registers(tmp_path, dtype):
+    """As fragments of the tiles that TMA brings."""
+    (tmp_path / "gated.py").write_text("""
+import tegula
+import tegula.language as tl
+@tegula.jit
+def gated(a, b, c, M, N, K):
+    A, B = tl.make_tensor_descriptor(a, (M, K), (K, 1), (128, 64)), tl.make_tensor_descriptor(b, (N, K), (K, 1), (128, 64))
+    pm, pn = tl.program_id(0) * 128, tl.program_id(1) * 128
+    acc = tl.zeros((128, 128), tl.float32)
+    for i in range(0, K, 64):
+        x = A.load([pm, i]).to(tl.float32)
+        acc = tl.dot((x * tl.sigmoid(x)).to(tl.bfloat16), B.load([pn, i]).T, acc)
+    tl.store(c + (pm + tl.arange(0, 128))[:, None] * N + (pn + tl.arange(0, 128))[None, :], acc)
+""")
+    gpu = registers.run("compile", f"{tmp_path}/gated.py::gated", "--sig", f"a:*{dtype}:16, b:*bf16:16, c:*fp32:16, M:i32:16, N:i32:16, K:i32:16", "-t", "sm_90a", "--num-warps", "8", "--num-stages", "3", "--emit", "gpu")
+    body = gpu[gpu.rindex(" = for "):]
+    assert body.count("= shared_load") == 1 and "async_mma" in body and "shared_store" not in body and not re.search(r" = convert .*bf16", body[:body.index("\n  }")])
+
+
 EXPERTS = "x_ptr:*fp8e4nv:16, w_ptr:*fp8e4nv:16, sx_ptr:*fp32:16, sw_ptr:*fp32:16, out_ptr:*bf16:16, sorted_ids:*i32:16, expert_ids:*i32:16, valid:i32:16, rows_in:i32:16, N:i32:16, K:i32:16, TOP_K:8, BM:32, BN:128, BK:128, GROUP:16"
 
 

@@ -41,26 +41,30 @@ def test_product(dev, tma, k, block, warps, stages):
 
 @tegula.jit
 def product_of_made(gate, up, bias, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, KIND: tl.constexpr):
-    """c = a b^T, a made in the loop of two tiles and a row, of one tile, or of one that lies the other way round."""
+    """c = a b^T, a made in the loop of two tiles and a row, of one tile (of 32 bits; by a descriptor), or of one that lies the other way round."""
     m, n, k = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
     acc = tl.zeros([BM, BN], tl.float32)
+    if KIND == "described":
+        described = tl.make_tensor_descriptor(gate, [M, K], [K, 1], [BM, BK])
     for i in range(0, K, BK):
         inside = (m[:, None] < M) & (i + k[None, :] < K)
         w = tl.load(b + n[None, :] * K + (i + k)[:, None], mask=(i + k)[:, None] < K, other=0)
         if KIND == "columns":
             x = tl.maximum(tl.load(gate + (i + k)[None, :] * M + m[:, None], mask=inside, other=0), 0)
+        elif KIND == "described":
+            x = tl.maximum(described.load([tl.program_id(0) * BM, i]), 0)
         else:
             x = tl.load(gate + m[:, None] * K + (i + k)[None, :], mask=inside, other=0)
             if KIND == "two":
                 x = x * x + tl.load(up + m[:, None] * K + (i + k)[None, :], mask=inside, other=0) * tl.load(bias + i + k, mask=i + k < K, other=0)[None, :]
             else:
-                x = tl.where(x > 0, x, 2 * x)
+                x = tl.where(x > 0, x, 2 * x).to(w.dtype)
         acc = tl.dot(x, w, acc)
     tl.store(c + m[:, None] * N + n[None, :], acc, mask=m[:, None] < M)
 
 
 # Asynchronous dots take what is made from registers where the warps of one share no rows (the last block).
-@pytest.mark.parametrize("kind", ["two", "one", "columns"])
+@pytest.mark.parametrize("kind", ["two", "one", "words", "described", "columns"])
 @pytest.mark.parametrize("k", [64, 200, 448])
 @pytest.mark.parametrize("block, warps, stages", [((64, 64, 64), 4, 3), ((128, 128, 64), 8, 3), ((128, 64, 32), 4, 4), ((64, 128, 64), 4, 2), ((64, 128, 64), 8, 3)])
 def test_made_in_the_loop(dev, kind, k, block, warps, stages):
@@ -69,8 +73,8 @@ def test_made_in_the_loop(dev, kind, k, block, warps, stages):
     a, up, b = (rng.integers(-3, 4, (size, k)).astype(np.float16) for size in (rows, rows, n))
     bias = rng.integers(-3, 4, k).astype(np.float16)
     c = np.zeros((rows, n), np.float32)
-    dev(product_of_made, (2, 1), a.T.copy() if kind == "columns" else a, up, bias, b, c, rows, n, k, *block, kind, num_warps=warps, num_stages=stages)
-    made = {"two": a * a + up * bias, "one": np.where(a > 0, a, 2 * a), "columns": np.maximum(a, 0)}[kind]
+    dev(product_of_made, (2, 1), a.T.copy() if kind == "columns" else a.astype(np.float32) if kind == "words" else a, up, bias, b, c, rows, n, k, *block, kind, num_warps=warps, num_stages=stages)
+    made = {"two": a * a + up * bias, "one": np.where(a > 0, a, 2 * a)}.get("one" if kind == "words" else kind, np.maximum(a, 0))
     assert_same(c, made.astype(np.float32) @ b.astype(np.float32).T)
 
 

@@ -84,7 +84,7 @@ public:
 private:
   /// Is what a loop loads converted to another type for one of its dots, and no more than that? (Work with other operands, scales and zeros, would take twice as many of their elements in a thread of 16 bytes: 1306 -> 1492 us.)
   bool isOnlyWidened(const ir::Op &load) const;
-  /// Is A computed in the loop of its dot, for it and dots of other parts of the same alone, from tiles of elements of 16 or 32 bits that copies can bring, and rows?
+  /// Is A computed in the loop of its dot, for it and dots of other parts of the same alone, from tiles of elements of 16 or 32 bits that copies by threads or by TMA can bring, and rows?
   bool isMadeOfTiles(const ir::Op &dot) const;
   void set(const ir::Value *v, const LinearLayout &l, Rank rank);
   void set(const ir::Value *v, Home h);
