@@ -129,7 +129,7 @@ def test_rows_that_are_read_again_stay_in_caches(tegula, kernel, cols, programs,
 def test_fewer_blocks_keep_the_memory_busy(tegula, kernel, dtype, cols, warps, block, most):
     (tegula.dir / "rows.py").write_text(NORMS)
     p = tegula("compile", f"rows.py::{kernel}", "--sig", f"x:*{dtype}:16, out:*fp32:16, cols:i32:16", "-c", f"BLOCK={block}", "--num-warps", str(warps), "-t", "sm_90a", "--remarks", "--emit", "ptx",
-               "--integers", f"cols={cols}", "--programs", "16384")
+               "--integers", f"cols={cols}", "--programs", "16384", "--no-clusters")
     assert p.returncode == 0, p.stderr
     found = re.search(r"(\d+) blocks of this kernel share a multiprocessor", p.stderr)
     assert (int(found[1]) if found else None) == most

@@ -97,9 +97,9 @@ def products(w, x, y, n, K, BN: tl.constexpr, BK: tl.constexpr):
     tl.store(y + rows, tl.sum(acc, axis=1), mask=rows < n)
 
 
-@pytest.mark.parametrize("tile, blocks", [((16, 64), 9), ((16, 256), 9), ((32, 128), 6)])
+@pytest.mark.parametrize("tile, blocks", [((16, 64), 9), ((16, 256), 6), ((32, 128), 6)])
 def test_sixteen_warps_keep_memory_busy(tile, blocks):
-    """Loads of four iterations leave registers for nine blocks of 16 x 64 floats; twelve would have all in flight that memory takes, but a grid may be smaller than that."""
+    """Loads of four iterations leave registers for nine blocks of 16 x 64 floats, and for six where each thread loads eight elements of x; twelve would have all in flight that memory takes, but a grid may be smaller than that."""
     w, x = np.zeros((64, 4096), np.float32), np.zeros(4096, np.float32)
     assert wish(products, w, x, x, 64, 4096, *tile, num_warps=4) == blocks
 
