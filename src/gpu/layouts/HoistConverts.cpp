@@ -237,6 +237,7 @@ private:
       return false;
     leaves_.insert({v, to});
     after_ += clocksOf(v->type, to);
+    hasRead_ = true; // what is repeated to a tile is repeated in the layout that is wanted
     return true;
   }
 
@@ -353,7 +354,7 @@ std::set<const Op *> tilesOf(const Op &convert) {
     const Op *op = v->def;
     if (!op || op->parent != convert.parent || v->type.numel() != convert.result()->type.numel() || !seen.insert(op).second)
       return;
-    if (op->kind == OpKind::SharedLoad)
+    if (op->kind == OpKind::SharedLoad || op->kind == OpKind::Broadcast)
       tiles.insert(op);
     else if (op->has(traits::Elementwise) || renames(op->kind))
       std::ranges::for_each(op->operands, [&](const Value *o) { self(self, o); });
