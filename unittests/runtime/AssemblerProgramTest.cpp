@@ -144,6 +144,9 @@ TEST_F(Program, IsAFileThatMayRun) {
   EXPECT_EQ(a->path(), path);
   std::ofstream(path) << "other text";
   EXPECT_NE(AssemblerProgram(path).identity(), a->identity());
+  EXPECT_EQ(a->identityFor(0), a->identity());
+  EXPECT_NE(a->identityFor(12080), a->identity());
+  EXPECT_NE(a->identityFor(12080), a->identityFor(13000)) << "one takes what the program makes, the other text";
 }
 
 } // namespace

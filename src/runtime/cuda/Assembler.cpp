@@ -212,13 +212,13 @@ const std::string &Assembler::identity() {
       if (id.empty()) return access(path.c_str(), F_OK) == 0;
       if (driverVersion && major > static_cast<unsigned>(driverVersion) / 1000) return false;
       found = "nvJitLink " + std::to_string(major) + " " + Hasher().field(id).hex();
-      if (auto program = AssemblerProgram::find(programPlaces(path, packageFolders()))) found += ", " + program->identity();
+      if (auto program = AssemblerProgram::find(programPlaces(path, packageFolders()))) found += ", " + program->identityFor(driverVersion);
       return true;
     });
     if (!found.empty()) return found;
     Status why;
     const Assembler *a = get(why);
-    return a ? a->version() : "";
+    return !a ? "" : a->program_ ? a->version_ + ", " + a->program_->identityFor(driverVersion) : a->version_;
   }());
   return identity;
 }

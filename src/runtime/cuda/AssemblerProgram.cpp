@@ -127,6 +127,10 @@ static int versionIn(std::string_view text) {
   return static_cast<int>(major * 1000 + (*end == '.' ? std::strtol(end + 1, nullptr, 10) * 10 : 0));
 }
 
+std::string AssemblerProgram::identityFor(int driverVersion) const {
+  return driverVersion ? identity_ + ", driver " + std::to_string(driverVersion) : identity_;
+}
+
 bool AssemblerProgram::serves(int driverVersion) const {
   std::call_once(isAsked_, [&] {
     const MemoryFile said;

@@ -22,6 +22,8 @@ public:
   const std::string &path() const { return path_; }
   /// Path, bytes and time of the file, which tell two programs apart without a run of either: part of the cache key.
   const std::string &identity() const { return identity_; }
+  /// The same beside a driver of that version (0: none), which decides whether the program is used (serves): what is cached for one is not for another, which may not load it.
+  std::string identityFor(int driverVersion) const;
 
   /// Can a driver of that version (13000: of CUDA 13.0) load what it makes, as it has the same major version, and is it no worse an assembler than the driver's, as it is as new? Attention of 128x64 tiles by
   /// ptxas 12.8 takes 1.26 of the time that it takes by ptxas 13.0 or a driver of 13.0. The program is asked for its version, once and at the first call (some milliseconds). Thread-safe.
