@@ -176,3 +176,25 @@ def test_what_one_cta_does(kernel):
     other = np.zeros_like(out)
     alone(kernel, x, other, n, 4096, num_warps=8)
     np.testing.assert_array_equal(out, other)
+
+
+@tegula.jit
+def summed_in_the_next_loop(x, out, n, BLOCK: tl.constexpr):
+    acc, total = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32)
+    for start in tl.range(0, n, BLOCK, split=2):
+        acc += tl.load(x + start + tl.arange(0, BLOCK))
+    for start in tl.range(0, n, BLOCK, split=2):
+        v = tl.load(x + start + tl.arange(0, BLOCK))
+        if start >= 2 * BLOCK:
+            v = v * tl.sum(acc)
+        total += v
+    tl.store(out + tl.arange(0, BLOCK), total)
+
+
+@pytest.mark.parametrize("blocks", [3, 4, 5])
+def test_reduction_in_a_later_split_loop(blocks):
+    """CTAs exchange nothing in a loop that not all run equally often."""
+    x, out = np.random.default_rng(blocks).integers(-3, 4, size=256 * blocks).astype(np.float32), np.zeros(256, np.float32)
+    summed_in_the_next_loop[(1,)](x, out, x.size, 256, device="sim", num_warps=4, num_ctas=2)
+    parts = x.astype(np.float64).reshape(blocks, 256)
+    np.testing.assert_allclose(out, parts[:2].sum(0) + parts[2:].sum(0) * x.sum(), rtol=1e-5)

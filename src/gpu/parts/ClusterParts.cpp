@@ -274,7 +274,7 @@ bool ClusterParts::addsOwn(const Op &reduce) const {
   if (reduce.kind != OpKind::Reduce || reduce.operands.size() != 1 || !reduce.result()->type.isScalar())
     return false;
   const Op *loop = reduce.operands[0]->def;
-  if (!loop || loop->kind != OpKind::For || !loop->splitParts())
+  if (!loop || loop->kind != OpKind::For || !loop->splitParts() || reduce.parent != loop->parent) // CTAs cannot exchange numbers in a loop that each runs as often as its part wants
     return false;
   const CarriedRole role = carriedRoles(*loop)[reduce.operands[0]->index];
   return role.kind == CarriedRole::Kind::Sum && onlyOperation(reduce) == role.combine;
