@@ -65,6 +65,21 @@ def test_columns_of_rows():
 
 
 @tegula.jit
+def columns_back(x_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    """In place, the last columns first, and then some of the row before, which other threads have."""
+    r = tl.program_id(0) * BM + tl.arange(0, BM)[:, None]
+    for start in range(BN, -2 * BN, -BN):
+        c = start + tl.arange(0, BN)[None, :]
+        mask = (r < M) & (c < N)
+        tl.store(x_ptr + r * N + c, tl.load(x_ptr + r * N + c, mask) + 1, mask)
+
+
+def test_a_counter_that_goes_down_may_be_negative():
+    kernel = columns_back.warmup(np.zeros((20, 40), np.float32), 20, 40, 8, 16, num_warps=4, grid=(1, ), device="sim")
+    assert barriers(kernel) == 1
+
+
+@tegula.jit
 def kept(x_ptr, out_ptr, N: tl.constexpr, SUM: tl.constexpr):
     """Fewer elements than threads, in place."""
     at = tl.arange(0, N)

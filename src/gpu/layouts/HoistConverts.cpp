@@ -311,11 +311,11 @@ private:
     const Value *last = convert_.operands[0];
     if (converts_.size() > 1 || !last->def || !isFragment(edit_.block(), convert_.result()))
       return false;
-    if (op.result() == last)
-      return true;
+    if (op.kind != OpKind::SharedLoad)
+      return op.result() == last;
     const std::vector<Op *> &ops = edit_.block().ops, users = edit_.users(op.result());
     const auto from = std::find(ops.begin(), ops.end(), &op);
-    return op.kind == OpKind::SharedLoad && users.size() == 1 && users[0] == last->def && std::none_of(from, std::find(from, ops.end(), &convert_), [](const Op *o) { return o->kind == OpKind::SharedBarrier; });
+    return (op.result() == last || (users.size() == 1 && users[0] == last->def)) && std::none_of(from, std::find(from, ops.end(), &convert_), [](const Op *o) { return o->kind == OpKind::SharedBarrier; });
   }
 
   /// Of those that move, the one that comes first: loads between are on their way before threads meet.

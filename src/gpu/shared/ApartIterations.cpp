@@ -35,7 +35,7 @@ bool isNonNegative(const Value *v, unsigned depth = 8) {
     return false;
   if (!v->def) { // a loop's counter begins where its range does
     const Op *loop = v->block->parent->op;
-    if (!loop || loop->kind != OpKind::For || v != v->block->args[0] || constantInt(loop->operands[2]).value_or(0) <= 0)
+    if (!loop || loop->kind != OpKind::For || v != v->block->args[0] || loop->reverse() || constantInt(loop->operands[2]).value_or(0) <= 0)
       return false;
     const Value *begin = loop->operands[0];
     if (begin->def && begin->def->kind == OpKind::Select && begin->def->operands[2] == loop->operands[1]) // else it does not run
