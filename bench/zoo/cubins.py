@@ -16,7 +16,8 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from zoo import load  # noqa: E402
+import cold  # noqa: E402
+from zoo import load, measure  # noqa: E402
 
 LAUNCHED = ("name", "shared", "num_warps", "num_ctas", "num_stages", "global_scratch_size", "global_scratch_align", "profile_scratch_size", "profile_scratch_align", "launch_cooperative_grid",
             "launch_pdl", "tensordesc_meta", "tmem_size")  # of a kernel's metadata what a launch reads
@@ -30,7 +31,6 @@ def stem(name, signature, constants, facts, options):
 
 
 def compile_configuration(side, folder, rows, r, i):
-    import cold
     for launch, (signature, constants, facts, options) in zip(cold.launches(rows, r, i), cold.described(rows, r, i), strict=True):
         path = folder / stem(launch.kernel.__name__, signature, constants, facts, options)
         if not path.with_suffix(".cubin").exists():
@@ -41,28 +41,26 @@ def compile_configuration(side, folder, rows, r, i):
 
 def compile_rows(folder, text, every):
     """Prints what cannot be compiled. Each configuration is compiled by a process of its own, as Triton may end it."""
-    import cold
     side = cold.TritonSide(("cuda", 90, 32))
     folder.mkdir(parents=True, exist_ok=True)
     rows = list(load.rows(load.entries("triton")))
     wanted = [(r, i) for r, row in enumerate(rows) if any(t in row.name for t in text.split("|")) for i in range(len(row.spelling.configs_for(row.shape)))][::every]
     failed = 0
     for r, i in wanted:
+        name = f"{rows[r].name} | {rows[r].spelling.configs_for(rows[r].shape)[i]}"
         child = os.fork()
         if not child:
-            why = ""
             try:
-                from zoo import measure
                 with measure.quiet():
                     compile_configuration(side, folder, rows, r, i)
             except Exception as e:
-                why = f"{type(e).__name__}: {str(e).strip()[:200]}"
-                print(f"{rows[r].name} | {rows[r].spelling.configs_for(rows[r].shape)[i]}: {why}", flush=True)
-            os._exit(bool(why))
+                print(f"{name}: {type(e).__name__}: {str(e).strip()[:200]}", flush=True)
+                os._exit(1)
+            os._exit(0)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         failed += bool(status)
         if status < 0:
-            print(f"{rows[r].name} | {rows[r].spelling.configs_for(rows[r].shape)[i]}: ended by signal {-status}", flush=True)
+            print(f"{name}: ended by signal {-status}", flush=True)
     print(f"{len(wanted) - failed} of {len(wanted)} configurations by {side.about()} in {folder}")
     return len(wanted) - failed
 

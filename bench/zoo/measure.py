@@ -17,7 +17,6 @@ import time
 from pathlib import Path
 
 from zoo import arrays, check, load, report
-from zoo import cubins as cubin_files
 
 
 class Gpu:
@@ -49,7 +48,8 @@ class Gpu:
             triton.set_allocator(lambda size, align, stream: self.torch.empty(size, dtype=self.torch.int8, device="cuda"))
             out["triton"] = load.entries("triton")
             if cubins:
-                out["cubins"] = cubin_files.entries(cubins)
+                from zoo.cubins import entries
+                out["cubins"] = entries(cubins)
         except ImportError as e:
             print(f"no Triton: {e}")
         return out

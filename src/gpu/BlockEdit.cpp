@@ -14,6 +14,13 @@ const Block &entryOf(const Op &op) {
   return *b;
 }
 
+bool isInLoop(const Op &op) {
+  for (const Op *o = op.parent->parent->op; o; o = o->parent->parent->op)
+    if (o->kind == OpKind::For || o->kind == OpKind::While)
+      return true;
+  return false;
+}
+
 bool isZero(const Value *v) {
   const Op *op = v->def;
   while (op && (op->kind == OpKind::Splat || op->kind == OpKind::Broadcast))

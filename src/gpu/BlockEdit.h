@@ -9,6 +9,8 @@ namespace tegula::gpu {
 /// The body of the function that `op` stands in.
 const ir::Block &entryOf(const ir::Op &op);
 size_t positionOf(const ir::Block &b, const ir::Op *op);
+/// Does a For or a While stand around it?
+bool isInLoop(const ir::Op &op);
 /// Is it a constant whose bits are all zero, as copies write where a mask is off? -0.0 is not.
 bool isZero(const ir::Value *v);
 /// Operations of the block that use `v`, themselves or in their regions.

@@ -245,7 +245,7 @@ public:
       if (op != body_.terminator() && (!isAllowed(op->result()) || (op != add && op != most && yields(op->result()))))
         return;
     roles[top] = {.kind = CarriedRole::Kind::Top, .combine = most->kind};
-    roles[sum] = {.kind = CarriedRole::Kind::Scaled, .combine = OpKind::FAdd, .startsOnce = true, .top = top, .scale = scale};
+    roles[sum] = {.kind = CarriedRole::Kind::Scaled, .combine = OpKind::FAdd, .startsOnce = true, .top = top, .scale = scale, .factor = factor};
   }
 
 private:
@@ -282,13 +282,15 @@ private:
 
 } // namespace
 
-void findScaledSums(const Op &loop, std::vector<CarriedRole> &roles) {
+std::vector<CarriedRole> rolesOfParts(const Op &loop) {
+  std::vector<CarriedRole> roles = carriedRoles(loop);
   if (std::ranges::none_of(roles, [](const CarriedRole &r) { return r.kind == CarriedRole::Kind::Other; }))
-    return;
+    return roles;
   const Users users(*loop.region(0));
   for (size_t i = 0; i < roles.size(); ++i)
     if (roles[i].kind == CarriedRole::Kind::Other)
       ScaledSum(loop, users).find(i, roles);
+  return roles;
 }
 
 namespace {

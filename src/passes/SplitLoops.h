@@ -11,6 +11,7 @@
 #pragma once
 #include "ir/Ir.h"
 #include "support/Diag.h"
+#include <optional>
 
 namespace tegula {
 
@@ -21,16 +22,17 @@ struct CarriedRole {
   std::vector<const ir::Op *> steps; // Steps: the additions of an iteration, last one first
   const char *why = "";              // Other
   size_t top = 0;                    // Scaled: the number of its Top,
-  const ir::Op *scale = nullptr;     // and the exponential that it is scaled by
+  const ir::Op *scale = nullptr;     // the exponential that it is scaled by,
+  std::optional<double> factor;      // and the constant that its difference is multiplied by before; nullopt: none
 };
 /// Of each carried value of a For: Sum, Steps or Other.
 std::vector<CarriedRole> carriedRoles(const ir::Op &loop);
-/// Makes Top and Scaled of those that are Other: a running maximum, and the one sum of exponentials relative to it (softmax and cross entropy over blocks of a row),
+/// The same with Top and Scaled in place of those that are Other: a running maximum, and the one sum of exponentials relative to it (softmax and cross entropy over blocks of a row),
 ///
 ///   now = max(top, x);  sum = sum * exp(top - now) + reduce(exp(y - now));  top = now
 ///
 /// in f32, for scalars or by elements. Parts (top_i, sum_i) are together top = max(top_i) and sum of sum_i * exp(top_i - top).
-void findScaledSums(const ir::Op &loop, std::vector<CarriedRole> &roles);
+std::vector<CarriedRole> rolesOfParts(const ir::Op &loop);
 /// The operand of an addition of CarriedRole::steps that it adds.
 unsigned addedOperand(const ir::Op &step, const ir::Op &loop);
 

@@ -209,13 +209,14 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   if (canWaitFirst() && anyRing([](const Ring &r) { return r.isReadBeforeDots; }))
     consider({.ahead = c.ahead, .turns = c.turns, .isBehindWait = true});
   // Copies that start later are in time if a block more waits meanwhile, which takes a grid that has one (int8, 16 rows, 32 programs on an H200: 61 -> 74 us, 2048 programs 366 -> 342).
+  auto behind = [&](const Op *lastRead) { return RingChoice{.ahead = c.ahead, .turns = c.turns, .isBehindReads = true, .lastRead = lastRead}; };
   // As early as can be where several products read in turn.
   const std::vector<const Op *> places = canStartBetweenReads() ? placesBetweenReads() : std::vector<const Op *>{};
-  auto between = std::ranges::find_if(places, [&](const Op *place) { return blocks({c.ahead, c.turns, 0, false, false, true, false, place}) > blocks(best); });
+  auto between = std::ranges::find_if(places, [&](const Op *place) { return blocks(behind(place)) > blocks(best); });
   if (between != places.end())
-    considerForCrowds({c.ahead, c.turns, 0, false, false, true, false, *between});
+    considerForCrowds(behind(*between));
   else if (canStartBehindReads() && c.ahead > 1)
-    considerForCrowds({c.ahead, c.turns, 0, false, false, true});
+    considerForCrowds(behind(nullptr));
   // Loads of indices share the stages with those of the rows that they find (Triton's AssignLatencies gives each level of indirection a part of num_stages), so nobody asked for all of them for the
   // rows, and here the indices take no slots. One iteration ahead is enough where two blocks run for one (a sparse convolution's weights, H200, 128x64 by eight warps 53 -> 45 us), not three for two (34 -> 41).
   const bool isOneDot = std::ranges::count_if(body_.ops, [](const Op *op) { return op->kind == OpKind::Dot; }) == 1;

@@ -41,8 +41,7 @@ private:
     b_.setLoc(loop.loc);
     b_.setInlinedAt(loop.inlinedAt);
     b_.setBlock(&front);
-    std::vector<CarriedRole> roles = carriedRoles(loop);
-    findScaledSums(loop, roles);
+    const std::vector<CarriedRole> roles = rolesOfParts(loop);
     Value *from = loop.operands[0], *to = loop.operands[1], *step = loop.operands[2];
     const Type t = from->type;
     auto number = [&](int64_t n) { return b_.constInt(t, n); };

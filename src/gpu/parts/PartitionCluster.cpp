@@ -269,8 +269,7 @@ Value *Partitioner::combined(Value *own, OpKind how, int axis) {
 void Partitioner::finish(const Op &op, const Op &now, std::span<const int> forms) {
   if (op.kind != OpKind::For || !op.splitParts())
     return FormWriter::finish(op, now, forms);
-  std::vector<CarriedRole> roles = carriedRoles(op);
-  findScaledSums(op, roles);
+  const std::vector<CarriedRole> roles = rolesOfParts(op);
   b_.setLoc(op.loc);
   b_.setInlinedAt(op.inlinedAt);
   for (size_t i = 0; i < op.results.size(); ++i) {
@@ -295,10 +294,10 @@ void Partitioner::scaledSum(const Op &loop, const Op &now, size_t sum, const std
   Op *most = b_.create(OpKind::Reduce, {&tops, 1}, {&t, 1}, {{attr::axis, 0}});
   combine(*most, roles[top].combine);
   Value *all = t.isScalar() ? b_.splat(most->result(), tops->type.shape) : b_.broadcast(b_.expandDims(most->result(), 0), tops->type.shape);
-  const Op &scale = *roles[sum].scale, &exponent = *scale.operands[0]->def;
+  const Op &scale = *roles[sum].scale;
   Value *fall = b_.binary(OpKind::FSub, tops, all);
-  if (exponent.kind == OpKind::FMul)
-    fall = b_.binary(OpKind::FMul, fall, b_.constFloat(fall->type, constantFloat(exponent.operands[1]).value_or(0) ? *constantFloat(exponent.operands[1]) : *constantFloat(exponent.operands[0])));
+  if (roles[sum].factor)
+    fall = b_.binary(OpKind::FMul, fall, b_.constFloat(fall->type, *roles[sum].factor));
   Value *scaled = b_.binary(OpKind::FMul, sums, b_.create(scale.kind, {&fall, 1}, {&fall->type, 1}, scale.attrs)->result());
   Op *total = b_.create(OpKind::Reduce, {&scaled, 1}, {&t, 1}, {{attr::axis, 0}});
   combine(*total, OpKind::FAdd);

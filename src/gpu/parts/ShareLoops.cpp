@@ -61,9 +61,7 @@ private:
     if (!stored_.empty() && std::ranges::any_of(loaded, [&](int memory) { return memory == unknown || stored_.contains(memory) || stored_.contains(unknown); }))
       return false;
     stored_.merge(stored);
-    std::vector<CarriedRole> roles = carriedRoles(loop);
-    findScaledSums(loop, roles);
-    return std::ranges::none_of(roles, [](const CarriedRole &r) { return r.kind == CarriedRole::Kind::Other; });
+    return std::ranges::none_of(rolesOfParts(loop), [](const CarriedRole &r) { return r.kind == CarriedRole::Kind::Other; });
   }
 
   bool hasLoop_ = false;

@@ -42,16 +42,12 @@ static bool isIn(const ir::Block *b, const ir::Block *outer) {
 
 /// Does a program, all of whose threads take the same branches, run only one of the two?
 static bool areExclusive(const ir::Block *a, const ir::Block *b) {
-  const auto isLoop = [](const ir::Op *op) { return op->kind == OpKind::For || op->kind == OpKind::While; };
   const ir::Op *branch = nullptr;
   for (const ir::Block *x = a; x && !isIn(b, x); x = x->parent->op ? x->parent->op->parent : nullptr)
     branch = x->parent->op;
   if (!branch || branch->kind != OpKind::If || !isIn(b, branch->parent) || std::ranges::none_of(branch->regions, [&](const ir::Region *r) { return isIn(b, r->block); }))
     return false;
-  for (const ir::Op *op = branch; op; op = op->parent->parent->op)
-    if (isLoop(op))
-      return false;
-  return true;
+  return !isInLoop(*branch);
 }
 
 static bool isCombination(const ir::Block &b) {
@@ -346,13 +342,7 @@ void MemoryOrder::orderCopy(const Op &copy) {
 
 /// In a loop more may come.
 void MemoryOrder::waitedForCopies(const Op &wait) {
-  const auto isInLoop = [](const Op *op) {
-    while ((op = op->parent->parent->op))
-      if (op->kind == OpKind::For || op->kind == OpKind::While)
-        return true;
-    return false;
-  };
-  if (copiesEnd_ && !copiesLeft_ && wait.pending() == 0 && !isIn(wait.parent, waitedIn_) && !isInLoop(&wait))
+  if (copiesEnd_ && !copiesLeft_ && wait.pending() == 0 && !isIn(wait.parent, waitedIn_) && !isInLoop(wait))
     waitedIn_ = wait.parent;
 }
 

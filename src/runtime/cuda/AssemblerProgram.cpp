@@ -105,7 +105,7 @@ std::unique_ptr<const AssemblerProgram> AssemblerProgram::find(const Places &pla
   return out;
 }
 
-/// Runs a program to its end, its output in `said`; `given` are open for it by the numbers from `first` on.
+/// Runs a program to its end, its output in `said`, which it has by the number `first`, above those of other files.
 static bool runs(std::vector<std::string> words, FileActions &files, const MemoryFile &said, int first) {
   files.give(said.fd(), first).give(first, STDOUT_FILENO).give(first, STDERR_FILENO);
   if (!files.get()) return false;

@@ -2,6 +2,7 @@
 //
 // assignLayouts gives operands in layouts whose bits step along one axis each, so every register, lane and warp bit either
 // belongs to the axis or does not. Scans get layout::dealtAlong: along the axis registers count fastest, then lanes, then warps.
+#include "gpu/BlockEdit.h"
 #include "gpu/Work.h"
 #include "targets/common/NvptxOps.h"
 #include "targets/nvidia/lower/LowerReduce.h"
@@ -221,13 +222,6 @@ Regs Lowering::Reductions::acrossLanes(const Op &op, const MaybeArg &arg, Regs p
   return part;
 }
 
-static bool isInLoop(const ir::Op &op) {
-  for (const ir::Op *o = op.parent->parent->op; o; o = o->parent->parent->op)
-    if (o->kind == OpKind::For || o->kind == OpKind::While)
-      return true;
-  return false;
-}
-
 /// LLVM's strength reduction knows sums and extrema of integers. Where a result is added to a loop's counter (argmin and the first column of a tile) it writes all of it anew, one by one, in the 64 bits of the
 /// counter: a loop of k-means had 882 instructions for 586. It does not look behind this.
 void Lowering::Reductions::hideIntegers(llvm::MutableArrayRef<Regs> parts) {
@@ -284,7 +278,7 @@ void Lowering::Reductions::reduce(const Op &op) {
   }
   if (bitsAlong(l, Dim::Warp, axis))
     reduceWarps(op, arg, parts);
-  if (isInLoop(op))
+  if (tegula::gpu::isInLoop(op))
     hideIntegers(parts);
   for (size_t k = 0; k < n; ++k) {
     Regs out;
