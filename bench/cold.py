@@ -42,7 +42,7 @@ def chosen(text, every):
             sys.exit(f"no row of the zoo is named {start}...")
         wanted.append((r, min(i, len(rows[r].spelling.configs_for(rows[r].shape)) - 1)))
     names = [(r, i, f"{rows[r].name} / {rows[r].spelling.configs_for(rows[r].shape)[i]}") for r, i in wanted]
-    return [n for n in names if any(t in n[2] for t in text.split("|"))]
+    return [n for n in names if load.is_named(n[2], text)]
 
 
 # ---- one compiler's process: a request a line, (row, configuration, descriptions); an answer a line

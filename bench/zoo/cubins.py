@@ -17,7 +17,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import cold  # noqa: E402
-from zoo import load, measure  # noqa: E402
+from zoo import load  # noqa: E402
+from zoo.quiet import quiet  # noqa: E402
 
 LAUNCHED = ("name", "shared", "num_warps", "num_ctas", "num_stages", "global_scratch_size", "global_scratch_align", "profile_scratch_size", "profile_scratch_align", "launch_cooperative_grid",
             "launch_pdl", "tensordesc_meta", "tmem_size")  # of a kernel's metadata what a launch reads
@@ -44,14 +45,14 @@ def compile_rows(folder, text, every):
     side = cold.TritonSide(("cuda", 90, 32))
     folder.mkdir(parents=True, exist_ok=True)
     rows = list(load.rows(load.entries("triton")))
-    wanted = [(r, i) for r, row in enumerate(rows) if any(t in row.name for t in text.split("|")) for i in range(len(row.spelling.configs_for(row.shape)))][::every]
+    wanted = [(r, i) for r, row in enumerate(rows) if load.is_named(row.name, text) for i in range(len(row.spelling.configs_for(row.shape)))][::every]
     failed = 0
     for r, i in wanted:
         name = f"{rows[r].name} | {rows[r].spelling.configs_for(rows[r].shape)[i]}"
         child = os.fork()
         if not child:
             try:
-                with measure.quiet():
+                with quiet():
                     compile_configuration(side, folder, rows, r, i)
             except Exception as e:
                 print(f"{name}: {type(e).__name__}: {str(e).strip()[:200]}", flush=True)

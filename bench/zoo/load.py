@@ -43,6 +43,11 @@ class Row:
         return f"{self.entry.name} / {self.spelling.name} / {self.shape} / {self.dtype}"
 
 
+def is_named(name, text):
+    """Does a row's name contain `text`, or one of several texts with | between them? What --rows means everywhere."""
+    return any(t in name for t in text.split("|"))
+
+
 def for_cpu(entry):
     """The first shape with its largest extents halved until a CPU does it in some hundredths of a second."""
     shape = Record(**vars(entry.shapes[0]))

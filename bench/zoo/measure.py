@@ -5,7 +5,6 @@ the clock depends on the power that a kernel draws. On a CPU tegula alone has ke
 """
 import collections
 import concurrent.futures
-import contextlib
 import json
 import os
 import statistics
@@ -16,7 +15,8 @@ import threading
 import time
 from pathlib import Path
 
-from zoo import arrays, check, load, report
+from zoo import arrays, check, cubins, load, report
+from zoo.quiet import quiet
 
 
 class Gpu:
@@ -41,15 +41,15 @@ class Gpu:
             pass
         return out
 
-    def compilers(self, cubins=None):
+    def compilers(self, folder=None):
+        """{name: entries} of tegula, of Triton where it is installed, and of the code in `folder` that cubins.py made."""
         out = {"tegula": load.entries("tegula")}
         try:
             import triton
             triton.set_allocator(lambda size, align, stream: self.torch.empty(size, dtype=self.torch.int8, device="cuda"))
             out["triton"] = load.entries("triton")
-            if cubins:
-                from zoo.cubins import entries
-                out["cubins"] = entries(cubins)
+            if folder:
+                out["cubins"] = cubins.entries(folder)
         except ImportError as e:
             print(f"no Triton: {e}")
         return out
@@ -94,21 +94,6 @@ class Gpu:
                 self.sync()
                 out[who] = min(out.get(who, float("inf")), begin.elapsed_time(end) / 1e3 / count)
         return out
-
-
-@contextlib.contextmanager
-def quiet():
-    """Nothing to stderr: Triton prints a whole module for a pass that fails; the exception says which one."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(null)
 
 
 def launcher(row, config, a):

@@ -22,7 +22,7 @@ def chosen(rows, part, text):
     k, n = map(int, part.split("/"))
     if not 1 <= k <= n:
         sys.exit(f"--part {part}: K/N with 1 <= K <= N")
-    return [r for r in rows if zlib.crc32(r.name.encode()) % n == k - 1 and any(t in r.name for t in text.split("|"))]
+    return [r for r in rows if zlib.crc32(r.name.encode()) % n == k - 1 and load.is_named(r.name, text)]
 
 
 def described(kernel, target):
