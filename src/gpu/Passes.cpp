@@ -31,6 +31,7 @@
 #include "gpu/parts/StageRows.h"
 #include "gpu/shared/AllocateShared.h"
 #include "gpu/shared/OrderMemory.h"
+#include "gpu/shared/ShareTables.h"
 #include "ir/Clone.h"
 #include "ir/Walk.h"
 #include "passes/RemoveDead.h"
@@ -126,6 +127,8 @@ constexpr GpuPass passes[] = {
     {"sink-widening", nullptr, [](ir::Module &m, const PassInput &) { sinkWidening(m); }, "converts to wider types as late as possible"},
     // Behind all that move operations.
     {"sum-parts", nullptr, [](ir::Module &m, const PassInput &in) { sumParts(m, in.target, in.options); }, "adds products to sums outside of the instruction part by part, where registers are short"},
+    // The order is final, and what else lives in shared memory is known.
+    {"share-tables", nullptr, [](ir::Module &m, const PassInput &in) { shareTables(m, in.target, in.options); }, "stores tables that several gathers read to shared memory once"},
     // What lives at one time follows from that order, which code generation keeps.
     {"allocate-shared", nullptr, [](ir::Module &m, const PassInput &in) { allocateShared(m, in.target, in.options); }, "gives operations their bytes of shared memory"},
     // Barriers follow from that order and those bytes.

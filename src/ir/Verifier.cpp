@@ -236,7 +236,7 @@ bool Verifier::attributes(const Op &op) {
 /// May operands or results be tiles in shared memory? Their number and order are a matter of the family.
 static bool takesTiles(const Op &op) {
   switch (op.kind) {
-  case OpKind::Poison: case OpKind::ToShared: case OpKind::SharedSlot: case OpKind::Permute: case OpKind::Reshape: case OpKind::Dot: case OpKind::For: case OpKind::While: case OpKind::If: return true;
+  case OpKind::Poison: case OpKind::ToShared: case OpKind::SharedSlot: case OpKind::Permute: case OpKind::Reshape: case OpKind::Gather: case OpKind::Dot: case OpKind::For: case OpKind::While: case OpKind::If: return true;
   default: return op.has(traits::Shared) || op.has(traits::Terminator);
   }
 }
@@ -424,8 +424,9 @@ bool Verifier::gather(const Op &op) {
   const Type &a = op.operands[0]->type, &i = op.operands[1]->type, &r = op.result()->type;
   if (!axis(op, a.shape.rank()))
     return false;
-  bool ok = bare(r) == a.withShape(i.shape) && i.shape.rank() == a.shape.rank() && i.isIntLike() &&
-            (i.elem == Elem::I32 || i.elem == Elem::I64);
+  Type given = a.withShape(i.shape);
+  given.isShared = false; // a table may be a tile
+  bool ok = bare(r) == given && !i.isShared && i.shape.rank() == a.shape.rank() && i.isIntLike() && (i.elem == Elem::I32 || i.elem == Elem::I64);
   for (unsigned d = 0; ok && d < a.shape.rank(); ++d)
     ok = d == op.axis() || i.shape[d] == a.shape[d];
   return ok || bad(&op, "needs an index of i32 or i64 that differs in shape at the axis only");

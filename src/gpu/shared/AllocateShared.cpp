@@ -64,6 +64,12 @@ private:
       accesses_.touched(places_[of], writes);
   }
 
+  void touchOperands(const Op &op) {
+    for (const Value *v : op.operands)
+      if (v->type.isShared)
+        touch(v, false);
+  }
+
   /// Gives back what ends with the operation: its scratch, and the tiles that it is the last user of.
   void end(const Op &op);
 
@@ -271,10 +277,10 @@ void Allocator::visit(Op &op) {
     return accesses_.metAtBarrier(); // once they are initialized
   case OpKind::SharedLoad:
   case OpKind::Dot:
-    for (const Value *v : op.operands)
-      if (v->type.isShared)
-        touch(v, false);
-    return;
+    return touchOperands(op);
+  case OpKind::Gather:
+    touchOperands(op);
+    return scratch(op);
   case OpKind::SharedBarrier:
   case OpKind::Barrier: return accesses_.metAtBarrier();
   case OpKind::AsmEffect:

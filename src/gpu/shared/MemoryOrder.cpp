@@ -227,9 +227,9 @@ void MemoryOrder::touched(const Value *tile, bool writes) {
     shared_.touched(placeOf(*of), writes);
 }
 
-/// The operations that made the tiles which a dot reads and threads have stored; rings bring their own barriers.
-template <typename Fn> static void eachStoredTile(const ir::Op &dot, const Fn &fn) {
-  for (const ir::Value *v : dot.operands)
+/// The operations that made the tiles which a dot or a gather reads and threads have stored; rings bring their own barriers.
+template <typename Fn> static void eachStoredTile(const ir::Op &reader, const Fn &fn) {
+  for (const ir::Value *v : reader.operands)
     if (const ir::Op *tile = v->type.isShared ? tileOf(v) : nullptr; tile && tile->kind == OpKind::ToShared)
       fn(*tile);
 }
@@ -245,12 +245,12 @@ void MemoryOrder::readTiles(const Op &op) {
       touched(v, false);
 }
 
-/// Adds to `out` the tiles made outside of `op` that dots in the block read and that are not known to be ready. Is one read before threads meet there?
+/// Adds to `out` the tiles made outside of `op` that operations in the block read and that are not known to be ready. Is one read before threads meet there?
 bool MemoryOrder::findUnready(const ir::Block &b, const Op &op, bool &meets, std::vector<const Op *> &out) const {
   bool isFirst = false;
   for (const Op *o : b.ops) {
     meets |= o->kind == OpKind::SharedBarrier;
-    if (o->kind == OpKind::Dot)
+    if (o->kind == OpKind::Dot || o->kind == OpKind::Gather)
       eachStoredTile(*o, [&](const Op &tile) {
         if (!ready_.count(&tile) && !ir::isInside(tile.result(), op)) {
           out.push_back(&tile);

@@ -81,7 +81,7 @@ protected:
   void barriersReady(Op &op, bool more);
   /// Operands of one operation are about to be read: the barrier before, if they need one.
   void readTiles(const Op &op);
-  /// In front of a loop or a branch: the barrier for tiles that dots in it read before threads meet there. Once, and not in each iteration, as nobody else has their bytes until the last one reads.
+  /// In front of a loop or a branch: the barrier for tiles that dots and gathers in it read before threads meet there. Once, and not in each iteration, as nobody else has their bytes until the last one reads.
   void tilesReady(const Op &op);
   /// Of what a region that may not run has made sure of nothing is known behind it.
   using Tiles = std::unordered_set<const Op *>;

@@ -143,6 +143,9 @@ void Orderer::visit(Op &op, Block &now, const Op *next) {
   case OpKind::Dot:
     readTiles(op);
     break;
+  case OpKind::Gather:
+    readTiles(op);
+    return exchange(op, now);
   case OpKind::ToShared:
     beginTile(op);
     storesTile(op);

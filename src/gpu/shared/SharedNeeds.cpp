@@ -107,6 +107,8 @@ Scratch scratchNeed(const Module &m, const Op &op, layout::Threads threads, unsi
   case OpKind::Exchange:
     return {exchangeBytes(m, op)};
   case OpKind::Gather:
+    if (op.operands[0]->type.isShared)
+      return {};
     return {static_cast<uint64_t>(op.operands[0]->type.numel()) * bytesOf(op.operands[0]->type)};
   case OpKind::Histogram:
     return {static_cast<uint64_t>(op.result()->type.numel()) * 4};

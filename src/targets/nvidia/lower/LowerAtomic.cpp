@@ -227,12 +227,14 @@ void Lowering::gather(const Op &op) {
   const ir::Type &from = op.operands[0]->type, &t = op.result()->type;
   unsigned bytes = from.isPtr ? 8 : ir::byteWidth(from.elem);
   auto axis = static_cast<unsigned>(op.axis());
-  V memory = scratch(op);
-  V owns = ownsElements(from.layout);
   const Regs &source = get(op.operands[0]), &index = get(op.operands[1]);
-  for (unsigned r = 0; r < source.size(); ++r)
-    storeElement(sharedAt(memory, flatIndex(from.layout, r), bytes), source[r], from, owns);
-  barrier();
+  V memory = from.isShared ? source[0] : scratch(op);
+  if (!from.isShared) {
+    V owns = ownsElements(from.layout);
+    for (unsigned r = 0; r < source.size(); ++r)
+      storeElement(sharedAt(memory, flatIndex(from.layout, r), bytes), source[r], from, owns);
+    barrier();
+  }
   uint64_t inner = 1;
   for (unsigned k = axis + 1; k < from.shape.rank(); ++k)
     inner *= static_cast<uint64_t>(from.shape[k]);

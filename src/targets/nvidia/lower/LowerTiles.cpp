@@ -1,6 +1,7 @@
 // Shared memory of a block: barriers, tiles, copies that bypass the registers.
 #include "gpu/shared/Tiles.h"
 #include "targets/nvidia/lower/LowerPart.h"
+#include <algorithm>
 #include <bit>
 #include <numeric>
 #include <utility>
@@ -53,7 +54,8 @@ void Lowering::toShared(const Op &op) {
   const Value *from = op.operands[0];
   in_->setSite(siteOf(op));
   storeShared(layoutOf(op.result()), scalar(op.result()), get(from), from->type);
-  in_->fenceProxyAsync();
+  if (std::ranges::any_of(users_.of(op.result()), [](const Op *user) { return user->kind != OpKind::Gather; }))
+    in_->fenceProxyAsync();
 }
 
 // ---- mbarriers
