@@ -683,6 +683,11 @@ TEGULA_API TegulaKernel *tegula_bound_kernel(const TegulaBoundLaunch *bound);
  * was bound. Of `options` (NULL: as bound) stream and memory matter. Arguments of another class are TEGULA_INVALID_ARGUMENT, and the text names the first one: nothing is compiled or run. Otherwise as tegula_launch; a call
  * on a stream that is being captured becomes a node of the CUDA graph. */
 TEGULA_API TegulaStatus tegula_bound_launch(TegulaBoundLaunch *bound, const int64_t grid[3], const TegulaArg *args, size_t arg_count, const TegulaLaunchOptions *options);
+/* The same for callers whose arguments always have the types that were bound, element types and constness of pointers among them. `words[i]` holds the i-th argument that is no constant: an address, or a number as it
+ * lies in memory, followed by anything. `extents[j]` are the bytes behind the j-th pointer among them, -1: not known. 1: it was launched, and `status` says what became of it. 0: nothing was done, and tegula_bound_launch takes or refuses
+ * the arguments: they are of another class, share memory, or this launch takes none as words. */
+TEGULA_API int32_t tegula_bound_launch_words(TegulaBoundLaunch *bound, const int64_t grid[3], const uint64_t *words, size_t count, const int64_t *extents, size_t pointer_count, const TegulaLaunchOptions *options,
+                                             TegulaStatus *status);
 /* The same without running: specialises, compiles, loads. Pointers may be NULL (taken as aligned). Gives a reference. */
 TEGULA_API TegulaStatus tegula_compile(TegulaFunction *function, const TegulaArg *args, size_t arg_count,
                                        const TegulaLaunchOptions *options, TegulaKernel **out);

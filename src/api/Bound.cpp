@@ -1,6 +1,6 @@
 // Bound launches: what a launch works out of its arguments' types, its options and its constants is worked out once, and a call compares, packs and runs.
 //
-// The fast way is a Repeat of the launch's own, which no other launch of the function replaces. Where there is none (descriptors, checked accesses, big tensors), a call makes the key of its arguments
+// The fast way is a Repeat of the launch's own, which no other launch of the function replaces; for arguments of known types, its WordPack. Where there is none (descriptors, checked accesses, big tensors), a call makes the key of its arguments
 // and compares it with the one that the kernel was found by, which needs no look-up. The kernel's form (support/LaunchForms.h) is that of the launch that was bound, whatever numbers come later.
 #include "api/LaunchPath.h"
 #include "api/Repeat.h"
@@ -25,10 +25,13 @@ struct TegulaBoundLaunch final : RefCounted {
   std::deque<std::vector<TegulaArg>> tuples;
   std::vector<Ref<TegulaValue>> values;
   std::unique_ptr<const Repeat> repeat;      // null: calls go the long way
+  std::unique_ptr<const WordPack> words;     // of `repeat`; null: calls by words go another way
 
   /// A copy of an argument that lives as long as this.
   TegulaArg keep(TegulaArg a);
   bool refuses(const TegulaArg *given);
+  /// Must the memory of pointers be asked for, since the arguments said the device?
+  bool asksForDevice() const { return !call.deviceGiven && kernel->context->cudaInUse.load(std::memory_order_relaxed); }
 };
 
 namespace {
@@ -94,6 +97,7 @@ TegulaStatus tegula_bound_create(TegulaFunction *f, const int64_t grid[3], const
   TegulaLaunchOptions full = TEGULA_LAUNCH_OPTIONS_INIT;
   if (options) takeSized(options, full);
   b->repeat = Repeat::of(*f, b->args.data(), b->args.size(), full, b->call, *k, true);
+  if (b->repeat) b->words = b->repeat->words();
   *out = b.release();
   return TEGULA_OK;
 }
@@ -120,26 +124,55 @@ static TegulaStatus launchByKey(TegulaBoundLaunch &b, const int32_t extents[3], 
   return run(*b.kernel, extents, programs, bound.leaves, call);
 }
 
+namespace {
+/// The grid of a call.
+struct CallGrid {
+  int32_t given[3];
+  const int32_t *extents;
+  int64_t programs;
+  explicit CallGrid(const TegulaBoundLaunch &b) : extents(b.extents), programs(b.programs) {}
+  /// False with the last error set. `grid`: null, or the call's own.
+  bool take(const TegulaBoundLaunch &b, const int64_t grid[3]) {
+    if (!grid) return true;
+    if (runtime::Status s = runtime::checkGrid(grid, given, programs); !s) return fail(s.code, "`" + b.function->fn->name + "`: " + s.text), false;
+    extents = given;
+    return true;
+  }
+};
+
+TegulaStatus runPacked(const TegulaBoundLaunch &b, const CallGrid &grid, char *block, const TegulaLaunchOptions *options) {
+  const Repeat &r = *b.repeat;
+  return runBlock(r.kernel(), grid.extents, grid.programs, block, nullptr, {r.threads(), r.hangNs(), options ? options->stream : b.call.stream});
+}
+} // namespace
+
 TegulaStatus tegula_bound_launch(TegulaBoundLaunch *b, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions *options) {
   if (!b || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_bound_launch: null argument");
   if (options && !isSized(options)) return fail(TEGULA_INVALID_ARGUMENT, "`size` of the launch options is not set");
-  int32_t given[3];
-  const int32_t *extents = b->extents;
-  int64_t programs = b->programs;
-  if (grid) {
-    if (runtime::Status s = runtime::checkGrid(grid, given, programs); !s) return fail(s.code, "`" + b->function->fn->name + "`: " + s.text);
-    extents = given;
-  }
+  CallGrid at(*b);
+  if (!at.take(*b, grid)) return tegula_last_status();
   // Where the arguments said the device, memory of another one must not come to a kernel of the CPU.
-  if (count && !b->call.deviceGiven) {
-    const TegulaContext &context = *b->kernel->context;
-    if (context.cudaInUse.load(std::memory_order_relaxed))
-      if (const int32_t device = context.deviceOf(args, count); device >= 0 && device != b->call.device)
-        return fail(TEGULA_INVALID_ARGUMENT, "`" + b->function->fn->name + "`: the arguments are in the memory of another device than when the launch was bound; bind anew, or launch the function");
-  }
+  if (count && b->asksForDevice())
+    if (const int32_t device = b->kernel->context->deviceOf(args, count); device >= 0 && device != b->call.device)
+      return fail(TEGULA_INVALID_ARGUMENT, "`" + b->function->fn->name + "`: the arguments are in the memory of another device than when the launch was bound; bind anew, or launch the function");
   if (const Repeat *r = b->repeat.get()) {
     alignas(64) char block[Repeat::maxBytes + runtime::argRoom];
-    if (count == 0 ? r->packKept(block) : r->pack(args, count, block)) return runBlock(r->kernel(), extents, programs, block, nullptr, {r->threads(), r->hangNs(), options ? options->stream : b->call.stream});
+    if (count == 0 ? r->packKept(block) : r->pack(args, count, block)) return runPacked(*b, at, block, options);
   }
-  return launchByKey(*b, extents, programs, args, count, options);
+  return launchByKey(*b, at.extents, at.programs, args, count, options);
+}
+
+int32_t tegula_bound_launch_words(TegulaBoundLaunch *b, const int64_t grid[3], const uint64_t *words, size_t count, const int64_t *extents, size_t pointers, const TegulaLaunchOptions *options, TegulaStatus *status) {
+  if (!b || (!words && count) || (!extents && pointers) || !status) return 0;
+  const WordPack *const w = b->words.get();
+  if (!w || count != w->count() || pointers != w->pointers() || (options && !isSized(options))) return 0;
+  if (pointers && b->asksForDevice()) {
+    const TegulaArg first = tegula_ptr(reinterpret_cast<void *>(words[w->firstPointer()]), TEGULA_VOID, -1);
+    if (b->kernel->context->deviceOf(&first, 1) != b->call.device) return 0;
+  }
+  CallGrid at(*b);
+  alignas(64) char block[Repeat::maxBytes + runtime::argRoom];
+  if (!w->pack(words, extents, block)) return 0;
+  *status = at.take(*b, grid) ? runPacked(*b, at, block, options) : tegula_last_status();
+  return 1;
 }

@@ -217,6 +217,25 @@ bool Repeat::pack(const TegulaArg *args, size_t count, char *block) const {
   return !otherPointers || sharesAsKept(args, count);
 }
 
+std::unique_ptr<const WordPack> Repeat::words() const {
+  if (!isKept_ || !overlap_.empty()) return nullptr;
+  std::vector<size_t> order; // of the block's steps, by parameter
+  for (size_t k = 0; k < steps_.size(); ++k)
+    if (steps_[k].is >= Is::Pointer) order.push_back(k);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return kept_[a].parameter < kept_[b].parameter; });
+  auto pack = std::make_unique<WordPack>();
+  for (size_t k : order) {
+    const Step &s = steps_[k];
+    TegulaArg type{};
+    std::memcpy(&type, &kept_[k].head, sizeof kept_[k].head);
+    const bool asItLies = type.dtype == TEGULA_INT32 || type.dtype == TEGULA_UINT32 || type.dtype == TEGULA_INT64 || (type.dtype == TEGULA_FP32 && s.bytes == 4) || (type.dtype == TEGULA_FP64 && s.bytes == 8);
+    if (s.is == Is::Int || s.is == Is::Float ? !asItLies || s.notOne : s.sameAs >= 0) return nullptr;
+    if (!pack->add({s.offset, s.alignment, s.divisible})) return nullptr;
+    if (s.is == Is::Pointer) pack->addPointer({kept_[k].bits, kept_[k].extent, s.extents, (type.flags & TEGULA_ARG_READ_ONLY) != 0});
+  }
+  return pack;
+}
+
 bool Repeat::packKept(char *block) const {
   std::memcpy(block, block_.data(), block_.size());
   return isKept_;

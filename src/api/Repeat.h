@@ -9,6 +9,7 @@
 // overlap is asked only where a pointer is another one.
 #pragma once
 #include "api/Handles.h"
+#include "api/WordPack.h"
 #include <atomic>
 
 namespace tegula::api {
@@ -33,6 +34,8 @@ public:
   bool pack(const TegulaArg *args, size_t count, char *block) const;
   /// The block of the call that this was made from; false: it had an argument that goes the long way.
   bool packKept(char *block) const;
+  /// How words become the block; null: some arguments must be looked at one by one, or share memory.
+  std::unique_ptr<const WordPack> words() const;
 
   TegulaKernel &kernel() const { return kernel_; }
   unsigned threads() const { return threads_; }

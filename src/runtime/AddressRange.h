@@ -13,9 +13,10 @@ struct AddressRange {
 };
 
 /// Of a pointer; empty: null. Memory of unknown extent is taken for a byte.
-inline AddressRange addressesOf(const TegulaArg &a) {
-  const uint64_t begin = a.u.u, end = begin + (begin == 0 ? 0 : a.u2.extent > 0 ? static_cast<uint64_t>(a.u2.extent) : 1);
+inline AddressRange addressesOf(uint64_t begin, int64_t extent) {
+  const uint64_t end = begin + (begin == 0 ? 0 : extent > 0 ? static_cast<uint64_t>(extent) : 1);
   return {begin, end < begin ? UINT64_MAX : end}; // more than there is
 }
+inline AddressRange addressesOf(const TegulaArg &a) { return addressesOf(a.u.u, a.u2.extent); }
 
 } // namespace tegula::runtime

@@ -255,6 +255,57 @@ TEST(Bound, TypedFunctions) {
   ASSERT_TRUE(again.with(1)(same, same, d.out, same));
   EXPECT_TRUE(d.holds(16));
   EXPECT_EQ(again(same, same, same, 7).code(), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(again(d.x, d.y, d.out, 7).code(), TEGULA_INVALID_ARGUMENT);
+  ASSERT_TRUE(again.with(4)(d.x, d.x, d.out, n)) << "one array for two parameters that are only read";
+  EXPECT_EQ(d.out[n - 1], 2 * d.x[n - 1]);
+  EXPECT_EQ(again.with(-1)(d.x, d.y, d.out, n).code(), TEGULA_INVALID_ARGUMENT);
+}
+
+// Arguments of known types go as words into the block, each in its width, where they are of the class that was bound.
+TEST(Bound, TypedArgumentsAreWords) {
+  Context c = context();
+  Module m = module(c, R"(
+import triton
+import triton.language as tl
+@triton.jit
+def several(x, out, big, flag, half, wide, odd, N: tl.constexpr, small):
+    tl.store(out, tl.load(x) + big + flag + half + wide + odd + small + N)
+)");
+  auto f = m.function<void(const float *, double *, int64_t, bool, float, double, int, unsigned)>("several", {{"N", Value::of(16)}}).value();
+  alignas(64) float x[32] = {1, 2};
+  alignas(64) double out[64] = {};
+  const auto again = f.bind(1, x, out, int64_t(1) << 20, true, 0.5f, 0.25, 7, 32u).value();
+  const auto got = [&](const float *from, double *to, auto... rest) { return to[0] = -1, again(from, to, rest...) ? to[0] : -1; };
+  EXPECT_EQ(got(x, out, int64_t(1) << 20, true, 0.5f, 0.25, 7, 32u), (1 << 20) + 57.75);
+  EXPECT_EQ(got(x + 16, out + 32, int64_t(-16), false, -1.5f, 1e9, -3, 1u << 31), 1e9 + 2147483648.0 - 4.5);
+  EXPECT_EQ(got(x, out, int64_t(15), true, 0.5f, 0.25, 7, 32u), -1) << "no multiple of 16";
+  EXPECT_EQ(got(x, out, int64_t(16), true, 0.5f, 0.25, 16, 32u), -1) << "a multiple of 16";
+
+  const auto words = [&](const void *from, int64_t bytes, const void *to, int64_t n7, size_t count = 8) {
+    const uint64_t all[] = {reinterpret_cast<uintptr_t>(from), reinterpret_cast<uintptr_t>(to), 16, 1, 0, 0, static_cast<uint64_t>(n7), 32};
+    const int64_t extents[] = {bytes, -1};
+    TegulaStatus status = TEGULA_OK;
+    const bool ran = tegula_bound_launch_words(again.untyped().get(), nullptr, all, count, extents, 2, nullptr, &status);
+    EXPECT_EQ(status, TEGULA_OK);
+    return ran;
+  };
+  EXPECT_TRUE(words(x, -1, out, 7));
+  EXPECT_EQ(out[0], 1 + 16 + 1 + 7 + 32 + 16);
+  EXPECT_TRUE(words(x + 16, 64, out + 32, -9));
+  EXPECT_FALSE(words(x, -1, out, 8 * 16)) << "a multiple of 16";
+  EXPECT_FALSE(words(x + 1, -1, out, 7)) << "not aligned";
+  EXPECT_FALSE(words(nullptr, -1, out, 7));
+  EXPECT_FALSE(words(out, -1, out, 7)) << "memory that is read and written";
+  EXPECT_FALSE(words(x, int64_t(1) << 32, out, 7)) << "2^30 elements";
+  EXPECT_FALSE(words(x, -1, out, 7, 7));
+  EXPECT_EQ(tegula_bound_launch_words(nullptr, nullptr, nullptr, 0, nullptr, 0, nullptr, nullptr), 0);
+  // Bound with shared memory, calls are looked at argument by argument.
+  auto add = m.function<void(float *, float *, int64_t, bool, float, double, int, unsigned)>("several", {{"N", Value::of(16)}}).value();
+  const auto in = add.bind(1, x, x, int64_t(16), false, 0.f, 0., 7, 32u).value();
+  x[0] = 1;
+  ASSERT_TRUE(in(x, x, int64_t(16), false, 0.f, 0., 7, 32u));
+  EXPECT_EQ(x[0], 1 + 16 + 7 + 32 + 16);
+  EXPECT_EQ(in(x, x + 16, int64_t(16), false, 0.f, 0., 7, 32u).code(), TEGULA_INVALID_ARGUMENT);
 }
 
 // A call on a stream that is captured becomes a node of the graph, whoever captures it.

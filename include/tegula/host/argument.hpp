@@ -2,6 +2,7 @@
 #pragma once
 #include "tegula/host/status.hpp"
 #include "tegula/tile/elements.hpp"
+#include <bit>
 #include <ranges>
 #include <span>
 #include <string_view>
@@ -157,6 +158,19 @@ private:
   TegulaArg a_{};
 };
 static_assert(sizeof(Arg) == sizeof(TegulaArg));
+
+namespace detail {
+/// Arguments of known types as a bound launch takes them in words: one for each, beside them the extents of pointers.
+template <size_t Count, size_t Pointers> struct Words {
+  uint64_t words[Count ? Count : 1];
+  int64_t extents[Pointers ? Pointers : 1];
+  size_t count = 0, pointers = 0; // so far
+  void add(const TegulaArg &a) {
+    words[count++] = a.kind == TEGULA_ARG_FLOAT && a.dtype == TEGULA_FP32 ? std::bit_cast<uint32_t>(static_cast<float>(a.u.f)) : a.u.u;
+    if (a.kind == TEGULA_ARG_POINTER) extents[pointers++] = a.u2.extent;
+  }
+};
+} // namespace detail
 
 /// A tensor in memory, given to kernels that read and write it in blocks (`desc.load([i, j])`). Keeps no memory alive.
 class TensorDescriptor {

@@ -116,6 +116,13 @@ public:
     return Kernel(k);
   }
   Status launch(const TegulaArg *args, size_t count) const { return Status::from(tegula_bound_launch(get(), hasGrid_ ? grid_.n : nullptr, args, count, &options_)); }
+  /// False: `arguments` must be given to launch() (tegula_bound_launch_words).
+  template <size_t Count, size_t Pointers> bool launchWords(const detail::Words<Count, Pointers> &arguments, Status &status) const {
+    TegulaStatus code;
+    if (!tegula_bound_launch_words(get(), hasGrid_ ? grid_.n : nullptr, arguments.words, Count, arguments.extents, Pointers, &options_, &code)) return false;
+    status = Status::from(code);
+    return true;
+  }
 
 private:
   LaunchOptions options_;

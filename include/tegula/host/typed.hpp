@@ -87,12 +87,8 @@ public:
   template <typename... G>
     requires(sizeof...(G) == sizeof...(A) && sizeof...(A) > 0)
   Status operator()(G &&...arguments) const {
-    TegulaArg all[most];
-    if (count_ != sizeof...(A)) // the constants
-      for (size_t i = 0; i < count_; ++i) all[i].kind = TEGULA_ARG_MISSING;
-    size_t next = 0;
-    ((all[places_[next++]] = one<A>(std::forward<G>(arguments))), ...);
-    return bound_.launch(all, count_);
+    if constexpr ((std::same_as<std::remove_cvref_t<G>, Same> || ...) || (std::same_as<std::remove_cvref_t<A>, TensorDescriptor> || ...)) return byArguments(converted<A>(std::forward<G>(arguments))...);
+    else return byWords(static_cast<detail::GivenFor<A>>(std::forward<G>(arguments))...);
   }
   /// The same on another grid; queued on a stream of the same device.
   TypedLaunch with(Grid grid) const { return {bound_.with(grid), places_, count_}; }
@@ -104,9 +100,24 @@ private:
   static constexpr size_t most = 128;
   using Places = std::array<uint8_t, sizeof...(A) ? sizeof...(A) : 1>;
   TypedLaunch(BoundLaunch bound, const Places &places, size_t count) : bound_(std::move(bound)), places_(places), count_(count) {}
-  template <typename P, typename G> static TegulaArg one(G &&argument) {
+  template <typename P, typename G> static TegulaArg converted(G &&argument) {
     if constexpr (std::same_as<std::remove_cvref_t<G>, Same>) return TegulaArg{};
     else return detail::ParameterOf<P>::argument(static_cast<detail::GivenFor<P>>(std::forward<G>(argument)));
+  }
+  Status byWords(detail::GivenFor<A>... given) const {
+    detail::Words<sizeof...(A), (size_t(detail::ParameterOf<A>::isPointer) + ...)> words;
+    (words.add(detail::ParameterOf<A>::argument(given)), ...);
+    if (Status status; bound_.launchWords(words, status)) [[likely]] return status;
+    return byArguments(detail::ParameterOf<A>::argument(given)...);
+  }
+  /// One argument for each of A.
+  template <typename... Raw> Status byArguments(const Raw &...raw) const {
+    TegulaArg all[most];
+    if (count_ != sizeof...(A)) // the constants
+      for (size_t i = 0; i < count_; ++i) all[i].kind = TEGULA_ARG_MISSING;
+    size_t next = 0;
+    ((all[places_[next++]] = raw), ...);
+    return bound_.launch(all, count_);
   }
   BoundLaunch bound_;
   Places places_;
