@@ -49,7 +49,15 @@ struct Lowering::PlanEmit {
     return elementsOf(b().CreateBitCast(word, llvm::FixedVectorType::get(element, static_cast<unsigned>(n))), n);
   }
 
-  V select(const ThreadBit &when, V ifSet, V ifClear) { return b().CreateSelect(l.threadBit(when), ifSet, ifClear); }
+  /// Of a value that was selected by the same bit in front of the exchange, and did not move, only the side counts that is taken now.
+  V select(const ThreadBit &when, V ifSet, V ifClear) {
+    V bit = l.threadBit(when);
+    auto side = [&](V v, bool isSet) {
+      auto *before = llvm::dyn_cast<llvm::SelectInst>(v);
+      return before && before->getCondition() == bit ? isSet ? before->getTrueValue() : before->getFalseValue() : v;
+    };
+    return b().CreateSelect(bit, side(ifSet, true), side(ifClear, false));
+  }
 
   V shuffle(V word, const ThreadMap &sourceLane, uint32_t laneXor) {
     uint64_t mask;
