@@ -175,6 +175,13 @@ def test_split_and_join_make_no_copies(rows):
     assert len(re.findall(r"\b(add|sub)(\.rn)?\.f32", ptx)) <= 7 * max(2, rows)
 
 
+def test_stages_exchange_each_bit_once():
+    """Five bits of a lane are exchanged with registers that no later stage is about, two more on the way to the vectors of a store: sixteen pairs of 32 elements each, with three selections."""
+    x = np.zeros((1, 1024), np.float32)
+    ptx = butterflies.warmup(x, x, 1, 1024, 10, grid=(1,), device="sim", num_warps=1).compile_for("sm_90a").stage("ptx")
+    assert ptx.count("shfl.sync") <= 7 * 16 and ptx.count("selp") <= 7 * 48
+
+
 @tegula.jit
 def shifted(x, out, n, stride, N: tl.constexpr):
     i = tl.program_id(1) * N + tl.arange(0, N)

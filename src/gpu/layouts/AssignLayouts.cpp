@@ -133,7 +133,7 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
     break;
   }
   case OpKind::Split:
-    all = id(layout::splittable(homes_.layoutFor(op.operands[0])));
+    all = id(layoutOfPairs(op.operands[0], homes_.layoutFor(op.operands[0])));
     break;
   case OpKind::Join:
     all = id(layout::slice(out_.layoutOf(typeOf(op.result())), op.operands[0]->type.shape.rank()));

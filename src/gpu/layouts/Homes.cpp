@@ -14,6 +14,19 @@ namespace tegula::gpu {
 
 using namespace ir;
 
+LinearLayout layoutOfPairs(const Value *operand, const LinearLayout &l) {
+  LinearLayout pairs = layout::splittable(l);
+  const Op *joined = operand->def;
+  for (unsigned steps = 0; joined && (renames(joined->kind) || joined->has(traits::Elementwise)) && !joined->operands.empty() && steps < 8; ++steps)
+    joined = joined->operands[0]->def;
+  if (pairs == l || !joined || joined->kind != OpKind::Join || l.ins()[0].dim != layout::Dim::Register || l.inBits(layout::Dim::Register) < 2 || !l.bases(layout::Dim::Register)[0])
+    return pairs;
+  // The last register is given up, and a join's pairs are in the first one.
+  std::vector<uint64_t> bases(l.bases().begin(), l.bases().end());
+  std::rotate(bases.begin(), bases.begin() + 1, bases.begin() + l.inBits(layout::Dim::Register));
+  return layout::splittable(LinearLayout(l.ins(), l.outs(), bases));
+}
+
 Homes::Homes(const Function &f, Module &out, const TargetInfo &target, unsigned warps)
     : f_(f), out_(out), target_(target), warps_(warps), facts_(f) {
   users_.add(*f.block());
@@ -353,7 +366,7 @@ void Homes::visit(const Op &op) {
         set(r,
             op.kind == OpKind::Join  ? layout::joinOverThreads(layoutOf(h))
             : op.kind == OpKind::Cat ? layout::concatenate(layoutOf(h), static_cast<unsigned>(op.axis()))
-                                     : layout::slice(layout::splittable(layoutOf(h)), op.operands[0]->type.shape.rank() - 1),
+                                     : layout::slice(layoutOfPairs(op.operands[0], layoutOf(h)), op.operands[0]->type.shape.rank() - 1),
             h.rank);
     return;
   }

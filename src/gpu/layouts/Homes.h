@@ -32,6 +32,10 @@ struct Access {
   unsigned axis = 0;  // along which addresses are consecutive
 };
 
+/// A layout made from `l`, that of a split's operand, in which each pair lies in one thread (layout::splittable). The halves of what was joined just now, as the steps of a Hadamard transform leave them, change
+/// places with the pairs: later steps are about other bits, of which the registers have more then.
+LinearLayout layoutOfPairs(const ir::Value *operand, const LinearLayout &l);
+
 /// Of one kernel. Values that are cheap to compute again, and those that only rename another, have none of their own.
 class Homes {
 public:
