@@ -3,10 +3,8 @@
 #include "ir/Builder.h"
 #include "ir/Diagnostics.h"
 #include "ir/Walk.h"
-#include "passes/Extremum.h"
-#include "passes/Users.h"
+#include "passes/RelativeSums.h"
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <unordered_set>
 
@@ -47,12 +45,16 @@ public:
     const Block &body = *loop_.region(0);
     if (block(body) && !running_.count(body.terminator()->operands[own_]))
       why_ = "the next value does not come from the one before by additions";
+    if (!why_ && isSpread_ && how_->startsOnce)
+      why_ = isRead;
     if (why_)
       return {.why = why_};
     return {.kind = CarriedRole::Kind::Sum, .combine = how_ ? how_->kind : OpKind::Add, .startsOnce = !how_ || how_->startsOnce};
   }
 
 private:
+  static constexpr const char *isRead = "an iteration reads what the one before has made of it";
+
   bool is(const Value *v) const { return running_.count(v) != 0; }
   bool fail(const char *why) {
     why_ = why;
@@ -62,7 +64,6 @@ private:
     return std::all_of(b.ops.begin(), b.ops.end(), [&](const Op *op) { return visit(*op); });
   }
   bool visit(const Op &op) {
-    constexpr const char *isRead = "an iteration reads what the one before has made of it";
     const bool any = std::any_of(op.operands.begin(), op.operands.end(), [&](const Value *v) { return is(v); });
     switch (op.kind) {
     case OpKind::Yield:
@@ -95,6 +96,14 @@ private:
       if (any)
         running_.insert(op.result());
       return true;
+    case OpKind::Splat: case OpKind::ExpandDims: case OpKind::Broadcast: // a running maximum among the elements of a block,
+      if (any)
+        isSpread_ = running_.insert(op.result()).second;
+      return true;
+    case OpKind::Reduce: // and that of all of them
+      if (any && how_ && maximumOfElements(op) == how_->kind)
+        return running_.insert(op.result()).second;
+      break;
     default:
       break;
     }
@@ -132,6 +141,7 @@ private:
   const size_t own_;
   std::unordered_set<const Value *> running_;
   std::optional<Combining> how_;
+  bool isSpread_ = false; // an element of it counts several times
   const char *why_ = nullptr;
 };
 
@@ -170,126 +180,10 @@ std::vector<CarriedRole> carriedRoles(const Op &loop) {
   return out;
 }
 
-namespace {
-
-const Value *behindViews(const Value *v) {
-  while (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::ExpandDims || v->def->kind == OpKind::Broadcast))
-    v = v->def->operands[0];
-  return v;
-}
-
-/// sum' = sum * exp(top - top') + reduce(exp(y - top')), with a constant factor before both exponentials, or without; and nothing else in the loop sees any of it.
-class ScaledSum {
-public:
-  ScaledSum(const Op &loop, const Users &users) : loop_(loop), body_(*loop.region(0)), users_(users) {}
-
-  /// Sets roles of `sum` and of its maximum.
-  void find(size_t sum, std::vector<CarriedRole> &roles) {
-    const Value *arg = body_.args[1 + sum], *next = nextOf(sum);
-    const Op *add = next->def;
-    if (arg->type.elem != Elem::F32 || !isIn(add) || (add->kind != OpKind::FAdd && add->kind != OpKind::Fma))
-      return;
-    const Op *scale = nullptr, *scaled = nullptr;
-    const Value *added = nullptr;
-    const auto take = [&](const Op &product) {
-      for (const size_t i : {0, 1})
-        if (product.operands[i] == arg)
-          scaled = &product, scale = product.operands[1 - i]->def;
-    };
-    if (add->kind == OpKind::Fma) {
-      take(*add);
-      added = add->operands[2];
-    } else {
-      for (const size_t i : {0, 1})
-        if (const Op *product = add->operands[i]->def; product && product->kind == OpKind::FMul && !scaled) {
-          take(*product);
-          added = add->operands[1 - i];
-        }
-    }
-    if (!scaled || !isIn(scale) || !isExponential(*scale))
-      return;
-    std::optional<double> factor;
-    const Op *fall = difference(*scale, factor);
-    const Value *old = fall ? fall->operands[0] : nullptr;
-    if (!old || old->def || old->block != &body_ || old->index == 0 || old == arg)
-      return;
-    const size_t top = old->index - 1;
-    const Op *most = nextOf(top)->def;
-    if (fall->operands[1] != nextOf(top) || !isIn(most) || (most->kind != OpKind::MaxNum && most->kind != OpKind::Maximum) || (most->operands[0] != old && most->operands[1] != old))
-      return;
-    if (added->def && added->def->kind == OpKind::Reduce) {
-      if (const Op &sumOf = *added->def; sumOf.operands.size() != 1 || onlyOperation(sumOf) != OpKind::FAdd || !isSeenBy(added, {add}))
-        return;
-      allowed_.insert(added->def);
-      added = added->def->operands[0];
-    }
-    const Op *e = added->def;
-    std::optional<double> same;
-    const Op *from = isIn(e) && e->kind == scale->kind ? difference(*e, same) : nullptr;
-    if (!from || same != factor || behindViews(from->operands[1]) != nextOf(top) || !isMostOf(*most, old, from->operands[0]))
-      return;
-    const std::optional<double> start = constantFloat(loop_.operands[3 + top]);
-    if (!start || (std::isinf(*start) && constantFloat(loop_.operands[3 + sum]) != 0.0))
-      return;
-    allowed_.insert({add, scaled, scale, fall, most, e, from, body_.terminator()});
-    for (const Op *op : {scale, e})
-      allowed_.insert(op->operands[0]->def);
-    for (const Value *v = from->operands[1]; v != nextOf(top); v = v->def->operands[0])
-      allowed_.insert(v->def);
-    const auto isAllowed = [&](const Value *v) { return std::ranges::all_of(users_.of(v), [&](const Op *user) { return allowed_.contains(user); }); };
-    // Of the terminator each carried value is one operand, so that none can be another one's next.
-    const auto yields = [&](const Value *v) { return std::ranges::count(body_.terminator()->operands, v); };
-    if (!isAllowed(arg) || !isAllowed(old) || yields(arg) || yields(old) || yields(next) != 1 || yields(nextOf(top)) != 1)
-      return;
-    for (const Op *op : allowed_)
-      if (op != body_.terminator() && (!isAllowed(op->result()) || (op != add && op != most && yields(op->result()))))
-        return;
-    roles[top] = {.kind = CarriedRole::Kind::Top, .combine = most->kind};
-    roles[sum] = {.kind = CarriedRole::Kind::Scaled, .combine = OpKind::FAdd, .startsOnce = true, .top = top, .scale = scale, .factor = factor};
-  }
-
-private:
-  const Value *nextOf(size_t i) const { return body_.terminator()->operands[i]; }
-  bool isIn(const Op *op) const { return op && op->parent == &body_; }
-  bool isSeenBy(const Value *v, std::initializer_list<const Op *> by) const { return std::ranges::all_of(users_.of(v), [&](const Op *user) { return std::ranges::find(by, user) != by.end(); }); }
-  /// Is it that of `old` and of `y`, of whose exponentials none is larger than 1 then?
-  static bool isMostOf(const Op &most, const Value *old, const Value *y) {
-    const Value *x = most.operands[most.operands[0] == old];
-    if (x->def && x->def->kind == OpKind::Reduce && x->def->operands.size() == 1 && onlyOperation(*x->def) == most.kind)
-      x = x->def->operands[0];
-    return x == y;
-  }
-  static bool isExponential(const Op &op) { return op.kind == OpKind::Exp || op.kind == OpKind::Exp2; }
-
-  /// The subtraction that the exponential is of, and the constant it is multiplied by in between.
-  const Op *difference(const Op &exponential, std::optional<double> &factor) const {
-    const Op *op = exponential.operands[0]->def;
-    if (op && op->kind == OpKind::FMul)
-      for (const size_t i : {0, 1})
-        if (const std::optional<double> c = constantFloat(op->operands[1 - i]); c && *c > 0 && !factor) {
-          factor = c;
-          op = op->operands[i]->def;
-          break;
-        }
-    return isIn(op) && op->kind == OpKind::FSub ? op : nullptr;
-  }
-
-  const Op &loop_;
-  const Block &body_;
-  const Users &users_;
-  std::unordered_set<const Op *> allowed_;
-};
-
-} // namespace
-
 std::vector<CarriedRole> rolesOfParts(const Op &loop) {
   std::vector<CarriedRole> roles = carriedRoles(loop);
-  if (std::ranges::none_of(roles, [](const CarriedRole &r) { return r.kind == CarriedRole::Kind::Other; }))
-    return roles;
-  const Users users(*loop.region(0));
-  for (size_t i = 0; i < roles.size(); ++i)
-    if (roles[i].kind == CarriedRole::Kind::Other)
-      ScaledSum(loop, users).find(i, roles);
+  if (std::ranges::any_of(roles, [](const CarriedRole &r) { return r.kind == CarriedRole::Kind::Other; }))
+    findRelativeSums(loop, roles);
   return roles;
 }
 

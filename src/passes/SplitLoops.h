@@ -24,14 +24,13 @@ struct CarriedRole {
   size_t top = 0;                    // Scaled: the number of its Top,
   const ir::Op *scale = nullptr;     // the exponential that it is scaled by,
   std::optional<double> factor;      // and the constant that its difference is multiplied by before; nullopt: none
+  bool isWeighted = false;           // Scaled: the exponentials are multiplied by something
+  bool isGuarded = false;            // Top, Scaled: no NaN comes of elements of which none was larger than -inf yet
 };
 /// Of each carried value of a For: Sum, Steps or Other.
 std::vector<CarriedRole> carriedRoles(const ir::Op &loop);
-/// The same with Top and Scaled in place of those that are Other: a running maximum, and the one sum of exponentials relative to it (softmax and cross entropy over blocks of a row),
-///
-///   now = max(top, x);  sum = sum * exp(top - now) + reduce(exp(y - now));  top = now
-///
-/// in f32, for scalars or by elements. Parts (top_i, sum_i) are together top = max(top_i) and sum of sum_i * exp(top_i - top).
+/// The same with Top and Scaled in place of those that are Other: a running maximum, and the sums of exponentials relative to it (RelativeSums.h), in f32. Parts (top_i, sum_i) are together top = max(top_i) and
+/// sum of sum_i * exp(top_i - top).
 std::vector<CarriedRole> rolesOfParts(const ir::Op &loop);
 /// The operand of an addition of CarriedRole::steps that it adds.
 unsigned addedOperand(const ir::Op &step, const ir::Op &loop);

@@ -118,6 +118,157 @@ def test_rows_of_a_program():
 
 
 @tegula.jit
+def guarded(x, out, n, BLOCK: tl.constexpr):
+    """What is subtracted is 0 while there is no number; blocks are counted."""
+    if tl.program_id(0) >= 2:
+        return
+    x += tl.program_id(0) * n
+    top, total = -float("inf"), 0.0
+    for i in range(0, tl.cdiv(n, BLOCK)):
+        at = i * BLOCK + tl.arange(0, BLOCK)
+        v = tl.load(x + at, at < n, other=-float("inf"))
+        now = tl.maximum(top, tl.max(v, 0))
+        safe = tl.where(now == -float("inf"), 0.0, now)
+        total = total * tl.exp(top - safe) + tl.sum(tl.exp(v - safe), 0)
+        top = now
+    for i in range(0, tl.cdiv(n, BLOCK)):
+        at = i * BLOCK + tl.arange(0, BLOCK)
+        v = tl.load(x + at, at < n, other=-float("inf"))
+        tl.store(out + tl.program_id(0) * n + at, tl.exp(v - top) / total, at < n)
+
+
+@tegula.jit
+def nan_or_larger(a, b):
+    return tl.where((a > b) | (a != a), a, b)
+
+
+@tegula.jit
+def masked(x, out, n, BLOCK: tl.constexpr):
+    """By elements, with NaN, elements behind the end left as they are; what is -inf alone is counted."""
+    if tl.program_id(0) >= 2:
+        return
+    row = tl.program_id(0) * n + tl.arange(0, 1)[:, None]
+    tops, totals = tl.full([1, BLOCK], -float("inf"), tl.float32), tl.zeros([1, BLOCK], tl.float32)
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)[None, :]
+        v = tl.load(x + row + at, at < n, other=0.0)
+        now = nan_or_larger(tops, v)
+        fall = tl.where(now == -float("inf"), 1.0, tl.exp(tops - now))
+        totals = tl.where(at < n, totals * fall + tl.where(now == -float("inf"), 1.0, tl.exp(v - now)), totals)
+        tops = tl.where(at < n, now, tops)
+    top = tl.reduce(tops, 1, nan_or_larger)[:, None]
+    total = tl.sum(totals * tl.exp(tl.where(top == -float("inf"), 0, tops - top)), 1)[:, None]
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)[None, :]
+        v = tl.load(x + row + at, at < n, other=0.0)
+        tl.store(out + row + at, tl.exp(v - top) / total, at < n)
+
+
+@tegula.jit
+def maximum_first(x, out, n, BLOCK: tl.constexpr):
+    """The maximum of a block and of those before in one reduction."""
+    if tl.program_id(0) >= 2:
+        return
+    x += tl.program_id(0) * n
+    top, total = -float("inf"), 0.0
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        top = tl.max(tl.maximum(tl.load(x + at, at < n, other=-float("inf")), top))
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        total += tl.sum(tl.where(at < n, tl.exp(tl.load(x + at, at < n, other=0.0) - top), 0.0))
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(out + tl.program_id(0) * n + at, tl.exp(tl.load(x + at, at < n, other=0.0) - top) / total, at < n)
+
+
+def same_as_alone(kernel, x, block, ctas):
+    out, other = np.full_like(x, 7), np.full_like(x, 7)
+    assert launched(kernel, x, out, x.shape[1], block, num_warps=8).metadata.cluster_ctas == ctas
+    alone(kernel, x, other, x.shape[1], block, num_warps=8)
+    np.testing.assert_allclose(out, other, rtol=2e-5, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [guarded, masked, maximum_first])
+@pytest.mark.parametrize("n", [65536, 36880])
+def test_spellings(kernel, n):
+    x, out = rows(n, np.float32)
+    assert launched(kernel, x, out, n, 2048, num_warps=8).metadata.cluster_ctas == 4
+    np.testing.assert_allclose(out, expected_softmax(x), rtol=2e-5)
+
+
+@pytest.mark.parametrize("kernel", [guarded, masked, maximum_first])
+def test_spellings_without_numbers(kernel):
+    """Parts, and rows, of -inf and with NaN give what one CTA makes of them."""
+    n, block = 36880, 2048
+    x = np.resize(rows(n, np.float32)[0], (2, n))
+    part = np.arange(n) // block % 4
+    dead = np.where((part == 1) | (part == 2), -np.inf, x)
+    late = np.where(np.arange(n) < 4 * block, -np.inf, x)
+    late[:, block + 7] = np.nan
+    for v in (dead, np.full_like(x, -np.inf), late, np.where(np.arange(n) == n - 3, np.nan, x)):
+        same_as_alone(kernel, v.astype(np.float32), block, 4)
+
+
+@tegula.jit
+def entropy_gradient(x, out, n, BLOCK: tl.constexpr):
+    """Two sums relative to one maximum, of which one has weights."""
+    if tl.program_id(0) >= 2:
+        return
+    x += tl.program_id(0) * n
+    top, total, weighted = -float("inf"), 0.0, 0.0
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        v = tl.load(x + at, at < n, other=-1e30)
+        now = tl.maximum(top, tl.max(v, 0))
+        p = tl.exp(v - now)
+        fall = tl.exp(top - now)
+        total = total * fall + tl.sum(p, 0)
+        weighted = weighted * fall + tl.sum(p * v, 0)
+        top = now
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        v = tl.load(x + at, at < n, other=-1e30)
+        tl.store(out + tl.program_id(0) * n + at, tl.exp(v - top) / total * (weighted / total - v), at < n)
+
+
+def test_weighted_sums():
+    n = 36880
+    x, out = rows(n, np.float32)
+    assert launched(entropy_gradient, x, out, n, 2048, num_warps=8).metadata.cluster_ctas == 4
+    p, wide = expected_softmax(x), x.astype(np.float64)
+    np.testing.assert_allclose(out, p * ((p * wide).sum(1, keepdims=True) - wide), rtol=1e-4, atol=1e-9)
+    same_as_alone(entropy_gradient, np.full((2, n), -np.inf, np.float32), 2048, 4)
+
+
+@tegula.jit
+def block_pointers(x, out, n, BLOCK: tl.constexpr):
+    """Blocks that move behind the iterations that are held go on in those that are not."""
+    if tl.program_id(0) >= 2:
+        return
+    row = tl.program_id(0) * n
+    at = tl.arange(0, BLOCK)
+    block = tl.make_block_ptr(x + row, (n,), (1,), (0,), (BLOCK,), (0,))
+    tops = tl.full([BLOCK], -float("inf"), tl.float32)
+    for i in range(0, tl.cdiv(n, BLOCK)):
+        tops = tl.maximum(tops, tl.where(i * BLOCK + at < n, tl.load(block, boundary_check=(0,)), -float("inf")))
+        block = tl.advance(block, (BLOCK,))
+    top = tl.max(tops, 0)
+    block, to = tl.make_block_ptr(x + row, (n,), (1,), (0,), (BLOCK,), (0,)), tl.make_block_ptr(out + row, (n,), (1,), (0,), (BLOCK,), (0,))
+    for i in range(0, tl.cdiv(n, BLOCK)):
+        tl.store(to, tl.exp(tl.load(block, boundary_check=(0,)) - top), boundary_check=(0,))
+        block, to = tl.advance(block, (BLOCK,)), tl.advance(to, (BLOCK,))
+
+
+@pytest.mark.filterwarnings("ignore:make_block_ptr")
+@pytest.mark.parametrize("n", [65536, 36880])
+def test_block_pointers(n):
+    x, out = rows(n, np.float32)
+    assert launched(block_pointers, x, out, n, 2048, num_warps=8).metadata.cluster_ctas == 4
+    np.testing.assert_allclose(out, np.exp(x - x.max(1, keepdims=True)), rtol=2e-5)
+
+
+@tegula.jit
 def decaying(x, out, n, BLOCK: tl.constexpr):
     """What an iteration adds is scaled by all later ones: their order counts."""
     if tl.program_id(0) >= 2:

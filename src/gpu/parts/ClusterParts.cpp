@@ -3,9 +3,10 @@
 #include "gpu/Diagnostics.h"
 #include "gpu/Layouts.h"
 #include "gpu/Remarks.h"
+#include "ir/Builder.h"
 #include "ir/Walk.h"
 #include "passes/Extremum.h"
-#include "passes/SplitLoops.h"
+#include "passes/RelativeSums.h"
 #include <algorithm>
 #include <numeric>
 
@@ -270,14 +271,67 @@ void ClusterParts::visitDot(const Op &op) {
   dots_.push_back({&op, r, &r->type});
 }
 
+namespace {
+
+/// A result of a loop whose iterations are shared; null for other values.
+const Op *sharedLoopOf(const Value *v) { return v->def && v->def->kind == OpKind::For && v->def->splitParts() ? v->def : nullptr; }
+
+const Value *behindViews(const Value *v) {
+  while (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::ExpandDims || v->def->kind == OpKind::Broadcast))
+    v = v->def->operands[0];
+  return v;
+}
+
+/// total * exp(factor * (top - all)) for a maximum and a sum of a loop, and the same `all` for all elements of a row; of -inf everywhere the difference may be 0.
+const Op *loopOfScaled(const Value *v) {
+  const Op *product = v->def;
+  if (!product || product->kind != OpKind::FMul)
+    return nullptr;
+  const size_t sum = sharedLoopOf(product->operands[0]) ? 0 : 1;
+  const Op *loop = sharedLoopOf(product->operands[sum]), *exponential = product->operands[1 - sum]->def;
+  if (!loop || !exponential)
+    return nullptr;
+  const std::vector<CarriedRole> roles = rolesOfParts(*loop);
+  const CarriedRole &role = roles[product->operands[sum]->index];
+  if (role.kind != CarriedRole::Kind::Scaled || exponential->kind != role.scale->kind)
+    return nullptr;
+  const Op *fall = exponential->operands[0]->def;
+  if (role.factor) {
+    if (!fall || fall->kind != OpKind::FMul || constantFloat(fall->operands[1]) != role.factor)
+      return nullptr;
+    fall = fall->operands[0]->def;
+  }
+  const Value *condition = nullptr;
+  if (fall && fall->kind == OpKind::Select && constantFloat(fall->operands[1]) == 0.0) {
+    condition = behindViews(fall->operands[0]);
+    fall = fall->operands[2]->def;
+  }
+  if (!fall || fall->kind != OpKind::FSub || fall->operands[0] != loop->results[role.top])
+    return nullptr;
+  const Value *const all = behindViews(fall->operands[1]);
+  const auto isOfAll = [&](const Value *x) { return behindViews(x) == all || constantFloat(behindViews(x)).has_value(); };
+  return !sharedLoopOf(all) && (!condition || (condition->def && condition->def->kind == OpKind::CmpF && std::ranges::all_of(condition->def->operands, isOfAll))) ? loop : nullptr;
+}
+
+} // namespace
+
 bool ClusterParts::addsOwn(const Op &reduce) const {
-  if (reduce.kind != OpKind::Reduce || reduce.operands.size() != 1 || !reduce.result()->type.isScalar())
+  if (reduce.kind != OpKind::Reduce || reduce.operands.size() != 1 || reduce.result()->type.numel() != 1)
     return false;
-  const Op *loop = reduce.operands[0]->def;
-  if (!loop || loop->kind != OpKind::For || !loop->splitParts() || reduce.parent != loop->parent) // CTAs cannot exchange numbers in a loop that each runs as often as its part wants
+  // CTAs cannot exchange numbers in a loop that each runs as often as its part wants.
+  const Op *loop = sharedLoopOf(reduce.operands[0]);
+  if (!loop) {
+    const Op *of = onlyOperation(reduce) == OpKind::FAdd ? loopOfScaled(reduce.operands[0]) : nullptr;
+    return of && of->parent == reduce.parent;
+  }
+  if (reduce.parent != loop->parent)
     return false;
-  const CarriedRole role = carriedRoles(*loop)[reduce.operands[0]->index];
-  return role.kind == CarriedRole::Kind::Sum && onlyOperation(reduce) == role.combine;
+  const CarriedRole role = rolesOfParts(*loop)[reduce.operands[0]->index];
+  return (role.kind == CarriedRole::Kind::Sum && onlyOperation(reduce) == role.combine) || (role.kind == CarriedRole::Kind::Top && maximumOfElements(reduce) == role.combine);
+}
+
+bool ClusterParts::isOfOwn(const Value *v) const {
+  return sharedLoopOf(v) || (v->def && v->def->has(traits::Elementwise) && std::ranges::any_of(v->def->operands, [&](const Value *o) { return isOfOwn(o); }));
 }
 
 void ClusterParts::visitReduce(const Op &op) {

@@ -32,8 +32,11 @@ public:
   /// The axis along which the operation's work is split: of its result, or of its operands (stores, reductions, histogram).
   int of(const ir::Op &op) const;
 
-  /// Is it a reduction to a number of what a loop whose iterations are shared has summed up, in the same way? Each CTA reduces its own sums then, and numbers are exchanged.
+  /// Is it a reduction to a number of what a loop whose iterations are shared has summed up, in the same way? Each CTA reduces its own sums then, and numbers are exchanged. Also of maxima by elements, and of the sums relative
+  /// to them once they are scaled for one maximum: sum(total * exp(top - max(top))).
   bool addsOwn(const ir::Op &reduce) const;
+  /// Is it such a sum, or what is computed of one on its way into a reduction?
+  bool isOfOwn(const ir::Value *v) const;
 
   /// A tensor whose parts can be computed from nothing.
   bool isFree(const ir::Value *v) const;

@@ -68,25 +68,29 @@ private:
       } else if (roles[i].startsOnce) {
         b_.setBlock(&front);
         init = startOfSum(start, isFirst);
-        if (roles[i].kind == CarriedRole::Kind::Scaled)
-          beginFinite(loop, i, roles[i].top, runs, front, behind, kernel, at);
+      } else if (roles[i].kind == CarriedRole::Kind::Top && !roles[i].isGuarded) {
+        beginFinite(loop, i, roles, runs, front, behind, kernel, at);
       }
     }
   }
 
-  /// A part of a row may have no elements but -inf where the row has others: its maximum begins with the least number instead of -inf, as exp(-inf - -inf) would be NaN. What the row's are together is put right behind the loop: -inf and
+  /// A part of a row may have no elements but -inf where the row has others: its maximum begins with the least number instead of -inf, as exp(-inf - -inf) would be NaN where nothing guards it. What the row's are together is put right behind the loop: -inf and
   /// NaN of rows without another element, -inf and 0 of those of no iteration.
-  void beginFinite(Op &loop, size_t sum, size_t top, Value *runs, Block &front, Block &behind, Block &kernel, size_t at) {
+  void beginFinite(Op &loop, size_t top, const std::vector<CarriedRole> &roles, Value *runs, Block &front, Block &behind, Block &kernel, size_t at) {
     Value *&start = loop.operands[3 + top];
     if (constantFloat(start) != -std::numeric_limits<double>::infinity())
       return;
+    const auto isSum = [&](const CarriedRole &r) { return r.kind == CarriedRole::Kind::Scaled && r.top == top; };
+    const auto counts = std::ranges::find_if(roles, [&](const CarriedRole &r) { return isSum(r) && !r.isWeighted; });
     b_.setBlock(&behind);
     const Type &t = start->type;
-    Value *const least = b_.constFloat(t, std::numeric_limits<float>::lowest()), *const most = loop.results[top], *const all = loop.results[sum];
+    Value *const least = b_.constFloat(t, std::numeric_limits<float>::lowest()), *const most = loop.results[top], *const all = loop.results[static_cast<size_t>(counts - roles.begin())];
     Value *const isEmpty = b_.binary(OpKind::And, b_.cmp(CmpPred::Oeq, most, least), b_.binary(OpKind::Xor, b_.cmp(CmpPred::Ogt, all, b_.constFloat(t, 0)), b_.constInt(t.withElem(Elem::I1), 1)));
     Value *const none = b_.select(b_.splat(runs, t.shape), b_.constFloat(t, std::numeric_limits<double>::quiet_NaN()), b_.constFloat(t, 0));
     replaceUses(kernel, most, b_.select(isEmpty, start, most), at + 1);
-    replaceUses(kernel, all, b_.select(isEmpty, none, all), at + 1);
+    for (size_t i = 0; i < roles.size(); ++i)
+      if (isSum(roles[i]))
+        replaceUses(kernel, loop.results[i], b_.select(isEmpty, none, loop.results[i]), at + 1);
     b_.setBlock(&front);
     start = b_.constFloat(t, std::numeric_limits<float>::lowest());
   }

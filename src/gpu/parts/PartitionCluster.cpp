@@ -11,6 +11,7 @@
 #include "passes/RemoveDead.h"
 #include "passes/SplitLoops.h"
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -51,7 +52,8 @@ private:
   }
   void reduce(const Op &op, int axis);
   void histogram(const Op &op, int axis);
-  void scaledSum(const Op &loop, const Op &now, size_t sum, const std::vector<CarriedRole> &roles);
+  void relativeSums(const Op &loop, const Op &now, size_t top, const std::vector<CarriedRole> &roles);
+  Value *ownOf(const Value *v);
 
   Value *range(const Op &op);
   /// The number of the first of this CTA's elements, where a part has so many.
@@ -224,7 +226,7 @@ void Partitioner::reduce(const Op &op, int axis) {
   std::vector<Type> results;
   const bool isOwn = parts_.addsOwn(op);
   for (const Value *v : op.operands)
-    operands.push_back(isOwn ? own_.at(v) : want(v, axis));
+    operands.push_back(isOwn ? ownOf(v) : want(v, axis));
   int left = axis == whole || axis == along ? whole : axis - (axis > along);
   for (const Value *r : op.results)
     results.push_back(partOf(r->type, left));
@@ -240,6 +242,18 @@ void Partitioner::reduce(const Op &op, int axis) {
   }
   for (size_t i = 0; i < op.results.size(); ++i)
     define(op.results[i], left, now->results[i]);
+}
+
+/// What this CTA has of it: of what loops have summed up, and of what is computed of that by elements.
+Value *Partitioner::ownOf(const Value *v) {
+  if (const auto own = own_.find(v); own != own_.end())
+    return own->second;
+  if (!parts_.isOfOwn(v))
+    return want(v, whole);
+  std::vector<Value *> operands;
+  for (const Value *o : v->def->operands)
+    operands.push_back(ownOf(o));
+  return clone(*v->def, operands, {&v->type, 1})->result();
 }
 
 /// Fills the region of a reduction of one operand.
@@ -273,12 +287,12 @@ void Partitioner::finish(const Op &op, const Op &now, std::span<const int> forms
   b_.setLoc(op.loc);
   b_.setInlinedAt(op.inlinedAt);
   for (size_t i = 0; i < op.results.size(); ++i) {
-    if (roles[i].kind == CarriedRole::Kind::Scaled)
-      scaledSum(op, now, i, roles);
+    own_[op.results[i]] = now.results[i];
+    if (roles[i].kind == CarriedRole::Kind::Top)
+      relativeSums(op, now, i, roles);
     if (roles[i].kind == CarriedRole::Kind::Scaled || roles[i].kind == CarriedRole::Kind::Top)
       continue;
     const int form = parts_.of(op.results[i]);
-    own_[op.results[i]] = now.results[i];
     if (const std::span<Op *const> users = users_.of(op.results[i]); !users.empty() && std::ranges::all_of(users, [&](const Op *user) { return parts_.addsOwn(*user); }))
       continue;
     const bool isSum = roles[i].kind == CarriedRole::Kind::Sum;
@@ -286,23 +300,29 @@ void Partitioner::finish(const Op &op, const Op &now, std::span<const int> forms
   }
 }
 
-/// A maximum and the sum of exponentials relative to it, of all parts.
-void Partitioner::scaledSum(const Op &loop, const Op &now, size_t sum, const std::vector<CarriedRole> &roles) {
-  const size_t top = roles[sum].top;
-  Value *tops = gather(now.results[top]), *sums = gather(now.results[sum]);
+/// A maximum and the sums of exponentials relative to it, of all parts.
+void Partitioner::relativeSums(const Op &loop, const Op &now, size_t top, const std::vector<CarriedRole> &roles) {
+  Value *tops = gather(now.results[top]);
+  std::map<size_t, Value *> sums; // all that is exchanged, at once
+  for (size_t i = 0; i < roles.size(); ++i)
+    if (roles[i].kind == CarriedRole::Kind::Scaled && roles[i].top == top)
+      sums[i] = gather(now.results[i]);
   const Type t = now.results[top]->type;
   Op *most = b_.create(OpKind::Reduce, {&tops, 1}, {&t, 1}, {{attr::axis, 0}});
   combine(*most, roles[top].combine);
-  Value *all = t.isScalar() ? b_.splat(most->result(), tops->type.shape) : b_.broadcast(b_.expandDims(most->result(), 0), tops->type.shape);
-  const Op &scale = *roles[sum].scale;
-  Value *fall = b_.binary(OpKind::FSub, tops, all);
-  if (roles[sum].factor)
-    fall = b_.binary(OpKind::FMul, fall, b_.constFloat(fall->type, *roles[sum].factor));
-  Value *scaled = b_.binary(OpKind::FMul, sums, b_.create(scale.kind, {&fall, 1}, {&fall->type, 1}, scale.attrs)->result());
-  Op *total = b_.create(OpKind::Reduce, {&scaled, 1}, {&t, 1}, {{attr::axis, 0}});
-  combine(*total, OpKind::FAdd);
   define(loop.results[top], whole, most->result());
-  define(loop.results[sum], whole, total->result());
+  Value *all = t.isScalar() ? b_.splat(most->result(), tops->type.shape) : b_.broadcast(b_.expandDims(most->result(), 0), tops->type.shape);
+  Value *fall = b_.binary(OpKind::FSub, tops, all);
+  if (roles[top].isGuarded) // parts of -inf alone, together
+    fall = b_.select(b_.cmp(CmpPred::Oeq, all, b_.constFloat(all->type, -std::numeric_limits<double>::infinity())), b_.constFloat(fall->type, 0), fall);
+  for (auto [i, parts] : sums) {
+    Value *by = roles[i].factor ? b_.binary(OpKind::FMul, fall, b_.constFloat(fall->type, *roles[i].factor)) : fall;
+    const Op &scale = *roles[i].scale;
+    Value *scaled = b_.binary(OpKind::FMul, parts, b_.create(scale.kind, {&by, 1}, {&by->type, 1}, scale.attrs)->result());
+    Op *total = b_.create(OpKind::Reduce, {&scaled, 1}, {&t, 1}, {{attr::axis, 0}});
+    combine(*total, OpKind::FAdd);
+    define(loop.results[i], whole, total->result());
+  }
 }
 
 void Partitioner::histogram(const Op &op, int axis) {

@@ -19,6 +19,7 @@ struct Course {
   int64_t step = 0, reach = 0;
   const Value *unit = nullptr; // a scalar that does not change in the loop
   bool isBelowUnit = false, isMultiple = false;
+  bool isAhead = false; // by a number of steps besides, which is another one in each CTA
   bool isFixed() const { return step == 0 && reach == 0 && !isBelowUnit; }
   /// Are the elements of any two iterations others?
   bool isApart() const {
@@ -126,6 +127,7 @@ private:
   std::optional<Course> carried(const Value &v);
   std::optional<Course> product(const Op &op);
   std::optional<Course> stepOf(const Value *by);
+  const Value *startOf(const Value *v, const Course &step);
 
   const Op &loop_;
   const Block &body_;
@@ -168,6 +170,18 @@ std::optional<Course> Courses::stepOf(const Value *by) {
   return Course{1, 0, by};
 }
 
+/// Where what begins with `v`, and moves by constant steps, began in a loop that did iterations before this one: behind it lie whole steps.
+const Value *Courses::startOf(const Value *v, const Course &step) {
+  while (v->def && v->def->kind == OpKind::For && !step.unit) {
+    const Op &before = *v->def;
+    const Value *next = before.region(0)->terminator()->operands[v->index];
+    if (!next->def || (next->def->kind != OpKind::Add && next->def->kind != OpKind::AddPtr) || next->def->operands[0] != before.region(0)->args[1 + v->index] || constantInt(stripped(next->def->operands[1])) != step.step)
+      return v;
+    v = before.operands[3 + v->index];
+  }
+  return v;
+}
+
 /// The loop's counter, and what a step is added to in each iteration.
 std::optional<Course> Courses::carried(const Value &v) {
   auto at = static_cast<size_t>(std::find(body_.args.begin(), body_.args.end(), &v) - body_.args.begin());
@@ -185,8 +199,13 @@ std::optional<Course> Courses::carried(const Value &v) {
   const Value *next = body_.terminator()->operands[at - 1];
   if (!next->def || (next->def->kind != OpKind::Add && next->def->kind != OpKind::AddPtr) || next->def->operands[0] != &v)
     return std::nullopt;
-  std::optional<Course> step = stepOf(next->def->operands[1]), first = of(loop_.operands[2 + at]);
-  if (!step || !first || first->step != 0 || (first->unit && first->unit != step->unit))
+  std::optional<Course> step = stepOf(next->def->operands[1]);
+  if (!step)
+    return std::nullopt;
+  const Value *const begin = loop_.operands[2 + at], *const start = isOfCta(*begin) ? startOf(begin, *step) : begin;
+  const std::optional<Course> first = of(start);
+  step->isAhead = start != begin;
+  if (!first || first->step != 0 || (first->unit && first->unit != step->unit))
     return std::nullopt;
   step->reach = first->reach;
   step->isBelowUnit = first->isBelowUnit;
@@ -200,7 +219,7 @@ std::optional<Course> Courses::product(const Op &op) {
         continue;
       int64_t n = op.kind == OpKind::Shl ? (*by >= 0 && *by < 32 ? int64_t{1} << *by : far) : *by;
       std::optional<Course> c = of(op.operands[i]);
-      return c && !c->isBelowUnit && std::abs(n) < far / std::max<int64_t>({1, std::abs(c->step), c->reach}) ? checked({c->step * n, c->reach * std::abs(n), c->unit, false, c->isMultiple}) : std::nullopt;
+      return c && !c->isBelowUnit && std::abs(n) < far / std::max<int64_t>({1, std::abs(c->step), c->reach}) ? checked({c->step * n, c->reach * std::abs(n), c->unit, false, c->isMultiple, c->isAhead}) : std::nullopt;
     }
     // A row's number times the width of rows.
     const Value *width = stripped(op.operands[1 - i]);
@@ -208,7 +227,7 @@ std::optional<Course> Courses::product(const Op &op) {
       continue;
     const std::optional<Course> c = of(op.operands[i]);
     const bool isOfPrograms = c && c->unit && c->unit->def && c->unit->def->kind == OpKind::NumPrograms;
-    if (c && c->step != 0 && c->reach == 0 && (!c->unit || isOfPrograms))
+    if (c && c->step != 0 && c->reach == 0 && !c->isAhead && (!c->unit || isOfPrograms))
       return Course{c->step, 0, width, false, isOfPrograms};
   }
   return std::nullopt;
@@ -248,9 +267,9 @@ std::optional<Course> Courses::find(const Value &v) {
     // Steps of a number and of multiples of another one have no sum here.
     const Value *unit = a->unit ? a->unit : b->unit;
     if ((unit != a->unit && a->step != 0) || (unit != b->unit && b->step != 0) || (op.kind == OpKind::Sub && b->isBelowUnit) ||
-        ((a->isMultiple || b->isMultiple) && a->step != 0 && b->step != 0))
+        ((a->isMultiple || b->isMultiple || a->isAhead || b->isAhead) && a->step != 0 && b->step != 0))
       return std::nullopt;
-    return checked({op.kind == OpKind::Sub ? a->step - b->step : a->step + b->step, a->reach + b->reach, unit, a->isBelowUnit || b->isBelowUnit, a->isMultiple || b->isMultiple});
+    return checked({op.kind == OpKind::Sub ? a->step - b->step : a->step + b->step, a->reach + b->reach, unit, a->isBelowUnit || b->isBelowUnit, a->isMultiple || b->isMultiple, a->isAhead || b->isAhead});
   }
   case OpKind::Mul:
   case OpKind::Shl:
