@@ -183,6 +183,21 @@ def test_stages_exchange_each_bit_once():
 
 
 @tegula.jit
+def counted(x, out, N: tl.constexpr):
+    v = tl.load(x + tl.arange(0, N))
+    v = v - ((v >> 1) & 0x55555555)
+    v = (v & 0x33333333) + ((v >> 2) & 0x33333333)
+    v = (((v + (v >> 4)) & 0x0F0F0F0F) * 0x01010101) >> 24
+    tl.store(out + tl.arange(0, N), v)
+
+
+def test_bits_counted_by_hand():
+    x = np.zeros(256, np.uint32)
+    ptx = counted.warmup(x, np.zeros_like(x), 256, grid=(1,), device="sim", num_warps=4).compile_for("sm_90a").stage("ptx")
+    assert ptx.count("popc.b32") == 2 and "mul.lo" not in ptx
+
+
+@tegula.jit
 def shifted(x, out, n, stride, N: tl.constexpr):
     i = tl.program_id(1) * N + tl.arange(0, N)
     at = tl.program_id(0).to(tl.int64) * stride + i

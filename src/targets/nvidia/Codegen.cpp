@@ -8,6 +8,7 @@
 #include "targets/nvidia/passes/UnrollLoops.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/Transforms/AggressiveInstCombine/AggressiveInstCombine.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Utils/LCSSA.h"
 #include "llvm/Transforms/Utils/LoopSimplify.h"
@@ -107,10 +108,22 @@ void markKernel(llvm::Function &f, const KernelBounds &bounds) {
                                                llvm::MDNode::get(context, constant)}));
 }
 
+/// Does it add up bytes by a product, the last step where programs count the bits of a word by hand?
+static bool addsBytes(const llvm::Module &m) {
+  return llvm::any_of(m, [](const llvm::Function &f) {
+    return llvm::any_of(llvm::instructions(f), [](const llvm::Instruction &i) {
+      const auto *ones = i.getOpcode() == llvm::Instruction::Mul ? llvm::dyn_cast<llvm::ConstantInt>(i.getOperand(1)) : nullptr;
+      return ones && ones->getValue() == llvm::APInt::getSplat(ones->getBitWidth(), llvm::APInt(8, 1)) && ones->getBitWidth() >= 32;
+    });
+  });
+}
+
 void optimize(llvm::Module &m, llvm::TargetMachine &tm, const Options &o) {
   llvm::FunctionPassManager cleanup = targets::cleanupPasses(o.optLevel);
   if (o.optLevel > 0)
     cleanup.addPass(FindShortLoops());
+  if (o.optLevel > 0 && addsBytes(m))
+    cleanup.addPass(llvm::AggressiveInstCombinePass());
   targets::runPipeline(m, tm, std::move(cleanup));
   if (o.optLevel > 0 && hasWantedCopies(m)) {
     llvm::FunctionPassManager fpm;
