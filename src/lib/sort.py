@@ -1,8 +1,9 @@
 # Sorting along the last axis by Batcher's bitonic network.
 #
 # A step of the network compares each element with the one whose position differs in one bit, `distance`: the lower of the
-# two positions keeps the smaller value. Where a run is to decrease, its elements are complemented for the time of its steps.
-# Both want a total order that `~` reverses, so floats are sorted as integers that are ordered as they are (-0 before +0, a
+# two positions keeps the smaller value. Where a run is to decrease, its elements are complemented for the time of its steps; of
+# those of 64 bits, which GPUs compare in two halves and have no minimum of, the comparisons are reversed instead.
+# Complements want a total order that `~` reverses, so floats are sorted as integers that are ordered as they are (-0 before +0, a
 # NaN beyond infinity, on the side of its sign), and the result is always a permutation. Steps are iterations of run-time
 # loops: the code does not grow with the length, unless a target unrolls them to know each distance.
 import tegula.language as tl
@@ -51,24 +52,28 @@ def _from_keys(keys, t: tl.constexpr):
 
 
 @jit
-def _step(x, position, distance, axis: tl.constexpr):
+def _step(x, position, distance, falls, axis: tl.constexpr):
     other = tl.gather(x, position ^ distance, axis)
-    return tl.where((x > other) ^ ((position & distance) != 0), other, x)
+    return tl.where((x > other) ^ ((position & distance) != 0) ^ falls, other, x)
 
 
 @jit
-def _merge(x, position, log_n, axis: tl.constexpr):
+def _merge(x, position, log_n, falls, axis: tl.constexpr):
     # Sorts runs of 2**log_n elements, each of them bitonic.
     for i in range(log_n):
-        x = _step(x, position, 1 << (log_n - 1 - i), axis)
+        x = _step(x, position, 1 << (log_n - 1 - i), falls, axis)
     return x
 
 
 @jit
 def _merge_in_turn(x, position, log_n, descending: tl.constexpr, axis: tl.constexpr):
     # Every other run the other way round; the first one falls if `descending`.
-    turn = (0 - ((position >> log_n & 1) ^ (1 if descending else 0))).to(x.dtype)
-    return _merge(x ^ turn, position, log_n, axis) ^ turn
+    turn = (position >> log_n & 1) ^ (1 if descending else 0)
+    if x.dtype.primitive_bitwidth == 64:
+        return _merge(x, position, log_n, turn != 0, axis)
+    else:
+        mask = (0 - turn).to(x.dtype)
+        return _merge(x ^ mask, position, log_n, False, axis) ^ mask
 
 
 @jit

@@ -198,6 +198,18 @@ def test_bits_counted_by_hand():
 
 
 @tegula.jit
+def sorted_row(x, out, N: tl.constexpr):
+    tl.store(out + tl.arange(0, N), tl.sort(tl.load(x + tl.arange(0, N))))
+
+
+def test_words_of_64_bits_are_sorted_as_they_are():
+    """Runs that fall reverse the comparisons; to complement the elements takes two instructions for each."""
+    x = np.zeros(256, np.int64)
+    ptx = sorted_row.warmup(x, np.zeros_like(x), 256, grid=(1,), device="sim", num_warps=1).compile_for("sm_90a").stage("ptx")
+    assert not re.search(r"(not|xor)\.b64", ptx)
+
+
+@tegula.jit
 def shifted(x, out, n, stride, N: tl.constexpr):
     i = tl.program_id(1) * N + tl.arange(0, N)
     at = tl.program_id(0).to(tl.int64) * stride + i
