@@ -34,17 +34,40 @@ private:
     V x, by, left;
     int64_t most; // that x can be
   };
+  /// What a trip looks at: the parts whose rows end others' as well, i1: the others' do follow (null: there are none), and whether a vector may be done twice.
+  struct Ends {
+    llvm::SmallVector<Part, 4> finest;
+    V follow;
+    bool storesOnly;
+  };
+  /// The ways that a trip may go: where they meet, and of each its results, then the trips that it did, and the block that it ends in.
+  struct Ways {
+    llvm::BasicBlock *done;
+    llvm::SmallVector<std::pair<llvm::SmallVector<V>, llvm::BasicBlock *>, 3> results;
+  };
+  bool suits(const NestLoop &l) const;
   std::optional<Moves> movesOf(const NestState::OfTrip &t) const;
   bool staysInRun(const ir::Value *v, const Bits &at, unsigned &budget) const;
+  bool findParts();
+  bool storesOnly() const;
   V followsFinerRows(llvm::SmallVectorImpl<Part> &parts);
   llvm::SmallVector<RowAt, 4> rowsAt(llvm::ArrayRef<Part> parts);
   V vectorsOfRun(llvm::ArrayRef<RowAt> rows);
   std::pair<V, V> endOfRows(llvm::ArrayRef<RowAt> rows);
+  NestState::Run numbersAt(V start, BitSource lane);
+  void way(llvm::BasicBlock *block, const NestState::Run *run, llvm::function_ref<void()> emit);
+  void leave(Ways &ways, llvm::SmallVector<V> out, V step);
+  void vectors(NestLoop &l, V start, V until, llvm::ArrayRef<V> in, FunctionEmitter::Trip trip, Ways &ways);
+  void halves(const NestState::Run &run, V at, FunctionEmitter::Trip trip, Ways &ways);
+  llvm::SmallVector<V> join(const Ways &ways);
+  llvm::SmallVector<V> run(NestLoop &l, const Ends &ends, llvm::ArrayRef<V> in, FunctionEmitter::Trip trip);
+  llvm::BasicBlock *block(const char *name) { return llvm::BasicBlock::Create(e_.context_, name, e_.function_); }
   bool isLane(BitSource s) const { return s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0; }
 
   FunctionEmitter &e_;
   llvm::IRBuilder<> &b_;
   NestState &n;
+  llvm::SmallVector<Part, 4> parts_; // quotients and remainders of addresses
 };
 
 // How the number that a quotient or remainder is taken of moves on, if by the same step everywhere.
@@ -207,180 +230,210 @@ std::pair<V, V> RunEmitter::endOfRows(llvm::ArrayRef<RowAt> rows) {
   return {lane, holds};
 }
 
-// The loop over trips [0, to) by runs, one vector in each of them; false: addresses do not go by rows, and nothing is emitted.
-bool RunEmitter::loop(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &carried, FunctionEmitter::Trip trip) {
+// Is there a way to go by rows for the nest that is being emitted? Its shape only; what its addresses are made of is asked by findParts().
+bool RunEmitter::suits(const NestLoop &l) const {
   if (n.ofTrip.empty() || n.apart || n.vectors.bits || n.panel || !n.laneBits || !l.bits || n.nest->sequential || n.quick)
     return false;
-  const auto bits = static_cast<unsigned>(n.unrolled.size());
-  if (bits && (!n.inVectors || n.unrolled.front() + bits != l.firstBit))
+  const auto copies = static_cast<unsigned>(n.unrolled.size());
+  if (copies && (!n.inVectors || n.unrolled.front() + copies != l.firstBit))
     return false;
   // Runs add to the first copy's sums alone. Those of the others are neutral elements, or what a first trip leaves in them.
-  if (bits && llvm::any_of(n.nest->roots, [&](const Root &r) { return (r.kind == RootKind::Reduce || r.kind == RootKind::Scan) && !e_.identity(*r.op, 0); }))
-    return false;
-  const NestLoop coarse = l;
-  const auto unrolled = std::move(n.unrolled);
-  n.unrolled.clear();
-  l.firstBit -= bits;
-  l.bits += bits;
-  for (unsigned bit : unrolled)
-    n.loopOf[bit] = static_cast<int>(n.loops.size()) - 1;
-  auto restore = [&] {
-    for (unsigned bit : unrolled)
-      n.loopOf[bit] = -1;
-    l = coarse;
-    n.unrolled = unrolled;
-  };
-  llvm::SmallVector<Part, 4> parts;
-  bool goes = true;
+  return !copies || llvm::none_of(n.nest->roots, [&](const Root &r) { return (r.kind == RootKind::Reduce || r.kind == RootKind::Scan) && !e_.identity(*r.op, 0); });
+}
+
+// Fills parts_; false: some part of an address moves in no way that is known here, or none ends rows, or rows shorter than a vector end in each one.
+bool RunEmitter::findParts() {
   for (const NestState::OfTrip &t : n.ofTrip) {
     unsigned budget = 12;
     if (t.kind == NestState::TripPart::Follows) {
-      goes &= staysInRun(t.part.value, t.at, budget);
+      if (!staysInRun(t.part.value, t.at, budget))
+        return false;
     } else if (std::optional<Moves> moves = movesOf(t)) {
-      parts.push_back({&t, *moves});
+      parts_.push_back({&t, *moves});
     } else {
-      goes = false;
+      return false;
     }
   }
-  goes &= llvm::any_of(parts, [](const auto &p) { return p.second.perTrip != 0; });
-  for (const auto &[t, moves] : parts) { // rows shorter than a vector end in each one
-    const Op &op = *t->part.value->def, *by = op.operands[1]->def;
-    goes &= !moves.perLane || !by || by->kind != OpKind::Const || (isShift(op) ? int64_t(1) << by->intValue() : by->intValue()) >= static_cast<int64_t>(n.lanes());
-  }
-  if (!goes) {
-    restore();
-    return false;
-  }
-  llvm::SmallVector<Part, 4> finest = parts;
-  V follows = followsFinerRows(finest);
-  const bool stores = llvm::all_of(n.nest->roots, [this](const Root &r) { return r.kind == RootKind::Store || (r.kind == RootKind::Update && e_.plan_.bufferFor(r.op->results[0]) < 0) || (r.kind == RootKind::Materialize && r.buffer < 0); });
-  V end = b_.CreateShl(to, bits), one = b_.getInt64(1);
-  V coarseTrips = n.trips;
-  n.trips = end;
-  auto numbers = [&](NestState::Run &run, BitSource lane) {
-    for (const NestState::OfTrip &t : n.ofTrip) {
-      Bits at = t.at;
-      for (BitSource &s : at)
-        if (isLane(s))
-          s = lane;
-      run.first[t.part.value] = e_.eval(t.part.value, at);
-    }
-    for (const auto &[t, moves] : parts)
-      if (t->kind == NestState::TripPart::Remainder)
-        run.moves[t->part.value] = moves.perTrip;
+  auto isShort = [&](const Part &p) {
+    const Op &op = *p.first->part.value->def, *by = op.operands[1]->def;
+    return p.second.perLane && by && by->kind == OpKind::Const && (isShift(op) ? int64_t(1) << by->intValue() : by->intValue()) < static_cast<int64_t>(n.lanes());
   };
-  // Emits one way that a trip may go: what it computes does not exist in the others.
-  auto way = [&](llvm::BasicBlock *block, const NestState::Run *run, llvm::function_ref<void()> emit) {
-    b_.SetInsertPoint(block);
-    auto memo = n.memo;
-    auto addresses = n.addressMemo;
-    const size_t mixed = e_.mixed_.mark();
-    n.run = run;
-    n.staying = run != nullptr;
-    for (const NestState::OfTrip &t : n.ofTrip)
-      if (run)
-        n.assumed[t.part.value] = t.at;
-      else
-        n.assumed.erase(t.part.value);
-    emit();
-    n.staying = false;
-    n.run = nullptr;
-    n.memo = std::move(memo);
-    n.addressMemo = std::move(addresses);
-    e_.mixed_.backTo(mixed);
-  };
-  const size_t kept = carried.size() >> bits; // of the first copy
-  auto body = [&](llvm::ArrayRef<V> in) {
-    V start = l.iv;
-    const llvm::SmallVector<RowAt, 4> rows = rowsAt(finest);
-    NestState::Run run;
-    run.start = start;
-    numbers(run, zeroBit);
-    V vectors = vectorsOfRun(rows);
-    if (follows)
-      vectors = b_.CreateSelect(follows, vectors, b_.getInt64(0));
-    V until = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(start, vectors), end);
-    auto *enter = llvm::BasicBlock::Create(e_.context_, "run", e_.function_), *split = llvm::BasicBlock::Create(e_.context_, "ends", e_.function_), *done = llvm::BasicBlock::Create(e_.context_, "run.done", e_.function_);
-    b_.CreateCondBr(b_.CreateICmpSGT(until, start), enter, split);
-    llvm::SmallVector<std::pair<llvm::SmallVector<V>, llvm::BasicBlock *>, 3> results; // what the ways come to, and their steps behind it
-    auto leave = [&](llvm::SmallVector<V> out, V step) {
-      out.push_back(step);
-      results.push_back({std::move(out), b_.GetInsertBlock()});
-      b_.CreateBr(done);
-    };
-    way(enter, &run, [&] {
-      n.memo[n.open].clear(); // of the first vector
-      n.addressMemo[n.open].clear();
-      auto *vector = llvm::BasicBlock::Create(e_.context_, "run.vector", e_.function_), *over = llvm::BasicBlock::Create(e_.context_, "run.over", e_.function_);
-      llvm::BasicBlock *before = b_.GetInsertBlock();
-      b_.CreateBr(vector);
-      b_.SetInsertPoint(vector);
-      llvm::PHINode *iv = b_.CreatePHI(b_.getInt64Ty(), 2, "i");
-      llvm::SmallVector<llvm::PHINode *> phis;
-      for (V x : in)
-        phis.push_back(b_.CreatePHI(x->getType(), 2));
-      l.iv = iv;
-      llvm::SmallVector<V> out = trip(llvm::SmallVector<V>(phis.begin(), phis.end()));
-      V step = b_.CreateAdd(iv, one, "", true, true);
-      llvm::BasicBlock *latch = b_.GetInsertBlock();
-      b_.CreateCondBr(b_.CreateICmpSLT(step, until), vector, over);
-      iv->addIncoming(start, before);
-      iv->addIncoming(step, latch);
-      for (size_t i = 0; i < phis.size(); ++i) {
-        phis[i]->addIncoming(in[i], before);
-        phis[i]->addIncoming(out[i], latch);
-      }
-      l.iv = start;
-      b_.SetInsertPoint(over);
-      leave(std::move(out), b_.CreateSub(step, start)); // not `until`: the next run is not to wait for this one's divisions
+  return llvm::any_of(parts_, [](const Part &p) { return p.second.perTrip != 0; }) && llvm::none_of(parts_, isShort);
+}
+
+// Does every root only store, so that a vector may be done twice under two masks?
+bool RunEmitter::storesOnly() const {
+  return llvm::all_of(n.nest->roots, [this](const Root &r) {
+    return r.kind == RootKind::Store || (r.kind == RootKind::Update && e_.plan_.bufferFor(r.op->results[0]) < 0) || (r.kind == RootKind::Materialize && r.buffer < 0);
+  });
+}
+
+// The numbers of all parts at the first lane (`lane` zeroBit) or the last one (oneBit) of the vector at trip `start`.
+NestState::Run RunEmitter::numbersAt(V start, BitSource lane) {
+  NestState::Run run;
+  run.start = start;
+  for (const NestState::OfTrip &t : n.ofTrip) {
+    Bits at = t.at;
+    for (BitSource &s : at)
+      if (isLane(s))
+        s = lane;
+    run.first[t.part.value] = e_.eval(t.part.value, at);
+  }
+  for (const auto &[t, moves] : parts_)
+    if (t->kind == NestState::TripPart::Remainder)
+      run.moves[t->part.value] = moves.perTrip;
+  return run;
+}
+
+// Emits, at `block`, one way that a trip may go; `run`: by these numbers, null: lane by lane. What it computes does not exist in the others.
+void RunEmitter::way(llvm::BasicBlock *block, const NestState::Run *run, llvm::function_ref<void()> emit) {
+  b_.SetInsertPoint(block);
+  auto memo = n.memo;
+  auto addresses = n.addressMemo;
+  const size_t mixed = e_.mixed_.mark();
+  n.run = run;
+  n.staying = run != nullptr;
+  for (const NestState::OfTrip &t : n.ofTrip)
+    if (run)
+      n.assumed[t.part.value] = t.at;
+    else
+      n.assumed.erase(t.part.value);
+  emit();
+  n.staying = false;
+  n.run = nullptr;
+  n.memo = std::move(memo);
+  n.addressMemo = std::move(addresses);
+  e_.mixed_.backTo(mixed);
+}
+
+// The end of a way: its results, and how many trips it did, go to `done`.
+void RunEmitter::leave(Ways &ways, llvm::SmallVector<V> out, V step) {
+  out.push_back(step);
+  ways.results.push_back({std::move(out), b_.GetInsertBlock()});
+  b_.CreateBr(ways.done);
+}
+
+// The loop over the vectors [start, until) of one run, from its first vector on.
+void RunEmitter::vectors(NestLoop &l, V start, V until, llvm::ArrayRef<V> in, FunctionEmitter::Trip trip, Ways &ways) {
+  n.memo[n.open].clear(); // of the first vector
+  n.addressMemo[n.open].clear();
+  auto *vector = block("run.vector"), *over = block("run.over");
+  llvm::BasicBlock *before = b_.GetInsertBlock();
+  b_.CreateBr(vector);
+  b_.SetInsertPoint(vector);
+  llvm::PHINode *iv = b_.CreatePHI(b_.getInt64Ty(), 2, "i");
+  llvm::SmallVector<llvm::PHINode *> phis;
+  for (V x : in)
+    phis.push_back(b_.CreatePHI(x->getType(), 2));
+  l.iv = iv;
+  llvm::SmallVector<V> out = trip(llvm::SmallVector<V>(phis.begin(), phis.end()));
+  V step = b_.CreateAdd(iv, b_.getInt64(1), "", true, true);
+  llvm::BasicBlock *latch = b_.GetInsertBlock();
+  b_.CreateCondBr(b_.CreateICmpSLT(step, until), vector, over);
+  iv->addIncoming(start, before);
+  iv->addIncoming(step, latch);
+  for (size_t i = 0; i < phis.size(); ++i) {
+    phis[i]->addIncoming(in[i], before);
+    phis[i]->addIncoming(out[i], latch);
+  }
+  l.iv = start;
+  b_.SetInsertPoint(over);
+  leave(ways, std::move(out), b_.CreateSub(step, start)); // not `until`: the next run is not to wait for this one's divisions
+}
+
+// A vector in which rows end at lane `at` (i64): twice under masks, by the numbers of its first lane up to there (`run`), and by those of its last one from there on.
+void RunEmitter::halves(const NestState::Run &run, V at, FunctionEmitter::Trip trip, Ways &ways) {
+  V lane = b_.CreateTrunc(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at, b_.getInt64(n.lanes())), b_.getInt32Ty());
+  V before = b_.CreateICmpULT(targets::consecutive(b_.getInt32Ty(), n.lanes()), b_.CreateVectorSplat(n.lanes(), lane));
+  const auto memo = n.memo;
+  const auto addresses = n.addressMemo;
+  const size_t mixed = e_.mixed_.mark();
+  const NestState::Run last = numbersAt(run.start, oneBit);
+  for (bool second : {false, true})
+    way(b_.GetInsertBlock(), second ? &last : &run, [&] {
+      n.fromLast = second;
+      n.onlyLanes = second ? b_.CreateNot(before) : before;
+      trip({});
+      n.fromLast = false;
+      n.onlyLanes = nullptr;
     });
-    b_.SetInsertPoint(split);
-    auto *apart = llvm::BasicBlock::Create(e_.context_, "lanes", e_.function_);
-    if (stores && llvm::any_of(rows, [](const RowAt &r) { return r.moves.perLane != 0; })) {
-      auto *halves = llvm::BasicBlock::Create(e_.context_, "halves", e_.function_);
-      const auto [at, holds] = endOfRows(rows);
-      b_.CreateCondBr(follows ? b_.CreateAnd(follows, holds) : holds, halves, apart);
-      b_.SetInsertPoint(halves);
-      V lane = b_.CreateTrunc(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at, b_.getInt64(n.lanes())), b_.getInt32Ty());
-      V before = b_.CreateICmpULT(targets::consecutive(b_.getInt32Ty(), n.lanes()), b_.CreateVectorSplat(n.lanes(), lane));
-      NestState::Run last;
-      last.start = start;
-      const auto memo = n.memo;
-      const auto addresses = n.addressMemo;
-      const size_t mixed = e_.mixed_.mark();
-      numbers(last, oneBit);
-      for (bool second : {false, true})
-        way(b_.GetInsertBlock(), second ? &last : &run, [&] {
-          n.fromLast = second;
-          n.onlyLanes = second ? b_.CreateNot(before) : before;
-          trip({});
-          n.fromLast = false;
-          n.onlyLanes = nullptr;
-        });
-      leave({}, one);
-      n.memo = memo;
-      n.addressMemo = addresses;
-      e_.mixed_.backTo(mixed);
-    } else {
-      b_.CreateBr(apart);
-    }
-    way(apart, nullptr, [&] { leave(trip(in), one); });
-    b_.SetInsertPoint(done);
-    llvm::SmallVector<V> out;
-    for (size_t i = 0; i <= in.size(); ++i) {
-      llvm::PHINode *phi = b_.CreatePHI(results[0].first[i]->getType(), static_cast<unsigned>(results.size()));
-      for (auto &[values, block] : results)
-        phi->addIncoming(values[i], block);
-      out.push_back(phi);
-    }
-    n.movesOn = out.pop_back_val();
-    return out;
-  };
-  llvm::SmallVector<V> out = e_.loop(l, b_.getInt64(0), end, mayBeEmpty, llvm::ArrayRef(carried).take_front(kept), body);
-  std::copy(out.begin(), out.end(), carried.begin());
-  n.trips = coarseTrips;
-  restore();
-  return true;
+  leave(ways, {}, b_.getInt64(1));
+  n.memo = memo;
+  n.addressMemo = addresses;
+  e_.mixed_.backTo(mixed);
+}
+
+// Behind all ways: what they come to; sets n.movesOn to the number of trips that were done.
+llvm::SmallVector<V> RunEmitter::join(const Ways &ways) {
+  b_.SetInsertPoint(ways.done);
+  llvm::SmallVector<V> out;
+  for (size_t i = 0; i < ways.results[0].first.size(); ++i) {
+    llvm::PHINode *phi = b_.CreatePHI(ways.results[0].first[i]->getType(), static_cast<unsigned>(ways.results.size()));
+    for (const auto &[values, from] : ways.results)
+      phi->addIncoming(values[i], from);
+    out.push_back(phi);
+  }
+  n.movesOn = out.pop_back_val();
+  return out;
+}
+
+// What a trip of the loop over runs does: a run of whole vectors, or one vector in which rows end, or one vector lane by lane.
+llvm::SmallVector<V> RunEmitter::run(NestLoop &l, const Ends &ends, llvm::ArrayRef<V> in, FunctionEmitter::Trip trip) {
+  V start = l.iv;
+  const llvm::SmallVector<RowAt, 4> rows = rowsAt(ends.finest);
+  const NestState::Run run = numbersAt(start, zeroBit);
+  V count = vectorsOfRun(rows);
+  if (ends.follow)
+    count = b_.CreateSelect(ends.follow, count, b_.getInt64(0));
+  V until = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(start, count), n.trips);
+  auto *enter = block("run"), *split = block("ends");
+  Ways ways{block("run.done"), {}};
+  b_.CreateCondBr(b_.CreateICmpSGT(until, start), enter, split);
+  way(enter, &run, [&] { vectors(l, start, until, in, trip, ways); });
+  b_.SetInsertPoint(split);
+  auto *apart = block("lanes");
+  if (ends.storesOnly && llvm::any_of(rows, [](const RowAt &r) { return r.moves.perLane != 0; })) {
+    auto *inTwo = block("halves");
+    const auto [at, holds] = endOfRows(rows);
+    b_.CreateCondBr(ends.follow ? b_.CreateAnd(ends.follow, holds) : holds, inTwo, apart);
+    b_.SetInsertPoint(inTwo);
+    halves(run, at, trip, ways);
+  } else {
+    b_.CreateBr(apart);
+  }
+  way(apart, nullptr, [&] { leave(ways, trip(in), b_.getInt64(1)); });
+  return join(ways);
+}
+
+// The loop over trips [0, to) by runs, one vector in each of them; false: addresses do not go by rows, and nothing is emitted.
+bool RunEmitter::loop(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &carried, FunctionEmitter::Trip trip) {
+  if (!suits(l))
+    return false;
+  // The unrolled copies become trips.
+  const NestLoop coarse = l;
+  const auto unrolled = std::move(n.unrolled);
+  const auto copies = static_cast<unsigned>(unrolled.size());
+  n.unrolled.clear();
+  l.firstBit -= copies;
+  l.bits += copies;
+  for (unsigned bit : unrolled)
+    n.loopOf[bit] = static_cast<int>(n.loops.size()) - 1;
+  const bool goes = findParts();
+  if (goes) {
+    Ends ends{parts_, nullptr, storesOnly()};
+    ends.follow = followsFinerRows(ends.finest);
+    V coarseTrips = n.trips, end = b_.CreateShl(to, copies);
+    n.trips = end;
+    auto first = llvm::ArrayRef(carried).take_front(carried.size() >> copies); // of the first copy
+    llvm::SmallVector<V> out = e_.loop(l, b_.getInt64(0), end, mayBeEmpty, first, [&](llvm::ArrayRef<V> in) { return run(l, ends, in, trip); });
+    std::copy(out.begin(), out.end(), carried.begin());
+    n.trips = coarseTrips;
+  }
+  for (unsigned bit : unrolled)
+    n.loopOf[bit] = -1;
+  l = coarse;
+  n.unrolled = unrolled;
+  return goes;
 }
 
 // What a part of an address is for the first lane (the last one, if `fromLast`) of the vector at hand.
