@@ -1,7 +1,6 @@
 // The loops of a nest and the work of its roots.
 //
-// Bits of the iteration space become, from the lowest: lanes of a vector, unrolled copies, and loops (one per dimension, outermost
-// dimension outside). The dimension that is reduced or scanned is the innermost loop unless the lanes already cover it. If masks of
+// LayOutNest.cpp says which bits of the iteration space are loops. If masks of
 // the form `affine < bound` appear, the innermost loop is split: first the trips that are inside as a whole, where those
 // comparisons are known to be true and accesses need no mask, then the rest with masks.
 #include "targets/cpu/emit/Emitter.h"
@@ -11,158 +10,7 @@ using ir::Op;
 using ir::OpKind;
 using V = llvm::Value *;
 
-static bool isScan(const Nest &n) { return n.roots.size() == 1 && n.roots[0].kind == RootKind::Scan; }
-
-/// Its elements are counted in order, but each by itself.
-static bool isHistogram(const Nest &n) { return n.roots.size() == 1 && n.roots[0].kind == RootKind::Histogram; }
-
-static bool reversed(const Nest &n) { return isScan(n) && n.roots[0].op->reverse(); }
-
-static void rootValues(const Root &r, llvm::SmallVectorImpl<const ir::Value *> &out) {
-  if (r.op)
-    out.append(r.op->operands.begin(), r.op->operands.end());
-  else
-    out.push_back(r.value);
-}
-
-unsigned FunctionEmitter::chooseLaneBits(const Nest &n) const {
-  if (n.sequential)
-    return 0;
-  unsigned bits = 8;
-  for (const Root &r : n.roots) {
-    llvm::SmallVector<const ir::Value *, 4> values;
-    rootValues(r, values);
-    for (const ir::Value *v : values)
-      if (!v->type.isPtr && !v->type.isVoid())
-        bits = std::max(bits, std::min(32u, ir::bitWidth(v->type.elem)));
-    if (r.op && r.op->kind == OpKind::Reduce)
-      for (const ir::Value *v : values)
-        bits = std::max(bits, ir::bitWidth(v->type.elem));
-  }
-  unsigned lanes = log2Exact(std::max(1u, state_.target.vectorBits / std::max(bits, 16u)));
-  return std::min(lanes, bitCount(n.space));
-}
-
-void FunctionEmitter::layOut(NestState &n) {
-  const Nest &nest = *n.nest;
-  unsigned total = bitCount(nest.space), axisFrom = total, axisBits = 0;
-  if (nest.axis >= 0) {
-    axisFrom = dimOffset(nest.space, static_cast<unsigned>(nest.axis));
-    axisBits = dimBits(nest.space, static_cast<unsigned>(nest.axis));
-  }
-  n.loopOf.assign(total, -1);
-  n.laneOf.assign(total, -1);
-  n.laneBits = chooseLaneBits(nest);
-  if (isScan(nest) && plan_.regions.contains(nest.roots[0].op->regions[0])) // a loop is no function of vectors: the axis in order
-    n.laneBits = std::min(n.laneBits, axisFrom);
-  if (n.laneBits == 0)
-    state_.notVectorized(nest);
-  Bits lanes = identityBits(n.laneBits);
-  unsigned vectorBits = 0;
-  Bits packed = packingLanes(nest, vectorBits);
-  if (!packed.empty())
-    lanes = packed;
-  n.laneBits = static_cast<unsigned>(lanes.size());
-  if (!packed.empty() && vectorBits < n.laneBits) {
-    bool inRow = true;
-    for (unsigned i = vectorBits; i < n.laneBits; ++i)
-      inRow &= lanes[i] == lanes[vectorBits] + static_cast<BitSource>(i - vectorBits);
-    if (inRow) {
-      n.vectorBits = vectorBits;
-      n.vectors = {static_cast<unsigned>(lanes[vectorBits]), n.laneBits - vectorBits};
-    }
-  }
-  std::vector<bool> taken(total, false);
-  for (unsigned i = 0; i < n.laneBits; ++i) {
-    n.laneOf[static_cast<size_t>(lanes[i])] = static_cast<int>(i);
-    taken[static_cast<size_t>(lanes[i])] = true;
-  }
-  if (n.ofOneProgram)
-    for (unsigned i = nest.columnBits() - log2Exact(static_cast<uint64_t>(plan_.group->size)); i < nest.columnBits(); ++i)
-      taken[i] = true;
-  // A store that transposes goes along its own rows first: lines that are written in parts meet in few sets of the caches, as rows are often some KiB apart. So does a copy of columns.
-  std::optional<unsigned> turned;
-  if (!packed.empty() && (nest.roots[0].kind == RootKind::Store || (!nest.panelDepthBits && vectorBits == n.laneBits && static_cast<unsigned>(lanes[0]) >= nest.columnBits())))
-    for (unsigned d = 0; d < nest.space.rank(); ++d)
-      if (unsigned from = dimOffset(nest.space, d), bit = static_cast<unsigned>(lanes[0]); bit >= from && bit < from + dimBits(nest.space, d))
-        turned = d;
-  // Unrolled copies: the bits above the lanes, inside one dimension, while the body stays small.
-  unsigned work = 0;
-  for (const Root &r : nest.roots)
-    work += r.kind == RootKind::Reduce ? 4 : 3;
-  if ((!nest.sequential && !isScan(nest) && n.laneBits) || isHistogram(nest)) {
-    unsigned want = work <= 6 ? 2 : work <= 12 ? 1 : 0, dimEnd = 0, from = 0;
-    if (turned) // on along what is written
-      from = dimOffset(nest.space, *turned);
-    while (from < total && taken[from])
-      ++from;
-    for (unsigned d = nest.space.rank(); d-- > 0 && dimEnd <= from;)
-      dimEnd = dimOffset(nest.space, d) + dimBits(nest.space, d);
-    if (plan_.group && from < nest.columnBits()) // inside of one program
-      dimEnd = nest.columnBits() - log2Exact(static_cast<uint64_t>(plan_.group->size));
-    if (!packed.empty())
-      want = n.laneBits > 6 ? 0 : turned && nest.roots[0].kind != RootKind::Store ? 2 : 1; // chunks of several vectors; copies of one each
-    constexpr unsigned registers = 3; // eight, as all of them are under masks in a row's last trip
-    if (n.byRow && from <= nest.columnBits() && nest.columnBits() - from <= registers) // the whole row
-      want = nest.columnBits() - from;
-    if (nest.panelDepthBits) {
-      bool alongRow = from < nest.columnBits();
-      dimEnd = alongRow ? nest.panelColumnBits : nest.columnBits() + nest.panelDepthBits;
-      if (alongRow && n.laneBits <= 6) // whole rows of the panel
-        want = std::max(want, dimEnd - std::min(from, dimEnd));
-    }
-    for (unsigned i = from; i < std::min(dimEnd, from + want); ++i)
-      n.unrolled.push_back(i);
-    // Four rows beside one another where what they have in common would not stay in L1 beside what passes by. Else one row after the other, as memory is read best.
-    if (uint64_t common = bytesInCommon(nest); common > state_.target.l1Bytes / 2 && axisBits > n.laneBits + want)
-      for (unsigned i = axisBits; i < std::min(total, axisBits + 2); ++i)
-        n.unrolled.push_back(i);
-    for (unsigned i : n.unrolled)
-      taken[i] = true;
-  }
-  auto addLoop = [&](unsigned from, unsigned bits) {
-    while (bits && taken[from]) {
-      ++from;
-      --bits;
-    }
-    while (n.ofOneProgram && bits && taken[from + bits - 1])
-      --bits;
-    if (!bits)
-      return;
-    for (unsigned i = from; i < from + bits; ++i)
-      n.loopOf[i] = static_cast<int>(n.loops.size());
-    n.loops.push_back({from, bits});
-  };
-  bool flat = nest.space.rank() > 4; // hypercubes: one loop over all small dimensions
-  if (nest.panelDepthBits) {
-    unsigned columns = nest.columnBits();
-    addLoop(columns + nest.panelDepthBits, total - columns - nest.panelDepthBits);
-    addLoop(nest.panelColumnBits, columns - nest.panelColumnBits);
-    n.panel->loops = static_cast<unsigned>(n.loops.size());
-    addLoop(columns, nest.panelDepthBits);
-    addLoop(0, nest.panelColumnBits);
-    if (n.loops.size() == n.panel->loops) // one trip
-      n.loops.push_back({columns, 0});
-    else if (unsigned first = n.loops.back().firstBit; first >= columns && (1u << (first - columns)) == n.panel->kGroup)
-      n.panel->depth = n.panel->kGroup; // chunks of more rows are turned around by shuffles, which need the registers
-  } else if (flat && axisBits) {
-    addLoop(axisFrom + axisBits, total - axisFrom - axisBits);
-    addLoop(0, axisFrom);
-  } else if (flat) {
-    addLoop(0, total);
-  } else {
-    for (unsigned d = 0; d < nest.space.rank(); ++d)
-      if (static_cast<int>(d) != nest.axis && d != turned)
-        addLoop(dimOffset(nest.space, d), dimBits(nest.space, d));
-    if (turned)
-      addLoop(dimOffset(nest.space, *turned), dimBits(nest.space, *turned));
-  }
-  if (axisBits)
-    addLoop(axisFrom, axisBits);
-  n.loops.reserve(n.loops.size() + 1); // apart(), while others are open
-  n.memo.resize(n.loops.size() + 1);
-  n.addressMemo.resize(n.loops.size() + 1);
-}
+static bool reversed(const Nest &n) { return n.isOnly(RootKind::Scan) && n.roots[0].op->reverse(); }
 
 void FunctionEmitter::runNest(NestState &state) {
   nest_ = &state;
@@ -513,14 +361,13 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits, bool throughBu
       n.byVector = false;
   bool allEnd = true; // what is false in the loop under masks stays so
   n.underMask = false;
-  if ((n.nest->sequential && !isHistogram(*n.nest)) || reversed(*n.nest))
+  if ((n.nest->sequential && !n.nest->isOnly(RootKind::Histogram)) || reversed(*n.nest))
     return nullptr;
   llvm::SmallVector<MaskAt, 8> work, stores;
   const Bits space = spaceBits();
   std::set<const ir::Value *> seen;
   for (const Root &r : n.nest->roots) {
-    llvm::SmallVector<const ir::Value *, 4> values;
-    rootValues(r, values);
+    llvm::SmallVector<const ir::Value *, 4> values = r.asked();
     const bool histogram = r.kind == RootKind::Histogram;
     if (unsigned mask = histogram ? 1 : 2; (r.kind == RootKind::Store || r.kind == RootKind::Update || histogram) && r.op->operands.size() > mask)
       values.push_back(r.op->operands[mask]), stores.push_back({r.op->operands[mask], space, r.op, true});

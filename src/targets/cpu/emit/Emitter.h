@@ -168,10 +168,10 @@ private:
   V whereOn(V at, V mask);
   V whole(V maskOrNull, unsigned lanes);
 
-  // EmitNest
-  void runNest(NestState &state);
+  // LayOutNest, EmitNest
+  friend class NestLayOut;
   void layOut(NestState &n);
-  unsigned chooseLaneBits(const Nest &n) const;
+  void runNest(NestState &state);
   void openLoops(unsigned level), openLoop(unsigned level), innerLoop(), insideOrMasked(V full, llvm::function_ref<void()> body);
   V tripsOf(const NestLoop &l), divideUp(V x, int64_t to), roundUp(V x, int64_t to);
   void root(const Root &r, const Bits &at), roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);

@@ -45,6 +45,8 @@ struct Root {
   int buffer = -1;                  // materialize: where to; -1: a load that is read ahead of the nest's stores. reduce: of `value`. Results of other roots: Plan::bufferOf
   bool makes = false;               // materialize: this is where the value is computed; else a copy of it for somebody
   bool streams = false;             // store: may go past the caches, see markStreaming()
+  /// The values that it asks for: the operands of its operation, or what it materializes.
+  llvm::SmallVector<const ir::Value *, 4> asked() const;
 };
 
 struct Nest {
@@ -62,6 +64,8 @@ struct Nest {
   unsigned panelColumnBits = 0, panelDepthBits = 0;
   unsigned columnBits() const { return dimBits(space, space.rank() - 1); }
   bool streams() const; // may a store of it go past the caches?
+  /// Is that its one root?
+  bool isOnly(RootKind kind) const { return roots.size() == 1 && roots[0].kind == kind; }
 };
 
 enum class StepKind : uint8_t { Define, Nest, Dot, For, While, If, Call, Print, Return };

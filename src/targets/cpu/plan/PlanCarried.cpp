@@ -34,9 +34,7 @@ void Planner::flushReadersOf(int buffer) {
   if (!pending_)
     return;
   for (const Root &r : pending_->roots) {
-    llvm::SmallVector<const Value *, 4> values;
-    valuesOf(r, values);
-    for (const Value *v : values) {
+    for (const Value *v : r.asked()) {
       // What the nest itself makes has a buffer, but is computed here.
       const Op *made = r.makes ? v->def : nullptr;
       bool same = !made || made->has(ir::traits::Elementwise);

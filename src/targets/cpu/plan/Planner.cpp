@@ -90,13 +90,10 @@ void Planner::loadsOf(const Value *v, bool samePlace, llvm::SmallPtrSetImpl<cons
     loadsOf(o, samePlace && (isLoad || v->def->has(ir::traits::Elementwise)), out, moved, budget);
 }
 
-void valuesOf(const Root &r, llvm::SmallVectorImpl<const Value *> &out) {
-  if (r.op)
-    out.append(r.op->operands.begin(), r.op->operands.end());
-  if (r.value) {
-    if (r.value->def && r.kind == RootKind::Materialize)
-      out.push_back(r.value);
-  }
+llvm::SmallVector<const Value *, 4> Root::asked() const {
+  if (!op)
+    return {value};
+  return llvm::SmallVector<const Value *, 4>(op->operands.begin(), op->operands.end());
 }
 
 // A nest interleaves its roots chunk by chunk: a load of one root and a store of another must not meet, unless they
@@ -106,11 +103,9 @@ bool Planner::memoryOrderKept(const Root &root) const {
   if (!writes && !pendingWrites_)
     return true;
   auto check = [&](const Root &store, const Root &reader) {
-    llvm::SmallVector<const Value *, 4> values;
-    valuesOf(reader, values);
     llvm::SmallPtrSet<const Op *, 8> loads, moved;
     unsigned budget = 400;
-    for (const Value *v : values)
+    for (const Value *v : reader.asked())
       loadsOf(v, true, loads, moved, budget);
     if (budget == 0)
       return false;
@@ -139,10 +134,8 @@ bool Planner::fits(const Root &root, const ir::Shape &space, int axis) const {
     return false;
   if (axis >= 0 && pending_->axis >= 0 && axis != pending_->axis)
     return false;
-  llvm::SmallVector<const Value *, 4> values;
-  valuesOf(root, values);
   unsigned budget = 400;
-  for (const Value *v : values) {
+  for (const Value *v : root.asked()) {
     if (dependsOnPending(v, true, budget))
       return false;
   }

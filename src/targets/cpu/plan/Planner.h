@@ -73,7 +73,4 @@ private:
   bool inRegion_ = false;                              // of a reduction or scan
 };
 
-/// The values that a root asks for: operands of its operation, or what it materializes.
-void valuesOf(const Root &r, llvm::SmallVectorImpl<const ir::Value *> &out);
-
 } // namespace tegula::cpu
