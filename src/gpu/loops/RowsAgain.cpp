@@ -1,8 +1,8 @@
 // See RowsAgain.h.
 #include "gpu/loops/RowsAgain.h"
 #include "gpu/ProgramDependence.h"
+#include "gpu/SameIterations.h"
 #include <algorithm>
-#include <unordered_map>
 
 namespace tegula::gpu {
 namespace {
@@ -11,55 +11,6 @@ using ir::Block;
 using ir::Op;
 using ir::OpKind;
 using ir::Value;
-
-constexpr unsigned deepest = 48; // operations that an address is followed through
-
-/// The loop that the value is an argument of the body of; null for others.
-const Op *loopOf(const Value *v) { return !v->def && v->block && v->block->parent->op && v->block->parent->op->kind == OpKind::For ? v->block->parent->op : nullptr; }
-
-/// Values of two loops that are the same in iterations of one number; or values in front of the first loop that are those of the second one's first iteration.
-class SameIterations {
-public:
-  SameIterations(const Op &first, const Op &second, bool inFront = false) : first_(&first), second_(&second), inFront_(inFront) {
-    same_[first.region(0)->args[0]] = second.region(0)->args[0];
-  }
-
-  bool haveSameBounds() { return std::ranges::all_of(std::initializer_list<size_t>{0, 1, 2}, [&](size_t i) { return same(first_->operands[i], second_->operands[i], 0); }); }
-
-  bool same(const Value *a, const Value *b, unsigned depth) {
-    if (const auto known = same_.find(a); known != same_.end())
-      return known->second == b;
-    if (a == b)
-      return true;
-    if (depth == deepest)
-      return false;
-    if (inFront_ && loopOf(b) == second_)
-      return same(a, second_->operands[b->index ? 2 + b->index : 0], depth + 1);
-    if (a->index != b->index)
-      return false;
-    if (loopOf(a) == first_ && loopOf(b) == second_) { // carried: begins the same and goes on the same
-      same_[a] = b;
-      return same(first_->operands[2 + a->index], second_->operands[2 + b->index], depth + 1) &&
-             same(first_->region(0)->terminator()->operands[a->index - 1], second_->region(0)->terminator()->operands[b->index - 1], depth + 1);
-    }
-    if (!a->def || !b->def)
-      return false;
-    const Op &x = *a->def, &y = *b->def;
-    const bool isSame = x.kind == y.kind && x.regions.empty() && x.operands.size() == y.operands.size() && !x.has(ir::traits::Reads) && !x.has(ir::traits::Writes) &&
-                        std::ranges::equal(x.attrs, y.attrs, [](const ir::Attr &p, const ir::Attr &q) { return p.key == q.key && p.value == q.value; });
-    for (size_t i = 0; isSame && i < x.operands.size(); ++i)
-      if (!same(x.operands[i], y.operands[i], depth + 1))
-        return false;
-    if (isSame)
-      same_[a] = b;
-    return isSame;
-  }
-
-private:
-  const Op *first_, *second_;
-  const bool inFront_;
-  std::unordered_map<const Value *, const Value *> same_; // of the first loop, or the values before it that they are computed from
-};
 
 void addLoads(const Block &b, std::vector<const Op *> &out) {
   for (const Op *op : b.ops)
@@ -103,7 +54,7 @@ RowsAgain rowsReadAgain(const Op &loop) {
       for (const Op *again : loadsOf(**next))
         std::erase_if(loads, [&](const Op *load) {
           const Op *first = firstOf(loop, load);
-          if (load->result()->type.shape != again->result()->type.shape || !SameIterations(loop, **next, first).same((first ? first : load)->operands[0], again->operands[0], 0))
+          if (load->result()->type.shape != again->result()->type.shape || !SameIterations(loop, **next, first ? SameIterations::Case::InFront : SameIterations::Case::Alike).same((first ? first : load)->operands[0], again->operands[0], 0))
             return false;
           const unsigned width = ir::byteWidth(load->result()->type.elem);
           found.bytes += static_cast<uint64_t>(load->result()->type.numel()) * width;

@@ -1,6 +1,7 @@
 // See MemoryOrder.h.
 #include "gpu/shared/MemoryOrder.h"
 #include "gpu/BlockEdit.h"
+#include "gpu/SameIterations.h"
 #include "gpu/shared/ApartElements.h"
 #include "gpu/shared/ApartIterations.h"
 #include "gpu/shared/BlockStores.h"
@@ -589,6 +590,19 @@ static bool usesShared(const ir::Block &b) {
   });
 }
 
+/// What a loop accesses that stands just before it and does the first iterations of the same loop, none of which have to come after another one. What came before those has been waited for.
+Accesses MemoryOrder::firstIterations(const Op &loop) {
+  Accesses out;
+  for (size_t i = positionOf(*loop.parent, &loop); i--;) {
+    const Op &op = *loop.parent->ops[i];
+    if (op.kind == OpKind::For && goesOn(loop, op) && !iterationsMeet(op, options_.numCtas))
+      accessesIn(*op.region(0), out);
+    if (!op.has(ir::traits::Pure))
+      break;
+  }
+  return out;
+}
+
 MemoryOrder::ForOrder MemoryOrder::enterFor(const Op &op) {
   ForOrder o;
   // Reads alone change nothing for each other.
@@ -598,6 +612,10 @@ MemoryOrder::ForOrder MemoryOrder::enterFor(const Op &op) {
   // Where no iteration has to come after another one, the threads meet in front of the loop if they have to, not in it.
   const bool areApart = o.isKnown && inside.blockWrites.empty() && !iterationsMeet(op, options_.numCtas);
   const auto writesCopied = [&] { return std::ranges::any_of(inside.seen, [&](const Seen &s) { return s.writes && isCopied(s.arg, s.isWhole); }); };
+  if (areApart && anyBefore(inside)) {
+    const Accesses first = firstIterations(op);
+    std::erase_if(seen_, [&](const Seen &s) { return std::ranges::find(first.seen, s) != first.seen.end(); });
+  }
   if (areApart && (anyBefore(inside) || writesCopied())) {
     finishBlockStores();
     if (anyBefore(inside) || writesCopied())

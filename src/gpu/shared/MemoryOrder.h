@@ -160,6 +160,7 @@ private:
   Accesses accesses() const { return {seen_, blockWrites_, blockReads_}; }
   void alsoAccesses(const Accesses &a), otherIterations(const ForOrder &o);
   bool anyBefore(const Accesses &inside) const;
+  Accesses firstIterations(const Op &loop);
   bool accessesIn(const ir::Block &b, Accesses &out);
   /// Of the kernel, found when they are first asked for.
   const AxisFacts &facts();
