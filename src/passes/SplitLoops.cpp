@@ -4,6 +4,7 @@
 #include "ir/Diagnostics.h"
 #include "ir/Walk.h"
 #include "passes/RelativeSums.h"
+#include "passes/RunningMoments.h"
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
@@ -184,6 +185,8 @@ std::vector<CarriedRole> rolesOfParts(const Op &loop) {
   std::vector<CarriedRole> roles = carriedRoles(loop);
   if (std::ranges::any_of(roles, [](const CarriedRole &r) { return r.kind == CarriedRole::Kind::Other; }))
     findRelativeSums(loop, roles);
+  if (std::ranges::any_of(roles, [](const CarriedRole &r) { return r.kind == CarriedRole::Kind::Other; }))
+    findRunningMoments(loop, roles);
   return roles;
 }
 

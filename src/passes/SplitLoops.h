@@ -11,12 +11,13 @@
 #pragma once
 #include "ir/Ir.h"
 #include "support/Diag.h"
+#include <array>
 #include <optional>
 
 namespace tegula {
 
 struct CarriedRole {
-  enum class Kind : uint8_t { Sum, Steps, Top, Scaled, Other } kind = Kind::Other;
+  enum class Kind : uint8_t { Sum, Steps, Top, Scaled, Moment, Other } kind = Kind::Other;
   ir::OpKind combine{};              // Sum, Top: of two parts
   bool startsOnce = false;           // Sum: what it starts from counts once; otherwise every part starts from that
   std::vector<const ir::Op *> steps; // Steps: the additions of an iteration, last one first
@@ -25,12 +26,14 @@ struct CarriedRole {
   const ir::Op *scale = nullptr;     // the exponential that it is scaled by,
   std::optional<double> factor;      // and the constant that its difference is multiplied by before; nullopt: none
   bool isWeighted = false;           // Scaled: the exponentials are multiplied by something
+  std::array<size_t, 3> moments{};   // Moment: the numbers of mean, sum of squared deviations, weight
+  const ir::Op *isFirst = nullptr;   // and the comparison of the counter with its first value, if there is one
   bool isGuarded = false;            // Top, Scaled: no NaN comes of elements of which none was larger than -inf yet
 };
 /// Of each carried value of a For: Sum, Steps or Other.
 std::vector<CarriedRole> carriedRoles(const ir::Op &loop);
 /// The same with Top and Scaled in place of those that are Other: a running maximum, and the sums of exponentials relative to it (RelativeSums.h), in f32. Parts (top_i, sum_i) are together top = max(top_i) and
-/// sum of sum_i * exp(top_i - top).
+/// sum of sum_i * exp(top_i - top). And Moment for running moments (RunningMoments.h), whose parts a reduction joins.
 std::vector<CarriedRole> rolesOfParts(const ir::Op &loop);
 /// The operand of an addition of CarriedRole::steps that it adds.
 unsigned addedOperand(const ir::Op &step, const ir::Op &loop);

@@ -242,6 +242,54 @@ def test_weighted_sums():
 
 
 @tegula.jit
+def joined(mean, m2, weight, other_mean, other_m2, other_weight):
+    delta = other_mean - mean
+    both = weight + other_weight
+    part = tl.where(both == 0.0, 0.0, other_weight / both)
+    return mean + delta * part, m2 + other_m2 + delta * delta * weight * part, both
+
+
+@tegula.jit
+def running_moments(x, out, n, BLOCK: tl.constexpr, WRONG: tl.constexpr = False):
+    """By elements, joined behind the loop; the first iteration has a way of its own."""
+    if tl.program_id(0) >= 2:
+        return
+    row = tl.program_id(0) * n + tl.arange(0, 1)[:, None]
+    mean, m2, weight = tl.zeros([1, BLOCK], tl.float32), tl.zeros([1, BLOCK], tl.float32), tl.zeros([1, BLOCK], tl.float32)
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)[None, :]
+        v = tl.load(x + row + at, at < n, other=0.0)
+        if start == 0:
+            now, squares, more = v, tl.zeros_like(m2), tl.full(weight.shape, 1, weight.dtype)
+        else:
+            delta = v - mean
+            more = weight + 1
+            now = mean + delta / more
+            squares = m2 + delta * (v - (mean if WRONG else now))
+        mean, m2, weight = tl.where(at < n, now, mean), tl.where(at < n, squares, m2), tl.where(at < n, more, weight)
+    mean, m2, weight = tl.reduce((mean, m2, weight), 1, joined)
+    scale = 1 / tl.sqrt(m2[:, None] / weight[:, None] + 1e-5)
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)[None, :]
+        tl.store(out + row + at, (tl.load(x + row + at, at < n, other=0.0) - mean[:, None]) * scale, at < n)
+
+
+@pytest.mark.parametrize("n", [65536, 36880])
+def test_running_moments(n):
+    x, out = rows(n, np.float32)
+    x += 3
+    assert launched(running_moments, x, out, n, 2048, num_warps=8).metadata.cluster_ctas == 4
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean(1, keepdims=True)
+    np.testing.assert_allclose(out, centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5), rtol=1e-4, atol=1e-4)
+
+
+def test_what_only_looks_like_moments():
+    x, out = rows(36880, np.float32)
+    assert launched(running_moments, x, out, 36880, 2048, True, num_warps=8).metadata.cluster_ctas == 1
+
+
+@tegula.jit
 def block_pointers(x, out, n, BLOCK: tl.constexpr):
     """Blocks that move behind the iterations that are held go on in those that are not."""
     if tl.program_id(0) >= 2:

@@ -7,6 +7,7 @@
 #include "ir/Walk.h"
 #include "passes/Extremum.h"
 #include "passes/RelativeSums.h"
+#include "passes/RunningMoments.h"
 #include <algorithm>
 #include <numeric>
 
@@ -316,6 +317,8 @@ const Op *loopOfScaled(const Value *v) {
 } // namespace
 
 bool ClusterParts::addsOwn(const Op &reduce) const {
+  if (joinsMoments(reduce))
+    return sharedLoopOf(reduce.operands[0]);
   if (reduce.kind != OpKind::Reduce || reduce.operands.size() != 1 || reduce.result()->type.numel() != 1)
     return false;
   // CTAs cannot exchange numbers in a loop that each runs as often as its part wants.

@@ -68,6 +68,8 @@ private:
       } else if (roles[i].startsOnce) {
         b_.setBlock(&front);
         init = startOfSum(start, isFirst);
+      } else if (roles[i].isFirst) {
+        const_cast<Op *>(roles[i].isFirst)->operands[1] = loop.operands[0]; // of this CTA
       } else if (roles[i].kind == CarriedRole::Kind::Top && !roles[i].isGuarded) {
         beginFinite(loop, i, roles, runs, front, behind, kernel, at);
       }

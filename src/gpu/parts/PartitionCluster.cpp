@@ -288,9 +288,10 @@ void Partitioner::finish(const Op &op, const Op &now, std::span<const int> forms
   b_.setInlinedAt(op.inlinedAt);
   for (size_t i = 0; i < op.results.size(); ++i) {
     own_[op.results[i]] = now.results[i];
+    isRight_ &= roles[i].kind != CarriedRole::Kind::Other; // as before its iterations were dealt
     if (roles[i].kind == CarriedRole::Kind::Top)
       relativeSums(op, now, i, roles);
-    if (roles[i].kind == CarriedRole::Kind::Scaled || roles[i].kind == CarriedRole::Kind::Top)
+    if (roles[i].kind == CarriedRole::Kind::Scaled || roles[i].kind == CarriedRole::Kind::Top || roles[i].kind == CarriedRole::Kind::Moment)
       continue;
     const int form = parts_.of(op.results[i]);
     if (const std::span<Op *const> users = users_.of(op.results[i]); !users.empty() && std::ranges::all_of(users, [&](const Op *user) { return parts_.addsOwn(*user); }))

@@ -7,7 +7,9 @@
 #include "ir/Clone.h"
 #include "ir/Walk.h"
 #include "passes/ArgumentAccess.h"
+#include "passes/RunningMoments.h"
 #include "passes/SplitLoops.h"
+#include "passes/Users.h"
 #include <algorithm>
 #include <set>
 
@@ -22,6 +24,7 @@ constexpr int unknown = -1; // memory
 /// Looks at a kernel's operations in their order.
 class Looker {
 public:
+  explicit Looker(const Block &kernel) : users_(kernel) {}
   bool canShare(const Block &b) { return visit(b) && hasLoop_; }
 
 private:
@@ -61,9 +64,14 @@ private:
     if (!stored_.empty() && std::ranges::any_of(loaded, [&](int memory) { return memory == unknown || stored_.contains(memory) || stored_.contains(unknown); }))
       return false;
     stored_.merge(stored);
-    return std::ranges::none_of(rolesOfParts(loop), [](const CarriedRole &r) { return r.kind == CarriedRole::Kind::Other; });
+    const std::vector<CarriedRole> roles = rolesOfParts(loop);
+    for (size_t i = 0; i < roles.size(); ++i)
+      if (roles[i].kind == CarriedRole::Kind::Other || (roles[i].kind == CarriedRole::Kind::Moment && !std::ranges::all_of(users_.of(loop.results[i]), [](const Op *user) { return joinsMoments(*user); })))
+        return false;
+    return true;
   }
 
+  const Users users_;
   bool hasLoop_ = false;
   std::set<int> stored_; // memory
 };
@@ -79,7 +87,7 @@ void mark(Block &b, int64_t ctas) {
 
 } // namespace
 
-bool canShareLoops(const Module &m) { return m.kernel() && !splitOf(*m.kernel()) && Looker().canShare(*m.kernel()->block()); }
+bool canShareLoops(const Module &m) { return m.kernel() && !splitOf(*m.kernel()) && Looker(*m.kernel()->block()).canShare(*m.kernel()->block()); }
 
 std::unique_ptr<Module> shareLoops(const Module &m, unsigned ctas) {
   if (!canShareLoops(m))
