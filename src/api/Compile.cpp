@@ -205,7 +205,7 @@ static bool compileObject(const CompileRequest &r, TegulaKernel &k) {
     return false;
   }
   if (r.target.isCpu()) {
-    k.tileDigest = Hasher().field(ir::print(*tile)).digest();
+    k.tileDigest = Hasher().field(ir::print(*tile)).field(uint64_t(r.options.facts.form)).digest();
     if (const TegulaKernel *twin = twinOf(r, k)) {
       report(diag);
       k.object = twin->object;

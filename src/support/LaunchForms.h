@@ -8,8 +8,8 @@
 //   unknown: 13, form: 17                  this code was made for a launch with n <= 1024; code for nobody in particular would be form 13
 //
 // A launch evaluates that of the kernel which its key finds, and where it wants another form takes that one: api/Launch.cpp. A form is part of that kernel's key, classes are not: those
-// that want the same form share its code. A kernel that asks nothing has one form, and its launches evaluate nothing. Results never depend on the form: passes may choose by it how many
-// registers a thread has or how many blocks share a loop's iterations, never what is computed.
+// that want the same form share its code. A kernel that asks nothing has one form, and its launches evaluate nothing. On GPUs results never depend on the form: passes may choose by it how
+// many registers a thread has or how many blocks share iterations, never what is computed. On CPUs a launch with large strides needs its own (targets/cpu/emit/LaunchFactors.h).
 //
 // Where nothing is known (compiled ahead of time, bundles, tegula_compile without `programs`) code is made in form `unknown`, and launches of bundles keep it.
 #pragma once

@@ -161,9 +161,22 @@ static void boundCodegen(Compilation &c, const Options &options) {
 
 std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &target, const Options &options,
                                  DiagEngine &diag) {
+  LaunchForms forms;
+  // Both forms ask the same.
+  if (options.facts.form == exactForm) {
+    Options plain = options;
+    plain.facts.form = plainForm, plain.depth = Depth::Sketch;
+    Compilation asked;
+    if (!emitModule(module, target, plain, Stage::Object, diag, asked))
+      return std::nullopt;
+    forms = std::move(asked.meta.forms);
+    forms.form = exactForm;
+  }
   Compilation c;
   if (!emitModule(module, target, options, Stage::Object, diag, c))
     return std::nullopt;
+  if (forms.asks())
+    c.meta.forms = std::move(forms);
   if (options.depth != Depth::Code)
     return CpuKernel{{}, std::move(c.meta), c.times};
   targets::Lap lap;

@@ -11,7 +11,7 @@ using V = llvm::Value *;
 FunctionEmitter::FunctionEmitter(ModuleState &state, const Plan &plan)
     : state_(state), plan_(plan), context_(state.llvm.getContext()), b_(context_),
       vec_{b_, vecTarget(state.target, state.options)},
-      calleeScratch_(plan.scratchBytes), repeats_(repeats(plan, state.options)) {}
+      calleeScratch_(plan.scratchBytes), repeats_(repeats(plan, state.options)), factors_(state.options.facts.form == exactForm) {}
 
 // In the entry block, so that one address serves the whole function.
 V FunctionEmitter::scratchAt(uint64_t offset) {
@@ -53,6 +53,8 @@ void FunctionEmitter::emitKernel() {
     std::string name = info ? f.argInfo[i].name : a->name;
     x->setName(name);
     scalar_[a] = x;
+    if (!a->type.isPtr && a->type.isIntLike())
+      factors_.isArgument(x, static_cast<uint32_t>(i));
     if (state_.debug) {
       ir::Value named;
       named.type = a->type;
@@ -101,6 +103,9 @@ void FunctionEmitter::programLoop(V begin, V end) {
     left_ = b_.CreateSub(end, linear);
   if (plan_.order.kind)
     placeInOrder(linear, columns);
+  for (unsigned i = 0; i < 3; ++i)
+    for (V x : {pid_[i], grid_[i]})
+      factors_.isProgram(x);
   pollCancel(nullptr);
   startKept(plan_.steps, false);
   auto *next = llvm::BasicBlock::Create(context_, "next", function_);
@@ -121,6 +126,7 @@ void FunctionEmitter::programLoop(V begin, V end) {
   b_.SetInsertPoint(done_);
   finishStreaming();
   b_.CreateRet(b_.getInt32(0));
+  state_.meta.forms = factors_.forms();
   targets::shareStretches(*function_, stretches_);
   (void)entry;
 }

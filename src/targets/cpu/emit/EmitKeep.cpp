@@ -59,6 +59,9 @@ bool FunctionEmitter::madeFrom(const ir::Value *v, llvm::SmallSetVector<V, 16> &
     for (const Coef &c : l.coef)
       if (c.s)
         number(c.s);
+    for (const Narrow &sum : l.narrow)
+      for (V x : {sum.base, sum.scale.s})
+        number(x);
     return llvm::all_of(l.opaque, [&](const Opaque &o) {
       if (o.scale.s)
         number(o.scale.s);

@@ -88,13 +88,27 @@ Lin FunctionEmitter::addLin(const Lin &a, const Lin &b, bool subtract) {
   for (size_t i = 0; i < a.coef.size(); ++i)
     r.coef.push_back(addCoef(a.coef[i], {subtract ? -b.coef[i].k : b.coef[i].k, b.coef[i].s}));
   r.opaque.append(a.opaque.begin(), a.opaque.end());
+  r.narrow.append(a.narrow.begin(), a.narrow.end());
   for (Opaque o : b.opaque) {
-    if (subtract)
+    if (o.narrow >= 0)
+      o.narrow += static_cast<int>(a.narrow.size());
+    else if (subtract)
       o.scale.k = -o.scale.k;
     r.opaque.push_back(o);
   }
+  for (Narrow n : b.narrow) {
+    if (subtract)
+      n.scale.k = -n.scale.k;
+    r.narrow.push_back(n);
+  }
   r.assumed = a.assumed || b.assumed;
   return r;
+}
+
+Coef FunctionEmitter::scaleOf(const Lin &l, const Opaque &o) {
+  if (o.narrow < 0)
+    return o.scale;
+  return mulCoef({o.scale.k, o.scale.s ? extendAtDef(o.scale.s) : nullptr}, l.narrow[static_cast<size_t>(o.narrow)].scale);
 }
 
 Lin FunctionEmitter::scaleLin(const Lin &a, V s) {
@@ -104,11 +118,18 @@ Lin FunctionEmitter::scaleLin(const Lin &a, V s) {
   Lin r;
   r.split = a.split;
   r.base = b_.CreateMul(a.base, s);
+  // Modulo 2^32, so that what is left of a product there is a small number.
+  auto reduced = [&](Coef c) { return s->getType()->isIntegerTy(32) ? Coef{static_cast<int32_t>(c.k), c.s} : c; };
   for (Coef c : a.coef)
-    r.coef.push_back(c.zero() ? Coef{} : mulCoef(c, f));
+    r.coef.push_back(c.zero() ? Coef{} : reduced(mulCoef(c, f)));
   for (Opaque o : a.opaque) {
-    o.scale = mulCoef(o.scale, f);
+    if (o.narrow < 0)
+      o.scale = reduced(mulCoef(o.scale, f));
     r.opaque.push_back(o);
+  }
+  for (Narrow n : a.narrow) {
+    n.scale = mulCoef(n.scale, f);
+    r.narrow.push_back(n);
   }
   r.assumed = a.assumed;
   return r;
@@ -129,25 +150,35 @@ static bool extendsExactly(const Lin &a) {
   return a.opaque.size() == 1 && a.opaque[0].scale == Coef{1} && base->isZero() && llvm::all_of(a.coef, [](const Coef &c) { return c.zero(); });
 }
 
-// i32 -> i64. Refused where the offsets inside the tile are so large that they may be meant to wrap around.
+// i32 -> i64. Refused where the offsets inside the tile may be so large that they wrap around. Lin.h has the reasoning: here are the terms of bits, of which constant ones are less than 2^29 and the others less
+// than 2^28, which leaves as much for remainders that are taken apart later (growthOfDividend).
 bool FunctionEmitter::extendLin(const Lin &a, Lin &out) {
   int64_t span = 0;
+  llvm::SmallMapVector<V, int64_t, 4> factors;
   for (const Coef &c : a.coef)
-    span += c.k < 0 ? -c.k : c.k;
-  if (span >= int64_t(1) << 30)
+    (c.s ? factors[c.s] : span) += std::abs(c.k);
+  if (span >= int64_t(1) << 29 || !a.narrow.empty())
     return false;
+  for (auto [factor, by] : factors)
+    if (!factors_.mayAssume(factor))
+      return false;
+  for (auto [factor, by] : factors)
+    factors_.assume(factor, by * static_cast<int64_t>(factors.size()), int64_t(1) << 28);
   auto *start = llvm::dyn_cast<llvm::ConstantInt>(a.base);
   bool known = start && a.opaque.empty() && std::abs(start->getSExtValue()) < int64_t(1) << 30;
   for (const Coef &c : a.coef)
     known &= !c.s;
   out.split = a.split || !known;
-  out.base = extendAtDef(a.base);
+  // One opaque part by itself is extended as it is.
+  const bool isSum = !a.opaque.empty() && (a.opaque.size() > 1 || a.opaque[0].scale != Coef{1} || !start || !start->isZero());
+  out.base = isSum ? b_.getInt64(0) : extendAtDef(a.base);
+  if (isSum)
+    out.narrow.push_back({a.base});
   for (const Coef &c : a.coef)
     out.coef.push_back({c.k, c.s ? extendAtDef(c.s) : nullptr});
   for (Opaque o : a.opaque) {
-    if (o.scale.s)
-      o.scale.s = extendAtDef(o.scale.s);
-    o.extend = true;
+    o.extend = !isSum;
+    o.narrow = isSum ? 0 : -1;
     out.opaque.push_back(o);
   }
   out.assumed = a.assumed || !extendsExactly(a);
@@ -174,6 +205,7 @@ Lin FunctionEmitter::moveLin(const Op &op, const Lin &a, unsigned result) {
         s = from[static_cast<size_t>(s)];
     r.opaque.push_back(o);
   }
+  r.narrow = a.narrow;
   r.assumed = a.assumed;
   return r;
 }
@@ -208,9 +240,10 @@ Lin FunctionEmitter::linear(const Op &op, unsigned result) {
   }
   case OpKind::Mul: {
     Lin a = in(0), b = in(1);
-    if (b.uniform())
-      return scaleLin(a, b.base);
-    return a.uniform() ? scaleLin(b, a.base) : selfLin(v);
+    if (!b.uniform())
+      std::swap(a, b);
+    const bool is32 = v->type.elem == ir::Elem::I32;
+    return b.uniform() && (!is32 || a.uniform() || factors_.mayAssume(b.base)) ? scaleLin(a, b.base) : selfLin(v);
   }
   case OpKind::Shl: {
     Lin a = in(0), b = in(1);
@@ -355,9 +388,28 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
     });
     memo[{key, prefix}] = acc;
   }
+  // Sums of 32 bits: what is one number for all lanes, and vectors; null: nothing.
+  struct NarrowSum {
+    V one = nullptr, lanes = nullptr;
+  };
+  llvm::SmallVector<NarrowSum, 1> narrow;
+  for (const Narrow &sum : l.narrow)
+    narrow.push_back({llvm::isa<llvm::ConstantInt>(sum.base) && llvm::cast<llvm::ConstantInt>(sum.base)->isZero() ? nullptr : sum.base});
+  auto sumOf = [&](V a, V x) { return a ? b_.CreateAdd(a, x) : x; };
+  auto addScalar = [&](const Opaque &o, V x) {
+    if (o.narrow < 0)
+      acc = add(acc, b_.CreateMul(b_.CreateSExtOrTrunc(x, t), coefValue(o.scale, t)));
+    else
+      narrow[static_cast<size_t>(o.narrow)].one = sumOf(narrow[static_cast<size_t>(o.narrow)].one, b_.CreateMul(x, coefValue(o.scale, x->getType())));
+  };
+  auto addVector = [&](const Opaque &o, V x) {
+    V &sum = o.narrow < 0 ? r.extra : narrow[static_cast<size_t>(o.narrow)].lanes;
+    sum = sumOf(sum, x);
+  };
   for (const Opaque &o : l.opaque) {
     Bits inner = positionOf(o, at);
     bool lanes = hasLanes(inner);
+    const Coef scale = scaleOf(l, o);
     // Grows as what it is the remainder of; code in front of the loop is not under its assumptions.
     if (n.staying && n.depth == n.loops.size() && isAssumed(o.value, inner)) { // of a whole trip
       const auto *of = llvm::find_if(n.ofTrip, [&](const NestState::OfTrip &t) { return t.part.value == o.value; });
@@ -369,15 +421,15 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
           continue;
         if (x && inner[i] >= 0) {
           Coef &c = r.lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(s)])];
-          c = addCoef(c, {x->coef[i].k * o.scale.k, o.scale.s});
+          c = addCoef(c, {x->coef[i].k * scale.k, scale.s});
         } else if (x && inner[i] == oneBit) {
-          fixed.push_back(coefValue({x->coef[i].k * o.scale.k, o.scale.s}, t));
+          fixed.push_back(coefValue({x->coef[i].k * scale.k, scale.s}, t));
         }
         if (x && n.fromLast)
-          fixed.push_back(coefValue({-x->coef[i].k * o.scale.k, o.scale.s}, t));
+          fixed.push_back(coefValue({-x->coef[i].k * scale.k, scale.s}, t));
         inner[i] = n.fromLast ? oneBit : zeroBit;
       }
-      acc = add(acc, b_.CreateMul(b_.CreateSExtOrTrunc(n.run ? ofRun(o.value, inner) : eval(o.value, inner), t), coefValue(o.scale, t)));
+      addScalar(o, n.run ? ofRun(o.value, inner) : eval(o.value, inner));
       continue;
     }
     if (lanes && n.assuming && !n.staying && n.depth == n.loops.size() && isAssumed(o.value, inner)) {
@@ -385,16 +437,19 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
       for (size_t i = 0; i < inner.size(); ++i)
         if (BitSource &s = inner[i]; s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0) {
           Coef &c = r.lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(s)])];
-          c = addCoef(c, {x.coef[i].k * o.scale.k, o.scale.s});
+          c = addCoef(c, {x.coef[i].k * scale.k, scale.s});
           s = zeroBit;
         }
-      acc = add(acc, b_.CreateMul(b_.CreateSExtOrTrunc(eval(o.value, inner), t), coefValue(o.scale, t)));
+      addScalar(o, eval(o.value, inner));
       continue;
     }
-    if (lanes && mayWrapLate && !r.extra && !r.late && flatten(r, o, inner, t))
+    const bool isFirst = !r.extra && llvm::none_of(narrow, [](const NarrowSum &sum) { return sum.lanes; });
+    if (lanes && mayWrapLate && isFirst && !r.late && flatten(r, o, inner, scale, t))
       continue;
     if (lanes && r.late) {
-      evaluateLate(r);
+      const auto [part, where, others, by] = *r.late;
+      addVector(part, opaqueLanes(part, eval(part.value, where), t, pointer));
+      r.late.reset();
       r.noWrap = nullptr;
     }
     V x = eval(o.value, inner);
@@ -405,10 +460,25 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
       continue;
     }
     x = opaqueLanes(o, x, t, pointer);
-    if (!vector)
-      acc = add(acc, x);
+    if (vector)
+      addVector(o, x);
+    else if (o.narrow >= 0)
+      narrow[static_cast<size_t>(o.narrow)].one = sumOf(narrow[static_cast<size_t>(o.narrow)].one, x);
     else
-      r.extra = r.extra ? b_.CreateAdd(r.extra, x) : x;
+      acc = add(acc, x);
+  }
+  for (size_t i = 0; i < narrow.size(); ++i) {
+    auto [one, lanes] = narrow[i];
+    const Coef by = l.narrow[i].scale;
+    if (r.late && r.late->part.narrow == static_cast<int>(i)) {
+      r.late->others = one, r.late->scale = by;
+      r.flatBase = extendNarrow(sumOf(one, r.flatBase), by);
+    } else if (lanes) {
+      V x = extendNarrow(one ? b_.CreateAdd(broadcast(one, n.lanes()), lanes) : lanes, by);
+      r.extra = sumOf(r.extra, x);
+    } else if (one) {
+      acc = add(acc, extendNarrow(one, by));
+    }
   }
   for (V x : fixed)
     acc = add(acc, x);
@@ -420,9 +490,20 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
   return r;
 }
 
-// The contribution of an opaque part whose value at the position is `x`.
+// A sum of 32 bits, a number or a vector, as a 64-bit one.
+V FunctionEmitter::extendNarrow(V sum, Coef by) {
+  llvm::Type *i64 = b_.getInt64Ty();
+  V scale = coefValue(by, i64);
+  const auto *type = llvm::dyn_cast<llvm::FixedVectorType>(sum->getType());
+  V x = b_.CreateSExt(sum, type ? static_cast<llvm::Type *>(llvm::FixedVectorType::get(i64, type->getNumElements())) : i64);
+  return b_.CreateMul(x, type ? broadcast(scale, type->getNumElements()) : scale);
+}
+
+// The contribution of an opaque part whose value at the position is `x`; in 32 bits to a Narrow.
 V FunctionEmitter::opaqueLanes(const Opaque &o, V x, llvm::Type *t, bool pointer) {
   bool vector = x->getType()->isVectorTy();
+  if (o.narrow >= 0)
+    t = b_.getInt32Ty();
   llvm::Type *like = vector ? static_cast<llvm::Type *>(llvm::FixedVectorType::get(t, nest_->lanes())) : t;
   if (pointer && x->getType()->isPtrOrPtrVectorTy())
     x = b_.CreatePtrToInt(x, like);
@@ -437,9 +518,12 @@ V FunctionEmitter::opaqueLanes(const Opaque &o, V x, llvm::Type *t, bool pointer
 void FunctionEmitter::evaluateLate(LaneAddress &a) {
   if (!a.late)
     return;
-  auto [o, at] = *a.late;
+  auto [o, at, others, scale] = *a.late;
   a.late.reset();
-  a.extra = opaqueLanes(o, eval(o.value, at), b_.getInt64Ty(), true);
+  V x = opaqueLanes(o, eval(o.value, at), b_.getInt64Ty(), true);
+  if (o.narrow >= 0)
+    x = extendNarrow(others ? b_.CreateAdd(broadcast(others, nest_->lanes()), x) : x, scale);
+  a.extra = x;
 }
 
 // Where a term is asked for, of a value that is asked for at `at`.
@@ -492,7 +576,16 @@ std::optional<int64_t> FunctionEmitter::growthOfDividend(const Opaque &o, const 
       return {};
     growth += x.coef[i].k;
   }
-  return growth ? std::optional(growth) : std::nullopt;
+  // Multiplied in 32 bits, it becomes terms of bits, too (extendLin): of two such parts less than 2^28.
+  if (!growth)
+    return {};
+  if (o.narrow < 0)
+    return growth;
+  if (growth * std::abs(o.scale.k) >= int64_t(1) << 27 || (o.scale.s && !factors_.mayAssume(o.scale.s)))
+    return {};
+  if (o.scale.s)
+    factors_.assume(o.scale.s, growth * std::abs(o.scale.k) * 2, int64_t(1) << 28);
+  return growth;
 }
 
 std::optional<int64_t> FunctionEmitter::growthOfRemainder(const Opaque &o, const Bits &at, llvm::function_ref<bool(BitSource)> varies) {
@@ -644,7 +737,8 @@ void FunctionEmitter::roots(llvm::SmallVectorImpl<V> &accs, V first) {
 }
 
 // The value of `o` at `at` is (linear) % n, or (linear) // n, which often is one number for all lanes. All lanes are computed where they are needed (evaluateLate).
-bool FunctionEmitter::flatten(LaneAddress &a, const Opaque &o, const Bits &at, llvm::Type *t) {
+// The form's `flatBase` is in 32 bits for now if the part is of a Narrow.
+bool FunctionEmitter::flatten(LaneAddress &a, const Opaque &o, const Bits &at, Coef scale, llvm::Type *t) {
   NestState &n = *nest_;
   auto isLane = [&](BitSource s) { return s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0; };
   std::optional<int64_t> growth = n.depth == n.open ? growthOfDividend(o, at, isLane) : std::nullopt;
@@ -658,10 +752,11 @@ bool FunctionEmitter::flatten(LaneAddress &a, const Opaque &o, const Bits &at, l
       lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(at[i])])].k += l.coef[i].k;
   auto [first, holds] = unwrapped(o, at, *growth, isLane);
   a.noWrap = holds;
-  a.flatBase = b_.CreateMul(b_.CreateSExtOrTrunc(first, t), coefValue(o.scale, t)); // offset for now
+  llvm::Type *narrow = o.narrow < 0 ? t : first->getType();
+  a.flatBase = b_.CreateMul(b_.CreateSExtOrTrunc(first, narrow), coefValue(o.scale, narrow)); // offset for now
   for (unsigned i = 0; i < n.laneBits; ++i)
-    a.flatLane.push_back(lane[i].zero() ? a.lane[i] : addCoef(a.lane[i], {lane[i].k * o.scale.k, o.scale.s}));
-  a.late = {o, at};
+    a.flatLane.push_back(lane[i].zero() ? a.lane[i] : addCoef(a.lane[i], {lane[i].k * scale.k, scale.s}));
+  a.late = LaneAddress::Late{o, at};
   return true;
 }
 

@@ -379,7 +379,7 @@ void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bi
     Coef c = i == at.end() ? Coef{} : l.coef[static_cast<size_t>(i - at.begin())];
     for (const Opaque &o : l.opaque) // as if no remainder wrapped around
       if (std::optional<int64_t> growth = growthOfRemainder(o, positionOf(o, at), [&](BitSource s) { return s == static_cast<BitSource>(bit); }))
-        c = addCoef(c, {*growth * o.scale.k, o.scale.s});
+        c = addCoef(c, {*growth * scaleOf(l, o).k, scaleOf(l, o).s});
     return c;
   };
   if (n.apart || n.laneOf[lowest] >= 0 || coefOf(lowest).zero()) // the load runs along k

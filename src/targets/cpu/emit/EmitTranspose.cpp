@@ -163,7 +163,7 @@ static Bits contiguous(llvm::ArrayRef<int64_t> stride, int64_t unit) {
 
 // The bits of the space in which elements of so many bytes at `pointers`, needed at `at`, are contiguous, lowest first.
 Bits FunctionEmitter::orderOfLanes(const ir::Value *pointers, unsigned bytes, const Bits &at) {
-  const Lin &l = lin(pointers);
+  const Lin l = lin(pointers); // a copy: asking for another may move it
   if (l.self)
     return {};
   llvm::SmallVector<int64_t, 24> stride(nest_->loopOf.size(), 0);
@@ -175,11 +175,12 @@ Bits FunctionEmitter::orderOfLanes(const ir::Value *pointers, unsigned bytes, co
     add(at[i], l.coef[i]);
   for (const Opaque &o : l.opaque) {
     const std::optional<Wrapped> of = wrapped(o.value->def);
-    const Lin *inner = of && !o.scale.s ? &lin(of->x) : nullptr;
+    const Coef scale = scaleOf(l, o);
+    const Lin *inner = of && !scale.s ? &lin(of->x) : nullptr;
     for (size_t i = 0; i < o.at.size(); ++i) {
       BitSource bit = o.at[i] >= 0 ? at[static_cast<size_t>(o.at[i])] : o.at[i];
       bool known = inner && inner->opaque.empty() && !inner->coef[i].s;
-      add(bit, known ? Coef{inner->coef[i].k * o.scale.k} : Coef{int64_t(1) << 62});
+      add(bit, known ? Coef{inner->coef[i].k * scale.k} : Coef{int64_t(1) << 62});
     }
   }
   return contiguous(stride, std::max(1u, bytes));

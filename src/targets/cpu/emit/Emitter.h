@@ -16,6 +16,7 @@
 // part of a value cuts the block there (splitHere, resumeAt). A value with a lane bit in its position is a vector, else a scalar.
 #pragma once
 #include "targets/common/ShareStretches.h"
+#include "targets/cpu/emit/LaunchFactors.h"
 #include "targets/cpu/emit/ModuleState.h"
 #include "targets/cpu/emit/NestState.h"
 #include "targets/cpu/emit/ScopedMap.h"
@@ -108,12 +109,10 @@ private:
   Lin linear(const ir::Op &op, unsigned result);
   const Lin &lin(const ir::Value *v);
   Lin selfLin(const ir::Value *v);
-  Lin addLin(const Lin &a, const Lin &b, bool subtract);
-  Lin scaleLin(const Lin &a, V s);
+  Lin addLin(const Lin &a, const Lin &b, bool subtract), scaleLin(const Lin &a, V s);
   bool extendLin(const Lin &a, Lin &out);
   Lin moveLin(const ir::Op &op, const Lin &a, unsigned result);
-  Coef addCoef(Coef a, Coef b);
-  Coef mulCoef(Coef a, Coef b);
+  Coef addCoef(Coef a, Coef b), mulCoef(Coef a, Coef b);
   V coefValue(Coef c, llvm::Type *t);
   V extendAtDef(V s);
   LaneAddress linAt(const void *key, const Lin &l, const Bits &at, bool pointer, bool mayWrapLate = false);
@@ -129,8 +128,9 @@ private:
   };
   void ifOneStep(llvm::function_ref<Bits(const NestState::OfTrip &)> at, Varies bits, llvm::function_ref<void()> emit, llvm::function_ref<void()> otherwise);
   Unwrapped unwrapped(const Opaque &o, const Bits &at, int64_t growth, llvm::function_ref<bool(BitSource)> varies);
-  bool flatten(LaneAddress &a, const Opaque &o, const Bits &at, llvm::Type *t), quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget, llvm::SmallVectorImpl<NestState::OfTrip> &found);
-  V opaqueLanes(const Opaque &o, V x, llvm::Type *t, bool pointer);
+  bool flatten(LaneAddress &a, const Opaque &o, const Bits &at, Coef scale, llvm::Type *t), quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget, llvm::SmallVectorImpl<NestState::OfTrip> &found);
+  V opaqueLanes(const Opaque &o, V x, llvm::Type *t, bool pointer), extendNarrow(V sum, Coef by);
+  Coef scaleOf(const Lin &l, const Opaque &o); // by what a part's value is multiplied in all, i64 if it is extended on the way
   void evaluateLate(LaneAddress &a);
   V evalLinear(const ir::Value *v, const Lin &l, const Bits &at);
   const Lin &bufferLin(int buffer);
@@ -278,8 +278,7 @@ private:
   V left_ = nullptr, programs_ = nullptr; // i64: programs of this call from the one at hand on; of a group: those that run at once, see programs()
   V streamLaunch_ = nullptr, rounds_ = nullptr; // i1: the launch writes more than caches hold, null: no store may stream; double, then: programs times rounds of the loops around
   llvm::SmallVector<V> externals_; // result tensors of a callee
-  llvm::BasicBlock *done_ = nullptr, *after_ = nullptr; // end of the program loop; next program
-  llvm::BasicBlock *stopped_ = nullptr;                 // see stoppedBlock
+  llvm::BasicBlock *done_ = nullptr, *after_ = nullptr, *stopped_ = nullptr; // end of the program loop; next program; see stoppedBlock
   std::map<int, llvm::BasicBlock *> faulted_;           // by their codes, see faultedBlock
   llvm::AllocaInst *stopSite_ = nullptr;                // the loop, as a site
   std::map<uint64_t, V> scratchAt_;
@@ -289,6 +288,7 @@ private:
   llvm::DenseMap<const ir::Value *, V> scalar_;
   llvm::DenseMap<const ir::Value *, Lin> lin_;
   std::map<int, Lin> bufferLin_;
+  LaunchFactors factors_;
   ScopedMap<std::tuple<int64_t, V, int64_t, V>, V> mixed_;
   NestState *nest_ = nullptr;
   std::map<const ir::Op *, int> sites_; // number + 1

@@ -29,8 +29,14 @@ struct LaneAddress {
   // flatBase + flatLane instead of base + lane + extra.
   llvm::Value *noWrap = nullptr, *flatBase = nullptr;
   llvm::SmallVector<Coef, 6> flatLane;
-  // The part of `extra` that comes from `x % n`, not evaluated yet: only the rare path that wraps around needs it.
-  std::optional<std::pair<Opaque, Bits>> late;
+  // The part of `extra` that comes from `x % n`, not evaluated yet: only the rare path that wraps around needs it. Of a Narrow: what else is added to it in 32 bits, and its scale.
+  struct Late {
+    Opaque part;
+    Bits at;
+    llvm::Value *others = nullptr;
+    Coef scale{1};
+  };
+  std::optional<Late> late;
   bool uniform() const {
     for (const Coef &c : lane)
       if (!c.zero())

@@ -1,0 +1,126 @@
+"""§3.4 integers wrap, in offsets: masks let the wrapped number pass, and that one is accessed."""
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+from harness import assert_same
+
+pytestmark = pytest.mark.section("3.4 arithmetic")
+
+N = 100
+FACTORS = [3, 1 << 30, (1 << 31) - 1, -(1 << 31), 3 << 29, (1 << 30) + 1, -(1 << 30) + 2, 0x55555555, 7]
+
+
+def int32(x):
+    return np.asarray(x, np.int64).astype(np.int32)
+
+
+def inside(p):
+    return (p >= 0) & (p < N)
+
+
+def loaded(x, p):
+    return np.where(inside(p), x[np.where(inside(p), p, 0)], np.float32(-1))
+
+
+@tegula.jit
+def products(x, out, factor, n):
+    i = tl.arange(0, 256)
+    p = i * factor
+    tl.store(out + i, tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0))
+
+
+def test_products_with_an_argument(dev):
+    """One launch after the other, so that those with small factors must not take the code of those with large ones for granted, nor the other way round."""
+    x = np.arange(N, dtype=np.float32)
+    for factor in FACTORS:
+        out = np.zeros(256, np.float32)
+        dev(products, (1,), x, out, factor, N)
+        assert_same(out, loaded(x, int32(np.arange(256) * factor)))
+
+
+@tegula.jit
+def two_axes(x, out, s, t, n):
+    i, j = tl.arange(0, 16)[:, None], tl.arange(0, 32)[None, :]
+    p = (i + tl.program_id(0)) * s + j * t + 3
+    y = tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0)
+    tl.store(out + (tl.program_id(0) * 16 + i) * 32 + j, y)
+
+
+def test_sums_of_products(dev):
+    """What each of two products is far from wrapping around, their sum may be back in the tensor."""
+    x = np.arange(N, dtype=np.float32)
+    i, j = np.arange(17)[:, None], np.arange(32)[None, :]
+    for s, t in [(1 << 28, 1 << 28), (1, 1 << 27), (1 << 30, 1), (-(1 << 28), 3 << 27), (32, 1)]:
+        out = np.zeros((32, 32), np.float32)
+        dev(two_axes, (2,), x, out, s, t, N)
+        expected = loaded(x, int32(i * s + j * t + 3))
+        assert_same(out, np.concatenate([expected[:16], expected[1:]]))
+
+
+@tegula.jit
+def stores(out, factor, n):
+    i = tl.arange(0, 16)[:, None] + 0 * tl.arange(0, 16)[None, :]
+    p = i * factor + tl.arange(0, 16)[None, :]
+    tl.store(out + p, 1.0, mask=(p >= 0) & (p < n))
+
+
+def test_stores(dev):
+    for factor in FACTORS:
+        out, expected = np.zeros(N, np.float32), np.zeros(N, np.float32)
+        dev(stores, (1,), out, factor, N)
+        p = int32(np.arange(16)[:, None] * factor + np.arange(16)[None, :])
+        expected[p[inside(p)]] = 1
+        assert_same(out, expected)
+
+
+@tegula.jit
+def from_memory(x, index, out, stride, base, n):
+    i, j = tl.arange(0, 16), tl.arange(0, 16)
+    p = tl.load(index + i)[:, None] * stride + base + tl.load(index + 15 - i)[:, None] + j[None, :]
+    tl.store(out + i[:, None] * 16 + j[None, :], tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0))
+
+
+def test_indices_from_memory(dev):
+    x = np.arange(N, dtype=np.float32)
+    index = int32(np.resize([1 << 30, -(1 << 30), 5, -3, (1 << 31) - 1, -(1 << 31), 1 << 29, 0x12345678], 16))
+    for stride in (2, 4, 16, 1 << 30, 0x7FFFFFF1):
+        for base in (0, -(1 << 30), (1 << 31) - 20):
+            out = np.zeros((16, 16), np.float32)
+            dev(from_memory, (1,), x, index, out, stride, base, N)
+            rows = index.astype(np.int64)[:, None] * stride + base + index[::-1].astype(np.int64)[:, None]
+            assert_same(out, loaded(x, int32(rows + np.arange(16)[None, :])))
+
+
+@tegula.jit
+def remainders(x, out, rows, stride, base, n):
+    i, j = tl.arange(0, 16), tl.arange(0, 16)
+    p = ((i % rows) * stride)[:, None] + base + j[None, :]
+    tl.store(out + i[:, None] * 16 + j[None, :], tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0))
+
+
+def test_remainders_times_an_argument(dev):
+    x = np.arange(N, dtype=np.float32)
+    for rows in (16, 5):
+        for stride, base in [(6, 0), (1 << 30, 1), (3 << 29, -(1 << 30)), ((1 << 31) - 1, 7)]:
+            out = np.zeros((16, 16), np.float32)
+            dev(remainders, (1,), x, out, rows, stride, base, N)
+            assert_same(out, loaded(x, int32(np.arange(16)[:, None] % rows * stride + base + np.arange(16)[None, :])))
+
+
+@tegula.jit
+def product(a, b, out, stride, n):
+    i, k = tl.arange(0, 16)[:, None], tl.arange(0, 16)[None, :]
+    p = i * stride + k
+    x = tl.load(a + p, mask=(p >= 0) & (p < n), other=0.0)
+    y = tl.load(b + tl.arange(0, 16)[:, None] * 16 + k)
+    tl.store(out + i * 16 + k, tl.dot(x, y))
+
+
+def test_operand_of_a_product(dev):
+    a, b = (np.arange(N) % 7).astype(np.float32), (np.arange(256) % 5).astype(np.float32).reshape(16, 16)
+    for stride in (6, 1 << 30, (1 << 30) + 3):
+        out = np.zeros((16, 16), np.float32)
+        dev(product, (1,), a, b, out, stride, N)
+        p = int32(np.arange(16)[:, None] * stride + np.arange(16)[None, :])
+        assert_same(out, np.where(inside(p), a[np.where(inside(p), p, 0)], 0) @ b)
