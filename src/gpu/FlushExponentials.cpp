@@ -5,6 +5,7 @@
 #include "passes/Users.h"
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace tegula::gpu {
 
@@ -32,7 +33,8 @@ public:
 private:
   void run(const Block &b) {
     for (Op *op : b.ops) {
-      if (op->kind == OpKind::Exp && op->approx() && !op->fast() && op->result()->type.elem == Elem::F32 && op->result()->type.isTensor() && isBelowMaximum(op->operands[0], 0) && isHidden(op->result(), 0))
+      if (op->kind == OpKind::Exp && op->approx() && !op->fast() && op->result()->type.elem == Elem::F32 && op->result()->type.isTensor() &&
+          ((isBelowMaximum(op->operands[0], 0) && isHidden(op->result(), 0)) || isOnlyAddedToConstants(op->result(), 0)))
         op->set(attr::fast, true);
       for (Region *r : op->regions)
         run(*r->block);
@@ -104,6 +106,18 @@ private:
       case OpKind::FMul: return isHidden(user->result(), depth + 1);
       default: return isView(user->kind) && isHidden(user->result(), depth + 1);
       }
+    });
+  }
+
+  /// To such as are not changed by less than 2^-126: `1 + exp(-x)`.
+  bool isOnlyAddedToConstants(const Value *v, unsigned depth) const {
+    std::span<Op *const> all = users_.of(v);
+    return depth <= kDepth && !all.empty() && std::ranges::all_of(all, [&](const Op *user) {
+      if (isView(user->kind)) return isOnlyAddedToConstants(user->result(), depth + 1);
+      return (user->kind == OpKind::FAdd || user->kind == OpKind::FSub) && std::ranges::any_of(user->operands, [](const Value *o) {
+        const Op *c = behindViews(o)->def;
+        return c && c->kind == OpKind::Const && std::abs(c->floatValue()) >= 0x1p-100;
+      });
     });
   }
 

@@ -272,6 +272,44 @@ unsigned count(const std::string &text, const std::string &what) {
 
 } // namespace
 
+namespace {
+
+/// `x / divisor` for 128 threads, where the divisor is made of %x and %e = exp(-x).
+std::string ptxOfQuotient(const std::string &divisor) {
+  const std::string f = "tensor<128xf32>";
+  auto m = tegula::test::parsed("kernel @k(%in: ptr<f32> {divisibility = 16}, %out: ptr<f32> {divisibility = 16}) {\n"
+                                "  %i = range {start = 0} : tensor<128xi32>\n"
+                                "  %p = splat %in : tensor<128xptr<f32>>\n"
+                                "  %from = addptr %p, %i : tensor<128xptr<f32>>\n"
+                                "  %x = load %from : " + f + "\n"
+                                "  %one = const {value = 1.0} : " + f + "\n"
+                                "  %n = fneg %x : " + f + "\n"
+                                "  %e = exp %n {approx = 1} : " + f + "\n" + divisor +
+                                "  %r = fdiv %x, %y {approx = 1} : " + f + "\n"
+                                                                           "  %u = splat %out : tensor<128xptr<f32>>\n"
+                                                                           "  %w = addptr %u, %i : tensor<128xptr<f32>>\n"
+                                                                           "  store %w, %r\n  return\n}\n");
+  if (!m)
+    return {};
+  SimKernel k(*m, 4, "sm_90a");
+  return k.compiled.code.empty() ? std::string() : k.compiled.code.data();
+}
+
+} // namespace
+
+/// Where a divisor is 1/2 or more, its reciprocal needs no scale that depends on it.
+TEST(GpuKernels, DivisionsByLargeNumbers) {
+  for (const char *large : {"%y = fadd %e, %one", "%y = fadd %one, %e", "%a = fabs %x : tensor<128xf32>\n  %y = fadd %a, %one", "%s = fmul %x, %x : tensor<128xf32>\n  %y = fadd %s, %one", "%y = maximum %x, %one",
+                            "%c = const {value = 2.0} : tensor<128xf32>\n  %s = maxnum %e, %c : tensor<128xf32>\n  %y = fadd %s, %one"}) {
+    const std::string ptx = ptxOfQuotient(std::string("  ") + large + " : tensor<128xf32>\n");
+    EXPECT_EQ(count(ptx, "rcp.approx.ftz.f32"), 1u) << large << "\n" << ptx;
+    EXPECT_EQ(count(ptx, "div.full"), 0u) << large;
+  }
+  for (const char *any : {"%y = fsub %e, %one", "%y = fsub %one, %e", "%y = fadd %x, %one", "%s = fmul %x, %e : tensor<128xf32>\n  %y = fadd %s, %one", "%y = maxnum %x, %one", "%y = minimum %e, %one",
+                          "%c = const {value = 0.25} : tensor<128xf32>\n  %y = fadd %e, %c"})
+    EXPECT_EQ(count(ptxOfQuotient(std::string("  ") + any + " : tensor<128xf32>\n"), "div.full"), 1u) << any;
+}
+
 /// What a memory-bound row kernel must not spend: 16 elements in each of 256 threads.
 TEST(GpuKernels, InstructionsOfARow) {
   std::string ptx = ptxOfRow(4096, 8);

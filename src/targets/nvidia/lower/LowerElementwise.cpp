@@ -1,9 +1,11 @@
 // Operations on elements, one after the other or in groups: what many registers of a thread have in common is computed once.
+#include "gpu/LowerBound.h"
 #include "gpu/layouts/UniformSteps.h"
 #include "passes/SignificantBits.h"
 #include "targets/common/AsmText.h"
 #include "targets/common/VecUtil.h"
 #include "targets/nvidia/lower/LowerPart.h"
+#include <llvm/IR/IntrinsicsNVPTX.h>
 #include <map>
 
 namespace tegula::nvidia {
@@ -16,8 +18,8 @@ struct Lowering::Elementwise : Part {
   using Part::Part;
   Regs lower(const Op &op), addPointers(const Op &op);
   V element(const Op &op, llvm::ArrayRef<V> args);
-  bool isStoredOnce(const Op &pointer) const, isTakenOneByOne(const Op &pointer) const, copiesManyMaskedRows(const Op &pointer) const;
-  std::optional<Regs> divideByShared(const Op &op), positionBits(const Op &op), stepPointers(const Op &op);
+  bool dividesApproximately(const Op &op) const, isStoredOnce(const Op &pointer) const, isTakenOneByOne(const Op &pointer) const, copiesManyMaskedRows(const Op &pointer) const;
+  std::optional<Regs> divideByShared(const Op &op), divideByLarge(const Op &op), positionBits(const Op &op), stepPointers(const Op &op);
   struct Steps;
   Steps stepsOfBits(const gpu::UniformSteps &steps, const LinearLayout &l, bool constantsAlone);
   V accurateReciprocal(V y);
@@ -55,11 +57,15 @@ V Lowering::Elementwise::element(const Op &op, llvm::ArrayRef<V> args) {
   return vec_->elementwise(op, args, a.elem, r.elem);
 }
 
+bool Lowering::Elementwise::dividesApproximately(const Op &op) const {
+  return !target_.simulate && op.kind == OpKind::FDiv && op.approx() && op.result()->type.elem == Elem::F32;
+}
+
 /// x / y within 2 ulp where one y divides many elements (a row's sum): one reciprocal, then products. A division takes three
 /// instructions an element, and a kernel like softmax is near the rate at which they are issued. Null if the op is no such
 /// division. The simulator divides exactly, so that cases compare bits there.
 std::optional<Regs> Lowering::Elementwise::divideByShared(const Op &op) {
-  if (target_.simulate || op.kind != OpKind::FDiv || !op.approx() || op.result()->type.elem != Elem::F32)
+  if (!dividesApproximately(op))
     return std::nullopt;
   const Regs &x = get(op.operands[0]), &y = get(op.operands[1]);
   llvm::DenseMap<V, V> reciprocal;
@@ -74,6 +80,26 @@ std::optional<Regs> Lowering::Elementwise::divideByShared(const Op &op) {
       r = accurateReciprocal(y[i]);
     out.push_back(b_.CreateFMul(x[i], r));
   }
+  return out;
+}
+
+/// x / y within 2 ulp where y is 1/2 or more, as 1 + exp(-x) is. A division compares |y| with 2^-126 and 2^126, scales what is outside, and multiplies by a reciprocal; that of y / 4 is a normal number or that of infinity.
+/// (Quotients below 2^-123 are within 2^-149.) Null if the op is no such division.
+std::optional<Regs> Lowering::Elementwise::divideByLarge(const Op &op) {
+  if (!dividesApproximately(op) || op.fast() || !(gpu::lowerBound(op.operands[1]) >= 0.5))
+    return std::nullopt;
+  const Regs &x = get(op.operands[0]), &y = get(op.operands[1]);
+  V quarter = llvm::ConstantFP::get(b_.getFloatTy(), 0.25);
+  const auto quarterOf = [&](V v) -> V { // of a sum with a constant in one operation
+    if (auto *sum = llvm::dyn_cast<llvm::BinaryOperator>(v); sum && sum->getOpcode() == llvm::Instruction::FAdd)
+      for (unsigned i : {0u, 1u})
+        if (llvm::isa<llvm::ConstantFP>(sum->getOperand(i)))
+          return b_.CreateIntrinsic(llvm::Intrinsic::fma, {v->getType()}, {sum->getOperand(1 - i), quarter, b_.CreateFMul(sum->getOperand(i), quarter)});
+    return b_.CreateFMul(v, quarter);
+  };
+  Regs out;
+  for (size_t i = 0; i < x.size(); ++i)
+    out.push_back(b_.CreateFMul(b_.CreateFMul(x[i], quarter), b_.CreateIntrinsic(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {}, {quarterOf(y[i])})));
   return out;
 }
 
@@ -280,6 +306,8 @@ Regs Lowering::Elementwise::lower(const Op &op) {
   if (std::optional<Regs> addresses = stepPointers(op))
     return *addresses;
   if (std::optional<Regs> quotients = divideByShared(op))
+    return *quotients;
+  if (std::optional<Regs> quotients = divideByLarge(op))
     return *quotients;
   if (std::optional<Regs> words = frame_.inWords(op))
     return *words;
