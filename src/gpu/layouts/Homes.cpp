@@ -88,6 +88,7 @@ bool Homes::isCheap(const Value *v) const {
 }
 
 bool Homes::isMovedInParts(const Value *v) const {
+  constexpr unsigned pointerBits = 64;
   const Op *op = v->def;
   if (!op || (op->kind != OpKind::Add && op->kind != OpKind::Sub && op->kind != OpKind::AddPtr && op->kind != OpKind::And && op->kind != OpKind::CmpI))
     return false;
@@ -98,6 +99,8 @@ bool Homes::isMovedInParts(const Value *v) const {
         return false;
       moved = o;
     }
+  if (moved && op->kind == OpKind::AddPtr && moved == op->operands[1] && bitWidth(moved->type.elem) < pointerBits)
+    return true;
   moved = moved ? beforeRenames(moved) : nullptr;
   return moved && (moved->def ? moved->def->parent : moved->block) != op->parent;
 }
@@ -106,15 +109,27 @@ bool Homes::isScattered(const Op &op) const {
   return (op.kind == OpKind::Load || op.kind == OpKind::Store) && op.operands[0]->type.isTensor() && !isCheap(op.operands[0]) && hasUnknownNeighbours(op, facts_);
 }
 
+/// Are positions computed from a scan: those of elements that are kept? Neighbours then go to places near each other, though nobody knows which.
+static bool isFromScan(const Value *v, unsigned depth = 8) {
+  const Op *op = v->def;
+  if (!op || depth == 0)
+    return false;
+  return op->kind == OpKind::Scan || ((op->has(traits::Elementwise) || renames(op->kind)) && std::ranges::any_of(op->operands, [&](const Value *o) { return isFromScan(o, depth - 1); }));
+}
+
 Home Homes::besideAddresses(const Op &op) const {
   const Value *pointer = op.operands[0];
+  const unsigned elements = layout::log2Exact(pointer->type.shape.numel()), threadBits = layout::log2Exact(threads().count());
+  const auto fits = [&](Home h) { return h.layout && h.rank != Rank::Accumulator && layoutOf(h).inBits(layout::Dim::Register) <= (elements > threadBits ? elements - threadBits : 0); };
+  // A scan gives a thread many neighbours, and lanes then store far apart; what was loaded is dealt to lanes side by side.
+  if (op.kind == OpKind::Store && isFromScan(pointer))
+    for (size_t i = 1; i < op.operands.size(); ++i)
+      if (const Home h = of(op.operands[i]); h.rank == Rank::Memory && fits(h))
+        return h;
   Home h = of(pointer);
   if (!h.layout && op.kind == OpKind::Load)
     h = homeOfUsers(op.result());
-  const unsigned elements = layout::log2Exact(pointer->type.shape.numel()), threadBits = layout::log2Exact(threads().count());
-  if (!h.layout || h.rank == Rank::Accumulator || layoutOf(h).inBits(layout::Dim::Register) > (elements > threadBits ? elements - threadBits : 0))
-    return {};
-  return h;
+  return fits(h) ? h : Home{};
 }
 
 bool Homes::isSpread(const Op &op) const {
