@@ -306,13 +306,15 @@ private:
   }
 
   /// The last operation before a conversion to registers that an asynchronous dot reads, and may be reading still, stands in its place: behind the wait. Reads of tiles for that operation alone do, too, which is as few
-  /// registers as can be while the dot runs.
+  /// registers as can be while the dot runs. Words are read in front of the wait: a fragment takes twice as many reads of them, for which the tensor cores would have to wait.
   bool isMadeLate(const Op &op) const {
     const Value *last = convert_.operands[0];
     if (converts_.size() > 1 || !last->def || !isFragment(edit_.block(), convert_.result()))
       return false;
     if (op.kind != OpKind::SharedLoad)
       return op.result() == last;
+    if (byteWidth(op.result()->type.elem) == 4)
+      return false;
     const std::vector<Op *> &ops = edit_.block().ops, users = edit_.users(op.result());
     const auto from = std::find(ops.begin(), ops.end(), &op);
     return (op.result() == last || (users.size() == 1 && users[0] == last->def)) && std::none_of(from, std::find(from, ops.end(), &convert_), [](const Op *o) { return o->kind == OpKind::SharedBarrier; });

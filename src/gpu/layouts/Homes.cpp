@@ -237,7 +237,6 @@ bool Homes::isMadeOfTiles(const Op &dot) const {
   if (!isInFor(dot) || !a->def || renames(a->def->kind) || a->def->kind == OpKind::Load || a->def->kind == OpKind::DescLoad)
     return false;
   unsigned tiles = 0;
-  bool hasWords = false; // of 32 bits, copied by threads
   std::set<const Value *> made;
   const auto isMade = [&](const auto &self, const Value *v) -> bool {
     const Op *op = v->def;
@@ -252,27 +251,20 @@ bool Homes::isMadeOfTiles(const Op &dot) const {
     const Value *pointer = op->operands[0];
     const int64_t width = byteWidth(v->type.elem), vector = 16 / width;
     ++tiles;
-    hasWords |= width == 4;
     const bool isFilled = op->operands.size() > 2 && !isZero(op->operands[2]); // which copies cannot do
     return !op->isVolatile() && !isFilled && (width == 2 || width == 4) && v->type.shape == a->type.shape && !hasUnknownNeighbours(*op, facts_) && facts_.vectorWidth(pointer, op->mask(), axesByNeighbours(pointer, facts_)[0]) >= vector;
   };
   // Parts of float32 are computed of each other, for several dots.
   const auto isDot = [&](const Op *u, const Value *v) { return u->kind == OpKind::Dot && u->parent == dot.parent && u->operands[0] == v && u->operands[1] != v && u->result()->type == dot.result()->type; };
   std::set<const Value *> others;
-  std::set<const Op *> dots;
   const auto isOurs = [&](const auto &self, const Value *v) -> bool {
     return std::ranges::all_of(users_.of(v), [&](const Op *u) {
-      if (isDot(u, v))
-        return dots.insert(u), true;
-      if (u->results.size() == 1 && made.count(u->result()))
+      if (isDot(u, v) || (u->results.size() == 1 && made.count(u->result())))
         return true;
       return u->has(traits::Elementwise) && u->parent == dot.parent && u->results.size() == 1 && made.size() + others.size() <= mostValues && (!others.insert(u->result()).second || self(self, u->result()));
     });
   };
-  if (!isMade(isMade, a) || !tiles || !std::ranges::all_of(made, [&](const Value *v) { return isOurs(isOurs, v); }))
-    return false;
-  // Reads of words as a fragment of 16 bits have bank conflicts (float32 converted for one product, 128x128x64 by eight warps, H200: 466 -> 521 us; 64x128x64 by four 860 -> 650).
-  return !hasWords || byteWidth(a->type.elem) == 4 || dots.size() > 1;
+  return isMade(isMade, a) && tiles && std::ranges::all_of(made, [&](const Value *v) { return isOurs(isOurs, v); });
 }
 
 bool Homes::takesRegisters(const Op &dot, const DotChoice &c) const {

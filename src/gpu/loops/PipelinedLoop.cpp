@@ -2,6 +2,7 @@
 #include "gpu/loops/PipelinedLoop.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Dots.h"
+#include "gpu/Fragments.h"
 #include "gpu/Layouts.h"
 #include "gpu/loops/CopyLoads.h"
 #include "gpu/shared/SharedNeeds.h"
@@ -77,6 +78,19 @@ uint16_t PipelinedLoop::wantedLayout(const Value *v) {
   return 0;
 }
 
+/// The conversion of a loaded tile, or of a fragment that is computed of it element by element and reads the tile in its own layout (HoistConverts.h); null: there is none.
+const Op *PipelinedLoop::readerOf(const Value *v) const {
+  const std::vector<Op *> users = usersIn(body_, v);
+  for (const Op *user : users)
+    if (user->kind == OpKind::Convert)
+      return user;
+  for (const Op *user : users)
+    if (user->has(traits::Elementwise) && user->results.size() == 1)
+      if (const Op *convert = readerOf(user->result()); convert && isFragment(body_, convert->result()))
+        return convert;
+  return nullptr;
+}
+
 /// The tile of a load that threads read in another layout than they have loaded it in: as that has the fewest bank conflicts. Bytes may be turned by matrix moves on the way to a dot; what meets unpacked weights in a product is read eight elements
 /// at a time, which in the swizzle that matrix moves want takes two turns.
 LinearLayout PipelinedLoop::tileForReads(const Op &load, LinearLayout plain) {
@@ -85,20 +99,24 @@ LinearLayout PipelinedLoop::tileForReads(const Op &load, LinearLayout plain) {
   if (t.shape.rank() != 2 || load.vec() * bytes != 16)
     return plain;
   const unsigned axis = contiguousAxis(module_.layoutOf(t), bytes);
-  for (const Op *user : usersIn(body_, load.result())) {
-    if (user->kind != OpKind::Convert)
-      continue;
-    const LinearLayout read = module_.layoutOf(user->result()->type);
-    if (std::optional<LinearLayout> rows = rowsForTurns(t, read, axis, load.vec(), target_.conversions()))
-      return *rows;
-    auto wavefronts = [&](const LinearLayout &tile) {
-      const layout::SharedSide side = layout::planSharedAccess(read, tile, 8 * bytes, /*store=*/false, target_.conversions());
-      return side.accesses.size() * side.wavefronts;
-    };
-    LinearLayout rows = layout::sharedRows(read, axis, load.vec(), 8 * bytes);
-    return wavefronts(rows) < wavefronts(plain) ? rows : plain;
+  const Op *convert = readerOf(load.result());
+  if (!convert)
+    return plain;
+  const LinearLayout read = module_.layoutOf(convert->result()->type);
+  if (std::optional<LinearLayout> rows = rowsForTurns(t, read, axis, load.vec(), target_.conversions()))
+    return *rows;
+  auto wavefronts = [&](const LinearLayout &tile) {
+    const layout::SharedSide side = layout::planSharedAccess(read, tile, 8 * bytes, /*store=*/false, target_.conversions());
+    return side.accesses.size() * side.wavefronts;
+  };
+  LinearLayout best = plain;
+  const std::span<const uint64_t> lanes = read.bases(layout::Dim::Lane);
+  for (size_t bits : {3u, 4u}) { // of the lanes that an access serves together: eight read 16 bytes each, sixteen two words of a fragment of 16 bits
+    const LinearLayout rows = layout::sharedRows(t.shape, lanes.first(std::min(bits, lanes.size())), axis, load.vec(), 8 * bytes);
+    if (wavefronts(rows) < wavefronts(best))
+      best = rows;
   }
-  return plain;
+  return best;
 }
 
 Type PipelinedLoop::tileOf(const Op &load) {

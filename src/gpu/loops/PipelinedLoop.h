@@ -96,6 +96,7 @@ protected:
   // ---- decisions: PipelinedLoop.cpp; of sizes: RingSizes.cpp
   uint16_t wantedLayout(const ir::Value *v);
   ir::Type tileOf(const ir::Op &load);
+  const ir::Op *readerOf(const ir::Value *v) const;
   LinearLayout tileForReads(const ir::Op &load, LinearLayout plain);
   bool isKnownAhead(const ir::Op &load);
   bool isCopyable(const ir::Value *v);
