@@ -106,6 +106,8 @@ bool MemoryOrder::wroteGlobal() const {
 void MemoryOrder::haveMet(bool wholeProgram) {
   if (wholeProgram || !isCluster())
     seen_.clear();
+  if (wholeProgram && isIn(block_, waitedIn_) && !isIn(block_, overIn_))
+    overIn_ = block_;
   shared_.metAtBarrier();
   if (scratch_.size())
     shared_.touched(scratch_, true);
@@ -145,8 +147,6 @@ void MemoryOrder::meet() {
   emit(OpKind::ClusterArrive);
   emit(OpKind::ClusterWait);
   haveMet(true);
-  if (isIn(block_, waitedIn_) && !isIn(block_, overIn_))
-    overIn_ = block_;
 }
 
 // ---- shared memory
