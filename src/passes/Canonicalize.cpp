@@ -2,6 +2,7 @@
 #include "passes/Canonicalize.h"
 #include "ir/Scalar.h"
 #include "passes/Effects.h"
+#include <bit>
 
 namespace tegula {
 
@@ -161,6 +162,15 @@ Value *ofExtendedQuotients(NodeMaker &mk, const Node &n) {
   return mk.make({OpKind::SExt, {mk.make({n.kind, {a, b}, a->type, n.attrs})}, n.type, {}});
 }
 
+/// sext a & c -> zext a & c, where c has no bit that the extension makes: entries of a table of narrow integers, of which fields are taken. The sign takes an instruction on a GPU.
+Value *ofMaskedExtension(NodeMaker &mk, const Node &n) {
+  const Op *extends = n.kind == OpKind::And ? defOf(n.operands[0], OpKind::SExt) : nullptr;
+  const std::optional<int64_t> c = extends ? constantInt(n.operands[1]) : std::nullopt;
+  if (!c || *c < 0 || static_cast<unsigned>(std::bit_width(static_cast<uint64_t>(*c))) > ir::bitWidth(extends->operands[0]->type.elem))
+    return nullptr;
+  return mk.make({n.kind, {mk.make({OpKind::ZExt, {extends->operands[0]}, n.type, {}}), n.operands[1]}, n.type, n.attrs});
+}
+
 /// Of comparisons in 64 bits, which take two registers and two instructions an element on a GPU and half of a CPU's lanes:
 ///   ext a == ext b  ->  a == b          and ordered, if the comparison and the extension are both signed or both not
 ///   ext a == b      ->  ((a ^ trunc b) | rest) == 0, where b is one number or a broadcast, and rest is 1 where trunc changes it
@@ -316,6 +326,8 @@ Value *canonicalize(NodeMaker &mk, Node &n) {
     if (Value *v = isUnhinted(n.attrs) ? ofConstants(mk, n) : nullptr)
       return v;
     if (Value *v = isUnhinted(n.attrs) ? ofExtendedQuotients(mk, n) : nullptr)
+      return v;
+    if (Value *v = isUnhinted(n.attrs) ? ofMaskedExtension(mk, n) : nullptr)
       return v;
     if (Value *v = ofTruncated(mk, n))
       return v;
