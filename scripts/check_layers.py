@@ -35,7 +35,7 @@ LAYERS = {
 FOLDERS = {
     "gpu": {"layouts": [], "masks": [], "shared": [], "loops": ["shared"], "parts": ["layouts", "loops", "shared"]},
     "targets/cpu": {"plan": [], "rewrite": ["plan"], "emit": ["plan"]},
-    "targets/nvidia": {"instr": [], "passes": [], "lower": ["instr", "passes"]},
+    "targets/nvidia": {"instr": [], "passes": [], "occupancy": [], "lower": ["instr", "passes", "occupancy"]},
 }
 DRIVERS = {"Passes.cpp", "Compile.cpp", "Codegen.cpp"}
 # Modules of python/tegula, the lowest first: they import their own layer and those before it, in functions, too, where an import waits until it is needed. No circles. What several patterns

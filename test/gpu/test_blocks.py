@@ -1,4 +1,4 @@
-"""How many blocks kernels ask to have on a multiprocessor (targets/nvidia/Occupancy.h)."""
+"""How many blocks kernels ask to have on a multiprocessor (targets/nvidia/occupancy/Occupancy.h)."""
 import re
 import sys
 from pathlib import Path

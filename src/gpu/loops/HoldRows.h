@@ -8,7 +8,7 @@
 // So all of a row that has room is under way at once, without registers, while other blocks on the multiprocessor compute, and is read from memory once. What has no room (no row is too long) is
 // read again from the caches. Each thread copies its own elements and reads them again itself, so no barrier is needed.
 //
-// How many blocks share a multiprocessor's memory the launch decides by the length of its rows (targets/nvidia/Occupancy.h): a kernel has one form that holds rows and others that do not. Results do not depend on it.
+// How many blocks share a multiprocessor's memory the launch decides by the length of its rows (targets/nvidia/occupancy/Occupancy.h): a kernel has one form that holds rows and others that do not. Results do not depend on it.
 #pragma once
 #include "gpu/TargetInfo.h"
 

@@ -16,7 +16,7 @@ namespace tegula::gpu {
 
 /// The bit of a form (LaunchForms) whose loops load more ahead than those of unknown trips do. Whoever makes the forms of a kernel has the others.
 constexpr uint8_t aheadForm = 128;
-/// More trips than these are many for a scan; also a limit by which others class trips (targets/nvidia/Occupancy.cpp).
+/// More trips than these are many for a scan; also a limit by which others class trips (targets/nvidia/occupancy/LoopBlocks.cpp).
 constexpr int64_t fewTrips = 3;
 
 /// `blocks`: on a multiprocessor; 0: as many as there are threads for. `facts`: of the launches that code is made for; null: not to be decided by. Where a loop is by its trips, `asked` becomes two forms over the grid and that number, 1 and aheadForm, of

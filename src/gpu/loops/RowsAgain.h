@@ -3,7 +3,7 @@
 //   for off in range(0, n, BLOCK): total += tl.load(X + row * n + off + cols)                    # BLOCK elements an iteration are read again
 //   for off in range(0, n, BLOCK): tl.store(Y + ..., tl.load(X + row * n + off + cols) - mean)   # here
 //
-// What the blocks on a multiprocessor read again should be in the caches still: that bounds how many there should be (targets/nvidia/Occupancy.h); or in shared memory (HoldRows.h).
+// What the blocks on a multiprocessor read again should be in the caches still: that bounds how many there should be (targets/nvidia/occupancy/Occupancy.h); or in shared memory (HoldRows.h).
 #pragma once
 #include "ir/Ir.h"
 #include <vector>

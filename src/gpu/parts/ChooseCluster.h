@@ -26,7 +26,7 @@ namespace tegula::gpu {
 constexpr unsigned portableCluster = 8; // CUDA C++ Programming Guide, "Thread Block Clusters"
 
 struct ClusterLimits {
-  /// Registers of a thread beside a part, at least: of chains that are kept short (targets/nvidia/Occupancy.h). Packed elements are widened while their row is computed, which takes two fifths of its words more.
+  /// Registers of a thread beside a part, at least: of chains that are kept short (targets/nvidia/occupancy/Occupancy.h). Packed elements are widened while their row is computed, which takes two fifths of its words more.
   unsigned overhead = 16;
   /// Elements of a part in a thread, and bytes that it loads and stores, at least: below that exchanges take longer than what they are for.
   unsigned elements = 16, bytes = 64;

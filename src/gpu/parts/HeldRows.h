@@ -13,7 +13,7 @@ struct HeldRows {
 enum class Widened : bool { Once, Again };
 HeldRows heldRows(const ir::Function &kernel, unsigned threads, Widened widened = Widened::Once);
 
-/// Registers of a thread beside the rows: addresses, what is being computed (targets/nvidia/Occupancy.h).
+/// Registers of a thread beside the rows: addresses, what is being computed (targets/nvidia/occupancy/Occupancy.h).
 inline constexpr unsigned besideRows = 24;
 
 } // namespace tegula::gpu

@@ -12,7 +12,8 @@
 #include "targets/common/Pipeline.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/lower/Lower.h"
-#include "targets/nvidia/Occupancy.h"
+#include "targets/nvidia/occupancy/BlockForms.h"
+#include "targets/nvidia/occupancy/Occupancy.h"
 #include "targets/nvidia/TargetInfo.h"
 #include "llvm/Support/raw_ostream.h"
 

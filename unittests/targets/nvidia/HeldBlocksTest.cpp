@@ -1,5 +1,5 @@
 // How many blocks and CTAs hold rows that loops read again, and the forms that say so.
-#include "targets/nvidia/HeldBlocks.h"
+#include "targets/nvidia/occupancy/HeldBlocks.h"
 #include "../../ParsedIr.h"
 #include "targets/nvidia/Nvidia.h"
 

@@ -9,7 +9,8 @@
 #include "targets/common/VecUtil.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/DotChoice.h"
-#include "targets/nvidia/Occupancy.h"
+#include "targets/nvidia/occupancy/BlockForms.h"
+#include "targets/nvidia/occupancy/Occupancy.h"
 #include "llvm/IR/Module.h"
 #include <map>
 

@@ -1,5 +1,5 @@
 // See HeldBlocks.h.
-#include "targets/nvidia/HeldBlocks.h"
+#include "targets/nvidia/occupancy/HeldBlocks.h"
 #include "gpu/parts/ChooseCluster.h"
 #include <algorithm>
 

@@ -9,12 +9,6 @@
 
 namespace tegula::nvidia {
 
-/// Registers for tiles that are alive at once in one thread, at the worst place of a kernel with layouts. Scalars, masks, and tiles
-/// made of ranges and scalars alone count nothing (recomputed, or immediates of addresses); nor does what has one user in the
-/// same block: it is computed register by register where it is used; nor, in loops, what is used up before elements are next exchanged. What is widened from 16 bits counts as what it is widened from, where
-/// there are no loops, or in them: it is widened again where it is used.
-unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu);
-
 /// Blocks that should share an SM, and what of a launch that depends on.
 struct BlockWish {
   unsigned blocks = 0;
@@ -31,10 +25,5 @@ struct BlockWish {
 /// dots asks for the blocks that its loops with asynchronous dots have chosen their rings for; without such loops for none. A CTA of a cluster asks for more than one alone would. `sharedBytes`: what a block takes; `ahead`: what loops that load ahead asked (gpu/loops/PrefetchLoads.h), which becomes part of the forms; `canHold`: shared memory can hold the rows; of up to `mostCtas` multiprocessors together. Where the assembler would have to
 /// spill, the request is lowered, in the end dropped (runtime/cuda/Assembler.h).
 BlockWish wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes, const LaunchForms &ahead = {}, bool canHold = false, unsigned mostCtas = 1);
-
-/// gpu::Options::crowd of the launches that code is made for.
-uint32_t crowdOf(const LaunchFacts &facts);
-/// The forms of a kernel whose loops ask for that number (gpu::Options::askedCrowd): it has products, for which wishedBlocks asks nothing. None, if they do not ask.
-LaunchForms formsByCrowd(const Options &options);
 
 } // namespace tegula::nvidia
