@@ -210,6 +210,18 @@ def test_words_of_64_bits_are_sorted_as_they_are():
 
 
 @tegula.jit
+def logarithms(x, out, N: tl.constexpr):
+    tl.store(out + tl.arange(0, N), tl.log(tl.load(x + tl.arange(0, N))))
+
+
+def test_special_logarithms_are_found_by_two_comparisons():
+    """And a third one is for subnormals."""
+    x = np.zeros(128, np.float32)
+    ptx = logarithms.warmup(x, np.zeros_like(x), 128, grid=(1,), device="sim", num_warps=4).compile_for("sm_90a").stage("ptx")
+    assert ptx.count("setp.") <= 3 and len(re.findall(r"(fma|mul|add|sub)\.(rn\.)?f32", ptx)) <= 14
+
+
+@tegula.jit
 def shifted(x, out, n, stride, N: tl.constexpr):
     i = tl.program_id(1) * N + tl.arange(0, N)
     at = tl.program_id(0).to(tl.int64) * stride + i

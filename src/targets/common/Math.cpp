@@ -57,11 +57,11 @@ struct MathEmitter : Arith {
   V fastExp2(V x), fastReciprocal(V x);
   V gpuTanh(V x), gpuErf(V x), fusedErf(V x);
 
-  /// x = 2^exponent * (1 + f), 1 + f in [sqrt(1/2), sqrt(2)).
+  /// x = 2^exponent * (1 + f), 1 + f in [least, 2 * least).
   struct Split {
     V f, exponent;
   };
-  Split split(V x);
+  Split split(V x, double least = 0x1.6a09e667f3bcdp-1);
   V logSpecials(V x, V result);
   V log(V x);
   V log2(V x);
@@ -220,14 +220,14 @@ V MathEmitter::gpuErf(V x) {
   return b.CreateSelect(b.CreateFCmpOLT(size, f(x, 0.9)), small, copySign(large, x));
 }
 
-MathEmitter::Split MathEmitter::split(V x) {
+MathEmitter::Split MathEmitter::split(V x, double least) {
   bool d = isDouble(x);
   unsigned digits = d ? 52 : 23;
   // Subnormals are brought into the normal range first.
   V tiny = b.CreateFCmpOLT(x, f(x, d ? 0x1p-1022 : 0x1p-126));
   V normal = b.CreateSelect(tiny, fmul(x, d ? 0x1p52 : 0x1p23), x);
   V bits = bitsOf(normal);
-  V exponent = ashr(b.CreateSub(bits, bitsOf(f(x, 0x1.6a09e667f3bcdp-1))), digits);
+  V exponent = ashr(b.CreateSub(bits, bitsOf(f(x, least))), digits);
   V m = floatOf(b.CreateSub(bits, shl(exponent, digits)));
   exponent = b.CreateSub(exponent, b.CreateSelect(tiny, i(exponent, digits), i(exponent, 0)));
   // AVX2 cannot convert 64-bit integers; the exponent fits the low half.
@@ -236,6 +236,12 @@ MathEmitter::Split MathEmitter::split(V x) {
 }
 
 V MathEmitter::logSpecials(V x, V result) {
+  if (v.target.gpu && !isDouble(x)) {
+    // One comparison finds what is negative, infinite or no number, of which x * infinity + infinity is the result.
+    V bits = bitsOf(x), isSpecial = b.CreateICmpUGE(bits, i(bits, 0x7f800000));
+    V regular = b.CreateSelect(isSpecial, mulAdd(x, INFINITY, f(x, INFINITY)), result);
+    return b.CreateSelect(b.CreateFCmpOEQ(x, f(x, 0)), f(x, -INFINITY), regular);
+  }
   V special = b.CreateSelect(b.CreateFCmpOLT(x, f(x, 0)), f(x, NAN), x); // +inf and NaN stay
   special = b.CreateSelect(b.CreateFCmpOEQ(x, f(x, 0)), f(x, -INFINITY), special);
   V regular = b.CreateAnd(b.CreateFCmpOGT(x, f(x, 0)), b.CreateFCmpOLT(x, f(x, INFINITY)));
@@ -251,6 +257,10 @@ V MathEmitter::logCore64(V f, V halfSquare) {
 
 V MathEmitter::log(V x) {
   using namespace tables;
+  if (v.target.gpu && !isDouble(x)) { // 0.91 ulp at most, in five operations less than below
+    Split s = split(x, 0.75);
+    return logSpecials(x, mulAdd(s.exponent, 0x1.62e42fefa39efp-1, mulAdd(b.CreateFMul(s.f, poly(s.f, logRest32)), s.f, s.f)));
+  }
   Split s = split(x);
   V square = b.CreateFMul(s.f, s.f), halfSquare = fmul(square, 0.5);
   V low;
