@@ -43,3 +43,29 @@ def test_loops_of_few_stages_ask_for_blocks(tile, stages, blocks):
     """32 warps on a multiprocessor, where shared memory has room for them: by mma.sync, not by wgmma (whose rings have chosen)."""
     found = re.findall(r"\.minnctapersm (\d+)", ptx(tile, 4, stages))
     assert found == ([str(blocks)] if blocks else []) or (tile[0] == 64 and blocks == 0)
+
+
+@tegula.jit
+def two_products(x, w, down, out, low_out, K, R: tl.constexpr):
+    """x @ w and x @ down, of R columns."""
+    m, n, k, r = tl.arange(0, 32), tl.arange(0, 128), tl.arange(0, 64), tl.arange(0, R)
+    acc, low = tl.zeros((32, 128), tl.float32), tl.zeros((32, R), tl.float32)
+    for i in range(0, K, 64):
+        a = tl.load(x + m[:, None] * K + (i + k)[None, :])
+        acc = tl.dot(a, tl.load(w + (i + k)[:, None] * 128 + n[None, :]), acc)
+        low = tl.dot(a, tl.load(down + (i + k)[:, None] * R + r[None, :]), low)
+    tl.store(out + m[:, None] * 128 + n[None, :], acc)
+    tl.store(low_out + m[:, None] * R + r[None, :], low)
+
+
+@pytest.mark.parametrize("columns, fragments", [(64, [8, 8, 4]), (16, [8, 8, 4, 2])])
+def test_products_of_one_operand_read_it_once(columns, fragments):
+    """Four matrices each: of A, of w, of the other B, where its warps share the rows as those of the first product do; of 16 columns there are too few for that, and A's rows are read once more."""
+    generator = np.random.default_rng(2)
+    x, w, down = (generator.integers(-3, 4, shape).astype(ml_dtypes.bfloat16) for shape in [(32, 256), (256, 128), (256, columns)])
+    out, low = np.zeros((32, 128), np.float32), np.zeros((32, columns), np.float32)
+    args, options = (x, w, down, out, low, 256, columns), {"num_warps": 4, "num_stages": 3, "device": "sim"}
+    two_products[(1,)](*args, **options)
+    assert np.array_equal(out, x.astype(np.float32) @ w.astype(np.float32)) and np.array_equal(low, x.astype(np.float32) @ down.astype(np.float32))
+    text = two_products.warmup(*args, grid=(1,), **options).compile_for("sm_90a").stage("ptx")
+    assert len(re.findall(r"ldmatrix\.sync\.aligned\.m8n8\.x4", text)) == sum(fragments)
