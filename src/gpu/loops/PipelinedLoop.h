@@ -137,7 +137,9 @@ protected:
   size_t lastReadOf(const ir::Value *v) const;
   std::vector<const ir::Op *> placesBetweenReads() const;
   uint64_t blocksByRegisters() const;
+  uint64_t blocksByMemory(const RingChoice &c);
   RingChoice withNeighbours(const RingChoice &c);
+  RingChoice withEnoughUnderWay(const RingChoice &c);
   bool leaveOthers();
   bool fitMemory();
   /// The operation in front of which all asynchronous dots of the last iteration must be done: null if their results alone decide.

@@ -90,12 +90,13 @@ private:
     return registers;
   }
 
-  /// Two results of the first dot are alive at a time, with one of the second, and the first one's in the second one's operand type. They must fit, and cost no
+  /// Two results of the first dot are alive at a time, with one of the second, the sum that is added to behind it (fp8), and the first one's in the second one's operand type. They must fit, and cost no
   /// neighbour: up to sixteen warps on an SM, those of another block hide more than the dot ahead does. (A producer's warpgroup beside eight warps leaves no room for one.)
   bool paysRegisters(const Op &second) const {
     constexpr int64_t others = 40, enoughWarps = 16; // others: addresses, sums and maxima of rows, loop
     int64_t threads = int64_t{target_.lanes()} * options_.numWarps, first = dot_->result()->type.numel() / threads;
-    int64_t without = others + leftByReductions() + first + second.result()->type.numel() / threads + first * byteWidth(second.operands[0]->type.elem) / 4;
+    const int64_t sums = second.result()->type.numel() / threads, without = others + leftByReductions() + first + sums + first * byteWidth(second.operands[0]->type.elem) / 4;
+    const int64_t with = without + first + (slice_.isInside(second.operands[2]) ? 0 : sums); // without, the sums have the registers of the first one's result
     auto blocks = [&](int64_t needed) {
       int64_t n = 0;
       while ((n + 1) * options_.numWarps <= enoughWarps && needed <= target_.registerLimit(static_cast<unsigned>(threads * (n + 1))))
@@ -103,9 +104,9 @@ private:
       return n;
     };
     if (options_.numWarps > enoughWarps)
-      return without + first <= target_.registerLimit(static_cast<unsigned>(threads));
+      return with <= target_.registerLimit(static_cast<unsigned>(threads));
     bool isAlone = chain_.back()->kind == OpKind::DescLoad && options_.numWarps >= 8;
-    return blocks(without + first) >= (isAlone ? 1 : std::max<int64_t>(1, blocks(without)));
+    return blocks(with) >= (isAlone ? 1 : std::max<int64_t>(1, blocks(without)));
   }
 
   static size_t useCount(const Value *v, const Op &op) { return static_cast<size_t>(std::count(op.operands.begin(), op.operands.end(), v)); }
