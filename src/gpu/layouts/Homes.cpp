@@ -87,6 +87,14 @@ bool Homes::isCheap(const Value *v) const {
   return cheap_[v] = cheap;
 }
 
+/// Are positions computed from a scan: those of elements that are kept? Neighbours then go to places near each other, though nobody knows which.
+static bool isFromScan(const Value *v, unsigned depth = 8) {
+  const Op *op = v->def;
+  if (!op || depth == 0)
+    return false;
+  return op->kind == OpKind::Scan || ((op->has(traits::Elementwise) || renames(op->kind)) && std::ranges::any_of(op->operands, [&](const Value *o) { return isFromScan(o, depth - 1); }));
+}
+
 bool Homes::isMovedInParts(const Value *v) const {
   constexpr unsigned pointerBits = 64;
   const Op *op = v->def;
@@ -99,7 +107,7 @@ bool Homes::isMovedInParts(const Value *v) const {
         return false;
       moved = o;
     }
-  if (moved && op->kind == OpKind::AddPtr && moved == op->operands[1] && bitWidth(moved->type.elem) < pointerBits)
+  if (moved && op->kind == OpKind::AddPtr && moved == op->operands[1] && bitWidth(moved->type.elem) < pointerBits && isFromScan(moved))
     return true;
   moved = moved ? beforeRenames(moved) : nullptr;
   return moved && (moved->def ? moved->def->parent : moved->block) != op->parent;
@@ -107,14 +115,6 @@ bool Homes::isMovedInParts(const Value *v) const {
 
 bool Homes::isScattered(const Op &op) const {
   return (op.kind == OpKind::Load || op.kind == OpKind::Store) && op.operands[0]->type.isTensor() && !isCheap(op.operands[0]) && hasUnknownNeighbours(op, facts_);
-}
-
-/// Are positions computed from a scan: those of elements that are kept? Neighbours then go to places near each other, though nobody knows which.
-static bool isFromScan(const Value *v, unsigned depth = 8) {
-  const Op *op = v->def;
-  if (!op || depth == 0)
-    return false;
-  return op->kind == OpKind::Scan || ((op->has(traits::Elementwise) || renames(op->kind)) && std::ranges::any_of(op->operands, [&](const Value *o) { return isFromScan(o, depth - 1); }));
 }
 
 Home Homes::besideAddresses(const Op &op) const {

@@ -59,7 +59,7 @@ public:
   /// May be computed again wherever it is needed.
   bool isCheap(const ir::Value *v) const;
 
-  /// A sum (or the like) of what is cheap and one value from outside of the loop: that value is moved, once, instead of the sum in each iteration. Or pointers, of which the offsets are moved.
+  /// A sum (or the like) of what is cheap and one value from outside of the loop: that value is moved, once, instead of the sum in each iteration. Or pointers at positions that a scan computes, of which the offsets are moved.
   bool isMovedInParts(const ir::Value *v) const;
 
   /// A load or store at addresses that were computed from data, of whose neighbours nothing is known: there is nothing to coalesce. Not atomics, whose results have a home before their addresses have one.
