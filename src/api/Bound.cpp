@@ -142,6 +142,7 @@ struct CallGrid {
 
 TegulaStatus runPacked(const TegulaBoundLaunch &b, const CallGrid &grid, char *block, const TegulaLaunchOptions *options) {
   const Repeat &r = *b.repeat;
+  if (r.asks() && !takesStrides(r.kernel(), grid.programs, block)) return tegula_last_status();
   return runBlock(r.kernel(), grid.extents, grid.programs, block, nullptr, {r.threads(), r.hangNs(), options ? options->stream : b.call.stream});
 }
 } // namespace

@@ -157,11 +157,29 @@ TegulaStatus api::runBlock(const TegulaKernel &k, const int32_t grid[3], int64_t
   return s.code == TEGULA_FAULT ? fault(outcome.culprit ? *outcome.culprit : k.info, outcome.fault, std::move(s.text)) : fail(s);
 }
 
+/// The form of a kernel that a launch with the block of packed arguments wants.
+static uint8_t wantedForm(const TegulaKernel &k, int64_t programs, const char *block) {
+  struct Packed {
+    const runtime::KernelInfo &info;
+    const char *block;
+  } const packed{k.info, block};
+  return k.info.gpu.forms.formFor(
+      programs, coresOf(*k.device), [](const void *p, uint32_t i) { return runtime::integerOf(static_cast<const Packed *>(p)->info.args[i], static_cast<const Packed *>(p)->block); }, &packed);
+}
+
+bool api::takesStrides(const TegulaKernel &k, int64_t programs, const char *block) {
+  const LaunchForms &f = k.info.gpu.forms;
+  if (!f.asks() || !k.target.isCpu() || f.form != f.unknown || programs <= 0 || wantedForm(k, programs, block) == f.form) [[likely]]
+    return true;
+  fail(TEGULA_INVALID_ARGUMENT, "`" + k.name + "`: with such large strides offsets may wrap around 32 bits, and the kernel was compiled for smaller ones; launch the function");
+  return false;
+}
+
 TegulaStatus api::run(const TegulaKernel &k, const int32_t grid[3], int64_t programs, const TegulaArg *const *leaves, const CallOptions &call) {
   alignas(64) char block[maxBlock + runtime::argRoom];
   TegulaCpuExtent extents[BoundCall::maxLeaves];
   if (k.info.argBytes > maxBlock) return fail(TEGULA_INTERNAL_ERROR, "`" + k.name + "`: argument block too large");
-  if (!pack(k, leaves, block, k.code->needsExtents() ? extents : nullptr, call)) return TEGULA_INVALID_ARGUMENT;
+  if (!pack(k, leaves, block, k.code->needsExtents() ? extents : nullptr, call) || !takesStrides(k, programs, block)) return TEGULA_INVALID_ARGUMENT;
   return runBlock(k, grid, programs, block, extents, {call.threads, call.hangNs, call.stream});
 }
 
@@ -231,15 +249,6 @@ static TegulaKernel *spread(TegulaFunction &f, const TegulaArg *args, size_t cou
   return bindAgain(f, args, count, call.compile, bound, nulls) ? k : nullptr;
 }
 
-/// The form of a kernel that a launch with the block of packed arguments wants.
-static uint8_t wantedForm(const TegulaKernel &k, int64_t programs, const char *block) {
-  struct Packed {
-    const runtime::KernelInfo &info;
-    const char *block;
-  } const packed{k.info, block};
-  return k.info.gpu.forms.formFor(
-      programs, coresOf(*k.device), [](const void *p, uint32_t i) { return runtime::integerOf(static_cast<const Packed *>(p)->info.args[i], static_cast<const Packed *>(p)->block); }, &packed);
-}
 static bool hasWantedForm(const TegulaKernel &k, int64_t programs, const char *block) {
   return programs == 0 || k.staysWhole.load(std::memory_order_relaxed) || wantedForm(k, programs, block) == k.info.gpu.forms.form;
 }

@@ -18,7 +18,10 @@ bool hasNulls(const BoundCall &bound, const CallOptions &call);
 /// first wanted; `call` and `bound` are of that form then. The kernel itself where that fails. Null with the last error set.
 TegulaKernel *inForm(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs);
 
-/// Packs the leaves and runs the kernel.
+/// False, with the last error set: of packed arguments, strides are so large that the kernel, code for a CPU, would not access what it should, and inForm() was not asked, or had no other code.
+bool takesStrides(const TegulaKernel &k, int64_t programs, const char *block);
+
+/// Packs the leaves and runs the kernel, if it takes the strides.
 TegulaStatus run(const TegulaKernel &k, const int32_t grid[3], int64_t programs, const TegulaArg *const *leaves, const CallOptions &call);
 
 /// What of a call's options matters to running it.

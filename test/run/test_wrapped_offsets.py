@@ -124,3 +124,18 @@ def test_operand_of_a_product(dev):
         dev(product, (1,), a, b, out, stride, N)
         p = int32(np.arange(16)[:, None] * stride + np.arange(16)[None, :])
         assert_same(out, np.where(inside(p), a[np.where(inside(p), p, 0)], 0) @ b)
+
+
+def test_kernels_and_bound_launches_refuse_what_their_code_does_not_do():
+    """They cannot take other code. One that was bound to a large factor has code for all of them."""
+    x, out = np.arange(N, dtype=np.float32), np.zeros(256, np.float32)
+    kernel = products[(1,)](x, out, 48, N, device="cpu")
+    bound, large = (products.bind(x, out, factor, N, grid=(1,), device="cpu") for factor in (48, 1 << 30))
+    for launch in (kernel[(1, 1, 1)], bound):
+        launch(x, out, 64, N)
+        assert_same(out, loaded(x, int32(np.arange(256) * 64)))
+        with pytest.raises(ValueError, match="large strides"):
+            launch(x, out, 1 << 30, N)
+    for factor in (48, 1 << 30):
+        large(x, out, factor, N)
+        assert_same(out, loaded(x, int32(np.arange(256) * factor)))

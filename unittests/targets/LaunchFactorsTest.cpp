@@ -10,17 +10,19 @@ using namespace tegula::cpu;
 
 class LaunchFactorsTest : public testing::Test {
 protected:
+  static constexpr unsigned arguments = 12;
   LaunchFactorsTest() : module("m", context), b(context) {
-    llvm::Type *i32 = b.getInt32Ty();
-    auto *f = llvm::Function::Create(llvm::FunctionType::get(i32, {i32, i32, b.getPtrTy()}, false), llvm::GlobalValue::ExternalLinkage, "f", module);
+    llvm::SmallVector<llvm::Type *> types(arguments, b.getInt32Ty());
+    auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false), llvm::GlobalValue::ExternalLinkage, "f", module);
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
-    for (unsigned i = 0; i < 2; ++i)
+    for (unsigned i = 0; i < arguments; ++i)
       factors.isArgument(argument[i] = f->getArg(i), i);
-    loaded = b.CreateLoad(i32, f->getArg(2));
+    loaded = b.CreateLoad(b.getInt32Ty(), llvm::ConstantPointerNull::get(b.getPtrTy()));
   }
   uint8_t formFor(int64_t x, int64_t y, int64_t programs = 1) const {
     LaunchFacts facts;
-    facts.programs = programs, facts.arguments = {x, y};
+    facts.programs = programs, facts.arguments.assign(arguments, 0);
+    facts.arguments[0] = x, facts.arguments[1] = y;
     return factors.forms().formFor(facts);
   }
 
@@ -28,7 +30,7 @@ protected:
   llvm::Module module;
   llvm::IRBuilder<> b;
   LaunchFactors factors{false};
-  llvm::Value *argument[2], *loaded;
+  llvm::Value *argument[arguments], *loaded;
 };
 
 TEST_F(LaunchFactorsTest, AsksNothingWithoutFactors) { EXPECT_FALSE(factors.forms().asks()); }
@@ -38,7 +40,7 @@ TEST_F(LaunchFactorsTest, StridesAreSmallUpToTheirLimits) {
   factors.assume(argument[1], 10, 6400);
   factors.assume(argument[1], 1, 6400); // holds where the one before does
   const LaunchForms forms = factors.forms();
-  EXPECT_TRUE(forms.isValid(2));
+  EXPECT_TRUE(forms.isValid(arguments));
   EXPECT_EQ(forms.form, plainForm);
   EXPECT_EQ(formFor(99, 639), plainForm);
   EXPECT_EQ(formFor(100, 0), exactForm);
@@ -61,6 +63,17 @@ TEST_F(LaunchFactorsTest, ProgramsAreFewerThanTheGrids) {
   factors.assume(pid, 100, 10000);
   EXPECT_EQ(formFor(0, 0, 99), plainForm);
   EXPECT_EQ(formFor(0, 0, 100), exactForm);
+}
+
+TEST_F(LaunchFactorsTest, ManyStridesHaveOneLimit) {
+  for (unsigned i = 0; i < 9; ++i)
+    factors.assume(argument[i], i + 1, 900);
+  EXPECT_TRUE(factors.forms().isValid(arguments));
+  EXPECT_EQ(formFor(99, 99), plainForm);
+  EXPECT_EQ(formFor(100, 0), exactForm);
+  for (unsigned i = 9; i < arguments; ++i)
+    factors.assume(argument[i], i + 1, 900);
+  EXPECT_FALSE(factors.forms().asks());
 }
 
 TEST_F(LaunchFactorsTest, WhatIsLoadedIsNotAskedFor) {

@@ -5,6 +5,7 @@
 #include "llvm/IR/Operator.h"
 #include <algorithm>
 #include <map>
+#include <span>
 
 namespace tegula::cpu {
 using Kind = WorkExpr::Kind;
@@ -84,44 +85,73 @@ void LaunchFactors::assume(llvm::Value *factor, int64_t times, int64_t limit) {
     known->second = std::min(known->second, most);
 }
 
-// One number for all: how often the magnitudes reach their limits, which are divided by.
-LaunchForms LaunchFactors::forms() const {
-  LaunchForms out;
-  std::vector<int32_t> numbers(exprs_.size(), -1);
-  const auto append = [&](const WorkExpr &e) {
+namespace {
+/// A table of formulas that is made from another one's.
+class Table {
+public:
+  explicit Table(std::span<const WorkExpr> from) : from_(from), numbers_(from.size(), -1) {}
+  int32_t add(const WorkExpr &e) {
     auto known = std::ranges::find(out.exprs, e);
     if (known == out.exprs.end())
       known = out.exprs.insert(known, e);
     return static_cast<int32_t>(known - out.exprs.begin());
-  };
-  const auto copy = [&](auto &self, int32_t i) -> int32_t {
-    int32_t &number = numbers[static_cast<size_t>(i)];
+  }
+  int32_t copy(int32_t i) {
+    int32_t &number = numbers_[static_cast<size_t>(i)];
     if (number < 0) {
-      WorkExpr e = exprs_[static_cast<size_t>(i)];
+      WorkExpr e = from_[static_cast<size_t>(i)];
       for (int32_t *operand : {&e.a, &e.b})
         if (*operand >= 0)
-          *operand = self(self, *operand);
-      number = append(e);
+          *operand = copy(*operand);
+      number = add(e);
     }
     return number;
+  }
+  /// The larger, or smaller, one; `x` may be -1: none.
+  int32_t extreme(Kind kind, int32_t x, int32_t y) { return x < 0 ? y : add({kind, x, y}); }
+  int32_t constant(int64_t c) { return add({Kind::Constant, -1, -1, -1, c}); }
+  LaunchForms out;
+
+private:
+  std::span<const WorkExpr> from_;
+  std::vector<int32_t> numbers_;
+};
+} // namespace
+
+// One number for all: how often the magnitudes reach their limits. Of arguments with one limit the least and the greatest tell, which are fewer formulas than magnitudes.
+LaunchForms LaunchFactors::formsBy(int64_t oneLimit) const {
+  struct Extremes {
+    int32_t most = -1, least = -1;
   };
-  std::map<int64_t, int32_t> largest; // of those with one limit
+  Table t(exprs_);
+  std::map<int64_t, Extremes> byLimit;
   for (auto [x, limit] : least_) {
-    auto [it, isFirst] = largest.try_emplace(limit, copy(copy, x));
-    if (!isFirst)
-      it->second = append({Kind::Max, it->second, copy(copy, x)});
+    Extremes &e = byLimit[oneLimit ? oneLimit : limit];
+    const WorkExpr &magnitude = exprs_[static_cast<size_t>(x)];
+    const bool isArgument = magnitude.kind == Kind::Max && exprs_[static_cast<size_t>(magnitude.a)].kind == Kind::Argument && exprs_[static_cast<size_t>(magnitude.b)].kind == Kind::Sub;
+    const int32_t number = t.copy(isArgument ? magnitude.a : x);
+    e.most = t.extreme(Kind::Max, e.most, number);
+    if (isArgument)
+      e.least = t.extreme(Kind::Min, e.least, number);
   }
   int32_t worst = -1;
-  for (auto [limit, x] : largest) {
-    const int32_t times = append({Kind::Div, x, append({Kind::Constant, -1, -1, -1, limit})});
-    worst = worst < 0 ? times : append({Kind::Max, worst, times});
+  for (auto [limit, e] : byLimit) {
+    const int32_t x = e.least < 0 ? e.most : t.extreme(Kind::Max, e.most, t.add({Kind::Sub, t.constant(0), e.least}));
+    worst = t.extreme(Kind::Max, worst, t.add({Kind::Div, x, t.constant(limit)}));
   }
-  if (worst < 0 || out.exprs.size() > LaunchForms::mostExprs)
+  t.out.axes = {{worst, {0}}};
+  t.out.forms = {plainForm, exactForm};
+  t.out.unknown = t.out.form = plainForm;
+  return std::move(t.out);
+}
+
+LaunchForms LaunchFactors::forms() const {
+  if (least_.empty())
     return {};
-  out.axes = {{worst, {0}}};
-  out.forms = {plainForm, exactForm};
-  out.unknown = out.form = plainForm;
-  return out;
+  LaunchForms out = formsBy(0);
+  if (out.exprs.size() > LaunchForms::mostExprs)
+    out = formsBy(std::ranges::min_element(least_, {}, &std::pair<int32_t, int64_t>::second)->second);
+  return out.exprs.size() > LaunchForms::mostExprs ? LaunchForms{} : out;
 }
 
 } // namespace tegula::cpu

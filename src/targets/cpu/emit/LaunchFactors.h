@@ -24,7 +24,7 @@ public:
   bool mayAssume(const llvm::Value *factor) const { return !exact_ || llvm::isa<llvm::ConstantInt>(factor); }
   /// times * |factor| < limit, of a factor that may be counted on.
   void assume(llvm::Value *factor, int64_t times, int64_t limit);
-  /// Asks for exactForm where one of these does not hold; where no launch could, and for more formulas than a table holds, for nothing.
+  /// Asks for exactForm where one of these does not hold. For more factors than a table has room for (nine arguments) by the least limit of all, for still more for nothing.
   LaunchForms forms() const;
 
 private:
@@ -33,6 +33,8 @@ private:
   int32_t magnitude(const WorkExpr &e);
   /// A number that the magnitude does not exceed, at most 2^31; -1: there is none.
   int32_t bound(llvm::Value *v, unsigned depth);
+  /// `oneLimit`: for all of them; 0: each has its own.
+  LaunchForms formsBy(int64_t oneLimit) const;
 
   const bool exact_;
   std::vector<WorkExpr> exprs_;
