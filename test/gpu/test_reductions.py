@@ -291,3 +291,18 @@ def test_parts_of_warps_are_shared_out_among_lanes(bx, br, warps, most):
     ptx = kernel.compile_for("sm_90a").stage("ptx")
     behind = ptx[ptx.index("bar.sync"):]
     assert len(re.findall(r"ld\.shared", behind)) <= 3 * most  # of three values, before all threads read all parts of all results they have
+
+
+@tegula.jit
+def best_of_columns(x, value, index, R: tl.constexpr, C: tl.constexpr):
+    r, c = tl.arange(0, R), tl.arange(0, C)
+    m, i = tl.max(tl.load(x + r[:, None] * C + c[None, :]), 0, return_indices=True)
+    tl.store(value + c, m)
+    tl.store(index + c, i)
+
+
+def test_indices_of_a_thread_are_not_compared():
+    """A thread's elements come from the last row to the first, so that the smaller index wins by coming later: of 32 rows each of 4 lanes has eight, for four columns."""
+    x, out = np.zeros((32, 32), np.float32), np.zeros(32, np.int32)
+    ptx = best_of_columns.warmup(x, x, out, 32, 32, num_warps=1, grid=(1,), device="sim").compile_for("sm_90a").stage("ptx")
+    assert len(re.findall(r"setp\.(le|lt|ge|gt)\.s32", ptx)) == 0

@@ -119,9 +119,24 @@ llvm::SmallVector<V, 8> *Lowering::Reductions::findExtrema(const Op &op, const M
   return &found;
 }
 
+/// A range that is seen as a row or a column.
+bool indicesAscend(const ir::Op &reduce) {
+  const auto axis = static_cast<unsigned>(reduce.axis());
+  const int64_t n = reduce.operands[1]->type.shape[axis];
+  const ir::Value *v = reduce.operands[1];
+  for (; v->def && v->def->kind != OpKind::Range; v = v->def->operands[0]) {
+    const ir::Type &t = v->type;
+    const bool isAlong = t.shape.rank() == reduce.operands[1]->type.shape.rank() && t.shape[axis] == n;
+    const bool isRow = t.numel() == n; // whatever it was reshaped from has one order
+    if (v->def->kind == OpKind::Broadcast ? !isAlong : !isRow || !(v->def->kind == OpKind::Reshape || v->def->kind == OpKind::ExpandDims || v->def->kind == OpKind::Convert))
+      return false;
+  }
+  return v->def && v->type.shape[0] == n;
+}
+
 /// The winner among the pairs of a thread, then of the lanes: every lane has it. If nobody wants the value, any that equals it. `found` is the extremum of the values of
 /// thread and lanes; null: it is computed.
-Regs Lowering::Reductions::winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> pairs, uint32_t lanes, bool repeat, V &found) {
+Regs Lowering::Reductions::winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> pairs, uint32_t lanes, bool repeat, V &found, bool ascend) {
   if (pairs.size() == 1 && !lanes)
     return pairs[0];
   const ir::Type &t = op.operands[0]->type;
@@ -137,12 +152,15 @@ Regs Lowering::Reductions::winner(const Op &op, const ArgExtremum &x, llvm::Arra
   bool wantsBits = isFloat && !frame_.users_.of(op.results[0]).empty();
   V none = b_.getInt32(INT32_MAX), index = nullptr, bits = nullptr;
   llvm::SmallVector<V, 32> candidates;
-  for (size_t i = 0; i < pairs.size(); ++i) {
+  // From the last to the first the smaller index wins by coming later.
+  const bool isOrdered = x.anyIndex || ascend;
+  for (size_t k = 0; k < pairs.size(); ++k) {
+    const size_t i = wantsBits && isOrdered ? pairs.size() - 1 - k : k;
     V equal = isFloat ? in_->equalOr(values[i], found, onlyNans) : b_.CreateICmpEQ(values[i], found);
     if (!wantsBits) {
       candidates.push_back(b_.CreateSelect(equal, pairs[i][1], none));
     } else {
-      V isBetter = index ? b_.CreateAnd(equal, b_.CreateICmpSLE(pairs[i][1], index)) : equal;
+      V isBetter = index && !isOrdered ? b_.CreateAnd(equal, b_.CreateICmpSLE(pairs[i][1], index)) : equal;
       index = b_.CreateSelect(isBetter, pairs[i][1], index ? index : none);
       bits = b_.CreateSelect(isBetter, frame_.bitsOf(pairs[i][0]), bits ? bits : llvm::Constant::getNullValue(frame_.bitsOf(pairs[i][0])->getType()));
     }

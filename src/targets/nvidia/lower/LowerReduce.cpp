@@ -262,7 +262,7 @@ void Lowering::Reductions::reduce(const Op &op) {
       for (unsigned r : ordered)
         pairs.push_back({get(op.operands[0])[r], get(op.operands[1])[r]});
       V none = nullptr;
-      parts.push_back(winner(op, *arg, pairs, lanes, /*repeat=*/false, found ? (*found)[p] : none));
+      parts.push_back(winner(op, *arg, pairs, lanes, /*repeat=*/false, found ? (*found)[p] : none, indicesAscend(op)));
     } else if (found && (*found)[p]) {
       parts.push_back({(*found)[p]});
     } else {

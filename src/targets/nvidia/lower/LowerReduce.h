@@ -27,9 +27,12 @@ struct Lowering::Reductions : Part {
   MaybeArg argExtremumOf(const Op &op) const;
   V voteLanes(ir::OpKind kind, V x), reduxLanes(ir::OpKind kind, V x, uint32_t lanes, bool repeat);
   V extremum(ir::OpKind kind, V x, V y), extremumOfLanes(ir::OpKind kind, V x, uint32_t lanes, bool repeat), extremumOfPairs(ir::OpKind kind, llvm::ArrayRef<V> x);
-  Regs winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> pairs, uint32_t lanes, bool repeat, V &found);
+  Regs winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> pairs, uint32_t lanes, bool repeat, V &found, bool ascend = false); // `ascend`: the indices of `pairs` do
   /// The extrema of a warp that a reduction of this tile along this axis has found, by part: argmax(x) and max(x) have them in common. Null: it is another reduction.
   llvm::SmallVector<V, 8> *findExtrema(const Op &op, const MaybeArg &arg, size_t parts);
 };
+
+/// Do the indices of a reduction's pairs grow with the coordinate along its axis?
+bool indicesAscend(const ir::Op &reduce);
 
 } // namespace tegula::nvidia
