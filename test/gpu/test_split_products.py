@@ -73,11 +73,11 @@ def rounded(a, b, o, K):
     tl.store(o + m[:, None] * 64 + m[None, :], acc)
 
 
-def test_words_that_are_rounded_for_one_product_pass_through_shared_memory():
-    """Read as a fragment they have bank conflicts (H200, 128x128x64 by eight warps: 466 -> 521 us)."""
+def test_words_that_are_rounded_for_one_product_stay_in_registers():
+    """Also where nothing else is computed for it: B comes from its ring as it is."""
     a, b, o = np.ones((64, 512), np.float32), np.ones((512, 64), ml_dtypes.bfloat16), np.ones((64, 64), np.float32)
     gpu = rounded.warmup(a, b, o, 512, num_warps=4, grid=(1,), device="sim").compile_for("sm_90a").stage("gpu")
-    assert gpu.partition(" = for ")[2].count("shared_store") == 1 and "async_mma" in gpu
+    assert "shared_store" not in gpu.partition(" = for ")[2].partition("\n  }\n")[0] and "async_mma" in gpu
 
 
 @pytest.mark.parametrize("precision, bound", [("tf32x3", 3 * 2.0**-20), ("bf16x3", 2.0**-14), ("bf16x6", 2.0**-21)])
