@@ -1,6 +1,8 @@
 // See SameIterations.h.
 #include "gpu/SameIterations.h"
+#include "ir/Builder.h"
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace tegula::gpu {
@@ -64,6 +66,27 @@ bool SameIterations::same(const Value *a, const Value *b, unsigned depth) {
   return isSame;
 }
 
+/// Does the loop begin a whole number of steps behind the beginning of `before`, if it runs at all? Where that ends is begin + steps, or the end of all, whichever comes first, as a Builder folds it.
+static bool beginsAtStep(const Op &loop, const Op &before, SameIterations &iterations) {
+  const Value *begin = before.operands[0], *middle = before.operands[1], *step = before.operands[2], *end = loop.operands[1];
+  const std::optional<int64_t> from = ir::constantInt(begin), to = ir::constantInt(middle), by = ir::constantInt(step);
+  if (from && to && by)
+    return *by > 0 && *from <= *to && (*to - *from) % *by == 0;
+  const auto isOf = [&](const Value *v, OpKind kind, const Value *a, const Value *b) { return v->def && v->def->kind == kind && iterations.same(v->def->operands[0], a) && iterations.same(v->def->operands[1], b); };
+  const Op *select = middle->def;
+  if (!select || select->kind != OpKind::Select || select->operands[2] != end)
+    return false;
+  const Op *isMore = select->operands[0]->def;
+  if (!isMore || isMore->kind != OpKind::CmpI || isMore->pred() != ir::CmpPred::Sgt)
+    return false;
+  const Value *left = isMore->operands[0], *held = isMore->operands[1];
+  const std::optional<int64_t> n = ir::constantInt(held);
+  const bool isSteps = n && by ? *by > 0 && *n % *by == 0 : held->def && held->def->kind == OpKind::Mul && iterations.same(held->def->operands[0], step) && ir::constantInt(held->def->operands[1]);
+  if (from && n)
+    return isSteps && ir::constantInt(select->operands[1]) == *from + *n && ((*from == 0 && left == end) || isOf(left, OpKind::Sub, end, begin));
+  return isSteps && ((from == 0 && left == end && select->operands[1] == held) || (isOf(left, OpKind::Sub, end, begin) && isOf(select->operands[1], OpKind::Add, begin, held)));
+}
+
 bool goesOn(const Op &loop, const Op &before) {
   if (loop.reverse() || before.reverse() || loop.operands[0] != before.operands[1] || loop.operands[2] != before.operands[2])
     return false;
@@ -71,7 +94,7 @@ bool goesOn(const Op &loop, const Op &before) {
   addStores(*loop.region(0), now);
   addStores(*before.region(0), then);
   SameIterations iterations(before, loop, SameIterations::Case::GoesOn);
-  return std::ranges::equal(then, now, [&](const Op *a, const Op *b) { return iterations.same(a->operands[0], b->operands[0]); });
+  return beginsAtStep(loop, before, iterations) && std::ranges::equal(then, now, [&](const Op *a, const Op *b) { return iterations.same(a->operands[0], b->operands[0]); });
 }
 
 } // namespace tegula::gpu

@@ -24,7 +24,7 @@ private:
   std::unordered_map<const ir::Value *, const ir::Value *> same_; // of the first loop, or the values before it that they are computed from
 };
 
-/// Does the loop do the iterations behind those of `before`, which ends where it begins, with the same stores? As what a loop does behind the part of it whose rows are held (loops/HoldRows.h).
+/// Does the loop do the iterations behind those of `before`, which ends where it begins, a whole number of steps behind its own beginning, with the same stores? As what a loop does behind the part of it whose rows are held (loops/HoldRows.h).
 bool goesOn(const ir::Op &loop, const ir::Op &before);
 
 } // namespace tegula::gpu

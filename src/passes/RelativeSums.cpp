@@ -36,7 +36,7 @@ public:
     for (size_t i = 0; i < roles.size(); ++i)
       if (i != top_ && roles[i].kind == CarriedRole::Kind::Other)
         addSum(i);
-    if (sums_.empty() || !isClosed() || !startsRight())
+    if (sums_.empty() || hasAxes_ || !isClosed() || !startsRight())
       return;
     roles[top_] = {.kind = CarriedRole::Kind::Top, .combine = kind_, .isGuarded = sums_.front().isGuarded()};
     for (const Sum &s : sums_)
@@ -68,9 +68,18 @@ private:
   void allow(const Op *op) { allowed_.insert(op); }
   /// Views and what is behind them.
   const Value *through(const Value *v) {
-    for (; isView(in(v)); v = v->def->operands[0])
+    for (; isView(in(v)); v = v->def->operands[0]) {
       allow(v->def);
+      if (v->def->kind == OpKind::ExpandDims)
+        along(v->def->axis());
+    }
     return v;
+  }
+  /// Blocks are reduced along one axis, and what is of rows is spread along the same.
+  void along(int64_t axis) {
+    if (axis_.value_or(axis) != axis)
+      hasAxes_ = true;
+    axis_ = axis;
   }
 
   bool isMaximum() {
@@ -87,7 +96,7 @@ private:
     if (most->kind == OpKind::Reduce) { // of a block and of what was before
       const std::optional<OpKind> how = maximumOfElements(*most);
       const std::optional<MaximumOf> both = how ? maximumOf(most->operands[0]) : std::nullopt;
-      if (!both || both->kind != *how || !in(most->operands[0]))
+      if (!both || both->kind != *how || !in(most->operands[0]) || !old_->type.isScalar())
         return false;
       const bool isFirst = behindViews(both->a) == old_;
       if (!isFirst && behindViews(both->b) != old_)
@@ -104,8 +113,10 @@ private:
       allowMaximum(now);
       kind_ = both->kind;
       elements_ = both->a == old_ ? both->b : both->a;
-      if (const Op *reduce = elements_->def; reduce && reduce->kind == OpKind::Reduce && maximumOfElements(*reduce) == kind_)
+      if (const Op *reduce = elements_->def; reduce && reduce->kind == OpKind::Reduce && maximumOfElements(*reduce) == kind_) {
         elements_ = reduce->operands[0];
+        along(reduce->axis());
+      }
     }
     outside_.push_back(elements_);
     return true;
@@ -238,6 +249,7 @@ private:
         return;
       allow(sumOf);
       added = sumOf->operands[0];
+      along(sumOf->axis());
     }
     s.scale = fall->exponential;
     s.factor = fall->factor;
@@ -255,6 +267,7 @@ private:
       if (r->exponential->kind != s.scale->kind || r->factor != s.factor || !isNoMore(r->from, masks) || (r->dropsNaN && kind_ != OpKind::Maximum))
         return false;
       s.added = r->empty;
+      s.isWeighted |= !std::ranges::all_of(masks, [&](const Value *mask) { return isNothingBeside(mask, r->from); });
       return true;
     }
     const Op *op = in(v);
@@ -274,6 +287,16 @@ private:
         return true;
       }
     return false;
+  }
+
+  /// Are the maximum's elements -inf where the mask is off? Then it takes nothing away from the sum of their exponentials.
+  bool isNothingBeside(const Value *mask, const Value *y) const {
+    if (const Op *select = in(elements_, OpKind::Select); select && select->operands[0] == mask && isMinusInfinity(select->operands[2]))
+      return true;
+    if (const Op *widened = in(y, OpKind::FpExt))
+      y = widened->operands[0];
+    const Op *load = in(y, OpKind::Load);
+    return load && load->operands.size() > 2 && load->operands[1] == mask && isMinusInfinity(load->operands[2]);
   }
 
   /// Than the maximum, where all of the masks are on: it is what the maximum is of, or that is -inf where one of them is off.
@@ -316,7 +339,7 @@ private:
       return true;
     const bool isGuarded = sums_.front().isGuarded();
     for (const Sum &s : sums_) {
-      if (constantFloat(loop_.operands[3 + s.number]) != 0.0 || s.isGuarded() != isGuarded)
+      if (constantFloat(loop_.operands[3 + s.number]) != 0.0 || s.isGuarded() != isGuarded || s.scaled.has_value() != s.added.has_value())
         return false;
       // What is counted for each -inf is to be the same in all parts, and forgotten as soon as there is a number.
       if (isGuarded && *s.added != 0 && *s.scaled != 1)
@@ -332,6 +355,8 @@ private:
   const Value *const old_;
   const Value *now_ = nullptr, *mask_ = nullptr, *elements_ = nullptr;
   OpKind kind_{};
+  std::optional<int64_t> axis_;
+  bool hasAxes_ = false; // several
   std::vector<Sum> sums_;
   std::unordered_set<const Op *> allowed_;
   std::vector<const Value *> outside_; // operands that must not come from what is carried

@@ -8,7 +8,7 @@
 //   now = where((top > x) | (top != top), top, x)          with NaN
 //   top = where(mask, now, top), sum likewise              elements behind the end of a row leave both as they are
 //   safe = where(now == -inf, 0, now)                      in place of `now` in both differences, or
-//   where(now == -inf, c, exp(...))                        in place of both exponentials: a guard, without which -inf - -inf makes NaN of elements of which none was larger yet
+//   where(now == -inf, c, exp(...))                        in place of each of both exponentials, or of their differences: a guard, without which -inf - -inf makes NaN of elements of which none was larger yet
 #pragma once
 #include "passes/SplitLoops.h"
 

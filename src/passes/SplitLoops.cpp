@@ -46,7 +46,7 @@ public:
     const Block &body = *loop_.region(0);
     if (block(body) && !running_.count(body.terminator()->operands[own_]))
       why_ = "the next value does not come from the one before by additions";
-    if (!why_ && isSpread_ && how_->startsOnce)
+    if (!why_ && isSpread_ && (!how_ || how_->startsOnce))
       why_ = isRead;
     if (why_)
       return {.why = why_};
@@ -97,12 +97,12 @@ private:
       if (any)
         running_.insert(op.result());
       return true;
-    case OpKind::Splat: case OpKind::ExpandDims: case OpKind::Broadcast: // a running maximum among the elements of a block,
+    case OpKind::Splat: // a running maximum among the elements of a block,
       if (any)
         isSpread_ = running_.insert(op.result()).second;
       return true;
     case OpKind::Reduce: // and that of all of them
-      if (any && how_ && maximumOfElements(op) == how_->kind)
+      if (any && how_ && maximumOfElements(op) == how_->kind && op.result()->type.isScalar())
         return running_.insert(op.result()).second;
       break;
     default:

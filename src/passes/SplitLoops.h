@@ -25,7 +25,7 @@ struct CarriedRole {
   size_t top = 0;                    // Scaled: the number of its Top,
   const ir::Op *scale = nullptr;     // the exponential that it is scaled by,
   std::optional<double> factor;      // and the constant that its difference is multiplied by before; nullopt: none
-  bool isWeighted = false;           // Scaled: the exponentials are multiplied by something
+  bool isWeighted = false;           // Scaled: the exponentials are multiplied by something, or some are left out
   std::array<size_t, 3> moments{};   // Moment: the numbers of mean, sum of squared deviations, weight
   const ir::Op *isFirst = nullptr;   // and the comparison of the counter with its first value, if there is one
   bool isGuarded = false;            // Top, Scaled: no NaN comes of elements of which none was larger than -inf yet

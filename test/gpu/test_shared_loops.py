@@ -290,6 +290,98 @@ def test_what_only_looks_like_moments():
 
 
 @tegula.jit
+def left_out(x, out, n, BLOCK: tl.constexpr, LEAST: tl.constexpr):
+    """Exponentials of what is left out are 0: of elements that count as the least number, or behind half a guard."""
+    if tl.program_id(0) >= 2:
+        return
+    x += tl.program_id(0) * n
+    top, total = -float("inf"), 0.0
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        w = tl.load(x + at, at < n, other=-5.0)
+        now = tl.maximum(top, tl.max(tl.where(w > -4.0, w, -3.4028234663852886e38 if LEAST else -float("inf")), 0))
+        fall = tl.exp(top - now) if LEAST else tl.where(now == -float("inf"), 1.0, tl.exp(top - now))
+        total = total * fall + tl.sum(tl.where(w > -4.0, tl.exp(w - now), 0.0), 0)
+        top = now
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(out + tl.program_id(0) * n + at, tl.where(at % 2 == 0, top, total) + 0 * tl.load(x + at, at < n, other=0.0), at < n)
+
+
+@tegula.jit
+def by_lanes(x, out, n, BLOCK: tl.constexpr, FLOOR: tl.constexpr):
+    """Sums by elements are scaled by more than one number, or not at all."""
+    if tl.program_id(0) >= 2:
+        return
+    x += tl.program_id(0) * n
+    tops, totals = tl.full([BLOCK], -1e30, tl.float32), tl.zeros([BLOCK], tl.float32)
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        v = tl.load(x + at, at < n, other=-1e30)
+        now = tl.maximum(tops, v)
+        totals = totals * tl.exp(tops - now) + tl.exp(v - now)
+        tops = now
+    top = tl.max(tops, 0)
+    total = tl.sum(totals * tl.exp(tops - tl.maximum(tops, 0.0) if FLOOR else tl.where(top > 1.0, 0.0, tops - top)), 0)
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(out + tl.program_id(0) * n + at, total + 0 * tl.load(x + at, at < n, other=0.0), at < n)
+
+
+@tegula.jit
+def other_axis(x, out, n, BLOCK: tl.constexpr, SUMS: tl.constexpr):
+    """What is reduced along one axis counts along the other in the next iteration."""
+    if tl.program_id(0) >= 2:
+        return
+    x += tl.program_id(0) * n
+    r = tl.arange(0, 32)
+    top, total = tl.full([32], -1e30, tl.float32), tl.zeros([32], tl.float32)
+    for start in range(0, n, 1024):
+        at = start + r[:, None] * 32 + r[None, :]
+        v = tl.load(x + at, at < n, other=-1e30)
+        if SUMS:
+            now = tl.maximum(top, tl.max(v, 1))
+            total = total * tl.exp(top - now) + tl.sum(tl.exp(v - now[:, None]), 0)
+            top = now
+        else:
+            top = tl.max(tl.maximum(v, top[None, :]), 1)
+    for start in range(0, n, 1024):
+        at = start + r[:, None] * 32 + r[None, :]
+        tl.store(out + tl.program_id(0) * n + at, (total if SUMS else top)[:, None] + 0 * tl.load(x + at, at < n, other=0.0), at < n)
+
+
+@pytest.mark.parametrize("kernel", [left_out, by_lanes, other_axis])
+@pytest.mark.parametrize("which", [False, True])
+def test_what_only_looks_like_them(kernel, which):
+    n, block = 36880, 2048
+    x = np.resize(rows(n, np.float32)[0], (2, n))
+    x[1] = -7 if kernel is left_out else x[1]
+    out, other = np.full_like(x, 7), np.full_like(x, 7)
+    launched(kernel, x, out, n, block, which, num_warps=8)
+    alone(kernel, x, other, n, block, which, num_warps=8)
+    np.testing.assert_allclose(out, other, rtol=2e-5)
+
+
+@tegula.jit
+def in_two_loops(out, m, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    for start in range(0, m, BLOCK):
+        tl.store(out + start + at, tl.full((BLOCK,), 1.0, tl.float32))
+    for start in range(m, n, BLOCK):
+        tl.store(out + start + at, tl.full((BLOCK,), 2.0, tl.float32))
+
+
+@pytest.mark.parametrize("m", [100, 128, 512])
+def test_a_loop_that_begins_inside_of_a_step(m):
+    """Both loops store some elements, by other threads."""
+    out, expected = np.zeros(4096, np.float32), np.zeros(4096, np.float32)
+    in_two_loops[(1,)](out, m, 2048, 512, device="sim", num_warps=4)
+    expected[:512] = 1
+    expected[m : m + -(-(2048 - m) // 512) * 512] = 2
+    np.testing.assert_array_equal(out, expected)
+
+
+@tegula.jit
 def block_pointers(x, out, n, BLOCK: tl.constexpr):
     """Blocks that move behind the iterations that are held go on in those that are not."""
     if tl.program_id(0) >= 2:

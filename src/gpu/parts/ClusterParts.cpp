@@ -9,6 +9,7 @@
 #include "passes/RelativeSums.h"
 #include "passes/RunningMoments.h"
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace tegula::gpu {
@@ -283,6 +284,12 @@ const Value *behindViews(const Value *v) {
   return v;
 }
 
+/// May it be computed by elements of what such a loop has summed up? A reduction of that is a number as others.
+bool isMadeOfLanes(const Value *v, unsigned depth = 0) {
+  constexpr unsigned deepest = 8;
+  return sharedLoopOf(v) || depth > deepest || (v->def && v->def->kind != OpKind::Reduce && std::ranges::any_of(v->def->operands, [&](const Value *o) { return isMadeOfLanes(o, depth + 1); }));
+}
+
 /// total * exp(factor * (top - all)) for a maximum and a sum of a loop, and the same `all` for all elements of a row; of -inf everywhere the difference may be 0.
 const Op *loopOfScaled(const Value *v) {
   const Op *product = v->def;
@@ -310,8 +317,11 @@ const Op *loopOfScaled(const Value *v) {
   if (!fall || fall->kind != OpKind::FSub || fall->operands[0] != loop->results[role.top])
     return nullptr;
   const Value *const all = behindViews(fall->operands[1]);
-  const auto isOfAll = [&](const Value *x) { return behindViews(x) == all || constantFloat(behindViews(x)).has_value(); };
-  return !sharedLoopOf(all) && (!condition || (condition->def && condition->def->kind == OpKind::CmpF && std::ranges::all_of(condition->def->operands, isOfAll))) ? loop : nullptr;
+  const auto isOfAll = [&] { // all == -inf
+    return condition->def && condition->def->kind == OpKind::CmpF && condition->def->pred() == CmpPred::Oeq && behindViews(condition->def->operands[0]) == all &&
+           constantFloat(behindViews(condition->def->operands[1])) == -std::numeric_limits<double>::infinity();
+  };
+  return !isMadeOfLanes(all) && (!condition || isOfAll()) ? loop : nullptr;
 }
 
 } // namespace
