@@ -449,8 +449,8 @@ HALF_SUMS = "a_ptr:*fp16:16, b_ptr:*fp16:16, c_ptr:*fp16:16, M:i32:16, N:i32:16,
 
 @pytest.mark.parametrize("block, warps, stages, slots", [("BM:64, BN:64, BK:16", 8, 1, [6, 6]), ("BM:64, BN:64, BK:32", 4, 3, [4, 4])])
 def test_small_tiles_by_many_warps_are_copied_farther_ahead(block, warps, stages, slots):
-    """As far as 48 KiB under way on an SM, while no block is lost: 4 KB an iteration by eight warps in three blocks. Where four warps have room for more blocks, the stages that were asked for do. H200: 1243 us with two slots more than
-    none, 1118 with these."""
+    """As far as 48 KiB under way on an SM, while no block is lost: 4 KB an iteration by eight warps in three blocks. Where four warps have room for more blocks, the stages that were asked for do. H200: 1243 us one iteration ahead,
+    1118 with these."""
     assert rings(registers.run("compile", "bench/zoo/kernels/products.py::half_sums", "--sig", HALF_SUMS + block, "-t", "sm_90a", "--num-warps", str(warps), "--num-stages", str(stages), "--emit", "gpu")) == slots
 
 
@@ -463,3 +463,9 @@ def test_the_next_scores_are_computed_ahead_where_sums_behind_products_leave_roo
     gpu = registers.run("compile", "bench/zoo/kernels/attention_models.py::scaled_eight_bits", "--sig", EIGHT_BITS + block, "-t", "sm_90a", "--num-warps", str(warps), "--num-stages", "3", "--emit", "gpu")
     before = gpu[:gpu.rindex(" = for ")]
     assert (" = dot " in before) == ahead
+
+
+@pytest.mark.parametrize("block, warps, stages, slots", [((64, 256, 32), 4, 4, [4, 4]), ((64, 256, 32), 4, 3, [4, 4]), ((64, 64, 32), 4, 3, [4, 4])])
+def test_no_stage_to_spare_where_much_is_under_way(block, warps, stages, slots):
+    """Three iterations of 20 KB in two blocks are enough; two of them have a stage to spare, as smaller tiles do."""
+    assert rings(compiled("matmul_descriptors", block, warps, stages, "--emit", "gpu")) == slots

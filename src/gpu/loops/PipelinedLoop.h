@@ -139,7 +139,9 @@ protected:
   uint64_t blocksByRegisters() const;
   uint64_t blocksByMemory(const RingChoice &c);
   RingChoice withNeighbours(const RingChoice &c);
+  uint64_t bytesOfIteration() const;
   RingChoice withEnoughUnderWay(const RingChoice &c);
+  RingChoice withoutIdleStage(const RingChoice &c);
   bool leaveOthers();
   bool fitMemory();
   /// The operation in front of which all asynchronous dots of the last iteration must be done: null if their results alone decide.

@@ -249,9 +249,7 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
 /// 64x32, two stages 1567 -> 1465).
 RingChoice PipelinedLoop::withEnoughUnderWay(const RingChoice &c) {
   constexpr uint64_t enough = 48 * 1024; // as Occupancy.h has it for rows (Little's law)
-  uint64_t iteration = 0;
-  for (const Ring &r : rings_)
-    iteration += r.isCopied && !r.isStaged ? slotBytes(r.tile) : 0;
+  const uint64_t iteration = bytesOfIteration();
   if (!startsCopies_ || hasStages() || !iteration)
     return c;
   auto blocks = [&](const RingChoice &x) { return std::min(blocksByRegisters(), blocksByMemory(x)); };
@@ -259,6 +257,27 @@ RingChoice PipelinedLoop::withEnoughUnderWay(const RingChoice &c) {
   for (RingChoice more = c; blocks(c) * iteration * static_cast<uint64_t>(best.ahead) < enough && ++more.ahead < mostIterations() && blocks(more) >= blocks(c); best = more)
     ;
   return best;
+}
+
+/// Bytes that are copied for an iteration.
+uint64_t PipelinedLoop::bytesOfIteration() const {
+  uint64_t bytes = 0;
+  for (const Ring &r : rings_)
+    bytes += r.isCopied && !r.isStaged ? slotBytes(r.tile) : 0;
+  return bytes;
+}
+
+/// No stage to spare for a product of few warps whose block copies are far ahead with much under way on an SM: where L2 is what they wait for, more of them come later (H200, 64x256x32 by four warps, four stages:
+/// B transposed 8192^3 2258 -> 2004 us, 4096^3 272 -> 254, row-major 228 -> 215). One or two iterations ahead it is worth it (TF32 128x128x32, three stages, 577 us with it, 678 without; attention 64x128, two, 1125, 1413).
+RingChoice PipelinedLoop::withoutIdleStage(const RingChoice &c) {
+  constexpr uint64_t much = 96 * 1024;
+  constexpr int64_t far = 3;
+  if (!startsCopies_ || !hasStages() || !c.slack || options_.numWarps >= 8 || dots_.size() != 1 || c.ahead < far)
+    return c;
+  RingChoice tight = c;
+  tight.slack = 0;
+  const uint64_t blocks = std::min(blocksByRegisters(), blocksByMemory(tight));
+  return blocks * static_cast<uint64_t>(c.ahead) * bytesOfIteration() >= much ? tight : c;
 }
 
 const Op *PipelinedLoop::placeOfEarlyWait() const {
@@ -323,7 +342,7 @@ bool PipelinedLoop::fitMemory() {
         needed = std::min(needed, take(c));
     remarks_.shortOfMemory(first->ahead, wanted, needed, limit);
   }
-  const RingChoice chosen = withEnoughUnderWay(withNeighbours(*first));
+  const RingChoice chosen = withoutIdleStage(withEnoughUnderWay(withNeighbours(*first)));
   take(chosen);
   const Op *early = chosen.isDrained ? body_.terminator() : placeOfEarlyWait();
   if (early)
