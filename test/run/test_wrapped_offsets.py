@@ -59,6 +59,24 @@ def test_sums_of_products(dev):
 
 
 @tegula.jit
+def by_counter(x, out, first, n):
+    i = tl.arange(0, 256)
+    acc = tl.zeros([256], tl.float32)
+    for k in range(first, first + 3):
+        p = i * k
+        acc += tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0)
+    tl.store(out + i, acc)
+
+
+def test_products_with_a_counter(dev):
+    x = np.arange(N, dtype=np.float32)
+    for first in (3, 1 << 30, (1 << 29) - 1, 5):
+        out = np.zeros(256, np.float32)
+        dev(by_counter, (1,), x, out, first, N)
+        assert_same(out, sum(loaded(x, int32(np.arange(256) * k)) for k in range(first, first + 3)))
+
+
+@tegula.jit
 def stores(out, factor, n):
     i = tl.arange(0, 16)[:, None] + 0 * tl.arange(0, 16)[None, :]
     p = i * factor + tl.arange(0, 16)[None, :]

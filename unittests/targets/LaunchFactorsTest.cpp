@@ -65,6 +65,14 @@ TEST_F(LaunchFactorsTest, ProgramsAreFewerThanTheGrids) {
   EXPECT_EQ(formFor(0, 0, 100), exactForm);
 }
 
+TEST_F(LaunchFactorsTest, CountersAreBetweenTheirBounds) {
+  factors.isBetween(loaded, argument[0], b.CreateAdd(argument[1], b.getInt32(3)));
+  factors.assume(loaded, 1, 100);
+  EXPECT_EQ(formFor(-99, 96), plainForm);
+  EXPECT_EQ(formFor(-100, 0), exactForm);
+  EXPECT_EQ(formFor(0, 97), exactForm);
+}
+
 TEST_F(LaunchFactorsTest, ManyStridesHaveOneLimit) {
   for (unsigned i = 0; i < 9; ++i)
     factors.assume(argument[i], i + 1, 900);

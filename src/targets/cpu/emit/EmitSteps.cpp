@@ -286,6 +286,7 @@ void FunctionEmitter::forLoop(const Step &s) {
     carried.push_back(phi);
   }
   scalar_[body.args[0]] = iv;
+  factors_.isBetween(iv, lb, ub);
   bindScalars(args, carried);
   const size_t mixed = mixed_.mark();
   if (reverse) steps(s.bodies[0]);

@@ -73,6 +73,12 @@ int32_t LaunchFactors::bound(llvm::Value *v, unsigned depth) {
   return bounds_[v] = r;
 }
 
+void LaunchFactors::isBetween(llvm::Value *v, llvm::Value *from, llvm::Value *to) {
+  const int32_t a = bound(from, 0), b = a < 0 ? -1 : bound(to, 0);
+  if (b >= 0)
+    named_[v] = add({Kind::Max, a, b});
+}
+
 void LaunchFactors::assume(llvm::Value *factor, int64_t times, int64_t limit) {
   const int32_t x = bound(factor, 0);
   if (x < 0)

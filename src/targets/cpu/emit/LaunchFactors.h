@@ -20,6 +20,8 @@ public:
   /// An argument of the kernel, an integer, by its index; a number that is not negative and less than the grid's programs, or their number.
   void isArgument(llvm::Value *v, uint32_t index) { named_[v] = magnitude({WorkExpr::Kind::Argument, -1, -1, -1, index}); }
   void isProgram(llvm::Value *v) { named_[v] = add({WorkExpr::Kind::NumPrograms}); }
+  /// The counter of a loop, no farther from 0 than one of its bounds.
+  void isBetween(llvm::Value *v, llvm::Value *from, llvm::Value *to);
   /// Of a number of 32 bits.
   bool mayAssume(const llvm::Value *factor) const { return !exact_ || llvm::isa<llvm::ConstantInt>(factor); }
   /// times * |factor| < limit, of a factor that may be counted on.
