@@ -1,7 +1,11 @@
 // See FlushExponentials.h.
 #include "gpu/FlushExponentials.h"
+#include "gpu/BlockEdit.h"
 #include "gpu/Layouts.h"
+#include "gpu/SameIterations.h"
+#include "passes/ArgumentAccess.h"
 #include "passes/Extremum.h"
+#include "passes/RelativeSums.h"
 #include "passes/Users.h"
 #include <algorithm>
 #include <array>
@@ -24,11 +28,9 @@ const Value *behindViews(const Value *v) {
   return v;
 }
 
-bool isMaximum(OpKind k) { return k == OpKind::MaxNum || k == OpKind::Maximum; }
-
 class Flusher {
 public:
-  explicit Flusher(const Function &kernel) : users_(*kernel.block()) { run(*kernel.block()); }
+  explicit Flusher(const Function &kernel) : kernel_(*kernel.block()), users_(kernel_) { run(*kernel.block()); }
 
 private:
   void run(const Block &b) {
@@ -42,13 +44,13 @@ private:
   }
 
   /// Is it a difference to a maximum of its row, perhaps scaled, or a constant where a mask does not hold?
-  static bool isBelowMaximum(const Value *v, unsigned depth) {
+  bool isBelowMaximum(const Value *v, unsigned depth) const {
     const Op *op = behindViews(v)->def;
     if (!op || depth > kDepth)
       return false;
     switch (op->kind) {
     case OpKind::Const: return true;
-    case OpKind::FSub: return covers(op->operands[1], op->operands[0], depth + 1);
+    case OpKind::FSub: return covers(op->operands[1], op->operands[0], nullptr, depth + 1);
     case OpKind::Select: return isBelowMaximum(op->operands[1], depth + 1) && isBelowMaximum(op->operands[2], depth + 1);
     case OpKind::FMul: // by one number
       return std::ranges::any_of(std::array{0, 1}, [&](int i) { return isUniform(op->operands[1 - i]) && op->operands[i]->def && behindViews(op->operands[i])->def->kind == OpKind::FSub && isBelowMaximum(op->operands[i], depth + 1); });
@@ -61,31 +63,66 @@ private:
     return v->type.isScalar() || (v->def && v->def->kind == OpKind::Const);
   }
 
-  /// Is `top` a maximum over a row of `x` and of other numbers? A scale by one number may stand in front of the maximum or behind it.
-  static bool covers(const Value *top, const Value *x, unsigned depth) {
+  /// Is `top` a maximum over a row of `x` and of other numbers? A scale by one number may stand in front of the maximum or behind it. `loops`: of an iteration of the first loop, of `x` in that of the second.
+  bool covers(const Value *top, const Value *x, SameIterations *loops, unsigned depth) const {
     top = behindViews(top);
     x = behindViews(x);
-    if (top == x)
+    if (loops ? isSameElement(top, x, *loops, depth) : top == x)
       return true;
     const Op *op = top->def;
     if (!op || depth > kDepth)
       return false;
-    if (op->kind == OpKind::Reduce) {
-      const std::optional<OpKind> k = onlyOperation(*op);
-      return k && isMaximum(*k) && covers(op->operands[0], x, depth + 1);
-    }
+    if (op->kind == OpKind::Reduce)
+      return maximumOfElements(*op) && covers(op->operands[0], x, loops, depth + 1);
     if (op->kind == OpKind::ClusterGather) // what each CTA has of its part of the row, for all of them
-      return covers(op->operands[0], x, depth + 1);
-    if (isMaximum(op->kind))
-      return std::ranges::any_of(op->operands, [&](const Value *o) { return covers(o, x, depth + 1); });
-    if (op->kind == OpKind::Select) // a guard for rows without elements, for which it does not matter
-      return covers(op->operands[1], x, depth + 1) || covers(op->operands[2], x, depth + 1);
+      return covers(op->operands[0], x, loops, depth + 1);
+    if (op->kind == OpKind::For)
+      return !loops && coversAsLoop(*op, top->index, x, depth);
+    if (const std::optional<MaximumOf> both = maximumOf(top))
+      return covers(both->a, x, loops, depth + 1) || covers(both->b, x, loops, depth + 1);
+    if (op->kind == OpKind::Select) // a guard for rows without elements, for which it does not matter, or a mask, behind which nobody looks
+      return covers(op->operands[1], x, loops, depth + 1) || covers(op->operands[2], x, loops, depth + 1);
     if (op->kind == OpKind::FMul && x->def && x->def->kind == OpKind::FMul)
       for (size_t i : {0, 1})
         for (size_t j : {0, 1})
           if (behindViews(op->operands[i]) == behindViews(x->def->operands[j]) && isUniform(op->operands[i]))
-            return covers(op->operands[1 - i], x->def->operands[1 - j], depth + 1);
+            return covers(op->operands[1 - i], x->def->operands[1 - j], loops, depth + 1);
     return false;
+  }
+
+  /// A running maximum of a loop, for what a later loop loads again in the same iterations.
+  bool coversAsLoop(const Op &first, size_t result, const Value *x, unsigned depth) const {
+    const Op *second = x->def ? x->def->parent->parent->op : nullptr;
+    if (!second || second->kind != OpKind::For || second == &first)
+      return false;
+    SameIterations loops(first, *second);
+    return loops.haveSameBounds() && covers(first.region(0)->terminator()->operands[result], x, &loops, depth + 1);
+  }
+
+  bool isSameElement(const Value *a, const Value *b, SameIterations &loops, unsigned depth) const {
+    a = behindViews(a);
+    b = behindViews(b);
+    if (loops.same(a, b))
+      return true;
+    if (!a->def || !b->def || a->def->kind != b->def->kind || depth > kDepth)
+      return false;
+    const Op &x = *a->def, &y = *b->def;
+    if (x.kind == OpKind::Load) // without a mask, or with the same one; what stands for others does not matter
+      return (x.operands.size() == 1 || (y.operands.size() > 1 && loops.same(x.operands[1], y.operands[1]))) && loops.same(x.operands[0], y.operands[0]) && !isChanged(kernel_, y);
+    return x.has(traits::Elementwise) && x.has(traits::Pure) && x.operands.size() == y.operands.size() &&
+           std::ranges::equal(x.operands, y.operands, [&](const Value *p, const Value *q) { return isSameElement(p, q, loops, depth + 1); });
+  }
+
+  /// May the kernel store to what is loaded, other than to the same places behind the load?
+  static bool isChanged(const Block &b, const Op &load) {
+    const int memory = memoryOf(load.operands[0]);
+    return memory < 0 || std::ranges::any_of(b.ops, [&](const Op *op) {
+             if (std::ranges::any_of(op->regions, [&](const Region *r) { return isChanged(*r->block, load); }))
+               return true;
+             if (op->kind == OpKind::Store)
+               return (memoryOf(op->operands[0]) < 0 || memoryOf(op->operands[0]) == memory) && !(op->parent == load.parent && op->operands[0] == load.operands[0]);
+             return op->regions.empty() && writesGlobal(*op);
+           });
   }
 
   /// Does nobody see a difference below 2^-126 of it, other than in sums?
@@ -121,6 +158,7 @@ private:
     });
   }
 
+  const Block &kernel_;
   Users users_;
 };
 

@@ -8,7 +8,7 @@
 namespace tegula::gpu {
 
 /// Marks such exponentials of float32 as `fast`, in place. The argument has to be a difference to a maximum of its own row: of rows whose largest exponential is 1, what flushing takes away is below
-/// 2^-126 of the sum. Exponentials that are only added to constants (`1 + exp(-x)`) are marked whatever their argument is: the sum is the same. An exponential that is stored as float32, compared, or given to a function keeps its subnormal numbers.
+/// 2^-126 of the sum. Also to a running maximum of a loop, of what a later one loads again in the same iterations. Exponentials that are only added to constants (`1 + exp(-x)`) are marked whatever their argument is: the sum is the same. An exponential that is stored as float32, compared, or given to a function keeps its subnormal numbers.
 void flushExponentials(ir::Module &m);
 
 } // namespace tegula::gpu
