@@ -118,3 +118,25 @@ def test_groups_of_iterations(heads, group, step):
     want[:, :heads * 2 * half] = new.reshape(2, -1)
     turned[(2, groups)](q, cos, sin, limit, stride, heads, half, group, step, num_warps=1, device="sim")
     np.testing.assert_allclose(q, want, atol=1e-5)
+
+
+@tegula.jit
+def weighed(words, planes, out, n, stride, WORDS: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK, ), tl.int32)
+    for k in range(WORDS):
+        word = tl.load(words + at * WORDS + k, mask=at < n, other=0)
+        total += (word & tl.load(planes + k)) + 2 * (word & tl.load(planes + stride + k))
+    tl.store(out + at, total, mask=at < n)
+
+
+@pytest.mark.parametrize("words, loads", [(4, 12), (8, 24), (12, None)])
+def test_short_loops_that_load_are_no_loops(words, loads):
+    """As often as a constant says, up to eight times: addresses are constants apart."""
+    ptx = registers.run("compile", "test/gpu/test_loops.py::weighed", "--sig", f"words:*i32:16, planes:*i32:16, out:*i32:16, n:i32, stride:i32, WORDS:{words}, BLOCK:64", "-t", "sm_90a", "--num-warps", "2", "--emit", "ptx")
+    assert ("bra" not in ptx and ptx.count("ld.global") == loads) if loads else "bra" in ptx
+    rng = np.random.default_rng(1)
+    a, p = rng.integers(-2**20, 2**20, (100, words), dtype=np.int32), rng.integers(-2**20, 2**20, (2, words), dtype=np.int32)
+    out = np.zeros(100, np.int32)
+    weighed[(2, )](a, p, out, 100, words, words, 64, num_warps=2, device="sim")
+    np.testing.assert_array_equal(out, ((a & p[0]) + 2 * (a & p[1])).sum(1))

@@ -26,7 +26,8 @@ bool hasWantedCopies(const llvm::Module &m);
 ///   for head in range(first, min(first + 4, 32)): store(p + head * 128, f(load(p + head * 128)))          four times or never, as `first` and 32 are multiples of 4
 ///
 /// where copies have no test of their own. Their addresses are constants away from one another, so that the assembler knows that they are apart, and starts all loads before the first store: it unrolls loops
-/// itself, but computes an address in each copy, and there every load waits for the stores before it. Rewrites nothing.
+/// itself, but computes an address in each copy, and there every load waits for the stores before it. Loops that only load want the same where a constant says how often they run and all that they load fits into a
+/// few registers: what they gain is those addresses (four words of five arrays: 177 -> 113 instructions of the loop around). Rewrites nothing.
 struct FindShortLoops : llvm::PassInfoMixin<FindShortLoops> {
   llvm::PreservedAnalyses run(llvm::Function &f, llvm::FunctionAnalysisManager &am);
 };
