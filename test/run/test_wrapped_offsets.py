@@ -59,6 +59,22 @@ def test_sums_of_products(dev):
 
 
 @tegula.jit
+def shared_factor(x, out, s, n):
+    i, j = tl.arange(0, 16)[:, None], tl.arange(0, 16)[None, :]
+    p, q = i * s + i * 64 + j, i * s + j
+    y = tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0)
+    tl.store(out + i * 16 + j, y + 128 * tl.load(x + q, mask=(q >= 0) & (q < n), other=-1.0))
+
+
+def test_a_factor_alone_and_in_a_sum(dev):
+    """What has been made of the one, s + 64, is not what the other one needs."""
+    x, out = np.arange(N, dtype=np.float32), np.zeros((16, 16), np.float32)
+    dev(shared_factor, (1,), x, out, 3, N)
+    i, j = np.arange(16)[:, None], np.arange(16)[None, :]
+    assert_same(out, loaded(x, i * 67 + j) + 128 * loaded(x, i * 3 + j))
+
+
+@tegula.jit
 def by_counter(x, out, first, n):
     i = tl.arange(0, 256)
     acc = tl.zeros([256], tl.float32)

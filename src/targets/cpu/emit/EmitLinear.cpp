@@ -49,7 +49,7 @@ V FunctionEmitter::extendAtDef(V s) {
   llvm::Type *i64 = b_.getInt64Ty();
   if (s->getType() == i64)
     return s;
-  V &wide = mixed_[{1, s, 64, nullptr}];
+  V &wide = extended_[s];
   if (wide)
     return wide;
   llvm::IRBuilder<>::InsertPointGuard guard(b_);

@@ -290,6 +290,7 @@ private:
   std::map<int, Lin> bufferLin_;
   LaunchFactors factors_;
   ScopedMap<std::tuple<int64_t, V, int64_t, V>, V> mixed_;
+  llvm::DenseMap<V, V> extended_; // factors of 32 bits, as 64-bit ones: see extendAtDef
   NestState *nest_ = nullptr;
   std::map<const ir::Op *, int> sites_; // number + 1
   DotLoop loop_;
