@@ -248,11 +248,13 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
 /// Farther ahead where few bytes are under way on an SM and the slots cost no block: small tiles by many warps, or few stages (half sums 64x64x16 by eight warps, H200, one stage: 1243 -> 1118 us; fp8 attention D=64
 /// 64x32, two stages 1567 -> 1465).
 RingChoice PipelinedLoop::withEnoughUnderWay(const RingChoice &c) {
-  constexpr uint64_t enough = 48 * 1024; // as Occupancy.h has it for rows (Little's law)
+  constexpr uint64_t enough = 48 * 1024; // as nvidia/occupancy/LoopBlocks.cpp has it for rows (Little's law)
   const uint64_t iteration = bytesOfIteration();
   if (!startsCopies_ || hasStages() || !iteration)
     return c;
-  auto blocks = [&](const RingChoice &x) { return std::min(blocksByRegisters(), blocksByMemory(x)); };
+  // One block more than registers are planned for may come (nvidia/occupancy/ProductBlocks.cpp), up to sixteen warps.
+  constexpr uint64_t mostWarps = 16;
+  auto blocks = [&](const RingChoice &x) { return std::min(std::max<uint64_t>({1, blocksByRegisters(), mostWarps / options_.numWarps}), blocksByMemory(x)); };
   RingChoice best = c;
   for (RingChoice more = c; blocks(c) * iteration * static_cast<uint64_t>(best.ahead) < enough && ++more.ahead < mostIterations() && blocks(more) >= blocks(c); best = more)
     ;
