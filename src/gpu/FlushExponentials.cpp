@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 namespace tegula::gpu {
 
@@ -28,6 +29,12 @@ const Value *behindViews(const Value *v) {
   return v;
 }
 
+/// What an exponential is relative to: a maximum, found by these reductions, the last one first.
+struct Row {
+  std::vector<const Op *> maxima;
+  bool isOfLoop = false; // a running maximum of an earlier loop
+};
+
 class Flusher {
 public:
   explicit Flusher(const Function &kernel) : kernel_(*kernel.block()), users_(kernel_) { run(*kernel.block()); }
@@ -35,6 +42,7 @@ public:
 private:
   void run(const Block &b) {
     for (Op *op : b.ops) {
+      row_ = {};
       if (op->kind == OpKind::Exp && op->approx() && !op->fast() && op->result()->type.elem == Elem::F32 && op->result()->type.isTensor() &&
           ((isBelowMaximum(op->operands[0], 0) && isHidden(op->result(), 0)) || isOnlyAddedToConstants(op->result(), 0)))
         op->set(attr::fast, true);
@@ -72,14 +80,19 @@ private:
     const Op *op = top->def;
     if (!op || depth > kDepth)
       return false;
-    if (op->kind == OpKind::Reduce)
-      return maximumOfElements(*op) && covers(op->operands[0], x, loops, depth + 1);
+    if (op->kind == OpKind::Reduce) {
+      row_.maxima.push_back(op);
+      if (maximumOfElements(*op) && covers(op->operands[0], x, loops, depth + 1))
+        return true;
+      row_.maxima.pop_back();
+      return false;
+    }
     if (op->kind == OpKind::ClusterGather) // what each CTA has of its part of the row, for all of them
       return covers(op->operands[0], x, loops, depth + 1);
     if (op->kind == OpKind::For)
       return !loops && coversAsLoop(*op, top->index, x, depth);
     if (const std::optional<MaximumOf> both = maximumOf(top))
-      return covers(both->a, x, loops, depth + 1) || covers(both->b, x, loops, depth + 1);
+      return (!isFloor(both->b) && covers(both->a, x, loops, depth + 1)) || (!isFloor(both->a) && covers(both->b, x, loops, depth + 1));
     if (op->kind == OpKind::Select) // a guard for rows without elements, for which it does not matter, or a mask, behind which nobody looks
       return covers(op->operands[1], x, loops, depth + 1) || covers(op->operands[2], x, loops, depth + 1);
     if (op->kind == OpKind::FMul && x->def && x->def->kind == OpKind::FMul)
@@ -95,8 +108,26 @@ private:
     const Op *second = x->def ? x->def->parent->parent->op : nullptr;
     if (!second || second->kind != OpKind::For || second == &first)
       return false;
+    const Block &body = *first.region(0);
+    const auto isCarried = [&](const Value *v) { return behindViews(v) == body.args[result + 1]; };
+    const Value *last = behindViews(body.terminator()->operands[result]);
+    while (last->def && last->def->kind == OpKind::Select && isCarried(last->def->operands[2])) // where there are elements
+      last = behindViews(last->def->operands[1]);
+    const std::optional<MaximumOf> next = maximumOf(last);
+    if (!next || isCarried(next->a) == isCarried(next->b) || isFloor(body.args[result + 1]))
+      return false;
     SameIterations loops(first, *second);
-    return loops.haveSameBounds() && covers(first.region(0)->terminator()->operands[result], x, &loops, depth + 1);
+    row_.isOfLoop = loops.haveSameBounds() && covers(isCarried(next->a) ? next->b : next->a, x, &loops, depth + 1);
+    return row_.isOfLoop;
+  }
+
+  /// A number that no element of a row need reach, as in `maximum(max(x), 0)`: or the beginning of a running maximum that is one.
+  static bool isFloor(const Value *v) {
+    constexpr double lowest = -1e30; // what stands for no element
+    v = behindViews(v);
+    if (!v->def && v->index && v->block->parent->op && v->block->parent->op->kind == OpKind::For)
+      v = behindViews(v->block->parent->op->operands[v->index + 2]);
+    return v->def && v->def->kind == OpKind::Const && v->def->floatValue() > lowest;
   }
 
   bool isSameElement(const Value *a, const Value *b, SameIterations &loops, unsigned depth) const {
@@ -120,12 +151,42 @@ private:
              if (std::ranges::any_of(op->regions, [&](const Region *r) { return isChanged(*r->block, load); }))
                return true;
              if (op->kind == OpKind::Store)
-               return (memoryOf(op->operands[0]) < 0 || memoryOf(op->operands[0]) == memory) && !(op->parent == load.parent && op->operands[0] == load.operands[0]);
+               return (memoryOf(op->operands[0]) < 0 || memoryOf(op->operands[0]) == memory) && !(op->operands[0] == load.operands[0] && isBehind(*op, load));
              return op->regions.empty() && writesGlobal(*op);
            });
   }
 
-  /// Does nobody see a difference below 2^-126 of it, other than in sums?
+  static bool isBehind(const Op &op, const Op &other) {
+    return op.parent == other.parent && std::ranges::find(op.parent->ops, &op) > std::ranges::find(op.parent->ops, &other);
+  }
+
+  /// Does a sum along this axis have the element in it that is the maximum? `n`: of the maxima, those that are not summed over yet.
+  bool sumsRow(const Type &summed, unsigned axis, const Value *sum, size_t n) const {
+    if (!n)
+      return true;
+    const Op &maximum = *row_.maxima[n - 1];
+    return maximum.operands[0]->type.shape == summed.shape && maximum.axis() == axis && (n == 1 || (sum && sumsRest(sum, n - 1, 0)));
+  }
+
+  /// Is what a sum of the first axes comes to only summed over the others?
+  bool sumsRest(const Value *v, size_t n, unsigned depth) const {
+    return depth <= kDepth && std::ranges::all_of(users_.of(v), [&](const Op *user) {
+             if (isView(user->kind) || user->kind == OpKind::ClusterGather)
+               return sumsRest(user->result(), n, depth + 1);
+             return user->kind == OpKind::Reduce && onlyOperation(*user) == OpKind::FAdd && sumsRow(user->operands[0]->type, user->axis(), user->result(), n);
+           });
+  }
+
+  /// Is it added, and nothing else, to what its loop carries?
+  bool isAddedToCarried(const Value *v) const {
+    const Op *add = users_.only(v);
+    while (add && isView(add->kind))
+      add = users_.only(add->result());
+    const Op *yield = add && add->kind == OpKind::FAdd ? users_.only(add->result()) : nullptr;
+    return yield && yield->kind == OpKind::Yield && std::ranges::any_of(add->operands, [&](const Value *o) { return !o->def && o->block == yield->parent && yield->operands[o->index - 1] == add->result(); });
+  }
+
+  /// Does nobody see a difference below 2^-126 of it, other than in sums of a row whose largest exponential is 1? In a later loop the largest one may be another iteration's.
   bool isHidden(const Value *v, unsigned depth) const {
     if (depth > kDepth)
       return false;
@@ -133,11 +194,15 @@ private:
     return !all.empty() && std::ranges::all_of(all, [&](const Op *user) {
       switch (user->kind) {
       case OpKind::FAdd:
-      case OpKind::FSub:
-      case OpKind::Dot: return true;
+      case OpKind::FSub: return !row_.isOfLoop;
+      case OpKind::Dot: {
+        const unsigned rank = v->type.shape.rank();
+        return !row_.isOfLoop && (user->operands[2] == v || sumsRow(v->type, user->operands[0] == v ? rank - 1 : rank - 2, nullptr, row_.maxima.size()));
+      }
       case OpKind::FpTrunc: return true;
-      case OpKind::Reduce: return onlyOperation(*user) == OpKind::FAdd;
-      case OpKind::Fma: return user->operands[2] != v;
+      case OpKind::Reduce:
+        return onlyOperation(*user) == OpKind::FAdd && sumsRow(user->operands[0]->type, user->axis(), user->result(), row_.maxima.size()) && (!row_.isOfLoop || isAddedToCarried(user->result()));
+      case OpKind::Fma: return user->operands[2] != v && !row_.isOfLoop;
       case OpKind::FDiv: return user->operands[1] != v && isHidden(user->result(), depth + 1);
       case OpKind::Select: return user->operands[0] != v && isHidden(user->result(), depth + 1);
       case OpKind::FMul: return isHidden(user->result(), depth + 1);
@@ -160,6 +225,7 @@ private:
 
   const Block &kernel_;
   Users users_;
+  mutable Row row_; // of the exponential at hand
 };
 
 } // namespace
