@@ -143,6 +143,33 @@ def test_remainders_times_an_argument(dev):
 
 
 @tegula.jit
+def signed_remainders(x, out, base, by, n):
+    i = tl.arange(0, 256)
+    p = (i + base) % by
+    tl.store(out + i, tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0))
+
+
+@tegula.jit
+def unsigned_remainders(x, out, base, by, n):
+    i = tl.arange(0, 256)
+    p = ((i + base).to(tl.uint32) % by.to(tl.uint32)).to(tl.int32)
+    tl.store(out + i, tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0))
+
+
+def test_remainders_of_what_wraps_around(dev):
+    """The last one of a vector is as far from the first one as if nothing had wrapped around: modulo 2^32."""
+    x, i = np.arange(N, dtype=np.float32), np.arange(256)
+    for base, by in [(0, 300), (-50, 37), ((1 << 31) - 100, -(1 << 31)), ((1 << 31) - 100, (1 << 31) - 1), (-(1 << 31), (1 << 31) - 1)]:
+        out = np.zeros(256, np.float32)
+        dev(signed_remainders, (1,), x, out, base, by, N)
+        assert_same(out, loaded(x, int32(np.fmod(int32(i + base).astype(np.int64), by))))
+    for base, by in [(0, 37), (-6, -5), (-4, -3), (-100, -90), ((1 << 31) - 100, -(1 << 31))]:
+        out = np.zeros(256, np.float32)
+        dev(unsigned_remainders, (1,), x, out, base, by, N)
+        assert_same(out, loaded(x, int32(((i + base) % (1 << 32)) % (by % (1 << 32)))))
+
+
+@tegula.jit
 def product(a, b, out, stride, n):
     i, k = tl.arange(0, 16)[:, None], tl.arange(0, 16)[None, :]
     p = i * stride + k

@@ -577,7 +577,7 @@ std::optional<int64_t> FunctionEmitter::growthOfDividend(const Opaque &o, const 
     growth += x.coef[i].k;
   }
   // Multiplied in 32 bits, it becomes terms of bits, too (extendLin): of two such parts less than 2^28.
-  if (!growth)
+  if (!growth || growth > INT32_MAX)
     return {};
   if (o.narrow < 0)
     return growth;
@@ -604,9 +604,10 @@ FunctionEmitter::Unwrapped FunctionEmitter::unwrapped(const Opaque &o, const Bit
   const Op &op = *o.value->def;
   if (!isQuotient(&op)) {
     V holds = b_.CreateICmpEQ(b_.CreateSub(last, first), llvm::ConstantInt::getSigned(first->getType(), growth));
-    // where(x < n, x, 0): if the last is greater by all of the growth, x has not wrapped around between the two, and is inside at the last.
+    // Where the dividend wraps around between the two, the last is not the greater one. where(x < n, x, 0): if it is, by all of the growth, x is inside at the last.
+    holds = b_.CreateAnd(holds, op.kind == OpKind::URem ? b_.CreateICmpUGT(last, first) : b_.CreateICmpSGT(last, first));
     if (op.kind == OpKind::Select)
-      holds = b_.CreateAnd(holds, b_.CreateAnd(b_.CreateICmpSGE(first, llvm::ConstantInt::get(first->getType(), 0)), b_.CreateICmpSGT(last, first)));
+      holds = b_.CreateAnd(holds, b_.CreateICmpSGE(first, llvm::ConstantInt::get(first->getType(), 0)));
     return {first, holds};
   }
   // The dividend may have wrapped around in between.
