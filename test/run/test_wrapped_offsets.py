@@ -143,6 +143,24 @@ def test_remainders_times_an_argument(dev):
 
 
 @tegula.jit
+def remainders_twice(x, out, by, factor: tl.constexpr, n):
+    i = tl.arange(0, 256)
+    r, q = i % by, i // by
+    p = r * factor + q
+    tl.store(out + i, tl.load(x + r + q) + tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0))
+
+
+def test_remainders_by_two_scales(dev):
+    """That one access may take a remainder for linear says nothing about another one, which multiplies it by more."""
+    x, i = np.arange(300, dtype=np.float32), np.arange(256)
+    for by in (37, 300):
+        for factor in (3, 1 << 28, (1 << 29) + 1):
+            out = np.zeros(256, np.float32)
+            dev(remainders_twice, (1,), x, out, by, factor, N)
+            assert_same(out, x[i % by + i // by] + loaded(x, int32(i % by * factor + i // by)))
+
+
+@tegula.jit
 def signed_remainders(x, out, base, by, n):
     i = tl.arange(0, 256)
     p = (i + base) % by

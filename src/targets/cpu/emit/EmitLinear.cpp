@@ -323,6 +323,17 @@ struct Term {
 };
 } // namespace
 
+// Multiplied in 32 bits, what grows by so much becomes terms of bits, too (extendLin): of two such parts less than 2^28, which launches see to from now on.
+static bool mayBeTerms(const Opaque &o, int64_t growth, LaunchFactors &factors) {
+  if (o.narrow < 0 || !growth)
+    return true;
+  if (growth >= int64_t(1) << 27 || growth * std::abs(o.scale.k) >= int64_t(1) << 27 || (o.scale.s && !factors.mayAssume(o.scale.s)))
+    return false;
+  if (o.scale.s)
+    factors.assume(o.scale.s, growth * std::abs(o.scale.k) * 2, int64_t(1) << 28);
+  return true;
+}
+
 LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at, bool pointer, bool mayWrapLate) {
   NestState &n = *nest_;
   llvm::Type *t = pointer ? b_.getInt64Ty() : l.base->getType();
@@ -410,13 +421,23 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
     Bits inner = positionOf(o, at);
     bool lanes = hasLanes(inner);
     const Coef scale = scaleOf(l, o);
-    // Grows as what it is the remainder of; code in front of the loop is not under its assumptions.
-    if (n.staying && n.depth == n.loops.size() && isAssumed(o.value, inner)) { // of a whole trip
-      const auto *of = llvm::find_if(n.ofTrip, [&](const NestState::OfTrip &t) { return t.part.value == o.value; });
-      const Lin *x = of != n.ofTrip.end() && of->kind == NestState::TripPart::Remainder ? &lin(wrapped(o.value->def)->x) : nullptr;
-      const Bits &known = n.assumed.find(o.value)->second;
+    // Grows as what it is the remainder of; code in front of the loop is not under its assumptions. Which have been made for some access: another one may multiply it by more than what may be terms.
+    const Bits *known = n.depth == n.loops.size() && isAssumed(o.value, inner) ? &n.assumed.find(o.value)->second : nullptr;
+    const auto *of = llvm::find_if(n.ofTrip, [&](const NestState::OfTrip &t) { return t.part.value == o.value; });
+    const bool grows = n.staying ? of != n.ofTrip.end() && of->kind == NestState::TripPart::Remainder : lanes && n.assuming;
+    if (known && grows) {
+      const Lin &x = lin(wrapped(o.value->def)->x);
+      int64_t growth = 0;
+      for (size_t i = 0; i < inner.size(); ++i)
+        if ((*known)[i] >= 0 && n.loopOf[static_cast<size_t>((*known)[i])] < 0)
+          growth += x.coef[i].k;
+      if (!mayBeTerms(o, growth, factors_))
+        known = nullptr;
+    }
+    if (known && n.staying) { // of a whole trip
+      const Lin *x = grows ? &lin(wrapped(o.value->def)->x) : nullptr;
       for (size_t i = 0; i < inner.size(); ++i) {
-        BitSource s = known[i];
+        BitSource s = (*known)[i];
         if (s < 0 || n.loopOf[static_cast<size_t>(s)] >= 0)
           continue;
         if (x && inner[i] >= 0) {
@@ -432,7 +453,7 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
       addScalar(o, n.run ? ofRun(o.value, inner) : eval(o.value, inner));
       continue;
     }
-    if (lanes && n.assuming && !n.staying && n.depth == n.loops.size() && isAssumed(o.value, inner)) {
+    if (known && lanes && n.assuming) {
       const Lin x = lin(wrapped(o.value->def)->x);
       for (size_t i = 0; i < inner.size(); ++i)
         if (BitSource &s = inner[i]; s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0) {
@@ -576,16 +597,9 @@ std::optional<int64_t> FunctionEmitter::growthOfDividend(const Opaque &o, const 
       return {};
     growth += x.coef[i].k;
   }
-  // Multiplied in 32 bits, it becomes terms of bits, too (extendLin): of two such parts less than 2^28.
   if (!growth || growth > INT32_MAX)
     return {};
-  if (o.narrow < 0)
-    return growth;
-  if (growth * std::abs(o.scale.k) >= int64_t(1) << 27 || (o.scale.s && !factors_.mayAssume(o.scale.s)))
-    return {};
-  if (o.scale.s)
-    factors_.assume(o.scale.s, growth * std::abs(o.scale.k) * 2, int64_t(1) << 28);
-  return growth;
+  return mayBeTerms(o, growth, factors_) ? std::optional(growth) : std::nullopt;
 }
 
 std::optional<int64_t> FunctionEmitter::growthOfRemainder(const Opaque &o, const Bits &at, llvm::function_ref<bool(BitSource)> varies) {
