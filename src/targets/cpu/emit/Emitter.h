@@ -118,8 +118,7 @@ private:
   LaneAddress linAt(const void *key, const Lin &l, const Bits &at, bool pointer, bool mayWrapLate = false);
   V laneVector(const LaneAddress &a, llvm::Type *intType);
   static Bits positionOf(const Opaque &o, const Bits &at);
-  /// If `o`, asked for at `at`, is the remainder (or quotient) of a linear value that grows with those sources of `at` for which `varies` holds, by one that does not: by how much
-  /// that grows in all, which is not 0.
+  /// If `o`, asked for at `at`, is the remainder (or quotient) of a linear value that grows with those sources of `at` for which `varies` holds, by one that does not: by how much that grows in all, which is not 0.
   using Varies = llvm::function_ref<bool(BitSource)>;
   std::optional<int64_t> growthOfRemainder(const Opaque &o, const Bits &at, Varies varies), growthOfDividend(const Opaque &o, const Bits &at, Varies varies);
   /// Such a remainder where all of them are zero; i1: it grows as what it is the remainder of, as it does not wrap around.
