@@ -6,7 +6,7 @@
 //   EmitMemory    chunks to and from memory          EmitReduce   accumulators, scans
 //   EmitAtomic    atomics, histogram                 EmitFault    asserts, checked accesses, printing
 //   EmitTranspose order of lanes in nests that write packed operands; shuffles between the two orders
-//   EmitRest      trips behind the end of a row    EmitRuns     loops over flat positions, row by row
+//   EmitRest      trips behind the end of a row    EmitRuns     flat positions, row by row    EmitQuotients quotients and remainders of a trip    LayOutNest  lanes, copies, loops
 //   EmitSegments  rows by parts in which masks hold    EmitStream    non-temporal stores, fetching ahead    EmitAsm      inline assembly
 //   EmitDot       dots and the places of their operands    EmitKeep  packed tiles that later programs find
 //

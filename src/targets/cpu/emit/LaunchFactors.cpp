@@ -1,5 +1,6 @@
 // See LaunchFactors.h.
 #include "targets/cpu/emit/LaunchFactors.h"
+#include "targets/cpu/plan/Lin.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Operator.h"
@@ -158,6 +159,16 @@ LaunchForms LaunchFactors::forms() const {
   if (out.exprs.size() > LaunchForms::mostExprs)
     out = formsBy(std::ranges::min_element(least_, {}, &std::pair<int32_t, int64_t>::second)->second);
   return out.exprs.size() > LaunchForms::mostExprs ? LaunchForms{} : out;
+}
+
+bool mayBeTerms(const Opaque &part, int64_t growth, LaunchFactors &factors) {
+  if (part.narrow < 0 || !growth)
+    return true;
+  if (growth >= int64_t(1) << 27 || growth * std::abs(part.scale.k) >= int64_t(1) << 27 || (part.scale.s && !factors.mayAssume(part.scale.s)))
+    return false;
+  if (part.scale.s)
+    factors.assume(part.scale.s, growth * std::abs(part.scale.k) * 2, int64_t(1) << 28);
+  return true;
 }
 
 } // namespace tegula::cpu

@@ -13,6 +13,8 @@ namespace tegula::cpu {
 
 inline constexpr uint8_t plainForm = 1, exactForm = 2;
 
+struct Opaque;
+
 class LaunchFactors {
 public:
   /// `exact`: nothing may be counted on.
@@ -43,5 +45,8 @@ private:
   llvm::DenseMap<llvm::Value *, int32_t> named_, bounds_;
   std::vector<std::pair<int32_t, int64_t>> least_; // of a magnitude, what it must be less than
 };
+
+/// May a part of a linear form (plan/Lin.h) that grows by so much in a trip become terms of bits there? Multiplied in 32 bits, two such parts are less than 2^28, which launches see to from now on.
+bool mayBeTerms(const Opaque &part, int64_t growth, LaunchFactors &factors);
 
 } // namespace tegula::cpu
