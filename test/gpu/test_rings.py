@@ -465,10 +465,10 @@ def test_the_next_scores_are_computed_ahead_where_sums_behind_products_leave_roo
     assert (" = dot " in before) == ahead
 
 
-@pytest.mark.parametrize("block, warps, stages, slots", [((64, 256, 32), 4, 4, [4, 4]), ((64, 256, 32), 4, 3, [4, 4]), ((64, 64, 32), 4, 3, [4, 4])])
-def test_no_stage_to_spare_where_much_is_under_way(block, warps, stages, slots):
-    """Three iterations of 20 KB in two blocks are enough; two of them have a stage to spare, as smaller tiles do."""
-    assert rings(compiled("matmul_descriptors", block, warps, stages, "--emit", "gpu")) == slots
+@pytest.mark.parametrize("block, warps, stages, programs, slots", [((64, 256, 32), 4, 4, 4096, [4, 4]), ((64, 256, 32), 4, 4, 64, [5, 5]), ((64, 256, 32), 4, 3, 4096, [4, 4]), ((64, 64, 32), 4, 3, 4096, [4, 4])])
+def test_no_stage_to_spare_where_much_is_under_way(block, warps, stages, programs, slots):
+    """Three iterations of 20 KB in two blocks are enough; two of them, and a block alone, have a stage to spare, as smaller tiles do."""
+    assert rings(compiled("matmul_descriptors", block, warps, stages, "--programs", str(programs), "--emit", "gpu")) == slots
 
 
 def test_descriptions_of_slots_take_one_addition():

@@ -270,7 +270,8 @@ uint64_t PipelinedLoop::bytesOfIteration() const {
 }
 
 /// No stage to spare for a product of few warps whose block copies are far ahead with much under way on an SM: where L2 is what they wait for, more of them come later (H200, 64x256x32 by four warps, four stages:
-/// B transposed 8192^3 2258 -> 2004 us, 4096^3 272 -> 254, row-major 228 -> 215). One or two iterations ahead it is worth it (TF32 128x128x32, three stages, 577 us with it, 678 without; attention 64x128, two, 1125, 1413).
+/// B transposed 8192^3 2258 -> 2004 us, 4096^3 272 -> 254, row-major 228 -> 215). One or two iterations ahead it is worth it (TF32 128x128x32, three stages, 577 us with it, 678 without; attention 64x128, two, 1125, 1413),
+/// and so it is in a grid that has one block on an SM (1024^2 x 8192 70 -> 86).
 RingChoice PipelinedLoop::withoutIdleStage(const RingChoice &c) {
   constexpr uint64_t much = 96 * 1024;
   constexpr int64_t far = 3;
@@ -279,7 +280,12 @@ RingChoice PipelinedLoop::withoutIdleStage(const RingChoice &c) {
   RingChoice tight = c;
   tight.slack = 0;
   const uint64_t blocks = std::min(blocksByRegisters(), blocksByMemory(tight));
-  return blocks * static_cast<uint64_t>(c.ahead) * bytesOfIteration() >= much ? tight : c;
+  if (blocks * static_cast<uint64_t>(c.ahead) * bytesOfIteration() < much)
+    return c;
+  if (blocks < 2)
+    return tight;
+  askedCrowd_ = options_.askedCrowd ? options_.askedCrowd : Crowd{1, static_cast<uint32_t>(blocks)}.asked();
+  return Crowd::of(askedCrowd_).gains(options_.crowd) ? tight : c;
 }
 
 const Op *PipelinedLoop::placeOfEarlyWait() const {

@@ -22,6 +22,7 @@ struct HeldIterations {
   uint64_t bytes = 0;    // of one
   bool isNarrow = false; // some elements have less than 32 bits
   unsigned again = 1;    // loops that load it again
+  unsigned registers = 0; // of a thread for tiles that are alive at once (Pressure::data)
 };
 /// For rows of so many iterations. `programs`: of the grid on a multiprocessor if all ran at once; 0: not known.
 Holding blocksThatHold(const HeldIterations &iteration, int64_t trips, unsigned warps, uint64_t programs, unsigned mostCtas);

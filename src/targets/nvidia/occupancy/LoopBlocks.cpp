@@ -25,7 +25,7 @@ bool isPersistent(const Block &b) {
 
 HeldIterations heldIterations(const Pressure &pressure, size_t row) {
   const RowsAgain &again = pressure.rows[row].again;
-  return {again.bytes, again.isNarrow, static_cast<unsigned>(pressure.rows.size())};
+  return {again.bytes, again.isNarrow, static_cast<unsigned>(pressure.rows.size()), pressure.data};
 }
 
 Holding mostInL2(const Pressure &pressure, const Holders &holders, const Options &options, const Known &known) {
