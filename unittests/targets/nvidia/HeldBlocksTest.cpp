@@ -37,7 +37,7 @@ TEST(HeldBlocks, AsFewCtasAsHoldTheRow) {
   EXPECT_EQ(blocksThatHold({32 << 10, true, 1}, 4, 16, 0, 16), (Holding{2, 1})); // a thread has 32 elements of an iteration
   EXPECT_EQ(blocksThatHold({64 << 10, true, 1}, 2, 32, 0, 16), (Holding{0, 1}));
   EXPECT_EQ(blocksThatHold({64 << 10, false, 1, 64}, 8, 16, 0, 16), (Holding{2, 8}));
-  EXPECT_EQ(blocksThatHold({64 << 10, false, 1, 96}, 8, 16, 0, 16), (Holding{0, 1})); // 64 registers where two blocks share a multiprocessor
+  EXPECT_EQ(blocksThatHold({64 << 10, false, 1, 96}, 8, 16, 0, 16), (Holding{1, 2})); // two blocks have 64 registers for 96: one, of which two CTAs hold three of four iterations
   EXPECT_EQ(of(wide, 128, 1), (Holding{0, 1}));                  // few programs, whose row one CTA has room for
   EXPECT_EQ(of(wide, 512, 1), (Holding{3, 8}));
 }

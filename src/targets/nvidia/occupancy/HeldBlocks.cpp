@@ -32,7 +32,7 @@ uint64_t mostBesides(const HeldIterations &iteration) { return wholeIterations(s
 /// of 131072 in bf16 208 / 174 / 156 / 152, layer norm 279 / 212 / 169 / 158; by 2048 an iteration 288 / 226 / 215 / 161; by 8192 and 16 warps, of which 48 KiB take 64, 221 / 184 / 158 / 165. Not in place of one CTA that holds seven eighths:
 /// softmax of 32768 floats 277 -> 270, but cross entropy 277 -> 294 and RMS norm 283 -> 290; unless two loops load the rest again, layer norm 319 -> 281.
 /// Nor of narrow elements where threads have many of an iteration, whose registers leave no room for warps: softmax of 65536 in bf16, 16384 by 16 warps, 147 -> 161, 32768 by 32 178 -> 238.
-/// Nor where what is alive of many elements has no room in as many blocks: maxima and sums by elements, softmax of 262144 floats, 16384 by 16 warps, 454 with 64 registers for 96, 318.
+/// Nor as many blocks as leave no registers for what is alive of many elements: maxima and sums by elements, softmax of 262144 floats, 16384 by 16 warps, 454 with two blocks and 64 registers for 96, 318 with one.
 /// Sixteen CTAs where eight have no room: of 262144 floats 314 -> 294, layer norm 371 -> 334.
 Holding blocksThatHold(const HeldIterations &iteration, int64_t trips, unsigned warps, uint64_t programs, unsigned mostCtas) {
   constexpr unsigned leastWarps = 16, narrowWarps = 32, sharedWarps = 24; // that compute elements in time; where CTAs wait for each other
