@@ -289,12 +289,22 @@ void FunctionEmitter::fetchAhead(unsigned copy) {
 // From the tile of an operand of a dot that `l` addresses, of `depth` k, to the one of the loop's next round, i64; null if that cannot be said. 0 if there is none, or one that ends
 // behind the matrix: so many k are left from this one's first on (null: not known).
 llvm::Value *FunctionEmitter::nextTile(const Lin &l, V left, int64_t depth) {
-  unsigned budget = 24;
-  V next = loop_.iv ? inLaterRound(l.base, 1, budget) : nullptr;
-  if (!next || next == l.base)
+  if (!loop_.iv)
     return nullptr;
   llvm::Type *t = b_.getInt64Ty();
-  V distance = b_.CreateSub(b_.CreatePtrToInt(next, t), b_.CreatePtrToInt(l.base, t));
+  V distance = nullptr;
+  const auto moves = [&](V base, Coef scale) { // false: that cannot be said
+    unsigned budget = 24;
+    V next = inLaterRound(base, 1, budget);
+    if (!next || next == base)
+      return next != nullptr;
+    V by = base->getType()->isPointerTy() ? b_.CreateSub(b_.CreatePtrToInt(next, t), b_.CreatePtrToInt(base, t)) : b_.CreateSExtOrTrunc(b_.CreateSub(next, base), t);
+    by = b_.CreateMul(by, coefValue(scale, t));
+    distance = distance ? b_.CreateAdd(distance, by) : by;
+    return true;
+  };
+  if (!moves(l.base, Coef{1}) || !llvm::all_of(l.narrow, [&](const Narrow &sum) { return moves(sum.base, sum.scale); }) || !distance)
+    return nullptr;
   V is = b_.CreateICmpUGT(b_.CreateSub(loop_.to, loop_.iv), loop_.by);
   if (left)
     is = b_.CreateAnd(is, b_.CreateICmpSGE(left, b_.getInt64(static_cast<uint64_t>(2 * depth))));
