@@ -52,7 +52,7 @@ private:
   }
 
   /// Is it a difference to a maximum of its row, perhaps scaled, or a constant where a mask does not hold?
-  bool isBelowMaximum(const Value *v, unsigned depth) const {
+  bool isBelowMaximum(const Value *v, unsigned depth) {
     const Op *op = behindViews(v)->def;
     if (!op || depth > kDepth)
       return false;
@@ -72,7 +72,7 @@ private:
   }
 
   /// Is `top` a maximum over a row of `x` and of other numbers? A scale by one number may stand in front of the maximum or behind it. `loops`: of an iteration of the first loop, of `x` in that of the second.
-  bool covers(const Value *top, const Value *x, SameIterations *loops, unsigned depth) const {
+  bool covers(const Value *top, const Value *x, SameIterations *loops, unsigned depth) {
     top = behindViews(top);
     x = behindViews(x);
     if (loops ? isSameElement(top, x, *loops, depth) : top == x)
@@ -104,7 +104,7 @@ private:
   }
 
   /// A running maximum of a loop, for what a later loop loads again in the same iterations.
-  bool coversAsLoop(const Op &first, size_t result, const Value *x, unsigned depth) const {
+  bool coversAsLoop(const Op &first, size_t result, const Value *x, unsigned depth) {
     const Op *second = x->def ? x->def->parent->parent->op : nullptr;
     if (!second || second->kind != OpKind::For || second == &first)
       return false;
@@ -157,7 +157,7 @@ private:
   }
 
   static bool isBehind(const Op &op, const Op &other) {
-    return op.parent == other.parent && std::ranges::find(op.parent->ops, &op) > std::ranges::find(op.parent->ops, &other);
+    return op.parent == other.parent && positionOf(*op.parent, &op) > positionOf(*op.parent, &other);
   }
 
   /// Does a sum along this axis have the element in it that is the maximum? `n`: of the maxima, those that are not summed over yet.
@@ -225,7 +225,7 @@ private:
 
   const Block &kernel_;
   Users users_;
-  mutable Row row_; // of the exponential at hand
+  Row row_; // of the exponential at hand
 };
 
 } // namespace

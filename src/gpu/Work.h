@@ -1,9 +1,12 @@
-// How many instructions an operation takes for each element of its tile: an estimate, for decisions about the size of straight code.
+// How many instructions an operation takes for each element of its tile: an estimate, for decisions about the size of straight code; and how much memory wants to be asked for at once.
 #pragma once
 #include "gpu/TargetInfo.h"
 #include <vector>
 
 namespace tegula::gpu {
+
+/// Bytes under way that keep a multiprocessor's share of the memory busy (Little's law), measured on sums, norms and softmax by loops of an H200.
+inline constexpr unsigned bytesInFlight = 48 << 10;
 
 /// For one element; 0 for what only names elements.
 int64_t instructionsOf(const ir::Op &op);

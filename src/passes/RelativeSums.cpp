@@ -17,12 +17,7 @@ using namespace ir;
 namespace {
 
 bool isView(const Op *op) { return op && (op->kind == OpKind::Splat || op->kind == OpKind::ExpandDims || op->kind == OpKind::Broadcast); }
-const Value *behindViews(const Value *v) {
-  while (isView(v->def))
-    v = v->def->operands[0];
-  return v;
-}
-bool isMinusInfinity(const Value *v) { return constantFloat(behindViews(v)) == -std::numeric_limits<double>::infinity(); }
+bool isMinusInfinity(const Value *v) { return constantFloat(behindSpreads(v)) == -std::numeric_limits<double>::infinity(); }
 bool isExponential(const Op &op) { return op.kind == OpKind::Exp || op.kind == OpKind::Exp2; }
 
 /// One maximum and its sums.
@@ -98,8 +93,8 @@ private:
       const std::optional<MaximumOf> both = how ? maximumOf(most->operands[0]) : std::nullopt;
       if (!both || both->kind != *how || !in(most->operands[0]) || !old_->type.isScalar())
         return false;
-      const bool isFirst = behindViews(both->a) == old_;
-      if (!isFirst && behindViews(both->b) != old_)
+      const bool isFirst = behindSpreads(both->a) == old_;
+      if (!isFirst && behindSpreads(both->b) != old_)
         return false;
       allow(most);
       allowMaximum(most->operands[0]);
@@ -131,12 +126,12 @@ private:
 
   /// Is the condition that the maximum is -inf (true), or that it is not (false)?
   std::optional<bool> isEmpty(const Value *condition) {
-    const Value *v = behindViews(condition);
+    const Value *v = behindSpreads(condition);
     const Op *compare = in(v, OpKind::CmpF);
     if (!compare || (compare->pred() != CmpPred::Oeq && compare->pred() != CmpPred::Une))
       return std::nullopt;
     for (const size_t i : {0, 1})
-      if (behindViews(compare->operands[i]) == now_ && isMinusInfinity(compare->operands[1 - i])) {
+      if (behindSpreads(compare->operands[i]) == now_ && isMinusInfinity(compare->operands[1 - i])) {
         through(condition);
         through(compare->operands[i]);
         allow(compare);
@@ -162,7 +157,7 @@ private:
   std::optional<Relative> relative(const Value *v) {
     Relative r{};
     if (const std::optional<Guarded> g = guarded(v)) {
-      r.empty = constantFloat(behindViews(g->empty));
+      r.empty = constantFloat(behindSpreads(g->empty));
       if (!r.empty)
         return std::nullopt;
       r.dropsNaN = true;
@@ -182,7 +177,7 @@ private:
           v = product->operands[i];
         }
     if (const std::optional<Guarded> g = guarded(v)) {
-      const std::optional<double> c = constantFloat(behindViews(g->empty));
+      const std::optional<double> c = constantFloat(behindSpreads(g->empty));
       if (!c)
         return std::nullopt;
       r.empty = r.empty ? r.empty : exponentialOf(*c * r.factor.value_or(1));
@@ -195,7 +190,7 @@ private:
     on.push_back(difference);
     const Value *subtracted = through(difference->operands[1]);
     if (const std::optional<Guarded> g = guarded(subtracted)) {
-      const std::optional<double> c = constantFloat(behindViews(g->empty));
+      const std::optional<double> c = constantFloat(behindSpreads(g->empty));
       if (!c || !std::isfinite(*c))
         return std::nullopt;
       r.empty = r.empty ? r.empty : 0; // exp(-inf - c)
@@ -275,7 +270,7 @@ private:
       return false;
     const bool isProduct = op->kind == OpKind::FMul;
     if (!isProduct) {
-      if (constantFloat(behindViews(op->operands[2])) != 0.0)
+      if (constantFloat(behindSpreads(op->operands[2])) != 0.0)
         return false;
       masks.push_back(op->operands[0]);
     }
@@ -392,6 +387,12 @@ std::optional<OpKind> maximumOfElements(const Op &reduce) {
   if (!both || both->a == both->b || both->a->def || both->b->def)
     return std::nullopt;
   return both->kind;
+}
+
+const Value *behindSpreads(const Value *v) {
+  while (isView(v->def))
+    v = v->def->operands[0];
+  return v;
 }
 
 void findRelativeSums(const Op &loop, std::vector<CarriedRole> &roles) {

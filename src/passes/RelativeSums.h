@@ -17,6 +17,9 @@ namespace tegula {
 /// Sets the roles of maxima and their sums, which are Other so far. Nobody else in the loop sees any of them.
 void findRelativeSums(const ir::Op &loop, std::vector<CarriedRole> &roles);
 
+/// What a value is spread from by splats, broadcasts and axes of one.
+const ir::Value *behindSpreads(const ir::Value *v);
+
 /// The operation that a value is the maximum of two others by: MaxNum, Maximum, or the selection above, which is Maximum but for the sign of zero.
 struct MaximumOf {
   ir::OpKind kind;

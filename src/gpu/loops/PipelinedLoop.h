@@ -138,6 +138,7 @@ protected:
   std::vector<const ir::Op *> placesBetweenReads() const;
   uint64_t blocksByRegisters() const;
   uint64_t blocksByMemory(const RingChoice &c);
+  bool gainsInCrowd(uint64_t few, uint64_t many);
   RingChoice withNeighbours(const RingChoice &c);
   uint64_t bytesOfIteration() const;
   RingChoice withEnoughUnderWay(const RingChoice &c);

@@ -140,7 +140,6 @@ private:
 
   /// Of how many iterations a full multiprocessor has to have loads under way to keep its share of memory busy.
   int64_t iterationsOfMemory() const {
-    constexpr uint64_t bytesInFlight = 48 << 10; // as in targets/nvidia/occupancy/LoopBlocks.cpp
     uint64_t bytes = 0;
     for (const Op *load : loads_)
       bytes += static_cast<uint64_t>(load->result()->type.numel()) * byteWidth(load->result()->type.elem);

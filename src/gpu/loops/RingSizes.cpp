@@ -3,6 +3,7 @@
 #include "gpu/BlockEdit.h"
 #include "gpu/Dots.h"
 #include "gpu/Layouts.h"
+#include "gpu/Work.h"
 #include "gpu/loops/Crowd.h"
 #include "gpu/shared/SharedMemory.h"
 #include "gpu/shared/SharedNeeds.h"
@@ -173,6 +174,12 @@ uint64_t PipelinedLoop::blocksByMemory(const RingChoice &c) {
   return (target_.sharedLimit() + reserved) / (take(c) - bytesToSpare() + reserved);
 }
 
+/// Is the grid one that runs sooner with `many` blocks on a multiprocessor than with `few`? Asks launches that (gpu/loops/Crowd.h), or what the kernel has asked before.
+bool PipelinedLoop::gainsInCrowd(uint64_t few, uint64_t many) {
+  askedCrowd_ = options_.askedCrowd ? options_.askedCrowd : Crowd{static_cast<uint32_t>(few), static_cast<uint32_t>(many)}.asked();
+  return Crowd::of(askedCrowd_).gains(options_.crowd);
+}
+
 /// With fewer than two warpgroups on an SM the tensor cores wait while a warpgroup computes, and four hide more than stages do, above all the beginning and the end of a
 /// program: slots beyond those that were asked for are not worth a neighbour. A producer's copies go on meanwhile; there two do. A loop in one over tiles is left alone: its kernel
 /// has as many programs as there are SMs, as a rule; but whoever gives attention four warps has two programs for each (a counter of tiles, D=128, 64x64, H200: 341 TFLOP/s with one block for 148 KB, Triton's two 467). So
@@ -195,8 +202,7 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   auto considerForCrowds = [&](const RingChoice &x) {
     if (blocks(x) <= blocks(best))
       return;
-    askedCrowd_ = options_.askedCrowd ? options_.askedCrowd : Crowd{static_cast<uint32_t>(blocks(best)), static_cast<uint32_t>(blocks(x))}.asked();
-    if (Crowd::of(askedCrowd_).gains(options_.crowd))
+    if (gainsInCrowd(blocks(best), blocks(x)))
       best = x;
   };
   auto consider = [&](const RingChoice &x) {
@@ -248,7 +254,6 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
 /// Farther ahead where few bytes are under way on an SM and the slots cost no block: small tiles by many warps, or few stages (half sums 64x64x16 by eight warps, H200, one stage: 1243 -> 1118 us; fp8 attention D=64
 /// 64x32, two stages 1567 -> 1465).
 RingChoice PipelinedLoop::withEnoughUnderWay(const RingChoice &c) {
-  constexpr uint64_t enough = 48 * 1024; // as nvidia/occupancy/LoopBlocks.cpp has it for rows (Little's law)
   const uint64_t iteration = bytesOfIteration();
   if (!startsCopies_ || hasStages() || !iteration)
     return c;
@@ -256,7 +261,7 @@ RingChoice PipelinedLoop::withEnoughUnderWay(const RingChoice &c) {
   constexpr uint64_t mostWarps = 16;
   auto blocks = [&](const RingChoice &x) { return std::min(std::max<uint64_t>({1, blocksByRegisters(), mostWarps / options_.numWarps}), blocksByMemory(x)); };
   RingChoice best = c;
-  for (RingChoice more = c; blocks(c) * iteration * static_cast<uint64_t>(best.ahead) < enough && ++more.ahead < mostIterations() && blocks(more) >= blocks(c); best = more)
+  for (RingChoice more = c; blocks(c) * iteration * static_cast<uint64_t>(best.ahead) < bytesInFlight && ++more.ahead < mostIterations() && blocks(more) >= blocks(c); best = more)
     ;
   return best;
 }
@@ -284,8 +289,7 @@ RingChoice PipelinedLoop::withoutIdleStage(const RingChoice &c) {
     return c;
   if (blocks < 2)
     return tight;
-  askedCrowd_ = options_.askedCrowd ? options_.askedCrowd : Crowd{1, static_cast<uint32_t>(blocks)}.asked();
-  return Crowd::of(askedCrowd_).gains(options_.crowd) ? tight : c;
+  return gainsInCrowd(1, blocks) ? tight : c;
 }
 
 const Op *PipelinedLoop::placeOfEarlyWait() const {

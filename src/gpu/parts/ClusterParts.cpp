@@ -278,12 +278,6 @@ namespace {
 /// A result of a loop whose iterations are shared; null for other values.
 const Op *sharedLoopOf(const Value *v) { return v->def && v->def->kind == OpKind::For && v->def->splitParts() ? v->def : nullptr; }
 
-const Value *behindViews(const Value *v) {
-  while (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::ExpandDims || v->def->kind == OpKind::Broadcast))
-    v = v->def->operands[0];
-  return v;
-}
-
 /// May it be computed by elements of what such a loop has summed up? A reduction of that is a number as others.
 bool isMadeOfLanes(const Value *v, unsigned depth = 0) {
   constexpr unsigned deepest = 8;
@@ -311,15 +305,15 @@ const Op *loopOfScaled(const Value *v) {
   }
   const Value *condition = nullptr;
   if (fall && fall->kind == OpKind::Select && constantFloat(fall->operands[1]) == 0.0) {
-    condition = behindViews(fall->operands[0]);
+    condition = behindSpreads(fall->operands[0]);
     fall = fall->operands[2]->def;
   }
   if (!fall || fall->kind != OpKind::FSub || fall->operands[0] != loop->results[role.top])
     return nullptr;
-  const Value *const all = behindViews(fall->operands[1]);
+  const Value *const all = behindSpreads(fall->operands[1]);
   const auto isOfAll = [&] { // all == -inf
-    return condition->def && condition->def->kind == OpKind::CmpF && condition->def->pred() == CmpPred::Oeq && behindViews(condition->def->operands[0]) == all &&
-           constantFloat(behindViews(condition->def->operands[1])) == -std::numeric_limits<double>::infinity();
+    return condition->def && condition->def->kind == OpKind::CmpF && condition->def->pred() == CmpPred::Oeq && behindSpreads(condition->def->operands[0]) == all &&
+           constantFloat(behindSpreads(condition->def->operands[1])) == -std::numeric_limits<double>::infinity();
   };
   return !isMadeOfLanes(all) && (!condition || isOfAll()) ? loop : nullptr;
 }

@@ -11,12 +11,15 @@
 namespace tegula::cpu {
 using Kind = WorkExpr::Kind;
 
-int32_t LaunchFactors::add(const WorkExpr &e) {
-  auto known = std::ranges::find(exprs_, e);
-  if (known == exprs_.end())
-    known = exprs_.insert(known, e);
-  return static_cast<int32_t>(known - exprs_.begin());
+/// The number of the formula in a table, which has it from then on.
+static int32_t numberIn(std::vector<WorkExpr> &table, const WorkExpr &e) {
+  auto known = std::ranges::find(table, e);
+  if (known == table.end())
+    known = table.insert(known, e);
+  return static_cast<int32_t>(known - table.begin());
 }
+
+int32_t LaunchFactors::add(const WorkExpr &e) { return numberIn(exprs_, e); }
 
 int32_t LaunchFactors::magnitude(const WorkExpr &e) {
   const int32_t x = add(e), negative = add({Kind::Sub, constant(0), x});
@@ -97,12 +100,7 @@ namespace {
 class Table {
 public:
   explicit Table(std::span<const WorkExpr> from) : from_(from), numbers_(from.size(), -1) {}
-  int32_t add(const WorkExpr &e) {
-    auto known = std::ranges::find(out.exprs, e);
-    if (known == out.exprs.end())
-      known = out.exprs.insert(known, e);
-    return static_cast<int32_t>(known - out.exprs.begin());
-  }
+  int32_t add(const WorkExpr &e) { return numberIn(out.exprs, e); }
   int32_t copy(int32_t i) {
     int32_t &number = numbers_[static_cast<size_t>(i)];
     if (number < 0) {

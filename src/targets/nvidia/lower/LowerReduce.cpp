@@ -251,6 +251,7 @@ void Lowering::Reductions::reduce(const Op &op) {
   llvm::SmallVector<size_t, 8> inThread; // parts that are still to be combined across lanes
   uint32_t lanes = bitsAlong(l, Dim::Lane, axis);
   MaybeArg arg = argExtremumOf(op);
+  const bool ascend = arg && indicesAscend(op);
   llvm::SmallVector<V, 8> *found = findExtrema(op, arg, groups.size());
   for (auto &[image, registers] : groups) {
     size_t p = partOf[image] = static_cast<unsigned>(parts.size());
@@ -262,7 +263,7 @@ void Lowering::Reductions::reduce(const Op &op) {
       for (unsigned r : ordered)
         pairs.push_back({get(op.operands[0])[r], get(op.operands[1])[r]});
       V none = nullptr;
-      parts.push_back(winner(op, *arg, pairs, lanes, /*repeat=*/false, found ? (*found)[p] : none, indicesAscend(op)));
+      parts.push_back(winner(op, *arg, pairs, lanes, /*repeat=*/false, found ? (*found)[p] : none, ascend));
     } else if (found && (*found)[p]) {
       parts.push_back({(*found)[p]});
     } else {

@@ -1,5 +1,6 @@
 // See LoopBlocks.h.
 #include "targets/nvidia/occupancy/LoopBlocks.h"
+#include "gpu/Work.h"
 #include <algorithm>
 
 namespace tegula::nvidia {
@@ -10,6 +11,7 @@ using ir::Block;
 using ir::Op;
 using ir::OpKind;
 using ir::Value;
+using tegula::gpu::bytesInFlight;
 using tegula::gpu::RowsAgain;
 
 bool isPersistent(const Block &b) {
@@ -53,7 +55,6 @@ Holding mostInL2(const Pressure &pressure, const Holders &holders, const Options
 
 namespace {
 
-constexpr unsigned bytesInFlight = 48 << 10; // that keep an SM's share of the memory busy; measured on sums, norms and softmax by loops of an H200
 constexpr uint64_t mostUnrolled = 4;         // iterations, by the assembler
 // How many blocks a grid has is often not known. Where it does not fill the multiprocessors, or ends in a part of them, loads of later iterations keep memory busy and blocks that are not there do not:
 // so many warps have enough under way. Matrix times vector, 16 x 64 floats by 4 warps, 8192 rows, are four blocks: asking for twelve left 64 bytes of a thread under way of 192, 122 us for 75 (H200).
