@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import assert_same
+from harness import WRAPS, assert_same
 
 pytestmark = pytest.mark.section("3.4 arithmetic")
 
@@ -30,6 +30,7 @@ def products(x, out, factor, n):
     tl.store(out + i, tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0))
 
 
+@WRAPS
 def test_products_with_an_argument(dev):
     """One launch after the other, so that those with small factors must not take the code of those with large ones for granted, nor the other way round."""
     x = np.arange(N, dtype=np.float32)
@@ -47,6 +48,7 @@ def two_axes(x, out, s, t, n):
     tl.store(out + (tl.program_id(0) * 16 + i) * 32 + j, y)
 
 
+@WRAPS
 def test_sums_of_products(dev):
     """What each of two products is far from wrapping around, their sum may be back in the tensor."""
     x = np.arange(N, dtype=np.float32)
@@ -84,6 +86,7 @@ def by_counter(x, out, first, n):
     tl.store(out + i, acc)
 
 
+@WRAPS
 def test_products_with_a_counter(dev):
     x = np.arange(N, dtype=np.float32)
     for first in (3, 1 << 30, (1 << 29) - 1, 5):
@@ -99,6 +102,7 @@ def stores(out, factor, n):
     tl.store(out + p, 1.0, mask=(p >= 0) & (p < n))
 
 
+@WRAPS
 def test_stores(dev):
     for factor in FACTORS:
         out, expected = np.zeros(N, np.float32), np.zeros(N, np.float32)
@@ -115,6 +119,7 @@ def from_memory(x, index, out, stride, base, n):
     tl.store(out + i[:, None] * 16 + j[None, :], tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0))
 
 
+@WRAPS
 def test_indices_from_memory(dev):
     x = np.arange(N, dtype=np.float32)
     index = int32(np.resize([1 << 30, -(1 << 30), 5, -3, (1 << 31) - 1, -(1 << 31), 1 << 29, 0x12345678], 16))
@@ -133,6 +138,7 @@ def remainders(x, out, rows, stride, base, n):
     tl.store(out + i[:, None] * 16 + j[None, :], tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0))
 
 
+@WRAPS
 def test_remainders_times_an_argument(dev):
     x = np.arange(N, dtype=np.float32)
     for rows in (16, 5):
@@ -150,6 +156,7 @@ def remainders_twice(x, out, by, factor: tl.constexpr, n):
     tl.store(out + i, tl.load(x + r + q) + tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0))
 
 
+@WRAPS
 def test_remainders_by_two_scales(dev):
     """That one access may take a remainder for linear says nothing about another one, which multiplies it by more."""
     x, i = np.arange(300, dtype=np.float32), np.arange(256)
@@ -174,6 +181,7 @@ def unsigned_remainders(x, out, base, by, n):
     tl.store(out + i, tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0))
 
 
+@WRAPS
 def test_remainders_of_what_wraps_around(dev):
     """The last one of a vector is as far from the first one as if nothing had wrapped around: modulo 2^32."""
     x, i = np.arange(N, dtype=np.float32), np.arange(256)
@@ -196,6 +204,7 @@ def product(a, b, out, stride, n):
     tl.store(out + i * 16 + k, tl.dot(x, y))
 
 
+@WRAPS
 def test_operand_of_a_product(dev):
     a, b = (np.arange(N) % 7).astype(np.float32), (np.arange(256) % 5).astype(np.float32).reshape(16, 16)
     for stride in (6, 1 << 30, (1 << 30) + 3):
