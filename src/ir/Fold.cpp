@@ -107,7 +107,8 @@ Value *foldCast(OpKind k, Value *x, const Type &result) {
   OpKind inner = x->def->kind;
   bool undone = (k == OpKind::Trunc && (inner == OpKind::ZExt || inner == OpKind::SExt)) ||
                 (k == OpKind::Bitcast && inner == OpKind::Bitcast) || (k == OpKind::PtrToInt && inner == OpKind::IntToPtr) ||
-                (k == OpKind::IntToPtr && inner == OpKind::PtrToInt) || (k == OpKind::FNeg && inner == OpKind::FNeg);
+                (k == OpKind::IntToPtr && inner == OpKind::PtrToInt) || (k == OpKind::FNeg && inner == OpKind::FNeg) ||
+                (k == OpKind::FpTrunc && inner == OpKind::FpExt && !isFp8(result.elem)); // floats of 8 bits saturate: an infinity does not come back
   return undone && source->type == result ? source : nullptr;
 }
 

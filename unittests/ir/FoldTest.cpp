@@ -71,6 +71,20 @@ TEST_F(Fold, FloatsKeepTheirBits) {
   EXPECT_EQ(b.unary(OpKind::FNeg, b.unary(OpKind::FNeg, y)), y);
 }
 
+/// A number that was extended is rounded to what it was. Floats of 8 bits saturate, so their infinities would not come back.
+TEST_F(Fold, FloatsExtendedAndRounded) {
+  auto thereAndBack = [&](Elem narrow, Elem wide) {
+    Value *n = b.cast(OpKind::FpTrunc, y, narrow);
+    return b.cast(OpKind::FpTrunc, b.cast(OpKind::FpExt, n, wide), narrow) == n;
+  };
+  EXPECT_TRUE(thereAndBack(Elem::BF16, Elem::F32));
+  EXPECT_TRUE(thereAndBack(Elem::F16, Elem::F32));
+  EXPECT_TRUE(thereAndBack(Elem::F16, Elem::F64));
+  EXPECT_FALSE(thereAndBack(Elem::F8E5M2, Elem::F32));
+  Value *half = b.cast(OpKind::FpTrunc, y, Elem::F16);
+  EXPECT_NE(b.cast(OpKind::FpTrunc, b.cast(OpKind::FpExt, half, Elem::F32), Elem::BF16)->type, half->type);
+}
+
 TEST_F(Fold, Shapes) {
   Value *s = b.splat(b.constI32(7), {4, 8});
   EXPECT_EQ(constantInt(s), 7);
