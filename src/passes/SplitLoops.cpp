@@ -46,6 +46,8 @@ public:
     const Block &body = *loop_.region(0);
     if (block(body) && !running_.count(body.terminator()->operands[own_]))
       why_ = "the next value does not come from the one before by additions";
+    if (!why_ && reachesAnother(*body.terminator()))
+      why_ = isRead;
     if (!why_ && isSpread_ && (!how_ || how_->startsOnce))
       why_ = isRead;
     if (why_)
@@ -57,6 +59,13 @@ private:
   static constexpr const char *isRead = "an iteration reads what the one before has made of it";
 
   bool is(const Value *v) const { return running_.count(v) != 0; }
+  /// Whether the next value of another carried value has this one in it: sums of sums so far.
+  bool reachesAnother(const Op &yield) const {
+    for (size_t i = 0; i < yield.operands.size(); ++i)
+      if (i != own_ && is(yield.operands[i]))
+        return true;
+    return false;
+  }
   bool fail(const char *why) {
     why_ = why;
     return false;

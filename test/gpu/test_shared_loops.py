@@ -459,7 +459,23 @@ def read_back(x, out, n, BLOCK: tl.constexpr):
     tl.store(out, tl.sum(again, 0))
 
 
-@pytest.mark.parametrize("kernel", [decaying, unlike, read_back])
+@tegula.jit
+def sums_of_sums(x, out, n, BLOCK: tl.constexpr):
+    """Both only add to what they are, but one of them adds the other as it is by then."""
+    if tl.program_id(0) >= 2:
+        return
+    x += tl.program_id(0) * n
+    sums, total = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32)
+    for start in range(0, n, BLOCK):
+        sums += tl.load(x + start + tl.arange(0, BLOCK))
+        total += sums
+    all = tl.sum(total, 0)
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(out + tl.program_id(0) * n + at, tl.load(x + at) + all)
+
+
+@pytest.mark.parametrize("kernel", [decaying, unlike, read_back, sums_of_sums])
 def test_what_one_cta_does(kernel):
     n = 65536
     x, out = rows(n, np.float32)

@@ -6,6 +6,7 @@
 # RUN: compile %s::behind --sig 'x:*fp32:16, n:i32' -t sm_90a --emit ptx
 # RUN: compile %s::nested --sig 'x:*fp32:16, n:i32' -t sm_90a --emit ptx
 # RUN: compile %s::two --sig 'x:*fp32:16, n:i32' -t sm_90a --emit ptx
+# RUN: compile %s::sums --sig 'x:*fp32:16, n:i32' -t sm_90a --emit ptx
 # RUN: compile %s::three --sig 'x:*fp32:16, n:i32' -t sm_90a --emit ptx
 import tegula
 import tegula.language as tl
@@ -69,3 +70,12 @@ def three(x, n):
     for k in tl.range(0, n, split=3):
         acc += tl.load(x + k)
     tl.store(x + n, acc)
+
+
+@tegula.jit
+def sums(x, n):
+    acc, all = 0.0, 0.0
+    for k in tl.range(0, n, split=4):
+        acc += tl.load(x + k)
+        all += acc
+    tl.store(x + n, all)

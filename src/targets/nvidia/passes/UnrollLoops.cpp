@@ -189,7 +189,8 @@ static void dropTests(llvm::ArrayRef<llvm::BasicBlock *> blocks, llvm::BasicBloc
   }
   for (llvm::BasicBlock *b : blocks) {
     auto *branch = llvm::dyn_cast<llvm::BranchInst>(b->getTerminator());
-    const auto *test = branch && branch->isConditional() && b != header ? llvm::dyn_cast<llvm::ICmpInst>(branch->getCondition()) : nullptr;
+    const bool leaves = branch && branch->isConditional() && branch->getSuccessor(1) == exit; // a branch of the body may ask the same
+    const auto *test = leaves && b != header ? llvm::dyn_cast<llvm::ICmpInst>(branch->getCondition()) : nullptr;
     if (!test || test->getPredicate() != llvm::CmpInst::ICMP_SLT || test->getOperand(1) != limit)
       continue;
     branch->setCondition(llvm::ConstantInt::getTrue(b->getContext()));
