@@ -676,7 +676,7 @@ def test_programs_run_along_the_axis_that_is_near_in_memory(tegula, tmp_path, fo
 COLUMNS = '''
 import tegula, tegula.language as tl
 @tegula.jit
-def k(a, b, c, M, N, K, BM: tl.constexpr, FORM: tl.constexpr):
+def k(a, b, c, M, N, K, BM: tl.constexpr, FORM: tl.constexpr, TURNED: tl.constexpr):
     p, n = tl.program_id(0), tl.cdiv(N, 64)
     i, j = p // n, p % n
     if FORM == "axes":
@@ -694,18 +694,20 @@ def k(a, b, c, M, N, K, BM: tl.constexpr, FORM: tl.constexpr):
         m += j
     acc = tl.zeros((BM, 64), tl.float32)
     for s in range(0, K, 64):
-        acc += tl.dot(tl.load(a + m[:, None] * K + s + d[None, :]), tl.load(b + (s + d[:, None]) * N + o[None, :]))
+        acc += tl.dot(tl.load(a + m[:, None] * K + s + d[None, :] if not TURNED else a + m[:, None] + (s + d[None, :]) * M), tl.load(b + (s + d[:, None]) * N + o[None, :]))
     if FORM == "printed":
         tl.device_print("acc", acc)
     tl.store(c + m[:, None] * N + o[None, :], acc)
 '''
 
 
-@pytest.mark.parametrize("form, rows, text", [("rows", 64, "16 rows"), ("rows", 1024, None), ("axes", 128, "8 rows"), ("groups", 16, "64 rows"), ("groups", 64, "16 rows"), ("groups", 128, None), ("heads", 64, "columns"), ("downwards", 64, None), ("printed", 64, None)])
+@pytest.mark.parametrize("form, rows, text", [("rows", 64, "16 rows"), ("rows", 1024, None), ("axes", 128, "8 rows"), ("groups", 16, "64 rows"), ("groups", 64, "16 rows"), ("groups", 128, None), ("heads", 64, "columns"), ("downwards", 64, None), ("printed", 64, None),
+                                              ("rows turned", 64, "4 to 16 rows"), ("axes turned", 128, "2 to 8 rows"), ("groups turned", 128, "2 to 8 rows"), ("groups turned", 16, "16 to 64 rows"), ("heads turned", 64, "columns")])
 def test_programs_of_a_product_follow_one_another_down_the_columns(tegula, tmp_path, form, rows, text):
-    """Where the next program would want other columns. Not where the author's order does that, nor where something tells the order."""
+    """Where the next program would want other columns. Not where the author's order does that, nor where something tells the order. As many rows of an A that is packed as find places together."""
+    form, _, turned = form.partition(" ")
     (tmp_path / "t.py").write_text(COLUMNS)
-    p = tegula("compile", "t.py::k", "--sig", "a:*f32:16, b:*f32:16, c:*f32:16, M:i32, N:i32, K:i32", "-c", f"BM={rows}", "-c", f"FORM='{form}'", "-t", "cpu:avx2", "--emit", "cpu")
+    p = tegula("compile", "t.py::k", "--sig", "a:*f32:16, b:*f32:16, c:*f32:16, M:i32, N:i32, K:i32", "-c", f"BM={rows}", "-c", f"FORM='{form}'", "-c", f"TURNED={bool(turned)}", "-t", "cpu:avx2", "--emit", "cpu")
     found = re.search(r", programs by (.*) of tiles", p.stdout)
     assert p.returncode == 0 and (found[1] if found else None) == text, p.stdout + p.stderr
 

@@ -96,8 +96,8 @@ def test_each_program_of_heads_once(dev, axis, grid, length):
 
 
 @tegula.jit
-def columns(a, b, x, seen, D, FORM: tl.constexpr):
-    """CPUs run programs of one column of tiles, up to 32 rows of them, before those of the next: OrderTiles.h."""
+def columns(a, b, x, seen, D, rounds, FORM: tl.constexpr, TURNED: tl.constexpr):
+    """CPUs run programs of one column of tiles, up to 64 rows of them, before those of the next: OrderTiles.h. Fewer rows of a transposed A if there are many rounds."""
     p = tl.program_id(0)
     at = p + tl.num_programs(0) * (tl.program_id(1) + tl.num_programs(1) * tl.program_id(2))
     i, j = p // D, p % D
@@ -111,27 +111,30 @@ def columns(a, b, x, seen, D, FORM: tl.constexpr):
     rows = tl.arange(0, 16)
     tile = rows[:, None] * 16 + rows[None, :]
     acc = tl.zeros((16, 16), tl.float32)
-    for k in range(2):
-        acc = tl.dot(tl.load(a + (i * 2 + k) * 256 + tile), tl.load(b + (j * 2 + k) * 256 + tile), acc, input_precision="ieee")
+    of_a = rows[:, None] + rows[None, :] * 16 if TURNED else tile
+    for k in range(rounds):
+        acc = tl.dot(tl.load(a + (i * rounds + k) * 256 + of_a), tl.load(b + (j * rounds + k) * 256 + tile), acc, input_precision="ieee")
     tl.store(x + at * 256 + tile, acc)
     tl.store(seen + at, tl.load(seen + at) + 1)
 
 
 @pytest.mark.parametrize("form, grid, d", [("rows", (210,), 3), ("rows", (40, 3), 5), ("rows", (7,), 9), ("rows", (100,), 7), ("rows", (64,), 1), ("axes", (3, 70), 1), ("axes", (5, 33, 2), 1),
                                            ("axes", (1, 40), 1), ("heads", (66,), 3), ("groups", (210,), 3), ("groups", (84, 2), 2), ("groups", (5,), 4)])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_each_program_of_columns_once(dev, form, grid, d, threads):
+@pytest.mark.parametrize("threads, rounds, turned", [(1, 2, False), (2, 2, False), (1, 1, True), (1, 33, True), (2, 33, True)])
+def test_each_program_of_columns_once(dev, form, grid, d, threads, rounds, turned):
     """Also where the grid is not made of whole rows."""
+    if not dev.name.startswith("cpu"):
+        rounds = min(rounds, 2)
     n = int(np.prod(grid))
     at = np.arange(n)
     p, y = at % grid[0], at // grid[0] % (grid + (1,))[1]
     rest = p % (d * 4)
     i, j = {"rows": (p // d, p % d), "axes": (y, p), "heads": (p, p % d), "groups": (p // (d * 4) * 4 + rest % 4, rest // 4)}[form]
     rng = np.random.default_rng(n)
-    a, b = rng.standard_normal((i.max() + 1, 2, 16, 16), dtype=np.float32), rng.standard_normal((j.max() + 1, 2, 16, 16), dtype=np.float32)
+    a, b = rng.standard_normal((i.max() + 1, rounds, 16, 16), dtype=np.float32), rng.standard_normal((j.max() + 1, rounds, 16, 16), dtype=np.float32)
     x, seen = np.zeros((n, 16, 16), np.float32), np.zeros(n, np.int32)
     options = {"num_threads": threads} if dev.name.startswith("cpu") else {}
-    dev(columns, grid, a, b, x, seen, d, form, **options)
+    dev(columns, grid, np.ascontiguousarray(a.swapaxes(2, 3)) if turned else a, b, x, seen, d, rounds, form, turned, **options)
     assert (seen == 1).all()
     want = (a.astype(np.float64)[i] @ b.astype(np.float64)[j]).sum(1)
     np.testing.assert_allclose(x, want, rtol=1e-2 if dev.name.startswith(("cuda", "sim")) else 2e-4, atol=1e-1 if dev.name.startswith(("cuda", "sim")) else 2e-4)

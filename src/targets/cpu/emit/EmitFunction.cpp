@@ -86,7 +86,7 @@ void FunctionEmitter::programLoop(V begin, V end) {
   first[fast] = b_.CreateTrunc(b_.CreateURem(begin, gFast), i32);
   first[slow] = b_.CreateTrunc(b_.CreateURem(rest, gSlow), i32);
   first[2] = b_.CreateTrunc(b_.CreateUDiv(rest, gSlow), i32);
-  V columns = plan_.order.divisor ? ofLaunch(plan_.order.divisor) : nullptr;
+  V columns = plan_.order.divisor ? ofLaunch(plan_.order.divisor) : nullptr, rows = rowsOfGroup();
   askKept();
   b_.CreateBr(program);
   b_.SetInsertPoint(program);
@@ -102,7 +102,7 @@ void FunctionEmitter::programLoop(V begin, V end) {
   if (plan_.group)
     left_ = b_.CreateSub(end, linear);
   if (plan_.order.kind)
-    placeInOrder(linear, columns);
+    placeInOrder(linear, columns, rows);
   for (unsigned i = 0; i < 3; ++i)
     for (V x : {pid_[i], grid_[i]})
       factors_.isProgram(x);
@@ -140,23 +140,39 @@ V FunctionEmitter::ofLaunch(const ir::Value *v) {
   return scalar_[v] = scalarOp(*v->def);
 }
 
-// TileOrder: which program is `linear`. Counted are rows of tiles, the columns of a row, and the programs of a unit. Programs that are not a whole row keep their place, and all do where `columns` is no number of columns.
-void FunctionEmitter::placeInOrder(V linear, V columns) {
+// TileOrder: how many rows of tiles run before the next columns, i64, in front of the programs. Null: all.
+V FunctionEmitter::rowsOfGroup() {
+  const TileOrder &o = plan_.order;
+  if (!o.rows)
+    return nullptr;
+  auto number = [&](int64_t x) { return b_.getInt64(static_cast<uint64_t>(x)); };
+  if (!o.loop)
+    return number(o.rows);
+  auto least = [&](V x, V y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y); };
+  auto most = [&](V x, V y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y); };
+  auto bound = [&](unsigned i) { return b_.CreateSExtOrTrunc(ofLaunch(o.loop->operands[i]), b_.getInt64Ty()); };
+  V one = number(1), step = most(bound(2), one), rounds = b_.CreateSDiv(b_.CreateAdd(b_.CreateSub(bound(1), bound(0)), b_.CreateSub(step, one)), step);
+  V fit = b_.CreateUDiv(number(o.slots), most(rounds, one));
+  return least(most(fit, number(o.fewest)), number(o.rows));
+}
+
+// TileOrder: which program is `linear`. Counted are rows of tiles, of which a row of units has o.unit, and the programs of such a row. Programs that are not a whole one keep their place, and all do where `columns` is no number of columns.
+void FunctionEmitter::placeInOrder(V linear, V columns, V rowsOfGroup) {
   const TileOrder &o = plan_.order;
   const bool isAxis = o.kind == TileOrder::AlongX;
   llvm::Type *i64 = b_.getInt64Ty(), *i32 = b_.getInt32Ty();
   V gridX = b_.CreateZExt(grid_[0], i64), gridY = b_.CreateZExt(grid_[1], i64), unit = b_.getInt64(static_cast<uint64_t>(o.unit));
   auto positive = [&](V x) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, b_.getInt64(1)); };
-  V wide = isAxis ? gridX : positive(b_.CreateSExt(columns, i64)), rows = isAxis ? gridY : b_.CreateUDiv(gridX, wide); // programs of a row, whole rows
+  V wide = isAxis ? gridX : positive(b_.CreateSExt(columns, i64)), whole = isAxis ? gridY : b_.CreateUDiv(gridX, wide); // programs of a row of units, whole rows
   V plane = isAxis ? b_.CreateMul(gridX, gridY) : gridX, rest = b_.CreateUDiv(linear, plane), at = b_.CreateURem(linear, plane);
-  V each = o.rows ? b_.getInt64(static_cast<uint64_t>(o.rows)) : positive(rows), group = b_.CreateUDiv(at, b_.CreateMul(each, wide));
-  V first = b_.CreateMul(group, each), in = b_.CreateSub(at, b_.CreateMul(first, wide));
-  V height = b_.CreateMul(positive(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, each, b_.CreateSub(rows, first))), unit); // programs of the group in one column
-  V column = b_.CreateUDiv(in, height), of = b_.CreateURem(in, height), row = b_.CreateAdd(first, b_.CreateUDiv(of, unit));
+  V across = positive(b_.CreateUDiv(wide, unit)), rows = b_.CreateMul(whole, unit), each = rowsOfGroup ? rowsOfGroup : positive(rows); // tiles of a row, rows of tiles
+  V group = b_.CreateUDiv(at, b_.CreateMul(each, across)), first = b_.CreateMul(group, each), in = b_.CreateSub(at, b_.CreateMul(first, across));
+  V height = positive(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, each, b_.CreateSub(rows, first)));
+  V column = b_.CreateUDiv(in, height), row = b_.CreateAdd(first, b_.CreateURem(in, height));
   V x = column, y = row, z = rest;
   if (!isAxis) {
-    x = b_.CreateAdd(b_.CreateAdd(b_.CreateMul(row, wide), b_.CreateMul(column, unit)), b_.CreateURem(of, unit));
-    V isWhole = b_.CreateICmpEQ(b_.CreateURem(wide, unit), b_.getInt64(0)), isIn = b_.CreateICmpULT(at, b_.CreateMul(rows, wide));
+    x = b_.CreateAdd(b_.CreateMul(b_.CreateUDiv(row, unit), wide), b_.CreateAdd(b_.CreateMul(column, unit), b_.CreateURem(row, unit)));
+    V isWhole = b_.CreateICmpEQ(b_.CreateURem(wide, unit), b_.getInt64(0)), isIn = b_.CreateICmpULT(at, b_.CreateMul(whole, wide));
     x = b_.CreateSelect(b_.CreateAnd(isWhole, isIn), x, at);
     y = b_.CreateURem(rest, gridY);
     z = b_.CreateUDiv(rest, gridY);

@@ -46,9 +46,9 @@ private:
   using V = llvm::Value *;
 
   // EmitFunction
-  V scratchAt(uint64_t offset), programs();
+  V scratchAt(uint64_t offset), programs(), rowsOfGroup();
   void returnCode(V code), setAttributes(), beginDebug();
-  void programLoop(V begin, V end), placeInOrder(V linear, V columns), pollCancel(const ir::Op *loop);
+  void programLoop(V begin, V end), placeInOrder(V linear, V columns, V rowsOfGroup), pollCancel(const ir::Op *loop);
   llvm::BasicBlock *stoppedBlock();
   void callRuntime(size_t offset, llvm::ArrayRef<V> args);
   void giveTurn(V rounds);

@@ -11,6 +11,8 @@ namespace {
 /// Each tile of columns is packed once for a group, which took 4 (AVX-512) to 7 % (AVX2) of a product by groups of 512 rows. A group's rows of A are read once for each tile of columns: of 2048 k they are 8 MiB of floats, and as
 /// many pages as the second level of translations holds.
 constexpr int64_t rowsOfGroup = 1024;
+/// Where A is packed, a group's rows of it should find places (KeepTiles.h): what is packed for each tile of columns anew costs ten times as much as the same rows where they lie. But B would be packed too often for fewer than these.
+constexpr int64_t fewestRowsOfGroup = 256;
 
 /// What a value depends on of the program's numbers.
 struct Terms {
@@ -127,6 +129,14 @@ void look(const Steps &steps, const Step *&first, Terms &terms, bool &all) {
     all &= t.known && t.row == terms.row && t.divisor == terms.divisor && t.unit == terms.unit && llvm::equal(t.axis, terms.axis);
   }
 }
+
+/// The loop each round of which packs a tile of the left operand, if it does in any case, and how many rounds there are is known at launch; else null.
+const Op *loopThatPacks(const Step &dot) {
+  const bool packs = dot.keptLeft.slots && (!dot.leftInMemory || dot.dot->aDepthStride != 1);
+  const ir::Region *region = dot.op->parent->parent;
+  const Op *loop = packs && region ? region->op : nullptr;
+  return loop && loop->kind == OpKind::For && llvm::all_of(llvm::ArrayRef(loop->operands).take_front(3), isOfLaunch) ? loop : nullptr;
+}
 } // namespace
 
 void orderTiles(Plan &p) {
@@ -139,9 +149,10 @@ void orderTiles(Plan &p) {
     return;
   const Terms left = Finder().of(dot->op->operands[0]);
   const bool ofColumn = isRemainder ? left.divisor != nullptr : left.axis[0];
-  const int64_t rows = ofColumn ? 0 : rowsOfGroup / (dot->dot->m * right.unit);
-  if (ofColumn || rows > 1)
-    p.order = {isRemainder ? TileOrder::Remainder : TileOrder::AlongX, right.divisor, right.unit, rows};
+  const int64_t m = dot->dot->m, units = ofColumn ? 0 : rowsOfGroup / (m * right.unit);
+  const Op *loop = ofColumn ? nullptr : loopThatPacks(*dot);
+  if (ofColumn || units > 1 || loop)
+    p.order = {isRemainder ? TileOrder::Remainder : TileOrder::AlongX, right.divisor, right.unit, std::max<int64_t>(ofColumn ? 0 : 1, units) * right.unit, loop, dot->keptLeft.slots, std::max<int64_t>(1, fewestRowsOfGroup / m)};
 }
 
 } // namespace tegula::cpu

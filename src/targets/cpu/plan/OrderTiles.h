@@ -9,7 +9,8 @@
 //                                              1 3 5 7
 //                                              8 . . .
 //
-// Groups of the author's that have few rows (tiles of 16) are joined in the same way. Where rows of the left operand differ from column to column (queries of several heads), nothing of them comes back, and all rows run first.
+// Groups of the author's that have few rows (tiles of 16) are joined in the same way. Where the left operand is packed (transposed, cut to tf32) a group has as many rows of tiles as find places for it together (KeptLeft), which the loop's bounds say at
+// launch: groups of the author's that have more are divided. Where rows of the left operand differ from column to column (queries of several heads), nothing of them comes back, and all rows run first.
 // Any order is right: programs are independent, and what they could learn of others keepTiles() has asked.
 #pragma once
 #include "targets/cpu/plan/Plan.h"

@@ -118,7 +118,10 @@ struct TileOrder {
   Kind kind = None;
   const ir::Value *divisor = nullptr; // made of arguments alone
   int64_t unit = 1;                   // so many programs that follow one another have one column as it is
-  int64_t rows = 0;                   // so many units, above one another, run before the next columns do; 0: all
+  int64_t rows = 0;                   // so many rows of tiles run before the next columns do; 0: all
+  /// If it is not null only so many as have places among `slots` for what they pack of the left operand in its rounds, a tile in each; but `fewest`. Its bounds are made of arguments alone.
+  const ir::Op *loop = nullptr;
+  int64_t slots = 0, fewest = 0;
 };
 
 struct Plan {
