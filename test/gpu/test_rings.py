@@ -477,3 +477,11 @@ def test_descriptions_of_slots_take_one_addition():
     loop = ptx[ptx.index("cp.async.wait_group"):]
     before = loop[:loop.index("wgmma.mma_async")]
     assert "bfe.u32" not in before and "shr.u32" not in before
+
+
+@pytest.mark.parametrize("rows, kept", [(64, True), (128, False)])
+def test_places_of_rings_are_kept_where_registers_have_room(rows, kept):
+    """Attention of 128 columns by four warps: results and weights of 128 rows fill a thread's registers, so that no word of descriptions stays in one through the loop: the place is cut out of the slot's address each time."""
+    ptx = compiled("attention_pointers", (rows, 64, 128), 4, 3, "--emit", "ptx")
+    loop = ptx[ptx.index("cp.async.wait_group", ptx.index("cp.async.wait_group") + 1):]
+    assert ("bfe.u32" in loop[:loop.index("wgmma.mma_async")]) != kept

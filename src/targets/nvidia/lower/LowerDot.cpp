@@ -3,6 +3,7 @@
 #include "ir/Walk.h"
 #include "targets/common/NvptxOps.h"
 #include "targets/nvidia/DotChoice.h"
+#include "targets/nvidia/TargetInfo.h"
 #include "targets/nvidia/lower/LowerPart.h"
 
 namespace tegula::nvidia {
@@ -134,6 +135,16 @@ static bool isBesideProducer(const ir::Op &dot) {
   return around;
 }
 
+/// Has a thread a register for what stays the same about each ring, beside the results of the dots around and the left operands that it holds? Attention with dropout has none (128x64, D=128, four warps): the assembler
+/// computed the keys of its random numbers again for each element then, 5240 instructions an iteration for 4690, H200: 4122 -> 4701 us; a prefix in pages 3410 -> 3824.
+static bool hasRegistersForRings(const ir::Op &dot, unsigned threads, const NvTarget &target) {
+  int64_t needed = tegula::gpu::registersOfDots(*dot.parent, threads);
+  for (const ir::Op *o : dot.parent->ops)
+    if (o->kind == ir::OpKind::Dot && !o->operands[0]->type.isShared)
+      needed += o->operands[0]->type.numel() * ir::byteWidth(o->operands[0]->type.elem) / 4 / threads;
+  return needed <= NvTargetInfo(target).registerLimit(threads);
+}
+
 /// The slot of a ring that a tile is, seen through views; null: it is none.
 static const ir::Op *slotOf(const ir::Value *tile) {
   while (tile->def && (tile->def->kind == ir::OpKind::Permute || tile->def->kind == ir::OpKind::Reshape))
@@ -142,13 +153,13 @@ static const ir::Op *slotOf(const ir::Value *tile) {
 }
 
 /// The 64-bit description of what lies `offset` bytes behind the start of a tile for wgmma (PTX ISA, "Matrix Descriptor Format"; docs/hopper.md). That of a ring's first slot is the same in all iterations, so that
-/// one addition to its lower word is left for each. Not beside a producer: two warpgroups of attention find another turn then (D=128, 128x64, H200, six instructions of 336 fewer: 940 -> 1030 us).
+/// one addition to its lower word is left for each, where a thread has a register to keep it in. Not beside a producer: two warpgroups of attention find another turn then (D=128, 128x64, H200, six instructions of 336 fewer: 940 -> 1030 us).
 V Lowering::MatrixDots::operandDescriptor(const Op &dot, unsigned operand, V offset, const SharedOperand &s) {
   constexpr unsigned unit = 4; // log2 of the bytes that addresses count
   uint64_t mode = s.mode == layout::SwizzleMode::B128 ? 1 : s.mode == layout::SwizzleMode::B64 ? 2 : s.mode == layout::SwizzleMode::B32 ? 3 : 0;
   const uint32_t high = static_cast<uint32_t>(mode << 30) | s.stride >> unit, leading = s.leading >> unit << 16;
   const Value *tile = dot.operands[operand];
-  const Op *slot = isBesideProducer(dot) ? nullptr : slotOf(tile);
+  const Op *slot = isBesideProducer(dot) || !hasRegistersForRings(dot, frame_.meta_.threads, target_) ? nullptr : slotOf(tile);
   // In a cluster the rank stands in bits 24 and up; the field has room for the offset only.
   V address = b_.CreateAdd(scalar(slot ? slot->operands[0] : tile), offset);
   V low = b_.CreateOr(b_.CreateLShr(b_.CreateAnd(address, b_.getInt32(0x3FFFF)), unit), b_.getInt32(leading));
