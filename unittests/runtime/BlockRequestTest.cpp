@@ -44,6 +44,15 @@ TEST(BlockRequest, FewerBlocks) {
     EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm " + std::to_string(blocks) + "\n// barrier.cluster.arrive"), 4)).blocks, fewer);
 }
 
+/// What a register more can save is known, so that requests which cannot do are not tried.
+TEST(BlockRequest, FewerBlocksPassesOverWhatCannotDo) {
+  const auto after = [](unsigned spilledBytes) { return BlockRequest::of(withFewerBlocks(ptx(".reqntid 128\n.minnctapersm 16\n"), spilledBytes)).blocks; };
+  EXPECT_EQ(after(188), 12u) << "40 registers for 32";
+  EXPECT_EQ(after(600), 9u) << "56 registers: eight more cannot save 600 bytes";
+  EXPECT_EQ(after(904), 6u) << "80 registers: nor 24 more 904";
+  EXPECT_EQ(after(100000), 2u) << "any number of registers";
+}
+
 TEST(BlockRequest, BoundAndMoreRegisters) {
   const std::string six = ptx(".reqntid 256\n.minnctapersm 6\n");
   EXPECT_EQ(withRegisterBound(six), ptx(".reqntid 256\n.maxnreg 41\n"));

@@ -33,7 +33,7 @@ bool isOfCluster(std::string_view ptx);
 /// and one block 311 TFLOP/s, Triton's 118 and two 406 (ncu: 12.5 and 24.6 % of the warps, tensor cores busy 36 and 46 % of the time).
 bool hasAsyncProducts(std::string_view ptx);
 /// A request for fewer blocks, after one that cost `spilledBytes` of a thread: for so many that the registers it lacked are there, one step of them at least, but for no fewer than three quarters (rounded up
-/// in clusters, and all of it there): more are stored than are alive at once. None in a long text, where each attempt takes a good part of a second. `ptx` has a request that bounds registers.
+/// in clusters, and all of it there): more are stored than are alive at once. Numbers of blocks at which some would be spilled for certain are passed over. None in a long text, where each attempt takes a good part of a second. `ptx` has a request that bounds registers.
 std::string withFewerBlocks(const std::string &ptx, uint32_t spilledBytes);
 /// A bound on registers in the request's place, one above BlockRequest::registers. ptxas stops right below a bound that it finds hard to keep, and spills a register or two where the bound is the
 /// number itself.

@@ -27,6 +27,8 @@ BlockWish wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const 
   });
   const FormCode form = FormCode::of(asked.form);
   BlockWish wish{.blocks = form.blocks, .most = form.limit, .ctas = form.ctas};
+  if (!wish.blocks && pressure.data >= sm::registersOf(2 * options.numWarps)) // what is alive at once alone has no room beside a second block
+    wish.blocks = 1;
   if (wish.most) {
     wish.held = canHold ? wish.most : 0;
     wish.rows = pressure.rows.front().loop;

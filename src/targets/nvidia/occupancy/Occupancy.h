@@ -11,7 +11,7 @@ namespace tegula::nvidia {
 
 /// Blocks that should share an SM, and what of a launch that depends on.
 struct BlockWish {
-  unsigned blocks = 0;
+  unsigned blocks = 0;         // 0: no request; 1: more have no room, so that the assembler need not try (withOneBlockMore in runtime/cuda/BlockRequest.h)
   unsigned most = 0;           // blocks that may be there, however few registers a thread takes; 0: any number
   unsigned held = 0;           // blocks, `most` or 0, that the rows are to be held in shared memory for (gpu/loops/HoldRows.h)
   unsigned ctas = 1;           // of a cluster that shares the loops over these rows (gpu/parts/ShareLoops.h)
