@@ -69,3 +69,24 @@ def test_products_of_one_operand_read_it_once(columns, fragments):
     assert np.array_equal(out, x.astype(np.float32) @ w.astype(np.float32)) and np.array_equal(low, x.astype(np.float32) @ down.astype(np.float32))
     text = two_products.warmup(*args, grid=(1,), **options).compile_for("sm_90a").stage("ptx")
     assert len(re.findall(r"ldmatrix\.sync\.aligned\.m8n8\.x4", text)) == sum(fragments)
+
+
+@tegula.jit
+def adapted(x, w, down, up, out, K, R: tl.constexpr):
+    """x @ w + (x @ down) @ up."""
+    m, n, k, r = tl.arange(0, 32), tl.arange(0, 128), tl.arange(0, 64), tl.arange(0, R)
+    acc, low = tl.zeros((32, 128), tl.float32), tl.zeros((32, R), tl.float32)
+    for i in range(0, K, 64):
+        a = tl.load(x + m[:, None] * K + (i + k)[None, :])
+        acc = tl.dot(a, tl.load(w + (i + k)[:, None] * 128 + n[None, :]), acc)
+        low = tl.dot(a, tl.load(down + (i + k)[:, None] * R + r[None, :]), low)
+    acc += tl.dot(low.to(up.dtype.element_ty), tl.load(up + r[:, None] * 128 + n[None, :]))
+    tl.store(out + m[:, None] * 128 + n[None, :], acc)
+
+
+def test_loops_of_several_products_ask_for_sixteen_warps():
+    """One product alone takes no more registers than those have; the assembler gives two of mma.sync 166, for the 128 of four blocks. A product behind the loop that adds to its sum changes nothing about that."""
+    x, w, down, up = (np.zeros(shape, ml_dtypes.bfloat16) for shape in [(32, 256), (256, 128), (256, 16), (16, 128)])
+    text = adapted.warmup(x, w, down, up, np.zeros((32, 128), np.float32), 256, 16, grid=(4096,), num_warps=4, num_stages=3, device="sim").compile_for("sm_90a").stage("ptx")
+    assert re.findall(r"\.minnctapersm (\d+)", text) == ["4"]
+    assert not re.findall(r"\.minnctapersm", ptx((32, 128, 64), 4, 3))

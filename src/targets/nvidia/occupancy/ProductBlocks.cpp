@@ -55,7 +55,8 @@ static int64_t needOfLoops(const Block &b, int64_t threads) {
   return std::max(most, sum ? sum + std::max(addresses, loaded + besideOperands) : 0);
 }
 
-/// Of the loop with most: 32-bit registers of a thread for the sums of mma.sync. Negative where a product is asynchronous, stands in no loop or in several, reads what is computed or widened, or is added to a sum outside: there is no telling what those take.
+/// Of the loop with most: 32-bit registers of a thread for the sums of mma.sync. Negative where a product is asynchronous, stands in several loops, reads what is computed or widened in one, or is added to a sum outside: there is no telling what those take.
+/// So it is where one stands in no loop, unless a loop's sum is what it is added to (low-rank adapters).
 static int64_t sumsOfSyncDots(const Block &b, int64_t threads) {
   const Op *loop = b.parent->op && b.parent->op->kind == OpKind::For ? b.parent->op : nullptr;
   // In a loop over tiles, whose grid has as many programs as there are SMs, nobody else comes.
@@ -72,6 +73,8 @@ static int64_t sumsOfSyncDots(const Block &b, int64_t threads) {
     if (op->kind != OpKind::Dot)
       continue;
     const Value *sum = op->operands[2];
+    if (!b.parent->op && !tegula::gpu::isAsyncMma(*op) && sum->def && sum->def->kind == OpKind::For)
+      continue;
     const bool addsToCarried = sum->block == &b && !sum->def, addsToDot = sum->def && sum->def->kind == OpKind::Dot;
     if (!isInLoop || tegula::gpu::isAsyncMma(*op) || ir::isFp8(op->operands[0]->type.elem) || !isAsItIs(op->operands[0]) || !isAsItIs(op->operands[1]) || !(addsToCarried || addsToDot))
       return -1;
@@ -80,16 +83,23 @@ static int64_t sumsOfSyncDots(const Block &b, int64_t threads) {
   return std::max(most, registers);
 }
 
+/// Has a loop of the kernel's own several products?
+static bool hasSeveralInLoop(const Block &kernel) {
+  return std::ranges::any_of(kernel.ops, [](const Op *op) { return op->kind == OpKind::For && std::ranges::count(op->region(0)->ops, OpKind::Dot, &Op::kind) > 1; });
+}
+
 /// Loops of mma.sync wait for copies, unless others compute meanwhile: with few stages 32 warps on an SM, where shared memory has room for them, for the registers that the assembler takes if it may (2048x4096x4096
-/// bf16, 32x64x32 by four warps, two stages, H200: 74 registers and six blocks 424 us, 64 and eight 358, 48 and ten 372, Triton's 47 and ten 411). Up to sixteen warps run without being asked for.
+/// bf16, 32x64x32 by four warps, two stages, H200: 74 registers and six blocks 424 us, 64 and eight 358, 48 and ten 372, Triton's 47 and ten 411). Up to sixteen warps run without being asked for, where an iteration has one
+/// product; the assembler took 166 registers for two (32x128x64 and 32x16x64) that their copies had been planned for sixteen warps with.
 static unsigned blocksOfSyncDots(const Block &b, unsigned warps, unsigned most) {
-  constexpr unsigned enoughWarps = 32, unasked = 16;
+  constexpr unsigned enoughWarps = 32, usual = 16;
   constexpr int64_t others = 40; // addresses and fragments
   const int64_t sums = sumsOfSyncDots(b, 32 * int64_t{warps});
   unsigned blocks = sums > 0 ? std::min(most, enoughWarps / warps) : 0;
   while (blocks > 1 && sm::registersOf(blocks * warps) < sums + others)
     --blocks;
-  return blocks * warps > unasked ? blocks : 0;
+  const bool areAsked = blocks * warps > usual || (blocks > 1 && blocks * warps == usual && hasSeveralInLoop(b));
+  return areAsked ? blocks : 0;
 }
 
 /// Loops with asynchronous dots have chosen their rings and how their dots overlap for so many blocks (gpu/loops/PipelinedLoop.h): up to sixteen warps on an SM. Without a wish what
