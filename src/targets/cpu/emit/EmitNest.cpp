@@ -392,7 +392,7 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits, bool throughBu
     if (!f.mask || !f.mask->def || !f.mask->type.isTensor() || !visited.insert(f.mask).second || plan_.bufferFor(f.mask) >= 0)
       continue;
     const Op &op = *f.mask->def;
-    if (op.kind == OpKind::And || (op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split)) {
+    if (op.kind == OpKind::And || isView(op)) {
       for (unsigned i = 0; i < op.operands.size(); ++i)
         work.push_back({op.operands[i], operandBits(op, i, f.mask->index, f.at), nullptr, f.stored});
       continue;
@@ -430,8 +430,8 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits, bool throughBu
 V FunctionEmitter::rowsWithoutWrap(const Op &load, const Bits &at, NestLoop &inner) {
   NestState &n = *nest_;
   const Lin l = lin(load.operands[0]);
-  auto isInner = [&](BitSource s) { return s >= 0 && n.loopOf[static_cast<size_t>(s)] >= 0 && &n.loops[static_cast<size_t>(n.loopOf[static_cast<size_t>(s)])] == &inner; };
-  auto inTrip = [&](BitSource s) { return s >= 0 && n.loopOf[static_cast<size_t>(s)] < 0; };
+  auto isInner = [&](BitSource s) { return n.isOfLoop(s, static_cast<size_t>(&inner - n.loops.data())); };
+  auto inTrip = [&](BitSource s) { return n.isInTrip(s); };
   V result = nullptr;
   for (const Opaque &o : l.opaque) {
     Bits bits = positionOf(o, at);
@@ -453,7 +453,7 @@ static bool isKnown(const NestState &n, const std::map<const ir::Value *, Bits> 
     return false;
   for (size_t i = 0; i < at.size(); ++i) {
     BitSource bit = known->second[i];
-    bool unrolled = bit >= 0 && n.loopOf[static_cast<size_t>(bit)] < 0 && n.laneOf[static_cast<size_t>(bit)] < 0;
+    bool unrolled = n.isInTrip(bit) && !n.isLane(bit);
     if (at[i] != bit && !(unrolled && at[i] < 0))
       return false;
   }
@@ -469,7 +469,7 @@ bool FunctionEmitter::isDenied(const ir::Value *mask, const Bits &at) const {
   auto denied = [&](unsigned i) { return isDenied(op->operands[i], operandBits(*op, i, mask->index, at)); };
   if (op && op->kind == OpKind::And)
     return denied(0) || denied(1);
-  return op && op->has(ir::traits::Shape) && op->operands.size() == 1 && op->kind != OpKind::Split && denied(0);
+  return op && isView(*op) && denied(0);
 }
 
 // x - y and x + y in 64 bits: exact for numbers that were of type i32 (`of`), else the nearest number that 64 bits have, so that a distance never changes its sign.

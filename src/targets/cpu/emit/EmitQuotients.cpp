@@ -104,7 +104,7 @@ bool FunctionEmitter::readsFilledHere(const ir::Value *v, std::set<const ir::Val
 
 // The quotients that `v`, needed at `at`, varies with inside of a trip, if it is computed from them and from what does not vary there, by few operations.
 bool FunctionEmitter::quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget, llvm::SmallVectorImpl<NestState::OfTrip> &found) {
-  auto inTrip = [&](BitSource s) { return s >= 0 && nest_->loopOf[static_cast<size_t>(s)] < 0; };
+  auto inTrip = [&](BitSource s) { return nest_->isInTrip(s); };
   if (!v->type.isTensor() || llvm::none_of(at, inTrip) || (v->def && v->def->kind == OpKind::Const))
     return true;
   if (!v->def || v->type.isPtr || plan_.bufferFor(v) >= 0 || !budget)
@@ -115,7 +115,7 @@ bool FunctionEmitter::quotientsOf(const ir::Value *v, const Bits &at, unsigned &
     found.push_back({{v, identityBits(static_cast<unsigned>(at.size()))}, at, NestState::TripPart::Quotient});
     return true;
   }
-  if (!op.has(ir::traits::Elementwise) && !(op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split))
+  if (!op.has(ir::traits::Elementwise) && !isView(op))
     return false;
   for (unsigned i = 0; i < op.operands.size(); ++i)
     if (!quotientsOf(op.operands[i], operandBits(op, i, v->index, at), budget, found))
@@ -126,8 +126,8 @@ bool FunctionEmitter::quotientsOf(const ir::Value *v, const Bits &at, unsigned &
 // Vectors of a trip that all have one quotient ask for it once (roots()), as for a remainder that does not wrap around in it, where the mask of the access is known to be true.
 void FunctionEmitter::notePartsOfTrip(const ir::Op &access, const Bits &at) {
   NestState &n = *nest_;
-  auto inTrip = [&](BitSource s) { return s >= 0 && n.loopOf[static_cast<size_t>(s)] < 0; };
-  auto isLane = [&](BitSource s) { return s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0; };
+  auto inTrip = [&](BitSource s) { return n.isInTrip(s); };
+  auto isLane = [&](BitSource s) { return n.isLane(s); };
   auto isNoted = [&](const ir::Value *v) { return llvm::any_of(n.ofTrip, [&](const NestState::OfTrip &t) { return t.part.value == v; }); };
   for (const Opaque &o : lin(access.operands[0]).opaque) {
     const Bits bits = positionOf(o, at);
@@ -189,8 +189,8 @@ void FunctionEmitter::roots(llvm::SmallVectorImpl<V> &accs, V first) {
   };
   if (!n.assuming || n.apart || !accs.empty() || n.ofTrip.empty() || n.unrolled.empty())
     return all();
-  auto inTrip = [&](BitSource s) { return s >= 0 && n.loopOf[static_cast<size_t>(s)] < 0; };
-  auto isLane = [&](BitSource s) { return s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0; };
+  auto inTrip = [&](BitSource s) { return n.isInTrip(s); };
+  auto isLane = [&](BitSource s) { return n.isLane(s); };
   auto byVector = [&] {
     for (unsigned c = 0; c < copies; ++c) {
       auto ofVector = [&](const NestState::OfTrip &t) {
@@ -214,7 +214,7 @@ void FunctionEmitter::roots(llvm::SmallVectorImpl<V> &accs, V first) {
 // The form's `flatBase` is in 32 bits for now if the part is of a Narrow.
 bool FunctionEmitter::flatten(LaneAddress &a, const Opaque &o, const Bits &at, Coef scale, llvm::Type *t) {
   NestState &n = *nest_;
-  auto isLane = [&](BitSource s) { return s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0; };
+  auto isLane = [&](BitSource s) { return n.isLane(s); };
   std::optional<int64_t> growth = n.depth == n.open ? growthOfDividend(o, at, isLane) : std::nullopt;
   if (!growth)
     return false;
@@ -223,7 +223,7 @@ bool FunctionEmitter::flatten(LaneAddress &a, const Opaque &o, const Bits &at, C
   llvm::SmallVector<Coef, 6> lane(n.laneBits);
   for (size_t i = 0; i < at.size(); ++i)
     if (isLane(at[i]) && !stays)
-      lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(at[i])])].k += l.coef[i].k;
+      lane[n.laneBit(at[i])].k += l.coef[i].k;
   auto [first, holds] = unwrapped(o, at, *growth, isLane);
   a.noWrap = holds;
   llvm::Type *narrow = o.narrow < 0 ? t : first->getType();

@@ -19,8 +19,7 @@ V FunctionEmitter::falseFrom(const ir::Value *mask, const Bits &at, unsigned &bu
   if (auto known = n.falseFrom.find(mask); known != n.falseFrom.end())
     return n.assumed.at(mask) == at ? known->second : nullptr;
   const Op &op = *mask->def;
-  const bool moves = op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split;
-  if (plan_.bufferFor(mask) >= 0 || !(op.kind == OpKind::And || moves))
+  if (plan_.bufferFor(mask) >= 0 || !(op.kind == OpKind::And || isView(op)))
     return nullptr;
   V from = nullptr;
   for (unsigned i = 0; i < op.operands.size(); ++i)
@@ -32,7 +31,7 @@ V FunctionEmitter::falseFrom(const ir::Value *mask, const Bits &at, unsigned &bu
 // Is `v`, needed at `at`, one value behind the end of the row? The end is that of all masks this depends on, which are added to `rest`.
 bool FunctionEmitter::sameBehind(const ir::Value *v, const Bits &at, Rest &rest) {
   const NestState &n = *nest_;
-  auto varies = [&](BitSource s) { return s >= 0 && (n.loopOf[static_cast<size_t>(s)] < 0 || n.loopOf[static_cast<size_t>(s)] == static_cast<int>(n.loops.size()) - 1); };
+  auto varies = [&](BitSource s) { return n.isInRow(s); };
   if (!v->type.isTensor() || llvm::none_of(at, varies))
     return true;
   if (!v->def || v->type.isPtr || !rest.budget)

@@ -62,7 +62,6 @@ private:
   llvm::SmallVector<V> join(const Ways &ways);
   llvm::SmallVector<V> run(NestLoop &l, const Ends &ends, llvm::ArrayRef<V> in, FunctionEmitter::Trip trip);
   llvm::BasicBlock *block(const char *name) { return llvm::BasicBlock::Create(e_.context_, name, e_.function_); }
-  bool isLane(BitSource s) const { return s >= 0 && n.laneOf[static_cast<size_t>(s)] >= 0; }
 
   FunctionEmitter &e_;
   llvm::IRBuilder<> &b_;
@@ -85,10 +84,10 @@ std::optional<RunEmitter::Moves> RunEmitter::movesOf(const NestState::OfTrip &t)
     if (t.at[i] < 0)
       continue;
     const auto bit = static_cast<size_t>(t.at[i]);
-    const bool inLane = n.laneOf[bit] >= 0;
-    if (!inLane && n.loopOf[bit] != static_cast<int>(n.loops.size()) - 1)
+    const bool inLane = n.isLane(t.at[i]);
+    if (!inLane && !n.isOfLoop(t.at[i], n.loops.size() - 1))
       continue;
-    const unsigned position = inLane ? static_cast<unsigned>(n.laneOf[bit]) : static_cast<unsigned>(bit) - l.firstBit;
+    const unsigned position = inLane ? static_cast<unsigned>(n.laneBit(t.at[i])) : static_cast<unsigned>(bit) - l.firstBit;
     std::optional<int64_t> &unit = inLane ? lane : trip;
     ++(inLane ? lanes : loops);
     if (!by.coef[i].zero() || x.coef[i].s || x.coef[i].k < 0 || x.coef[i].k != x.coef[i].k >> position << position)
@@ -105,7 +104,7 @@ std::optional<RunEmitter::Moves> RunEmitter::movesOf(const NestState::OfTrip &t)
 
 // Is `v`, needed at `at`, the same in all vectors of a run? Made of quotients that are asked for there, and of what does not vary.
 bool RunEmitter::staysInRun(const ir::Value *v, const Bits &at, unsigned &budget) const {
-  auto varies = [&](BitSource s) { return s >= 0 && (n.loopOf[static_cast<size_t>(s)] < 0 || n.loopOf[static_cast<size_t>(s)] == static_cast<int>(n.loops.size()) - 1); };
+  auto varies = [&](BitSource s) { return n.isInRow(s); };
   if (!v->type.isTensor() || llvm::none_of(at, varies) || (v->def && v->def->kind == OpKind::Const))
     return true;
   if (!v->def || !budget)
@@ -115,7 +114,7 @@ bool RunEmitter::staysInRun(const ir::Value *v, const Bits &at, unsigned &budget
     if (t.kind == NestState::TripPart::Quotient && t.part.value == v && t.at == at)
       return true;
   const Op &op = *v->def;
-  if (!op.has(ir::traits::Elementwise) && !(op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split))
+  if (!op.has(ir::traits::Elementwise) && !isView(op))
     return false;
   for (unsigned i = 0; i < op.operands.size(); ++i)
     if (!staysInRun(op.operands[i], operandBits(op, i, v->index, at), budget))
@@ -125,7 +124,7 @@ bool RunEmitter::staysInRun(const ir::Value *v, const Bits &at, unsigned &budget
 
 /// The number that `v` is in all elements, as far as its operations say: what a splat is of, a constant.
 static const ir::Value *oneNumber(const ir::Value *v) {
-  while (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::SExt || (v->def->has(ir::traits::Shape) && v->def->operands.size() == 1 && v->def->kind != OpKind::Split)))
+  while (v->def && (v->def->kind == OpKind::SExt || isView(*v->def)))
     v = v->def->operands[0];
   return v;
 }
@@ -155,7 +154,7 @@ V RunEmitter::followsFinerRows(llvm::SmallVectorImpl<Part> &parts) {
   auto divisor = [&](const Part &p) {
     Bits at = p.first->at;
     for (BitSource &s : at)
-      if (s >= 0 && (isLane(s) || n.loopOf[static_cast<size_t>(s)] == static_cast<int>(n.loops.size()) - 1))
+      if (n.isLane(s) || n.isOfLoop(s, n.loops.size() - 1))
         s = zeroBit;
     return b_.CreateSExt(e_.eval(operands(p)[1], at), b_.getInt64Ty());
   };
@@ -183,7 +182,7 @@ llvm::SmallVector<RunEmitter::RowAt, 4> RunEmitter::rowsAt(llvm::ArrayRef<Part> 
   for (const auto &[t, moves] : parts) {
     Bits low = t->at;
     for (BitSource &s : low)
-      if (isLane(s))
+      if (n.isLane(s))
         s = zeroBit;
     const Op &op = *t->part.value->def;
     const bool remainder = op.kind == OpKind::SRem || op.kind == OpKind::URem;
@@ -275,7 +274,7 @@ NestState::Run RunEmitter::numbersAt(V start, BitSource lane) {
   for (const NestState::OfTrip &t : n.ofTrip) {
     Bits at = t.at;
     for (BitSource &s : at)
-      if (isLane(s))
+      if (n.isLane(s))
         s = lane;
     run.first[t.part.value] = e_.eval(t.part.value, at);
   }

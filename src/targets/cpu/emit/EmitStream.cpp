@@ -364,7 +364,7 @@ void FunctionEmitter::fetchBetween(const ir::Op &load, const Lin &l, const Bits 
   if (end * width % line && end != 1u << n.nest->panelColumnBits)
     return;
   const unsigned lowest = n.nest->columnBits();
-  auto inPanel = [&](BitSource s) { return s >= 0 && (n.laneOf[static_cast<size_t>(s)] >= 0 || (static_cast<unsigned>(s) >= lowest && static_cast<unsigned>(s) < lowest + n.nest->panelDepthBits)); };
+  auto inPanel = [&](BitSource s) { return n.isLane(s) || (s >= static_cast<BitSource>(lowest) && s < static_cast<BitSource>(lowest + n.nest->panelDepthBits)); };
   Bits first = at;
   std::replace_if(first.begin(), first.end(), inPanel, zeroBit);
   if (llvm::any_of(p.fetches, [&](const auto &f) { return std::get<0>(f) == &load && std::get<1>(f) == first; }))

@@ -251,7 +251,7 @@ static bool splitsLoops(const ir::Value *mask, unsigned depth = 0) {
   const Op &op = *mask->def;
   if (op.kind == OpKind::CmpI)
     return !op.operands[0]->type.isPtr;
-  bool passes = op.kind == OpKind::And || (op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split);
+  bool passes = op.kind == OpKind::And || isView(op);
   return passes && llvm::all_of(op.operands, [&](const ir::Value *v) { return splitsLoops(v, depth + 1); });
 }
 

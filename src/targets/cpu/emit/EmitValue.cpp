@@ -21,10 +21,7 @@ unsigned FunctionEmitter::depthOf(const Bits &at) const {
 }
 
 bool FunctionEmitter::hasLanes(const Bits &at) const {
-  for (BitSource s : at)
-    if (s >= 0 && nest_->laneOf[static_cast<size_t>(s)] >= 0)
-      return true;
-  return false;
+  return llvm::any_of(at, [&](BitSource s) { return nest_->isLane(s); });
 }
 
 V FunctionEmitter::atDepth(unsigned depth, llvm::function_ref<V()> f) {
@@ -252,7 +249,7 @@ V FunctionEmitter::evalExchange(const Op &op, const Bits &at, Lin l, Bits from) 
     // Its lanes are neighbours in memory.
     const Lin &whole = bufferLin(buffer);
     for (unsigned i = 0; i < n.laneBits; ++i) {
-      if (i >= bits || at[firstOut + i] < 0 || n.laneOf[static_cast<size_t>(at[firstOut + i])] != static_cast<int>(i) || !(whole.coef[first + i] == Coef{whole.coef[first].k << i}))
+      if (i >= bits || !n.isLane(at[firstOut + i]) || n.laneBit(at[firstOut + i]) != i || !(whole.coef[first + i] == Coef{whole.coef[first].k << i}))
         return nullptr;
       l.coef[first + i] = whole.coef[first + i];
       from[first + i] = at[firstOut + i];

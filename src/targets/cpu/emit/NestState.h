@@ -202,6 +202,12 @@ struct NestState {
   llvm::Value *leftRows = nullptr, *leftDepth = nullptr; // of a left operand of a dot, [rows][depth]: how many of each are wanted, i64; null: all
   llvm::Value *tileDepth = nullptr;        // while a left operand is looked at as a whole: how much of its depth is wanted, i64, null: all
   unsigned lanes() const { return 1u << laneBits; }
+  // Of a source that is a bit of the nest; constants are none of these.
+  bool isLane(BitSource s) const { return s >= 0 && laneOf[static_cast<size_t>(s)] >= 0; }
+  size_t laneBit(BitSource s) const { return static_cast<size_t>(laneOf[static_cast<size_t>(s)]); } // of a lane
+  bool isOfLoop(BitSource s, size_t loop) const { return s >= 0 && loopOf[static_cast<size_t>(s)] == static_cast<int>(loop); }
+  bool isInTrip(BitSource s) const { return s >= 0 && loopOf[static_cast<size_t>(s)] < 0; } // of the innermost loop: lanes, and copies one after the other
+  bool isInRow(BitSource s) const { return isInTrip(s) || isOfLoop(s, loops.size() - 1); } // all trips of the innermost loop
 };
 
 /// Of each row of lanes along the axis of a scan the last one, for all of them.

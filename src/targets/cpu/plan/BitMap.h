@@ -34,6 +34,8 @@ inline unsigned dimBits(const ir::Shape &s, unsigned dim) { return log2Exact(s[d
 Bits identityBits(unsigned n);
 bool isIdentity(const Bits &b);
 
+/// Does the operation only place the elements of one operand: of all Shape operations all but join, cat and split?
+bool isView(const ir::Op &op);
 /// The position of operand `i` of `op` when result `result` is needed at `at`. `op` is elementwise or has the Shape
 /// trait. For join and cat the choice between the operands is selectorBit(op, at), not part of the answer.
 Bits operandBits(const ir::Op &op, unsigned i, unsigned result, const Bits &at);

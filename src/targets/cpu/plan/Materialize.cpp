@@ -1,5 +1,6 @@
 // Choice of buffered values.
 #include "targets/cpu/plan/Materialize.h"
+#include "targets/cpu/plan/BitMap.h"
 #include <algorithm>
 
 namespace tegula::cpu {
@@ -139,7 +140,7 @@ bool Materialization::decide(const Op &op, const Value *v) {
   bool shapeOnly = op.has(ir::traits::Shape) || op.kind == OpKind::Const || op.kind == OpKind::Range;
   if (cost < dear && shapeOnly && chain < dearChain)
     return false;
-  if (op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split)
+  if (isView(op))
     return false; // its operand was or will be asked
   if (chain >= dearInLoop)
     for (const Op *u : uses_.users(v))

@@ -18,7 +18,7 @@ void conditionsOf(const Value *mask, const Bits &at, const ir::Shape &tile, Visi
     return;
   visited[mask].push_back(at);
   const Op &op = *mask->def;
-  if (op.kind == OpKind::And || (op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split)) {
+  if (op.kind == OpKind::And || isView(op)) {
     for (unsigned i = 0; i < op.operands.size(); ++i)
       conditionsOf(op.operands[i], operandBits(op, i, mask->index, at), tile, visited, out);
     return;
@@ -56,7 +56,7 @@ DotPart::Conditions zeroUnless(const Value *v) {
     }
     bool keeps = op.kind == OpKind::FpTrunc || op.kind == OpKind::FpExt || op.kind == OpKind::SExt || op.kind == OpKind::ZExt || op.kind == OpKind::Trunc ||
                  op.kind == OpKind::SIToFp || op.kind == OpKind::UIToFp ||
-                 (op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split && op.kind != OpKind::Splat);
+                 (isView(op) && op.kind != OpKind::Splat);
     if (!keeps)
       return {};
     at = operandBits(op, 0, v->index, at);
