@@ -1,7 +1,7 @@
 // Emits the LLVM function of one plan. State shared by the Emit*.cpp files, which each hold one concern:
 //
 //   EmitFunction  entry, program loop, arguments     EmitSteps    steps and structured control flow
-//   EmitScalar    operations on registers            EmitLinear   linear forms (Lin.h) and addresses
+//   EmitScalar    operations on registers            EmitLinear   linear forms (Lin.h)    EmitAddress   their values and addresses at a position
 //   EmitNest      loops of a nest, its roots         EmitValue    a virtual value at a position
 //   EmitMemory    chunks to and from memory          EmitReduce   accumulators, scans
 //   EmitAtomic    atomics, histogram                 EmitFault    asserts, checked accesses, printing
@@ -115,8 +115,19 @@ private:
   Coef addCoef(Coef a, Coef b), mulCoef(Coef a, Coef b);
   V coefValue(Coef c, llvm::Type *t);
   V extendAtDef(V s);
+  const Lin &bufferLin(int buffer);
+
+  // EmitAddress
+  friend class AddressEmitter;
+  /// The form's value at a position, its address if `pointer`. `key`: of the form, for what is computed in front of loops. `mayWrapLate`: one quotient or remainder may be left to evaluateLate.
   LaneAddress linAt(const void *key, const Lin &l, const Bits &at, bool pointer, bool mayWrapLate = false);
   V laneVector(const LaneAddress &a, llvm::Type *intType);
+  V opaqueLanes(const Opaque &o, V x, llvm::Type *t, bool pointer), extendNarrow(V sum, Coef by);
+  Coef scaleOf(const Lin &l, const Opaque &o); // by what a part's value is multiplied in all, i64 if it is extended on the way
+  void evaluateLate(LaneAddress &a);
+  V evalLinear(const ir::Value *v, const Lin &l, const Bits &at);
+
+  // EmitQuotients
   static Bits positionOf(const Opaque &o, const Bits &at);
   /// If `o`, asked for at `at`, is the remainder (or quotient) of a linear value that grows with those sources of `at` for which `varies` holds, by one that does not: by how much that grows in all, which is not 0.
   using Varies = llvm::function_ref<bool(BitSource)>;
@@ -128,11 +139,6 @@ private:
   void ifOneStep(llvm::function_ref<Bits(const NestState::OfTrip &)> at, Varies bits, llvm::function_ref<void()> emit, llvm::function_ref<void()> otherwise);
   Unwrapped unwrapped(const Opaque &o, const Bits &at, int64_t growth, llvm::function_ref<bool(BitSource)> varies);
   bool flatten(LaneAddress &a, const Opaque &o, const Bits &at, Coef scale, llvm::Type *t), quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget, llvm::SmallVectorImpl<NestState::OfTrip> &found);
-  V opaqueLanes(const Opaque &o, V x, llvm::Type *t, bool pointer), extendNarrow(V sum, Coef by);
-  Coef scaleOf(const Lin &l, const Opaque &o); // by what a part's value is multiplied in all, i64 if it is extended on the way
-  void evaluateLate(LaneAddress &a);
-  V evalLinear(const ir::Value *v, const Lin &l, const Bits &at);
-  const Lin &bufferLin(int buffer);
 
   // EmitValue
   unsigned depthOf(const Bits &at) const;
