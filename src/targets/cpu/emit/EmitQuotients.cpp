@@ -66,7 +66,7 @@ std::optional<int64_t> FunctionEmitter::growthOfRemainder(const Opaque &o, const
 }
 
 // The last is as far from the first as without the remainder, or, of a quotient, the same. Only these two are computed.
-FunctionEmitter::Unwrapped FunctionEmitter::unwrapped(const Opaque &o, const Bits &at, int64_t growth, llvm::function_ref<bool(BitSource)> varies) {
+Unwrapped FunctionEmitter::unwrapped(const Opaque &o, const Bits &at, int64_t growth, llvm::function_ref<bool(BitSource)> varies) {
   Bits low = at, high = at;
   for (size_t i = 0; i < at.size(); ++i)
     if (varies(at[i])) {

@@ -202,7 +202,7 @@ void FunctionEmitter::scanLanes(const Op &scan, llvm::SmallVectorImpl<V> &x) {
 
 void FunctionEmitter::finishReductions(llvm::ArrayRef<V> accs) { keepReduced(reduceAll(accs)); }
 
-std::vector<FunctionEmitter::Reduced> FunctionEmitter::reduceAll(llvm::ArrayRef<V> accs) {
+std::vector<Reduced> FunctionEmitter::reduceAll(llvm::ArrayRef<V> accs) {
   std::vector<Reduced> all;
   unsigned slot = 0;
   for (const Root &r : nest_->nest->roots)

@@ -2,7 +2,7 @@
 //
 //   EmitFunction  entry, program loop, arguments     EmitSteps    steps and structured control flow
 //   EmitScalar    operations on registers            EmitLinear   linear forms (Lin.h)    EmitAddress   their values and addresses at a position
-//   EmitNest      loops of a nest, its roots         EmitValue    a virtual value at a position
+//   EmitNest      loops of a nest, its roots    EmitMasks  where masks hold along a row    EmitValue    a virtual value at a position
 //   EmitMemory    chunks to and from memory          EmitReduce   accumulators, scans
 //   EmitAtomic    atomics, histogram                 EmitFault    asserts, checked accesses, printing
 //   EmitTranspose order of lanes in nests that write packed operands; shuffles between the two orders
@@ -106,16 +106,12 @@ private:
 
   // EmitLinear
   void defineLinear(const ir::Op &op);
-  Lin linear(const ir::Op &op, unsigned result);
-  const Lin &lin(const ir::Value *v);
-  Lin selfLin(const ir::Value *v);
+  const Lin &lin(const ir::Value *v), &bufferLin(int buffer);
+  Lin linear(const ir::Op &op, unsigned result), selfLin(const ir::Value *v), moveLin(const ir::Op &op, const Lin &a, unsigned result);
   Lin addLin(const Lin &a, const Lin &b, bool subtract), scaleLin(const Lin &a, V s);
   bool extendLin(const Lin &a, Lin &out);
-  Lin moveLin(const ir::Op &op, const Lin &a, unsigned result);
   Coef addCoef(Coef a, Coef b), mulCoef(Coef a, Coef b);
-  V coefValue(Coef c, llvm::Type *t);
-  V extendAtDef(V s);
-  const Lin &bufferLin(int buffer);
+  V coefValue(Coef c, llvm::Type *t), extendAtDef(V s);
 
   // EmitAddress
   friend class AddressEmitter;
@@ -132,10 +128,6 @@ private:
   /// If `o`, asked for at `at`, is the remainder (or quotient) of a linear value that grows with those sources of `at` for which `varies` holds, by one that does not: by how much that grows in all, which is not 0.
   using Varies = llvm::function_ref<bool(BitSource)>;
   std::optional<int64_t> growthOfRemainder(const Opaque &o, const Bits &at, Varies varies), growthOfDividend(const Opaque &o, const Bits &at, Varies varies);
-  /// Such a remainder where all of them are zero; i1: it grows as what it is the remainder of, as it does not wrap around.
-  struct Unwrapped {
-    V first, holds;
-  };
   void ifOneStep(llvm::function_ref<Bits(const NestState::OfTrip &)> at, Varies bits, llvm::function_ref<void()> emit, llvm::function_ref<void()> otherwise);
   Unwrapped unwrapped(const Opaque &o, const Bits &at, int64_t growth, llvm::function_ref<bool(BitSource)> varies);
   bool flatten(LaneAddress &a, const Opaque &o, const Bits &at, Coef scale, llvm::Type *t), quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget, llvm::SmallVectorImpl<NestState::OfTrip> &found);
@@ -183,20 +175,24 @@ private:
   Bits spaceBits() const, rootBits(unsigned copy) const;
   /// for (iv = from; iv < to; ++iv) with carried values; from < to may fail to hold only if `mayBeEmpty`.
   llvm::SmallVector<V> loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init, llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
-  V fullTrips(NestLoop *inner, unsigned innerBits, bool throughBuffers = false), endOfBuffers(NestLoop &l, V trips);
+  V endOfBuffers(NestLoop &l, V trips);
   bool isFilledHere(const ir::Value *v) const, readsFilledHere(const ir::Value *v, std::set<const ir::Value *> &seen) const;
   void notePartsOfTrip(const ir::Op &access, const Bits &at), roots(llvm::SmallVectorImpl<V> &accs, V first);
-  V rowsWithoutWrap(const ir::Op &load, const Bits &at, NestLoop &inner), differenceOf(V x, V y, llvm::Type *of), sumOf(V x, V y, llvm::Type *of);
-  V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, MaskEnd &end);
-  void masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out, bool throughBuffers = false);
-  /// Whether `v` at `at` is one of the comparisons that hold in the loop being emitted, or one of the remainders that grow there like what they are taken of.
-  bool isAssumed(const ir::Value *v, const Bits &at) const, isDenied(const ir::Value *mask, const Bits &at) const;
   using Trip = llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)>; // of what the loop carries
   bool loopByRuns(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &carried, Trip trip);
   friend class RunEmitter;
   V findSegments(llvm::ArrayRef<Flip> flips, const std::map<const ir::Value *, Bits> &same, V full, V steady, V all);
   void segmentLoops(NestLoop &l, V trips, llvm::SmallVector<V> &carried, Trip run), trips(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried, Trip run);
   void fullLoop(NestLoop &l, V from, V full, V trips, llvm::SmallVector<V> &carried, Trip run), maskedLoop(NestLoop &l, V from, V to, V trips, llvm::SmallVector<V> &carried, Trip run);
+
+  // EmitMasks
+  friend class TripsInside;
+  V fullTrips(NestLoop *inner, unsigned innerBits, bool throughBuffers = false);
+  V rowsWithoutWrap(const ir::Op &load, const Bits &at, NestLoop &inner), differenceOf(V x, V y, llvm::Type *of), sumOf(V x, V y, llvm::Type *of);
+  V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, MaskEnd &end);
+  void masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out, bool throughBuffers = false);
+  /// Whether `v` at `at` is one of the comparisons that hold in the loop being emitted, or one of the remainders that grow there like what they are taken of.
+  bool isAssumed(const ir::Value *v, const Bits &at) const, isDenied(const ir::Value *mask, const Bits &at) const;
 
   // EmitRest
   V falseFrom(const ir::Value *mask, const Bits &at, unsigned &budget), endOfRow(V trips);
@@ -229,12 +225,6 @@ private:
   llvm::SmallVector<V> initialAccumulators();
   void accumulate(const Root &r, unsigned copy, unsigned slot, const Bits &at, llvm::SmallVectorImpl<V> &accs, V first);
   void finishReductions(llvm::ArrayRef<V> accs), scanLanes(const ir::Op &scan, llvm::SmallVectorImpl<V> &x);
-  /// Results of a reduction for one setting of the unrolled bits beside the axis.
-  struct Reduced {
-    const Root *root;
-    unsigned copy;
-    llvm::SmallVector<V, 4> values;
-  };
   void reduce(const Root &r, unsigned slot, llvm::ArrayRef<V> accs, std::vector<Reduced> &out);
   std::vector<Reduced> reduceAll(llvm::ArrayRef<V> accs);
   void keepReduced(llvm::ArrayRef<Reduced> all), addToCarried(const Root &r, V result, const Bits &at);

@@ -138,6 +138,21 @@ struct DotLoop {
   llvm::SmallPtrSet<const llvm::BasicBlock *, 16> outside; // in front of it
 };
 
+/// A quotient or remainder, by its first element; i1: all others are the same, or, of a remainder, grow from there as what it is taken of (FunctionEmitter::unwrapped).
+struct Unwrapped {
+  llvm::Value *first, *holds;
+};
+
+/// Results of a reduction for one setting of the unrolled bits beside the axis.
+struct Reduced {
+  const Root *root;
+  unsigned copy;
+  llvm::SmallVector<llvm::Value *, 4> values;
+};
+
+/// Does it go through its rows from their ends?
+inline bool isReversed(const Nest &n) { return n.isOnly(RootKind::Scan) && n.roots[0].op->reverse(); }
+
 struct NestState {
   const Nest *nest = nullptr;
   std::vector<NestLoop> loops; // outermost first; the first `open` are open
