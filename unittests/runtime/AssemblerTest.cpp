@@ -180,6 +180,21 @@ TEST_P(AssembleOne, SpillsThatBlocksAreWorth) {
   EXPECT_LE(four, 16u);
 }
 
+/// A few bytes of spills cost a second attempt, with more registers; for architectures that stop right below a bound one in between.
+struct AssembleOldAndNew : Assemble {};
+INSTANTIATE_TEST_SUITE_P(Arch, AssembleOldAndNew, testing::Values("sm_80", "sm_90a"));
+TEST_P(AssembleOldAndNew, SpillsOfFewBytesAreTriedAgain) {
+  unsigned most = 0;
+  for (unsigned live = 56; live < 80; live += 2) {
+    Assembly out;
+    Status s = assembler->assemble(loads(GetParam(), live, ".reqntid 256\n.minnctapersm 4"), "k", {.arch = GetParam()}, out);
+    ASSERT_TRUE(s) << s.text;
+    if (out.stats.registers <= 72) // one step more than four blocks leave
+      most = std::max(most, out.attempts);
+  }
+  EXPECT_EQ(most, std::string(GetParam()) == "sm_80" ? 3u : 2u);
+}
+
 // Code out of the driver's cache would come without numbers. Old libraries know no such option.
 TEST(AssemblerOptions, NoCacheButOurs) {
   const std::string fake = std::string(tegula::testBinaryDir) + "/lib/libfakejitlink.so";

@@ -62,7 +62,7 @@ public:
 
   /// Thread-safe. TEGULA_ASSEMBLER_ERROR with the log and the offending lines if the text is not accepted; `kernel` is for messages.
   /// `ptx` may end in NULs. Its `.minnctapersm` request (blocks on a multiprocessor) is lowered, and dropped at last, where it would cost more than a few bytes of spills, the fewer blocks the more;
-  /// where it costs any, a request that leaves eight registers more is tried, before it, for a register or two, a bound on registers that comes to the same. Without a request, a kernel that lacks up to eight registers for
+  /// where it costs any, a request that leaves eight registers more is tried; before it, for a register or two and an architecture before sm_90, a bound on registers that comes to the same. Without a request, a kernel that lacks up to eight registers for
   /// one more block, or up to a third of its registers where fewer than sixteen warps run or one block alone, or half of them (withOneBlockMore), is assembled again with
   /// that request, and stays so if nothing is spilled, or a few bytes for the second block where it takes a third (options.sharedBytes). What was assembled before comes from an AssemblyMemo, and from
   /// no other cache: the same text gives the same code and numbers on every machine.

@@ -35,8 +35,8 @@ bool hasAsyncProducts(std::string_view ptx);
 /// A request for fewer blocks, after one that cost `spilledBytes` of a thread: for so many that the registers it lacked are there, one step of them at least, but for no fewer than three quarters (rounded up
 /// in clusters, and all of it there): more are stored than are alive at once. Numbers of blocks at which some would be spilled for certain are passed over. None in a long text, where each attempt takes a good part of a second. `ptx` has a request that bounds registers.
 std::string withFewerBlocks(const std::string &ptx, uint32_t spilledBytes);
-/// A bound on registers in the request's place, one above BlockRequest::registers. ptxas stops right below a bound that it finds hard to keep, and spills a register or two where the bound is the
-/// number itself.
+/// A bound on registers in the request's place, one above BlockRequest::registers. Before sm_90 ptxas stops right below a bound that it finds hard to keep, and spills a register or two where
+/// the bound is the number itself.
 std::string withRegisterBound(std::string ptx);
 /// A request for as many blocks as leave a thread one step of registers more; nothing where that takes one of three blocks. `ptx` has a request that bounds registers.
 std::string withMoreRegisters(const std::string &ptx);
