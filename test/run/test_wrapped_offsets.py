@@ -77,6 +77,60 @@ def test_a_factor_alone_and_in_a_sum(dev):
 
 
 @tegula.jit
+def doubled(x, out, factor, n, times: tl.constexpr):
+    i = tl.arange(0, 256)
+    p = i * factor
+    q = i
+    for _ in tl.static_range(times):
+        p = p + p
+        q = q + q
+    y = tl.load(x + p, mask=(p >= 0) & (p < n), other=-1.0)
+    tl.store(out + i, y + 128 * tl.load(x + q, mask=(q >= 0) & (q < n), other=-1.0))
+
+
+@WRAPS
+@pytest.mark.parametrize("times", [2, 24, 31, 32, 62])
+def test_doubled_until_nothing_is_left(dev, times):
+    """It takes no longer to compile each time, and no coefficient overflows."""
+    x, i = np.arange(N, dtype=np.float32), np.arange(256)
+    for factor in (5, 1 << 30):
+        out = np.zeros(256, np.float32)
+        dev(doubled, (1,), x, out, factor, N, times)
+        p, q = int32(i * factor * 2 ** min(times, 32) % (1 << 32)), int32(i * 2 ** min(times, 32) % (1 << 32))
+        assert_same(out, loaded(x, p) + 128 * loaded(x, q))
+
+
+@tegula.jit
+def sums_of_sums(x, index, out, n, times: tl.constexpr, WIDE: tl.constexpr):
+    i = tl.arange(0, 128)
+    p = tl.load(index + i)
+    q = tl.load(index + 128 + i) * 3 + 2 * i + n
+    if WIDE:
+        p = p.to(tl.int64)
+        q = q.to(tl.int64)
+    first = p + q
+    for _ in tl.static_range(times):
+        p, q = q, p + q
+    last = q - first - first - p
+    r = p & 63
+    y = tl.load(x + (q - last - first - first - p) * 4 + r, mask=r < n, other=-1.0)
+    tl.store(out + i, y)
+    tl.store(out + 128 + i, (last & 0xffff).to(tl.float32))
+
+
+@pytest.mark.parametrize("times, wide", [(3, False), (40, False), (3, True), (40, True)])
+def test_sums_of_sums_of_what_is_loaded(dev, times, wide):
+    x, index = np.arange(N, dtype=np.float32), np.random.default_rng(times).integers(-(1 << 24), 1 << 24, (2, 128)).astype(np.int32)
+    i, out = np.arange(128), np.zeros((2, 128), np.float32)
+    dev(sums_of_sums, (1,), x, index, out, N, times, wide)
+    p, q = (v.astype(object) for v in (index[0], index[1] * 3 + 2 * i + N))
+    first = p + q
+    for _ in range(times):
+        p, q = q, p + q
+    assert_same(out, np.stack([x[(p & 63).astype(np.int64)], ((q - 2 * first - p) & 0xffff).astype(np.float32)]))
+
+
+@tegula.jit
 def by_counter(x, out, first, n):
     i = tl.arange(0, 256)
     acc = tl.zeros([256], tl.float32)

@@ -41,7 +41,7 @@ bool isAlike(const Value *a, const Value *b, bool inPlace, unsigned depth) {
 
 bool areSame(const Term &a, const Term &b) { return a.times == b.times && (a.value->type.isScalar() || a.axes == b.axes) && areAlike(a.value, b.value, /*inPlace=*/true); }
 
-/// Terms of a sum and the constants in it; no more terms than mostTerms.
+/// Terms of a sum and the constants in it; no more terms than mostTerms: what is added to itself again and again would have twice as many each time.
 struct Sum {
   std::vector<Term> terms;
   int64_t constant = 0;
@@ -53,6 +53,8 @@ struct Sum {
         axes.push_back(v->def->axis());
       v = v->def->operands[0];
     }
+    if (!isKnown)
+      return;
     if (std::optional<int64_t> c = constantInt(v)) {
       isKnown &= std::abs(*c) < far / std::abs(times);
       constant += isKnown ? *c * times : 0;

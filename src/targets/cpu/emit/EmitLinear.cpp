@@ -25,7 +25,7 @@ Coef FunctionEmitter::addCoef(Coef a, Coef b) {
   if (a.zero() || b.zero())
     return a.zero() ? b : a;
   if (a.s == b.s)
-    return {a.k + b.k, a.s};
+    return {static_cast<int64_t>(static_cast<uint64_t>(a.k) + static_cast<uint64_t>(b.k)), a.s};
   int64_t unit = gcdPowerOfTwo(a.k, b.k);
   V &sum = mixed_[{a.k / unit, a.s, b.k / unit, b.s}];
   if (!sum) {
@@ -36,12 +36,13 @@ Coef FunctionEmitter::addCoef(Coef a, Coef b) {
 }
 
 Coef FunctionEmitter::mulCoef(Coef a, Coef b) {
+  const int64_t k = static_cast<int64_t>(static_cast<uint64_t>(a.k) * static_cast<uint64_t>(b.k));
   if (!a.s || !b.s)
-    return {a.k * b.k, a.s ? a.s : b.s};
+    return {k, a.s ? a.s : b.s};
   V &product = mixed_[{0, a.s, 0, b.s}];
   if (!product)
     product = b_.CreateMul(a.s, b.s);
-  return {a.k * b.k, product};
+  return {k, product};
 }
 
 // Right behind the definition, so that it dominates every use of the factor and all uses share it.
@@ -81,25 +82,61 @@ const Lin &FunctionEmitter::lin(const ir::Value *v) {
   return it->second;
 }
 
+// Modulo 2^32 in forms of 32 bits, so that what is left of a sum or a product there is a small number.
+static Coef reducedFor(const llvm::Type *t, Coef c) {
+  if (t->isIntegerTy(32))
+    c.k = static_cast<int32_t>(c.k);
+  return c.zero() ? Coef{} : c;
+}
+
+static Coef negated(Coef c) { return {static_cast<int64_t>(-static_cast<uint64_t>(c.k)), c.s}; }
+
+static bool samePart(const Opaque &a, const Opaque &b) { return a.value == b.value && a.at == b.at && a.extend == b.extend; }
+
+// Opaque parts that a narrow sum is of.
+static auto partsOf(const Lin &l, int narrow) {
+  return llvm::make_filter_range(l.opaque, [=](const Opaque &o) { return o.narrow == narrow; });
+}
+
+// Each part once, so that sums of sums of it do not double the form each time.
 Lin FunctionEmitter::addLin(const Lin &a, const Lin &b, bool subtract) {
   Lin r;
   r.split = a.split || b.split;
   r.base = subtract ? b_.CreateSub(a.base, b.base) : b_.CreateAdd(a.base, b.base);
+  auto sum = [&](Coef x, Coef y) { return reducedFor(a.base->getType(), addCoef(x, subtract ? negated(y) : y)); };
   for (size_t i = 0; i < a.coef.size(); ++i)
-    r.coef.push_back(addCoef(a.coef[i], {subtract ? -b.coef[i].k : b.coef[i].k, b.coef[i].s}));
-  r.opaque.append(a.opaque.begin(), a.opaque.end());
-  r.narrow.append(a.narrow.begin(), a.narrow.end());
-  for (Opaque o : b.opaque) {
-    if (o.narrow >= 0)
-      o.narrow += static_cast<int>(a.narrow.size());
-    else if (subtract)
-      o.scale.k = -o.scale.k;
-    r.opaque.push_back(o);
+    r.coef.push_back(sum(a.coef[i], b.coef[i]));
+  r.opaque = a.opaque;
+  r.narrow = a.narrow;
+  for (const Opaque &o : partsOf(b, -1)) {
+    auto *same = llvm::find_if(r.opaque, [&](const Opaque &x) { return x.narrow < 0 && samePart(x, o); });
+    const bool isNew = same == r.opaque.end();
+    if (isNew)
+      r.opaque.push_back(o);
+    Opaque &part = isNew ? r.opaque.back() : *same;
+    part.scale = sum(isNew ? Coef{} : part.scale, o.scale);
+    if (part.scale.zero())
+      r.opaque.erase(&part);
   }
-  for (Narrow n : b.narrow) {
-    if (subtract)
-      n.scale.k = -n.scale.k;
-    r.narrow.push_back(n);
+  for (int i = 0; i < static_cast<int>(b.narrow.size()); ++i) {
+    const Narrow &n = b.narrow[static_cast<size_t>(i)];
+    auto isSame = [&](int j) {
+      auto ours = partsOf(a, j), theirs = partsOf(b, i);
+      return a.narrow[static_cast<size_t>(j)].base == n.base && std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(), [](const Opaque &x, const Opaque &y) { return samePart(x, y) && x.scale == y.scale; });
+    };
+    int j = 0;
+    while (j < static_cast<int>(a.narrow.size()) && !isSame(j))
+      ++j;
+    if (j < static_cast<int>(a.narrow.size())) {
+      Coef &scale = r.narrow[static_cast<size_t>(j)].scale;
+      scale = sum(scale, n.scale);
+      continue;
+    }
+    for (Opaque o : partsOf(b, i)) {
+      o.narrow = static_cast<int>(r.narrow.size());
+      r.opaque.push_back(o);
+    }
+    r.narrow.push_back({n.base, sum({}, n.scale)});
   }
   r.assumed = a.assumed || b.assumed;
   return r;
@@ -118,13 +155,11 @@ Lin FunctionEmitter::scaleLin(const Lin &a, V s) {
   Lin r;
   r.split = a.split;
   r.base = b_.CreateMul(a.base, s);
-  // Modulo 2^32, so that what is left of a product there is a small number.
-  auto reduced = [&](Coef c) { return s->getType()->isIntegerTy(32) ? Coef{static_cast<int32_t>(c.k), c.s} : c; };
   for (Coef c : a.coef)
-    r.coef.push_back(c.zero() ? Coef{} : reduced(mulCoef(c, f)));
+    r.coef.push_back(c.zero() ? Coef{} : reducedFor(s->getType(), mulCoef(c, f)));
   for (Opaque o : a.opaque) {
     if (o.narrow < 0)
-      o.scale = reduced(mulCoef(o.scale, f));
+      o.scale = reducedFor(s->getType(), mulCoef(o.scale, f));
     r.opaque.push_back(o);
   }
   for (Narrow n : a.narrow) {
