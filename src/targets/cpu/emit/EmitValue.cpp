@@ -110,39 +110,10 @@ V FunctionEmitter::computeFresh(const ir::Value *v, const Bits &at) {
   for (const ir::Value *o : op.operands)
     args.push_back(eval(o, at));
   setLoc(&op);
-  if (V r = divideByOneNumber(op, args, operandBits(op, static_cast<unsigned>(op.operands.size()) - 1, v->index, at)))
+  const Bits last = operandBits(op, static_cast<unsigned>(op.operands.size()) - 1, v->index, at);
+  if (V r = op.kind == OpKind::FDiv ? divideByOneFloat(op, args, last) : divideByOneNumber(op, args, last))
     return r;
   return elementwise(op, args);
-}
-
-// A quotient or remainder of 32-bit integers by a number that was computed further outside than here: by its reciprocal, which is computed there, in 64-bit floats. Null: it is none. The reciprocal is a little too large,
-// (1 + 2^-52) / y at least, 1 + 2^-50 at most. So the rounded product is not less than a quotient that is an integer, and one that is none lies a part of 1 / x >= 2^-32 below the next integer at least, more than 2^-50.
-V FunctionEmitter::divideByOneNumber(const Op &op, llvm::ArrayRef<V> args, const Bits &at) {
-  const bool isSigned = op.kind == OpKind::SDiv || op.kind == OpKind::SRem, isRemainder = op.kind == OpKind::SRem || op.kind == OpKind::URem;
-  if ((!isSigned && op.kind != OpKind::UDiv && op.kind != OpKind::URem) || op.results[0]->type.elem != ir::Elem::I32)
-    return nullptr;
-  V x = args[0], y = args[1];
-  const bool vector = x->getType()->isVectorTy();
-  auto known = lin_.find(op.operands[1]);
-  const unsigned depth = known != lin_.end() && known->second.uniform() ? 0 : std::min(depthOf(at), nest_->open);
-  if (y->getType()->isVectorTy() || llvm::isa<llvm::Constant>(y) || depth >= nest_->depth || (vector ? !isSigned && !state_.target.avx512 : !vec_.target.x86))
-    return nullptr;
-  llvm::Type *real = b_.getDoubleTy(), *wide = b_.getInt64Ty();
-  V reciprocal = atDepth(depth, [&] {
-    V one = b_.CreateFDiv(llvm::ConstantFP::get(real, 1), isSigned ? b_.CreateSIToFP(y, real) : b_.CreateSIToFP(b_.CreateZExt(y, wide), real));
-    return b_.CreateFMul(one, llvm::ConstantFP::get(real, 1 + 0x1p-51));
-  });
-  V q;
-  if (vector) {
-    real = llvm::VectorType::get(real, llvm::cast<llvm::VectorType>(x->getType()));
-    q = b_.CreateFMul(isSigned ? b_.CreateSIToFP(x, real) : b_.CreateUIToFP(x, real), broadcast(reciprocal, nest_->lanes()));
-    q = b_.CreateFreeze(isSigned ? b_.CreateFPToSI(q, x->getType()) : b_.CreateFPToUI(q, x->getType())); // by zero, and INT_MIN / -1: some value
-  } else {
-    q = b_.CreateFMul(b_.CreateSIToFP(isSigned ? x : b_.CreateZExt(x, wide), real), reciprocal);
-    q = isSigned ? b_.CreateFPToSI(q, x->getType()) : b_.CreateTrunc(b_.CreateFPToSI(q, wide), x->getType());
-    q = b_.CreateFreeze(q);
-  }
-  return isRemainder ? b_.CreateSub(x, b_.CreateMul(q, vector ? broadcast(y, nest_->lanes()) : y)) : q;
 }
 
 V FunctionEmitter::evalShape(const Op &op, const ir::Value *v, const Bits &at) {

@@ -7,7 +7,7 @@
 //   EmitAtomic    atomics, histogram                 EmitFault    asserts, checked accesses, printing
 //   EmitTranspose order of lanes in nests that write packed operands; shuffles between the two orders
 //   EmitRest      trips behind the end of a row    EmitRuns     flat positions, row by row    EmitQuotients quotients and remainders of a trip    LayOutNest  lanes, copies, loops
-//   EmitSegments  rows by parts in which masks hold    EmitStream    non-temporal stores, fetching ahead    EmitAsm      inline assembly
+//   EmitSegments  rows by parts in which masks hold    EmitStream    non-temporal stores, fetching ahead    EmitAsm      inline assembly    EmitDivision  by a number from outside the loop
 //   EmitDot       dots and the places of their operands    EmitKeep  packed tiles that later programs find
 //
 // Positions and hoisting: inside a nest a value is asked for at a Bits position. The loops that its bits belong to decide how
@@ -138,7 +138,7 @@ private:
   V eval(const ir::Value *v, const Bits &at);
   V compute(const ir::Value *v, const Bits &at);
   /// From its operands even if it has a buffer.
-  V computeFresh(const ir::Value *v, const Bits &at), divideByOneNumber(const ir::Op &op, llvm::ArrayRef<V> args, const Bits &at);
+  V computeFresh(const ir::Value *v, const Bits &at), divideByOneNumber(const ir::Op &op, llvm::ArrayRef<V> args, const Bits &at), divideByOneFloat(const ir::Op &op, llvm::ArrayRef<V> args, Bits at);
   V evalShape(const ir::Op &op, const ir::Value *v, const Bits &at);
   V evalLoad(const ir::Op &op, const Bits &at), ofRun(const ir::Value *v, const Bits &at), evalGather(const ir::Op &op, const Bits &at), evalExchange(const ir::Op &op, const Bits &at, Lin l, Bits from), exchangeLanes(V x, V by);
   V loadBuffer(int buffer, const ir::Type &as, const Bits &at);
