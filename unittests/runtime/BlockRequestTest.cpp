@@ -47,9 +47,10 @@ TEST(BlockRequest, FewerBlocks) {
 /// What a register more can save is known, so that requests which cannot do are not tried.
 TEST(BlockRequest, FewerBlocksPassesOverWhatCannotDo) {
   const auto after = [](unsigned spilledBytes) { return BlockRequest::of(withFewerBlocks(ptx(".reqntid 128\n.minnctapersm 16\n"), spilledBytes)).blocks; };
-  EXPECT_EQ(after(188), 12u) << "40 registers for 32";
-  EXPECT_EQ(after(600), 9u) << "56 registers: eight more cannot save 600 bytes";
-  EXPECT_EQ(after(904), 6u) << "80 registers: nor 24 more 904";
+  EXPECT_EQ(after(128), 12u) << "40 registers for 32";
+  EXPECT_EQ(after(188), 9u) << "56 registers: eight more cannot save 188 bytes";
+  EXPECT_EQ(after(600), 6u) << "80 registers: nor 24 more 600";
+  EXPECT_EQ(after(904), 4u) << "128 registers: nor 48 more 904";
   EXPECT_EQ(after(100000), 2u) << "any number of registers";
 }
 
