@@ -2,6 +2,7 @@
 #include "targets/cpu/plan/GroupPrograms.h"
 #include "ir/Builder.h"
 #include "ir/Clone.h"
+#include "targets/cpu/plan/ProgramGrowth.h"
 #include "targets/cpu/plan/ProgramOrder.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -19,13 +20,6 @@ namespace {
 constexpr int64_t rowOfGroup = 4096;
 /// Bits of the widest vector of any CPU. All its lanes, which have 16 to 32 bits (FunctionEmitter::chooseLaneBits), are of one program.
 constexpr int64_t widestVector = 512;
-
-/// By how much a value grows from program to program and along its last dimension, if that is one number; pointers in bytes.
-struct Growth {
-  std::optional<int64_t> group = 0, last = 0;
-  bool varies = false;  // from program to program
-  bool counted = false; // a scalar, not negative: of the first program, and one more for each one behind
-};
 
 /// Treats elements one by one, whatever their tiles are.
 bool isAllowed(const Op &op) {
@@ -53,25 +47,12 @@ bool isCandidate(const ir::Function &f) {
   return numbered && rows && llvm::all_of(f.block()->ops, [](const Op *op) { return isAllowed(*op); });
 }
 
-std::optional<int64_t> sum(std::optional<int64_t> a, std::optional<int64_t> b, int64_t scale = 1) {
-  int64_t product, out;
-  if (!a || !b || __builtin_mul_overflow(*b, scale, &product) || __builtin_add_overflow(*a, product, &out))
-    return {};
-  return out;
-}
-
-std::optional<int64_t> constantOf(const Value *v) {
-  while (v->def && v->def->has(ir::traits::Shape) && v->def->operands.size() == 1)
-    v = v->def->operands[0];
-  return v->type.isPtr ? std::nullopt : ir::constantInt(v);
-}
-
 int64_t widthOf(const Type &t) { return std::max(1u, ir::byteWidth(t.elem)); }
 
 /// What of a kernel differs from program to program, and whether it is worth it to run groups of them.
 class Differences {
 public:
-  Differences(const ir::Function &f, ProgramGroup &group) : function_(f), group_(group) {}
+  Differences(const ir::Function &f, ProgramGroup &group) : function_(f), group_(group), growth_(group.axis) {}
 
   /// Says so in `group`. False: it is not worth it.
   bool look() {
@@ -84,20 +65,15 @@ public:
     return true;
   }
 
-  const Growth &of(const Value *v) { return growth_[v]; } // of arguments: nothing
-  bool varies(const Value *v) const {
-    auto it = growth_.find(v);
-    return it != growth_.end() && it->second.varies;
-  }
+  const ProgramGrowth &growth() const { return growth_; }
 
 private:
-  Growth growthOf(const Op &op);
   bool look(const Op &op);
   bool lookAtAccess(const Op &op);
 
   const ir::Function &function_;
   ProgramGroup &group_;
-  llvm::DenseMap<const Value *, Growth> growth_;
+  ProgramGrowth growth_;
 };
 
 class Grouper {
@@ -115,8 +91,7 @@ public:
   }
 
 private:
-  const Growth &of(const Value *v) { return differences_.of(v); }
-  bool varies(const Value *v) const { return differences_.varies(v); }
+  bool varies(const Value *v) const { return differences_.growth().varies(v); }
 
   // The kernel for a group. A tile of [.., n] that varies has [.., size * n] elements; where shapes change it is looked at as one of [size, .., n].
   Shape grouped(const Shape &s) const {
@@ -149,73 +124,11 @@ private:
   llvm::DenseMap<const Value *, Value *> inGroup_;
 };
 
-Growth Differences::growthOf(const Op &op) {
-  Growth g;
-  auto operand = [&](unsigned i) -> Growth { return of(op.operands[i]); };
-  const bool varies = llvm::any_of(op.operands, [&](const Value *v) { return this->varies(v); });
-  switch (op.kind) {
-  case OpKind::ProgramId:
-    if (op.axis() == group_.axis)
-      return {1, 0, true, true};
-    return {};
-  case OpKind::Range:
-    g.last = 1;
-    return g;
-  case OpKind::SDiv: case OpKind::UDiv:
-    if (operand(0).counted && !operand(1).varies)
-      return {};
-    break;
-  case OpKind::SRem: case OpKind::URem:
-    if (operand(0).counted && !operand(1).varies)
-      return operand(0);
-    break;
-  case OpKind::SExt: case OpKind::ZExt:
-    return operand(0);
-  case OpKind::Trunc: {
-    g = operand(0);
-    g.counted = false;
-    return g;
-  }
-  case OpKind::Add: case OpKind::Sub: case OpKind::AddPtr: {
-    const int64_t scale = op.kind == OpKind::Add ? 1 : op.kind == OpKind::Sub ? -1 : op.result()->type.isPtr ? widthOf(op.result()->type) : 1;
-    return {sum(operand(0).group, operand(1).group, scale), sum(operand(0).last, operand(1).last, scale), varies};
-  }
-  case OpKind::Mul:
-    for (unsigned i = 0; i < 2; ++i)
-      if (std::optional<int64_t> by = constantOf(op.operands[1 - i]))
-        return {sum(0, operand(i).group, *by), sum(0, operand(i).last, *by), varies};
-    break;
-  case OpKind::Splat:
-    return {operand(0).group, 0, varies};
-  case OpKind::ExpandDims: case OpKind::Broadcast: {
-    const Shape &from = op.operands[0]->type.shape, &to = op.result()->type.shape;
-    const bool same = op.kind == OpKind::Broadcast ? from[from.rank() - 1] == to[to.rank() - 1] : op.axis() + 1 < to.rank();
-    return {operand(0).group, same ? operand(0).last : 0, varies};
-  }
-  case OpKind::Reshape: case OpKind::Permute: {
-    const Shape &from = op.operands[0]->type.shape, &to = op.result()->type.shape;
-    const bool same = op.kind == OpKind::Reshape ? from[from.rank() - 1] == to[to.rank() - 1] : op.perm()[to.rank() - 1] == to.rank() - 1;
-    return {operand(0).group, same || operand(0).last == 0 ? operand(0).last : std::nullopt, varies};
-  }
-  default:
-    break;
-  }
-  g.varies = varies;
-  for (const Value *v : op.operands) {
-    const Growth &o = of(v);
-    if (o.group != 0)
-      g.group = {};
-    if (o.last != 0)
-      g.last = {};
-  }
-  return g;
-}
-
 // Every tile of rows has to go on in memory from program to program.
 bool Differences::lookAtAccess(const Op &op) {
   const Value *p = op.operands[0];
   const Shape &s = p->type.shape;
-  const Growth g = of(p);
+  const Growth g = growth_.of(p);
   const Type &t = op.kind == OpKind::Store ? op.operands[1]->type : op.result()->type;
   const int64_t lane = t.isPtr ? 16 : std::clamp<int64_t>(ir::bitWidth(t.elem), 16, 32);
   if (op.kind == OpKind::Store && (!g.varies || s.rank() < 1 || s.rank() > 4 || s[s.rank() - 1] * lane < widestVector))
@@ -223,7 +136,7 @@ bool Differences::lookAtAccess(const Op &op) {
   if (s.rank() < 1 || !g.varies)
     return true;
   const int64_t columns = s[s.rank() - 1], width = t.isPtr ? 8 : widthOf(t);
-  if (g.last != width || g.group != columns * width)
+  if (g.last() != width || g.program != columns * width)
     return false;
   if (s.numel() > columns && columns * width > group_.rowBytes) {
     group_.rowBytes = columns * width;
@@ -235,9 +148,7 @@ bool Differences::lookAtAccess(const Op &op) {
 bool Differences::look(const Op &op) {
   if ((op.kind == OpKind::Load || op.kind == OpKind::Store) && !lookAtAccess(op))
     return false;
-  const Growth g = growthOf(op);
-  for (const Value *r : op.results)
-    growth_[r] = g;
+  growth_.note(op);
   return true;
 }
 
@@ -331,9 +242,9 @@ void Grouper::rewrite(Op &op) {
   b_.setLoc(op.loc);
   b_.setInlinedAt(op.inlinedAt);
   const bool isVarying = llvm::any_of(op.operands, [&](const Value *v) { return varies(v); });
-  const bool ofFirst = llvm::any_of(op.results, [&](const Value *v) { return of(v).counted; });
-  const bool divides = op.kind == OpKind::SDiv || op.kind == OpKind::UDiv || op.kind == OpKind::SRem || op.kind == OpKind::URem;
-  if (!isVarying || ofFirst || (divides && of(op.operands[0]).counted && !varies(op.operands[1]))) {
+  const bool ofFirst = llvm::any_of(op.results, [&](const Value *v) { return differences_.growth().of(v).counted; });
+  const bool divides = differences_.growth().isDividedNumber(op);
+  if (!isVarying || ofFirst || divides) {
     function_.block()->ops.push_back(&op);
     Value *r = op.results.empty() ? nullptr : op.result();
     if (isVarying && divides) { // the quotient is one number as long as the remainder stays below the divisor
