@@ -66,7 +66,9 @@ struct ThreadPool::Job {
   void drain() {
     int64_t begin = next.load(std::memory_order_relaxed);
     while (begin < total) {
+      constexpr int64_t together = 16; // CPU code may run so many tasks in a row as one, which chunks then rarely cut
       int64_t chunk = std::max<int64_t>(1, (total - begin) / (4 * int64_t(threads)));
+      if (chunk > together) chunk -= chunk % together;
       if (!next.compare_exchange_weak(begin, begin + chunk, std::memory_order_relaxed)) continue;
       if (!task->run(begin, begin + chunk)) next.store(total, std::memory_order_relaxed);
       begin = next.load(std::memory_order_relaxed);

@@ -7,6 +7,7 @@
 # RUN: compile %s::norm --sig 'x:*f32:16, out:*f32:16' -t sm_90a --remarks
 # RUN: compile %s::strides --sig 'x:*f32:16, indices:*i32:16, out:*f32:16, s:i32, n:i32' -t cpu:avx2 --remarks
 # RUN: compile %s::rows --sig 'x:*f32:16, out:*f32:16, n:i32' -t cpu:avx2 --remarks
+# RUN: compile %s::middle --sig 'x:*f32:16, out:*f32:16, n:i32, K:i32' -t cpu:avx2 --remarks
 # RUN: compile %s::elements --sig 'x:*f32:16, indices:*i32:16, wide:*i64:16, out:*f32:16, counts:*i32:16' -t cpu:avx2 --remarks
 # RUN: compile %s::elements --sig 'x:*f32:16, indices:*i32:16, wide:*i64:16, out:*f32:16, counts:*i32:16' -t cpu:x86-64 --remarks
 import triton
@@ -118,3 +119,9 @@ def elements(x, indices, wide, out, counts):
 # RUN: compile %s::norm --sig 'x:*f32, out:*f32:16' -t sm_90a --remarks
 # RUN: compile %s::long_norm --sig 'x:*f32:16, out:*f32:16' -t sm_90a --num-warps=8 --remarks
 # RUN: compile %s::long_norm --sig 'x:*f32:16, out:*f32:16' -t sm_90a --num-warps=8 --no-clusters --remarks
+
+
+@tegula.jit
+def middle(x, out, n, K):
+    at = tl.program_id(1) * n * K + tl.arange(0, 64) * K + tl.program_id(0)
+    tl.store(out + tl.program_id(1) * K + tl.program_id(0), tl.sum(tl.load(x + at), 0))

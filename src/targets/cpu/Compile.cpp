@@ -14,6 +14,7 @@
 #include "targets/cpu/emit/Emitter.h"
 #include "targets/cpu/rewrite/JoinRounds.h"
 #include "targets/cpu/rewrite/OneRow.h"
+#include "targets/cpu/rewrite/ProgramsAsLanes.h"
 #include "targets/cpu/rewrite/TurnTiles.h"
 #include "targets/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
@@ -36,6 +37,30 @@ bool isPlain(const Plan &p) {
   return p.buffers.empty() && llvm::all_of(p.steps, [](const Step &s) { return s.kind == StepKind::Define || s.kind == StepKind::Return || (s.kind == StepKind::Nest && s.nest->roots.back().kind == RootKind::Store); });
 }
 
+/// The module as this target wants it; null: as it is. False: a rewrite has made an invalid one.
+bool rewrite(const ir::Module &tile, const CpuTarget &target, const Options &options, const ir::StageVerifier &verifier, std::unique_ptr<ir::Module> &out, std::optional<ProgramGroup> &lanes) {
+  if (!options.optLevel || options.debugInfo)
+    return true;
+  auto now = [&]() -> const ir::Module & { return out ? *out : tile; };
+  auto change = [&](const char *name, llvm::function_ref<void(ir::Module &)> how) {
+    if (!out)
+      out = ir::clone(tile);
+    how(*out);
+    return verifier.check(*out, name);
+  };
+  if (!options.checked && hasOneRow(now(), target) && !change("one-row", [&](ir::Module &m) { sumOneRow(m, target); }))
+    return false;
+  if (!options.checked && (lanes = programLanes(now(), target)) && !change("programs-as-lanes", [&](ir::Module &m) { programsAsLanes(m, *lanes); }))
+    return false;
+  if (!options.checked && hasTurnedTiles(now()) && !change("turn-tiles", [&](ir::Module &m) { turnTiles(m); }))
+    return false;
+  if (hasCarriedSums(now(), target) && !change("carry-sums", [&](ir::Module &m) { carrySums(m, target); }))
+    return false;
+  if (hasWholeReductions(now(), target) && !change("columns-first", [&](ir::Module &m) { columnsFirst(m, target); }))
+    return false;
+  return options.checked || !hasShallowRounds(now(), target) || change("join-rounds", [&](ir::Module &m) { joinRounds(m, target); });
+}
+
 // Plans and emits all functions, callees first; optimizes.
 bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &options, Stage upTo,
                 DiagEngine &diag, Compilation &c) {
@@ -47,41 +72,9 @@ bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &
   if (!verifier.check(tile, "the target-neutral passes"))
     return false;
   std::unique_ptr<ir::Module> changed;
-  const bool changes = options.optLevel && !options.debugInfo;
-  if (changes && !options.checked && hasOneRow(tile, target)) {
-    changed = ir::clone(tile);
-    sumOneRow(*changed, target);
-    if (!verifier.check(*changed, "one-row"))
-      return false;
-  }
-  if (changes && !options.checked && hasTurnedTiles(changed ? *changed : tile)) {
-    if (!changed)
-      changed = ir::clone(tile);
-    turnTiles(*changed);
-    if (!verifier.check(*changed, "turn-tiles"))
-      return false;
-  }
-  if (changes && hasCarriedSums(changed ? *changed : tile, target)) {
-    if (!changed)
-      changed = ir::clone(tile);
-    carrySums(*changed, target);
-    if (!verifier.check(*changed, "carry-sums"))
-      return false;
-  }
-  if (changes && hasWholeReductions(changed ? *changed : tile, target)) {
-    if (!changed)
-      changed = ir::clone(tile);
-    columnsFirst(*changed, target);
-    if (!verifier.check(*changed, "columns-first"))
-      return false;
-  }
-  if (changes && !options.checked && hasShallowRounds(changed ? *changed : tile, target)) {
-    if (!changed)
-      changed = ir::clone(tile);
-    joinRounds(*changed, target);
-    if (!verifier.check(*changed, "join-rounds"))
-      return false;
-  }
+  std::optional<ProgramGroup> lanes;
+  if (!rewrite(tile, target, options, verifier, changed, lanes))
+    return false;
   const ir::Module &module = changed ? *changed : tile;
   const ir::Function *kernel = module.kernel();
   for (const ir::Function *f : module.functions)
@@ -97,7 +90,7 @@ bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &
   targets::CodegenMessages::install(c.context);
   targets::Lap lap;
   std::optional<Plan> groupPlan;
-  std::optional<GroupedPrograms> grouped = options.checked || options.debugInfo || !options.optLevel ? std::nullopt : groupPrograms(module);
+  std::optional<GroupedPrograms> grouped = lanes || options.checked || options.debugInfo || !options.optLevel ? std::nullopt : groupPrograms(module);
   if (grouped && !verifier.check(*grouped->module, "group-programs"))
     return false;
   if (grouped)
@@ -106,6 +99,8 @@ bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &
     grouped.reset();
   if (grouped)
     diag.report(diag::programGroups, grouped->group.access->loc, grouped->group.size, grouped->group.axis ? "y" : "x", grouped->group.access->kind == ir::OpKind::Store ? "store" : "load", grouped->group.rowBytes);
+  if (lanes)
+    diag.report(diag::programLanes, lanes->access->loc, lanes->size, lanes->axis ? "y" : "x", lanes->access->kind == ir::OpKind::Store ? "store" : "load");
   const ir::Module &source = grouped ? *grouped->module : module;
   ModuleState state{*c.llvm, source, target, options, c.meta};
   state.remarks = &diag;
@@ -114,7 +109,7 @@ bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &
     state.debug = &debug.emplace(*c.llvm, source, options.optLevel > 0);
   uint64_t calleeBytes = 0;
   for (const ir::Function *f : source.functions) {
-    Plan plan = grouped ? std::move(*groupPlan) : planFunction(*f, target);
+    Plan plan = grouped ? std::move(*groupPlan) : planFunction(*f, target, lanes ? &*lanes : nullptr);
     lap.into(c.times.planNs);
     if (upTo == Stage::Plan) {
       c.planText += print(plan);

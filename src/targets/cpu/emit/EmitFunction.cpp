@@ -193,6 +193,8 @@ V FunctionEmitter::programs() {
   least(left_);
   for (const ir::Value *limit : plan_.group->limits)
     least(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateSExt(scalar_.lookup(limit), i64), b_.getInt64(1)));
+  if (plan_.group->least > 1)
+    n = b_.CreateSelect(b_.CreateICmpSGE(n, b_.getInt64(static_cast<uint64_t>(plan_.group->least))), n, b_.getInt64(1), "programs.as.lanes");
   return programs_ = n;
 }
 

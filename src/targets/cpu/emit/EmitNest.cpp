@@ -102,7 +102,7 @@ V FunctionEmitter::tripsOf(const NestLoop &l) {
     return divideUp(n.leftDepth, int64_t(1) << l.firstBit);
   if (!p && n.leftRows && l.bits && l.firstBit >= columns)
     return divideUp(n.leftRows, int64_t(1) << (l.firstBit - columns));
-  if (plan_.group && !n.ofOneProgram && l.firstBit < columns) // the columns of one program after the other
+  if (plan_.groupsColumns() && !n.ofOneProgram && l.firstBit < columns) // the columns of one program after the other
     return b_.CreateMul(programs(), b_.getInt64((uint64_t(1) << l.bits) / static_cast<uint64_t>(plan_.group->size)));
   return b_.getInt64(uint64_t(1) << l.bits);
 }

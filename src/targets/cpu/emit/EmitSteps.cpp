@@ -68,7 +68,7 @@ void FunctionEmitter::nestStep(const Step &s) {
       state.given = rows_.second, state.byRow = true;
     runNest(state);
   };
-  if (!plan_.group)
+  if (!plan_.groupsColumns())
     return emit(false);
   // Grids of one program along the axis: rows are short, and the innermost loop goes down them.
   auto *one = llvm::BasicBlock::Create(context_, "one.program", function_), *many = llvm::BasicBlock::Create(context_, "programs", function_);
@@ -121,7 +121,7 @@ void FunctionEmitter::defineStep(const Op &op) {
   }
   if (op.kind == OpKind::AsmEffect)
     return assemblyScalar(op);
-  V x = scalarOp(op);
+  V x = plan_.group && op.result() == plan_.group->count ? b_.CreateTrunc(programs(), b_.getInt32Ty()) : scalarOp(op);
   if (x && !op.results[0]->name.empty() && !llvm::isa<llvm::Constant>(x) && !x->hasName())
     x->setName(op.results[0]->name);
   scalar_[op.results[0]] = x;

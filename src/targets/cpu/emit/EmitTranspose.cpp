@@ -258,7 +258,7 @@ static bool splitsLoops(const ir::Value *mask, unsigned depth = 0) {
 // Lanes of a nest that copies into one buffer, or stores one tile, if another order than the lowest bits is better; else empty. The first
 // `vectorBits` of them are a vector of what is written.
 Bits FunctionEmitter::packingLanes(const Nest &n, unsigned &vectorBits) {
-  if (plan_.group)
+  if (plan_.groupsColumns())
     return {};
   if (n.roots.size() != 1 || nest_->copyFrom >= 0 || n.space.rank() > 4)
     return {};

@@ -103,7 +103,7 @@ void NestLayOut::chooseCopies() {
     ++from;
   for (unsigned d = nest_.space.rank(); d-- > 0 && dimEnd <= from;)
     dimEnd = dimOffset(nest_.space, d) + dimBits(nest_.space, d);
-  if (e_.plan_.group && from < nest_.columnBits()) // inside of one program
+  if (e_.plan_.groupsColumns() && from < nest_.columnBits()) // inside of one program
     dimEnd = nest_.columnBits() - groupBits();
   if (!packed_.empty())
     want = n.laneBits > 6 ? 0 : turned_ && nest_.roots[0].kind != RootKind::Store ? 2 : 1; // chunks of several vectors; copies of one each

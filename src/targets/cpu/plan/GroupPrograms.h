@@ -19,12 +19,16 @@
 
 namespace tegula::cpu {
 
+/// Programs that run as one, here or as lanes (rewrite/ProgramsAsLanes.h).
 struct ProgramGroup {
   unsigned axis = 0;                     // of the grid: the one that runs fastest
   int64_t size = 0;                      // programs, a power of two
+  int64_t least = 1;                     // fewer run one by one
   std::vector<const ir::Value *> limits; // integer scalars of the module: at most so many programs, but at least one
+  const ir::Value *count = nullptr;      // i32, programs as lanes: how many run, which the kernel asks; null: they are columns of its tiles
   const ir::Op *access = nullptr;        // the load or store of the longest rows,
   int64_t rowBytes = 0;                  // in one program
+  bool isColumns() const { return !count; }
 };
 
 struct GroupedPrograms {

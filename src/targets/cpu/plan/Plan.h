@@ -133,6 +133,7 @@ struct Plan {
   llvm::DenseMap<const ir::Region *, Steps> regions;
   uint64_t scratchBytes = 0;
   const ProgramGroup *group = nullptr; // the function is that of as many programs
+  bool groupsColumns() const { return group && group->isColumns(); }
   bool alongY = false; // a thread runs programs along y before it moves on along x, runsAlongY()
   TileOrder order;
   bool keeps = false;  // packed tiles, keepTiles(): scratch begins with 64 bytes for the number of the launch that they are of

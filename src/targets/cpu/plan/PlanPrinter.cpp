@@ -69,7 +69,7 @@ static void printSteps(const Plan &p, const Steps &steps, const std::string &ind
 std::string print(const Plan &p) {
   std::string out = "plan of " + p.function->name + ", scratch " + std::to_string(p.scratchBytes) + " bytes" + (p.alongY ? ", programs along y first" : "") +
                     (!p.order.kind ? "" : p.order.rows ? ", programs by " + (p.order.loop ? std::to_string(p.order.fewest) + " to " : "") + std::to_string(p.order.rows) + " rows of tiles" : ", programs by columns of tiles") +
-                    (p.group ? ", by groups of " + std::to_string(p.group->size) + " programs\n" : "\n");
+                    (!p.group ? "\n" : p.group->isColumns() ? ", by groups of " + std::to_string(p.group->size) + " programs\n" : ", " + std::to_string(p.group->size) + " programs as lanes\n");
   for (size_t i = 0; i < p.buffers.size(); ++i) {
     const Buffer &b = p.buffers[i];
     out += "  buffer " + std::to_string(i) + ": " + std::to_string(b.elems) + " x " + ir::str(b.element) + " at " +
