@@ -7,8 +7,10 @@
 // mostly one of bounds, under which elements are stored together.
 //
 // Joined are masks of which one has all conditions of the other, and those that differ in one condition, which is the other's opposite: all that either stores is stored by conditions that both have. Between
-// the two nothing but pure operations, and both address memory by arithmetic on positions, as elements that were found somewhere may have the same address, where the second store wins. (Rows that overlap
-// may, too; but such a program says nothing about the order of its elements.)
+// the two nothing but pure operations, and both address memory by arithmetic on positions, as elements that were found somewhere may have the same address, where the second store wins.
+//
+// Positions may have one address, too (a stride of 0, rows that overlap), and an element of the first store may then meet another one of the second. Nothing orders these two in the language: they are different
+// threads' on a GPU, between which only `tl.debug_barrier` orders stores. So the program says nothing about which of them stays.
 #pragma once
 #include "ir/Ir.h"
 
