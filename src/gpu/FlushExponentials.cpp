@@ -33,6 +33,7 @@ const Value *behindViews(const Value *v) {
 struct Row {
   std::vector<const Op *> maxima;
   bool isOfLoop = false; // a running maximum of an earlier loop
+  bool isWhole = true;   // the exponential of the largest element is among them
 };
 
 class Flusher {
@@ -44,7 +45,7 @@ private:
     for (Op *op : b.ops) {
       row_ = {};
       if (op->kind == OpKind::Exp && op->approx() && !op->fast() && op->result()->type.elem == Elem::F32 && op->result()->type.isTensor() &&
-          ((isBelowMaximum(op->operands[0], 0) && isHidden(op->result(), 0)) || isOnlyAddedToConstants(op->result(), 0)))
+          ((isBelowMaximum(op->operands[0], 0) && isHidden(op->result(), 0, row_.isWhole || row_.maxima.empty())) || isOnlyAddedToConstants(op->result(), 0)))
         op->set(attr::fast, true);
       for (Region *r : op->regions)
         run(*r->block);
@@ -59,7 +60,11 @@ private:
     switch (op->kind) {
     case OpKind::Const: return true;
     case OpKind::FSub: return covers(op->operands[1], op->operands[0], nullptr, depth + 1);
-    case OpKind::Select: return isBelowMaximum(op->operands[1], depth + 1) && isBelowMaximum(op->operands[2], depth + 1);
+    case OpKind::Select:
+      if (!isBelowMaximum(op->operands[1], depth + 1) || !isBelowMaximum(op->operands[2], depth + 1))
+        return false;
+      row_.isWhole &= keepsLargest(*op, op->operands[1]);
+      return true;
     case OpKind::FMul: // by one number
       return std::ranges::any_of(std::array{0, 1}, [&](int i) { return isUniform(op->operands[1 - i]) && op->operands[i]->def && behindViews(op->operands[i])->def->kind == OpKind::FSub && isBelowMaximum(op->operands[i], depth + 1); });
     default: return false;
@@ -121,13 +126,52 @@ private:
     return row_.isOfLoop;
   }
 
-  /// A number that no element of a row need reach, as in `maximum(max(x), 0)`: or the beginning of a running maximum that is one.
+  /// Stands for no element where a maximum is looked for.
+  static bool isLowest(const Value *v) {
+    const Op *c = behindViews(v)->def;
+    return c && c->kind == OpKind::Const && c->floatValue() <= -1e30;
+  }
+
+  /// A number that no element of a row need reach, as in `maximum(max(x), 0)`, or one that was loaded: or the beginning of a running maximum that is one.
   static bool isFloor(const Value *v) {
-    constexpr double lowest = -1e30; // what stands for no element
     v = behindViews(v);
     if (!v->def && v->index && v->block->parent->op && v->block->parent->op->kind == OpKind::For)
       v = behindViews(v->block->parent->op->operands[v->index + 2]);
-    return v->def && v->def->kind == OpKind::Const && v->def->floatValue() > lowest;
+    return v->def && (v->def->kind == OpKind::Load || (v->def->kind == OpKind::Const && !isLowest(v)));
+  }
+
+  static void addConditions(const Value *mask, std::vector<const Value *> &out) {
+    mask = behindViews(mask);
+    if (mask->def && mask->def->kind == OpKind::And) {
+      addConditions(mask->def->operands[0], out);
+      addConditions(mask->def->operands[1], out);
+    } else {
+      out.push_back(mask);
+    }
+  }
+
+  /// What holds for all elements among which the maximum was found: where it does not, the least number stands for them.
+  void addConditionsOfRow(const Value *x, std::vector<const Value *> &out, unsigned depth) const {
+    const Op *op = behindViews(x)->def;
+    if (!op || depth > kDepth)
+      return;
+    if (op->kind == OpKind::Load && op->operands.size() > 2 && isLowest(op->operands[2]))
+      addConditions(op->operands[1], out);
+    else if (op->kind == OpKind::Select && isLowest(op->operands[2])) {
+      addConditions(op->operands[0], out);
+      addConditionsOfRow(op->operands[1], out, depth + 1);
+    } else if (op->kind == OpKind::FMul || op->kind == OpKind::FpExt) // by one number that is not below zero, or the row would have no maximum
+      addConditionsOfRow(op->operands[0], out, depth + 1);
+  }
+
+  /// Does this selection of exponentials leave the largest one of the row in it? As its condition holds for all elements of the maximum.
+  bool keepsLargest(const Op &select, const Value *chosen) const {
+    if (row_.maxima.empty() || select.operands[1] != chosen)
+      return false;
+    std::vector<const Value *> wanted, row;
+    addConditions(select.operands[0], wanted);
+    addConditionsOfRow(row_.maxima.back()->operands[0], row, 0);
+    return std::ranges::all_of(wanted, [&](const Value *c) { return std::ranges::find(row, c) != row.end(); });
   }
 
   bool isSameElement(const Value *a, const Value *b, SameIterations &loops, unsigned depth) const {
@@ -186,27 +230,31 @@ private:
     return yield && yield->kind == OpKind::Yield && std::ranges::any_of(add->operands, [&](const Value *o) { return !o->def && o->block == yield->parent && yield->operands[o->index - 1] == add->result(); });
   }
 
-  /// Does nobody see a difference below 2^-126 of it, other than in sums of a row whose largest exponential is 1? In a later loop the largest one may be another iteration's.
-  bool isHidden(const Value *v, unsigned depth) const {
+  /// Does nobody see a difference below 2^-126 of it, other than in sums of a row whose largest exponential is 1? In a later loop the largest one may be another iteration's. `hasLargest`: the row that `v` has of it
+  /// is not one of parts, or of weighted elements, so that the largest one is in its sum.
+  bool isHidden(const Value *v, unsigned depth, bool hasLargest) const {
     if (depth > kDepth)
       return false;
     std::span<Op *const> all = users_.of(v);
     return !all.empty() && std::ranges::all_of(all, [&](const Op *user) {
+      // The factor by which a sum so far is scaled is no row: `maximum(m_old, m)` is the largest of two.
+      const auto isHiddenBehind = [&](bool stays) { return isHidden(user->result(), depth + 1, hasLargest && (stays || row_.maxima.empty())); };
       switch (user->kind) {
       case OpKind::FAdd:
-      case OpKind::FSub: return !row_.isOfLoop;
+      case OpKind::FSub: return hasLargest && !row_.isOfLoop;
       case OpKind::Dot: {
         const unsigned rank = v->type.shape.rank();
         return !row_.isOfLoop && (user->operands[2] == v || sumsRow(v->type, user->operands[0] == v ? rank - 1 : rank - 2, nullptr, row_.maxima.size()));
       }
       case OpKind::FpTrunc: return true;
       case OpKind::Reduce:
-        return onlyOperation(*user) == OpKind::FAdd && sumsRow(user->operands[0]->type, user->axis(), user->result(), row_.maxima.size()) && (!row_.isOfLoop || isAddedToCarried(user->result()));
-      case OpKind::Fma: return user->operands[2] != v && !row_.isOfLoop;
-      case OpKind::FDiv: return user->operands[1] != v && isHidden(user->result(), depth + 1);
-      case OpKind::Select: return user->operands[0] != v && isHidden(user->result(), depth + 1);
-      case OpKind::FMul: return isHidden(user->result(), depth + 1);
-      default: return isView(user->kind) && isHidden(user->result(), depth + 1);
+        return hasLargest && onlyOperation(*user) == OpKind::FAdd && sumsRow(user->operands[0]->type, user->axis(), user->result(), row_.maxima.size()) &&
+               (!row_.isOfLoop || isAddedToCarried(user->result()));
+      case OpKind::Fma: return hasLargest && user->operands[2] != v && !row_.isOfLoop && (row_.maxima.empty() || isUniform(user->operands[user->operands[0] == v ? 1 : 0]));
+      case OpKind::FDiv: return user->operands[1] != v && isHiddenBehind(true);
+      case OpKind::Select: return user->operands[0] != v && isHiddenBehind(keepsLargest(*user, v));
+      case OpKind::FMul: return isHiddenBehind(isUniform(user->operands[user->operands[0] == v ? 1 : 0]));
+      default: return isView(user->kind) && isHiddenBehind(true);
       }
     });
   }

@@ -87,8 +87,42 @@ def of_each_column(x, out, n, B: tl.constexpr):
     tl.store(out + c, tl.log(tl.sum(tl.exp(v - tl.max(tl.max(v, 1), 0)), 0)))
 
 
+@tegula.jit
+def of_all_but_one(x, out, n, B: tl.constexpr):
+    v = tl.load(x + tl.arange(0, B))
+    tl.store(out, tl.log(tl.sum(tl.where(tl.arange(0, B) != 3, tl.exp(v - tl.max(v, 0)), 0.0), 0)))
+
+
+@tegula.jit
+def of_a_part(x, out, n, B: tl.constexpr):
+    v = tl.load(x + tl.arange(0, B))
+    tl.store(out, tl.log(tl.sum(tl.exp(tl.where(tl.arange(0, B) < n, v - tl.max(v, 0), -float("inf"))), 0)))
+
+
+@tegula.jit
+def weighted(x, out, n, B: tl.constexpr):
+    v = tl.load(x + tl.arange(0, B))
+    tl.store(out, tl.log(tl.sum(tl.exp(v - tl.max(v, 0)) * tl.load(out + tl.arange(0, B)), 0)))
+
+
+@tegula.jit
+def above_what_was_loaded(x, out, n, B: tl.constexpr):
+    v = tl.load(x + tl.arange(0, B))
+    tl.store(out, tl.log(tl.sum(tl.exp(v - tl.maximum(tl.max(v, 0), tl.load(out))), 0)))
+
+
+@tegula.jit
+def of_what_is_there(x, out, n, B: tl.constexpr):
+    """Masks of the sum that hold for whatever the maximum was found among."""
+    there, kept = tl.arange(0, B) < n, tl.arange(0, B) != 3
+    v = tl.where(kept, tl.load(x + tl.arange(0, B), there, other=-float("inf")) * 0.5, -float("inf"))
+    p = tl.where(kept & there, tl.exp(v - tl.max(v, 0)), 0.0)
+    tl.store(out, tl.log(tl.sum(p * 2.0, 0)))
+
+
 @pytest.mark.parametrize("kernel, is_flushed", [(sum_of_all, True), (narrowed, True), (of_one_row, True), (of_each_block, False), (of_each_lane, False), (above_the_last_block, False),
-                                                (stored_before, False), (above_a_floor, False), (of_each_column, False)])
+                                                (stored_before, False), (above_a_floor, False), (of_each_column, False), (of_all_but_one, False), (of_a_part, False), (weighted, False),
+                                                (above_what_was_loaded, False), (of_what_is_there, True)])
 def test_who_sees_subnormal_terms(kernel, is_flushed):
     x, out = np.zeros(4096, np.float32), np.zeros(4096, np.float16 if kernel is narrowed else np.float32)
     text = kernel.warmup(x, out, 4096, 512, grid=(1,), device="sim").compile_for("sm_90a").stage("ptx")
