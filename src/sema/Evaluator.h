@@ -14,6 +14,7 @@
 #include "sema/Diagnostics.h"
 #include "sema/Frame.h"
 #include "sema/Sema.h"
+#include "sema/Values.h"
 #include <unordered_set>
 
 namespace tegula::sema {
@@ -274,15 +275,6 @@ private:
   unsigned treeIndent_ = 0;
 };
 
-/// The tensors inside a value, in order (tuples and records are entered).
-void flatten(const Value &v, std::vector<lang::Tensor> &out);
-std::vector<lang::Tensor> flatten(const Value &v);
-/// The same value with its tensors replaced, in the order of flatten().
-Value rebuild(const Value &v, std::span<ir::Value *const> tensors);
-/// Same dtypes, shapes and compile-time parts.
-bool sameType(const Value &a, const Value &b);
-/// "tensor float32[128]", or "3" for compile-time values: what a user needs to see in a mismatch.
-std::string describe(const Value &v);
 void reportGlobal(std::string_view name, const lang::Scope::Binding &b, Loc loc, DiagEngine &diag);
 /// Something imported from a module that the language does not know.
 bool isHostImport(const Value &v);
