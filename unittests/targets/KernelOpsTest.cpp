@@ -256,6 +256,33 @@ TEST(KernelOps, DivisorsOfAWholeNestAreReciprocals) {
   EXPECT_EQ(ends, 1u) << begin; // one row is looked at
 }
 
+// What arithmetic gives is rounded to bf16 without a choice where there are no masks; a float that is only loaded may be a NaN that the upper half would not show.
+TEST(KernelOps, RoundingToBf16KeepsNans) {
+  auto text = [](const std::string &x) {
+    return "kernel @k(%x: ptr<f32>, %o: ptr<bf16>) {\n%r = range {start = 0} : tensor<64xi32>\n%xs = splat %x : tensor<64xptr<f32>>\n%xa = addptr %xs, %r\n%v = load %xa : tensor<64xf32>\n%one = const {value = 1.0} : tensor<64xf32>\n"
+           "%p = fmul %v, %v\n%q = fmul %v, %one\n%y = fptrunc %" + x + " : tensor<64xbf16>\n%os = splat %o : tensor<64xptr<bf16>>\n%oa = addptr %os, %r\nstore %oa, %y\n}";
+  };
+  for (const char *x : {"p", "q", "v"})
+    EXPECT_EQ(tegula::cpu::test::stage(text(x), *parseTarget("cpu:avx2"), Stage::Llvm).find(" select <") == std::string::npos, *x == 'p') << x;
+  for (const std::string &target : {tegula::cpu::test::machineName(), std::string("cpu:avx2")})
+    for (const char *x : {"p", "q", "v"}) {
+      Kernel k(text(x), target);
+      ASSERT_TRUE(k.entry) << k.error;
+      std::vector<uint32_t> in = {0x7F800001, 0xFF800001, 0x7FC00000, 0xFFC00000, 0x7FFFFFFF, 0xFFFFFFFF, 0x7F807FFF, 0x7F800000, 0xFF800000, 0x3F808000, 0x3F818000, 0x00000001, 0x80008000, 0x7F7FFFFF};
+      in.resize(64, 0x3F800000);
+      std::vector<uint16_t> out(64);
+      ASSERT_EQ(k.run({in, out}), 0);
+      for (size_t i = 0; i < in.size(); ++i) {
+        const float v = std::bit_cast<float>(in[i]), y = *x == 'p' ? v * v : v, got = std::bit_cast<float>(static_cast<uint32_t>(out[i]) << 16);
+        const auto bits = std::bit_cast<uint32_t>(y);
+        if (std::isnan(y))
+          EXPECT_TRUE(std::isnan(got)) << x << " " << std::hex << in[i] << " " << out[i];
+        else
+          EXPECT_EQ(out[i], static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)) << x << " " << std::hex << in[i];
+      }
+    }
+}
+
 // A row of two tensors, one behind the other: all of the first one's and of the second one's vectors are copied without masks, each by a loop of its own.
 TEST(KernelOps, ConcatenationIsTwoSegments) {
   const std::string ir = tegula::cpu::test::stage(R"(kernel @k(%a: ptr<f32>, %b: ptr<f32>, %o: ptr<f32>, %n: i32, %m: i32) {

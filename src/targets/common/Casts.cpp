@@ -7,6 +7,7 @@
 #include "targets/common/MathX86.h"
 #include "targets/common/NvptxOps.h"
 #include "targets/common/VecUtil.h"
+#include "llvm/IR/IntrinsicInst.h"
 
 namespace tegula::targets {
 namespace {
@@ -126,11 +127,28 @@ V narrowSoft(VecEmitter &v, V x, Elem to, bool towardZero, bool keepInfinity = f
   return a.b.CreateTrunc(a.b.CreateOr(code, sign), intLike(x, width));
 }
 
+/// Arithmetic gives quiet NaNs only, of which bit 22 is set. Not of what may turn out to be no arithmetic: x * 1, x + 0.
+bool isQuiet(V x) {
+  auto changes = [](V operand) {
+    auto *c = llvm::dyn_cast<llvm::Constant>(operand);
+    auto *number = c ? llvm::dyn_cast_or_null<llvm::ConstantFP>(c->getType()->isVectorTy() ? c->getSplatValue() : c) : nullptr;
+    return !c || (number && !number->isZero() && !number->isExactlyValue(1.0) && !number->isExactlyValue(-1.0));
+  };
+  if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(x))
+    return call->getIntrinsicID() == llvm::Intrinsic::fma && llvm::none_of(call->args(), [](V operand) { return llvm::isa<llvm::Constant>(operand); });
+  auto *op = llvm::dyn_cast<llvm::BinaryOperator>(x);
+  return op && op->getType()->isFPOrFPVectorTy() && llvm::all_of(op->operands(), changes);
+}
+
 /// bf16 is the upper half of a float: a carry out of the significand moves on to the next binade or to infinity by
 /// itself.
 V narrowToBf16(VecEmitter &v, V x, bool towardZero) {
   Arith a(v);
   V bits = a.bitsOf(x), rounded = bits;
+  if (!towardZero && v.target.x86 && !v.target.avx512 && isQuiet(x)) { // without masks, a choice takes three operations: a NaN stays as it is if nothing is added
+    V up = a.add(a.and_(a.lshr(bits, 16), 1), 0x7FFF), isNumber = a.b.CreateSExt(a.b.CreateFCmpORD(x, x), bits->getType());
+    return a.b.CreateTrunc(a.lshr(a.b.CreateAdd(bits, a.b.CreateAnd(up, isNumber)), 16), intLike(x, 16));
+  }
   if (!towardZero)
     rounded = a.b.CreateAdd(a.add(bits, 0x7FFF), a.and_(a.lshr(bits, 16), 1));
   V code = a.b.CreateSelect(a.isNan(x), a.or_(bits, 0x400000), rounded);
