@@ -45,7 +45,7 @@ def expected(x, weights):
 
 
 @pytest.mark.parametrize("axis", ["x", "y", "quotients"])
-@pytest.mark.parametrize("shape", [(5, 10, 64), (3, 33, 16), (2, 7, 100), (4, 9, 3), (1, 40, 1), (6, 8, 37), (2, 5, 5)])
+@pytest.mark.parametrize("shape", [(5, 10, 64), (3, 33, 16), (2, 7, 30), (4, 9, 3), (1, 40, 1), (6, 8, 37), (2, 5, 5)])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.float16, np.int64, np.int8])
 def test_middle_axis(dev, axis, shape, dtype):
     (M, N, K), BM, BN = shape, 4, 16
@@ -127,7 +127,7 @@ def column_wise(form, x):
 
 @pytest.mark.parametrize("form", ["plain", "backwards", "upwards", "cumsum", "sorted", "pairs", "halves", "branch", "argmax", "rounds", "divided"])
 @pytest.mark.parametrize("in_place", [False, True])
-@pytest.mark.parametrize("shape", [(16, 64), (9, 33), (5, 7), (11, 100), (16, 2)])
+@pytest.mark.parametrize("shape", [(16, 64), (9, 33), (5, 7), (11, 30), (16, 2)])
 def test_columns(dev, form, in_place, shape):
     x = np.random.default_rng(shape[1]).integers(1, 90, shape).astype(np.int32)
     out = x if in_place else np.zeros_like(x)

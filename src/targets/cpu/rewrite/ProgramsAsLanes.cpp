@@ -16,8 +16,8 @@ using ir::Value;
 
 namespace {
 
-/// As many programs as the widest vector has lanes of 32 bits, and as chunks of a launch have at least (ThreadPool.cpp).
-constexpr int64_t mostPrograms = 16;
+/// Programs of a group where vectors are short. Elsewhere they are as many as a vector has lanes of 32 bits: the next group finds the other half of its lines in a cache.
+constexpr int64_t fewestPrograms = 8;
 /// Dimensions of a program's tiles. More, and those of all programs together would be walked through as one.
 constexpr unsigned mostDims = 3;
 /// Elements of a tile of all programs: some of them are in memory between two nests.
@@ -365,12 +365,10 @@ std::optional<ProgramGroup> programLanes(const ir::Module &m, const CpuTarget &t
       continue;
     ProgramGroup group;
     group.axis = axis;
-    group.size = mostPrograms;
-    while (group.size * worth.elements > mostElements)
-      group.size /= 2;
-    if (group.size * 32 < target.vectorBits)
+    group.size = std::max<int64_t>(fewestPrograms, target.vectorBits / 32);
+    if (group.size * worth.elements > mostElements)
       return {};
-    group.least = std::max<int64_t>(2, group.size / 4);
+    group.least = group.size * 3 / 4; // what is computed for lanes without a program costs as much, and where there are few programs, their elements share lines
     group.access = worth.access;
     return group;
   }

@@ -6,7 +6,7 @@
 // other along one axis of the grid run as one: all that differs from program to program, scalars included, gets the programs as one dimension more, the last one, through loops, branches, reductions and scans. There lanes of one vector
 // are in one place of as many programs, and nothing is combined across them.
 //
-// The kernel asks how many programs there are. From a quarter of `size` on they run so, all loads and stores under a mask of those that are there; fewer run one by one, as they did:
+// The kernel asks how many programs there are. From three quarters of `size` on they run so, all loads and stores under a mask of those that are there; fewer run one by one, as they did:
 //
 //   count = <how many run now>                                       ProgramGroup::count
 //   if count > 1 { the kernel, of `size` programs } else { the kernel }
