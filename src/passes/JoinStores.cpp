@@ -2,7 +2,10 @@
 #include "passes/JoinStores.h"
 #include "ir/Builder.h"
 #include "passes/Effects.h"
+#include "passes/UniformSteps.h"
 #include <algorithm>
+#include <cstdlib>
+#include <map>
 #include <optional>
 
 namespace tegula {
@@ -61,6 +64,30 @@ bool isByPosition(const Value *address, unsigned steps = 24) {
   }
 }
 
+/// As far as the steps along axes tell, does each element have an address of its own? Steps of one unit, constants or multiples of one scalar, must not reach over each other.
+bool areApart(const Value *address) {
+  const UniformSteps steps = uniformSteps(address, /*narrow=*/true);
+  std::map<const Value *, std::vector<std::pair<uint64_t, uint64_t>>> byUnit; // step, extent
+  for (unsigned i = 0; i < steps.axes.size(); ++i) {
+    const UniformStep &s = steps.axes[i];
+    const auto extent = static_cast<uint64_t>(address->type.shape[i]);
+    if (!s.isKnown || extent == 1)
+      continue;
+    if (s.constant == 0)
+      return false;
+    byUnit[s.scalar].emplace_back(static_cast<uint64_t>(std::abs(s.constant)), extent);
+  }
+  return std::ranges::all_of(byUnit, [](auto &unit) {
+    std::ranges::sort(unit.second);
+    uint64_t reach = 1; // of the axes with smaller steps
+    return std::ranges::all_of(unit.second, [&](const auto &axis) {
+      const bool fits = axis.first >= reach;
+      reach += axis.first * (axis.second - 1);
+      return fits;
+    });
+  });
+}
+
 /// Of the joined store, conditions each; none: always.
 struct Joined {
   std::vector<Value *> mask, second; // where it stores, and where of that the second's value
@@ -103,7 +130,7 @@ void visit(Module &m, Block &b) {
       b.ops.push_back(op);
       continue;
     }
-    if (first && first->operands[0] == op->operands[0] && first->attrs == op->attrs && isByPosition(op->operands[0]))
+    if (first && first->operands[0] == op->operands[0] && first->attrs == op->attrs && isByPosition(op->operands[0]) && areApart(op->operands[0]))
       if (const std::optional<Joined> j = joined(*first, *op)) {
         builder.setLoc(op->loc);
         builder.setInlinedAt(op->inlinedAt);

@@ -9,8 +9,8 @@
 // Joined are masks of which one has all conditions of the other, and those that differ in one condition, which is the other's opposite: all that either stores is stored by conditions that both have. Between
 // the two nothing but pure operations, and both address memory by arithmetic on positions, as elements that were found somewhere may have the same address, where the second store wins.
 //
-// Positions may have one address, too (a stride of 0, rows that overlap), and an element of the first store may then meet another one of the second. Nothing orders these two in the language: they are different
-// threads' on a GPU, between which only `tl.debug_barrier` orders stores. So the program says nothing about which of them stays.
+// Several positions may have one address, too, and an element of the first store then meets another one of the second: axes along which addresses do not change, and constant steps that reach over each other, are left
+// alone. Steps that are arguments are trusted (a tensor that is stored to has no stride of 0): between such elements nothing orders the two stores on a GPU, where they are different threads'.
 #pragma once
 #include "ir/Ir.h"
 

@@ -1,6 +1,6 @@
 // Operations on elements, one after the other or in groups: what many registers of a thread have in common is computed once.
 #include "gpu/LowerBound.h"
-#include "gpu/layouts/UniformSteps.h"
+#include "passes/UniformSteps.h"
 #include "passes/SignificantBits.h"
 #include "targets/common/AsmText.h"
 #include "targets/common/VecUtil.h"
@@ -21,7 +21,7 @@ struct Lowering::Elementwise : Part {
   bool dividesApproximately(const Op &op) const, isStoredOnce(const Op &pointer) const, isTakenOneByOne(const Op &pointer) const, copiesManyMaskedRows(const Op &pointer) const;
   std::optional<Regs> divideByShared(const Op &op), divideByLarge(const Op &op), positionBits(const Op &op), stepPointers(const Op &op);
   struct Steps;
-  Steps stepsOfBits(const gpu::UniformSteps &steps, const LinearLayout &l, bool constantsAlone);
+  Steps stepsOfBits(const UniformSteps &steps, const LinearLayout &l, bool constantsAlone);
   V accurateReciprocal(V y);
 };
 
@@ -200,7 +200,7 @@ struct Lowering::Elementwise::Steps {
   unsigned known = 0; // the bits of which that is known
 };
 
-Lowering::Elementwise::Steps Lowering::Elementwise::stepsOfBits(const gpu::UniformSteps &steps, const LinearLayout &l, bool constantsAlone) {
+Lowering::Elementwise::Steps Lowering::Elementwise::stepsOfBits(const UniformSteps &steps, const LinearLayout &l, bool constantsAlone) {
   Steps out;
   uint64_t once = 0, twice = 0; // bits of coordinates that inputs reach
   for (Dim d : {Dim::Register, Dim::Lane, Dim::Warp})
@@ -212,7 +212,7 @@ Lowering::Elementwise::Steps Lowering::Elementwise::stepsOfBits(const gpu::Unifo
     V sum = nullptr;
     bool isKnown = !(l.basis(Dim::Register, b) & twice);
     for (unsigned d = 0; isKnown && d < steps.axes.size(); ++d) {
-      const gpu::UniformStep &s = steps.axes[d];
+      const UniformStep &s = steps.axes[d];
       const auto coordinate = static_cast<int64_t>(l.basis(Dim::Register, b, layout::tensorDim(d)));
       isKnown = !coordinate || (s.isKnown && !(constantsAlone && s.scalar));
       if (!isKnown || !(coordinate * s.constant))
@@ -251,7 +251,7 @@ std::optional<Regs> Lowering::Elementwise::stepPointers(const Op &op) {
   if (op.kind != OpKind::AddPtr || t.isScalar() || n == 1)
     return std::nullopt;
   const bool inProducer = t.shape.rank() == 2 && copiesManyMaskedRows(op);
-  const gpu::UniformSteps steps = gpu::uniformSteps(op.result(), inProducer);
+  const UniformSteps steps = uniformSteps(op.result(), inProducer);
   const LinearLayout &l = layoutOf(op.result());
   const bool isLine = steps.axes.size() == 1, areVectors = isLine && steps.axes[0].isKnown && !steps.axes[0].scalar && steps.axes[0].constant == 1 && l.basis(Dim::Register, 0) == 1;
   const bool all = steps.allKnown() && (steps.isWide || areVectors || inProducer);

@@ -1,10 +1,10 @@
 // See UniformSteps.h.
-#include "gpu/layouts/UniformSteps.h"
+#include "passes/UniformSteps.h"
 #include "ir/Builder.h"
 #include <algorithm>
 #include <optional>
 
-namespace tegula::gpu {
+namespace tegula {
 
 using namespace ir;
 
@@ -110,4 +110,4 @@ UniformSteps uniformSteps(const Value *v, bool narrow) {
   return stepsOf(v, walk);
 }
 
-} // namespace tegula::gpu
+} // namespace tegula

@@ -7,7 +7,7 @@
 #include "ir/Ir.h"
 #include <vector>
 
-namespace tegula::gpu {
+namespace tegula {
 
 /// From one element to its neighbour along an axis: constant * scalar; `scalar` is null for 1. Of pointers in elements.
 struct UniformStep {
@@ -28,4 +28,4 @@ struct UniformSteps {
 /// Of a tile. Looks at a bounded number of operations, and knows nothing of what is made of more. `narrow`: products in 32 bits are taken for exact, too; scalars of 32 bits are signed.
 UniformSteps uniformSteps(const ir::Value *v, bool narrow = false);
 
-} // namespace tegula::gpu
+} // namespace tegula
