@@ -99,6 +99,7 @@ TEST(Divisor, OfALoopThatWaitsForTheDivider) {
     EXPECT_GT(divisionsOfRow(1024, plain, "", target), 0u) << target;
     EXPECT_GT(divisionsOfRow(128, plain, "{approx = 1}", target), 0u) << target;
     EXPECT_GT(divisionsOfRow(1024, busy, "{approx = 1}", target), 0u) << target;
+    EXPECT_EQ(divisionsOfRow(128, "%six = const {value = 6.0} : tensor<128xf32>\n%v = fdiv %l, %six {approx = 1}\n", "", target), divisionsOfRow(128, plain, "", target)) << target; // by a constant, in rows of any length
   }
   EXPECT_GT(divisionsOfRow(1024, plain, "{approx = 1}", "cpu:x86-64"), 0u);
 }

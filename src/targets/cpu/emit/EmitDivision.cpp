@@ -60,7 +60,7 @@ unsigned instructionsOf(const Op &op) {
 
 /// Adds that of `v` and of what it is computed from. Addresses and masks, which most vectors have none of, do not count.
 void addWork(const Plan &plan, const ir::Value *v, bool fromOperands, llvm::SmallPtrSetImpl<const ir::Value *> &seen, Work &work) {
-  if (!v->def || !v->type.isTensor() || v->type.isPtr || !seen.insert(v).second)
+  if (!v->def || !v->type.isTensor() || v->type.isPtr || v->type.elem == ir::Elem::I1 || !seen.insert(v).second)
     return;
   const Op &op = *v->def;
   if (op.kind == OpKind::Load || (!fromOperands && plan.bufferFor(v) >= 0)) {
@@ -72,8 +72,7 @@ void addWork(const Plan &plan, const ir::Value *v, bool fromOperands, llvm::Smal
   else
     work.instructions += instructionsOf(op);
   for (const ir::Value *operand : op.operands)
-    if (operand->type.elem != ir::Elem::I1)
-      addWork(plan, operand, false, seen, work);
+    addWork(plan, operand, false, seen, work);
 }
 
 /// The divider takes five cycles for eight floats on Intel's cores since Ice Lake and ten for sixteen (`wide`). Meanwhile two ports do ten or twenty other instructions; beside so many it costs nothing, and the three products in its place would.
@@ -91,21 +90,28 @@ bool waitsForDivider(const Plan &plan, const Nest &nest, bool wide) {
 // A quotient of floats of which two units in the last place are allowed, as a sum of products (Divisor.h). Null: it is none, or the nest is not faster for it: what is done in front of the loop takes as long as a few hundred quotients.
 V FunctionEmitter::divideByOneFloat(const Op &op, llvm::ArrayRef<V> args, Bits at) {
   V x = args[0], y = args[1];
-  if (!op.approx() || op.results[0]->type.elem != ir::Elem::F32 || !x->getType()->isVectorTy() || y->getType()->isVectorTy() || llvm::isa<llvm::Constant>(y) || !targets::hasDivisors(vec_))
+  if (!op.approx() || op.results[0]->type.elem != ir::Elem::F32 || !x->getType()->isVectorTy() || y->getType()->isVectorTy() || !targets::hasDivisors(vec_))
     return nullptr;
+  NestState &n = *nest_;
+  auto waits = [&] {
+    if (!n.waitsForDivider)
+      n.waitsForDivider = waitsForDivider(plan_, *n.nest, state_.target.avx512);
+    return *n.waitsForDivider;
+  };
+  if (auto *constant = llvm::dyn_cast<llvm::ConstantFP>(y)) {
+    if (constant->getValueAPF().getExactInverse(nullptr) || !waits()) // one product is exact, which LLVM knows
+      return nullptr;
+    const targets::Divisor d = targets::divisorOf(vec_, y);
+    return targets::divideBy(vec_, x, {broadcast(d.scale, n.lanes()), broadcast(d.high, n.lanes()), broadcast(d.low, n.lanes())});
+  }
   const ir::Value *source = op.operands[1];
   for (; source->def && source->def->has(ir::traits::Shape) && source->def->operands.size() == 1; source = source->def->operands[0])
     at = operandBits(*source->def, 0, source->index, at);
-  NestState &n = *nest_;
   const unsigned depth = std::min(depthOf(at), n.open);
   unsigned bits = n.laneBits + static_cast<unsigned>(n.unrolled.size()); // of the positions that one divisor is for, at most
   for (unsigned d = depth; d < n.depth; ++d)
     bits += n.loops[d].bits;
-  if (depth >= n.depth || bits < 9)
-    return nullptr;
-  if (!n.waitsForDivider)
-    n.waitsForDivider = waitsForDivider(plan_, *n.nest, state_.target.avx512);
-  if (!*n.waitsForDivider)
+  if (depth >= n.depth || bits < 9 || !waits())
     return nullptr;
   V &parts = n.addressMemo[depth][{source, at}];
   if (!parts)
