@@ -3,7 +3,7 @@
 // run() splits [0, total) into chunks that threads take one after the other, lowest first, so that program i is never
 // started after program j > i by the same thread, and the lowest unfinished program is always running: kernels that wait for
 // an earlier program (spin locks, chained scans) make progress with any number of threads. Chunks shrink as the work
-// runs out. Any number of threads may call run() at once; they share the workers.
+// runs out; longer ones than sixteen are multiples of that. Any number of threads may call run() at once; they share the workers.
 #pragma once
 #include "support/Gate.h"
 #include <algorithm>

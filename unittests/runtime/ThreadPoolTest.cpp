@@ -34,6 +34,24 @@ TEST(ThreadPool, EveryItemOnce) {
       }
 }
 
+// CPU code runs up to sixteen programs in a row as one (targets/cpu/rewrite/ProgramsAsLanes.h).
+TEST(ThreadPool, LongChunksBeginAtMultiplesOfSixteen) {
+  ThreadPool pool;
+  struct Chunks final : RangeTask {
+    std::atomic<int> longOnes{0}, cut{0};
+    bool run(int64_t begin, int64_t end) override {
+      if (end - begin > 16) ++longOnes, cut += begin % 16 != 0 || (end - begin) % 16 != 0;
+      return true;
+    }
+  };
+  for (unsigned threads : {1u, 3u}) {
+    Chunks c;
+    pool.run(c, 1003, threads, true);
+    EXPECT_GT(c.longOnes, 0);
+    EXPECT_EQ(c.cut, 0) << threads << " threads";
+  }
+}
+
 TEST(ThreadPool, ManyCallersShareIt) {
   ThreadPool pool;
   std::atomic<int> bad{0};
