@@ -1,7 +1,7 @@
 // See LaunchNumbers.h.
 #include "passes/LaunchNumbers.h"
 #include "ir/Builder.h"
-#include <algorithm>
+#include "support/FormulaTable.h"
 
 namespace tegula {
 
@@ -9,13 +9,7 @@ using namespace ir;
 using Kind = WorkExpr::Kind;
 
 int32_t LaunchNumbers::add(Kind kind, int64_t value, int32_t a, int32_t b, int32_t c) {
-  const WorkExpr e{kind, a, b, c, value};
-  if (auto known = std::ranges::find(out_.exprs, e); known != out_.exprs.end())
-    return static_cast<int32_t>(known - out_.exprs.begin());
-  if (out_.exprs.size() == LaunchForms::mostExprs)
-    return -1;
-  out_.exprs.push_back(e);
-  return static_cast<int32_t>(out_.exprs.size()) - 1;
+  return numberIn(out_.exprs, {kind, a, b, c, value}, LaunchForms::mostExprs);
 }
 
 int32_t LaunchNumbers::of(const Value *v, unsigned depth) {

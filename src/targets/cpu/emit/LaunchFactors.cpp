@@ -1,5 +1,6 @@
 // See LaunchFactors.h.
 #include "targets/cpu/emit/LaunchFactors.h"
+#include "support/FormulaTable.h"
 #include "targets/cpu/plan/Lin.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -10,14 +11,6 @@
 
 namespace tegula::cpu {
 using Kind = WorkExpr::Kind;
-
-/// The number of the formula in a table, which has it from then on.
-static int32_t numberIn(std::vector<WorkExpr> &table, const WorkExpr &e) {
-  auto known = std::ranges::find(table, e);
-  if (known == table.end())
-    known = table.insert(known, e);
-  return static_cast<int32_t>(known - table.begin());
-}
 
 int32_t LaunchFactors::add(const WorkExpr &e) { return numberIn(exprs_, e); }
 
