@@ -20,15 +20,6 @@ namespace {
 
 constexpr unsigned kDepth = 16; // operations in a row that are looked through
 
-bool isView(OpKind k) { return k == OpKind::Convert || renames(k); }
-
-/// What a value is made of by operations that only place elements.
-const Value *behindViews(const Value *v) {
-  while (v->def && isView(v->def->kind) && v->def->operands.size() == 1)
-    v = v->def->operands[0];
-  return v;
-}
-
 /// What an exponential is relative to: a maximum, found by these reductions, the last one first.
 struct Row {
   std::vector<const Op *> maxima;

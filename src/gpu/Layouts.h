@@ -23,6 +23,14 @@ inline const ir::Value *beforeRenames(const ir::Value *v) {
     v = v->def->operands[0];
   return v;
 }
+/// Those, and conversions of layouts: no element changes its value.
+inline bool isView(ir::OpKind k) { return k == ir::OpKind::Convert || renames(k); }
+/// What a value is a view of: the value itself if of nothing.
+inline const ir::Value *behindViews(const ir::Value *v) {
+  while (v->def && isView(v->def->kind))
+    v = v->def->operands[0];
+  return v;
+}
 /// Element-wise operations that cost about as much as moving a value: index and pointer arithmetic, masks.
 inline bool isIndexArithmetic(ir::OpKind k) {
   using ir::OpKind;

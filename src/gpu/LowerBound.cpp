@@ -33,7 +33,7 @@ double bound(const Value *v, unsigned depth) {
   case OpKind::Minimum:
   case OpKind::MinNum: return std::min(of(0), of(1));
   case OpKind::Select: return std::min(of(1), of(2));
-  default: return op->kind == OpKind::Convert || renames(op->kind) ? of(0) : kUnknown;
+  default: return isView(op->kind) ? of(0) : kUnknown;
   }
 }
 

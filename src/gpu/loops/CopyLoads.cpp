@@ -38,7 +38,8 @@ bool holdsLoop(const Op &op) {
          });
 }
 
-bool isView(const Op &op) { return op.kind == OpKind::Permute || op.kind == OpKind::Reshape; }
+/// The views that tiles in shared memory have, too.
+bool isTileView(const Op &op) { return op.kind == OpKind::Permute || op.kind == OpKind::Reshape; }
 
 /// The tile that all users of a loaded tensor want instead of registers, in the block of the load: its layout, 0 if there is no such tile.
 uint16_t wantedTile(Module &m, const BlockEditor &edit, const Value *v) {
@@ -47,7 +48,7 @@ uint16_t wantedTile(Module &m, const BlockEditor &edit, const Value *v) {
     uint16_t l = 0;
     if (op->kind == OpKind::ToShared)
       l = op->result()->type.layout;
-    else if (isView(*op))
+    else if (isTileView(*op))
       if (uint16_t of = wantedTile(m, edit, op->result()))
         l = m.internLayout(operandLayout(*op, LinearLayout(m.layouts[of - 1u])));
     if (!l || (all && l != all))
@@ -78,7 +79,7 @@ void useTile(Module &m, BlockEditor &edit, const Value *tensor, Value *tile) {
         loaded = b.create1(OpKind::SharedLoad, {tile}, user->result()->type);
       }
       edit.replaceUses(user->result(), loaded);
-    } else if (isView(*user)) {
+    } else if (isTileView(*user)) {
       const Type &t = user->result()->type;
       uint16_t l = m.internLayout(resultLayout(*user, LinearLayout(m.layoutOf(tile->type))));
       Block here;
@@ -170,7 +171,7 @@ private:
   size_t firstUse(const BlockEditor &edit, const Value *v, bool throughViews) const {
     size_t first = ahead_.size();
     for (const Op *op : edit.users(v)) {
-      bool passes = throughViews && (op->kind == OpKind::ToShared || isView(*op));
+      bool passes = throughViews && (op->kind == OpKind::ToShared || isTileView(*op));
       first = std::min(first, passes ? firstUse(edit, op->result(), true) : edit.positionOf(op));
     }
     return first;
@@ -180,7 +181,7 @@ private:
   size_t lastUse(const BlockEditor &edit, const Value *v) const {
     size_t last = 0;
     for (const Op *op : edit.users(v))
-      last = std::max(last, isView(*op) ? lastUse(edit, op->result()) : edit.positionOf(op));
+      last = std::max(last, isTileView(*op) ? lastUse(edit, op->result()) : edit.positionOf(op));
     return last;
   }
 
@@ -244,12 +245,12 @@ private:
   bool feedsFragments(const BlockEditor &edit, const Value *v) const {
     const std::vector<Op *> users = edit.users(v);
     return !users.empty() && std::ranges::all_of(users, [&](const Op *op) {
-      return isView(*op) ? feedsFragments(edit, op->result()) : op->kind == OpKind::Convert && crossesShared(v->type, op->result()->type) && feedsDots(edit, op->result());
+      return isTileView(*op) ? feedsFragments(edit, op->result()) : op->kind == OpKind::Convert && crossesShared(v->type, op->result()->type) && feedsDots(edit, op->result());
     });
   }
   bool feedsDots(const BlockEditor &edit, const Value *v) const {
     const std::vector<Op *> users = edit.users(v);
-    return !users.empty() && std::ranges::all_of(users, [&](const Op *op) { return isView(*op) ? feedsDots(edit, op->result()) : op->kind == OpKind::Dot && op->operands[2] != v; });
+    return !users.empty() && std::ranges::all_of(users, [&](const Op *op) { return isTileView(*op) ? feedsDots(edit, op->result()) : op->kind == OpKind::Dot && op->operands[2] != v; });
   }
   bool crossesShared(const Type &from, const Type &to) const {
     const LinearLayout &a = m_.layoutOf(from), &b = m_.layoutOf(to);

@@ -23,13 +23,7 @@ using layout::Dim;
 
 namespace {
 
-/// Seen through operations that hand on what they are given: other places, same values.
-const Value *behindViews(const Value *v) {
-  while (v->def && (v->def->kind == OpKind::Convert || renames(v->def->kind)))
-    v = v->def->operands[0];
-  return v;
-}
-/// The same, as long as every element stays where it is.
+/// As behindViews, as long as every element keeps its coordinates.
 const Value *behindConverts(const Value *v) {
   while (v->def && v->def->kind == OpKind::Convert)
     v = v->def->operands[0];

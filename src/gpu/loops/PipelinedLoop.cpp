@@ -219,7 +219,7 @@ static bool isLookedUp(const Value *pointer, std::unordered_set<const Value *> &
 
 /// Does a product read the tile as it is?
 static bool isOperand(const Block &body, const Value *v) {
-  return std::ranges::any_of(usersIn(body, v), [&](const Op *u) { return u->kind == OpKind::Dot || u->kind == OpKind::ToShared || ((u->kind == OpKind::Convert || renames(u->kind)) && isOperand(body, u->result())); });
+  return std::ranges::any_of(usersIn(body, v), [&](const Op *u) { return u->kind == OpKind::Dot || u->kind == OpKind::ToShared || (isView(u->kind) && isOperand(body, u->result())); });
 }
 
 /// Copies of single elements that lie anywhere take a turn each, where a load of a warp takes one for all that lie together: biases by the distance of query and key, clipped (attention 128x128, D=64, H200: 2034 us, by loads 497).

@@ -117,7 +117,7 @@ bool PipelinedLoop::canWaitFirst() const {
 
 /// Do products alone read what is in the tile, as it is? Unpacking takes time in which copies that have started are worth more than a block (int4 by bytes, 16 rows: 0.94).
 static bool feedsDotsAsItIs(const Block &body, const Value *v) {
-  return std::ranges::all_of(usersIn(body, v), [&](const Op *u) { return u->kind == OpKind::Dot || ((u->kind == OpKind::Convert || renames(u->kind)) && feedsDotsAsItIs(body, u->result())); });
+  return std::ranges::all_of(usersIn(body, v), [&](const Op *u) { return u->kind == OpKind::Dot || (isView(u->kind) && feedsDotsAsItIs(body, u->result())); });
 }
 
 bool PipelinedLoop::canStartBehindReads() const {
@@ -140,7 +140,7 @@ size_t PipelinedLoop::lastReadOf(const Value *v) const {
   size_t last = 0;
   for (const Op *user : usersIn(body_, v)) {
     last = std::max(last, positionOf(body_, user));
-    if (user->kind == OpKind::Convert || renames(user->kind))
+    if (isView(user->kind))
       last = std::max(last, lastReadOf(user->result()));
   }
   return last;
