@@ -153,7 +153,7 @@ static runtime::KernelInfo infoOf(const std::string &name, const targets::Kernel
   k.gpu.threads = m.threads;
   k.gpu.clusterCtas = m.clusterCtas;
   k.gpu.splitsByGrid = m.splitsByGrid;
-  k.gpu.forms = m.forms;
+  k.forms = m.forms;
   k.gpu.mostBlocks = m.mostBlocks;
   for (const targets::SharedTile &t : m.sharedTiles) k.gpu.tiles.push_back({t.bytes, t.what, t.file, t.line, t.column});
   return k;

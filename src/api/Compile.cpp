@@ -290,7 +290,7 @@ static bool findObject(TegulaContext &c, CompileRequest &r, runtime::Digest &key
   if (!r.options.facts.form && takeBundled(r, k, BundleFit::Exact, trouble)) return true;
   runtime::CacheEntry entry;
   if (c.disk.find(key, entry)) {
-    if (const uint8_t form = otherForm(r, entry.info.gpu.forms)) {
+    if (const uint8_t form = otherForm(r, entry.info.forms)) {
       CompileRequest other = r;
       other.options.facts.form = form;
       runtime::Digest itsKey = cacheKey(other);
@@ -332,7 +332,7 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
   if (!findObject(c, r, key, *k)) return nullptr;
   k->key = key, k->hash = hexOf(key);
   k->options.facts = {};
-  k->options.facts.form = k->info.gpu.forms.form; // what stages show is this kernel's
+  k->options.facts.form = k->info.forms.form; // what stages show is this kernel's
   if (!makePlan(*k)) {
     fail(TEGULA_INTERNAL_ERROR, "`" + k->name + "`: the compiled kernel has other arguments than its signature");
     return nullptr;

@@ -264,7 +264,7 @@ struct TegulaKernel : tegula::api::RefCounted {
   TegulaTimings timings{};
   std::once_flag repeatOnce;
   std::unique_ptr<const tegula::api::Repeat> repeat; // how calls like the first one are recognized; made at the first launch, null if they are not
-  std::atomic<bool> staysWhole{false}; // another form of it (GpuInfo::splitsByGrid, GpuInfo::forms) could not be made
+  std::atomic<bool> staysWhole{false}; // another form of it (GpuInfo::splitsByGrid, KernelInfo::forms) could not be made
   std::mutex mutex; // only in a GateSection
   std::map<std::string, std::string, std::less<>> stages; // made so far
   std::string metadata;

@@ -163,12 +163,12 @@ static uint8_t wantedForm(const TegulaKernel &k, int64_t programs, const char *b
     const runtime::KernelInfo &info;
     const char *block;
   } const packed{k.info, block};
-  return k.info.gpu.forms.formFor(
+  return k.info.forms.formFor(
       programs, coresOf(*k.device), [](const void *p, uint32_t i) { return runtime::integerOf(static_cast<const Packed *>(p)->info.args[i], static_cast<const Packed *>(p)->block); }, &packed);
 }
 
 bool api::takesStrides(const TegulaKernel &k, int64_t programs, const char *block) {
-  const LaunchForms &f = k.info.gpu.forms;
+  const LaunchForms &f = k.info.forms;
   if (!f.asks() || !k.target.isCpu() || f.form != f.unknown || programs <= 0 || wantedForm(k, programs, block) == f.form) [[likely]]
     return true;
   fail(TEGULA_INVALID_ARGUMENT, "`" + k.name + "`: with such large strides offsets may wrap around 32 bits, and the kernel was compiled for smaller ones; launch the function");
@@ -250,7 +250,7 @@ static TegulaKernel *spread(TegulaFunction &f, const TegulaArg *args, size_t cou
 }
 
 static bool hasWantedForm(const TegulaKernel &k, int64_t programs, const char *block) {
-  return programs == 0 || k.staysWhole.load(std::memory_order_relaxed) || wantedForm(k, programs, block) == k.info.gpu.forms.form;
+  return programs == 0 || k.staysWhole.load(std::memory_order_relaxed) || wantedForm(k, programs, block) == k.info.forms.form;
 }
 /// The same for arguments that are not packed.
 static uint8_t wantedForm(const TegulaKernel &k, int64_t programs, const TegulaArg *const *leaves) {
@@ -258,15 +258,15 @@ static uint8_t wantedForm(const TegulaKernel &k, int64_t programs, const TegulaA
     const TegulaKernel &k;
     const TegulaArg *const *leaves;
   } const flat{k, leaves};
-  return k.info.gpu.forms.formFor(
+  return k.info.forms.formFor(
       programs, coresOf(*k.device), [](const void *p, uint32_t i) { return static_cast<const Flat *>(p)->leaves[static_cast<const Flat *>(p)->k.pack[i].leaf]->u.i; }, &flat);
 }
 
 /// The kernel in the form that `k` wants for the launch; `k` where it has it or there is no other. `call` and `bound` become those of the result.
 static TegulaKernel *inWantedForm(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs) {
-  if (!k->info.gpu.forms.asks() || !k->device || programs <= 0 || k->staysWhole.load(std::memory_order_relaxed)) return k;
+  if (!k->info.forms.asks() || !k->device || programs <= 0 || k->staysWhole.load(std::memory_order_relaxed)) return k;
   const uint8_t wanted = wantedForm(*k, programs, bound.leaves);
-  if (wanted == k->info.gpu.forms.form) return k;
+  if (wanted == k->info.forms.form) return k;
   CallOptions changed = call;
   changed.compile.facts.form = wanted;
   const bool nulls = bound.nulls;

@@ -77,7 +77,7 @@ private:
   const TegulaArg &given(size_t step, const TegulaArg *args, size_t count) const;
   bool sharesAsKept(const TegulaArg *args, size_t count) const;
 
-  explicit Repeat(TegulaKernel &k) : kernel_(k), asks_(k.info.gpu.forms.asks()) {}
+  explicit Repeat(TegulaKernel &k) : kernel_(k), asks_(k.info.forms.asks()) {}
   static constexpr unsigned mostForms = 8;
   TegulaKernel &kernel_;
   const bool asks_;

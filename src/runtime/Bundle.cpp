@@ -89,7 +89,7 @@ static std::vector<char> encodeRecord(const BundleRecord &record) {
   for (const BundleParam &p : record.params) write(w, p);
   // Whoever launches out of a bundle has the form that it holds.
   KernelInfo info = record.info;
-  info.gpu.forms = {};
+  info.forms = {};
   write(w, info);
   w.u64(record.properties.size());
   for (const auto &[name, value] : record.properties) w.str(name), w.str(value);

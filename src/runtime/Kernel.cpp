@@ -85,7 +85,7 @@ void write(ByteWriter &w, const KernelInfo &k) {
   w.u64(k.scratchBytes), w.u64(k.stackBytes);
   w.u8(k.checked), w.u8(k.waits);
   const GpuInfo &g = k.gpu;
-  for (uint32_t n : {g.threads, g.clusterCtas | (g.splitsByGrid ? splitsBit : 0) | (g.forms.asks() ? formsBit : 0) | uint32_t{g.mostBlocks} << blocksShift, g.sharedBytes, g.use.registers, g.use.spillBytes, g.use.localBytes, g.use.sharedBytes}) w.u32(n);
+  for (uint32_t n : {g.threads, g.clusterCtas | (g.splitsByGrid ? splitsBit : 0) | (k.forms.asks() ? formsBit : 0) | uint32_t{g.mostBlocks} << blocksShift, g.sharedBytes, g.use.registers, g.use.spillBytes, g.use.localBytes, g.use.sharedBytes}) w.u32(n);
   w.u8(g.cooperative), w.u8(g.programmaticLaunch);
   w.u64(k.sites.size());
   for (const SiteInfo &s : k.sites) write(w, s);
@@ -96,7 +96,7 @@ void write(ByteWriter &w, const KernelInfo &k) {
   w.u64(k.tensorMaps.size());
   for (const TensorMapInfo &m : k.tensorMaps) write(w, m);
   write(w, k.work);
-  if (g.forms.asks()) write(w, g.forms);
+  if (k.forms.asks()) write(w, k.forms);
 }
 
 bool read(ByteReader &r, KernelInfo &k) {
@@ -133,7 +133,7 @@ bool read(ByteReader &r, KernelInfo &k) {
   if (k.tensorMaps.size() > maxTensorMaps) return false;
   for (TensorMapInfo &m : k.tensorMaps)
     if (!read(r, m, k.args.size())) return false;
-  return read(r, k.work, k.args.size()) && (!hasForms || read(r, g.forms, k.args.size())) && !r.failed();
+  return read(r, k.work, k.args.size()) && (!hasForms || read(r, k.forms, k.args.size())) && !r.failed();
 }
 
 Status tooMuchShared(const KernelInfo &info, uint64_t needed, uint64_t limit, const std::string &where) {

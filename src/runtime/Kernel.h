@@ -62,7 +62,6 @@ struct GpuInfo {
   bool cooperative = false, programmaticLaunch = false;
   GpuUse use; // as far as the assembler said
   std::vector<SharedTileInfo> tiles; // largest first
-  LaunchForms forms; // other code that launches may want; not kept in bundles
 };
 
 /// What the compiler has to say about a kernel that is no mistake.
@@ -99,6 +98,7 @@ struct KernelInfo {
   uint64_t stackBytes = 0; // CPU: what the code takes of the stack, without what it calls in the runtime
   bool checked = false;
   bool waits = false; // CPU: has loops that wait for other programs (TegulaCpuLaunch::wait)
+  LaunchForms forms; // other code that launches may want; not kept in bundles
   GpuInfo gpu;
   Work work; // for the cost model; its arguments are those of args
   std::vector<SiteInfo> sites;

@@ -49,7 +49,7 @@ static CacheEntry sample() {
   map.base = {0, 1, -1, -1}, map.extents = {{1, 1, -1, -1}}, map.strides = {{-1, 1, -1, -1}}, map.box = {16};
   e.info.tensorMaps = {map};
   e.info.gpu.mostBlocks = 3;
-  LaunchForms &f = e.info.gpu.forms;
+  LaunchForms &f = e.info.forms;
   f.exprs = {{WorkExpr::Kind::Argument, -1, -1, -1, 1}};
   f.axes = {{LaunchForms::Axis::grid, {32}}, {0, {4, 16}}};
   f.forms = {1, 2, 3, 4, 5, 6}, f.unknown = 3, f.form = 1;
