@@ -155,15 +155,25 @@ PyObject *timings(PyObject *self, PyObject *) {
 
 bool streamOf(PyObject *value, void *&out);
 
+/// The arguments for all parameters of a compiled kernel, which ignores those of its constants: what no parameter takes at run time (a string, a type) is a compile-time value.
+bool convertAll(ArgPack &pack, PyObject *const *items, size_t count, std::vector<TegulaArg> &out) {
+  out.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (pack.convert(items[i], PyUnicode_Check(items[i]), out[i], "?")) continue;
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+    PyErr_Clear();
+    if (!pack.convert(items[i], true, out[i], "?")) return false;
+  }
+  return true;
+}
+
 // None, or null with an exception. `items`: an argument for each parameter of the function, constants included; borrowed.
 PyObject *launchWith(TegulaKernel *kernel, const int64_t extents[3], PyObject *const *items, size_t count, PyObject *stream) {
   ArgPack pack;
   TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
   if (stream != Py_None && !streamOf(stream, options.stream)) return nullptr;
-  std::vector<TegulaArg> packed(count);
-  for (size_t i = 0; i < count; ++i)
-    if (!pack.convert(items[i], false, packed[i], "?")) return nullptr;
-  if (!chooseDevice(pack, options)) return nullptr;
+  std::vector<TegulaArg> packed;
+  if (!convertAll(pack, items, count, packed) || !chooseDevice(pack, options)) return nullptr;
   MemoryQuery memory{items, packed.data(), packed.size()};
   memory.attach(options);
   TegulaStatus status;
@@ -226,9 +236,8 @@ PyObject *estimateLaunch(PyObject *self, PyObject *args) {
   TegulaKernel *kernel = kernelOf(self);
   if (!kernel || !readGrid(grid, extents)) return nullptr;
   ArgPack pack;
-  std::vector<TegulaArg> packed(PyTuple_GET_SIZE(tuple));
-  for (size_t i = 0; i < packed.size(); ++i)
-    if (!pack.convert(PyTuple_GET_ITEM(tuple, i), false, packed[i], "?")) return nullptr;
+  std::vector<TegulaArg> packed;
+  if (!convertAll(pack, &PyTuple_GET_ITEM(tuple, 0), static_cast<size_t>(PyTuple_GET_SIZE(tuple)), packed)) return nullptr;
   TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
   options.num_threads = threads;
   options.device = TEGULA_DEVICE_INDEX_CPU; // nothing is asked of it; else one would be looked for

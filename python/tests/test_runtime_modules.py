@@ -310,6 +310,24 @@ def test_disasm(tmp_path, monkeypatch):
     assert "EXIT" in k.asm["sass"]
 
 
+@tegula.jit
+def filled_as(out, MODE: tl.constexpr, TYPE: tl.constexpr):
+    tl.store(out + tl.arange(0, 4), (tl.full([4], 3.75, tl.float32) if MODE == "set" else tl.zeros([4], tl.float32)).to(TYPE).to(tl.float32))
+
+
+def test_compiled_kernels_take_constants_of_all_types():
+    """torch.compile gives a user's kernel all its parameters again, strings and types included."""
+    out = np.zeros(4, np.float32)
+    k = filled_as[(1, )](out, "set", tl.int32)
+    out[:] = 0
+    k.run(1, 1, 1, 0, k.function, k.packed_metadata, None, None, None, out, "set", tl.int32)
+    assert (out == 3).all()
+    k[(1, 1, 1)](out, "set", tl.int32)
+    for wrong in ("text", tl.int32, object()):
+        with pytest.raises((TypeError, ValueError), match="`out`|object"):
+            k.run(1, 1, 1, 0, k.function, k.packed_metadata, None, None, None, wrong, "set", tl.int32)
+
+
 def test_allocators():
     def allocate(size, alignment, stream):
         pass
