@@ -188,3 +188,46 @@ def test_programs_that_differ_or_know_of_each_other(dev, form, K):
     else:
         assert_same(got, x)
         assert out[-1] == 7
+
+
+@tegula.jit
+def late(x, out, n, K, FORM: tl.constexpr, B: tl.constexpr):
+    """The program's number is asked for, or extended, in a branch, behind a return, or is what they give."""
+    r = tl.arange(0, B)
+    if FORM == "return":
+        if n < 5:
+            return
+        k = tl.program_id(0)
+    elif FORM == "extended":
+        k = tl.program_id(0)
+        if n < 5:
+            return
+        k = k.to(tl.int64)
+    elif FORM == "branch":
+        k = tl.program_id(0).to(tl.int64)
+        if n > 5:
+            k = tl.program_id(0).to(tl.int64)
+    else:
+        k = tl.program_id(0)
+        for i in range(n):
+            k = tl.program_id(0)
+        if n > 7:
+            k = tl.program_id(0)
+        k = k.to(tl.int64)
+    v = tl.load(x + r * K + k, mask=r < n, other=0)
+    for i in range(n):
+        v += tl.load(x + i * K + tl.program_id(0).to(tl.int64))
+    if n > 6:
+        v += k.to(tl.int32)
+    tl.store(out + r * K + k, v, mask=r < n)
+
+
+@pytest.mark.parametrize("form", ["return", "extended", "branch", "given"])
+@pytest.mark.parametrize("shape", [(4, 30), (6, 17), (8, 64), (8, 3)])
+def test_numbers_of_programs_in_branches(dev, form, shape):
+    n, K = shape
+    x = np.random.default_rng(K).integers(1, 90, shape).astype(np.int32)
+    out = np.zeros_like(x)
+    dev(late, (K,), x, out, n, K, form, 8)
+    want = x + x.sum(0) + (np.arange(K) if n > 6 else 0)
+    assert_same(out, np.zeros_like(x) if n < 5 and form in ("return", "extended") else want.astype(x.dtype))

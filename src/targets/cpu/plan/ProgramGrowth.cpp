@@ -177,8 +177,11 @@ void ProgramGrowth::noteLoop(const Op &loop) {
   if (number.varies)
     number.program = {};
   growth_[body.args[0]] = number;
-  for (size_t i = 3; i < loop.operands.size(); ++i)
-    growth_[body.args[i - 2]] = of(loop.operands[i]);
+  for (size_t i = 3; i < loop.operands.size(); ++i) {
+    Growth first = of(loop.operands[i]);
+    first.counted = false;
+    growth_[body.args[i - 2]] = first;
+  }
   for (bool changed = true; changed;) { // each time a number less is known
     changed = false;
     noteBlock(body);
@@ -206,6 +209,7 @@ void ProgramGrowth::note(const Op &op) {
       Growth g = join(of(op.region(0)->terminator()->operands[i]), of(op.region(1)->terminator()->operands[i]));
       if (varies(op.operands[0]))
         g.program = {}, g.varies = true;
+      g.counted = false;
       growth_[op.results[i]] = g;
     }
     return;

@@ -16,7 +16,7 @@ struct Growth {
   std::optional<int64_t> program = 0;
   llvm::SmallVector<std::optional<int64_t>, 4> dims; // one for each dimension
   bool varies = false;  // from program to program
-  bool counted = false; // a scalar, not negative: of the first program, and one more for each one behind, as far as divisors reach (isDividedNumber)
+  bool counted = false; // a scalar, not negative: of the first program, and one more for each one behind, as far as divisors reach (isDividedNumber); never what a loop or branch gives
   bool operator==(const Growth &) const = default;
   std::optional<int64_t> last() const { return dims.empty() ? 0 : dims.back(); }
 };

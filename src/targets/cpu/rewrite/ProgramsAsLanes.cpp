@@ -129,12 +129,12 @@ bool Worth::lookAt(const Op &op, unsigned depth) {
 /// Writes the kernel of one program as that of `group.size` of them.
 class LaneWriter {
 public:
-  LaneWriter(ir::Module &m, const ProgramGroup &group) : m_(m), b_(m), size_(group.size), count_(group.count), growth_(group.axis), copy_(m) {}
+  LaneWriter(ir::Module &m, const ProgramGroup &group, const Prologue &prologue) : m_(m), b_(m), size_(group.size), count_(group.count), prologue_(prologue), growth_(group.axis), copy_(m) {}
 
   void note(const Op &op) { growth_.note(op); }
   const ProgramGrowth &growth() const { return growth_; }
-  /// `ops` of the kernel to the end of a block; those for which `isThere` holds are left where they are.
-  void write(llvm::ArrayRef<Op *> ops, ir::Block &to, llvm::function_ref<bool(const Op *)> isThere);
+  /// `ops` of the kernel to the end of a block, behind the prologue.
+  void write(llvm::ArrayRef<Op *> ops, ir::Block &to);
 
 private:
   bool varies(const Value *v) const { return growth_.varies(v); }
@@ -161,6 +161,7 @@ private:
   ir::Builder b_;
   const int64_t size_;
   const Value *count_;
+  const Prologue &prologue_;
   ProgramGrowth growth_;
   ir::Cloner copy_; // what does not vary
   llvm::DenseMap<const Value *, Value *> inLanes_;
@@ -248,6 +249,8 @@ llvm::SmallVector<Value *, 4> LaneWriter::written(const Op &op) {
   if (op.has(ir::traits::Shape))
     return moved(op);
   if (op.results.size() == 1 && growth_.of(op.result()).counted) {
+    if (!prologue_.contains(&op)) // in a branch: the first program's is written there, too
+      copy_.copy(op, *b_.block());
     Value *first = copy_(op.result()), *number = b_.range(0, size_);
     if (first->type.elem != ir::Elem::I32)
       number = b_.cast(OpKind::SExt, number, first->type.elem);
@@ -346,9 +349,9 @@ void LaneWriter::write(const Op &op, ir::Block &to) {
   }
 }
 
-void LaneWriter::write(llvm::ArrayRef<Op *> ops, ir::Block &to, llvm::function_ref<bool(const Op *)> isThere) {
+void LaneWriter::write(llvm::ArrayRef<Op *> ops, ir::Block &to) {
   for (const Op *op : ops)
-    if (op->kind != OpKind::Return && (!isThere(op) || anyVaries(op->results)))
+    if (op->kind != OpKind::Return && (!prologue_.contains(op) || anyVaries(op->results)))
       write(*op, to);
 }
 
@@ -399,10 +402,10 @@ void programsAsLanes(ir::Module &m, ProgramGroup &group) {
   Op *count = b.create(OpKind::NumPrograms, {}, {&i32, 1}, {{ir::attr::axis, group.axis}});
   group.count = count->result();
   Op *choice = b.ifOp(b.cmp(ir::CmpPred::Sgt, count->result(), b.constI32(1)), {});
-  LaneWriter writer(m, group);
+  LaneWriter writer(m, group, prologue);
   for (const Op *op : ops)
     writer.note(*op);
-  writer.write(ops, *choice->region(0), [&](const Op *op) { return prologue.contains(op); });
+  writer.write(ops, *choice->region(0));
   ir::Cloner single(m);
   for (const Op *op : ops)
     if (!prologue.contains(op) && op->kind != OpKind::Return)
