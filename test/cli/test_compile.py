@@ -712,6 +712,14 @@ def test_programs_of_a_product_follow_one_another_down_the_columns(tegula, tmp_p
     assert p.returncode == 0 and (found[1] if found else None) == text, p.stdout + p.stderr
 
 
+@pytest.mark.parametrize("rows", [16, 64])
+def test_a_packed_left_operand_has_places_for_two_megabytes(tegula, tmp_path, rows):
+    """Beside four for the right one, however few rows its tiles have."""
+    (tmp_path / "t.py").write_text(COLUMNS)
+    p = tegula("compile", "t.py::k", "--sig", "a:*f32:16, b:*f32:16, c:*f32:16, M:i32, N:i32, K:i32", "-c", f"BM={rows}", "-c", "FORM='rows'", "-c", "TURNED=True", "-t", "cpu:avx2", "--emit", "cpu")
+    assert p.returncode == 0 and int(re.search(r"scratch (\d+) bytes", p.stdout)[1]) > 6 << 20, p.stdout[:200] + p.stderr
+
+
 @pytest.mark.parametrize("index, once", [("o // N", True), ("(o + N) // 48", True), ("o % N", True), ("o // N % 7 * N + o % N", True), ("o // 48 % 5 * 48 + o % 48", True), ("o // 3", False), ("tl.load(out + o).to(tl.int32) // N", False)])
 @pytest.mark.parametrize("target", ["cpu:avx2", "cpu:avx512"])
 def test_quotients_are_asked_for_once_in_a_row(tegula, tmp_path, target, index, once):

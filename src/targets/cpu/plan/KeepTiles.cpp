@@ -44,11 +44,11 @@ void keepTiles(Plan &p, const Uses &uses, const CpuTarget &target) {
     dotsThatKeep(p.steps, uses, dots, lefts);
   constexpr uint64_t mostBytes = 4 << 20;
   const uint64_t most = std::min(mostBytes, std::max(target.l2Bytes, target.l3Bytes / 8));
-  constexpr uint64_t mostSlots = 64, leastSlots = 4;
+  constexpr uint64_t mostSlots = 256, leastSlots = 4, mostLeftBytes = 2 << 20, manySlots = 64; // what is packed of A should stay in L2; but many tiles of 64 rows are a little more
   for (Step *s : lefts) { // what is written in any case, whether tiles are packed or not: on pages that are used anyway
     KeptLeft &k = s->keptLeft;
     k.tileBytes = llvm::alignTo(static_cast<uint64_t>(s->dot->aElems) * ir::byteWidth(s->dot->aElem), KeptTiles::line);
-    const uint64_t slots = std::min(mostSlots, most / lefts.size() / k.tileBytes);
+    const uint64_t slots = std::min({mostSlots, most / lefts.size() / k.tileBytes, std::max(manySlots, mostLeftBytes / k.tileBytes)});
     if (slots < leastSlots)
       continue;
     k.slots = static_cast<unsigned>(slots);
