@@ -6,7 +6,7 @@ namespace tegula::targets {
 
 /// What floats are multiplied by in place of a division by one number: its reciprocal as a sum of two floats, times a power of two for numbers whose reciprocal would not be normal.
 struct Divisor {
-  llvm::Value *scale, *high, *low;
+  llvm::Value *scale = nullptr, *high = nullptr, *low = nullptr;
 };
 
 /// Whether the target divides that way: it fuses multiply-adds. GPUs divide in a way of their own.

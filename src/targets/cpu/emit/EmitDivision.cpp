@@ -1,5 +1,4 @@
 // Divisions by a number that was computed further outside than here, in front of a loop: by its reciprocal, which is computed there.
-#include "targets/common/Divisor.h"
 #include "targets/cpu/emit/Emitter.h"
 #include "targets/cpu/plan/Uses.h"
 
@@ -93,37 +92,31 @@ V FunctionEmitter::divideByOneFloat(const Op &op, llvm::ArrayRef<V> args, Bits a
   if (!op.approx() || op.results[0]->type.elem != ir::Elem::F32 || !x->getType()->isVectorTy() || y->getType()->isVectorTy() || !targets::hasDivisors(vec_))
     return nullptr;
   NestState &n = *nest_;
-  auto waits = [&] {
-    if (!n.waitsForDivider)
-      n.waitsForDivider = waitsForDivider(plan_, *n.nest, state_.target.avx512);
-    return *n.waitsForDivider;
-  };
   if (auto *constant = llvm::dyn_cast<llvm::ConstantFP>(y)) {
-    if (constant->getValueAPF().getExactInverse(nullptr) || !waits()) // one product is exact, which LLVM knows
+    if (constant->getValueAPF().getExactInverse(nullptr)) // one product is exact, which LLVM knows
       return nullptr;
-    const targets::Divisor d = targets::divisorOf(vec_, y);
-    return targets::divideBy(vec_, x, {broadcast(d.scale, n.lanes()), broadcast(d.high, n.lanes()), broadcast(d.low, n.lanes())});
+  } else {
+    const ir::Value *source = op.operands[1];
+    for (; source->def && source->def->has(ir::traits::Shape) && source->def->operands.size() == 1; source = source->def->operands[0])
+      at = operandBits(*source->def, 0, source->index, at);
+    const unsigned depth = std::min(depthOf(at), n.open);
+    unsigned bits = n.laneBits + static_cast<unsigned>(n.unrolled.size()); // of the positions that one divisor is for, at most
+    for (unsigned d = depth; d < n.depth; ++d)
+      bits += n.loops[d].bits;
+    if (depth >= n.depth || bits < 9)
+      return nullptr;
   }
-  const ir::Value *source = op.operands[1];
-  for (; source->def && source->def->has(ir::traits::Shape) && source->def->operands.size() == 1; source = source->def->operands[0])
-    at = operandBits(*source->def, 0, source->index, at);
-  const unsigned depth = std::min(depthOf(at), n.open);
-  unsigned bits = n.laneBits + static_cast<unsigned>(n.unrolled.size()); // of the positions that one divisor is for, at most
-  for (unsigned d = depth; d < n.depth; ++d)
-    bits += n.loops[d].bits;
-  if (depth >= n.depth || bits < 9 || !waits())
+  if (!n.waitsForDivider)
+    n.waitsForDivider = waitsForDivider(plan_, *n.nest, state_.target.avx512);
+  if (!*n.waitsForDivider)
     return nullptr;
-  V &parts = n.addressMemo[depth][{source, at}];
-  if (!parts)
-    parts = atDepth(depth, [&] {
-      const targets::Divisor d = targets::divisorOf(vec_, y);
-      V all = llvm::PoisonValue::get(llvm::ArrayType::get(y->getType(), 3));
-      all = b_.CreateInsertValue(all, d.scale, 0);
-      all = b_.CreateInsertValue(all, d.high, 1);
-      return b_.CreateInsertValue(all, d.low, 2);
-    });
-  auto part = [&](unsigned i) { return broadcast(b_.CreateExtractValue(parts, i), n.lanes()); };
-  return targets::divideBy(vec_, x, {part(0), part(1), part(2)});
+  targets::Divisor &d = divisors_[y];
+  if (!d.high) {
+    llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    insertBehindDef(y);
+    d = targets::divisorOf(vec_, y);
+  }
+  return targets::divideBy(vec_, x, {broadcast(d.scale, n.lanes()), broadcast(d.high, n.lanes()), broadcast(d.low, n.lanes())});
 }
 
 } // namespace tegula::cpu

@@ -46,6 +46,16 @@ Coef FunctionEmitter::mulCoef(Coef a, Coef b) {
 }
 
 // Right behind the definition, so that it dominates every use of the factor and all uses share it.
+void FunctionEmitter::insertBehindDef(V s) {
+  if (auto *inst = llvm::dyn_cast<llvm::Instruction>(s)) {
+    if (auto at = inst->getInsertionPointAfterDef())
+      b_.SetInsertPoint(*at);
+  } else { // arguments and constants
+    llvm::BasicBlock &entry = function_->getEntryBlock();
+    b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+  }
+}
+
 V FunctionEmitter::extendAtDef(V s) {
   llvm::Type *i64 = b_.getInt64Ty();
   if (s->getType() == i64)
@@ -54,13 +64,7 @@ V FunctionEmitter::extendAtDef(V s) {
   if (wide)
     return wide;
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
-  if (auto *inst = llvm::dyn_cast<llvm::Instruction>(s)) {
-    if (auto at = inst->getInsertionPointAfterDef())
-      b_.SetInsertPoint(*at);
-  } else if (llvm::isa<llvm::Argument>(s)) {
-    llvm::BasicBlock &entry = function_->getEntryBlock();
-    b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
-  }
+  insertBehindDef(s);
   return wide = b_.CreateSExt(s, i64);
 }
 

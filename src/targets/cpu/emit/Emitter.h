@@ -15,6 +15,7 @@
 // computed twice and no LLVM pass has to move it. A hoist point is in the middle of a finished block: code that branches and may be
 // part of a value cuts the block there (splitHere, resumeAt). A value with a lane bit in its position is a vector, else a scalar.
 #pragma once
+#include "targets/common/Divisor.h"
 #include "targets/common/ShareStretches.h"
 #include "targets/cpu/emit/LaunchFactors.h"
 #include "targets/cpu/emit/ModuleState.h"
@@ -112,6 +113,7 @@ private:
   bool extendLin(const Lin &a, Lin &out);
   Coef addCoef(Coef a, Coef b), mulCoef(Coef a, Coef b);
   V coefValue(Coef c, llvm::Type *t), extendAtDef(V s);
+  void insertBehindDef(V s); // where it dominates all that its uses can reach
 
   // EmitAddress
   friend class AddressEmitter;
@@ -286,6 +288,7 @@ private:
   LaunchFactors factors_;
   ScopedMap<std::tuple<int64_t, V, int64_t, V>, V> mixed_;
   llvm::DenseMap<V, V> extended_; // factors of 32 bits, as 64-bit ones: see extendAtDef
+  llvm::DenseMap<V, targets::Divisor> divisors_; // of numbers that floats are divided by, behind their definitions
   NestState *nest_ = nullptr;
   std::map<const ir::Op *, int> sites_; // number + 1
   DotLoop loop_;

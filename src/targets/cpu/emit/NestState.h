@@ -169,7 +169,7 @@ struct NestState {
   llvm::SmallVector<unsigned, 4> unrolled; // nest bits
   unsigned copy = 0;                       // of these, the one being emitted
   std::vector<std::map<std::pair<const ir::Value *, Bits>, llvm::Value *>> memo;
-  std::vector<std::map<std::pair<const void *, Bits>, llvm::Value *>> addressMemo; // of divisors, too
+  std::vector<std::map<std::pair<const void *, Bits>, llvm::Value *>> addressMemo;
   std::map<const ir::Value *, Bits> assumed; // comparisons known to hold in the loop being emitted, remainders that do not wrap around in a trip, at these positions
   std::map<const ir::Value *, Bits> denied;  // comparisons known not to hold there
   std::optional<bool> waitsForDivider; // most of its time is divisions of floats; set once asked for
