@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Indentation and spaces of C++ files as .clang-format says: `check_format.py [--all] [--fix]`; by default of files that differ from main, of all of them on
+"""Indentation and spaces of C++ files as .clang-format says, and lines of at most 120 columns: `check_format.py [--all] [--fix]`; by default of files that differ from main, of all of them on
 main (`--all`: 15 s of processor time).
 
 Where lines break is left to the author: a formatter that decides about that takes tables and chains of conditions apart. So only what clang-format changes
@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = "14"
 FOLDERS = "src", "unittests", "python/src"
+LONGEST = 120
 
 
 def tool():
@@ -41,6 +42,19 @@ def files(everything):
         changed = set(filter(None, git("diff", "--name-only", base)))
         names = [n for n in names if not changed or n in changed]
     return [n for n in names if n.endswith((".h", ".hpp", ".cpp")) and (ROOT / n).exists()]
+
+
+def too_long(path):
+    """(number, line) of each line over LONGEST columns. Texts, which are searched for as they are printed, tables of them, diagrams in comments, and macros may be longer."""
+    found, is_raw = [], False
+    for number, line in enumerate((ROOT / path).read_text().split("\n"), 1):
+        is_text = is_raw or '"' in line
+        if 'R"' in line or is_raw:
+            is_raw = ')"' not in line[line.rfind('R"') + 1:]
+        is_diagram = re.match(r"\s*//[/!]? {2,}.*\S {2,}\S", line)
+        if len(line) > LONGEST and not is_text and not is_diagram and not line.endswith("\\") and not line.lstrip().startswith("#"):
+            found.append((number, line))
+    return found
 
 
 def differ(have, want):
@@ -66,7 +80,11 @@ def main():
         print(f"format: not checked, there is no clang-format {VERSION} here (Debian 12: apt-get install clang-format)")
         return 0
     names = files("--all" in sys.argv[1:])
-    count = 0
+    count = longer = 0
+    for name in names:
+        for number, line in too_long(name):
+            longer += 1
+            print(f"{name}:{number}: more than {LONGEST} columns\n  {line}")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, found in zip(names, pool.map(lambda n: wrong(n, formatter), names)):
             count += len(found)
@@ -78,8 +96,8 @@ def main():
             else:
                 for at, have, want in found:
                     print(f"{name}:{at + 1}: other spaces than .clang-format says\n  {have}\n  {want}")
-    print(f"format: {len(names)} files, {count} lines " + ("mended" if "--fix" in sys.argv[1:] else "to mend with scripts/check_format.py --fix") if count else f"format: ok, {len(names)} files")
-    return 1 if count and "--fix" not in sys.argv[1:] else 0
+    print(f"format: {len(names)} files, {count} lines " + ("mended" if "--fix" in sys.argv[1:] else "to mend with scripts/check_format.py --fix") if count else f"format: {'lines are too long' if longer else 'ok'}, {len(names)} files")
+    return 1 if longer or (count and "--fix" not in sys.argv[1:]) else 0
 
 
 if __name__ == "__main__":

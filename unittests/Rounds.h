@@ -1,5 +1,6 @@
-// How often a test with random inputs tries: all rounds in ordinary builds, a quarter of them under a sanitizer, which takes ten times as
-// long for each: it looks for accesses and overflows of kinds that a few hundred rounds meet, not for rare wrong results.
+// How often a test with random inputs tries: all rounds in ordinary builds, a quarter of them under a sanitizer, which
+// takes ten times as long for each: it looks for accesses and overflows of kinds that a few hundred rounds meet, not
+// for rare wrong results.
 #pragma once
 #include <cstdint>
 

@@ -4,7 +4,7 @@
 //   # RUN: what is done with the text; the folder's test gives it a meaning
 //   the text
 //   # OUT
-//   # what comes out, each line behind `# `
+//   # what comes out, each line after `# `
 //
 // TEGULA_UPDATE_GOLDENS=1 rewrites the outputs (scripts/update_goldens.py does that for all goldens).
 #pragma once
@@ -61,7 +61,8 @@ inline void writeSections(const std::filesystem::path &path, const SectionFile &
   out << f.head;
   for (size_t i = 0; i < f.sections.size(); ++i) {
     const Section &s = f.sections[i];
-    out << (i ? "\n" : "") << "# === " << s.title << "\n# RUN:" << (s.run.empty() ? "" : " ") << s.run << "\n" << s.input << "# OUT\n";
+    out << (i ? "\n" : "") << "# === " << s.title << "\n# RUN:" << (s.run.empty() ? "" : " ") << s.run << "\n"
+        << s.input << "# OUT\n";
     std::istringstream lines(s.expected);
     for (std::string line; std::getline(lines, line);)
       out << "# " << line << "\n";
@@ -70,7 +71,8 @@ inline void writeSections(const std::filesystem::path &path, const SectionFile &
 
 /// Compares the outputs of all cases of test/`folder` with what `output` makes of them, or rewrites them. There must be
 /// `least` cases.
-inline void checkSections(const std::string &folder, size_t least, const std::function<std::string(const Section &)> &output) {
+inline void checkSections(const std::string &folder, size_t least,
+                          const std::function<std::string(const Section &)> &output) {
   size_t count = 0;
   for (const auto &entry : std::filesystem::directory_iterator(std::string(testSourceDir) + "/test/" + folder)) {
     if (entry.path().extension() != ".ir")
@@ -81,8 +83,8 @@ inline void checkSections(const std::string &folder, size_t least, const std::fu
     for (Section &s : f.sections) {
       std::string got = output(s);
       if (!update)
-        EXPECT_EQ(got, s.expected) << folder << "/" << entry.path().filename().string() << ":" << s.line << ": " << s.title
-                                   << "\n(scripts/update_goldens.py rewrites outputs)";
+        EXPECT_EQ(got, s.expected) << folder << "/" << entry.path().filename().string() << ":" << s.line << ": "
+                                   << s.title << "\n(scripts/update_goldens.py rewrites outputs)";
       s.expected = got;
     }
     if (update)

@@ -1,5 +1,5 @@
-// Folders that tests read files from. Their text is in one object of a build (TestPaths.cpp, written by CMake) and not in flags or headers,
-// which the compiler cache compares: every other object is found there from any clone.
+// Folders that tests read files from. Their text is in one object of a build (TestPaths.cpp, written by CMake) and not
+// in flags or headers, which the compiler cache compares: every other object is found there from any clone.
 #pragma once
 
 namespace tegula {

@@ -1,4 +1,5 @@
-// From Python objects to TegulaArg, fastest kinds first: int, numpy array, float, None, bool, tuple; the rest asks Python.
+// From Python objects to TegulaArg, fastest kinds first: int, numpy array, float, None, bool, tuple; the rest asks
+// Python.
 #include "Core.h"
 #include <algorithm>
 #include <cstring>
@@ -96,7 +97,8 @@ bool ArgPack::convertArray(PyObject *object, TegulaArg &out, const char *paramNa
     // Another error, or Ctrl-C, is not about the dtype.
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) return false;
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "argument `%s`: arrays of dtype %S cannot be passed to a kernel", paramName, a->descr);
+    PyErr_Format(PyExc_TypeError, "argument `%s`: arrays of dtype %S cannot be passed to a kernel", paramName,
+                 a->descr);
     return false;
   }
   uint32_t bytes = tegula_dtype_bytes(static_cast<TegulaDtype>(dtype));
@@ -115,7 +117,9 @@ bool ArgPack::convertArray(PyObject *object, TegulaArg &out, const char *paramNa
   return true;
 }
 
-PyObject *plainDtype(PyObject *object) { return Py_TYPE(object) == ndarray ? reinterpret_cast<ArrayFields *>(object)->descr : nullptr; }
+PyObject *plainDtype(PyObject *object) {
+  return Py_TYPE(object) == ndarray ? reinterpret_cast<ArrayFields *>(object)->descr : nullptr;
+}
 
 // 1: the type has fields with names, as namedtuples do and torch.Size does not. -1 with an exception set.
 static int isNamed(PyTypeObject *type) {
@@ -154,8 +158,9 @@ bool ArgPack::convertTuple(PyObject *object, TegulaArg &out, const char *paramNa
   return true;
 }
 
-// Objects that C++ does not know: Python gives (address, dtype number, bytes, 1 if it is read only + 2 if dense, ordinal of its GPU or -1, stream or 0) for tensors
-// (-1 bytes: unknown; -1 - n: some of them lie before the address, on the whole n), a plain number for scalars of other libraries, a tuple with a class for aggregates, a Value for
+// Objects that C++ does not know: Python gives (address, dtype number, bytes, 1 if it is read only + 2 if dense,
+// ordinal of its GPU or -1, stream or 0) for tensors (-1 bytes: unknown; -1 - n: some of them lie before the address,
+// on the whole n), a plain number for scalars of other libraries, a tuple with a class for aggregates, a Value for
 // compile-time objects, or raises.
 bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramName) {
   PyObject *known = PyObject_CallFunction(toArgument, "Os", object, paramName);
@@ -173,10 +178,13 @@ bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramNa
   if (ordinal < 0) host = true;
   else onGpu(ordinal, paramName);
   if (onStream) stream = reinterpret_cast<void *>(onStream);
-  constexpr unsigned long long firstByte = 1 << 16; // no system maps memory below: a stand-in, which says only how it is aligned
+  // no system maps memory below: a stand-in, which says only how it is aligned
+  constexpr unsigned long long firstByte = 1 << 16;
   if (address < firstByte && bytes != 0) withoutMemory = paramName;
   out = tegula_ptr(reinterpret_cast<void *>(address), static_cast<TegulaDtype>(dtype), std::max(bytes, -1ll));
-  if (bytes < -1 && (bytes + 1) / -wideElements >= static_cast<long long>(tegula_dtype_bytes(static_cast<TegulaDtype>(dtype)))) out.flags = TEGULA_ARG_WIDE;
+  if (bytes < -1 &&
+      (bytes + 1) / -wideElements >= static_cast<long long>(tegula_dtype_bytes(static_cast<TegulaDtype>(dtype))))
+    out.flags = TEGULA_ARG_WIDE;
   if (facts & 1) out.flags |= TEGULA_ARG_READ_ONLY;
   if (facts & 2) out.flags |= TEGULA_ARG_DENSE;
   return true;
@@ -195,7 +203,10 @@ bool ArgPack::convertDescriptor(PyObject *object, TegulaArg &out, const char *pa
     owned_.push_back(fast);
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
     if (n > maxRank || n == 0 || (i && n != rank)) {
-      PyErr_Format(PyExc_ValueError, "argument `%s`: a tensor descriptor has 1 to 5 dimensions, as many in shape, strides and block_shape", paramName);
+      PyErr_Format(
+          PyExc_ValueError,
+          "argument `%s`: a tensor descriptor has 1 to 5 dimensions, as many in shape, strides and block_shape",
+          paramName);
       return false;
     }
     rank = n;
@@ -203,7 +214,8 @@ bool ArgPack::convertDescriptor(PyObject *object, TegulaArg &out, const char *pa
       numbers[i][d] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(fast, d));
       if (numbers[i][d] != -1 || !PyErr_Occurred()) continue;
       if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_OverflowError)) return false;
-      PyErr_Format(PyExc_TypeError, "argument `%s`: %U[%zd] of the tensor descriptor is no int of 64 bits", paramName, descriptorNames[1 + i], d);
+      PyErr_Format(PyExc_TypeError, "argument `%s`: %U[%zd] of the tensor descriptor is no int of 64 bits", paramName,
+                   descriptorNames[1 + i], d);
       return false;
     }
   }
@@ -214,7 +226,8 @@ bool ArgPack::convertDescriptor(PyObject *object, TegulaArg &out, const char *pa
   if (!convert(base, false, pointer, paramName)) return false;
   nonContiguous = nullptr; // strides are what descriptors are for
   pointer.flags &= TEGULA_ARG_WIDE;
-  if (Py_TYPE(base) == ndarray && !(reinterpret_cast<ArrayFields *>(base)->flags & writeable)) pointer.flags |= TEGULA_ARG_READ_ONLY;
+  if (Py_TYPE(base) == ndarray && !(reinterpret_cast<ArrayFields *>(base)->flags & writeable))
+    pointer.flags |= TEGULA_ARG_READ_ONLY;
   PyObject *padding = PyObject_GetAttr(object, descriptorNames[4]);
   if (!padding) return false;
   bool nan = PyUnicode_Check(padding) && PyUnicode_CompareWithASCIIString(padding, "nan") == 0;
@@ -224,16 +237,17 @@ bool ArgPack::convertDescriptor(PyObject *object, TegulaArg &out, const char *pa
   Py_XDECREF(round);
   if (isRounded < 0) return false;
   descriptors_.push_back(std::make_unique<TegulaTensorDescriptor>());
-  TegulaStatus s = tegula_tensor_descriptor(descriptors_.back().get(), pointer, static_cast<size_t>(rank), numbers[0], numbers[1], numbers[2],
-                                            (nan ? TEGULA_PADDING_NAN : TEGULA_PADDING_ZERO) | (isRounded ? TEGULA_ROUND_TF32 : 0), &out);
+  TegulaStatus s = tegula_tensor_descriptor(
+      descriptors_.back().get(), pointer, static_cast<size_t>(rank), numbers[0], numbers[1], numbers[2],
+      (nan ? TEGULA_PADDING_NAN : TEGULA_PADDING_ZERO) | (isRounded ? TEGULA_ROUND_TF32 : 0), &out);
   if (s == TEGULA_OK) return true;
   PyErr_Format(PyExc_ValueError, "argument `%s`: %s", paramName, tegula_last_error());
   return false;
 }
 
 namespace {
-/// A tuple of numbers, strings, None and such tuples as a value, as the converter would have it; null without an error if something else is in it, or if it
-/// is so deep or large that the converter has something to say.
+/// A tuple of numbers, strings, None and such tuples as a value, as the converter would have it; null without an error
+/// if something else is in it, or if it is so deep or large that the converter has something to say.
 TegulaValue *plainTuple(PyObject *tuple, unsigned depth, size_t &budget) {
   constexpr unsigned deepest = 32; // as for the converter
   const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
@@ -344,7 +358,8 @@ PyObject *setDescriptorClass(PyObject *, PyObject *cls) {
 
 PyObject *setConverters(PyObject *, PyObject *args) {
   PyObject *array;
-  if (!PyArg_ParseTuple(args, "OOO!OO", &converter, &toArgument, &PyDict_Type, &dtypeTable, &dtypeMiss, &array)) return nullptr;
+  if (!PyArg_ParseTuple(args, "OOO!OO", &converter, &toArgument, &PyDict_Type, &dtypeTable, &dtypeMiss, &array))
+    return nullptr;
   for (PyObject *o : {converter, toArgument, dtypeTable, dtypeMiss, array}) Py_INCREF(o);
   ndarray = array == Py_None ? nullptr : reinterpret_cast<PyTypeObject *>(array);
   Py_RETURN_NONE;

@@ -1,8 +1,9 @@
 // Launch handles: `handle = kernel.bind(x, y, n, BLOCK=64, grid=grid)`, then `handle(x, y, n)`.
 //
-// What a launch works out of names, options and constants is worked out once. A call converts its positional arguments and gives them to tegula_bound_launch, which compares each with its class
-// (what the kernel was specialized on: type, whether 16 divides it, 1 or not, which pointers overlap) while it packs them. Of a call that is refused, what is wrong is looked for here, in Python's
-// words; so it is before hooks and the interpreter run, which look at no classes.
+// What a launch works out of names, options and constants is worked out once. A call converts its positional arguments
+// and gives them to tegula_bound_launch, which compares each with its class (what the kernel was specialized on: type,
+// whether 16 divides it, 1 or not, which pointers overlap) while it packs them. Of a call that is refused, what is
+// wrong is looked for here, in Python's words; so it is before hooks and the interpreter run, which look at no classes.
 #include "Function.h"
 #include "structmember.h"
 #include <cstddef>
@@ -78,13 +79,14 @@ Class classOf(const TegulaParam &p, const TegulaArg &a) {
 }
 
 const char *kindName(uint8_t kind) {
-  static constexpr const char *names[] = {"nothing", "a tensor", "an int", "an int", "a float", "a bool", "None", "a compile-time object", "a tuple"};
+  static constexpr const char *names[] = {
+      "nothing", "a tensor", "an int", "an int", "a float", "a bool", "None", "a compile-time object", "a tuple"};
   return kind < std::size(names) ? names[kind] : "an object";
 }
 
 bool refuse(BoundObject *h, size_t i, const char *what) {
-  PyErr_Format(PyExc_ValueError, "%s(): argument `%s` %s; bind() it anew, or launch %s[grid](...)", tegula_function_name(h->handle), h->function->paramNames[i], what,
-               tegula_function_name(h->handle));
+  PyErr_Format(PyExc_ValueError, "%s(): argument `%s` %s; bind() it anew, or launch %s[grid](...)",
+               tegula_function_name(h->handle), h->function->paramNames[i], what, tegula_function_name(h->handle));
   return false;
 }
 
@@ -97,23 +99,32 @@ bool refuse(BoundObject *h, size_t i, const char *what) {
     return refuse(h, i, text);
   }
   if (a.dtype != c.dtype) {
-    PyOS_snprintf(text, sizeof text, "is of type %s; the handle was bound with %s", tegula_dtype_name(a.dtype), tegula_dtype_name(c.dtype));
+    PyOS_snprintf(text, sizeof text, "is of type %s; the handle was bound with %s", tegula_dtype_name(a.dtype),
+                  tegula_dtype_name(c.dtype));
     return refuse(h, i, text);
   }
   if (c.aligns && (a.u.u % 16 == 0) != c.divisible) {
     const char *noun = a.kind == TEGULA_ARG_POINTER ? "an address that is" : "a number that is";
-    PyOS_snprintf(text, sizeof text, "is %s %sdivisible by 16, and the handle was bound with one that is%s", noun, c.divisible ? "not " : "", c.divisible ? "" : " not");
+    PyOS_snprintf(text, sizeof text, "is %s %sdivisible by 16, and the handle was bound with one that is%s", noun,
+                  c.divisible ? "not " : "", c.divisible ? "" : " not");
     return refuse(h, i, text);
   }
-  if (a.kind == TEGULA_ARG_POINTER && (a.flags & TEGULA_ARG_WIDE) != c.flags) return refuse(h, i, "is of 2^30 elements or more, or was when the handle was bound");
+  if (a.kind == TEGULA_ARG_POINTER && (a.flags & TEGULA_ARG_WIDE) != c.flags)
+    return refuse(h, i, "is of 2^30 elements or more, or was when the handle was bound");
   if (!c.sizes) return true;
   if (!c.isOneAnyway && c.isOne != (a.u.i == 1))
-    return refuse(h, i, c.isOne ? "is not 1, and the handle was bound with 1, which is a constant" : "is 1, which would be a constant, and the handle was bound with another number");
-  if (c.isWide != (a.u.i != static_cast<int32_t>(a.u.i))) return refuse(h, i, c.isWide ? "fits 32 bits, and the handle was bound with a number that does not" : "does not fit 32 bits, and the handle was bound with a number that does");
+    return refuse(h, i,
+                  c.isOne ? "is not 1, and the handle was bound with 1, which is a constant"
+                          : "is 1, which would be a constant, and the handle was bound with another number");
+  if (c.isWide != (a.u.i != static_cast<int32_t>(a.u.i)))
+    return refuse(h, i,
+                  c.isWide ? "fits 32 bits, and the handle was bound with a number that does not"
+                           : "does not fit 32 bits, and the handle was bound with a number that does");
   return true;
 }
 
-/// Which pointers overlap. False with an exception set if they are others than when the handle was bound; `learn`: that is now.
+/// Which pointers overlap. False with an exception set if they are others than when the handle was bound; `learn`: that
+/// is now.
 bool overlapsAsBound(BoundObject *h, const TegulaArg *packed, bool learn) {
   struct Range {
     uint64_t begin, end;
@@ -123,7 +134,9 @@ bool overlapsAsBound(BoundObject *h, const TegulaArg *packed, bool learn) {
   for (size_t i = 0, n = h->function->paramCount; i < n && count < mostPointers; ++i) {
     const TegulaArg &a = packed[i];
     if (a.kind != TEGULA_ARG_POINTER || h->classes[i].isConstexpr) continue;
-    const uint64_t begin = a.u.u, end = begin + static_cast<uint64_t>(a.u2.extent > 0 ? a.u2.extent : a.u2.extent < 0 ? 1 : 0);
+    const uint64_t begin = a.u.u, end = begin + static_cast<uint64_t>(a.u2.extent > 0   ? a.u2.extent
+                                                                      : a.u2.extent < 0 ? 1
+                                                                                        : 0);
     seen[count] = {begin, end, i};
     uint64_t meets = 0;
     for (size_t k = 0; k < count; ++k)
@@ -133,9 +146,12 @@ bool overlapsAsBound(BoundObject *h, const TegulaArg *packed, bool learn) {
     } else if (meets != h->meets[count]) {
       size_t k = 0;
       while (!((meets ^ h->meets[count]) >> k & 1)) ++k;
-      PyErr_Format(PyExc_ValueError, "%s(): arguments `%s` and `%s` %s; bind() it anew, or launch %s[grid](...)", tegula_function_name(h->handle),
-                   h->function->paramNames[seen[k].parameter], h->function->paramNames[i],
-                   meets >> k & 1 ? "share memory, and did not when the handle was bound" : "share no memory, and did when the handle was bound", tegula_function_name(h->handle));
+      PyErr_Format(PyExc_ValueError, "%s(): arguments `%s` and `%s` %s; bind() it anew, or launch %s[grid](...)",
+                   tegula_function_name(h->handle), h->function->paramNames[seen[k].parameter],
+                   h->function->paramNames[i],
+                   meets >> k & 1 ? "share memory, and did not when the handle was bound"
+                                  : "share no memory, and did when the handle was bound",
+                   tegula_function_name(h->handle));
       return false;
     }
     ++count;
@@ -151,11 +167,13 @@ bool sameConstant(BoundObject *h, size_t i, PyObject *object) {
   if (same < 0) return false;
   // 0.0 and -0.0, and items of tuples, are equal and are not the same constant.
   if (same && !PyFloat_Check(object) && !PyTuple_Check(object)) return true;
-  PyErr_Format(PyExc_ValueError, "%s(): constant `%s` is %R; the handle was bound with %R", tegula_function_name(h->handle), h->function->paramNames[i], object, before);
+  PyErr_Format(PyExc_ValueError, "%s(): constant `%s` is %R; the handle was bound with %R",
+               tegula_function_name(h->handle), h->function->paramNames[i], object, before);
   return false;
 }
 
-/// Are the arguments, of which those are looked at that calls give, of the classes that the handle was bound with? False with an exception set.
+/// Are the arguments, of which those are looked at that calls give, of the classes that the handle was bound with?
+/// False with an exception set.
 bool fitAll(BoundObject *h, const TegulaArg *packed) {
   for (size_t i = 0; i < h->function->paramCount; ++i)
     if (packed[i].kind != TEGULA_ARG_MISSING && !fits(h, i, packed[i])) return false;
@@ -167,8 +185,11 @@ PyObject *launchWatched(BoundObject *h, PyObject *const *args) {
   std::vector<PyObject *> stack(args, args + h->positional), names;
   PyObject *name, *value;
   for (Py_ssize_t at = 0; PyDict_Next(h->kwargs, &at, &name, &value);) names.push_back(name), stack.push_back(value);
-  PyObject *extents = h->grid ? Py_NewRef(h->grid) : Py_BuildValue("(LLL)", h->extents[0], h->extents[1], h->extents[2]);
-  PyObject *result = extents ? launchFunction(reinterpret_cast<PyObject *>(h->function), extents, stack.data(), h->positional, {names.data(), names.size()}) : nullptr;
+  PyObject *extents =
+      h->grid ? Py_NewRef(h->grid) : Py_BuildValue("(LLL)", h->extents[0], h->extents[1], h->extents[2]);
+  PyObject *result = extents ? launchFunction(reinterpret_cast<PyObject *>(h->function), extents, stack.data(),
+                                              h->positional, {names.data(), names.size()})
+                             : nullptr;
   Py_XDECREF(extents);
   if (!result) return nullptr;
   Py_DECREF(result);
@@ -192,7 +213,9 @@ bool makeLaunch(BoundObject *h) {
 bool asBound(BoundObject *h) {
   if (!ready(h->function)) return false;
   if (h->function->handle == h->handle && h->debug == isDebugDemanded()) return true;
-  PyErr_Format(PyExc_RuntimeError, "what `%s` reads, or knobs.runtime.debug, has changed since the handle was bound; bind() it anew", tegula_function_name(h->handle));
+  PyErr_Format(PyExc_RuntimeError,
+               "what `%s` reads, or knobs.runtime.debug, has changed since the handle was bound; bind() it anew",
+               tegula_function_name(h->handle));
   return false;
 }
 
@@ -201,8 +224,11 @@ PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *k
   FunctionObject *f = h->function;
   const size_t nargs = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   if (nargs != h->positional || (kwnames && PyTuple_GET_SIZE(kwnames))) {
-    PyErr_Format(PyExc_TypeError, "%s(): the handle takes %zu positional arguments, those that bind() was given, and none by name; %zu are given%s", tegula_function_name(h->handle),
-                 h->positional, nargs, kwnames && PyTuple_GET_SIZE(kwnames) ? ", and some by name" : "");
+    PyErr_Format(
+        PyExc_TypeError,
+        "%s(): the handle takes %zu positional arguments, those that bind() was given, and none by name; %zu are given%s",
+        tegula_function_name(h->handle), h->positional, nargs,
+        kwnames && PyTuple_GET_SIZE(kwnames) ? ", and some by name" : "");
     return nullptr;
   }
   if (!asBound(h)) return nullptr;
@@ -220,9 +246,12 @@ PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *k
       return nullptr;
     }
   }
-  if (pack.withoutMemory) return PyErr_Format(PyExc_ValueError, "argument `%s` stands for a tensor and has no memory", pack.withoutMemory), nullptr;
+  if (pack.withoutMemory)
+    return PyErr_Format(PyExc_ValueError, "argument `%s` stands for a tensor and has no memory", pack.withoutMemory),
+           nullptr;
   if (h->infers && pack.gpu != h->gpu) {
-    PyErr_Format(PyExc_ValueError, "%s(): the tensors are on another device than those that the handle was bound with", tegula_function_name(h->handle));
+    PyErr_Format(PyExc_ValueError, "%s(): the tensors are on another device than those that the handle was bound with",
+                 tegula_function_name(h->handle));
     return nullptr;
   }
   if (isIntercepted(f)) return fitAll(h, packed) ? launchWatched(h, args) : nullptr;
@@ -272,7 +301,9 @@ bool set(BoundObject *h, PyObject *grid) {
   FunctionObject *f = h->function;
   const char *name = tegula_function_name(f->handle);
   if (f->variadic >= 0 || f->paramCount > mostParams) {
-    PyErr_Format(PyExc_TypeError, "%s(): a kernel with *args or more than %zu parameters cannot be bound; launch %s[grid](...)", name, mostParams, name);
+    PyErr_Format(PyExc_TypeError,
+                 "%s(): a kernel with *args or more than %zu parameters cannot be bound; launch %s[grid](...)", name,
+                 mostParams, name);
     return false;
   }
   if (!ready(f)) return false;
@@ -285,7 +316,8 @@ bool set(BoundObject *h, PyObject *grid) {
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(h->kwargs, &at, &key, &value);) names.push_back(key), stack.push_back(value);
   PyObject *rest = nullptr;
-  if (!bindArguments(f, stack.data(), h->positional, {names.data(), names.size()}, h->objects, rest, h->options)) return false;
+  if (!bindArguments(f, stack.data(), h->positional, {names.data(), names.size()}, h->objects, rest, h->options))
+    return false;
   h->debug = isDebugDemanded();
   if (h->debug) h->options.debug = 1;
   h->infers = h->options.device < 0;
@@ -308,7 +340,8 @@ bool set(BoundObject *h, PyObject *grid) {
   if (!readGridOf(f, grid, h->objects, h->extents) || (h->kernel != Py_None && !makeLaunch(h))) return false;
   // The sample's tensors are not kept: their memory may be large, and calls bring others.
   PyObject *kept = PyTuple_New(PyTuple_GET_SIZE(h->args));
-  for (size_t i = 0; kept && i < h->positional; ++i) PyTuple_SET_ITEM(kept, i, Py_NewRef(h->classes[i].isConstexpr ? h->objects[i] : Py_None));
+  for (size_t i = 0; kept && i < h->positional; ++i)
+    PyTuple_SET_ITEM(kept, i, Py_NewRef(h->classes[i].isConstexpr ? h->objects[i] : Py_None));
   if (kept) Py_SETREF(h->args, kept);
   return kept;
 }
@@ -316,7 +349,9 @@ bool set(BoundObject *h, PyObject *grid) {
 // bind(function, kernel or None, grid, args, kwargs) -> a handle
 PyObject *makeBound(PyObject *, PyObject *given) {
   PyObject *function, *kernel, *grid, *args, *kwargs;
-  if (!PyArg_ParseTuple(given, "O!OOO!O!", &FunctionType, &function, &kernel, &grid, &PyTuple_Type, &args, &PyDict_Type, &kwargs)) return nullptr;
+  if (!PyArg_ParseTuple(given, "O!OOO!O!", &FunctionType, &function, &kernel, &grid, &PyTuple_Type, &args, &PyDict_Type,
+                        &kwargs))
+    return nullptr;
   PyObject *self = BoundType.tp_alloc(&BoundType, 0);
   if (!self) return nullptr;
   BoundObject *h = of(self);
@@ -330,7 +365,9 @@ PyObject *makeBound(PyObject *, PyObject *given) {
   return self;
 }
 
-PyMemberDef members[] = {{"kernel", T_OBJECT, offsetof(BoundObject, kernel), READONLY, "The compiled kernel; None in the interpreter."}, {nullptr, 0, 0, 0, nullptr}};
+PyMemberDef members[] = {
+    {"kernel", T_OBJECT, offsetof(BoundObject, kernel), READONLY, "The compiled kernel; None in the interpreter."},
+    {nullptr, 0, 0, 0, nullptr}};
 
 } // namespace
 

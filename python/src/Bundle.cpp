@@ -17,7 +17,8 @@ bool keyOf(PyObject *object, Py_ssize_t size, const uint8_t *&key) {
   char *bytes;
   Py_ssize_t length;
   if (PyBytes_AsStringAndSize(object, &bytes, &length) != 0) return false;
-  if (length != size) return PyErr_Format(PyExc_ValueError, "the key has %zd bytes, it must have %zd", length, size), false;
+  if (length != size)
+    return PyErr_Format(PyExc_ValueError, "the key has %zd bytes, it must have %zd", length, size), false;
   key = reinterpret_cast<const uint8_t *>(bytes);
   return true;
 }
@@ -93,7 +94,9 @@ PyObject *aotAdd(PyObject *, PyObject *args) {
   PyObject *capsule, *function, *constants, *targets, *given;
   const char *signature, *grid;
   int classes;
-  if (!PyArg_ParseTuple(args, "OOsO!O!O!si", &capsule, &function, &signature, &PyDict_Type, &constants, &PyList_Type, &targets, &PyDict_Type, &given, &grid, &classes)) return nullptr;
+  if (!PyArg_ParseTuple(args, "OOsO!O!O!si", &capsule, &function, &signature, &PyDict_Type, &constants, &PyList_Type,
+                        &targets, &PyDict_Type, &given, &grid, &classes))
+    return nullptr;
   TegulaAot *a = aotOf(capsule);
   auto *f = static_cast<TegulaFunction *>(PyCapsule_GetPointer(function, functionCapsule));
   std::vector<const char *> names;
@@ -102,7 +105,8 @@ PyObject *aotAdd(PyObject *, PyObject *args) {
   options.device = TEGULA_DEVICE_INDEX_CPU;
   if (!a || !f || !textsOf(targets, names)) return nullptr;
   if (!namedValues(constants, named) || !setOptions(options, given)) return nullptr;
-  return done(tegula_aot_add(a, f, signature, named.data(), named.size(), names.data(), names.size(), &options, grid, classes));
+  return done(
+      tegula_aot_add(a, f, signature, named.data(), named.size(), names.data(), names.size(), &options, grid, classes));
 }
 
 PyObject *aotManifest(PyObject *, PyObject *args) {

@@ -1,4 +1,5 @@
-// Devices by name, the choice of a device for a launch, and memory on devices (for tests and tools; users bring their tensors).
+// Devices by name, the choice of a device for a launch, and memory on devices (for tests and tools; users bring their
+// tensors).
 #include "Core.h"
 #include <cstdlib>
 #include <cstring>
@@ -31,10 +32,11 @@ PyObject *deviceProperties(PyObject *, PyObject *device) {
   i.size = sizeof i;
   TegulaStatus s = index < 0 ? TegulaStatus(TEGULA_NOT_FOUND) : tegula_device_info(context(), index, &i);
   if (s != TEGULA_OK) return raiseStatus(s);
-  return Py_BuildValue("{s:s,s:s,s:s,s:I,s:I,s:K,s:K,s:K,s:I,s:I}", "name", i.name, "description", i.description, "target", i.target, "cores", i.cores,
-                       "vector_bits", i.vector_bits, "memory_bytes", static_cast<unsigned long long>(i.memory_bytes), "l1_bytes",
-                       static_cast<unsigned long long>(i.l1_bytes), "l2_bytes", static_cast<unsigned long long>(i.l2_bytes), "capability",
-                       i.capability, "max_shared_bytes", i.max_shared_bytes);
+  return Py_BuildValue(
+      "{s:s,s:s,s:s,s:I,s:I,s:K,s:K,s:K,s:I,s:I}", "name", i.name, "description", i.description, "target", i.target,
+      "cores", i.cores, "vector_bits", i.vector_bits, "memory_bytes", static_cast<unsigned long long>(i.memory_bytes),
+      "l1_bytes", static_cast<unsigned long long>(i.l1_bytes), "l2_bytes", static_cast<unsigned long long>(i.l2_bytes),
+      "capability", i.capability, "max_shared_bytes", i.max_shared_bytes);
 }
 
 // What is known of a name never changes. Guarded by the GIL.
@@ -82,12 +84,14 @@ PyObject *copy(PyObject *, PyObject *args) {
   int toDevice;
   unsigned long long onDevice, onHost, bytes;
   int32_t index;
-  if (!PyArg_ParseTuple(args, "OpKKK", &device, &toDevice, &onDevice, &onHost, &bytes) || !deviceIndex(device, index)) return nullptr;
+  if (!PyArg_ParseTuple(args, "OpKKK", &device, &toDevice, &onDevice, &onHost, &bytes) || !deviceIndex(device, index))
+    return nullptr;
   auto *d = reinterpret_cast<void *>(onDevice), *h = reinterpret_cast<void *>(onHost);
   TegulaStatus s;
   {
     WithoutGil others;
-    s = tegula_memory_copy(context(), index, toDevice ? TEGULA_TO_DEVICE : TEGULA_FROM_DEVICE, toDevice ? d : h, toDevice ? h : d, bytes, nullptr);
+    s = tegula_memory_copy(context(), index, toDevice ? TEGULA_TO_DEVICE : TEGULA_FROM_DEVICE, toDevice ? d : h,
+                           toDevice ? h : d, bytes, nullptr);
   }
   if (s != TEGULA_OK || PyErr_Occurred()) return raiseStatus(s);
   Py_RETURN_NONE;
@@ -158,11 +162,17 @@ static thread_local struct {
   void *stream; // null: launches go where they go
 } redirected;
 
-OnStream::OnStream(int32_t device, void *stream) : device_(redirected.device), stream_(redirected.stream) { redirected = {device, stream}; }
+OnStream::OnStream(int32_t device, void *stream) : device_(redirected.device), stream_(redirected.stream) {
+  redirected = {device, stream};
+}
 OnStream::~OnStream() { redirected = {device_, stream_}; }
-static bool redirectedTo(int32_t device, void *&stream) { return redirected.stream && redirected.device == device && (stream = redirected.stream); }
+static bool redirectedTo(int32_t device, void *&stream) {
+  return redirected.stream && redirected.device == device && (stream = redirected.stream);
+}
 
-bool streamNow(int32_t device, void *&stream) { return redirectedTo(device, stream) || currentStream(device - TEGULA_DEVICE_INDEX_CUDA, stream); }
+bool streamNow(int32_t device, void *&stream) {
+  return redirectedTo(device, stream) || currentStream(device - TEGULA_DEVICE_INDEX_CUDA, stream);
+}
 
 bool chooseDevice(const ArgPack &pack, TegulaLaunchOptions &options) {
   static const bool forced = [] {
@@ -175,8 +185,8 @@ bool chooseDevice(const ArgPack &pack, TegulaLaunchOptions &options) {
     else return true; // no tensor at all: the library decides
   }
   if (pack.gpu >= 0 && !isGpu(options.device)) {
-    PyErr_Format(PyExc_ValueError, "argument `%s`: the tensor is on device cuda:%d; this kernel runs on %s", pack.gpuName, pack.gpu,
-                 options.device == TEGULA_DEVICE_INDEX_CPU ? "the CPU" : "the simulator");
+    PyErr_Format(PyExc_ValueError, "argument `%s`: the tensor is on device cuda:%d; this kernel runs on %s",
+                 pack.gpuName, pack.gpu, options.device == TEGULA_DEVICE_INDEX_CPU ? "the CPU" : "the simulator");
     return false;
   }
   if (!isGpu(options.device)) return true;

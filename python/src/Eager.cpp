@@ -1,7 +1,7 @@
 // _core.Eager: one launch whose function Python itself runs, operation by operation (tegula/runtime/interpreter.py).
 //
-// Values come and go as Python objects: numbers, strings and tuples as themselves, tiles as objects of the class that Python gave (a subclass
-// of _core.Value), everything else by way of two Python functions.
+// Values come and go as Python objects: numbers, strings and tuples as themselves, tiles as objects of the class that
+// Python gave (a subclass of _core.Value), everything else by way of two Python functions.
 #include "Core.h"
 #include <cstring>
 #include <string>
@@ -60,7 +60,8 @@ bool convert(PyObject *x, Handle &out, unsigned depth) {
   if (PySlice_Check(x)) {
     auto *slice = reinterpret_cast<PySliceObject *>(x);
     Handle parts[3];
-    if (!convert(slice->start, parts[0]) || !convert(slice->stop, parts[1]) || !convert(slice->step, parts[2])) return false;
+    if (!convert(slice->start, parts[0]) || !convert(slice->stop, parts[1]) || !convert(slice->step, parts[2]))
+      return false;
     out.value = tegula_value_slice(parts[0].value, parts[1].value, parts[2].value);
     return out.value || raiseStatus(tegula_last_status());
   }
@@ -101,7 +102,8 @@ PyObject *expose(TegulaValue *value) {
   case TEGULA_VALUE_NONE: result = Py_NewRef(Py_None); break;
   case TEGULA_VALUE_BOOL: tegula_value_as_int(value, &i), result = PyBool_FromLong(i != 0); break;
   case TEGULA_VALUE_INT:
-    result = tegula_value_as_int(value, &i) == TEGULA_OK ? PyLong_FromLongLong(i) : PyLong_FromString(tegula_value_repr(value), nullptr, 10);
+    result = tegula_value_as_int(value, &i) == TEGULA_OK ? PyLong_FromLongLong(i)
+                                                         : PyLong_FromString(tegula_value_repr(value), nullptr, 10);
     break;
   case TEGULA_VALUE_FLOAT: tegula_value_as_float(value, &d), result = PyFloat_FromDouble(d); break;
   case TEGULA_VALUE_TUPLE: {
@@ -126,7 +128,9 @@ PyObject *expose(TegulaValue *value) {
   return result;
 }
 
-PyObject *answer(TegulaStatus status, TegulaValue *value) { return status == TEGULA_OK ? expose(value) : raiseStatus(status); }
+PyObject *answer(TegulaStatus status, TegulaValue *value) {
+  return status == TEGULA_OK ? expose(value) : raiseStatus(status);
+}
 
 TegulaEager *eagerOf(PyObject *self) { return reinterpret_cast<EagerObject *>(self)->eager; }
 
@@ -174,7 +178,8 @@ PyObject *addBuffer(PyObject *self, PyObject *args) {
 // call(callee: Value, args: tuple, kwargs: dict)
 PyObject *call(PyObject *self, PyObject *args) {
   PyObject *callee, *positional, *keywords;
-  if (!PyArg_ParseTuple(args, "O!O!O!", &ValueType, &callee, &PyTuple_Type, &positional, &PyDict_Type, &keywords)) return nullptr;
+  if (!PyArg_ParseTuple(args, "O!O!O!", &ValueType, &callee, &PyTuple_Type, &positional, &PyDict_Type, &keywords))
+    return nullptr;
   std::vector<Handle> handles(PyTuple_GET_SIZE(positional) + PyDict_GET_SIZE(keywords));
   std::vector<TegulaEagerArg> list;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positional); ++i) {
@@ -188,7 +193,8 @@ PyObject *call(PyObject *self, PyObject *args) {
     list.push_back({handles[list.size()].value, keyword});
   }
   TegulaValue *out = nullptr;
-  TegulaStatus s = tegula_eager_call(eagerOf(self), reinterpret_cast<ValueObject *>(callee)->value, list.data(), list.size(), &out);
+  TegulaStatus s =
+      tegula_eager_call(eagerOf(self), reinterpret_cast<ValueObject *>(callee)->value, list.data(), list.size(), &out);
   return answer(s, out);
 }
 
@@ -273,7 +279,8 @@ PyObject *tensorList(PyObject *, PyObject *x) {
   TegulaTensorInfo info;
   if (!infoOf(x, info)) return nullptr;
   PyObject *list = PyList_New(static_cast<Py_ssize_t>(info.count));
-  for (uint64_t i = 0; list && i < info.count; ++i) PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), element(info, info.bits[i]));
+  for (uint64_t i = 0; list && i < info.count; ++i)
+    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), element(info, info.bits[i]));
   return list;
 }
 
@@ -323,7 +330,8 @@ PyObject *valueKind(PyObject *, PyObject *x) {
 PyObject *valueSame(PyObject *, PyObject *args) {
   PyObject *a, *b;
   if (!PyArg_ParseTuple(args, "O!O!", &ValueType, &a, &ValueType, &b)) return nullptr;
-  return PyBool_FromLong(tegula_value_same(reinterpret_cast<ValueObject *>(a)->value, reinterpret_cast<ValueObject *>(b)->value));
+  return PyBool_FromLong(
+      tegula_value_same(reinterpret_cast<ValueObject *>(a)->value, reinterpret_cast<ValueObject *>(b)->value));
 }
 
 PyObject *setEager(PyObject *, PyObject *args) {
@@ -350,10 +358,14 @@ PyTypeObject EagerType = [] {
   return t;
 }();
 
-PyMethodDef eagerMethods[] = {{"set_eager", setEager, METH_VARARGS, nullptr},      {"tensor_info", tensorInfo, METH_O, nullptr},
-                              {"tensor_item", tensorItem, METH_O, nullptr},        {"tensor_list", tensorList, METH_O, nullptr},
-                              {"eager_scalar", scalar, METH_VARARGS, nullptr},     {"value_parts", valueParts, METH_O, nullptr},
-                              {"value_kind", valueKind, METH_O, nullptr},          {"value_same", valueSame, METH_VARARGS, nullptr},
+PyMethodDef eagerMethods[] = {{"set_eager", setEager, METH_VARARGS, nullptr},
+                              {"tensor_info", tensorInfo, METH_O, nullptr},
+                              {"tensor_item", tensorItem, METH_O, nullptr},
+                              {"tensor_list", tensorList, METH_O, nullptr},
+                              {"eager_scalar", scalar, METH_VARARGS, nullptr},
+                              {"value_parts", valueParts, METH_O, nullptr},
+                              {"value_kind", valueKind, METH_O, nullptr},
+                              {"value_same", valueSame, METH_VARARGS, nullptr},
                               {nullptr, nullptr, 0, nullptr}};
 
 } // namespace tegula_python

@@ -8,9 +8,9 @@ PyObject *compilationError, *deviceError, *outOfResources, *ptxasError;
 // The diagnostics of the failed call as a list of dicts, notes included.
 PyObject *diagnosticDict(const TegulaDiagnostic &d, PyObject *notes) {
   static const char *names[] = {"remark", "warning", "error", "note"};
-  return Py_BuildValue("{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:s,s:N}", "severity", names[d.severity & 3], "kind", d.kind, "message",
-                       d.message, "file", d.file, "line", d.line, "column", d.column, "end_line", d.end_line, "end_column",
-                       d.end_column, "rendered", d.rendered, "notes", notes);
+  return Py_BuildValue("{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:s,s:N}", "severity", names[d.severity & 3], "kind", d.kind,
+                       "message", d.message, "file", d.file, "line", d.line, "column", d.column, "end_line", d.end_line,
+                       "end_column", d.end_column, "rendered", d.rendered, "notes", notes);
 }
 
 PyObject *diagnostics() {
@@ -54,11 +54,13 @@ bool warnOfCompilation() {
   }
   if (warnings.empty()) return true;
   tegula_clear_error();
-  static PyObject *registries = PyDict_New(); // of each file: what was said, so that Python says it once unless the program wants more
+  // of each file: what was said, so that Python says it once unless the program wants more
+  static PyObject *registries = PyDict_New();
   for (const Warning &w : warnings) {
     PyObject *registry = registries ? PyDict_GetItemString(registries, w.file.c_str()) : nullptr;
     if (registry) Py_INCREF(registry);
-    else if (!(registry = PyDict_New()) || PyDict_SetItemString(registries, w.file.c_str(), registry) < 0) return Py_XDECREF(registry), false;
+    else if (!(registry = PyDict_New()) || PyDict_SetItemString(registries, w.file.c_str(), registry) < 0)
+      return Py_XDECREF(registry), false;
     int status = PyErr_WarnExplicit(PyExc_UserWarning, w.message.c_str(), w.file.c_str(), w.line, nullptr, registry);
     Py_DECREF(registry);
     if (status < 0) return false;
@@ -77,7 +79,8 @@ PyObject *takeException() {
 }
 
 PyObject *raiseAgain(PyObject *exception) {
-  PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject *>(Py_TYPE(exception))), exception, PyException_GetTraceback(exception));
+  PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject *>(Py_TYPE(exception))), exception,
+                PyException_GetTraceback(exception));
   return nullptr;
 }
 
@@ -103,17 +106,19 @@ PyObject *raiseStatus(TegulaStatus status) {
   case TEGULA_FAULT: {
     TegulaFault f = {};
     tegula_last_fault(&f);
-    raiseWith(deviceError, Py_BuildValue("(s{s:s,s:s,s:I,s:I,s:s,s:L,s:L,s:(iii),s:s})", text, "kernel", f.kernel ? f.kernel : "", "file",
-                                         f.file ? f.file : "", "line", f.line, "column", f.column, "argument",
-                                         f.argument ? f.argument : "", "index", static_cast<long long>(f.index), "extent",
-                                         static_cast<long long>(f.extent), "program_id", f.program_id[0], f.program_id[1],
-                                         f.program_id[2], "message", f.message ? f.message : ""));
+    raiseWith(deviceError,
+              Py_BuildValue("(s{s:s,s:s,s:I,s:I,s:s,s:L,s:L,s:(iii),s:s})", text, "kernel", f.kernel ? f.kernel : "",
+                            "file", f.file ? f.file : "", "line", f.line, "column", f.column, "argument",
+                            f.argument ? f.argument : "", "index", static_cast<long long>(f.index), "extent",
+                            static_cast<long long>(f.extent), "program_id", f.program_id[0], f.program_id[1],
+                            f.program_id[2], "message", f.message ? f.message : ""));
     break;
   }
   case TEGULA_OUT_OF_RESOURCES: {
     TegulaShortage what = {};
     bool known = tegula_last_shortage(&what) == TEGULA_OK;
-    raiseWith(outOfResources, known ? Py_BuildValue("(KKss)", static_cast<unsigned long long>(what.required), static_cast<unsigned long long>(what.limit), what.name, text)
+    raiseWith(outOfResources, known ? Py_BuildValue("(KKss)", static_cast<unsigned long long>(what.required),
+                                                    static_cast<unsigned long long>(what.limit), what.name, text)
                                     : Py_BuildValue("(OOss)", Py_None, Py_None, "memory", text));
     break;
   }

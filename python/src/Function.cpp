@@ -1,7 +1,7 @@
 // A jit function and the launch path: kernel[grid](*args, **kwargs) from the subscript to tegula_launch.
 //
-// The Python side (tegula/_function.py) makes the function from source text, binds captured variables before the first launch
-// (`prepare`), and registers what must not change afterwards (`watch`). Everything per launch happens here.
+// The Python side (tegula/_function.py) makes the function from source text, binds captured variables before the first
+// launch (`prepare`), and registers what must not change afterwards (`watch`). Everything per launch happens here.
 #include "Function.h"
 #include "Watch.h"
 #include "structmember.h"
@@ -58,12 +58,13 @@ const char *nameOf(FunctionObject *f, size_t i) { return f->paramNames[i]; }
 
 } // namespace
 
-bool bindArguments(FunctionObject *f, PyObject *const *args, size_t nargs, Names keywords, PyObject **bound, PyObject *&rest,
-                   TegulaLaunchOptions &options, bool partial) {
+bool bindArguments(FunctionObject *f, PyObject *const *args, size_t nargs, Names keywords, PyObject **bound,
+                   PyObject *&rest, TegulaLaunchOptions &options, bool partial) {
   size_t positional = f->variadic >= 0 ? static_cast<size_t>(f->variadic) : f->positional;
   const char *fname = tegula_function_name(f->handle);
   if (nargs > positional && f->variadic < 0) {
-    PyErr_Format(PyExc_TypeError, "%s() takes %zu %sarguments, %zu are given", fname, positional, positional < f->paramCount ? "positional " : "", nargs);
+    PyErr_Format(PyExc_TypeError, "%s() takes %zu %sarguments, %zu are given", fname, positional,
+                 positional < f->paramCount ? "positional " : "", nargs);
     return false;
   }
   for (size_t i = 0; i < f->paramCount; ++i) bound[i] = i < nargs && i < positional ? args[i] : nullptr;
@@ -95,7 +96,9 @@ bool bindArguments(FunctionObject *f, PyObject *const *args, size_t nargs, Names
     }
   }
   for (size_t i = 0; i < f->paramCount; ++i) {
-    if (bound[i] || PyTuple_GET_ITEM(f->defaults, i) != Py_Ellipsis || (partial && f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR)) continue;
+    if (bound[i] || PyTuple_GET_ITEM(f->defaults, i) != Py_Ellipsis ||
+        (partial && f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR))
+      continue;
     PyErr_Format(PyExc_TypeError, "%s() missing argument '%s'", fname, nameOf(f, i));
     return false;
   }
@@ -118,13 +121,15 @@ bool readGridOf(FunctionObject *f, PyObject *grid, PyObject *const *bound, int64
 namespace {
 
 // f(function, *head, args, kwargs) with the arguments of a vectorcall.
-PyObject *passOn(PyObject *f, LauncherObject *self, PyObject *head, PyObject *const *args, size_t nargs, Names keywords) {
+PyObject *passOn(PyObject *f, LauncherObject *self, PyObject *head, PyObject *const *args, size_t nargs,
+                 Names keywords) {
   PyObject *tuple = PyTuple_New(nargs), *dict = PyDict_New(), *result = nullptr;
   for (size_t i = 0; tuple && i < nargs; ++i) PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
   bool ok = tuple && dict;
   for (size_t k = 0; ok && k < keywords.count; ++k) ok = PyDict_SetItem(dict, keywords.names[k], args[nargs + k]) == 0;
   if (ok)
-    result = PyObject_CallFunctionObjArgs(f, self->object, head, self->warmup ? Py_True : Py_False, tuple, dict, nullptr);
+    result =
+        PyObject_CallFunctionObjArgs(f, self->object, head, self->warmup ? Py_True : Py_False, tuple, dict, nullptr);
   Py_XDECREF(tuple);
   Py_XDECREF(dict);
   return result;
@@ -168,15 +173,19 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargs, Name
     else packed[i].kind = TEGULA_ARG_MISSING;
   }
   if (ok && pack.withoutMemory && !self->warmup) {
-    PyErr_Format(PyExc_ValueError, "argument `%s` stands for a tensor and has no memory; warmup() takes it", pack.withoutMemory);
+    PyErr_Format(PyExc_ValueError, "argument `%s` stands for a tensor and has no memory; warmup() takes it",
+                 pack.withoutMemory);
     ok = false;
   }
   if (ok && self->grid && !self->warmup) ok = readGridOf(f, self->grid, bound, grid);
-  // Of a compilation the grid is a hint, where it is one: programs say (1,) for the sake of saying something, and functions may want to know what types stand for.
+  // Of a compilation the grid is a hint, where it is one: programs say (1,) for the sake of saying something, and
+  // functions may want to know what types stand for.
   if (ok && self->grid && self->warmup && !PyCallable_Check(self->grid)) {
     int64_t plane, programs;
     if (!readGridOf(f, self->grid, bound, grid)) PyErr_Clear();
-    else if (grid[0] > 0 && grid[1] > 0 && grid[2] > 0 && !__builtin_mul_overflow(grid[0], grid[1], &plane) && !__builtin_mul_overflow(plane, grid[2], &programs) && programs > 1) options.programs = programs;
+    else if (grid[0] > 0 && grid[1] > 0 && grid[2] > 0 && !__builtin_mul_overflow(grid[0], grid[1], &plane) &&
+             !__builtin_mul_overflow(plane, grid[2], &programs) && programs > 1)
+      options.programs = programs;
   }
   if (ok) ok = chooseDevice(pack, options);
   MemoryQuery memory{bound, packed, f->paramCount};
@@ -194,8 +203,8 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargs, Name
     bool isNew = false;
     if (status == TEGULA_OK && !PyErr_Occurred()) result = wrapKernel(kernel, &isNew, f->kernels);
     else if (status == TEGULA_INVALID_ARGUMENT && pack.nonContiguous)
-      PyErr_Format(PyExc_ValueError, "%s (the array given for `%s` is not contiguous; the kernel stores through it)", tegula_last_error(),
-                   pack.nonContiguous);
+      PyErr_Format(PyExc_ValueError, "%s (the array given for `%s` is not contiguous; the kernel stores through it)",
+                   tegula_last_error(), pack.nonContiguous);
     else raiseStatus(status);
     if (status == TEGULA_COMPILE_ERROR) explain(self, args, nargs, keywords);
     if (compiled) tegula_kernel_release(kernel);
@@ -219,11 +228,14 @@ PyObject *interceptOrLaunch(LauncherObject *l, PyObject *const *args, size_t nar
 }
 
 PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
-  return interceptOrLaunch(reinterpret_cast<LauncherObject *>(self), args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), namesOf(kwnames));
+  return interceptOrLaunch(reinterpret_cast<LauncherObject *>(self), args,
+                           static_cast<size_t>(PyVectorcall_NARGS(nargsf)), namesOf(kwnames));
 }
 
 PyObject *subscript(PyObject *self, PyObject *grid) { return makeLauncher(self, grid, vectorcall); }
-PyObject *warmupLauncher(PyObject *self, PyObject *grid) { return makeLauncher(self, grid == Py_None ? nullptr : grid, vectorcall, true); }
+PyObject *warmupLauncher(PyObject *self, PyObject *grid) {
+  return makeLauncher(self, grid == Py_None ? nullptr : grid, vectorcall, true);
+}
 
 // direct(grid): launches without hooks; with None for a grid only compiles.
 PyObject *directLauncher(PyObject *self, PyObject *grid) {
@@ -246,14 +258,18 @@ struct QuietCall {
   // Of (grid, args, kwargs). False with an exception set.
   bool read(PyObject *given, bool partial) {
     PyObject *args, *kwargs;
-    if (!PyArg_ParseTuple(given, "OO!O!", &grid, &PyTuple_Type, &args, &PyDict_Type, &kwargs) || !ready(f)) return false;
+    if (!PyArg_ParseTuple(given, "OO!O!", &grid, &PyTuple_Type, &args, &PyDict_Type, &kwargs) || !ready(f))
+      return false;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) objects.push_back(PyTuple_GET_ITEM(args, i));
     PyObject *name, *value;
     for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &name, &value);) names.push_back(name), objects.push_back(value);
-    if (!bindArguments(f, objects.data(), static_cast<size_t>(PyTuple_GET_SIZE(args)), {names.data(), names.size()}, bound.data(), rest, options, partial)) return false;
+    if (!bindArguments(f, objects.data(), static_cast<size_t>(PyTuple_GET_SIZE(args)), {names.data(), names.size()},
+                       bound.data(), rest, options, partial))
+      return false;
     for (size_t i = 0; i < f->paramCount; ++i) {
       packed[i].kind = TEGULA_ARG_MISSING;
-      if (bound[i] && !pack.convert(bound[i], f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR, packed[i], nameOf(f, i))) return false;
+      if (bound[i] && !pack.convert(bound[i], f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR, packed[i], nameOf(f, i)))
+        return false;
     }
     return chooseDevice(pack, options);
   }
@@ -270,13 +286,16 @@ PyObject *sketched(PyObject *self, PyObject *args) {
     WithoutGil others;
     TegulaKernel *sketch = nullptr;
     status = tegula_sketch(call.f->handle, call.packed.data(), call.packed.size(), &call.options, &sketch);
-    if (status == TEGULA_OK && tegula_kernel_estimate(sketch, extents, call.packed.data(), call.packed.size(), &call.options, &ns, nullptr) != TEGULA_OK) ns = 0;
+    if (status == TEGULA_OK && tegula_kernel_estimate(sketch, extents, call.packed.data(), call.packed.size(),
+                                                      &call.options, &ns, nullptr) != TEGULA_OK)
+      ns = 0;
     if (sketch) tegula_kernel_release(sketch);
   }
   return status == TEGULA_OK ? PyFloat_FromDouble(ns) : raiseStatus(status);
 }
 
-// rehearse(grid, args, kwargs) -> what the launch's first program does wrong on the simulator, or None: as tegula_rehearse.
+// rehearse(grid, args, kwargs) -> what the launch's first program does wrong on the simulator, or None: as
+// tegula_rehearse.
 PyObject *rehearse(PyObject *self, PyObject *args) {
   QuietCall call(reinterpret_cast<FunctionObject *>(self));
   int64_t extents[3] = {1, 1, 1};
@@ -290,7 +309,8 @@ PyObject *rehearse(PyObject *self, PyObject *args) {
   return status == TEGULA_OK ? Py_NewRef(Py_None) : PyUnicode_FromString(tegula_last_error());
 }
 
-// verify(grid, args, kwargs) -> what tegula_verify says of the launch on the CPU and on the first GPU, or the simulator where there is none; None: it fails on both.
+// verify(grid, args, kwargs) -> what tegula_verify says of the launch on the CPU and on the first GPU, or the simulator
+// where there is none; None: it fails on both.
 PyObject *verify(PyObject *self, PyObject *args) {
   QuietCall call(reinterpret_cast<FunctionObject *>(self));
   int64_t extents[3] = {1, 1, 1};
@@ -300,9 +320,12 @@ PyObject *verify(PyObject *self, PyObject *args) {
   TegulaStatus status;
   {
     WithoutGil others; // what kernels print is printed by Python, on threads of the runtime
-    status = tegula_verify(call.f->handle, extents, call.packed.data(), call.packed.size(), &call.options, TEGULA_DEVICE_INDEX_CPU, other, -1, &text);
+    status = tegula_verify(call.f->handle, extents, call.packed.data(), call.packed.size(), &call.options,
+                           TEGULA_DEVICE_INDEX_CPU, other, -1, &text);
   }
-  PyObject *result = PyErr_Occurred() || (status != TEGULA_OK && status != TEGULA_FAULT) ? raiseStatus(status) : text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
+  PyObject *result = PyErr_Occurred() || (status != TEGULA_OK && status != TEGULA_FAULT) ? raiseStatus(status)
+                     : text                                                              ? PyUnicode_FromString(text)
+                                                                                         : Py_NewRef(Py_None);
   return tegula_free(text), result;
 }
 
@@ -342,7 +365,8 @@ PyObject *proposeSpace(PyObject *self, PyObject *args) {
   TegulaStatus status;
   {
     WithoutGil others;
-    status = tegula_propose(call.f->handle, gridOfProposal, &proposed, call.packed.data(), call.packed.size(), &call.options, &json);
+    status = tegula_propose(call.f->handle, gridOfProposal, &proposed, call.packed.data(), call.packed.size(),
+                            &call.options, &json);
   }
   if (status == TEGULA_OK) {
     // Mistakes are of values that were not taken.
@@ -358,7 +382,7 @@ PyObject *proposeSpace(PyObject *self, PyObject *args) {
   return proposed.error ? raiseAgain(proposed.error) : raiseStatus(status);
 }
 
-// set_positional(n): the parameters behind the first n are given by name only.
+// set_positional(n): the parameters after the first n are given by name only.
 PyObject *setPositional(PyObject *self, PyObject *count) {
   size_t n = PyLong_AsSize_t(count);
   if (PyErr_Occurred()) return nullptr;
@@ -405,8 +429,9 @@ TegulaFunction *makeHandle(PyObject *args, PyObject *kwargs, PyObject *&prepare)
   unsigned firstLine;
   int kind, noinline, exact;
   PyObject *dns, *dnsa, *annotations;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ss#IipzO!O!pO!O", const_cast<char **>(keywords), &file, &text, &length, &firstLine, &kind,
-                                   &noinline, &mustUse, &PyTuple_Type, &dns, &PyTuple_Type, &dnsa, &exact, &PyTuple_Type, &annotations, &prepare))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ss#IipzO!O!pO!O", const_cast<char **>(keywords), &file, &text,
+                                   &length, &firstLine, &kind, &noinline, &mustUse, &PyTuple_Type, &dns, &PyTuple_Type,
+                                   &dnsa, &exact, &PyTuple_Type, &annotations, &prepare))
     return nullptr;
   auto names = [](PyObject *tuple, std::vector<const char *> &out) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
@@ -491,9 +516,12 @@ PyObject *renew(PyObject *self, PyObject *args, PyObject *kwargs) {
   bool same = tegula_function_param_count(fresh) == f->paramCount;
   for (size_t i = 0; same && i < f->paramCount; ++i) {
     TegulaParam p = {};
-    same = tegula_function_param(fresh, i, &p) == TEGULA_OK && !std::strcmp(p.name, f->paramNames[i]) && f->paramFlags[i] == static_cast<uint8_t>(p.flags);
+    same = tegula_function_param(fresh, i, &p) == TEGULA_OK && !std::strcmp(p.name, f->paramNames[i]) &&
+           f->paramFlags[i] == static_cast<uint8_t>(p.flags);
   }
-  if (!same) return tegula_function_release(fresh), PyErr_SetString(PyExc_ValueError, "the new text has other parameters"), nullptr;
+  if (!same)
+    return tegula_function_release(fresh), PyErr_SetString(PyExc_ValueError, "the new text has other parameters"),
+           nullptr;
   f->retired->push_back(std::exchange(f->handle, fresh));
   unwatch(f);
   Py_RETURN_NONE;
@@ -538,7 +566,8 @@ PyObject *freeNames(PyObject *self, PyObject *) {
   auto *f = reinterpret_cast<FunctionObject *>(self);
   size_t n = tegula_function_free_name_count(f->handle);
   PyObject *out = PyTuple_New(n);
-  for (size_t i = 0; out && i < n; ++i) PyTuple_SET_ITEM(out, i, PyUnicode_FromString(tegula_function_free_name(f->handle, i)));
+  for (size_t i = 0; out && i < n; ++i)
+    PyTuple_SET_ITEM(out, i, PyUnicode_FromString(tegula_function_free_name(f->handle, i)));
   return out;
 }
 
@@ -559,7 +588,8 @@ PyObject *setDefault(PyObject *self, PyObject *args) {
   Py_ssize_t index;
   PyObject *value, *object;
   if (!PyArg_ParseTuple(args, "nOO", &index, &value, &object)) return nullptr;
-  if (index < 0 || static_cast<size_t>(index) >= f->paramCount) return PyErr_SetString(PyExc_IndexError, "no such parameter"), nullptr;
+  if (index < 0 || static_cast<size_t>(index) >= f->paramCount)
+    return PyErr_SetString(PyExc_IndexError, "no such parameter"), nullptr;
   if (value != Py_None) {
     TegulaStatus s = tegula_function_set_default(f->handle, index, reinterpret_cast<ValueObject *>(value)->value);
     if (s != TEGULA_OK) return raiseStatus(s);
@@ -618,7 +648,8 @@ PyObject *hashOf(PyObject *self, PyObject *) {
   return contentOf(f->handle);
 }
 
-// The name of a kernel, from a Python function that takes its signature; an exception stays the thread's. `user`: a weak reference to it.
+// The name of a kernel, from a Python function that takes its signature; an exception stays the thread's. `user`: a
+// weak reference to it.
 int32_t callNamer(void *user, const char *signature, char *name, size_t size) {
   WithGil gil;
   if (!gil) return 0;
@@ -636,8 +667,8 @@ void dropNamer(void *user) {
   if (WithGil gil; gil) Py_DECREF(static_cast<PyObject *>(user));
 }
 
-// set_namer(callable): the caller keeps it as long as the function is there. It may refer to the function, so the function's handle, whose
-// references Python's collector does not see, has a weak one.
+// set_namer(callable): the caller keeps it as long as the function is there. It may refer to the function, so the
+// function's handle, whose references Python's collector does not see, has a weak one.
 PyObject *setNamer(PyObject *self, PyObject *callable) {
   TegulaFunction *handle = reinterpret_cast<FunctionObject *>(self)->handle;
   PyObject *weak = PyWeakref_NewRef(callable, nullptr);
@@ -654,7 +685,8 @@ PyObject *compileSignature(PyObject *self, PyObject *args) {
   auto *f = reinterpret_cast<FunctionObject *>(self);
   const char *signature, *target;
   PyObject *constants, *given;
-  if (!PyArg_ParseTuple(args, "sO!zO!", &signature, &PyDict_Type, &constants, &target, &PyDict_Type, &given)) return nullptr;
+  if (!PyArg_ParseTuple(args, "sO!zO!", &signature, &PyDict_Type, &constants, &target, &PyDict_Type, &given))
+    return nullptr;
   std::vector<TegulaNamedValue> named;
   TegulaLaunchOptions options = f->options;
   if (!namedValues(constants, named) || !setOptions(options, given)) return nullptr;
@@ -681,7 +713,9 @@ PyObject *handleOf(PyObject *self, PyObject *) {
   auto *f = reinterpret_cast<FunctionObject *>(self);
   if (!ready(f)) return nullptr;
   tegula_function_retain(f->handle);
-  return PyCapsule_New(f->handle, functionCapsule, [](PyObject *c) { tegula_function_release(static_cast<TegulaFunction *>(PyCapsule_GetPointer(c, functionCapsule))); });
+  return PyCapsule_New(f->handle, functionCapsule, [](PyObject *c) {
+    tegula_function_release(static_cast<TegulaFunction *>(PyCapsule_GetPointer(c, functionCapsule)));
+  });
 }
 
 PyMethodDef methods[] = {{"handle", handleOf, METH_NOARGS, nullptr},
@@ -726,7 +760,8 @@ TegulaFunction *functionHandle(PyObject *function) {
 }
 
 bool isPlainFunction(PyObject *object) {
-  return PyObject_TypeCheck(object, &FunctionType) && Py_TYPE(object)->tp_as_mapping && Py_TYPE(object)->tp_as_mapping->mp_subscript == subscript;
+  return PyObject_TypeCheck(object, &FunctionType) && Py_TYPE(object)->tp_as_mapping &&
+         Py_TYPE(object)->tp_as_mapping->mp_subscript == subscript;
 }
 
 PyObject *launchFunction(PyObject *function, PyObject *grid, PyObject *const *args, size_t positional, Names keywords) {

@@ -28,10 +28,10 @@ struct FunctionObject {
 
 /// Prepared, and all that it reads as it was. False with an exception set.
 bool ready(FunctionObject *f);
-/// Binds the call's objects to parameters as Python would. `bound[i]` is borrowed; the *args tuple is new and kept in `rest`. `partial`: constexpr
-/// parameters may be missing.
-bool bindArguments(FunctionObject *f, PyObject *const *args, size_t nargs, Names keywords, PyObject **bound, PyObject *&rest,
-                   TegulaLaunchOptions &options, bool partial = false);
+/// Binds the call's objects to parameters as Python would. `bound[i]` is borrowed; the *args tuple is new and kept in
+/// `rest`. `partial`: constexpr parameters may be missing.
+bool bindArguments(FunctionObject *f, PyObject *const *args, size_t nargs, Names keywords, PyObject **bound,
+                   PyObject *&rest, TegulaLaunchOptions &options, bool partial = false);
 /// The extents of a grid. What a callable one sees: every bound parameter by name, defaults included.
 bool readGridOf(FunctionObject *f, PyObject *grid, PyObject *const *bound, int64_t out[3]);
 /// Do launches of it come by Python's hooks?

@@ -31,9 +31,10 @@ void endAsking() {
   if (--asking == 0 && ended) asking.notify_all();
 }
 
-/// Gives this thread a thread state if it has none. It stays until the interpreter ends: the threads that need one are the
-/// pool's. PyGILState_Ensure would make it while another thread may fork; the lock of the interpreter's list of states
-/// is then taken for good in the child, which CPython 3.11 waits for before it resets it (_PyThreadState_DeleteExcept).
+/// Gives this thread a thread state if it has none. It stays until the interpreter ends: the threads that need one are
+/// the pool's. PyGILState_Ensure would make it while another thread may fork; the lock of the interpreter's list of
+/// states is then taken for good in the child, which CPython 3.11 waits for before it resets it
+/// (_PyThreadState_DeleteExcept).
 void ensureState() {
   if (PyGILState_GetThisThreadState()) return;
   std::lock_guard<std::mutex> lock(makingState);
@@ -93,7 +94,8 @@ PyObject *beginExit(PyObject *, PyObject *) {
   PyThreadState *state = PyEval_SaveThread();
   tegula_shutdown(giveUpGil); // compilations end before what they use of Python does
   for (int n; (n = asking) != 0;) asking.wait(n);
-  // A thread that is in Python may hold the lock of a file's buffer, which the interpreter wants when it closes its files.
+  // A thread that is in Python may hold the lock of a file's buffer, which the interpreter wants when it closes its
+  // files.
   for (int n; (n = calling) > 0;) calling.wait(n);
   PyEval_RestoreThread(state);
   Py_RETURN_NONE;

@@ -16,7 +16,8 @@ struct KernelObject {
 
 namespace {
 
-// One live Python object per kernel, so that a launch allocates nothing after the first: borrowed, the object takes itself out. Guarded by the GIL.
+// One live Python object per kernel, so that a launch allocates nothing after the first: borrowed, the object takes
+// itself out. Guarded by the GIL.
 std::unordered_map<TegulaKernel *, PyObject *> &wrappers() {
   static auto *map = new std::unordered_map<TegulaKernel *, PyObject *>;
   return *map;
@@ -32,8 +33,8 @@ void dealloc(PyObject *self) {
   Py_TYPE(self)->tp_free(self);
 }
 
-/// The kernel of an object. One that came from another process by its attributes alone is loaded here, from the bytes among them. Null with
-/// an exception set.
+/// The kernel of an object. One that came from another process by its attributes alone is loaded here, from the bytes
+/// among them. Null with an exception set.
 TegulaKernel *kernelOf(PyObject *self) {
   auto *k = reinterpret_cast<KernelObject *>(self);
   if (k->kernel) return k->kernel;
@@ -70,7 +71,8 @@ PyObject *stage(PyObject *self, PyObject *name) {
     WithoutGil others;
     status = tegula_kernel_asm(kernel, s, &text, &length);
   }
-  if (status == TEGULA_NOT_FOUND) return PyErr_Format(PyExc_KeyError, "Unknown key: '%s'; %s", s, tegula_last_error()), nullptr;
+  if (status == TEGULA_NOT_FOUND)
+    return PyErr_Format(PyExc_KeyError, "Unknown key: '%s'; %s", s, tegula_last_error()), nullptr;
   if (status != TEGULA_OK) return raiseStatus(status);
   if (!std::strcmp(s, "obj") || !std::strcmp(s, "cubin")) return PyBytes_FromStringAndSize(text, length);
   return PyUnicode_DecodeUTF8(text, length, "replace");
@@ -94,14 +96,18 @@ PyObject *info(PyObject *self, PyObject *) {
   i.size = sizeof i;
   TegulaStatus s = tegula_kernel_info(kernel, &i);
   if (s != TEGULA_OK) return raiseStatus(s);
-  return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:O,s:O,s:s,s:K,s:K,s:K,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "name", i.name, "symbol", i.symbol, "hash", i.hash, "target",
-                       i.target, "signature", i.signature, "num_warps", i.num_warps, "num_stages", i.num_stages, "num_ctas", i.num_ctas,
-                       "checked", i.checked ? Py_True : Py_False, "debug", i.debug ? Py_True : Py_False, "origin",
-                       i.origin == TEGULA_FROM_DISK_CACHE ? "disk" : i.origin == TEGULA_FROM_BYTES ? "bytes" : "compiler", "scratch_bytes",
-                       static_cast<unsigned long long>(i.scratch_bytes), "object_bytes", static_cast<unsigned long long>(i.object_bytes),
-                       "code_bytes", static_cast<unsigned long long>(i.code_bytes), "threads", i.threads, "cluster_ctas", i.cluster_ctas, "n_regs",
-                       i.registers, "n_spills", i.spill_bytes / 4, "local_bytes", i.local_bytes, "shared", i.shared_bytes, "blocks_per_core",
-                       i.blocks_per_core);
+  return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:O,s:O,s:s,s:K,s:K,s:K,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "name",
+                       i.name, "symbol", i.symbol, "hash", i.hash, "target", i.target, "signature", i.signature,
+                       "num_warps", i.num_warps, "num_stages", i.num_stages, "num_ctas", i.num_ctas, "checked",
+                       i.checked ? Py_True : Py_False, "debug", i.debug ? Py_True : Py_False, "origin",
+                       i.origin == TEGULA_FROM_DISK_CACHE ? "disk"
+                       : i.origin == TEGULA_FROM_BYTES    ? "bytes"
+                                                          : "compiler",
+                       "scratch_bytes", static_cast<unsigned long long>(i.scratch_bytes), "object_bytes",
+                       static_cast<unsigned long long>(i.object_bytes), "code_bytes",
+                       static_cast<unsigned long long>(i.code_bytes), "threads", i.threads, "cluster_ctas",
+                       i.cluster_ctas, "n_regs", i.registers, "n_spills", i.spill_bytes / 4, "local_bytes",
+                       i.local_bytes, "shared", i.shared_bytes, "blocks_per_core", i.blocks_per_core);
 }
 
 // A number that no other kernel has as long as this one is there.
@@ -149,13 +155,15 @@ PyObject *timings(PyObject *self, PyObject *) {
   t.size = sizeof t;
   TegulaStatus s = tegula_kernel_timings(kernel, &t);
   if (s != TEGULA_OK) return raiseStatus(s);
-  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "parse", t.parse, "sema", t.sema, "passes", t.passes, "plan", t.plan, "emit",
-                       t.emit, "optimize", t.optimize, "codegen", t.codegen, "load", t.load, "total", t.total, "assemble", t.assemble);
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "parse", t.parse, "sema", t.sema, "passes",
+                       t.passes, "plan", t.plan, "emit", t.emit, "optimize", t.optimize, "codegen", t.codegen, "load",
+                       t.load, "total", t.total, "assemble", t.assemble);
 }
 
 bool streamOf(PyObject *value, void *&out);
 
-/// The arguments for all parameters of a compiled kernel, which ignores those of its constants: what no parameter takes at run time (a string, a type) is a compile-time value.
+/// The arguments for all parameters of a compiled kernel, which ignores those of its constants: what no parameter takes
+/// at run time (a string, a type) is a compile-time value.
 bool convertAll(ArgPack &pack, PyObject *const *items, size_t count, std::vector<TegulaArg> &out) {
   out.resize(count);
   for (size_t i = 0; i < count; ++i) {
@@ -167,8 +175,10 @@ bool convertAll(ArgPack &pack, PyObject *const *items, size_t count, std::vector
   return true;
 }
 
-// None, or null with an exception. `items`: an argument for each parameter of the function, constants included; borrowed.
-PyObject *launchWith(TegulaKernel *kernel, const int64_t extents[3], PyObject *const *items, size_t count, PyObject *stream) {
+// None, or null with an exception. `items`: an argument for each parameter of the function, constants included;
+// borrowed.
+PyObject *launchWith(TegulaKernel *kernel, const int64_t extents[3], PyObject *const *items, size_t count,
+                     PyObject *stream) {
   ArgPack pack;
   TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
   if (stream != Py_None && !streamOf(stream, options.stream)) return nullptr;
@@ -209,10 +219,14 @@ bool callHook(PyObject *hook, PyObject *metadata) {
   return result;
 }
 
-// run(grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, launch_enter_hook, launch_exit_hook, *arguments)
+// run(grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, launch_enter_hook, launch_exit_hook,
+// *arguments)
 PyObject *runKernel(PyObject *self, PyObject *const *args, Py_ssize_t count) {
   enum { GRID = 0, STREAM = 3, METADATA = 6, ENTER = 7, EXIT = 8, FIRST = 9 };
-  if (count < FIRST) return PyErr_Format(PyExc_TypeError, "run() takes %d arguments and those of the kernel, %zd are given", int(FIRST), count), nullptr;
+  if (count < FIRST)
+    return PyErr_Format(PyExc_TypeError, "run() takes %d arguments and those of the kernel, %zd are given", int(FIRST),
+                        count),
+           nullptr;
   PyObject *grid = PyTuple_Pack(3, args[GRID], args[GRID + 1], args[GRID + 2]);
   if (!grid) return nullptr;
   int64_t extents[3];
@@ -222,12 +236,14 @@ PyObject *runKernel(PyObject *self, PyObject *const *args, Py_ssize_t count) {
   if (!ok || !callHook(args[ENTER], args[METADATA])) return nullptr;
   int isStream = PyObject_IsTrue(args[STREAM]);  // 0: the default stream, as without one
   if (isStream < 0) return nullptr;
-  PyObject *done = launchWith(kernel, extents, args + FIRST, static_cast<size_t>(count - FIRST), isStream ? args[STREAM] : Py_None);
+  PyObject *done =
+      launchWith(kernel, extents, args + FIRST, static_cast<size_t>(count - FIRST), isStream ? args[STREAM] : Py_None);
   if (done && !callHook(args[EXIT], args[METADATA])) Py_CLEAR(done);
   return done;
 }
 
-// estimate_launch(grid, args, num_threads) -> (nanoseconds, text): every parameter of the function must be given, constants included.
+// estimate_launch(grid, args, num_threads) -> (nanoseconds, text): every parameter of the function must be given,
+// constants included.
 PyObject *estimateLaunch(PyObject *self, PyObject *args) {
   PyObject *grid, *tuple;
   int threads;
@@ -237,7 +253,8 @@ PyObject *estimateLaunch(PyObject *self, PyObject *args) {
   if (!kernel || !readGrid(grid, extents)) return nullptr;
   ArgPack pack;
   std::vector<TegulaArg> packed;
-  if (!convertAll(pack, &PyTuple_GET_ITEM(tuple, 0), static_cast<size_t>(PyTuple_GET_SIZE(tuple)), packed)) return nullptr;
+  if (!convertAll(pack, &PyTuple_GET_ITEM(tuple, 0), static_cast<size_t>(PyTuple_GET_SIZE(tuple)), packed))
+    return nullptr;
   TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
   options.num_threads = threads;
   options.device = TEGULA_DEVICE_INDEX_CPU; // nothing is asked of it; else one would be looked for
@@ -329,7 +346,8 @@ struct OptionRow {
 };
 #define INT_OPTION(name, field) {name, OptionRow::Int, offsetof(TegulaLaunchOptions, field)}
 #define FLAG_OPTION(name, field) {name, OptionRow::Flag, offsetof(TegulaLaunchOptions, field)}
-// What kernel[grid](..., name=value) takes beside the parameters; the language's names (docs/language.md §4.3) and our own.
+// What kernel[grid](..., name=value) takes beside the parameters; the language's names (docs/language.md §4.3) and our
+// own.
 const OptionRow optionTable[] = {
     INT_OPTION("num_warps", num_warps),
     INT_OPTION("num_stages", num_stages),
@@ -389,7 +407,8 @@ bool streamOf(PyObject *value, void *&out) {
   }
   if (!number) {
     if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_AttributeError))
-      PyErr_Format(PyExc_TypeError, "stream: a CUDA stream or its address is needed, found %s", Py_TYPE(value)->tp_name);
+      PyErr_Format(PyExc_TypeError, "stream: a CUDA stream or its address is needed, found %s",
+                   Py_TYPE(value)->tp_name);
     return false;
   }
   out = PyLong_AsVoidPtr(number);
@@ -416,8 +435,8 @@ static const OptionRow *findOption(PyObject *name) {
 
 bool isOption(PyObject *name) { return findOption(name) != nullptr; }
 
-/// Without an exception. A number beyond 64 bits is read as the largest or smallest, of which there can be too many of anything: messages
-/// show the object.
+/// Without an exception. A number beyond 64 bits is read as the largest or smallest, of which there can be too many of
+/// anything: messages show the object.
 static bool readInteger(PyObject *object, long long &out) {
   PyObject *i = PyLong_CheckExact(object) ? Py_NewRef(object) : PyNumber_Index(object);
   if (!i) return dropError(), false;
@@ -428,8 +447,8 @@ static bool readInteger(PyObject *object, long long &out) {
   return true;
 }
 
-// Libraries of bitcode, as a dict or pairs of names and paths. libdevice's functions are the language's own here, whatever file is named for
-// them; others cannot be linked.
+// Libraries of bitcode, as a dict or pairs of names and paths. libdevice's functions are the language's own here,
+// whatever file is named for them; others cannot be linked.
 static bool onlyLibdevice(PyObject *value) {
   PyObject *pairs = PyMapping_Keys(value);
   if (!pairs) dropError();
@@ -440,7 +459,9 @@ static bool onlyLibdevice(PyObject *value) {
     PyObject *item = PySequence_Fast_GET_ITEM(fast, i);
     PyObject *name = PyTuple_Check(item) && PyTuple_GET_SIZE(item) ? PyTuple_GET_ITEM(item, 0) : item;
     ok = PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "libdevice") == 0;
-    if (!ok) PyErr_Format(PyExc_NotImplementedError, "extern_libs: %R cannot be linked; only libdevice is there, built in", name);
+    if (!ok)
+      PyErr_Format(PyExc_NotImplementedError, "extern_libs: %R cannot be linked; only libdevice is there, built in",
+                   name);
   }
   Py_XDECREF(fast);
   return ok;
@@ -460,7 +481,9 @@ int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
     char *field = reinterpret_cast<char *>(&options) + row.offset;
     if (row.kind == OptionRow::Ignored || value == Py_None) return 1;
     if (row.kind == OptionRow::Refused)
-      return PyErr_Format(PyExc_NotImplementedError, "option %s=%R has no equivalent here; launches take it only as None", row.name, value), -1;
+      return PyErr_Format(PyExc_NotImplementedError,
+                          "option %s=%R has no equivalent here; launches take it only as None", row.name, value),
+             -1;
     if (row.kind == OptionRow::Device) return deviceIndex(value, options.device) ? 1 : -1;
     if (row.kind == OptionRow::Arch) return isArch(value) ? 1 : -1;
     if (row.kind == OptionRow::Libraries) return onlyLibdevice(value) ? 1 : -1;
@@ -489,13 +512,16 @@ int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
       return 1;
     }
     long long v;
-    if (!readInteger(value, v)) return PyErr_Format(PyExc_TypeError, "%s: an int is needed, found %s", row.name, Py_TYPE(value)->tp_name), -1;
+    if (!readInteger(value, v))
+      return PyErr_Format(PyExc_TypeError, "%s: an int is needed, found %s", row.name, Py_TYPE(value)->tp_name), -1;
     // 0 is what options that nobody gave are.
-    bool isSize = row.offset == offsetof(TegulaLaunchOptions, num_warps) || row.offset == offsetof(TegulaLaunchOptions, num_ctas);
+    bool isSize =
+        row.offset == offsetof(TegulaLaunchOptions, num_warps) || row.offset == offsetof(TegulaLaunchOptions, num_ctas);
     if (v > std::numeric_limits<int32_t>::max() || v < std::numeric_limits<int32_t>::min() || (v == 0 && isSize))
       return PyErr_Format(PyExc_ValueError, "%s is %S; no launch takes that many", row.name, value), -1;
     if (row.offset == offsetof(TegulaLaunchOptions, num_warps) && (v & (v - 1)))
-      return PyErr_Format(PyExc_AssertionError, "num_warps is %S; it must be a power of 2, at most 64", value), -1; // as Triton asserts it
+      // as Triton asserts it
+      return PyErr_Format(PyExc_AssertionError, "num_warps is %S; it must be a power of 2, at most 64", value), -1;
     *reinterpret_cast<int32_t *>(field) = static_cast<int32_t>(v);
     return 1;
   }
@@ -515,10 +541,14 @@ bool setOptions(TegulaLaunchOptions &options, PyObject *given) {
 // Extent `i` of a grid.
 static bool readExtent(PyObject *item, Py_ssize_t i, int64_t &out) {
   long long n;
-  if (!readInteger(item, n)) return PyErr_Format(PyExc_TypeError, "a grid has extents that are ints, found %s", Py_TYPE(item)->tp_name), false;
+  if (!readInteger(item, n))
+    return PyErr_Format(PyExc_TypeError, "a grid has extents that are ints, found %s", Py_TYPE(item)->tp_name), false;
   if (n == std::numeric_limits<long long>::max())
-    return PyErr_Format(PyExc_ValueError, "grid dimension %zd is %S; at most 2147483647 programs fit in one dimension", i, item), false;
-  if (n == std::numeric_limits<long long>::min()) return PyErr_Format(PyExc_ValueError, "grid dimension %zd is negative (%S)", i, item), false;
+    return PyErr_Format(PyExc_ValueError, "grid dimension %zd is %S; at most 2147483647 programs fit in one dimension",
+                        i, item),
+           false;
+  if (n == std::numeric_limits<long long>::min())
+    return PyErr_Format(PyExc_ValueError, "grid dimension %zd is negative (%S)", i, item), false;
   out = n;
   return true;
 }
@@ -532,7 +562,8 @@ bool readGrid(PyObject *grid, int64_t out[3]) {
   }
   Py_ssize_t n = PySequence_Size(grid);
   if (n < 0) {
-    PyErr_Format(PyExc_TypeError, "a grid is a tuple of 1 to 3 ints or a function that returns one, found %s", Py_TYPE(grid)->tp_name);
+    PyErr_Format(PyExc_TypeError, "a grid is a tuple of 1 to 3 ints or a function that returns one, found %s",
+                 Py_TYPE(grid)->tp_name);
     return false;
   }
   if (n < 1) return PyErr_Format(PyExc_ValueError, "a grid has 1 to 3 extents, found %zd", n), false;

@@ -1,7 +1,9 @@
-// What wraps a kernel, tuners and heuristics (tegula/runtime/autotuner.py), on the way from `wrapped[grid](...)` to the kernel's launch.
+// What wraps a kernel, tuners and heuristics (tegula/runtime/autotuner.py), on the way from `wrapped[grid](...)` to the
+// kernel's launch.
 //
-// Each layer's rule is that of its `run` in Python: this file does the same for launches that need no measurement, and leaves all others to `run`. Nothing is
-// remembered from one launch to the next, so whatever a program assigns (`cache`, `configs`, `keys`, a configuration's values, `run` itself) counts at once.
+// Each layer's rule is that of its `run` in Python: this file does the same for launches that need no measurement, and
+// leaves all others to `run`. Nothing is remembered from one launch to the next, so whatever a program assigns
+// (`cache`, `configs`, `keys`, a configuration's values, `run` itself) counts at once.
 #include "Core.h"
 #include <algorithm>
 #include <initializer_list>
@@ -21,7 +23,14 @@ struct {
   PyObject *run, *grid, *warmup, *fn, *argNames, *values, *configs, *cache, *keys, *bestConfig, *dtype;
   PyObject *ofConfig[8]; // attributes of a configuration, by ConfigName
 } names;
-enum ConfigName { OPTION, OPTIONS_END = 5 /* options of the launch, in the order of Config.all_kwargs() */, KWARGS = OPTIONS_END, PRE_HOOK, ALL_KWARGS, CONFIG_NAMES };
+enum ConfigName {
+  OPTION,
+  OPTIONS_END = 5 /* options of the launch, in the order of Config.all_kwargs() */,
+  KWARGS = OPTIONS_END,
+  PRE_HOOK,
+  ALL_KWARGS,
+  CONFIG_NAMES
+};
 
 bool sameName(PyObject *a, PyObject *b) {
   if (a == b) return true;
@@ -29,7 +38,8 @@ bool sameName(PyObject *a, PyObject *b) {
   return !(PyUnicode_CHECK_INTERNED(a) && PyUnicode_CHECK_INTERNED(b)) && PyUnicode_Compare(a, b) == 0;
 }
 
-/// Index of a name among `count` of them; `count` if it is not there. Names are interned, so identity nearly always decides.
+/// Index of a name among `count` of them; `count` if it is not there. Names are interned, so identity nearly always
+/// decides.
 size_t indexOf(PyObject *name, PyObject *const *among, size_t count) {
   for (size_t i = 0; i < count; ++i)
     if (among[i] == name) return i;
@@ -40,7 +50,8 @@ size_t indexOf(PyObject *name, PyObject *const *among, size_t count) {
 
 PyObject **itemsOf(PyObject *list) { return reinterpret_cast<PyListObject *>(list)->ob_item; }
 
-/// An empty dict with room for so many items, as far as this Python can make one: growing it costs as much as filling it.
+/// An empty dict with room for so many items, as far as this Python can make one: growing it costs as much as filling
+/// it.
 PyObject *newDict(size_t count) {
 #if PY_VERSION_HEX < 0x030D0000
   return _PyDict_NewPresized(static_cast<Py_ssize_t>(count));
@@ -133,7 +144,9 @@ public:
     stack.push(v);
   }
   /// How many of the positional arguments have a name.
-  size_t named(PyObject *argNames) const { return std::min(positional, static_cast<size_t>(PyList_GET_SIZE(argNames))); }
+  size_t named(PyObject *argNames) const {
+    return std::min(positional, static_cast<size_t>(PyList_GET_SIZE(argNames)));
+  }
   /// (*head, *names of the keywords)
   PyObject *keywordTuple(std::initializer_list<PyObject *> head) const {
     PyObject *tuple = PyTuple_New(static_cast<Py_ssize_t>(head.size() + count()));
@@ -147,7 +160,8 @@ public:
   PyObject *bound(PyObject *argNames) const {
     PyObject *dict = newDict(named(argNames) + count() + 6); // the configuration or the heuristics add some
     bool ok = dict;
-    for (size_t i = 0; ok && i < named(argNames); ++i) ok = !PyDict_SetItem(dict, PyList_GET_ITEM(argNames, static_cast<Py_ssize_t>(i)), stack[i]);
+    for (size_t i = 0; ok && i < named(argNames); ++i)
+      ok = !PyDict_SetItem(dict, PyList_GET_ITEM(argNames, static_cast<Py_ssize_t>(i)), stack[i]);
     ok = ok && !PyDict_SetItem(dict, names.grid, grid) && !PyDict_SetItem(dict, names.warmup, Py_False);
     for (size_t i = 0; ok && i < count(); ++i) ok = !PyDict_SetItem(dict, keywords[i], value(i));
     if (!ok) Py_CLEAR(dict);
@@ -189,7 +203,8 @@ PyObject *textOfDtype(PyObject *dtype) {
 
 bool hasNoDtype(PyObject *value) {
   PyTypeObject *t = Py_TYPE(value);
-  return t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type || t == &PyTuple_Type || value == Py_None;
+  return t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type || t == &PyTuple_Type ||
+         value == Py_None;
 }
 
 /// Adds the text of value.dtype, if it has one, to the parts of a key. False with an exception set.
@@ -235,10 +250,12 @@ PyObject *tuningKey(const Call &call, PyObject *argNames, PyObject *keys) {
   return key;
 }
 
-/// What a configuration of the class itself has of its own, read in one go: it has a few attributes, and looking for each costs more.
+/// What a configuration of the class itself has of its own, read in one go: it has a few attributes, and looking for
+/// each costs more.
 class ConfigParts {
 public:
-  explicit ConfigParts(PyObject *config) : attributes_(Py_TYPE(config) == configType ? PyObject_GenericGetDict(config, nullptr) : nullptr) {
+  explicit ConfigParts(PyObject *config)
+      : attributes_(Py_TYPE(config) == configType ? PyObject_GenericGetDict(config, nullptr) : nullptr) {
     PyObject *name, *value;
     if (!attributes_) PyErr_Clear();
     for (Py_ssize_t at = 0; attributes_ && PyDict_Next(attributes_, &at, &name, &value);)
@@ -248,16 +265,20 @@ public:
   PyObject *&operator[](size_t name) { return parts_[name]; }
   /// all_kwargs() does what eachOption does.
   bool isPlain() const {
-    return parts_[KWARGS] && PyDict_CheckExact(parts_[KWARGS]) && !parts_[ALL_KWARGS] && _PyType_Lookup(configType, names.ofConfig[ALL_KWARGS]) == configKwargs;
+    return parts_[KWARGS] && PyDict_CheckExact(parts_[KWARGS]) && !parts_[ALL_KWARGS] &&
+           _PyType_Lookup(configType, names.ofConfig[ALL_KWARGS]) == configKwargs;
   }
-  bool hasNoHook() const { return parts_[PRE_HOOK] == Py_None && !_PyType_Lookup(configType, names.ofConfig[PRE_HOOK]); }
+  bool hasNoHook() const {
+    return parts_[PRE_HOOK] == Py_None && !_PyType_Lookup(configType, names.ofConfig[PRE_HOOK]);
+  }
 
 private:
   Owned attributes_;
   PyObject *parts_[CONFIG_NAMES] = {};
 };
 
-/// Has f(name, value) called for each of config.all_kwargs(), both borrowed, until it returns false. False with an exception set.
+/// Has f(name, value) called for each of config.all_kwargs(), both borrowed, until it returns false. False with an
+/// exception set.
 template <typename F> bool eachOption(PyObject *config, ConfigParts &parts, F &&f) {
   PyObject *name, *value;
   if (parts.isPlain()) {
@@ -267,7 +288,8 @@ template <typename F> bool eachOption(PyObject *config, ConfigParts &parts, F &&
     }
     for (Py_ssize_t at = 0; PyDict_Next(parts[KWARGS], &at, &name, &value);) {
       // An option that is in both has the option's value, in the place of the other.
-      if (size_t i = indexOf(name, names.ofConfig, OPTIONS_END); i < OPTIONS_END && parts[i]) value = std::exchange(parts[i], nullptr);
+      if (size_t i = indexOf(name, names.ofConfig, OPTIONS_END); i < OPTIONS_END && parts[i])
+        value = std::exchange(parts[i], nullptr);
       if (!f(name, value)) return false;
     }
     for (size_t i = OPTION; i < OPTIONS_END; ++i)
@@ -276,7 +298,8 @@ template <typename F> bool eachOption(PyObject *config, ConfigParts &parts, F &&
   }
   Owned all(PyObject_CallMethodNoArgs(config, names.ofConfig[ALL_KWARGS]));
   if (!all) return false;
-  if (!PyDict_Check(all)) return PyErr_SetString(PyExc_TypeError, "all_kwargs() of a configuration gives a dict"), false;
+  if (!PyDict_Check(all))
+    return PyErr_SetString(PyExc_TypeError, "all_kwargs() of a configuration gives a dict"), false;
   for (Py_ssize_t at = 0; PyDict_Next(all, &at, &name, &value);)
     if (!f(name, value)) return false;
   return true;
@@ -289,16 +312,22 @@ bool callHook(PyObject *config, const Call &call, PyObject *argNames) {
   if (there <= 0) return there == 0;
   Owned all(call.bound(argNames));
   ConfigParts parts(config);
-  if (!all || !eachOption(config, parts, [&](PyObject *name, PyObject *value) { return PyDict_SetItem(all, name, value) == 0; })) return false;
+  if (!all || !eachOption(config, parts,
+                          [&](PyObject *name, PyObject *value) { return PyDict_SetItem(all, name, value) == 0; }))
+    return false;
   Owned done(PyObject_CallOneArg(hook, all));
   return done != nullptr;
 }
 
-/// The configuration that Autotuner.run would choose without measuring; a new reference. Null, perhaps with an exception set: `run` is to choose.
+/// The configuration that Autotuner.run would choose without measuring; a new reference. Null, perhaps with an
+/// exception set: `run` is to choose.
 PyObject *choice(const Call &call, PyObject *attributes, PyObject *argNames) {
-  PyObject *configs = PyDict_GetItemWithError(attributes, names.configs), *keys = PyDict_GetItemWithError(attributes, names.keys),
+  PyObject *configs = PyDict_GetItemWithError(attributes, names.configs),
+           *keys = PyDict_GetItemWithError(attributes, names.keys),
            *cache = PyDict_GetItemWithError(attributes, names.cache);
-  if (!configs || !keys || !cache || !PyList_CheckExact(configs) || !PyList_CheckExact(keys) || !PyDict_CheckExact(cache)) return nullptr;
+  if (!configs || !keys || !cache || !PyList_CheckExact(configs) || !PyList_CheckExact(keys) ||
+      !PyDict_CheckExact(cache))
+    return nullptr;
   if (PyList_GET_SIZE(configs) == 1) return Py_NewRef(PyList_GET_ITEM(configs, 0));
   Owned held(Py_NewRef(cache)); // comparing keys may run Python
   Owned key(tuningKey(call, argNames, keys));
@@ -310,7 +339,9 @@ Step throughTuner(PyObject *tuner, PyObject *attributes, PyObject *argNames, Cal
   Owned config(choice(call, attributes, argNames));
   if (!config && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return Failed; // Ctrl-C comes once
   if (!config) return PyErr_Clear(), LongWay; // which raises it again
-  if (PyDict_GetItemWithError(attributes, names.bestConfig) != config && PyDict_SetItem(attributes, names.bestConfig, config) != 0) return Failed;
+  if (PyDict_GetItemWithError(attributes, names.bestConfig) != config &&
+      PyDict_SetItem(attributes, names.bestConfig, config) != 0)
+    return Failed;
   std::optional<ConfigParts> parts(config);
   if (!parts->hasNoHook()) {
     if (!callHook(config, call, argNames)) return Failed;
@@ -318,7 +349,8 @@ Step throughTuner(PyObject *tuner, PyObject *attributes, PyObject *argNames, Cal
   }
   auto add = [&](PyObject *name, PyObject *value) {
     if (call.find(name) == call.count()) return call.set(call.count(), name, Py_NewRef(value)), true;
-    PyErr_Format(PyExc_ValueError, "Conflicting meta-parameters: %U. Make sure that you don't re-define auto-tuned symbols.", name);
+    PyErr_Format(PyExc_ValueError,
+                 "Conflicting meta-parameters: %U. Make sure that you don't re-define auto-tuned symbols.", name);
     return false;
   };
   return eachOption(config, *parts, add) ? Next : Failed;
@@ -361,12 +393,14 @@ PyObject *launch(PyObject *outermost, Call &call) {
     Owned attributes(PyObject_GenericGetDict(object, nullptr));
     if (!attributes) return nullptr;
     if (isPlainFunction(object) && has(object, attributes, names.run, functionRun))
-      return launchFunction(object, call.grid, call.stack.data(), call.positional, {call.keywords.data(), call.count()});
+      return launchFunction(object, call.grid, call.stack.data(), call.positional,
+                            {call.keywords.data(), call.count()});
     PyTypeObject *type = Py_TYPE(object);
     if (type != tunerType && type != heuristicsType) return longWay(object, call);
     Owned argNames(Py_XNewRef(PyDict_GetItemWithError(attributes, names.argNames)));
     if (!argNames || !PyList_CheckExact(argNames)) return longWay(object, call);
-    Step step = type == tunerType ? throughTuner(object, attributes, argNames, call) : throughHeuristics(object, attributes, argNames, call);
+    Step step = type == tunerType ? throughTuner(object, attributes, argNames, call)
+                                  : throughHeuristics(object, attributes, argNames, call);
     if (step == Failed) return nullptr;
     if (step == LongWay) return longWay(object, call);
     PyObject *fn = PyDict_GetItemWithError(attributes, names.fn); // after what was called, as in `run`
@@ -379,7 +413,8 @@ PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObj
   auto *l = reinterpret_cast<LauncherObject *>(self);
   Call call(l->grid, args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), namesOf(kwnames));
   for (PyObject *name : {names.grid, names.warmup})
-    if (call.find(name) < call.count()) return PyErr_Format(PyExc_TypeError, "run() got multiple values for keyword argument '%U'", name), nullptr;
+    if (call.find(name) < call.count())
+      return PyErr_Format(PyExc_TypeError, "run() got multiple values for keyword argument '%U'", name), nullptr;
   return launch(l->object, call);
 }
 
@@ -387,26 +422,44 @@ PyObject *subscript(PyObject *self, PyObject *grid) { return makeLauncher(self, 
 
 PyMappingMethods mapping = {nullptr, subscript, nullptr};
 
-// set_layers(Autotuner, Heuristics, JITFunction, Config, text of a dtype): once, when the classes are as they are written.
+// set_layers(Autotuner, Heuristics, JITFunction, Config, text of a dtype): once, when the classes are as they are
+// written.
 PyObject *setLayers(PyObject *, PyObject *args) {
   PyObject *tuner, *heuristics, *function, *config;
   if (tunerType) return PyErr_SetString(PyExc_RuntimeError, "the layers are set"), nullptr;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O", &PyType_Type, &tuner, &PyType_Type, &heuristics, &PyType_Type, &function, &PyType_Type, &config, &dtypeText)) return nullptr;
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O", &PyType_Type, &tuner, &PyType_Type, &heuristics, &PyType_Type, &function,
+                        &PyType_Type, &config, &dtypeText))
+    return nullptr;
   struct Text {
     PyObject **to;
     const char *text;
   };
-  for (const Text &r : {Text{&names.run, "run"}, {&names.grid, "grid"}, {&names.warmup, "warmup"}, {&names.fn, "fn"}, {&names.argNames, "arg_names"}, {&names.values, "values"},
-                       {&names.configs, "configs"}, {&names.cache, "cache"}, {&names.keys, "keys"}, {&names.bestConfig, "best_config"}, {&names.dtype, "dtype"},
-                       {&names.ofConfig[0], "num_warps"}, {&names.ofConfig[1], "num_ctas"}, {&names.ofConfig[2], "num_stages"}, {&names.ofConfig[3], "maxnreg"},
-                       {&names.ofConfig[4], "ir_override"}, {&names.ofConfig[KWARGS], "kwargs"}, {&names.ofConfig[PRE_HOOK], "pre_hook"}, {&names.ofConfig[ALL_KWARGS], "all_kwargs"}})
+  for (const Text &r : {Text{&names.run, "run"},
+                        {&names.grid, "grid"},
+                        {&names.warmup, "warmup"},
+                        {&names.fn, "fn"},
+                        {&names.argNames, "arg_names"},
+                        {&names.values, "values"},
+                        {&names.configs, "configs"},
+                        {&names.cache, "cache"},
+                        {&names.keys, "keys"},
+                        {&names.bestConfig, "best_config"},
+                        {&names.dtype, "dtype"},
+                        {&names.ofConfig[0], "num_warps"},
+                        {&names.ofConfig[1], "num_ctas"},
+                        {&names.ofConfig[2], "num_stages"},
+                        {&names.ofConfig[3], "maxnreg"},
+                        {&names.ofConfig[4], "ir_override"},
+                        {&names.ofConfig[KWARGS], "kwargs"},
+                        {&names.ofConfig[PRE_HOOK], "pre_hook"},
+                        {&names.ofConfig[ALL_KWARGS], "all_kwargs"}})
     if (!(*r.to = PyUnicode_InternFromString(r.text))) return nullptr;
   auto method = [](PyObject *type, PyObject *name, PyObject *&to) {
     to = Py_XNewRef(_PyType_Lookup(reinterpret_cast<PyTypeObject *>(type), name));
     return to != nullptr;
   };
-  if (!method(tuner, names.run, tunerRun) || !method(heuristics, names.run, heuristicsRun) || !method(function, names.run, functionRun) ||
-      !method(config, names.ofConfig[ALL_KWARGS], configKwargs))
+  if (!method(tuner, names.run, tunerRun) || !method(heuristics, names.run, heuristicsRun) ||
+      !method(function, names.run, functionRun) || !method(config, names.ofConfig[ALL_KWARGS], configKwargs))
     return PyErr_SetString(PyExc_TypeError, "a class lacks `run` or `all_kwargs`"), nullptr;
   for (PyObject *o : {tuner, heuristics, config, dtypeText}) Py_INCREF(o);
   heuristicsType = reinterpret_cast<PyTypeObject *>(heuristics);

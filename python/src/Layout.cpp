@@ -1,5 +1,5 @@
-// Linear layouts as tuples ([(name, bits), ...] of inputs, the same of outputs, one tuple of coordinates for each input bit): the algebra is the
-// library's.
+// Linear layouts as tuples ([(name, bits), ...] of inputs, the same of outputs, one tuple of coordinates for each input
+// bit): the algebra is the library's.
 #include "Core.h"
 
 namespace tegula_python {
@@ -44,7 +44,9 @@ struct Given {
   }
   bool read(PyObject *object) {
     PyObject *in, *out, *rows;
-    if (!PyArg_ParseTuple(object, "OOO!", &in, &out, &PyTuple_Type, &rows) || !readDims(in, ins) || !readDims(out, outs) || !readBases(rows)) return false;
+    if (!PyArg_ParseTuple(object, "OOO!", &in, &out, &PyTuple_Type, &rows) || !readDims(in, ins) ||
+        !readDims(out, outs) || !readBases(rows))
+      return false;
     bases.push_back(0); // never empty
     layout = {sizeof layout, ins.data(), outs.data(), ins.size(), outs.size(), bases.data()};
     return true;
@@ -53,7 +55,8 @@ struct Given {
 
 PyObject *dimsOf(const TegulaLayoutDim *dims, size_t count) {
   PyObject *list = PyList_New(static_cast<Py_ssize_t>(count));
-  for (size_t i = 0; list && i < count; ++i) PyList_SET_ITEM(list, i, Py_BuildValue("(sI)", dims[i].name, dims[i].bits));
+  for (size_t i = 0; list && i < count; ++i)
+    PyList_SET_ITEM(list, i, Py_BuildValue("(sI)", dims[i].name, dims[i].bits));
   return list;
 }
 
@@ -63,7 +66,8 @@ PyObject *basesOf(const TegulaLayout &l) {
   PyObject *rows = PyTuple_New(static_cast<Py_ssize_t>(bits));
   for (size_t i = 0; rows && i < bits; ++i) {
     PyObject *row = PyTuple_New(static_cast<Py_ssize_t>(l.out_count));
-    for (size_t k = 0; row && k < l.out_count; ++k) PyTuple_SET_ITEM(row, k, PyLong_FromUnsignedLong(l.bases[i * l.out_count + k]));
+    for (size_t k = 0; row && k < l.out_count; ++k)
+      PyTuple_SET_ITEM(row, k, PyLong_FromUnsignedLong(l.bases[i * l.out_count + k]));
     PyTuple_SET_ITEM(rows, i, row);
   }
   return rows;
@@ -74,11 +78,14 @@ PyObject *operate(PyObject *, PyObject *args) {
   const char *name;
   PyObject *first, *second;
   Given a, b;
-  if (!PyArg_ParseTuple(args, "sO!O", &name, &PyTuple_Type, &first, &second) || !a.read(first) || (second != Py_None && !b.read(second))) return nullptr;
+  if (!PyArg_ParseTuple(args, "sO!O", &name, &PyTuple_Type, &first, &second) || !a.read(first) ||
+      (second != Py_None && !b.read(second)))
+    return nullptr;
   TegulaLayout *out = nullptr;
   TegulaStatus s = tegula_layout_operate(name, &a.layout, second == Py_None ? nullptr : &b.layout, &out);
   if (s != TEGULA_OK) return raiseStatus(s);
-  PyObject *result = Py_BuildValue("(NNN)", dimsOf(out->ins, out->in_count), dimsOf(out->outs, out->out_count), basesOf(*out));
+  PyObject *result =
+      Py_BuildValue("(NNN)", dimsOf(out->ins, out->in_count), dimsOf(out->outs, out->out_count), basesOf(*out));
   tegula_free(out);
   return result;
 }
@@ -95,6 +102,8 @@ PyObject *rank(PyObject *, PyObject *object) {
 
 } // namespace
 
-PyMethodDef layoutMethods[] = {{"layout_operate", operate, METH_VARARGS, nullptr}, {"layout_rank", rank, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef layoutMethods[] = {{"layout_operate", operate, METH_VARARGS, nullptr},
+                               {"layout_rank", rank, METH_O, nullptr},
+                               {nullptr, nullptr, 0, nullptr}};
 
 } // namespace tegula_python

@@ -52,7 +52,14 @@ PyMethodDef moduleMethods[] = {{"set_exceptions", setExceptions, METH_VARARGS, n
                                {"dtype_number", dtypeNumber, METH_O, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "tegula._core", "CPython objects over libtegula.", -1, moduleMethods, nullptr, nullptr, nullptr,
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "tegula._core",
+                          "CPython objects over libtegula.",
+                          -1,
+                          moduleMethods,
+                          nullptr,
+                          nullptr,
+                          nullptr,
                           nullptr};
 } // namespace
 
@@ -83,7 +90,8 @@ TegulaContext *context() {
 PyMODINIT_FUNC PyInit__core() {
   using namespace tegula_python;
   if (tegula_abi_version() != TEGULA_ABI_VERSION) {
-    PyErr_Format(PyExc_ImportError, "libtegula.so has interface %d, this extension was built for %d", tegula_abi_version(), TEGULA_ABI_VERSION);
+    PyErr_Format(PyExc_ImportError, "libtegula.so has interface %d, this extension was built for %d",
+                 tegula_abi_version(), TEGULA_ABI_VERSION);
     return nullptr;
   }
   PyObject *m = PyModule_Create(&definition);
@@ -93,7 +101,8 @@ PyMODINIT_FUNC PyInit__core() {
     Py_INCREF(t);
     PyModule_AddObject(m, std::strrchr(t->tp_name, '.') + 1, reinterpret_cast<PyObject *>(t));
   }
-  for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods, functionMethods, boundMethods, layerMethods, eagerMethods, layoutMethods, tuneMethods, bundleMethods})
+  for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods, functionMethods, boundMethods, layerMethods,
+                             eagerMethods, layoutMethods, tuneMethods, bundleMethods})
     if (PyModule_AddFunctions(m, table) < 0) return nullptr;
   forgetThreadsAfterFork();
   PyModule_AddStringConstant(m, "version", tegula_version());

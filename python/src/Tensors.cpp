@@ -1,9 +1,12 @@
-// Tensors of other libraries without a Python call per tensor, where their type offers DLPack's C exchange interface (PyTorch 2.10 and
-// later does), and the stream that such a library launches on at the moment.
+// Tensors of other libraries without a Python call per tensor, where their type offers DLPack's C exchange interface
+// (PyTorch 2.10 and later does), and the stream that such a library launches on at the moment.
 //
-// PyTorch's tensors are read through its C interface for code that is built without it (torch/csrc/inductor/aoti_torch/c/shim.h), where that gives the same: the exchange interface takes the GIL
-// and two references for each (torch 2.15: 65 ns for 12). Its handle of a tensor is the address of an at::Tensor, which is a pointer. Where in an object of Python that pointer stands is not
-// assumed: it is where the number lies that the tensor's `_cdata` gives, and what is read there must be what the exchange interface says. Everything is read anew at each launch.
+// PyTorch's tensors are read through its C interface for code that is built without it
+// (torch/csrc/inductor/aoti_torch/c/shim.h), where that gives the same: the exchange interface takes the GIL and two
+// references for each (torch 2.15: 65 ns for 12). Its handle of a tensor is the address of an at::Tensor, which is a
+// pointer. Where in an object of Python that pointer stands is not assumed: it is where the number lies that the
+// tensor's `_cdata` gives, and what is read there must be what the exchange interface says. Everything is read anew at
+// each launch.
 #include "Core.h"
 #include <dlfcn.h>
 #include <cstring>
@@ -51,8 +54,9 @@ const ExchangeApi *readApi(PyTypeObject *type) {
     dropError();
     return nullptr;
   }
-  auto *api = static_cast<const ExchangeApi *>(
-      PyCapsule_IsValid(capsule, "dlpack_exchange_api") ? PyCapsule_GetPointer(capsule, "dlpack_exchange_api") : nullptr);
+  auto *api = static_cast<const ExchangeApi *>(PyCapsule_IsValid(capsule, "dlpack_exchange_api")
+                                                   ? PyCapsule_GetPointer(capsule, "dlpack_exchange_api")
+                                                   : nullptr);
   Py_DECREF(capsule); // the table lives as long as the process
   while (api && api->version.major != 1) api = api->previous;
   return api && api->tensorFromObject ? api : nullptr;
@@ -102,7 +106,8 @@ struct Torch {
     TORCH_FUNCTIONS(RESOLVE)
 #undef RESOLVE
     const auto constant = [&](const char *name) { return reinterpret_cast<int32_t (*)()>(dlsym(library, name)); };
-    auto *cpuType = constant("aoti_torch_device_type_cpu"), *cudaType = constant("aoti_torch_device_type_cuda"), *stridedLayout = constant("aoti_torch_layout_strided");
+    auto *cpuType = constant("aoti_torch_device_type_cpu"), *cudaType = constant("aoti_torch_device_type_cuda"),
+         *stridedLayout = constant("aoti_torch_layout_strided");
 #define CHECK(member, name, parameters) &&member
     isComplete = cpuType && cudaType && stridedLayout TORCH_FUNCTIONS(CHECK);
 #undef CHECK
@@ -122,10 +127,12 @@ bool readTorch(const TypeEntry &entry, PyObject *object, DLTensor &t, int32_t &d
   void *handle = reinterpret_cast<char *>(object) + entry.handle;
   int32_t layout, deviceType;
   int64_t dimensions;
-  // A function that fails writes to the log, so sparse tensors, which have no memory of their own, are not asked for it.
+  // A function that fails writes to the log, so sparse tensors, which have no memory of their own, are not asked for
+  // it.
   if (!*static_cast<void **>(handle) || f.layout(handle, &layout) || layout != f.strided) return false;
-  if (f.dtype(handle, &dtype) || f.deviceType(handle, &deviceType) || f.deviceIndex(handle, &t.device.id) || f.dimensions(handle, &dimensions) || f.sizes(handle, &t.shape) ||
-      f.strides(handle, &t.strides) || f.data(handle, &t.data))
+  if (f.dtype(handle, &dtype) || f.deviceType(handle, &deviceType) || f.deviceIndex(handle, &t.device.id) ||
+      f.dimensions(handle, &dimensions) || f.sizes(handle, &t.shape) || f.strides(handle, &t.strides) ||
+      f.data(handle, &t.data))
     return false;
   if ((deviceType != f.cpu && deviceType != f.cuda) || dtype < 0 || dtype >= mostTorchDtypes) return false;
   t.device.type = deviceType == f.cuda ? deviceCuda : deviceCpu;
@@ -136,10 +143,13 @@ bool readTorch(const TypeEntry &entry, PyObject *object, DLTensor &t, int32_t &d
 
 // Do they say the same? Strides of dimensions of one element mean nothing.
 bool isSame(const DLTensor &a, const DLTensor &b) {
-  if (static_cast<char *>(a.data) + a.byteOffset != static_cast<char *>(b.data) + b.byteOffset || a.device.type != b.device.type || a.ndim != b.ndim) return false;
+  if (static_cast<char *>(a.data) + a.byteOffset != static_cast<char *>(b.data) + b.byteOffset ||
+      a.device.type != b.device.type || a.ndim != b.ndim)
+    return false;
   if (a.device.type == deviceCuda && a.device.id != b.device.id) return false;
   for (int i = 0; i < a.ndim; ++i)
-    if (a.shape[i] != b.shape[i] || (a.shape[i] > 1 && (!a.strides || !b.strides || a.strides[i] != b.strides[i]))) return false;
+    if (a.shape[i] != b.shape[i] || (a.shape[i] > 1 && (!a.strides || !b.strides || a.strides[i] != b.strides[i])))
+      return false;
   return true;
 }
 
@@ -150,10 +160,12 @@ void searchHandle(TypeEntry &entry, PyObject *object, const DLTensor &t) {
   const unsigned long long address = number && PyLong_Check(number) ? PyLong_AsUnsignedLongLong(number) : 0;
   Py_XDECREF(number);
   dropError();
-  if (!address || !torchFunctions().isComplete) return; // asked only now: of another library's tensor, PyTorch may not be loaded yet
+  // asked only now: of another library's tensor, PyTorch may not be loaded yet
+  if (!address || !torchFunctions().isComplete) return;
   unsigned found = 0;
   TypeEntry candidate = entry;
-  for (Py_ssize_t at = sizeof(PyObject); at + static_cast<Py_ssize_t>(sizeof(void *)) <= entry.type->tp_basicsize; at += sizeof(void *)) {
+  for (Py_ssize_t at = sizeof(PyObject); at + static_cast<Py_ssize_t>(sizeof(void *)) <= entry.type->tp_basicsize;
+       at += sizeof(void *)) {
     void *word;
     std::memcpy(&word, reinterpret_cast<char *>(object) + at, sizeof word);
     if (word && reinterpret_cast<uintptr_t>(word) == address) ++found, candidate.handle = at;
@@ -169,17 +181,19 @@ TegulaDtype dtypeOf(uint8_t code, uint8_t bits) {
     uint8_t code, bits;
     TegulaDtype dtype;
   };
-  static constexpr Row rows[] = {{2, 32, TEGULA_FP32}, {4, 16, TEGULA_BF16}, {2, 16, TEGULA_FP16}, {0, 32, TEGULA_INT32}, {0, 64, TEGULA_INT64},
-                                 {2, 64, TEGULA_FP64}, {0, 8, TEGULA_INT8},  {1, 8, TEGULA_UINT8}, {0, 16, TEGULA_INT16}, {1, 16, TEGULA_UINT16},
-                                 {1, 32, TEGULA_UINT32}, {1, 64, TEGULA_UINT64}, {6, 8, TEGULA_INT1}, {10, 8, TEGULA_FP8E4NV}, {12, 8, TEGULA_FP8E5},
+  static constexpr Row rows[] = {{2, 32, TEGULA_FP32},    {4, 16, TEGULA_BF16},    {2, 16, TEGULA_FP16},
+                                 {0, 32, TEGULA_INT32},   {0, 64, TEGULA_INT64},   {2, 64, TEGULA_FP64},
+                                 {0, 8, TEGULA_INT8},     {1, 8, TEGULA_UINT8},    {0, 16, TEGULA_INT16},
+                                 {1, 16, TEGULA_UINT16},  {1, 32, TEGULA_UINT32},  {1, 64, TEGULA_UINT64},
+                                 {6, 8, TEGULA_INT1},     {10, 8, TEGULA_FP8E4NV}, {12, 8, TEGULA_FP8E5},
                                  {11, 8, TEGULA_FP8E4B8}, {13, 8, TEGULA_FP8E5B16}};
   for (const Row &r : rows)
     if (r.code == code && r.bits == bits) return r.dtype;
   return TEGULA_VOID;
 }
 
-// Bytes from the first to the end of the last element; -1 if elements lie before the first: then `span` is what they take in all.
-// `isDense`: the elements follow one another, the last dimension's first.
+// Bytes from the first to the end of the last element; -1 if elements lie before the first: then `span` is what they
+// take in all. `isDense`: the elements follow one another, the last dimension's first.
 int64_t reach(const DLTensor &t, int64_t itemBytes, int64_t &span, bool &isDense) {
   int64_t last = 0, before = 0, dense = 1;
   isDense = true;
@@ -243,7 +257,9 @@ bool ArgPack::convertTensor(PyObject *object, TegulaArg &out, const char *paramN
 PyObject *tensorTypes(PyObject *, PyObject *) {
   PyObject *result = PyDict_New();
   for (unsigned i = 0; result && i < knownCount; ++i)
-    if (known[i].api && PyDict_SetItem(result, reinterpret_cast<PyObject *>(known[i].type), known[i].handle ? Py_True : Py_False) < 0) Py_CLEAR(result);
+    if (known[i].api &&
+        PyDict_SetItem(result, reinterpret_cast<PyObject *>(known[i].type), known[i].handle ? Py_True : Py_False) < 0)
+      Py_CLEAR(result);
   return result;
 }
 

@@ -79,9 +79,11 @@ void sketchThem(void *user, const size_t *configs, size_t count, double *ns) {
   WithGil gil;
   if (!gil || t.error) return;
   PyObject *list = PyTuple_New(static_cast<Py_ssize_t>(count));
-  for (size_t i = 0; list && i < count; ++i) PyTuple_SET_ITEM(list, static_cast<Py_ssize_t>(i), PyLong_FromSize_t(configs[i]));
+  for (size_t i = 0; list && i < count; ++i)
+    PyTuple_SET_ITEM(list, static_cast<Py_ssize_t>(i), PyLong_FromSize_t(configs[i]));
   PyObject *r = list ? PyObject_CallOneArg(t.sketch, list) : nullptr;
-  for (size_t i = 0; r && PyList_Check(r) && i < count && static_cast<Py_ssize_t>(i) < PyList_GET_SIZE(r); ++i) ns[i] = PyFloat_AsDouble(PyList_GET_ITEM(r, static_cast<Py_ssize_t>(i)));
+  for (size_t i = 0; r && PyList_Check(r) && i < count && static_cast<Py_ssize_t>(i) < PyList_GET_SIZE(r); ++i)
+    ns[i] = PyFloat_AsDouble(PyList_GET_ITEM(r, static_cast<Py_ssize_t>(i)));
   if (!r || PyErr_Occurred()) t.raised(); // the first compilation says so
   Py_XDECREF(r);
   Py_XDECREF(list);
@@ -95,7 +97,14 @@ bool readBuffer(Tuning &t, PyObject *item) {
   int dtype, read, written, reset;
   if (!PyArg_ParseTuple(item, "sKLippp", &name, &address, &bytes, &dtype, &read, &written, &reset)) return false;
   t.names.push_back(Py_NewRef(PyTuple_GET_ITEM(item, 0)));
-  t.buffers.push_back({name, reinterpret_cast<void *>(static_cast<uintptr_t>(address)), bytes, static_cast<TegulaDtype>(dtype), static_cast<uint8_t>(read), static_cast<uint8_t>(written), static_cast<uint8_t>(reset), {}});
+  t.buffers.push_back({name,
+                       reinterpret_cast<void *>(static_cast<uintptr_t>(address)),
+                       bytes,
+                       static_cast<TegulaDtype>(dtype),
+                       static_cast<uint8_t>(read),
+                       static_cast<uint8_t>(written),
+                       static_cast<uint8_t>(reset),
+                       {}});
   return true;
 }
 
@@ -137,7 +146,8 @@ TegulaStatus runOne(void *user, size_t config) {
   return s;
 }
 
-/// Launches by call(), recorded on the stream: what it raises says that they cannot be; but Ctrl-C, kept in `error`, ends it all.
+/// Launches by call(), recorded on the stream: what it raises says that they cannot be; but Ctrl-C, kept in `error`,
+/// ends it all.
 template <typename F> TegulaStatus record(int32_t device, void *stream, PyObject *&error, F &&call) {
   WithGil gil;
   if (!gil) return ended();
@@ -150,7 +160,8 @@ template <typename F> TegulaStatus record(int32_t device, void *stream, PyObject
 
 TegulaStatus recordOne(void *user, size_t config, void *stream) {
   auto &t = *static_cast<Tuning *>(user);
-  return record(t.device, stream, t.error, [&] { return PyObject_CallFunction(t.record, "n", static_cast<Py_ssize_t>(config)); });
+  return record(t.device, stream, t.error,
+                [&] { return PyObject_CallFunction(t.record, "n", static_cast<Py_ssize_t>(config)); });
 }
 
 PyObject *restoreMemory(PyObject *capsule, PyObject *) {
@@ -198,13 +209,15 @@ bool readPoints(PyObject *points, size_t count, std::vector<uint32_t> &out, size
       ok = !PyErr_Occurred();
     }
   }
-  if (!ok && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "points are a tuple of numbers for each configuration");
+  if (!ok && !PyErr_Occurred())
+    PyErr_SetString(PyExc_ValueError, "points are a tuple of numbers for each configuration");
   return ok;
 }
 
-// tune(configs, name, function or None, arguments text, sample arguments, prepare, compile, run, measure or None, (deterministic, validate, progress,
-// top_k, budget in ms, bytes for copies or 0, search: 1, 0 or -1, in CUDA graphs), points of a space (a tuple of numbers for each configuration) or None, sketch, record)
-// -> (report as JSON or None, text of the error or None)
+// tune(configs, name, function or None, arguments text, sample arguments, prepare, compile, run, measure or None,
+// (deterministic, validate, progress, top_k, budget in ms, bytes for copies or 0, search: 1, 0 or -1, in CUDA graphs),
+// points of a space (a tuple of numbers for each configuration) or None, sketch, record) -> (report as JSON or None,
+// text of the error or None)
 PyObject *tuneThem(PyObject *, PyObject *args) {
   PyObject *configs, *function, *samples, *measure, *points;
   const char *name, *arguments;
@@ -213,8 +226,9 @@ PyObject *tuneThem(PyObject *, PyObject *args) {
   double budget;
   unsigned long long copyBytes;
   Tuning t{};
-  if (!PyArg_ParseTuple(args, "O!sOsO!OOOO(ppiIdKip)OOO", &PyTuple_Type, &configs, &name, &function, &arguments, &PyTuple_Type, &samples, &t.prepare, &t.compile, &t.run,
-                        &measure, &deterministic, &validate, &progress, &topK, &budget, &copyBytes, &search, &inGraphs, &points, &t.sketch, &t.record))
+  if (!PyArg_ParseTuple(args, "O!sOsO!OOOO(ppiIdKip)OOO", &PyTuple_Type, &configs, &name, &function, &arguments,
+                        &PyTuple_Type, &samples, &t.prepare, &t.compile, &t.run, &measure, &deterministic, &validate,
+                        &progress, &topK, &budget, &copyBytes, &search, &inGraphs, &points, &t.sketch, &t.record))
     return nullptr;
   t.measure = measure;
   TegulaContext *c = context();
@@ -295,8 +309,8 @@ TegulaStatus recordCall(void *user, void *stream) {
   return record(r.device, stream, r.error, [&] { return PyObject_CallNoArgs(r.call); });
 }
 
-// graph_times(f, milliseconds, rows) -> nanoseconds of f() in each of the rows, in CUDA graphs, as tegula_graph_times; None: f() launches on no GPU; a text: why it cannot be
-// recorded
+// graph_times(f, milliseconds, rows) -> nanoseconds of f() in each of the rows, in CUDA graphs, as tegula_graph_times;
+// None: f() launches on no GPU; a text: why it cannot be recorded
 PyObject *graphTimes(PyObject *, PyObject *args) {
   Recorded r{};
   double ms;
@@ -326,6 +340,8 @@ PyObject *graphTimes(PyObject *, PyObject *args) {
 
 } // namespace
 
-PyMethodDef tuneMethods[] = {{"tune", tuneThem, METH_VARARGS, nullptr}, {"graph_times", graphTimes, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef tuneMethods[] = {{"tune", tuneThem, METH_VARARGS, nullptr},
+                             {"graph_times", graphTimes, METH_VARARGS, nullptr},
+                             {nullptr, nullptr, 0, nullptr}};
 
 } // namespace tegula_python

@@ -1,4 +1,5 @@
-// Compile-time objects: constructors for Python's converter (tegula/_values.py), which decides what a Python object means.
+// Compile-time objects: constructors for Python's converter (tegula/_values.py), which decides what a Python object
+// means.
 #include "Core.h"
 
 namespace tegula_python {
@@ -71,7 +72,9 @@ PyObject *valueSet(PyObject *, PyObject *x) {
 PyObject *valueDict(PyObject *, PyObject *args) {
   PyObject *keys, *values;
   std::vector<TegulaValue *> k, v;
-  if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &keys, &PyList_Type, &values) || !readValues(keys, k) || !readValues(values, v)) return nullptr;
+  if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &keys, &PyList_Type, &values) || !readValues(keys, k) ||
+      !readValues(values, v))
+    return nullptr;
   if (k.size() != v.size()) {
     PyErr_SetString(PyExc_ValueError, "as many values as keys are needed");
     return nullptr;
@@ -103,7 +106,8 @@ PyObject *valueAggregate(PyObject *, PyObject *args) {
   const char *name;
   unsigned long long identity;
   PyObject *fields, *types, *defaults, *bases;
-  if (!PyArg_ParseTuple(args, "sKO!O!O!O!", &name, &identity, &PyList_Type, &fields, &PyList_Type, &types, &PyList_Type, &defaults, &PyList_Type, &bases))
+  if (!PyArg_ParseTuple(args, "sKO!O!O!O!", &name, &identity, &PyList_Type, &fields, &PyList_Type, &types, &PyList_Type,
+                        &defaults, &PyList_Type, &bases))
     return nullptr;
   std::vector<const char *> names;
   std::vector<TegulaValue *> typeValues, defaultValues, baseValues;
@@ -124,15 +128,16 @@ PyObject *valueAggregate(PyObject *, PyObject *args) {
     defaultValues.push_back(d == Py_None ? nullptr : reinterpret_cast<ValueObject *>(d)->value);
   }
   if (!readValues(types, typeValues) || !readValues(bases, baseValues)) return nullptr;
-  return wrapValue(tegula_value_aggregate(name, identity, names.data(), typeValues.data(), defaultValues.data(), names.size(), baseValues.data(),
-                                          baseValues.size()));
+  return wrapValue(tegula_value_aggregate(name, identity, names.data(), typeValues.data(), defaultValues.data(),
+                                          names.size(), baseValues.data(), baseValues.size()));
 }
 PyObject *valueAddMember(PyObject *, PyObject *args) {
   PyObject *cls, *member;
   const char *name;
   int role;
   if (!PyArg_ParseTuple(args, "O!siO!", &ValueType, &cls, &name, &role, &ValueType, &member)) return nullptr;
-  TegulaStatus s = tegula_value_add_member(reinterpret_cast<ValueObject *>(cls)->value, name, role, reinterpret_cast<ValueObject *>(member)->value);
+  TegulaStatus s = tegula_value_add_member(reinterpret_cast<ValueObject *>(cls)->value, name, role,
+                                           reinterpret_cast<ValueObject *>(member)->value);
   if (s != TEGULA_OK) return raiseStatus(s);
   Py_RETURN_NONE;
 }
@@ -178,10 +183,12 @@ PyObject *valueOpaque(PyObject *, PyObject *args) {
 PyObject *valueMember(PyObject *, PyObject *args) {
   PyObject *value, *object;
   if (!PyArg_ParseTuple(args, "O!O!", &ValueType, &value, &ValueType, &object)) return nullptr;
-  return wrapValue(tegula_value_member(reinterpret_cast<ValueObject *>(value)->value, reinterpret_cast<ValueObject *>(object)->value));
+  return wrapValue(tegula_value_member(reinterpret_cast<ValueObject *>(value)->value,
+                                       reinterpret_cast<ValueObject *>(object)->value));
 }
 
-// A Python module as the compiler sees it: attributes are converted on demand. `user` is the Python resolver, f(name) -> Value or None.
+// A Python module as the compiler sees it: attributes are converted on demand. `user` is the Python resolver, f(name)
+// -> Value or None.
 TegulaValue *resolve(void *user, const char *attribute) {
   WithGil gil;
   if (!gil) return nullptr;

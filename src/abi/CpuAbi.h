@@ -15,8 +15,9 @@ typedef struct TegulaCpuFault {
   int32_t code;         /* TEGULA_FAULT_* */
   int32_t site;         /* index into the kernel's table of sites (line, column, argument, message) */
   int32_t pid[3];
-  int64_t index;        /* bounds, alignment: byte offset of the first such element from the start of the argument's buffer */
-  int64_t extent;       /* size of the buffer in bytes; -1: the pointer isn't derived from one argument, `index` is the address */
+  int64_t index; /* bounds, alignment: byte offset of the first such element from the start of the argument's buffer */
+  int64_t
+      extent; /* size of the buffer in bytes; -1: the pointer isn't derived from one argument, `index` is the address */
 } TegulaCpuFault;
 
 enum {
@@ -37,7 +38,9 @@ typedef struct TegulaCpuExtent {
 /* TegulaCpuLaunch.flags */
 enum {
   TEGULA_LAUNCH_ATOMICS = 1, /* `atomics` may be called; without it all atomics are atomic */
-  TEGULA_LAUNCH_ALONE = 2    /* set by `atomics`: until the entry returns, nothing else of this process runs code with atomics of scope gpu or cta */
+  /* set by `atomics`: until the entry returns, nothing else of this process runs code with atomics of scope gpu or
+   * cta */
+  TEGULA_LAUNCH_ALONE = 2
 };
 
 struct TegulaCpuLaunch;
@@ -53,8 +56,9 @@ typedef void (*TegulaCpuWaitFn)(const struct TegulaCpuLaunch *launch, int64_t tu
 /* Called by a program that saw `cancel` in the loop `site`, before it returns. */
 typedef void (*TegulaCpuStoppedFn)(const struct TegulaCpuLaunch *launch, int32_t site, int32_t x, int32_t y, int32_t z);
 
-/* Called by kernels with atomics, once in each call of the entry, before its first program. `plain`: 1 if the kernel has a form in which atomics are plain reads and writes; then TEGULA_LAUNCH_ALONE
- * may be set when it returns. May wait for a launch that is alone. */
+/* Called by kernels with atomics, once in each call of the entry, before its first program. `plain`: 1 if the kernel
+ * has a form in which atomics are plain reads and writes; then TEGULA_LAUNCH_ALONE may be set when it returns. May
+ * wait for a launch that is alone. */
 typedef void (*TegulaCpuAtomicsFn)(const struct TegulaCpuLaunch *launch, int32_t plain);
 
 typedef struct TegulaCpuLaunch {
@@ -72,12 +76,13 @@ typedef struct TegulaCpuLaunch {
   uint64_t number;                 /* no other launch of this process has it; 0: not known */
 } TegulaCpuLaunch;
 
-/* Entry point, one symbol per kernel. Runs programs begin <= linear < end, where
- * linear = x + grid[0] * (y + grid[1] * z), or y + grid[1] * (x + grid[0] * z) or another order, in which each program has one number, where nothing tells the order. `args` is the packed argument block: runtime arguments in order, each
- * at its natural alignment (pointers 8 bytes, i1 as one byte 0/1). `scratch` is private to the calling thread, 64-byte aligned, at least
- * KernelMeta.scratchBytes long; contents are undefined on entry, but for this: if its
- * first eight bytes are the launch's number, which is not 0, all is as an earlier call for this launch has left it. Returns a TEGULA_FAULT_ code; on a fault the remaining
- * programs of the range are skipped. */
+/* Entry point, one symbol per kernel. Runs programs begin <= linear < end, where linear = x + grid[0] * (y + grid[1]
+ * * z), or y + grid[1] * (x + grid[0] * z) or another order, in which each program has one number, where nothing
+ * tells the order. `args` is the packed argument block: runtime arguments in order, each at its natural alignment
+ * (pointers 8 bytes, i1 as one byte 0/1). `scratch` is private to the calling thread, 64-byte aligned, at least
+ * KernelMeta.scratchBytes long; contents are undefined on entry, but for this: if its first eight bytes are the
+ * launch's number, which is not 0, all is as an earlier call for this launch has left it. Returns a TEGULA_FAULT_
+ * code; on a fault the remaining programs of the range are skipped. */
 typedef int32_t (*TegulaCpuEntry)(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end,
                                   void *scratch);
 

@@ -1,21 +1,22 @@
 /* The contract between GPU code compiled for the simulator and the simulator's machine model (src/sim). Plain C.
  *
  * The NVIDIA target lowers a kernel once. Everything LLVM has no plain operation for, and every access to memory that
- * GPU threads share, goes through its instruction layer (targets/nvidia/instr/Instr.h), which prints a PTX instruction for a
- * GPU and a call of one function below for the simulator. One fiber runs one GPU thread; a function may switch to
- * another fiber (barriers, shuffles, waits), so generated code holds no lock and no thread-local across a call.
+ * GPU threads share, goes through its instruction layer (targets/nvidia/instr/Instr.h), which prints a PTX
+ * instruction for a GPU and a call of one function below for the simulator. One fiber runs one GPU thread; a function
+ * may switch to another fiber (barriers, shuffles, waits), so generated code holds no lock and no thread-local across
+ * a call.
  *
  * Conventions
  *   - `t` is the calling GPU thread. `site` is an index into the kernel's table of sites: where in the kernel source.
  *   - Registers go through memory: `out`, `in`, `d`, ... point to arrays of 32-bit registers on the caller's stack;
  *     16- and 8-bit elements are packed, lowest first.
- *   - Shared addresses are 32-bit as on hardware: the CTA's rank in its cluster << 24 | offset; the first user byte is
- *     at offset 0x400. Global addresses are host addresses.
- *   - A fault (a race, an access outside all buffers, a deadlock ...) is recorded and ends the launch: the function does
- *     not return to the faulting fiber.
- *   - A predicate `p` of 0 means that this thread does nothing (but still takes part in a warp's or CTA's instruction).
- * Semantics are those of the PTX ISA 8.x section named at each function; layouts of fragments and descriptors: the
- * same section and docs/hopper.md. */
+ *   - Shared addresses are 32-bit as on hardware: the CTA's rank in its cluster << 24 | offset; the first user byte
+ *     is at offset 0x400. Global addresses are host addresses.
+ *   - A fault (a race, an access outside all buffers, a deadlock ...) is recorded and ends the launch: the function
+ *     does not return to the faulting fiber.
+ *   - A predicate `p` of 0 means that this thread does nothing (but still takes part in a warp's or CTA's
+ *     instruction). Semantics are those of the PTX ISA 8.x section named at each function; layouts of fragments and
+ *     descriptors: the same section and docs/hopper.md. */
 #ifndef TEGULA_ABI_SIMABI_H
 #define TEGULA_ABI_SIMABI_H
 #include <stdint.h>
@@ -51,15 +52,27 @@ void tegula_sim_ld_shared(TegulaSimThread *t, int32_t site, uint32_t addr, int32
 void tegula_sim_st_shared(TegulaSimThread *t, int32_t site, uint32_t addr, int32_t bytes, int32_t p, const void *in);
 uint32_t tegula_sim_mapa(TegulaSimThread *t, uint32_t addr, int32_t rank);
 /* st.async: 4, 8 or 16 bytes to shared memory of a CTA of the cluster, whose mbarrier `bar` counts them. */
-void tegula_sim_st_async(TegulaSimThread *t, int32_t site, uint32_t addr, const void *in, int32_t bytes, uint32_t bar, int32_t p);
+void tegula_sim_st_async(TegulaSimThread *t, int32_t site, uint32_t addr, const void *in, int32_t bytes, uint32_t bar,
+                         int32_t p);
 
-/* Atomics (atom, red). space 0: global, 1: shared. `type`: TEGULA_SIM_*; `count` elements of that type in a row (vector
- * forms; else 1). op: TEGULA_ATOM_*. Each element is updated atomically; `old` may be null (red).
- * LOAD and STORE leave alone memory and `old`; a LOAD's `in` is not looked at. TEGULA_SIM_I8 is for these two only.
- * For CAS `in` holds compare then value. sem: 0 relaxed, 1 acquire, 2 release, 3 acq_rel. scope: 0 cta, 1 cluster, 2 gpu, 3 sys. */
-enum { TEGULA_SIM_I32, TEGULA_SIM_I64, TEGULA_SIM_F16, TEGULA_SIM_BF16, TEGULA_SIM_F32, TEGULA_SIM_F64, TEGULA_SIM_I16, TEGULA_SIM_I8 };
+/* Atomics (atom, red). space 0: global, 1: shared. `type`: TEGULA_SIM_*; `count` elements of that type in a row
+ * (vector forms; else 1). op: TEGULA_ATOM_*. Each element is updated atomically; `old` may be null (red). LOAD and
+ * STORE leave alone memory and `old`; a LOAD's `in` is not looked at. TEGULA_SIM_I8 is for these two only. For CAS
+ * `in` holds compare then value. sem: 0 relaxed, 1 acquire, 2 release, 3 acq_rel. scope: 0 cta, 1 cluster, 2 gpu, 3
+ * sys. */
+enum {
+  TEGULA_SIM_I32,
+  TEGULA_SIM_I64,
+  TEGULA_SIM_F16,
+  TEGULA_SIM_BF16,
+  TEGULA_SIM_F32,
+  TEGULA_SIM_F64,
+  TEGULA_SIM_I16,
+  TEGULA_SIM_I8
+};
 enum { TEGULA_ATOM_ADD, TEGULA_ATOM_FADD, TEGULA_ATOM_SMIN, TEGULA_ATOM_SMAX, TEGULA_ATOM_UMIN, TEGULA_ATOM_UMAX,
-       TEGULA_ATOM_AND, TEGULA_ATOM_OR, TEGULA_ATOM_XOR, TEGULA_ATOM_XCHG, TEGULA_ATOM_CAS, TEGULA_ATOM_LOAD, TEGULA_ATOM_STORE };
+       TEGULA_ATOM_AND, TEGULA_ATOM_OR, TEGULA_ATOM_XOR, TEGULA_ATOM_XCHG, TEGULA_ATOM_CAS, TEGULA_ATOM_LOAD,
+       TEGULA_ATOM_STORE };
 void tegula_sim_atom(TegulaSimThread *t, int32_t site, int32_t space, uint64_t addr, int32_t type, int32_t count,
                      int32_t op, int32_t sem, int32_t scope, int32_t p, const void *in, void *old);
 
@@ -105,7 +118,8 @@ void tegula_sim_wgmma_commit(TegulaSimThread *t, int32_t site);
 /* wait_group n; `d` (count registers) are the accumulators that become readable: markers are replaced by values. */
 void tegula_sim_wgmma_wait(TegulaSimThread *t, int32_t site, int32_t n, uint32_t *d, int32_t count);
 
-/* cp.async (4, 8, 16 bytes; `srcBytes` <= bytes are read, the rest is zero), groups, and cp.async.mbarrier.arrive.noinc. */
+/* cp.async (4, 8, 16 bytes; `srcBytes` <= bytes are read, the rest is zero), groups, and
+ * cp.async.mbarrier.arrive.noinc. */
 void tegula_sim_cp_async(TegulaSimThread *t, int32_t site, uint32_t dst, uint64_t src, int32_t bytes, int32_t srcBytes,
                          int32_t p);
 void tegula_sim_cp_async_commit(TegulaSimThread *t, int32_t site);
@@ -123,14 +137,15 @@ void tegula_sim_mbar_wait(TegulaSimThread *t, int32_t site, uint32_t bar, int32_
 
 /* Bulk copies. Tensor maps are the 128-byte objects that cuTensorMapEncodeTiled makes; the simulator's own encoder
  * (sim/TensorMap.h) fills the same fields in a format of its own. `coord`: rank values, innermost first. */
-void tegula_sim_tma_load(TegulaSimThread *t, int32_t site, uint32_t dst, uint64_t map, int32_t rank, const int32_t *coord,
-                         uint32_t bar, int32_t multicastMask, int32_t p);
-void tegula_sim_tma_store(TegulaSimThread *t, int32_t site, uint64_t map, int32_t rank, const int32_t *coord, uint32_t src,
-                          int32_t p);
+void tegula_sim_tma_load(TegulaSimThread *t, int32_t site, uint32_t dst, uint64_t map, int32_t rank,
+                         const int32_t *coord, uint32_t bar, int32_t multicastMask, int32_t p);
+void tegula_sim_tma_store(TegulaSimThread *t, int32_t site, uint64_t map, int32_t rank, const int32_t *coord,
+                          uint32_t src, int32_t p);
 /* op: TEGULA_ATOM_*. */
-void tegula_sim_tma_reduce(TegulaSimThread *t, int32_t site, uint64_t map, int32_t rank, const int32_t *coord, uint32_t src,
-                           int32_t op, int32_t p);
-void tegula_sim_bulk_load(TegulaSimThread *t, int32_t site, uint32_t dst, uint64_t src, int32_t bytes, uint32_t bar, int32_t p);
+void tegula_sim_tma_reduce(TegulaSimThread *t, int32_t site, uint64_t map, int32_t rank, const int32_t *coord,
+                           uint32_t src, int32_t op, int32_t p);
+void tegula_sim_bulk_load(TegulaSimThread *t, int32_t site, uint32_t dst, uint64_t src, int32_t bytes, uint32_t bar,
+                          int32_t p);
 void tegula_sim_bulk_store(TegulaSimThread *t, int32_t site, uint64_t dst, uint32_t src, int32_t bytes, int32_t p);
 void tegula_sim_bulk_commit(TegulaSimThread *t, int32_t site);
 void tegula_sim_bulk_wait(TegulaSimThread *t, int32_t site, int32_t n, int32_t readOnly);
@@ -142,7 +157,8 @@ void tegula_sim_griddep(TegulaSimThread *t, int32_t site, int32_t what);
  * print site, row-major element number `index`, raw bits. */
 void tegula_sim_assert_fail(TegulaSimThread *t, int32_t site);
 void tegula_sim_print(TegulaSimThread *t, int32_t site, int32_t operand, int64_t index, uint64_t bits);
-/* Called at loop back edges: lets other fibers run now and then (spin locks), sees cancellation, and that nothing moves any more. */
+/* Called at loop back edges: lets other fibers run now and then (spin locks), sees cancellation, and that nothing
+ * moves any more. */
 void tegula_sim_backedge(TegulaSimThread *t, int32_t site);
 
 #ifdef __cplusplus

@@ -39,13 +39,16 @@ static std::vector<sema::ParamSpec> overlapping(std::vector<sema::ParamSpec> spe
   return specs;
 }
 
-/// The names in the grid must be those of numbers, constants or not. What is wrong with it would otherwise be found where the bundle is launched.
+/// The names in the grid must be those of numbers, constants or not. What is wrong with it would otherwise be found
+/// where the bundle is launched.
 static bool gridFits(const AotJob &job, const std::vector<Param> &params) {
   if (job.grid.empty()) return true;
   auto isNumber = [&](std::string_view name) {
     for (size_t i = 0; i < params.size(); ++i)
       if (const sema::ParamSpec &s = job.specs[i]; params[i].name == name)
-        return s.kind == sema::ParamSpec::Kind::Runtime ? s.dtype.isInt() : s.kind == sema::ParamSpec::Kind::Constexpr && (s.value.isInt() || s.value.isBool());
+        return s.kind == sema::ParamSpec::Kind::Runtime
+                   ? s.dtype.isInt()
+                   : s.kind == sema::ParamSpec::Kind::Constexpr && (s.value.isInt() || s.value.isBool());
     return false;
   };
   std::string error;
@@ -79,7 +82,8 @@ bool TegulaAot::add(AotJob job, int32_t classes) {
       for (const auto &c : list.each()) (specs.empty() ? specs.emplace_back() : specs.front()).push_back(c.back());
       for (size_t i = 0; i < job.specs.size(); ++i) specs.front()[i].sameAs = job.specs[i].sameAs;
       // And one for launches in which pointers share memory, in whatever way.
-      if (std::vector<sema::ParamSpec> sharing = overlapping(specs.front()); !sharing.empty()) specs.push_back(std::move(sharing));
+      if (std::vector<sema::ParamSpec> sharing = overlapping(specs.front()); !sharing.empty())
+        specs.push_back(std::move(sharing));
       continue;
     }
     const uint64_t here = classes == TEGULA_CLASSES_ALL ? list.all() : list.distinct();
@@ -89,8 +93,10 @@ bool TegulaAot::add(AotJob job, int32_t classes) {
     if (classes == TEGULA_CLASSES_ALL) list.addMerged(most, specs);
   }
   if (count > most) {
-    fail(TEGULA_OUT_OF_RESOURCES, "`" + job.function->fn->name + "` has " + std::to_string(count) + " classes; at most " + std::to_string(most) +
-                                      " are compiled (do_not_specialize makes them fewer, and so does `distinct`, without those in which two parameters are one buffer)");
+    fail(
+        TEGULA_OUT_OF_RESOURCES,
+        "`" + job.function->fn->name + "` has " + std::to_string(count) + " classes; at most " + std::to_string(most) +
+            " are compiled (do_not_specialize makes them fewer, and so does `distinct`, without those in which two parameters are one buffer)");
     return false;
   }
   for (auto &[form, list] : all)
@@ -111,16 +117,21 @@ void tegula_aot_release(TegulaAot *a) {
   release(a);
 }
 
-static bool isClasses(int32_t classes) { return classes >= TEGULA_CLASSES_GENERIC && classes <= TEGULA_CLASSES_DISTINCT; }
+static bool isClasses(int32_t classes) {
+  return classes >= TEGULA_CLASSES_GENERIC && classes <= TEGULA_CLASSES_DISTINCT;
+}
 
-TegulaStatus tegula_aot_add(TegulaAot *a, TegulaFunction *f, const char *signature, const TegulaNamedValue *constants, size_t constantCount, const char *const *targets,
-                            size_t targetCount, const TegulaLaunchOptions *options, const char *grid, int32_t classes) {
-  if (!a || !f || (constantCount && !constants) || (targetCount && !targets) || !isClasses(classes)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_add: null argument, or no such classes");
+TegulaStatus tegula_aot_add(TegulaAot *a, TegulaFunction *f, const char *signature, const TegulaNamedValue *constants,
+                            size_t constantCount, const char *const *targets, size_t targetCount,
+                            const TegulaLaunchOptions *options, const char *grid, int32_t classes) {
+  if (!a || !f || (constantCount && !constants) || (targetCount && !targets) || !isClasses(classes))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_add: null argument, or no such classes");
   GateSection section;
   CallOptions call;
   AotJob job;
   job.function = Ref(f);
-  if (!a->context->resolve(options, call) || !parseSignature(*f, signature ? signature : "", constants, constantCount, job.specs) ||
+  if (!a->context->resolve(options, call) ||
+      !parseSignature(*f, signature ? signature : "", constants, constantCount, job.specs) ||
       !targetsNamed(*a->context, targets, targetCount, job.targets))
     return tegula_last_status();
   job.options = call.compile;
@@ -129,8 +140,10 @@ TegulaStatus tegula_aot_add(TegulaAot *a, TegulaFunction *f, const char *signatu
   return a->add(std::move(job), classes) ? TEGULA_OK : tegula_last_status();
 }
 
-TegulaStatus tegula_aot_add_manifest(TegulaAot *a, const char *path, const char *const *targets, size_t targetCount, int32_t classes) {
-  if (!a || !path || (targetCount && !targets) || (classes != -1 && !isClasses(classes))) return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_add_manifest: null argument, or no such classes");
+TegulaStatus tegula_aot_add_manifest(TegulaAot *a, const char *path, const char *const *targets, size_t targetCount,
+                                     int32_t classes) {
+  if (!a || !path || (targetCount && !targets) || (classes != -1 && !isClasses(classes)))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_add_manifest: null argument, or no such classes");
   GateSection section;
   std::vector<Target> given;
   if (targetCount && !targetsNamed(*a->context, targets, targetCount, given)) return tegula_last_status();
@@ -165,7 +178,8 @@ bool piecesOf(const TegulaAot &a, size_t first, std::vector<Piece> &out) {
   return true;
 }
 
-/// Compiles pieces side by side. The first error stops all, unless that is not wanted; which one is the first depends on nothing but the order of those that were begun.
+/// Compiles pieces side by side. The first error stops all, unless that is not wanted; which one is the first depends
+/// on nothing but the order of those that were begun.
 struct CompileTask final : runtime::RangeTask {
   const TegulaAot &aot;
   std::vector<Piece> &pieces;
@@ -178,14 +192,16 @@ struct CompileTask final : runtime::RangeTask {
   TegulaStatus status = TEGULA_OK;
   std::string error, root;
 
-  CompileTask(const TegulaAot &a, std::vector<Piece> &p) : aot(a), pieces(p), made(p.size()), leftOut(p.size()), splits(p.size()) {}
+  CompileTask(const TegulaAot &a, std::vector<Piece> &p)
+      : aot(a), pieces(p), made(p.size()), leftOut(p.size()), splits(p.size()) {}
   bool run(int64_t begin, int64_t end) override {
     for (int64_t i = begin; i < end; ++i) {
       Piece &p = pieces[static_cast<size_t>(i)];
       TegulaKernel *k = compileKernel(p.request);
       if (!k && (isOptional || aot.flags & TEGULA_AOT_KEEP_GOING)) {
         std::string why = tegula_last_error();
-        leftOut[static_cast<size_t>(i)] = "`" + p.request.name + "` " + classText(p.request) + ": " + why.substr(0, why.find('\n'));
+        leftOut[static_cast<size_t>(i)] =
+            "`" + p.request.name + "` " + classText(p.request) + ": " + why.substr(0, why.find('\n'));
         continue;
       }
       if (!k) {
@@ -229,7 +245,8 @@ TegulaStatus tegula_aot_compile(TegulaAot *a, size_t *entries) {
   CompileTask task(*a, pieces);
   compileAll(task, pieces);
   if (task.status != TEGULA_OK) return fail(task.status, task.error);
-  // What launches ask for that leave multiprocessors idle (inForm() in Launch.cpp): behind the others, so that where nobody asks, the whole kernels are found first.
+  // What launches ask for that leave multiprocessors idle (inForm() in Launch.cpp): after the others, so that where
+  // nobody asks, the whole kernels are found first.
   std::vector<Piece> parts;
   for (size_t i = 0; i < pieces.size(); ++i)
     for (const int32_t n : {2, 4, 8})
@@ -248,7 +265,8 @@ TegulaStatus tegula_aot_compile(TegulaAot *a, size_t *entries) {
 }
 
 TegulaStatus tegula_aot_set_flags(TegulaAot *a, uint32_t flags) {
-  if (!a || flags & ~uint32_t(TEGULA_AOT_ANY_TARGET | TEGULA_AOT_KEEP_GOING)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_set_flags: null argument, or no such flag");
+  if (!a || flags & ~uint32_t(TEGULA_AOT_ANY_TARGET | TEGULA_AOT_KEEP_GOING))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_set_flags: null argument, or no such flag");
   a->flags = flags;
   return TEGULA_OK;
 }
@@ -260,7 +278,8 @@ TegulaStatus tegula_aot_left_out(TegulaAot *a, char **text, size_t *count) {
   for (const std::string &l : a->leftOut) lines += l + "\n";
   *count = a->leftOut.size();
   for (const auto &[target, kernels] : a->ofOtherKinds) {
-    lines += std::to_string(kernels) + (kernels == 1 ? " kernel" : " kernels") + " recorded for " + target + ": no target that is asked for is of that kind\n";
+    lines += std::to_string(kernels) + (kernels == 1 ? " kernel" : " kernels") + " recorded for " + target +
+             ": no target that is asked for is of that kind\n";
     *count += kernels;
   }
   *text = strdup(lines.c_str());

@@ -1,5 +1,6 @@
-// The header of a bundle: one typed function for each kernel, in C and, with overloads by element type, in C++. It chooses nothing by itself: which entry
-// runs is decided where it is launched, by the facts of the arguments and the machine (runtime/BundleApi.cpp).
+// The header of a bundle: one typed function for each kernel, in C and, with overloads by element type, in C++. It
+// chooses nothing by itself: which entry runs is decided where it is launched, by the facts of the arguments and the
+// machine (runtime/BundleApi.cpp).
 #include "api/Aot.h"
 #include "runtime/Dtype.h"
 #include <algorithm>
@@ -16,10 +17,25 @@ struct CType {
   const char *type;   // of a value, or of what a pointer points to
   const char *dtype;  // TEGULA_...
 };
-constexpr CType ctypes[] = {{"void", "TEGULA_VOID"}, {"uint8_t", "TEGULA_INT1"}, {"int8_t", "TEGULA_INT8"}, {"int16_t", "TEGULA_INT16"}, {"int32_t", "TEGULA_INT32"}, {"int64_t", "TEGULA_INT64"},
-                            {"uint8_t", "TEGULA_UINT8"}, {"uint16_t", "TEGULA_UINT16"}, {"uint32_t", "TEGULA_UINT32"}, {"uint64_t", "TEGULA_UINT64"}, {"TegulaFp8e5", "TEGULA_FP8E5"},
-                            {"TegulaFp8e4", "TEGULA_FP8E4NV"}, {"TegulaFp8e4b15", "TEGULA_FP8E4B15"}, {"TegulaFp8e4b8", "TEGULA_FP8E4B8"}, {"TegulaFp8e5b16", "TEGULA_FP8E5B16"}, {"TegulaHalf", "TEGULA_FP16"},
-                            {"TegulaBfloat16", "TEGULA_BF16"}, {"float", "TEGULA_FP32"}, {"double", "TEGULA_FP64"}};
+constexpr CType ctypes[] = {{"void", "TEGULA_VOID"},
+                            {"uint8_t", "TEGULA_INT1"},
+                            {"int8_t", "TEGULA_INT8"},
+                            {"int16_t", "TEGULA_INT16"},
+                            {"int32_t", "TEGULA_INT32"},
+                            {"int64_t", "TEGULA_INT64"},
+                            {"uint8_t", "TEGULA_UINT8"},
+                            {"uint16_t", "TEGULA_UINT16"},
+                            {"uint32_t", "TEGULA_UINT32"},
+                            {"uint64_t", "TEGULA_UINT64"},
+                            {"TegulaFp8e5", "TEGULA_FP8E5"},
+                            {"TegulaFp8e4", "TEGULA_FP8E4NV"},
+                            {"TegulaFp8e4b15", "TEGULA_FP8E4B15"},
+                            {"TegulaFp8e4b8", "TEGULA_FP8E4B8"},
+                            {"TegulaFp8e5b16", "TEGULA_FP8E5B16"},
+                            {"TegulaHalf", "TEGULA_FP16"},
+                            {"TegulaBfloat16", "TEGULA_BF16"},
+                            {"float", "TEGULA_FP32"},
+                            {"double", "TEGULA_FP64"}};
 static_assert(std::size(ctypes) == TEGULA_FP64 + 1);
 
 /// How a parameter stands in the function.
@@ -30,10 +46,13 @@ struct Shown {
 
 std::string cName(const std::string &name) {
   static const std::set<std::string_view> &taken = *new std::set<std::string_view>{
-      "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict",
-      "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool", "true", "false", "class", "new", "delete",
-      "this", "template", "typename", "operator", "private", "public", "protected", "namespace", "using", "friend", "virtual", "try", "catch", "throw", "and", "or", "not", "xor", "asm",
-      "app", "options", "grid", "args"};
+      "auto", "break", "case", "char", "const", "continue", "default", "do", "double",
+      "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int",
+      "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct",
+      "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool", "true",
+      "false", "class", "new", "delete", "this", "template", "typename", "operator", "private",
+      "public", "protected", "namespace", "using", "friend", "virtual", "try", "catch", "throw",
+      "and", "or", "not", "xor", "asm", "app", "options", "grid", "args"};
   return taken.contains(name) ? name + "_" : name;
 }
 
@@ -62,24 +81,33 @@ struct Column {
     if (const BundleParam *r = runtime()) {
       if (r->isPtr) {
         s.type = std::string(written ? "" : "const ") + ctypes[r->dtype].type + " *";
-        s.argument = std::string(written ? "tegula_ptr" : "tegula_const_ptr") + "(" + s.name + ", " + ctypes[r->dtype].dtype + ", -1)";
+        s.argument = std::string(written ? "tegula_ptr" : "tegula_const_ptr") + "(" + s.name + ", " +
+                     ctypes[r->dtype].dtype + ", -1)";
         return s;
       }
       TegulaDtype widest = r->dtype;
       for (const BundleParam *p : rows)
-        if (p->kind == BundleParam::Kind::Runtime && runtime::dtypeInfo(p->dtype).bytes > runtime::dtypeInfo(widest).bytes) widest = p->dtype;
+        if (p->kind == BundleParam::Kind::Runtime &&
+            runtime::dtypeInfo(p->dtype).bytes > runtime::dtypeInfo(widest).bytes)
+          widest = p->dtype;
       bool isFloat = runtime::dtypeInfo(widest).kind == runtime::DtypeInfo::Float;
       s.type = isFloat ? (widest == TEGULA_FP64 ? "double " : "float ") : std::string(ctypes[widest].type) + " ";
-      s.argument = isFloat ? "tegula_float(" + s.name + ")" : widest == TEGULA_INT1 ? "tegula_bool(" + s.name + ")" : widest == TEGULA_UINT64 ? "tegula_aot_u64(" + s.name + ")" : "tegula_int(" + s.name + ")";
+      s.argument = isFloat                   ? "tegula_float(" + s.name + ")"
+                   : widest == TEGULA_INT1   ? "tegula_bool(" + s.name + ")"
+                   : widest == TEGULA_UINT64 ? "tegula_aot_u64(" + s.name + ")"
+                                             : "tegula_int(" + s.name + ")";
       return s;
     }
     bool same = !any([&](const BundleParam &p) { return p.constant != first.constant || p.text != first.text; });
     using Constant = BundleParam::Constant;
     if (!same || (!first.isConstexpr && first.constant == Constant::Int)) {
-      bool isNumber = !any([](const BundleParam &p) { return p.constant != Constant::Int && p.constant != Constant::Bool; });
+      bool isNumber =
+          !any([](const BundleParam &p) { return p.constant != Constant::Int && p.constant != Constant::Bool; });
       bool isFloat = !any([](const BundleParam &p) { return p.constant != Constant::Float; });
       s.type = isNumber ? "int64_t " : isFloat ? "double " : "const char *";
-      s.argument = isNumber ? "tegula_int(" + s.name + ")" : isFloat ? "tegula_float(" + s.name + ")" : "tegula_text(" + s.name + ")";
+      s.argument = isNumber  ? "tegula_int(" + s.name + ")"
+                   : isFloat ? "tegula_float(" + s.name + ")"
+                             : "tegula_text(" + s.name + ")";
       return s;
     }
     // One value only, or a pointer that is None.
@@ -103,7 +131,8 @@ std::vector<Function> functionsOf(const std::vector<NewBundleEntry> &entries) {
     for (const BundleParam &p : e.record.params)
       if (p.kind == BundleParam::Kind::Runtime && p.isPtr) types += "_" + std::string(runtime::dtypeInfo(p.dtype).name);
     auto [it, isNew] = groups[e.kernel].try_emplace(types, out.size());
-    if (isNew) out.push_back({e.kernel, types.substr(types.find('_') == types.npos ? types.size() : types.find('_')), {}});
+    if (isNew)
+      out.push_back({e.kernel, types.substr(types.find('_') == types.npos ? types.size() : types.find('_')), {}});
     out[it->second].entries.push_back(&e);
   }
   for (Function &f : out)
@@ -193,7 +222,8 @@ std::string headerOf(const std::vector<NewBundleEntry> &entries, const std::stri
   for (const Function &f : functions)
     if (kernels.insert(f.kernel).second) {
       text += "  const TegulaBundleKernel *" + cName(f.kernel) + ";\n";
-      find += "  if (status == TEGULA_OK) status = tegula_bundle_kernel(app->bundle, \"" + f.kernel + "\", &app->" + cName(f.kernel) + ");\n";
+      find += "  if (status == TEGULA_OK) status = tegula_bundle_kernel(app->bundle, \"" + f.kernel + "\", &app->" +
+              cName(f.kernel) + ");\n";
     }
   text += replaced(opening, "%%", name) + find + replaced(closing, "%%", name);
   bool usesUnsigned = false;
@@ -204,29 +234,43 @@ std::string headerOf(const std::vector<NewBundleEntry> &entries, const std::stri
       Column column;
       for (const NewBundleEntry *e : f.entries) {
         column.rows.push_back(&e->record.params[i]);
-        for (const runtime::ArgInfo &a : e->record.info.args) column.written = column.written || (a.name == first.record.params[i].name && a.written);
+        for (const runtime::ArgInfo &a : e->record.info.args)
+          column.written = column.written || (a.name == first.record.params[i].name && a.written);
       }
       Shown s = column.shown();
       if (!s.type.empty()) parameters += ", " + s.type + s.name, names += ", " + s.name;
-      else if (column.rows[0]->isConstexpr) comment += (comment.empty() ? "" : ", ") + column.rows[0]->name + "=" + column.rows[0]->text;
+      else if (column.rows[0]->isConstexpr)
+        comment += (comment.empty() ? "" : ", ") + column.rows[0]->name + "=" + column.rows[0]->text;
       usesUnsigned = usesUnsigned || s.argument.starts_with("tegula_aot_u64");
       arguments += (i ? ", " : "") + s.argument;
     }
-    const bool hasGrid = std::all_of(f.entries.begin(), f.entries.end(), [](const NewBundleEntry *e) { return !e->record.grid.empty(); });
+    const bool hasGrid = std::all_of(f.entries.begin(), f.entries.end(),
+                                     [](const NewBundleEntry *e) { return !e->record.grid.empty(); });
     if (!hasGrid) parameters += ", const int64_t grid[3]", names += ", grid";
     parameters += ", const TegulaLaunchOptions *options", names += ", options";
-    std::string note = replaced("/* " + f.kernel + " for " + targetsOf(f) + (comment.empty() ? "" : "; " + comment) + (hasGrid ? "; grid " + first.record.grid : ""), "*/", "* /") + " */\n";
+    std::string note = replaced("/* " + f.kernel + " for " + targetsOf(f) + (comment.empty() ? "" : "; " + comment) +
+                                    (hasGrid ? "; grid " + first.record.grid : ""),
+                                "*/", "* /") +
+                       " */\n";
     std::string function = name + "_" + f.kernel + f.suffix;
-    body += note + "static inline TegulaStatus " + function + "(" + parameters + ") {\n  const TegulaArg tegula_aot_missing = {0, 0, 0, 0, {NULL}, {0}}, tegula_aot_none = {TEGULA_ARG_NONE, 0, 0, 0, {NULL}, {0}};\n" +
-            "  const TegulaArg args[] = {" + (arguments.empty() ? "tegula_aot_missing" : arguments) + "};\n  (void)tegula_aot_missing, (void)tegula_aot_none;\n" +
-            "  return tegula_bundle_launch(app->" + cName(f.kernel) + ", " + (hasGrid ? "NULL" : "grid") + ", args, " + std::to_string(first.record.params.size()) + ", options);\n}\n";
-    std::string withDefault = replaced(parameters, "const TegulaLaunchOptions *options", "const TegulaLaunchOptions *options = nullptr");
+    body +=
+        note + "static inline TegulaStatus " + function + "(" + parameters +
+        ") {\n  const TegulaArg tegula_aot_missing = {0, 0, 0, 0, {NULL}, {0}}, tegula_aot_none = {TEGULA_ARG_NONE, 0, 0, 0, {NULL}, {0}};\n" +
+        "  const TegulaArg args[] = {" + (arguments.empty() ? "tegula_aot_missing" : arguments) +
+        "};\n  (void)tegula_aot_missing, (void)tegula_aot_none;\n" + "  return tegula_bundle_launch(app->" +
+        cName(f.kernel) + ", " + (hasGrid ? "NULL" : "grid") + ", args, " + std::to_string(first.record.params.size()) +
+        ", options);\n}\n";
+    std::string withDefault =
+        replaced(parameters, "const TegulaLaunchOptions *options", "const TegulaLaunchOptions *options = nullptr");
     withDefault = replaced(withDefault, "const " + name + "_kernels *app", "const " + name + "_kernels &app");
-    plusplus += "inline TegulaStatus " + cName(f.kernel) + "(" + withDefault + ") { return " + function + "(&" + names + "); }\n";
+    plusplus += "inline TegulaStatus " + cName(f.kernel) + "(" + withDefault + ") { return " + function + "(&" + names +
+                "); }\n";
   }
   if (usesUnsigned)
-    text += "static inline TegulaArg tegula_aot_u64(uint64_t v) {\n  TegulaArg a = tegula_int((int64_t)v);\n  a.kind = TEGULA_ARG_UINT;\n  return a;\n}\n";
-  return text + body + "\n#ifdef __cplusplus\n/* The same with overloads. */\nnamespace " + name + " {\n" + plusplus + "} // namespace " + name + "\n#endif\n#endif\n";
+    text +=
+        "static inline TegulaArg tegula_aot_u64(uint64_t v) {\n  TegulaArg a = tegula_int((int64_t)v);\n  a.kind = TEGULA_ARG_UINT;\n  return a;\n}\n";
+  return text + body + "\n#ifdef __cplusplus\n/* The same with overloads. */\nnamespace " + name + " {\n" + plusplus +
+         "} // namespace " + name + "\n#endif\n#endif\n";
 }
 
 } // namespace tegula::api

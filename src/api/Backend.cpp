@@ -87,7 +87,8 @@ targets::Options targetOptions(const CompileOptions &c, Depth depth) {
   o.numCtas = static_cast<unsigned>(c.numCtas);
   // More than a thread can have (255) limits nothing: assemblers ignore it, and libraries compute 65536 / threads.
   o.maxRegisters = c.maxnreg > 255 ? 0 : static_cast<unsigned>(c.maxnreg);
-  // All blocks of a cooperative launch have to run at once, and whoever bounds registers has chosen how many warps hold the rows.
+  // All blocks of a cooperative launch have to run at once, and whoever bounds registers has chosen how many warps hold
+  // the rows.
   o.clusters = c.cooperative || o.maxRegisters ? gpu::Clusters::Never : static_cast<gpu::Clusters>(c.clusters);
   o.fpFusion = c.fpFusion;
   o.keepsSubnormals = c.keepsSubnormals;
@@ -127,9 +128,13 @@ TegulaDtype dtypeOf(ir::Elem e, bool isSigned) {
 }
 
 static runtime::TensorMapInfo infoOf(const targets::TensorMap &t) {
-  auto term = [](const targets::TensorMap::Term &x) { return runtime::TensorMapTerm{x.arg, x.value, x.gridAxis, x.arg2}; };
-  runtime::TensorMapInfo info{dtypeOf(t.elem, t.isSigned), t.nanFill, t.swizzle, term(t.base), {}, {}, t.box, t.roundTf32, t.merged};
-  for (size_t d = 0; d < t.box.size(); ++d) info.extents.push_back(term(t.extents[d])), info.strides.push_back(term(t.strides[d]));
+  auto term = [](const targets::TensorMap::Term &x) {
+    return runtime::TensorMapTerm{x.arg, x.value, x.gridAxis, x.arg2};
+  };
+  runtime::TensorMapInfo info{
+      dtypeOf(t.elem, t.isSigned), t.nanFill, t.swizzle, term(t.base), {}, {}, t.box, t.roundTf32, t.merged};
+  for (size_t d = 0; d < t.box.size(); ++d)
+    info.extents.push_back(term(t.extents[d])), info.strides.push_back(term(t.strides[d]));
   return info;
 }
 
@@ -141,12 +146,15 @@ static runtime::KernelInfo infoOf(const std::string &name, const targets::Kernel
   k.scratchBytes = m.scratchBytes;
   k.stackBytes = m.stackBytes;
   k.waits = m.waits;
-  for (const targets::ArgSlot &a : m.args) k.args.push_back({a.name, dtypeOf(a.type.elem, a.isSigned), a.type.isPtr, a.read, a.written, a.offset});
+  for (const targets::ArgSlot &a : m.args)
+    k.args.push_back({a.name, dtypeOf(a.type.elem, a.isSigned), a.type.isPtr, a.read, a.written, a.offset});
   k.argBytes = m.argBytes;
   for (const targets::Site &s : m.sites) {
-    runtime::SiteInfo site{static_cast<runtime::SiteInfo::Kind>(s.kind), s.file, s.function, s.text, s.line, s.column, s.arg, s.hex, {}};
+    runtime::SiteInfo site{
+        static_cast<runtime::SiteInfo::Kind>(s.kind), s.file, s.function, s.text, s.line, s.column, s.arg, s.hex, {}};
     for (const targets::Site::Operand &o : s.operands)
-      site.operands.push_back({dtypeOf(o.type.elem, o.isSigned), o.type.isPtr, {o.type.shape.begin(), o.type.shape.end()}});
+      site.operands.push_back(
+          {dtypeOf(o.type.elem, o.isSigned), o.type.isPtr, {o.type.shape.begin(), o.type.shape.end()}});
     k.sites.push_back(std::move(site));
   }
   for (const targets::TensorMap &t : m.tensorMaps) k.tensorMaps.push_back(infoOf(t));
@@ -175,7 +183,8 @@ static Status checkOptions(const Target &t, const targets::Options &o, const std
 
 // ---- code
 
-/// PTX to a cubin in place, if there is an assembler; else, and where it makes better code, the driver takes the PTX when the kernel is loaded.
+/// PTX to a cubin in place, if there is an assembler; else, and where it makes better code, the driver takes the PTX
+/// when the kernel is loaded.
 static Status assemble(const Target &t, const CompileOptions &o, Generated &g, uint64_t &ns) {
   Status why;
   const cuda::Assembler *a = cuda::Assembler::get(why);
@@ -199,8 +208,9 @@ static Status assemble(const Target &t, const CompileOptions &o, Generated &g, u
   return Status::ok();
 }
 
-static bool generateOnce(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out, TegulaTimings &times,
-                         DiagEngine &diag, Status &status, Depth depth, const std::function<bool()> &interrupted = {}) {
+static bool generateOnce(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name,
+                         Generated &out, TegulaTimings &times, DiagEngine &diag, Status &status, Depth depth,
+                         const std::function<bool()> &interrupted = {}) {
   targets::Options options = targetOptions(o, depth);
   options.interrupted = interrupted;
   status = checkOptions(t, options, name);
@@ -227,8 +237,9 @@ static bool generateOnce(const ir::Module &tile, const Target &t, const CompileO
   return true;
 }
 
-bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out, TegulaTimings &times,
-              DiagEngine &diag, Status &status, Depth depth, const std::function<bool()> &interrupted) {
+bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out,
+              TegulaTimings &times, DiagEngine &diag, Status &status, Depth depth,
+              const std::function<bool()> &interrupted) {
   bool ended = false;
   const auto asked = [&] { return ended = ended || (interrupted && interrupted()); };
   const bool isForAssembler = t->makesPtx() && depth == Depth::Code;
@@ -254,7 +265,7 @@ bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, 
 
 // ---- stages
 
-/// Behind the stages of a target that makes PTX: what its assembler makes of it.
+/// After the stages of a target that makes PTX: what its assembler makes of it.
 static constexpr const char *assembled = "cubin";
 
 std::vector<const char *> targetStages(const Target &t) {
@@ -270,15 +281,17 @@ std::vector<const char *> gpuPassNames() {
   return names;
 }
 
-std::optional<std::string> emitTargetStage(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name,
-                                           std::string_view stage, DiagEngine &diag, Status &status) {
+std::optional<std::string> emitTargetStage(const ir::Module &tile, const Target &t, const CompileOptions &o,
+                                           const std::string &name, std::string_view stage, DiagEngine &diag,
+                                           Status &status) {
   const targets::Options options = targetOptions(o);
   status = checkOptions(t, options, name);
   if (!status) return std::nullopt;
   Generated g;
   TegulaTimings times{};
   if (stage == "ptx" && t->makesPtx()) {
-    // As for a launch: a kernel that needs more shared memory than a block has is refused before its code is made, which takes longest of all.
+    // As for a launch: a kernel that needs more shared memory than a block has is refused before its code is made,
+    // which takes longest of all.
     if (!generateOnce(tile, t, o, name, g, times, diag, status, Depth::Code)) return std::nullopt;
     return std::string(g.code.data(), g.code.size() - 1); // without the NUL
   }

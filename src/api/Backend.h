@@ -1,4 +1,5 @@
-// Targets by name, and from tile IR to code that a device loads: what the table of targets (targets/Target.h) says, in the words of the runtime.
+// Targets by name, and from tile IR to code that a device loads: what the table of targets (targets/Target.h) says, in
+// the words of the runtime.
 #pragma once
 #include "runtime/Device.h"
 #include "sema/Sema.h"
@@ -14,7 +15,8 @@ using targets::Depth;
 struct Target {
   targets::TargetRef what; // null: nothing can be compiled for it
   std::string name;        // "cpu:avx512bf16", "sm_90a", "sim"
-  std::string arch;        // GPU: what the assembler takes; newer than the code's own target for GPUs that we have no target for
+  // GPU: what the assembler takes; newer than the code's own target for GPUs that we have no target for
+  std::string arch;
 
   bool isCpu() const { return is(targets::Machine::Cpu); }
   bool isGpu() const { return is(targets::Machine::Gpu); }
@@ -36,7 +38,8 @@ std::string noSuchTarget(std::string_view name);
 Target hostProcessor();
 /// What a GPU of this driver ("cuda") and compute capability (90) runs; nullopt with the reason: nothing.
 std::optional<Target> targetOfGpu(std::string_view driver, uint32_t capability, std::string &why);
-/// Canonical text of everything outside of source and options that decides the code: the target and, for GPUs, the assembler.
+/// Canonical text of everything outside of source and options that decides the code: the target and, for GPUs, the
+/// assembler.
 std::string targetKey(const Target &t);
 /// "nvJitLink 12.9", "driver 12.8", or "none": who assembles PTX for `t`.
 std::string assemblerName();
@@ -55,16 +58,19 @@ struct Generated {
   runtime::KernelInfo info;
   std::string serialized; // AssemblyStats
 };
-/// Tile IR to code. False: reported to `diag`, or (assembler) in `status`. `interrupted` is asked between stages, on this thread: true ends it as TEGULA_CANCELLED.
-bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out, TegulaTimings &times,
-              DiagEngine &diag, runtime::Status &status, Depth depth = Depth::Code, const std::function<bool()> &interrupted = {});
+/// Tile IR to code. False: reported to `diag`, or (assembler) in `status`. `interrupted` is asked between stages, on
+/// this thread: true ends it as TEGULA_CANCELLED.
+bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out,
+              TegulaTimings &times, DiagEngine &diag, runtime::Status &status, Depth depth = Depth::Code,
+              const std::function<bool()> &interrupted = {});
 
 /// Stages of a target after tile IR, in order; and every stage name there is.
 std::vector<const char *> targetStages(const Target &t);
-/// Passes of the stage "gpu" of those that have one, in order: "gpu@NAME" is what there is behind one of them.
+/// Passes of the stage "gpu" of those that have one, in order: "gpu@NAME" is what there is after one of them.
 std::vector<const char *> gpuPassNames();
 /// Text or bytes of one of targetStages, or of "gpu@NAME"; nullopt: reported, or in `status`.
-std::optional<std::string> emitTargetStage(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name,
-                                           std::string_view stage, DiagEngine &diag, runtime::Status &status);
+std::optional<std::string> emitTargetStage(const ir::Module &tile, const Target &t, const CompileOptions &o,
+                                           const std::string &name, std::string_view stage, DiagEngine &diag,
+                                           runtime::Status &status);
 
 } // namespace tegula::api

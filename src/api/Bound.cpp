@@ -1,7 +1,10 @@
-// Bound launches: what a launch works out of its arguments' types, its options and its constants is worked out once, and a call compares, packs and runs.
+// Bound launches: what a launch works out of its arguments' types, its options and its constants is worked out once,
+// and a call compares, packs and runs.
 //
-// The fast way is a Repeat of the launch's own, which no other launch of the function replaces; for arguments of known types, its WordPack. Where there is none (descriptors, checked accesses, big tensors), a call makes the key of its arguments
-// and compares it with the one that the kernel was found by, which needs no look-up. The kernel's form (support/LaunchForms.h) is that of the launch that was bound, whatever numbers come later.
+// The fast way is a Repeat of the launch's own, which no other launch of the function replaces; for arguments of known
+// types, its WordPack. Where there is none (descriptors, checked accesses, big tensors), a call makes the key of its
+// arguments and compares it with the one that the kernel was found by, which needs no look-up. The kernel's form
+// (support/LaunchForms.h) is that of the launch that was bound, whatever numbers come later.
 #include "api/LaunchPath.h"
 #include "api/Repeat.h"
 #include "api/Sized.h"
@@ -72,20 +75,25 @@ bool TegulaBoundLaunch::refuses(const TegulaArg *given) {
     fail(TEGULA_INVALID_ARGUMENT, "`" + function->fn->name + "`: " + what + "; bind anew, or launch the function");
     return true;
   };
-  const auto now = specsOf(*function, given, args.size(), nulls), then = specsOf(*function, args.data(), args.size(), nulls);
+  const auto now = specsOf(*function, given, args.size(), nulls),
+             then = specsOf(*function, args.data(), args.size(), nulls);
   for (size_t i = 0; i < params.size(); ++i)
     if (specKey({now[i]}) != specKey({then[i]}))
-      return refuse("argument `" + params[i].name + "` is `" + parameterText(params, now, i) + "`, and was `" + parameterText(params, then, i) + "` when the launch was bound");
+      return refuse("argument `" + params[i].name + "` is `" + parameterText(params, now, i) + "`, and was `" +
+                    parameterText(params, then, i) + "` when the launch was bound");
   for (size_t i = 0; i < params.size(); ++i)
     if (given[i].kind == TEGULA_ARG_POINTER && isBig(given[i], given[i].dtype) != isBig(args[i], args[i].dtype))
       return refuse("argument `" + params[i].name + "` is of 2^30 elements or more, or was when the launch was bound");
   return refuse("the arguments share memory in another way than when the launch was bound");
 }
 
-TegulaStatus tegula_bound_create(TegulaFunction *f, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, TegulaBoundLaunch **out) {
-  if (!f || !grid || (!args && count) || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_bound_create: null argument");
+TegulaStatus tegula_bound_create(TegulaFunction *f, const int64_t grid[3], const TegulaArg *args, size_t count,
+                                 const TegulaLaunchOptions *options, TegulaBoundLaunch **out) {
+  if (!f || !grid || (!args && count) || !out)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_bound_create: null argument");
   std::unique_ptr<TegulaBoundLaunch> b(new TegulaBoundLaunch);
-  if (runtime::Status s = runtime::checkGrid(grid, b->extents, b->programs); !s) return fail(s.code, "`" + f->fn->name + "`: " + s.text);
+  if (runtime::Status s = runtime::checkGrid(grid, b->extents, b->programs); !s)
+    return fail(s.code, "`" + f->fn->name + "`: " + s.text);
   BoundCall bound;
   TegulaKernel *k = prepare(*f, args, count, options, b->call, bound, b->programs);
   if (!k || !(k = inForm(*f, args, count, b->call, bound, k, b->programs))) return tegula_last_status();
@@ -93,7 +101,8 @@ TegulaStatus tegula_bound_create(TegulaFunction *f, const int64_t grid[3], const
   b->nulls = bound.nulls;
   b->key.assign(bound.words, bound.words + bound.wordCount);
   const std::vector<Param> &params = f->params();
-  for (size_t i = 0; i < params.size(); ++i) b->args.push_back(b->keep(i < count && args[i].kind != TEGULA_ARG_MISSING ? args[i] : params[i].defaultArg));
+  for (size_t i = 0; i < params.size(); ++i)
+    b->args.push_back(b->keep(i < count && args[i].kind != TEGULA_ARG_MISSING ? args[i] : params[i].defaultArg));
   TegulaLaunchOptions full = TEGULA_LAUNCH_OPTIONS_INIT;
   if (options) takeSized(options, full);
   b->repeat = Repeat::of(*f, b->args.data(), b->args.size(), full, b->call, *k, true);
@@ -107,20 +116,28 @@ void tegula_bound_release(TegulaBoundLaunch *b) { release(b); }
 TegulaKernel *tegula_bound_kernel(const TegulaBoundLaunch *b) { return b ? b->kernel.get() : nullptr; }
 
 /// A call without a Repeat, or with arguments that it does not take.
-static TegulaStatus launchByKey(TegulaBoundLaunch &b, const int32_t extents[3], int64_t programs, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options) {
+static TegulaStatus launchByKey(TegulaBoundLaunch &b, const int32_t extents[3], int64_t programs, const TegulaArg *args,
+                                size_t count, const TegulaLaunchOptions *options) {
   TegulaFunction &f = *b.function;
-  if (count > b.args.size()) return fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "` takes " + std::to_string(b.args.size()) + " arguments, " + std::to_string(count) + " were given");
+  if (count > b.args.size())
+    return fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "` takes " + std::to_string(b.args.size()) +
+                                             " arguments, " + std::to_string(count) + " were given");
   const Joined all(b, args, count);
   CallOptions call = b.call;
   if (options) {
     call.stream = options->stream;
-    if (hasField(*options, &TegulaLaunchOptions::memory_user)) call.memory = options->memory, call.memoryUser = options->memory_user;
+    if (hasField(*options, &TegulaLaunchOptions::memory_user))
+      call.memory = options->memory, call.memoryUser = options->memory_user;
   }
   BoundCall bound;
   bound.nulls = b.nulls;
   if (!bind(f, all.get(), b.args.size(), call.compile, bound)) return tegula_last_status();
-  if (!b.nulls && hasNulls(bound, call)) return fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "`: a pointer is null, and none was when the launch was bound; bind anew, or launch the function");
-  if (bound.wordCount != b.key.size() || !std::equal(b.key.begin(), b.key.end(), bound.words)) return b.refuses(all.get()), tegula_last_status();
+  if (!b.nulls && hasNulls(bound, call))
+    return fail(TEGULA_INVALID_ARGUMENT,
+                "`" + f.fn->name +
+                    "`: a pointer is null, and none was when the launch was bound; bind anew, or launch the function");
+  if (bound.wordCount != b.key.size() || !std::equal(b.key.begin(), b.key.end(), bound.words))
+    return b.refuses(all.get()), tegula_last_status();
   return run(*b.kernel, extents, programs, bound.leaves, call);
 }
 
@@ -134,20 +151,24 @@ struct CallGrid {
   /// False with the last error set. `grid`: null, or the call's own.
   bool take(const TegulaBoundLaunch &b, const int64_t grid[3]) {
     if (!grid) return true;
-    if (runtime::Status s = runtime::checkGrid(grid, given, programs); !s) return fail(s.code, "`" + b.function->fn->name + "`: " + s.text), false;
+    if (runtime::Status s = runtime::checkGrid(grid, given, programs); !s)
+      return fail(s.code, "`" + b.function->fn->name + "`: " + s.text), false;
     extents = given;
     return true;
   }
 };
 
-TegulaStatus runPacked(const TegulaBoundLaunch &b, const CallGrid &grid, char *block, const TegulaLaunchOptions *options) {
+TegulaStatus runPacked(const TegulaBoundLaunch &b, const CallGrid &grid, char *block,
+                       const TegulaLaunchOptions *options) {
   const Repeat &r = *b.repeat;
   if (r.asks() && !takesStrides(r.kernel(), grid.programs, block)) return tegula_last_status();
-  return runBlock(r.kernel(), grid.extents, grid.programs, block, nullptr, {r.threads(), r.hangNs(), options ? options->stream : b.call.stream});
+  return runBlock(r.kernel(), grid.extents, grid.programs, block, nullptr,
+                  {r.threads(), r.hangNs(), options ? options->stream : b.call.stream});
 }
 } // namespace
 
-TegulaStatus tegula_bound_launch(TegulaBoundLaunch *b, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions *options) {
+TegulaStatus tegula_bound_launch(TegulaBoundLaunch *b, const int64_t grid[3], const TegulaArg *args, size_t count,
+                                 const TegulaLaunchOptions *options) {
   if (!b || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_bound_launch: null argument");
   if (options && !isSized(options)) return fail(TEGULA_INVALID_ARGUMENT, "`size` of the launch options is not set");
   CallGrid at(*b);
@@ -155,7 +176,10 @@ TegulaStatus tegula_bound_launch(TegulaBoundLaunch *b, const int64_t grid[3], co
   // Where the arguments said the device, memory of another one must not come to a kernel of the CPU.
   if (count && b->asksForDevice())
     if (const int32_t device = b->kernel->context->deviceOf(args, count); device >= 0 && device != b->call.device)
-      return fail(TEGULA_INVALID_ARGUMENT, "`" + b->function->fn->name + "`: the arguments are in the memory of another device than when the launch was bound; bind anew, or launch the function");
+      return fail(
+          TEGULA_INVALID_ARGUMENT,
+          "`" + b->function->fn->name +
+              "`: the arguments are in the memory of another device than when the launch was bound; bind anew, or launch the function");
   if (const Repeat *r = b->repeat.get()) {
     alignas(64) char block[Repeat::maxBytes + runtime::argRoom];
     if (count == 0 ? r->packKept(block) : r->pack(args, count, block)) return runPacked(*b, at, block, options);
@@ -163,7 +187,9 @@ TegulaStatus tegula_bound_launch(TegulaBoundLaunch *b, const int64_t grid[3], co
   return launchByKey(*b, at.extents, at.programs, args, count, options);
 }
 
-int32_t tegula_bound_launch_words(TegulaBoundLaunch *b, const int64_t grid[3], const uint64_t *words, size_t count, const int64_t *extents, size_t pointers, const TegulaLaunchOptions *options, TegulaStatus *status) {
+int32_t tegula_bound_launch_words(TegulaBoundLaunch *b, const int64_t grid[3], const uint64_t *words, size_t count,
+                                  const int64_t *extents, size_t pointers, const TegulaLaunchOptions *options,
+                                  TegulaStatus *status) {
   if (!b || (!words && count) || (!extents && pointers) || !status) return 0;
   const WordPack *const w = b->words.get();
   if (!w || count != w->count() || pointers != w->pointers() || (options && !isSized(options))) return 0;

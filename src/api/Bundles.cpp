@@ -43,7 +43,9 @@ static std::string portableKey(const lang::Value &v) {
 
 static std::string portableKey(const ParamSpec &s) {
   if (s.kind == ParamSpec::Kind::Constexpr) return "=" + portableKey(s.value);
-  if (s.kind == ParamSpec::Kind::Runtime) return lang::code(s.dtype) + ":" + std::to_string(s.divisibility) + (s.sameAs >= 0 ? "@" + std::to_string(s.sameAs) : "") + (s.overlap ? "~" + std::to_string(s.overlap) : "");
+  if (s.kind == ParamSpec::Kind::Runtime)
+    return lang::code(s.dtype) + ":" + std::to_string(s.divisibility) +
+           (s.sameAs >= 0 ? "@" + std::to_string(s.sameAs) : "") + (s.overlap ? "~" + std::to_string(s.overlap) : "");
   std::string text = "(";
   if (s.recordClass) {
     text = s.recordClass->name + text;
@@ -62,7 +64,9 @@ static uint64_t otherOptions(const CompileOptions &given) {
   return o.word();
 }
 
-static runtime::BundleOptions optionsOf(const CompileOptions &o) { return {o.numWarps, o.numStages, o.numCtas, o.maxnreg, o.wide, otherOptions(o)}; }
+static runtime::BundleOptions optionsOf(const CompileOptions &o) {
+  return {o.numWarps, o.numStages, o.numCtas, o.maxnreg, o.wide, otherOptions(o)};
+}
 
 runtime::Digest classKeyOf(const CompileRequest &r) {
   Hasher h;
@@ -96,7 +100,11 @@ static BundleParam paramOf(const ParamSpec &s) {
   const lang::Value &v = s.value;
   p.kind = BundleParam::Kind::Constant;
   p.text = lang::repr(v);
-  p.constant = v.isNone() ? Constant::None : v.isBool() ? Constant::Bool : v.isInt() ? Constant::Int : v.isFloat() ? Constant::Float : Constant::Other;
+  p.constant = v.isNone()    ? Constant::None
+               : v.isBool()  ? Constant::Bool
+               : v.isInt()   ? Constant::Int
+               : v.isFloat() ? Constant::Float
+                             : Constant::Other;
   if (v.isBool() || v.isInt()) {
     p.number = static_cast<int64_t>(v.asInt());
     if (p.number != v.asInt()) p.constant = Constant::Other;
@@ -125,7 +133,8 @@ std::string classText(const CompileRequest &r) {
   auto number = [&](const char *name, int64_t v, int64_t usual) {
     if (v != usual) text += ", " + std::string(name) + " " + std::to_string(v);
   };
-  number("num_warps", o.numWarps, 4), number("num_stages", o.numStages, 3), number("num_ctas", o.numCtas, 1), number("maxnreg", o.maxnreg, 0);
+  number("num_warps", o.numWarps, 4), number("num_stages", o.numStages, 3), number("num_ctas", o.numCtas, 1),
+      number("maxnreg", o.maxnreg, 0);
   if (o.wide) text += ", with offsets of 64 bits";
   if (o.checked) text += ", checked";
   if (o.debug) text += ", debug";
@@ -171,7 +180,8 @@ static int rankFor(const CompileRequest &r, const BundleEntry &e) {
   if (r.target.isSim()) return e.target == r.target.name ? runtime::simRank(e.needs, why) : -1;
   const std::optional<Target> of = parseTarget(e.target);
   if (!of || of->what->machine() != r.target->machine()) return -1;
-  if (r.target.isGpu()) return r.device ? runtime::gpuRank(e.needs, r.device->device->properties().capability, why) : -1;
+  if (r.target.isGpu())
+    return r.device ? runtime::gpuRank(e.needs, r.device->device->properties().capability, why) : -1;
   return runtime::cpuRank(e.needs, runtime::cpuRankOf(needsOf(r.target, false)), why);
 }
 
@@ -203,7 +213,8 @@ static bool sameSource(const BundleRecord &record, const std::string &source) {
   return false;
 }
 
-static bool find(const CompileRequest &r, const std::vector<std::shared_ptr<const Bundle>> &layers, BundleFit fit, Found &best, std::string &trouble) {
+static bool find(const CompileRequest &r, const std::vector<std::shared_ptr<const Bundle>> &layers, BundleFit fit,
+                 Found &best, std::string &trouble) {
   const runtime::Digest key = classKeyOf(r);
   const BundleRecord wanted = classOf(r);
   const std::string source = r.function->fn->sourceHash();
@@ -217,7 +228,9 @@ static bool find(const CompileRequest &r, const std::vector<std::shared_ptr<cons
       unsigned facts = factsOf(record);
       // Offsets of 64 bits are for what asks for them, else for what nothing else serves.
       auto worth = [&](bool wide, unsigned n, int by) { return std::tuple(wide == r.options.wide, n, by); };
-      if (best.bundle && worth(record.options.wide, facts, rank) <= worth(best.record.options.wide, best.facts, best.rank)) continue;
+      if (best.bundle &&
+          worth(record.options.wide, facts, rank) <= worth(best.record.options.wide, best.facts, best.rank))
+        continue;
       best = {b.get(), i, std::move(record), rank, facts};
     }
   return best.bundle;
@@ -265,7 +278,8 @@ static std::string nearestTo(const CompileRequest &r, const std::vector<std::sha
       const BundleEntry &e = b->entries()[i];
       if (rankFor(r, e) < 0) elsewhere.insert(e.target);
       else if (Status s = b->record(i, record); !s) here.emplace(1000, s.text);
-      else if (!sameSource(record, source)) here.emplace(999, record.signature + " in " + b->name() + " is of another source");
+      else if (!sameSource(record, source))
+        here.emplace(999, record.signature + " in " + b->name() + " is of another source");
       else {
         unsigned count = 0;
         std::string difference = differenceOf(record, wanted, &count);
@@ -274,7 +288,8 @@ static std::string nearestTo(const CompileRequest &r, const std::vector<std::sha
     }
   if (here.empty() && elsewhere.empty()) return ", and nothing of that name";
   std::string text;
-  // Forms of one signature (offsets of 64 bits, checks) differ in more than the first thing, which is all that is shown.
+  // Forms of one signature (offsets of 64 bits, checks) differ in more than the first thing, which is all that is
+  // shown.
   std::vector<std::string> lines;
   for (const auto &[count, line] : here)
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
@@ -289,8 +304,10 @@ static std::string nearestTo(const CompileRequest &r, const std::vector<std::sha
 bool mayCompile(const CompileRequest &r, const std::string &trouble) {
   TegulaContext &c = *r.function->context;
   const int32_t mode = c.noJit.load(std::memory_order_relaxed);
-  if (mode == TEGULA_NO_JIT_OFF || !r.device) return true; // code for another machine is asked for by who compiles ahead of time
-  std::vector<std::shared_ptr<const Bundle>> layers = c.bundles ? c.bundles->all() : std::vector<std::shared_ptr<const Bundle>>();
+  // code for another machine is asked for by who compiles ahead of time
+  if (mode == TEGULA_NO_JIT_OFF || !r.device) return true;
+  std::vector<std::shared_ptr<const Bundle>> layers =
+      c.bundles ? c.bundles->all() : std::vector<std::shared_ptr<const Bundle>>();
   std::string text = "`" + r.name + "` is not compiled ahead of time for " + classText(r);
   if (layers.empty()) text += ": no bundle is loaded";
   else text += ": the bundles do not have this class" + nearestTo(r, layers);
@@ -318,7 +335,8 @@ void CacheLayers::add(std::string_view list) {
   }
 }
 
-static bool addLayer(TegulaContext &c, const std::string &path, const runtime::PublicKey *key, bool trusted, Status &status) {
+static bool addLayer(TegulaContext &c, const std::string &path, const runtime::PublicKey *key, bool trusted,
+                     Status &status) {
   std::shared_ptr<const Bundle> b = Bundle::open(path, key, trusted, status);
   if (!b) return false;
   for (const std::string &note : b->notes()) c.warn(note);
@@ -349,9 +367,12 @@ TegulaStatus tegula_context_load_bundle(TegulaContext *c, const char *path, cons
 }
 
 TegulaStatus tegula_context_set_no_jit(TegulaContext *c, int32_t mode) {
-  if (!c || mode < TEGULA_NO_JIT_OFF || mode > TEGULA_NO_JIT_WARN) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_set_no_jit: null context, or no such mode");
+  if (!c || mode < TEGULA_NO_JIT_OFF || mode > TEGULA_NO_JIT_WARN)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_set_no_jit: null context, or no such mode");
   c->noJit.store(mode, std::memory_order_relaxed);
   return TEGULA_OK;
 }
 
-int32_t tegula_context_no_jit(const TegulaContext *c) { return c ? c->noJit.load(std::memory_order_relaxed) : static_cast<int32_t>(TEGULA_NO_JIT_OFF); }
+int32_t tegula_context_no_jit(const TegulaContext *c) {
+  return c ? c->noJit.load(std::memory_order_relaxed) : static_cast<int32_t>(TEGULA_NO_JIT_OFF);
+}

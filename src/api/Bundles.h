@@ -1,6 +1,7 @@
 // Bundles as layers of a context: kernels that were compiled elsewhere, taken where a compilation would begin.
 //
-// A kernel's class is what its source does (wherever its file lies), its name, its specialization and its options, without the target: docs/bundle.md.
+// A kernel's class is what its source does (wherever its file lies), its name, its specialization and its options,
+// without the target: docs/bundle.md.
 #pragma once
 #include "api/Compile.h"
 #include "runtime/Bundle.h"
@@ -27,7 +28,8 @@ runtime::BundleRecord classOf(const CompileRequest &r);
 std::string classText(const CompileRequest &r);
 /// What a machine must have to run code for the target: the words of runtime/BundleMachine.h.
 std::string needsOf(const Target &t, bool isCubin);
-/// The target of a bundle for code that is wanted for `t`: a named one, which says what it needs, in place of "this machine".
+/// The target of a bundle for code that is wanted for `t`: a named one, which says what it needs, in place of "this
+/// machine".
 Target portable(const Target &t);
 /// A compiled kernel as an entry. `root`: names of files that begin with this are cut (no entry has an absolute path).
 runtime::NewBundleEntry entryOf(const TegulaKernel &k, const CompileRequest &r, const std::string &root);
@@ -36,11 +38,12 @@ enum class BundleFit : uint8_t {
   Exact,  // of just this class
   General // of one that relies on less
 };
-/// Fills info, object, specs and options of `k` in from the best entry of the context's bundles that runs on the request's device. False: there is none; what is damaged is
-/// told once on stderr and in `trouble`.
+/// Fills info, object, specs and options of `k` in from the best entry of the context's bundles that runs on the
+/// request's device. False: there is none; what is damaged is told once on stderr and in `trouble`.
 bool takeBundled(const CompileRequest &r, TegulaKernel &k, BundleFit fit, std::string &trouble);
 
-/// May the kernel be compiled? True without no_jit; with no_jit=warn after a line on stderr. Else the last error is set: it names kernel and class, and what comes nearest.
+/// May the kernel be compiled? True without no_jit; with no_jit=warn after a line on stderr. Else the last error is
+/// set: it names kernel and class, and what comes nearest.
 bool mayCompile(const CompileRequest &r, const std::string &trouble);
 
 /// Cache layers of $TEGULA_CACHE_LAYERS: directories and archives (.tgb), separated by colons.

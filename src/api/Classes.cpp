@@ -12,15 +12,18 @@ using sema::ParamSpec;
 
 static constexpr int64_t noticed = 16; // the divisibility that launches look for
 
-/// `p` null: an item of a tuple. `typed`: its type does not depend on its value, so that a 1 is nothing special (items of descriptors). `nulls`: as in BoundCall.
+/// `p` null: an item of a tuple. `typed`: its type does not depend on its value, so that a 1 is nothing special (items
+/// of descriptors). `nulls`: as in BoundCall.
 static std::vector<ParamSpec> leafClasses(const Param *p, const ParamSpec &given, bool typed, bool nulls = false) {
   const bool align = !p || (p->specializeAlignment && !nulls), annotated = p && p->annotated;
   // A folded 1 is an i32 whose value is known.
-  const bool isOne = given.kind == ParamSpec::Kind::Constexpr && !(p && p->isConstexpr) && given.value.isInt() && given.value.asInt() == 1;
+  const bool isOne = given.kind == ParamSpec::Kind::Constexpr && !(p && p->isConstexpr) && given.value.isInt() &&
+                     given.value.asInt() == 1;
   if (given.kind == ParamSpec::Kind::Constexpr && (!isOne || typed)) return {given};
   const lang::Dtype d = isOne ? lang::dtype(lang::Scalar::Int32) : given.dtype;
   std::vector<ParamSpec> out;
-  const bool folds = !annotated && !typed && (!p || p->specialize) && d.isInt() && !d.isBool() && !d.isPtr && d.scalar == lang::Scalar::Int32;
+  const bool folds = !annotated && !typed && (!p || p->specialize) && d.isInt() && !d.isBool() && !d.isPtr &&
+                     d.scalar == lang::Scalar::Int32;
   if (folds) out.push_back(ParamSpec::constant(lang::Value::integer(1)));
   if (align && (d.isPtr || (d.isInt() && !d.isBool()))) out.push_back(ParamSpec::runtime(d, noticed));
   out.push_back(ParamSpec::runtime(d, 1));
@@ -32,7 +35,8 @@ static std::vector<ParamSpec> tupleClasses(const ParamSpec &given, bool typed) {
   std::vector<ParamSpec> out(1, given);
   for (size_t i = 0; i < given.items.size(); ++i) {
     const ParamSpec &item = given.items[i];
-    std::vector<ParamSpec> classes = item.kind == ParamSpec::Kind::Tuple ? tupleClasses(item, typed) : leafClasses(nullptr, item, typed);
+    std::vector<ParamSpec> classes =
+        item.kind == ParamSpec::Kind::Tuple ? tupleClasses(item, typed) : leafClasses(nullptr, item, typed);
     constexpr size_t most = 4096; // beyond that the rest relies on nothing
     if (out.size() * classes.size() > most) classes.erase(classes.begin(), classes.end() - 1);
     std::vector<ParamSpec> next;
@@ -46,9 +50,11 @@ static std::vector<ParamSpec> tupleClasses(const ParamSpec &given, bool typed) {
   return out;
 }
 
-/// Of a descriptor each extent and each stride but the last is a multiple or not; whoever makes one on the host has its base aligned.
+/// Of a descriptor each extent and each stride but the last is a multiple or not; whoever makes one on the host has its
+/// base aligned.
 static std::vector<ParamSpec> descriptorClasses(const ParamSpec &given) {
-  const auto shape = static_cast<size_t>(lang::DescField::Shape), strides = static_cast<size_t>(lang::DescField::Strides);
+  const auto shape = static_cast<size_t>(lang::DescField::Shape),
+             strides = static_cast<size_t>(lang::DescField::Strides);
   std::vector<ParamSpec> out;
   for (const ParamSpec &s : tupleClasses(given.items[shape], true))
     for (const ParamSpec &t : tupleClasses(given.items[strides], true)) {
@@ -66,7 +72,9 @@ std::vector<ParamSpec> classesOf(const Param &p, const ParamSpec &given, bool nu
 }
 
 static bool isPointer(const ParamSpec &s) { return s.kind == ParamSpec::Kind::Runtime && s.dtype.isPtr; }
-static bool hasPointer(const ParamSpec &s) { return isPointer(s) || (s.kind == ParamSpec::Kind::Tuple && std::ranges::any_of(s.items, hasPointer)); }
+static bool hasPointer(const ParamSpec &s) {
+  return isPointer(s) || (s.kind == ParamSpec::Kind::Tuple && std::ranges::any_of(s.items, hasPointer));
+}
 
 std::vector<LaunchForm> formsOf(const std::vector<ParamSpec> &given, const CompileOptions &o) {
   std::vector<LaunchForm> out;
@@ -77,11 +85,13 @@ std::vector<LaunchForm> formsOf(const std::vector<ParamSpec> &given, const Compi
   return out;
 }
 
-ClassList::ClassList(const std::vector<Param> &params, const std::vector<ParamSpec> &given, bool nulls) : given_(given) {
+ClassList::ClassList(const std::vector<Param> &params, const std::vector<ParamSpec> &given, bool nulls)
+    : given_(given) {
   for (size_t i = 0; i < given.size(); ++i) each_.push_back(classesOf(params[i], given[i], nulls));
   for (size_t i = 0; i < given.size(); ++i) {
     if (!isPointer(given[i]) || given[i].sameAs >= 0) continue;
-    auto g = std::ranges::find_if(groups_, [&](const std::vector<size_t> &g) { return given[g[0]].dtype.scalar == given[i].dtype.scalar; });
+    auto g = std::ranges::find_if(
+        groups_, [&](const std::vector<size_t> &g) { return given[g[0]].dtype.scalar == given[i].dtype.scalar; });
     (g == groups_.end() ? groups_.emplace_back() : *g).push_back(i);
   }
   std::erase_if(groups_, [](const std::vector<size_t> &g) { return g.size() < 2; });
@@ -131,14 +141,16 @@ uint64_t ClassList::all() const {
   return n;
 }
 
-void ClassList::make(size_t i, std::vector<ParamSpec> &specs, std::vector<int> &aligned, bool merged, size_t limit, std::vector<std::vector<ParamSpec>> &out) const {
+void ClassList::make(size_t i, std::vector<ParamSpec> &specs, std::vector<int> &aligned, bool merged, size_t limit,
+                     std::vector<std::vector<ParamSpec>> &out) const {
   if (out.size() >= limit) return;
   if (i == each_.size()) {
     if (merged) out.push_back(specs);
     return;
   }
   const bool noticed = each_[i].size() > 1;
-  // `aligned`, of the first parameter of a buffer: 1 or 0 if it is known, -1: no parameter of the buffer so far notices it.
+  // `aligned`, of the first parameter of a buffer: 1 or 0 if it is known, -1: no parameter of the buffer so far notices
+  // it.
   for (const std::vector<size_t> &g : groups_)
     if (std::ranges::find(g, i) != g.end())
       for (size_t first : g) {
@@ -157,7 +169,8 @@ void ClassList::make(size_t i, std::vector<ParamSpec> &specs, std::vector<int> &
   for (const ParamSpec &c : each_[i]) {
     specs[i] = c;
     specs[i].sameAs = given_[i].sameAs;
-    if (specs[i].sameAs >= 0 && specs[static_cast<size_t>(specs[i].sameAs)].sameAs >= 0) specs[i].sameAs = specs[static_cast<size_t>(specs[i].sameAs)].sameAs;
+    if (specs[i].sameAs >= 0 && specs[static_cast<size_t>(specs[i].sameAs)].sameAs >= 0)
+      specs[i].sameAs = specs[static_cast<size_t>(specs[i].sameAs)].sameAs;
     aligned[i] = noticed && isPointer(c) ? c.divisibility > 1 : -1;
     make(i + 1, specs, aligned, merged, limit, out);
   }
@@ -194,13 +207,17 @@ static std::string classTextOf(const Param &p, const ParamSpec &s) {
 using namespace tegula;
 using namespace tegula::api;
 
-TegulaStatus tegula_specializations(TegulaFunction *f, const char *signature, const TegulaNamedValue *constants, size_t constantCount, const TegulaLaunchOptions *options,
-                                    size_t limit, char **json) {
-  if (!f || !json || (constantCount && !constants)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_specializations: null argument");
+TegulaStatus tegula_specializations(TegulaFunction *f, const char *signature, const TegulaNamedValue *constants,
+                                    size_t constantCount, const TegulaLaunchOptions *options, size_t limit,
+                                    char **json) {
+  if (!f || !json || (constantCount && !constants))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_specializations: null argument");
   GateSection section;
   CallOptions call;
   std::vector<sema::ParamSpec> specs;
-  if (!f->context->resolve(options, call) || !parseSignature(*f, signature ? signature : "", constants, constantCount, specs)) return tegula_last_status();
+  if (!f->context->resolve(options, call) ||
+      !parseSignature(*f, signature ? signature : "", constants, constantCount, specs))
+    return tegula_last_status();
   const std::vector<Param> &params = f->params();
   const ClassList list(params, specs, false);
   auto names = [&](const std::vector<size_t> &g) {
@@ -210,13 +227,15 @@ TegulaStatus tegula_specializations(TegulaFunction *f, const char *signature, co
   };
   auto signatures = [&](const std::vector<std::vector<sema::ParamSpec>> &all) {
     std::string text = "[";
-    for (const std::vector<sema::ParamSpec> &one : all) text += (text.size() > 1 ? "," : "") + jsonString(signatureText(params, one));
+    for (const std::vector<sema::ParamSpec> &one : all)
+      text += (text.size() > 1 ? "," : "") + jsonString(signatureText(params, one));
     return text + "]";
   };
   std::string text = "{\"kernel\":" + jsonString(f->fn->name) + ",\"parameters\":[";
   for (size_t i = 0; i < params.size(); ++i) {
     text += (i ? ",{\"name\":" : "{\"name\":") + jsonString(params[i].name) + ",\"classes\":[";
-    for (size_t k = 0; k < list.each()[i].size(); ++k) text += (k ? "," : "") + jsonString(classTextOf(params[i], list.each()[i][k]));
+    for (size_t k = 0; k < list.each()[i].size(); ++k)
+      text += (k ? "," : "") + jsonString(classTextOf(params[i], list.each()[i][k]));
     text += "]}";
   }
   std::vector<std::vector<sema::ParamSpec>> all;
@@ -232,7 +251,8 @@ TegulaStatus tegula_specializations(TegulaFunction *f, const char *signature, co
     of.addDistinct(limit, all);
     of.addMerged(limit - std::min(limit, all.size()), all);
     total = sum(total, of.all());
-    text += std::string(first ? "" : ",") + "{\"options\":{" + (form.wide ? "\"wide_offsets\":1" : "") + (form.nulls ? ",\"checked\":1" : "") + "},\"null_pointers\":" + (form.nulls ? "true" : "false") +
+    text += std::string(first ? "" : ",") + "{\"options\":{" + (form.wide ? "\"wide_offsets\":1" : "") +
+            (form.nulls ? ",\"checked\":1" : "") + "},\"null_pointers\":" + (form.nulls ? "true" : "false") +
             ",\"count\":" + std::to_string(of.all()) + ",\"signatures\":" + signatures(all) + "}";
     first = false;
   }

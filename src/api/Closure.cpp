@@ -1,5 +1,6 @@
-// The coding of values: {"none"}, {"bool"}, {"int": decimal text}, {"float": bits in hexadecimal} ...: one key, which says the kind. Functions, classes of
-// aggregates and modules of a binding may refer to each other, so they stand in a table and are referred to by number: {"ref": "f3"}.
+// The coding of values: {"none"}, {"bool"}, {"int": decimal text}, {"float": bits in hexadecimal} ...: one key, which
+// says the kind. Functions, classes of aggregates and modules of a binding may refer to each other, so they stand in a
+// table and are referred to by number: {"ref": "f3"}.
 #include "api/Closure.h"
 #include "lang/Circle.h"
 #include "lang/Descriptor.h"
@@ -59,7 +60,8 @@ struct ClosureWriter::Impl {
     if (v.isBool()) return out = {{"bool", v.asBool()}}, true;
     if (v.member()) {
       json number, object;
-      return value(v.withoutMember(), number) && value(Value(std::make_shared<const lang::OpaqueValue>(*v.member())), object) &&
+      return value(v.withoutMember(), number) &&
+             value(Value(std::make_shared<const lang::OpaqueValue>(*v.member())), object) &&
              (out = {{"member", {{"value", std::move(number)}, {"object", std::move(object)}}}}, true);
     }
     if (v.isInt()) return out = {{"int", lang::intToString(v.asInt())}}, true;
@@ -77,7 +79,8 @@ struct ClosureWriter::Impl {
     if (v.is<ClassPtr>()) return recordClass(v.get<ClassPtr>(), out);
     if (v.isRecord()) {
       json cls, fields;
-      return recordClass(v.record().cls, cls) && list(v.record().fields, fields) && (out = {{"record", {{"class", std::move(cls)}, {"fields", std::move(fields)}}}}, true);
+      return recordClass(v.record().cls, cls) && list(v.record().fields, fields) &&
+             (out = {{"record", {{"class", std::move(cls)}, {"fields", std::move(fields)}}}}, true);
     }
     using OpaquePtr = std::shared_ptr<const lang::OpaqueValue>;
     if (v.is<OpaquePtr>()) {
@@ -85,26 +88,39 @@ struct ClosureWriter::Impl {
       json names = json::array(), values;
       std::vector<Value> held;
       for (const auto &[name, value] : o.attributes) names.push_back(name), held.push_back(value);
-      return list(held, values) && (out = {{"opaque", {{"name", o.name}, {"id", std::to_string(o.id)}, {"names", std::move(names)}, {"values", std::move(values)}, {"bare", o.bare}}}}, true);
+      return list(held, values) && (out = {{"opaque",
+                                            {{"name", o.name},
+                                             {"id", std::to_string(o.id)},
+                                             {"names", std::move(names)},
+                                             {"values", std::move(values)},
+                                             {"bare", o.bare}}}},
+                                    true);
     }
     using TypePtr = std::shared_ptr<const lang::TypeValue>;
     if (v.is<TypePtr>()) {
       const lang::TypeValue &t = *v.get<TypePtr>();
       json shape = json::array();
       for (unsigned i = 0; i < t.shape.rank(); ++i) shape.push_back(t.shape[i]);
-      return out = {{"type", {{"dtype", lang::code(t.dtype)}, {"shape", std::move(shape)}, {"block", t.isBlock}}}}, true;
+      return out = {{"type", {{"dtype", lang::code(t.dtype)}, {"shape", std::move(shape)}, {"block", t.isBlock}}}},
+             true;
     }
     return fail("a value `" + lang::repr(v) + "` has no text");
   }
 
   bool function(const FunctionPtr &f, json &out) {
     if (sema::libraryFunction(f->name) == f) return out = {{"library", f->name}}, true;
-    if (auto it = numbers.find(f->def); it != numbers.end()) return out = {{"ref", it->second}}, !it->second.empty() || fail("`" + f->name + "` has no text");
+    if (auto it = numbers.find(f->def); it != numbers.end())
+      return out = {{"ref", it->second}}, !it->second.empty() || fail("`" + f->name + "` has no text");
     const std::string number = fresh('f', f->def, Value(f));
     out = {{"ref", number}};
     const SourceFile &file = f->tree->file();
-    json j = {{"function", f->name}, {"file", file.name()}, {"line", file.lineCol(f->def->loc.begin).line}, {"text", std::string(f->def->loc.text())},
-              {"kind", static_cast<int>(f->kind)}, {"noinline", f->noinline_}, {"exact", f->exact}};
+    json j = {{"function", f->name},
+              {"file", file.name()},
+              {"line", file.lineCol(f->def->loc.begin).line},
+              {"text", std::string(f->def->loc.text())},
+              {"kind", static_cast<int>(f->kind)},
+              {"noinline", f->noinline_},
+              {"exact", f->exact}};
     if (f->mustUse) j["must_use"] = f->mustUseHint;
     if (!f->annotations.empty()) j["annotations"] = f->annotations;
     if (!f->doNotSpecialize.empty()) j["do_not_specialize"] = f->doNotSpecialize;
@@ -148,10 +164,12 @@ struct ClosureWriter::Impl {
     if (c == lang::descriptorClass()) return out = {{"descriptor", true}}, true;
     if (c->kind == lang::RecordClass::Kind::NamedTuple) {
       json defaults;
-      return list(c->defaults, defaults) && (out = {{"class", {{"name", c->name}, {"fields", c->fields}, {"defaults", std::move(defaults)}}}}, true);
+      return list(c->defaults, defaults) &&
+             (out = {{"class", {{"name", c->name}, {"fields", c->fields}, {"defaults", std::move(defaults)}}}}, true);
     }
     if (!c->aggregate || !c->node) return fail("class `" + c->name + "` has no text");
-    if (auto it = numbers.find(c->aggregate.get()); it != numbers.end()) return out = {{"ref", it->second}}, !it->second.empty() || fail("class `" + c->name + "` has no text");
+    if (auto it = numbers.find(c->aggregate.get()); it != numbers.end())
+      return out = {{"ref", it->second}}, !it->second.empty() || fail("class `" + c->name + "` has no text");
     const std::string number = fresh('c', c->aggregate.get(), Value(c));
     out = {{"ref", number}};
     const lang::Aggregate &a = *c->aggregate;
@@ -208,7 +226,8 @@ std::string ClosureWriter::add(const FunctionPtr &f, std::string &why) {
 
 std::string ClosureWriter::addFiles(const std::map<std::string, std::string> &texts) {
   json j = {{"files", texts}};
-  auto [it, isNew] = impl_->files.try_emplace(j.dump(-1, ' ', false, json::error_handler_t::replace), "t" + std::to_string(impl_->files.size()));
+  auto [it, isNew] = impl_->files.try_emplace(j.dump(-1, ' ', false, json::error_handler_t::replace),
+                                              "t" + std::to_string(impl_->files.size()));
   if (isNew) impl_->objects[it->second] = std::move(j);
   return it->second;
 }
@@ -271,7 +290,9 @@ struct ClosureReader::Impl {
     std::vector<std::string> out;
     const json *m = member(j, name);
     if (m && m->is_array())
-      for (const json &item : *m) item.is_string() ? out.push_back(item.get<std::string>()) : (void)fail(std::string("`") + name + "` holds no texts");
+      for (const json &item : *m)
+        item.is_string() ? out.push_back(item.get<std::string>())
+                         : (void)fail(std::string("`") + name + "` holds no texts");
     return out;
   }
 
@@ -298,7 +319,9 @@ struct ClosureReader::Impl {
     if (!j.is_object() || j.size() != 1) return fail("a value is no object with one key");
     const std::string &kind = j.begin().key();
     const json &v = j.begin().value();
-    auto string = [&](std::string &s) { return v.is_string() ? (s = v.get<std::string>(), true) : fail("`" + kind + "` is no text"); };
+    auto string = [&](std::string &s) {
+      return v.is_string() ? (s = v.get<std::string>(), true) : fail("`" + kind + "` is no text");
+    };
     std::string s;
     if (kind == "none") return out = Value::none(), true;
     if (kind == "ellipsis") return out = Value(lang::EllipsisValue{}), true;
@@ -308,7 +331,8 @@ struct ClosureReader::Impl {
       std::vector<Value> items;
       return list(&v, items) && (out = Value::tuple(std::move(items)), true);
     }
-    if (kind == "record" || kind == "class" || kind == "opaque" || kind == "member" || kind == "type") return compound(kind, v, out);
+    if (kind == "record" || kind == "class" || kind == "opaque" || kind == "member" || kind == "type")
+      return compound(kind, v, out);
     if (!string(s)) return false;
     if (kind == "int" || kind == "dtype") {
       TegulaValue *made = kind == "int" ? tegula_value_int_text(s.c_str()) : tegula_value_dtype(s.c_str());
@@ -317,7 +341,9 @@ struct ClosureReader::Impl {
     if (kind == "float") {
       uint64_t bits = 0;
       auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), bits, 16);
-      return error == std::errc() && end == s.data() + s.size() ? (out = Value::number(std::bit_cast<double>(bits)), true) : fail("`" + s + "` are no bits of a float");
+      return error == std::errc() && end == s.data() + s.size()
+                 ? (out = Value::number(std::bit_cast<double>(bits)), true)
+                 : fail("`" + s + "` are no bits of a float");
     }
     if (kind == "str") return out = Value::str(s), true;
     if (kind == "builtin") {
@@ -344,7 +370,8 @@ struct ClosureReader::Impl {
       o->bare = flag(v, "bare");
       std::vector<Value> held;
       const std::vector<std::string> names = texts(v, "names");
-      if (!list(member(v, "values"), held) || held.size() != names.size()) return fail("an object has other values than names");
+      if (!list(member(v, "values"), held) || held.size() != names.size())
+        return fail("an object has other values than names");
       for (size_t i = 0; i < names.size(); ++i) o->attributes.emplace_back(names[i], held[i]);
       return out = Value(std::shared_ptr<const lang::OpaqueValue>(std::move(o))), why.empty();
     }
@@ -353,7 +380,8 @@ struct ClosureReader::Impl {
       const json *numberText = member(v, "value"), *objectText = member(v, "object");
       if (!numberText || !objectText || !value(*numberText, number) || !value(*objectText, object)) return false;
       using ObjectPtr = std::shared_ptr<const lang::OpaqueValue>;
-      if (!object.is<ObjectPtr>() || !(number.isInt() || number.isStr())) return fail("a member of an enumeration is no int or string, or has no object");
+      if (!object.is<ObjectPtr>() || !(number.isInt() || number.isStr()))
+        return fail("a member of an enumeration is no int or string, or has no object");
       return out = number.asMember(object.get<ObjectPtr>()), true;
     }
     if (kind == "type") {
@@ -373,14 +401,16 @@ struct ClosureReader::Impl {
       auto c = std::make_shared<lang::RecordClass>();
       c->name = text(v, "name");
       c->fields = texts(v, "fields");
-      if (!list(member(v, "defaults"), c->defaults) || c->defaults.size() > c->fields.size()) return fail("a class has other defaults than fields");
+      if (!list(member(v, "defaults"), c->defaults) || c->defaults.size() > c->fields.size())
+        return fail("a class has other defaults than fields");
       for (const Value &d : c->defaults) c->summary.add(d);
       return out = Value(ClassPtr(std::move(c))), why.empty();
     }
     Value cls;
     const json *c = member(v, "class");
     std::vector<Value> fields;
-    if (!c || !value(*c, cls) || !cls.is<ClassPtr>() || !list(member(v, "fields"), fields)) return fail("a record has no class");
+    if (!c || !value(*c, cls) || !cls.is<ClassPtr>() || !list(member(v, "fields"), fields))
+      return fail("a record has no class");
     if (fields.size() != cls.get<ClassPtr>()->fields.size()) return fail("a record has other fields than its class");
     return out = Value(std::make_shared<const lang::RecordValue>(cls.get<ClassPtr>(), std::move(fields))), true;
   }
@@ -393,7 +423,9 @@ struct ClosureReader::Impl {
       return f && (out = Value(FunctionPtr(f->fn)), true);
     }
     if (auto known = others.find(number); known != others.end()) return out = known->second->value, true;
-    return it->contains("aggregate") ? aggregate(number, *it, out) : it->contains("module") ? module(number, *it, out) : fail("`" + number + "` is no object");
+    return it->contains("aggregate") ? aggregate(number, *it, out)
+           : it->contains("module")  ? module(number, *it, out)
+                                     : fail("`" + number + "` is no object");
   }
 
   bool module(const std::string &number, const json &j, Value &out) {
@@ -410,7 +442,8 @@ struct ClosureReader::Impl {
     others.emplace(number, made);
     out = made->value;
     const json *all = member(j, "attributes");
-    for (auto it = all && all->is_object() ? all->begin() : json::const_iterator(); all && all->is_object() && it != all->end(); ++it) {
+    for (auto it = all && all->is_object() ? all->begin() : json::const_iterator();
+         all && all->is_object() && it != all->end(); ++it) {
       Value v;
       if (!value(it.value(), v)) return false;
       attributes->values.emplace(it.key(), taken(new TegulaValue(std::move(v))));
@@ -421,8 +454,10 @@ struct ClosureReader::Impl {
   bool aggregate(const std::string &number, const json &j, Value &out) {
     std::vector<std::string> fields = texts(j, "fields");
     std::vector<Value> types, defaults, bases;
-    if (!list(member(j, "types"), types) || !list(member(j, "defaults"), defaults) || !list(member(j, "bases"), bases)) return false;
-    if (types.size() != fields.size() || defaults.size() != fields.size()) return fail("a class has other types than fields");
+    if (!list(member(j, "types"), types) || !list(member(j, "defaults"), defaults) || !list(member(j, "bases"), bases))
+      return false;
+    if (types.size() != fields.size() || defaults.size() != fields.size())
+      return fail("a class has other types than fields");
     std::vector<Ref<TegulaValue>> held;
     auto handles = [&](const std::vector<Value> &values, bool mayMiss) {
       std::vector<TegulaValue *> p;
@@ -435,7 +470,9 @@ struct ClosureReader::Impl {
     std::vector<const char *> names;
     for (const std::string &f : fields) names.push_back(f.c_str());
     std::vector<TegulaValue *> t = handles(types, false), d = handles(defaults, true), b = handles(bases, false);
-    TegulaValue *made = tegula_value_aggregate(text(j, "aggregate").c_str(), std::strtoull(text(j, "identity").c_str(), nullptr, 10), names.data(), t.data(), d.data(), fields.size(), b.data(), b.size());
+    TegulaValue *made =
+        tegula_value_aggregate(text(j, "aggregate").c_str(), std::strtoull(text(j, "identity").c_str(), nullptr, 10),
+                               names.data(), t.data(), d.data(), fields.size(), b.data(), b.size());
     if (!made) return fail(tegula_last_error());
     Ref<TegulaValue> cls = taken(made);
     others.emplace(number, cls);
@@ -447,7 +484,9 @@ struct ClosureReader::Impl {
       const json *given = member(m, "value");
       if (!given || !value(*given, v)) return fail("a member of a class has no value");
       Ref<TegulaValue> handle = taken(new TegulaValue(std::move(v)));
-      if (tegula_value_add_member(cls.get(), text(m, "name").c_str(), static_cast<int32_t>(this->number(m, "role")), handle.get()) != TEGULA_OK) return fail(tegula_last_error());
+      if (tegula_value_add_member(cls.get(), text(m, "name").c_str(), static_cast<int32_t>(this->number(m, "role")),
+                                  handle.get()) != TEGULA_OK)
+        return fail(tegula_last_error());
     }
     return why.empty();
   }
@@ -456,16 +495,21 @@ struct ClosureReader::Impl {
   TegulaFunction *function(const std::string &number) {
     if (auto it = functions.find(number); it != functions.end()) return it->second.get();
     auto found = objects.find(number);
-    if (found == objects.end() || !found->is_object() || !found->contains("function")) return fail("there is no function `" + number + "`"), nullptr;
+    if (found == objects.end() || !found->is_object() || !found->contains("function"))
+      return fail("there is no function `" + number + "`"), nullptr;
     const json &j = *found;
-    const std::string file = text(j, "file"), source = text(j, "text"), hint = j.contains("must_use") ? text(j, "must_use") : "";
-    const std::vector<std::string> fixed = texts(j, "do_not_specialize"), unaligned = texts(j, "do_not_specialize_on_alignment"), annotations = texts(j, "annotations");
+    const std::string file = text(j, "file"), source = text(j, "text"),
+                      hint = j.contains("must_use") ? text(j, "must_use") : "";
+    const std::vector<std::string> fixed = texts(j, "do_not_specialize"),
+                                   unaligned = texts(j, "do_not_specialize_on_alignment"),
+                                   annotations = texts(j, "annotations");
     auto pointers = [](const std::vector<std::string> &all) {
       std::vector<const char *> p;
       for (const std::string &s : all) p.push_back(s.c_str());
       return p;
     };
-    std::vector<const char *> fixedNames = pointers(fixed), unalignedNames = pointers(unaligned), annotationTexts = pointers(annotations);
+    std::vector<const char *> fixedNames = pointers(fixed), unalignedNames = pointers(unaligned),
+                              annotationTexts = pointers(annotations);
     TegulaFunctionSource s{};
     s.size = sizeof s;
     s.file = file.c_str(), s.text = source.c_str(), s.length = source.size();
@@ -474,16 +518,19 @@ struct ClosureReader::Impl {
     s.noinline_ = flag(j, "noinline"), s.exact = flag(j, "exact");
     s.must_use = j.contains("must_use") ? hint.c_str() : nullptr;
     s.do_not_specialize = fixedNames.data(), s.do_not_specialize_count = fixedNames.size();
-    s.do_not_specialize_on_alignment = unalignedNames.data(), s.do_not_specialize_on_alignment_count = unalignedNames.size();
+    s.do_not_specialize_on_alignment = unalignedNames.data(),
+    s.do_not_specialize_on_alignment_count = unalignedNames.size();
     s.annotations = annotationTexts.data(), s.annotation_count = annotationTexts.size();
     TegulaFunction *made = nullptr;
     if (!why.empty()) return nullptr;
-    if (tegula_function_create(&context, &s, &made) != TEGULA_OK) return fail("`" + text(j, "function") + "`: " + tegula_last_error()), nullptr;
+    if (tegula_function_create(&context, &s, &made) != TEGULA_OK)
+      return fail("`" + text(j, "function") + "`: " + tegula_last_error()), nullptr;
     Ref<TegulaFunction> f(made);
     release(made);
     functions.emplace(number, f); // it may reach itself
     std::vector<Value> defaults;
-    if (!list(member(j, "defaults"), defaults) || defaults.size() > f->fn->defaults.size()) return fail("a function has other defaults than parameters"), nullptr;
+    if (!list(member(j, "defaults"), defaults) || defaults.size() > f->fn->defaults.size())
+      return fail("a function has other defaults than parameters"), nullptr;
     for (size_t i = 0; i < defaults.size(); ++i)
       if (!defaults[i].isError()) sema::setDefault(*f->mutableFn, i, defaults[i]);
     const json *names = member(j, "names");
@@ -508,8 +555,10 @@ struct ClosureReader::Impl {
       int64_t divisibility = number(j, "divisibility");
       if (!d || d->isVoid() || divisibility < 1 || divisibility > 1 << 20) return fail("a specialization has no type");
       out = ParamSpec::runtime(*d, divisibility);
-      out.sameAs = member(j, "same_as") ? static_cast<int32_t>(std::clamp<int64_t>(number(j, "same_as"), -1, INT32_MAX)) : -1;
-      out.overlap = member(j, "overlap") ? static_cast<int32_t>(std::clamp<int64_t>(number(j, "overlap"), -1, INT32_MAX)) : 0;
+      out.sameAs =
+          member(j, "same_as") ? static_cast<int32_t>(std::clamp<int64_t>(number(j, "same_as"), -1, INT32_MAX)) : -1;
+      out.overlap =
+          member(j, "overlap") ? static_cast<int32_t>(std::clamp<int64_t>(number(j, "overlap"), -1, INT32_MAX)) : 0;
       return true;
     }
     const json *items = member(j, "items");
@@ -528,7 +577,8 @@ struct ClosureReader::Impl {
   }
 };
 
-ClosureReader::ClosureReader(TegulaContext &context, const json &objects) : impl_(new Impl{context, objects, {}, {}, {}, 0}) {}
+ClosureReader::ClosureReader(TegulaContext &context, const json &objects)
+    : impl_(new Impl{context, objects, {}, {}, {}, 0}) {}
 ClosureReader::~ClosureReader() = default;
 
 bool ClosureReader::files(const std::string &number, std::map<std::string, std::string> &out, std::string &why) {

@@ -1,5 +1,5 @@
-// Functions as text, with all that they reach: helpers, captured constants, classes, modules of a binding. What is read back does the same, which its
-// source hash proves.
+// Functions as text, with all that they reach: helpers, captured constants, classes, modules of a binding. What is read
+// back does the same, which its source hash proves.
 #pragma once
 #include "api/Handles.h"
 #include <nlohmann/json_fwd.hpp>

@@ -4,7 +4,8 @@
 
 namespace tegula::api {
 
-// Line by line as in src/tune/Compare.cpp: blocks of as many elements, in which a second look is taken where the first one finds something.
+// Line by line as in src/tune/Compare.cpp: blocks of as many elements, in which a second look is taken where the first
+// one finds something.
 static constexpr int64_t block = 1024;
 static constexpr const char kernels[] = R"(import tegula
 import tegula.language as tl
@@ -54,7 +55,8 @@ def apart_others(a, b, words, n, BLOCK: tl.constexpr):
         tl.atomic_add(words + 1, count.to(tl.int64))
 )";
 
-CompareThere::CompareThere(TegulaContext &context, int32_t device, void *stream) : context_(context), index_(device), stream_(stream) {}
+CompareThere::CompareThere(TegulaContext &context, int32_t device, void *stream)
+    : context_(context), index_(device), stream_(stream) {}
 
 CompareThere::~CompareThere() {
   if (words_) device_->free(words_);
@@ -68,7 +70,8 @@ bool CompareThere::open() {
     if (!entry) return false;
     device_ = entry->device;
     TegulaModule *m = nullptr;
-    if (tegula_module_from_text(&context_, "compare_results.py", kernels, sizeof kernels - 1, &m) != TEGULA_OK) return false;
+    if (tegula_module_from_text(&context_, "compare_results.py", kernels, sizeof kernels - 1, &m) != TEGULA_OK)
+      return false;
     module_ = Ref(m);
     tegula_module_release(m);
     struct {
@@ -93,19 +96,23 @@ bool CompareThere::launch(TegulaFunction &f, const TegulaArg *args, size_t count
   return tegula_launch(&f, grid, args, count, &o, nullptr) == TEGULA_OK;
 }
 
-std::optional<bool> CompareThere::operator()(TegulaDtype dtype, const void *a, const void *b, uint64_t bytes, double tolerance) {
+std::optional<bool> CompareThere::operator()(TegulaDtype dtype, const void *a, const void *b, uint64_t bytes,
+                                             double tolerance) {
   if (!bytes) return true;
   if (!open() || !device_->fill(words_, 0, 2 * sizeof(int64_t), stream_)) return std::nullopt;
   const bool isFloat = runtime::dtypeInfo(dtype).kind == runtime::DtypeInfo::Float, isWide = dtype == TEGULA_FP64;
   // What is compared exactly is compared as words.
   const TegulaDtype type = isFloat ? dtype : bytes % 4 == 0 ? TEGULA_INT32 : TEGULA_INT8;
   const auto count = static_cast<int64_t>(bytes / tegula_dtype_bytes(type)), extent = static_cast<int64_t>(bytes);
-  const TegulaArg x = tegula_ptr(const_cast<void *>(a), type, extent), y = tegula_ptr(const_cast<void *>(b), type, extent),
-                  words = tegula_ptr(words_, TEGULA_INT64, 2 * sizeof(int64_t)), n = tegula_int(count), size = tegula_int(block), wide = tegula_bool(isWide);
+  const TegulaArg x = tegula_ptr(const_cast<void *>(a), type, extent),
+                  y = tegula_ptr(const_cast<void *>(b), type, extent),
+                  words = tegula_ptr(words_, TEGULA_INT64, 2 * sizeof(int64_t)), n = tegula_int(count),
+                  size = tegula_int(block), wide = tegula_bool(isWide);
   bool ok;
   if (isFloat) {
     const double most = isWide ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
-    const TegulaArg first[] = {x, y, words, n, wide, size}, then[] = {x, y, words, n, tegula_float(tolerance), tegula_float(most), wide, size};
+    const TegulaArg first[] = {x, y, words, n, wide, size},
+                    then[] = {x, y, words, n, tegula_float(tolerance), tegula_float(most), wide, size};
     ok = launch(*largest_, first, std::size(first), count) && launch(*floats_, then, std::size(then), count);
   } else {
     const TegulaArg all[] = {x, y, words, n, size};

@@ -1,4 +1,5 @@
-// What configurations leave, compared where it lies: two kernels of our own in place of copies to the host. Verdicts are those of tune::isClose.
+// What configurations leave, compared where it lies: two kernels of our own in place of copies to the host. Verdicts
+// are those of tune::isClose.
 #pragma once
 #include "api/Handles.h"
 #include "tune/Memory.h"
@@ -12,8 +13,8 @@ public:
   ~CompareThere();
   CompareThere(const CompareThere &) = delete;
 
-  /// As tune::isClose, for two places of the device's memory that are aligned for their type. Nullopt: it cannot be done there (a type that the device's
-  /// kernels do not know, no memory, a launch that failed). Waits for the stream.
+  /// As tune::isClose, for two places of the device's memory that are aligned for their type. Nullopt: it cannot be
+  /// done there (a type that the device's kernels do not know, no memory, a launch that failed). Waits for the stream.
   std::optional<bool> operator()(TegulaDtype dtype, const void *a, const void *b, uint64_t bytes, double tolerance);
 
 private:

@@ -39,7 +39,8 @@ static int findBuildId(dl_phdr_info *info, size_t, void *data) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr) &p = info->dlpi_phdr[i];
     if (p.p_type != PT_NOTE) continue;
-    if (search->id.empty()) search->id = buildIdIn({reinterpret_cast<const char *>(info->dlpi_addr + p.p_vaddr), p.p_memsz});
+    if (search->id.empty())
+      search->id = buildIdIn({reinterpret_cast<const char *>(info->dlpi_addr + p.p_vaddr), p.p_memsz});
   }
   return 1;
 }
@@ -122,7 +123,8 @@ bool makePlan(TegulaKernel &k) {
       return;
     }
     if (s.kind == sema::ParamSpec::Kind::Runtime)
-      plan.push_back({leaf, 0, s.dtype.scalar, s.dtype.isPtr, false, p && p->annotated, static_cast<int32_t>(s.divisibility), s.overlap});
+      plan.push_back({leaf, 0, s.dtype.scalar, s.dtype.isPtr, false, p && p->annotated,
+                      static_cast<int32_t>(s.divisibility), s.overlap});
     ++leaf;
   };
   for (size_t i = 0; i < k.specs.size(); ++i) visit(visit, k.specs[i], &k.params[i]);
@@ -161,9 +163,12 @@ std::vector<runtime::RemarkInfo> remarksOf(const DiagEngine &diag, const ir::Mod
   }
   if (!made.serialized.empty()) {
     Loc first; // of the dots: the assembler names no line
-    ir::anyOp(*tile.kernel()->block(), [&](const ir::Op &op) { return op.kind == ir::OpKind::Dot && (first = op.loc, true); });
+    ir::anyOp(*tile.kernel()->block(),
+              [&](const ir::Op &op) { return op.kind == ir::OpKind::Dot && (first = op.loc, true); });
     LineCol at = first ? first.file->lineCol(first.begin) : LineCol();
-    list.push_back({"dotsSerialized", "the dots of this kernel wait for each other: " + made.serialized + "; smaller blocks, more warps or fewer stages help",
+    list.push_back({"dotsSerialized",
+                    "the dots of this kernel wait for each other: " + made.serialized +
+                        "; smaller blocks, more warps or fewer stages help",
                     first ? first.file->name() : "", at.line, at.col});
   }
   return list;
@@ -176,21 +181,24 @@ static void remarkSpills(TegulaKernel &k) {
   const Loc place = k.fn->def->loc.origin();
   const SourceFile *file = place.file;
   LineCol at = file ? file->lineCol(place.begin) : LineCol();
-  k.info.remarks.push_back({"spills", std::to_string(use.spillBytes) + " bytes of registers are spilled to memory in each thread, which has " + std::to_string(use.registers) +
-                                          " registers; more warps, smaller blocks or a larger maxnreg help",
-                            file ? file->name() : "", at.line, at.col});
+  k.info.remarks.push_back(
+      {"spills",
+       std::to_string(use.spillBytes) + " bytes of registers are spilled to memory in each thread, which has " +
+           std::to_string(use.registers) + " registers; more warps, smaller blocks or a larger maxnreg help",
+       file ? file->name() : "", at.line, at.col});
 }
 
-/// A kernel of the function whose machine code this one's would be. On a CPU num_warps, num_stages, num_ctas and maxnreg change nothing unless the
-/// source asks for them while it is compiled, and then the tile IR differs.
+/// A kernel of the function whose machine code this one's would be. On a CPU num_warps, num_stages, num_ctas and
+/// maxnreg change nothing unless the source asks for them while it is compiled, and then the tile IR differs.
 static const TegulaKernel *twinOf(const CompileRequest &r, const TegulaKernel &k) {
   CompileOptions mine = k.options;
   for (auto &bucket : r.function->buckets)
     for (const KernelNode *n = bucket.load(std::memory_order_acquire); n; n = n->next) {
       const TegulaKernel &other = *n->kernel;
-      mine.numWarps = other.options.numWarps, mine.numStages = other.options.numStages, mine.numCtas = other.options.numCtas;
-      if (other.fn == k.fn && other.tileDigest == k.tileDigest && other.name == k.name && other.target.sameCode(k.target) &&
-          mine.word() == other.options.word())
+      mine.numWarps = other.options.numWarps, mine.numStages = other.options.numStages,
+      mine.numCtas = other.options.numCtas;
+      if (other.fn == k.fn && other.tileDigest == k.tileDigest && other.name == k.name &&
+          other.target.sameCode(k.target) && mine.word() == other.options.word())
         return &other;
     }
   return nullptr;
@@ -224,7 +232,8 @@ static bool compileObject(const CompileRequest &r, TegulaKernel &k) {
   bool made = generate(*tile, r.target, r.options, k.name, out, k.timings, diag, status, Depth::Code, interrupted);
   if (!status) return fail(status), false;
   if (!made || diag.hasErrors()) {
-    if (report(diag) == TEGULA_OK) fail(TEGULA_INTERNAL_ERROR, "generating code for `" + k.name + "` failed without a message");
+    if (report(diag) == TEGULA_OK)
+      fail(TEGULA_INTERNAL_ERROR, "generating code for `" + k.name + "` failed without a message");
     return false;
   }
   report(diag);
@@ -236,9 +245,13 @@ static bool compileObject(const CompileRequest &r, TegulaKernel &k) {
 
 /// Only letters, digits and underscores reach symbol tables.
 static bool checkName(const CompileRequest &r, const std::string &name) {
-  auto allowed = [](char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  if (!name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::all_of(name.begin(), name.end(), allowed)) return true;
-  fail(TEGULA_INVALID_ARGUMENT, "`" + r.function->fn->name + "`: `" + name + "` is an invalid kernel identifier: letters, digits and underscores make one");
+  auto allowed = [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  if (!name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::all_of(name.begin(), name.end(), allowed))
+    return true;
+  fail(TEGULA_INVALID_ARGUMENT, "`" + r.function->fn->name + "`: `" + name +
+                                    "` is an invalid kernel identifier: letters, digits and underscores make one");
   return false;
 }
 
@@ -283,8 +296,8 @@ static uint8_t otherForm(const CompileRequest &r, const LaunchForms &found) {
   return wanted == found.form ? 0 : wanted;
 }
 
-/// Code for the kernel: of a bundle, of the disk cache, of the compiler. False: the last error is set. Where the cache's code is of another form than the launch wants,
-/// request and key are for that form then.
+/// Code for the kernel: of a bundle, of the disk cache, of the compiler. False: the last error is set. Where the
+/// cache's code is of another form than the launch wants, request and key are for that form then.
 static bool findObject(TegulaContext &c, CompileRequest &r, runtime::Digest &key, TegulaKernel &k) {
   std::string trouble;
   if (!r.options.facts.form && takeBundled(r, k, BundleFit::Exact, trouble)) return true;
@@ -295,7 +308,8 @@ static bool findObject(TegulaContext &c, CompileRequest &r, runtime::Digest &key
       other.options.facts.form = form;
       runtime::Digest itsKey = cacheKey(other);
       // Where nothing may be compiled any form will do.
-      if (runtime::CacheEntry its; c.noJit.load(std::memory_order_relaxed) == TEGULA_NO_JIT_OFF || c.disk.find(itsKey, its)) {
+      if (runtime::CacheEntry its;
+          c.noJit.load(std::memory_order_relaxed) == TEGULA_NO_JIT_OFF || c.disk.find(itsKey, its)) {
         r = std::move(other), key = itsKey;
         return findObject(c, r, key, k);
       }
@@ -306,7 +320,8 @@ static bool findObject(TegulaContext &c, CompileRequest &r, runtime::Digest &key
     return true;
   }
   // Where nothing may be compiled, what relies on less will do.
-  if (c.noJit.load(std::memory_order_relaxed) != TEGULA_NO_JIT_OFF && takeBundled(r, k, BundleFit::General, trouble)) return true;
+  if (c.noJit.load(std::memory_order_relaxed) != TEGULA_NO_JIT_OFF && takeBundled(r, k, BundleFit::General, trouble))
+    return true;
   if (!mayCompile(r, trouble) || !compileObject(r, k)) return false;
   ++c.compiles;
   entry = {k.info, k.object, {{"name", k.name}, {"target", k.target.name}, {"signature", k.signature}}};
@@ -339,10 +354,12 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
   }
   uint64_t beforeLoad = steadyNs();
   if (r.device && !loadOn(*k, *r.device)) {
-    // A cluster that nobody asked for may find no room where some multiprocessors are another's (MPS, MIG): then each program has one block.
+    // A cluster that nobody asked for may find no room where some multiprocessors are another's (MPS, MIG): then each
+    // program has one block.
     const bool isChosen = k->info.gpu.clusterCtas > 1 && r.options.numCtas == 1;
     if (!isChosen || r.options.clusters == 0 || tegula_last_status() != TEGULA_OUT_OF_RESOURCES) return nullptr;
-    c.remark([&] { return "`" + k->name + "` is compiled for one block in place of a cluster: " + tegula_last_error(); });
+    c.remark(
+        [&] { return "`" + k->name + "` is compiled for one block in place of a cluster: " + tegula_last_error(); });
     CompileRequest alone = given;
     alone.options.clusters = 0;
     return compileHere(alone);
@@ -358,7 +375,10 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
   c.remark([&] {
     char ms[32];
     std::snprintf(ms, sizeof ms, "%.1f", double(k->timings.total) / 1e6);
-    return (k->origin == TEGULA_FROM_COMPILER ? "compiled `" : k->origin == TEGULA_FROM_BUNDLE ? "took from a bundle `" : "took from the disk cache `") + k->name + "` for " + k->target.name + " in " + ms + " ms: " + k->signature;
+    return (k->origin == TEGULA_FROM_COMPILER ? "compiled `"
+            : k->origin == TEGULA_FROM_BUNDLE ? "took from a bundle `"
+                                              : "took from the disk cache `") +
+           k->name + "` for " + k->target.name + " in " + ms + " ms: " + k->signature;
   });
   retain(k.get());
   return k.get();
@@ -406,7 +426,8 @@ static TegulaKernel *sketchHere(const CompileRequest &r, Depth depth) {
   return k.get();
 }
 
-TegulaKernel *sketchKernel(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *given, Depth depth) {
+TegulaKernel *sketchKernel(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *given,
+                           Depth depth) {
   CallOptions options;
   BoundCall call;
   if (!f.context->resolve(given, options, args, count) || !bind(f, args, count, options.compile, call)) return nullptr;
@@ -458,7 +479,9 @@ TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, 
   for (;;) {
     if (KernelNode *n = findNode(f, call, hash)) return n->kernel;
     auto it = f.pending.find(key);
-    if (it == f.pending.end() || it->second->generation != forkGeneration() || it->second->thread == std::this_thread::get_id()) break;
+    if (it == f.pending.end() || it->second->generation != forkGeneration() ||
+        it->second->thread == std::this_thread::get_id())
+      break;
     std::shared_ptr<PendingCompile> p = it->second;
     lock.unlock();
     if (TegulaKernel *kernel; await(*p, kernel)) return kernel;
@@ -496,7 +519,8 @@ std::vector<const char *> stageNames(const Target *t) {
   std::vector<const char *> names(std::begin(commonStages), std::end(commonStages));
   auto add = [&](const Target &of) {
     for (const char *n : targetStages(of))
-      if (std::none_of(names.begin(), names.end(), [&](const char *known) { return std::strcmp(known, n) == 0; })) names.push_back(n);
+      if (std::none_of(names.begin(), names.end(), [&](const char *known) { return std::strcmp(known, n) == 0; }))
+        names.push_back(n);
   };
   if (t) add(*t);
   else
@@ -504,7 +528,7 @@ std::vector<const char *> stageNames(const Target *t) {
   return names;
 }
 
-/// Of "gpu@assign-layouts" the part behind the stage.
+/// Of "gpu@assign-layouts" the part after the stage.
 static bool checkPass(std::string_view name) {
   std::string list;
   for (const char *n : gpuPassNames()) {
@@ -523,7 +547,8 @@ bool checkStage(std::string_view stage, const Target *t) {
     if (stage.starts_with(ofPass) && n == std::string_view("gpu")) return checkPass(stage.substr(ofPass.size()));
     list += (list.empty() ? "" : ", ") + std::string(n);
   }
-  fail(TEGULA_NOT_FOUND, "there is no stage `" + std::string(stage) + "`" + (t ? " for `" + t->name + "`" : "") + "; stages are " + list);
+  fail(TEGULA_NOT_FOUND,
+       "there is no stage `" + std::string(stage) + "`" + (t ? " for `" + t->name + "`" : "") + "; stages are " + list);
   return false;
 }
 
@@ -541,7 +566,9 @@ static bool emitHere(const CompileRequest &r, std::string_view stage, std::strin
     sema::Instantiation inst = sema::instantiate(r.function->fn, r.specs, semaOptions(r, true), diag);
     if (inst.module) text = std::move(inst.tree);
   } else if (std::unique_ptr<ir::Module> tile = toTile(r, times, diag, false)) {
-    text = stage == "tile" ? ir::print(*tile) : emitTargetStage(*tile, r.target, r.options, r.name.empty() ? fn.name : r.name, stage, diag, status);
+    text = stage == "tile"
+               ? ir::print(*tile)
+               : emitTargetStage(*tile, r.target, r.options, r.name.empty() ? fn.name : r.name, stage, diag, status);
   }
   if (!status) return fail(status), false;
   if (TegulaStatus s = report(diag); s != TEGULA_OK) return false;

@@ -29,7 +29,8 @@ struct CompileRequest {
 TegulaKernel *compileKernel(const CompileRequest &request);
 
 /// As tegula_module_from_file, with texts in place of all files.
-TegulaStatus moduleFromTexts(TegulaContext &context, const std::string &name, std::map<std::string, std::string> texts, TegulaModule **out);
+TegulaStatus moduleFromTexts(TegulaContext &context, const std::string &name, std::map<std::string, std::string> texts,
+                             TegulaModule **out);
 
 /// The request's name, if it has none yet: what the function's namer says, or its own. False: the last error is set.
 bool giveName(CompileRequest &r);
@@ -46,11 +47,13 @@ std::vector<runtime::RemarkInfo> remarksOf(const DiagEngine &diag, const ir::Mod
 uint32_t coresOf(const DeviceEntry &device);
 /// Loads the code of a kernel. False: the last error is set.
 bool loadOn(TegulaKernel &k, DeviceEntry &device);
-/// The target of this name, or that of the call's device, and a device that runs its code, into the request. False: the last error is set.
+/// The target of this name, or that of the call's device, and a device that runs its code, into the request. False: the
+/// last error is set.
 bool chooseTarget(TegulaContext &c, const char *target, const CallOptions &call, CompileRequest &r);
 
 /// A kernel from the text of tile IR, without the disk cache. Null: the last error is set. Gives one reference.
-TegulaKernel *compileTile(TegulaContext &c, std::shared_ptr<const SourceFile> file, const CompileOptions &options, const Target &target, DeviceEntry *device);
+TegulaKernel *compileTile(TegulaContext &c, std::shared_ptr<const SourceFile> file, const CompileOptions &options,
+                          const Target &target, DeviceEntry *device);
 /// As emitStage, of a kernel that compileTile made.
 bool emitTile(const TegulaKernel &k, std::string_view stage, std::string &out);
 
@@ -66,21 +69,24 @@ std::vector<const char *> stageNames(const Target *t);
 /// A stage of the target (null: of any), or an error that lists them.
 bool checkStage(std::string_view stage, const Target *t);
 
-/// The function's kernel for these arguments: from the table, from another thread that is compiling it, or compiled now. Borrowed
-/// from the function; null with the last error set.
+/// The function's kernel for these arguments: from the table, from another thread that is compiling it, or compiled
+/// now. Borrowed from the function; null with the last error set.
 struct BoundCall;
 /// The function's kernel for this key if there is one already.
 TegulaKernel *findKernel(TegulaFunction &f, const BoundCall &call);
 TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, const CallOptions &options,
                         const BoundCall &call);
 /// tegula_launch on the simulator, of the first program of the grid alone.
-TegulaStatus launchFirst(TegulaFunction &f, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions *options);
+TegulaStatus launchFirst(TegulaFunction &f, const int64_t grid[3], const TegulaArg *args, size_t count,
+                         const TegulaLaunchOptions *options);
 
 /// What this very build of the compiler is called: version, a slash, bytes of its build id (not text).
 const std::string &compilerId();
 /// A kernel without code for these arguments: see tegula_sketch. Null: the last error is set. Gives one reference.
-TegulaKernel *sketchKernel(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, Depth depth = Depth::Sketch);
-/// "name:type[:divisibility]" and "name:literal" items and constants, into the request's specs. False: the last error is set.
+TegulaKernel *sketchKernel(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options,
+                           Depth depth = Depth::Sketch);
+/// "name:type[:divisibility]" and "name:literal" items and constants, into the request's specs. False: the last error
+/// is set.
 bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaNamedValue *constants, size_t count,
                     std::vector<sema::ParamSpec> &specs);
 

@@ -10,10 +10,11 @@ struct ConfigNumber {
   int32_t TegulaConfig::*config; // 0: not set
   int32_t TegulaLaunchOptions::*option;
 };
-inline constexpr ConfigNumber configNumbers[] = {{"num_warps", &TegulaConfig::num_warps, &TegulaLaunchOptions::num_warps},
-                                                 {"num_stages", &TegulaConfig::num_stages, &TegulaLaunchOptions::num_stages},
-                                                 {"num_ctas", &TegulaConfig::num_ctas, &TegulaLaunchOptions::num_ctas},
-                                                 {"maxnreg", &TegulaConfig::maxnreg, &TegulaLaunchOptions::maxnreg}};
+inline constexpr ConfigNumber configNumbers[] = {
+    {"num_warps", &TegulaConfig::num_warps, &TegulaLaunchOptions::num_warps},
+    {"num_stages", &TegulaConfig::num_stages, &TegulaLaunchOptions::num_stages},
+    {"num_ctas", &TegulaConfig::num_ctas, &TegulaLaunchOptions::num_ctas},
+    {"maxnreg", &TegulaConfig::maxnreg, &TegulaLaunchOptions::maxnreg}};
 
 /// Null: it is none.
 inline const ConfigNumber *configNumber(std::string_view name) {

@@ -27,10 +27,13 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   Environment e;
   if (!readEnvironment(e)) return tegula_last_status();
   layers.add(e.cacheLayers);
-  if (o.allocator && (!o.allocator->allocate || !o.allocator->free)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: the allocator has a null function");
-  if (o.executor && !o.executor->run) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: the executor has a null function");
+  if (o.allocator && (!o.allocator->allocate || !o.allocator->free))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: the allocator has a null function");
+  if (o.executor && !o.executor->run)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: the executor has a null function");
   std::string dir = o.cache_dir ? o.cache_dir : runtime::defaultCacheDirectory();
-  auto made = std::make_unique<TegulaContext>(dir, std::move(layers.directories), e.cacheBytes ? e.cacheBytes : runtime::DiskCache::defaultLimit);
+  auto made = std::make_unique<TegulaContext>(dir, std::move(layers.directories),
+                                              e.cacheBytes ? e.cacheBytes : runtime::DiskCache::defaultLimit);
   TegulaContext *c = made.get();
   c->tuning.deterministic = e.tuneDeterministic;
   c->tuning.rehearses = e.tuneRehearses;
@@ -47,7 +50,9 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   c->logFn = o.log;
   c->logUser = o.log_user;
   c->disk.onRefusal = [c](const std::string &why) { c->warn(why); };
-  uint64_t threads = o.num_threads > 0 ? static_cast<uint64_t>(o.num_threads) : e.threads ? e.threads : runtime::ThreadPool::availableCores();
+  uint64_t threads = o.num_threads > 0 ? static_cast<uint64_t>(o.num_threads)
+                     : e.threads       ? e.threads
+                                       : runtime::ThreadPool::availableCores();
   c->threads = static_cast<unsigned>(std::min<uint64_t>(threads, runtime::ThreadPool::maxThreads));
   c->debug = o.debug >= 0 ? o.debug : e.debug;
   c->checked = o.checked >= 0 ? o.checked : e.checked;
@@ -161,7 +166,8 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
     return false;
   };
   constexpr int mostWarps = 64;
-  if (o.num_warps < 0 || (o.num_warps & (o.num_warps - 1))) return wrong("num_warps", o.num_warps, "a power of 2, at most 64");
+  if (o.num_warps < 0 || (o.num_warps & (o.num_warps - 1)))
+    return wrong("num_warps", o.num_warps, "a power of 2, at most 64");
   if (o.num_warps > mostWarps) { // as on GPUs: a tuner goes on without the configuration
     const std::string text = "num_warps is " + std::to_string(o.num_warps) + "; it must be a power of 2, at most 64";
     return fail(runtime::Status::exhausted("threads", uint64_t(o.num_warps) * 32, mostWarps * 32, text)), false;
@@ -194,7 +200,8 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   if (o.debug >= 0) c.debug = o.debug;
   if (o.checked >= 0) c.checked = o.checked;
   if (o.strict >= 0) c.strict = o.strict;
-  if (o.clusters) c.clusters = static_cast<uint8_t>(o.clusters == 1 ? gpu::Clusters::ByCost : gpu::clustersOf(o.clusters));
+  if (o.clusters)
+    c.clusters = static_cast<uint8_t>(o.clusters == 1 ? gpu::Clusters::ByCost : gpu::clustersOf(o.clusters));
   c.wide = o.wide_offsets > 0;
   c.keepsSubnormals = o.keep_subnormals > 0;
   if (hasField(o, &TegulaLaunchOptions::memory_user)) out.memory = o.memory, out.memoryUser = o.memory_user;
@@ -218,7 +225,9 @@ const char *tegula_target_name(size_t index) {
 
 #define TEGULA_TEXT(x) #x
 #define TEGULA_DOTTED(a, b, c) TEGULA_TEXT(a) "." TEGULA_TEXT(b) "." TEGULA_TEXT(c)
-const char *tegula_version(void) { return TEGULA_DOTTED(TEGULA_VERSION_MAJOR, TEGULA_VERSION_MINOR, TEGULA_VERSION_PATCH); }
+const char *tegula_version(void) {
+  return TEGULA_DOTTED(TEGULA_VERSION_MAJOR, TEGULA_VERSION_MINOR, TEGULA_VERSION_PATCH);
+}
 int32_t tegula_abi_version(void) { return TEGULA_ABI_VERSION; }
 
 TegulaStatus tegula_cache_stat(TegulaContext *c, TegulaCacheStat *out) {

@@ -50,7 +50,8 @@ const std::vector<SimName> &simNames() {
     std::vector<SimName> list;
     for (std::string &name : targetNames())
       if (parseTarget(name)->isSim()) {
-        const int32_t index = list.empty() ? DeviceIndex::sim : DeviceIndex::namedSims + static_cast<int32_t>(list.size()) - 1;
+        const int32_t index =
+            list.empty() ? DeviceIndex::sim : DeviceIndex::namedSims + static_cast<int32_t>(list.size()) - 1;
         list.push_back({index, std::move(name)});
       }
     return list;
@@ -83,9 +84,12 @@ DeviceEntry *TegulaContext::makeDevice(int32_t index, Status &status) {
       e->description = e->device->properties().description;
       std::string why;
       if (std::optional<Target> t = targetOfGpu("cuda", e->device->properties().capability, why)) e->target = *t;
-      else e->unusable = Status::error(TEGULA_UNSUPPORTED, e->device->properties().name + " (" + e->description + ", compute capability " +
-                                       std::to_string(e->device->properties().capability / 10) + "." + std::to_string(e->device->properties().capability % 10) +
-                                       ") cannot run tegula's code: " + why);
+      else
+        e->unusable = Status::error(TEGULA_UNSUPPORTED,
+                                    e->device->properties().name + " (" + e->description + ", compute capability " +
+                                        std::to_string(e->device->properties().capability / 10) + "." +
+                                        std::to_string(e->device->properties().capability % 10) +
+                                        ") cannot run tegula's code: " + why);
     }
   }
   if (!e->device) {
@@ -102,7 +106,8 @@ DeviceEntry *TegulaContext::device(int32_t index, Status &status) {
   std::lock_guard lock(devicesMutex_);
   auto it = devices_.find(index);
   DeviceEntry *e = it == devices_.end() ? makeDevice(index, status) : it->second.get();
-  if (e && index < static_cast<int32_t>(std::size(fastDevices_))) fastDevices_[index].store(e, std::memory_order_release);
+  if (e && index < static_cast<int32_t>(std::size(fastDevices_)))
+    fastDevices_[index].store(e, std::memory_order_release);
   return e;
 }
 
@@ -153,7 +158,8 @@ int32_t TegulaContext::currentDevice() {
 
 bool TegulaContext::noticeCuda() {
   if (cudaInUse.load(std::memory_order_relaxed)) return false;
-  GateSection section; // dlopen() in a child that was forked in the middle of another thread's finds the loader's tables half unmapped
+  // dlopen() in a child that was forked in the middle of another thread's finds the loader's tables half unmapped
+  GateSection section;
   if (!CudaDevice::inUse()) return false;
   Status why;
   CudaDevice::all(why);
@@ -194,7 +200,9 @@ TegulaStatus tegula_device_info(TegulaContext *c, size_t index, TegulaDeviceInfo
 }
 
 TegulaStatus tegula_device_find(TegulaContext *c, const char *name, int32_t *index) {
-  if (!c) return fail(TEGULA_INVALID_ARGUMENT, "tegula_device_find: null context (tegula_context_create and tegula::Context::create make one)");
+  if (!c)
+    return fail(TEGULA_INVALID_ARGUMENT,
+                "tegula_device_find: null context (tegula_context_create and tegula::Context::create make one)");
   if (!name || !index) return fail(TEGULA_INVALID_ARGUMENT, "tegula_device_find: null argument");
   Status status;
   return c->findDevice(name, *index, status) ? TEGULA_OK : fail(status);
@@ -208,7 +216,8 @@ int32_t TegulaContext::defaultDevice() {
   if (int32_t d = environmentDevice(); d >= 0) return d;
   const int32_t found = cudaCount() ? DeviceIndex::firstCuda : DeviceIndex::cpu;
   if (!environmentStatus_ && !saidEnvironmentStatus_.exchange(true))
-    warn("TEGULA_DEVICE: " + environmentStatus_.text + "; " + (found == DeviceIndex::cpu ? "cpu" : "the first GPU") + " takes its place");
+    warn("TEGULA_DEVICE: " + environmentStatus_.text + "; " + (found == DeviceIndex::cpu ? "cpu" : "the first GPU") +
+         " takes its place");
   return found;
 }
 

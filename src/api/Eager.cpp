@@ -29,7 +29,9 @@ static std::string printed(const ir::Op &op, unsigned operand, const int32_t pid
     o.isPtr = t.isPtr;
     // The element kinds of IR have no sign; the dtypes of one kind differ in it alone.
     for (unsigned d = TEGULA_INT1; d <= TEGULA_FP64; ++d)
-      if (auto s = static_cast<lang::Scalar>(d); lang::elem(s) == t.elem && (!lang::dtype(s).isInt() || s == lang::Scalar::Int1 || lang::dtype(s).isSigned() == isSigned))
+      if (auto s = static_cast<lang::Scalar>(d);
+          lang::elem(s) == t.elem &&
+          (!lang::dtype(s).isInt() || s == lang::Scalar::Int1 || lang::dtype(s).isSigned() == isSigned))
         o.dtype = static_cast<TegulaDtype>(d);
     o.shape.assign(t.shape.begin(), t.shape.end());
     site.operands.push_back(std::move(o));
@@ -89,23 +91,30 @@ TegulaValue *tegula_eager_scalar(TegulaDtype dtype, uint32_t flags, uint64_t bit
 }
 
 /// Runs an operation where the compiler runs, and gives its result or what was wrong.
-static TegulaStatus perform(TegulaEager *e, TegulaValue **out, const std::function<sema::Eager::Result(DiagEngine &)> &operation) {
+static TegulaStatus perform(TegulaEager *e, TegulaValue **out,
+                            const std::function<sema::Eager::Result(DiagEngine &)> &operation) {
   DiagEngine diag;
   sema::Eager::Result r;
   {
     GateSection section;
     if (!onCompilerStack(false, [&] { return r = operation(diag), true; })) return tegula_last_status();
   }
-  if (std::string text = std::exchange(e->staticPrinted, {}); !text.empty()) e->context->print(TEGULA_STATIC_PRINT, text);
-  if (std::string text = std::exchange(e->devicePrinted, {}); !text.empty()) e->context->print(TEGULA_DEVICE_PRINT, text);
+  if (std::string text = std::exchange(e->staticPrinted, {}); !text.empty())
+    e->context->print(TEGULA_STATIC_PRINT, text);
+  if (std::string text = std::exchange(e->devicePrinted, {}); !text.empty())
+    e->context->print(TEGULA_DEVICE_PRINT, text);
   if (TegulaStatus s = report(diag); s != TEGULA_OK) return s;
-  if (!r.held) return fail(r.fault.empty() ? TEGULA_INTERNAL_ERROR : TEGULA_FAULT, r.fault.empty() ? "an operation was refused without a message" : r.fault);
+  if (!r.held)
+    return fail(r.fault.empty() ? TEGULA_INTERNAL_ERROR : TEGULA_FAULT,
+                r.fault.empty() ? "an operation was refused without a message" : r.fault);
   *out = new TegulaValue(std::move(r.held->value), std::move(r.held->tiles));
   return TEGULA_OK;
 }
 
-TegulaStatus tegula_eager_call(TegulaEager *e, TegulaValue *callee, const TegulaEagerArg *args, size_t count, TegulaValue **out) {
-  if (!e || !callee || !out || (count && !args)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_eager_call: null argument");
+TegulaStatus tegula_eager_call(TegulaEager *e, TegulaValue *callee, const TegulaEagerArg *args, size_t count,
+                               TegulaValue **out) {
+  if (!e || !callee || !out || (count && !args))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_eager_call: null argument");
   std::vector<sema::Eager::Argument> list;
   for (size_t i = 0; i < count; ++i) {
     if (!args[i].value) return fail(TEGULA_INVALID_ARGUMENT, "tegula_eager_call: null argument");
@@ -114,8 +123,10 @@ TegulaStatus tegula_eager_call(TegulaEager *e, TegulaValue *callee, const Tegula
   return perform(e, out, [&](DiagEngine &diag) { return e->eager.call(callee->value, list, diag); });
 }
 
-TegulaStatus tegula_eager_operate(TegulaEager *e, const char *name, TegulaValue *const *operands, size_t count, TegulaValue **out) {
-  if (!e || !name || !out || (count && !operands)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_eager_operate: null argument");
+TegulaStatus tegula_eager_operate(TegulaEager *e, const char *name, TegulaValue *const *operands, size_t count,
+                                  TegulaValue **out) {
+  if (!e || !name || !out || (count && !operands))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_eager_operate: null argument");
   std::vector<Value> values;
   for (size_t i = 0; i < count; ++i) {
     if (!operands[i]) return fail(TEGULA_INVALID_ARGUMENT, "tegula_eager_operate: null operand");
@@ -127,7 +138,9 @@ TegulaStatus tegula_eager_operate(TegulaEager *e, const char *name, TegulaValue 
     known = r.has_value();
     return known ? std::move(*r) : sema::Eager::Result();
   });
-  return known ? s : fail(TEGULA_INVALID_ARGUMENT, std::string("there is no operation `") + name + "` of " + std::to_string(count) + " operands");
+  return known ? s
+               : fail(TEGULA_INVALID_ARGUMENT,
+                      std::string("there is no operation `") + name + "` of " + std::to_string(count) + " operands");
 }
 
 TegulaStatus tegula_eager_attribute(TegulaEager *e, TegulaValue *object, const char *name, TegulaValue **out) {
@@ -154,8 +167,12 @@ TegulaStatus tegula_value_tensor(const TegulaValue *v, TegulaTensorInfo *out) {
 }
 
 static bool isFloat(TegulaDtype d) { return d >= TEGULA_FP8E5 && d <= TEGULA_FP64; }
-double tegula_float_from_bits(TegulaDtype dtype, uint64_t bits) { return isFloat(dtype) ? runtime::floatFromBits(dtype, bits) : 0; }
-uint64_t tegula_float_to_bits(TegulaDtype dtype, double number) { return isFloat(dtype) ? runtime::floatToBits(dtype, number) : 0; }
+double tegula_float_from_bits(TegulaDtype dtype, uint64_t bits) {
+  return isFloat(dtype) ? runtime::floatFromBits(dtype, bits) : 0;
+}
+uint64_t tegula_float_to_bits(TegulaDtype dtype, double number) {
+  return isFloat(dtype) ? runtime::floatToBits(dtype, number) : 0;
+}
 
 TegulaValue *tegula_value_slice(TegulaValue *lower, TegulaValue *upper, TegulaValue *step) {
   lang::SliceValue s;

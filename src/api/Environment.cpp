@@ -1,4 +1,5 @@
-// Reads the variables of the environment. A value that means nothing is an error: a switch that is misspelled would be off without a word.
+// Reads the variables of the environment. A value that means nothing is an error: a switch that is misspelled would be
+// off without a word.
 #include "api/Environment.h"
 #include "api/Error.h"
 #include <cerrno>
@@ -52,8 +53,10 @@ bool readCpuTarget(std::optional<Target> &out) {
   out = parseTarget(name);
   if (!out || !out->isCpu()) return fail(TEGULA_INVALID_ARGUMENT, "TEGULA_CPU_TARGET: " + noSuchTarget(name)), false;
   targets::TargetRef here = out->what->tunedFor(*hostProcessor().what);
-  if (!here) return fail(TEGULA_UNSUPPORTED, "TEGULA_CPU_TARGET is `" + name + "`, which this machine cannot execute"), false;
-  out->what = std::move(here); // what is made for other machines (`-t`, bundles) has the caches that its name stands for
+  if (!here)
+    return fail(TEGULA_UNSUPPORTED, "TEGULA_CPU_TARGET is `" + name + "`, which this machine cannot execute"), false;
+  // what is made for other machines (`-t`, bundles) has the caches that its name stands for
+  out->what = std::move(here);
   return true;
 }
 
@@ -78,8 +81,11 @@ bool readClusters(gpu::Clusters &out) {
   const std::string text = variable("TEGULA_CLUSTERS");
   const std::optional<bool> on = switchOf(text);
   const gpu::Clusters forced = text.size() == 1 ? gpu::clustersOf(text[0] - '0') : gpu::Clusters::Never;
-  out = forced != gpu::Clusters::Never ? forced : text.empty() || on.value_or(false) ? gpu::Clusters::ByCost : gpu::Clusters::Never;
-  return on || forced != gpu::Clusters::Never || wrong("TEGULA_CLUSTERS", text, "1, 0, or a cluster's size for tests: 2, 4 or 8");
+  out = forced != gpu::Clusters::Never       ? forced
+        : text.empty() || on.value_or(false) ? gpu::Clusters::ByCost
+                                             : gpu::Clusters::Never;
+  return on || forced != gpu::Clusters::Never ||
+         wrong("TEGULA_CLUSTERS", text, "1, 0, or a cluster's size for tests: 2, 4 or 8");
 }
 
 struct LevelName {
@@ -124,12 +130,15 @@ bool readEnvironment(Environment &e) {
   std::error_code unused;
   if (e.reproducers.empty()) e.reproducers = std::filesystem::temp_directory_path(unused).string();
   uint64_t megabytes = 0;
-  if (!readCpuTarget(e.cpuTarget) || !readNoJit(e.noJit) || !readHangTime(e.hangNs) || !readLevel(e.level) || !readClusters(e.clusters) || !readCount("TEGULA_CACHE_LIMIT_MB", "MiB", megabytes) ||
+  if (!readCpuTarget(e.cpuTarget) || !readNoJit(e.noJit) || !readHangTime(e.hangNs) || !readLevel(e.level) ||
+      !readClusters(e.clusters) || !readCount("TEGULA_CACHE_LIMIT_MB", "MiB", megabytes) ||
       !readCount("TEGULA_NUM_THREADS", "threads", e.threads) || !readCount("TEGULA_TUNE_BYTES", "bytes", e.tuneBytes) ||
-      !readWord("TEGULA_TUNE", "deterministic", e.tuneDeterministic) || !readWord("TEGULA_TUNE_DRY", "sim", e.tuneRehearses))
+      !readWord("TEGULA_TUNE", "deterministic", e.tuneDeterministic) ||
+      !readWord("TEGULA_TUNE_DRY", "sim", e.tuneRehearses))
     return false;
   e.cacheBytes = std::min(megabytes, UINT64_MAX >> 20) << 20;
-  return readSwitch("TEGULA_DEBUG", e.debug) && readSwitch("TEGULA_CHECK", e.checked) && readSwitch("TEGULA_VERIFY", e.verify) && readSwitch("TEGULA_STRICT", e.strict);
+  return readSwitch("TEGULA_DEBUG", e.debug) && readSwitch("TEGULA_CHECK", e.checked) &&
+         readSwitch("TEGULA_VERIFY", e.verify) && readSwitch("TEGULA_STRICT", e.strict);
 }
 
 } // namespace tegula::api

@@ -1,4 +1,5 @@
-// What the environment says to a context. Of the layers below, runtime and tune read names of places (caches, libraries, files of results) by themselves, and nothing else.
+// What the environment says to a context. Of the layers below, runtime and tune read names of places (caches,
+// libraries, files of results) by themselves, and nothing else.
 #pragma once
 #include "api/Backend.h"
 #include "lang/Level.h"
@@ -6,7 +7,8 @@
 namespace tegula::api {
 
 struct Environment {
-  std::optional<Target> cpuTarget;              // $TEGULA_CPU_TARGET: what launches on CPUs are compiled for; none: this machine
+  // $TEGULA_CPU_TARGET: what launches on CPUs are compiled for; none: this machine
+  std::optional<Target> cpuTarget;
   std::string device;                           // $TEGULA_DEVICE
   std::string cacheLayers;                      // $TEGULA_CACHE_LAYERS
   std::string record;                           // $TEGULA_RECORD: a manifest's path, or ""
@@ -24,7 +26,8 @@ struct Environment {
   std::optional<uint64_t> tuneBytes;            // $TEGULA_TUNE_BYTES
 };
 
-/// Reads all of it. False with the last error set, which names the variable: one has a value that means nothing. A device need not be there.
+/// Reads all of it. False with the last error set, which names the variable: one has a value that means nothing. A
+/// device need not be there.
 bool readEnvironment(Environment &out);
 
 /// Seconds to nanoseconds; 0 for a negative number. Nullopt: not a number, or more than a century.

@@ -78,7 +78,8 @@ TegulaStatus report(const DiagEngine &diag, TegulaStatus otherwise) {
   }
   r.json = r.diagnostics.empty() ? "[]" : renderJson(diag);
   if (!diag.hasErrors()) return otherwise;
-  std::string text; // what is to be mended, alone: programs print an uncaught error last, so its last lines are read first
+  // what is to be mended, alone: programs print an uncaught error last, so its last lines are read first
+  std::string text;
   for (const StoredDiagnostic &d : r.diagnostics)
     if (d.severity == TEGULA_SEVERITY_ERROR) text += d.rendered;
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -121,8 +122,11 @@ std::string jsonString(std::string_view s) {
 }
 
 static void expose(const StoredDiagnostic &d, TegulaDiagnostic *out) {
-  *out = {d.severity, static_cast<int32_t>(d.notes.size()), d.kind.c_str(), d.message.c_str(), d.file.c_str(), d.begin.line,
-          d.begin.col, d.end.line, d.end.col, d.rendered.c_str()};
+  *out = {d.severity, static_cast<int32_t>(d.notes.size()),
+          d.kind.c_str(), d.message.c_str(),
+          d.file.c_str(), d.begin.line,
+          d.begin.col, d.end.line,
+          d.end.col, d.rendered.c_str()};
 }
 
 } // namespace tegula::api
@@ -130,8 +134,9 @@ static void expose(const StoredDiagnostic &d, TegulaDiagnostic *out) {
 using namespace tegula::api;
 
 const char *tegula_status_name(TegulaStatus status) {
-  static constexpr const char *names[] = {"ok", "invalid argument", "compile error", "not found", "I/O error",
-                                          "out of resources", "fault", "cancelled", "unsupported", "internal error", "assembler error", "not compiled"};
+  static constexpr const char *names[] = {"ok", "invalid argument", "compile error", "not found",
+                                          "I/O error", "out of resources", "fault", "cancelled",
+                                          "unsupported", "internal error", "assembler error", "not compiled"};
   return status >= 0 && status <= TEGULA_NOT_COMPILED ? names[status] : "unknown status";
 }
 

@@ -1,5 +1,5 @@
-// The thread's last error: what the error functions of tegula.h read. Everything in it is owned text, so nothing of the compilation
-// has to outlive the call that failed.
+// The thread's last error: what the error functions of tegula.h read. Everything in it is owned text, so nothing of the
+// compilation has to outlive the call that failed.
 #pragma once
 #include "runtime/Launch.h"
 #include "support/Diag.h"
@@ -11,7 +11,8 @@ namespace tegula::api {
 TegulaStatus fail(TegulaStatus code, std::string text);
 TegulaStatus fail(const runtime::Status &status);
 /// Records the diagnostics of a compilation. With errors among them: records them as the last error too and gives
-/// TEGULA_COMPILE_ERROR (TEGULA_INTERNAL_ERROR if the compiler is wrong itself), else `otherwise` (TEGULA_OK: success with warnings).
+/// TEGULA_COMPILE_ERROR (TEGULA_INTERNAL_ERROR if the compiler is wrong itself), else `otherwise` (TEGULA_OK: success
+/// with warnings).
 TegulaStatus report(const DiagEngine &diag, TegulaStatus otherwise = TEGULA_OK);
 /// Records a fault of a launch.
 TegulaStatus fault(const runtime::KernelInfo &info, const TegulaCpuFault &f, std::string text);

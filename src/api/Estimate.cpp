@@ -21,13 +21,15 @@ tune::CpuCeilings ceilingsOf(const targets::Processor &t, unsigned threads) {
   c.threads = std::max(threads, 1u);
   c.vectorBits = t.vectorBits;
   c.fmasPerClock = t.fma ? 2 : 1;
-  c.l1Bytes = static_cast<double>(t.l1Bytes), c.l2Bytes = static_cast<double>(t.l2Bytes), c.l3Bytes = static_cast<double>(t.l3Bytes);
+  c.l1Bytes = static_cast<double>(t.l1Bytes), c.l2Bytes = static_cast<double>(t.l2Bytes),
+  c.l3Bytes = static_cast<double>(t.l3Bytes);
   c.dots16 = t.dots16, c.dots8 = t.dots8;
   return c;
 }
 
 tune::Estimate estimateOf(const TegulaKernel &k, const tune::Launch &launch, unsigned threads) {
-  if (const targets::Processor *cpu = k.target->processor()) return tune::estimateCpu(k.info, launch, ceilingsOf(*cpu, threads));
+  if (const targets::Processor *cpu = k.target->processor())
+    return tune::estimateCpu(k.info, launch, ceilingsOf(*cpu, threads));
   uint32_t capability = static_cast<uint32_t>(k.target->language().capability), cores = 0;
   std::string description;
   if (k.device && k.target.isGpu()) {
@@ -38,13 +40,16 @@ tune::Estimate estimateOf(const TegulaKernel &k, const tune::Launch &launch, uns
 }
 } // namespace
 
-TegulaStatus tegula_kernel_estimate(TegulaKernel *k, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions *options,
-                                    double *ns, const char **why) {
-  if (!k || !grid || !ns || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_estimate: null argument");
+TegulaStatus tegula_kernel_estimate(TegulaKernel *k, const int64_t grid[3], const TegulaArg *args, size_t count,
+                                    const TegulaLaunchOptions *options, double *ns, const char **why) {
+  if (!k || !grid || !ns || (!args && count))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_estimate: null argument");
   int32_t extents[3];
   int64_t programs;
-  if (runtime::Status s = runtime::checkGrid(grid, extents, programs); !s) return fail(s.code, "`" + k->name + "`: " + s.text);
-  if (k->info.work.scopes.empty()) return fail(TEGULA_UNSUPPORTED, "`" + k->name + "`: nothing is known of the kernel's work");
+  if (runtime::Status s = runtime::checkGrid(grid, extents, programs); !s)
+    return fail(s.code, "`" + k->name + "`: " + s.text);
+  if (k->info.work.scopes.empty())
+    return fail(TEGULA_UNSUPPORTED, "`" + k->name + "`: nothing is known of the kernel's work");
   CallOptions call;
   if (!k->context->resolve(options, call)) return TEGULA_INVALID_ARGUMENT;
   const TegulaArg *leaves[BoundCall::maxLeaves];

@@ -43,8 +43,10 @@ TegulaStatus tegula_module_from_file(TegulaContext *context, const char *path, T
   if (!context || !path || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_from_file: null argument");
   std::string text, error;
   errno = 0;
-  if (!readFile(path, text, error, sourceLimit)) return fail(errno == ENOENT ? TEGULA_NOT_FOUND : TEGULA_IO_ERROR, error);
-  return loadModule(context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.loadText(path, std::move(text), d); });
+  if (!readFile(path, text, error, sourceLimit))
+    return fail(errno == ENOENT ? TEGULA_NOT_FOUND : TEGULA_IO_ERROR, error);
+  return loadModule(context, out,
+                    [&](sema::ModuleLoader &l, DiagEngine &d) { return l.loadText(path, std::move(text), d); });
 }
 
 TegulaStatus tegula_module_from_text(TegulaContext *context, const char *name, const char *text, size_t length,
@@ -52,16 +54,21 @@ TegulaStatus tegula_module_from_text(TegulaContext *context, const char *name, c
   if (!context || !name || (!text && length) || !out)
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_from_text: null argument");
   if (length > sourceLimit)
-    return fail(TEGULA_INVALID_ARGUMENT, std::string("tegula_module_from_text: `") + name + "` has more than " + std::to_string(sourceLimit >> 20) + " MiB");
+    return fail(TEGULA_INVALID_ARGUMENT, std::string("tegula_module_from_text: `") + name + "` has more than " +
+                                             std::to_string(sourceLimit >> 20) + " MiB");
   std::string copy(text ? text : "", length);
-  return loadModule(context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.loadText(name, std::move(copy), d); });
+  return loadModule(context, out,
+                    [&](sema::ModuleLoader &l, DiagEngine &d) { return l.loadText(name, std::move(copy), d); });
 }
 
-TegulaStatus api::moduleFromTexts(TegulaContext &context, const std::string &name, std::map<std::string, std::string> texts, TegulaModule **out) {
+TegulaStatus api::moduleFromTexts(TegulaContext &context, const std::string &name,
+                                  std::map<std::string, std::string> texts, TegulaModule **out) {
   auto main = texts.find(name);
   if (main == texts.end()) return fail(TEGULA_NOT_FOUND, "there is no text of " + name);
   std::string text = main->second;
-  return loadModule(&context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.provide(std::move(texts)), l.loadText(name, std::move(text), d); });
+  return loadModule(&context, out, [&](sema::ModuleLoader &l, DiagEngine &d) {
+    return l.provide(std::move(texts)), l.loadText(name, std::move(text), d);
+  });
 }
 
 TegulaStatus tegula_module_from_trace(TegulaContext *context, const char *name, const char *text, size_t length,
@@ -69,8 +76,10 @@ TegulaStatus tegula_module_from_trace(TegulaContext *context, const char *name, 
   if (!context || !name || (!text && length) || (!origins && count) || !out)
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_from_trace: null argument");
   if (length > sourceLimit)
-    return fail(TEGULA_INVALID_ARGUMENT, std::string("tegula_module_from_trace: `") + name + "` has more than " + std::to_string(sourceLimit >> 20) + " MiB");
-  if (std::string what = problemOf({origins, count}, length); !what.empty()) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_from_trace: " + what);
+    return fail(TEGULA_INVALID_ARGUMENT, std::string("tegula_module_from_trace: `") + name + "` has more than " +
+                                             std::to_string(sourceLimit >> 20) + " MiB");
+  if (std::string what = problemOf({origins, count}, length); !what.empty())
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_from_trace: " + what);
   auto file = tracedFile(name, {text ? text : "", length}, {origins, count});
   return loadModule(context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.load(file, d); });
 }
@@ -109,7 +118,11 @@ TegulaStatus tegula_module_function(TegulaModule *m, const char *name, TegulaFun
     }
     auto *f = new TegulaFunction;
     f->context = m->context;
-    f->keep = m->bound.empty() ? m->keep : std::make_shared<const std::pair<std::shared_ptr<const void>, std::vector<std::shared_ptr<const void>>>>(m->keep, m->bound);
+    f->keep =
+        m->bound.empty()
+            ? m->keep
+            : std::make_shared<const std::pair<std::shared_ptr<const void>, std::vector<std::shared_ptr<const void>>>>(
+                  m->keep, m->bound);
     f->loader = m->loader;
     f->callsOthers = !m->bound.empty();
     f->fn = std::move(fn);
@@ -123,12 +136,17 @@ TegulaStatus tegula_module_function(TegulaModule *m, const char *name, TegulaFun
 }
 
 TegulaStatus tegula_module_bind(TegulaModule *m, const char *name, TegulaFunction *function) {
-  if (!m || !name || !*name || !function) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_bind: null argument or no name");
+  if (!m || !name || !*name || !function)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_bind: null argument or no name");
   GateSection section;
   function->params(); // ends its set-up
   std::lock_guard lock(m->mutex);
-  if (!m->functions.empty()) return fail(TEGULA_INVALID_ARGUMENT, std::string("tegula_module_bind: a function of the module was asked for before `") + name + "` was bound");
-  if (!sema::ModuleLoader::bind(*m->module, name, function->fn)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_bind: the language's own modules are as they are");
+  if (!m->functions.empty())
+    return fail(TEGULA_INVALID_ARGUMENT,
+                std::string("tegula_module_bind: a function of the module was asked for before `") + name +
+                    "` was bound");
+  if (!sema::ModuleLoader::bind(*m->module, name, function->fn))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_bind: the language's own modules are as they are");
   m->bound.push_back(function->keep);
   return TEGULA_OK;
 }
@@ -143,7 +161,8 @@ TegulaStatus tegula_context_function(TegulaContext *c, const char *name, TegulaF
   };
   if (size_t colons = all.rfind("::"); colons != all.npos) {
     TegulaModule *m = nullptr;
-    if (TegulaStatus s = tegula_module_from_file(c, std::string(all.substr(0, colons)).c_str(), &m); s != TEGULA_OK) return s;
+    if (TegulaStatus s = tegula_module_from_file(c, std::string(all.substr(0, colons)).c_str(), &m); s != TEGULA_OK)
+      return s;
     take(m);
     return tegula_module_function(found.get(), name + colons + 2, out);
   }
@@ -157,10 +176,13 @@ TegulaStatus tegula_context_function(TegulaContext *c, const char *name, TegulaF
   for (const Ref<TegulaModule> &m : alive)
     if (std::find(m->kernels.begin(), m->kernels.end(), all) != m->kernels.end()) having.push_back(m);
   if (having.empty())
-    return fail(TEGULA_NOT_FOUND, alive.empty() ? "there is no kernel `" + std::string(name) + "`: the context has no module; load one, or write FILE.py::" + name
-                                                : "no module of the context has a kernel `" + std::string(name) + "`");
+    return fail(TEGULA_NOT_FOUND, alive.empty()
+                                      ? "there is no kernel `" + std::string(name) +
+                                            "`: the context has no module; load one, or write FILE.py::" + name
+                                      : "no module of the context has a kernel `" + std::string(name) + "`");
   if (having.size() > 1)
-    return fail(TEGULA_INVALID_ARGUMENT, "`" + std::string(name) + "` is a kernel of " + std::to_string(having.size()) + " modules of the context: ask the module, or write FILE.py::" + name);
+    return fail(TEGULA_INVALID_ARGUMENT, "`" + std::string(name) + "` is a kernel of " + std::to_string(having.size()) +
+                                             " modules of the context: ask the module, or write FILE.py::" + name);
   return tegula_module_function(having[0].get(), name, out);
 }
 
@@ -168,7 +190,8 @@ TegulaStatus tegula_module_check(TegulaModule *m) {
   if (!m) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_check: null module");
   GateSection section;
   DiagEngine diag;
-  if (!onCompilerStack(false, [&] { return sema::checkModule(*m->module, m->context->strict, diag), true; })) return tegula_last_status();
+  if (!onCompilerStack(false, [&] { return sema::checkModule(*m->module, m->context->strict, diag), true; }))
+    return tegula_last_status();
   return report(diag);
 }
 
@@ -181,7 +204,8 @@ static void literalDefaults(lang::Function &fn) {
     const syntax::Expr *e = fn.def->params[i].defaultValue;
     if (!e || !fn.defaults[i].isError()) continue;
     const syntax::Expr *literal = e->kind == ExprKind::Unary && e->unaryOp == syntax::UnaryOp::Neg ? e->operands[0] : e;
-    static constexpr ExprKind kinds[] = {ExprKind::Int, ExprKind::Float, ExprKind::True, ExprKind::False, ExprKind::None};
+    static constexpr ExprKind kinds[] = {ExprKind::Int, ExprKind::Float, ExprKind::True, ExprKind::False,
+                                         ExprKind::None};
     if (literal->kind == ExprKind::Str && literal == e) fn.defaults[i] = lang::Value::str(e->text);
     for (ExprKind k : kinds)
       if (literal->kind == k)
@@ -221,10 +245,12 @@ TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunction
   TegulaFunctionSource full{};
   const TegulaFunctionSource *source = &full;
   if (!context || !given || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null argument");
-  if (!takeSized(given, full)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: `size` of the source is not set");
+  if (!takeSized(given, full))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: `size` of the source is not set");
   if (!source->file || !source->text) return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null argument");
   if (source->kind < TEGULA_FUNCTION_JIT || source->kind > TEGULA_FUNCTION_BUILTIN)
-    return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: there is no kind of function " + std::to_string(source->kind));
+    return fail(TEGULA_INVALID_ARGUMENT,
+                "tegula_function_create: there is no kind of function " + std::to_string(source->kind));
   std::vector<std::string> fixed, unaligned, annotations;
   if (!copyNames(source->do_not_specialize, source->do_not_specialize_count, fixed) ||
       !copyNames(source->do_not_specialize_on_alignment, source->do_not_specialize_on_alignment_count, unaligned))
@@ -291,7 +317,8 @@ const char *tegula_function_free_name(const TegulaFunction *f, size_t i) {
 
 static TegulaStatus settable(TegulaFunction *f, const char *call) {
   if (!f || !f->mutableFn) return fail(TEGULA_INVALID_ARGUMENT, std::string(call) + ": not a function made from text");
-  if (f->sealed()) return fail(TEGULA_INVALID_ARGUMENT, std::string(call) + ": `" + f->fn->name + "` is in use already");
+  if (f->sealed())
+    return fail(TEGULA_INVALID_ARGUMENT, std::string(call) + ": `" + f->fn->name + "` is in use already");
   return TEGULA_OK;
 }
 
@@ -395,7 +422,7 @@ TegulaStatus tegula_function_param(const TegulaFunction *f, size_t index, Tegula
   if (p->constPtr) flags |= TEGULA_PARAM_CONST;
   if (!p->specialize) flags |= TEGULA_PARAM_DO_NOT_SPECIALIZE;
   if (p->specialize && !p->specializeAlignment) flags |= TEGULA_PARAM_DO_NOT_SPECIALIZE_ON_ALIGNMENT;
-  *out = {f->paramNames[index].c_str(), flags, p->annotated ? static_cast<TegulaDtype>(p->annotation.scalar) : TegulaDtype(TEGULA_VOID),
-          p->defaultValue};
+  *out = {f->paramNames[index].c_str(), flags,
+          p->annotated ? static_cast<TegulaDtype>(p->annotation.scalar) : TegulaDtype(TEGULA_VOID), p->defaultValue};
   return TEGULA_OK;
 }

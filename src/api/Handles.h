@@ -1,7 +1,8 @@
-// What stands behind the opaque handles of tegula.h.
+// What stands after the opaque handles of tegula.h.
 //
-// Who keeps whom alive: kernel -> function's code (not its handle), context; function -> context, loader of its file; module -> its
-// functions. Nothing points back, so there are no cycles among handles. The code of functions may refer to itself: lang/Circle.h.
+// Who keeps whom alive: kernel -> function's code (not its handle), context; function -> context, loader of its file;
+// module -> its functions. Nothing points back, so there are no cycles among handles. The code of functions may refer
+// to itself: lang/Circle.h.
 #pragma once
 #include "api/Backend.h"
 #include "api/Error.h"
@@ -23,7 +24,8 @@ namespace tegula::api {
 
 /// Indices of devices: what TegulaLaunchOptions::device means.
 struct DeviceIndex {
-  static constexpr int32_t cpu = TEGULA_DEVICE_INDEX_CPU, sim = TEGULA_DEVICE_INDEX_SIM, firstCuda = TEGULA_DEVICE_INDEX_CUDA;
+  static constexpr int32_t cpu = TEGULA_DEVICE_INDEX_CPU, sim = TEGULA_DEVICE_INDEX_SIM,
+                           firstCuda = TEGULA_DEVICE_INDEX_CUDA;
   static constexpr int32_t namedSims = TEGULA_DEVICE_INDEX_END; // sim:sm_80 ...: found by name, not listed
 };
 
@@ -62,7 +64,8 @@ struct KernelNode {
 struct PendingCompile {
   std::atomic<bool> done{false};
   const unsigned generation = forkGeneration(); // an older one: its thread stayed in the parent process
-  const std::thread::id thread = std::this_thread::get_id(); // a handler of a signal may want the kernel whose compilation it interrupts
+  // a handler of a signal may want the kernel whose compilation it interrupts
+  const std::thread::id thread = std::this_thread::get_id();
   bool cancelled = false;         // by a signal to its thread, which is nothing to others
   TegulaKernel *kernel = nullptr; // null: failed, see `report`
   std::shared_ptr<const Report> report;
@@ -92,7 +95,8 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   uint64_t hangNs = 0; // $TEGULA_HANG_S
   tegula::lang::Level level = tegula::lang::latestLevel; // $TEGULA_TRITON_LEVEL
   bool debug = false, checked = false;
-  bool verify = false, strict = false; uint8_t clusters = 0; // $TEGULA_VERIFY, $TEGULA_STRICT, $TEGULA_CLUSTERS (as in CompileOptions)
+  // $TEGULA_VERIFY, $TEGULA_STRICT, $TEGULA_CLUSTERS (as in CompileOptions)
+  bool verify = false, strict = false; uint8_t clusters = 0;
   std::shared_ptr<const std::string> reproducers; // $TEGULA_REPRODUCER_DIR; null where nothing is verified
   tegula::api::TuneSettings tuning;
   std::optional<tegula::api::Target> forcedTarget; // $TEGULA_CPU_TARGET
@@ -107,7 +111,8 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   std::map<void *, uint64_t> allocated; // bytes of what the allocator gave
   TegulaLogFn logFn = nullptr;
   void *logUser = nullptr;
-  /// Says what is no result of a call: to the program's logger, else warnings to stderr. `remark` is made only if somebody hears it.
+  /// Says what is no result of a call: to the program's logger, else warnings to stderr. `remark` is made only if
+  /// somebody hears it.
   void warn(std::string_view text);
   template <typename F> void remark(F &&text) {
     if (logFn) log(TEGULA_REMARK, text());
@@ -140,7 +145,8 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   void print(int32_t stream, std::string_view text);
   void setOutput(TegulaOutputFn fn, void *user);
   /// False (last error set) if the options make no sense. `args`: of the call, where the device follows from them.
-  bool resolve(const TegulaLaunchOptions *options, tegula::api::CallOptions &out, const TegulaArg *args = nullptr, size_t count = 0);
+  bool resolve(const TegulaLaunchOptions *options, tegula::api::CallOptions &out, const TegulaArg *args = nullptr,
+               size_t count = 0);
 
 private:
   void afterFork() override;
@@ -167,7 +173,8 @@ struct TegulaValue : tegula::api::RefCounted {
   const tegula::lang::Value value;
   /// What the tensors inside point to (tegula_eager_*).
   const Tiles tiles;
-  /// Two words of the hash of lang::key(value): equal exactly if the values are (up to SHA-256). Ends set-up of functions inside.
+  /// Two words of the hash of lang::key(value): equal exactly if the values are (up to SHA-256). Ends set-up of
+  /// functions inside.
   const uint64_t *keyWords() {
     const Key *k = key_.load(std::memory_order_acquire);
     return k ? k->words : makeKey();
@@ -195,7 +202,8 @@ struct TegulaFunction : tegula::api::RefCounted {
   /// Loader of the file and the like: whatever must live as long as the code is used.
   std::shared_ptr<const void> keep;
   const tegula::sema::ModuleLoader *loader = nullptr; // of a function of a file; in `keep`
-  bool callsOthers = false;                           // the file has names that stand for functions of other modules (tegula_module_bind)
+  // the file has names that stand for functions of other modules (tegula_module_bind)
+  bool callsOthers = false;
   std::shared_ptr<const tegula::lang::Function> fn;
   uint64_t parseNs = 0;
   // Functions that a binding sets up:
@@ -263,8 +271,10 @@ struct TegulaKernel : tegula::api::RefCounted {
   uint32_t leafCount = 0;
   TegulaTimings timings{};
   std::once_flag repeatOnce;
-  std::unique_ptr<const tegula::api::Repeat> repeat; // how calls like the first one are recognized; made at the first launch, null if they are not
-  std::atomic<bool> staysWhole{false}; // another form of it (GpuInfo::splitsByGrid, KernelInfo::forms) could not be made
+  // how calls like the first one are recognized; made at the first launch, null if they are not
+  std::unique_ptr<const tegula::api::Repeat> repeat;
+  // another form of it (GpuInfo::splitsByGrid, KernelInfo::forms) could not be made
+  std::atomic<bool> staysWhole{false};
   std::mutex mutex; // only in a GateSection
   std::map<std::string, std::string, std::less<>> stages; // made so far
   std::string metadata;

@@ -70,7 +70,8 @@ TegulaStatus tegula_kernel_timings(TegulaKernel *k, TegulaTimings *out) {
 size_t tegula_kernel_remark_count(TegulaKernel *k) { return k ? k->info.remarks.size() : 0; }
 
 TegulaStatus tegula_kernel_remark(TegulaKernel *k, size_t index, TegulaRemark *out) {
-  if (!k || !out || index >= k->info.remarks.size()) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_remark: null argument, or no such remark");
+  if (!k || !out || index >= k->info.remarks.size())
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_remark: null argument, or no such remark");
   const runtime::RemarkInfo &r = k->info.remarks[index];
   *out = {r.kind.c_str(), r.text.c_str(), r.file.c_str(), r.line, r.column};
   return TEGULA_OK;
@@ -85,21 +86,28 @@ static std::string makeMetadata(const TegulaKernel &k) {
                   number("num_warps", k.options.numWarps) + "," + number("num_stages", k.options.numStages) + "," +
                   number("num_ctas", k.options.numCtas) + "," + flag("checked", k.options.checked) + "," +
                   flag("debug", k.options.debug) + "," + flag("debug_info", k.options.debugInfo) + "," +
-                  flag("enable_fp_fusion", k.options.fpFusion) + "," + flag("enable_reflect_ftz", !k.options.keepsSubnormals) + "," + flag("sanitize_overflow", k.options.sanitizeOverflow) +
-                  "," + number("language_level", uint64_t(k.options.level)) + "," + flag("strict", k.options.strict) + "," + flag("wide_offsets", k.options.wide) + "," + number("opt_level", k.options.optLevel) + "," + number("scratch_bytes", k.info.scratchBytes) + "," +
-                  number("stack_bytes", k.info.stackBytes) + "," + flag("waits", k.info.waits) + "," +
-                  number("arg_bytes", k.info.argBytes) + "," + number("object_bytes", k.object.size());
+                  flag("enable_fp_fusion", k.options.fpFusion) + "," +
+                  flag("enable_reflect_ftz", !k.options.keepsSubnormals) + "," +
+                  flag("sanitize_overflow", k.options.sanitizeOverflow) + "," +
+                  number("language_level", uint64_t(k.options.level)) + "," + flag("strict", k.options.strict) + "," +
+                  flag("wide_offsets", k.options.wide) + "," + number("opt_level", k.options.optLevel) + "," +
+                  number("scratch_bytes", k.info.scratchBytes) + "," + number("stack_bytes", k.info.stackBytes) + "," +
+                  flag("waits", k.info.waits) + "," + number("arg_bytes", k.info.argBytes) + "," +
+                  number("object_bytes", k.object.size());
   if (const runtime::GpuInfo &g = k.info.gpu; g.threads) {
     runtime::GpuUse use = useOf(k);
-    j += "," + number("threads", g.threads) + "," + number("cluster_ctas", g.clusterCtas) + "," + number("shared", use.sharedBytes) + "," +
-         number("n_regs", use.registers) + "," + number("n_spills", use.spillBytes / 4) + "," + number("local_bytes", use.localBytes) + "," +
-         number("blocks_per_core", use.blocksPerCore) + "," + flag("cooperative", g.cooperative) + "," + flag("programmatic_launch", g.programmaticLaunch);
+    j += "," + number("threads", g.threads) + "," + number("cluster_ctas", g.clusterCtas) + "," +
+         number("shared", use.sharedBytes) + "," + number("n_regs", use.registers) + "," +
+         number("n_spills", use.spillBytes / 4) + "," + number("local_bytes", use.localBytes) + "," +
+         number("blocks_per_core", use.blocksPerCore) + "," + flag("cooperative", g.cooperative) + "," +
+         flag("programmatic_launch", g.programmaticLaunch);
   }
   j += ",\"args\":[";
   for (size_t i = 0; i < k.info.args.size(); ++i) {
     const runtime::ArgInfo &a = k.info.args[i];
-    j += (i ? ",{" : "{") + text("name", a.name) + "," + text("type", (a.isPtr ? "*" : "") + std::string(tegula_dtype_name(a.dtype))) +
-         "," + number("offset", a.offset) + "," + flag("read", a.read) + "," + flag("written", a.written) + "}";
+    j += (i ? ",{" : "{") + text("name", a.name) + "," +
+         text("type", (a.isPtr ? "*" : "") + std::string(tegula_dtype_name(a.dtype))) + "," +
+         number("offset", a.offset) + "," + flag("read", a.read) + "," + flag("written", a.written) + "}";
   }
   return j + "]}";
 }
@@ -130,7 +138,8 @@ struct StandIn {
 /// A kernel that was loaded from bytes has no source.
 static bool hasSource(const TegulaKernel &k) {
   if (k.fn) return true;
-  fail(TEGULA_UNSUPPORTED, "`" + k.name + "` was loaded from bytes, which hold its code, not what it was compiled from");
+  fail(TEGULA_UNSUPPORTED,
+       "`" + k.name + "` was loaded from bytes, which hold its code, not what it was compiled from");
   return false;
 }
 
@@ -165,7 +174,9 @@ TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **
     lock.unlock();
     if (!k->tile && !hasSource(*k)) return TEGULA_UNSUPPORTED;
     std::string out;
-    bool emitted = k->tile ? emitTile(*k, stage, out) : emitStage({StandIn(*k).handle.get(), k->specs, k->options, k->target, nullptr, k->name}, stage, out);
+    bool emitted =
+        k->tile ? emitTile(*k, stage, out)
+                : emitStage({StandIn(*k).handle.get(), k->specs, k->options, k->target, nullptr, k->name}, stage, out);
     if (!emitted) return tegula_last_status();
     lock.lock();
     it = k->stages.emplace(stage, std::move(out)).first;

@@ -26,7 +26,9 @@ struct Hooks final : runtime::LaunchHooks {
 
 static constexpr size_t maxBlock = 16 * BoundCall::maxLeaves;
 
-static const std::string &argName(const TegulaKernel &k, const PackItem &item) { return k.info.args[&item - k.pack.data()].name; }
+static const std::string &argName(const TegulaKernel &k, const PackItem &item) {
+  return k.info.args[&item - k.pack.data()].name;
+}
 
 static bool wrongArg(const TegulaKernel &k, const PackItem &item, const std::string &what) {
   fail(TEGULA_INVALID_ARGUMENT, "`" + k.name + "`: argument `" + argName(k, item) + "` " + what);
@@ -37,8 +39,11 @@ static bool inRange(Scalar s, const TegulaArg &a) { return runtime::inRange(stat
 
 static bool packScalar(const TegulaKernel &k, const PackItem &item, const TegulaArg &a, char *to) {
   if (item.checkRange && !inRange(item.scalar, a))
-    return wrongArg(k, item, "is " + std::to_string(a.u.i) + ", which `" + lang::spelling(lang::dtype(item.scalar)) + "` cannot hold");
-  return runtime::packScalar(static_cast<TegulaDtype>(item.scalar), a, to) || wrongArg(k, item, "is of a type that scalars cannot have");
+    return wrongArg(k, item,
+                    "is " + std::to_string(a.u.i) + ", which `" + lang::spelling(lang::dtype(item.scalar)) +
+                        "` cannot hold");
+  return runtime::packScalar(static_cast<TegulaDtype>(item.scalar), a, to) ||
+         wrongArg(k, item, "is of a type that scalars cannot have");
 }
 
 /// What a pointer argument may touch: the memory that it is a view of, or from its address on, or anything.
@@ -53,26 +58,30 @@ static TegulaCpuExtent extentOf(const TegulaArg &a, const CallOptions &call) {
       return {begin, std::max(m.bytes, address - begin + known)};
     }
   }
-  return a.u2.extent >= 0 ? TegulaCpuExtent{address, static_cast<uint64_t>(a.u2.extent)} : TegulaCpuExtent{0, UINT64_MAX};
+  return a.u2.extent >= 0 ? TegulaCpuExtent{address, static_cast<uint64_t>(a.u2.extent)}
+                          : TegulaCpuExtent{0, UINT64_MAX};
 }
 
 /// Writes the argument block; `extents` (one per pointer) only if the kernel is checked.
-static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *block, TegulaCpuExtent *extents, const CallOptions &call) {
+static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *block, TegulaCpuExtent *extents,
+                 const CallOptions &call) {
   for (const PackItem &item : k.pack) {
     const TegulaArg &a = *leaves[item.leaf];
     if (!item.isPtr) {
       if (!packScalar(k, item, a, block + item.offset)) return false;
       continue;
     }
-    if (item.written && (a.flags & TEGULA_ARG_READ_ONLY)) return wrongArg(k, item, "is read-only, but the kernel stores to it");
+    if (item.written && (a.flags & TEGULA_ARG_READ_ONLY))
+      return wrongArg(k, item, "is read-only, but the kernel stores to it");
     std::memcpy(block + item.offset, &a.u.ptr, sizeof(void *));
     if (extents) *extents++ = extentOf(a, call);
   }
   return true;
 }
 
-/// Refuses two arguments that share elements at different places, where the kernel writes to one and was compiled for memory of their own: what it reads might be other than
-/// in the order of its accesses. Only what is certain: one of the two is dense where the other begins or ends. The same elements twice (in place), and tensors that interleave
+/// Refuses two arguments that share elements at different places, where the kernel writes to one and was compiled for
+/// memory of their own: what it reads might be other than in the order of its accesses. Only what is certain: one of
+/// the two is dense where the other begins or ends. The same elements twice (in place), and tensors that interleave
 /// with gaps, which need not meet, pass.
 static bool checkApart(const TegulaKernel &k, const TegulaArg *const *leaves) {
   struct Seen {
@@ -82,7 +91,8 @@ static bool checkApart(const TegulaKernel &k, const TegulaArg *const *leaves) {
   Seen seen[SeenPointers::most];
   unsigned count = 0;
   const auto holdsAnEnd = [&](const Seen &dense, const Seen &other) {
-    return (leaves[dense.item->leaf]->flags & TEGULA_ARG_DENSE) && (dense.at.contains(other.at.begin) || dense.at.contains(other.at.end - 1));
+    return (leaves[dense.item->leaf]->flags & TEGULA_ARG_DENSE) &&
+           (dense.at.contains(other.at.begin) || dense.at.contains(other.at.end - 1));
   };
   for (const PackItem &item : k.pack) {
     if (!item.isPtr || leaves[item.leaf]->u2.extent <= 0 || count == SeenPointers::most) continue;
@@ -91,10 +101,16 @@ static bool checkApart(const TegulaKernel &k, const TegulaArg *const *leaves) {
       if (!own.at.meets(seen[i].at)) [[likely]] continue;
       const PackItem &other = *seen[i].item;
       const auto bytes = [&](const PackItem &p) { return runtime::dtypeInfo(leaves[p.leaf]->dtype).bytes; };
-      const bool isInPlace = own.at.begin == seen[i].at.begin && bytes(item) == bytes(other), isSaid = item.overlap && item.overlap == other.overlap;
-      if (isInPlace || isSaid || (!item.written && !other.written) || (!holdsAnEnd(own, seen[i]) && !holdsAnEnd(seen[i], own))) continue;
-      return wrongArg(k, item, "shares elements with `" + argName(k, other) + "` at other places, and the kernel, which writes to " + (item.written ? "it" : "that one") +
-                                   ", was compiled for memory of their own; launch the function, or put `:~1` behind the types of both in the signature");
+      const bool isInPlace = own.at.begin == seen[i].at.begin && bytes(item) == bytes(other),
+                 isSaid = item.overlap && item.overlap == other.overlap;
+      if (isInPlace || isSaid || (!item.written && !other.written) ||
+          (!holdsAnEnd(own, seen[i]) && !holdsAnEnd(seen[i], own)))
+        continue;
+      return wrongArg(
+          k, item,
+          "shares elements with `" + argName(k, other) + "` at other places, and the kernel, which writes to " +
+              (item.written ? "it" : "that one") +
+              ", was compiled for memory of their own; launch the function, or put `:~1` behind the types of both in the signature");
     }
     seen[count++] = own;
   }
@@ -117,16 +133,25 @@ struct QueuedLaunch {
 
   runtime::Status run(runtime::LaunchOutcome &outcome) const {
     Hooks hooks(*kernel->context);
-    runtime::LaunchCall launch{{grid[0], grid[1], grid[2]}, programs, block.get(), extents.empty() ? nullptr : extents.data(), threads, nullptr, &hooks, hangNs};
+    runtime::LaunchCall launch{{grid[0], grid[1], grid[2]},
+                               programs,
+                               block.get(),
+                               extents.empty() ? nullptr : extents.data(),
+                               threads,
+                               nullptr,
+                               &hooks,
+                               hangNs};
     runtime::Status s = kernel->code->launch(launch, outcome);
-    if (!s && s.code == TEGULA_FAULT && !outcome.culprit) outcome.culprit = {std::make_shared<Ref<TegulaKernel>>(kernel), &kernel->info};
+    if (!s && s.code == TEGULA_FAULT && !outcome.culprit)
+      outcome.culprit = {std::make_shared<Ref<TegulaKernel>>(kernel), &kernel->info};
     return s;
   }
 };
 } // namespace
 
-static TegulaStatus queueBlock(const TegulaKernel &k, runtime::HostStream &stream, const int32_t grid[3], int64_t programs, const char *block,
-                               const TegulaCpuExtent *extents, const RunOptions &o) {
+static TegulaStatus queueBlock(const TegulaKernel &k, runtime::HostStream &stream, const int32_t grid[3],
+                               int64_t programs, const char *block, const TegulaCpuExtent *extents,
+                               const RunOptions &o) {
   auto q = std::make_shared<QueuedLaunch>();
   q->kernel = Ref(const_cast<TegulaKernel *>(&k));
   size_t room = (k.info.argBytes + runtime::argRoom + 63) / 64 * 64;
@@ -144,17 +169,21 @@ static TegulaStatus queueBlock(const TegulaKernel &k, runtime::HostStream &strea
   return TEGULA_OK;
 }
 
-TegulaStatus api::runBlock(const TegulaKernel &k, const int32_t grid[3], int64_t programs, char *block, const TegulaCpuExtent *extents, const RunOptions &o) {
+TegulaStatus api::runBlock(const TegulaKernel &k, const int32_t grid[3], int64_t programs, char *block,
+                           const TegulaCpuExtent *extents, const RunOptions &o) {
   if (programs == 0) return TEGULA_OK;
   if (o.stream)
-    if (runtime::HostStream *stream = k.device ? k.device->device->hostStream(o.stream) : nullptr) return queueBlock(k, *stream, grid, programs, block, extents, o);
+    if (runtime::HostStream *stream = k.device ? k.device->device->hostStream(o.stream) : nullptr)
+      return queueBlock(k, *stream, grid, programs, block, extents, o);
   Hooks hooks(*k.context);
-  runtime::LaunchCall launch{{grid[0], grid[1], grid[2]}, programs, block, extents, o.threads, o.stream, &hooks, o.hangNs};
+  runtime::LaunchCall launch{
+      {grid[0], grid[1], grid[2]}, programs, block, extents, o.threads, o.stream, &hooks, o.hangNs};
   runtime::LaunchOutcome outcome;
   runtime::Status s = k.code->launch(launch, outcome);
   if (s) [[likely]]
     return TEGULA_OK;
-  return s.code == TEGULA_FAULT ? fault(outcome.culprit ? *outcome.culprit : k.info, outcome.fault, std::move(s.text)) : fail(s);
+  return s.code == TEGULA_FAULT ? fault(outcome.culprit ? *outcome.culprit : k.info, outcome.fault, std::move(s.text))
+                                : fail(s);
 }
 
 /// The form of a kernel that a launch with the block of packed arguments wants.
@@ -164,22 +193,32 @@ static uint8_t wantedForm(const TegulaKernel &k, int64_t programs, const char *b
     const char *block;
   } const packed{k.info, block};
   return k.info.forms.formFor(
-      programs, coresOf(*k.device), [](const void *p, uint32_t i) { return runtime::integerOf(static_cast<const Packed *>(p)->info.args[i], static_cast<const Packed *>(p)->block); }, &packed);
+      programs, coresOf(*k.device),
+      [](const void *p, uint32_t i) {
+        return runtime::integerOf(static_cast<const Packed *>(p)->info.args[i], static_cast<const Packed *>(p)->block);
+      },
+      &packed);
 }
 
 bool api::takesStrides(const TegulaKernel &k, int64_t programs, const char *block) {
   const LaunchForms &f = k.info.forms;
-  if (!f.asks() || !k.target.isCpu() || f.form != f.unknown || programs <= 0 || wantedForm(k, programs, block) == f.form) [[likely]]
+  if (!f.asks() || !k.target.isCpu() || f.form != f.unknown || programs <= 0 ||
+      wantedForm(k, programs, block) == f.form) [[likely]]
     return true;
-  fail(TEGULA_INVALID_ARGUMENT, "`" + k.name + "`: with such large strides offsets may wrap around 32 bits, and the kernel was compiled for smaller ones; launch the function");
+  fail(
+      TEGULA_INVALID_ARGUMENT,
+      "`" + k.name +
+          "`: with such large strides offsets may wrap around 32 bits, and the kernel was compiled for smaller ones; launch the function");
   return false;
 }
 
-TegulaStatus api::run(const TegulaKernel &k, const int32_t grid[3], int64_t programs, const TegulaArg *const *leaves, const CallOptions &call) {
+TegulaStatus api::run(const TegulaKernel &k, const int32_t grid[3], int64_t programs, const TegulaArg *const *leaves,
+                      const CallOptions &call) {
   alignas(64) char block[maxBlock + runtime::argRoom];
   TegulaCpuExtent extents[BoundCall::maxLeaves];
   if (k.info.argBytes > maxBlock) return fail(TEGULA_INTERNAL_ERROR, "`" + k.name + "`: argument block too large");
-  if (!pack(k, leaves, block, k.code->needsExtents() ? extents : nullptr, call) || !takesStrides(k, programs, block)) return TEGULA_INVALID_ARGUMENT;
+  if (!pack(k, leaves, block, k.code->needsExtents() ? extents : nullptr, call) || !takesStrides(k, programs, block))
+    return TEGULA_INVALID_ARGUMENT;
   return runBlock(k, grid, programs, block, extents, {call.threads, call.hangNs, call.stream});
 }
 
@@ -191,13 +230,15 @@ bool api::hasNulls(const BoundCall &bound, const CallOptions &call) {
 }
 
 /// Binds a call anew, for other options or another form.
-static bool bindAgain(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileOptions &options, BoundCall &bound, bool nulls) {
+static bool bindAgain(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileOptions &options,
+                      BoundCall &bound, bool nulls) {
   bound.leafCount = bound.wordCount = 0;
   bound.nulls = nulls;
   return bind(f, args, count, options, bound);
 }
 
-TegulaKernel *api::prepare(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, CallOptions &call, BoundCall &bound, std::optional<int64_t> launched) {
+TegulaKernel *api::prepare(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options,
+                           CallOptions &call, BoundCall &bound, std::optional<int64_t> launched) {
   TegulaContext &c = *f.context;
   const auto resolve = [&] {
     if (!c.resolve(options, call, args, count)) return false;
@@ -219,7 +260,8 @@ TegulaKernel *api::prepare(TegulaFunction &f, const TegulaArg *args, size_t coun
   return kernelFor(f, args, count, call, bound);
 }
 
-/// Blocks that share the iterations of a loop with `split="auto"`: as many as leave no multiprocessor without one and need no second round.
+/// Blocks that share the iterations of a loop with `split="auto"`: as many as leave no multiprocessor without one and
+/// need no second round.
 static int32_t partsFor(const TegulaKernel &k, int64_t programs) {
   constexpr int64_t most = 8; // more blocks in a cluster are not portable
   const int64_t cores = coresOf(*k.device);
@@ -229,9 +271,13 @@ static int32_t partsFor(const TegulaKernel &k, int64_t programs) {
 }
 
 /// The form of a kernel with a loop that several CTAs may share, for a grid that leaves multiprocessors idle.
-static TegulaKernel *spread(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs) {
+static TegulaKernel *spread(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound,
+                            TegulaKernel *k, int64_t programs) {
   const bool nulls = bound.nulls;
-  int32_t parts = k->device && call.compile.numCtas == 1 && programs > 0 && !k->staysWhole.load(std::memory_order_relaxed) ? partsFor(*k, programs) : 1;
+  int32_t parts =
+      k->device && call.compile.numCtas == 1 && programs > 0 && !k->staysWhole.load(std::memory_order_relaxed)
+          ? partsFor(*k, programs)
+          : 1;
   if (parts == 1) return k;
   for (; parts > 1; parts /= 2) {
     CallOptions wide = call;
@@ -242,7 +288,8 @@ static TegulaKernel *spread(TegulaFunction &f, const TegulaArg *args, size_t cou
       k->staysWhole.store(true, std::memory_order_relaxed);
       break;
     }
-    // A second round for the last clusters would cost what sharing gains. Not all multiprocessors have a place in a cluster: 120 of an H200's 132 in those of 4 and 8.
+    // A second round for the last clusters would cost what sharing gains. Not all multiprocessors have a place in a
+    // cluster: 120 of an H200's 132 in those of 4 and 8.
     const uint32_t atOnce = found->code ? found->code->use().clusters : 0;
     if (!atOnce || programs <= atOnce) return call = wide, found;
   }
@@ -250,7 +297,8 @@ static TegulaKernel *spread(TegulaFunction &f, const TegulaArg *args, size_t cou
 }
 
 static bool hasWantedForm(const TegulaKernel &k, int64_t programs, const char *block) {
-  return programs == 0 || k.staysWhole.load(std::memory_order_relaxed) || wantedForm(k, programs, block) == k.info.forms.form;
+  return programs == 0 || k.staysWhole.load(std::memory_order_relaxed) ||
+         wantedForm(k, programs, block) == k.info.forms.form;
 }
 /// The same for arguments that are not packed.
 static uint8_t wantedForm(const TegulaKernel &k, int64_t programs, const TegulaArg *const *leaves) {
@@ -259,11 +307,17 @@ static uint8_t wantedForm(const TegulaKernel &k, int64_t programs, const TegulaA
     const TegulaArg *const *leaves;
   } const flat{k, leaves};
   return k.info.forms.formFor(
-      programs, coresOf(*k.device), [](const void *p, uint32_t i) { return static_cast<const Flat *>(p)->leaves[static_cast<const Flat *>(p)->k.pack[i].leaf]->u.i; }, &flat);
+      programs, coresOf(*k.device),
+      [](const void *p, uint32_t i) {
+        return static_cast<const Flat *>(p)->leaves[static_cast<const Flat *>(p)->k.pack[i].leaf]->u.i;
+      },
+      &flat);
 }
 
-/// The kernel in the form that `k` wants for the launch; `k` where it has it or there is no other. `call` and `bound` become those of the result.
-static TegulaKernel *inWantedForm(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs) {
+/// The kernel in the form that `k` wants for the launch; `k` where it has it or there is no other. `call` and `bound`
+/// become those of the result.
+static TegulaKernel *inWantedForm(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call,
+                                  BoundCall &bound, TegulaKernel *k, int64_t programs) {
   if (!k->info.forms.asks() || !k->device || programs <= 0 || k->staysWhole.load(std::memory_order_relaxed)) return k;
   const uint8_t wanted = wantedForm(*k, programs, bound.leaves);
   if (wanted == k->info.forms.form) return k;
@@ -277,12 +331,15 @@ static TegulaKernel *inWantedForm(TegulaFunction &f, const TegulaArg *args, size
   return bindAgain(f, args, count, call.compile, bound, nulls) ? k : nullptr;
 }
 
-TegulaKernel *api::inForm(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound, TegulaKernel *k, int64_t programs) {
+TegulaKernel *api::inForm(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound,
+                          TegulaKernel *k, int64_t programs) {
   if (k->info.gpu.splitsByGrid) return spread(f, args, count, call, bound, k, programs);
-  // What code that loads ahead asks of registers only that code tells, so that it may want another form of itself; that one has the same answer.
+  // What code that loads ahead asks of registers only that code tells, so that it may want another form of itself; that
+  // one has the same answer.
   constexpr unsigned mostSteps = 2;
   TegulaKernel *before = nullptr;
-  for (unsigned i = 0; i < mostSteps && k && k != before; ++i) before = std::exchange(k, inWantedForm(f, args, count, call, bound, k, programs));
+  for (unsigned i = 0; i < mostSteps && k && k != before; ++i)
+    before = std::exchange(k, inWantedForm(f, args, count, call, bound, k, programs));
   return k;
 }
 
@@ -298,7 +355,8 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
   bool full = isSized(&o);
   if (const Repeat *r = full ? f->recent.load(std::memory_order_acquire) : nullptr) {
     alignas(64) char block[Repeat::maxBytes + runtime::argRoom];
-    if (r->pack(args, count, o, block) && (o.device >= 0 || r->infers(args, count)) && (!r->asks() || hasWantedForm(r->kernel(), programs, block))) {
+    if (r->pack(args, count, o, block) && (o.device >= 0 || r->infers(args, count)) &&
+        (!r->asks() || hasWantedForm(r->kernel(), programs, block))) {
       if (kernel) *kernel = &r->kernel();
       return runBlock(r->kernel(), extents, programs, block, nullptr, {r->threads(), r->hangNs(), o.stream});
     }
@@ -312,12 +370,14 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
   if (kernel) *kernel = k;
   if (full && !splits) { // what is remembered does not look at the grid
     std::call_once(k->repeatOnce, [&] { k->repeat = Repeat::of(*f, args, count, o, call, *k); });
-    if (const Repeat *r = k->repeat ? k->repeat->forOptions(*f, args, count, o, call) : nullptr) f->recent.store(r, std::memory_order_release);
+    if (const Repeat *r = k->repeat ? k->repeat->forOptions(*f, args, count, o, call) : nullptr)
+      f->recent.store(r, std::memory_order_release);
   }
   return run(*k, extents, programs, bound.leaves, call);
 }
 
-TegulaStatus api::launchFirst(TegulaFunction &f, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions *options) {
+TegulaStatus api::launchFirst(TegulaFunction &f, const int64_t grid[3], const TegulaArg *args, size_t count,
+                              const TegulaLaunchOptions *options) {
   int32_t extents[3];
   int64_t programs;
   if (runtime::Status s = runtime::checkGrid(grid, extents, programs); !s) return fail(s);
@@ -339,7 +399,8 @@ TegulaStatus tegula_compile(TegulaFunction *f, const TegulaArg *args, size_t cou
   return TEGULA_OK;
 }
 
-TegulaStatus tegula_sketch(TegulaFunction *f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, TegulaKernel **out) {
+TegulaStatus tegula_sketch(TegulaFunction *f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options,
+                           TegulaKernel **out) {
   if (!f || !out || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_sketch: null argument");
   TegulaKernel *k = sketchKernel(*f, args, count, options);
   if (!k) return tegula_last_status();
@@ -361,7 +422,8 @@ struct Matcher {
   }
   /// Compile-time parts of a descriptor, which nobody would notice to be others: the kernel has them built in.
   static bool sameBlocks(const sema::ParamSpec &s, const TegulaArg &a) {
-    if (s.kind == sema::ParamSpec::Kind::Constexpr) return a.kind != TEGULA_ARG_VALUE || (a.u.value && lang::equal(a.u.value->value, s.value));
+    if (s.kind == sema::ParamSpec::Kind::Constexpr)
+      return a.kind != TEGULA_ARG_VALUE || (a.u.value && lang::equal(a.u.value->value, s.value));
     if (s.kind == sema::ParamSpec::Kind::Runtime) return true;
     if (a.kind != TEGULA_ARG_TUPLE || a.count != s.items.size() || (a.count && !a.u.items)) return false;
     for (size_t i = 0; i < s.items.size(); ++i)
@@ -372,8 +434,10 @@ struct Matcher {
     static constexpr TegulaArg missing{};
     if (s.kind == sema::ParamSpec::Kind::Tuple) {
       if (!a || a->kind != TEGULA_ARG_TUPLE || a->count != s.items.size() || (a->count && !a->u.items))
-        return wrong(name, s.isDescriptor() ? "must be a tensor descriptor" : "must be a tuple of " + std::to_string(s.items.size()));
-      if (s.isDescriptor() && !sameBlocks(s, *a)) return wrong(name, "is not the `" + sema::descriptorText(s) + "` that the kernel was compiled for");
+        return wrong(name, s.isDescriptor() ? "must be a tensor descriptor"
+                                            : "must be a tuple of " + std::to_string(s.items.size()));
+      if (s.isDescriptor() && !sameBlocks(s, *a))
+        return wrong(name, "is not the `" + sema::descriptorText(s) + "` that the kernel was compiled for");
       for (size_t i = 0; i < s.items.size(); ++i)
         if (!walk(s.items[i], &a->u.items[i], name)) return false;
       return true;
@@ -385,13 +449,18 @@ struct Matcher {
     if (s.dtype.isPtr) {
       if (a->kind != TEGULA_ARG_POINTER) return wrong(name, "must be a pointer");
       if (a->dtype != static_cast<TegulaDtype>(s.dtype.scalar))
-        return wrong(name, std::string("is `*") + tegula_dtype_name(a->dtype) + "`; the kernel was compiled for `" + lang::code(s.dtype) + "`");
+        return wrong(name, std::string("is `*") + tegula_dtype_name(a->dtype) + "`; the kernel was compiled for `" +
+                               lang::code(s.dtype) + "`");
       if (reinterpret_cast<uintptr_t>(a->u.ptr) % s.divisibility)
-        return wrong(name, "is not aligned to " + std::to_string(s.divisibility) + " bytes, as the kernel was compiled to assume");
+        return wrong(name, "is not aligned to " + std::to_string(s.divisibility) +
+                               " bytes, as the kernel was compiled to assume");
       if (!k.options.wide && isBig(*a, a->dtype))
-        return wrong(name, "has 2^30 elements or more; the kernel was compiled for smaller ones (compile it with the option wide_offsets)");
+        return wrong(
+            name,
+            "has 2^30 elements or more; the kernel was compiled for smaller ones (compile it with the option wide_offsets)");
       if (s.sameAs >= 0 && args[s.sameAs].u.u != a->u.u)
-        return wrong(name, "is not the buffer of `" + k.params[static_cast<size_t>(s.sameAs)].name + "`, as the kernel was compiled to assume");
+        return wrong(name, "is not the buffer of `" + k.params[static_cast<size_t>(s.sameAs)].name +
+                               "`, as the kernel was compiled to assume");
       return true;
     }
     bool integer = a->kind == TEGULA_ARG_INT || a->kind == TEGULA_ARG_UINT || a->kind == TEGULA_ARG_BOOL;
@@ -399,7 +468,8 @@ struct Matcher {
     if (s.dtype.isInt() && (!integer || !inRange(s.dtype.scalar, *a)))
       return wrong(name, "is not the `" + lang::spelling(s.dtype) + "` that the kernel was compiled for");
     if (s.divisibility > 1 && a->u.i % s.divisibility)
-      return wrong(name, "is not divisible by " + std::to_string(s.divisibility) + ", as the kernel was compiled to assume");
+      return wrong(name,
+                   "is not divisible by " + std::to_string(s.divisibility) + ", as the kernel was compiled to assume");
     return true;
   }
 };
@@ -407,7 +477,8 @@ struct Matcher {
 
 bool tegula::api::matchArgs(const TegulaKernel &k, const TegulaArg *args, size_t count, const TegulaArg **leaves) {
   if (count > k.specs.size()) {
-    fail(TEGULA_INVALID_ARGUMENT, "`" + k.name + "` takes " + std::to_string(k.specs.size()) + " arguments, " + std::to_string(count) + " were given");
+    fail(TEGULA_INVALID_ARGUMENT, "`" + k.name + "` takes " + std::to_string(k.specs.size()) + " arguments, " +
+                                      std::to_string(count) + " were given");
     return false;
   }
   Matcher m{k, args, leaves};
@@ -420,10 +491,13 @@ TegulaStatus tegula_kernel_launch(TegulaKernel *k, const int64_t grid[3], const 
                                   const TegulaLaunchOptions *options) {
   if (!k || !grid || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_launch: null argument");
   if (k->object.empty()) return fail(TEGULA_UNSUPPORTED, "`" + k->name + "` is a sketch: it has no code to launch");
-  if (!k->code) return fail(TEGULA_UNSUPPORTED, "`" + k->name + "` was compiled for `" + k->target.name + "`, not for this machine");
+  if (!k->code)
+    return fail(TEGULA_UNSUPPORTED,
+                "`" + k->name + "` was compiled for `" + k->target.name + "`, not for this machine");
   int32_t extents[3];
   int64_t programs;
-  if (runtime::Status s = runtime::checkGrid(grid, extents, programs); !s) return fail(s.code, "`" + k->name + "`: " + s.text);
+  if (runtime::Status s = runtime::checkGrid(grid, extents, programs); !s)
+    return fail(s.code, "`" + k->name + "`: " + s.text);
   CallOptions call;
   if (!k->context->resolve(options, call)) return TEGULA_INVALID_ARGUMENT;
   const TegulaArg *leaves[BoundCall::maxLeaves];

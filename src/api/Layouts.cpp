@@ -34,15 +34,21 @@ struct Names {
 };
 
 TegulaStatus readDims(const TegulaLayoutDim *dims, size_t count, unsigned limit, Names &names, DimList &out) {
-  if (count > maxDims) return wrong("there are " + std::to_string(count) + " dimensions; at most " + std::to_string(maxDims) + " are possible");
+  if (count > maxDims)
+    return wrong("there are " + std::to_string(count) + " dimensions; at most " + std::to_string(maxDims) +
+                 " are possible");
   for (size_t i = 0; i < count; ++i) {
     if (!dims || !dims[i].name) return wrong("a dimension has no name");
-    if (dims[i].bits > maxDimBits) return wrong("`" + std::string(dims[i].name) + "` has 2^" + std::to_string(dims[i].bits) + " values; 2^31 are possible");
+    if (dims[i].bits > maxDimBits)
+      return wrong("`" + std::string(dims[i].name) + "` has 2^" + std::to_string(dims[i].bits) +
+                   " values; 2^31 are possible");
     Dim d = names.dim(dims[i].name);
     if (out.has(d)) return wrong("dimension `" + names[d] + "` is there twice");
     out.push({d, static_cast<uint8_t>(dims[i].bits)});
   }
-  if (out.totalBits() > limit) return wrong("its dimensions have 2^" + std::to_string(out.totalBits()) + " values; 2^" + std::to_string(limit) + " are possible");
+  if (out.totalBits() > limit)
+    return wrong("its dimensions have 2^" + std::to_string(out.totalBits()) + " values; 2^" + std::to_string(limit) +
+                 " are possible");
   return TEGULA_OK;
 }
 
@@ -60,7 +66,8 @@ TegulaStatus read(const TegulaLayout *caller, Names &names, LinearLayout &out) {
     uint64_t flat = 0;
     for (DimBits d : outs) {
       if (uint64_t(*at) >> d.bits)
-        return wrong("a basis has " + std::to_string(*at) + " in `" + names[d.dim] + "`, which has " + std::to_string(d.size()) + " values");
+        return wrong("a basis has " + std::to_string(*at) + " in `" + names[d.dim] + "`, which has " +
+                     std::to_string(d.size()) + " values");
       flat |= outs.flat(d.dim, *at++);
     }
     bases.push_back(flat);
@@ -74,7 +81,8 @@ TegulaLayout *make(const LinearLayout &l, const Names &names) {
   size_t dims = l.ins().size() + l.outs().size(), text = 0, words = size_t(l.totalInBits()) * l.outs().size();
   for (const DimList *list : {&l.ins(), &l.outs()})
     for (DimBits d : *list) text += names[d.dim].size() + 1;
-  char *block = static_cast<char *>(std::malloc(sizeof(TegulaLayout) + dims * sizeof(TegulaLayoutDim) + words * sizeof(uint32_t) + text));
+  char *block = static_cast<char *>(
+      std::malloc(sizeof(TegulaLayout) + dims * sizeof(TegulaLayoutDim) + words * sizeof(uint32_t) + text));
   if (!block) return nullptr;
   auto *out = new (block) TegulaLayout{};
   auto *dim = reinterpret_cast<TegulaLayoutDim *>(out + 1);
@@ -104,7 +112,8 @@ struct Operation {
   bool within(const DimList &a, const DimList &b, const char *what) {
     for (DimBits d : a)
       if (!b.has(d.dim) || b.bits(d.dim) < d.bits) {
-        status = wrong("output `" + names[d.dim] + "`, of " + std::to_string(d.size()) + " values, does not fit " + what);
+        status =
+            wrong("output `" + names[d.dim] + "`, of " + std::to_string(d.size()) + " values, does not fit " + what);
         return false;
       }
     return true;
@@ -146,7 +155,8 @@ void multiply(Operation &o, const LinearLayout &a, const LinearLayout &b) {
     }
     return count <= maxDims && x.totalBits() + y.totalBits() <= limit;
   };
-  if (!fits(a.ins(), b.ins(), LinearLayout::kMaxInBits) || !fits(a.outs(), b.outs(), maxOutBits)) o.status = wrong("the product has too many values");
+  if (!fits(a.ins(), b.ins(), LinearLayout::kMaxInBits) || !fits(a.outs(), b.outs(), maxOutBits))
+    o.status = wrong("the product has too many values");
   else o.result = a * b;
 }
 
@@ -172,7 +182,8 @@ constexpr Row rows[] = {{"compose", true, compose},
 
 } // namespace
 
-TegulaStatus tegula_layout_operate(const char *operation, const TegulaLayout *a, const TegulaLayout *b, TegulaLayout **out) {
+TegulaStatus tegula_layout_operate(const char *operation, const TegulaLayout *a, const TegulaLayout *b,
+                                   TegulaLayout **out) {
   if (!operation || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_layout_operate: null argument");
   for (const Row &row : rows) {
     if (std::strcmp(row.name, operation) != 0) continue;

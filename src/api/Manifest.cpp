@@ -56,7 +56,8 @@ struct Reader {
     for (const std::string &n : names) p.push_back(n.c_str());
     return targetsNamed(*aot.context, p.data(), p.size(), out) || failed(where);
   }
-  /// Of the targets that are asked for those of the kinds that a program ran on: CPUs or GPUs. A kernel is written for one of them, and so are its constants, which the program chose.
+  /// Of the targets that are asked for those of the kinds that a program ran on: CPUs or GPUs. A kernel is written for
+  /// one of them, and so are its constants, which the program chose.
   std::vector<Target> ofKinds(const std::vector<Target> &recorded) const {
     if (aot.flags & TEGULA_AOT_ANY_TARGET || recorded.empty()) return targets;
     std::vector<Target> out;
@@ -66,7 +67,8 @@ struct Reader {
   }
   bool onlyKnown(const json &j, std::initializer_list<std::string_view> names, const std::string &where) {
     for (auto it = j.begin(); it != j.end(); ++it)
-      if (std::find(names.begin(), names.end(), it.key()) == names.end()) return wrong(where, "there is no key `" + it.key() + "`");
+      if (std::find(names.begin(), names.end(), it.key()) == names.end())
+        return wrong(where, "there is no key `" + it.key() + "`");
     return true;
   }
 
@@ -76,23 +78,30 @@ struct Reader {
   }
 
   /// The kernel of a file, or of a text in the manifest.
-  bool fromModule(const json &j, const std::string &source, const std::string &kernel, const std::string &where, ClosureReader *closure, AotJob &job) {
+  bool fromModule(const json &j, const std::string &source, const std::string &kernel, const std::string &where,
+                  ClosureReader *closure, AotJob &job) {
     std::string content, file, table, why;
     const json *inside = member(j, "text");
-    if ((inside && (!text(j, "text", where, content) || !text(j, "file", where, file))) || !text(j, "files", where, table)) return false;
+    if ((inside && (!text(j, "text", where, content) || !text(j, "file", where, file))) ||
+        !text(j, "files", where, table))
+      return false;
     std::map<std::string, std::string> texts;
-    if (!table.empty() && (!closure || !closure->files(table, texts, why))) return wrong(where, closure ? why : "`files` are for recorded programs");
+    if (!table.empty() && (!closure || !closure->files(table, texts, why)))
+      return wrong(where, closure ? why : "`files` are for recorded programs");
     std::string key = inside ? "text:" + file + ":" + content : beside(source);
     if (!texts.empty()) {
       key = "files:" + source;
-      for (const auto &[path, of] : texts) key += std::to_string(path.size()) + ":" + path + std::to_string(of.size()) + ":" + of;
+      for (const auto &[path, of] : texts)
+        key += std::to_string(path.size()) + ":" + path + std::to_string(of.size()) + ":" + of;
     }
     auto it = files.find(key);
     if (it == files.end()) {
       TegulaModule *m = nullptr;
       TegulaStatus s = !texts.empty() ? moduleFromTexts(*aot.context, source, std::move(texts), &m)
-                       : inside ? tegula_module_from_text(aot.context.get(), file.empty() ? "manifest.py" : file.c_str(), content.data(), content.size(), &m)
-                              : tegula_module_from_file(aot.context.get(), key.c_str(), &m);
+                       : inside
+                           ? tegula_module_from_text(aot.context.get(), file.empty() ? "manifest.py" : file.c_str(),
+                                                     content.data(), content.size(), &m)
+                           : tegula_module_from_file(aot.context.get(), key.c_str(), &m);
       if (s != TEGULA_OK) return failed(where);
       it = files.emplace(key, Ref(m)).first;
       tegula_module_release(m);
@@ -127,7 +136,11 @@ struct Reader {
                        : it->is_null()           ? tegula_value_none()
                        : it->is_string()         ? tegula_value_parse(it->get<std::string>().c_str())
                                                  : nullptr;
-      if (!v) return wrong(where, "constant `" + it.key() + "` is no constant; texts are read as `tegula compile -c` reads them ('quoted' strings, data types)");
+      if (!v)
+        return wrong(
+            where,
+            "constant `" + it.key() +
+                "` is no constant; texts are read as `tegula compile -c` reads them ('quoted' strings, data types)");
       out.emplace_back(it.key(), Ref(v));
       tegula_value_release(v);
     }
@@ -137,7 +150,11 @@ struct Reader {
   bool classesOf(const json &j, const std::string &where, int32_t &out) {
     std::string name;
     if (!text(j, "classes", where, name)) return false;
-    out = name.empty() || name == "generic" ? TEGULA_CLASSES_GENERIC : name == "given" ? TEGULA_CLASSES_GIVEN : name == "all" ? TEGULA_CLASSES_ALL : name == "distinct" ? TEGULA_CLASSES_DISTINCT : -1;
+    out = name.empty() || name == "generic" ? TEGULA_CLASSES_GENERIC
+          : name == "given"                 ? TEGULA_CLASSES_GIVEN
+          : name == "all"                   ? TEGULA_CLASSES_ALL
+          : name == "distinct"              ? TEGULA_CLASSES_DISTINCT
+                                            : -1;
     if (out < 0) return wrong(where, "`classes` is `" + name + "`; it must be generic, given, all or distinct");
     if (classes >= 0) out = classes;
     return true;
@@ -149,18 +166,22 @@ struct Reader {
     if (!j.is_object()) return wrong("", number + " is no object");
     if (!text(j, "kernel", number, name)) return false;
     const std::string where = name.empty() ? number : "`" + name + "`";
-    static constexpr std::initializer_list<std::string_view> keys = {"kernel", "source", "function", "text", "file", "files", "signature", "signatures", "specs", "constants", "options", "targets",
-                                                                     "grid", "classes", "class", "hash", "name", "problem"};
+    static constexpr std::initializer_list<std::string_view> keys = {
+        "kernel", "source", "function", "text", "file", "files", "signature", "signatures", "specs",
+        "constants", "options", "targets", "grid", "classes", "class", "hash", "name", "problem"};
     AotJob job;
     int32_t which;
     std::vector<std::string> signatures, targetNames;
-    if (!onlyKnown(j, keys, where) || !text(j, "source", where, source) || !text(j, "function", where, function) || !text(j, "signature", where, one) || !text(j, "hash", where, hash) ||
-        !texts(j, "signatures", where, signatures) || !texts(j, "targets", where, targetNames) || !text(j, "grid", where, job.grid) || !text(j, "name", where, job.name) ||
-        !options(j, where, job.options) || !classesOf(j, where, which))
+    if (!onlyKnown(j, keys, where) || !text(j, "source", where, source) || !text(j, "function", where, function) ||
+        !text(j, "signature", where, one) || !text(j, "hash", where, hash) ||
+        !texts(j, "signatures", where, signatures) || !texts(j, "targets", where, targetNames) ||
+        !text(j, "grid", where, job.grid) || !text(j, "name", where, job.name) || !options(j, where, job.options) ||
+        !classesOf(j, where, which))
       return false;
     if (const json *problem = member(j, "problem")) {
       // A program used it, and it could not be written down: who compiles the rest must know.
-      aot.context->warn(path + ": " + where + " is left out: " + (problem->is_string() ? problem->get<std::string>() : "it could not be recorded"));
+      aot.context->warn(path + ": " + where + " is left out: " +
+                        (problem->is_string() ? problem->get<std::string>() : "it could not be recorded"));
       return true;
     }
     if (name.empty()) return wrong(where, "`kernel` is missing");
@@ -175,7 +196,9 @@ struct Reader {
       return false;
     }
     if (!hash.empty() && job.function->fn->sourceHash() != hash)
-      return wrong(where, source.empty() || member(j, "files") ? "what the manifest holds does not give the kernel that was recorded" : source + " has changed since the program was recorded");
+      return wrong(where, source.empty() || member(j, "files")
+                              ? "what the manifest holds does not give the kernel that was recorded"
+                              : source + " has changed since the program was recorded");
     std::vector<Target> mine;
     if (!targetNames.empty() && !named(targetNames, where, mine)) return false;
     job.targets = targets.empty() ? targetNames.empty() ? usual : mine : closure ? ofKinds(mine) : targets;
@@ -185,9 +208,11 @@ struct Reader {
     std::vector<std::pair<std::string, Ref<TegulaValue>>> values;
     if (!constants(j, where, values)) return false;
     if (const json *specs = member(j, "specs")) {
-      if (!specs->is_array() || specs->size() != job.function->params().size()) return wrong(where, "`specs` has other parameters than the kernel");
+      if (!specs->is_array() || specs->size() != job.function->params().size())
+        return wrong(where, "`specs` has other parameters than the kernel");
       for (const json &s : *specs)
-        if (!closure || !closure->spec(s, job.specs.emplace_back(), why)) return wrong(where, closure ? why : "`specs` are for recorded programs");
+        if (!closure || !closure->spec(s, job.specs.emplace_back(), why))
+          return wrong(where, closure ? why : "`specs` are for recorded programs");
       if (!sema::sameAsFits(job.specs)) return wrong(where, "`specs` name a buffer twice that is none of its type");
       return aot.add(std::move(job), which) || failed(where);
     }
@@ -214,7 +239,8 @@ struct Reader {
     std::vector<std::string> names;
     if (!onlyKnown(*all, {"tegula_manifest", "targets", "kernels", "programs"}, "")) return false;
     const json *version = member(*all, "tegula_manifest");
-    if (!version || !version->is_number_integer()) return wrong("", "it is no manifest: `\"tegula_manifest\": 1` is missing");
+    if (!version || !version->is_number_integer())
+      return wrong("", "it is no manifest: `\"tegula_manifest\": 1` is missing");
     if (*version != 1) return wrong("", "it is a manifest of format " + version->dump() + "; this version reads 1");
     if (!texts(*all, "targets", "", names) || !named(names, "targets", usual)) return false;
     if (!kernels(member(*all, "kernels"), nullptr)) return false;
@@ -241,9 +267,11 @@ bool readManifest(TegulaAot &aot, const std::string &path, const std::vector<Tar
   return readManifestText(aot, path, text, targets, classes);
 }
 
-bool readManifestText(TegulaAot &aot, const std::string &path, std::string_view text, const std::vector<Target> &targets, int32_t classes) {
+bool readManifestText(TegulaAot &aot, const std::string &path, std::string_view text,
+                      const std::vector<Target> &targets, int32_t classes) {
   auto all = std::make_shared<const json>(json::parse(text, nullptr, false));
-  if (!all->is_object()) return fail(TEGULA_INVALID_ARGUMENT, path + " is no manifest: it is not JSON, or no object"), false;
+  if (!all->is_object())
+    return fail(TEGULA_INVALID_ARGUMENT, path + " is no manifest: it is not JSON, or no object"), false;
   aot.keep.push_back(all);
   return Reader{aot, path, targets, classes, {}, {}}.read(all);
 }

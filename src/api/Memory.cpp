@@ -43,10 +43,12 @@ static DeviceEntry *deviceOf(TegulaContext *c, int32_t device, const char *call)
   return e;
 }
 
-/// A stream that records a graph has nothing under way that a call could wait for. True: the call fails, with the last error set.
+/// A stream that records a graph has nothing under way that a call could wait for. True: the call fails, with the last
+/// error set.
 static bool isRecording(const DeviceEntry &e, void *stream, const char *call) {
   if (!stream || !e.device->isRecording(stream)) return false;
-  fail(TEGULA_INVALID_ARGUMENT, std::string(call) + ": the stream records a graph, in which nothing can be waited for; end the graph first");
+  fail(TEGULA_INVALID_ARGUMENT,
+       std::string(call) + ": the stream records a graph, in which nothing can be waited for; end the graph first");
   return true;
 }
 
@@ -66,11 +68,14 @@ TegulaStatus tegula_memory_allocate(TegulaContext *c, int32_t device, uint64_t b
   if (!out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_memory_allocate: null argument");
   DeviceEntry *e = deviceOf(c, device, "tegula_memory_allocate");
   if (!e) return tegula_last_status();
-  // Launches that name no device ask their pointers from now on: the thread need not have a context of CUDA's that is current, as is looked for else.
+  // Launches that name no device ask their pointers from now on: the thread need not have a context of CUDA's that is
+  // current, as is looked for else.
   if (e->index >= DeviceIndex::firstCuda) c->cudaInUse = true;
   if (!c->allocator.allocate) return statusOf(e->device->allocate(bytes, out));
   void *memory = c->allocator.allocate(c->allocator.user, e->index, bytes ? bytes : 1, 256);
-  if (!memory) return fail(TEGULA_OUT_OF_RESOURCES, "the context's allocator has no memory for " + std::to_string(bytes) + " bytes");
+  if (!memory)
+    return fail(TEGULA_OUT_OF_RESOURCES,
+                "the context's allocator has no memory for " + std::to_string(bytes) + " bytes");
   std::lock_guard lock(c->allocatedMutex);
   c->allocated[memory] = bytes ? bytes : 1;
   *out = memory;
@@ -94,7 +99,8 @@ void tegula_memory_free(TegulaContext *c, int32_t device, void *memory) {
 }
 
 /// `queued`: returns when the copy is queued, else when it is done.
-static TegulaStatus copy(const char *call, TegulaContext *c, int32_t device, int32_t direction, void *to, const void *from, uint64_t bytes, void *stream, bool queued) {
+static TegulaStatus copy(const char *call, TegulaContext *c, int32_t device, int32_t direction, void *to,
+                         const void *from, uint64_t bytes, void *stream, bool queued) {
   if ((!to || !from) && bytes) return fail(TEGULA_INVALID_ARGUMENT, std::string(call) + ": null argument");
   DeviceEntry *e = deviceOf(c, device, call);
   if (!e) return tegula_last_status();
@@ -103,7 +109,9 @@ static TegulaStatus copy(const char *call, TegulaContext *c, int32_t device, int
   Status s;
   switch (direction) {
   case TEGULA_TO_DEVICE: s = queued ? d.queueCopyIn(to, from, bytes, stream) : d.copyIn(to, from, bytes, stream); break;
-  case TEGULA_FROM_DEVICE: s = queued ? d.queueCopyOut(to, from, bytes, stream) : d.copyOut(to, from, bytes, stream); break;
+  case TEGULA_FROM_DEVICE:
+    s = queued ? d.queueCopyOut(to, from, bytes, stream) : d.copyOut(to, from, bytes, stream);
+    break;
   case TEGULA_WITHIN_DEVICE: {
     s = d.copyWithin(to, from, bytes, stream);
     runtime::LaunchOutcome outcome;
@@ -115,15 +123,18 @@ static TegulaStatus copy(const char *call, TegulaContext *c, int32_t device, int
   return statusOf(s);
 }
 
-TegulaStatus tegula_memory_copy(TegulaContext *c, int32_t device, int32_t direction, void *to, const void *from, uint64_t bytes, void *stream) {
+TegulaStatus tegula_memory_copy(TegulaContext *c, int32_t device, int32_t direction, void *to, const void *from,
+                                uint64_t bytes, void *stream) {
   return copy("tegula_memory_copy", c, device, direction, to, from, bytes, stream, false);
 }
 
-TegulaStatus tegula_memory_copy_async(TegulaContext *c, int32_t device, int32_t direction, void *to, const void *from, uint64_t bytes, void *stream) {
+TegulaStatus tegula_memory_copy_async(TegulaContext *c, int32_t device, int32_t direction, void *to, const void *from,
+                                      uint64_t bytes, void *stream) {
   return copy("tegula_memory_copy_async", c, device, direction, to, from, bytes, stream, true);
 }
 
-TegulaStatus tegula_memory_fill(TegulaContext *c, int32_t device, void *to, uint8_t value, uint64_t bytes, void *stream) {
+TegulaStatus tegula_memory_fill(TegulaContext *c, int32_t device, void *to, uint8_t value, uint64_t bytes,
+                                void *stream) {
   if (!to && bytes) return fail(TEGULA_INVALID_ARGUMENT, "tegula_memory_fill: null argument");
   DeviceEntry *e = deviceOf(c, device, "tegula_memory_fill");
   return e ? statusOf(e->device->fill(to, value, bytes, stream)) : tegula_last_status();
@@ -159,7 +170,8 @@ int32_t tegula_stream_device(const TegulaStream *s) { return s ? s->entry->index
 // ---- graphs
 
 TegulaStatus tegula_graph_begin(TegulaStream *s) {
-  return s ? statusOf(s->entry->device->beginGraph(s->handle)) : fail(TEGULA_INVALID_ARGUMENT, "tegula_graph_begin: null stream");
+  return s ? statusOf(s->entry->device->beginGraph(s->handle))
+           : fail(TEGULA_INVALID_ARGUMENT, "tegula_graph_begin: null stream");
 }
 
 TegulaStatus tegula_graph_end(TegulaStream *s, TegulaGraph **out) {
@@ -179,7 +191,9 @@ size_t tegula_graph_size(const TegulaGraph *g) { return g ? g->graph->operations
 
 TegulaStatus tegula_graph_launch(TegulaGraph *g, void *stream) {
   if (!g) return fail(TEGULA_INVALID_ARGUMENT, "tegula_graph_launch: null graph");
-  if (stream && g->entry->device->isRecording(stream)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_graph_launch: the stream records a graph; graphs do not go into graphs");
+  if (stream && g->entry->device->isRecording(stream))
+    return fail(TEGULA_INVALID_ARGUMENT,
+                "tegula_graph_launch: the stream records a graph; graphs do not go into graphs");
   runtime::LaunchOutcome outcome;
   Status s = g->graph->launch(stream, outcome);
   return outcomeOf(std::move(s), outcome);
@@ -214,13 +228,16 @@ TegulaStatus tegula_event_query(TegulaEvent *e, int32_t *past) {
   *past = isPast;
   return statusOf(s);
 }
-TegulaStatus tegula_event_synchronize(TegulaEvent *e) { return e ? statusOf(e->event->wait()) : fail(TEGULA_INVALID_ARGUMENT, "tegula_event_synchronize: null event"); }
+TegulaStatus tegula_event_synchronize(TegulaEvent *e) {
+  return e ? statusOf(e->event->wait()) : fail(TEGULA_INVALID_ARGUMENT, "tegula_event_synchronize: null event");
+}
 TegulaStatus tegula_event_wait(TegulaEvent *e, void *stream) {
   if (e && isRecording(*e->entry, stream, "tegula_event_wait")) return TEGULA_INVALID_ARGUMENT;
   return e ? statusOf(e->event->holdBack(stream)) : fail(TEGULA_INVALID_ARGUMENT, "tegula_event_wait: null event");
 }
 TegulaStatus tegula_event_elapsed(TegulaEvent *from, TegulaEvent *to, double *ns) {
   if (!from || !to || !ns) return fail(TEGULA_INVALID_ARGUMENT, "tegula_event_elapsed: null argument");
-  if (from->entry->device != to->entry->device) return fail(TEGULA_INVALID_ARGUMENT, "tegula_event_elapsed: the events are of two devices");
+  if (from->entry->device != to->entry->device)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_event_elapsed: the events are of two devices");
   return statusOf(to->event->since(*from->event, *ns));
 }

@@ -8,8 +8,10 @@ namespace tegula::api {
 /// Calls f(name, option) on each; `Options` is CompileOptions or const.
 template <typename Options, typename F> void eachNamedOption(Options &o, F &&f) {
   f("num_warps", o.numWarps), f("num_stages", o.numStages), f("num_ctas", o.numCtas), f("maxnreg", o.maxnreg);
-  f("debug", o.debug), f("checked", o.checked), f("debug_info", o.debugInfo), f("fp_fusion", o.fpFusion), f("sanitize_overflow", o.sanitizeOverflow);
-  f("strict", o.strict), f("cooperative", o.cooperative), f("programmatic_launch", o.programmaticLaunch), f("wide_offsets", o.wide), f("keep_subnormals", o.keepsSubnormals);
+  f("debug", o.debug), f("checked", o.checked), f("debug_info", o.debugInfo), f("fp_fusion", o.fpFusion),
+      f("sanitize_overflow", o.sanitizeOverflow);
+  f("strict", o.strict), f("cooperative", o.cooperative), f("programmatic_launch", o.programmaticLaunch),
+      f("wide_offsets", o.wide), f("keep_subnormals", o.keepsSubnormals);
   f("opt_level", o.optLevel), f("language_level", o.level), f("clusters", o.clusters);
 }
 
@@ -42,7 +44,8 @@ inline bool readOptionsJson(const nlohmann::json &j, CompileOptions &o, std::str
     why = known ? "option `" + it.key() + "` cannot be " + it->dump() : "there is no option `" + it.key() + "`";
     return false;
   }
-  const bool powers = o.numWarps > 0 && o.numWarps <= 64 && !(o.numWarps & (o.numWarps - 1)), small = o.numStages > 0 && o.numStages < 256 && o.numCtas > 0 && o.numCtas < 256;
+  const bool powers = o.numWarps > 0 && o.numWarps <= 64 && !(o.numWarps & (o.numWarps - 1)),
+             small = o.numStages > 0 && o.numStages < 256 && o.numCtas > 0 && o.numCtas < 256;
   if (!powers) why = "num_warps must be a power of 2, at most 64";
   else if (!small) why = "num_stages and num_ctas must be between 1 and 255";
   return powers && small;

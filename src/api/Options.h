@@ -12,17 +12,23 @@ namespace tegula::api {
 struct CompileOptions {
   int32_t numWarps = 4, numStages = 3, numCtas = 1, maxnreg = 0;
   bool debug = false, checked = false, debugInfo = false, fpFusion = true, sanitizeOverflow = true;
-  bool verify = false, keepsPtx = false, asCubin = false; // verify: in the key, so that no kernel of the disk cache escapes; keepsPtx: for another machine, PTX that its driver makes better code of stays as it is; asCubin: not even here (a stage that is shown)
-  std::shared_ptr<const std::string> reproducers; // the folder for modules that a pass broke a rule with; not in the key, as no code comes of them
-  bool strict = false, cooperative = false, programmaticLaunch = false, keepsSubnormals = false, wide = false; // wide: offsets are computed in 64 bits, for big tensors (passes/WidenOffsets.h)
+  // verify: in the key, so that no kernel of the disk cache escapes; keepsPtx: for another machine, PTX that its driver
+  // makes better code of stays as it is; asCubin: not even here (a stage that is shown)
+  bool verify = false, keepsPtx = false, asCubin = false;
+  // the folder for modules that a pass broke a rule with; not in the key, as no code comes of them
+  std::shared_ptr<const std::string> reproducers;
+  // wide: offsets are computed in 64 bits, for big tensors (passes/WidenOffsets.h)
+  bool strict = false, cooperative = false, programmaticLaunch = false, keepsSubnormals = false, wide = false;
   uint8_t optLevel = 2, device = 0, clusters = 0; // device: that the code is loaded on; clusters: a gpu::Clusters
   lang::Level level = lang::latestLevel; LaunchFacts facts; // keys have the form alone of these
   /// Everything but maxnreg and the form, packed.
   uint64_t word() const {
     return uint64_t(numWarps & 0xffff) << 48 | uint64_t(numStages & 0xff) << 40 | uint64_t(numCtas & 0xff) << 32 |
-           uint64_t(level) << 24 | uint64_t(device) << 16 | uint64_t(keepsSubnormals) << 14 | uint64_t(wide) << 13 | uint64_t(strict) << 12 | uint64_t(verify) << 11 | uint64_t(cooperative) << 10 | uint64_t(programmaticLaunch) << 9 |
-           uint64_t(debug) << 8 | uint64_t(checked) << 7 | uint64_t(debugInfo) << 6 | uint64_t(fpFusion) << 5 |
-           uint64_t(sanitizeOverflow) << 4 | uint64_t(clusters & 3) << 2 | uint64_t(clusters >> 2) << 15 | optLevel;
+           uint64_t(level) << 24 | uint64_t(device) << 16 | uint64_t(keepsSubnormals) << 14 | uint64_t(wide) << 13 |
+           uint64_t(strict) << 12 | uint64_t(verify) << 11 | uint64_t(cooperative) << 10 |
+           uint64_t(programmaticLaunch) << 9 | uint64_t(debug) << 8 | uint64_t(checked) << 7 |
+           uint64_t(debugInfo) << 6 | uint64_t(fpFusion) << 5 | uint64_t(sanitizeOverflow) << 4 |
+           uint64_t(clusters & 3) << 2 | uint64_t(clusters >> 2) << 15 | optLevel;
   }
 };
 
@@ -35,7 +41,8 @@ struct CallOptions {
   bool deviceGiven = true; // false: inferred from the arguments
   bool nullsOnly = false;  // `compile.checked` is set for the sake of null pointers, see hasNulls
   TegulaMemoryFn memory = nullptr;
-  void *stream = nullptr, *memoryUser = nullptr; const char *integers = nullptr; // of the launches to come, for signatures
+  // of the launches to come, for signatures
+  void *stream = nullptr, *memoryUser = nullptr; const char *integers = nullptr;
 };
 
 } // namespace tegula::api

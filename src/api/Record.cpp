@@ -29,7 +29,8 @@ struct Recorder::State {
 };
 
 namespace {
-/// Those that are to be written when the process ends; never destroyed, as a recorder may end later than any static object.
+/// Those that are to be written when the process ends; never destroyed, as a recorder may end later than any static
+/// object.
 struct Living {
   std::mutex mutex;
   std::set<Recorder *> all;
@@ -88,7 +89,8 @@ void Recorder::add(const CompileRequest &r, const TegulaKernel &k) {
   std::lock_guard lock(state_->mutex);
   if (!state_->known.insert(key + target).second) return;
   const lang::Function &fn = *r.function->fn;
-  json j = {{"kernel", fn.name}, {"class", key}, {"hash", fn.sourceHash()}, {"signature", k.signature}, {"targets", {target}}, {"options", optionsJson(r.options)}};
+  json j = {{"kernel", fn.name},        {"class", key},        {"hash", fn.sourceHash()},
+            {"signature", k.signature}, {"targets", {target}}, {"options", optionsJson(r.options)}};
   if (k.name != fn.name) j["name"] = k.name;
   std::string why;
   bool ok = describeSource(*r.function, state_->closure, j, why);
@@ -126,7 +128,8 @@ bool Recorder::write(std::string &error) {
   if (!s.isNew) return true;
   s.isNew = false;
   const uint64_t begin = steadyNs();
-  if (s.pid != getpid()) s.pid = getpid(), s.id = runtime::temporaryName(0).substr(std::strlen(runtime::temporaryPrefix));
+  if (s.pid != getpid())
+    s.pid = getpid(), s.id = runtime::temporaryName(0).substr(std::strlen(runtime::temporaryPrefix));
   // One process after the other; the lock file stays.
   int lock = ::open((s.path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock >= 0) (void)!flock(lock, LOCK_EX);
@@ -145,7 +148,8 @@ bool Recorder::write(std::string &error) {
     json mine = json::array();
     for (const json &k : s.kernels)
       if (!others.contains(k["class"].dump() + k["targets"].dump())) mine.push_back(k);
-    if (!mine.empty()) programs.push_back({{"id", s.id}, {"objects", s.closure.objects()}, {"kernels", std::move(mine)}});
+    if (!mine.empty())
+      programs.push_back({{"id", s.id}, {"objects", s.closure.objects()}, {"kernels", std::move(mine)}});
     all["tegula_manifest"] = 1;
     all["programs"] = std::move(programs);
     std::string text = all.dump(1, ' ', false, json::error_handler_t::replace) + "\n";

@@ -1,13 +1,16 @@
-// $TEGULA_RECORD: what a program's launches took from the compiler, as a manifest that `tegula aot` compiles (docs/bundle.md).
+// $TEGULA_RECORD: what a program's launches took from the compiler, as a manifest that `tegula aot` compiles
+// (docs/bundle.md).
 //
-// A kernel is written down with all it reaches (api/Closure.h), so that it can be compiled without the program, whatever language that is in.
+// A kernel is written down with all it reaches (api/Closure.h), so that it can be compiled without the program,
+// whatever language that is in.
 #pragma once
 #include "api/Compile.h"
 #include "api/Closure.h"
 
 namespace tegula::api {
 
-/// Thread-safe. The file is written when the recorder or the process ends, and every `often` kernels; what is in it already stays.
+/// Thread-safe. The file is written when the recorder or the process ends, and every `often` kernels; what is in it
+/// already stays.
 class Recorder {
 public:
   explicit Recorder(std::string path);

@@ -13,10 +13,12 @@ struct RefCounted {
 template <typename T> void retain(T *object) {
   if (object) object->references.fetch_add(1, std::memory_order_relaxed);
 }
-/// For whoever found it where it is taken out under a lock that the caller holds: null if its last reference is gone already.
+/// For whoever found it where it is taken out under a lock that the caller holds: null if its last reference is gone
+/// already.
 template <typename T> T *retainIfAlive(T *object) {
   uint32_t n = object->references.load(std::memory_order_relaxed);
-  while (n && !object->references.compare_exchange_weak(n, n + 1, std::memory_order_acquire, std::memory_order_relaxed)) {
+  while (n &&
+         !object->references.compare_exchange_weak(n, n + 1, std::memory_order_acquire, std::memory_order_relaxed)) {
   }
   return n ? object : nullptr;
 }

@@ -21,7 +21,8 @@ const Rehearsal::Copy *Rehearsal::copyOf(const TegulaArg &pointer, const DeviceE
   return &originals_.emplace_back(std::move(c));
 }
 
-bool Rehearsal::replace(const TegulaArg &a, const DeviceEntry &device, void *stream, std::vector<std::vector<TegulaArg>> &tuples, TegulaArg &out) {
+bool Rehearsal::replace(const TegulaArg &a, const DeviceEntry &device, void *stream,
+                        std::vector<std::vector<TegulaArg>> &tuples, TegulaArg &out) {
   out = a;
   if (a.kind == TEGULA_ARG_POINTER && a.u.ptr) {
     const Copy *c = copyOf(a, device, stream);
@@ -29,7 +30,8 @@ bool Rehearsal::replace(const TegulaArg &a, const DeviceEntry &device, void *str
     // As aligned as what it stands for, as far as kernels ask: their facts go up to 16 bytes.
     constexpr size_t alignment = 256;
     std::vector<char> &to = scratch_.emplace_back(c->bytes.size() + 2 * alignment);
-    auto begin = (reinterpret_cast<uintptr_t>(to.data()) + alignment - 1) / alignment * alignment + reinterpret_cast<uintptr_t>(a.u.ptr) % alignment;
+    auto begin = (reinterpret_cast<uintptr_t>(to.data()) + alignment - 1) / alignment * alignment +
+                 reinterpret_cast<uintptr_t>(a.u.ptr) % alignment;
     out.u.ptr = std::memcpy(reinterpret_cast<void *>(begin), c->bytes.data(), c->bytes.size());
     return true;
   }
@@ -41,7 +43,8 @@ bool Rehearsal::replace(const TegulaArg &a, const DeviceEntry &device, void *str
   return true;
 }
 
-Status Rehearsal::run(const TegulaKernel &kernel, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions &options) {
+Status Rehearsal::run(const TegulaKernel &kernel, const int64_t grid[3], const TegulaArg *args, size_t count,
+                      const TegulaLaunchOptions &options) {
   if (!kernel.device) return Status::ok();
   std::lock_guard lock(mutex_);
   TegulaContext &context = *function_.context;
@@ -59,7 +62,8 @@ Status Rehearsal::run(const TegulaKernel &kernel, const int64_t grid[3], const T
   o.memory = nullptr;
   o.hang_s = 10; // it may wait for a program that never comes
   if (launchFirst(function_, grid, copies.data(), count, &o) != TEGULA_FAULT) return Status::ok();
-  if (TegulaFault fault{}; tegula_last_fault(&fault) == TEGULA_OK && fault.kind == TEGULA_FAULT_KIND_HANG) return Status::ok();
+  if (TegulaFault fault{}; tegula_last_fault(&fault) == TEGULA_OK && fault.kind == TEGULA_FAULT_KIND_HANG)
+    return Status::ok();
   Status found = lastStatus();
   found.text = "one program on the simulator: " + found.text;
   return found;
@@ -67,11 +71,13 @@ Status Rehearsal::run(const TegulaKernel &kernel, const int64_t grid[3], const T
 
 } // namespace tegula::api
 
-TegulaStatus tegula_rehearse(TegulaFunction *f, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions *options) {
+TegulaStatus tegula_rehearse(TegulaFunction *f, const int64_t grid[3], const TegulaArg *args, size_t count,
+                             const TegulaLaunchOptions *options) {
   using namespace tegula::api;
   if (!f || !grid || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_rehearse: null argument");
   TegulaLaunchOptions o = TEGULA_LAUNCH_OPTIONS_INIT;
-  if (options && !takeSized(options, o)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_rehearse: `size` of the options is not set");
+  if (options && !takeSized(options, o))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_rehearse: `size` of the options is not set");
   TegulaKernel *k = nullptr;
   if (TegulaStatus s = tegula_compile(f, args, count, &o, &k); s != TEGULA_OK) return s;
   tegula::runtime::Status s = Rehearsal(*f, f->context->tuning.copyBytes).run(*k, grid, args, count, o);

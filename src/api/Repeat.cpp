@@ -22,11 +22,13 @@ static uint32_t headOf(uint8_t kind, TegulaDtype dtype, uint16_t flags) {
   a.kind = kind, a.dtype = dtype, a.flags = flags;
   return headOf(a);
 }
-static_assert(offsetof(TegulaArg, kind) < 4 && offsetof(TegulaArg, dtype) < 4 && offsetof(TegulaArg, flags) == 2 && sizeof(TegulaArg::flags) == 2);
+static_assert(offsetof(TegulaArg, kind) < 4 && offsetof(TegulaArg, dtype) < 4 && offsetof(TegulaArg, flags) == 2 &&
+              sizeof(TegulaArg::flags) == 2);
 
 /// Fills in what `a`, which the long way took, says about arguments that go the same way.
 bool Repeat::stepOf(const Param &p, const TegulaArg &a, Step &s) {
-  constexpr uint64_t words32 = UINT32_MAX, low32 = static_cast<uint64_t>(INT32_MIN); // the span of 32 bits, and the first signed one
+  // the span of 32 bits, and the first signed one
+  constexpr uint64_t words32 = UINT32_MAX, low32 = static_cast<uint64_t>(INT32_MIN);
   s.head = headOf(a.kind, a.dtype, 0);
   s.headMask = headOf(0xFF, static_cast<TegulaDtype>(0xFF), a.kind == TEGULA_ARG_POINTER ? TEGULA_ARG_WIDE : 0);
   bool runtime = !p.isConstexpr, wideType = p.annotation.isInt() && !p.annotation.isBool();
@@ -37,7 +39,9 @@ bool Repeat::stepOf(const Param &p, const TegulaArg &a, Step &s) {
     s.is = Is::Pointer;
     if (p.specializeAlignment) aligns();
     s.low = 1, s.span = UINT64_MAX - 1; // null pointers are launched with checks, see Launch.cpp
-    if (runtime) s.extents = bigTensorElements * runtime::dtypeInfo(p.annotated ? static_cast<TegulaDtype>(p.annotation.scalar) : a.dtype).bytes;
+    if (runtime)
+      s.extents = bigTensorElements *
+                  runtime::dtypeInfo(p.annotated ? static_cast<TegulaDtype>(p.annotation.scalar) : a.dtype).bytes;
     return runtime && a.u2.extent < s.extents && !(a.flags & TEGULA_ARG_WIDE);
   case TEGULA_ARG_INT:
     // A 1 that became a constant stays one, and so does the value of a constexpr parameter.
@@ -78,8 +82,9 @@ static uint8_t plainBytes(Scalar s) {
   }
 }
 
-std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options,
-                                         const CallOptions &call, TegulaKernel &kernel, bool keepsArgs) {
+std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *args, size_t count,
+                                         const TegulaLaunchOptions &options, const CallOptions &call,
+                                         TegulaKernel &kernel, bool keepsArgs) {
   if (!kernel.code || kernel.code->needsExtents() || kernel.info.argBytes > maxBytes) return nullptr;
   std::unique_ptr<Repeat> r(new Repeat(kernel));
   takeSized(&options, r->options_);
@@ -100,7 +105,8 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
     Step s;
     if (a->kind == TEGULA_ARG_MISSING || !stepOf(p, *a, s)) return nullptr;
     if (s.is >= Is::Pointer) {
-      if (next == kernel.pack.size() || kernel.pack[next].leaf != i || kernel.pack[next].isPtr != (s.is == Is::Pointer)) return nullptr;
+      if (next == kernel.pack.size() || kernel.pack[next].leaf != i || kernel.pack[next].isPtr != (s.is == Is::Pointer))
+        return nullptr;
       const PackItem &item = kernel.pack[next++];
       bool floats = item.scalar == Scalar::Fp32 || item.scalar == Scalar::Fp64;
       s.bytes = item.isPtr ? 8 : plainBytes(item.scalar);
@@ -114,19 +120,25 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
       if (s.bytes == 0 || (!item.isPtr && floats != (s.is == Is::Float))) return nullptr;
       // A number whose type the caller says (a C++ signature's) is looked at by matches().
       bool isSaid = a->dtype != TEGULA_VOID;
-      if (s.is == Is::Int && isSaid && (a->dtype != static_cast<TegulaDtype>(item.scalar) || s.bytes < 4)) return nullptr;
-      if (s.is == Is::Int && (item.scalar == Scalar::Int1 || (!isSaid && item.checkRange && item.scalar != Scalar::Int64))) return nullptr;
+      if (s.is == Is::Int && isSaid && (a->dtype != static_cast<TegulaDtype>(item.scalar) || s.bytes < 4))
+        return nullptr;
+      if (s.is == Is::Int &&
+          (item.scalar == Scalar::Int1 || (!isSaid && item.checkRange && item.scalar != Scalar::Int64)))
+        return nullptr;
     }
     Kept kept;
     kept.parameter = static_cast<uint32_t>(i);
     const bool fits = matches(s, *a, r->block_.data());
     r->isKept_ &= fits;
-    // What lies behind an object may be another one by the next call, and None has no bits.
-    if (fits && s.is != Is::Value && s.is != Is::None) kept.head = headOf(*a), kept.bits = a->u.u, kept.extent = s.is == Is::Pointer ? a->u2.extent : 0;
+    // What lies after an object may be another one by the next call, and None has no bits.
+    if (fits && s.is != Is::Value && s.is != Is::None)
+      kept.head = headOf(*a), kept.bits = a->u.u, kept.extent = s.is == Is::Pointer ? a->u2.extent : 0;
     const auto place = static_cast<std::ptrdiff_t>(s.is == Is::Pointer ? r->pointers_++ : r->steps_.size());
     r->kept_.insert(r->kept_.begin() + place, kept);
     r->steps_.insert(r->steps_.begin() + place, s);
-    r->fallbacks_.insert(r->fallbacks_.begin() + place, keepsArgs ? a : p.defaultArg.kind != TEGULA_ARG_MISSING ? &p.defaultArg : &missing);
+    r->fallbacks_.insert(r->fallbacks_.begin() + place, keepsArgs                                 ? a
+                                                        : p.defaultArg.kind != TEGULA_ARG_MISSING ? &p.defaultArg
+                                                                                                  : &missing);
   }
   if (pointers.overlap()) {
     r->overlap_.resize(SeenPointers::most);
@@ -136,11 +148,12 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
 }
 
 bool Repeat::hasOptions(const TegulaLaunchOptions &options) const {
-  // All before the stream is compared; what comes behind it is for kernels with checks, which have no Repeat.
+  // All before the stream is compared; what comes after it is for kernels with checks, which have no Repeat.
   return std::memcmp(&options, &options_, offsetof(TegulaLaunchOptions, stream)) == 0;
 }
 
-const Repeat *Repeat::forOptions(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, const CallOptions &call) const {
+const Repeat *Repeat::forOptions(TegulaFunction &f, const TegulaArg *args, size_t count,
+                                 const TegulaLaunchOptions &options, const CallOptions &call) const {
   const Repeat *r = this;
   for (unsigned forms = 1; !r->hasOptions(options); ++forms) {
     const Repeat *next = r->next_.load(std::memory_order_acquire);
@@ -228,10 +241,12 @@ std::unique_ptr<const WordPack> Repeat::words() const {
     const Step &s = steps_[k];
     TegulaArg type{};
     std::memcpy(&type, &kept_[k].head, sizeof kept_[k].head);
-    const bool asItLies = type.dtype == TEGULA_INT32 || type.dtype == TEGULA_UINT32 || type.dtype == TEGULA_INT64 || (type.dtype == TEGULA_FP32 && s.bytes == 4) || (type.dtype == TEGULA_FP64 && s.bytes == 8);
+    const bool asItLies = type.dtype == TEGULA_INT32 || type.dtype == TEGULA_UINT32 || type.dtype == TEGULA_INT64 ||
+                          (type.dtype == TEGULA_FP32 && s.bytes == 4) || (type.dtype == TEGULA_FP64 && s.bytes == 8);
     if (s.is == Is::Int || s.is == Is::Float ? !asItLies || s.notOne : s.sameAs >= 0) return nullptr;
     if (!pack->add({s.offset, s.alignment, s.divisible})) return nullptr;
-    if (s.is == Is::Pointer) pack->addPointer({kept_[k].bits, kept_[k].extent, s.extents, (type.flags & TEGULA_ARG_READ_ONLY) != 0});
+    if (s.is == Is::Pointer)
+      pack->addPointer({kept_[k].bits, kept_[k].extent, s.extents, (type.flags & TEGULA_ARG_READ_ONLY) != 0});
   }
   return pack;
 }

@@ -1,12 +1,14 @@
 // The short way of a launch: a call that looks like an earlier one runs that one's kernel.
 //
-// The long way makes a key of all arguments, hashes it, looks the kernel up, and then walks the arguments again to pack them. A Repeat is
-// made from one such call. It holds, per parameter, what an argument must be for the key to come out the same (its kind, its type, divisible by
-// 16 or not, 1 or not, the value of a constant) and where its bits go, so that one walk decides and packs. It may refuse what the
-// long way would find (an int given as another kind), never the reverse. Calls with tuples, checked accesses or big tensors have none.
+// The long way makes a key of all arguments, hashes it, looks the kernel up, and then walks the arguments again to pack
+// them. A Repeat is made from one such call. It holds, per parameter, what an argument must be for the key to come out
+// the same (its kind, its type, divisible by 16 or not, 1 or not, the value of a constant) and where its bits go, so
+// that one walk decides and packs. It may refuse what the long way would find (an int given as another kind), never the
+// reverse. Calls with tuples, checked accesses or big tensors have none.
 //
-// It also keeps the call that it was made from: an argument that is bit for bit that call's fits, and its bits are in a copy of that call's block. Only others are looked at, and which pointers
-// overlap is asked only where a pointer is another one.
+// It also keeps the call that it was made from: an argument that is bit for bit that call's fits, and its bits are in a
+// copy of that call's block. Only others are looked at, and which pointers overlap is asked only where a pointer is
+// another one.
 #pragma once
 #include "api/Handles.h"
 #include "api/WordPack.h"
@@ -18,18 +20,24 @@ struct BoundCall;
 
 class Repeat {
 public:
-  /// Null: calls like this one always go the long way. `call` was resolved from `options`; `args` were bound to `kernel`'s key. `keepsArgs`: what calls leave out is as in `args`, which
-  /// live as long as this; otherwise it is the parameter's default.
-  static std::unique_ptr<const Repeat> of(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options,
-                                          const CallOptions &call, TegulaKernel &kernel, bool keepsArgs = false);
+  /// Null: calls like this one always go the long way. `call` was resolved from `options`; `args` were bound to
+  /// `kernel`'s key. `keepsArgs`: what calls leave out is as in `args`, which live as long as this; otherwise it is the
+  /// parameter's default.
+  static std::unique_ptr<const Repeat> of(TegulaFunction &f, const TegulaArg *args, size_t count,
+                                          const TegulaLaunchOptions &options, const CallOptions &call,
+                                          TegulaKernel &kernel, bool keepsArgs = false);
 
   ~Repeat() { delete next_.load(std::memory_order_relaxed); }
-  /// This one, or one of `kernel`'s beside it, that is for calls with these options (a kernel may be reached by several: num_warps left open or given);
+  /// This one, or one of `kernel`'s beside it, that is for calls with these options (a kernel may be reached by
+  /// several: num_warps left open or given);
   /// made if there is none yet. Null: there are too many.
-  const Repeat *forOptions(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, const CallOptions &call) const;
+  const Repeat *forOptions(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options,
+                           const CallOptions &call) const;
 
   /// True if the call would find kernel(); then `block` (maxBytes of room) holds its arguments.
-  bool pack(const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, char *block) const { return hasOptions(options) && pack(args, count, block); }
+  bool pack(const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, char *block) const {
+    return hasOptions(options) && pack(args, count, block);
+  }
   /// The same of a call whose options are known to be the same.
   bool pack(const TegulaArg *args, size_t count, char *block) const;
   /// The block of the call that this was made from; false: it had an argument that goes the long way.
@@ -43,12 +51,15 @@ public:
   /// True if other launches may want another form of the kernel.
   bool asks() const { return asks_; }
   /// True if a call that names no device runs on the kernel's.
-  bool infers(const TegulaArg *args, size_t count) const { return kernel_.context->inferDevice(args, count) == device_; }
+  bool infers(const TegulaArg *args, size_t count) const {
+    return kernel_.context->inferDevice(args, count) == device_;
+  }
   static constexpr size_t maxBytes = 1024;
 
 private:
   enum class Is : uint8_t { Constant, None, Value, /* in the block: */ Pointer, Int, Bool, Float };
-  /// An argument of the call that this was made from, as far as launches depend on it, beside the same step. Small and in one table: after a driver's launch little of it is in the cache.
+  /// An argument of the call that this was made from, as far as launches depend on it, beside the same step. Small and
+  /// in one table: after a driver's launch little of it is in the cache.
   struct Kept {
     uint32_t head = 0; // of an argument: kind, type and flags
     uint32_t parameter = 0;
@@ -58,8 +69,10 @@ private:
   };
   /// What an argument must be, and what becomes of it.
   struct Step {
-    uint32_t head = 0, headMask = 0;     // kind, type and the flags that an argument must not have: its first four bytes under the mask
-    uint64_t low = 0, span = UINT64_MAX; // the bits must lie in [low, low + span], counted around zero; of a value: its key
+    // kind, type and the flags that an argument must not have: its first four bytes under the mask
+    uint32_t head = 0, headMask = 0;
+    // the bits must lie in [low, low + span], counted around zero; of a value: its key
+    uint64_t low = 0, span = UINT64_MAX;
     int64_t extents = 0;                 // of pointers: bytes of a big tensor, for which there is another kernel
     uint16_t offset = 0;                 // in the block
     int16_t sameAs = -1;                 // the parameter that is the same pointer (SeenPointers)

@@ -1,5 +1,6 @@
-// Kernels as bytes: a cache entry (runtime/CacheFile.h) whose properties hold what launches must know beside it. What a kernel was
-// compiled from is not in them, so one that was loaded has no stages but its code and those that had been made.
+// Kernels as bytes: a cache entry (runtime/CacheFile.h) whose properties hold what launches must know beside it. What a
+// kernel was compiled from is not in them, so one that was loaded has no stages but its code and those that had been
+// made.
 #include "api/Compile.h"
 #include "api/Saved.h"
 #include "api/Specialize.h"
@@ -26,7 +27,8 @@ void write(ByteWriter &w, const lang::Value &v) {
   auto tag = [&](Tag t) { w.u8(static_cast<uint8_t>(t)); };
   if (v.isNone()) return tag(Tag::None);
   if (v.isBool()) return tag(Tag::Bool), w.u8(v.asBool());
-  if (v.isInt()) return tag(Tag::Int), w.u64(static_cast<uint64_t>(v.asInt())), w.u64(static_cast<uint64_t>(v.asInt() >> 64));
+  if (v.isInt())
+    return tag(Tag::Int), w.u64(static_cast<uint64_t>(v.asInt())), w.u64(static_cast<uint64_t>(v.asInt() >> 64));
   if (v.isFloat()) return tag(Tag::Float), w.u64(std::bit_cast<uint64_t>(v.asFloat()));
   if (v.isStr()) return tag(Tag::Str), w.str(v.asStr());
   if (v.isDtype()) return tag(Tag::Dtype), w.str(lang::code(v.asDtype()));
@@ -80,7 +82,8 @@ void write(ByteWriter &w, const ParamSpec &s) {
 
 /// Has it the parts of a descriptor, as descriptorText() takes them for granted?
 bool isWhole(const ParamSpec &s) {
-  static const ParamSpec &one = *new ParamSpec(ParamSpec::descriptor(lang::dtype(lang::Scalar::Fp32), ir::Shape{4}, false));
+  static const ParamSpec &one =
+      *new ParamSpec(ParamSpec::descriptor(lang::dtype(lang::Scalar::Fp32), ir::Shape{4}, false));
   if (s.items.size() != one.items.size()) return false;
   for (size_t i = 0; i < s.items.size(); ++i)
     if (s.items[i].kind != one.items[i].kind) return false;
@@ -137,8 +140,10 @@ bool readParams(const std::string &bytes, TegulaKernel &k) {
 
 /// Calls `f` on each option, so that writer and reader have one order.
 template <typename Options, typename F> void eachOption(Options &o, F &&f) {
-  f(o.numWarps), f(o.numStages), f(o.numCtas), f(o.maxnreg), f(o.debug), f(o.checked), f(o.debugInfo), f(o.fpFusion), f(o.sanitizeOverflow);
-  f(o.verify), f(o.strict), f(o.wide), f(o.keepsSubnormals), f(o.optLevel), f(o.cooperative), f(o.programmaticLaunch), f(o.level), f(o.clusters);
+  f(o.numWarps), f(o.numStages), f(o.numCtas), f(o.maxnreg), f(o.debug), f(o.checked), f(o.debugInfo), f(o.fpFusion),
+      f(o.sanitizeOverflow);
+  f(o.verify), f(o.strict), f(o.wide), f(o.keepsSubnormals), f(o.optLevel), f(o.cooperative), f(o.programmaticLaunch),
+      f(o.level), f(o.clusters);
 }
 
 std::string optionsText(const CompileOptions &options) {
@@ -181,7 +186,9 @@ bool readTarget(const std::string &bytes, Target &t) {
 } // namespace
 
 SavedProperties savedProperties(const TegulaKernel &k) {
-  return {{"version", tegula_version()}, {"name", k.name}, {"signature", k.signature}, {"params", paramsText(k)}, {"options", optionsText(k.options)}, {"target", targetText(k.target)}};
+  return {{"version", tegula_version()},       {"name", k.name},
+          {"signature", k.signature},          {"params", paramsText(k)},
+          {"options", optionsText(k.options)}, {"target", targetText(k.target)}};
 }
 
 static const std::string *property(const SavedProperties &all, std::string_view name) {
@@ -191,7 +198,8 @@ static const std::string *property(const SavedProperties &all, std::string_view 
 }
 
 bool readSaved(const SavedProperties &all, TegulaKernel &k) {
-  const std::string *params = property(all, "params"), *options = property(all, "options"), *target = property(all, "target"), *signature = property(all, "signature"),
+  const std::string *params = property(all, "params"), *options = property(all, "options"),
+                    *target = property(all, "target"), *signature = property(all, "signature"),
                     *name = property(all, "name");
   if (!params || !options || !target || !signature || !name) return false;
   k.params.clear(), k.specs.clear();
@@ -205,7 +213,9 @@ namespace {
 
 // ---- loading
 
-TegulaStatus damaged() { return fail(TEGULA_INVALID_ARGUMENT, "these bytes are no kernel that tegula_kernel_save gave, or they are damaged"); }
+TegulaStatus damaged() {
+  return fail(TEGULA_INVALID_ARGUMENT, "these bytes are no kernel that tegula_kernel_save gave, or they are damaged");
+}
 
 /// A device that runs the code: the one that is asked for, else any. Null without an error if there is none.
 DeviceEntry *homeOf(TegulaContext &c, const TegulaKernel &k, int32_t device, runtime::Status &status) {
@@ -222,7 +232,8 @@ DeviceEntry *homeOf(TegulaContext &c, const TegulaKernel &k, int32_t device, run
   if (device >= 0) {
     DeviceEntry *e = c.device(device, status);
     if (!e || runs(e)) return e;
-    status = runtime::Status::error(TEGULA_UNSUPPORTED, "the kernel was compiled for `" + t.name + "`, which " + e->description + " does not run");
+    status = runtime::Status::error(TEGULA_UNSUPPORTED, "the kernel was compiled for `" + t.name + "`, which " +
+                                                            e->description + " does not run");
     return nullptr;
   }
   if (t.isCpu()) {
@@ -268,7 +279,9 @@ TegulaStatus load(TegulaContext &c, std::span<const char> bytes, int32_t device,
   runtime::CacheEntry entry;
   runtime::Digest key;
   if (runtime::EntryFormat format = runtime::formatOf(bytes, key); format != runtime::EntryFormat::Ours)
-    return format == runtime::EntryFormat::None ? damaged() : fail(TEGULA_UNSUPPORTED, "the kernel was saved by another version of tegula");
+    return format == runtime::EntryFormat::None
+               ? damaged()
+               : fail(TEGULA_UNSUPPORTED, "the kernel was saved by another version of tegula");
   if (!runtime::decodeEntry(bytes, key, entry)) return damaged();
   const std::string *version = property(entry.properties, "version");
   if (!version) return damaged();
@@ -321,7 +334,8 @@ TegulaStatus tegula_kernel_save(TegulaKernel *k, char **bytes, size_t *length) {
   return TEGULA_OK;
 }
 
-TegulaStatus tegula_kernel_load(TegulaContext *c, const char *bytes, size_t length, int32_t device, TegulaKernel **out) {
+TegulaStatus tegula_kernel_load(TegulaContext *c, const char *bytes, size_t length, int32_t device,
+                                TegulaKernel **out) {
   if (!bytes || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_load: null argument");
   GateSection section;
   clearDiagnostics();

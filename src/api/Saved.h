@@ -1,4 +1,5 @@
-// What launches must know of a kernel beside its code and KernelInfo, as named bytes: of kernels saved as bytes, and of entries of bundles.
+// What launches must know of a kernel beside its code and KernelInfo, as named bytes: of kernels saved as bytes, and of
+// entries of bundles.
 #pragma once
 #include "api/Handles.h"
 

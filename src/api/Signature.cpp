@@ -16,7 +16,8 @@ static std::string_view trim(std::string_view s) {
   return s;
 }
 
-/// Length up to the next `stop` outside quotes and parentheses; in quotes a backslash takes the next character's meaning.
+/// Length up to the next `stop` outside quotes and parentheses; in quotes a backslash takes the next character's
+/// meaning.
 static size_t itemEnd(std::string_view s, char stop) {
   char quote = 0;
   int depth = 0;
@@ -47,7 +48,8 @@ static int64_t parseDivisibility(std::string_view digits) {
 
 /// "1, 16; 16": of each extent, then of each stride but the last. False: that is no such list, or one of another rank.
 static bool parseDivisibilities(std::string_view text, sema::ParamSpec &descriptor) {
-  auto &shape = descriptor.items[static_cast<size_t>(lang::DescField::Shape)].items, &strides = descriptor.items[static_cast<size_t>(lang::DescField::Strides)].items;
+  auto &shape = descriptor.items[static_cast<size_t>(lang::DescField::Shape)].items,
+       &strides = descriptor.items[static_cast<size_t>(lang::DescField::Strides)].items;
   std::string_view rest = text;
   for (auto *list : {&shape, &strides}) {
     const size_t count = list->size() - (list == &strides);
@@ -61,14 +63,16 @@ static bool parseDivisibilities(std::string_view text, sema::ParamSpec &descript
   return true;
 }
 
-/// "tensordesc<fp16[128, 64]>" with any of ":nan", ":tf32" and ":16" (extents and strides are multiples of that) or ":[1, 16; 16]" (each of them) behind it.
+/// "tensordesc<fp16[128, 64]>" with any of ":nan", ":tf32" and ":16" (extents and strides are multiples of that) or
+/// ":[1, 16; 16]" (each of them) after it.
 static bool parseDescriptor(const std::string &name, std::string_view text, sema::ParamSpec &spec) {
   auto wrong = [&](const std::string &why) { return bad("signature: `" + name + "`: " + why); };
   size_t end = text.find('>'), open = text.find('[');
   std::string_view inner = text.substr(0, end);
   if (end == text.npos || open > end || inner.back() != ']') return wrong("write tensordesc<dtype[block, shape]>");
   auto element = lang::parseDtype(trim(inner.substr(0, open)));
-  if (!element || element->isPtr || element->isVoid()) return wrong("`" + std::string(trim(inner.substr(0, open))) + "` is not a data type");
+  if (!element || element->isPtr || element->isVoid())
+    return wrong("`" + std::string(trim(inner.substr(0, open))) + "` is not a data type");
   ir::Shape block;
   std::string_view extents = inner.substr(open + 1, inner.size() - open - 2);
   for (bool more = true; more;) {
@@ -80,7 +84,8 @@ static bool parseDescriptor(const std::string &name, std::string_view text, sema
     more = comma != extents.npos;
     if (more) extents.remove_prefix(comma + 1);
   }
-  if (block[block.rank() - 1] * static_cast<int64_t>(std::max(8u, element->bits())) < 8 * int64_t(lang::descriptorGrain))
+  if (block[block.rank() - 1] * static_cast<int64_t>(std::max(8u, element->bits())) <
+      8 * int64_t(lang::descriptorGrain))
     return wrong("Descriptor block shape must have at least 16 bytes in the last dimension");
   bool nan = false, tf32 = false;
   int64_t divisibility = 1;
@@ -93,29 +98,36 @@ static bool parseDescriptor(const std::string &name, std::string_view text, sema
     if (item == "nan") nan = true;
     else if (item == "tf32") tf32 = true;
     else if (item.starts_with('[') && item.ends_with(']')) each = item;
-    else if ((divisibility = parseDivisibility(item)) < 1) return wrong("`" + std::string(item) + "` is neither `nan`, `tf32` nor a divisibility");
+    else if ((divisibility = parseDivisibility(item)) < 1)
+      return wrong("`" + std::string(item) + "` is neither `nan`, `tf32` nor a divisibility");
   }
   if (nan && !element->isFloat()) return wrong("padding with NaN needs floats");
   if (tf32 && element->scalar != lang::Scalar::Fp32) return wrong("rounding to tf32 needs float32");
   spec = sema::ParamSpec::descriptor(*element, block, nan, divisibility, tf32);
-  if (!each.empty() && !parseDivisibilities(each.substr(1, each.size() - 2), spec)) return wrong("`" + std::string(each) + "` is not what divides each extent and each stride but the last: [1, 16; 16]");
+  if (!each.empty() && !parseDivisibilities(each.substr(1, each.size() - 2), spec))
+    return wrong("`" + std::string(each) +
+                 "` is not what divides each extent and each stride but the last: [1, 16; 16]");
   return true;
 }
 
 static bool parseItem(const std::string &name, std::string_view text, sema::ParamSpec &spec, unsigned depth = 0);
 
-/// The name in front of "Name(...)": the length of one that Python allows, 0 if there is none.
+/// The name before "Name(...)": the length of one that Python allows, 0 if there is none.
 static size_t nameLength(std::string_view text) {
-  auto isPart = [](unsigned char c) { return c == '_' || c >= 0x80 || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
+  auto isPart = [](unsigned char c) {
+    return c == '_' || c >= 0x80 || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
   size_t n = 0;
   while (n < text.size() && isPart(text[n])) ++n;
   return n && text[0] >= '0' && text[0] <= '9' ? 0 : n;
 }
 
-/// "(item, item)": a tuple as signatureText() writes it, "(item)" and "(item,)" if it has one. "Name(field=item, field=item)" is a named one.
+/// "(item, item)": a tuple as signatureText() writes it, "(item)" and "(item,)" if it has one. "Name(field=item,
+/// field=item)" is a named one.
 static bool parseTuple(const std::string &name, std::string_view text, sema::ParamSpec &spec, unsigned depth) {
   constexpr unsigned deepest = 64;
-  if (depth == deepest) return bad("signature: `" + name + "`: tuples are nested more than " + std::to_string(deepest) + " deep");
+  if (depth == deepest)
+    return bad("signature: `" + name + "`: tuples are nested more than " + std::to_string(deepest) + " deep");
   const size_t named = nameLength(text);
   if (text.back() != ')') return bad("signature: `" + name + "`: a tuple is written (item, item)");
   spec = {};
@@ -129,7 +141,8 @@ static bool parseTuple(const std::string &name, std::string_view text, sema::Par
     if (named) {
       const size_t field = nameLength(item);
       const std::string_view behind = trim(item.substr(field));
-      if (!field || !behind.starts_with('=')) return bad("signature: `" + name + "`: a named tuple is written " + cls->name + "(field=item, field=item)");
+      if (!field || !behind.starts_with('='))
+        return bad("signature: `" + name + "`: a named tuple is written " + cls->name + "(field=item, field=item)");
       if (std::find(cls->fields.begin(), cls->fields.end(), item.substr(0, field)) != cls->fields.end())
         return bad("signature: `" + name + "`: two fields `" + std::string(item.substr(0, field)) + "`");
       cls->fields.emplace_back(item.substr(0, field));
@@ -154,13 +167,16 @@ static lang::Value valueOf(const sema::ParamSpec &spec) {
   return lang::Value(std::make_shared<const lang::RecordValue>(spec.recordClass, std::move(items)));
 }
 
-/// What stands at the end of a pointer or a descriptor whose memory may overlap with that of others with the same number: "*fp32:16:~1". Cut off `text`.
+/// What stands at the end of a pointer or a descriptor whose memory may overlap with that of others with the same
+/// number: "*fp32:16:~1". Cut off `text`.
 static bool takeOverlap(const std::string &name, std::string_view &text, int32_t &overlap) {
   const size_t mark = text.rfind(":~");
   if (mark == text.npos) return true;
   const std::string_view digits = trim(text.substr(mark + 2));
   const int64_t number = parseDivisibility(digits); // any positive number
-  if (number < 1 || number > INT32_MAX) return bad("signature: `" + name + "`: `~" + std::string(digits) + "` is no group of pointers that overlap, which are counted from 1");
+  if (number < 1 || number > INT32_MAX)
+    return bad("signature: `" + name + "`: `~" + std::string(digits) +
+               "` is no group of pointers that overlap, which are counted from 1");
   overlap = static_cast<int32_t>(number);
   text = trim(text.substr(0, mark));
   return true;
@@ -186,7 +202,8 @@ static bool parseItem(const std::string &name, std::string_view text, sema::Para
       std::string_view digits = trim(text.substr(colon + 1));
       divisibility = parseDivisibility(digits);
       if (divisibility < 1)
-        return bad("signature: `" + name + "`: the divisibility `" + std::string(digits) + "` is not a positive number");
+        return bad("signature: `" + name + "`: the divisibility `" + std::string(digits) +
+                   "` is not a positive number");
     }
     if (d->isVoid()) return bad("signature: `" + name + "` cannot be void");
     spec = sema::ParamSpec::runtime(*d, divisibility);
@@ -194,7 +211,7 @@ static bool parseItem(const std::string &name, std::string_view text, sema::Para
     return true;
   }
   if (colon < text.size()) return bad("signature: `" + name + "`: `" + std::string(type) + "` is not a data type");
-  // Behind a NUL tegula_value_parse() would see nothing.
+  // After a NUL tegula_value_parse() would see nothing.
   TegulaValue *v = type.find('\0') == type.npos ? tegula_value_parse(std::string(type).c_str()) : nullptr;
   if (!v) return bad("signature: `" + name + "`: `" + std::string(type) + "` is neither a data type nor a constant");
   spec = sema::ParamSpec::constant(v->value);
@@ -216,8 +233,10 @@ static bool unknownName(const TegulaFunction &f, const std::vector<Param> &param
              (near.empty() ? "" : "; did you mean `" + std::string(near) + "`?"));
 }
 
-/// What stands behind the type of a pointer: "*fp32:16:x" is the buffer of `x`, an earlier pointer of that type. Cut off `item`; `sameAs` -1: nothing stands there.
-static bool takeSame(const std::vector<Param> &params, const std::string &name, std::string_view &item, int32_t &sameAs) {
+/// What stands after the type of a pointer: "*fp32:16:x" is the buffer of `x`, an earlier pointer of that type. Cut off
+/// `item`; `sameAs` -1: nothing stands there.
+static bool takeSame(const std::vector<Param> &params, const std::string &name, std::string_view &item,
+                     int32_t &sameAs) {
   sameAs = -1;
   size_t colon = item.rfind(':');
   if (!item.starts_with('*') || colon == item.npos) return true;
@@ -225,7 +244,8 @@ static bool takeSame(const std::vector<Param> &params, const std::string &name, 
   if (of.empty() || (of[0] >= '0' && of[0] <= '9') || of[0] == '~') return true;
   item = trim(item.substr(0, colon));
   sameAs = indexOf(params, of);
-  return sameAs >= 0 || bad("signature: `" + name + "`: `" + std::string(of) + "` is neither a divisibility nor a parameter that is the same buffer");
+  return sameAs >= 0 || bad("signature: `" + name + "`: `" + std::string(of) +
+                            "` is neither a divisibility nor a parameter that is the same buffer");
 }
 
 bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaNamedValue *constants, size_t count,
@@ -250,11 +270,13 @@ bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaN
     std::string name(trim(item.substr(0, colon)));
     std::string_view type = trim(item.substr(colon + 1));
     int32_t sameAs;
-    if (!take(name, index) || !takeSame(params, name, type, sameAs) || !parseItem(name, type, specs[index])) return false;
+    if (!take(name, index) || !takeSame(params, name, type, sameAs) || !parseItem(name, type, specs[index]))
+      return false;
     specs[index].sameAs = sameAs;
     if (!params[index].isConstexpr) continue;
     specs[index] = sema::ParamSpec::constant(valueOf(specs[index]));
-    if (specs[index].value.isError()) return bad("signature: `" + name + "` is a constexpr parameter, which cannot take a tensor descriptor");
+    if (specs[index].value.isError())
+      return bad("signature: `" + name + "` is a constexpr parameter, which cannot take a tensor descriptor");
   }
   for (size_t i = 0; i < count; ++i) {
     if (!constants[i].name || !constants[i].value) return bad("a constant without name or value");
@@ -265,12 +287,16 @@ bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaN
     if (given[i]) continue;
     if (params[i].variadic) specs[i].kind = sema::ParamSpec::Kind::Tuple;
     else if (params[i].defaultValue) specs[i] = sema::ParamSpec::constant(params[i].defaultValue->value);
-    else return bad("`" + f.fn->name + "`: parameter `" + params[i].name + "` has neither a type in the signature nor a value among the constants");
+    else
+      return bad("`" + f.fn->name + "`: parameter `" + params[i].name +
+                 "` has neither a type in the signature nor a value among the constants");
   }
-  return sema::sameAsFits(specs) || bad("signature: what is the same buffer as a parameter must stand behind it, be of its type, and name the first of them");
+  return sema::sameAsFits(specs) ||
+         bad("signature: what is the same buffer as a parameter must stand behind it, be of its type, and name the first of them");
 }
 
-/// A device of this machine that runs the request's target, if there is one: the call's own, or for CPU and simulator code theirs.
+/// A device of this machine that runs the request's target, if there is one: the call's own, or for CPU and simulator
+/// code theirs.
 static bool findHome(TegulaContext &c, DeviceEntry *device, CompileRequest &r) {
   runtime::Status status;
   if (r.target.isCpu()) {
@@ -298,20 +324,26 @@ static bool readIntegers(std::string_view text, TegulaFunction &f, CompileReques
     for (const sema::ParamSpec &item : s.items) n += s.kind == sema::ParamSpec::Kind::Tuple ? self(self, item) : 0;
     return n;
   };
-  for (const sema::ParamSpec &s : r.specs) first.push_back(values.size()), values.resize(values.size() + count(count, s), LaunchFacts::notKnown);
+  for (const sema::ParamSpec &s : r.specs)
+    first.push_back(values.size()), values.resize(values.size() + count(count, s), LaunchFacts::notKnown);
   while (!text.empty()) {
-    const size_t end = std::min(text.find(','), text.size()), begin = text.find_first_not_of(' '), equal = std::min(text.find('='), end);
-    const std::string name(text.substr(std::min(begin, end), equal - std::min(begin, equal))), number(text.substr(std::min(equal + 1, end), end - std::min(equal + 1, end)));
+    const size_t end = std::min(text.find(','), text.size()), begin = text.find_first_not_of(' '),
+                 equal = std::min(text.find('='), end);
+    const std::string name(text.substr(std::min(begin, end), equal - std::min(begin, equal))),
+        number(text.substr(std::min(equal + 1, end), end - std::min(equal + 1, end)));
     text.remove_prefix(std::min(end + 1, text.size()));
     const auto p = std::ranges::find(params, name, &Param::name);
     char *rest = nullptr;
     const int64_t value = std::strtoll(number.c_str(), &rest, 10);
     if (p == params.end() || number.empty() || *rest) {
-      fail(TEGULA_INVALID_ARGUMENT, "`" + name + "=" + number + "` is no integer of a parameter of `" + f.fn->name + "`");
+      fail(TEGULA_INVALID_ARGUMENT,
+           "`" + name + "=" + number + "` is no integer of a parameter of `" + f.fn->name + "`");
       return false;
     }
     const auto i = static_cast<size_t>(p - params.begin());
-    if (const sema::ParamSpec &s = r.specs[i]; s.kind == sema::ParamSpec::Kind::Runtime && s.dtype.isInt() && !s.dtype.isPtr) values[first[i]] = value;
+    if (const sema::ParamSpec &s = r.specs[i];
+        s.kind == sema::ParamSpec::Kind::Runtime && s.dtype.isInt() && !s.dtype.isPtr)
+      values[first[i]] = value;
   }
   return true;
 }
@@ -351,9 +383,11 @@ bool chooseTarget(TegulaContext &c, const char *target, const CallOptions &call,
 
 using namespace tegula::api;
 
-TegulaStatus tegula_compile_signature(TegulaFunction *f, const char *signature, const TegulaNamedValue *constants, size_t count,
-                                      const char *target, const TegulaLaunchOptions *options, TegulaKernel **out) {
-  if (!f || !out || (count && !constants)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_compile_signature: null argument");
+TegulaStatus tegula_compile_signature(TegulaFunction *f, const char *signature, const TegulaNamedValue *constants,
+                                      size_t count, const char *target, const TegulaLaunchOptions *options,
+                                      TegulaKernel **out) {
+  if (!f || !out || (count && !constants))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_compile_signature: null argument");
   tegula::GateSection section;
   CompileRequest r;
   if (!prepare(f, signature, constants, count, target, options, r)) return tegula_last_status();
@@ -364,7 +398,8 @@ TegulaStatus tegula_compile_signature(TegulaFunction *f, const char *signature, 
 }
 
 TegulaStatus tegula_emit(TegulaFunction *f, const char *signature, const TegulaNamedValue *constants, size_t count,
-                         const char *target, const TegulaLaunchOptions *options, const char *stage, char **text, size_t *length) {
+                         const char *target, const TegulaLaunchOptions *options, const char *stage, char **text,
+                         size_t *length) {
   if (!f || !stage || !text || !length || (count && !constants))
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_emit: null argument");
   tegula::GateSection section;

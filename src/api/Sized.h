@@ -1,7 +1,9 @@
-// Structs of the C interface that grow at the end: `size` says how much of one the program knows that it was compiled with.
+// Structs of the C interface that grow at the end: `size` says how much of one the program knows that it was compiled
+// with.
 //
-// One that is given may be of an older program (what it does not have is as in a new one that was set up and left alone) or of a newer one (what this
-// library does not know is left out). One that is asked for is filled in as far as both know it, and its `size` says how far that is.
+// One that is given may be of an older program (what it does not have is as in a new one that was set up and left
+// alone) or of a newer one (what this library does not know is left out). One that is asked for is filled in as far as
+// both know it, and its `size` says how far that is.
 #pragma once
 #include "tegula/tegula.h"
 #include <algorithm>

@@ -1,5 +1,5 @@
-// One classification, used twice: `classify` decides what a leaf is; bind() turns the answer into key words on every launch, specsOf()
-// turns it into sema's terms when the key is new.
+// One classification, used twice: `classify` decides what a leaf is; bind() turns the answer into key words on every
+// launch, specsOf() turns it into sema's terms when the key is new.
 #include "api/Specialize.h"
 #include "lang/Descriptor.h"
 #include "runtime/Dtype.h"
@@ -47,7 +47,8 @@ static Leaf classify(const Param *p, const TegulaArg &a, bool nulls) {
     if (annotated && !p->annotation.isPtr) return {};
     Scalar pointee = annotated ? p->annotation.scalar : static_cast<Scalar>(a.dtype);
     if (pointee == Scalar::Void || pointee > Scalar::Fp64) return {};
-    return {Leaf::Runtime, Dtype::ptr(pointee, p && p->constPtr), align && reinterpret_cast<uintptr_t>(a.u.ptr) % 16 == 0};
+    return {Leaf::Runtime, Dtype::ptr(pointee, p && p->constPtr),
+            align && reinterpret_cast<uintptr_t>(a.u.ptr) % 16 == 0};
   }
   case TEGULA_ARG_INT:
   case TEGULA_ARG_UINT: {
@@ -58,14 +59,16 @@ static Leaf classify(const Param *p, const TegulaArg &a, bool nulls) {
       return {Leaf::Runtime, p->annotation, wide && align && a.u.i % 16 == 0};
     }
     if (a.dtype != TEGULA_VOID && a.dtype <= TEGULA_FP64)
-      return {Leaf::Runtime, lang::dtype(static_cast<Scalar>(a.dtype)), align && a.dtype <= TEGULA_UINT64 && a.u.i % 16 == 0};
+      return {Leaf::Runtime, lang::dtype(static_cast<Scalar>(a.dtype)),
+              align && a.dtype <= TEGULA_UINT64 && a.u.i % 16 == 0};
     if (a.u.i == 1 && (!p || p->specialize)) return {Leaf::ConstInt};
     Scalar s = big ? Scalar::UInt64 : fits32(a.u.i) ? Scalar::Int32 : Scalar::Int64;
     return {Leaf::Runtime, lang::dtype(s), align && a.u.i % 16 == 0};
   }
   case TEGULA_ARG_FLOAT:
     if (annotated) return p->annotation.isFloat() ? Leaf{Leaf::Runtime, p->annotation} : Leaf{};
-    return {Leaf::Runtime, lang::dtype(a.dtype >= TEGULA_FP16 && a.dtype <= TEGULA_FP64 ? Scalar(a.dtype) : Scalar::Fp32)};
+    return {Leaf::Runtime,
+            lang::dtype(a.dtype >= TEGULA_FP16 && a.dtype <= TEGULA_FP64 ? Scalar(a.dtype) : Scalar::Fp32)};
   case TEGULA_ARG_BOOL:
     if (annotated) return p->annotation.isPtr ? Leaf{} : Leaf{Leaf::Runtime, p->annotation};
     return {Leaf::Runtime, lang::dtype(Scalar::Int1)};
@@ -95,7 +98,8 @@ int SeenPointers::meeting(unsigned last) {
   for (unsigned i = 0; i < last; ++i) {
     Seen &b = seen_[i];
     if (!a.at.meets(b.at) || (a.readOnly && b.readOnly)) continue;
-    if (b.at.begin == a.at.begin && b.pointee == a.pointee && b.extent == a.extent && a.parameter != item && b.parameter != item) {
+    if (b.at.begin == a.at.begin && b.pointee == a.pointee && b.extent == a.extent && a.parameter != item &&
+        b.parameter != item) {
       // It stands for both from here on, and what overlapped with it while nobody could write it counts now.
       if (b.readOnly)
         for (unsigned k = 0; k < last; ++k) overlap_ |= k != i && b.at.meets(seen_[k].at);
@@ -147,7 +151,8 @@ struct Binder {
     return true;
   }
   bool tooMany() {
-    fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "`: more than " + std::to_string(BoundCall::maxLeaves) + " arguments");
+    fail(TEGULA_INVALID_ARGUMENT,
+         "`" + f.fn->name + "`: more than " + std::to_string(BoundCall::maxLeaves) + " arguments");
     return false;
   }
   static bool isTuple(const TegulaArg &a) { return a.kind == TEGULA_ARG_TUPLE && (a.count == 0 || a.u.items); }
@@ -156,13 +161,15 @@ struct Binder {
     using ClassPtr = std::shared_ptr<const lang::RecordClass>;
     const lang::Value *cls = a.u2.cls ? &a.u2.cls->value : nullptr;
     if (!cls || (cls->is<ClassPtr>() && cls->get<ClassPtr>()->fields.size() == a.count)) return true;
-    fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "`: `" + lang::repr(*cls) + "` is no class of a tuple of " + std::to_string(a.count));
+    fail(TEGULA_INVALID_ARGUMENT,
+         "`" + f.fn->name + "`: `" + lang::repr(*cls) + "` is no class of a tuple of " + std::to_string(a.count));
     return false;
   }
   bool open(const TegulaArg &a) {
     if (!classFits(a)) return false;
     const uint64_t *cls = a.u2.cls ? a.u2.cls->keyWords() : nullptr;
-    return add(uint64_t(0x80) | uint64_t(a.count) << 8 | uint64_t(cls != nullptr) << 63) && (!cls || (add(cls[0]) && add(cls[1])));
+    return add(uint64_t(0x80) | uint64_t(a.count) << 8 | uint64_t(cls != nullptr) << 63) &&
+           (!cls || (add(cls[0]) && add(cls[1])));
   }
   bool constantWords(Leaf::Kind kind, const TegulaArg &a) {
     if (!add(kind)) return false;
@@ -200,9 +207,11 @@ struct Binder {
     out.leaves[out.leafCount++] = &a;
     if (l.kind != Leaf::Runtime) return constantWords(l.kind, a);
     if (l.dtype.isPtr && isBig(a, static_cast<TegulaDtype>(l.dtype.scalar))) out.wide = true;
-    const int same = l.dtype.isPtr ? pointers.add(p ? number : SeenPointers::item, static_cast<TegulaDtype>(l.dtype.scalar), a) : -1;
+    const int same =
+        l.dtype.isPtr ? pointers.add(p ? number : SeenPointers::item, static_cast<TegulaDtype>(l.dtype.scalar), a) : -1;
     return add(uint64_t(l.kind) | uint64_t(l.dtype.scalar) << 8 | uint64_t(l.dtype.isPtr) << 16 |
-               uint64_t(l.dtype.isConst) << 17 | uint64_t(l.divisible16) << 18 | uint64_t(1) << 32 | uint64_t(same + 1) << 40);
+               uint64_t(l.dtype.isConst) << 17 | uint64_t(l.divisible16) << 18 | uint64_t(1) << 32 |
+               uint64_t(same + 1) << 40);
   }
 };
 } // namespace
@@ -279,7 +288,8 @@ static ParamSpec specOf(const Param *p, const TegulaArg &a, bool nulls) {
     return s;
   }
   Leaf l = classify(p, a, nulls);
-  return l.kind == Leaf::Runtime ? ParamSpec::runtime(l.dtype, l.divisible16 ? 16 : 1) : ParamSpec::constant(constantValue(a));
+  return l.kind == Leaf::Runtime ? ParamSpec::runtime(l.dtype, l.divisible16 ? 16 : 1)
+                                 : ParamSpec::constant(constantValue(a));
 }
 
 std::vector<ParamSpec> specsOf(TegulaFunction &f, const TegulaArg *args, size_t count, bool nulls) {
@@ -326,9 +336,11 @@ uint32_t leavesOf(const ParamSpec &spec) {
   return n;
 }
 
-/// What divides the extents and strides (not the last) of a descriptor: ":16" all of them, ":[1, 16; 16]" each, extents first; "" is 1.
+/// What divides the extents and strides (not the last) of a descriptor: ":16" all of them, ":[1, 16; 16]" each, extents
+/// first; "" is 1.
 static std::string divisibilityText(const ParamSpec &descriptor) {
-  const auto &shape = descriptor.items[static_cast<size_t>(lang::DescField::Shape)].items, &strides = descriptor.items[static_cast<size_t>(lang::DescField::Strides)].items;
+  const auto &shape = descriptor.items[static_cast<size_t>(lang::DescField::Shape)].items,
+             &strides = descriptor.items[static_cast<size_t>(lang::DescField::Strides)].items;
   const int64_t first = shape.empty() ? 1 : shape[0].divisibility;
   bool same = true;
   std::string text;
@@ -355,24 +367,32 @@ static std::string overlapText(const ParamSpec &s) { return s.overlap ? ":~" + s
 static std::string specText(const ParamSpec &s, bool exact) {
   if (s.kind == ParamSpec::Kind::Constexpr) return exact ? "=" + lang::key(s.value) : constantText(s.value);
   if (s.kind == ParamSpec::Kind::Runtime)
-    return lang::code(s.dtype) + (s.divisibility > 1 ? ":" + std::to_string(s.divisibility) : "") + (exact && s.sameAs >= 0 ? "@" + std::to_string(s.sameAs) : "") + overlapText(s);
-  if (!exact && s.isDescriptor()) return sema::descriptorText(s) + divisibilityText(s) + overlapText(s.items[static_cast<size_t>(lang::DescField::Base)]);
+    return lang::code(s.dtype) + (s.divisibility > 1 ? ":" + std::to_string(s.divisibility) : "") +
+           (exact && s.sameAs >= 0 ? "@" + std::to_string(s.sameAs) : "") + overlapText(s);
+  if (!exact && s.isDescriptor())
+    return sema::descriptorText(s) + divisibilityText(s) +
+           overlapText(s.items[static_cast<size_t>(lang::DescField::Base)]);
   std::string text = s.recordClass ? s.recordClass->name + "(" : "(";
   if (exact && s.recordClass)
     for (const std::string &field : s.recordClass->fields) text += field + ",";
   const bool named = !exact && s.recordClass && s.recordClass->kind == lang::RecordClass::Kind::NamedTuple;
-  for (size_t i = 0; i < s.items.size(); ++i) text += (i ? ", " : "") + (named ? s.recordClass->fields[i] + "=" : "") + specText(s.items[i], exact);
+  for (size_t i = 0; i < s.items.size(); ++i)
+    text += (i ? ", " : "") + (named ? s.recordClass->fields[i] + "=" : "") + specText(s.items[i], exact);
   return text + ")";
 }
 
 std::string parameterText(const std::vector<Param> &params, const std::vector<ParamSpec> &specs, size_t i) {
   const ParamSpec &s = specs[i];
-  return params[i].name + ":" + specText(s, false) + (s.sameAs >= 0 && static_cast<size_t>(s.sameAs) < params.size() ? ":" + params[static_cast<size_t>(s.sameAs)].name : "");
+  return params[i].name + ":" + specText(s, false) +
+         (s.sameAs >= 0 && static_cast<size_t>(s.sameAs) < params.size()
+              ? ":" + params[static_cast<size_t>(s.sameAs)].name
+              : "");
 }
 
 std::string signatureText(const std::vector<Param> &params, const std::vector<ParamSpec> &specs) {
   std::string text;
-  for (size_t i = 0; i < specs.size() && i < params.size(); ++i) text += (i ? ", " : "") + parameterText(params, specs, i);
+  for (size_t i = 0; i < specs.size() && i < params.size(); ++i)
+    text += (i ? ", " : "") + parameterText(params, specs, i);
   return text;
 }
 

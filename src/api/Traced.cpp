@@ -16,7 +16,8 @@ bool isWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c ==
 bool isSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool isOneOf(char c, std::string_view set) { return set.find(c) != set.npos; }
 
-/// Files of the program that wrote a text, read once each. One that is not there, or is another than the program was built from, still has lines and columns.
+/// Files of the program that wrote a text, read once each. One that is not there, or is another than the program was
+/// built from, still has lines and columns.
 class OriginFiles {
 public:
   explicit OriginFiles(std::span<const TegulaOrigin> all) : all_(all) {}
@@ -81,7 +82,9 @@ std::string_view wordBefore(std::string_view text, size_t end) {
   size_t begin = end;
   while (begin > 0 && isWord(text[begin - 1])) --begin;
   bool isPart = begin > 0 && static_cast<unsigned char>(text[begin - 1]) >= 0x80; // of a name with other letters
-  return begin == end || isPart || std::isdigit(static_cast<unsigned char>(text[begin])) ? std::string_view() : text.substr(begin, end - begin);
+  return begin == end || isPart || std::isdigit(static_cast<unsigned char>(text[begin]))
+             ? std::string_view()
+             : text.substr(begin, end - begin);
 }
 
 /// Is the brace at `at` what a variable gets: `s = {a, b}`?
@@ -90,10 +93,12 @@ bool isAssigned(std::string_view text, size_t at) {
   return at > 0 && text[at - 1] == '=';
 }
 
-/// The variable that the brace at `at` initializes where it is declared: `State s{a, b}`. Empty if the brace is another one.
+/// The variable that the brace at `at` initializes where it is declared: `State s{a, b}`. Empty if the brace is another
+/// one.
 std::string_view declaredName(std::string_view text, size_t at) {
   auto isStatement = [](std::string_view word) {
-    constexpr std::string_view words[] = {"return", "co_return", "else", "do", "try", "case", "const", "noexcept", "mutable", "final", "struct", "class", "union", "namespace"};
+    constexpr std::string_view words[] = {"return", "co_return", "else", "do", "try", "case", "const",
+                                          "noexcept", "mutable", "final", "struct", "class", "union", "namespace"};
     return std::find(std::begin(words), std::end(words), word) != std::end(words);
   };
   std::string_view name = wordBefore(text, at);
@@ -106,7 +111,8 @@ std::string_view declaredName(std::string_view text, size_t at) {
   return isTemplate || (!before.empty() && !isStatement(before)) ? name : std::string_view();
 }
 
-/// The variable that gets the expression around `at`: the word before its `=`. Empty if there is none, or if the expression is an argument of a call.
+/// The variable that gets the expression around `at`: the word before its `=`. Empty if there is none, or if the
+/// expression is an argument of a call.
 std::string_view assignedName(std::string_view text, size_t at) {
   unsigned depth = 0, braces = 0; // of the arguments of a call in front, and of the braces in them
   for (size_t i = at; i-- > 0;) {
@@ -129,7 +135,8 @@ std::string_view assignedName(std::string_view text, size_t at) {
 /// The parameter of the lambda that the call at `at` has: the body of a loop takes its index.
 std::string_view lambdaParameter(std::string_view text, size_t at) {
   size_t body = text.find("](", at), end = body == text.npos ? body : text.find(')', body);
-  return end == text.npos || text.substr(at, body - at).find(';') != text.npos ? std::string_view() : wordBefore(text, end);
+  return end == text.npos || text.substr(at, body - at).find(';') != text.npos ? std::string_view()
+                                                                               : wordBefore(text, end);
 }
 
 struct Word {
@@ -140,7 +147,8 @@ struct Word {
 /// `_v1` or `_f1`, any number, any further underscores.
 bool looksMadeUp(std::string_view word) {
   size_t i = word.find_first_not_of('_');
-  return i != 0 && i != word.npos && (word[i] == 'v' || word[i] == 'f') && i + 1 < word.size() && word.find_first_not_of("0123456789", i + 1) == word.npos;
+  return i != 0 && i != word.npos && (word[i] == 'v' || word[i] == 'f') && i + 1 < word.size() &&
+         word.find_first_not_of("0123456789", i + 1) == word.npos;
 }
 
 std::vector<Word> wordsOf(std::string_view text) {
@@ -162,8 +170,9 @@ std::vector<Word> wordsOf(std::string_view text) {
 }
 
 // Words of the language that C++ leaves to variables.
-constexpr std::string_view reserved[] = {"False", "None", "True", "as", "assert", "async", "await", "def", "del", "elif", "except", "finally", "from",
-                                         "global", "import", "in", "is", "lambda", "nonlocal", "pass", "raise", "with", "yield"};
+constexpr std::string_view reserved[] = {"False", "None", "True", "as", "assert", "async", "await", "def",
+                                         "del", "elif", "except", "finally", "from", "global", "import", "in",
+                                         "is", "lambda", "nonlocal", "pass", "raise", "with", "yield"};
 
 } // namespace
 
@@ -177,14 +186,17 @@ std::string problemOf(std::span<const TegulaOrigin> origins, size_t length) {
   return {};
 }
 
-std::shared_ptr<const SourceFile> tracedFile(std::string name, std::string_view text, std::span<const TegulaOrigin> origins) {
+std::shared_ptr<const SourceFile> tracedFile(std::string name, std::string_view text,
+                                             std::span<const TegulaOrigin> origins) {
   OriginFiles files(origins);
   std::vector<Origin> list;
   for (const TegulaOrigin &o : origins) list.push_back(files.origin(o));
   // Of two of the same range the one that was given later is the inner one.
   std::vector<size_t> order(list.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::tuple(list[a].begin, list[b].end, a) < std::tuple(list[b].begin, list[a].end, b); });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::tuple(list[a].begin, list[b].end, a) < std::tuple(list[b].begin, list[a].end, b);
+  });
   std::vector<Origin> sorted;
   for (size_t i : order) sorted.push_back(std::move(list[i]));
   list = std::move(sorted);
@@ -236,7 +248,8 @@ std::shared_ptr<const SourceFile> tracedFile(std::string name, std::string_view 
   }
   out += text.substr(done);
   auto moved = [&](uint32_t offset) {
-    auto next = std::upper_bound(edits.begin(), edits.end(), offset, [](uint32_t o, const Edit &e) { return o < e.end; });
+    auto next =
+        std::upper_bound(edits.begin(), edits.end(), offset, [](uint32_t o, const Edit &e) { return o < e.end; });
     return static_cast<uint32_t>(offset + (next == edits.begin() ? 0 : std::prev(next)->shift));
   };
   for (Origin &o : list) o.begin = moved(o.begin), o.end = moved(o.end);

@@ -38,12 +38,14 @@ public:
     if (TegulaStatus s = r_.compile(r_.user, i, &code); s != TEGULA_OK) {
       out.status = statusOf(s);
       if (s == TEGULA_FAULT && r_.arguments) out.status.text += std::string(", given ") + r_.arguments;
-      out.skip = s == TEGULA_FAULT || s == TEGULA_OUT_OF_RESOURCES || s == TEGULA_ASSEMBLER_ERROR || s == TEGULA_COMPILE_ERROR;
+      out.skip =
+          s == TEGULA_FAULT || s == TEGULA_OUT_OF_RESOURCES || s == TEGULA_ASSEMBLER_ERROR || s == TEGULA_COMPILE_ERROR;
       return out;
     }
     for (size_t k = 0; k < code.buffer_count; ++k) {
       const TegulaTuneBuffer &b = code.buffers[k];
-      out.buffers.push_back({b.name ? b.name : "", b.address, b.bytes, b.dtype, b.read != 0, b.written != 0, b.is_reset != 0});
+      out.buffers.push_back(
+          {b.name ? b.name : "", b.address, b.bytes, b.dtype, b.read != 0, b.written != 0, b.is_reset != 0});
     }
     if (code.code) out.code.assign(static_cast<const char *>(code.code), code.code_length);
     out.estimateNs = code.estimate_ns;
@@ -51,7 +53,8 @@ public:
   }
   Status run(size_t i, void *stream) override {
     if (stream == r_.stream) return statusOf(r_.run(r_.user, i));
-    return r_.run_on ? statusOf(r_.run_on(r_.user, i, stream)) : Status::error(TEGULA_UNSUPPORTED, "launches go to one stream only");
+    return r_.run_on ? statusOf(r_.run_on(r_.user, i, stream))
+                     : Status::error(TEGULA_UNSUPPORTED, "launches go to one stream only");
   }
   Status measure(size_t i, const tune::Clock::Step &restore, tune::Timing &out) {
     TegulaTuning tuning{&restore, r_.stream};
@@ -80,7 +83,8 @@ TegulaStatus tegula_tune(TegulaContext *c, const TegulaTuneRequest *request, cha
     if (!r.configs[i]) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: a configuration is null");
   if (!r.count) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: there are no configurations");
   TegulaTunerOptions options = TEGULA_TUNER_OPTIONS_INIT;
-  if (r.options && !takeSized(r.options, options)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: `size` of the options is not set");
+  if (r.options && !takeSized(r.options, options))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: `size` of the options is not set");
   auto subject = std::make_shared<CallbackSubject>(r);
   TuneJob job;
   job.subject = subject;
@@ -91,10 +95,14 @@ TegulaStatus tegula_tune(TegulaContext *c, const TegulaTuneRequest *request, cha
   job.stream = r.stream;
   readOptions(options, *c, job);
   std::vector<tune::Point> points;
-  for (size_t i = 0; r.coordinates && i < r.count; ++i) points.emplace_back(r.coordinates + i * r.axis_count, r.coordinates + (i + 1) * r.axis_count);
+  for (size_t i = 0; r.coordinates && i < r.count; ++i)
+    points.emplace_back(r.coordinates + i * r.axis_count, r.coordinates + (i + 1) * r.axis_count);
   searchIf(options, std::move(points), job);
   job.request.threads = 0; // who brings callbacks has compiled in its own way
-  if (r.measure) job.request.measure = [&](size_t i, const tune::Clock::Step &restore, tune::Timing &t) { return subject->measure(i, restore, t); };
+  if (r.measure)
+    job.request.measure = [&](size_t i, const tune::Clock::Step &restore, tune::Timing &t) {
+      return subject->measure(i, restore, t);
+    };
   TuneReport result;
   Status s = runTuning(*c, job, result);
   *report = nullptr;
@@ -112,12 +120,18 @@ TegulaStatus tegula_tuning_restore_on(TegulaTuning *t, void *stream) {
 }
 TegulaStatus tegula_tuning_restore(TegulaTuning *t) { return tegula_tuning_restore_on(t, t ? t->stream : nullptr); }
 
-TegulaStatus tegula_graph_times(TegulaContext *c, int32_t device, TegulaStatus (*work)(void *user, void *stream), void *user, double ms, double *ns, size_t count) {
+TegulaStatus tegula_graph_times(TegulaContext *c, int32_t device, TegulaStatus (*work)(void *user, void *stream),
+                                void *user, double ms, double *ns, size_t count) {
   if (!c || !work || !ns || !count) return fail(TEGULA_INVALID_ARGUMENT, "tegula_graph_times: null argument");
   Status status;
   DeviceEntry *entry = c->device(device, status);
   std::vector<double> times;
-  if (entry) status = tune::Clock(*entry->device, nullptr, true).graphTimes([&](void *stream) -> Status { return work(user, stream) == TEGULA_OK ? Status::ok() : lastStatus(); }, ms * 1e6, count, times);
+  if (entry)
+    status =
+        tune::Clock(*entry->device, nullptr, true)
+            .graphTimes(
+                [&](void *stream) -> Status { return work(user, stream) == TEGULA_OK ? Status::ok() : lastStatus(); },
+                ms * 1e6, count, times);
   if (!status) return fail(status);
   std::copy(times.begin(), times.end(), ns);
   return TEGULA_OK;

@@ -40,35 +40,40 @@ struct UsedGuess {
   const char *used = "first";
 };
 
-static std::string makeReport(const TuneJob &job, const std::string &device, const char *by, const tune::Result &r, const TuneReport &report,
-                              const std::optional<UsedGuess> &guess) {
+static std::string makeReport(const TuneJob &job, const std::string &device, const char *by, const tune::Result &r,
+                              const TuneReport &report, const std::optional<UsedGuess> &guess) {
   auto number = [](double v) {
     char text[32];
     std::snprintf(text, sizeof text, "%.17g", v);
     return std::string(text);
   };
-  std::string j = "{\"function\":" + jsonString(job.name) + ",\"key\":" + jsonString(job.arguments) + ",\"device\":" + jsonString(device) +
-                  ",\"chosen\":" + (report.found ? std::to_string(r.best) : "null") + ",\"by\":\"" + by + "\",\"seconds\":" + number(r.seconds) + ",\"clock\":\"" + r.clock +
+  std::string j = "{\"function\":" + jsonString(job.name) + ",\"key\":" + jsonString(job.arguments) +
+                  ",\"device\":" + jsonString(device) +
+                  ",\"chosen\":" + (report.found ? std::to_string(r.best) : "null") + ",\"by\":\"" + by +
+                  "\",\"seconds\":" + number(r.seconds) + ",\"clock\":\"" + r.clock +
                   "\",\"compared\":" + (r.compared ? "true" : "false") + ",\"blind\":[";
   for (size_t i = 0; i < r.blind.size(); ++i) j += (i ? "," : "") + jsonString(r.blind[i]);
   j += "],";
   if (guess)
-    j += "\"guess\":{\"config\":" + jsonString(guess->config) + ",\"device\":" + jsonString(guess->device) + ",\"version\":" + jsonString(guess->version) +
-         ",\"used\":\"" + guess->used + "\"},";
+    j += "\"guess\":{\"config\":" + jsonString(guess->config) + ",\"device\":" + jsonString(guess->device) +
+         ",\"version\":" + jsonString(guess->version) + ",\"used\":\"" + guess->used + "\"},";
   if (!job.recipe.empty()) j += "\"recipe\":" + job.recipe + ",";
   j += "\"warnings\":[";
   for (size_t i = 0; i < report.warnings.size(); ++i) j += (i ? "," : "") + jsonString(report.warnings[i]);
   j += "],\"remarks\":[";
   if (r.divided)
-    j += jsonString(job.name + ": no more than half of the configurations leave the same values in what they write (workspaces that depend on the configuration do so), so none is "
-                               "refused for that");
+    j += jsonString(
+        job.name +
+        ": no more than half of the configurations leave the same values in what they write (workspaces that depend on the configuration do so), so none is "
+        "refused for that");
   j += "],\"configs\":[";
   for (size_t i = 0; i < r.outcomes.size(); ++i) {
     const tune::Outcome &o = r.outcomes[i];
-    j += (i ? ",{" : "{") + std::string("\"config\":") + jsonString(job.subject->name(i)) + ",\"state\":\"" + (o.record ? nameOf(o.record->state) : "untried") + "\"";
+    j += (i ? ",{" : "{") + std::string("\"config\":") + jsonString(job.subject->name(i)) + ",\"state\":\"" +
+         (o.record ? nameOf(o.record->state) : "untried") + "\"";
     if (o.is(tune::State::Ok))
-      j += ",\"median_ns\":" + number(o.record->medianNs) + ",\"low_ns\":" + number(o.record->lowNs) + ",\"high_ns\":" + number(o.record->highNs) +
-           ",\"runs\":" + std::to_string(o.record->runs);
+      j += ",\"median_ns\":" + number(o.record->medianNs) + ",\"low_ns\":" + number(o.record->lowNs) +
+           ",\"high_ns\":" + number(o.record->highNs) + ",\"runs\":" + std::to_string(o.record->runs);
     if (o.estimateNs > 0) j += ",\"estimate_ns\":" + number(o.estimateNs);
     if (o.record && !o.record->kind.empty()) j += ",\"kind\":" + jsonString(o.record->kind);
     if (o.record && !o.record->reason.empty()) j += ",\"reason\":" + jsonString(o.record->reason);
@@ -78,14 +83,19 @@ static std::string makeReport(const TuneJob &job, const std::string &device, con
 }
 
 /// One line that is written over. `begun`: when the first configuration was done.
-static void showProgress(const TuneJob &job, std::chrono::steady_clock::time_point begun, size_t done, size_t count, size_t best, double ns) {
+static void showProgress(const TuneJob &job, std::chrono::steady_clock::time_point begun, size_t done, size_t count,
+                         size_t best, double ns) {
   constexpr size_t width = 20;
   std::string bar(done * width / count, '#');
   bar.resize(width, '.');
   std::fprintf(stderr, "\r\033[Ktuning %s [%s] %zu of %zu", job.name.c_str(), bar.c_str(), done, count);
-  if (best < job.subject->count()) std::fprintf(stderr, ", best %.2f us (%s)", ns / 1e3, job.subject->name(best).c_str());
-  double each = done > 1 ? std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count() / static_cast<double>(done - 1) : 0;
-  if (each > 0 && done < count) std::fprintf(stderr, ", %.0f s left", std::ceil(each * static_cast<double>(count - done)));
+  if (best < job.subject->count())
+    std::fprintf(stderr, ", best %.2f us (%s)", ns / 1e3, job.subject->name(best).c_str());
+  double each = done > 1 ? std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count() /
+                               static_cast<double>(done - 1)
+                         : 0;
+  if (each > 0 && done < count)
+    std::fprintf(stderr, ", %.0f s left", std::ceil(each * static_cast<double>(count - done)));
   if (done == count) std::fputs("\r\033[K", stderr);
   std::fflush(stderr);
 }
@@ -93,23 +103,33 @@ static void showProgress(const TuneJob &job, std::chrono::steady_clock::time_poi
 static void addWarnings(const TuneJob &job, const tune::Result &r, std::vector<std::string> &out) {
   for (size_t i = 0; i < r.outcomes.size(); ++i)
     if (const tune::Outcome &o = r.outcomes[i]; o.is(tune::State::Rejected))
-      out.push_back(job.name + ": configuration (" + job.subject->name(i) + ") " + o.record->reason + ", and is not used");
+      out.push_back(job.name + ": configuration (" + job.subject->name(i) + ") " + o.record->reason +
+                    ", and is not used");
   for (size_t i = 0; i < r.outcomes.size() && i < job.request.known.size(); ++i)
-    if (const std::optional<tune::Record> &known = job.request.known[i].record; known && known->state == tune::State::Faulted)
-      out.push_back(job.name + ": configuration (" + job.subject->name(i) + ") failed in an earlier run and is not used: " + known->reason);
+    if (const std::optional<tune::Record> &known = job.request.known[i].record;
+        known && known->state == tune::State::Faulted)
+      out.push_back(job.name + ": configuration (" + job.subject->name(i) +
+                    ") failed in an earlier run and is not used: " + known->reason);
   for (size_t i = 0; i < r.outcomes.size(); ++i)
-    if (const tune::Outcome &o = r.outcomes[i]; o.is(tune::State::Faulted) && (i >= job.request.known.size() || !job.request.known[i].record))
+    if (const tune::Outcome &o = r.outcomes[i];
+        o.is(tune::State::Faulted) && (i >= job.request.known.size() || !job.request.known[i].record))
       out.push_back(job.name + ": configuration (" + job.subject->name(i) + ") is not used; " + o.record->reason);
-  if (!r.whyNoGraphs.empty()) out.push_back(job.name + ": launches are timed one by one, as they cannot be recorded in CUDA graphs: " + r.whyNoGraphs);
+  if (!r.whyNoGraphs.empty())
+    out.push_back(job.name +
+                  ": launches are timed one by one, as they cannot be recorded in CUDA graphs: " + r.whyNoGraphs);
   std::string names;
   for (const std::string &b : r.blind) names += (names.empty() ? "`" : ", `") + b + "`";
   if (!names.empty())
-    out.push_back(job.name + ": " + names + (r.blind.size() == 1 ? " is" : " are") +
-                  " read and written by the kernel and cannot be set back between trials (more than TEGULA_TUNE_BYTES = " + std::to_string(job.request.copyLimit) +
-                  " bytes, or of unknown extent); in Python `restore_value` or `reset_to_zero` can, elsewhere more of these bytes");
+    out.push_back(
+        job.name + ": " + names + (r.blind.size() == 1 ? " is" : " are") +
+        " read and written by the kernel and cannot be set back between trials (more than TEGULA_TUNE_BYTES = " +
+        std::to_string(job.request.copyLimit) +
+        " bytes, or of unknown extent); in Python `restore_value` or `reset_to_zero` can, elsewhere more of these bytes");
 }
 
-std::string TuneJob::storedName(size_t i) const { return i < texts.size() && !texts[i].empty() ? subject->name(i) + " (" + texts[i] + ")" : subject->name(i); }
+std::string TuneJob::storedName(size_t i) const {
+  return i < texts.size() && !texts[i].empty() ? subject->name(i) + " (" + texts[i] + ")" : subject->name(i);
+}
 
 tune::KernelKey kernelKeyOf(TegulaFunction &f, bool isFamily) {
   if (isFamily) {
@@ -122,9 +142,10 @@ tune::KernelKey kernelKeyOf(TegulaFunction &f, bool isFamily) {
   return tune::KernelKey::of(f.fn->name, f.fn->sourceHash());
 }
 
-/// Times of a CPU are those of so many threads.
+/// Times of a CPU are those of that many threads.
 static std::string deviceText(const TegulaContext &context, const DeviceEntry &device) {
-  return device.index == DeviceIndex::cpu ? device.description + ", threads: " + std::to_string(context.threads) : device.description;
+  return device.index == DeviceIndex::cpu ? device.description + ", threads: " + std::to_string(context.threads)
+                                          : device.description;
 }
 
 /// "0.1.0+9f3c21d0a4b7": results of another build are guesses.
@@ -138,8 +159,12 @@ namespace {
 class Kept {
 public:
   Kept(TegulaContext &context, const TuneJob &job, const DeviceEntry &device)
-      : context_(context), store_(context.tuning.results()), job_(job), kernel_(kernelKeyOf(*job.function, !job.texts.empty())),
-        key_{deviceText(context, device), device.target.name + (context.debug ? ", debug" : "") + (context.checked ? ", checked" : ""), job.arguments, buildText()} {}
+      : context_(context), store_(context.tuning.results()), job_(job),
+        kernel_(kernelKeyOf(*job.function, !job.texts.empty())), key_{deviceText(context, device),
+                                                                      device.target.name +
+                                                                          (context.debug ? ", debug" : "") +
+                                                                          (context.checked ? ", checked" : ""),
+                                                                      job.arguments, buildText()} {}
 
   /// Fills in what is known. True: nothing is left to do, the choice is `out.best`.
   bool look(tune::Request &request, tune::Result &out, const char *&by, Status &status) {
@@ -151,16 +176,21 @@ public:
     among_ = amongOf(request);
     auto isDone = [&](const tune::Found &f) { return !among_.empty() && f.choice && f.choice->among == among_; };
     // Without a choice what was measured is of a tuning that did not end.
-    auto isProvisional = [](const tune::Record &r, const tune::Found &f) { return r.state == tune::State::Ok && !f.choice; };
+    auto isProvisional = [](const tune::Record &r, const tune::Found &f) {
+      return r.state == tune::State::Ok && !f.choice;
+    };
     auto enough = [&](const tune::Found &f) {
       for (size_t i = 0; i < job_.subject->count(); ++i)
-        if (auto it = f.configs.find(job_.storedName(i)); it == f.configs.end() || isProvisional(it->second, f)) return false;
+        if (auto it = f.configs.find(job_.storedName(i)); it == f.configs.end() || isProvisional(it->second, f))
+          return false;
       return true;
     };
     if (!isDone(found) && !enough(found)) {
       auto satisfies = [&](const tune::Found &f) { return isDone(f) || enough(f); };
       // Somebody who measures for longer than this is not waited for.
-      tune::Waited w = store_.waitForResult(kernel_, key_, satisfies, std::chrono::steady_clock::now() + std::chrono::minutes(10), [&] { return isInterrupted(); });
+      tune::Waited w =
+          store_.waitForResult(kernel_, key_, satisfies, std::chrono::steady_clock::now() + std::chrono::minutes(10),
+                               [&] { return isInterrupted(); });
       if (w.stopped) {
         status = Status::error(TEGULA_CANCELLED, "interrupted while another process measures the same");
         return true;
@@ -178,7 +208,9 @@ public:
       }
     if (all) by = "file";
     if (lease_)
-      request.running = [this](size_t i, bool ended) { ended ? lease_->clear() : lease_->mark(job_.storedName(i), job_.arguments); };
+      request.running = [this](size_t i, bool ended) {
+        ended ? lease_->clear() : lease_->mark(job_.storedName(i), job_.arguments);
+      };
     // What a tuning that is killed has found out is there for the next one.
     request.learnt = [this](size_t i, const tune::Outcome &o) {
       tune::Entry entry;
@@ -193,7 +225,9 @@ public:
     for (size_t i = 0; i < r.outcomes.size(); ++i)
       if (r.outcomes[i].record) entry.configs.emplace(job_.storedName(i), *r.outcomes[i].record);
     // A choice by the model has no date and no times: the same bytes everywhere.
-    if (ok) entry.choice = {job_.storedName(r.best), r.byModel ? tune::How::Model : tune::How::Measured, r.byModel ? 0 : tune::now(), r.byModel ? "" : among_};
+    if (ok)
+      entry.choice = {job_.storedName(r.best), r.byModel ? tune::How::Model : tune::How::Measured,
+                      r.byModel ? 0 : tune::now(), r.byModel ? "" : among_};
     if (r.byModel)
       for (auto &[name, record] : entry.configs) record.date = 0;
     if (Status s = store_.record(kernel_, key_, entry); !s) warnings.push_back(job_.name + ": " + s.text);
@@ -224,7 +258,9 @@ private:
   void guessFrom(const tune::Found &found, tune::Request &request) {
     for (const tune::Guess &g : found.guesses) {
       std::optional<tune::Choice> c = g.entry.chosen();
-      if (!c || c->how != tune::How::Measured || found.configs.contains(c->config) || machineOf(g.key.target) != machineOf(key_.target)) continue;
+      if (!c || c->how != tune::How::Measured || found.configs.contains(c->config) ||
+          machineOf(g.key.target) != machineOf(key_.target))
+        continue;
       for (size_t i = 0; i < job_.subject->count(); ++i) {
         if (job_.storedName(i) != c->config) continue;
         request.guesses = {i};
@@ -241,14 +277,18 @@ private:
         out.best = i;
         out.outcomes.resize(job_.subject->count());
         for (size_t k = 0; k < out.outcomes.size(); ++k)
-          if (auto it = found.configs.find(job_.storedName(k)); it != found.configs.end()) out.outcomes[k].record = it->second;
+          if (auto it = found.configs.find(job_.storedName(k)); it != found.configs.end())
+            out.outcomes[k].record = it->second;
         by = "file";
         return true;
       }
     return false;
   }
 
-  bool isInterrupted() { return word_.word().load(std::memory_order_relaxed) == 1 || (context_.interrupt && context_.interrupt(context_.interruptUser) != 0); }
+  bool isInterrupted() {
+    return word_.word().load(std::memory_order_relaxed) == 1 ||
+           (context_.interrupt && context_.interrupt(context_.interruptUser) != 0);
+  }
 
   TegulaContext &context_;
   runtime::CancelWord word_{context_.cancel};

@@ -16,20 +16,23 @@ struct TuneJob {
   tune::Request request;
   bool persist = true, showProgress = false;
   std::string recipe; // JSON of the recipe that the configurations are of; "": there is none
-  /// Of kernels that are written down for each configuration: a hash of each one's text, which its results are of. None: the function's text is all there is.
+  /// Of kernels that are written down for each configuration: a hash of each one's text, which its results are of.
+  /// None: the function's text is all there is.
   std::vector<std::string> texts;
   /// What files call a configuration.
   std::string storedName(size_t i) const;
 };
 
 /// Which kernel results are of: by its name and what it does, wherever its file lies.
-/// `isFamily`: of all functions of that name and with those parameters, whose configurations say by TuneJob::texts which text they are of.
+/// `isFamily`: of all functions of that name and with those parameters, whose configurations say by TuneJob::texts
+/// which text they are of.
 tune::KernelKey kernelKeyOf(TegulaFunction &f, bool isFamily = false);
 
 /// Options with the context's word where they say nothing.
 void readOptions(const TegulaTunerOptions &options, const TegulaContext &context, TuneJob &job);
 
-/// `points`: the job's configurations in a space; none: they are a list. Has them searched if the options say so, or if they say nothing and there are many.
+/// `points`: the job's configurations in a space; none: they are a list. Has them searched if the options say so, or if
+/// they say nothing and there are many.
 void searchIf(const TegulaTunerOptions &options, std::vector<tune::Point> points, TuneJob &job);
 
 struct TuneReport {
@@ -39,8 +42,8 @@ struct TuneReport {
   std::vector<std::string> warnings; // also in `json`
 };
 
-/// Looks into the files, waits for other processes that measure the same, tunes what is left, and keeps it. The error's text begins
-/// with "tuning `NAME`: ".
+/// Looks into the files, waits for other processes that measure the same, tunes what is left, and keeps it. The error's
+/// text begins with "tuning `NAME`: ".
 runtime::Status runTuning(TegulaContext &context, TuneJob &job, TuneReport &out);
 
 } // namespace tegula::api

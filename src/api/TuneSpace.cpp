@@ -14,7 +14,9 @@ using runtime::Status;
 namespace {
 /// Name and view of a configuration whose values are there; where it is it stays.
 void finish(TuneConfig &c) {
-  auto add = [&](const std::string &name, const std::string &value) { c.name += (c.name.empty() ? "" : ", ") + name + ": " + value; };
+  auto add = [&](const std::string &name, const std::string &value) {
+    c.name += (c.name.empty() ? "" : ", ") + name + ": " + value;
+  };
   for (const TuneConfig::Value &v : c.values) {
     add(v.name, v.value->reprText());
     c.borrowed.push_back({v.name.c_str(), v.value.get()});
@@ -39,12 +41,16 @@ struct SpaceAxis {
 };
 
 bool readAxis(TegulaFunction &f, const TegulaAxis &axis, SpaceAxis &out) {
-  auto wrong = [&](const std::string &what) { return fail(TEGULA_INVALID_ARGUMENT, "`" + out.name + "`: " + what), false; };
-  if (!axis.name || (!axis.text && !axis.values && axis.value_count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create_space: a name or values of an axis are null"), false;
+  auto wrong = [&](const std::string &what) {
+    return fail(TEGULA_INVALID_ARGUMENT, "`" + out.name + "`: " + what), false;
+  };
+  if (!axis.name || (!axis.text && !axis.values && axis.value_count))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create_space: a name or values of an axis are null"), false;
   out.name = axis.name;
   int64_t index = indexOf(f, out.name);
   if (index < 0) out.number = configNumber(out.name);
-  if (index < 0 && !out.number) return fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "` has no parameter `" + out.name + "`"), false;
+  if (index < 0 && !out.number)
+    return fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "` has no parameter `" + out.name + "`"), false;
   out.param = static_cast<uint32_t>(std::max<int64_t>(index, 0));
   std::vector<std::string> texts;
   std::string error;
@@ -60,7 +66,8 @@ bool readAxis(TegulaFunction &f, const TegulaAxis &axis, SpaceAxis &out) {
     out.values.emplace_back(axis.values[i]);
   }
   for (const Ref<TegulaValue> &v : out.values)
-    if (int64_t n; out.number && (tegula_value_as_int(v.get(), &n) != TEGULA_OK || n < 1 || n > 1 << 20)) return wrong("takes positive numbers");
+    if (int64_t n; out.number && (tegula_value_as_int(v.get(), &n) != TEGULA_OK || n < 1 || n > 1 << 20))
+      return wrong("takes positive numbers");
   return true;
 }
 
@@ -78,7 +85,8 @@ void fill(const std::vector<SpaceAxis> &axes, const tune::Point &p, TuneConfig &
 /// The kernel of one call with other constants.
 class CallStudy final : public tune::Study {
 public:
-  CallStudy(TegulaFunction &f, const TuneSubject::Call &call, const TegulaArg *args, size_t count, std::vector<uint32_t> free)
+  CallStudy(TegulaFunction &f, const TuneSubject::Call &call, const TegulaArg *args, size_t count,
+            std::vector<uint32_t> free)
       : f_(f), call_(call), args_(args, args + count), free_(std::move(free)) {}
 
   tune::Look look(const std::vector<int64_t> &values) override {
@@ -119,18 +127,21 @@ std::string textOf(const tune::Recipe &r) {
   };
   auto number = [](auto n) { return std::to_string(n); };
   std::string axes = list(r.axes, [&](const tune::RecipeAxis &a) {
-    return "{\"name\":" + jsonString(a.name) + ",\"role\":" + jsonString(a.role) + ",\"values\":" + list(a.values, number) + ",\"reason\":" + jsonString(a.reason) + "}";
+    return "{\"name\":" + jsonString(a.name) + ",\"role\":" + jsonString(a.role) +
+           ",\"values\":" + list(a.values, number) + ",\"reason\":" + jsonString(a.reason) + "}";
   });
   std::string configs = list(r.points, [&](const tune::Point &p) {
     std::vector<int64_t> values;
     for (size_t a = 0; a < p.size(); ++a) values.push_back(r.axes[a].values[p[a]]);
     return list(values, number);
   });
-  return "{\"kind\":" + jsonString(r.kind) + ",\"axes\":" + axes + ",\"configs\":" + configs + ",\"reasons\":" + list(r.reasons, [](const std::string &s) { return jsonString(s); }) + "}";
+  return "{\"kind\":" + jsonString(r.kind) + ",\"axes\":" + axes + ",\"configs\":" + configs +
+         ",\"reasons\":" + list(r.reasons, [](const std::string &s) { return jsonString(s); }) + "}";
 }
 
 /// False: the last error is set.
-bool proposeFor(TegulaFunction &f, const TuneSubject::Call &call, const TegulaArg *args, size_t count, tune::Recipe &out, std::vector<uint32_t> &free) {
+bool proposeFor(TegulaFunction &f, const TuneSubject::Call &call, const TegulaArg *args, size_t count,
+                tune::Recipe &out, std::vector<uint32_t> &free) {
   std::vector<std::string> names;
   const std::vector<Param> &params = f.params();
   for (size_t i = 0; i < params.size(); ++i) {
@@ -143,13 +154,14 @@ bool proposeFor(TegulaFunction &f, const TuneSubject::Call &call, const TegulaAr
   if (index < 0) return false;
   CallStudy study(f, call, args, count, free);
   tune::RecipeTarget target{index != DeviceIndex::cpu, !call.options.num_warps, !call.options.num_stages};
-  if (Status s = tune::propose(study, names, target, out); !s) return fail(s.code, "`" + f.fn->name + "`: " + s.text), false;
+  if (Status s = tune::propose(study, names, target, out); !s)
+    return fail(s.code, "`" + f.fn->name + "`: " + s.text), false;
   return true;
 }
 } // namespace
 
-bool proposeConfigs(TegulaFunction &f, const TuneSubject::Call &call, const TegulaArg *args, size_t count, std::vector<TuneConfig> &out,
-                    std::vector<tune::Point> &points, std::string &recipe) {
+bool proposeConfigs(TegulaFunction &f, const TuneSubject::Call &call, const TegulaArg *args, size_t count,
+                    std::vector<TuneConfig> &out, std::vector<tune::Point> &points, std::string &recipe) {
   tune::Recipe r;
   std::vector<uint32_t> free;
   if (!proposeFor(f, call, args, count, r, free)) return false;
@@ -172,9 +184,12 @@ bool proposeConfigs(TegulaFunction &f, const TuneSubject::Call &call, const Tegu
 }
 
 bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out) {
-  auto wrong = [&](const std::string &what) { return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: " + what), false; };
+  auto wrong = [&](const std::string &what) {
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: " + what), false;
+  };
   TegulaConfig full{};
-  if (!takeSized(&c, full) || (!full.values && full.value_count)) return wrong("`size` of a configuration is not set, or its values are null");
+  if (!takeSized(&c, full) || (!full.values && full.value_count))
+    return wrong("`size` of a configuration is not set, or its values are null");
   for (size_t i = 0; i < full.value_count; ++i) {
     const TegulaNamedValue &v = full.values[i];
     if (!v.name || !v.value) return wrong("a value of a configuration is null");
@@ -185,8 +200,11 @@ bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out) {
   for (const ConfigNumber &n : configNumbers) out.view.*n.config = full.*n.config;
   if (full.function) {
     const std::vector<Param> &own = f.params(), &other = full.function->params();
-    if (!std::equal(own.begin(), own.end(), other.begin(), other.end(), [](const Param &a, const Param &b) { return a.name == b.name; }))
-      return fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "`: the function of a configuration has other parameters"), false;
+    if (!std::equal(own.begin(), own.end(), other.begin(), other.end(),
+                    [](const Param &a, const Param &b) { return a.name == b.name; }))
+      return fail(TEGULA_INVALID_ARGUMENT,
+                  "`" + f.fn->name + "`: the function of a configuration has other parameters"),
+             false;
     out.function = Ref(full.function);
   }
   finish(out);
@@ -224,10 +242,13 @@ std::vector<tune::Point> pointsOf(const std::vector<TuneConfig> &configs) {
   return points;
 }
 
-bool readSpace(TegulaFunction &f, const TegulaSpace &given, std::vector<TuneConfig> &out, std::vector<tune::Point> &points) {
+bool readSpace(TegulaFunction &f, const TegulaSpace &given, std::vector<TuneConfig> &out,
+               std::vector<tune::Point> &points) {
   TegulaSpace full{};
   if (!takeSized(&given, full) || (!full.axes && full.axis_count))
-    return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create_space: `size` of the space is not set, or its axes are null"), false;
+    return fail(TEGULA_INVALID_ARGUMENT,
+                "tegula_tuner_create_space: `size` of the space is not set, or its axes are null"),
+           false;
   if (!full.axis_count) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create_space: the space has no axes"), false;
   std::vector<SpaceAxis> axes(full.axis_count);
   tune::Space space;
@@ -246,7 +267,8 @@ bool readSpace(TegulaFunction &f, const TegulaSpace &given, std::vector<TuneConf
   std::string error;
   if (!space.points(where, points, error)) {
     if (!error.empty()) fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "`: " + error);
-    else if (tegula_last_status() == TEGULA_OK) fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "`: the constraint failed");
+    else if (tegula_last_status() == TEGULA_OK)
+      fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "`: the constraint failed");
     return false;
   }
   out.resize(points.size());
@@ -258,10 +280,12 @@ bool readSpace(TegulaFunction &f, const TegulaSpace &given, std::vector<TuneConf
 
 using namespace tegula::api;
 
-TegulaStatus tegula_propose(TegulaFunction *f, TegulaGridFn grid, void *user, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, char **json) {
+TegulaStatus tegula_propose(TegulaFunction *f, TegulaGridFn grid, void *user, const TegulaArg *args, size_t count,
+                            const TegulaLaunchOptions *options, char **json) {
   if (!f || !grid || !json || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_propose: null argument");
   TuneSubject::Call call{grid, user, TEGULA_LAUNCH_OPTIONS_INIT};
-  if (options && !takeSized(options, call.options)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_propose: `size` of the options is not set");
+  if (options && !takeSized(options, call.options))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_propose: `size` of the options is not set");
   tegula::tune::Recipe r;
   std::vector<uint32_t> free;
   if (!proposeFor(*f, call, args, count, r, free)) return tegula_last_status();

@@ -40,7 +40,8 @@ TegulaArg OwnedArgs::own(const TegulaArg &a) {
 
 Status lastStatus() {
   Status s{tegula_last_status(), tegula_last_error(), {}};
-  if (TegulaShortage what; tegula_last_shortage(&what) == TEGULA_OK) s.shortage = {what.name, what.required, what.limit};
+  if (TegulaShortage what; tegula_last_shortage(&what) == TEGULA_OK)
+    s.shortage = {what.name, what.required, what.limit};
   return s;
 }
 
@@ -51,7 +52,8 @@ bool gridOf(const TegulaFunction &f, const TuneConfig &config, TegulaGridFn grid
   return false;
 }
 
-std::vector<tune::Buffer> buffersOf(TegulaFunction &f, const TegulaKernel &k, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options) {
+std::vector<tune::Buffer> buffersOf(TegulaFunction &f, const TegulaKernel &k, const TegulaArg *args, size_t count,
+                                    const TegulaLaunchOptions &options) {
   std::vector<tune::Buffer> buffers;
   CallOptions call;
   BoundCall bound;
@@ -70,7 +72,9 @@ static bool isSkipped(const Status &s) {
   if (s.code == TEGULA_OUT_OF_RESOURCES || s.code == TEGULA_ASSEMBLER_ERROR) return true;
   if (s.code != TEGULA_COMPILE_ERROR) return false;
   for (size_t i = 0, n = tegula_diagnostic_count(); i < n; ++i)
-    if (TegulaDiagnostic d; tegula_diagnostic_get(i, &d) == TEGULA_OK && d.severity == TEGULA_SEVERITY_ERROR && std::strcmp(d.kind, "staticAssertFailed") != 0) return false;
+    if (TegulaDiagnostic d; tegula_diagnostic_get(i, &d) == TEGULA_OK && d.severity == TEGULA_SEVERITY_ERROR &&
+                            std::strcmp(d.kind, "staticAssertFailed") != 0)
+      return false;
   return true;
 }
 
@@ -88,7 +92,8 @@ tune::Sketch TuneSubject::sketchOne(size_t i) {
     return out;
   }
   if (const std::optional<GridOf> &g = grids_[i]; g && g->status)
-    if (double ns = 0; tegula_kernel_estimate(k, g->extents, args, n, &o, &ns, nullptr) == TEGULA_OK) out.estimateNs = ns;
+    if (double ns = 0; tegula_kernel_estimate(k, g->extents, args, n, &o, &ns, nullptr) == TEGULA_OK)
+      out.estimateNs = ns;
   release(k);
   return out;
 }
@@ -131,7 +136,8 @@ tune::Compiled TuneSubject::compile(size_t i) {
   TegulaLaunchOptions o = call_.options;
   config.apply(o);
   int32_t extents[3];
-  if (int64_t programs; grids_[i] && grids_[i]->status && runtime::checkGrid(grids_[i]->extents, extents, programs)) o.programs = programs;
+  if (int64_t programs; grids_[i] && grids_[i]->status && runtime::checkGrid(grids_[i]->extents, extents, programs))
+    o.programs = programs;
   TegulaKernel *k = nullptr;
   if (tegula_compile(&functionOf(config), args, n, &o, &k) != TEGULA_OK) {
     out.status = lastStatus();
@@ -141,7 +147,8 @@ tune::Compiled TuneSubject::compile(size_t i) {
   out.buffers = buffersOf(functionOf(config), *k, args, n, o);
   // Without an estimate the configurations keep their order.
   if (const std::optional<GridOf> &g = grids_[i]; g && g->status)
-    if (double ns = 0; tegula_kernel_estimate(k, g->extents, args, n, &o, &ns, nullptr) == TEGULA_OK) out.estimateNs = ns;
+    if (double ns = 0; tegula_kernel_estimate(k, g->extents, args, n, &o, &ns, nullptr) == TEGULA_OK)
+      out.estimateNs = ns;
   if (k->target.isCpu()) out.code.assign(k->object.data(), k->object.size());
   if (const std::optional<GridOf> &g = grids_[i]; g && g->status && function_->context->tuning.rehearses)
     if (Status s = rehearsal_.run(*k, g->extents, args, n, o); !s) {

@@ -1,4 +1,5 @@
-// A function and its configurations as the tuner (src/tune) sees them: compiled and launched with the arguments of one call.
+// A function and its configurations as the tuner (src/tune) sees them: compiled and launched with the arguments of one
+// call.
 #pragma once
 #include "api/Compile.h"
 #include "api/Rehearsal.h"
@@ -18,9 +19,11 @@ struct TuneConfig {
   Ref<TegulaFunction> function;           // null: the tuner's
   std::string name;                       // "BLOCK: 64, num_warps: 4"
   std::vector<TegulaNamedValue> borrowed; // `values`, for `view`
-  TegulaConfig view{};                    // what callers are shown, and the numbers; lives as long as this object stays where it is
+  // what callers are shown, and the numbers; lives as long as this object stays where it is
+  TegulaConfig view{};
 
-  /// `args` with the values in their places; `to` has room for as many as the function has parameters. Gives the new count.
+  /// `args` with the values in their places; `to` has room for as many as the function has parameters. Gives the new
+  /// count.
   size_t apply(const TegulaArg *args, size_t count, TegulaArg *to) const;
   /// The options of a launch with those that are set here.
   void apply(TegulaLaunchOptions &options) const;
@@ -47,7 +50,8 @@ public:
     void *user;
     TegulaLaunchOptions options;
   };
-  TuneSubject(Ref<TegulaFunction> function, std::shared_ptr<const std::vector<TuneConfig>> configs, const TegulaArg *args, size_t count, const Call &call)
+  TuneSubject(Ref<TegulaFunction> function, std::shared_ptr<const std::vector<TuneConfig>> configs,
+              const TegulaArg *args, size_t count, const Call &call)
       : function_(std::move(function)), configs_(std::move(configs)), args_(args, count), call_(call),
         rehearsal_(*function_, function_->context->tuning.copyBytes) {}
   /// The class of the arguments, for messages.
@@ -82,7 +86,9 @@ runtime::Status lastStatus();
 /// Asks the caller for the grid. False: the last error is set.
 bool gridOf(const TegulaFunction &f, const TuneConfig &config, TegulaGridFn grid, void *user, int64_t out[3]);
 
-/// The memory that a kernel's pointer arguments lead to, for a call with `args`; the call's options are those of the launch.
-std::vector<tune::Buffer> buffersOf(TegulaFunction &f, const TegulaKernel &k, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options);
+/// The memory that a kernel's pointer arguments lead to, for a call with `args`; the call's options are those of the
+/// launch.
+std::vector<tune::Buffer> buffersOf(TegulaFunction &f, const TegulaKernel &k, const TegulaArg *args, size_t count,
+                                    const TegulaLaunchOptions &options);
 
 } // namespace tegula::api

@@ -29,7 +29,8 @@ enum class Part : uint8_t {
   Chosen // it is a configuration's
 };
 
-/// What an argument is like in calls that have the same key for certain. Without branches: a look-up is half of what a launch costs beyond one without a tuner.
+/// What an argument is like in calls that have the same key for certain. Without branches: a look-up is half of what a
+/// launch costs beyond one without a tuner.
 struct Likeness {
   uint32_t headMask = 0, head = 0; // of its first four bytes: kind, type, flags
   uint64_t mask = 0, bits = 0;     // of its number
@@ -42,7 +43,8 @@ struct Likeness {
     std::memcpy(&headMask, &all, sizeof headMask);
     std::memcpy(&head, &a, sizeof head);
     head &= headMask;
-    bool isNumber = a.kind == TEGULA_ARG_INT || a.kind == TEGULA_ARG_UINT || a.kind == TEGULA_ARG_BOOL || a.kind == TEGULA_ARG_FLOAT;
+    bool isNumber = a.kind == TEGULA_ARG_INT || a.kind == TEGULA_ARG_UINT || a.kind == TEGULA_ARG_BOOL ||
+                    a.kind == TEGULA_ARG_FLOAT;
     if (isNumber && part == Part::Value) mask = ~uint64_t(0), bits = a.u.u;
   }
   /// False: arguments of this kind have more in a key than their number.
@@ -121,7 +123,8 @@ static std::unique_ptr<TegulaTuner> makeTuner(TegulaFunction &f, const TegulaTun
   auto made = std::make_unique<TegulaTuner>();
   TegulaTuner &t = *made;
   t.function = Ref(&f);
-  if (options && !takeSized(options, t.options)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: `size` of the options is not set"), nullptr;
+  if (options && !takeSized(options, t.options))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: `size` of the options is not set"), nullptr;
   const std::vector<Param> &params = f.params();
   t.parts.resize(params.size(), t.options.key ? Part::Type : Part::Value);
   for (const Param &p : params) t.names.push_back(p.name);
@@ -129,7 +132,8 @@ static std::unique_ptr<TegulaTuner> makeTuner(TegulaFunction &f, const TegulaTun
     const char *name = t.options.key[i];
     auto p = std::find(t.names.begin(), t.names.end(), name ? name : "");
     if (p == t.names.end()) {
-      fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: the key names `" + std::string(name ? name : "") + "`, which is no parameter of `" + f.fn->name + "`");
+      fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: the key names `" + std::string(name ? name : "") +
+                                        "`, which is no parameter of `" + f.fn->name + "`");
       return nullptr;
     }
     t.parts[static_cast<size_t>(p - t.names.begin())] = Part::Value;
@@ -142,7 +146,8 @@ static void noteChosen(TegulaTuner &t, const std::vector<TuneConfig> &configs) {
     for (const TuneConfig::Value &v : c.values) t.parts[v.param] = Part::Chosen;
 }
 
-TegulaStatus tegula_tuner_create(TegulaFunction *f, const TegulaConfig *configs, size_t count, const TegulaTunerOptions *options, TegulaTuner **out) {
+TegulaStatus tegula_tuner_create(TegulaFunction *f, const TegulaConfig *configs, size_t count,
+                                 const TegulaTunerOptions *options, TegulaTuner **out) {
   if (!f || (!configs && count) || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: null argument");
   if (!count) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: there are no configurations");
   GateSection section;
@@ -150,16 +155,20 @@ TegulaStatus tegula_tuner_create(TegulaFunction *f, const TegulaConfig *configs,
   if (!t) return TEGULA_INVALID_ARGUMENT;
   auto list = std::make_shared<std::vector<TuneConfig>>(count);
   size_t step = configs->size; // an older program's are nearer to one another
-  if (!isSized(configs) || step % alignof(TegulaConfig)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: `size` of a configuration is not set");
+  if (!isSized(configs) || step % alignof(TegulaConfig))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: `size` of a configuration is not set");
   for (size_t i = 0; i < count; ++i)
-    if (!readConfig(*f, *reinterpret_cast<const TegulaConfig *>(reinterpret_cast<const char *>(configs) + i * step), (*list)[i])) return TEGULA_INVALID_ARGUMENT;
+    if (!readConfig(*f, *reinterpret_cast<const TegulaConfig *>(reinterpret_cast<const char *>(configs) + i * step),
+                    (*list)[i]))
+      return TEGULA_INVALID_ARGUMENT;
   noteChosen(*t, *list);
   t->lists.push_back({std::move(list), {}, 0});
   *out = t.release();
   return TEGULA_OK;
 }
 
-TegulaStatus tegula_tuner_create_space(TegulaFunction *f, const TegulaSpace *space, const TegulaTunerOptions *options, TegulaTuner **out) {
+TegulaStatus tegula_tuner_create_space(TegulaFunction *f, const TegulaSpace *space, const TegulaTunerOptions *options,
+                                       TegulaTuner **out) {
   if (!f || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create_space: null argument");
   GateSection section;
   std::unique_ptr<TegulaTuner> t = makeTuner(*f, options);
@@ -228,11 +237,13 @@ static std::string keyText(const TegulaTuner &t, const TegulaArg *args, size_t c
     switch (a.kind) {
     case TEGULA_ARG_POINTER: return add(name + ":*" + tegula_dtype_name(a.dtype));
     case TEGULA_ARG_TUPLE:
-      for (uint32_t i = 0; i < a.count && a.u.items; ++i) self(self, name + "." + std::to_string(i), a.u.items[i], keyed);
+      for (uint32_t i = 0; i < a.count && a.u.items; ++i)
+        self(self, name + "." + std::to_string(i), a.u.items[i], keyed);
       return;
     case TEGULA_ARG_UINT: return keyed ? add(name + "=" + std::to_string(a.u.u)) : void();
     case TEGULA_ARG_INT: case TEGULA_ARG_BOOL: return keyed ? add(name + "=" + std::to_string(a.u.i)) : void();
-    case TEGULA_ARG_FLOAT: return std::snprintf(number, sizeof number, "%.9g", a.u.f), keyed ? add(name + "=" + number) : void();
+    case TEGULA_ARG_FLOAT:
+      return std::snprintf(number, sizeof number, "%.9g", a.u.f), keyed ? add(name + "=" + number) : void();
     case TEGULA_ARG_VALUE: return keyed && a.u.value ? add(name + "=" + a.u.value->reprText()) : void();
     default: return;
     }
@@ -243,7 +254,8 @@ static std::string keyText(const TegulaTuner &t, const TegulaArg *args, size_t c
 }
 
 /// The configurations for these arguments. False: the last error is set.
-static bool listFor(TegulaTuner &t, const TuneSubject::Call &call, const TegulaArg *args, size_t count, ConfigList &out, std::string &recipe) {
+static bool listFor(TegulaTuner &t, const TuneSubject::Call &call, const TegulaArg *args, size_t count, ConfigList &out,
+                    std::string &recipe) {
   if (!t.proposes) return out = t.lists.front(), true;
   auto configs = std::make_shared<std::vector<TuneConfig>>();
   if (!proposeConfigs(*t.function, call, args, count, *configs, out.points, recipe)) return false;
@@ -260,7 +272,8 @@ static bool isFamily(const std::vector<TuneConfig> &configs) {
 }
 
 /// Tunes for these arguments. Null: the last error is set.
-static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubject::Call &call, const TegulaArg *args, size_t count, int32_t device) {
+static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubject::Call &call, const TegulaArg *args,
+                             size_t count, int32_t device) {
   TuneJob job;
   ConfigList list;
   if (!listFor(t, call, args, count, list, job.recipe)) return nullptr;
@@ -272,7 +285,8 @@ static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubje
   job.device = device;
   job.stream = call.options.stream;
   for (const TuneConfig &c : *list.configs)
-    if (isFamily(*list.configs)) job.texts.push_back((c.function ? c.function : t.function)->fn->sourceHash().substr(0, 12));
+    if (isFamily(*list.configs))
+      job.texts.push_back((c.function ? c.function : t.function)->fn->sourceHash().substr(0, 12));
   readOptions(t.options, *t.function->context, job);
   // A list that was made of a space is one: the search learns of each parameter by itself.
   if (list.points.empty() && t.options.search > 0) list.points = pointsOf(*list.configs);
@@ -281,9 +295,16 @@ static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubje
   Status s = runTuning(*t.function->context, job, report);
   for (const std::string &w : report.warnings) t.function->context->warn(w);
   if (!s) return fail(s), nullptr;
-  auto *choice = new Choice{{key.words, key.words + key.count}, list.first + report.best, list.configs, &(*list.configs)[report.best], std::move(report.json),
-                            t.choices.load(std::memory_order_relaxed), device, {}};
-  for (size_t i = 0; i < count && std::all_of(args, args + count, Likeness::canTell); ++i) choice->alike.emplace_back(args[i], t.parts[i]);
+  auto *choice = new Choice{{key.words, key.words + key.count},
+                            list.first + report.best,
+                            list.configs,
+                            &(*list.configs)[report.best],
+                            std::move(report.json),
+                            t.choices.load(std::memory_order_relaxed),
+                            device,
+                            {}};
+  for (size_t i = 0; i < count && std::all_of(args, args + count, Likeness::canTell); ++i)
+    choice->alike.emplace_back(args[i], t.parts[i]);
   t.choices.store(choice, std::memory_order_release);
   return choice;
 }
@@ -298,7 +319,8 @@ static const Choice *choose(TegulaTuner &t, TuneSubject::Call &call, const Tegul
     if (device != DeviceIndex::cpu) call.options.device = device;
     return c;
   };
-  if (const Choice *c = t.recent.load(std::memory_order_acquire); c && c->isPlainly(args, count, device)) return remember(c);
+  if (const Choice *c = t.recent.load(std::memory_order_acquire); c && c->isPlainly(args, count, device))
+    return remember(c);
   TuneKey key;
   makeKey(t, args, count, device, key);
   const Choice *c = t.find(key);
@@ -311,17 +333,23 @@ static const Choice *choose(TegulaTuner &t, TuneSubject::Call &call, const Tegul
 }
 
 /// Checks what all calls check and fills `call` in.
-static bool begin(const char *function, TegulaTuner *t, TegulaGridFn grid, void *user, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, TuneSubject::Call &call) {
-  if (!t || !grid || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, std::string(function) + ": null argument"), false;
+static bool begin(const char *function, TegulaTuner *t, TegulaGridFn grid, void *user, const TegulaArg *args,
+                  size_t count, const TegulaLaunchOptions *options, TuneSubject::Call &call) {
+  if (!t || !grid || (!args && count))
+    return fail(TEGULA_INVALID_ARGUMENT, std::string(function) + ": null argument"), false;
   if (count > t->names.size() || count > BoundCall::maxLeaves)
-    return fail(TEGULA_INVALID_ARGUMENT, "`" + t->function->fn->name + "` takes " + std::to_string(t->names.size()) + " arguments, " + std::to_string(count) + " were given"), false;
+    return fail(TEGULA_INVALID_ARGUMENT, "`" + t->function->fn->name + "` takes " + std::to_string(t->names.size()) +
+                                             " arguments, " + std::to_string(count) + " were given"),
+           false;
   call = {grid, user, TEGULA_LAUNCH_OPTIONS_INIT};
   if (!options) return true;
-  if (!takeSized(options, call.options)) return fail(TEGULA_INVALID_ARGUMENT, std::string(function) + ": `size` of the options is not set"), false;
+  if (!takeSized(options, call.options))
+    return fail(TEGULA_INVALID_ARGUMENT, std::string(function) + ": `size` of the options is not set"), false;
   return true;
 }
 
-TegulaStatus tegula_tuner_choose(TegulaTuner *t, TegulaGridFn grid, void *user, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, size_t *config) {
+TegulaStatus tegula_tuner_choose(TegulaTuner *t, TegulaGridFn grid, void *user, const TegulaArg *args, size_t count,
+                                 const TegulaLaunchOptions *options, size_t *config) {
   TuneSubject::Call call;
   if (!config) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_choose: null argument");
   if (!begin("tegula_tuner_choose", t, grid, user, args, count, options, call)) return TEGULA_INVALID_ARGUMENT;
@@ -331,7 +359,8 @@ TegulaStatus tegula_tuner_choose(TegulaTuner *t, TegulaGridFn grid, void *user, 
   return TEGULA_OK;
 }
 
-TegulaStatus tegula_tuner_launch(TegulaTuner *t, TegulaGridFn grid, void *user, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, TegulaKernel **kernel) {
+TegulaStatus tegula_tuner_launch(TegulaTuner *t, TegulaGridFn grid, void *user, const TegulaArg *args, size_t count,
+                                 const TegulaLaunchOptions *options, TegulaKernel **kernel) {
   TuneSubject::Call call;
   if (!begin("tegula_tuner_launch", t, grid, user, args, count, options, call)) return TEGULA_INVALID_ARGUMENT;
   const Choice *c = choose(*t, call, args, count);
@@ -342,10 +371,13 @@ TegulaStatus tegula_tuner_launch(TegulaTuner *t, TegulaGridFn grid, void *user, 
   config.apply(call.options);
   int64_t extents[3];
   if (!gridOf(*t->function, config, grid, user, extents)) return TEGULA_INVALID_ARGUMENT;
-  return tegula_launch(config.function ? config.function.get() : t->function.get(), extents, all, n, &call.options, kernel);
+  return tegula_launch(config.function ? config.function.get() : t->function.get(), extents, all, n, &call.options,
+                       kernel);
 }
 
-const char *tegula_tuner_report_json(TegulaTuner *t) { return t && last.tuner == t->id && last.choice ? last.choice->report.c_str() : "{}"; }
+const char *tegula_tuner_report_json(TegulaTuner *t) {
+  return t && last.tuner == t->id && last.choice ? last.choice->report.c_str() : "{}";
+}
 
 // ---- files
 
@@ -369,7 +401,8 @@ TegulaStatus tegula_results_forget(TegulaFunction *f, const char *const *configs
   std::string unknown;
   for (size_t i = 0; i < std::max<size_t>(config_count, 1); ++i) {
     const char *config = config_count ? configs[i] : "";
-    if (!config || (config_count && !*config)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_results_forget: a configuration is null or empty");
+    if (!config || (config_count && !*config))
+      return fail(TEGULA_INVALID_ARGUMENT, "tegula_results_forget: a configuration is null or empty");
     if (Status s = f->context->tuning.results().forget(kernel, config, each); !s) return fail(s);
     size_t others = 0;
     if (Status s = f->context->tuning.results().forget(kernelKeyOf(*f, true), config, others); !s) return fail(s);

@@ -10,7 +10,9 @@ using namespace tegula;
 using namespace tegula::api;
 using lang::Value;
 
-static TegulaValue *box(Value v, TegulaValue::Tiles tiles = {}) { return new TegulaValue(std::move(v), std::move(tiles)); }
+static TegulaValue *box(Value v, TegulaValue::Tiles tiles = {}) {
+  return new TegulaValue(std::move(v), std::move(tiles));
+}
 static TegulaValue *bad(std::string text) {
   fail(TEGULA_INVALID_ARGUMENT, std::move(text));
   return nullptr;
@@ -61,8 +63,11 @@ static std::optional<lang::Int> parseInt(std::string_view s) {
   lang::Int v = 0;
   for (char c : s) {
     if (c == '_') continue;
-    int digit = c >= '0' && c <= '9' ? c - '0' : std::isalpha(static_cast<unsigned char>(c)) ? std::tolower(c) - 'a' + 10 : 99;
-    if (digit >= base || __builtin_mul_overflow(v, lang::Int(base), &v) || __builtin_add_overflow(v, lang::Int(digit), &v))
+    int digit = c >= '0' && c <= '9'                          ? c - '0'
+                : std::isalpha(static_cast<unsigned char>(c)) ? std::tolower(c) - 'a' + 10
+                                                              : 99;
+    if (digit >= base || __builtin_mul_overflow(v, lang::Int(base), &v) ||
+        __builtin_add_overflow(v, lang::Int(digit), &v))
       return std::nullopt;
   }
   return negative ? -v : v;
@@ -74,7 +79,8 @@ TegulaValue *tegula_value_int_text(const char *decimal) {
 }
 
 TegulaValue *tegula_value_str(const char *text, size_t length) {
-  return text || length == 0 ? box(Value::str(std::string(text ? text : "", length))) : bad("tegula_value_str: null text");
+  return text || length == 0 ? box(Value::str(std::string(text ? text : "", length)))
+                             : bad("tegula_value_str: null text");
 }
 
 TegulaValue *tegula_value_dtype(const char *spelling) {
@@ -96,7 +102,8 @@ static TegulaValue *boxBounded(Value v, TegulaValue::Tiles tiles = {}) {
 }
 
 /// Copies of the values behind handles, and what their tensors point to; false if one is null.
-static bool unbox(TegulaValue *const *items, size_t count, std::vector<Value> &out, TegulaValue::Tiles *tiles = nullptr) {
+static bool unbox(TegulaValue *const *items, size_t count, std::vector<Value> &out,
+                  TegulaValue::Tiles *tiles = nullptr) {
   if (count && !items) return false;
   for (size_t i = 0; i < count; ++i) {
     if (!items[i]) return false;
@@ -124,8 +131,8 @@ TegulaValue *tegula_value_set(TegulaValue *const *items, size_t count) {
   return unbox(items, count, v) ? boxBounded(lang::setOf(std::move(v))) : bad("tegula_value_set: null item");
 }
 
-TegulaValue *tegula_value_class(const char *name, const char *const *fields, size_t fieldCount, TegulaValue *const *defaults,
-                                size_t defaultCount) {
+TegulaValue *tegula_value_class(const char *name, const char *const *fields, size_t fieldCount,
+                                TegulaValue *const *defaults, size_t defaultCount) {
   auto c = std::make_shared<lang::RecordClass>();
   if (!name || (fieldCount && !fields) || defaultCount > fieldCount || !unbox(defaults, defaultCount, c->defaults))
     return bad("tegula_value_class: null or too many arguments");
@@ -149,18 +156,21 @@ TegulaValue *tegula_value_record(TegulaValue *cls, TegulaValue *const *items, si
   return boxBounded(Value(std::make_shared<const lang::RecordValue>(c, std::move(fields))), std::move(tiles));
 }
 
-TegulaValue *tegula_value_aggregate(const char *name, uint64_t identity, const char *const *fields, TegulaValue *const *types,
-                                    TegulaValue *const *defaults, size_t fieldCount, TegulaValue *const *bases, size_t baseCount) {
+TegulaValue *tegula_value_aggregate(const char *name, uint64_t identity, const char *const *fields,
+                                    TegulaValue *const *types, TegulaValue *const *defaults, size_t fieldCount,
+                                    TegulaValue *const *bases, size_t baseCount) {
   using ClassPtr = std::shared_ptr<const lang::RecordClass>;
   std::vector<Value> typeValues, baseValues, defaultValues;
-  if (!name || (fieldCount && (!fields || !defaults)) || !unbox(types, fieldCount, typeValues) || !unbox(bases, baseCount, baseValues))
+  if (!name || (fieldCount && (!fields || !defaults)) || !unbox(types, fieldCount, typeValues) ||
+      !unbox(bases, baseCount, baseValues))
     return bad("tegula_value_aggregate: null argument");
   for (size_t i = 0; i < fieldCount; ++i) {
     if (!fields[i]) return bad("tegula_value_aggregate: null field name");
     defaultValues.push_back(defaults[i] ? defaults[i]->value : Value::error());
   }
   for (const Value &b : baseValues)
-    if (!b.is<ClassPtr>() || !b.get<ClassPtr>()->aggregate) return bad("tegula_value_aggregate: a base is no class of aggregates");
+    if (!b.is<ClassPtr>() || !b.get<ClassPtr>()->aggregate)
+      return bad("tegula_value_aggregate: a base is no class of aggregates");
   std::shared_ptr<lang::RecordClass> c = lang::makeNode<lang::RecordClass>();
   for (const Value &d : defaultValues) c->summary.add(d);
   if (std::string wrong = overLimits(c->summary); !wrong.empty()) return bad(std::move(wrong));
@@ -178,11 +188,14 @@ TegulaValue *tegula_value_aggregate(const char *name, uint64_t identity, const c
 TegulaStatus tegula_value_add_member(TegulaValue *cls, const char *name, int32_t role, TegulaValue *member) {
   using ClassPtr = std::shared_ptr<const lang::RecordClass>;
   if (!cls || !name || !member || !cls->value.is<ClassPtr>() || !cls->value.get<ClassPtr>()->node)
-    return fail(TEGULA_INVALID_ARGUMENT, "tegula_value_add_member: null argument, or not a class that tegula_value_aggregate made");
+    return fail(TEGULA_INVALID_ARGUMENT,
+                "tegula_value_add_member: null argument, or not a class that tegula_value_aggregate made");
   if (role < TEGULA_MEMBER_PLAIN || role > TEGULA_MEMBER_PROPERTY)
-    return fail(TEGULA_INVALID_ARGUMENT, "tegula_value_add_member: there is no role of members " + std::to_string(role));
+    return fail(TEGULA_INVALID_ARGUMENT,
+                "tegula_value_add_member: there is no role of members " + std::to_string(role));
   const lang::RecordClass &c = *cls->value.get<ClassPtr>();
-  c.aggregate->members.push_back({name, lang::held(*c.node, member->value), static_cast<lang::Aggregate::Member::Role>(role)});
+  c.aggregate->members.push_back(
+      {name, lang::held(*c.node, member->value), static_cast<lang::Aggregate::Member::Role>(role)});
   return TEGULA_OK;
 }
 
@@ -239,7 +252,8 @@ private:
 };
 } // namespace
 
-TegulaValue *tegula_value_dynamic_module(const char *name, TegulaResolveFn resolve, void (*destroy)(void *), void *user) {
+TegulaValue *tegula_value_dynamic_module(const char *name, TegulaResolveFn resolve, void (*destroy)(void *),
+                                         void *user) {
   if (!name || !resolve) return bad("tegula_value_dynamic_module: null argument");
   std::shared_ptr<lang::Module> m = lang::makeNode<lang::Module>();
   m->name = name;
@@ -268,9 +282,12 @@ TegulaStatus tegula_module_names(const char *dotted, char **names) {
   return TEGULA_OK;
 }
 
-TegulaValue *tegula_value_opaque(const char *name, uint64_t id) { return tegula_value_object(name, id, nullptr, nullptr, 0, 0); }
+TegulaValue *tegula_value_opaque(const char *name, uint64_t id) {
+  return tegula_value_object(name, id, nullptr, nullptr, 0, 0);
+}
 
-TegulaValue *tegula_value_object(const char *name, uint64_t id, const char *const *names, TegulaValue *const *values, size_t n, int32_t bare) {
+TegulaValue *tegula_value_object(const char *name, uint64_t id, const char *const *names, TegulaValue *const *values,
+                                 size_t n, int32_t bare) {
   auto o = std::make_shared<lang::OpaqueValue>();
   o->bare = bare;
   o->name = name ? name : "object";
@@ -320,8 +337,10 @@ TegulaValue *tegula_value_parse(const char *text) {
   char *end = nullptr;
   double v = std::strtod(number.c_str(), &end);
   // Digits alone that did not fit an integer are no float either.
-  if (!number.empty() && *end == 0 && number.find_first_not_of("+-0123456789_") != number.npos) return box(Value::number(v));
-  return bad("`" + std::string(s) + "` is not a constant; write a number, true, false, none, a data type or a quoted string");
+  if (!number.empty() && *end == 0 && number.find_first_not_of("+-0123456789_") != number.npos)
+    return box(Value::number(v));
+  return bad("`" + std::string(s) +
+             "` is not a constant; write a number, true, false, none, a data type or a quoted string");
 }
 
 void tegula_value_retain(TegulaValue *v) { retain(v); }
@@ -351,7 +370,8 @@ int32_t tegula_value_kind(const TegulaValue *v) {
 const char *tegula_value_repr(TegulaValue *v) { return v ? v->reprText() : ""; }
 
 TegulaStatus tegula_value_as_int(const TegulaValue *v, int64_t *out) {
-  if (!v || !out || (!v->value.isInt() && !v->value.isBool()) || v->value.asInt() != static_cast<int64_t>(v->value.asInt()))
+  if (!v || !out || (!v->value.isInt() && !v->value.isBool()) ||
+      v->value.asInt() != static_cast<int64_t>(v->value.asInt()))
     return fail(TEGULA_INVALID_ARGUMENT, "the value is not an integer of 64 bits");
   *out = static_cast<int64_t>(v->value.asInt());
   return TEGULA_OK;

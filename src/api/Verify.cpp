@@ -62,7 +62,10 @@ public:
       copies_.push_back(c);
       auto at = reinterpret_cast<uintptr_t>(c.memory);
       copies_.back().there = (at + alignment - 1) / alignment * alignment + r.begin % alignment;
-      if (Status s = device_->copyIn(reinterpret_cast<void *>(copies_.back().there), reinterpret_cast<void *>(r.begin), r.end - r.begin, nullptr); !s) return s;
+      if (Status s = device_->copyIn(reinterpret_cast<void *>(copies_.back().there), reinterpret_cast<void *>(r.begin),
+                                     r.end - r.begin, nullptr);
+          !s)
+        return s;
     }
     return Status::ok();
   }
@@ -71,13 +74,15 @@ public:
     std::vector<TegulaArg> out(args, args + count);
     for (TegulaArg &a : out) {
       if (a.kind == TEGULA_ARG_TUPLE && a.u.items) a.u.items = tuples_.emplace_back(moved(a.u.items, a.count)).data();
-      if (a.kind == TEGULA_ARG_POINTER && a.u.ptr) a.u.ptr = reinterpret_cast<void *>(thereOf(reinterpret_cast<uintptr_t>(a.u.ptr)));
+      if (a.kind == TEGULA_ARG_POINTER && a.u.ptr)
+        a.u.ptr = reinterpret_cast<void *>(thereOf(reinterpret_cast<uintptr_t>(a.u.ptr)));
     }
     return out;
   }
 
   /// Runs the launch and fetches what is in memory then. The kernel is borrowed from the function.
-  TegulaStatus run(TegulaFunction &f, const int64_t grid[3], const TegulaArg *args, size_t count, TegulaLaunchOptions o) {
+  TegulaStatus run(TegulaFunction &f, const int64_t grid[3], const TegulaArg *args, size_t count,
+                   TegulaLaunchOptions o) {
     o.device = index_;
     o.stream = nullptr, o.memory = nullptr;
     std::vector<TegulaArg> mine = moved(args, count);
@@ -85,7 +90,8 @@ public:
     if (TegulaStatus s = tegula_synchronize(&context_, index_, nullptr); s != TEGULA_OK) return s;
     for (Copy &c : copies_) {
       std::vector<char> &to = results.emplace_back(c.region.end - c.region.begin);
-      if (Status s = device_->copyOut(to.data(), reinterpret_cast<void *>(c.there), to.size(), nullptr); !s) return fail(s);
+      if (Status s = device_->copyOut(to.data(), reinterpret_cast<void *>(c.there), to.size(), nullptr); !s)
+        return fail(s);
     }
     return TEGULA_OK;
   }
@@ -106,7 +112,9 @@ private:
     void *memory;
     uintptr_t there;
   };
-  static bool contains(const Region &r, uintptr_t address) { return r.begin <= address && (address < r.end || (r.begin == r.end && address == r.begin)); }
+  static bool contains(const Region &r, uintptr_t address) {
+    return r.begin <= address && (address < r.end || (r.begin == r.end && address == r.begin));
+  }
   uintptr_t thereOf(uintptr_t address) const {
     for (const Copy &c : copies_)
       if (contains(c.region, address)) return c.there + (address - c.region.begin);
@@ -119,7 +127,7 @@ private:
   std::vector<std::vector<TegulaArg>> tuples_;
 };
 
-/// A pointer argument of the call: its parameter, and what is compared behind it.
+/// A pointer argument of the call: its parameter, and what is compared after it.
 struct Buffer {
   std::string name;
   uintptr_t address = 0;
@@ -128,28 +136,34 @@ struct Buffer {
 };
 
 void buffersOf(const std::string &name, const TegulaArg &a, std::vector<Buffer> &out) {
-  if (a.kind == TEGULA_ARG_POINTER && a.u.ptr && a.u2.extent > 0) out.push_back({name, reinterpret_cast<uintptr_t>(a.u.ptr), static_cast<uint64_t>(a.u2.extent), a.dtype});
+  if (a.kind == TEGULA_ARG_POINTER && a.u.ptr && a.u2.extent > 0)
+    out.push_back({name, reinterpret_cast<uintptr_t>(a.u.ptr), static_cast<uint64_t>(a.u2.extent), a.dtype});
   for (uint32_t i = 0; a.kind == TEGULA_ARG_TUPLE && a.u.items && i < a.count; ++i) buffersOf(name, a.u.items[i], out);
 }
 
-/// Does tile IR promise the same bits on every device? Not where sums are made in an order of the device's own, where functions are approximated, where a product may be
-/// fused into a sum, or where dots round.
+/// Does tile IR promise the same bits on every device? Not where sums are made in an order of the device's own, where
+/// functions are approximated, where a product may be fused into a sum, or where dots round.
 bool promisesBits(std::string_view tile, bool fusion) {
   auto has = [&](std::string_view word) { return tile.find(word) != tile.npos; };
-  for (std::string_view word : {"approx = 1", " = dot ", " = exp ", " = exp2 ", " = log ", " = log2 ", " = sin ", " = cos ", " = rsqrt ", " = erf ", " = tanh ", " = asm ", "call @"})
+  for (std::string_view word : {"approx = 1", " = dot ", " = exp ", " = exp2 ", " = log ", " = log2 ", " = sin ",
+                                " = cos ", " = rsqrt ", " = erf ", " = tanh ", " = asm ", "call @"})
     if (has(word)) return false;
   const bool sums = has("fadd") || has("fsub"), products = has("fmul");
-  if ((has(" = reduce ") || has(" = scan ") || has("atomic_rmw") || has("desc_reduce")) && (sums || products)) return false;
+  if ((has(" = reduce ") || has(" = scan ") || has("atomic_rmw") || has("desc_reduce")) && (sums || products))
+    return false;
   return !(fusion && sums && products);
 }
 
 /// Does the kernel use what atomics give back, which depends on the order in which programs run?
 bool usesTickets(std::string_view tile) {
   for (size_t at = 0; (at = tile.find(" = atomic_", at)) != tile.npos; ++at) {
-    const size_t line = tile.rfind('\n', at) + 1, name = tile.find_first_not_of(' ', line); // from the start if there is no line before
+    // from the start if there is no line before
+    const size_t line = tile.rfind('\n', at) + 1, name = tile.find_first_not_of(' ', line);
     const std::string value(tile.substr(name, at - name));
     for (size_t use = tile.find(value, at); use != tile.npos; use = tile.find(value, use + 1))
-      if (const char next = use + value.size() < tile.size() ? tile[use + value.size()] : ' '; !std::isalnum(static_cast<unsigned char>(next)) && next != '_' && next != '.') return true;
+      if (const char next = use + value.size() < tile.size() ? tile[use + value.size()] : ' ';
+          !std::isalnum(static_cast<unsigned char>(next)) && next != '_' && next != '.')
+        return true;
   }
   return false;
 }
@@ -171,7 +185,8 @@ std::string elementText(TegulaDtype d, const char *at) {
   std::memcpy(&bits, at, info.bytes);
   if (info.kind != runtime::DtypeInfo::Float) {
     const unsigned shift = 64 - 8 * info.bytes;
-    return info.kind == runtime::DtypeInfo::Signed ? std::to_string(static_cast<int64_t>(bits << shift) >> shift) : std::to_string(bits);
+    return info.kind == runtime::DtypeInfo::Signed ? std::to_string(static_cast<int64_t>(bits << shift) >> shift)
+                                                   : std::to_string(bits);
   }
   char text[40];
   std::snprintf(text, sizeof text, d == TEGULA_FP64 ? "%.17g" : "%.9g", runtime::floatFromBits(d, bits));
@@ -193,7 +208,8 @@ struct Difference {
 };
 
 /// The first element in which they differ, and how many do.
-std::optional<Difference> differenceOf(TegulaDtype d, const char *a, const char *b, uint64_t bytes, bool exact, double tolerance) {
+std::optional<Difference> differenceOf(TegulaDtype d, const char *a, const char *b, uint64_t bytes, bool exact,
+                                       double tolerance) {
   const size_t width = runtime::dtypeInfo(d).bytes, n = bytes / width;
   const bool isFloat = runtime::dtypeInfo(d).kind == runtime::DtypeInfo::Float;
   double top = 0; // the largest of all: sums that cancel are as exact as what they were made of
@@ -220,7 +236,8 @@ std::optional<Difference> differenceOf(TegulaDtype d, const char *a, const char 
 }
 
 /// Lines that store through the argument, in a checked form of the kernel for a device, which knows its accesses.
-void storesOf(TegulaFunction &f, const TegulaArg *args, size_t count, TegulaLaunchOptions o, int32_t device, const std::string &argument, std::set<std::string> &lines) {
+void storesOf(TegulaFunction &f, const TegulaArg *args, size_t count, TegulaLaunchOptions o, int32_t device,
+              const std::string &argument, std::set<std::string> &lines) {
   o.checked = 1, o.device = device, o.stream = nullptr, o.memory = nullptr;
   TegulaKernel *k = nullptr;
   if (tegula_compile(&f, args, count, &o, &k) != TEGULA_OK) return;
@@ -228,14 +245,17 @@ void storesOf(TegulaFunction &f, const TegulaArg *args, size_t count, TegulaLaun
     bool stores = s.kind == runtime::SiteInfo::Kind::Store || s.kind == runtime::SiteInfo::Kind::Atomic;
     // Items of tuples are called "t.0", parts of descriptors "d.base".
     const std::string arg = s.arg >= 0 ? k->info.args[static_cast<size_t>(s.arg)].name : "";
-    if (stores && (arg == argument || arg.starts_with(argument + ".")) && s.line) lines.insert(s.file + ":" + std::to_string(s.line));
+    if (stores && (arg == argument || arg.starts_with(argument + ".")) && s.line)
+      lines.insert(s.file + ":" + std::to_string(s.line));
   }
   release(k);
 }
 
-/// The line that stores the element. What a device does alone is found on that device, on the simulator in place of a GPU. With several stores the launch is run with the argument ending in front of
-/// the element: where the first access behind that is just this one, it is the store.
-std::string storeOf(TegulaFunction &f, const int64_t grid[3], const TegulaArg *args, size_t count, TegulaLaunchOptions o, const std::vector<Region> &regions, const Buffer &buffer, uint64_t offset) {
+/// The line that stores the element. What a device does alone is found on that device, on the simulator in place of a
+/// GPU. With several stores the launch is run with the argument ending before the element: where the first access after
+/// that is just this one, it is the store.
+std::string storeOf(TegulaFunction &f, const int64_t grid[3], const TegulaArg *args, size_t count,
+                    TegulaLaunchOptions o, const std::vector<Region> &regions, const Buffer &buffer, uint64_t offset) {
   Side side(*f.context, DeviceIndex::cpu);
   if (!side.open(regions)) return "";
   std::vector<TegulaArg> mine = side.moved(args, count);
@@ -246,10 +266,12 @@ std::string storeOf(TegulaFunction &f, const int64_t grid[3], const TegulaArg *a
   lines.merge(others);
   if (lines.size() == 1) return "stored at " + *lines.begin();
   for (size_t i = 0; i < count; ++i)
-    if (args[i].kind == TEGULA_ARG_POINTER && reinterpret_cast<uintptr_t>(args[i].u.ptr) == buffer.address) mine[i].u2.extent = static_cast<int64_t>(offset);
+    if (args[i].kind == TEGULA_ARG_POINTER && reinterpret_cast<uintptr_t>(args[i].u.ptr) == buffer.address)
+      mine[i].u2.extent = static_cast<int64_t>(offset);
   o.checked = 1, o.num_threads = 1, o.device = DeviceIndex::cpu, o.stream = nullptr, o.memory = nullptr;
   if (same && tegula_launch(&f, grid, mine.data(), mine.size(), &o, nullptr) == TEGULA_FAULT)
-    if (TegulaFault fault{}; tegula_last_fault(&fault) == TEGULA_OK && fault.kind == TEGULA_FAULT_KIND_BOUNDS && fault.index == static_cast<int64_t>(offset) && std::string_view(fault.message) != "load")
+    if (TegulaFault fault{}; tegula_last_fault(&fault) == TEGULA_OK && fault.kind == TEGULA_FAULT_KIND_BOUNDS &&
+                             fault.index == static_cast<int64_t>(offset) && std::string_view(fault.message) != "load")
       return "stored at " + std::string(fault.file) + ":" + std::to_string(fault.line);
   std::string text;
   for (const std::string &l : lines) text += (text.empty() ? "" : ", ") + l;
@@ -278,7 +300,8 @@ struct Comparison {
   std::string tiles, found; // found: "" if nothing differs
   bool exact = true;
 
-  /// TEGULA_FAULT: what fails on both devices computes nothing that could be compared. What fails on a CPU or the simulator is not run on a GPU, where an error would take the context of the process.
+  /// TEGULA_FAULT: what fails on both devices computes nothing that could be compared. What fails on a CPU or the
+  /// simulator is not run on a GPU, where an error would take the context of the process.
   TegulaStatus run(int32_t first, int32_t second) {
     found.clear();
     Side a(*f.context, first), b(*f.context, second);
@@ -292,22 +315,27 @@ struct Comparison {
     if (two != TEGULA_OK && two != TEGULA_FAULT) return two;
     if (one != TEGULA_OK && two != TEGULA_OK) return TEGULA_FAULT;
     if (one != two) {
-      found = (one ? a : b).name() + " fails, " + (one ? b : a).name() + " does not: " + (one ? oneError : tegula_last_error());
+      found = (one ? a : b).name() + " fails, " + (one ? b : a).name() +
+              " does not: " + (one ? oneError : tegula_last_error());
       return TEGULA_OK;
     }
     tiles = tileOf(*a.kernel) + tileOf(*b.kernel);
     exact = tolerance == 0 || (tolerance < 0 && promisesBits(tiles, options.fp_fusion != 0));
     std::vector<Buffer> buffers;
-    for (size_t i = 0; i < count; ++i) buffersOf(i < f.params().size() ? f.params()[i].name : std::to_string(i), args[i], buffers);
+    for (size_t i = 0; i < count; ++i)
+      buffersOf(i < f.params().size() ? f.params()[i].name : std::to_string(i), args[i], buffers);
     for (const Buffer &buffer : buffers) {
       const char *x = a.resultAt(buffer.address), *y = b.resultAt(buffer.address);
       if (!x || !y) continue;
       const uint64_t width = runtime::dtypeInfo(buffer.dtype).bytes;
-      std::optional<Difference> d = differenceOf(buffer.dtype, x, y, buffer.bytes, exact, tolerance > 0 ? tolerance : toleranceFor(tiles, buffer.dtype));
+      std::optional<Difference> d = differenceOf(buffer.dtype, x, y, buffer.bytes, exact,
+                                                 tolerance > 0 ? tolerance : toleranceFor(tiles, buffer.dtype));
       if (!d) continue;
       std::string store = storeOf(f, grid, args, count, options, regions, buffer, d->index * width);
-      found = "`" + buffer.name + "`[" + std::to_string(d->index) + "] is " + elementText(buffer.dtype, x + d->index * width) + " on " + a.name() + ", " + elementText(buffer.dtype, y + d->index * width) +
-              " on " + b.name() + " (" + std::to_string(d->count) + " of " + std::to_string(buffer.bytes / width) + " differ)" + (store.empty() ? "" : "; " + store);
+      found = "`" + buffer.name + "`[" + std::to_string(d->index) + "] is " +
+              elementText(buffer.dtype, x + d->index * width) + " on " + a.name() + ", " +
+              elementText(buffer.dtype, y + d->index * width) + " on " + b.name() + " (" + std::to_string(d->count) +
+              " of " + std::to_string(buffer.bytes / width) + " differ)" + (store.empty() ? "" : "; " + store);
       return TEGULA_OK;
     }
     return TEGULA_OK;
@@ -316,21 +344,25 @@ struct Comparison {
 
 } // namespace
 
-TegulaStatus tegula_verify(TegulaFunction *f, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, int32_t first, int32_t second, double tolerance,
+TegulaStatus tegula_verify(TegulaFunction *f, const int64_t grid[3], const TegulaArg *args, size_t count,
+                           const TegulaLaunchOptions *options, int32_t first, int32_t second, double tolerance,
                            char **text) {
   if (!f || !grid || (!args && count) || !text) return fail(TEGULA_INVALID_ARGUMENT, "tegula_verify: null argument");
   Comparison c{*f, grid, args, count, TEGULA_LAUNCH_OPTIONS_INIT, {}, tolerance, {}, {}};
-  if (options && !takeSized(options, c.options)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_verify: `size` of the options is not set");
+  if (options && !takeSized(options, c.options))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_verify: `size` of the options is not set");
   bool unknown = false;
   collect(args, count, c.regions, unknown);
   if (unknown) return fail(TEGULA_INVALID_ARGUMENT, "tegula_verify: the extent of a pointer is not known");
   c.regions = joined(std::move(c.regions));
   if (TegulaStatus s = c.run(first, second); s != TEGULA_OK) return s;
-  // Programs that draw numbers draw others in another order; one thread runs them in order. A GPU has an order of its own.
+  // Programs that draw numbers draw others in another order; one thread runs them in order. A GPU has an order of its
+  // own.
   if (!c.found.empty() && usesTickets(c.tiles)) {
     c.options.num_threads = 1;
     if (TegulaStatus s = c.run(first, second); s != TEGULA_OK) return s;
-    if (!c.found.empty() && std::max(first, second) >= DeviceIndex::firstCuda) c.found += " (it uses what atomics give back, which depends on the order of programs)";
+    if (!c.found.empty() && std::max(first, second) >= DeviceIndex::firstCuda)
+      c.found += " (it uses what atomics give back, which depends on the order of programs)";
   }
   *text = strdup(c.found.empty() ? c.exact ? "=" : "~" : c.found.c_str());
   return TEGULA_OK;

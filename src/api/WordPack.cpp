@@ -16,7 +16,9 @@ bool WordPack::apart(const uint64_t *words, const int64_t *extents) const {
   bool meet = false;
   for (size_t j = 1; j < pointers_.size(); ++j) {
     const runtime::AddressRange at = runtime::addressesOf(words[pointers_[j].word], extents[j]);
-    for (size_t i = 0; i < j; ++i) meet |= !(pointers_[i].readOnly && pointers_[j].readOnly) && at.meets(runtime::addressesOf(words[pointers_[i].word], extents[i]));
+    for (size_t i = 0; i < j; ++i)
+      meet |= !(pointers_[i].readOnly && pointers_[j].readOnly) &&
+              at.meets(runtime::addressesOf(words[pointers_[i].word], extents[i]));
   }
   return !meet;
 }

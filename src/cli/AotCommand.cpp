@@ -15,7 +15,12 @@ struct CloseAot {
   void operator()(TegulaBundle *b) const { tegula_bundle_close(b); }
 };
 
-int digitOf(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+int digitOf(char c) {
+  return c >= '0' && c <= '9'   ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                : -1;
+}
 
 /// A key's file: hexadecimal digits and a newline.
 bool readKey(const std::string &path, size_t bytes, std::vector<uint8_t> &key, std::string &error) {
@@ -51,7 +56,8 @@ int makeKeys(const std::string &path) {
 }
 
 /// The bundle as the runtime sees it, with the key of --public-key.
-std::unique_ptr<TegulaBundle, CloseAot> openBundle(const std::string &path, const std::vector<uint8_t> &key, int &code) {
+std::unique_ptr<TegulaBundle, CloseAot> openBundle(const std::string &path, const std::vector<uint8_t> &key,
+                                                   int &code) {
   TegulaBundleOptions o = TEGULA_BUNDLE_OPTIONS_INIT;
   if (!key.empty()) o.public_key = key.data();
   TegulaBundle *b = nullptr;
@@ -66,8 +72,10 @@ int list(const std::string &path, const std::vector<uint8_t> &key) {
     TegulaBundleEntry e{};
     e.size = sizeof e;
     if (tegula_bundle_entry(b.get(), i, &e) != TEGULA_OK) return fail(tegula_bundle_error());
-    std::printf("%-24s %-16s %8llu bytes  %s", e.kernel, e.target, static_cast<unsigned long long>(e.code_bytes), *e.problem ? e.problem : e.signature);
-    if (!*e.problem && std::string_view(e.target).starts_with("sm_")) std::printf("  num_warps=%d num_stages=%d", e.num_warps, e.num_stages);
+    std::printf("%-24s %-16s %8llu bytes  %s", e.kernel, e.target, static_cast<unsigned long long>(e.code_bytes),
+                *e.problem ? e.problem : e.signature);
+    if (!*e.problem && std::string_view(e.target).starts_with("sm_"))
+      std::printf("  num_warps=%d num_stages=%d", e.num_warps, e.num_stages);
     std::printf("  (%s)\n", e.needs);
   }
   if (b && tegula_bundle_check(b.get()) != TEGULA_OK) code = fail(tegula_bundle_error());
@@ -87,7 +95,8 @@ bool sayLeftOut(TegulaAot *aot) {
 int check(TegulaAot *aot, const std::string &bundle, const std::vector<uint8_t> &key) {
   char *text = nullptr;
   size_t count = 0;
-  if (tegula_aot_gaps(aot, bundle.c_str(), key.empty() ? nullptr : key.data(), &text, &count) != TEGULA_OK) return failLast();
+  if (tegula_aot_gaps(aot, bundle.c_str(), key.empty() ? nullptr : key.data(), &text, &count) != TEGULA_OK)
+    return failLast();
   std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
   if (!count) {
     std::printf("%s has all of it\n", bundle.c_str());
@@ -111,9 +120,12 @@ std::string symbolOf(std::string name) {
 /// The bundle as a source of C, for programs that carry it inside.
 std::string sourceOf(const std::string &bytes, const std::string &name) {
   const std::string symbol = symbolOf(name);
-  std::string text = "/* " + name + ".tgb, for tegula_bundle_open_memory. Made by `tegula aot --source`. */\n#include <stddef.h>\nconst size_t " + symbol + "_size = " + std::to_string(bytes.size()) +
-                     ";\n_Alignas(16) const unsigned char " + symbol + "[] = {";
-  for (size_t i = 0; i < bytes.size(); ++i) text += (i % 32 ? "" : "\n  ") + std::to_string(static_cast<unsigned char>(bytes[i])) + ",";
+  std::string text =
+      "/* " + name +
+      ".tgb, for tegula_bundle_open_memory. Made by `tegula aot --source`. */\n#include <stddef.h>\nconst size_t " +
+      symbol + "_size = " + std::to_string(bytes.size()) + ";\n_Alignas(16) const unsigned char " + symbol + "[] = {";
+  for (size_t i = 0; i < bytes.size(); ++i)
+    text += (i % 32 ? "" : "\n  ") + std::to_string(static_cast<unsigned char>(bytes[i])) + ",";
   return text + "\n};\n";
 }
 
@@ -124,15 +136,20 @@ int aotCommand(const std::vector<std::string> &argv) {
       {'o', "output", "FILE", "the bundle, FILE.tgb"},
       {0, "header", "FILE", "a header for C and C++ with one typed function for each kernel"},
       {0, "source", "FILE", "the bundle as a source of C, to be linked into a program (tegula_bundle_open_memory)"},
-      {0, "object", "FILE", "the bundle as an object file, FILE.o, to be linked into a program (app_open_linked of the header)"},
+      {0, "object", "FILE",
+       "the bundle as an object file, FILE.o, to be linked into a program (app_open_linked of the header)"},
       {0, "object-for", "MACHINE", "the machine of --object: x86-64 or aarch64, in place of this one"},
-      {'t', "target", "NAME", "in place of the targets in the manifest: cpu:x86-64, cpu:avx2, cpu:avx512, cpu:aarch64, sm_90a ...; `cpu` is this machine's instruction set; what was recorded on CPUs takes those that are CPUs, what was recorded on GPUs or the simulator the others", true},
+      {'t', "target", "NAME",
+       "in place of the targets in the manifest: cpu:x86-64, cpu:avx2, cpu:avx512, cpu:aarch64, sm_90a ...; `cpu` is this machine's instruction set; what was recorded on CPUs takes those that are CPUs, what was recorded on GPUs or the simulator the others",
+       true},
       {0, "any-target", "", "compile what was recorded for all targets of -t, whatever it was recorded on"},
       {0, "keep-going", "", "leave out what cannot be compiled, and say so"},
-      {0, "classes", "WHICH", "in place of what the manifest says: given, generic (and the classes that rely on nothing), all, distinct (all in which no two parameters are one buffer)"},
+      {0, "classes", "WHICH",
+       "in place of what the manifest says: given, generic (and the classes that rely on nothing), all, distinct (all in which no two parameters are one buffer)"},
       {0, "all-classes", "", "--classes all: every class that launches can ask for"},
       {0, "key", "FILE", "sign with this secret key (Ed25519)"},
-      {0, "public-key", "FILE", "for --check and --list: the bundle must be signed with the key that belongs to this one"},
+      {0, "public-key", "FILE",
+       "for --check and --list: the bundle must be signed with the key that belongs to this one"},
       {0, "new-key", "FILE", "make a pair of keys, FILE and FILE.pub, and do nothing else"},
       {0, "check", "BUNDLE", "compile nothing, and print what the manifests list and the bundle lacks"},
       {0, "list", "BUNDLE", "print what is in a bundle, check every byte of it, and do nothing else"},
@@ -141,9 +158,11 @@ int aotCommand(const std::vector<std::string> &argv) {
   std::string error;
   bool parsed = parseCommandLine(options, argv, line, error), alone = line.has("new-key") || line.has("list");
   if (parsed && !alone && line.positional.empty()) error = "aot takes at least one manifest";
-  if (parsed && !alone && error.empty() && !line.has("output") && !line.has("check") && !line.has("header")) error = "aot needs -o FILE.tgb, --check BUNDLE or --header FILE";
+  if (parsed && !alone && error.empty() && !line.has("output") && !line.has("check") && !line.has("header"))
+    error = "aot needs -o FILE.tgb, --check BUNDLE or --header FILE";
   if (!error.empty() || (alone && !line.positional.empty()))
-    return misuse(argv, error.empty() ? "--new-key and --list take no manifest" : error, "tegula aot MANIFEST.json ... -o FILE.tgb [options]\n" + describeOptions(options));
+    return misuse(argv, error.empty() ? "--new-key and --list take no manifest" : error,
+                  "tegula aot MANIFEST.json ... -o FILE.tgb [options]\n" + describeOptions(options));
   std::vector<uint8_t> secret, open;
   if (line.has("key") && !readKey(line.get("key"), 64, secret, error)) return fail(error);
   if (line.has("public-key") && !readKey(line.get("public-key"), 32, open, error)) return fail(error);
@@ -158,7 +177,11 @@ int aotCommand(const std::vector<std::string> &argv) {
   int32_t classes = -1;
   if (line.has("classes") || line.has("all-classes")) {
     std::string which = line.has("all-classes") ? "all" : line.get("classes");
-    classes = which == "generic" ? TEGULA_CLASSES_GENERIC : which == "given" ? TEGULA_CLASSES_GIVEN : which == "all" ? TEGULA_CLASSES_ALL : which == "distinct" ? TEGULA_CLASSES_DISTINCT : -1;
+    classes = which == "generic"    ? TEGULA_CLASSES_GENERIC
+              : which == "given"    ? TEGULA_CLASSES_GIVEN
+              : which == "all"      ? TEGULA_CLASSES_ALL
+              : which == "distinct" ? TEGULA_CLASSES_DISTINCT
+                                    : -1;
     if (classes < 0) return usage("--classes takes given, generic, all or distinct, found `" + which + "`");
   }
   TegulaContext *ctx = nullptr;
@@ -167,28 +190,36 @@ int aotCommand(const std::vector<std::string> &argv) {
   TegulaAot *made = nullptr;
   if (tegula_aot_create(ctx, &made) != TEGULA_OK) return failLast();
   std::unique_ptr<TegulaAot, CloseAot> aot(made);
-  if (tegula_aot_set_flags(made, (line.has("any-target") ? TEGULA_AOT_ANY_TARGET : 0u) | (line.has("keep-going") ? TEGULA_AOT_KEEP_GOING : 0u)) != TEGULA_OK) return failLast();
+  if (tegula_aot_set_flags(made, (line.has("any-target") ? TEGULA_AOT_ANY_TARGET : 0u) |
+                                     (line.has("keep-going") ? TEGULA_AOT_KEEP_GOING : 0u)) != TEGULA_OK)
+    return failLast();
   std::vector<const char *> targets;
   for (const std::string &t : line.all("target")) targets.push_back(t.c_str());
   for (const std::string &path : line.positional)
-    if (tegula_aot_add_manifest(made, path.c_str(), targets.data(), targets.size(), classes) != TEGULA_OK) return failLast();
+    if (tegula_aot_add_manifest(made, path.c_str(), targets.data(), targets.size(), classes) != TEGULA_OK)
+      return failLast();
   if (line.has("check")) return check(made, line.get("check"), open);
   size_t entries = 0;
   if (tegula_aot_compile(made, &entries) != TEGULA_OK) return failLast();
   if (!sayLeftOut(made)) return UserError;
   const std::string output = line.get("output");
-  if (!output.empty() && tegula_aot_write(made, output.c_str(), secret.empty() ? nullptr : secret.data()) != TEGULA_OK) return failLast();
+  if (!output.empty() && tegula_aot_write(made, output.c_str(), secret.empty() ? nullptr : secret.data()) != TEGULA_OK)
+    return failLast();
   if (line.has("header")) {
     char *text = nullptr;
-    if (tegula_aot_header(made, stemOf(output.empty() ? line.get("header") : output).c_str(), &text) != TEGULA_OK) return failLast();
+    if (tegula_aot_header(made, stemOf(output.empty() ? line.get("header") : output).c_str(), &text) != TEGULA_OK)
+      return failLast();
     std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
     if (!writeFile(line.get("header"), text, error)) return fail(error);
   }
   std::string bytes;
   if (!output.empty() && !readFile(output, bytes, error)) return fail(error);
   if (line.has("source") && !writeFile(line.get("source"), sourceOf(bytes, stemOf(output)), error)) return fail(error);
-  if (line.has("object") && !writeFile(line.get("object"), objectFile(bytes, symbolOf(stemOf(output)), machine), error)) return fail(error);
-  if (!output.empty()) std::printf("%s: %zu entries, %zu bytes%s\n", output.c_str(), entries, bytes.size(), secret.empty() ? "" : ", signed");
+  if (line.has("object") && !writeFile(line.get("object"), objectFile(bytes, symbolOf(stemOf(output)), machine), error))
+    return fail(error);
+  if (!output.empty())
+    std::printf("%s: %zu entries, %zu bytes%s\n", output.c_str(), entries, bytes.size(),
+                secret.empty() ? "" : ", signed");
   return Ok;
 }
 

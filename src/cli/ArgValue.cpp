@@ -27,7 +27,9 @@ double element(const ArgValue &a, size_t i) {
 }
 
 void setElement(ArgValue &a, size_t i, double v) {
-  uint64_t bits = isFloat(a.dtype) ? tegula_float_to_bits(a.dtype, v) : a.dtype == TEGULA_INT1 ? v != 0 : static_cast<uint64_t>(static_cast<int64_t>(v));
+  uint64_t bits = isFloat(a.dtype)         ? tegula_float_to_bits(a.dtype, v)
+                  : a.dtype == TEGULA_INT1 ? v != 0
+                                           : static_cast<uint64_t>(static_cast<int64_t>(v));
   std::memcpy(a.memory.get() + i * a.array.elementBytes, &bits, a.array.elementBytes);
 }
 
@@ -64,7 +66,8 @@ bool fromFile(ArgValue &a, const std::string &spec, std::string &error) {
   unsigned width = a.array.elementBytes;
   if (!setDtype(a, asType.empty() ? a.array.dtype : asType, error)) return false;
   if (a.array.elementBytes != width) {
-    error = "`-a " + a.name + "=@" + spec + "`: the file's elements have " + std::to_string(width) + " bytes, " + a.array.dtype + " has " + std::to_string(a.array.elementBytes);
+    error = "`-a " + a.name + "=@" + spec + "`: the file's elements have " + std::to_string(width) + " bytes, " +
+            a.array.dtype + " has " + std::to_string(a.array.elementBytes);
     return false;
   }
   if (!allocate(a, error)) return false;
@@ -90,7 +93,8 @@ void fillRandn(ArgValue &a) {
   }
 }
 
-bool madeBuffer(ArgValue &a, const std::string &kind, const std::string &rest, const NameLookup &names, std::string &error) {
+bool madeBuffer(ArgValue &a, const std::string &kind, const std::string &rest, const NameLookup &names,
+                std::string &error) {
   size_t open = rest.find('[');
   if (open == std::string::npos || rest.back() != ']') {
     error = "`-a " + a.name + "`: write " + kind + ":dtype[shape]";
@@ -133,7 +137,8 @@ bool descriptor(ArgValue &a, std::string &text, const NameLookup &names, std::st
   if (!std::string_view(text).starts_with(descriptorPrefix)) return true;
   size_t close = text.find("]:");
   std::vector<std::string> items;
-  if (close != std::string::npos) items = splitList(std::string_view(text).substr(descriptorPrefix.size(), close - descriptorPrefix.size()));
+  if (close != std::string::npos)
+    items = splitList(std::string_view(text).substr(descriptorPrefix.size(), close - descriptorPrefix.size()));
   if (items.size() == 1 && items[0].empty()) items.clear();
   for (; !items.empty() && (items.back() == "nan" || items.back() == "tf32"); items.pop_back())
     (items.back() == "nan" ? a.nanPadding : a.roundTf32) = true;
@@ -143,7 +148,9 @@ bool descriptor(ArgValue &a, std::string &text, const NameLookup &names, std::st
     if (!v) return error = "`-a " + a.name + "`: " + why, false;
     a.block.push_back(*v);
   }
-  if (a.block.empty()) return error = "`-a " + a.name + "`: write tensordesc[block]:BUFFER, such as tensordesc[64, 32]:randn:f16[m, k]", false;
+  if (a.block.empty())
+    return error = "`-a " + a.name + "`: write tensordesc[block]:BUFFER, such as tensordesc[64, 32]:randn:f16[m, k]",
+           false;
   text.erase(0, close + 2);
   return true;
 }
@@ -179,13 +186,15 @@ bool scalar(ArgValue &a, const std::string &text, std::string &error) {
     a.scalar = tegula_float(d);
     return true;
   }
-  error = "`-a " + a.name + "=" + text + "`: not a number, @file.npy, none, true, false or empty|zeros|ones|randn|arange:dtype[shape]";
+  error = "`-a " + a.name + "=" + text +
+          "`: not a number, @file.npy, none, true, false or empty|zeros|ones|randn|arange:dtype[shape]";
   return false;
 }
 
 } // namespace
 
-bool parseArguments(const std::vector<std::string> &items, const Constants &constants, std::vector<ArgValue> &out, std::string &error) {
+bool parseArguments(const std::vector<std::string> &items, const Constants &constants, std::vector<ArgValue> &out,
+                    std::string &error) {
   out.clear();
   std::vector<std::string> texts;
   for (const std::string &item : items) {

@@ -29,7 +29,8 @@ inline bool isFloat(TegulaDtype d) { return d >= TEGULA_FP8E5; }
 ///   @file.npy[:dtype]   empty|zeros|ones|randn|arange:dtype[shape]   number   none   true   false
 ///   tensordesc[block]:BUFFER, tensordesc[block, nan, tf32]:BUFFER   a tensor descriptor of one of the first two forms
 /// randn is reproducible (splitmix64 and Box-Muller, seeded by the argument's name). False with a message.
-bool parseArguments(const std::vector<std::string> &items, const Constants &constants, std::vector<ArgValue> &out, std::string &error);
+bool parseArguments(const std::vector<std::string> &items, const Constants &constants, std::vector<ArgValue> &out,
+                    std::string &error);
 
 /// Contents of a buffer as text, like numpy prints it, long ones shortened.
 std::string formatBuffer(const ArgValue &a);

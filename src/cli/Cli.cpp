@@ -9,7 +9,8 @@
 
 namespace tegula::cli {
 
-bool parseCommandLine(const std::vector<OptionSpec> &specs, const std::vector<std::string> &args, CommandLine &out, std::string &error) {
+bool parseCommandLine(const std::vector<OptionSpec> &specs, const std::vector<std::string> &args, CommandLine &out,
+                      std::string &error) {
   for (size_t i = 0; i < args.size(); ++i) {
     const std::string &a = args[i];
     if (a.size() < 2 || a[0] != '-' || a == "--") {
@@ -78,7 +79,8 @@ bool parseCount(const std::string &name, const std::string &text, int32_t &out, 
   char *end;
   errno = 0;
   long v = std::strtol(text.c_str(), &end, 10);
-  if (text.empty() || *end || errno || v < 1 || v > 1 << 20) return error = name + " takes a positive number, found `" + text + "`", false;
+  if (text.empty() || *end || errno || v < 1 || v > 1 << 20)
+    return error = name + " takes a positive number, found `" + text + "`", false;
   out = static_cast<int32_t>(v);
   return true;
 }
@@ -126,9 +128,11 @@ std::optional<KernelRef> openKernel(const std::string &spec) {
   TegulaFunction *function = nullptr;
   if (tegula_context_create(nullptr, &ctx) != TEGULA_OK) return failLast(), std::nullopt;
   ref.context.reset(ctx);
-  if (tegula_module_from_file(ctx, spec.substr(0, colons).c_str(), &module) != TEGULA_OK) return failLast(), std::nullopt;
+  if (tegula_module_from_file(ctx, spec.substr(0, colons).c_str(), &module) != TEGULA_OK)
+    return failLast(), std::nullopt;
   ref.module.reset(module);
-  if (tegula_module_function(module, spec.substr(colons + 2).c_str(), &function) != TEGULA_OK) return failLast(), std::nullopt;
+  if (tegula_module_function(module, spec.substr(colons + 2).c_str(), &function) != TEGULA_OK)
+    return failLast(), std::nullopt;
   ref.function.reset(function);
   return ref;
 }
@@ -181,7 +185,8 @@ const std::vector<OptionSpec> launchOptionSpecs = {
     {0, "no-clusters", "", "long rows of a program are not shared among the thread blocks of a cluster (GPUs)"},
     {0, "maxnreg", "N", "registers per thread at most (GPUs)"},
     {0, "threads", "N", "CPU threads of the launch (default: all cores, or TEGULA_NUM_THREADS)"},
-    {0, "hang-s", "SECONDS", "end a launch that makes no progress for so long (default: TEGULA_HANG_S, else never; not on GPUs)"},
+    {0, "hang-s", "SECONDS",
+     "end a launch that makes no progress for so long (default: TEGULA_HANG_S, else never; not on GPUs)"},
     {0, "check", "", "check every access against the extents of the buffers"},
     {0, "strict", "", "refuse what Triton does not have: break, continue, slices of blocks ..."},
     {0, "wide-offsets", "", "compute offsets and masks in 64 bits, as for tensors of 2^30 elements and more"},
@@ -194,7 +199,8 @@ bool parseLaunchOptions(const CommandLine &line, TegulaLaunchOptions &out, std::
     const char *name;
     int32_t *field;
   };
-  for (Row r : {Row{"num-warps", &out.num_warps}, Row{"num-stages", &out.num_stages}, Row{"num-ctas", &out.num_ctas}, Row{"maxnreg", &out.maxnreg}, Row{"threads", &out.num_threads}})
+  for (Row r : {Row{"num-warps", &out.num_warps}, Row{"num-stages", &out.num_stages}, Row{"num-ctas", &out.num_ctas},
+                Row{"maxnreg", &out.maxnreg}, Row{"threads", &out.num_threads}})
     if (line.has(r.name) && !parseCount(std::string("--") + r.name, line.get(r.name), *r.field, error)) return false;
   if (line.has("hang-s")) {
     std::string text = line.get("hang-s");

@@ -1,6 +1,7 @@
 // Shared by the commands of `tegula`: how options are read, how errors leave the program.
 //
-// Exit codes: 0 done; 1 the user's input is wrong or the kernel failed (a message was written to stderr); 2 the command line itself is wrong.
+// Exit codes: 0 done; 1 the user's input is wrong or the kernel failed (a message was written to stderr); 2 the command
+// line itself is wrong.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,7 +16,8 @@ namespace tegula::cli {
 
 enum Exit : int { Ok = 0, UserError = 1, UsageError = 2 };
 
-/// One option of a command: "-a NAME=VALUE". `longName` without dashes; `shortName` 0 if none; `value` empty for a switch.
+/// One option of a command: "-a NAME=VALUE". `longName` without dashes; `shortName` 0 if none; `value` empty for a
+/// switch.
 struct OptionSpec {
   char shortName;
   const char *longName;
@@ -40,8 +42,10 @@ struct CommandLine {
   }
 };
 
-/// Reads options anywhere among the positional arguments; `--name=value` and `--name value`. False with a message in `error`.
-bool parseCommandLine(const std::vector<OptionSpec> &specs, const std::vector<std::string> &args, CommandLine &out, std::string &error);
+/// Reads options anywhere among the positional arguments; `--name=value` and `--name value`. False with a message in
+/// `error`.
+bool parseCommandLine(const std::vector<OptionSpec> &specs, const std::vector<std::string> &args, CommandLine &out,
+                      std::string &error);
 std::string describeOptions(const std::vector<OptionSpec> &specs);
 
 /// The whole text as a number of 1 to 2^20, of what `name` says. False with a message in `error`.
@@ -52,8 +56,8 @@ bool parseNumber(const std::string &text, double &out);
 /// Writes "tegula: message" to stderr (the message of compile errors as it is) and gives the exit code back.
 int fail(const std::string &message);
 int usage(const std::string &message);
-/// A command line that does not parse: `error` and the command's syntax as a usage error, or the syntax alone on standard output and
-/// success if the user asked for --help.
+/// A command line that does not parse: `error` and the command's syntax as a usage error, or the syntax alone on
+/// standard output and success if the user asked for --help.
 int misuse(const std::vector<std::string> &argv, const std::string &error, const std::string &syntax);
 /// fail() with the thread's last error.
 int failLast();
@@ -94,7 +98,8 @@ bool parseLaunchOptions(const CommandLine &line, TegulaLaunchOptions &out, std::
 extern const std::vector<OptionSpec> reportOptionSpecs;
 void reportKernel(const CommandLine &line, TegulaKernel *kernel);
 
-/// From now on Ctrl-C cancels the launches of this context, and a segmentation fault says what to do before the process ends of it.
+/// From now on Ctrl-C cancels the launches of this context, and a segmentation fault says what to do before the process
+/// ends of it.
 void handleSignals(TegulaContext *context, const TegulaLaunchOptions &options);
 
 int runCommand(const std::vector<std::string> &args);

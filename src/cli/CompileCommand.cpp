@@ -7,12 +7,16 @@ namespace tegula::cli {
 
 int compileCommand(const std::vector<std::string> &argv) {
   std::vector<OptionSpec> options = {
-      {0, "sig", "ITEMS", "arguments: 'x:*f32:16, n:i32, stride:1', each name:type[:divisibility] or name:literal (out:*f32:x is the buffer of x); types like *f32, i32, tensordesc<f16[64, 32]>"},
+      {0, "sig", "ITEMS",
+       "arguments: 'x:*f32:16, n:i32, stride:1', each name:type[:divisibility] or name:literal (out:*f32:x is the buffer of x); types like *f32, i32, tensordesc<f16[64, 32]>"},
       {'c', "const", "NAME=VALUE", "compile-time constant", true},
-      {'t', "target", "NAME", "cpu, cpu:avx2, cpu:aarch64, sm_80, sm_90a, sim, ... (see tegula info; default: this machine's CPU)"},
-      {0, "emit", "STAGE", "ast, tree, tile; CPU: cpu, llvm, asm, obj; GPU: gpu, gpu@PASS, llvm, ptx, cubin (default: obj, of a GPU cubin)"},
+      {'t', "target", "NAME",
+       "cpu, cpu:avx2, cpu:aarch64, sm_80, sm_90a, sim, ... (see tegula info; default: this machine's CPU)"},
+      {0, "emit", "STAGE",
+       "ast, tree, tile; CPU: cpu, llvm, asm, obj; GPU: gpu, gpu@PASS, llvm, ptx, cubin (default: obj, of a GPU cubin)"},
       {0, "programs", "N", "programs of the launches to come, where code depends on how many there are (GPUs)"},
-      {0, "integers", "NAME=N,...", "values of integer parameters in the launches to come, where code depends on how often loops run (GPUs)"},
+      {0, "integers", "NAME=N,...",
+       "values of integer parameters in the launches to come, where code depends on how often loops run (GPUs)"},
       {'o', "output", "FILE", "where to write (default: standard output; obj and cubin need it)"},
   };
   options.insert(options.end(), reportOptionSpecs.begin(), reportOptionSpecs.end());
@@ -40,16 +44,16 @@ int compileCommand(const std::vector<std::string> &argv) {
   auto list = constants.list();
   if (reports) {
     TegulaKernel *kernel = nullptr;
-    if (tegula_compile_signature(ref->function.get(), line.get("sig").c_str(), list.data(), list.size(), target.empty() ? nullptr : target.c_str(), &launch,
-                                 &kernel) != TEGULA_OK)
+    if (tegula_compile_signature(ref->function.get(), line.get("sig").c_str(), list.data(), list.size(),
+                                 target.empty() ? nullptr : target.c_str(), &launch, &kernel) != TEGULA_OK)
       return failLast();
     reportKernel(line, Handle<TegulaKernel>(kernel).get());
   }
   if (!emits) return Ok;
   char *text = nullptr;
   size_t length = 0;
-  if (tegula_emit(ref->function.get(), line.get("sig").c_str(), list.data(), list.size(), target.empty() ? nullptr : target.c_str(), &launch, stage.c_str(),
-                  &text, &length) != TEGULA_OK)
+  if (tegula_emit(ref->function.get(), line.get("sig").c_str(), list.data(), list.size(),
+                  target.empty() ? nullptr : target.c_str(), &launch, stage.c_str(), &text, &length) != TEGULA_OK)
     return failLast();
   std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
   if (output == "-") {

@@ -14,7 +14,8 @@ bool DeviceBuffers::move(const std::vector<ArgValue> &args, std::vector<TegulaAr
     Copy c{a.memory.get(), nullptr, a.bytes};
     if (tegula_memory_allocate(context_, device_, c.bytes, &c.device) != TEGULA_OK) return false;
     copies_.push_back(c);
-    if (tegula_memory_copy(context_, device_, TEGULA_TO_DEVICE, c.device, c.host, c.bytes, nullptr) != TEGULA_OK) return false;
+    if (tegula_memory_copy(context_, device_, TEGULA_TO_DEVICE, c.device, c.host, c.bytes, nullptr) != TEGULA_OK)
+      return false;
     for (TegulaArg &p : packed)
       if (p.kind == TEGULA_ARG_POINTER && p.u.ptr == c.host) p.u.ptr = c.device;
   }
@@ -24,7 +25,8 @@ bool DeviceBuffers::move(const std::vector<ArgValue> &args, std::vector<TegulaAr
 bool DeviceBuffers::copyBack() {
   if (isGpu_ && !wait()) return false;
   for (const Copy &c : copies_)
-    if (tegula_memory_copy(context_, device_, TEGULA_FROM_DEVICE, c.host, c.device, c.bytes, nullptr) != TEGULA_OK) return false;
+    if (tegula_memory_copy(context_, device_, TEGULA_FROM_DEVICE, c.host, c.device, c.bytes, nullptr) != TEGULA_OK)
+      return false;
   return true;
 }
 

@@ -9,8 +9,10 @@
 namespace tegula::cli {
 
 const std::vector<OptionSpec> reportOptionSpecs = {
-    {0, "info", "", "what the kernel takes: registers, spills, shared memory, blocks per multiprocessor, bytes of code"},
-    {0, "remarks", "", "accesses that are not vectorized, loops that are not pipelined, dots that wait for each other, spills: each with its line and the reason"},
+    {0, "info", "",
+     "what the kernel takes: registers, spills, shared memory, blocks per multiprocessor, bytes of code"},
+    {0, "remarks", "",
+     "accesses that are not vectorized, loops that are not pipelined, dots that wait for each other, spills: each with its line and the reason"},
 };
 
 static void printInfo(TegulaKernel *kernel) {
@@ -19,15 +21,18 @@ static void printInfo(TegulaKernel *kernel) {
   if (tegula_kernel_info(kernel, &i) != TEGULA_OK) return;
   std::fprintf(stderr, "%s for %s: %s\n", i.name, i.target, i.signature);
   if (i.threads == 0) {
-    std::fprintf(stderr, "  %llu bytes of object file, %llu bytes of scratch per thread\n", static_cast<unsigned long long>(i.object_bytes),
-                 static_cast<unsigned long long>(i.scratch_bytes));
+    std::fprintf(stderr, "  %llu bytes of object file, %llu bytes of scratch per thread\n",
+                 static_cast<unsigned long long>(i.object_bytes), static_cast<unsigned long long>(i.scratch_bytes));
     return;
   }
-  std::fprintf(stderr, "  %u threads per block, clusters of %u, %d stages, %u bytes of shared memory\n", i.threads, i.cluster_ctas, i.num_stages, i.shared_bytes);
+  std::fprintf(stderr, "  %u threads per block, clusters of %u, %d stages, %u bytes of shared memory\n", i.threads,
+               i.cluster_ctas, i.num_stages, i.shared_bytes);
   if (i.registers)
-    std::fprintf(stderr, "  %u registers per thread, %u bytes spilled, %u bytes of local memory\n", i.registers, i.spill_bytes, i.local_bytes);
+    std::fprintf(stderr, "  %u registers per thread, %u bytes spilled, %u bytes of local memory\n", i.registers,
+                 i.spill_bytes, i.local_bytes);
   else if (std::string_view(i.target).starts_with("sm_"))
-    std::fprintf(stderr, "  registers are known once the code was assembled (assembler: %s)\n", tegula_assembler_name());
+    std::fprintf(stderr, "  registers are known once the code was assembled (assembler: %s)\n",
+                 tegula_assembler_name());
   if (i.blocks_per_core) std::fprintf(stderr, "  %u blocks fit on a multiprocessor\n", i.blocks_per_core);
 }
 
@@ -48,7 +53,8 @@ static Loc placeIn(const SourceFile &file, uint32_t line, uint32_t column) {
 static void printRemark(const TegulaRemark &r, std::map<std::string, std::unique_ptr<SourceFile>> &files) {
   std::string text, error;
   auto [it, isNew] = files.try_emplace(r.file);
-  if (isNew && *r.file && readFile(r.file, text, error)) it->second = std::make_unique<SourceFile>(r.file, std::move(text));
+  if (isNew && *r.file && readFile(r.file, text, error))
+    it->second = std::make_unique<SourceFile>(r.file, std::move(text));
   if (Loc place = it->second ? placeIn(*it->second, r.line, r.column) : Loc()) {
     DiagKind kind{r.kind, Severity::Remark, "{0}"};
     Diagnostic d;

@@ -14,8 +14,10 @@ void onInterrupt(int) {
 
 // Writes only, and gives the signal back: the access is repeated, and the process ends as it would have ended.
 template <bool checked> void onCrash(int) {
-  static constexpr char unchecked[] = "tegula: segmentation fault: most likely the kernel accesses memory outside of its buffers; --check says where\n";
-  static constexpr char inChecks[] = "tegula: segmentation fault, although every access is checked: this is a mistake in tegula\n";
+  static constexpr char unchecked[] =
+      "tegula: segmentation fault: most likely the kernel accesses memory outside of its buffers; --check says where\n";
+  static constexpr char inChecks[] =
+      "tegula: segmentation fault, although every access is checked: this is a mistake in tegula\n";
   if (checked) (void)!write(STDERR_FILENO, inChecks, sizeof inChecks - 1);
   else (void)!write(STDERR_FILENO, unchecked, sizeof unchecked - 1);
 }
@@ -48,12 +50,14 @@ NameLookup integersOf(const std::vector<ArgValue> &args, const Constants &consta
   };
 }
 
-bool Descriptors::make(TegulaFunction *function, const std::vector<ArgValue> &args, std::vector<TegulaArg> &packed, std::string &error) {
+bool Descriptors::make(TegulaFunction *function, const std::vector<ArgValue> &args, std::vector<TegulaArg> &packed,
+                       std::string &error) {
   for (size_t i = 0; i < packed.size(); ++i) {
     TegulaParam p{};
     tegula_function_param(function, i, &p);
     for (const ArgValue &a : args)
-      if (a.name == p.name && !a.block.empty() && !wrap(a, packed[i])) return error = "`-a " + a.name + "`: " + tegula_last_error(), false;
+      if (a.name == p.name && !a.block.empty() && !wrap(a, packed[i]))
+        return error = "`-a " + a.name + "`: " + tegula_last_error(), false;
   }
   return true;
 }
@@ -64,15 +68,19 @@ bool Descriptors::wrap(const ArgValue &a, TegulaArg &arg) {
   // A rank of 0 is refused, and so are ranks that differ.
   size_t rank = shape.size() == a.block.size() ? shape.size() : 0;
   return tegula_tensor_descriptor(&storage_.emplace_back(), arg, rank, shape.data(), strides.data(), a.block.data(),
-                                  (a.nanPadding ? TEGULA_PADDING_NAN : TEGULA_PADDING_ZERO) | (a.roundTf32 ? TEGULA_ROUND_TF32 : 0), &arg) == TEGULA_OK;
+                                  (a.nanPadding ? TEGULA_PADDING_NAN : TEGULA_PADDING_ZERO) |
+                                      (a.roundTf32 ? TEGULA_ROUND_TF32 : 0),
+                                  &arg) == TEGULA_OK;
 }
 
-bool bindParameters(TegulaFunction *function, const std::vector<ArgValue> &args, const Constants &constants, const std::vector<std::string> &later,
-                    std::vector<TegulaArg> &out, std::string &error) {
+bool bindParameters(TegulaFunction *function, const std::vector<ArgValue> &args, const Constants &constants,
+                    const std::vector<std::string> &later, std::vector<TegulaArg> &out, std::string &error) {
   const std::string kernel = std::string("`") + tegula_function_name(function) + "`";
   std::vector<TegulaParam> params(tegula_function_param_count(function));
   for (size_t i = 0; i < params.size(); ++i) tegula_function_param(function, i, &params[i]);
-  auto isParam = [&](const std::string &name) { return std::any_of(params.begin(), params.end(), [&](const TegulaParam &p) { return name == p.name; }); };
+  auto isParam = [&](const std::string &name) {
+    return std::any_of(params.begin(), params.end(), [&](const TegulaParam &p) { return name == p.name; });
+  };
   // Before parameters that are not given: a name that is misspelled is the reason of both.
   for (const ArgValue &a : args)
     if (!isParam(a.name)) return error = kernel + " has no parameter `" + a.name + "`", false;
@@ -81,14 +89,18 @@ bool bindParameters(TegulaFunction *function, const std::vector<ArgValue> &args,
   for (const TegulaParam &p : params) {
     TegulaArg arg{};
     for (const ArgValue &a : args)
-      if (a.name == p.name) arg = a.isBuffer ? tegula_ptr(a.memory.get(), a.dtype, static_cast<int64_t>(a.bytes)) : a.scalar;
+      if (a.name == p.name)
+        arg = a.isBuffer ? tegula_ptr(a.memory.get(), a.dtype, static_cast<int64_t>(a.bytes)) : a.scalar;
     if (TegulaValue *value = constants.find(p.name)) {
-      if (arg.kind != TEGULA_ARG_MISSING) return error = std::string("`") + p.name + "` is given with -a and with -c", false;
+      if (arg.kind != TEGULA_ARG_MISSING)
+        return error = std::string("`") + p.name + "` is given with -a and with -c", false;
       arg = tegula_constant(value);
     }
     const bool isLater = std::find(later.begin(), later.end(), p.name) != later.end();
     if (arg.kind == TEGULA_ARG_MISSING && !p.default_value && !isLater)
-      return error = std::string("parameter `") + p.name + "` of " + kernel + " is not given; use " + (p.flags & TEGULA_PARAM_CONSTEXPR ? "-c " : "-a ") + p.name + "=...", false;
+      return error = std::string("parameter `") + p.name + "` of " + kernel + " is not given; use " +
+                     (p.flags & TEGULA_PARAM_CONSTEXPR ? "-c " : "-a ") + p.name + "=...",
+             false;
     out.push_back(arg);
   }
   return true;

@@ -12,7 +12,8 @@ struct Command {
 };
 constexpr Command commands[] = {
     {"run", tegula::cli::runCommand, "compile and launch a kernel on files and made-up buffers"},
-    {"compile", tegula::cli::compileCommand, "print or write one stage of a kernel: ast, tree, tile, llvm, asm, ptx, cubin ..."},
+    {"compile", tegula::cli::compileCommand,
+     "print or write one stage of a kernel: ast, tree, tile, llvm, asm, ptx, cubin ..."},
     {"tune", tegula::cli::tuneCommand, "find the fastest configuration of a kernel, look at and merge results"},
     {"aot", tegula::cli::aotCommand, "compile kernels ahead of time into a bundle, look at bundles"},
     {"specializations", tegula::cli::specializationsCommand, "the forms of a kernel that launches can ask for"},

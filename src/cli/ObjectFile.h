@@ -12,7 +12,8 @@ uint16_t elfMachine(std::string_view name);
 /// The machine that this program runs on.
 std::string_view thisMachine();
 
-/// A relocatable ELF file (64 bits, little-endian) with `bytes` in read-only data, 16-byte aligned, as `const unsigned char SYMBOL[]`, and their number as `const size_t SYMBOL_size`. There is nothing to relocate.
+/// A relocatable ELF file (64 bits, little-endian) with `bytes` in read-only data, 16-byte aligned, as `const unsigned
+/// char SYMBOL[]`, and their number as `const size_t SYMBOL_size`. There is nothing to relocate.
 std::string objectFile(std::string_view bytes, const std::string &symbol, uint16_t machine);
 
 } // namespace tegula::cli

@@ -9,7 +9,8 @@ int checkCommand(const std::vector<std::string> &argv) {
   CommandLine line;
   std::string error;
   if (!parseCommandLine(options, argv, line, error) || line.positional.empty())
-    return misuse(argv, error.empty() ? "check takes at least one FILE.py" : error, "tegula check FILE.py ... [--json]");
+    return misuse(argv, error.empty() ? "check takes at least one FILE.py" : error,
+                  "tegula check FILE.py ... [--json]");
   TegulaContext *ctx = nullptr;
   if (tegula_context_create(nullptr, &ctx) != TEGULA_OK) return failLast();
   Handle<TegulaContext> context(ctx);
@@ -28,7 +29,8 @@ int checkCommand(const std::vector<std::string> &argv) {
         TegulaDiagnostic d{};
         if (tegula_diagnostic_get(i, &d) == TEGULA_OK) std::fputs(d.rendered, stderr);
       }
-      if (status == TEGULA_OK) std::printf("%s: %zu kernels, no errors\n", path.c_str(), tegula_module_kernel_count(module));
+      if (status == TEGULA_OK)
+        std::printf("%s: %zu kernels, no errors\n", path.c_str(), tegula_module_kernel_count(module));
     }
     if (status != TEGULA_OK) result = UserError;
   }
@@ -36,8 +38,8 @@ int checkCommand(const std::vector<std::string> &argv) {
 }
 
 static void printGpu(const TegulaDeviceInfo &d) {
-  std::printf("device %s: %s\n  target %s, compute capability %u.%u, %u KiB shared memory per block", d.name, d.description, d.target, d.capability / 10,
-              d.capability % 10, d.max_shared_bytes >> 10);
+  std::printf("device %s: %s\n  target %s, compute capability %u.%u, %u KiB shared memory per block", d.name,
+              d.description, d.target, d.capability / 10, d.capability % 10, d.max_shared_bytes >> 10);
   if (d.kind == TEGULA_DEVICE_CUDA)
     std::printf(", %u multiprocessors, %.1f GiB, L2 %llu KiB", d.cores, static_cast<double>(d.memory_bytes) / (1 << 30),
                 static_cast<unsigned long long>(d.l2_bytes >> 10));
@@ -59,9 +61,11 @@ int infoCommand(const std::vector<std::string> &argv) {
       printGpu(d);
       continue;
     }
-    std::printf("device %s: %s\n  target %s (%u-bit vectors), %u cores, %.1f GiB, L1 %llu KiB, L2 %llu KiB\n  features %s\n", d.name, d.description,
-                d.target, d.vector_bits, d.cores, static_cast<double>(d.memory_bytes) / (1 << 30), static_cast<unsigned long long>(d.l1_bytes >> 10),
-                static_cast<unsigned long long>(d.l2_bytes >> 10), d.features);
+    std::printf(
+        "device %s: %s\n  target %s (%u-bit vectors), %u cores, %.1f GiB, L1 %llu KiB, L2 %llu KiB\n  features %s\n",
+        d.name, d.description, d.target, d.vector_bits, d.cores, static_cast<double>(d.memory_bytes) / (1 << 30),
+        static_cast<unsigned long long>(d.l1_bytes >> 10), static_cast<unsigned long long>(d.l2_bytes >> 10),
+        d.features);
   }
   int32_t gpu;
   if (tegula_device_find(ctx, "cuda", &gpu) != TEGULA_OK) std::printf("no cuda device: %s\n", tegula_last_error());
@@ -70,17 +74,21 @@ int infoCommand(const std::vector<std::string> &argv) {
   for (size_t i = 0; tegula_target_name(i); ++i) std::printf(" %s", tegula_target_name(i));
   TegulaCacheStat stat{};
   stat.size = sizeof stat;
-  if (tegula_cache_stat(ctx, &stat) == TEGULA_OK) std::printf("\ncache: %s\n", *stat.disabled ? stat.disabled : stat.directory);
+  if (tegula_cache_stat(ctx, &stat) == TEGULA_OK)
+    std::printf("\ncache: %s\n", *stat.disabled ? stat.disabled : stat.directory);
   return Ok;
 }
 
 int cacheCommand(const std::vector<std::string> &argv) {
-  std::vector<OptionSpec> options = {{0, "stat", "", "where the cache is and what it holds"}, {0, "clear", "", "removes every entry"}};
+  std::vector<OptionSpec> options = {{0, "stat", "", "where the cache is and what it holds"},
+                                     {0, "clear", "", "removes every entry"}};
   CommandLine line;
   std::string error;
   if (!parseCommandLine(options, argv, line, error) || !line.positional.empty() || line.options.size() != 1)
-    return misuse(argv, error.empty() ? "cache takes --stat or --clear" : error, "tegula cache --stat | --clear\nThe directory is $TEGULA_CACHE_DIR, else tegula below $XDG_CACHE_HOME or ~/.cache (empty: no cache).\n"
-                                                                                 "What was not used for the longest time is removed when it holds more than $TEGULA_CACHE_LIMIT_MB (1024).");
+    return misuse(
+        argv, error.empty() ? "cache takes --stat or --clear" : error,
+        "tegula cache --stat | --clear\nThe directory is $TEGULA_CACHE_DIR, else tegula below $XDG_CACHE_HOME or ~/.cache (empty: no cache).\n"
+        "What was not used for the longest time is removed when it holds more than $TEGULA_CACHE_LIMIT_MB (1024).");
   TegulaContext *ctx = nullptr;
   if (tegula_context_create(nullptr, &ctx) != TEGULA_OK) return failLast();
   Handle<TegulaContext> context(ctx);
@@ -93,7 +101,8 @@ int cacheCommand(const std::vector<std::string> &argv) {
   TegulaCacheStat s{};
   s.size = sizeof s;
   if (tegula_cache_stat(ctx, &s) != TEGULA_OK) return failLast();
-  std::printf("directory: %s\n%sentries: %llu\nbytes: %llu\n", s.directory, *s.disabled ? (std::string("off: ") + s.disabled + "\n").c_str() : "",
+  std::printf("directory: %s\n%sentries: %llu\nbytes: %llu\n", s.directory,
+              *s.disabled ? (std::string("off: ") + s.disabled + "\n").c_str() : "",
               static_cast<unsigned long long>(s.entries), static_cast<unsigned long long>(s.bytes));
   return Ok;
 }

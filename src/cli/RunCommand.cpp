@@ -10,9 +10,12 @@ namespace {
 std::vector<OptionSpec> specs() {
   std::vector<OptionSpec> out = {
       {0, "grid", "EXPRS", "1 to 3 expressions over integer arguments and constants: 'cdiv(n, BLOCK), 4'"},
-      {'a', "arg", "NAME=VALUE", "argument: @file.npy, empty|zeros|ones|randn|arange:dtype[shape], tensordesc[block]: in front of these, number, none, true, false", true},
+      {'a', "arg", "NAME=VALUE",
+       "argument: @file.npy, empty|zeros|ones|randn|arange:dtype[shape], tensordesc[block]: in front of these, number, none, true, false",
+       true},
       {'c', "const", "NAME=VALUE", "compile-time constant: int, float, true/false, dtype, 'string'", true},
-      {'d', "device", "NAME", "cpu, cuda, cuda:1, sim, sim:sm_80 ... (default: TEGULA_DEVICE, else a GPU if there is one, else cpu)"},
+      {'d', "device", "NAME",
+       "cpu, cuda, cuda:1, sim, sim:sm_80 ... (default: TEGULA_DEVICE, else a GPU if there is one, else cpu)"},
       {0, "save", "NAME=FILE", "writes a buffer to a .npy file after the run", true},
       {0, "print", "NAME", "prints a buffer after the run", true},
       {0, "time", "", "median time of repeated launches, and GB/s from the bytes of the arguments"},
@@ -22,8 +25,8 @@ std::vector<OptionSpec> specs() {
   return out;
 }
 
-int report(const std::vector<ArgValue> &args, TegulaFunction *function, const int64_t grid[3], const std::vector<TegulaArg> &packed,
-           const TegulaLaunchOptions &options, const DeviceBuffers &buffers) {
+int report(const std::vector<ArgValue> &args, TegulaFunction *function, const int64_t grid[3],
+           const std::vector<TegulaArg> &packed, const TegulaLaunchOptions &options, const DeviceBuffers &buffers) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> times;
   auto begin = Clock::now();
@@ -32,7 +35,8 @@ int report(const std::vector<ArgValue> &args, TegulaFunction *function, const in
   while (times.size() < 5 || (times.size() < 1000 && Clock::now() - begin < std::chrono::milliseconds(500))) {
     auto t0 = Clock::now();
     for (unsigned i = 0; i < together; ++i)
-      if (tegula_launch(function, grid, packed.data(), packed.size(), &options, nullptr) != TEGULA_OK) return failLast();
+      if (tegula_launch(function, grid, packed.data(), packed.size(), &options, nullptr) != TEGULA_OK)
+        return failLast();
     if (buffers.isGpu() && !buffers.wait()) return failLast();
     times.push_back(std::chrono::duration<double>(Clock::now() - t0).count() / together);
   }
@@ -40,7 +44,8 @@ int report(const std::vector<ArgValue> &args, TegulaFunction *function, const in
   double median = times[times.size() / 2];
   size_t bytes = 0;
   for (auto &a : args) bytes += a.isBuffer ? a.bytes : 0;
-  std::printf("%.3f us (median of %zu launches), %.2f GB/s over %zu bytes of arguments\n", median * 1e6, times.size(), static_cast<double>(bytes) / median * 1e-9, bytes);
+  std::printf("%.3f us (median of %zu launches), %.2f GB/s over %zu bytes of arguments\n", median * 1e6, times.size(),
+              static_cast<double>(bytes) / median * 1e-9, bytes);
   return Ok;
 }
 
@@ -75,7 +80,8 @@ bool checkOutputs(const CommandLine &line, const std::vector<ArgValue> &args, st
   for (const std::string &item : line.all("save")) {
     size_t eq = item.find('=');
     if (eq == std::string::npos || eq + 1 == item.size()) return error = "--save " + item + ": write NAME=FILE", false;
-    if (!known(item.substr(0, eq))) return error = "--save: no buffer `" + item.substr(0, eq) + "` was given with -a", false;
+    if (!known(item.substr(0, eq)))
+      return error = "--save: no buffer `" + item.substr(0, eq) + "` was given with -a", false;
   }
   for (const std::string &name : line.all("print"))
     if (!known(name)) return error = "--print: no buffer `" + name + "` was given with -a", false;
@@ -96,7 +102,8 @@ int runCommand(const std::vector<std::string> &argv) {
   std::vector<ArgValue> args;
   TegulaLaunchOptions launch;
   if (!parseLaunchOptions(line, launch, error)) return usage(error);
-  if (!parseConstants(line.all("const"), constants, error) || !parseArguments(line.all("arg"), constants, args, error)) return fail(error);
+  if (!parseConstants(line.all("const"), constants, error) || !parseArguments(line.all("arg"), constants, args, error))
+    return fail(error);
   int64_t grid[3] = {1, 1, 1};
   if (!evaluateGrid(line.get("grid"), integersOf(args, constants), grid, error)) return fail("--grid: " + error);
   if (!checkOutputs(line, args, error)) return fail(error);

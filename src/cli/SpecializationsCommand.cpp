@@ -27,7 +27,8 @@ bool parseSweep(const std::string &text, Sweep &out) {
   };
   out.name = text.substr(0, eq);
   constexpr uint64_t most = 1000000;
-  return number(eq + 1, dots, out.first) && number(dots + 2, text.size(), out.last) && out.first <= out.last && static_cast<uint64_t>(out.last) - static_cast<uint64_t>(out.first) < most;
+  return number(eq + 1, dots, out.first) && number(dots + 2, text.size(), out.last) && out.first <= out.last &&
+         static_cast<uint64_t>(out.last) - static_cast<uint64_t>(out.first) < most;
 }
 
 void printClasses(const Json &all) {
@@ -39,8 +40,10 @@ void printClasses(const Json &all) {
     return out;
   };
   std::printf("%s: %llu classes\n", text(all["kernel"]).c_str(), number(all["count"]));
-  for (const Json &p : all["parameters"]) std::printf("  %s: %s\n", text(p["name"]).c_str(), joined(p["classes"], " | ").c_str());
-  for (const Json &group : all["one_buffer"]) std::printf("  one buffer for several of %s makes others\n", joined(group, ", ").c_str());
+  for (const Json &p : all["parameters"])
+    std::printf("  %s: %s\n", text(p["name"]).c_str(), joined(p["classes"], " | ").c_str());
+  for (const Json &group : all["one_buffer"])
+    std::printf("  one buffer for several of %s makes others\n", joined(group, ", ").c_str());
   for (const Json &form : all["forms"])
     std::printf("  %llu %s\n", number(form["count"]),
                 form["null_pointers"].get<bool>()          ? "for launches with null pointers on a CPU"
@@ -60,18 +63,21 @@ bool takes(const std::string &of, int64_t value) {
 void printSweep(const Sweep &sweep, const Json &classes) {
   std::map<std::string, std::vector<int64_t>> groups;
   for (int64_t v = sweep.first, count = sweep.last - sweep.first + 1; count; ++v, --count)
-    // The first class that takes a value is the one it asks for: they go from the one with most facts to the one with none.
+    // The first class that takes a value is the one it asks for: they go from the one with most facts to the one with
+    // none.
     for (const Json &c : classes)
       if (std::string of = c.get<std::string>(); takes(of, v)) {
         groups[of].push_back(v);
         break;
       }
-  std::printf("%s from %lld to %lld: %zu classes\n", sweep.name.c_str(), static_cast<long long>(sweep.first), static_cast<long long>(sweep.last), groups.size());
+  std::printf("%s from %lld to %lld: %zu classes\n", sweep.name.c_str(), static_cast<long long>(sweep.first),
+              static_cast<long long>(sweep.last), groups.size());
   constexpr size_t most = 8;
   for (auto &[of, values] : groups) {
     std::string shown;
     for (size_t i = 0; i < values.size() && i < most; ++i) shown += (i ? ", " : "") + std::to_string(values[i]);
-    std::printf("  %-10s %zu values: %s%s\n", of.c_str(), values.size(), shown.c_str(), values.size() > most ? ", ..." : "");
+    std::printf("  %-10s %zu values: %s%s\n", of.c_str(), values.size(), shown.c_str(),
+                values.size() > most ? ", ..." : "");
   }
 }
 
@@ -79,7 +85,8 @@ void printSweep(const Sweep &sweep, const Json &classes) {
 
 int specializationsCommand(const std::vector<std::string> &argv) {
   std::vector<OptionSpec> options = {
-      {0, "sig", "ITEMS", "types of the arguments: 'x:*f32, n:i32', as for tegula compile; what is said of divisibility does not matter"},
+      {0, "sig", "ITEMS",
+       "types of the arguments: 'x:*f32, n:i32', as for tegula compile; what is said of divisibility does not matter"},
       {'c', "const", "NAME=VALUE", "compile-time constant", true},
       {0, "sweep", "NAME=A..B", "which of these values of an integer argument ask for which class"},
       {0, "json", "", "all of it as JSON on standard output"},
@@ -87,9 +94,11 @@ int specializationsCommand(const std::vector<std::string> &argv) {
   CommandLine line;
   std::string error;
   if (!parseCommandLine(options, argv, line, error) || line.positional.size() != 1)
-    return misuse(argv, error.empty() ? "specializations takes one FILE.py::KERNEL" : error, "tegula specializations FILE.py::KERNEL --sig ITEMS [options]\n" + describeOptions(options));
+    return misuse(argv, error.empty() ? "specializations takes one FILE.py::KERNEL" : error,
+                  "tegula specializations FILE.py::KERNEL --sig ITEMS [options]\n" + describeOptions(options));
   Sweep sweep;
-  if (line.has("sweep") && !parseSweep(line.get("sweep"), sweep)) return usage("--sweep takes NAME=FIRST..LAST, at most 10^6 values, found `" + line.get("sweep") + "`");
+  if (line.has("sweep") && !parseSweep(line.get("sweep"), sweep))
+    return usage("--sweep takes NAME=FIRST..LAST, at most 10^6 values, found `" + line.get("sweep") + "`");
   Constants constants;
   if (!parseConstants(line.all("const"), constants, error)) return fail(error);
   auto ref = openKernel(line.positional[0]);
@@ -97,7 +106,9 @@ int specializationsCommand(const std::vector<std::string> &argv) {
   auto named = constants.list();
   char *text = nullptr;
   constexpr size_t limit = 4096;
-  if (tegula_specializations(ref->function.get(), line.get("sig").c_str(), named.data(), named.size(), nullptr, limit, &text) != TEGULA_OK) return failLast();
+  if (tegula_specializations(ref->function.get(), line.get("sig").c_str(), named.data(), named.size(), nullptr, limit,
+                             &text) != TEGULA_OK)
+    return failLast();
   std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
   if (line.has("json")) {
     std::printf("%s\n", text);

@@ -45,7 +45,8 @@ std::vector<OptionSpec> specs() {
 NameLookup numbersOf(const TegulaConfig &config, const NameLookup &others) {
   return [&](std::string_view name) -> std::optional<int64_t> {
     for (size_t i = 0; i < config.value_count; ++i)
-      if (int64_t v; name == config.values[i].name && tegula_value_as_int(config.values[i].value, &v) == TEGULA_OK) return v;
+      if (int64_t v; name == config.values[i].name && tegula_value_as_int(config.values[i].value, &v) == TEGULA_OK)
+        return v;
     if (const api::ConfigNumber *n = api::configNumber(name); n && config.*n->config) return config.*n->config;
     return others(name);
   };
@@ -102,28 +103,34 @@ void printTable(const Json &report) {
     } else {
       std::string why = c.value("reason", "");
       std::snprintf(text, sizeof text, "%10s  %5s ", "-", "-");
-      rows.push_back({c["state"] == "untried" ? 1e30 : 1e31, text + model + "  " + name + "  " + std::string(c["state"]) + (why.empty() ? "" : ": " + why.substr(0, why.find('\n')))});
+      rows.push_back(
+          {c["state"] == "untried" ? 1e30 : 1e31, text + model + "  " + name + "  " + std::string(c["state"]) +
+                                                      (why.empty() ? "" : ": " + why.substr(0, why.find('\n')))});
     }
   }
-  std::sort(rows.begin(), rows.end(), [](const Row &a, const Row &b) { return std::tie(a.ns, a.text) < std::tie(b.ns, b.text); });
+  std::sort(rows.begin(), rows.end(),
+            [](const Row &a, const Row &b) { return std::tie(a.ns, a.text) < std::tie(b.ns, b.text); });
   std::printf("%10s  %5s %10s  configuration\n", "us", "x", "model us");
   for (const Row &r : rows) std::printf("%s\n", r.text.c_str());
 }
 
 void printBest(const Json &report, const char *config) {
   const Json &configs = report["configs"];
-  size_t tried = static_cast<size_t>(std::count_if(configs.begin(), configs.end(), [](const Json &c) { return c["state"] != "untried"; }));
+  size_t tried = static_cast<size_t>(
+      std::count_if(configs.begin(), configs.end(), [](const Json &c) { return c["state"] != "untried"; }));
   std::string count = std::to_string(configs.size()) + " configurations";
   if (tried && tried < configs.size()) count = std::to_string(tried) + " of " + count;
   for (const Json &remark : report["remarks"]) std::printf("remark: %s\n", remark.get<std::string>().c_str());
-  std::printf("best: %s (%s, %s, %.2f s)\n", config, report["by"].get<std::string>().c_str(), count.c_str(), report["seconds"].get<double>());
+  std::printf("best: %s (%s, %s, %.2f s)\n", config, report["by"].get<std::string>().c_str(), count.c_str(),
+              report["seconds"].get<double>());
 }
 
 /// Those that may be left to the recipe.
 std::vector<std::string> constantsOf(TegulaFunction *f) {
   std::vector<std::string> out;
   for (size_t i = 0; i < tegula_function_param_count(f); ++i)
-    if (TegulaParam p{}; tegula_function_param(f, i, &p) == TEGULA_OK && (p.flags & TEGULA_PARAM_CONSTEXPR)) out.push_back(p.name);
+    if (TegulaParam p{}; tegula_function_param(f, i, &p) == TEGULA_OK && (p.flags & TEGULA_PARAM_CONSTEXPR))
+      out.push_back(p.name);
   return out;
 }
 
@@ -148,7 +155,8 @@ int forget(const CommandLine &line) {
   std::vector<const char *> configs;
   for (const std::string &c : line.all("config")) configs.push_back(c.c_str());
   size_t count = 0;
-  if (tegula_results_forget(ref->function.get(), configs.data(), configs.size(), &count) != TEGULA_OK) return failLast();
+  if (tegula_results_forget(ref->function.get(), configs.data(), configs.size(), &count) != TEGULA_OK)
+    return failLast();
   std::printf("forgotten: %zu results\n", count);
   return Ok;
 }
@@ -164,24 +172,28 @@ bool readNumber(const CommandLine &line, const char *name, double &out, std::str
 void explainReport(const Json &report) {
   if (report.contains("guess")) {
     const Json &g = report["guess"];
-    std::printf("guess: %s, of an entry of version %s for %s; %s\n", g["config"].get<std::string>().c_str(), g["version"].get<std::string>().c_str(), g["device"].get<std::string>().c_str(),
+    std::printf("guess: %s, of an entry of version %s for %s; %s\n", g["config"].get<std::string>().c_str(),
+                g["version"].get<std::string>().c_str(), g["device"].get<std::string>().c_str(),
                 g["used"] == "first" ? "timed first" : "chosen, nothing was timed");
   }
   if (!report.contains("recipe")) return;
   const Json &recipe = report["recipe"];
   std::printf("recipe: %s, %zu configurations\n", recipe["kind"].get<std::string>().c_str(), recipe["configs"].size());
   for (const Json &axis : recipe["axes"])
-    std::printf("  %s = %s: %s\n", axis["name"].get<std::string>().c_str(), axis["values"].dump().c_str(), axis["reason"].get<std::string>().c_str());
+    std::printf("  %s = %s: %s\n", axis["name"].get<std::string>().c_str(), axis["values"].dump().c_str(),
+                axis["reason"].get<std::string>().c_str());
   for (const Json &reason : recipe["reasons"]) std::printf("  %s\n", reason.get<std::string>().c_str());
 }
 
 /// What the model says of one configuration; text for people.
-int explain(TegulaFunction *f, const TegulaConfig &config, Grids &grids, const std::vector<TegulaArg> &packed, TegulaLaunchOptions options) {
+int explain(TegulaFunction *f, const TegulaConfig &config, Grids &grids, const std::vector<TegulaArg> &packed,
+            TegulaLaunchOptions options) {
   std::vector<TegulaArg> args = packed;
   for (size_t v = 0; v < config.value_count; ++v)
     for (size_t i = 0; i < args.size(); ++i) {
       TegulaParam param{};
-      if (tegula_function_param(f, i, &param) == TEGULA_OK && std::strcmp(param.name, config.values[v].name) == 0) args[i] = tegula_constant(config.values[v].value);
+      if (tegula_function_param(f, i, &param) == TEGULA_OK && std::strcmp(param.name, config.values[v].name) == 0)
+        args[i] = tegula_constant(config.values[v].value);
     }
   api::applyNumbers(config, options);
   TegulaKernel *k = nullptr;
@@ -202,11 +214,14 @@ int tuneCommand(const std::vector<std::string> &argv) {
   CommandLine line;
   std::string error;
   auto options = specs();
-  const std::string syntax = "tegula tune FILE.py::KERNEL --grid EXPRS -t NAME=VALUES ... [options]\ntegula tune --show FILE\ntegula tune --merge FILE --merge FILE ... -o FILE\ntegula tune --forget FILE.py::KERNEL [--config TEXT ...]\n" + describeOptions(options);
+  const std::string syntax =
+      "tegula tune FILE.py::KERNEL --grid EXPRS -t NAME=VALUES ... [options]\ntegula tune --show FILE\ntegula tune --merge FILE --merge FILE ... -o FILE\ntegula tune --forget FILE.py::KERNEL [--config TEXT ...]\n" +
+      describeOptions(options);
   if (!parseCommandLine(options, argv, line, error)) return misuse(argv, error, syntax);
   if (line.has("show")) return showFile(line.get("show"));
   if (line.has("merge")) return line.has("output") ? mergeFiles(line) : misuse(argv, "--merge needs -o FILE", syntax);
-  if (line.has("forget")) return line.positional.size() == 1 ? forget(line) : misuse(argv, "--forget takes one FILE.py::KERNEL", syntax);
+  if (line.has("forget"))
+    return line.positional.size() == 1 ? forget(line) : misuse(argv, "--forget takes one FILE.py::KERNEL", syntax);
   if (line.has("config")) return misuse(argv, "--config goes with --forget", syntax);
   if (line.positional.size() != 1 || !line.has("grid") || line.has("try") == line.has("auto"))
     return misuse(argv,
@@ -220,14 +235,17 @@ int tuneCommand(const std::vector<std::string> &argv) {
   TegulaLaunchOptions launch;
   TegulaTunerOptions how = TEGULA_TUNER_OPTIONS_INIT;
   double top = 0;
-  if (!parseLaunchOptions(line, launch, error) || !readNumber(line, "top", top, error) || !readNumber(line, "budget-ms", how.budget_ms, error)) return usage(error);
+  if (!parseLaunchOptions(line, launch, error) || !readNumber(line, "top", top, error) ||
+      !readNumber(line, "budget-ms", how.budget_ms, error))
+    return usage(error);
   how.top_k = static_cast<uint32_t>(top);
   if (line.has("deterministic")) how.deterministic = 1;
   if (line.has("cuda-graph")) how.cuda_graph = 1;
   if (line.has("no-validate")) how.validate = 0;
   if (line.has("no-persist")) how.persist = 0;
   if (line.has("all")) how.search = 0;
-  if (!parseConstants(line.all("const"), constants, error) || !parseArguments(line.all("arg"), constants, args, error)) return fail(error);
+  if (!parseConstants(line.all("const"), constants, error) || !parseArguments(line.all("arg"), constants, args, error))
+    return fail(error);
   auto ref = openKernel(line.positional[0]);
   if (!ref) return UserError;
   TegulaFunction *f = ref->function.get();
@@ -244,7 +262,8 @@ int tuneCommand(const std::vector<std::string> &argv) {
   std::vector<TegulaAxis> axes;
   for (size_t a = 0; a < names.size(); ++a) axes.push_back({names[a].c_str(), values[a].c_str(), nullptr, 0});
   Constraint constraint{line.all("where"), grids.names};
-  TegulaSpace space{sizeof space, axes.data(), axes.size(), constraint.texts.empty() ? nullptr : Constraint::of, &constraint};
+  TegulaSpace space{sizeof space, axes.data(), axes.size(), constraint.texts.empty() ? nullptr : Constraint::of,
+                    &constraint};
   TegulaTuner *made = nullptr;
   if (tegula_tuner_create_space(f, isAuto ? nullptr : &space, &how, &made) != TEGULA_OK) return failLast();
   Handle<TegulaTuner> tuner(made);
@@ -256,7 +275,8 @@ int tuneCommand(const std::vector<std::string> &argv) {
   if (!descriptors.make(f, args, packed, error)) return fail(error);
   handleSignals(ref->context.get(), launch);
   size_t chosen = 0;
-  TegulaStatus status = tegula_tuner_choose(tuner.get(), Grids::of, &grids, packed.data(), packed.size(), &launch, &chosen);
+  TegulaStatus status =
+      tegula_tuner_choose(tuner.get(), Grids::of, &grids, packed.data(), packed.size(), &launch, &chosen);
   if (status == TEGULA_CANCELLED) return fail("interrupted"), 130;
   if (status != TEGULA_OK) return grids.error.empty() ? failLast() : fail("--grid: " + grids.error);
   std::string text = tegula_tuner_report_json(tuner.get());

@@ -15,11 +15,15 @@ namespace {
 std::vector<OptionSpec> specs() {
   std::vector<OptionSpec> out = {
       {0, "grid", "EXPRS", "1 to 3 expressions over integer arguments and constants"},
-      {'a', "arg", "NAME=VALUE", "argument, as for tegula run; integers are also tried as 1, as a multiple of 16 and as none", true},
+      {'a', "arg", "NAME=VALUE",
+       "argument, as for tegula run; integers are also tried as 1, as a multiple of 16 and as none", true},
       {'c', "const", "NAME=VALUE", "compile-time constant", true},
-      {0, "configs", "NAME=VALUES", "values of a constant, or of num_warps, num_stages, num_ctas, maxnreg: 16,32,64; all combinations are verified", true},
+      {0, "configs", "NAME=VALUES",
+       "values of a constant, or of num_warps, num_stages, num_ctas, maxnreg: 16,32,64; all combinations are verified",
+       true},
       {0, "devices", "A,B", "the two devices (default: cpu,cuda where there is a GPU, else cpu,sim)"},
-      {0, "tolerance", "R", "largest relative difference; 0: the same bits (default: what the kernel and its element types allow)"},
+      {0, "tolerance", "R",
+       "largest relative difference; 0: the same bits (default: what the kernel and its element types allow)"},
       {0, "given-only", "", "only the arguments as they are given, aligned, without other classes"},
   };
   out.insert(out.end(), launchOptionSpecs.begin(), launchOptionSpecs.end());
@@ -38,7 +42,8 @@ bool configsOf(const CommandLine &line, std::vector<Config> &out, std::string &e
   out.assign(1, {});
   for (const std::string &item : line.all("configs")) {
     const size_t eq = item.find('=');
-    if (eq == item.npos || eq == 0 || eq + 1 == item.size()) return error = "`--configs " + item + "`: write NAME=VALUE,VALUE", false;
+    if (eq == item.npos || eq == 0 || eq + 1 == item.size())
+      return error = "`--configs " + item + "`: write NAME=VALUE,VALUE", false;
     const std::string name = item.substr(0, eq);
     const api::ConfigNumber *number = api::configNumber(name);
     std::vector<Config> next;
@@ -49,7 +54,8 @@ bool configsOf(const CommandLine &line, std::vector<Config> &out, std::string &e
         const std::string text = name + "=" + value;
         made.text += (made.text.empty() ? "" : " ") + text;
         if (!number) made.constants.push_back(text);
-        else if (made.numbers.*number->config) return error = "`--configs " + item + "`: `" + name + "` is given twice", false;
+        else if (made.numbers.*number->config)
+          return error = "`--configs " + item + "`: `" + name + "` is given twice", false;
         else if (!parseCount("--configs " + name, value, made.numbers.*number->config, error)) return false;
       }
     out = std::move(next);
@@ -73,15 +79,23 @@ std::vector<int64_t> variantsOf(int64_t given) {
 enum class Fill { Given, Random, Adversarial };
 constexpr const char *fillNames[] = {"given", "random", "adversarial"};
 
-/// What is hard to get right: zeros of both signs, infinities, NaNs, the least and the largest numbers, what is in the middle of two.
+/// What is hard to get right: zeros of both signs, infinities, NaNs, the least and the largest numbers, what is in the
+/// middle of two.
 void fill(ArgValue &a, Fill how, unsigned seed) {
   if (how == Fill::Given || !a.isBuffer || !isFloat(a.dtype)) return;
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
-  const double big = a.dtype == TEGULA_FP64 ? 1e300 : a.dtype == TEGULA_FP32 || a.dtype == TEGULA_BF16 ? 3e38 : a.dtype == TEGULA_FP16 ? 65504 : 448;
-  const double tiny = a.dtype == TEGULA_FP64 ? 5e-324 : a.dtype == TEGULA_FP32 || a.dtype == TEGULA_BF16 ? 1e-45 : a.dtype == TEGULA_FP16 ? 6e-8 : 0.002;
+  const double big = a.dtype == TEGULA_FP64                             ? 1e300
+                     : a.dtype == TEGULA_FP32 || a.dtype == TEGULA_BF16 ? 3e38
+                     : a.dtype == TEGULA_FP16                           ? 65504
+                                                                        : 448;
+  const double tiny = a.dtype == TEGULA_FP64                             ? 5e-324
+                      : a.dtype == TEGULA_FP32 || a.dtype == TEGULA_BF16 ? 1e-45
+                      : a.dtype == TEGULA_FP16                           ? 6e-8
+                                                                         : 0.002;
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-  const double special[] = {0, -0.0, 1, -1, 0.5, -2.5, inf, -inf, nan, big, -big, tiny, -tiny, 1e-5, 3, 1.0000001, 65519.996, 2049};
+  const double special[] = {0, -0.0, 1, -1, 0.5, -2.5, inf, -inf, nan,
+                            big, -big, tiny, -tiny, 1e-5, 3, 1.0000001, 65519.996, 2049};
   for (size_t i = 0, n = static_cast<size_t>(a.array.count()); i < n; ++i) {
     double v = how == Fill::Random || random() % 4 == 0 ? normal(random) : special[random() % std::size(special)];
     uint64_t bits = 0;
@@ -91,7 +105,8 @@ void fill(ArgValue &a, Fill how, unsigned seed) {
   }
 }
 
-/// Moves what pointers point to by one element, so that no address is a multiple of 16. There is room behind every buffer of the command line.
+/// Moves what pointers point to by one element, so that no address is a multiple of 16. There is room after every
+/// buffer of the command line.
 void misalign(std::vector<TegulaArg> &args) {
   for (TegulaArg &a : args) {
     if (a.kind != TEGULA_ARG_POINTER || !a.u.ptr) continue;
@@ -103,7 +118,8 @@ void misalign(std::vector<TegulaArg> &args) {
 }
 
 /// The classes of the arguments, as the kernel is compiled for them on one device.
-std::string signatureOf(TegulaFunction *function, const std::vector<TegulaArg> &args, TegulaLaunchOptions options, int32_t device) {
+std::string signatureOf(TegulaFunction *function, const std::vector<TegulaArg> &args, TegulaLaunchOptions options,
+                        int32_t device) {
   options.device = device;
   TegulaKernel *made = nullptr;
   if (tegula_compile(function, args.data(), args.size(), &options, &made) != TEGULA_OK) return "";
@@ -122,17 +138,21 @@ struct Verifier {
   std::set<std::string> signatures;
 
   /// One launch. False: the command line is wrong, in `error`.
-  bool one(const Config &config, const std::vector<std::string> &argTexts, bool aligned, Fill how, const std::string &label, std::string &error) {
+  bool one(const Config &config, const std::vector<std::string> &argTexts, bool aligned, Fill how,
+           const std::string &label, std::string &error) {
     std::vector<std::string> constTexts = line.all("const");
     constTexts.insert(constTexts.end(), config.constants.begin(), config.constants.end());
     TegulaLaunchOptions options;
     Constants constants;
     std::vector<ArgValue> args;
-    if (!parseLaunchOptions(line, options, error) || !parseConstants(constTexts, constants, error) || !parseArguments(argTexts, constants, args, error)) return false;
+    if (!parseLaunchOptions(line, options, error) || !parseConstants(constTexts, constants, error) ||
+        !parseArguments(argTexts, constants, args, error))
+      return false;
     api::applyNumbers(config.numbers, options);
     for (size_t i = 0; i < args.size(); ++i) fill(args[i], how, static_cast<unsigned>(17 * i + 1));
     int64_t grid[3] = {1, 1, 1};
-    if (!evaluateGrid(line.get("grid"), integersOf(args, constants), grid, error)) return error = "--grid: " + error, false;
+    if (!evaluateGrid(line.get("grid"), integersOf(args, constants), grid, error))
+      return error = "--grid: " + error, false;
     std::vector<TegulaArg> packed;
     if (!bindParameters(function, args, constants, {}, packed, error)) return false;
     if (!aligned) misalign(packed);
@@ -143,14 +163,16 @@ struct Verifier {
   }
 
 private:
-  void compare(const std::string &config, const std::string &label, const int64_t grid[3], const std::vector<TegulaArg> &args, const TegulaLaunchOptions &options) {
+  void compare(const std::string &config, const std::string &label, const int64_t grid[3],
+               const std::vector<TegulaArg> &args, const TegulaLaunchOptions &options) {
     const std::string head = tegula_function_name(function) + (config.empty() ? "" : " " + config) + ": " + label;
     // Not every number is one that the kernel takes: a first run looks whether it stays within its arguments.
     TegulaLaunchOptions checked = options;
     checked.checked = 1, checked.device = TEGULA_DEVICE_INDEX_CPU;
     std::string result;
     // What a target cannot do at all is no difference: too little shared memory, say.
-    if (!launch(grid, args, checked, TEGULA_DEVICE_INDEX_CPU, TEGULA_DEVICE_INDEX_CPU, 0, result) || !launch(grid, args, options, first, second, tolerance, result)) {
+    if (!launch(grid, args, checked, TEGULA_DEVICE_INDEX_CPU, TEGULA_DEVICE_INDEX_CPU, 0, result) ||
+        !launch(grid, args, options, first, second, tolerance, result)) {
       std::string why = tegula_last_error();
       ++skipped;
       std::printf("skip  %s: %s\n", head.c_str(), why.substr(0, why.find('\n')).c_str());
@@ -161,11 +183,13 @@ private:
     ++verified;
     const bool same = result == "=" || result == "~";
     different += !same;
-    std::printf("%s  %s, %s%s%s\n", same ? "ok  " : "DIFF", head.c_str(), signature.c_str(), same ? result == "=" ? " (same bits)" : " (near)" : "\n      ", same ? "" : result.c_str());
+    std::printf("%s  %s, %s%s%s\n", same ? "ok  " : "DIFF", head.c_str(), signature.c_str(),
+                same ? result == "=" ? " (same bits)" : " (near)" : "\n      ", same ? "" : result.c_str());
   }
 
   /// tegula_verify(). False: a launch failed, and the last error says why.
-  bool launch(const int64_t grid[3], const std::vector<TegulaArg> &args, const TegulaLaunchOptions &options, int32_t one, int32_t other, double allowed, std::string &result) {
+  bool launch(const int64_t grid[3], const std::vector<TegulaArg> &args, const TegulaLaunchOptions &options,
+              int32_t one, int32_t other, double allowed, std::string &result) {
     char *text = nullptr;
     TegulaStatus status = tegula_verify(function, grid, args.data(), args.size(), &options, one, other, allowed, &text);
     std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
@@ -174,7 +198,8 @@ private:
   }
 };
 
-/// The arguments of the command line with its integers in all their classes; each other one by itself where all together were too many.
+/// The arguments of the command line with its integers in all their classes; each other one by itself where all
+/// together were too many.
 std::vector<std::vector<std::string>> callsOf(const std::vector<std::string> &given) {
   constexpr size_t most = 64;
   std::vector<std::vector<std::string>> calls(1, given);
@@ -214,15 +239,21 @@ int verifyCommand(const std::vector<std::string> &argv) {
   TegulaContext *context = ref->context.get();
   Verifier v{line, ref->function.get()};
   int32_t gpu;
-  std::vector<std::string> devices = line.has("devices") ? splitList(line.get("devices")) : std::vector<std::string>{"cpu", tegula_device_find(context, "cuda", &gpu) == TEGULA_OK ? "cuda" : "sim"};
+  std::vector<std::string> devices =
+      line.has("devices")
+          ? splitList(line.get("devices"))
+          : std::vector<std::string>{"cpu", tegula_device_find(context, "cuda", &gpu) == TEGULA_OK ? "cuda" : "sim"};
   if (devices.size() != 2) return usage("--devices takes two, found `" + line.get("devices") + "`");
-  if (tegula_device_find(context, devices[0].c_str(), &v.first) != TEGULA_OK || tegula_device_find(context, devices[1].c_str(), &v.second) != TEGULA_OK) return failLast();
+  if (tegula_device_find(context, devices[0].c_str(), &v.first) != TEGULA_OK ||
+      tegula_device_find(context, devices[1].c_str(), &v.second) != TEGULA_OK)
+    return failLast();
   if (line.has("tolerance") && (!parseNumber(line.get("tolerance"), v.tolerance) || v.tolerance < 0))
     return usage("--tolerance takes a number that is not negative, found `" + line.get("tolerance") + "`");
   TegulaLaunchOptions options;
   if (!parseLaunchOptions(line, options, error)) return usage(error);
   handleSignals(context, options);
-  const std::vector<std::vector<std::string>> calls = line.has("given-only") ? std::vector(1, line.all("arg")) : callsOf(line.all("arg"));
+  const std::vector<std::vector<std::string>> calls =
+      line.has("given-only") ? std::vector(1, line.all("arg")) : callsOf(line.all("arg"));
   for (const Config &config : configs)
     for (const std::vector<std::string> &call : calls)
       for (bool aligned : {true, false}) {
@@ -235,7 +266,8 @@ int verifyCommand(const std::vector<std::string> &argv) {
           if (!v.one(config, call, aligned, how, label, error)) return fail(error);
         }
       }
-  std::printf("%zu launches of %zu classes on %s and %s: %zu differ, %zu skipped\n", v.verified, v.signatures.size(), devices[0].c_str(), devices[1].c_str(), v.different, v.skipped);
+  std::printf("%zu launches of %zu classes on %s and %s: %zu differ, %zu skipped\n", v.verified, v.signatures.size(),
+              devices[0].c_str(), devices[1].c_str(), v.different, v.skipped);
   if (!v.verified) return fail("nothing was verified");
   return v.different ? UserError : Ok;
 }

@@ -11,7 +11,8 @@ namespace tegula::gpu {
 using namespace ir;
 using layout::Dim;
 
-std::optional<AxisParts> partsOf(const LinearLayout &l, const Shape &shape, unsigned axis, std::initializer_list<Dim> own) {
+std::optional<AxisParts> partsOf(const LinearLayout &l, const Shape &shape, unsigned axis,
+                                 std::initializer_list<Dim> own) {
   const Dim along = layout::tensorDim(axis);
   uint32_t ours = 0, others = 0;
   for (const layout::DimBits &in : l.ins())
@@ -61,7 +62,9 @@ std::optional<AxisParts> partsOf(const LinearLayout &l, const Shape &shape, unsi
   return out;
 }
 
-LinearLayout splitAxis(const LinearLayout &l, const AxisParts &parts) { return layout::reshape(layout::permute(layout::reshape(l, parts.split), parts.order), parts.joined); }
+LinearLayout splitAxis(const LinearLayout &l, const AxisParts &parts) {
+  return layout::reshape(layout::permute(layout::reshape(l, parts.split), parts.order), parts.joined);
+}
 
 Value *splitAxis(Builder &b, Module &m, Value *x, const AxisParts &parts) {
   auto view = [&](OpKind kind, const Shape &shape, const LinearLayout &l, std::vector<Attr> attrs = {}) {
@@ -83,7 +86,8 @@ Value *reduceAlong(Builder &b, Module &m, const Op &like, Value *of, unsigned ax
   Shape shape = of->type.shape;
   shape.erase(axis);
   const uint16_t id = shape.rank() ? m.internLayout(layout::slice(m.layoutOf(of->type), axis)) : uint16_t{0};
-  Op *op = b.create(OpKind::Reduce, std::array{of}, std::array{of->type.withShape(shape).withLayout(id)}, {{attr::axis, axis}});
+  Op *op = b.create(OpKind::Reduce, std::array{of}, std::array{of->type.withShape(shape).withLayout(id)},
+                    {{attr::axis, axis}});
   Cloner(m).copyBlock(*like.region(0), *op->region(0));
   return op->result();
 }

@@ -33,7 +33,9 @@ bool isZero(const Value *v) {
   return std::get<int64_t>(value) == 0;
 }
 
-size_t positionOf(const Block &b, const Op *op) { return static_cast<size_t>(std::find(b.ops.begin(), b.ops.end(), op) - b.ops.begin()); }
+size_t positionOf(const Block &b, const Op *op) {
+  return static_cast<size_t>(std::find(b.ops.begin(), b.ops.end(), op) - b.ops.begin());
+}
 
 std::vector<Op *> usersIn(const Block &b, const Value *v) {
   std::vector<Op *> out;
@@ -174,7 +176,8 @@ Value *carry(Module &m, Op &loop, Value *init, std::string name) {
 }
 
 bool writesGlobal(const Op &op) {
-  return (op.has(traits::Writes) && !op.has(traits::Shared) && op.kind != OpKind::Assume) || std::any_of(op.regions.begin(), op.regions.end(), [](const Region *r) {
+  return (op.has(traits::Writes) && !op.has(traits::Shared) && op.kind != OpKind::Assume) ||
+         std::any_of(op.regions.begin(), op.regions.end(), [](const Region *r) {
            return std::any_of(r->block->ops.begin(), r->block->ops.end(), [](const Op *o) { return writesGlobal(*o); });
          });
 }

@@ -35,8 +35,10 @@ private:
   void run(const Block &b) {
     for (Op *op : b.ops) {
       row_ = {};
-      if (op->kind == OpKind::Exp && op->approx() && !op->fast() && op->result()->type.elem == Elem::F32 && op->result()->type.isTensor() &&
-          ((isBelowMaximum(op->operands[0], 0) && isHidden(op->result(), 0, row_.isWhole || row_.maxima.empty())) || isOnlyAddedToConstants(op->result(), 0)))
+      if (op->kind == OpKind::Exp && op->approx() && !op->fast() && op->result()->type.elem == Elem::F32 &&
+          op->result()->type.isTensor() &&
+          ((isBelowMaximum(op->operands[0], 0) && isHidden(op->result(), 0, row_.isWhole || row_.maxima.empty())) ||
+           isOnlyAddedToConstants(op->result(), 0)))
         op->set(attr::fast, true);
       for (Region *r : op->regions)
         run(*r->block);
@@ -57,7 +59,10 @@ private:
       row_.isWhole &= keepsLargest(*op, op->operands[1]);
       return true;
     case OpKind::FMul: // by one number
-      return std::ranges::any_of(std::array{0, 1}, [&](int i) { return isUniform(op->operands[1 - i]) && op->operands[i]->def && behindViews(op->operands[i])->def->kind == OpKind::FSub && isBelowMaximum(op->operands[i], depth + 1); });
+      return std::ranges::any_of(std::array{0, 1}, [&](int i) {
+        return isUniform(op->operands[1 - i]) && op->operands[i]->def &&
+               behindViews(op->operands[i])->def->kind == OpKind::FSub && isBelowMaximum(op->operands[i], depth + 1);
+      });
     default: return false;
     }
   }
@@ -67,7 +72,8 @@ private:
     return v->type.isScalar() || (v->def && v->def->kind == OpKind::Const);
   }
 
-  /// Is `top` a maximum over a row of `x` and of other numbers? A scale by one number may stand in front of the maximum or behind it. `loops`: of an iteration of the first loop, of `x` in that of the second.
+  /// Is `top` a maximum over a row of `x` and of other numbers? A scale by one number may stand before the maximum or
+  /// after it. `loops`: of an iteration of the first loop, of `x` in that of the second.
   bool covers(const Value *top, const Value *x, SameIterations *loops, unsigned depth) {
     top = behindViews(top);
     x = behindViews(x);
@@ -88,8 +94,10 @@ private:
     if (op->kind == OpKind::For)
       return !loops && coversAsLoop(*op, top->index, x, depth);
     if (const std::optional<MaximumOf> both = maximumOf(top))
-      return (!isFloor(both->b) && covers(both->a, x, loops, depth + 1)) || (!isFloor(both->a) && covers(both->b, x, loops, depth + 1));
-    if (op->kind == OpKind::Select) // a guard for rows without elements, for which it does not matter, or a mask, behind which nobody looks
+      return (!isFloor(both->b) && covers(both->a, x, loops, depth + 1)) ||
+             (!isFloor(both->a) && covers(both->b, x, loops, depth + 1));
+    // a guard for rows without elements, for which it does not matter, or a mask, after which nobody looks
+    if (op->kind == OpKind::Select)
       return covers(op->operands[1], x, loops, depth + 1) || covers(op->operands[2], x, loops, depth + 1);
     if (op->kind == OpKind::FMul && x->def && x->def->kind == OpKind::FMul)
       for (size_t i : {0, 1})
@@ -107,7 +115,8 @@ private:
     const Block &body = *first.region(0);
     const auto isCarried = [&](const Value *v) { return behindViews(v) == body.args[result + 1]; };
     const Value *last = behindViews(body.terminator()->operands[result]);
-    while (last->def && last->def->kind == OpKind::Select && isCarried(last->def->operands[2])) // where there are elements
+    // where there are elements
+    while (last->def && last->def->kind == OpKind::Select && isCarried(last->def->operands[2]))
       last = behindViews(last->def->operands[1]);
     const std::optional<MaximumOf> next = maximumOf(last);
     if (!next || isCarried(next->a) == isCarried(next->b) || isFloor(body.args[result + 1]))
@@ -123,7 +132,8 @@ private:
     return c && c->kind == OpKind::Const && c->floatValue() <= -1e30;
   }
 
-  /// A number that no element of a row need reach, as in `maximum(max(x), 0)`, or one that was loaded: or the beginning of a running maximum that is one.
+  /// A number that no element of a row need reach, as in `maximum(max(x), 0)`, or one that was loaded: or the beginning
+  /// of a running maximum that is one.
   static bool isFloor(const Value *v) {
     v = behindViews(v);
     if (!v->def && v->index && v->block->parent->op && v->block->parent->op->kind == OpKind::For)
@@ -141,7 +151,8 @@ private:
     }
   }
 
-  /// What holds for all elements among which the maximum was found: where it does not, the least number stands for them.
+  /// What holds for all elements among which the maximum was found: where it does not, the least number stands for
+  /// them.
   void addConditionsOfRow(const Value *x, std::vector<const Value *> &out, unsigned depth) const {
     const Op *op = behindViews(x)->def;
     if (!op || depth > kDepth)
@@ -151,11 +162,13 @@ private:
     else if (op->kind == OpKind::Select && isLowest(op->operands[2])) {
       addConditions(op->operands[0], out);
       addConditionsOfRow(op->operands[1], out, depth + 1);
-    } else if (op->kind == OpKind::FMul || op->kind == OpKind::FpExt) // by one number that is not below zero, or the row would have no maximum
+      // by one number that is not below zero, or the row would have no maximum
+    } else if (op->kind == OpKind::FMul || op->kind == OpKind::FpExt)
       addConditionsOfRow(op->operands[0], out, depth + 1);
   }
 
-  /// Does this selection of exponentials leave the largest one of the row in it? As its condition holds for all elements of the maximum.
+  /// Does this selection of exponentials leave the largest one of the row in it? As its condition holds for all
+  /// elements of the maximum.
   bool keepsLargest(const Op &select, const Value *chosen) const {
     if (row_.maxima.empty() || select.operands[1] != chosen)
       return false;
@@ -174,19 +187,22 @@ private:
       return false;
     const Op &x = *a->def, &y = *b->def;
     if (x.kind == OpKind::Load) // without a mask, or with the same one; what stands for others does not matter
-      return (x.operands.size() == 1 || (y.operands.size() > 1 && loops.same(x.operands[1], y.operands[1]))) && loops.same(x.operands[0], y.operands[0]) && !isChanged(kernel_, y);
+      return (x.operands.size() == 1 || (y.operands.size() > 1 && loops.same(x.operands[1], y.operands[1]))) &&
+             loops.same(x.operands[0], y.operands[0]) && !isChanged(kernel_, y);
     return x.has(traits::Elementwise) && x.has(traits::Pure) && x.operands.size() == y.operands.size() &&
-           std::ranges::equal(x.operands, y.operands, [&](const Value *p, const Value *q) { return isSameElement(p, q, loops, depth + 1); });
+           std::ranges::equal(x.operands, y.operands,
+                              [&](const Value *p, const Value *q) { return isSameElement(p, q, loops, depth + 1); });
   }
 
-  /// May the kernel store to what is loaded, other than to the same places behind the load?
+  /// May the kernel store to what is loaded, other than to the same places after the load?
   static bool isChanged(const Block &b, const Op &load) {
     const int memory = memoryOf(load.operands[0]);
     return memory < 0 || std::ranges::any_of(b.ops, [&](const Op *op) {
              if (std::ranges::any_of(op->regions, [&](const Region *r) { return isChanged(*r->block, load); }))
                return true;
              if (op->kind == OpKind::Store)
-               return (memoryOf(op->operands[0]) < 0 || memoryOf(op->operands[0]) == memory) && !(op->operands[0] == load.operands[0] && isBehind(*op, load));
+               return (memoryOf(op->operands[0]) < 0 || memoryOf(op->operands[0]) == memory) &&
+                      !(op->operands[0] == load.operands[0] && isBehind(*op, load));
              return op->regions.empty() && writesGlobal(*op);
            });
   }
@@ -195,12 +211,14 @@ private:
     return op.parent == other.parent && positionOf(*op.parent, &op) > positionOf(*op.parent, &other);
   }
 
-  /// Does a sum along this axis have the element in it that is the maximum? `n`: of the maxima, those that are not summed over yet.
+  /// Does a sum along this axis have the element in it that is the maximum? `n`: of the maxima, those that are not
+  /// summed over yet.
   bool sumsRow(const Type &summed, unsigned axis, const Value *sum, size_t n) const {
     if (!n)
       return true;
     const Op &maximum = *row_.maxima[n - 1];
-    return maximum.operands[0]->type.shape == summed.shape && maximum.axis() == axis && (n == 1 || (sum && sumsRest(sum, n - 1, 0)));
+    return maximum.operands[0]->type.shape == summed.shape && maximum.axis() == axis &&
+           (n == 1 || (sum && sumsRest(sum, n - 1, 0)));
   }
 
   /// Is what a sum of the first axes comes to only summed over the others?
@@ -208,7 +226,8 @@ private:
     return depth <= kDepth && std::ranges::all_of(users_.of(v), [&](const Op *user) {
              if (isView(user->kind) || user->kind == OpKind::ClusterGather)
                return sumsRest(user->result(), n, depth + 1);
-             return user->kind == OpKind::Reduce && onlyOperation(*user) == OpKind::FAdd && sumsRow(user->operands[0]->type, user->axis(), user->result(), n);
+             return user->kind == OpKind::Reduce && onlyOperation(*user) == OpKind::FAdd &&
+                    sumsRow(user->operands[0]->type, user->axis(), user->result(), n);
            });
   }
 
@@ -218,30 +237,40 @@ private:
     while (add && isView(add->kind))
       add = users_.only(add->result());
     const Op *yield = add && add->kind == OpKind::FAdd ? users_.only(add->result()) : nullptr;
-    return yield && yield->kind == OpKind::Yield && std::ranges::any_of(add->operands, [&](const Value *o) { return !o->def && o->block == yield->parent && yield->operands[o->index - 1] == add->result(); });
+    return yield && yield->kind == OpKind::Yield && std::ranges::any_of(add->operands, [&](const Value *o) {
+             return !o->def && o->block == yield->parent && yield->operands[o->index - 1] == add->result();
+           });
   }
 
-  /// Does nobody see a difference below 2^-126 of it, other than in sums of a row whose largest exponential is 1? In a later loop the largest one may be another iteration's. `hasLargest`: the row that `v` has of it
-  /// is not one of parts, or of weighted elements, so that the largest one is in its sum.
+  /// Does nobody see a difference below 2^-126 of it, other than in sums of a row whose largest exponential is 1? In a
+  /// later loop the largest one may be another iteration's. `hasLargest`: the row that `v` has of it is not one of
+  /// parts, or of weighted elements, so that the largest one is in its sum.
   bool isHidden(const Value *v, unsigned depth, bool hasLargest) const {
     if (depth > kDepth)
       return false;
     std::span<Op *const> all = users_.of(v);
     return !all.empty() && std::ranges::all_of(all, [&](const Op *user) {
       // The factor by which a sum so far is scaled is no row: `maximum(m_old, m)` is the largest of two.
-      const auto isHiddenBehind = [&](bool stays) { return isHidden(user->result(), depth + 1, hasLargest && (stays || row_.maxima.empty())); };
+      const auto isHiddenBehind = [&](bool stays) {
+        return isHidden(user->result(), depth + 1, hasLargest && (stays || row_.maxima.empty()));
+      };
       switch (user->kind) {
       case OpKind::FAdd:
       case OpKind::FSub: return hasLargest && !row_.isOfLoop;
       case OpKind::Dot: {
         const unsigned rank = v->type.shape.rank();
-        return !row_.isOfLoop && (user->operands[2] == v || sumsRow(v->type, user->operands[0] == v ? rank - 1 : rank - 2, nullptr, row_.maxima.size()));
+        return !row_.isOfLoop &&
+               (user->operands[2] == v ||
+                sumsRow(v->type, user->operands[0] == v ? rank - 1 : rank - 2, nullptr, row_.maxima.size()));
       }
       case OpKind::FpTrunc: return true;
       case OpKind::Reduce:
-        return hasLargest && onlyOperation(*user) == OpKind::FAdd && sumsRow(user->operands[0]->type, user->axis(), user->result(), row_.maxima.size()) &&
+        return hasLargest && onlyOperation(*user) == OpKind::FAdd &&
+               sumsRow(user->operands[0]->type, user->axis(), user->result(), row_.maxima.size()) &&
                (!row_.isOfLoop || isAddedToCarried(user->result()));
-      case OpKind::Fma: return hasLargest && user->operands[2] != v && !row_.isOfLoop && (row_.maxima.empty() || isUniform(user->operands[user->operands[0] == v ? 1 : 0]));
+      case OpKind::Fma:
+        return hasLargest && user->operands[2] != v && !row_.isOfLoop &&
+               (row_.maxima.empty() || isUniform(user->operands[user->operands[0] == v ? 1 : 0]));
       case OpKind::FDiv: return user->operands[1] != v && isHiddenBehind(true);
       case OpKind::Select: return user->operands[0] != v && isHiddenBehind(keepsLargest(*user, v));
       case OpKind::FMul: return isHiddenBehind(isUniform(user->operands[user->operands[0] == v ? 1 : 0]));
@@ -255,10 +284,11 @@ private:
     std::span<Op *const> all = users_.of(v);
     return depth <= kDepth && !all.empty() && std::ranges::all_of(all, [&](const Op *user) {
       if (isView(user->kind)) return isOnlyAddedToConstants(user->result(), depth + 1);
-      return (user->kind == OpKind::FAdd || user->kind == OpKind::FSub) && std::ranges::any_of(user->operands, [](const Value *o) {
-        const Op *c = behindViews(o)->def;
-        return c && c->kind == OpKind::Const && std::abs(c->floatValue()) >= 0x1p-100;
-      });
+      return (user->kind == OpKind::FAdd || user->kind == OpKind::FSub) &&
+             std::ranges::any_of(user->operands, [](const Value *o) {
+               const Op *c = behindViews(o)->def;
+               return c && c->kind == OpKind::Const && std::abs(c->floatValue()) >= 0x1p-100;
+             });
     });
   }
 

@@ -39,7 +39,9 @@ Op *FormWriter::clone(const Op &op, std::span<Value *const> operands, std::span<
 
 Value *FormWriter::wantNarrow(const Value *v, int form) {
   const Op *op = v->def;
-  const bool isWidened = op && v->type.isTensor() && (op->kind == OpKind::FpExt || op->kind == OpKind::SExt || op->kind == OpKind::ZExt) && op->operands[0]->type.elem != Elem::I1;
+  const bool isWidened = op && v->type.isTensor() &&
+                         (op->kind == OpKind::FpExt || op->kind == OpKind::SExt || op->kind == OpKind::ZExt) &&
+                         op->operands[0]->type.elem != Elem::I1;
   if (!isWidened || find(v, form) || formOf(v) == form)
     return want(v, form);
   Value *from = want(op->operands[0], form);

@@ -1,10 +1,12 @@
-// Writes a kernel anew with its values in forms: what assign-layouts (a form is a layout) and partition-cluster (a form is the axis along which the CTAs of a cluster
-// share a tile) have in common. A value is written in its home form where it is computed; want() makes it in another one where a user needs that.
+// Writes a kernel anew with its values in forms: what assign-layouts (a form is a layout) and partition-cluster (a form
+// is the axis along which the CTAs of a cluster share a tile) have in common. A value is written in its home form where
+// it is computed; want() makes it in another one where a user needs that.
 //
 //   %x = load %p      form of %x: A          %x' = load %p' : A
 //   %y = dot %x, %z   wants %x in form B     %x'' = (the deriving class: a conversion, or %x computed once more)  ;  %y' = dot %x'', %z'
 //
-// What was made is known in the block where it stands and in those inside. Values of carried loops and branches have one form, that of the argument or result.
+// What was made is known in the block where it stands and in those inside. Values of carried loops and branches have
+// one form, that of the argument or result.
 #pragma once
 #include "ir/Builder.h"
 #include <unordered_map>
@@ -26,7 +28,8 @@ protected:
   ir::Value *wantNarrow(const ir::Value *v, int form);
   /// An operation that is neither control flow nor a terminator.
   virtual void compute(const ir::Op &op) = 0;
-  /// Defines the results of an operation as those of `now`, which have these forms; where users look for them in the home form, in that too.
+  /// Defines the results of an operation as those of `now`, which have these forms; where users look for them in the
+  /// home form, in that too.
   virtual void finish(const ir::Op &op, const ir::Op &now, std::span<const int> forms);
 
   /// The kernel `f`, in the new module.
@@ -54,11 +57,14 @@ private:
     bool operator==(const Key &) const = default;
   };
   struct KeyHash {
-    size_t operator()(const Key &k) const { return std::hash<const void *>()(k.value) * 31 + static_cast<size_t>(k.form); }
+    size_t operator()(const Key &k) const {
+      return std::hash<const void *>()(k.value) * 31 + static_cast<size_t>(k.form);
+    }
   };
   const int scalar_;
   std::vector<std::unordered_map<Key, ir::Value *, KeyHash>> made_{1}; // one for each block around
-  std::vector<std::vector<int>> yields_;                              // forms that the terminator of the current region must give
+  // forms that the terminator of the current region must give
+  std::vector<std::vector<int>> yields_;
 };
 
 } // namespace tegula::gpu

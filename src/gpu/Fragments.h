@@ -7,7 +7,9 @@ namespace tegula::gpu {
 
 /// Does an asynchronous dot of the block take `v` as its A from registers? (GPU IR.)
 inline bool isFragment(const ir::Block &block, const ir::Value *v) {
-  return v->type.isTensor() && std::ranges::any_of(block.ops, [&](const ir::Op *op) { return op->kind == ir::OpKind::Dot && isAsyncMma(*op) && op->operands[0] == v; });
+  return v->type.isTensor() && std::ranges::any_of(block.ops, [&](const ir::Op *op) {
+           return op->kind == ir::OpKind::Dot && isAsyncMma(*op) && op->operands[0] == v;
+         });
 }
 
 } // namespace tegula::gpu

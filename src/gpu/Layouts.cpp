@@ -33,7 +33,8 @@ LinearLayout resultLayout(const ir::Op &op, const LinearLayout &operand) {
 }
 
 Partner partnerOf(const LinearLayout &l, const ir::Op &exchange) {
-  uint64_t step = l.outs().flat(layout::tensorDim(static_cast<unsigned>(exchange.axis())), static_cast<uint64_t>(exchange.distance()));
+  uint64_t step = l.outs().flat(layout::tensorDim(static_cast<unsigned>(exchange.axis())),
+                                static_cast<uint64_t>(exchange.distance()));
   uint64_t at = l.pseudoInvert().apply(step);
   return {l.ins().part(at, Dim::Register), l.ins().part(at, Dim::Lane), l.ins().part(at, Dim::Warp)};
 }
@@ -58,7 +59,8 @@ bool crossesThreads(const ir::Module &m, const ir::Op &op) {
 bool keepsVectors(const LinearLayout &tile, const LinearLayout &registers, int64_t n) {
   std::span<const uint64_t> offsets = tile.bases(Dim::Offset), own = registers.bases(Dim::Register);
   size_t bits = layout::log2Exact(n);
-  return bits <= offsets.size() && bits <= own.size() && std::equal(own.begin(), own.begin() + static_cast<long>(bits), offsets.begin());
+  return bits <= offsets.size() && bits <= own.size() &&
+         std::equal(own.begin(), own.begin() + static_cast<long>(bits), offsets.begin());
 }
 
 int64_t storedInPlace(const LinearLayout &home, const LinearLayout &coalesced, int64_t vec, int64_t bytes) {
@@ -66,14 +68,16 @@ int64_t storedInPlace(const LinearLayout &home, const LinearLayout &coalesced, i
   unsigned registers = coalesced.inBits(layout::Dim::Register), n = 0;
   if (home.inBits(layout::Dim::Register) != registers)
     return 0;
-  while (n < registers && int64_t{1} << n < vec && home.basis(layout::Dim::Register, n) == coalesced.basis(layout::Dim::Register, n))
+  while (n < registers && int64_t{1} << n < vec &&
+         home.basis(layout::Dim::Register, n) == coalesced.basis(layout::Dim::Register, n))
     ++n;
   if ((bytes << n) < leastBytes)
     return 0;
   // Consecutive addresses, fastest first: what the coalesced layout deals to registers, then to lanes.
   unsigned first = static_cast<unsigned>(layout::log2Exact(vec)), lanes = coalesced.inBits(layout::Dim::Lane);
   for (unsigned lane = 0, at = n; lane < lanes && (bytes << at) < lineBytes; ++lane, ++at) {
-    uint64_t next = at < first ? coalesced.basis(layout::Dim::Register, at) : coalesced.basis(layout::Dim::Lane, at - first);
+    uint64_t next =
+        at < first ? coalesced.basis(layout::Dim::Register, at) : coalesced.basis(layout::Dim::Lane, at - first);
     if (next == 0)
       break;
     if (home.basis(layout::Dim::Lane, lane) != next)

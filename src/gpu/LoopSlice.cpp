@@ -50,10 +50,12 @@ bool LoopSlice::needs(const Value *v, int64_t mostLoaded, Seen &seen) {
   if (!(mostLoaded ? seen.withLoads : seen.others).insert(op).second)
     return true;
   bool isLoad = op->kind == OpKind::Load && loadsFew(*op, mostLoaded);
-  if (!isLoad && (!op->has(traits::Pure) || op->kind == OpKind::Dot || op->kind == OpKind::ToShared || !op->regions.empty()))
+  if (!isLoad &&
+      (!op->has(traits::Pure) || op->kind == OpKind::Dot || op->kind == OpKind::ToShared || !op->regions.empty()))
     return false;
   hasLoads_ |= isLoad;
-  return std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return needs(o, mostLoaded, seen); });
+  return std::all_of(op->operands.begin(), op->operands.end(),
+                     [&](const Value *o) { return needs(o, mostLoaded, seen); });
 }
 
 /// Of an `if`. It is executed whether that iteration runs or not, so nothing may be loaded for it.
@@ -65,8 +67,9 @@ bool LoopSlice::needsResult(const Value *v, Seen &seen) {
   if (std::find(branch->results.begin(), branch->results.end(), v->index) != branch->results.end())
     return true;
   branch->results.push_back(v->index);
-  return needs(op->operands[0], 0, seen) &&
-         std::all_of(op->regions.begin(), op->regions.end(), [&](const Region *r) { return needs(r->block->terminator()->operands[v->index], 0, seen); });
+  return needs(op->operands[0], 0, seen) && std::all_of(op->regions.begin(), op->regions.end(), [&](const Region *r) {
+           return needs(r->block->terminator()->operands[v->index], 0, seen);
+         });
 }
 
 void LoopSlice::copyBranches(Builder &b, Map &map) const {
@@ -103,7 +106,9 @@ Value *LoopSlice::copy(Builder &b, Value *v, Map &map, Value *runs) const {
   if (!isWithin(v) || !v->def)
     return v;
   if (v->def->kind == OpKind::If) {
-    copyBranch(b, *std::find_if(branches_.begin(), branches_.end(), [&](const Branch &branch) { return branch.op == v->def; }), map);
+    copyBranch(
+        b, *std::find_if(branches_.begin(), branches_.end(), [&](const Branch &branch) { return branch.op == v->def; }),
+        map);
     return map[v];
   }
   std::vector<Value *> operands;
@@ -163,27 +168,31 @@ std::vector<Op *> loadsOfDots(const Block &body, const std::unordered_set<const 
   while (!work.empty()) {
     const Value *v = work.back();
     work.pop_back();
-    if (v->def && v->def->parent == &body && seen.insert(v).second && v->def->kind != OpKind::Load && v->def->kind != OpKind::DescLoad &&
-        v->def->kind != OpKind::Dot && !ends.count(v->def))
+    if (v->def && v->def->parent == &body && seen.insert(v).second && v->def->kind != OpKind::Load &&
+        v->def->kind != OpKind::DescLoad && v->def->kind != OpKind::Dot && !ends.count(v->def))
       work.insert(work.end(), v->def->operands.begin(), v->def->operands.end());
   }
   std::vector<Op *> loads;
   for (Op *op : body.ops)
-    if ((op->kind == OpKind::Load || op->kind == OpKind::DescLoad) && op->result()->type.isTensor() && seen.count(op->result()))
+    if ((op->kind == OpKind::Load || op->kind == OpKind::DescLoad) && op->result()->type.isTensor() &&
+        seen.count(op->result()))
       loads.push_back(op);
   return loads;
 }
 
 bool isReverse(const Op &loop) { return loop.reverse(); }
 
-Value *runs(Builder &b, const Op &loop, Value *iv) { return b.cmp(isReverse(loop) ? CmpPred::Sgt : CmpPred::Slt, iv, loop.operands[1]); }
+Value *runs(Builder &b, const Op &loop, Value *iv) {
+  return b.cmp(isReverse(loop) ? CmpPred::Sgt : CmpPred::Slt, iv, loop.operands[1]);
+}
 
 Value *runsAhead(Builder &b, const Op &loop, Value *iv, int64_t ahead) {
   Type wide = Type::scalar(Elem::I64);
   auto widen = [&](Value *v) { return v->type == wide ? v : b.create1(OpKind::SExt, {v}, wide); };
   Value *distance = b.binary(OpKind::Mul, widen(loop.operands[2]), b.constInt(wide, ahead));
   OpKind step = isReverse(loop) ? OpKind::Sub : OpKind::Add;
-  return b.cmp(isReverse(loop) ? CmpPred::Sgt : CmpPred::Slt, b.binary(step, widen(iv), distance), widen(loop.operands[1]));
+  return b.cmp(isReverse(loop) ? CmpPred::Sgt : CmpPred::Slt, b.binary(step, widen(iv), distance),
+               widen(loop.operands[1]));
 }
 
 } // namespace tegula::gpu

@@ -1,8 +1,8 @@
 // The part of a loop's body that computes given values, so that they can be computed for a later iteration.
 //
 // Software pipelining starts memory accesses some iterations ahead. Their addresses and masks follow from the induction
-// variable and carried values by pure arithmetic (the slice); copying the slice with other values for those gives the operands
-// of another iteration.
+// variable and carried values by pure arithmetic (the slice); copying the slice with other values for those gives the
+// operands of another iteration.
 #pragma once
 #include "ir/Builder.h"
 #include <unordered_map>
@@ -19,9 +19,10 @@ public:
   /// `loop` is a For.
   explicit LoopSlice(ir::Op &loop) : loop_(loop), body_(*loop.region(0)) {}
 
-  /// Takes in what `v` is computed from, and the updates of the carried values among it; of an `if`, the results that are needed. False if that takes
-  /// more than pure arithmetic; the slice is then as before. `mostLoaded`: loads of so many elements at most (indices) may be among what `v` itself is computed from, if
-  /// the copy is only executed for iterations that run, and nothing in the loop writes to memory.
+  /// Takes in what `v` is computed from, and the updates of the carried values among it; of an `if`, the results that
+  /// are needed. False if that takes more than pure arithmetic; the slice is then as before. `mostLoaded`: loads of
+  /// that many elements at most (indices) may be among what `v` itself is computed from, if the copy is only executed
+  /// for iterations that run, and nothing in the loop writes to memory.
   bool add(const ir::Value *v, int64_t mostLoaded = 0);
   bool hasLoads() const { return hasLoads_; }
   /// Carried values (block arguments) of the slice, in order of discovery.
@@ -30,12 +31,13 @@ public:
   bool isInside(const ir::Value *v) const { return v->def ? v->def->parent == &body_ : v->block == &body_; }
   /// The value `carried` has one iteration later, as the body yields it.
   ir::Value *nextOf(const ir::Value *carried) const { return body_.terminator()->operands[carried->index - 1]; }
-  /// Induction variable and carried values of the first iteration, and (appended at the builder's block) one iteration after `now`; an empty map
-  /// stands for the current one.
+  /// Induction variable and carried values of the first iteration, and (appended at the builder's block) one iteration
+  /// after `now`; an empty map stands for the current one.
   Map start() const;
   Map next(ir::Builder &b, Map now) const;
-  /// Appends copies of what `v` needs at the builder's block; `map` gives the induction variable and carried values, and
-  /// receives the copies. `runs` (i1): whether that iteration runs, where nothing branches on it; what it loads is masked off if not, and then does not matter.
+  /// Appends copies of what `v` needs at the builder's block; `map` gives the induction variable and carried values,
+  /// and receives the copies. `runs` (i1): whether that iteration runs, where nothing branches on it; what it loads is
+  /// masked off if not, and then does not matter.
   ir::Value *copy(ir::Builder &b, ir::Value *v, Map &map, ir::Value *runs = nullptr) const;
   /// Appends copies of the `if`s of the slice. What is copied to a region after that need not branch again.
   void copyBranches(ir::Builder &b, Map &map) const;
@@ -66,14 +68,15 @@ private:
   bool hasLoads_ = false;
 };
 
-/// Tensor loads (load, desc_load) of the body that its dots, or tiles it stores to shared memory, are computed from, in program order. `ends`: not by way
-/// of these.
+/// Tensor loads (load, desc_load) of the body that its dots, or tiles it stores to shared memory, are computed from, in
+/// program order. `ends`: not by way of these.
 std::vector<ir::Op *> loadsOfDots(const ir::Block &body, const std::unordered_set<const ir::Op *> &ends = {});
 /// Does the loop count down, iv, iv - step, ... while iv > end?
 bool isReverse(const ir::Op &loop);
 /// i1: the loop has an iteration with this induction variable: iv < end, or iv > end where it counts down.
 ir::Value *runs(ir::Builder &b, const ir::Op &loop, ir::Value *iv);
-/// i1: it has the one `ahead` iterations behind that with `iv`: iv + ahead * step < end, without overflow (iv - ahead * step > end where it counts down).
+/// i1: it has the one `ahead` iterations behind that with `iv`: iv + ahead * step < end, without overflow (iv - ahead *
+/// step > end where it counts down).
 ir::Value *runsAhead(ir::Builder &b, const ir::Op &loop, ir::Value *iv, int64_t ahead);
 
 } // namespace tegula::gpu

@@ -26,7 +26,8 @@ double bound(const Value *v, unsigned depth) {
   case OpKind::FAbs:
   case OpKind::Sqrt:
   case OpKind::UIToFp: return 0;
-  case OpKind::FAdd: return op->operands[0]->type.elem == Elem::F32 ? static_cast<float>(of(0)) + static_cast<float>(of(1)) : kUnknown;
+  case OpKind::FAdd:
+    return op->operands[0]->type.elem == Elem::F32 ? static_cast<float>(of(0)) + static_cast<float>(of(1)) : kUnknown;
   case OpKind::FMul: return op->operands[0] == op->operands[1] || std::min(of(0), of(1)) >= 0 ? 0 : kUnknown;
   case OpKind::Maximum: return std::max(of(0), of(1));
   case OpKind::MaxNum: // a NaN is as if it were not there

@@ -24,7 +24,8 @@ Trend trendOf(const Value *v, int64_t axis, unsigned depth = 0) {
   constexpr unsigned deepest = 64;
   const Op *op = v->def;
   if (!op)
-    return v->block && v->block->parent && v->block->parent->op ? Trend::Unknown : Trend::Same; // of a region: a loop's; else an argument of the kernel
+    // of a region: a loop's; else an argument of the kernel
+    return v->block && v->block->parent && v->block->parent->op ? Trend::Unknown : Trend::Same;
   if (depth > deepest || !op->regions.empty())
     return Trend::Unknown;
   auto of = [&](unsigned i) { return trendOf(op->operands[i], axis, depth + 1); };
@@ -40,7 +41,9 @@ Trend trendOf(const Value *v, int64_t axis, unsigned depth = 0) {
   case OpKind::Sub: known = together(of(0), opposite(of(1))); break;
   case OpKind::Mul: known = constantInt(op->operands[0]) ? scaled(1, 0) : scaled(0, 1); break;
   case OpKind::SDiv: case OpKind::UDiv: known = scaled(0, 1); break;
-  case OpKind::Shl: case OpKind::AShr: case OpKind::LShr: known = constantInt(op->operands[1]) ? of(0) : Trend::Unknown; break;
+  case OpKind::Shl:
+  case OpKind::AShr:
+  case OpKind::LShr: known = constantInt(op->operands[1]) ? of(0) : Trend::Unknown; break;
   case OpKind::SExt: case OpKind::ZExt: case OpKind::Trunc: known = of(0); break;
   case OpKind::Select: known = together(of(1), of(2)); break;
   default: break;
@@ -61,14 +64,21 @@ bool hasDot(const Block &b) {
 bool fixesOrder(const Op &op) {
   switch (op.kind) {
   case OpKind::Load: return op.isVolatile();
-  case OpKind::Store: case OpKind::DescLoad: case OpKind::DescStore: case OpKind::Assume: case OpKind::GridWait: case OpKind::GridLaunch: return false;
-  case OpKind::While: return std::ranges::any_of(op.regions, [](const Region *r) { return anyOp(*r->block, [](const Op &o) { return o.has(traits::Reads); }); });
+  case OpKind::Store:
+  case OpKind::DescLoad:
+  case OpKind::DescStore:
+  case OpKind::Assume:
+  case OpKind::GridWait:
+  case OpKind::GridLaunch: return false;
+  case OpKind::While:
+    return std::ranges::any_of(
+        op.regions, [](const Region *r) { return anyOp(*r->block, [](const Op &o) { return o.has(traits::Reads); }); });
   default: return (op.has(traits::Reads) || op.has(traits::Writes)) && !op.has(traits::Shared);
   }
 }
 
-/// Which programs load one tile in common: asks of addresses which axes' numbers they are made of. Where a loop begins and ends does not count, as its programs read the same tiles at
-/// other times at worst.
+/// Which programs load one tile in common: asks of addresses which axes' numbers they are made of. Where a loop begins
+/// and ends does not count, as its programs read the same tiles at other times at worst.
 class Addresses {
 public:
   /// A bit for each axis.
@@ -174,8 +184,10 @@ private:
 
   Value *own(OpKind kind, int64_t axis) { return b_.create1(kind, {}, Type::scalar(Elem::I32), {{attr::axis, axis}}); }
 
-  /// The axis whose programs should be neighbours in time. That is axis 0, if they load anything in common in their loops; else (heads first, as of servers' attention) one whose programs do:
-  /// otherwise all heads' keys and values are read at once, and again for each further tile of queries. Asked of loops with several dots.
+  /// The axis whose programs should be neighbours in time. That is axis 0, if they load anything in common in their
+  /// loops; else (heads first, as of servers' attention) one whose programs do:
+  /// otherwise all heads' keys and values are read at once, and again for each further tile of queries. Asked of loops
+  /// with several dots.
   unsigned sharedAxis(const Block &entry) {
     std::array<bool, 3> shares{};
     Addresses addresses;
@@ -184,7 +196,8 @@ private:
       const auto isDot = [](const Op *op) { return op->kind == OpKind::Dot; };
       if (loop.kind == OpKind::For && std::ranges::count_if(loop.region(0)->ops, isDot) > 1)
         anyOp(*loop.region(0), [&](const Op &op) {
-          const bool isTile = op.kind == OpKind::DescLoad || (op.kind == OpKind::Load && op.result()->type.shape.rank() > 1);
+          const bool isTile =
+              op.kind == OpKind::DescLoad || (op.kind == OpKind::Load && op.result()->type.shape.rank() > 1);
           for (unsigned axis = 0; axis < 3 && isTile; ++axis)
             shares[axis] |= !(addresses.ofOperands(op) >> axis & 1);
           any |= isTile;
@@ -198,19 +211,24 @@ private:
     return 0;
   }
 
-  /// The programs of the fast axis one after the other, for each of the others', of which the last axis' are neighbours. Where they have several lengths (`isDealt`) the others come in groups of a power of two, the last
-  /// with what remains; in a group, of every program the first x, then the second ones. No number is larger than the grid, and all are unsigned.
+  /// The programs of the fast axis one after the other, for each of the others', of which the last axis' are
+  /// neighbours. Where they have several lengths (`isDealt`) the others come in groups of a power of two, the last with
+  /// what remains; in a group, of every program the first x, then the second ones. No number is larger than the grid,
+  /// and all are unsigned.
   void deal(bool isDealt, bool reversed) {
     constexpr int32_t programsOfGroup = 9, bits = 32; // at most 512, by the logarithm
     auto op = [&](OpKind kind, Value *a, Value *b) { return b_.binary(kind, a, b); };
-    auto remainder = [&](Value *a, Value *quotient, Value *by) { return op(OpKind::Sub, a, op(OpKind::Mul, quotient, by)); };
+    auto remainder = [&](Value *a, Value *quotient, Value *by) {
+      return op(OpKind::Sub, a, op(OpKind::Mul, quotient, by));
+    };
     std::vector<unsigned> rest; // the axes of the others
     for (unsigned axis : {1u, 2u, 0u})
       if (axis != fast_ && !ids_[axis].empty())
         rest.push_back(axis);
     if (fast_)
       std::ranges::sort(rest, std::greater());
-    Value *one = b_.constI32(1), *x = own(OpKind::ProgramId, fast_), *nx = own(OpKind::NumPrograms, fast_), *other = nullptr, *others = nullptr, *inner = nullptr;
+    Value *one = b_.constI32(1), *x = own(OpKind::ProgramId, fast_), *nx = own(OpKind::NumPrograms, fast_),
+          *other = nullptr, *others = nullptr, *inner = nullptr;
     if (!rest.empty()) {
       inner = others = own(OpKind::NumPrograms, rest[0]);
       other = own(OpKind::ProgramId, rest[0]);
@@ -236,7 +254,8 @@ private:
       Value *shift = op(OpKind::SMax, op(OpKind::Sub, zeros, b_.constI32(bits - programsOfGroup)), b_.constI32(0));
       Value *last = op(OpKind::Sub, op(OpKind::UMax, op(OpKind::LShr, others, shift), one), one);
       Value *group = op(OpKind::UMin, op(OpKind::LShr, other, shift), last), *first = op(OpKind::Shl, group, shift);
-      Value *size = b_.select(b_.cmp(CmpPred::Eq, group, last), op(OpKind::Sub, others, first), op(OpKind::Shl, one, shift));
+      Value *size =
+          b_.select(b_.cmp(CmpPred::Eq, group, last), op(OpKind::Sub, others, first), op(OpKind::Shl, one, shift));
       Value *at = op(OpKind::Add, op(OpKind::Mul, op(OpKind::Sub, other, first), nx), x);
       x = op(OpKind::UDiv, at, size);
       other = op(OpKind::Add, first, remainder(at, x, size));

@@ -42,7 +42,8 @@ namespace tegula::gpu {
 namespace {
 
 std::unique_ptr<ir::Module> partition(const ir::Module &m, const PassInput &in) {
-  if (const int64_t parts = m.kernel() ? splitOf(*m.kernel()) : 0; parts > 1 && in.options.numCtas == 1 && parts <= in.target.clusterLimit())
+  if (const int64_t parts = m.kernel() ? splitOf(*m.kernel()) : 0;
+      parts > 1 && in.options.numCtas == 1 && parts <= in.target.clusterLimit())
     in.options.numCtas = static_cast<unsigned>(parts);
   if (in.rows && in.rows->ctas > 1) {
     std::unique_ptr<ir::Module> part = in.options.numCtas == 1 ? shareLoops(m, in.rows->ctas) : nullptr;
@@ -63,7 +64,9 @@ std::unique_ptr<ir::Module> partition(const ir::Module &m, const PassInput &in) 
 }
 
 std::unique_ptr<ir::Module> split(const ir::Module &m, const PassInput &in) {
-  return in.options.numCtas == 1 && !in.options.stagesRows ? splitTiles(m, in.target.lanes() * in.options.numWarps, in.target.sharedLimit()) : nullptr;
+  return in.options.numCtas == 1 && !in.options.stagesRows
+             ? splitTiles(m, in.target.lanes() * in.options.numWarps, in.target.sharedLimit())
+             : nullptr;
 }
 
 constexpr GpuPass passes[] = {
@@ -72,20 +75,23 @@ constexpr GpuPass passes[] = {
      "computes tiles transposed where dots then read them from registers"},
     // Before the choice of a cluster and of tiles, which both count what is live across reductions.
     {"delay-loads", [](const ir::Module &m, const PassInput &in) { return delayLoads(m, in.target, in.options); }, nullptr, "moves loads behind reductions where rows have few registers"},
-    // With num_ctas > 1, or where rows are too long for one CTA: tile IR of one CTA of a cluster. Before all that count the elements of a CTA.
+    // With num_ctas > 1, or where rows are too long for one CTA: tile IR of one CTA of a cluster. Before all that count
+    // the elements of a CTA.
     {"partition-cluster", partition, nullptr, "gives each CTA of a cluster a part of the work"},
     // Else. Before layouts, which then are those of ordinary tiles.
     {"split-tiles", split, nullptr, "turns work on large tiles into loops over parts"},
-    // Before layouts, as an exchange keeps that of its operand; behind split-tiles, which would take unrolled steps for long code.
+    // Before layouts, as an exchange keeps that of its operand; after split-tiles, which would take unrolled steps for
+    // long code.
     {"find-exchanges", [](const ir::Module &m, const PassInput &in) { return findExchanges(m, in.target.lanes() * in.options.numWarps); }, nullptr,
      "turns gathers along an axis from fixed distances into exchanges"},
-    // Before layouts, which would deal the same words to many threads; behind split-tiles, which takes parts of pointers.
+    // Before layouts, which would deal the same words to many threads; after split-tiles, which takes parts of
+    // pointers.
     {"narrow-loads", [](const ir::Module &m, const PassInput &in) { return narrowLoads(m, in.target.lanes() * in.options.numWarps); }, nullptr,
      "loads what neighbours in operands of products share once, and repeats it"},
     // Tile IR to GPU IR; all that follow change that in place.
     {"assign-layouts", [](const ir::Module &m, const PassInput &in) { return assignLayouts(m, in.target, in.options, in.remarks); }, nullptr,
      "decides which thread holds which element: tile IR to GPU IR"},
-    // Behind what looks at what program_id is; before all that copy it for producers.
+    // After what looks at what program_id is; before all that copy it for producers.
     {"order-programs", nullptr, [](ir::Module &m, const PassInput &in) { in.options.numCtas == 1 ? orderPrograms(m) : void(); }, "lets the longest programs of a grid start first, and those that read the same tiles one after the other"},
     // Before what takes the sums and maxima apart, and all that count instructions.
     {"flush-exponentials", nullptr, [](ir::Module &m, const PassInput &) { flushExponentials(m); }, "lets exponentials beside a one be zero instead of subnormal"},
@@ -110,7 +116,7 @@ constexpr GpuPass passes[] = {
      "copies operands of dots ahead, and lets dots run on"},
     // Rings and waits are there.
     {"stagger-dots", nullptr, [](ir::Module &m, const PassInput &in) { staggerDots(m, in.target, in.options); }, "starts the second of two dots of a loop an iteration late"},
-    // Behind all that look at what stands between dots, of which a branch is the end.
+    // After all that look at what stands between dots, of which a branch is the end.
     {"skip-masks", nullptr, [](ir::Module &m, const PassInput &in) { skipMasks(m, in.target, in.options); }, "asks masks of tiles only where they may hold for some elements and not for others"},
     // What could not be copied asynchronously.
     {"prefetch-loads", nullptr, [](ir::Module &m, const PassInput &in) { prefetchLoads(m, in.target, in.options, in.rows ? in.rows->blocks : 0, in.facts, in.forms); }, "loads operands an iteration ahead, into registers"},
@@ -125,7 +131,7 @@ constexpr GpuPass passes[] = {
     {"share-quotients", nullptr, [](ir::Module &m, const PassInput &) { shareQuotients(m); }, "computes remainders from quotients of the same numbers"},
     // The order of operations that it leaves is final.
     {"sink-widening", nullptr, [](ir::Module &m, const PassInput &) { sinkWidening(m); }, "converts to wider types as late as possible"},
-    // Behind all that move operations.
+    // After all that move operations.
     {"sum-parts", nullptr, [](ir::Module &m, const PassInput &in) { sumParts(m, in.target, in.options); }, "adds products to sums outside of the instruction part by part, where registers are short"},
     // The order is final, and what else lives in shared memory is known.
     {"share-tables", nullptr, [](ir::Module &m, const PassInput &in) { shareTables(m, in.target, in.options); }, "stores tables that several gathers read to shared memory once"},
@@ -148,7 +154,8 @@ const char *GpuPass::missing(const ir::Module &m) const {
     return "a kernel";
   if (make && !m.layouts.empty())
     return "tile IR: the module has layouts already";
-  return change && m.layouts.empty() && hasTensor(*m.kernel()->block()) ? "layouts: assign-layouts goes first" : nullptr;
+  return change && m.layouts.empty() && hasTensor(*m.kernel()->block()) ? "layouts: assign-layouts goes first"
+                                                                        : nullptr;
 }
 
 void GpuPass::run(std::unique_ptr<ir::Module> &m, const PassInput &in) const {
@@ -168,7 +175,8 @@ const GpuPass *findGpuPass(std::string_view name) {
 }
 
 /// What passes make of a module; null if none of them made anything: it is the caller's still.
-static std::unique_ptr<ir::Module> made(std::span<const GpuPass> passes, const ir::Module &module, const PassInput &in) {
+static std::unique_ptr<ir::Module> made(std::span<const GpuPass> passes, const ir::Module &module,
+                                        const PassInput &in) {
   std::unique_ptr<ir::Module> own;
   for (const GpuPass &pass : passes)
     if (own)
@@ -178,17 +186,21 @@ static std::unique_ptr<ir::Module> made(std::span<const GpuPass> passes, const i
   return own;
 }
 
-/// Of the pass behind `before`. Passes make the same of the same, so what it was given is made again from the module that all began with.
-static ir::Reproducer reproducer(std::span<const GpuPass> before, const ir::Module &module, const TargetInfo &target, Options options, LoopRows rows) {
+/// Of the pass after `before`. Passes make the same of the same, so what it was given is made again from the module
+/// that all began with.
+static ir::Reproducer reproducer(std::span<const GpuPass> before, const ir::Module &module, const TargetInfo &target,
+                                 Options options, LoopRows rows) {
   std::unique_ptr<ir::Module> own = made(before, module, {target, options, nullptr, &rows});
   auto number = [](const char *name, unsigned n) { return std::string(" --") + name + "=" + std::to_string(n); };
-  return {"--target=" + target.name() + number("num-warps", options.numWarps) + number("num-stages", options.numStages) + number("num-ctas", options.numCtas) +
-              (options.stagesRows ? " --stages-rows" : "") + (rows.blocks ? number("held-blocks", rows.blocks) : "") + (rows.ctas > 1 ? number("held-ctas", rows.ctas) : ""),
+  return {"--target=" + target.name() + number("num-warps", options.numWarps) +
+              number("num-stages", options.numStages) + number("num-ctas", options.numCtas) +
+              (options.stagesRows ? " --stages-rows" : "") + (rows.blocks ? number("held-blocks", rows.blocks) : "") +
+              (rows.ctas > 1 ? number("held-ctas", rows.ctas) : ""),
           ir::print(own ? *own : module)};
 }
 
-std::unique_ptr<ir::Module> runPasses(std::span<const GpuPass> passes, const ir::Module &module, const PassInput &in, const ir::StageVerifier &verifier,
-                                      std::string_view last) {
+std::unique_ptr<ir::Module> runPasses(std::span<const GpuPass> passes, const ir::Module &module, const PassInput &in,
+                                      const ir::StageVerifier &verifier, std::string_view last) {
   const Options options = in.options; // as passes have not changed them
   std::unique_ptr<ir::Module> own;    // null as long as no pass has made one: `module` is the caller's
   for (size_t i = 0; i < passes.size(); ++i) {
@@ -197,7 +209,9 @@ std::unique_ptr<ir::Module> runPasses(std::span<const GpuPass> passes, const ir:
       pass.run(own, in);
     else
       own = pass.make(module, in);
-    if (own && !verifier.check(*own, pass.name, ir::Level::Gpu, [&] { return reproducer(passes.first(i), module, in.target, options, in.rows ? *in.rows : LoopRows{}); }))
+    if (own && !verifier.check(*own, pass.name, ir::Level::Gpu, [&] {
+          return reproducer(passes.first(i), module, in.target, options, in.rows ? *in.rows : LoopRows{});
+        }))
       return nullptr;
     if (last == pass.name)
       break;

@@ -1,5 +1,5 @@
-// The passes of the GPU level by name and in their order: tile IR in, GPU IR out. compile() runs them, tegula-opt runs single ones on text.
-// Passes.cpp has the table of them, with the reason for the place of each.
+// The passes of the GPU level by name and in their order: tile IR in, GPU IR out. compile() runs them, tegula-opt runs
+// single ones on text. Passes.cpp has the table of them, with the reason for the place of each.
 #pragma once
 #include "gpu/TargetInfo.h"
 #include "ir/StageVerifier.h"
@@ -12,8 +12,10 @@ namespace tegula::gpu {
 
 struct LoopRows; // loops/HoldRows.h
 
-/// What passes are told beside the module. `options` may change: partition-cluster sets numCtas to 1 where the work cannot be shared, and to more where it chooses a cluster.
-/// `facts`: of the launches that code is made for, null if none are known or there are no forms for others; what a pass decides by them it says in `forms` then (loops/PrefetchLoads.h).
+/// What passes are told beside the module. `options` may change: partition-cluster sets numCtas to 1 where the work
+/// cannot be shared, and to more where it chooses a cluster.
+/// `facts`: of the launches that code is made for, null if none are known or there are no forms for others; what a pass
+/// decides by them it says in `forms` then (loops/PrefetchLoads.h).
 struct PassInput {
   const TargetInfo &target;
   Options &options;
@@ -40,11 +42,13 @@ std::span<const GpuPass> gpuPasses();
 /// Null: there is none of that name.
 const GpuPass *findGpuPass(std::string_view name);
 
-/// Those of a row, or those up to the one named `last`. Null if `verifier` refused what a pass made: no further pass has seen it, and the reason has been reported.
-std::unique_ptr<ir::Module> runPasses(std::span<const GpuPass> passes, const ir::Module &module, const PassInput &in, const ir::StageVerifier &verifier,
-                                      std::string_view last = {});
+/// Those of a row, or those up to the one named `last`. Null if `verifier` refused what a pass made: no further pass
+/// has seen it, and the reason has been reported.
+std::unique_ptr<ir::Module> runPasses(std::span<const GpuPass> passes, const ir::Module &module, const PassInput &in,
+                                      const ir::StageVerifier &verifier, std::string_view last = {});
 /// The same for all of the level.
-inline std::unique_ptr<ir::Module> runGpuPasses(const ir::Module &module, const PassInput &in, const ir::StageVerifier &verifier, std::string_view last = {}) {
+inline std::unique_ptr<ir::Module> runGpuPasses(const ir::Module &module, const PassInput &in,
+                                                const ir::StageVerifier &verifier, std::string_view last = {}) {
   return runPasses(gpuPasses(), module, in, verifier, last);
 }
 

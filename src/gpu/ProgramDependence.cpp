@@ -7,7 +7,8 @@ namespace tegula::gpu {
 using namespace ir;
 
 bool ProgramDependence::of(const Value *v) {
-  // Reachability: what was seen and not found is answered only once the whole walk is over, as a loop may carry it in a circle.
+  // Reachability: what was seen and not found is answered only once the whole walk is over, as a loop may carry it in a
+  // circle.
   std::unordered_set<const Value *> seen;
   if (reaches(v, seen))
     return true;
@@ -35,7 +36,8 @@ bool ProgramDependence::reaches(const Value *v, std::unordered_set<const Value *
     if (!isResult && i == 0)
       return any(op->operands[0]) || any(op->operands[2]);
     const size_t carried = isResult ? i : i - 1;
-    return any(op->operands[3 + carried]) || ends(0, carried) || (isResult && std::any_of(op->operands.begin(), op->operands.begin() + 3, any));
+    return any(op->operands[3 + carried]) || ends(0, carried) ||
+           (isResult && std::any_of(op->operands.begin(), op->operands.begin() + 3, any));
   }
   case OpKind::While:
     if (!isResult && v->block == op->region(0))

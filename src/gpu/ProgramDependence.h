@@ -5,15 +5,18 @@
 //       row = X + tile * n                                 # yes
 //       for k in range(0, n, BLOCK):                       # k: no
 //
-// It decides what programs share (weights stay in the caches by themselves) and which loops go through a program's tiles.
+// It decides what programs share (weights stay in the caches by themselves) and which loops go through a program's
+// tiles.
 #pragma once
 #include "ir/Ir.h"
 #include <unordered_set>
 
 namespace tegula::gpu {
 
-/// Asks which values of one function depend on tl.program_id or tl.num_programs, as far as data goes: by operands; for what a loop carries by what it begins and goes on with;
-/// for its counter by the first value and the step; for what stands behind a loop or a branch also by the bounds or the condition. What a program loads depends on it if the address does.
+/// Asks which values of one function depend on tl.program_id or tl.num_programs, as far as data goes: by operands; for
+/// what a loop carries by what it begins and goes on with;
+/// for its counter by the first value and the step; for what stands after a loop or a branch also by the bounds or the
+/// condition. What a program loads depends on it if the address does.
 /// Keeps what it found not to depend, so the IR must not change between two questions.
 class ProgramDependence {
 public:

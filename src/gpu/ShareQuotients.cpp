@@ -32,7 +32,9 @@ private:
     const Value *dividend, *divisor;
     auto operator<=>(const Key &) const = default;
   };
-  static Key keyOf(const Op &op) { return {op.kind == OpKind::SDiv || op.kind == OpKind::SRem, op.operands[0], op.operands[1]}; }
+  static Key keyOf(const Op &op) {
+    return {op.kind == OpKind::SDiv || op.kind == OpKind::SRem, op.operands[0], op.operands[1]};
+  }
 
   /// Operands of a remainder are there wherever it stands, so its quotient can move before it.
   void rewrite(Block &b, const std::map<Key, Op *> &quotients) {

@@ -6,7 +6,8 @@
 
 namespace tegula::gpu {
 
-/// In place, for integers of both signs, scalars and tiles, where both stand in one block, in either order: a quotient that stands after the remainder moves before it. Linear.
+/// In place, for integers of both signs, scalars and tiles, where both stand in one block, in either order: a quotient
+/// that stands after the remainder moves before it. Linear.
 void shareQuotients(ir::Module &m);
 
 } // namespace tegula::gpu

@@ -16,10 +16,11 @@ struct Row {
 };
 /// Counted in PTX for sm_90a. What is not here takes one instruction, or two for 64 bits.
 constexpr Row rows[] = {
-    {OpKind::SDiv, 20, 80},  {OpKind::UDiv, 16, 70}, {OpKind::SRem, 22, 85},  {OpKind::URem, 18, 75},   {OpKind::FDiv, 8, 30},
-    {OpKind::FRem, 60, 120}, {OpKind::Exp, 6, 60},   {OpKind::Exp2, 3, 60},   {OpKind::Log, 20, 70},    {OpKind::Log2, 20, 70},
-    {OpKind::Sin, 30, 150},  {OpKind::Cos, 30, 150}, {OpKind::Sqrt, 8, 30},   {OpKind::Rsqrt, 3, 40},   {OpKind::Erf, 24, 120},
-    {OpKind::Tanh, 16, 100}, {OpKind::UMulHi, 2, 8}, {OpKind::FpTrunc, 2, 3}, {OpKind::FpExt, 2, 2},
+    {OpKind::SDiv, 20, 80}, {OpKind::UDiv, 16, 70},  {OpKind::SRem, 22, 85}, {OpKind::URem, 18, 75},
+    {OpKind::FDiv, 8, 30},  {OpKind::FRem, 60, 120}, {OpKind::Exp, 6, 60},   {OpKind::Exp2, 3, 60},
+    {OpKind::Log, 20, 70},  {OpKind::Log2, 20, 70},  {OpKind::Sin, 30, 150}, {OpKind::Cos, 30, 150},
+    {OpKind::Sqrt, 8, 30},  {OpKind::Rsqrt, 3, 40},  {OpKind::Erf, 24, 120}, {OpKind::Tanh, 16, 100},
+    {OpKind::UMulHi, 2, 8}, {OpKind::FpTrunc, 2, 3}, {OpKind::FpExt, 2, 2},
 };
 
 bool onlyNames(const Op &op) {
@@ -62,7 +63,8 @@ int64_t instructionsOf(const Op &op, int64_t threads) {
   return instructionsOf(op) * ((t->numel() + threads - 1) / threads);
 }
 
-static Clocks clocksOf(const Block &b, const TargetInfo &target, unsigned warps, const std::unordered_set<const Op *> &but) {
+static Clocks clocksOf(const Block &b, const TargetInfo &target, unsigned warps,
+                       const std::unordered_set<const Op *> &but) {
   const int64_t threads = int64_t{target.lanes()} * warps;
   Clocks out;
   for (const Op *op : b.ops) {
@@ -83,7 +85,9 @@ Clocks clocksWithout(const std::vector<Op *> &done, const Block &b, const Target
   const Users users(b);
   std::unordered_set<const Op *> theirs(done.begin(), done.end());
   for (auto op = b.ops.rbegin(); op != b.ops.rend(); ++op)
-    if (!(*op)->results.empty() && std::ranges::all_of((*op)->results, [&](const Value *v) { return std::ranges::all_of(users.of(v), [&](const Op *user) { return theirs.count(user); }); }))
+    if (!(*op)->results.empty() && std::ranges::all_of((*op)->results, [&](const Value *v) {
+          return std::ranges::all_of(users.of(v), [&](const Op *user) { return theirs.count(user); });
+        }))
       theirs.insert(*op);
   return clocksOf(b, target, warps, theirs);
 }

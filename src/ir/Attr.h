@@ -1,8 +1,9 @@
-// Attributes of operations: named constants. Each level has a table of them, with their types (ir/Attrs.def, gpu/Attrs.def); its Ops.def says which
-// operation carries which.
+// Attributes of operations: named constants. Each level has a table of them, with their types (ir/Attrs.def,
+// gpu/Attrs.def); its Ops.def says which operation carries which.
 //
-// C++ knows an attribute by a constant that is made of its row: `attr::vec` is the key, and Op has an accessor of the same name. A misspelt name,
-// or a value of another type than the row's, does not compile: `op.axis() == 1`, `op.set(attr::vec, 4)`, `Attr(attr::perm, {1, 0})`.
+// C++ knows an attribute by a constant that is made of its row: `attr::vec` is the key, and Op has an accessor of the
+// same name. A misspelt name, or a value of another type than the row's, does not compile: `op.axis() == 1`,
+// `op.set(attr::vec, 4)`, `Attr(attr::perm, {1, 0})`.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -74,7 +75,10 @@ template <> struct AttrCpp<AttrType::Bool> { using Given = bool; using Read = bo
 template <> struct AttrCpp<AttrType::Pred> { using Given = CmpPred; using Read = CmpPred; };
 template <> struct AttrCpp<AttrType::Number> { using Given = AttrValue; using Read = const AttrValue *; };
 template <> struct AttrCpp<AttrType::String> { using Given = std::string; using Read = std::string_view; };
-template <> struct AttrCpp<AttrType::Ints> { using Given = std::vector<int64_t>; using Read = std::span<const int64_t>; };
+template <> struct AttrCpp<AttrType::Ints> {
+  using Given = std::vector<int64_t>;
+  using Read = std::span<const int64_t>;
+};
 } // namespace detail
 
 /// A row of the tables.
@@ -144,7 +148,8 @@ private:
   static_assert(std::size(detail::attrRows) <= 128);
 };
 
-/// The attributes of an operation as a row of Ops.def lists them: `!axis | reverse`, the `!` where an operation must carry it.
+/// The attributes of an operation as a row of Ops.def lists them: `!axis | reverse`, the `!` where an operation must
+/// carry it.
 struct AttrList {
   AttrSet all, needed;
   constexpr AttrList() = default;

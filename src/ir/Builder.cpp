@@ -4,7 +4,8 @@
 
 namespace tegula::ir {
 
-Op *Builder::create(OpKind k, std::span<Value *const> operands, std::span<const Type> results, std::vector<Attr> attrs) {
+Op *Builder::create(OpKind k, std::span<Value *const> operands, std::span<const Type> results,
+                    std::vector<Attr> attrs) {
   assert(block_ && "no insertion point");
   Op *op = module_.createOp(k, loc_, operands, results, std::move(attrs));
   op->parent = block_;
@@ -15,7 +16,8 @@ Op *Builder::create(OpKind k, std::span<Value *const> operands, std::span<const 
   return op;
 }
 
-Value *Builder::create1(OpKind k, std::initializer_list<Value *> operands, const Type &result, std::vector<Attr> attrs) {
+Value *Builder::create1(OpKind k, std::initializer_list<Value *> operands, const Type &result,
+                        std::vector<Attr> attrs) {
   std::span<Value *const> list(operands.begin(), operands.size());
   if (folding_)
     if (Value *v = fold(*this, k, list, result, attrs))
@@ -84,7 +86,8 @@ Value *Builder::permute(Value *x, std::span<const int64_t> perm) {
   Shape s;
   for (int64_t p : perm)
     s.push(x->type.shape[static_cast<unsigned>(p)]);
-  return create1(OpKind::Permute, {x}, x->type.withShape(s), {{attr::perm, std::vector<int64_t>(perm.begin(), perm.end())}});
+  return create1(OpKind::Permute, {x}, x->type.withShape(s),
+                 {{attr::perm, std::vector<int64_t>(perm.begin(), perm.end())}});
 }
 
 namespace {

@@ -6,8 +6,8 @@
 
 namespace tegula::ir {
 
-/// Writes copies of operations into `to`. Operands are those that have been mapped; a value that has not stands for itself, which is right for
-/// copies inside one module.
+/// Writes copies of operations into `to`. Operands are those that have been mapped; a value that has not stands for
+/// itself, which is right for copies inside one module.
 class Cloner {
 public:
   explicit Cloner(Module &to) : to_(to) {}

@@ -6,7 +6,10 @@ namespace tegula::ir {
 namespace {
 
 /// What elements an elementwise operation takes and gives.
-enum class Rule : uint8_t { None, Ints, Floats, WideFloats, CmpInt, CmpFloat, Narrow, Widen, FpNarrow, FpWiden, FpInt, IntFp, Bits, ToPtr, FromPtr, Offset, Choose };
+enum class Rule : uint8_t {
+  None, Ints, Floats, WideFloats, CmpInt, CmpFloat, Narrow, Widen, FpNarrow, FpWiden, FpInt, IntFp, Bits, ToPtr,
+  FromPtr, Offset, Choose
+};
 
 Rule ruleOf(OpKind k) {
   if (k >= OpKind::Add && k <= OpKind::PopCount)

@@ -1,8 +1,8 @@
 // Folding: constants through Scalar.h, and identities that give back an operand.
 //
 // Floats: an operation on constants is folded only if every target must give the same bits, so NaN results (whose sign
-// and payload differ between machines), elementary functions and `approx` and `fast` operations stay. No identity on a float
-// that is not a constant is used except sign operations: even x * 1.0 changes a signalling NaN.
+// and payload differ between machines), elementary functions and `approx` and `fast` operations stay. No identity on a
+// float that is not a constant is used except sign operations: even x * 1.0 changes a signalling NaN.
 #include "ir/Builder.h"
 #include "ir/Scalar.h"
 #include <cmath>
@@ -34,7 +34,8 @@ Value *constantOf(Builder &b, const Type &t, uint64_t bits) {
   return b.constInt(t, toConstInt(t.elem, bits));
 }
 
-/// Constants are rounded to their type: NaN loses its bits, and infinity, which a bitcast can make, is the largest value of an 8-bit format.
+/// Constants are rounded to their type: NaN loses its bits, and infinity, which a bitcast can make, is the largest
+/// value of an 8-bit format.
 bool isFloatConstant(Elem e, uint64_t bits) {
   double v = decodeFloat(e, bits);
   return !std::isnan(v) && encodeFloat(e, v) == bits;
@@ -42,7 +43,8 @@ bool isFloatConstant(Elem e, uint64_t bits) {
 
 Value *foldConstants(Builder &b, OpKind k, std::span<Value *const> operands, const Type &result,
                      std::span<const Attr> attrs) {
-  if (result.isPtr || operands.size() > 3 || isElementary(k) || hasAttr(attrs, attr::approx) || hasAttr(attrs, attr::fast))
+  if (result.isPtr || operands.size() > 3 || isElementary(k) || hasAttr(attrs, attr::approx) ||
+      hasAttr(attrs, attr::fast))
     return nullptr;
   uint64_t args[3] = {};
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -88,7 +90,12 @@ Value *foldLeftConstant(OpKind k, Value *left, int64_t c) {
 
 Value *foldSameOperands(Builder &b, OpKind k, Value *x, const Type &result, std::span<const Attr> attrs) {
   switch (k) {
-  case OpKind::And: case OpKind::Or: case OpKind::SMin: case OpKind::SMax: case OpKind::UMin: case OpKind::UMax: return x;
+  case OpKind::And:
+  case OpKind::Or:
+  case OpKind::SMin:
+  case OpKind::SMax:
+  case OpKind::UMin:
+  case OpKind::UMax: return x;
   case OpKind::Sub: case OpKind::Xor: return b.constInt(x->type, 0);
   case OpKind::CmpI: {
     CmpPred p = scalarOp(k, std::array<Value *, 2>{x, x}, result, attrs).pred;
@@ -106,9 +113,11 @@ Value *foldCast(OpKind k, Value *x, const Type &result) {
   Value *source = x->def->operands[0];
   OpKind inner = x->def->kind;
   bool undone = (k == OpKind::Trunc && (inner == OpKind::ZExt || inner == OpKind::SExt)) ||
-                (k == OpKind::Bitcast && inner == OpKind::Bitcast) || (k == OpKind::PtrToInt && inner == OpKind::IntToPtr) ||
+                (k == OpKind::Bitcast && inner == OpKind::Bitcast) ||
+                (k == OpKind::PtrToInt && inner == OpKind::IntToPtr) ||
                 (k == OpKind::IntToPtr && inner == OpKind::PtrToInt) || (k == OpKind::FNeg && inner == OpKind::FNeg) ||
-                (k == OpKind::FpTrunc && inner == OpKind::FpExt && !isFp8(result.elem)); // floats of 8 bits saturate: an infinity does not come back
+                // floats of 8 bits saturate: an infinity does not come back
+                (k == OpKind::FpTrunc && inner == OpKind::FpExt && !isFp8(result.elem));
   return undone && source->type == result ? source : nullptr;
 }
 
@@ -166,7 +175,8 @@ Value *foldElementwise(Builder &b, OpKind k, std::span<Value *const> operands, c
         return v;
     if (std::optional<int64_t> c = constantInt(operands[0])) {
       bool commutes = info(k).traits & traits::Commutative;
-      if (Value *v = commutes ? foldRightConstant(b, k, operands[1], operands[0], *c) : foldLeftConstant(k, operands[0], *c))
+      if (Value *v =
+              commutes ? foldRightConstant(b, k, operands[1], operands[0], *c) : foldLeftConstant(k, operands[0], *c))
         return v;
     }
   }

@@ -12,7 +12,8 @@ namespace tegula::ir {
 /// One program, or one call.
 class InterpRun {
 public:
-  InterpRun(const Interp &in, std::array<int32_t, 3> grid, std::array<int32_t, 3> pid) : in_(in), grid_(grid), pid_(pid) {}
+  InterpRun(const Interp &in, std::array<int32_t, 3> grid, std::array<int32_t, 3> pid)
+      : in_(in), grid_(grid), pid_(pid) {}
 
   bool function(const Function &f, std::span<const Tile> args, std::vector<Tile> &results);
   bool part(const Block &b, std::span<Value *const> wanted, std::vector<Tile> &results);
@@ -47,7 +48,9 @@ private:
     std::memcpy(&bits, reinterpret_cast<const void *>(address), byteWidth(e)); // little-endian hosts
     return bits & elemMask(e);
   }
-  void write(uint64_t address, Elem e, uint64_t bits) const { std::memcpy(reinterpret_cast<void *>(address), &bits, byteWidth(e)); }
+  void write(uint64_t address, Elem e, uint64_t bits) const {
+    std::memcpy(reinterpret_cast<void *>(address), &bits, byteWidth(e));
+  }
 
   const Tile &get(const Value *v) const {
     bool isGiven = !v->def && !v->block;
@@ -169,11 +172,12 @@ static uint64_t combined(std::string_view rmw, Elem e, uint64_t old, uint64_t va
     std::string_view rmw;
     OpKind ints, floats;
   };
-  static constexpr Row table[] = {
-      {"add", OpKind::Add, OpKind::FAdd},      {"fadd", OpKind::FAdd, OpKind::FAdd}, {"smax", OpKind::SMax, OpKind::MaxNum},
-      {"smin", OpKind::SMin, OpKind::MinNum},  {"umax", OpKind::UMax, OpKind::MaxNum}, {"umin", OpKind::UMin, OpKind::MinNum},
-      {"and", OpKind::And, OpKind::And},       {"or", OpKind::Or, OpKind::Or},       {"xor", OpKind::Xor, OpKind::Xor},
-      {"fmin", OpKind::MinNum, OpKind::MinNum}, {"fmax", OpKind::MaxNum, OpKind::MaxNum}};
+  static constexpr Row table[] = {{"add", OpKind::Add, OpKind::FAdd},      {"fadd", OpKind::FAdd, OpKind::FAdd},
+                                  {"smax", OpKind::SMax, OpKind::MaxNum},  {"smin", OpKind::SMin, OpKind::MinNum},
+                                  {"umax", OpKind::UMax, OpKind::MaxNum},  {"umin", OpKind::UMin, OpKind::MinNum},
+                                  {"and", OpKind::And, OpKind::And},       {"or", OpKind::Or, OpKind::Or},
+                                  {"xor", OpKind::Xor, OpKind::Xor},       {"fmin", OpKind::MinNum, OpKind::MinNum},
+                                  {"fmax", OpKind::MaxNum, OpKind::MaxNum}};
   uint64_t args[] = {old, value};
   for (const Row &r : table)
     if (r.rmw == rmw)
@@ -215,7 +219,8 @@ bool InterpRun::descriptor(const Op &op) {
     uint64_t address = get(a.base)[0];
     bool inside = true;
     for (unsigned d = 0; d < a.rank(); ++d) {
-      int64_t at = d == 0 && a.hasRows() ? signExtend(Elem::I32, get(a.offsets[0])[static_cast<size_t>(c[0])]) : scalar(a.offsets[d]) + c[d];
+      int64_t at = d == 0 && a.hasRows() ? signExtend(Elem::I32, get(a.offsets[0])[static_cast<size_t>(c[0])])
+                                         : scalar(a.offsets[d]) + c[d];
       inside = inside && at >= 0 && at < scalar(a.extents[d]);
       address += static_cast<uint64_t>(at) * static_cast<uint64_t>(scalar(a.strides[d])) * byteWidth(e);
     }
@@ -362,7 +367,9 @@ bool InterpRun::op(const Op &op) {
     return elementwise(op);
   switch (op.kind) {
   case OpKind::ProgramId: set(op.result(), {static_cast<uint32_t>(pid_[static_cast<size_t>(op.axis())])}); return true;
-  case OpKind::NumPrograms: set(op.result(), {static_cast<uint32_t>(grid_[static_cast<size_t>(op.axis())])}); return true;
+  case OpKind::NumPrograms:
+    set(op.result(), {static_cast<uint32_t>(grid_[static_cast<size_t>(op.axis())])});
+    return true;
   case OpKind::Load: return load(op);
   case OpKind::Store: return store(op);
   case OpKind::AtomicRmw: case OpKind::AtomicCas: return atomic(op);
@@ -427,8 +434,8 @@ InterpResult Interp::run(std::span<const uint64_t> args, std::array<int32_t, 3> 
   return r;
 }
 
-InterpResult Interp::evaluate(const Block &b, std::array<int32_t, 3> pid, std::array<int32_t, 3> grid, std::span<Value *const> wanted,
-                              std::vector<Tile> &results) {
+InterpResult Interp::evaluate(const Block &b, std::array<int32_t, 3> pid, std::array<int32_t, 3> grid,
+                              std::span<Value *const> wanted, std::vector<Tile> &results) {
   InterpRun one(*this, grid, pid);
   one.part(b, wanted, results);
   return one.take();

@@ -1,9 +1,10 @@
 // Reference interpreter of tile IR: slow and obviously right, the oracle that generated code is compared with.
 //
-// One element at a time, programs one after another (x fastest). Integers wrap, floats round once per operation (Scalar.h),
-// reductions and scans go left to right, dot of floats sums in double (f64: long double) and rounds once at the end, whatever its
-// precision attribute says; elementary functions are the C library's, in double. Values that the IR leaves open (division by zero, poison, masked-off
-// loads without `other`) are zero. Memory is the caller's: every access must lie in one of the given buffers.
+// One element at a time, programs one after another (x fastest). Integers wrap, floats round once per operation
+// (Scalar.h), reductions and scans go left to right, dot of floats sums in double (f64: long double) and rounds once at
+// the end, whatever its precision attribute says; elementary functions are the C library's, in double. Values that the
+// IR leaves open (division by zero, poison, masked-off loads without `other`) are zero. Memory is the caller's: every
+// access must lie in one of the given buffers.
 //
 //   Interp in(module);
 //   in.addBuffer(x.data(), x.size() * 4);
@@ -19,7 +20,8 @@ namespace tegula::ir {
 /// Elements of a tile or one scalar, row-major, as raw bits (Scalar.h).
 using Tile = std::vector<uint64_t>;
 
-/// A value that belongs to no function, with what it holds: an operand of code that is evaluated piece by piece (Interp::evaluate).
+/// A value that belongs to no function, with what it holds: an operand of code that is evaluated piece by piece
+/// (Interp::evaluate).
 struct GivenValue : Value, std::enable_shared_from_this<GivenValue> {
   Tile tile;
 };
@@ -49,9 +51,10 @@ public:
   InterpResult run(std::span<const uint64_t> args, std::array<int32_t, 3> grid);
   /// Runs any function once and gives its results.
   InterpResult call(const Function &f, std::span<const Tile> args, std::vector<Tile> &results);
-  /// Runs the operations of a block as a part of one program; operands that no operation makes must be GivenValues. `results`: what `wanted` hold then.
-  InterpResult evaluate(const Block &b, std::array<int32_t, 3> pid, std::array<int32_t, 3> grid, std::span<Value *const> wanted,
-                        std::vector<Tile> &results);
+  /// Runs the operations of a block as a part of one program; operands that no operation makes must be GivenValues.
+  /// `results`: what `wanted` hold then.
+  InterpResult evaluate(const Block &b, std::array<int32_t, 3> pid, std::array<int32_t, 3> grid,
+                        std::span<Value *const> wanted, std::vector<Tile> &results);
 
   struct Buffer {
     uintptr_t begin;

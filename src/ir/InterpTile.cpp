@@ -31,7 +31,9 @@ template <typename From> Tile fill(const Shape &s, From &&from) {
   return t;
 }
 
-uint64_t at(const Tile &t, const Shape &s, std::span<const int64_t> c) { return t[static_cast<size_t>(linearIndex(s, c))]; }
+uint64_t at(const Tile &t, const Shape &s, std::span<const int64_t> c) {
+  return t[static_cast<size_t>(linearIndex(s, c))];
+}
 
 Tile broadcast(const Op &op, const Tile &x) {
   const Shape &from = op.operands[0]->type.shape;
@@ -70,7 +72,8 @@ Tile gather(const Op &op, const Tile &x, const Tile &index) {
   size_t axis = static_cast<size_t>(op.axis());
   return fill(op.result()->type.shape, [&](std::vector<int64_t> c) -> uint64_t {
     // Modulo the extent: what every target does with an index that is out of range.
-    int64_t n = from.shape[static_cast<unsigned>(axis)], i = signExtend(indexType.elem, at(index, indexType.shape, c)) % n;
+    int64_t n = from.shape[static_cast<unsigned>(axis)],
+            i = signExtend(indexType.elem, at(index, indexType.shape, c)) % n;
     c[axis] = i < 0 ? i + n : i;
     return at(x, from.shape, c);
   });
@@ -92,8 +95,8 @@ Tile histogram(const Op &op, const Tile &values, const Tile *mask) {
   return bins;
 }
 
-/// What a tf32 dot reads of a float32: thirteen bits of the significand are cut off, without rounding. A NaN whose payload is all in these
-/// bits stays one.
+/// What a tf32 dot reads of a float32: thirteen bits of the significand are cut off, without rounding. A NaN whose
+/// payload is all in these bits stays one.
 uint64_t cutToTf32(uint64_t bits) { return std::isnan(decodeFloat(Elem::F32, bits)) ? bits : bits & 0xFFFFE000; }
 
 /// The numbers that the elements of an operand stand for.
@@ -109,7 +112,8 @@ template <typename Number> std::vector<Number> decoded(const Type &t, const Tile
 }
 
 /// As the CPU's kernels do it: a chain of fused multiply-adds along k, and the accumulator last.
-template <typename Sum> uint64_t floatDot(Elem e, const double *row, const double *column, uint64_t acc, int64_t k, int64_t n) {
+template <typename Sum>
+uint64_t floatDot(Elem e, const double *row, const double *column, uint64_t acc, int64_t k, int64_t n) {
   Sum sum = 0;
   for (int64_t i = 0; i < k; ++i)
     sum = std::fma(static_cast<Sum>(row[i]), static_cast<Sum>(column[i * n]), sum);
@@ -123,11 +127,14 @@ uint64_t intDot(Elem e, const uint64_t *row, const uint64_t *column, uint64_t ac
 }
 
 template <typename Number>
-Tile dotOf(const Op &op, const Tile &ta, const Tile &tb, const Tile &acc, uint64_t (*sum)(Elem, const Number *, const Number *, uint64_t, int64_t, int64_t)) {
+Tile dotOf(const Op &op, const Tile &ta, const Tile &tb, const Tile &acc,
+           uint64_t (*sum)(Elem, const Number *, const Number *, uint64_t, int64_t, int64_t)) {
   const Shape &sa = op.operands[0]->type.shape, &sc = op.result()->type.shape;
-  // The other precisions split float32 operands for units that are less precise; their sums are those of "ieee" but for the last bits.
+  // The other precisions split float32 operands for units that are less precise; their sums are those of "ieee" but for
+  // the last bits.
   const bool tf32 = op.precision() == "tf32";
-  std::vector<Number> a = decoded<Number>(op.operands[0]->type, ta, tf32), b = decoded<Number>(op.operands[1]->type, tb, tf32);
+  std::vector<Number> a = decoded<Number>(op.operands[0]->type, ta, tf32),
+                      b = decoded<Number>(op.operands[1]->type, tb, tf32);
   unsigned r = sa.rank();
   int64_t m = sc[r - 2], n = sc[r - 1], k = sa[r - 1], batch = r == 3 ? sc[0] : 1;
   Tile c(acc.size());
@@ -182,7 +189,11 @@ std::optional<std::vector<Tile>> evalTileOp(const Op &op, std::span<const Tile *
   case OpKind::Range: return one(range(op));
   case OpKind::Splat: return one(Tile(numel, (*args[0])[0]));
   // Row-major order is kept; `reorder` allows any order, this one too.
-  case OpKind::Unsplat: case OpKind::Convert: case OpKind::ToShared: case OpKind::ExpandDims: case OpKind::Reshape: return one(*args[0]);
+  case OpKind::Unsplat:
+  case OpKind::Convert:
+  case OpKind::ToShared:
+  case OpKind::ExpandDims:
+  case OpKind::Reshape: return one(*args[0]);
   case OpKind::Broadcast: return one(broadcast(op, *args[0]));
   case OpKind::Permute: return one(permute(op, *args[0]));
   case OpKind::Join: return one(join(*args[0], *args[1]));

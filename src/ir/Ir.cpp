@@ -8,7 +8,8 @@ namespace tegula::ir {
 
 namespace {
 
-constexpr OpInfo row(bool ofGpu, const char *name, int8_t operands, int8_t results, int8_t regions, uint16_t traits, const AttrList &attributes) {
+constexpr OpInfo row(bool ofGpu, const char *name, int8_t operands, int8_t results, int8_t regions, uint16_t traits,
+                     const AttrList &attributes) {
   OpInfo o{name, operands, results, regions, traits, ofGpu, attributes.all, attributes.needed};
   if (results != 0 && regions == 0)
     for (AttrKey hint : hintKeys)
@@ -22,8 +23,9 @@ constexpr OpKind opKinds[] = {
 #define IR_OP(Enum, name, operands, results, regions, traits, attributes) OpKind::Enum,
 #include "gpu/Ops.def"
 };
-constexpr const char *predNames[] = {"eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge", "oeq", "one",
-                                     "olt", "ole", "ogt", "oge", "ord", "ueq", "une", "ult", "ule", "ugt", "uge", "uno"};
+constexpr const char *predNames[] = {"eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule",
+                                     "ugt", "uge", "oeq", "one", "olt", "ole", "ogt", "oge",
+                                     "ord", "ueq", "une", "ult", "ule", "ugt", "uge", "uno"};
 static_assert(std::size(predNames) == static_cast<size_t>(CmpPred::Uno) + 1);
 } // namespace
 
@@ -134,7 +136,8 @@ void Op::set(AttrKey key, AttrValue v) {
 
 std::vector<Attr> Op::attrsFor(OpKind other) const {
   std::vector<Attr> out;
-  std::copy_if(attrs.begin(), attrs.end(), std::back_inserter(out), [&](const Attr &a) { return info(other).attrs.has(a.key); });
+  std::copy_if(attrs.begin(), attrs.end(), std::back_inserter(out),
+               [&](const Attr &a) { return info(other).attrs.has(a.key); });
   return out;
 }
 
@@ -251,7 +254,12 @@ DescAccess descAccess(const Op &op) {
   std::span<Value *const> all(op.operands);
   const size_t n = (all.size() - (isLoad ? 1 : 2)) / 3;
   Value *value = isLoad ? nullptr : all.back();
-  return {all[0], all.subspan(1, n), all.subspan(1 + n, n), all.subspan(1 + 2 * n, n), value, (isLoad ? op.result() : value)->type.shape};
+  return {all[0],
+          all.subspan(1, n),
+          all.subspan(1 + n, n),
+          all.subspan(1 + 2 * n, n),
+          value,
+          (isLoad ? op.result() : value)->type.shape};
 }
 
 } // namespace tegula::ir

@@ -1,5 +1,5 @@
-// The tile IR: SSA values over tiles, structured control flow, one small set of operations (Ops.def; gpu/Ops.def has those
-// that only the GPU level has).
+// The tile IR: SSA values over tiles, structured control flow, one small set of operations (Ops.def; gpu/Ops.def has
+// those that only the GPU level has).
 //
 // A Module owns everything it holds (arena: objects live until the Module dies; removing an op only unlinks it).
 // A Module is used by one thread at a time. There is no global state: two compilations never meet.
@@ -34,7 +34,10 @@ enum class OpKind : uint8_t {
 };
 
 namespace traits {
-enum : uint16_t { None = 0, Pure = 1, Elementwise = 2, Reads = 4, Writes = 8, Terminator = 16, Shape = 32, Commutative = 64, Shared = 128 };
+enum : uint16_t {
+  None = 0, Pure = 1, Elementwise = 2, Reads = 4, Writes = 8, Terminator = 16, Shape = 32, Commutative = 64,
+  Shared = 128
+};
 }
 
 struct OpInfo {
@@ -82,7 +85,8 @@ struct Op {
   Block *region(unsigned i) const;
   bool has(uint16_t trait) const { return (info(kind).traits & trait) != 0; }
   const AttrValue *find(AttrKey key) const;
-  /// The attribute, or what its table says that absence means; the second, or `otherwise`. There is an accessor for each, by its name: `op.axis()`.
+  /// The attribute, or what its table says that absence means; the second, or `otherwise`. There is an accessor for
+  /// each, by its name: `op.axis()`.
   template <AttrType T> typename KeyOf<T>::Read get(KeyOf<T> key) const { return read(key, key.otherwise()); }
   int64_t get(IntKey key, int64_t otherwise) const { return read(key, otherwise); }
   std::string_view get(StringKey key, std::string_view otherwise) const { return read(key, otherwise); }
@@ -93,11 +97,14 @@ struct Op {
   /// `value` as one of the types it can have; `otherwise` where there is none.
   int64_t intValue(int64_t otherwise = 0) const;
   double floatValue(double otherwise = 0) const;
-  template <AttrType T> void set(KeyOf<T> key, std::type_identity_t<typename KeyOf<T>::Given> v) { set(AttrKey(key), AttrValue(std::move(v))); }
+  template <AttrType T> void set(KeyOf<T> key, std::type_identity_t<typename KeyOf<T>::Given> v) {
+    set(AttrKey(key), AttrValue(std::move(v)));
+  }
   void set(AttrKey key, AttrValue v);
   /// Those of its attributes that an operation of this kind may carry: for one that takes its place.
   std::vector<Attr> attrsFor(OpKind other) const;
-  /// Number of the operand that is the mask of an access, assertion or histogram; it is optional. 0: the operation takes none.
+  /// Number of the operand that is the mask of an access, assertion or histogram; it is optional. 0: the operation
+  /// takes none.
   size_t maskAt() const;
   /// The mask, null if there is none.
   Value *mask() const { return maskAt() && maskAt() < operands.size() ? operands[maskAt()] : nullptr; }
@@ -147,8 +154,11 @@ struct ArgInfo {
   int64_t divisibility = 1; // of the value (ints) or the address in bytes (pointers)
   bool isConst = false;     // pointer that is never stored to (tl.const)
   bool isSigned = true;     // for ints
-  int32_t sameAs = -1;      // an earlier argument that is the same address in every launch (passes/MergeArguments.h); -1: none
-  int32_t overlap = 0;      // of pointers: those with one number may be of memory that overlaps in any way (passes/MergeArguments.h); 0: of memory of its own
+  // an earlier argument that is the same address in every launch (passes/MergeArguments.h); -1: none
+  int32_t sameAs = -1;
+  // of pointers: those with one number may be of memory that overlaps in any way (passes/MergeArguments.h); 0: of
+  // memory of its own
+  int32_t overlap = 0;
   int32_t access = -1;      // of pointers that were merged: what happened through this one, 1 reads, 2 writes, 3 both
 };
 
@@ -198,7 +208,8 @@ public:
   Region *createRegion(std::span<const Type> argTypes, Op *owner);
   /// One region more, empty (no arguments), for an op of any number of them.
   Region *addRegion(Op *op);
-  /// Creates the op and its results; it is in no block yet. Regions are created empty (no arguments), none if their number is variadic.
+  /// Creates the op and its results; it is in no block yet. Regions are created empty (no arguments), none if their
+  /// number is variadic.
   Op *createOp(OpKind k, Loc loc, std::span<Value *const> operands, std::span<const Type> results,
                std::vector<Attr> attrs = {});
 

@@ -81,7 +81,9 @@ V Meaning::toInteger(V bits, const Type &from, const Type &to) {
 
 /// An integer (64 bits, extended as its type says) into the range of another type.
 V Meaning::clamped(V x, const Type &from, const Type &to) {
-  uint64_t most = to.isSigned() ? (uint64_t{1} << (to.bits - 1)) - 1 : to.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << to.bits) - 1;
+  uint64_t most = to.isSigned()   ? (uint64_t{1} << (to.bits - 1)) - 1
+                  : to.bits == 64 ? ~uint64_t{0}
+                                  : (uint64_t{1} << to.bits) - 1;
   if (!from.isSigned())
     return bin(OpKind::UMin, x, most);
   V low = bin(OpKind::SMax, x, to.isSigned() ? ~most : uint64_t{0});
@@ -145,16 +147,20 @@ bool Meaning::convert() {
   return r && write(in_->operands[0], r, true, to.isSigned());
 }
 
-/// cvt.pack.sat.u8.s32.b32 d, a, b, c: a and b in the low half (b lowest), behind them the low bits of c.
+/// cvt.pack.sat.u8.s32.b32 d, a, b, c: a and b in the low half (b lowest), after them the low bits of c.
 bool Meaning::convertPacked() {
-  if (types_.size() < 2 || types_[0].bits > 16 || types_[1].width() != 32 || !types_[1].isSigned() || types_[0].isFloat())
+  if (types_.size() < 2 || types_[0].bits > 16 || types_[1].width() != 32 || !types_[1].isSigned() ||
+      types_[0].isFloat())
     return fail("it is not known for these types");
   const Type to = types_[0], from = types_[1];
   if (!has("sat"))
     return fail("`.sat` is missing");
   if ((in_->operands.size() == 4) != (types_.size() == 3) || in_->operands.size() < 3)
     return fail("it has " + std::to_string(in_->operands.size()) + " operands");
-  V a = read(1, 32), b = a ? read(2, 32) : nullptr, c = !b ? nullptr : types_.size() == 3 ? read(3, 32) : constant(32, 0);
+  V a = read(1, 32), b = a ? read(2, 32) : nullptr,
+    c = !b                   ? nullptr
+        : types_.size() == 3 ? read(3, 32)
+                             : constant(32, 0);
   if (!c)
     return false;
   auto small = [&](V x) { return resize(clamped(resize(x, 64, true), from, to), to.bits); };
@@ -186,7 +192,10 @@ bool Meaning::move() {
   const Operand &to = in_->operands[0], &from = in_->operands[1];
   has("volatile");
   auto partBits = [&](const Operand &o) { return t.width() / static_cast<unsigned>(o.items.size()); };
-  auto isWhole = [&](const Operand &o) { return o.items.size() && t.width() % o.items.size() == 0 && partBits(o) >= 8 && (partBits(o) & (partBits(o) - 1)) == 0; };
+  auto isWhole = [&](const Operand &o) {
+    return o.items.size() && t.width() % o.items.size() == 0 && partBits(o) >= 8 &&
+           (partBits(o) & (partBits(o) - 1)) == 0;
+  };
   if (from.kind == Operand::Kind::Vector) {
     if (!isWhole(from))
       return fail("its parts do not make up a register");
@@ -222,7 +231,8 @@ bool Meaning::prefetch() {
   return !oneOf({"L1", "L2", "L2::evict_last", "L2::evict_normal"}).empty() || fail("there is no such cache");
 }
 
-/// Of all threads of the program, as tl.debug_barrier: that of their own copies or by other counts has no meaning without them.
+/// Of all threads of the program, as tl.debug_barrier: that of their own copies or by other counts has no meaning
+/// without them.
 bool Meaning::barrier() {
   oneOf({"cta"});
   const Operand &number = in_->operands[0];

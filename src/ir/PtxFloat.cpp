@@ -19,7 +19,8 @@ V Meaning::saturated(V x) {
   return bin(OpKind::MinNum, low, b_.constFloat(x->type, 1));
 }
 
-/// Reads operands 1, 2, ..., computes each element, writes operand 0. Knows .ftz, .sat and .relu; `f` gets and gives floats.
+/// Reads operands 1, 2, ..., computes each element, writes operand 0. Knows .ftz, .sat and .relu; `f` gets and gives
+/// floats.
 bool Meaning::floats(size_t operands, const std::function<V(const Type &, std::span<const V>)> &f) {
   const Type t = types_[0];
   if (!t.isFloat() || t.tf32 || bitWidth(t.elem) < 16)
@@ -65,7 +66,9 @@ bool Meaning::arithmetic() {
 
 bool Meaning::fusedMultiplyAdd() {
   has("rn");
-  return floats(3, [&](const Type &, std::span<const V> x) { return b_.create1(OpKind::Fma, {x[0], x[1], x[2]}, x[0]->type); });
+  return floats(3, [&](const Type &, std::span<const V> x) {
+    return b_.create1(OpKind::Fma, {x[0], x[1], x[2]}, x[0]->type);
+  });
 }
 
 bool Meaning::extremum() {
@@ -99,7 +102,13 @@ bool Meaning::elementary() {
   auto compute = [&](V x) -> V {
     if (n == "rcp")
       return bin(OpKind::FDiv, b_.constFloat(x->type, 1), x);
-    OpKind k = n == "sqrt" ? OpKind::Sqrt : n == "rsqrt" ? OpKind::Rsqrt : n == "sin" ? OpKind::Sin : n == "cos" ? OpKind::Cos : n == "lg2" ? OpKind::Log2 : n == "ex2" ? OpKind::Exp2 : OpKind::Tanh;
+    OpKind k = n == "sqrt"    ? OpKind::Sqrt
+               : n == "rsqrt" ? OpKind::Rsqrt
+               : n == "sin"   ? OpKind::Sin
+               : n == "cos"   ? OpKind::Cos
+               : n == "lg2"   ? OpKind::Log2
+               : n == "ex2"   ? OpKind::Exp2
+                              : OpKind::Tanh;
     return b_.unary(k, x);
   };
   return floats(1, [&](const Type &t, std::span<const V> x) -> V {

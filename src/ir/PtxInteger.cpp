@@ -21,7 +21,8 @@ bool Meaning::addSub() {
     if (!clamps)
       return bin(k, x[0], x[1]);
     V wide = bin(k, resize(x[0], 64, true), resize(x[1], 64, true));
-    return resize(bin(OpKind::SMax, bin(OpKind::SMin, wide, uint64_t{INT32_MAX}), static_cast<uint64_t>(int64_t{INT32_MIN})), 32);
+    return resize(
+        bin(OpKind::SMax, bin(OpKind::SMin, wide, uint64_t{INT32_MAX}), static_cast<uint64_t>(int64_t{INT32_MIN})), 32);
   });
   return write(0, r);
 }
@@ -64,7 +65,8 @@ bool Meaning::mad() {
   std::string_view part = oneOf({"lo", "hi", "wide"});
   if (part.empty())
     return fail("a product of integers is .lo, .hi or .wide");
-  V a = read(1, t.width()), b = a ? read(2, t.width()) : nullptr, c = b ? read(3, part == "wide" ? t.width() * 2 : t.width()) : nullptr;
+  V a = read(1, t.width()), b = a ? read(2, t.width()) : nullptr,
+    c = b ? read(3, part == "wide" ? t.width() * 2 : t.width()) : nullptr;
   V r = c ? product(a, b, t, part) : nullptr;
   return r && write(0, bin(OpKind::Add, r, c));
 }
@@ -76,7 +78,9 @@ bool Meaning::divRem() {
   V a = read(1, t.width()), b = a ? read(2, t.width()) : nullptr;
   if (!b)
     return false;
-  OpKind k = name() == "div" ? (t.isSigned() ? OpKind::SDiv : OpKind::UDiv) : t.isSigned() ? OpKind::SRem : OpKind::URem;
+  OpKind k = name() == "div" ? (t.isSigned() ? OpKind::SDiv : OpKind::UDiv)
+             : t.isSigned()  ? OpKind::SRem
+                             : OpKind::URem;
   return write(0, bin(k, a, b));
 }
 
@@ -101,7 +105,10 @@ bool Meaning::minMax() {
   if (cutsOff && !t.isSigned())
     return fail("`.relu` is for signed integers");
   V r = eachLane(t, std::array{a, b}, [&](std::span<const V> x) {
-    V y = bin(isMin ? (t.isSigned() ? OpKind::SMin : OpKind::UMin) : t.isSigned() ? OpKind::SMax : OpKind::UMax, x[0], x[1]);
+    V y = bin(isMin          ? (t.isSigned() ? OpKind::SMin : OpKind::UMin)
+              : t.isSigned() ? OpKind::SMax
+                             : OpKind::UMax,
+              x[0], x[1]);
     return cutsOff ? bin(OpKind::SMax, y, uint64_t{0}) : y;
   });
   return write(0, r);
@@ -148,8 +155,8 @@ bool Meaning::countBits() {
   return a && write(0, resize(b_.unary(name() == "clz" ? OpKind::Clz : OpKind::PopCount, a), 32));
 }
 
-/// The number of the highest bit that is set (signed: that differs from the sign), -1 if there is none; shiftamt: what to shift by to
-/// have it at the top.
+/// The number of the highest bit that is set (signed: that differs from the sign), -1 if there is none; shiftamt: what
+/// to shift by to have it at the top.
 bool Meaning::findBit() {
   const Type t = types_[0];
   bool amount = has("shiftamt");
@@ -172,7 +179,8 @@ bool Meaning::reverse() {
     uint64_t low = 0;
     for (unsigned i = 0; i < bits; ++i)
       low |= (i / step) % 2 ? 0 : uint64_t{1} << i;
-    x = bin(OpKind::Or, bin(OpKind::Shl, bin(OpKind::And, x, low), uint64_t{step}), bin(OpKind::And, bin(OpKind::LShr, x, uint64_t{step}), low));
+    x = bin(OpKind::Or, bin(OpKind::Shl, bin(OpKind::And, x, low), uint64_t{step}),
+            bin(OpKind::And, bin(OpKind::LShr, x, uint64_t{step}), low));
   }
   return write(0, x);
 }
@@ -232,7 +240,8 @@ bool Meaning::lop3() {
       return cases(no, count - 1);
     if (no == (yes ^ ones))
       return bin(OpKind::Xor, x, cases(no, count - 1));
-    V one = yes ? bin(OpKind::And, x, cases(yes, count - 1)) : nullptr, zero = no ? bin(OpKind::And, invert(x), cases(no, count - 1)) : nullptr;
+    V one = yes ? bin(OpKind::And, x, cases(yes, count - 1)) : nullptr,
+      zero = no ? bin(OpKind::And, invert(x), cases(no, count - 1)) : nullptr;
     return one && zero ? bin(OpKind::Or, one, zero) : one ? one : zero;
   };
   return write(0, cases(*table & 255, 3));
@@ -266,13 +275,24 @@ V Meaning::compared(const Type &t, V a, V b) {
     bool isInt = true, isFloat = true;
   };
   using P = CmpPred;
-  static constexpr Row table[] = {
-      {"eq", P::Eq, P::Eq, P::Oeq},          {"ne", P::Ne, P::Ne, P::One},          {"lt", P::Slt, P::Ult, P::Olt},
-      {"le", P::Sle, P::Ule, P::Ole},        {"gt", P::Sgt, P::Ugt, P::Ogt},        {"ge", P::Sge, P::Uge, P::Oge},
-      {"lo", P::Ult, P::Ult, P::Olt, true, false}, {"ls", P::Ule, P::Ule, P::Ole, true, false}, {"hi", P::Ugt, P::Ugt, P::Ogt, true, false},
-      {"hs", P::Uge, P::Uge, P::Oge, true, false}, {"equ", P::Eq, P::Eq, P::Ueq, false},  {"neu", P::Ne, P::Ne, P::Une, false},
-      {"ltu", P::Slt, P::Ult, P::FUlt, false}, {"leu", P::Sle, P::Ule, P::FUle, false}, {"gtu", P::Sgt, P::Ugt, P::FUgt, false},
-      {"geu", P::Sge, P::Uge, P::FUge, false}, {"num", P::Eq, P::Eq, P::Ord, false},  {"nan", P::Eq, P::Eq, P::Uno, false}};
+  static constexpr Row table[] = {{"eq", P::Eq, P::Eq, P::Oeq},
+                                  {"ne", P::Ne, P::Ne, P::One},
+                                  {"lt", P::Slt, P::Ult, P::Olt},
+                                  {"le", P::Sle, P::Ule, P::Ole},
+                                  {"gt", P::Sgt, P::Ugt, P::Ogt},
+                                  {"ge", P::Sge, P::Uge, P::Oge},
+                                  {"lo", P::Ult, P::Ult, P::Olt, true, false},
+                                  {"ls", P::Ule, P::Ule, P::Ole, true, false},
+                                  {"hi", P::Ugt, P::Ugt, P::Ogt, true, false},
+                                  {"hs", P::Uge, P::Uge, P::Oge, true, false},
+                                  {"equ", P::Eq, P::Eq, P::Ueq, false},
+                                  {"neu", P::Ne, P::Ne, P::Une, false},
+                                  {"ltu", P::Slt, P::Ult, P::FUlt, false},
+                                  {"leu", P::Sle, P::Ule, P::FUle, false},
+                                  {"gtu", P::Sgt, P::Ugt, P::FUgt, false},
+                                  {"geu", P::Sge, P::Uge, P::FUge, false},
+                                  {"num", P::Eq, P::Eq, P::Ord, false},
+                                  {"nan", P::Eq, P::Eq, P::Uno, false}};
   for (const Row &r : table)
     if (!modifiers_.empty() && modifiers_[0].first == r.name) {
       if (t.isFloat() ? !r.isFloat : !r.isInt)
@@ -286,7 +306,8 @@ V Meaning::compared(const Type &t, V a, V b) {
   return fail("there is no such comparison"), nullptr;
 }
 
-/// The comparison of operands `first` and the next one, combined with the predicate in operand `predicate`, if there is one.
+/// The comparison of operands `first` and the next one, combined with the predicate in operand `predicate`, if there is
+/// one.
 bool Meaning::comparison(const Type &t, V &result, size_t first, size_t predicateAt) {
   if (t.lanes > 1)
     return fail("packed operands are not compared");
@@ -309,7 +330,8 @@ bool Meaning::comparison(const Type &t, V &result, size_t first, size_t predicat
 bool Meaning::setPredicate() {
   // p, a, b [, c]; with p|q one more: the reader has made two operands of them.
   const Operand &second = in_->operands[1];
-  bool two = in_->operands.size() > 3 && in_->text.find('|') != std::string_view::npos && second.kind != Operand::Kind::Int;
+  bool two =
+      in_->operands.size() > 3 && in_->text.find('|') != std::string_view::npos && second.kind != Operand::Kind::Int;
   size_t first = two ? 2 : 1;
   if (in_->operands.size() < first + 2)
     return fail("it has " + std::to_string(in_->operands.size()) + " operands");
@@ -347,7 +369,9 @@ bool Meaning::selectBySign() {
   V a = read(1, bits), b = a ? read(2, bits) : nullptr, c = b ? read(3, 32) : nullptr;
   if (!c)
     return false;
-  V holds = by.isFloat() ? cmp(CmpPred::Oge, toFloat(flushes ? flushed(c, by) : c, by), b_.constFloat(intType(32).withElem(Elem::F32), 0)) : cmp(CmpPred::Sge, c, uint64_t{0});
+  V holds = by.isFloat() ? cmp(CmpPred::Oge, toFloat(flushes ? flushed(c, by) : c, by),
+                               b_.constFloat(intType(32).withElem(Elem::F32), 0))
+                         : cmp(CmpPred::Sge, c, uint64_t{0});
   return write(0, b_.select(holds, a, b));
 }
 
@@ -359,7 +383,8 @@ bool Meaning::sumOfDifferences() {
   V a = read(1, t.width()), b = a ? read(2, t.width()) : nullptr, c = b ? read(3, t.width()) : nullptr;
   if (!c)
     return false;
-  V most = bin(t.isSigned() ? OpKind::SMax : OpKind::UMax, a, b), least = bin(t.isSigned() ? OpKind::SMin : OpKind::UMin, a, b);
+  V most = bin(t.isSigned() ? OpKind::SMax : OpKind::UMax, a, b),
+    least = bin(t.isSigned() ? OpKind::SMin : OpKind::UMin, a, b);
   return write(0, bin(OpKind::Add, c, bin(OpKind::Sub, most, least)));
 }
 
@@ -373,7 +398,9 @@ bool Meaning::dotOfBytes() {
   Type byte;
   byte.bits = 8;
   for (unsigned i = 0; i < 4; ++i)
-    c = bin(OpKind::Add, c, bin(OpKind::Mul, resize(lane(a, byte, i), 32, types_[0].isSigned()), resize(lane(b, byte, i), 32, types_[1].isSigned())));
+    c = bin(OpKind::Add, c,
+            bin(OpKind::Mul, resize(lane(a, byte, i), 32, types_[0].isSigned()),
+                resize(lane(b, byte, i), 32, types_[1].isSigned())));
   return write(0, c);
 }
 

@@ -171,12 +171,14 @@ Place *Meaning::placeOf(const Operand &o) {
     return &registers_[o.index];
   if (o.kind == Operand::Kind::Given && o.index < numbers.size())
     return &places[numbers[o.index]];
-  fail("`" + std::string(o.text) + (o.kind == Operand::Kind::Given ? "` is the number of no operand" : "` is no register"));
+  fail("`" + std::string(o.text) +
+       (o.kind == Operand::Kind::Given ? "` is the number of no operand" : "` is no register"));
   return nullptr;
 }
 
 static std::string hasBits(const Operand &o, unsigned have, unsigned wanted) {
-  return "`" + std::string(o.text) + "` has " + std::to_string(have) + " bits, " + std::to_string(wanted) + " are wanted";
+  return "`" + std::string(o.text) + "` has " + std::to_string(have) + " bits, " + std::to_string(wanted) +
+         " are wanted";
 }
 
 Value *Meaning::read(const Operand &o, unsigned bits, bool mayBeWider) {
@@ -189,8 +191,9 @@ Value *Meaning::read(const Operand &o, unsigned bits, bool mayBeWider) {
       return fail("there are no constants of this type"), nullptr;
     if (bits == (o.wide ? 64u : 32u))
       return constant(bits, o.bits);
-    uint64_t other = o.wide ? std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(o.bits)))
-                            : std::bit_cast<uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(o.bits))));
+    uint64_t other =
+        o.wide ? std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(o.bits)))
+               : std::bit_cast<uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(o.bits))));
     return constant(bits, other);
   }
   case Operand::Kind::Special: {

@@ -1,7 +1,8 @@
 // What instructions of PTX mean, as operations of the tile IR; used by ExpandAsm.cpp.
 //
-// A register is a value of integers of its size (predicates: i1), of the shape that the statement works on. Each handler does one family
-// of instructions: it takes the modifiers it knows (`has`), reads, computes, writes. A modifier that nobody took refuses the instruction.
+// A register is a value of integers of its size (predicates: i1), of the shape that the statement works on. Each
+// handler does one family of instructions: it takes the modifiers it knows (`has`), reads, computes, writes. A modifier
+// that nobody took refuses the instruction.
 //
 //   PtxMeaning.cpp  frame, operands, the table       PtxInteger.cpp  integers, bits, comparisons
 //   PtxFloat.cpp    arithmetic of floats             PtxConvert.cpp  cvt, mov, special registers
@@ -97,8 +98,9 @@ private:
   V saturated(V x);
 
   // PtxInteger.cpp
-  bool addSub(), mul(), mad(), divRem(), absNeg(), minMax(), logic(), notBits(), shift(), funnel(), countBits(), findBit(), reverse(), extractField(), insertField(), lop3(),
-      permuteBytes(), setPredicate(), setValue(), selectByPredicate(), selectBySign(), sumOfDifferences(), dotOfBytes();
+  bool addSub(), mul(), mad(), divRem(), absNeg(), minMax(), logic(), notBits(), shift(), funnel(), countBits(),
+      findBit(), reverse(), extractField(), insertField(), lop3(), permuteBytes(), setPredicate(), setValue(),
+      selectByPredicate(), selectBySign(), sumOfDifferences(), dotOfBytes();
   V product(V a, V b, const Type &t, std::string_view part);
   V compared(const Type &t, V a, V b);
   bool comparison(const Type &t, V &result, size_t first, size_t predicate);

@@ -363,7 +363,8 @@ private:
       ++end;
     std::string_view body = text_.substr(pos_, end - pos_);
     // An exponent may have a sign.
-    if (kind != 'x' && !body.empty() && (body.back() == 'e' || body.back() == 'E') && end + 1 < text_.size() && (text_[end] == '+' || text_[end] == '-')) {
+    if (kind != 'x' && !body.empty() && (body.back() == 'e' || body.back() == 'E') && end + 1 < text_.size() &&
+        (text_[end] == '+' || text_[end] == '-')) {
       do
         ++end;
       while (end < text_.size() && std::isdigit(static_cast<unsigned char>(text_[end])));

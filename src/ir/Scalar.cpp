@@ -16,11 +16,17 @@ int64_t signExtend(Elem e, uint64_t bits) {
   return static_cast<int64_t>(bits << shift) >> shift;
 }
 
-int64_t toConstInt(Elem e, uint64_t bits) { return e == Elem::I1 ? static_cast<int64_t>(bits & 1) : signExtend(e, bits); }
+int64_t toConstInt(Elem e, uint64_t bits) {
+  return e == Elem::I1 ? static_cast<int64_t>(bits & 1) : signExtend(e, bits);
+}
 
-static FloatKind kindOf(Elem e) { return static_cast<FloatKind>(static_cast<unsigned>(e) - static_cast<unsigned>(Elem::F8E5M2)); }
-static_assert(static_cast<unsigned>(Elem::F64) - static_cast<unsigned>(Elem::F8E5M2) == static_cast<unsigned>(FloatKind::F64) &&
-              static_cast<unsigned>(Elem::F16) - static_cast<unsigned>(Elem::F8E5M2) == static_cast<unsigned>(FloatKind::F16));
+static FloatKind kindOf(Elem e) {
+  return static_cast<FloatKind>(static_cast<unsigned>(e) - static_cast<unsigned>(Elem::F8E5M2));
+}
+static_assert(static_cast<unsigned>(Elem::F64) - static_cast<unsigned>(Elem::F8E5M2) ==
+                  static_cast<unsigned>(FloatKind::F64) &&
+              static_cast<unsigned>(Elem::F16) - static_cast<unsigned>(Elem::F8E5M2) ==
+                  static_cast<unsigned>(FloatKind::F16));
 
 double decodeFloat(Elem e, uint64_t bits) { return tegula::decodeFloat(kindOf(e), bits); }
 uint64_t encodeFloat(Elem e, long double v, bool towardZero) { return tegula::encodeFloat(kindOf(e), v, towardZero); }
@@ -254,8 +260,13 @@ std::optional<uint64_t> evalAny(const ScalarOp &op, std::span<const uint64_t> ar
   case OpKind::FAdd: case OpKind::FSub: case OpKind::FMul: case OpKind::FDiv: case OpKind::FRem: case OpKind::Fma:
     return evalFloatArithmetic(op, args);
   case OpKind::Exp: case OpKind::Exp2: case OpKind::Log: case OpKind::Log2: case OpKind::Sin: case OpKind::Cos:
-  case OpKind::Sqrt: case OpKind::Rsqrt: case OpKind::Erf: case OpKind::Tanh: case OpKind::Floor: case OpKind::Rint: case OpKind::Ceil:
-    return encodeFloat(op.to, evalElementary(op.kind, decodeFloat(op.from, args[0])));
+  case OpKind::Sqrt:
+  case OpKind::Rsqrt:
+  case OpKind::Erf:
+  case OpKind::Tanh:
+  case OpKind::Floor:
+  case OpKind::Rint:
+  case OpKind::Ceil: return encodeFloat(op.to, evalElementary(op.kind, decodeFloat(op.from, args[0])));
   default: break;
   }
   if (args.size() == 1)

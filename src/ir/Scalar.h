@@ -1,10 +1,11 @@
 // What an elementwise operation does to one element: the arithmetic of the tile IR, written once and plainly.
 //
-// Elements travel as raw bits in a uint64_t: integers zero-extended from their width, floats by their encoding, pointers
-// as addresses. Constant folding (Fold.cpp) and the interpreter (Interp.h) both stand on this file.
+// Elements travel as raw bits in a uint64_t: integers zero-extended from their width, floats by their encoding,
+// pointers as addresses. Constant folding (Fold.cpp) and the interpreter (Interp.h) both stand on this file.
 //
-// Floats round once per operation, to nearest even. Narrow formats (f16, bf16, fp8) are computed in double, which is wide
-// enough that rounding the double again gives the correctly rounded result of one operation. support/FloatFormat.h has the formats.
+// Floats round once per operation, to nearest even. Narrow formats (f16, bf16, fp8) are computed in double, which is
+// wide enough that rounding the double again gives the correctly rounded result of one operation. support/FloatFormat.h
+// has the formats.
 #pragma once
 #include "ir/Ir.h"
 

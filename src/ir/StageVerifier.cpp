@@ -31,7 +31,8 @@ std::string written(const std::string &folder, const char *pass, const Reproduce
   int file = ::mkstemps(path.data(), 3);
   if (file < 0)
     return "a file in " + folder + " that repeats it cannot be made: " + std::strerror(errno);
-  std::string command = std::string("tegula-opt --passes=") + pass + " " + r.options + (r.options.empty() ? "" : " ") + path;
+  std::string command =
+      std::string("tegula-opt --passes=") + pass + " " + r.options + (r.options.empty() ? "" : " ") + path;
   bool ok = writeAll(file, "// " + command + "\n" + r.text);
   std::string why = ok ? "" : std::strerror(errno);
   ::close(file);
@@ -56,7 +57,8 @@ static std::string faultOfText(const Module &m) {
   return "its text is read as another module, from `" + text.substr(begin, text.find('\n', begin) - begin) + "` on";
 }
 
-bool StageVerifier::verified(const Module &m, const char *stage, Level level, const std::function<Reproducer()> *reproducer) const {
+bool StageVerifier::verified(const Module &m, const char *stage, Level level,
+                             const std::function<Reproducer()> *reproducer) const {
   std::string why;
   Loc where;
   if (verify(m, &why, &where, level) && (why = faultOfText(m)).empty())

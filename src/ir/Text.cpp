@@ -21,7 +21,8 @@ bool isWordChar(char c) {
 
 class Reader {
 public:
-  Reader(const SourceFile &file, Module &m, DiagEngine &diag) : file_(file), text_(file.text()), module_(m), diag_(diag) {}
+  Reader(const SourceFile &file, Module &m, DiagEngine &diag)
+      : file_(file), text_(file.text()), module_(m), diag_(diag) {}
   bool module();
 
 private:
@@ -33,7 +34,9 @@ private:
   std::string_view word();
   std::string_view peekWord();
   bool acceptWord(std::string_view w);
-  Loc locFrom(size_t begin) const { return {&file_, static_cast<uint32_t>(begin), static_cast<uint32_t>(std::max(pos_, begin))}; }
+  Loc locFrom(size_t begin) const {
+    return {&file_, static_cast<uint32_t>(begin), static_cast<uint32_t>(std::max(pos_, begin))};
+  }
   Loc here() const;
   std::string found();
   bool fail(std::string_view expected);
@@ -263,8 +266,10 @@ bool Reader::argumentFacts(ArgInfo &info) {
   do {
     std::string_view key = word();
     size_t begin = pos_ - key.size();
-    if (key != "divisibility" && key != "const" && key != "signed" && key != "same_as" && key != "overlap" && key != "access")
-      return failAt(begin, "`divisibility`, `const`, `signed`, `same_as`, `overlap` or `access`", key.empty() ? found() : "`" + std::string(key) + "`");
+    if (key != "divisibility" && key != "const" && key != "signed" && key != "same_as" && key != "overlap" &&
+        key != "access")
+      return failAt(begin, "`divisibility`, `const`, `signed`, `same_as`, `overlap` or `access`",
+                    key.empty() ? found() : "`" + std::string(key) + "`");
     AttrValue v;
     if (!expect('=') || !attrValue(v, OpKind::Poison))
       return false;
@@ -274,7 +279,9 @@ bool Reader::argumentFacts(ArgInfo &info) {
     if (key == "divisibility")
       info.divisibility = *i;
     else if (key == "same_as" || key == "overlap" || key == "access")
-      (key == "access" ? info.access : key == "overlap" ? info.overlap : info.sameAs) = static_cast<int32_t>(std::clamp<int64_t>(*i, INT32_MIN, INT32_MAX));
+      (key == "access"    ? info.access
+       : key == "overlap" ? info.overlap
+                          : info.sameAs) = static_cast<int32_t>(std::clamp<int64_t>(*i, INT32_MIN, INT32_MAX));
     else
       (key == "const" ? info.isConst : info.isSigned) = *i != 0;
   } while (accept(','));
@@ -364,11 +371,12 @@ bool Reader::op(Block &b, unsigned depth) {
     return false;
   op->loc = locFrom(begin);
   // Looking for `:` has passed white space.
-  while (op->loc.end > op->loc.begin && (text_[op->loc.end - 1] == ' ' || text_[op->loc.end - 1] == '\n' || text_[op->loc.end - 1] == '\r' ||
-                                         text_[op->loc.end - 1] == '\t'))
+  while (op->loc.end > op->loc.begin && (text_[op->loc.end - 1] == ' ' || text_[op->loc.end - 1] == '\n' ||
+                                         text_[op->loc.end - 1] == '\r' || text_[op->loc.end - 1] == '\t'))
     --op->loc.end;
   if (list.size() != names.size()) {
-    diag_.report(diag::resultCount, op->loc, opName, static_cast<uint64_t>(names.size()), static_cast<uint64_t>(list.size()));
+    diag_.report(diag::resultCount, op->loc, opName, static_cast<uint64_t>(names.size()),
+                 static_cast<uint64_t>(list.size()));
     return false;
   }
   for (const Type &t : list)
@@ -499,8 +507,9 @@ bool Reader::numberValue(AttrValue &v) {
   if (text_[pos_] == '-')
     ++pos_;
   std::string_view w = word();
-  // A signed exponent is the one place where a number goes on behind a word.
-  if (!w.empty() && (w.back() == 'e' || w.back() == 'E') && pos_ < text_.size() && (text_[pos_] == '-' || text_[pos_] == '+')) {
+  // A signed exponent is the one place where a number goes on after a word.
+  if (!w.empty() && (w.back() == 'e' || w.back() == 'E') && pos_ < text_.size() &&
+      (text_[pos_] == '-' || text_[pos_] == '+')) {
     ++pos_;
     word();
   }
@@ -508,7 +517,8 @@ bool Reader::numberValue(AttrValue &v) {
     size_t digits = pos_;
     std::string_view hex = word();
     uint64_t bits = 0;
-    if (hex.substr(0, 2) != "0x" || std::from_chars(hex.data() + 2, hex.data() + hex.size(), bits, 16).ec != std::errc())
+    if (hex.substr(0, 2) != "0x" ||
+        std::from_chars(hex.data() + 2, hex.data() + hex.size(), bits, 16).ec != std::errc())
       return failAt(digits, "the bits of a NaN, as 0x7ff8000000000001", "`" + std::string(hex) + "`");
     v = std::bit_cast<double>(bits);
     return expect(')');

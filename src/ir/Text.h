@@ -14,7 +14,8 @@
 //     store %ptrs, %v, %mask
 //   }
 //
-// On the GPU level types name layouts: `tensor<128xf32, L1>`, `shared<128xf32, L2>`; a kernel may be `ordered` (gpu/shared/OrderMemory.h).
+// On the GPU level types name layouts: `tensor<128xf32, L1>`, `shared<128xf32, L2>`; a kernel may be `ordered`
+// (gpu/shared/OrderMemory.h).
 //
 // Grammar ([] optional, * repeated; white space is free except where noted; `#` and `//` start comments):
 //   module    = layout* function*
@@ -27,10 +28,10 @@
 //   attrs     = key "=" (int | float | "string" | "[" ints "]" | predicate)
 //   types     = type ("," type)*
 //   type      = elem | "ptr<" elem ">" | ("tensor<" | "shared<") (extent "x")* (elem | "ptr<" elem ">") ["," name of a layout] ">"
-// floats have a point, an exponent, or are inf, -inf, nan, nan(0xBITS); "\xHH" escapes bytes in strings. A `cmpi` or `cmpf`
-// may leave its type out (i1 of the operands' shape), as may any elementwise op whose result has the type of its first
-// operand. A region that lacks a terminator gets an empty `yield`, a function an empty `return`. `const` of a float type
-// takes an integer literal too. Names of digits only mean "no name".
+// floats have a point, an exponent, or are inf, -inf, nan, nan(0xBITS); "\xHH" escapes bytes in strings. A `cmpi` or
+// `cmpf` may leave its type out (i1 of the operands' shape), as may any elementwise op whose result has the type of its
+// first operand. A region that lacks a terminator gets an empty `yield`, a function an empty `return`. `const` of a
+// float type takes an integer literal too. Names of digits only mean "no name".
 //
 // Not in the text: source locations and inlining chains; the locations of a parsed module are places in the text.
 #pragma once

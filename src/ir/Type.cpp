@@ -10,8 +10,9 @@ struct ElemRow {
 };
 // In the order of Elem.
 constexpr ElemRow elemTable[] = {
-    {"void", 0}, {"i1", 1},          {"i8", 8},       {"i16", 16},    {"i32", 32},  {"i64", 64},   {"f8e5m2", 8}, {"f8e4m3fn", 8},
-    {"f8e4b15", 8}, {"f8e4b8", 8}, {"f8e5b16", 8}, {"f16", 16}, {"bf16", 16}, {"f32", 32}, {"f64", 64},
+    {"void", 0},    {"i1", 1},     {"i8", 8},       {"i16", 16},    {"i32", 32},
+    {"i64", 64},    {"f8e5m2", 8}, {"f8e4m3fn", 8}, {"f8e4b15", 8}, {"f8e4b8", 8},
+    {"f8e5b16", 8}, {"f16", 16},   {"bf16", 16},    {"f32", 32},    {"f64", 64},
 };
 static_assert(sizeof(elemTable) / sizeof(elemTable[0]) == static_cast<size_t>(Elem::F64) + 1);
 } // namespace

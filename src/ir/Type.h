@@ -52,15 +52,16 @@ private:
   std::array<int32_t, maxRank> dims_{};
 };
 
-/// void | scalar | pointer to scalar | tensor of scalars | tensor of pointers | (GPU only) tile in shared memory. A rank-0
-/// shape is a scalar.
+/// void | scalar | pointer to scalar | tensor of scalars | tensor of pointers | (GPU only) tile in shared memory. A
+/// rank-0 shape is a scalar.
 struct Type {
   Elem elem = Elem::Void; // element, or pointee if isPtr
   bool isPtr = false;
   Shape shape;
   /// Which thread of a GPU holds which element: 1 + index into Module::layouts. 0: not decided (always, above src/gpu).
   uint16_t layout = 0;
-  /// A tile in the block's shared memory: the value is its address, and the layout maps offsets (in elements) to coordinates.
+  /// A tile in the block's shared memory: the value is its address, and the layout maps offsets (in elements) to
+  /// coordinates.
   bool isShared = false;
 
   static Type none() { return {}; }

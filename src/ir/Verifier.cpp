@@ -1,4 +1,5 @@
-// The rules of modules, functions, blocks and what all operations have in common: counts and traits of Ops.def. Rules of families of operations: VerifyFamilies.cpp.
+// The rules of modules, functions, blocks and what all operations have in common: counts and traits of Ops.def. Rules
+// of families of operations: VerifyFamilies.cpp.
 #include "ir/Verifier.h"
 #include "ir/LayoutRules.h"
 #include "ir/VerifierRules.h"
@@ -69,11 +70,13 @@ bool Verifier::layouts() {
 }
 
 bool Verifier::layoutFits(const Type &t) const {
-  return !t.layout || (t.layout <= layoutShapes_.size() && layoutShapes_[t.layout - 1u] == layout::Extents(t.shape) && isOfTile(module_.layouts[t.layout - 1u]) == t.isShared);
+  return !t.layout || (t.layout <= layoutShapes_.size() && layoutShapes_[t.layout - 1u] == layout::Extents(t.shape) &&
+                       isOfTile(module_.layouts[t.layout - 1u]) == t.isShared);
 }
 
 bool Verifier::vectors(const Op &op, const Type &t) {
-  return op.vec() == 1 || (t.layout && holdsVectors(module_.layouts[t.layout - 1u], op.vec())) || bad(&op, "needs a `vec` of neighbours along one axis in the first registers");
+  return op.vec() == 1 || (t.layout && holdsVectors(module_.layouts[t.layout - 1u], op.vec())) ||
+         bad(&op, "needs a `vec` of neighbours along one axis in the first registers");
 }
 
 bool Verifier::function(const Function &f) {
@@ -88,15 +91,22 @@ bool Verifier::function(const Function &f) {
     if (v->type.isVoid() || (f.isKernel && v->type.isTensor()))
       return bad(nullptr, "an argument cannot be of type " + str(v->type));
   const std::vector<Value *> &args = f.block()->args;
-  const size_t wrong = firstWrongSameAs(args.size(), [&](size_t i) { return f.argInfo[i].sameAs; }, [&](size_t i, size_t of) { return args[i]->type.isPtr && args[of]->type == args[i]->type; });
+  const size_t wrong = firstWrongSameAs(
+      args.size(), [&](size_t i) { return f.argInfo[i].sameAs; },
+      [&](size_t i, size_t of) { return args[i]->type.isPtr && args[of]->type == args[i]->type; });
   if (wrong < args.size())
-    return bad(nullptr, "argument " + std::to_string(wrong) + " is said to be the same as argument " + std::to_string(f.argInfo[wrong].sameAs) + ", which is no earlier pointer of its type");
+    return bad(nullptr, "argument " + std::to_string(wrong) + " is said to be the same as argument " +
+                            std::to_string(f.argInfo[wrong].sameAs) + ", which is no earlier pointer of its type");
   for (size_t i = 0; i < args.size(); ++i)
     if (f.argInfo[i].overlap < 0 || (f.argInfo[i].overlap && !args[i]->type.isPtr))
-      return bad(nullptr, "argument " + std::to_string(i) + " is said to overlap in group " + std::to_string(f.argInfo[i].overlap) + "; groups are of pointers and are counted from 1");
+      return bad(nullptr, "argument " + std::to_string(i) + " is said to overlap in group " +
+                              std::to_string(f.argInfo[i].overlap) + "; groups are of pointers and are counted from 1");
   for (const ArgInfo &info : f.argInfo)
     if (info.access < -1 || info.access > 3)
-      return bad(nullptr, "what happens through an argument is 1 (reads), 2 (writes), 3 (both), 0 (nothing) or not said (-1), not " + std::to_string(info.access));
+      return bad(
+          nullptr,
+          "what happens through an argument is 1 (reads), 2 (writes), 3 (both), 0 (nothing) or not said (-1), not " +
+              std::to_string(info.access));
   if (!block(*f.block(), nullptr))
     return false;
   return terminator(*f.block()->terminator(), OpKind::Return, *f.block(), f.resultTypes);
@@ -158,7 +168,9 @@ bool Verifier::attributes(const Op &op) {
   const OpInfo &in = info(op.kind);
   AttrSet given;
   for (const Attr &a : op.attrs) {
-    auto wrong = [&](const std::string &what) { return bad(&op, "attribute `" + std::string(a.key.name()) + "` " + what); };
+    auto wrong = [&](const std::string &what) {
+      return bad(&op, "attribute `" + std::string(a.key.name()) + "` " + what);
+    };
     if (!in.attrs.has(a.key) || (level_ == Level::Tile && a.key.isOfGpu()))
       return wrong("is none of this operation's");
     if (given.has(a.key))
@@ -181,14 +193,25 @@ bool Verifier::attributes(const Op &op) {
 /// May operands or results be tiles in shared memory? Their number and order are a matter of the family.
 static bool takesTiles(const Op &op) {
   switch (op.kind) {
-  case OpKind::Poison: case OpKind::ToShared: case OpKind::SharedSlot: case OpKind::Permute: case OpKind::Reshape: case OpKind::Gather: case OpKind::Dot: case OpKind::For: case OpKind::While: case OpKind::If: return true;
+  case OpKind::Poison:
+  case OpKind::ToShared:
+  case OpKind::SharedSlot:
+  case OpKind::Permute:
+  case OpKind::Reshape:
+  case OpKind::Gather:
+  case OpKind::Dot:
+  case OpKind::For:
+  case OpKind::While:
+  case OpKind::If: return true;
   default: return op.has(traits::Shared) || op.has(traits::Terminator);
   }
 }
 
 bool Verifier::places(const Op &op) {
   auto isTile = [](const Value *v) { return v->type.isShared; };
-  return takesTiles(op) || (std::none_of(op.operands.begin(), op.operands.end(), isTile) && std::none_of(op.results.begin(), op.results.end(), isTile)) ||
+  return takesTiles(op) ||
+         (std::none_of(op.operands.begin(), op.operands.end(), isTile) &&
+          std::none_of(op.results.begin(), op.results.end(), isTile)) ||
          bad(&op, "works on tensors in registers, and a tile is in shared memory");
 }
 
@@ -227,7 +250,8 @@ bool Verifier::family(const Op &op) {
     return (op.axis() >= 0 && op.axis() <= 2 && op.result()->type == Type::scalar(Elem::I32)) ||
            bad(&op, "needs axis 0, 1 or 2 and gives i32");
   case OpKind::SmId: case OpKind::Clock: case OpKind::ClusterRank:
-    return op.result()->type == Type::scalar(op.kind == OpKind::Clock ? Elem::I64 : Elem::I32) || bad(&op, "the result has the wrong type");
+    return op.result()->type == Type::scalar(op.kind == OpKind::Clock ? Elem::I64 : Elem::I32) ||
+           bad(&op, "the result has the wrong type");
   case OpKind::ClusterGather: {
     Shape parts = op.result()->type.shape;
     int64_t ctas = parts.rank() ? parts[0] : 1;
@@ -235,14 +259,16 @@ bool Verifier::family(const Op &op) {
       parts.erase(0);
     if (int64_t axis = op.part(); axis >= 0 && axis < static_cast<int64_t>(parts.rank()))
       parts.set(static_cast<unsigned>(axis), parts[static_cast<unsigned>(axis)] * ctas);
-    return (op.result()->type.isTensor() && parts == op.operands[0]->type.shape && op.result()->type.scalarType() == op.operands[0]->type.scalarType()) ||
+    return (op.result()->type.isTensor() && parts == op.operands[0]->type.shape &&
+            op.result()->type.scalarType() == op.operands[0]->type.scalarType()) ||
            bad(&op, "the result must have the operand's type with one more axis in front");
   }
   case OpKind::Range: {
     const Type &t = op.result()->type;
     if (t.shape.rank() != 1 || t.withShape({}) != Type::scalar(Elem::I32))
       return bad(&op, "gives a one-dimensional tensor of i32");
-    return (op.start() >= INT32_MIN && op.start() <= INT32_MAX - (t.shape[0] - 1)) || bad(&op, "has numbers beyond i32");
+    return (op.start() >= INT32_MIN && op.start() <= INT32_MAX - (t.shape[0] - 1)) ||
+           bad(&op, "has numbers beyond i32");
   }
   case OpKind::Join: case OpKind::Split: case OpKind::Cat: return joins(op);
   case OpKind::Gather: return gather(op);
@@ -250,12 +276,17 @@ bool Verifier::family(const Op &op) {
     const Type &t = op.result()->type;
     int64_t distance = op.distance();
     return axis(op, t.shape.rank()) &&
-           ((t == op.operands[0]->type && distance >= 0 && distance < t.shape[static_cast<unsigned>(op.axis())]) || bad(&op, "needs a distance inside the axis, and gives the operand's type"));
+           ((t == op.operands[0]->type && distance >= 0 && distance < t.shape[static_cast<unsigned>(op.axis())]) ||
+            bad(&op, "needs a distance inside the axis, and gives the operand's type"));
   }
   case OpKind::Histogram: return histogram(op);
   case OpKind::Load: case OpKind::Store: return memory(op);
   case OpKind::AtomicRmw: case OpKind::AtomicCas: return atomics(op);
-  case OpKind::SharedAlloc: case OpKind::SharedSlot: case OpKind::SharedLoad: case OpKind::SharedStore: case OpKind::AsyncCopy:
+  case OpKind::SharedAlloc:
+  case OpKind::SharedSlot:
+  case OpKind::SharedLoad:
+  case OpKind::SharedStore:
+  case OpKind::AsyncCopy:
   case OpKind::DotWait: case OpKind::BarrierAlloc: case OpKind::BarrierWait: case OpKind::BarrierArrive:
   case OpKind::BarrierExpect: case OpKind::BarrierFree: case OpKind::TmaCopy:
     return tiles(op);

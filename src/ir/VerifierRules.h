@@ -1,4 +1,5 @@
-// The verifier's rules as one class, for its two sources alone: Verifier.cpp walks and has what all operations share, VerifyFamilies.cpp has a function for each family. Users call verify() (Verifier.h).
+// The verifier's rules as one class, for its two sources alone: Verifier.cpp walks and has what all operations share,
+// VerifyFamilies.cpp has a function for each family. Users call verify() (Verifier.h).
 #pragma once
 #include "ir/Verifier.h"
 #include "layout/LinearLayout.h"
@@ -8,7 +9,8 @@
 
 namespace tegula::ir {
 
-/// Of one module, once. A rule that does not hold writes the reason by bad(), of which the first one stays, and gives false.
+/// Of one module, once. A rule that does not hold writes the reason by bad(), of which the first one stays, and gives
+/// false.
 class Verifier {
 public:
   Verifier(const Module &m, Level level) : module_(m), level_(level) {}

@@ -32,7 +32,8 @@ bool Verifier::constant(const Op &op) {
   if (t.isFloatLike() || t.elem == Elem::I64)
     return true;
   int64_t i = std::get<int64_t>(*v), limit = int64_t(1) << (widthOf(t) - 1);
-  return (t.elem == Elem::I1 ? i == 0 || i == 1 : i >= -limit && i < limit) || bad(&op, "the value is out of range for its type");
+  return (t.elem == Elem::I1 ? i == 0 || i == 1 : i >= -limit && i < limit) ||
+         bad(&op, "the value is out of range for its type");
 }
 
 bool Verifier::axis(const Op &op, unsigned rank) {
@@ -57,11 +58,18 @@ bool Verifier::shape(const Op &op) {
     return bad(&op, "operand and result differ in element type");
   switch (op.kind) {
   case OpKind::Splat: return (a.isScalar() && r.isTensor()) || bad(&op, "needs a scalar and gives a tensor");
-  case OpKind::Unsplat: return (a.isTensor() && a.numel() == 1 && r.isScalar()) || bad(&op, "needs a tensor of one element and gives a scalar");
+  case OpKind::Unsplat:
+    return (a.isTensor() && a.numel() == 1 && r.isScalar()) ||
+           bad(&op, "needs a tensor of one element and gives a scalar");
   case OpKind::Convert:
-    return (a.isTensor() && a.shape == r.shape && a.layout && r.layout) || bad(&op, "operand and result may differ in nothing but their layouts");
-  case OpKind::ToShared: return (!a.isShared && r.isShared && a.shape == r.shape) || bad(&op, "needs a tensor and gives a shared tile of its shape");
-  case OpKind::Reshape: return (a.isTensor() && r.isTensor() && a.numel() == r.numel()) || bad(&op, "operand and result differ in their number of elements");
+    return (a.isTensor() && a.shape == r.shape && a.layout && r.layout) ||
+           bad(&op, "operand and result may differ in nothing but their layouts");
+  case OpKind::ToShared:
+    return (!a.isShared && r.isShared && a.shape == r.shape) ||
+           bad(&op, "needs a tensor and gives a shared tile of its shape");
+  case OpKind::Reshape:
+    return (a.isTensor() && r.isTensor() && a.numel() == r.numel()) ||
+           bad(&op, "operand and result differ in their number of elements");
   case OpKind::Permute: return permute(op);
   case OpKind::ExpandDims: {
     if (!axis(op, r.shape.rank()))
@@ -70,7 +78,8 @@ bool Verifier::shape(const Op &op) {
     unsigned at = static_cast<unsigned>(op.axis());
     bool ok = s[at] == 1;
     s.erase(at);
-    return (ok && s == a.shape && a.isTensor()) || bad(&op, "the result must be the operand's shape with an extent of 1 inserted at the axis");
+    return (ok && s == a.shape && a.isTensor()) ||
+           bad(&op, "the result must be the operand's shape with an extent of 1 inserted at the axis");
   }
   default: break;
   }
@@ -93,7 +102,8 @@ bool Verifier::joins(const Op &op) {
     Shape s = a.shape;
     if (s.rank() < Shape::maxRank)
       s.push(2);
-    return (a == b && bare(r) == a.withShape(s)) || bad(&op, "operands must be of one type, and the result has a new last extent of 2");
+    return (a == b && bare(r) == a.withShape(s)) ||
+           bad(&op, "operands must be of one type, and the result has a new last extent of 2");
   }
   if (!axis(op, r.shape.rank()))
     return false;
@@ -102,7 +112,8 @@ bool Verifier::joins(const Op &op) {
   bool ok = a.scalarType() == b.scalarType() && s == b.shape && s.rank() == r.shape.rank();
   if (ok)
     s.set(at, 2 * s[at]);
-  return (ok && bare(r) == a.withShape(s)) || bad(&op, "the operands must be of one shape, and the result has them one after the other along the axis");
+  return (ok && bare(r) == a.withShape(s)) ||
+         bad(&op, "the operands must be of one shape, and the result has them one after the other along the axis");
 }
 
 bool Verifier::gather(const Op &op) {
@@ -111,7 +122,8 @@ bool Verifier::gather(const Op &op) {
     return false;
   Type given = a.withShape(i.shape);
   given.isShared = false; // a table may be a tile
-  bool ok = bare(r) == given && !i.isShared && i.shape.rank() == a.shape.rank() && i.isIntLike() && (i.elem == Elem::I32 || i.elem == Elem::I64);
+  bool ok = bare(r) == given && !i.isShared && i.shape.rank() == a.shape.rank() && i.isIntLike() &&
+            (i.elem == Elem::I32 || i.elem == Elem::I64);
   for (unsigned d = 0; ok && d < a.shape.rank(); ++d)
     ok = d == op.axis() || i.shape[d] == a.shape[d];
   return ok || bad(&op, "needs an index of i32 or i64 that differs in shape at the axis only");
@@ -129,14 +141,24 @@ bool Verifier::histogram(const Op &op) {
 /// Tiles in shared memory, and asynchronous operations on them.
 bool Verifier::tiles(const Op &op) {
   auto bytesOf = [](const Type &t) { return t.numel() * byteWidth(t.elem); };
-  auto holds = [](const Type &tile, const Type &t) { return tile.isShared && !t.isShared && tile.shape == t.shape && tile.elem == t.elem && !t.isPtr; };
+  auto holds = [](const Type &tile, const Type &t) {
+    return tile.isShared && !t.isShared && tile.shape == t.shape && tile.elem == t.elem && !t.isPtr;
+  };
   switch (op.kind) {
-  case OpKind::SharedAlloc: return (op.result()->type.isShared && isRing(op.slots())) || bad(&op, "needs 1 to 65536 slots and gives a shared tile");
+  case OpKind::SharedAlloc:
+    return (op.result()->type.isShared && isRing(op.slots())) ||
+           bad(&op, "needs 1 to 65536 slots and gives a shared tile");
   case OpKind::SharedSlot:
-    return (op.operands[0]->type.isShared && op.result()->type.isShared && bytesOf(op.result()->type) == bytesOf(op.operands[0]->type) && op.operands[1]->type == Type::scalar(Elem::I32)) ||
+    return (op.operands[0]->type.isShared && op.result()->type.isShared &&
+            bytesOf(op.result()->type) == bytesOf(op.operands[0]->type) &&
+            op.operands[1]->type == Type::scalar(Elem::I32)) ||
            bad(&op, "needs a ring of tiles and an i32, and gives a tile of as many bytes");
-  case OpKind::SharedLoad: return holds(op.operands[0]->type, op.result()->type) || bad(&op, "needs a tile and gives a tensor of its shape and elements");
-  case OpKind::SharedStore: return holds(op.operands[0]->type, op.operands[1]->type) || bad(&op, "needs a tile and a tensor of its shape and elements");
+  case OpKind::SharedLoad:
+    return holds(op.operands[0]->type, op.result()->type) ||
+           bad(&op, "needs a tile and gives a tensor of its shape and elements");
+  case OpKind::SharedStore:
+    return holds(op.operands[0]->type, op.operands[1]->type) ||
+           bad(&op, "needs a tile and a tensor of its shape and elements");
   case OpKind::AsyncCopy: {
     size_t n = op.operands.size();
     if (n > 2 && op.operands[n - 1]->type == Type::scalar(Elem::I1))
@@ -148,19 +170,26 @@ bool Verifier::tiles(const Op &op) {
       return bad(&op, "pointers and tile do not fit");
     if (!vectors(op, p))
       return false;
-    return n == 2 || op.operands[2]->type == Type{Elem::I1, false, p.shape, p.layout} || bad(&op, "the mask is not i1 of the pointers' shape");
+    return n == 2 || op.operands[2]->type == Type{Elem::I1, false, p.shape, p.layout} ||
+           bad(&op, "the mask is not i1 of the pointers' shape");
   }
   case OpKind::BarrierAlloc:
-    return (op.result()->type.isShared && op.result()->type.elem == Elem::I64 && isRing(op.slots()) && op.arrivals() > 0) ||
+    return (op.result()->type.isShared && op.result()->type.elem == Elem::I64 && isRing(op.slots()) &&
+            op.arrivals() > 0) ||
            bad(&op, "needs slots and arrivals and gives mbarriers, a shared tile of i64");
   case OpKind::BarrierWait: case OpKind::BarrierArrive:
-    return (op.operands[0]->type.isShared && op.operands[1]->type == Type::scalar(op.kind == OpKind::BarrierWait ? Elem::I32 : Elem::I1)) ||
+    return (op.operands[0]->type.isShared &&
+            op.operands[1]->type == Type::scalar(op.kind == OpKind::BarrierWait ? Elem::I32 : Elem::I1)) ||
            bad(&op, "needs an mbarrier and a parity or predicate");
-  case OpKind::BarrierFree: return (op.operands[0]->type.isShared && op.operands[0]->type.elem == Elem::I64) || bad(&op, "needs mbarriers");
-  case OpKind::BarrierExpect: return (op.operands[0]->type.isShared && op.bytes() > 0) || bad(&op, "needs an mbarrier and a positive number of bytes");
+  case OpKind::BarrierFree:
+    return (op.operands[0]->type.isShared && op.operands[0]->type.elem == Elem::I64) || bad(&op, "needs mbarriers");
+  case OpKind::BarrierExpect:
+    return (op.operands[0]->type.isShared && op.bytes() > 0) ||
+           bad(&op, "needs an mbarrier and a positive number of bytes");
   case OpKind::TmaCopy: {
     unsigned rank = op.operands.empty() ? 0 : op.operands[0]->type.shape.rank();
-    return (op.operands.size() == 3 + 3 * size_t{rank} && op.operands[0]->type.isShared && op.operands[1]->type.isShared) ||
+    return (op.operands.size() == 3 + 3 * size_t{rank} && op.operands[0]->type.isShared &&
+            op.operands[1]->type.isShared) ||
            bad(&op, "needs tile, mbarrier, base, extents, strides, offsets");
   }
   default: break;
@@ -189,10 +218,11 @@ bool Verifier::memory(const Op &op) {
   return !isLoad || n < 3 || op.operands[2]->type == value || bad(&op, "`other` has another type than the result");
 }
 
-/// What reads, computes and writes. Beside these atomic_rmw has, for integers of any width, "load", whose value operand does not count,
-/// and "store", which gives no old value.
+/// What reads, computes and writes. Beside these atomic_rmw has, for integers of any width, "load", whose value operand
+/// does not count, and "store", which gives no old value.
 static bool isKnownRmw(std::string_view rmw) {
-  static constexpr std::string_view kinds[] = {"add", "fadd", "fmin", "fmax", "smax", "smin", "umax", "umin", "and", "or", "xor", "xchg"};
+  static constexpr std::string_view kinds[] = {"add", "fadd", "fmin", "fmax", "smax", "smin",
+                                               "umax", "umin", "and", "or", "xor", "xchg"};
   return std::find(std::begin(kinds), std::end(kinds), rmw) != std::end(kinds);
 }
 
@@ -207,7 +237,8 @@ bool Verifier::descriptor(const Op &op) {
   if (block.isPtr || a.base->type != Type::ptr(block.elem))
     return bad(&op, "the base is not a pointer to the block's elements");
   auto isRows = [&](const Type &t) {
-    return op.kind != OpKind::DescReduce && a.rank() == 2 && t.elem == Elem::I32 && !t.isPtr && !t.isShared && t.shape.rank() == 1 && t.shape[0] == block.shape[0];
+    return op.kind != OpKind::DescReduce && a.rank() == 2 && t.elem == Elem::I32 && !t.isPtr && !t.isShared &&
+           t.shape.rank() == 1 && t.shape[0] == block.shape[0];
   };
   for (unsigned d = 0; d < a.rank(); ++d)
     if (a.extents[d]->type != Type::scalar(Elem::I32) || a.strides[d]->type != Type::scalar(Elem::I64) ||
@@ -220,7 +251,8 @@ bool Verifier::descriptor(const Op &op) {
   if (op.kind != OpKind::DescReduce)
     return true;
   std::string_view rmw = op.rmw();
-  return (isKnownRmw(rmw) && rmw != "xchg" && rmw.starts_with('f') == block.isFloatLike()) || bad(&op, "needs an `rmw` that fits the elements");
+  return (isKnownRmw(rmw) && rmw != "xchg" && rmw.starts_with('f') == block.isFloatLike()) ||
+         bad(&op, "needs an `rmw` that fits the elements");
 }
 
 bool Verifier::atomics(const Op &op) {
@@ -230,7 +262,8 @@ bool Verifier::atomics(const Op &op) {
     return bad(&op, isCas ? "needs ptr, cmp, value [, mask]" : "needs ptr, value [, mask]");
   const Type &p = op.operands[0]->type;
   Type value{p.elem, false, p.shape, p.layout};
-  if (!p.isPtr || op.operands[1]->type != value || op.result()->type != value || (isCas && op.operands[2]->type != value))
+  if (!p.isPtr || op.operands[1]->type != value || op.result()->type != value ||
+      (isCas && op.operands[2]->type != value))
     return bad(&op, "pointer and value do not fit");
   if (op.mask() && op.mask()->type != value.withElem(Elem::I1))
     return bad(&op, "the mask is not i1 of the pointer's shape");
@@ -244,14 +277,16 @@ bool Verifier::atomics(const Op &op) {
     return (value.isIntLike() && (sem.empty() || sem == "relaxed" || sem == (isLoad ? "acquire" : "release"))) ||
            bad(&op, "a load is relaxed or acquires, a store is relaxed or releases, both of integers");
   if (isKnownRmw(rmw))
-    return rmw == "xchg" || rmw.starts_with('f') == value.isFloatLike() || bad(&op, "`rmw` does not fit the element type");
+    return rmw == "xchg" || rmw.starts_with('f') == value.isFloatLike() ||
+           bad(&op, "`rmw` does not fit the element type");
   return bad(&op, "needs a known `rmw`");
 }
 
 bool Verifier::dot(const Op &op) {
   const Type &a = op.operands[0]->type, &b = op.operands[1]->type, &c = op.operands[2]->type;
   unsigned r = a.shape.rank();
-  bool ok = (r == 2 || r == 3) && b.shape.rank() == r && c.shape.rank() == r && c == op.result()->type && !a.isPtr && !b.isPtr && !c.isPtr;
+  bool ok = (r == 2 || r == 3) && b.shape.rank() == r && c.shape.rank() == r && c == op.result()->type && !a.isPtr &&
+            !b.isPtr && !c.isPtr;
   ok = ok && a.isIntLike() == b.isIntLike() && (a.isFloatLike() ? c.isFloatLike() : c.isIntLike());
   ok = ok && a.shape[r - 1] == b.shape[r - 2] && a.shape[r - 2] == c.shape[r - 2] && b.shape[r - 1] == c.shape[r - 1];
   if (ok && r == 3)
@@ -264,7 +299,8 @@ bool Verifier::dot(const Op &op) {
   if (c.layout ? !isMatrix && instr != "fma" && instr != "fma_tiles" : op.find(attr::instr) != nullptr)
     return bad(&op, "needs a known `instr` where there are layouts, and none elsewhere");
   std::span<const int64_t> grid = op.grid();
-  if (isMatrix ? grid.size() != 3 || std::any_of(grid.begin(), grid.end(), [](int64_t n) { return n < 1; }) : op.find(attr::grid) != nullptr)
+  if (isMatrix ? grid.size() != 3 || std::any_of(grid.begin(), grid.end(), [](int64_t n) { return n < 1; })
+               : op.find(attr::grid) != nullptr)
     return bad(&op, "needs a `grid` of three numbers with a matrix instruction, and none elsewhere");
   bool readsTiles = instr == "fma_tiles" || instr == "async_mma";
   return (b.isShared == readsTiles && (a.isShared == readsTiles || (instr == "async_mma" && !a.isShared))) ||
@@ -366,7 +402,9 @@ bool Verifier::partitions(const Op &op) {
     const int64_t barrier = op.barriers()[i];
     const bool isElected = !op.elected().empty() && op.elected()[i];
     if (op.warps()[i] < 1 || barrier < 0 || barrier > 15 || (barrier ? isElected || (used >> barrier & 1) : !isElected))
-      return bad(&op, "each region needs warps and a named barrier of its own, 1 to 15; one that an elected thread runs has none");
+      return bad(
+          &op,
+          "each region needs warps and a named barrier of its own, 1 to 15; one that an elected thread runs has none");
     used |= uint32_t{1} << barrier;
     const Block &b = *op.region(static_cast<unsigned>(i));
     if (!b.args.empty() || !b.terminator() || !terminator(*b.terminator(), OpKind::Yield, b, {}))
@@ -422,9 +460,11 @@ bool Verifier::assembly(const Op &op) {
       return bad(&op, "`" + t + "` is no type of an output");
   auto fits = [&](const Value *v) {
     const Type &t = v->type, &r = op.results[0]->type;
-    return !t.isPtr && !t.isShared && t.shape == r.shape && t.layout == r.layout && bitWidth(t.elem) >= 8 && (t.isIntLike() || t.elem == Elem::F32 || t.elem == Elem::F64);
+    return !t.isPtr && !t.isShared && t.shape == r.shape && t.layout == r.layout && bitWidth(t.elem) >= 8 &&
+           (t.isIntLike() || t.elem == Elem::F32 || t.elem == Elem::F64);
   };
-  return (std::all_of(op.operands.begin(), op.operands.end(), fits) && std::all_of(op.results.begin(), op.results.end(), fits)) ||
+  return (std::all_of(op.operands.begin(), op.operands.end(), fits) &&
+          std::all_of(op.results.begin(), op.results.end(), fits)) ||
          bad(&op, "operands and results are i8, i16, i32, i64, f32 or f64, and of one shape");
 }
 

@@ -183,8 +183,8 @@ Value blockTypeOf(const RecordValue &descriptor) {
 
 /// `.type` of a descriptor, with Triton's attributes.
 Value descriptorType(const RecordValue &descriptor) {
-  static const auto cls = std::make_shared<const RecordClass>(
-      RecordClass{RecordClass::Kind::Object, "tensor_descriptor_type", {"block_type", "shape_type", "strides_type"}, {}});
+  static const auto cls = std::make_shared<const RecordClass>(RecordClass{
+      RecordClass::Kind::Object, "tensor_descriptor_type", {"block_type", "shape_type", "strides_type"}, {}});
   return Value(std::make_shared<const RecordValue>(
       RecordValue{cls,
                   {blockTypeOf(descriptor), typeOfItem(field(descriptor, DescField::Shape)),
@@ -204,8 +204,8 @@ std::optional<Value> descriptorAttribute(const Value &object, std::string_view n
 }
 
 /// A member of an aggregate's class, read from the class (`self` null) or from an instance of it.
-std::optional<Value> memberAttribute(Context &c, const std::shared_ptr<const RecordClass> &cls, const Value *self, std::string_view name,
-                                     Loc loc) {
+std::optional<Value> memberAttribute(Context &c, const std::shared_ptr<const RecordClass> &cls, const Value *self,
+                                     std::string_view name, Loc loc) {
   std::optional<Aggregate::Member> m = findMember(*cls, name);
   if (!m)
     return std::nullopt;
@@ -370,7 +370,8 @@ Value constexprType(const Value &object) {
 }
 
 Value tupleType(std::vector<Value> types) {
-  static const auto cls = std::make_shared<const RecordClass>(RecordClass{RecordClass::Kind::Object, "tuple_type", {"types"}, {}});
+  static const auto cls =
+      std::make_shared<const RecordClass>(RecordClass{RecordClass::Kind::Object, "tuple_type", {"types"}, {}});
   return typeRecord(cls, Value::tuple(std::move(types)));
 }
 

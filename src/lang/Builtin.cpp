@@ -25,9 +25,10 @@ constexpr Alias aliases[] = {
     {"libdevice.", "extra.libdevice."},
 };
 /// What tl.math mirrors.
-constexpr std::string_view mathNames[] = {"abs", "add_f32x2", "ceil", "clamp", "cos", "div_rn", "erf", "exp",
-                                          "exp2", "fdiv", "floor", "fma", "fma_f32x2", "log", "log2", "maximum",
-                                          "minimum", "mul_f32x2", "rsqrt", "sin", "sqrt", "sqrt_rn", "sub_f32x2", "umulhi"};
+constexpr std::string_view mathNames[] = {"abs", "add_f32x2", "ceil", "clamp", "cos", "div_rn",
+                                          "erf", "exp", "exp2", "fdiv", "floor", "fma",
+                                          "fma_f32x2", "log", "log2", "maximum", "minimum", "mul_f32x2",
+                                          "rsqrt", "sin", "sqrt", "sqrt_rn", "sub_f32x2", "umulhi"};
 
 bool allowed(const Alias &a, std::string_view rest) {
   return !a.target.empty() || std::find(std::begin(mathNames), std::end(mathNames), rest) != std::end(mathNames);

@@ -15,7 +15,8 @@
 namespace tegula::lang {
 
 /// Advice where Python would do what a compiled kernel cannot: stop in a debugger, print a tile, call any function.
-inline constexpr std::string_view interpreterHint = "in the interpreter ($TEGULA_INTERPRET=1, tegula.interpret()) Python runs the kernel, and this works";
+inline constexpr std::string_view interpreterHint =
+    "in the interpreter ($TEGULA_INTERPRET=1, tegula.interpret()) Python runs the kernel, and this works";
 
 /// What code is instantiated for, as far as the language can see it.
 struct TargetInfo {
@@ -53,7 +54,8 @@ public:
   virtual std::optional<Value> objectAttribute(const Value &object, std::string_view name, Loc loc);
   /// Name of the function being instantiated, for device_assert's message.
   virtual std::string currentFunction() const { return {}; }
-  /// Is that function marked `exact`: its products and sums stay operations of their own, and its integers are not checked?
+  /// Is that function marked `exact`: its products and sums stay operations of their own, and its integers are not
+  /// checked?
   virtual bool isExact() const { return false; }
   /// A promise (attachHint) about `value`, which a loop carries: no operation makes it.
   virtual void hintCarried(ir::Value *value, ir::ListKey key, std::vector<int64_t> values);

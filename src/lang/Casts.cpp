@@ -147,7 +147,7 @@ Value constant(Context &c, const Value &n, Dtype d, Loc loc, const ir::Shape &sh
     return tensor(d, c.builder().constFloat(type, n.asFloat()));
   Int v;
   if (n.isFloat()) {
-    // Truncates like the cast; what no integer can be is an error, since the program says it in so many words.
+    // Truncates like the cast; what no integer can be is an error, since the program says it in that many words.
     double f = std::trunc(n.asFloat());
     if (!(std::abs(f) < 0x1p100))
       return fail(c, diag::scalarOutOfRange, loc, repr(n), spelling(d));

@@ -73,7 +73,9 @@ private:
 
   static void merge(const std::unordered_set<Circle *> &circles, std::vector<std::shared_ptr<Circle>> &dropped) {
     // The largest stays, so that shells of shells are at most a logarithm deep.
-    Circle *all = *std::max_element(circles.begin(), circles.end(), [](const Circle *a, const Circle *b) { return a->nodes_.size() < b->nodes_.size(); });
+    Circle *all = *std::max_element(circles.begin(), circles.end(), [](const Circle *a, const Circle *b) {
+      return a->nodes_.size() < b->nodes_.size();
+    });
     for (Circle *c : circles) {
       if (c == all)
         continue;
@@ -136,8 +138,9 @@ public:
 
   /// False: there are none, and `v` is as it was.
   bool rewrite(Value &v) {
-    return pointer<Function>(v) || pointer<Module>(v) || pointer<RecordClass>(v) || payload<TupleValue>(v) || payload<RecordValue>(v) ||
-           payload<RecordClass>(v) || payload<SliceValue>(v) || payload<BoundMethod>(v) || payload<RangeValue>(v);
+    return pointer<Function>(v) || pointer<Module>(v) || pointer<RecordClass>(v) || payload<TupleValue>(v) ||
+           payload<RecordValue>(v) || payload<RecordClass>(v) || payload<SliceValue>(v) || payload<BoundMethod>(v) ||
+           payload<RangeValue>(v);
   }
 
 private:
@@ -192,17 +195,20 @@ private:
     if (c.aggregate) // a file's, which owns them otherwise
       return std::nullopt;
     RecordClass copy = c;
-    return rewriteAll(copy.defaults) ? std::optional(Value(std::make_shared<const RecordClass>(std::move(copy)))) : std::nullopt;
+    return rewriteAll(copy.defaults) ? std::optional(Value(std::make_shared<const RecordClass>(std::move(copy))))
+                                     : std::nullopt;
   }
   std::optional<Value> changed(const SliceValue &s) {
     SliceValue copy = s;
-    return rewriteAll(copy.parts) ? std::optional(Value(std::make_shared<const SliceValue>(std::move(copy)))) : std::nullopt;
+    return rewriteAll(copy.parts) ? std::optional(Value(std::make_shared<const SliceValue>(std::move(copy))))
+                                  : std::nullopt;
   }
   std::optional<Value> changed(const BoundMethod &m) {
     std::vector<Value> parts = {*m.self, *m.callee};
     if (!rewriteAll(parts))
       return std::nullopt;
-    return Value(std::make_shared<const BoundMethod>(std::make_shared<const Value>(parts[0]), std::make_shared<const Value>(parts[1])));
+    return Value(std::make_shared<const BoundMethod>(std::make_shared<const Value>(parts[0]),
+                                                     std::make_shared<const Value>(parts[1])));
   }
   std::optional<Value> changed(const RangeValue &r) {
     RangeValue copy = r;

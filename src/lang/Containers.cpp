@@ -10,18 +10,23 @@ using Record = std::shared_ptr<const RecordValue>;
 
 /// The names of the fields are none that a program could write, so that they are no attributes.
 const Class &dictClass() {
-  static const Class cls = std::make_shared<const RecordClass>(RecordClass{RecordClass::Kind::Object, "dict", {"(keys)", "(values)"}, {}});
+  static const Class cls =
+      std::make_shared<const RecordClass>(RecordClass{RecordClass::Kind::Object, "dict", {"(keys)", "(values)"}, {}});
   return cls;
 }
 const Class &setClass() {
-  static const Class cls = std::make_shared<const RecordClass>(RecordClass{RecordClass::Kind::Object, "set", {"(items)"}, {}});
+  static const Class cls =
+      std::make_shared<const RecordClass>(RecordClass{RecordClass::Kind::Object, "set", {"(items)"}, {}});
   return cls;
 }
 
-Value record(const Class &cls, std::vector<Value> fields) { return Value(Record(std::make_shared<const RecordValue>(cls, std::move(fields)))); }
+Value record(const Class &cls, std::vector<Value> fields) {
+  return Value(Record(std::make_shared<const RecordValue>(cls, std::move(fields))));
+}
 
 size_t indexOf(const std::vector<Value> &items, const Value &item) {
-  return static_cast<size_t>(std::find_if(items.begin(), items.end(), [&](const Value &v) { return equal(v, item); }) - items.begin());
+  return static_cast<size_t>(std::find_if(items.begin(), items.end(), [&](const Value &v) { return equal(v, item); }) -
+                             items.begin());
 }
 
 } // namespace

@@ -1,5 +1,5 @@
-// Python's dicts and sets as compile-time values: records of two classes of their own, in order of insertion. Values are immutable, so what
-// changes one gives a new one. Looking a key up walks the entries, as they are few.
+// Python's dicts and sets as compile-time values: records of two classes of their own, in order of insertion. Values
+// are immutable, so what changes one gives a new one. Looking a key up walks the entries, as they are few.
 #pragma once
 #include "lang/Value.h"
 

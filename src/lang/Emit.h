@@ -27,8 +27,8 @@ Tensor spread(Context &c, const Tensor &x, const ir::Shape &shape);
 /// The common shape of two; nullopt and a report if there is none.
 std::optional<ir::Shape> commonShape(Context &c, const ir::Shape &a, const ir::Shape &b, Loc loc, Loc aLoc = {},
                                      Loc bLoc = {});
-/// Keeps what was just made by `kind` (of floats) an operation of its own: no target fuses it with what it is computed from, or what is computed from it.
-/// Nothing to do if it was folded to something else.
+/// Keeps what was just made by `kind` (of floats) an operation of its own: no target fuses it with what it is computed
+/// from, or what is computed from it. Nothing to do if it was folded to something else.
 void keepRounded(ir::Value *v, ir::OpKind kind);
 /// A new dimension of extent 1; a scalar becomes a block of one element.
 ir::Value *insertAxis(Context &c, ir::Value *x, unsigned axis);
@@ -52,10 +52,10 @@ struct Operands {
 };
 std::optional<Operands> meet(Context &c, const char *op, const Value &a, const Value &b, bool isDivOrMod, Loc loc,
                              Loc aLoc, Loc bLoc);
-/// The same for functions of two or three operands, as from level 3.9 on: a number takes the tensors' dtype if its kind is not
-/// above theirs, however many tensors there are. `locs` has one place for each value.
-std::optional<std::vector<Tensor>> meetAll(Context &c, const char *op, std::span<const Value> values, bool isDivOrMod, Loc loc,
-                                           std::span<const Loc> locs);
+/// The same for functions of two or three operands, as from level 3.9 on: a number takes the tensors' dtype if its kind
+/// is not above theirs, however many tensors there are. `locs` has one place for each value.
+std::optional<std::vector<Tensor>> meetAll(Context &c, const char *op, std::span<const Value> values, bool isDivOrMod,
+                                           Loc loc, std::span<const Loc> locs);
 /// Add, Sub, Mul with or without the overflow check of debug builds.
 Value arithmetic(Context &c, BinOp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc, bool checkOverflow);
 

@@ -67,7 +67,7 @@ std::optional<Spec> parse(std::string_view s) {
   return s.empty() ? std::optional(r) : std::nullopt;
 }
 
-/// `prefix` (sign, 0x) stands in front of the filling where that is aligned by `=`.
+/// `prefix` (sign, 0x) stands before the filling where that is aligned by `=`.
 std::string pad(const Spec &s, std::string prefix, std::string body, char usual) {
   size_t length = prefix.size() + body.size();
   if (length >= s.width)
@@ -80,7 +80,9 @@ std::string pad(const Spec &s, std::string prefix, std::string body, char usual)
   return std::string(left, s.fill) + prefix + body + std::string(n - left, s.fill);
 }
 
-std::string signOf(const Spec &s, bool negative) { return negative ? "-" : s.sign == '-' ? "" : std::string(1, s.sign); }
+std::string signOf(const Spec &s, bool negative) {
+  return negative ? "-" : s.sign == '-' ? "" : std::string(1, s.sign);
+}
 
 void groupDigits(std::string &body, char by, size_t every) {
   size_t end = body.find_first_not_of("0123456789abcdefABCDEF");
@@ -96,7 +98,8 @@ std::optional<std::string> integerText(const Spec &s, Int v) {
   unsigned __int128 u = negative ? -static_cast<unsigned __int128>(v) : static_cast<unsigned __int128>(v);
   std::string body;
   do {
-    body.insert(body.begin(), (s.type == 'X' ? "0123456789ABCDEF" : "0123456789abcdef")[static_cast<unsigned>(u % base)]);
+    body.insert(body.begin(),
+                (s.type == 'X' ? "0123456789ABCDEF" : "0123456789abcdef")[static_cast<unsigned>(u % base)]);
     u /= base;
   } while (u);
   if (s.group)
@@ -157,7 +160,9 @@ Value formatValue(Context &c, const Value &v, std::string_view spec, Loc loc) {
     return memberAttribute(v, memberFormat).value_or(Value::str(str(v)));
   std::optional<Spec> s = parse(spec);
   std::optional<std::string> text = s ? format(*s, v) : std::nullopt;
-  return text ? Value::str(std::move(*text)) : fail(c, diag::valueError, loc, "Invalid format specifier '" + std::string(spec) + "' for " + kindName(v));
+  return text ? Value::str(std::move(*text))
+              : fail(c, diag::valueError, loc,
+                     "Invalid format specifier '" + std::string(spec) + "' for " + kindName(v));
 }
 
 Value formatPercent(Context &c, const std::string &text, const Value &args, Loc loc) {
@@ -198,7 +203,8 @@ Value formatPercent(Context &c, const std::string &text, const Value &args, Loc 
       v = Value::str(repr(v));
     else if (type == 's')
       v = Value::str(str(v));
-    else if (std::string_view("diu").find(type) != std::string_view::npos && v.isFloat() && std::fabs(v.asFloat()) < 0x1p126)
+    else if (std::string_view("diu").find(type) != std::string_view::npos && v.isFloat() &&
+             std::fabs(v.asFloat()) < 0x1p126)
       v = Value::integer(static_cast<Int>(v.asFloat()));
     spec += type == 'r' || type == 's' ? 's' : type == 'i' || type == 'u' ? 'd' : type;
     Value r = formatValue(c, v, spec, loc);
@@ -212,10 +218,13 @@ Value formatPercent(Context &c, const std::string &text, const Value &args, Loc 
   return Value::str(std::move(out));
 }
 
-Value formatBraces(Context &c, const std::string &text, const std::vector<Value> &args, const std::vector<Value> &named, Loc loc) {
+Value formatBraces(Context &c, const std::string &text, const std::vector<Value> &args, const std::vector<Value> &named,
+                   Loc loc) {
   std::string out;
   size_t next = 0;
-  auto wrong = [&](const std::string &what) { return fail(c, diag::valueError, loc, what + " in format string '" + text + "'"); };
+  auto wrong = [&](const std::string &what) {
+    return fail(c, diag::valueError, loc, what + " in format string '" + text + "'");
+  };
   for (size_t i = 0; i < text.size(); ++i) {
     bool twice = i + 1 < text.size() && text[i + 1] == text[i];
     if (text[i] != '{' || twice) {

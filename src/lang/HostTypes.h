@@ -1,4 +1,5 @@
-// Types of compile-time objects, as `.type` gives them and kernels may make them to compare with: records that hold what they are types of.
+// Types of compile-time objects, as `.type` gives them and kernels may make them to compare with: records that hold
+// what they are types of.
 #pragma once
 #include "lang/Value.h"
 

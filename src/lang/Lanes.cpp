@@ -96,7 +96,12 @@ const Op *Lanes::op(const Op &op) {
   case OpKind::While: return whileLoop(op);
   case OpKind::Load: case OpKind::Store: case OpKind::AtomicRmw: case OpKind::AtomicCas: return access(op);
   case OpKind::Assert: case OpKind::Assume: return check(op);
-  case OpKind::Const: case OpKind::Poison: case OpKind::ProgramId: case OpKind::NumPrograms: case OpKind::SmId: case OpKind::Clock: break;
+  case OpKind::Const:
+  case OpKind::Poison:
+  case OpKind::ProgramId:
+  case OpKind::NumPrograms:
+  case OpKind::SmId:
+  case OpKind::Clock: break;
   default:
     if (!op.has(traits::Elementwise))
       return &op;
@@ -210,8 +215,8 @@ const Op *Lanes::forTogether(const Op &op, Value *const bounds[3]) {
   return nullptr;
 }
 
-/// Bounds of their own for each element: the loop carries which elements go on, the counters, then what the code carries. Whether there is
-/// a next round is asked of the distance to the end, which cannot overflow.
+/// Bounds of their own for each element: the loop carries which elements go on, the counters, then what the code
+/// carries. Whether there is a next round is asked of the distance to the end, which cannot overflow.
 const Op *Lanes::forLoop(const Op &op) {
   Value *bounds[] = {value(op.operands[0]), value(op.operands[1]), value(op.operands[2])};
   if (isSame(bounds[0]) && isSame(bounds[1]) && isSame(bounds[2]))
@@ -234,7 +239,8 @@ const Op *Lanes::forLoop(const Op &op) {
     return bad;
   b_.setBlock(body);
   Value *left = reverse ? b_.binary(OpKind::Sub, at, end) : b_.binary(OpKind::Sub, end, at);
-  std::vector<Value *> next{both(on, b_.cmp(CmpPred::Ugt, left, step)), b_.binary(reverse ? OpKind::Sub : OpKind::Add, at, step)};
+  std::vector<Value *> next{both(on, b_.cmp(CmpPred::Ugt, left, step)),
+                            b_.binary(reverse ? OpKind::Sub : OpKind::Add, at, step)};
   for (size_t i = 0; i + 2 < body->args.size(); ++i)
     next.push_back(b_.select(on, tile(op.region(0)->terminator()->operands[i]), body->args[i + 2]));
   b_.yield(next);

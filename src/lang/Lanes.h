@@ -1,12 +1,12 @@
-// Scalar code done for all elements of a block at once: what a function of scalars computes for one element becomes operations on
-// tiles. Where elements go different ways both ways are gone, each with a mask of the elements that take it; a loop goes on for as
-// long as it does for any element.
+// Scalar code done for all elements of a block at once: what a function of scalars computes for one element becomes
+// operations on tiles. Where elements go different ways both ways are gone, each with a mask of the elements that take
+// it; a loop goes on for as long as it does for any element.
 //
 //   if c { yield f(x) } else { yield g(x) }   ->   select(C, f(X), g(X))
 //   while go(x) { x = f(x) }                  ->   while any(on & go(X)) { X = select(on & go(X), f(X), X) }
 //
-// What is the same for all elements (constants, program ids, bounds of loops) stays scalar, and so does control flow on it. Operations
-// that may go wrong or are seen from outside get the mask: loads, stores, atomics, assertions.
+// What is the same for all elements (constants, program ids, bounds of loops) stays scalar, and so does control flow on
+// it. Operations that may go wrong or are seen from outside get the mask: loads, stores, atomics, assertions.
 #pragma once
 #include "ir/Builder.h"
 #include <unordered_map>
@@ -20,7 +20,8 @@ public:
 
   /// `scalar` of the code is `tile`: a tensor of the shape, or a scalar that is the same for all elements.
   void bind(const ir::Value *scalar, ir::Value *tile) { tiles_[scalar] = tile; }
-  /// Does the block up to its terminator, if it has one. The first operation that cannot be done for many elements, or null.
+  /// Does the block up to its terminator, if it has one. The first operation that cannot be done for many elements, or
+  /// null.
   const ir::Op *block(const ir::Block &code);
   /// What has become of a scalar of the code, as a tensor of the shape.
   ir::Value *tile(const ir::Value *scalar) { return spread(value(scalar)); }
@@ -41,7 +42,9 @@ private:
   ir::Value *value(const ir::Value *scalar) const;
   ir::Value *spread(ir::Value *x) { return b_.splat(x, shape_); }
   bool isSame(const ir::Value *v) const { return v->type.isScalar(); }
-  ir::Value *both(ir::Value *a, ir::Value *b) { return a && b ? b_.binary(ir::OpKind::And, spread(a), spread(b)) : a ? a : b; }
+  ir::Value *both(ir::Value *a, ir::Value *b) {
+    return a && b ? b_.binary(ir::OpKind::And, spread(a), spread(b)) : a ? a : b;
+  }
   ir::Value *negated(ir::Value *x) { return b_.binary(ir::OpKind::Xor, x, b_.constInt(x->type, 1)); }
   ir::Value *any(ir::Value *mask);
   ir::Value *allOn() { return b_.constInt(ir::Type::tensor(shape_, ir::Elem::I1), 1); }

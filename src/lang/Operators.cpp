@@ -168,7 +168,8 @@ OpKind opKind(BinOp op, Dtype d) {
   return d.isFloat() ? k.onFloat : d.isSigned() ? k.onSigned : k.onUnsigned;
 }
 
-/// The same operation in 64 bits must stay within the type. The product of two uint32 may wrap there: then it is negative.
+/// The same operation in 64 bits must stay within the type. The product of two uint32 may wrap there: then it is
+/// negative.
 void assertNoOverflow(Context &c, BinOp op, const Operands &x) {
   ir::Builder &b = c.builder();
   Dtype d = x.a.dtype, wide = dtype(Scalar::Int64);
@@ -277,7 +278,8 @@ constexpr Preds preds[] = {
     {CmpPred::Sgt, CmpPred::Ugt, CmpPred::Ogt}, {CmpPred::Sge, CmpPred::Uge, CmpPred::Oge},
 };
 
-/// An operand of a comparison. Below level 3.9 a number becomes a tensor first, so that it may widen the comparison as any tensor does.
+/// An operand of a comparison. Below level 3.9 a number becomes a tensor first, so that it may widen the comparison as
+/// any tensor does.
 Value comparand(Context &c, const Value &v, Loc at) {
   return v.isNumber() && c.target().level < Level::v39 ? toTensor(c, v, at) : v;
 }
@@ -427,16 +429,19 @@ Value logicalAndOr(Context &c, bool isAnd, const Value &a, const Value &b, Loc l
                 c.builder().binary(isAnd ? OpKind::And : OpKind::Or, spread(c, *x, *s).value, spread(c, *y, *s).value));
 }
 
-std::optional<std::vector<Tensor>> meetAll(Context &c, const char *op, std::span<const Value> values, bool isDivOrMod, Loc loc,
-                                           std::span<const Loc> locs) {
+std::optional<std::vector<Tensor>> meetAll(Context &c, const char *op, std::span<const Value> values, bool isDivOrMod,
+                                           Loc loc, std::span<const Loc> locs) {
   auto use = [&](size_t i) { return Use{c, op, values[0], values[i], loc, locs[0], locs[i]}; };
-  // Tensors among themselves, numbers among themselves, then the two: a number is made a constant of the final type at once.
+  // Tensors among themselves, numbers among themselves, then the two: a number is made a constant of the final type at
+  // once.
   std::optional<Dtype> tensors, numbers;
   for (size_t i = 0; i < values.size(); ++i) {
     const Value &v = values[i];
     std::optional<Dtype> own = v.isTensor() ? v.asTensor().dtype : v.isNumber() ? literalDtype(v) : std::nullopt;
     std::optional<Dtype> &side = v.isTensor() ? tensors : numbers;
-    Promotion p = !own || isPointer(v) ? Promotion{{}, NoPromotion::NoCommonType} : side ? promoteDtypes(*side, *own, false) : Promotion{*own};
+    Promotion p = !own || isPointer(v) ? Promotion{{}, NoPromotion::NoCommonType}
+                  : side               ? promoteDtypes(*side, *own, false)
+                                       : Promotion{*own};
     if (p.failure != NoPromotion::None) {
       use(i).invalid();
       return std::nullopt;

@@ -1,5 +1,6 @@
 // Typed operations with the language's rules (promotion, broadcasting, checks, casts): the layer that other front
-// ends would call too. Every function reports its own errors and then returns Value::error(). Rules: docs/language.md §2.
+// ends would call too. Every function reports its own errors and then returns Value::error(). Rules: docs/language.md
+// §2.
 #pragma once
 #include "lang/Builtin.h"
 
@@ -11,7 +12,8 @@ const char *spelling(BinOp op);
 const char *spelling(Cmp op);
 
 /// The operators. If both operands are compile-time objects: Python's meaning (`//` floors, `/` true division,
-/// tuple + and *, string +, comparison of tuples). Otherwise tensor semantics. `loc` is the whole expression, lhs/rhs its operands.
+/// tuple + and *, string +, comparison of tuples). Otherwise tensor semantics. `loc` is the whole expression, lhs/rhs
+/// its operands.
 Value binary(Context &c, BinOp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc);
 Value compare(Context &c, Cmp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc);
 Value negate(Context &c, const Value &a, Loc loc);
@@ -42,18 +44,19 @@ std::optional<Dtype> promote(Context &c, const Value &a, const Value &b, bool is
 Value truth(Context &c, const Value &v, Loc loc);
 /// Python truth of a compile-time object.
 bool constexprTruth(const Value &v);
-/// Python's slice.indices(): the positions that a:b:c picks from n items; nullopt if a part is no integer or the step is 0.
+/// Python's slice.indices(): the positions that a:b:c picks from n items; nullopt if a part is no integer or the step
+/// is 0.
 std::optional<std::vector<size_t>> slicePositions(const SliceValue &s, Int n);
-/// x[...] on a tensor: None and `:`, and unless the target is strict, slices of compile-time integers, integers (also scalars known at
-/// run time) and `...`. `index` is the evaluated subscript (a tuple for several).
+/// x[...] on a tensor: None and `:`, and unless the target is strict, slices of compile-time integers, integers (also
+/// scalars known at run time) and `...`. `index` is the evaluated subscript (a tuple for several).
 Value subscript(Context &c, const Value &x, const Value &index, Loc loc);
 
 /// Properties of tensors and dtypes: x.shape, x.dtype, x.type, x.numel, x.T, dtype.is_fp8(),
 /// dtype.primitive_bitwidth, ...
 /// Methods come back as BoundMethod. Returns nullopt if there is no such attribute (nothing reported).
 std::optional<Value> attribute(Context &c, const Value &object, std::string_view name, Loc loc);
-/// What every compile-time object has beside its own attributes, as if it stood in the wrapper `tl.constexpr`: `value`, the
-/// object itself, and `type`, a tl.constexpr_type that holds it. hasattr() and getattr() do not see them.
+/// What every compile-time object has beside its own attributes, as if it stood in the wrapper `tl.constexpr`: `value`,
+/// the object itself, and `type`, a tl.constexpr_type that holds it. hasattr() and getattr() do not see them.
 std::optional<Value> wrapperAttribute(const Value &object, std::string_view name);
 
 /// May field `i` of the class of aggregates hold `v`? Reports if not.

@@ -1,5 +1,5 @@
-// Subscripts of tensors. `None` and `:` are Triton's (LANGUAGE 1.4); integers, slices and `...` have the meaning of numpy's basic
-// indexing and are an extension: each axis that is cut is gathered by the positions that are kept.
+// Subscripts of tensors. `None` and `:` are Triton's (LANGUAGE 1.4); integers, slices and `...` have the meaning of
+// numpy's basic indexing and are an extension: each axis that is cut is gathered by the positions that are kept.
 //
 //   x[a:b, None, -1]      gather along 0 by range(b - a) + a, gather along 1 by the last position, reshape to [b - a, 1]
 #include "lang/Emit.h"
@@ -87,9 +87,12 @@ private:
       gather(b_.constI32(static_cast<int32_t>(at)), 1);
       return true;
     }
-    bool isNumber = p.isTensor() && p.asTensor().isScalar() && p.asTensor().dtype.isInt() && !p.asTensor().dtype.isBool();
+    bool isNumber =
+        p.isTensor() && p.asTensor().isScalar() && p.asTensor().dtype.isInt() && !p.asTensor().dtype.isBool();
     if (!isNumber) {
-      c_.diag().report(diag::wrongIndex, loc_, p.isTensor() ? kindName(p) : repr(p)).note({}, "tl.gather takes a block of indices, tl.where a condition");
+      c_.diag()
+          .report(diag::wrongIndex, loc_, p.isTensor() ? kindName(p) : repr(p))
+          .note({}, "tl.gather takes a block of indices, tl.where a condition");
       return false;
     }
     // A gather counts modulo the extent, a power of two: so -1 is the last one at run time too.
@@ -115,7 +118,8 @@ private:
     }
     // Nothing is chosen from an axis of one element.
     if (x_.shape()[axis_] != 1)
-      x_.value = b_.create1(ir::OpKind::Gather, {x_.value, index}, x_.value->type.withShape(shape), {{ir::attr::axis, axis_}});
+      x_.value =
+          b_.create1(ir::OpKind::Gather, {x_.value, index}, x_.value->type.withShape(shape), {{ir::attr::axis, axis_}});
   }
 
   Context &c_;
@@ -203,8 +207,9 @@ Value subscript(Context &c, const Value &x, const Value &index, Loc loc) {
     c.extension(diag::cutsBlock, loc);
     return tensor(cutter.result());
   }
-  // A `:` may stand for an axis that is not there, as in Triton 3.6 and 3.7: `p[None, :]` is one more axis of a block and of a scalar, and
-  // `scale[:, None]` a block of one element, as kernels for block scales write it. Triton 3.9 refuses that, and so does `strict`.
+  // A `:` may stand for an axis that is not there, as in Triton 3.6 and 3.7: `p[None, :]` is one more axis of a block
+  // and of a scalar, and `scale[:, None]` a block of one element, as kernels for block scales write it. Triton 3.9
+  // refuses that, and so does `strict`.
   bool exact = c.target().strict && c.target().level >= Level::v39;
   if (exact && std::count_if(parts.begin(), parts.end(), takesAxis) > static_cast<std::ptrdiff_t>(rank))
     return fail(c, diag::tooManyIndices, loc, rank);

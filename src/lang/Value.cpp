@@ -311,7 +311,9 @@ template <typename T> constexpr Handling handlingOf() {
             [](void *to, void *from) { ::new (to) T(std::move(*static_cast<T *>(from))); },
             [](void *at) { static_cast<T *>(at)->~T(); }};
 }
-template <typename... Ts> constexpr std::array<Handling, sizeof...(Ts)> handlingsOf(TypeList<Ts...>) { return {handlingOf<Ts>()...}; }
+template <typename... Ts> constexpr std::array<Handling, sizeof...(Ts)> handlingsOf(TypeList<Ts...>) {
+  return {handlingOf<Ts>()...};
+}
 constexpr auto handlings = handlingsOf(Value::Kinds());
 
 } // namespace

@@ -69,15 +69,16 @@ struct TupleValue {
 
 struct Aggregate;
 
-/// The class of a record: namedtuple classes, block pointers, tensor descriptors, aggregates, and objects of the language whose
-/// attributes are all there is to them.
+/// The class of a record: namedtuple classes, block pointers, tensor descriptors, aggregates, and objects of the
+/// language whose attributes are all there is to them.
 struct RecordClass {
   enum class Kind : uint8_t { NamedTuple, BlockPtr, Descriptor, Aggregate, Object } kind = Kind::NamedTuple;
   std::string name;
   std::vector<std::string> fields;
   std::vector<Value> defaults; // of the last fields; of an aggregate: of each field, Error where there is none
   std::shared_ptr<Aggregate> aggregate = nullptr; // of that kind only
-  /// Of a class that a binding makes: its values are stored as lang/Circle.h says, and read through findMember(), baseOf(), defaultOf().
+  /// Of a class that a binding makes: its values are stored as lang/Circle.h says, and read through findMember(),
+  /// baseOf(), defaultOf().
   Node *node = nullptr;
   Summary summary = {}; // of `defaults`, as far as the maker cares for limits
 };
@@ -106,8 +107,9 @@ struct RangeValue {
   std::vector<std::pair<std::string, Value>> options; // num_stages=..., disable_licm=...
 };
 
-/// A Python object that only the binding understands (enum members, classes); compared by id, printed by name. `attributes`: what programs
-/// may read of it (an enum member's name and value, the fields of a dataclass), compile-time values without functions.
+/// A Python object that only the binding understands (enum members, classes); compared by id, printed by name.
+/// `attributes`: what programs may read of it (an enum member's name and value, the fields of a dataclass),
+/// compile-time values without functions.
 struct OpaqueValue {
   std::string name;
   uint64_t id = 0;
@@ -175,7 +177,8 @@ public:
   /// No tensor inside, at any depth.
   bool isConstexpr() const { return summary().isConstexpr; }
   Summary summary() const;
-  /// An int or string that is a member of an enumeration of the host (IntEnum, StrEnum), null for others. What is computed from it is plain.
+  /// An int or string that is a member of an enumeration of the host (IntEnum, StrEnum), null for others. What is
+  /// computed from it is plain.
   const OpaqueValue *member() const { return member_ ? member_->get() : nullptr; }
   /// This int or string as the member `object`, which has its name and attributes.
   Value asMember(std::shared_ptr<const OpaqueValue> object) const;
@@ -216,7 +219,8 @@ private:
 };
 static_assert(sizeof(Value) == 32);
 
-/// What a class of aggregates has beside its fields (LANGUAGE 1.10). A class of a base's fields and more holds them first.
+/// What a class of aggregates has beside its fields (LANGUAGE 1.10). A class of a base's fields and more holds them
+/// first.
 struct Aggregate {
   struct Member {
     enum class Role : uint8_t { Plain, Static, Class, Property }; // as the decorators say
@@ -248,10 +252,12 @@ bool isAggregate(const Value &v);
 /// isinstance(v, cls) for any class or tuple of classes.
 bool isInstance(const Value &v, const Value &cls);
 
-/// An attribute of the enumeration's member that a number or string is; nullopt if it is none, or has no such attribute.
+/// An attribute of the enumeration's member that a number or string is; nullopt if it is none, or has no such
+/// attribute.
 std::optional<Value> memberAttribute(const Value &v, std::string_view name);
 /// Attributes of members that say what repr(), str() and format() give of them; no program can name them by `.`.
-constexpr std::string_view memberRepr = "repr of the host", memberStr = "str of the host", memberFormat = "format of the host";
+constexpr std::string_view memberRepr = "repr of the host", memberStr = "str of the host",
+                           memberFormat = "format of the host";
 
 /// As Python's repr() shows it: 3, 'abc', (1, 2), float32, int32[128], <function f>. For messages, static_print,
 /// f-strings.

@@ -46,7 +46,8 @@ unsigned bankConflicts(const LinearLayout &access, unsigned elemBits, unsigned v
                       access.ins().flat(Dim::Register, r) | access.ins().flat(Dim::Warp, w);
         at[lane] = static_cast<uint32_t>(access.apply(in)) * bytes;
         for ([[maybe_unused]] uint64_t j = 1; j < vec; ++j)
-          assert(access.apply(in | access.ins().flat(Dim::Register, j)) == access.apply(in) + j && "not a vector access");
+          assert(access.apply(in | access.ins().flat(Dim::Register, j)) == access.apply(in) + j &&
+                 "not a vector access");
       }
       worst = std::max(worst, simulateWavefronts(at, accessBytes));
     }

@@ -8,15 +8,15 @@
 
 namespace tegula::layout {
 
-/// Wavefronts of one warp access by brute force: byteAddresses[lane] is where lane's `accessBytes` (1 ... 16) begin, aligned.
-/// Lanes not in activeMask take no part. At least one wavefront per phase is counted.
+/// Wavefronts of one warp access by brute force: byteAddresses[lane] is where lane's `accessBytes` (1 ... 16) begin,
+/// aligned. Lanes not in activeMask take no part. At least one wavefront per phase is counted.
 unsigned simulateWavefronts(std::span<const uint32_t> byteAddresses, unsigned accessBytes, uint32_t activeMask = ~0u);
 /// Wavefronts of ldmatrix / stmatrix: rowAddresses[8 * i + j] is row j (16 bytes) of matrix i.
 unsigned simulateMatrixWavefronts(std::span<const uint32_t> rowAddresses, unsigned matrices);
 
-/// Wavefronts beyond the conflict-free number of the worst access of the warp, by brute force. `access` maps (register, lane, warp)
-/// to offset (in elements); registers must be grouped so that `vec` consecutive ones (an aligned group) are consecutive
-/// in memory, and each group is one access.
+/// Wavefronts beyond the conflict-free number of the worst access of the warp, by brute force. `access` maps (register,
+/// lane, warp) to offset (in elements); registers must be grouped so that `vec` consecutive ones (an aligned group) are
+/// consecutive in memory, and each group is one access.
 unsigned bankConflicts(const LinearLayout &access, unsigned elemBits, unsigned vec);
 
 /// The same number for a linear map, by rank: laneImages[i] is the byte address image of lane bit i.

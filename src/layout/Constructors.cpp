@@ -79,7 +79,9 @@ LinearLayout permute(const LinearLayout &operand, const Extents &perm) {
   return renumber(operand, to, [&](unsigned i) { return where[i]; });
 }
 
-LinearLayout reshape(const LinearLayout &operand, const Extents &shape) { return operand.reshapeOuts(tensorDims(shape)); }
+LinearLayout reshape(const LinearLayout &operand, const Extents &shape) {
+  return operand.reshapeOuts(tensorDims(shape));
+}
 
 LinearLayout join(const LinearLayout &operand) {
   Dim last = tensorDim(shapeOf(operand).rank());
@@ -91,7 +93,8 @@ LinearLayout join(const LinearLayout &operand) {
 LinearLayout joinOverThreads(const LinearLayout &operand) {
   LinearLayout j = join(operand);
   std::vector<uint64_t> bases(j.bases().begin(), j.bases().end());
-  auto firstThread = bases.begin() + j.inBits(Dim::Register), end = firstThread + j.inBits(Dim::Lane) + j.inBits(Dim::Warp);
+  auto firstThread = bases.begin() + j.inBits(Dim::Register),
+       end = firstThread + j.inBits(Dim::Lane) + j.inBits(Dim::Warp);
   auto copies = std::find(firstThread, end, 0u);
   if (copies == end)
     return j;
@@ -120,7 +123,8 @@ LinearLayout splittable(const LinearLayout &operand) {
   // The threads of a pair take half of each other's registers, so that none holds copies.
   LinearLayout r = withInputs(operand, {Dim::Register, Dim::Lane, Dim::Warp});
   std::vector<uint64_t> bases(r.bases().begin(), r.bases().end());
-  auto endOfRegisters = bases.begin() + r.inBits(Dim::Register), end = endOfRegisters + r.inBits(Dim::Lane) + r.inBits(Dim::Warp);
+  auto endOfRegisters = bases.begin() + r.inBits(Dim::Register),
+       end = endOfRegisters + r.inBits(Dim::Lane) + r.inBits(Dim::Warp);
   auto thread = std::find(endOfRegisters, end, pair);
   if (thread == end || registers.empty() || registers.back() == 0)
     return join(slice(operand, last));
@@ -129,9 +133,13 @@ LinearLayout splittable(const LinearLayout &operand) {
   return LinearLayout(r.ins(), r.outs(), bases);
 }
 
-LinearLayout concatenate(const LinearLayout &operand, unsigned axis) { return operand * LinearLayout::identity(2, Dim::Register, tensorDim(axis)); }
+LinearLayout concatenate(const LinearLayout &operand, unsigned axis) {
+  return operand * LinearLayout::identity(2, Dim::Register, tensorDim(axis));
+}
 
-LinearLayout gather(const LinearLayout &operand, int64_t n) { return expandDims(operand, 0) * LinearLayout::identity(n, Dim::Register, Dim::Dim0); }
+LinearLayout gather(const LinearLayout &operand, int64_t n) {
+  return expandDims(operand, 0) * LinearLayout::identity(n, Dim::Register, Dim::Dim0);
+}
 
 LinearLayout sharedLinear(const Extents &shape, const Extents &order) {
   LinearLayout r;
@@ -152,15 +160,17 @@ LinearLayout sharedByThreads(const LinearLayout &registers) {
   return {{{Dim::Offset, static_cast<uint8_t>(offsets.size())}}, registers.outs(), offsets};
 }
 
-/// log2 of the pieces of so many elements that a row of 128 bytes has: so many bits of an address tell the banks.
+/// log2 of the pieces of that many elements that a row of 128 bytes has: so many bits of an address tell the banks.
 static unsigned pieceBits(int64_t vec, unsigned elemBits) { return log2Exact(1024 / elemBits / vec); }
 
 LinearLayout sharedRows(const LinearLayout &registers, unsigned axis, int64_t vec, unsigned elemBits) {
   const std::span<const uint64_t> lanes = registers.bases(Dim::Lane);
-  return sharedRows(shapeOf(registers), lanes.first(std::min<size_t>(lanes.size(), pieceBits(vec, elemBits))), axis, vec, elemBits);
+  return sharedRows(shapeOf(registers), lanes.first(std::min<size_t>(lanes.size(), pieceBits(vec, elemBits))), axis,
+                    vec, elemBits);
 }
 
-LinearLayout sharedRows(const Extents &shape, std::span<const uint64_t> together, unsigned axis, int64_t vec, unsigned elemBits) {
+LinearLayout sharedRows(const Extents &shape, std::span<const uint64_t> together, unsigned axis, int64_t vec,
+                        unsigned elemBits) {
   const unsigned other = 1 - axis;
   const DimList outs = tensorDims(shape);
   auto step = [&](unsigned a, int64_t n) { return outs.flat(tensorDim(a), static_cast<uint64_t>(n)); };
@@ -194,7 +204,8 @@ std::optional<SwizzleMode> widestSwizzle(int64_t contiguousBytes) {
 
 LinearLayout sharedSwizzled(const Extents &shape, const Extents &order, unsigned elemBits, SwizzleMode mode) {
   int64_t width = static_cast<int64_t>(mode), elemBytes = elemBits / 8;
-  unsigned inner = static_cast<unsigned>(order[0]), rows = order.rank() > 1 ? static_cast<unsigned>(order[1]) : kMaxRank;
+  unsigned inner = static_cast<unsigned>(order[0]),
+           rows = order.rank() > 1 ? static_cast<unsigned>(order[1]) : kMaxRank;
   assert(shape[inner] * elemBytes >= width && "use a narrower swizzle");
   // Where each bit of the linear address points, without swizzle.
   LinearLayout plain = LinearLayout::identity(width / elemBytes, Dim::Offset, tensorDim(inner));

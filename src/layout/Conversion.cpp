@@ -173,7 +173,8 @@ SharedSide planSharedAccess(const LinearLayout &registers, const LinearLayout &m
 
 static std::string sideText(const SharedSide &side, bool store) {
   if (side.move == SharedMove::Plain)
-    return std::string(store ? "st " : "ld ") + std::to_string(side.elements) + " wide x " + std::to_string(side.accesses.size());
+    return std::string(store ? "st " : "ld ") + std::to_string(side.elements) + " wide x " +
+           std::to_string(side.accesses.size());
   return std::string(store ? "stmatrix" : "ldmatrix") + (side.move == SharedMove::MatrixTrans ? ".trans.x" : ".x") +
          std::to_string(side.matrices) + " x " + std::to_string(side.accesses.size());
 }

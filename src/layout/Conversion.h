@@ -1,13 +1,14 @@
 // The conversion planner: how the values of a tensor get from one distributed layout to another.
 //
-// The relation of the two layouts decides. If every thread already holds what it needs, registers are renamed. If every warp
-// does, lanes exchange by shuffles. Else the values go through shared memory, in a layout that is chosen so that both
-// the stores and the loads are as wide as possible and free of bank conflicts; ldmatrix and stmatrix are used where
-// they fit. Each way has an estimated cost and the cheapest is taken. docs/rationale/layouts.md derives the algorithms.
+// The relation of the two layouts decides. If every thread already holds what it needs, registers are renamed. If every
+// warp does, lanes exchange by shuffles. Else the values go through shared memory, in a layout that is chosen so that
+// both the stores and the loads are as wide as possible and free of bank conflicts; ldmatrix and stmatrix are used
+// where they fit. Each way has an estimated cost and the cheapest is taken. docs/rationale/layouts.md derives the
+// algorithms.
 //
-// A plan is data that a code generator follows literally: register lists, constants, and linear functions of the thread.
-// Follow.h walks it in the right order.
-// Inputs other than register, lane, warp and block are not allowed; both layouts must cover the same tensor.
+// A plan is data that a code generator follows literally: register lists, constants, and linear functions of the
+// thread. Follow.h walks it in the right order. Inputs other than register, lane, warp and block are not allowed; both
+// layouts must cover the same tensor.
 #pragma once
 #include "layout/LinearLayout.h"
 
@@ -29,20 +30,21 @@ struct ThreadMap {
   uint32_t reach() const;
 };
 
-/// One step of a selection network over registers or words: value[i] becomes when ? value[from[i]] : value[i], for all i at once.
+/// One step of a selection network over registers or words: value[i] becomes when ? value[from[i]] : value[i], for all
+/// i at once.
 struct SelectStep {
   ThreadBit when;
   std::vector<uint16_t> from;
 };
 
-/// Exchange inside warps. Order: (selectWords: pack, pre | else: pre, pack), rounds, (selectWords: post, unpack | else: unpack, post),
-/// then copies.
+/// Exchange inside warps. Order: (selectWords: pack, pre | else: pre, pack), rounds, (selectWords: post, unpack | else:
+/// unpack, post), then copies.
 struct ShufflePlan {
-  /// Words in front of the exchange: the source registers each packs, lowest bits first (one register, if elements are not
+  /// Words before the exchange: the source registers each packs, lowest bits first (one register, if elements are not
   /// packed; a 64-bit element is a word that is shuffled as two halves).
   std::vector<std::vector<uint16_t>> srcWords;
-  /// Words after it: the destination registers each unpacks to. Numbers beyond the destination's registers are temporaries of
-  /// the selection that follows.
+  /// Words after it: the destination registers each unpacks to. Numbers beyond the destination's registers are
+  /// temporaries of the selection that follows.
   std::vector<std::vector<uint16_t>> dstWords;
   /// True: pre works on srcWords and post on dstWords. False: they work on single registers (the number is the index).
   bool selectWords = true;
@@ -64,8 +66,8 @@ enum class SharedMove : uint8_t {
 
 /// One warp-wide instruction.
 struct SharedAccess {
-  /// Plain: the registers of the vector in memory order. Matrix moves: for each matrix the elements of the lane's 32-bit
-  /// register, lowest bits first, matrix after matrix.
+  /// Plain: the registers of the vector in memory order. Matrix moves: for each matrix the elements of the lane's
+  /// 32-bit register, lowest bits first, matrix after matrix.
   std::vector<uint16_t> registers;
   uint32_t offset;      // XOR with base: the address in elements
   uint32_t blockXor = 0; // XOR with the block map (cluster scope, loads only)
@@ -81,16 +83,18 @@ struct SharedSide {
   ThreadMap base;
   /// Loads in cluster scope: the CTA to read from. Empty otherwise (the own one).
   ThreadMap block;
-  /// Stores: threads with (lane & guard.lane) | (warp & guard.warp) | (block & guard.block) != 0 hold copies and do not store.
+  /// Stores: threads with (lane & guard.lane) | (warp & guard.warp) | (block & guard.block) != 0 hold copies and do not
+  /// store.
   ThreadBit guard;
   std::vector<SharedAccess> accesses; // in order; repetitions ascending
   unsigned wavefronts = 0;            // promised, for each access
-  /// Bits in which base never differs from 0: constant offsets within them may be added instead of XORed (immediate field).
+  /// Bits in which base never differs from 0: constant offsets within them may be added instead of XORed (immediate
+  /// field).
   uint32_t addMask = 0;
 };
 
-/// For each repetition: (barrier unless it is the first), its stores, barrier, its loads. The barrier is of the plan's scope.
-/// Another barrier is needed before the buffer is used for something else.
+/// For each repetition: (barrier unless it is the first), its stores, barrier, its loads. The barrier is of the plan's
+/// scope. Another barrier is needed before the buffer is used for something else.
 struct SharedPlan {
   LinearLayout memory; // offset -> coordinates, of repetition 0
   unsigned repetitions = 1;
@@ -131,7 +135,8 @@ struct ConversionPlan {
 struct ConversionOptions {
   bool ldmatrix = true, stmatrix = true; // stmatrix needs sm_90
   bool shuffles = true, shared = true;   // switched off by tests to see the other way
-  unsigned maxBytes = 0;                 // 0: no limit; else narrower or repeated to stay within, if the layouts allow it
+  // 0: no limit; else narrower or repeated to stay within, if the layouts allow it
+  unsigned maxBytes = 0;
 };
 
 /// Plans the conversion. elemBits: 8, 16, 32 or 64 (1 counts as 8). Deterministic. Layouts of equal outputs required.

@@ -19,8 +19,8 @@ Columns modulo(const Columns &a, const Columns &floor) {
 
 namespace {
 
-/// Register directions reduced so that each has zero in the offset bits of the directions before it: returns `wanted` (must
-/// be in the span of the registers) and the others, free of wanted.
+/// Register directions reduced so that each has zero in the offset bits of the directions before it: returns `wanted`
+/// (must be in the span of the registers) and the others, free of wanted.
 Columns others(const Columns &registers, const Columns &wanted, const Memory &m, uint64_t lowMask) {
   Columns r;
   for (uint64_t v : modulo(registers, wanted)) {
@@ -89,7 +89,8 @@ uint64_t takeHalf(Columns &directions, const Columns &lanes, const Memory &m, un
   return half;
 }
 
-/// ldmatrix or stmatrix, if the layouts fit it exactly. With .trans, which turns units of 16 bits (PTX ISA, ldmatrix), bytes come in pairs: two neighbours of each of two rows in a register.
+/// ldmatrix or stmatrix, if the layouts fit it exactly. With .trans, which turns units of 16 bits (PTX ISA, ldmatrix),
+/// bytes come in pairs: two neighbours of each of two rows in a register.
 std::optional<Access> matrixAccess(const Problem &p, const Side &side, const Memory &m, bool trans) {
   unsigned chunk = p.chunkBits(), unit = trans ? 1 : 2, sub = unit - std::min(unit, p.byteShift);
   uint64_t low = (uint64_t{1} << chunk) - 1;
@@ -131,9 +132,10 @@ std::optional<Access> matrixAccess(const Problem &p, const Side &side, const Mem
   return x;
 }
 
-/// What registers cost that do not lie as an access has them. Narrow elements live in 32-bit words, in the order of the registers: words that an access makes of
-/// other neighbours take a permutation (PRMT, half rate) for each pair. Whole words in another order are renamed for free, except where an instruction wants
-/// consecutive registers: fragments of mma.sync were moved one by one (64 of 529 instructions of an attention loop). Such words decide between equals.
+/// What registers cost that do not lie as an access has them. Narrow elements live in 32-bit words, in the order of the
+/// registers: words that an access makes of other neighbours take a permutation (PRMT, half rate) for each pair. Whole
+/// words in another order are renamed for free, except where an instruction wants consecutive registers: fragments of
+/// mma.sync were moved one by one (64 of 529 instructions of an attention loop). Such words decide between equals.
 double moves(const Problem &p, const Side &side, const Access &x) {
   constexpr double permutation = 0.5, move = 0.125;
   const unsigned inWord = 2 - std::min(2u, p.byteShift);

@@ -4,9 +4,10 @@
 //   chunk   what lies inside 16 bytes: directions that a thread (or a matrix row) holds, so that accesses are wide;
 //   banks   the further bits of a 128-byte row;
 //   rows    the rest.
-// Two lanes of one phase collide iff they differ by a row direction (plus chunk). So accesses are free of conflicts iff the
-// span of the phase's lanes meets the span of rows only in 0 (modulo chunk): rows must be a complement of the lanes
-// of the stores and of those of the loads at once. Two subspaces A and B of equal dimension always have a common complement:
+// Two lanes of one phase collide iff they differ by a row direction (plus chunk). So accesses are free of conflicts iff
+// the span of the phase's lanes meets the span of rows only in 0 (modulo chunk): rows must be a complement of the lanes
+// of the stores and of those of the loads at once. Two subspaces A and B of equal dimension always have a common
+// complement:
 // pair a basis of A over A^B with one of B over it, and take the sums a_i + b_i and whatever lies outside A + B. That
 // is the swizzle. Several chunks are tried; each is judged by the accesses that it really allows.
 #include "layout/ConversionMemory.h"
@@ -32,7 +33,8 @@ struct Candidate {
   SharedMove store = SharedMove::Plain, load = SharedMove::Plain;
 };
 
-/// Directions common to the registers of both sides that no thread direction touches, modulo `used`: what can be repeated.
+/// Directions common to the registers of both sides that no thread direction touches, modulo `used`: what can be
+/// repeated.
 Columns repetitions(const Problem &p, const Columns &chunk, unsigned wanted) {
   Subspace used;
   for (uint64_t v : chunk)
@@ -47,7 +49,8 @@ Columns repetitions(const Problem &p, const Columns &chunk, unsigned wanted) {
   return chosen;
 }
 
-/// Splits a space into banks and rows such that the span of rows meets neither span(a) nor span(b): see the head of the file.
+/// Splits a space into banks and rows such that the span of rows meets neither span(a) nor span(b): see the head of the
+/// file.
 struct Swizzle {
   Columns banks, rows;
 };
@@ -74,10 +77,10 @@ Swizzle swizzle(size_t dimensions, unsigned bankBits, Columns a, Columns b) {
   return s;
 }
 
-/// The memory layout for a chunk. `dstFirst`: the side whose lanes rather stay out of the chunk. `storePhase`, `loadPhase`: the
-/// lanes that shall not collide.
-Memory buildMemory(const Problem &p, const Columns &chunk, const Columns &repeat, bool dstFirst, const Columns &storePhase,
-                   const Columns &loadPhase) {
+/// The memory layout for a chunk. `dstFirst`: the side whose lanes rather stay out of the chunk. `storePhase`,
+/// `loadPhase`: the lanes that shall not collide.
+Memory buildMemory(const Problem &p, const Columns &chunk, const Columns &repeat, bool dstFirst,
+                   const Columns &storePhase, const Columns &loadPhase) {
   // A complement of chunk and of the repeated directions that contains the threads of both sides, as far as possible.
   Columns fixed = chunk, rest;
   fixed.insert(fixed.end(), repeat.begin(), repeat.end());
@@ -156,11 +159,12 @@ std::vector<Candidate> candidates(const Problem &p) {
       Candidate c{std::move(chunk), isStore ? mine : other, isStore ? other : mine};
       list.push_back(c);
     };
-    // Plain: [register directions, lane 0, lane 1]. The register directions from the other side's registers if possible, or
-    // what the other side needs for a transposing move.
+    // Plain: [register directions, lane 0, lane 1]. The register directions from the other side's registers if
+    // possible, or what the other side needs for a transposing move.
     Columns shared = modulo(intersection(one.reg(), two.reg()), {t[0], t[1]});
     Columns any = modulo(one.reg(), {t[0], t[1]});
-    for (Columns subs : {shared, any, intersection(one.reg(), Columns(two.threads.begin() + 2, two.threads.begin() + 3))}) {
+    for (Columns subs :
+         {shared, any, intersection(one.reg(), Columns(two.threads.begin() + 2, two.threads.begin() + 3))}) {
       if (subs.size() < sub)
         continue;
       subs.resize(sub);
@@ -187,7 +191,8 @@ Solution solve(const Problem &p) {
   for (uint64_t v : p.space)
     inside.insert(v, 0);
   unsigned bits = static_cast<unsigned>(p.space.size()), wanted = 0;
-  while (p.options->maxBytes != 0 && wanted < bits && (uint64_t{1} << (bits - wanted + p.byteShift)) > p.options->maxBytes)
+  while (p.options->maxBytes != 0 && wanted < bits &&
+         (uint64_t{1} << (bits - wanted + p.byteShift)) > p.options->maxBytes)
     ++wanted;
   // Nothing can beat 16 bytes per lane and access on both sides without conflicts.
   auto bound = [&](const Side &side) {

@@ -1,5 +1,5 @@
-// Inside of the planner for conversions through shared memory: what is asked (Problem), where elements lie (Memory), how one
-// side reaches them (Access), and the search for the best memory layout (solve).
+// Inside of the planner for conversions through shared memory: what is asked (Problem), where elements lie (Memory),
+// how one side reaches them (Access), and the search for the best memory layout (solve).
 #pragma once
 #include "layout/ConversionDetail.h"
 
@@ -19,8 +19,8 @@ struct Side {
   const Columns &reg() const { return places.reg; }
 };
 
-/// Where each element lies: coordinates in a basis of the elements. The first `stored` basis vectors are the bits of the offset,
-/// then come the bits of the repetition, then (cluster scope) those of the CTA that holds the element.
+/// Where each element lies: coordinates in a basis of the elements. The first `stored` basis vectors are the bits of
+/// the offset, then come the bits of the repetition, then (cluster scope) those of the CTA that holds the element.
 class Memory {
 public:
   Columns basis;
@@ -45,7 +45,8 @@ private:
 /// A conversion as the search sees it.
 struct Problem {
   Side src, dst;
-  Side near;      // dst as seen inside one CTA: without the directions that select the CTA (differs in cluster scope only)
+  // dst as seen inside one CTA: without the directions that select the CTA (differs in cluster scope only)
+  Side near;
   Columns space;  // basis of the elements that one CTA stores
   Columns blocks; // directions between CTAs: the owner bits
   unsigned byteShift; // log2 of the bytes of an element

@@ -57,8 +57,8 @@ Columns joined(std::initializer_list<const Columns *> parts) {
 }
 
 /// Both sides in terms of what one CTA stores. Fills `ownBlocks` with the block bits whose data is in the own CTA.
-Problem pose(const LinearLayout &src, const LinearLayout &dst, unsigned elemBits, ExchangeScope scope, uint32_t &ownBlocks,
-             ThreadBit &guard) {
+Problem pose(const LinearLayout &src, const LinearLayout &dst, unsigned elemBits, ExchangeScope scope,
+             uint32_t &ownBlocks, ThreadBit &guard) {
   Problem p;
   p.byteShift = log2Exact(elemBits / 8);
   p.src.places = placesOf(src);
@@ -93,8 +93,8 @@ Problem pose(const LinearLayout &src, const LinearLayout &dst, unsigned elemBits
   p.near = p.dst;
   if (scope != ExchangeScope::Cluster)
     return p;
-  // Directions between CTAs. One label for each block bit, so that the labels are CTA numbers; a bit that is a copy gets a
-  // direction outside the tensor, which no element has.
+  // Directions between CTAs. One label for each block bit, so that the labels are CTA numbers; a bit that is a copy
+  // gets a direction outside the tensor, which no element has.
   unsigned unused = src.totalOutBits();
   Subspace all = inside;
   for (size_t i = 0; i < s.block.size(); ++i) {
@@ -153,7 +153,8 @@ ConversionPlan planShared(const LinearLayout &src, const LinearLayout &dst, unsi
   plan.scope = std::max(scope, guard.warp != 0 ? ExchangeScope::Cta : ExchangeScope::Warp);
   SharedPlan &sh = plan.shared;
   sh.repetitions = 1u << m.repeated;
-  sh.memory = LinearLayout({{Dim::Offset, static_cast<uint8_t>(m.stored)}}, src.outs(), std::span(m.basis).first(m.stored));
+  sh.memory =
+      LinearLayout({{Dim::Offset, static_cast<uint8_t>(m.stored)}}, src.outs(), std::span(m.basis).first(m.stored));
   sh.store = emitSide(s.store, p.src, m);
   sh.store.guard = guard;
   sh.load = emitSide(s.load, p.dst, m);
@@ -168,7 +169,8 @@ ConversionPlan planShared(const LinearLayout &src, const LinearLayout &dst, unsi
   c.bytes = (1u << m.stored) * (elemBits / 8);
   c.storeWavefronts = s.store.count * s.store.wavefronts;
   c.loadWavefronts = s.load.count * s.load.wavefronts;
-  c.conflicts = s.store.count * (s.store.wavefronts - s.store.ideal) + s.load.count * (s.load.wavefronts - s.load.ideal);
+  c.conflicts =
+      s.store.count * (s.store.wavefronts - s.store.ideal) + s.load.count * (s.load.wavefronts - s.load.ideal);
   c.barriers = 2 * sh.repetitions - 1;
   double barrier = plan.scope <= ExchangeScope::Warp ? 3 : plan.scope == ExchangeScope::Cta ? 20 : 200;
   c.clocks = sideClocks(s.store) + sideClocks(s.load) + c.barriers * barrier + 30;

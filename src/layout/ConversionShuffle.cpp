@@ -1,13 +1,14 @@
 // Conversions inside warps: selections and shuffles.
 //
-// Notation: S and D are the source and the destination layout, h a thread (lane, warp, block), k a destination register, and
-// an element is a vector. We look for linear maps T (thread -> destination register), Sigma (thread -> source register)
-// and A (thread -> lane) with
+// Notation: S and D are the source and the destination layout, h a thread (lane, warp, block), k a destination
+// register, and an element is a vector. We look for linear maps T (thread -> destination register), Sigma (thread ->
+// source register) and A (thread -> lane) with
 //     D_h h + D_R T h = S_R Sigma h + S_L A h + S_h' h        (h' = warp, block: they never change)
-// and Sigma = 0 where A = 0 (lanes that read one lane read one register). Then in round k every lane receives its register k + T h from lane A h + G k, where
-// D_R k = S_R P k + S_L G k, and the source lane s offers register P' k + Q s: one register per lane and round, so each
-// round is one shuffle. Q and T are selection networks over registers before and after. If A is the identity, the rounds with
-// G k = 0 stay in the thread. Elements narrower than 32 bits are packed along register directions J with G J = 0.
+// and Sigma = 0 where A = 0 (lanes that read one lane read one register). Then in round k every lane receives its
+// register k + T h from lane A h + G k, where D_R k = S_R P k + S_L G k, and the source lane s offers register P' k + Q
+// s: one register per lane and round, so each round is one shuffle. Q and T are selection networks over registers
+// before and after. If A is the identity, the rounds with G k = 0 stay in the thread. Elements narrower than 32 bits
+// are packed along register directions J with G J = 0.
 #include "layout/ConversionDetail.h"
 #include <algorithm>
 
@@ -18,7 +19,8 @@ namespace {
 /// A linear map as the images of unit vectors.
 using Columns = std::vector<uint64_t>;
 
-/// Solves x = sum of generators, where the generators are the columns of up to three groups; labels are packed into one word.
+/// Solves x = sum of generators, where the generators are the columns of up to three groups; labels are packed into one
+/// word.
 class Solver {
 public:
   Solver(const Columns &first, unsigned firstLabel, const Columns &second, unsigned secondLabel) {
@@ -108,7 +110,7 @@ private:
   unsigned dstBits_, elemBits_;
   Columns sigma_, lane_, tau_; // Sigma, A, T: images of thread bits
   Columns offered_, laneXor_;  // P', G: images of compact destination register bits
-  Columns select_;             // Q: source register offset by thread (in front of the exchange)
+  Columns select_;             // Q: source register offset by thread (before the exchange)
 };
 
 /// Tries A = identity: every thread can feed itself.
@@ -140,8 +142,8 @@ void ShufflePlanner::solveAnywhere() {
   makeInvertible();
 }
 
-/// Where two lanes read different registers of one lane (A x = 0, Sigma x != 0), changes one of them: to another lane, which
-/// other destination registers make possible, or, where there is none, to another register of a longer exchange.
+/// Where two lanes read different registers of one lane (A x = 0, Sigma x != 0), changes one of them: to another lane,
+/// which other destination registers make possible, or, where there is none, to another register of a longer exchange.
 void ShufflePlanner::makeInvertible() {
   Subspace image;
   // Each dependency contains one dependent column, its last, so correcting that column changes no other dependency.
@@ -172,8 +174,8 @@ void ShufflePlanner::makeInvertible() {
   }
 }
 
-/// Makes the elements of this source register offset reachable as a destination register too: receives twice as much, and
-/// the threads then select. Needed where a warp holds copies that other warps need spread. Returns the move.
+/// Makes the elements of this source register offset reachable as a destination register too: receives twice as much,
+/// and the threads then select. Needed where a warp holds copies that other warps need spread. Returns the move.
 uint64_t ShufflePlanner::widen(uint64_t conflict) {
   uint64_t element = multiply(src_.reg, conflict);
   Solver destination(dst_.reg, kTau, {}, 0);
@@ -258,7 +260,8 @@ std::vector<SelectStep> ShufflePlanner::network(const Columns &f, size_t size, I
 /// Numbering of the words before and after the exchange.
 ///
 /// Source words are cosets of P'(J), numbered in a complement that the networks leave invariant; destination words are
-/// cosets of J, numbered in K' = P'^-1(that complement), again a complement. So word k offers word P' k, in the same order.
+/// cosets of J, numbered in K' = P'^-1(that complement), again a complement. So word k offers word P' k, in the same
+/// order.
 struct ShufflePlanner::Words {
   Columns packedSrc, packedDst, srcBasis, dstBasis;
   Subspace src, dst; // coordinates: word number in the low bits of the label, position in the word from bit 32
@@ -305,7 +308,9 @@ ShufflePlanner::Words ShufflePlanner::words(bool selectWords) const {
 }
 
 void ShufflePlanner::addNetworks(ShufflePlan &s, const Words &w) const {
-  auto registers = [](const Places &p) { return size_t{1} << (p.registerBits.empty() ? 0 : p.registerBits.back() + 1); };
+  auto registers = [](const Places &p) {
+    return size_t{1} << (p.registerBits.empty() ? 0 : p.registerBits.back() + 1);
+  };
   if (s.selectWords) {
     s.pre = network(select_, s.srcWords.size(), [&](uint64_t q) { return w.srcWord(q); });
     s.post = network(tau_, s.dstWords.size(), [&](uint64_t q) { return w.dstWord(q); });
@@ -351,8 +356,8 @@ ConversionPlan ShufflePlanner::build(bool selectWords) const {
   size_t before = selectWords ? s.srcWords.size() : size_t{1} << src_.reg.size();
   size_t after = selectWords ? s.dstWords.size() : size_t{1} << dst_.reg.size();
   c.selects = static_cast<unsigned>((s.pre.size() * before + s.post.size() * after) * halves);
-  // Issue slots of one warp: a shuffle per clock, two selections per clock. Packing is not counted, as vector accesses need
-  // it too.
+  // Issue slots of one warp: a shuffle per clock, two selections per clock. Packing is not counted, as vector accesses
+  // need it too.
   c.clocks = (shuffled ? 24.0 : 0) + c.shuffles + 0.5 * c.selects;
   return plan;
 }

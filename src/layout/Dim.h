@@ -59,8 +59,8 @@ constexpr unsigned log2Exact(int64_t size) {
 /// A dimension given by its size, a power of two.
 constexpr DimBits dimOfSize(Dim d, int64_t size) { return {d, static_cast<uint8_t>(log2Exact(size))}; }
 
-/// The shape of a tensor, axis 0 first (outermost, as in the language); every extent a power of two. Converts from any range
-/// of integers, ir::Shape among them. A list of axes (an order) has the same form.
+/// The shape of a tensor, axis 0 first (outermost, as in the language); every extent a power of two. Converts from any
+/// range of integers, ir::Shape among them. A list of axes (an order) has the same form.
 class Extents {
 public:
   Extents() = default;
@@ -176,8 +176,8 @@ public:
     assert(value < (uint64_t{1} << bits(d)));
     return value == 0 ? 0 : value << shift(d);
   }
-  /// Rewrites a flat value of this list as a flat value of `to`, coordinate by coordinate. Coordinates that `to` lacks must
-  /// be 0, the others must fit.
+  /// Rewrites a flat value of this list as a flat value of `to`, coordinate by coordinate. Coordinates that `to` lacks
+  /// must be 0, the others must fit.
   uint64_t regroup(uint64_t flat, const DimList &to) const {
     uint64_t out = 0;
     for (const DimBits &e : *this) {

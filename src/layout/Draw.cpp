@@ -5,7 +5,8 @@
 namespace tegula::layout {
 
 std::string toString(Dim d) {
-  static constexpr const char *names[] = {"register", "lane", "warp", "block", "offset", "iteration", "segment", "bank"};
+  static constexpr const char *names[] = {"register", "lane", "warp", "block",
+                                          "offset", "iteration", "segment", "bank"};
   return isTensorDim(d) ? "dim" + std::to_string(axisOf(d)) : names[static_cast<unsigned>(d)];
 }
 
@@ -79,7 +80,7 @@ Cells cellsOf(const LinearLayout &layout) {
 } // namespace
 
 // The picture of a layout is one line per row of the tensor (last axis across, the other axes down). A cell names the
-// first place that holds the element, outermost index first ("warp.lane.register"); "+" behind it says that copies exist
+// first place that holds the element, outermost index first ("warp.lane.register"); "+" after it says that copies exist
 // elsewhere, "-" that nobody holds it.
 std::string LinearLayout::draw(unsigned maxCells) const {
   if (totalInBits() > 22 || totalOutBits() > 22)

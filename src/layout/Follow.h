@@ -61,8 +61,8 @@ std::vector<std::optional<Value>> followShuffles(const ShufflePlan &plan, std::s
 }
 
 template <typename Emit, typename Value>
-std::vector<std::optional<Value>> followShared(const SharedPlan &plan, ExchangeScope scope, std::span<const Value> source,
-                                               size_t registers, Emit &emit) {
+std::vector<std::optional<Value>> followShared(const SharedPlan &plan, ExchangeScope scope,
+                                               std::span<const Value> source, size_t registers, Emit &emit) {
   std::vector<std::optional<Value>> result(registers);
   for (unsigned turn = 0; turn < plan.repetitions; ++turn) {
     if (turn > 0)
@@ -89,8 +89,8 @@ std::vector<std::optional<Value>> followShared(const SharedPlan &plan, ExchangeS
 
 } // namespace detail
 
-/// The destination registers of a conversion, all of them. The scratch memory may be reused after one more barrier of the plan's
-/// scope (at least a CTA's, if other code uses it).
+/// The destination registers of a conversion, all of them. The scratch memory may be reused after one more barrier of
+/// the plan's scope (at least a CTA's, if other code uses it).
 template <typename Emit, typename Value>
 std::vector<Value> followPlan(const ConversionPlan &plan, std::span<const Value> source, Emit &emit) {
   std::vector<Value> result;

@@ -1,7 +1,7 @@
 // Linear algebra over GF(2) on columns of at most 64 bits: what every layout operation is made of.
 //
-// A vector is a uint64_t (bit i = coordinate i), addition is XOR. A matrix is the list of its columns: column i is the image
-// of input bit i, so the image of x is the XOR of the columns that x selects.
+// A vector is a uint64_t (bit i = coordinate i), addition is XOR. A matrix is the list of its columns: column i is the
+// image of input bit i, so the image of x is the XOR of the columns that x selects.
 #pragma once
 #include <array>
 #include <bit>
@@ -18,8 +18,8 @@ inline uint64_t multiply(std::span<const uint64_t> columns, uint64_t x) {
   return y;
 }
 
-/// A growing linear subspace in echelon form. Every stored vector remembers which inserted columns it is the sum of, so one
-/// structure answers membership, rank, solving and kernels.
+/// A growing linear subspace in echelon form. Every stored vector remembers which inserted columns it is the sum of, so
+/// one structure answers membership, rank, solving and kernels.
 class Subspace {
 public:
   struct Reduced {
@@ -39,8 +39,8 @@ public:
     return {v, combo};
   }
 
-  /// Adds v, labelled `label` (one bit, usually 1 << column). False if v was a member already: then `dependency()` is a set of
-  /// labels, including this one, whose vectors sum to zero.
+  /// Adds v, labelled `label` (one bit, usually 1 << column). False if v was a member already: then `dependency()` is a
+  /// set of labels, including this one, whose vectors sum to zero.
   bool insert(uint64_t v, uint64_t label) {
     auto [rest, combo] = reduce(v);
     if (rest == 0) {

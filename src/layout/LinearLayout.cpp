@@ -25,7 +25,8 @@ Extents shapeOf(const LinearLayout &layout) {
   return shape;
 }
 
-LinearLayout::LinearLayout(const DimList &ins, const DimList &outs, span<const uint64_t> bases) : ins_(ins), outs_(outs) {
+LinearLayout::LinearLayout(const DimList &ins, const DimList &outs, span<const uint64_t> bases)
+    : ins_(ins), outs_(outs) {
   assert(ins.totalBits() == bases.size() && bases.size() <= kMaxInBits && outs.totalBits() < 64);
   count_ = static_cast<uint8_t>(bases.size());
   std::copy(bases.begin(), bases.end(), bases_.begin());
@@ -52,8 +53,12 @@ LinearLayout LinearLayout::tensor(const Extents &shape, std::initializer_list<Ba
 LinearLayout LinearLayout::sublayout(std::initializer_list<Dim> inDims, std::initializer_list<Dim> outDims) const {
   return sublayout(span(inDims.begin(), inDims.size()), span(outDims.begin(), outDims.size()));
 }
-LinearLayout LinearLayout::transposeIns(std::initializer_list<Dim> order) const { return transposeIns(span(order.begin(), order.size())); }
-LinearLayout LinearLayout::transposeOuts(std::initializer_list<Dim> order) const { return transposeOuts(span(order.begin(), order.size())); }
+LinearLayout LinearLayout::transposeIns(std::initializer_list<Dim> order) const {
+  return transposeIns(span(order.begin(), order.size()));
+}
+LinearLayout LinearLayout::transposeOuts(std::initializer_list<Dim> order) const {
+  return transposeOuts(span(order.begin(), order.size()));
+}
 
 LinearLayout LinearLayout::identity(int64_t size, Dim in, Dim out) { return strided(size, 1, in, out); }
 

@@ -1,16 +1,17 @@
 // A linear layout: which element of a tensor each place of the hardware holds, as a linear map over GF(2).
 //
-// Inputs are hardware indices (register, lane, warp, block; or the offset in a shared-memory buffer), outputs are tensor
-// coordinates. All sizes are powers of two, so indices are bit vectors; the map is given by the images of the single input
-// bits (its bases), and L(a ^ b) = L(a) ^ L(b). Example, the accumulator of mma.m16n8 (rows dim0, columns dim1):
+// Inputs are hardware indices (register, lane, warp, block; or the offset in a shared-memory buffer), outputs are
+// tensor coordinates. All sizes are powers of two, so indices are bit vectors; the map is given by the images of the
+// single input bits (its bases), and L(a ^ b) = L(a) ^ L(b). Example, the accumulator of mma.m16n8 (rows dim0, columns
+// dim1):
 //
 //   register: (0,1) (8,0)                 register bit 0 steps one column, bit 1 steps eight rows
 //   lane:     (0,2) (0,4) (1,0) (2,0) (4,0)
 //
 //   L(register 3, lane 5) = (0,1)^(8,0)^(0,2)^(1,0) = (9,3).
 //
-// A zero basis says that the bit changes nothing: both places hold the same element (broadcast). Swizzles are bases with
-// several coordinates: in a 128-byte swizzled bf16 tile, row 1 starts at element offset 72 = 64 ^ 8.
+// A zero basis says that the bit changes nothing: both places hold the same element (broadcast). Swizzles are bases
+// with several coordinates: in a 128-byte swizzled bf16 tile, row 1 starts at element offset 72 = 64 ^ 8.
 //
 // Why linear maps: composition is matrix product, "how do I get from layout A to layout B" is B^-1 A, contiguity and
 // bank conflicts are ranks, and every layout of the GPU (blocked, mma, wgmma, swizzled shared) is one of them.
@@ -30,7 +31,8 @@
 
 namespace tegula::layout {
 
-/// One row of a table of bases: the images of the bits of `in`, lowest bit first, each as tensor coordinates (dim0, dim1, ...).
+/// One row of a table of bases: the images of the bits of `in`, lowest bit first, each as tensor coordinates (dim0,
+/// dim1, ...).
 struct BasisRow {
   Dim in;
   std::vector<std::vector<int64_t>> images;
@@ -91,15 +93,16 @@ public:
   LinearLayout compose(const LinearLayout &outer) const;
   /// The inverse map; isInvertible() required.
   LinearLayout invert() const;
-  /// P from outputs to inputs with L(P(y)) = y for every y that L reaches. Among the preimages it takes the one that uses
-  /// the earliest input bits (registers before lanes before warps before blocks): redundant copies are never named.
+  /// P from outputs to inputs with L(P(y)) = y for every y that L reaches. Among the preimages it takes the one that
+  /// uses the earliest input bits (registers before lanes before warps before blocks): redundant copies are never
+  /// named.
   LinearLayout pseudoInvert() const;
-  /// C from the inputs of this to the inputs of `other` with other(C(x)) = this(x): "where does `other` keep what x holds
-  /// here". Needs image(this) within image(other). Where several solutions exist, an input bit is mapped to the bit of the
-  /// same name if that is one of them (data that is in place stays there), else to the earliest bits.
+  /// C from the inputs of this to the inputs of `other` with other(C(x)) = this(x): "where does `other` keep what x
+  /// holds here". Needs image(this) within image(other). Where several solutions exist, an input bit is mapped to the
+  /// bit of the same name if that is one of them (data that is in place stays there), else to the earliest bits.
   LinearLayout invertAndCompose(const LinearLayout &other) const;
-  /// Direct sum: inputs and outputs side by side. Dimensions of the same name are joined: this gets the low bits, `hi` the
-  /// high bits. Dimensions keep the order of this, new ones of `hi` follow.
+  /// Direct sum: inputs and outputs side by side. Dimensions of the same name are joined: this gets the low bits, `hi`
+  /// the high bits. Dimensions keep the order of this, new ones of `hi` follow.
   LinearLayout operator*(const LinearLayout &hi) const;
   LinearLayout &operator*=(const LinearLayout &hi) { return *this = *this * hi; }
   /// C with lo * C == this (up to the order of dimensions), if there is one: "this repeats the tile lo".
@@ -121,8 +124,8 @@ public:
   LinearLayout selectIn(Dim d, uint64_t mask) const;
   /// Drops the bits of d whose basis is zero (copies within d), renumbering the rest.
   LinearLayout removeZeroBases(Dim d) const;
-  /// True if d is both an input and an output and the map is the identity on it: bit i of d goes to bit i of d alone, and
-  /// no other input reaches d. (Both sizes must agree.) Dimensions that occur nowhere are trivial.
+  /// True if d is both an input and an output and the map is the identity on it: bit i of d goes to bit i of d alone,
+  /// and no other input reaches d. (Both sizes must agree.) Dimensions that occur nowhere are trivial.
   bool isTrivialOver(std::initializer_list<Dim> dims) const;
   /// The map without dimensions over which it is trivial; nothing if it is not.
   std::optional<LinearLayout> quotient(std::initializer_list<Dim> dims) const;
@@ -160,15 +163,17 @@ public:
   uint64_t freeMask() const;
   /// The part of freeMask() in d, as bits of d. A thread with (lane & freeMask(Lane)) == 0 holds the first copy.
   uint32_t freeMask(Dim d) const { return ins_.part(freeMask(), d); }
-  /// Flat inputs that span the kernel: the x with L(x) = 0, so x and y hold the same element iff x ^ y is in their span.
+  /// Flat inputs that span the kernel: the x with L(x) = 0, so x and y hold the same element iff x ^ y is in their
+  /// span.
   std::vector<uint64_t> kernel() const;
-  /// Bits of input d that step along output `out`, copies (freeMask) left out: `pure` ones change nothing else, `mixed` ones do.
-  /// Without mixed bits, a reduction along `out` combines exactly the places that differ in pure bits.
+  /// Bits of input d that step along output `out`, copies (freeMask) left out: `pure` ones change nothing else, `mixed`
+  /// ones do. Without mixed bits, a reduction along `out` combines exactly the places that differ in pure bits.
   struct AxisBits {
     uint32_t pure = 0, mixed = 0;
   };
   AxisBits axisBits(Dim d, Dim out) const;
-  /// Largest n such that input d's values 0 ... n-1 are consecutive in the flat output, starting anywhere a multiple of n:
+  /// Largest n such that input d's values 0 ... n-1 are consecutive in the flat output, starting anywhere a multiple of
+  /// n:
   /// the bases of d begin 1, 2, 4, ... and no other basis touches these bits.
   int64_t contiguous(Dim d) const;
 

@@ -63,8 +63,8 @@ using Axis = Fragment::Axis;
 /// Extent along an axis that each of `parts` warps (or warpgroups) owns, at least `atom`.
 int64_t share(int64_t extent, unsigned parts, int64_t atom) { return std::max(extent / parts, atom); }
 
-/// Rows beyond the 16 of one warp, then all warps over rows (m), columns and batches. `columnAxis`: the axis that warps of
-/// grid.n divide; its per-warp part is `columns`. A negative value: operand that all of them share.
+/// Rows beyond the 16 of one warp, then all warps over rows (m), columns and batches. `columnAxis`: the axis that warps
+/// of grid.n divide; its per-warp part is `columns`. A negative value: operand that all of them share.
 void spreadRows(Fragment &f, WarpGrid grid, bool warpgroup, int64_t columns) {
   int64_t atom = warpgroup ? 64 : 16;
   unsigned groups = warpgroup ? grid.m / 4 : grid.m;
@@ -93,7 +93,8 @@ LinearLayout accumulator(const Extents &shape, WarpGrid grid, bool warpgroup) {
   return f.take();
 }
 
-/// The contraction axis of an operand: `native` elements share a 32-bit register, a thread holds `width` consecutive ones.
+/// The contraction axis of an operand: `native` elements share a 32-bit register, a thread holds `width` consecutive
+/// ones.
 struct Contraction {
   int64_t native, width;
   Contraction(unsigned elemBits, unsigned kWidth) : native(std::max(1, 32 / static_cast<int>(elemBits))) {
@@ -150,7 +151,8 @@ LinearLayout mmaOperandB(const Extents &shape, WarpGrid grid, unsigned elemBits,
 
 LinearLayout fmaOperand(const LinearLayout &result, unsigned operand, int64_t k) {
   unsigned gone = shapeOf(result).rank() - (operand == 0 ? 1 : 2);
-  // Forget the other operand's axis (threads along it share the rows), then put k in its place, in the highest registers.
+  // Forget the other operand's axis (threads along it share the rows), then put k in its place, in the highest
+  // registers.
   return expandDims(slice(result, gone), gone) * LinearLayout::identity(k, Dim::Register, tensorDim(gone));
 }
 

@@ -12,7 +12,8 @@ constexpr Dim hardwareDims[] = {Dim::Register, Dim::Lane, Dim::Warp};
 class Dealer {
 public:
   Dealer(const Extents &shape, Threads t)
-      : shape_(shape), outs_(tensorDims(shape)), left_(Extents::filled(shape.rank(), 1)), lanes_(log2Exact(t.lanes)), warps_(log2Exact(t.warps)) {}
+      : shape_(shape), outs_(tensorDims(shape)), left_(Extents::filled(shape.rank(), 1)), lanes_(log2Exact(t.lanes)),
+        warps_(log2Exact(t.warps)) {}
 
   /// Up to `n` steps of the axis to registers, lanes or warps (whichever still have room).
   void give(Dim to, unsigned axis, unsigned n) {
@@ -36,8 +37,11 @@ public:
   }
 
 private:
-  bool hasRoom(Dim to) const { return to == Dim::Register || rows_[static_cast<unsigned>(to)].size() < (to == Dim::Lane ? lanes_ : warps_); }
-  static_assert(static_cast<unsigned>(Dim::Register) == 0 && static_cast<unsigned>(Dim::Lane) == 1 && static_cast<unsigned>(Dim::Warp) == 2);
+  bool hasRoom(Dim to) const {
+    return to == Dim::Register || rows_[static_cast<unsigned>(to)].size() < (to == Dim::Lane ? lanes_ : warps_);
+  }
+  static_assert(static_cast<unsigned>(Dim::Register) == 0 && static_cast<unsigned>(Dim::Lane) == 1 &&
+                static_cast<unsigned>(Dim::Warp) == 2);
 
   const Extents &shape_;
   DimList outs_;
@@ -76,7 +80,8 @@ LinearLayout dealtInBlocks(const Extents &shape, const Extents &order, int64_t v
   Dealer d(shape, threads);
   d.give(Dim::Register, fast, log2Exact(vec));
   d.give(Dim::Register, across, log2Exact(run));
-  // A run's place in its row of 128 bytes is the number of the run, exclusive-or the row's number modulo eight: of these three bits what a thread does not have of the row, and the rest of the run.
+  // A run's place in its row of 128 bytes is the number of the run, exclusive-or the row's number modulo eight: of
+  // these three bits what a thread does not have of the row, and the rest of the run.
   constexpr unsigned placeBits = 3;
   const unsigned ofRow = placeBits - std::min(placeBits, log2Exact(vec));
   d.give(Dim::Lane, fast, ofRow);

@@ -11,7 +11,8 @@ using namespace ir;
 namespace {
 
 bool isZero(const Value *v) {
-  return v->def && v->def->kind == OpKind::Const && (isFloat(v->type.elem) ? v->def->floatValue(1) == 0 : v->def->intValue(1) == 0);
+  return v->def && v->def->kind == OpKind::Const &&
+         (isFloat(v->type.elem) ? v->def->floatValue(1) == 0 : v->def->intValue(1) == 0);
 }
 
 /// Does a running sum come to `v` by elementwise operations, and nothing that is loaded?
@@ -23,7 +24,8 @@ bool isRunning(const Value *v, const Shape &shape, unsigned steps = 8) {
     return true;
   if (!op->has(traits::Elementwise) || !op->has(traits::Pure) || steps == 0)
     return false;
-  return std::any_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return isRunning(o, shape, steps - 1); });
+  return std::any_of(op->operands.begin(), op->operands.end(),
+                     [&](const Value *o) { return isRunning(o, shape, steps - 1); });
 }
 
 /// The dot that takes the place of an addition, and what widens its result between the two, or null.
@@ -38,12 +40,14 @@ Fold foldable(const Op &add, const Users &users) {
   for (size_t side : {1, 0}) {
     Op *dot = add.operands[side]->def, *widening = nullptr;
     const Value *sum = add.operands[1 - side];
-    if (dot && dot->kind == OpKind::FpExt && add.result()->type.elem == Elem::F32 && dot->operands[0]->type.elem == Elem::F16 && dot->parent == add.parent && users.only(dot->result()) == &add) {
+    if (dot && dot->kind == OpKind::FpExt && add.result()->type.elem == Elem::F32 &&
+        dot->operands[0]->type.elem == Elem::F16 && dot->parent == add.parent && users.only(dot->result()) == &add) {
       widening = dot;
       dot = widening->operands[0]->def;
     }
     const Op *user = widening ? widening : &add;
-    if (!dot || dot->kind != OpKind::Dot || dot->parent != add.parent || users.only(dot->result()) != user || sum == dot->result() || !isZero(dot->operands[2]))
+    if (!dot || dot->kind != OpKind::Dot || dot->parent != add.parent || users.only(dot->result()) != user ||
+        sum == dot->result() || !isZero(dot->operands[2]))
       continue;
     bool keepsBits = !isFp8(dot->operands[0]->type.elem) && !isFp8(dot->operands[1]->type.elem);
     if (isZero(sum) || (keepsBits && isRunning(sum, add.result()->type.shape)))
@@ -84,8 +88,11 @@ std::vector<Op *> dotsOfSum(const Op &loop, size_t i, const Users &users) {
   for (const Value *v = body.args[1 + i];;) {
     Op *user = users.only(v);
     if (user && user == yield)
-      return std::count(yield->operands.begin(), yield->operands.end(), v) == 1 && yield->operands[i] == v ? dots : std::vector<Op *>();
-    if (!user || user->kind != OpKind::Dot || user->parent != &body || std::count(user->operands.begin(), user->operands.end(), v) != 1 || user->operands[2] != v)
+      return std::count(yield->operands.begin(), yield->operands.end(), v) == 1 && yield->operands[i] == v
+                 ? dots
+                 : std::vector<Op *>();
+    if (!user || user->kind != OpKind::Dot || user->parent != &body ||
+        std::count(user->operands.begin(), user->operands.end(), v) != 1 || user->operands[2] != v)
       return {};
     dots.push_back(user);
     v = user->result();

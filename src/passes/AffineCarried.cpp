@@ -156,7 +156,7 @@ void AffineLoops::rewrite(Op &op, unsigned i, const std::vector<Step> &steps, st
   yield->operands[i] = advance(offset, steps);
   body.ops.push_back(yield);
 
-  // Behind the loop, the last value.
+  // After the loop, the last value.
   std::vector<Op *> before;
   before.swap(outer->ops);
   b_.setBlock(outer);

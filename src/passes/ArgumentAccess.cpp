@@ -1,5 +1,6 @@
-// One table says what a pointer is made from (Sources). baseArgument() follows it back from one pointer; kernelAccess() turns all of it round, once for a
-// function, and spreads every argument to the accesses that it reaches. Functions are looked at callees first.
+// One table says what a pointer is made from (Sources). baseArgument() follows it back from one pointer; kernelAccess()
+// turns all of it round, once for a function, and spreads every argument to the accesses that it reaches. Functions are
+// looked at callees first.
 #include "passes/ArgumentAccess.h"
 #include <algorithm>
 #include <unordered_map>
@@ -17,7 +18,12 @@ struct Sources {
 
 Sources sourcesOfResult(const Op &op, uint32_t index) {
   switch (op.kind) {
-  case OpKind::AddPtr: case OpKind::Bitcast: case OpKind::Splat: case OpKind::Unsplat: case OpKind::ExpandDims: case OpKind::Broadcast:
+  case OpKind::AddPtr:
+  case OpKind::Bitcast:
+  case OpKind::Splat:
+  case OpKind::Unsplat:
+  case OpKind::ExpandDims:
+  case OpKind::Broadcast:
   case OpKind::Reshape: case OpKind::Permute: case OpKind::Split: case OpKind::Convert:
     if (!op.operands[0]->type.isPtr)
       return {{}, false, true};
@@ -26,7 +32,7 @@ Sources sourcesOfResult(const Op &op, uint32_t index) {
     return {{op.operands[1], op.operands[2]}};
   case OpKind::For:
     return {{op.regions[0]->block->args[index + 1]}};
-  case OpKind::While: // leaves by its test, which passes the values on behind its condition
+  case OpKind::While: // leaves by its test, which passes the values on after its condition
     return {{op.regions[0]->block->terminator()->operands[index + 1]}};
   case OpKind::If: {
     Sources s;
@@ -207,7 +213,8 @@ int memoryOf(const Value *pointer) {
   if (!f.isKernel)
     return first([](const Value *a) { return a->type.isPtr; });
   const int32_t group = f.argInfo[base->index].overlap;
-  return group ? first([&](const Value *a) { return f.argInfo[a->index].overlap == group; }) : static_cast<int>(base->index);
+  return group ? first([&](const Value *a) { return f.argInfo[a->index].overlap == group; })
+               : static_cast<int>(base->index);
 }
 
 std::vector<ArgumentAccess> kernelAccess(const Module &m) {

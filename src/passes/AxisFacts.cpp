@@ -12,7 +12,8 @@ namespace {
 
 constexpr int64_t largest = int64_t(1) << 40; // "divisible by everything": zero
 
-/// Divisor of a constant: itself, or of what reaches `largest`, which would mean zero, its largest power of two below that.
+/// Divisor of a constant: itself, or of what reaches `largest`, which would mean zero, its largest power of two below
+/// that.
 int64_t divisorOf(int64_t c) {
   if (c == 0)
     return largest;
@@ -76,7 +77,9 @@ private:
   void hints(const Op &op, ValueFacts &f) const;
 
   const ValueFacts &of(const Value *v) const { return facts_.at(v); }
-  static ValueFacts nothing(const Type &t) { return {std::vector<AxisFact>(std::max(1u, t.shape.rank())), Sign::Unknown}; }
+  static ValueFacts nothing(const Type &t) {
+    return {std::vector<AxisFact>(std::max(1u, t.shape.rank())), Sign::Unknown};
+  }
   static int64_t extent(const Type &t, unsigned axis) { return t.isScalar() ? 1 : t.shape[axis]; }
   static Sign signIf(bool isNonNegative) { return isNonNegative ? Sign::NonNegative : Sign::Unknown; }
   static ValueFacts constant(const Type &t, int64_t c) {
@@ -149,7 +152,8 @@ void Analysis::visit(const Op &op) {
   }
 }
 
-/// Computed from arguments by what keeps extents positive: a number of parts, of a grid or of what is left for one of its programs.
+/// Computed from arguments by what keeps extents positive: a number of parts, of a grid or of what is left for one of
+/// its programs.
 static bool isExtent(const Value *v, unsigned depth = 8) {
   if (!v->def)
     return v->type.isScalar() && !v->block->parent->op;
@@ -157,12 +161,14 @@ static bool isExtent(const Value *v, unsigned depth = 8) {
     return *c >= 0;
   switch (v->def->kind) {
   case OpKind::Add: case OpKind::Mul: case OpKind::SDiv: case OpKind::SRem: case OpKind::SMin: case OpKind::SMax:
-    return depth && std::all_of(v->def->operands.begin(), v->def->operands.end(), [&](const Value *o) { return isExtent(o, depth - 1); });
+    return depth && std::all_of(v->def->operands.begin(), v->def->operands.end(),
+                                [&](const Value *o) { return isExtent(o, depth - 1); });
   default: return false;
   }
 }
 
-/// The sign of `v` in a product with `other`, or the minimum of both: pid * parts and min(pid, rest) say which parts are the program's.
+/// The sign of `v` in a product with `other`, or the minimum of both: pid * parts and min(pid, rest) say which parts
+/// are the program's.
 Sign Analysis::signBeside(const Value *v, const Value *other) const {
   bool isProgram = other->def && other->def->kind == OpKind::ProgramId;
   return std::max(of(v).sign, isProgram && isExtent(v) ? Sign::Taken : Sign::Unknown);
@@ -180,7 +186,9 @@ void Analysis::branch(const Value *condition, bool holds) {
   if (c->kind != OpKind::CmpI)
     return;
   const Value *a = c->operands[0], *b = c->operands[1];
-  auto note = [&](bool isLess, bool isStrict) { orders_.push_back(isLess ? Order{b, a, isStrict} : Order{a, b, isStrict}); };
+  auto note = [&](bool isLess, bool isStrict) {
+    orders_.push_back(isLess ? Order{b, a, isStrict} : Order{a, b, isStrict});
+  };
   switch (c->pred()) {
   case CmpPred::Slt: return note(holds, holds);
   case CmpPred::Sle: return note(holds, !holds);
@@ -216,23 +224,26 @@ static bool countsUp(const Op &loop, size_t i) {
     if (c->def->kind != OpKind::CmpI)
       return false;
     CmpPred p = c->def->pred();
-    return ((p == CmpPred::Slt || p == CmpPred::Sle) && c->def->operands[0] == v) || ((p == CmpPred::Sgt || p == CmpPred::Sge) && c->def->operands[1] == v);
+    return ((p == CmpPred::Slt || p == CmpPred::Sle) && c->def->operands[0] == v) ||
+           ((p == CmpPred::Sgt || p == CmpPred::Sge) && c->def->operands[1] == v);
   };
   const Op *next = body.terminator()->operands[i]->def;
   return head.terminator()->operands[i + 1] == v && next && next->kind == OpKind::Add &&
-         std::find(next->operands.begin(), next->operands.end(), body.args[i]) != next->operands.end() && isBelow(isBelow, head.terminator()->operands[0]);
+         std::find(next->operands.begin(), next->operands.end(), body.args[i]) != next->operands.end() &&
+         isBelow(isBelow, head.terminator()->operands[0]);
 }
 
-/// Rounds from optimistic to stable: what holds before the loop, met with what each iteration gives. A loop in a loop is
-/// visited once a round of the outer one; it goes on from where it was stable last, as the facts around it only get weaker.
-/// So a nest costs a few rounds a loop, not their product.
+/// Rounds from optimistic to stable: what holds before the loop, met with what each iteration gives. A loop in a loop
+/// is visited once a round of the outer one; it goes on from where it was stable last, as the facts around it only get
+/// weaker. So a nest costs a few rounds a loop, not their product.
 void Analysis::loop(const Op &op) {
   bool isFor = op.kind == OpKind::For;
   size_t first = isFor ? 3 : 0, n = op.results.size();
   const Block &head = *op.region(0), &body = *op.region(isFor ? 0 : 1);
   if (isFor) {
     ValueFacts iv = nothing(op.operands[0]->type);
-    iv.axes[0].divisibility = std::gcd(of(op.operands[0]).axes[0].divisibility, of(op.operands[2]).axes[0].divisibility);
+    iv.axes[0].divisibility =
+        std::gcd(of(op.operands[0]).axes[0].divisibility, of(op.operands[2]).axes[0].divisibility);
     iv.sign = op.reverse() ? Sign::Unknown : of(op.operands[0]).sign;
     facts_[head.args[0]] = iv;
   }
@@ -282,7 +293,9 @@ void Analysis::hints(const Op &op, ValueFacts &f) const {
     int64_t AxisFact::*member;
   };
   // Contiguity first: divisibility speaks of the groups that it makes.
-  static constexpr Hint table[] = {{attr::contiguity, &AxisFact::contiguity}, {attr::divisibility, &AxisFact::divisibility}, {attr::constancy, &AxisFact::constancy}};
+  static constexpr Hint table[] = {{attr::contiguity, &AxisFact::contiguity},
+                                   {attr::divisibility, &AxisFact::divisibility},
+                                   {attr::constancy, &AxisFact::constancy}};
   for (const Hint &h : table) {
     std::span<const int64_t> list = op.get(h.key);
     for (size_t d = 0; d < list.size() && d < f.axes.size(); ++d) {
@@ -339,13 +352,14 @@ ValueFacts Analysis::multiply(const Op &op) const {
   const ValueFacts &a = of(op.operands[0]), &b = of(op.operands[1]);
   ValueFacts f = uniform(op);
   for (unsigned d = 0; d < f.axes.size(); ++d)
-    f.axes[d].divisibility = std::max(product(a.divisorAt(d, 1), b.divisorAt(d, 1)), product(a.divisorOfAll(), b.divisorOfAll()));
+    f.axes[d].divisibility =
+        std::max(product(a.divisorAt(d, 1), b.divisorAt(d, 1)), product(a.divisorOfAll(), b.divisorOfAll()));
   f.sign = std::min(signBeside(op.operands[0], op.operands[1]), signBeside(op.operands[1], op.operands[0]));
   return f;
 }
 
-/// Divides x / n for all multiples x of `divisor`, if those are multiples of n too. Numbers that count from 2^n when they are negative keep
-/// powers of two alone.
+/// Divides x / n for all multiples x of `divisor`, if those are multiples of n too. Numbers that count from 2^n when
+/// they are negative keep powers of two alone.
 static int64_t divisorOfQuotient(int64_t divisor, int64_t n, bool isExact) {
   if (!isExact)
     divisor &= -divisor;
@@ -354,11 +368,12 @@ static int64_t divisorOfQuotient(int64_t divisor, int64_t n, bool isExact) {
   return divisor >= largest ? largest : divisor / n;
 }
 
-/// x / n and x % n: a group of g consecutive numbers that starts at a multiple of g lies between two multiples of n if g
-/// divides n. Signed division rounds toward zero, so there x must not be negative.
+/// x / n and x % n: a group of g consecutive numbers that starts at a multiple of g lies between two multiples of n if
+/// g divides n. Signed division rounds toward zero, so there x must not be negative.
 ValueFacts Analysis::divide(const Op &op) const {
   const ValueFacts &a = of(op.operands[0]), &b = of(op.operands[1]);
-  bool isSigned = op.kind == OpKind::SDiv || op.kind == OpKind::SRem, isRem = op.kind == OpKind::SRem || op.kind == OpKind::URem;
+  bool isSigned = op.kind == OpKind::SDiv || op.kind == OpKind::SRem,
+       isRem = op.kind == OpKind::SRem || op.kind == OpKind::URem;
   ValueFacts f = uniform(op);
   f.sign = a.sign; // quotients: extents that programs are counted by are taken to be positive
   for (unsigned d = 0; d < f.axes.size(); ++d) {
@@ -368,7 +383,8 @@ ValueFacts Analysis::divide(const Op &op) const {
       f.axes[d].divisibility = divisorOfQuotient(a.divisorAt(d, 1), *n, isSigned || a.isNonNegative());
     if (isSigned && a.sign == Sign::Unknown)
       continue;
-    int64_t g = std::gcd(std::gcd(a.axes[d].contiguity, a.axes[d].divisibility), std::gcd(b.divisorAt(d, 1), b.axes[d].constancy));
+    int64_t g = std::gcd(std::gcd(a.axes[d].contiguity, a.axes[d].divisibility),
+                         std::gcd(b.divisorAt(d, 1), b.axes[d].constancy));
     if (!isSigned) // negative numbers count from 2^n, which only powers of two divide
       g &= -g;
     if (!isRem)
@@ -421,7 +437,8 @@ ValueFacts Analysis::compare(const Op &op) const {
     return f;
   const ValueFacts &x = of(op.operands[below ? 0 : 1]), &n = of(op.operands[below ? 1 : 0]);
   for (unsigned d = 0; d < f.axes.size(); ++d) {
-    int64_t g = std::gcd(std::gcd(x.axes[d].contiguity, x.axes[d].divisibility), std::gcd(n.divisorAt(d, 1), n.axes[d].constancy));
+    int64_t g = std::gcd(std::gcd(x.axes[d].contiguity, x.axes[d].divisibility),
+                         std::gcd(n.divisorAt(d, 1), n.axes[d].constancy));
     if (p >= CmpPred::Ult)
       g &= -g;
     f.axes[d].constancy = std::max(f.axes[d].constancy, g);
@@ -477,9 +494,10 @@ ValueFacts Analysis::cast(const Op &op) const {
   return f;
 }
 
-/// Extents of 1 come and go. The other axes form runs, the shortest that have as many elements in the source as in the target: [4, 8] becomes [32], or
-/// [2, 16]. Both number the elements of a run with the last axis as the fastest, so the groups of the source's last axis are groups of the
-/// target's, cut to its extent. Equal elements that fill an axis are equal along the axis before, too.
+/// Extents of 1 come and go. The other axes form runs, the shortest that have as many elements in the source as in the
+/// target: [4, 8] becomes [32], or [2, 16]. Both number the elements of a run with the last axis as the fastest, so the
+/// groups of the source's last axis are groups of the target's, cut to its extent. Equal elements that fill an axis are
+/// equal along the axis before, too.
 ValueFacts Analysis::reshape(const Op &op) const {
   const Type &from = op.operands[0]->type, &to = op.result()->type;
   const ValueFacts &a = of(op.operands[0]);
@@ -549,7 +567,11 @@ ValueFacts Analysis::computePure(const Op &op) const {
   }
   case OpKind::CmpI: return compare(op);
   case OpKind::Select: return select(op);
-  case OpKind::SExt: case OpKind::ZExt: case OpKind::Trunc: case OpKind::IntToPtr: case OpKind::PtrToInt: return cast(op);
+  case OpKind::SExt:
+  case OpKind::ZExt:
+  case OpKind::Trunc:
+  case OpKind::IntToPtr:
+  case OpKind::PtrToInt: return cast(op);
   case OpKind::Bitcast: return t.isPtr ? cast(op) : uniform(op);
   case OpKind::Splat: {
     ValueFacts f = nothing(t);

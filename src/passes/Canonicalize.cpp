@@ -70,7 +70,8 @@ Value *ofBroadcasts(NodeMaker &mk, const Node &n) {
     else
       small.push_back(splat(mk, v->def->operands[0], v->type.withShape(shape)));
   }
-  return mk.make({OpKind::Broadcast, {mk.make({n.kind, std::move(small), n.type.withShape(shape), n.attrs})}, n.type, {}});
+  return mk.make(
+      {OpKind::Broadcast, {mk.make({n.kind, std::move(small), n.type.withShape(shape), n.attrs})}, n.type, {}});
 }
 
 bool isConstant(const Value *v) { return v->def && v->def->kind == OpKind::Const; }
@@ -83,7 +84,8 @@ CmpPred swapped(CmpPred p) {
 
 /// Constants to the right.
 void orderOperands(Node &n) {
-  if (n.operands.size() != 2 || !isConstant(n.operands[0]) || isConstant(n.operands[1]) || !n.operands[0]->type.isIntLike())
+  if (n.operands.size() != 2 || !isConstant(n.operands[0]) || isConstant(n.operands[1]) ||
+      !n.operands[0]->type.isIntLike())
     return;
   if (n.kind == OpKind::CmpI) {
     for (Attr &a : n.attrs)
@@ -103,7 +105,10 @@ Value *ofConstants(NodeMaker &mk, const Node &n) {
   if (!c)
     return nullptr;
   if (n.kind == OpKind::Sub && n.type.elem != Elem::I1)
-    return mk.make({OpKind::Add, {n.operands[0], mk.constInt(n.type, static_cast<int64_t>(-static_cast<uint64_t>(*c)))}, n.type, n.attrs});
+    return mk.make({OpKind::Add,
+                    {n.operands[0], mk.constInt(n.type, static_cast<int64_t>(-static_cast<uint64_t>(*c)))},
+                    n.type,
+                    n.attrs});
   Op *inner = defOf(n.operands[0], n.kind);
   std::optional<int64_t> c1 = inner && inner->operands.size() == 2 ? constantInt(inner->operands[1]) : std::nullopt;
   if (!c1)
@@ -111,7 +116,10 @@ Value *ofConstants(NodeMaker &mk, const Node &n) {
   switch (n.kind) {
   case OpKind::Add: case OpKind::Mul: case OpKind::And: case OpKind::Or: case OpKind::Xor:
   case OpKind::SMin: case OpKind::SMax: case OpKind::UMin: case OpKind::UMax:
-    return mk.make({n.kind, {inner->operands[0], mk.make({n.kind, {inner->operands[1], n.operands[1]}, n.type, {}})}, n.type, n.attrs});
+    return mk.make({n.kind,
+                    {inner->operands[0], mk.make({n.kind, {inner->operands[1], n.operands[1]}, n.type, {}})},
+                    n.type,
+                    n.attrs});
   default: return nullptr;
   }
 }
@@ -125,10 +133,12 @@ Value *ofPointerConstants(NodeMaker &mk, const Node &n) {
   if (!c || !c1)
     return nullptr;
   int64_t sum = static_cast<int64_t>(static_cast<uint64_t>(*c) + static_cast<uint64_t>(*c1));
-  return mk.make({OpKind::AddPtr, {inner->operands[0], mk.constInt(n.operands[1]->type.withElem(Elem::I64), sum)}, n.type, {}});
+  return mk.make(
+      {OpKind::AddPtr, {inner->operands[0], mk.constInt(n.operands[1]->type.withElem(Elem::I64), sum)}, n.type, {}});
 }
 
-/// The narrower integers that `v` extends by `extension`, at the shape of `v`, also where a broadcast or a splat is in between; null if there are none.
+/// The narrower integers that `v` extends by `extension`, at the shape of `v`, also where a broadcast or a splat is in
+/// between; null if there are none.
 Value *narrowOf(NodeMaker &mk, Value *v, OpKind extension) {
   Op *wide = defOf(v, OpKind::Broadcast);
   if (!wide)
@@ -142,12 +152,15 @@ Value *narrowOf(NodeMaker &mk, Value *v, OpKind extension) {
 
 /// Counts programs or positions, so it is not the least number of its type, whose quotient by -1 needs more bits.
 bool isCount(const Value *v) {
-  while (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Broadcast || v->def->kind == OpKind::ExpandDims || v->def->kind == OpKind::Reshape))
+  while (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Broadcast ||
+                    v->def->kind == OpKind::ExpandDims || v->def->kind == OpKind::Reshape))
     v = v->def->operands[0];
-  return v->def && (v->def->kind == OpKind::ProgramId || v->def->kind == OpKind::NumPrograms || v->def->kind == OpKind::Range);
+  return v->def &&
+         (v->def->kind == OpKind::ProgramId || v->def->kind == OpKind::NumPrograms || v->def->kind == OpKind::Range);
 }
 
-/// sext a / sext b -> sext (a / b), and of remainders: `program_id(0).to(int64) // n`. A division in 64 bits takes four times as long on a GPU.
+/// sext a / sext b -> sext (a / b), and of remainders: `program_id(0).to(int64) // n`. A division in 64 bits takes four
+/// times as long on a GPU.
 Value *ofExtendedQuotients(NodeMaker &mk, const Node &n) {
   if ((n.kind != OpKind::SDiv && n.kind != OpKind::SRem) || ir::bitWidth(n.type.elem) != 64)
     return nullptr;
@@ -162,21 +175,26 @@ Value *ofExtendedQuotients(NodeMaker &mk, const Node &n) {
   return mk.make({OpKind::SExt, {mk.make({n.kind, {a, b}, a->type, n.attrs})}, n.type, {}});
 }
 
-/// sext a & c -> zext a & c, where c has no bit that the extension makes: entries of a table of narrow integers, of which fields are taken. The sign takes an instruction on a GPU.
+/// sext a & c -> zext a & c, where c has no bit that the extension makes: entries of a table of narrow integers, of
+/// which fields are taken. The sign takes an instruction on a GPU.
 Value *ofMaskedExtension(NodeMaker &mk, const Node &n) {
   const Op *extends = n.kind == OpKind::And ? defOf(n.operands[0], OpKind::SExt) : nullptr;
   const std::optional<int64_t> c = extends ? constantInt(n.operands[1]) : std::nullopt;
-  if (!c || *c < 0 || static_cast<unsigned>(std::bit_width(static_cast<uint64_t>(*c))) > ir::bitWidth(extends->operands[0]->type.elem))
+  if (!c || *c < 0 ||
+      static_cast<unsigned>(std::bit_width(static_cast<uint64_t>(*c))) > ir::bitWidth(extends->operands[0]->type.elem))
     return nullptr;
-  return mk.make({n.kind, {mk.make({OpKind::ZExt, {extends->operands[0]}, n.type, {}}), n.operands[1]}, n.type, n.attrs});
+  return mk.make(
+      {n.kind, {mk.make({OpKind::ZExt, {extends->operands[0]}, n.type, {}}), n.operands[1]}, n.type, n.attrs});
 }
 
-/// Of comparisons in 64 bits, which take two registers and two instructions an element on a GPU and half of a CPU's lanes:
+/// Of comparisons in 64 bits, which take two registers and two instructions an element on a GPU and half of a CPU's
+/// lanes:
 ///   ext a == ext b  ->  a == b          and ordered, if the comparison and the extension are both signed or both not
 ///   ext a == b      ->  ((a ^ trunc b) | rest) == 0, where b is one number or a broadcast, and rest is 1 where trunc changes it
 /// The second is how a position is compared with a label, which libraries keep in 64 bits.
 Value *ofExtended(NodeMaker &mk, const Node &n) {
-  if (n.kind != OpKind::CmpI || !n.type.isTensor() || n.operands[0]->type.isPtr || ir::bitWidth(n.operands[0]->type.elem) != 64)
+  if (n.kind != OpKind::CmpI || !n.type.isTensor() || n.operands[0]->type.isPtr ||
+      ir::bitWidth(n.operands[0]->type.elem) != 64)
     return nullptr;
   CmpPred pred = CmpPred::Eq;
   for (const Attr &a : n.attrs)
@@ -204,12 +222,19 @@ Value *ofExtended(NodeMaker &mk, const Node &n) {
       if (!isUniform(other) && !isBroadcast)
         continue;
       Value *few = isBroadcast ? other->def->operands[0] : uniformScalar(mk, other);
-      auto atShape = [&](Value *v) { return mk.make({isBroadcast ? OpKind::Broadcast : OpKind::Splat, {v}, v->type.withShape(n.type.shape), {}}); };
+      auto atShape = [&](Value *v) {
+        return mk.make({isBroadcast ? OpKind::Broadcast : OpKind::Splat, {v}, v->type.withShape(n.type.shape), {}});
+      };
       Value *cut = mk.make({OpKind::Trunc, {few}, few->type.withElem(a->type.elem), {}});
-      Value *isCut = mk.make({n.kind, {mk.make({extension, {cut}, few->type, {}}), few}, few->type.withElem(Elem::I1), {{attr::pred, static_cast<int64_t>(CmpPred::Ne)}}});
+      Value *isCut = mk.make({n.kind,
+                              {mk.make({extension, {cut}, few->type, {}}), few},
+                              few->type.withElem(Elem::I1),
+                              {{attr::pred, static_cast<int64_t>(CmpPred::Ne)}}});
       Value *rest = mk.make({OpKind::ZExt, {isCut}, cut->type, {}});
-      // Not a second condition beside the comparison: with one, assemblers run out of predicates and wait for each load before the next one.
-      Value *difference = mk.make({OpKind::Or, {mk.make({OpKind::Xor, {a, atShape(cut)}, a->type, {}}), atShape(rest)}, a->type, {}});
+      // Not a second condition beside the comparison: with one, assemblers run out of predicates and wait for each load
+      // before the next one.
+      Value *difference =
+          mk.make({OpKind::Or, {mk.make({OpKind::Xor, {a, atShape(cut)}, a->type, {}}), atShape(rest)}, a->type, {}});
       return mk.make({n.kind, {difference, mk.constInt(a->type, 0)}, n.type, n.attrs});
     }
   return nullptr;
@@ -226,13 +251,15 @@ bool isNonNegative(const Value *v, unsigned depth = 3) {
     std::optional<double> c = constantFloat(v);
     return c && *c >= 0;
   }
-  case OpKind::FAdd: case OpKind::FMul: return isNonNegative(op->operands[0], depth - 1) && isNonNegative(op->operands[1], depth - 1);
+  case OpKind::FAdd:
+  case OpKind::FMul: return isNonNegative(op->operands[0], depth - 1) && isNonNegative(op->operands[1], depth - 1);
   case OpKind::Splat: case OpKind::Broadcast: case OpKind::FpExt: return isNonNegative(op->operands[0], depth - 1);
   default: return false;
   }
 }
 
-/// Conversions to integers truncate, so what truncates in front of them is left out (it takes as long as the conversion on a GPU):
+/// Conversions to integers truncate, so what truncates before them is left out (it takes as long as the conversion on a
+/// GPU):
 ///   fptosi (floor x)                  ->  fptosi x,              where x is not negative
 ///   fptosi (floor x, of y's sign)     ->  fptosi (x, of y's sign)        libdevice.round(y).to(tl.int8)
 Value *ofTruncated(NodeMaker &mk, const Node &n) {
@@ -294,8 +321,8 @@ Value *ofShapes(NodeMaker &mk, const Node &n) {
     return nullptr;
   const Op &inner = *x->def;
   if (n.kind == OpKind::Unsplat) {
-    bool keepsElement = inner.kind == OpKind::ExpandDims || inner.kind == OpKind::Reshape || inner.kind == OpKind::Broadcast ||
-                        inner.kind == OpKind::Permute;
+    bool keepsElement = inner.kind == OpKind::ExpandDims || inner.kind == OpKind::Reshape ||
+                        inner.kind == OpKind::Broadcast || inner.kind == OpKind::Permute;
     return keepsElement ? mk.make({OpKind::Unsplat, {inner.operands[0]}, n.type, {}}) : nullptr;
   }
   if (inner.kind == OpKind::Splat)

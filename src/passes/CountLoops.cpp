@@ -16,12 +16,14 @@ struct Count {
   int64_t step = 0;
 };
 
-/// What the counter is behind an iteration, less what it was.
+/// What the counter is after an iteration, less what it was.
 std::optional<int64_t> stepOf(const Value *next, const Value *counter) {
   const Op *op = next->def;
   if (!op || op->kind != OpKind::Add)
     return std::nullopt;
-  return op->operands[0] == counter ? constantInt(op->operands[1]) : op->operands[1] == counter ? constantInt(op->operands[0]) : std::nullopt;
+  return op->operands[0] == counter   ? constantInt(op->operands[1])
+         : op->operands[1] == counter ? constantInt(op->operands[0])
+                                      : std::nullopt;
 }
 
 std::optional<Count> countOf(const Op &loop) {
@@ -29,14 +31,16 @@ std::optional<Count> countOf(const Op &loop) {
   if (test.ops.size() != 2 || test.ops[0]->kind != OpKind::CmpI)
     return std::nullopt;
   const Op &compare = *test.ops[0], &condition = *test.terminator();
-  if (condition.operands[0] != compare.result() || !std::equal(test.args.begin(), test.args.end(), condition.operands.begin() + 1, condition.operands.end()))
+  if (condition.operands[0] != compare.result() ||
+      !std::equal(test.args.begin(), test.args.end(), condition.operands.begin() + 1, condition.operands.end()))
     return std::nullopt;
   const bool isSwapped = compare.pred() == CmpPred::Sgt;
   if (!isSwapped && compare.pred() != CmpPred::Slt)
     return std::nullopt;
   const Value *counter = compare.operands[isSwapped];
   Value *end = compare.operands[!isSwapped];
-  if (counter->def || counter->block != &test || end->block == &test || !counter->type.isScalar() || (counter->type.elem != Elem::I32 && counter->type.elem != Elem::I64))
+  if (counter->def || counter->block != &test || end->block == &test || !counter->type.isScalar() ||
+      (counter->type.elem != Elem::I32 && counter->type.elem != Elem::I64))
     return std::nullopt;
   const std::optional<int64_t> step = stepOf(body.terminator()->operands[counter->index], body.args[counter->index]);
   return step && *step > 0 ? std::optional(Count{counter->index, end, *step}) : std::nullopt;
@@ -75,7 +79,8 @@ private:
     for (size_t i = 0; i < loop.results.size(); ++i)
       if (i != count.carried || !users_.of(loop.results[i]).empty())
         carried.push_back(i);
-    std::vector<Value *> operands{loop.operands[count.carried], count.end, b_.constInt(loop.operands[count.carried]->type, count.step)};
+    std::vector<Value *> operands{loop.operands[count.carried], count.end,
+                                  b_.constInt(loop.operands[count.carried]->type, count.step)};
     std::vector<Type> types;
     for (size_t i : carried) {
       operands.push_back(loop.operands[i]);

@@ -1,5 +1,5 @@
-// What an operation does beside computing its results. The table of traits speaks of the operation alone; these functions
-// look into its regions too: a `reduce` that prints in its region is not pure.
+// What an operation does beside computing its results. The table of traits speaks of the operation alone; these
+// functions look into its regions too: a `reduce` that prints in its region is not pure.
 #pragma once
 #include "ir/Ir.h"
 
@@ -7,7 +7,8 @@ namespace tegula {
 
 /// Memory may have changed after it: stores, atomics, barriers, calls. Printing and assertions change none.
 bool writesMemory(const ir::Op &op);
-/// May go away if no result is used. Loads may unless volatile; a `while` that reads memory may not (it may be waiting).
+/// May go away if no result is used. Loads may unless volatile; a `while` that reads memory may not (it may be
+/// waiting).
 bool isRemovable(const ir::Op &op);
 /// Computes its results from its operands and nothing else: may be moved, merged with an equal one, removed.
 bool isPure(const ir::Op &op);
@@ -22,7 +23,8 @@ inline ir::Value *resolve(ir::Value *v) {
   return v;
 }
 
-/// Takes result or carried value `i` out of a For, While or If: operand, region arguments, yields, result. Nothing may use it.
+/// Takes result or carried value `i` out of a For, While or If: operand, region arguments, yields, result. Nothing may
+/// use it.
 void eraseCarried(ir::Op &op, unsigned i);
 
 } // namespace tegula

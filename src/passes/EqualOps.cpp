@@ -44,7 +44,8 @@ bool sameValue(const AttrValue &a, const AttrValue &b) {
 }
 
 bool sameOp(const Op &a, const Op &b) {
-  if (a.kind != b.kind || a.operands != b.operands || a.attrs.size() != b.attrs.size() || a.results.size() != b.results.size())
+  if (a.kind != b.kind || a.operands != b.operands || a.attrs.size() != b.attrs.size() ||
+      a.results.size() != b.results.size())
     return false;
   for (size_t i = 0; i < a.results.size(); ++i)
     if (a.results[i]->type != b.results[i]->type)

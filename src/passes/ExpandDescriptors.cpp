@@ -28,14 +28,17 @@ bool hasDescriptor(const Block &b) {
 
 class Expander {
 public:
-  /// `lifted`: the target is asked about what it made. Before anything else changes, as the target may look at what is around an access.
-  Expander(Module &m, Function &f, KeepDescriptor keep, const void *target, LiftedBases &lifted) : m_(m), f_(f), b_(m), facts_(f) {
+  /// `lifted`: the target is asked about what it made. Before anything else changes, as the target may look at what is
+  /// around an access.
+  Expander(Module &m, Function &f, KeepDescriptor keep, const void *target, LiftedBases &lifted)
+      : m_(m), f_(f), b_(m), facts_(f) {
     if (!keep)
       return;
     decide(*f.block(), keep, target);
     if (!lifted.any())
       return;
-    lifted.keepOnly([&](const Op &op, unsigned dims) { return kept_.contains(&op) && LiftedBases::isExact(op, dims, facts_); });
+    lifted.keepOnly(
+        [&](const Op &op, unsigned dims) { return kept_.contains(&op) && LiftedBases::isExact(op, dims, facts_); });
     kept_.clear();
     decide(*f.block(), keep, target);
   }
@@ -97,7 +100,8 @@ Value *Expander::start(const DescAccess &a) {
     bool leading = d + 1 < a.rank();
     if (leading && constantInt(step) != 0) {
       Value *operands[] = {p, step};
-      p = b_.create(OpKind::AddPtr, operands, {&p->type, 1}, {{attr::divisibility, std::vector<int64_t>{rowBytes}}})->result();
+      p = b_.create(OpKind::AddPtr, operands, {&p->type, 1}, {{attr::divisibility, std::vector<int64_t>{rowBytes}}})
+              ->result();
     } else {
       p = b_.addPtr(p, step);
     }
@@ -133,7 +137,8 @@ Value *Expander::mask(const DescAccess &a) {
   Value *all = nullptr;
   for (unsigned d = 0; d < a.rank(); ++d) {
     const Shape line{a.block[d]};
-    Value *index = d == 0 && a.hasRows() ? a.offsets[0] : b_.binary(OpKind::Add, b_.splat(a.offsets[d], line), b_.range(0, line[0]));
+    Value *index = d == 0 && a.hasRows() ? a.offsets[0]
+                                         : b_.binary(OpKind::Add, b_.splat(a.offsets[d], line), b_.range(0, line[0]));
     CmpPred below = facts_.of(a.offsets[d]).isNonNegative() ? CmpPred::Slt : CmpPred::Ult;
     Value *inside = along(b_.cmp(below, index, b_.splat(a.extents[d], line)), d, a.block);
     all = all ? b_.binary(OpKind::And, all, inside) : inside;
@@ -141,11 +146,14 @@ Value *Expander::mask(const DescAccess &a) {
   return all;
 }
 
-/// One descriptor at every execution, and offsets that are multiples of the block: two executions touch the same elements or disjoint ones.
+/// One descriptor at every execution, and offsets that are multiples of the block: two executions touch the same
+/// elements or disjoint ones.
 bool Expander::isTiled(const DescAccess &a) const {
   if (a.hasRows())
     return false;
-  auto isFixed = [&](const Value *v) { return v->def ? v->def->parent == f_.block() || constantInt(v) : v->block == f_.block(); };
+  auto isFixed = [&](const Value *v) {
+    return v->def ? v->def->parent == f_.block() || constantInt(v) : v->block == f_.block();
+  };
   for (unsigned d = 0; d < a.rank(); ++d)
     if (!isFixed(a.extents[d]) || !isFixed(a.strides[d]) || facts_.of(a.offsets[d]).axes[0].divisibility % a.block[d])
       return false;

@@ -15,13 +15,16 @@ using Sample = std::array<uint64_t, 4>; // bits of value, index, value, index
 
 /// Only comparisons of two values or of two indices (also of one with itself), logic on their results, and choices.
 bool dependsOnOrderAlone(const Block &body) {
-  auto isArgument = [&](const Value *v, uint32_t index) { return !v->def && v->block == &body && v->index % 2 == index; };
+  auto isArgument = [&](const Value *v, uint32_t index) {
+    return !v->def && v->block == &body && v->index % 2 == index;
+  };
   return std::all_of(body.ops.begin(), body.ops.end() - 1, [&](const Op *op) {
     switch (op->kind) {
     case OpKind::CmpF:
       return isArgument(op->operands[0], 0) && isArgument(op->operands[1], 0);
     case OpKind::CmpI:
-      return (isArgument(op->operands[0], 0) && isArgument(op->operands[1], 0)) || (isArgument(op->operands[0], 1) && isArgument(op->operands[1], 1));
+      return (isArgument(op->operands[0], 0) && isArgument(op->operands[1], 0)) ||
+             (isArgument(op->operands[0], 1) && isArgument(op->operands[1], 1));
     case OpKind::And:
     case OpKind::Or:
     case OpKind::Xor:
@@ -71,15 +74,20 @@ bool chooses(const Block &body, Elem value, Elem index, const ArgExtremum &x) {
   // Numbers of both signs tell signed from unsigned comparisons; a second NaN tells which of two was taken.
   std::vector<uint64_t> values;
   if (isFloat(value))
-    values = {encodeFloat(value, 1.0L), encodeFloat(value, -2.0L), encodeFloat(value, 0.0L), encodeFloat(value, std::nan(""))};
+    values = {encodeFloat(value, 1.0L), encodeFloat(value, -2.0L), encodeFloat(value, 0.0L),
+              encodeFloat(value, std::nan(""))};
   else
     values = {1, 2, elemMask(value)};
   const std::vector<uint64_t> indices = {0, 1, elemMask(index)};
   auto isNan = [&](uint64_t v) { return isFloat(value) && std::isnan(decodeFloat(value, v)); };
   auto less = [&](uint64_t a, uint64_t b) {
-    return isFloat(value) ? decodeFloat(value, a) < decodeFloat(value, b) : x.isSigned ? signExtend(value, a) < signExtend(value, b) : a < b;
+    return isFloat(value) ? decodeFloat(value, a) < decodeFloat(value, b)
+           : x.isSigned   ? signExtend(value, a) < signExtend(value, b)
+                          : a < b;
   };
-  auto beats = [&](uint64_t a, uint64_t b) { return isNan(b) ? !isNan(a) : !isNan(a) && (x.isMax ? less(b, a) : less(a, b)); };
+  auto beats = [&](uint64_t a, uint64_t b) {
+    return isNan(b) ? !isNan(a) : !isNan(a) && (x.isMax ? less(b, a) : less(a, b));
+  };
   for (uint64_t a : values)
     for (uint64_t b : values) {
       std::optional<bool> tie; // who wins one, whatever the indices are
@@ -90,10 +98,11 @@ bool chooses(const Block &body, Elem value, Elem index, const ArgExtremum &x) {
             return false;
           std::pair first(a, i), second(b, j);
           bool isFirst = *got == first, isSecond = *got == second;
+          const bool isEither = isFirst || isSecond;
           bool isRight = beats(a, b)                                   ? isFirst
                          : beats(b, a)                                 ? isSecond
-                         : i == j                                      ? isFirst || isSecond
-                         : x.anyIndex                                  ? (isFirst || isSecond) && tie.value_or(isFirst) == isFirst
+                         : i == j                                      ? isEither
+                         : x.anyIndex                                  ? isEither && tie.value_or(isFirst) == isFirst
                          : signExtend(index, i) < signExtend(index, j) ? isFirst
                                                                        : isSecond;
           if (!isRight)
@@ -107,14 +116,17 @@ bool chooses(const Block &body, Elem value, Elem index, const ArgExtremum &x) {
 
 } // namespace
 
-bool choosesByOrder(const Op &reduce) { return reduce.kind == OpKind::Reduce && reduce.operands.size() == 2 && dependsOnOrderAlone(*reduce.region(0)); }
+bool choosesByOrder(const Op &reduce) {
+  return reduce.kind == OpKind::Reduce && reduce.operands.size() == 2 && dependsOnOrderAlone(*reduce.region(0));
+}
 
 std::optional<ArgExtremum> argExtremum(const Op &reduce) {
   if (reduce.kind != OpKind::Reduce || reduce.operands.size() != 2)
     return std::nullopt;
   const Block &body = *reduce.region(0);
   Elem value = reduce.operands[0]->type.elem, index = reduce.operands[1]->type.elem;
-  if (reduce.operands[0]->type.isPtr || reduce.operands[1]->type.isPtr || (index != Elem::I32 && index != Elem::I64) || value == Elem::I1 || isFp8(value) || !dependsOnOrderAlone(body))
+  if (reduce.operands[0]->type.isPtr || reduce.operands[1]->type.isPtr || (index != Elem::I32 && index != Elem::I64) ||
+      value == Elem::I1 || isFp8(value) || !dependsOnOrderAlone(body))
     return std::nullopt;
   for (bool anyIndex : {false, true})
     for (bool isMax : {true, false})
@@ -129,8 +141,10 @@ std::optional<OpKind> onlyOperation(const Op &reduce) {
   if (reduce.operands.size() != 1 || body.ops.size() != 2)
     return std::nullopt;
   const Op &op = *body.ops[0];
-  bool isOfBoth = op.operands.size() == 2 && op.operands[0] != op.operands[1] && !op.operands[0]->def && !op.operands[1]->def;
-  return isOfBoth && op.results.size() == 1 && body.terminator()->operands[0] == op.result() ? std::optional(op.kind) : std::nullopt;
+  bool isOfBoth =
+      op.operands.size() == 2 && op.operands[0] != op.operands[1] && !op.operands[0]->def && !op.operands[1]->def;
+  return isOfBoth && op.results.size() == 1 && body.terminator()->operands[0] == op.result() ? std::optional(op.kind)
+                                                                                             : std::nullopt;
 }
 
 } // namespace tegula

@@ -43,12 +43,14 @@ private:
   Maybe counter(const Op &loop, unsigned depth);
   static Maybe sum(Interval a, Interval b) {
     Interval r;
-    return __builtin_add_overflow(a.least, b.least, &r.least) || __builtin_add_overflow(a.most, b.most, &r.most) ? Maybe() : Maybe(r);
+    return __builtin_add_overflow(a.least, b.least, &r.least) || __builtin_add_overflow(a.most, b.most, &r.most)
+               ? Maybe()
+               : Maybe(r);
   }
   static Maybe product(Interval a, Interval b) {
     int64_t p[4];
-    if (__builtin_mul_overflow(a.least, b.least, &p[0]) || __builtin_mul_overflow(a.least, b.most, &p[1]) || __builtin_mul_overflow(a.most, b.least, &p[2]) ||
-        __builtin_mul_overflow(a.most, b.most, &p[3]))
+    if (__builtin_mul_overflow(a.least, b.least, &p[0]) || __builtin_mul_overflow(a.least, b.most, &p[1]) ||
+        __builtin_mul_overflow(a.most, b.least, &p[2]) || __builtin_mul_overflow(a.most, b.most, &p[3]))
       return std::nullopt;
     return Interval{*std::min_element(p, p + 4), *std::max_element(p, p + 4)};
   }
@@ -64,7 +66,9 @@ Maybe Ranges::counter(const Op &loop, unsigned depth) {
     return std::nullopt;
   Interval r{from->least, to->most - 1};
   if (from->least == from->most && to->least == to->most)
-    r.most = from->least + static_cast<int64_t>((static_cast<uint64_t>(r.most) - static_cast<uint64_t>(from->least)) / static_cast<uint64_t>(*step)) * *step;
+    r.most = from->least + static_cast<int64_t>((static_cast<uint64_t>(r.most) - static_cast<uint64_t>(from->least)) /
+                                                static_cast<uint64_t>(*step)) *
+                               *step;
   return r;
 }
 
@@ -156,7 +160,8 @@ std::optional<bool> decided(CmpPred pred, Interval a, Interval b) {
     return either(a.least >= b.most, a.most < b.least);
   case CmpPred::Eq:
   case CmpPred::Ne: {
-    const bool apart = a.most < b.least || b.most < a.least, same = a.least == a.most && b.least == b.most && a.least == b.least;
+    const bool apart = a.most < b.least || b.most < a.least,
+               same = a.least == a.most && b.least == b.most && a.least == b.least;
     return pred == CmpPred::Eq ? either(same, apart) : either(apart, same);
   }
   default:
@@ -193,7 +198,8 @@ std::vector<unsigned> narrowOperands(const Op &op, Ranges &ranges) {
   if (op.kind != OpKind::Reduce)
     return out;
   const std::optional<OpKind> only = onlyOperation(op);
-  if (!choosesByOrder(op) && only != OpKind::SMin && only != OpKind::SMax && only != OpKind::UMin && only != OpKind::UMax)
+  if (!choosesByOrder(op) && only != OpKind::SMin && only != OpKind::SMax && only != OpKind::UMin &&
+      only != OpKind::UMax)
     return out;
   for (unsigned k = 0; k < op.operands.size(); ++k)
     if (op.operands[k]->type.elem == Elem::I64 && !op.operands[k]->type.isPtr) {

@@ -10,12 +10,20 @@ namespace {
 
 bool isLoop(const Op &op) { return op.kind == OpKind::For || op.kind == OpKind::While; }
 
-/// What a loop around so many others may not lose: scalars, addresses and offsets, if they are cheap to make. They would be alive in all of the loops, and register allocation takes
-/// values times blocks.
+/// What a loop around so many others may not lose: scalars, addresses and offsets, if they are cheap to make. They
+/// would be alive in all of the loops, and register allocation takes values times blocks.
 constexpr unsigned manyLoops = 64;
 bool isCheap(const Op &op) {
   switch (op.kind) {
-  case OpKind::SDiv: case OpKind::UDiv: case OpKind::SRem: case OpKind::URem: case OpKind::FDiv: case OpKind::FRem: case OpKind::Gather: case OpKind::Exchange: case OpKind::Histogram:
+  case OpKind::SDiv:
+  case OpKind::UDiv:
+  case OpKind::SRem:
+  case OpKind::URem:
+  case OpKind::FDiv:
+  case OpKind::FRem:
+  case OpKind::Gather:
+  case OpKind::Exchange:
+  case OpKind::Histogram:
   case OpKind::Dot: case OpKind::Asm: case OpKind::Convert: case OpKind::ClusterGather: case OpKind::ToShared:
     return false;
   default: {

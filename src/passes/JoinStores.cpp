@@ -27,9 +27,11 @@ void addConditions(Value *mask, std::vector<Value *> &out) {
 }
 
 CmpPred opposite(CmpPred p) {
-  constexpr std::pair<CmpPred, CmpPred> pairs[] = {{CmpPred::Eq, CmpPred::Ne}, {CmpPred::Slt, CmpPred::Sge}, {CmpPred::Sle, CmpPred::Sgt}, {CmpPred::Ult, CmpPred::Uge}, {CmpPred::Ule, CmpPred::Ugt},
-                                                   {CmpPred::Oeq, CmpPred::Une}, {CmpPred::One, CmpPred::Ueq}, {CmpPred::Olt, CmpPred::FUge}, {CmpPred::Ole, CmpPred::FUgt}, {CmpPred::Ogt, CmpPred::FUle},
-                                                   {CmpPred::Oge, CmpPred::FUlt}, {CmpPred::Ord, CmpPred::Uno}};
+  constexpr std::pair<CmpPred, CmpPred> pairs[] = {
+      {CmpPred::Eq, CmpPred::Ne},    {CmpPred::Slt, CmpPred::Sge},  {CmpPred::Sle, CmpPred::Sgt},
+      {CmpPred::Ult, CmpPred::Uge},  {CmpPred::Ule, CmpPred::Ugt},  {CmpPred::Oeq, CmpPred::Une},
+      {CmpPred::One, CmpPred::Ueq},  {CmpPred::Olt, CmpPred::FUge}, {CmpPred::Ole, CmpPred::FUgt},
+      {CmpPred::Ogt, CmpPred::FUle}, {CmpPred::Oge, CmpPred::FUlt}, {CmpPred::Ord, CmpPred::Uno}};
   for (const auto &[a, b] : pairs)
     if (p == a || p == b)
       return p == a ? b : a;
@@ -38,14 +40,17 @@ CmpPred opposite(CmpPred p) {
 
 bool isNot(const Value *a, const Value *b) {
   const Op *op = a->def;
-  const auto flips = [&](size_t from, size_t by) { return op->operands[from] == b && constantInt(op->operands[by]).value_or(0) != 0; };
+  const auto flips = [&](size_t from, size_t by) {
+    return op->operands[from] == b && constantInt(op->operands[by]).value_or(0) != 0;
+  };
   return op && op->kind == OpKind::Xor && (flips(0, 1) || flips(1, 0));
 }
 
 bool areOpposite(const Value *a, const Value *b) {
   if (isNot(a, b) || isNot(b, a))
     return true;
-  const bool areComparisons = a->def && b->def && a->def->kind == b->def->kind && (a->def->kind == OpKind::CmpI || a->def->kind == OpKind::CmpF);
+  const bool areComparisons = a->def && b->def && a->def->kind == b->def->kind &&
+                              (a->def->kind == OpKind::CmpI || a->def->kind == OpKind::CmpF);
   return areComparisons && a->def->operands == b->def->operands && a->def->pred() == opposite(b->def->pred());
 }
 
@@ -58,13 +63,16 @@ bool isByPosition(const Value *address, unsigned steps = 24) {
     return false;
   switch (op->kind) {
   case OpKind::Range: case OpKind::Const: return true;
-  case OpKind::AddPtr: case OpKind::Add: case OpKind::Sub: case OpKind::Mul: case OpKind::Shl: case OpKind::SExt: case OpKind::ZExt: case OpKind::Splat: case OpKind::Broadcast: case OpKind::ExpandDims: case OpKind::Reshape: case OpKind::Permute:
+  case OpKind::AddPtr: case OpKind::Add: case OpKind::Sub: case OpKind::Mul: case OpKind::Shl: case OpKind::SExt:
+  case OpKind::ZExt: case OpKind::Splat: case OpKind::Broadcast: case OpKind::ExpandDims: case OpKind::Reshape:
+  case OpKind::Permute:
     return steps && std::ranges::all_of(op->operands, [&](const Value *v) { return isByPosition(v, steps - 1); });
   default: return false;
   }
 }
 
-/// As far as the steps along axes tell, does each element have an address of its own? Steps of one unit, constants or multiples of one scalar, must not reach over each other.
+/// As far as the steps along axes tell, does each element have an address of its own? Steps of one unit, constants or
+/// multiples of one scalar, must not reach over each other.
 bool areApart(const Value *address) {
   const UniformSteps steps = uniformSteps(address, /*narrow=*/true);
   std::map<const Value *, std::vector<std::pair<uint64_t, uint64_t>>> byUnit; // step, extent
@@ -130,7 +138,8 @@ void visit(Module &m, Block &b) {
       b.ops.push_back(op);
       continue;
     }
-    if (first && first->operands[0] == op->operands[0] && first->attrs == op->attrs && isByPosition(op->operands[0]) && areApart(op->operands[0]))
+    if (first && first->operands[0] == op->operands[0] && first->attrs == op->attrs && isByPosition(op->operands[0]) &&
+        areApart(op->operands[0]))
       if (const std::optional<Joined> j = joined(*first, *op)) {
         builder.setLoc(op->loc);
         builder.setInlinedAt(op->inlinedAt);

@@ -43,7 +43,8 @@ int32_t LaunchNumbers::of(const Value *v, unsigned depth) {
 }
 
 int32_t LaunchNumbers::tripsOf(const Op &loop) {
-  const int32_t from = of(loop.operands[0], 0), to = from < 0 ? -1 : of(loop.operands[1], 0), step = to < 0 ? -1 : of(loop.operands[2], 0);
+  const int32_t from = of(loop.operands[0], 0), to = from < 0 ? -1 : of(loop.operands[1], 0),
+                step = to < 0 ? -1 : of(loop.operands[2], 0);
   return step < 0 ? -1 : add(Kind::Trips, 0, from, to, step);
 }
 

@@ -1,4 +1,5 @@
-// Numbers that a launch knows, as expressions over its arguments (support/LaunchForms.h): how often a loop runs whose bounds are made of them.
+// Numbers that a launch knows, as expressions over its arguments (support/LaunchForms.h): how often a loop runs whose
+// bounds are made of them.
 //
 //   range(0, cdiv(n, 1024))                        Trips(0, (n + 1023) / 1024, 1)
 //   range(pid, rows, num_programs)                 Trips(0, rows, programs): that of program 0

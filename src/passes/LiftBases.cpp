@@ -36,7 +36,8 @@ bool LiftedBases::summands(Value *offset, const Block &entry, std::vector<Summan
   return true;
 }
 
-/// More than `number` can be, where it is not negative: how many programs there are, what it is a remainder of. Values in front of the function, so that equal accesses share a map.
+/// More than `number` can be, where it is not negative: how many programs there are, what it is a remainder of. Values
+/// before the function, so that equal accesses share a map.
 Value *LiftedBases::extentOf(Value *number, Function &f) {
   Builder b(m_);
   auto once = [&](int kind, int64_t what, auto make) {
@@ -52,7 +53,9 @@ Value *LiftedBases::extentOf(Value *number, Function &f) {
   };
   for (const Op *op = number->def; op; op = op->operands[0]->def) {
     if (op->kind == OpKind::ProgramId)
-      return once(0, op->axis(), [&] { return b.create1(OpKind::NumPrograms, {}, Type::scalar(Elem::I32), {{attr::axis, op->axis()}}); });
+      return once(0, op->axis(), [&] {
+        return b.create1(OpKind::NumPrograms, {}, Type::scalar(Elem::I32), {{attr::axis, op->axis()}});
+      });
     if (op->kind == OpKind::SRem && !op->operands[1]->def && op->operands[1]->block == f.block())
       return op->operands[1];
     if (op->kind != OpKind::SDiv && op->kind != OpKind::SRem)
@@ -61,7 +64,7 @@ Value *LiftedBases::extentOf(Value *number, Function &f) {
   return once(1, 0, [&] { return b.constI32(std::numeric_limits<int32_t>::max()); });
 }
 
-/// In 64 bits, in front of the function.
+/// In 64 bits, before the function.
 Value *LiftedBases::strideOf(Value *stride) {
   if (stride->type.elem == Elem::I64 && !stride->def)
     return stride;
@@ -72,7 +75,9 @@ Value *LiftedBases::strideOf(Value *stride) {
   Builder b(m_);
   Block front;
   b.setBlock(&front);
-  wide = constantInt(narrow) ? b.constI64(*constantInt(narrow)) : narrow->type.elem == Elem::I64 ? narrow : b.cast(OpKind::SExt, narrow, Elem::I64);
+  wide = constantInt(narrow)              ? b.constI64(*constantInt(narrow))
+         : narrow->type.elem == Elem::I64 ? narrow
+                                          : b.cast(OpKind::SExt, narrow, Elem::I64);
   for (Op *op : front.ops)
     prefix_.push_back(op);
   return wide;
@@ -98,7 +103,8 @@ void LiftedBases::liftIn(Block &block, Function &f) {
           return false;
         base = base->def->operands[0];
       }
-      return !a.hasRows() && !base->def && base->block == f.block() && !sum.empty() && sum.size() + a.rank() <= mostDims;
+      return !a.hasRows() && !base->def && base->block == f.block() && !sum.empty() &&
+             sum.size() + a.rank() <= mostDims;
     };
     if (!hasForm()) {
       block.ops.push_back(op);
@@ -175,8 +181,10 @@ bool LiftedBases::isExact(const Op &op, unsigned dims, const AxisFacts &facts) {
     const Value *number = a.offsets[d];
     // No map has an extent below 1, so an argument that is an extent divides as a positive number.
     const Op *div = number->def && number->def->kind == OpKind::SDiv ? number->def : nullptr;
-    bool isQuotient = div && facts.of(div->operands[0]).isNonNegative() && std::find(leading.begin(), leading.end(), div->operands[1]) != leading.end();
-    if ((!facts.of(number).isNonNegative() && !isQuotient) || facts.of(a.strides[d]).axes[0].divisibility * bytes % 16 != 0)
+    bool isQuotient = div && facts.of(div->operands[0]).isNonNegative() &&
+                      std::find(leading.begin(), leading.end(), div->operands[1]) != leading.end();
+    if ((!facts.of(number).isNonNegative() && !isQuotient) ||
+        facts.of(a.strides[d]).axes[0].divisibility * bytes % 16 != 0)
       return false;
   }
   return true;

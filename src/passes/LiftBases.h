@@ -5,9 +5,11 @@
 //     =>  %y = desc_load %K, %heads, %batches, %rows, %cols, %sh, %sb, %srow, 1, %head, %batch, %i, %j : tensor<1x1x64x128>
 //         %x = reshape %y
 //
-// A kernel that makes a descriptor for its batch and head (tl.make_tensor_descriptor(k_ptr + batch * stride + head * stride, ...)) has a base that no launch knows. Triton writes such a
-// descriptor to global memory in each program. Where each summand is a number of the program times one that the launch knows, one tensor map of higher rank serves all programs, and its
-// coordinates say which matrix is meant. The bounds of the leading dimensions are not checked by anybody: each is at least what the number can be.
+// A kernel that makes a descriptor for its batch and head (tl.make_tensor_descriptor(k_ptr + batch * stride + head *
+// stride, ...)) has a base that no launch knows. Triton writes such a descriptor to global memory in each program.
+// Where each summand is a number of the program times one that the launch knows, one tensor map of higher rank serves
+// all programs, and its coordinates say which matrix is meant. The bounds of the leading dimensions are not checked by
+// anybody: each is at least what the number can be.
 #pragma once
 #include "passes/AxisFacts.h"
 #include <functional>
@@ -23,7 +25,8 @@ public:
   void lift(ir::Function &f);
   /// Takes back those of which `keep` says no; `dims`: how many leading dimensions the lifted access has got.
   void keepOnly(const std::function<bool(const ir::Op &op, unsigned dims)> &keep);
-  /// Do the leading coordinates and strides of a lifted access mean what the base meant? Coordinates that are not negative, strides that are multiples of 16 bytes.
+  /// Do the leading coordinates and strides of a lifted access mean what the base meant? Coordinates that are not
+  /// negative, strides that are multiples of 16 bytes.
   static bool isExact(const ir::Op &op, unsigned dims, const AxisFacts &facts);
   bool any() const { return !lifted_.empty(); }
 
@@ -45,7 +48,7 @@ private:
 
   ir::Module &m_;
   std::vector<Lifted> lifted_;
-  std::vector<ir::Op *> prefix_;                                     // what stands in front of the function
+  std::vector<ir::Op *> prefix_;                                     // what stands before the function
   std::map<std::pair<int, int64_t>, ir::Value *> made_;              // by what they are
   std::map<ir::Value *, ir::Value *> wide_;                          // strides in 64 bits
 };

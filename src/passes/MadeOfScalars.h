@@ -1,4 +1,5 @@
-// Which tiles are made of ranges, constants and scalars alone: each thread computes its elements where they are used, and no register need hold them.
+// Which tiles are made of ranges, constants and scalars alone: each thread computes its elements where they are used,
+// and no register need hold them.
 #pragma once
 #include "ir/Ir.h"
 #include <algorithm>
@@ -6,7 +7,8 @@
 
 namespace tegula {
 
-/// Remembers what it was asked; valid as long as the operations it was asked about stay as they are. Arguments of blocks and loops are tiles of their own.
+/// Remembers what it was asked; valid as long as the operations it was asked about stay as they are. Arguments of
+/// blocks and loops are tiles of their own.
 class MadeOfScalars {
 public:
   /// True of scalars, too. Linear in the operations that `v` is made of, once for each.
@@ -19,8 +21,10 @@ public:
     if (!isNew)
       return it->second;
     const ir::Op &op = *v->def;
-    const bool is = op.kind == ir::OpKind::Range || op.kind == ir::OpKind::Const || op.kind == ir::OpKind::Poison || op.kind == ir::OpKind::Splat ||
-                    ((op.has(ir::traits::Elementwise) || op.has(ir::traits::Shape)) && std::ranges::all_of(op.operands, [&](const ir::Value *x) { return (*this)(x); }));
+    const bool is = op.kind == ir::OpKind::Range || op.kind == ir::OpKind::Const || op.kind == ir::OpKind::Poison ||
+                    op.kind == ir::OpKind::Splat ||
+                    ((op.has(ir::traits::Elementwise) || op.has(ir::traits::Shape)) &&
+                     std::ranges::all_of(op.operands, [&](const ir::Value *x) { return (*this)(x); }));
     return known_[v] = is;
   }
 

@@ -13,7 +13,9 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::infinity();
 constexpr unsigned depth = 8;     // operations in a row
-constexpr double rounding = 1.01; // more than what rounds up in an operation of any type of 8 bits of precision or more; narrower ones are not asked about
+// more than what rounds up in an operation of any type of 8 bits of precision or more; narrower ones are not asked
+// about
+constexpr double rounding = 1.01;
 
 double bound(const Value *v, unsigned left) {
   if (std::optional<double> c = constantFloat(v))
@@ -50,7 +52,14 @@ double bound(const Value *v, unsigned left) {
   case OpKind::FpTrunc:
     most = of(0);
     break;
-  case OpKind::FNeg: case OpKind::FAbs: case OpKind::FpExt: case OpKind::Splat: case OpKind::Unsplat: case OpKind::ExpandDims: case OpKind::Broadcast: case OpKind::Reshape:
+  case OpKind::FNeg:
+  case OpKind::FAbs:
+  case OpKind::FpExt:
+  case OpKind::Splat:
+  case OpKind::Unsplat:
+  case OpKind::ExpandDims:
+  case OpKind::Broadcast:
+  case OpKind::Reshape:
   case OpKind::Permute: case OpKind::Split: case OpKind::Convert:
     return of(0);
   default:

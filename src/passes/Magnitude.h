@@ -8,7 +8,8 @@
 
 namespace tegula {
 
-/// Every element that is a number is at most so large, without sign; infinity: nothing is known. Elements may be NaN or infinite. Looks at a bounded number of operations.
+/// Every element that is a number is at most so large, without sign; infinity: nothing is known. Elements may be NaN or
+/// infinite. Looks at a bounded number of operations.
 double magnitude(const ir::Value *v);
 
 } // namespace tegula

@@ -21,7 +21,9 @@ static void replace(const ir::Block &b, const std::unordered_map<const Value *, 
 /// Of pointers that overlap, those that nobody writes through are as good as apart.
 static void leaveWritten(ir::Function &f, const std::vector<ArgumentAccess> &access) {
   std::unordered_map<int32_t, bool> written;
-  auto groupOf = [&](size_t i) { return f.argInfo[f.argInfo[i].sameAs >= 0 ? static_cast<size_t>(f.argInfo[i].sameAs) : i].overlap; };
+  auto groupOf = [&](size_t i) {
+    return f.argInfo[f.argInfo[i].sameAs >= 0 ? static_cast<size_t>(f.argInfo[i].sameAs) : i].overlap;
+  };
   for (size_t i = 0; i < f.argInfo.size(); ++i)
     written[groupOf(i)] |= access[i].writes;
   for (ArgInfo &a : f.argInfo)
@@ -31,7 +33,8 @@ static void leaveWritten(ir::Function &f, const std::vector<ArgumentAccess> &acc
 
 void mergeArguments(ir::Module &m) {
   ir::Function *f = m.kernel();
-  if (!f || std::ranges::none_of(f->argInfo, [](const ArgInfo &a) { return a.overlap || (a.sameAs >= 0 && a.access < 0); }))
+  if (!f ||
+      std::ranges::none_of(f->argInfo, [](const ArgInfo &a) { return a.overlap || (a.sameAs >= 0 && a.access < 0); }))
     return;
   const std::vector<ArgumentAccess> access = kernelAccess(m);
   leaveWritten(*f, access);

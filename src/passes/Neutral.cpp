@@ -19,7 +19,9 @@ static Value *neutral(Builder &b, const Op &combination, const Type &t) {
   case OpKind::Mul: return b.constInt(t, 1);
   case OpKind::And:
   case OpKind::UMin: return b.constInt(t, -1);
-  case OpKind::SMin: return b.constInt(t, least == std::numeric_limits<int64_t>::min() ? std::numeric_limits<int64_t>::max() : -least - 1);
+  case OpKind::SMin:
+    return b.constInt(t,
+                      least == std::numeric_limits<int64_t>::min() ? std::numeric_limits<int64_t>::max() : -least - 1);
   case OpKind::SMax: return b.constInt(t, least);
   default: break;
   }
@@ -39,8 +41,9 @@ static Value *neutral(Builder &b, const Op &combination, const Type &t) {
 /// The operation by which two values are combined; null if it takes several.
 static const Op *onlyCombination(const Block &body) {
   const Op *only = body.ops.size() == 2 ? body.ops[0] : nullptr;
-  bool combinesBoth = only && body.ops[1]->operands == only->results && only->operands.size() == 2 && only->operands[0]->def == nullptr &&
-                      only->operands[1]->def == nullptr && only->operands[0] != only->operands[1] && only->operands[0]->block == &body &&
+  bool combinesBoth = only && body.ops[1]->operands == only->results && only->operands.size() == 2 &&
+                      only->operands[0]->def == nullptr && only->operands[1]->def == nullptr &&
+                      only->operands[0] != only->operands[1] && only->operands[0]->block == &body &&
                       only->operands[1]->block == &body;
   return combinesBoth ? only : nullptr;
 }

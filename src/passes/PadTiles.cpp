@@ -39,8 +39,8 @@ bool isRefused(const Op &op) {
   return (op.has(traits::Reads) || op.has(traits::Writes)) && !op.maskAt() && op.kind != OpKind::Call;
 }
 
-/// Each extent that is a power of two goes into the one before: extents that agree then are the same elements in the same places, before and
-/// after padding.
+/// Each extent that is a power of two goes into the one before: extents that agree then are the same elements in the
+/// same places, before and after padding.
 std::vector<int64_t> normalForm(const Shape &s) {
   std::vector<int64_t> out{1};
   for (int64_t d : s)
@@ -231,7 +231,8 @@ void Padder::dot(Op &op) {
 /// Becomes a reshape of a gather of a reshape: on the way the tile is a line in memory order.
 void Padder::reshape(Op &op) {
   Value *x = op.operands[0];
-  const Shape from = oddShape(x) ? *oddShape(x) : x->type.shape, to = oddShape(op.result()) ? *oddShape(op.result()) : op.result()->type.shape;
+  const Shape from = oddShape(x) ? *oddShape(x) : x->type.shape,
+              to = oddShape(op.result()) ? *oddShape(op.result()) : op.result()->type.shape;
   if ((!oddShape(x) && !oddShape(op.result())) || normalForm(from) == normalForm(to))
     return;
   const Shape paddedFrom = paddedShape(from), paddedTo = paddedShape(to);
@@ -255,7 +256,7 @@ void Padder::reshape(Op &op) {
   op.attrs.clear();
 }
 
-/// Becomes a gather from the two padded tiles one behind the other.
+/// Becomes a gather from the two padded tiles one after the other.
 void Padder::cat(Op &op) {
   unsigned axis = static_cast<unsigned>(op.axis());
   if (!isOddAlong(op.operands[0], axis))
@@ -265,7 +266,8 @@ void Padder::cat(Op &op) {
   assert(t.shape[axis] == 2 * padded && "twice an extent has twice its power of two");
   Value *both = b_.create(OpKind::Cat, op.operands, {&t, 1}, {{attr::axis, axis}})->result();
   Value *i = b_.range(0, 2 * padded);
-  Value *second = b_.binary(OpKind::And, b_.binary(OpKind::Add, i, b_.constInt(i->type, padded - n)), b_.constInt(i->type, 2 * padded - 1));
+  Value *second = b_.binary(OpKind::And, b_.binary(OpKind::Add, i, b_.constInt(i->type, padded - n)),
+                            b_.constInt(i->type, 2 * padded - 1));
   Value *index = b_.select(b_.cmp(CmpPred::Slt, i, b_.constInt(i->type, n)), i, second);
   op.kind = OpKind::Gather;
   op.operands = {both, along(index, axis, t.shape)};

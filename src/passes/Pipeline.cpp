@@ -22,14 +22,17 @@ constexpr PassEntry passes[] = {
     {"merge-arguments", mergeArguments, "has one argument stand for all that are the same address"},
     {"inline-calls", inlineCalls, "replaces calls by the bodies of their callees"},
     {"pad-tiles", padTiles, "gives tiles extents that are powers of two"},
-    {"simplify", [](ir::Module &m) { simplify(m); }, "folds, canonicalizes, merges equal operations, straightens control flow"},
+    {"simplify", [](ir::Module &m) { simplify(m); },
+     "folds, canonicalizes, merges equal operations, straightens control flow"},
     {"remove-dead", removeDead, "removes what has no influence"},
     {"count-loops", countLoops, "turns `while` loops that count into `for` loops"},
-    {"expand-descriptors", expandDescriptors, "turns accesses through tensor descriptors into loads, stores and atomics"},
+    {"expand-descriptors", expandDescriptors,
+     "turns accesses through tensor descriptors into loads, stores and atomics"},
     {"widen-offsets", widenOffsets, "computes offsets and masks of accesses in 64 bits"},
     {"widen-narrowed-offsets", widenNarrowedOffsets, "does so for pointers that were cast to smaller elements"},
     {"affine-carried", affineCarried, "turns carried tensors of addresses into a start and a scalar offset"},
-    {"fold-comparisons", [](ir::Module &m) { foldComparisons(m); }, "answers comparisons whose operands' ranges tell the result"},
+    {"fold-comparisons", [](ir::Module &m) { foldComparisons(m); },
+     "answers comparisons whose operands' ranges tell the result"},
     {"hoist-invariants", hoistInvariants, "moves pure operations out of loops"},
     {"accumulate-dots", accumulateDots, "adds dots to running sums by their accumulators"},
     {"join-stores", joinStores, "stores once what two stores write to the same addresses"},
@@ -50,12 +53,15 @@ bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const i
   if (!run("merge-arguments") || !run("inline-calls") || !run("pad-tiles") || !run("simplify") || !run("count-loops"))
     return false;
   bool hasDescriptors = false;
-  if (!runner.run("expand-descriptors", [&](ir::Module &x) { hasDescriptors = expandDescriptors(x, keep, target); }) || (hasDescriptors && !run("simplify")))
+  if (!runner.run("expand-descriptors", [&](ir::Module &x) { hasDescriptors = expandDescriptors(x, keep, target); }) ||
+      (hasDescriptors && !run("simplify")))
     return false;
   if (widen && !(run(widen) && run("simplify")))
     return false;
   bool hasFolded = false;
-  if (!run("affine-carried") || !run("simplify") || !runner.run("fold-comparisons", [&](ir::Module &x) { hasFolded = foldComparisons(x); }) || (hasFolded && !run("simplify")))
+  if (!run("affine-carried") || !run("simplify") ||
+      !runner.run("fold-comparisons", [&](ir::Module &x) { hasFolded = foldComparisons(x); }) ||
+      (hasFolded && !run("simplify")))
     return false;
   return run("hoist-invariants") && run("accumulate-dots") && run("join-stores") && run("simplify");
 }

@@ -4,8 +4,8 @@
 //   inlineCalls      everything after looks at one function at a time
 //   padTiles         everything after sees extents that are powers of two
 //   simplify         what sema leaves: constants, copies, branches on compile-time values; small IR for the rest
-//   expandDescriptors  behind the first simplify, before what moves addresses; simplify again if there were any
-//   widenOffsets     for launches with large tensors, and for accesses through pointers cast to smaller elements; behind what makes addresses, before what moves them; simplify again
+//   expandDescriptors  after the first simplify, before what moves addresses; simplify again if there were any
+//   widenOffsets     for launches with large tensors, and for accesses through pointers cast to smaller elements; after what makes addresses, before what moves them; simplify again
 //   affineCarried    wants canonical offsets (splats as splats) and no dead carried values
 //   simplify         merges the new scalar inductions, folds the splats they made
 //   hoistInvariants  after merging, so that one copy moves; after affineCarried, whose steps it moves
@@ -21,12 +21,15 @@
 namespace tegula {
 
 void runPipeline(ir::Module &m);
-/// The same for a target that has instructions for some accesses through descriptors. False if `verifier` refused what a pass made of the
-/// module: no further pass has seen it. `wide`: some tensor may have bigTensorElements or more, see WidenOffsets.h.
-bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target = nullptr, const ir::StageVerifier &verifier = {}, bool wide = false);
+/// The same for a target that has instructions for some accesses through descriptors. False if `verifier` refused what
+/// a pass made of the module: no further pass has seen it. `wide`: some tensor may have bigTensorElements or more, see
+/// WidenOffsets.h.
+bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target = nullptr,
+                 const ir::StageVerifier &verifier = {}, bool wide = false);
 
-/// Runs passes on a module, one by one, and verifies it after each. What a pass that breaks a rule had before it is made from a copy of the module as it was
-/// at the beginning, by the passes that came first: so only verified compilations pay for it, and they pay a copy.
+/// Runs passes on a module, one by one, and verifies it after each. What a pass that breaks a rule had before it is
+/// made from a copy of the module as it was at the beginning, by the passes that came first: so only verified
+/// compilations pay for it, and they pay a copy.
 class PassRunner {
 public:
   PassRunner(ir::Module &m, const ir::StageVerifier &verifier);

@@ -16,14 +16,19 @@ using namespace ir;
 
 namespace {
 
-bool isView(const Op *op) { return op && (op->kind == OpKind::Splat || op->kind == OpKind::ExpandDims || op->kind == OpKind::Broadcast); }
-bool isMinusInfinity(const Value *v) { return constantFloat(behindSpreads(v)) == -std::numeric_limits<double>::infinity(); }
+bool isView(const Op *op) {
+  return op && (op->kind == OpKind::Splat || op->kind == OpKind::ExpandDims || op->kind == OpKind::Broadcast);
+}
+bool isMinusInfinity(const Value *v) {
+  return constantFloat(behindSpreads(v)) == -std::numeric_limits<double>::infinity();
+}
 bool isExponential(const Op &op) { return op.kind == OpKind::Exp || op.kind == OpKind::Exp2; }
 
 /// One maximum and its sums.
 class SumsOfTop {
 public:
-  SumsOfTop(const Op &loop, const Users &users, size_t top) : loop_(loop), body_(*loop.region(0)), users_(users), top_(top), old_(body_.args[1 + top]) {}
+  SumsOfTop(const Op &loop, const Users &users, size_t top)
+      : loop_(loop), body_(*loop.region(0)), users_(users), top_(top), old_(body_.args[1 + top]) {}
 
   void find(std::vector<CarriedRole> &roles) {
     if (old_->type.elem != Elem::F32 || !isMaximum())
@@ -35,7 +40,14 @@ public:
       return;
     roles[top_] = {.kind = CarriedRole::Kind::Top, .combine = kind_, .isGuarded = sums_.front().isGuarded()};
     for (const Sum &s : sums_)
-      roles[s.number] = {.kind = CarriedRole::Kind::Scaled, .combine = OpKind::FAdd, .startsOnce = true, .top = top_, .scale = s.scale, .factor = s.factor, .isWeighted = s.isWeighted, .isGuarded = s.isGuarded()};
+      roles[s.number] = {.kind = CarriedRole::Kind::Scaled,
+                         .combine = OpKind::FAdd,
+                         .startsOnce = true,
+                         .top = top_,
+                         .scale = s.scale,
+                         .factor = s.factor,
+                         .isWeighted = s.isWeighted,
+                         .isGuarded = s.isGuarded()};
   }
 
 private:
@@ -43,7 +55,8 @@ private:
     size_t number;
     const Op *scale = nullptr; // the exponential
     std::optional<double> factor;
-    std::optional<double> scaled, added; // what the sum is multiplied by, and what an element adds, where the maximum is -inf; nullopt: NaN
+    // what the sum is multiplied by, and what an element adds, where the maximum is -inf; nullopt: NaN
+    std::optional<double> scaled, added;
     bool isWeighted = false;
     bool isGuarded() const { return scaled && added; }
   };
@@ -61,7 +74,7 @@ private:
   const Op *in(const Value *v) const { return v->def && v->def->parent == &body_ ? v->def : nullptr; }
   const Op *in(const Value *v, OpKind kind) const { return in(v) && v->def->kind == kind ? v->def : nullptr; }
   void allow(const Op *op) { allowed_.insert(op); }
-  /// Views and what is behind them.
+  /// Views and what is after them.
   const Value *through(const Value *v) {
     for (; isView(in(v)); v = v->def->operands[0]) {
       allow(v->def);
@@ -108,7 +121,8 @@ private:
       allowMaximum(now);
       kind_ = both->kind;
       elements_ = both->a == old_ ? both->b : both->a;
-      if (const Op *reduce = elements_->def; reduce && reduce->kind == OpKind::Reduce && maximumOfElements(*reduce) == kind_) {
+      if (const Op *reduce = elements_->def;
+          reduce && reduce->kind == OpKind::Reduce && maximumOfElements(*reduce) == kind_) {
         elements_ = reduce->operands[0];
         along(reduce->axis());
       }
@@ -120,7 +134,8 @@ private:
   void allowMaximum(const Value *v) {
     allow(v->def);
     if (v->def->kind == OpKind::Select)
-      for (const Op *op : {v->def->operands[0]->def, v->def->operands[0]->def->operands[0]->def, v->def->operands[0]->def->operands[1]->def})
+      for (const Op *op : {v->def->operands[0]->def, v->def->operands[0]->def->operands[0]->def,
+                           v->def->operands[0]->def->operands[1]->def})
         allow(op);
   }
 
@@ -150,7 +165,8 @@ private:
     if (!when)
       return std::nullopt;
     allow(select);
-    return *when ? Guarded{select->operands[2], select->operands[1]} : Guarded{select->operands[1], select->operands[2]};
+    return *when ? Guarded{select->operands[2], select->operands[1]}
+                 : Guarded{select->operands[1], select->operands[2]};
   }
 
   /// exp(factor * (from - now)), with or without guards.
@@ -166,7 +182,9 @@ private:
     r.exponential = in(v);
     if (!r.exponential || !isExponential(*r.exponential))
       return std::nullopt;
-    const auto exponentialOf = [&](double x) { return r.exponential->kind == OpKind::Exp ? std::exp(x) : std::exp2(x); };
+    const auto exponentialOf = [&](double x) {
+      return r.exponential->kind == OpKind::Exp ? std::exp(x) : std::exp2(x);
+    };
     v = r.exponential->operands[0];
     std::vector<const Op *> on{r.exponential};
     if (const Op *product = in(v, OpKind::FMul))
@@ -259,7 +277,8 @@ private:
   /// An exponential relative to the maximum, also under masks and times something else; none is larger than 1.
   bool addsExponential(const Value *v, Sum &s, std::vector<const Value *> &masks) {
     if (const std::optional<Relative> r = relative(v)) {
-      if (r->exponential->kind != s.scale->kind || r->factor != s.factor || !isNoMore(r->from, masks) || (r->dropsNaN && kind_ != OpKind::Maximum))
+      if (r->exponential->kind != s.scale->kind || r->factor != s.factor || !isNoMore(r->from, masks) ||
+          (r->dropsNaN && kind_ != OpKind::Maximum))
         return false;
       s.added = r->empty;
       s.isWeighted |= !std::ranges::all_of(masks, [&](const Value *mask) { return isNothingBeside(mask, r->from); });
@@ -284,9 +303,11 @@ private:
     return false;
   }
 
-  /// Are the maximum's elements -inf where the mask is off? Then it takes nothing away from the sum of their exponentials.
+  /// Are the maximum's elements -inf where the mask is off? Then it takes nothing away from the sum of their
+  /// exponentials.
   bool isNothingBeside(const Value *mask, const Value *y) const {
-    if (const Op *select = in(elements_, OpKind::Select); select && select->operands[0] == mask && isMinusInfinity(select->operands[2]))
+    if (const Op *select = in(elements_, OpKind::Select);
+        select && select->operands[0] == mask && isMinusInfinity(select->operands[2]))
       return true;
     if (const Op *widened = in(y, OpKind::FpExt))
       y = widened->operands[0];
@@ -294,16 +315,20 @@ private:
     return load && load->operands.size() > 2 && load->operands[1] == mask && isMinusInfinity(load->operands[2]);
   }
 
-  /// Than the maximum, where all of the masks are on: it is what the maximum is of, or that is -inf where one of them is off.
+  /// Than the maximum, where all of the masks are on: it is what the maximum is of, or that is -inf where one of them
+  /// is off.
   bool isNoMore(const Value *y, const std::vector<const Value *> &masks) const {
     const Op *select = in(elements_, OpKind::Select);
-    return y == elements_ || (select && select->operands[1] == y && isMinusInfinity(select->operands[2]) && std::ranges::find(masks, select->operands[0]) != masks.end());
+    return y == elements_ || (select && select->operands[1] == y && isMinusInfinity(select->operands[2]) &&
+                              std::ranges::find(masks, select->operands[0]) != masks.end());
   }
 
   /// Does nothing else in the loop see the maximum, the sums, and what is computed of them?
   bool isClosed() const {
     const Op *const end = body_.terminator();
-    const auto isSum = [&](size_t i) { return i == top_ || std::ranges::any_of(sums_, [&](const Sum &s) { return s.number == i; }); };
+    const auto isSum = [&](size_t i) {
+      return i == top_ || std::ranges::any_of(sums_, [&](const Sum &s) { return s.number == i; });
+    };
     const auto isSeenRight = [&](const Value *v, bool isState) {
       for (size_t i = 0; i < end->operands.size(); ++i)
         if (end->operands[i] == v && (!isState || !isSum(i)))
@@ -313,16 +338,21 @@ private:
     for (size_t i = 0; i < loop_.results.size(); ++i)
       if (isSum(i) && !isSeenRight(body_.args[1 + i], false))
         return false;
-    // Each operation that a carried value reaches is one of those that were seen, and its other operands are none that one reaches.
+    // Each operation that a carried value reaches is one of those that were seen, and its other operands are none that
+    // one reaches.
     for (const Op *op : allowed_)
       if (!isSeenRight(op->result(), isNext(op->result())))
         return false;
-    const auto isState = [&](const Value *v) { return (v->def && allowed_.contains(v->def)) || (!v->def && v->block == &body_ && v->index && isSum(v->index - 1)); };
+    const auto isState = [&](const Value *v) {
+      return (v->def && allowed_.contains(v->def)) ||
+             (!v->def && v->block == &body_ && v->index && isSum(v->index - 1));
+    };
     return std::ranges::none_of(outside_, isState) && !(mask_ && isState(mask_));
   }
 
   bool isNext(const Value *v) const {
-    return std::ranges::count(body_.terminator()->operands, v) == 1 && (v == nextOf(top_) || std::ranges::any_of(sums_, [&](const Sum &s) { return nextOf(s.number) == v; }));
+    return std::ranges::count(body_.terminator()->operands, v) == 1 &&
+           (v == nextOf(top_) || std::ranges::any_of(sums_, [&](const Sum &s) { return nextOf(s.number) == v; }));
   }
 
   /// Parts begin with the same maximum, and together with the sum once.
@@ -334,7 +364,8 @@ private:
       return true;
     const bool isGuarded = sums_.front().isGuarded();
     for (const Sum &s : sums_) {
-      if (constantFloat(loop_.operands[3 + s.number]) != 0.0 || s.isGuarded() != isGuarded || s.scaled.has_value() != s.added.has_value())
+      if (constantFloat(loop_.operands[3 + s.number]) != 0.0 || s.isGuarded() != isGuarded ||
+          s.scaled.has_value() != s.added.has_value())
         return false;
       // What is counted for each -inf is to be the same in all parts, and forgotten as soon as there is a number.
       if (isGuarded && *s.added != 0 && *s.scaled != 1)
@@ -371,7 +402,8 @@ std::optional<MaximumOf> maximumOf(const Value *v) {
   const Value *a = op->operands[1], *b = op->operands[2];
   const auto compares = [](const Value *condition, CmpPred how, const Value *x, const Value *y) {
     const Op *compare = condition->def;
-    return compare && compare->kind == OpKind::CmpF && compare->pred() == how && compare->operands[0] == x && compare->operands[1] == y;
+    return compare && compare->kind == OpKind::CmpF && compare->pred() == how && compare->operands[0] == x &&
+           compare->operands[1] == y;
   };
   for (const size_t i : {0, 1})
     if (compares(either->operands[i], CmpPred::Ogt, a, b) && compares(either->operands[1 - i], CmpPred::Une, a, a))

@@ -1,5 +1,5 @@
-// Removes what has no influence: operations whose results nobody needs, results of `if`, and values carried around loops
-// that only feed themselves.
+// Removes what has no influence: operations whose results nobody needs, results of `if`, and values carried around
+// loops that only feed themselves.
 //
 // Liveness starts at effects (Effects.h) and returns and runs backwards along operands. A carried value is live if its
 // result or one of its region arguments is, and then so are its initial value and its update; so a counter that only

@@ -19,29 +19,34 @@ namespace {
 /// The moments whose weights one carried value is.
 class Moments {
 public:
-  Moments(const Op &loop, const Users &users) : loop_(loop), body_(*loop.region(0)), end_(*body_.terminator()), users_(users) {}
+  Moments(const Op &loop, const Users &users)
+      : loop_(loop), body_(*loop.region(0)), end_(*body_.terminator()), users_(users) {}
 
   void find(size_t weight, std::vector<CarriedRole> &roles) {
     const Value *weighs = stepOf(weight);
     const Op *count = weighs->def;
-    if (!count || count->kind != OpKind::FAdd || constantFloat(count->operands[1]) != 1.0 || count->operands[0] != body_.args[1 + weight])
+    if (!count || count->kind != OpKind::FAdd || constantFloat(count->operands[1]) != 1.0 ||
+        count->operands[0] != body_.args[1 + weight])
       return;
     for (size_t mean = 0; mean < roles.size(); ++mean)
       for (size_t m2 = 0; m2 < roles.size(); ++m2)
         if (mean != weight && m2 != weight && m2 != mean && isRight({mean, m2, weight}))
           for (const size_t i : {mean, m2, weight})
-            roles[i] = {.kind = CarriedRole::Kind::Moment, .moments = {mean, m2, weight}, .isFirst = branches_[i] ? branches_[i]->operands[0]->def : nullptr};
+            roles[i] = {.kind = CarriedRole::Kind::Moment,
+                        .moments = {mean, m2, weight},
+                        .isFirst = branches_[i] ? branches_[i]->operands[0]->def : nullptr};
   }
 
 private:
   using Numbers = std::array<size_t, 3>;
 
-  /// The next value, under a mask at most and behind the first iteration.
+  /// The next value, under a mask at most and after the first iteration.
   const Value *stepOf(size_t i) {
     const Value *v = end_.operands[i];
     masks_[i] = nullptr;
     branches_[i] = nullptr;
-    if (const Op *select = v->def; select && select->kind == OpKind::Select && select->operands[2] == body_.args[1 + i]) {
+    if (const Op *select = v->def;
+        select && select->kind == OpKind::Select && select->operands[2] == body_.args[1 + i]) {
       masks_[i] = select;
       v = select->operands[1];
     }
@@ -58,44 +63,62 @@ private:
   bool isRight(const Numbers &n) {
     const size_t mean = n[0], m2 = n[1], weight = n[2];
     for (const size_t i : n)
-      if (loop_.results[i]->type.elem != Elem::F32 || loop_.results[i]->type != loop_.results[mean]->type || constantFloat(loop_.operands[3 + i]) != 0.0)
+      if (loop_.results[i]->type.elem != Elem::F32 || loop_.results[i]->type != loop_.results[mean]->type ||
+          constantFloat(loop_.operands[3 + i]) != 0.0)
         return false;
     const Value *weighs = stepOf(weight), *means = stepOf(mean), *squares = stepOf(m2);
-    if (std::ranges::any_of(n, [&](size_t i) { return !masks_[i] != !masks_[mean] || branches_[i] != branches_[mean] || (masks_[i] && masks_[i]->operands[0] != masks_[mean]->operands[0]); }))
+    if (std::ranges::any_of(n, [&](size_t i) {
+          return !masks_[i] != !masks_[mean] || branches_[i] != branches_[mean] ||
+                 (masks_[i] && masks_[i]->operands[0] != masks_[mean]->operands[0]);
+        }))
       return false;
     const Value *const oldMean = body_.args[1 + mean];
-    const Op *moved = of(means, OpKind::FAdd), *part = moved && moved->operands[0] == oldMean ? of(moved->operands[1], OpKind::FDiv) : nullptr, *delta = part && part->operands[1] == weighs ? of(part->operands[0], OpKind::FSub) : nullptr;
+    const Op *moved = of(means, OpKind::FAdd),
+             *part = moved && moved->operands[0] == oldMean ? of(moved->operands[1], OpKind::FDiv) : nullptr,
+             *delta = part && part->operands[1] == weighs ? of(part->operands[0], OpKind::FSub) : nullptr;
     if (!delta || delta->operands[1] != oldMean)
       return false;
     const Value *const x = delta->operands[0];
-    const Op *more = of(squares, OpKind::FAdd), *product = more && more->operands[0] == body_.args[1 + m2] ? of(more->operands[1], OpKind::FMul) : nullptr;
+    const Op *more = of(squares, OpKind::FAdd),
+             *product = more && more->operands[0] == body_.args[1 + m2] ? of(more->operands[1], OpKind::FMul) : nullptr;
     if (!product)
       return false;
     const bool isSecond = product->operands[1] == delta->result();
-    const Op *rest = product->operands[isSecond] == delta->result() ? of(product->operands[!isSecond], OpKind::FSub) : nullptr;
+    const Op *rest =
+        product->operands[isSecond] == delta->result() ? of(product->operands[!isSecond], OpKind::FSub) : nullptr;
     if (!rest || rest->operands[0] != x || rest->operands[1] != means)
       return false;
     std::unordered_set<const Op *> allowed{weighs->def, moved, part, delta, more, product, rest, &end_};
     if (const Op *branch = branches_[mean]) {
       const Op *isFirst = of(branch->operands[0], OpKind::CmpI);
       // What a weight of 0 before makes, too.
-      if (!isFirst || isFirst->pred() != CmpPred::Eq || isFirst->operands[0] != body_.args[0] || !isSame(isFirst->operands[1], loop_.operands[0]) || firsts_[mean] != x || constantFloat(firsts_[m2]) != 0.0 || constantFloat(firsts_[weight]) != 1.0)
+      if (!isFirst || isFirst->pred() != CmpPred::Eq || isFirst->operands[0] != body_.args[0] ||
+          !isSame(isFirst->operands[1], loop_.operands[0]) || firsts_[mean] != x || constantFloat(firsts_[m2]) != 0.0 ||
+          constantFloat(firsts_[weight]) != 1.0)
         return false;
       allowed.insert({isFirst, branch, branch->region(0)->terminator(), branch->region(1)->terminator()});
     }
     for (const size_t i : n)
       if (masks_[i])
         allowed.insert(masks_[i]);
-    const auto isClosed = [&](const Value *v) { return std::ranges::all_of(users_.of(v), [&](const Op *user) { return allowed.contains(user); }); };
+    const auto isClosed = [&](const Value *v) {
+      return std::ranges::all_of(users_.of(v), [&](const Op *user) { return allowed.contains(user); });
+    };
     const auto yields = [&](const Value *v) { return std::ranges::count(end_.operands, v); };
     for (const size_t i : n)
       if (!isClosed(body_.args[1 + i]) || yields(body_.args[1 + i]) || yields(end_.operands[i]) != 1)
         return false;
-    const auto isNext = [&](const Value *v) { return std::ranges::any_of(n, [&](size_t i) { return end_.operands[i] == v; }); };
-    return std::ranges::all_of(allowed, [&](const Op *op) { return std::ranges::all_of(op->results, [&](const Value *v) { return isClosed(v) && (isNext(v) || !yields(v)); }); });
+    const auto isNext = [&](const Value *v) {
+      return std::ranges::any_of(n, [&](size_t i) { return end_.operands[i] == v; });
+    };
+    return std::ranges::all_of(allowed, [&](const Op *op) {
+      return std::ranges::all_of(op->results, [&](const Value *v) { return isClosed(v) && (isNext(v) || !yields(v)); });
+    });
   }
 
-  static bool isSame(const Value *a, const Value *b) { return a == b || (constantInt(a) && constantInt(a) == constantInt(b)); }
+  static bool isSame(const Value *a, const Value *b) {
+    return a == b || (constantInt(a) && constantInt(a) == constantInt(b));
+  }
 
   const Op &loop_;
   const Block &body_;
@@ -136,7 +159,8 @@ std::optional<Sample> evaluate(const Block &body, const Sample &a, const Sample 
         return std::nullopt;
       args.push_back(known->second);
     }
-    const std::optional<uint64_t> result = evalScalar(scalarOp(op->kind, op->operands, op->result()->type, op->attrs), args);
+    const std::optional<uint64_t> result =
+        evalScalar(scalarOp(op->kind, op->operands, op->result()->type, op->attrs), args);
     if (!result)
       return std::nullopt;
     bits[op->result()] = *result;

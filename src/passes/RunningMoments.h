@@ -2,7 +2,8 @@
 //
 //   delta = x - mean;  weight' = weight + 1;  mean' = mean + delta / weight';  m2' = m2 + delta * (x - mean')
 //
-// from 0 on, also under a mask that leaves all three as they are, and with (x, 0, 1) in place of the three in the first iteration. That is how Inductor writes layer norm.
+// from 0 on, also under a mask that leaves all three as they are, and with (x, 0, 1) in place of the three in the first
+// iteration. That is how Inductor writes layer norm.
 #pragma once
 #include "passes/SplitLoops.h"
 
@@ -11,7 +12,9 @@ namespace tegula {
 /// Sets the roles of the three, which are Other or Sum so far. Nobody else in the loop sees any of them.
 void findRunningMoments(const ir::Op &loop, std::vector<CarriedRole> &roles);
 
-/// Is it a reduction to three numbers of what a loop of its block has carried on so, as (mean, m2, weight), that joins the moments of two sets of numbers, also of empty ones? What joins them is recognized by what it makes of a few samples, of weights up to 21, within 1e-5.
+/// Is it a reduction to three numbers of what a loop of its block has carried on so, as (mean, m2, weight), that joins
+/// the moments of two sets of numbers, also of empty ones? What joins them is recognized by what it makes of a few
+/// samples, of weights up to 21, within 1e-5.
 bool joinsMoments(const ir::Op &reduce);
 
 } // namespace tegula

@@ -29,7 +29,9 @@ unsigned bitsOf(const Value *v, unsigned &budget) {
   switch (op.kind) {
   case OpKind::Range: {
     int64_t last = op.start() + v->type.shape[0] - 1;
-    return op.start() < 0 || last < 0 ? width : std::min(width, static_cast<unsigned>(std::bit_width(static_cast<uint64_t>(last))));
+    return op.start() < 0 || last < 0
+               ? width
+               : std::min(width, static_cast<unsigned>(std::bit_width(static_cast<uint64_t>(last))));
   }
   case OpKind::And:
     return std::min(of(0), of(1));
@@ -123,7 +125,9 @@ unsigned trailingZeros(const Value *v) {
 }
 
 bool addsDisjointBits(const Op &op) {
-  auto isAbove = [&](size_t high, size_t low) { return trailingZeros(op.operands[high]) >= significantBits(op.operands[low]); };
+  auto isAbove = [&](size_t high, size_t low) {
+    return trailingZeros(op.operands[high]) >= significantBits(op.operands[low]);
+  };
   return op.kind == OpKind::Add && (isAbove(0, 1) || isAbove(1, 0));
 }
 

@@ -7,23 +7,27 @@
 //   pid * 256                    the low 8 are zero, also where the product wraps around
 //   pid * 256 + arange(0, 256)   no bit is set in both, so the sum does not wrap around, whatever pid is
 //
-// Every rule holds for the bits as they are, so nothing is assumed of overflow (AxisFacts.h assumes that index arithmetic has none). Targets ask it whether an
-// operand of a dot of bytes can be negative, which decides between instructions, and which sums their constants may be taken out of.
+// Every rule holds for the bits as they are, so nothing is assumed of overflow (AxisFacts.h assumes that index
+// arithmetic has none). Targets ask it whether an operand of a dot of bytes can be negative, which decides between
+// instructions, and which sums their constants may be taken out of.
 #pragma once
 #include "ir/Ir.h"
 
 namespace tegula {
 
-/// At most the width of the element; every element is less than 2^result as an unsigned number. Looks at a bounded number of operations.
+/// At most the width of the element; every element is less than 2^result as an unsigned number. Looks at a bounded
+/// number of operations.
 unsigned significantBits(const ir::Value *v);
 
 /// Whether no element is negative as a signed number.
 inline bool signIsZero(const ir::Value *v) { return significantBits(v) < ir::bitWidth(v->type.elem); }
 
-/// Every element is a multiple of 2^result; the width of the element if all are zero. Looks at a bounded number of operations.
+/// Every element is a multiple of 2^result; the width of the element if all are zero. Looks at a bounded number of
+/// operations.
 unsigned trailingZeros(const ir::Value *v);
 
-/// Whether `op` is an integer `add` whose operands have no bit set in common, so that it overflows neither as a signed nor as an unsigned number.
+/// Whether `op` is an integer `add` whose operands have no bit set in common, so that it overflows neither as a signed
+/// nor as an unsigned number.
 bool addsDisjointBits(const ir::Op &op);
 
 } // namespace tegula

@@ -179,9 +179,11 @@ bool Simplifier::masks(Op &op) {
   if (op.kind == OpKind::Load) {
     const Type &t = op.result()->type;
     bool hasOther = op.operands.size() > 2;
-    replace(op.result(), hasOther ? op.operands[2] : make({OpKind::Const, {}, t, {{attr::value, constantAttr(t.elem, 0)}}}));
+    replace(op.result(),
+            hasOther ? op.operands[2] : make({OpKind::Const, {}, t, {{attr::value, constantAttr(t.elem, 0)}}}));
   }
-  return op.results.empty() || op.kind == OpKind::Load; // an atomic's result is used as if unspecified; targets know what they give
+  // an atomic's result is used as if unspecified; targets know what they give
+  return op.results.empty() || op.kind == OpKind::Load;
 }
 
 void Simplifier::memory(Op &op) {
@@ -197,7 +199,8 @@ void Simplifier::memory(Op &op) {
   // A load of one address for all elements is a scalar load.
   bool uniform = op.result()->type.isTensor() && isUnhinted(op.attrs);
   for (const Value *v : op.operands)
-    uniform = uniform && v->def && (v->def->kind == OpKind::Splat || (v->def->kind == OpKind::Const && v != op.operands[0]));
+    uniform =
+        uniform && v->def && (v->def->kind == OpKind::Splat || (v->def->kind == OpKind::Const && v != op.operands[0]));
   if (uniform) {
     std::vector<Value *> scalars;
     for (Value *v : op.operands)
@@ -253,9 +256,9 @@ void Simplifier::arm(Region &r, Value *cond, bool holds) {
   cond->forward = nullptr;
 }
 
-/// An `if` whose arms hold at most constants is a select, if all its results are scalars. In the region of a reduction or
-/// scan the arms may compute: it is executed for each element, where a branch prevents vectors, and hundreds of branches in
-/// a row, each with several merged values, take LLVM minutes and gigabytes.
+/// An `if` whose arms hold at most constants is a select, if all its results are scalars. In the region of a reduction
+/// or scan the arms may compute: it is executed for each element, where a branch prevents vectors, and hundreds of
+/// branches in a row, each with several merged values, take LLVM minutes and gigabytes.
 bool Simplifier::selectIf(Op &op) {
   for (const Value *v : op.results)
     if (v->type.isTensor())
@@ -298,7 +301,8 @@ void Simplifier::ifOp(Op &op) {
 }
 
 bool Simplifier::straightFor(Op &op) {
-  std::optional<int64_t> lb = constantInt(op.operands[0]), ub = constantInt(op.operands[1]), step = constantInt(op.operands[2]);
+  std::optional<int64_t> lb = constantInt(op.operands[0]), ub = constantInt(op.operands[1]),
+                         step = constantInt(op.operands[2]);
   bool reverse = op.reverse();
   Block &body = *op.region(0);
   bool never = (lb && ub && (reverse ? *lb <= *ub : *lb >= *ub)) || op.operands[0] == op.operands[1];
@@ -329,7 +333,8 @@ void Simplifier::forOp(Op &op) {
   Block &body = *op.region(0);
   for (unsigned i = static_cast<unsigned>(op.results.size()); i-- > 0;)
     // Unchanged, or set again to what it began with: `offsets = tl.arange(0, N)` in the loop, too.
-    if (const Value *next = resolve(body.terminator()->operands[i]); next == body.args[i + 1] || next == op.operands[i + 3]) {
+    if (const Value *next = resolve(body.terminator()->operands[i]);
+        next == body.args[i + 1] || next == op.operands[i + 3]) {
       replace(body.args[i + 1], op.operands[i + 3]);
       replace(op.results[i], op.operands[i + 3]);
       eraseCarried(op, i);

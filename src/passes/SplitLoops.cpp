@@ -52,7 +52,9 @@ public:
       why_ = isRead;
     if (why_)
       return {.why = why_};
-    return {.kind = CarriedRole::Kind::Sum, .combine = how_ ? how_->kind : OpKind::Add, .startsOnce = !how_ || how_->startsOnce};
+    return {.kind = CarriedRole::Kind::Sum,
+            .combine = how_ ? how_->kind : OpKind::Add,
+            .startsOnce = !how_ || how_->startsOnce};
   }
 
 private:
@@ -81,7 +83,8 @@ private:
     case OpKind::If:
       if (is(op.operands[0]))
         return fail(isRead);
-      return block(*op.region(0)) && block(*op.region(1)) && joined(op, {op.region(0)->terminator(), op.region(1)->terminator()}, isRead);
+      return block(*op.region(0)) && block(*op.region(1)) &&
+             joined(op, {op.region(0)->terminator(), op.region(1)->terminator()}, isRead);
     case OpKind::For: {
       for (size_t i = 0; i < op.operands.size(); ++i)
         if (is(op.operands[i])) {
@@ -118,7 +121,9 @@ private:
       break;
     }
     for (const Region *r : op.regions)
-      if (anyOp(*r->block, [&](const Op &o) { return std::any_of(o.operands.begin(), o.operands.end(), [&](const Value *v) { return is(v); }); }))
+      if (anyOp(*r->block, [&](const Op &o) {
+            return std::any_of(o.operands.begin(), o.operands.end(), [&](const Value *v) { return is(v); });
+          }))
         return fail(isRead);
     if (!any)
       return true;
@@ -161,7 +166,8 @@ std::optional<std::vector<const Op *>> stepsOf(const Op &loop, const Value *arg)
   const Value *v = loop.region(0)->terminator()->operands[arg->index - 1];
   while (v != arg) {
     const Op *op = v->def;
-    if (!op || op->parent != loop.region(0) || (op->kind != OpKind::Add && op->kind != OpKind::Sub && op->kind != OpKind::AddPtr))
+    if (!op || op->parent != loop.region(0) ||
+        (op->kind != OpKind::Add && op->kind != OpKind::Sub && op->kind != OpKind::AddPtr))
       return std::nullopt;
     unsigned added = addedOperand(*op, loop);
     if (!isInvariant(op->operands[added], loop))
@@ -174,7 +180,9 @@ std::optional<std::vector<const Op *>> stepsOf(const Op &loop, const Value *arg)
 
 } // namespace
 
-unsigned addedOperand(const Op &step, const Op &loop) { return step.kind == OpKind::Add && isInvariant(step.operands[0], loop) ? 0 : 1; }
+unsigned addedOperand(const Op &step, const Op &loop) {
+  return step.kind == OpKind::Add && isInvariant(step.operands[0], loop) ? 0 : 1;
+}
 
 std::vector<CarriedRole> carriedRoles(const Op &loop) {
   std::vector<CarriedRole> out;
@@ -211,7 +219,8 @@ template <typename Fn> void forEachSplit(const Block &b, const Fn &fn) {
 }
 
 bool writes(const Op &op) {
-  return (op.has(traits::Writes) && op.kind != OpKind::Assert && op.kind != OpKind::Assume) || (op.kind == OpKind::Load && op.isVolatile()) || op.kind == OpKind::SmId;
+  return (op.has(traits::Writes) && op.kind != OpKind::Assert && op.kind != OpKind::Assume) ||
+         (op.kind == OpKind::Load && op.isVolatile()) || op.kind == OpKind::SmId;
 }
 
 class Checker {
@@ -238,15 +247,18 @@ private:
     const Op *found = nullptr;
     auto isWrite = [&](const Op &op) { return writes(op) && (found = &op, true); };
     if (anyOp(*loop.region(0), isWrite)) {
-      fail(loop.loc, "other CTAs would not see it in order").note(found->loc, "this `" + std::string(info(found->kind).name) + "` has effects outside of the iteration");
+      fail(loop.loc, "other CTAs would not see it in order")
+          .note(found->loc, "this `" + std::string(info(found->kind).name) + "` has effects outside of the iteration");
       return;
     }
     // Parts run at different paces, so nothing in the loop can wait for all CTAs of the program.
     for (const Op *op : f_.block()->ops) {
       if (op == &loop)
         break;
-      if (isWrite(*op) || std::any_of(op->regions.begin(), op->regions.end(), [&](const Region *r) { return anyOp(*r->block, isWrite); })) {
-        fail(loop.loc, "it may read what was written before it").note(found->loc, "this `" + std::string(info(found->kind).name) + "` stands before the loop");
+      if (isWrite(*op) || std::any_of(op->regions.begin(), op->regions.end(),
+                                      [&](const Region *r) { return anyOp(*r->block, isWrite); })) {
+        fail(loop.loc, "it may read what was written before it")
+            .note(found->loc, "this `" + std::string(info(found->kind).name) + "` stands before the loop");
         return;
       }
     }
@@ -257,7 +269,8 @@ private:
         const std::string &name = !arg->name.empty() ? arg->name : loop.results[i]->name;
         const Value *next = loop.region(0)->terminator()->operands[i];
         fail(next->def && next->def->loc ? next->def->loc : loop.loc,
-             (name.empty() ? "a value that it carries is" : "`" + name + "` is") + " neither a sum that the loop only adds to nor moved by a fixed step: " + roles[i].why)
+             (name.empty() ? "a value that it carries is" : "`" + name + "` is") +
+                 " neither a sum that the loop only adds to nor moved by a fixed step: " + roles[i].why)
             .note(loop.loc, "the loop is here");
       }
     }

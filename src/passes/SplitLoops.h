@@ -5,9 +5,10 @@
 //     acc += f(load p, k)       =>                      for k in range(r * BK, K, n * BK): acc_r += f(load p_r, k); p_r += n * step
 //     p += step                                         acc = acc_0 + ... + acc_(n-1), in an order that is the same each time
 //
-// That wants to know of each carried value how it comes from one iteration to the next: as a running sum, which nothing in the loop reads (of parts, which are combined in the
-// end), or by steps that do not change (each part knows where it starts). Everything else makes an iteration wait for the one before. This is the analysis alone, on tile IR
-// behind the pipeline, for every target; gpu/parts/DealLoops.h rewrites the loop.
+// That wants to know of each carried value how it comes from one iteration to the next: as a running sum, which nothing
+// in the loop reads (of parts, which are combined in the end), or by steps that do not change (each part knows where it
+// starts). Everything else makes an iteration wait for the one before. This is the analysis alone, on tile IR after the
+// pipeline, for every target; gpu/parts/DealLoops.h rewrites the loop.
 #pragma once
 #include "ir/Ir.h"
 #include "support/Diag.h"
@@ -32,8 +33,9 @@ struct CarriedRole {
 };
 /// Of each carried value of a For: Sum, Steps or Other.
 std::vector<CarriedRole> carriedRoles(const ir::Op &loop);
-/// The same with Top and Scaled in place of those that are Other: a running maximum, and the sums of exponentials relative to it (RelativeSums.h), in f32. Parts (top_i, sum_i) are together top = max(top_i) and
-/// sum of sum_i * exp(top_i - top). And Moment for running moments (RunningMoments.h), whose parts a reduction joins.
+/// The same with Top and Scaled in place of those that are Other: a running maximum, and the sums of exponentials
+/// relative to it (RelativeSums.h), in f32. Parts (top_i, sum_i) are together top = max(top_i) and sum of sum_i *
+/// exp(top_i - top). And Moment for running moments (RunningMoments.h), whose parts a reduction joins.
 std::vector<CarriedRole> rolesOfParts(const ir::Op &loop);
 /// The operand of an addition of CarriedRole::steps that it adds.
 unsigned addedOperand(const ir::Op &step, const ir::Op &loop);

@@ -76,9 +76,11 @@ UniformSteps stepsOf(const Value *v, Walk &walk) {
   case OpKind::Add:
     return sum(stepsOf(op.operands[0], walk), stepsOf(op.operands[1], walk));
   case OpKind::AddPtr:
-    return op.operands[0]->type.elem == v->type.elem ? sum(stepsOf(op.operands[0], walk), stepsOf(op.operands[1], walk)) : nothing;
+    return op.operands[0]->type.elem == v->type.elem ? sum(stepsOf(op.operands[0], walk), stepsOf(op.operands[1], walk))
+                                                     : nothing;
   case OpKind::Mul: {
-    const bool first = constantInt(op.operands[0]) || (op.operands[0]->def && op.operands[0]->def->kind == OpKind::Splat);
+    const bool first =
+        constantInt(op.operands[0]) || (op.operands[0]->def && op.operands[0]->def->kind == OpKind::Splat);
     return product(op.operands[first ? 1 : 0], op.operands[first ? 0 : 1], walk, isHere);
   }
   case OpKind::ExpandDims: {

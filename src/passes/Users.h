@@ -1,5 +1,6 @@
-// Who uses a value: the one index of it. Passes fill it with blocks and all that is in them, as they are then; those that see other users than operations with the
-// value among their operands (a loop uses what is used inside of it) note them one by one.
+// Who uses a value: the one index of it. Passes fill it with blocks and all that is in them, as they are then; those
+// that see other users than operations with the value among their operands (a loop uses what is used inside of it) note
+// them one by one.
 #pragma once
 #include "ir/Ir.h"
 #include <span>
@@ -16,7 +17,8 @@ public:
   void note(const ir::Value *v, ir::Op *op);
   /// `by` uses what `op` and the operations in its regions have as operands.
   void noteOperands(const ir::Op &op, ir::Op *by);
-  /// Operations that use `v`, in the order in which they were added or noted: after add() each once, in the order of the text. Until something is noted.
+  /// Operations that use `v`, in the order in which they were added or noted: after add() each once, in the order of
+  /// the text. Until something is noted.
   std::span<ir::Op *const> of(const ir::Value *v) const;
   /// The one operation that does; null if there is none, or more.
   ir::Op *only(const ir::Value *v) const;

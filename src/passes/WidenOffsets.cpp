@@ -47,7 +47,12 @@ bool isInt32(const Type &t) { return !t.isPtr && t.elem == Elem::I32; }
 /// Moves elements of its operands; one operand for each result element.
 bool movesElements(OpKind k) {
   switch (k) {
-  case OpKind::Splat: case OpKind::Unsplat: case OpKind::ExpandDims: case OpKind::Broadcast: case OpKind::Reshape: case OpKind::Permute:
+  case OpKind::Splat:
+  case OpKind::Unsplat:
+  case OpKind::ExpandDims:
+  case OpKind::Broadcast:
+  case OpKind::Reshape:
+  case OpKind::Permute:
   case OpKind::Join: case OpKind::Split: case OpKind::Cat: case OpKind::Gather:
     return true;
   default: return false;
@@ -56,7 +61,13 @@ bool movesElements(OpKind k) {
 
 bool isArithmetic(OpKind k) {
   switch (k) {
-  case OpKind::Add: case OpKind::Sub: case OpKind::Mul: case OpKind::Shl: case OpKind::SDiv: case OpKind::SRem: case OpKind::AShr:
+  case OpKind::Add:
+  case OpKind::Sub:
+  case OpKind::Mul:
+  case OpKind::Shl:
+  case OpKind::SDiv:
+  case OpKind::SRem:
+  case OpKind::AShr:
   case OpKind::And: case OpKind::Or: case OpKind::SMin: case OpKind::SMax: case OpKind::AbsI:
     return true;
   default: return false;
@@ -73,15 +84,19 @@ const Op *combination(const Op &op) {
     return nullptr;
   bool ofBoth = (only->operands[0] == body.args[0] && only->operands[1] == body.args[1]) ||
                 (only->operands[0] == body.args[1] && only->operands[1] == body.args[0]);
-  bool known = only->kind == OpKind::Add || only->kind == OpKind::Mul || only->kind == OpKind::SMin || only->kind == OpKind::SMax;
+  bool known = only->kind == OpKind::Add || only->kind == OpKind::Mul || only->kind == OpKind::SMin ||
+               only->kind == OpKind::SMax;
   return ofBoth && known ? only : nullptr;
 }
 
 bool isMaskOfAccess(OpKind k, size_t operand) {
-  return (k == OpKind::Load && operand == 1) || ((k == OpKind::Store || k == OpKind::AtomicRmw) && operand == 2) || (k == OpKind::AtomicCas && operand == 3);
+  return (k == OpKind::Load && operand == 1) || ((k == OpKind::Store || k == OpKind::AtomicRmw) && operand == 2) ||
+         (k == OpKind::AtomicCas && operand == 3);
 }
 
-bool isUnsignedPred(CmpPred p) { return p == CmpPred::Ult || p == CmpPred::Ule || p == CmpPred::Ugt || p == CmpPred::Uge; }
+bool isUnsignedPred(CmpPred p) {
+  return p == CmpPred::Ult || p == CmpPred::Ule || p == CmpPred::Ugt || p == CmpPred::Uge;
+}
 
 bool narrowsPointer(const Op &op) {
   const Type *from = op.kind == OpKind::Bitcast ? &op.operands[0]->type : nullptr;
@@ -128,7 +143,8 @@ void NarrowedPointers::block(const Block &b) {
       else if (isFor)
         join({v, op->operands[i + 3], op->region(0)->args[i + 1], op->region(0)->terminator()->operands[i]});
       else if (op->kind == OpKind::While)
-        join({v, op->operands[i], op->region(0)->args[i], op->region(0)->terminator()->operands[i + 1], op->region(1)->args[i], op->region(1)->terminator()->operands[i]});
+        join({v, op->operands[i], op->region(0)->args[i], op->region(0)->terminator()->operands[i + 1],
+              op->region(1)->args[i], op->region(1)->terminator()->operands[i]});
       else if (narrowsPointer(*op) || isAmong(op->operands))
         add(v);
     }
@@ -180,7 +196,9 @@ private:
   static Type wideType(const Type &t) { return t.withElem(Elem::I64); }
   bool isWanted(const Value *v) const { return wanted_.count(v); }
   /// Is this an address, or an access, that is of interest?
-  bool isRooted(const Op &op) const { return !narrowed_ || narrowed_->isAmong(op.operands) || narrowed_->isAmong(op.results); }
+  bool isRooted(const Op &op) const {
+    return !narrowed_ || narrowed_->isAmong(op.operands) || narrowed_->isAmong(op.results);
+  }
 
   Module &m_;
   Builder b_;
@@ -200,7 +218,8 @@ void Widener::spans(const Block &b) {
       Span lb = of(op->operands[0]), ub = of(op->operands[1]), step = of(op->operands[2]);
       bool reverse = op->reverse(), inherits = lb.wraps || ub.wraps || step.wraps;
       // The counter is compared with the bound after each step.
-      __int128 lo = reverse ? __int128(ub.lo) + 1 : __int128(lb.lo), hi = reverse ? __int128(lb.hi) : __int128(ub.hi) - 1;
+      __int128 lo = reverse ? __int128(ub.lo) + 1 : __int128(lb.lo),
+               hi = reverse ? __int128(lb.hi) : __int128(ub.hi) - 1;
       bool overshoots = reverse ? lo - step.hi < least32 : hi + step.hi > most32;
       Span iv = made(std::min(lo, hi), std::max(lo, hi), inherits || overshoots);
       spans_[op->region(0)->args[0]] = iv;
@@ -309,7 +328,8 @@ bool Widener::roots(const Block &b) {
         touchesInside |= roots(*r->block);
     for (size_t i = 0; i < op->operands.size(); ++i) {
       bool offset = op->kind == OpKind::AddPtr && i == 1, address = op->kind == OpKind::IntToPtr;
-      bool condition = i == 0 && ((op->kind == OpKind::If && touchesInside) || (op->kind == OpKind::Condition && !narrowed_));
+      bool condition =
+          i == 0 && ((op->kind == OpKind::If && touchesInside) || (op->kind == OpKind::Condition && !narrowed_));
       bool choice = op->kind == OpKind::Select && i == 0 && op->results[0]->type.isPtr;
       bool stride = isDescOp(op->kind) && op->operands[i]->type == Type::scalar(Elem::I64);
       if (condition || ((offset || address || choice || stride || isMaskOfAccess(op->kind, i)) && isRooted(*op)))
@@ -392,7 +412,8 @@ void Widener::followOp(Op &op, Value &v) {
     break;
   default:
     // Truncations, extensions from other types, loads and the like are leaves.
-    bool through = op.kind == OpKind::Select || movesElements(op.kind) || isArithmetic(op.kind) || (v.type.elem == Elem::I1 && op.kind == OpKind::Xor);
+    bool through = op.kind == OpKind::Select || movesElements(op.kind) || isArithmetic(op.kind) ||
+                   (v.type.elem == Elem::I1 && op.kind == OpKind::Xor);
     if (!through)
       return;
   }
@@ -411,7 +432,8 @@ Value *Widener::wide(Value *v) {
     return it->second;
   if (std::optional<int64_t> c = constantInt(v))
     return b_.constInt(wideType(v->type), *c);
-  if (v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::ExpandDims || v->def->kind == OpKind::Broadcast)) {
+  if (v->def &&
+      (v->def->kind == OpKind::Splat || v->def->kind == OpKind::ExpandDims || v->def->kind == OpKind::Broadcast)) {
     Value *inner = wide(v->def->operands[0]);
     return b_.create1(v->def->kind, {inner}, wideType(v->type), v->def->attrs);
   }
@@ -444,7 +466,8 @@ void Widener::rewrite(Block &b) {
 void Widener::rewriteOperands(Op &op) {
   if (op.kind == OpKind::AddPtr && isWanted(op.operands[1]))
     op.operands[1] = wide(op.operands[1]);
-  if (op.kind == OpKind::CmpI && !isUnsignedPred(op.pred()) && isWanted(op.result()) && (isWanted(op.operands[0]) || isWanted(op.operands[1])))
+  if (op.kind == OpKind::CmpI && !isUnsignedPred(op.pred()) && isWanted(op.result()) &&
+      (isWanted(op.operands[0]) || isWanted(op.operands[1])))
     for (Value *&v : op.operands)
       v = wide(v);
 }
@@ -489,7 +512,7 @@ void Widener::terminator(Op &op, const Op &owner) {
     op.operands.push_back(wide(op.operands[first + i]));
 }
 
-/// What stands for the results in 64 bits, behind the operation.
+/// What stands for the results in 64 bits, after the operation.
 void Widener::twins(Op &op) {
   if (auto it = carried_.find(&op); it != carried_.end()) {
     for (size_t i : it->second) {
@@ -512,7 +535,8 @@ void Widener::twins(Op &op) {
   bool any = false;
   for (const Value *v : op.results)
     any |= isInt32(v->type) && isWanted(v);
-  if (!any || op.kind == OpKind::For || op.kind == OpKind::While || op.kind == OpKind::If || twins_.count(op.results[0]))
+  if (!any || op.kind == OpKind::For || op.kind == OpKind::While || op.kind == OpKind::If ||
+      twins_.count(op.results[0]))
     return;
   if (op.kind == OpKind::Reduce || op.kind == OpKind::Scan) {
     const Op *only = combination(op);

@@ -1,4 +1,5 @@
-// Computes what decides where memory is accessed in 64 bits, for launches with a tensor so large that 32 bits may not hold its offsets.
+// Computes what decides where memory is accessed in 64 bits, for launches with a tensor so large that 32 bits may not
+// hold its offsets.
 //
 //   %o = mul %pid, %c                                %p = sext %pid : i64
 //   %s = splat %o : tensor<8xi32>             =>     %w = mul %p, %c64
@@ -7,33 +8,39 @@
 //   %a = addptr %x, %i                               %m = cmpi %j, (sext %n) {slt}
 //                                                    %a = addptr %x, %j
 //
-// When nothing has to be done. Kernels are compiled in two forms (CompileOptions::wide in the key). The plain one is for launches none of whose
-// tensors has bigTensorElements (2^30) or more: every offset from an argument to an element that exists lies in (-2^30, 2^30). Sums,
-// differences, products and left shifts modulo 2^32 are those of the integers modulo 2^32, so an offset comes out right whatever wrapped on the
-// way; the extension to 64 bits and the multiplication by the size of an element come last and do not wrap. A masked-off element may have any
-// address. The margin of two is for what is not a sum or product: comparisons, quotients and the CPU's forms of addresses
-// (targets/cpu/plan/Lin.h extends the parts of a sum) see numbers up to twice the largest tensor, or one program's block beyond it, unwrapped.
-// Two ways are left to leave the tensor: a kernel that adds several offsets to a pointer one after the other, of which one alone does not fit 32
-// bits; and masks of positions beyond 2^31 in no tensor. In both, int32 arithmetic of the source is wrong at any size of its tensors.
+// When nothing has to be done. Kernels are compiled in two forms (CompileOptions::wide in the key). The plain one is
+// for launches none of whose tensors has bigTensorElements (2^30) or more: every offset from an argument to an element
+// that exists lies in (-2^30, 2^30). Sums, differences, products and left shifts modulo 2^32 are those of the integers
+// modulo 2^32, so an offset comes out right whatever wrapped on the way; the extension to 64 bits and the
+// multiplication by the size of an element come last and do not wrap. A masked-off element may have any address. The
+// margin of two is for what is not a sum or product: comparisons, quotients and the CPU's forms of addresses
+// (targets/cpu/plan/Lin.h extends the parts of a sum) see numbers up to twice the largest tensor, or one program's
+// block beyond it, unwrapped. Two ways are left to leave the tensor: a kernel that adds several offsets to a pointer
+// one after the other, of which one alone does not fit 32 bits; and masks of positions beyond 2^31 in no tensor. In
+// both, int32 arithmetic of the source is wrong at any size of its tensors.
 //
-// Which values are widened: those that reach a root by the operations below, and only if they may leave the range of 32 bits (spans of constants,
-// ranges, program ids, remainders ... say so). Roots are offsets of addptr, masks of accesses, conditions of `if` and `while`, bounds of `for`.
-//   * add, sub, mul, shl, sdiv, srem, ashr, and, or, smin, smax, absi, select (and its condition), all that moves elements, reductions and
-//     scans by one of these, values carried by loops and given by `if`, the counter of a `for`;
-//   * through an extension to 64 bits, however it came about: `(a * b).to(int64)` and `a * b + n64` are widened as well;
+// Which values are widened: those that reach a root by the operations below, and only if they may leave the range of 32
+// bits (spans of constants, ranges, program ids, remainders ... say so). Roots are offsets of addptr, masks of
+// accesses, conditions of `if` and `while`, bounds of `for`.
+//   * add, sub, mul, shl, sdiv, srem, ashr, and, or, smin, smax, absi, select (and its condition), all that moves
+//     elements, reductions and scans by one of these, values carried by loops and given by `if`, the counter of a
+//     `for`;
+//   * through an extension to 64 bits, however it came about: `(a * b).to(int64)` and `a * b + n64` are widened as
+//     well;
 //   * comparisons (signed ones, == and !=) that masks and conditions are made of.
-// Leaves, which are extended as they are: program ids, ranges, loads, arguments, casts from other types. So are xor, `and` with a constant that is
-// not negative, and unsigned operations: hashes and random numbers are made with them, and mean to wrap around. uint32 is modulo 2^32 by the
-// language and stays so.
+// Leaves, which are extended as they are: program ids, ranges, loads, arguments, casts from other types. So are xor,
+// `and` with a constant that is not negative, and unsigned operations: hashes and random numbers are made with them,
+// and mean to wrap around. uint32 is modulo 2^32 by the language and stays so.
 //
-// The 32-bit values stay where something else uses them, so data does not change. Counters and carried values get a twin; RemoveDead takes
-// away what is not used any more.
+// The 32-bit values stay where something else uses them, so data does not change. Counters and carried values get a
+// twin; RemoveDead takes away what is not used any more.
 //
-// Pointers cast to a smaller element: such an address counts more elements than the argument has, so what leads to an access through one is always
-// widened (widenNarrowedOffsets), and the rest as above. (A third class of launches, by bytes, would compile every kernel once more for tensors of
-// more than a GiB.)
+// Pointers cast to a smaller element: such an address counts more elements than the argument has, so what leads to an
+// access through one is always widened (widenNarrowedOffsets), and the rest as above. (A third class of launches, by
+// bytes, would compile every kernel once more for tensors of more than a GiB.)
 //
-// Stands behind ExpandDescriptors, which makes roots, and before AffineCarried, which must see the final offsets. Calls must have been inlined.
+// Stands after ExpandDescriptors, which makes roots, and before AffineCarried, which must see the final offsets. Calls
+// must have been inlined.
 #pragma once
 #include "ir/Ir.h"
 
@@ -43,7 +50,8 @@ namespace tegula {
 bool narrowsPointers(const ir::Module &m);
 /// For launches with large tensors.
 void widenOffsets(ir::Module &m);
-/// For the others: offsets from pointers that were cast to smaller elements, masks of accesses through them, and conditions and counters around those.
+/// For the others: offsets from pointers that were cast to smaller elements, masks of accesses through them, and
+/// conditions and counters around those.
 void widenNarrowedOffsets(ir::Module &m);
 
 } // namespace tegula

@@ -36,7 +36,8 @@ struct Induction {
 };
 
 /// `next`: what the loop's end gives for `argument`; `same`: what else stands for the argument within the iteration.
-std::optional<Induction> inductionOf(const Op &loop, const Value *start, const Value *argument, const Value *next, const Value *same) {
+std::optional<Induction> inductionOf(const Op &loop, const Value *start, const Value *argument, const Value *next,
+                                     const Value *same) {
   auto isArgument = [&](const Value *v) { return v == argument || v == same; };
   if (isArgument(next))
     return Induction{start, nullptr, false};
@@ -100,7 +101,9 @@ private:
     bool operator==(const Key &) const = default;
   };
   struct KeyHash {
-    size_t operator()(const Key &k) const { return std::hash<const void *>()(k.value) * 31 + std::hash<std::string>()(k.coordinates); }
+    size_t operator()(const Key &k) const {
+      return std::hash<const void *>()(k.value) * 31 + std::hash<std::string>()(k.coordinates);
+    }
   };
   struct ExprHash {
     size_t operator()(const Expr &e) const {
@@ -126,7 +129,8 @@ int32_t Symbols::make(Kind k, int32_t a, int32_t b, int32_t c, int64_t value) {
   if (k >= Kind::Add) {
     if ((a == unknown_ || b == unknown_ || c == unknown_) && k != Kind::Select)
       return unknown_;
-    if (isConstant(b, 0) && (k == Kind::Add || k == Kind::Sub || k == Kind::Or || k == Kind::Xor || k == Kind::Shl || k == Kind::Shr))
+    if (isConstant(b, 0) &&
+        (k == Kind::Add || k == Kind::Sub || k == Kind::Or || k == Kind::Xor || k == Kind::Shl || k == Kind::Shr))
       return a;
     if (k == Kind::Add && isConstant(a, 0))
       return b;
@@ -160,7 +164,9 @@ int32_t Symbols::of(const Value *v, const Coordinates &c) {
   return known_[{v, c}] = e;
 }
 
-int32_t Symbols::compute(const Value *v, const Coordinates &c) { return v->def ? ofOp(*v->def, v, c) : ofArgument(v, c); }
+int32_t Symbols::compute(const Value *v, const Coordinates &c) {
+  return v->def ? ofOp(*v->def, v, c) : ofArgument(v, c);
+}
 
 int32_t Symbols::ofArgument(const Value *v, const Coordinates &c) {
   const Op *owner = v->block->parent->op;
@@ -215,10 +221,11 @@ struct BinaryRow {
   Kind kind;
 };
 constexpr BinaryRow binaries[] = {
-    {OpKind::Add, Kind::Add},  {OpKind::Sub, Kind::Sub},  {OpKind::Mul, Kind::Mul},   {OpKind::SDiv, Kind::Div}, {OpKind::UDiv, Kind::Div},
-    {OpKind::SRem, Kind::Rem}, {OpKind::URem, Kind::Rem}, {OpKind::And, Kind::And},   {OpKind::Or, Kind::Or},    {OpKind::Xor, Kind::Xor},
-    {OpKind::Shl, Kind::Shl},  {OpKind::AShr, Kind::Shr}, {OpKind::LShr, Kind::Shr},  {OpKind::SMin, Kind::Min}, {OpKind::UMin, Kind::Min},
-    {OpKind::SMax, Kind::Max}, {OpKind::UMax, Kind::Max},
+    {OpKind::Add, Kind::Add},  {OpKind::Sub, Kind::Sub},  {OpKind::Mul, Kind::Mul},  {OpKind::SDiv, Kind::Div},
+    {OpKind::UDiv, Kind::Div}, {OpKind::SRem, Kind::Rem}, {OpKind::URem, Kind::Rem}, {OpKind::And, Kind::And},
+    {OpKind::Or, Kind::Or},    {OpKind::Xor, Kind::Xor},  {OpKind::Shl, Kind::Shl},  {OpKind::AShr, Kind::Shr},
+    {OpKind::LShr, Kind::Shr}, {OpKind::SMin, Kind::Min}, {OpKind::UMin, Kind::Min}, {OpKind::SMax, Kind::Max},
+    {OpKind::UMax, Kind::Max},
 };
 
 int32_t Symbols::ofOp(const Op &op, const Value *v, const Coordinates &c) {
@@ -235,8 +242,10 @@ int32_t Symbols::ofOp(const Op &op, const Value *v, const Coordinates &c) {
     return unknown_;
   case OpKind::ProgramId: return leaf(Kind::ProgramId, op.axis());
   case OpKind::NumPrograms: return leaf(Kind::NumPrograms, op.axis());
-  case OpKind::Range: return make(Kind::Add, c[0] == zero ? constant(0) : leaf(Kind::Coordinate, c[0]), constant(op.start()));
-  case OpKind::AddPtr: return make(Kind::Add, operand(0), make(Kind::Mul, operand(1), constant(byteWidth(v->type.elem))));
+  case OpKind::Range:
+    return make(Kind::Add, c[0] == zero ? constant(0) : leaf(Kind::Coordinate, c[0]), constant(op.start()));
+  case OpKind::AddPtr:
+    return make(Kind::Add, operand(0), make(Kind::Mul, operand(1), constant(byteWidth(v->type.elem))));
   case OpKind::CmpI: return op.operands[0]->type.isPtr ? unknown_ : compare(op, c);
   case OpKind::Select: {
     int32_t cond = operand(0), a = operand(1), b = operand(2);
@@ -294,7 +303,8 @@ int32_t Symbols::ofOp(const Op &op, const Value *v, const Coordinates &c) {
     return carried(op, v->index, work_.scopes[static_cast<size_t>(it->second)].count, c);
   }
   case OpKind::If: {
-    int32_t cond = of(op.operands[0]), a = of(op.region(0)->terminator()->operands[v->index], c), b = of(op.region(1)->terminator()->operands[v->index], c);
+    int32_t cond = of(op.operands[0]), a = of(op.region(0)->terminator()->operands[v->index], c),
+            b = of(op.region(1)->terminator()->operands[v->index], c);
     return a == b ? a : cond == unknown_ ? unknown_ : make(Kind::Select, cond, a, b);
   }
   default: return unknown_;
@@ -308,8 +318,8 @@ struct CostRow {
 };
 // Instructions counted in PTX for sm_90a.
 constexpr CostRow costs[] = {
-    {OpKind::Exp, 1, 4}, {OpKind::Exp2, 1, 2}, {OpKind::Log, 0, 18}, {OpKind::Log2, 0, 18}, {OpKind::Sin, 0, 40}, {OpKind::Cos, 0, 40},
-    {OpKind::Rsqrt, 1, 1}, {OpKind::Erf, 1, 25}, {OpKind::Tanh, 1, 16}, {OpKind::UMulHi, 0, 2},
+    {OpKind::Exp, 1, 4},  {OpKind::Exp2, 1, 2},  {OpKind::Log, 0, 18}, {OpKind::Log2, 0, 18}, {OpKind::Sin, 0, 40},
+    {OpKind::Cos, 0, 40}, {OpKind::Rsqrt, 1, 1}, {OpKind::Erf, 1, 25}, {OpKind::Tanh, 1, 16}, {OpKind::UMulHi, 0, 2},
 };
 
 class Counter {
@@ -335,7 +345,9 @@ private:
   uint32_t vectorBytes(const Value *pointer, const Value *mask) const;
   bool feedsDots(const Value *v, unsigned depth = 0) const;
   static bool isLoaded(const Value *v);
-  bool isIndex(const Value *v) const { return v->type.isScalar() ? v->type.isIntLike() || v->type.isPtr : index_.count(v) != 0; }
+  bool isIndex(const Value *v) const {
+    return v->type.isScalar() ? v->type.isIntLike() || v->type.isPtr : index_.count(v) != 0;
+  }
   int32_t dotOf(const Value *v) const {
     auto it = dots_.find(v);
     return it == dots_.end() ? -1 : it->second;
@@ -351,7 +363,8 @@ private:
   const Function *function_ = nullptr;
   Users users_;
   std::unordered_map<const Value *, int32_t> dots_;       // the last dot that a value is made of
-  std::unordered_map<const Value *, bool> index_;         // tiles made of ranges and scalars alone, for addresses and masks
+  // tiles made of ranges and scalars alone, for addresses and masks
+  std::unordered_map<const Value *, bool> index_;
   std::unordered_set<const Value *> addresses_;           // that pointers and masks of accesses are made of
   size_t visited_ = 0;
 };
@@ -388,7 +401,8 @@ void Counter::leadsToAddress(const Value *v) {
   }
 }
 
-/// A hash of a program's offsets is made of ranges, too; only what accesses need is computed once for all that a thread moves at once.
+/// A hash of a program's offsets is made of ranges, too; only what accesses need is computed once for all that a thread
+/// moves at once.
 void Counter::findAddresses(const Block &b) {
   for (const Op *op : b.ops) {
     switch (op->kind) {
@@ -436,8 +450,10 @@ void Counter::follow(const Op &op) {
   int32_t last = -1;
   for (const Value *v : op.operands)
     last = std::max(last, dotOf(v));
-  bool isPlain = op.has(traits::Elementwise) || op.has(traits::Shape) || op.kind == OpKind::Range || op.kind == OpKind::Const;
-  bool isIndexed = isPlain && std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *v) { return isIndex(v); });
+  bool isPlain =
+      op.has(traits::Elementwise) || op.has(traits::Shape) || op.kind == OpKind::Range || op.kind == OpKind::Const;
+  bool isIndexed =
+      isPlain && std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *v) { return isIndex(v); });
   for (const Value *v : op.results) {
     if (last >= 0)
       dots_[v] = last;
@@ -450,7 +466,8 @@ void Counter::elementwise(const Op &op, int32_t scope) {
   const Type &t = op.result()->type, &from = op.operands[0]->type;
   double n = static_cast<double>(t.numel());
   if (index_.count(op.result())) {
-    bool isView = op.kind == OpKind::SExt || op.kind == OpKind::ZExt || op.kind == OpKind::Trunc || op.kind == OpKind::Bitcast;
+    bool isView =
+        op.kind == OpKind::SExt || op.kind == OpKind::ZExt || op.kind == OpKind::Trunc || op.kind == OpKind::Bitcast;
     return add(scope, WorkKind::Index, isView ? 0 : n);
   }
   bool isDouble = t.elem == Elem::F64 || from.elem == Elem::F64;
@@ -470,8 +487,12 @@ void Counter::elementwise(const Op &op, int32_t scope) {
     return isDouble ? add(scope, base, 15 * n) : add(scope, WorkKind::Divide, op.approx() || op.fast() ? n / 4 : n);
   case OpKind::SDiv: case OpKind::UDiv: case OpKind::SRem: case OpKind::URem:
     return constantInt(op.operands[1]) ? add(scope, base, 3 * n) : add(scope, WorkKind::IntDivide, n);
-  case OpKind::FpTrunc: case OpKind::FpExt: case OpKind::FpToSI: case OpKind::FpToUI: case OpKind::SIToFp: case OpKind::UIToFp:
-    return add(scope, WorkKind::Convert, n);
+  case OpKind::FpTrunc:
+  case OpKind::FpExt:
+  case OpKind::FpToSI:
+  case OpKind::FpToUI:
+  case OpKind::SIToFp:
+  case OpKind::UIToFp: return add(scope, WorkKind::Convert, n);
   case OpKind::Bitcast: return;
   case OpKind::CmpI: case OpKind::CmpF: case OpKind::Select: return add(scope, WorkKind::Integer, n);
   case OpKind::FMul: {
@@ -488,7 +509,9 @@ void Counter::elementwise(const Op &op, int32_t scope) {
 void Counter::access(const Op &op, int32_t scope) {
   const Value *pointer = op.operands[0], *mask = op.mask();
   WorkAccess a;
-  a.kind = op.kind == OpKind::Load ? WorkAccess::Kind::Load : op.kind == OpKind::Store ? WorkAccess::Kind::Store : WorkAccess::Kind::Atomic;
+  a.kind = op.kind == OpKind::Load    ? WorkAccess::Kind::Load
+           : op.kind == OpKind::Store ? WorkAccess::Kind::Store
+                                      : WorkAccess::Kind::Atomic;
   a.scope = scope;
   a.elementBytes = static_cast<uint8_t>(byteWidth(pointer->type.elem));
   a.vectorBytes = vectorBytes(pointer, mask);
@@ -505,7 +528,9 @@ void Counter::access(const Op &op, int32_t scope) {
 void Counter::descriptor(const Op &op, int32_t scope) {
   DescAccess d = descAccess(op);
   WorkAccess a;
-  a.kind = op.kind == OpKind::DescLoad ? WorkAccess::Kind::Load : op.kind == OpKind::DescStore ? WorkAccess::Kind::Store : WorkAccess::Kind::Atomic;
+  a.kind = op.kind == OpKind::DescLoad    ? WorkAccess::Kind::Load
+           : op.kind == OpKind::DescStore ? WorkAccess::Kind::Store
+                                          : WorkAccess::Kind::Atomic;
   a.descriptor = true;
   a.scope = scope;
   a.elementBytes = static_cast<uint8_t>(byteWidth(d.base->type.elem));
@@ -516,8 +541,9 @@ void Counter::descriptor(const Op &op, int32_t scope) {
   a.offset = symbols_.of(d.base);
   a.mask = symbols_.constant(1);
   for (unsigned i = 0; i < d.rank(); ++i) {
-    int32_t at = d.offsets[i]->type.isTensor() ? symbols_.of(d.offsets[i], Coordinates(1, static_cast<char>(i)))
-                                               : symbols_.make(Kind::Add, symbols_.of(d.offsets[i]), symbols_.leaf(Kind::Coordinate, i));
+    int32_t at = d.offsets[i]->type.isTensor()
+                     ? symbols_.of(d.offsets[i], Coordinates(1, static_cast<char>(i)))
+                     : symbols_.make(Kind::Add, symbols_.of(d.offsets[i]), symbols_.leaf(Kind::Coordinate, i));
     int32_t bytes = symbols_.make(Kind::Mul, symbols_.of(d.strides[i]), symbols_.constant(a.elementBytes));
     a.offset = symbols_.make(Kind::Add, a.offset, symbols_.make(Kind::Mul, at, bytes));
     a.mask = symbols_.both(a.mask, symbols_.make(Kind::Less, at, symbols_.of(d.extents[i])));
@@ -563,7 +589,8 @@ int32_t Counter::whileTrips(const Op &loop) {
       conditions.insert(conditions.end(), {c->operands[0], c->operands[1]});
     if (c->kind != OpKind::CmpI)
       continue;
-    bool isStrict = c->pred() == CmpPred::Slt || c->pred() == CmpPred::Ult, isLoose = c->pred() == CmpPred::Sle || c->pred() == CmpPred::Ule;
+    bool isStrict = c->pred() == CmpPred::Slt || c->pred() == CmpPred::Ult,
+         isLoose = c->pred() == CmpPred::Sle || c->pred() == CmpPred::Ule;
     const Value *i = c->operands[0], *bound = c->operands[1];
     if (!(isStrict || isLoose) || i->block != &head || !isInvariant(bound, loop))
       continue;
@@ -579,7 +606,8 @@ int32_t Counter::whileTrips(const Op &loop) {
 int32_t Counter::tripsOf(const Op &loop) {
   if (loop.kind == OpKind::While)
     return whileTrips(loop);
-  int32_t from = symbols_.of(loop.operands[0]), to = symbols_.of(loop.operands[1]), step = symbols_.of(loop.operands[2]);
+  int32_t from = symbols_.of(loop.operands[0]), to = symbols_.of(loop.operands[1]),
+          step = symbols_.of(loop.operands[2]);
   return loop.reverse() ? symbols_.make(Kind::Trips, to, from, step) : symbols_.make(Kind::Trips, from, to, step);
 }
 
@@ -661,7 +689,8 @@ void Counter::visit(const Op &op, int32_t scope) {
     return;
   default: break;
   }
-  if (op.has(traits::Terminator) || op.has(traits::Shape) || op.kind == OpKind::Const || op.kind == OpKind::Poison || op.kind == OpKind::Range)
+  if (op.has(traits::Terminator) || op.has(traits::Shape) || op.kind == OpKind::Const || op.kind == OpKind::Poison ||
+      op.kind == OpKind::Range)
     return;
   if (op.results.empty() || op.result()->type.isScalar())
     return add(scope, WorkKind::Scalar, 1);

@@ -1,5 +1,5 @@
-// Reader and writer of bundles. What the reader takes for granted stands in read() and readIndex(); change entryVersion with any change of a record,
-// KernelInfo's own format included.
+// Reader and writer of bundles. What the reader takes for granted stands in read() and readIndex(); change entryVersion
+// with any change of a record, KernelInfo's own format included.
 #include "runtime/Bundle.h"
 #include "abi/GpuAbi.h"
 #include "runtime/Ed25519.h"
@@ -20,18 +20,21 @@ static constexpr char magic[8] = {'t', 'e', 'g', 'u', 'l', 'a', 'B', '\n'};
 static constexpr uint32_t entryVersion = 3, isSignedFlag = 1;
 static constexpr unsigned deepest = 64; // tuples in tuples
 // Where things lie in the header; what is signed ends where the signature begins.
-static constexpr size_t publicKeyAt = 8 + 4 + 4 + 8 + 8 + 8 + 32, signatureAt = publicKeyAt + 32, headerHashAt = Bundle::headerBytes - 32;
+static constexpr size_t publicKeyAt = 8 + 4 + 4 + 8 + 8 + 8 + 32, signatureAt = publicKeyAt + 32,
+                        headerHashAt = Bundle::headerBytes - 32;
 static_assert(signatureAt + 64 <= headerHashAt);
 
 static Digest sha256(std::span<const char> bytes) { return Hasher().update({bytes.data(), bytes.size()}).digest(); }
 static uint64_t padded(uint64_t n) { return (n + Bundle::grain - 1) / Bundle::grain * Bundle::grain; }
 
-static uint32_t abiOf(std::string_view target) { return target.starts_with("sm_") ? TEGULA_GPU_ABI_VERSION : TEGULA_CPU_ABI_VERSION; }
+static uint32_t abiOf(std::string_view target) {
+  return target.starts_with("sm_") ? TEGULA_GPU_ABI_VERSION : TEGULA_CPU_ABI_VERSION;
+}
 
 bool BundleEntry::isReadable(std::string &why) const {
   if (version == entryVersion && abi == abiOf(target)) return true;
-  why = "is of another version of tegula (entry " + std::to_string(version) + "." + std::to_string(abi) + ", this library reads " + std::to_string(entryVersion) + "." +
-        std::to_string(abiOf(target)) + ")";
+  why = "is of another version of tegula (entry " + std::to_string(version) + "." + std::to_string(abi) +
+        ", this library reads " + std::to_string(entryVersion) + "." + std::to_string(abiOf(target)) + ")";
   return false;
 }
 
@@ -42,7 +45,10 @@ void write(ByteWriter &w, const BundleParam &p) {
   w.u8(static_cast<uint8_t>(p.kind));
   w.u8(p.isConstexpr), w.u8(p.checksRange);
   switch (p.kind) {
-  case BundleParam::Kind::Runtime: w.u8(p.dtype), w.u8(p.isPtr), w.u32(p.divisibility), w.u32(static_cast<uint32_t>(p.sameAs + 1)), w.u32(static_cast<uint32_t>(p.overlap)); break;
+  case BundleParam::Kind::Runtime:
+    w.u8(p.dtype), w.u8(p.isPtr), w.u32(p.divisibility), w.u32(static_cast<uint32_t>(p.sameAs + 1)),
+        w.u32(static_cast<uint32_t>(p.overlap));
+    break;
   case BundleParam::Kind::Constant:
     w.u8(static_cast<uint8_t>(p.constant));
     w.u64(static_cast<uint64_t>(p.number)), w.u64(std::bit_cast<uint64_t>(p.real)), w.str(p.text);
@@ -62,8 +68,10 @@ bool read(ByteReader &r, BundleParam &p, unsigned depth) {
   p.kind = static_cast<BundleParam::Kind>(kind);
   p.isConstexpr = r.flag(), p.checksRange = r.flag();
   if (p.kind == BundleParam::Kind::Runtime) {
-    p.dtype = r.u8(), p.isPtr = r.flag(), p.divisibility = r.u32(), p.sameAs = static_cast<int32_t>(r.u32()) - 1, p.overlap = static_cast<int32_t>(r.u32());
-    return !r.failed() && p.overlap >= 0 && (p.overlap == 0 || (p.isPtr && p.sameAs < 0)) && p.dtype != TEGULA_VOID && p.dtype <= TEGULA_FP64 && p.divisibility >= 1 && p.divisibility <= 1 << 20;
+    p.dtype = r.u8(), p.isPtr = r.flag(), p.divisibility = r.u32(), p.sameAs = static_cast<int32_t>(r.u32()) - 1,
+    p.overlap = static_cast<int32_t>(r.u32());
+    return !r.failed() && p.overlap >= 0 && (p.overlap == 0 || (p.isPtr && p.sameAs < 0)) && p.dtype != TEGULA_VOID &&
+           p.dtype <= TEGULA_FP64 && p.divisibility >= 1 && p.divisibility <= 1 << 20;
   }
   if (p.kind == BundleParam::Kind::Constant) {
     uint8_t constant = r.u8();
@@ -100,7 +108,9 @@ static bool isPlain(const BundleParam &p) { return p.sameAs == -1 && std::ranges
 
 /// Names each BundleParam::sameAs an earlier pointer of that type, and only of a parameter?
 static bool sameAsFits(const std::vector<BundleParam> &params) {
-  auto alike = [&](size_t i, size_t of) { return params[i].isPtr && params[of].isPtr && params[i].dtype == params[of].dtype; };
+  auto alike = [&](size_t i, size_t of) {
+    return params[i].isPtr && params[of].isPtr && params[i].dtype == params[of].dtype;
+  };
   return std::ranges::all_of(params, [](const BundleParam &p) { return std::ranges::all_of(p.items, isPlain); }) &&
          firstWrongSameAs(params.size(), [&](size_t i) { return params[i].sameAs; }, alike) == params.size();
 }
@@ -128,7 +138,8 @@ static bool decodeRecord(std::span<const char> bytes, BundleRecord &record) {
   record.properties.resize(r.count(16));
   for (auto &[name, value] : record.properties) name = r.str(), value = r.str();
   size_t args = 0;
-  return !r.failed() && r.atEnd() && sameAsFits(record.params) && countArgs(record.params, record.info, args) && args == record.info.args.size();
+  return !r.failed() && r.atEnd() && sameAsFits(record.params) && countArgs(record.params, record.info, args) &&
+         args == record.info.args.size();
 }
 
 // ---- the index
@@ -163,14 +174,20 @@ static constexpr size_t leastEntryBytes = 3 * 8 + 32 + 3 * 4 + 4 * 8 + 2 * 32 + 
 
 Status Bundle::readIndex(std::span<const char> index) {
   ByteReader r(index.data(), index.size());
-  auto damaged = [&](const std::string &what) { return Status::error(TEGULA_INVALID_ARGUMENT, name_ + " is damaged: " + what); };
+  auto damaged = [&](const std::string &what) {
+    return Status::error(TEGULA_INVALID_ARGUMENT, name_ + " is damaged: " + what);
+  };
   const uint64_t begin = headerBytes + padded(index.size());
-  auto inside = [&](uint64_t offset, uint64_t bytes) { return offset >= begin && offset % grain == 0 && bytes <= size_ && offset <= size_ && padded(bytes) <= size_ - offset; };
+  auto inside = [&](uint64_t offset, uint64_t bytes) {
+    return offset >= begin && offset % grain == 0 && bytes <= size_ && offset <= size_ &&
+           padded(bytes) <= size_ - offset;
+  };
   for (size_t n = r.count(leastEntryBytes); n; --n) {
     BundleEntry &e = entries_.emplace_back();
     readEntry(r, e);
     r.u64();
-    if (r.failed() || !inside(e.recordOffset, e.recordBytes) || !inside(e.codeOffset, e.codeBytes)) return damaged("entry " + std::to_string(entries_.size()) + " of its index lies outside of the file");
+    if (r.failed() || !inside(e.recordOffset, e.recordBytes) || !inside(e.codeOffset, e.codeBytes))
+      return damaged("entry " + std::to_string(entries_.size()) + " of its index lies outside of the file");
   }
   if (r.failed() || !r.atEnd()) return damaged("its index does not end where it should");
   for (uint32_t i = 0; i < entries_.size(); ++i) {
@@ -182,7 +199,10 @@ Status Bundle::readIndex(std::span<const char> index) {
     classes_[e.classKey].push_back(i);
     kernels_[e.kernel].push_back(i);
   }
-  for (auto &[kernel, list] : kernels_) std::sort(list.begin(), list.end(), [&](uint32_t a, uint32_t b) { return std::pair(entries_[a].order, a) < std::pair(entries_[b].order, b); });
+  for (auto &[kernel, list] : kernels_)
+    std::sort(list.begin(), list.end(), [&](uint32_t a, uint32_t b) {
+      return std::pair(entries_[a].order, a) < std::pair(entries_[b].order, b);
+    });
   return Status::ok();
 }
 
@@ -198,9 +218,12 @@ Status Bundle::damage(std::span<const char> index) const {
     size_t bytes = before.left() - r.left();
     if (uint64_t word = r.u64(); r.failed() || word != checkWord(index.data() + index.size() - before.left(), bytes)) {
       // Its own name may be what was changed.
-      std::string which = "entry " + std::to_string(i) + " of its index (" + (previous.empty() ? "the first one" : "behind " + previous);
-      bool legible = !r.failed() && !e.kernel.empty() && e.kernel.size() < 200 && std::all_of(e.kernel.begin(), e.kernel.end(), [](char c) { return c > ' ' && c < 127; });
-      return Status::error(TEGULA_INVALID_ARGUMENT, name_ + " is damaged: " + which + (legible ? ", " + e.title() : "") + ") was changed");
+      std::string which = "entry " + std::to_string(i) + " of its index (" +
+                          (previous.empty() ? "the first one" : "behind " + previous);
+      bool legible = !r.failed() && !e.kernel.empty() && e.kernel.size() < 200 &&
+                     std::all_of(e.kernel.begin(), e.kernel.end(), [](char c) { return c > ' ' && c < 127; });
+      return Status::error(TEGULA_INVALID_ARGUMENT,
+                           name_ + " is damaged: " + which + (legible ? ", " + e.title() : "") + ") was changed");
     }
     previous = e.title();
   }
@@ -211,22 +234,28 @@ Status Bundle::damage(std::span<const char> index) const {
 
 Status Bundle::read(const PublicKey *key) {
   auto refuse = [&](TegulaStatus code, const std::string &what) { return Status::error(code, name_ + " " + what); };
-  if (size_ < sizeof magic || std::memcmp(data_, magic, sizeof magic) != 0) return refuse(TEGULA_INVALID_ARGUMENT, "is no bundle of tegula");
+  if (size_ < sizeof magic || std::memcmp(data_, magic, sizeof magic) != 0)
+    return refuse(TEGULA_INVALID_ARGUMENT, "is no bundle of tegula");
   char header[headerBytes] = {};
   std::memcpy(header, data_, std::min(size_, sizeof header));
   ByteReader r(header + sizeof magic, sizeof header - sizeof magic);
   uint32_t version = r.u32(), flags = r.u32();
   if (size_ >= 12 && version != formatVersion)
-    return refuse(TEGULA_UNSUPPORTED, "is a bundle of format " + std::to_string(version) + "; this is tegula " + std::to_string(TEGULA_VERSION_MAJOR) + "." +
-                                          std::to_string(TEGULA_VERSION_MINOR) + ", which reads format " + std::to_string(formatVersion));
+    return refuse(TEGULA_UNSUPPORTED, "is a bundle of format " + std::to_string(version) + "; this is tegula " +
+                                          std::to_string(TEGULA_VERSION_MAJOR) + "." +
+                                          std::to_string(TEGULA_VERSION_MINOR) + ", which reads format " +
+                                          std::to_string(formatVersion));
   if (size_ < headerBytes) return refuse(TEGULA_INVALID_ARGUMENT, "is damaged: it ends in its header");
   Digest headerHash, indexHash;
   std::memcpy(headerHash.data(), header + headerHashAt, headerHash.size());
-  if (headerHash != sha256({header, headerHashAt})) return refuse(TEGULA_INVALID_ARGUMENT, "is damaged: its header was changed");
+  if (headerHash != sha256({header, headerHashAt}))
+    return refuse(TEGULA_INVALID_ARGUMENT, "is damaged: its header was changed");
   uint64_t fileBytes = r.u64(), indexBytes = r.u64(), reserved = r.u64();
   r.raw(indexHash.data(), indexHash.size());
-  if (fileBytes != size_ || reserved || flags & ~isSignedFlag || indexBytes > size_ - headerBytes || padded(indexBytes) > size_ - headerBytes)
-    return refuse(TEGULA_INVALID_ARGUMENT, "is damaged: it has " + std::to_string(size_) + " bytes, its header says " + std::to_string(fileBytes));
+  if (fileBytes != size_ || reserved || flags & ~isSignedFlag || indexBytes > size_ - headerBytes ||
+      padded(indexBytes) > size_ - headerBytes)
+    return refuse(TEGULA_INVALID_ARGUMENT, "is damaged: it has " + std::to_string(size_) + " bytes, its header says " +
+                                               std::to_string(fileBytes));
   signed_ = flags & isSignedFlag;
   if (key) {
     PublicKey signer;
@@ -245,7 +274,8 @@ Status Bundle::read(const PublicKey *key) {
   return readIndex({index.data(), indexBytes});
 }
 
-std::shared_ptr<const Bundle> Bundle::of(std::span<const char> bytes, std::string name, const PublicKey *key, Status &status) {
+std::shared_ptr<const Bundle> Bundle::of(std::span<const char> bytes, std::string name, const PublicKey *key,
+                                         Status &status) {
   std::shared_ptr<Bundle> b(new Bundle);
   b->name_ = std::move(name);
   b->data_ = bytes.data();
@@ -254,18 +284,25 @@ std::shared_ptr<const Bundle> Bundle::of(std::span<const char> bytes, std::strin
   return status ? b : nullptr;
 }
 
-std::shared_ptr<const Bundle> Bundle::open(const std::string &path, const PublicKey *key, bool trusted, Status &status) {
+std::shared_ptr<const Bundle> Bundle::open(const std::string &path, const PublicKey *key, bool trusted,
+                                           Status &status) {
   auto failed = [&](TegulaStatus code, const std::string &why) {
     status = Status::error(code, path + " " + why);
     return nullptr;
   };
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return failed(errno == ENOENT ? TEGULA_NOT_FOUND : TEGULA_IO_ERROR, std::string("cannot be opened: ") + std::strerror(errno));
+  if (fd < 0)
+    return failed(errno == ENOENT ? TEGULA_NOT_FOUND : TEGULA_IO_ERROR,
+                  std::string("cannot be opened: ") + std::strerror(errno));
   std::shared_ptr<Bundle> b(new Bundle);
   b->name_ = path;
   struct stat s;
   bool ok = fstat(fd, &s) == 0;
-  const char *why = !ok ? "cannot be read" : !S_ISREG(s.st_mode) ? "is no file" : s.st_size == 0 ? "is empty" : static_cast<uint64_t>(s.st_size) > sizeLimit ? "is too large" : nullptr;
+  const char *why = !ok                                            ? "cannot be read"
+                    : !S_ISREG(s.st_mode)                          ? "is no file"
+                    : s.st_size == 0                               ? "is empty"
+                    : static_cast<uint64_t>(s.st_size) > sizeLimit ? "is too large"
+                                                                   : nullptr;
   if (!why && !trusted && !key) why = untrusted(s, true);
   if (why) {
     close(fd);
@@ -296,20 +333,25 @@ std::span<const uint32_t> Bundle::ofKernel(std::string_view kernel) const {
   return it == kernels_.end() ? std::span<const uint32_t>() : it->second;
 }
 
-Status Bundle::bytesOf(const BundleEntry &e, uint64_t offset, uint64_t bytes, const Digest &hash, const char *what, std::vector<char> &out) const {
+Status Bundle::bytesOf(const BundleEntry &e, uint64_t offset, uint64_t bytes, const Digest &hash, const char *what,
+                       std::vector<char> &out) const {
   out.assign(data_ + offset, data_ + offset + padded(bytes));
-  if (sha256(out) != hash) return Status::error(TEGULA_INVALID_ARGUMENT, name_ + ": " + e.title() + " is damaged: its " + what + " was changed");
+  if (sha256(out) != hash)
+    return Status::error(TEGULA_INVALID_ARGUMENT,
+                         name_ + ": " + e.title() + " is damaged: its " + what + " was changed");
   out.resize(bytes);
   return Status::ok();
 }
 
 Status Bundle::record(size_t i, BundleRecord &out) const {
   const BundleEntry &e = entries_[i];
-  if (std::string why; !e.isReadable(why)) return Status::error(TEGULA_UNSUPPORTED, name_ + ": " + e.title() + " " + why);
+  if (std::string why; !e.isReadable(why))
+    return Status::error(TEGULA_UNSUPPORTED, name_ + ": " + e.title() + " " + why);
   std::vector<char> bytes;
   if (Status s = bytesOf(e, e.recordOffset, e.recordBytes, e.recordHash, "record", bytes); !s) return s;
   out = {};
-  if (!decodeRecord(bytes, out)) return Status::error(TEGULA_INVALID_ARGUMENT, name_ + ": " + e.title() + " is damaged: its record makes no sense");
+  if (!decodeRecord(bytes, out))
+    return Status::error(TEGULA_INVALID_ARGUMENT, name_ + ": " + e.title() + " is damaged: its record makes no sense");
   return Status::ok();
 }
 
@@ -333,7 +375,9 @@ Status Bundle::checkAll() const {
   uint64_t covered = 0;
   for (auto [offset, bytes] : pieces) covered += bytes;
   uint64_t begin = pieces.empty() ? size_ : pieces.front().first;
-  return covered == size_ - begin ? Status::ok() : Status::error(TEGULA_INVALID_ARGUMENT, name_ + " has bytes that belong to no entry");
+  return covered == size_ - begin
+             ? Status::ok()
+             : Status::error(TEGULA_INVALID_ARGUMENT, name_ + " has bytes that belong to no entry");
 }
 
 // ---- writing
@@ -357,7 +401,9 @@ struct Body {
 Status encodeBundle(std::vector<NewBundleEntry> list, const SecretKey *sign, std::vector<char> &out) {
   std::vector<std::pair<uint32_t, NewBundleEntry *>> sorted;
   for (NewBundleEntry &e : list) sorted.emplace_back(static_cast<uint32_t>(sorted.size()), &e);
-  std::sort(sorted.begin(), sorted.end(), [](const auto &a, const auto &b) { return std::tie(a.second->kernel, a.first) < std::tie(b.second->kernel, b.first); });
+  std::sort(sorted.begin(), sorted.end(), [](const auto &a, const auto &b) {
+    return std::tie(a.second->kernel, a.first) < std::tie(b.second->kernel, b.first);
+  });
   std::set<std::tuple<std::string, Digest, std::string>> known;
   Body records, codes;
   std::vector<BundleEntry> entries;
@@ -400,7 +446,8 @@ Status encodeBundle(std::vector<NewBundleEntry> list, const SecretKey *sign, std
   header.raw(headerHash.data(), headerHash.size());
 
   out = std::move(header.bytes);
-  for (const std::vector<char> *part : {&index, &records.bytes, &codes.bytes}) out.insert(out.end(), part->begin(), part->end());
+  for (const std::vector<char> *part : {&index, &records.bytes, &codes.bytes})
+    out.insert(out.end(), part->begin(), part->end());
   return Status::ok();
 }
 

@@ -1,11 +1,14 @@
-// A bundle: kernels compiled ahead of time, many signatures and targets, in one file (docs/bundle.md says why it looks as it does).
+// A bundle: kernels compiled ahead of time, many signatures and targets, in one file (docs/bundle.md says why it looks
+// as it does).
 //
-//   header (224 bytes) | index: what there is, and the hash of everything behind it | records: what launches must know | code
+//   header (224 bytes) | index: what there is, and the hash of everything after it | records: what launches must know |
+//     code
 //
-// The file is mapped. Opening it reads the header and the index; a record is read when its kernel is first asked for, and code is copied out of the
-// mapping when it is loaded. Every byte of the file is covered by a hash: of the header in the header, of the index in the header, of each record
-// and each piece of code in the index, padding included. What is checked is the copy that is used, so nobody can exchange it in between. A signature,
-// where there is one, covers the header, and so all the rest.
+// The file is mapped. Opening it reads the header and the index; a record is read when its kernel is first asked for,
+// and code is copied out of the mapping when it is loaded. Every byte of the file is covered by a hash: of the header
+// in the header, of the index in the header, of each record and each piece of code in the index, padding included. What
+// is checked is the copy that is used, so nobody can exchange it in between. A signature, where there is one, covers
+// the header, and so all the rest.
 #pragma once
 #include "runtime/CacheFile.h"
 #include <map>
@@ -26,7 +29,8 @@ struct BundleParam {
   bool isPtr = false;
   uint32_t divisibility = 1;
   int32_t sameAs = -1; // of a parameter: an earlier one that must be the same address; -1: none
-  int32_t overlap = 0; // those with one number may be of memory that overlaps in any way, items of tuples too; 0: of memory of its own
+  // those with one number may be of memory that overlaps in any way, items of tuples too; 0: of memory of its own
+  int32_t overlap = 0;
   // Constant: a number where it is one, and in any case its exact text.
   int64_t number = 0;
   double real = 0;
@@ -57,7 +61,8 @@ struct BundleRecord {
 struct BundleEntry {
   std::string kernel;
   std::string target; // "cpu:avx2", "sm_90a"
-  std::string needs;  // words that name what a machine must have: "x86-64-v3", "cubin sm_90a", "ptx sm_80" (BundleMachine.h)
+  // words that name what a machine must have: "x86-64-v3", "cubin sm_90a", "ptx sm_80" (BundleMachine.h)
+  std::string needs;
   Digest classKey{};  // of kernel, source, specialization and options; equal for the targets of one class
   uint32_t version = 0, abi = 0; // of the record's format, and of the contract between code and runtime
   uint32_t order = 0;            // in the manifest: among equals the first one is taken
@@ -89,11 +94,14 @@ public:
 
   ~Bundle();
   Bundle(const Bundle &) = delete;
-  /// Maps a file. `key`: the file must be signed with it. `trusted`: false: without a key, the file must belong to this user or root, and nobody
-  /// else may write to it. NOT_FOUND, IO_ERROR; UNSUPPORTED: of another version; INVALID_ARGUMENT: no bundle, damaged, or not to be trusted.
-  static std::shared_ptr<const Bundle> open(const std::string &path, const PublicKey *key, bool trusted, Status &status);
+  /// Maps a file. `key`: the file must be signed with it. `trusted`: false: without a key, the file must belong to this
+  /// user or root, and nobody else may write to it. NOT_FOUND, IO_ERROR; UNSUPPORTED: of another version;
+  /// INVALID_ARGUMENT: no bundle, damaged, or not to be trusted.
+  static std::shared_ptr<const Bundle> open(const std::string &path, const PublicKey *key, bool trusted,
+                                            Status &status);
   /// Of memory that stays as it is for as long as the bundle lives. `name` stands in messages.
-  static std::shared_ptr<const Bundle> of(std::span<const char> bytes, std::string name, const PublicKey *key, Status &status);
+  static std::shared_ptr<const Bundle> of(std::span<const char> bytes, std::string name, const PublicKey *key,
+                                          Status &status);
 
   const std::string &name() const { return name_; }
   const std::vector<BundleEntry> &entries() const { return entries_; }
@@ -115,7 +123,8 @@ private:
   Status read(const PublicKey *key);
   Status readIndex(std::span<const char> index);
   Status damage(std::span<const char> index) const;
-  Status bytesOf(const BundleEntry &e, uint64_t offset, uint64_t bytes, const Digest &hash, const char *what, std::vector<char> &out) const;
+  Status bytesOf(const BundleEntry &e, uint64_t offset, uint64_t bytes, const Digest &hash, const char *what,
+                 std::vector<char> &out) const;
 
   std::string name_;
   const char *data_ = nullptr;
@@ -127,7 +136,8 @@ private:
   std::map<std::string, std::vector<uint32_t>, std::less<>> kernels_;
 };
 
-/// The file's bytes: the same for the same entries, in whatever order they were compiled. Equal code is there once. `sign`: a key to sign with, or null.
+/// The file's bytes: the same for the same entries, in whatever order they were compiled. Equal code is there once.
+/// `sign`: a key to sign with, or null.
 Status encodeBundle(std::vector<NewBundleEntry> entries, const SecretKey *sign, std::vector<char> &out);
 
 /// Writes the bytes to a temporary file beside `path` and renames it, so that who has the old one mapped keeps it.

@@ -31,7 +31,8 @@ struct Prints final : LaunchHooks {
   }
 };
 
-/// Puts what a program gave over the defaults, as far as both know it (the rule of tegula.h for structs that grow). False: less than `least` bytes, so `size` is not set.
+/// Puts what a program gave over the defaults, as far as both know it (the rule of tegula.h for structs that grow).
+/// False: less than `least` bytes, so `size` is not set.
 template <typename T> bool takeSized(const T *given, T &out, size_t least) {
   if (given->size < least) return false;
   std::memcpy(&out, given, std::min(given->size, sizeof out));
@@ -53,7 +54,8 @@ struct Candidates {
   std::string problem; // why there are none
 };
 
-constexpr int32_t cpuIndex = TEGULA_DEVICE_INDEX_CPU, simIndex = TEGULA_DEVICE_INDEX_SIM, firstCuda = TEGULA_DEVICE_INDEX_CUDA;
+constexpr int32_t cpuIndex = TEGULA_DEVICE_INDEX_CPU, simIndex = TEGULA_DEVICE_INDEX_SIM,
+                  firstCuda = TEGULA_DEVICE_INDEX_CUDA;
 
 } // namespace
 
@@ -95,7 +97,9 @@ struct TegulaBundle {
     const std::vector<cuda::CudaDevice *> &all = cuda::CudaDevice::all(status);
     size_t n = static_cast<size_t>(index - firstCuda);
     if (index >= firstCuda && n < all.size()) return all[n];
-    if (status) status = Status::error(TEGULA_NOT_FOUND, "there is no device " + std::to_string(index) + "; this machine has " + std::to_string(all.size()) + " GPUs");
+    if (status)
+      status = Status::error(TEGULA_NOT_FOUND, "there is no device " + std::to_string(index) + "; this machine has " +
+                                                   std::to_string(all.size()) + " GPUs");
     return nullptr;
   }
 };
@@ -112,7 +116,8 @@ int rankOn(const Device &d, const BundleEntry &e, std::string &why) {
   return -1;
 }
 
-/// Of each class the best entry that the device runs; what has most facts first, and of those what the manifest names first. Under the mutex.
+/// Of each class the best entry that the device runs; what has most facts first, and of those what the manifest names
+/// first. Under the mutex.
 std::unique_ptr<Candidates> collect(const TegulaBundleKernel &k, const Device &d) {
   auto out = std::make_unique<Candidates>();
   std::map<Digest, std::pair<int, uint32_t>> best;
@@ -144,14 +149,18 @@ std::unique_ptr<Candidates> collect(const TegulaBundleKernel &k, const Device &d
     unsigned x = factsOf(a->record), y = factsOf(b->record);
     // A form with 64-bit offsets, or with checks, is for what no other takes.
     const BundleRecord &first = a->record, &second = b->record;
-    return std::tuple(first.info.checked, first.options.wide, y, entries[a->index].order) < std::tuple(second.info.checked, second.options.wide, x, entries[b->index].order);
+    return std::tuple(first.info.checked, first.options.wide, y, entries[a->index].order) <
+           std::tuple(second.info.checked, second.options.wide, x, entries[b->index].order);
   });
-  if (out->list.empty() && out->problem.empty()) out->problem = "`" + k.name + "` is in " + k.bundle->file->name() + " for " + others + "; " + d.properties().name + " runs none of these";
+  if (out->list.empty() && out->problem.empty())
+    out->problem = "`" + k.name + "` is in " + k.bundle->file->name() + " for " + others + "; " + d.properties().name +
+                   " runs none of these";
   return out;
 }
 
 const Candidates *candidatesOn(const TegulaBundleKernel &k, int32_t device) {
-  if (device < 0 || device >= TegulaBundleKernel::fast) return fail(TEGULA_NOT_FOUND, "there is no device " + std::to_string(device)), nullptr;
+  if (device < 0 || device >= TegulaBundleKernel::fast)
+    return fail(TEGULA_NOT_FOUND, "there is no device " + std::to_string(device)), nullptr;
   if (const Candidates *c = k.devices[device].load(std::memory_order_acquire)) return c;
   GateSection section;
   std::lock_guard lock(k.bundle->mutex);
@@ -178,8 +187,9 @@ const Executable *load(const TegulaBundleKernel &k, Candidate &c, int32_t device
 }
 
 bool asked(const BundleOptions &o, const TegulaLaunchOptions &l) {
-  return (!l.num_warps || l.num_warps == o.numWarps) && (!l.num_stages || l.num_stages == o.numStages) && (!l.num_ctas || l.num_ctas == o.numCtas) &&
-         (!l.maxnreg || l.maxnreg == o.maxnreg) && (l.wide_offsets <= 0 || o.wide);
+  return (!l.num_warps || l.num_warps == o.numWarps) && (!l.num_stages || l.num_stages == o.numStages) &&
+         (!l.num_ctas || l.num_ctas == o.numCtas) && (!l.maxnreg || l.maxnreg == o.maxnreg) &&
+         (l.wide_offsets <= 0 || o.wide);
 }
 
 /// The GPU that the first pointer belongs to; -1: none.
@@ -196,7 +206,8 @@ int32_t deviceOf(const TegulaArg *args, size_t count) {
   return -1;
 }
 
-/// Where a launch goes whose arguments say nothing: the CPU, if the kernel has anything for CPUs; else the thread's current GPU, or the simulator.
+/// Where a launch goes whose arguments say nothing: the CPU, if the kernel has anything for CPUs; else the thread's
+/// current GPU, or the simulator.
 int32_t usualDevice(const TegulaBundleKernel &k) {
   bool gpu = false;
   for (uint32_t i : k.bundle->file->ofKernel(k.name)) {
@@ -210,34 +221,54 @@ int32_t usualDevice(const TegulaBundleKernel &k) {
 bool hasNull(const TegulaArg *args, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const TegulaArg &a = args[i];
-    if (a.kind == TEGULA_ARG_POINTER ? !a.u.ptr : a.kind == TEGULA_ARG_TUPLE && a.count && a.u.items && hasNull(a.u.items, a.count)) return true;
+    if (a.kind == TEGULA_ARG_POINTER
+            ? !a.u.ptr
+            : a.kind == TEGULA_ARG_TUPLE && a.count && a.u.items && hasNull(a.u.items, a.count))
+      return true;
   }
   return false;
 }
 
 /// `nullsOnly`: the kernel has checks for the sake of null pointers, and others are not looked at.
-TegulaStatus run(const TegulaBundleKernel &k, const Executable &code, const BundleRecord &record, const BundleCall &call, const int32_t grid[3], int64_t programs,
-                 const TegulaLaunchOptions &o, bool nullsOnly) {
+TegulaStatus run(const TegulaBundleKernel &k, const Executable &code, const BundleRecord &record,
+                 const BundleCall &call, const int32_t grid[3], int64_t programs, const TegulaLaunchOptions &o,
+                 bool nullsOnly) {
   alignas(64) char block[16 * BundleCall::maxArgs + argRoom];
   TegulaCpuExtent extents[BundleCall::maxArgs];
   const KernelInfo &info = record.info;
-  if (info.argBytes > 16 * BundleCall::maxArgs) return fail(TEGULA_OUT_OF_RESOURCES, "`" + k.name + "` takes more bytes of arguments than a launch can pass");
+  if (info.argBytes > 16 * BundleCall::maxArgs)
+    return fail(TEGULA_OUT_OF_RESOURCES, "`" + k.name + "` takes more bytes of arguments than a launch can pass");
   TegulaCpuExtent *extent = code.needsExtents() ? extents : nullptr;
   for (unsigned i = 0; i < call.count; ++i) {
     const ArgInfo &slot = info.args[i];
     const TegulaArg &a = *call.args[i];
     if (!slot.isPtr) {
-      if (!packScalar(slot.dtype, a, block + slot.offset)) return fail(TEGULA_UNSUPPORTED, "`" + k.name + "`: `" + slot.name + "` is of a type that scalars cannot have");
+      if (!packScalar(slot.dtype, a, block + slot.offset))
+        return fail(TEGULA_UNSUPPORTED, "`" + k.name + "`: `" + slot.name + "` is of a type that scalars cannot have");
       continue;
     }
-    if (slot.written && (a.flags & TEGULA_ARG_READ_ONLY)) return fail(TEGULA_INVALID_ARGUMENT, "`" + k.name + "`: `" + slot.name + "` is read-only, but the kernel stores to it");
+    if (slot.written && (a.flags & TEGULA_ARG_READ_ONLY))
+      return fail(TEGULA_INVALID_ARGUMENT,
+                  "`" + k.name + "`: `" + slot.name + "` is read-only, but the kernel stores to it");
     std::memcpy(block + slot.offset, &a.u.ptr, sizeof a.u.ptr);
     if (extent && nullsOnly) *extent++ = {0, a.u.ptr ? UINT64_MAX : 0};
-    else if (extent) *extent++ = a.u2.extent >= 0 ? TegulaCpuExtent{reinterpret_cast<uint64_t>(a.u.ptr), static_cast<uint64_t>(a.u2.extent)} : TegulaCpuExtent{0, UINT64_MAX};
+    else if (extent)
+      *extent++ = a.u2.extent >= 0
+                      ? TegulaCpuExtent{reinterpret_cast<uint64_t>(a.u.ptr), static_cast<uint64_t>(a.u2.extent)}
+                      : TegulaCpuExtent{0, UINT64_MAX};
   }
   Prints hooks;
-  unsigned threads = o.num_threads > 0 ? std::min<unsigned>(static_cast<unsigned>(o.num_threads), ThreadPool::maxThreads) : k.bundle->threads;
-  LaunchCall launch{{grid[0], grid[1], grid[2]}, programs, block, extents, threads, o.stream, &hooks, o.hang_s > 0 ? static_cast<uint64_t>(o.hang_s * 1e9) : 0};
+  unsigned threads = o.num_threads > 0
+                         ? std::min<unsigned>(static_cast<unsigned>(o.num_threads), ThreadPool::maxThreads)
+                         : k.bundle->threads;
+  LaunchCall launch{{grid[0], grid[1], grid[2]},
+                    programs,
+                    block,
+                    extents,
+                    threads,
+                    o.stream,
+                    &hooks,
+                    o.hang_s > 0 ? static_cast<uint64_t>(o.hang_s * 1e9) : 0};
   LaunchOutcome outcome;
   Status s = code.launch(launch, outcome);
   if (s) [[likely]]
@@ -253,13 +284,19 @@ Status gridOf(const BundleRecord &record, const TegulaArg *args, size_t count, i
     for (size_t i = 0; i < record.params.size(); ++i) {
       const BundleParam &p = record.params[i];
       if (p.name != name) continue;
-      if (p.kind == BundleParam::Kind::Constant && (p.constant == BundleParam::Constant::Int || p.constant == BundleParam::Constant::Bool)) return p.number;
-      if (i < count && (args[i].kind == TEGULA_ARG_INT || args[i].kind == TEGULA_ARG_BOOL || args[i].kind == TEGULA_ARG_UINT)) return args[i].u.i;
+      if (p.kind == BundleParam::Kind::Constant &&
+          (p.constant == BundleParam::Constant::Int || p.constant == BundleParam::Constant::Bool))
+        return p.number;
+      if (i < count &&
+          (args[i].kind == TEGULA_ARG_INT || args[i].kind == TEGULA_ARG_BOOL || args[i].kind == TEGULA_ARG_UINT))
+        return args[i].u.i;
     }
     return std::nullopt;
   };
   std::string error;
-  return evaluateGrid(record.grid, names, grid, error) ? Status::ok() : Status::error(TEGULA_INVALID_ARGUMENT, "grid " + record.grid + ": " + error);
+  return evaluateGrid(record.grid, names, grid, error)
+             ? Status::ok()
+             : Status::error(TEGULA_INVALID_ARGUMENT, "grid " + record.grid + ": " + error);
 }
 
 std::string kernelNames(const Bundle &b) {
@@ -269,11 +306,13 @@ std::string kernelNames(const Bundle &b) {
   return names.empty() ? "none" : names;
 }
 
-TegulaStatus make(std::shared_ptr<const Bundle> file, const Status &status, const TegulaBundleOptions &o, TegulaBundle **out) {
+TegulaStatus make(std::shared_ptr<const Bundle> file, const Status &status, const TegulaBundleOptions &o,
+                  TegulaBundle **out) {
   if (!file) return fail(status);
   auto *b = new TegulaBundle;
   b->file = std::move(file);
-  b->threads = o.num_threads > 0 ? std::min<unsigned>(static_cast<unsigned>(o.num_threads), ThreadPool::maxThreads) : ThreadPool::availableCores();
+  b->threads = o.num_threads > 0 ? std::min<unsigned>(static_cast<unsigned>(o.num_threads), ThreadPool::maxThreads)
+                                 : ThreadPool::availableCores();
   *out = b;
   return TEGULA_OK;
 }
@@ -295,19 +334,24 @@ TegulaStatus tegula_bundle_open(const char *path, const TegulaBundleOptions *opt
   TegulaBundleOptions o;
   PublicKey key;
   const PublicKey *use;
-  if (!path || !out || !take(options, o, key, use)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_bundle_open: null argument, or `size` of the options is not set");
+  if (!path || !out || !take(options, o, key, use))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_bundle_open: null argument, or `size` of the options is not set");
   Status status;
   std::shared_ptr<const Bundle> file = Bundle::open(path, use, true, status);
   return make(std::move(file), status, o, out);
 }
 
-TegulaStatus tegula_bundle_open_memory(const void *bytes, size_t length, const TegulaBundleOptions *options, TegulaBundle **out) {
+TegulaStatus tegula_bundle_open_memory(const void *bytes, size_t length, const TegulaBundleOptions *options,
+                                       TegulaBundle **out) {
   TegulaBundleOptions o;
   PublicKey key;
   const PublicKey *use;
-  if (!bytes || !out || !take(options, o, key, use)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_bundle_open_memory: null argument, or `size` of the options is not set");
+  if (!bytes || !out || !take(options, o, key, use))
+    return fail(TEGULA_INVALID_ARGUMENT,
+                "tegula_bundle_open_memory: null argument, or `size` of the options is not set");
   Status status;
-  std::shared_ptr<const Bundle> file = Bundle::of({static_cast<const char *>(bytes), length}, "the bundle in memory", use, status);
+  std::shared_ptr<const Bundle> file =
+      Bundle::of({static_cast<const char *>(bytes), length}, "the bundle in memory", use, status);
   return make(std::move(file), status, o, out);
 }
 
@@ -331,7 +375,8 @@ TegulaStatus tegula_bundle_entry(TegulaBundle *b, size_t index, TegulaBundleEntr
     if (Status status = b->file->record(index, record); !status) s.problem = status.text;
     s.signature = record.signature, s.scratch = record.info.scratchBytes, s.options = record.options;
   }
-  *out = {sizeof *out, e.kernel.c_str(), e.target.c_str(), e.needs.c_str(), s.signature.c_str(), s.problem.c_str(), e.codeBytes, s.scratch,
+  *out = {sizeof *out, e.kernel.c_str(), e.target.c_str(), e.needs.c_str(),
+          s.signature.c_str(), s.problem.c_str(), e.codeBytes, s.scratch,
           s.options.numWarps, s.options.numStages, s.options.numCtas, s.options.maxnreg};
   return TEGULA_OK;
 }
@@ -361,24 +406,32 @@ TegulaStatus tegula_bundle_kernel(TegulaBundle *b, const char *name, const Tegul
   return TEGULA_OK;
 }
 
-TegulaStatus tegula_bundle_launch(const TegulaBundleKernel *k, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions *options) {
+TegulaStatus tegula_bundle_launch(const TegulaBundleKernel *k, const int64_t grid[3], const TegulaArg *args,
+                                  size_t count, const TegulaLaunchOptions *options) {
   if (!k || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_bundle_launch: null argument");
   TegulaLaunchOptions o = TEGULA_LAUNCH_OPTIONS_INIT;
-  if (options && !takeSized(options, o, offsetof(TegulaLaunchOptions, memory))) return fail(TEGULA_INVALID_ARGUMENT, "`size` of the launch options is not set");
+  if (options && !takeSized(options, o, offsetof(TegulaLaunchOptions, memory)))
+    return fail(TEGULA_INVALID_ARGUMENT, "`size` of the launch options is not set");
   int32_t extents[3];
   int64_t programs = 0;
-  if (Status s = grid ? checkGrid(grid, extents, programs) : Status::ok(); !s) return fail(s.code, "`" + k->name + "`: " + s.text);
+  if (Status s = grid ? checkGrid(grid, extents, programs) : Status::ok(); !s)
+    return fail(s.code, "`" + k->name + "`: " + s.text);
   int32_t device = o.device >= 0 ? o.device : deviceOf(args, count);
   if (device < 0) device = usualDevice(*k);
   const Candidates *candidates = candidatesOn(*k, device);
   if (!candidates) return TEGULA_NOT_FOUND;
   if (candidates->list.empty()) return fail(TEGULA_UNSUPPORTED, candidates->problem);
   BundleCall call;
-  // On a CPU a null pointer that is followed is the end of the process, unless the form with checks is there: it stands behind the others, and goes first for such launches.
+  // On a CPU a null pointer that is followed is the end of the process, unless the form with checks is there: it stands
+  // after the others, and goes first for such launches.
   const std::vector<std::unique_ptr<Candidate>> &list = candidates->list;
   const bool forNulls = !list.front()->record.info.checked && list.back()->record.info.checked;
   const bool checksFirst = forNulls && device == cpuIndex && hasNull(args, count);
-  const size_t begin = checksFirst ? static_cast<size_t>(std::find_if(list.begin(), list.end(), [](const auto &c) { return c->record.info.checked; }) - list.begin()) : 0;
+  const size_t begin = checksFirst
+                           ? static_cast<size_t>(std::find_if(list.begin(), list.end(),
+                                                              [](const auto &c) { return c->record.info.checked; }) -
+                                                 list.begin())
+                           : 0;
   for (size_t i = 0; i < list.size(); ++i) {
     const std::unique_ptr<Candidate> &c = list[(begin + i) % list.size()];
     if (!asked(c->record.options, o) || !fits(c->record, args, count, call, nullptr)) continue;
@@ -399,7 +452,8 @@ TegulaStatus tegula_bundle_launch(const TegulaBundleKernel *k, const int64_t gri
     if (reasons.find(text) == reasons.npos && reasons.size() < 4000) reasons += text;
   }
   if (!candidates->problem.empty()) reasons += "\n  " + candidates->problem;
-  return fail(TEGULA_NOT_FOUND, "no entry of `" + k->name + "` in " + k->bundle->file->name() + " fits these arguments:" + reasons);
+  return fail(TEGULA_NOT_FOUND,
+              "no entry of `" + k->name + "` in " + k->bundle->file->name() + " fits these arguments:" + reasons);
 }
 
 /// The device for memory and waiting; the last error is set if there is none.
@@ -419,7 +473,9 @@ TegulaStatus tegula_bundle_wait(TegulaBundle *b, int32_t device, void *stream) {
   LaunchOutcome outcome;
   Status s = d->synchronize(stream, outcome);
   if (s) return TEGULA_OK;
-  return fail(s.code, s.code == TEGULA_FAULT && s.text.empty() && outcome.culprit ? faultText(*outcome.culprit, outcome.fault) : s.text);
+  return fail(s.code, s.code == TEGULA_FAULT && s.text.empty() && outcome.culprit
+                          ? faultText(*outcome.culprit, outcome.fault)
+                          : s.text);
 }
 
 TegulaStatus tegula_bundle_allocate(TegulaBundle *b, int32_t device, uint64_t bytes, void **out) {
@@ -433,19 +489,22 @@ void tegula_bundle_free(TegulaBundle *b, int32_t device, void *memory) {
   if (Device *d = deviceFor(b, device)) d->free(memory);
 }
 
-TegulaStatus tegula_bundle_copy(TegulaBundle *b, int32_t device, int32_t direction, void *to, const void *from, uint64_t bytes, void *stream) {
+TegulaStatus tegula_bundle_copy(TegulaBundle *b, int32_t device, int32_t direction, void *to, const void *from,
+                                uint64_t bytes, void *stream) {
   Device *d = deviceFor(b, device);
   if (!d) return TEGULA_NOT_FOUND;
   Status s = direction == TEGULA_TO_DEVICE ? d->copyIn(to, from, bytes, stream) : d->copyOut(to, from, bytes, stream);
   return s ? TEGULA_OK : fail(s);
 }
 
-TegulaStatus tegula_bundle_descriptor(TegulaTensorDescriptor *storage, TegulaArg base, size_t rank, const int64_t *shape, const int64_t *strides,
-                                      const int64_t *block, int32_t padding, TegulaArg *out) {
+TegulaStatus tegula_bundle_descriptor(TegulaTensorDescriptor *storage, TegulaArg base, size_t rank,
+                                      const int64_t *shape, const int64_t *strides, const int64_t *block,
+                                      int32_t padding, TegulaArg *out) {
   auto refuse = [](const std::string &what) { return fail(TEGULA_INVALID_ARGUMENT, "tensor descriptor: " + what); };
   if (!storage || !shape || !strides || !block || !out) return refuse("null argument");
   if (rank < 1 || rank > 5) return refuse("1 to 5 dimensions");
-  if (base.kind != TEGULA_ARG_POINTER || base.dtype == TEGULA_VOID || base.dtype > TEGULA_FP64) return refuse("the base is no pointer to elements");
+  if (base.kind != TEGULA_ARG_POINTER || base.dtype == TEGULA_VOID || base.dtype > TEGULA_FP64)
+    return refuse("the base is no pointer to elements");
   if (reinterpret_cast<uintptr_t>(base.u.ptr) % 16) return refuse("base must be 16-byte aligned");
   const int64_t bytes = dtypeInfo(base.dtype).bytes;
   auto tuple = [](const TegulaArg *items, size_t n) {

@@ -19,8 +19,10 @@ constexpr CpuWord words[] = {{"x86-64", 0, [] { return true; }},
                              {"avx512bf16", 1, [] { return __builtin_cpu_supports("avx512bf16") != 0; }},
                              {"aarch64", 0, [] { return false; }}};
 #else
-constexpr CpuWord words[] = {{"x86-64", 0, [] { return false; }},     {"x86-64-v3", 10, [] { return false; }}, {"x86-64-v4", 20, [] { return false; }},
-                             {"avxvnni", 1, [] { return false; }},    {"avx512vnni", 1, [] { return false; }}, {"avx512bf16", 1, [] { return false; }}, {"aarch64", 0, [] { return true; }}};
+constexpr CpuWord words[] = {{"x86-64", 0, [] { return false; }},     {"x86-64-v3", 10, [] { return false; }},
+                             {"x86-64-v4", 20, [] { return false; }}, {"avxvnni", 1, [] { return false; }},
+                             {"avx512vnni", 1, [] { return false; }}, {"avx512bf16", 1, [] { return false; }},
+                             {"aarch64", 0, [] { return true; }}};
 #endif
 
 template <typename F> bool eachWord(std::string_view text, F &&f) {
@@ -67,7 +69,8 @@ int cpuRankOf(std::string_view needs) {
 int cpuRank(std::string_view needs, int most, std::string &why) {
   bool ok = eachWord(needs, [&](std::string_view w) {
     const CpuWord *known = find(w);
-    if (!known || !known->here()) why = "needs " + std::string(w) + (known ? ", which this CPU lacks" : ", which this version does not know");
+    if (!known || !known->here())
+      why = "needs " + std::string(w) + (known ? ", which this CPU lacks" : ", which this version does not know");
     return known && known->here();
   });
   int rank = ok ? cpuRankOf(needs) : -1;
@@ -84,7 +87,8 @@ int gpuRank(std::string_view needs, uint32_t capability, std::string &why) {
   bool alone = false;
   uint32_t sm = smOf(name, alone);
   std::string here = "sm_" + std::to_string(capability);
-  if (!sm || (kind != "cubin" && kind != "ptx")) return why = "needs `" + std::string(needs) + "`, which this version does not know", -1;
+  if (!sm || (kind != "cubin" && kind != "ptx"))
+    return why = "needs `" + std::string(needs) + "`, which this version does not know", -1;
   bool isCubin = kind == "cubin";
   bool runs = alone ? sm == capability : isCubin ? sm / 10 == capability / 10 && sm <= capability : sm <= capability;
   if (!runs) return why = "is " + std::string(needs) + ", this GPU is " + here, -1;

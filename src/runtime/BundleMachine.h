@@ -8,8 +8,9 @@
 
 namespace tegula::runtime {
 
-/// Larger is better; -1: it does not run, and `why` is the end of a sentence ("needs avx512bf16, which this CPU lacks").
-/// `most`: what is better than this is not taken (a rank of this function; $TEGULA_CPU_TARGET), negative: everything that runs.
+/// Larger is better; -1: it does not run, and `why` is the end of a sentence ("needs avx512bf16, which this CPU
+/// lacks"). `most`: what is better than this is not taken (a rank of this function; $TEGULA_CPU_TARGET), negative:
+/// everything that runs.
 int cpuRank(std::string_view needs, int most, std::string &why);
 /// `capability`: 90 for 9.0.
 int gpuRank(std::string_view needs, uint32_t capability, std::string &why);

@@ -41,9 +41,13 @@ struct Fitter {
 
   bool pointer(const BundleParam &p, const TegulaArg &a, const std::string &name) {
     if (a.kind != TEGULA_ARG_POINTER) return no(name, "must be a pointer");
-    if (a.dtype != p.dtype) return no(name, std::string("is *") + (a.dtype <= TEGULA_FP64 ? dtypeInfo(a.dtype).name : "?") + ", not *" + dtypeInfo(p.dtype).name);
-    if (reinterpret_cast<uintptr_t>(a.u.ptr) % p.divisibility) return no(name, "is not aligned to " + std::to_string(p.divisibility) + " bytes");
-    if (!record.options.wide && ((a.flags & TEGULA_ARG_WIDE) || a.u2.extent >= bundleBigElements * dtypeInfo(p.dtype).bytes))
+    if (a.dtype != p.dtype)
+      return no(name, std::string("is *") + (a.dtype <= TEGULA_FP64 ? dtypeInfo(a.dtype).name : "?") + ", not *" +
+                          dtypeInfo(p.dtype).name);
+    if (reinterpret_cast<uintptr_t>(a.u.ptr) % p.divisibility)
+      return no(name, "is not aligned to " + std::to_string(p.divisibility) + " bytes");
+    if (!record.options.wide &&
+        ((a.flags & TEGULA_ARG_WIDE) || a.u2.extent >= bundleBigElements * dtypeInfo(p.dtype).bytes))
       return no(name, "has 2^30 elements or more");
     return add(a, name);
   }
@@ -52,13 +56,17 @@ struct Fitter {
     bool isInteger = a.kind == TEGULA_ARG_INT || a.kind == TEGULA_ARG_UINT || a.kind == TEGULA_ARG_BOOL;
     if (!isInteger && a.kind != TEGULA_ARG_FLOAT) return no(name, "must be a number");
     bool isFloat = dtypeInfo(p.dtype).kind == DtypeInfo::Float;
-    // An annotation takes every number. Else a number whose type the caller says is of that type, and another one of any that holds it (factsOf() has the types that the language would give it go first).
+    // An annotation takes every number. Else a number whose type the caller says is of that type, and another one of
+    // any that holds it (factsOf() has the types that the language would give it go first).
     TegulaDtype type = typeOf(a);
     bool same = p.checksRange ? isFloat || isInteger : a.dtype != TEGULA_VOID ? type == p.dtype : isFloat != isInteger;
     if (!same) return no(name, std::string("is ") + dtypeInfo(type).name + ", not " + dtypeInfo(p.dtype).name);
     bool holds = p.dtype != TEGULA_INT1 || !isInteger || p.checksRange || a.u.i == (a.u.i != 0);
-    if (!isFloat && (!holds || !inRange(p.dtype, a))) return no(name, std::string("is ") + std::to_string(a.u.i) + ", which " + dtypeInfo(p.dtype).name + " does not hold");
-    if (p.divisibility > 1 && a.u.i % p.divisibility) return no(name, "is not divisible by " + std::to_string(p.divisibility));
+    if (!isFloat && (!holds || !inRange(p.dtype, a)))
+      return no(name,
+                std::string("is ") + std::to_string(a.u.i) + ", which " + dtypeInfo(p.dtype).name + " does not hold");
+    if (p.divisibility > 1 && a.u.i % p.divisibility)
+      return no(name, "is not divisible by " + std::to_string(p.divisibility));
     return add(a, name);
   }
 
@@ -68,12 +76,17 @@ struct Fitter {
     switch (a.kind) {
     case TEGULA_ARG_NONE: same = p.constant == Constant::None; break;
     case TEGULA_ARG_BOOL:
-    case TEGULA_ARG_INT: same = (p.constant == Constant::Int || p.constant == Constant::Bool) && a.u.i == p.number; break;
+    case TEGULA_ARG_INT:
+      same = (p.constant == Constant::Int || p.constant == Constant::Bool) && a.u.i == p.number;
+      break;
     case TEGULA_ARG_UINT: same = p.constant == Constant::Int && a.u.i == p.number && a.u.i >= 0; break;
-    case TEGULA_ARG_FLOAT: same = p.constant == Constant::Float && (a.u.f == p.real || (a.u.f != a.u.f && p.real != p.real)); break;
+    case TEGULA_ARG_FLOAT:
+      same = p.constant == Constant::Float && (a.u.f == p.real || (a.u.f != a.u.f && p.real != p.real));
+      break;
     case TEGULA_ARG_TEXT: {
       std::string_view text = a.u.ptr ? static_cast<const char *>(a.u.ptr) : "";
-      same = p.text == text || (p.text.size() == text.size() + 2 && p.text[0] == '\'' && std::string_view(p.text).substr(1, text.size()) == text);
+      same = p.text == text || (p.text.size() == text.size() + 2 && p.text[0] == '\'' &&
+                                std::string_view(p.text).substr(1, text.size()) == text);
       break;
     }
     default: break;
@@ -82,7 +95,8 @@ struct Fitter {
   }
 
   bool one(const BundleParam &p, const TegulaArg &a, const std::string &name) {
-    if (p.kind == Kind::Runtime) return a.kind == TEGULA_ARG_MISSING ? no(name, "is missing") : p.isPtr ? pointer(p, a, name) : number(p, a, name);
+    if (p.kind == Kind::Runtime)
+      return a.kind == TEGULA_ARG_MISSING ? no(name, "is missing") : p.isPtr ? pointer(p, a, name) : number(p, a, name);
     if (p.kind == Kind::Constant) return constant(p, a, name);
     if (a.kind != TEGULA_ARG_TUPLE || a.count != p.items.size() || (a.count && !a.u.items))
       return no(name, p.isDescriptor ? "must be a " + p.text : "must be a tuple of " + std::to_string(p.items.size()));
@@ -95,14 +109,18 @@ struct Fitter {
   }
 };
 
-bool isFact(const BundleParam &p) { return p.kind == Kind::Runtime ? p.divisibility > 1 : p.kind == Kind::Constant && !p.isConstexpr && p.constant != Constant::None; }
+bool isFact(const BundleParam &p) {
+  return p.kind == Kind::Runtime ? p.divisibility > 1
+                                 : p.kind == Kind::Constant && !p.isConstexpr && p.constant != Constant::None;
+}
 
 unsigned facts(const std::vector<BundleParam> &params) {
   unsigned n = 0;
   for (const BundleParam &p : params) {
     bool unusual = p.kind == Kind::Runtime && !p.isPtr && p.dtype != TEGULA_INT32 && p.dtype != TEGULA_FP32;
     n += p.kind == Kind::Tuple ? facts(p.items) : 2 * isFact(p) - unusual;
-    // What reads through one argument what it writes through another is right in this form only: it goes before all that is merely faster.
+    // What reads through one argument what it writes through another is right in this form only: it goes before all
+    // that is merely faster.
     constexpr unsigned mostFacts = 1000;
     n += p.sameAs >= 0 ? mostFacts : 0;
     // What serves any overlap is the last to be taken.
@@ -113,13 +131,15 @@ unsigned facts(const std::vector<BundleParam> &params) {
 
 /// What an entry says of the memory of a pointer, items of tuples included.
 struct Sharing {
-  int32_t same, group; // the first of the parameters that are one buffer, -1: an item of a tuple; BundleParam::overlap of that one
+  // the first of the parameters that are one buffer, -1: an item of a tuple; BundleParam::overlap of that one
+  int32_t same, group;
   const std::string *name; // of the parameter
   /// Do both say that they may share memory?
   bool isWith(const Sharing &o) const { return (same >= 0 && same == o.same) || (group && group == o.group); }
 };
 
-/// Calls `f` with each run-time value of `p` (a descriptor's and a tuple's by item) in the order of KernelInfo::args, and its argument; `a` null: of no call. False as soon as `f` says so.
+/// Calls `f` with each run-time value of `p` (a descriptor's and a tuple's by item) in the order of KernelInfo::args,
+/// and its argument; `a` null: of no call. False as soon as `f` says so.
 template <typename F> bool eachValue(const BundleParam &p, const TegulaArg *a, int32_t parameter, F &&f) {
   for (size_t i = 0; i < p.items.size(); ++i)
     if (!eachValue(p.items[i], a ? &a->u.items[i] : nullptr, -1, f)) return false;
@@ -144,7 +164,8 @@ bool knowsOverlaps(const BundleRecord &record, const TegulaArg *args, std::strin
   for (size_t i = 0; i < record.params.size(); ++i) {
     const BundleParam &p = record.params[i];
     if (p.kind == Kind::Constant) continue;
-    const bool known = eachValue(p, &args[i], static_cast<int32_t>(i), [&](const BundleParam &v, const TegulaArg *a, int32_t parameter) {
+    const auto at = static_cast<int32_t>(i);
+    const bool known = eachValue(p, &args[i], at, [&](const BundleParam &v, const TegulaArg *a, int32_t parameter) {
       const bool written = record.info.args[next++].written;
       if (!v.isPtr) return true;
       const Pointer one{addressesOf(*a), sharingOf(record, v, parameter, i), v.dtype, written};
@@ -152,8 +173,10 @@ bool knowsOverlaps(const BundleRecord &record, const TegulaArg *args, std::strin
         if (!one.at.meets(o.at) || !(one.written || o.written) || one.sharing.isWith(o.sharing)) continue;
         const Pointer &w = o.written ? o : one, &other = o.written ? one : o;
         if (why)
-          *why = "`" + *w.sharing.name + "`, which the kernel writes, shares memory with `" + *other.sharing.name + "`, which the entry was compiled without (" +
-                 (one.dtype == o.dtype && one.at.begin == o.at.begin ? "one buffer, or " : "") + "`:~1` behind both types in a signature)";
+          *why = "`" + *w.sharing.name + "`, which the kernel writes, shares memory with `" + *other.sharing.name +
+                 "`, which the entry was compiled without (" +
+                 (one.dtype == o.dtype && one.at.begin == o.at.begin ? "one buffer, or " : "") +
+                 "`:~1` behind both types in a signature)";
         return false;
       }
       seen[count++] = one;
@@ -168,7 +191,11 @@ bool knowsOverlaps(const BundleRecord &record, const TegulaArg *args, std::strin
 std::string textOf(const BundleParam &p) {
   if (p.kind == Kind::Tuple) return p.text.empty() ? "a tuple of " + std::to_string(p.items.size()) : p.text;
   if (p.kind == Kind::Constant) return p.text;
-  return std::string(p.isPtr ? "*" : "") + dtypeInfo(p.dtype).name + (p.divisibility > 1 ? ":" + std::to_string(p.divisibility) : "") + (p.sameAs >= 0 ? " (the buffer of another argument)" : p.overlap ? " (overlaps with others)" : "");
+  return std::string(p.isPtr ? "*" : "") + dtypeInfo(p.dtype).name +
+         (p.divisibility > 1 ? ":" + std::to_string(p.divisibility) : "") +
+         (p.sameAs >= 0 ? " (the buffer of another argument)"
+          : p.overlap   ? " (overlaps with others)"
+                        : "");
 }
 
 bool coversOne(const BundleParam &g, const BundleParam &s) {
@@ -178,22 +205,28 @@ bool coversOne(const BundleParam &g, const BundleParam &s) {
       if (!coversOne(g.items[i], s.items[i])) return false;
     return true;
   }
-  if (g.kind == Kind::Constant) return s.kind == Kind::Constant && g.constant == s.constant && g.text == s.text && g.isConstexpr == s.isConstexpr;
+  if (g.kind == Kind::Constant)
+    return s.kind == Kind::Constant && g.constant == s.constant && g.text == s.text && g.isConstexpr == s.isConstexpr;
   // An int that is 1 is an i32 whose value happens to be known.
   if (s.kind == Kind::Constant)
-    return !s.isConstexpr && s.constant == Constant::Int && g.dtype == TEGULA_INT32 && !g.isPtr && (g.divisibility == 1 || s.number % g.divisibility == 0);
-  return s.kind == Kind::Runtime && g.dtype == s.dtype && g.isPtr == s.isPtr && s.divisibility % g.divisibility == 0 && (g.sameAs < 0 || g.sameAs == s.sameAs);
+    return !s.isConstexpr && s.constant == Constant::Int && g.dtype == TEGULA_INT32 && !g.isPtr &&
+           (g.divisibility == 1 || s.number % g.divisibility == 0);
+  return s.kind == Kind::Runtime && g.dtype == s.dtype && g.isPtr == s.isPtr && s.divisibility % g.divisibility == 0 &&
+         (g.sameAs < 0 || g.sameAs == s.sameAs);
 }
 
-/// Whether pointers overlap is a matter between parameters: what is the same or overlaps in `special`, and is written, must do so in `general`, too. `special` has no info.
+/// Whether pointers overlap is a matter between parameters: what is the same or overlaps in `special`, and is written,
+/// must do so in `general`, too. `special` has no info.
 bool coversSharing(const BundleRecord &general, const BundleRecord &special) {
   auto all = [](const BundleRecord &record) {
     std::vector<Sharing> out;
     for (size_t i = 0; i < record.params.size(); ++i)
-      eachValue(record.params[i], nullptr, static_cast<int32_t>(i), [&](const BundleParam &v, const TegulaArg *, int32_t parameter) {
-        if (v.isPtr) out.push_back(sharingOf(record, v, parameter, i));
-        return true;
-      });
+      eachValue(record.params[i], nullptr, static_cast<int32_t>(i),
+                [&](const BundleParam &v, const TegulaArg *, int32_t parameter) {
+                  if (v.isPtr)
+                    out.push_back(sharingOf(record, v, parameter, i));
+                  return true;
+                });
     return out;
   };
   const std::vector<Sharing> g = all(general), s = all(special);
@@ -238,7 +271,8 @@ std::string differenceOf(const BundleRecord &g, const BundleRecord &s, unsigned 
   const BundleOptions &a = g.options, &b = s.options;
   if (g.params.size() != s.params.size()) found.emplace_back("other parameters");
   for (size_t i = 0; i < std::min(g.params.size(), s.params.size()); ++i)
-    if (g.params[i].name != s.params[i].name || !coversOne(g.params[i], s.params[i])) found.push_back(g.params[i].name + ":" + textOf(g.params[i]) + " for " + textOf(s.params[i]));
+    if (g.params[i].name != s.params[i].name || !coversOne(g.params[i], s.params[i]))
+      found.push_back(g.params[i].name + ":" + textOf(g.params[i]) + " for " + textOf(s.params[i]));
   number("num_warps", a.numWarps, b.numWarps), number("num_stages", a.numStages, b.numStages);
   number("num_ctas", a.numCtas, b.numCtas), number("maxnreg", a.maxnreg, b.maxnreg);
   if (a.other != b.other) found.emplace_back("other options (debug, checked, language level ...)");

@@ -11,11 +11,13 @@ struct BundleCall {
   unsigned count = 0;
 };
 
-/// True: every fact holds; `call` has the arguments. Else `why`, if it is not null, says which does not ("`n` is not divisible by 16").
+/// True: every fact holds; `call` has the arguments. Else `why`, if it is not null, says which does not ("`n` is not
+/// divisible by 16").
 bool fits(const BundleRecord &record, const TegulaArg *args, size_t count, BundleCall &call, std::string *why);
 /// How many facts it relies on: of two that fit, the one with more is the faster one.
 unsigned factsOf(const BundleRecord &record);
-/// Can what was compiled for `general` stand in for `special`: has it the same types and compile-time values, and no fact that the other has not?
+/// Can what was compiled for `general` stand in for `special`: has it the same types and compile-time values, and no
+/// fact that the other has not?
 bool covers(const BundleRecord &general, const BundleRecord &special);
 /// The first thing in which `general` is no such thing, for messages; "" if it is.
 /// `count`, if it is not null: in how many.

@@ -46,8 +46,9 @@ bool decodeEntry(std::span<const char> bytes, const Digest &key, CacheEntry &ent
   header.raw(fileKey.data(), fileKey.size());
   header.raw(hash.data(), hash.size());
   header.raw(signature.data(), signature.size());
-  if (header.failed() || std::memcmp(m, magic, sizeof m) != 0 || version != formatVersion || abi != TEGULA_CPU_ABI_VERSION ||
-      size != bytes.size() - headerBytes || fileKey != key || sha256(bytes.data() + headerBytes, size) != hash)
+  if (header.failed() || std::memcmp(m, magic, sizeof m) != 0 || version != formatVersion ||
+      abi != TEGULA_CPU_ABI_VERSION || size != bytes.size() - headerBytes || fileKey != key ||
+      sha256(bytes.data() + headerBytes, size) != hash)
     return false;
   ByteReader r(bytes.data() + headerBytes, size);
   if (!read(r, entry.info)) return false;

@@ -10,10 +10,12 @@ struct CpuExecutable final : Executable {
   std::unique_ptr<CpuKernel> kernel;
   ThreadPool &pool;
   CancelTable &cancel;
-  CpuExecutable(std::unique_ptr<CpuKernel> k, ThreadPool &p, CancelTable &c) : kernel(std::move(k)), pool(p), cancel(c) {}
+  CpuExecutable(std::unique_ptr<CpuKernel> k, ThreadPool &p, CancelTable &c)
+      : kernel(std::move(k)), pool(p), cancel(c) {}
 
   Status launch(const LaunchCall &c, LaunchOutcome &outcome) const override {
-    LaunchRequest request{kernel.get(), {c.grid[0], c.grid[1], c.grid[2]}, c.programs, c.args, c.extents, c.threads, c.hangNs};
+    LaunchRequest request{kernel.get(), {c.grid[0], c.grid[1], c.grid[2]}, c.programs, c.args, c.extents, c.threads,
+                          c.hangNs};
     return runtime::launch(request, pool, cancel, *c.hooks, outcome);
   }
   size_t codeBytes() const override { return kernel->codeBytes(); }
@@ -43,6 +45,8 @@ Status HostDevice::availableBytes(uint64_t &bytes) {
   return Status::ok();
 }
 
-std::unique_ptr<Device> makeCpuDevice(ThreadPool &pool, CancelTable &cancel) { return std::make_unique<CpuDevice>(pool, cancel); }
+std::unique_ptr<Device> makeCpuDevice(ThreadPool &pool, CancelTable &cancel) {
+  return std::make_unique<CpuDevice>(pool, cancel);
+}
 
 } // namespace tegula::runtime

@@ -16,13 +16,15 @@ struct LaunchCall {
   unsigned threads = 1;                     // CPU threads to use
   void *stream = nullptr;                   // GPU: the caller's stream, null: the default stream
   LaunchHooks *hooks = nullptr;             // never null
-  uint64_t hangNs = 0;                      // CPU, simulator: end the launch if it makes no progress for that long (hangStatus); 0: never
+  // CPU, simulator: end the launch if it makes no progress for that long (hangStatus); 0: never
+  uint64_t hangNs = 0;
 };
 /// The error of a grid that GPUs do not take.
 Status gpuGridStatus(const KernelInfo &info, const LaunchCall &call);
 /// Is the grid one that GPUs take? Also asked on the simulator: what runs there runs on a GPU.
 inline Status checkGpuGrid(const KernelInfo &info, const LaunchCall &call) {
-  if (call.grid[1] > 65535 || call.grid[2] > 65535 || call.grid[0] > INT32_MAX / static_cast<int32_t>(info.gpu.clusterCtas)) [[unlikely]]
+  if (call.grid[1] > 65535 || call.grid[2] > 65535 ||
+      call.grid[0] > INT32_MAX / static_cast<int32_t>(info.gpu.clusterCtas)) [[unlikely]]
     return gpuGridStatus(info, call);
   return Status::ok();
 }
@@ -33,8 +35,8 @@ inline constexpr unsigned argRoom = 64 + maxTensorMaps * tensorMapBytes + 16;
 class Executable {
 public:
   virtual ~Executable() = default;
-  /// CPU and simulator: returns when the programs are done. GPU: returns when the launch is queued; an error of an earlier
-  /// kernel may come back here, `outcome.culprit` is that kernel then.
+  /// CPU and simulator: returns when the programs are done. GPU: returns when the launch is queued; an error of an
+  /// earlier kernel may come back here, `outcome.culprit` is that kernel then.
   virtual Status launch(const LaunchCall &call, LaunchOutcome &outcome) const = 0;
   virtual size_t codeBytes() const = 0;
   /// True: LaunchCall::extents must be given.
@@ -53,7 +55,8 @@ struct DeviceProperties {
   uint32_t maxSharedBytes = 0; // GPU: per block
 };
 
-/// Marks of time. Those of a GPU lie in a stream: they say when what was queued before them was done. One thread at a time.
+/// Marks of time. Those of a GPU lie in a stream: they say when what was queued before them was done. One thread at a
+/// time.
 class Stopwatch {
 public:
   virtual ~Stopwatch() = default;
@@ -63,14 +66,15 @@ public:
   virtual Status between(unsigned from, unsigned to, double &ns) = 0;
 };
 
-/// A stream of its own, on which work is recorded and not run, to be launched as a whole as often as one likes (CUDA graphs). One thread at a time.
+/// A stream of its own, on which work is recorded and not run, to be launched as a whole as often as one likes (CUDA
+/// graphs). One thread at a time.
 class Recorder {
 public:
   virtual ~Recorder() = default;
   virtual void *stream() const = 0;
   static constexpr unsigned slots = 2;
-  /// What `work` queues on stream() is recorded in `slot`; `operations`: how many that are. An error of `work`, or of the driver's, which cannot record everything,
-  /// leaves the slot empty.
+  /// What `work` queues on stream() is recorded in `slot`; `operations`: how many that are. An error of `work`, or of
+  /// the driver's, which cannot record everything, leaves the slot empty.
   virtual Status record(unsigned slot, const std::function<Status()> &work, size_t &operations) = 0;
   /// Queues what was recorded on stream(); nothing if the slot is empty.
   virtual Status launch(unsigned slot) = 0;
@@ -91,7 +95,8 @@ public:
 };
 class HostStream;
 
-/// What a stream recorded between beginGraph() and endGraph(), to be done as a whole as often as one likes. Thread-safe; it must end before the device.
+/// What a stream recorded between beginGraph() and endGraph(), to be done as a whole as often as one likes.
+/// Thread-safe; it must end before the device.
 class Graph {
 public:
   virtual ~Graph() = default;
@@ -119,7 +124,8 @@ public:
   /// The same, queued.
   virtual Status queueCopyIn(void *to, const void *from, uint64_t bytes, void *stream) = 0;
   virtual Status queueCopyOut(void *to, const void *from, uint64_t bytes, void *stream) = 0;
-  /// Queue a copy from one place of this device's memory to another, and bytes of one value; the default stream of what is not a GPU is done when they return.
+  /// Queue a copy from one place of this device's memory to another, and bytes of one value; the default stream of what
+  /// is not a GPU is done when they return.
   virtual Status copyWithin(void *to, const void *from, uint64_t bytes, void *stream) = 0;
   virtual Status fill(void *to, uint8_t value, uint64_t bytes, void *stream) = 0;
   /// Waits for the stream; reports what its kernels did wrong.
@@ -132,13 +138,15 @@ public:
   /// The stream that a makeStream() of this device gave, where it is a thread of this process; else null.
   virtual HostStream *hostStream(void *) { return nullptr; }
   virtual std::unique_ptr<Event> event(Status &status) = 0;
-  /// What is queued on the stream from here on goes into a graph and is not done. Not the default stream, and not twice.
+  /// What is queued on the stream from here on goes into a graph and is not done. Not the default stream, and not
+  /// twice.
   virtual Status beginGraph(void *stream) = 0;
   /// The stream works as before, whatever comes back; null with the reason.
   virtual std::unique_ptr<Graph> endGraph(void *stream, Status &status) = 0;
   /// Between the two?
   virtual bool isRecording(void *stream) = 0;
-  /// Waits for streams that are threads of this process: before memory goes that their work may use. (A GPU's driver does so by itself.)
+  /// Waits for streams that are threads of this process: before memory goes that their work may use. (A GPU's driver
+  /// does so by itself.)
   virtual void settle() {}
   /// Null with the reason, UNSUPPORTED where there are no streams. It must end before the device.
   virtual std::unique_ptr<Recorder> recorder(Status &status) {

@@ -221,8 +221,8 @@ template <typename F> static void forEachFile(int dirFd, F &&f) {
   closedir(d);
 }
 
-/// After `added` bytes were written. The directory is read by the first write of a process and then only if it may be full: other
-/// processes write too, but each of them keeps the limit.
+/// After `added` bytes were written. The directory is read by the first write of a process and then only if it may be
+/// full: other processes write too, but each of them keeps the limit.
 void DiskCache::makeRoom(uint64_t added) {
   std::lock_guard lock(roomMutex_);
   if (bytes_ && (*bytes_ += added) <= limit_) return;

@@ -1,5 +1,5 @@
-// Directories of cache entries: read-only ones first, then one that is written. Failures never reach the user: they are counted, and
-// the first reason is kept for `tegula cache --stat`.
+// Directories of cache entries: read-only ones first, then one that is written. Failures never reach the user: they are
+// counted, and the first reason is kept for `tegula cache --stat`.
 #pragma once
 #include "runtime/CacheFile.h"
 #include <atomic>
@@ -23,8 +23,9 @@ namespace tegula::runtime {
 class DiskCache {
 public:
   static constexpr uint64_t defaultLimit = uint64_t(1) << 30;
-  /// Nothing is opened before the first use. An empty `directory` means no writable layer. When its entries pass `limit` bytes, those
-  /// not used for the longest time are removed until three quarters of it are left (an entry's age is known to the day).
+  /// Nothing is opened before the first use. An empty `directory` means no writable layer. When its entries pass
+  /// `limit` bytes, those not used for the longest time are removed until three quarters of it are left (an entry's age
+  /// is known to the day).
   DiskCache(std::string directory, std::vector<std::string> readOnly, uint64_t limit = defaultLimit);
   ~DiskCache();
   DiskCache(const DiskCache &) = delete;

@@ -9,17 +9,21 @@ namespace {
 struct Sodium {
   int (*init)() = nullptr;
   int (*keypair)(unsigned char *pk, unsigned char *sk) = nullptr;
-  int (*sign)(unsigned char *sig, unsigned long long *length, const unsigned char *m, unsigned long long n, const unsigned char *sk) = nullptr;
-  int (*verify)(const unsigned char *sig, const unsigned char *m, unsigned long long n, const unsigned char *pk) = nullptr;
+  int (*sign)(unsigned char *sig, unsigned long long *length, const unsigned char *m, unsigned long long n,
+              const unsigned char *sk) = nullptr;
+  int (*verify)(const unsigned char *sig, const unsigned char *m, unsigned long long n,
+                const unsigned char *pk) = nullptr;
   std::string error;
 
   Sodium() {
     const char *named = std::getenv("TEGULA_LIBSODIUM");
     void *handle = nullptr;
-    for (const char *name : {named ? named : "libsodium.so.23", named ? named : "libsodium.so.26", named ? named : "libsodium.so"})
+    for (const char *name :
+         {named ? named : "libsodium.so.23", named ? named : "libsodium.so.26", named ? named : "libsodium.so"})
       if (!handle) handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
-      error = std::string(named ? named : "libsodium") + " cannot be opened, which signatures of bundles need (Debian: apt-get install libsodium23)";
+      error = std::string(named ? named : "libsodium") +
+              " cannot be opened, which signatures of bundles need (Debian: apt-get install libsodium23)";
       return;
     }
     auto find = [&](auto &f, const char *name) {
@@ -55,7 +59,8 @@ Status signMessage(std::string_view message, const SecretKey &key, std::array<ui
   return Status::ok();
 }
 
-Status checkSignature(std::string_view message, const std::array<uint8_t, 64> &signature, const PublicKey &key, bool &valid) {
+Status checkSignature(std::string_view message, const std::array<uint8_t, 64> &signature, const PublicKey &key,
+                      bool &valid) {
   if (Status s = usable(); !s) return s;
   valid = sodium().verify(signature.data(), bytes(message), message.size(), key.data()) == 0;
   return Status::ok();
@@ -64,7 +69,12 @@ Status checkSignature(std::string_view message, const std::array<uint8_t, 64> &s
 bool parseKey(std::string_view text, std::span<uint8_t> key) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
   if (text.size() != 2 * key.size()) return false;
-  auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; };
+  auto digit = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+  };
   for (size_t i = 0; i < key.size(); ++i) {
     int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
     if (high < 0 || low < 0) return false;

@@ -1,5 +1,6 @@
-// Signatures of bundles: Ed25519 of libsodium, which is opened at run time and only where a key is given. So programs that use no key need no such
-// library, the runtime stays small, and a distribution's security updates reach it (docs/bundle.md).
+// Signatures of bundles: Ed25519 of libsodium, which is opened at run time and only where a key is given. So programs
+// that use no key need no such library, the runtime stays small, and a distribution's security updates reach it
+// (docs/bundle.md).
 #pragma once
 #include "runtime/Bundle.h"
 
@@ -9,7 +10,8 @@ namespace tegula::runtime {
 Status makeKeys(PublicKey &publicKey, SecretKey &secretKey);
 Status signMessage(std::string_view message, const SecretKey &key, std::array<uint8_t, 64> &signature);
 /// `valid`: was the message signed with the key that belongs to this one?
-Status checkSignature(std::string_view message, const std::array<uint8_t, 64> &signature, const PublicKey &key, bool &valid);
+Status checkSignature(std::string_view message, const std::array<uint8_t, 64> &signature, const PublicKey &key,
+                      bool &valid);
 
 /// Keys as files have them: hexadecimal digits and a newline. False: they are none.
 bool parseKey(std::string_view text, std::span<uint8_t> key);

@@ -1,5 +1,6 @@
-// MemAvailable of /proc/meminfo, and limit less use of each control group from the process's own up to the one that is mounted. In a container the groups around it are not to be seen: the
-// process's path in them may not be there, and the files of the mounted group are its own.
+// MemAvailable of /proc/meminfo, and limit less use of each control group from the process's own up to the one that is
+// mounted. In a container the groups around it are not to be seen: the process's path in them may not be there, and the
+// files of the mounted group are its own.
 #include "runtime/FreeMemory.h"
 #include <algorithm>
 #include <cstdio>
@@ -23,7 +24,8 @@ template <typename F> void eachLine(const std::string &path, F &&f) {
   if (file) std::fclose(file);
 }
 
-/// The number behind `key` at the beginning of a line. None: no such file, no such line, or no number there, as in `max`.
+/// The number after `key` at the beginning of a line. None: no such file, no such line, or no number there, as in
+/// `max`.
 std::optional<uint64_t> numberOf(const std::string &path, std::string_view key) {
   std::optional<uint64_t> found;
   eachLine(path, [&](std::string_view line) {
@@ -38,7 +40,8 @@ std::optional<uint64_t> numberOf(const std::string &path, std::string_view key) 
 struct Names {
   const char *limit, *used, *droppable;
 };
-constexpr Names version1{"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file "}, version2{"/memory.max", "/memory.current", "inactive_file "};
+constexpr Names version1{"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file "},
+    version2{"/memory.max", "/memory.current", "inactive_file "};
 
 /// What a group leaves its processes; all there is where it has no limit.
 uint64_t roomOf(const std::string &group, const Names &names) {
@@ -65,11 +68,13 @@ uint64_t freeMemory(const std::string &root) {
   eachLine(root + "/proc/self/cgroup", [&](std::string_view line) {
     size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == line.npos || second == line.npos) return false;
-    std::string controllers = "," + std::string(line.substr(first + 1, second - first - 1)) + ",", path(line.substr(second + 1));
+    std::string controllers = "," + std::string(line.substr(first + 1, second - first - 1)) + ",",
+                path(line.substr(second + 1));
     if (!path.starts_with('/') || path.find("..") != path.npos) path.clear();
     if (controllers == ",,")
       for (const char *at : {"", "/unified"}) bytes = std::min(bytes, roomUpwards(mount + at, path, version2));
-    else if (controllers.find(",memory,") != controllers.npos) bytes = std::min(bytes, roomUpwards(mount + "/memory", path, version1));
+    else if (controllers.find(",memory,") != controllers.npos)
+      bytes = std::min(bytes, roomUpwards(mount + "/memory", path, version1));
     return false;
   });
   return bytes;

@@ -1,5 +1,5 @@
-// Names and layout of the two symbols are fixed by gdb's manual ("JIT Compilation Interface"). They must be visible in the
-// dynamic symbol table, because release builds are stripped.
+// Names and layout of the two symbols are fixed by gdb's manual ("JIT Compilation Interface"). They must be visible in
+// the dynamic symbol table, because release builds are stripped.
 #include "runtime/GdbJit.h"
 #include <cstdint>
 #include <mutex>
@@ -16,7 +16,9 @@ struct JitDescriptor {
 };
 // Protected: each library that brings its own pair must use its own, gdb looks at all of them.
 __attribute__((visibility("protected"), used)) JitDescriptor __jit_debug_descriptor = {1, 0, nullptr, nullptr};
-__attribute__((visibility("protected"), used, noinline)) void __jit_debug_register_code() { asm volatile("" ::: "memory"); }
+__attribute__((visibility("protected"), used, noinline)) void __jit_debug_register_code() {
+  asm volatile("" ::: "memory");
+}
 }
 
 namespace tegula::runtime {

@@ -1,4 +1,5 @@
-// The interface by which gdb and lldb learn of code made at run time: a linked list in memory and a function to break on.
+// The interface by which gdb and lldb learn of code made at run time: a linked list in memory and a function to break
+// on.
 #pragma once
 #include <cstddef>
 

@@ -14,14 +14,23 @@ public:
     // Whole cache lines; never null for 0 bytes.
     uint64_t rounded = (bytes + 255) / 256 * 256;
     *out = rounded < bytes ? nullptr : std::aligned_alloc(256, rounded ? rounded : 256);
-    return *out ? Status::ok() : Status::error(TEGULA_OUT_OF_RESOURCES, "no memory for " + std::to_string(bytes) + " bytes");
+    return *out ? Status::ok()
+                : Status::error(TEGULA_OUT_OF_RESOURCES, "no memory for " + std::to_string(bytes) + " bytes");
   }
   void free(void *memory) override { std::free(memory); }
   Status availableBytes(uint64_t &bytes) override;
-  Status copyIn(void *to, const void *from, uint64_t bytes, void *stream) override { return copyNow(to, from, bytes, stream); }
-  Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) override { return copyNow(to, from, bytes, stream); }
-  Status queueCopyIn(void *to, const void *from, uint64_t bytes, void *stream) override { return copyWithin(to, from, bytes, stream); }
-  Status queueCopyOut(void *to, const void *from, uint64_t bytes, void *stream) override { return copyWithin(to, from, bytes, stream); }
+  Status copyIn(void *to, const void *from, uint64_t bytes, void *stream) override {
+    return copyNow(to, from, bytes, stream);
+  }
+  Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) override {
+    return copyNow(to, from, bytes, stream);
+  }
+  Status queueCopyIn(void *to, const void *from, uint64_t bytes, void *stream) override {
+    return copyWithin(to, from, bytes, stream);
+  }
+  Status queueCopyOut(void *to, const void *from, uint64_t bytes, void *stream) override {
+    return copyWithin(to, from, bytes, stream);
+  }
   Status copyWithin(void *to, const void *from, uint64_t bytes, void *stream) override {
     return queue(stream, [=] {
       if (bytes) std::memmove(to, from, bytes);
@@ -36,7 +45,9 @@ public:
     HostStream *s = hostStream(stream);
     return s ? s->wait(outcome) : Status::ok();
   }
-  std::unique_ptr<Stopwatch> stopwatch(unsigned marks, Status &) override { return std::make_unique<HostStopwatch>(*this, marks); }
+  std::unique_ptr<Stopwatch> stopwatch(unsigned marks, Status &) override {
+    return std::make_unique<HostStopwatch>(*this, marks);
+  }
   Status makeStream(void **out) override {
     auto made = std::make_unique<HostStream>();
     *out = made.get();
@@ -66,7 +77,8 @@ public:
   Status beginGraph(void *stream) override {
     HostStream *s = hostStream(stream);
     if (!s) return Status::error(TEGULA_INVALID_ARGUMENT, "the default stream records no graph; make a stream for it");
-    return s->beginRecording() ? Status::ok() : Status::error(TEGULA_INVALID_ARGUMENT, "the stream records a graph already");
+    return s->beginRecording() ? Status::ok()
+                               : Status::error(TEGULA_INVALID_ARGUMENT, "the stream records a graph already");
   }
   std::unique_ptr<Graph> endGraph(void *stream, Status &status) override {
     HostStream *s = hostStream(stream);
@@ -84,7 +96,8 @@ private:
   /// The pieces of work one after the other, up to the first that fails.
   struct HostGraph final : Graph {
     struct Body {
-      std::mutex mutex; // of a graph, as of a CUDA graph, one launch runs at a time: launches of kernels write behind their arguments
+      // of a graph, as of a CUDA graph, one launch runs at a time: launches of kernels write after their arguments
+      std::mutex mutex;
       std::vector<HostStream::Work> work;
       Status run(LaunchOutcome &outcome) {
         std::lock_guard lock(mutex);
@@ -126,7 +139,8 @@ private:
     Status holdBack(void *stream) override { return e.holdBack(device.hostStream(stream)), Status::ok(); }
     Status since(Event &from, double &ns) override {
       std::chrono::steady_clock::time_point a, b;
-      if (!static_cast<HostDeviceEvent &>(from).e.time(a) || !e.time(b)) return Status::error(TEGULA_INVALID_ARGUMENT, "an event was never recorded");
+      if (!static_cast<HostDeviceEvent &>(from).e.time(a) || !e.time(b))
+        return Status::error(TEGULA_INVALID_ARGUMENT, "an event was never recorded");
       ns = std::chrono::duration<double, std::nano>(b - a).count();
       return Status::ok();
     }

@@ -1,4 +1,5 @@
-// Compiled with exceptions, as ThreadPool.cpp is: std::thread reports that the system gives no more threads by throwing.
+// Compiled with exceptions, as ThreadPool.cpp is: std::thread reports that the system gives no more threads by
+// throwing.
 #include "runtime/HostStream.h"
 #include <new>
 #include <system_error>
@@ -91,7 +92,8 @@ Status HostStream::wait(LaunchOutcome &outcome) {
   return std::exchange(failure_, Status::ok());
 }
 
-/// The child has the object but not the thread: what was queued is the parent's. Nothing is destroyed that the thread may have been in the middle of.
+/// The child has the object but not the thread: what was queued is the parent's. Nothing is destroyed that the thread
+/// may have been in the middle of.
 void HostStream::afterFork() {
   (void)thread_.release();
   new (&queue_) std::deque<Item>;

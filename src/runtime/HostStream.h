@@ -1,7 +1,8 @@
 // Streams and events of devices whose kernels run in this process: the CPU and the simulator.
 //
-// A stream is a thread that does one piece of work after the other. As on a GPU, a launch that fails says so when somebody waits for the stream, and what was queued
-// behind it does not run: it would read what the failed one did not write. Marks (events) are passed all the same, so that nobody waits for ever.
+// A stream is a thread that does one piece of work after the other. As on a GPU, a launch that fails says so when
+// somebody waits for the stream, and what was queued after it does not run: it would read what the failed one did not
+// write. Marks (events) are passed all the same, so that nobody waits for ever.
 #pragma once
 #include "runtime/Launch.h"
 #include "support/Gate.h"
@@ -22,11 +23,13 @@ public:
   ~HostStream();
   HostStream(const HostStream &) = delete;
 
-  /// Queues work, which nobody runs after a failure until wait() has told of it. Where the system gives no thread it is done at once. Thread-safe.
+  /// Queues work, which nobody runs after a failure until wait() has told of it. Where the system gives no thread it is
+  /// done at once. Thread-safe.
   void add(Work work);
   /// Queues what is done in any case.
   void addMark(std::function<void()> mark);
-  /// From now on what is added is kept for endRecording() and not done; marks are passed as before. False: it records already.
+  /// From now on what is added is kept for endRecording() and not done; marks are passed as before. False: it records
+  /// already.
   bool beginRecording();
   /// What was added since. Nothing if it does not record.
   std::optional<std::vector<Work>> endRecording();

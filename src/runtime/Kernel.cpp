@@ -41,8 +41,14 @@ static bool read(ByteReader &r, SiteInfo &s, size_t args) {
   return !r.failed();
 }
 
-static void write(ByteWriter &w, const TensorMapTerm &t) { w.u32(static_cast<uint32_t>(t.arg)), w.u32(static_cast<uint32_t>(t.arg2)), w.u64(static_cast<uint64_t>(t.value)), w.u32(static_cast<uint32_t>(t.gridAxis)); }
-static void read(ByteReader &r, TensorMapTerm &t) { t.arg = static_cast<int32_t>(r.u32()), t.arg2 = static_cast<int32_t>(r.u32()), t.value = static_cast<int64_t>(r.u64()), t.gridAxis = static_cast<int32_t>(r.u32()); }
+static void write(ByteWriter &w, const TensorMapTerm &t) {
+  w.u32(static_cast<uint32_t>(t.arg)), w.u32(static_cast<uint32_t>(t.arg2)), w.u64(static_cast<uint64_t>(t.value)),
+      w.u32(static_cast<uint32_t>(t.gridAxis));
+}
+static void read(ByteReader &r, TensorMapTerm &t) {
+  t.arg = static_cast<int32_t>(r.u32()), t.arg2 = static_cast<int32_t>(r.u32()),
+  t.value = static_cast<int64_t>(r.u64()), t.gridAxis = static_cast<int32_t>(r.u32());
+}
 
 static void write(ByteWriter &w, const TensorMapInfo &m) {
   w.u8(m.dtype), w.u8(m.nanFill), w.u8(m.swizzle), w.u8(m.roundTf32), w.u8(m.merged);
@@ -57,7 +63,9 @@ static bool read(ByteReader &r, TensorMapInfo &m, size_t args) {
   if (m.dtype > TEGULA_FP64 || m.merged < 1 || m.merged > 8 || rank < 1 || rank > 5) return false;
   m.extents.resize(rank), m.strides.resize(rank), m.box.resize(rank);
   auto isArg = [&](int32_t i) { return i >= -1 && i < static_cast<int64_t>(args); };
-  auto known = [&](const TensorMapTerm &t) { return isArg(t.arg) && isArg(t.arg2) && t.gridAxis >= -1 && t.gridAxis < 3; };
+  auto known = [&](const TensorMapTerm &t) {
+    return isArg(t.arg) && isArg(t.arg2) && t.gridAxis >= -1 && t.gridAxis < 3;
+  };
   read(r, m.base);
   bool ok = known(m.base) && m.base.arg >= 0;
   for (size_t d = 0; d < rank; ++d) {
@@ -67,8 +75,12 @@ static bool read(ByteReader &r, TensorMapInfo &m, size_t args) {
   return ok && !r.failed();
 }
 
-template <typename W, typename P> static void writePlace(W &w, const P &p) { w.str(p.file), w.u32(p.line), w.u32(p.column); }
-template <typename R, typename P> static void readPlace(R &r, P &p) { p.file = r.str(), p.line = r.u32(), p.column = r.u32(); }
+template <typename W, typename P> static void writePlace(W &w, const P &p) {
+  w.str(p.file), w.u32(p.line), w.u32(p.column);
+}
+template <typename R, typename P> static void readPlace(R &r, P &p) {
+  p.file = r.str(), p.line = r.u32(), p.column = r.u32();
+}
 
 /// Beside clusterCtas in one word, so that files without them are read as before.
 static constexpr uint32_t splitsBit = 256, formsBit = 512, blocksShift = 16;
@@ -85,7 +97,11 @@ void write(ByteWriter &w, const KernelInfo &k) {
   w.u64(k.scratchBytes), w.u64(k.stackBytes);
   w.u8(k.checked), w.u8(k.waits);
   const GpuInfo &g = k.gpu;
-  for (uint32_t n : {g.threads, g.clusterCtas | (g.splitsByGrid ? splitsBit : 0) | (k.forms.asks() ? formsBit : 0) | uint32_t{g.mostBlocks} << blocksShift, g.sharedBytes, g.use.registers, g.use.spillBytes, g.use.localBytes, g.use.sharedBytes}) w.u32(n);
+  for (uint32_t n : {g.threads,
+                     g.clusterCtas | (g.splitsByGrid ? splitsBit : 0) | (k.forms.asks() ? formsBit : 0) |
+                         uint32_t{g.mostBlocks} << blocksShift,
+                     g.sharedBytes, g.use.registers, g.use.spillBytes, g.use.localBytes, g.use.sharedBytes})
+    w.u32(n);
   w.u8(g.cooperative), w.u8(g.programmaticLaunch);
   w.u64(k.sites.size());
   for (const SiteInfo &s : k.sites) write(w, s);
@@ -114,7 +130,8 @@ bool read(ByteReader &r, KernelInfo &k) {
   k.scratchBytes = r.u64(), k.stackBytes = r.u64();
   k.checked = r.flag(), k.waits = r.flag();
   GpuInfo &g = k.gpu;
-  for (uint32_t *n : {&g.threads, &g.clusterCtas, &g.sharedBytes, &g.use.registers, &g.use.spillBytes, &g.use.localBytes, &g.use.sharedBytes})
+  for (uint32_t *n : {&g.threads, &g.clusterCtas, &g.sharedBytes, &g.use.registers, &g.use.spillBytes,
+                      &g.use.localBytes, &g.use.sharedBytes})
     *n = r.u32();
   g.splitsByGrid = g.clusterCtas & splitsBit;
   const bool hasForms = g.clusterCtas & formsBit;
@@ -137,11 +154,13 @@ bool read(ByteReader &r, KernelInfo &k) {
 }
 
 Status tooMuchShared(const KernelInfo &info, uint64_t needed, uint64_t limit, const std::string &where) {
-  std::string text = "`" + info.name + "` needs " + std::to_string(needed) + " bytes per block, " + where + " has " + std::to_string(limit);
+  std::string text = "`" + info.name + "` needs " + std::to_string(needed) + " bytes per block, " + where + " has " +
+                     std::to_string(limit);
   if (!info.gpu.tiles.empty()) {
     const SharedTileInfo &t = info.gpu.tiles.front();
     text += "; most of it, " + std::to_string(t.bytes) + " bytes, is for ";
-    text += t.file.empty() ? "`" + t.what + "`" : "the tile of " + t.file + ":" + std::to_string(t.line) + ":" + std::to_string(t.column);
+    text += t.file.empty() ? "`" + t.what + "`"
+                           : "the tile of " + t.file + ":" + std::to_string(t.line) + ":" + std::to_string(t.column);
   }
   return Status::exhausted("shared memory", needed, limit, text + ". Smaller blocks or a smaller num_stages help");
 }

@@ -1,4 +1,5 @@
-// A compiled kernel as the runtime sees it: what its code cannot say (KernelInfo), and the loaded code of a CPU kernel (CpuKernel).
+// A compiled kernel as the runtime sees it: what its code cannot say (KernelInfo), and the loaded code of a CPU kernel
+// (CpuKernel).
 #pragma once
 #include "abi/CpuAbi.h"
 #include "support/ByteStream.h"
@@ -42,7 +43,8 @@ struct GpuUse {
   uint32_t registers = 0, spillBytes = 0, localBytes = 0; // per thread
   uint32_t sharedBytes = 0;                               // per block, static and dynamic
   uint32_t blocksPerCore = 0;                             // that fit on a multiprocessor at once
-  uint32_t clusters = 0;                                  // that the GPU runs at once; 0: not known, or the kernel has none
+  // that the GPU runs at once; 0: not known, or the kernel has none
+  uint32_t clusters = 0;
 };
 
 /// A tile in shared memory; the numbers of lines are 0 if it has no place.
@@ -56,8 +58,11 @@ struct SharedTileInfo {
 struct GpuInfo {
   uint32_t threads = 0; // per block; 0: the kernel is not for a GPU
   uint32_t clusterCtas = 1;
-  bool splitsByGrid = false; // compiled with num_ctas = n, it has a loop whose iterations n blocks share: for launches that leave multiprocessors idle
-  uint8_t mostBlocks = 0;   // on a multiprocessor at once, however many fit: so that what they read again stays in caches; 0: any number
+  // compiled with num_ctas = n, it has a loop whose iterations n blocks share: for launches that leave multiprocessors
+  // idle
+  bool splitsByGrid = false;
+  // on a multiprocessor at once, however many fit: so that what they read again stays in caches; 0: any number
+  uint8_t mostBlocks = 0;
   uint32_t sharedBytes = 0; // dynamic, per block
   bool cooperative = false, programmaticLaunch = false;
   GpuUse use; // as far as the assembler said
@@ -70,8 +75,8 @@ struct RemarkInfo {
   uint32_t line = 0, column = 0;
 };
 
-/// A number known at launch: the product of a constant and, as far as given, two arguments (indices into KernelInfo::args) and the number of
-/// programs along an axis.
+/// A number known at launch: the product of a constant and, as far as given, two arguments (indices into
+/// KernelInfo::args) and the number of programs along an axis.
 struct TensorMapTerm {
   int32_t arg = -1;
   int64_t value = 1;
@@ -116,7 +121,8 @@ bool read(ByteReader &r, LaunchForms &forms, size_t arguments);
 /// False if the bytes are not a Work of a kernel with so many arguments.
 bool read(ByteReader &r, Work &work, size_t arguments);
 
-/// The error of a kernel that needs more shared memory than there is: both numbers, and which tile takes most. `where`: "cuda:0 (...)".
+/// The error of a kernel that needs more shared memory than there is: both numbers, and which tile takes most. `where`:
+/// "cuda:0 (...)".
 Status tooMuchShared(const KernelInfo &info, uint64_t needed, uint64_t limit, const std::string &where);
 
 /// Loaded, callable code. Immutable but for the running estimate of its speed.

@@ -13,11 +13,13 @@
 
 namespace tegula::runtime {
 
-/// Below this, sharing the work costs more than it brings; the second, where threads would be woken for it alone (see ThreadPool.cpp).
+/// Below this, sharing the work costs more than it brings; the second, where threads would be woken for it alone (see
+/// ThreadPool.cpp).
 static constexpr uint64_t inlineNs = 10'000, inlineAsleepNs = 80'000;
-/// Launches expected to be shorter than this (in time of all threads) are not handed to workers just to stay interruptible: the
-/// calling thread works, and polls between its chunks. Of longer ones, and of new kernels, it runs nothing, as a program
-/// may never end. A launch of one program is one chunk, so that it gives away more; so are launches on one thread that take no longer.
+/// Launches expected to be shorter than this (in time of all threads) are not handed to workers just to stay
+/// interruptible: the calling thread works, and polls between its chunks. Of longer ones, and of new kernels, it runs
+/// nothing, as a program may never end. A launch of one program is one chunk, so that it gives away more; so are
+/// launches on one thread that take no longer.
 static constexpr uint64_t shortNs = 20'000'000, shortChunkNs = 200'000;
 static constexpr uint64_t pollNs = 50'000'000;
 
@@ -29,8 +31,9 @@ void CancelTable::cancelAll() {
 }
 
 namespace {
-/// Launches with atomics: any number of them, or one that is alone and updates memory by plain reads and writes. One for all of the process that is launched by this copy of the runtime: another
-/// copy (tegula.h) cannot be found reliably, as it may be loaded with its symbols hidden or linked statically.
+/// Launches with atomics: any number of them, or one that is alone and updates memory by plain reads and writes. One
+/// for all of the process that is launched by this copy of the runtime: another copy (tegula.h) cannot be found
+/// reliably, as it may be loaded with its symbols hidden or linked statically.
 class AtomicsLock final : ForkReset {
 public:
   bool tryAlone() {
@@ -85,7 +88,8 @@ struct State final : RangeTask, TurnWork {
   std::mutex hungMutex;
   std::vector<HungProgram> hungPrograms;
   static thread_local int64_t pieceEnd; // of the programs that the thread runs
-  // Atomics. A launch on one thread may be alone in each call of the entry; others share the memory from their first atomics on.
+  // Atomics. A launch on one thread may be alone in each call of the entry; others share the memory from their first
+  // atomics on.
   bool mayBeAlone = false, isAlone = false, wasAlone = false;
   int64_t aloneAtOnce = 0; // programs: so many take no longer than others may have to wait; 0: as they come
   std::mutex sharesMutex;
@@ -114,8 +118,8 @@ struct State final : RangeTask, TurnWork {
 
   static State &of(const TegulaCpuLaunch *launch) { return *static_cast<State *>(launch->user); }
 
-  static void print(const TegulaCpuLaunch *launch, int32_t site, int32_t operand, const int32_t pid[3], const void *data,
-                    int64_t count) {
+  static void print(const TegulaCpuLaunch *launch, int32_t site, int32_t operand, const int32_t pid[3],
+                    const void *data, int64_t count) {
     const auto &sites = of(launch).request.kernel->info().sites;
     if (site >= 0 && static_cast<size_t>(site) < sites.size())
       of(launch).hooks.print(printText(sites[site], operand, pid, data, count));
@@ -294,14 +298,17 @@ struct State final : RangeTask, TurnWork {
 thread_local int64_t State::pieceEnd = 0;
 } // namespace
 
-/// The ns that a program is expected to take in a launch that should try to be alone, on one thread; 0: it should not. What took `perProgram` ns a program (0: not known) when it was not is not
-/// done sooner by many. Others may have to wait for each of its calls of the entry, so these are short (`aloneAtOnce`) and call nobody who could wait for them. What may be done sooner by many threads is tried in short launches only.
+/// The ns that a program is expected to take in a launch that should try to be alone, on one thread; 0: it should not.
+/// What took `perProgram` ns a program (0: not known) when it was not is not done sooner by many. Others may have to
+/// wait for each of its calls of the entry, so these are short (`aloneAtOnce`) and call nobody who could wait for them.
+/// What may be done sooner by many threads is tried in short launches only.
 static uint64_t nsAlone(const LaunchRequest &request, uint64_t perProgram) {
   const CpuKernel &k = *request.kernel;
   if (!k.hasPlainAtomics.load(std::memory_order_relaxed) || !perProgram || k.info().waits || request.hangNs) return 0;
   for (const SiteInfo &s : k.info().sites)
     if (s.kind == SiteInfo::Kind::Print) return 0;
-  const uint64_t alone = k.aloneNs.load(std::memory_order_relaxed), threads = std::max(1u, request.programs == 1 ? 1 : request.threads);
+  const uint64_t alone = k.aloneNs.load(std::memory_order_relaxed),
+                 threads = std::max(1u, request.programs == 1 ? 1 : request.threads);
   const uint64_t each = alone ? alone : perProgram;
   const bool isTried = alone || threads == 1 || each * static_cast<uint64_t>(request.programs) < shortNs;
   return isTried && each < shortNs && alone <= perProgram / threads ? each : 0;
@@ -320,7 +327,10 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
     state.aloneAtOnce = static_cast<int64_t>(shortNs / each);
   }
   bool isWorth = !known || expected >= inlineNs;
-  unsigned threads = state.mayBeAlone || request.programs == 1 || !isWorth || (known && expected < inlineAsleepNs && !pool.isInRow()) ? 1 : request.threads;
+  unsigned threads =
+      state.mayBeAlone || request.programs == 1 || !isWorth || (known && expected < inlineAsleepNs && !pool.isInRow())
+          ? 1
+          : request.threads;
   // A caller that has to look up does not work on what may take long: kernels that wait, whatever they took before, and
   // all if it is the watchdog.
   bool isShort = known && !k.info().waits && expected < (request.programs > 1 ? shortNs : shortChunkNs);
@@ -349,7 +359,8 @@ Status checkGrid(const int64_t grid[3], int32_t out[3], int64_t &programs) {
       return Status::error(TEGULA_INVALID_ARGUMENT,
                            "grid dimension " + std::to_string(i) + " is negative (" + std::to_string(grid[i]) + ")");
     if (grid[i] > INT32_MAX)
-      return Status::error(TEGULA_INVALID_ARGUMENT, "grid dimension " + std::to_string(i) + " is " + std::to_string(grid[i]) +
+      return Status::error(TEGULA_INVALID_ARGUMENT, "grid dimension " + std::to_string(i) + " is " +
+                                                        std::to_string(grid[i]) +
                                                         "; at most 2147483647 programs fit in one dimension");
     out[i] = static_cast<int32_t>(grid[i]);
   }
@@ -363,8 +374,11 @@ Status checkGrid(const int64_t grid[3], int32_t out[3], int64_t &programs) {
 }
 
 Status gpuGridStatus(const KernelInfo &info, const LaunchCall &call) {
-  return Status::error(TEGULA_INVALID_ARGUMENT, "`" + info.name + "`: the grid is " + std::to_string(call.grid[0]) + " x " + std::to_string(call.grid[1]) + " x " + std::to_string(call.grid[2]) +
-                                                    "; GPUs take at most " + std::to_string(INT32_MAX / info.gpu.clusterCtas) + " x 65535 x 65535");
+  return Status::error(TEGULA_INVALID_ARGUMENT, "`" + info.name + "`: the grid is " + std::to_string(call.grid[0]) +
+                                                    " x " + std::to_string(call.grid[1]) + " x " +
+                                                    std::to_string(call.grid[2]) + "; GPUs take at most " +
+                                                    std::to_string(INT32_MAX / info.gpu.clusterCtas) +
+                                                    " x 65535 x 65535");
 }
 
 } // namespace tegula::runtime

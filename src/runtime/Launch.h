@@ -16,8 +16,9 @@ protected:
   ~LaunchHooks() = default;
 };
 
-/// The cancel words of the launches under way: cancelAll() may be called from a signal handler. A fixed table, so that nothing is
-/// allocated or locked; a launch beyond its size runs with a word of its own and cannot be cancelled by cancelAll().
+/// The cancel words of the launches under way: cancelAll() may be called from a signal handler. A fixed table, so that
+/// nothing is allocated or locked; a launch beyond its size runs with a word of its own and cannot be cancelled by
+/// cancelAll().
 class CancelTable {
 public:
   /// Marks the launches that are under way now.
@@ -50,10 +51,11 @@ struct LaunchOutcome {
   std::shared_ptr<const KernelInfo> culprit;
 };
 
-/// Runs all programs and returns when they are done. TEGULA_FAULT: `outcome.fault` says why; TEGULA_CANCELLED; TEGULA_OUT_OF_RESOURCES
-/// (scratch). Thread-safe. Short launches run on the calling thread alone: those with one thread or program, and those that the kernel's
-/// record says take less time than waking a worker.
-Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cancel, LaunchHooks &hooks, LaunchOutcome &outcome);
+/// Runs all programs and returns when they are done. TEGULA_FAULT: `outcome.fault` says why; TEGULA_CANCELLED;
+/// TEGULA_OUT_OF_RESOURCES (scratch). Thread-safe. Short launches run on the calling thread alone: those with one
+/// thread or program, and those that the kernel's record says take less time than waking a worker.
+Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cancel, LaunchHooks &hooks,
+              LaunchOutcome &outcome);
 
 /// Checks extents and multiplies them. `programs` is 0 if one of them is 0.
 Status checkGrid(const int64_t grid[3], int32_t out[3], int64_t &programs);
@@ -63,10 +65,10 @@ struct HungProgram {
   int32_t site = -1;
   int32_t pid[3] = {0, 0, 0};
 };
-/// TEGULA_FAULT of kind TEGULA_FAULT_HANG for a launch that made no progress for `hangNs`: names the loop of the first program, the other
-/// programs, and how many were not started. Fills `outcome.fault` in. `device`: " on sim" or "".
-Status hangStatus(const KernelInfo &info, uint64_t hangNs, std::span<const HungProgram> programs, int64_t notStarted, const std::string &device,
-                  LaunchOutcome &outcome);
+/// TEGULA_FAULT of kind TEGULA_FAULT_HANG for a launch that made no progress for `hangNs`: names the loop of the first
+/// program, the other programs, and how many were not started. Fills `outcome.fault` in. `device`: " on sim" or "".
+Status hangStatus(const KernelInfo &info, uint64_t hangNs, std::span<const HungProgram> programs, int64_t notStarted,
+                  const std::string &device, LaunchOutcome &outcome);
 
 /// "kernel.py:12:5: ", or "" for a site without a place.
 std::string placeText(const SiteInfo &s);

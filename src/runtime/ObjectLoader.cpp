@@ -1,4 +1,5 @@
-// Steps: read and check the tables, lay the sections out, give every symbol an address, relocate, protect, tell the debugger.
+// Steps: read and check the tables, lay the sections out, give every symbol an address, relocate, protect, tell the
+// debugger.
 #include "runtime/ObjectLoader.h"
 #include "runtime/Externals.h"
 #include "runtime/GdbJit.h"
@@ -125,7 +126,8 @@ bool ObjectBuilder::layOut() {
       return fail("section `" + std::string(name) + "` is of a kind that kernels do not have");
     if (s.sh_type != SHT_PROGBITS && s.sh_type != SHT_NOBITS) continue;
     uint64_t align = std::max<uint64_t>(s.sh_addralign, 1);
-    if (align > page || (align & (align - 1)) || s.sh_size > sizeLimit) return fail("bad alignment or size of a section");
+    if (align > page || (align & (align - 1)) || s.sh_size > sizeLimit)
+      return fail("bad alignment or size of a section");
     Region r = s.sh_flags & SHF_EXECINSTR ? Exec : s.sh_flags & SHF_WRITE ? Data : Const;
     places[i] = {true, r, roundUp(regionBytes[r], align)};
     regionBytes[r] = places[i].offset + s.sh_size;
@@ -134,7 +136,8 @@ bool ObjectBuilder::layOut() {
   return true;
 }
 
-/// Calls f(relocation, section header it applies to, its place) for every relocation of a loaded section, until one returns false.
+/// Calls f(relocation, section header it applies to, its place) for every relocation of a loaded section, until one
+/// returns false.
 template <typename F> bool ObjectBuilder::forEachReloc(F &&f) {
   for (const Elf64_Shdr &s : sections) {
     if (s.sh_type == SHT_REL && s.sh_info < sections.size() && places[s.sh_info].loaded)
@@ -232,7 +235,8 @@ bool ObjectBuilder::relocate() {
     RelocInfo info{};
     uint32_t index = ELF64_R_SYM(r.r_info), type = ELF64_R_TYPE(r.r_info);
     relocInfo(machine, type, info);
-    if (r.r_offset > section.sh_size || section.sh_size - r.r_offset < info.bytes) return fail("relocation outside its section");
+    if (r.r_offset > section.sh_size || section.sh_size - r.r_offset < info.bytes)
+      return fail("relocation outside its section");
     uint64_t value;
     if (!symbolAddress(index, info, value)) return false;
     if (info.needs == RelocNeeds::GotEntry) {
@@ -252,7 +256,8 @@ bool ObjectBuilder::protect() {
   for (int r = 0; r < regionCount; ++r) {
     int wanted = machine == hostMachine ? access[r] : access[r] & ~PROT_EXEC;
     uint64_t n = roundUp(regionBytes[r], page);
-    if (n && mprotect(out.base_ + regionStart[r], n, wanted) != 0) return fail("the system refuses to make code executable");
+    if (n && mprotect(out.base_ + regionStart[r], n, wanted) != 0)
+      return fail("the system refuses to make code executable");
   }
 #if defined(__aarch64__)
   __builtin___clear_cache(out.base_, out.base_ + regionBytes[Exec]);

@@ -17,7 +17,8 @@ std::string temporaryName(uint64_t number) {
 bool makeDirectories(const std::string &path) {
   for (size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
     std::string part = path.substr(0, at);
-    if (mkdir(part.c_str(), 0700) != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS && errno != EACCES) return false;
+    if (mkdir(part.c_str(), 0700) != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS && errno != EACCES)
+      return false;
     if (at == std::string::npos) return true;
   }
 }
@@ -27,7 +28,8 @@ const char *untrusted(const struct stat &s, bool rootToo) {
   return s.st_mode & (S_IWGRP | S_IWOTH) ? "can be written by other users" : nullptr;
 }
 
-int openOwnDirectory(const std::string &directory, const std::string &subdirectory, bool rootToo, std::string &text, bool &refused) {
+int openOwnDirectory(const std::string &directory, const std::string &subdirectory, bool rootToo, std::string &text,
+                     bool &refused) {
   std::string path = directory + "/" + subdirectory;
   auto refuse = [&](const std::string &what, const char *why) {
     text = what + " " + why, refused = true;

@@ -9,7 +9,8 @@
 namespace tegula::runtime {
 
 static FloatKind kindOf(TegulaDtype d) { return static_cast<FloatKind>(d - TEGULA_FP8E5); }
-static_assert(TEGULA_FP64 - TEGULA_FP8E5 == static_cast<int>(FloatKind::F64) && TEGULA_FP16 - TEGULA_FP8E5 == static_cast<int>(FloatKind::F16));
+static_assert(TEGULA_FP64 - TEGULA_FP8E5 == static_cast<int>(FloatKind::F64) &&
+              TEGULA_FP16 - TEGULA_FP8E5 == static_cast<int>(FloatKind::F16));
 
 double floatFromBits(TegulaDtype d, uint64_t bits) { return decodeFloat(kindOf(d), bits); }
 uint64_t floatToBits(TegulaDtype d, double v) { return encodeFloat(kindOf(d), v); }

@@ -15,8 +15,8 @@ struct RelocInfo {
 /// False if the type is not one of those LLVM emits for position-independent kernels.
 bool relocInfo(uint16_t machine, uint32_t type, RelocInfo &info);
 
-/// Writes the field at `where`, which will run at address `place`. `value` is symbol (or table entry) plus addend. False if the value does
-/// not fit the field.
+/// Writes the field at `where`, which will run at address `place`. `value` is symbol (or table entry) plus addend.
+/// False if the value does not fit the field.
 bool applyReloc(uint16_t machine, uint32_t type, char *where, uint64_t place, uint64_t value);
 
 } // namespace tegula::runtime

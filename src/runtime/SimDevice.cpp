@@ -39,13 +39,16 @@ static void locate(const sim::Fault &f, const KernelInfo &info, const TegulaCpuE
   const TegulaCpuExtent &e = extents[pointer];
   out.extent = static_cast<int64_t>(e.bytes);
   out.index = static_cast<int64_t>(f.address - e.begin);
-  // A wide access that begins inside: its first element outside is the one behind the buffer.
+  // A wide access that begins inside: its first element outside is the one after the buffer.
   if (f.kind == sim::FaultKind::GlobalBounds && out.index >= 0 && out.index < out.extent) out.index = out.extent;
 }
 
-static Status statusOf(const sim::Fault &f, const KernelInfo &info, const TegulaCpuExtent *extents, const std::string &device, LaunchOutcome &outcome) {
-  if (f.kind == sim::FaultKind::Cancelled) return Status::error(TEGULA_CANCELLED, "the launch of `" + info.name + "` was cancelled");
-  if (f.kind == sim::FaultKind::Config) return Status::error(TEGULA_INVALID_ARGUMENT, "`" + info.name + "` on " + device + ": " + f.text);
+static Status statusOf(const sim::Fault &f, const KernelInfo &info, const TegulaCpuExtent *extents,
+                       const std::string &device, LaunchOutcome &outcome) {
+  if (f.kind == sim::FaultKind::Cancelled)
+    return Status::error(TEGULA_CANCELLED, "the launch of `" + info.name + "` was cancelled");
+  if (f.kind == sim::FaultKind::Config)
+    return Status::error(TEGULA_INVALID_ARGUMENT, "`" + info.name + "` on " + device + ": " + f.text);
   outcome.fault = {1, faultCode(f.kind), f.site, {f.pid[0], f.pid[1], f.pid[2]}, 0, 0};
   std::string text;
   bool global = f.address && (f.kind == sim::FaultKind::GlobalBounds || f.kind == sim::FaultKind::Misaligned);
@@ -54,8 +57,9 @@ static Status statusOf(const sim::Fault &f, const KernelInfo &info, const Tegula
     text = faultText(info, outcome.fault);
   } else {
     bool known = f.site >= 0 && static_cast<size_t>(f.site) < info.sites.size();
-    text = (known ? placeText(info.sites[f.site]) : "") + "error: " + withPlaces(f.text, info) + " in program (" + std::to_string(f.pid[0]) + ", " +
-           std::to_string(f.pid[1]) + ", " + std::to_string(f.pid[2]) + ") of `" + info.name + "`";
+    text = (known ? placeText(info.sites[f.site]) : "") + "error: " + withPlaces(f.text, info) + " in program (" +
+           std::to_string(f.pid[0]) + ", " + std::to_string(f.pid[1]) + ", " + std::to_string(f.pid[2]) + ") of `" +
+           info.name + "`";
   }
   return Status::error(TEGULA_FAULT, text + " on " + device);
 }
@@ -70,10 +74,11 @@ struct SimExecutable final : Executable {
   CancelTable &cancel;
   std::shared_ptr<sim::StackPool> stacks; // of the device
   mutable TensorMaps maps;
-  SimExecutable(const KernelInfo &i, std::string d, std::unique_ptr<LoadedObject> o, TegulaSimEntry e, ThreadPool &p, CancelTable &c,
-                std::shared_ptr<sim::StackPool> s)
+  SimExecutable(const KernelInfo &i, std::string d, std::unique_ptr<LoadedObject> o, TegulaSimEntry e, ThreadPool &p,
+                CancelTable &c, std::shared_ptr<sim::StackPool> s)
       : info(i), device(std::move(d)), object(std::move(o)), entry(e), pool(p), cancel(c), stacks(std::move(s)),
-        maps(i, [](const void *, const sim::TensorMapSpec &spec, void *map) { return sim::encodeTensorMap(spec, map); }) {}
+        maps(i,
+             [](const void *, const sim::TensorMapSpec &spec, void *map) { return sim::encodeTensorMap(spec, map); }) {}
 
   size_t codeBytes() const override { return object->codeBytes(); }
   bool needsExtents() const override { return true; }
@@ -96,7 +101,8 @@ struct SimExecutable final : Executable {
     c.clusterCtas = info.gpu.clusterCtas;
     c.sharedBytes = info.gpu.sharedBytes;
     // The simulator's code is not optimized: unrolled kernels have frames of hundreds of KiB in it.
-    if (info.stackBytes > sim::usualStackBytes / 2) c.stackBytes += static_cast<uint32_t>(std::min<uint64_t>(info.stackBytes, uint64_t(1) << 30));
+    if (info.stackBytes > sim::usualStackBytes / 2)
+      c.stackBytes += static_cast<uint32_t>(std::min<uint64_t>(info.stackBytes, uint64_t(1) << 30));
     c.cancel = &word.word();
     c.hangNs = call.hangNs;
     c.hostThreads = call.threads;
@@ -112,7 +118,8 @@ struct SimExecutable final : Executable {
     }
     // A pointer that was loaded from memory or made of an integer may go elsewhere, unless checked mode was asked for.
     c.allowAny |= !info.checked && std::any_of(info.sites.begin(), info.sites.end(), [](const SiteInfo &s) {
-      return s.arg < 0 && (s.kind == SiteInfo::Kind::Load || s.kind == SiteInfo::Kind::Store || s.kind == SiteInfo::Kind::Atomic);
+      return s.arg < 0 &&
+             (s.kind == SiteInfo::Kind::Load || s.kind == SiteInfo::Kind::Store || s.kind == SiteInfo::Kind::Atomic);
     });
     c.buffers = extents;
     c.print = [&](int32_t site, int32_t operand, const int32_t pid[3], int64_t index, uint64_t bits) {

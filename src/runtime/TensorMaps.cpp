@@ -31,7 +31,9 @@ int64_t integerOf(const ArgInfo &a, const char *args) {
 }
 
 /// An argument; 1 without one.
-static int64_t factorOf(int32_t arg, const KernelInfo &info, const char *args) { return arg < 0 ? 1 : integerOf(info.args[static_cast<size_t>(arg)], args); }
+static int64_t factorOf(int32_t arg, const KernelInfo &info, const char *args) {
+  return arg < 0 ? 1 : integerOf(info.args[static_cast<size_t>(arg)], args);
+}
 
 static int64_t valueOf(const TensorMapTerm &t, const KernelInfo &info, const char *args, const int32_t *grid) {
   int64_t n = t.value * factorOf(t.arg, info, args) * factorOf(t.arg2, info, args);
@@ -39,7 +41,8 @@ static int64_t valueOf(const TensorMapTerm &t, const KernelInfo &info, const cha
 }
 
 /// The driver counts dimensions from the innermost, and strides in bytes.
-static sim::TensorMapSpec specOf(const TensorMapInfo &m, const KernelInfo &info, const char *args, const int32_t *grid) {
+static sim::TensorMapSpec specOf(const TensorMapInfo &m, const KernelInfo &info, const char *args,
+                                 const int32_t *grid) {
   sim::TensorMapSpec s;
   constexpr int32_t roundedFloat = 11; // TFLOAT32
   s.dataType = m.roundTf32 ? roundedFloat : dataType(m.dtype);
@@ -53,7 +56,8 @@ static sim::TensorMapSpec specOf(const TensorMapInfo &m, const KernelInfo &info,
     if (i == 0) s.dims[0] /= m.merged;
     else s.strides[i - 1] = static_cast<uint64_t>(valueOf(m.strides[d], info, args, grid) * bytes);
   }
-  if (const int64_t word = m.merged * bytes; m.merged > 1) s.dataType = word == 8 ? 4 : word == 4 ? 2 : 1; // UINT64, UINT32, UINT16
+  // UINT64, UINT32, UINT16
+  if (const int64_t word = m.merged * bytes; m.merged > 1) s.dataType = word == 8 ? 4 : word == 4 ? 2 : 1;
   s.swizzle = m.swizzle == 128 ? 3 : m.swizzle == 64 ? 2 : m.swizzle == 32 ? 1 : 0;
   s.l2Promotion = 2; // whole lines of 128 bytes
   s.oobFill = m.nanFill;
@@ -62,7 +66,8 @@ static sim::TensorMapSpec specOf(const TensorMapInfo &m, const KernelInfo &info,
 
 static bool same(const sim::TensorMapSpec &a, const sim::TensorMapSpec &b) {
   // What the kernel fixes (type, rank, box, modes) is the same for all entries of one map.
-  return a.address == b.address && std::memcmp(a.dims, b.dims, sizeof a.dims) == 0 && std::memcmp(a.strides, b.strides, sizeof a.strides) == 0;
+  return a.address == b.address && std::memcmp(a.dims, b.dims, sizeof a.dims) == 0 &&
+         std::memcmp(a.strides, b.strides, sizeof a.strides) == 0;
 }
 
 TensorMaps::TensorMaps(const KernelInfo &info, Encode encode) : encode_(encode), recent_(info.tensorMaps.size()) {}
@@ -90,7 +95,8 @@ Status TensorMaps::append(const KernelInfo &info, const void *device, char *args
       if (std::string why = encode_(device, spec, fresh.map); !why.empty()) {
         std::string name = info.args[static_cast<size_t>(info.tensorMaps[i].base.arg)].name;
         if (name.ends_with(".base")) name.resize(name.size() - 5);
-        return Status::error(TEGULA_INVALID_ARGUMENT, "`" + info.name + "`: tensor descriptor of `" + name + "`: " + why);
+        return Status::error(TEGULA_INVALID_ARGUMENT,
+                             "`" + info.name + "`: tensor descriptor of `" + name + "`: " + why);
       }
       r.last = r.next;
       r.next = (r.next + 1) % remembered;

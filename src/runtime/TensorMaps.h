@@ -1,4 +1,4 @@
-// Tensor maps (TMA descriptors) of a launch: made of the packed arguments, remembered, appended behind them.
+// Tensor maps (TMA descriptors) of a launch: made of the packed arguments, remembered, appended after them.
 //
 // The block of a kernel with n maps: arguments, padding to 64, n maps of 128 bytes, the record pointer (abi/GpuAbi.h).
 #pragma once
@@ -12,7 +12,8 @@ inline constexpr unsigned tensorMapBytes = 128, maxTensorMaps = 16;
 inline uint32_t mapsOffset(const KernelInfo &k) { return (k.argBytes + 63) / 64 * 64; }
 /// Where the record pointer lies.
 inline uint32_t recordOffset(const KernelInfo &k) {
-  return k.tensorMaps.empty() ? (k.argBytes + 7) / 8 * 8 : mapsOffset(k) + tensorMapBytes * static_cast<uint32_t>(k.tensorMaps.size());
+  return k.tensorMaps.empty() ? (k.argBytes + 7) / 8 * 8
+                              : mapsOffset(k) + tensorMapBytes * static_cast<uint32_t>(k.tensorMaps.size());
 }
 
 /// The maps of one loaded kernel. Thread-safe.
@@ -21,7 +22,8 @@ public:
   /// Encodes into 128 bytes aligned to 64; empty, or why it cannot be done. `device` is what append() was given.
   using Encode = std::string (*)(const void *device, const sim::TensorMapSpec &spec, void *map);
   TensorMaps(const KernelInfo &info, Encode encode);
-  /// Fills the maps in at `args + mapsOffset`. Encodes only what it has not seen lately. `grid`: programs along the three axes.
+  /// Fills the maps in at `args + mapsOffset`. Encodes only what it has not seen lately. `grid`: programs along the
+  /// three axes.
   Status append(const KernelInfo &info, const void *device, char *args, const int32_t *grid);
 
 private:

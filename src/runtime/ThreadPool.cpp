@@ -1,7 +1,7 @@
 // One mutex guards the list of jobs; handing out chunks is one atomic exchange and needs no lock.
 //
-// Compiled with exceptions, alone in the layer: std::thread reports that the system gives no more threads by throwing, and that
-// must not end the process. Nothing else in here throws but out of memory.
+// Compiled with exceptions, alone in the layer: std::thread reports that the system gives no more threads by throwing,
+// and that must not end the process. Nothing else in here throws but out of memory.
 #include "runtime/ThreadPool.h"
 #include "support/Clock.h"
 #include <algorithm>
@@ -15,8 +15,9 @@
 
 namespace tegula::runtime {
 
-/// How long a thread looks for work before it sleeps. Waking it costs its caller about 15 us and comes 30-50 us late (measured on a virtual machine with two cores), and
-/// launches of a program in Python are often 100 us apart. By the clock, as one `pause` takes between 10 and 140 cycles.
+/// How long a thread looks for work before it sleeps. Waking it costs its caller about 15 us and comes 30-50 us late
+/// (measured on a virtual machine with two cores), and launches of a program in Python are often 100 us apart. By the
+/// clock, as one `pause` takes between 10 and 140 cycles.
 static constexpr uint64_t lookNs = 200'000;
 
 static void pause() {
@@ -33,13 +34,15 @@ template <typename F> static void look(F isOver) {
     for (int i = 0; i < 8 && !isOver(); ++i) pause();
 }
 
-/// A worker that was woken on the core where the caller is busy would wait for its turn there, often for milliseconds, with
-/// other cores idle: the system balances later than short launches last. Moves the calling thread off `cpu` if it is there;
+/// A worker that was woken on the core where the caller is busy would wait for its turn there, often for milliseconds,
+/// with other cores idle: the system balances later than short launches last. Moves the calling thread off `cpu` if it
+/// is there;
 /// its affinity mask is afterwards what it was.
 static void leaveCpu(int cpu) {
 #if defined(__linux__)
   cpu_set_t allowed, others;
-  if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getcpu() != cpu || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getcpu() != cpu || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return;
   others = allowed;
   CPU_CLR(cpu, &others);
   if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;
@@ -49,7 +52,8 @@ static void leaveCpu(int cpu) {
 #endif
 }
 
-/// Lives on the stack of the thread in run(); a worker touches it only between taking a slot and leaving (under the mutex).
+/// Lives on the stack of the thread in run(); a worker touches it only between taking a slot and leaving (under the
+/// mutex).
 struct ThreadPool::Job {
   RangeTask *task;
   std::atomic<int64_t> next{0};
@@ -94,7 +98,8 @@ void ThreadPool::work(const std::stop_token &stop) {
   std::unique_lock lock(mutex_);
   for (uint64_t seen = 0;;) {
     if (!first_) {
-      // Launches come in rows: the next one may be here sooner than this thread would be awake again. So it looks also when the one it was woken for is over.
+      // Launches come in rows: the next one may be here sooner than this thread would be awake again. So it looks also
+      // when the one it was woken for is over.
       lock.unlock();
       look([&] { return jobs_.load(std::memory_order_relaxed) != 0 || stop.stop_requested(); });
       lock.lock();
@@ -144,8 +149,8 @@ void ThreadPool::finish(Job &job, RangeTask &task, bool worked) {
 bool ThreadPool::isInRow() const { return executor_.run || steadyNs() < rowUntil_.load(std::memory_order_relaxed); }
 void ThreadPool::noteEnd() { rowUntil_.store(steadyNs() + lookNs, std::memory_order_relaxed); }
 
-/// The child has the objects but not the threads, and the lock in whatever state it was: starts from nothing. The vector may be half-way
-/// through growing; nobody looks at it again.
+/// The child has the objects but not the threads, and the lock in whatever state it was: starts from nothing. The
+/// vector may be half-way through growing; nobody looks at it again.
 void ThreadPool::afterFork() {
   (void)new std::vector<std::jthread>(std::move(workers_));
   new (&mutex_) std::mutex;
@@ -154,7 +159,8 @@ void ThreadPool::afterFork() {
   jobs_ = 0;
 }
 
-/// The executor's threads drain the job; those that it never starts at once find it done. Who only waits does so here, while another thread calls the executor.
+/// The executor's threads drain the job; those that it never starts at once find it done. Who only waits does so here,
+/// while another thread calls the executor.
 void ThreadPool::runElsewhere(Job &job, RangeTask &task, unsigned threads, bool callerWorks) {
   auto drain = [](void *data, uint32_t) { static_cast<Job *>(data)->drain(); };
   if (callerWorks) return executor_.run(executor_.user, threads, drain, &job);

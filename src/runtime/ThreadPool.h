@@ -1,9 +1,10 @@
 // Threads that share the programs of a grid.
 //
 // run() splits [0, total) into chunks that threads take one after the other, lowest first, so that program i is never
-// started after program j > i by the same thread, and the lowest unfinished program is always running: kernels that wait for
-// an earlier program (spin locks, chained scans) make progress with any number of threads. Chunks shrink as the work
-// runs out; longer ones than sixteen are multiples of that. Any number of threads may call run() at once; they share the workers.
+// started after program j > i by the same thread, and the lowest unfinished program is always running: kernels that
+// wait for an earlier program (spin locks, chained scans) make progress with any number of threads. Chunks shrink as
+// the work runs out; longer ones than sixteen are multiples of that. Any number of threads may call run() at once; they
+// share the workers.
 #pragma once
 #include "support/Gate.h"
 #include <algorithm>
@@ -16,8 +17,8 @@
 
 namespace tegula::runtime {
 
-/// A range of work. `run` is called with begin < end, from several threads at once; false stops the job: no further chunks are
-/// handed out.
+/// A range of work. `run` is called with begin < end, from several threads at once; false stops the job: no further
+/// chunks are handed out.
 struct RangeTask {
   virtual bool run(int64_t begin, int64_t end) = 0;
   /// Called about every 50 ms by the thread in run() while it waits.
@@ -34,18 +35,20 @@ public:
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
 
-  /// Runs `task` over [0, total) with up to `threads` threads (fewer if the system gives no more). Returns when all chunks that
-  /// were handed out are done. With `callerWorks` the calling thread is one of them, else it only waits (if not a single
-  /// worker can be started the caller works all the same). Workers are started when first needed.
+  /// Runs `task` over [0, total) with up to `threads` threads (fewer if the system gives no more). Returns when all
+  /// chunks that were handed out are done. With `callerWorks` the calling thread is one of them, else it only waits (if
+  /// not a single worker can be started the caller works all the same). Workers are started when first needed.
   void run(RangeTask &task, int64_t total, unsigned threads, bool callerWorks);
 
-  /// Threads of somebody else's in place of the pool's own: `run` calls task(data, i) once for each i below count and returns when all calls have. Before the first run().
+  /// Threads of somebody else's in place of the pool's own: `run` calls task(data, i) once for each i below count and
+  /// returns when all calls have. Before the first run().
   struct Executor {
     void *user = nullptr;
     void (*run)(void *user, uint32_t count, void (*task)(void *data, uint32_t index), void *data) = nullptr;
 
-    /// Calls each(i) once for each i below `items`, on up to `threads` threads at once that take the next when they are through, and returns when all calls have. `each` is called at the same time
-    /// by several threads. Only with a function.
+    /// Calls each(i) once for each i below `items`, on up to `threads` threads at once that take the next when they are
+    /// through, and returns when all calls have. `each` is called at the same time by several threads. Only with a
+    /// function.
     template <class Each> void share(size_t items, unsigned threads, const Each &each) const {
       struct Shared {
         const Each &each;
@@ -62,7 +65,8 @@ public:
   void runOn(Executor executor) { executor_ = executor; }
   const Executor &executor() const { return executor_; }
 
-  /// Whether work that starts now comes in a row with the last: then workers are awake still, or stay so for the next once they are woken. Of an executor's threads: always.
+  /// Whether work that starts now comes in a row with the last: then workers are awake still, or stay so for the next
+  /// once they are woken. Of an executor's threads: always.
   bool isInRow() const;
   /// Work ended that was worth sharing, and was not.
   void noteEnd();

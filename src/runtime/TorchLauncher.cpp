@@ -1,9 +1,9 @@
-// The launcher beside the kernels in a package of PyTorch's AOTInductor: a shared library of its own that PyTorch's C++ runtime opens (its
-// cpu_triton_runtime_wrappers.h), with this runtime in it and nothing of the compiler.
+// The launcher beside the kernels in a package of PyTorch's AOTInductor: a shared library of its own that PyTorch's C++
+// runtime opens (its cpu_triton_runtime_wrappers.h), with this runtime in it and nothing of the compiler.
 //
-// A kernel there is a shared library, too, written by python/tegula/_inductor/package.py: no code in the sense of the dynamic linker but one
-// symbol, KernelImage, which holds the bytes that tegula_kernel_save gave. This is the one place that throws: PyTorch turns std::exception
-// into an error of its own.
+// A kernel there is a shared library, too, written by python/tegula/_inductor/package.py: no code in the sense of the
+// dynamic linker but one symbol, KernelImage, which holds the bytes that tegula_kernel_save gave. This is the one place
+// that throws: PyTorch turns std::exception into an error of its own.
 #include "runtime/CacheFile.h"
 #include "runtime/Dtype.h"
 #include "runtime/Launch.h"
@@ -55,7 +55,8 @@ Machine &machine() {
 
 bool runsHere([[maybe_unused]] std::string_view target) {
 #if defined(__x86_64__)
-  if (target.ends_with("avx512bf16")) return __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512bf16");
+  if (target.ends_with("avx512bf16"))
+    return __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512bf16");
   if (target.ends_with("avx512")) return __builtin_cpu_supports("x86-64-v4");
   if (target.ends_with("avx2vnni")) return __builtin_cpu_supports("x86-64-v3") && __builtin_cpu_supports("avxvnni");
   if (target.ends_with("avx2")) return __builtin_cpu_supports("x86-64-v3");
@@ -71,14 +72,17 @@ const LoadedImage *load(const KernelImage &image) {
   std::span<const char> bytes(at + image.positionCount * sizeof(uint32_t), image.entryBytes);
   Digest key;
   CacheEntry entry;
-  if (formatOf(bytes, key) != EntryFormat::Ours || !decodeEntry(bytes, key, entry)) fail("a kernel of the package is damaged, or of another version than its launcher");
+  if (formatOf(bytes, key) != EntryFormat::Ours || !decodeEntry(bytes, key, entry))
+    fail("a kernel of the package is damaged, or of another version than its launcher");
   for (const auto &[name, value] : entry.properties) {
     if (name != "target") continue;
     tegula::ByteReader r(value.data(), value.size());
-    if (std::string target = r.str(); !runsHere(target)) fail("`" + entry.info.name + "` was compiled for `" + target + "`, which this processor does not run");
+    if (std::string target = r.str(); !runsHere(target))
+      fail("`" + entry.info.name + "` was compiled for `" + target + "`, which this processor does not run");
   }
   if (entry.info.checked) fail("`" + entry.info.name + "` was compiled in checked mode, which packages cannot run");
-  if (entry.info.args.size() != image.positionCount) fail("`" + entry.info.name + "` has other arguments than the package says");
+  if (entry.info.args.size() != image.positionCount)
+    fail("`" + entry.info.name + "` has other arguments than the package says");
   Status status;
   loaded->kernel = CpuKernel::load(std::move(entry.info), entry.object, status);
   if (!loaded->kernel) fail(status.text);
@@ -95,12 +99,14 @@ const LoadedImage &loadedOf(KernelImage &image) {
 
 } // namespace
 
-/// `args`: one entry for each parameter of the kernel's signature; pointers as they are, numbers by their address. `threads` is 1 whatever
-/// PyTorch's own number of threads is, so it says nothing; $TEGULA_NUM_THREADS does.
-extern "C" __attribute__((visibility("default"))) void run_from_nativert(uint32_t x, uint32_t y, uint32_t z, [[maybe_unused]] int threads, void **args,
+/// `args`: one entry for each parameter of the kernel's signature; pointers as they are, numbers by their address.
+/// `threads` is 1 whatever PyTorch's own number of threads is, so it says nothing; $TEGULA_NUM_THREADS does.
+extern "C" __attribute__((visibility("default"))) void run_from_nativert(uint32_t x, uint32_t y, uint32_t z,
+                                                                         [[maybe_unused]] int threads, void **args,
                                                                          void *kernel) {
   auto &image = *static_cast<KernelImage *>(kernel);
-  if (std::memcmp(image.magic, imageMagic, sizeof imageMagic) != 0) fail("this launcher was given a kernel that is not tegula's");
+  if (std::memcmp(image.magic, imageMagic, sizeof imageMagic) != 0)
+    fail("this launcher was given a kernel that is not tegula's");
   const LoadedImage &loaded = loadedOf(image);
   const KernelInfo &info = loaded.kernel->info();
   alignas(16) char small[512];

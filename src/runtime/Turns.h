@@ -3,7 +3,7 @@
 // Programs run one after the other on the thread's own stack until one waits (TegulaCpuLaunch::wait). Then the next
 // program is started on a stack of its own, and from there on whoever waits hands the thread on: to the program that
 // has waited longest, or, if all of them have had several turns in vain, to new ones. So every program that was started
-// gets its turn, and every program is started as long as those in front of it do nothing but wait: no order among them
+// gets its turn, and every program is started as long as those before it do nothing but wait: no order among them
 // can hang the launch. What bounds it is the number of programs in flight (TurnWork::admit).
 #pragma once
 #include "sim/Fiber.h"

@@ -5,7 +5,8 @@
 namespace tegula::runtime {
 
 namespace {
-constexpr uint8_t lastExpr = static_cast<uint8_t>(WorkExpr::Kind::Trips), lastScope = static_cast<uint8_t>(WorkScope::Kind::Branch),
+constexpr uint8_t lastExpr = static_cast<uint8_t>(WorkExpr::Kind::Trips),
+                  lastScope = static_cast<uint8_t>(WorkScope::Kind::Branch),
                   lastAccess = static_cast<uint8_t>(WorkAccess::Kind::Atomic);
 constexpr int64_t axes = 3, dimensions = 24;
 
@@ -76,8 +77,8 @@ bool read(ByteReader &r, WorkAccess &a, const Work &work, size_t arguments) {
     n = static_cast<int64_t>(r.u64());
     ok = ok && n >= 1 && n <= INT32_MAX;
   }
-  return ok && a.scope >= 0 && isBelow(a.scope, work.scopes.size()) && isBelow(a.argument, arguments) && isBelow(a.offset, work.exprs.size()) &&
-         isBelow(a.mask, work.exprs.size());
+  return ok && a.scope >= 0 && isBelow(a.scope, work.scopes.size()) && isBelow(a.argument, arguments) &&
+         isBelow(a.offset, work.exprs.size()) && isBelow(a.mask, work.exprs.size());
 }
 
 void write(ByteWriter &w, const WorkDot &d) {

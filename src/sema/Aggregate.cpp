@@ -1,7 +1,7 @@
 // Aggregates: constructing them, their operators, and `with` statements, whose context managers they are.
 //
-// A user's `__init__` is ordinary Python on compile-time objects and run-time values; `self` in it stands for a Construction,
-// which becomes an immutable record when it returns.
+// A user's `__init__` is ordinary Python on compile-time objects and run-time values; `self` in it stands for a
+// Construction, which becomes an immutable record when it returns.
 #include "sema/Evaluator.h"
 #include <algorithm>
 
@@ -17,13 +17,15 @@ namespace {
 using ClassPtr = std::shared_ptr<const RecordClass>;
 using FunctionPtr = std::shared_ptr<const Function>;
 
-/// The class whose `__init__` makes instances of `cls`: itself, or, where it has no fields of its own, the nearest base that has one. Null:
+/// The class whose `__init__` makes instances of `cls`: itself, or, where it has no fields of its own, the nearest base
+/// that has one. Null:
 /// the constructor sets the fields.
 ClassPtr initOwner(const ClassPtr &cls) {
   if (lang::ownMember(*cls, "__init__"))
     return cls;
   for (size_t i = 0; i < cls->aggregate->bases.size(); ++i)
-    if (ClassPtr base = lang::baseOf(*cls, i); base->fields.size() == cls->fields.size() && lang::ownMember(*base, "__init__"))
+    if (ClassPtr base = lang::baseOf(*cls, i);
+        base->fields.size() == cls->fields.size() && lang::ownMember(*base, "__init__"))
       return base;
   return nullptr;
 }
@@ -136,14 +138,17 @@ std::optional<Value> Evaluator::initOfBase(const Expr &call) {
   if (callee.kind != ExprKind::Attribute || callee.name != "__init__")
     return std::nullopt;
   const Expr &object = *callee.operands[0];
-  bool isSuper = object.kind == ExprKind::Call && object.operands[0]->kind == ExprKind::Name && object.operands[0]->name == "super";
+  bool isSuper = object.kind == ExprKind::Call && object.operands[0]->kind == ExprKind::Name &&
+                 object.operands[0]->name == "super";
   Construction &c = *frame_->construction;
   ClassPtr base;
   if (isSuper) {
     const auto &bases = c.cls->aggregate->bases;
     auto next = lang::isSameClass(*frame_->initOf, *c.cls)
                     ? bases.begin()
-                    : std::find_if(bases.begin(), bases.end(), [&](const ClassPtr &b) { return lang::isSameClass(*b, *frame_->initOf); }) + 1;
+                    : std::find_if(bases.begin(), bases.end(), [&](const ClassPtr &b) {
+                        return lang::isSameClass(*b, *frame_->initOf);
+                      }) + 1;
     if (next >= bases.end())
       return Value::none(); // of `object`
     base = lang::baseOf(*c.cls, static_cast<size_t>(next - bases.begin()));
@@ -161,8 +166,10 @@ std::optional<Value> Evaluator::initOfBase(const Expr &call) {
 }
 
 /// `object.name(*args)`; nullopt if the class of the aggregate has no such member.
-std::optional<Value> Evaluator::callMember(const Value &object, std::string_view name, std::span<const Value> args, Loc loc) {
-  std::optional<Value> method = lang::findMember(*object.record().cls, name) ? objectAttribute(object, name, loc) : std::nullopt;
+std::optional<Value> Evaluator::callMember(const Value &object, std::string_view name, std::span<const Value> args,
+                                           Loc loc) {
+  std::optional<Value> method =
+      lang::findMember(*object.record().cls, name) ? objectAttribute(object, name, loc) : std::nullopt;
   return method ? std::optional(call(*method, args, loc)) : std::nullopt;
 }
 
@@ -177,10 +184,10 @@ std::string typeText(const Value &v) { return v.isTensor() ? lang::typeName(v.as
 
 } // namespace
 
-/// An operator with an aggregate among its operands (nullopt: there is none). Only aggregates are asked: the left one first, unless the right
-/// one is of a class that the left one's class is a base of.
-std::optional<Value> Evaluator::aggregateOperator(const char *spelling, const char *forward, const char *reflected, const Value &a,
-                                                  const Value &b, Loc loc) {
+/// An operator with an aggregate among its operands (nullopt: there is none). Only aggregates are asked: the left one
+/// first, unless the right one is of a class that the left one's class is a base of.
+std::optional<Value> Evaluator::aggregateOperator(const char *spelling, const char *forward, const char *reflected,
+                                                  const Value &a, const Value &b, Loc loc) {
   bool left = lang::isAggregate(a), right = lang::isAggregate(b);
   if (a.isError() || b.isError() || (!left && !right))
     return std::nullopt;
@@ -207,16 +214,19 @@ namespace {
 constexpr struct {
   const char *forward, *reflected;
 } binaryMethods[] = {
-    {"__add__", "__radd__"},           {"__sub__", "__rsub__"}, {"__mul__", "__rmul__"}, {"__matmul__", "__rmatmul__"}, {"__truediv__", "__rtruediv__"},
-    {"__floordiv__", "__rfloordiv__"}, {"__mod__", "__rmod__"}, {"__pow__", "__rpow__"}, {"__lshift__", "__rlshift__"}, {"__rshift__", "__rrshift__"},
-    {"__and__", "__rand__"},           {"__or__", "__ror__"},   {"__xor__", "__rxor__"},
+    {"__add__", "__radd__"},       {"__sub__", "__rsub__"},         {"__mul__", "__rmul__"},
+    {"__matmul__", "__rmatmul__"}, {"__truediv__", "__rtruediv__"}, {"__floordiv__", "__rfloordiv__"},
+    {"__mod__", "__rmod__"},       {"__pow__", "__rpow__"},         {"__lshift__", "__rlshift__"},
+    {"__rshift__", "__rrshift__"}, {"__and__", "__rand__"},         {"__or__", "__ror__"},
+    {"__xor__", "__rxor__"},
 };
 
 } // namespace
 
 Value Evaluator::binaryOf(syntax::BinaryOp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc) {
   const auto &methods = binaryMethods[static_cast<unsigned>(op)];
-  if (std::optional<Value> r = aggregateOperator(lang::spelling(toLang(op)), methods.forward, methods.reflected, a, b, loc))
+  if (std::optional<Value> r =
+          aggregateOperator(lang::spelling(toLang(op)), methods.forward, methods.reflected, a, b, loc))
     return *r;
   return lang::binary(*this, toLang(op), a, b, loc, aLoc, bLoc);
 }
@@ -236,8 +246,8 @@ Value Evaluator::aggregateLogic(bool isAnd, const Value &a, const Value &b, Loc 
   return r ? *r : fail(diag::aggregateOperands, loc, isAnd ? "and" : "or", typeText(a), typeText(b));
 }
 
-/// Managers are made in order, entered in order, and left in reverse. Branches have no jumps out of them, so what leaves the managers stands
-/// once, behind the body.
+/// Managers are made in order, entered in order, and left in reverse. Branches have no jumps out of them, so what
+/// leaves the managers stands once, after the body.
 Flow Evaluator::execWith(const Stmt &s) {
   struct Item {
     Value manager;
@@ -247,7 +257,8 @@ Flow Evaluator::execWith(const Stmt &s) {
   bool ok = true;
   for (const syntax::WithItem &w : s.items) {
     Value v = w.context->kind == ExprKind::Call ? eval(*w.context) : fail(diag::withForm, w.context->loc);
-    bool isManager = lang::isAggregate(v) && lang::findMember(*v.record().cls, "__enter__") && lang::findMember(*v.record().cls, "__exit__");
+    bool isManager = lang::isAggregate(v) && lang::findMember(*v.record().cls, "__enter__") &&
+                     lang::findMember(*v.record().cls, "__exit__");
     if (!isManager && !v.isError())
       fail(diag::notAContextManager, w.context->loc, describe(v));
     ok &= isManager;

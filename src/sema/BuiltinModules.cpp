@@ -1,7 +1,7 @@
 // The modules of the language itself: triton, triton.language (tl) and below, tegula, math.
 //
-// A module is a prefix of lang's name table. Names are looked up in the table of builtins, then among constants, submodules,
-// and the functions of src/lib, which are parsed when the first of a file's names is used.
+// A module is a prefix of lang's name table. Names are looked up in the table of builtins, then among constants,
+// submodules, and the functions of src/lib, which are parsed when the first of a file's names is used.
 #include "lang/Builtin.h"
 #include "lib/Library.h"
 #include "sema/FileScope.h"
@@ -45,7 +45,9 @@ constexpr std::string_view hostNames[] = {"jit", "autotune", "heuristics", "Conf
                                           "aggregate", "must_use_result", "testing", "runtime", "compile",
                                           "knobs", "reinterpret", "cdiv_host"};
 
-Value opaque(std::string name) { return Value(std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{std::move(name), 0})); }
+Value opaque(std::string name) {
+  return Value(std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{std::move(name), 0}));
+}
 
 class LanguageScope final : public lang::Scope {
 public:
@@ -91,7 +93,8 @@ public:
 private:
   /// `full`, if it stands directly below the module.
   static void add(std::string_view full, std::string_view module, std::vector<std::string> &out) {
-    if (full.starts_with(module) && full.size() > module.size() && full[module.size()] == '.' && full.find('.', module.size() + 1) == full.npos)
+    if (full.starts_with(module) && full.size() > module.size() && full[module.size()] == '.' &&
+        full.find('.', module.size() + 1) == full.npos)
       out.emplace_back(full.substr(module.size() + 1));
   }
   std::string dotted_;
@@ -143,15 +146,16 @@ std::shared_ptr<const lang::Scope> makeScope(const std::string &dotted) {
 }
 
 /// The library: where each of its names is defined (found by a scan of the text), and the files parsed so far. Names of
-/// the files libdevice_*.py belong to libdevice alone; there the internal ones count too, for the files among each other,
-/// and so do those of standard.py, which users name, and of atomic.py, which builtins do.
+/// the files libdevice_*.py belong to libdevice alone; there the internal ones count too, for the files among each
+/// other, and so do those of standard.py, which users name, and of atomic.py, which builtins do.
 class Library {
   using Index = std::map<std::string_view, const LibraryFile *, std::less<>>;
 
 public:
   Library() {
     for (const LibraryFile &f : libraryFiles()) {
-      bool isLibdevice = f.name.starts_with("libdevice_"), internal = isLibdevice || f.name == "standard.py" || f.name == "atomic.py";
+      bool isLibdevice = f.name.starts_with("libdevice_"),
+           internal = isLibdevice || f.name == "standard.py" || f.name == "atomic.py";
       std::string_view t = f.text;
       for (size_t at = t.find("\ndef "); at != t.npos; at = t.find("\ndef ", at + 1)) {
         std::string_view name = t.substr(at + 5, t.find('(', at) - at - 5);
@@ -167,7 +171,8 @@ public:
       return nullptr;
     std::shared_ptr<const lang::Module> m = load(*it->second);
     std::optional<Value> v = m ? m->attribute(name) : std::nullopt;
-    return v && v->is<std::shared_ptr<const lang::Function>>() ? v->get<std::shared_ptr<const lang::Function>>() : nullptr;
+    return v && v->is<std::shared_ptr<const lang::Function>>() ? v->get<std::shared_ptr<const lang::Function>>()
+                                                               : nullptr;
   }
 
   static std::vector<std::string> names(const Index &index) {
@@ -226,7 +231,9 @@ std::shared_ptr<const lang::Module> builtinModule(std::string_view dotted) {
   return table->modules.emplace(name, std::move(m)).first->second;
 }
 
-std::shared_ptr<const lang::Function> libraryFunction(std::string_view name) { return library().find(library().language, name); }
+std::shared_ptr<const lang::Function> libraryFunction(std::string_view name) {
+  return library().find(library().language, name);
+}
 static std::shared_ptr<const lang::Function> libdeviceFunction(std::string_view name) {
   return library().find(library().libdevice, name);
 }

@@ -56,8 +56,10 @@ Value Evaluator::callExpr(const Expr &e) {
     return Value::error();
   builder().setLoc(e.loc);
   // Iterators are the tuple of their items: one that has a name would give its first item again and again.
-  bool isNext = callee.is<std::shared_ptr<const OpaqueValue>>() && callee.get<std::shared_ptr<const OpaqueValue>>()->name == "python.next";
-  if (isNext && e.operands.size() > 1 && e.operands[1]->kind != ExprKind::Call && e.operands[1]->kind != ExprKind::GeneratorExp)
+  bool isNext = callee.is<std::shared_ptr<const OpaqueValue>>() &&
+                callee.get<std::shared_ptr<const OpaqueValue>>()->name == "python.next";
+  if (isNext && e.operands.size() > 1 && e.operands[1]->kind != ExprKind::Call &&
+      e.operands[1]->kind != ExprKind::GeneratorExp)
     return fail(diag::nextOfName, e.operands[1]->loc);
   // `self` of a method is what stands before the point.
   Loc self = calleeExpr.kind == ExprKind::Attribute ? calleeExpr.operands[0]->loc : calleeExpr.loc;
@@ -271,7 +273,8 @@ std::optional<std::vector<Evaluator::ParamInfo>> Evaluator::paramsOf(const Funct
       hasDefault = true;
       defaultValue = Value::none();
     }
-    params.push_back({std::string(def[i].name), variadic, keywordOnly || def[i].kind == Kind::KeywordOnly, false, hasDefault, defaultValue});
+    params.push_back({std::string(def[i].name), variadic, keywordOnly || def[i].kind == Kind::KeywordOnly, false,
+                      hasDefault, defaultValue});
     keywordOnly |= variadic;
   }
   return params;

@@ -1,7 +1,7 @@
 // `tegula check`: what can be said about a file without argument types.
 //
-// Jit functions are walked as text: statements and expressions that kernels do not have, names that nothing defines, globals that a
-// kernel may not read, attributes that a module does not have, keywords that a builtin does not take.
+// Jit functions are walked as text: statements and expressions that kernels do not have, names that nothing defines,
+// globals that a kernel may not read, attributes that a module does not have, keywords that a builtin does not take.
 #include "sema/Evaluator.h"
 #include "sema/FileScope.h"
 
@@ -13,7 +13,8 @@ namespace {
 
 class Checker {
 public:
-  Checker(const Function &f, bool strict, DiagEngine &diag) : f_(f), strict_(strict), diag_(diag), locals_(assignedNames(f.def->body)) {
+  Checker(const Function &f, bool strict, DiagEngine &diag)
+      : f_(f), strict_(strict), diag_(diag), locals_(assignedNames(f.def->body)) {
     for (const syntax::Param &p : f.def->params)
       locals_.insert(p.name);
   }
@@ -192,7 +193,8 @@ void checkModule(const lang::Module &module, bool strict, DiagEngine &diag) {
     for (const lang::Aggregate::Member &m : v->get<Class>()->aggregate->members) {
       using FunctionPtr = std::shared_ptr<const Function>;
       // Imported classes belong to their own file.
-      if (m.value.is<FunctionPtr>() && m.value.get<FunctionPtr>()->kind == Function::Kind::Jit && m.value.get<FunctionPtr>()->tree == module.tree)
+      if (m.value.is<FunctionPtr>() && m.value.get<FunctionPtr>()->kind == Function::Kind::Jit &&
+          m.value.get<FunctionPtr>()->tree == module.tree)
         Checker(*m.value.get<FunctionPtr>(), strict, diag).run();
     }
   }

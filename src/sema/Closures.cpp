@@ -1,5 +1,5 @@
-// Functions in functions that run at compile time: `lambda`, and `def` in a body, decorated or not. As long as that function runs they see
-// its names as they are when they are called; then those as it left them.
+// Functions in functions that run at compile time: `lambda`, and `def` in a body, decorated or not. As long as that
+// function runs they see its names as they are when they are called; then those as it left them.
 #include "lang/Circle.h"
 #include "sema/Evaluator.h"
 #include "sema/FileScope.h"
@@ -65,7 +65,8 @@ struct Closure : Function {
 void LiveNames::end() {
   for (const std::weak_ptr<Function> &reader : readers)
     if (std::shared_ptr<Function> f = reader.lock()) {
-      static_cast<ClosureScope &>(const_cast<lang::Scope &>(*f->scope)).keepFor(*f); // closure() made it, as no const object
+      // closure() made it, as no const object
+      static_cast<ClosureScope &>(const_cast<lang::Scope &>(*f->scope)).keepFor(*f);
       f->hashCache.clear(); // of names that may have changed since
     }
   env = nullptr;
@@ -94,7 +95,8 @@ Value Evaluator::closure(std::string name, const Stmt *def, const Expr *lambda, 
   for (size_t i = 0; i < def->params.size(); ++i)
     if (const Expr *e = def->params[i].defaultValue)
       setDefault(*f, i, eval(*e));
-  bool isJit = std::any_of(def->decorators.begin(), def->decorators.end(), [](const Expr *d) { return lastName(d) == "jit"; });
+  bool isJit =
+      std::any_of(def->decorators.begin(), def->decorators.end(), [](const Expr *d) { return lastName(d) == "jit"; });
   f->kind = isJit ? Function::Kind::Jit : Function::Kind::Plain;
   applyDecorators(*f);
   std::vector<std::weak_ptr<Function>> &readers = frame_->names->readers;

@@ -35,20 +35,30 @@ struct Binary {
   const char *name;
   Value (*apply)(lang::Context &c, const Value &a, const Value &b);
 };
-template <lang::BinOp Op> Value binary(lang::Context &c, const Value &a, const Value &b) { return lang::binary(c, Op, a, b, {}, {}, {}); }
-template <lang::Cmp Op> Value compare(lang::Context &c, const Value &a, const Value &b) { return lang::compare(c, Op, a, b, {}, {}, {}); }
-template <bool IsAnd> Value logical(lang::Context &c, const Value &a, const Value &b) { return lang::logicalAndOr(c, IsAnd, a, b, {}); }
+template <lang::BinOp Op> Value binary(lang::Context &c, const Value &a, const Value &b) {
+  return lang::binary(c, Op, a, b, {}, {}, {});
+}
+template <lang::Cmp Op> Value compare(lang::Context &c, const Value &a, const Value &b) {
+  return lang::compare(c, Op, a, b, {}, {}, {});
+}
+template <bool IsAnd> Value logical(lang::Context &c, const Value &a, const Value &b) {
+  return lang::logicalAndOr(c, IsAnd, a, b, {});
+}
 Value subscript(lang::Context &c, const Value &a, const Value &b) { return lang::subscript(c, a, b, {}); }
 
 using lang::BinOp;
 using lang::Cmp;
-constexpr Binary binaries[] = {
-    {"+", binary<BinOp::Add>},      {"-", binary<BinOp::Sub>},      {"*", binary<BinOp::Mul>}, {"/", binary<BinOp::Div>},
-    {"//", binary<BinOp::FloorDiv>}, {"%", binary<BinOp::Mod>},     {"**", binary<BinOp::Pow>}, {"<<", binary<BinOp::LShift>},
-    {">>", binary<BinOp::RShift>},  {"&", binary<BinOp::And>},      {"|", binary<BinOp::Or>},  {"^", binary<BinOp::Xor>},
-    {"@", binary<BinOp::MatMul>},   {"==", compare<Cmp::Eq>},       {"!=", compare<Cmp::Ne>},  {"<", compare<Cmp::Lt>},
-    {"<=", compare<Cmp::Le>},       {">", compare<Cmp::Gt>},        {">=", compare<Cmp::Ge>},  {"and", logical<true>},
-    {"or", logical<false>},         {"[]", subscript}};
+constexpr Binary binaries[] = {{"+", binary<BinOp::Add>},       {"-", binary<BinOp::Sub>},
+                               {"*", binary<BinOp::Mul>},       {"/", binary<BinOp::Div>},
+                               {"//", binary<BinOp::FloorDiv>}, {"%", binary<BinOp::Mod>},
+                               {"**", binary<BinOp::Pow>},      {"<<", binary<BinOp::LShift>},
+                               {">>", binary<BinOp::RShift>},   {"&", binary<BinOp::And>},
+                               {"|", binary<BinOp::Or>},        {"^", binary<BinOp::Xor>},
+                               {"@", binary<BinOp::MatMul>},    {"==", compare<Cmp::Eq>},
+                               {"!=", compare<Cmp::Ne>},        {"<", compare<Cmp::Lt>},
+                               {"<=", compare<Cmp::Le>},        {">", compare<Cmp::Gt>},
+                               {">=", compare<Cmp::Ge>},        {"and", logical<true>},
+                               {"or", logical<false>},          {"[]", subscript}};
 
 struct Unary {
   const char *name;
@@ -65,18 +75,21 @@ HeldValue Eager::scalar(lang::Dtype dtype, uint64_t bits) {
 }
 
 std::string Eager::describeFault(const ir::InterpResult &r) const {
-  std::string text = "program (" + std::to_string(pid[0]) + ", " + std::to_string(pid[1]) + ", " + std::to_string(pid[2]) + "): " + r.fault;
+  std::string text = "program (" + std::to_string(pid[0]) + ", " + std::to_string(pid[1]) + ", " +
+                     std::to_string(pid[2]) + "): " + r.fault;
   // The buffer that the address is nearest to is most likely the one that was meant.
   const Buffer *nearest = nullptr;
   auto distance = [&](const Buffer &b) {
-    return r.address < b.memory.begin ? b.memory.begin - r.address : r.address - std::min<uint64_t>(r.address, b.memory.begin + b.memory.bytes);
+    return r.address < b.memory.begin ? b.memory.begin - r.address
+                                      : r.address - std::min<uint64_t>(r.address, b.memory.begin + b.memory.bytes);
   };
   for (const Buffer &b : buffers_)
     if (r.address && (!nearest || distance(b) < distance(*nearest)))
       nearest = &b;
   if (nearest)
-    text += "; the nearest is `" + nearest->name + "`, " + std::to_string(nearest->memory.bytes) + " bytes, and this is at byte " +
-            std::to_string(static_cast<int64_t>(r.address - nearest->memory.begin)) + " of it";
+    text += "; the nearest is `" + nearest->name + "`, " + std::to_string(nearest->memory.bytes) +
+            " bytes, and this is at byte " + std::to_string(static_cast<int64_t>(r.address - nearest->memory.begin)) +
+            " of it";
   return text;
 }
 

@@ -1,8 +1,10 @@
-// The language one operation at a time: what a binding needs that runs the user's function itself (the interpreter of docs/host.md).
+// The language one operation at a time: what a binding needs that runs the user's function itself (the interpreter of
+// docs/host.md).
 //
-// An operation goes the compiler's way (binding of arguments, promotion, checks, library text), which gives a few operations of tile
-// IR; these are evaluated at once (ir/Interp.h). So a tile has the type, the error and the bits that the language says, and there is no
-// second table of functions. Tensors between operations are ir::GivenValues: they belong to no module.
+// An operation goes the compiler's way (binding of arguments, promotion, checks, library text), which gives a few
+// operations of tile IR; these are evaluated at once (ir/Interp.h). So a tile has the type, the error and the bits that
+// the language says, and there is no second table of functions. Tensors between operations are ir::GivenValues: they
+// belong to no module.
 #pragma once
 #include "ir/Interp.h"
 #include "sema/Sema.h"
@@ -29,7 +31,8 @@ public:
     std::string name; // of the argument, for messages
     ir::Interp::Buffer memory;
   };
-  /// Memory that programs may touch. An address that no argument gave (made of an integer) ends the checks: it may be any memory.
+  /// Memory that programs may touch. An address that no argument gave (made of an integer) ends the checks: it may be
+  /// any memory.
   void addBuffer(Buffer b) { buffers_.push_back(std::move(b)); }
   void setUnchecked() { unchecked_ = true; }
   /// As Interp::onPrint, with signs as the operation says.
@@ -47,8 +50,9 @@ public:
   };
   /// The tensors among the arguments must be GivenValues, which the caller keeps alive during the call.
   Result call(const lang::Value &callee, std::span<const Argument> args, DiagEngine &diag);
-  /// An operator or another form of the syntax by its name: + - * / // % ** << >> & | ^ @ == != < <= > >= and or, neg pos invert not, [] (operand,
-  /// index), decay (what an assignment makes of a number), truth (what a condition makes of a tensor). nullopt: there is none of that name and arity.
+  /// An operator or another form of the syntax by its name: + - * / // % ** << >> & | ^ @ == != < <= > >= and or, neg
+  /// pos invert not, [] (operand, index), decay (what an assignment makes of a number), truth (what a condition makes
+  /// of a tensor). nullopt: there is none of that name and arity.
   std::optional<Result> operate(std::string_view name, std::span<const lang::Value> operands, DiagEngine &diag);
   /// `object.name`; a method comes as BoundMethod.
   Result attribute(const lang::Value &object, std::string_view name, DiagEngine &diag);

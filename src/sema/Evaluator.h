@@ -2,12 +2,12 @@
 //
 // One Evaluator serves one instantiation. A Frame is one call of a function: calls of jit functions are inlined by
 // evaluating the callee's body in a new frame at the call's insertion point; functions run at compile time
-// (constexpr_function) are evaluated by the same expression code in a frame with `python` set, where names do not decay and
-// Python's own statements are available (Python.cpp).
+// (constexpr_function) are evaluated by the same expression code in a frame with `python` set, where names do not decay
+// and Python's own statements are available (Python.cpp).
 //
-// Control flow is structured. A statement list ends in a Flow: it falls through, it has left (by return, break or continue), or
-// (after a run-time `if`) it may have left, which then is a run-time flag that guards what follows. If.cpp and Loop.cpp have the
-// details.
+// Control flow is structured. A statement list ends in a Flow: it falls through, it has left (by return, break or
+// continue), or (after a run-time `if`) it may have left, which then is a run-time flag that guards what follows.
+// If.cpp and Loop.cpp have the details.
 #pragma once
 #include "lang/Hints.h"
 #include "lang/Ops.h"
@@ -30,7 +30,9 @@ public:
   std::optional<Value> objectAttribute(const Value &object, std::string_view name, Loc loc) override;
   std::string currentFunction() const override;
   bool isExact() const override;
-  void hintCarried(ir::Value *value, ir::ListKey key, std::vector<int64_t> values) override { carriedHints_.add({value, key, std::move(values)}); }
+  void hintCarried(ir::Value *value, ir::ListKey key, std::vector<int64_t> values) override {
+    carriedHints_.add({value, key, std::move(values)});
+  }
 
   /// Runs a function's body in a new frame whose parameters are bound already.
   Value runBody(Frame &frame);
@@ -124,7 +126,8 @@ private:
   bool isSelf(const Expr &e) const;
   std::optional<Value> callMember(const Value &object, std::string_view name, std::span<const Value> args, Loc loc);
   Value binaryOf(syntax::BinaryOp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc);
-  std::optional<Value> aggregateOperator(const char *spelling, const char *forward, const char *reflected, const Value &a, const Value &b, Loc loc);
+  std::optional<Value> aggregateOperator(const char *spelling, const char *forward, const char *reflected,
+                                         const Value &a, const Value &b, Loc loc);
   Value aggregateUnary(const char *method, const Value &v, Loc loc);
   Value aggregateLogic(bool isAnd, const Value &a, const Value &b, Loc loc);
 
@@ -177,7 +180,8 @@ private:
   void bindCarried(const Loop &loop, std::span<ir::Value *const> values);
   /// Values to yield; nullopt if the body has to be evaluated again with more names carried.
   std::optional<std::vector<ir::Value *>> closeLoop(Loop &loop, const Flow &f);
-  /// Evaluates the body of a runtime loop and closes it; where that has to be done again, everything is back as it was at `here`.
+  /// Evaluates the body of a runtime loop and closes it; where that has to be done again, everything is back as it was
+  /// at `here`.
   std::optional<std::vector<ir::Value *>> loopBody(const Stmt &s, Loop &loop, ir::Block *here);
   void leaveLoop(const Loop &loop, std::span<ir::Value *const> results);
   void checkFixed(Loop &loop);
@@ -228,7 +232,8 @@ private:
   Flow pythonMatch(const Stmt &s);
   Flow pythonTry(const Stmt &s);
   Flow untilMistake(Stmts body, bool &mistaken);
-  std::optional<bool> matches(const Expr &pattern, const Value &v, std::vector<std::pair<const Expr *, Value>> &captures);
+  std::optional<bool> matches(const Expr &pattern, const Value &v,
+                              std::vector<std::pair<const Expr *, Value>> &captures);
   // PythonChanges.cpp
   /// The result of a method that changes a local list, dict or set; nullopt if it is none.
   std::optional<Value> pythonMutation(const Expr &e);

@@ -224,7 +224,8 @@ constexpr Comparison comparisons[] = {
 
 } // namespace
 
-Value Evaluator::compareOne(syntax::CmpOp op, const Value &a, const Value &b, const Expr &e, const Expr &ea, const Expr &eb) {
+Value Evaluator::compareOne(syntax::CmpOp op, const Value &a, const Value &b, const Expr &e, const Expr &ea,
+                            const Expr &eb) {
   using syntax::CmpOp;
   if (a.isError() || b.isError() || !charge(std::min(a.summary().weight, b.summary().weight), e.loc))
     return Value::error();
@@ -251,13 +252,15 @@ Value Evaluator::compareOne(syntax::CmpOp op, const Value &a, const Value &b, co
       found |= lang::equal(a, i);
     return Value::boolean(found == (op == CmpOp::In));
   }
-  const Comparison *c = std::find_if(std::begin(comparisons), std::end(comparisons), [&](const Comparison &x) { return x.op == op; });
+  const Comparison *c =
+      std::find_if(std::begin(comparisons), std::end(comparisons), [&](const Comparison &x) { return x.op == op; });
   if (std::optional<Value> r = aggregateOperator(lang::spelling(c->cmp), c->forward, c->reflected, a, b, e.loc))
     return *r;
   return lang::compare(*this, c->cmp, a, b, e.loc, ea.loc, eb.loc);
 }
 
-/// a < b < c is a < b and b < c, with b evaluated once: a compile-time link that does not hold ends it, as in `and`; others are combined.
+/// a < b < c is a < b and b < c, with b evaluated once: a compile-time link that does not hold ends it, as in `and`;
+/// others are combined.
 Value Evaluator::compare(const Expr &e) {
   Value a = eval(*e.operands[0]), last;
   std::vector<Value> runtime;
@@ -449,7 +452,10 @@ Value Evaluator::attribute(const Expr &e) {
     }
     // Where older versions of the language had it.
     bool isOlder = m.name == "triton.language" || m.name == "triton.language.math";
-    std::string now = !isOlder ? "" : own == "libdevice" ? own : builtinModule("triton.language.extra.libdevice")->attribute(own) ? "libdevice." + own : "";
+    std::string now = !isOlder                                                           ? ""
+                      : own == "libdevice"                                               ? own
+                      : builtinModule("triton.language.extra.libdevice")->attribute(own) ? "libdevice." + own
+                                                                                         : "";
     if (!now.empty()) {
       d.note({}, "did you mean `tl.extra." + now + "`?");
       return Value::error();
@@ -466,16 +472,20 @@ Value Evaluator::attribute(const Expr &e) {
   }
   auto d = diag().report(diag::noAttribute, loc, lang::kindName(object), e.name);
   if (object.isNumber() && (e.name == "to" || e.name == "dtype"))
-    d.note(target.loc, "`" + std::string(target.loc.text()) + "` is the compile-time value " + lang::repr(object) +
-                           " (an integer argument equal to 1 is one as well); tl.cast, tl.to_tensor and the operators take both");
+    d.note(target.loc,
+           "`" + std::string(target.loc.text()) + "` is the compile-time value " + lang::repr(object) +
+               " (an integer argument equal to 1 is one as well); tl.cast, tl.to_tensor and the operators take both");
   constexpr std::string_view changes[] = {"append", "extend", "insert", "pop", "remove", "reverse", "sort", "clear"};
   if (object.isTuple() && std::find(std::begin(changes), std::end(changes), e.name) != std::end(changes))
     d.note(target.loc, "lists are tuples in kernels, which do not change: in a tl.static_range, make a new one by `+`");
-  constexpr std::string_view ofTensors[] = {"data_ptr", "device", "is_contiguous", "ndim", "numel", "size", "stride", "strides"};
-  if (object.isTensor() && object.asTensor().dtype.isPtr && std::find(std::begin(ofTensors), std::end(ofTensors), e.name) != std::end(ofTensors))
+  constexpr std::string_view ofTensors[] = {"data_ptr", "device", "is_contiguous", "ndim",
+                                            "numel", "size", "stride", "strides"};
+  if (object.isTensor() && object.asTensor().dtype.isPtr &&
+      std::find(std::begin(ofTensors), std::end(ofTensors), e.name) != std::end(ofTensors))
     d.note(target.loc, "it is a pointer; pass the extents and strides of a tensor as arguments");
   if (object.is<std::shared_ptr<const lang::OpaqueValue>>())
-    d.note(target.loc, "kernels can compare such an object and read those of its attributes that are numbers, strings or types");
+    d.note(target.loc,
+           "kernels can compare such an object and read those of its attributes that are numbers, strings or types");
   return Value::error();
 }
 

@@ -80,7 +80,8 @@ Value FileScope::detached(Value v) const {
     return copy;
   };
   auto cls = [&](const ClassPtr &c) -> ClassPtr {
-    bool isOurClass = std::any_of(classes_.begin(), classes_.end(), [&](const auto &d) { return d.second.def == c->aggregate->definition; });
+    bool isOurClass = std::any_of(classes_.begin(), classes_.end(),
+                                  [&](const auto &d) { return d.second.def == c->aggregate->definition; });
     if (!isOurClass || c->aggregate->detached)
       return c;
     auto copy = std::make_shared<lang::RecordClass>();
@@ -171,7 +172,9 @@ Value FileScope::typeOf(const syntax::Expr &e) const {
       if (first)
         v = b ? std::optional(b->value) : std::nullopt;
       else
-        v = v && v->is<std::shared_ptr<const lang::Module>>() ? v->get<std::shared_ptr<const lang::Module>>()->attribute(word) : std::nullopt;
+        v = v && v->is<std::shared_ptr<const lang::Module>>()
+                ? v->get<std::shared_ptr<const lang::Module>>()->attribute(word)
+                : std::nullopt;
       if (!v)
         return Value::error();
     }
@@ -189,7 +192,7 @@ Value FileScope::typeOf(const syntax::Expr &e) const {
   return object.get<std::shared_ptr<const lang::Module>>()->attribute(e.name).value_or(Value::error());
 }
 
-/// Bases and their fields: all ancestors, each once and behind those that derive from it.
+/// Bases and their fields: all ancestors, each once and after those that derive from it.
 void FileScope::addBases(const ClassDef &d, lang::RecordClass &cls) const {
   lang::Aggregate &a = *cls.aggregate;
   for (const syntax::Expr *e : d.bases) {

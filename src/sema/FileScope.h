@@ -11,15 +11,18 @@ void applyDecorators(lang::Function &f);
 /// The names that src/lib defines for users.
 std::vector<std::string> libraryNames();
 
-/// The names of a file. Functions refer to their scope and not the other way round, so that nothing is kept alive in a circle:
+/// The names of a file. Functions refer to their scope and not the other way round, so that nothing is kept alive in a
+/// circle:
 /// the scope holds what is needed to make a function, and remembers the function weakly. Values that hold functions of
-/// the file (defaults, tuples) are kept with functions that do not own the scope, and get their functions back on the way out.
+/// the file (defaults, tuples) are kept with functions that do not own the scope, and get their functions back on the
+/// way out.
 class FileScope final : public lang::Scope, public std::enable_shared_from_this<FileScope> {
 public:
   using Value = lang::Value;
   std::optional<Binding> lookup(std::string_view name) const override;
   void bind(std::string_view name, Binding b);
-  void bindFunction(std::string_view name, const syntax::Stmt *def, lang::Function::Kind kind, std::vector<lang::Value> defaults);
+  void bindFunction(std::string_view name, const syntax::Stmt *def, lang::Function::Kind kind,
+                    std::vector<lang::Value> defaults);
   /// What the statement of a class of aggregates says. Types and bases are looked up when the class is first used.
   struct MethodDef {
     const syntax::Stmt *def = nullptr;
@@ -78,8 +81,8 @@ private:
   mutable std::recursive_mutex mutex_; // files import each other in no circle, so neither do their locks wait in one
 };
 
-/// The module at a path without its suffix (".py", "/__init__.py"), null if there is none. What is wrong with it is reported, at `import` if it
-/// cannot be read.
+/// The module at a path without its suffix (".py", "/__init__.py"), null if there is none. What is wrong with it is
+/// reported, at `import` if it cannot be read.
 using FindFile = std::function<std::shared_ptr<const lang::Module>(const std::string &stem, Loc import)>;
 /// Binds what the top level of `scope.tree` says (TopLevel.cpp). `folder` is where relative imports begin.
 void bindTopLevel(FileScope &scope, std::string folder, const FindFile &load);

@@ -31,8 +31,9 @@ struct Var {
   bool isConstexpr = false; // annotated tl.constexpr
 };
 
-/// The names of a frame, or what an arm of a branch or the body of a loop changes of them: an Env over another one shows
-/// the other's names and keeps what is set to itself, so entering a branch costs nothing and joining it costs what changed.
+/// The names of a frame, or what an arm of a branch or the body of a loop changes of them: an Env over another one
+/// shows the other's names and keeps what is set to itself, so entering a branch costs nothing and joining it costs
+/// what changed.
 class Env {
 public:
   Env() = default;
@@ -86,13 +87,13 @@ struct Way {
   bool operator==(const Way &) const = default;
 };
 
-/// How control leaves a statement list: it reaches the end (falls), or leaves by a `return`, or by a `break` or `continue` of the
-/// innermost loop. Where it leaves and neither returns nor breaks, it continues.
+/// How control leaves a statement list: it reaches the end (falls), or leaves by a `return`, or by a `break` or
+/// `continue` of the innermost loop. Where it leaves and neither returns nor breaks, it continues.
 struct Flow {
   Way left, broke, returned;
   Value value;           // of `return`, unless `returned` is Never
   Loc at;                // the statement that leaves
-  bool tookRest = false; // the statements behind were evaluated too (in an arm of an `if`)
+  bool tookRest = false; // the statements after were evaluated too (in an arm of an `if`)
 
   bool falls() const { return left.never(); }
   /// The end is never reached.
@@ -150,7 +151,10 @@ struct Loop {
   size_t outputBefore = 0, treeBefore = 0;
   std::optional<EarlyValues> early; // of a loop that may end before its time
   /// Values ahead of the names.
-  size_t ahead() const { return early ? 1 + early->broke.has_value() + early->returned.has_value() + early->count + 2 * early->iv.has_value() : 0; }
+  size_t ahead() const {
+    return early ? 1 + early->broke.has_value() + early->returned.has_value() + early->count + 2 * early->iv.has_value()
+                 : 0;
+  }
   bool targetKept = true; // the target of `for` has the type of a number of the range, wherever an iteration ends
 
   /// Is the name read again after the iteration?

@@ -121,7 +121,8 @@ Value Evaluator::realCall(const std::shared_ptr<const Function> &fn, std::span<c
     --depth_;
   }
   if (!it->second.function)
-    return it->second.result.isError() && !it->second.done ? fail(diag::noinlineRecursion, loc, fn->name) : Value::error();
+    return it->second.result.isError() && !it->second.done ? fail(diag::noinlineRecursion, loc, fn->name)
+                                                           : Value::error();
   builder().setLoc(loc);
   ir::Function *f = it->second.function;
   ir::Op *op = builder().create(ir::OpKind::Call, operands, f->resultTypes, {{ir::attr::callee, f->name}});

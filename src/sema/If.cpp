@@ -4,12 +4,14 @@
 //   else: B          rest
 //   rest
 //
-// Names assigned in the arms come out as results; they must have one type. With a `return`, `break` or `continue` in an arm:
+// Names assigned in the arms come out as results; they must have one type. With a `return`, `break` or `continue` in an
+// arm:
 //   * one arm always leaves: the rest goes into the other arm, and the `if` ends the list of statements;
-//   * an arm may leave: the `if` yields a flag for each way out that is taken in some runs only, and the value that is returned
-//     (poison where there is none), and the rest goes under `if flag {} else { rest }`.
-// So the IR has no jumps, and the rest is never copied. Whoever leaves by `break` or `continue` goes on at the end of the loop's
-// body, and everything up to there stands under flags: so the names after the `if` are those of the arm that was taken, as ever.
+//   * an arm may leave: the `if` yields a flag for each way out that is taken in some runs only, and the value that is
+//     returned (poison where there is none), and the rest goes under `if flag {} else { rest }`.
+// So the IR has no jumps, and the rest is never copied. Whoever leaves by `break` or `continue` goes on at the end of
+// the loop's body, and everything up to there stands under flags: so the names after the `if` are those of the arm that
+// was taken, as ever.
 #include "sema/Evaluator.h"
 #include <algorithm>
 #include <unordered_set>
@@ -104,7 +106,8 @@ private:
   ir::Op *op_ = nullptr;
 };
 
-/// Brings two values to one type: compile-time numbers that differ, or that meet a tensor, become tensors in their own arm.
+/// Brings two values to one type: compile-time numbers that differ, or that meet a tensor, become tensors in their own
+/// arm.
 bool Evaluator::unify(Value &a, ir::Block *aBlock, Value &b, ir::Block *bBlock, Loc loc) {
   if (sameType(a, b))
     return true;
@@ -246,7 +249,8 @@ ir::Value *Evaluator::flagOf(const Way &way) {
   return way.flag ? way.flag : builder().constInt(ir::Type::scalar(ir::Elem::I1), way.always() ? 1 : 0);
 }
 
-/// The variable after the branch, if both arms are alive and neither value is erroneous. Reports a mismatch unless `silent`.
+/// The variable after the branch, if both arms are alive and neither value is erroneous. Reports a mismatch unless
+/// `silent`.
 bool Evaluator::joinVar(std::string_view name, Var &a, Var &b, Arm &t, Arm &e, Loc loc, bool silent) {
   Value av = a.value, bv = b.value;
   bool compileTime = !av.isTensor() && !bv.isTensor() && av.isConstexpr() && bv.isConstexpr() && !sameType(av, bv) &&
@@ -265,7 +269,8 @@ bool Evaluator::joinVar(std::string_view name, Var &a, Var &b, Arm &t, Arm &e, L
 
 namespace {
 
-/// What two arms changed: names from before the branch in their order, then the new ones of the first arm, then of the second.
+/// What two arms changed: names from before the branch in their order, then the new ones of the first arm, then of the
+/// second.
 std::vector<std::string_view> changedNames(const Env &before, const Env &t, const Env &e) {
   std::vector<Env::Entry const *> known;
   std::vector<std::string_view> fresh, names;
@@ -334,10 +339,11 @@ Evaluator::Pending Evaluator::joinBoth(std::string_view name, Arm &t, Arm &e, Lo
   return p;
 }
 
-/// A name where an arm leaves by `break` or `continue`. At the end of the body, only names that the loop keeps are read again; what
-/// else the arm that leaves has set is forgotten. Names that a loop carries have their types already (settle), so a mismatch has
-/// been reported. Names of an unrolled loop live on in the code around it.
-std::optional<Evaluator::Pending> Evaluator::joinLeaving(std::string_view name, Arm &t, Arm &e, Loc loc, Joiner &joiner) {
+/// A name where an arm leaves by `break` or `continue`. At the end of the body, only names that the loop keeps are read
+/// again; what else the arm that leaves has set is forgotten. Names that a loop carries have their types already
+/// (settle), so a mismatch has been reported. Names of an unrolled loop live on in the code around it.
+std::optional<Evaluator::Pending> Evaluator::joinLeaving(std::string_view name, Arm &t, Arm &e, Loc loc,
+                                                         Joiner &joiner) {
   const Var *inT = t.env.find(name), *inE = e.env.find(name);
   const Loop *loop = frame_->loops.empty() ? nullptr : frame_->loops.back();
   bool kept = !loop || loop->keeps(name), both = t.dead() && e.dead();

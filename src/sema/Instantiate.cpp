@@ -102,8 +102,9 @@ Diagnostic atUsersLine(Diagnostic d) {
   auto inLibrary = [](Loc l) { return l.file && l.file->name().starts_with("tegula/lib/"); };
   if (!inLibrary(d.loc))
     return d;
-  auto call = std::find_if(d.notes.begin(), d.notes.end(),
-                           [&](const DiagNote &n) { return n.text.ends_with("called from here") && !inLibrary(n.loc); });
+  auto call = std::find_if(d.notes.begin(), d.notes.end(), [&](const DiagNote &n) {
+    return n.text.ends_with("called from here") && !inLibrary(n.loc);
+  });
   if (call == d.notes.end())
     return d;
   d.loc = call->loc;
@@ -114,12 +115,14 @@ Diagnostic atUsersLine(Diagnostic d) {
   return d;
 }
 
-ParamSpec ParamSpec::descriptor(lang::Dtype element, const ir::Shape &block, bool nan, int64_t divisibility, bool tf32) {
+ParamSpec ParamSpec::descriptor(lang::Dtype element, const ir::Shape &block, bool nan, int64_t divisibility,
+                                bool tf32) {
   ParamSpec shape, strides, extents, p;
   shape.kind = strides.kind = extents.kind = p.kind = Kind::Tuple;
   for (unsigned d = 0; d < block.rank(); ++d) {
     shape.items.push_back(runtime(lang::dtype(lang::Scalar::Int32), divisibility));
-    strides.items.push_back(d + 1 < block.rank() ? runtime(lang::dtype(lang::Scalar::Int64), divisibility) : constant(Value::integer(1)));
+    strides.items.push_back(d + 1 < block.rank() ? runtime(lang::dtype(lang::Scalar::Int64), divisibility)
+                                                 : constant(Value::integer(1)));
     extents.items.push_back(constant(Value::integer(block[d])));
   }
   p.recordClass = lang::descriptorClass();
@@ -137,9 +140,13 @@ static bool overlapFits(const ParamSpec &s) {
 
 bool sameAsFits(std::span<const ParamSpec> params) {
   auto isPointer = [](const ParamSpec &s) { return s.kind == ParamSpec::Kind::Runtime && s.dtype.isPtr; };
-  auto alike = [&](size_t i, size_t of) { return isPointer(params[i]) && isPointer(params[of]) && params[i].dtype.scalar == params[of].dtype.scalar; };
-  return std::ranges::all_of(params, overlapFits) && std::ranges::all_of(params, [](const ParamSpec &s) { return std::ranges::all_of(s.items, isPlain); }) &&
-         firstWrongSameAs(params.size(), [&](size_t i) { return params[i].sameAs; }, alike) == params.size();
+  auto alike = [&](size_t i, size_t of) {
+    return isPointer(params[i]) && isPointer(params[of]) && params[i].dtype.scalar == params[of].dtype.scalar;
+  };
+  return std::ranges::all_of(params, overlapFits) &&
+         std::ranges::all_of(params, [](const ParamSpec &s) { return std::ranges::all_of(s.items, isPlain); }) &&
+         firstWrongSameAs(
+             params.size(), [&](size_t i) { return params[i].sameAs; }, alike) == params.size();
 }
 
 std::string descriptorText(const ParamSpec &p) {
@@ -148,8 +155,8 @@ std::string descriptorText(const ParamSpec &p) {
   for (const ParamSpec &extent : part(lang::DescField::BlockShape).items)
     extents += (extents.empty() ? "" : ", ") + lang::repr(extent.value);
   bool nan = lang::str(part(lang::DescField::Padding).value) == "nan";
-  return "tensordesc<" + lang::code(part(lang::DescField::Base).dtype.pointee()) + "[" + extents + "]>" + (nan ? ":nan" : "") +
-         (part(lang::DescField::RoundTf32).value.asBool() ? ":tf32" : "");
+  return "tensordesc<" + lang::code(part(lang::DescField::Base).dtype.pointee()) + "[" + extents + "]>" +
+         (nan ? ":nan" : "") + (part(lang::DescField::RoundTf32).value.asBool() ? ":tf32" : "");
 }
 
 /// Operations of a function, those in regions included.

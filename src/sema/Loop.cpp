@@ -1,14 +1,15 @@
 // Loops: `for` over range, tl.range and tl.static_range, `while`.
 //
-// A name that the body assigns and that exists before the loop is carried around it and keeps its exact type. Which names are
-// assigned is read off the text, so a body is evaluated once. The exception are compile-time numbers (parameters, arguments equal
-// to 1): assigning a name in an arm that is pruned must not make it a run-time value, so they start as fixed; if the body
-// turns out to change one, the attempt is dropped and the body evaluated again with that number carried. What was learnt is kept
-// per statement and frame, so nested loops do not multiply attempts.
+// A name that the body assigns and that exists before the loop is carried around it and keeps its exact type. Which
+// names are assigned is read off the text, so a body is evaluated once. The exception are compile-time numbers
+// (parameters, arguments equal to 1): assigning a name in an arm that is pruned must not make it a run-time value, so
+// they start as fixed; if the body turns out to change one, the attempt is dropped and the body evaluated again with
+// that number carried. What was learnt is kept per statement and frame, so nested loops do not multiply attempts.
 //
-// `break`, `continue` and `return` are flags (If.cpp). A body that has them ends in a `continue` of ours, so whatever stands behind
-// them goes into the arm where they are not taken, and the body's own end is where all ways meet. A loop that turns out to break or
-// return at run time is evaluated again, as a `while` that carries whether it goes on, and what it has returned:
+// `break`, `continue` and `return` are flags (If.cpp). A body that has them ends in a `continue` of ours, so whatever
+// stands after them goes into the arm where they are not taken, and the body's own end is where all ways meet. A loop
+// that turns out to break or return at run time is evaluated again, as a `while` that carries whether it goes on, and
+// what it has returned:
 //
 //   for i in range(a, b, s): A; if c: break; B      go = a < b
 //                                                   while go: A; c ? {go = no} : {B; go = b - i > s}; i += s
@@ -51,7 +52,8 @@ bool hasTensor(const Value &v) { return !flatten(v).empty(); }
 void addLoopAttr(std::vector<ir::Attr> &attrs, std::string_view option, int64_t v) {
   if (option == "num_stages")
     attrs.push_back({ir::attr::numStages, v});
-  else if (option == "warp_specialize" && v != 0) // False is the default, not a wish: kernels pass it on from their parameters
+  // False is the default, not a wish: kernels pass it on from their parameters
+  else if (option == "warp_specialize" && v != 0)
     attrs.push_back({ir::attr::warpSpecialize, true});
   else if (option == "disable_licm")
     attrs.push_back({ir::attr::disableLicm, v != 0});
@@ -140,7 +142,9 @@ Value Evaluator::settle(Loop &loop, const Carried &c) {
     if (!unify(init, here, now, here, c.at) || !sameType(now, c.initial)) {
       std::string name(c.name);
       bool kinds = now.isTensor() != c.initial.isTensor();
-      diag().report(kinds ? diag::loopKindChanged : diag::loopTypeChanged, after->at, name, describe(c.initial), describe(now))
+      diag()
+          .report(kinds ? diag::loopKindChanged : diag::loopTypeChanged, after->at, name, describe(c.initial),
+                  describe(now))
           .note(c.at, "`" + name + "` is " + describe(c.initial) + " before the loop");
       now = Value::error();
     }
@@ -212,7 +216,8 @@ Flow Evaluator::execFor(const Stmt &s) {
   const Expr &name = *s.targets[0];
   bool ok = !iterable.isError();
   bool isRange = iterable.is<std::shared_ptr<const RangeValue>>();
-  if (ok && !isRange && !target().strict && (lang::sequenceItems(iterable) || lang::isDict(iterable) || lang::isSet(iterable) || iterable.isStr())) {
+  if (ok && !isRange && !target().strict &&
+      (lang::sequenceItems(iterable) || lang::isDict(iterable) || lang::isSet(iterable) || iterable.isStr())) {
     extension(diag::loopOverValues, s.value->loc);
     return valuesFor(s, iterable);
   }
@@ -314,14 +319,17 @@ void Evaluator::checkElse(const Stmt &s, const char *kind) {
 Flow Evaluator::staticFor(const Stmt &s, const RangeValue &r) {
   if (std::optional<uint64_t> trips = tripCount(r, s.value->loc)) {
     Body body(s, exitsOf(s.body).leaves);
-    return unrolled(s, body.stmts(), 0, *trips, [&](uint64_t k) { return Value::integer(r.args[0].asInt() + static_cast<Int>(k) * r.args[2].asInt()); });
+    return unrolled(s, body.stmts(), 0, *trips, [&](uint64_t k) {
+      return Value::integer(r.args[0].asInt() + static_cast<Int>(k) * r.args[2].asInt());
+    });
   }
   bindErrors(assignedNames(s.body), s.loc);
   env().set(s.targets[0]->name, {Value::error(), s.targets[0]->loc});
   return {};
 }
 
-/// `for` over a tuple or what else Python walks at compile time: one iteration after the other, each with the item as it is. An extension.
+/// `for` over a tuple or what else Python walks at compile time: one iteration after the other, each with the item as
+/// it is. An extension.
 Flow Evaluator::valuesFor(const Stmt &s, const Value &values) {
   std::optional<std::vector<Value>> items = iterate(values, s.value->loc);
   if (!items)
@@ -331,7 +339,8 @@ Flow Evaluator::valuesFor(const Stmt &s, const Value &values) {
 }
 
 /// The iterations from number `k` on; after one that may have ended the loop, the others go under a flag.
-Flow Evaluator::unrolled(const Stmt &s, Stmts body, uint64_t k, uint64_t trips, const std::function<Value(uint64_t)> &item) {
+Flow Evaluator::unrolled(const Stmt &s, Stmts body, uint64_t k, uint64_t trips,
+                         const std::function<Value(uint64_t)> &item) {
   for (; k < trips && step(s.headLoc); ++k) {
     assign(*s.targets[0], item(k), false);
     frame_->loops.push_back(nullptr);
@@ -377,7 +386,8 @@ bool Evaluator::bounds(const Stmt &s, const RangeValue &r, Bounds &out) {
     if (v.isError())
       return false;
   }
-  out.dtype = lang::promoteInts(lang::promoteInts(parts[0].asTensor().dtype, parts[1].asTensor().dtype), parts[2].asTensor().dtype);
+  out.dtype = lang::promoteInts(lang::promoteInts(parts[0].asTensor().dtype, parts[1].asTensor().dtype),
+                                parts[2].asTensor().dtype);
   // The loop compares signed numbers, so a narrower unsigned type counts in the next signed one.
   out.control = out.dtype;
   if (out.dtype.isUnsigned() && out.dtype.bits() < 64)
@@ -484,7 +494,8 @@ void Evaluator::carryExits(Loop &loop, const Bounds *b) {
     return loop.inits.size() - 1;
   };
   ir::Type i1 = ir::Type::scalar(ir::Elem::I1);
-  add(b ? builder().cmp(b->reverse ? ir::CmpPred::Sgt : ir::CmpPred::Slt, b->lower, b->upper) : builder().constInt(i1, 1));
+  add(b ? builder().cmp(b->reverse ? ir::CmpPred::Sgt : ir::CmpPred::Slt, b->lower, b->upper)
+        : builder().constInt(i1, 1));
   if (!s.orelse.empty())
     early.broke = add(builder().constInt(i1, 0));
   if (known.returns) {
@@ -564,7 +575,8 @@ std::optional<ir::Op *> Evaluator::tryEarlyFor(const Stmt &s, const Bounds &b, L
     return std::nullopt;
   builder().setLoc(s.headLoc);
   // Another iteration if there is another number: by the distance that is left, which cannot overflow.
-  ir::Value *left = b.reverse ? builder().binary(ir::OpKind::Sub, i, b.upper) : builder().binary(ir::OpKind::Sub, b.upper, i);
+  ir::Value *left =
+      b.reverse ? builder().binary(ir::OpKind::Sub, i, b.upper) : builder().binary(ir::OpKind::Sub, b.upper, i);
   ir::Value *more = builder().cmp(ir::CmpPred::Ugt, left, b.step);
   (*yields)[0] = builder().binary(ir::OpKind::And, (*yields)[0], more);
   const Var *last = env().find(target);
@@ -671,7 +683,9 @@ std::optional<ir::Op *> Evaluator::tryWhile(const Stmt &s, Loop &loop, bool &end
   if (!yields)
     return std::nullopt;
   if (!test.isError() && !test.isTensor() && !endless)
-    diag().report(diag::staticWhile, s.value->loc, describe(test)).note({}, "use tl.static_range for a compile-time loop");
+    diag()
+        .report(diag::staticWhile, s.value->loc, describe(test))
+        .note({}, "use tl.static_range for a compile-time loop");
   builder().setLoc(s.headLoc);
   builder().yield(*yields);
   builder().setBlock(here);

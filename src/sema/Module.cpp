@@ -53,8 +53,9 @@ Value Function::defaultOf(size_t i) const { return attached(defaults[i]); }
 
 namespace {
 
-/// Hashes a function and what it reaches. Functions and modules are numbered in the order in which they are met; each counts
-/// once, by its content, in which others stand as their numbers. So the work is linear in what is reached, however often.
+/// Hashes a function and what it reaches. Functions and modules are numbered in the order in which they are met; each
+/// counts once, by its content, in which others stand as their numbers. So the work is linear in what is reached,
+/// however often.
 class ContentHasher {
 public:
   /// `places`: do files and lines count?
@@ -92,7 +93,7 @@ private:
 
   void function(const Function &f) {
     std::string_view source = f.def->loc.text();
-    // Behind the last line a file may have more, a text of its own has nothing.
+    // After the last line a file may have more, a text of its own has nothing.
     source = source.substr(0, source.find_last_not_of(" \t\n\r") + 1);
     h_.field(f.name).field(source);
     if (places_)
@@ -115,7 +116,10 @@ private:
   void place(Loc l) {
     h_.field(l.file->name()).field(l.file->lineCol(l.begin).line);
     for (const Origin &o : l.file->origins())
-      h_.field(uint64_t{o.begin} << 32 | o.end).field(o.file->name()).field(o.file->lineCol(o.at).line).field(o.file->lineCol(o.at).col);
+      h_.field(uint64_t{o.begin} << 32 | o.end)
+          .field(o.file->name())
+          .field(o.file->lineCol(o.at).line)
+          .field(o.file->lineCol(o.at).col);
   }
 
   void attributes(const Function &f) {
@@ -165,7 +169,8 @@ private:
     if (v.is<std::shared_ptr<const SliceValue>>())
       return "slice" + texts(v.get<std::shared_ptr<const SliceValue>>()->parts);
     if (v.is<std::shared_ptr<const BoundMethod>>())
-      return "method" + texts({*v.get<std::shared_ptr<const BoundMethod>>()->self, *v.get<std::shared_ptr<const BoundMethod>>()->callee});
+      return "method" + texts({*v.get<std::shared_ptr<const BoundMethod>>()->self,
+                               *v.get<std::shared_ptr<const BoundMethod>>()->callee});
     if (v.is<std::shared_ptr<const RangeValue>>()) {
       const RangeValue &r = *v.get<std::shared_ptr<const RangeValue>>();
       std::string s = "range" + std::to_string(static_cast<int>(r.kind)) + texts(r.args);
@@ -184,7 +189,8 @@ private:
   }
 
   /// The number of a function or module, which is met here if it is new.
-  template <typename Key> std::string number(std::unordered_map<const Key *, size_t> &numbers, const Key *k, const Value &v) {
+  template <typename Key>
+  std::string number(std::unordered_map<const Key *, size_t> &numbers, const Key *k, const Value &v) {
     auto [it, isNew] = numbers.emplace(k, numbers.size());
     if (isNew)
       met_.push_back(v);
@@ -251,7 +257,8 @@ public:
 void bindName(lang::Function &f, std::string name, lang::Scope::Binding b) {
   b.value = lang::held(*f.node, b.value);
   auto &scope = static_cast<const BoundScope &>(*f.scope);
-  const_cast<BoundScope &>(scope).names.insert_or_assign(std::move(name), std::move(b)); // createFunction made it, as no const object
+  // createFunction made it, as no const object
+  const_cast<BoundScope &>(scope).names.insert_or_assign(std::move(name), std::move(b));
 }
 
 std::vector<BoundAttribute> boundAttributes(const lang::Function &f) {
@@ -292,7 +299,9 @@ std::vector<BoundAttribute> boundAttributes(const lang::Function &f) {
   return found;
 }
 
-void setDefault(lang::Function &f, size_t parameter, const lang::Value &v) { f.defaults[parameter] = lang::held(*f.node, v); }
+void setDefault(lang::Function &f, size_t parameter, const lang::Value &v) {
+  f.defaults[parameter] = lang::held(*f.node, v);
+}
 
 std::vector<std::string> freeNames(const lang::Function &f) {
   NameSet local, found;
@@ -353,7 +362,8 @@ void applyDecorators(lang::Function &f) {
   }
 }
 
-std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string text, uint32_t firstLine, DiagEngine &diag) {
+std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string text, uint32_t firstLine,
+                                               DiagEngine &diag) {
   auto file = std::make_shared<const SourceFile>(std::move(fileName), std::move(text), firstLine);
   diag.keep(file);
   unsigned before = diag.errorCount();

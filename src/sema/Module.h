@@ -1,7 +1,7 @@
 // Functions and the modules that names in them resolve through. Immutable once built; shared between threads.
 //
-// There are two ways in: ModuleLoader reads .py files (C++ programs, the shell), and the Python binding builds Functions from
-// live function objects with createFunction() and an explicit table of captured globals.
+// There are two ways in: ModuleLoader reads .py files (C++ programs, the shell), and the Python binding builds
+// Functions from live function objects with createFunction() and an explicit table of captured globals.
 #pragma once
 #include "lang/Circle.h"
 #include "support/Diag.h"
@@ -36,13 +36,15 @@ struct Function {
   const syntax::Stmt *def = nullptr; // a FunctionDef in `tree`
   std::shared_ptr<const Scope> scope;
   bool noinline_ = false;
-  /// Arithmetic is done as written: no product is fused into a sum, and integers wrap without a check in debug builds too.
+  /// Arithmetic is done as written: no product is fused into a sum, and integers wrap without a check in debug builds
+  /// too.
   bool exact = false;
   bool mustUse = false;
   std::string mustUseHint;
   /// A function in a function: what it means depends on the call that made it, too.
   bool captures = false;
-  /// Parallel to def->params: default values (Error payload = no default). As `node` stores them: they are read through defaultOf().
+  /// Parallel to def->params: default values (Error payload = no default). As `node` stores them: they are read through
+  /// defaultOf().
   std::vector<Value> defaults;
   Value defaultOf(size_t i) const;
   /// Of a function that a binding makes (lang/Circle.h).
@@ -76,9 +78,9 @@ struct Module {
 
 namespace tegula::sema {
 
-/// Loads module files and the modules they import (siblings of the file; the language's own modules under the names triton,
-/// triton.language, tegula, tegula.language and their submodules; math). Never runs host code: unknown imports and statements give
-/// opaque names that are an error only when a kernel uses them.
+/// Loads module files and the modules they import (siblings of the file; the language's own modules under the names
+/// triton, triton.language, tegula, tegula.language and their submodules; math). Never runs host code: unknown imports
+/// and statements give opaque names that are an error only when a kernel uses them.
 class ModuleLoader {
 public:
   ModuleLoader();
@@ -95,7 +97,8 @@ public:
   static std::vector<std::shared_ptr<const lang::Function>> jitFunctions(const lang::Module &m);
   /// A jit function of the module; null and a message with the nearest names if there is none.
   static std::shared_ptr<const lang::Function> kernel(const lang::Module &m, std::string_view name, DiagEngine &diag);
-  /// Makes `name` mean a function of another file in a file that was loaded, before its first use. False: it is one of the language's own modules.
+  /// Makes `name` mean a function of another file in a file that was loaded, before its first use. False: it is one of
+  /// the language's own modules.
   static bool bind(const lang::Module &m, std::string_view name, std::shared_ptr<const lang::Function> function);
 
 private:
@@ -103,18 +106,22 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// A built-in module by dotted name ("triton", "triton.language", "math", "triton.language.math", ...); null if unknown.
+/// A built-in module by dotted name ("triton", "triton.language", "math", "triton.language.math", ...); null if
+/// unknown.
 std::shared_ptr<const lang::Module> builtinModule(std::string_view dotted);
 /// A function of the library written in the language (src/lib/*.py); null if unknown.
 std::shared_ptr<const lang::Function> libraryFunction(std::string_view name);
 
-/// For bindings: a function from the text of its definition (decorators included or not) and its first line number; null if it cannot be
-/// parsed (reported). It is a node (lang/Circle.h); names, defaults and flags are set before its first use.
-std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string text, uint32_t firstLine, DiagEngine &diag);
+/// For bindings: a function from the text of its definition (decorators included or not) and its first line number;
+/// null if it cannot be parsed (reported). It is a node (lang/Circle.h); names, defaults and flags are set before its
+/// first use.
+std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string text, uint32_t firstLine,
+                                               DiagEngine &diag);
 /// What a name is in a function that createFunction made. Functions may refer to each other and to themselves.
 void bindName(lang::Function &f, std::string name, lang::Scope::Binding b);
 void setDefault(lang::Function &f, size_t parameter, const lang::Value &v);
-/// What the function reads of modules that only a binding knows, as far as its text tells: `module.name`, `package.module.name`; in the order of the text.
+/// What the function reads of modules that only a binding knows, as far as its text tells: `module.name`,
+/// `package.module.name`; in the order of the text.
 struct BoundAttribute {
   std::shared_ptr<const lang::Module> module;
   std::string name;

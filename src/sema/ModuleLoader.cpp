@@ -99,7 +99,9 @@ std::map<std::string, std::string> ModuleLoader::texts() const {
   return out;
 }
 
-std::shared_ptr<const Module> ModuleLoader::load(std::shared_ptr<const SourceFile> file, DiagEngine &diag) { return impl_->load(std::move(file), diag); }
+std::shared_ptr<const Module> ModuleLoader::load(std::shared_ptr<const SourceFile> file, DiagEngine &diag) {
+  return impl_->load(std::move(file), diag);
+}
 
 std::vector<std::shared_ptr<const Function>> ModuleLoader::jitFunctions(const Module &m) {
   std::vector<std::shared_ptr<const Function>> out;
@@ -130,7 +132,9 @@ std::shared_ptr<const Function> ModuleLoader::kernel(const Module &m, std::strin
     all += (all.empty() ? "; its kernels are `" : "`, `") + f->name;
   }
   std::string near = nearestName(name, names);
-  std::string hint = !near.empty() ? "; did you mean `" + near + "`?" : all.empty() ? "; it has no @triton.jit functions" : all + "`";
+  std::string hint = !near.empty() ? "; did you mean `" + near + "`?"
+                     : all.empty() ? "; it has no @triton.jit functions"
+                                   : all + "`";
   diag.report(diag::noSuchKernel, {}, m.name, name, hint);
   return nullptr;
 }

@@ -55,7 +55,8 @@ Value Evaluator::readName(const Expr &e) {
     env().set(e.name, {Value::error(), e.loc});
     return Value::error();
   }
-  // A kernel's name that is not assigned yet is the global one, if there is one; in Python's functions it is local from the start.
+  // A kernel's name that is not assigned yet is the global one, if there is one; in Python's functions it is local from
+  // the start.
   bool isLocal = frame_->locals && frame_->locals->contains(e.name) && !frame_->moduleLevel;
   if (isLocal && (frame_->python || !frame_->scope || !frame_->scope->lookup(e.name))) {
     Value r = fail(diag::usedBeforeAssigned, e.loc, e.name);
@@ -142,8 +143,8 @@ void Evaluator::assignName(std::string_view name, const Value &v, Loc loc) {
   }
   builder().setLoc(loc);
   Value value = keeps ? v : decay(v, loc);
-  bool unassignable = value.isStr() || value.is<std::shared_ptr<const lang::Module>>() || value.is<const lang::Builtin *>() ||
-                      value.is<std::shared_ptr<const Function>>();
+  bool unassignable = value.isStr() || value.is<std::shared_ptr<const lang::Module>>() ||
+                      value.is<const lang::Builtin *>() || value.is<std::shared_ptr<const Function>>();
   if (!keeps && unassignable) {
     fail(diag::cannotBecomeTensor, loc, lang::repr(v), lang::kindName(v), name);
     value = Value::error();

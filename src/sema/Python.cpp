@@ -63,7 +63,8 @@ Flow Evaluator::execPython(const Stmt &s) {
   case StmtKind::Pass: return {};
   case StmtKind::FunctionDef: {
     for (const Expr *d : s.decorators)
-      if (std::string_view name = lastName(d); name != "jit" && name != "constexpr_function" && name != "must_use_result") {
+      if (std::string_view name = lastName(d);
+          name != "jit" && name != "constexpr_function" && name != "must_use_result") {
         fail(diag::closureDecorator, d->loc, s.name);
         env().set(s.name, {Value::error(), s.loc});
         return {};

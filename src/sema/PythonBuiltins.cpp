@@ -154,7 +154,10 @@ std::optional<Value> pyMap(Call &k) {
     lists.push_back(std::move(*items));
   }
   Values out;
-  for (size_t i = 0; i < std::min_element(lists.begin(), lists.end(), [](auto &a, auto &b) { return a.size() < b.size(); })->size(); ++i) {
+  for (size_t i = 0; i < std::min_element(
+                             lists.begin(), lists.end(), [](auto &a, auto &b) { return a.size() < b.size(); })
+                             ->size();
+       ++i) {
     Values args;
     for (const Values &l : lists)
       args.push_back(l[i]);
@@ -301,7 +304,8 @@ std::optional<lang::Dtype> elementType(const Value &v) {
 }
 
 Value limits(std::string name, std::vector<std::pair<std::string, Value>> fields) {
-  return Value(std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{std::move(name), 0, std::move(fields), false}));
+  return Value(
+      std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{std::move(name), 0, std::move(fields), false}));
 }
 
 /// torch.finfo(t), numpy.finfo(t).
@@ -309,13 +313,18 @@ std::optional<Value> pyFinfo(Call &k) {
   using lang::Scalar;
   struct Format {
     Scalar scalar;
-    int mantissa, least; // bits behind the point; exponent of the smallest normal number
+    int mantissa, least; // bits after the point; exponent of the smallest normal number
     double most;
   };
   static const Format formats[] = {
-      {Scalar::Fp16, 10, -14, 65504},     {Scalar::Bf16, 7, -126, 0x1.fep127},    {Scalar::Fp32, 23, -126, 0x1.fffffep127},
-      {Scalar::Fp64, 52, -1022, 0x1.fffffffffffffp1023}, {Scalar::Fp8e5, 2, -14, 57344}, {Scalar::Fp8e4nv, 3, -6, 448},
-      {Scalar::Fp8e4b8, 3, -7, 240},      {Scalar::Fp8e5b16, 2, -15, 57344},
+      {Scalar::Fp16, 10, -14, 65504},
+      {Scalar::Bf16, 7, -126, 0x1.fep127},
+      {Scalar::Fp32, 23, -126, 0x1.fffffep127},
+      {Scalar::Fp64, 52, -1022, 0x1.fffffffffffffp1023},
+      {Scalar::Fp8e5, 2, -14, 57344},
+      {Scalar::Fp8e4nv, 3, -6, 448},
+      {Scalar::Fp8e4b8, 3, -7, 240},
+      {Scalar::Fp8e5b16, 2, -15, 57344},
   };
   std::optional<lang::Dtype> t = elementType(k.args[0]);
   for (const Format &f : formats)
@@ -423,9 +432,11 @@ Value Evaluator::pythonBuiltin(std::string_view name, const CallArgs &args, Loc 
   if (!row)
     return fail(diag::hostObjectCalled, loc, name);
   if (values.size() < row->least || values.size() > row->most)
-    return fail(diag::tooManyArguments, loc, name, static_cast<uint64_t>(row->most), static_cast<uint64_t>(values.size()));
+    return fail(diag::tooManyArguments, loc, name, static_cast<uint64_t>(row->most),
+                static_cast<uint64_t>(values.size()));
   Call call{*this, values, loc, [&](const Value &v) { return iterate(v, loc); }, std::move(named)};
-  bool tensors = !frame_->python && row->looks && !std::all_of(values.begin(), values.end(), [](const Value &v) { return v.isConstexpr(); });
+  bool tensors = !frame_->python && row->looks &&
+                 !std::all_of(values.begin(), values.end(), [](const Value &v) { return v.isConstexpr(); });
   std::optional<Value> r = tensors ? std::nullopt : row->fn(call);
   return r ? *r : fail(diag::pythonArgument, loc, name, values.empty() ? "nothing" : describe(values[0]));
 }

@@ -1,5 +1,6 @@
-// What changes a list, a dict or a set in code that runs at compile time: `xs.append(v)`, `d[k] = v`, `del xs[i]`. Values are immutable, so
-// the name gets a new one; where somebody else refers to the same object and would see the change in Python, that is refused.
+// What changes a list, a dict or a set in code that runs at compile time: `xs.append(v)`, `d[k] = v`, `del xs[i]`.
+// Values are immutable, so the name gets a new one; where somebody else refers to the same object and would see the
+// change in Python, that is refused.
 #include "lang/Containers.h"
 #include "sema/Evaluator.h"
 #include <algorithm>
@@ -10,7 +11,8 @@ namespace {
 
 using Values = std::vector<Value>;
 
-/// A method that changes its object: what the object is, how many arguments, and what comes out: the object's new value, and the result.
+/// A method that changes its object: what the object is, how many arguments, and what comes out: the object's new
+/// value, and the result.
 struct Change {
   Value object, result = Value::none();
 };
@@ -159,7 +161,8 @@ std::optional<Value> Evaluator::pythonMutation(const Expr &e) {
     return Value::error();
   if (var->value.isTuple() && (callee.name == "append" || callee.name == "extend") && e.operands.size() == 2)
     return appendTo(name, *e.operands[1], callee.name == "extend", e.loc);
-  if ((var->value.isTuple() && callee.name == "sort") || (lang::isDict(var->value) && callee.name == "update" && !e.keywords.empty())) {
+  if ((var->value.isTuple() && callee.name == "sort") ||
+      (lang::isDict(var->value) && callee.name == "update" && !e.keywords.empty())) {
     bool sorts = callee.name == "sort";
     CallArgs args = evalArgs(e);
     args.args.insert(args.args.begin(), CallArgs::Arg{env().find(name)->value, e.loc, {}, {}});

@@ -1,4 +1,5 @@
-// `match` in functions that run at compile time (Python's reference, 8.6.4): patterns are kept as expressions of the same look.
+// `match` in functions that run at compile time (Python's reference, 8.6.4): patterns are kept as expressions of the
+// same look.
 #include "sema/Evaluator.h"
 
 namespace tegula::sema {
@@ -13,7 +14,8 @@ bool isStarred(const Expr *e) { return e->kind == ExprKind::Starred; }
 } // namespace
 
 /// nullopt and a report: the pattern is of a kind that is not there, or its value cannot be evaluated.
-std::optional<bool> Evaluator::matches(const Expr &pattern, const Value &v, std::vector<std::pair<const Expr *, Value>> &captures) {
+std::optional<bool> Evaluator::matches(const Expr &pattern, const Value &v,
+                                       std::vector<std::pair<const Expr *, Value>> &captures) {
   switch (pattern.kind) {
   case ExprKind::Name:
     if (pattern.name != "_")

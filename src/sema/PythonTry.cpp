@@ -1,4 +1,5 @@
-// `try` in functions that run at compile time. What Python raises is a mistake that was reported: a handler that takes it takes the report back.
+// `try` in functions that run at compile time. What Python raises is a mistake that was reported: a handler that takes
+// it takes the report back.
 #include "sema/Evaluator.h"
 #include <algorithm>
 
@@ -11,10 +12,19 @@ struct Raised {
   std::string_view kind, cls;
 };
 constexpr Raised classes[] = {
-    {"noKey", "KeyError"}, {"indexOutOfRange", "IndexError"}, {"divisionByZero", "ZeroDivisionError"}, {"noAttribute", "AttributeError"},
-    {"noModuleAttribute", "AttributeError"}, {"noUsableAttribute", "AttributeError"}, {"noAttributeOfName", "AttributeError"},
-    {"undefinedName", "NameError"}, {"assertFailed", "AssertionError"}, {"pythonArgument", "TypeError"}, {"unsupportedOperands", "TypeError"},
-    {"notIterable", "TypeError"}, {"notCallable", "TypeError"},
+    {"noKey", "KeyError"},
+    {"indexOutOfRange", "IndexError"},
+    {"divisionByZero", "ZeroDivisionError"},
+    {"noAttribute", "AttributeError"},
+    {"noModuleAttribute", "AttributeError"},
+    {"noUsableAttribute", "AttributeError"},
+    {"noAttributeOfName", "AttributeError"},
+    {"undefinedName", "NameError"},
+    {"assertFailed", "AssertionError"},
+    {"pythonArgument", "TypeError"},
+    {"unsupportedOperands", "TypeError"},
+    {"notIterable", "TypeError"},
+    {"notCallable", "TypeError"},
 };
 
 std::string_view classOf(const Diagnostic &d) {
@@ -38,7 +48,8 @@ bool takes(const Expr *type, std::string_view cls) {
   std::string_view name = lastName(type);
   if (name == "Exception" || name == "BaseException" || cls.empty() || name == cls)
     return true;
-  return (name == "LookupError" && (cls == "KeyError" || cls == "IndexError")) || (name == "ArithmeticError" && cls == "ZeroDivisionError");
+  return (name == "LookupError" && (cls == "KeyError" || cls == "IndexError")) ||
+         (name == "ArithmeticError" && cls == "ZeroDivisionError");
 }
 
 } // namespace
@@ -61,7 +72,8 @@ Flow Evaluator::pythonTry(const Stmt &s) {
   Flow f = untilMistake(s.body, mistaken);
   if (mistaken && !aborted_) {
     const auto &all = diag().all();
-    auto error = std::find_if(all.begin() + static_cast<ptrdiff_t>(before.all().size()), all.end(), [](const Diagnostic &d) { return d.kind->severity == Severity::Error; });
+    auto error = std::find_if(all.begin() + static_cast<ptrdiff_t>(before.all().size()), all.end(),
+                              [](const Diagnostic &d) { return d.kind->severity == Severity::Error; });
     const Diagnostic what = error == all.end() ? Diagnostic() : *error;
     for (const syntax::ExceptHandler &h : s.handlers) {
       if (!what.kind || !takes(h.type, classOf(what)))

@@ -28,8 +28,8 @@ private:
   Env *outer_;
 };
 
-/// "in `f`, called from here" under every message of the scope. A call from the same place as the one around it (recursion) adds
-/// nothing, and a chain stops after a dozen.
+/// "in `f`, called from here" under every message of the scope. A call from the same place as the one around it
+/// (recursion) adds nothing, and a chain stops after a dozen.
 class CallNote {
 public:
   CallNote(Evaluator &e, const lang::Function &fn, Loc loc) : e_(e) {

@@ -45,8 +45,8 @@ Flow Evaluator::execBlock(Stmts body) {
   return {};
 }
 
-/// What follows a taken compile-time `if ...: return` is compiled all the same, and its returns take part in the type of the
-/// result (LANGUAGE 1.5); the code itself is dropped.
+/// What follows a taken compile-time `if ...: return` is compiled all the same, and its returns take part in the type
+/// of the result (LANGUAGE 1.5); the code itself is dropped.
 Flow Evaluator::deadTail(Flow taken, Stmts rest) {
   Arm dead = runArm(taken.at, [&](Arm &arm) { arm.flow = execBlock(rest); });
   if (dead.flow.returned.never() || taken.value.isError() || dead.flow.value.isError())

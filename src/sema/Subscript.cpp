@@ -129,7 +129,9 @@ Value Evaluator::comprehension(const Expr &e) {
     return Value::error();
   if ((isDict || e.kind == ExprKind::SetComp) && !charge(out.size() * out.size(), e.loc))
     return Value::error();
-  return isDict ? lang::makeDict(out, values) : e.kind == ExprKind::SetComp ? lang::makeSet(out) : Value::tuple(std::move(out));
+  return isDict                        ? lang::makeDict(out, values)
+         : e.kind == ExprKind::SetComp ? lang::makeSet(out)
+                                       : Value::tuple(std::move(out));
 }
 
 Value Evaluator::fstring(const Expr &e) {
@@ -142,7 +144,9 @@ Value Evaluator::fstring(const Expr &e) {
     if (v.isError())
       return v;
     if (!v.isConstexpr()) {
-      diag().report(diag::fstringRuntime, p.value->loc, describe(v)).note({}, "values of run time are printed by `tl.device_print(\"text\", value)`");
+      diag()
+          .report(diag::fstringRuntime, p.value->loc, describe(v))
+          .note({}, "values of run time are printed by `tl.device_print(\"text\", value)`");
       return Value::error();
     }
     if (!charge(v.summary().weight, e.loc))

@@ -144,7 +144,8 @@ NameSet collect(Stmts body, bool withLoopTargets) {
 }
 
 bool isTargetOfNames(const Expr *e) {
-  return e->kind == ExprKind::Name || e->kind == ExprKind::Tuple || e->kind == ExprKind::List || e->kind == ExprKind::Starred;
+  return e->kind == ExprKind::Name || e->kind == ExprKind::Tuple || e->kind == ExprKind::List ||
+         e->kind == ExprKind::Starred;
 }
 
 } // namespace

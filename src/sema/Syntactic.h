@@ -25,7 +25,8 @@ private:
   std::unordered_set<std::string_view> index_; // of all names once there are many
 };
 
-/// Names bound by the statements, at any depth: assignments, loop targets, walrus, comprehension variables, imports, `with ... as`.
+/// Names bound by the statements, at any depth: assignments, loop targets, walrus, comprehension variables, imports,
+/// `with ... as`.
 NameSet assignedNames(Stmts body);
 /// Names bound by something else than the target of a `for` (those of `for` are never carried around an outer loop).
 NameSet reassignedNames(Stmts body);

@@ -1,7 +1,7 @@
 // What the top level of a module file binds, without running any of it.
 //
-// Definitions, imports and assignments of compile-time objects are understood; everything else gives opaque names, which are an
-// error only when a kernel uses them. So a kernel in a file full of host code compiles.
+// Definitions, imports and assignments of compile-time objects are understood; everything else gives opaque names,
+// which are an error only when a kernel uses them. So a kernel in a file full of host code compiles.
 #include "sema/Evaluator.h"
 #include "sema/FileScope.h"
 
@@ -145,7 +145,8 @@ private:
           b = lang::Scope::Binding{sub, true, a.loc};
       }
       if (!b)
-        b = lang::Scope::Binding{opaque((from.empty() ? "" : from + ".") + std::string(a.name), importId), false, a.loc};
+        b = lang::Scope::Binding{opaque((from.empty() ? "" : from + ".") + std::string(a.name), importId), false,
+                                 a.loc};
       scope_.bind(as, *b);
     }
   }
@@ -225,7 +226,10 @@ private:
         for (const Expr *d : b->decorators) {
           m.kind = decoratedKind(*d).value_or(m.kind);
           std::string_view name = decoratorName(*d);
-          m.role = name == "staticmethod" ? Role::Static : name == "classmethod" ? Role::Class : name == "property" ? Role::Property : m.role;
+          m.role = name == "staticmethod"  ? Role::Static
+                   : name == "classmethod" ? Role::Class
+                   : name == "property"    ? Role::Property
+                                           : m.role;
         }
         c.methods.push_back(std::move(m));
       }

@@ -16,7 +16,8 @@ void noteVisit(Thread *t, int32_t site, Cta &cta, uint32_t who, uint32_t phase) 
     cta.visits[who] = {t->cluster->clocks.now, phase, site};
 }
 
-/// Shared memory is there as long as one thread of its CTA. So of each access by another CTA one of them has to know when it leaves.
+/// Shared memory is there as long as one thread of its CTA. So of each access by another CTA one of them has to know
+/// when it leaves.
 static void checkVisits(Thread *t) {
   auto &visits = t->cta->visits;
   auto isKnown = [t](uint32_t who, const Visit &v) {
@@ -29,8 +30,10 @@ static void checkVisits(Thread *t) {
   auto [who, visit] = *visits.begin();
   bool isThread = t->cluster->clocks.isThread(who);
   ThreadName name(*t->cluster, isThread ? who : t->id);
-  fail(t, FaultKind::SharedBounds, visit.site, -1, "leaves the kernel, and its CTA ends; no thread of the CTA has waited for the access of %s to its shared memory at site %d",
-       isThread ? name.text : "a copy", visit.site);
+  fail(
+      t, FaultKind::SharedBounds, visit.site, -1,
+      "leaves the kernel, and its CTA ends; no thread of the CTA has waited for the access of %s to its shared memory at site %d",
+      isThread ? name.text : "a copy", visit.site);
 }
 
 void checkExit(Thread *t) {

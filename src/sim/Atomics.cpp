@@ -156,7 +156,8 @@ void tegula_sim_atom(TegulaSimThread *t, int32_t site, int32_t space, uint64_t a
     return;
   uint32_t bytes = typeBytes(type);
   bool known = bytes && count >= 1 && (count & (count - 1)) == 0 && uint64_t(bytes) * uint32_t(count) <= 16 &&
-               (count == 1 || op != TEGULA_ATOM_CAS) && op >= 0 && op <= TEGULA_ATOM_STORE && (bytes > 1 || op >= TEGULA_ATOM_LOAD);
+               (count == 1 || op != TEGULA_ATOM_CAS) && op >= 0 && op <= TEGULA_ATOM_STORE &&
+               (bytes > 1 || op >= TEGULA_ATOM_LOAD);
   if (!known)
     fail(t, FaultKind::BadInstruction, site, -1, "executes atom at site %d: operation %d on %d elements of type %d",
          site, op, count, type);

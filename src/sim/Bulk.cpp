@@ -63,13 +63,16 @@ void tegula_sim_bulk_load(TegulaSimThread *t, int32_t site, uint32_t dst, uint64
   completeBytes(t, site, b, bytes, stamp);
 }
 
-void tegula_sim_st_async(TegulaSimThread *t, int32_t site, uint32_t addr, const void *in, int32_t bytes, uint32_t bar, int32_t p) {
+void tegula_sim_st_async(TegulaSimThread *t, int32_t site, uint32_t addr, const void *in, int32_t bytes, uint32_t bar,
+                         int32_t p) {
   if (!p)
     return;
   t->cluster->count(Instr::StAsync);
   if ((bytes != 4 && bytes != 8 && bytes != 16) || addr >> 24 != bar >> 24)
-    fail(t, FaultKind::BadInstruction, site, -1, "sends %d bytes to 0x%x with the mbarrier at 0x%x at site %d; 4, 8 or 16 can be sent, and the mbarrier must be in the CTA of the destination", bytes,
-         addr, bar, site);
+    fail(
+        t, FaultKind::BadInstruction, site, -1,
+        "sends %d bytes to 0x%x with the mbarrier at 0x%x at site %d; 4, 8 or 16 can be sent, and the mbarrier must be in the CTA of the destination",
+        bytes, addr, bar, site);
   checkMarkers(t, site, "st.async", in, bytes);
   Cta *cta;
   uint8_t *to = sharedAt(t, site, "st.async", addr, uint32_t(bytes), uint32_t(bytes), cta);

@@ -180,7 +180,10 @@ Report launch(const LaunchConfig &config) {
   for (unsigned i = 0; i < workers; ++i)
     all.push_back({state, maxResident});
   const bool isElsewhere = config.executor && workers > 1;
-  if (isElsewhere) config.executor(config.executorUser, workers, [](void *data, uint32_t i) { (*static_cast<std::deque<Worker> *>(data))[i].run(); }, &all);
+  if (isElsewhere)
+    config.executor(
+        config.executorUser, workers,
+        [](void *data, uint32_t i) { (*static_cast<std::deque<Worker> *>(data))[i].run(); }, &all);
   for (unsigned i = 1; i < workers && !isElsewhere; ++i) {
     pthread_t thread;
     // Fewer host threads than wanted only take longer.
@@ -192,9 +195,10 @@ Report launch(const LaunchConfig &config) {
     pthread_join(thread, nullptr);
   all.clear(); // clusters give their stacks back
   state.report.notStarted = state.clusters - std::min<uint64_t>(state.nextCluster, state.clusters);
-  std::sort(state.report.unfinished.begin(), state.report.unfinished.end(), [](const Unfinished &a, const Unfinished &b) {
-    return std::lexicographical_compare(std::rbegin(a.pid), std::rend(a.pid), std::rbegin(b.pid), std::rend(b.pid));
-  });
+  std::sort(
+      state.report.unfinished.begin(), state.report.unfinished.end(), [](const Unfinished &a, const Unfinished &b) {
+        return std::lexicographical_compare(std::rbegin(a.pid), std::rend(a.pid), std::rbegin(b.pid), std::rend(b.pid));
+      });
   return std::move(state.report);
 }
 

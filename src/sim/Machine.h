@@ -131,7 +131,7 @@ struct LaunchConfig {
   TegulaSimEntry entry = nullptr;
   const void *args = nullptr;
   std::array<int32_t, 3> grid{1, 1, 1}; // programs; each is one cluster of `clusterCtas` CTAs
-  uint64_t programs = 0;                // the first so many of them run; 0: all
+  uint64_t programs = 0;                // the first that many of them run; 0: all
   unsigned threads = 128;               // per CTA, a multiple of 32
   unsigned clusterCtas = 1;
   uint32_t sharedBytes = 0;        // per CTA
@@ -140,9 +140,11 @@ struct LaunchConfig {
   bool countBanks = false;         // fill Counters::banks (slower)
   PrintFn print;
   const std::atomic<int32_t> *cancel = nullptr; // polled; nonzero ends the launch (FaultKind::Cancelled)
-  uint64_t hangNs = 0; // ends the launch if no program finishes for so long and threads go round in loops (FaultKind::Hang); 0: never
+  // ends the launch if no program finishes for so long and threads go round in loops (FaultKind::Hang); 0: never
+  uint64_t hangNs = 0;
   unsigned hostThreads = 1;
-  /// Threads of somebody else's in place of the launch's own: calls task(data, i) once for each i below count, and returns when all calls have. May be null.
+  /// Threads of somebody else's in place of the launch's own: calls task(data, i) once for each i below count, and
+  /// returns when all calls have. May be null.
   void (*executor)(void *user, uint32_t count, void (*task)(void *data, uint32_t index), void *data) = nullptr;
   void *executorUser = nullptr;
   uint32_t stackBytes = usualStackBytes; // local memory of a GPU thread

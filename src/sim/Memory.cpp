@@ -34,15 +34,18 @@ uint8_t *sharedAt(Thread *t, int32_t site, const char *verb, uint32_t addr, uint
 static void checkBulkWrites(Thread *t, int32_t site, const char *verb, uint64_t addr, uint64_t bytes, int32_t op) {
   constexpr uint64_t longest = 256 * 8; // a row of a box
   const std::map<uint64_t, BulkWrite> &all = t->cluster->bulkWrites;
-  for (auto it = all.lower_bound(addr >= longest ? addr - longest : 0); it != all.end() && it->first < addr + bytes; ++it) {
+  for (auto it = all.lower_bound(addr >= longest ? addr - longest : 0); it != all.end() && it->first < addr + bytes;
+       ++it) {
     const BulkWrite &w = it->second;
     if (w.end <= addr || (op >= 0 && w.op == op))
       continue;
     ThreadName name(*t->cluster, w.thread);
     t->faultAddress = std::max(addr, it->first);
-    fail(t, FaultKind::MissingWait, site, w.site,
-         "%s (%llu bytes) at site %d: address 0x%llx is written by the bulk store of %s at site %d, and nobody has waited until that was done",
-         verb, static_cast<unsigned long long>(bytes), site, static_cast<unsigned long long>(t->faultAddress), name.text, w.site);
+    fail(
+        t, FaultKind::MissingWait, site, w.site,
+        "%s (%llu bytes) at site %d: address 0x%llx is written by the bulk store of %s at site %d, and nobody has waited until that was done",
+        verb, static_cast<unsigned long long>(bytes), site, static_cast<unsigned long long>(t->faultAddress), name.text,
+        w.site);
   }
 }
 

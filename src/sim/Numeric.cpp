@@ -1,5 +1,5 @@
-// Conversions by bits: the host need not have instructions for any of these formats, and they are most of what a simulated matrix instruction costs.
-// They differ from support/FloatFormat.h in NaNs, which are the hardware's.
+// Conversions by bits: the host need not have instructions for any of these formats, and they are most of what a
+// simulated matrix instruction costs. They differ from support/FloatFormat.h in NaNs, which are the hardware's.
 #include "sim/Numeric.h"
 
 namespace tegula::sim {
@@ -37,7 +37,9 @@ uint16_t floatToHalf(float f) {
   return uint16_t(sign | (rounded - 0x38000000u) >> 13);
 }
 
-float e4m3ToFloat(uint8_t v) { return (v & 0x7f) == 0x7f ? toFloat(0x7fffffff) : float(decodeFloat(FloatKind::E4M3FN, v)); }
+float e4m3ToFloat(uint8_t v) {
+  return (v & 0x7f) == 0x7f ? toFloat(0x7fffffff) : float(decodeFloat(FloatKind::E4M3FN, v));
+}
 
 float e5m2ToFloat(uint8_t v) { return halfToFloat(uint16_t(v << 8)); }
 

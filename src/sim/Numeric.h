@@ -1,4 +1,5 @@
-// Small floating-point formats to and from float, with the NaNs of the hardware. roundToTf32 (support/FloatFormat.h) rounds as the TMA type TFLOAT32 does.
+// Small floating-point formats to and from float, with the NaNs of the hardware. roundToTf32 (support/FloatFormat.h)
+// rounds as the TMA type TFLOAT32 does.
 #pragma once
 #include "support/FloatFormat.h"
 #include <cstdint>

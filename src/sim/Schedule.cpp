@@ -167,7 +167,8 @@ Turn runCluster(Cluster &c) {
 /// Has no cluster finished for too long? Asked for now and then, as it takes a look at the clock.
 static bool hangs(Cluster &c) {
   uint64_t limit = c.launch->config.hangNs;
-  return limit && ++c.yields % 64 == 0 && uint64_t(steadyNs() - c.launch->lastFinish.load(std::memory_order_relaxed)) > limit;
+  return limit && ++c.yields % 64 == 0 &&
+         uint64_t(steadyNs() - c.launch->lastFinish.load(std::memory_order_relaxed)) > limit;
 }
 
 static void yieldAtBackedge(Thread *t) {

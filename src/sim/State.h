@@ -135,7 +135,8 @@ struct ClusterBarrier {
   Clock *gathered = nullptr, *completed = nullptr;
 };
 
-/// Bytes of global memory that a bulk store or reduction writes, from its issue to a wait of the issuing thread that covers the write.
+/// Bytes of global memory that a bulk store or reduction writes, from its issue to a wait of the issuing thread that
+/// covers the write.
 struct BulkWrite {
   uint64_t end;
   uint32_t thread, group;
@@ -187,7 +188,8 @@ struct LaunchState {
   std::vector<Extent> buffers; // sorted
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> nextCluster{0};
-  std::atomic<int64_t> lastFinish{0}; // when the launch began or a cluster finished, steady clock in nanoseconds; with hangNs only
+  // when the launch began or a cluster finished, steady clock in nanoseconds; with hangNs only
+  std::atomic<int64_t> lastFinish{0};
   uint64_t clusters = 0;
   std::mutex mutex; // guards report and printing
   Report report;
@@ -207,7 +209,8 @@ Turn runCluster(Cluster &c);
 
 // A thread leaves: is it allowed to (AsyncState.cpp), and who can go on without it (Barriers.cpp)?
 void checkExit(Thread *t);
-/// Entry `who` accesses shared memory of `cta`, at the latest before `phase` of the cluster barrier ends: that must last so long.
+/// Entry `who` accesses shared memory of `cta`, at the latest before `phase` of the cluster barrier ends: that must
+/// last so long.
 void noteVisit(Thread *t, int32_t site, Cta &cta, uint32_t who, uint32_t phase);
 void clusterBarrierAfterExit(Thread *t);
 /// Mbarriers that this thread initialized are visible to the asynchronous proxy and the cluster (Mbarrier.cpp).
@@ -249,8 +252,10 @@ Actor actorOf(const Thread *t, int32_t site);
 /// Host address of shared memory [addr, addr + bytes) and its CTA; faults if it is not all there or misaligned.
 uint8_t *sharedAt(Thread *t, int32_t site, const char *verb, uint32_t addr, uint32_t bytes, uint32_t align, Cta *&cta);
 inline uint32_t userOffset(uint32_t addr) { return (addr & 0xffffff) - sharedBase; }
-/// Faults if the bytes are not in one buffer, misaligned, or still being written by a bulk store; a reduction may meet others of its `op`.
-void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint64_t bytes, uint32_t align, int32_t op = -1);
+/// Faults if the bytes are not in one buffer, misaligned, or still being written by a bulk store; a reduction may meet
+/// others of its `op`.
+void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint64_t bytes, uint32_t align,
+                 int32_t op = -1);
 /// Checks and records an access to shared memory of `cta`.
 void touchShared(Thread *t, int32_t site, const char *verb, Cta &cta, uint32_t offset, uint32_t bytes, Touch touch);
 

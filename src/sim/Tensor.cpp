@@ -73,7 +73,8 @@ static void describe(Thread *t, int32_t site, const char *verb, uint64_t map, in
 }
 
 /// The part of a row inside the tensor must lie in a buffer. `writes`: the bytes will be written, with this `op`.
-static void checkRow(Thread *t, int32_t site, const char *verb, const Box &box, uint64_t address, bool writes = false, int32_t op = -1) {
+static void checkRow(Thread *t, int32_t site, const char *verb, const Box &box, uint64_t address, bool writes = false,
+                     int32_t op = -1) {
   int64_t first = std::max<int64_t>(box.x(0), 0);
   int64_t last = std::min<int64_t>(box.x(box.extent[0] - 1), int64_t(box.map.dims[0]) - 1);
   if (first > last)
@@ -157,13 +158,16 @@ static void storeBox(Thread *t, int32_t site, const char *verb, uint64_t map, in
          op, box.map.dataType);
   for (int32_t d = 0; d < rank; ++d)
     if (coord[d] < 0)
-      fail(t, FaultKind::Tensor, site, -1, "executes a %s at site %d with coordinate %d along dimension %d: writes take no negative ones", verb, site,
+      fail(t, FaultKind::Tensor, site, -1,
+           "executes a %s at site %d with coordinate %d along dimension %d: writes take no negative ones", verb, site,
            coord[d], d);
   // A row that ends inside the box is clipped to groups of 16 bytes: what belongs to a neighbour would be overwritten.
-  if (uint64_t(coord[0]) + box.map.box[0] > box.map.dims[0] && uint64_t(coord[0]) < box.map.dims[0] && box.map.dims[0] * box.size % 16)
-    fail(t, FaultKind::Tensor, site, -1,
-         "executes a %s at site %d beyond rows of %llu elements of %u bytes: rows that writes clip must be multiples of 16 bytes", verb, site,
-         static_cast<unsigned long long>(box.map.dims[0]), box.size);
+  if (uint64_t(coord[0]) + box.map.box[0] > box.map.dims[0] && uint64_t(coord[0]) < box.map.dims[0] &&
+      box.map.dims[0] * box.size % 16)
+    fail(
+        t, FaultKind::Tensor, site, -1,
+        "executes a %s at site %d beyond rows of %llu elements of %u bytes: rows that writes clip must be multiples of 16 bytes",
+        verb, site, static_cast<unsigned long long>(box.map.dims[0]), box.size);
   Cta *cta;
   sharedAt(t, site, verb, src, box.sharedBytes(), 128, cta);
   if (cta != t->cta)

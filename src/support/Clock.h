@@ -6,6 +6,10 @@
 namespace tegula {
 
 /// Nanoseconds since a moment that is the same for the whole process.
-inline uint64_t steadyNs() { return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count()); }
+inline uint64_t steadyNs() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
+}
 
 } // namespace tegula

@@ -27,7 +27,8 @@ Colours coloursFor(bool on, const char *severity) {
 
 // First and one-past-last display column (1-based) of the part of `loc` that lies on its first line.
 std::pair<uint32_t, uint32_t> columnsOnLine(Loc loc) {
-  uint32_t lineEnd = loc.begin - loc.file->byteColumn(loc.begin) + static_cast<uint32_t>(loc.file->lineText(loc.begin).size());
+  uint32_t lineEnd =
+      loc.begin - loc.file->byteColumn(loc.begin) + static_cast<uint32_t>(loc.file->lineText(loc.begin).size());
   uint32_t end = std::min(loc.end, std::max(lineEnd, loc.begin));
   uint32_t first = loc.file->lineCol(loc.begin).col;
   uint32_t last = loc.file->lineCol(end).col;
@@ -45,11 +46,13 @@ std::string underline(const Diagnostic &d) {
   };
   put(d.loc, '^', '~');
   for (auto &l : d.labels)
-    if (l.loc.file == d.loc.file && l.loc.file->lineCol(l.loc.begin).line == d.loc.file->lineCol(d.loc.begin).line) put(l.loc, '-', '-');
+    if (l.loc.file == d.loc.file && l.loc.file->lineCol(l.loc.begin).line == d.loc.file->lineCol(d.loc.begin).line)
+      put(l.loc, '-', '-');
   return marks;
 }
 
-void renderPlace(std::string &out, Loc loc, const char *severity, const std::string &message, const char *kind, const Colours &c) {
+void renderPlace(std::string &out, Loc loc, const char *severity, const std::string &message, const char *kind,
+                 const Colours &c) {
   if (loc) {
     LineCol p = loc.file->lineCol(loc.begin);
     out += c.bold + loc.file->name() + ":" + std::to_string(p.line) + ":" + std::to_string(p.col) + ": " + c.reset;
@@ -88,8 +91,8 @@ void jsonPlace(std::string &out, Loc loc) {
   }
   out += "\"file\":";
   jsonString(out, loc ? loc.file->name() : "");
-  out += ",\"line\":" + std::to_string(a.line) + ",\"column\":" + std::to_string(a.col) + ",\"endLine\":" + std::to_string(b.line) +
-         ",\"endColumn\":" + std::to_string(b.col);
+  out += ",\"line\":" + std::to_string(a.line) + ",\"column\":" + std::to_string(a.col) +
+         ",\"endLine\":" + std::to_string(b.line) + ",\"endColumn\":" + std::to_string(b.col);
 }
 
 } // namespace
@@ -123,7 +126,8 @@ Diagnostic &Diagnostic::operator=(const Diagnostic &) = default;
 Diagnostic &Diagnostic::operator=(Diagnostic &&) noexcept = default;
 Diagnostic::~Diagnostic() = default;
 
-DiagBuilder::DiagBuilder(DiagEngine &engine, const DiagKind &kind, Loc loc, std::initializer_list<DiagArg> args) : engine_(engine) {
+DiagBuilder::DiagBuilder(DiagEngine &engine, const DiagKind &kind, Loc loc, std::initializer_list<DiagArg> args)
+    : engine_(engine) {
   d_.kind = &kind;
   d_.loc = loc;
   d_.args.assign(args);
@@ -158,8 +162,8 @@ void DiagEngine::popContext() { context_.pop_back(); }
 
 void DiagEngine::emit(Diagnostic d) {
   for (auto &seen : all_)
-    if (seen.kind == d.kind && seen.loc.file == d.loc.file && seen.loc.begin == d.loc.begin && seen.loc.end == d.loc.end &&
-        seen.message() == d.message())
+    if (seen.kind == d.kind && seen.loc.file == d.loc.file && seen.loc.begin == d.loc.begin &&
+        seen.loc.end == d.loc.end && seen.message() == d.message())
       return;
   if (d.kind->severity == Severity::Error ? ++errors_ > maxErrors : all_.size() >= maxDiagnostics) return;
   for (size_t i = context_.size(); i-- > 0;) d.notes.push_back(context_[i]);
@@ -173,7 +177,8 @@ std::string render(const Diagnostic &d, bool colour) {
   if (d.loc) {
     renderSnippet(out, d.loc, underline(d), c);
     for (auto &f : d.fixIts) {
-      if (f.loc.file != d.loc.file || f.loc.file->lineCol(f.loc.begin).line != d.loc.file->lineCol(d.loc.begin).line) continue;
+      if (f.loc.file != d.loc.file || f.loc.file->lineCol(f.loc.begin).line != d.loc.file->lineCol(d.loc.begin).line)
+        continue;
       out += "     | " + std::string(f.loc.file->lineCol(f.loc.begin).col - 1, ' ') + f.replacement + "\n";
     }
   }
@@ -186,7 +191,8 @@ std::string render(const Diagnostic &d, bool colour) {
   };
   for (auto &l : d.labels) {
     // Labels on the primary line share its snippet; their words follow as one line each.
-    if (d.loc && l.loc.file == d.loc.file && l.loc.file->lineCol(l.loc.begin).line == d.loc.file->lineCol(d.loc.begin).line)
+    if (d.loc && l.loc.file == d.loc.file &&
+        l.loc.file->lineCol(l.loc.begin).line == d.loc.file->lineCol(d.loc.begin).line)
       out += "     | " + std::string(l.loc.file->lineCol(l.loc.begin).col - 1, ' ') + l.text + "\n";
     else
       note(l.loc, l.text);
@@ -198,7 +204,8 @@ std::string render(const Diagnostic &d, bool colour) {
 std::string renderAll(const DiagEngine &engine, bool colour) {
   std::string out;
   for (auto &d : engine.all()) out += render(d, colour);
-  if (engine.errorCount() > maxErrors) out += std::to_string(engine.errorCount() - maxErrors) + " further errors are not shown\n";
+  if (engine.errorCount() > maxErrors)
+    out += std::to_string(engine.errorCount() - maxErrors) + " further errors are not shown\n";
   return out;
 }
 
@@ -206,7 +213,8 @@ std::string renderJson(const DiagEngine &engine) {
   std::string out = "[";
   for (auto &d : engine.all()) {
     if (out.size() > 1) out += ",\n ";
-    out += std::string("{\"kind\":\"") + d.kind->name + "\",\"severity\":\"" + word(d.kind->severity) + "\",\"message\":";
+    out +=
+        std::string("{\"kind\":\"") + d.kind->name + "\",\"severity\":\"" + word(d.kind->severity) + "\",\"message\":";
     jsonString(out, d.message());
     out += ',';
     jsonPlace(out, d.loc);

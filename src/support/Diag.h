@@ -106,7 +106,8 @@ public:
   unsigned errorCount() const { return errors_; }
   const std::vector<Diagnostic> &all() const { return all_; }
 
-  /// Keeps a source alive as long as the engine: for text that is refused, whose diagnostics are all that is left of it.
+  /// Keeps a source alive as long as the engine: for text that is refused, whose diagnostics are all that is left of
+  /// it.
   void keep(std::shared_ptr<const SourceFile> file);
 
   /// Adds "while doing X" to every diagnostic emitted until the matching popContext (innermost first).
@@ -135,8 +136,8 @@ private:
   DiagEngine &e_;
 };
 
-/// clang-like text: `file:line:col: severity: message [kind]`, the source line, `^~~~` under the range, labels, fix-its,
-/// notes in the same form. Ends with a newline.
+/// clang-like text: `file:line:col: severity: message [kind]`, the source line, `^~~~` under the range, labels,
+/// fix-its, notes in the same form. Ends with a newline.
 std::string render(const Diagnostic &d, bool colour = false);
 std::string renderAll(const DiagEngine &engine, bool colour = false);
 /// One JSON array of objects: kind, severity, message, file, line, column, endLine, endColumn, notes[], fixIts[].

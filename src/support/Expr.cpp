@@ -18,7 +18,8 @@ enum class Mode { Evaluate, Check };
 
 class Evaluator {
 public:
-  Evaluator(std::string_view s, const NameLookup &names, std::string &error, Mode mode) : s_(s), names_(names), error_(error), mode_(mode) {}
+  Evaluator(std::string_view s, const NameLookup &names, std::string &error, Mode mode)
+      : s_(s), names_(names), error_(error), mode_(mode) {}
 
   Opt run() {
     Opt v = comparison();
@@ -61,7 +62,12 @@ private:
       pos_ += o.size();
       Opt r = sum();
       if (!r) return r;
-      return o == "<=" ? *v <= *r : o == ">=" ? *v >= *r : o == "==" ? *v == *r : o == "!=" ? *v != *r : o == "<" ? *v < *r : *v > *r;
+      return o == "<="   ? *v <= *r
+             : o == ">=" ? *v >= *r
+             : o == "==" ? *v == *r
+             : o == "!=" ? *v != *r
+             : o == "<"  ? *v < *r
+                         : *v > *r;
     }
     return v;
   }
@@ -126,7 +132,9 @@ private:
 
   Opt nameOrCall() {
     size_t start = pos_;
-    while (pos_ < s_.size() && (std::isalnum(static_cast<unsigned char>(s_[pos_])) || s_[pos_] == '_' || s_[pos_] == '.')) ++pos_;
+    while (pos_ < s_.size() &&
+           (std::isalnum(static_cast<unsigned char>(s_[pos_])) || s_[pos_] == '_' || s_[pos_] == '.'))
+      ++pos_;
     std::string name(s_.substr(start, pos_ - start));
     if (peek() == '(') return call(name);
     if (Opt v = names_(name)) return v;
@@ -155,8 +163,8 @@ private:
     }
     if ((bare == "min" || bare == "max") && !args.empty())
       return bare == "min" ? *std::min_element(args.begin(), args.end()) : *std::max_element(args.begin(), args.end());
-    return fail("`" + name + "` with " + std::to_string(args.size()) + " arguments is not known here; there are cdiv(a, b), " +
-                "min(...), max(...), next_power_of_2(a)");
+    return fail("`" + name + "` with " + std::to_string(args.size()) +
+                " arguments is not known here; there are cdiv(a, b), " + "min(...), max(...), next_power_of_2(a)");
   }
 
   std::string_view s_;
@@ -200,7 +208,9 @@ bool checkGrid(std::string_view text, const std::function<bool(std::string_view)
   error.clear();
   const NameLookup names = [&](std::string_view name) { return isName(name) ? Opt(1) : std::nullopt; };
   std::vector<std::string> items = extentsOf(text, error);
-  return !items.empty() && std::all_of(items.begin(), items.end(), [&](const std::string &item) { return Evaluator(item, names, error, Mode::Check).run().has_value(); });
+  return !items.empty() && std::all_of(items.begin(), items.end(), [&](const std::string &item) {
+    return Evaluator(item, names, error, Mode::Check).run().has_value();
+  });
 }
 
 std::vector<std::string> splitList(std::string_view text) {

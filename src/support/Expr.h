@@ -12,15 +12,17 @@ namespace tegula {
 /// Value of a name, or nullopt if there is none.
 using NameLookup = std::function<std::optional<int64_t>(std::string_view)>;
 
-/// Evaluates + - * / // % ( ) and cdiv(a, b), min(...), max(...), next_power_of_2(a) over 64-bit integers; `/` and `//` floor. At
-/// the top one comparison (< <= > >= == !=) gives 0 or 1. On failure
-/// returns nullopt and says why in `error`, naming the position. Overflow and division by zero are errors.
+/// Evaluates + - * / // % ( ) and cdiv(a, b), min(...), max(...), next_power_of_2(a) over 64-bit integers; `/` and `//`
+/// floor. At the top one comparison (< <= > >= == !=) gives 0 or 1. On failure returns nullopt and says why in `error`,
+/// naming the position. Overflow and division by zero are errors.
 std::optional<int64_t> evaluate(std::string_view text, const NameLookup &names, std::string &error);
 
-/// The 1 to 3 extents of a grid, expressions separated by commas; those that are not there are 1. False: `error` says why.
+/// The 1 to 3 extents of a grid, expressions separated by commas; those that are not there are 1. False: `error` says
+/// why.
 bool evaluateGrid(std::string_view text, const NameLookup &names, int64_t grid[3], std::string &error);
 
-/// Whether evaluateGrid() can take `text` where `isName` says which names there are: what it would refuse whatever their values are is refused now.
+/// Whether evaluateGrid() can take `text` where `isName` says which names there are: what it would refuse whatever
+/// their values are is refused now.
 bool checkGrid(std::string_view text, const std::function<bool(std::string_view)> &isName, std::string &error);
 
 /// A comma-separated list of expressions, commas inside parentheses excepted: "cdiv(n, B), 4" has two.

@@ -66,7 +66,8 @@ template <typename Wide> uint64_t encodeNarrow(const Narrow &f, Wide v, bool tow
     std::frexp(a, &exponent);
     exponent = std::max(exponent - 1, 1 - f.bias);
     // In units of the last place; exact, because only the exponent changes.
-    Wide units = std::ldexp(a, static_cast<int>(f.mantissa) - exponent), whole = std::floor(units), rest = units - whole;
+    Wide units = std::ldexp(a, static_cast<int>(f.mantissa) - exponent), whole = std::floor(units),
+         rest = units - whole;
     if (!towardZero && (rest > Wide(0.5) || (rest == Wide(0.5) && std::fmod(whole, Wide(2)) == 1)))
       whole += 1;
     // A carry out of the fraction moves into the exponent field by itself.

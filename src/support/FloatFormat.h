@@ -1,7 +1,9 @@
-// Encoding and decoding of every floating-point element type, by the fields of its format: one table of formats, one algorithm.
+// Encoding and decoding of every floating-point element type, by the fields of its format: one table of formats, one
+// algorithm.
 //
-// Floats round once, to nearest even or toward zero. Overflow of the fp8 formats saturates, that of the others gives infinity; e4b15 has no NaN (its
-// largest code stands for it); the formats E4B8 and E5B16 (`fnuz`) have no negative zero, and one NaN, 0x80.
+// Floats round once, to nearest even or toward zero. Overflow of the fp8 formats saturates, that of the others gives
+// infinity; e4b15 has no NaN (its largest code stands for it); the formats E4B8 and E5B16 (`fnuz`) have no negative
+// zero, and one NaN, 0x80.
 #pragma once
 #include <cstdint>
 
@@ -13,10 +15,12 @@ enum class FloatKind : uint8_t { E5M2, E4M3FN, E4B15, E4B8, E5B16, F16, BF16, F3
 /// Whether -0 has a code of its own.
 constexpr bool hasNegativeZero(FloatKind kind) { return kind != FloatKind::E4B8 && kind != FloatKind::E5B16; }
 
-/// Value of the element in the low bits of `bits`; exact. Higher bits are ignored. A NaN has the sign of its code, but not its payload.
+/// Value of the element in the low bits of `bits`; exact. Higher bits are ignored. A NaN has the sign of its code, but
+/// not its payload.
 double decodeFloat(FloatKind kind, uint64_t bits);
 
-/// Code of the representable value nearest to `v` (ties to even), or of the nearest one toward zero. The result fits the width of the format.
+/// Code of the representable value nearest to `v` (ties to even), or of the nearest one toward zero. The result fits
+/// the width of the format.
 uint64_t encodeFloat(FloatKind kind, double v, bool towardZero = false);
 /// The same for numbers that a double cannot hold, such as 64-bit integers: one rounding, not two.
 uint64_t encodeFloat(FloatKind kind, long double v, bool towardZero = false);

@@ -1,4 +1,5 @@
-// Tables of formulas over numbers that a launch knows (LaunchForms::exprs): each formula stands once, and others name it by its number.
+// Tables of formulas over numbers that a launch knows (LaunchForms::exprs): each formula stands once, and others name
+// it by its number.
 #pragma once
 #include "support/Work.h"
 #include <algorithm>

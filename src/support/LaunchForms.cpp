@@ -21,7 +21,8 @@ uint8_t LaunchForms::formFor(int64_t programs, uint32_t cores, Argument argument
       break;
     default: {
       const auto a = static_cast<size_t>(e.a), b = static_cast<size_t>(e.b);
-      known[i] = known[a] && known[b] && (e.c < 0 || known[static_cast<size_t>(e.c)]) && computeExpr(e.kind, values[a], values[b], e.c < 0 ? 0 : values[e.c], values[i]);
+      known[i] = known[a] && known[b] && (e.c < 0 || known[static_cast<size_t>(e.c)]) &&
+                 computeExpr(e.kind, values[a], values[b], e.c < 0 ? 0 : values[e.c], values[i]);
     }
     }
   }
@@ -35,14 +36,20 @@ uint8_t LaunchForms::formFor(int64_t programs, uint32_t cores, Argument argument
       if (!known[axis.number]) return unknown;
       n = values[axis.number];
     }
-    index = index * (axis.limits.size() + 1) + static_cast<size_t>(std::count_if(axis.limits.begin(), axis.limits.end(), [&](int64_t limit) { return limit < n; }));
+    index =
+        index * (axis.limits.size() + 1) + static_cast<size_t>(std::count_if(axis.limits.begin(), axis.limits.end(),
+                                                                             [&](int64_t limit) { return limit < n; }));
   }
   return forms[index];
 }
 
 uint8_t LaunchForms::formFor(const LaunchFacts &f) const {
-  const Argument at = [](const void *context, uint32_t index) { return (*static_cast<const std::vector<int64_t> *>(context))[index]; };
-  const bool has = std::ranges::all_of(exprs, [&](const WorkExpr &e) { return e.kind != Kind::Argument || static_cast<size_t>(e.value) < f.arguments.size(); });
+  const Argument at = [](const void *context, uint32_t index) {
+    return (*static_cast<const std::vector<int64_t> *>(context))[index];
+  };
+  const bool has = std::ranges::all_of(exprs, [&](const WorkExpr &e) {
+    return e.kind != Kind::Argument || static_cast<size_t>(e.value) < f.arguments.size();
+  });
   return formFor(f.programs, f.cores, has ? at : nullptr, &f.arguments);
 }
 
@@ -57,7 +64,15 @@ bool LaunchForms::isValid(size_t arguments) const {
     case Kind::Argument:
       if (e.value < 0 || static_cast<uint64_t>(e.value) >= arguments) return false;
       break;
-    case Kind::Add: case Kind::Sub: case Kind::Mul: case Kind::Div: case Kind::Shl: case Kind::Shr: case Kind::Min: case Kind::Max: case Kind::Trips:
+    case Kind::Add:
+    case Kind::Sub:
+    case Kind::Mul:
+    case Kind::Div:
+    case Kind::Shl:
+    case Kind::Shr:
+    case Kind::Min:
+    case Kind::Max:
+    case Kind::Trips:
       if (!isBefore(e.a) || !isBefore(e.b) || (e.kind == Kind::Trips ? !isBefore(e.c) : e.c != -1)) return false;
       break;
     default: return false;
@@ -65,7 +80,8 @@ bool LaunchForms::isValid(size_t arguments) const {
   }
   size_t classes = 1;
   for (const Axis &axis : axes) {
-    if (axis.number != Axis::grid && (axis.number < 0 || static_cast<size_t>(axis.number) >= exprs.size())) return false;
+    if (axis.number != Axis::grid && (axis.number < 0 || static_cast<size_t>(axis.number) >= exprs.size()))
+      return false;
     if (axis.limits.size() >= mostForms) return false;
     classes *= axis.limits.size() + 1;
   }

@@ -1,17 +1,21 @@
 // Forms of a kernel's code: what only a launch knows decides which of them runs.
 //
-// How many programs a grid has, and how often a loop runs that an argument bounds, decide between more warps and more loads ahead of them. A compilation that would make other
-// code for other answers says so: it leaves a LaunchForms with the code, which names the numbers it wants to know, cuts each into classes, and gives the form of every combination.
+// How many programs a grid has, and how often a loop runs that an argument bounds, decide between more warps and more
+// loads ahead of them. A compilation that would make other code for other answers says so: it leaves a LaunchForms with
+// the code, which names the numbers it wants to know, cuts each into classes, and gives the form of every combination.
 //
 //   row_sum(x, out, n), 4 warps            axes: trips of `range(0, n, 1024)`, limits {1}
 //   forms by class: {17, 13}               form 17 (sixteen blocks on a multiprocessor) where n <= 1024, else form 13
 //   unknown: 13, form: 17                  this code was made for a launch with n <= 1024; code for nobody in particular would be form 13
 //
-// A launch evaluates that of the kernel which its key finds, and where it wants another form takes that one: api/Launch.cpp. A form is part of that kernel's key, classes are not: those
-// that want the same form share its code. A kernel that asks nothing has one form, and its launches evaluate nothing. On GPUs results never depend on the form: passes may choose by it how
-// many registers a thread has or how many blocks share iterations, never what is computed. On CPUs a launch with large strides needs its own (targets/cpu/emit/LaunchFactors.h).
+// A launch evaluates that of the kernel which its key finds, and where it wants another form takes that one:
+// api/Launch.cpp. A form is part of that kernel's key, classes are not: those that want the same form share its code. A
+// kernel that asks nothing has one form, and its launches evaluate nothing. On GPUs results never depend on the form:
+// passes may choose by it how many registers a thread has or how many blocks share iterations, never what is computed.
+// On CPUs a launch with large strides needs its own (targets/cpu/emit/LaunchFactors.h).
 //
-// Where nothing is known (compiled ahead of time, bundles, tegula_compile without `programs`) code is made in form `unknown`, and launches of bundles keep it.
+// Where nothing is known (compiled ahead of time, bundles, tegula_compile without `programs`) code is made in form
+// `unknown`, and launches of bundles keep it.
 #pragma once
 #include "support/Work.h"
 #include <span>

@@ -36,7 +36,8 @@ std::vector<Edit> edits(const Lines &a, const Lines &b, size_t first, size_t aEn
     auto at = [&](size_t r, size_t c) -> uint16_t & { return common[r * (columns + 1) + c]; };
     for (size_t r = rows; r-- > 0;)
       for (size_t c = columns; c-- > 0;)
-        at(r, c) = a[first + r] == b[first + c] ? static_cast<uint16_t>(at(r + 1, c + 1) + 1) : std::max(at(r + 1, c), at(r, c + 1));
+        at(r, c) = a[first + r] == b[first + c] ? static_cast<uint16_t>(at(r + 1, c + 1) + 1)
+                                                : std::max(at(r + 1, c), at(r, c + 1));
     while (i < rows && j < columns) {
       if (a[first + i] == b[first + j])
         out.push_back({' ', a[first + i]}), ++i, ++j;

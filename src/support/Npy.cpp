@@ -17,7 +17,8 @@ struct DescrRow {
   unsigned bytes;
   bool ambiguous;
 };
-// ml_dtypes: numpy 2 writes '<V2', '<V1' and '<f1' for its extension types (no names), so a 1-byte opaque type must be guessed.
+// ml_dtypes: numpy 2 writes '<V2', '<V1' and '<f1' for its extension types (no names), so a 1-byte opaque type must be
+// guessed.
 constexpr DescrRow descrTable[] = {
     {"b1", "i1", 1, false},   {"i1", "i8", 1, false},    {"i2", "i16", 2, false},  {"i4", "i32", 4, false},
     {"i8", "i64", 8, false},  {"u1", "u8", 1, false},    {"u2", "u16", 2, false},  {"u4", "u32", 4, false},
@@ -162,7 +163,8 @@ bool parseNpy(std::string_view bytes, NpyArray &out, std::string &error) {
   bool bigEndian = !descr.empty() && descr[0] == '>';
   std::string bare = descr;
   if (!bare.empty() && std::strchr("<>|=", bare[0])) bare.erase(0, 1);
-  const DescrRow *row = std::find_if(std::begin(descrTable), std::end(descrTable), [&](auto &r) { return bare == r.descr; });
+  const DescrRow *row =
+      std::find_if(std::begin(descrTable), std::end(descrTable), [&](auto &r) { return bare == r.descr; });
   if (row == std::end(descrTable)) {
     error = "elements of type `" + descr + "` are not supported";
     return false;
@@ -174,7 +176,8 @@ bool parseNpy(std::string_view bytes, NpyArray &out, std::string &error) {
     else need *= static_cast<uint64_t>(d);
   }
   if (need > have) {
-    error = "the file is cut off: its shape needs " + std::to_string(need) + " bytes, " + std::to_string(have) + " are there";
+    error = "the file is cut off: its shape needs " + std::to_string(need) + " bytes, " + std::to_string(have) +
+            " are there";
     return false;
   }
   out.dtype = row->dtype;
@@ -192,8 +195,9 @@ std::string formatNpy(const NpyArray &a) {
   const char *descr = "V1";
   for (auto &r : descrTable)
     if (a.dtype == r.dtype) descr = r.descr;
-  std::string header = std::string("{'descr': '") + (a.elementBytes == 1 && descr[0] != 'V' && descr[0] != 'f' ? "|" : "<") +
-                       descr + "', 'fortran_order': False, 'shape': (";
+  std::string header = std::string("{'descr': '") +
+                       (a.elementBytes == 1 && descr[0] != 'V' && descr[0] != 'f' ? "|" : "<") + descr +
+                       "', 'fortran_order': False, 'shape': (";
   for (size_t i = 0; i < a.shape.size(); ++i)
     header += std::to_string(a.shape[i]) + (a.shape.size() == 1 ? "," : i + 1 < a.shape.size() ? ", " : "");
   header += "), }";
@@ -232,7 +236,9 @@ bool readFile(const std::string &path, std::string &out, std::string &error, siz
   bool ok = !tooMuch && !std::ferror(f);
   if (!ok) {
     error = "cannot read `" + path + "`: ";
-    error += tooMuch ? (isDevice ? "the device gives" : "it has") + (" more than " + std::to_string(limit >> 20) + " MiB") : std::strerror(errno);
+    error += tooMuch
+                 ? (isDevice ? "the device gives" : "it has") + (" more than " + std::to_string(limit >> 20) + " MiB")
+                 : std::strerror(errno);
     out = {};
   }
   std::fclose(f);

@@ -5,12 +5,13 @@
 namespace tegula {
 namespace {
 
-// Width of a code point on a terminal: 0 for combining marks, 2 for East Asian wide ranges (Unicode UAX #11, coarse blocks).
+// Width of a code point on a terminal: 0 for combining marks, 2 for East Asian wide ranges (Unicode UAX #11, coarse
+// blocks).
 unsigned displayWidth(uint32_t c) {
   if ((c >= 0x300 && c <= 0x36f) || (c >= 0x200b && c <= 0x200f) || (c >= 0xfe00 && c <= 0xfe0f)) return 0;
-  if ((c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) || (c >= 0xac00 && c <= 0xd7a3) || (c >= 0xf900 && c <= 0xfaff) ||
-      (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60) || (c >= 0xffe0 && c <= 0xffe6) || (c >= 0x1f300 && c <= 0x1faff) ||
-      (c >= 0x20000 && c <= 0x3fffd))
+  if ((c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) || (c >= 0xac00 && c <= 0xd7a3) ||
+      (c >= 0xf900 && c <= 0xfaff) || (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60) ||
+      (c >= 0xffe0 && c <= 0xffe6) || (c >= 0x1f300 && c <= 0x1faff) || (c >= 0x20000 && c <= 0x3fffd))
     return 2;
   return 1;
 }
@@ -51,14 +52,16 @@ SourceFile::SourceFile(std::string name, std::string text, uint32_t firstLine)
   }
 }
 
-SourceFile::SourceFile(std::string name, std::string text, std::vector<Origin> origins) : SourceFile(std::move(name), std::move(text)) {
+SourceFile::SourceFile(std::string name, std::string text, std::vector<Origin> origins)
+    : SourceFile(std::move(name), std::move(text)) {
   origins_ = std::move(origins);
 }
 
 Loc Loc::origin() const {
   if (!file || file->origins().empty()) return *this;
   const std::vector<Origin> &all = file->origins();
-  auto next = std::upper_bound(all.begin(), all.end(), begin, [](uint32_t offset, const Origin &o) { return offset < o.begin; });
+  auto next = std::upper_bound(all.begin(), all.end(), begin,
+                               [](uint32_t offset, const Origin &o) { return offset < o.begin; });
   while (next != all.begin())
     if (--next; next->end >= end) return {next->file.get(), next->at, next->atEnd};
   return *this;

@@ -21,7 +21,8 @@ struct LineCol {
 
 class SourceFile;
 
-/// A range of a text that a program wrote down, a kernel in C++ for instance, and the place [at, atEnd) in the program's own file that wrote it.
+/// A range of a text that a program wrote down, a kernel in C++ for instance, and the place [at, atEnd) in the
+/// program's own file that wrote it.
 struct Origin {
   uint32_t begin = 0, end = 0;
   std::shared_ptr<const SourceFile> file;
@@ -48,8 +49,8 @@ public:
   const std::vector<Origin> &origins() const { return origins_; }
   /// The text of the line that holds `offset`, without its newline.
   std::string_view lineText(uint32_t offset) const;
-  /// The same as a terminal may show it, column for column as lineCol counts: tabs are spaces, control characters and bytes that are not
-  /// UTF-8 are `?`.
+  /// The same as a terminal may show it, column for column as lineCol counts: tabs are spaces, control characters and
+  /// bytes that are not UTF-8 are `?`.
   std::string displayLine(uint32_t offset) const;
 
 private:
@@ -57,7 +58,8 @@ private:
   std::string text_;
   uint32_t firstLine_;
   std::vector<uint32_t> lineStarts_;
-  std::vector<bool> isPlain_; // of each line: a byte is a column, there are neither tabs nor characters of several bytes
+  // of each line: a byte is a column, there are neither tabs nor characters of several bytes
+  std::vector<bool> isPlain_;
   std::vector<Origin> origins_;
 };
 
@@ -69,7 +71,8 @@ struct Loc {
 
   explicit operator bool() const { return file != nullptr; }
   std::string_view text() const { return file ? file->text().substr(begin, end - begin) : std::string_view(); }
-  /// What users are shown in place of it: of a text with origins, the origin of the smallest range around it; of others, itself.
+  /// What users are shown in place of it: of a text with origins, the origin of the smallest range around it; of
+  /// others, itself.
   Loc origin() const;
   /// The smallest range that covers both; either may be unknown.
   static Loc cover(Loc a, Loc b) {

@@ -6,9 +6,11 @@
 
 namespace tegula {
 
-/// Number of insertions, deletions, replacements and swaps of neighbours that turn a into b (optimal string alignment distance).
+/// Number of insertions, deletions, replacements and swaps of neighbours that turn a into b (optimal string alignment
+/// distance).
 unsigned editDistance(std::string_view a, std::string_view b);
-/// The candidate nearest to `name`, if near enough to be a typing error (a third of its length, at least 1); empty otherwise.
+/// The candidate nearest to `name`, if near enough to be a typing error (a third of its length, at least 1); empty
+/// otherwise.
 std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates);
 
 } // namespace tegula

@@ -76,7 +76,8 @@ void WorkValues::evaluateOne(size_t i, const WorkPoint &p, std::span<const int64
   default: {
     auto a = static_cast<size_t>(e.a), b = static_cast<size_t>(e.b);
     int64_t c = e.c >= 0 ? values_[static_cast<size_t>(e.c)] : 0;
-    known = known_[a] && known_[b] && (e.c < 0 || known_[static_cast<size_t>(e.c)]) && computeExpr(e.kind, values_[a], values_[b], c, v);
+    known = known_[a] && known_[b] && (e.c < 0 || known_[static_cast<size_t>(e.c)]) &&
+            computeExpr(e.kind, values_[a], values_[b], c, v);
   }
   }
   known_[i] = known;

@@ -1,8 +1,9 @@
-// What one program of a kernel does, as numbers: a value that passes/WorkCount.h makes of tile IR, that is kept with the compiled kernel, and that the
-// cost model (tune/Model.h) evaluates for a launch.
+// What one program of a kernel does, as numbers: a value that passes/WorkCount.h makes of tile IR, that is kept with
+// the compiled kernel, and that the cost model (tune/Model.h) evaluates for a launch.
 //
-// How often something happens, and where it happens in memory, depends on arguments and on the program's number. So counts stand in scopes (bodies of loops
-// and branches) whose number of executions is an expression, and accesses have their address as one. The same kernel can be evaluated for any launch.
+// How often something happens, and where it happens in memory, depends on arguments and on the program's number. So
+// counts stand in scopes (bodies of loops and branches) whose number of executions is an expression, and accesses have
+// their address as one. The same kernel can be evaluated for any launch.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -11,13 +12,16 @@
 
 namespace tegula {
 
-/// An integer expression; operands are earlier expressions of the same Work. Arithmetic is in 64 bits, whatever the kernel's type. A number that nobody
-/// can tell before the launch (loaded from memory, say) is Unknown, and so is all that is computed from it.
+/// An integer expression; operands are earlier expressions of the same Work. Arithmetic is in 64 bits, whatever the
+/// kernel's type. A number that nobody can tell before the launch (loaded from memory, say) is Unknown, and so is all
+/// that is computed from it.
 struct WorkExpr {
   enum class Kind : uint8_t {
     Unknown, Constant, Argument /* value: index */, ProgramId /* value: axis */, NumPrograms /* value: axis */,
-    Iteration /* value: scope; the number of the iteration that is under way, from 0 */, Coordinate /* value: dimension of the access's tile */,
-    Add, Sub, Mul, Div, Rem, And, Or, Xor, Shl, Shr, Min, Max, Equal, Less /* a < b */, LessEqual, Select /* a ? b : c */,
+    Iteration /* value: scope; the number of the iteration that is under way, from 0 */,
+    Coordinate /* value: dimension of the access's tile */,
+    Add, Sub, Mul, Div, Rem, And, Or, Xor, Shl, Shr, Min, Max, Equal, Less /* a < b */, LessEqual,
+    Select /* a ? b : c */,
     Trips /* of a loop from a to b by c, c > 0 */
   };
   Kind kind = Kind::Unknown;
@@ -55,9 +59,11 @@ struct WorkScope {
   int32_t parent = -1;       // an earlier scope
   int32_t count = -1;        // expression: trips of a loop; of a branch, whether it is taken (not 0). -1: once
   bool otherwise = false;    // the branch that is taken if the expression is 0
-  uint32_t stages = 0;       // iterations that may be under way at once, as the loop or the launch asked (num_stages); 0: nothing is known
+  // iterations that may be under way at once, as the loop or the launch asked (num_stages); 0: nothing is known
+  uint32_t stages = 0;
   std::array<double, workKinds> elements{};
-  uint32_t barriers = 0;     // places where the program's threads meet: reductions over several threads, exchanges
+  // places where the program's threads synchronize: reductions over several threads, exchanges
+  uint32_t barriers = 0;
   double &operator[](WorkKind k) { return elements[static_cast<unsigned>(k)]; }
   double operator[](WorkKind k) const { return elements[static_cast<unsigned>(k)]; }
 };
@@ -104,7 +110,8 @@ struct WorkPoint {
   std::array<int64_t, 3> program{}, grid{1, 1, 1};
 };
 
-/// Which iteration of each loop is looked at: the middle one stands for all, the first one is the same for loops of other lengths, as the last one is for those that run backwards.
+/// Which iteration of each loop is looked at: the middle one stands for all, the first one is the same for loops of
+/// other lengths, as the last one is for those that run backwards.
 enum class WorkMoment : uint8_t { Middle, First, Last };
 
 /// Values of all expressions for one program.

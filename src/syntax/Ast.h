@@ -1,8 +1,8 @@
 // The syntax tree of a Python 3.12 module, as the grammar has it; nothing is evaluated here.
 //
-// Nodes are allocated in the Tree's arena and live as long as it; they are immutable once parsed, so any number of threads
-// may read a Tree. Every node has the range of source it was parsed from. Names follow Python's own `ast` module
-// (docs.python.org/3.12/library/ast.html), which is the grammar's reference.
+// Nodes are allocated in the Tree's arena and live as long as it; they are immutable once parsed, so any number of
+// threads may read a Tree. Every node has the range of source it was parsed from. Names follow Python's own `ast`
+// module (docs.python.org/3.12/library/ast.html), which is the grammar's reference.
 #pragma once
 #include "support/Source.h"
 #include <memory>
@@ -21,7 +21,9 @@ enum class ExprKind : uint8_t {
   Error // recovered from a syntax error; a diagnostic was emitted
 };
 enum class UnaryOp : uint8_t { Neg, Pos, Invert, Not };
-enum class BinaryOp : uint8_t { Add, Sub, Mult, MatMult, Div, FloorDiv, Mod, Pow, LShift, RShift, BitAnd, BitOr, BitXor };
+enum class BinaryOp : uint8_t {
+  Add, Sub, Mult, MatMult, Div, FloorDiv, Mod, Pow, LShift, RShift, BitAnd, BitOr, BitXor
+};
 enum class CmpOp : uint8_t { Eq, NotEq, Lt, LtE, Gt, GtE, Is, IsNot, In, NotIn };
 const char *spelling(UnaryOp op);
 const char *spelling(BinaryOp op);
@@ -66,12 +68,14 @@ struct Expr {
   /// Name: identifier; Attribute: attribute name; NamedExpr: target name.
   std::string_view name;
   Loc nameLoc; // of `name` in an Attribute
-  /// Int: digits without underscores, with 0x/0o/0b prefix; Float/Imaginary: normalized literal; Str/Bytes: decoded value.
+  /// Int: digits without underscores, with 0x/0o/0b prefix; Float/Imaginary: normalized literal; Str/Bytes: decoded
+  /// value.
   std::string text;
-  /// Unary: operand. Binary: lhs, rhs. BoolOp: 2+ operands. Compare: operands (one more than cmpOps). Tuple/List/Set: elements.
-  /// Call: callee, then positional arguments (Starred for *x). Attribute: object. Subscript: object, index.
-  /// Slice: lower, upper, step (each may be null). IfExp: test, then, else. NamedExpr: value. Starred/Await/Yield(From): value or none.
-  /// Lambda: body. Comprehensions: element (DictComp: key, value). Dict: key, value, key, value... (null key: **value).
+  /// Unary: operand. Binary: lhs, rhs. BoolOp: 2+ operands. Compare: operands (one more than cmpOps). Tuple/List/Set:
+  /// elements. Call: callee, then positional arguments (Starred for *x). Attribute: object. Subscript: object, index.
+  /// Slice: lower, upper, step (each may be null). IfExp: test, then, else. NamedExpr: value.
+  /// Starred/Await/Yield(From): value or none. Lambda: body. Comprehensions: element (DictComp: key, value). Dict: key,
+  /// value, key, value... (null key: **value).
   std::vector<Expr *> operands;
   UnaryOp unaryOp = UnaryOp::Neg;
   BinaryOp binaryOp = BinaryOp::Add;
@@ -122,7 +126,8 @@ struct Stmt {
   Loc headLoc;  // compound statements: keyword up to the colon
   /// Assign: all targets (a = b = v has two). AugAssign/AnnAssign/For: one. Delete: all.
   std::vector<Expr *> targets;
-  /// Expr/Assign/AugAssign/AnnAssign(null if none)/Return(null if bare)/Raise: value. For: iterable. While/If/Assert: test. Match: subject.
+  /// Expr/Assign/AugAssign/AnnAssign(null if none)/Return(null if bare)/Raise: value. For: iterable. While/If/Assert:
+  /// test. Match: subject.
   Expr *value = nullptr;
   Expr *extra = nullptr; // AnnAssign: annotation. Assert: message. Raise: cause. FunctionDef: return annotation.
   BinaryOp binaryOp = BinaryOp::Add; // AugAssign

@@ -11,10 +11,10 @@ bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isNameChar(unsigned char c) { return isNameStart(c) || isDigit(static_cast<char>(c)); }
 
 // Longest first.
-constexpr std::string_view operators[] = {"**=", "//=", ">>=", "<<=", "...", "!=", "->", ":=", "==", "<=", ">=", "**", "//",
-                                          "<<", ">>", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "@=", "+", "-",
-                                          "*", "/", "%", "@", "&", "|", "^", "~", "<", ">", "(", ")", "[",
-                                          "]", "{", "}", ",", ":", ".", ";", "=", "!"};
+constexpr std::string_view operators[] = {"**=", "//=", ">>=", "<<=", "...", "!=", "->", ":=", "==", "<=", ">=", "**",
+                                          "//", "<<", ">>", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "@=",
+                                          "+", "-", "*", "/", "%", "@", "&", "|", "^", "~", "<", ">",
+                                          "(", ")", "[", "]", "{", "}", ",", ":", ".", ";", "=", "!"};
 
 // As many as are shown.
 constexpr unsigned maxErrors = 100;
@@ -28,7 +28,8 @@ public:
     if (!options_.expression && pos_ == 0 && s_.substr(0, 3) == "\xef\xbb\xbf") pos_ = 3; // byte order mark
     bool lineStart = !options_.expression;
     while (true) {
-      // Where so much is wrong the rest is not looked at: a literal that is not closed is searched to the end of the text.
+      // Where so much is wrong the rest is not looked at: a literal that is not closed is searched to the end of the
+      // text.
       if (diag_.errorCount() > maxErrors) {
         pos_ = end_;
         brackets_.clear();
@@ -43,7 +44,8 @@ public:
         uint32_t at = pos_;
         pos_ += c == '\r' && pos_ + 1 < end_ && s_[pos_ + 1] == '\n' ? 2 : 1;
         if (!brackets_.empty() || options_.expression) continue;
-        if (!tokens_.empty() && tokens_.back().kind != Tok::Newline && tokens_.back().kind != Tok::Indent && tokens_.back().kind != Tok::Dedent)
+        if (!tokens_.empty() && tokens_.back().kind != Tok::Newline && tokens_.back().kind != Tok::Indent &&
+            tokens_.back().kind != Tok::Dedent)
           tokens_.push_back({Tok::Newline, at, pos_});
         lineStart = true;
         continue;
@@ -90,7 +92,10 @@ private:
 
   void change(Indentation now, uint32_t lineBegin) {
     Indentation top = indents_.back();
-    auto mixed = [&](Indentation a, Indentation b) { return (a.columns < b.columns) != (a.altColumns < b.altColumns) || (a.columns == b.columns) != (a.altColumns == b.altColumns); };
+    auto mixed = [&](Indentation a, Indentation b) {
+      return (a.columns < b.columns) != (a.altColumns < b.altColumns) ||
+             (a.columns == b.columns) != (a.altColumns == b.altColumns);
+    };
     if (mixed(now, top) && now.columns >= top.columns) diag_.report(diag::inconsistentTabs, loc(lineBegin, pos_));
     if (now.columns > top.columns) {
       indents_.push_back(now);
@@ -143,9 +148,11 @@ private:
       bool closed;
       pos_ = skipString(s_, pos_, end_, closed);
       if (!closed) {
-        diag_.report(diag::unterminatedString, loc(begin, begin + p.length + p.quote), std::string(p.quote, p.quoteChar));
+        diag_.report(diag::unterminatedString, loc(begin, begin + p.length + p.quote),
+                     std::string(p.quote, p.quoteChar));
         // A field of an f-string may span lines, but one that is never closed should not swallow the rest of the file.
-        if (p.quote == 1) pos_ = std::min(pos_, static_cast<uint32_t>(std::min<size_t>(s_.find_first_of("\r\n", begin), end_)));
+        if (p.quote == 1)
+          pos_ = std::min(pos_, static_cast<uint32_t>(std::min<size_t>(s_.find_first_of("\r\n", begin), end_)));
       }
       tokens_.push_back({p.format && closed ? Tok::FString : Tok::String, begin, pos_});
       return;
@@ -165,12 +172,13 @@ private:
     }
     ++pos_;
     char shown[8];
-    std::snprintf(shown, sizeof shown, static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? "\\x%02x" : "%c", static_cast<unsigned char>(c));
+    std::snprintf(shown, sizeof shown, static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? "\\x%02x" : "%c",
+                  static_cast<unsigned char>(c));
     diag_.report(diag::unexpectedCharacter, loc(begin, pos_), shown);
   }
 
-  // A line inside brackets that begins with a keyword no expression can hold: the bracket was never closed. Goes back to the start of the
-  // line, outside all brackets; the empty Newline tells the parser that the mistake was reported.
+  // A line inside brackets that begins with a keyword no expression can hold: the bracket was never closed. Goes back
+  // to the start of the line, outside all brackets; the empty Newline tells the parser that the mistake was reported.
   bool statementInBracket() {
     if (brackets_.empty() || options_.expression || !isNameStart(static_cast<unsigned char>(s_[pos_]))) return false;
     uint32_t start = pos_ - file_.byteColumn(pos_);
@@ -180,12 +188,13 @@ private:
     while (e < end_ && isNameChar(static_cast<unsigned char>(s_[e]))) ++e;
     std::string_view word = s_.substr(pos_, e - pos_);
     bool statement = false;
-    for (std::string_view k : {"def", "class", "return", "import", "while", "with", "try", "raise", "pass", "break", "continue", "del", "global",
-                               "nonlocal", "assert"})
+    for (std::string_view k : {"def", "class", "return", "import", "while", "with", "try", "raise", "pass", "break",
+                               "continue", "del", "global", "nonlocal", "assert"})
       statement |= word == k;
     // `return = 1` inside a call is a keyword argument gone wrong, but still no statement.
     if (!statement || s_.substr(e, 1) == "=") return false;
-    diag_.report(diag::unclosedBracket, loc(brackets_.front(), brackets_.front() + 1), std::string(1, s_[brackets_.front()]));
+    diag_.report(diag::unclosedBracket, loc(brackets_.front(), brackets_.front() + 1),
+                 std::string(1, s_[brackets_.front()]));
     brackets_.clear();
     pos_ = start;
     tokens_.push_back({Tok::Newline, start, start});
@@ -202,7 +211,8 @@ private:
     }
     char open = s_[brackets_.back()];
     if ((open == '(') != (c == ')') || (open == '[') != (c == ']'))
-      diag_.report(diag::mismatchedBracket, loc(at, at + 1), std::string(1, c), std::string(1, open)).note(loc(brackets_.back(), brackets_.back() + 1), "opened here");
+      diag_.report(diag::mismatchedBracket, loc(at, at + 1), std::string(1, c), std::string(1, open))
+          .note(loc(brackets_.back(), brackets_.back() + 1), "opened here");
     brackets_.pop_back();
   }
 
@@ -264,7 +274,8 @@ private:
       break; // the outermost is the one to look at
     }
     if (!options_.expression) {
-      if (!tokens_.empty() && tokens_.back().kind != Tok::Newline && tokens_.back().kind != Tok::Dedent) tokens_.push_back({Tok::Newline, end_, end_});
+      if (!tokens_.empty() && tokens_.back().kind != Tok::Newline && tokens_.back().kind != Tok::Dedent)
+        tokens_.push_back({Tok::Newline, end_, end_});
       for (; indents_.size() > 1; indents_.pop_back()) tokens_.push_back({Tok::Dedent, end_, end_});
     }
     tokens_.push_back({Tok::End, end_, end_});

@@ -1,4 +1,5 @@
-// From text to tokens: indentation, implicit line joining, all literals of Python 3.12 (docs.python.org/3.12/reference/lexical_analysis.html).
+// From text to tokens: indentation, implicit line joining, all literals of Python 3.12
+// (docs.python.org/3.12/reference/lexical_analysis.html).
 #pragma once
 #include "support/Diag.h"
 #include <vector>
@@ -13,7 +14,8 @@ struct Token {
 };
 
 struct LexOptions {
-  /// Inside brackets from the start: no Newline, Indent or Dedent (replacement fields of f-strings, single expressions).
+  /// Inside brackets from the start: no Newline, Indent or Dedent (replacement fields of f-strings, single
+  /// expressions).
   bool expression = false;
 };
 
@@ -23,8 +25,8 @@ std::vector<Token> lex(const SourceFile &file, uint32_t begin, uint32_t end, Lex
 /// Checks that the text is UTF-8 without NUL bytes; reports the first place that is not.
 bool checkEncoding(const SourceFile &file, DiagEngine &diag);
 
-/// One past the closing quote of the string literal that begins at `at` (prefix included), nested replacement fields of f-strings skipped.
-/// `closed` tells whether there is a closing quote.
+/// One past the closing quote of the string literal that begins at `at` (prefix included), nested replacement fields of
+/// f-strings skipped. `closed` tells whether there is a closing quote.
 uint32_t skipString(std::string_view text, uint32_t at, uint32_t end, bool &closed);
 
 /// Decoded value of a String token (prefix and quotes removed, escapes resolved; bytes literals too).

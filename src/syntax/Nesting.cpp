@@ -1,7 +1,8 @@
 // Bounds the height of expression trees.
 //
-// The parser bounds its own recursion, but chains such as a.b.c... and a + b + ... are parsed by loops and still make trees that are as high as
-// the chain is long. Everything after the parser walks trees by recursion, so higher ones are replaced by Error nodes here.
+// The parser bounds its own recursion, but chains such as a.b.c... and a + b + ... are parsed by loops and still make
+// trees that are as high as the chain is long. Everything after the parser walks trees by recursion, so higher ones are
+// replaced by Error nodes here.
 #include "syntax/Diagnostics.h"
 #include "syntax/ParserImpl.h"
 

@@ -50,7 +50,7 @@ bool Parser::foreignOperator() {
   };
   static constexpr Row rows[] = {{"&&", "`and`"}, {"||", "`or`"}, {"!", "`not`"}, {"++", "`+= 1`"}, {"--", "`-= 1`"}};
   std::string_view source = tree_.file().text();
-  // x && y and !x stop at their last character, x++ behind it.
+  // x && y and !x stop at their last character, x++ after it.
   uint32_t end = at(Tok::Op) ? tok().end : pos_ ? tokens_[pos_ - 1].end : 0;
   for (auto [text, instead] : rows) {
     bool behind = text == "++" || text == "--";
@@ -63,7 +63,8 @@ bool Parser::foreignOperator() {
 
 Expr *Parser::number() {
   std::string_view s = text(tok());
-  bool based = s.size() > 1 && s[0] == '0' && (s[1] | 0x20) >= 'a' && ((s[1] | 0x20) == 'x' || (s[1] | 0x20) == 'o' || (s[1] | 0x20) == 'b');
+  bool based = s.size() > 1 && s[0] == '0' && (s[1] | 0x20) >= 'a' &&
+               ((s[1] | 0x20) == 'x' || (s[1] | 0x20) == 'o' || (s[1] | 0x20) == 'b');
   bool imaginary = !based && (s.back() | 0x20) == 'j';
   bool floating = !based && s.find_first_of(".eE") != std::string_view::npos;
   Expr *e = tree_.newExpr(imaginary ? ExprKind::Imaginary : floating ? ExprKind::Float : ExprKind::Int, here());
@@ -79,7 +80,8 @@ Expr *Parser::number() {
 Expr *Parser::strings() {
   uint32_t begin = tok().begin;
   bool format = false, bytes = false, text = false;
-  for (unsigned i = 0; tok(i).kind == Tok::String || tok(i).kind == Tok::FString; ++i) format |= tok(i).kind == Tok::FString;
+  for (unsigned i = 0; tok(i).kind == Tok::String || tok(i).kind == Tok::FString; ++i)
+    format |= tok(i).kind == Tok::FString;
   Expr *e = tree_.newExpr(format ? ExprKind::FString : ExprKind::Str, {});
   while (at(Tok::String) || at(Tok::FString)) {
     const Token &t = tok();
@@ -124,7 +126,8 @@ Expr *Parser::parenthesis() {
   }
   expect(")");
   e->parenthesized = true;
-  // The parentheses belong to a tuple; other expressions keep their own range (carets under the operand, not the bracket).
+  // The parentheses belong to a tuple; other expressions keep their own range (carets under the operand, not the
+  // bracket).
   if (e->kind == ExprKind::Tuple || e->kind == ExprKind::GeneratorExp) e->loc = since(begin);
   return e;
 }

@@ -61,8 +61,8 @@ Stmt *Parser::ifArm(bool elif) {
   return s;
 }
 
-// Each `elif` is a level of the tree, though the parser has none for it. After the last one that may nest, the others are parsed for their own
-// mistakes alone.
+// Each `elif` is a level of the tree, though the parser has none for it. After the last one that may nest, the others
+// are parsed for their own mistakes alone.
 Stmt *Parser::ifStatement() {
   constexpr unsigned maxElifs = 500;
   unsigned outer = elifs_;
@@ -140,7 +140,8 @@ Stmt *Parser::withStatement(uint32_t begin, bool async) {
   ++pos_;
   Stmt *s = tree_.newStmt(StmtKind::With, {});
   s->isAsync = async;
-  // `with (a as x, b as y):` — a parenthesis that closes right before the colon and holds an `as` or a comma at its level.
+  // `with (a as x, b as y):` — a parenthesis that closes right before the colon and holds an `as` or a comma at its
+  // level.
   bool grouped = false;
   if (is("(")) {
     int nesting = 0;
@@ -148,7 +149,8 @@ Stmt *Parser::withStatement(uint32_t begin, bool async) {
     for (unsigned i = 0; tok(i).kind != Tok::Newline && tok(i).kind != Tok::End; ++i) {
       if (tok(i).kind == Tok::Op && std::string_view("([{").find(text(tok(i))[0]) != std::string_view::npos) ++nesting;
       if (nesting == 1 && is("as", i)) inner = true;
-      if (tok(i).kind == Tok::Op && std::string_view(")]}").find(text(tok(i))[0]) != std::string_view::npos && --nesting == 0) {
+      if (tok(i).kind == Tok::Op && std::string_view(")]}").find(text(tok(i))[0]) != std::string_view::npos &&
+          --nesting == 0) {
         grouped = inner && is(":", i + 1);
         break;
       }
@@ -211,7 +213,9 @@ std::vector<Param> Parser::parameters(std::string_view close, bool annotations) 
     Param p;
     p.kind = kind;
     if (eat("/")) {
-      if (out.empty() || kind != Param::Kind::Normal || std::exchange(sawSlash, true)) error(diag::badParameter, since(begin), sawSlash && !out.empty() ? "a second `/`" : "`/` must follow a parameter");
+      if (out.empty() || kind != Param::Kind::Normal || std::exchange(sawSlash, true))
+        error(diag::badParameter, since(begin),
+              sawSlash && !out.empty() ? "a second `/`" : "`/` must follow a parameter");
       for (Param &q : out) q.kind = Param::Kind::PositionalOnly;
     } else if (is("*") && (is(",", 1) || is(close, 1))) {
       ++pos_;
@@ -230,7 +234,8 @@ std::vector<Param> Parser::parameters(std::string_view close, bool annotations) 
         error(diag::badParameter, since(begin), "a parameter without default follows one with a default");
       }
       p.loc = since(begin);
-      if (!p.name.empty() && !names.insert(p.name).second) error(diag::badParameter, p.loc, "`" + std::string(p.name) + "` appears twice");
+      if (!p.name.empty() && !names.insert(p.name).second)
+        error(diag::badParameter, p.loc, "`" + std::string(p.name) + "` appears twice");
       out.push_back(p);
     }
     if (!eat(",")) break;

@@ -1,4 +1,5 @@
-// Expressions by precedence; the order of functions is the order of the grammar (docs.python.org/3.12/reference/grammar.html).
+// Expressions by precedence; the order of functions is the order of the grammar
+// (docs.python.org/3.12/reference/grammar.html).
 #include "syntax/ParserImpl.h"
 
 namespace tegula::syntax {
@@ -130,9 +131,9 @@ Expr *Parser::comparison() {
   Expr *e = binary(0);
   Expr *c = nullptr;
   while (true) {
-    static constexpr std::pair<std::string_view, CmpOp> table[] = {{"==", CmpOp::Eq}, {"!=", CmpOp::NotEq}, {"<", CmpOp::Lt},
-                                                                   {"<=", CmpOp::LtE}, {">", CmpOp::Gt}, {">=", CmpOp::GtE},
-                                                                   {"is", CmpOp::Is}, {"in", CmpOp::In}};
+    static constexpr std::pair<std::string_view, CmpOp> table[] = {
+        {"==", CmpOp::Eq}, {"!=", CmpOp::NotEq}, {"<", CmpOp::Lt},  {"<=", CmpOp::LtE},
+        {">", CmpOp::Gt},  {">=", CmpOp::GtE},   {"is", CmpOp::Is}, {"in", CmpOp::In}};
     CmpOp op{};
     unsigned length = 0;
     for (auto [s, o] : table)
@@ -193,7 +194,8 @@ Expr *Parser::binary(unsigned minPrecedence) {
 }
 
 Expr *Parser::unary() {
-  static constexpr std::pair<std::string_view, UnaryOp> table[] = {{"-", UnaryOp::Neg}, {"+", UnaryOp::Pos}, {"~", UnaryOp::Invert}};
+  static constexpr std::pair<std::string_view, UnaryOp> table[] = {
+      {"-", UnaryOp::Neg}, {"+", UnaryOp::Pos}, {"~", UnaryOp::Invert}};
   if (at(Tok::Op)) {
     for (auto [s, op] : table) {
       if (text(tok()) != s) continue;
@@ -366,7 +368,8 @@ bool Parser::comprehension(Expr *e) {
     if (!expect("in")) return false;
     c.iter = orTest();
     // `in a if c else b` has no ternary here; a lambda or ternary stands in parentheses.
-    while (eat("if")) c.conds.push_back(is("lambda") ? lambda() : atName() && is(":=", 1) ? namedExpression() : orTest());
+    while (eat("if"))
+      c.conds.push_back(is("lambda") ? lambda() : atName() && is(":=", 1) ? namedExpression() : orTest());
     e->generators.push_back(std::move(c));
   }
   return true;

@@ -4,7 +4,8 @@
 
 namespace tegula::syntax {
 
-Parser::Parser(Tree &tree, std::vector<Token> tokens, DiagEngine &diag) : tree_(tree), tokens_(std::move(tokens)), diag_(diag) {
+Parser::Parser(Tree &tree, std::vector<Token> tokens, DiagEngine &diag)
+    : tree_(tree), tokens_(std::move(tokens)), diag_(diag) {
   for (const Diagnostic &d : diag.all()) lexErrors_.push_back(d.loc.begin);
   std::sort(lexErrors_.begin(), lexErrors_.end());
   statementBegin_ = tokens_.front().begin;
@@ -16,9 +17,11 @@ bool Parser::reportedByLexer() const {
 }
 
 bool Parser::isKeyword(std::string_view s) {
-  static constexpr std::string_view keywords[] = {"False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
-                                                  "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
-                                                  "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield"};
+  static constexpr std::string_view keywords[] = {
+      "False", "None", "True", "and", "as", "assert", "async", "await", "break",
+      "class", "continue", "def", "del", "elif", "else", "except", "finally", "for",
+      "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not",
+      "or", "pass", "raise", "return", "try", "while", "with", "yield"};
   return std::find(std::begin(keywords), std::end(keywords), s) != std::end(keywords);
 }
 
@@ -122,7 +125,8 @@ void Parser::simpleLine(std::vector<Stmt *> &out) {
     ++pos_;
   } else if (!at(Tok::End) && !at(Tok::Dedent)) {
     Stmt *last = out.empty() ? nullptr : out.back();
-    bool print = last && last->kind == StmtKind::Expr && last->value->kind == ExprKind::Name && last->value->name == "print";
+    bool print =
+        last && last->kind == StmtKind::Expr && last->value->kind == ExprKind::Name && last->value->name == "print";
     if (print) error(diag::printStatement, last->loc);
     else error(diag::expectedStatementEnd, here(), describe(tok()));
   }
@@ -130,9 +134,10 @@ void Parser::simpleLine(std::vector<Stmt *> &out) {
 
 Stmt *Parser::simple() {
   static constexpr std::pair<std::string_view, StmtKind> table[] = {
-      {"pass", StmtKind::Pass},     {"break", StmtKind::Break},   {"continue", StmtKind::Continue}, {"return", StmtKind::Return},
-      {"raise", StmtKind::Raise},   {"global", StmtKind::Global}, {"nonlocal", StmtKind::Nonlocal}, {"del", StmtKind::Delete},
-      {"assert", StmtKind::Assert}, {"import", StmtKind::Import}, {"from", StmtKind::ImportFrom}};
+      {"pass", StmtKind::Pass},         {"break", StmtKind::Break},    {"continue", StmtKind::Continue},
+      {"return", StmtKind::Return},     {"raise", StmtKind::Raise},    {"global", StmtKind::Global},
+      {"nonlocal", StmtKind::Nonlocal}, {"del", StmtKind::Delete},     {"assert", StmtKind::Assert},
+      {"import", StmtKind::Import},     {"from", StmtKind::ImportFrom}};
   if (at(Tok::Name)) {
     for (auto [word, kind] : table) {
       if (text(tok()) != word) continue;
@@ -265,8 +270,11 @@ bool Parser::checkTarget(Expr *e, const char *what) {
       if (!checkTarget(x, what)) return false;
     return true;
   default: {
-    const char *kind = e->kind == ExprKind::Call ? "a call" : e->kind == ExprKind::True || e->kind == ExprKind::False || e->kind == ExprKind::None
-                       ? "a constant" : e->kind == ExprKind::Compare ? "a comparison" : "an expression";
+    const char *kind = e->kind == ExprKind::Call ? "a call"
+                       : e->kind == ExprKind::True || e->kind == ExprKind::False || e->kind == ExprKind::None
+                           ? "a constant"
+                       : e->kind == ExprKind::Compare ? "a comparison"
+                                                      : "an expression";
     if (e->kind >= ExprKind::Int && e->kind <= ExprKind::FString) kind = "a literal";
     error(diag::cannotAssign, e->loc, kind);
     return false;
@@ -283,7 +291,8 @@ Stmt *Parser::expressionStatement() {
   Stmt *s = tree_.newStmt(StmtKind::Expr, {});
   if (eat(":")) { // x: T [= v]
     s->kind = StmtKind::AnnAssign;
-    if (e->kind == ExprKind::Tuple || e->kind == ExprKind::List) error(diag::annotatedTarget, e->loc, e->kind == ExprKind::List ? "a list" : "a tuple");
+    if (e->kind == ExprKind::Tuple || e->kind == ExprKind::List)
+      error(diag::annotatedTarget, e->loc, e->kind == ExprKind::List ? "a list" : "a tuple");
     else checkTarget(e, "annotation");
     s->targets.push_back(e);
     s->extra = expression();
@@ -299,12 +308,13 @@ Stmt *Parser::expressionStatement() {
       if (panicking_) return nullptr;
     }
     s->value = e;
-  } else if (at(Tok::Op) && text(tok()).size() >= 2 && text(tok()).back() == '=' && !is("==") && !is("!=") && !is("<=") && !is(">=") &&
-             !is(":=")) {
+  } else if (at(Tok::Op) && text(tok()).size() >= 2 && text(tok()).back() == '=' && !is("==") && !is("!=") &&
+             !is("<=") && !is(">=") && !is(":=")) {
     static constexpr std::pair<std::string_view, BinaryOp> table[] = {
-        {"+=", BinaryOp::Add},     {"-=", BinaryOp::Sub},     {"*=", BinaryOp::Mult},   {"@=", BinaryOp::MatMult}, {"/=", BinaryOp::Div},
-        {"//=", BinaryOp::FloorDiv}, {"%=", BinaryOp::Mod},   {"**=", BinaryOp::Pow},   {"<<=", BinaryOp::LShift}, {">>=", BinaryOp::RShift},
-        {"&=", BinaryOp::BitAnd},  {"|=", BinaryOp::BitOr},   {"^=", BinaryOp::BitXor}};
+        {"+=", BinaryOp::Add},     {"-=", BinaryOp::Sub},       {"*=", BinaryOp::Mult},   {"@=", BinaryOp::MatMult},
+        {"/=", BinaryOp::Div},     {"//=", BinaryOp::FloorDiv}, {"%=", BinaryOp::Mod},    {"**=", BinaryOp::Pow},
+        {"<<=", BinaryOp::LShift}, {">>=", BinaryOp::RShift},   {"&=", BinaryOp::BitAnd}, {"|=", BinaryOp::BitOr},
+        {"^=", BinaryOp::BitXor}};
     s->kind = StmtKind::AugAssign;
     for (auto [t, op] : table)
       if (is(t)) s->binaryOp = op;

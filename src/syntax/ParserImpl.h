@@ -1,4 +1,5 @@
-// The parser's state, shared by its files: ParseStmt.cpp, ParseCompound.cpp, ParseExpr.cpp, ParseAtom.cpp, ParseFString.cpp. Not for other layers.
+// The parser's state, shared by its files: ParseStmt.cpp, ParseCompound.cpp, ParseExpr.cpp, ParseAtom.cpp,
+// ParseFString.cpp. Not for other layers.
 #pragma once
 #include "syntax/Diagnostics.h"
 #include "syntax/Lexer.h"
@@ -29,7 +30,9 @@ private:
   Loc loc(const Token &t) const { return {&tree_.file(), t.begin, t.end}; }
   Loc here() const { return loc(tok()); }
   /// From `begin` to the end of the last token taken.
-  Loc since(uint32_t begin) const { return {&tree_.file(), begin, pos_ ? std::max(tokens_[pos_ - 1].end, begin) : begin}; }
+  Loc since(uint32_t begin) const {
+    return {&tree_.file(), begin, pos_ ? std::max(tokens_[pos_ - 1].end, begin) : begin};
+  }
   std::string describe(const Token &t) const;
   static bool isKeyword(std::string_view s);
   bool atName() const { return at(Tok::Name) && !isKeyword(text(tok())); }
@@ -122,7 +125,8 @@ private:
   std::vector<uint32_t> lexErrors_; // ascending
 };
 
-/// Replaces expressions that are higher than what recursion over them can bear by Error nodes, with a diagnostic (Nesting.cpp).
+/// Replaces expressions that are higher than what recursion over them can bear by Error nodes, with a diagnostic
+/// (Nesting.cpp).
 void boundHeight(Tree &tree, DiagEngine &diag);
 
 } // namespace tegula::syntax

@@ -5,9 +5,10 @@ namespace tegula::syntax {
 namespace {
 
 const char *kindName(StmtKind k) {
-  static const char *names[] = {"Expr", "Assign", "AugAssign", "AnnAssign", "For", "While", "If", "With", "Try", "FunctionDef", "ClassDef", "Return",
-                                "Delete", "Pass", "Break", "Continue", "Raise", "Global", "Nonlocal", "Import", "ImportFrom", "Assert", "Match",
-                                "TypeAlias", "Error"};
+  static const char *names[] = {"Expr", "Assign", "AugAssign", "AnnAssign", "For", "While", "If",
+                                "With", "Try", "FunctionDef", "ClassDef", "Return", "Delete", "Pass",
+                                "Break", "Continue", "Raise", "Global", "Nonlocal", "Import", "ImportFrom",
+                                "Assert", "Match", "TypeAlias", "Error"};
   return names[static_cast<int>(k)];
 }
 
@@ -24,7 +25,8 @@ std::string quoted(std::string_view s) {
 
 std::string join(const std::vector<Expr *> &items, size_t from = 0) {
   std::string out;
-  for (size_t i = from; i < items.size(); ++i) out += (i > from ? ", " : "") + (items[i] ? print(*items[i]) : std::string());
+  for (size_t i = from; i < items.size(); ++i)
+    out += (i > from ? ", " : "") + (items[i] ? print(*items[i]) : std::string());
   return out;
 }
 
@@ -110,7 +112,8 @@ void Dumper::stmt(const Stmt &s, int indent) {
   }
   if (!s.module.empty() || s.level) head += " " + std::string(s.level, '.') + std::string(s.module);
   for (size_t i = 0; i < s.names.size(); ++i)
-    head += (i ? ", " : " ") + std::string(s.names[i].name) + (s.names[i].asName.empty() ? "" : " as " + std::string(s.names[i].asName));
+    head += (i ? ", " : " ") + std::string(s.names[i].name) +
+            (s.names[i].asName.empty() ? "" : " as " + std::string(s.names[i].asName));
   for (Expr *t : s.targets) head += " " + print(*t);
   if (s.kind == StmtKind::AnnAssign) head += ": " + print(*s.extra);
   if (s.kind == StmtKind::AugAssign) head += std::string(" ") + spelling(s.binaryOp) + "=";
@@ -118,11 +121,13 @@ void Dumper::stmt(const Stmt &s, int indent) {
   if (s.value) head += " " + print(*s.value);
   if (s.extra && (s.kind == StmtKind::Assert || s.kind == StmtKind::Raise)) head += ", " + print(*s.extra);
   for (size_t i = 0; i < s.items.size(); ++i)
-    head += (i ? ", " : " ") + print(*s.items[i].context) + (s.items[i].target ? " as " + print(*s.items[i].target) : "");
+    head +=
+        (i ? ", " : " ") + print(*s.items[i].context) + (s.items[i].target ? " as " + print(*s.items[i].target) : "");
   line(indent, head);
   body(s.body, indent + 1);
   for (auto &h : s.handlers) {
-    line(indent, std::string(s.isTryStar ? "Except*" : "Except") + (h.type ? " " + print(*h.type) : std::string()) + (h.name.empty() ? "" : " as " + std::string(h.name)));
+    line(indent, std::string(s.isTryStar ? "Except*" : "Except") + (h.type ? " " + print(*h.type) : std::string()) +
+                     (h.name.empty() ? "" : " as " + std::string(h.name)));
     body(h.body, indent + 1);
   }
   for (auto &c : s.cases) {
@@ -140,10 +145,13 @@ std::string print(const Tree &tree) { return Dumper().run(tree); }
 std::string print(const Stmt &stmt) { return Dumper().run(stmt); }
 
 std::string print(const Expr &e) {
-  // Operands of operators are parenthesized unless they are atoms: unambiguous, and near enough to the source for messages.
+  // Operands of operators are parenthesized unless they are atoms: unambiguous, and near enough to the source for
+  // messages.
   auto operand = [](const Expr *x) {
-    bool loose = x->kind == ExprKind::Binary || x->kind == ExprKind::BoolOp || x->kind == ExprKind::Compare || x->kind == ExprKind::IfExp ||
-                 x->kind == ExprKind::Lambda || x->kind == ExprKind::NamedExpr || x->kind == ExprKind::Unary || x->kind == ExprKind::Await || x->kind == ExprKind::Yield || x->kind == ExprKind::YieldFrom;
+    bool loose = x->kind == ExprKind::Binary || x->kind == ExprKind::BoolOp || x->kind == ExprKind::Compare ||
+                 x->kind == ExprKind::IfExp || x->kind == ExprKind::Lambda || x->kind == ExprKind::NamedExpr ||
+                 x->kind == ExprKind::Unary || x->kind == ExprKind::Await || x->kind == ExprKind::Yield ||
+                 x->kind == ExprKind::YieldFrom;
     return loose ? "(" + print(*x) + ")" : print(*x);
   };
   const auto &o = e.operands;
@@ -164,14 +172,16 @@ std::string print(const Expr &e) {
   case ExprKind::Set: return "{" + join(o) + "}";
   case ExprKind::Dict: {
     std::string out = "{";
-    for (size_t i = 0; i + 1 < o.size(); i += 2) out += (i ? ", " : "") + (o[i] ? print(*o[i]) + ": " : std::string("**")) + print(*o[i + 1]);
+    for (size_t i = 0; i + 1 < o.size(); i += 2)
+      out += (i ? ", " : "") + (o[i] ? print(*o[i]) + ": " : std::string("**")) + print(*o[i + 1]);
     return out + "}";
   }
   case ExprKind::ListComp: return "[" + print(*o[0]) + generators(e) + "]";
   case ExprKind::SetComp: return "{" + print(*o[0]) + generators(e) + "}";
   case ExprKind::DictComp: return "{" + print(*o[0]) + ": " + print(*o[1]) + generators(e) + "}";
   case ExprKind::GeneratorExp: return "(" + print(*o[0]) + generators(e) + ")";
-  case ExprKind::Unary: return std::string(spelling(e.unaryOp)) + (e.unaryOp == UnaryOp::Not ? " " : "") + operand(o[0]);
+  case ExprKind::Unary:
+    return std::string(spelling(e.unaryOp)) + (e.unaryOp == UnaryOp::Not ? " " : "") + operand(o[0]);
   case ExprKind::Binary: return operand(o[0]) + " " + spelling(e.binaryOp) + " " + operand(o[1]);
   case ExprKind::BoolOp: {
     std::string out;
@@ -180,7 +190,8 @@ std::string print(const Expr &e) {
   }
   case ExprKind::Compare: {
     std::string out = operand(o[0]);
-    for (size_t i = 0; i < e.cmpOps.size(); ++i) out += std::string(" ") + spelling(e.cmpOps[i]) + " " + operand(o[i + 1]);
+    for (size_t i = 0; i < e.cmpOps.size(); ++i)
+      out += std::string(" ") + spelling(e.cmpOps[i]) + " " + operand(o[i + 1]);
     return out;
   }
   case ExprKind::Call: {
@@ -192,7 +203,8 @@ std::string print(const Expr &e) {
   case ExprKind::Attribute: return operand(o[0]) + "." + std::string(e.name);
   case ExprKind::Subscript: {
     const Expr &i = *o[1];
-    return operand(o[0]) + "[" + (i.kind == ExprKind::Tuple && i.operands.size() > 1 ? join(i.operands) : print(i)) + "]";
+    return operand(o[0]) + "[" + (i.kind == ExprKind::Tuple && i.operands.size() > 1 ? join(i.operands) : print(i)) +
+           "]";
   }
   case ExprKind::Slice:
     return (o[0] ? print(*o[0]) : "") + ":" + (o[1] ? print(*o[1]) : "") + (o[2] ? ":" + print(*o[2]) : "");

@@ -38,7 +38,8 @@ uint32_t skipField(std::string_view s, uint32_t at, uint32_t end, unsigned depth
   for (uint32_t i = at + 1; i < end;) {
     char c = s[i];
     if (c == '\n' && outer.quote == 1 && spec) return end;
-    if (spec && c == outer.quoteChar && (outer.quote == 1 || s.substr(i, 3) == std::string(3, c))) return i; // the field is not closed
+    // the field is not closed
+    if (spec && c == outer.quoteChar && (outer.quote == 1 || s.substr(i, 3) == std::string(3, c))) return i;
     if (!spec) {
       StringPrefix p = stringPrefix(s, i, end);
       bool wordBefore = i > at + 1 && (std::isalnum(static_cast<unsigned char>(s[i - 1])) || s[i - 1] == '_');
@@ -129,7 +130,9 @@ constexpr std::pair<char, char> simpleEscapes[] = {{'n', '\n'}, {'t', '\t'}, {'r
 
 } // namespace
 
-uint32_t skipString(std::string_view s, uint32_t at, uint32_t end, bool &closed) { return skipNested(s, at, end, 0, closed); }
+uint32_t skipString(std::string_view s, uint32_t at, uint32_t end, bool &closed) {
+  return skipNested(s, at, end, 0, closed);
+}
 
 std::string decodePiece(const SourceFile &file, uint32_t begin, uint32_t end, bool raw, bool bytes, DiagEngine &diag) {
   std::string_view s = file.text();

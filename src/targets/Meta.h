@@ -1,9 +1,9 @@
 // What every target tells the runtime about a compiled kernel: arguments, and the places in the source that faults and
 // prints refer to. No LLVM here; the api layer serializes it into the cache.
 //
-// What is worth knowing but no mistake (an access that is not vectorized, a loop that is not pipelined) goes to the DiagEngine as a
-// message of severity Remark: a row in Diagnostics.def, then diag.report(diag::row, op.loc, ...). The api layer keeps remarks with the
-// kernel, in the cache too.
+// What is worth knowing but no mistake (an access that is not vectorized, a loop that is not pipelined) goes to the
+// DiagEngine as a message of severity Remark: a row in Diagnostics.def, then diag.report(diag::row, op.loc, ...). The
+// api layer keeps remarks with the kernel, in the cache too.
 #pragma once
 #include "ir/Type.h"
 #include "support/LaunchForms.h"
@@ -47,10 +47,11 @@ struct SharedTile {
   uint32_t line = 0, column = 0;
 };
 
-/// One tensor map (TMA descriptor) that the runtime encodes at launch and appends to the packed arguments; at most 16 (runtime/TensorMaps.h).
+/// One tensor map (TMA descriptor) that the runtime encodes at launch and appends to the packed arguments; at most 16
+/// (runtime/TensorMaps.h).
 ///
-/// Map i lies 64-byte aligned at mapsOffset + i * 128 of the argument block, mapsOffset being argBytes rounded up to 64; the
-/// record pointer comes after the last map. Dimensions are in the language's order, outermost first.
+/// Map i lies 64-byte aligned at mapsOffset + i * 128 of the argument block, mapsOffset being argBytes rounded up to
+/// 64; the record pointer comes after the last map. Dimensions are in the language's order, outermost first.
 struct TensorMap {
   /// A number that is known when the kernel is launched: the product of a constant and what is given of the others.
   struct Term {
@@ -62,10 +63,12 @@ struct TensorMap {
   };
   ir::Elem elem = ir::Elem::F32;
   bool isSigned = true;       // of integers: decides minimum and maximum
-  bool nanFill = false;       // what is out of range reads as NaN instead of 0; not for elements of 8 bits, which are bytes to the hardware
+  // what is out of range reads as NaN instead of 0; not for elements of 8 bits, which are bytes to the hardware
+  bool nanFill = false;
   bool roundTf32 = false;     // f32 is rounded to tf32 on the way
   uint8_t swizzle = 0;        // span in bytes: 0, 32, 64 or 128
-  uint8_t merged = 1;         // so many neighbours of the last dimension count as one element of 8 bytes: in the box, the extent and coordinates
+  // so many neighbours of the last dimension count as one element of 8 bytes: in the box, the extent and coordinates
+  uint8_t merged = 1;
   Term base;                  // must be an argument
   std::vector<Term> extents;  // as many as dimensions
   std::vector<Term> strides;  // in elements, all dimensions; the last one is the constant 1
@@ -87,7 +90,8 @@ struct KernelMeta {
   // GPUs and the simulator
   uint32_t threads = 0;      // per CTA
   uint32_t clusterCtas = 1;
-  bool splitsByGrid = false; // a loop whose iterations several CTAs may share, as many as the launch leaves idle: num_ctas says how many
+  // a loop whose iterations several CTAs may share, as many as the launch leaves idle: num_ctas says how many
+  bool splitsByGrid = false;
   LaunchForms forms;         // other code that launches may want
   uint8_t mostBlocks = 0;    // on a multiprocessor at once, however many fit; 0: any number
   uint64_t sharedBytes = 0;  // dynamic shared memory per CTA; more than the target's limit: the code is empty
@@ -105,7 +109,8 @@ struct CompileTimes {
 };
 
 struct Compiled {
-  std::vector<char> code; // a relocatable ELF object (external symbols: abi/CpuSymbols.def, SimSymbols.def), or PTX text with a final NUL
+  // a relocatable ELF object (external symbols: abi/CpuSymbols.def, SimSymbols.def), or PTX text with a final NUL
+  std::vector<char> code;
   KernelMeta meta;
   CompileTimes times;
   Work work;              // for the cost model

@@ -1,4 +1,5 @@
-// How a kernel is compiled: the one set of options, from the api to the last pass of a target. The passes of the GPU level see their part of it.
+// How a kernel is compiled: the one set of options, from the api to the last pass of a target. The passes of the GPU
+// level see their part of it.
 #pragma once
 #include "gpu/TargetInfo.h"
 #include "support/LaunchForms.h"
@@ -20,13 +21,15 @@ struct Options : gpu::Options {
   bool debugInfo = false;    // DWARF or PTX lines of the kernel; on CPUs scalars as variables
   bool checked = false;      // every access is checked; on the simulator all of them always are
   bool wide = false;         // some tensor may have bigTensorElements or more (passes/WidenOffsets.h)
-  bool verify = false;       // the module after every stage, and LLVM's before and after its optimizer; builds with assertions always do
+  // the module after every stage, and LLVM's before and after its optimizer; builds with assertions always do
+  bool verify = false;
   unsigned optLevel = 2;     // 0..3
   Depth depth = Depth::Code;
   LaunchFacts facts;         // of the launches that it is made for
   /// Asked between stages, on the thread that compiles; true ends the compilation without a message. May be empty.
   std::function<bool()> interrupted;
-  std::string reproducers;   // the folder for modules that a pass broke a rule with (ir/StageVerifier.h); "": they are not written
+  // the folder for modules that a pass broke a rule with (ir/StageVerifier.h); "": they are not written
+  std::string reproducers;
 };
 
 inline bool isInterrupted(const Options &o) { return o.interrupted && o.interrupted(); }

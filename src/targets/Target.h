@@ -2,8 +2,9 @@
 //
 //   ir::Module --prepare--> tile IR of the target --compile--> Compiled: code, and what the runtime must know of it
 //
-// A folder of src/targets that has a Register.cpp is a family; the build makes the table from the folders (CMakeLists.txt). Nobody outside of a folder names it or
-// includes what is in it (scripts/check_layers.py): the api and the tools ask this interface. Everything here is immutable and thread-safe.
+// A folder of src/targets that has a Register.cpp is a family; the build makes the table from the folders
+// (CMakeLists.txt). Nobody outside of a folder names it or includes what is in it (scripts/check_layers.py): the api
+// and the tools ask this interface. Everything here is immutable and thread-safe.
 #pragma once
 #include "ir/ExpandAsm.h"
 #include "ir/StageVerifier.h"
@@ -53,7 +54,8 @@ struct Family {
   std::vector<std::string> (*names)();         // all that parse() takes
   /// The processor that this process runs on; null function: the family is for other machines.
   TargetRef (*host)() = nullptr;
-  /// From the bytes that Target::saved() gave; null: they are damaged. Null function: nothing of this family is saved but by name.
+  /// From the bytes that Target::saved() gave; null: they are damaged. Null function: nothing of this family is saved
+  /// but by name.
   TargetRef (*restore)(std::string_view bytes) = nullptr;
   /// Of a GPU of its driver, by compute capability (90): the target whose code it runs, and what an assembler is told.
   struct GpuCode {
@@ -75,7 +77,8 @@ public:
   const Family &family;
 
   virtual Machine machine() const = 0;
-  /// Canonical text of everything that changes generated code: a part of cache keys. Targets are equal if their keys are.
+  /// Canonical text of everything that changes generated code: a part of cache keys. Targets are equal if their keys
+  /// are.
   virtual std::string key() const = 0;
   virtual Language language() const = 0;
   /// Who executes PTX that a kernel wrote as operations of the IR; nullopt: it stays text, for an assembler.
@@ -83,9 +86,11 @@ public:
 
   /// Does what this target is execute code that was made for `code`?
   virtual bool runs(const Target &code) const { return key() == code.key(); }
-  /// These instructions with the caches of `machine`, which runs them: what its launches are compiled for where they are held to fewer instructions than it has. Null: there is no such thing, or it does not run them.
+  /// These instructions with the caches of `machine`, which runs them: what its launches are compiled for where they
+  /// are held to fewer instructions than it has. Null: there is no such thing, or it does not run them.
   virtual TargetRef tunedFor(const Target &) const { return nullptr; }
-  /// What a machine must have to run its code, in the words of runtime/BundleMachine.h. `cubin`: for which GPU it was assembled, "" if it was not.
+  /// What a machine must have to run its code, in the words of runtime/BundleMachine.h. `cubin`: for which GPU it was
+  /// assembled, "" if it was not.
   virtual std::string needs(std::string_view cubin) const = 0;
   /// The richest target with a fixed meaning whose code runs wherever this one's does; "": it is one itself.
   virtual std::string portable() const { return {}; }
@@ -102,17 +107,21 @@ public:
   virtual const gpu::TargetInfo *gpuInfo() const { return nullptr; }
 
   virtual Refusal refuses(const Options &) const { return {}; }
-  /// The passes that all targets share (passes/Pipeline.h), and what this one changes in tile IR before and after them. False: reported.
+  /// The passes that all targets share (passes/Pipeline.h), and what this one changes in tile IR before and after them.
+  /// False: reported.
   virtual bool prepare(ir::Module &tile, const Options &options, const ir::StageVerifier &verifier) const;
-  /// Of prepared tile IR, for options that are not refused. Nullopt: reported to `diag`. More shared memory than sharedLimit(): the code is empty.
+  /// Of prepared tile IR, for options that are not refused. Nullopt: reported to `diag`. More shared memory than
+  /// sharedLimit(): the code is empty.
   virtual std::optional<Compiled> compile(const ir::Module &tile, const Options &options, DiagEngine &diag) const = 0;
   /// Is the code PTX, which is text for an assembler, and not an object?
   virtual bool makesPtx() const { return false; }
 
   /// What can be printed after tile IR, in order.
   virtual std::span<const char *const> stages() const = 0;
-  /// The text or bytes of one of stages(). `lastPass`: for "gpu", the pass to stop after; "": all of them. Nullopt: reported to `diag`.
-  virtual std::optional<std::string> emit(const ir::Module &tile, const Options &options, std::string_view stage, std::string_view lastPass, DiagEngine &diag) const = 0;
+  /// The text or bytes of one of stages(). `lastPass`: for "gpu", the pass to stop after; "": all of them. Nullopt:
+  /// reported to `diag`.
+  virtual std::optional<std::string> emit(const ir::Module &tile, const Options &options, std::string_view stage,
+                                          std::string_view lastPass, DiagEngine &diag) const = 0;
 };
 
 } // namespace tegula::targets

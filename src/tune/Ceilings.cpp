@@ -6,14 +6,18 @@
 namespace tegula::tune {
 
 namespace {
-// Sources. Multiprocessors, clocks, memory and tensor rates: NVIDIA's data sheets and architecture papers (A100 Tensor Core GPU Architecture, 2020, table 5;
-// GA102 whitepaper, 2021, table 2; Ada whitepaper, 2023, appendix A; H100 Tensor Core GPU Architecture, 2022, table 3; H200 data sheet, 2023). Rates per
-// multiprocessor and clock: CUDA C++ programming guide, table of arithmetic throughput; limits of a multiprocessor: its table of technical specifications. L2:
-// bytes a clock from the papers (5120 on GA100, and taken to be that on GH100), less a tenth; of GA102 and AD102 estimates.
+// Sources. Multiprocessors, clocks, memory and tensor rates: NVIDIA's data sheets and architecture papers (A100 Tensor
+// Core GPU Architecture, 2020, table 5;
+// GA102 whitepaper, 2021, table 2; Ada whitepaper, 2023, appendix A; H100 Tensor Core GPU Architecture, 2022, table 3;
+// H200 data sheet, 2023). Rates per multiprocessor and clock: CUDA C++ programming guide, table of arithmetic
+// throughput; limits of a multiprocessor: its table of technical specifications. L2:
+// bytes a clock from the papers (5120 on GA100, and taken to be that on GH100), less a tenth; of GA102 and AD102
+// estimates.
 constexpr uint32_t K = 1024;
 constexpr uint64_t M = uint64_t(1) << 20;
 constexpr GpuCeilings rows[] = {
-    // name, capability, cores, GHz, memory, L2 GB/s, L2 bytes, threads, blocks, registers, shared, mma16, mma8, tf32, fp32, fp64, special, int32
+    // name, capability, cores, GHz, memory, L2 GB/s, L2 bytes, threads, blocks, registers, shared, mma16, mma8, tf32,
+    // fp32, fp64, special, int32
     {"A100", 80, 108, 1.41, 2039, 6500, 40 * M, 2048, 32, 64 * K, 164 * K, 1024, 2048, 512, 64, 32, 16, 64},
     {"A10", 86, 72, 1.70, 600, 1800, 6 * M, 1536, 16, 64 * K, 100 * K, 512, 1024, 256, 128, 2, 16, 64},
     {"L40S", 89, 142, 2.52, 864, 3500, 96 * M, 1536, 24, 64 * K, 100 * K, 512, 1024, 256, 128, 2, 16, 64},

@@ -19,7 +19,8 @@ Status Clock::open() {
   if (p.kind == DeviceProperties::Kind::Cuda) {
     // Twice the cache: what is written last is not all of what was there before.
     flushBytes_ = 2 * p.l2Bytes;
-    if (Status s = device_.allocate(flushBytes_, &flush_); !s) flush_ = nullptr, flushBytes_ = 0; // timed with a warm cache then
+    // timed with a warm cache then
+    if (Status s = device_.allocate(flushBytes_, &flush_); !s) flush_ = nullptr, flushBytes_ = 0;
   }
   Status status;
   watch_ = device_.stopwatch(2 * batch, status);
@@ -70,10 +71,12 @@ Status Clock::record(const Step &before, const Step &run, unsigned count) {
   };
   if (Status s = recorder_->record(0, row(true), all); !s) return s;
   if (Status s = recorder_->record(1, row(false), others); !s) return s;
-  return all > others ? Status::ok() : Status::error(TEGULA_UNSUPPORTED, "nothing was launched on the stream that is recorded");
+  return all > others ? Status::ok()
+                      : Status::error(TEGULA_UNSUPPORTED, "nothing was launched on the stream that is recorded");
 }
 
-/// The graphs so often, all queued before the first is waited for: behind the first, which does not count, the device does not wait for the host.
+/// The graphs so often, all queued before the first is waited for: after the first, which does not count, the device
+/// does not wait for the host.
 Status Clock::timeGraphs(unsigned launches, unsigned runs) {
   void *own = recorder_->stream();
   for (unsigned i = 0; i < launches; ++i) {
@@ -105,7 +108,8 @@ Status Clock::timeRows(const Step &before, const Step &run, Rows &rows, Status &
   if (Status s = timeGraphs(1 + rows.runs, 1); !s) return s;
   double fastest = *std::min_element(times_.begin(), times_.end());
   if (rows.hopelessNs > 0 && fastest > rows.hopelessNs) return Status::ok();
-  auto each = static_cast<unsigned>(std::clamp(rows.ns / rows.rows / std::max(fastest, 1.0), 1.0, double(rows.mostRuns)));
+  auto each =
+      static_cast<unsigned>(std::clamp(rows.ns / rows.rows / std::max(fastest, 1.0), 1.0, double(rows.mostRuns)));
   if (each > 1)
     if (recorded = record(before, run, each); !recorded) return Status::ok();
   rows.runs = rows.rows * each;
@@ -116,7 +120,8 @@ Status Clock::graphTimes(const Step &work, double ns, unsigned rows, std::vector
   if (Status s = open(); !s) return s;
   Rows r{ns, std::min(rows, 20u), 1000};
   Status recorded;
-  if (Status s = timeRows([](void *) { return Status::ok(); }, work, r, recorded); !s || !recorded) return s ? recorded : s;
+  if (Status s = timeRows([](void *) { return Status::ok(); }, work, r, recorded); !s || !recorded)
+    return s ? recorded : s;
   return out = times_, Status::ok();
 }
 
@@ -139,7 +144,8 @@ Status Clock::measure(const Step &before, const Step &run, const Effort &effort,
   if (effort.hopelessNs <= 0 || fastest <= effort.hopelessNs) {
     double wanted = std::clamp(effort.ns / std::max(fastest, 1.0), double(effort.minRuns), double(effort.maxRuns));
     for (auto more = static_cast<unsigned>(wanted); times_.size() < more;)
-      if (Status s = runBatch(before, run, std::min<unsigned>(batch, more - static_cast<unsigned>(times_.size()))); !s) return s;
+      if (Status s = runBatch(before, run, std::min<unsigned>(batch, more - static_cast<unsigned>(times_.size()))); !s)
+        return s;
   }
   return summarize(static_cast<uint32_t>(times_.size()), out), Status::ok();
 }

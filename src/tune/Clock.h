@@ -1,10 +1,12 @@
 // How long one launch takes on a device.
 //
-// On a GPU a run lies between two events of its stream, many runs are queued before the first is waited for, and the L2 cache is flushed in
-// front of each, as a kernel in a program finds it. On the CPU and the simulator the steady clock is read around the call.
+// On a GPU a run lies between two events of its stream, many runs are queued before the first is waited for, and the L2
+// cache is flushed in front of each, as a kernel in a program finds it. On the CPU and the simulator the steady clock
+// is read around the call.
 //
-// In CUDA graphs, if asked for: rows of runs are recorded on a stream of the clock's own, and each row lies between two events. What a launch costs the host and the
-// pause between two of them is not in the time, and the caches are warm. What comes in front of each run is recorded, too, and once more alone: its time is taken off.
+// In CUDA graphs, if asked for: rows of runs are recorded on a stream of the clock's own, and each row lies between two
+// events. What a launch costs the host and the pause between two of them is not in the time, and the caches are warm.
+// What comes before each run is recorded, too, and once more alone: its time is taken off.
 #pragma once
 #include "runtime/Device.h"
 #include <functional>
@@ -27,17 +29,19 @@ struct Effort {
 /// The clock of one device and stream; used by one thread.
 class Clock {
 public:
-  Clock(runtime::Device &device, void *stream, bool inGraphs = false) : device_(device), stream_(stream), inGraphs_(inGraphs) {}
+  Clock(runtime::Device &device, void *stream, bool inGraphs = false)
+      : device_(device), stream_(stream), inGraphs_(inGraphs) {}
   ~Clock();
   Clock(const Clock &) = delete;
 
   /// Queues something on that stream: the clock's, or the one whose work is recorded.
   using Step = std::function<runtime::Status(void *stream)>;
-  /// Times `run`, which makes one launch. `before` comes in front of each and is not timed. The first error ends it.
+  /// Times `run`, which makes one launch. `before` comes before each and is not timed. The first error ends it.
   runtime::Status measure(const Step &before, const Step &run, const Effort &effort, Timing &out);
   /// Nanoseconds of one run of `work` in each of `rows` rows (1 to 20) in CUDA graphs, which take about `ns` together.
   runtime::Status graphTimes(const Step &work, double ns, unsigned rows, std::vector<double> &out);
-  /// Are runs timed in CUDA graphs? What cannot be recorded is timed launch by launch, and so is all that follows; times before and after that do not compare.
+  /// Are runs timed in CUDA graphs? What cannot be recorded is timed launch by launch, and so is all that follows;
+  /// times before and after that do not compare.
   bool inGraphs() const { return inGraphs_; }
   /// Why not, where graphs were asked for; "" otherwise.
   const std::string &whyNoGraphs() const { return whyNoGraphs_; }

@@ -1,5 +1,6 @@
-// isClose of Memory.h. What configurations leave may be hundreds of megabytes, compared once for each of them: elements are widened to fp32 block by block, in
-// loops that compilers turn into vectors, and only a block in which something is apart is looked at one by one.
+// isClose of Memory.h. What configurations leave may be hundreds of megabytes, compared once for each of them: elements
+// are widened to fp32 block by block, in loops that compilers turn into vectors, and only a block in which something is
+// apart is looked at one by one.
 #include "runtime/Dtype.h"
 #include "tune/Memory.h"
 #include <algorithm>
@@ -49,9 +50,11 @@ struct Half {
     std::array<uint16_t, block> raw;
     std::memcpy(raw.data(), from, n * 2);
     for (size_t i = 0; i < n; ++i) {
-      // The exponent in the place of fp32's, then its bias, which also makes subnormal numbers right; infinities and NaNs have the largest exponent.
+      // The exponent in the place of fp32's, then its bias, which also makes subnormal numbers right; infinities and
+      // NaNs have the largest exponent.
       uint32_t magnitude = uint32_t(raw[i] & 0x7fff) << 13, sign = uint32_t(raw[i] & 0x8000) << 16;
-      uint32_t finite = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f), special = magnitude | 0x7f800000;
+      uint32_t finite = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f),
+               special = magnitude | 0x7f800000;
       to[i] = std::bit_cast<float>(((raw[i] & 0x7c00) == 0x7c00 ? special : finite) | sign);
     }
   }
@@ -72,16 +75,19 @@ struct Tiny {
 template <typename T> bool isSame(T u, T v, double tolerance, double largest) {
   if (u == v || (std::isnan(u) && std::isnan(v))) return true;
   if (!std::isfinite(u) || !std::isfinite(v)) return false;
-  return std::fabs(double(u) - double(v)) <= tolerance * (std::max(std::fabs(double(u)), std::fabs(double(v))) + largest);
+  return std::fabs(double(u) - double(v)) <=
+         tolerance * (std::max(std::fabs(double(u)), std::fabs(double(v))) + largest);
 }
 
-template <typename Reader> bool areClose(const Reader &reader, const char *a, const char *b, uint64_t bytes, double tolerance) {
+template <typename Reader>
+bool areClose(const Reader &reader, const char *a, const char *b, uint64_t bytes, double tolerance) {
   using T = typename Reader::Value;
   const size_t count = bytes / Reader::bytes;
   std::array<T, block> x, y;
   // Of numbers that are not negative the bits are ordered as they are; integers are compared in vectors.
   using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-  constexpr Bits magnitude = std::numeric_limits<Bits>::max(), special = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+  constexpr Bits magnitude = std::numeric_limits<Bits>::max(),
+                 special = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
   Bits largestBits = 0;
   for (const char *p : {a, b})
     for (size_t at = 0; at < count; at += block) {

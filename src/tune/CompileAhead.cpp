@@ -61,13 +61,16 @@ static bool startThread(const std::shared_ptr<Work> &work) {
 
 static Compiled tooLate(double timeoutNs) {
   Compiled c;
-  c.status = runtime::Status::error(TEGULA_OUT_OF_RESOURCES, "took more than " + std::to_string(static_cast<int64_t>(timeoutNs / 1e9)) + " s to compile");
+  c.status = runtime::Status::error(TEGULA_OUT_OF_RESOURCES, "took more than " +
+                                                                 std::to_string(static_cast<int64_t>(timeoutNs / 1e9)) +
+                                                                 " s to compile");
   c.skip = true;
   return c;
 }
 
 /// On the threads of an executor, which end when all is compiled.
-static std::vector<Compiled> compileElsewhere(Subject &subject, const std::vector<size_t> &wanted, unsigned threads, double timeoutNs, const runtime::ThreadPool::Executor &executor) {
+static std::vector<Compiled> compileElsewhere(Subject &subject, const std::vector<size_t> &wanted, unsigned threads,
+                                              double timeoutNs, const runtime::ThreadPool::Executor &executor) {
   std::vector<Compiled> out(subject.count());
   executor.share(wanted.size(), threads, [&](size_t at) {
     auto begun = SteadyClock::now();
@@ -78,8 +81,8 @@ static std::vector<Compiled> compileElsewhere(Subject &subject, const std::vecto
   return out;
 }
 
-std::vector<Compiled> compileAhead(const std::shared_ptr<Subject> &subject, const std::vector<size_t> &wanted, unsigned threads, double timeoutNs,
-                                   const runtime::ThreadPool::Executor &executor) {
+std::vector<Compiled> compileAhead(const std::shared_ptr<Subject> &subject, const std::vector<size_t> &wanted,
+                                   unsigned threads, double timeoutNs, const runtime::ThreadPool::Executor &executor) {
   std::vector<Compiled> out(subject->count());
   if (wanted.size() < 2 || !threads) { // of one there is nothing else to choose, however long it takes
     for (size_t i : wanted) out[i] = subject->compile(i);

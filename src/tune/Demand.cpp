@@ -62,7 +62,9 @@ private:
   }
 
   /// So many evaluations of all expressions take about a millisecond.
-  double budget(double wanted) const { return std::clamp(2e6 / static_cast<double>(work_.exprs.size() + 1), 8.0, wanted); }
+  double budget(double wanted) const {
+    return std::clamp(2e6 / static_cast<double>(work_.exprs.size() + 1), 8.0, wanted);
+  }
 
   /// Programs from the whole grid: how often scopes run, and how accesses lie.
   void spread() {
@@ -72,7 +74,8 @@ private:
     std::vector<double> weight;
     for (double i = 0; i < n; ++i) {
       // Not a multiple of anything, so that no row or column of the grid is preferred.
-      WorkPoint p = point(n < d_.programs ? std::floor(std::fmod((i + 0.5) * 0.6180339887498949, 1.0) * d_.programs) : i);
+      WorkPoint p =
+          point(n < d_.programs ? std::floor(std::fmod((i + 0.5) * 0.6180339887498949, 1.0) * d_.programs) : i);
       values_.evaluate(p);
       double sum = 0;
       for (size_t s = 0; s < work_.scopes.size(); ++s) {
@@ -98,8 +101,10 @@ private:
     std::vector<double> c(work_.scopes.size(), 1);
     for (size_t s = 0; s < c.size(); ++s)
       for (double e : work_.scopes[s].elements) c[s] += e;
-    for (const WorkAccess &a : work_.accesses) c[static_cast<size_t>(a.scope)] += static_cast<double>(a.elements()) * a.elementBytes;
-    for (const WorkDot &d : work_.dots) c[static_cast<size_t>(d.scope)] += static_cast<double>(d.m * d.n) * static_cast<double>(d.k) / 64;
+    for (const WorkAccess &a : work_.accesses)
+      c[static_cast<size_t>(a.scope)] += static_cast<double>(a.elements()) * a.elementBytes;
+    for (const WorkDot &d : work_.dots)
+      c[static_cast<size_t>(d.scope)] += static_cast<double>(d.m * d.n) * static_cast<double>(d.k) / 64;
     return c;
   }
 
@@ -140,12 +145,15 @@ private:
     for (size_t d = 0; d < a.shape.size(); ++d) {
       if (a.shape[d] == 1) continue;
       c.assign(a.shape.size(), 0);
-      // A quarter of the way is far enough to see the stride and near enough not to wrap around (rows modulo an extent).
+      // A quarter of the way is far enough to see the stride and near enough not to wrap around (rows modulo an
+      // extent).
       int64_t steps = std::max<int64_t>(a.shape[d] / 4, 1);
       c[d] = steps;
       values_.at(p, c);
       bool has = isKnown && values_.isKnown(a.offset);
-      double stride = has ? std::abs(static_cast<double>(values_[a.offset]) - static_cast<double>(base)) / static_cast<double>(steps) : -1;
+      double stride = has ? std::abs(static_cast<double>(values_[a.offset]) - static_cast<double>(base)) /
+                                static_cast<double>(steps)
+                          : -1;
       runs.push_back({stride, a.shape[d]});
     }
     // What is unknown lies anywhere.
@@ -188,7 +196,7 @@ private:
     std::vector<Seen> seen(info_.args.size() + 1);
     double all = 0, fresh = 0, updates = 0, addresses = 0;
     const bool hasCaches = machine_.l2Bytes > 0;
-    std::vector<double> freshAt; // bytes that are new after so many programs
+    std::vector<double> freshAt; // bytes that are new after that many programs
     std::vector<int64_t> atLast(work_.accesses.size(), INT64_MAX); // where loops end
     const bool hasLoops = work_.scopes.size() > 1;                 // or branches; without them there is one moment
     for (double i = 0; i < many; ++i) {
@@ -278,9 +286,10 @@ private:
   }
 
   void scopes() {
-    static constexpr double Demand::*kinds[] = {&Demand::integer, &Demand::wide, &Demand::index, &Demand::single, &Demand::half,
-                                                &Demand::twice, &Demand::divide, &Demand::intDivide, &Demand::special, &Demand::convert,
-                                                &Demand::scalar, &Demand::exchange, &Demand::reduce, &Demand::carried};
+    static constexpr double Demand::*kinds[] = {&Demand::integer, &Demand::wide, &Demand::index, &Demand::single,
+                                                &Demand::half, &Demand::twice, &Demand::divide, &Demand::intDivide,
+                                                &Demand::special, &Demand::convert, &Demand::scalar, &Demand::exchange,
+                                                &Demand::reduce, &Demand::carried};
     static_assert(std::size(kinds) == workKinds);
     const std::vector<double> vector = vectors();
     for (size_t s = 0; s < work_.scopes.size(); ++s) {
@@ -294,7 +303,8 @@ private:
       if (scope.kind == WorkScope::Kind::Loop) d_.trips = std::max(d_.trips, executions_[s]);
     }
     for (const WorkAccess &a : work_.accesses)
-      if (a.kind != WorkAccess::Kind::Load && a.shape.size() > 1 && work_.scopes[static_cast<size_t>(a.scope)][WorkKind::Exchange] > 0)
+      if (a.kind != WorkAccess::Kind::Load && a.shape.size() > 1 &&
+          work_.scopes[static_cast<size_t>(a.scope)][WorkKind::Exchange] > 0)
         d_.exchangeRow = std::max(d_.exchangeRow, static_cast<double>(a.shape.back()));
   }
 
@@ -302,7 +312,8 @@ private:
     for (size_t k = 0; k < work_.accesses.size(); ++k) {
       const WorkAccess &a = work_.accesses[k];
       const Touch &t = touches_[k];
-      double n = executions_[static_cast<size_t>(a.scope)], elements = static_cast<double>(a.elements()) * t.active * n, bytes = n * t.bytes;
+      double n = executions_[static_cast<size_t>(a.scope)], elements = static_cast<double>(a.elements()) * t.active * n,
+             bytes = n * t.bytes;
       (a.kind == WorkAccess::Kind::Load ? d_.loadBytes : d_.storeBytes) += bytes;
       if (a.kind == WorkAccess::Kind::Atomic) d_.atomics += elements;
       d_.swept += n * static_cast<double>(a.elements());
@@ -326,23 +337,31 @@ private:
   void dots() {
     double most = 0;
     for (const WorkDot &dot : work_.dots) {
-      double n = executions_[static_cast<size_t>(dot.scope)] * static_cast<double>(dot.batch), size = static_cast<double>(dot.m * dot.n) * static_cast<double>(dot.k);
+      double n = executions_[static_cast<size_t>(dot.scope)] * static_cast<double>(dot.batch),
+             size = static_cast<double>(dot.m * dot.n) * static_cast<double>(dot.k);
       double fmas = n * size * dot.products;
-      (dot.bits == 64 ? d_.fma64 : dot.bits > 19 ? d_.fma32 : dot.bits == 19 ? d_.fmaTf32 : dot.bits == 16 ? d_.fma16 : d_.fma8) += fmas;
+      (dot.bits == 64   ? d_.fma64
+       : dot.bits > 19  ? d_.fma32
+       : dot.bits == 19 ? d_.fmaTf32
+       : dot.bits == 16 ? d_.fma16
+                        : d_.fma8) += fmas;
       d_.dots += n;
       if (dot.waitsFor >= 0) d_.dotChain += n;
       double bytes = dot.bits > 16 ? dot.bits == 64 ? 8 : 4 : dot.bits / 8.0;
       d_.operandBytes += n * bytes * static_cast<double>((dot.m + dot.n) * dot.k);
-      d_.registerBytes += n * bytes * static_cast<double>((dot.loadsA ? 0 : dot.m) * dot.k + (dot.loadsB ? 0 : dot.n) * dot.k);
+      d_.registerBytes +=
+          n * bytes * static_cast<double>((dot.loadsA ? 0 : dot.m) * dot.k + (dot.loadsB ? 0 : dot.n) * dot.k);
       d_.resultBytes += n * (dot.bits == 64 ? 8 : 4) * static_cast<double>(dot.m * dot.n);
       if (size > most) {
         most = size;
-        d_.dotM = static_cast<double>(dot.m), d_.dotN = static_cast<double>(dot.n), d_.dotK = static_cast<double>(dot.k);
+        d_.dotM = static_cast<double>(dot.m), d_.dotN = static_cast<double>(dot.n),
+        d_.dotK = static_cast<double>(dot.k);
       }
     }
   }
 
-  /// Loads of loops with dots go ahead, by as many iterations as were asked for and the shared memory holds; all others are waited for.
+  /// Loads of loops with dots go ahead, by as many iterations as were asked for and the shared memory holds; all others
+  /// are waited for.
   void pipelines() {
     double most = 0, shared = std::max(info_.gpu.use.sharedBytes, info_.gpu.sharedBytes), waited = 0;
     std::vector<double> loaded(work_.scopes.size());
@@ -371,7 +390,8 @@ private:
       if (n * bytes <= most) continue;
       // One part of the ring is being multiplied.
       double asked = scope.stages ? scope.stages - 1.0 : 8;
-      most = n * bytes, d_.depth = std::clamp(std::floor(shared / bytes + 0.01) - 1, 0.0, std::min(asked, 8.0)), d_.iterationBytes = bytes;
+      most = n * bytes, d_.depth = std::clamp(std::floor(shared / bytes + 0.01) - 1, 0.0, std::min(asked, 8.0)),
+      d_.iterationBytes = bytes;
     }
     d_.burst = d_.rounds > 0 ? waited / d_.rounds : 0;
   }
@@ -381,7 +401,8 @@ private:
     double threads = info_.gpu.threads;
     if (threads <= 0) return 1;
     constexpr double most = 255, others = 20, fewest = 8;
-    double held = std::max(scope[WorkKind::Carried], 0.0) / threads, free = (use_.registers ? use_.registers : most) - others - held;
+    double held = std::max(scope[WorkKind::Carried], 0.0) / threads,
+           free = (use_.registers ? use_.registers : most) - others - held;
     return std::max(1.0, bytes / 4 / threads / std::max(free, fewest));
   }
 
@@ -400,7 +421,8 @@ private:
 
 std::span<const DemandField> demandFields() { return fields; }
 
-Demand demandOf(const runtime::KernelInfo &info, const runtime::GpuUse &use, const Launch &launch, const Machine &machine) {
+Demand demandOf(const runtime::KernelInfo &info, const runtime::GpuUse &use, const Launch &launch,
+                const Machine &machine) {
   Demand d = Evaluation(info, use, launch, machine).run();
   d.threads = info.gpu.threads;
   d.ctas = info.gpu.clusterCtas;

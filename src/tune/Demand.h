@@ -1,8 +1,10 @@
-// From what a kernel's program does (support/Work.h) to what one launch of it demands of a device: plain numbers, for a grid, arguments and the programs that
-// run side by side. All that is symbolic ends here; Model.h makes a time of the numbers.
+// From what a kernel's program does (support/Work.h) to what one launch of it demands of a device: plain numbers, for a
+// grid, arguments and the programs that run side by side. All that is symbolic ends here; Model.h makes a time of the
+// numbers.
 //
-// Programs that run at the same time share what they load: of some hundred programs that start one after the other, the tiles that they access are compared by
-// address, so that the order in which a kernel walks over its tiles, whatever arithmetic makes it, counts as what it is.
+// Programs that run at the same time share what they load: of some hundred programs that start one after the other, the
+// tiles that they access are compared by address, so that the order in which a kernel walks over its tiles, whatever
+// arithmetic makes it, counts as what it is.
 #pragma once
 #include "runtime/Kernel.h"
 #include <string>
@@ -38,6 +40,7 @@ struct Machine {
 };
 
 /// Of `info` work, args, gpu and scratchBytes count; `use`: registers and the like, as far as known.
-Demand demandOf(const runtime::KernelInfo &info, const runtime::GpuUse &use, const Launch &launch, const Machine &machine);
+Demand demandOf(const runtime::KernelInfo &info, const runtime::GpuUse &use, const Launch &launch,
+                const Machine &machine);
 
 } // namespace tegula::tune

@@ -17,7 +17,8 @@
 namespace tegula::tune {
 
 static Status ioError(const char *what, int error) {
-  return Status::error(error == ENOENT ? TEGULA_NOT_FOUND : TEGULA_IO_ERROR, std::string(what) + ": " + std::strerror(error));
+  return Status::error(error == ENOENT ? TEGULA_NOT_FOUND : TEGULA_IO_ERROR,
+                       std::string(what) + ": " + std::strerror(error));
 }
 
 /// Why a file is not read; null: it may be.
@@ -31,7 +32,8 @@ static const char *refusalOf(const struct stat &s, Trust trust) {
 
 Status readFileAt(int directory, const std::string &name, Trust trust, Results &out) {
   out = {};
-  // Whoever may not exchange the file in our own directory may not make it a link either; elsewhere links are the user's business.
+  // Whoever may not exchange the file in our own directory may not make it a link either; elsewhere links are the
+  // user's business.
   int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (trust == Trust::Own ? O_NOFOLLOW : 0);
   int fd = openat(directory, name.c_str(), flags);
   if (fd < 0 && errno == ELOOP) return Status::error(TEGULA_INVALID_ARGUMENT, "is a link");
@@ -41,7 +43,8 @@ Status readFileAt(int directory, const std::string &name, Trust trust, Results &
   Status status = Status::ok();
   if (fstat(fd, &s) != 0) status = ioError("cannot be read", errno);
   else if (const char *why = refusalOf(s, trust)) status = Status::error(TEGULA_INVALID_ARGUMENT, why);
-  else if (s.st_size > static_cast<off_t>(fileLimit)) status = Status::error(TEGULA_INVALID_ARGUMENT, "is larger than 64 MiB");
+  else if (s.st_size > static_cast<off_t>(fileLimit))
+    status = Status::error(TEGULA_INVALID_ARGUMENT, "is larger than 64 MiB");
   else {
     text.resize(s.st_size);
     if (!runtime::readAll(fd, text.data(), text.size())) status = ioError("cannot be read", errno ? errno : EIO);
@@ -50,13 +53,15 @@ Status readFileAt(int directory, const std::string &name, Trust trust, Results &
   return status ? parse(text, out) : status;
 }
 
-Status replaceFileAt(int directory, const std::string &name, const Results &results, unsigned mode, struct stat *written) {
+Status replaceFileAt(int directory, const std::string &name, const Results &results, unsigned mode,
+                     struct stat *written) {
   static std::atomic<uint64_t> number{0};
   std::string text = format(results);
   if (text.size() > fileLimit) return Status::error(TEGULA_IO_ERROR, "would be larger than 64 MiB");
   // Beside the file, in the directory that is renamed in.
   size_t slash = name.rfind('/');
-  std::string temporary = (slash == std::string::npos ? "" : name.substr(0, slash + 1)) + runtime::temporaryName(number.fetch_add(1));
+  std::string temporary =
+      (slash == std::string::npos ? "" : name.substr(0, slash + 1)) + runtime::temporaryName(number.fetch_add(1));
   struct stat old {};
   bool keepsMode = fstatat(directory, name.c_str(), &old, 0) == 0;
   int fd = openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
@@ -76,7 +81,9 @@ FileLock::FileLock(int fd) : fd_(fd) {
   using namespace std::chrono;
   auto deadline = steady_clock::now() + seconds(10);
   for (auto pause = microseconds(200);; pause = std::min(pause * 2, microseconds(20000))) {
-    if (flock(fd_, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR) || steady_clock::now() > deadline) return;
+    if (flock(fd_, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR) ||
+        steady_clock::now() > deadline)
+      return;
     std::this_thread::sleep_for(pause);
   }
 }

@@ -1,5 +1,5 @@
-// Leases: a locked file for each entry that is being measured. The kernel of the system releases the lock when its holder dies; what the file
-// holds then is the configuration that was running.
+// Leases: a locked file for each entry that is being measured. The kernel of the system releases the lock when its
+// holder dies; what the file holds then is the configuration that was running.
 #include "support/Gate.h"
 #include "support/Hash.h"
 #include "tune/StoreImpl.h"
@@ -30,7 +30,8 @@ static bool decodeMark(std::string_view text, std::string &config, std::string &
   size_t sizes[2] = {};
   for (size_t i = 0; i < 2; ++i) {
     size_t digits = 0;
-    for (; digits < text.size() && digits < 7 && text[digits] >= '0' && text[digits] <= '9'; ++digits) sizes[i] = sizes[i] * 10 + (text[digits] - '0');
+    for (; digits < text.size() && digits < 7 && text[digits] >= '0' && text[digits] <= '9'; ++digits)
+      sizes[i] = sizes[i] * 10 + (text[digits] - '0');
     if (digits == 0 || digits >= text.size() || text[digits] != (i == 0 ? ' ' : '\n')) return false;
     text.remove_prefix(digits + 1);
   }
@@ -83,7 +84,8 @@ void Lease::release() {
 
 /// The lease's file, locked; -1: somebody else has it (`isHeld`), or it cannot be made.
 static int openLocked(int directory, const std::string &name, bool &exclusive, bool &isHeld) {
-  // A holder removes the file when it goes. Who waited for that file then has the lock of one without a name, and begins again.
+  // A holder removes the file when it goes. Who waited for that file then has the lock of one without a name, and
+  // begins again.
   for (int attempt = 0; attempt < 100; ++attempt) {
     int fd = openat(directory, name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return -1;
@@ -115,7 +117,9 @@ void Store::Impl::recordDeath(int fd, const KernelKey &kernel, const EntryKey &k
     entry.configs.emplace(config, Record::bad(State::Faulted, "died", reason, now()));
     status = record(kernel, key, entry);
     // The record says the rest to whoever looks it up.
-    if (!status) warn(config, "configuration (" + config + ") of `" + kernel.name + "`: " + reason + "; that cannot be kept: " + status.text);
+    if (!status)
+      warn(config, "configuration (" + config + ") of `" + kernel.name + "`: " + reason +
+                       "; that cannot be kept: " + status.text);
   }
   (void)!ftruncate(fd, 0);
 }
@@ -135,7 +139,8 @@ std::optional<Lease> Store::tryLease(const KernelKey &kernel, const EntryKey &ke
   return Lease(fcntl(impl_->directory, F_DUPFD_CLOEXEC, 0), fd, std::move(name), exclusive);
 }
 
-Waited Store::waitForResult(const KernelKey &kernel, const EntryKey &key, const std::function<bool(const Found &)> &enough,
+Waited Store::waitForResult(const KernelKey &kernel, const EntryKey &key,
+                            const std::function<bool(const Found &)> &enough,
                             std::chrono::steady_clock::time_point deadline, const std::function<bool()> &stop) {
   using namespace std::chrono;
   for (auto pause = microseconds(500);; pause = std::min(pause * 2, microseconds(50000))) {

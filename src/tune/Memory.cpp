@@ -35,7 +35,8 @@ Status Memory::add(const std::vector<Buffer> &buffers) {
   for (const Buffer &b : buffers) {
     tolerance_ = std::max(tolerance_, toleranceOf(b.dtype));
     if (b.read) reads_.push_back(rangeOf(b));
-    bool have = std::any_of(written_.begin(), written_.end(), [&](const Buffer &w) { return w.name == b.name && w.address == b.address; });
+    bool have = std::any_of(written_.begin(), written_.end(),
+                            [&](const Buffer &w) { return w.name == b.name && w.address == b.address; });
     if (b.written && !have) written_.push_back(b);
   }
   uint64_t total = 0;
@@ -43,7 +44,8 @@ Status Memory::add(const std::vector<Buffer> &buffers) {
   if (total > compareLimit_) compares_ = false;
   for (size_t i = 0; i < written_.size(); ++i) {
     const Buffer &w = written_[i];
-    auto saved = std::find_if(saved_.begin(), saved_.end(), [&](const Saved &s) { return s.buffer.name == w.name && s.buffer.address == w.address; });
+    auto saved = std::find_if(saved_.begin(), saved_.end(),
+                              [&](const Saved &s) { return s.buffer.name == w.name && s.buffer.address == w.address; });
     bool reads = isRead(w);
     if (saved != saved_.end()) saved->again = reads;
     else if (reads || (compares_ && i >= known))
@@ -69,19 +71,22 @@ Status Memory::save(const Buffer &b) {
 Status Memory::restore(void *stream) {
   for (const Saved &s : saved_)
     if (s.again)
-      if (Status r = device_.copyWithin(s.buffer.address, s.copy, static_cast<uint64_t>(s.buffer.bytes), stream); !r) return r;
+      if (Status r = device_.copyWithin(s.buffer.address, s.copy, static_cast<uint64_t>(s.buffer.bytes), stream); !r)
+        return r;
   return Status::ok();
 }
 
 Status Memory::restoreAll() {
   for (const Saved &s : saved_)
-    if (Status r = device_.copyWithin(s.buffer.address, s.copy, static_cast<uint64_t>(s.buffer.bytes), stream_); !r) return r;
+    if (Status r = device_.copyWithin(s.buffer.address, s.copy, static_cast<uint64_t>(s.buffer.bytes), stream_); !r)
+      return r;
   return Status::ok();
 }
 
 Status Memory::note(size_t who) {
   if (!compares_) return Status::ok();
-  Results now = std::move(spare_); // memory that was touched before: fresh pages of large results take longer than comparing them
+  // memory that was touched before: fresh pages of large results take longer than comparing them
+  Results now = std::move(spare_);
   now.resize(saved_.size());
   for (size_t i = 0; i < saved_.size(); ++i) {
     if (Status r = take(saved_[i].buffer, now[i]); !r) {
@@ -105,7 +110,8 @@ Status Memory::note(size_t who) {
 
 Status Memory::take(const Buffer &b, Left &to) {
   const auto bytes = static_cast<uint64_t>(b.bytes);
-  if (there_ && bytes >= leastThere_ && !to.there && bytes <= left_ && device_.allocate(bytes, &to.there)) left_ -= bytes;
+  if (there_ && bytes >= leastThere_ && !to.there && bytes <= left_ && device_.allocate(bytes, &to.there))
+    left_ -= bytes;
   if (to.there) return device_.copyWithin(to.there, b.address, bytes, stream_);
   to.here.resize(bytes);
   return device_.copyOut(to.here.data(), b.address, bytes, stream_);
@@ -136,8 +142,10 @@ int Memory::differing(const Results &a, const Results &b) const {
 }
 
 const Memory::Group *Memory::majority() const {
-  auto best = std::max_element(groups_.begin(), groups_.end(), [](const Group &a, const Group &b) { return a.members.size() < b.members.size(); });
-  return compares_ && best != groups_.end() && best->members.size() >= 2 && 2 * best->members.size() > noted_ ? &*best : nullptr;
+  auto best = std::max_element(groups_.begin(), groups_.end(),
+                               [](const Group &a, const Group &b) { return a.members.size() < b.members.size(); });
+  return compares_ && best != groups_.end() && best->members.size() >= 2 && 2 * best->members.size() > noted_ ? &*best
+                                                                                                              : nullptr;
 }
 
 bool Memory::isDivided() const { return compares_ && groups_.size() > 1 && !majority(); }

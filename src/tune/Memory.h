@@ -1,8 +1,10 @@
-// What tuning does with the memory of a kernel's arguments: it is as the caller left it before every run, and what the runs leave is compared.
+// What tuning does with the memory of a kernel's arguments: it is as the caller left it before every run, and what the
+// runs leave is compared.
 //
-// A configuration is tried by running the kernel many times on the caller's own arguments. What is both read and written is set back before
-// every run, so that each sees what the caller passed. What the first run of each configuration leaves in all that is written is kept
-// and compared: a configuration that is apart from what more than half of all have computes something else.
+// A configuration is tried by running the kernel many times on the caller's own arguments. What is both read and
+// written is set back before every run, so that each sees what the caller passed. What the first run of each
+// configuration leaves in all that is written is kept and compared: a configuration that is apart from what more than
+// half of all have computes something else.
 #pragma once
 #include "runtime/Device.h"
 #include <functional>
@@ -23,28 +25,33 @@ struct Buffer {
   bool isReset = false;               // somebody else sets it back before each run: it may stay without a copy
 };
 
-/// How far two results may be apart, relative to the larger of two elements and to the largest of all: what another order of additions does.
-/// 0 for types that are compared exactly.
+/// How far two results may be apart, relative to the larger of two elements and to the largest of all: what another
+/// order of additions does. 0 for types that are compared exactly.
 double toleranceOf(TegulaDtype dtype);
-/// Do these bytes hold the same elements, up to `tolerance`? NaNs are one, infinities are themselves. `bytes` is a multiple of the element's.
-/// A GB or two a second, whatever the type.
+/// Do these bytes hold the same elements, up to `tolerance`? NaNs are one, infinities are themselves. `bytes` is a
+/// multiple of the element's. A GB or two a second, whatever the type.
 bool isClose(TegulaDtype dtype, const void *a, const void *b, uint64_t bytes, double tolerance);
 
-/// The memory of one tuning; used by one thread. The caller's memory must stay until the end; copies are freed with this object.
+/// The memory of one tuning; used by one thread. The caller's memory must stay until the end; copies are freed with
+/// this object.
 class Memory {
 public:
-  /// `limit`: bytes that copies may take on the device. Results are compared if all that is written takes at most an eighth of it.
+  /// `limit`: bytes that copies may take on the device. Results are compared if all that is written takes at most an
+  /// eighth of it.
   Memory(runtime::Device &device, void *stream, uint64_t limit, bool compare)
       : device_(device), stream_(stream), left_(limit), compareLimit_(limit / 8), compares_(compare) {}
   ~Memory();
   Memory(const Memory &) = delete;
 
   /// As isClose, for two places of the device's memory, after what was queued on the stream; nullopt: not there.
-  using Compare = std::function<std::optional<bool>(TegulaDtype dtype, const void *a, const void *b, uint64_t bytes, double tolerance)>;
-  /// Results of so many bytes and more stay on the device, as far as the limit allows, and are compared there. Before add().
+  using Compare = std::function<std::optional<bool>(TegulaDtype dtype, const void *a, const void *b, uint64_t bytes,
+                                                    double tolerance)>;
+  /// Results of that many bytes and more stay on the device, as far as the limit allows, and are compared there. Before
+  /// add().
   void compareThere(Compare compare, uint64_t leastBytes) { there_ = std::move(compare), leastThere_ = leastBytes; }
 
-  /// Makes the buffers of a configuration known and saves what it needs; before any configuration has run, or after restoreAll().
+  /// Makes the buffers of a configuration known and saves what it needs; before any configuration has run, or after
+  /// restoreAll().
   runtime::Status add(const std::vector<Buffer> &buffers);
   /// What one run leaves does not change the next one: sets back what is read and written. Queued on the stream.
   runtime::Status restore() { return restore(stream_); }
@@ -55,7 +62,8 @@ public:
   runtime::Status note(size_t who);
 
   bool compares() const { return compares_; }
-  /// Arguments that change from run to run and cannot be set back: their extent is unknown, or there is no room for the copy.
+  /// Arguments that change from run to run and cannot be set back: their extent is unknown, or there is no room for the
+  /// copy.
   const std::vector<std::string> &blind() const { return blind_; }
   struct Apart {
     size_t who;

@@ -1,4 +1,5 @@
-// See Model.h; GPUs are in GpuTime.cpp. Constants without a source beside them were fitted to measured times (docs/autotuning.md).
+// See Model.h; GPUs are in GpuTime.cpp. Constants without a source beside them were fitted to measured times
+// (docs/autotuning.md).
 #include "tune/Model.h"
 #include "tune/Overlap.h"
 #include <algorithm>
@@ -9,8 +10,9 @@ namespace tegula::tune {
 
 // ---- CPU
 
-/// Clocks for an element that changes places. Rows shorter than a vector are moved by whole pieces and shuffles; along longer ones each lane is gathered from
-/// a row of its own. Rows whose distance is a multiple of a page share the sets of the L1 cache: where they are more than its ways, each comes from the L2.
+/// Clocks for an element that changes places. Rows shorter than a vector are moved by whole pieces and shuffles; along
+/// longer ones each lane is gathered from a row of its own. Rows whose distance is a multiple of a page share the sets
+/// of the L1 cache: where they are more than its ways, each comes from the L2.
 static double exchangeCost(const Demand &d, double lanes) {
   constexpr double shuffled = 0.5, gathered = 3, unknown = 1.5, ways = 8;
   if (d.exchangeRow <= 0) return unknown;
@@ -23,23 +25,29 @@ Estimate cpuTime(const Demand &d, const CpuCeilings &cpu) {
   e.demand = d;
   const double launch = 2000, start = 60;
   double lanes = cpu.vectorBits / 32;
-  double elements = (0.6 * (d.single + d.integer + d.convert) + 1.2 * d.wide + 0.4 * d.index + 2 * d.half + 1.2 * d.twice + 10 * d.divide + 6 * d.special +
-                     0.8 * d.reduce + d.swept) /
+  double elements = (0.6 * (d.single + d.integer + d.convert) + 1.2 * d.wide + 0.4 * d.index + 2 * d.half +
+                     1.2 * d.twice + 10 * d.divide + 6 * d.special + 0.8 * d.reduce + d.swept) /
                         lanes +
-                    6 * d.intDivide + exchangeCost(d, lanes) * d.exchange + d.scalar + 1.2 * d.scattered + 20 * d.atomics + 30 * d.barriers;
+                    6 * d.intDivide + exchangeCost(d, lanes) * d.exchange + d.scalar + 1.2 * d.scattered +
+                    20 * d.atomics + 30 * d.barriers;
   double perVector = lanes * cpu.fmasPerClock;
-  double dots = (d.fma32 + d.fmaTf32 + d.fma64 * 2 + d.fma16 / (cpu.dots16 ? 2 : 1) + d.fma8 / (cpu.dots8 ? 4 : 1)) / (0.8 * perVector);
+  double dots = (d.fma32 + d.fmaTf32 + d.fma64 * 2 + d.fma16 / (cpu.dots16 ? 2 : 1) + d.fma8 / (cpu.dots8 ? 4 : 1)) /
+                (0.8 * perVector);
   double packing = d.operandBytes / 16, results = 2 * d.resultBytes / 48;
   // Scratch that the L1 cache does not hold comes from the L2 cache, and so on.
   bool isFar = d.scratchBytes > cpu.l2Bytes, isNear = d.scratchBytes <= cpu.l1Bytes;
-  double scratch = (d.operandBytes + d.resultBytes) * (isFar ? 0.15 : isNear ? 0 : 0.03) + d.carried * (isFar ? 1 : 0.1 + 0.5 * std::min(d.scratchBytes / cpu.l1Bytes, 1.2));
+  double scratch = (d.operandBytes + d.resultBytes) * (isFar    ? 0.15
+                                                       : isNear ? 0
+                                                                : 0.03) +
+                   d.carried * (isFar ? 1 : 0.1 + 0.5 * std::min(d.scratchBytes / cpu.l1Bytes, 1.2));
   double memory = d.l1Misses / 64 + d.l2Misses / 14 + d.l3Misses / 4 + 0.5 * d.pieces + 20 * d.farPieces;
   double program = start + overlapped({elements + dots + packing + results + scratch, memory}, 2);
   double rounds = std::ceil(d.programs / cpu.threads);
   double ns = rounds / cpu.clockGhz;
   e.ns = launch + ns * program;
-  e.parts = {{"launch", launch},          {"programs", ns * start}, {"elements", ns * elements}, {"dots", ns * dots},
-             {"packing", ns * packing},   {"results", ns * results}, {"scratch", ns * scratch},   {"memory", ns * memory}};
+  e.parts = {{"launch", launch},        {"programs", ns * start},  {"elements", ns * elements},
+             {"dots", ns * dots},       {"packing", ns * packing}, {"results", ns * results},
+             {"scratch", ns * scratch}, {"memory", ns * memory}};
   return e;
 }
 
@@ -59,7 +67,13 @@ Estimate estimateCpu(const runtime::KernelInfo &info, const Launch &launch, cons
 namespace {
 std::string nanoseconds(double ns) {
   char text[32];
-  std::snprintf(text, sizeof text, ns < 1e4 ? "%.0f ns" : ns < 1e7 ? "%.1f us" : "%.2f ms", ns < 1e4 ? ns : ns < 1e7 ? ns / 1e3 : ns / 1e6);
+  std::snprintf(text, sizeof text,
+                ns < 1e4   ? "%.0f ns"
+                : ns < 1e7 ? "%.1f us"
+                           : "%.2f ms",
+                ns < 1e4   ? ns
+                : ns < 1e7 ? ns / 1e3
+                           : ns / 1e6);
   return text;
 }
 } // namespace
@@ -69,7 +83,8 @@ std::string Estimate::why() const {
   const Part *most = nullptr;
   for (const Part &p : parts)
     if (!most || p.ns > most->ns) most = &p;
-  if (most) text = std::string("bounded by ") + most->name + ", " + nanoseconds(most->ns) + " of " + nanoseconds(ns) + "\n";
+  if (most)
+    text = std::string("bounded by ") + most->name + ", " + nanoseconds(most->ns) + " of " + nanoseconds(ns) + "\n";
   for (const Part &p : parts)
     if (p.ns > 0) text += std::string("part ") + p.name + ": " + nanoseconds(p.ns) + "\n";
   char number[32];

@@ -1,10 +1,11 @@
-// The cost model: an estimate of the time of a launch, and what bounds it, from what the kernel does (support/Work.h), what it takes of the device
-// (registers, shared memory) and what the device can do (Ceilings.h). A pure function: nothing is measured, no clock is read, equal inputs give equal numbers.
+// The cost model: an estimate of the time of a launch, and what bounds it, from what the kernel does (support/Work.h),
+// what it takes of the device (registers, shared memory) and what the device can do (Ceilings.h). A pure function:
+// nothing is measured, no clock is read, equal inputs give equal numbers.
 //
 //   Work --demandOf (grid, arguments)--> Demand --gpuTime | cpuTime (ceilings)--> parts --> ns
 //
-// It is made to rank forms of one kernel (tile sizes, warps, stages) on one shape, not to predict times: parts that all forms share may be off together.
-// docs/autotuning.md says how it was fitted and how well it ranks.
+// It is made to rank forms of one kernel (tile sizes, warps, stages) on one shape, not to predict times: parts that all
+// forms share may be off together. docs/autotuning.md says how it was fitted and how well it ranks.
 #pragma once
 #include "tune/Ceilings.h"
 #include "tune/Demand.h"
@@ -40,7 +41,8 @@ Estimate gpuTime(const Demand &d, const GpuCeilings &gpu);
 Estimate cpuTime(const Demand &d, const CpuCeilings &cpu);
 
 /// `use` as far as the assembler or the driver told; without registers an ordinary number is taken.
-Estimate estimateGpu(const runtime::KernelInfo &info, runtime::GpuUse use, const Launch &launch, const GpuCeilings &gpu);
+Estimate estimateGpu(const runtime::KernelInfo &info, runtime::GpuUse use, const Launch &launch,
+                     const GpuCeilings &gpu);
 Estimate estimateCpu(const runtime::KernelInfo &info, const Launch &launch, const CpuCeilings &cpu);
 
 } // namespace tegula::tune

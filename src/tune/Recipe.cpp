@@ -11,8 +11,9 @@ enum class Role : uint8_t { M, N, K, Tile, Whole, Split, Order, Stages, None };
 constexpr const char *roleNames[] = {"m", "n", "k", "tile", "whole", "split", "order", "stages", "none"};
 enum class Kind : uint8_t { Matmul, Attention, Rows, Elementwise };
 constexpr const char *kindNames[] = {"matmul", "attention", "rows", "elementwise"};
-constexpr const char *kindReasons[] = {"a loop multiplies tiles", "a loop has two products, one of which needs the other's result", "tiles are reduced",
-                                       "there is neither a product nor a reduction"};
+constexpr const char *kindReasons[] = {"a loop multiplies tiles",
+                                       "a loop has two products, one of which needs the other's result",
+                                       "tiles are reduced", "there is neither a product nor a reduction"};
 
 /// Values worth a trial, as powers of two.
 struct Bounds {
@@ -21,10 +22,11 @@ struct Bounds {
   int64_t cpuFirst, cpuLast, gpuFirst, gpuLast;
 };
 constexpr Bounds bounds[] = {
-    {Kind::Matmul, Role::M, 16, 256, 16, 256},       {Kind::Matmul, Role::N, 16, 256, 16, 256},      {Kind::Matmul, Role::K, 16, 256, 16, 128},
-    {Kind::Matmul, Role::Tile, 16, 256, 16, 256},    {Kind::Attention, Role::M, 16, 256, 32, 256},   {Kind::Attention, Role::N, 16, 256, 16, 128},
-    {Kind::Attention, Role::K, 16, 256, 16, 128},    {Kind::Attention, Role::Tile, 16, 256, 16, 256}, {Kind::Rows, Role::Tile, 1, 8192, 1, 8192},
-    {Kind::Elementwise, Role::Tile, 1, 65536, 1, 8192},
+    {Kind::Matmul, Role::M, 16, 256, 16, 256},    {Kind::Matmul, Role::N, 16, 256, 16, 256},
+    {Kind::Matmul, Role::K, 16, 256, 16, 128},    {Kind::Matmul, Role::Tile, 16, 256, 16, 256},
+    {Kind::Attention, Role::M, 16, 256, 32, 256}, {Kind::Attention, Role::N, 16, 256, 16, 128},
+    {Kind::Attention, Role::K, 16, 256, 16, 128}, {Kind::Attention, Role::Tile, 16, 256, 16, 256},
+    {Kind::Rows, Role::Tile, 1, 8192, 1, 8192},   {Kind::Elementwise, Role::Tile, 1, 65536, 1, 8192},
 };
 /// Elements of the largest tile of a program.
 struct TileLimit {
@@ -40,7 +42,10 @@ struct Launches {
   std::vector<int64_t> warps, stages;
 };
 const Launches &launchesOf(Kind kind) {
-  static const Launches rows[] = {{Kind::Matmul, {4, 8}, {2, 3, 4}}, {Kind::Attention, {4, 8}, {2, 3, 4}}, {Kind::Rows, {1, 2, 4, 8, 16}, {}}, {Kind::Elementwise, {2, 4, 8}, {}}};
+  static const Launches rows[] = {{Kind::Matmul, {4, 8}, {2, 3, 4}},
+                                  {Kind::Attention, {4, 8}, {2, 3, 4}},
+                                  {Kind::Rows, {1, 2, 4, 8, 16}, {}},
+                                  {Kind::Elementwise, {2, 4, 8}, {}}};
   return *std::find_if(std::begin(rows), std::end(rows), [&](const Launches &l) { return l.kind == kind; });
 }
 
@@ -67,7 +72,8 @@ std::vector<Extent> extentsOf(const Work &w) {
 
 /// Do both have the same operations, of whatever extents?
 bool isComparable(const Work &a, const Work &b) {
-  if (a.dots.size() != b.dots.size() || a.accesses.size() != b.accesses.size() || a.scopes.size() != b.scopes.size()) return false;
+  if (a.dots.size() != b.dots.size() || a.accesses.size() != b.accesses.size() || a.scopes.size() != b.scopes.size())
+    return false;
   for (size_t i = 0; i < a.accesses.size(); ++i)
     if (a.accesses[i].shape.size() != b.accesses[i].shape.size()) return false;
   return true;
@@ -158,10 +164,12 @@ struct Finding {
 
 class Proposal {
 public:
-  Proposal(Study &study, const std::vector<std::string> &free, const RecipeTarget &target, Recipe &out) : study_(study), free_(free), target_(target), out_(out) {}
+  Proposal(Study &study, const std::vector<std::string> &free, const RecipeTarget &target, Recipe &out)
+      : study_(study), free_(free), target_(target), out_(out) {}
 
   Status run() {
-    if (free_.empty()) return Status::error(TEGULA_INVALID_ARGUMENT, "no constexpr parameter is left to be proposed: all have values");
+    if (free_.empty())
+      return Status::error(TEGULA_INVALID_ARGUMENT, "no constexpr parameter is left to be proposed: all have values");
     if (Status s = findBase(); !s) return s;
     kind_ = kindOf(base_.info.work);
     out_.kind = kindNames[static_cast<int>(kind_)];
@@ -169,10 +177,13 @@ public:
     for (size_t p = 0; p < free_.size(); ++p) {
       findings_.push_back(study(p));
       if (findings_.back().role == Role::None)
-        return Status::error(TEGULA_INVALID_ARGUMENT, "no value can be proposed for `" + free_[p] + "`: " + findings_.back().reason + "; give it a value");
+        return Status::error(TEGULA_INVALID_ARGUMENT, "no value can be proposed for `" + free_[p] +
+                                                          "`: " + findings_.back().reason + "; give it a value");
     }
     for (size_t p = 0; p < free_.size(); ++p) chooseValues(p);
-    for (size_t p = 0; p < free_.size(); ++p) out_.axes.push_back({free_[p], roleNames[static_cast<int>(findings_[p].role)], findings_[p].reason, findings_[p].values});
+    for (size_t p = 0; p < free_.size(); ++p)
+      out_.axes.push_back(
+          {free_[p], roleNames[static_cast<int>(findings_[p].role)], findings_[p].reason, findings_[p].values});
     addLaunch();
     return makePoints();
   }
@@ -195,7 +206,9 @@ private:
     }
     std::string names;
     for (const std::string &n : free_) names += (names.empty() ? "`" : ", `") + n + "`";
-    return Status::error(TEGULA_INVALID_ARGUMENT, "no values can be proposed for " + names + ", as none was found that the kernel compiles with" + (last ? "" : "; with 32: " + last.text));
+    return Status::error(TEGULA_INVALID_ARGUMENT, "no values can be proposed for " + names +
+                                                      ", as none was found that the kernel compiles with" +
+                                                      (last ? "" : "; with 32: " + last.text));
   }
 
   /// Doubled, and if that is no kernel, halved.
@@ -204,7 +217,9 @@ private:
     Look other = study_.look(with(p, values_[p] * 2));
     double factor = 2;
     if (!other.status && values_[p] > 1) other = study_.look(with(p, values_[p] / 2)), factor = 0.5;
-    if (!other.status) return f.reason = "the kernel does not compile with " + std::to_string(values_[p] * 2) + ": " + other.status.text, f;
+    if (!other.status)
+      return f.reason = "the kernel does not compile with " + std::to_string(values_[p] * 2) + ": " + other.status.text,
+             f;
     const Work &a = base_.info.work, &b = other.info.work;
     if (!isComparable(a, b)) return f.reason = "it changes what the kernel does, not only how large its tiles are", f;
     bool m = false, n = false, k = false;
@@ -216,25 +231,31 @@ private:
     const Amount before = amountOf(base_), after = amountOf(other);
     const bool moves = !(before == after);
     if (f.extents.empty()) {
-      if (moves) return f.role = Role::Split, f.reason = "it changes the number of programs or of iterations, not the tiles", f;
+      if (moves)
+        return f.role = Role::Split, f.reason = "it changes the number of programs or of iterations, not the tiles", f;
       for (size_t s = 0; s < a.scopes.size(); ++s)
-        if (a.scopes[s].stages != b.scopes[s].stages) return f.role = Role::Stages, f.reason = "iterations of a loop whose loads are ahead", f;
+        if (a.scopes[s].stages != b.scopes[s].stages)
+          return f.role = Role::Stages, f.reason = "iterations of a loop whose loads are ahead", f;
       return orders(p, std::move(f));
     }
     if (!moves && !f.extents.empty()) return whole(p, std::move(f));
     f.role = m && !n ? Role::M : n && !m ? Role::N : m && n ? Role::M : k ? Role::K : Role::Tile;
-    static constexpr const char *reasons[] = {"rows of a product", "columns of a product", "depth of a product", "extent of tiles"};
+    static constexpr const char *reasons[] = {"rows of a product", "columns of a product", "depth of a product",
+                                              "extent of tiles"};
     f.reason = reasons[static_cast<int>(f.role)];
     return f;
   }
 
-  /// Does it change which program has which tile? A group that holds all tiles is the same as a larger one, so small values are looked at.
+  /// Does it change which program has which tile? A group that holds all tiles is the same as a larger one, so small
+  /// values are looked at.
   Finding orders(size_t p, Finding f) {
     const Amount amount = amountOf(base_);
     const std::vector<int64_t> places = placesOf(base_, amount.programs);
     for (int64_t v : {1, 2, 4, 8}) {
       Look other = study_.look(with(p, v));
-      if (!other.status || !isComparable(base_.info.work, other.info.work) || !(amountOf(other) == amount) || placesOf(other, amount.programs) == places) continue;
+      if (!other.status || !isComparable(base_.info.work, other.info.work) || !(amountOf(other) == amount) ||
+          placesOf(other, amount.programs) == places)
+        continue;
       return f.role = Role::Order, f.reason = "order of the tiles", f;
     }
     return f.reason = "it changes neither tiles nor their number nor their order", f;
@@ -259,7 +280,8 @@ private:
       }
       had = active;
     }
-    if (!value) return f.reason = "it is the extent of a tile that is all there is, and no mask says how large that must be", f;
+    if (!value)
+      return f.reason = "it is the extent of a tile that is all there is, and no mask says how large that must be", f;
     f.role = Role::Whole;
     f.values = {value};
     f.reason = "one tile is all: the least power of two that leaves nothing over";
@@ -272,8 +294,10 @@ private:
     if (f.role == Role::Order) f.values = {1, 4, 8};
     if (f.role == Role::Stages) f.values = target_.isGpu ? std::vector<int64_t>{1, 2, 3, 4} : std::vector<int64_t>{2};
     if (!f.values.empty()) return;
-    auto row = std::find_if(std::begin(bounds), std::end(bounds), [&](const Bounds &b) { return b.kind == kind_ && b.role == f.role; });
-    const int64_t first = target_.isGpu ? row->gpuFirst : row->cpuFirst, last = target_.isGpu ? row->gpuLast : row->cpuLast;
+    auto row = std::find_if(std::begin(bounds), std::end(bounds),
+                            [&](const Bounds &b) { return b.kind == kind_ && b.role == f.role; });
+    const int64_t first = target_.isGpu ? row->gpuFirst : row->cpuFirst,
+                  last = target_.isGpu ? row->gpuLast : row->cpuLast;
     std::optional<Amount> before;
     std::string end;
     for (int64_t v = first; v <= last; v *= 2) {
@@ -296,8 +320,10 @@ private:
     const Launches &l = launchesOf(kind_);
     if (!target_.isGpu) return out_.reasons.push_back("num_warps and num_stages change nothing on a CPU");
     if (target_.warps) out_.axes.push_back({"num_warps", "warps", "threads of a program", l.warps});
-    bool loops = std::any_of(base_.info.work.scopes.begin(), base_.info.work.scopes.end(), [](const WorkScope &s) { return s.kind == WorkScope::Kind::Loop; });
-    if (target_.stages && loops && !l.stages.empty()) out_.axes.push_back({"num_stages", "stages", "iterations whose loads are ahead", l.stages});
+    bool loops = std::any_of(base_.info.work.scopes.begin(), base_.info.work.scopes.end(),
+                             [](const WorkScope &s) { return s.kind == WorkScope::Kind::Loop; });
+    if (target_.stages && loops && !l.stages.empty())
+      out_.axes.push_back({"num_stages", "stages", "iterations whose loads are ahead", l.stages});
   }
 
   /// Elements of the largest tile at a point, by what scales with which parameter.
@@ -306,12 +332,14 @@ private:
       int64_t size = at(base_.info.work, e);
       for (size_t p = 0; p < free_.size(); ++p)
         for (const Extent &own : findings_[p].extents)
-          if (own.what == e.what && own.which == e.which && own.dim == e.dim) size = size * out_.axes[p].values[point[p]] / values_[p];
+          if (own.what == e.what && own.which == e.which && own.dim == e.dim)
+            size = size * out_.axes[p].values[point[p]] / values_[p];
       return size;
     };
     const Work &w = base_.info.work;
     int64_t most = 0;
-    for (size_t i = 0; i < w.dots.size(); ++i) most = std::max(most, scaled({Extent::DotM, i, 0}) * scaled({Extent::DotN, i, 0}));
+    for (size_t i = 0; i < w.dots.size(); ++i)
+      most = std::max(most, scaled({Extent::DotM, i, 0}) * scaled({Extent::DotN, i, 0}));
     for (size_t i = 0; i < w.accesses.size(); ++i) {
       int64_t n = 1;
       for (size_t d = 0; d < w.accesses[i].shape.size(); ++d) n *= scaled({Extent::Access, i, d});
@@ -321,8 +349,10 @@ private:
   }
 
   Status makePoints() {
-    const TileLimit &limit = *std::find_if(std::begin(tileLimits), std::end(tileLimits), [&](const TileLimit &l) { return l.kind == kind_; });
-    const int64_t least = target_.isGpu ? limit.gpuLeast : limit.cpuLeast, most = target_.isGpu ? limit.gpuMost : limit.cpuMost;
+    const TileLimit &limit = *std::find_if(std::begin(tileLimits), std::end(tileLimits),
+                                           [&](const TileLimit &l) { return l.kind == kind_; });
+    const int64_t least = target_.isGpu ? limit.gpuLeast : limit.cpuLeast,
+                  most = target_.isGpu ? limit.gpuMost : limit.cpuMost;
     Space space;
     for (const RecipeAxis &a : out_.axes) space.axes.push_back({a.name, std::vector<std::string>(a.values.size())});
     std::string error;
@@ -333,7 +363,8 @@ private:
     out_.reasons.push_back("tiles have " + std::to_string(least) + " to " + std::to_string(most) + " elements");
     if (space.points(fits, out_.points, error)) return dropUnused(), Status::ok();
     // Small shapes have small tiles only, and what is whole may be large.
-    out_.reasons.back() = "no tile has " + std::to_string(least) + " to " + std::to_string(most) + " elements, so that all are taken";
+    out_.reasons.back() =
+        "no tile has " + std::to_string(least) + " to " + std::to_string(most) + " elements, so that all are taken";
     out_.points.clear();
     if (space.points(nullptr, out_.points, error)) return Status::ok();
     return Status::error(TEGULA_INVALID_ARGUMENT, error);
@@ -345,7 +376,8 @@ private:
       std::vector<int64_t> &values = out_.axes[a].values, kept;
       std::vector<uint32_t> now(values.size(), UINT32_MAX);
       for (size_t v = 0; v < values.size(); ++v)
-        if (std::any_of(out_.points.begin(), out_.points.end(), [&](const Point &p) { return p[a] == v; })) now[v] = static_cast<uint32_t>(kept.size()), kept.push_back(values[v]);
+        if (std::any_of(out_.points.begin(), out_.points.end(), [&](const Point &p) { return p[a] == v; }))
+          now[v] = static_cast<uint32_t>(kept.size()), kept.push_back(values[v]);
       for (Point &p : out_.points) p[a] = now[p[a]];
       values = std::move(kept);
     }

@@ -1,6 +1,8 @@
-// A space of configurations for a kernel whose author gave none: which of its free parameters are what, and which values of them are worth a trial.
+// A space of configurations for a kernel whose author gave none: which of its free parameters are what, and which
+// values of them are worth a trial.
 //
-// Nothing is recognized by name. Each parameter is doubled and what changes in the kernel's work (support/Work.h) and grid is looked at:
+// Nothing is recognized by name. Each parameter is doubled and what changes in the kernel's work (support/Work.h) and
+// grid is looked at:
 //
 //   what doubles with it                           role        values
 //   rows, columns, depth of a dot                  m, n, k     powers of two, as far as the kernel has that many rows ... for one tile
@@ -12,8 +14,9 @@
 //   num_stages of a loop                           stages      1, 2, 3, 4 (one on CPUs, where it changes nothing)
 //   anything else                                              none: it changes what is computed, the caller must give it
 //
-// What kind of kernel it is bounds the values: two dots of one loop, of which one waits for the other (attention), a dot in a loop (matmul), a reduction
-// (rows), or none of these (elementwise). Tiles larger than the device has registers (or caches) for are left out.
+// What kind of kernel it is bounds the values: two dots of one loop, of which one waits for the other (attention), a
+// dot in a loop (matmul), a reduction (rows), or none of these (elementwise). Tiles larger than the device has
+// registers (or caches) for are left out.
 #pragma once
 #include "tune/Demand.h"
 #include "tune/Space.h"

@@ -50,7 +50,8 @@ Record Record::bad(State state, std::string kind, std::string reason, Date date)
 
 /// Larger is better founded. The order is total: records that are equal in it are equal.
 static auto rankOf(const Record &r) {
-  return std::make_tuple(r.state, r.runs, r.date, -r.medianNs, -r.lowNs, -r.highNs, std::cref(r.kind), std::cref(r.reason));
+  return std::make_tuple(r.state, r.runs, r.date, -r.medianNs, -r.lowNs, -r.highNs, std::cref(r.kind),
+                         std::cref(r.reason));
 }
 static auto rankOf(const Choice &c) { return std::make_tuple(c.how, c.date, std::cref(c.config), std::cref(c.among)); }
 
@@ -113,28 +114,35 @@ static std::string shown(std::string text) {
 }
 
 static std::string rowOf(const Record &r) {
-  if (r.state != State::Ok) return std::string(nameOf(r.state)) + " (" + shown(r.kind) + "): " + shown(r.reason.substr(0, r.reason.find('\n')));
-  return timeText(r.medianNs) + "  [" + timeText(r.lowNs) + ", " + timeText(r.highNs) + "]  " + std::to_string(r.runs) + (r.runs == 1 ? " run" : " runs");
+  if (r.state != State::Ok)
+    return std::string(nameOf(r.state)) + " (" + shown(r.kind) + "): " + shown(r.reason.substr(0, r.reason.find('\n')));
+  return timeText(r.medianNs) + "  [" + timeText(r.lowNs) + ", " + timeText(r.highNs) + "]  " + std::to_string(r.runs) +
+         (r.runs == 1 ? " run" : " runs");
 }
 
 std::string show(const Results &results) {
   std::string out;
   for (auto &[kernel, entries] : results.kernels)
     for (auto &[key, entry] : entries) {
-      out += shown(kernel.name + " (" + kernel.hash.substr(0, 8) + ") on " + key.device + " (" + key.target + "), version " + key.version) + "\n";
+      out += shown(kernel.name + " (" + kernel.hash.substr(0, 8) + ") on " + key.device + " (" + key.target +
+                   "), version " + key.version) +
+             "\n";
       if (!key.arguments.empty()) out += "  for " + shown(key.arguments) + "\n";
       std::vector<const std::pair<const std::string, Record> *> rows;
       size_t width = 0;
       for (auto &c : entry.configs) rows.push_back(&c), width = std::max(width, c.first.size());
       // Those with times first.
-      auto rank = [](auto *row) { return std::make_tuple(row->second.state != State::Ok, row->second.medianNs, std::cref(row->first)); };
+      auto rank = [](auto *row) {
+        return std::make_tuple(row->second.state != State::Ok, row->second.medianNs, std::cref(row->first));
+      };
       std::sort(rows.begin(), rows.end(), [&](auto *a, auto *b) { return rank(a) < rank(b); });
       std::optional<Choice> choice = entry.chosen();
       for (auto *row : rows)
-        out += std::string(choice && choice->config == row->first ? "* " : "  ") + shown(row->first) + std::string(width + 2 - row->first.size(), ' ') +
-               rowOf(row->second) + "\n";
+        out += std::string(choice && choice->config == row->first ? "* " : "  ") + shown(row->first) +
+               std::string(width + 2 - row->first.size(), ' ') + rowOf(row->second) + "\n";
       if (choice && !entry.configs.contains(choice->config)) out += "* " + shown(choice->config) + "\n";
-      if (choice) out += std::string("  chosen: ") + (choice->how == How::Measured ? "measured" : "by the cost model") + "\n";
+      if (choice)
+        out += std::string("  chosen: ") + (choice->how == How::Measured ? "measured" : "by the cost model") + "\n";
     }
   return out;
 }

@@ -1,5 +1,5 @@
-// What tuning found out, as values: a record for each configuration, entries of records, files of entries; their text (JSON), and how two
-// files become one.
+// What tuning found out, as values: a record for each configuration, entries of records, files of entries; their text
+// (JSON), and how two files become one.
 //
 // A file, shortened; the same content is always the same bytes (everything sorted, one configuration a line):
 //
@@ -8,20 +8,23 @@
 //     {"device": "NVIDIA H200", "target": "sm_90a", "arguments": "M=4096, N=4096, x:fp16, y:fp16", "version": "0.1.0",
 //      "choice": {"config": "BLOCK: 64, num_warps: 4", "how": "measured", "date": "2026-03-01T12:00:00Z"},
 //      "configs": [
-//       {"config": "BLOCK: 64, num_warps: 4", "median_ns": 1843.2, "low_ns": 1840.1, "high_ns": 1850.9, "runs": 54, "date": "2026-03-01T12:00:00Z"},
-//       {"config": "BLOCK: 512, num_warps: 4", "state": "failed", "kind": "OutOfResources", "reason": "out of resource: ...", "date": "..."}
+//       {"config": "BLOCK: 64, num_warps: 4", "median_ns": 1843.2, "low_ns": 1840.1, "high_ns": 1850.9, "runs": 54,
+//         "date": "2026-03-01T12:00:00Z"}, {"config": "BLOCK: 512, num_warps: 4", "state": "failed", "kind":
+//         "OutOfResources", "reason": "out of resource: ...", "date": "..."}
 //      ]}
 //    ]}
 //   ]}
 //
-// Merging is a join (commutative, associative, idempotent: any number of files, in any order, as often as one likes, give the same):
-//   - Kernels (name and hash) and entries (device, target, arguments, version) of both sides are kept. Versions never compete: what is known
-//     about one says nothing against what is known about another, so what faulted stays so until its own version runs it.
-//   - Of two records of one configuration the better founded stays. First by state: faulted, rejected, ok, failed (a fault must not be
-//     forgotten because it did not happen elsewhere; what was timed did not fail). Then the one with more runs, the newer, the faster, and last
-//     by text.
-//   - Of two choices a measured one stays, then the newer, then by text. A choice that a record speaks against stays in the file and is not
-//     used: see Entry::chosen.
+// Merging is a join (commutative, associative, idempotent: any number of files, in any order, as often as one likes,
+// give the same):
+//   - Kernels (name and hash) and entries (device, target, arguments, version) of both sides are kept. Versions never
+//     compete: what is known about one says nothing against what is known about another, so what faulted stays so until
+//     its own version runs it.
+//   - Of two records of one configuration the better founded stays. First by state: faulted, rejected, ok, failed (a
+//     fault must not be forgotten because it did not happen elsewhere; what was timed did not fail). Then the one with
+//     more runs, the newer, the faster, and last by text.
+//   - Of two choices a measured one stays, then the newer, then by text. A choice that a record speaks against stays in
+//     the file and is not used: see Entry::chosen.
 #pragma once
 #include "runtime/Status.h"
 #include <compare>
@@ -35,7 +38,8 @@ namespace tegula::tune {
 
 using runtime::Status;
 
-/// Seconds since 1970, UTC; 0: none (left out in the file, so that results without clocks have equal bytes). Up to the year 9999.
+/// Seconds since 1970, UTC; 0: none (left out in the file, so that results without clocks have equal bytes). Up to the
+/// year 9999.
 using Date = int64_t;
 Date now();
 
@@ -48,11 +52,11 @@ struct Record {
   State state = State::Ok;
   /// Nanoseconds, kept to a tenth; of Ok only. low <= median <= high is the caller's business.
   double medianNs = 0, lowNs = 0, highNs = 0;
-  /// Behind these times; of Ok only.
+  /// After these times; of Ok only.
   uint32_t runs = 0;
   Date date = 0;
-  /// Of the others. Failed: the error's kind ("OutOfResources"), and its text. Faulted: the fault's kind, and what the configuration had been
-  /// given. Rejected: the argument with other values, and why.
+  /// Of the others. Failed: the error's kind ("OutOfResources"), and its text. Faulted: the fault's kind, and what the
+  /// configuration had been given. Rejected: the argument with other values, and why.
   std::string kind, reason;
 
   static Record ok(double medianNs, double lowNs, double highNs, uint32_t runs, Date date);
@@ -69,8 +73,8 @@ struct Choice {
   std::string config;
   How how = How::Measured;
   Date date = 0;
-  /// What it was chosen among, in words or a hash of the caller's: who chooses among the same need not measure what a budget left untried. "": not
-  /// said (left out in the file).
+  /// What it was chosen among, in words or a hash of the caller's: who chooses among the same need not measure what a
+  /// budget left untried. "": not said (left out in the file).
   std::string among;
   bool operator==(const Choice &) const;
 };
@@ -100,7 +104,8 @@ struct Entry {
   /// The choice to use: the one in the file, or if its configuration has become bad, the fastest measured one, if any.
   std::optional<Choice> chosen() const;
   void join(const Entry &other);
-  /// Joins what was found out later: the later choice stays, unless the one here was measured and the later one was not.
+  /// Joins what was found out later: the later choice stays, unless the one here was measured and the later one was
+  /// not.
   void update(const Entry &later);
   bool isEmpty() const { return configs.empty() && !choice; }
   bool operator==(const Entry &) const;
@@ -125,8 +130,8 @@ inline constexpr size_t fileLimit = size_t(64) << 20;
 /// The text of a file. Texts that are not UTF-8 have U+FFFD in their place.
 std::string format(const Results &results);
 
-/// The reverse. INVALID_ARGUMENT: not such a text, or larger, deeper or with more values than any of ours; `out` is empty then. UNSUPPORTED: it
-/// was written by a newer version. Members that are not known are left out.
+/// The reverse. INVALID_ARGUMENT: not such a text, or larger, deeper or with more values than any of ours; `out` is
+/// empty then. UNSUPPORTED: it was written by a newer version. Members that are not known are left out.
 Status parse(std::string_view text, Results &out);
 
 /// For people: a table of each entry, fastest configuration first.

@@ -1,5 +1,5 @@
-// Results as JSON. Written by hand around the library's strings and numbers, for one configuration a line; read with the library's
-// parser, which tells a Reader what it finds.
+// Results as JSON. Written by hand around the library's strings and numbers, for one configuration a line; read with
+// the library's parser, which tells a Reader what it finds.
 #include "tune/Results.h"
 #include <algorithm>
 #include <chrono>
@@ -21,7 +21,9 @@ bool isUtf8(std::string_view text) {
     unsigned c = at(0);
     size_t more = c < 0x80 ? 0 : c >= 0xc2 && c < 0xe0 ? 1 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xf0 && c < 0xf5 ? 3 : 4;
     // Shortest form, no surrogates, nothing above U+10FFFF.
-    if (more == 4 || (c == 0xe0 && at(1) < 0xa0) || (c == 0xed && at(1) >= 0xa0) || (c == 0xf0 && at(1) < 0x90) || (c == 0xf4 && at(1) >= 0x90)) return false;
+    if (more == 4 || (c == 0xe0 && at(1) < 0xa0) || (c == 0xed && at(1) >= 0xa0) || (c == 0xf0 && at(1) < 0x90) ||
+        (c == 0xf4 && at(1) >= 0x90))
+      return false;
     for (size_t k = 1; k <= more; ++k)
       if ((at(k) & 0xc0) != 0x80) return false;
     i += more + 1;
@@ -39,8 +41,8 @@ static std::string dateText(Date date) {
   year_month_day d{day};
   hh_mm_ss s{t - day};
   char text[40];
-  snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02dZ", int(d.year()), unsigned(d.month()), unsigned(d.day()), int(s.hours().count()),
-           int(s.minutes().count()), int(s.seconds().count()));
+  snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02dZ", int(d.year()), unsigned(d.month()), unsigned(d.day()),
+           int(s.hours().count()), int(s.minutes().count()), int(s.seconds().count()));
   return text;
 }
 
@@ -102,7 +104,8 @@ void Writer::add(const std::string &config, const Record &r) {
   member("config", config);
   out += ", ";
   if (r.state == State::Ok) {
-    for (auto [name, ns] : {std::pair{"median_ns", r.medianNs}, {"low_ns", r.lowNs}, {"high_ns", r.highNs}}) member(name, ns), out += ", ";
+    for (auto [name, ns] : {std::pair{"median_ns", r.medianNs}, {"low_ns", r.lowNs}, {"high_ns", r.highNs}})
+      member(name, ns), out += ", ";
     key("runs");
     out += std::to_string(r.runs);
   } else {
@@ -236,7 +239,9 @@ public:
   bool null() override { return scalar(Kind::Object); }
   bool boolean(bool) override { return scalar(Kind::Object); }
   bool number_integer(number_integer_t v) override { return number(static_cast<double>(v), Kind::Number); }
-  bool number_unsigned(number_unsigned_t v) override { return number(static_cast<double>(v), v <= UINT32_MAX ? Kind::Count : Kind::Number); }
+  bool number_unsigned(number_unsigned_t v) override {
+    return number(static_cast<double>(v), v <= UINT32_MAX ? Kind::Count : Kind::Number);
+  }
   bool number_float(number_float_t v, const string_t &) override { return number(v, Kind::Number); }
   bool string(string_t &v) override;
   bool binary(binary_t &) override { return false; }
@@ -287,7 +292,8 @@ private:
 
 bool Reader::wrongKind() {
   static constexpr const char *names[] = {"text", "a number", "a whole number", "an object", "a list"};
-  return wrong("`" + std::string(members[member_].name) + "` is not " + names[static_cast<size_t>(members[member_].kind)]);
+  return wrong("`" + std::string(members[member_].name) + "` is not " +
+               names[static_cast<size_t>(members[member_].kind)]);
 }
 
 bool Reader::enter(Place place) {
@@ -304,9 +310,12 @@ bool Reader::start(Kind kind) {
   if (skipped_) return ++skipped_, true;
   switch (place()) {
   case Place::Outside: return kind == Kind::Object && enter(Place::File);
-  case Place::Kernels: return kind == Kind::Object ? enter(Place::Kernel) : wrong("`kernels` has something else than objects");
-  case Place::Entries: return kind == Kind::Object ? enter(Place::Entry) : wrong("`entries` has something else than objects");
-  case Place::Configs: return kind == Kind::Object ? enter(Place::Config) : wrong("`configs` has something else than objects");
+  case Place::Kernels:
+    return kind == Kind::Object ? enter(Place::Kernel) : wrong("`kernels` has something else than objects");
+  case Place::Entries:
+    return kind == Kind::Object ? enter(Place::Entry) : wrong("`entries` has something else than objects");
+  case Place::Configs:
+    return kind == Kind::Object ? enter(Place::Config) : wrong("`configs` has something else than objects");
   default: break;
   }
   if (member_ == memberCount) return ++skipped_, true;
@@ -384,7 +393,9 @@ bool Reader::finishConfig() {
 
 bool Reader::finishEntry() {
   constexpr Place e = Place::Entry;
-  if (!entry_.isEmpty()) entries_[{texts_[at(e, "device")], texts_[at(e, "target")], texts_[at(e, "arguments")], texts_[at(e, "version")]}].join(entry_);
+  if (!entry_.isEmpty())
+    entries_[{texts_[at(e, "device")], texts_[at(e, "target")], texts_[at(e, "arguments")], texts_[at(e, "version")]}]
+        .join(entry_);
   return true;
 }
 

@@ -12,7 +12,8 @@ constexpr size_t sketchWhole = 2048, sketchSpread = 512, sketchMost = 4096, sket
 
 Search::Search(std::vector<Point> points) : points_(std::move(points)), sorted_(points_.size()), all_(points_.size()) {
   std::iota(sorted_.begin(), sorted_.end(), size_t(0));
-  std::sort(sorted_.begin(), sorted_.end(), [&](size_t a, size_t b) { return std::tie(points_[a], a) < std::tie(points_[b], b); });
+  std::sort(sorted_.begin(), sorted_.end(),
+            [&](size_t a, size_t b) { return std::tie(points_[a], a) < std::tie(points_[b], b); });
   for (const Point &p : points_) {
     extents_.resize(std::max(extents_.size(), p.size()), 1);
     for (size_t a = 0; a < p.size(); ++a) extents_[a] = std::max(extents_[a], p[a] + 1);
@@ -28,7 +29,8 @@ void Search::forEachNeighbour(size_t i, const std::function<void(size_t)> &f) co
     for (int way : {-1, 1})
       for (int64_t v = int64_t(here) + way; v >= 0 && v < extents_[a]; v += way) {
         p[a] = static_cast<uint32_t>(v);
-        auto at = std::lower_bound(sorted_.begin(), sorted_.end(), p, [&](size_t k, const Point &q) { return points_[k] < q; });
+        auto at = std::lower_bound(sorted_.begin(), sorted_.end(), p,
+                                   [&](size_t k, const Point &q) { return points_[k] < q; });
         if (at == sorted_.end() || points_[*at] != p) continue;
         f(*at);
         break;
@@ -51,7 +53,9 @@ std::vector<size_t> Search::toSketch() {
       for (size_t i = 0; i < n; ++i) ask(i);
     else
       // Not a multiple of anything, so that no value of any axis is left out.
-      for (size_t k = 0; k < sketchSpread; ++k) ask(static_cast<size_t>(std::fmod((static_cast<double>(k) + 0.5) * 0.6180339887498949, 1.0) * static_cast<double>(n)));
+      for (size_t k = 0; k < sketchSpread; ++k)
+        ask(static_cast<size_t>(std::fmod((static_cast<double>(k) + 0.5) * 0.6180339887498949, 1.0) *
+                                static_cast<double>(n)));
     return out;
   }
   std::vector<size_t> best = byPrediction();
@@ -89,7 +93,8 @@ std::vector<size_t> Search::byPrediction() const {
 void Search::correct() {
   std::vector<std::pair<size_t, double>> seen; // configuration, log of the ratio
   for (size_t i = 0; i < all_.size(); ++i)
-    if (const Candidate &c = all_[i]; c.state == State::Timed && c.estimate > 0) seen.emplace_back(i, std::log(c.measured / c.estimate));
+    if (const Candidate &c = all_[i]; c.state == State::Timed && c.estimate > 0)
+      seen.emplace_back(i, std::log(c.measured / c.estimate));
   if (seen.empty()) return;
   base_ = 0;
   for (auto &[i, r] : seen) base_ += r / static_cast<double>(seen.size());
@@ -137,7 +142,8 @@ std::vector<size_t> Search::next(size_t most) {
   for (size_t i : std::exchange(preferred_, {})) ask(i);
   std::vector<size_t> near;
   if (best_ != SIZE_MAX) forEachNeighbour(best_, [&](size_t n) { near.push_back(n); });
-  std::sort(near.begin(), near.end(), [&](size_t a, size_t b) { return std::pair(predicted(a), a) < std::pair(predicted(b), b); });
+  std::sort(near.begin(), near.end(),
+            [&](size_t a, size_t b) { return std::pair(predicted(a), a) < std::pair(predicted(b), b); });
   auto neighbour = near.begin();
   std::vector<size_t> seen;
   for (size_t i = 0; i < all_.size(); ++i)

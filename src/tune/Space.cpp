@@ -12,13 +12,15 @@ struct Series {
   size_t least, most;  // arguments
   const char *syntax;
 };
-constexpr Series series[] = {{"powers", 2, 2, "powers takes (first, last)"}, {"range", 2, 3, "range takes (first, end) or (first, end, step)"}};
+constexpr Series series[] = {{"powers", 2, 2, "powers takes (first, last)"},
+                             {"range", 2, 3, "range takes (first, end) or (first, end, step)"}};
 
-/// The rows' names with parentheses behind them; null: it is something else.
+/// The rows' names with parentheses after them; null: it is something else.
 const Series *seriesOf(const std::string &item) {
   size_t open = item.find('(');
   if (open == std::string::npos || item.back() != ')') return nullptr;
-  auto row = std::find_if(std::begin(series), std::end(series), [&](const Series &s) { return item.compare(0, open, s.name) == 0; });
+  auto row = std::find_if(std::begin(series), std::end(series),
+                          [&](const Series &s) { return item.compare(0, open, s.name) == 0; });
   return row == std::end(series) ? nullptr : row;
 }
 
@@ -36,7 +38,8 @@ bool expand(const Series &s, const std::string &item, std::vector<std::string> &
   int64_t step = bounds.size() == 3 ? bounds[2] : 1;
   if (powers ? bounds[0] < 1 : step < 1) return error = "`" + item + "` has no end", false;
   for (int64_t v = bounds[0]; powers ? v <= bounds[1] : v < bounds[1];) {
-    if (out.size() == mostValues) return error = "`" + item + "` has more than " + std::to_string(mostValues) + " values", false;
+    if (out.size() == mostValues)
+      return error = "`" + item + "` has more than " + std::to_string(mostValues) + " values", false;
     out.push_back(std::to_string(v));
     if (__builtin_add_overflow(v, powers ? v : step, &v)) break;
   }
@@ -56,7 +59,8 @@ bool parseValues(std::string_view text, std::vector<std::string> &out, std::stri
   return !out.empty() || (error = "there are no values", false);
 }
 
-bool Space::points(const std::function<std::optional<bool>(const Point &)> &where, std::vector<Point> &out, std::string &error) const {
+bool Space::points(const std::function<std::optional<bool>(const Point &)> &where, std::vector<Point> &out,
+                   std::string &error) const {
   error.clear();
   for (size_t a = 0; a < axes.size(); ++a) {
     if (axes[a].values.empty()) return error = "`" + axes[a].name + "` has no values", false;
@@ -68,7 +72,8 @@ bool Space::points(const std::function<std::optional<bool>(const Point &)> &wher
     std::optional<bool> holds = where ? where(at) : true;
     if (!holds) return false;
     if (*holds) out.push_back(at);
-    if (out.size() > mostPoints) return error = "there are more than " + std::to_string(mostPoints) + " configurations", false;
+    if (out.size() > mostPoints)
+      return error = "there are more than " + std::to_string(mostPoints) + " configurations", false;
     more = false;
     for (size_t a = axes.size(); a-- > 0 && !more;) {
       more = ++at[a] < axes[a].values.size();

@@ -18,8 +18,9 @@ struct Axis {
   std::vector<std::string> values;
 };
 
-/// The values of a text: items separated by commas, each of them one value, or powers(16, 128) for 16, 32, 64, 128, or range(1, 4) for 1, 2, 3, or
-/// range(0, 64, 16) for 0, 16, 32, 48. False with a message: there are none, or more than 4096.
+/// The values of a text: items separated by commas, each of them one value, or powers(16, 128) for 16, 32, 64, 128, or
+/// range(1, 4) for 1, 2, 3, or range(0, 64, 16) for 0, 16, 32, 48. False with a message: there are none, or more than
+/// 4096.
 bool parseValues(std::string_view text, std::vector<std::string> &out, std::string &error);
 
 /// Of each axis the index of a value.
@@ -29,9 +30,11 @@ struct Space {
   static constexpr size_t mostPoints = 100000;
   std::vector<Axis> axes;
 
-  /// All points in order, the last axis changing fastest, as far as `where` (unless null) says that they are: 1, 0, or nullopt, which ends it.
-  /// False with a message: there are more than mostPoints or none, an axis has no value, two have one name; or `where` ended it, then without.
-  bool points(const std::function<std::optional<bool>(const Point &)> &where, std::vector<Point> &out, std::string &error) const;
+  /// All points in order, the last axis changing fastest, as far as `where` (unless null) says that they are: 1, 0, or
+  /// nullopt, which ends it. False with a message: there are more than mostPoints or none, an axis has no value, two
+  /// have one name; or `where` ended it, then without.
+  bool points(const std::function<std::optional<bool>(const Point &)> &where, std::vector<Point> &out,
+              std::string &error) const;
 };
 
 } // namespace tegula::tune

@@ -66,20 +66,22 @@ bool Store::Impl::open(bool make, Status &status) {
 void Store::Impl::putAside(const std::string &name, const std::string &why) {
   std::string aside = name + ".damaged";
   bool ok = renameat(directory, name.c_str(), directory, aside.c_str()) == 0;
-  warn(name, "the tuning results in `" + path() + "/" + name + "` are not used: the file " + why + (ok ? "; it is `" + aside + "` now" : ""));
+  warn(name, "the tuning results in `" + path() + "/" + name + "` are not used: the file " + why +
+                 (ok ? "; it is `" + aside + "` now" : ""));
 }
 
-/// The file by its name and what cannot stay the same when it is replaced. Not the time of its last change of name or mode, which is unknown
-/// before it has its name.
+/// The file by its name and what cannot stay the same when it is replaced. Not the time of its last change of name or
+/// mode, which is unknown before it has its name.
 static bool sameFile(const struct stat &a, const struct stat &b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
-         a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
+         a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
 /// Under the lock, so that nobody has replaced the file since it was read.
 Status Store::Impl::readForUpdate(const std::string &name, Cached &cached) {
-  struct stat s{};
-  if (cached.isGood && fstatat(directory, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0 && sameFile(cached.stat, s)) return Status::ok();
+  struct stat s {};
+  if (cached.isGood && fstatat(directory, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0 && sameFile(cached.stat, s))
+    return Status::ok();
   Status status = readFileAt(directory, name, Trust::Own, cached.results);
   if (status || status.code == TEGULA_NOT_FOUND) return Status::ok();
   if (status.code != TEGULA_INVALID_ARGUMENT) return status;
@@ -94,8 +96,8 @@ static void removeOldTemporaries(int directory) {
   if (!d) return;
   while (dirent *e = readdir(d)) {
     struct stat s {};
-    if (std::string_view(e->d_name).starts_with(runtime::temporaryPrefix) && fstatat(directory, e->d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 &&
-        now() - s.st_mtime > 24 * 60 * 60)
+    if (std::string_view(e->d_name).starts_with(runtime::temporaryPrefix) &&
+        fstatat(directory, e->d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 && now() - s.st_mtime > 24 * 60 * 60)
       unlinkat(directory, e->d_name, 0);
   }
   closedir(d);
@@ -138,7 +140,8 @@ const Results &Store::Impl::load(int at, const std::string &name, Trust trust, b
   if (status || status.code == TEGULA_NOT_FOUND) return cached.results;
   if (isOurs && status.code == TEGULA_INVALID_ARGUMENT) (void)update(name, [](Results &) { return false; });
   else {
-    warn(name, "the tuning results in `" + (isOurs ? path() + "/" : "") + name + "` are not used: the file " + status.text);
+    warn(name,
+         "the tuning results in `" + (isOurs ? path() + "/" : "") + name + "` are not used: the file " + status.text);
   }
   return cached.results;
 }
@@ -153,7 +156,8 @@ template <typename F> void Store::Impl::forEachLayer(const KernelKey &kernel, F 
   Status ignored = Status::ok();
   if (open(false, ignored)) visit(Layer::User, load(directory, name, Trust::Own, true));
   if (!places.project.empty())
-    visit(Layer::Project, load(AT_FDCWD, places.project, places.projectWasFound ? Trust::NotPublic : Trust::Anybody, false));
+    visit(Layer::Project,
+          load(AT_FDCWD, places.project, places.projectWasFound ? Trust::NotPublic : Trust::Anybody, false));
   for (const std::string &p : places.readOnly) {
     struct stat s{};
     if (stat(p.c_str(), &s) != 0) continue;
@@ -173,7 +177,9 @@ static Date newest(const Entry &e) {
   return d;
 }
 
-bool isSameRelease(std::string_view a, std::string_view b) { return a.substr(0, a.find('+')) == b.substr(0, b.find('+')); }
+bool isSameRelease(std::string_view a, std::string_view b) {
+  return a.substr(0, a.find('+')) == b.substr(0, b.find('+'));
+}
 
 Found Store::find(const KernelKey &kernel, const EntryKey &key) {
   GateSection section;
@@ -185,7 +191,8 @@ Found Store::find(const KernelKey &kernel, const EntryKey &key) {
     for (auto &[other, entry] : entries) {
       if (other.arguments != key.arguments) continue;
       bool sameDevice = other.device == key.device && other.target == key.target;
-      bool sameVersion = layer == Layer::User ? other.version == key.version : isSameRelease(other.version, key.version);
+      bool sameVersion =
+          layer == Layer::User ? other.version == key.version : isSameRelease(other.version, key.version);
       if (!sameDevice || !sameVersion) {
         found.guesses.push_back({other, entry, layer, distance, sameDevice, sameVersion});
         continue;
@@ -197,8 +204,11 @@ Found Store::find(const KernelKey &kernel, const EntryKey &key) {
   });
   found.choice = exact.chosen();
   found.configs = std::move(exact.configs);
-  auto rank = [](const Guess &g) { return std::make_tuple(!g.sameDevice, !g.sameVersion, g.distance, -newest(g.entry), std::cref(g.key)); };
-  std::sort(found.guesses.begin(), found.guesses.end(), [&](const Guess &a, const Guess &b) { return rank(a) < rank(b); });
+  auto rank = [](const Guess &g) {
+    return std::make_tuple(!g.sameDevice, !g.sameVersion, g.distance, -newest(g.entry), std::cref(g.key));
+  };
+  std::sort(found.guesses.begin(), found.guesses.end(),
+            [&](const Guess &a, const Guess &b) { return rank(a) < rank(b); });
   return found;
 }
 
@@ -210,7 +220,8 @@ Status Store::Impl::record(const KernelKey &kernel, const EntryKey &key, const E
     constexpr size_t others = 3;
     std::vector<std::pair<Date, EntryKey>> old;
     for (auto &[other, e] : entries)
-      if (other.device == key.device && other.target == key.target && other.arguments == key.arguments && other.version != key.version)
+      if (other.device == key.device && other.target == key.target && other.arguments == key.arguments &&
+          other.version != key.version)
         old.emplace_back(newest(e), other);
     std::sort(old.begin(), old.end(), std::greater<>());
     for (size_t i = others; i < old.size(); ++i) entries.erase(old[i].second);
@@ -239,7 +250,9 @@ static size_t erase(Entry &e, std::string_view config) {
     return all;
   }
   // With the text that it was measured of, or without one.
-  auto isMeant = [&](std::string_view name) { return name.starts_with(config) && (name.size() == config.size() || name.substr(config.size()).starts_with(" (")); };
+  auto isMeant = [&](std::string_view name) {
+    return name.starts_with(config) && (name.size() == config.size() || name.substr(config.size()).starts_with(" ("));
+  };
   if (e.choice && isMeant(e.choice->config)) e.choice.reset();
   return std::erase_if(e.configs, [&](const auto &c) { return isMeant(c.first); });
 }
@@ -275,7 +288,9 @@ Status Store::Impl::forget(const KernelKey &kernel, const EntryKey *key, std::st
 
 Status Store::writeProject(const KernelKey &kernel, const std::string &path) {
   const std::string &to = path.empty() ? places_.project : path;
-  if (to.empty()) return Status::error(TEGULA_INVALID_ARGUMENT, "no project file is named, and there is no `tegula.tune.json` above the working directory");
+  if (to.empty())
+    return Status::error(TEGULA_INVALID_ARGUMENT,
+                         "no project file is named, and there is no `tegula.tune.json` above the working directory");
   GateSection section;
   std::lock_guard lock(impl_->mutex);
   Results known;

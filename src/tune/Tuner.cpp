@@ -11,7 +11,9 @@ namespace tegula::tune {
 using runtime::Status;
 using SteadyClock = std::chrono::steady_clock;
 
-static double secondsSince(SteadyClock::time_point t) { return std::chrono::duration<double>(SteadyClock::now() - t).count(); }
+static double secondsSince(SteadyClock::time_point t) {
+  return std::chrono::duration<double>(SteadyClock::now() - t).count();
+}
 
 /// For Record::kind: what Python's exception of that error is called.
 static const char *kindOf(TegulaStatus code) {
@@ -26,15 +28,18 @@ static const char *kindOf(TegulaStatus code) {
 
 /// By a number, equal ones by index.
 template <typename Number> static void sortBy(std::vector<size_t> &list, Number number) {
-  std::sort(list.begin(), list.end(), [&](size_t a, size_t b) { return std::pair(number(a), a) < std::pair(number(b), b); });
+  std::sort(list.begin(), list.end(),
+            [&](size_t a, size_t b) { return std::pair(number(a), a) < std::pair(number(b), b); });
 }
 
 namespace {
 class Tuning {
 public:
-  Tuning(const std::shared_ptr<Subject> &subject, runtime::Device &device, void *stream, const Request &request, Result &out)
-      : subject_(subject), request_(request), out_(out), outcomes_(out.outcomes), memory_(device, stream, request.copyLimit, request.validate),
-        clock_(device, stream, request.inGraphs), device_(device), stream_(stream) {}
+  Tuning(const std::shared_ptr<Subject> &subject, runtime::Device &device, void *stream, const Request &request,
+         Result &out)
+      : subject_(subject), request_(request), out_(out), outcomes_(out.outcomes),
+        memory_(device, stream, request.copyLimit, request.validate), clock_(device, stream, request.inGraphs),
+        device_(device), stream_(stream) {}
 
   Status run() {
     if (request_.compareThere) memory_.compareThere(request_.compareThere, request_.leastThere);
@@ -60,13 +65,16 @@ private:
     std::vector<size_t> wanted;
     for (size_t i = 0; i < outcomes_.size(); ++i)
       // What is known is not compiled: only the chosen one will be, by the launch. The model judges code.
-      if (!outcomes_[i].record || (outcomes_[i].is(State::Ok) && (request_.deterministic || outcomes_[i].isProvisional))) wanted.push_back(i);
+      if (!outcomes_[i].record ||
+          (outcomes_[i].is(State::Ok) && (request_.deterministic || outcomes_[i].isProvisional)))
+        wanted.push_back(i);
     return compile(request_.deterministic ? wanted : hopeful(wanted));
   }
 
   Status compile(const std::vector<size_t> &wanted) {
     if (!wanted.empty()) subject_->prepare(wanted);
-    std::vector<Compiled> made = compileAhead(subject_, wanted, request_.threads, request_.compileTimeoutNs, request_.executor);
+    std::vector<Compiled> made =
+        compileAhead(subject_, wanted, request_.threads, request_.compileTimeoutNs, request_.executor);
     for (size_t i : wanted) {
       Compiled &c = compiled_[i] = std::move(made[i]);
       if (c.status) {
@@ -85,11 +93,13 @@ private:
     return Status::ok();
   }
 
-  /// Those that are estimated to take more than so many times as long as the least wait until something is measured. Estimates before there is code know
-  /// nothing of registers and spills; over the configurations of docs/autotuning.md the fastest one was at 2.3 times the least at most.
+  /// Those that are estimated to take more than so many times as long as the least wait until something is measured.
+  /// Estimates before there is code know nothing of registers and spills; over the configurations of docs/autotuning.md
+  /// the fastest one was at 2.3 times the least at most.
   static constexpr double hopelessTimes = 4;
 
-  /// Puts those off that may not be worth compiling; where there are few, looking at them first costs more than it saves.
+  /// Puts those off that may not be worth compiling; where there are few, looking at them first costs more than it
+  /// saves.
   std::vector<size_t> hopeful(const std::vector<size_t> &wanted) {
     constexpr size_t few = 4;
     if (wanted.size() < few) return wanted;
@@ -106,7 +116,8 @@ private:
     return now;
   }
 
-  /// What was put off and is as hopeless beside the best that was measured stays without code; the others are compiled after all.
+  /// What was put off and is as hopeless beside the best that was measured stays without code; the others are compiled
+  /// after all.
   Status compilePutOff() {
     // The estimate of the fastest one that has one.
     double reference = 0, fastest = INFINITY;
@@ -163,7 +174,8 @@ private:
   }
   void guessesFirst() {
     for (size_t k = request_.guesses.size(); k-- > 0;)
-      if (auto at = std::find(order_.begin(), order_.end(), request_.guesses[k]); at != order_.end()) std::rotate(order_.begin(), at, at + 1);
+      if (auto at = std::find(order_.begin(), order_.end(), request_.guesses[k]); at != order_.end())
+        std::rotate(order_.begin(), at, at + 1);
   }
 
   Status measure() {
@@ -233,7 +245,9 @@ private:
     if (request_.measure) return request_.measure(i, restore, t);
     const bool inGraphs = clock_.inGraphs();
     Status s = clock_.measure(restore, [&](void *stream) { return subject_->run(i, stream); }, effort, t);
-    out_.clock = clock_.inGraphs() ? "graphs" : device_.properties().kind == runtime::DeviceProperties::Kind::Cuda ? "events" : "steady";
+    out_.clock = clock_.inGraphs()                                                    ? "graphs"
+                 : device_.properties().kind == runtime::DeviceProperties::Kind::Cuda ? "events"
+                                                                                      : "steady";
     if (s && inGraphs && clock_.inGraphs()) inGraphs_.push_back(i);
     return s && inGraphs && !clock_.inGraphs() ? timeAgain() : s;
   }
@@ -247,7 +261,8 @@ private:
       if (Status s = time(i, {3e6, 3, 50, 0}, t); !s) return failed(i, s);
       const std::string &code = compiled_[i].code;
       for (size_t k = 0; k < outcomes_.size(); ++k)
-        if (k == i || (!code.empty() && compiled_[k].code == code && outcomes_[k].is(State::Ok))) outcomes_[k].record = recordOf(t), tell(k);
+        if (k == i || (!code.empty() && compiled_[k].code == code && outcomes_[k].is(State::Ok)))
+          outcomes_[k].record = recordOf(t), tell(k);
       if (t.medianNs < bestNs_) bestNs_ = t.medianNs, best_ = i;
     }
     return Status::ok();
@@ -262,11 +277,14 @@ private:
     std::string code = compiled_[a.who].code;
     for (size_t i : order_)
       if (i == a.who || (!code.empty() && compiled_[i].code == code)) {
-        outcomes_[i].record = Record::bad(State::Rejected, a.argument, "leaves other values in `" + a.argument + "` than most configurations do", now());
+        outcomes_[i].record =
+            Record::bad(State::Rejected, a.argument,
+                        "leaves other values in `" + a.argument + "` than most configurations do", now());
       }
   }
 
-  /// Those within a quarter of the best are timed once more, longer and in turns, so that a change of clocks hits all of them.
+  /// Those within a quarter of the best are timed once more, longer and in turns, so that a change of clocks hits all
+  /// of them.
   Status refine(const std::vector<size_t> &tried, SteadyClock::time_point start) {
     double best = INFINITY;
     for (size_t i : tried)
@@ -314,8 +332,10 @@ private:
       std::vector<size_t> wanted = search.toSketch();
       if (wanted.empty()) return Status::ok();
       for (size_t begin = 0; begin < wanted.size(); begin += chunk) {
-        if (!request_.deterministic && request_.budgetNs > 0 && secondsSince(start) * 3e9 > request_.budgetNs) return Status::ok();
-        std::vector<size_t> some(wanted.begin() + static_cast<ptrdiff_t>(begin), wanted.begin() + static_cast<ptrdiff_t>(std::min(begin + chunk, wanted.size())));
+        if (!request_.deterministic && request_.budgetNs > 0 && secondsSince(start) * 3e9 > request_.budgetNs)
+          return Status::ok();
+        std::vector<size_t> some(wanted.begin() + static_cast<ptrdiff_t>(begin),
+                                 wanted.begin() + static_cast<ptrdiff_t>(std::min(begin + chunk, wanted.size())));
         std::vector<Sketch> sketches = subject_->sketch(some, request_.threads);
         for (size_t k = 0; k < some.size(); ++k) {
           const Sketch &s = sketches[k];
@@ -361,7 +381,9 @@ private:
         if (outcomes_[i].record) this->tell(i);
         if (!s) return s;
         if (outcomes_[i].is(State::Ok)) left.push_back(i), tried.push_back(i);
-        if (request_.progress) request_.progress(tried.size(), std::max(tried.size() + 1, std::min(outcomes_.size(), Search::mostTried)), best_, bestNs_);
+        if (request_.progress)
+          request_.progress(tried.size(), std::max(tried.size() + 1, std::min(outcomes_.size(), Search::mostTried)),
+                            best_, bestNs_);
       }
       if (Status s = halve(left); !s) return s;
       for (size_t i : batch) tell(search, i);
@@ -377,7 +399,8 @@ private:
   size_t nextRound(SteadyClock::time_point start, SteadyClock::time_point begun, size_t count) const {
     constexpr size_t most = 8;
     if (request_.budgetNs <= 0) return most;
-    double left = 0.8 * request_.budgetNs - secondsSince(start) * 1e9, each = secondsSince(begun) * 1e9 / static_cast<double>(count);
+    double left = 0.8 * request_.budgetNs - secondsSince(start) * 1e9,
+           each = secondsSince(begun) * 1e9 / static_cast<double>(count);
     return left <= 0 ? 0 : static_cast<size_t>(std::clamp(left / each, 1.0, static_cast<double>(most)));
   }
 
@@ -436,7 +459,8 @@ private:
   }
 
   Status none() const {
-    if (!first_) return {first_.code, "no configuration can be used; the first one failed with: " + first_.text, first_.shortage};
+    if (!first_)
+      return {first_.code, "no configuration can be used; the first one failed with: " + first_.text, first_.shortage};
     return Status::error(TEGULA_INVALID_ARGUMENT, "no configuration can be used");
   }
 
@@ -447,7 +471,8 @@ private:
     return std::isfinite(best) ? Status::ok() : none();
   }
 
-  /// The least estimate; without a model the first that can be used. The same wherever the same code is compiled for the same device.
+  /// The least estimate; without a model the first that can be used. The same wherever the same code is compiled for
+  /// the same device.
   Status chooseByModel() {
     out_.byModel = true;
     double best = INFINITY;
@@ -481,7 +506,8 @@ private:
 };
 } // namespace
 
-Status tune(const std::shared_ptr<Subject> &subject, runtime::Device &device, void *stream, const Request &request, Result &out) {
+Status tune(const std::shared_ptr<Subject> &subject, runtime::Device &device, void *stream, const Request &request,
+            Result &out) {
   auto start = SteadyClock::now();
   out = {};
   Status s = Tuning(subject, device, stream, request, out).run();

@@ -6,9 +6,12 @@
 using namespace tegula;
 using namespace tegula::test;
 
-static_assert(!std::is_constructible_v<Arg, void *> && !std::is_constructible_v<Arg, const char *> && !std::is_constructible_v<Arg, char *>);
-static_assert(!std::is_constructible_v<Arg, float **> && !std::is_constructible_v<Arg, void (*)()> && !std::is_constructible_v<Arg, std::string &>);
-static_assert(!std::is_constructible_v<Arg, std::vector<float>> && std::is_constructible_v<Arg, std::vector<float> &> && std::is_constructible_v<Arg, std::span<float>>);
+static_assert(!std::is_constructible_v<Arg, void *> && !std::is_constructible_v<Arg, const char *> &&
+              !std::is_constructible_v<Arg, char *>);
+static_assert(!std::is_constructible_v<Arg, float **> && !std::is_constructible_v<Arg, void (*)()> &&
+              !std::is_constructible_v<Arg, std::string &>);
+static_assert(!std::is_constructible_v<Arg, std::vector<float>> && std::is_constructible_v<Arg, std::vector<float> &> &&
+              std::is_constructible_v<Arg, std::span<float>>);
 
 static void expectPointer(const Arg &a, TegulaDtype d, const void *p, int64_t bytes, bool readOnly = false) {
   EXPECT_EQ(a.raw().kind, TEGULA_ARG_POINTER);
@@ -88,8 +91,9 @@ TEST(Arg, Views) {
   struct {
     DataType type;
     TegulaDtype is;
-  } kinds[] = {{{0, 8, 1}, TEGULA_INT8},  {{0, 64, 1}, TEGULA_INT64}, {{1, 16, 1}, TEGULA_UINT16}, {{2, 16, 1}, TEGULA_FP16},   {{2, 64, 1}, TEGULA_FP64},
-               {{4, 16, 1}, TEGULA_BF16}, {{6, 8, 1}, TEGULA_INT1},   {{10, 8, 1}, TEGULA_FP8E4NV}, {{12, 8, 1}, TEGULA_FP8E5}};
+  } kinds[] = {{{0, 8, 1}, TEGULA_INT8},  {{0, 64, 1}, TEGULA_INT64},   {{1, 16, 1}, TEGULA_UINT16},
+               {{2, 16, 1}, TEGULA_FP16}, {{2, 64, 1}, TEGULA_FP64},    {{4, 16, 1}, TEGULA_BF16},
+               {{6, 8, 1}, TEGULA_INT1},  {{10, 8, 1}, TEGULA_FP8E4NV}, {{12, 8, 1}, TEGULA_FP8E5}};
   for (auto &k : kinds) {
     t.dtype = k.type;
     expectPointer(&t, k.is, data, 6 * k.type.bits / 8);

@@ -29,7 +29,8 @@ TEST(Binding, FreeNamesCapturesAndHelpers) {
   bindName(helper, "OFFSET", Value::of(7));
   Function f = function(c, "    @tegula.jit\n    def main(out, n):\n        tl.store(out, helper(n, 3))\n");
   std::set<std::string> names;
-  for (size_t i = 0; i < tegula_function_free_name_count(f.get()); ++i) names.insert(tegula_function_free_name(f.get(), i));
+  for (size_t i = 0; i < tegula_function_free_name_count(f.get()); ++i)
+    names.insert(tegula_function_free_name(f.get(), i));
   EXPECT_TRUE(names.count("tl") && names.count("helper"));
   bindName(f, "tl", tl);
   bindName(f, "helper", Value(tegula_value_function(helper.get())));
@@ -53,7 +54,9 @@ TEST(Binding, ForbiddenGlobalsAndLines) {
 
 TEST(Binding, ParametersAndDefaults) {
   Context c = context();
-  Function f = function(c, "@tegula.jit\ndef main(out, a: tl.int64, B: tl.constexpr, d=None, e=4, *rest):\n    tl.store(out, (a + B + e).to(tl.int32))\n");
+  Function f = function(
+      c,
+      "@tegula.jit\ndef main(out, a: tl.int64, B: tl.constexpr, d=None, e=4, *rest):\n    tl.store(out, (a + B + e).to(tl.int32))\n");
   bindName(f, "tl", Value(tegula_value_module("triton.language")));
   Value nine = Value::of(9);
   ASSERT_EQ(tegula_function_set_default(f.get(), 4, nine.get()), TEGULA_OK);
@@ -75,7 +78,8 @@ TEST(Binding, ParametersAndDefaults) {
 
 TEST(Binding, AnnotationsInPlaceOfTheText) {
   Context c = context();
-  const char *text = "def main(out, a, B: tl.int32):\n    tl.store(out, tl.arange(0, B).shape[0] + a)\n", *annotations[] = {"", "i64", "constexpr"};
+  const char *text = "def main(out, a, B: tl.int32):\n    tl.store(out, tl.arange(0, B).shape[0] + a)\n",
+             *annotations[] = {"", "i64", "constexpr"};
   TegulaFunctionSource s{};
   s.size = sizeof s, s.file = "live.py", s.text = text, s.length = std::strlen(text);
   std::string hashes[2];
@@ -123,7 +127,9 @@ namespace {
 /// A module that nobody asks for anything: it is alive as long as what refers to it.
 struct Probe {
   int ended = 0;
-  Value module{tegula_value_dynamic_module("probe", [](void *, const char *) -> TegulaValue * { return nullptr; }, [](void *n) { ++*static_cast<int *>(n); }, &ended)};
+  Value module{tegula_value_dynamic_module(
+      "probe", [](void *, const char *) -> TegulaValue * { return nullptr; }, [](void *n) { ++*static_cast<int *>(n); },
+      &ended)};
   /// `f` keeps it from now on.
   void in(const Function &f, const char *name) { bindName(f, name, module); }
   void giveBack() { module = Value(); }
@@ -135,7 +141,8 @@ TEST(Binding, FunctionsThatReferToEachOtherEnd) {
   Context c = context();
   Probe probe;
   {
-    Function f = function(c, "def f(x):\n    return g(x), probe\n"), g = function(c, "def g(x):\n    return f(x), h, a\n"), h = function(c, "def h(x):\n    return 1\n");
+    Function f = function(c, "def f(x):\n    return g(x), probe\n"),
+             g = function(c, "def g(x):\n    return f(x), h, a\n"), h = function(c, "def h(x):\n    return 1\n");
     probe.in(f, "probe");
     bindName(g, "f", Value(tegula_value_function(f.get())));
     bindName(g, "h", Value(tegula_value_function(h.get())));
@@ -171,7 +178,10 @@ TEST(Binding, RecursionRunsAndEndsWithTheKernel) {
     bindName(f, "factorial", Value(tegula_value_function(recursive.get())));
     recursive = Function();
     EXPECT_EQ(runInt(f, {5}), 120);
-    EXPECT_EQ(tegula_compile(f.get(), std::array{tegula_ptr(nullptr, TEGULA_INT32, 4), tegula_int(4)}.data(), 2, nullptr, &kernel), TEGULA_OK) << tegula_last_error();
+    EXPECT_EQ(tegula_compile(f.get(), std::array{tegula_ptr(nullptr, TEGULA_INT32, 4), tegula_int(4)}.data(), 2,
+                             nullptr, &kernel),
+              TEGULA_OK)
+        << tegula_last_error();
   }
   EXPECT_EQ(probe.ended, 0);
   tegula_kernel_release(kernel);
@@ -182,10 +192,12 @@ TEST(Binding, FunctionsThatReferToEachOtherThroughAModuleEnd) {
   Context c = context();
   Probe probe;
   static TegulaFunction *answer;
-  Function recursive = function(c, "def factorial(n):\n    return n * utils.factorial(n - 1) if n > 1 else 1\n", TEGULA_FUNCTION_CONSTEXPR);
+  Function recursive = function(c, "def factorial(n):\n    return n * utils.factorial(n - 1) if n > 1 else 1\n",
+                                TEGULA_FUNCTION_CONSTEXPR);
   answer = recursive.get();
   {
-    Value utils(tegula_value_dynamic_module("utils", [](void *, const char *) { return tegula_value_function(answer); }, nullptr, nullptr));
+    Value utils(tegula_value_dynamic_module(
+        "utils", [](void *, const char *) { return tegula_value_function(answer); }, nullptr, nullptr));
     bindName(recursive, "utils", utils);
     probe.in(recursive, "unused");
     probe.giveBack();
@@ -216,7 +228,8 @@ TEST(Binding, ClassesAndTheirMethodsEnd) {
     probe.giveBack();
     Value method(tegula_value_function(more.get()));
     // The base has a method that makes what derives from it.
-    ASSERT_EQ(tegula_value_add_member(base.get(), "more", TEGULA_MEMBER_PLAIN, method.get()), TEGULA_OK) << tegula_last_error();
+    ASSERT_EQ(tegula_value_add_member(base.get(), "more", TEGULA_MEMBER_PLAIN, method.get()), TEGULA_OK)
+        << tegula_last_error();
     more = Function();
     Function f = function(c, "def main(out, N: tl.constexpr):\n    tl.store(out, Counter(N).more().more().n)\n");
     bindName(f, "tl", tl);
@@ -233,7 +246,8 @@ TEST(Binding, MembersAreAddedToOnesOwnClassesOnly) {
   const char *field = "a";
   Value tuple(tegula_value_class("Pair", &field, 1, nullptr, 0));
   EXPECT_EQ(tegula_value_add_member(tuple.get(), "x", TEGULA_MEMBER_PLAIN, tuple.get()), TEGULA_INVALID_ARGUMENT);
-  EXPECT_STREQ(tegula_last_error(), "tegula_value_add_member: null argument, or not a class that tegula_value_aggregate made");
+  EXPECT_STREQ(tegula_last_error(),
+               "tegula_value_add_member: null argument, or not a class that tegula_value_aggregate made");
 }
 
 TEST(Binding, HashesTellFunctionsApart) {
@@ -298,7 +312,9 @@ TEST(Binding, WrongDescriptionsOfFunctions) {
   TegulaFunctionSource good{};
   good.size = sizeof good, good.file = "live.py", good.text = text, good.length = std::strlen(text);
   TegulaFunction *f = nullptr;
-  auto refused = [&](TegulaFunctionSource s) { return tegula_function_create(c.get(), &s, &f) == TEGULA_INVALID_ARGUMENT && !f; };
+  auto refused = [&](TegulaFunctionSource s) {
+    return tegula_function_create(c.get(), &s, &f) == TEGULA_INVALID_ARGUMENT && !f;
+  };
   TegulaFunctionSource s = good;
   s.do_not_specialize_count = 1;
   EXPECT_TRUE(refused(s));

@@ -35,7 +35,8 @@ TEST(Bound, CallsGiveAllArgumentsOrNone) {
     EXPECT_TRUE(a.holds(0)) << "binding runs nothing";
     ASSERT_TRUE(again());
     EXPECT_TRUE(a.holds(n));
-    // Others of the class; what is left out at the end, is missing, or is `same` is as it was bound. Constants may be said again.
+    // Others of the class; what is left out at the end, is missing, or is `same` is as it was bound. Constants may be
+    // said again.
     Arrays b;
     ASSERT_TRUE(again({std::span(b.x), std::span(b.y), std::span(b.out), 32}));
     EXPECT_TRUE(b.holds(32));
@@ -64,18 +65,26 @@ TEST(Bound, AnotherClassIsRefused) {
   };
   const Arg x(std::span(a.x)), y(std::span(a.y)), out(std::span(a.out));
   double wide[n];
-  EXPECT_EQ(text({std::span(wide), y, out, n}), "`add`: argument `x` is `x:*fp64:16`, and was `x:*fp32:16` when the launch was bound; bind anew, or launch the function");
-  EXPECT_EQ(text({x, y, std::span(a.out).subspan(1), n}).substr(0, 62), "`add`: argument `out` is `out:*fp32`, and was `out:*fp32:16` w");
+  EXPECT_EQ(
+      text({std::span(wide), y, out, n}),
+      "`add`: argument `x` is `x:*fp64:16`, and was `x:*fp32:16` when the launch was bound; bind anew, or launch the function");
+  EXPECT_EQ(text({x, y, std::span(a.out).subspan(1), n}).substr(0, 62),
+            "`add`: argument `out` is `out:*fp32`, and was `out:*fp32:16` w");
   EXPECT_EQ(text({x, y, out, 63}).substr(0, 54), "`add`: argument `n` is `n:i32`, and was `n:i32:16` whe");
   EXPECT_EQ(text({x, y, out, 1}).substr(0, 50), "`add`: argument `n` is `n:1`, and was `n:i32:16` w");
-  EXPECT_EQ(text({x, y, out, int64_t(1) << 40}).substr(0, 56), "`add`: argument `n` is `n:i64:16`, and was `n:i32:16` wh");
+  EXPECT_EQ(text({x, y, out, int64_t(1) << 40}).substr(0, 56),
+            "`add`: argument `n` is `n:i64:16`, and was `n:i32:16` wh");
   EXPECT_EQ(text({x, y, out, 2.0}).substr(0, 51), "`add`: argument `n` is `n:fp32`, and was `n:i32:16`");
   EXPECT_EQ(text({x, y, out, n, 32}).substr(0, 51), "`add`: argument `BLOCK` is `BLOCK:32`, and was `BLO");
   EXPECT_EQ(text({x, y, x, n}).substr(0, 55), "`add`: argument `out` is `out:*fp32:16:x`, and was `out");
   EXPECT_NE(text({x, std::span(a.out).subspan(16), out, n}).find(":~1"), std::string::npos);
   EXPECT_NE(text({std::span<const float>(), y, out, n}).find("a pointer is null"), std::string::npos);
-  EXPECT_NE(text({tegula_ptr(reinterpret_cast<void *>(uintptr_t(1) << 32), TEGULA_FP32, int64_t(1) << 33), y, out, n}).find("argument `x` is of 2^30 elements or more"), std::string::npos);
-  EXPECT_NE(text({x, y, tegula_const_ptr(a.out, TEGULA_FP32, n * 4), n}).find("is read-only, but the kernel stores to it"), std::string::npos);
+  EXPECT_NE(text({tegula_ptr(reinterpret_cast<void *>(uintptr_t(1) << 32), TEGULA_FP32, int64_t(1) << 33), y, out, n})
+                .find("argument `x` is of 2^30 elements or more"),
+            std::string::npos);
+  EXPECT_NE(
+      text({x, y, tegula_const_ptr(a.out, TEGULA_FP32, n * 4), n}).find("is read-only, but the kernel stores to it"),
+      std::string::npos);
   EXPECT_NE(text({x, y, out, n, 16, 5}).find("takes 5 arguments, 6 were given"), std::string::npos);
   EXPECT_EQ(again.with({-1})().code(), TEGULA_INVALID_ARGUMENT);
   // One that was bound to a shared buffer takes such calls, and no others.
@@ -97,7 +106,8 @@ def several(x, out, big, flag, half, kind, T: tl.constexpr, odd):
   Function add = m.kernel("add").value();
   alignas(64) float memory[4 * n] = {};
   const auto at = [&](int i, int count, bool readOnly = false) {
-    return readOnly ? Arg(tegula_const_ptr(memory + i, TEGULA_FP32, count * 4)) : Arg(tegula_ptr(memory + i, TEGULA_FP32, count * 4));
+    return readOnly ? Arg(tegula_const_ptr(memory + i, TEGULA_FP32, count * 4))
+                    : Arg(tegula_ptr(memory + i, TEGULA_FP32, count * 4));
   };
   const auto takes = [&](const BoundLaunch &b, std::initializer_list<Arg> args) {
     const Status s = b(args);
@@ -116,15 +126,25 @@ def several(x, out, big, flag, half, kind, T: tl.constexpr, odd):
 
   // Each number at the edges of its class.
   constexpr int64_t big = (int64_t(1) << 31) + 1;
-  BoundLaunch numbers = m.kernel("several").value().bind(1, {at(0, n), at(n, n), big, true, 0.5, Value::none(), Value::dtype("tl.float32"), 7}).value();
-  const auto got = [&](std::initializer_list<Arg> args) { return memory[n] = memory[n + 1] = 0, takes(numbers, args) ? memory[n] : -1; };
+  BoundLaunch numbers = m.kernel("several")
+                            .value()
+                            .bind(1, {at(0, n), at(n, n), big, true, 0.5, Value::none(), Value::dtype("tl.float32"), 7})
+                            .value();
+  const auto got = [&](std::initializer_list<Arg> args) {
+    return memory[n] = memory[n + 1] = 0, takes(numbers, args) ? memory[n] : -1;
+  };
   memory[0] = 1;
   EXPECT_EQ(got({same, same, same, same, same, same, same, same}), float(big) + 9.5f);
   EXPECT_EQ(memory[n + 1], 7.5f);
-  EXPECT_EQ(got({at(0, n), at(n, n), -big - 64, false, -3.25, Value::none(), Value::dtype("tl.float32"), -9}), float(-big - 64) - 11.25f);
-  for (int64_t other : {int64_t(1) << 40, int64_t(INT32_MAX), int64_t(INT32_MIN), int64_t(1), int64_t(0)}) EXPECT_EQ(got({same, same, other}), -1) << other;
-  for (int64_t other : {int64_t(16), int64_t(0), int64_t(1), int64_t(-32), int64_t(INT32_MAX) + 2, int64_t(INT32_MIN) - 1}) EXPECT_EQ(got({same, same, same, same, same, same, same, other}), -1) << other;
-  for (int64_t other : {int64_t(INT32_MAX), int64_t(INT32_MIN) + 1, int64_t(-1), int64_t(2)}) EXPECT_NE(got({same, same, same, same, same, same, same, other}), -1) << other;
+  EXPECT_EQ(got({at(0, n), at(n, n), -big - 64, false, -3.25, Value::none(), Value::dtype("tl.float32"), -9}),
+            float(-big - 64) - 11.25f);
+  for (int64_t other : {int64_t(1) << 40, int64_t(INT32_MAX), int64_t(INT32_MIN), int64_t(1), int64_t(0)})
+    EXPECT_EQ(got({same, same, other}), -1) << other;
+  for (int64_t other :
+       {int64_t(16), int64_t(0), int64_t(1), int64_t(-32), int64_t(INT32_MAX) + 2, int64_t(INT32_MIN) - 1})
+    EXPECT_EQ(got({same, same, same, same, same, same, same, other}), -1) << other;
+  for (int64_t other : {int64_t(INT32_MAX), int64_t(INT32_MIN) + 1, int64_t(-1), int64_t(2)})
+    EXPECT_NE(got({same, same, same, same, same, same, same, other}), -1) << other;
   EXPECT_EQ(got({same, same, same, 1}), -1) << "an int for a bool";
   EXPECT_EQ(got({same, same, same, same, 1}), -1) << "an int for a float";
   EXPECT_EQ(got({same, same, same, same, same, 3}), -1) << "an int for None";
@@ -161,7 +181,8 @@ def untouched(x, out):
   Arrays a;
   LaunchOptions checked;
   checked.checked = 1;
-  BoundLaunch again = m.kernel("add").value().bind(4, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16}, checked).value();
+  BoundLaunch again =
+      m.kernel("add").value().bind(4, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16}, checked).value();
   ASSERT_TRUE(again({same, same, same, 48}));
   EXPECT_TRUE(a.holds(48));
   EXPECT_EQ(again({same, same, std::span(a.out).subspan(0, 4), 48}).code(), TEGULA_FAULT);
@@ -170,8 +191,11 @@ def untouched(x, out):
   constexpr int rows = 10, width = 16;
   alignas(64) float from[rows * width], to[rows * width] = {}, other[rows * width] = {};
   for (int i = 0; i < rows * width; ++i) from[i] = float(i);
-  auto descriptor = [&](float *p, int block) { return TensorDescriptor(std::span(p, rows * width), {rows, 12}, {width, 1}, {block, 16}); };
-  TensorDescriptor in = descriptor(from, 4), out = descriptor(to, 4), there = descriptor(other, 4), wrong = descriptor(other, 2);
+  auto descriptor = [&](float *p, int block) {
+    return TensorDescriptor(std::span(p, rows * width), {rows, 12}, {width, 1}, {block, 16});
+  };
+  TensorDescriptor in = descriptor(from, 4), out = descriptor(to, 4), there = descriptor(other, 4),
+                   wrong = descriptor(other, 2);
   std::optional<BoundLaunch> scale;
   {
     TensorDescriptor brief = descriptor(from, 4), gone = descriptor(to, 4); // the argument's parts are copied
@@ -211,7 +235,11 @@ TEST(Bound, LivesOnItsOwn) {
   std::vector<Arrays> all(4);
   {
     Context c = context();
-    again = module(c, addText).kernel("add").value().bind(4, {std::span(all[0].x), std::span(all[0].y), std::span(all[0].out), n, 16}).value();
+    again = module(c, addText)
+                .kernel("add")
+                .value()
+                .bind(4, {std::span(all[0].x), std::span(all[0].y), std::span(all[0].out), n, 16})
+                .value();
   }
   std::vector<std::thread> threads;
   for (Arrays &a : all)
@@ -233,19 +261,26 @@ TEST(Bound, CompileErrorsAndGridsAreSaidWhenItIsBound) {
   Context c = context();
   Function add = module(c, addText).kernel("add").value();
   Arrays a;
-  EXPECT_EQ(add.bind(-1, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16}).status().code(), TEGULA_INVALID_ARGUMENT);
-  EXPECT_EQ(add.bind(1, {std::span(a.x), std::span(a.y), std::span(a.out), n, Value::of(std::string_view("16"))}).status().code(), TEGULA_COMPILE_ERROR);
+  EXPECT_EQ(add.bind(-1, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16}).status().code(),
+            TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(add.bind(1, {std::span(a.x), std::span(a.y), std::span(a.out), n, Value::of(std::string_view("16"))})
+                .status()
+                .code(),
+            TEGULA_COMPILE_ERROR);
   EXPECT_EQ(add.bind(1, {std::span(a.x)}).status().code(), TEGULA_INVALID_ARGUMENT);
   LaunchOptions o;
   o.num_warps = 3;
-  EXPECT_EQ(add.bind(1, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16}, o).status().code(), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(add.bind(1, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16}, o).status().code(),
+            TEGULA_INVALID_ARGUMENT);
 }
 
 TEST(Bound, TypedFunctions) {
   Context c = context();
   Module m = module(c, addText);
   Arrays a, b;
-  auto add = m.function<void(std::span<const float>, std::span<const float>, std::span<float>, int)>("add", {{"BLOCK", Value::of(16)}}).value();
+  auto add = m.function<void(std::span<const float>, std::span<const float>, std::span<float>, int)>(
+                  "add", {{"BLOCK", Value::of(16)}})
+                 .value();
   const auto again = add.bind(4, a.x, a.y, a.out, n).value();
   ASSERT_TRUE(again());
   EXPECT_TRUE(a.holds(n));
@@ -271,21 +306,27 @@ import triton.language as tl
 def several(x, out, big, flag, half, wide, odd, N: tl.constexpr, small):
     tl.store(out, tl.load(x) + big + flag + half + wide + odd + small + N)
 )");
-  auto f = m.function<void(const float *, double *, int64_t, bool, float, double, int, unsigned)>("several", {{"N", Value::of(16)}}).value();
+  auto f = m.function<void(const float *, double *, int64_t, bool, float, double, int, unsigned)>(
+                "several", {{"N", Value::of(16)}})
+               .value();
   alignas(64) float x[32] = {1, 2};
   alignas(64) double out[64] = {};
   const auto again = f.bind(1, x, out, int64_t(1) << 20, true, 0.5f, 0.25, 7, 32u).value();
-  const auto got = [&](const float *from, double *to, auto... rest) { return to[0] = -1, again(from, to, rest...) ? to[0] : -1; };
+  const auto got = [&](const float *from, double *to, auto... rest) {
+    return to[0] = -1, again(from, to, rest...) ? to[0] : -1;
+  };
   EXPECT_EQ(got(x, out, int64_t(1) << 20, true, 0.5f, 0.25, 7, 32u), (1 << 20) + 57.75);
   EXPECT_EQ(got(x + 16, out + 32, int64_t(-16), false, -1.5f, 1e9, -3, 1u << 31), 1e9 + 2147483648.0 - 4.5);
   EXPECT_EQ(got(x, out, int64_t(15), true, 0.5f, 0.25, 7, 32u), -1) << "no multiple of 16";
   EXPECT_EQ(got(x, out, int64_t(16), true, 0.5f, 0.25, 16, 32u), -1) << "a multiple of 16";
 
   const auto words = [&](const void *from, int64_t bytes, const void *to, int64_t n7, size_t count = 8) {
-    const uint64_t all[] = {reinterpret_cast<uintptr_t>(from), reinterpret_cast<uintptr_t>(to), 16, 1, 0, 0, static_cast<uint64_t>(n7), 32};
+    const uint64_t all[] = {
+        reinterpret_cast<uintptr_t>(from), reinterpret_cast<uintptr_t>(to), 16, 1, 0, 0, static_cast<uint64_t>(n7), 32};
     const int64_t extents[] = {bytes, -1};
     TegulaStatus status = TEGULA_OK;
-    const bool ran = tegula_bound_launch_words(again.untyped().get(), nullptr, all, count, extents, 2, nullptr, &status);
+    const bool ran =
+        tegula_bound_launch_words(again.untyped().get(), nullptr, all, count, extents, 2, nullptr, &status);
     EXPECT_EQ(status, TEGULA_OK);
     return ran;
   };
@@ -300,7 +341,9 @@ def several(x, out, big, flag, half, wide, odd, N: tl.constexpr, small):
   EXPECT_FALSE(words(x, -1, out, 7, 7));
   EXPECT_EQ(tegula_bound_launch_words(nullptr, nullptr, nullptr, 0, nullptr, 0, nullptr, nullptr), 0);
   // Bound with shared memory, calls are looked at argument by argument.
-  auto add = m.function<void(float *, float *, int64_t, bool, float, double, int, unsigned)>("several", {{"N", Value::of(16)}}).value();
+  auto add =
+      m.function<void(float *, float *, int64_t, bool, float, double, int, unsigned)>("several", {{"N", Value::of(16)}})
+          .value();
   const auto in = add.bind(1, x, x, int64_t(16), false, 0.f, 0., 7, 32u).value();
   x[0] = 1;
   ASSERT_TRUE(in(x, x, int64_t(16), false, 0.f, 0., 7, 32u));
@@ -326,14 +369,16 @@ TEST(BoundDeathTest, CapturedIntoACudaGraph) {
     for (int i = 0; i < 2; ++i)
       if (!g.launch(s)) return std::string("the graph does not run");
     found += " " + std::to_string(launches.size());
-    for (size_t i = 0; i < 3; ++i) found += " " + std::to_string(launches[i].arguments[24]) + "x" + std::to_string(launches[i].config.gridX);
+    for (size_t i = 0; i < 3; ++i)
+      found += " " + std::to_string(launches[i].arguments[24]) + "x" + std::to_string(launches[i].config.gridX);
     // Memory of the host is refused before anything runs.
     alignas(64) float here[n];
     return found + (again({same, same, std::span(here), n}) ? " ran" : " refused");
   });
 }
 
-// A loop with split="auto" is shared by as many blocks as leave no multiprocessor idle, if all their clusters run at once.
+// A loop with split="auto" is shared by as many blocks as leave no multiprocessor idle, if all their clusters run at
+// once.
 TEST(BoundDeathTest, LoopsAreSharedAsFarAsClustersRunAtOnce) {
   expectWithStandIn("parts 8 1 1", [] {
     Context c = context();
@@ -354,7 +399,8 @@ def sums(x, out, n, B: tl.constexpr):
       Status s = sums(programs, {x, out, n, 64}, d);
       BoundLaunch again = sums.bind(programs, {x, out, n, 64}, d).value();
       if (!s || !again()) return "a launch failed: " + s.message();
-      if (launches[launches.size() - 2].config.gridX != launches.back().config.gridX) return std::string("a bound launch has another grid");
+      if (launches[launches.size() - 2].config.gridX != launches.back().config.gridX)
+        return std::string("a bound launch has another grid");
       found += " " + std::to_string(launches.back().config.gridX / unsigned(programs));
     }
     return found;
@@ -366,7 +412,11 @@ TEST(BoundDeathTest, MemoryOfAnotherDevice) {
   expectWithStandIn("`add`: the arguments are in the memory of another device than when the launch was bound; bind anew, or launch the function", [] {
     Context c = context();
     Arrays a;
-    BoundLaunch again = module(c, addText).kernel("add").value().bind(4, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16}).value();
+    BoundLaunch again = module(c, addText)
+                            .kernel("add")
+                            .value()
+                            .bind(4, {std::span(a.x), std::span(a.y), std::span(a.out), n, 16})
+                            .value();
     auto there = c.device("cuda:0").value().allocate<float>(n).value();
     return again({same, same, there, n}).message();
   });

@@ -38,7 +38,9 @@ struct Subject {
       if (random() % 2) p.kind = Kind::Pointer;
       std::string annotation;
       switch (p.kind) {
-      case Kind::Pointer: p.dtype = random() % 3 ? TEGULA_FP32 : TEGULA_INT8, p.type = p.dtype == TEGULA_FP32 ? "*fp32" : "*i8"; break;
+      case Kind::Pointer:
+        p.dtype = random() % 3 ? TEGULA_FP32 : TEGULA_INT8, p.type = p.dtype == TEGULA_FP32 ? "*fp32" : "*i8";
+        break;
       case Kind::Int: p.type = "i32"; break;
       case Kind::Float: p.type = "fp32"; break;
       case Kind::Bool: p.type = "i1"; break;
@@ -52,12 +54,14 @@ struct Subject {
       if (random() % 8 == 0) (random() % 2 ? fixed : unaligned) += "\"" + p.name + "\", ";
       parameters.push_back(p);
     }
-    text = "@triton.jit(do_not_specialize=[" + fixed + "], do_not_specialize_on_alignment=[" + unaligned + "])\ndef k(" + list + "):\n    pass\n";
+    text = "@triton.jit(do_not_specialize=[" + fixed + "], do_not_specialize_on_alignment=[" + unaligned +
+           "])\ndef k(" + list + "):\n    pass\n";
   }
 
   template <typename T> T any(std::initializer_list<T> of) { return of.begin()[random() % of.size()]; }
   TegulaArg pointer(TegulaDtype d) {
-    TegulaArg a = tegula_ptr(any<char *>({memory, memory, memory + 64, memory + 4, memory + 4, nullptr}), d, any<int64_t>({-1, 64, 64, 64, int64_t(4) << 30}));
+    TegulaArg a = tegula_ptr(any<char *>({memory, memory, memory + 64, memory + 4, memory + 4, nullptr}), d,
+                             any<int64_t>({-1, 64, 64, 64, int64_t(4) << 30}));
     if (random() % 4 == 0) a.flags |= TEGULA_ARG_READ_ONLY;
     return a;
   }
@@ -90,10 +94,13 @@ struct Subject {
         break;
       case Kind::Descriptor: {
         const bool flat = parameters[i].type == "tensordesc<fp32[8]>";
-        const int64_t shape[2] = {any<int64_t>({1, 16, 10}), any<int64_t>({16, 20})}, strides[2] = {flat ? 1 : any<int64_t>({16, 20}), 1}, block[2] = {flat ? 8 : 4, 4};
+        const int64_t shape[2] = {any<int64_t>({1, 16, 10}), any<int64_t>({16, 20})},
+                      strides[2] = {flat ? 1 : any<int64_t>({16, 20}), 1}, block[2] = {flat ? 8 : 4, 4};
         TegulaArg base = pointer(TEGULA_FP32);
         base.u.ptr = memory;
-        ASSERT_EQ(tegula_tensor_descriptor(&l.descriptors[i], base, flat ? 1 : 2, shape, strides, block, 0, &a), TEGULA_OK) << tegula_last_error();
+        ASSERT_EQ(tegula_tensor_descriptor(&l.descriptors[i], base, flat ? 1 : 2, shape, strides, block, 0, &a),
+                  TEGULA_OK)
+            << tegula_last_error();
         break;
       }
       }
@@ -103,7 +110,8 @@ struct Subject {
 
 json listOf(const Function &f, const std::string &signature) {
   char *text = nullptr;
-  EXPECT_EQ(tegula_specializations(f.get(), signature.c_str(), nullptr, 0, nullptr, 1 << 20, &text), TEGULA_OK) << tegula_last_error();
+  EXPECT_EQ(tegula_specializations(f.get(), signature.c_str(), nullptr, 0, nullptr, 1 << 20, &text), TEGULA_OK)
+      << tegula_last_error();
   json j = json::parse(text ? text : "", nullptr, false);
   tegula_free(text);
   return j;
@@ -118,7 +126,8 @@ TegulaKernel *launch(const Function &f, const Subject::Launch &l) {
   return tegula_launch(f.get(), grid, l.args.data(), l.args.size(), &o, &k) == TEGULA_OK ? k : nullptr;
 }
 
-/// Pointers that overlap without being the same can do so in too many ways to be listed; of the generic classes one serves all of them.
+/// Pointers that overlap without being the same can do so in too many ways to be listed; of the generic classes one
+/// serves all of them.
 bool sharesMemory(const TegulaKernel &k) { return k.signature.find(":~") != std::string::npos; }
 
 uint64_t compilesOf(const Context &c) {
@@ -132,7 +141,8 @@ std::string bundleOf(const Function &f, const Context &c, const std::string &sig
   const std::string path = "classes-" + std::to_string(getpid()) + ".tgb";
   TegulaAot *a = nullptr;
   EXPECT_EQ(tegula_aot_create(c.get(), &a), TEGULA_OK);
-  EXPECT_EQ(tegula_aot_add(a, f.get(), signature.c_str(), nullptr, 0, nullptr, 0, nullptr, nullptr, classes), TEGULA_OK) << tegula_last_error();
+  EXPECT_EQ(tegula_aot_add(a, f.get(), signature.c_str(), nullptr, 0, nullptr, 0, nullptr, nullptr, classes), TEGULA_OK)
+      << tegula_last_error();
   EXPECT_EQ(tegula_aot_write(a, path.c_str(), nullptr), TEGULA_OK) << tegula_last_error();
   tegula_aot_release(a);
   return path;
@@ -150,7 +160,8 @@ TEST(Classes, ListedAreAllThatLaunchesAskFor) {
     uint64_t total = 0;
     for (const json &form : list["forms"]) {
       auto &all = forms[form["options"].dump()];
-      for (const json &text : form["signatures"]) EXPECT_TRUE(all.insert(text.get<std::string>()).second) << s.text << text << " is listed twice";
+      for (const json &text : form["signatures"])
+        EXPECT_TRUE(all.insert(text.get<std::string>()).second) << s.text << text << " is listed twice";
       EXPECT_EQ(all.size(), form["count"].get<uint64_t>()) << s.text << form["options"];
       total += all.size();
     }
@@ -166,7 +177,8 @@ TEST(Classes, ListedAreAllThatLaunchesAskFor) {
       ++met[options.dump()];
       ASSERT_TRUE(forms.contains(options.dump())) << s.text << options << ": no such form is listed";
       if (sharesMemory(*k)) continue;
-      EXPECT_TRUE(forms[options.dump()].contains(k->signature)) << s.text << options << " " << k->signature << " is not listed";
+      EXPECT_TRUE(forms[options.dump()].contains(k->signature))
+          << s.text << options << " " << k->signature << " is not listed";
     }
   }
   EXPECT_EQ(met.size(), 3u);
@@ -207,14 +219,18 @@ TEST(Classes, TooManyAreCountedAndRefused) {
   Context c = context();
   Module m = module(c, "@triton.jit\ndef k(a, b, c, d, e, f, g, h, i, j, l, m):\n    pass\n");
   Function f = m.kernel("k").value();
-  const std::string signature = "a:*fp32, b:*fp32, c:*fp32, d:*fp32, e:*fp32, f:*fp32, g:*fp32, h:*fp32, i:*fp32, j:i32, l:i32, m:i32";
-  // Divisions of nine pointers into buffers of two classes each, for twelve parameters; offsets of 32 and 64 bits; for null pointers divisions alone, and numbers that are 1 or not.
+  const std::string signature =
+      "a:*fp32, b:*fp32, c:*fp32, d:*fp32, e:*fp32, f:*fp32, g:*fp32, h:*fp32, i:*fp32, j:i32, l:i32, m:i32";
+  // Divisions of nine pointers into buffers of two classes each, for twelve parameters; offsets of 32 and 64 bits; for
+  // null pointers divisions alone, and numbers that are 1 or not.
   const uint64_t divisions = 610182, bell = 21147;
   EXPECT_EQ(listOf(f, signature.c_str())["all"].get<uint64_t>(), 2 * divisions * 27 + bell * 8);
   TegulaAot *a = nullptr;
   ASSERT_EQ(tegula_aot_create(c.get(), &a), TEGULA_OK);
-  EXPECT_EQ(tegula_aot_add(a, f.get(), signature.c_str(), nullptr, 0, nullptr, 0, nullptr, nullptr, TEGULA_CLASSES_ALL), TEGULA_OUT_OF_RESOURCES);
-  EXPECT_NE(std::string(tegula_last_error()).find("`k` has 33119004 classes"), std::string::npos) << tegula_last_error();
+  EXPECT_EQ(tegula_aot_add(a, f.get(), signature.c_str(), nullptr, 0, nullptr, 0, nullptr, nullptr, TEGULA_CLASSES_ALL),
+            TEGULA_OUT_OF_RESOURCES);
+  EXPECT_NE(std::string(tegula_last_error()).find("`k` has 33119004 classes"), std::string::npos)
+      << tegula_last_error();
   tegula_aot_release(a);
 }
 

@@ -92,7 +92,9 @@ TEST(Compile, SignaturesForEveryTarget) {
 TEST(Compile, SignatureMistakes) {
   Context c = context();
   Function add = module(c, addText).kernel("add").value();
-  auto text = [&](const char *signature, const char *target = "") { return add.compile(signature, target).status().message(); };
+  auto text = [&](const char *signature, const char *target = "") {
+    return add.compile(signature, target).status().message();
+  };
   EXPECT_EQ(text("x:*f32"), "`add`: parameter `y` has neither a type in the signature nor a value among the constants");
   EXPECT_EQ(text("blok:64"), "`add` has no parameter `blok`");
   EXPECT_EQ(text("BLOKC:64"), "`add` has no parameter `BLOKC`; did you mean `BLOCK`?");
@@ -102,37 +104,47 @@ TEST(Compile, SignatureMistakes) {
   EXPECT_EQ(text("x:what"), "signature: `x`: `what` is neither a data type nor a constant");
   EXPECT_EQ(text("x:tensordesc<f32"), "signature: `x`: write tensordesc<dtype[block, shape]>");
   EXPECT_EQ(text("x:tensordesc<f33[8]>"), "signature: `x`: `f33` is not a data type");
-  EXPECT_EQ(text("x:tensordesc<f32[8, 3]>"), "signature: `x`: a descriptor has blocks of 1 to 5 extents that are powers of 2");
-  EXPECT_EQ(text("x:tensordesc<f32[8, 2]>"), "signature: `x`: Descriptor block shape must have at least 16 bytes in the last dimension");
+  EXPECT_EQ(text("x:tensordesc<f32[8, 3]>"),
+            "signature: `x`: a descriptor has blocks of 1 to 5 extents that are powers of 2");
+  EXPECT_EQ(text("x:tensordesc<f32[8, 2]>"),
+            "signature: `x`: Descriptor block shape must have at least 16 bytes in the last dimension");
   EXPECT_EQ(text("x:tensordesc<i32[8]>:nan"), "signature: `x`: padding with NaN needs floats");
   EXPECT_EQ(text("x:tensordesc<f32[8]>:what"), "signature: `x`: `what` is neither `nan`, `tf32` nor a divisibility");
   EXPECT_EQ(text("x:tensordesc<i32[8]>:tf32"), "signature: `x`: rounding to tf32 needs float32");
-  EXPECT_EQ(text("BLOCK:tensordesc<f32[8]>"), "signature: `BLOCK` is a constexpr parameter, which cannot take a tensor descriptor");
+  EXPECT_EQ(text("BLOCK:tensordesc<f32[8]>"),
+            "signature: `BLOCK` is a constexpr parameter, which cannot take a tensor descriptor");
   EXPECT_EQ(text("x:(i32, i32"), "signature: `x`: a tuple is written (item, item)");
   EXPECT_EQ(text("x:(i32, what)"), "signature: `x`: `what` is neither a data type nor a constant");
   EXPECT_EQ(text("x:Pair(a=i32, i32)"), "signature: `x`: a named tuple is written Pair(field=item, field=item)");
   EXPECT_EQ(text("x:Pair(a=i32, a=i32)"), "signature: `x`: two fields `a`");
   EXPECT_EQ(text("x:Pair(a=(i32, what))"), "signature: `x`: `what` is neither a data type nor a constant");
-  EXPECT_EQ(text(("x:" + std::string(100, '(') + std::string(100, ')')).c_str()), "signature: `x`: tuples are nested more than 64 deep");
+  EXPECT_EQ(text(("x:" + std::string(100, '(') + std::string(100, ')')).c_str()),
+            "signature: `x`: tuples are nested more than 64 deep");
   EXPECT_EQ(text("x:*f32:0"), "signature: `x`: the divisibility `0` is not a positive number");
-  const char *sameText = "signature: what is the same buffer as a parameter must stand behind it, be of its type, and name the first of them";
+  const char *sameText =
+      "signature: what is the same buffer as a parameter must stand behind it, be of its type, and name the first of them";
   EXPECT_EQ(text("x:*f32:z"), "signature: `x`: `z` is neither a divisibility nor a parameter that is the same buffer");
   EXPECT_EQ(text("x:*f32:y, y:*f32, out:*f32, n:i32, BLOCK:64"), sameText);
   EXPECT_EQ(text("x:*f32, y:*i32:x, out:*f32, n:i32, BLOCK:64"), sameText);
   EXPECT_EQ(text("x:*f32, y:*f32:x, out:*f32:y, n:i32, BLOCK:64"), sameText);
   EXPECT_EQ(text("x:*f32, y:*f32, out:*f32:n, n:i32, BLOCK:64"), sameText);
-  EXPECT_EQ(text("x:*f32, y:*f32, out:*f32, n:i32:x, BLOCK:64"), "signature: `n`: the divisibility `x` is not a positive number");
-  EXPECT_NE(text("x:*f32,y:*f32,out:*f32,n:i32,BLOCK:64", "gpu").find("there is no target `gpu`; targets are "), std::string::npos);
+  EXPECT_EQ(text("x:*f32, y:*f32, out:*f32, n:i32:x, BLOCK:64"),
+            "signature: `n`: the divisibility `x` is not a positive number");
+  EXPECT_NE(text("x:*f32,y:*f32,out:*f32,n:i32,BLOCK:64", "gpu").find("there is no target `gpu`; targets are "),
+            std::string::npos);
 }
 
 // What a kernel says of its arguments compiles the same kernel.
 TEST(Compile, SignaturesReadBack) {
   Context c = context();
-  Function f = module(c, "@triton.jit\ndef k(d, e, t, n, s: tl.constexpr, T: tl.constexpr, *rest):\n    pass\n").kernel("k").value();
-  const char *texts[] = {"d:tensordesc<fp32[4, 16]>:nan:tf32:16, e:tensordesc<fp16[32]>, t:(*fp32:16, i32), n:i64:16, s:'a', T:fp8e5, rest:()",
-                         "d:tensordesc<bf16[32]>:nan, e:tensordesc<fp32[16]>:tf32, t:(1, (2.5, None), ()), n:True, s:'it\\\"s, \\'x\\':(\\n\\r', T:*kfp16, rest:(i32,)",
-                         "d:*kfp16, e:inf, t:(i32), n:1, s:(1, (fp32, 'x')), T:-1e+300, rest:(*i8, u1)",
-                         "d:Pair(a=*fp32:16, b=(i32, 3)), e:Pair(a=Empty(), b=Größe(n_1=i64:16, x='a=(')), t:(Pair(a=1, b=None), i1), n:1, s:Pair(a=1, b='x'), T:fp32, rest:(P(a=i8))"};
+  Function f = module(c, "@triton.jit\ndef k(d, e, t, n, s: tl.constexpr, T: tl.constexpr, *rest):\n    pass\n")
+                   .kernel("k")
+                   .value();
+  const char *texts[] = {
+      "d:tensordesc<fp32[4, 16]>:nan:tf32:16, e:tensordesc<fp16[32]>, t:(*fp32:16, i32), n:i64:16, s:'a', T:fp8e5, rest:()",
+      "d:tensordesc<bf16[32]>:nan, e:tensordesc<fp32[16]>:tf32, t:(1, (2.5, None), ()), n:True, s:'it\\\"s, \\'x\\':(\\n\\r', T:*kfp16, rest:(i32,)",
+      "d:*kfp16, e:inf, t:(i32), n:1, s:(1, (fp32, 'x')), T:-1e+300, rest:(*i8, u1)",
+      "d:Pair(a=*fp32:16, b=(i32, 3)), e:Pair(a=Empty(), b=Größe(n_1=i64:16, x='a=(')), t:(Pair(a=1, b=None), i1), n:1, s:Pair(a=1, b='x'), T:fp32, rest:(P(a=i8))"};
   for (const char *text : texts) {
     Result<Kernel> k = f.compile(text);
     ASSERT_TRUE(k) << text << ": " << k.status().message();
@@ -161,8 +173,9 @@ TEST(Compile, ParametersThatOverlap) {
   constexpr const char *signature = "x:*fp32:16:~1, y:*fp32, out:*fp32:~1, n:i32, BLOCK:4";
   Kernel k = withFact(add, signature, "overlap = 1", "x:*fp32:16, y:*fp32, out:*fp32, n:i32, BLOCK:4");
   EXPECT_STREQ(c.loadKernel(k.save().value())->info().signature, signature);
-  for (const char *wrong : {"x:*fp32:~0, y:*fp32, out:*fp32, n:i32, BLOCK:4", "x:*fp32:~x, y:*fp32, out:*fp32, n:i32, BLOCK:4", "x:*fp32, y:*fp32, out:*fp32:~1:x, n:i32, BLOCK:4",
-                            "x:*fp32, y:*fp32, out:*fp32, n:i32:~1, BLOCK:4"})
+  for (const char *wrong :
+       {"x:*fp32:~0, y:*fp32, out:*fp32, n:i32, BLOCK:4", "x:*fp32:~x, y:*fp32, out:*fp32, n:i32, BLOCK:4",
+        "x:*fp32, y:*fp32, out:*fp32:~1:x, n:i32, BLOCK:4", "x:*fp32, y:*fp32, out:*fp32, n:i32:~1, BLOCK:4"})
     EXPECT_FALSE(add.compile(wrong)) << wrong;
 }
 
@@ -183,30 +196,51 @@ TEST(Compile, LaunchesNoticeWhatOverlaps) {
   auto at = [](float *p, int64_t elements) { return tegula_ptr(p, TEGULA_FP32, elements * 4); };
   for (int round : {0, 1, 2}) { // the long way, and the short one
     SCOPED_TRACE(round);
-    EXPECT_EQ(signatureOf(at(memory, 16), at(memory + 16, 16), at(other, 16)), "x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32, BLOCK:4") << "neighbours";
-    EXPECT_EQ(signatureOf(at(memory, 16), at(other, 16), at(memory + 12, 16)), "x:*fp32:16:~1, y:*fp32:16, out:*fp32:16:~1, n:i32, BLOCK:4");
-    EXPECT_EQ(signatureOf(at(memory, 16), at(other, 16), at(memory, 16)), "x:*fp32:16, y:*fp32:16, out:*fp32:16:x, n:i32, BLOCK:4");
-    EXPECT_EQ(signatureOf(at(memory, 16), at(other, 16), at(memory, 12)), "x:*fp32:16:~1, y:*fp32:16, out:*fp32:16:~1, n:i32, BLOCK:4") << "another extent";
-    EXPECT_EQ(signatureOf(at(memory, 16), at(memory + 12, 16), at(memory + 24, 16)), "x:*fp32:16:~1, y:*fp32:16:~1, out:*fp32:16:~1, n:i32, BLOCK:4") << "a chain is one group";
-    EXPECT_EQ(signatureOf(tegula_const_ptr(memory, TEGULA_FP32, 64), tegula_const_ptr(memory + 12, TEGULA_FP32, 64), at(other, 16)), "x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32, BLOCK:4") << "nobody writes them";
-    EXPECT_EQ(signatureOf(tegula_const_ptr(memory, TEGULA_FP32, 64), tegula_const_ptr(memory + 12, TEGULA_FP32, 64), at(memory, 16)), "x:*fp32:16:~1, y:*fp32:16:~1, out:*fp32:16:x, n:i32, BLOCK:4") << "`out` writes what `x` is";
-    EXPECT_EQ(signatureOf(at(memory, -1), at(memory + 16, -1), at(other, -1)), "x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32, BLOCK:4") << "nothing is known of their extents";
-    EXPECT_EQ(signatureOf(at(memory, -1), at(memory, 16), at(memory, 16)), "x:*fp32:16:~1, y:*fp32:16:~1, out:*fp32:16:y, n:i32, BLOCK:4") << "`out` is `y`";
+    EXPECT_EQ(signatureOf(at(memory, 16), at(memory + 16, 16), at(other, 16)),
+              "x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32, BLOCK:4")
+        << "neighbours";
+    EXPECT_EQ(signatureOf(at(memory, 16), at(other, 16), at(memory + 12, 16)),
+              "x:*fp32:16:~1, y:*fp32:16, out:*fp32:16:~1, n:i32, BLOCK:4");
+    EXPECT_EQ(signatureOf(at(memory, 16), at(other, 16), at(memory, 16)),
+              "x:*fp32:16, y:*fp32:16, out:*fp32:16:x, n:i32, BLOCK:4");
+    EXPECT_EQ(signatureOf(at(memory, 16), at(other, 16), at(memory, 12)),
+              "x:*fp32:16:~1, y:*fp32:16, out:*fp32:16:~1, n:i32, BLOCK:4")
+        << "another extent";
+    EXPECT_EQ(signatureOf(at(memory, 16), at(memory + 12, 16), at(memory + 24, 16)),
+              "x:*fp32:16:~1, y:*fp32:16:~1, out:*fp32:16:~1, n:i32, BLOCK:4")
+        << "a chain is one group";
+    EXPECT_EQ(signatureOf(tegula_const_ptr(memory, TEGULA_FP32, 64), tegula_const_ptr(memory + 12, TEGULA_FP32, 64),
+                          at(other, 16)),
+              "x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32, BLOCK:4")
+        << "nobody writes them";
+    EXPECT_EQ(signatureOf(tegula_const_ptr(memory, TEGULA_FP32, 64), tegula_const_ptr(memory + 12, TEGULA_FP32, 64),
+                          at(memory, 16)),
+              "x:*fp32:16:~1, y:*fp32:16:~1, out:*fp32:16:x, n:i32, BLOCK:4")
+        << "`out` writes what `x` is";
+    EXPECT_EQ(signatureOf(at(memory, -1), at(memory + 16, -1), at(other, -1)),
+              "x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32, BLOCK:4")
+        << "nothing is known of their extents";
+    EXPECT_EQ(signatureOf(at(memory, -1), at(memory, 16), at(memory, 16)),
+              "x:*fp32:16:~1, y:*fp32:16:~1, out:*fp32:16:y, n:i32, BLOCK:4")
+        << "`out` is `y`";
   }
 }
 
 TEST(Compile, OneBufferForTwoParameters) {
   Context c = context();
   Function add = module(c, addText).kernel("add").value();
-  Kernel k = withFact(add, "x:*fp32:16, y:*fp32, out:*fp32:16:x, n:i32, BLOCK:4", "same_as = 0", "x:*fp32:16, y:*fp32, out:*fp32:16, n:i32, BLOCK:4");
+  Kernel k = withFact(add, "x:*fp32:16, y:*fp32, out:*fp32:16:x, n:i32, BLOCK:4", "same_as = 0",
+                      "x:*fp32:16, y:*fp32, out:*fp32:16, n:i32, BLOCK:4");
   // Saved and loaded, and made of its tile IR, it is the same kernel: it takes one buffer only.
   Kernel loaded = c.loadKernel(k.save().value()).value();
   TegulaKernel *read = nullptr;
   const std::string tile(k.stage("tile").value());
-  ASSERT_EQ(tegula_compile_tile(c.get(), "k.tile", tile.data(), tile.size(), nullptr, nullptr, &read), TEGULA_OK) << tegula_last_error();
+  ASSERT_EQ(tegula_compile_tile(c.get(), "k.tile", tile.data(), tile.size(), nullptr, nullptr, &read), TEGULA_OK)
+      << tegula_last_error();
   const int64_t grid[3] = {1, 1, 1};
   auto run = [&](TegulaKernel *kernel, float *x, float *y, float *out) {
-    const TegulaArg args[] = {tegula_ptr(x, TEGULA_FP32, 16), tegula_ptr(y, TEGULA_FP32, 16), tegula_ptr(out, TEGULA_FP32, 16), tegula_int(4), tegula_int(4)};
+    const TegulaArg args[] = {tegula_ptr(x, TEGULA_FP32, 16), tegula_ptr(y, TEGULA_FP32, 16),
+                              tegula_ptr(out, TEGULA_FP32, 16), tegula_int(4), tegula_int(4)};
     return tegula_kernel_launch(kernel, grid, args, kernel == read ? 4 : 5, nullptr);
   };
   for (TegulaKernel *kernel : {k.get(), loaded.get(), read}) {
@@ -214,7 +248,9 @@ TEST(Compile, OneBufferForTwoParameters) {
     EXPECT_EQ(run(kernel, x, y, x), TEGULA_OK) << tegula_last_error();
     EXPECT_EQ(x[3], 44);
     EXPECT_EQ(run(kernel, x, y, out), TEGULA_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(tegula_last_error()).find("is not the buffer of `x`, as the kernel was compiled to assume"), std::string::npos) << tegula_last_error();
+    EXPECT_NE(std::string(tegula_last_error()).find("is not the buffer of `x`, as the kernel was compiled to assume"),
+              std::string::npos)
+        << tegula_last_error();
   }
   tegula_kernel_release(read);
 }
@@ -222,7 +258,8 @@ TEST(Compile, OneBufferForTwoParameters) {
 TEST(Compile, MemoryOfTheirOwnMayNotOverlapByAShift) {
   Context c = context();
   Function add = module(c, addText).kernel("add").value();
-  Kernel own = add.compile("x:*fp32:4, y:*fp32:4, out:*fp32:4, n:i32, BLOCK:4").value(), shared = add.compile("x:*fp32:4:~1, y:*fp32:4, out:*fp32:4:~1, n:i32, BLOCK:4").value();
+  Kernel own = add.compile("x:*fp32:4, y:*fp32:4, out:*fp32:4, n:i32, BLOCK:4").value(),
+         shared = add.compile("x:*fp32:4:~1, y:*fp32:4, out:*fp32:4:~1, n:i32, BLOCK:4").value();
   alignas(64) float memory[64] = {}, other[64] = {};
   const int64_t grid[3] = {1, 1, 1};
   auto at = [](float *p, int64_t elements, bool isDense = true) {
@@ -232,13 +269,16 @@ TEST(Compile, MemoryOfTheirOwnMayNotOverlapByAShift) {
   };
   auto run = [&](const Kernel &k, TegulaArg x, TegulaArg y, TegulaArg out) {
     const TegulaArg args[] = {x, y, out, tegula_int(4), tegula_int(4)};
-    return tegula_kernel_launch(k.get(), grid, args, 5, nullptr) == TEGULA_OK ? std::string() : std::string(tegula_last_error());
+    return tegula_kernel_launch(k.get(), grid, args, 5, nullptr) == TEGULA_OK ? std::string()
+                                                                              : std::string(tegula_last_error());
   };
-  EXPECT_EQ(run(own, at(memory, 16), at(other, 16), at(memory + 12, 16)),
-            "`add`: argument `out` shares elements with `x` at other places, and the kernel, which writes to it, was compiled for memory of their own; launch the function, or put `:~1` "
-            "behind the types of both in the signature");
+  EXPECT_EQ(
+      run(own, at(memory, 16), at(other, 16), at(memory + 12, 16)),
+      "`add`: argument `out` shares elements with `x` at other places, and the kernel, which writes to it, was compiled for memory of their own; launch the function, or put `:~1` "
+      "behind the types of both in the signature");
   EXPECT_NE(run(own, at(memory + 4, 16), at(other, 16), at(memory, 16)), "") << "behind";
-  EXPECT_NE(run(own, at(memory, 16), at(other, 16), at(memory + 4, 8, false)), "") << "what has gaps begins in what has none";
+  EXPECT_NE(run(own, at(memory, 16), at(other, 16), at(memory + 4, 8, false)), "")
+      << "what has gaps begins in what has none";
   EXPECT_EQ(run(shared, at(memory, 16), at(other, 16), at(memory + 12, 16)), "") << "compiled for it";
   EXPECT_EQ(run(own, at(memory, 16), at(other, 16), at(memory, 16)), "") << "in place";
   EXPECT_EQ(run(own, at(memory, 16), at(memory + 1, 16), at(other, 16)), "") << "nobody writes to them";
@@ -259,8 +299,10 @@ TEST(Compile, EveryStageHasText) {
     EXPECT_FALSE(text->empty()) << stage;
     char *emitted = nullptr;
     size_t n = 0;
-    ASSERT_EQ(tegula_emit(add.get(), "x:*f32:16, y:*f32:16, out:*f32:16, n:i32, BLOCK:64", nullptr, 0, nullptr, nullptr, stage,
-                          &emitted, &n), TEGULA_OK) << tegula_last_error();
+    ASSERT_EQ(tegula_emit(add.get(), "x:*f32:16, y:*f32:16, out:*f32:16, n:i32, BLOCK:64", nullptr, 0, nullptr, nullptr,
+                          stage, &emitted, &n),
+              TEGULA_OK)
+        << tegula_last_error();
     // The same in, the same out.
     EXPECT_EQ(std::string(emitted, n), std::string(*text)) << stage;
     tegula_free(emitted);
@@ -268,7 +310,9 @@ TEST(Compile, EveryStageHasText) {
   EXPECT_EQ(k.stage("ptx").status().code(), TEGULA_NOT_FOUND);
   std::string json = tegula_kernel_metadata_json(k.get());
   EXPECT_NE(json.find("\"name\":\"add\""), std::string::npos);
-  EXPECT_NE(json.find("{\"name\":\"out\",\"type\":\"*fp32\",\"offset\":16,\"read\":false,\"written\":true}"), std::string::npos) << json;
+  EXPECT_NE(json.find("{\"name\":\"out\",\"type\":\"*fp32\",\"offset\":16,\"read\":false,\"written\":true}"),
+            std::string::npos)
+      << json;
 }
 
 TEST(Compile, Timings) {

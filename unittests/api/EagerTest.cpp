@@ -48,7 +48,8 @@ TegulaTensorInfo info(const Owned &v) {
 }
 
 TEST_F(EagerTest, OperatorsPromoteAndWrap) {
-  Owned a(tegula_eager_scalar(TEGULA_INT8, 0, 100)), b(tegula_eager_scalar(TEGULA_INT8, 0, 100)), c(tegula_eager_scalar(TEGULA_INT32, 0, 100));
+  Owned a(tegula_eager_scalar(TEGULA_INT8, 0, 100)), b(tegula_eager_scalar(TEGULA_INT8, 0, 100)),
+      c(tegula_eager_scalar(TEGULA_INT32, 0, 100));
   Owned narrow = operate("+", a, b), wide = operate("+", a, c);
   EXPECT_EQ(info(narrow).dtype, TEGULA_INT8);
   EXPECT_EQ(info(narrow).bits[0], 200u);
@@ -73,13 +74,16 @@ TEST_F(EagerTest, MemoryIsThatOfTheBuffers) {
   ASSERT_EQ(tegula_eager_add_buffer(eager, "x", data, sizeof data, 0), TEGULA_OK);
   int32_t pid[3] = {2, 0, 0}, grid[3] = {3, 1, 1};
   ASSERT_EQ(tegula_eager_set_program(eager, pid, grid), TEGULA_OK);
-  Owned base(tegula_eager_scalar(TEGULA_INT32, TEGULA_TENSOR_POINTER, reinterpret_cast<uintptr_t>(data))), zero(tegula_value_int(0));
+  Owned base(tegula_eager_scalar(TEGULA_INT32, TEGULA_TENSOR_POINTER, reinterpret_cast<uintptr_t>(data))),
+      zero(tegula_value_int(0));
   Owned last = operate("+", base, call("program_id", {&zero}));
   EXPECT_EQ(info(call("load", {&last})).bits[0], 3u);
   Owned beyond = operate("+", last, Owned(tegula_value_int(2)));
   call("load", {&beyond});
   EXPECT_EQ(status, TEGULA_FAULT);
-  EXPECT_TRUE(strstr(tegula_last_error(), "program (2, 0, 0): load of 4 bytes outside all buffers; the nearest is `x`, 16 bytes, and this is at byte 16"))
+  EXPECT_TRUE(strstr(
+      tegula_last_error(),
+      "program (2, 0, 0): load of 4 bytes outside all buffers; the nearest is `x`, 16 bytes, and this is at byte 16"))
       << tegula_last_error();
   Owned five(tegula_value_int(5));
   call("store", {&last, &five});

@@ -83,7 +83,8 @@ def through(table, x, out):
 
 TEST(Fault, NegativeIndexAndUnknownExtent) {
   Context c = context();
-  Function f = module(c, "@triton.jit\ndef before(x, out):\n    tl.store(out, tl.load(x - 3))\n").kernel("before").value();
+  Function f =
+      module(c, "@triton.jit\ndef before(x, out):\n    tl.store(out, tl.load(x - 3))\n").kernel("before").value();
   std::vector<float> x(8), out(8);
   Status s = f(1, {std::span(x.data() + 4, 4), std::span(out)}, withCheck());
   EXPECT_EQ(s.code(), TEGULA_FAULT);
@@ -177,8 +178,9 @@ def load_wrapped_null(x):
     i = tl.arange(0, 64)
     tl.store(x, tl.sum(tl.load(p + (i + tl.program_id(0)) % 48)))
 )");
-  for (const char *name : {"store_null", "load_null", "atomic_null", "store_tile_null", "load_loaded_null", "store_lanes_null", "load_lanes_null",
-                           "atomic_lanes_null", "constant_lanes_null", "load_some_null", "load_wrapped_null"})
+  for (const char *name :
+       {"store_null", "load_null", "atomic_null", "store_tile_null", "load_loaded_null", "store_lanes_null",
+        "load_lanes_null", "atomic_lanes_null", "constant_lanes_null", "load_some_null", "load_wrapped_null"})
     for (int checked : {0, 1}) {
       LaunchOptions o;
       o.checked = checked;

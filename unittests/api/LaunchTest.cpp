@@ -24,7 +24,8 @@ TEST(Launch, AddOnVectors) {
   }
 }
 
-// A program that reads through one argument what it writes through another: such launches have a form of their own, however they come.
+// A program that reads through one argument what it writes through another: such launches have a form of their own,
+// however they come.
 TEST(Launch, OneBufferForTwoArguments) {
   Context c = context();
   Function f = module(c, R"(@triton.jit
@@ -49,7 +50,7 @@ def turn(x, out, other, B: tl.constexpr):
       for (int i = 0; i < n; ++i)
         for (int j = 0; j < n; ++j) {
           if (form < 3) ASSERT_EQ(turned[j * n + i], float(i * n + j)) << form;
-          // The other one is read behind the first store.
+          // The other one is read after the first store.
           ASSERT_EQ(copied[i * n + j], form == 0 ? float(j * n + i) : float(i * n + j)) << form;
         }
     }
@@ -63,7 +64,8 @@ def turn(x, out, other, B: tl.constexpr):
   EXPECT_NE(s.message().find("is read-only, but the kernel stores to it"), std::string::npos) << s.message();
   // Null pointers are no buffer.
   float *none = nullptr;
-  EXPECT_EQ(signatureOf(f, {std::span(none, 0), std::span(none, 0), std::span(none, 0), n}).find(":x"), std::string::npos);
+  EXPECT_EQ(signatureOf(f, {std::span(none, 0), std::span(none, 0), std::span(none, 0), n}).find(":x"),
+            std::string::npos);
 }
 
 // Its thread has no context of CUDA's.
@@ -72,10 +74,12 @@ TEST(LaunchDeathTest, MemoryOfAGpuSaysWhereALaunchGoes) {
     Context c = context();
     Function add = module(c, addText).kernel("add").value();
     auto target = [&](float *x) {
-      const TegulaArg args[] = {tegula_ptr(x, TEGULA_FP32, 64), tegula_ptr(x, TEGULA_FP32, 64), tegula_ptr(x, TEGULA_FP32, 64), tegula_int(16), tegula_int(16)};
+      const TegulaArg args[] = {tegula_ptr(x, TEGULA_FP32, 64), tegula_ptr(x, TEGULA_FP32, 64),
+                                tegula_ptr(x, TEGULA_FP32, 64), tegula_int(16), tegula_int(16)};
       const int64_t grid[3] = {1, 1, 1};
       TegulaKernel *k = nullptr;
-      if (tegula_launch(add.get(), grid, args, 5, nullptr, &k)) return std::string(tegula_last_error());
+      if (tegula_launch(add.get(), grid, args, 5, nullptr, &k))
+        return std::string(tegula_last_error());
       TegulaKernelInfo info{};
       info.size = sizeof info;
       tegula_kernel_info(k, &info);
@@ -85,7 +89,8 @@ TEST(LaunchDeathTest, MemoryOfAGpuSaysWhereALaunchGoes) {
     void *there = nullptr;
     std::string found = target(here);
     int32_t device;
-    if (tegula_device_find(c.get(), "cuda:0", &device) || tegula_memory_allocate(c.get(), device, 64, &there)) return std::string("no memory");
+    if (tegula_device_find(c.get(), "cuda:0", &device) || tegula_memory_allocate(c.get(), device, 64, &there))
+      return std::string("no memory");
     for (int i = 0; i < 2; ++i) found += " " + target(static_cast<float *>(there));
     return found + " " + target(here);
   });
@@ -108,17 +113,21 @@ def past(x, out, n):
     if (tegula_device_find(c.get(), "cuda:0", &device)) return std::string("no device");
     std::string found;
     for (int n : {0, 1}) {
-      const TegulaArg args[] = {tegula_ptr(x, TEGULA_FP32, sizeof x), tegula_ptr(out, TEGULA_FP32, sizeof out), tegula_int(n)};
+      const TegulaArg args[] = {tegula_ptr(x, TEGULA_FP32, sizeof x), tegula_ptr(out, TEGULA_FP32, sizeof out),
+                                tegula_int(n)};
       char *text = nullptr;
       const TegulaStatus s = tegula_verify(f.get(), grid, args, 3, &o, TEGULA_DEVICE_INDEX_CPU, device, -1, &text);
-      found += s == TEGULA_OK ? "ran " : s == TEGULA_FAULT ? "fails " + std::string(tegula_last_error()).substr(0, 9) + " " : "? ";
+      found += s == TEGULA_OK      ? "ran "
+               : s == TEGULA_FAULT ? "fails " + std::string(tegula_last_error()).substr(0, 9) + " "
+                                   : "? ";
       free(text);
     }
     return found + std::to_string(standIn().launches.size());
   });
 }
 
-// A multiprocessor that is another process's (MPS, MIG) may leave clusters no room: one that the compiler chose is done without, one that was asked for is refused.
+// A multiprocessor that is another process's (MPS, MIG) may leave clusters no room: one that the compiler chose is done
+// without, one that was asked for is refused.
 TEST(LaunchDeathTest, ProgramsHaveOneBlockWhereAClusterHasNoRoom) {
   expectWithStandIn("4, then 1 1, asked: `softmax` needs clusters of 4 blocks", [] {
     Context c = context();
@@ -181,14 +190,17 @@ def scale(a, b, by):
   constexpr int rows = 10, columns = 12, width = 16;
   alignas(64) float x[rows * width], y[rows * width] = {};
   for (int i = 0; i < rows * width; ++i) x[i] = float(i);
-  TensorDescriptor a(std::span(x), {rows, columns}, {width, 1}, {4, 16}), b(std::span(y), {rows, columns}, {width, 1}, {4, 16});
+  TensorDescriptor a(std::span(x), {rows, columns}, {width, 1}, {4, 16}),
+      b(std::span(y), {rows, columns}, {width, 1}, {4, 16});
   Status s = f(3, {a.arg(), b.arg(), 2});
   ASSERT_TRUE(s) << s.message();
   for (int i = 0; i < rows * width; ++i) ASSERT_EQ(y[i], i % width < columns ? 2 * float(i) : 0) << i;
-  EXPECT_EQ(signatureOf(f, {a.arg(), b.arg(), 2}), "a:tensordesc<fp32[4, 16]>:[1, 1; 16], b:tensordesc<fp32[4, 16]>:[1, 1; 16], by:i32");
+  EXPECT_EQ(signatureOf(f, {a.arg(), b.arg(), 2}),
+            "a:tensordesc<fp32[4, 16]>:[1, 1; 16], b:tensordesc<fp32[4, 16]>:[1, 1; 16], by:i32");
   // A kernel compiled from its signature takes them too, if the block is the one it was compiled for.
   Kernel k = f.compile("a:tensordesc<f32[4, 16]>:nan, b:tensordesc<f32[4, 16]>, by:i32").value();
-  TensorDescriptor nan(std::span(x), {rows, columns}, {width, 1}, {4, 16}, TEGULA_PADDING_NAN), other(std::span(y), {rows, columns}, {width, 1}, {2, 16});
+  TensorDescriptor nan(std::span(x), {rows, columns}, {width, 1}, {4, 16}, TEGULA_PADDING_NAN),
+      other(std::span(y), {rows, columns}, {width, 1}, {2, 16});
   s = k(3, {nan.arg(), b.arg(), 5});
   ASSERT_TRUE(s) << s.message();
   EXPECT_EQ(y[width + 1], 5 * x[width + 1]);
@@ -198,9 +210,12 @@ def scale(a, b, by):
     std::vector<int64_t> shape, strides, block;
     const char *text;
   };
-  const Wrong wrong[] = {{{10, 12}, {15, 1}, {4, 16}, "strides must be 16-byte aligned"}, {{0, 12}, {16, 1}, {4, 16}, "shape must be positive"},
-                         {{10, 12}, {16, 2}, {4, 16}, "last stride must be 1"},           {{10, 12}, {16, 1}, {3, 16}, "powers of 2"},
-                         {{10, 12}, {16, 1}, {4, 2}, "at least 16 bytes"},                {{}, {}, {}, "1 to 5 dimensions"},
+  const Wrong wrong[] = {{{10, 12}, {15, 1}, {4, 16}, "strides must be 16-byte aligned"},
+                         {{0, 12}, {16, 1}, {4, 16}, "shape must be positive"},
+                         {{10, 12}, {16, 2}, {4, 16}, "last stride must be 1"},
+                         {{10, 12}, {16, 1}, {3, 16}, "powers of 2"},
+                         {{10, 12}, {16, 1}, {4, 2}, "at least 16 bytes"},
+                         {{}, {}, {}, "1 to 5 dimensions"},
                          {{10, 12}, {16, 1}, {16}, "1 to 5 dimensions"}};
   for (const Wrong &w : wrong) {
     TensorDescriptor d(std::span(x), w.shape, w.strides, w.block);
@@ -251,14 +266,16 @@ def defaults(n, m=1, s=None, C: tl.constexpr = 5):
   EXPECT_EQ(signatureOf(k, {ptr(0), 16, 1.0, true, 8}), "p:*fp32:16, n:i32:16, f:fp32, b:i1, C:8");
   EXPECT_EQ(signatureOf(k, {ptr(1), 17, 16, false, 8}), "p:*fp32, n:i32, f:i32:16, b:i1, C:8");
   EXPECT_EQ(signatureOf(k, {ptr(0), 1, 0, nullptr, 1}), "p:*fp32:16, n:1, f:i32:16, b:None, C:1");
-  EXPECT_EQ(signatureOf(k, {ptr(0), int64_t(1) << 40, ~uint64_t(0), 5, true}), "p:*fp32:16, n:i64:16, f:u64, b:i32, C:True");
+  EXPECT_EQ(signatureOf(k, {ptr(0), int64_t(1) << 40, ~uint64_t(0), 5, true}),
+            "p:*fp32:16, n:i64:16, f:u64, b:i32, C:True");
   EXPECT_EQ(signatureOf(k, {ptr(0), INT64_MIN, -1, 5, 2.5}), "p:*fp32:16, n:i64:16, f:i32, b:i32, C:2.5");
   Value name = Value::of(std::string_view("relu"));
   EXPECT_EQ(signatureOf(k, {ptr(0), 3, 3, 3, name}), "p:*fp32:16, n:i32, f:i32, b:i32, C:'relu'");
   EXPECT_EQ(signatureOf(m.kernel("nospec").value(), {ptr(0), 1}), "p:*fp32:16, n:i32");
   EXPECT_EQ(signatureOf(m.kernel("nospec").value(), {ptr(0), 32}), "p:*fp32:16, n:i32");
   EXPECT_EQ(signatureOf(m.kernel("noalign").value(), {ptr(0), 1}), "p:*fp32, n:1");
-  EXPECT_EQ(signatureOf(m.kernel("annotated").value(), {ptr(0), 1, 2, 3.0, 255}), "p:*fp16:16, n:i64, f:fp64, g:fp16, b:u8");
+  EXPECT_EQ(signatureOf(m.kernel("annotated").value(), {ptr(0), 1, 2, 3.0, 255}),
+            "p:*fp16:16, n:i64, f:fp64, g:fp16, b:u8");
   EXPECT_EQ(signatureOf(m.kernel("defaults").value(), {3}), "n:i32, m:1, s:None, C:5");
   EXPECT_EQ(signatureOf(m.kernel("defaults").value(), {3, Arg(TegulaArg{}), 2}), "n:i32, m:1, s:i32, C:5");
 }
@@ -342,11 +359,15 @@ def small(out, a: tl.int8, f: tl.float32):
   };
   EXPECT_EQ(text(add(1, {s, s, s, 16})), "`add`: no argument for parameter `BLOCK`");
   EXPECT_EQ(text(add(1, {s, s, s, 16, 16, 16})), "`add` takes 5 arguments, 6 were given");
-  EXPECT_EQ(text(add(1, {s, s, std::span(fixed), 16, 16})), "`add`: argument `out` is read-only, but the kernel stores to it");
-  EXPECT_EQ(text(add(1, {s, s, s, 16, s})), "`add`: parameter `BLOCK` cannot take a pointer; it is a constexpr parameter");
+  EXPECT_EQ(text(add(1, {s, s, std::span(fixed), 16, 16})),
+            "`add`: argument `out` is read-only, but the kernel stores to it");
+  EXPECT_EQ(text(add(1, {s, s, s, 16, s})),
+            "`add`: parameter `BLOCK` cannot take a pointer; it is a constexpr parameter");
   EXPECT_EQ(text(small(1, {std::span(bytes), 300, 1.0})), "`small`: argument `a` is 300, which `int8` cannot hold");
-  EXPECT_EQ(text(small(1, {std::span(bytes), 1.5, 1.0})), "`small`: parameter `a` cannot take a float; it is annotated `int8`");
-  EXPECT_EQ(text(small(1, {std::span(bytes), 1, s})), "`small`: parameter `f` cannot take a pointer; it is annotated `float32`");
+  EXPECT_EQ(text(small(1, {std::span(bytes), 1.5, 1.0})),
+            "`small`: parameter `a` cannot take a float; it is annotated `int8`");
+  EXPECT_EQ(text(small(1, {std::span(bytes), 1, s})),
+            "`small`: parameter `f` cannot take a pointer; it is annotated `float32`");
   TegulaArg untyped = tegula_ptr(x.data(), TEGULA_VOID, 64), unknown{};
   unknown.kind = 99;
   EXPECT_NE(text(add(1, {Arg(untyped), s, s, 16, 16})).find("without an element type"), std::string::npos);
@@ -388,7 +409,8 @@ TEST(Launch, KernelHandlesCheckTheirFacts) {
   };
   EXPECT_NE(text({data + 1, data, data, 32}).find("`x` is not aligned to 16 bytes"), std::string::npos);
   EXPECT_NE(text({data, data, data, 33}).find("`n` is not divisible by 16"), std::string::npos);
-  EXPECT_NE(text({data, data, data, 1.5}).find("`n` is not the `int32` that the kernel was compiled for"), std::string::npos);
+  EXPECT_NE(text({data, data, data, 1.5}).find("`n` is not the `int32` that the kernel was compiled for"),
+            std::string::npos);
   EXPECT_NE(text({data, data, data}).find("`n` is missing"), std::string::npos);
   static double doubles[4];
   EXPECT_NE(text({doubles, data, data, 32}).find("`*fp64`"), std::string::npos);
@@ -406,7 +428,9 @@ TEST(Launch, LargeTensorsHaveAKernelOfTheirOwn) {
     uint16_t flags;
     bool wide;
   };
-  const Row rows[] = {{64, 0, false}, {limit * 4, 0, true}, {limit * 4 - 1, 0, false}, {-1, 0, false}, {-1, TEGULA_ARG_WIDE, true}, {64, TEGULA_ARG_WIDE, true}, {INT64_MAX, 0, true}};
+  const Row rows[] = {{64, 0, false},      {limit * 4, 0, true},        {limit * 4 - 1, 0, false},
+                      {-1, 0, false},      {-1, TEGULA_ARG_WIDE, true}, {64, TEGULA_ARG_WIDE, true},
+                      {INT64_MAX, 0, true}};
   auto launched = [&](const Row &r, bool inTuple, const LaunchOptions &o) {
     TegulaArg x = tegula_ptr(data, TEGULA_FP32, 256), big = tegula_ptr(data, TEGULA_FP32, r.extent), none{};
     none.kind = TEGULA_ARG_NONE;
@@ -422,7 +446,10 @@ TEST(Launch, LargeTensorsHaveAKernelOfTheirOwn) {
   LaunchOptions plain, always, cpu;
   always.wide_offsets = 1;
   cpu.device = TEGULA_DEVICE_INDEX_CPU;
-  auto isWide = [](TegulaKernel *kernel) { return std::string_view(tegula_kernel_metadata_json(kernel)).find("\"wide_offsets\":true") != std::string_view::npos; };
+  auto isWide = [](TegulaKernel *kernel) {
+    return std::string_view(tegula_kernel_metadata_json(kernel)).find("\"wide_offsets\":true") !=
+           std::string_view::npos;
+  };
   for (bool inTuple : {false, true})
     for (int round = 0; round < 3; ++round) // in all orders, so that no launch is taken for the one before
       for (const Row &a : rows)
@@ -439,7 +466,9 @@ TEST(Launch, LargeTensorsHaveAKernelOfTheirOwn) {
   args[0] = Arg(tegula_ptr(data, TEGULA_FP32, limit * 4));
   Status s = small(1, args);
   EXPECT_EQ(s.code(), TEGULA_INVALID_ARGUMENT);
-  EXPECT_EQ(s.message(), "`k`: argument `x` has 2^30 elements or more; the kernel was compiled for smaller ones (compile it with the option wide_offsets)");
+  EXPECT_EQ(
+      s.message(),
+      "`k`: argument `x` has 2^30 elements or more; the kernel was compiled for smaller ones (compile it with the option wide_offsets)");
   EXPECT_TRUE(wide(1, args));
 }
 
@@ -448,15 +477,17 @@ TEST(Launch, ShorterOptionsAreTaken) {
   Context c = context();
   Function add = module(c, addText).kernel("add").value();
   alignas(64) static float data[64], out[64];
-  auto old = std::make_unique<char[]>(offsetof(TegulaLaunchOptions, memory)); // what lies behind is nobody's
+  auto old = std::make_unique<char[]>(offsetof(TegulaLaunchOptions, memory)); // what lies after is nobody's
   TegulaLaunchOptions o = TEGULA_LAUNCH_OPTIONS_INIT;
   o.size = offsetof(TegulaLaunchOptions, memory);
   std::memcpy(old.get(), &o, o.size);
   auto *options = reinterpret_cast<TegulaLaunchOptions *>(old.get());
-  TegulaArg args[] = {tegula_ptr(data, TEGULA_FP32, 256), tegula_ptr(data, TEGULA_FP32, 256), tegula_ptr(out, TEGULA_FP32, 256), tegula_int(64), tegula_int(16)};
+  TegulaArg args[] = {tegula_ptr(data, TEGULA_FP32, 256), tegula_ptr(data, TEGULA_FP32, 256),
+                      tegula_ptr(out, TEGULA_FP32, 256), tegula_int(64), tegula_int(16)};
   const int64_t grid[3] = {4, 1, 1};
   for (float &v : data) v = 1;
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(tegula_launch(add.get(), grid, args, 5, options, nullptr), TEGULA_OK) << tegula_last_error();
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(tegula_launch(add.get(), grid, args, 5, options, nullptr), TEGULA_OK) << tegula_last_error();
   EXPECT_EQ(out[63], 2);
   options->size -= 1;
   EXPECT_EQ(tegula_launch(add.get(), grid, args, 5, options, nullptr), TEGULA_INVALID_ARGUMENT);
@@ -569,7 +600,8 @@ def k(out, a, b, f, flag, none, x: tl.int64, C: tl.constexpr, D=3):
   Function k = m.kernel("k").value();
   alignas(64) int64_t memory[16] = {};
   Value names[] = {Value::of(std::string_view("a")), Value::of(std::string_view("b"))};
-  const int64_t ints[] = {0, 1, 2, 16, 48, -16, 7, int64_t(1) << 31, int64_t(1) << 40, -1, INT32_MAX, INT32_MIN, INT64_MIN};
+  const int64_t ints[] = {0, 1, 2, 16, 48, -16, 7, int64_t(1) << 31, int64_t(1) << 40,
+                          -1, INT32_MAX, INT32_MIN, INT64_MIN};
   LaunchOptions options[2]; // the first names no device
   options[1].device = TEGULA_DEVICE_INDEX_CPU;
   options[1].num_warps = 8;
@@ -579,7 +611,8 @@ def k(out, a, b, f, flag, none, x: tl.int64, C: tl.constexpr, D=3):
   for (int round = 0; round < 600; ++round) {
     // One thing changes from call to call, or nothing.
     if (size_t which = random(12); which < 9) state[which] = random(13);
-    int64_t *out = memory + state[0] % 2, a = ints[state[1]], b = ints[state[2]], x = ints[state[6]], C = int64_t(state[7] % 2);
+    int64_t *out = memory + state[0] % 2, a = ints[state[1]], b = ints[state[2]], x = ints[state[6]],
+            C = int64_t(state[7] % 2);
     double f = double(state[3]) / 4;
     bool flag = state[4] % 2;
     int64_t D = state[8] < 8 ? 3 : 5;
@@ -591,7 +624,8 @@ def k(out, a, b, f, flag, none, x: tl.int64, C: tl.constexpr, D=3):
     ASSERT_TRUE(expected) << expected.status().message();
     TegulaKernel *found = nullptr;
     Grid grid(1);
-    ASSERT_EQ(tegula_launch(k.get(), grid.n, Kernel::raw(args), args.size(), &o, &found), TEGULA_OK) << tegula_last_error();
+    ASSERT_EQ(tegula_launch(k.get(), grid.n, Kernel::raw(args), args.size(), &o, &found), TEGULA_OK)
+        << tegula_last_error();
     ASSERT_EQ(found, expected.value().get()) << expected.value().info().signature;
     const int64_t want[] = {a, b, int64_t(f * 4), flag + C * 10, x, D};
     for (int i = 0; i < 6; ++i) ASSERT_EQ(out[i], want[i]) << "result " << i << " of round " << round;

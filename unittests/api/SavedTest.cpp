@@ -10,7 +10,10 @@ Kernel addFor(const Context &c, const char *target) {
   Module m = module(c, addText);
   Function f = m.kernel("add").value();
   TegulaKernel *k = nullptr;
-  EXPECT_EQ(tegula_compile_signature(f.get(), "x:*fp32:16, y:*fp32, out:*fp32, n:i32, BLOCK:4", nullptr, 0, target, nullptr, &k), TEGULA_OK) << tegula_last_error();
+  EXPECT_EQ(tegula_compile_signature(f.get(), "x:*fp32:16, y:*fp32, out:*fp32, n:i32, BLOCK:4", nullptr, 0, target,
+                                     nullptr, &k),
+            TEGULA_OK)
+      << tegula_last_error();
   return Kernel(k);
 }
 
@@ -62,7 +65,8 @@ TEST(Saved, ForAnotherMachineItIsLookedAt) {
   EXPECT_STREQ(k.info().target, "sm_90a");
   EXPECT_TRUE(k.stage("cubin") || k.stage("ptx"));
   float x[8] = {};
-  if (tegula_device_count(c.get()) == 2) EXPECT_EQ(k(1, {std::span(x), std::span(x), std::span(x), 5, 4}).code(), TEGULA_UNSUPPORTED);
+  if (tegula_device_count(c.get()) == 2)
+    EXPECT_EQ(k(1, {std::span(x), std::span(x), std::span(x), 5, 4}).code(), TEGULA_UNSUPPORTED);
   // Asked for by name, a device must run it.
   EXPECT_EQ(c.loadKernel(k.save().value(), TEGULA_DEVICE_INDEX_CPU).status().code(), TEGULA_UNSUPPORTED);
 }
@@ -76,7 +80,9 @@ def rows(d, pair, out):
 )");
   Function f = m.kernel("rows").value();
   TegulaKernel *made = nullptr;
-  ASSERT_EQ(tegula_compile_signature(f.get(), "d:tensordesc<fp32[4, 4]>, pair:(fp32, (i32, 'text')), out:*fp32", nullptr, 0, "cpu", nullptr, &made), TEGULA_OK)
+  ASSERT_EQ(tegula_compile_signature(f.get(), "d:tensordesc<fp32[4, 4]>, pair:(fp32, (i32, 'text')), out:*fp32",
+                                     nullptr, 0, "cpu", nullptr, &made),
+            TEGULA_OK)
       << tegula_last_error();
   Kernel k = c.loadKernel(Kernel(made).save().value()).value();
   alignas(16) float x[16], out[4] = {};
@@ -85,7 +91,9 @@ def rows(d, pair, out):
   TegulaArg d, inner[2] = {tegula_int(7), {}}, pair[2] = {tegula_float(2), {}};
   auto describe = [&](int64_t columns) {
     int64_t shape[2] = {4, 4}, strides[2] = {4, 1}, block[2] = {4, columns};
-    ASSERT_EQ(tegula_tensor_descriptor(&storage, tegula_ptr(x, TEGULA_FP32, sizeof x), 2, shape, strides, block, TEGULA_PADDING_ZERO, &d), TEGULA_OK);
+    ASSERT_EQ(tegula_tensor_descriptor(&storage, tegula_ptr(x, TEGULA_FP32, sizeof x), 2, shape, strides, block,
+                                       TEGULA_PADDING_ZERO, &d),
+              TEGULA_OK);
   };
   inner[1].kind = TEGULA_ARG_NONE;
   pair[1].kind = TEGULA_ARG_TUPLE;
@@ -113,12 +121,15 @@ TEST(Saved, WrongBytes) {
   EXPECT_EQ(c.loadKernel("").status().code(), TEGULA_INVALID_ARGUMENT);
   EXPECT_EQ(c.loadKernel("nothing of the kind").status().code(), TEGULA_INVALID_ARGUMENT);
   // Every truncation, and a flipped bit wherever the hash looks.
-  for (size_t n = 0; n < good.size(); n += n < 300 ? 1 : 997) EXPECT_EQ(c.loadKernel(good.substr(0, n)).status().code(), TEGULA_INVALID_ARGUMENT) << n;
+  for (size_t n = 0; n < good.size(); n += n < 300 ? 1 : 997)
+    EXPECT_EQ(c.loadKernel(good.substr(0, n)).status().code(), TEGULA_INVALID_ARGUMENT) << n;
   for (size_t i = 16; i < good.size(); i += i < 100 ? 1 : 991) {
     if (i >= 24 + 32 + 32 && i < 24 + 96) continue; // the signature of the cache, which nobody asks for here
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 4);
-    EXPECT_TRUE(i >= 24 && i < 56 ? c.loadKernel(bad).status().code() == TEGULA_OK : c.loadKernel(bad).status().code() == TEGULA_INVALID_ARGUMENT) << i;
+    EXPECT_TRUE(i >= 24 && i < 56 ? c.loadKernel(bad).status().code() == TEGULA_OK
+                                  : c.loadKernel(bad).status().code() == TEGULA_INVALID_ARGUMENT)
+        << i;
   }
   std::string newer = good;
   newer[8] = static_cast<char>(newer[8] + 1);

@@ -37,7 +37,8 @@ TEST(Sized, WhatIsNewerIsLeftOut) {
   Context c = context();
   Function add = module(c, addText).kernel("add").value();
   alignas(64) static float data[16];
-  TegulaArg args[] = {tegula_ptr(data, TEGULA_FP32, 64), tegula_ptr(data, TEGULA_FP32, 64), tegula_ptr(data, TEGULA_FP32, 64), tegula_int(16), tegula_int(16)};
+  TegulaArg args[] = {tegula_ptr(data, TEGULA_FP32, 64), tegula_ptr(data, TEGULA_FP32, 64),
+                      tegula_ptr(data, TEGULA_FP32, 64), tegula_int(16), tegula_int(16)};
   struct NewerOptions {
     TegulaLaunchOptions known = TEGULA_LAUNCH_OPTIONS_INIT;
     uint64_t added = 1;

@@ -29,7 +29,9 @@ auto gridOver(int64_t n) {
 }
 
 /// What is proposed for a call; an error's text begins with "error: ".
-template <typename GridOf> std::string proposed(const Context &context, const Function &f, GridOf grid, std::vector<Arg> args, const char *device = "cpu") {
+template <typename GridOf>
+std::string proposed(const Context &context, const Function &f, GridOf grid, std::vector<Arg> args,
+                     const char *device = "cpu") {
   LaunchOptions o;
   EXPECT_EQ(tegula_device_find(context.get(), device, &o.device), TEGULA_OK);
   auto call = [](void *user, const TegulaConfig *config, int64_t out[3]) -> int32_t {
@@ -38,7 +40,9 @@ template <typename GridOf> std::string proposed(const Context &context, const Fu
     return 0;
   };
   char *json = nullptr;
-  if (tegula_propose(f.get(), call, &grid, reinterpret_cast<const TegulaArg *>(args.data()), args.size(), &o, &json) != TEGULA_OK) return std::string("error: ") + tegula_last_error();
+  if (tegula_propose(f.get(), call, &grid, reinterpret_cast<const TegulaArg *>(args.data()), args.size(), &o, &json) !=
+      TEGULA_OK)
+    return std::string("error: ") + tegula_last_error();
   std::string out = json;
   tegula_free(json);
   return out;
@@ -111,7 +115,10 @@ def whole(x, y, n, BLOCK: tl.constexpr):
 TEST(Space, AllOfASmallOneAreTimed) {
   Context c = context();
   Module m = module(c, incrementText);
-  Autotuned tuned = Autotuned::search(m.kernel("add").value(), {{{"BLOCK", "powers(16, 128)"}, {"num_warps", "4, 8"}}, [](ConfigView v) { return v["BLOCK"] > 16 || v.raw().num_warps == 8; }}).value();
+  Autotuned tuned = Autotuned::search(m.kernel("add").value(),
+                                      {{{"BLOCK", "powers(16, 128)"}, {"num_warps", "4, 8"}},
+                                       [](ConfigView v) { return v["BLOCK"] > 16 || v.raw().num_warps == 8; }})
+                        .value();
   EXPECT_EQ(tuned.configName(0), "BLOCK: 16, num_warps: 8");
   EXPECT_EQ(tuned.configName(6), "BLOCK: 128, num_warps: 8");
   EXPECT_EQ(tuned.configName(7), "");
@@ -150,9 +157,13 @@ TEST(Space, Refusals) {
   EXPECT_EQ(errorOf({{{"BLOCK", "powers(0, 4)"}}, {}}), "`BLOCK`: `powers(0, 4)` has no end");
   EXPECT_EQ(errorOf({{{"BLOCK", "16"}, {"num_stages", "0"}}, {}}), "`num_stages`: takes positive numbers");
   EXPECT_EQ(errorOf({{{"BLOCK", "16"}, {"BLOCK", "32"}}, {}}), "`add`: there are two axes `BLOCK`");
-  EXPECT_EQ(errorOf({{{"BLOCK", "16"}}, [](ConfigView) { return false; }}), "`add`: the constraint leaves no configuration");
+  EXPECT_EQ(errorOf({{{"BLOCK", "16"}}, [](ConfigView) { return false; }}),
+            "`add`: the constraint leaves no configuration");
   TegulaAxis axis{"BLOCK", "16", nullptr, 0};
-  TegulaSpace space{sizeof space, &axis, 1, [](void *, const TegulaConfig *) { return -int32_t(tegula_fail(TEGULA_INVALID_ARGUMENT, "cannot tell")); }, nullptr};
+  TegulaSpace space{
+      sizeof space, &axis, 1,
+      [](void *, const TegulaConfig *) { return -int32_t(tegula_fail(TEGULA_INVALID_ARGUMENT, "cannot tell")); },
+      nullptr};
   TegulaTuner *t = nullptr;
   EXPECT_EQ(tegula_tuner_create_space(f.get(), &space, nullptr, &t), TEGULA_INVALID_ARGUMENT);
   EXPECT_STREQ(tegula_last_error(), "cannot tell");
@@ -169,7 +180,8 @@ TEST(Sketch, IsEstimatedAsTheKernelIs) {
   for (const char *device : {"cpu", "sim"}) {
     LaunchOptions o;
     ASSERT_EQ(tegula_device_find(c.get(), device, &o.device), TEGULA_OK);
-    TegulaArg args[] = {tegula_ptr(x.data(), TEGULA_FP32, 4 * 4096), tegula_ptr(y.data(), TEGULA_FP32, 4 * 4096), tegula_int(4096), tegula_constant(block.get())};
+    TegulaArg args[] = {tegula_ptr(x.data(), TEGULA_FP32, 4 * 4096), tegula_ptr(y.data(), TEGULA_FP32, 4 * 4096),
+                        tegula_int(4096), tegula_constant(block.get())};
     TegulaKernel *sketch = nullptr, *kernel = nullptr;
     ASSERT_EQ(tegula_sketch(f.get(), args, 4, &o, &sketch), TEGULA_OK) << tegula_last_error();
     ASSERT_EQ(tegula_compile(f.get(), args, 4, &o, &kernel), TEGULA_OK) << tegula_last_error();
@@ -198,8 +210,9 @@ TEST(Propose, ByWhatTheKernelDoes) {
   auto args = [&](std::initializer_list<Arg> a) { return std::vector<Arg>(a); };
   auto cdiv = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
 
-  std::string r = proposed(c, m.kernel("product").value(), [&](ConfigView v) { return Grid(cdiv(500, v["ROWS"]) * cdiv(700, v["COLS"])); },
-                           args({std::span(x), std::span(y), std::span(z), 500, 700, 60}));
+  std::string r = proposed(
+      c, m.kernel("product").value(), [&](ConfigView v) { return Grid(cdiv(500, v["ROWS"]) * cdiv(700, v["COLS"])); },
+      args({std::span(x), std::span(y), std::span(z), 500, 700, 60}));
   EXPECT_TRUE(has(r, "\"kind\":\"matmul\"")) << r;
   EXPECT_TRUE(has(r, R"({"name":"ROWS","role":"m","values":[16,32,64,128,256])")) << r;
   EXPECT_TRUE(has(r, R"({"name":"COLS","role":"n","values":[16,32,64,128,256])")) << r;
@@ -207,38 +220,56 @@ TEST(Propose, ByWhatTheKernelDoes) {
   EXPECT_TRUE(has(r, R"({"name":"G","role":"order","values":[1,4,8])")) << r;
   EXPECT_FALSE(has(r, "\"name\":\"num_warps\"")) << "a CPU has none";
 
-  r = proposed(c, m.kernel("product").value(), [&](ConfigView v) { return Grid(cdiv(500, v["ROWS"]) * cdiv(700, v["COLS"])); },
-               args({std::span(x), std::span(y), std::span(z), 500, 700, 60}), "sim");
+  r = proposed(
+      c, m.kernel("product").value(), [&](ConfigView v) { return Grid(cdiv(500, v["ROWS"]) * cdiv(700, v["COLS"])); },
+      args({std::span(x), std::span(y), std::span(z), 500, 700, 60}), "sim");
   EXPECT_TRUE(has(r, R"({"name":"num_warps","role":"warps","values":[4,8])") && has(r, "\"name\":\"num_stages\"")) << r;
 
   Value d = Value::of(64);
   auto rows = [&](ConfigView v) { return Grid(cdiv(512, v["P"])); };
-  r = proposed(c, m.kernel("two_products").value(), rows, args({std::span(x), std::span(y), std::span(z), std::span(x), 512, Arg(TegulaArg{}), Arg(TegulaArg{}), d}));
+  r = proposed(
+      c, m.kernel("two_products").value(), rows,
+      args({std::span(x), std::span(y), std::span(z), std::span(x), 512, Arg(TegulaArg{}), Arg(TegulaArg{}), d}));
   EXPECT_TRUE(has(r, "\"kind\":\"attention\"")) << r;
   EXPECT_TRUE(has(r, R"({"name":"P","role":"m")") && has(r, "{\"name\":\"Q\",\"role\":\"")) << r;
-  EXPECT_EQ(proposed(c, m.kernel("two_products").value(), rows, args({std::span(x), std::span(y), std::span(z), std::span(x), 512})),
-            "error: `two_products`: no value can be proposed for `D`: it is the extent of a tile that is all there is, and no mask says how large that must be; give it a value");
+  EXPECT_EQ(
+      proposed(c, m.kernel("two_products").value(), rows,
+               args({std::span(x), std::span(y), std::span(z), std::span(x), 512})),
+      "error: `two_products`: no value can be proposed for `D`: it is the extent of a tile that is all there is, and no mask says how large that must be; give it a value");
 
   // The tile is the row: smaller ones would leave columns out.
-  r = proposed(c, m.kernel("row_sum").value(), [](ConfigView) { return Grid(300); }, args({std::span(x), std::span(y), 1025}));
+  r = proposed(
+      c, m.kernel("row_sum").value(), [](ConfigView) { return Grid(300); }, args({std::span(x), std::span(y), 1025}));
   EXPECT_TRUE(has(r, "\"kind\":\"rows\"") && has(r, R"({"name":"WIDTH","role":"whole","values":[2048])")) << r;
-  r = proposed(c, m.kernel("row_sum").value(), [](ConfigView) { return Grid(300); }, args({std::span(x), std::span(y), 1024}));
+  r = proposed(
+      c, m.kernel("row_sum").value(), [](ConfigView) { return Grid(300); }, args({std::span(x), std::span(y), 1024}));
   EXPECT_TRUE(has(r, R"({"name":"WIDTH","role":"whole","values":[1024])")) << r;
 
-  r = proposed(c, m.kernel("persistent").value(), [](ConfigView v) { return Grid(v["PARTS"]); }, args({std::span(x), std::span(y), 100000}));
+  r = proposed(
+      c, m.kernel("persistent").value(), [](ConfigView v) { return Grid(v["PARTS"]); },
+      args({std::span(x), std::span(y), 100000}));
   EXPECT_TRUE(has(r, "\"kind\":\"elementwise\"") && has(r, R"({"name":"PARTS","role":"split","values":[1,2,4,8])") && has(r, R"({"name":"BLOCK","role":"tile")")) << r;
 
-  r = proposed(c, m.kernel("staged").value(), [](ConfigView) { return Grid(4); }, args({std::span(x), std::span(y), 100000}));
+  r = proposed(
+      c, m.kernel("staged").value(), [](ConfigView) { return Grid(4); }, args({std::span(x), std::span(y), 100000}));
   EXPECT_TRUE(has(r, R"({"name":"AHEAD","role":"stages","values":[2])") && has(r, R"({"name":"BLOCK","role":"tile")")) << r;
-  r = proposed(c, m.kernel("staged").value(), [](ConfigView) { return Grid(4); }, args({std::span(x), std::span(y), 100000}), "sim");
+  r = proposed(
+      c, m.kernel("staged").value(), [](ConfigView) { return Grid(4); }, args({std::span(x), std::span(y), 100000}),
+      "sim");
   EXPECT_TRUE(has(r, R"({"name":"AHEAD","role":"stages","values":[1,2,3,4])")) << r;
 
   // What only the caller knows.
-  EXPECT_EQ(proposed(c, m.kernel("flagged").value(), gridOver(5000), args({std::span(x), std::span(y), 5000})),
-            "error: `flagged`: no value can be proposed for `TWICE`: it changes neither tiles nor their number nor their order; give it a value");
-  EXPECT_TRUE(has(proposed(c, m.kernel("whole").value(), [](ConfigView) { return Grid(1); }, args({std::span(x), std::span(y), 64})), "error: `whole`: no value can be proposed for `BLOCK`"));
+  EXPECT_EQ(
+      proposed(c, m.kernel("flagged").value(), gridOver(5000), args({std::span(x), std::span(y), 5000})),
+      "error: `flagged`: no value can be proposed for `TWICE`: it changes neither tiles nor their number nor their order; give it a value");
+  EXPECT_TRUE(
+      has(proposed(
+              c, m.kernel("whole").value(), [](ConfigView) { return Grid(1); }, args({std::span(x), std::span(y), 64})),
+          "error: `whole`: no value can be proposed for `BLOCK`"));
   Value block = Value::of(64);
-  EXPECT_EQ(proposed(c, m.kernel("whole").value(), [](ConfigView) { return Grid(1); }, args({std::span(x), std::span(y), 64, block})),
+  EXPECT_EQ(proposed(
+                c, m.kernel("whole").value(), [](ConfigView) { return Grid(1); },
+                args({std::span(x), std::span(y), 64, block})),
             "error: `whole`: no constexpr parameter is left to be proposed: all have values");
 }
 
@@ -279,17 +310,21 @@ TEST(Guess, AnotherVersionsChoiceIsTriedFirst) {
   for (const auto &file : std::filesystem::directory_iterator(dir / "tune")) {
     if (file.path().extension() != ".json") continue;
     std::ifstream in(file.path());
-    std::string text = (std::stringstream() << in.rdbuf()).str(), version = std::string("\"version\": \"") + tegula_version();
+    std::string text = (std::stringstream() << in.rdbuf()).str(),
+                version = std::string("\"version\": \"") + tegula_version();
     in.close();
     size_t at = text.find(version);
     ASSERT_NE(at, text.npos) << text;
     text.replace(at, text.find('"', at + version.size()) - at, "\"version\": \"0.0.1");
-    at = text.find("\"choice\": {\"config\": \"BLOCK: ") + std::string_view("\"choice\": {\"config\": \"BLOCK: ").size();
+    at =
+        text.find("\"choice\": {\"config\": \"BLOCK: ") + std::string_view("\"choice\": {\"config\": \"BLOCK: ").size();
     text.replace(at, text.find('"', at) - at, "16");
     std::ofstream(file.path()) << text;
   }
   std::string r = tune(true);
-  EXPECT_TRUE(has(r, "\"guess\":{\"config\":\"BLOCK: 16\",") && has(r, "\"version\":\"0.0.1\",\"used\":\"chosen\"}") && has(r, "\"by\":\"model\",") && has(r, "\"chosen\":0")) << r;
+  EXPECT_TRUE(has(r, "\"guess\":{\"config\":\"BLOCK: 16\",") && has(r, "\"version\":\"0.0.1\",\"used\":\"chosen\"}") &&
+              has(r, "\"by\":\"model\",") && has(r, "\"chosen\":0"))
+      << r;
   r = tune(false);
   EXPECT_TRUE(has(r, "\"version\":\"0.0.1\",\"used\":\"first\"}") && has(r, "\"by\":\"measured\"")) << r;
   EXPECT_FALSE(has(tune(false), "\"guess\"")) << "what was measured needs no guess";

@@ -1,4 +1,5 @@
-// Kernels that a program wrote down: the types that tegula/tile.hpp takes values for, origins, names of the program in messages.
+// Kernels that a program wrote down: the types that tegula/tile.hpp takes values for, origins, names of the program in
+// messages.
 #include "Fixture.h"
 #include "lang/Promotion.h"
 #include "tegula/tile/elements.hpp"
@@ -9,11 +10,16 @@ using namespace tegula::test;
 namespace tile = tegula::tile;
 
 /// Both headers have the types in one order.
-static int codeOf(const lang::Promotion &p) { return p.failure == lang::NoPromotion::None ? static_cast<int>(p.dtype.scalar) : tile::detail::noElement; }
+static int codeOf(const lang::Promotion &p) {
+  return p.failure == lang::NoPromotion::None ? static_cast<int>(p.dtype.scalar) : tile::detail::noElement;
+}
 
 TEST(Trace, promotionOfCppIsTheCompilers) {
-  static_assert(TEGULA_INT1 == static_cast<int>(lang::Scalar::Int1) && TEGULA_FP8E5 == static_cast<int>(lang::Scalar::Fp8e5) && TEGULA_FP64 == static_cast<int>(lang::Scalar::Fp64));
-  const int numbers[] = {TEGULA_INT1, TEGULA_INT32, TEGULA_INT64, TEGULA_UINT32, TEGULA_UINT64, TEGULA_FP32, TEGULA_FP64};
+  static_assert(TEGULA_INT1 == static_cast<int>(lang::Scalar::Int1) &&
+                TEGULA_FP8E5 == static_cast<int>(lang::Scalar::Fp8e5) &&
+                TEGULA_FP64 == static_cast<int>(lang::Scalar::Fp64));
+  const int numbers[] = {TEGULA_INT1, TEGULA_INT32, TEGULA_INT64, TEGULA_UINT32,
+                         TEGULA_UINT64, TEGULA_FP32, TEGULA_FP64};
   for (int a = TEGULA_INT1; a <= TEGULA_FP64; ++a) {
     lang::Dtype left = lang::dtype(static_cast<lang::Scalar>(a));
     EXPECT_EQ(tile::detail::isFloatCode(a), left.isFloat());
@@ -23,11 +29,13 @@ TEST(Trace, promotionOfCppIsTheCompilers) {
     for (bool isDivision : {false, true}) {
       for (int b = TEGULA_INT1; b <= TEGULA_FP64; ++b) {
         lang::Dtype right = lang::dtype(static_cast<lang::Scalar>(b));
-        EXPECT_EQ(tile::detail::promote(a, b, isDivision), codeOf(lang::promoteDtypes(left, right, isDivision))) << code(left) << (isDivision ? " / " : " + ") << code(right);
+        EXPECT_EQ(tile::detail::promote(a, b, isDivision), codeOf(lang::promoteDtypes(left, right, isDivision)))
+            << code(left) << (isDivision ? " / " : " + ") << code(right);
       }
       for (int number : numbers) {
         lang::Dtype right = lang::dtype(static_cast<lang::Scalar>(number));
-        EXPECT_EQ(tile::detail::promoteWithNumber(a, number, isDivision), codeOf(lang::promoteWithNumber(left, right, isDivision)))
+        EXPECT_EQ(tile::detail::promoteWithNumber(a, number, isDivision),
+                  codeOf(lang::promoteWithNumber(left, right, isDivision)))
             << code(left) << (isDivision ? " / number " : " + number ") << code(right);
       }
     }
@@ -44,12 +52,14 @@ struct Traced {
   explicit Traced(const char *program) { std::ofstream(file) << program; }
   /// `piece` of the text, from its last line on, was written at `place` of the program.
   void add(const std::string &line, uint32_t number, uint32_t column) {
-    origins.push_back({static_cast<uint32_t>(text.size()), static_cast<uint32_t>(text.size() + line.size()), file.c_str(), number, column});
+    origins.push_back({static_cast<uint32_t>(text.size()), static_cast<uint32_t>(text.size() + line.size()),
+                       file.c_str(), number, column});
     text += line;
   }
   Status load(TegulaModule **out = nullptr) {
     TegulaModule *m = nullptr;
-    Status s = Status::from(tegula_module_from_trace(context.get(), "k", text.data(), text.size(), origins.data(), origins.size(), &m));
+    Status s = Status::from(
+        tegula_module_from_trace(context.get(), "k", text.data(), text.size(), origins.data(), origins.size(), &m));
     if (out) *out = m;
     else if (m) tegula_module_release(m);
     return s;
@@ -69,7 +79,12 @@ TEST(Trace, badOriginsAreRefused) {
   EXPECT_TRUE(t.load());
   const uint32_t end = static_cast<uint32_t>(t.text.size());
   const char *file = t.file.c_str();
-  for (TegulaOrigin bad : {TegulaOrigin{0, end + 1, file, 1, 1}, {5, 4, file, 1, 1}, {0, end, nullptr, 1, 1}, {0, end, file, 0, 1}, {0, end, file, 1u << 30, 1}, {0, end, file, 1, 1u << 30}}) {
+  for (TegulaOrigin bad : {TegulaOrigin{0, end + 1, file, 1, 1},
+                           {5, 4, file, 1, 1},
+                           {0, end, nullptr, 1, 1},
+                           {0, end, file, 0, 1},
+                           {0, end, file, 1u << 30, 1},
+                           {0, end, file, 1, 1u << 30}}) {
     t.origins = {{0, end, file, 1, 1}, bad};
     Status s = t.load();
     EXPECT_EQ(s.code(), TEGULA_INVALID_ARGUMENT);
@@ -78,8 +93,10 @@ TEST(Trace, badOriginsAreRefused) {
   t.origins = {{0, end, "/no/such/file.cpp", 7, 9}};
   EXPECT_TRUE(t.load());
   TegulaModule *m = nullptr;
-  EXPECT_EQ(tegula_module_from_trace(t.context.get(), "k", t.text.data(), t.text.size(), nullptr, 1, &m), TEGULA_INVALID_ARGUMENT);
-  EXPECT_EQ(tegula_module_from_trace(t.context.get(), nullptr, t.text.data(), t.text.size(), nullptr, 0, &m), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(tegula_module_from_trace(t.context.get(), "k", t.text.data(), t.text.size(), nullptr, 1, &m),
+            TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(tegula_module_from_trace(t.context.get(), nullptr, t.text.data(), t.text.size(), nullptr, 0, &m),
+            TEGULA_INVALID_ARGUMENT);
 }
 
 TEST(Trace, messagesHavePlacesAndNamesOfTheProgram) {
@@ -99,7 +116,8 @@ TEST(Trace, messagesHavePlacesAndNamesOfTheProgram) {
 }
 
 TEST(Trace, namesOfWhatIsDeclaredInBraces) {
-  Traced t("State<2> s{f({1}), load(x), 3 + n};\nreturn {x + 1, 2};\nelse { x * 2; }\nauto g() -> State { x - 2; }\nPair p = {x + 3, 4};\nT y{zeros<float>({2})};\n");
+  Traced t(
+      "State<2> s{f({1}), load(x), 3 + n};\nreturn {x + 1, 2};\nelse { x * 2; }\nauto g() -> State { x - 2; }\nPair p = {x + 3, 4};\nT y{zeros<float>({2})};\n");
   t.add("import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, n):\n", 1, 1);
   t.add("  _v1 = tl.load(x)\n", 1, 18);
   t.add("  _v2 = n + 3\n", 1, 27);
@@ -115,15 +133,21 @@ TEST(Trace, namesOfWhatIsDeclaredInBraces) {
   Result<Kernel> compiled = k.compile("x:*f32, n:i32", "cpu");
   ASSERT_TRUE(compiled) << compiled.status().message();
   std::string source(*compiled->stage("source"));
-  for (const char *line : {"s = tl.load(x)", "s_2 = n + 3", "at_line_2 = n + 1", "at_line_3 = n * 2", "at_line_4 = n - 2", "p = n + 5", "y = n + 6"})
+  for (const char *line : {"s = tl.load(x)", "s_2 = n + 3", "at_line_2 = n + 1", "at_line_3 = n * 2",
+                           "at_line_4 = n - 2", "p = n + 5", "y = n + 6"})
     EXPECT_NE(source.find(line), std::string::npos) << line << "\n" << source;
 }
 
 TEST(Trace, namesStayApart) {
-  // The same name twice, one that the text has itself, the argument of a call, what is nobody's, and what looks like a name in a string.
+  // The same name twice, one that the text has itself, the argument of a call, what is nobody's, and what looks like a
+  // name in a string.
   Traced t("auto a = f(1);\nauto a = f(2);\nauto tl = f(3);\ng(f(4), 5);\nauto n = f(6);\n");
   t.text = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, n):\n";
-  const std::pair<const char *, uint32_t> lines[] = {{"_v1 = tl.load(x + n)", 10}, {"_v2 = tl.exp(_v1)", 10}, {"_v3 = tl.exp(_v2)", 11}, {"_v4 = tl.exp(_v3)", 3}, {"_v5 = tl.exp(_v4)", 10}};
+  const std::pair<const char *, uint32_t> lines[] = {{"_v1 = tl.load(x + n)", 10},
+                                                     {"_v2 = tl.exp(_v1)", 10},
+                                                     {"_v3 = tl.exp(_v2)", 11},
+                                                     {"_v4 = tl.exp(_v3)", 3},
+                                                     {"_v5 = tl.exp(_v4)", 10}};
   for (uint32_t i = 0; i < 5; ++i) {
     t.text += "  ";
     t.add(lines[i].first, i + 1, lines[i].second);
@@ -138,5 +162,6 @@ TEST(Trace, namesStayApart) {
   Result<Kernel> k = Module(m).kernel("k")->compile("x:*f32, n:i32", "cpu");
   ASSERT_TRUE(k) << k.status().message();
   std::string ir(*k->stage("tile"));
-  for (const char *name : {"%a ", "%a_2 ", "%tl_2 ", "%at_line_4 ", "%n_2 "}) EXPECT_NE(ir.find(name), std::string::npos) << name << ir;
+  for (const char *name : {"%a ", "%a_2 ", "%tl_2 ", "%at_line_4 ", "%n_2 "})
+    EXPECT_NE(ir.find(name), std::string::npos) << name << ir;
 }

@@ -71,7 +71,8 @@ TEST(Tuner, KeysMakeChoices) {
   auto counting = [&](ConfigView v) { return ++grids, gridOver(300)(v); };
   std::vector<Config> list = configs({16, 64});
   for (bool keyed : {true, false}) {
-    Autotuned tuned = keyed ? Autotuned::create(m.kernel("twice").value(), list).value() : Autotuned::create(m.kernel("twice").value(), list, {"BLOCK"}).value();
+    Autotuned tuned = keyed ? Autotuned::create(m.kernel("twice").value(), list).value()
+                            : Autotuned::create(m.kernel("twice").value(), list, {"BLOCK"}).value();
     ASSERT_TRUE(tuned(counting, {std::span(x), 300}));
     grids = 0;
     ASSERT_TRUE(tuned(counting, {std::span(x), 299}));
@@ -120,7 +121,9 @@ def f(x, BLOCK: tl.constexpr):
   o.debug = 1;
   Status s = tuned([](ConfigView) { return Grid(1); }, {std::span(x)}, o);
   EXPECT_EQ(s.code(), TEGULA_FAULT);
-  EXPECT_TRUE(has(s.message(), "tuning `f`: configuration (BLOCK: 64): ") && has(s.message(), "here") && s.message().ends_with(", given x:*i32")) << s.message();
+  EXPECT_TRUE(has(s.message(), "tuning `f`: configuration (BLOCK: 64): ") && has(s.message(), "here") &&
+              s.message().ends_with(", given x:*i32"))
+      << s.message();
 }
 
 TEST(Tuner, CudaGraphsWhereThereAreNone) {
@@ -154,10 +157,12 @@ TEST(Tuner, Refusals) {
   EXPECT_EQ(Autotuned::create(f, {}).status().message(), "tegula_tuner_create: there are no configurations");
   std::vector<Config> unknown = {config(16, "BLOK")};
   EXPECT_EQ(Autotuned::create(f, unknown).status().message(), "tegula_tuner_create: `twice` has no parameter `BLOK`");
-  EXPECT_EQ(Autotuned::create(f, configs({16}), {"m"}).status().message(), "tegula_tuner_create: the key names `m`, which is no parameter of `twice`");
+  EXPECT_EQ(Autotuned::create(f, configs({16}), {"m"}).status().message(),
+            "tegula_tuner_create: the key names `m`, which is no parameter of `twice`");
   Autotuned tuned = Autotuned::create(f, configs({16, 32})).value();
   std::vector<float> x(16);
-  Status s = Status::from(tegula_tuner_launch(tuned.get(), [](void *, const TegulaConfig *, int64_t *) { return 1; }, nullptr, nullptr, 0, nullptr, nullptr));
+  Status s = Status::from(tegula_tuner_launch(
+      tuned.get(), [](void *, const TegulaConfig *, int64_t *) { return 1; }, nullptr, nullptr, 0, nullptr, nullptr));
   EXPECT_EQ(s.code(), TEGULA_INVALID_ARGUMENT);
   EXPECT_STREQ(tegula_tuner_report_json(tuned.get()), "{}");
 }

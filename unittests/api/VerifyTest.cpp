@@ -26,7 +26,8 @@ api::CompileOptions optionsUnder(const char *verify) {
 /// `%y` says that it is 64 bits wide.
 std::unique_ptr<ir::Module> malformed() {
   DiagEngine diag;
-  auto file = std::make_shared<const SourceFile>("k.ir", "kernel @k(%p: ptr<i32>, %n: i32) {\n  %y = add %n, %n\n  store %p, %n\n}\n");
+  auto file = std::make_shared<const SourceFile>(
+      "k.ir", "kernel @k(%p: ptr<i32>, %n: i32) {\n  %y = add %n, %n\n  store %p, %n\n}\n");
   std::unique_ptr<ir::Module> m = ir::parse(file, diag);
   EXPECT_TRUE(m) << renderAll(diag);
   m->kernel()->block()->ops[0]->result()->type = ir::Type::scalar(ir::Elem::I64);
@@ -37,7 +38,8 @@ std::unique_ptr<ir::Module> malformed() {
 
 TEST(Verify, TheEnvironmentDecides) {
   for (const char *on : {"1", "true"}) EXPECT_TRUE(optionsUnder(on).verify) << on;
-  for (const char *off : {"0", "", static_cast<const char *>(nullptr)}) EXPECT_FALSE(optionsUnder(off).verify) << (off ? off : "(unset)");
+  for (const char *off : {"0", "", static_cast<const char *>(nullptr)})
+    EXPECT_FALSE(optionsUnder(off).verify) << (off ? off : "(unset)");
   // Kernels that were not verified are none of these.
   EXPECT_NE(optionsUnder("1").word(), optionsUnder("0").word());
 }
@@ -65,7 +67,8 @@ TEST(Verify, EveryTargetNamesTheStage) {
     EXPECT_FALSE(api::generate(*m, *api::parseTarget(target), o, "k", out, times, diag, status)) << target;
     EXPECT_EQ(api::report(diag), TEGULA_INTERNAL_ERROR);
     EXPECT_EQ(std::string(tegula_last_error()).substr(0, 91),
-              "k.ir:2:3: error: internal error: the IR is malformed after the target-neutral passes: @k: o") << target << ": " << tegula_last_error();
+              "k.ir:2:3: error: internal error: the IR is malformed after the target-neutral passes: @k: o")
+        << target << ": " << tegula_last_error();
     status = {};
     DiagEngine again;
     EXPECT_FALSE(api::emitTargetStage(*m, *api::parseTarget(target), o, "k", "llvm", again, status)) << target;

@@ -1,4 +1,5 @@
-// Bundles as the runtime reads them: the file as it is, and with its hashes made right, so that the fuzzer gets past them to the index, the records and the code.
+// Bundles as the runtime reads them: the file as it is, and with its hashes made right, so that the fuzzer gets past
+// them to the index, the records and the code.
 #include "runtime/Bundle.h"
 #include "runtime/BundleMatch.h"
 #include "support/Hash.h"
@@ -19,7 +20,8 @@ static void mend(std::vector<char> &bytes) {
   std::memcpy(bytes.data() + 16, &size, 8);
   std::memcpy(&index, bytes.data() + 24, 8);
   uint64_t room = size - indexAt, padded = (index + Bundle::grain - 1) / Bundle::grain * Bundle::grain;
-  if (index > room || padded > room) padded = index = room / Bundle::grain * Bundle::grain, std::memcpy(bytes.data() + 24, &index, 8);
+  if (index > room || padded > room)
+    padded = index = room / Bundle::grain * Bundle::grain, std::memcpy(bytes.data() + 24, &index, 8);
   hashInto(bytes, 40, indexAt, padded);
   hashInto(bytes, Bundle::headerBytes - 32, 0, Bundle::headerBytes - 32);
 }
@@ -31,7 +33,8 @@ static void use(const Bundle &b) {
     std::vector<char> code;
     BundleCall call;
     std::string why;
-    if (b.record(i, record)) (void)fits(record, args, 3, call, &why), (void)covers(record, record), (void)factsOf(record);
+    if (b.record(i, record))
+      (void)fits(record, args, 3, call, &why), (void)covers(record, record), (void)factsOf(record);
     Status status;
     if (b.code(i, code)) (void)LoadedObject::load(code, status);
   }
@@ -47,12 +50,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   auto b = Bundle::of(bytes, "fuzz", nullptr, status);
   if (!b) return 0;
   use(*b);
-  // Records and code behind their hashes: the first of each made right in the index, which moves the other hashes on.
+  // Records and code after their hashes: the first of each made right in the index, which moves the other hashes on.
   std::vector<BundleEntry> entries = b->entries();
   for (const BundleEntry &e : entries) {
-    for (auto [offset, length, hash] : {std::tuple(e.recordOffset, e.recordBytes, &e.recordHash), std::tuple(e.codeOffset, e.codeBytes, &e.codeHash)}) {
-      auto *found = static_cast<char *>(memmem(bytes.data() + indexAt, bytes.size() - indexAt, hash->data(), hash->size()));
-      if (found) hashInto(bytes, static_cast<size_t>(found - bytes.data()), offset, (length + Bundle::grain - 1) / Bundle::grain * Bundle::grain);
+    for (auto [offset, length, hash] : {std::tuple(e.recordOffset, e.recordBytes, &e.recordHash),
+                                        std::tuple(e.codeOffset, e.codeBytes, &e.codeHash)}) {
+      auto *found =
+          static_cast<char *>(memmem(bytes.data() + indexAt, bytes.size() - indexAt, hash->data(), hash->size()));
+      if (found)
+        hashInto(bytes, static_cast<size_t>(found - bytes.data()), offset,
+                 (length + Bundle::grain - 1) / Bundle::grain * Bundle::grain);
     }
   }
   mend(bytes);

@@ -1,4 +1,5 @@
-// Cache entries as the runtime reads them: the file as it is, and its content with the hash made right, so that the fuzzer gets past it.
+// Cache entries as the runtime reads them: the file as it is, and its content with the hash made right, so that the
+// fuzzer gets past it.
 #include "runtime/CacheFile.h"
 #include "support/Hash.h"
 #include <cstring>

@@ -526,8 +526,8 @@ private:
     if (tegula_kernel_save(k, &bytes, &length) == TEGULA_OK) {
       for (size_t n = c_.below(3); n > 0; --n)
         bytes[c_.below(length)] ^= static_cast<char>(c_.number(1));
-      if (tegula_kernel_load(sharedContext(), bytes, c_.chance(8) ? c_.below(length) : length, static_cast<int32_t>(c_.chance(2) ? -1 : c_.integer()), &made) ==
-          TEGULA_OK)
+      if (tegula_kernel_load(sharedContext(), bytes, c_.chance(8) ? c_.below(length) : length,
+                             static_cast<int32_t>(c_.chance(2) ? -1 : c_.integer()), &made) == TEGULA_OK)
         kernels_.push_back(made);
       tegula_free(bytes);
     }
@@ -542,7 +542,8 @@ private:
   }
 
   void layouts() {
-    static constexpr const char *operations[] = {"compose", "invert", "pseudoinvert", "invert_and_compose", "multiply", "divide_left", "divide_right", "none"};
+    static constexpr const char *operations[] = {"compose", "invert", "pseudoinvert", "invert_and_compose",
+                                                 "multiply", "divide_left", "divide_right", "none"};
     TegulaLayoutDim dims[2][2][3];
     uint32_t bases[2][64 * 3];
     TegulaLayout l[2];
@@ -558,7 +559,8 @@ private:
     TegulaLayout *out = nullptr;
     uint32_t rank;
     tegula_layout_rank(&l[0], &rank);
-    if (tegula_layout_operate(c_.chance(16) ? text() : c_.of(operations), &l[0], c_.chance(8) ? nullptr : &l[1], &out) == TEGULA_OK)
+    if (tegula_layout_operate(c_.chance(16) ? text() : c_.of(operations), &l[0], c_.chance(8) ? nullptr : &l[1],
+                              &out) == TEGULA_OK)
       tegula_free(out);
   }
 

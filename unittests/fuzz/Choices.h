@@ -1,4 +1,4 @@
-// An input of a fuzzer read as a series of choices; behind its end every choice is the first one.
+// An input of a fuzzer read as a series of choices; after its end every choice is the first one.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
-// Fuzzes the passes of the GPU level with texts of both levels, as tegula-opt gets them: what the verifier accepts must survive every pass, keep the rules
-// of the level behind each, and read back as it prints.
+// Fuzzes the passes of the GPU level with texts of both levels, as tegula-opt gets them: what the verifier accepts must
+// survive every pass, keep the rules of the level after each, and read back as it prints.
 //
 // A case may begin with a line that says how it is compiled and which pass is the first (else: all, with defaults):
 //   # gpu: sm_90a warps 4 stages 3 ctas 1 from pipeline-loops
@@ -23,7 +23,8 @@ Setting settingOf(const std::string &text) {
   Setting s;
   char target[16], from[32];
   gpu::Options o;
-  if (std::sscanf(text.c_str(), "# gpu: %15s warps %u stages %u ctas %u from %31s", target, &o.numWarps, &o.numStages, &o.numCtas, from) != 5)
+  if (std::sscanf(text.c_str(), "# gpu: %15s warps %u stages %u ctas %u from %31s", target, &o.numWarps, &o.numStages,
+                  &o.numCtas, from) != 5)
     return s;
   if (auto t = nvidia::parseTarget(target))
     s.target = *t;

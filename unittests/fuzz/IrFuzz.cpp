@@ -1,4 +1,5 @@
-// Fuzzes the reader of textual IR: whatever it accepts must survive the passes and print to text that reads back the same.
+// Fuzzes the reader of textual IR: whatever it accepts must survive the passes and print to text that reads back the
+// same.
 #include "IrRoundTrip.h"
 #include "ir/Verifier.h"
 #include "passes/AxisFacts.h"

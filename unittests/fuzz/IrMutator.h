@@ -1,5 +1,6 @@
-// Changes texts of IR the way that a mistake in a pass, or in a text written by hand, differs from what is right: another value, number, layout, operation
-// or attribute, a line left out, twice or in another place. Most of the texts still parse, so what comes after the parser is reached.
+// Changes texts of IR the way that a mistake in a pass, or in a text written by hand, differs from what is right:
+// another value, number, layout, operation or attribute, a line left out, twice or in another place. Most of the texts
+// still parse, so what comes after the parser is reached.
 #pragma once
 #include <cstdint>
 #include <random>

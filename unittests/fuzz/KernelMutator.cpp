@@ -236,7 +236,7 @@ void KernelMutator::changeToken(std::vector<Token> &t) {
   }
 }
 
-/// A name behind a dot (an attribute: mostly a function of the language) becomes another one of the language, others
+/// A name after a dot (an attribute: mostly a function of the language) becomes another one of the language, others
 /// become others of the text.
 void KernelMutator::changeName(std::vector<Token> &t) {
   int a = pick(t, 'n'), b = pick(t, 'n');

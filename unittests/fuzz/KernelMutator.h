@@ -1,5 +1,5 @@
 // Changes texts of kernels the way mistakes and unusual programs differ from usual ones: tokens swapped, literals and
-// dtypes replaced, arguments left out, lines moved. The result mostly still parses, so that what comes behind the
+// dtypes replaced, arguments left out, lines moved. The result mostly still parses, so that what comes after the
 // parser is reached.
 //
 // A case is a Python file whose first line says what is compiled, by the signature of the C interface:

@@ -1,5 +1,6 @@
-// Manifests as `tegula aot` reads them, written by hand and recorded: any text gives jobs or a message. The mutator changes the tree of the JSON, so that most inputs get past its
-// parser: a node becomes another one of the text, a number or a text of the format, or goes.
+// Manifests as `tegula aot` reads them, written by hand and recorded: any text gives jobs or a message. The mutator
+// changes the tree of the JSON, so that most inputs get past its parser: a node becomes another one of the text, a
+// number or a text of the format, or goes.
 #include "api/Aot.h"
 #include "api/Error.h"
 #include "support/Gate.h"
@@ -34,7 +35,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   if (!ok && !*tegula_last_error()) std::fprintf(stderr, "refused without a message\n"), std::abort();
   for (const api::AotJob &job : aot->jobs)
-    if (!job.function || job.targets.empty() || job.specs.size() != job.function->params().size()) std::fprintf(stderr, "a job that cannot be compiled\n"), std::abort();
+    if (!job.function || job.targets.empty() || job.specs.size() != job.function->params().size())
+      std::fprintf(stderr, "a job that cannot be compiled\n"), std::abort();
   tegula_aot_release(aot);
   return 0;
 }
@@ -61,12 +63,15 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max
     case 0: node = pieces[below(std::size(pieces))]; break;
     case 1: node = json(*nodes[below(nodes.size())]); break; // a copy first: it may be in the node
     case 2:
-      if (node.is_object() && !node.empty()) node.erase(std::next(node.begin(), static_cast<std::ptrdiff_t>(below(node.size()))));
+      if (node.is_object() && !node.empty())
+        node.erase(std::next(node.begin(), static_cast<std::ptrdiff_t>(below(node.size()))));
       else if (node.is_array() && !node.empty()) node.erase(below(node.size()));
       break;
     case 3:
       if (node.is_array()) node.push_back(json(*nodes[below(nodes.size())]));
-      else if (node.is_object() && !node.empty()) node[std::next(node.begin(), static_cast<std::ptrdiff_t>(below(node.size()))).key()] = pieces[below(std::size(pieces))];
+      else if (node.is_object() && !node.empty())
+        node[std::next(node.begin(), static_cast<std::ptrdiff_t>(below(node.size()))).key()] =
+            pieces[below(std::size(pieces))];
       break;
     default:
       if (!node.is_string()) break;

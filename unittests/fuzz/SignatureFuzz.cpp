@@ -46,7 +46,8 @@ static void signature(const std::string &text) {
   check(!key.empty(), "no key");
   std::vector<sema::ParamSpec> again;
   check(api::parseSignature(f, said, nullptr, 0, again), "cannot be read back: " + said + ": " + tegula_last_error());
-  check(api::specKey(again) == key, "reads back as another signature: " + said + " as " + api::signatureText(f.params(), again));
+  check(api::specKey(again) == key,
+        "reads back as another signature: " + said + " as " + api::signatureText(f.params(), again));
 }
 
 static void value(const std::string &text) {
@@ -76,7 +77,8 @@ static void dtype(const std::string &text) {
   check(tegula_dtype_parse(tegula_dtype_name(d), &again, nullptr) == TEGULA_OK && again == d, "data type: " + text);
 }
 
-/// Buffers of the command line are as large as the user says: large ones count as memory that is not to be had. libFuzzer itself wants 21 MB in one piece.
+/// Buffers of the command line are as large as the user says: large ones count as memory that is not to be had.
+/// libFuzzer itself wants 21 MB in one piece.
 extern "C" const char *__asan_default_options() { return "allocator_may_return_null=1:max_allocation_size_mb=32"; }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -58,7 +58,8 @@ public:
     fill(k);
     return k;
   }
-  std::optional<std::string> emit(const ir::Module &tile, const Options &, std::string_view, std::string_view, DiagEngine &) const override {
+  std::optional<std::string> emit(const ir::Module &tile, const Options &, std::string_view, std::string_view,
+                                  DiagEngine &) const override {
     verified(tile);
     return ir::print(tile);
   }
@@ -75,7 +76,9 @@ public:
   Language language() const override { return {"cpu", 0, "ieee"}; }
   std::optional<ir::AsmExecutor> asmExecutor() const override { return ir::AsmExecutor{"a CPU", true}; }
   bool runs(const Target &code) const override { return (code.needs("") == "aarch64") == (needs("") == "aarch64"); }
-  std::string needs(std::string_view) const override { return name_ == "cpu:aarch64" ? "aarch64" : name_ == "cpu:avx2" ? "x86-64-v3" : "x86-64"; }
+  std::string needs(std::string_view) const override {
+    return name_ == "cpu:aarch64" ? "aarch64" : name_ == "cpu:avx2" ? "x86-64-v3" : "x86-64";
+  }
   std::string portable() const override { return name_ == "cpu" ? "cpu:x86-64" : name_; }
   std::string saved() const override { return name_; }
   const Processor *processor() const override { return &processor_; }
@@ -136,7 +139,8 @@ std::optional<Family::GpuCode> forGpu(uint32_t capability) {
 }
 
 const Family stubCpus{.name = "cpu", .parse = cpuNamed, .names = allCpus, .host = host, .restore = cpuNamed};
-const Family stubGpus{.name = "gpu", .parse = gpuNamed, .names = allGpus, .driver = "cuda", .forGpu = forGpu, .oldestGpu = "8.0"};
+const Family stubGpus{
+    .name = "gpu", .parse = gpuNamed, .names = allGpus, .driver = "cuda", .forGpu = forGpu, .oldestGpu = "8.0"};
 
 } // namespace
 

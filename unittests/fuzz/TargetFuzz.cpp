@@ -219,8 +219,10 @@ bool parse(int argc, char **argv, Settings &s) {
 int main(int argc, char **argv) {
   Settings s;
   if (!parse(argc, argv, s)) {
-    std::fprintf(stderr, "usage: target-fuzz [--seconds N] [--first N] [--cases N] [--seed N] [--findings FOLDER] SEED.py|FOLDER "
-                         "... | --replay FILE ...\n");
+    std::fprintf(
+        stderr,
+        "usage: target-fuzz [--seconds N] [--first N] [--cases N] [--seed N] [--findings FOLDER] SEED.py|FOLDER "
+        "... | --replay FILE ...\n");
     return 2;
   }
   std::vector<fs::path> files;

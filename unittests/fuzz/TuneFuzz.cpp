@@ -1,4 +1,5 @@
-// Any bytes as files of tuning results: refused with a reason, or results that survive a round trip and a merge in either order.
+// Any bytes as files of tuning results: refused with a reason, or results that survive a round trip and a merge in
+// either order.
 #include "tune/Results.h"
 #include <algorithm>
 #include <cstdlib>
@@ -9,7 +10,7 @@ static void check(bool holds) {
   if (!holds) std::abort();
 }
 
-/// `text` up to the first NUL and what is behind it are two files.
+/// `text` up to the first NUL and what is after it are two files.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string_view text(reinterpret_cast<const char *>(data), size);
   size_t middle = std::min(text.find('\0'), size);

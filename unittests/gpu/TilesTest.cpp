@@ -15,7 +15,8 @@ TEST(ContiguousAxis, IsTheOneOfALongerRunOfRegisters) {
 }
 
 TEST(ContiguousAxis, OfElementsOneByOneFollowsNeighbouringLanes) {
-  // Images by channels: pixels, whose elements are apart in memory for all that is known, over lanes, channels over registers.
+  // Images by channels: pixels, whose elements are apart in memory for all that is known, over lanes, channels over
+  // registers.
   EXPECT_EQ(contiguousAxis(layout::dealt(Extents{64, 32}, {0, 1}, 1, Threads{32, 4}), 2), 0u);
   EXPECT_EQ(contiguousAxis(layout::dealt(Extents{64, 32}, {1, 0}, 1, Threads{32, 4}), 2), 1u);
 }

@@ -30,7 +30,8 @@ TEST_F(Fold, IntegerConstants) {
   EXPECT_FALSE(constantInt(b.binary(OpKind::SDiv, b.constI32(1), b.constI32(0))));
   EXPECT_FALSE(constantInt(b.binary(OpKind::SDiv, b.constI32(INT32_MIN), b.constI32(-1))));
   EXPECT_EQ(constantInt(b.binary(OpKind::Shl, b.constI32(1), b.constI32(32))), 0);
-  Value *t = b.binary(OpKind::Mul, b.constInt(Type::tensor({4}, Elem::I32), 3), b.constInt(Type::tensor({4}, Elem::I32), 5));
+  Value *t =
+      b.binary(OpKind::Mul, b.constInt(Type::tensor({4}, Elem::I32), 3), b.constInt(Type::tensor({4}, Elem::I32), 5));
   EXPECT_EQ(constantInt(t), 15);
   EXPECT_EQ(t->type.shape.numel(), 4);
 }
@@ -61,7 +62,8 @@ TEST_F(Fold, ShiftsOfMasks) {
 TEST_F(Fold, FloatsKeepTheirBits) {
   Type t = Type::scalar(Elem::F32);
   EXPECT_EQ(constantFloat(b.binary(OpKind::FAdd, b.constFloat(t, 1e8), b.constFloat(t, 1))), 1e8);
-  EXPECT_EQ(constantFloat(b.binary(OpKind::FDiv, b.constFloat(t, 1), b.constFloat(t, 3))), static_cast<double>(1.0f / 3.0f));
+  EXPECT_EQ(constantFloat(b.binary(OpKind::FDiv, b.constFloat(t, 1), b.constFloat(t, 3))),
+            static_cast<double>(1.0f / 3.0f));
   EXPECT_NE(b.binary(OpKind::FAdd, y, b.constFloat(t, 0)), y);
   EXPECT_NE(b.binary(OpKind::FMul, y, b.constFloat(t, 1)), y);
   EXPECT_FALSE(constantFloat(b.binary(OpKind::FSub, y, y)));
@@ -71,7 +73,8 @@ TEST_F(Fold, FloatsKeepTheirBits) {
   EXPECT_EQ(b.unary(OpKind::FNeg, b.unary(OpKind::FNeg, y)), y);
 }
 
-/// A number that was extended is rounded to what it was. Floats of 8 bits saturate, so their infinities would not come back.
+/// A number that was extended is rounded to what it was. Floats of 8 bits saturate, so their infinities would not come
+/// back.
 TEST_F(Fold, FloatsExtendedAndRounded) {
   auto thereAndBack = [&](Elem narrow, Elem wide) {
     Value *n = b.cast(OpKind::FpTrunc, y, narrow);

@@ -1,4 +1,5 @@
-// The cases of test/ir/*.ir: what the reader and the verifier say about a text; the IR itself if they have nothing to say.
+// The cases of test/ir/*.ir: what the reader and the verifier say about a text; the IR itself if they have nothing to
+// say.
 #include "../Sections.h"
 #include "ir/Text.h"
 

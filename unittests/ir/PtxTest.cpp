@@ -1,4 +1,5 @@
-// The reader of PTX, and what its instructions mean: expandAsm() on one statement, evaluated by the interpreter, against plain C++.
+// The reader of PTX, and what its instructions mean: expandAsm() on one statement, evaluated by the interpreter,
+// against plain C++.
 #include "ir/Asm.h"
 #include "ir/Builder.h"
 #include "ir/ExpandAsm.h"
@@ -17,7 +18,9 @@ namespace {
 
 TEST(PtxText, Instructions) {
   ptx::Problem problem;
-  auto p = ptx::parse("{ .reg .pred %p<2>; .reg.b32 a, b; // two\n @!%p1 add.sat.s32 a, b, -0x10; /* . */ mov.b64 {a, _}, ${3}; mov.u32 $0, %tid.x\n}", problem);
+  auto p = ptx::parse(
+      "{ .reg .pred %p<2>; .reg.b32 a, b; // two\n @!%p1 add.sat.s32 a, b, -0x10; /* . */ mov.b64 {a, _}, ${3}; mov.u32 $0, %tid.x\n}",
+      problem);
   ASSERT_TRUE(p) << problem.why;
   ASSERT_EQ(p->registers.size(), 4u);
   EXPECT_EQ(p->registers[1].bits, 1u);
@@ -52,11 +55,18 @@ TEST(PtxText, Numbers) {
 }
 
 TEST(PtxText, Refused) {
-  for (auto [text, why] : {std::pair{"{ add.s32 $0, $1, 1;", "a `{` is not closed"}, {"add.s32 $0, t, 1;", "no register of this name is declared"},
-                           {"}", "no scope is open here"}, {".shared .b32 x;", "only registers can be declared"}, {".reg .b128 x;", "there is no such register type"},
-                           {"loop: add.s32 $0, $1, 1;", "labels and jumps are not known"}, {"add.s32 $0, $1, 09;", "this is no number"},
-                           {"add.s32 $0 $1;", "no `;` behind it"}, {"mov.b32 $0, {$1;", "a `}` is missing"}, {".reg .b32 x<99999>;", "the number of registers is not between 1 and 4096"},
-                           {"{ .reg .b32 t; } mov.b32 t, 1;", "no register of this name is declared"}, {"*;", "this is no instruction"}}) {
+  for (auto [text, why] : {std::pair{"{ add.s32 $0, $1, 1;", "a `{` is not closed"},
+                           {"add.s32 $0, t, 1;", "no register of this name is declared"},
+                           {"}", "no scope is open here"},
+                           {".shared .b32 x;", "only registers can be declared"},
+                           {".reg .b128 x;", "there is no such register type"},
+                           {"loop: add.s32 $0, $1, 1;", "labels and jumps are not known"},
+                           {"add.s32 $0, $1, 09;", "this is no number"},
+                           {"add.s32 $0 $1;", "no `;` behind it"},
+                           {"mov.b32 $0, {$1;", "a `}` is missing"},
+                           {".reg .b32 x<99999>;", "the number of registers is not between 1 and 4096"},
+                           {"{ .reg .b32 t; } mov.b32 t, 1;", "no register of this name is declared"},
+                           {"*;", "this is no instruction"}}) {
     ptx::Problem problem;
     EXPECT_FALSE(ptx::parse(text, problem)) << text;
     EXPECT_EQ(problem.why, why) << text;
@@ -64,9 +74,11 @@ TEST(PtxText, Refused) {
 }
 
 TEST(Asm, WhatIsPtx) {
-  for (const char *text : {"add.s32 $0, $1, 1;", "{ .reg .b32 t; }", "@p mov.b32 $0, 1;", "// mov\n\tmov.b32 $0, $1;", "", " /* */ "})
+  for (const char *text :
+       {"add.s32 $0, $1, 1;", "{ .reg .b32 t; }", "@p mov.b32 $0, 1;", "// mov\n\tmov.b32 $0, $1;", "", " /* */ "})
     EXPECT_TRUE(looksLikePtx(text)) << text;
-  for (const char *text : {"addl $1, $0", "leal ($1,$2), $0", "add ${0:w}, ${1:w}, #1", "b.eq 1f", "lock; xaddl $0, $1", ".byte 0x90"})
+  for (const char *text :
+       {"addl $1, $0", "leal ($1,$2), $0", "add ${0:w}, ${1:w}, #1", "b.eq 1f", "lock; xaddl $0, $1", ".byte 0x90"})
     EXPECT_FALSE(looksLikePtx(text)) << text;
 }
 
@@ -82,7 +94,13 @@ TEST(Asm, Constraints) {
 TEST(Asm, Dollars) {
   for (const char *text : {"", "$0 $1", "${0} ${1:w}", "$$5 $$", "a $0$1"})
     EXPECT_EQ(badAsmOperand(text, 2), "") << text;
-  for (auto [text, bad] : {std::pair{"a $2", "$2"}, {"$", "$"}, {"$x1", "$x"}, {"${0", "${0"}, {"${0:ww}", "${0:ww}"}, {"$0 ${:uid} $9", "${:uid}"}, {"$99999999999999999999", "$99999999999999999999"}})
+  for (auto [text, bad] : {std::pair{"a $2", "$2"},
+                           {"$", "$"},
+                           {"$x1", "$x"},
+                           {"${0", "${0"},
+                           {"${0:ww}", "${0:ww}"},
+                           {"$0 ${:uid} $9", "${:uid}"},
+                           {"$99999999999999999999", "$99999999999999999999"}})
     EXPECT_EQ(badAsmOperand(text, 2), bad) << text;
 }
 
@@ -98,7 +116,10 @@ public:
     Builder b(m_);
     b.setBlock(f_->block());
     Op *op = b.create(OpKind::Asm, f_->block()->args, {&out, 1},
-                      {{attr::text, std::move(text)}, {attr::constraints, std::move(constraints)}, {attr::outputs, std::string(name(result))}, {attr::output, 0}});
+                      {{attr::text, std::move(text)},
+                       {attr::constraints, std::move(constraints)},
+                       {attr::outputs, std::string(name(result))},
+                       {attr::output, 0}});
     b.create(OpKind::Return, op->results, {});
     std::string why;
     EXPECT_TRUE(verify(m_, &why)) << why;
@@ -131,7 +152,8 @@ uint32_t word(std::string text, std::initializer_list<uint64_t> args) {
   std::string constraints = "=r";
   for (size_t i = 0; i < args.size(); ++i)
     constraints += ",r";
-  return static_cast<uint32_t>(Statement(std::move(text), constraints, Elem::I32, std::vector<Elem>(args.size(), Elem::I32))(args));
+  return static_cast<uint32_t>(
+      Statement(std::move(text), constraints, Elem::I32, std::vector<Elem>(args.size(), Elem::I32))(args));
 }
 uint32_t bits(float x) { return std::bit_cast<uint32_t>(x); }
 
@@ -173,14 +195,17 @@ TEST(Ptx, Integers) {
   EXPECT_EQ(word("slct.b32.s32 $0, $1, $2, $3;", {1, 2, 0x80000000}), 2u);
   EXPECT_EQ(word("set.lt.u32.s32 $0, $1, $2;", {0xffffffff, 3}), 0xffffffffu);
   EXPECT_EQ(word("set.lo.f32.u32 $0, $1, $2;", {2, 3}), 0x3f800000u);
-  EXPECT_EQ(Statement("mul.hi.s64 $0, $1, $2;", "=l,l,l", Elem::I64, {Elem::I64, Elem::I64})({~uint64_t{0}, 3}), ~uint64_t{0});
+  EXPECT_EQ(Statement("mul.hi.s64 $0, $1, $2;", "=l,l,l", Elem::I64, {Elem::I64, Elem::I64})({~uint64_t{0}, 3}),
+            ~uint64_t{0});
   EXPECT_EQ(Statement("brev.b64 $0, $1;", "=l,l", Elem::I64, {Elem::I64})({1}), uint64_t{1} << 63);
-  EXPECT_EQ(Statement("{ .reg .b16 h<4>; mov.b64 {h0, h1, h2, h3}, $1; mov.b64 $0, {h3, h2, h1, h0}; }", "=l,l", Elem::I64, {Elem::I64})({0x0011223344556677}),
+  EXPECT_EQ(Statement("{ .reg .b16 h<4>; mov.b64 {h0, h1, h2, h3}, $1; mov.b64 $0, {h3, h2, h1, h0}; }", "=l,l",
+                      Elem::I64, {Elem::I64})({0x0011223344556677}),
             0x6677445522330011u);
 }
 
 TEST(Ptx, GuardsAndPredicates) {
-  const char *text = "{ .reg .pred p<3>; setp.lt.s32 p0|p1, $1, 5; and.pred p2, p0, !p1; mov.u32 $0, 10; @p2 mov.u32 $0, 20; @!p0 add.u32 $0, $0, 1; }";
+  const char *text =
+      "{ .reg .pred p<3>; setp.lt.s32 p0|p1, $1, 5; and.pred p2, p0, !p1; mov.u32 $0, 10; @p2 mov.u32 $0, 20; @!p0 add.u32 $0, $0, 1; }";
   EXPECT_EQ(word(text, {3}), 20u);
   EXPECT_EQ(word(text, {7}), 11u);
   EXPECT_EQ(word("{ .reg .pred p; setp.nan.f32 p, $1, $1; selp.b32 $0, 1, 2, !p; }", {0x7fc00000}), 2u);
@@ -221,23 +246,34 @@ TEST(Ptx, Conversions) {
   EXPECT_EQ(word("cvt.rn.relu.bf16x2.f32 $0, $1, $2;", {bits(1), bits(-2)}), 0x3f800000u);
   EXPECT_EQ(word("cvt.rz.bf16x2.f32 $0, $1, $2;", {0x3f80ffff, 0x3f80ffff}), 0x3f803f80u);
   EXPECT_EQ(word("cvt.rna.tf32.f32 $0, $1;", {0x3f801000}), 0x3f802000u);
-  EXPECT_EQ(word("{ .reg .b16 h; cvt.rn.satfinite.e4m3x2.f32 h, $1, $2; cvt.u32.u16 $0, h; }", {bits(1), bits(1e9f)}), 0x387eu);
+  EXPECT_EQ(word("{ .reg .b16 h; cvt.rn.satfinite.e4m3x2.f32 h, $1, $2; cvt.u32.u16 $0, h; }", {bits(1), bits(1e9f)}),
+            0x387eu);
   EXPECT_EQ(word("{ .reg .b16 h; cvt.u16.u32 h, $1; cvt.rn.f16x2.e5m2x2 $0, h; }", {0x3cc0}), 0x3c00c000u);
   EXPECT_EQ(word("{ .reg .b16 h; cvt.u16.u32 h, $1; cvt.f32.f16 $0, h; }", {0x3c00}), bits(1));
   EXPECT_EQ(word("cvt.pack.sat.u8.s32.b32 $0, $1, $2, $3;", {300, 0xffffffff, 0x12345678}), 0x5678ff00u);
   EXPECT_EQ(word("cvt.pack.sat.s16.s32 $0, $1, $2;", {100000, 5}), 0x7fff0005u);
-  EXPECT_EQ(Statement("cvt.rn.f32.f64 $0, $1;", "=f,d", Elem::F32, {Elem::F64})({std::bit_cast<uint64_t>(0.1)}), bits(0.1f));
+  EXPECT_EQ(Statement("cvt.rn.f32.f64 $0, $1;", "=f,d", Elem::F32, {Elem::F64})({std::bit_cast<uint64_t>(0.1)}),
+            bits(0.1f));
   EXPECT_EQ(Statement("cvt.u64.u32 $0, $1;", "=l,r", Elem::I64, {Elem::I32})({0xffffffff}), 0xffffffffu);
 }
 
 TEST(Ptx, Refused) {
-  for (auto [text, why] : {std::pair{"bar.sync 1;", "only `bar.sync 0` has a meaning here"}, {"membar.gl;", "`membar.gl`: this instruction is not known"}, {"add.cc.u32 $0, $1, $2;", "`.cc` is not known here"},
-                           {"ld.global.b32 $0, [$1];", "this instruction is not known"}, {"mov.u32 $0, %laneid;", "`%laneid` has no meaning here"},
-                           {"add.s32 $0, $1;", "it has 2 operands"}, {"add $0, $1, $2;", "is no PTX"}, {"add.rz.f32 $0, $1, $2;", "`.rz` is not known here"},
-                           {"add.s64 $0, $1, $2;", "`$1` has 32 bits, 64 are wanted"}, {"mov.u32 $0, $1; mov.u32 t, $1;", "no register of this name is declared"},
-                           {"mul.s32 $0, $1, $2;", "a product of integers is .lo, .hi or .wide"}, {"lop3.b32 $0, $1, $2, $1, $2;", "`$2` is no constant"},
-                           {"prmt.b32.f4e $0, $1, $2, $1;", "`.f4e` is not known here"}, {"cvt.s32.f32 $0, $1;", "how it is rounded is missing"},
-                           {"mov.b32 $0, {$1, $2};", "`$1` has 32 bits, 16 are wanted"}, {"setp.odd.s32 $0, $1, $2;", "there is no such comparison"}}) {
+  for (auto [text, why] : {std::pair{"bar.sync 1;", "only `bar.sync 0` has a meaning here"},
+                           {"membar.gl;", "`membar.gl`: this instruction is not known"},
+                           {"add.cc.u32 $0, $1, $2;", "`.cc` is not known here"},
+                           {"ld.global.b32 $0, [$1];", "this instruction is not known"},
+                           {"mov.u32 $0, %laneid;", "`%laneid` has no meaning here"},
+                           {"add.s32 $0, $1;", "it has 2 operands"},
+                           {"add $0, $1, $2;", "is no PTX"},
+                           {"add.rz.f32 $0, $1, $2;", "`.rz` is not known here"},
+                           {"add.s64 $0, $1, $2;", "`$1` has 32 bits, 64 are wanted"},
+                           {"mov.u32 $0, $1; mov.u32 t, $1;", "no register of this name is declared"},
+                           {"mul.s32 $0, $1, $2;", "a product of integers is .lo, .hi or .wide"},
+                           {"lop3.b32 $0, $1, $2, $1, $2;", "`$2` is no constant"},
+                           {"prmt.b32.f4e $0, $1, $2, $1;", "`.f4e` is not known here"},
+                           {"cvt.s32.f32 $0, $1;", "how it is rounded is missing"},
+                           {"mov.b32 $0, {$1, $2};", "`$1` has 32 bits, 16 are wanted"},
+                           {"setp.odd.s32 $0, $1, $2;", "there is no such comparison"}}) {
     Statement s(text, "=r,r,r", Elem::I32, {Elem::I32, Elem::I32});
     EXPECT_NE(s.message().find(why), std::string::npos) << text << ": " << s.message();
   }

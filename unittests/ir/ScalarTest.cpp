@@ -9,7 +9,8 @@ using namespace tegula::ir;
 
 namespace {
 
-constexpr Elem narrowElems[] = {Elem::F8E5M2, Elem::F8E4M3FN, Elem::F8E4B15, Elem::F8E4B8, Elem::F8E5B16, Elem::F16, Elem::BF16};
+constexpr Elem narrowElems[] = {Elem::F8E5M2, Elem::F8E4M3FN, Elem::F8E4B15, Elem::F8E4B8,
+                                Elem::F8E5B16, Elem::F16, Elem::BF16};
 
 TEST(Scalar, DecodeThenEncodeIsIdentity) {
   for (Elem e : narrowElems)
@@ -31,9 +32,10 @@ TEST(Scalar, KnownValues) {
     uint64_t bits;
     double value;
   };
-  const Row rows[] = {{Elem::F8E5M2, 0x7B, 57344}, {Elem::F8E4M3FN, 0x7E, 448}, {Elem::F8E4B8, 0x7F, 240},
-                      {Elem::F8E5B16, 0x7F, 57344}, {Elem::F8E4B15, 0x7F, 1.875}, {Elem::F16, 0x7BFF, 65504},
-                      {Elem::F16, 1, std::ldexp(1, -24)}, {Elem::BF16, 0x3F80, 1}, {Elem::F8E4M3FN, 1, std::ldexp(1, -9)}};
+  const Row rows[] = {
+      {Elem::F8E5M2, 0x7B, 57344},        {Elem::F8E4M3FN, 0x7E, 448},  {Elem::F8E4B8, 0x7F, 240},
+      {Elem::F8E5B16, 0x7F, 57344},       {Elem::F8E4B15, 0x7F, 1.875}, {Elem::F16, 0x7BFF, 65504},
+      {Elem::F16, 1, std::ldexp(1, -24)}, {Elem::BF16, 0x3F80, 1},      {Elem::F8E4M3FN, 1, std::ldexp(1, -9)}};
   for (const Row &r : rows)
     EXPECT_EQ(decodeFloat(r.e, r.bits), r.value) << name(r.e);
   EXPECT_EQ(encodeFloat(Elem::F8E4M3FN, 1e9), 0x7Eu);
@@ -115,7 +117,8 @@ TEST(Scalar, NarrowArithmeticRoundsOnce) {
       continue;
     long double exact = static_cast<long double>(x) * y + z; // 22 bits + 41 bits of range fit 64
     EXPECT_EQ(eval(OpKind::Fma, Elem::F16, Elem::F16, {a, b, c}), encodeFloat(Elem::F16, exact));
-    EXPECT_EQ(eval(OpKind::FMul, Elem::F16, Elem::F16, {a, b}), encodeFloat(Elem::F16, static_cast<long double>(x) * y));
+    EXPECT_EQ(eval(OpKind::FMul, Elem::F16, Elem::F16, {a, b}),
+              encodeFloat(Elem::F16, static_cast<long double>(x) * y));
   }
 }
 

@@ -58,7 +58,9 @@ kernel @add(%x: ptr<f32> {divisibility = 16, const = 1}, %n: i32 {signed = 0}, %
 
 TEST(Text, RoundTrip) {
   std::string once = reprint(everything);
-  EXPECT_NE(once.find("kernel @add(%x: ptr<f32> {divisibility = 16, const = 1}, %n: i32 {signed = 0}"), std::string::npos) << once;
+  EXPECT_NE(once.find("kernel @add(%x: ptr<f32> {divisibility = 16, const = 1}, %n: i32 {signed = 0}"),
+            std::string::npos)
+      << once;
   EXPECT_NE(once.find("{pred = ult}"), std::string::npos) << once;
   EXPECT_NE(once.find("nan(0x7ff8000000000001)"), std::string::npos) << once;
   EXPECT_NE(once.find("} else {"), std::string::npos) << once;

@@ -1,5 +1,5 @@
-// Rules that no text can break: the reader keeps owners and numbers in order, and it knows neither layouts nor shared tiles.
-// The others are in test/ir/verifier.ir.
+// Rules that no text can break: the reader keeps owners and numbers in order, and it knows neither layouts nor shared
+// tiles. The others are in test/ir/verifier.ir.
 #include "ir/StageVerifier.h"
 #include "ir/Text.h"
 #include <functional>
@@ -34,8 +34,10 @@ const Broken broken[] = {
     {"@k: argInfo must have one entry for each argument", [](Module &m) { m.kernel()->argInfo.pop_back(); }},
     {"@k: a block argument has the wrong owner or number", [](Module &m) { body(m).args[1]->index = 7; }},
     {"@k: a block has no terminator", [](Module &m) { body(m).ops.pop_back(); }},
-    {"@k: a result has the wrong owner, number or type: `%r = range {start = 0} : void`", [](Module &m) { body(m).ops[0]->result()->type = Type(); }},
-    {"@k: its parent is another block: `%s = add %r, %r : tensor<4xi32>`", [](Module &m) { body(m).ops[1]->parent = m.functions[0]->block(); }},
+    {"@k: a result has the wrong owner, number or type: `%r = range {start = 0} : void`",
+     [](Module &m) { body(m).ops[0]->result()->type = Type(); }},
+    {"@k: its parent is another block: `%s = add %r, %r : tensor<4xi32>`",
+     [](Module &m) { body(m).ops[1]->parent = m.functions[0]->block(); }},
     {"@k: uses a value that is not visible here: `%s = add %b, %b : tensor<4xi32>`",
      [](Module &m) { body(m).ops[1]->operands.assign(2, m.functions[0]->block()->ops[0]->result()); }},
     {"@k: needs 2 regions: `if %c {`", [](Module &m) { body(m).ops[2]->regions.pop_back(); }},
@@ -87,9 +89,12 @@ TEST(Verifier, KnowsTheLevel) {
   const std::pair<const char *, const char *> rows[] = {
       {"layout L1 = lane: 1 -> dim0 2\nkernel @k() {}", "there are layouts, which only the GPU level has"},
       {"kernel @k() {\n  shared_barrier\n}", "@k: only the GPU level has such an operation: `shared_barrier`"},
-      {"kernel @k() {\n  %r = cluster_rank : i32\n}", "@k: only the GPU level has such an operation: `%r = cluster_rank : i32`"},
-      {"kernel @k(%p: ptr<f32>) {\n  %x = load %p {vec = 1} : f32\n}", "@k: attribute `vec` is none of this operation's: `%x = load %p {vec = 1} : f32`"},
-      {"kernel @k() {\n  %x = poison : shared<4xf32>\n}", "@k: a result is a shared tile, which only the GPU level has: `%x = poison : shared<4xf32>`"},
+      {"kernel @k() {\n  %r = cluster_rank : i32\n}",
+       "@k: only the GPU level has such an operation: `%r = cluster_rank : i32`"},
+      {"kernel @k(%p: ptr<f32>) {\n  %x = load %p {vec = 1} : f32\n}",
+       "@k: attribute `vec` is none of this operation's: `%x = load %p {vec = 1} : f32`"},
+      {"kernel @k() {\n  %x = poison : shared<4xf32>\n}",
+       "@k: a result is a shared tile, which only the GPU level has: `%x = poison : shared<4xf32>`"},
       {"kernel ordered @k() {\n  return\n}", "@k: a function is `ordered`, as only kernels of the GPU level are"},
       {"func @k(%x: shared<4xf32>) {\n  return\n}", "@k: an argument is a shared tile, which only the GPU level has"},
   };
@@ -108,7 +113,9 @@ TEST(Verifier, KnowsTheLevel) {
 /// What takes the place of an operation keeps those of its attributes that it may carry.
 TEST(Attributes, OfAnotherOperation) {
   Module m;
-  Op *load = m.createOp(OpKind::Load, {}, {}, {}, {{attr::cache, ".cg"}, {attr::divisibility, std::vector<int64_t>{16}}, {attr::vec, 4}, {attr::isVolatile, true}});
+  Op *load = m.createOp(
+      OpKind::Load, {}, {}, {},
+      {{attr::cache, ".cg"}, {attr::divisibility, std::vector<int64_t>{16}}, {attr::vec, 4}, {attr::isVolatile, true}});
   EXPECT_EQ(load->attrsFor(OpKind::AsyncCopy), (std::vector<Attr>{{attr::cache, ".cg"}, {attr::vec, 4}}));
   EXPECT_EQ(load->attrsFor(OpKind::Gather), (std::vector<Attr>{{attr::divisibility, std::vector<int64_t>{16}}}));
   EXPECT_EQ(load->attrsFor(OpKind::Load), load->attrs);
@@ -137,8 +144,9 @@ TEST(Verifier, BetweenStagesItNamesTheStage) {
   DiagEngine asked;
   EXPECT_FALSE(StageVerifier(true, asked).check(*m, "simplify"));
   std::string text = renderAll(asked);
-  EXPECT_EQ(text.substr(0, text.find('\n')),
-            "t:8:3: error: internal error: the IR is malformed after simplify: @k: needs 2 operands: `%s = add %r : tensor<4xi32>` [malformedIr]");
+  EXPECT_EQ(
+      text.substr(0, text.find('\n')),
+      "t:8:3: error: internal error: the IR is malformed after simplify: @k: needs 2 operands: `%s = add %r : tensor<4xi32>` [malformedIr]");
 }
 
 /// A module that keeps the rules and whose text is none of its own.
@@ -148,5 +156,6 @@ TEST(Verifier, BetweenStagesTextIsReadBack) {
   EXPECT_TRUE(verify(*m, nullptr));
   DiagEngine diag;
   EXPECT_FALSE(StageVerifier(true, diag).check(*m, "simplify"));
-  EXPECT_NE(renderAll(diag).find("the IR is malformed after simplify: its text cannot be read: "), std::string::npos) << renderAll(diag);
+  EXPECT_NE(renderAll(diag).find("the IR is malformed after simplify: its text cannot be read: "), std::string::npos)
+      << renderAll(diag);
 }

@@ -114,20 +114,26 @@ TEST_F(BuiltinsTest, Atomics) {
 TEST_F(BuiltinsTest, MapElementwise) {
   Value x = var(Scalar::Int32, {8});
   expect(run("map_elementwise", {fn("add"), x, num(3)}), "int32[8]", "add");
-  expect(run("map_elementwise", {fn("add"), var(Scalar::Int32, {4, 1}), var(Scalar::Int32, {8})}), "int32[4, 8]", "broadcast expand_dims broadcast add");
+  expect(run("map_elementwise", {fn("add"), var(Scalar::Int32, {4, 1}), var(Scalar::Int32, {8})}), "int32[4, 8]",
+         "broadcast expand_dims broadcast add");
   expect(run("map_elementwise", {fn("add"), var(Scalar::Fp32), num(3)}), "float32", "fadd");
 }
 
 TEST_F(BuiltinsTest, InlineAsm) {
-  Value x = var(Scalar::Int32, {8}), f = var(Scalar::Fp32, {8}), bytes = var(Scalar::Int8, {8}), yes = Value::boolean(true), no = Value::boolean(false);
+  Value x = var(Scalar::Int32, {8}), f = var(Scalar::Fp32, {8}), bytes = var(Scalar::Int8, {8}),
+        yes = Value::boolean(true), no = Value::boolean(false);
   auto text = [](const char *s) { return Value::str(s); };
-  auto asmOf = [&](const char *code, const char *constraints, std::vector<Value> args, Value type, Value pure, int pack) {
-    return run("inline_asm_elementwise", {text(code), text(constraints), Value::tuple(std::move(args)), type, pure, num(pack)});
+  auto asmOf = [&](const char *code, const char *constraints, std::vector<Value> args, Value type, Value pure,
+                   int pack) {
+    return run("inline_asm_elementwise",
+               {text(code), text(constraints), Value::tuple(std::move(args)), type, pure, num(pack)});
   };
   expect(asmOf("add.s32 $0, $1, $2;", "=r,r,r", {x, num(3)}, dt(Scalar::Int32), yes, 1), "int32[8]", "asm");
   expect(asmOf("mov.b32 $0, $1;", "=r,r", {f}, dt(Scalar::Fp16), no, 1), "float16[8]", "asm_effect bitcast");
   expect(asmOf("mov.b32 $0, 1;", "=r", {}, dt(Scalar::UInt32), yes, 1), "uint32", "asm");
-  expect(asmOf("mov.b32 $0, $2; mov.b32 $1, $2;", "=r,=r,r", {x}, Value::tuple({dt(Scalar::Int32), dt(Scalar::Fp32)}), no, 1), "(int32[8], float32[8])", "asm_effect");
+  expect(asmOf("mov.b32 $0, $2; mov.b32 $1, $2;", "=r,=r,r", {x}, Value::tuple({dt(Scalar::Int32), dt(Scalar::Fp32)}),
+               no, 1),
+         "(int32[8], float32[8])", "asm_effect");
   expect(asmOf("mov.b32 $0, $1;", "=r,r", {bytes}, dt(Scalar::Int8), yes, 2), "int8[8]",
          "reshape split zext zext shl or asm trunc lshr trunc join reshape");
 }

@@ -1,4 +1,5 @@
-// Nodes that refer to each other: who is alive as long as whom, tickets in values of any kind, changes of shape under readers.
+// Nodes that refer to each other: who is alive as long as whom, tickets in values of any kind, changes of shape under
+// readers.
 #include "lang/Circle.h"
 #include "Fixture.h"
 #include "support/Gate.h"
@@ -74,7 +75,8 @@ TEST(Circle, WhoRefersToItKeepsIt) {
   EXPECT_TRUE(p.expired());
 }
 
-/// What is reachable from the tickets left is alive, and nothing else, in any graph and whatever the order of everything.
+/// What is reachable from the tickets left is alive, and nothing else, in any graph and whatever the order of
+/// everything.
 TEST(Circle, RandomGraphs) {
   std::mt19937 random(7);
   for (int round = 0; round < 400; ++round) {
@@ -93,7 +95,8 @@ TEST(Circle, RandomGraphs) {
         pending.pop_back();
         if (alive.insert(i).second) pending.insert(pending.end(), edges[i].begin(), edges[i].end());
       }
-      for (size_t i = 0; i < n; ++i) ASSERT_EQ(!probes[i].expired(), alive.contains(i)) << "round " << round << ", node " << i << " of " << n;
+      for (size_t i = 0; i < n; ++i)
+        ASSERT_EQ(!probes[i].expired(), alive.contains(i)) << "round " << round << ", node " << i << " of " << n;
     };
     for (size_t steps = random() % (3 * n); steps > 0; --steps) {
       size_t from = random() % n, to = random() % n;
@@ -113,22 +116,35 @@ TEST(Circle, RandomGraphs) {
 TEST(Circle, TicketsInValuesOfAnyKind) {
   RecordClass pair{RecordClass::Kind::NamedTuple, "Pair", {"a", "b"}, {}};
   auto inTuple = [](const Value &v) { return Value::tuple({Value::integer(1), Value::tuple({v})}); };
-  auto inRecord = [&](const Value &v) { return Value(std::make_shared<const RecordValue>(std::make_shared<const RecordClass>(pair), std::vector<Value>{Value::none(), v})); };
-  auto instance = [](const Value &v) { return Value(std::make_shared<const RecordValue>(v.get<ClassPtr>(), std::vector<Value>{})); };
+  auto inRecord = [&](const Value &v) {
+    return Value(std::make_shared<const RecordValue>(std::make_shared<const RecordClass>(pair),
+                                                     std::vector<Value>{Value::none(), v}));
+  };
+  auto instance = [](const Value &v) {
+    return Value(std::make_shared<const RecordValue>(v.get<ClassPtr>(), std::vector<Value>{}));
+  };
   auto inDefault = [&](const Value &v) {
     RecordClass c = pair;
     c.defaults = {v};
     return Value(std::make_shared<const RecordClass>(c));
   };
-  auto inSlice = [](const Value &v) { return Value(std::make_shared<const SliceValue>(SliceValue{{v, Value::none(), Value::none()}})); };
-  auto inMethod = [](const Value &v) { return Value(std::make_shared<const BoundMethod>(BoundMethod{std::make_shared<const Value>(Value::none()), std::make_shared<const Value>(v)})); };
-  auto inOption = [](const Value &v) { return Value(std::make_shared<const RangeValue>(RangeValue{RangeValue::Kind::Range, {}, {{"x", v}}})); };
+  auto inSlice = [](const Value &v) {
+    return Value(std::make_shared<const SliceValue>(SliceValue{{v, Value::none(), Value::none()}}));
+  };
+  auto inMethod = [](const Value &v) {
+    return Value(std::make_shared<const BoundMethod>(
+        BoundMethod{std::make_shared<const Value>(Value::none()), std::make_shared<const Value>(v)}));
+  };
+  auto inOption = [](const Value &v) {
+    return Value(std::make_shared<const RangeValue>(RangeValue{RangeValue::Kind::Range, {}, {{"x", v}}}));
+  };
   // A tuple that would be enormous if each use of a part counted.
   auto shared = [](Value v) {
     for (int i = 0; i < 100; ++i) v = Value::tuple({v, v});
     return v;
   };
-  const std::function<Value(const Value &)> kinds[] = {inTuple, inRecord, instance, inDefault, inSlice, inMethod, inOption, shared};
+  const std::function<Value(const Value &)> kinds[] = {inTuple, inRecord, instance, inDefault,
+                                                       inSlice, inMethod, inOption, shared};
   for (const auto &wrap : kinds) {
     auto a = node("a"), b = node("b");
     Probe p = probe(a);

@@ -131,20 +131,26 @@ void DiagnosticsTest::shapes() {
   target.strict = true;
   wrong(diag::badIndex, "unsupported tensor index `0`", [&] { return subscript(c, v, num(0), at()); });
   const Value all(std::make_shared<const SliceValue>(SliceValue{{Value::none(), Value::none(), Value::none()}}));
-  wrong(diag::tooManyIndices, "too many indices for a tensor of rank", [&] { return subscript(c, v, Value::tuple({all, all, all, all, all, all, all, all, Value::none()}), at()); });
+  wrong(diag::tooManyIndices, "too many indices for a tensor of rank", [&] {
+    return subscript(c, v, Value::tuple({all, all, all, all, all, all, all, all, Value::none()}), at());
+  });
   wrong(diag::badIndex, "`0:4`", [&] {
     return subscript(c, v, Value(std::make_shared<const SliceValue>(SliceValue{{num(0), num(4), Value::none()}})),
                      at());
   });
   target.strict = false;
   auto cut = [&](Value a, Value b, Value step) {
-    return subscript(c, v, Value(std::make_shared<const SliceValue>(SliceValue{{std::move(a), std::move(b), std::move(step)}})), at());
+    return subscript(
+        c, v, Value(std::make_shared<const SliceValue>(SliceValue{{std::move(a), std::move(b), std::move(step)}})),
+        at());
   };
   wrong(diag::wrongIndex, "unsupported tensor index 1.5", [&] { return subscript(c, v, real(1.5), at()); });
   wrong(diag::sliceBounds, "`0:4:0`", [&] { return cut(num(0), num(4), num(0)); });
   wrong(diag::emptySlice, "is empty", [&] { return cut(num(2), num(2), Value::none()); });
   wrong(diag::itemOutOfRange, "index -1000", [&] { return subscript(c, v, num(-1000), at()); });
-  wrong(diag::twoEllipses, "single ellipsis", [&] { return subscript(c, v, Value::tuple({Value(EllipsisValue{}), Value(EllipsisValue{})}), at()); });
+  wrong(diag::twoEllipses, "single ellipsis", [&] {
+    return subscript(c, v, Value::tuple({Value(EllipsisValue{}), Value(EllipsisValue{})}), at());
+  });
   ASSERT_FALSE(subscript(c, v, num(-1), at()).isError());
   ASSERT_EQ(c.extensions().all().size(), 1u);
   EXPECT_EQ(c.extensions().all()[0].kind, &diag::cutsBlock);
@@ -174,9 +180,11 @@ void DiagnosticsTest::creation() {
   Value odd = run("arange", {num(0), num(100)});
   ASSERT_FALSE(odd.isError());
   ASSERT_EQ(c.extensions().all().back().kind, &diag::oddExtent);
-  EXPECT_NE(c.extensions().all().back().message().find("portable: 128 elements and a mask `index < 100`"), std::string::npos);
+  EXPECT_NE(c.extensions().all().back().message().find("portable: 128 elements and a mask `index < 100`"),
+            std::string::npos);
   seen.insert(&diag::oddExtent);
-  wrongCall(diag::needsPowers, "device_print takes blocks whose extents are powers of 2, found [100]", "device_print", {Value::str("x"), odd});
+  wrongCall(diag::needsPowers, "device_print takes blocks whose extents are powers of 2, found [100]", "device_print",
+            {Value::str("x"), odd});
   target.strict = true;
   wrongCall(diag::arangeRange, "arange's range must be a power of 2", "arange", {num(0), num(100)});
   wrongCall(diag::notPowerOfTwo, "must be a power of 2, found 3", "full", {list({3}), num(0), dt(Scalar::Int32)});
@@ -216,12 +224,15 @@ void DiagnosticsTest::descriptors() {
   const char *make = "make_tensor_descriptor";
   Value p = ptr(Scalar::Fp32), one = list({1}), n = list({100}), block = list({16});
   wrongCall(diag::descriptorRank, "1 to 5", make, {p, list({}), list({}), list({})});
-  wrongCall(diag::descriptorRank, "6", make, {p, list({8, 8, 8, 8, 8, 8}), list({1, 1, 1, 1, 1, 1}), list({1, 1, 1, 1, 1, 16})});
+  wrongCall(diag::descriptorRank, "6", make,
+            {p, list({8, 8, 8, 8, 8, 8}), list({1, 1, 1, 1, 1, 1}), list({1, 1, 1, 1, 1, 16})});
   wrongCall(diag::descriptorLengths, "1 strides and 2 block", make, {p, n, one, list({1, 16})});
   wrongCall(diag::descriptorLastStride, "Tensor descriptor last dim must be 1", make, {p, n, list({2}), block});
   wrongCall(diag::descriptorLastStride, "int32", make, {p, n, Value::tuple({var(Scalar::Int32)}), block});
-  wrongCall(diag::descriptorBlockBytes, "Descriptor block shape must have at least 16 bytes", make, {p, n, one, list({2})});
-  wrongCall(diag::nanPadding, "int32", make, {ptr(Scalar::Int32), n, one, block}, {{"padding_option", Value::str("nan")}});
+  wrongCall(diag::descriptorBlockBytes, "Descriptor block shape must have at least 16 bytes", make,
+            {p, n, one, list({2})});
+  wrongCall(diag::nanPadding, "int32", make, {ptr(Scalar::Int32), n, one, block},
+            {{"padding_option", Value::str("nan")}});
   wrongCall(diag::unknownOption, "Padding option", make, {p, n, one, block}, {{"padding_option", Value::str("one")}});
   Value d = run(make, {p, n, one, block}), constant = run(make, {var(Dtype::ptr(Scalar::Fp32, true)), n, one, block});
   wrongCall(diag::badArgument, "a tensor descriptor", "load_tensor_descriptor", {p, list({0})});
@@ -230,11 +241,13 @@ void DiagnosticsTest::descriptors() {
   wrongCall(diag::wrongShape, "[16]", "descriptor.store", {d, list({0}), var(Scalar::Fp32, {32})});
   wrongCall(diag::wrongShape, "scalar", "store_tensor_descriptor", {d, list({0}), real(1)});
   wrongCall(diag::storeToConst, "constant", "descriptor.store", {constant, list({0}), var(Scalar::Fp32, {16})});
-  wrongCall(diag::descriptorReduceDtype, "Unsupported dtype", "descriptor.atomic_xor", {d, list({0}), var(Scalar::Fp32, {16})});
+  wrongCall(diag::descriptorReduceDtype, "Unsupported dtype", "descriptor.atomic_xor",
+            {d, list({0}), var(Scalar::Fp32, {16})});
   wrongCall(diag::descriptorReduceValue, "int32", "descriptor.atomic_add", {d, list({0}), var(Scalar::Int32, {16})});
   Value x = var(Scalar::Int32, {8}), row = run(make, {p, list({9, 9}), list({16, 1}), list({1, 8})});
   wrongCall(diag::descriptorGatherBlock, "[16]", "descriptor.gather", {d, x, num(0)});
-  wrongCall(diag::descriptorGatherColumns, "8", "descriptor.gather", {run(make, {p, list({9, 9}), list({16, 1}), list({1, 4})}), x, num(0)});
+  wrongCall(diag::descriptorGatherColumns, "8", "descriptor.gather",
+            {run(make, {p, list({9, 9}), list({16, 1}), list({1, 4})}), x, num(0)});
   wrongCall(diag::descriptorGatherRows, "found 4", "descriptor.gather", {row, var(Scalar::Int32, {4}), num(0)});
   wrongCall(diag::badArgument, "int16 or int32", "descriptor.gather", {row, var(Scalar::Int64, {8}), num(0)});
 }
@@ -247,7 +260,8 @@ void DiagnosticsTest::atomics() {
             {{"sem", Value::str("weak")}});
   wrongCall(diag::badScope, "world", "atomic_add", {ptr(Scalar::Int32), num(1)}, {{"scope", Value::str("world")}});
   wrongCall(diag::casTypes, "int64", "atomic_cas", {ptr(Scalar::Int64), num(0), num(1)});
-  wrongCall(diag::plainSemantics, "atomic_load only supports acquire and relaxed", "atomic_load", {ptr(Scalar::Int32)}, {{"sem", Value::str("release")}});
+  wrongCall(diag::plainSemantics, "atomic_load only supports acquire and relaxed", "atomic_load", {ptr(Scalar::Int32)},
+            {{"sem", Value::str("release")}});
   wrongCall(diag::pollDtype, "found float32", "atomic_poll", {ptr(Scalar::Fp32), num(1)});
   wrongCall(diag::pollNegative, "-5", "atomic_poll", {ptr(Scalar::Int32), num(1)}, {{"timeout_ns", num(-5)}});
   wrongCall(diag::pollTimeout, "float", "atomic_poll", {ptr(Scalar::Int32), num(1)}, {{"timeout_ns", real(1)}});
@@ -292,20 +306,28 @@ void DiagnosticsTest::reductions() {
   wrongCall(diag::combineResults, "combine_fn must return one scalar (float32)", "reduce", {x, num(0), fn("compare")});
   c.functions["first"] = [](std::span<const Value> a) { return a[0]; };
   c.functions["nested"] = [](std::span<const Value> a) { return Value::tuple({Value::tuple({a[0]})}); };
-  c.functions["mixed"] = [this](std::span<const Value> a) { return Value::tuple({a[0], cast(c, a[1], dtype(Scalar::Fp64), at())}); };
-  c.functions["prints"] = [this](std::span<const Value> a) { return run("device_print", {Value::str("a"), a[0]}), a[0]; };
+  c.functions["mixed"] = [this](std::span<const Value> a) {
+    return Value::tuple({a[0], cast(c, a[1], dtype(Scalar::Fp64), at())});
+  };
+  c.functions["prints"] = [this](std::span<const Value> a) {
+    return run("device_print", {Value::str("a"), a[0]}), a[0];
+  };
   wrongCall(diag::mapResult, "found tuple", "map_elementwise", {fn("nested"), x});
   wrongCall(diag::mapCount, "found 1 values", "map_elementwise", {fn("first"), x}, {{"pack", num(2)}});
   wrongCall(diag::mapTypes, "float32 and float64", "map_elementwise", {fn("mixed"), x}, {{"pack", num(2)}});
   wrongCall(diag::mapOperation, "`print`", "map_elementwise", {fn("prints"), x});
-  auto assembly = [&](const DiagKind &kind, const char *fragment, const char *code, const char *constraints, const char *type) {
-    wrongCall(kind, fragment, "inline_asm_elementwise", {Value::str(code), Value::str(constraints), Value::tuple({x}), Value::str(type), Value::boolean(true), num(1)});
+  auto assembly = [&](const DiagKind &kind, const char *fragment, const char *code, const char *constraints,
+                      const char *type) {
+    wrongCall(
+        kind, fragment, "inline_asm_elementwise",
+        {Value::str(code), Value::str(constraints), Value::tuple({x}), Value::str(type), Value::boolean(true), num(1)});
   };
   assembly(diag::asmCount, "have 2 outputs, but the results take 1 registers", "mov.b32 $0, $1;", "=r,=r,r", "fp32");
   assembly(diag::asmCount, "have 0 inputs, but the arguments take 1 registers", "mov.b32 $0, 1;", "=r", "fp32");
   assembly(diag::asmOperand, "`$2` in the text names none of the 2 operands", "mov.b32 $0, $2;", "=r,r", "fp32");
   target.name = "cuda"; // where registers are those of PTX
-  assembly(diag::asmConstraint, "`h` names a register of 16 bits, but float32 needs 32 bits", "mov.b32 $0, $1;", "=r,h", "fp32");
+  assembly(diag::asmConstraint, "`h` names a register of 16 bits, but float32 needs 32 bits", "mov.b32 $0, $1;", "=r,h",
+           "fp32");
   target.name = "cpu";
   wrongCall(diag::inputShapes, "one shape", "reduce", {Value::tuple({x, var(Scalar::Fp32, {4})}), num(0), fn("add")});
   wrongCall(diag::reduceScalar, "block", "reduce", {var(Scalar::Fp32), num(0), fn("add")});
@@ -335,7 +357,8 @@ void DiagnosticsTest::aggregates() {
   auto change = [](const char *name, Value v) { return Value::tuple({Value::tuple({Value::str(name), v})}); };
   wrongCall(diag::notAnAggregate, "expects an aggregate instance", "aggregate_replace", {x, Value::tuple({})});
   wrongCall(diag::noSuchField, "has no field `c`", "aggregate_replace", {pair, change("c", x)});
-  wrongCall(diag::fieldType, "Expected tl.tensor for attribute 'a', got int", "aggregate_replace", {pair, change("a", num(1))});
+  wrongCall(diag::fieldType, "Expected tl.tensor for attribute 'a', got int", "aggregate_replace",
+            {pair, change("a", num(1))});
   wrongCall(diag::fieldAnnotation, "no type of values", "aggregate_replace", {pair, change("b", x)});
 }
 

@@ -87,7 +87,9 @@ protected:
     c.functions["add"] = [this](std::span<const Value> a) {
       return binary(c, BinOp::Add, a[0], a[1], at(), at(), at());
     };
-    c.functions["_atomic_poll"] = [this](std::span<const Value> a) { return cmp(Cmp::Eq, run("atomic_load", {a[0]}), a[1]); };
+    c.functions["_atomic_poll"] = [this](std::span<const Value> a) {
+      return cmp(Cmp::Eq, run("atomic_load", {a[0]}), a[1]);
+    };
     c.functions["add_max"] = [this](std::span<const Value> a) {
       return Value::tuple({binary(c, BinOp::Add, a[0], a[2], at(), at(), at()), run("maximum", {a[1], a[3]})});
     };

@@ -169,8 +169,11 @@ TEST_F(RobustnessTest, Builtins) {
       if (std::string_view(b->name).starts_with("dtype."))
         args[0] = Value::type(dtype(Scalar::Int8));
       // A method is found by its receiver.
-      for (auto [kind, receiver] : {std::pair<std::string_view, Value>{"python.str.", Value::str("a b")}, {"python.int.", Value::integer(-7)}, {"python.float.", Value::number(2.5)},
-                                    {"python.tuple.", Value::tuple({Value::integer(1), Value::str("a")})}, {"python.dict.", dictOf({Value::str("a")}, {Value::integer(1)})}})
+      for (auto [kind, receiver] : {std::pair<std::string_view, Value>{"python.str.", Value::str("a b")},
+                                    {"python.int.", Value::integer(-7)},
+                                    {"python.float.", Value::number(2.5)},
+                                    {"python.tuple.", Value::tuple({Value::integer(1), Value::str("a")})},
+                                    {"python.dict.", dictOf({Value::str("a")}, {Value::integer(1)})}})
         if (std::string_view(b->name).starts_with(kind))
           args[0] = receiver;
       std::vector<Loc> locs(args.size(), at());

@@ -48,8 +48,15 @@ TEST(Dtype, Spellings) {
 
 TEST(Value, CopiesMovesAndAssigns) {
   auto opaque = std::make_shared<const OpaqueValue>(OpaqueValue{"mode", 7});
-  const Value all[] = {Value(), Value::none(), Value::boolean(true), Value::integer(-5), Value::number(0.5), Value::str("a text that has memory of its own"),
-                       Value::type(dtype(Scalar::Fp32)), Value::tuple({Value::integer(1), Value(opaque)}), Value(opaque)};
+  const Value all[] = {Value(),
+                       Value::none(),
+                       Value::boolean(true),
+                       Value::integer(-5),
+                       Value::number(0.5),
+                       Value::str("a text that has memory of its own"),
+                       Value::type(dtype(Scalar::Fp32)),
+                       Value::tuple({Value::integer(1), Value(opaque)}),
+                       Value(opaque)};
   for (const Value &from : all)
     for (const Value &to : all) {
       Value v = to;

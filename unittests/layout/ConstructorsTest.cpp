@@ -139,12 +139,15 @@ TEST(Constructors, Blocked) {
             "register: 1 2 512; lane: 4 8 16 32 64; warp: 128 256 -> dim0 1024");
   EXPECT_EQ(dealt({64, 8}, {1, 0}, 8, {32, 4}).print(),
             "register: (0,1) (0,2) (0,4); lane: (1,0) (2,0) (4,0) (8,0) (16,0); warp: (32,0) (0,0) -> dim0 64, dim1 8");
-  EXPECT_EQ(dealt({4, 2}, {1, 0}, 4, {32, 1}).print(), "register: (0,1); lane: (1,0) (2,0) (0,0) (0,0) (0,0); warp: - -> dim0 4, dim1 2");
+  EXPECT_EQ(dealt({4, 2}, {1, 0}, 4, {32, 1}).print(),
+            "register: (0,1); lane: (1,0) (2,0) (0,0) (0,0) (0,0); warp: - -> dim0 4, dim1 2");
   EXPECT_EQ(dealt({256}, {0}, 4, {64, 2}).print(), "register: 1 2; lane: 4 8 16 32 64 128; warp: 0 -> dim0 256");
-  EXPECT_EQ(dealtByRows({64, 64}, {32, 4}).print(),
-            "register: (0,1) (0,2) (8,0) (16,0) (32,0); lane: (0,4) (0,8) (0,16) (0,32) (1,0); warp: (2,0) (4,0) -> dim0 64, dim1 64");
-  EXPECT_EQ(dealtAlong({4, 256}, 1, {32, 1}).print(),
-            "register: (0,1) (0,2) (0,4) (0,8) (0,16); lane: (0,32) (0,64) (0,128) (1,0) (2,0); warp: - -> dim0 4, dim1 256");
+  EXPECT_EQ(
+      dealtByRows({64, 64}, {32, 4}).print(),
+      "register: (0,1) (0,2) (8,0) (16,0) (32,0); lane: (0,4) (0,8) (0,16) (0,32) (1,0); warp: (2,0) (4,0) -> dim0 64, dim1 64");
+  EXPECT_EQ(
+      dealtAlong({4, 256}, 1, {32, 1}).print(),
+      "register: (0,1) (0,2) (0,4) (0,8) (0,16); lane: (0,32) (0,64) (0,128) (1,0) (2,0); warp: - -> dim0 4, dim1 256");
   LinearLayout cluster = overBlocks(dealt({64}, {0}, 1, {32, 2}), {4}, {0}, 2);
   EXPECT_EQ(cluster.print(), "register: -; lane: 1 2 4 8 16; warp: 32; block: 64 128 0 -> dim0 256");
   LinearLayout one = tegula::layout::scalar({32, 4});
@@ -155,16 +158,22 @@ TEST(Constructors, Blocked) {
 
 // As few lines along both axes as can be: 8 + 4, and 8 + 8.
 TEST(Constructors, LinesOfBothAxes) {
-  EXPECT_EQ(dealtAcross({128, 32}, {0, 1}, 8, {32, 4}).print(), "register: (0,1) (0,2) (0,4) (32,0) (64,0); lane: (1,0) (2,0) (4,0) (8,0) (16,0); warp: (0,8) (0,16) -> dim0 128, dim1 32");
-  EXPECT_EQ(dealtAcross({64, 256}, {1, 0}, 8, {32, 8}).print(), "register: (1,0) (2,0) (4,0) (0,32) (0,64) (0,128); lane: (0,1) (0,2) (0,4) (0,8) (0,16); warp: (8,0) (16,0) (32,0) -> dim0 64, dim1 256");
+  EXPECT_EQ(
+      dealtAcross({128, 32}, {0, 1}, 8, {32, 4}).print(),
+      "register: (0,1) (0,2) (0,4) (32,0) (64,0); lane: (1,0) (2,0) (4,0) (8,0) (16,0); warp: (0,8) (0,16) -> dim0 128, dim1 32");
+  EXPECT_EQ(
+      dealtAcross({64, 256}, {1, 0}, 8, {32, 8}).print(),
+      "register: (1,0) (2,0) (4,0) (0,32) (0,64) (0,128); lane: (0,1) (0,2) (0,4) (0,8) (0,16); warp: (8,0) (16,0) (32,0) -> dim0 64, dim1 256");
   for (unsigned warps : {1u, 4u, 16u}) // lanes and warps that one axis has no elements for take the other's
     EXPECT_TRUE(dealtAcross({16, 64}, {0, 1}, 1, {32, warps}).isSurjective());
 }
 
-// A thread's runs lie side by side in the tile, eight lanes write theirs to different banks, and they read whole sectors of the other axis.
+// A thread's runs lie side by side in the tile, eight lanes write theirs to different banks, and they read whole
+// sectors of the other axis.
 TEST(Constructors, BlocksAreTurnedWithoutConflicts) {
-  EXPECT_EQ(dealtInBlocks({32, 128}, {1, 0}, 4, 4, {32, 8}).print(),
-            "register: (0,1) (0,2) (1,0) (2,0); lane: (0,4) (4,0) (8,0) (0,8) (0,16); warp: (0,32) (0,64) (16,0) -> dim0 32, dim1 128");
+  EXPECT_EQ(
+      dealtInBlocks({32, 128}, {1, 0}, 4, 4, {32, 8}).print(),
+      "register: (0,1) (0,2) (1,0) (2,0); lane: (0,4) (4,0) (8,0) (0,8) (0,16); warp: (0,32) (0,64) (16,0) -> dim0 32, dim1 128");
   for (int64_t k : {8, 16, 32, 64})
     for (int64_t n : {32, 64, 128, 256})
       for (unsigned warps : {4u, 8u}) {
@@ -173,7 +182,8 @@ TEST(Constructors, BlocksAreTurnedWithoutConflicts) {
           continue;
         const LinearLayout l = dealtInBlocks({k, n}, {1, 0}, 4, run, {32, warps});
         EXPECT_TRUE(l.isSurjective() && l.isProjectedPermutation()) << l.print();
-        const LinearLayout tile = sharedSwizzled({k, n}, {0, 1}, 32, *widestSwizzle(4 * k)), at = l.invertAndCompose(tile);
+        const LinearLayout tile = sharedSwizzled({k, n}, {0, 1}, 32, *widestSwizzle(4 * k)),
+                           at = l.invertAndCompose(tile);
         auto address = [&](Dim d, unsigned bit) { return 4 * at.apply(at.ins().flat(d, uint64_t{1} << bit)); };
         for (unsigned i = 0; (1 << i) < run; ++i)
           EXPECT_EQ(address(Dim::Register, 2 + i), 4u << i);
@@ -181,7 +191,8 @@ TEST(Constructors, BlocksAreTurnedWithoutConflicts) {
         for (unsigned i = 0; i < 5; ++i)
           lanes.push_back(address(Dim::Lane, i));
         const unsigned least = static_cast<unsigned>(run), most = k >= 32 && run == 4 ? least : 4 * least;
-        EXPECT_LE(linearWavefronts(lanes, 4 * static_cast<unsigned>(run)), most) << k << " x " << n << ": " << l.print();
+        EXPECT_LE(linearWavefronts(lanes, 4 * static_cast<unsigned>(run)), most)
+            << k << " x " << n << ": " << l.print();
         // The ring that it passes through: a line of memory in a row of banks, and no conflicts of those that read.
         const LinearLayout ring = sharedRows(l, 1, 4, 32), from = l.invertAndCompose(ring);
         EXPECT_TRUE(ring.isInvertible());
@@ -191,7 +202,8 @@ TEST(Constructors, BlocksAreTurnedWithoutConflicts) {
         if (n >= 32)
           EXPECT_EQ(linearWavefronts(read, 16), 4u) << ring.print();
         for (int64_t word = 1; word < 32; word *= 2)
-          EXPECT_EQ(ring.invert().apply(ring.outs().flat(Dim::Dim1, static_cast<uint64_t>(word))), static_cast<uint64_t>(word));
+          EXPECT_EQ(ring.invert().apply(ring.outs().flat(Dim::Dim1, static_cast<uint64_t>(word))),
+                    static_cast<uint64_t>(word));
       }
 }
 
@@ -235,14 +247,17 @@ TEST(Constructors, ShapeOpsAreImages) {
     uint64_t place = placeInSlice(l, axis, x);
     for (unsigned i = 0; i < 3; ++i)
       if (i != axis)
-        EXPECT_EQ(s.outs().part(s.apply(place), tensorDim(i - (i > axis))), l.outs().part(l.apply(x), tensorDim(i))) << l.print() << "\n" << s.print();
+        EXPECT_EQ(s.outs().part(s.apply(place), tensorDim(i - (i > axis))), l.outs().part(l.apply(x), tensorDim(i)))
+            << l.print() << "\n"
+            << s.print();
     EXPECT_EQ(slice(expandDims(s, axis), axis), s);
     // permute and back.
     Extents perm{2, 0, 1}, back{1, 2, 0};
     EXPECT_EQ(permute(permute(l, perm), back), l);
     LinearLayout p = permute(l, perm);
     for (unsigned i = 0; i < 3; ++i)
-      EXPECT_EQ(p.outs().part(p.apply(x), tensorDim(i)), l.outs().part(l.apply(x), tensorDim(static_cast<unsigned>(perm[i]))));
+      EXPECT_EQ(p.outs().part(p.apply(x), tensorDim(i)),
+                l.outs().part(l.apply(x), tensorDim(static_cast<unsigned>(perm[i]))));
     // reshape: row-major index unchanged, and the flat output is the row-major index.
     EXPECT_EQ(reshape(reshape(l, {shape.product()}), shape), l);
     EXPECT_EQ(reshape(l, {shape.product()}).apply(x), l.apply(x));
@@ -262,9 +277,11 @@ TEST(Constructors, ShapeOpsAreImages) {
     EXPECT_EQ(shapeOf(part), half);
   }
   // A pair that lies in two threads comes into one, and something else goes there; without that both hold the pair.
-  LinearLayout apart = LinearLayout::tensor({4, 2}, {{Dim::Register, {{1, 0}}}, {Dim::Lane, {{0, 1}}}, {Dim::Warp, {{2, 0}}}});
+  LinearLayout apart =
+      LinearLayout::tensor({4, 2}, {{Dim::Register, {{1, 0}}}, {Dim::Lane, {{0, 1}}}, {Dim::Warp, {{2, 0}}}});
   EXPECT_EQ(splittable(apart).print(), "register: (0,1); lane: (1,0); warp: (2,0) -> dim0 4, dim1 2");
-  LinearLayout single = LinearLayout::tensor({4, 2}, {{Dim::Register, {}}, {Dim::Lane, {{1, 0}, {0, 1}}}, {Dim::Warp, {{2, 0}}}});
+  LinearLayout single =
+      LinearLayout::tensor({4, 2}, {{Dim::Register, {}}, {Dim::Lane, {{1, 0}, {0, 1}}}, {Dim::Warp, {{2, 0}}}});
   EXPECT_EQ(splittable(single).print(), "register: (0,1); lane: (1,0) (0,0); warp: (2,0) -> dim0 4, dim1 2");
   // Copies become the pair.
   EXPECT_EQ(joinOverThreads(slice(splittable(single), 1)), single);

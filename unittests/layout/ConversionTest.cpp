@@ -1,4 +1,5 @@
-// Conversion plans, executed by a small machine: every plan must deliver exactly the destination, with the cost it promised.
+// Conversion plans, executed by a small machine: every plan must deliver exactly the destination, with the cost it
+// promised.
 #include "KernelLayouts.h"
 #include "Machine.h"
 #include "Rounds.h"
@@ -67,15 +68,23 @@ TEST(Conversion, RandomShuffles) {
 TEST(Conversion, Clusters) {
   Random rnd(23);
   for (int k = 0; k < 300 && !testing::Test::HasFailure(); ++k) {
-    DimList outs{{Dim::Dim1, static_cast<uint8_t>(3 + rnd.below(4))}, {Dim::Dim0, static_cast<uint8_t>(2 + rnd.below(3))}};
+    DimList outs{{Dim::Dim1, static_cast<uint8_t>(3 + rnd.below(4))},
+                 {Dim::Dim0, static_cast<uint8_t>(2 + rnd.below(3))}};
     auto spread = [&](bool mixed) {
       LinearLayout l = rnd.distributed(outs, 5, 2, mixed);
       // The highest bit of the registers, or of the warps, becomes the CTA.
       if (l.inBits(Dim::Register) > 0 && rnd.chance(50)) {
-        DimList ins{{Dim::Register, static_cast<uint8_t>(l.inBits(Dim::Register) - 1)}, {Dim::Block, 1}, {Dim::Lane, 5}, {Dim::Warp, 2}};
+        DimList ins{{Dim::Register, static_cast<uint8_t>(l.inBits(Dim::Register) - 1)},
+                    {Dim::Block, 1},
+                    {Dim::Lane, 5},
+                    {Dim::Warp, 2}};
         return l.reshapeIns(ins).growIn(Dim::Warp, 2).transposeIns({Dim::Register, Dim::Lane, Dim::Warp, Dim::Block});
       }
-      return l.reshapeIns({{Dim::Register, static_cast<uint8_t>(l.inBits(Dim::Register))}, {Dim::Lane, 5}, {Dim::Warp, 1}, {Dim::Block, 1}})
+      return l
+          .reshapeIns({{Dim::Register, static_cast<uint8_t>(l.inBits(Dim::Register))},
+                       {Dim::Lane, 5},
+                       {Dim::Warp, 1},
+                       {Dim::Block, 1}})
           .growIn(Dim::Warp, 2);
     };
     check(spread(rnd.chance(30)), spread(rnd.chance(30)), 8u << rnd.below(4));
@@ -98,14 +107,19 @@ TEST(Conversion, KernelLayoutsArriveExactly) {
     std::string kind = plan.print();
     ++tally[kind.substr(0, kind.find(' '))];
     if (plan.kind == ConversionKind::Shared) {
-      ++tally[plan.shared.store.move == SharedMove::Matrix ? "stmatrix" : plan.shared.store.move == SharedMove::MatrixTrans ? "stmatrix.trans" : "st"];
-      ++tally[plan.shared.load.move == SharedMove::Matrix ? "ldmatrix" : plan.shared.load.move == SharedMove::MatrixTrans ? "ldmatrix.trans" : "ld"];
+      ++tally[plan.shared.store.move == SharedMove::Matrix        ? "stmatrix"
+              : plan.shared.store.move == SharedMove::MatrixTrans ? "stmatrix.trans"
+                                                                  : "st"];
+      ++tally[plan.shared.load.move == SharedMove::Matrix        ? "ldmatrix"
+              : plan.shared.load.move == SharedMove::MatrixTrans ? "ldmatrix.trans"
+                                                                 : "ld"];
       tally["repeated"] += plan.shared.repetitions > 1;
       conflicts += plan.cost.conflicts > 0;
     }
     check(src, dst, elemBits, options);
   }
-  for (const char *way : {"nothing", "shuffles", "shared", "stmatrix", "stmatrix.trans", "ldmatrix", "ldmatrix.trans", "repeated"})
+  for (const char *way :
+       {"nothing", "shuffles", "shared", "stmatrix", "stmatrix.trans", "ldmatrix", "ldmatrix.trans", "repeated"})
     EXPECT_GT(tally[way], rounds(10)) << way;
   // A conflict is the better choice now and then (a wide store and a two-way load of a small tile), but rare.
   EXPECT_LT(conflicts, 30u);
@@ -131,7 +145,8 @@ TEST(Conversion, GivenMemory) {
     plan.copyOf = copiesOf(dst);
     Machine(src, dst, elemBits).run(plan);
   }
-  // The epilogue of a matrix product: accumulator as bf16 to a tile that TMA stores; operands of mma.sync from one that it loaded.
+  // The epilogue of a matrix product: accumulator as bf16 to a tile that TMA stores; operands of mma.sync from one that
+  // it loaded.
   WarpGrid four{4, 1, 1};
   LinearLayout tile = sharedSwizzled({64, 64}, {1, 0}, 16, SwizzleMode::B128);
   SharedSide epilogue = planSharedAccess(wgmmaAccumulator({64, 64}, four), tile, 16, true);
@@ -144,12 +159,19 @@ TEST(Conversion, GivenMemory) {
   SharedSide b = planSharedAccess(mmaOperandB({64, 64}, four, 16), tile, 16, false);
   EXPECT_EQ(b.move, SharedMove::MatrixTrans);
   EXPECT_EQ(b.wavefronts, 4u);
-  SharedSide fp8 = planSharedAccess(mmaOperandA({64, 128}, four, 8), sharedSwizzled({64, 128}, {1, 0}, 8, SwizzleMode::B128), 8, false);
+  SharedSide fp8 = planSharedAccess(mmaOperandA({64, 128}, four, 8),
+                                    sharedSwizzled({64, 128}, {1, 0}, 8, SwizzleMode::B128), 8, false);
   EXPECT_EQ(fp8.move, SharedMove::Matrix);
   EXPECT_EQ(fp8.wavefronts, 4u);
-  // Bytes that are turned: read in pairs, without bank conflicts where the rows of a matrix tell the swizzle, and written as words.
+  // Bytes that are turned: read in pairs, without bank conflicts where the rows of a matrix tell the swizzle, and
+  // written as words.
   LinearLayout turns = dealtForTurns({64, 128}, {1, 0}, {32, 4});
-  SharedSide read = planSharedAccess(turns, sharedRows({64, 128}, std::array{turns.bases(Dim::Register)[1], turns.bases(Dim::Lane)[0], turns.bases(Dim::Lane)[1]}, 1, 16, 8), 8, false);
+  SharedSide read = planSharedAccess(
+      turns,
+      sharedRows({64, 128},
+                 std::array{turns.bases(Dim::Register)[1], turns.bases(Dim::Lane)[0], turns.bases(Dim::Lane)[1]}, 1, 16,
+                 8),
+      8, false);
   EXPECT_EQ(read.move, SharedMove::MatrixTrans);
   EXPECT_EQ(read.matrices, 4u);
   EXPECT_EQ(read.wavefronts, 4u);
@@ -235,13 +257,14 @@ struct Case {
   const char *plan;
 };
 
-// Conversions of real kernels and what they must cost. Without conflicts everywhere, and without moves between registers where a matrix move has the fragments of
-// mma.sync in order.
+// Conversions of real kernels and what they must cost. Without conflicts everywhere, and without moves between
+// registers where a matrix move has the fragments of mma.sync in order.
 TEST(Conversion, KernelsOfInterest) {
   Extents rowMajor{1, 0};
   WarpGrid four{4, 1, 1};
   LinearLayout acc = wgmmaAccumulator({128, 128}, four), mma = mmaAccumulator({128, 128}, {2, 2, 1});
-  LinearLayout coalesced16 = dealt({128, 128}, rowMajor, 8, {32, 4}), coalesced32 = dealt({128, 128}, rowMajor, 4, {32, 4});
+  LinearLayout coalesced16 = dealt({128, 128}, rowMajor, 8, {32, 4}),
+               coalesced32 = dealt({128, 128}, rowMajor, 4, {32, 4});
   LinearLayout columns16 = dealt({128, 128}, {0, 1}, 8, {32, 4});
   const Case table[] = {
       {"same", acc, acc, 32,

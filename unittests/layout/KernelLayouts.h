@@ -21,7 +21,8 @@ inline LinearLayout someLayout(Random &rnd, const Extents &shape, unsigned warps
   case 3:
     return permute(mmaAccumulator({shape[1], shape[0]}, grid), {1, 0});
   case 4:
-    return expandDims(slice(mmaAccumulator({shape[0], 64}, grid), 1), 1) * LinearLayout::identity(shape[1], Dim::Register, Dim::Dim1);
+    return expandDims(slice(mmaAccumulator({shape[0], 64}, grid), 1), 1) *
+           LinearLayout::identity(shape[1], Dim::Register, Dim::Dim1);
   case 5:
     return fmaOperand(dealt({shape[0], 64}, order, 4, {32, warps}), 0, shape[1]);
   default:

@@ -32,7 +32,8 @@ TEST(LinearLayout, WorkedExample) {
 }
 
 TEST(LinearLayout, Draw) {
-  LinearLayout l = LinearLayout::tensor({2, 4}, {{Dim::Register, {{0, 1}}}, {Dim::Lane, {{0, 2}, {1, 0}}}, {Dim::Warp, {}}});
+  LinearLayout l =
+      LinearLayout::tensor({2, 4}, {{Dim::Register, {{0, 1}}}, {Dim::Lane, {{0, 2}, {1, 0}}}, {Dim::Warp, {}}});
   EXPECT_EQ(l.draw(), "cell = lane.register\n0.0  0.1  1.0  1.1\n2.0  2.1  3.0  3.1\n");
   LinearLayout copies = LinearLayout::tensor({4}, {{Dim::Register, {{1}}}, {Dim::Lane, {{0}}}});
   EXPECT_EQ(copies.draw(), "cell = lane.register\n0.0+ 0.1+   -    -\n");

@@ -1,5 +1,5 @@
-// A small machine that executes conversion plans: registers, shuffles, shared memory with ldmatrix and stmatrix written from
-// the hardware's definition, and a count of bank conflicts from the real addresses.
+// A small machine that executes conversion plans: registers, shuffles, shared memory with ldmatrix and stmatrix written
+// from the hardware's definition, and a count of bank conflicts from the real addresses.
 #pragma once
 #include "layout/Banks.h"
 #include "layout/Conversion.h"
@@ -17,7 +17,8 @@ class Machine {
 public:
   static constexpr uint32_t kUndefined = ~0u;
   Machine(const LinearLayout &src, const LinearLayout &dst, unsigned elemBits)
-      : src_(src), dst_(dst), elemBits_(elemBits), warps_(static_cast<uint32_t>(std::max(src.inSize(Dim::Warp), dst.inSize(Dim::Warp)))),
+      : src_(src), dst_(dst), elemBits_(elemBits),
+        warps_(static_cast<uint32_t>(std::max(src.inSize(Dim::Warp), dst.inSize(Dim::Warp)))),
         blocks_(static_cast<uint32_t>(std::max(src.inSize(Dim::Block), dst.inSize(Dim::Block)))) {
     forThreads([&](uint32_t l, uint32_t w, uint32_t b) {
       auto &regs = in_[{l, w, b}];
@@ -53,7 +54,8 @@ public:
         wrong += got != element(dst_, r, l, w, b, src_);
       }
     });
-    EXPECT_EQ(wrong, 0u) << plan.print() << "\nsrc " << src_.print() << "\ndst " << dst_.print() << "\nelement bits " << elemBits_;
+    EXPECT_EQ(wrong, 0u) << plan.print() << "\nsrc " << src_.print() << "\ndst " << dst_.print() << "\nelement bits "
+                         << elemBits_;
     return seen_;
   }
 
@@ -73,7 +75,8 @@ private:
           f(l, w, b);
   }
 
-  static uint32_t element(const LinearLayout &l, uint64_t r, uint64_t lane, uint64_t w, uint64_t b, const LinearLayout &order) {
+  static uint32_t element(const LinearLayout &l, uint64_t r, uint64_t lane, uint64_t w, uint64_t b,
+                          const LinearLayout &order) {
     auto clip = [&](Dim d, uint64_t v) { return l.ins().flat(d, v & (static_cast<uint64_t>(l.inSize(d)) - 1)); };
     uint64_t flat = l.apply(clip(Dim::Register, r) | clip(Dim::Lane, lane) | clip(Dim::Warp, w) | clip(Dim::Block, b));
     return static_cast<uint32_t>(l.outs().regroup(flat, order.outs()));
@@ -188,8 +191,8 @@ private:
     return simulateWavefronts(at, bytes * side.elements, active);
   }
 
-  /// ldmatrix and stmatrix by definition: lane 8i+j supplies row j of matrix i; lane l holds, of each matrix, the 32 bits at
-  /// row l/4, columns of word l%4; with .trans the halves h at row 2(l%4)+h, column l/4 of 16 bits: two bytes.
+  /// ldmatrix and stmatrix by definition: lane 8i+j supplies row j of matrix i; lane l holds, of each matrix, the 32
+  /// bits at row l/4, columns of word l%4; with .trans the halves h at row 2(l%4)+h, column l/4 of 16 bits: two bytes.
   unsigned matrix(const SharedSide &side, const SharedAccess &a, Memory &memory, bool store,
                   uint32_t w, uint32_t b) {
     uint32_t bytes = elemBits_ / 8, perWord = 4 / bytes;

@@ -1,4 +1,5 @@
-// Random layouts for property tests: deterministic, so a failing seed can be repeated. A fuzzer's input takes the seed's place.
+// Random layouts for property tests: deterministic, so a failing seed can be repeated. A fuzzer's input takes the
+// seed's place.
 #pragma once
 #include "layout/LinearLayout.h"
 #include <random>

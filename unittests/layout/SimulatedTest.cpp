@@ -1,4 +1,5 @@
-// Conversion plans on the GPU simulator: its race detector, its matrix moves and its bank counter are independent of the planner.
+// Conversion plans on the GPU simulator: its race detector, its matrix moves and its bank counter are independent of
+// the planner.
 #include "KernelLayouts.h"
 #include "Rounds.h"
 #include "abi/SimAbi.h"
@@ -96,7 +97,8 @@ public:
     } else if (!guarded) {
       uint32_t words[4];
       std::memcpy(words, packed, 16);
-      tegula_sim_stmatrix(t_, site, address(side, a), static_cast<int32_t>(side.matrices), side.move == SharedMove::MatrixTrans, words);
+      tegula_sim_stmatrix(t_, site, address(side, a), static_cast<int32_t>(side.matrices),
+                          side.move == SharedMove::MatrixTrans, words);
     }
   }
   Values load(const SharedSide &side, const SharedAccess &a) {
@@ -107,7 +109,8 @@ public:
       tegula_sim_ld_shared(t_, site, address(side, a), static_cast<int32_t>(n * bytes_), 1, packed);
     } else {
       uint32_t words[4];
-      tegula_sim_ldmatrix(t_, site, address(side, a), static_cast<int32_t>(side.matrices), side.move == SharedMove::MatrixTrans, words);
+      tegula_sim_ldmatrix(t_, site, address(side, a), static_cast<int32_t>(side.matrices),
+                          side.move == SharedMove::MatrixTrans, words);
       std::memcpy(packed, words, 16);
     }
     Values v(n);
@@ -119,8 +122,9 @@ public:
 private:
   uint64_t expected(const LinearLayout &l, uint64_t r) const {
     auto clip = [&](Dim d, uint64_t v) { return l.ins().flat(d, v & (static_cast<uint64_t>(l.inSize(d)) - 1)); };
-    return valueOf(l.apply(clip(Dim::Register, r) | clip(Dim::Lane, lane_) | clip(Dim::Warp, warp_) | clip(Dim::Block, block_)),
-                   task_.elemBits);
+    return valueOf(
+        l.apply(clip(Dim::Register, r) | clip(Dim::Lane, lane_) | clip(Dim::Warp, warp_) | clip(Dim::Block, block_)),
+        task_.elemBits);
   }
 
   uint32_t address(const SharedSide &side, const SharedAccess &a) const {
@@ -137,7 +141,8 @@ private:
 
 void entry(TegulaSimThread *t, const void *args) { Thread(t, **static_cast<Task *const *>(args)).run(); }
 
-void simulate(const LinearLayout &src, const LinearLayout &dst, unsigned elemBits, const ConversionOptions &options = {}) {
+void simulate(const LinearLayout &src, const LinearLayout &dst, unsigned elemBits,
+              const ConversionOptions &options = {}) {
   Task task{src, dst, planConversion(src, dst, elemBits, options), elemBits};
   const ConversionPlan &plan = task.plan;
   auto warps = static_cast<unsigned>(std::max(src.inSize(Dim::Warp), dst.inSize(Dim::Warp)));
@@ -154,7 +159,8 @@ void simulate(const LinearLayout &src, const LinearLayout &dst, unsigned elemBit
   EXPECT_FALSE(report.fault) << report.fault.text << "\n" << what;
   EXPECT_EQ(task.wrong, 0u) << what;
   uint64_t conflicts = 0;
-  for (auto kind : {sim::SharedAccess::Load, sim::SharedAccess::Store, sim::SharedAccess::Ldmatrix, sim::SharedAccess::Stmatrix})
+  for (auto kind :
+       {sim::SharedAccess::Load, sim::SharedAccess::Store, sim::SharedAccess::Ldmatrix, sim::SharedAccess::Stmatrix})
     conflicts += report.counters[kind].conflicts;
   uint64_t promised = uint64_t{plan.cost.conflicts} * warps * config.clusterCtas;
   bool everybodyStores = plan.shared.store.guard.lane == 0 && plan.shared.store.guard.warp == 0;
@@ -183,7 +189,8 @@ TEST(Simulated, RandomLayouts) {
   for (uint64_t k = 0; k < rounds(250) && !testing::Test::HasFailure(); ++k) {
     DimList outs{{Dim::Dim1, static_cast<uint8_t>(rnd.below(6))}, {Dim::Dim0, static_cast<uint8_t>(rnd.below(5))}};
     unsigned warpBits = static_cast<unsigned>(rnd.below(3));
-    LinearLayout a = rnd.distributed(outs, 5, warpBits, rnd.chance(30)), b = rnd.distributed(outs, 5, warpBits, rnd.chance(30));
+    LinearLayout a = rnd.distributed(outs, 5, warpBits, rnd.chance(30)),
+                 b = rnd.distributed(outs, 5, warpBits, rnd.chance(30));
     simulate(a, b, 8u << rnd.below(4));
   }
 }

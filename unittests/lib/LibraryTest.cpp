@@ -1,5 +1,5 @@
-// Every function of src/lib instantiates for its dtypes and shapes, and gives the dtype and shape that LANGUAGE.md promises.
-// What the results are is test/run's business.
+// Every function of src/lib instantiates for its dtypes and shapes, and gives the dtype and shape that LANGUAGE.md
+// promises. What the results are is test/run's business.
 #include "ir/Verifier.h"
 #include "sema/Sema.h"
 #include <gtest/gtest.h>
@@ -15,9 +15,10 @@ struct Row {
 
 void instantiates(const Row &r) {
   std::string text = std::string("import tegula\nimport tegula.language as tl\n\n\n@tegula.jit\ndef k(x):\n") +
-                     "    v = tl.full(" + r.shape + ", 1, tl." + r.dtype + ") + tl.load(x)\n" + "    r = " + r.expression + "\n" +
-                     "    tl.static_assert(r.dtype == tl." + r.resultDtype + ", f'{r.dtype}')\n" +
-                     "    tl.static_assert(r.shape == " + r.resultShape + ", f'{r.shape}')\n    tl.store(x, r.to(tl." + r.dtype +
+                     "    v = tl.full(" + r.shape + ", 1, tl." + r.dtype + ") + tl.load(x)\n" +
+                     "    r = " + r.expression + "\n" + "    tl.static_assert(r.dtype == tl." + r.resultDtype +
+                     ", f'{r.dtype}')\n" + "    tl.static_assert(r.shape == " + r.resultShape +
+                     ", f'{r.shape}')\n    tl.store(x, r.to(tl." + r.dtype +
                      ") if len(r.shape) == 0 else tl.max(tl.ravel(r), 0).to(tl." + r.dtype + "))\n";
   DiagEngine diag;
   sema::ModuleLoader loader;
@@ -35,10 +36,13 @@ void instantiates(const Row &r) {
   EXPECT_TRUE(ir::verify(*i.module, &why)) << text << why;
 }
 
-constexpr const char *numbers[] = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64"};
+constexpr const char *numbers[] = {"int8", "int16", "int32", "int64", "uint8", "uint16",
+                                   "uint32", "uint64", "float16", "bfloat16", "float32", "float64"};
 bool isFloat(std::string_view d) { return d.find("float") != d.npos; }
 bool isSmall(std::string_view d) { return d.find("64") == d.npos && d.find("32") == d.npos; }
-const char *sumType(std::string_view d) { return isFloat(d) || !isSmall(d) ? d.data() : d[0] == 'u' ? "uint32" : "int32"; }
+const char *sumType(std::string_view d) {
+  return isFloat(d) || !isSmall(d) ? d.data() : d[0] == 'u' ? "uint32" : "int32";
+}
 const char *extremumType(std::string_view d) { return !isSmall(d) ? d.data() : isFloat(d) ? "float32" : "int32"; }
 } // namespace
 
@@ -50,7 +54,8 @@ TEST(Library, ReductionsOfEveryType) {
     instantiates({"tl.max(v, 0)", d, "[4, 8]", extremumType(d), "(8,)"});
     instantiates({"v.min(axis=-1, keep_dims=True)", d, "[4, 8]", extremumType(d), "(4, 1)"});
     instantiates({"tl.max(v, 1, return_indices=True)[0]", d, "[4, 8]", d, "(4,)"});
-    instantiates({"tl.min(v, 0, return_indices=True, return_indices_tie_break_left=False)[1]", d, "[8]", "int32", "()"});
+    instantiates(
+        {"tl.min(v, 0, return_indices=True, return_indices_tie_break_left=False)[1]", d, "[8]", "int32", "()"});
     instantiates({"tl.argmax(v, 0)", d, "[4, 8]", "int32", "(8,)"});
     instantiates({"v.argmin(1, tie_break_left=False, keep_dims=True)", d, "[4, 8]", "int32", "(4, 1)"});
     instantiates({"tl.cumsum(v, 1)", d, "[4, 8]", sumType(d), "(4, 8)"});
@@ -87,7 +92,8 @@ TEST(Library, ShapesAndArithmetic) {
     instantiates({"v.softmax(1, keep_dims=True)", d, "[4, 8]", d, "(4, 8)"});
     instantiates({"tl.softmax(v)", d, "[8]", d, "(8,)"});
   }
-  instantiates({"tl.swizzle2d(tl.program_id(0), tl.program_id(1), 7, tl.num_programs(1), 4)[0]", "int32", "[8]", "int32", "()"});
+  instantiates(
+      {"tl.swizzle2d(tl.program_id(0), tl.program_id(1), 7, tl.num_programs(1), 4)[0]", "int32", "[8]", "int32", "()"});
 }
 
 TEST(Library, RandomNumbers) {
@@ -98,6 +104,7 @@ TEST(Library, RandomNumbers) {
     instantiates({"tl.rand4x(7, v)[2]", d, "[8]", "float32", "(8,)"});
     instantiates({"tl.randn(7, v)", d, "[8]", "float32", "(8,)"});
     instantiates({"tl.randn4x(7, v)[1]", d, "[8]", "float32", "(8,)"});
-    instantiates({"tl.random.philox(5, v, v, v, v)[0]", d, "[8]", d[std::string_view(d).size() - 1] == '4' ? "uint64" : "uint32", "(8,)"});
+    instantiates({"tl.random.philox(5, v, v, v, v)[0]", d, "[8]",
+                  d[std::string_view(d).size() - 1] == '4' ? "uint64" : "uint32", "(8,)"});
   }
 }

@@ -26,9 +26,10 @@ TEST(ArgumentAccess, LoadsStoresAndAtomics) {
 }
 
 TEST(ArgumentAccess, AtomicLoadsAndStoresAreOneEach) {
-  EXPECT_EQ(accessOf("kernel @k(%x: ptr<i32>, %o: ptr<i32>, %n: i32) {\n"
-                     "  %a = atomic_rmw %x, %n {rmw = \"load\"} : i32\n  %b = atomic_rmw %o, %a {rmw = \"store\"} : i32\n}"),
-            "r w -");
+  EXPECT_EQ(
+      accessOf("kernel @k(%x: ptr<i32>, %o: ptr<i32>, %n: i32) {\n"
+               "  %a = atomic_rmw %x, %n {rmw = \"load\"} : i32\n  %b = atomic_rmw %o, %a {rmw = \"store\"} : i32\n}"),
+      "r w -");
 }
 
 TEST(ArgumentAccess, OneOfTwoPointersIsBoth) {
@@ -38,10 +39,12 @@ TEST(ArgumentAccess, OneOfTwoPointersIsBoth) {
 }
 
 TEST(ArgumentAccess, LoopsSwapPointers) {
-  EXPECT_EQ(accessOf("kernel @k(%x: ptr<f32>, %y: ptr<f32>, %z: ptr<f32>, %n: i32) {\n  %l = const {value = 0} : i32\n  %s = const {value = 1} : i32\n"
-                     "  %p, %q = for %l, %n, %s, %x, %y : ptr<f32>, ptr<f32> (%i: i32, %a: ptr<f32>, %b: ptr<f32>) {\n"
-                     "    %v = load %a : f32\n    store %b, %v\n    yield %b, %a\n  }\n  %w = load %p : f32\n}"),
-            "rw rw - -");
+  EXPECT_EQ(
+      accessOf(
+          "kernel @k(%x: ptr<f32>, %y: ptr<f32>, %z: ptr<f32>, %n: i32) {\n  %l = const {value = 0} : i32\n  %s = const {value = 1} : i32\n"
+          "  %p, %q = for %l, %n, %s, %x, %y : ptr<f32>, ptr<f32> (%i: i32, %a: ptr<f32>, %b: ptr<f32>) {\n"
+          "    %v = load %a : f32\n    store %b, %v\n    yield %b, %a\n  }\n  %w = load %p : f32\n}"),
+      "rw rw - -");
 }
 
 TEST(ArgumentAccess, FunctionsThatAreCalledCount) {
@@ -51,12 +54,21 @@ TEST(ArgumentAccess, FunctionsThatAreCalledCount) {
 }
 
 TEST(ArgumentAccess, AddressesFromElsewhereAreAnywhere) {
-  EXPECT_EQ(accessOf("kernel @k(%x: ptr<i64>, %o: ptr<f32>, %v: f32) {\n  %a = load %x : i64\n  %p = inttoptr %a : ptr<f32>\n  store %p, %v\n}"), "rw w -");
+  EXPECT_EQ(
+      accessOf(
+          "kernel @k(%x: ptr<i64>, %o: ptr<f32>, %v: f32) {\n  %a = load %x : i64\n  %p = inttoptr %a : ptr<f32>\n  store %p, %v\n}"),
+      "rw w -");
 }
 
 TEST(ArgumentAccess, AssemblyWithEffectsMayDoAnything) {
-  EXPECT_EQ(accessOf("kernel @k(%x: ptr<f32>, %a: i32) {\n  %b = asm_effect %a {text = \"nop\", constraints = \"=r,r\", outputs = \"i32\"} : i32\n}"), "rw -");
-  EXPECT_EQ(accessOf("kernel @k(%x: ptr<f32>, %a: i32) {\n  %b = asm %a {text = \"nop\", constraints = \"=r,r\", outputs = \"i32\", result = 0} : i32\n}"), "- -");
+  EXPECT_EQ(
+      accessOf(
+          "kernel @k(%x: ptr<f32>, %a: i32) {\n  %b = asm_effect %a {text = \"nop\", constraints = \"=r,r\", outputs = \"i32\"} : i32\n}"),
+      "rw -");
+  EXPECT_EQ(
+      accessOf(
+          "kernel @k(%x: ptr<f32>, %a: i32) {\n  %b = asm %a {text = \"nop\", constraints = \"=r,r\", outputs = \"i32\", result = 0} : i32\n}"),
+      "- -");
 }
 
 TEST(ArgumentAccess, LongChainsTakeNoTime) {

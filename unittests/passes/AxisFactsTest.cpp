@@ -124,7 +124,8 @@ TEST(AxisFacts, TwoAxesAndDivision) {
                {"low", "c=1 v=2 s=1"}});
 }
 
-/// Numbers that each stand for a block of elements, and rows that are taken apart: groups go with the last axis of each run of axes.
+/// Numbers that each stand for a block of elements, and rows that are taken apart: groups go with the last axis of each
+/// run of axes.
 TEST(AxisFacts, ReshapesKeepGroups) {
   expectFacts(R"(kernel @k(%p: ptr<i32>, %n: i32 {divisibility = 16}) {
     %r = range {start = 0} : tensor<16xi32>
@@ -188,10 +189,15 @@ TEST(AxisFacts, LoopsAndHints) {
     %w = add %r, %hs
     %g = mul %w, %w {contiguity = [8], divisibility = [8]}
   })",
-              {{"off", "c=1 v=4 s=1"}, {"ptrs", "c=64 v=16 s=1"}, {"h", "c=1 v=32 s=1"}, {"w", "c=64 v=32 s=1"}, {"g", "c=8 v=8 s=1"}});
+              {{"off", "c=1 v=4 s=1"},
+               {"ptrs", "c=64 v=16 s=1"},
+               {"h", "c=1 v=32 s=1"},
+               {"w", "c=64 v=32 s=1"},
+               {"g", "c=8 v=8 s=1"}});
 }
 
-/// Division takes the parts of a grid that a program goes through for non-negative; their differences, and products without a program, may be anything.
+/// Division takes the parts of a grid that a program goes through for non-negative; their differences, and products
+/// without a program, may be anything.
 TEST(AxisFacts, PartsOfAGridAreDivided) {
   expectFacts(R"(kernel @k(%n: i32 {divisibility = 16}, %parts: i32, %rest: i32, %total: i32) {
     %pid = program_id {axis = 0} : i32
@@ -287,7 +293,12 @@ TEST(AxisFacts, DifferencesInBranches) {
     %later.offs = add %later.s, %r
     %later.q = sdiv %later.offs, %parts
   })",
-              {{"less.q", "c=1 v=1 s=1"}, {"more.q", "c=1 v=1 s=64"}, {"other.q", "c=1 v=1 s=1"}, {"after.q", "c=1 v=1 s=64"}, {"far.q", "c=1 v=1 s=1"}, {"later.q", "c=1 v=1 s=1"}});
+              {{"less.q", "c=1 v=1 s=1"},
+               {"more.q", "c=1 v=1 s=64"},
+               {"other.q", "c=1 v=1 s=1"},
+               {"after.q", "c=1 v=1 s=64"},
+               {"far.q", "c=1 v=1 s=1"},
+               {"later.q", "c=1 v=1 s=1"}});
 }
 
 /// A nest of loops costs a few visits a loop: were it their product, this would never end.
@@ -304,7 +315,8 @@ TEST(AxisFacts, DeepNestsOfLoops) {
                        "%izero = const {value = 0} : i32\n%one = const {value = 1} : i32\n"
                        "%four = const {value = 4} : i64\n%eight = const {value = 8} : i64\n" +
                        open + close + "}\n";
-  expectFacts(kernel.c_str(), {{"a0", "c=1 v=4 s=1"}, {"a59", "c=1 v=4 s=1"}, {"r0", "c=1 v=4 s=1"}, {"next", "c=1 v=4 s=1"}});
+  expectFacts(kernel.c_str(),
+              {{"a0", "c=1 v=4 s=1"}, {"a59", "c=1 v=4 s=1"}, {"r0", "c=1 v=4 s=1"}, {"next", "c=1 v=4 s=1"}});
 }
 
 } // namespace

@@ -1,5 +1,5 @@
-// Descriptor accesses before and after their expansion: the interpreter, which knows what they mean, must see the same memory, and
-// nothing may be touched outside the tensor. What vectorizes is asked of the axis facts.
+// Descriptor accesses before and after their expansion: the interpreter, which knows what they mean, must see the same
+// memory, and nothing may be touched outside the tensor. What vectorizes is asked of the axis facts.
 #include "ParsedIr.h"
 #include "Rounds.h"
 #include "ir/Builder.h"
@@ -19,7 +19,9 @@ namespace {
 
 struct Random {
   uint64_t state;
-  uint64_t operator()(uint64_t n) { return state = state * 6364136223846793005u + 1442695040888963407u, (state >> 33) % n; }
+  uint64_t operator()(uint64_t n) {
+    return state = state * 6364136223846793005u + 1442695040888963407u, (state >> 33) % n;
+  }
 };
 
 /// y[offsets2] op= x[offsets1] over a random tensor; offsets reach beyond it on all sides.
@@ -43,7 +45,8 @@ struct Case {
       strides[d] = stride;
       stride = (stride * extents[d] + 3) / 4 * 4;
       int64_t span = extents[d] + 2 * block[d] + 2;
-      from.insert(from.begin(), static_cast<int32_t>(static_cast<int64_t>(r(static_cast<uint64_t>(span))) - block[d] - 1));
+      from.insert(from.begin(),
+                  static_cast<int32_t>(static_cast<int64_t>(r(static_cast<uint64_t>(span))) - block[d] - 1));
       to.insert(to.begin(), static_cast<int32_t>(static_cast<int64_t>(r(static_cast<uint64_t>(span))) - block[d] - 1));
     }
     elements = static_cast<uint64_t>(stride);
@@ -76,7 +79,8 @@ struct Case {
       for (std::vector<Value *> *access : {&load, &store})
         if (access == &load || write == OpKind::DescStore) {
           Value *&first = (*access)[1 + 2 * rank], *line = b.range(0, block[0]);
-          first = b.binary(OpKind::Add, b.splat(first, line->type.shape), b.binary(OpKind::Mul, line, b.constInt(line->type, step)));
+          first = b.binary(OpKind::Add, b.splat(first, line->type.shape),
+                           b.binary(OpKind::Mul, line, b.constInt(line->type, step)));
         }
     Shape shape(block.begin(), block.end());
     Type tile = Type::tensor(shape, Elem::F32);
@@ -176,12 +180,17 @@ TEST(ExpandDescriptors, TargetsMayKeepSome) {
 
 TEST(ExpandDescriptors, StoresOfWholeTilesAreMarked) {
   // Steps of 8 tile the rows of blocks of 8; steps of 4 overlap.
-  for (auto [step, isTiled] : {std::pair("8", true), std::pair("16", true), std::pair("4", false), std::pair("12", false)}) {
-    auto m = test::parsed(std::string("kernel @k(%q: ptr<i32>, %n: i32, %s: i64) {\n"
-                              "  %zero = const {value = 0} : i32\n  %one = const {value = 1} : i32\n  %unit = const {value = 1} : i64\n"
-                              "  %step = const {value = ") + step + "} : i32\n  %x = const {value = 5} : tensor<8x8xi32>\n"
-                  "  for %zero, %n, %one (%i: i32) {\n    %o = mul %i, %step : i32\n"
-                  "    desc_store %q, %n, %n, %s, %unit, %o, %zero, %x\n    yield\n  }\n}\n");
+  for (auto [step, isTiled] :
+       {std::pair("8", true), std::pair("16", true), std::pair("4", false), std::pair("12", false)}) {
+    auto m = test::parsed(
+        std::string(
+            "kernel @k(%q: ptr<i32>, %n: i32, %s: i64) {\n"
+            "  %zero = const {value = 0} : i32\n  %one = const {value = 1} : i32\n  %unit = const {value = 1} : i64\n"
+            "  %step = const {value = ") +
+        step +
+        "} : i32\n  %x = const {value = 5} : tensor<8x8xi32>\n"
+        "  for %zero, %n, %one (%i: i32) {\n    %o = mul %i, %step : i32\n"
+        "    desc_store %q, %n, %n, %s, %unit, %o, %zero, %x\n    yield\n  }\n}\n");
     ASSERT_TRUE(m);
     expandDescriptors(*m);
     EXPECT_EQ(print(*m).find("tiled = 1") != std::string::npos, isTiled) << print(*m);
@@ -199,8 +208,10 @@ TEST(ExpandDescriptors, TheVerifierKnowsTheRules) {
       "%r = range {start = 0} : tensor<8xi32>  desc_reduce %q, %n, %s, %n, %r {rmw = \"fadd\"}",
       "%r = range {start = 0} : tensor<8xi32>  desc_reduce %q, %n, %s, %n, %r {rmw = \"xchg\"}",
       "%x = desc_load %q, %n, %s, %n {nan = 1} : tensor<8xi32>",
-      "%r = range {start = 0} : tensor<8xi32>  %x = desc_load %p, %n, %s, %r : tensor<8xf32>",                // rows of rank 1
-      "%r = range {start = 0} : tensor<8xi32>  %x = desc_load %p, %n, %n, %s, %s, %n, %r : tensor<8x8xf32>",  // indices of columns
+      // rows of rank 1
+      "%r = range {start = 0} : tensor<8xi32>  %x = desc_load %p, %n, %s, %r : tensor<8xf32>",
+      // indices of columns
+      "%r = range {start = 0} : tensor<8xi32>  %x = desc_load %p, %n, %n, %s, %s, %n, %r : tensor<8x8xf32>",
       "%r = range {start = 0} : tensor<8xi32>  %x = desc_load %p, %n, %n, %s, %s, %r, %n : tensor<16x8xf32>", // too few
       "%r = range {start = 0} : tensor<8xi32>  %x = const {value = 1} : tensor<8x8xi32>  desc_reduce %q, %n, %n, %s, %s, %r, %n, %x {rmw = \"add\"}",
   };

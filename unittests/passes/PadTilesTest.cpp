@@ -1,5 +1,5 @@
-// Random programs over tiles of odd extents, before and after padding: the interpreter, which knows what they mean, must see the same
-// memory, and nothing may be touched outside the buffers.
+// Random programs over tiles of odd extents, before and after padding: the interpreter, which knows what they mean,
+// must see the same memory, and nothing may be touched outside the buffers.
 #include "Rounds.h"
 #include "ir/Builder.h"
 #include "ir/Interp.h"
@@ -17,7 +17,9 @@ namespace {
 
 struct Random {
   uint64_t state;
-  uint64_t operator()(uint64_t n) { return state = state * 6364136223846793005u + 1442695040888963407u, (state >> 33) % n; }
+  uint64_t operator()(uint64_t n) {
+    return state = state * 6364136223846793005u + 1442695040888963407u, (state >> 33) % n;
+  }
 };
 
 constexpr size_t cells = 4096;
@@ -65,7 +67,9 @@ private:
     Value *p = b_.addPtr(b_.splat(f_->block()->args[0], s), numbers(s));
     std::vector<Value *> operands{p};
     if (r_(2)) {
-      operands.push_back(b_.cmp(CmpPred::Ne, b_.binary(OpKind::URem, numbers(s), b_.constInt(Type::tensor(s, Elem::I32), 5)), b_.constInt(Type::tensor(s, Elem::I32), 2)));
+      operands.push_back(b_.cmp(CmpPred::Ne,
+                                b_.binary(OpKind::URem, numbers(s), b_.constInt(Type::tensor(s, Elem::I32), 5)),
+                                b_.constInt(Type::tensor(s, Elem::I32), 2)));
       operands.push_back(b_.constInt(Type::tensor(s, Elem::I32), 9));
     }
     Type t = Type::tensor(s, Elem::I32);
@@ -101,7 +105,8 @@ private:
       b_.yield(yields);
     } else {
       static constexpr OpKind kinds[] = {OpKind::Add, OpKind::SMin, OpKind::UMax};
-      Value *yields[] = {which == 2 && r_(2) ? b_.binary(OpKind::Or, b_.binary(OpKind::Or, a[0], a[1]), a[0]) : b_.binary(kinds[which], a[0], a[1])};
+      Value *yields[] = {which == 2 && r_(2) ? b_.binary(OpKind::Or, b_.binary(OpKind::Or, a[0], a[1]), a[0])
+                                             : b_.binary(kinds[which], a[0], a[1])};
       b_.yield(yields);
     }
     b_.setBlock(outside);
@@ -153,7 +158,8 @@ private:
       return b_.create(OpKind::Gather, operands, {&t, 1}, {{attr::axis, axis}})->result();
     }
     case 7: {
-      Value *v = b_.binary(OpKind::And, b_.reshape(x, Shape{s.numel()}), b_.constInt(Type::tensor(Shape{s.numel()}, Elem::I32), 7));
+      Value *v = b_.binary(OpKind::And, b_.reshape(x, Shape{s.numel()}),
+                           b_.constInt(Type::tensor(Shape{s.numel()}, Elem::I32), 7));
       Type t = Type::tensor(Shape{6}, Elem::I32);
       Value *operands[] = {v};
       store(b_.create(OpKind::Histogram, operands, {&t, 1})->result());
@@ -164,7 +170,8 @@ private:
       Value *first = b_.addPtr(f_->block()->args[0], b_.constI32(static_cast<int32_t>(r_(9))));
       Value *operands[] = {first};
       Type scalar = Type::scalar(Elem::I32);
-      Op *op = b_.ifOp(b_.cmp(CmpPred::Sgt, b_.create(OpKind::Load, operands, {&scalar, 1})->result(), b_.constI32(3)), types);
+      Op *op = b_.ifOp(b_.cmp(CmpPred::Sgt, b_.create(OpKind::Load, operands, {&scalar, 1})->result(), b_.constI32(3)),
+                       types);
       Block *outside = b_.block();
       for (unsigned arm = 0; arm < 2; ++arm) {
         b_.setBlock(op->region(arm));
@@ -193,7 +200,8 @@ std::vector<int32_t> run(const Module &m) {
   Interp in(m);
   in.addBuffer(x.data(), cells * 4, false);
   in.addBuffer(y.data(), cells * 4);
-  InterpResult r = in.run(std::vector<uint64_t>{reinterpret_cast<uintptr_t>(x.data()), reinterpret_cast<uintptr_t>(y.data())}, {1, 1, 1});
+  InterpResult r = in.run(
+      std::vector<uint64_t>{reinterpret_cast<uintptr_t>(x.data()), reinterpret_cast<uintptr_t>(y.data())}, {1, 1, 1});
   EXPECT_TRUE(r.ok) << r.fault << (r.op ? print(*r.op) : "");
   return y;
 }

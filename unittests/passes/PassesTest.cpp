@@ -20,9 +20,10 @@ using namespace tegula::ir;
 namespace {
 
 TEST(Inline, ChainsGoFromTheInnermostCallOut) {
-  auto m = test::parsed("func @a(%x: i32) -> i32 { %y = add %x, %x  return %y }\n"
-                        "func @b(%x: i32) -> i32 { %y = call %x {callee = \"a\"} : i32  return %y }\n"
-                        "kernel @k(%p: ptr<i32>, %x: i32) { %y = call %x {callee = \"b\"} : i32  %z = call %y {callee = \"b\"} : i32  store %p, %z }");
+  auto m = test::parsed(
+      "func @a(%x: i32) -> i32 { %y = add %x, %x  return %y }\n"
+      "func @b(%x: i32) -> i32 { %y = call %x {callee = \"a\"} : i32  return %y }\n"
+      "kernel @k(%p: ptr<i32>, %x: i32) { %y = call %x {callee = \"b\"} : i32  %z = call %y {callee = \"b\"} : i32  store %p, %z }");
   inlineCalls(*m);
   ASSERT_EQ(m->functions.size(), 1u);
   const auto &ops = m->kernel()->block()->ops;
@@ -42,16 +43,20 @@ TEST(Inline, ChainsGoFromTheInnermostCallOut) {
   EXPECT_EQ(ops[2]->inlinedAt, -1);
 }
 
-/// Operations of a kind that stand in the function's own block after a loop around `loops` others has been done: in each of those, a multiple and a
-/// quotient of %x and a root of the tile %t are computed.
+/// Operations of a kind that stand in the function's own block after a loop around `loops` others has been done: in
+/// each of those, a multiple and a quotient of %x and a root of the tile %t are computed.
 size_t hoistedOutOf(int loops, OpKind kind) {
   std::string body;
   for (int i = 0; i < loops; ++i)
-    body += "for %zero, %n, %one (%j: i32) { %c = const {value = " + std::to_string(i + 2) + "} : i32  %a = mul %x, %c  %q = addptr %p, %a  store %q, %a  "
-                                                                                             "%d = sdiv %x, %n  store %q, %d  %r = sqrt %t : tensor<64xf32>  %o = addptr %tp, %ti : tensor<64xptr<f32>>  store %o, %r }\n";
-  auto m = test::parsed("kernel @k(%p: ptr<i32>, %f: ptr<f32>, %n: i32, %x: i32) { %zero = const {value = 0} : i32  %one = const {value = 1} : i32\n"
-                        "%ti = range {start = 0} : tensor<64xi32>  %tp = splat %f : tensor<64xptr<f32>>  %t0 = addptr %tp, %ti : tensor<64xptr<f32>>\n"
-                        "%t = load %t0 : tensor<64xf32>\nfor %zero, %n, %one (%i: i32) {\n" + body + "} }");
+    body +=
+        "for %zero, %n, %one (%j: i32) { %c = const {value = " + std::to_string(i + 2) +
+        "} : i32  %a = mul %x, %c  %q = addptr %p, %a  store %q, %a  "
+        "%d = sdiv %x, %n  store %q, %d  %r = sqrt %t : tensor<64xf32>  %o = addptr %tp, %ti : tensor<64xptr<f32>>  store %o, %r }\n";
+  auto m = test::parsed(
+      "kernel @k(%p: ptr<i32>, %f: ptr<f32>, %n: i32, %x: i32) { %zero = const {value = 0} : i32  %one = const {value = 1} : i32\n"
+      "%ti = range {start = 0} : tensor<64xi32>  %tp = splat %f : tensor<64xptr<f32>>  %t0 = addptr %tp, %ti : tensor<64xptr<f32>>\n"
+      "%t = load %t0 : tensor<64xf32>\nfor %zero, %n, %one (%i: i32) {\n" +
+      body + "} }");
   hoistInvariants(*m);
   std::string why;
   EXPECT_TRUE(verify(*m, &why)) << why;
@@ -101,7 +106,8 @@ SimplifyWork workOn(unsigned ops) {
   return work;
 }
 
-// Four times the operations are about four times the work, of each kind; what grows with the square would be sixteen times.
+// Four times the operations are about four times the work, of each kind; what grows with the square would be sixteen
+// times.
 TEST(Simplify, IsLinear) {
   SimplifyWork small = workOn(10000), large = workOn(40000);
   EXPECT_GE(small.visited, 7500u);
@@ -146,7 +152,8 @@ std::string onlyFile(const std::filesystem::path &folder, std::string &path) {
 
 // The second of two passes forgets an operand: the file has what the first one left.
 TEST(Pipeline, WhatBreaksARuleCanBeRepeated) {
-  std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / ("tegula-passes-" + std::to_string(::getpid()));
+  std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / ("tegula-passes-" + std::to_string(::getpid()));
   DiagEngine diag;
   StageVerifier verifier(true, diag, folder.string());
   auto m = largeModule(10);
@@ -154,10 +161,15 @@ TEST(Pipeline, WhatBreaksARuleCanBeRepeated) {
   EXPECT_TRUE(runner.run("simplify", findPass("simplify")->run));
   EXPECT_FALSE(std::filesystem::exists(folder)) << "nothing was wrong";
   std::string before = print(*m), path;
-  EXPECT_FALSE(runner.run("remove-dead", [](Module &x) { x.kernel()->block()->ops.back()->operands.push_back(x.kernel()->block()->args[0]); }));
+  EXPECT_FALSE(runner.run("remove-dead", [](Module &x) {
+    x.kernel()->block()->ops.back()->operands.push_back(x.kernel()->block()->args[0]);
+  }));
   std::string text = onlyFile(folder, path);
   EXPECT_EQ(text, "// tegula-opt --passes=remove-dead " + path + "\n" + before);
-  EXPECT_NE(renderAll(diag).find("note: this repeats it, with the module before the pass: tegula-opt --passes=remove-dead " + path + "\n"), std::string::npos)
+  EXPECT_NE(
+      renderAll(diag).find("note: this repeats it, with the module before the pass: tegula-opt --passes=remove-dead " +
+                           path + "\n"),
+      std::string::npos)
       << renderAll(diag);
   DiagEngine reading;
   EXPECT_TRUE(parse(std::make_shared<SourceFile>("reproducer", text), reading)) << renderAll(reading);
@@ -169,7 +181,9 @@ TEST(Pipeline, AFolderThatCannotBeMadeIsTold) {
   auto m = largeModule(10);
   PassRunner runner(*m, verifier);
   EXPECT_FALSE(runner.run("simplify", [](Module &x) { x.kernel()->argInfo.clear(); }));
-  EXPECT_NE(renderAll(diag).find("note: a file in /dev/null/folder that repeats it cannot be made: Not a directory\n"), std::string::npos) << renderAll(diag);
+  EXPECT_NE(renderAll(diag).find("note: a file in /dev/null/folder that repeats it cannot be made: Not a directory\n"),
+            std::string::npos)
+      << renderAll(diag);
 }
 
 } // namespace

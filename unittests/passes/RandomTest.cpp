@@ -52,9 +52,9 @@ private:
   static Type i32(bool tile) { return tile ? Type::tensor({16}, Elem::I32) : Type::scalar(Elem::I32); }
 
   Value *expression() {
-    static constexpr OpKind kinds[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::And, OpKind::Or, OpKind::Xor,
-                                       OpKind::SMin, OpKind::UMax, OpKind::SDiv, OpKind::URem, OpKind::SRem, OpKind::UDiv,
-                                       OpKind::Add, OpKind::Add, OpKind::AShr, OpKind::LShr};
+    static constexpr OpKind kinds[] = {
+        OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::And, OpKind::Or, OpKind::Xor, OpKind::SMin, OpKind::UMax,
+        OpKind::SDiv, OpKind::URem, OpKind::SRem, OpKind::UDiv, OpKind::Add, OpKind::Add, OpKind::AShr, OpKind::LShr};
     bool tile = below(2);
     Type t = i32(tile);
     switch (below(10)) {
@@ -77,8 +77,11 @@ private:
     case 5: case 6: return loadAt(pick(t));
     default: {
       OpKind k = kinds[below(std::size(kinds))];
-      Value *x = pick(t), *y = k >= OpKind::Shl && k <= OpKind::AShr && below(2) ? b_.constInt(t, static_cast<int64_t>(below(40))) : pick(t);
-      if (k >= OpKind::SDiv && k <= OpKind::URem) // open results would make both sides differ: keep the divisor in 1..63
+      Value *x = pick(t), *y = k >= OpKind::Shl && k <= OpKind::AShr && below(2)
+                                   ? b_.constInt(t, static_cast<int64_t>(below(40)))
+                                   : pick(t);
+      // open results would make both sides differ: keep the divisor in 1..63
+      if (k >= OpKind::SDiv && k <= OpKind::URem)
         y = b_.binary(OpKind::Add, b_.binary(OpKind::And, y, b_.constInt(t, 31)), b_.constInt(t, below(2) ? 1 : 32));
       return b_.binary(k, x, y);
     }
@@ -131,7 +134,8 @@ private:
 
   Value *condition() {
     Type t = i32(false);
-    return below(6) == 0 ? b_.constInt(t.withElem(Elem::I1), 1) : b_.cmp(static_cast<CmpPred>(below(10)), pick(t), pick(t));
+    return below(6) == 0 ? b_.constInt(t.withElem(Elem::I1), 1)
+                         : b_.cmp(static_cast<CmpPred>(below(10)), pick(t), pick(t));
   }
 
   void conditional(unsigned depth) {
@@ -153,20 +157,23 @@ private:
   void loop(unsigned depth) {
     Value *inits[] = {pick(i32(false)), pick(i32(true)), addressOf(out_, pick(i32(true)))};
     Block *outer = b_.block();
-    int64_t lb = static_cast<int64_t>(below(4)), ub = static_cast<int64_t>(below(5)), step = 1 + static_cast<int64_t>(below(2));
+    int64_t lb = static_cast<int64_t>(below(4)), ub = static_cast<int64_t>(below(5)),
+            step = 1 + static_cast<int64_t>(below(2));
     bool reverse = below(4) == 0;
     std::vector<Attr> attrs;
     if (reverse)
       attrs = {{attr::reverse, true}};
-    Op *op = b_.forOp(b_.constI32(lb), below(2) ? b_.constI32(ub) : b_.binary(OpKind::And, pick(i32(false)), b_.constI32(3)),
-                      b_.constI32(step), inits, attrs);
+    Op *op =
+        b_.forOp(b_.constI32(lb), below(2) ? b_.constI32(ub) : b_.binary(OpKind::And, pick(i32(false)), b_.constI32(3)),
+                 b_.constI32(step), inits, attrs);
     size_t visible = values_.size(), loads = loads_.size();
     b_.setBlock(op->region(0));
     const auto &args = op->region(0)->args;
     values_.insert(values_.end(), args.begin(), args.begin() + 3);
     statements(static_cast<unsigned>(below(5)), depth + 1);
     // Tiles and pointers often move by something affine; the pointer by nothing that adds up, to stay in its buffer.
-    Value *tile = below(2) ? b_.binary(below(2) ? OpKind::Add : OpKind::Sub, args[2], b_.splat(pick(i32(false)), {16})) : pick(i32(true));
+    Value *tile = below(2) ? b_.binary(below(2) ? OpKind::Add : OpKind::Sub, args[2], b_.splat(pick(i32(false)), {16}))
+                           : pick(i32(true));
     Value *back = b_.addPtr(b_.addPtr(args[3], b_.constInt(i32(true), 5)), b_.constInt(i32(true), -5));
     Type t = i32(true);
     Value *load[] = {args[3]};
@@ -199,8 +206,8 @@ Memory runKernel(const Module &m, int32_t n, int32_t k) {
   Interp in(m);
   in.addBuffer(&mem.out, sizeof mem.out);
   in.addBuffer(&mem.in, sizeof mem.in);
-  uint64_t args[] = {reinterpret_cast<uintptr_t>(&mem.out), reinterpret_cast<uintptr_t>(&mem.in), static_cast<uint32_t>(n),
-                     static_cast<uint32_t>(k)};
+  uint64_t args[] = {reinterpret_cast<uintptr_t>(&mem.out), reinterpret_cast<uintptr_t>(&mem.in),
+                     static_cast<uint32_t>(n), static_cast<uint32_t>(k)};
   InterpResult r = in.run(args, {1, 1, 1});
   EXPECT_TRUE(r.ok) << r.fault << (r.op ? print(*r.op) : "");
   return mem;
@@ -217,10 +224,13 @@ TEST(Random, PassesKeepTheMeaning) {
       expected.push_back(runKernel(m, 32, k));
     for (const PassEntry &p : allPasses()) {
       p.run(m);
-      ASSERT_TRUE(verify(m, &why)) << "seed " << seed << " after " << p.name << ": " << why << "\n" << before << print(m);
+      ASSERT_TRUE(verify(m, &why)) << "seed " << seed << " after " << p.name << ": " << why << "\n"
+                                   << before << print(m);
       for (size_t i = 0; i < 3; ++i) {
         Memory now = runKernel(m, 32, std::array<int32_t, 3>{-3, 0, 5}[i]);
-        ASSERT_EQ(now.out, expected[i].out) << "seed " << seed << " after " << p.name << "\n" << before << "=>\n" << print(m);
+        ASSERT_EQ(now.out, expected[i].out) << "seed " << seed << " after " << p.name << "\n"
+                                            << before << "=>\n"
+                                            << print(m);
       }
     }
     ASSERT_LE(print(m).size(), before.size() * 2) << "seed " << seed;
@@ -262,7 +272,9 @@ TEST(Random, AxisFactsHold) {
     Builder b(m);
     b.setFolding(false);
     uint64_t state = seed * 2654435761 + 99;
-    auto below = [&](uint64_t n) { return state = state * 6364136223846793005u + 1442695040888963407u, (state >> 33) % n; };
+    auto below = [&](uint64_t n) {
+      return state = state * 6364136223846793005u + 1442695040888963407u, (state >> 33) % n;
+    };
     Type args[] = {Type::scalar(Elem::I32), Type::scalar(Elem::I32)};
     Function *f = m.createFunction("f", args, {}, {});
     f->argInfo[0].divisibility = 16;
@@ -282,7 +294,9 @@ TEST(Random, AxisFactsHold) {
       switch (below(9)) {
       case 0: v.push_back(b.binary(divisions[below(4)], x, k)); break;
       case 1: v.push_back(b.binary(OpKind::And, x, b.constInt(t, c - 1))); break;
-      case 2: v.push_back(b.binary(below(2) ? OpKind::AShr : OpKind::LShr, x, b.constInt(t, static_cast<int64_t>(below(5))))); break;
+      case 2:
+        v.push_back(b.binary(below(2) ? OpKind::AShr : OpKind::LShr, x, b.constInt(t, static_cast<int64_t>(below(5)))));
+        break;
       case 3: v.push_back(b.select(b.cmp(static_cast<CmpPred>(below(10)), x, k), y, v[below(v.size())])); break;
       case 4: v.push_back(b.binary(OpKind::Sub, x, y)); break;
       case 5: v.push_back(b.binary(OpKind::Mul, b.binary(OpKind::SMin, x, b.constInt(t, 64)), k)); break;

@@ -45,8 +45,10 @@ TEST(SignificantBits, EachRule) {
   })");
   ASSERT_TRUE(m);
   const std::pair<const char *, unsigned> rows[] = {
-      {"r", 6},    {"any", 8},  {"four", 3},  {"minus", 8}, {"low", 4},   {"low2", 4}, {"all", 8},    {"high", 4},   {"signed", 8}, {"unknown", 8}, {"none", 0},   {"either", 4}, {"both", 8},
-      {"sum", 8}, {"wide", 8}, {"kept", 4}, {"spread", 32}, {"back", 4}, {"cut", 8}, {"shaped", 4}, {"turned", 4}, {"joined", 8}, {"condition", 1}, {"chosen", 4}, {"limited", 4}};
+      {"r", 6},      {"any", 8},       {"four", 3},    {"minus", 8},  {"low", 4},    {"low2", 4},   {"all", 8},
+      {"high", 4},   {"signed", 8},    {"unknown", 8}, {"none", 0},   {"either", 4}, {"both", 8},   {"sum", 8},
+      {"wide", 8},   {"kept", 4},      {"spread", 32}, {"back", 4},   {"cut", 8},    {"shaped", 4}, {"turned", 4},
+      {"joined", 8}, {"condition", 1}, {"chosen", 4},  {"limited", 4}};
   size_t found = 0;
   for (const Op *op : m->kernel()->block()->ops)
     for (const Value *v : op->results)
@@ -86,9 +88,11 @@ TEST(SignificantBits, ZerosAndDisjointSums) {
     return
   })");
   ASSERT_TRUE(m);
-  const std::pair<const char *, unsigned> rows[] = {{"r", 0}, {"size", 6}, {"odd", 5}, {"none", 32}, {"half", 6}, {"fifth", 5}, {"pid", 0}, {"far", 8},
-                                                    {"unknown", 6}, {"least", 5}, {"masked", 6}, {"wide", 6}, {"cut", 6}, {"base", 6}, {"disjoint", 0}};
-  const std::pair<const char *, bool> sums[] = {{"disjoint", true}, {"turned", true}, {"reaching", false}, {"overlapping", false}, {"sum", false}, {"least", false}};
+  const std::pair<const char *, unsigned> rows[] = {
+      {"r", 0},       {"size", 6},  {"odd", 5},    {"none", 32}, {"half", 6}, {"fifth", 5}, {"pid", 0},     {"far", 8},
+      {"unknown", 6}, {"least", 5}, {"masked", 6}, {"wide", 6},  {"cut", 6},  {"base", 6},  {"disjoint", 0}};
+  const std::pair<const char *, bool> sums[] = {{"disjoint", true},     {"turned", true}, {"reaching", false},
+                                                {"overlapping", false}, {"sum", false},   {"least", false}};
   size_t found = 0;
   for (const Op *op : m->kernel()->block()->ops)
     for (const Value *v : op->results) {

@@ -21,12 +21,13 @@ struct Counted {
 };
 
 // out[i] = x[i] + 1 for 128 elements a program, below n.
-const char *rowKernel = "kernel @k(%x: ptr<f32> {divisibility = 16}, %o: ptr<f32> {divisibility = 16}, %n: i32 {divisibility = 16}) {\n"
-                        "  %b = const {value = 128} : i32\n  %pid = program_id {axis = 0} : i32\n  %s = mul %pid, %b\n  %ss = splat %s : tensor<128xi32>\n"
-                        "  %r = range {start = 0} : tensor<128xi32>\n  %at = add %ss, %r\n  %nn = splat %n : tensor<128xi32>\n"
-                        "  %m = cmpi %at, %nn {pred = slt}\n  %xs = splat %x : tensor<128xptr<f32>>\n  %p = addptr %xs, %at\n  %v = load %p, %m : tensor<128xf32>\n"
-                        "  %one = const {value = 1.0} : tensor<128xf32>\n  %y = fadd %v, %one\n"
-                        "  %os = splat %o : tensor<128xptr<f32>>\n  %q = addptr %os, %at\n  store %q, %y, %m\n}\n";
+const char *rowKernel =
+    "kernel @k(%x: ptr<f32> {divisibility = 16}, %o: ptr<f32> {divisibility = 16}, %n: i32 {divisibility = 16}) {\n"
+    "  %b = const {value = 128} : i32\n  %pid = program_id {axis = 0} : i32\n  %s = mul %pid, %b\n  %ss = splat %s : tensor<128xi32>\n"
+    "  %r = range {start = 0} : tensor<128xi32>\n  %at = add %ss, %r\n  %nn = splat %n : tensor<128xi32>\n"
+    "  %m = cmpi %at, %nn {pred = slt}\n  %xs = splat %x : tensor<128xptr<f32>>\n  %p = addptr %xs, %at\n  %v = load %p, %m : tensor<128xf32>\n"
+    "  %one = const {value = 1.0} : tensor<128xf32>\n  %y = fadd %v, %one\n"
+    "  %os = splat %o : tensor<128xptr<f32>>\n  %q = addptr %os, %at\n  store %q, %y, %m\n}\n";
 
 TEST(WorkCount, AddressesAndMasksAreExpressions) {
   Counted k(rowKernel);
@@ -57,7 +58,8 @@ TEST(WorkCount, AddressesAndMasksAreExpressions) {
 TEST(WorkCount, HashesOfOffsetsAreArithmetic) {
   std::string text = rowKernel;
   const std::string sum = "  %y = fadd %v, %one\n";
-  text.replace(text.find(sum), sum.size(), "  %h = xor %at, %nn\n  %u = mul %h, %h\n  %f = sitofp %u : tensor<128xf32>\n  %y = fadd %v, %f\n");
+  text.replace(text.find(sum), sum.size(),
+               "  %h = xor %at, %nn\n  %u = mul %h, %h\n  %f = sitofp %u : tensor<128xf32>\n  %y = fadd %v, %f\n");
   Counted plain(rowKernel), hashed(text);
   const WorkScope &a = plain.work.scopes[0], &b = hashed.work.scopes[0];
   EXPECT_GT(a[WorkKind::Index], 0);
@@ -66,17 +68,18 @@ TEST(WorkCount, HashesOfOffsetsAreArithmetic) {
 }
 
 // A loop over k of dots whose pointers move on.
-const char *dotKernel = "kernel @k(%a: ptr<f16> {divisibility = 16}, %b: ptr<f16> {divisibility = 16}, %n: i32) {\n"
-                        "  %zero = const {value = 0} : i32\n  %step = const {value = 16} : i32\n  %r = range {start = 0} : tensor<16xi32>\n"
-                        "  %c = expand_dims %r {axis = 0} : tensor<1x16xi32>\n  %row = expand_dims %r {axis = 1} : tensor<16x1xi32>\n"
-                        "  %nn = splat %n : tensor<16x1xi32>\n  %scaled = mul %row, %nn\n  %rb = broadcast %scaled : tensor<16x16xi32>\n"
-                        "  %cb = broadcast %c : tensor<16x16xi32>\n  %at = add %rb, %cb\n  %as = splat %a : tensor<16x16xptr<f16>>\n"
-                        "  %ap = addptr %as, %at\n  %bs = splat %b : tensor<16x16xptr<f16>>\n  %bp = addptr %bs, %at\n"
-                        "  %acc = const {value = 0.0} : tensor<16x16xf32>\n"
-                        "  %s, %e = for %zero, %n, %step, %acc, %ap : tensor<16x16xf32>, tensor<16x16xptr<f16>> (%k: i32, %x: tensor<16x16xf32>, %q: tensor<16x16xptr<f16>>) {\n"
-                        "    %l = load %q : tensor<16x16xf16>\n    %h = load %bp : tensor<16x16xf16>\n    %t = permute %h {perm = [1, 0]} : tensor<16x16xf16>\n"
-                        "    %d = dot %l, %t, %x : tensor<16x16xf32>\n    %sixteen = const {value = 16} : tensor<16x16xi32>\n    %qn = addptr %q, %sixteen\n    yield %d, %qn\n  }\n"
-                        "  store %ap, %t2\n}\n";
+const char *dotKernel =
+    "kernel @k(%a: ptr<f16> {divisibility = 16}, %b: ptr<f16> {divisibility = 16}, %n: i32) {\n"
+    "  %zero = const {value = 0} : i32\n  %step = const {value = 16} : i32\n  %r = range {start = 0} : tensor<16xi32>\n"
+    "  %c = expand_dims %r {axis = 0} : tensor<1x16xi32>\n  %row = expand_dims %r {axis = 1} : tensor<16x1xi32>\n"
+    "  %nn = splat %n : tensor<16x1xi32>\n  %scaled = mul %row, %nn\n  %rb = broadcast %scaled : tensor<16x16xi32>\n"
+    "  %cb = broadcast %c : tensor<16x16xi32>\n  %at = add %rb, %cb\n  %as = splat %a : tensor<16x16xptr<f16>>\n"
+    "  %ap = addptr %as, %at\n  %bs = splat %b : tensor<16x16xptr<f16>>\n  %bp = addptr %bs, %at\n"
+    "  %acc = const {value = 0.0} : tensor<16x16xf32>\n"
+    "  %s, %e = for %zero, %n, %step, %acc, %ap : tensor<16x16xf32>, tensor<16x16xptr<f16>> (%k: i32, %x: tensor<16x16xf32>, %q: tensor<16x16xptr<f16>>) {\n"
+    "    %l = load %q : tensor<16x16xf16>\n    %h = load %bp : tensor<16x16xf16>\n    %t = permute %h {perm = [1, 0]} : tensor<16x16xf16>\n"
+    "    %d = dot %l, %t, %x : tensor<16x16xf32>\n    %sixteen = const {value = 16} : tensor<16x16xi32>\n    %qn = addptr %q, %sixteen\n    yield %d, %qn\n  }\n"
+    "  store %ap, %t2\n}\n";
 
 TEST(WorkCount, LoopsHaveTripsAndMovingPointers) {
   std::string text = dotKernel;
@@ -107,10 +110,11 @@ TEST(WorkCount, LoopsHaveTripsAndMovingPointers) {
 }
 
 TEST(WorkCount, BranchesAndWhileLoops) {
-  Counted k("kernel @k(%x: ptr<f32>, %n: i32, %m: i32) {\n  %zero = const {value = 0} : i32\n  %three = const {value = 3} : i32\n  %c = cmpi %n, %m {pred = slt}\n"
-            "  if %c {\n    %v = load %x : f32\n    store %x, %v\n    yield\n  } else {\n    yield\n  }\n"
-            "  %e = while %zero : i32 (%i: i32) { %t = cmpi %i, %n {pred = slt}  condition %t, %i } do (%j: i32) {\n"
-            "    %p = addptr %x, %j\n    %w = load %p : f32\n    store %p, %w\n    %next = add %j, %three\n    yield %next\n  }\n}\n");
+  Counted k(
+      "kernel @k(%x: ptr<f32>, %n: i32, %m: i32) {\n  %zero = const {value = 0} : i32\n  %three = const {value = 3} : i32\n  %c = cmpi %n, %m {pred = slt}\n"
+      "  if %c {\n    %v = load %x : f32\n    store %x, %v\n    yield\n  } else {\n    yield\n  }\n"
+      "  %e = while %zero : i32 (%i: i32) { %t = cmpi %i, %n {pred = slt}  condition %t, %i } do (%j: i32) {\n"
+      "    %p = addptr %x, %j\n    %w = load %p : f32\n    store %p, %w\n    %next = add %j, %three\n    yield %next\n  }\n}\n");
   int64_t args[] = {0, 10, 20}, other[] = {0, 10, 5};
   WorkValues v(k.work);
   v.evaluate(k.point(args));
@@ -123,8 +127,9 @@ TEST(WorkCount, BranchesAndWhileLoops) {
 }
 
 TEST(WorkCount, WhatMemoryDecidesIsUnknown) {
-  Counted k("kernel @k(%x: ptr<f32>, %i: ptr<i32>) {\n  %n = load %i : i32\n  %zero = const {value = 0} : i32\n  %one = const {value = 1} : i32\n"
-            "  %e = for %zero, %n, %one, %zero : i32 (%k: i32, %s: i32) {\n    %p = addptr %x, %n\n    %v = load %p : f32\n    store %p, %v\n    yield %s\n  }\n}\n");
+  Counted k(
+      "kernel @k(%x: ptr<f32>, %i: ptr<i32>) {\n  %n = load %i : i32\n  %zero = const {value = 0} : i32\n  %one = const {value = 1} : i32\n"
+      "  %e = for %zero, %n, %one, %zero : i32 (%k: i32, %s: i32) {\n    %p = addptr %x, %n\n    %v = load %p : f32\n    store %p, %v\n    yield %s\n  }\n}\n");
   WorkValues v(k.work);
   v.evaluate(k.point({}));
   const WorkAccess &a = k.work.accesses[1];
@@ -134,9 +139,10 @@ TEST(WorkCount, WhatMemoryDecidesIsUnknown) {
 }
 
 TEST(WorkCount, CallsCountAsTheirBody) {
-  Counted k("func noinline @f(%x: ptr<f32>, %n: i32) -> f32 {\n  %p = addptr %x, %n\n  %v = load %p : f32\n  return %v\n}\n"
-            "kernel @k(%x: ptr<f32>) {\n  %one = const {value = 1} : i32\n  %two = const {value = 2} : i32\n"
-            "  %a = call %x, %one {callee = \"f\"} : f32\n  %b = call %x, %two {callee = \"f\"} : f32\n  %s = fadd %a, %b\n  store %x, %s\n}\n");
+  Counted k(
+      "func noinline @f(%x: ptr<f32>, %n: i32) -> f32 {\n  %p = addptr %x, %n\n  %v = load %p : f32\n  return %v\n}\n"
+      "kernel @k(%x: ptr<f32>) {\n  %one = const {value = 1} : i32\n  %two = const {value = 2} : i32\n"
+      "  %a = call %x, %one {callee = \"f\"} : f32\n  %b = call %x, %two {callee = \"f\"} : f32\n  %s = fadd %a, %b\n  store %x, %s\n}\n");
   WorkValues v(k.work);
   v.evaluate(k.point({}));
   ASSERT_EQ(k.work.accesses.size(), 3u);

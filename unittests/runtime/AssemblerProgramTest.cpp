@@ -88,7 +88,9 @@ TEST_F(Program, WorksWhereNobodyWaitsForChildren) {
 }
 
 TEST_F(Program, LeavesNoFilesOpen) {
-  auto open = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()); };
+  auto open = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
   const auto before = open();
   run(writes);
   run("exit 1");
@@ -126,7 +128,8 @@ TEST_F(Program, NewestNamesOfAPatternFirstAndOnlyAsFarAsNeeded) {
   places.addPattern(folder + "/a.[0-9]*");
   places.addPattern(folder + "/none*");
   places.addPattern(folder + "/b.*");
-  EXPECT_EQ(listOf(places), (std::vector<std::string>{folder + "/a.[0-9]*", folder + "/a.13", folder + "/a.12", folder + "/b.1"}));
+  EXPECT_EQ(listOf(places),
+            (std::vector<std::string>{folder + "/a.[0-9]*", folder + "/a.13", folder + "/a.12", folder + "/b.1"}));
   unsigned asked = 0;
   EXPECT_TRUE(places.search([&](const std::string &path) { return ++asked, path == folder + "/a.13"; }));
   EXPECT_EQ(asked, 2u);

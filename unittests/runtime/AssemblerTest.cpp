@@ -1,12 +1,15 @@
-// Assembling PTX without a GPU. Needs libnvJitLink (build/venv has it, see scripts/requirements.txt); the tests of its log do not.
+// Assembling PTX without a GPU. Needs libnvJitLink (build/venv has it, see scripts/requirements.txt); the tests of its
+// log do not.
 #include "runtime/cuda/Assembler.h"
 #include "TestPaths.h"
 #include <cstdlib>
 #include <gtest/gtest.h>
 
-/// NVIDIA's library keeps memory after an input it refuses; there is nothing we could free. (Read by LeakSanitizer, if built in.)
-extern "C" __attribute__((used, visibility("default"))) const char *__lsan_default_suppressions() { return "leak:libnvJitLink\n"; }
-
+/// NVIDIA's library keeps memory after an input it refuses; there is nothing we could free. (Read by LeakSanitizer, if
+/// built in.)
+extern "C" __attribute__((used, visibility("default"))) const char *__lsan_default_suppressions() {
+  return "leak:libnvJitLink\n";
+}
 
 using namespace tegula::runtime;
 using namespace tegula::runtime::cuda;
@@ -16,8 +19,10 @@ namespace {
 bool has(const std::string &text, const char *part) { return text.find(part) != std::string::npos; }
 
 std::string ptx(const std::string &arch, const std::string &body) {
-  return ".version 8.0\n.target " + arch + "\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<3>;\n.reg .b32 %r<3>;\n"
-         "ld.param.u64 %rd1, [p];\ncvta.to.global.u64 %rd2, %rd1;\nmov.u32 %r1, %tid.x;\n" + body + "st.global.u32 [%rd2], %r1;\nret;\n}\n";
+  return ".version 8.0\n.target " + arch +
+         "\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<3>;\n.reg .b32 %r<3>;\n"
+         "ld.param.u64 %rd1, [p];\ncvta.to.global.u64 %rd2, %rd1;\nmov.u32 %r1, %tid.x;\n" +
+         body + "st.global.u32 [%rd2], %r1;\nret;\n}\n";
 }
 
 struct Assemble : testing::TestWithParam<const char *> {
@@ -52,7 +57,8 @@ INSTANTIATE_TEST_SUITE_P(Arch, AssembleOne, testing::Values("sm_90a"));
 
 TEST_P(AssembleOne, ErrorShowsTheLine) {
   Assembly out;
-  Status s = assembler->assemble(ptx(GetParam(), ".loc 1 12 5\nmul.hi.foo %r1, %r1;\n") + ".file 1 \"kernel.py\"\n", "k", {.arch = GetParam()}, out);
+  Status s = assembler->assemble(ptx(GetParam(), ".loc 1 12 5\nmul.hi.foo %r1, %r1;\n") + ".file 1 \"kernel.py\"\n",
+                                 "k", {.arch = GetParam()}, out);
   ASSERT_FALSE(s);
   EXPECT_EQ(s.code, TEGULA_ASSEMBLER_ERROR);
   EXPECT_TRUE(has(s.text, "refused the code of `k` for sm_90a")) << s.text;
@@ -78,8 +84,10 @@ TEST_P(AssembleOne, RegisterLimit) {
 TEST_P(AssembleOne, WishForBlocksIsNotWorthSpills) {
   for (unsigned live : {4u, 44u}) {
     std::string body;
-    for (unsigned i = 0; i < live; ++i) body += "ld.volatile.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4 * i) + "];\n";
-    for (unsigned i = live; i-- > 0;) body += "xor.b32 %r1, %r1, %x" + std::to_string(i) + ";\nmul.lo.u32 %r1, %r1, %r1;\n";
+    for (unsigned i = 0; i < live; ++i)
+      body += "ld.volatile.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4 * i) + "];\n";
+    for (unsigned i = live; i-- > 0;)
+      body += "xor.b32 %r1, %r1, %x" + std::to_string(i) + ";\nmul.lo.u32 %r1, %r1, %r1;\n";
     std::string text = ptx(GetParam(), ".reg .b32 %x<" + std::to_string(live) + ">;\n" + body);
     text.replace(text.find(")\n{"), 3, ")\n.reqntid 1024\n.minnctapersm 2\n{");
     Assembly out;
@@ -90,16 +98,19 @@ TEST_P(AssembleOne, WishForBlocksIsNotWorthSpills) {
   }
 }
 
-/// Where a wish would cost spills, fewer blocks are wished for: 48 registers in use want four blocks of 256 threads, not eight, and no more than these leave.
+/// Where a wish would cost spills, fewer blocks are wished for: 48 registers in use want four blocks of 256 threads,
+/// not eight, and no more than these leave.
 TEST_P(AssembleOne, FewerBlocksAreWishedForBeforeNone) {
   std::string body;
-  for (unsigned i = 0; i < 44; ++i) body += "ld.volatile.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4 * i) + "];\n";
+  for (unsigned i = 0; i < 44; ++i)
+    body += "ld.volatile.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4 * i) + "];\n";
   for (unsigned i = 44; i-- > 0;) body += "xor.b32 %r1, %r1, %x" + std::to_string(i) + ";\nmul.lo.u32 %r1, %r1, %r1;\n";
   const std::string text = ptx(GetParam(), ".reg .b32 %x<44>;\n" + body);
   auto registers = [&](const std::string &wish) {
     std::string t = text;
     Assembly out;
-    Status s = assembler->assemble(t.replace(t.find(")\n{"), 3, ")\n.reqntid 256\n" + wish + "\n{"), "k", {.arch = GetParam()}, out);
+    Status s = assembler->assemble(t.replace(t.find(")\n{"), 3, ")\n.reqntid 256\n" + wish + "\n{"), "k",
+                                   {.arch = GetParam()}, out);
     EXPECT_TRUE(s) << s.text;
     EXPECT_EQ(out.stats.spillStoreBytes, 0u) << wish;
     return out.stats.registers;
@@ -113,11 +124,14 @@ TEST_P(AssembleOne, FewerBlocksAreWishedForBeforeNone) {
 TEST_P(AssembleOne, WishesAreGivenUp) {
   auto attempts = [&](unsigned live, const std::string &wish) {
     std::string body;
-    for (unsigned i = 0; i < live; ++i) body += "ld.volatile.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4 * i) + "];\n";
-    for (unsigned i = live; i-- > 0;) body += "xor.b32 %r1, %r1, %x" + std::to_string(i) + ";\nmul.lo.u32 %r1, %r1, %r1;\n";
+    for (unsigned i = 0; i < live; ++i)
+      body += "ld.volatile.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4 * i) + "];\n";
+    for (unsigned i = live; i-- > 0;)
+      body += "xor.b32 %r1, %r1, %x" + std::to_string(i) + ";\nmul.lo.u32 %r1, %r1, %r1;\n";
     std::string text = ptx(GetParam(), ".reg .b32 %x<" + std::to_string(live) + ">;\n" + body);
     Assembly out;
-    Status s = assembler->assemble(text.replace(text.find(")\n{"), 3, ")\n.reqntid 64\n" + wish + "\n{"), "k", {.arch = GetParam()}, out);
+    Status s = assembler->assemble(text.replace(text.find(")\n{"), 3, ")\n.reqntid 64\n" + wish + "\n{"), "k",
+                                   {.arch = GetParam()}, out);
     EXPECT_TRUE(s) << s.text;
     EXPECT_GT(out.stats.registers, 64u);
     return out.attempts;
@@ -127,13 +141,16 @@ TEST_P(AssembleOne, WishesAreGivenUp) {
   EXPECT_EQ(attempts(150, ".minnctapersm 16\n//" + std::string(64 << 10, ' ')), 2u);
 }
 
-/// A kernel that lacks a few registers for a quarter more blocks gets these, where the caller knows that shared memory has room; nothing is spilled for it.
+/// A kernel that lacks a few registers for a quarter more blocks gets these, where the caller knows that shared memory
+/// has room; nothing is spilled for it.
 TEST_P(AssembleOne, OneBlockMoreForAFewRegisters) {
   unsigned fewer = 0;
   for (unsigned live = 60; live < 76; ++live) {
     std::string body;
-    for (unsigned i = 0; i < live; ++i) body += "ld.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4096 * i) + "];\n";
-    for (unsigned i = 0; i < live; ++i) body += "xor.b32 %r1, %r1, %x" + std::to_string(i) + ";\nmul.lo.u32 %r1, %r1, %r1;\n";
+    for (unsigned i = 0; i < live; ++i)
+      body += "ld.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4096 * i) + "];\n";
+    for (unsigned i = 0; i < live; ++i)
+      body += "xor.b32 %r1, %r1, %x" + std::to_string(i) + ";\nmul.lo.u32 %r1, %r1, %r1;\n";
     std::string text = ptx(GetParam(), ".reg .b32 %x<" + std::to_string(live) + ">;\n" + body);
     text.replace(text.find(")\n{"), 3, ")\n.reqntid 512, 1, 1\n{");
     auto registers = [&](std::optional<uint64_t> shared) {
@@ -154,8 +171,10 @@ TEST_P(AssembleOne, OneBlockMoreForAFewRegisters) {
 /// Loads of `live` numbers, all of them under way at once.
 static std::string loads(const std::string &arch, unsigned live, const std::string &directives) {
   std::string body;
-  for (unsigned i = 0; i < live; ++i) body += "ld.volatile.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4 * i) + "];\n";
-  for (unsigned i = live; i-- > 0;) body += "xor.b32 %r1, %r1, %x" + std::to_string(i) + ";\nmul.lo.u32 %r1, %r1, %r1;\n";
+  for (unsigned i = 0; i < live; ++i)
+    body += "ld.volatile.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4 * i) + "];\n";
+  for (unsigned i = live; i-- > 0;)
+    body += "xor.b32 %r1, %r1, %x" + std::to_string(i) + ";\nmul.lo.u32 %r1, %r1, %r1;\n";
   std::string text = ptx(arch, ".reg .b32 %x<" + std::to_string(live) + ">;\n" + body);
   return text.replace(text.find(")\n{"), 3, ")\n" + directives + "\n{");
 }
@@ -166,7 +185,9 @@ TEST_P(AssembleOne, SpillsThatBlocksAreWorth) {
     uint32_t bytes = 0, limit = 65536 / (threads * blocks) / 8 * 8;
     for (unsigned live = limit - 8; live < limit + 20; live += 2) {
       Assembly out;
-      Status s = assembler->assemble(loads(GetParam(), live, ".reqntid " + std::to_string(threads) + "\n.minnctapersm " + std::to_string(blocks)), "k", {.arch = GetParam()}, out);
+      Status s = assembler->assemble(
+          loads(GetParam(), live, ".reqntid " + std::to_string(threads) + "\n.minnctapersm " + std::to_string(blocks)),
+          "k", {.arch = GetParam()}, out);
       EXPECT_TRUE(s) << s.text;
       EXPECT_TRUE(!out.stats.spillStoreBytes || out.stats.registers <= limit) << out.stats.registers;
       bytes = std::max(bytes, out.stats.spillStoreBytes);
@@ -180,14 +201,16 @@ TEST_P(AssembleOne, SpillsThatBlocksAreWorth) {
   EXPECT_LE(four, 16u);
 }
 
-/// A few bytes of spills cost a second attempt, with more registers; for architectures that stop right below a bound one in between.
+/// A few bytes of spills cost a second attempt, with more registers; for architectures that stop right below a bound
+/// one in between.
 struct AssembleOldAndNew : Assemble {};
 INSTANTIATE_TEST_SUITE_P(Arch, AssembleOldAndNew, testing::Values("sm_80", "sm_90a"));
 TEST_P(AssembleOldAndNew, SpillsOfFewBytesAreTriedAgain) {
   unsigned most = 0;
   for (unsigned live = 56; live < 80; live += 2) {
     Assembly out;
-    Status s = assembler->assemble(loads(GetParam(), live, ".reqntid 256\n.minnctapersm 4"), "k", {.arch = GetParam()}, out);
+    Status s =
+        assembler->assemble(loads(GetParam(), live, ".reqntid 256\n.minnctapersm 4"), "k", {.arch = GetParam()}, out);
     ASSERT_TRUE(s) << s.text;
     if (out.stats.registers <= 72) // one step more than four blocks leave
       most = std::max(most, out.attempts);
@@ -213,10 +236,11 @@ TEST(AssemblerOptions, NoCacheButOurs) {
 }
 
 TEST(AssemblerLog, Numbers) {
-  AssemblyStats s = parseAssemblerLog("ptxas info    : Function properties for k\n"
-                                      "ptxas         .     48 bytes stack frame, 40 bytes spill stores, 36 bytes spill loads\n"
-                                      "ptxas info    : Used 168 registers, used 3 barriers, 64 bytes smem\n"
-                                      "info    : used 168 registers, used 3 barriers, 0 stack, 1088 bytes smem, 536 bytes cmem[0], 0 bytes lmem\n");
+  AssemblyStats s = parseAssemblerLog(
+      "ptxas info    : Function properties for k\n"
+      "ptxas         .     48 bytes stack frame, 40 bytes spill stores, 36 bytes spill loads\n"
+      "ptxas info    : Used 168 registers, used 3 barriers, 64 bytes smem\n"
+      "info    : used 168 registers, used 3 barriers, 0 stack, 1088 bytes smem, 536 bytes cmem[0], 0 bytes lmem\n");
   EXPECT_EQ(s.registers, 168u);
   EXPECT_EQ(s.barriers, 3u);
   EXPECT_EQ(s.stackBytes, 48u);
@@ -224,11 +248,18 @@ TEST(AssemblerLog, Numbers) {
   EXPECT_EQ(s.spillLoadBytes, 36u);
   EXPECT_EQ(s.serialized, "");
   // As ptxas 13.0 says it, and in other words.
-  EXPECT_EQ(parseAssemblerLog("ptxas info    : (C7512) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the function 'k'\n"
-                              "ptxas info    : 0 bytes gmem\n").serialized, "insufficient register resources");
-  EXPECT_EQ(parseAssemblerLog("info : (C7514) Potential Performance Loss: wgmma.mma_async instructions are serialized due to non wgmma instructions defining accumulator registers of a wgmma between start and "
-                              "end of the pipeline stage in the function 'k'").serialized,
-            "non wgmma instructions defining accumulator registers of a wgmma between start and end of the pipeline stage");
+  EXPECT_EQ(
+      parseAssemblerLog(
+          "ptxas info    : (C7512) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the function 'k'\n"
+          "ptxas info    : 0 bytes gmem\n")
+          .serialized,
+      "insufficient register resources");
+  EXPECT_EQ(
+      parseAssemblerLog(
+          "info : (C7514) Potential Performance Loss: wgmma.mma_async instructions are serialized due to non wgmma instructions defining accumulator registers of a wgmma between start and "
+          "end of the pipeline stage in the function 'k'")
+          .serialized,
+      "non wgmma instructions defining accumulator registers of a wgmma between start and end of the pipeline stage");
 }
 
 TEST(AssemblerLog, LinesOutsideTheText) {

@@ -3,7 +3,9 @@
 
 using namespace tegula::runtime::cuda;
 
-static std::string ptx(const std::string &directives) { return ".visible .entry k(\n)\n" + directives + "{\nret;\n}\n"; }
+static std::string ptx(const std::string &directives) {
+  return ".visible .entry k(\n)\n" + directives + "{\nret;\n}\n";
+}
 
 TEST(BlockRequest, Read) {
   BlockRequest none = BlockRequest::of(ptx(""));
@@ -35,18 +37,27 @@ TEST(BlockRequest, Written) {
 TEST(BlockRequest, FewerBlocks) {
   EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm 8\n"), 4)).blocks, 6u);
   EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm 2\n"), 4)).blocks, 0u);
-  EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm 8\n//" + std::string(64 << 10, ' ')), 4)).blocks, 0u);
+  EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm 8\n//" + std::string(64 << 10, ' ')), 4))
+                .blocks,
+            0u);
   const std::string twelve = ptx(".reqntid 128\n.minnctapersm 12\n");
   EXPECT_EQ(BlockRequest::of(withFewerBlocks(twelve, 20)).blocks, 10u) << "one step of registers for five";
-  EXPECT_EQ(BlockRequest::of(withFewerBlocks(twelve, 200)).blocks, 9u) << "fifty are missing: a quarter of the blocks at a time";
+  EXPECT_EQ(BlockRequest::of(withFewerBlocks(twelve, 200)).blocks, 9u)
+      << "fifty are missing: a quarter of the blocks at a time";
   // CTAs of a cluster give up as few as can be.
   for (auto [blocks, fewer] : {std::pair{10u, 8u}, {5u, 4u}, {4u, 3u}, {3u, 2u}, {2u, 0u}})
-    EXPECT_EQ(BlockRequest::of(withFewerBlocks(ptx(".reqntid 256\n.minnctapersm " + std::to_string(blocks) + "\n// barrier.cluster.arrive"), 4)).blocks, fewer);
+    EXPECT_EQ(BlockRequest::of(
+                  withFewerBlocks(
+                      ptx(".reqntid 256\n.minnctapersm " + std::to_string(blocks) + "\n// barrier.cluster.arrive"), 4))
+                  .blocks,
+              fewer);
 }
 
 /// What a register more can save is known, so that requests which cannot do are not tried.
 TEST(BlockRequest, FewerBlocksPassesOverWhatCannotDo) {
-  const auto after = [](unsigned spilledBytes) { return BlockRequest::of(withFewerBlocks(ptx(".reqntid 128\n.minnctapersm 16\n"), spilledBytes)).blocks; };
+  const auto after = [](unsigned spilledBytes) {
+    return BlockRequest::of(withFewerBlocks(ptx(".reqntid 128\n.minnctapersm 16\n"), spilledBytes)).blocks;
+  };
   EXPECT_EQ(after(128), 12u) << "40 registers for 32";
   EXPECT_EQ(after(188), 9u) << "56 registers: eight more cannot save 188 bytes";
   EXPECT_EQ(after(600), 6u) << "80 registers: nor 24 more 600";
@@ -69,11 +80,14 @@ TEST(BlockRequest, OneBlockMore) {
   EXPECT_EQ(withOneBlockMore(text, 80, 1000), "") << "two steps of registers, where 24 warps run";
   EXPECT_EQ(withOneBlockMore(text, 70, 100000), "") << "no room in shared memory";
   EXPECT_EQ(withOneBlockMore(text, 40, 1000), "") << "a seventh block is less than a quarter more";
-  EXPECT_EQ(BlockRequest::of(withOneBlockMore(text, 180, 1000)).blocks, 2u) << "few warps: up to a third of the registers";
+  EXPECT_EQ(BlockRequest::of(withOneBlockMore(text, 180, 1000)).blocks, 2u)
+      << "few warps: up to a third of the registers";
   EXPECT_EQ(withOneBlockMore(text, 255, 1000), "") << "half of them";
   EXPECT_EQ(withOneBlockMore(ptx(".reqntid 256\n.minnctapersm 3\n"), 70, 1000), "") << "the compiler has chosen";
-  EXPECT_EQ(BlockRequest::of(withOneBlockMore(ptx(".reqntid 256\n.minnctapersm 2\n"), 70, 1000)).blocks, 4u) << "more fit than it asked for";
-  EXPECT_EQ(BlockRequest::of(withOneBlockMore(ptx(".reqntid 1024\n"), 58, 1000)).blocks, 2u) << "half of the registers of many warps that run alone";
+  EXPECT_EQ(BlockRequest::of(withOneBlockMore(ptx(".reqntid 256\n.minnctapersm 2\n"), 70, 1000)).blocks, 4u)
+      << "more fit than it asked for";
+  EXPECT_EQ(BlockRequest::of(withOneBlockMore(ptx(".reqntid 1024\n"), 58, 1000)).blocks, 2u)
+      << "half of the registers of many warps that run alone";
   EXPECT_EQ(withOneBlockMore(ptx(".reqntid 1024\n") + "mma.sync", 58, 1000), "") << "but for products";
   EXPECT_EQ(withOneBlockMore(ptx(".reqntid 256\n.maxnreg 80\n"), 70, 1000), "");
 }

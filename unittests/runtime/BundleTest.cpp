@@ -1,4 +1,5 @@
-// Bundles: what is written is read, what is changed is refused by name, and the best entry for a machine and for arguments is found.
+// Bundles: what is written is read, what is changed is refused by name, and the best entry for a machine and for
+// arguments is found.
 #include "runtime/Bundle.h"
 #include "runtime/BundleMachine.h"
 #include "runtime/BundleMatch.h"
@@ -26,7 +27,8 @@ BundleParam number(const char *name, TegulaDtype dtype, uint32_t divisibility = 
 }
 BundleParam integer(const char *name, int64_t v, bool isConstexpr) {
   BundleParam p;
-  p.name = name, p.constant = BundleParam::Constant::Int, p.number = v, p.text = std::to_string(v), p.isConstexpr = isConstexpr;
+  p.name = name, p.constant = BundleParam::Constant::Int, p.number = v, p.text = std::to_string(v),
+  p.isConstexpr = isConstexpr;
   return p;
 }
 
@@ -37,7 +39,8 @@ BundleRecord record(BundleParam x, BundleParam n) {
   r.info.name = "k", r.info.symbol = "k";
   uint32_t offset = 0;
   for (const BundleParam &p : r.params)
-    if (p.kind == BundleParam::Kind::Runtime) r.info.args.push_back({p.name, p.dtype, p.isPtr, true, true, offset}), offset += 8;
+    if (p.kind == BundleParam::Kind::Runtime)
+      r.info.args.push_back({p.name, p.dtype, p.isPtr, true, true, offset}), offset += 8;
   r.info.argBytes = offset;
   return r;
 }
@@ -61,7 +64,9 @@ std::vector<char> bytesOf(std::vector<NewBundleEntry> entries, const SecretKey *
 }
 
 std::vector<NewBundleEntry> three() {
-  return {entry("add", "cpu:x86-64", "x86-64", 1, {1, 2, 3}), entry("add", "cpu:avx2", "x86-64-v3", 1, std::vector<char>(100, 7)), entry("mul", "sm_90a", "cubin sm_90a", 2, {1, 2, 3})};
+  return {entry("add", "cpu:x86-64", "x86-64", 1, {1, 2, 3}),
+          entry("add", "cpu:avx2", "x86-64-v3", 1, std::vector<char>(100, 7)),
+          entry("mul", "sm_90a", "cubin sm_90a", 2, {1, 2, 3})};
 }
 
 /// The sentence with which a bundle of these bytes is refused, or one of its entries; "" if all of it is right.
@@ -126,7 +131,7 @@ TEST(Bundle, namesTheEntryThatWasChanged) {
   bytes[e.recordOffset] ^= 1;
   EXPECT_EQ(refusal(bytes), "app.tgb: `add` for cpu:avx2 is damaged: its record was changed");
   bytes[e.recordOffset] ^= 1;
-  // In the index: behind the first entry stands the second.
+  // In the index: after the first entry stands the second.
   bytes[Bundle::headerBytes + 8 + 8] ^= 1;
   EXPECT_NE(refusal(bytes).find("entry 1 of its index"), std::string::npos) << refusal(bytes);
 }
@@ -202,13 +207,16 @@ TEST(BundleMachine, ranks) {
 TEST(BundleMatch, facts) {
   alignas(64) static float memory[64];
   auto args = [](float *x, int64_t n) { return std::vector<TegulaArg>{tegula_ptr(x, TEGULA_FP32, -1), tegula_int(n)}; };
-  BundleRecord strict = record(pointer("x", TEGULA_FP32, 16), number("n", TEGULA_INT32, 16)), general = record(pointer("x", TEGULA_FP32, 1), number("n", TEGULA_INT32)),
+  BundleRecord strict = record(pointer("x", TEGULA_FP32, 16), number("n", TEGULA_INT32, 16)),
+               general = record(pointer("x", TEGULA_FP32, 1), number("n", TEGULA_INT32)),
                one = record(pointer("x", TEGULA_FP32, 1), integer("n", 1, false));
   EXPECT_GT(factsOf(strict), factsOf(one));
   EXPECT_GT(factsOf(one), factsOf(general));
   BundleCall call;
   std::string why;
-  auto fit = [&](const BundleRecord &r, const std::vector<TegulaArg> &a) { return fits(r, a.data(), a.size(), call, &why); };
+  auto fit = [&](const BundleRecord &r, const std::vector<TegulaArg> &a) {
+    return fits(r, a.data(), a.size(), call, &why);
+  };
   EXPECT_TRUE(fit(strict, args(memory, 32)));
   EXPECT_EQ(call.count, 2u);
   EXPECT_FALSE(fit(strict, args(memory, 33)));
@@ -236,23 +244,30 @@ TEST(BundleMatch, facts) {
 
 TEST(BundleMatch, oneBufferForTwoParameters) {
   alignas(64) static float memory[64], other[64];
-  BundleRecord apart = record(pointer("x", TEGULA_FP32, 16), pointer("out", TEGULA_FP32, 16)), same = record(pointer("x", TEGULA_FP32, 1), pointer("out", TEGULA_FP32, 1));
+  BundleRecord apart = record(pointer("x", TEGULA_FP32, 16), pointer("out", TEGULA_FP32, 16)),
+               same = record(pointer("x", TEGULA_FP32, 1), pointer("out", TEGULA_FP32, 1));
   same.params[1].sameAs = 0;
-  EXPECT_GT(factsOf(same), factsOf(apart)) << "it alone is right where a program reads through one what it writes through the other";
+  EXPECT_GT(factsOf(same), factsOf(apart))
+      << "it alone is right where a program reads through one what it writes through the other";
   BundleCall call;
   std::string why;
   auto fit = [&](const BundleRecord &r, std::vector<TegulaArg> a) { return fits(r, a.data(), a.size(), call, &why); };
   EXPECT_TRUE(fit(same, {tegula_const_ptr(memory, TEGULA_FP32, -1), tegula_ptr(memory, TEGULA_FP32, -1)}));
   EXPECT_FALSE(fit(same, {tegula_ptr(memory, TEGULA_FP32, -1), tegula_ptr(other, TEGULA_FP32, -1)}));
   EXPECT_EQ(why, "`out` is not the buffer of `x`");
-  EXPECT_FALSE(fit(same, {tegula_const_ptr(memory, TEGULA_FP32, -1), tegula_const_ptr(memory, TEGULA_FP32, -1)})) << "nobody may write it";
+  EXPECT_FALSE(fit(same, {tegula_const_ptr(memory, TEGULA_FP32, -1), tegula_const_ptr(memory, TEGULA_FP32, -1)}))
+      << "nobody may write it";
   EXPECT_FALSE(fit(apart, {tegula_ptr(memory, TEGULA_FP32, -1), tegula_ptr(memory, TEGULA_FP32, -1)}));
-  EXPECT_EQ(why, "`x`, which the kernel writes, shares memory with `out`, which the entry was compiled without (one buffer, or `:~1` behind both types in a signature)");
+  EXPECT_EQ(
+      why,
+      "`x`, which the kernel writes, shares memory with `out`, which the entry was compiled without (one buffer, or `:~1` behind both types in a signature)");
   EXPECT_FALSE(fit(apart, {tegula_ptr(memory, TEGULA_FP32, 256), tegula_ptr(memory + 16, TEGULA_FP32, 64)}));
-  EXPECT_TRUE(fit(apart, {tegula_ptr(memory, TEGULA_FP32, 64), tegula_ptr(memory + 16, TEGULA_FP32, 64)})) << "neighbours";
+  EXPECT_TRUE(fit(apart, {tegula_ptr(memory, TEGULA_FP32, 64), tegula_ptr(memory + 16, TEGULA_FP32, 64)}))
+      << "neighbours";
   BundleRecord reader = apart;
   for (ArgInfo &a : reader.info.args) a.written = false;
-  EXPECT_TRUE(fit(reader, {tegula_ptr(memory, TEGULA_FP32, -1), tegula_ptr(memory, TEGULA_FP32, -1)})) << "it writes neither";
+  EXPECT_TRUE(fit(reader, {tegula_ptr(memory, TEGULA_FP32, -1), tegula_ptr(memory, TEGULA_FP32, -1)}))
+      << "it writes neither";
   BundleRecord any = record(pointer("x", TEGULA_FP32, 1), pointer("out", TEGULA_FP32, 1));
   any.params[0].overlap = any.params[1].overlap = 1;
   EXPECT_LT(factsOf(any), factsOf(apart)) << "the last to be taken";

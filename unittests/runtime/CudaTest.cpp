@@ -1,4 +1,5 @@
-// How the runtime talks to the CUDA driver, against a stand-in (FakeCuda.cpp): opening, refusing, loading, launching, failing.
+// How the runtime talks to the CUDA driver, against a stand-in (FakeCuda.cpp): opening, refusing, loading, launching,
+// failing.
 #include "runtime/cuda/CudaKernel.h"
 #include "FakeCuda.h"
 #include "TestPaths.h"
@@ -140,7 +141,8 @@ TEST_F(Cuda, Memory) {
   fake->allocateResult = CUDA_ERROR_OUT_OF_MEMORY;
   Status s = d->allocate(1 << 20, &m);
   EXPECT_EQ(s.code, TEGULA_OUT_OF_RESOURCES);
-  EXPECT_TRUE(has(s.text, "allocating 1048576 bytes on cuda:0 failed: CUDA_ERROR_OUT_OF_MEMORY") && has(s.text, "; 137438953472 of 137438953472 bytes are free"))
+  EXPECT_TRUE(has(s.text, "allocating 1048576 bytes on cuda:0 failed: CUDA_ERROR_OUT_OF_MEMORY") &&
+              has(s.text, "; 137438953472 of 137438953472 bytes are free"))
       << s.text;
   EXPECT_EQ(s.shortage.required, 1048576u);
 }
@@ -246,7 +248,9 @@ TEST_F(Cuda, ClusterCooperativeProgrammatic) {
   fake->clustersThatFit = 0;
   EXPECT_EQ(load(*d, i), nullptr);
   EXPECT_EQ(status.code, TEGULA_OUT_OF_RESOURCES);
-  EXPECT_EQ(status.text, "`add` needs clusters of 16 blocks with 1024 bytes of shared memory each; cuda:0 has no room for one. A smaller num_ctas helps");
+  EXPECT_EQ(
+      status.text,
+      "`add` needs clusters of 16 blocks with 1024 bytes of shared memory each; cuda:0 has no room for one. A smaller num_ctas helps");
   fake->capability = 80;
   auto old = device();
   EXPECT_EQ(load(*old, i), nullptr);
@@ -271,7 +275,8 @@ TEST_F(Cuda, MostBlocks) {
     EXPECT_TRUE(k) << status.text;
     EXPECT_EQ(k->use().sharedBytes, needs) << "what it needs, not what keeps others away";
     EXPECT_TRUE(launch(*k, nullptr, 1));
-    EXPECT_EQ(fake->functionAttributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES], static_cast<int>(fake->launches.back().config.sharedBytes));
+    EXPECT_EQ(fake->functionAttributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES],
+              static_cast<int>(fake->launches.back().config.sharedBytes));
     return fake->launches.back().config.sharedBytes;
   };
   EXPECT_EQ(sharedWith(2, 128), 128u) << "no more have room";
@@ -298,8 +303,10 @@ TEST_F(Cuda, TooMuch) {
   i.gpu.sharedBytes = 300000;
   EXPECT_EQ(load(*d, i), nullptr);
   EXPECT_EQ(status.code, TEGULA_OUT_OF_RESOURCES);
-  EXPECT_EQ(status.text, "out of resource: shared memory, Required: 300000, Hardware limit: 232448. `add` needs 300000 bytes per block, cuda:0 (Fake "
-                         "H200, compute capability 9.0) has 232448. Smaller blocks or a smaller num_stages help");
+  EXPECT_EQ(
+      status.text,
+      "out of resource: shared memory, Required: 300000, Hardware limit: 232448. `add` needs 300000 bytes per block, cuda:0 (Fake "
+      "H200, compute capability 9.0) has 232448. Smaller blocks or a smaller num_stages help");
   EXPECT_STREQ(status.shortage.name, "shared memory");
   EXPECT_EQ(status.shortage.required, 300000u);
   EXPECT_EQ(status.shortage.limit, 232448u);
@@ -335,7 +342,8 @@ TEST_F(Cuda, WrongPointers) {
   void *other = nullptr;
   ASSERT_TRUE(d1->allocate(64, &other));
   s = launch(*k, other, 4);
-  EXPECT_EQ(s.text, "`add`: argument `x` points to memory of cuda:1; the kernel runs on cuda:0, which cannot access it");
+  EXPECT_EQ(s.text,
+            "`add`: argument `x` points to memory of cuda:1; the kernel runs on cuda:0, which cannot access it");
   EXPECT_TRUE(fake->launches.empty());
   d1->free(other);
 }
@@ -365,7 +373,9 @@ TEST_F(Cuda, AssertNamesKernelAndLine) {
   fake->waitResult = CUDA_ERROR_LAUNCH_FAILED;
   Status s = d->synchronize(nullptr, outcome);
   EXPECT_EQ(s.code, TEGULA_FAULT);
-  EXPECT_TRUE(has(s.text, "k.py:7:3: error: device-side assertion failed: n is positive in program (3, 0, 1) of `add` on cuda:0")) << s.text;
+  EXPECT_TRUE(has(
+      s.text, "k.py:7:3: error: device-side assertion failed: n is positive in program (3, 0, 1) of `add` on cuda:0"))
+      << s.text;
   ASSERT_TRUE(outcome.culprit);
   EXPECT_EQ(outcome.culprit->name, "add");
   EXPECT_EQ(outcome.fault.pid[0], 3);
@@ -384,7 +394,9 @@ TEST_F(Cuda, TrapNamesTheKernelsLaunchedLast) {
   fake->waitResult = CUDA_ERROR_ILLEGAL_ADDRESS;
   Status s = d->synchronize(nullptr, outcome);
   EXPECT_EQ(s.code, TEGULA_FAULT);
-  EXPECT_TRUE(has(s.text, "stopped with CUDA_ERROR_ILLEGAL_ADDRESS") && has(s.text, "launched last (latest first): `add`")) << s.text;
+  EXPECT_TRUE(has(s.text, "stopped with CUDA_ERROR_ILLEGAL_ADDRESS") &&
+              has(s.text, "launched last (latest first): `add`"))
+      << s.text;
   EXPECT_FALSE(outcome.culprit);
 }
 
@@ -394,7 +406,9 @@ TEST_F(Cuda, LaunchErrors) {
   fake->launchResult = CUDA_ERROR_INVALID_HANDLE;
   Status s = launch(*k, nullptr, 1, 1, 1, reinterpret_cast<void *>(8));
   EXPECT_EQ(s.code, TEGULA_INVALID_ARGUMENT);
-  EXPECT_TRUE(has(s.text, "launching `add` on cuda:0 failed: CUDA_ERROR_INVALID_HANDLE") && has(s.text, "stream of another device")) << s.text;
+  EXPECT_TRUE(has(s.text, "launching `add` on cuda:0 failed: CUDA_ERROR_INVALID_HANDLE") &&
+              has(s.text, "stream of another device"))
+      << s.text;
   fake->launchResult = CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   s = launch(*k, nullptr, 1);
   EXPECT_EQ(s.code, TEGULA_OUT_OF_RESOURCES);
@@ -416,7 +430,8 @@ TEST_F(Cuda, ManyThreads) {
         void *x = nullptr;
         if (!d->allocate(256, &x)) ++bad;
         auto own = d->load(info(), {ptx, sizeof ptx}, s);
-        for (const Executable *e : {static_cast<const Executable *>(own.get()), static_cast<const Executable *>(shared.get())}) {
+        for (const Executable *e :
+             {static_cast<const Executable *>(own.get()), static_cast<const Executable *>(shared.get())}) {
           char block[12 + argRoom] = {};
           std::memcpy(block, &x, 8);
           LaunchCall call{{1, 1, 1}, 1, block, nullptr, 1, nullptr, &hooks};
@@ -449,7 +464,8 @@ TEST_F(Cuda, StreamsAndEvents) {
   ASSERT_TRUE(a && b) << status.text;
   bool past = false;
   double ns = 0;
-  EXPECT_TRUE(a->record(stream) && b->record(nullptr) && a->holdBack(nullptr) && a->wait() && a->isPast(past) && b->since(*a, ns));
+  EXPECT_TRUE(a->record(stream) && b->record(nullptr) && a->holdBack(nullptr) && a->wait() && a->isPast(past) &&
+              b->since(*a, ns));
   EXPECT_TRUE(past);
   d->free(x);
   d->endStream(stream);
@@ -613,7 +629,8 @@ TEST_F(Cuda, GraphsThatFail) {
   ASSERT_TRUE(d->allocate(64, &x));
   size_t operations = 0;
   auto fill = [&] { return d->fill(x, 3, 64, r->stream()); };
-  Status s = r->record(0, [&]() -> Status { return (void)fill(), Status::error(TEGULA_INVALID_ARGUMENT, "a reason"); }, operations);
+  Status s = r->record(
+      0, [&]() -> Status { return (void)fill(), Status::error(TEGULA_INVALID_ARGUMENT, "a reason"); }, operations);
   EXPECT_EQ(s.text, "a reason");
   EXPECT_EQ(operations, 0u);
   EXPECT_TRUE(r->launch(0));

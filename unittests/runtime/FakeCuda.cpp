@@ -1,5 +1,5 @@
-// A stand-in for libcuda.so.1: device memory is host memory, launches are recorded, results are switches. It runs no kernels; what it
-// checks is how the runtime talks to a driver.
+// A stand-in for libcuda.so.1: device memory is host memory, launches are recorded, results are switches. It runs no
+// kernels; what it checks is how the runtime talks to a driver.
 #include "FakeCuda.h"
 #include <algorithm>
 #include <cstdlib>
@@ -16,11 +16,22 @@ using namespace fakecuda;
 
 /// $FAKECUDA, for tests that are not in C++: "deviceCount=2 capability=75", switches by name.
 static void readEnvironment(FakeCuda &f) {
-  const std::pair<const char *, int *> switches[] = {
-      {"version", &f.version},           {"deviceCount", &f.deviceCount}, {"capability", &f.capability}, {"maxShared", &f.maxShared},
-      {"initResult", &f.initResult},     {"loadResult", &f.loadResult},   {"launchResult", &f.launchResult}, {"waitResult", &f.waitResult},
-      {"allocateResult", &f.allocateResult}, {"captureResult", &f.captureResult}, {"graphResult", &f.graphResult}, {"registers", &f.registers}, {"localBytes", &f.localBytes}, {"maxThreads", &f.maxThreads},
-      {"clustersThatFit", &f.clustersThatFit}, {"usedMiB", &f.usedMiB}};
+  const std::pair<const char *, int *> switches[] = {{"version", &f.version},
+                                                     {"deviceCount", &f.deviceCount},
+                                                     {"capability", &f.capability},
+                                                     {"maxShared", &f.maxShared},
+                                                     {"initResult", &f.initResult},
+                                                     {"loadResult", &f.loadResult},
+                                                     {"launchResult", &f.launchResult},
+                                                     {"waitResult", &f.waitResult},
+                                                     {"allocateResult", &f.allocateResult},
+                                                     {"captureResult", &f.captureResult},
+                                                     {"graphResult", &f.graphResult},
+                                                     {"registers", &f.registers},
+                                                     {"localBytes", &f.localBytes},
+                                                     {"maxThreads", &f.maxThreads},
+                                                     {"clustersThatFit", &f.clustersThatFit},
+                                                     {"usedMiB", &f.usedMiB}};
   const char *text = std::getenv("FAKECUDA");
   std::istringstream words(text ? text : "");
   for (std::string word; words >> word;)
@@ -44,7 +55,8 @@ EXPORT void fakeCudaReset() {
   f.version = 12080, f.deviceCount = 1, f.capability = 90, f.maxShared = 232448;
   f.initResult = f.loadResult = f.launchResult = f.waitResult = f.allocateResult = f.captureResult = f.graphResult = 0;
   f.loadLog.clear(), f.unloading = nullptr;
-  f.registers = 32, f.localBytes = 0, f.fixedShared = 0, f.maxThreads = 1024, f.clustersThatFit = 1, f.blocksThatFit = 2, f.usedMiB = 0;
+  f.registers = 32, f.localBytes = 0, f.fixedShared = 0, f.maxThreads = 1024, f.clustersThatFit = 1,
+  f.blocksThatFit = 2, f.usedMiB = 0;
   f.launches.clear(), f.modules.clear(), f.functionAttributes.clear();
   f.pointerQueries = f.waits = f.allocations = f.graphLaunches = f.captured = 0;
   f.ns = 0;
@@ -56,9 +68,14 @@ static CUcontext contextOf(int device) { return reinterpret_cast<CUcontext>(stat
 EXPORT CUresult cuInit(unsigned) { return s().initResult; }
 EXPORT CUresult cuDriverGetVersion(int *v) { return *v = s().version, 0; }
 EXPORT CUresult cuGetErrorName(CUresult r, const char **name) {
-  static const std::map<int, const char *> names = {{1, "CUDA_ERROR_INVALID_VALUE"}, {2, "CUDA_ERROR_OUT_OF_MEMORY"}, {218, "CUDA_ERROR_INVALID_PTX"},
-                                                    {400, "CUDA_ERROR_INVALID_HANDLE"}, {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-                                                    {719, "CUDA_ERROR_LAUNCH_FAILED"}, {720, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"}};
+  static const std::map<int, const char *> names = {{1, "CUDA_ERROR_INVALID_VALUE"},
+                                                    {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                                    {218, "CUDA_ERROR_INVALID_PTX"},
+                                                    {400, "CUDA_ERROR_INVALID_HANDLE"},
+                                                    {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+                                                    {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                                                    {719, "CUDA_ERROR_LAUNCH_FAILED"},
+                                                    {720, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"}};
   auto it = names.find(r);
   return it == names.end() ? 1 : (*name = it->second, 0);
 }
@@ -134,7 +151,7 @@ EXPORT CUresult cuModuleUnload(CUmodule m) {
 }
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule m, const char *name) {
   auto *module = reinterpret_cast<Module *>(m);
-  bool cubin = module->image.starts_with("\x7f" "ELF"); // the name is behind the first NUL
+  bool cubin = module->image.starts_with("\x7f" "ELF"); // the name is after the first NUL
   if (!cubin && module->image.find(name) == std::string::npos) return CUDA_ERROR_NOT_FOUND;
   *function = reinterpret_cast<CUfunction>(const_cast<std::string *>(&*module->functions.insert(name).first));
   return 0;
@@ -153,12 +170,17 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction, int which, int value) {
   std::lock_guard lock(s().mutex);
   return s().functionAttributes[which] = value, 0;
 }
-EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction, int, size_t) { return *n = s().blocksThatFit, 0; }
-EXPORT CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction, const CUlaunchConfig *) { return *n = s().clustersThatFit, 0; }
+EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction, int, size_t) {
+  return *n = s().blocksThatFit, 0;
+}
+EXPORT CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction, const CUlaunchConfig *) {
+  return *n = s().clustersThatFit, 0;
+}
 
 /// Leaves address, rank and the first box extent in the map.
-EXPORT CUresult cuTensorMapEncodeTiled(void *map, int, uint32_t rank, void *address, const uint64_t *, const uint64_t *strides, const uint32_t *box, const uint32_t *,
-                                       int, int, int, int) {
+EXPORT CUresult cuTensorMapEncodeTiled(void *map, int, uint32_t rank, void *address, const uint64_t *,
+                                       const uint64_t *strides, const uint32_t *box, const uint32_t *, int, int, int,
+                                       int) {
   std::lock_guard lock(s().mutex);
   ++s().mapsEncoded;
   if (rank > 1 && (strides[0] % 16 || strides[0] >> 40)) return CUDA_ERROR_INVALID_VALUE;
@@ -222,11 +244,14 @@ EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
   *graph = nullptr;
   if (!one) return CUDA_ERROR_INVALID_VALUE;
   one->captures = false;
-  if (one->isBroken || s().captureResult) return one->isBroken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : s().captureResult;
+  if (one->isBroken || s().captureResult)
+    return one->isBroken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : s().captureResult;
   *graph = reinterpret_cast<CUgraph>(new Work(std::move(one->work)));
   return 0;
 }
-EXPORT CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *, size_t *count) { return *count = reinterpret_cast<Work *>(graph)->size(), 0; }
+EXPORT CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *, size_t *count) {
+  return *count = reinterpret_cast<Work *>(graph)->size(), 0;
+}
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long) {
   std::lock_guard lock(s().mutex);
   if (s().graphResult) return s().graphResult;
@@ -259,7 +284,10 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
   FakeCuda &f = s();
   std::lock_guard lock(f.mutex);
   if (f.launchResult) return f.launchResult;
-  Launch l{*config, {config->attributes, config->attributes + config->attributeCount}, {}, *reinterpret_cast<std::string *>(function),
+  Launch l{*config,
+           {config->attributes, config->attributes + config->attributeCount},
+           {},
+           *reinterpret_cast<std::string *>(function),
            contexts.empty() ? nullptr : contexts.back()};
   if (parameters && !extra && !f.parameterSizes.empty()) {
     for (size_t size : f.parameterSizes) {
@@ -269,7 +297,8 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
     return launched(config, std::move(l));
   }
   if (parameters && !extra) return launched(config, std::move(l)); // of unknown sizes
-  if (parameters || !extra || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER || extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE || extra[4] != CU_LAUNCH_PARAM_END)
+  if (parameters || !extra || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER || extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE ||
+      extra[4] != CU_LAUNCH_PARAM_END)
     return CUDA_ERROR_INVALID_VALUE;
   auto *bytes = static_cast<unsigned char *>(extra[1]);
   l.arguments.assign(bytes, bytes + *static_cast<size_t *>(extra[3]));
@@ -286,7 +315,8 @@ static CUresult allocate(uint64_t *p, size_t n, unsigned type) {
   void *m = std::aligned_alloc(256, (n + 255) / 256 * 256);
   std::memset(m, 0xcc, n);
   *p = reinterpret_cast<uint64_t>(m);
-  f.ranges[*p] = {n, type, contexts.empty() ? 0 : static_cast<int>(reinterpret_cast<uint64_t>(contexts.back()) - 0x1000)};
+  f.ranges[*p] = {n, type,
+                  contexts.empty() ? 0 : static_cast<int>(reinterpret_cast<uint64_t>(contexts.back()) - 0x1000)};
   return 0;
 }
 static CUresult release(uint64_t p) {
@@ -308,9 +338,15 @@ EXPORT CUresult cuMemHostAlloc(void **p, size_t n, unsigned) {
   return r;
 }
 EXPORT CUresult cuMemFreeHost(void *p) { return release(reinterpret_cast<uint64_t>(p)); }
-EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *d, void *h, unsigned) { return *d = reinterpret_cast<uint64_t>(h), 0; }
-EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t n, CUstream) { return std::memcpy(reinterpret_cast<void *>(to), from, n), 0; }
-EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t n, CUstream) { return std::memcpy(to, reinterpret_cast<void *>(from), n), 0; }
+EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *d, void *h, unsigned) {
+  return *d = reinterpret_cast<uint64_t>(h), 0;
+}
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t n, CUstream) {
+  return std::memcpy(reinterpret_cast<void *>(to), from, n), 0;
+}
+EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t n, CUstream) {
+  return std::memcpy(to, reinterpret_cast<void *>(from), n), 0;
+}
 
 EXPORT CUresult cuPointerGetAttributes(unsigned n, int *which, void **values, CUdeviceptr p) {
   FakeCuda &f = s();
@@ -321,9 +357,13 @@ EXPORT CUresult cuPointerGetAttributes(unsigned n, int *which, void **values, CU
   if (known) --it;
   int current = contexts.empty() ? 0 : static_cast<int>(reinterpret_cast<uint64_t>(contexts.back()) - 0x1000);
   for (unsigned i = 0; i < n; ++i) switch (which[i]) {
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *static_cast<unsigned *>(values[i]) = known ? it->second.memoryType : 0; break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *static_cast<unsigned *>(values[i]) = known ? it->second.memoryType : 0;
+      break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int *>(values[i]) = known ? it->second.device : -2; break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *static_cast<uint64_t *>(values[i]) = known && it->second.device == current ? p : 0; break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      *static_cast<uint64_t *>(values[i]) = known && it->second.device == current ? p : 0;
+      break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *static_cast<uint64_t *>(values[i]) = known ? it->first : 0; break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *static_cast<size_t *>(values[i]) = known ? it->second.bytes : 0; break;
     default: return CUDA_ERROR_INVALID_VALUE;
@@ -333,7 +373,9 @@ EXPORT CUresult cuPointerGetAttributes(unsigned n, int *which, void **values, CU
 
 EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream) {
   std::lock_guard lock(s().mutex);
-  return queue(stream, [=](FakeCuda &f) { f.ns += 100, std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), n); });
+  return queue(stream, [=](FakeCuda &f) {
+    f.ns += 100, std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), n);
+  });
 }
 EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char v, size_t n, CUstream stream) {
   std::lock_guard lock(s().mutex);
@@ -368,8 +410,11 @@ EXPORT CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) {
 /// For tests that are not in C++.
 EXPORT int fakeCudaCounter(const char *name) {
   std::lock_guard lock(s().mutex);
-  const std::pair<std::string_view, int> counters[] = {{"streamsAlive", s().streamsAlive}, {"graphsAlive", s().graphsAlive}, {"graphLaunches", s().graphLaunches}, {"captured", s().captured},
-                                                             {"launches", static_cast<int>(s().launches.size())}};
+  const std::pair<std::string_view, int> counters[] = {{"streamsAlive", s().streamsAlive},
+                                                       {"graphsAlive", s().graphsAlive},
+                                                       {"graphLaunches", s().graphLaunches},
+                                                       {"captured", s().captured},
+                                                       {"launches", static_cast<int>(s().launches.size())}};
   for (auto &[known, value] : counters)
     if (known == name) return value;
   return -1;

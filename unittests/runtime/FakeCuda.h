@@ -1,4 +1,5 @@
-/* The switches and the record of the stand-in for the CUDA driver (FakeCuda.cpp): reached through fakeCuda() of the loaded library. */
+/* The switches and the record of the stand-in for the CUDA driver (FakeCuda.cpp): reached through fakeCuda() of the
+ * loaded library. */
 #pragma once
 #include "runtime/cuda/Driver.h"
 #include <functional>
@@ -36,7 +37,8 @@ struct FakeCuda {
   std::map<int, int> functionAttributes;
   int mapsEncoded = 0;
   int modulesAlive = 0, pointerQueries = 0, allocations = 0, waits = 0;
-  int streamsAlive = 0, graphsAlive = 0, graphLaunches = 0, captured = 0; // executable graphs; operations that were captured
+  // executable graphs; operations that were captured
+  int streamsAlive = 0, graphsAlive = 0, graphLaunches = 0, captured = 0;
   double ns = 0; // on the clock of its events: a launch takes 1000 and one for each block, a copy or a filling 100
   struct Range {
     uint64_t bytes;

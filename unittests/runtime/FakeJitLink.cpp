@@ -1,5 +1,5 @@
-// A stand-in for libnvJitLink that refuses everything: its log has the options, and points at the first store of the PTX. With
-// FAKE_JITLINK_OLD in the environment it does not know `-no-cache`. For tests of what users get then.
+// A stand-in for libnvJitLink that refuses everything: its log has the options, and points at the first store of the
+// PTX. With FAKE_JITLINK_OLD in the environment it does not know `-no-cache`. For tests of what users get then.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

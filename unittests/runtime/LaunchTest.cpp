@@ -340,12 +340,13 @@ TEST(Launch, CancelByPolling) {
     EXPECT_EQ(run(*k, {1, 1, 1}, nullptr, threads).code, TEGULA_CANCELLED);
     EXPECT_EQ(run.hooks.asked, 2);
   }
-  // A cancelled launch leaves nothing behind for the next one.
+  // A cancelled launch leaves nothing after for the next one.
   Launcher run;
   EXPECT_TRUE(run(*testKernel("empty"), {4, 1, 1}, nullptr));
 }
 
-// A launch taken for a short one is worked on by the calling thread; if it turns out to be long it can be interrupted all the same.
+// A launch taken for a short one is worked on by the calling thread; if it turns out to be long it can be interrupted
+// all the same.
 TEST(Launch, WorkingCallerPollsBetweenChunks) {
   auto k = testKernel("busy");
   for (unsigned threads : {1u, 2u}) {
@@ -426,7 +427,8 @@ TEST(Launch, ScratchIsAsTheLaunchLeftIt) {
           LaunchRequest r;
           const int64_t grid[3] = {200, 1, 1};
           EXPECT_TRUE(checkGrid(grid, r.grid, r.programs));
-          r.kernel = (i % 3 ? keeper : scratchy).get(), r.args = i % 3 ? static_cast<const void *>(&args) : &other, r.threads = 3;
+          r.kernel = (i % 3 ? keeper : scratchy).get(), r.args = i % 3 ? static_cast<const void *>(&args) : &other,
+          r.threads = 3;
           EXPECT_TRUE(launch(r, run.pool, run.cancel, run.hooks, outcome));
         }
         EXPECT_EQ(bad, 0);

@@ -123,7 +123,9 @@ struct Elf {
   Elf64_Shdr &ofType(uint32_t type) {
     return find([&](const Elf64_Shdr &s) { return s.sh_type == type; });
   }
-  bool isLoaded(const Elf64_Shdr &s) const { return s.sh_type == SHT_PROGBITS && (s.sh_flags & SHF_ALLOC) && s.sh_size; }
+  bool isLoaded(const Elf64_Shdr &s) const {
+    return s.sh_type == SHT_PROGBITS && (s.sh_flags & SHF_ALLOC) && s.sh_size;
+  }
   Elf64_Shdr &code() {
     return find([&](const Elf64_Shdr &s) { return isLoaded(s) && (s.sh_flags & SHF_EXECINSTR); });
   }

@@ -27,10 +27,21 @@ TEST(Print, Lines) {
       {"x: ", {{TEGULA_INT1, false, {}}}, 0, false, {1}, 1, "pid (1, 2, 3) idx () x: 1\n"},
       {" x: ", {{TEGULA_INT16, false, {}}}, 0, true, {0x0a, 0}, 1, "pid (1, 2, 3) idx () x: 0x000a\n"},
       {"", {{TEGULA_INT8, false, {}}}, 0, false, {5}, 1, "pid (1, 2, 3) idx (): 5\n"},
-      {"a b", {{TEGULA_FP16, false, {2}}}, 0, false, {0, 0x3c, 0, 0xc4}, 2,
+      {"a b",
+       {{TEGULA_FP16, false, {2}}},
+       0,
+       false,
+       {0, 0x3c, 0, 0xc4},
+       2,
        "pid (1, 2, 3) idx (0) a b: 1.000000\npid (1, 2, 3) idx (1) a b: -4.000000\n"},
       {"p", {{TEGULA_FP32, true, {}}}, 0, false, {0x10, 0x20, 0, 0, 0, 0, 0, 0}, 1, "pid (1, 2, 3) idx () p: 0x2010\n"},
-      {"x", {{TEGULA_INT8, false, {}}, {TEGULA_INT8, false, {}}}, 1, false, {7}, 1, "pid (1, 2, 3) idx () x: (operand 1) 7\n"},
+      {"x",
+       {{TEGULA_INT8, false, {}}, {TEGULA_INT8, false, {}}},
+       1,
+       false,
+       {7},
+       1,
+       "pid (1, 2, 3) idx () x: (operand 1) 7\n"},
   };
   const int32_t pid[3] = {1, 2, 3};
   for (const Case &c : cases) {

@@ -1,4 +1,5 @@
-// Tensor maps of a launch, with the simulator's encoder: what they are made of, that they are remembered, and through the cache file.
+// Tensor maps of a launch, with the simulator's encoder: what they are made of, that they are remembered, and through
+// the cache file.
 #include "runtime/TensorMaps.h"
 #include "TestObjects.h"
 #include "runtime/Cancel.h"
@@ -13,13 +14,17 @@ using namespace tegula::runtime;
 namespace {
 
 int encoded = 0;
-std::string encode(const void *, const sim::TensorMapSpec &spec, void *map) { return ++encoded, sim::encodeTensorMap(spec, map); }
+std::string encode(const void *, const sim::TensorMapSpec &spec, void *map) {
+  return ++encoded, sim::encodeTensorMap(spec, map);
+}
 
 /// k(x: pointer, rows: i32, stride: i64): one map over [rows, 40] elements.
 KernelInfo kernel(TegulaDtype dtype, bool nan = false) {
   KernelInfo k;
   k.name = "k";
-  k.args = {{"x.base", dtype, true, true, false, 0}, {"x.shape.0", TEGULA_INT32, false, false, false, 8}, {"x.strides.0", TEGULA_INT64, false, false, false, 16}};
+  k.args = {{"x.base", dtype, true, true, false, 0},
+            {"x.shape.0", TEGULA_INT32, false, false, false, 8},
+            {"x.strides.0", TEGULA_INT64, false, false, false, 16}};
   k.argBytes = 24;
   k.gpu.threads = 128;
   k.tensorMaps.push_back({dtype, nan, 64, {0}, {{1}, {-1, 40}}, {{2}, {-1, 1}}, {16, 32}});
@@ -43,8 +48,9 @@ TEST(TensorMaps, HoldWhatTheArgumentsSay) {
     int32_t number;
     int64_t bytes;
   };
-  const Row rows[] = {{TEGULA_FP16, 6, 2}, {TEGULA_BF16, 9, 2}, {TEGULA_FP32, 7, 4},  {TEGULA_FP64, 8, 8},   {TEGULA_FP8E5, 0, 1},
-                      {TEGULA_INT8, 0, 1}, {TEGULA_INT32, 3, 4}, {TEGULA_UINT32, 2, 4}, {TEGULA_INT64, 5, 8}, {TEGULA_UINT16, 1, 2}};
+  const Row rows[] = {{TEGULA_FP16, 6, 2},  {TEGULA_BF16, 9, 2},  {TEGULA_FP32, 7, 4},  {TEGULA_FP64, 8, 8},
+                      {TEGULA_FP8E5, 0, 1}, {TEGULA_INT8, 0, 1},  {TEGULA_INT32, 3, 4}, {TEGULA_UINT32, 2, 4},
+                      {TEGULA_INT64, 5, 8}, {TEGULA_UINT16, 1, 2}};
   for (const Row &r : rows) {
     KernelInfo k = kernel(r.dtype);
     if (r.bytes > 2) k.tensorMaps[0].box[1] = static_cast<uint32_t>(64 / r.bytes); // what the swizzle spans
@@ -112,7 +118,9 @@ TEST(TensorMaps, KernelsReadThroughThem) {
   std::unique_ptr<Device> device = makeSimDevice("sim", 90, pool, cancel);
   KernelInfo k;
   k.name = k.symbol = "read_box";
-  k.args = {{"x", TEGULA_FP32, true, true, false, 0}, {"rows", TEGULA_INT32, false, false, false, 8}, {"out", TEGULA_FP32, true, true, true, 16}};
+  k.args = {{"x", TEGULA_FP32, true, true, false, 0},
+            {"rows", TEGULA_INT32, false, false, false, 8},
+            {"out", TEGULA_FP32, true, true, true, 16}};
   k.argBytes = 24;
   k.gpu.threads = 128;
   k.gpu.sharedBytes = 2048;
@@ -122,7 +130,8 @@ TEST(TensorMaps, KernelsReadThroughThem) {
   ASSERT_TRUE(kernel) << status.text;
   alignas(64) float x[6 * 32], out[128];
   for (int i = 0; i < 6 * 32; ++i) x[i] = float(i);
-  const TegulaCpuExtent extents[] = {{reinterpret_cast<uint64_t>(x), sizeof x}, {reinterpret_cast<uint64_t>(out), sizeof out}};
+  const TegulaCpuExtent extents[] = {{reinterpret_cast<uint64_t>(x), sizeof x},
+                                     {reinterpret_cast<uint64_t>(out), sizeof out}};
   for (int32_t rows : {4, 5}) { // the tensor ends before the buffer does
     Block block(reinterpret_cast<uint64_t>(x), rows, static_cast<int64_t>(reinterpret_cast<uint64_t>(out)));
     NoHooks hooks;
@@ -145,7 +154,8 @@ TEST(TensorMaps, WhatCannotBeEncodedIsNamed) {
     Block block;
     const char *text;
   };
-  for (Row &r : std::array<Row, 3>{Row{Block(0x1008, 8, 64), "address"}, {Block(0x1000, 8, 63), "stride"}, {Block(0x1000, 0, 64), "extent"}}) {
+  for (Row &r : std::array<Row, 3>{
+           Row{Block(0x1008, 8, 64), "address"}, {Block(0x1000, 8, 63), "stride"}, {Block(0x1000, 0, 64), "extent"}}) {
     Status s = maps.append(k, nullptr, r.block.bytes, oneProgram);
     EXPECT_EQ(s.code, TEGULA_INVALID_ARGUMENT);
     EXPECT_NE(s.text.find("descriptor of `x`"), std::string::npos) << s.text;

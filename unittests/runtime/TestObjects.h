@@ -14,7 +14,8 @@ inline std::vector<char> testObject(const std::string &variant) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-inline std::unique_ptr<CpuKernel> testKernel(const std::string &symbol, KernelInfo info = {}, const std::string &variant = "plain") {
+inline std::unique_ptr<CpuKernel> testKernel(const std::string &symbol, KernelInfo info = {},
+                                             const std::string &variant = "plain") {
   info.name = info.symbol = symbol;
   Status status;
   auto k = CpuKernel::load(std::move(info), testObject(variant), status);

@@ -4,8 +4,8 @@
 //   # instantiate: add(x: *fp16:16, n: i32, t=(1, None), BLOCK=128)
 //   # tree: add(...)         the annotated tree instead of the IR
 //   # check:                 what `tegula check` reports
-// `name: dtype[:divisibility]` is a run-time argument, `name: (dtype, ...)` a tuple, `name=value` a compile-time value (an
-// expression that the file itself could hold). Parameters that are not named get their defaults.
+// `name: dtype[:divisibility]` is a run-time argument, `name: (dtype, ...)` a tuple, `name=value` a compile-time value
+// (an expression that the file itself could hold). Parameters that are not named get their defaults.
 // What comes out stands beside the file, in <name>.out. A `fail-` name marks exactly the files with errors.
 // TEGULA_UPDATE_GOLDENS=1 rewrites the outputs.
 #include "ir/Verifier.h"

@@ -1,4 +1,5 @@
-// No text may crash, hang or exhaust the process: runaway programs, deep nesting, and damaged kernels end in a diagnostic.
+// No text may crash, hang or exhaust the process: runaway programs, deep nesting, and damaged kernels end in a
+// diagnostic.
 #include "sema/Sema.h"
 #include "TestPaths.h"
 #include <filesystem>
@@ -14,7 +15,8 @@ using lang::Value;
 
 const char *prelude = "import triton\nimport triton.language as tl\n";
 
-/// Instantiates every function as `k(x: *fp32, n: i32)`, or `k` alone, and gives the messages; "ok" if modules came out.
+/// Instantiates every function as `k(x: *fp32, n: i32)`, or `k` alone, and gives the messages; "ok" if modules came
+/// out.
 std::string run(const std::string &text, bool withPrelude = true, bool all = true) {
   ModuleLoader loader;
   DiagEngine diag;
@@ -43,7 +45,9 @@ std::string runKernel(const std::string &text) { return run(text, true, false); 
 std::string kernel(const std::string &body) { return "@triton.jit\ndef k(x, n):\n" + body; }
 
 /// A function that runs at compile time, and a kernel that calls it.
-std::string python(const std::string &body) { return "@triton.constexpr_function\ndef f():\n" + body + kernel("    tl.static_assert(f())\n"); }
+std::string python(const std::string &body) {
+  return "@triton.constexpr_function\ndef f():\n" + body + kernel("    tl.static_assert(f())\n");
+}
 
 std::string repeat(const std::string &s, int n) {
   std::string out;
@@ -92,7 +96,8 @@ TEST(Limits, RunawayPrograms) {
       {kernel("    tl.store(x, " + repeat("-", 5000) + "n)\n"), "[tooDeep]"},
   };
   for (const Case &c : cases)
-    EXPECT_NE(run(c.text).find(c.message), std::string::npos) << c.text.substr(0, 200) << "\n" << run(c.text).substr(0, 2000);
+    EXPECT_NE(run(c.text).find(c.message), std::string::npos) << c.text.substr(0, 200) << "\n"
+                                                              << run(c.text).substr(0, 2000);
 }
 
 /// A chain of functions, each of which calls the next one twice.
@@ -121,12 +126,14 @@ TEST(Limits, ContentHashOfManyPaths) {
   };
   std::string text;
   for (int i = 0; i < 60; ++i)
-    text += "@triton.jit\ndef g" + std::to_string(i) + "(v):\n    return g" + std::to_string(i + 1) + "(v) + g" + std::to_string(i + 2) + "(v)\n";
+    text += "@triton.jit\ndef g" + std::to_string(i) + "(v):\n    return g" + std::to_string(i + 1) + "(v) + g" +
+            std::to_string(i + 2) + "(v)\n";
   const std::string last = "@triton.jit\ndef g60(v):\n    return v\n@triton.jit\ndef g61(v):\n    return v\n";
   const std::string k = kernel("    tl.store(x, g0(n))\n");
   EXPECT_EQ(hash(text + last + k), hash(text + last + k));
   // A change at the far end of every path changes the hash; so does which of two equal functions is called.
-  EXPECT_NE(hash(text + last + k), hash(text + "@triton.jit\ndef g60(v):\n    return v\n@triton.jit\ndef g61(v):\n    return 2\n" + k));
+  EXPECT_NE(hash(text + last + k),
+            hash(text + "@triton.jit\ndef g60(v):\n    return v\n@triton.jit\ndef g61(v):\n    return 2\n" + k));
   // Functions that call each other.
   const std::string cycle = "@triton.jit\ndef a(v):\n    return b(v)\n@triton.jit\ndef b(v):\n    return a(v)\n";
   EXPECT_NE(hash(cycle, "a"), hash(cycle, "b"));
@@ -153,11 +160,17 @@ TEST(Limits, LargeInputsStayLinear) {
     parameters += "p" + std::to_string(i) + ", ";
     arguments += "p" + std::to_string(29999 - i) + "=n, ";
   }
-  EXPECT_EQ(runKernel("@triton.jit\ndef wide(" + parameters + "):\n    return p7\n" + kernel("    tl.store(x, wide(" + arguments + "))\n")), "ok");
+  EXPECT_EQ(runKernel("@triton.jit\ndef wide(" + parameters + "):\n    return p7\n" +
+                      kernel("    tl.store(x, wide(" + arguments + "))\n")),
+            "ok");
   std::string tuple(2 * 500000, ',');
   for (size_t i = 0; i < tuple.size(); i += 2)
     tuple[i] = '1';
-  EXPECT_EQ(runKernel(kernel("    t: tl.constexpr = (" + tuple + ")\n    for i in tl.static_range(2000):\n        tl.store(x + i, t[i])\n        if n > i:\n            n += 1\n")), "ok");
+  EXPECT_EQ(
+      runKernel(kernel(
+          "    t: tl.constexpr = (" + tuple +
+          ")\n    for i in tl.static_range(2000):\n        tl.store(x + i, t[i])\n        if n > i:\n            n += 1\n")),
+      "ok");
 }
 
 TEST(Limits, DeepNesting) {
@@ -178,7 +191,8 @@ TEST(Limits, NestedLoopsStayLinear) {
   std::string body, indent = "    ";
   for (int i = 0; i < 14; ++i, indent += " ")
     body += indent + "for i" + std::to_string(i) + " in range(4):\n";
-  std::string text = "@triton.jit\ndef f(x, n):\n" + body + indent + "n = n * 2\n    tl.store(x + n, 1.0)\n" + kernel("    f(x, 1)\n    f(x, n)\n");
+  std::string text = "@triton.jit\ndef f(x, n):\n" + body + indent + "n = n * 2\n    tl.store(x + n, 1.0)\n" +
+                     kernel("    f(x, 1)\n    f(x, n)\n");
   EXPECT_EQ(run(text), "ok");
 }
 

@@ -47,9 +47,10 @@ TEST(Module, FunctionsInValuesKeepNothingAlive) {
 TEST(Module, FunctionsMadeByCallsKeepNothingAlive) {
   std::weak_ptr<const lang::Scope> scope;
   {
-    Loaded l("@triton.constexpr_function\ndef make(n):\n    def middle(m):\n        @triton.jit\n        def inner(x):\n            return inner2(x) + n + m\n"
-             "        @triton.jit\n        def inner2(x):\n            return x\n        return inner\n    return middle(n)\n"
-             "F = make(3)\n@triton.jit\ndef k(x):\n    tl.store(x, F(2))\n");
+    Loaded l(
+        "@triton.constexpr_function\ndef make(n):\n    def middle(m):\n        @triton.jit\n        def inner(x):\n            return inner2(x) + n + m\n"
+        "        @triton.jit\n        def inner2(x):\n            return x\n        return inner\n    return middle(n)\n"
+        "F = make(3)\n@triton.jit\ndef k(x):\n    tl.store(x, F(2))\n");
     scope = l.module->scope;
     std::vector<ParamSpec> params{ParamSpec::runtime(lang::Dtype::ptr(lang::Scalar::Int32))};
     Instantiation r = instantiate(l.fn("k"), params, {}, l.diag);
@@ -74,7 +75,8 @@ TEST(Module, ImportsReadNoMoreThanFilesThemselves) {
   EXPECT_FALSE(m->scope->lookup("pipe")->allowed) << "no module";
   loader.loadText(folder + "n.py", "from big import N\n", diag);
   std::string text = renderAll(diag);
-  EXPECT_EQ(text.substr(0, text.find('\n')), folder + "n.py:1:1: error: cannot import a module: cannot read `" + folder + "big.py`: it has more than 64 MiB [unreadableModule]");
+  EXPECT_EQ(text.substr(0, text.find('\n')), folder + "n.py:1:1: error: cannot import a module: cannot read `" +
+                                                 folder + "big.py`: it has more than 64 MiB [unreadableModule]");
   for (const char *name : {"big.py", "pipe.py", "small.py"}) unlink((folder + name).c_str());
   rmdir(folder.c_str());
 }
@@ -88,7 +90,9 @@ TEST(Module, FunctionsThatTheLibraryHasNotAreErrors) {
   EXPECT_FALSE(e.libraryFunction("_atomic_poll").isError());
   EXPECT_EQ(renderAll(diag), "");
   EXPECT_TRUE(e.libraryFunction("_atomic_pool").isError());
-  EXPECT_EQ(renderAll(diag), "error: internal error: the language's own files define no `_atomic_pool` that others may use [noLibraryFunction]\n");
+  EXPECT_EQ(
+      renderAll(diag),
+      "error: internal error: the language's own files define no `_atomic_pool` that others may use [noLibraryFunction]\n");
 }
 
 TEST(Module, OperationsAtTheTopLevelAreNoValues) {
@@ -149,7 +153,8 @@ TEST(Module, StarsOfTheLanguage) {
            "from triton.language.math import *\n"
            "@triton.jit\ndef k(x, N: constexpr):\n    store(x + arange(0, N), exp2(sum(zeros([N, N], float32), 1)))\n");
   EXPECT_EQ(ModuleLoader::jitFunctions(*l.module).size(), 1u);
-  ParamSpec params[] = {ParamSpec::runtime(lang::Dtype::ptr(lang::Scalar::Fp32)), ParamSpec::constant(lang::Value::integer(8))};
+  ParamSpec params[] = {ParamSpec::runtime(lang::Dtype::ptr(lang::Scalar::Fp32)),
+                        ParamSpec::constant(lang::Value::integer(8))};
   EXPECT_TRUE(instantiate(l.fn("k"), params, {}, l.diag).module) << renderAll(l.diag);
   auto names = builtinModule("triton.language")->scope->publicNames();
   for (const char *name : {"load", "sum", "float32", "PropagateNan", "math", "extra"})
@@ -162,10 +167,12 @@ TEST(Module, Siblings) {
   char folder[] = "/tmp/tegula-sema-XXXXXX";
   ASSERT_TRUE(mkdtemp(folder));
   std::string dir = folder;
-  std::ofstream(dir + "/helpers.py") << prelude << "K = tl.constexpr(7)\n@triton.jit\ndef twice(v):\n    return v * 2\n";
-  std::string text = prelude +
-                     std::string("import helpers\nfrom helpers import twice as t, K\nfrom .helpers import K as L\n"
-                                 "@triton.jit\ndef k(x, n):\n    tl.store(x + t(n) + helpers.twice(n) + helpers.K + L, K)\n");
+  std::ofstream(dir + "/helpers.py") << prelude
+                                     << "K = tl.constexpr(7)\n@triton.jit\ndef twice(v):\n    return v * 2\n";
+  std::string text =
+      prelude +
+      std::string("import helpers\nfrom helpers import twice as t, K\nfrom .helpers import K as L\n"
+                  "@triton.jit\ndef k(x, n):\n    tl.store(x + t(n) + helpers.twice(n) + helpers.K + L, K)\n");
   ModuleLoader loader;
   DiagEngine diag;
   auto m = loader.loadText(dir + "/main.py", text, diag);
@@ -234,7 +241,9 @@ TEST(Hash, CoversWhatIsReachable) {
 
 TEST(Binding, FunctionsFromText) {
   DiagEngine diag;
-  auto f = createFunction("user.py", "@jit\ndef k(x, n, K: tl.constexpr = 2, t: 'i64' = 0):\n    tl.store(x + h(n), K + G + max(K, 1))\n", 40, diag);
+  auto f = createFunction(
+      "user.py", "@jit\ndef k(x, n, K: tl.constexpr = 2, t: 'i64' = 0):\n    tl.store(x + h(n), K + G + max(K, 1))\n",
+      40, diag);
   ASSERT_TRUE(f);
   EXPECT_EQ(freeNames(*f), (std::vector<std::string>{"tl", "h", "G", "max"}));
   EXPECT_TRUE(f->isConstexprParam(2));
@@ -253,9 +262,11 @@ TEST(Binding, FunctionsFromText) {
   EXPECT_EQ(r.module->kernel()->loc.file->lineCol(r.module->kernel()->loc.begin).line, 41u);
   EXPECT_EQ(renderAll(diag), "");
   EXPECT_FALSE(createFunction("user.py", "x = 1\n", 7, diag));
-  EXPECT_EQ(renderAll(diag), "user.py:7:1: error: there is no function definition here; a jit function is written with `def` [noDefinition]\n"
-                             "   7 | x = 1\n"
-                             "     | ^~~~~\n");
+  EXPECT_EQ(
+      renderAll(diag),
+      "user.py:7:1: error: there is no function definition here; a jit function is written with `def` [noDefinition]\n"
+      "   7 | x = 1\n"
+      "     | ^~~~~\n");
 }
 
 /// Each thread comes by its own function of a circle, gives it back, and the last one ends all.
@@ -303,7 +314,8 @@ TEST(Threads, InstantiateAtOnce) {
     threads.emplace_back([&out, &k] {
       for (int i = 0; i < 20; ++i) {
         DiagEngine diag;
-        ParamSpec params[] = {ParamSpec::runtime(lang::Dtype::ptr(lang::Scalar::Fp32)), ParamSpec::constant(Value::integer(64))};
+        ParamSpec params[] = {ParamSpec::runtime(lang::Dtype::ptr(lang::Scalar::Fp32)),
+                              ParamSpec::constant(Value::integer(64))};
         Instantiation r = instantiate(k, params, {}, diag);
         out = r.module ? ir::print(*r.module) + k->contentHash() : renderAll(diag);
       }

@@ -1,4 +1,5 @@
-// Kernels instantiated and run by the reference interpreter: the control flow that the evaluator builds means what the text says.
+// Kernels instantiated and run by the reference interpreter: the control flow that the evaluator builds means what the
+// text says.
 #include "ir/Interp.h"
 #include "sema/Sema.h"
 #include <cstring>
@@ -185,8 +186,9 @@ TEST(Run, Library) {
   EXPECT_EQ(run(philox, 0),
             (Words{static_cast<int32_t>(0x6627e8d5), static_cast<int32_t>(0xe169c58d), static_cast<int32_t>(0xbc57ac4c),
                    static_cast<int32_t>(0x9b00dbd8)}));
-  std::string sort = "@triton.jit\ndef k(x, n):\n    i = tl.arange(0, 16)\n    tl.store(x + i, tl.sort((i * 7 + n) % 16))\n"
-                     "    tl.store(x + 16 + i, tl.cumsum(i, 0))\n    tl.store(x + 32, tl.argmax((i * 7 + n) % 16, 0))\n";
+  std::string sort =
+      "@triton.jit\ndef k(x, n):\n    i = tl.arange(0, 16)\n    tl.store(x + i, tl.sort((i * 7 + n) % 16))\n"
+      "    tl.store(x + 16 + i, tl.cumsum(i, 0))\n    tl.store(x + 32, tl.argmax((i * 7 + n) % 16, 0))\n";
   Words out = run(sort, 3, 33);
   for (int i = 0; i < 16; ++i) {
     EXPECT_EQ(out[i], i);

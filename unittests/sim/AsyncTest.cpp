@@ -93,7 +93,8 @@ void openExchange(T t, uint32_t bytes, bool fences) {
 
 void sendWord(T t, int32_t bytes = 4) {
   const int32_t word[4] = {7 + ctaRank(t), 0, 0, 0}, to = tid(t) & 1;
-  tegula_sim_st_async(t, 24, tegula_sim_mapa(t, smem(t, 16u * uint32_t(ctaRank(t))), to), word, bytes, tegula_sim_mapa(t, smem(t, 256), to), tid(t) < 2);
+  tegula_sim_st_async(t, 24, tegula_sim_mapa(t, smem(t, 16u * uint32_t(ctaRank(t))), to), word, bytes,
+                      tegula_sim_mapa(t, smem(t, 256), to), tid(t) < 2);
 }
 
 TEST(SendAsync, ReadersWaitForTheBytes) {
@@ -178,7 +179,8 @@ TEST(SendAsync, OneCtaHasBoth) {
     openExchange(t, 8, true);
     tegula_sim_cluster_wait(t, 23);
     const int32_t word = 1;
-    tegula_sim_st_async(t, 24, tegula_sim_mapa(t, smem(t, 0), 0), &word, 4, tegula_sim_mapa(t, smem(t, 256), 1), tid(t) == 0);
+    tegula_sim_st_async(t, 24, tegula_sim_mapa(t, smem(t, 0), 0), &word, 4, tegula_sim_mapa(t, smem(t, 256), 1),
+                        tid(t) == 0);
   }),
               FaultKind::BadInstruction, {"site 24", "must be in the CTA of the destination"});
 }
@@ -245,7 +247,11 @@ TEST(CpAsync, OnlyShortCopiesNeedAProxyFence) {
 
 TEST(Bulk, SourceOverwrittenBeforeTheReadWait) {
   Kernel k(32, 512);
-  check(k.buffer(target), [](T t, bool right) { storeThen(t, false, right, +[](T t) { store(t, uint32_t(tid(t)) * 4, 5, 16); }); },
+  check(k.buffer(target),
+        [](T t, bool right) {
+          storeThen(
+              t, false, right, +[](T t) { store(t, uint32_t(tid(t)) * 4, 5, 16); });
+        },
         FaultKind::AsyncReadOverwritten, {"site 16", "bulk copy at site 13 still reads 0x478"});
 }
 

@@ -158,14 +158,16 @@ TEST(Machine, AtomicLoadsAndStores) {
   Report r = run(
       [](T t, const void *args) {
         uint8_t one = 1;
-        tegula_sim_atom(t, 1, 0, address(static_cast<const PlainAtomics *>(args)->to), TEGULA_SIM_I8, 1, TEGULA_ATOM_ADD, 0, 2, 1, &one, nullptr);
+        tegula_sim_atom(t, 1, 0, address(static_cast<const PlainAtomics *>(args)->to), TEGULA_SIM_I8, 1,
+                        TEGULA_ATOM_ADD, 0, 2, 1, &one, nullptr);
       },
       &a);
   expectFault(r, FaultKind::BadInstruction, {"operation 0 on 1 elements of type 7"});
 }
 
-/// Every program takes the lock; the first ones to run wait for the last: all of them must be under way. Their turns come in the order that
-/// takes the most rotations, whose number grows with the square of the programs: 3 million switches of fibers for 40.
+/// Every program takes the lock; the first ones to run wait for the last: all of them must be under way. Their turns
+/// come in the order that takes the most rotations, whose number grows with the square of the programs: 3 million
+/// switches of fibers for 40.
 TEST(Machine, SpinningAcrossProgramsMakesProgress) {
   static constexpr int32_t programs = int32_t(test::rounds(40));
   for (unsigned host : {1u, 2u}) {
@@ -175,8 +177,8 @@ TEST(Machine, SpinningAcrossProgramsMakesProgress) {
     run.config.hostThreads = host;
     EXPECT_RUNS(run.buffer(words).programs(programs)(
         [](T t, const void *args) {
-          int32_t *w = *static_cast<int32_t *const *>(args), turn = programs - 1 - tegula_sim_sreg(t, TEGULA_SREG_CTAID_X),
-                  now = -1;
+          int32_t *w = *static_cast<int32_t *const *>(args),
+                  turn = programs - 1 - tegula_sim_sreg(t, TEGULA_SREG_CTAID_X), now = -1;
           while (now != turn) {
             int32_t zero = 0;
             if (tid(t) == 0) {
@@ -200,7 +202,8 @@ TEST(Machine, SpinningAcrossProgramsMakesProgress) {
 }
 
 TEST(Machine, EndsALaunchThatMakesNoProgress) {
-  // Programs wait for a number that nobody writes, on one host thread and on several. How many have begun by the end depends on the host.
+  // Programs wait for a number that nobody writes, on one host thread and on several. How many have begun by the end
+  // depends on the host.
   for (unsigned hosts : {1u, 3u}) {
     std::vector<int32_t> number{0};
     Kernel run(64);

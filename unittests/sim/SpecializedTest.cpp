@@ -13,7 +13,16 @@ constexpr int size = 256, steps = size / 64, tiles = 2, stages = 3;
 constexpr uint32_t aBytes = 128 * 128, bBytes = 128 * 128, stageBytes = aBytes + bBytes, epilogue = stages * stageBytes,
                    bars = epilogue + 2 * 16384;
 
-enum Bug { None, NoProxyFence, NoStoreWait, NoBarrierBeforeStore, FreesOwnOnly, NoFenceBeforeArrive, StoreNotAwaited, LeavesEarly };
+enum Bug {
+  None,
+  NoProxyFence,
+  NoStoreWait,
+  NoBarrierBeforeStore,
+  FreesOwnOnly,
+  NoFenceBeforeArrive,
+  StoreNotAwaited,
+  LeavesEarly
+};
 struct Problem {
   alignas(64) unsigned char a[128], b[128], c[128];
   Bug bug;

@@ -176,7 +176,9 @@ TEST(TensorCopy, StoresAndReducesClipped) {
       &c));
   for (int y = 0; y < 32; ++y)
     for (int x = 0; x < 64; ++x) {
-      float expected = y >= 28 && x >= 4 && x < 36 ? float(y - 28 + 2) : y < 8 && x >= 56 && x < 60 ? float(y + 3) : 1.0f;
+      float expected = y >= 28 && x >= 4 && x < 36  ? float(y - 28 + 2)
+                       : y < 8 && x >= 56 && x < 60 ? float(y + 3)
+                                                    : 1.0f;
       ASSERT_EQ(data[size_t(y * 64 + x)], expected) << x << " " << y;
     }
 }

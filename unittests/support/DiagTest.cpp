@@ -57,7 +57,9 @@ TEST(Diag, jsonEscapes) {
   DiagEngine e;
   e.report(bad, Loc{&f, 0, 1}, "tab\there", "new\nline").fixIt(Loc{&f, 0, 1}, "y");
   std::string json = renderJson(e);
-  EXPECT_NE(json.find("\"file\":\"a\\\"b.py\",\"line\":1,\"column\":1,\"endLine\":1,\"endColumn\":2"), std::string::npos) << json;
+  EXPECT_NE(json.find("\"file\":\"a\\\"b.py\",\"line\":1,\"column\":1,\"endLine\":1,\"endColumn\":2"),
+            std::string::npos)
+      << json;
   EXPECT_NE(json.find("tab\\u0009here"), std::string::npos);
   EXPECT_NE(json.find("new\\nline"), std::string::npos);
   EXPECT_NE(json.find("\"replacement\":\"y\""), std::string::npos);

@@ -52,9 +52,13 @@ TEST(Expr, grids) {
 }
 
 TEST(Expr, aCheckKnowsNoValues) {
-  EXPECT_EQ(checked("cdiv(n, m), n // (m - 1) + 1, n * 9223372036854775807 * 2 * n + n + 9223372036854775807 - n"), "good");
-  EXPECT_EQ(checked("cdiv(n, k)"), "`k` is not the name of an integer argument or constant in `cdiv(n, k)` at column 9");
-  EXPECT_EQ(checked("n, ceil(n)"), "`ceil` with 1 arguments is not known here; there are cdiv(a, b), min(...), max(...), next_power_of_2(a) in `ceil(n)` at column 8");
+  EXPECT_EQ(checked("cdiv(n, m), n // (m - 1) + 1, n * 9223372036854775807 * 2 * n + n + 9223372036854775807 - n"),
+            "good");
+  EXPECT_EQ(checked("cdiv(n, k)"),
+            "`k` is not the name of an integer argument or constant in `cdiv(n, k)` at column 9");
+  EXPECT_EQ(
+      checked("n, ceil(n)"),
+      "`ceil` with 1 arguments is not known here; there are cdiv(a, b), min(...), max(...), next_power_of_2(a) in `ceil(n)` at column 8");
   EXPECT_EQ(checked("n n"), "unexpected `n` in `n n` at column 3");
   EXPECT_EQ(checked("1, 2, 3, 4"), "a grid has 1 to 3 extents, found 4");
   EXPECT_EQ(checked("1, "), "a value is missing at the end in `` at column 1");

@@ -12,8 +12,9 @@ struct Format {
   FloatKind kind;
   unsigned width;
 };
-constexpr Format formats[] = {{FloatKind::E5M2, 8},  {FloatKind::E4M3FN, 8}, {FloatKind::E4B15, 8}, {FloatKind::E4B8, 8},
-                              {FloatKind::E5B16, 8}, {FloatKind::F16, 16},   {FloatKind::BF16, 16}};
+constexpr Format formats[] = {{FloatKind::E5M2, 8}, {FloatKind::E4M3FN, 8}, {FloatKind::E4B15, 8},
+                              {FloatKind::E4B8, 8}, {FloatKind::E5B16, 8},  {FloatKind::F16, 16},
+                              {FloatKind::BF16, 16}};
 
 TEST(FloatFormat, ValuesOfEveryFormat) {
   struct Row {
@@ -21,14 +22,21 @@ TEST(FloatFormat, ValuesOfEveryFormat) {
     uint64_t bits;
     double value;
   };
-  const Row rows[] = {{FloatKind::E5M2, 0x7B, 57344},      {FloatKind::E5M2, 0xFC, -INFINITY},    {FloatKind::E4M3FN, 0x7E, 448},
-                      {FloatKind::E4M3FN, 1, 0x1p-9},      {FloatKind::E4B15, 0x7F, 1.875},       {FloatKind::E4B8, 0x7F, 240},
-                      {FloatKind::E5B16, 0x7F, 57344},     {FloatKind::F16, 0x7BFF, 65504},       {FloatKind::F16, 1, 0x1p-24},
-                      {FloatKind::F16, 0x12345C00, 0x1p8}, {FloatKind::BF16, 0xBF80, -1},         {FloatKind::F32, 0x3F800001, 1 + 0x1p-23},
+  const Row rows[] = {{FloatKind::E5M2, 0x7B, 57344},  {FloatKind::E5M2, 0xFC, -INFINITY},
+                      {FloatKind::E4M3FN, 0x7E, 448},  {FloatKind::E4M3FN, 1, 0x1p-9},
+                      {FloatKind::E4B15, 0x7F, 1.875}, {FloatKind::E4B8, 0x7F, 240},
+                      {FloatKind::E5B16, 0x7F, 57344}, {FloatKind::F16, 0x7BFF, 65504},
+                      {FloatKind::F16, 1, 0x1p-24},    {FloatKind::F16, 0x12345C00, 0x1p8},
+                      {FloatKind::BF16, 0xBF80, -1},   {FloatKind::F32, 0x3F800001, 1 + 0x1p-23},
                       {FloatKind::F64, 1, 0x1p-1074}};
   for (const Row &r : rows)
     EXPECT_EQ(decodeFloat(r.kind, r.bits), r.value) << std::hex << r.bits;
-  for (auto [kind, bits] : {std::pair{FloatKind::E5M2, 0x7Du}, {FloatKind::E4M3FN, 0xFFu}, {FloatKind::E4B8, 0x80u}, {FloatKind::E5B16, 0x80u}, {FloatKind::F16, 0xFC01u}, {FloatKind::BF16, 0x7F81u}})
+  for (auto [kind, bits] : {std::pair{FloatKind::E5M2, 0x7Du},
+                            {FloatKind::E4M3FN, 0xFFu},
+                            {FloatKind::E4B8, 0x80u},
+                            {FloatKind::E5B16, 0x80u},
+                            {FloatKind::F16, 0xFC01u},
+                            {FloatKind::BF16, 0x7F81u}})
     EXPECT_TRUE(std::isnan(decodeFloat(kind, bits))) << std::hex << bits;
 }
 
@@ -37,9 +45,10 @@ TEST(FloatFormat, Overflow) {
     FloatKind kind;
     uint64_t nearest, towardZero, infinity;
   };
-  const Row rows[] = {{FloatKind::E5M2, 0x7B, 0x7B, 0x7B},   {FloatKind::E4M3FN, 0x7E, 0x7E, 0x7E},    {FloatKind::E4B15, 0x7F, 0x7F, 0x7F},      {FloatKind::E4B8, 0x7F, 0x7F, 0x7F},
-                      {FloatKind::E5B16, 0x7F, 0x7F, 0x7F},  {FloatKind::F16, 0x7C00, 0x7BFF, 0x7C00}, {FloatKind::BF16, 0x7F80, 0x7F7F, 0x7F80},
-                      {FloatKind::F32, 0x7F800000, 0x7F7FFFFF, 0x7F800000}};
+  const Row rows[] = {{FloatKind::E5M2, 0x7B, 0x7B, 0x7B},       {FloatKind::E4M3FN, 0x7E, 0x7E, 0x7E},
+                      {FloatKind::E4B15, 0x7F, 0x7F, 0x7F},      {FloatKind::E4B8, 0x7F, 0x7F, 0x7F},
+                      {FloatKind::E5B16, 0x7F, 0x7F, 0x7F},      {FloatKind::F16, 0x7C00, 0x7BFF, 0x7C00},
+                      {FloatKind::BF16, 0x7F80, 0x7F7F, 0x7F80}, {FloatKind::F32, 0x7F800000, 0x7F7FFFFF, 0x7F800000}};
   for (const Row &r : rows) {
     EXPECT_EQ(encodeFloat(r.kind, 1e300), r.nearest);
     EXPECT_EQ(encodeFloat(r.kind, 1e300, true), r.towardZero);

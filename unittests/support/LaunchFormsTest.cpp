@@ -10,14 +10,19 @@ namespace {
 // Trips of range(0, argument 1, 1024): one, up to four, more; grid: up to two programs on a multiprocessor, more.
 LaunchForms rows() {
   LaunchForms f;
-  f.exprs = {{Kind::Constant, -1, -1, -1, 0}, {Kind::Argument, -1, -1, -1, 1}, {Kind::Constant, -1, -1, -1, 1024}, {Kind::Trips, 0, 1, 2, 0}};
+  f.exprs = {{Kind::Constant, -1, -1, -1, 0},
+             {Kind::Argument, -1, -1, -1, 1},
+             {Kind::Constant, -1, -1, -1, 1024},
+             {Kind::Trips, 0, 1, 2, 0}};
   f.axes = {{LaunchForms::Axis::grid, {32}}, {3, {1, 4}}};
   f.forms = {1, 2, 3, 4, 5, 6};
   f.unknown = 7, f.form = 1;
   return f;
 }
 
-uint8_t formOf(int64_t programs, std::vector<int64_t> arguments, uint32_t cores = 132) { return rows().formFor({programs, cores, std::move(arguments), 0}); }
+uint8_t formOf(int64_t programs, std::vector<int64_t> arguments, uint32_t cores = 132) {
+  return rows().formFor({programs, cores, std::move(arguments), 0});
+}
 
 TEST(LaunchForms, ClassesDecide) {
   EXPECT_EQ(formOf(264, {0, 1024}), 1);

@@ -16,8 +16,19 @@ std::string file(const std::string &header, const std::string &data) {
 } // namespace
 
 TEST(Npy, roundTripsEveryType) {
-  for (auto [dtype, bytes] : {std::pair{"i1", 1}, {"i8", 1}, {"i16", 2}, {"i32", 4}, {"i64", 8}, {"u8", 1}, {"u64", 8}, {"fp16", 2}, {"fp32", 4},
-                              {"fp64", 8}, {"bf16", 2}, {"fp8e5", 1}, {"fp8e4nv", 1}}) {
+  for (auto [dtype, bytes] : {std::pair{"i1", 1},
+                              {"i8", 1},
+                              {"i16", 2},
+                              {"i32", 4},
+                              {"i64", 8},
+                              {"u8", 1},
+                              {"u64", 8},
+                              {"fp16", 2},
+                              {"fp32", 4},
+                              {"fp64", 8},
+                              {"bf16", 2},
+                              {"fp8e5", 1},
+                              {"fp8e4nv", 1}}) {
     NpyArray a{dtype, false, static_cast<unsigned>(bytes), {2, 3}, std::vector<char>(6 * bytes, 'x')}, b;
     std::string error;
     ASSERT_TRUE(parseNpy(formatNpy(a), b, error)) << dtype << ": " << error;
@@ -31,16 +42,22 @@ TEST(Npy, roundTripsEveryType) {
 TEST(Npy, convertsFortranOrderAndBigEndian) {
   NpyArray a;
   std::string error;
-  ASSERT_TRUE(parseNpy(file("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", "adbecf"), a, error)) << error;
+  ASSERT_TRUE(parseNpy(file("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", "adbecf"), a, error))
+      << error;
   EXPECT_EQ(std::string(a.data.begin(), a.data.end()), "abcdef");
-  ASSERT_TRUE(parseNpy(file("{'descr': '>i2', 'fortran_order': False, 'shape': (1,), }", std::string("\x01\x02", 2)), a, error)) << error;
+  ASSERT_TRUE(
+      parseNpy(file("{'descr': '>i2', 'fortran_order': False, 'shape': (1,), }", std::string("\x01\x02", 2)), a, error))
+      << error;
   EXPECT_EQ(a.data[0], 2);
 }
 
 TEST(Npy, noElementsBesideHugeExtents) {
   NpyArray a;
   std::string error;
-  ASSERT_TRUE(parseNpy(file("{'descr': '|u1', 'fortran_order': False, 'shape': (4611686018427387904, 4611686018427387904, 0), }", ""), a, error)) << error;
+  ASSERT_TRUE(parseNpy(
+      file("{'descr': '|u1', 'fortran_order': False, 'shape': (4611686018427387904, 4611686018427387904, 0), }", ""), a,
+      error))
+      << error;
   EXPECT_EQ(a.count(), 0);
 }
 

@@ -61,13 +61,14 @@ TEST(Source, offsetsOfLinesAndColumns) {
 
 TEST(Source, theSmallestOriginIsShown) {
   auto program = std::make_shared<const SourceFile>("main.cpp", "kernel\nstore\nexp\n");
-  SourceFile f("trace", "def k: store(p, exp(x)); store(q, 1)", {{0, 36, program, 0, 6}, {7, 23, program, 7, 12}, {16, 22, program, 13, 16}});
+  SourceFile f("trace", "def k: store(p, exp(x)); store(q, 1)",
+               {{0, 36, program, 0, 6}, {7, 23, program, 7, 12}, {16, 22, program, 13, 16}});
   auto at = [&](uint32_t begin, uint32_t end) { return Loc{&f, begin, end}.origin(); };
   EXPECT_EQ(at(16, 22).text(), "exp");
   EXPECT_EQ(at(20, 21).text(), "exp");
   EXPECT_EQ(at(13, 14).text(), "store");
   EXPECT_EQ(at(13, 22).text(), "store"); // more than the inner one
-  EXPECT_EQ(at(22, 23).text(), "store"); // behind the inner one
+  EXPECT_EQ(at(22, 23).text(), "store"); // after the inner one
   EXPECT_EQ(at(25, 30).text(), "kernel");
   EXPECT_EQ(at(25, 30).file, program.get());
   SourceFile apart("trace", "a = 1; b = 2", {{0, 5, program, 0, 6}});

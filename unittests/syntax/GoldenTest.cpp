@@ -51,5 +51,6 @@ TEST(Golden, syntax) {
     ASSERT_TRUE(readFile(golden, want, error)) << error << "; scripts/update_goldens.py writes it";
     EXPECT_EQ(got, want) << path;
   }
-  for (const char *kind : kinds) EXPECT_NE(all.find("[" + std::string(kind) + "]"), std::string::npos) << kind << " is in no golden of test/syntax";
+  for (const char *kind : kinds)
+    EXPECT_NE(all.find("[" + std::string(kind) + "]"), std::string::npos) << kind << " is in no golden of test/syntax";
 }

@@ -8,8 +8,12 @@ namespace {
 struct Parsed {
   std::shared_ptr<const syntax::Tree> tree;
   DiagEngine diag;
-  explicit Parsed(std::string text) { tree = syntax::parse(std::make_shared<SourceFile>("t.py", std::move(text)), diag); }
-  std::string expr() const { return tree->body.size() == 1 && tree->body[0]->value ? syntax::print(*tree->body[0]->value) : "?"; }
+  explicit Parsed(std::string text) {
+    tree = syntax::parse(std::make_shared<SourceFile>("t.py", std::move(text)), diag);
+  }
+  std::string expr() const {
+    return tree->body.size() == 1 && tree->body[0]->value ? syntax::print(*tree->body[0]->value) : "?";
+  }
 };
 } // namespace
 
@@ -161,7 +165,8 @@ TEST(Parser, mistakes) {
   for (auto &r : rows) {
     Parsed p(r.text);
     bool found = false;
-    for (auto &d : p.diag.all()) found |= d.kind->name == std::string_view(r.kind) && d.loc.file->lineCol(d.loc.begin).line == r.line;
+    for (auto &d : p.diag.all())
+      found |= d.kind->name == std::string_view(r.kind) && d.loc.file->lineCol(d.loc.begin).line == r.line;
     EXPECT_TRUE(found) << r.text << renderAll(p.diag);
   }
   EXPECT_EQ(Parsed(std::string("x\0y", 3)).diag.all()[0].kind->name, std::string("nulByte"));

@@ -1,4 +1,5 @@
-// The standard library of the machine's Python parses to the trees that Python makes of it; deep, cut and damaged kernels never crash.
+// The standard library of the machine's Python parses to the trees that Python makes of it; deep, cut and damaged
+// kernels never crash.
 #include "support/Npy.h"
 #include "syntax/Parser.h"
 #include "TestPaths.h"
@@ -31,7 +32,8 @@ std::vector<std::string> standardLibrary(const fs::path &root) {
   std::vector<std::string> files;
   std::error_code ec;
   for (auto &entry : fs::recursive_directory_iterator(root, ec))
-    if (entry.path().extension() == ".py" && entry.path().string().find("lib2to3") == std::string::npos) files.push_back(entry.path().string());
+    if (entry.path().extension() == ".py" && entry.path().string().find("lib2to3") == std::string::npos)
+      files.push_back(entry.path().string());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -60,7 +62,8 @@ TEST(Robustness, agreesWithPythonOnItsStandardLibrary) {
   for (auto &f : files) names += f + "\n";
   ASSERT_TRUE(writeFile(list, names, error)) << error;
   int status = 0;
-  std::string python = runCommand("python3 '" + std::string(testSourceDir) + "/unittests/syntax/python_tree.py' < '" + list + "'", status);
+  std::string python = runCommand(
+      "python3 '" + std::string(testSourceDir) + "/unittests/syntax/python_tree.py' < '" + list + "'", status);
   if (status != 0) GTEST_SKIP() << "Skipped: python3 cannot run python_tree.py (it needs 3.10 or later)";
   unsigned same = 0, skipped = 0;
   size_t at = 0;
@@ -89,7 +92,8 @@ TEST(Robustness, agreesWithPythonOnItsStandardLibrary) {
     }
     auto [a, b] = std::mismatch(got.begin(), got.end(), want.begin(), want.end());
     size_t line = got.rfind('\n', a - got.begin()) + 1;
-    ADD_FAILURE() << f << "\nours:   " << got.substr(line, 200) << "\nPython: " << want.substr(std::min(line, want.size()), 200);
+    ADD_FAILURE() << f << "\nours:   " << got.substr(line, 200)
+                  << "\nPython: " << want.substr(std::min(line, want.size()), 200);
   }
   EXPECT_GT(same, 100u);
   EXPECT_LT(skipped, files.size() / 10);
@@ -105,25 +109,33 @@ TEST(Robustness, manyLevelsAndLongChains) {
     const char *before, *again, *middle, *after;
     int fits, tooMany;
   } rows[] = {
-      {"x = ", "(", "1", ")", 190, 100000},      {"x = ", "[", "1", "]", 190, 100000},     {"x = ", "f(", "1", ")", 190, 100000},
-      {"x = a", "+a", "", "", 490, 100000},      {"x = a", ".a", "", "", 490, 100000},     {"x = a", "()", "", "", 490, 100000},
-      {"x = ", "-", "1", "", 190, 100000},       {"x = ", "not ", "1", "", 190, 100000},   {"x = ", "lambda: ", "1", "", 190, 100000},
-      {"x = ", "a if b else ", "c", "", 190, 100000}, {"x = 2", "**2", "", "", 190, 100000}, {"x = ", "lambda a=", "1", ": a", 90, 100000},
-      {"x = ", "yield ", "a", "", 0, 100000},    {"x = ", "f'{", "1", "}'", 50, 100000},   {"x = f'", "{x:", "", "}", 50, 100000},
+      {"x = ", "(", "1", ")", 190, 100000},       {"x = ", "[", "1", "]", 190, 100000},
+      {"x = ", "f(", "1", ")", 190, 100000},      {"x = a", "+a", "", "", 490, 100000},
+      {"x = a", ".a", "", "", 490, 100000},       {"x = a", "()", "", "", 490, 100000},
+      {"x = ", "-", "1", "", 190, 100000},        {"x = ", "not ", "1", "", 190, 100000},
+      {"x = ", "lambda: ", "1", "", 190, 100000}, {"x = ", "a if b else ", "c", "", 190, 100000},
+      {"x = 2", "**2", "", "", 190, 100000},      {"x = ", "lambda a=", "1", ": a", 90, 100000},
+      {"x = ", "yield ", "a", "", 0, 100000},     {"x = ", "f'{", "1", "}'", 50, 100000},
+      {"x = f'", "{x:", "", "}", 50, 100000},
   };
   for (const Row &r : rows)
     for (int n : {r.fits, r.tooMany}) {
       DiagEngine diag;
       std::string end = *r.before && std::string_view(r.before).ends_with("'") ? "'" : "";
-      auto tree = syntax::parse(std::make_shared<SourceFile>("t.py", r.before + times(r.again, n) + (n ? r.middle : "1") + times(r.after, n) + end + "\n"), diag);
-      EXPECT_EQ(diag.hasErrors(), n == r.tooMany) << r.before << r.again << n << "\n" << (diag.all().empty() ? "" : diag.all()[0].message());
+      auto tree =
+          syntax::parse(std::make_shared<SourceFile>("t.py", r.before + times(r.again, n) + (n ? r.middle : "1") +
+                                                                 times(r.after, n) + end + "\n"),
+                        diag);
+      EXPECT_EQ(diag.hasErrors(), n == r.tooMany) << r.before << r.again << n << "\n"
+                                                  << (diag.all().empty() ? "" : diag.all()[0].message());
       syntax::print(*tree);
     }
 }
 
 TEST(Robustness, damagedTextGivesErrorsOnly) {
-  std::string kernel = "import triton.language as tl\n@triton.jit\ndef k(x, n, B: tl.constexpr):\n    o = tl.arange(0, B)[:, None]\n"
-                       "    for i in tl.range(0, n, num_stages=3):\n        x += f'{o!r:>3}' if n > 3 else (1, 2)[0]\n    return {'a': [i for i in x]}\n";
+  std::string kernel =
+      "import triton.language as tl\n@triton.jit\ndef k(x, n, B: tl.constexpr):\n    o = tl.arange(0, B)[:, None]\n"
+      "    for i in tl.range(0, n, num_stages=3):\n        x += f'{o!r:>3}' if n > 3 else (1, 2)[0]\n    return {'a': [i for i in x]}\n";
   std::mt19937 random(7);
   unsigned refused = 0, accepted = 0;
   for (int round = 0; round < 20000; ++round) {
@@ -194,6 +206,7 @@ TEST(Robustness, largeTextsStayLinear) {
   for (const Row &r : rows) {
     DiagEngine diag;
     syntax::parse(std::make_shared<SourceFile>("t.py", r.text), diag);
-    EXPECT_EQ(diag.hasErrors(), r.fails) << r.what << "\n" << (diag.all().empty() ? "" : diag.all()[0].message().substr(0, 300));
+    EXPECT_EQ(diag.hasErrors(), r.fails) << r.what << "\n"
+                                         << (diag.all().empty() ? "" : diag.all()[0].message().substr(0, 300));
   }
 }

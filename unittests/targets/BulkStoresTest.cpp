@@ -61,7 +61,8 @@ void checkPlan(const layout::LinearLayout &l, const Shape &shape, Elem elem, con
     ASSERT_EQ(p.memory.apply(byte / p.step.bytes), flat);
   EXPECT_LE(p.step.shape.numel() * p.step.bytes, p.bytes);
   std::vector<unsigned> stored(static_cast<size_t>(shape.numel()));
-  uint64_t laneAt = 1u << l.inBits(Dim::Register), warpAt = laneAt << l.inBits(Dim::Lane), ownLane = 1u << p.registers.inBits(Dim::Register);
+  uint64_t laneAt = 1u << l.inBits(Dim::Register), warpAt = laneAt << l.inBits(Dim::Lane),
+           ownLane = 1u << p.registers.inBits(Dim::Register);
   uint32_t idleLanes = p.registers.freeMask(Dim::Lane), copies = p.registers.freeMask(Dim::Register);
   for (uint32_t warp = 0; warp < p.warps; ++warp) {
     if (warp & p.idleWarps)
@@ -75,7 +76,8 @@ void checkPlan(const layout::LinearLayout &l, const Shape &shape, Elem elem, con
           std::vector<uint32_t> at = coordinates(p.step.shape, p.registers.apply(r + lane * ownLane));
           for (size_t d = 0; d < at.size(); ++d)
             at[d] += first[d] + s.at[d];
-          ASSERT_EQ(flatOf(shape, at), l.apply(s.registers[r] + lane * laneAt + warp * warpAt)) << "register, lane, warp " << r << " " << lane << " " << warp;
+          ASSERT_EQ(flatOf(shape, at), l.apply(s.registers[r] + lane * laneAt + warp * warpAt))
+              << "register, lane, warp " << r << " " << lane << " " << warp;
           ++stored[flatOf(shape, at)];
         }
   }
@@ -83,7 +85,8 @@ void checkPlan(const layout::LinearLayout &l, const Shape &shape, Elem elem, con
     ASSERT_EQ(n, 1u) << str(Type::tensor(shape, elem)) << " " << l.print();
 }
 
-const Shape shapes[] = {{16}, {4096}, {1, 64}, {8, 16}, {64, 64}, {128, 256}, {256, 16}, {2, 1024}, {1, 128, 64}, {4, 8, 32}, {2, 2, 4, 16}, {2, 1, 4, 2, 32}, {512, 8}};
+const Shape shapes[] = {{16},      {4096},       {1, 64},    {8, 16},       {64, 64},         {128, 256}, {256, 16},
+                        {2, 1024}, {1, 128, 64}, {4, 8, 32}, {2, 2, 4, 16}, {2, 1, 4, 2, 32}, {512, 8}};
 const Elem elems[] = {Elem::I8, Elem::F16, Elem::F32, Elem::I64};
 
 } // namespace
@@ -127,13 +130,15 @@ TEST(BulkStores, WhatDotsAndAccessesLeaveBehind) {
   EXPECT_GT(plans, 40u);
 }
 
-/// A tile that was read along the other axis: a warp has four neighbours of each of 32 rows. The copy would write half a sector a row.
+/// A tile that was read along the other axis: a warp has four neighbours of each of 32 rows. The copy would write half
+/// a sector a row.
 TEST(BulkStores, ShortRowsArePoor) {
   const Shape shape{32, 128};
   auto turned = [&](int64_t step) {
-    return layout::LinearLayout::tensor(shape, {{Dim::Register, {{1, 0}, {2, 0}, {0, 16}, {0, 32}, {0, step == 1 ? 64 : 1}}},
-                                                {Dim::Lane, {{4, 0}, {8, 0}, {16, 0}, {0, step}, {0, 2 * step}}},
-                                                {Dim::Warp, {{0, step == 1 ? 4 : 8}, {0, step == 1 ? 8 : 64}}}});
+    return layout::LinearLayout::tensor(shape,
+                                        {{Dim::Register, {{1, 0}, {2, 0}, {0, 16}, {0, 32}, {0, step == 1 ? 64 : 1}}},
+                                         {Dim::Lane, {{4, 0}, {8, 0}, {16, 0}, {0, step}, {0, 2 * step}}},
+                                         {Dim::Warp, {{0, step == 1 ? 4 : 8}, {0, step == 1 ? 8 : 64}}}});
   };
   EXPECT_TRUE(planBulkStore(turned(1), shape, Elem::F32)->isPoor);  // 16 bytes
   EXPECT_FALSE(planBulkStore(turned(2), shape, Elem::F32)->isPoor); // 32 bytes

@@ -52,13 +52,14 @@ TEST(Codegen, TunedForAMachine) {
 
 // A kernel that is saved and comes back is compiled again for the machine that it was for.
 TEST(Codegen, SavedTargetsComeBackWithAllThatDecides) {
-  auto cpus = std::find_if(targets::families().begin(), targets::families().end(), [](const targets::Family *f) { return f->name == std::string("cpu"); });
+  auto cpus = std::find_if(targets::families().begin(), targets::families().end(),
+                           [](const targets::Family *f) { return f->name == std::string("cpu"); });
   ASSERT_NE(cpus, targets::families().end());
   for (const std::string &name : knownTargetNames()) {
     targets::TargetRef t = (*cpus)->parse(name), back = (*cpus)->restore(t->saved());
     ASSERT_TRUE(back) << name;
     EXPECT_EQ(back->key(), t->key()) << name;
-    // Each instruction set and habit of a core is a byte of its own in front of the sizes of three caches: none is lost.
+    // Each instruction set and habit of a core is a byte of its own before the sizes of three caches: none is lost.
     for (size_t flag = 0; flag < 8; ++flag) {
       std::string other = t->saved();
       char &byte = other[other.size() - 3 * sizeof(uint64_t) - 1 - flag];
@@ -76,17 +77,22 @@ TEST(Codegen, UnknownTripleIsADiagnostic) {
   t.triple = "sparc-unknown-linux-gnu";
   DiagEngine diag;
   EXPECT_EQ(createTargetMachine(t, {}, diag), nullptr);
-  EXPECT_EQ(renderAll(diag), "error: this build cannot generate code for `sparc-unknown-linux-gnu` [noCodegenForTarget]\n");
+  EXPECT_EQ(renderAll(diag),
+            "error: this build cannot generate code for `sparc-unknown-linux-gnu` [noCodegenForTarget]\n");
 }
 
 TEST(Codegen, MalformedModulesAreNamedWithTheirStage) {
   llvm::LLVMContext context;
   llvm::Module m("m", context);
-  auto *f = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), false), llvm::Function::ExternalLinkage, "f", m);
+  auto *f = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), false),
+                                   llvm::Function::ExternalLinkage, "f", m);
   auto *block = llvm::BasicBlock::Create(context, "entry", f);
   DiagEngine diag;
   EXPECT_FALSE(targets::verifyModule(m, "before optimization", {}, diag));
-  EXPECT_EQ(renderAll(diag).find("error: internal error: the LLVM IR is malformed before optimization: Basic Block in function 'f' does not have terminator!"), 0u)
+  EXPECT_EQ(
+      renderAll(diag).find(
+          "error: internal error: the LLVM IR is malformed before optimization: Basic Block in function 'f' does not have terminator!"),
+      0u)
       << renderAll(diag);
   llvm::ReturnInst::Create(context, block);
   DiagEngine none;
@@ -94,8 +100,8 @@ TEST(Codegen, MalformedModulesAreNamedWithTheirStage) {
   EXPECT_FALSE(none.hasErrors());
 }
 
-// A thousand loops one after the other took 8 s, and twice as many 25; 400 integer divisions to PTX 4.6 s, now 0.3. Should LLVM give these passes other names,
-// nothing else would tell.
+// A thousand loops one after the other took 8 s, and twice as many 25; 400 integer divisions to PTX 4.6 s, now 0.3.
+// Should LLVM give these passes other names, nothing else would tell.
 TEST(Codegen, SlowPassesAreLeftOut) {
   using Of = targets::SlowPass::Of;
   DiagEngine diag;
@@ -108,14 +114,19 @@ TEST(Codegen, SlowPassesAreLeftOut) {
     unsigned functions, blocks, stores; // of each
     bool hasManyBlocks, hasManyInstructions, hasFiftyThousand;
   };
-  for (const Case &c : {Case{1, 2, 1, false, false, false}, {1, 3000, 1, true, false, false}, {1, 2, 5000, false, true, false}, {8, 300, 5, true, true, false}, {1, 2, 26000, false, true, true},
+  for (const Case &c : {Case{1, 2, 1, false, false, false},
+                        {1, 3000, 1, true, false, false},
+                        {1, 2, 5000, false, true, false},
+                        {8, 300, 5, true, true, false},
+                        {1, 2, 26000, false, true, true},
                         {8, 300, 21, true, true, true}}) {
     llvm::LLVMContext context;
     llvm::Module m("loops", context);
     m.setDataLayout(machine->createDataLayout());
     llvm::IRBuilder<> b(context);
     for (unsigned n = 0; n < c.functions; ++n) {
-      auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false), llvm::Function::ExternalLinkage, "f", m);
+      auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false),
+                                       llvm::Function::ExternalLinkage, "f", m);
       b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
       for (unsigned i = 0; i < c.blocks; ++i) {
         auto *next = llvm::BasicBlock::Create(context, "", f);
@@ -128,7 +139,10 @@ TEST(Codegen, SlowPassesAreLeftOut) {
     }
     emitAssembly(m, *machine);
     for (const targets::SlowPass &p : targets::slowPasses())
-      EXPECT_EQ(context.getOptPassGate().shouldRunPass(p.name, "function (f)"), (p.of == Of::ManyBlocks && !c.hasManyBlocks) || (p.of == Of::ManyInstructions && !c.hasManyInstructions) || (p.of == Of::FiftyThousand && !c.hasFiftyThousand))
+      EXPECT_EQ(context.getOptPassGate().shouldRunPass(p.name, "function (f)"),
+                (p.of == Of::ManyBlocks && !c.hasManyBlocks) ||
+                    (p.of == Of::ManyInstructions && !c.hasManyInstructions) ||
+                    (p.of == Of::FiftyThousand && !c.hasFiftyThousand))
           << p.name.str();
   }
   // Those of PTX are known when its passes are.
@@ -147,7 +161,8 @@ TEST(Codegen, SlowPassesAreLeftOut) {
 llvm::Function *loopsInARow(llvm::Module &m, unsigned count) {
   llvm::LLVMContext &context = m.getContext();
   llvm::IRBuilder<> b(context);
-  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty()}, false), llvm::Function::ExternalLinkage, "f", m);
+  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty()}, false),
+                                   llvm::Function::ExternalLinkage, "f", m);
   auto block = [&] { return llvm::BasicBlock::Create(context, "", f); };
   b.SetInsertPoint(block());
   for (unsigned i = 0; i < count; ++i) {
@@ -179,12 +194,14 @@ TEST(Codegen, LoopsOfLargeFunctionsTestAtTheirEnd) {
     EXPECT_TRUE(targets::verifyModule(m, "after rotation", {}, diag));
     size_t atEnd = 0;
     for (llvm::BasicBlock &b : *f)
-      atEnd += llvm::is_contained(llvm::successors(&b), &b) && llvm::isa<llvm::BranchInst>(b.getTerminator()) && b.getTerminator()->getNumSuccessors() == 2;
+      atEnd += llvm::is_contained(llvm::successors(&b), &b) && llvm::isa<llvm::BranchInst>(b.getTerminator()) &&
+               b.getTerminator()->getNumSuccessors() == 2;
     EXPECT_EQ(atEnd, count == 10 ? 0 : count);
   }
 }
 
-// A thousand loops in a row took 3.8 s, 2000 of them 18: what the cleanup had hoisted out of the loop over programs was alive in all of them. Now 1.1 and 2.9.
+// A thousand loops in a row took 3.8 s, 2000 of them 18: what the cleanup had hoisted out of the loop over programs was
+// alive in all of them. Now 1.1 and 2.9.
 TEST(Codegen, NothingIsHoistedOutOfLoopsOfManyBlocks) {
   DiagEngine diag;
   auto machine = createTargetMachine(*parseTarget("cpu:x86-64"), {}, diag);
@@ -193,10 +210,12 @@ TEST(Codegen, NothingIsHoistedOutOfLoopsOfManyBlocks) {
     llvm::Module m("loops", context);
     llvm::Function *f = loopsInARow(m, count);
     llvm::IRBuilder<> b(context);
-    // Around them a loop that ends when a byte is set; in it, one addition of two arguments for each inner loop, in that.
+    // Around them a loop that ends when a byte is set; in it, one addition of two arguments for each inner loop, in
+    // that.
     llvm::BasicBlock *first = &f->getEntryBlock(), *last = &f->back();
     last->getTerminator()->eraseFromParent();
-    auto *entry = llvm::BasicBlock::Create(context, "entry", f, first), *exit = llvm::BasicBlock::Create(context, "exit", f);
+    auto *entry = llvm::BasicBlock::Create(context, "entry", f, first),
+         *exit = llvm::BasicBlock::Create(context, "exit", f);
     b.SetInsertPoint(entry);
     b.CreateBr(first);
     b.SetInsertPoint(last);
@@ -212,13 +231,18 @@ TEST(Codegen, NothingIsHoistedOutOfLoopsOfManyBlocks) {
     ASSERT_EQ(number, count);
     targets::runPipeline(m, *machine, targets::cleanupPasses(2)); // which is cut later
     EXPECT_TRUE(targets::verifyModule(m, "after the cleanup", {}, diag));
-    auto isSum = [&](const llvm::Instruction &i) { return i.getOpcode() == llvm::Instruction::Add && i.getOperand(0) == f->getArg(1); };
+    auto isSum = [&](const llvm::Instruction &i) {
+      return i.getOpcode() == llvm::Instruction::Add && i.getOperand(0) == f->getArg(1);
+    };
     // Out of the inner loops in any case, which are found in a large one, too.
     size_t before = llvm::count_if(f->getEntryBlock(), isSum), inside = 0, inLoops = 0;
     for (llvm::BasicBlock &block : *f) {
       size_t sums = llvm::count_if(block, isSum);
       inside += &block != &f->getEntryBlock() ? sums : 0;
-      inLoops += llvm::is_contained(llvm::successors(&block), &block) || llvm::any_of(block, [](llvm::Instruction &i) { return llvm::isa<llvm::StoreInst>(i); }) ? sums : 0;
+      inLoops += llvm::is_contained(llvm::successors(&block), &block) ||
+                         llvm::any_of(block, [](llvm::Instruction &i) { return llvm::isa<llvm::StoreInst>(i); })
+                     ? sums
+                     : 0;
     }
     EXPECT_EQ(before, count == 10 ? count : 0);
     EXPECT_EQ(inside, count == 10 ? 0 : count);

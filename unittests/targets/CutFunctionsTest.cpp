@@ -14,12 +14,13 @@ namespace {
 
 enum class Around { Nothing, Loop };
 
-/// `count` branches in a row on a value that each of them changes; the function returns in the middle of the row if the value is 7 there. With a loop around
-/// them whose first block is not the row's.
+/// `count` branches in a row on a value that each of them changes; the function returns in the middle of the row if the
+/// value is 7 there. With a loop around them whose first block is not the row's.
 void branchesInARow(llvm::Module &m, unsigned count, Around around) {
   llvm::LLVMContext &context = m.getContext();
   llvm::IRBuilder<> b(context);
-  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getInt32Ty(), {b.getPtrTy(), b.getInt32Ty()}, false), llvm::Function::ExternalLinkage, "f", m);
+  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getInt32Ty(), {b.getPtrTy(), b.getInt32Ty()}, false),
+                                   llvm::Function::ExternalLinkage, "f", m);
   auto block = [&] { return llvm::BasicBlock::Create(context, "", f); };
   llvm::BasicBlock *early = block();
   b.SetInsertPoint(early);
@@ -37,7 +38,8 @@ void branchesInARow(llvm::Module &m, unsigned count, Around around) {
     llvm::BasicBlock *before = b.GetInsertBlock(), *then = block(), *after = block();
     b.CreateCondBr(b.CreateICmpSGT(v, b.getInt32(i)), then, after);
     b.SetInsertPoint(then);
-    llvm::Value *more = b.CreateAdd(b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_32(b.getInt32Ty(), f->getArg(0), i)), v);
+    llvm::Value *more =
+        b.CreateAdd(b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_32(b.getInt32Ty(), f->getArg(0), i)), v);
     b.CreateStore(more, room);
     b.CreateBr(after);
     b.SetInsertPoint(after);
@@ -123,23 +125,31 @@ TEST(CutFunctions, OrHaveAsManyInstructions) {
 // Scalars, tiles and memory go from part to part; stacks of parts are not added up.
 TEST(CutFunctions, PartsComputeTheSame) {
   constexpr unsigned count = 150;
-  std::string text = "kernel @k(%x: ptr<f32>, %o: ptr<f32>, %n: i32) {\n  %i = range {start = 0} : tensor<64xi32>\n  %p = splat %x : tensor<64xptr<f32>>\n"
-                     "  %q = addptr %p, %i : tensor<64xptr<f32>>\n  %v0 = load %q : tensor<64xf32>\n  %zero = const {value = 0} : i32\n  %one = const {value = 1} : i32\n"
-                     "  %three = const {value = 3} : i32\n  %so = splat %o : tensor<64xptr<f32>>\n  %sn = splat %n : tensor<64xi32>\n  %a0 = add %n, %zero : i32\n";
+  std::string text =
+      "kernel @k(%x: ptr<f32>, %o: ptr<f32>, %n: i32) {\n  %i = range {start = 0} : tensor<64xi32>\n  %p = splat %x : tensor<64xptr<f32>>\n"
+      "  %q = addptr %p, %i : tensor<64xptr<f32>>\n  %v0 = load %q : tensor<64xf32>\n  %zero = const {value = 0} : i32\n  %one = const {value = 1} : i32\n"
+      "  %three = const {value = 3} : i32\n  %so = splat %o : tensor<64xptr<f32>>\n  %sn = splat %n : tensor<64xi32>\n  %a0 = add %n, %zero : i32\n";
   for (unsigned i = 0; i < count; ++i) {
     std::string s = std::to_string(i), next = std::to_string(i + 1);
-    text += "  %c" + s + " = const {value = " + s + "} : i32\n  %a" + next + ", %v" + next + " = for %zero, %n, %one, %a" + s + ", %v" + s +
-            " : i32, tensor<64xf32> (%j" + s + ": i32, %b" + s + ": i32, %w" + s + ": tensor<64xf32>) {\n    %t" + s + " = srem %b" + s + ", %three : i32\n    %e" + s +
-            " = cmpi %t" + s + ", %zero {pred = eq} : i1\n    %f" + s + ", %g" + s + " = if %e" + s + " : tensor<64xf32>, i32 {\n      %k" + s + " = sitofp %b" + s +
-            " : f32\n      %l" + s + " = splat %k" + s + " : tensor<64xf32>\n      %m" + s + " = fadd %w" + s + ", %l" + s + " : tensor<64xf32>\n      %h" + s + " = addptr %so, %i : tensor<64xptr<f32>>\n" +
-            "      %y" + s + " = cmpi %i, %sn {pred = slt} : tensor<64xi1>\n      store %h" + s + ", %m" + s + ", %y" + s + "\n      %z" + s + " = add %b" + s + ", %one : i32\n      yield %m" + s + ", %z" + s +
-            "\n    } else {\n      %u" + s + " = add %b" + s + ", %three : i32\n      yield %w" + s + ", %u" + s + "\n    }\n    yield %g" + s + ", %f" + s + "\n  }\n";
+    text += "  %c" + s + " = const {value = " + s + "} : i32\n  %a" + next + ", %v" + next +
+            " = for %zero, %n, %one, %a" + s + ", %v" + s + " : i32, tensor<64xf32> (%j" + s + ": i32, %b" + s +
+            ": i32, %w" + s + ": tensor<64xf32>) {\n    %t" + s + " = srem %b" + s + ", %three : i32\n    %e" + s +
+            " = cmpi %t" + s + ", %zero {pred = eq} : i1\n    %f" + s + ", %g" + s + " = if %e" + s +
+            " : tensor<64xf32>, i32 {\n      %k" + s + " = sitofp %b" + s + " : f32\n      %l" + s + " = splat %k" + s +
+            " : tensor<64xf32>\n      %m" + s + " = fadd %w" + s + ", %l" + s + " : tensor<64xf32>\n      %h" + s +
+            " = addptr %so, %i : tensor<64xptr<f32>>\n" + "      %y" + s +
+            " = cmpi %i, %sn {pred = slt} : tensor<64xi1>\n      store %h" + s + ", %m" + s + ", %y" + s +
+            "\n      %z" + s + " = add %b" + s + ", %one : i32\n      yield %m" + s + ", %z" + s +
+            "\n    } else {\n      %u" + s + " = add %b" + s + ", %three : i32\n      yield %w" + s + ", %u" + s +
+            "\n    }\n    yield %g" + s + ", %f" + s + "\n  }\n";
   }
-  text += "  %rest = const {value = 64} : i32\n  %r = addptr %o, %rest : ptr<f32>\n  %rs = splat %r : tensor<64xptr<f32>>\n  %ri = addptr %rs, %i : tensor<64xptr<f32>>\n  store %ri, %v" +
-          std::to_string(count) + "\n  return\n}\n";
+  text +=
+      "  %rest = const {value = 64} : i32\n  %r = addptr %o, %rest : ptr<f32>\n  %rs = splat %r : tensor<64xptr<f32>>\n  %ri = addptr %rs, %i : tensor<64xptr<f32>>\n  store %ri, %v" +
+      std::to_string(count) + "\n  return\n}\n";
   test::Kernel k(text);
   ASSERT_EQ(k.error, "");
-  ASSERT_NE(test::stage(text, *parseTarget(test::machineName()), Stage::Llvm).find(targets::partOfFunction), std::string::npos);
+  ASSERT_NE(test::stage(text, *parseTarget(test::machineName()), Stage::Llvm).find(targets::partOfFunction),
+            std::string::npos);
   std::vector<float> x(64), o(128, -1.0f), first(64, -1.0f);
   for (unsigned i = 0; i < 64; ++i)
     x[i] = static_cast<float>(i);

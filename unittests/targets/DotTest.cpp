@@ -17,8 +17,8 @@ struct Case {
   bool accumulate;
   DotPlan plan;
   std::string name() const {
-    return std::string(plan.bUnsigned && !plan.bBiased ? "dot_unsigned_" : "dot_") + ir::name(elem) + "_" + std::to_string(m) + "x" + std::to_string(n) + "x" +
-           std::to_string(k) + (accumulate ? "_acc" : "");
+    return std::string(plan.bUnsigned && !plan.bBiased ? "dot_unsigned_" : "dot_") + ir::name(elem) + "_" +
+           std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + (accumulate ? "_acc" : "");
   }
 };
 
@@ -151,7 +151,8 @@ TEST(DotPlan, PairsOfBf16WhereTheInstructionIsFast) {
   }
 }
 
-// Where A comes from a large L2, blocks of six rows and four vectors, if there are so many columns; else, and for pairs, twelve and two.
+// Where A comes from a large L2, blocks of six rows and four vectors, if there are that many columns; else, and for
+// pairs, twelve and two.
 TEST(DotPlan, WideBlocksWhereTheLastLevelIsFar) {
   CpuTarget t = *parseTarget("cpu:avx512bf16");
   auto shape = [&](ir::Elem e, ir::Elem acc, int64_t n) {

@@ -19,7 +19,8 @@ namespace tegula::nvidia {
 /// @f(from, to): `pairs` pairs of halves, stored as words.
 static void pairsToWords(llvm::Module &m, unsigned pairs) {
   llvm::IRBuilder<> b(m.getContext());
-  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy()}, false), llvm::Function::ExternalLinkage, "f", m);
+  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy()}, false),
+                                   llvm::Function::ExternalLinkage, "f", m);
   b.SetInsertPoint(llvm::BasicBlock::Create(m.getContext(), "entry", f));
   llvm::Type *pair = llvm::FixedVectorType::get(b.getHalfTy(), 2);
   for (unsigned i = 0; i < pairs; ++i) {
@@ -37,7 +38,9 @@ public:
   explicit CountProxies(unsigned &count) : MachineFunctionPass(id), count_(count) {}
   bool runOnMachineFunction(llvm::MachineFunction &f) override {
     for (const llvm::MachineBasicBlock &block : f)
-      count_ += static_cast<unsigned>(llvm::count_if(block, [&](const llvm::MachineInstr &i) { return f.getSubtarget().getInstrInfo()->getName(i.getOpcode()).starts_with("ProxyReg"); }));
+      count_ += static_cast<unsigned>(llvm::count_if(block, [&](const llvm::MachineInstr &i) {
+        return f.getSubtarget().getInstrInfo()->getName(i.getOpcode()).starts_with("ProxyReg");
+      }));
     return false;
   }
 
@@ -77,7 +80,7 @@ TEST(ForwardProxies, NothingIsLeftForLlvm) {
   }
 }
 
-/// PTX is made with it, in front of LLVM's.
+/// PTX is made with it, before LLVM's.
 TEST(ForwardProxies, IsAmongThePassesOfPtx) {
   std::string passes = passesOfPtx();
   size_t ours = passes.find("Forward register proxies");

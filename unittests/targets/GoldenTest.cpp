@@ -1,4 +1,5 @@
-// The cases of test/lowering/*.ir: what targets say about IR that the language does not make. `# RUN:` names the target.
+// The cases of test/lowering/*.ir: what targets say about IR that the language does not make. `# RUN:` names the
+// target.
 #include "../Sections.h"
 #include "ir/Text.h"
 #include "targets/cpu/Cpu.h"

@@ -1,5 +1,5 @@
-// The partition of a kernel among the CTAs of a cluster: IR in, IR out. Each case says what the parts must look like; a case without lines must
-// not be shared, and its remark says why.
+// The partition of a kernel among the CTAs of a cluster: IR in, IR out. Each case says what the parts must look like; a
+// case without lines must not be shared, and its remark says why.
 #include "ParsedIr.h"
 #include "RandomKernel.h"
 #include "gpu/layouts/AssignLayouts.h"
@@ -189,7 +189,8 @@ const Case cases[] = {
 };
 
 std::string text(const Case &c) {
-  return std::string("kernel @k(%x: ptr<f16>, %y: ptr<f32>, %z: ptr<i32>, %m: i32 {divisibility = 16}) {\n") + c.body + "\n  return\n}\n";
+  return std::string("kernel @k(%x: ptr<f16>, %y: ptr<f32>, %z: ptr<i32>, %m: i32 {divisibility = 16}) {\n") + c.body +
+         "\n  return\n}\n";
 }
 
 } // namespace
@@ -235,7 +236,8 @@ TEST(GpuCluster, RandomKernels) {
     ++split;
     std::string why;
     ASSERT_TRUE(ir::verify(*part, &why)) << "seed " << seed << "\n" << why << "\n" << ir::print(*part);
-    ASSERT_TRUE(ir::verify(*gpu::assignLayouts(*part, nvidia::NvTargetInfo({}), {}), &why)) << "seed " << seed << "\n" << why;
+    ASSERT_TRUE(ir::verify(*gpu::assignLayouts(*part, nvidia::NvTargetInfo({}), {}), &why)) << "seed " << seed << "\n"
+                                                                                            << why;
   }
   EXPECT_GT(split, 50u);
 }

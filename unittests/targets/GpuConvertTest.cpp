@@ -1,5 +1,5 @@
-// Conversions between any two layouts, compiled for the simulator: what arrives is what was sent, the simulator sees no race, and it
-// counts the shuffles and bank conflicts that the plan promised. Where there is a GPU, the same on it.
+// Conversions between any two layouts, compiled for the simulator: what arrives is what was sent, the simulator sees no
+// race, and it counts the shuffles and bank conflicts that the plan promised. Where there is a GPU, the same on it.
 #include "../layout/KernelLayouts.h"
 #include "GpuLibrary.h"
 #include "gpu/shared/AllocateShared.h"
@@ -63,7 +63,9 @@ void build(Module &m, const Conversion &c) {
     shape.push(static_cast<int32_t>(extent));
   auto addresses = [&](Value *base, const LinearLayout &l) {
     uint16_t flat = m.internLayout(layout::reshape(l, {c.elements()})), id = m.internLayout(l);
-    Value *index = b.create1(OpKind::Range, {}, Type::tensor(Shape{static_cast<int32_t>(c.elements())}, Elem::I32).withLayout(flat), {{attr::start, 0}});
+    Value *index = b.create1(OpKind::Range, {},
+                             Type::tensor(Shape{static_cast<int32_t>(c.elements())}, Elem::I32).withLayout(flat),
+                             {{attr::start, 0}});
     index = b.create1(OpKind::Reshape, {index}, Type::tensor(shape, Elem::I32).withLayout(id));
     Type t = Type::ptrTensor(shape, c.elem).withLayout(id);
     return b.create1(OpKind::AddPtr, {b.create1(OpKind::Splat, {base}, t), index}, t);
@@ -86,7 +88,8 @@ void build(Module &m, const Conversion &c) {
 }
 
 /// As it is lowered, not optimized yet; false: a diagnostic says why.
-bool lowerInto(llvm::Module &out, const llvm::TargetMachine &machine, const Module &m, const Conversion &c, nvidia::GpuKernelMeta &meta, DiagEngine &diag) {
+bool lowerInto(llvm::Module &out, const llvm::TargetMachine &machine, const Module &m, const Conversion &c,
+               nvidia::GpuKernelMeta &meta, DiagEngine &diag) {
   out.setTargetTriple(machine.getTargetTriple().str());
   out.setDataLayout(machine.createDataLayout());
   const nvidia::NvTarget target = *nvidia::parseTarget(c.target);
@@ -143,7 +146,8 @@ void check(const Conversion &c) {
   options.stmatrix = nvidia::parseTarget(c.target)->sm >= 90;
   options.maxBytes = 64 * 1024;
   layout::ConversionPlan plan = layout::planConversion(c.src, c.dst, c.bits(), options);
-  SCOPED_TRACE(plan.print() + "\nsrc " + c.src.print() + "\ndst " + c.dst.print() + "\nbits " + std::to_string(c.bits()));
+  SCOPED_TRACE(plan.print() + "\nsrc " + c.src.print() + "\ndst " + c.dst.print() + "\nbits " +
+               std::to_string(c.bits()));
   Module m;
   build(m, c);
   std::vector<char> a = content(c), want(a.size()), got(a.size());
@@ -174,7 +178,8 @@ void check(const Conversion &c) {
   ASSERT_FALSE(r.fault) << r.fault.text;
   EXPECT_EQ(got, want);
   uint64_t conflicts = 0, promised = uint64_t{plan.cost.conflicts} * c.warps();
-  for (auto kind : {sim::SharedAccess::Load, sim::SharedAccess::Store, sim::SharedAccess::Ldmatrix, sim::SharedAccess::Stmatrix})
+  for (auto kind :
+       {sim::SharedAccess::Load, sim::SharedAccess::Store, sim::SharedAccess::Ldmatrix, sim::SharedAccess::Stmatrix})
     conflicts += r.counters[kind].conflicts;
   if (plan.shared.store.guard.lane == 0 && plan.shared.store.guard.warp == 0)
     EXPECT_EQ(conflicts, promised);
@@ -194,7 +199,8 @@ TEST(GpuConversions, BetweenLayoutsOfKernels) {
     layout::Extents shape{int64_t{8} << rnd.below(3), int64_t{8} << rnd.below(3)};
     Elem e = rnd.chance(40) ? Elem::BF16 : elems[rnd.below(std::size(elems))];
     unsigned warps = 1u << rnd.below(4), bits = std::max(8u, 8 * byteWidth(e));
-    check({someLayout(rnd, shape, warps, bits), someLayout(rnd, shape, warps, bits), e, rnd.chance(15), rnd.chance(25) ? "sim:sm_80" : "sim"});
+    check({someLayout(rnd, shape, warps, bits), someLayout(rnd, shape, warps, bits), e, rnd.chance(15),
+           rnd.chance(25) ? "sim:sm_80" : "sim"});
   }
 }
 
@@ -223,7 +229,8 @@ TEST(GpuConversions, AssembledWithoutLocalMemory) {
     Elem e = elems[static_cast<size_t>(k) % std::size(elems)];
     unsigned bits = std::max(8u, 8 * byteWidth(e));
     bool old = rnd.chance(50);
-    Conversion c{someLayout(rnd, {32, 32}, 2, bits), someLayout(rnd, {32, 32}, 2, bits), e, rnd.chance(15), old ? "sm_80" : "sm_90a"};
+    Conversion c{someLayout(rnd, {32, 32}, 2, bits), someLayout(rnd, {32, 32}, 2, bits), e, rnd.chance(15),
+                 old ? "sm_80" : "sm_90a"};
     Module m;
     build(m, c);
     nvidia::GpuKernelMeta meta;
@@ -235,11 +242,13 @@ TEST(GpuConversions, AssembledWithoutLocalMemory) {
     status = assembler->assemble({ptx.data(), ptx.size()}, "k", options, assembly);
     ASSERT_TRUE(status) << status.text;
     ASSERT_FALSE(assembly.cubin.empty());
-    EXPECT_EQ(assembly.stats.stackBytes, 0u) << "bits " << c.bits() << "\nsrc " << c.src.print() << "\ndst " << c.dst.print();
+    EXPECT_EQ(assembly.stats.stackBytes, 0u)
+        << "bits " << c.bits() << "\nsrc " << c.src.print() << "\ndst " << c.dst.print();
   }
 }
 
-/// A bit of a lane is compared with zero once, not for each register: LLVM goes through all users of the first such comparison at each further one.
+/// A bit of a lane is compared with zero once, not for each register: LLVM goes through all users of the first such
+/// comparison at each further one.
 TEST(GpuConversions, BitsOfThreadsAreAskedForOnce) {
   // A bit of the lane changes places with one of the register, 128 registers of a thread.
   std::vector<uint64_t> from(12), to(12);
@@ -285,7 +294,8 @@ TEST(GpuConversions, TooMuchScratchIsReported) {
     rows.push_back(uint64_t{1} << i);
     columns.push_back(uint64_t{1} << (bits - 1 - i));
   }
-  layout::DimList ins{{Dim::Register, 6}, {Dim::Lane, 5}, {Dim::Warp, 5}}, outs{{Dim::Dim0, static_cast<uint8_t>(bits)}};
+  layout::DimList ins{{Dim::Register, 6}, {Dim::Lane, 5}, {Dim::Warp, 5}},
+      outs{{Dim::Dim0, static_cast<uint8_t>(bits)}};
   Conversion c{LinearLayout(ins, outs, rows), LinearLayout(ins, outs, columns), Elem::I64};
   Module m;
   build(m, c);

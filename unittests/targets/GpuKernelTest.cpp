@@ -48,7 +48,8 @@ TEST(GpuKernels, RandomKernelsGiveTheSameMemoryAsTheInterpreter) {
     ASSERT_TRUE(interp.run(want.args(seed), {1, 1, 1}).ok);
     SimKernel k(m, 1u << seed % 4);
     ASSERT_TRUE(k.entry) << k.error;
-    sim::Extent buffers[] = {{reinterpret_cast<uint64_t>(got.a.data()), elements * 4}, {reinterpret_cast<uint64_t>(got.o.data()), elements * 4}};
+    sim::Extent buffers[] = {{reinterpret_cast<uint64_t>(got.a.data()), elements * 4},
+                             {reinterpret_cast<uint64_t>(got.o.data()), elements * 4}};
     sim::Report r = k.run(got.args(seed), buffers);
     ASSERT_FALSE(r.fault) << r.fault.text;
     ASSERT_EQ(got.a, want.a);
@@ -67,9 +68,11 @@ struct DotCase {
 
 /// Small integers: every product and sum is exact in every type.
 std::string dotKernel(const DotCase &c) {
-  auto tensor = [](int r, int s, const std::string &e) { return "tensor<" + std::to_string(r) + "x" + std::to_string(s) + "x" + e + ">"; };
-  std::string e = c.elem, text = "kernel @k(%a: ptr<" + e + "> {divisibility = 16}, %b: ptr<" + e + "> {divisibility = 16}, %c: ptr<" + c.acc +
-                                 "> {divisibility = 16}) {\n";
+  auto tensor = [](int r, int s, const std::string &e) {
+    return "tensor<" + std::to_string(r) + "x" + std::to_string(s) + "x" + e + ">";
+  };
+  std::string e = c.elem, text = "kernel @k(%a: ptr<" + e + "> {divisibility = 16}, %b: ptr<" + e +
+                                 "> {divisibility = 16}, %c: ptr<" + c.acc + "> {divisibility = 16}) {\n";
   int id = 0;
   auto address = [&](const std::string &base, int rows, int columns, bool transposed, const std::string &elem) {
     std::string p = "%x" + std::to_string(id++) + "_";
@@ -90,9 +93,11 @@ std::string dotKernel(const DotCase &c) {
   };
   std::string pa = address("%a", c.m, c.k, c.transposedA, e), pb = address("%b", c.k, c.n, c.transposedB, e),
               pc = address("%c", c.m, c.n, false, c.acc);
-  text += "  %va = load " + pa + " : " + tensor(c.m, c.k, e) + "\n  %vb = load " + pb + " : " + tensor(c.k, c.n, e) + "\n";
+  text +=
+      "  %va = load " + pa + " : " + tensor(c.m, c.k, e) + "\n  %vb = load " + pb + " : " + tensor(c.k, c.n, e) + "\n";
   text += "  %vc = load " + pc + " : " + tensor(c.m, c.n, c.acc) + "\n";
-  text += "  %d = dot %va, %vb, %vc {precision = \"" + std::string(c.precision) + "\"} : " + tensor(c.m, c.n, c.acc) + "\n";
+  text +=
+      "  %d = dot %va, %vb, %vc {precision = \"" + std::string(c.precision) + "\"} : " + tensor(c.m, c.n, c.acc) + "\n";
   return text + "  store " + pc + ", %d\n  return\n}\n";
 }
 
@@ -118,8 +123,8 @@ kernel @k(%c: ptr<f32> {divisibility = 16}) {
   EXPECT_NE(k.error.find("no rectangle to store"), std::string::npos) << k.error;
 }
 
-/// Three groups of warps, each with a barrier of its own, reduce at the same time through bytes of their own. (The simulator reports races and barriers that
-/// not all of their threads come to.)
+/// Three groups of warps, each with a barrier of its own, reduce at the same time through bytes of their own. (The
+/// simulator reports races and barriers that not all of their threads come to.)
 TEST(GpuKernels, PartitionsOfTheWarps) {
   std::unique_ptr<Module> m = test::parsed(R"(
 layout L1 = register: 1 2; lane: 4 8 16 32 64; warp: 128 256 -> dim0 512
@@ -172,8 +177,8 @@ kernel @k(%x: ptr<i32>, %sum: ptr<i32>, %most: ptr<i32>, %out: ptr<i32>) {
   std::vector<int32_t> x(512), out(512), sum(4), most(4);
   for (int32_t i = 0; i < 512; ++i)
     x[static_cast<size_t>(i)] = (i * 37) % 1009, out[static_cast<size_t>(i)] = 1000 - i;
-  uint64_t args[] = {reinterpret_cast<uint64_t>(x.data()), reinterpret_cast<uint64_t>(sum.data()), reinterpret_cast<uint64_t>(most.data()),
-                     reinterpret_cast<uint64_t>(out.data())};
+  uint64_t args[] = {reinterpret_cast<uint64_t>(x.data()), reinterpret_cast<uint64_t>(sum.data()),
+                     reinterpret_cast<uint64_t>(most.data()), reinterpret_cast<uint64_t>(out.data())};
   sim::Extent buffers[] = {{args[0], 2048}, {args[1], 16}, {args[2], 16}, {args[3], 2048}};
   sim::Report r = k.run(args, buffers);
   ASSERT_FALSE(r.fault) << r.fault.text;
@@ -185,21 +190,31 @@ kernel @k(%x: ptr<i32>, %sum: ptr<i32>, %most: ptr<i32>, %out: ptr<i32>) {
 
 TEST(GpuKernels, DotByEveryInstruction) {
   const DotCase cases[] = {
-      {"f16", "f32", "ieee", "sim:sm_80", 16, 8, 16, 1, false, false},  {"bf16", "f32", "ieee", "sim:sm_80", 32, 32, 32, 4, false, false},
-      {"f16", "f16", "ieee", "sim:sm_80", 64, 16, 32, 4, true, true},   {"f32", "f32", "tf32", "sim:sm_80", 32, 64, 16, 8, false, false},
-      {"i8", "i32", "ieee", "sim:sm_80", 32, 16, 64, 2, false, true},   {"f8e4m3fn", "f32", "ieee", "sim:sm_89", 64, 64, 32, 4, false, false},
-      {"f32", "f32", "ieee", "sim", 32, 32, 16, 4, false, false},       {"f64", "f64", "ieee", "sim", 16, 16, 16, 4, false, false},
-      {"bf16", "f32", "ieee", "sim", 64, 64, 64, 4, false, false},      {"bf16", "f32", "ieee", "sim", 128, 128, 32, 4, false, true},
-      {"f16", "f32", "ieee", "sim", 64, 16, 16, 4, false, false},       {"f16", "f32", "ieee", "sim", 64, 8, 16, 4, false, false},
-      {"bf16", "f32", "ieee", "sim", 128, 64, 64, 8, true, false},      {"bf16", "f32", "ieee", "sim", 64, 256, 16, 8, true, true},
-      {"f16", "f16", "ieee", "sim", 64, 32, 64, 4, true, true},         {"f32", "f32", "tf32", "sim", 64, 32, 32, 4, false, false},
-      {"f8e5m2", "f32", "ieee", "sim", 64, 32, 64, 4, false, false},    {"i8", "i32", "ieee", "sim", 64, 32, 32, 4, false, false},
-      {"bf16", "f32", "ieee", "sim", 256, 64, 32, 8, false, false},     {"bf16", "f32", "ieee", "sim", 64, 64, 128, 16, false, false},
+      {"f16", "f32", "ieee", "sim:sm_80", 16, 8, 16, 1, false, false},
+      {"bf16", "f32", "ieee", "sim:sm_80", 32, 32, 32, 4, false, false},
+      {"f16", "f16", "ieee", "sim:sm_80", 64, 16, 32, 4, true, true},
+      {"f32", "f32", "tf32", "sim:sm_80", 32, 64, 16, 8, false, false},
+      {"i8", "i32", "ieee", "sim:sm_80", 32, 16, 64, 2, false, true},
+      {"f8e4m3fn", "f32", "ieee", "sim:sm_89", 64, 64, 32, 4, false, false},
+      {"f32", "f32", "ieee", "sim", 32, 32, 16, 4, false, false},
+      {"f64", "f64", "ieee", "sim", 16, 16, 16, 4, false, false},
+      {"bf16", "f32", "ieee", "sim", 64, 64, 64, 4, false, false},
+      {"bf16", "f32", "ieee", "sim", 128, 128, 32, 4, false, true},
+      {"f16", "f32", "ieee", "sim", 64, 16, 16, 4, false, false},
+      {"f16", "f32", "ieee", "sim", 64, 8, 16, 4, false, false},
+      {"bf16", "f32", "ieee", "sim", 128, 64, 64, 8, true, false},
+      {"bf16", "f32", "ieee", "sim", 64, 256, 16, 8, true, true},
+      {"f16", "f16", "ieee", "sim", 64, 32, 64, 4, true, true},
+      {"f32", "f32", "tf32", "sim", 64, 32, 32, 4, false, false},
+      {"f8e5m2", "f32", "ieee", "sim", 64, 32, 64, 4, false, false},
+      {"i8", "i32", "ieee", "sim", 64, 32, 32, 4, false, false},
+      {"bf16", "f32", "ieee", "sim", 256, 64, 32, 8, false, false},
+      {"bf16", "f32", "ieee", "sim", 64, 64, 128, 16, false, false},
   };
   for (const DotCase &c : cases) {
     std::string text = dotKernel(c);
-    SCOPED_TRACE(std::string(c.elem) + " " + c.precision + " " + c.target + " " + std::to_string(c.m) + "x" + std::to_string(c.n) + "x" +
-                 std::to_string(c.k) + " warps " + std::to_string(c.warps));
+    SCOPED_TRACE(std::string(c.elem) + " " + c.precision + " " + c.target + " " + std::to_string(c.m) + "x" +
+                 std::to_string(c.n) + "x" + std::to_string(c.k) + " warps " + std::to_string(c.warps));
     auto m = tegula::test::parsed(text);
     ASSERT_TRUE(m);
     Elem elem = m->kernel()->block()->args[0]->type.elem, acc = m->kernel()->block()->args[2]->type.elem;
@@ -212,7 +227,8 @@ TEST(GpuKernels, DotByEveryInstruction) {
       }
       return bytes;
     };
-    std::vector<char> a = fill(c.m * c.k, elem, 3), b = fill(c.k * c.n, elem, 11), want = fill(c.m * c.n, acc, 5), got = want;
+    std::vector<char> a = fill(c.m * c.k, elem, 3), b = fill(c.k * c.n, elem, 11), want = fill(c.m * c.n, acc, 5),
+                      got = want;
     auto at = [](std::vector<char> &v) { return reinterpret_cast<uint64_t>(v.data()); };
     Interp interp(*m);
     for (auto *v : {&a, &b, &want})
@@ -299,14 +315,17 @@ std::string ptxOfQuotient(const std::string &divisor) {
 
 /// Where a divisor is 1/2 or more, its reciprocal needs no scale that depends on it.
 TEST(GpuKernels, DivisionsByLargeNumbers) {
-  for (const char *large : {"%y = fadd %e, %one", "%y = fadd %one, %e", "%a = fabs %x : tensor<128xf32>\n  %y = fadd %a, %one", "%s = fmul %x, %x : tensor<128xf32>\n  %y = fadd %s, %one", "%y = maximum %x, %one",
-                            "%c = const {value = 2.0} : tensor<128xf32>\n  %s = maxnum %e, %c : tensor<128xf32>\n  %y = fadd %s, %one"}) {
+  for (const char *large :
+       {"%y = fadd %e, %one", "%y = fadd %one, %e", "%a = fabs %x : tensor<128xf32>\n  %y = fadd %a, %one",
+        "%s = fmul %x, %x : tensor<128xf32>\n  %y = fadd %s, %one", "%y = maximum %x, %one",
+        "%c = const {value = 2.0} : tensor<128xf32>\n  %s = maxnum %e, %c : tensor<128xf32>\n  %y = fadd %s, %one"}) {
     const std::string ptx = ptxOfQuotient(std::string("  ") + large + " : tensor<128xf32>\n");
     EXPECT_EQ(count(ptx, "rcp.approx.ftz.f32"), 1u) << large << "\n" << ptx;
     EXPECT_EQ(count(ptx, "div.full"), 0u) << large;
   }
-  for (const char *any : {"%y = fsub %e, %one", "%y = fsub %one, %e", "%y = fadd %x, %one", "%s = fmul %x, %e : tensor<128xf32>\n  %y = fadd %s, %one", "%y = maxnum %x, %one", "%y = minimum %e, %one",
-                          "%c = const {value = 0.25} : tensor<128xf32>\n  %y = fadd %e, %c"})
+  for (const char *any : {"%y = fsub %e, %one", "%y = fsub %one, %e", "%y = fadd %x, %one",
+                          "%s = fmul %x, %e : tensor<128xf32>\n  %y = fadd %s, %one", "%y = maxnum %x, %one",
+                          "%y = minimum %e, %one", "%c = const {value = 0.25} : tensor<128xf32>\n  %y = fadd %e, %c"})
     EXPECT_EQ(count(ptxOfQuotient(std::string("  ") + any + " : tensor<128xf32>\n"), "div.full"), 1u) << any;
 }
 
@@ -332,8 +351,9 @@ TEST(GpuKernels, InstructionsOfARow) {
     EXPECT_EQ(count(ptx, text), n) << text << "\n" << ptx;
 }
 
-/// Blocks that should share an SM follow from the data of a thread. In a tile of rows the maximum of each counts once, not once for each
-/// column, and what the reductions read counts as much as in a single row: 64 registers of data and 40 more.
+/// Blocks that should share an SM follow from the data of a thread. In a tile of rows the maximum of each counts once,
+/// not once for each column, and what the reductions read counts as much as in a single row: 64 registers of data and
+/// 40 more.
 TEST(GpuKernels, BlocksOnAnSMOfATileOfRows) {
   const char *text = R"(
 kernel @k(%x: ptr<f32> {divisibility = 16}, %o: ptr<f32> {divisibility = 16}) {
@@ -377,8 +397,9 @@ TEST(GpuKernels, CombinesAcrossLanesByOneInstruction) {
     const char *type, *op, *instruction;
     unsigned n; // times
   };
-  for (const Case &c : {Case{"i1", "or", "vote.sync.ballot", 1}, Case{"i1", "xor", "popc.b32", 1}, Case{"i8", "smax", "redux.sync.max.s32", 1},
-                        Case{"i16", "add", "redux.sync.add.s32", 1}, Case{"i64", "or", "redux.sync.or.b32", 2}}) {
+  for (const Case &c : {Case{"i1", "or", "vote.sync.ballot", 1}, Case{"i1", "xor", "popc.b32", 1},
+                        Case{"i8", "smax", "redux.sync.max.s32", 1}, Case{"i16", "add", "redux.sync.add.s32", 1},
+                        Case{"i64", "or", "redux.sync.or.b32", 2}}) {
     std::string t = c.type, text = R"(
 kernel @k(%x: ptr<)" + t + R"(> {divisibility = 16}, %o: ptr<)" + t + R"(> {divisibility = 16}) {
   %i = range {start = 0} : tensor<32xi32>
@@ -408,7 +429,8 @@ TEST(GpuKernels, BlocksOnAnSM) {
     unsigned columns, warps;
     const char *wish; // one block: what is alive at once takes the registers of two
   };
-  for (const Row &r : {Row{8192, 8, ".minnctapersm 4"}, Row{16384, 16, ".minnctapersm 2"}, Row{32768, 16, ".minnctapersm 1"}}) {
+  for (const Row &r :
+       {Row{8192, 8, ".minnctapersm 4"}, Row{16384, 16, ".minnctapersm 2"}, Row{32768, 16, ".minnctapersm 1"}}) {
     std::string ptx = ptxOfRow(r.columns, r.warps);
     EXPECT_EQ(count(ptx, ".minnctapersm"), 1u) << r.columns;
     EXPECT_NE(ptx.find(r.wish), ptx.npos) << r.columns;
@@ -422,8 +444,9 @@ namespace {
 
 /// A row of bytes goes through `ops` (of %x, the last one makes %r) to a row of `result`.
 std::string bytesKernel(const char *elem, const std::string &ops, const char *result, int n) {
-  std::string N = std::to_string(n), text = "kernel @k(%a: ptr<" + std::string(elem) + "> {divisibility = 16}, %o: ptr<" + result +
-                                            "> {divisibility = 16}) {\n  %i = range {start = 0} : tensor<" + N + "xi32>\n";
+  std::string N = std::to_string(n),
+              text = "kernel @k(%a: ptr<" + std::string(elem) + "> {divisibility = 16}, %o: ptr<" + result +
+                     "> {divisibility = 16}) {\n  %i = range {start = 0} : tensor<" + N + "xi32>\n";
   auto address = [&](const char *name, const char *base, const std::string &e) {
     std::string q = std::string(name) + "q", t = "tensor<" + N + "xptr<" + e + ">>";
     text += "  " + q + " = splat " + base + " : " + t + "\n  " + name + " = addptr " + q + ", %i : " + t + "\n";
@@ -515,7 +538,8 @@ TEST(GpuKernels, BytesAreDoneByWords) {
     auto module = [&](int elements) { return tegula::test::parsed(bytesKernel(c.elem, c.ops, c.result, elements)); };
     auto m = module(n);
     ASSERT_TRUE(m);
-    size_t inBytes = byteWidth(m->kernel()->block()->args[0]->type.elem) * n, outBytes = byteWidth(m->kernel()->block()->args[1]->type.elem) * n;
+    size_t inBytes = byteWidth(m->kernel()->block()->args[0]->type.elem) * n,
+           outBytes = byteWidth(m->kernel()->block()->args[1]->type.elem) * n;
     std::vector<uint8_t> a(inBytes), want(outBytes), got(outBytes);
     for (size_t i = 0; i < inBytes; ++i)
       a[i] = static_cast<uint8_t>(i < 256 ? i : i * 37 + i / 256 * 11);

@@ -35,9 +35,10 @@ TEST(GpuLayouts, StoresTakeTheWarpsOfTheirValue) {
   ir::Shape shape{128, 256};
   const layout::Extents rows{1, 0}, columns{0, 1};
   layout::LinearLayout dealt = layout::dealt(shape, rows, 8, {32, 8});
-  layout::LinearLayout acc = layout::LinearLayout::tensor({128, 256}, {{Dim::Register, {{0, 1}, {8, 0}, {0, 8}, {0, 16}, {0, 32}, {0, 64}, {0, 128}}},
-                                                                       {Dim::Lane, {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}},
-                                                                       {Dim::Warp, {{16, 0}, {32, 0}, {64, 0}}}});
+  layout::LinearLayout acc = layout::LinearLayout::tensor(
+      {128, 256}, {{Dim::Register, {{0, 1}, {8, 0}, {0, 8}, {0, 16}, {0, 32}, {0, 64}, {0, 128}}},
+                   {Dim::Lane, {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}},
+                   {Dim::Warp, {{16, 0}, {32, 0}, {64, 0}}}});
   layout::LinearLayout l = layout::withWarpsOf(dealt, acc, 3);
   EXPECT_TRUE(l.isInvertible());
   EXPECT_TRUE(std::ranges::equal(l.bases(Dim::Warp), acc.bases(Dim::Warp)));
@@ -81,7 +82,8 @@ TEST(GpuLayouts, RowKernelsNeedNoConversion) {
       EXPECT_EQ(op->vec(), 4) << print(*op);
 }
 
-// What is left of a large tile by a reduction between lanes is dealt anew before a loop carries it: no thread has as many registers of it as of the tile.
+// What is left of a large tile by a reduction between lanes is dealt anew before a loop carries it: no thread has as
+// many registers of it as of the tile.
 TEST(GpuLayouts, LoopsCarryNoCopies) {
   auto m = parsed(R"(kernel @best(%x: ptr<f32> {divisibility = 16}, %out: ptr<f32> {divisibility = 16}, %n: i32) {
   %offsets = range {start = 0} : tensor<16384xi32>

@@ -149,7 +149,8 @@ void GpuLibrary::runKernel(const GpuKernelMeta &meta, const std::vector<std::pai
     args.push_back(&p);
   CUfunction f = nullptr;
   check(d.moduleGetFunction(&f, state_->module, meta.symbol.c_str()), "no such function");
-  check(d.functionSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(meta.sharedBytes)), "shared memory");
+  check(d.functionSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(meta.sharedBytes)),
+        "shared memory");
   CUlaunchConfig config{};
   config.gridX = config.gridY = config.gridZ = config.blockY = config.blockZ = 1;
   config.blockX = meta.threads;

@@ -1,5 +1,6 @@
-// The cases of test/gpu-passes/*.ir. `# RUN: pass, pass, ... [--num-warps=N] [--num-stages=N] [--num-ctas=N] [--held-blocks=N] [--held-ctas=N] [--stages-rows] [--target=NAME]`: what comes out is what the last pass changes, and what it
-// remarks; the passes before it make its input.
+// The cases of test/gpu-passes/*.ir. `# RUN: pass, pass, ... [--num-warps=N] [--num-stages=N] [--num-ctas=N]
+// [--held-blocks=N] [--held-ctas=N] [--stages-rows] [--target=NAME]`: what comes out is what the last pass changes, and
+// what it remarks; the passes before it make its input.
 #include "../Sections.h"
 #include "RandomKernel.h"
 #include "gpu/Passes.h"
@@ -101,7 +102,8 @@ TEST(GpuPasses, RandomKernelsThroughText) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     auto m = std::make_unique<ir::Module>();
     test::RandomKernel generate(*m, seed);
-    PassRun run("--num-warps=" + std::to_string(1u << seed % 4) + (seed % 2 ? " --stages-rows" : "") + (seed % 3 ? " --held-blocks=2" : "") + (seed % 5 == 1 ? " --held-ctas=2" : ""));
+    PassRun run("--num-warps=" + std::to_string(1u << seed % 4) + (seed % 2 ? " --stages-rows" : "") +
+                (seed % 3 ? " --held-blocks=2" : "") + (seed % 5 == 1 ? " --held-ctas=2" : ""));
     for (const gpu::GpuPass &pass : gpu::gpuPasses()) {
       pass.run(m, {nvidia::NvTargetInfo(run.target), run.options, nullptr, &run.rows});
       std::string why;
@@ -119,17 +121,21 @@ TEST(GpuPasses, EachHasGoldens) {
   }
 }
 
-// A pass that breaks a rule leaves a file with the command that repeats it, as it was before passes changed the options, and the module that it was given.
-// Nothing else is lost: the next compilation goes its way.
+// A pass that breaks a rule leaves a file with the command that repeats it, as it was before passes changed the
+// options, and the module that it was given. Nothing else is lost: the next compilation goes its way.
 TEST(GpuPasses, WhatBreaksARuleCanBeRepeated) {
-  std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / ("tegula-gpu-passes-" + std::to_string(::getpid()));
+  std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / ("tegula-gpu-passes-" + std::to_string(::getpid()));
   ir::Module m;
   test::RandomKernel generate(m, 7);
   PassRun run("--num-warps=8 --num-stages=2 --target=sm_80");
   const nvidia::NvTargetInfo target(run.target);
-  const gpu::GpuPass faulty[] = {*gpu::findGpuPass("partition-cluster"), *gpu::findGpuPass("assign-layouts"),
-                                 {"rotate-dots", nullptr, [](ir::Module &x, const gpu::PassInput &in) { in.options.numWarps = 1, x.kernel()->argInfo.clear(); }, ""},
-                                 *gpu::findGpuPass("sink-widening")};
+  const gpu::GpuPass faulty[] = {
+      *gpu::findGpuPass("partition-cluster"),
+      *gpu::findGpuPass("assign-layouts"),
+      {"rotate-dots", nullptr,
+       [](ir::Module &x, const gpu::PassInput &in) { in.options.numWarps = 1, x.kernel()->argInfo.clear(); }, ""},
+      *gpu::findGpuPass("sink-widening")};
   DiagEngine diag;
   const ir::StageVerifier verifier(true, diag, folder.string());
   EXPECT_FALSE(gpu::runPasses(faulty, m, {target, run.options, nullptr}, verifier));
@@ -137,14 +143,17 @@ TEST(GpuPasses, WhatBreaksARuleCanBeRepeated) {
   for (const auto &entry : std::filesystem::directory_iterator(folder))
     files.push_back(entry.path());
   ASSERT_EQ(files.size(), 1u);
-  std::string command = "tegula-opt --passes=rotate-dots --target=sm_80 --num-warps=8 --num-stages=2 --num-ctas=1 " + files[0].string();
+  std::string command =
+      "tegula-opt --passes=rotate-dots --target=sm_80 --num-warps=8 --num-stages=2 --num-ctas=1 " + files[0].string();
   EXPECT_NE(renderAll(diag).find("the IR is malformed after rotate-dots"), std::string::npos) << renderAll(diag);
   EXPECT_NE(renderAll(diag).find(command), std::string::npos) << renderAll(diag);
   std::ostringstream text;
   text << std::ifstream(files[0]).rdbuf();
   std::filesystem::remove_all(folder);
   run.options.numWarps = 8;
-  EXPECT_EQ(text.str(), "// " + command + "\n" + ir::print(*gpu::runPasses(std::span(faulty).first(2), m, {target, run.options, nullptr}, {})));
+  EXPECT_EQ(text.str(),
+            "// " + command + "\n" +
+                ir::print(*gpu::runPasses(std::span(faulty).first(2), m, {target, run.options, nullptr}, {})));
   EXPECT_TRUE(gpu::runGpuPasses(m, {target, run.options, nullptr}, verifier));
 }
 

@@ -183,7 +183,8 @@ bool JitLibrary::linkForEmulator() {
   table.close();
   std::string command = "clang-19 --target=" + target_.triple +
                         " -O1 -ffreestanding -fno-builtin -nostdlib -static -fuse-ld=lld -w -o " + path_ + "/k " +
-                        path_ + "/k.o " + path_ + "/table.c " + tegula::testSourceDir + "/unittests/targets/EmulatorDriver.c";
+                        path_ + "/k.o " + path_ + "/table.c " + tegula::testSourceDir +
+                        "/unittests/targets/EmulatorDriver.c";
   bool ok = std::system(command.c_str()) == 0;
   EXPECT_TRUE(ok) << command;
   return ok;

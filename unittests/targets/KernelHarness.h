@@ -67,7 +67,8 @@ public:
     Arg(int v) : bits(v) {}
     Arg(int64_t v) : bits(v) {}
     Arg(float v) : bits(0) { std::memcpy(&bits, &v, 4); }
-    template <typename T> Arg(std::vector<T> &v) : bits(reinterpret_cast<int64_t>(v.data())), bytes(v.size() * sizeof(T)) {}
+    template <typename T>
+    Arg(std::vector<T> &v) : bits(reinterpret_cast<int64_t>(v.data())), bytes(v.size() * sizeof(T)) {}
     uint64_t bytes = 0;
   };
 

@@ -40,7 +40,8 @@ static const RowCase rowCases[] = {
      [](const Row &x) { Row y(x); for (size_t i = 16; i < 64; ++i) y[i] += y[i - 16]; return y; }},
     {"transpose of a reshape",
      "%s = reshape %v : tensor<4x16xi32>\n%t = permute %s {perm = [1, 0]} : tensor<16x4xi32>\n%y = reshape %t : tensor<64xi32>",
-     [](const Row &x) { Row y; for (size_t j = 0; j < 16; ++j) for (size_t i = 0; i < 4; ++i) y.push_back(x[i * 16 + j]); return y; }},
+     [](const Row &x) { Row y; for (size_t j = 0; j < 16; ++j) for (size_t i = 0; i < 4;
+        ++i) y.push_back(x[i * 16 + j]); return y; }},
     {"split and join",
      "%s = reshape %v : tensor<32x2xi32>\n%a, %b = split %s : tensor<32xi32>, tensor<32xi32>\n%j = join %b, %a : tensor<32x2xi32>\n"
      "%y = reshape %j : tensor<64xi32>",
@@ -76,21 +77,26 @@ static const RowCase rowCases[] = {
     {"products that wrap before they are widened",
      "%c = const {value = 100000007} : tensor<64xi32>\n%p = mul %v, %c\n%l = sext %p : tensor<64xi64>\n%s = const {value = 8} : tensor<64xi64>\n"
      "%h = ashr %l, %s\n%y = trunc %h : tensor<64xi32>",
-     [](const Row &x) { Row y; for (int32_t i : x) y.push_back(static_cast<int32_t>(static_cast<uint32_t>(i) * 100000007u) >> 8); return y; }},
+     [](const Row &x) { Row y;
+        for (int32_t i : x) y.push_back(static_cast<int32_t>(static_cast<uint32_t>(i) * 100000007u) >> 8); return y;
+        }},
     {"histogram",
      "%c = const {value = 15} : tensor<64xi32>\n%w = and %v, %c\n%h = histogram %w : tensor<16xi32>\n"
      "%i = and %r, %c\n%y = gather %h, %i {axis = 0} : tensor<64xi32>",
-     [](const Row &x) { Row h(16), y; for (int32_t i : x) ++h[static_cast<size_t>(i & 15)]; for (size_t i = 0; i < 64; ++i) y.push_back(h[i % 16]); return y; }},
+     [](const Row &x) { Row h(16), y; for (int32_t i : x) ++h[static_cast<size_t>(i & 15)]; for (size_t i = 0;
+        i < 64; ++i) y.push_back(h[i % 16]); return y; }},
     {"loop with two carried tensors that swap",
      "%zero = const {value = 0} : i32\n%three = const {value = 3} : i32\n%one = const {value = 1} : i32\n"
      "%y, %b = for %zero, %three, %one, %v, %r : tensor<64xi32>, tensor<64xi32> (%i: i32, %p: tensor<64xi32>, %q: tensor<64xi32>) {\n"
      "  %s = add %p, %q\n  yield %q, %s\n}",
-     [](const Row &x) { Row a(x), b(64); std::iota(b.begin(), b.end(), 0); for (int k = 0; k < 3; ++k) { Row s(64); for (size_t i = 0; i < 64; ++i) s[i] = a[i] + b[i]; a = b; b = s; } return a; }},
+     [](const Row &x) { Row a(x), b(64); std::iota(b.begin(), b.end(), 0); for (int k = 0; k < 3; ++k) { Row s(64);
+        for (size_t i = 0; i < 64; ++i) s[i] = a[i] + b[i]; a = b; b = s; } return a; }},
     {"loop that rotates its value",
      "%zero = const {value = 0} : i32\n%three = const {value = 5} : i32\n%two = const {value = 2} : i32\n"
      "%y = for %zero, %three, %two, %v : tensor<64xi32> (%i: i32, %p: tensor<64xi32>) {\n"
      "  %s = reshape %p : tensor<2x32xi32>\n  %t = permute %s {perm = [1, 0]} : tensor<32x2xi32>\n  %u = reshape %t : tensor<64xi32>\n  yield %u\n}",
-     [](const Row &x) { Row a(x); for (int k = 0; k < 3; ++k) { Row s; for (size_t j = 0; j < 32; ++j) { s.push_back(a[j]); s.push_back(a[32 + j]); } a = s; } return a; }},
+     [](const Row &x) { Row a(x); for (int k = 0; k < 3; ++k) { Row s; for (size_t j = 0; j < 32; ++j) {
+        s.push_back(a[j]); s.push_back(a[32 + j]); } a = s; } return a; }},
     {"while with a tensor and a scalar",
      "%zero = const {value = 0} : i32\n"
      "%n, %y = while %zero, %v : i32, tensor<64xi32> (%i: i32, %p: tensor<64xi32>) {\n"
@@ -100,11 +106,13 @@ static const RowCase rowCases[] = {
     {"if on a reduction",
      "%m = reduce %v {axis = 0} : i32 (%a: i32, %b: i32) { %c = smax %a, %b : i32  yield %c }\n%z = const {value = 0} : i32\n"
      "%p = cmpi %m, %z {pred = sgt}\n%y = if %p : tensor<64xi32> { yield %r } else { yield %v }",
-     [](const Row &x) { Row y(64); std::iota(y.begin(), y.end(), 0); return *std::max_element(x.begin(), x.end()) > 0 ? y : x; }},
+     [](const Row &x) { Row y(64); std::iota(y.begin(), y.end(), 0);
+        return *std::max_element(x.begin(), x.end()) > 0 ? y : x; }},
     {"bytes, bits and booleans",
      "%t = trunc %v : tensor<64xi8>\n%s = sext %t : tensor<64xi32>\n%z = const {value = 0} : tensor<64xi32>\n%n = cmpi %s, %z {pred = slt}\n"
      "%b = zext %n : tensor<64xi32>\n%p = popcount %s\n%y = add %p, %b",
-     [](const Row &x) { Row y; for (int32_t i : x) { int32_t s = static_cast<int8_t>(i); y.push_back(__builtin_popcount(static_cast<unsigned>(s)) + (s < 0)); } return y; }},
+     [](const Row &x) { Row y; for (int32_t i : x) { int32_t s = static_cast<int8_t>(i);
+        y.push_back(__builtin_popcount(static_cast<unsigned>(s)) + (s < 0)); } return y; }},
 };
 
 TEST(KernelOps, Rows) {
@@ -123,8 +131,9 @@ TEST(KernelOps, Rows) {
 
 // The store must not be seen by the load of the same tile: shift by one in place.
 TEST(KernelOps, WholeLoadBeforeWholeStore) {
-  Kernel k(rowKernel("%one = const {value = 1} : tensor<64xi32>\n%i = add %r, %one\n%xi = addptr %xp, %i\n%y = const {value = 5} : tensor<64xi32>\n"
-                     "store %xi, %v"));
+  Kernel k(rowKernel(
+      "%one = const {value = 1} : tensor<64xi32>\n%i = add %r, %one\n%xi = addptr %xp, %i\n%y = const {value = 5} : tensor<64xi32>\n"
+      "store %xi, %v"));
   Row x(65), o(64);
   std::iota(x.begin(), x.end(), 0);
   ASSERT_EQ(k.run({x, o}), 0);
@@ -167,10 +176,12 @@ static const InPlaceCase inPlaceCases[] = {
      [](const Row &x) { Row y = turned(x); std::copy(x.begin(), x.begin() + 20, y.begin()); return y; }},
     {"selected by what is turned",
      TEGULA_TURN("v", "u") "%z = const {value = 0} : tensor<64xi32>\n%c = cmpi %u, %z {pred = slt}\n%y = select %c, %v, %r : tensor<64xi32>\n", true,
-     [](const Row &x) { Row y = turned(x); for (size_t i = 0; i < 64; ++i) y[i] = y[i] < 0 ? x[i] : static_cast<int32_t>(i); return y; }},
+     [](const Row &x) { Row y = turned(x); for (size_t i = 0; i < 64;
+        ++i) y[i] = y[i] < 0 ? x[i] : static_cast<int32_t>(i); return y; }},
     {"under a mask of what is turned",
      TEGULA_TURN("v", "u") "%z = const {value = 0} : tensor<64xi32>\n%m = cmpi %u, %z {pred = slt}\n%y = add %v, %r\n", true,
-     [](const Row &x) { Row t = turned(x), y(x); for (size_t i = 0; i < 64; ++i) y[i] += t[i] < 0 ? static_cast<int32_t>(i) : 0; return y; }},
+     [](const Row &x) { Row t = turned(x), y(x); for (size_t i = 0; i < 64;
+        ++i) y[i] += t[i] < 0 ? static_cast<int32_t>(i) : 0; return y; }},
     {"where the turned tile says, in other memory",
      TEGULA_TURN("v", "u") "%c = const {value = 63} : tensor<64xi32>\n%i = and %u, %c\n%op = splat %o : tensor<64xptr<i32>>\n%q = addptr %op, %i\n"
      "%l = load %q : tensor<64xi32>\n%y = add %l, %v\n", true,
@@ -187,9 +198,11 @@ TEST(KernelOps, InPlace) {
     for (const InPlaceCase &c : inPlaceCases) {
       SCOPED_TRACE(std::string(c.name) + " on " + target);
       bool masked = std::string(c.body).find("%m = ") != std::string::npos;
-      Kernel k("kernel @k(%x: ptr<i32>, %o: ptr<i32>) {\n%r = range {start = 0} : tensor<64xi32>\n%xp = splat %x : tensor<64xptr<i32>>\n"
-               "%xa = addptr %xp, %r\n%v = load %xa : tensor<64xi32>\n" + std::string(c.body) +
-               (masked ? "store %xa, %y, %m\n}\n" : "store %xa, %y\n}\n"), target);
+      Kernel k(
+          "kernel @k(%x: ptr<i32>, %o: ptr<i32>) {\n%r = range {start = 0} : tensor<64xi32>\n%xp = splat %x : tensor<64xptr<i32>>\n"
+          "%xa = addptr %xp, %r\n%v = load %xa : tensor<64xi32>\n" +
+              std::string(c.body) + (masked ? "store %xa, %y, %m\n}\n" : "store %xa, %y\n}\n"),
+          target);
       ASSERT_TRUE(k.entry) << k.error;
       EXPECT_EQ(k.compiled.meta.scratchBytes > 64, c.needsScratch);
       Row x(64), o(64);
@@ -203,16 +216,19 @@ TEST(KernelOps, InPlace) {
     }
 }
 
-// Lanes of odd numbers whose operand is known, here 1, while it is not in lane 2: LLVM 19 left them undefined without SSE4.1.
+// Lanes of odd numbers whose operand is known, here 1, while it is not in lane 2: LLVM 19 left them undefined without
+// SSE4.1.
 TEST(KernelOps, ProductsOfLanesThatAreKnown) {
   for (const std::string &target : {tegula::cpu::test::machineName(), std::string("cpu:x86-64")}) {
-    Kernel k("kernel @k(%x: ptr<i32>, %o: ptr<i32>) {\n%i = range {start = 0} : tensor<4xi32>\n%xs = splat %x : tensor<4xptr<i32>>\n"
-             "%xa = addptr %xs, %i\n%three = const {value = 3} : tensor<4xi32>\n%m = cmpi %i, %three {pred = slt}\n"
-             "%zero = const {value = 0} : tensor<4xi32>\n%v = load %xa, %m, %zero : tensor<4xi32>\n%back = const {value = -2} : tensor<4xi32>\n"
-             "%xb = addptr %xa, %back\n%two = const {value = 2} : tensor<4xi32>\n%n = cmpi %i, %two {pred = eq}\n"
-             "%w = load %xb, %n, %zero : tensor<4xi32>\n%a = and %v, %w\n%b = and %a, %two\n%one = const {value = 1} : tensor<4xi32>\n"
-             "%d = add %b, %one\n%f = load %x : i32\n%fs = splat %f : tensor<4xi32>\n%y = srem %fs, %d\n%os = splat %o : tensor<4xptr<i32>>\n"
-             "%oa = addptr %os, %i\nstore %oa, %y\n}", target);
+    Kernel k(
+        "kernel @k(%x: ptr<i32>, %o: ptr<i32>) {\n%i = range {start = 0} : tensor<4xi32>\n%xs = splat %x : tensor<4xptr<i32>>\n"
+        "%xa = addptr %xs, %i\n%three = const {value = 3} : tensor<4xi32>\n%m = cmpi %i, %three {pred = slt}\n"
+        "%zero = const {value = 0} : tensor<4xi32>\n%v = load %xa, %m, %zero : tensor<4xi32>\n%back = const {value = -2} : tensor<4xi32>\n"
+        "%xb = addptr %xa, %back\n%two = const {value = 2} : tensor<4xi32>\n%n = cmpi %i, %two {pred = eq}\n"
+        "%w = load %xb, %n, %zero : tensor<4xi32>\n%a = and %v, %w\n%b = and %a, %two\n%one = const {value = 1} : tensor<4xi32>\n"
+        "%d = add %b, %one\n%f = load %x : i32\n%fs = splat %f : tensor<4xi32>\n%y = srem %fs, %d\n%os = splat %o : tensor<4xptr<i32>>\n"
+        "%oa = addptr %os, %i\nstore %oa, %y\n}",
+        target);
     ASSERT_TRUE(k.entry) << k.error;
     Row x{7, 5, 6, 0}, o(4, -1);
     ASSERT_EQ(k.run({x, o}), 0);
@@ -220,7 +236,8 @@ TEST(KernelOps, ProductsOfLanesThatAreKnown) {
   }
 }
 
-// By the reciprocal of a divisor that is one number in the whole nest. Flat positions ask where the rows of %d end, as those of %d * %h end there, too; in each run three numbers are divided, and none by an instruction for it.
+// By the reciprocal of a divisor that is one number in the whole nest. Flat positions ask where the rows of %d end, as
+// those of %d * %h end there, too; in each run three numbers are divided, and none by an instruction for it.
 TEST(KernelOps, DivisorsOfAWholeNestAreReciprocals) {
   const std::string text = R"(kernel @k(%x: ptr<f32>, %o: ptr<f32>, %d: i32, %h: i32) {
   %r = range {start = 0} : tensor<1024xi32>
@@ -256,34 +273,43 @@ TEST(KernelOps, DivisorsOfAWholeNestAreReciprocals) {
   EXPECT_EQ(ends, 1u) << begin; // one row is looked at
 }
 
-// What arithmetic gives is rounded to bf16 without a choice where there are no masks; a float that is only loaded may be a NaN that the upper half would not show.
+// What arithmetic gives is rounded to bf16 without a choice where there are no masks; a float that is only loaded may
+// be a NaN that the upper half would not show.
 TEST(KernelOps, RoundingToBf16KeepsNans) {
   auto text = [](const std::string &x) {
     return "kernel @k(%x: ptr<f32>, %o: ptr<bf16>) {\n%r = range {start = 0} : tensor<64xi32>\n%xs = splat %x : tensor<64xptr<f32>>\n%xa = addptr %xs, %r\n%v = load %xa : tensor<64xf32>\n%one = const {value = 1.0} : tensor<64xf32>\n"
-           "%p = fmul %v, %v\n%q = fmul %v, %one\n%y = fptrunc %" + x + " : tensor<64xbf16>\n%os = splat %o : tensor<64xptr<bf16>>\n%oa = addptr %os, %r\nstore %oa, %y\n}";
+           "%p = fmul %v, %v\n%q = fmul %v, %one\n%y = fptrunc %" +
+           x + " : tensor<64xbf16>\n%os = splat %o : tensor<64xptr<bf16>>\n%oa = addptr %os, %r\nstore %oa, %y\n}";
   };
   for (const char *x : {"p", "q", "v"})
-    EXPECT_EQ(tegula::cpu::test::stage(text(x), *parseTarget("cpu:avx2"), Stage::Llvm).find(" select <") == std::string::npos, *x == 'p') << x;
+    EXPECT_EQ(tegula::cpu::test::stage(text(x), *parseTarget("cpu:avx2"), Stage::Llvm).find(" select <") ==
+                  std::string::npos,
+              *x == 'p')
+        << x;
   for (const std::string &target : {tegula::cpu::test::machineName(), std::string("cpu:avx2")})
     for (const char *x : {"p", "q", "v"}) {
       Kernel k(text(x), target);
       ASSERT_TRUE(k.entry) << k.error;
-      std::vector<uint32_t> in = {0x7F800001, 0xFF800001, 0x7FC00000, 0xFFC00000, 0x7FFFFFFF, 0xFFFFFFFF, 0x7F807FFF, 0x7F800000, 0xFF800000, 0x3F808000, 0x3F818000, 0x00000001, 0x80008000, 0x7F7FFFFF};
+      std::vector<uint32_t> in = {0x7F800001, 0xFF800001, 0x7FC00000, 0xFFC00000, 0x7FFFFFFF, 0xFFFFFFFF, 0x7F807FFF,
+                                  0x7F800000, 0xFF800000, 0x3F808000, 0x3F818000, 0x00000001, 0x80008000, 0x7F7FFFFF};
       in.resize(64, 0x3F800000);
       std::vector<uint16_t> out(64);
       ASSERT_EQ(k.run({in, out}), 0);
       for (size_t i = 0; i < in.size(); ++i) {
-        const float v = std::bit_cast<float>(in[i]), y = *x == 'p' ? v * v : v, got = std::bit_cast<float>(static_cast<uint32_t>(out[i]) << 16);
+        const float v = std::bit_cast<float>(in[i]), y = *x == 'p' ? v * v : v,
+                    got = std::bit_cast<float>(static_cast<uint32_t>(out[i]) << 16);
         const auto bits = std::bit_cast<uint32_t>(y);
         if (std::isnan(y))
           EXPECT_TRUE(std::isnan(got)) << x << " " << std::hex << in[i] << " " << out[i];
         else
-          EXPECT_EQ(out[i], static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)) << x << " " << std::hex << in[i];
+          EXPECT_EQ(out[i], static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16))
+              << x << " " << std::hex << in[i];
       }
     }
 }
 
-// A row of two tensors, one behind the other: all of the first one's and of the second one's vectors are copied without masks, each by a loop of its own.
+// A row of two tensors, one after the other: all of the first one's and of the second one's vectors are copied without
+// masks, each by a loop of its own.
 TEST(KernelOps, ConcatenationIsTwoSegments) {
   const std::string ir = tegula::cpu::test::stage(R"(kernel @k(%a: ptr<f32>, %b: ptr<f32>, %o: ptr<f32>, %n: i32, %m: i32) {
   %r = range {start = 0} : tensor<1024xi32>
@@ -316,7 +342,9 @@ TEST(KernelOps, ConcatenationIsTwoSegments) {
   EXPECT_GE(copies, 2u) << ir; // streaming or not
 }
 
-// Rows of %d elements are added to rows that %i says. A relaxed atomic does not order the loads in front of it, so these stand in its nest, whose vectors have one row's number each: no buffer of 1024 numbers, and whole vectors are added where nobody else uses atomics.
+// Rows of %d elements are added to rows that %i says. A relaxed atomic does not order the loads before it, so these
+// stand in its nest, whose vectors have one row's number each: no buffer of 1024 numbers, and whole vectors are added
+// where nobody else uses atomics.
 TEST(KernelOps, RelaxedAtomicsOfFlatPositionsGoByRuns) {
   std::string text = R"(kernel @k(%x: ptr<f32>, %i: ptr<i64>, %o: ptr<i32>, %d: i32) {
   %r = range {start = 0} : tensor<1024xi32>
@@ -344,7 +372,8 @@ TEST(KernelOps, RelaxedAtomicsOfFlatPositionsGoByRuns) {
   EXPECT_EQ(plan.find("  buffer"), std::string::npos) << plan;
   EXPECT_NE(ir.find("\nrun.vector"), std::string::npos);
   const size_t run = ir.find("\nrun.vector:");
-  EXPECT_NE(ir.substr(run, ir.find("\n\n", run) - run).find("store <8 x i32>"), std::string::npos) << ir.substr(run, 2000);
+  EXPECT_NE(ir.substr(run, ir.find("\n\n", run) - run).find("store <8 x i32>"), std::string::npos)
+      << ir.substr(run, 2000);
   const size_t relaxed = text.find("relaxed");
   text.replace(relaxed, 7, "acq_rel");
   EXPECT_NE(emitted(Stage::Plan).find("  buffer"), std::string::npos);
@@ -353,9 +382,10 @@ TEST(KernelOps, RelaxedAtomicsOfFlatPositionsGoByRuns) {
 namespace {
 /// How often an instruction occurs in the assembly of a kernel of `function` over eight floats.
 size_t instructions(const std::string &function, const char *target, const std::string &what) {
-  std::string text = "kernel @k(%x: ptr<f32>, %o: ptr<f32>) {\n%r = range {start = 0} : tensor<8xi32>\n%xs = splat %x : tensor<8xptr<f32>>\n%xa = addptr %xs, %r\n"
-                     "%v = load %xa : tensor<8xf32>\n%y = " +
-                     function + " %v\n%os = splat %o : tensor<8xptr<f32>>\n%oa = addptr %os, %r\nstore %oa, %y\n}";
+  std::string text =
+      "kernel @k(%x: ptr<f32>, %o: ptr<f32>) {\n%r = range {start = 0} : tensor<8xi32>\n%xs = splat %x : tensor<8xptr<f32>>\n%xa = addptr %xs, %r\n"
+      "%v = load %xa : tensor<8xf32>\n%y = " +
+      function + " %v\n%os = splat %o : tensor<8xptr<f32>>\n%oa = addptr %os, %r\nstore %oa, %y\n}";
   std::string s = tegula::cpu::test::stage(text, *parseTarget(target), Stage::Asm);
   size_t n = 0;
   for (size_t at = s.find("\t" + what); at != std::string::npos; at = s.find("\t" + what, at + 1))
@@ -370,7 +400,8 @@ TEST(KernelOps, ExponentialScalesByShifts) {
   EXPECT_EQ(instructions("exp", "cpu:x86-64", "paddd\t"), 0u);
 }
 
-// Fractions of powers come from a table in a register, which leaves short polynomials; the rest of a power is one number, its own square's root (AVX2), or what vscalef adds.
+// Fractions of powers come from a table in a register, which leaves short polynomials; the rest of a power is one
+// number, its own square's root (AVX2), or what vscalef adds.
 TEST(KernelOps, ExponentialsLookUpPowers) {
   for (const char *f : {"exp", "exp2"}) {
     EXPECT_EQ(instructions(f, "cpu:avx2", "vperm"), 1u) << f;
@@ -384,10 +415,12 @@ TEST(KernelOps, ExponentialsLookUpPowers) {
   EXPECT_EQ(instructions("tanh", "cpu:avx2", "vdivps\t"), 1u);
 }
 
-// A row is scanned by vectors, in four steps of sixteen lanes and one for what came before them, not element by element.
+// A row is scanned by vectors, in four steps of sixteen lanes and one for what came before them, not element by
+// element.
 TEST(KernelOps, ScansAlongRowsUseLanes) {
-  std::string text = "kernel @k(%x: ptr<f32>, %o: ptr<f32>) {\n%r = range {start = 0} : tensor<64xi32>\n%xs = splat %x : tensor<64xptr<f32>>\n%xa = addptr %xs, %r\n%v = load %xa : tensor<64xf32>\n"
-                     "%y = scan %v {axis = 0} : tensor<64xf32> (%a: f32, %b: f32) { %c = fadd %a, %b : f32  yield %c }\n%os = splat %o : tensor<64xptr<f32>>\n%oa = addptr %os, %r\nstore %oa, %y\n}";
+  std::string text =
+      "kernel @k(%x: ptr<f32>, %o: ptr<f32>) {\n%r = range {start = 0} : tensor<64xi32>\n%xs = splat %x : tensor<64xptr<f32>>\n%xa = addptr %xs, %r\n%v = load %xa : tensor<64xf32>\n"
+      "%y = scan %v {axis = 0} : tensor<64xf32> (%a: f32, %b: f32) { %c = fadd %a, %b : f32  yield %c }\n%os = splat %o : tensor<64xptr<f32>>\n%oa = addptr %os, %r\nstore %oa, %y\n}";
   std::string s = tegula::cpu::test::stage(text, *parseTarget("cpu:avx512"), Stage::Asm);
   EXPECT_EQ(s.find("vaddss"), std::string::npos);
   size_t sums = 0;
@@ -447,10 +480,12 @@ std::string oddText(const std::string &elem) {
 })";
 }
 
-// One of each pair: vectors and a shuffle, which read nothing in front of the first or behind the last one.
+// One of each pair: vectors and a shuffle, which read nothing before the first or after the last one.
 TEST(KernelOps, EveryOtherElementIsNoGather) {
   for (const char *target : {"cpu:avx512", "cpu:avx2", "cpu:x86-64"}) {
-    EXPECT_EQ(tegula::cpu::test::stage(oddText("f32"), *parseTarget(target), Stage::Asm).find("gather"), std::string::npos) << target;
+    EXPECT_EQ(tegula::cpu::test::stage(oddText("f32"), *parseTarget(target), Stage::Asm).find("gather"),
+              std::string::npos)
+        << target;
     if (!runsOn(*parseTarget(target), *parseTarget("cpu")))
       continue;
     for (int bytes : {1, 2, 4, 8}) {
@@ -458,14 +493,16 @@ TEST(KernelOps, EveryOtherElementIsNoGather) {
       std::vector<uint8_t> x(static_cast<size_t>(128 * bytes)), o(static_cast<size_t>(64 * bytes)), want;
       std::iota(x.begin(), x.end(), static_cast<uint8_t>(1));
       for (size_t i = 0; i < o.size(); ++i)
-        want.push_back(x[i / static_cast<size_t>(bytes) * 2 * static_cast<size_t>(bytes) + static_cast<size_t>(bytes) + i % static_cast<size_t>(bytes)]);
+        want.push_back(x[i / static_cast<size_t>(bytes) * 2 * static_cast<size_t>(bytes) + static_cast<size_t>(bytes) +
+                         i % static_cast<size_t>(bytes)]);
       ASSERT_EQ(k.run({x, o}), 0);
       EXPECT_EQ(o, want) << target << " " << bytes;
     }
   }
 }
 
-// Special values of logarithms cost no blends (three operations each on Intel's cores): AVX-512's exponents and mantissas have them right, else they are added or set.
+// Special values of logarithms cost no blends (three operations each on Intel's cores): AVX-512's exponents and
+// mantissas have them right, else they are added or set.
 TEST(KernelOps, LogarithmsDoNotBlend) {
   for (const char *f : {"log", "log2"}) {
     EXPECT_EQ(instructions(f, "cpu:avx2", "vblend"), 0u) << f;
@@ -478,7 +515,9 @@ TEST(KernelOps, LogarithmsDoNotBlend) {
 TEST(KernelOps, SineAndCosineShareTheAngle) {
   auto text = [](const std::string &second, const std::string &of) {
     return "kernel @k(%x: ptr<f32>, %o: ptr<f32>, %p: ptr<f32>) {\n%r = range {start = 0} : tensor<64xi32>\n%xs = splat %x : tensor<64xptr<f32>>\n%xa = addptr %xs, %r\n%v = load %xa : tensor<64xf32>\n"
-           "%w = fneg %v\n%y = sin %v\n%z = " + second + " " + of + "\n%os = splat %o : tensor<64xptr<f32>>\n%oa = addptr %os, %r\nstore %oa, %y\n%ps = splat %p : tensor<64xptr<f32>>\n%pa = addptr %ps, %r\nstore %pa, %z\n}";
+           "%w = fneg %v\n%y = sin %v\n%z = " +
+           second + " " + of +
+           "\n%os = splat %o : tensor<64xptr<f32>>\n%oa = addptr %os, %r\nstore %oa, %y\n%ps = splat %p : tensor<64xptr<f32>>\n%pa = addptr %ps, %r\nstore %pa, %z\n}";
   };
   std::vector<float> x(64);
   for (size_t i = 0; i < x.size(); ++i)
@@ -489,25 +528,33 @@ TEST(KernelOps, SineAndCosineShareTheAngle) {
     EXPECT_NE(both.find("@tegula.angle.f32"), std::string::npos) << target;
     for (const char *left : {"@tegula.sin.", "@tegula.cos."}) // nor their ways for large numbers
       EXPECT_EQ(both.find(left), std::string::npos) << target << " " << left;
-    EXPECT_EQ(tegula::cpu::test::stage(text("cos", "%w"), *parseTarget(target), Stage::Llvm).find("@tegula.angle"), std::string::npos) << target; // of another number
+    // of another number
+    EXPECT_EQ(tegula::cpu::test::stage(text("cos", "%w"), *parseTarget(target), Stage::Llvm).find("@tegula.angle"),
+              std::string::npos)
+        << target;
     if (!runsOn(*parseTarget(target), *parseTarget("cpu")))
       continue;
     std::vector<float> sine(64), cosine(64), sineAlone(64), cosineAlone(64), other(64);
-    Kernel joined(text("cos", "%v"), target), alone(text("fabs", "%v"), target), apart(text("cos", "%w"), target); // the cosine of -v is that of v
+    // the cosine of -v is that of v
+    Kernel joined(text("cos", "%v"), target), alone(text("fabs", "%v"), target), apart(text("cos", "%w"), target);
     ASSERT_EQ(joined.run({x, sine, cosine}), 0);
     ASSERT_EQ(alone.run({x, sineAlone, other}), 0);
     ASSERT_EQ(apart.run({x, other, cosineAlone}), 0);
     for (size_t i = 0; i < 64; ++i) {
-      auto same = [](float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) || (a != a && b != b); };
+      auto same = [](float a, float b) {
+        return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) || (a != a && b != b);
+      };
       EXPECT_TRUE(same(sine[i], sineAlone[i])) << target << " " << x[i] << " " << sine[i] << " " << sineAlone[i];
-      EXPECT_TRUE(same(cosine[i], cosineAlone[i])) << target << " " << x[i] << " " << cosine[i] << " " << cosineAlone[i];
+      EXPECT_TRUE(same(cosine[i], cosineAlone[i]))
+          << target << " " << x[i] << " " << cosine[i] << " " << cosineAlone[i];
     }
   }
 }
 
 TEST(KernelOps, AtomicsAccumulateUnderCollisions) {
-  Kernel k(rowKernel("%three = const {value = 3} : tensor<64xi32>\n%i = and %r, %three\n%p = addptr %xp, %i\n%one = const {value = 1} : tensor<64xi32>\n"
-                     "%m = cmpi %r, %three {pred = ne}\n%y = atomic_rmw %p, %one, %m {rmw = \"add\"} : tensor<64xi32>"));
+  Kernel k(rowKernel(
+      "%three = const {value = 3} : tensor<64xi32>\n%i = and %r, %three\n%p = addptr %xp, %i\n%one = const {value = 1} : tensor<64xi32>\n"
+      "%m = cmpi %r, %three {pred = ne}\n%y = atomic_rmw %p, %one, %m {rmw = \"add\"} : tensor<64xi32>"));
   Row x(64), o(64);
   ASSERT_EQ(k.run({x, o}), 0);
   EXPECT_EQ(Row(x.begin(), x.begin() + 4), (Row{16, 16, 16, 15}));
@@ -515,8 +562,9 @@ TEST(KernelOps, AtomicsAccumulateUnderCollisions) {
 }
 
 TEST(KernelOps, AssertNamesTheProgram) {
-  Kernel k("kernel @k(%n: i32) {\n%p = program_id {axis = 1} : i32\n%r = range {start = 0} : tensor<64xi32>\n%ps = splat %p : tensor<64xi32>\n"
-           "%s = add %r, %ps\n%ns = splat %n : tensor<64xi32>\n%c = cmpi %s, %ns {pred = slt}\nassert %c {message = \"too big\"}\n}");
+  Kernel k(
+      "kernel @k(%n: i32) {\n%p = program_id {axis = 1} : i32\n%r = range {start = 0} : tensor<64xi32>\n%ps = splat %p : tensor<64xi32>\n"
+      "%s = add %r, %ps\n%ns = splat %n : tensor<64xi32>\n%c = cmpi %s, %ns {pred = slt}\nassert %c {message = \"too big\"}\n}");
   EXPECT_EQ(k.run({66}, 1, 3), 0);
   EXPECT_EQ(k.run({64}, 1, 3), TEGULA_FAULT_ASSERT);
   EXPECT_EQ(k.fault.claimed, 1);
@@ -554,11 +602,12 @@ TEST(KernelOps, PrintPassesWholeTensors) {
 }
 
 TEST(KernelOps, NoinlineCallsReturnTensorsAndScalars) {
-  Kernel k("func noinline @f(%n: i32, %p: ptr<i32>) -> i32, tensor<64xi32> {\n%two = const {value = 2} : i32\n%m = mul %n, %two : i32\n"
-           "%r = range {start = 0} : tensor<64xi32>\n%ms = splat %m : tensor<64xi32>\n%s = add %r, %ms\nreturn %m, %s\n}\n"
-           "kernel @k(%o: ptr<i32>, %n: i32) {\n%m, %s = call %n, %o {callee = \"f\"} : i32, tensor<64xi32>\n"
-           "%r = range {start = 0} : tensor<64xi32>\n%ms = splat %m : tensor<64xi32>\n%y = add %s, %ms\n"
-           "%op = splat %o : tensor<64xptr<i32>>\n%oa = addptr %op, %r\nstore %oa, %y\n}\n");
+  Kernel k(
+      "func noinline @f(%n: i32, %p: ptr<i32>) -> i32, tensor<64xi32> {\n%two = const {value = 2} : i32\n%m = mul %n, %two : i32\n"
+      "%r = range {start = 0} : tensor<64xi32>\n%ms = splat %m : tensor<64xi32>\n%s = add %r, %ms\nreturn %m, %s\n}\n"
+      "kernel @k(%o: ptr<i32>, %n: i32) {\n%m, %s = call %n, %o {callee = \"f\"} : i32, tensor<64xi32>\n"
+      "%r = range {start = 0} : tensor<64xi32>\n%ms = splat %m : tensor<64xi32>\n%y = add %s, %ms\n"
+      "%op = splat %o : tensor<64xptr<i32>>\n%oa = addptr %op, %r\nstore %oa, %y\n}\n");
   Row o(64);
   ASSERT_EQ(k.run({o, 5}), 0) << k.error;
   for (int i = 0; i < 64; ++i)

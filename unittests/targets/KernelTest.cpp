@@ -31,7 +31,8 @@ kernel @add(%x: ptr<f32>, %y: ptr<f32>, %o: ptr<f32>, %n: i32) {
 )";
 
 TEST(Kernel, AddWithTailOnEveryTarget) {
-  for (const std::string &target : {std::string("cpu:x86-64"), std::string("cpu:avx2"), std::string("cpu:avx512"), tegula::cpu::test::machineName()}) {
+  for (const std::string &target : {std::string("cpu:x86-64"), std::string("cpu:avx2"), std::string("cpu:avx512"),
+                                    tegula::cpu::test::machineName()}) {
     if (!tegula::cpu::test::runsHere(target))
       continue;
     Kernel k(addText, target);
@@ -155,14 +156,14 @@ static std::string tile2d(const std::string &name, const std::string &base, int 
                           const std::string &colStart, const std::string &stride) {
   std::string s = std::to_string(m) + "x" + std::to_string(n), t = "tensor<" + s + "xi32>", r = "%" + name;
   std::string mm = std::to_string(m), nn = std::to_string(n);
-  return r + "ri = range {start = 0} : tensor<" + mm + "xi32>\n" + r + "rs = splat " + rowStart + " : tensor<" + mm + "xi32>\n" +
-         r + "rr = add " + r + "ri, " + r + "rs\n" + r + "ci = range {start = 0} : tensor<" + nn + "xi32>\n" + r + "cs = splat " +
-         colStart + " : tensor<" + nn + "xi32>\n" + r + "cc = add " + r + "ci, " + r + "cs\n" + r + "re = expand_dims " + r +
-         "rr {axis = 1} : tensor<" + mm + "x1xi32>\n" + r + "st = splat " + stride + " : tensor<" + mm + "x1xi32>\n" + r +
-         "rm = mul " + r + "re, " + r + "st\n" + r + "rb = broadcast " + r + "rm : " + t + "\n" + r + "ce = expand_dims " + r +
-         "cc {axis = 0} : tensor<1x" + nn + "xi32>\n" + r + "cb = broadcast " + r + "ce : " + t + "\n" + r + "o = add " + r +
-         "rb, " + r + "cb\n" + r + "ps = splat " + base + " : tensor<" + s + "xptr<f32>>\n" + r + "p = addptr " + r + "ps, " + r +
-         "o\n";
+  return r + "ri = range {start = 0} : tensor<" + mm + "xi32>\n" + r + "rs = splat " + rowStart + " : tensor<" + mm +
+         "xi32>\n" + r + "rr = add " + r + "ri, " + r + "rs\n" + r + "ci = range {start = 0} : tensor<" + nn +
+         "xi32>\n" + r + "cs = splat " + colStart + " : tensor<" + nn + "xi32>\n" + r + "cc = add " + r + "ci, " + r +
+         "cs\n" + r + "re = expand_dims " + r + "rr {axis = 1} : tensor<" + mm + "x1xi32>\n" + r + "st = splat " +
+         stride + " : tensor<" + mm + "x1xi32>\n" + r + "rm = mul " + r + "re, " + r + "st\n" + r + "rb = broadcast " +
+         r + "rm : " + t + "\n" + r + "ce = expand_dims " + r + "cc {axis = 0} : tensor<1x" + nn + "xi32>\n" + r +
+         "cb = broadcast " + r + "ce : " + t + "\n" + r + "o = add " + r + "rb, " + r + "cb\n" + r + "ps = splat " +
+         base + " : tensor<" + s + "xptr<f32>>\n" + r + "p = addptr " + r + "ps, " + r + "o\n";
 }
 
 TEST(Kernel, MatmulWithLoopCarriedAccumulator) {
@@ -208,16 +209,17 @@ TEST(Kernel, DebugInfoNamesFileAndLines) {
   EXPECT_NE(object.find("test.ir"), std::string::npos);
 }
 
-// A breakpoint on a line that uses a scalar prints the scalar: no instruction of the line comes before the store of the variable,
-// whatever the scheduling model of the CPU prefers.
+// A breakpoint on a line that uses a scalar prints the scalar: no instruction of the line comes before the store of the
+// variable, whatever the scheduling model of the CPU prefers.
 TEST(Kernel, LinesThatUseAVariableComeAfterItsStore) {
-  const char *text = "kernel @scale(%x: ptr<f32>, %n: i32) {\n"
-                     "%pid = program_id {axis = 0} : i32\n%c = const {value = 64} : i32\n"
-                     "%start = mul %pid, %c : i32\n"
-                     "%p = addptr %x, %start : ptr<f32>\n"
-                     "%s = splat %p : tensor<64xptr<f32>>\n%r = range {start = 0} : tensor<64xi32>\n%q = addptr %s, %r : tensor<64xptr<f32>>\n"
-                     "%rest = sub %n, %start : i32\n%rs = splat %rest : tensor<64xi32>\n%m = cmpi %r, %rs {pred = slt}\n"
-                     "%v = load %q, %m : tensor<64xf32>\n%w = fadd %v, %v : tensor<64xf32>\nstore %q, %w, %m\n}\n";
+  const char *text =
+      "kernel @scale(%x: ptr<f32>, %n: i32) {\n"
+      "%pid = program_id {axis = 0} : i32\n%c = const {value = 64} : i32\n"
+      "%start = mul %pid, %c : i32\n"
+      "%p = addptr %x, %start : ptr<f32>\n"
+      "%s = splat %p : tensor<64xptr<f32>>\n%r = range {start = 0} : tensor<64xi32>\n%q = addptr %s, %r : tensor<64xptr<f32>>\n"
+      "%rest = sub %n, %start : i32\n%rs = splat %rest : tensor<64xi32>\n%m = cmpi %r, %rs {pred = slt}\n"
+      "%v = load %q, %m : tensor<64xf32>\n%w = fadd %v, %v : tensor<64xf32>\nstore %q, %w, %m\n}\n";
   for (const char *cpu : {"haswell", "skylake-avx512", "znver1", "znver3", "znver4"}) {
     CpuTarget target = *parseTarget("cpu:avx2");
     target.cpu = cpu;

@@ -13,7 +13,8 @@ protected:
   static constexpr unsigned arguments = 12;
   LaunchFactorsTest() : module("m", context), b(context) {
     llvm::SmallVector<llvm::Type *> types(arguments, b.getInt32Ty());
-    auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false), llvm::GlobalValue::ExternalLinkage, "f", module);
+    auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
+                                     llvm::GlobalValue::ExternalLinkage, "f", module);
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
     for (unsigned i = 0; i < arguments; ++i)
       factors.isArgument(argument[i] = f->getArg(i), i);

@@ -1,5 +1,5 @@
-// The machine that tests of generated code may count on: this one, or a lesser one of the same architecture that $TEGULA_CPU_TARGET names,
-// so that every test also runs with instruction sets hidden.
+// The machine that tests of generated code may count on: this one, or a lesser one of the same architecture that
+// $TEGULA_CPU_TARGET names, so that every test also runs with instruction sets hidden.
 #pragma once
 #include "targets/cpu/Cpu.h"
 #include <cstdio>

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int elements = 64;
 
-/// x[i] is replaced by x[i] - x[i + step] `steps` times. With `integers`, the same is done to the offset of one load instead: a linear form, however long.
+/// x[i] is replaced by x[i] - x[i + step] `steps` times. With `integers`, the same is done to the offset of one load
+/// instead: a linear form, however long.
 std::string chainText(int steps, bool integers) {
   std::string text = R"(
 kernel @chain(%x: ptr<f32>, %o: ptr<f32>, %step: i32) {
@@ -29,11 +30,13 @@ kernel @chain(%x: ptr<f32>, %o: ptr<f32>, %step: i32) {
 )";
   for (int k = 0; k < steps; ++k) {
     std::string from = std::to_string(k), to = std::to_string(k + 1);
-    text += integers ? "  %i" + to + " = add %i" + from + ", %s : tensor<64xi32>\n" : "  %v" + to + " = fsub %v" + from + ", %w : tensor<64xf32>\n";
+    text += integers ? "  %i" + to + " = add %i" + from + ", %s : tensor<64xi32>\n"
+                     : "  %v" + to + " = fsub %v" + from + ", %w : tensor<64xf32>\n";
   }
   std::string last = std::to_string(steps);
   if (integers)
-    text += "  %p = addptr %xp, %i" + last + " : tensor<64xptr<f32>>\n  %r = load %p : tensor<64xf32>\n  store %oo, %r\n}\n";
+    text += "  %p = addptr %xp, %i" + last +
+            " : tensor<64xptr<f32>>\n  %r = load %p : tensor<64xf32>\n  store %oo, %r\n}\n";
   else
     text += "  store %oo, %v" + last + "\n}\n";
   return text;
@@ -113,7 +116,8 @@ TEST(Materialize, ScatteredRowsAreGatheredOnce) {
   }
 }
 
-/// x += y, both loaded by this text's operations; the sum, or (`apart`) its two parts, is asked for again behind the store.
+/// x += y, both loaded by this text's operations; the sum, or (`apart`) its two parts, is asked for again after the
+/// store.
 std::string residualText(bool apart) {
   std::string text = R"(
 kernel @residual(%x: ptr<f32>, %y: ptr<f32>, %o: ptr<f32>) {
@@ -129,10 +133,14 @@ kernel @residual(%x: ptr<f32>, %y: ptr<f32>, %o: ptr<f32>) {
   %v = fadd %a, %b : tensor<64xf32>
   store %xa, %v
 )";
-  return text + (apart ? "  %d = fsub %a, %b : tensor<64xf32>\n  %w = fmul %d, %d : tensor<64xf32>\n" : "  %w = fmul %v, %v : tensor<64xf32>\n") + "  store %oa, %w\n}\n";
+  return text +
+         (apart ? "  %d = fsub %a, %b : tensor<64xf32>\n  %w = fmul %d, %d : tensor<64xf32>\n"
+                : "  %w = fmul %v, %v : tensor<64xf32>\n") +
+         "  store %oa, %w\n}\n";
 }
 
-// A norm with the residual's addition fused: with both loads in buffers a row of 2048 was half as large again as the L1 cache.
+// A norm with the residual's addition fused: with both loads in buffers a row of 2048 was half as large again as the L1
+// cache.
 TEST(Materialize, OneBufferForASumOfLoads) {
   auto buffers = [](bool apart) {
     std::string plan = test::stage(residualText(apart), *parseTarget("cpu:x86-64"), Stage::Plan);

@@ -211,13 +211,15 @@ TEST_P(MathTest, NeighboursDoNotMatter) {
     const std::vector<float> out = apply(lib, f, 8, mixed);
     for (size_t i = 0; i < mixed.size(); ++i) {
       const float alone = apply(lib, f, 8, std::vector<float>(8, mixed[i]))[0];
-      EXPECT_TRUE(std::bit_cast<uint32_t>(alone) == std::bit_cast<uint32_t>(out[i]) || (std::isnan(alone) && std::isnan(out[i]))) << f.name << " of " << mixed[i];
+      EXPECT_TRUE(std::bit_cast<uint32_t>(alone) == std::bit_cast<uint32_t>(out[i]) ||
+                  (std::isnan(alone) && std::isnan(out[i])))
+          << f.name << " of " << mixed[i];
     }
   }
 }
 
-// Zero comes from factors that are zero, not from products too small for a float, which take several times as long; with AVX-512 from lanes that are not scaled, so that not even what
-// is just too small underflows.
+// Zero comes from factors that are zero, not from products too small for a float, which take several times as long;
+// with AVX-512 from lanes that are not scaled, so that not even what is just too small underflows.
 TEST_P(MathTest, ExpOfMinusInfinityDoesNotUnderflow) {
   JitLibrary lib(GetParam());
   addAll<float>(lib, {8});

@@ -1,5 +1,6 @@
-// Operands of dot on their way into packed buffers: matmul with wrapped rows and columns, masked k, any layout of the operands, on
-// every target this machine can run; and that the fast way is taken where there is one (instructions in the assembly).
+// Operands of dot on their way into packed buffers: matmul with wrapped rows and columns, masked k, any layout of the
+// operands, on every target this machine can run; and that the fast way is taken where there is one (instructions in
+// the assembly).
 #include "KernelHarness.h"
 #include <algorithm>
 #include <random>
@@ -25,55 +26,63 @@ std::string shape(int rows, int columns, const std::string &elem) {
   return "tensor<" + std::to_string(rows) + "x" + std::to_string(columns) + "x" + elem + ">";
 }
 
-/// Lines that define %<name>: a tile of pointers, rows x columns of `elem`, from the index vectors %<row> and %<column> (i32, of
-/// these lengths) and the scalar strides %<rowStride> and %<columnStride>; and %<name>rb, %<name>cb, the indices broadcast.
+/// Lines that define %<name>: a tile of pointers, rows x columns of `elem`, from the index vectors %<row> and %<column>
+/// (i32, of these lengths) and the scalar strides %<rowStride> and %<columnStride>; and %<name>rb, %<name>cb, the
+/// indices broadcast.
 std::string pointers(const std::string &name, const std::string &base, const std::string &elem, int rows, int columns,
                      const std::string &row, const std::string &column, const std::string &rowStride,
                      const std::string &columnStride) {
   std::string n = "%" + name, t = shape(rows, columns, "i32"), p = shape(rows, columns, "ptr<" + elem + ">");
   std::string rt = shape(rows, 1, "i32"), ct = shape(1, columns, "i32");
-  return n + "re = expand_dims " + row + " {axis = 1} : " + rt + "\n" + n + "ce = expand_dims " + column + " {axis = 0} : " + ct +
-         "\n" + n + "rb = broadcast " + n + "re : " + t + "\n" + n + "cb = broadcast " + n + "ce : " + t + "\n" + n + "rs = splat " +
-         rowStride + " : " + rt + "\n" + n + "cs = splat " + columnStride + " : " + ct + "\n" + n + "rm = mul " + n + "re, " + n +
-         "rs\n" + n + "cm = mul " + n + "ce, " + n + "cs\n" + n + "rx = broadcast " + n + "rm : " + t + "\n" + n +
-         "cx = broadcast " + n + "cm : " + t + "\n" + n + "o = add " + n + "rx, " + n + "cx\n" + n + "ps = splat " + base + " : " +
-         p + "\n" + n + " = addptr " + n + "ps, " + n + "o\n";
+  return n + "re = expand_dims " + row + " {axis = 1} : " + rt + "\n" + n + "ce = expand_dims " + column +
+         " {axis = 0} : " + ct + "\n" + n + "rb = broadcast " + n + "re : " + t + "\n" + n + "cb = broadcast " + n +
+         "ce : " + t + "\n" + n + "rs = splat " + rowStride + " : " + rt + "\n" + n + "cs = splat " + columnStride +
+         " : " + ct + "\n" + n + "rm = mul " + n + "re, " + n + "rs\n" + n + "cm = mul " + n + "ce, " + n + "cs\n" + n +
+         "rx = broadcast " + n + "rm : " + t + "\n" + n + "cx = broadcast " + n + "cm : " + t + "\n" + n + "o = add " +
+         n + "rx, " + n + "cx\n" + n + "ps = splat " + base + " : " + p + "\n" + n + " = addptr " + n + "ps, " + n +
+         "o\n";
 }
 
 /// c = a * b as the usual tile kernel has it: rows and columns modulo the extents, k masked.
 std::string matmul(const std::string &elem, const std::string &acc, Blocks t, Layout l) {
   auto range = [](const std::string &name, int n, const std::string &start) {
     std::string s = "tensor<" + std::to_string(n) + "xi32>";
-    return name + "r = range {start = 0} : " + s + "\n" + name + "s = splat " + start + " : " + s + "\n" + name + " = add " + name +
-           "r, " + name + "s\n";
+    return name + "r = range {start = 0} : " + s + "\n" + name + "s = splat " + start + " : " + s + "\n" + name +
+           " = add " + name + "r, " + name + "s\n";
   };
   auto wrapped = [](const std::string &name, const std::string &of, int n, const std::string &bound) {
-    return name + "b = splat " + bound + " : tensor<" + std::to_string(n) + "xi32>\n" + name + " = srem " + of + ", " + name + "b\n";
+    return name + "b = splat " + bound + " : tensor<" + std::to_string(n) + "xi32>\n" + name + " = srem " + of + ", " +
+           name + "b\n";
   };
   auto constant = [](const std::string &name, int value) {
     return name + " = const {value = " + std::to_string(value) + "} : i32\n";
   };
   std::string zero = acc == "i32" ? "0" : "0.0", none = elem[0] == 'i' ? "0" : "0.0";
-  std::string s = "kernel @mm(%a: ptr<" + elem + ">, %b: ptr<" + elem + ">, %c: ptr<" + acc +
-                  ">, %M: i32, %N: i32, %K: i32, %lda: i32, %ldb: i32) {\n" + constant("%zero", 0) + constant("%one", 1) +
-                  constant("%bm", t.m) + constant("%bn", t.n) + constant("%bk", t.k) +
-                  "%pm = program_id {axis = 0} : i32\n%pn = program_id {axis = 1} : i32\n%m0 = mul %pm, %bm\n%n0 = mul %pn, %bn\n" +
-                  range("%rows", t.m, "%m0") + range("%cols", t.n, "%n0") + wrapped("%wm", "%rows", t.m, "%M") +
-                  wrapped("%wn", "%cols", t.n, "%N");
+  std::string s =
+      "kernel @mm(%a: ptr<" + elem + ">, %b: ptr<" + elem + ">, %c: ptr<" + acc +
+      ">, %M: i32, %N: i32, %K: i32, %lda: i32, %ldb: i32) {\n" + constant("%zero", 0) + constant("%one", 1) +
+      constant("%bm", t.m) + constant("%bn", t.n) + constant("%bk", t.k) +
+      "%pm = program_id {axis = 0} : i32\n%pn = program_id {axis = 1} : i32\n%m0 = mul %pm, %bm\n%n0 = mul %pn, %bn\n" +
+      range("%rows", t.m, "%m0") + range("%cols", t.n, "%n0") + wrapped("%wm", "%rows", t.m, "%M") +
+      wrapped("%wn", "%cols", t.n, "%N");
   s += "%acc0 = const {value = " + zero + "} : " + shape(t.m, t.n, acc) + "\n%other = const {value = " + none +
        "} : " + shape(t.m, t.k, elem) + "\n%otherb = const {value = " + none + "} : " + shape(t.k, t.n, elem) + "\n";
-  s += "%r = for %zero, %K, %bk, %acc0 : " + shape(t.m, t.n, acc) + " (%i: i32, %acc: " + shape(t.m, t.n, acc) + ") {\n" +
-       range("%ks", t.k, "%i");
-  s += pointers("A", "%a", elem, t.m, t.k, "%wm", "%ks", l.aTransposed ? "%one" : "%lda", l.aTransposed ? "%lda" : "%one");
-  s += pointers("B", "%b", elem, t.k, t.n, "%ks", "%wn", l.bTransposed ? "%one" : "%ldb", l.bTransposed ? "%ldb" : "%one");
+  s += "%r = for %zero, %K, %bk, %acc0 : " + shape(t.m, t.n, acc) + " (%i: i32, %acc: " + shape(t.m, t.n, acc) +
+       ") {\n" + range("%ks", t.k, "%i");
+  s += pointers("A", "%a", elem, t.m, t.k, "%wm", "%ks", l.aTransposed ? "%one" : "%lda",
+                l.aTransposed ? "%lda" : "%one");
+  s += pointers("B", "%b", elem, t.k, t.n, "%ks", "%wn", l.bTransposed ? "%one" : "%ldb",
+                l.bTransposed ? "%ldb" : "%one");
   s += "%ka = splat %K : " + shape(t.m, t.k, "i32") + "\n%ma = cmpi %Acb, %ka {pred = slt}\n%kb = splat %K : " +
        shape(t.k, t.n, "i32") + "\n%mb = cmpi %Brb, %kb {pred = slt}\n";
   const std::string underA = l.masked ? ", %ma, %other" : "", underB = l.masked ? ", %mb, %otherb" : "";
-  s += "%av = load %A" + underA + " : " + shape(t.m, t.k, elem) + "\n%bv = load %B" + underB + " : " + shape(t.k, t.n, elem) +
-       "\n%d = dot %av, %bv, %acc {precision = \"ieee\"} : " + shape(t.m, t.n, acc) + "\nyield %d\n}\n";
+  s += "%av = load %A" + underA + " : " + shape(t.m, t.k, elem) + "\n%bv = load %B" + underB + " : " +
+       shape(t.k, t.n, elem) + "\n%d = dot %av, %bv, %acc {precision = \"ieee\"} : " + shape(t.m, t.n, acc) +
+       "\nyield %d\n}\n";
   s += pointers("C", "%c", acc, t.m, t.n, "%rows", "%cols", "%N", "%one");
-  s += "%Mb = splat %M : " + shape(t.m, t.n, "i32") + "\n%Nb = splat %N : " + shape(t.m, t.n, "i32") +
-       "\n%mm = cmpi %Crb, %Mb {pred = slt}\n%mn = cmpi %Ccb, %Nb {pred = slt}\n%in = and %mm, %mn\nstore %C, %r, %in\n}\n";
+  s +=
+      "%Mb = splat %M : " + shape(t.m, t.n, "i32") + "\n%Nb = splat %N : " + shape(t.m, t.n, "i32") +
+      "\n%mm = cmpi %Crb, %Mb {pred = slt}\n%mn = cmpi %Ccb, %Nb {pred = slt}\n%in = and %mm, %mn\nstore %C, %r, %in\n}\n";
   return s;
 }
 
@@ -82,7 +91,9 @@ struct Kind {
 };
 
 /// Small integers: exact in every format, and so are the sums.
-template <typename T> void put(std::vector<uint8_t> &bytes, size_t i, T x) { std::memcpy(bytes.data() + i * sizeof x, &x, sizeof x); }
+template <typename T> void put(std::vector<uint8_t> &bytes, size_t i, T x) {
+  std::memcpy(bytes.data() + i * sizeof x, &x, sizeof x);
+}
 void put(std::vector<uint8_t> &bytes, size_t i, const std::string &elem, int x) {
   auto f = static_cast<float>(x);
   uint32_t bits;
@@ -126,7 +137,8 @@ void runMatmul(const CpuTarget &target, Kind kind, Blocks t, Layout l, int M, in
       int32_t bits = c[static_cast<size_t>(i * N + j)];
       float f;
       std::memcpy(&f, &bits, 4);
-      ASSERT_EQ(kind.acc == std::string("i32") ? static_cast<float>(bits) : f, static_cast<float>(want)) << i << "," << j;
+      ASSERT_EQ(kind.acc == std::string("i32") ? static_cast<float>(bits) : f, static_cast<float>(want))
+          << i << "," << j;
     }
 }
 
@@ -140,7 +152,8 @@ TEST_P(Pack, MatmulOfAnyLayout) {
     for (int layout = 0; layout < 4; ++layout) {
       Layout l{(layout & 1) != 0, (layout & 2) != 0};
       runMatmul(*parseTarget(GetParam()), kind, {32, 64, 32}, l, 64, 128, 96); // full tiles
-      runMatmul(*parseTarget(GetParam()), kind, {32, 64, 32}, l, 61, 117, 75); // everything odd: wraps inside vectors, masked k
+      // everything odd: wraps inside vectors, masked k
+      runMatmul(*parseTarget(GetParam()), kind, {32, 64, 32}, l, 61, 117, 75);
     }
 }
 
@@ -174,7 +187,8 @@ TEST_P(Pack, RightOperandByPanels) {
   wrapped({"f16", "f32"}, {2, 512, 64}, false); // panels wider than the lanes and copies
 }
 
-// Lines of the next panel are fetched in front of parts of the loop along k. Where the parts are three, or seven, the last one is shorter.
+// Lines of the next panel are fetched before parts of the loop along k. Where the parts are three, or seven, the last
+// one is shorter.
 TEST_P(Pack, PartsOfDepth) {
   if (!test::runsHere(GetParam()))
     GTEST_SKIP() << "this machine cannot run " << GetParam();
@@ -185,7 +199,9 @@ TEST_P(Pack, PartsOfDepth) {
 
 INSTANTIATE_TEST_SUITE_P(Targets, Pack, testing::ValuesIn(knownTargetNames()), test::testName);
 
-std::string assembly(const std::string &text, const std::string &target) { return test::stage(text, *parseTarget(target), Stage::Asm); }
+std::string assembly(const std::string &text, const std::string &target) {
+  return test::stage(text, *parseTarget(target), Stage::Asm);
+}
 
 size_t count(const std::string &text, const std::string &what) {
   size_t n = 0;
@@ -222,8 +238,8 @@ TEST(Packing, GroupsOfFourAndSmallerRegisters) {
   }
 }
 
-// A transposed operand: whole vectors are read and written, 16 x 16 elements turned by shuffles in between; 8 x 8 and 4 x 4 on
-// smaller registers. No gathers, no single elements.
+// A transposed operand: whole vectors are read and written, 16 x 16 elements turned by shuffles in between; 8 x 8 and 4
+// x 4 on smaller registers. No gathers, no single elements.
 TEST(Packing, TransposedOperandsByShuffles) {
   struct Case {
     const char *target, *elem;
@@ -231,18 +247,23 @@ TEST(Packing, TransposedOperandsByShuffles) {
     size_t shuffles; // of two vectors, at least: stages times vectors
   };
   // A of single floats is copied column by column (ColumnsOfA.h).
-  const Case cases[] = {{"cpu:avx512bf16", "bf16", {false, true}, 60}, {"cpu:avx512bf16", "bf16", {true, true}, 120}, {"cpu:avx512", "f32", {false, true}, 60}, {"cpu:avx2", "f32", {false, true}, 24}};
+  const Case cases[] = {{"cpu:avx512bf16", "bf16", {false, true}, 60},
+                        {"cpu:avx512bf16", "bf16", {true, true}, 120},
+                        {"cpu:avx512", "f32", {false, true}, 60},
+                        {"cpu:avx2", "f32", {false, true}, 24}};
   for (const Case &c : cases) {
     SCOPED_TRACE(std::string(c.target) + " " + c.elem + (c.layout.aTransposed ? " At" : " Bt"));
     std::string s = assembly(matmul(c.elem, "f32", {64, 64, 64}, c.layout), c.target);
-    EXPECT_GE(count(s, "vperm") + count(s, "vunpck") + count(s, "vshuf") + count(s, "vblend") + count(s, "vinsert"), c.shuffles);
+    EXPECT_GE(count(s, "vperm") + count(s, "vunpck") + count(s, "vshuf") + count(s, "vblend") + count(s, "vinsert"),
+              c.shuffles);
     for (const char *slow : {"gather", "scatter", "vpinsrw", "vpextrw", "vinsertps"})
       EXPECT_EQ(count(s, slow), 0u) << slow;
     EXPECT_LT(count(s, "\n"), 6000u);
   }
 }
 
-// B goes panel by panel, rows ahead fetched; with few rows, which are as fast as memory, only if A, B and C would fill half of L2.
+// B goes panel by panel, rows ahead fetched; with few rows, which are as fast as memory, only if A, B and C would fill
+// half of L2.
 TEST(Packing, ByPanels) {
   auto byPanels = [](Blocks t, const char *name, uint64_t l2Bytes) {
     CpuTarget target = *parseTarget(name);
@@ -261,7 +282,8 @@ TEST(Packing, ByPanels) {
   EXPECT_TRUE(byPanels({2, 256, 256}, "cpu:avx2", 256 << 10));
 }
 
-/// Basic blocks with multiply-adds of vectors: how many, lines that use the stack (but for a loop's end that its counter is compared with), whether the block is a loop by itself, and lines with a vector on the stack.
+/// Basic blocks with multiply-adds of vectors: how many, lines that use the stack (but for a loop's end that its
+/// counter is compared with), whether the block is a loop by itself, and lines with a vector on the stack.
 struct DotBlock {
   size_t multiplyAdds, stack;
   bool loops;
@@ -292,28 +314,39 @@ std::vector<DotBlock> dotBlocks(const std::string &text) {
 TEST(Packing, WideBlocksStayInRegisters) {
   CpuTarget target = *parseTarget("cpu:avx512");
   target.l2Bytes = 2 << 20;
-  const std::vector<DotBlock> blocks = dotBlocks(test::stage(matmul("f32", "f32", {128, 256, 64}, {false, false}), target, Stage::Asm));
+  const std::vector<DotBlock> blocks =
+      dotBlocks(test::stage(matmul("f32", "f32", {128, 256, 64}, {false, false}), target, Stage::Asm));
   for (size_t n : {96, 64}) { // of blocks of six rows; of four
     EXPECT_EQ(std::ranges::count_if(blocks, [&](const DotBlock &b) { return b.multiplyAdds == n; }), 1);
-    EXPECT_TRUE(std::ranges::none_of(blocks, [&](const DotBlock &b) { return b.multiplyAdds == n && b.vectorsOnStack; }));
+    EXPECT_TRUE(
+        std::ranges::none_of(blocks, [&](const DotBlock &b) { return b.multiplyAdds == n && b.vectorsOnStack; }));
   }
 }
 
-// The loop that packs a panel multiplies the first block of rows, in its copies with masks and without; the loops over the others keep all that they need in registers
-// though the rows of A are a stride apart that is known at run time only. Where no row of the panel wraps around, the copy without masks does not ask for it in each trip. A chunk that has to be turned around leaves no registers for that.
+// The loop that packs a panel multiplies the first block of rows, in its copies with masks and without; the loops over
+// the others keep all that they need in registers though the rows of A are a stride apart that is known at run time
+// only. Where no row of the panel wraps around, the copy without masks does not ask for it in each trip. A chunk that
+// has to be turned around leaves no registers for that.
 TEST(Packing, FirstRowsInThePackingLoop) {
   struct Case {
     const char *target, *elem;
     bool transposed;
     size_t first, others[2];
   };
-  for (const Case &c : {Case{"cpu:avx512bf16", "f32", false, 24, {96, 64}}, {"cpu:avx512bf16", "bf16", false, 24, {96, 64}}, {"cpu:avx512bf16", "f32", true, 24, {96, 64}},
-                        {"cpu:avx2", "f32", false, 12, {48, 32}}, {"cpu:avx2", "f32", true, 12, {48, 32}}}) {
+  for (const Case &c : {Case{"cpu:avx512bf16", "f32", false, 24, {96, 64}},
+                        {"cpu:avx512bf16", "bf16", false, 24, {96, 64}},
+                        {"cpu:avx512bf16", "f32", true, 24, {96, 64}},
+                        {"cpu:avx2", "f32", false, 12, {48, 32}},
+                        {"cpu:avx2", "f32", true, 12, {48, 32}}}) {
     SCOPED_TRACE(std::string(c.target) + " " + c.elem + (c.transposed ? " transposed" : ""));
-    std::vector<DotBlock> blocks = dotBlocks(assembly(matmul(c.elem, "f32", {128, 256, 64}, {false, c.transposed}), c.target));
-    auto blocksOf = [&](size_t n) { return std::ranges::count_if(blocks, [&](const DotBlock &b) { return b.multiplyAdds == n; }); };
+    std::vector<DotBlock> blocks =
+        dotBlocks(assembly(matmul(c.elem, "f32", {128, 256, 64}, {false, c.transposed}), c.target));
+    auto blocksOf = [&](size_t n) {
+      return std::ranges::count_if(blocks, [&](const DotBlock &b) { return b.multiplyAdds == n; });
+    };
     EXPECT_EQ(blocksOf(c.first), c.transposed ? 0 : 2);
-    EXPECT_EQ(std::ranges::any_of(blocks, [&](const DotBlock &b) { return b.multiplyAdds == c.first && b.loops; }), !c.transposed);
+    EXPECT_EQ(std::ranges::any_of(blocks, [&](const DotBlock &b) { return b.multiplyAdds == c.first && b.loops; }),
+              !c.transposed);
     for (size_t n : c.others) {
       EXPECT_EQ(blocksOf(n), 1);
       EXPECT_TRUE(std::ranges::none_of(blocks, [&](const DotBlock &b) { return b.multiplyAdds == n && b.stack; }));
@@ -321,10 +354,12 @@ TEST(Packing, FirstRowsInThePackingLoop) {
   }
 }
 
-// The rows of the next panel are fetched by the multiply-adds of this one, a line at a time, and lines of A's next tile; with few blocks of rows, by the loop that packs. With AVX-512 and a small L2
-// they are fetched in front of the blocks of rows, in loops of nothing else.
+// The rows of the next panel are fetched by the multiply-adds of this one, a line at a time, and lines of A's next
+// tile; with few blocks of rows, by the loop that packs. With AVX-512 and a small L2 they are fetched before the blocks
+// of rows, in loops of nothing else.
 TEST(Packing, FetchesTheNextPanel) {
-  auto fetches = [](Blocks t, const char *name, uint64_t l2Bytes = 256 << 10) { // in loops by themselves, among multiply-adds
+  // in loops by themselves, among multiply-adds
+  auto fetches = [](Blocks t, const char *name, uint64_t l2Bytes = 256 << 10) {
     CpuTarget target = *parseTarget(name);
     target.l2Bytes = l2Bytes;
     std::pair<size_t, size_t> r;
@@ -345,7 +380,8 @@ TEST(Packing, FetchesTheNextPanel) {
   EXPECT_GE(fetches({128, 256, 256}, "cpu:avx2").second, 2);
   EXPECT_GE(fetches({128, 256, 256}, "cpu:avx512").first, 4);
   EXPECT_EQ(fetches({128, 256, 256}, "cpu:avx512").second, 0);
-  EXPECT_GE(fetches({128, 256, 256}, "cpu:avx512", 2 << 20).second, 4); // two kinds of blocks of rows, each a line of A and one of B
+  // two kinds of blocks of rows, each a line of A and one of B
+  EXPECT_GE(fetches({128, 256, 256}, "cpu:avx512", 2 << 20).second, 4);
   EXPECT_EQ(fetches({128, 256, 256}, "cpu:avx512", 2 << 20).first, 0);
   EXPECT_EQ(fetches({16, 256, 256}, "cpu:avx2").first, 0);
   EXPECT_GT(fetches({16, 256, 256}, "cpu:avx2").second, 0);
@@ -353,7 +389,8 @@ TEST(Packing, FetchesTheNextPanel) {
 
 // Two loops over the same dot: its packing and multiply-adds are there once.
 TEST(Packing, EqualDotsAreOneFunction) {
-  std::string once = matmul("f32", "f32", {64, 64, 64}, {false, false}), loop = once.substr(once.find("%r = for"), once.find("%Cre =") - once.find("%r = for"));
+  std::string once = matmul("f32", "f32", {64, 64, 64}, {false, false}),
+              loop = once.substr(once.find("%r = for"), once.find("%Cre =") - once.find("%r = for"));
   std::string second = loop, names;
   for (size_t at = 0; (at = second.find("%acc0", at)) != second.npos; at += 2)
     second.replace(at, 5, "%r");
@@ -368,12 +405,13 @@ TEST(Packing, EqualDotsAreOneFunction) {
   EXPECT_EQ(products(twice), products(once));
 }
 
-// Rows that a mask switches off are read, and fetched ahead, from memory of nobody's: behind the end of a matrix there may be no pages, and x86 takes hundreds of
-// cycles for a load of nothing there.
+// Rows that a mask switches off are read, and fetched ahead, from memory of nobody's: after the end of a matrix there
+// may be no pages, and x86 takes hundreds of cycles for a load of nothing there.
 TEST(Packing, NoLoadsBehindTheMatrix) {
   for (const char *target : {"cpu:avx2", "cpu:avx512bf16"}) {
     SCOPED_TRACE(target);
-    std::istringstream text(test::stage(matmul("f32", "f32", {128, 256, 64}, {false, false}), *parseTarget(target), Stage::Llvm));
+    std::istringstream text(
+        test::stage(matmul("f32", "f32", {128, 256, 64}, {false, false}), *parseTarget(target), Stage::Llvm));
     std::string blank, from;
     size_t loads = 0, fetches = 0;
     for (std::string line; std::getline(text, line);) {
@@ -381,7 +419,8 @@ TEST(Packing, NoLoadsBehindTheMatrix) {
         blank = line.substr(2, line.find(' ', 2) - 2);
       if (line.find("= select i1") != line.npos && !blank.empty() && line.ends_with(", ptr " + blank))
         from = line.substr(2, line.find(' ', 2) - 2);
-      loads += !from.empty() && (line.find("maskload") != line.npos || line.find("masked.load") != line.npos) && line.find("(ptr " + from + ",") != line.npos;
+      loads += !from.empty() && (line.find("maskload") != line.npos || line.find("masked.load") != line.npos) &&
+               line.find("(ptr " + from + ",") != line.npos;
       fetches += !from.empty() && line.find("llvm.prefetch") != line.npos;
     }
     EXPECT_GT(loads, 0);
@@ -389,7 +428,8 @@ TEST(Packing, NoLoadsBehindTheMatrix) {
   }
 }
 
-// A is not copied if its rows are as in memory: the kernel asks once for a tile whether it is inside the matrix and does not wrap around.
+// A is not copied if its rows are as in memory: the kernel asks once for a tile whether it is inside the matrix and
+// does not wrap around.
 TEST(Packing, LeftOperandWhereItLies) {
   auto asks = [](const char *elem, const char *target, bool transposed) {
     std::string text = matmul(elem, "f32", {64, 64, 64}, {transposed, false});

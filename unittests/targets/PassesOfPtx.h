@@ -18,7 +18,8 @@ inline std::string passesOfPtx() {
   m.setTargetTriple(machine->getTargetTriple().str());
   m.setDataLayout(machine->createDataLayout());
   llvm::IRBuilder<> b(context);
-  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), false), llvm::Function::ExternalLinkage, "f", m);
+  auto *f =
+      llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), false), llvm::Function::ExternalLinkage, "f", m);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
   b.CreateRetVoid();
   llvm::cl::Option &option = *llvm::cl::getRegisteredOptions().find("debug-pass")->second;

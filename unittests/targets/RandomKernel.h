@@ -1,8 +1,8 @@
 // Random kernels in tile IR, for tests that compare what comes out of a target with the reference interpreter.
 //
-// Integers only, so results are exact. The kernels mix what planning has to get right: values used by several nests and inside
-// loops, shape operations in chains, reductions and scans along any axis, carried tensors that depend on each other, stores
-// between loads through the same argument, masks, gathers, conditionals.
+// Integers only, so results are exact. The kernels mix what planning has to get right: values used by several nests and
+// inside loops, shape operations in chains, reductions and scans along any axis, carried tensors that depend on each
+// other, stores between loads through the same argument, masks, gathers, conditionals.
 #pragma once
 #include "ir/Builder.h"
 #include "ir/Interp.h"
@@ -39,7 +39,9 @@ private:
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;
     return static_cast<uint32_t>(state_ >> 33) % n;
   }
-  Value *pick(const std::vector<Value *> &v) { return v[v.size() - 1 - random(static_cast<uint32_t>(std::min<size_t>(v.size(), 6)))]; }
+  Value *pick(const std::vector<Value *> &v) {
+    return v[v.size() - 1 - random(static_cast<uint32_t>(std::min<size_t>(v.size(), 6)))];
+  }
   Value *tile() { return pick(tiles_); }
   Value *scalar() { return pick(scalars_); }
   Value *flat(Value *v) { return b_.reshape(v, Shape{elements}); }
@@ -86,7 +88,8 @@ private:
     return b_.create1(OpKind::Load, {p, mask(), b_.constInt(t, 7)}, t);
   }
   Shape shape() {
-    static const Shape shapes[] = {{256}, {16, 16}, {4, 64}, {64, 4}, {128, 2}, {2, 8, 16}, {8, 32, 1}, {2, 2, 2, 2, 2, 2, 2, 2}};
+    static const Shape shapes[] = {{256},    {16, 16},   {4, 64},    {64, 4},
+                                   {128, 2}, {2, 8, 16}, {8, 32, 1}, {2, 2, 2, 2, 2, 2, 2, 2}};
     return shapes[random(8)];
   }
   void region(Op *op, OpKind k) {
@@ -129,15 +132,18 @@ private:
       Type half = Type::tensor(Shape{elements / 2}, Elem::I32), both[] = {half, half};
       Op *sp = b_.create(OpKind::Split, std::vector<Value *>{h}, both);
       if (random(2))
-        return flat(b_.create1(OpKind::Join, {sp->result(1), sp->result(0)}, Type::tensor(Shape{elements / 2, 2}, Elem::I32)));
-      return b_.create1(OpKind::Cat, {sp->result(1), sp->result(0)}, Type::tensor(Shape{elements}, Elem::I32), {{attr::axis, 0}});
+        return flat(
+            b_.create1(OpKind::Join, {sp->result(1), sp->result(0)}, Type::tensor(Shape{elements / 2, 2}, Elem::I32)));
+      return b_.create1(OpKind::Cat, {sp->result(1), sp->result(0)}, Type::tensor(Shape{elements}, Elem::I32),
+                        {{attr::axis, 0}});
     }
     default:
       return b_.create1(OpKind::Gather, {tile(), inside(tile())}, tile()->type, {{attr::axis, 0}});
     }
   }
   Value *arithmetic() {
-    static const OpKind kinds[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::Xor, OpKind::SMin, OpKind::SRem, OpKind::UDiv};
+    static const OpKind kinds[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::Xor,
+                                   OpKind::SMin, OpKind::SRem, OpKind::UDiv};
     Value *x = tile(), *y = random(3) ? tile() : b_.splat(scalar(), Shape{elements});
     OpKind k = kinds[random(7)];
     if (k == OpKind::SRem || k == OpKind::UDiv)
@@ -203,7 +209,8 @@ private:
   std::vector<Value *> tiles_, scalars_;
 };
 
-/// Buffers a and o after one run of such a kernel by the reference interpreter, as one; the seed varies what is in them, and the mask's bound.
+/// Buffers a and o after one run of such a kernel by the reference interpreter, as one; the seed varies what is in
+/// them, and the mask's bound.
 inline std::vector<int32_t> runKernel(const Module &m, uint64_t seed) {
   std::vector<int32_t> memory(2 * elements);
   for (size_t i = 0; i < elements; ++i) {
@@ -212,7 +219,8 @@ inline std::vector<int32_t> runKernel(const Module &m, uint64_t seed) {
   }
   Interp interp(m);
   interp.addBuffer(memory.data(), elements * 8);
-  uint64_t args[] = {reinterpret_cast<uint64_t>(memory.data()), reinterpret_cast<uint64_t>(memory.data() + elements), 100 + seed % 120, 3};
+  uint64_t args[] = {reinterpret_cast<uint64_t>(memory.data()), reinterpret_cast<uint64_t>(memory.data() + elements),
+                     100 + seed % 120, 3};
   InterpResult r = interp.run(args, {1, 1, 1});
   EXPECT_TRUE(r.ok) << r.fault;
   return memory;

@@ -35,7 +35,8 @@ TEST(RandomKernels, SameMemoryAsTheInterpreter) {
     Interp interp(m);
     interp.addBuffer(wantA.data(), elements * 4);
     interp.addBuffer(wantO.data(), elements * 4);
-    uint64_t args[] = {reinterpret_cast<uint64_t>(wantA.data()), reinterpret_cast<uint64_t>(wantO.data()), 100 + seed % 120, 3};
+    uint64_t args[] = {reinterpret_cast<uint64_t>(wantA.data()), reinterpret_cast<uint64_t>(wantO.data()),
+                       100 + seed % 120, 3};
     InterpResult r = interp.run(args, {1, 1, 1});
     ASSERT_TRUE(r.ok) << r.fault;
     Options options;

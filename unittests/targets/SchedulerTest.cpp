@@ -2,7 +2,8 @@
 #include "llvm/Support/CommandLine.h"
 #include <gtest/gtest.h>
 
-// LLVM has no interface to it but the option: one that is gone, or does not know our scheduler, would leave the slow one in place without a word.
+// LLVM has no interface to it but the option: one that is gone, or does not know our scheduler, would leave the slow
+// one in place without a word.
 TEST(Scheduler, OursIsTheOneThatLlvmAsks) {
   tegula::targets::chooseScheduler();
   auto &options = llvm::cl::getRegisteredOptions();

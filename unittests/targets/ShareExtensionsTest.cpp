@@ -13,7 +13,8 @@ namespace {
 llvm::LoadInst *numberInTwoWidths(llvm::Module &m, unsigned blocks, unsigned uses, unsigned bits = 32) {
   llvm::LLVMContext &context = m.getContext();
   llvm::IRBuilder<> b(context);
-  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false), llvm::Function::ExternalLinkage, "f", m);
+  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false),
+                                   llvm::Function::ExternalLinkage, "f", m);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
   llvm::LoadInst *number = b.CreateLoad(b.getIntNTy(bits), f->getArg(0));
   llvm::Value *first = b.CreateAdd(number, b.getIntN(bits, 1)), *wide = b.CreateSExt(number, b.getInt64Ty());
@@ -31,8 +32,8 @@ llvm::LoadInst *numberInTwoWidths(llvm::Module &m, unsigned blocks, unsigned use
   return number;
 }
 
-// CodeGenPrepare does this too, but walks over the whole function once for each use: a thousand loops with one bound took 12 s, a thousand statements that
-// multiply one number as long.
+// CodeGenPrepare does this too, but walks over the whole function once for each use: a thousand loops with one bound
+// took 12 s, a thousand statements that multiply one number as long.
 TEST(ShareExtensions, OneValueIsAlive) {
   DiagEngine diag;
   struct Case {
@@ -74,7 +75,8 @@ TEST(ShareExtensions, WhatItsUsesKnowIsDropped) {
   llvm::Module m("widths", context);
   llvm::LoadInst *number = numberInTwoWidths(m, 1, targets::fewestUsesToShare);
   auto *narrow = llvm::cast<llvm::Instruction>(number->getNextNode()->getNextNode());
-  auto *wide = llvm::cast<llvm::Instruction>(llvm::IRBuilder<>(narrow).CreateZExt(number, narrow->getType(), "", /*IsNonNeg=*/true));
+  auto *wide = llvm::cast<llvm::Instruction>(
+      llvm::IRBuilder<>(narrow).CreateZExt(number, narrow->getType(), "", /*IsNonNeg=*/true));
   narrow->replaceAllUsesWith(wide);
   narrow->eraseFromParent();
   targets::shareExtensions(m);
@@ -93,7 +95,8 @@ TEST(ShareExtensions, StoredNumbersStay) {
   EXPECT_EQ(number->getNumUses(), targets::fewestBlocksToShareIn + 3);
 }
 
-// 400 sorts of 1024 elements, PTX: 1,200 walks over 2,000 blocks, as addresses are extended on the way to CodeGenPrepare.
+// 400 sorts of 1024 elements, PTX: 1,200 walks over 2,000 blocks, as addresses are extended on the way to
+// CodeGenPrepare.
 TEST(ShareExtensions, ComesOnceMoreBeforeCodeGenPrepare) {
   std::string passes = nvidia::passesOfPtx();
   size_t ours = passes.find("Share extensions");

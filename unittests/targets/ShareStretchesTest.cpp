@@ -10,15 +10,17 @@
 namespace tegula::targets {
 namespace {
 
-/// `void f(ptr, i32)` whose stretches, one behind the other, each store what `work` makes of a number and the element at their place, in a branch.
+/// `void f(ptr, i32)` whose stretches, one after the other, each store what `work` makes of a number and the element at
+/// their place, in a branch.
 class Row {
 public:
   Row() : m("row", context), b(context) {
-    f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty()}, false), llvm::Function::ExternalLinkage, "f", m);
+    f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty()}, false),
+                               llvm::Function::ExternalLinkage, "f", m);
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
   }
   llvm::BasicBlock *block() { return llvm::BasicBlock::Create(context, "", f); }
-  /// Adds `by` so many times; the place is computed in front of the stretch.
+  /// Adds `by` so many times; the place is computed before the stretch.
   void stretch(unsigned times, unsigned by, bool handsOn = false) {
     llvm::Value *at = b.CreateConstGEP1_32(b.getInt32Ty(), f->getArg(0), static_cast<unsigned>(all.size()));
     llvm::BasicBlock *begin = block(), *then = block(), *join = block(), *end = block();

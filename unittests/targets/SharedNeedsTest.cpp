@@ -43,11 +43,15 @@ const Op *find(const Module &m, OpKind kind) {
 
 TEST(SharedNeeds, OneFunctionForAll) {
   const Case cases[] = {
-      {"%s = reduce %x {axis = 0} : f32 (%u: f32, %v: f32) { %c = fadd %u, %v : f32  yield %c }\n store %q, %s\n", OpKind::Reduce, 16},
+      {"%s = reduce %x {axis = 0} : f32 (%u: f32, %v: f32) { %c = fadd %u, %v : f32  yield %c }\n store %q, %s\n",
+       OpKind::Reduce, 16},
       {"%s, %t = reduce %x, %i {axis = 0} : f32, i32 (%u: f32, %j: i32, %v: f32, %k: i32) { %c = fadd %u, %v : f32  %l = add %j, %k : i32  yield %c, %l }\n"
-       " store %q, %s\n store %p, %t\n", OpKind::Reduce, 32},
-      {"%s = scan %x {axis = 0} : tensor<1024xf32> (%u: f32, %v: f32) { %c = fadd %u, %v : f32  yield %c }\n store %a, %s\n", OpKind::Scan, 16},
-      {"%j = mul %i, %i : tensor<1024xi32>\n %s = gather %x, %j {axis = 0} : tensor<1024xf32>\n store %a, %s\n", OpKind::Gather, 4096},
+       " store %q, %s\n store %p, %t\n",
+       OpKind::Reduce, 32},
+      {"%s = scan %x {axis = 0} : tensor<1024xf32> (%u: f32, %v: f32) { %c = fadd %u, %v : f32  yield %c }\n store %a, %s\n",
+       OpKind::Scan, 16},
+      {"%j = mul %i, %i : tensor<1024xi32>\n %s = gather %x, %j {axis = 0} : tensor<1024xf32>\n store %a, %s\n",
+       OpKind::Gather, 4096},
       {"%h = const {value = 128} : tensor<1024xi32>\n %j = xor %i, %h : tensor<1024xi32>\n %s = gather %x, %j {axis = 0} : tensor<1024xf32>\n store %a, %s\n",
        OpKind::Exchange, 4096}, // between warps
       {"%o = atomic_rmw %p, %one {rmw = \"add\"} : i32\n store %p, %o\n", OpKind::AtomicRmw, 4},
@@ -78,11 +82,12 @@ TEST(SharedNeeds, OneFunctionForAll) {
 // What no pass turned into something else is an error at its place.
 TEST(Lower, WhatHasNoCodeIsAnError) {
   DiagEngine diag;
-  const char *text = "kernel @k(%p: ptr<f32> {divisibility = 16}, %n: i32) {\n"
-                     "  %s = const {value = 64} : i64\n  %one = const {value = 1} : i64\n  %zero = const {value = 0} : i32\n"
-                     "  %x = desc_load %p, %n, %n, %s, %one, %zero, %zero : tensor<16x64xf32>\n"
-                     "  %t = reduce %x {axis = 1} : tensor<16xf32> (%u: f32, %v: f32) { %c = fadd %u, %v : f32  yield %c }\n"
-                     "  %r = reduce %t {axis = 0} : f32 (%u: f32, %v: f32) { %c = fadd %u, %v : f32  yield %c }\n  store %p, %r\n}\n";
+  const char *text =
+      "kernel @k(%p: ptr<f32> {divisibility = 16}, %n: i32) {\n"
+      "  %s = const {value = 64} : i64\n  %one = const {value = 1} : i64\n  %zero = const {value = 0} : i32\n"
+      "  %x = desc_load %p, %n, %n, %s, %one, %zero, %zero : tensor<16x64xf32>\n"
+      "  %t = reduce %x {axis = 1} : tensor<16xf32> (%u: f32, %v: f32) { %c = fadd %u, %v : f32  yield %c }\n"
+      "  %r = reduce %t {axis = 0} : f32 (%u: f32, %v: f32) { %c = fadd %u, %v : f32  yield %c }\n  store %p, %r\n}\n";
   std::unique_ptr<Module> m = parse(std::make_shared<SourceFile>("case", text), diag);
   ASSERT_TRUE(m) << renderAll(diag);
   nvidia::Options options;
@@ -91,5 +96,7 @@ TEST(Lower, WhatHasNoCodeIsAnError) {
   llvm::Module out("k", context);
   nvidia::GpuKernelMeta meta;
   EXPECT_FALSE(nvidia::lower(*m, nvidia::NvTarget(), options, out, meta, diag));
-  EXPECT_NE(renderAll(diag).find("case:5:3: error: `desc_load` cannot be compiled for a GPU: there is no code for it"), std::string::npos) << renderAll(diag);
+  EXPECT_NE(renderAll(diag).find("case:5:3: error: `desc_load` cannot be compiled for a GPU: there is no code for it"),
+            std::string::npos)
+      << renderAll(diag);
 }

@@ -48,7 +48,8 @@ struct SimKernel {
     std::unique_ptr<llvm::TargetMachine> machine = nvidia::createTargetMachine(target, options, diag);
     out.setTargetTriple(machine->getTargetTriple().str());
     out.setDataLayout(machine->createDataLayout());
-    if (nvidia::lower(*m, target, options, out, compiled.meta, diag) && targets::verifyModule(out, "before optimization", {}, diag)) {
+    if (nvidia::lower(*m, target, options, out, compiled.meta, diag) &&
+        targets::verifyModule(out, "before optimization", {}, diag)) {
       nvidia::optimize(out, *machine, options);
       compiled.code = nvidia::emitObject(out, *machine);
       load();
@@ -56,7 +57,8 @@ struct SimKernel {
     addMessages(diag);
   }
 
-  sim::Report run(std::span<const uint64_t> args, std::span<const sim::Extent> buffers, std::array<int32_t, 3> grid = {1, 1, 1}) {
+  sim::Report run(std::span<const uint64_t> args, std::span<const sim::Extent> buffers,
+                  std::array<int32_t, 3> grid = {1, 1, 1}) {
     runtime::KernelInfo info = described();
     std::vector<char> block(runtime::recordOffset(info) + 8 + 64);
     // Tensor maps are aligned.
@@ -65,7 +67,8 @@ struct SimKernel {
       const targets::ArgSlot &s = compiled.meta.args[i];
       std::memcpy(at + s.offset, &args[i], s.type.isPtr ? 8 : byteWidth(s.type.elem));
     }
-    runtime::TensorMaps maps(info, [](const void *, const sim::TensorMapSpec &spec, void *map) { return sim::encodeTensorMap(spec, map); });
+    runtime::TensorMaps maps(
+        info, [](const void *, const sim::TensorMapSpec &spec, void *map) { return sim::encodeTensorMap(spec, map); });
     if (runtime::Status s = maps.append(info, nullptr, at, grid.data()); !s)
       ADD_FAILURE() << s.text;
     sim::LaunchConfig c;
@@ -95,9 +98,12 @@ private:
     runtime::KernelInfo info;
     info.argBytes = compiled.meta.argBytes;
     for (const targets::ArgSlot &a : compiled.meta.args)
-      info.args.push_back({a.name, static_cast<TegulaDtype>(a.type.isPtr ? TEGULA_FP16 : TEGULA_INT32), a.type.isPtr, a.read, a.written, a.offset});
+      info.args.push_back({a.name, static_cast<TegulaDtype>(a.type.isPtr ? TEGULA_FP16 : TEGULA_INT32), a.type.isPtr,
+                           a.read, a.written, a.offset});
     for (const nvidia::TensorMap &t : compiled.meta.tensorMaps) {
-      auto term = [](const nvidia::TensorMap::Term &x) { return runtime::TensorMapTerm{x.arg, x.value, x.gridAxis, x.arg2}; };
+      auto term = [](const nvidia::TensorMap::Term &x) {
+        return runtime::TensorMapTerm{x.arg, x.value, x.gridAxis, x.arg2};
+      };
       EXPECT_EQ(t.elem, ir::Elem::F16);
       runtime::TensorMapInfo map{TEGULA_FP16, t.nanFill, t.swizzle, term(t.base), {}, {}, t.box, t.roundTf32, t.merged};
       for (size_t d = 0; d < t.box.size(); ++d)

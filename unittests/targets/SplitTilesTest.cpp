@@ -1,4 +1,5 @@
-// Work on large tiles in loops over parts: what is written is valid IR and means the same as before, and its text does not grow with the tile.
+// Work on large tiles in loops over parts: what is written is valid IR and means the same as before, and its text does
+// not grow with the tile.
 #include "ParsedIr.h"
 #include "RandomKernel.h"
 #include "gpu/parts/SplitTiles.h"
@@ -22,7 +23,8 @@ constexpr gpu::StraightLimits everything{.most = 0, .part = 1, .fewest = 1, .ele
 
 unsigned loops(const Module &m) { return count(*m.kernel()->block(), OpKind::For); }
 
-/// A kernel over 256 ints as the random ones have it, from the operations of its body; %i is their numbers, %x what was loaded from %a.
+/// A kernel over 256 ints as the random ones have it, from the operations of its body; %i is their numbers, %x what was
+/// loaded from %a.
 std::unique_ptr<Module> kernel(const std::string &body) {
   return parsed(R"(kernel @k(%a: ptr<i32>, %o: ptr<i32>, %n: i32, %m: i32) {
   %i = range {start = 0} : tensor<256xi32>
@@ -45,8 +47,9 @@ std::unique_ptr<Module> split(const Module &m) {
   return parts;
 }
 
-/// A loop in which every element goes on while its value is above its number: %v is what becomes of the value, %k counts. `body` makes %next of the value
-/// %b1 and %more of the count %b2, for all elements; %b0 is whether one is still in the loop, %y some tile from outside.
+/// A loop in which every element goes on while its value is above its number: %v is what becomes of the value, %k
+/// counts. `body` makes %next of the value %b1 and %more of the count %b2, for all elements; %b0 is whether one is
+/// still in the loop, %y some tile from outside.
 std::unique_ptr<Module> laneLoop(const std::string &body, const std::string &after, const std::string &mask = "%h") {
   return kernel(R"(  %on = const {value = 1} : tensor<256xi1>
   %c0 = const {value = 0} : tensor<256xi32>
@@ -105,7 +108,8 @@ TEST(SplitTiles, ElementwiseWorkIsOneLoop) {
 }
 
 TEST(SplitTiles, WhatDependsOnAReductionIsALaterLoop) {
-  auto m = kernel(std::string("  %s = reduce %x") + sum + "  %b = splat %s : tensor<256xi32>\n  %y = sub %x, %b : tensor<256xi32>\n  store %po, %y\n");
+  auto m = kernel(std::string("  %s = reduce %x") + sum +
+                  "  %b = splat %s : tensor<256xi32>\n  %y = sub %x, %b : tensor<256xi32>\n  store %po, %y\n");
   auto parts = split(*m);
   ASSERT_TRUE(parts);
   EXPECT_EQ(loops(*parts), 2u);
@@ -202,7 +206,8 @@ TEST(SplitTiles, TensorsAreAccumulated) {
   EXPECT_EQ(loops(*parts), 1u);
 }
 
-/// A product of 4x64 and 64x4 bytes: columns of the first are split with rows of the second, and what parts give is added up from %c on.
+/// A product of 4x64 and 64x4 bytes: columns of the first are split with rows of the second, and what parts give is
+/// added up from %c on.
 std::unique_ptr<Module> product(const std::string &c, const std::string &b, const std::string &after) {
   return parsed(R"(kernel @k(%a: ptr<i32>, %o: ptr<i32>, %n: i32, %m: i32) {
   %i = range {start = 0} : tensor<4xi32>
@@ -254,10 +259,12 @@ TEST(SplitTiles, DotsOfLargeOperandsAreAddedUp) {
     EXPECT_FALSE(gpu::splitTiles(*m, 32, shared));
   }
   // An operand that another operation needs whole, and one operand for both sides.
-  EXPECT_FALSE(parts(*product("%zero", "%y", "  %g = gather %y32, %y32 {axis = 0} : tensor<64x4xi32>\n  store %q, %g\n")));
+  EXPECT_FALSE(
+      parts(*product("%zero", "%y", "  %g = gather %y32, %y32 {axis = 0} : tensor<64x4xi32>\n  store %q, %g\n")));
 }
 
-// In place through the same pointers each part is read before it is written; through others a later part would be read too late.
+// In place through the same pointers each part is read before it is written; through others a later part would be read
+// too late.
 TEST(SplitTiles, InPlaceWorkKeepsItsOrder) {
   EXPECT_TRUE(split(*kernel("  %y = add %x, %i : tensor<256xi32>\n  store %pa, %y\n")));
   EXPECT_FALSE(split(*kernel(R"(  %c = const {value = 1} : tensor<256xi32>
@@ -268,8 +275,9 @@ TEST(SplitTiles, InPlaceWorkKeepsItsOrder) {
   store %pk, %x
 )")));
   // The second loop would read what the first has written.
-  EXPECT_FALSE(split(*kernel(std::string("  %y = add %x, %i : tensor<256xi32>\n  store %pa, %y\n  %s = reduce %x") + sum +
-                             "  %b = splat %s : tensor<256xi32>\n  %z = add %x, %b : tensor<256xi32>\n  store %po, %z\n")));
+  EXPECT_FALSE(
+      split(*kernel(std::string("  %y = add %x, %i : tensor<256xi32>\n  store %pa, %y\n  %s = reduce %x") + sum +
+                    "  %b = splat %s : tensor<256xi32>\n  %z = add %x, %b : tensor<256xi32>\n  store %po, %z\n")));
 }
 
 // What is used by something that takes whole tiles is computed as it was.
@@ -282,8 +290,10 @@ TEST(SplitTiles, ValuesThatLeaveStayWhole) {
 
 // The elements of a part are over when they are, not when those of all parts are.
 TEST(SplitTiles, LoopsOfEachElement) {
-  const std::string down = "    %less = sub %b1, %one : tensor<256xi32>\n", counts = "    %plus = add %b2, %y : tensor<256xi32>\n",
-                    next = "    %next = select %b0, %less, %b1 : tensor<256xi32>\n", more = "    %more = select %b0, %plus, %b2 : tensor<256xi32>\n";
+  const std::string down = "    %less = sub %b1, %one : tensor<256xi32>\n",
+                    counts = "    %plus = add %b2, %y : tensor<256xi32>\n",
+                    next = "    %next = select %b0, %less, %b1 : tensor<256xi32>\n",
+                    more = "    %more = select %b0, %plus, %b2 : tensor<256xi32>\n";
   auto parts = split(*laneLoop(down + counts + next + more, "  %z = mul %k, %v : tensor<256xi32>\n  store %po, %z\n"));
   ASSERT_TRUE(parts);
   EXPECT_EQ(loops(*parts), 1u);
@@ -294,24 +304,32 @@ TEST(SplitTiles, LoopsOfEachElement) {
   EXPECT_TRUE(split(*laneLoop(down + next + goesOn, "  store %po, %v\n")));
   EXPECT_FALSE(split(*laneLoop(down + next + goesOn, "  store %po, %k\n")));
   // Nor may what is over change by way of something that does not.
-  EXPECT_FALSE(split(*laneLoop("    %more = add %b2, %c1 : tensor<256xi32>\n    %less = sub %b1, %b2 : tensor<256xi32>\n    %next = select %b0, %less, %b2 : tensor<256xi32>\n",
-                               "  store %po, %v\n")));
+  EXPECT_FALSE(split(*laneLoop(
+      "    %more = add %b2, %c1 : tensor<256xi32>\n    %less = sub %b1, %b2 : tensor<256xi32>\n    %next = select %b0, %less, %b2 : tensor<256xi32>\n",
+      "  store %po, %v\n")));
   // The loop may look at less than what decides for an element, if that stays false once it is.
   EXPECT_TRUE(split(*laneLoop(down + next + counts + more, "  store %po, %k\n", "%g")));
   // What is over would be seen by others.
-  EXPECT_FALSE(split(*laneLoop(down + next + "    %s = reduce %b2 {axis = 0} : i32 (%p: i32, %q: i32) {\n      %r = add %p, %q : i32\n      yield %r\n    }\n"
-                                             "    %t = splat %s : tensor<256xi32>\n    %plus = add %t, %c1 : tensor<256xi32>\n" + more, "  store %po, %k\n")));
+  EXPECT_FALSE(split(*laneLoop(
+      down + next +
+          "    %s = reduce %b2 {axis = 0} : i32 (%p: i32, %q: i32) {\n      %r = add %p, %q : i32\n      yield %r\n    }\n"
+          "    %t = splat %s : tensor<256xi32>\n    %plus = add %t, %c1 : tensor<256xi32>\n" +
+          more,
+      "  store %po, %k\n")));
   EXPECT_FALSE(split(*laneLoop(down + next + "    %plus = load %pa : tensor<256xi32>\n" + more, "  store %po, %k\n")));
 }
 
-// 2^14 elements with 4 warps are 128 a thread. As straight code they were 7000 lines of PTX, and 4 s of the assembler's time.
+// 2^14 elements with 4 warps are 128 a thread. As straight code they were 7000 lines of PTX, and 4 s of the assembler's
+// time.
 TEST(SplitTiles, TextDoesNotGrowWithTheTile) {
   auto text = [](unsigned n) {
     std::string t = "tensor<" + std::to_string(n) + "x";
-    auto m = parsed("kernel @k(%x: ptr<f32> {divisibility = 16}, %o: ptr<f32> {divisibility = 16}) {\n  %i = range {start = 0} : " + t + "i32>\n" +
-                    "  %xs = splat %x : " + t + "ptr<f32>>\n  %px = addptr %xs, %i : " + t + "ptr<f32>>\n  %v = load %px : " + t + "f32>\n" +
-                    "  %a = sin %v : " + t + "f32>\n  %b = log %a : " + t + "f32>\n  %c = exp %b : " + t + "f32>\n  %d = fdiv %c, %v : " + t + "f32>\n" +
-                    "  %os = splat %o : " + t + "ptr<f32>>\n  %po = addptr %os, %i : " + t + "ptr<f32>>\n  store %po, %d\n  return\n}\n");
+    auto m = parsed(
+        "kernel @k(%x: ptr<f32> {divisibility = 16}, %o: ptr<f32> {divisibility = 16}) {\n  %i = range {start = 0} : " +
+        t + "i32>\n" + "  %xs = splat %x : " + t + "ptr<f32>>\n  %px = addptr %xs, %i : " + t +
+        "ptr<f32>>\n  %v = load %px : " + t + "f32>\n" + "  %a = sin %v : " + t + "f32>\n  %b = log %a : " + t +
+        "f32>\n  %c = exp %b : " + t + "f32>\n  %d = fdiv %c, %v : " + t + "f32>\n" + "  %os = splat %o : " + t +
+        "ptr<f32>>\n  %po = addptr %os, %i : " + t + "ptr<f32>>\n  store %po, %d\n  return\n}\n");
     DiagEngine diag;
     auto ptx = nvidia::emitStage(*m, *nvidia::parseTarget("sm_90a"), {}, nvidia::Stage::Ptx, diag);
     EXPECT_TRUE(ptx);

@@ -9,9 +9,12 @@ using test::stage;
 
 namespace {
 
-/// Doubles an R x C tile of each program, rows `stride` elements apart, the last columns masked off. `extra` stands in front.
-std::string doubleText(const std::string &elem, int rows, int cols, const std::string &from = "%x", const std::string &extra = "") {
-  std::string t = std::to_string(rows) + "x" + std::to_string(cols) + "x", r = std::to_string(rows), c = std::to_string(cols);
+/// Doubles an R x C tile of each program, rows `stride` elements apart, the last columns masked off. `extra` stands in
+/// front.
+std::string doubleText(const std::string &elem, int rows, int cols, const std::string &from = "%x",
+                       const std::string &extra = "") {
+  std::string t = std::to_string(rows) + "x" + std::to_string(cols) + "x", r = std::to_string(rows),
+              c = std::to_string(cols);
   std::string body = R"(
 kernel @twice(%x: ptr<E>, %o: ptr<E>, %stride: i32, %n: i32) {
 EXTRA
@@ -83,7 +86,8 @@ template <typename T> void checkTile(const char *target, const std::string &elem
           size_t at = i - start, col = at % static_cast<size_t>(stride);
           bool inside = i >= start && at < size && col < static_cast<size_t>(n);
           ASSERT_EQ(store[i], inside ? T(x[at] + x[at]) : T(-1))
-              << target << " " << elem << " " << rows << "x" << cols << " stride " << stride << " n " << n << " shift " << shift << " at " << i;
+              << target << " " << elem << " " << rows << "x" << cols << " stride " << stride << " n " << n << " shift "
+              << shift << " at " << i;
         }
       }
 }
@@ -122,8 +126,10 @@ TEST(Stream, MarkedOnlyWhereNobodyReadsOrOrders) {
   EXPECT_TRUE(planStreams(doubleText("i32", 4, 256), "cpu:x86-64"));
   EXPECT_FALSE(planStreams(doubleText("i32", 4, 256), "cpu:aarch64"));
   EXPECT_FALSE(planStreams(doubleText("i32", 4, 256, "%o"))) << "reads what it writes";
-  EXPECT_FALSE(planStreams(doubleText("i32", 4, 256, "%x", "  %one = const {value = 1} : i32\n"
-                                                           "  %old = atomic_rmw %x, %one {rmw = \"add\", sem = \"acq_rel\", scope = \"gpu\"} : i32")))
+  EXPECT_FALSE(
+      planStreams(doubleText("i32", 4, 256, "%x",
+                             "  %one = const {value = 1} : i32\n"
+                             "  %old = atomic_rmw %x, %one {rmw = \"add\", sem = \"acq_rel\", scope = \"gpu\"} : i32")))
       << "an atomic orders memory";
 }
 
@@ -135,7 +141,8 @@ TEST(Stream, CodeHasNonTemporalStoresAndAFence) {
     EXPECT_NE(code.find("sfence"), std::string::npos) << target;
     Options checked;
     checked.checked = true;
-    EXPECT_EQ(stage(text, *parseTarget(target), Stage::Asm, checked).find("movnt"), std::string::npos) << "checked " << target;
+    EXPECT_EQ(stage(text, *parseTarget(target), Stage::Asm, checked).find("movnt"), std::string::npos)
+        << "checked " << target;
   }
   // Rows too short to be worth it; and elements whose vectors are smaller than a non-temporal store.
   EXPECT_EQ(stage(doubleText("i32", 64, 16), *parseTarget("cpu:avx512"), Stage::Asm).find("movnt"), std::string::npos);
@@ -153,7 +160,8 @@ TEST(Stream, WritesTheSameAsOrdinaryStores) {
   }
 }
 
-/// c [2, 64] = the sum over i < n of a [n, 2, 32] @ b [n, 32, 64], blocks of bytes one behind the other; those of b at `offset`.
+/// c [2, 64] = the sum over i < n of a [n, 2, 32] @ b [n, 32, 64], blocks of bytes one after the other; those of b at
+/// `offset`.
 std::string blocksText(const std::string &offset) {
   std::string t = R"(
 kernel @blocks(%a: ptr<i8>, %b: ptr<i8>, %c: ptr<i32>, %n: i32) {
@@ -191,7 +199,8 @@ kernel @blocks(%a: ptr<i8>, %b: ptr<i8>, %c: ptr<i32>, %n: i32) {
   return t;
 }
 
-// A loop that computes dots from blocks of memory fetches those of a later round; where it reads the same block each time there is nothing to fetch.
+// A loop that computes dots from blocks of memory fetches those of a later round; where it reads the same block each
+// time there is nothing to fetch.
 TEST(Stream, FetchesBlocksOfLaterRounds) {
   auto fetches = [](const char *offset) {
     std::string code = stage(blocksText(offset), *parseTarget("cpu:avx512"), Stage::Asm);
@@ -222,7 +231,8 @@ TEST(Stream, FetchesBlocksOfLaterRounds) {
   }
 }
 
-// The row that the next program starts with is fetched while this one's result is written; what all programs share is not.
+// The row that the next program starts with is fetched while this one's result is written; what all programs share is
+// not.
 TEST(Stream, FetchesTheNextProgramsRow) {
   EXPECT_NE(stage(centerText, *parseTarget("cpu:avx512"), Stage::Plan).find("ahead %v = load"), std::string::npos);
   EXPECT_EQ(stage(doubleText("i32", 4, 256), *parseTarget("cpu:avx512"), Stage::Plan).find("ahead"), std::string::npos)
@@ -249,7 +259,8 @@ TEST(Stream, FetchesTheNextProgramsRow) {
           sum += x[static_cast<size_t>(p * stride + i)] + w[static_cast<size_t>(i)];
         for (int i = 0; i < stride; ++i) {
           size_t at = static_cast<size_t>(p * stride + i);
-          ASSERT_EQ(store[start + at], i < n ? x[at] + w[static_cast<size_t>(i)] - sum : -1) << target << " " << p << " " << i;
+          ASSERT_EQ(store[start + at], i < n ? x[at] + w[static_cast<size_t>(i)] - sum : -1)
+              << target << " " << p << " " << i;
         }
       }
     }

@@ -320,7 +320,8 @@ template <typename T> void testFmod(const std::string &target, Elem e) {
   for (int i = 0; i < 100000; ++i) { // near each other, so that quotients are small and large
     T x = static_cast<T>(std::ldexp(static_cast<double>(rng() >> 11), static_cast<int>(rng() % 200) - 150));
     a.push_back(i % 2 ? x : -x);
-    b.push_back(static_cast<T>(std::ldexp(static_cast<double>(rng() >> (11 + rng() % 50)), static_cast<int>(rng() % 200) - 150)));
+    b.push_back(static_cast<T>(
+        std::ldexp(static_cast<double>(rng() >> (11 + rng() % 50)), static_cast<int>(rng() % 200) - 150)));
   }
   for (int i = 0; i < 20000; ++i) { // quotients that are integers, or just below one
     T y = static_cast<T>(static_cast<double>(rng() >> 40) + 1), x = y * static_cast<T>(rng() >> (41 + rng() % 20));

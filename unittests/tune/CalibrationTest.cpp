@@ -32,7 +32,8 @@ Groups read(const std::string &name) {
     while (in >> field) {
       size_t at = field.find('=');
       auto fields = demandFields();
-      auto known = std::find_if(fields.begin(), fields.end(), [&](const DemandField &f) { return field.substr(0, at) == f.name; });
+      auto known = std::find_if(fields.begin(), fields.end(),
+                                [&](const DemandField &f) { return field.substr(0, at) == f.name; });
       EXPECT_NE(known, fields.end()) << field;
       if (known != fields.end()) p.demand.*known->value = std::stod(field.substr(at + 1));
     }

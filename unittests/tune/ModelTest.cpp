@@ -9,7 +9,8 @@ namespace {
 
 using Kind = WorkExpr::Kind;
 
-/// A kernel that loads `elements` fp32 at `step` bytes times the program's number, `trips` (an argument) times, and stores as many.
+/// A kernel that loads `elements` fp32 at `step` bytes times the program's number, `trips` (an argument) times, and
+/// stores as many.
 runtime::KernelInfo streaming(int64_t elements, int64_t step, bool isShared = false) {
   runtime::KernelInfo k;
   runtime::ArgInfo x, y, n;
@@ -30,7 +31,8 @@ runtime::KernelInfo streaming(int64_t elements, int64_t step, bool isShared = fa
   loop[WorkKind::Float] = static_cast<double>(elements);
   k.work.scopes = {body, loop};
   WorkAccess load;
-  load.elementBytes = 4, load.vectorBytes = 16, load.scope = 1, load.argument = 0, load.offset = 6, load.shape = {elements};
+  load.elementBytes = 4, load.vectorBytes = 16, load.scope = 1, load.argument = 0, load.offset = 6,
+  load.shape = {elements};
   WorkAccess store = load;
   store.kind = WorkAccess::Kind::Store, store.argument = 1;
   k.work.accesses = {load, store};
@@ -56,7 +58,8 @@ TEST(Demand, CountsAreOfThePrograms) {
 }
 
 TEST(Demand, ProgramsThatAccessTheSameTileShareIt) {
-  double own = estimated(streaming(1024, 4096), 100, 1).demand.freshBytes, shared = estimated(streaming(1024, 4096, true), 100, 1).demand.freshBytes;
+  double own = estimated(streaming(1024, 4096), 100, 1).demand.freshBytes,
+         shared = estimated(streaming(1024, 4096, true), 100, 1).demand.freshBytes;
   EXPECT_DOUBLE_EQ(own, 2 * 4096);
   EXPECT_DOUBLE_EQ(shared, 2 * 4096 / 100.0);
 }
@@ -171,9 +174,11 @@ TEST(Model, AnotherPassCostsMemoryOnlyWhereCachesAreTooSmall) {
   runtime::GpuUse few, many;
   few.registers = many.registers = 40;
   few.blocksPerCore = 4, many.blocksPerCore = 32;
-  EXPECT_DOUBLE_EQ(memory(estimateGpu(twice, few, launch, gpuCeilings(90))), memory(estimateGpu(k, few, launch, gpuCeilings(90))));
+  EXPECT_DOUBLE_EQ(memory(estimateGpu(twice, few, launch, gpuCeilings(90))),
+                   memory(estimateGpu(k, few, launch, gpuCeilings(90))));
   // The rows of 132 x 32 blocks are more than the L2 cache.
-  EXPECT_GT(memory(estimateGpu(twice, many, launch, gpuCeilings(90))), 1.4 * memory(estimateGpu(k, many, launch, gpuCeilings(90))));
+  EXPECT_GT(memory(estimateGpu(twice, many, launch, gpuCeilings(90))),
+            1.4 * memory(estimateGpu(k, many, launch, gpuCeilings(90))));
 }
 
 TEST(Model, ThreadsBeyondATileRepeatIt) {
@@ -188,7 +193,8 @@ TEST(Model, FasterMemoryIsNotSlower) {
   runtime::KernelInfo k = streaming(1024, 4096);
   int64_t args[] = {0, 0, 1};
   Launch launch{{100000, 1, 1}, args, {}};
-  EXPECT_LT(estimateGpu(k, {}, launch, gpuCeilings(90, "H200")).ns, estimateGpu(k, {}, launch, gpuCeilings(90, "H100")).ns);
+  EXPECT_LT(estimateGpu(k, {}, launch, gpuCeilings(90, "H200")).ns,
+            estimateGpu(k, {}, launch, gpuCeilings(90, "H100")).ns);
 }
 
 TEST(Model, LongRowsThatChangePlacesAreGathered) {

@@ -6,7 +6,8 @@
 using namespace tegula::tune;
 
 namespace {
-/// Results that meet each other: few kernels, devices, configurations, and few values of everything a record is ranked by.
+/// Results that meet each other: few kernels, devices, configurations, and few values of everything a record is ranked
+/// by.
 struct Draw {
   std::mt19937 random;
   explicit Draw(unsigned seed) : random(seed) {}
@@ -24,7 +25,8 @@ struct Draw {
   Entry entry() {
     Entry e;
     for (unsigned n = below(4); n > 0; --n) e.configs[config()] = record();
-    if (e.configs.empty() || below(2)) e.choice = Choice{config(), below(2) ? How::Measured : How::Model, below(3), below(2) ? "" : "all"};
+    if (e.configs.empty() || below(2))
+      e.choice = Choice{config(), below(2) ? How::Measured : How::Model, below(3), below(2) ? "" : "all"};
     return e;
   }
   Results results() {
@@ -92,11 +94,13 @@ TEST(Results, TheTextOfAFile) {
 
 TEST(Results, TheBetterFoundedRecordStays) {
   Record fault = Record::bad(State::Faulted, "k", "r", 1), rejected = Record::bad(State::Rejected, "k", "r", 9);
-  Record failed = Record::bad(State::Failed, "k", "r", 9), few = Record::ok(5, 4, 6, 2, 9), many = Record::ok(9, 8, 10, 3, 1);
+  Record failed = Record::bad(State::Failed, "k", "r", 9), few = Record::ok(5, 4, 6, 2, 9),
+         many = Record::ok(9, 8, 10, 3, 1);
   Record newer = Record::ok(9, 8, 10, 3, 2), faster = Record::ok(8, 8, 10, 3, 2);
   const Record *order[] = {&failed, &few, &many, &newer, &faster, &rejected, &fault};
   for (size_t i = 0; i < std::size(order); ++i)
-    for (size_t j = 0; j < std::size(order); ++j) EXPECT_EQ(better(*order[i], *order[j]), *order[std::max(i, j)]) << i << " " << j;
+    for (size_t j = 0; j < std::size(order); ++j)
+      EXPECT_EQ(better(*order[i], *order[j]), *order[std::max(i, j)]) << i << " " << j;
 }
 
 TEST(Results, AChoiceThatHasBecomeBadIsNotUsed) {
@@ -159,20 +163,26 @@ TEST(Results, WhatIsNotOursIsRefusedWithAReason) {
   EXPECT_EQ(why("[]"), "is not a file of tuning results");
   EXPECT_EQ(why("{\"format\": \"x\"}"), "is not a file of tuning results");
   EXPECT_EQ(why("{\"format\": \"tegula tuning results\"}"), "`format_version` is missing");
-  EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 1.5}"), "`format_version` is not a whole number");
+  EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 1.5}"),
+            "`format_version` is not a whole number");
   EXPECT_EQ(why("{\"kernels\": 3}"), "is not a file of tuning results");
-  EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 2, \"kernels\": 5}"), "newer: was written by a newer version of tegula");
-  EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 2}"), "newer: was written by a newer version of tegula");
+  EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 2, \"kernels\": 5}"),
+            "newer: was written by a newer version of tegula");
+  EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 2}"),
+            "newer: was written by a newer version of tegula");
   EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 1}"), "`kernels` is missing");
-  EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 1, \"kernels\": {}}"), "`kernels` is not a list");
-  EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 1, \"kernels\": [1]}"), "`kernels` has something else than objects");
+  EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 1, \"kernels\": {}}"),
+            "`kernels` is not a list");
+  EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 1, \"kernels\": [1]}"),
+            "`kernels` has something else than objects");
   EXPECT_EQ(entry(R"("choice": 1)"), "`choice` is not an object");
   EXPECT_EQ(entry(R"("choice": {"config": 1, "how": "model"})"), "`config` is not text");
   EXPECT_EQ(entry(R"("choice": {"config": "c", "how": "guess"})"), "`how` is neither measured nor model");
   EXPECT_EQ(entry(R"("configs": [{"config": "c", "state": "good", "kind": "k", "reason": "r"}])"), "`state` is none of failed, rejected, faulted");
   EXPECT_EQ(entry(R"("configs": [{"config": "c", "median_ns": "1", "low_ns": 1, "high_ns": 1, "runs": 1}])"), "`median_ns` is not a number");
   EXPECT_EQ(entry(R"("configs": [{"config": "c", "median_ns": 1, "low_ns": 1, "high_ns": 1, "runs": -1}])"), "`runs` is not a whole number");
-  for (const char *date : {"2026-02-30T00:00:00Z", "2026-01-01 00:00:00Z", "1969-01-01T00:00:00Z", "2026-01-01T24:00:00Z", "x"})
+  for (const char *date :
+       {"2026-02-30T00:00:00Z", "2026-01-01 00:00:00Z", "1969-01-01T00:00:00Z", "2026-01-01T24:00:00Z", "x"})
     EXPECT_EQ(entry(std::string(R"("choice": {"config": "c", "how": "model", "date": ")") + date + "\"}"), "`date` is not a date like 2026-03-01T12:00:00Z");
   EXPECT_EQ(entry(R"("configs": [{"config": "c", "low_ns": 1, "high_ns": 1, "runs": 1}])"), "`median_ns` is missing");
   EXPECT_EQ(entry(R"("configs": [{"config": "c", "state": "failed", "kind": "k"}])"), "`reason` is missing");
@@ -208,8 +218,11 @@ TEST(Results, MembersMayComeInAnyOrder) {
 }
 
 TEST(Results, Utf8) {
-  for (std::string_view good : {"", "a", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"}) EXPECT_TRUE(isUtf8(good)) << good;
-  for (std::string_view bad : {"\x80", "\xc0\xaf", "\xc3", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf8\x80\x80\x80", "a\xff"}) EXPECT_FALSE(isUtf8(bad)) << bad;
+  for (std::string_view good : {"", "a", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"})
+    EXPECT_TRUE(isUtf8(good)) << good;
+  for (std::string_view bad :
+       {"\x80", "\xc0\xaf", "\xc3", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf8\x80\x80\x80", "a\xff"})
+    EXPECT_FALSE(isUtf8(bad)) << bad;
 }
 
 TEST(Results, Shown) {

@@ -20,7 +20,8 @@ struct Played {
   double bestNs = INFINITY;
 };
 /// Until it is settled.
-template <typename Estimate, typename Time> Played play(const std::vector<Point> &points, Estimate estimate, Time time) {
+template <typename Estimate, typename Time>
+Played play(const std::vector<Point> &points, Estimate estimate, Time time) {
   Search s(points);
   Played r;
   for (std::vector<size_t> some; !(some = s.toSketch()).empty();)
@@ -33,7 +34,9 @@ template <typename Estimate, typename Time> Played play(const std::vector<Point>
     }
   return r;
 }
-double bowl(const Point &p) { return 100 + std::pow(double(p[0]) - 5, 2) + std::pow(double(p[1]) - 2, 2) + 3 * std::pow(double(p[2]) - 1, 2); }
+double bowl(const Point &p) {
+  return 100 + std::pow(double(p[0]) - 5, 2) + std::pow(double(p[1]) - 2, 2) + 3 * std::pow(double(p[2]) - 1, 2);
+}
 } // namespace
 
 TEST(Search, EachIsAskedOnceAndSmallSpacesWhole) {

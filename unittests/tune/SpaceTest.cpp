@@ -65,7 +65,8 @@ TEST(Space, MistakesInSpaces) {
   };
   EXPECT_EQ(errorOf({{{"a", {}}}}), "`a` has no values");
   EXPECT_EQ(errorOf({{{"a", {"1"}}, {"a", {"2"}}}}), "there are two axes `a`");
-  EXPECT_EQ(errorOf({{{"a", {"1"}}}}, [](const Point &) { return std::optional(false); }), "the constraint leaves no configuration");
+  EXPECT_EQ(errorOf({{{"a", {"1"}}}}, [](const Point &) { return std::optional(false); }),
+            "the constraint leaves no configuration");
   EXPECT_EQ(errorOf({{{"a", {"1"}}}}, [](const Point &) { return std::nullopt; }), "") << "who ended it says why";
   List many(400, "1");
   EXPECT_EQ(errorOf({{{"a", many}, {"b", many}}}), "there are more than 100000 configurations");

@@ -196,7 +196,8 @@ TEST(Store, EightProcessesLoseNothing) {
       for (int k = 0; k < 10; ++k) {
         if (!store.record(matmul, large, measured(std::to_string(i) + "-" + std::to_string(k), 100 + k))) return 1;
         // What this process wrote is there, and every file was whole.
-        if (store.find(matmul, large).configs.size() < static_cast<size_t>(k) + 1 || !store.takeWarnings().empty()) return 2;
+        if (store.find(matmul, large).configs.size() < static_cast<size_t>(k) + 1 || !store.takeWarnings().empty())
+          return 2;
       }
       return 0;
     }));
@@ -289,7 +290,9 @@ TEST(Store, OtherVersionsAndDevicesAreGuesses) {
   Places p = user(d);
   p.project = d.sub("tegula.tune.json");
   Store store(p);
-  auto key = [](const char *device, const char *version) { return EntryKey{device, "sm_90a", large.arguments, version}; };
+  auto key = [](const char *device, const char *version) {
+    return EntryKey{device, "sm_90a", large.arguments, version};
+  };
   ASSERT_TRUE(store.record(matmul, key("H100", "0.9"), measured("both", 1)));
   ASSERT_TRUE(store.record(matmul, key("H100", "1.0"), measured("device", 1)));
   ASSERT_TRUE(store.record(matmul, key("NVIDIA H200", "0.8"), measured("old", 1, 10, 500)));
@@ -328,10 +331,13 @@ TEST(Store, BuildsOfAVersion) {
 TEST(Store, OldVersionsGoAtLast) {
   TemporaryDirectory d;
   Store store(user(d));
-  auto key = [](std::string version, const char *arguments) { return EntryKey{large.device, large.target, arguments, std::move(version)}; };
+  auto key = [](std::string version, const char *arguments) {
+    return EntryKey{large.device, large.target, arguments, std::move(version)};
+  };
   for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(store.record(matmul, key("1.0+" + std::to_string(i), "M=1"), measured("c", 1, 10, 1000 + i)));
-    ASSERT_TRUE(store.record(matmul, key("1.0+" + std::to_string(i), i ? "M=3" : "M=2"), measured("c", 1, 10, 1000 + i)));
+    ASSERT_TRUE(
+        store.record(matmul, key("1.0+" + std::to_string(i), i ? "M=3" : "M=2"), measured("c", 1, 10, 1000 + i)));
   }
   Found f = store.find(matmul, key("1.0+7", "M=1"));
   EXPECT_TRUE(has(f, "c"));
@@ -352,7 +358,9 @@ TEST(Store, PlacesFromTheEnvironment) {
     Places p = Places::fromEnvironment();
     if (!p.project.empty()) return 6;
     p.findProject();
-    if (p.directory != "/cache" || fs::path(p.project) != fs::canonical(d.path) / "a/tegula.tune.json" || !p.projectWasFound) return 2;
+    if (p.directory != "/cache" || fs::path(p.project) != fs::canonical(d.path) / "a/tegula.tune.json" ||
+        !p.projectWasFound)
+      return 2;
     if (p.readOnly != std::vector<std::string>{"/x", "/y/z.json"}) return 3;
     setenv("TEGULA_TUNE_DIR", "", 1), setenv("TEGULA_TUNE_FILE", "named.json", 1), unsetenv("TEGULA_TUNE_PATH");
     p = Places::fromEnvironment();
@@ -412,11 +420,13 @@ TEST(Store, WhatOthersMayHaveWrittenIsNotRead) {
   ASSERT_TRUE(Store(p).record(matmul, large, measured("c", 1)));
   std::string file = fileOf(p).string();
   fs::permissions(file, fs::perms(0620));
-  EXPECT_EQ(warningsOf(p), "the tuning results in `" + file + "` are not used: the file can be written by other users; it is `" +
+  EXPECT_EQ(warningsOf(p), "the tuning results in `" + file +
+                               "` are not used: the file can be written by other users; it is `" +
                                fs::path(file).filename().string() + ".damaged` now\n");
   ASSERT_TRUE(Store(p).record(matmul, large, measured("c", 1)));
   fs::permissions(d.sub("user/tune"), fs::perms(0770));
-  EXPECT_EQ(warningsOf(p), "the directory of tuning results " + d.sub("user/tune") + " can be written by other users; it is not used\n");
+  EXPECT_EQ(warningsOf(p), "the directory of tuning results " + d.sub("user/tune") +
+                               " can be written by other users; it is not used\n");
   Status s = Store(p).record(matmul, large, measured("d", 1));
   EXPECT_EQ(s.code, TEGULA_IO_ERROR);
   EXPECT_EQ(s.text, "the directory of tuning results " + d.sub("user/tune") + " can be written by other users");
@@ -432,7 +442,9 @@ TEST(Store, AFileThatWasFoundIsTrustedLessThanOneThatWasNamed) {
   fs::permissions(p.project, fs::perms(0664));
   EXPECT_TRUE(has(Store(p).find(matmul, large), "c"));
   fs::permissions(p.project, fs::perms(0666));
-  EXPECT_EQ(warningsOf(p), "the tuning results in `" + p.project + "` are not used: the file can be written by every user; `TEGULA_TUNE_FILE` can name it\n");
+  EXPECT_EQ(warningsOf(p),
+            "the tuning results in `" + p.project +
+                "` are not used: the file can be written by every user; `TEGULA_TUNE_FILE` can name it\n");
   p.projectWasFound = false;
   EXPECT_TRUE(has(Store(p).find(matmul, large), "c"));
 }
@@ -443,7 +455,8 @@ TEST(Store, AFileOfANewerVersionStays) {
   ASSERT_TRUE(Store(p).record(matmul, large, measured("c", 1)));
   std::string file = fileOf(p).string(), text = "{\"format\": \"tegula tuning results\", \"format_version\": 77}";
   std::ofstream(file) << text;
-  EXPECT_EQ(warningsOf(p), "the tuning results in `" + file + "` are not used: the file was written by a newer version of tegula\n");
+  EXPECT_EQ(warningsOf(p),
+            "the tuning results in `" + file + "` are not used: the file was written by a newer version of tegula\n");
   Status s = Store(p).record(matmul, large, measured("d", 1));
   EXPECT_EQ(s.code, TEGULA_UNSUPPORTED);
   EXPECT_EQ(s.text, "`" + file + "` was written by a newer version of tegula");
@@ -458,8 +471,11 @@ TEST(Store, OddFilesOfReadOnlyLayersAreWarnedOfOnce) {
   std::ofstream(d.sub("b.json"));
   fs::resize_file(d.sub("b.json"), fileLimit + 1);
   ASSERT_EQ(mkfifo(d.sub("pipe").c_str(), 0600), 0);
-  auto line = [&](const char *name, const char *why) { return "the tuning results in `" + d.sub(name) + "` are not used: the file " + why + "\n"; };
-  EXPECT_EQ(warningsOf(p), line("a.json", "is not JSON") + line("b.json", "is larger than 64 MiB") + line("pipe", "is not a regular file"));
+  auto line = [&](const char *name, const char *why) {
+    return "the tuning results in `" + d.sub(name) + "` are not used: the file " + why + "\n";
+  };
+  EXPECT_EQ(warningsOf(p), line("a.json", "is not JSON") + line("b.json", "is larger than 64 MiB") +
+                               line("pipe", "is not a regular file"));
   EXPECT_TRUE(fs::exists(d.sub("a.json")));
 }
 
@@ -520,7 +536,8 @@ TEST(Lease, WaitingCanBeStopped) {
   Store store(user(d));
   std::optional<Lease> lease = store.tryLease(matmul, large);
   unsigned asked = 0;
-  Waited w = store.waitForResult(matmul, large, [](const Found &) { return false; }, in(60s), [&] { return ++asked == 3; });
+  Waited w = store.waitForResult(
+      matmul, large, [](const Found &) { return false; }, in(60s), [&] { return ++asked == 3; });
   EXPECT_TRUE(w.stopped && !w.timedOut && !w.lease);
 }
 
@@ -577,15 +594,17 @@ TEST(Lease, MarksThatAreNotWholeAreNoFaults) {
     for (auto &e : fs::directory_iterator(d.sub("user/tune")))
       if (e.path().extension() == ".lease") name = e.path().string();
   }
-  for (std::string text : {"x", "tegula runs 1\n", "tegula runs 1\n3", "tegula runs 1\n3 ", "tegula runs 1\n3 4\nabc", "tegula runs 1\n-1 4\nabc",
-                           "tegula runs 1\n99999999999999999999 1\nabc", "tegula runs 1\n1 1\nabc"}) {
+  for (std::string text :
+       {"x", "tegula runs 1\n", "tegula runs 1\n3", "tegula runs 1\n3 ", "tegula runs 1\n3 4\nabc",
+        "tegula runs 1\n-1 4\nabc", "tegula runs 1\n99999999999999999999 1\nabc", "tegula runs 1\n1 1\nabc"}) {
     std::ofstream(name) << text;
     EXPECT_TRUE(store.tryLease(matmul, large));
     EXPECT_TRUE(store.find(matmul, large).configs.empty()) << text;
   }
   std::ofstream(name) << "tegula runs 1\n1 2\nabc";
   EXPECT_TRUE(store.tryLease(matmul, large));
-  EXPECT_EQ(store.find(matmul, large).configs.at("a").reason, "the process ended while it ran for the first time, given bc");
+  EXPECT_EQ(store.find(matmul, large).configs.at("a").reason,
+            "the process ended while it ran for the first time, given bc");
 }
 
 TEST(Lease, OneOfEightProcessesDiesAndTheOthersGoOn) {
@@ -609,7 +628,9 @@ TEST(Lease, OneOfEightProcessesDiesAndTheOthersGoOn) {
       }
       w.lease.reset();
       Found f = store.find(matmul, large);
-      return f.configs.size() == 10 && f.configs.at("3").state == State::Faulted && f.choice && f.choice->config == "9" ? 0 : 3;
+      return f.configs.size() == 10 && f.configs.at("3").state == State::Faulted && f.choice && f.choice->config == "9"
+                 ? 0
+                 : 3;
     }));
   int killed = 0;
   for (pid_t child : children) {
@@ -632,7 +653,9 @@ TEST(Lease, EightProcessesMeasureOnce) {
     if (child == 0) {
       alarm(60);
       Store store(user(d));
-      Waited w = store.waitForResult(matmul, large, [](const Found &f) { return f.configs.contains("c"); }, std::chrono::steady_clock::now() + 50s);
+      Waited w = store.waitForResult(
+          matmul, large, [](const Found &f) { return f.configs.contains("c"); },
+          std::chrono::steady_clock::now() + 50s);
       if (w.timedOut) _exit(1);
       if (w.lease) {
         std::ofstream(count, std::ios::app) << "x" << std::flush;

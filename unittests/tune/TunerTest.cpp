@@ -1,4 +1,5 @@
-// The tuner with subjects that are plain functions: on a device of host memory whose clock is theirs, so that nothing depends on this machine.
+// The tuner with subjects that are plain functions: on a device of host memory whose clock is theirs, so that nothing
+// depends on this machine.
 #include "tune/Tuner.h"
 #include "runtime/Dtype.h"
 #include "runtime/HostMemory.h"
@@ -56,11 +57,14 @@ struct FakeDevice final : runtime::HostDevice {
     return ++held, HostDevice::allocate(bytes, out);
   }
   void free(void *memory) override { held -= memory != nullptr, HostDevice::free(memory); }
-  Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) override { return ++copiesOut, HostDevice::copyOut(to, from, bytes, stream); }
+  Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) override {
+    return ++copiesOut, HostDevice::copyOut(to, from, bytes, stream);
+  }
   static constexpr double copyNs = 700;
   Status copyWithin(void *to, const void *from, uint64_t bytes, void *stream) override {
     if (!stream) return HostDevice::copyWithin(to, from, bytes, stream);
-    lastRecorder->open->push_back([=, this] { clockNs += copyNs, (void)HostDevice::copyWithin(to, from, bytes, nullptr); });
+    lastRecorder->open->push_back(
+        [=, this] { clockNs += copyNs, (void)HostDevice::copyWithin(to, from, bytes, nullptr); });
     return Status::ok();
   }
   std::unique_ptr<runtime::Recorder> recorder(Status &status) override {
@@ -69,8 +73,12 @@ struct FakeDevice final : runtime::HostDevice {
     return lastRecorder = made.get(), std::move(made);
   }
   const runtime::DeviceProperties &properties() const override { return p; }
-  std::unique_ptr<runtime::Executable> load(const runtime::KernelInfo &, std::span<const char>, Status &) override { return nullptr; }
-  std::unique_ptr<runtime::Stopwatch> stopwatch(unsigned n, Status &) override { return std::make_unique<FakeStopwatch>(n); }
+  std::unique_ptr<runtime::Executable> load(const runtime::KernelInfo &, std::span<const char>, Status &) override {
+    return nullptr;
+  }
+  std::unique_ptr<runtime::Stopwatch> stopwatch(unsigned n, Status &) override {
+    return std::make_unique<FakeStopwatch>(n);
+  }
 };
 
 /// One configuration: what it does and how long that takes.
@@ -138,10 +146,12 @@ Step fails(const char *name, TegulaStatus code, const char *text, bool skip) {
   c.compiled.skip = skip;
   return c;
 }
-/// Every pair of values of the narrow types, and pairs of others, in arrays longer than a block: as one by one in double.
+/// Every pair of values of the narrow types, and pairs of others, in arrays longer than a block: as one by one in
+/// double.
 TEST(Compare, AllFloatTypesAsOneByOne) {
   std::mt19937_64 random(7);
-  for (TegulaDtype dtype : {TEGULA_FP8E5, TEGULA_FP8E4NV, TEGULA_FP8E4B15, TEGULA_FP8E4B8, TEGULA_FP8E5B16, TEGULA_FP16, TEGULA_BF16, TEGULA_FP32, TEGULA_FP64}) {
+  for (TegulaDtype dtype : {TEGULA_FP8E5, TEGULA_FP8E4NV, TEGULA_FP8E4B15, TEGULA_FP8E4B8, TEGULA_FP8E5B16, TEGULA_FP16,
+                            TEGULA_BF16, TEGULA_FP32, TEGULA_FP64}) {
     const size_t bytes = runtime::dtypeInfo(dtype).bytes, n = 3000;
     const double tolerance = toleranceOf(dtype);
     unsigned close = 0, apart = 0;
@@ -149,7 +159,11 @@ TEST(Compare, AllFloatTypesAsOneByOne) {
       std::vector<char> a(n * bytes), b;
       // Magnitudes near 1, or any bits at all.
       const bool any = trial % 4 == 0;
-      const uint64_t near = dtype == TEGULA_FP64 ? 0x3ff0000000000000 : dtype == TEGULA_FP32 ? 0x3f800000 : dtype == TEGULA_BF16 ? 0x3f80 : dtype == TEGULA_FP16 ? 0x3c00 : 0x38;
+      const uint64_t near = dtype == TEGULA_FP64   ? 0x3ff0000000000000
+                            : dtype == TEGULA_FP32 ? 0x3f800000
+                            : dtype == TEGULA_BF16 ? 0x3f80
+                            : dtype == TEGULA_FP16 ? 0x3c00
+                                                   : 0x38;
       for (size_t i = 0; i < n; ++i) {
         uint64_t bits = any ? random() : near;
         std::memcpy(&a[i * bytes], &bits, bytes);
@@ -173,8 +187,10 @@ TEST(Compare, AllFloatTypesAsOneByOne) {
       double u = value(a, at), v = value(b, at);
       double distance = std::fabs(u - v), limit = tolerance * (std::max(std::fabs(u), std::fabs(v)) + largest);
       if (std::fabs(distance - limit) < 1e-5 * limit) continue; // rounding may decide
-      bool expected = u == v || (std::isnan(u) && std::isnan(v)) || (std::isfinite(u) && std::isfinite(v) && distance <= limit);
-      EXPECT_EQ(isClose(dtype, a.data(), b.data(), a.size(), tolerance), expected) << runtime::dtypeInfo(dtype).name << " " << u << " " << v;
+      bool expected =
+          u == v || (std::isnan(u) && std::isnan(v)) || (std::isfinite(u) && std::isfinite(v) && distance <= limit);
+      EXPECT_EQ(isClose(dtype, a.data(), b.data(), a.size(), tolerance), expected)
+          << runtime::dtypeInfo(dtype).name << " " << u << " " << v;
       ++(expected ? close : apart);
     }
     EXPECT_GT(close, 20u) << runtime::dtypeInfo(dtype).name;
@@ -210,18 +226,21 @@ TEST_F(TunerTest, WrongConfigurationIsRejectedByAMajority) {
   EXPECT_EQ(result.best, 1u);
 }
 
-/// Large results stay on the device; where that is not possible, because of their type or the limit of copies, they are compared here.
+/// Large results stay on the device; where that is not possible, because of their type or the limit of copies, they are
+/// compared here.
 TEST_F(TunerTest, ResultsAreComparedOnTheDevice) {
   struct Case {
     bool knowsType;
     uint64_t limit; // of copies
     int most;       // blocks of memory that the device has; one is the copy of what is set back
   };
-  for (Case c : {Case{true, 1 << 20, 100}, Case{false, 1 << 20, 100}, Case{true, 1 << 20, 3}, Case{true, 7 * 256, 100}}) {
+  for (Case c :
+       {Case{true, 1 << 20, 100}, Case{false, 1 << 20, 100}, Case{true, 1 << 20, 3}, Case{true, 7 * 256, 100}}) {
     unsigned asked = 0;
     request.leastThere = 256;
     request.copyLimit = c.limit;
-    request.compareThere = [&](TegulaDtype dtype, const void *a, const void *b, uint64_t bytes, double tolerance) -> std::optional<bool> {
+    request.compareThere = [&](TegulaDtype dtype, const void *a, const void *b, uint64_t bytes,
+                               double tolerance) -> std::optional<bool> {
       ++asked;
       return c.knowsType ? std::optional(isClose(dtype, a, b, bytes, tolerance)) : std::nullopt;
     };
@@ -229,13 +248,15 @@ TEST_F(TunerTest, ResultsAreComparedOnTheDevice) {
     std::vector<Step> steps;
     // More different results than are kept.
     for (int i = 0; i < 8; ++i) steps.push_back(adds("wrong", 50, x, 4.f + static_cast<float>(i)));
-    for (int i = 0; i < 9; ++i) steps.insert(steps.begin() + 2 * i % 7, adds("right", 300.f + static_cast<float>(i), x, 2));
+    for (int i = 0; i < 9; ++i)
+      steps.insert(steps.begin() + 2 * i % 7, adds("right", 300.f + static_cast<float>(i), x, 2));
     ASSERT_TRUE(run(std::move(steps)));
     const bool compared = c.limit >= 8 * 256;
     EXPECT_EQ(result.compared, compared);
     EXPECT_EQ(subject->name(result.best), compared ? "right" : "wrong");
     EXPECT_EQ(asked > 0, compared);
-    EXPECT_EQ(device.copiesOut > 0, compared && (!c.knowsType || c.most == 3)) << "results that were kept on the device were copied";
+    EXPECT_EQ(device.copiesOut > 0, compared && (!c.knowsType || c.most == 3))
+        << "results that were kept on the device were copied";
     EXPECT_EQ(device.held, 0) << "memory was lost";
     EXPECT_EQ(x[0], 1.f);
   }
@@ -258,7 +279,8 @@ TEST_F(TunerTest, WhatIsOnlyWrittenIsComparedButNotSetBackEachTime) {
   Step twin = fills;
   twin.name = "twin";
   ASSERT_TRUE(run({fills, keeps, twin}));
-  EXPECT_TRUE(result.outcomes[1].is(State::Rejected)) << "`keeps` writes nothing: what `fills` left must not be taken for its result";
+  EXPECT_TRUE(result.outcomes[1].is(State::Rejected))
+      << "`keeps` writes nothing: what `fills` left must not be taken for its result";
 }
 
 TEST_F(TunerTest, ReadThroughAnotherArgument) {
@@ -282,7 +304,8 @@ TEST_F(TunerTest, FailuresAreSkippedWithTheirReason) {
   EXPECT_EQ(result.best, 2u);
   EXPECT_TRUE(result.outcomes[0].is(State::Failed));
   EXPECT_EQ(result.outcomes[0].record->reason, "too much");
-  Status s = run({fails("a", TEGULA_OUT_OF_RESOURCES, "too much", true), fails("b", TEGULA_ASSEMBLER_ERROR, "no", true)});
+  Status s =
+      run({fails("a", TEGULA_OUT_OF_RESOURCES, "too much", true), fails("b", TEGULA_ASSEMBLER_ERROR, "no", true)});
   EXPECT_EQ(s.code, TEGULA_OUT_OF_RESOURCES);
   EXPECT_EQ(s.text, "no configuration can be used; the first one failed with: too much");
 }
@@ -300,14 +323,16 @@ TEST_F(TunerTest, WhatIsEstimatedHopelessIsNotCompiled) {
     EXPECT_TRUE(o.record);
     learnt.push_back(i);
   };
-  ASSERT_TRUE(run({step("hopeless", 900, 1000), step("a", 100, 150), step("b", 120, 140), step("unknown", 90, 0), step("c", 110, 390)}));
+  ASSERT_TRUE(run({step("hopeless", 900, 1000), step("a", 100, 150), step("b", 120, 140), step("unknown", 90, 0),
+                   step("c", 110, 390)}));
   EXPECT_EQ(compiled, 4u);
   EXPECT_EQ(subject->runs[0], 0u);
   EXPECT_EQ(result.best, 3u);
   const Outcome &o = result.outcomes[0];
   ASSERT_TRUE(o.is(State::Failed));
   EXPECT_EQ(o.record->kind, "hopeless");
-  EXPECT_EQ(o.record->reason, "not compiled: estimated to take 6.7 times as long as the best"); // `a`: the best has no estimate
+  // `a`: the best has no estimate
+  EXPECT_EQ(o.record->reason, "not compiled: estimated to take 6.7 times as long as the best");
   EXPECT_EQ(std::set<size_t>(learnt.begin(), learnt.end()), (std::set<size_t>{0, 1, 2, 3, 4}));
 }
 
@@ -317,11 +342,13 @@ TEST_F(TunerTest, NothingIsHopelessBeforeSomethingIsMeasured) {
     return s;
   };
   // The one that is estimated best cannot be compiled: the others are all that there is.
-  ASSERT_TRUE(run({step(fails("small", TEGULA_OUT_OF_RESOURCES, "too much", true), 10), step({"b", 100}, 200), step({"c", 50}, 100), step({"d", 80}, 100)}));
+  ASSERT_TRUE(run({step(fails("small", TEGULA_OUT_OF_RESOURCES, "too much", true), 10), step({"b", 100}, 200),
+                   step({"c", 50}, 100), step({"d", 80}, 100)}));
   EXPECT_EQ(result.best, 2u);
   EXPECT_TRUE(result.outcomes[1].is(State::Ok) && result.outcomes[3].is(State::Ok));
   // The best that was measured has a large estimate itself: what is near it is tried, and found to be better.
-  ASSERT_TRUE(run({step(fails("small", TEGULA_OUT_OF_RESOURCES, "too much", true), 10), step({"b", 100}, 40), step({"c", 50}, 60), step({"d", 80}, 170)}));
+  ASSERT_TRUE(run({step(fails("small", TEGULA_OUT_OF_RESOURCES, "too much", true), 10), step({"b", 100}, 40),
+                   step({"c", 50}, 60), step({"d", 80}, 170)}));
   EXPECT_EQ(result.best, 2u);
   EXPECT_EQ(result.outcomes[3].record->kind, "hopeless");
   // Estimates decide nothing where a clock is not to be read.
@@ -418,7 +445,8 @@ TEST_F(TunerTest, CompilationsThatTakeTooLongAreSkipped) {
 }
 
 TEST(Compare, Floats) {
-  float a[] = {1, 2, NAN, INFINITY}, b[] = {1.0001f, 2, NAN, INFINITY}, c[] = {1, 2, NAN, -INFINITY}, d[] = {1, NAN, NAN, INFINITY}, e[] = {1.1f, 2, NAN, INFINITY};
+  float a[] = {1, 2, NAN, INFINITY}, b[] = {1.0001f, 2, NAN, INFINITY}, c[] = {1, 2, NAN, -INFINITY},
+        d[] = {1, NAN, NAN, INFINITY}, e[] = {1.1f, 2, NAN, INFINITY};
   double t = toleranceOf(TEGULA_FP32);
   EXPECT_TRUE(isClose(TEGULA_FP32, a, b, sizeof a, t));
   EXPECT_FALSE(isClose(TEGULA_FP32, a, c, sizeof a, t));
@@ -431,7 +459,8 @@ TEST(Compare, Floats) {
 // ---- searches
 
 namespace {
-/// 16 x 16 configurations: the fastest is (12, 3); the model takes `bias` of the second axis' upper half for faster than it is.
+/// 16 x 16 configurations: the fastest is (12, 3); the model takes `bias` of the second axis' upper half for faster
+/// than it is.
 struct SearchTest : TunerTest {
   unsigned compiled = 0;
   std::vector<Step> grid(double bias) {
@@ -476,14 +505,15 @@ TEST_F(TunerTest, TimesInGraphs) {
   EXPECT_EQ(result.best, 1u);
   EXPECT_STREQ(result.clock, "graphs");
   EXPECT_EQ(result.whyNoGraphs, "");
-  // Rows of 200: a two-hundredth of what starting a graph takes is in each. A launch alone, which is 2000 more, is not hopeless.
+  // Rows of 200: a two-hundredth of what starting a graph takes is in each. A launch alone, which is 2000 more, is not
+  // hopeless.
   EXPECT_NEAR(result.outcomes[1].record->medianNs, 110, 0.1);
   EXPECT_NEAR(result.outcomes[0].record->medianNs, 410, 0.1);
   EXPECT_EQ(result.outcomes[0].record->runs, 1000u);
   EXPECT_GT(subject->runs[0], 1000u);
 }
 
-/// What is set back in front of each run is recorded with it, and its time taken off.
+/// What is set back before each run is recorded with it, and its time taken off.
 TEST_F(TunerTest, GraphsOfKernelsInPlace) {
   request.inGraphs = true;
   std::vector<Step> steps = {adds("a", 400, x, 1), adds("b", 100, x, 1)};
@@ -505,7 +535,8 @@ TEST_F(TunerTest, LongAndHopelessOnesInGraphs) {
   EXPECT_EQ(subject->runs[2], 1u + 5); // once for its results
 }
 
-/// Times by graphs and times launch by launch do not compare: from the first that cannot be recorded on all are timed so, those before it anew.
+/// Times by graphs and times launch by launch do not compare: from the first that cannot be recorded on all are timed
+/// so, those before it anew.
 TEST_F(TunerTest, WhatCannotBeRecorded) {
   request.inGraphs = true;
   std::vector<std::pair<size_t, double>> learnt;
@@ -587,7 +618,8 @@ TEST_F(TunerTest, GraphTimes) {
   ASSERT_EQ(times.size(), 10u);
   EXPECT_EQ(calls, 1u + 142); // 1 ms of 7 us
   for (double t : times) EXPECT_NEAR(t, 5000 + 2000.0 / 142, 0.1);
-  EXPECT_EQ(clock.graphTimes([](void *) { return Status::ok(); }, 1e6, 10, times).text, "nothing was launched on the stream that is recorded");
+  EXPECT_EQ(clock.graphTimes([](void *) { return Status::ok(); }, 1e6, 10, times).text,
+            "nothing was launched on the stream that is recorded");
 }
 
 } // namespace
@@ -635,7 +667,12 @@ TEST_F(SearchTest, GuessesAreTriedFirstAndChosenWithoutAClock) {
 
 TEST_F(SearchTest, GuessesOfListsAreTimedFirst) {
   std::vector<std::string> order;
-  auto step = [&](const char *name, double ns) { return Step{name, ns, [&order, name] { order.emplace_back(name); return Status::ok(); }}; };
+  auto step = [&](const char *name, double ns) {
+    return Step{name, ns, [&order, name] {
+                  order.emplace_back(name);
+                  return Status::ok();
+                }};
+  };
   request.guesses = {2};
   ASSERT_TRUE(run({step("a", 100), step("b", 200), step("c", 300)}));
   EXPECT_EQ(order.front(), "c");

@@ -23,7 +23,8 @@ namespace {
 /// The forms of a value are layouts, by number; 0 is that of scalars.
 class Rewriter : FormWriter {
 public:
-  Rewriter(const Homes &homes, Module &out, DiagEngine *remarks) : FormWriter(out, 0), homes_(homes), remarks_(remarks) {}
+  Rewriter(const Homes &homes, Module &out, DiagEngine *remarks)
+      : FormWriter(out, 0), homes_(homes), remarks_(remarks) {}
 
   void run() { writeKernel(homes_.function()); }
 
@@ -42,7 +43,8 @@ private:
   void finish(const Op &op, const Op &now, std::span<const int> forms) override;
   void finish(const Op &op, const Op &now);
   void isolated(const Op &op);
-  void operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec, int64_t &same);
+  void operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec,
+                  int64_t &same);
 
   const Homes &homes_;
   DiagEngine *remarks_;
@@ -103,7 +105,8 @@ void Rewriter::describeDot(Op &dot) {
 }
 
 /// Operands and results with the layouts this operation works in.
-void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec, int64_t &same) {
+void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec,
+                          int64_t &same) {
   std::vector<uint16_t> wanted(op.operands.size());
   uint16_t all = 0;
   switch (op.kind) {
@@ -113,7 +116,10 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
   case OpKind::AtomicCas:
     if (op.operands[0]->type.isTensor()) {
       Access a = homes_.access(op);
-      all = op.kind == OpKind::Load && (hasEqualNeighbours(op, homes_.facts()) || homes_.isScattered(op) || homes_.isSpread(op) || homes_.besideAccumulator(op).first.layout) ? typeOf(op.result()).layout : id(a.layout);
+      all = op.kind == OpKind::Load && (hasEqualNeighbours(op, homes_.facts()) || homes_.isScattered(op) ||
+                                        homes_.isSpread(op) || homes_.besideAccumulator(op).first.layout)
+                ? typeOf(op.result()).layout
+                : id(a.layout);
       vec = a.vec;
       if (op.kind == OpKind::Load)
         same = sameAddresses(op, LinearLayout(out_.layouts[all - 1u]), homes_.facts());
@@ -126,7 +132,9 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
     if (c.kind == DotKind::Mma)
       c.run = homes_.runOf(op);
     bool aInRegisters = !c.readsTiles() || (c.kind == DotKind::AsyncMma && homes_.takesRegisters(op, c));
-    auto registers = [&](unsigned i) { return want(op.operands[i], id(homes_.target().operandLayout(c, op, i, homes_.warps()))); };
+    auto registers = [&](unsigned i) {
+      return want(op.operands[i], id(homes_.target().operandLayout(c, op, i, homes_.warps())));
+    };
     wanted[2] = id(homes_.target().accumulatorLayout(c, op, homes_.warps()));
     operands.push_back(aInRegisters ? registers(0) : wantTile(op.operands[0], c, true));
     operands.push_back(c.readsTiles() ? wantTile(op.operands[1], c, false) : registers(1));
@@ -150,7 +158,8 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
   case OpKind::DescStore:
   case OpKind::DescReduce: {
     const Type &t = op.operands.back()->type;
-    wanted.back() = id(homes_.target().blockStoreLayout(LinearLayout(out_.layoutOf(typeOf(op.operands.back()))), t, homes_.warps()));
+    wanted.back() = id(
+        homes_.target().blockStoreLayout(LinearLayout(out_.layoutOf(typeOf(op.operands.back()))), t, homes_.warps()));
     break;
   }
   case OpKind::Histogram:
@@ -222,7 +231,9 @@ void Rewriter::isolated(const Op &op) {
   std::vector<Value *> operands;
   for (const Value *v : op.operands)
     operands.push_back(wantNarrow(v, id(l)));
-  const uint16_t resultId = op.kind != OpKind::Reduce ? id(l) : first->type.shape.rank() == 1 ? 0 : id(layout::slice(l, static_cast<unsigned>(op.axis())));
+  const uint16_t resultId = op.kind != OpKind::Reduce       ? id(l)
+                            : first->type.shape.rank() == 1 ? 0
+                                                            : id(layout::slice(l, static_cast<unsigned>(op.axis())));
   std::vector<Type> results;
   for (const Value *r : op.results)
     results.push_back(r->type.withLayout(resultId));
@@ -233,7 +244,8 @@ void Rewriter::isolated(const Op &op) {
 
 } // namespace
 
-std::unique_ptr<Module> assignLayouts(const Module &module, const TargetInfo &target, const Options &options, DiagEngine *remarks) {
+std::unique_ptr<Module> assignLayouts(const Module &module, const TargetInfo &target, const Options &options,
+                                      DiagEngine *remarks) {
   auto out = std::make_unique<Module>();
   out->sources = module.sources;
   out->inlineSites = module.inlineSites;

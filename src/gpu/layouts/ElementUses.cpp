@@ -13,10 +13,12 @@ using ir::OpKind;
 using ir::Value;
 
 /// Has one result, whose elements each come from the elements at some place of the operands?
-static bool followsElements(const Op &op) { return op.results.size() == 1 && (op.has(ir::traits::Elementwise) || renames(op.kind) || op.kind == OpKind::Join); }
+static bool followsElements(const Op &op) {
+  return op.results.size() == 1 && (op.has(ir::traits::Elementwise) || renames(op.kind) || op.kind == OpKind::Join);
+}
 
 void JoinedStores::add(const Users &users, const ir::Block &b) {
-  // Users first: they stand behind, or in regions.
+  // Users first: they stand after, or in regions.
   for (auto op = b.ops.rbegin(); op != b.ops.rend(); ++op) {
     for (auto r = (*op)->regions.rbegin(); r != (*op)->regions.rend(); ++r)
       add(users, *(*r)->block);
@@ -52,7 +54,8 @@ unsigned JoinedStores::bytesOf(const Value *v) const {
   return known != bytes_.end() ? known->second.joined : 0;
 }
 
-unsigned tileBytes(const Users &users, const Value *v, unsigned depth, const std::function<bool(const Op &)> &readsTiles) {
+unsigned tileBytes(const Users &users, const Value *v, unsigned depth,
+                   const std::function<bool(const Op &)> &readsTiles) {
   if (!depth)
     return 0;
   for (const Op *u : users.of(v)) {
@@ -69,13 +72,15 @@ unsigned tileBytes(const Users &users, const Value *v, unsigned depth, const std
 
 bool isSplit(const Users &users, const Value *v, unsigned depth) {
   return depth && std::ranges::any_of(users.of(v), [&](const Op *u) {
-           return u->kind == OpKind::Split || (u->results.size() == 1 && u->has(ir::traits::Elementwise) && isSplit(users, u->result(), depth - 1));
+           return u->kind == OpKind::Split ||
+                  (u->results.size() == 1 && u->has(ir::traits::Elementwise) && isSplit(users, u->result(), depth - 1));
          });
 }
 
 bool feedsDot(const Users &users, const Value *v, unsigned depth) {
   return depth && std::ranges::any_of(users.of(v), [&](const Op *u) {
-           return u->kind == OpKind::Dot ? u->operands[2] != v : followsElements(*u) && feedsDot(users, u->result(), depth - 1);
+           return u->kind == OpKind::Dot ? u->operands[2] != v
+                                         : followsElements(*u) && feedsDot(users, u->result(), depth - 1);
          });
 }
 
@@ -91,7 +96,8 @@ const Op *memoryUser(const Users &users, const Value *v, unsigned depth) {
   if (depth == 0)
     return nullptr;
   for (const Op *u : users.of(v)) {
-    bool isAccess = u->kind == OpKind::Load || u->kind == OpKind::Store || u->kind == OpKind::AtomicRmw || u->kind == OpKind::AtomicCas;
+    bool isAccess = u->kind == OpKind::Load || u->kind == OpKind::Store || u->kind == OpKind::AtomicRmw ||
+                    u->kind == OpKind::AtomicCas;
     if (isAccess && (u->operands[0] == v || u->mask() == v))
       return u;
   }
@@ -118,7 +124,9 @@ struct TileSearch {
       if ((!isElementwise && !moves) || work + isElementwise > depth || !seen.insert(u->result()).second)
         continue;
       path.push_back(u);
-      auto isData = [](const Value *o) { return !o->def || !(renames(o->def->kind) || o->def->kind == OpKind::Const || o->def->kind == OpKind::Range); };
+      auto isData = [](const Value *o) {
+        return !o->def || !(renames(o->def->kind) || o->def->kind == OpKind::Const || o->def->kind == OpKind::Range);
+      };
       if (isElementwise && isBroadcast && std::any_of(u->operands.begin(), u->operands.end(), isData))
         return true;
       if (find(u->result(), work + isElementwise, isBroadcast || u->kind == OpKind::Broadcast))
@@ -138,10 +146,12 @@ std::vector<const Op *> pathToTile(const Users &users, const Value *v, unsigned 
 }
 
 std::vector<const Op *> scalesIn(const Users &users, const Op &load, unsigned depth) {
-  if (load.kind != OpKind::Load || !load.result()->type.isTensor() || load.isVolatile() || !isInFor(load) || feedsDot(users, load.result(), 8))
+  if (load.kind != OpKind::Load || !load.result()->type.isTensor() || load.isVolatile() || !isInFor(load) ||
+      feedsDot(users, load.result(), 8))
     return {};
   std::vector<const Op *> path = pathToTile(users, load.result(), depth);
-  if (path.empty() || path.back()->parent != load.parent || load.result()->type.numel() * 8 > path.back()->result()->type.numel())
+  if (path.empty() || path.back()->parent != load.parent ||
+      load.result()->type.numel() * 8 > path.back()->result()->type.numel())
     return {};
   return path;
 }
@@ -174,7 +184,8 @@ int64_t elementsOfWord(const Value *v, unsigned depth, const std::function<bool(
   return most;
 }
 
-int64_t runBeside(const Users &users, const AxisFacts &facts, const Op &load, unsigned axis, int64_t vec, int64_t threads, const std::function<bool(const Op &)> &isPlain,
+int64_t runBeside(const Users &users, const AxisFacts &facts, const Op &load, unsigned axis, int64_t vec,
+                  int64_t threads, const std::function<bool(const Op &)> &isPlain,
                   const std::function<bool(const Value *)> &isData) {
   const ir::Type &pointer = load.operands[0]->type;
   const int64_t bytes = ir::byteWidth(pointer.elem), perThread = pointer.shape.numel() / threads;
@@ -182,13 +193,19 @@ int64_t runBeside(const Users &users, const AxisFacts &facts, const Op &load, un
   if (perThread <= vec || !isPlain(load))
     return 0;
   if (feedsDot(users, load.result(), 8)) {
-    // Two words where addresses, one for each run, would take the registers that sums leave, or where the elements meet others on their way.
+    // Two words where addresses, one for each run, would take the registers that sums leave, or where the elements meet
+    // others on their way.
     constexpr int64_t mostRuns = 16, manySums = 128;
-    const int64_t word = std::min(wordBytes / bytes, perThread), contiguity = facts.of(load.operands[0], axis).contiguity;
+    const int64_t word = std::min(wordBytes / bytes, perThread),
+                  contiguity = facts.of(load.operands[0], axis).contiguity;
     if (vec >= word || contiguity < word)
       return 0;
-    const bool isAlone = std::ranges::all_of(users.of(load.result()), [](const Op *u) { return u->kind == OpKind::Dot; });
-    return ((perThread > word * mostRuns && registersOfDots(*load.parent, threads) >= manySums) || !isAlone) && contiguity >= 2 * word ? std::min(2 * word, perThread) : word;
+    const bool isAlone =
+        std::ranges::all_of(users.of(load.result()), [](const Op *u) { return u->kind == OpKind::Dot; });
+    return ((perThread > word * mostRuns && registersOfDots(*load.parent, threads) >= manySums) || !isAlone) &&
+                   contiguity >= 2 * word
+               ? std::min(2 * word, perThread)
+               : word;
   }
   constexpr size_t most = 32; // values
   std::vector<const Value *> work{load.result()};
@@ -206,7 +223,8 @@ int64_t runBeside(const Users &users, const AxisFacts &facts, const Op &load, un
       std::ranges::for_each(def->operands, meet);
     if (!def || def == &load || !isPlain(*def))
       continue;
-    const int64_t narrow = ir::byteWidth(work[i]->type.elem), own = std::min(facts.vectorWidth(def->operands[0], def->mask(), axis), 16 / narrow);
+    const int64_t narrow = ir::byteWidth(work[i]->type.elem),
+                  own = std::min(facts.vectorWidth(def->operands[0], def->mask(), axis), 16 / narrow);
     const bool isAligned = facts.of(def->operands[0], axis).divisibility % (own * narrow) == 0;
     if ((isWide ? narrow < bytes : narrow == bytes) && isAligned)
       run = std::max(run, own);

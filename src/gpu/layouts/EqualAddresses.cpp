@@ -6,7 +6,8 @@ namespace tegula::gpu {
 
 using namespace ir;
 
-/// How a value differs between neighbours: not, where a quotient by a number that all share grows, or in ways of which nothing is known.
+/// How a value differs between neighbours: not, where a quotient by a number that all share grows, or in ways of which
+/// nothing is known.
 enum class Change : uint8_t { None, Seldom, Any };
 
 static Change changeOf(const Value *v, const AxisFacts &facts, unsigned &budget) {
@@ -51,7 +52,8 @@ bool hasEqualNeighbours(const Op &op, const AxisFacts &facts) {
   if (std::any_of(axes.begin(), axes.end(), [](const AxisFact &a) { return a.contiguity != 1; }))
     return false;
   unsigned budget = 32;
-  return std::any_of(axes.begin(), axes.end(), [](const AxisFact &a) { return a.constancy > 1; }) || changeOf(op.operands[0], facts, budget) == Change::Seldom;
+  return std::any_of(axes.begin(), axes.end(), [](const AxisFact &a) { return a.constancy > 1; }) ||
+         changeOf(op.operands[0], facts, budget) == Change::Seldom;
 }
 
 bool hasUnknownNeighbours(const Op &access, const AxisFacts &facts) {

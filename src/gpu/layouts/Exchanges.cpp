@@ -13,7 +13,8 @@ using namespace ir;
 
 namespace {
 
-/// Elements of a thread that exchanges of one nest of loops may move: beyond that the loops stay, as the assembler takes more than linear time for straight code.
+/// Elements of a thread that exchanges of one nest of loops may move: beyond that the loops stay, as the assembler
+/// takes more than linear time for straight code.
 constexpr uint64_t mostMoved = 6144;
 
 // ---- which loops
@@ -36,7 +37,8 @@ private:
       if (op->kind == OpKind::For)
         counters_[op->region(0)->args[0]] = op;
       if (op->kind == OpKind::Gather)
-        if (Leaves leaves; op->operands[0]->type.shape == op->operands[1]->type.shape && isFixed(op->operands[1], leaves)) {
+        if (Leaves leaves;
+            op->operands[0]->type.shape == op->operands[1]->type.shape && isFixed(op->operands[1], leaves)) {
           hasExchange_ = true;
           loops_.insert(leaves.loops.begin(), leaves.loops.end());
         }
@@ -45,7 +47,8 @@ private:
     }
   }
 
-  /// Is it known as soon as counters of loops are, which run between such values themselves? Adds those loops to `leaves`.
+  /// Is it known as soon as counters of loops are, which run between such values themselves? Adds those loops to
+  /// `leaves`.
   bool isFixed(const Value *v, Leaves &leaves) const {
     if (!leaves.seen.insert(v).second)
       return true; // or the answer is no already
@@ -57,11 +60,13 @@ private:
     };
     if (!v->def) {
       auto it = counters_.find(v);
-      return it != counters_.end() && (!leaves.loops.insert(it->second).second || areFixed(std::span(it->second->operands).first(3)));
+      return it != counters_.end() &&
+             (!leaves.loops.insert(it->second).second || areFixed(std::span(it->second->operands).first(3)));
     }
     const Op &op = *v->def;
     return op.kind == OpKind::Const || op.kind == OpKind::Range ||
-           ((op.has(traits::Elementwise) || op.has(traits::Shape)) && op.results.size() == 1 && v->type.isIntLike() && areFixed(op.operands));
+           ((op.has(traits::Elementwise) || op.has(traits::Shape)) && op.results.size() == 1 && v->type.isIntLike() &&
+            areFixed(op.operands));
   }
 
   std::unordered_map<const Value *, const Op *> counters_;
@@ -132,7 +137,8 @@ private:
   /// The gather that has just been written.
   void exchange(const Op &op) {
     Op *gather = map_(op.result())->def;
-    std::optional<uint32_t> distance = gather && gather->kind == OpKind::Gather ? distanceOf(*gather, bits_) : std::nullopt;
+    std::optional<uint32_t> distance =
+        gather && gather->kind == OpKind::Gather ? distanceOf(*gather, bits_) : std::nullopt;
     if (!distance)
       return;
     Value *x = gather->operands[0];
@@ -146,7 +152,8 @@ private:
 
   /// False, and nothing is written, if the loop is better left as it is.
   bool unroll(const Op &op, Block &to) {
-    std::optional<int64_t> from = constantInt(map_(op.operands[0])), end = constantInt(map_(op.operands[1])), step = constantInt(map_(op.operands[2]));
+    std::optional<int64_t> from = constantInt(map_(op.operands[0])), end = constantInt(map_(op.operands[1])),
+                           step = constantInt(map_(op.operands[2]));
     if (!from || !end || !step || *step <= 0)
       return false;
     size_t written = to.ops.size();

@@ -17,11 +17,13 @@ using namespace ir;
 
 namespace {
 
-constexpr double barrierClocks = 60; // of a block of a few warps, with the latency of shared memory in front of it and behind it
+// of a block of a few warps, with the latency of shared memory before it and after it
+constexpr double barrierClocks = 60;
 constexpr unsigned mostPartBits = 5; // a thread may read so many (log2) parts of reductions at once
-constexpr unsigned fewBits = 4;      // a thread may get so many registers (log2) of what it had fewer of
+constexpr unsigned fewBits = 4;      // a thread may get that many registers (log2) of what it had fewer of
 
-/// Instructions of an operation on bytes: on a word of four, which is what the target does where they come from memory in words; on one alone.
+/// Instructions of an operation on bytes: on a word of four, which is what the target does where they come from memory
+/// in words; on one alone.
 struct ByteWork {
   OpKind kind;
   double word, single;
@@ -34,12 +36,14 @@ constexpr ByteWork byteWork[] = {
 /// Conversions to one layout: what their operands are computed from, and that computed in another layout.
 class Hoist {
 public:
-  Hoist(Module &m, const TargetInfo &target, BlockEditor &edit, std::vector<Op *> converts) : m_(m), target_(target), edit_(edit), converts_(std::move(converts)), full_(convert_.result()->type.numel()) {}
+  Hoist(Module &m, const TargetInfo &target, BlockEditor &edit, std::vector<Op *> converts)
+      : m_(m), target_(target), edit_(edit), converts_(std::move(converts)), full_(convert_.result()->type.numel()) {}
 
   /// False if they stay where they are.
   bool run() {
     const Type &t = convert_.result()->type;
-    if (!t.isTensor() || !std::ranges::all_of(converts_, [&](const Op *c) { return plan(c->operands[0], t.layout); }) || !hasRead_ || !areOurs())
+    if (!t.isTensor() || !std::ranges::all_of(converts_, [&](const Op *c) { return plan(c->operands[0], t.layout); }) ||
+        !hasRead_ || !areOurs())
       return false;
     addWork();
     double moves = 0;
@@ -60,7 +64,8 @@ private:
   unsigned registerBits(uint16_t id) const { return m_.layouts[id - 1u].inBits(layout::Dim::Register); }
 
   double clocksOf(const Type &from, uint16_t to) const {
-    layout::ConversionPlan p = layout::planConversion(layout(from.layout), layout(to), bits(from), target_.conversions());
+    layout::ConversionPlan p =
+        layout::planConversion(layout(from.layout), layout(to), bits(from), target_.conversions());
     return p.cost.clocks + barrierClocks * p.cost.barriers;
   }
   static unsigned bits(const Type &t) { return t.isPtr ? 64 : std::max(8u, bitWidth(t.elem)); }
@@ -70,10 +75,13 @@ private:
   };
   Read readOf(const Op &load, uint16_t to) const {
     const unsigned width = bits(load.result()->type);
-    layout::SharedSide s = layout::planSharedAccess(layout(to), m_.layoutOf(load.operands[0]->type), width, /*store=*/false, target_.conversions());
-    return {static_cast<double>(s.accesses.size()) * (1 + s.wavefronts), s.move != layout::SharedMove::Plain || s.elements * width >= 32};
+    layout::SharedSide s = layout::planSharedAccess(layout(to), m_.layoutOf(load.operands[0]->type), width,
+                                                    /*store=*/false, target_.conversions());
+    return {static_cast<double>(s.accesses.size()) * (1 + s.wavefronts),
+            s.move != layout::SharedMove::Plain || s.elements * width >= 32};
   }
-  /// The wait in front of a read of what its warp has copied itself, without a barrier (PipelinedLoop.cpp, dropFirstBarrier). Nothing where threads meet.
+  /// The wait before a read of what its warp has copied itself, without a barrier (PipelinedLoop.cpp,
+  /// dropFirstBarrier). Nothing where threads synchronize.
   Op *waitOfOwn(const Op &load) const {
     const std::vector<Op *> &ops = edit_.block().ops;
     for (auto at = std::find(ops.begin(), ops.end(), &load); at != ops.begin();) {
@@ -85,7 +93,7 @@ private:
     }
     return nullptr;
   }
-  /// What any thread has waited for is there for all behind the wait.
+  /// What any thread has waited for is there for all after the wait.
   void meetBehind(Op &wait) {
     Block here;
     here.parent = edit_.block().parent;
@@ -102,18 +110,22 @@ private:
   void addWork() {
     for (const Place &p : seen_) {
       const Op *op = p.first->def;
-      if (!op || !isHere(p.first) || isRow(p.first) || op->operands.empty() || bitWidth(op->operands[0]->type.elem) != 8)
+      if (!op || !isHere(p.first) || isRow(p.first) || op->operands.empty() ||
+          bitWidth(op->operands[0]->type.elem) != 8)
         continue;
       const auto row = std::ranges::find(byteWork, op->kind, &ByteWork::kind);
       if (row == std::end(byteWork))
         continue;
-      auto clocks = [&](uint16_t id, bool inWords) { return (1u << layout(id).inBits(layout::Dim::Register)) * (inWords ? row->word / 4 : row->single); };
+      auto clocks = [&](uint16_t id, bool inWords) {
+        return (1u << layout(id).inBits(layout::Dim::Register)) * (inWords ? row->word / 4 : row->single);
+      };
       before_ += clocks(p.first->type.layout, wordsBefore_);
       after_ += clocks(p.second, wordsAfter_);
     }
   }
 
-  /// A reduction across warps in two steps: in each warp, and of the parts of all warps, which every thread that needs the result reads.
+  /// A reduction across warps in two steps: in each warp, and of the parts of all warps, which every thread that needs
+  /// the result reads.
   struct Halves {
     AxisParts parts;
     Type part, read; // what the warps have, and what threads read of it: with all parts of a result in one thread
@@ -131,7 +143,8 @@ private:
     Shape shape = t.shape;
     shape.set(axis, parts->joined[parts->own == axis ? axis + 1 : axis]);
     Halves out{std::move(*parts), t.withShape(shape), t.withShape(shape)};
-    out.part.layout = out.parts.isOwn ? m_.internLayout(layout::slice(splitAxis(l, out.parts), out.parts.own)) : op.operands[0]->type.layout;
+    out.part.layout = out.parts.isOwn ? m_.internLayout(layout::slice(splitAxis(l, out.parts), out.parts.own))
+                                      : op.operands[0]->type.layout;
     std::vector<int64_t> order; // the axis of the parts, which gather() puts first, to its place
     for (unsigned i = 1; i < shape.rank(); ++i)
       order.push_back(i);
@@ -142,11 +155,14 @@ private:
     out.read.layout = m_.internLayout(read);
     return out;
   }
-  /// What the exchange between warps costs in the reduction itself: stores of the parts, a barrier, loads of all of them by every thread that holds a result.
+  /// What the exchange between warps costs in the reduction itself: stores of the parts, a barrier, loads of all of
+  /// them by every thread that holds a result.
   double exchangeClocks(const Op &reduce, const Halves &h) const {
     const LinearLayout result = layout(reduce.result()->type.layout);
-    const double results = 1u << result.inBits(layout::Dim::Register), bytes = double(h.part.shape[static_cast<unsigned>(reduce.axis())]) * bits(h.part) / 8;
-    const double lanes = 1u << (result.inBits(layout::Dim::Lane) - static_cast<unsigned>(std::popcount(result.freeMask(layout::Dim::Lane))));
+    const double results = 1u << result.inBits(layout::Dim::Register),
+                 bytes = double(h.part.shape[static_cast<unsigned>(reduce.axis())]) * bits(h.part) / 8;
+    const double lanes = 1u << (result.inBits(layout::Dim::Lane) -
+                                static_cast<unsigned>(std::popcount(result.freeMask(layout::Dim::Lane))));
     return results * (2 + std::max(1.0, bytes / 16) + std::max(1.0, lanes * bytes / 128)) + barrierClocks;
   }
 
@@ -184,11 +200,14 @@ private:
       return true;
     if (seen_.size() > 64)
       return false;
-    if (isHere(v) && v->def->kind == OpKind::SharedLoad && (isRow(v) || converts_.size() > 1 || registerBits(to) <= std::max(registerBits(v->type.layout), fewBits))) {
+    if (isHere(v) && v->def->kind == OpKind::SharedLoad &&
+        (isRow(v) || converts_.size() > 1 || registerBits(to) <= std::max(registerBits(v->type.layout), fewBits))) {
       const Read now = readOf(*v->def, v->type.layout), then = readOf(*v->def, to);
       before_ += now.clocks;
       after_ += then.clocks;
-      if (Op *wait = waitOfOwn(*v->def); wait && layout::exchangeScope(layout(v->type.layout), layout(to)) > layout::ExchangeScope::Warp && meetBehind_.insert(wait).second)
+      if (Op *wait = waitOfOwn(*v->def);
+          wait && layout::exchangeScope(layout(v->type.layout), layout(to)) > layout::ExchangeScope::Warp &&
+          meetBehind_.insert(wait).second)
         after_ += barrierClocks;
       if (!isRow(v) || isTile(v)) {
         hasRead_ = true;
@@ -228,9 +247,14 @@ private:
   }
   bool isRow(const Value *v) const { return v->type.numel() * 8 <= full_; }
   /// A tile of memory whose elements take half as much as what is computed from them, or less: they are moved instead.
-  bool isNarrowLoad(const Value *v) const { return isHere(v) && v->def->kind == OpKind::Load && !isRow(v) && bits(v->type) * 2 <= bits(convert_.operands[0]->type); }
+  bool isNarrowLoad(const Value *v) const {
+    return isHere(v) && v->def->kind == OpKind::Load && !isRow(v) &&
+           bits(v->type) * 2 <= bits(convert_.operands[0]->type);
+  }
   /// Words of which each element is a part of one, too (NarrowLoads.h).
-  static bool isTile(const Value *v) { return std::ranges::count_if(v->type.shape, [](int64_t n) { return n > 1; }) > 1; }
+  static bool isTile(const Value *v) {
+    return std::ranges::count_if(v->type.shape, [](int64_t n) { return n > 1; }) > 1;
+  }
   /// Rows and columns may be converted themselves.
   bool isMoved(const Value *v, uint16_t to) {
     if (!isRow(v))
@@ -244,16 +268,19 @@ private:
   /// Is everything of the size of the result computed for it alone?
   bool areOurs() const {
     return std::all_of(seen_.begin(), seen_.end(), [&](const Place &p) {
-      if (p.first->type.numel() * 2 < full_ || !isHere(p.first) || p.first->def->kind == OpKind::Const || leaves_.count(p))
+      if (p.first->type.numel() * 2 < full_ || !isHere(p.first) || p.first->def->kind == OpKind::Const ||
+          leaves_.count(p))
         return true;
       std::vector<Op *> users = edit_.users(p.first);
       return std::all_of(users.begin(), users.end(), [&](const Op *u) {
-        return std::ranges::find(converts_, u) != converts_.end() || (u->results.size() == 1 && std::any_of(seen_.begin(), seen_.end(), [&](const Place &q) { return q.first == u->result(); }));
+        return std::ranges::find(converts_, u) != converts_.end() ||
+               (u->results.size() == 1 &&
+                std::any_of(seen_.begin(), seen_.end(), [&](const Place &q) { return q.first == u->result(); }));
       });
     });
   }
 
-  /// `v` in layout `to`, in front of `user` or of what computes it now.
+  /// `v` in layout `to`, before `user` or of what computes it now.
   Value *make(Value *v, uint16_t to, const Op &user) {
     if (!v->type.isTensor() || v->type.layout == to)
       return v;
@@ -305,8 +332,10 @@ private:
     return now;
   }
 
-  /// The last operation before a conversion to registers that an asynchronous dot reads, and may be reading still, stands in its place: behind the wait. Reads of tiles for that operation alone do, too, which is as few
-  /// registers as can be while the dot runs. Words are read in front of the wait: a fragment takes twice as many reads of them, for which the tensor cores would have to wait.
+  /// The last operation before a conversion to registers that an asynchronous dot reads, and may be reading still,
+  /// stands in its place: after the wait. Reads of tiles for that operation alone do, too, which is as few registers as
+  /// can be while the dot runs. Words are read before the wait: a fragment takes twice as many reads of them, for which
+  /// the tensor cores would have to wait.
   bool isMadeLate(const Op &op) const {
     const Value *last = convert_.operands[0];
     if (converts_.size() > 1 || !last->def || !isFragment(edit_.block(), convert_.result()))
@@ -317,10 +346,12 @@ private:
       return false;
     const std::vector<Op *> &ops = edit_.block().ops, users = edit_.users(op.result());
     const auto from = std::find(ops.begin(), ops.end(), &op);
-    return (op.result() == last || (users.size() == 1 && users[0] == last->def)) && std::none_of(from, std::find(from, ops.end(), &convert_), [](const Op *o) { return o->kind == OpKind::SharedBarrier; });
+    return (op.result() == last || (users.size() == 1 && users[0] == last->def)) &&
+           std::none_of(from, std::find(from, ops.end(), &convert_),
+                        [](const Op *o) { return o->kind == OpKind::SharedBarrier; });
   }
 
-  /// Of those that move, the one that comes first: loads between are on their way before threads meet.
+  /// Of those that move, the one that comes first: loads between are on their way before threads synchronize.
   const Op &firstUser(const Value *v) const {
     const std::vector<Op *> &ops = edit_.block().ops;
     return **std::find_if(ops.begin(), ops.end(), [&](const Op *op) {
@@ -345,7 +376,7 @@ private:
   bool hasRead_ = false, wordsBefore_ = true, wordsAfter_ = true;
   double before_ = 0, after_ = 0; // clocks of a warp
   std::set<Place> seen_, leaves_;
-  std::set<Op *> meetBehind_; // waits behind which threads must meet
+  std::set<Op *> meetBehind_; // waits after which threads must synchronize
   std::map<Place, Value *> made_;
 };
 
@@ -354,7 +385,8 @@ std::set<const Op *> tilesOf(const Op &convert) {
   std::set<const Op *> tiles, seen;
   auto walk = [&](auto &&self, const Value *v) -> void {
     const Op *op = v->def;
-    if (!op || op->parent != convert.parent || v->type.numel() != convert.result()->type.numel() || !seen.insert(op).second)
+    if (!op || op->parent != convert.parent || v->type.numel() != convert.result()->type.numel() ||
+        !seen.insert(op).second)
       return;
     if (op->kind == OpKind::SharedLoad || op->kind == OpKind::Broadcast)
       tiles.insert(op);
@@ -365,12 +397,14 @@ std::set<const Op *> tilesOf(const Op &convert) {
   return tiles;
 }
 
-/// The conversion and those behind it that give the same tiles' elements to the same threads, as all parts of a float32 that products are computed from do.
+/// The conversion and those after it that give the same tiles' elements to the same threads, as all parts of a float32
+/// that products are computed from do.
 std::vector<Op *> withOtherParts(Op &convert, const std::vector<Op *> &converts) {
   std::vector<Op *> out{&convert};
   const std::set<const Op *> tiles = tilesOf(convert);
   for (auto at = std::next(std::ranges::find(converts, &convert)); at != converts.end(); ++at)
-    if ((*at)->result()->type.layout == convert.result()->type.layout && (*at)->result()->type.shape == convert.result()->type.shape && !tiles.empty() && tilesOf(**at) == tiles)
+    if ((*at)->result()->type.layout == convert.result()->type.layout &&
+        (*at)->result()->type.shape == convert.result()->type.shape && !tiles.empty() && tilesOf(**at) == tiles)
       out.push_back(*at);
   return out;
 }
@@ -381,7 +415,8 @@ void block(Module &m, const TargetInfo &target, Block &b) {
       if (op->kind != OpKind::Reduce && op->kind != OpKind::Scan)
         block(m, target, *r->block);
   std::vector<Op *> converts;
-  std::copy_if(b.ops.begin(), b.ops.end(), std::back_inserter(converts), [](const Op *op) { return op->kind == OpKind::Convert; });
+  std::copy_if(b.ops.begin(), b.ops.end(), std::back_inserter(converts),
+               [](const Op *op) { return op->kind == OpKind::Convert; });
   if (converts.empty())
     return;
   BlockEditor edit(b);
@@ -389,7 +424,8 @@ void block(Module &m, const TargetInfo &target, Block &b) {
   for (Op *op : converts) {
     if (done.count(op) || Hoist(m, target, edit, {op}).run())
       continue;
-    if (std::vector<Op *> parts = withOtherParts(*op, converts); parts.size() > 1 && Hoist(m, target, edit, parts).run())
+    if (std::vector<Op *> parts = withOtherParts(*op, converts);
+        parts.size() > 1 && Hoist(m, target, edit, parts).run())
       done.insert(parts.begin(), parts.end());
   }
 }

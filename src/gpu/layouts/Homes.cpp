@@ -17,9 +17,12 @@ using namespace ir;
 LinearLayout layoutOfPairs(const Value *operand, const LinearLayout &l) {
   LinearLayout pairs = layout::splittable(l);
   const Op *joined = operand->def;
-  for (unsigned steps = 0; joined && (renames(joined->kind) || joined->has(traits::Elementwise)) && !joined->operands.empty() && steps < 8; ++steps)
+  for (unsigned steps = 0;
+       joined && (renames(joined->kind) || joined->has(traits::Elementwise)) && !joined->operands.empty() && steps < 8;
+       ++steps)
     joined = joined->operands[0]->def;
-  if (pairs == l || !joined || joined->kind != OpKind::Join || l.ins()[0].dim != layout::Dim::Register || l.inBits(layout::Dim::Register) < 2 || !l.bases(layout::Dim::Register)[0])
+  if (pairs == l || !joined || joined->kind != OpKind::Join || l.ins()[0].dim != layout::Dim::Register ||
+      l.inBits(layout::Dim::Register) < 2 || !l.bases(layout::Dim::Register)[0])
     return pairs;
   // The last register is given up, and a join's pairs are in the first one.
   std::vector<uint64_t> bases(l.bases().begin(), l.bases().end());
@@ -47,8 +50,11 @@ Homes::Homes(const Function &f, Module &out, const TargetInfo &target, unsigned 
 
 Home Homes::worksIn(const Op &op) const {
   if (const Op *scan = op.kind == OpKind::Scan ? &op : scanBeside(users_, op))
-    return {out_.internLayout(layout::dealtAlong(scan->operands[0]->type.shape, static_cast<unsigned>(scan->axis()), threads())), Rank::Other};
-  return source(*std::max_element(op.operands.begin(), op.operands.end(), [&](const Value *a, const Value *b) { return of(a).rank < of(b).rank; }));
+    return {out_.internLayout(
+                layout::dealtAlong(scan->operands[0]->type.shape, static_cast<unsigned>(scan->axis()), threads())),
+            Rank::Other};
+  return source(*std::max_element(op.operands.begin(), op.operands.end(),
+                                  [&](const Value *a, const Value *b) { return of(a).rank < of(b).rank; }));
 }
 
 Home Homes::of(const Value *v) const {
@@ -60,7 +66,8 @@ Home Homes::of(const Value *v) const {
     if (repeated && h.rank != Rank::Memory)
       return {};
     if (h.layout)
-      h.layout = out_.internLayout(repeated ? layout::repeat(layoutOf(h), repeated->axis, repeated->times) : resultLayout(*v->def, layoutOf(h)));
+      h.layout = out_.internLayout(repeated ? layout::repeat(layoutOf(h), repeated->axis, repeated->times)
+                                            : resultLayout(*v->def, layoutOf(h)));
     return h;
   }
   auto it = home_.find(v);
@@ -87,18 +94,22 @@ bool Homes::isCheap(const Value *v) const {
   return cheap_[v] = cheap;
 }
 
-/// Are positions computed from a scan: those of elements that are kept? Neighbours then go to places near each other, though nobody knows which.
+/// Are positions computed from a scan: those of elements that are kept? Neighbours then go to places near each other,
+/// though nobody knows which.
 static bool isFromScan(const Value *v, unsigned depth = 8) {
   const Op *op = v->def;
   if (!op || depth == 0)
     return false;
-  return op->kind == OpKind::Scan || ((op->has(traits::Elementwise) || renames(op->kind)) && std::ranges::any_of(op->operands, [&](const Value *o) { return isFromScan(o, depth - 1); }));
+  return op->kind == OpKind::Scan ||
+         ((op->has(traits::Elementwise) || renames(op->kind)) &&
+          std::ranges::any_of(op->operands, [&](const Value *o) { return isFromScan(o, depth - 1); }));
 }
 
 bool Homes::isMovedInParts(const Value *v) const {
   constexpr unsigned pointerBits = 64;
   const Op *op = v->def;
-  if (!op || (op->kind != OpKind::Add && op->kind != OpKind::Sub && op->kind != OpKind::AddPtr && op->kind != OpKind::And && op->kind != OpKind::CmpI))
+  if (!op || (op->kind != OpKind::Add && op->kind != OpKind::Sub && op->kind != OpKind::AddPtr &&
+              op->kind != OpKind::And && op->kind != OpKind::CmpI))
     return false;
   const Value *moved = nullptr;
   for (const Value *o : op->operands)
@@ -107,21 +118,28 @@ bool Homes::isMovedInParts(const Value *v) const {
         return false;
       moved = o;
     }
-  if (moved && op->kind == OpKind::AddPtr && moved == op->operands[1] && bitWidth(moved->type.elem) < pointerBits && isFromScan(moved))
+  if (moved && op->kind == OpKind::AddPtr && moved == op->operands[1] && bitWidth(moved->type.elem) < pointerBits &&
+      isFromScan(moved))
     return true;
   moved = moved ? beforeRenames(moved) : nullptr;
   return moved && (moved->def ? moved->def->parent : moved->block) != op->parent;
 }
 
 bool Homes::isScattered(const Op &op) const {
-  return (op.kind == OpKind::Load || op.kind == OpKind::Store) && op.operands[0]->type.isTensor() && !isCheap(op.operands[0]) && hasUnknownNeighbours(op, facts_);
+  return (op.kind == OpKind::Load || op.kind == OpKind::Store) && op.operands[0]->type.isTensor() &&
+         !isCheap(op.operands[0]) && hasUnknownNeighbours(op, facts_);
 }
 
 Home Homes::besideAddresses(const Op &op) const {
   const Value *pointer = op.operands[0];
-  const unsigned elements = layout::log2Exact(pointer->type.shape.numel()), threadBits = layout::log2Exact(threads().count());
-  const auto fits = [&](Home h) { return h.layout && h.rank != Rank::Accumulator && layoutOf(h).inBits(layout::Dim::Register) <= (elements > threadBits ? elements - threadBits : 0); };
-  // A scan gives a thread many neighbours, and lanes then store far apart; what was loaded is dealt to lanes side by side.
+  const unsigned elements = layout::log2Exact(pointer->type.shape.numel()),
+                 threadBits = layout::log2Exact(threads().count());
+  const auto fits = [&](Home h) {
+    return h.layout && h.rank != Rank::Accumulator &&
+           layoutOf(h).inBits(layout::Dim::Register) <= (elements > threadBits ? elements - threadBits : 0);
+  };
+  // A scan gives a thread many neighbours, and lanes then store far apart; what was loaded is dealt to lanes side by
+  // side.
   if (op.kind == OpKind::Store && isFromScan(pointer))
     for (size_t i = 1; i < op.operands.size(); ++i)
       if (const Home h = of(op.operands[i]); h.rank == Rank::Memory && fits(h))
@@ -135,8 +153,8 @@ Home Homes::besideAddresses(const Op &op) const {
 bool Homes::isSpread(const Op &op) const {
   constexpr int64_t widest = 16; // bytes of an access
   return op.kind == OpKind::Load && op.result()->type.isTensor() && !op.isVolatile() &&
-         op.result()->type.numel() * std::max(1u, byteWidth(op.result()->type.elem)) <= widest * threads().count() && (!hasUnknownNeighbours(op, facts_) || isCheap(op.operands[0])) &&
-         !pathToTile(users_, op.result(), 6).empty();
+         op.result()->type.numel() * std::max(1u, byteWidth(op.result()->type.elem)) <= widest * threads().count() &&
+         (!hasUnknownNeighbours(op, facts_) || isCheap(op.operands[0])) && !pathToTile(users_, op.result(), 6).empty();
 }
 
 bool Homes::isOnlyWidened(const Op &load) const {
@@ -168,36 +186,50 @@ Access Homes::access(const Op &op) const {
   if (op.kind == OpKind::Load || hasValue) {
     int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / threads().count());
     // A row of scales: a word for each of fewer threads, which a copy ahead of its use takes.
-    if (op.kind == OpKind::Load && shape.rank() == 1 && bytes < wordBytes && isInFor(op) && feedsDot(users_, op.result(), 8))
+    if (op.kind == OpKind::Load && shape.rank() == 1 && bytes < wordBytes && isInFor(op) &&
+        feedsDot(users_, op.result(), 8))
       perThread = std::max(perThread, std::min(shape.numel(), wordBytes / bytes));
     // Pairs that are split lie in one thread, though others hold copies then: the halves need not be exchanged.
     if (op.kind == OpKind::Load && isSplit(users_, op.result(), 4))
       perThread = std::max<int64_t>(perThread, 2);
     // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
     a.axis = order[0];
-    // Elements that are widened for a tile, or unpacked: as many as one store to it takes, so that neighbours in a warp fill all banks, or lines of memory.
+    // Elements that are widened for a tile, or unpacked: as many as one store to it takes, so that neighbours in a warp
+    // fill all banks, or lines of memory.
     auto readsTiles = [&](const Op &dot) { return choiceOf(dot).kind == DotKind::AsyncMma; };
-    int64_t widest = std::max<int64_t>(bytes, op.kind == OpKind::Load ? std::max(tileBytes(users_, op.result(), 8, readsTiles), joined_->bytesOf(op.result())) : 0);
-    // But 16 bytes to copy where neighbours fill all banks that way, too: pairs of rows of a tile of 128 bytes a row do (H200, int8 weights of 64x128x64 by four warps 425 -> 336 us; of 128 elements a row, which conflict, 430 -> 454).
+    int64_t widest =
+        std::max<int64_t>(bytes, op.kind == OpKind::Load ? std::max(tileBytes(users_, op.result(), 8, readsTiles),
+                                                                    joined_->bytesOf(op.result()))
+                                                         : 0);
+    // But 16 bytes to copy where neighbours fill all banks that way, too: pairs of rows of a tile of 128 bytes a row do
+    // (H200, int8 weights of 64x128x64 by four warps 425 -> 336 us; of 128 elements a row, which conflict, 430 -> 454).
     constexpr int64_t swizzled = 128;
     if (op.kind == OpKind::Load && shape.rank() == 2 && shape[order[0]] * widest <= swizzled && isOnlyWidened(op))
       widest = bytes;
-    a.wanted = std::min(op.kind == OpKind::AtomicRmw ? target_.atomicElements(op) : std::max<int64_t>(1, 16 / widest), perThread);
+    a.wanted = std::min(op.kind == OpKind::AtomicRmw ? target_.atomicElements(op) : std::max<int64_t>(1, 16 / widest),
+                        perThread);
     a.vec = std::min(facts_.vectorWidth(pointer, mask, order[0]), a.wanted);
     // Addresses `vec` elements apart inside a group of consecutive ones: as aligned as the group's start and the step.
     while (a.vec > 1 && facts_.of(pointer, order[0]).divisibility % (a.vec * bytes) != 0)
       a.vec /= 2;
   }
-  auto isPlain = [&](const Op &o) { return o.kind == OpKind::Load && !isSpread(o) && !isScattered(o) && !hasEqualNeighbours(o, facts_); };
+  auto isPlain = [&](const Op &o) {
+    return o.kind == OpKind::Load && !isSpread(o) && !isScattered(o) && !hasEqualNeighbours(o, facts_);
+  };
   auto isData = [&](const Value *v) { return !isCheap(v); };
-  a.layout = layout::dealt(shape, order, std::max(a.vec, runBeside(users_, facts_, op, a.axis, a.vec, threads().count(), isPlain, isData)), threads());
+  a.layout = layout::dealt(
+      shape, order, std::max(a.vec, runBeside(users_, facts_, op, a.axis, a.vec, threads().count(), isPlain, isData)),
+      threads());
   if (a.vec == 1 && takesOffsetsOfBothAxes(op, order)) {
     const int64_t perThread = std::max<int64_t>(1, shape.numel() / threads().count());
-    a.layout = layout::dealtAcross(shape, order, std::min({int64_t{16} / byteWidth(pointer->type.elem), perThread, shape[order[1]]}), threads());
+    a.layout = layout::dealtAcross(
+        shape, order, std::min({int64_t{16} / byteWidth(pointer->type.elem), perThread, shape[order[1]]}), threads());
   }
   if (op.kind == OpKind::Load)
     a.layout = turnedInBlocks(op.result(), a.axis, a.vec, users_, target_, warps_).value_or(a.layout);
-  const Home beside = isSpread(op) || besideAccumulator(op).first.layout ? of(op.result()) : isScattered(op) ? besideAddresses(op) : Home{};
+  const Home beside = isSpread(op) || besideAccumulator(op).first.layout ? of(op.result())
+                      : isScattered(op)                                  ? besideAddresses(op)
+                                                                         : Home{};
   if (beside.layout) {
     a.layout = layoutOf(beside);
     a.vec = vectorIn(a.layout, pointer, mask, a.axis, facts_);
@@ -205,7 +237,8 @@ Access Homes::access(const Op &op) const {
   }
   if (op.kind == OpKind::Store)
     if (Home h = of(op.operands[1]); h.layout) {
-      if (int64_t vec = storedInPlace(layoutOf(h), a.layout, a.vec, byteWidth(pointer->type.elem)); vec && h.rank == Rank::Memory) {
+      if (int64_t vec = storedInPlace(layoutOf(h), a.layout, a.vec, byteWidth(pointer->type.elem));
+          vec && h.rank == Rank::Memory) {
         a.vec = vec;
         a.layout = layoutOf(h);
       } else { // What is stored need not leave its warp: no barrier, and warps need not wait for each other.
@@ -215,18 +248,24 @@ Access Homes::access(const Op &op) const {
   return a;
 }
 
-/// A load of single elements for a product, consecutive nearly everywhere along order[0], where a thread has registers for the offset of each (HoistAddresses.h): those of few lines along either axis are fewer to begin
-/// with. Without the registers the lines of one axis are added to one offset in each iteration (128x256x64 by eight warps, both operands so: 444 words of spills for 48).
+/// A load of single elements for a product, consecutive nearly everywhere along order[0], where a thread has registers
+/// for the offset of each (HoistAddresses.h): those of few lines along either axis are fewer to begin with. Without the
+/// registers the lines of one axis are added to one offset in each iteration (128x256x64 by eight warps, both operands
+/// so: 444 words of spills for 48).
 bool Homes::takesOffsetsOfBothAxes(const Op &op, const std::vector<unsigned> &order) const {
-  auto isRead = [&](const Op &o) { return o.kind == OpKind::Load && o.operands[0]->type.isTensor() && feedsDot(users_, o.result(), 8); };
+  auto isRead = [&](const Op &o) {
+    return o.kind == OpKind::Load && o.operands[0]->type.isTensor() && feedsDot(users_, o.result(), 8);
+  };
   const Value *pointer = op.operands[0];
-  if (!isRead(op) || order.size() != 2 || !isInFor(op) || facts_.of(pointer, order[0]).contiguity != 1 || usualStepOf(pointer, order[0], facts_) != byteWidth(pointer->type.elem))
+  if (!isRead(op) || order.size() != 2 || !isInFor(op) || facts_.of(pointer, order[0]).contiguity != 1 ||
+      usualStepOf(pointer, order[0], facts_) != byteWidth(pointer->type.elem))
     return false;
   const int64_t count = threads().count(), limit = target_.registerLimit(threads().count());
   int64_t needed = registersOfDots(*op.parent, count);
   for (const Op *o : op.parent->ops)
     if (isRead(*o))
-      needed += 2 * o->result()->type.numel() / facts_.vectorWidth(o->operands[0], o->mask(), axesByNeighbours(o->operands[0], facts_)[0]) / count;
+      needed += 2 * o->result()->type.numel() /
+                facts_.vectorWidth(o->operands[0], o->mask(), axesByNeighbours(o->operands[0], facts_)[0]) / count;
   return needed <= limit / 4 * 5;
 }
 
@@ -234,7 +273,8 @@ bool Homes::isMadeOfTiles(const Op &dot) const {
   constexpr unsigned mostValues = 64;
   const Value *a = dot.operands[0];
   const int64_t full = a->type.numel();
-  if (!isInFor(dot) || !a->def || renames(a->def->kind) || a->def->kind == OpKind::Load || a->def->kind == OpKind::DescLoad)
+  if (!isInFor(dot) || !a->def || renames(a->def->kind) || a->def->kind == OpKind::Load ||
+      a->def->kind == OpKind::DescLoad)
     return false;
   unsigned tiles = 0;
   std::set<const Value *> made;
@@ -245,23 +285,32 @@ bool Homes::isMadeOfTiles(const Op &dot) const {
     if (!op || op->parent != dot.parent || made.size() > mostValues)
       return false;
     if (op->kind == OpKind::DescLoad)
-      return ++tiles && v->type.shape == a->type.shape && (byteWidth(v->type.elem) == 2 || byteWidth(v->type.elem) == 4);
+      return ++tiles && v->type.shape == a->type.shape &&
+             (byteWidth(v->type.elem) == 2 || byteWidth(v->type.elem) == 4);
     if (op->kind != OpKind::Load)
-      return (op->has(traits::Elementwise) || renames(op->kind)) && std::ranges::all_of(op->operands, [&](const Value *o) { return self(self, o); });
+      return (op->has(traits::Elementwise) || renames(op->kind)) &&
+             std::ranges::all_of(op->operands, [&](const Value *o) { return self(self, o); });
     const Value *pointer = op->operands[0];
     const int64_t width = byteWidth(v->type.elem), vector = 16 / width;
     ++tiles;
     const bool isFilled = op->operands.size() > 2 && !isZero(op->operands[2]); // which copies cannot do
-    return !op->isVolatile() && !isFilled && (width == 2 || width == 4) && v->type.shape == a->type.shape && !hasUnknownNeighbours(*op, facts_) && facts_.vectorWidth(pointer, op->mask(), axesByNeighbours(pointer, facts_)[0]) >= vector;
+    return !op->isVolatile() && !isFilled && (width == 2 || width == 4) && v->type.shape == a->type.shape &&
+           !hasUnknownNeighbours(*op, facts_) &&
+           facts_.vectorWidth(pointer, op->mask(), axesByNeighbours(pointer, facts_)[0]) >= vector;
   };
   // Parts of float32 are computed of each other, for several dots.
-  const auto isDot = [&](const Op *u, const Value *v) { return u->kind == OpKind::Dot && u->parent == dot.parent && u->operands[0] == v && u->operands[1] != v && u->result()->type == dot.result()->type; };
+  const auto isDot = [&](const Op *u, const Value *v) {
+    return u->kind == OpKind::Dot && u->parent == dot.parent && u->operands[0] == v && u->operands[1] != v &&
+           u->result()->type == dot.result()->type;
+  };
   std::set<const Value *> others;
   const auto isOurs = [&](const auto &self, const Value *v) -> bool {
     return std::ranges::all_of(users_.of(v), [&](const Op *u) {
       if (isDot(u, v) || (u->results.size() == 1 && made.count(u->result())))
         return true;
-      return u->has(traits::Elementwise) && u->parent == dot.parent && u->results.size() == 1 && made.size() + others.size() <= mostValues && (!others.insert(u->result()).second || self(self, u->result()));
+      return u->has(traits::Elementwise) && u->parent == dot.parent && u->results.size() == 1 &&
+             made.size() + others.size() <= mostValues &&
+             (!others.insert(u->result()).second || self(self, u->result()));
     });
   };
   return isMade(isMade, a) && tiles && std::ranges::all_of(made, [&](const Value *v) { return isOurs(isOurs, v); });
@@ -324,7 +373,8 @@ void Homes::visit(const Op &op) {
       constexpr int64_t mostLoads = 2; // in a thread
       Home h = *homeOfSpread(op.result());
       if (h.rank == Rank::Memory &&
-          (int64_t{1} << layoutOf(h).inBits(layout::Dim::Register)) <= mostLoads * vectorIn(layoutOf(h), op.operands[0], op.mask(), op.result()->type.shape.rank() - 1, facts_))
+          (int64_t{1} << layoutOf(h).inBits(layout::Dim::Register)) <=
+              mostLoads * vectorIn(layoutOf(h), op.operands[0], op.mask(), op.result()->type.shape.rank() - 1, facts_))
         return set(op.result(), h);
       if (!h.layout && !last_)
         return; // a later round knows it
@@ -363,7 +413,8 @@ void Homes::visit(const Op &op) {
       if (std::optional<Home> pairs = homeOfSpread(op.result())) {
         if ((!pairs->layout || !h.layout) && !last_)
           return; // a later round knows them
-        if (h.layout && pairs->rank == Rank::Memory && layout::slice(layoutOf(*pairs), op.operands[0]->type.shape.rank()) == layoutOf(h))
+        if (h.layout && pairs->rank == Rank::Memory &&
+            layout::slice(layoutOf(*pairs), op.operands[0]->type.shape.rank()) == layoutOf(h))
           return set(op.result(), *pairs);
       }
     if (!h.layout)
@@ -371,17 +422,21 @@ void Homes::visit(const Op &op) {
     if (h.layout)
       for (const Value *r : op.results)
         set(r,
-            op.kind == OpKind::Join  ? layout::joinOverThreads(layoutOf(h))
-            : op.kind == OpKind::Cat ? layout::concatenate(layoutOf(h), static_cast<unsigned>(op.axis()))
-                                     : layout::slice(layoutOfPairs(op.operands[0], layoutOf(h)), op.operands[0]->type.shape.rank() - 1),
+            op.kind == OpKind::Join ? layout::joinOverThreads(layoutOf(h))
+            : op.kind == OpKind::Cat
+                ? layout::concatenate(layoutOf(h), static_cast<unsigned>(op.axis()))
+                : layout::slice(layoutOfPairs(op.operands[0], layoutOf(h)), op.operands[0]->type.shape.rank() - 1),
             h.rank);
     return;
   }
   case OpKind::ClusterGather:
     if (op.operands[0]->type.isScalar())
       return set(op.result(), layout::gather(layout::scalar(threads()), op.result()->type.shape[0]), Rank::Other);
-    if (Shape own = op.result()->type.shape; op.part() >= 0) // each CTA reads all parts of what is its own, a thread those of its elements
-      return own.erase(0), set(op.result(), layout::gather(layout::dealtByRows(own, threads()), op.result()->type.shape[0]), Rank::Other);
+    // each CTA reads all parts of what is its own, a thread those of its elements
+    if (Shape own = op.result()->type.shape; op.part() >= 0)
+      return own.erase(0),
+             set(op.result(), layout::gather(layout::dealtByRows(own, threads()), op.result()->type.shape[0]),
+                 Rank::Other);
     if (Home h = source(op.operands[0]); h.layout)
       set(op.result(), layout::gather(layoutOf(h), op.result()->type.shape[0]), h.rank);
     return;
@@ -414,10 +469,13 @@ void Homes::visit(const Op &op) {
   }
 }
 
-/// Where the strongest operand of work on elements lives; of equals one of the loop around it, as what comes from outside (weights of a convolution over time) is moved once, in front of the loop; of equals still
-/// the one whose home the users want. Nothing yet if that comes from outside, and one of the loop has no home that stays (carried values, rows that larger tiles are computed with), or waits itself.
-/// Where all wait for each other, the one that would cost most to move decides first: in the innermost loop, of most elements. (So rows of a state space scan live as its state wants them, and the row of skips
-/// outside of the loop that they are multiplied with goes there.)
+/// Where the strongest operand of work on elements lives; of equals one of the loop around it, as what comes from
+/// outside (weights of a convolution over time) is moved once, before the loop; of equals still the one whose home the
+/// users want. Nothing yet if that comes from outside, and one of the loop has no home that stays (carried values, rows
+/// that larger tiles are computed with), or waits itself.
+/// Where all wait for each other, the one that would cost most to move decides first: in the innermost loop, of most
+/// elements. (So rows of a state space scan live as its state wants them, and the row of skips outside of the loop that
+/// they are multiplied with goes there.)
 Home Homes::ofOperands(const Op &op) {
   const Op *loop = loopAround(op);
   auto isOutside = [&](const Value *v) { return loop && !isInside(beforeRenames(v), *loop); };
@@ -446,13 +504,16 @@ Home Homes::ofOperands(const Op &op) {
     return {};
   }
   auto isEqual = [&](const Value *v) { return of(v).rank == best.rank && isOutside(v) == isOfOutside; };
-  if (op.results.size() == 1 && std::ranges::any_of(op.operands, [&](const Value *v) { return isEqual(v) && of(v).layout != best.layout; }))
-    if (const Home wanted = homeOfUsers(op.result()); std::ranges::any_of(op.operands, [&](const Value *v) { return isEqual(v) && of(v).layout == wanted.layout; }))
+  if (op.results.size() == 1 &&
+      std::ranges::any_of(op.operands, [&](const Value *v) { return isEqual(v) && of(v).layout != best.layout; }))
+    if (const Home wanted = homeOfUsers(op.result());
+        std::ranges::any_of(op.operands, [&](const Value *v) { return isEqual(v) && of(v).layout == wanted.layout; }))
       best.layout = wanted.layout;
   return best;
 }
 
-/// Where the larger tile lives that is computed with what is broadcast from `v`, if at a memory access as a layout of `v`. Nothing if there is none; no layout as long as it has no home.
+/// Where the larger tile lives that is computed with what is broadcast from `v`, if at a memory access as a layout of
+/// `v`. Nothing if there is none; no layout as long as it has no home.
 std::optional<Home> Homes::homeOfSpread(const Value *v) const {
   const std::vector<const Op *> path = pathToTile(users_, v, 6);
   if (path.empty())
@@ -465,7 +526,8 @@ std::optional<Home> Homes::homeOfSpread(const Value *v) const {
 }
 
 std::pair<Home, bool> Homes::besideAccumulator(const Op &op) const {
-  constexpr int64_t mostLoads = 8, registersOfLoad = 3, others = 48; // in a thread; an address and a value; of copies and of the loop
+  // in a thread; an address and a value; of copies and of the loop
+  constexpr int64_t mostLoads = 8, registersOfLoad = 3, others = 48;
   const std::vector<const Op *> path = scalesIn(users_, op, 6);
   if (path.empty())
     return {};
@@ -474,11 +536,17 @@ std::pair<Home, bool> Homes::besideAccumulator(const Op &op) const {
   const std::optional<LinearLayout> l = h.rank == Rank::Accumulator ? layoutBefore(path, layoutOf(h)) : std::nullopt;
   if (!l)
     return {Home{}, !h.layout};
-  const int64_t loads = loadsOf(op, *l, facts_), sums = 2 * scaled->type.numel() * std::max(4u, byteWidth(scaled->type.elem)) / 4 / threads().count(); // of the dot, and what it is added to
-  return {loads > mostLoads || sums + loads * registersOfLoad + others > target_.registerLimit(threads().count()) ? Home{} : Home{out_.internLayout(*l), Rank::Memory}, false};
+  // of the dot, and what it is added to
+  const int64_t loads = loadsOf(op, *l, facts_),
+                sums = 2 * scaled->type.numel() * std::max(4u, byteWidth(scaled->type.elem)) / 4 / threads().count();
+  return {loads > mostLoads || sums + loads * registersOfLoad + others > target_.registerLimit(threads().count())
+              ? Home{}
+              : Home{out_.internLayout(*l), Rank::Memory},
+          false};
 }
 
-/// All that is computed from the result lives with an accumulator, in `h`, and what it is computed from is no more to move there: a bias narrower than the scores it is added to.
+/// All that is computed from the result lives with an accumulator, in `h`, and what it is computed from is no more to
+/// move there: a bias narrower than the scores it is added to.
 bool Homes::isMovedBefore(const Op &op, Home h) const {
   for (const Op *u : users_.of(op.result()))
     if (!u->has(traits::Elementwise) || u->results.size() != 1 || of(u->result()).layout != h.layout)
@@ -491,9 +559,10 @@ bool Homes::isMovedBefore(const Op &op, Home h) const {
   return bytes <= bytesOf(op.result());
 }
 
-/// A tile that comes out of a reduction has copies in the lanes and warps that it was reduced over. A large one is dealt anew: what follows would work on the copies, too, and a thread would hold as many
-/// registers of a small tile as of the one it was reduced from; in a row of reductions with reshapes between them (topk) more with each. So are tiles that loops carry. (The rows of an accumulator stay,
-/// as they are few.)
+/// A tile that comes out of a reduction has copies in the lanes and warps that it was reduced over. A large one is
+/// dealt anew: what follows would work on the copies, too, and a thread would hold as many registers of a small tile as
+/// of the one it was reduced from; in a row of reductions with reshapes between them (topk) more with each. So are
+/// tiles that loops carry. (The rows of an accumulator stay, as they are few.)
 Home Homes::spread(Home h, const Shape &shape) {
   constexpr uint32_t fewest = 64; // registers
   if (!h.layout || h.rank == Rank::Accumulator)
@@ -505,8 +574,8 @@ Home Homes::spread(Home h, const Shape &shape) {
   return h;
 }
 
-/// Values that meet at the border of a region live in one place, `mine` (arguments and results of the operation): where the
-/// strongest of those that meet lives; large ones spread over all threads if the region is a loop's.
+/// Values that meet at the border of a region live in one place, `mine` (arguments and results of the operation): where
+/// the strongest of those that meet lives; large ones spread over all threads if the region is a loop's.
 void Homes::carried(const Op &op) {
   auto meet = [&](std::initializer_list<const Value *> from, std::initializer_list<const Value *> mine) {
     Home best;
@@ -515,7 +584,9 @@ void Homes::carried(const Op &op) {
         if (Home h = of(v); h.rank > best.rank)
           best = h;
     // A mask of ranges either way of an If makes where its result is needed.
-    best = op.kind != OpKind::If ? spread(best, (*mine.begin())->type.shape) : best.layout ? best : homeOfUsers(*mine.begin());
+    best = op.kind != OpKind::If ? spread(best, (*mine.begin())->type.shape)
+           : best.layout         ? best
+                                 : homeOfUsers(*mine.begin());
     // Members must agree even where two homes of one rank compete.
     for (const Value *v : mine)
       if (best.layout && home_[v].layout != best.layout) {
@@ -535,14 +606,16 @@ void Homes::carried(const Op &op) {
   }
 }
 
-/// Where an operation that is no work on elements takes its operand `v`: a reduction of several tensors all as the strongest of them lives, a scan as it works, a store as memory wants it.
+/// Where an operation that is no work on elements takes its operand `v`: a reduction of several tensors all as the
+/// strongest of them lives, a scan as it works, a store as memory wants it.
 Home Homes::wantedBy(const Op &user, const Value *v, unsigned depth) const {
   switch (user.kind) {
   case OpKind::Reduce:
   case OpKind::Scan:
     return worksIn(user);
   case OpKind::Store:
-    return user.operands[1] == v && v->type.isTensor() ? Home{out_.internLayout(access(user).layout), Rank::Other} : Home{};
+    return user.operands[1] == v && v->type.isTensor() ? Home{out_.internLayout(access(user).layout), Rank::Other}
+                                                       : Home{};
   case OpKind::Reshape:
   case OpKind::Permute:
   case OpKind::ExpandDims: {
@@ -556,7 +629,8 @@ Home Homes::wantedBy(const Op &user, const Value *v, unsigned depth) const {
   }
 }
 
-/// Where the strongest of the values lives that are computed from `v` element by element; where nothing decides that, what they go to.
+/// Where the strongest of the values lives that are computed from `v` element by element; where nothing decides that,
+/// what they go to.
 Home Homes::homeOfUsers(const Value *v, unsigned depth) const {
   constexpr unsigned most = 32; // values
   std::vector<const Value *> work{v};
@@ -576,7 +650,8 @@ Home Homes::homeOfUsers(const Value *v, unsigned depth) const {
   return best;
 }
 
-/// As the first access that takes its address or its mask from `v` wants it: a line of a tile as all rows, or all columns, of the tile do.
+/// As the first access that takes its address or its mask from `v` wants it: a line of a tile as all rows, or all
+/// columns, of the tile do.
 std::optional<LinearLayout> Homes::wantedByMemory(const Value *v, unsigned depth) const {
   if (const Op *user = memoryUser(users_, v, depth))
     return access(*user).layout;
@@ -599,8 +674,9 @@ std::optional<LinearLayout> Homes::wantedByMemory(const Value *v, unsigned depth
   return std::nullopt;
 }
 
-/// DotChoice::run: as many as come from a word of the narrowest load, so that these stay words until they are widened. Which products one instruction adds up
-/// is all the same if both operands agree. 0: in memory they do not lie side by side, or another dot has computed them.
+/// DotChoice::run: as many as come from a word of the narrowest load, so that these stay words until they are widened.
+/// Which products one instruction adds up is all the same if both operands agree. 0: in memory they do not lie side by
+/// side, or another dot has computed them.
 unsigned Homes::runOf(const Op &dot) const {
   auto cheap = [&](const Value *v) { return isCheap(v); };
   int64_t run = std::max(elementsOfWord(dot.operands[0], 16, cheap), elementsOfWord(dot.operands[1], 16, cheap));
@@ -612,7 +688,9 @@ unsigned Homes::runOf(const Op &dot) const {
       return 0;
     const LinearLayout &l = layoutOf(h);
     int64_t loaded = 1;
-    for (unsigned j = 0; j < l.inBits(layout::Dim::Register) && l.basis(layout::Dim::Register, j, layout::tensorDim(axis)) == loaded; ++j)
+    for (unsigned j = 0;
+         j < l.inBits(layout::Dim::Register) && l.basis(layout::Dim::Register, j, layout::tensorDim(axis)) == loaded;
+         ++j)
       loaded *= 2;
     // Four threads have a row among them; if one had none of it, others would hold copies.
     run = std::min({run, loaded, v->type.shape[axis] / 4});

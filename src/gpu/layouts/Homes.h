@@ -1,5 +1,5 @@
-// Where values live: the home layout of every tensor of a kernel, by the ranks of AssignLayouts.h, and the layouts that accesses and
-// dots work in. Decides only; AssignLayouts.cpp writes the kernel.
+// Where values live: the home layout of every tensor of a kernel, by the ranks of AssignLayouts.h, and the layouts that
+// accesses and dots work in. Decides only; AssignLayouts.cpp writes the kernel.
 #pragma once
 #include "gpu/Dots.h"
 #include "gpu/TargetInfo.h"
@@ -32,8 +32,9 @@ struct Access {
   unsigned axis = 0;  // along which addresses are consecutive
 };
 
-/// A layout made from `l`, that of a split's operand, in which each pair lies in one thread (layout::splittable). The halves of what was joined just now, as the steps of a Hadamard transform leave them, change
-/// places with the pairs: later steps are about other bits, of which the registers have more then.
+/// A layout made from `l`, that of a split's operand, in which each pair lies in one thread (layout::splittable). The
+/// halves of what was joined just now, as the steps of a Hadamard transform leave them, change places with the pairs:
+/// later steps are about other bits, of which the registers have more then.
 LinearLayout layoutOfPairs(const ir::Value *operand, const LinearLayout &l);
 
 /// Of one kernel. Values that are cheap to compute again, and those that only rename another, have none of their own.
@@ -48,7 +49,8 @@ public:
   const TargetInfo &target() const { return target_; }
   const AxisFacts &facts() const { return facts_; }
 
-  /// Where a scan works, or a reduction: as a scan beside it does, else in the layout of the first operand of those with the strongest home.
+  /// Where a scan works, or a reduction: as a scan beside it does, else in the layout of the first operand of those
+  /// with the strongest home.
   Home worksIn(const ir::Op &op) const;
 
   Home of(const ir::Value *v) const;
@@ -59,36 +61,46 @@ public:
   /// May be computed again wherever it is needed.
   bool isCheap(const ir::Value *v) const;
 
-  /// A sum (or the like) of what is cheap and one value from outside of the loop: that value is moved, once, instead of the sum in each iteration. Or pointers at positions that a scan computes, of which the offsets are moved.
+  /// A sum (or the like) of what is cheap and one value from outside of the loop: that value is moved, once, instead of
+  /// the sum in each iteration. Or pointers at positions that a scan computes, of which the offsets are moved.
   bool isMovedInParts(const ir::Value *v) const;
 
-  /// A load or store at addresses that were computed from data, of whose neighbours nothing is known: there is nothing to coalesce. Not atomics, whose results have a home before their addresses have one.
+  /// A load or store at addresses that were computed from data, of whose neighbours nothing is known: there is nothing
+  /// to coalesce. Not atomics, whose results have a home before their addresses have one.
   bool isScattered(const ir::Op &op) const;
-  /// Where a scattered access goes, instead of a tile of pointers: where its addresses are, else (a table that the loop before has found the index of) where what it loads is used,
-  /// or what it stores. Nothing if threads would hold copies there.
+  /// Where a scattered access goes, instead of a tile of pointers: where its addresses are, else (a table that the loop
+  /// before has found the index of) where what it loads is used, or what it stores. Nothing if threads would hold
+  /// copies there.
   Home besideAddresses(const ir::Op &op) const;
 
-  /// A row, or a few of them, of no more elements than one access of 16 bytes by each thread, that a larger tile is computed with: every thread that needs its elements loads them, if these are two accesses at
-  /// most, which costs no more instructions than to load some, store them to shared memory and read what it needs there, and no barrier. Copies ahead bring it with the widest accesses of that layout; elements that lie apart are in fewer sectors, as lanes share them.
+  /// A row, or a few of them, of no more elements than one access of 16 bytes by each thread, that a larger tile is
+  /// computed with: every thread that needs its elements loads them, if these are two accesses at most, which costs no
+  /// more instructions than to load some, store them to shared memory and read what it needs there, and no barrier.
+  /// Copies ahead bring it with the widest accesses of that layout; elements that lie apart are in fewer sectors, as
+  /// lanes share them.
   bool isSpread(const ir::Op &op) const;
   std::optional<Home> homeOfSpread(const ir::Value *v) const;
 
-  /// A row that a loop loads to scale the accumulator of a dot with, as the threads need it that hold that, if they have the registers. No layout: it is none, or its dot has no home yet (true).
+  /// A row that a loop loads to scale the accumulator of a dot with, as the threads need it that hold that, if they
+  /// have the registers. No layout: it is none, or its dot has no home yet (true).
   std::pair<Home, bool> besideAccumulator(const ir::Op &op) const;
 
   Access access(const ir::Op &op) const;
 
   DotChoice choiceOf(const ir::Op &dot) const { return target_.chooseDot(dot, warps_); }
-  /// Asynchronous dots can take A from registers. Worth it where A was computed from another dot's result and stays within its warps
-  /// (attention), or in the loop from tiles that are read as the dot takes them; what comes from memory as it is goes to shared memory without passing through registers at all.
+  /// Asynchronous dots can take A from registers. Worth it where A was computed from another dot's result and stays
+  /// within its warps (attention), or in the loop from tiles that are read as the dot takes them; what comes from
+  /// memory as it is goes to shared memory without passing through registers at all.
   bool takesRegisters(const ir::Op &dot, const DotChoice &c) const;
 
   unsigned runOf(const ir::Op &dot) const;
 
 private:
-  /// Is what a loop loads converted to another type for one of its dots, and no more than that? (Work with other operands, scales and zeros, would take twice as many of their elements in a thread of 16 bytes: 1306 -> 1492 us.)
+  /// Is what a loop loads converted to another type for one of its dots, and no more than that? (Work with other
+  /// operands, scales and zeros, would take twice as many of their elements in a thread of 16 bytes: 1306 -> 1492 us.)
   bool isOnlyWidened(const ir::Op &load) const;
-  /// Is A computed in the loop of its dot, for it and dots of other parts of the same alone, from tiles of elements of 16 or 32 bits that copies by threads or by TMA can bring, and rows?
+  /// Is A computed in the loop of its dot, for it and dots of other parts of the same alone, from tiles of elements of
+  /// 16 or 32 bits that copies by threads or by TMA can bring, and rows?
   bool isMadeOfTiles(const ir::Op &dot) const;
   void set(const ir::Value *v, const LinearLayout &l, Rank rank);
   void set(const ir::Value *v, Home h);

@@ -24,7 +24,9 @@ namespace {
 
 unsigned indexBits(const Type &t) { return layout::log2Exact(t.numel()); }
 
-std::optional<int64_t> splatOf(const Value *v) { return constantInt(v->def && v->def->kind == OpKind::Splat ? v->def->operands[0] : v); }
+std::optional<int64_t> splatOf(const Value *v) {
+  return constantInt(v->def && v->def->kind == OpKind::Splat ? v->def->operands[0] : v);
+}
 
 std::optional<BitMap> range(int64_t start, const Type &t) {
   if (start < 0 || start % t.numel() != 0)
@@ -75,8 +77,13 @@ std::optional<BitMap> IndexBits::make(const Value *v) {
     return op.operands[0]->type.elem == Elem::I32 ? of(op.operands[0]) : std::nullopt;
   case OpKind::Broadcast:
     return broadcast(op);
-  case OpKind::Xor: case OpKind::And: case OpKind::Or: case OpKind::Add: case OpKind::Sub: case OpKind::LShr: case OpKind::AShr:
-    return binary(op);
+  case OpKind::Xor:
+  case OpKind::And:
+  case OpKind::Or:
+  case OpKind::Add:
+  case OpKind::Sub:
+  case OpKind::LShr:
+  case OpKind::AShr: return binary(op);
   default:
     return std::nullopt;
   }
@@ -106,7 +113,8 @@ std::optional<BitMap> IndexBits::binary(const Op &op) {
     return isConstant(*b) ? std::optional(mapped(*std::move(a), [&](uint32_t i) { return i & c; })) : std::nullopt;
   case OpKind::LShr:
   case OpKind::AShr:
-    return isConstant(*b) && c < 32 ? std::optional(mapped(*std::move(a), [&](uint32_t i) { return i >> c; })) : std::nullopt;
+    return isConstant(*b) && c < 32 ? std::optional(mapped(*std::move(a), [&](uint32_t i) { return i >> c; }))
+                                    : std::nullopt;
   case OpKind::Add:
   case OpKind::Or:
     if (a->bits() & b->bits())

@@ -1,5 +1,6 @@
-// Integers that are made of the bits of an element's place in its tensor: positions, masks and shifts of them, exclusive or with constants. As linear maps, like
-// layouts, so that what a register holds is a constant and what its thread adds.
+// Integers that are made of the bits of an element's place in its tensor: positions, masks and shifts of them,
+// exclusive or with constants. As linear maps, like layouts, so that what a register holds is a constant and what its
+// thread adds.
 #pragma once
 #include "ir/Ir.h"
 #include <unordered_map>

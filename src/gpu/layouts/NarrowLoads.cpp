@@ -47,7 +47,8 @@ public:
       return false;
     if (isLeaf(*op) || !seen_.insert({v, axis}).second)
       return true; // or the answer is no already
-    if (!isIndexArithmetic(op->kind) && op->kind != OpKind::ExpandDims && op->kind != OpKind::Broadcast && op->kind != OpKind::Permute)
+    if (!isIndexArithmetic(op->kind) && op->kind != OpKind::ExpandDims && op->kind != OpKind::Broadcast &&
+        op->kind != OpKind::Permute)
       return false;
     return std::ranges::all_of(op->operands, [&](const Value *o) { return canPick(o, axisBefore(*op, axis)); });
   }
@@ -73,7 +74,7 @@ public:
     });
   }
 
-  /// Operations may come behind this one again, at the end of what stands there.
+  /// Operations may come after this one again, at the end of what stands there.
   void finish() {
     for (auto &[op, block] : here_)
       splice(*block, *op->parent, positionOf(*op->parent, op) + 1);
@@ -98,7 +99,9 @@ public:
   }
 
 private:
-  static bool isLeaf(const Op &op) { return op.kind == OpKind::Range || op.kind == OpKind::Splat || op.kind == OpKind::Const; }
+  static bool isLeaf(const Op &op) {
+    return op.kind == OpKind::Range || op.kind == OpKind::Splat || op.kind == OpKind::Const;
+  }
   /// Has it the same elements along the axis whichever are picked?
   static bool isSame(const Value *v, unsigned axis) { return v->type.isScalar() || v->type.shape[axis] == 1; }
   /// The axis of the operand that becomes `axis` of the result.
@@ -146,14 +149,16 @@ private:
       switch (op.kind) {
       case OpKind::Range: return stepped(op, shape, n);
       case OpKind::Const: return b_.constInt(v->type.withShape(shape), *constantInt(v) / n);
-      case OpKind::Splat: return b_.splat(b_.binary(OpKind::SDiv, op.operands[0], b_.constInt(op.operands[0]->type, n)), shape);
+      case OpKind::Splat:
+        return b_.splat(b_.binary(OpKind::SDiv, op.operands[0], b_.constInt(op.operands[0]->type, n)), shape);
       case OpKind::Broadcast: return b_.broadcast(operands[0], shape);
       default: return again(op, operands, v->type.withShape(shape));
       }
     });
   }
 
-  /// x / n where the picked elements of x are multiples of n: what is added up is divided each by itself, so that consecutive quotients look so.
+  /// x / n where the picked elements of x are multiples of n: what is added up is divided each by itself, so that
+  /// consecutive quotients look so.
   Value *exactQuotient(Op &op, unsigned axis) {
     if (op.kind != OpKind::SDiv && op.kind != OpKind::AShr)
       return nullptr;
@@ -176,11 +181,14 @@ private:
   /// The operation on other operands, without what it says of neighbours.
   Value *again(const Op &op, std::span<Value *const> operands, const Type &type) {
     std::vector<Attr> attrs = op.attrs;
-    std::erase_if(attrs, [](const Attr &a) { return a.key == AttrKey(attr::contiguity) || a.key == AttrKey(attr::constancy) || a.key == AttrKey(attr::divisibility); });
+    std::erase_if(attrs, [](const Attr &a) {
+      return a.key == AttrKey(attr::contiguity) || a.key == AttrKey(attr::constancy) ||
+             a.key == AttrKey(attr::divisibility);
+    });
     return b_.create(op.kind, operands, {&type, 1}, std::move(attrs))->result();
   }
 
-  /// What is made next stands behind `op`.
+  /// What is made next stands after `op`.
   void startAt(const Op &op) {
     auto [it, isNew] = here_.try_emplace(const_cast<Op *>(&op));
     if (isNew) {
@@ -210,7 +218,8 @@ private:
   std::set<std::pair<const Value *, unsigned>> seen_; // by canPick
 };
 
-/// The axis along which groups of neighbours, the largest ones, read the same address under the same mask, and their size.
+/// The axis along which groups of neighbours, the largest ones, read the same address under the same mask, and their
+/// size.
 struct Groups {
   unsigned axis = 0;
   int64_t size = 1;
@@ -233,13 +242,17 @@ bool reachesDot(const Users &users, const Value *v, unsigned depth) {
            if (u->kind == OpKind::Dot)
              return u->operands[2] != v;
            const bool isTable = u->kind == OpKind::Load && u->operands[0] == v;
-           return u->results.size() == 1 && (isTable || u->has(traits::Elementwise) || renames(u->kind) || u->kind == OpKind::Join) && reachesDot(users, u->result(), depth - 1);
+           return u->results.size() == 1 &&
+                  (isTable || u->has(traits::Elementwise) || renames(u->kind) || u->kind == OpKind::Join) &&
+                  reachesDot(users, u->result(), depth - 1);
          });
 }
 
 class Narrower {
 public:
-  Narrower(Module &m, unsigned threads) : module_(m), facts_(*m.kernel()), threads_(threads) { users_.add(*m.kernel()->block()); }
+  Narrower(Module &m, unsigned threads) : module_(m), facts_(*m.kernel()), threads_(threads) {
+    users_.add(*m.kernel()->block());
+  }
 
   bool run() { return block(*module_.kernel()->block()); }
 
@@ -257,7 +270,8 @@ private:
 
   bool narrow(Op &load) {
     const Type &t = load.result()->type;
-    if (!t.isTensor() || t.isPtr || t.shape.rank() < 2 || t.numel() <= threads_ || load.isVolatile() || !isInFor(load) || !reachesDot(users_, load.result(), 20))
+    if (!t.isTensor() || t.isPtr || t.shape.rank() < 2 || t.numel() <= threads_ || load.isVolatile() ||
+        !isInFor(load) || !reachesDot(users_, load.result(), 20))
       return false;
     const Groups groups = equalNeighbours(load, facts_);
     if (groups.size == 1)

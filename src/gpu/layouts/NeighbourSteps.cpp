@@ -15,7 +15,9 @@ namespace {
 
 constexpr int64_t largest = int64_t(1) << 20; // more is not told apart
 
-int64_t product(int64_t step, int64_t by) { return step == 0 || by == 0 ? 0 : step > largest / by ? largest : step * by; }
+int64_t product(int64_t step, int64_t by) {
+  return step == 0 || by == 0 ? 0 : step > largest / by ? largest : step * by;
+}
 
 bool isEqualAlong(const Value *v, unsigned axis, const AxisFacts &facts) {
   return v->type.isScalar() || v->type.shape[axis] == 1 || facts.of(v, axis).constancy == v->type.shape[axis];
@@ -65,7 +67,9 @@ std::optional<int64_t> usualStep(const Value *v, unsigned axis, const AxisFacts 
   auto of = [&](size_t i) { return usualStep(op.operands[i], axis, facts, budget); };
   auto isShared = [&](size_t i) { return isEqualAlong(op.operands[i], axis, facts); };
   // x + y * by
-  auto sum = [](std::optional<int64_t> x, std::optional<int64_t> y, int64_t by) { return x && y ? std::optional(*x + *y * by) : std::nullopt; };
+  auto sum = [](std::optional<int64_t> x, std::optional<int64_t> y, int64_t by) {
+    return x && y ? std::optional(*x + *y * by) : std::nullopt;
+  };
   switch (op.kind) {
   case OpKind::Add:
     return sum(of(0), of(1), 1);
@@ -74,7 +78,9 @@ std::optional<int64_t> usualStep(const Value *v, unsigned axis, const AxisFacts 
   case OpKind::AddPtr:
     return sum(of(0), of(1), unit);
   case OpKind::Mul: // of a quotient by whatever its row is long, too
-    return isShared(1) && of(0) == 0 ? std::optional<int64_t>(0) : isShared(0) && of(1) == 0 ? std::optional<int64_t>(0) : std::nullopt;
+    return isShared(1) && of(0) == 0   ? std::optional<int64_t>(0)
+           : isShared(0) && of(1) == 0 ? std::optional<int64_t>(0)
+                                       : std::nullopt;
   case OpKind::SRem:
   case OpKind::URem:
   case OpKind::SMin:
@@ -118,7 +124,9 @@ std::vector<unsigned> axesByNeighbours(const Value *pointer, const AxisFacts &fa
     return step != 0 && step % sectorBytes == 0;
   };
   // Axes of which no group is consecutive, from the best: consecutive nearly everywhere, unknown, apart.
-  auto distance = [&](unsigned axis) { return usualStepOf(pointer, axis, facts) == byteWidth(pointer->type.elem) ? 0 : isApart(axis) ? 2 : 1; };
+  auto distance = [&](unsigned axis) {
+    return usualStepOf(pointer, axis, facts) == byteWidth(pointer->type.elem) ? 0 : isApart(axis) ? 2 : 1;
+  };
   std::sort(order.begin(), order.end(), [&](unsigned a, unsigned b) {
     int64_t ca = facts.of(pointer, a).contiguity, cb = facts.of(pointer, b).contiguity;
     if (ca != cb)
@@ -129,10 +137,14 @@ std::vector<unsigned> axesByNeighbours(const Value *pointer, const AxisFacts &fa
   return order;
 }
 
-int64_t vectorIn(const layout::LinearLayout &l, const Value *pointer, const Value *mask, unsigned axis, const AxisFacts &facts) {
-  const int64_t bytes = byteWidth(pointer->type.elem), most = std::min<int64_t>(facts.vectorWidth(pointer, mask, axis), 16 / bytes);
+int64_t vectorIn(const layout::LinearLayout &l, const Value *pointer, const Value *mask, unsigned axis,
+                 const AxisFacts &facts) {
+  const int64_t bytes = byteWidth(pointer->type.elem),
+                most = std::min<int64_t>(facts.vectorWidth(pointer, mask, axis), 16 / bytes);
   int64_t vec = 1;
-  for (unsigned j = 0; vec * 2 <= most && facts.of(pointer, axis).divisibility % (vec * 2 * bytes) == 0 && j < l.inBits(layout::Dim::Register); ++j, vec *= 2)
+  for (unsigned j = 0; vec * 2 <= most && facts.of(pointer, axis).divisibility % (vec * 2 * bytes) == 0 &&
+                       j < l.inBits(layout::Dim::Register);
+       ++j, vec *= 2)
     for (unsigned d = 0; d < pointer->type.shape.rank(); ++d)
       if (l.basis(layout::Dim::Register, j, layout::tensorDim(d)) != (d == axis ? vec : 0))
         return vec;
@@ -141,7 +153,8 @@ int64_t vectorIn(const layout::LinearLayout &l, const Value *pointer, const Valu
 
 int64_t loadsOf(const Op &load, const layout::LinearLayout &l, const AxisFacts &facts) {
   const int64_t same = int64_t{1} << std::popcount(static_cast<uint64_t>(sameAddresses(load, l, facts)));
-  return (int64_t{1} << l.inBits(layout::Dim::Register)) / std::max(same, vectorIn(l, load.operands[0], load.mask(), load.result()->type.shape.rank() - 1, facts));
+  return (int64_t{1} << l.inBits(layout::Dim::Register)) /
+         std::max(same, vectorIn(l, load.operands[0], load.mask(), load.result()->type.shape.rank() - 1, facts));
 }
 
 } // namespace tegula::gpu

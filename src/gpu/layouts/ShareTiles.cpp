@@ -11,7 +11,8 @@ namespace {
 
 using Same = std::unordered_map<const Value *, Value *>;
 
-/// Definitions come before their uses in this order, so one walk renames all of them. Those that lost their users are left to removeDead.
+/// Definitions come before their uses in this order, so one walk renames all of them. Those that lost their users are
+/// left to removeDead.
 void share(Block &b, Same &same) {
   EqualOps equal;
   for (Op *op : b.ops) {

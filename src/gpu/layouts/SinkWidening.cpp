@@ -9,8 +9,8 @@ using namespace ir;
 namespace {
 
 bool widens(const Op &op) {
-  return op.has(traits::Pure) && op.has(traits::Elementwise) && op.operands.size() == 1 && op.results.size() == 1 && op.result()->type.isTensor() &&
-         bitWidth(op.operands[0]->type.elem) < bitWidth(op.result()->type.elem);
+  return op.has(traits::Pure) && op.has(traits::Elementwise) && op.operands.size() == 1 && op.results.size() == 1 &&
+         op.result()->type.isTensor() && bitWidth(op.operands[0]->type.elem) < bitWidth(op.result()->type.elem);
 }
 
 class Sinker {
@@ -32,7 +32,7 @@ public:
   }
 
 private:
-  /// Puts what `op` or its regions use of the waiting operations in front of it.
+  /// Puts what `op` or its regions use of the waiting operations before it.
   void bring(const Op &op, Block &b) {
     for (const Value *v : op.operands)
       if (v->def && waiting_.erase(v->def)) {

@@ -1,4 +1,5 @@
-// Conversions to a wider type as late as possible: what was loaded stays packed, and loads with conversions between them start together.
+// Conversions to a wider type as late as possible: what was loaded stays packed, and loads with conversions between
+// them start together.
 //
 //   scale = load(w).to(f32); shift = load(b).to(f32); ... scale * y + shift      becomes      load(w); load(b); ...; extend both; scale * y + shift
 // Code generation keeps this order, and the assembler does not bring loads together itself where registers are short.
@@ -7,8 +8,8 @@
 
 namespace tegula::gpu {
 
-/// Moves each elementwise operation whose result takes more registers than its only tile before its first user (or the loop or branch that user is
-/// in), in place. Linear in the number of operations and their nesting.
+/// Moves each elementwise operation whose result takes more registers than its only tile before its first user (or the
+/// loop or branch that user is in), in place. Linear in the number of operations and their nesting.
 void sinkWidening(ir::Module &m);
 
 } // namespace tegula::gpu

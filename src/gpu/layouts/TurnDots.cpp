@@ -45,7 +45,8 @@ using Turned = std::set<const Value *>;
 /// Looks for the values that are best computed transposed.
 class Finder {
 public:
-  Finder(const Function &f, const TargetInfo &target, unsigned warps) : f_(f), target_(target), warps_(warps), users_(*f.block()) {}
+  Finder(const Function &f, const TargetInfo &target, unsigned warps)
+      : f_(f), target_(target), warps_(warps), users_(*f.block()) {}
 
   /// Those with which the fewest tiles are moved.
   Turned find();
@@ -142,7 +143,8 @@ bool Finder::isCheap(const Value *v) {
     return it->second;
   const Op *op = v->def;
   bool is = false;
-  if (op && (op->kind == OpKind::Const || op->kind == OpKind::Poison || op->kind == OpKind::Splat || op->kind == OpKind::ExpandDims))
+  if (op && (op->kind == OpKind::Const || op->kind == OpKind::Poison || op->kind == OpKind::Splat ||
+             op->kind == OpKind::ExpandDims))
     is = true;
   else if (op && (isElementwise(*op) || op->kind == OpKind::Broadcast || isTranspose(*op)))
     is = std::ranges::all_of(op->operands, [&](const Value *o) { return isCheap(o); });
@@ -154,7 +156,8 @@ bool Finder::canTurn(const Value *v) const {
   const Op *op = v->def;
   if (!op || op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If)
     return carriedOf_.contains(v);
-  return isElementwise(*op) || op->kind == OpKind::Dot || op->kind == OpKind::Load || op->kind == OpKind::Scan || op->kind == OpKind::AtomicRmw;
+  return isElementwise(*op) || op->kind == OpKind::Dot || op->kind == OpKind::Load || op->kind == OpKind::Scan ||
+         op->kind == OpKind::AtomicRmw;
 }
 
 void Finder::grow(const Value *v) {
@@ -180,7 +183,8 @@ void Finder::spread(const Value *v) {
         grow(given);
     }
   auto withNeighbours = [&](const Op &op) {
-    if (isElementwise(op) || op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::AtomicRmw || op.kind == OpKind::Reduce || op.kind == OpKind::Scan)
+    if (isElementwise(op) || op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::AtomicRmw ||
+        op.kind == OpKind::Reduce || op.kind == OpKind::Scan)
       growOperands(op);
     else if (op.kind == OpKind::Dot && (op.result() == v || op.operands[2] == v)) {
       grow(op.operands[2]);
@@ -234,16 +238,20 @@ DotChoice Finder::choiceOf(const Op &dot, bool isTurned) {
   for (size_t i : {1, 0, 2})
     operands.push_back(types_.createValue(transposed(dot.operands[i]->type)));
   const Type result = transposed(dot.result()->type);
-  return it->second = target_.chooseDot(*types_.createOp(OpKind::Dot, dot.loc, operands, {&result, 1}, dot.attrs), warps_);
+  return it->second =
+             target_.chooseDot(*types_.createOp(OpKind::Dot, dot.loc, operands, {&result, 1}, dot.attrs), warps_);
 }
 
 bool Finder::isPossible(const Turned &turned) {
-  return std::ranges::all_of(dots_, [&](const Op *dot) { return !turned.contains(dot->result()) || choiceOf(*dot, true).kind == DotKind::AsyncMma; });
+  return std::ranges::all_of(dots_, [&](const Op *dot) {
+    return !turned.contains(dot->result()) || choiceOf(*dot, true).kind == DotKind::AsyncMma;
+  });
 }
 
 /// Tiles that change threads, each with a weight by the loops around it.
 int64_t Finder::movesOf(const Turned &turned) {
-  std::set<std::pair<const Value *, bool>> moved; // to shared memory for a dot, which reads it both ways, or to the registers of a transpose
+  // to shared memory for a dot, which reads it both ways, or to the registers of a transpose
+  std::set<std::pair<const Value *, bool>> moved;
   for (const Op *op : ops_) {
     if (op->kind == OpKind::Permute || (op->results.size() == 1 && isCheap(op->result()) && isMatrix(op->result())))
       continue;
@@ -260,12 +268,14 @@ int64_t Finder::movesOf(const Turned &turned) {
         if (!dot)
           continue;
         const bool isFirst = (i == 0) != isDone, isStraight = (turned.contains(s.value) != s.isTransposed) == isDone;
-        const bool hasRows = choiceOf(*op, isDone).grid.n == 1 && choiceOf(*dot, turned.contains(dot->result())).grid.n == 1;
+        const bool hasRows =
+            choiceOf(*op, isDone).grid.n == 1 && choiceOf(*dot, turned.contains(dot->result())).grid.n == 1;
         if (!isFirst || !isStraight || !hasRows)
           moved.insert({s.value, true});
       }
       wants(op->operands[2], isDone);
-    } else if (op->kind != OpKind::For && op->kind != OpKind::While && op->kind != OpKind::Yield && op->kind != OpKind::Condition) {
+    } else if (op->kind != OpKind::For && op->kind != OpKind::While && op->kind != OpKind::Yield &&
+               op->kind != OpKind::Condition) {
       for (const Value *o : op->operands)
         wants(o, isDone);
     }
@@ -316,7 +326,10 @@ Turned Finder::find() {
 /// The forms are 0, as the kernel has it, and 1, transposed.
 class Turner : FormWriter {
 public:
-  Turner(const Function &f, Finder &finder, const Turned &turned, Module &out) : FormWriter(out, 0), finder_(finder), turned_(turned) { writeKernel(f); }
+  Turner(const Function &f, Finder &finder, const Turned &turned, Module &out)
+      : FormWriter(out, 0), finder_(finder), turned_(turned) {
+    writeKernel(f);
+  }
 
 private:
   int formOf(const Value *v) override { return turned_.contains(v); }

@@ -21,7 +21,8 @@ struct OperandUse {
 } // namespace
 
 /// The operands of dots that `v`, of two axes, becomes, element by element in `depth` steps.
-static void addOperandUses(const Users &users, const Value *v, std::array<unsigned, 2> axes, unsigned depth, std::vector<OperandUse> &out) {
+static void addOperandUses(const Users &users, const Value *v, std::array<unsigned, 2> axes, unsigned depth,
+                           std::vector<OperandUse> &out) {
   if (!depth || v->type.shape.rank() != 2)
     return;
   for (const Op *u : users.of(v)) {
@@ -34,7 +35,8 @@ static void addOperandUses(const Users &users, const Value *v, std::array<unsign
   }
 }
 
-std::optional<layout::LinearLayout> turnedInBlocks(const Value *loaded, unsigned axis, int64_t vec, const Users &users, const TargetInfo &target, unsigned warps) {
+std::optional<layout::LinearLayout> turnedInBlocks(const Value *loaded, unsigned axis, int64_t vec, const Users &users,
+                                                   const TargetInfo &target, unsigned warps) {
   std::vector<OperandUse> uses;
   addOperandUses(users, loaded, {0, 1}, 4, uses);
   for (const OperandUse &use : uses) {
@@ -45,34 +47,45 @@ std::optional<layout::LinearLayout> turnedInBlocks(const Value *loaded, unsigned
       continue;
     const layout::Threads threads{target.lanes(), warps};
     const unsigned there = use.axes[axis], other = 1 - there;
-    const layout::LinearLayout tile = target.operandTile(choice, t, use.operand == 0, layout::dealt(t.shape, layout::Extents{there, other}, vec, threads));
+    const layout::LinearLayout tile = target.operandTile(
+        choice, t, use.operand == 0, layout::dealt(t.shape, layout::Extents{there, other}, vec, threads));
     if (tile.basis(layout::Dim::Offset, 0, layout::tensorDim(there)))
       continue;
     const int64_t perThread = std::max<int64_t>(1, t.numel() / threads.count());
-    return layout::dealtInBlocks(loaded->type.shape, layout::Extents{axis, 1 - axis}, vec, std::min({16 / bytes, perThread / vec, t.shape[other]}), threads);
+    return layout::dealtInBlocks(loaded->type.shape, layout::Extents{axis, 1 - axis}, vec,
+                                 std::min({16 / bytes, perThread / vec, t.shape[other]}), threads);
   }
   return std::nullopt;
 }
 
-std::optional<layout::LinearLayout> turnedByMatrices(const ir::Type &operand, const layout::LinearLayout &registers, const layout::LinearLayout &tile, const TargetInfo &target, unsigned warps) {
-  if (operand.shape.rank() != 2 || ir::byteWidth(operand.elem) != 1 || operand.isPtr || operand.shape[0] < 16 || operand.shape[1] < 16)
+std::optional<layout::LinearLayout> turnedByMatrices(const ir::Type &operand, const layout::LinearLayout &registers,
+                                                     const layout::LinearLayout &tile, const TargetInfo &target,
+                                                     unsigned warps) {
+  if (operand.shape.rank() != 2 || ir::byteWidth(operand.elem) != 1 || operand.isPtr || operand.shape[0] < 16 ||
+      operand.shape[1] < 16)
     return std::nullopt;
-  auto stores = [&](const layout::LinearLayout &l) { return layout::planSharedAccess(l, tile, 8, /*store=*/true, target.conversions()); };
-  if (const layout::SharedSide now = stores(registers); now.move != layout::SharedMove::Plain || now.elements >= wordBytes)
+  auto stores = [&](const layout::LinearLayout &l) {
+    return layout::planSharedAccess(l, tile, 8, /*store=*/true, target.conversions());
+  };
+  if (const layout::SharedSide now = stores(registers);
+      now.move != layout::SharedMove::Plain || now.elements >= wordBytes)
     return std::nullopt;
   const unsigned across = tile.basis(layout::Dim::Offset, 0, layout::tensorDim(0)) ? 0 : 1;
-  layout::LinearLayout turned = layout::dealtForTurns(operand.shape, layout::Extents{1 - across, across}, {target.lanes(), warps});
+  layout::LinearLayout turned =
+      layout::dealtForTurns(operand.shape, layout::Extents{1 - across, across}, {target.lanes(), warps});
   return stores(turned).move == layout::SharedMove::Matrix ? std::optional(std::move(turned)) : std::nullopt;
 }
 
 layout::LinearLayout layoutOfBlock(const Value *loaded, const Users &users, const TargetInfo &target, unsigned warps) {
   const ir::Type &t = loaded->type;
   const layout::Threads threads{target.lanes(), warps};
-  const int64_t perThread = std::max<int64_t>(1, t.numel() / threads.count()), vec = std::min<int64_t>(perThread, 16 / ir::byteWidth(t.elem));
+  const int64_t perThread = std::max<int64_t>(1, t.numel() / threads.count()),
+                vec = std::min<int64_t>(perThread, 16 / ir::byteWidth(t.elem));
   layout::Extents order;
   for (unsigned axis = t.shape.rank(); axis-- > 0;)
     order.push(axis);
-  return turnedInBlocks(loaded, t.shape.rank() - 1, vec, users, target, warps).value_or(layout::dealt(t.shape, order, vec, threads));
+  return turnedInBlocks(loaded, t.shape.rank() - 1, vec, users, target, warps)
+      .value_or(layout::dealt(t.shape, order, vec, threads));
 }
 
 } // namespace tegula::gpu

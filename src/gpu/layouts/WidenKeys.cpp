@@ -81,8 +81,11 @@ private:
         return *by >= 0 && *by < static_cast<int64_t>(bitWidth(op.result()->type.elem));
       return false;
     case OpKind::Reduce:
-      return op.operands.size() == 1 && op.result()->type.isTensor() && std::ranges::all_of(op.region(0)->ops, [&](const Op *o) {
-               auto isInside = [&](const Value *v) { return v->def ? v->def->parent == op.region(0) : v->block == op.region(0); };
+      return op.operands.size() == 1 && op.result()->type.isTensor() &&
+             std::ranges::all_of(op.region(0)->ops, [&](const Op *o) {
+               auto isInside = [&](const Value *v) {
+                 return v->def ? v->def->parent == op.region(0) : v->block == op.region(0);
+               };
                return (o->has(traits::Terminator) || isBitwise(*o)) && std::ranges::all_of(o->operands, isInside);
              });
     default:
@@ -107,7 +110,9 @@ private:
     b_.setInlinedAt(near.inlinedAt);
     const std::optional<int64_t> constant = constantInt(&v);
     const unsigned unused = 64 - bitWidth(v.type.elem);
-    Value *now = constant ? b_.constInt(wide(v.type), static_cast<int64_t>(static_cast<uint64_t>(*constant) << unused) >> unused) : b_.cast(OpKind::SExt, &v, Elem::I32);
+    Value *now =
+        constant ? b_.constInt(wide(v.type), static_cast<int64_t>(static_cast<uint64_t>(*constant) << unused) >> unused)
+                 : b_.cast(OpKind::SExt, &v, Elem::I32);
     now->name = v.name;
     splice(here, *block, v.def ? positionOf(*block, v.def) + 1 : 0);
     for (Op *user : users_.of(&v))

@@ -4,8 +4,9 @@
 //   %gt = cmpi %key, %other {pred = sgt} : tensor<256xi1>               =>    %other = exchange %wide {axis = 0, distance = 8} : tensor<256xi32>
 //   %kept = select %gt, %other, %key : tensor<256xi16>                        %gt = cmpi %wide, %other {pred = sgt} : tensor<256xi1>
 //   store %to, %kept                                                          ... store %to, %(trunc %kept)
-// A register holds one of them either way, a shuffle moves one, and a comparison extends the signs of both of its operands each time. Bitwise operations, minima, maxima, selections and
-// comparisons give the same with signs extended, so between the first and the last exchange nothing is converted.
+// A register holds one of them either way, a shuffle moves one, and a comparison extends the signs of both of its
+// operands each time. Bitwise operations, minima, maxima, selections and comparisons give the same with signs extended,
+// so between the first and the last exchange nothing is converted.
 #pragma once
 #include "ir/Ir.h"
 

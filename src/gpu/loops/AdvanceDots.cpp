@@ -13,18 +13,21 @@ namespace {
 
 constexpr size_t fewest = 4;
 
-/// Have registers room for the results of all dots, as both of two that run beside each other live at a time? As measured on an H200 with backward attention (docs/performance-history.md): four dots gain 1.01-1.08
-/// with up to 192 registers for results and lose 0.16 with 320; five, which have more operands and atomics, gain 1.04-1.10 with up to 160 and lose 0.05 with 192 and 224.
+/// Have registers room for the results of all dots, as both of two that run beside each other live at a time? As
+/// measured on an H200 with backward attention (docs/performance-history.md): four dots gain 1.01-1.08 with up to 192
+/// registers for results and lose 0.16 with 320; five, which have more operands and atomics, gain 1.04-1.10 with up to
+/// 160 and lose 0.05 with 192 and 224.
 bool haveRoom(const Block &body, size_t dots, const TargetInfo &target, const Options &options) {
   const unsigned threads = target.lanes() * options.numWarps;
   return registersOfDots(body, threads) + 32 * static_cast<int64_t>(dots - fewest) <= target.registerLimit(threads);
 }
 
-/// May it stand in front of anything that it does not read from, unless that writes?
+/// May it stand before anything that it does not read from, unless that writes?
 bool moves(const Op &op) {
   if (!op.regions.empty())
     return false;
-  return op.kind == OpKind::ToShared || op.kind == OpKind::DescLoad || (op.kind == OpKind::Load && !op.isVolatile()) || (op.has(traits::Pure) && !takesScratch(op));
+  return op.kind == OpKind::ToShared || op.kind == OpKind::DescLoad || (op.kind == OpKind::Load && !op.isVolatile()) ||
+         (op.has(traits::Pure) && !takesScratch(op));
 }
 
 /// Arithmetic of a few instructions: what stands between a result and its exponentials.
@@ -53,7 +56,7 @@ public:
         dots.push_back(op);
     if (dots.size() < fewest || !haveRoom(body_, dots.size(), target, options))
       return;
-    // In front of as many others as can be: they run in the order in which they start.
+    // Before as many others as can be: they run in the order in which they start.
     for (size_t i = 1; i < dots.size(); ++i)
       for (size_t first = 0; first < i; ++first)
         if (advance(*dots[first], *dots[i]))
@@ -61,15 +64,15 @@ public:
   }
 
 private:
-  /// Behind the first uses of the other one's result; false if it needs that, or something that stays where it is.
+  /// After the first uses of the other one's result; false if it needs that, or something that stays where it is.
   bool advance(const Op &before, Op &dot) {
     const size_t end = positionOf(body_, &dot);
     size_t at = positionOf(body_, &before) + 1;
     while (at < end && !uses(*body_.ops[at], before.result()))
       ++at;
     if (at == end)
-      return false; // it stands in front of the wait
-    // Behind what is computed at once from the result: multiplications and additions that belong together.
+      return false; // it stands before the wait
+    // After what is computed at once from the result: multiplications and additions that belong together.
     std::unordered_set<const Value *> ofResult{before.result()};
     for (size_t i = at; i < end; ++i) {
       const Op *op = body_.ops[i];
@@ -80,12 +83,14 @@ private:
       at = i;
       ofResult.insert(op->results.begin(), op->results.end());
     }
-    // What it is made of behind that place, last first.
+    // What it is made of after that place, last first.
     std::unordered_set<const Op *> needed{&dot};
     bool reads = false;
     for (size_t i = end; i-- > at + 1;) {
       Op *op = body_.ops[i];
-      if (!std::ranges::any_of(needed, [&](const Op *user) { return std::ranges::any_of(op->results, [&](const Value *r) { return uses(*user, r); }); }))
+      if (!std::ranges::any_of(needed, [&](const Op *user) {
+            return std::ranges::any_of(op->results, [&](const Value *r) { return uses(*user, r); });
+          }))
         continue;
       if (!moves(*op))
         return false;
@@ -94,7 +99,9 @@ private:
     }
     // It needs the other one's result, or something that stands in the way.
     std::unordered_set<const Value *> ofBefore = ofResult, ofDot{dot.result()};
-    const auto usesAny = [](const Op &op, const std::unordered_set<const Value *> &values) { return std::ranges::any_of(values, [&](const Value *v) { return uses(op, v); }); };
+    const auto usesAny = [](const Op &op, const std::unordered_set<const Value *> &values) {
+      return std::ranges::any_of(values, [&](const Value *v) { return uses(op, v); });
+    };
     for (size_t i = at + 1; i < body_.ops.size(); ++i) {
       const Op *op = body_.ops[i];
       if (i > end && usesAny(*op, ofDot)) {
@@ -131,6 +138,8 @@ void visit(Block &b, const TargetInfo &target, const Options &options) {
 
 } // namespace
 
-void advanceDots(Module &m, const TargetInfo &target, const Options &options) { visit(*m.kernel()->block(), target, options); }
+void advanceDots(Module &m, const TargetInfo &target, const Options &options) {
+  visit(*m.kernel()->block(), target, options);
+}
 
 } // namespace tegula::gpu

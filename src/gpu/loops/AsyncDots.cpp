@@ -1,4 +1,5 @@
-// See AsyncDots.h. The body is walked with the list of running dots. Those of the last iteration that run at its end are on it at the start:
+// See AsyncDots.h. The body is walked with the list of running dots. Those of the last iteration that run at its end
+// are on it at the start:
 // first all of them are taken to, then those that the walk before left.
 #include "gpu/loops/AsyncDots.h"
 #include "gpu/BlockEdit.h"
@@ -64,7 +65,7 @@ private:
     return nullptr;
   }
 
-  /// The result that stands for `v` behind the branches which yield it.
+  /// The result that stands for `v` after the branches which yield it.
   const Value *passedOn(const Value *v) const {
     for (const Op *op : body_.ops) {
       if (op->kind != OpKind::If)
@@ -80,11 +81,11 @@ private:
     return v;
   }
 
-  /// Results that an `if` passes on on one side go on running there, under the name of what it gives; the other side, which uses them or lets others take
-  /// their place, waits for itself. (A kernel that goes through all tiles in one loop stores what it has summed on one side, and begins anew.) False if
-  /// they must be there in front of it.
+  /// Results that an `if` passes on on one side go on running there, under the name of what it gives; the other side,
+  /// which uses them or lets others take their place, waits for itself. (A kernel that goes through all tiles in one
+  /// loop stores what it has summed on one side, and begins anew.) False if they must be there before it.
   bool branch(const Op &op) {
-    std::vector<std::pair<size_t, Value *>> passed; // index into running_, value behind the branch
+    std::vector<std::pair<size_t, Value *>> passed; // index into running_, value after the branch
     bool waits[2] = {false, false};
     const size_t old = countOld();
     for (size_t i = 0; i < running_.size(); ++i) {
@@ -96,8 +97,9 @@ private:
         const Block &block = *op.regions[side]->block;
         const std::vector<Value *> &yields = block.terminator()->operands;
         auto at = std::find(yields.begin(), yields.end(), v);
-        bool isPassed = at != yields.end() && std::count(yields.begin(), yields.end(), v) == 1 &&
-                        std::count_if(block.ops.begin(), block.ops.end(), [&](const Op *o) { return uses(*o, v); }) == 1;
+        bool isPassed =
+            at != yields.end() && std::count(yields.begin(), yields.end(), v) == 1 &&
+            std::count_if(block.ops.begin(), block.ops.end(), [&](const Op *o) { return uses(*o, v); }) == 1;
         if (!isPassed)
           waits[side] = true;
         else if (auto index = static_cast<size_t>(at - yields.begin()); result && *result != index)
@@ -142,11 +144,13 @@ private:
     return std::any_of(from, body_.ops.end(), [&](const Op *o) { return uses(*o, v); });
   }
   size_t countOld() const {
-    return static_cast<size_t>(std::count_if(running_.begin(), running_.end(), [](const Running &r) { return r.isOld; }));
+    return static_cast<size_t>(
+        std::count_if(running_.begin(), running_.end(), [](const Running &r) { return r.isOld; }));
   }
 
-  /// Does the operation write registers that a running dot may still read, those of its A? Behind the wait alone may that be (PTX ISA,
-  /// wgmma.mma_async), and the assembler does not look after it. Carried ones are written where the iteration ends.
+  /// Does the operation write registers that a running dot may still read, those of its A? After the wait alone may
+  /// that be (PTX ISA, wgmma.mma_async), and the assembler does not look after it. Carried ones are written where the
+  /// iteration ends.
   bool makesFragmentsAnew(const Op &op) const {
     return std::any_of(running_.begin(), running_.end(), [&](const Running &r) {
       const Value *a = r.dot->operands[0];
@@ -158,18 +162,22 @@ private:
     });
   }
 
-  /// Does the dot read registers that were written while another one was running? ptxas puts waits behind every wgmma of a loop in which the inputs of one are
-  /// made between the start of another and its end (C7513), so that one is waited for before this starts.
+  /// Does the dot read registers that were written while another one was running? ptxas puts waits after every wgmma of
+  /// a loop in which the inputs of one are made between the start of another and its end (C7513), so that one is waited
+  /// for before this starts.
   bool hasInputsMadeBeside(const Op &dot) const {
     for (size_t i : {0, 2}) {
       const Value *v = dot.operands[i];
       while (v->def && v->def->parent == &body_ && renames(v->def->kind))
         v = v->def->operands[0];
       const Op *made = v->def;
-      const bool isRunning = std::any_of(running_.begin(), running_.end(), [&](const Running &r) { return r.value == dot.operands[i]; });
-      if (v->type.isShared || isRunning || !made || made->parent != &body_ || made->kind == OpKind::Const || made->kind == OpKind::Dot)
+      const bool isRunning =
+          std::any_of(running_.begin(), running_.end(), [&](const Running &r) { return r.value == dot.operands[i]; });
+      if (v->type.isShared || isRunning || !made || made->parent != &body_ || made->kind == OpKind::Const ||
+          made->kind == OpKind::Dot)
         continue;
-      if (std::any_of(running_.begin(), running_.end(), [&](const Running &r) { return r.isOld || comesBefore(*r.dot, *made); }))
+      if (std::any_of(running_.begin(), running_.end(),
+                      [&](const Running &r) { return r.isOld || comesBefore(*r.dot, *made); }))
         return true;
     }
     return false;
@@ -180,20 +188,22 @@ private:
   }
 
   void use(const Op &op, size_t operand, bool isAsyncDot) {
-    auto it = std::find_if(running_.begin(), running_.end(), [&](const Running &r) { return r.value && r.value == op.operands[operand]; });
+    auto it = std::find_if(running_.begin(), running_.end(),
+                           [&](const Running &r) { return r.value && r.value == op.operands[operand]; });
     if (it == running_.end())
       return;
     if (isAsyncDot && operand == 2 && !isUsedBehind(op, it->value))
-      return; // adds to a result that is still being computed; one that is used once more is copied first, and must be there
+      // adds to a result that is still being computed; one that is used once more is copied first, and must be there
+      return;
     if (op.has(traits::Terminator) && !isNeededAfter(body_.args[operand + 1], *it->dot))
       return; // goes on running, under the carried value's name
-    // Younger ones could go on, but ptxas (12.9, 13.0) puts waits behind every wgmma of a loop in which an accumulator is read while others are
-    // being computed (C7514).
+    // Younger ones could go on, but ptxas (12.9, 13.0) puts waits after every wgmma of a loop in which an accumulator
+    // is read while others are being computed (C7514).
     finish(op, running_.size());
   }
 
-  /// The last iteration's value is still read when the dot has started: the result then moves to other registers at the end, and so
-  /// must be there.
+  /// The last iteration's value is still read when the dot has started: the result then moves to other registers at the
+  /// end, and so must be there.
   bool isNeededAfter(const Value *carried, const Op &dot) const {
     return isUsedBehind(dot, carried);
   }
@@ -205,7 +215,9 @@ private:
       w.younger.push_back(running_[i].dot);
     for (size_t i = 0; i < count; ++i)
       // A chained dot's result is the younger one's business.
-      if (Value *v = running_[i].value; v && std::none_of(running_.begin() + static_cast<long>(count), running_.end(), [&](const Running &r) { return r.dot->operands[2] == v; }) &&
+      if (Value *v = running_[i].value; v &&
+                                        std::none_of(running_.begin() + static_cast<long>(count), running_.end(),
+                                                     [&](const Running &r) { return r.dot->operands[2] == v; }) &&
                                         !chainedWithin(i, count))
         w.values.push_back(v);
     auto isOld = [](const Running &r) { return r.isOld; };

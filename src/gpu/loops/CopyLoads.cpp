@@ -41,7 +41,8 @@ bool holdsLoop(const Op &op) {
 /// The views that tiles in shared memory have, too.
 bool isTileView(const Op &op) { return op.kind == OpKind::Permute || op.kind == OpKind::Reshape; }
 
-/// The tile that all users of a loaded tensor want instead of registers, in the block of the load: its layout, 0 if there is no such tile.
+/// The tile that all users of a loaded tensor want instead of registers, in the block of the load: its layout, 0 if
+/// there is no such tile.
 uint16_t wantedTile(Module &m, const BlockEditor &edit, const Value *v) {
   uint16_t all = 0;
   for (const Op *op : edit.users(v)) {
@@ -104,15 +105,17 @@ struct Bytes {
       else if (op->kind == OpKind::ToShared)
         tiles += slotBytes(op->result()->type);
       else if (op->kind == OpKind::Convert && !op->result()->type.isPtr)
-        conversion = std::max(conversion, static_cast<uint64_t>(op->result()->type.numel()) * byteWidth(op->result()->type.elem));
+        conversion = std::max(conversion,
+                              static_cast<uint64_t>(op->result()->type.numel()) * byteWidth(op->result()->type.elem));
       for (const Region *r : op->regions)
         add(*r->block);
     }
   }
 };
 
-/// Bytes for tiles of fragments. Their memory must not be what decides how many blocks share a multiprocessor, up to an eighth of them: as operands in registers the same bytes take all that a thread
-/// can have. What else the kernel has in shared memory comes first.
+/// Bytes for tiles of fragments. Their memory must not be what decides how many blocks share a multiprocessor, up to an
+/// eighth of them: as operands in registers the same bytes take all that a thread can have. What else the kernel has in
+/// shared memory comes first.
 uint64_t bytesForFragments(const Module &m, const TargetInfo &target, const Options &options) {
   constexpr uint64_t registers = 300, other = 16 * 1024;
   constexpr unsigned mostThreads = 1024;
@@ -120,14 +123,20 @@ uint64_t bytesForFragments(const Module &m, const TargetInfo &target, const Opti
   Bytes bytes;
   bytes.add(*m.kernel()->block());
   const uint64_t taken = bytes.tiles + bytes.conversion + other;
-  return taken >= limit ? 0 : std::min(limit - taken, limit * threads * registers / (uint64_t{target.registerLimit(mostThreads)} * mostThreads));
+  return taken >= limit ? 0
+                        : std::min(limit - taken, limit * threads * registers /
+                                                      (uint64_t{target.registerLimit(mostThreads)} * mostThreads));
 }
 
 class LoadCopier {
 public:
-  LoadCopier(Module &m, const TargetInfo &target, const Options &options) : m_(m), target_(target), b_(m), bytesOfFragments_(bytesForFragments(m, target, options)) { b_.setFolding(false); }
+  LoadCopier(Module &m, const TargetInfo &target, const Options &options)
+      : m_(m), target_(target), b_(m), bytesOfFragments_(bytesForFragments(m, target, options)) {
+    b_.setFolding(false);
+  }
 
-  /// `inGroups`: a loop around it has copies by the threads (async_copy) in flight, for which a wait of ours would wait as well.
+  /// `inGroups`: a loop around it has copies by the threads (async_copy) in flight, for which a wait of ours would wait
+  /// as well.
   void block(Block &b, bool inGroups) {
     std::vector<Op *> tma, threads;
     for (Op *op : b.ops) {
@@ -151,7 +160,9 @@ private:
   static bool hasCommits(const Block &b) {
     return std::any_of(b.ops.begin(), b.ops.end(), [](const Op *op) { return op->kind == OpKind::AsyncCommit; });
   }
-  Value *makeTile(const Type &t, uint16_t layout) { return b_.create1(OpKind::SharedAlloc, {}, Type::shared(t.shape, t.elem, layout), {{attr::slots, 1}}); }
+  Value *makeTile(const Type &t, uint16_t layout) {
+    return b_.create1(OpKind::SharedAlloc, {}, Type::shared(t.shape, t.elem, layout), {{attr::slots, 1}});
+  }
 
   void look(const Block &b) {
     ahead_.resize(b.ops.size() + 1);
@@ -193,14 +204,16 @@ private:
     {
       InPlaceOf place(b_, edit, *load);
       tile = makeTile(t, layout);
-      barrier = b_.create1(OpKind::BarrierAlloc, {}, Type::shared({1}, Elem::I64, 0), {{attr::slots, 1}, {attr::arrivals, 1}});
+      barrier = b_.create1(OpKind::BarrierAlloc, {}, Type::shared({1}, Elem::I64, 0),
+                           {{attr::slots, 1}, {attr::arrivals, 1}});
       b_.create(OpKind::BarrierExpect, {&barrier, 1}, {}, {{attr::bytes, t.numel() * byteWidth(t.elem)}});
       std::vector<Value *> operands{tile, barrier};
       operands.insert(operands.end(), load->operands.begin(), load->operands.end());
       b_.create(OpKind::TmaCopy, operands, {}, load->attrsFor(OpKind::TmaCopy));
     }
-    // In front of the first use, and of what may write to the memory that is read.
-    const Op *at = edit.block().ops[std::min(firstUse(edit, load->result(), isOperand), ahead_[edit.positionOf(load) + 1].write)];
+    // Before the first use, and of what may write to the memory that is read.
+    const Op *at =
+        edit.block().ops[std::min(firstUse(edit, load->result(), isOperand), ahead_[edit.positionOf(load) + 1].write)];
     Block here;
     b_.setBlock(&here);
     b_.setLoc(load->loc);
@@ -224,8 +237,9 @@ private:
     size_t from, at; // positions: of the load, and of its first use or what may write to the memory that is read
   };
 
-  /// The layout of the tile, 0 if the load stays: what asynchronous dots ask for; or as the load has its vectors, where all users are fragments of other dots that other warps' loads
-  /// are part of. Those would cross shared memory anyway, and hold registers until then.
+  /// The layout of the tile, 0 if the load stays: what asynchronous dots ask for; or as the load has its vectors, where
+  /// all users are fragments of other dots that other warps' loads are part of. Those would cross shared memory anyway,
+  /// and hold registers until then.
   uint16_t tileOfCopy(const BlockEditor &edit, const Op &load) {
     const Type &t = load.result()->type;
     const auto bytes = static_cast<uint64_t>(t.numel()) * byteWidth(t.elem);
@@ -234,8 +248,8 @@ private:
     if (uint16_t layout = wantedTile(m_, edit, load.result()))
       return keepsVectors(LinearLayout(m_.layouts[layout - 1u]), m_.layoutOf(t), load.vec()) ? layout : 0;
     constexpr int64_t leastVector = 8;
-    if (t.shape.rank() != 2 || load.vec() * byteWidth(t.elem) < leastVector || bytes > bytesOfFragments_ || !feedsFragments(edit, load.result()) ||
-        lastUse(edit, load.result()) > ahead_[edit.positionOf(&load) + 1].loop)
+    if (t.shape.rank() != 2 || load.vec() * byteWidth(t.elem) < leastVector || bytes > bytesOfFragments_ ||
+        !feedsFragments(edit, load.result()) || lastUse(edit, load.result()) > ahead_[edit.positionOf(&load) + 1].loop)
       return 0;
     bytesOfFragments_ -= bytes;
     return m_.internLayout(plainTile(t, LinearLayout(m_.layoutOf(t)), load.vec()));
@@ -245,18 +259,24 @@ private:
   bool feedsFragments(const BlockEditor &edit, const Value *v) const {
     const std::vector<Op *> users = edit.users(v);
     return !users.empty() && std::ranges::all_of(users, [&](const Op *op) {
-      return isTileView(*op) ? feedsFragments(edit, op->result()) : op->kind == OpKind::Convert && crossesShared(v->type, op->result()->type) && feedsDots(edit, op->result());
+      return isTileView(*op) ? feedsFragments(edit, op->result())
+                             : op->kind == OpKind::Convert && crossesShared(v->type, op->result()->type) &&
+                                   feedsDots(edit, op->result());
     });
   }
   bool feedsDots(const BlockEditor &edit, const Value *v) const {
     const std::vector<Op *> users = edit.users(v);
-    return !users.empty() && std::ranges::all_of(users, [&](const Op *op) { return isTileView(*op) ? feedsDots(edit, op->result()) : op->kind == OpKind::Dot && op->operands[2] != v; });
+    return !users.empty() && std::ranges::all_of(users, [&](const Op *op) {
+      return isTileView(*op) ? feedsDots(edit, op->result()) : op->kind == OpKind::Dot && op->operands[2] != v;
+    });
   }
   bool crossesShared(const Type &from, const Type &to) const {
     const LinearLayout &a = m_.layoutOf(from), &b = m_.layoutOf(to);
     const layout::ExchangeScope scope = layout::exchangeScope(a, b);
-    return scope > layout::ExchangeScope::Warp || (scope == layout::ExchangeScope::Warp &&
-                                                   layout::planConversion(a, b, 8 * byteWidth(from.elem), target_.conversions()).kind == layout::ConversionKind::Shared);
+    return scope > layout::ExchangeScope::Warp ||
+           (scope == layout::ExchangeScope::Warp &&
+            layout::planConversion(a, b, 8 * byteWidth(from.elem), target_.conversions()).kind ==
+                layout::ConversionKind::Shared);
   }
 
   void byThreads(BlockEditor &edit, std::span<Op *const> loads) {
@@ -274,12 +294,15 @@ private:
     for (const Copy &c : copies) {
       // Groups that are begun in between may still be under way.
       const auto later = std::ranges::count_if(copies, [&](const Copy &o) { return o.from > c.from && o.from < c.at; });
-      wait(edit, edit.block().ops[c.at], ahead_[c.from + 1].commits - ahead_[c.at].commits + later, needsProxyFence(*c.load));
+      wait(edit, edit.block().ops[c.at], ahead_[c.from + 1].commits - ahead_[c.at].commits + later,
+           needsProxyFence(*c.load));
       Value *tile;
       {
         InPlaceOf place(b_, edit, *c.load);
         tile = makeTile(c.load->result()->type, c.layout);
-        std::vector<Value *> operands(c.load->operands.begin(), c.load->operands.begin() + static_cast<long>(std::min<size_t>(2, c.load->operands.size())));
+        std::vector<Value *> operands(c.load->operands.begin(),
+                                      c.load->operands.begin() +
+                                          static_cast<long>(std::min<size_t>(2, c.load->operands.size())));
         operands.insert(operands.begin(), tile);
         b_.create(OpKind::AsyncCopy, operands, {}, c.load->attrsFor(OpKind::AsyncCopy));
         b_.create(OpKind::AsyncCommit, {}, {});
@@ -288,7 +311,8 @@ private:
     }
   }
 
-  /// In front of `at` all threads meet when their copies are there but for `pending` groups. Once for all copies that are first used there.
+  /// Before `at` all threads synchronize when their copies are there but for `pending` groups. Once for all copies that
+  /// are first used there.
   void wait(BlockEditor &edit, Op *at, int64_t pending, bool fence) {
     if (auto found = waits_.find(at); found != waits_.end()) {
       auto [wait, barrier] = found->second;
@@ -311,7 +335,7 @@ private:
   Builder b_;
   uint64_t bytesOfFragments_; // that are left
   std::vector<Ahead> ahead_; // of the block at hand
-  std::map<const Op *, std::pair<Op *, Op *>> waits_; // by the operation behind them
+  std::map<const Op *, std::pair<Op *, Op *>> waits_; // by the operation after them
 };
 
 } // namespace
@@ -321,6 +345,8 @@ void useTile(Module &m, Block &block, const Value *tensor, Value *tile) {
   useTile(m, edit, tensor, tile);
 }
 
-void copyLoadsToTiles(Module &m, const TargetInfo &target, const Options &options) { LoadCopier(m, target, options).block(*m.kernel()->block(), false); }
+void copyLoadsToTiles(Module &m, const TargetInfo &target, const Options &options) {
+  LoadCopier(m, target, options).block(*m.kernel()->block(), false);
+}
 
 } // namespace tegula::gpu

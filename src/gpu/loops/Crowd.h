@@ -1,7 +1,8 @@
 // Which grids run sooner where code for many programs lets more blocks share a multiprocessor than code for few.
 //
-// Programs that take equally long run in rounds. 512 of them on 132 multiprocessors take two rounds by two blocks on each, and two by three as well, where the second round is
-// nearly empty (H200, 64 rows of bf16 by 16x32x256: 86 us and 109). So a block more is worth it where it saves a round: beyond a number of programs everywhere.
+// Programs that take equally long run in rounds. 512 of them on 132 multiprocessors take two rounds by two blocks on
+// each, and two by three as well, where the second round is nearly empty (H200, 64 rows of bf16 by 16x32x256: 86 us and
+// 109). So a block more is worth it where it saves a round: beyond a number of programs everywhere.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -18,7 +19,8 @@ struct Crowd {
   /// Does the code for many take fewer rounds? `programs` as Options::crowd: on a multiprocessor, in sixteenths.
   bool gains(uint32_t programs) const { return rounds(programs, many) < rounds(programs, few); }
 
-  /// Numbers of programs, in sixteenths, ascending: above an odd number of them the code for many gains, above an even number it does not.
+  /// Numbers of programs, in sixteenths, ascending: above an odd number of them the code for many gains, above an even
+  /// number it does not.
   std::vector<int64_t> limits() const {
     std::vector<int64_t> out;
     const uint32_t end = few * ((many - 1) / (many - few)); // above it does
@@ -29,7 +31,9 @@ struct Crowd {
   }
 
 private:
-  static uint64_t rounds(uint32_t programs, uint32_t blocks) { return (uint64_t{programs} + 16 * uint64_t{blocks} - 1) / (16 * uint64_t{blocks}); }
+  static uint64_t rounds(uint32_t programs, uint32_t blocks) {
+    return (uint64_t{programs} + 16 * uint64_t{blocks} - 1) / (16 * uint64_t{blocks});
+  }
 };
 
 } // namespace tegula::gpu

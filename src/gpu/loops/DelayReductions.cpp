@@ -33,7 +33,8 @@ const Value *behindConverts(const Value *v) {
 /// The constant that a value is in all elements.
 std::optional<double> constantOf(const Value *v) {
   v = behindViews(v);
-  return v->def && v->def->kind == OpKind::Const && isFloat(v->type.elem) ? std::optional(v->def->floatValue()) : std::nullopt;
+  return v->def && v->def->kind == OpKind::Const && isFloat(v->type.elem) ? std::optional(v->def->floatValue())
+                                                                          : std::nullopt;
 }
 
 bool isMaximum(const Op &op) { return op.kind == OpKind::MaxNum || op.kind == OpKind::Maximum; }
@@ -47,7 +48,9 @@ bool isAtMostZero(const Value *v) {
     return false;
   if (op->kind == OpKind::FSub) { // of a maximum from what it is not below
     const Op *most = behindConverts(op->operands[1])->def;
-    return most && isMaximum(*most) && std::ranges::any_of(most->operands, [&](const Value *o) { return behindConverts(o) == behindConverts(op->operands[0]); });
+    return most && isMaximum(*most) && std::ranges::any_of(most->operands, [&](const Value *o) {
+             return behindConverts(o) == behindConverts(op->operands[0]);
+           });
   }
   if (op->kind == OpKind::FMul)
     for (size_t i : {0, 1})
@@ -56,7 +59,8 @@ bool isAtMostZero(const Value *v) {
   return false;
 }
 
-/// Is a scale between 0 and 1, or NaN? What is multiplied part by part overflows no sooner then, and nowhere is zero multiplied by infinity.
+/// Is a scale between 0 and 1, or NaN? What is multiplied part by part overflows no sooner then, and nowhere is zero
+/// multiplied by infinity.
 bool isFraction(const Value *v) {
   const Op *op = behindViews(v)->def;
   if (std::optional<double> c = constantOf(v))
@@ -68,7 +72,8 @@ bool isFraction(const Value *v) {
   return (op->kind == OpKind::Exp || op->kind == OpKind::Exp2) && isAtMostZero(op->operands[0]);
 }
 
-/// Dots of tiles that descriptors load: a branch for the copies will follow them. The assembler moves partial sums behind it, away from the exponentials that they cost nothing beside (D=64, four warps: 0.96-0.98).
+/// Dots of tiles that descriptors load: a branch for the copies will follow them. The assembler moves partial sums
+/// after it, away from the exponentials that they cost nothing beside (D=64, four warps: 0.96-0.98).
 bool hasCopiesBehindDots(const Block &body) {
   auto has = [&](OpKind kind) { return std::ranges::any_of(body.ops, [&](const Op *op) { return op->kind == kind; }); };
   return has(OpKind::Dot) && has(OpKind::DescLoad);
@@ -139,7 +144,8 @@ private:
       if (user->kind != OpKind::Convert) {
         Link link{user, user->operands[0] == v ? size_t{0} : size_t{1}};
         link.isScale = user->kind == OpKind::FMul;
-        if (link.isScale ? user->rounded() || !isFraction(link.other()) || hasCopiesBehindDots(body) : !isReorderable(*user))
+        if (link.isScale ? user->rounded() || !isFraction(link.other()) || hasCopiesBehindDots(body)
+                         : !isReorderable(*user))
           return {};
         links.push_back(link);
       }
@@ -151,7 +157,9 @@ private:
   static bool isOfOneKind(const std::vector<Link> &links) {
     const bool hasScale = std::ranges::any_of(links, &Link::isScale);
     auto first = std::ranges::find_if(links, [](const Link &l) { return !l.isScale; });
-    return std::ranges::all_of(links, [&](const Link &l) { return l.isScale || (l.op->kind == first->op->kind && (!hasScale || l.op->kind == OpKind::FAdd)); });
+    return std::ranges::all_of(links, [&](const Link &l) {
+      return l.isScale || (l.op->kind == first->op->kind && (!hasScale || l.op->kind == OpKind::FAdd));
+    });
   }
 
   /// The reduction that a link adds, if threads exchange elements in it and nobody else sees the result.
@@ -165,7 +173,8 @@ private:
         if (onlyOperation(*op) != link.op->kind || !canDelay(*op))
           return std::nullopt;
         const Type &t = op->operands[0]->type;
-        std::optional<AxisParts> parts = partsOf(m_.layoutOf(t), t.shape, static_cast<unsigned>(op->axis()), {Dim::Register});
+        std::optional<AxisParts> parts =
+            partsOf(m_.layoutOf(t), t.shape, static_cast<unsigned>(op->axis()), {Dim::Register});
         if (!parts)
           return std::nullopt;
         out.op = op;
@@ -181,7 +190,9 @@ private:
   }
 
   static bool haveOneForm(const Reduction &a, const Reduction &b) {
-    auto same = [](const Op *x, const Op *y) { return x->kind == y->kind && x->result()->type == y->result()->type && x->attrs == y->attrs; };
+    auto same = [](const Op *x, const Op *y) {
+      return x->kind == y->kind && x->result()->type == y->result()->type && x->attrs == y->attrs;
+    };
     return a.op->operands[0]->type == b.op->operands[0]->type && a.op->attrs == b.op->attrs &&
            std::equal(a.views.begin(), a.views.end(), b.views.begin(), b.views.end(), same);
   }
@@ -244,7 +255,7 @@ private:
     const bool isStart = !scales.empty() && !left;
     if (isStart)
       startWith(loop, partials[0], loop.operands[3 + i]);
-    // Behind the loop.
+    // After the loop.
     Block behind;
     behind.parent = loop.parent->parent;
     at(sumOp, behind);
@@ -268,7 +279,7 @@ private:
     return true;
   }
 
-  // ---- tiles that are reduced behind the loop
+  // ---- tiles that are reduced after the loop
 
   /// Do any number of copies of the constant give it again?
   static bool combinesToItself(OpKind kind, const Value &c) {
@@ -285,18 +296,22 @@ private:
     }
   }
 
-  /// Carried value i, a tile that the loop only adds to and that one reduction takes behind it: each thread adds to one element what it adds to several along that axis. Has the loop changed?
+  /// Carried value i, a tile that the loop only adds to and that one reduction takes after it: each thread adds to one
+  /// element what it adds to several along that axis. Has the loop changed?
   bool narrowed(Op &loop, size_t i, const Users &users) {
     Value *result = loop.results[i];
     if (!result->type.isTensor())
       return false;
     const std::vector<Link> links = linksOf(loop, i, users);
-    if (links.empty() || std::ranges::any_of(links, [&](const Link &l) { return l.isScale || l.op->result()->type != result->type; }))
+    if (links.empty() ||
+        std::ranges::any_of(links, [&](const Link &l) { return l.isScale || l.op->result()->type != result->type; }))
       return false;
     Op *reduction = around_.try_emplace(loop.parent, *loop.parent).first->second.only(result);
-    if (!reduction || reduction->kind != OpKind::Reduce || reduction->parent != loop.parent || !canDelay(*reduction) || onlyOperation(*reduction) != links[0].op->kind)
+    if (!reduction || reduction->kind != OpKind::Reduce || reduction->parent != loop.parent || !canDelay(*reduction) ||
+        onlyOperation(*reduction) != links[0].op->kind)
       return false;
-    std::optional<AxisParts> parts = partsOf(m_.layoutOf(result->type), result->type.shape, static_cast<unsigned>(reduction->axis()), {Dim::Register});
+    std::optional<AxisParts> parts = partsOf(m_.layoutOf(result->type), result->type.shape,
+                                             static_cast<unsigned>(reduction->axis()), {Dim::Register});
     if (!parts || !parts->isOwn)
       return false;
     const Reduction of{reduction, {}, std::move(*parts)};
@@ -310,11 +325,13 @@ private:
     };
     Block &body = *loop.region(0);
     Value *start = partOf(loop.operands[3 + i], loop, *loop.parent);
-    if (const Value *init = behindViews(loop.operands[3 + i]); init->def && init->def->kind == OpKind::Const && combinesToItself(links[0].op->kind, *init)) {
+    if (const Value *init = behindViews(loop.operands[3 + i]);
+        init->def && init->def->kind == OpKind::Const && combinesToItself(links[0].op->kind, *init)) {
       Block made;
       made.parent = loop.parent->parent;
       at(loop, made);
-      start = isFloat(init->type.elem) ? b_.constFloat(start->type, init->def->floatValue()) : b_.constInt(start->type, init->def->intValue());
+      start = isFloat(init->type.elem) ? b_.constFloat(start->type, init->def->floatValue())
+                                       : b_.constInt(start->type, init->def->intValue());
       splice(made, *loop.parent, positionOf(*loop.parent, &loop));
     }
     Value *arg = carry(m_, loop, start, "partial"), *now = arg;
@@ -359,14 +376,17 @@ private:
     return {shape, layout::cut(l, shape)};
   }
 
-  /// Can every thread multiply what it holds of the reduction by values of this type, which are of its result behind the views?
+  /// Can every thread multiply what it holds of the reduction by values of this type, which are of its result after the
+  /// views?
   bool spreads(const Type &t, const Reduction &r) {
     const Type &row = r.op->result()->type;
-    if (!std::ranges::all_of(r.views, [](const Op *op) { return op->kind == OpKind::ExpandDims || op->kind == OpKind::Reshape; }))
+    if (!std::ranges::all_of(
+            r.views, [](const Op *op) { return op->kind == OpKind::ExpandDims || op->kind == OpKind::Reshape; }))
       return false;
     if (row.isScalar())
       return t.isScalar();
-    return t.isTensor() && layout::reshape(m_.layoutOf(t), row.shape) == layout::slice(formOfColumn(r).second, static_cast<unsigned>(r.op->axis()));
+    return t.isTensor() && layout::reshape(m_.layoutOf(t), row.shape) ==
+                               layout::slice(formOfColumn(r).second, static_cast<unsigned>(r.op->axis()));
   }
   Value *spread(Value *v, const Reduction &r, const Type &to) {
     const Type &row = r.op->result()->type;
@@ -378,7 +398,8 @@ private:
     return b_.create1(OpKind::Broadcast, {view(OpKind::ExpandDims, v, shape, l, {{attr::axis, r.op->axis()}})}, to);
   }
 
-  /// The partial sums begin with what adds up to `init`: equal parts of a constant, of which each is exact; otherwise all of it in the first of those that are added, and zeros.
+  /// The partial sums begin with what adds up to `init`: equal parts of a constant, of which each is exact; otherwise
+  /// all of it in the first of those that are added, and zeros.
   void startWith(Op &loop, const Partial &p, Value *init) {
     const Type &t = p.arg->type;
     const auto axis = static_cast<unsigned>(p.of.op->axis());
@@ -408,7 +429,8 @@ private:
     for (unsigned d = 0; d < alone.rank(); ++d)
       if (d != axis)
         alone.set(d, 1);
-    std::vector<LinearLayout> forms{layout::cut(m_.layoutOf(t), alone)}; // with fewer and fewer of the other axes, the last one goes first
+    // with fewer and fewer of the other axes, the last one goes first
+    std::vector<LinearLayout> forms{layout::cut(m_.layoutOf(t), alone)};
     Shape shape = alone;
     std::vector<unsigned> gone;
     for (unsigned d = alone.rank(); d-- > 0;)
@@ -417,7 +439,9 @@ private:
         shape.erase(d);
         gone.push_back(d);
       }
-    Value *index = b_.create1(OpKind::Range, {}, Type::tensor(shape, Elem::I32).withLayout(m_.internLayout(forms.back())), {{attr::start, 0}});
+    Value *index =
+        b_.create1(OpKind::Range, {}, Type::tensor(shape, Elem::I32).withLayout(m_.internLayout(forms.back())),
+                   {{attr::start, 0}});
     Value *is = b_.cmp(CmpPred::Eq, index, b_.constInt(index->type, 0));
     for (size_t i = gone.size(); i-- > 0;) {
       shape.insert(gone[i], 1);
@@ -470,7 +494,8 @@ private:
   Module &m_;
   Builder b_;
   bool changed_ = false;
-  std::unordered_map<const Block *, Users> around_; // as blocks with loops were before any of their loops changed: of results of loops they are still right
+  // as blocks with loops were before any of their loops changed: of results of loops they are still right
+  std::unordered_map<const Block *, Users> around_;
 };
 
 } // namespace

@@ -23,12 +23,15 @@ struct Moving {
   Value *times; // i64, of before the loop; null: 1
 };
 
-/// A tensor as tile + splat(fixed) + splat(moving) + broadcast(held): pointers, or integers of 64 bits. What is null or empty is zero. The first two are the same in every iteration.
+/// A tensor as tile + splat(fixed) + splat(moving) + broadcast(held): pointers, or integers of 64 bits. What is null or
+/// empty is zero. The first two are the same in every iteration.
 struct Parts {
   Value *tile = nullptr;  // a tensor; never null for pointers
   Value *fixed = nullptr; // i64
   std::vector<Moving> moving;
-  Value *held = nullptr; // i64 tensor, computed from results of an `if` of the body that most iterations leave alone; as narrow as it was before it was broadcast
+  // i64 tensor, computed from results of an `if` of the body that most iterations leave alone; as narrow as it was
+  // before it was broadcast
+  Value *held = nullptr;
 };
 
 /// Of an SM's tensor cores, for the dots of an iteration: 4096 products of 16 bits in one.
@@ -36,13 +39,16 @@ int64_t cyclesOfDots(const Block &body) {
   int64_t bits = 0;
   for (const Op *op : body.ops)
     if (op->kind == OpKind::Dot)
-      bits += op->result()->type.numel() * op->operands[0]->type.shape[op->operands[0]->type.shape.rank() - 1] * bitWidth(op->operands[0]->type.elem);
+      bits += op->result()->type.numel() * op->operands[0]->type.shape[op->operands[0]->type.shape.rank() - 1] *
+              bitWidth(op->operands[0]->type.elem);
   return bits / (16 * 4096);
 }
 
 class AddressHoister {
 public:
-  AddressHoister(Module &m, Op &loop) : module_(m), loop_(loop), body_(*loop.region(0)), before_(m), here_(m), rarely_(m), dotsAreLong_(cyclesOfDots(body_) >= 256) {
+  AddressHoister(Module &m, Op &loop)
+      : module_(m), loop_(loop), body_(*loop.region(0)), before_(m), here_(m), rarely_(m),
+        dotsAreLong_(cyclesOfDots(body_) >= 256) {
     before_.setBlock(&front_);
     here_.setBlock(&inside_);
     rarely_.setBlock(&ofHeld_);
@@ -53,7 +59,7 @@ public:
     for (Op *load : loads) {
       for (Builder *b : {&before_, &here_, &rarely_})
         b->setLoc(load->loc), b->setInlinedAt(load->inlinedAt);
-      memo_.clear(); // what stands in front of this load alone
+      memo_.clear(); // what stands before this load alone
       Value *&pointers = load->operands[0];
       const size_t made = front_.ops.size();
       const std::optional<Parts> p = isHoisted(pointers) ? std::nullopt : split(pointers);
@@ -83,7 +89,8 @@ private:
     Value *value;
   };
 
-  /// Of carried numbers that begin alike and move by the same step, the body uses one: those of two block pointers, say.
+  /// Of carried numbers that begin alike and move by the same step, the body uses one: those of two block pointers,
+  /// say.
   void shareCounters() {
     const std::vector<Value *> &next = body_.terminator()->operands;
     auto isSame = [](const Value *a, const Value *b) {
@@ -91,13 +98,15 @@ private:
     };
     auto stepOf = [&](size_t i) -> const Op * { // arg + step, arg - step
       const Op *op = next[i]->def;
-      const bool steps = op && op->parent == &body_ && (op->kind == OpKind::Add || op->kind == OpKind::Sub) && op->operands[0] == body_.args[i + 1];
+      const bool steps = op && op->parent == &body_ && (op->kind == OpKind::Add || op->kind == OpKind::Sub) &&
+                         op->operands[0] == body_.args[i + 1];
       return steps && op->result()->type.isScalar() && !isInside(op->operands[1]) ? op : nullptr;
     };
     for (size_t k = 1; k < next.size(); ++k)
       for (size_t i = 0; i < k; ++i) {
         const Op *a = stepOf(i), *b = stepOf(k);
-        if (!a || !b || a->kind != b->kind || !isSame(a->operands[1], b->operands[1]) || !isSame(loop_.operands[i + 3], loop_.operands[k + 3]))
+        if (!a || !b || a->kind != b->kind || !isSame(a->operands[1], b->operands[1]) ||
+            !isSame(loop_.operands[i + 3], loop_.operands[k + 3]))
           continue;
         replaceUses(body_, body_.args[k + 1], body_.args[i + 1]);
         break;
@@ -120,8 +129,9 @@ private:
     return m.times ? here_.binary(OpKind::Mul, v, m.times) : v;
   }
 
-  /// Is it linear in the numbers that the loop carries? Beside short dots not through selections: these are instructions of each thread, of which an iteration then has as many as it has time for,
-  /// while the counters of other loops are computed once for a warp.
+  /// Is it linear in the numbers that the loop carries? Beside short dots not through selections: these are
+  /// instructions of each thread, of which an iteration then has as many as it has time for, while the counters of
+  /// other loops are computed once for a warp.
   bool isCarriedBetter(const Moving &m) const {
     std::unordered_set<const Value *> seen;
     unsigned left = mostOfOffset;
@@ -129,8 +139,9 @@ private:
     return isLinear(m.of, seen, left, selects) && (!selects || dotsAreLong_);
   }
 
-  /// Are sums, differences, products by one number and selections all that makes `v` of the loop's counter, of numbers that the loop carries, which are made of each other in the same way, and of
-  /// what does not change? `left`: operations to look at. Sets `selects` where there are selections.
+  /// Are sums, differences, products by one number and selections all that makes `v` of the loop's counter, of numbers
+  /// that the loop carries, which are made of each other in the same way, and of what does not change? `left`:
+  /// operations to look at. Sets `selects` where there are selections.
   bool isLinear(const Value *v, std::unordered_set<const Value *> &seen, unsigned &left, bool &selects) const {
     if (!isNew(v) || !seen.insert(v).second)
       return true;
@@ -139,7 +150,9 @@ private:
     const Op &op = *v->def;
     if (left-- == 0 || (v->type.elem != Elem::I32 && v->type.elem != Elem::I64))
       return left = 0, false;
-    auto both = [&](unsigned i, unsigned k) { return isLinear(op.operands[i], seen, left, selects) && isLinear(op.operands[k], seen, left, selects); };
+    auto both = [&](unsigned i, unsigned k) {
+      return isLinear(op.operands[i], seen, left, selects) && isLinear(op.operands[k], seen, left, selects);
+    };
     switch (op.kind) {
     case OpKind::SExt: return isLinear(op.operands[0], seen, left, selects);
     case OpKind::Add: case OpKind::Sub: return both(0, 1);
@@ -194,7 +207,8 @@ private:
   void step(size_t i) {
     const Carried c = carried_[i];
     Value *next = c.of->index ? scaled(here_, body_.terminator()->operands[c.of->index - 1], c.times)
-                              : here_.binary(isReverse(loop_) ? OpKind::Sub : OpKind::Add, c.value, scaled(before_, loop_.operands[2], c.times));
+                              : here_.binary(isReverse(loop_) ? OpKind::Sub : OpKind::Add, c.value,
+                                             scaled(before_, loop_.operands[2], c.times));
     carryOn(loop_, c.value, next);
   }
 
@@ -202,13 +216,14 @@ private:
   /// Is it what this pass makes?
   bool isHoisted(const Value *v) const {
     const Op *op = v->def;
-    return op && op->kind == OpKind::AddPtr && !isInside(op->operands[0]) && op->operands[1]->type.elem == Elem::I64 && op->operands[1]->def &&
-           op->operands[1]->def->kind == OpKind::Splat;
+    return op && op->kind == OpKind::AddPtr && !isInside(op->operands[0]) && op->operands[1]->type.elem == Elem::I64 &&
+           op->operands[1]->def && op->operands[1]->def->kind == OpKind::Splat;
   }
 
   // ---- values that an `if` replaces in few iterations
 
-  /// The carried value that result `v` of an `if` is in the iterations that leave it alone; null if it is no such result.
+  /// The carried value that result `v` of an `if` is in the iterations that leave it alone; null if it is no such
+  /// result.
   const Value *heldSince(const Value *v) const {
     const Op *op = v->def;
     if (!op || op->kind != OpKind::If || op->parent != &body_)
@@ -239,12 +254,15 @@ private:
 
   /// The held part as a result of its own of the `if`, computed where the others are replaced, and carried.
   Value *carried(Value *held) {
-    Value *arg = carry(module_, loop_, heldAt(before_, held, [&](const Value *v) { return loop_.operands[heldSince(v)->index + 2]; }), "");
+    Value *arg =
+        carry(module_, loop_,
+              heldAt(before_, held, [&](const Value *v) { return loop_.operands[heldSince(v)->index + 2]; }), "");
     Value *result = module_.addResult(branch_, held->type);
     for (unsigned r = 0; r < 2; ++r) {
       Block &block = *branch_->region(r);
       Op *yield = block.terminator();
-      const bool keeps = std::any_of(branch_->results.begin(), branch_->results.end() - 1, [&](const Value *v) { return heldSince(v) == yield->operands[v->index]; });
+      const bool keeps = std::any_of(branch_->results.begin(), branch_->results.end() - 1,
+                                     [&](const Value *v) { return heldSince(v) == yield->operands[v->index]; });
       Value *next = arg;
       if (!keeps) {
         Block more;
@@ -271,7 +289,9 @@ private:
       for (unsigned axis = 0; axis < type.shape.rank(); ++axis)
         if (l.basis(layout::Dim::Register, bit, layout::tensorDim(axis)))
           (held->type.shape[axis] > 1 ? ofHeld : ofTile) *= 2;
-    auto wide = [&](Value *v) { return v->type.shape == type.shape ? v : here_.create1(OpKind::Broadcast, {v}, offsets); };
+    auto wide = [&](Value *v) {
+      return v->type.shape == type.shape ? v : here_.create1(OpKind::Broadcast, {v}, offsets);
+    };
     if (p.moving.empty())
       return here_.addPtr(p.tile, wide(held));
     Value *moving = offset(p.moving);
@@ -300,12 +320,13 @@ private:
     auto [it, isFirst] = constants_.try_emplace(c, nullptr);
     return isFirst ? it->second = before_.constI64(c) : it->second;
   }
-  /// Takes back what was made in front of the loop.
+  /// Takes back what was made before the loop.
   void forgetSince(size_t made) {
     const std::unordered_set<const Op *> gone(front_.ops.begin() + static_cast<std::ptrdiff_t>(made), front_.ops.end());
     std::erase_if(early_, [&](const auto &known) { return gone.contains(known.second->def); });
     std::erase_if(constants_, [&](const auto &known) { return gone.contains(known.second->def); });
-    std::erase_if(scaled_, [&](const auto &known) { return known.second->def && known.second->def->parent == &inside_; });
+    std::erase_if(scaled_,
+                  [&](const auto &known) { return known.second->def && known.second->def->parent == &inside_; });
     front_.ops.resize(made);
     inside_.ops.clear();
   }
@@ -331,7 +352,8 @@ private:
         if (op->operands[0]->type.elem == Elem::I32)
           return scalar(op->operands[0], depth + 1);
         break;
-      case OpKind::Add: case OpKind::Sub: return sumOf(op->kind, scalar(op->operands[0], depth + 1), scalar(op->operands[1], depth + 1));
+      case OpKind::Add:
+      case OpKind::Sub: return sumOf(op->kind, scalar(op->operands[0], depth + 1), scalar(op->operands[1], depth + 1));
       case OpKind::Mul: return uniformProduct(scalar(op->operands[0], depth + 1), scalar(op->operands[1], depth + 1));
       default: break;
       }
@@ -368,10 +390,14 @@ private:
     return a;
   }
 
-  Parts sumOf(OpKind kind, const Parts &a, const Parts &b) { return {combine(kind, a.tile, b.tile), combine(kind, a.fixed, b.fixed), combine(kind, a.moving, b.moving), a.held ? a.held : b.held}; }
+  Parts sumOf(OpKind kind, const Parts &a, const Parts &b) {
+    return {combine(kind, a.tile, b.tile), combine(kind, a.fixed, b.fixed), combine(kind, a.moving, b.moving),
+            a.held ? a.held : b.held};
+  }
   /// What is uniform of it.
   Parts uniformProduct(const Parts &a, const Parts &b) {
-    Parts p{.fixed = combine(OpKind::Mul, a.fixed, b.fixed), .moving = combine(OpKind::Add, times(a.moving, b.fixed), times(b.moving, a.fixed))};
+    Parts p{.fixed = combine(OpKind::Mul, a.fixed, b.fixed),
+            .moving = combine(OpKind::Add, times(a.moving, b.fixed), times(b.moving, a.fixed))};
     if (!a.moving.empty() && !b.moving.empty())
       p.moving.push_back({here_.binary(OpKind::Mul, plain(a.moving), plain(b.moving)), nullptr});
     return p;
@@ -463,11 +489,14 @@ private:
   }
 
   /// Of what does not move, the tensor itself.
-  Value *whole(const Parts &p, const Type &like) { return p.fixed ? combine(OpKind::Add, p.tile, splat(before_, p.fixed, like)) : p.tile; }
+  Value *whole(const Parts &p, const Type &like) {
+    return p.fixed ? combine(OpKind::Add, p.tile, splat(before_, p.fixed, like)) : p.tile;
+  }
 
   /// The same elements in other places.
   std::optional<Parts> moved(const Op &op) {
-    bool moves = op.kind == OpKind::ExpandDims || op.kind == OpKind::Broadcast || op.kind == OpKind::Reshape || op.kind == OpKind::Permute || op.kind == OpKind::Convert;
+    bool moves = op.kind == OpKind::ExpandDims || op.kind == OpKind::Broadcast || op.kind == OpKind::Reshape ||
+                 op.kind == OpKind::Permute || op.kind == OpKind::Convert;
     std::optional<Parts> p = moves ? split(op.operands[0]) : std::nullopt;
     if (p && p->held && op.kind != OpKind::Broadcast) {
       if (p->held->type.shape != op.operands[0]->type.shape)
@@ -522,15 +551,16 @@ private:
   Module &module_;
   Op &loop_;
   Block &body_;
-  Block front_, inside_;   // made so far: to stand in front of the loop; in front of the current load
+  Block front_, inside_;   // made so far: to stand before the loop; before the current load
   Block ofHeld_;           // what the held parts of the current load are computed by; copied to where the `if` replaces
   Op *branch_ = nullptr;   // that `if`
   Builder before_, here_, rarely_;
   const bool dotsAreLong_; // on an SM an iteration's take 256 cycles or more
   static constexpr unsigned mostOfOffset = 16; // operations that an offset is made of
   std::vector<Carried> carried_;
-  std::map<std::pair<const Value *, const Value *>, Value *> scaled_;                // in the body; by no factor, what is widened too
-  std::map<std::tuple<OpKind, const Value *, const Value *>, Value *> early_;        // in front of the loop
+  // in the body; by no factor, what is widened too
+  std::map<std::pair<const Value *, const Value *>, Value *> scaled_;
+  std::map<std::tuple<OpKind, const Value *, const Value *>, Value *> early_;        // before the loop
   std::map<int64_t, Value *> constants_;
   std::unordered_map<const Value *, std::optional<Parts>> memo_;
 };
@@ -538,7 +568,8 @@ private:
 /// Does an access bring enough for an asynchronous copy?
 bool isCopied(const Op &load) { return load.vec() * bitWidth(load.result()->type.elem) >= 32; }
 
-/// Registers of a thread for pointers beside the results of dots. There is a pointer for each vector that it loads; where that comes to a register, too, an offset.
+/// Registers of a thread for pointers beside the results of dots. There is a pointer for each vector that it loads;
+/// where that comes to a register, too, an offset.
 int64_t registersFor(const Block &body, const std::vector<Op *> &loads, int64_t threads) {
   int64_t needed = registersOfDots(body, threads);
   for (const Op *load : loads)
@@ -558,11 +589,17 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
     const std::vector<Op *> &ops = op->region(0)->ops;
     if (std::none_of(ops.begin(), ops.end(), [](const Op *o) { return o->kind == OpKind::Dot && isAsyncMma(*o); }))
       continue;
-    const int64_t threads = int64_t{target.lanes()} * options.numWarps, limit = target.registerLimit(static_cast<unsigned>(threads)), needed = registersFor(*op->region(0), loads, threads);
+    const int64_t threads = int64_t{target.lanes()} * options.numWarps,
+                  limit = target.registerLimit(static_cast<unsigned>(threads)),
+                  needed = registersFor(*op->region(0), loads, threads);
     const bool fit = needed <= limit;
-    // Of elements one by one, the pointers take twice the registers of offsets, and an instruction more for each; of longer accesses they start faster. Far beyond the limit offsets would be spilled, which
-    // rows and columns that are added in each iteration are not (128x256x64, 376 registers needed: 2280 -> 5350 us; 312: 1430 -> 1335, 1990 -> 1160).
-    std::erase_if(loads, [&](Op *load) { return !(fit && isCopied(*load)) && needed <= limit / 4 * 5 && shortenOffset(m, *op, *load); });
+    // Of elements one by one, the pointers take twice the registers of offsets, and an instruction more for each; of
+    // longer accesses they start faster. Far beyond the limit offsets would be spilled, which rows and columns that are
+    // added in each iteration are not (128x256x64, 376 registers needed: 2280 -> 5350 us; 312: 1430 -> 1335, 1990 ->
+    // 1160).
+    std::erase_if(loads, [&](Op *load) {
+      return !(fit && isCopied(*load)) && needed <= limit / 4 * 5 && shortenOffset(m, *op, *load);
+    });
     if (fit && !loads.empty())
       AddressHoister(m, *op).run(loads);
   }
@@ -570,6 +607,8 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
 
 } // namespace
 
-void hoistAddresses(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), target, options); }
+void hoistAddresses(Module &m, const TargetInfo &target, const Options &options) {
+  visit(m, *m.kernel()->block(), target, options);
+}
 
 } // namespace tegula::gpu

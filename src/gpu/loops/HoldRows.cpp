@@ -20,13 +20,21 @@ using namespace ir;
 
 namespace {
 
-/// Does nothing else than to load, compute and store, so that what it loads twice is the same both times unless it stores there?
+/// Does nothing else than to load, compute and store, so that what it loads twice is the same both times unless it
+/// stores there?
 bool isPlain(const Op &op) {
   switch (op.kind) {
   case OpKind::Load:
     return !op.isVolatile() && op.cache() != ".cv";
-  case OpKind::Store: case OpKind::For: case OpKind::If: case OpKind::Reduce: case OpKind::Scan: case OpKind::Yield: case OpKind::Return: case OpKind::Assume: case OpKind::Barrier:
-    return true;
+  case OpKind::Store:
+  case OpKind::For:
+  case OpKind::If:
+  case OpKind::Reduce:
+  case OpKind::Scan:
+  case OpKind::Yield:
+  case OpKind::Return:
+  case OpKind::Assume:
+  case OpKind::Barrier: return true;
   default:
     return op.has(traits::Pure) && op.kind != OpKind::Dot;
   }
@@ -37,10 +45,13 @@ bool mayStore(const Op &op, int memory, const Op *own) {
   if (op.kind == OpKind::Store && &op != own)
     if (const int to = memoryOf(op.operands[0]); to < 0 || to == memory)
       return true;
-  return std::ranges::any_of(op.regions, [&](const Region *r) { return std::ranges::any_of(r->block->ops, [&](const Op *o) { return mayStore(*o, memory, own); }); });
+  return std::ranges::any_of(op.regions, [&](const Region *r) {
+    return std::ranges::any_of(r->block->ops, [&](const Op *o) { return mayStore(*o, memory, own); });
+  });
 }
 
-/// The store of a loop to the elements that it has loaded before in the same iteration, and which no other iteration accesses: rows that are changed in place. Null: there is none.
+/// The store of a loop to the elements that it has loaded before in the same iteration, and which no other iteration
+/// accesses: rows that are changed in place. Null: there is none.
 const Op *storeInPlace(const Op &again) {
   const Block &body = *again.parent;
   for (size_t i = positionOf(body, &again); i < body.ops.size(); ++i)
@@ -56,14 +67,19 @@ public:
 
   /// Bytes that an iteration copies; 0: nothing can be held.
   uint64_t find() {
-    if (isReverse(first_) || std::ranges::any_of(first_.region(0)->ops, [](const Op *op) { return !op->results.empty() && writesGlobal(*op); }))
+    if (isReverse(first_) || std::ranges::any_of(first_.region(0)->ops, [](const Op *op) {
+          return !op->results.empty() && writesGlobal(*op);
+        }))
       return 0; // a branch that stores and gives something
     uint64_t bytes = 0;
     for (LoadAgain &l : loadsReadAgain(first_)) {
-      if (const Type &t = l.load->result()->type; obstacleOfCopyBeside(*l.load) || !t.layout || l.load->vec() * byteWidth(t.elem) < leastBytes)
+      if (const Type &t = l.load->result()->type;
+          obstacleOfCopyBeside(*l.load) || !t.layout || l.load->vec() * byteWidth(t.elem) < leastBytes)
         continue;
       const int memory = memoryOf(l.load->operands[0]);
-      const auto first = block_.ops.begin() + static_cast<ptrdiff_t>(positionOf(block_, &first_)), last = block_.ops.begin() + static_cast<ptrdiff_t>(positionOf(block_, l.again.back()->parent->parent->op));
+      const auto first = block_.ops.begin() + static_cast<ptrdiff_t>(positionOf(block_, &first_)),
+                 last = block_.ops.begin() +
+                        static_cast<ptrdiff_t>(positionOf(block_, l.again.back()->parent->parent->op));
       const Op *const own = storeInPlace(*l.again.back());
       if (memory < 0 || std::any_of(first, last + 1, [&](const Op *op) { return mayStore(*op, memory, own); }))
         continue;
@@ -98,7 +114,8 @@ public:
     Value *middle = end;
     if (!isAll) {
       Value *held = b_.binary(OpKind::Mul, step, b_.constInt(step->type, slots));
-      middle = b_.select(b_.cmp(CmpPred::Sgt, b_.binary(OpKind::Sub, end, begin), held), b_.binary(OpKind::Add, begin, held), end);
+      middle = b_.select(b_.cmp(CmpPred::Sgt, b_.binary(OpKind::Sub, end, begin), held),
+                         b_.binary(OpKind::Add, begin, held), end);
     }
     write(first_, middle, before, false);
     b_.create(OpKind::AsyncCommit, {}, {});
@@ -113,7 +130,8 @@ public:
   }
 
 private:
-  static constexpr int64_t stagesOfStores = 3; // of loops that load weights and store: few blocks wait for them (PrefetchLoads.h), as no load is moved over a store
+  // of loops that load weights and store: few blocks wait for them (PrefetchLoads.h), as no load is moved over a store
+  static constexpr int64_t stagesOfStores = 3;
   static constexpr int64_t leastBytes = 8; // of a copy: shorter ones take more instructions than they save
 
   void at(const Op &op) {
@@ -123,10 +141,12 @@ private:
 
   Type tileOf(const Op &load) {
     const Type &t = load.result()->type;
-    return Type::shared(t.shape, t.elem, m_.internLayout(plainTile(t, layout::LinearLayout(m_.layoutOf(t)), load.vec())));
+    return Type::shared(t.shape, t.elem,
+                        m_.internLayout(plainTile(t, layout::LinearLayout(m_.layoutOf(t)), load.vec())));
   }
 
-  /// The first iterations of the loop, to a block: with copies to the rings (the loop then has no other use), or with what these hold.
+  /// The first iterations of the loop, to a block: with copies to the rings (the loop then has no other use), or with
+  /// what these hold.
   Op *write(const Op &loop, Value *middle, Block &to, bool reads) {
     Cloner cloner(m_);
     Value *const zero = b_.constI32(0);
@@ -157,7 +177,8 @@ private:
         replaceUses(body, row->result(), v);
       } else {
         std::vector<Value *> operands{tile};
-        operands.insert(operands.end(), row->operands.begin(), row->operands.begin() + static_cast<ptrdiff_t>(std::min<size_t>(2, row->operands.size())));
+        operands.insert(operands.end(), row->operands.begin(),
+                        row->operands.begin() + static_cast<ptrdiff_t>(std::min<size_t>(2, row->operands.size())));
         b_.create(OpKind::AsyncCopy, operands, {}, row->attrsFor(OpKind::AsyncCopy));
         b_.create(OpKind::AsyncCommit, {}, {});
         replaceUses(body, row->result(), b_.poison(row->result()->type));
@@ -207,7 +228,10 @@ private:
 /// The first loop, also in branches, whose rows can be held.
 template <typename Fn> bool visit(Block &b, const Fn &fn) {
   for (size_t i = 0; i < b.ops.size(); ++i)
-    if (Op *op = b.ops[i]; op->kind == OpKind::For ? fn(*op) : op->kind == OpKind::If && std::ranges::any_of(op->regions, [&](Region *r) { return visit(*r->block, fn); }))
+    if (Op *op = b.ops[i];
+        op->kind == OpKind::For ? fn(*op) : op->kind == OpKind::If && std::ranges::any_of(op->regions, [&](Region *r) {
+                                              return visit(*r->block, fn);
+                                            }))
       return true;
   return false;
 }
@@ -227,7 +251,8 @@ void holdRows(Module &m, const TargetInfo &target, const Options &options, LoopR
     rows.bytes = static_cast<uint32_t>(bytes);
     if (!rows.blocks)
       return true;
-    constexpr uint64_t reserved = 1024, scratch = 1024, step = 128; // of a block; of reductions; what a block's memory is a multiple of
+    // of a block; of reductions; what a block's memory is a multiple of
+    constexpr uint64_t reserved = 1024, scratch = 1024, step = 128;
     const uint64_t room = (target.sharedLimit() + reserved) / rows.blocks / step * step - reserved - scratch;
     if (const auto slots = static_cast<int64_t>(room / bytes); slots) {
       holder.run(slots);

@@ -13,18 +13,24 @@ namespace tegula::gpu {
 using namespace ir;
 
 /// " (line 12)", or nothing if the place is not known.
-static std::string lineOf(const Op &op) { return op.loc ? " (line " + std::to_string(op.loc.file->lineCol(op.loc.begin).line) + ")" : ""; }
+static std::string lineOf(const Op &op) {
+  return op.loc ? " (line " + std::to_string(op.loc.file->lineCol(op.loc.begin).line) + ")" : "";
+}
 
 static bool hasDot(const Block &b) {
   return std::any_of(b.ops.begin(), b.ops.end(), [](const Op *op) {
     return op->kind == OpKind::Dot ||
-           (op->kind == OpKind::If && std::any_of(op->regions.begin(), op->regions.end(), [](const Region *r) { return hasDot(*r->block); }));
+           (op->kind == OpKind::If &&
+            std::any_of(op->regions.begin(), op->regions.end(), [](const Region *r) { return hasDot(*r->block); }));
   });
 }
 
 static bool hasAsyncDot(const Block &b) {
   return std::ranges::any_of(b.ops, [](const Op *op) {
-    return op->kind == OpKind::Dot ? isAsyncMma(*op) : op->kind == OpKind::If && std::ranges::any_of(op->regions, [](const Region *r) { return hasAsyncDot(*r->block); });
+    return op->kind == OpKind::Dot
+               ? isAsyncMma(*op)
+               : op->kind == OpKind::If &&
+                     std::ranges::any_of(op->regions, [](const Region *r) { return hasAsyncDot(*r->block); });
   });
 }
 
@@ -47,11 +53,12 @@ static void loaded(const Block &b, std::unordered_set<int> &out) {
 
 /// Does anything in its block use the result?
 static bool isRead(const Op &op) {
-  return std::any_of(op.parent->ops.begin(), op.parent->ops.end(), [&](const Op *user) { return uses(*user, op.result()); });
+  return std::any_of(op.parent->ops.begin(), op.parent->ops.end(),
+                     [&](const Op *user) { return uses(*user, op.result()); });
 }
 
-/// The body, or a branch in it, may store what no iteration loads: accesses through different arguments are taken to be of different memory. An atomic operation
-/// whose result somebody reads may be what tells the program that it may load.
+/// The body, or a branch in it, may store what no iteration loads: accesses through different arguments are taken to be
+/// of different memory. An atomic operation whose result somebody reads may be what tells the program that it may load.
 static std::optional<std::string> obstacleOf(const Block &b, const std::unordered_set<int> &loaded, bool isBranch) {
   for (const Op *op : b.ops) {
     if (op->kind == OpKind::Dot && isBranch)
@@ -95,7 +102,8 @@ std::optional<std::string> obstacleOfCopyBeside(const Op &load) {
   if (load.isVolatile())
     return "it is volatile";
   if (int64_t bytes = copyBytes(load); bytes != 4 && bytes != 8 && bytes != 16)
-    return "a copy moves 4, 8 or 16 consecutive bytes, " + std::to_string(bytes) + " at a time are known to be consecutive and aligned here";
+    return "a copy moves 4, 8 or 16 consecutive bytes, " + std::to_string(bytes) +
+           " at a time are known to be consecutive and aligned here";
   return std::nullopt;
 }
 
@@ -119,7 +127,10 @@ bool goesThroughTiles(const Op &loop) {
 // ---- remarks
 
 LoopRemarks::LoopRemarks(const Op &loop, const Options &options, DiagEngine *diag)
-    : loop_(loop), diag_((hasDot(loop) || loop.find(attr::numStages)) && loop.get(attr::numStages, options.numStages) >= 2 ? diag : nullptr) {}
+    : loop_(loop),
+      diag_((hasDot(loop) || loop.find(attr::numStages)) && loop.get(attr::numStages, options.numStages) >= 2
+                ? diag
+                : nullptr) {}
 
 void LoopRemarks::notPipelined(const std::string &reason) const {
   if (diag_)
@@ -152,14 +163,17 @@ void LoopRemarks::notComputedAhead(const Op &load) const {
   };
   for (const Value *v : load.operands)
     walk(walk, v);
-  std::string what = !culprit ? "more than arithmetic" : culprit->kind == OpKind::Load || culprit->kind == OpKind::DescLoad ? "a load" : "more than arithmetic";
-  notCopied(load, "its addresses or its mask depend on " + what + (culprit ? lineOf(*culprit) : "") + " of the same iteration");
+  std::string what = !culprit                                                             ? "more than arithmetic"
+                     : culprit->kind == OpKind::Load || culprit->kind == OpKind::DescLoad ? "a load"
+                                                                                          : "more than arithmetic";
+  notCopied(load, "its addresses or its mask depend on " + what + (culprit ? lineOf(*culprit) : "") +
+                      " of the same iteration");
 }
 
 void LoopRemarks::otherLoads(const std::vector<Op *> &loadsOfDots) const {
   for (const Op *op : loop_.regions[0]->block->ops)
-    if (loop_.find(attr::numStages) && (op->kind == OpKind::Load || op->kind == OpKind::DescLoad) && op->result()->type.isTensor() &&
-        std::find(loadsOfDots.begin(), loadsOfDots.end(), op) == loadsOfDots.end())
+    if (loop_.find(attr::numStages) && (op->kind == OpKind::Load || op->kind == OpKind::DescLoad) &&
+        op->result()->type.isTensor() && std::find(loadsOfDots.begin(), loadsOfDots.end(), op) == loadsOfDots.end())
       notCopied(*op, "no dot is computed from it");
 }
 
@@ -169,7 +183,8 @@ void LoopRemarks::shortOfMemory(int64_t iterations, int64_t wanted, uint64_t nee
   if (iterations > 0)
     diag_->report(diag::fewerStages, loop_.loc, iterations + 1, wanted + 1, needed, limit);
   else
-    notPipelined("that takes " + std::to_string(needed) + " bytes of shared memory at least, a block has " + std::to_string(limit));
+    notPipelined("that takes " + std::to_string(needed) + " bytes of shared memory at least, a block has " +
+                 std::to_string(limit));
 }
 
 } // namespace tegula::gpu

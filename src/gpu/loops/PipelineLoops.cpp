@@ -31,8 +31,8 @@ public:
 private:
   using Map = LoopSlice::Map;
 
-  /// Block copies as far ahead as the stages allow. From two warpgroups on a stage is left for one to be behind in: the thread that starts the copies
-  /// waits for all warps to be done with it.
+  /// Block copies as far ahead as the stages allow. From two warpgroups on a stage is left for one to be behind in: the
+  /// thread that starts the copies waits for all warps to be done with it.
   void goFarther() {
     if (!hasStages() || usesGroups() || hasStaged())
       return;
@@ -40,7 +40,9 @@ private:
     ahead_ = std::max(ahead_, most - (options_.numWarps >= 8));
   }
 
-  StageBarrierCounts barrierCounts() const { return {.stages = stages_, .consumers = options_.numWarps, .hasLate = hasLate(), .hasSpare = hasSpare()}; }
+  StageBarrierCounts barrierCounts() const {
+    return {.stages = stages_, .consumers = options_.numWarps, .hasLate = hasLate(), .hasSpare = hasSpare()};
+  }
 
   void rewrite() {
     Block before, top;
@@ -89,8 +91,9 @@ private:
       endTile();
   }
 
-  /// Starting copies takes issue slots that nobody misses while an asynchronous dot runs: behind the first one; where the copies fill the stage of the last
-  /// iteration, behind the first one that starts after the wait for it, or behind that wait. Where they fill the slots of this iteration, behind all that reads those.
+  /// Starting copies takes issue slots that nobody misses while an asynchronous dot runs: after the first one; where
+  /// the copies fill the stage of the last iteration, after the first one that starts after the wait for it, or after
+  /// that wait. Where they fill the slots of this iteration, after all that reads those.
   size_t placeOfCopies() const {
     if (isBehindReads_)
       return lastRead_ ? positionOf(body_, lastRead_) + 1 : body_.ops.size() - 1;
@@ -105,19 +108,20 @@ private:
 
   // ---- the loop over tiles around the loop
 
-  /// A stage of the ring, and the parity of the phase of it being free to be filled. Nobody waits for stages that were never used: the phase
-  /// before the first counts as over.
+  /// A stage of the ring, and the parity of the phase of it being free to be filled. Nobody waits for stages that were
+  /// never used: the phase before the first counts as over.
   struct Stage {
     Value *slot, *freePhase;
   };
   Stage stageAhead(Value *slot, Value *phase, int64_t distance) {
-    Value *one = b_.constI32(1), *wraps = b_.cmp(CmpPred::Sge, b_.binary(OpKind::Add, slot, b_.constI32(static_cast<int32_t>(distance))),
-                                                 b_.constI32(static_cast<int32_t>(stages_)));
+    Value *one = b_.constI32(1),
+          *wraps = b_.cmp(CmpPred::Sge, b_.binary(OpKind::Add, slot, b_.constI32(static_cast<int32_t>(distance))),
+                          b_.constI32(static_cast<int32_t>(stages_)));
     return {nextSlot(slot, stages_, distance), b_.select(wraps, phase, b_.binary(OpKind::Xor, phase, one))};
   }
 
-  /// If rings and barriers can live as long as the loop over tiles: moves them, which `before` holds, in front of it with the first tile's
-  /// copies. `before` is empty then.
+  /// If rings and barriers can live as long as the loop over tiles: moves them, which `before` holds, before it with
+  /// the first tile's copies. `before` is empty then.
   bool startTiles(Block &before) {
     uint64_t bytes = barrierCounts().bytes();
     std::vector<const Op *> loads;
@@ -125,7 +129,10 @@ private:
       bytes += slotBytes(r.tile) * r.slots;
       loads.push_back(r.source);
     }
-    if (!barriers_.full || slice_.hasLoads() || anyRing([](const Ring &r) { return !r.inStages; }) || tilesAround(loop_, placeOfPrologue()) || !TileLoop::allows(module_, loop_, target_, target_.sharedLimit() - std::min<uint64_t>(bytes, target_.sharedLimit()), loads))
+    if (!barriers_.full || slice_.hasLoads() || anyRing([](const Ring &r) { return !r.inStages; }) ||
+        tilesAround(loop_, placeOfPrologue()) ||
+        !TileLoop::allows(module_, loop_, target_,
+                          target_.sharedLimit() - std::min<uint64_t>(bytes, target_.sharedLimit()), loads))
       return false;
     tiles_.emplace(loop_);
     Map parameters{{tileSlot_ = module_.createValue(Type::scalar(Elem::I32)), nullptr},
@@ -134,7 +141,7 @@ private:
     tilePrologue_.parent = loop_.parent->parent;
     b_.setBlock(&tilePrologue_);
     prologue();
-    // Rings and barriers are made in front of the loop over tiles: nothing to compute.
+    // Rings and barriers are made before the loop over tiles: nothing to compute.
     for (const Op *op : before.ops)
       parameters[op->result()] = op->result();
     if (!tiles_->covers(tilePrologue_, parameters)) {
@@ -165,7 +172,7 @@ private:
     return true;
   }
 
-  /// Behind the loop and its wait: the last stage is free, the next tile's copies start, the ring goes on where it is.
+  /// After the loop and its wait: the last stage is free, the next tile's copies start, the ring goes on where it is.
   void endTile() {
     Block after;
     after.parent = loop_.parent->parent;
@@ -182,13 +189,19 @@ private:
     gpu::carryOn(tiles_->op(), tilePhase_, resultOf(phase_));
   }
 
-  /// Is a predicate on each copy better than a branch around them? Without a branch the body of the loop is one block to the assembler, which then puts the addresses of copies between the
-  /// products of a dot. Three reasons against it, each measured (docs/performance-history.md):
-  /// - Addresses are computed in the last iterations, too, in which nothing is copied. Loops inside of others often have few iterations.
-  /// - The accumulators that several dots hold through the whole loop may leave no registers for the addresses. (Not those of a result that its iteration uses up, with eight warps or more: fewer leave room for another block, which more registers may cost.)
-  /// - Beside several asynchronous dots the assembler puts work on elements between products as well. That hides the work where there is more of it than the products take, and delays the
-  ///   products where there is less. (A block of one warpgroup shares the multiprocessor with others, whose products fill the gaps.)
-  ///   Not if two dots take turns: the second is computed from the first of the same iteration, which rotateDots left there, so the work stands between the two and never between products.
+  /// Is a predicate on each copy better than a branch around them? Without a branch the body of the loop is one block
+  /// to the assembler, which then puts the addresses of copies between the products of a dot. Three reasons against it,
+  /// each measured (docs/performance-history.md):
+  /// - Addresses are computed in the last iterations, too, in which nothing is copied. Loops inside of others often
+  ///   have few iterations.
+  /// - The accumulators that several dots hold through the whole loop may leave no registers for the addresses. (Not
+  ///   those of a result that its iteration uses up, with eight warps or more: fewer leave room for another block,
+  ///   which more registers may cost.)
+  /// - Beside several asynchronous dots the assembler puts work on elements between products as well. That hides the
+  ///   work where there is more of it than the products take, and delays the products where there is less. (A block of
+  ///   one warpgroup shares the multiprocessor with others, whose products fill the gaps.) Not if two dots take turns:
+  ///   the second is computed from the first of the same iteration, which rotateDots left there, so the work stands
+  ///   between the two and never between products.
   bool arePredicated() const {
     constexpr unsigned mostRegisters = 128, twoWarpgroups = 8;
     for (const Op *around = loop_.parent->parent->op; around; around = around->parent->parent->op)
@@ -206,12 +219,15 @@ private:
     unsigned registers = 0;
     for (const Op *dot : dots)
       if (!takeTurns || dot != dots[0])
-        registers += (1u << module_.layoutOf(dot->result()->type).inBits(layout::Dim::Register)) * byteWidth(dot->result()->type.elem) / 4;
+        registers += (1u << module_.layoutOf(dot->result()->type).inBits(layout::Dim::Register)) *
+                     byteWidth(dot->result()->type.elem) / 4;
     const Clocks clocks = clocksOf(body_, target_, options_.numWarps);
-    return registers < mostRegisters && (takeTurns || dots_.size() < 2 || options_.numWarps < twoWarpgroups || clocks.work >= clocks.products);
+    return registers < mostRegisters &&
+           (takeTurns || dots_.size() < 2 || options_.numWarps < twoWarpgroups || clocks.work >= clocks.products);
   }
 
-  /// Do the asynchronous dots of an iteration add to one sum, one after the other, that is waited for in it (float32 in several terms)?
+  /// Do the asynchronous dots of an iteration add to one sum, one after the other, that is waited for in it (float32 in
+  /// several terms)?
   bool addUp() const {
     if (dots_.size() < 2 || !waits_.atEnd.empty())
       return false;
@@ -223,7 +239,8 @@ private:
         return false;
       if (isDot)
         last = op;
-      if (isDot || (op->has(traits::Elementwise) && std::ranges::any_of(op->operands, [&](const Value *v) { return sums.count(v) != 0; })))
+      if (isDot || (op->has(traits::Elementwise) &&
+                    std::ranges::any_of(op->operands, [&](const Value *v) { return sums.count(v) != 0; })))
         sums.insert(op->result());
     }
     return last;
@@ -239,8 +256,8 @@ private:
     return isFrom(second.operands[0]) || isFrom(second.operands[1]);
   }
 
-  /// The copies of one iteration, if it runs; `slotOf` gives the slot of a ring of so many; `reuses`: stages have been in use before. `predicated`: without a branch,
-  /// if there is no more than arithmetic and copies.
+  /// The copies of one iteration, if it runs; `slotOf` gives the slot of a ring of that many; `reuses`: stages have
+  /// been in use before. `predicated`: without a branch, if there is no more than arithmetic and copies.
   template <typename SlotOf> void copies(Value *runs, Map &map, SlotOf slotOf, bool reuses, bool predicated = false) {
     slice_.copyBranches(b_, map);
     Op *when = b_.ifOp(runs, {});
@@ -267,7 +284,8 @@ private:
       locate(*r.source);
       b_.create(OpKind::AsyncCopy, operands, {}, r.source->attrsFor(OpKind::AsyncCopy));
     }
-    // A store to shared memory waits for the load of its value, and everything behind it in the warp: the copies are under way by then.
+    // A store to shared memory waits for the load of its value, and everything after it in the warp: the copies are
+    // under way by then.
     for (const Ring &r : rings_)
       if (r.isStaged) {
         Value *operands[] = {destination(r), of(r.source->operands[0])};
@@ -275,12 +293,15 @@ private:
         b_.create(OpKind::SharedStore, operands, {});
       }
     Block &inside = *when->region(0);
-    if (predicated && std::all_of(inside.ops.begin(), inside.ops.end(), [](const Op *op) { return op->kind == OpKind::AsyncCopy || (op->has(traits::Pure) && op->regions.empty()); })) {
+    if (predicated && std::all_of(inside.ops.begin(), inside.ops.end(), [](const Op *op) {
+          return op->kind == OpKind::AsyncCopy || (op->has(traits::Pure) && op->regions.empty());
+        })) {
       for (Op *op : inside.ops)
         if (op->kind == OpKind::AsyncCopy)
           op->operands.push_back(runs);
       for (Op *dot : dots_)
-        std::erase_if(dot->attrs, [](const Attr &a) { return a.key == AttrKey(attr::rounds); }); // addresses stand between products that are no loop
+        // addresses stand between products that are no loop
+        std::erase_if(dot->attrs, [](const Attr &a) { return a.key == AttrKey(attr::rounds); });
       outer->ops.pop_back();
       splice(inside, *outer, outer->ops.size());
       b_.setBlock(outer);
@@ -296,7 +317,8 @@ private:
 
   bool isLong() const { return clocksOf(body_, target_, options_.numWarps).coverMemory(); }
 
-  /// In front of the loop: the first iterations' copies, and the loads of iteration `ahead_`. Gives the carried values of the slice as of that one.
+  /// Before the loop: the first iterations' copies, and the loads of iteration `ahead_`. Gives the carried values of
+  /// the slice as of that one.
   std::vector<Value *> prologue() {
     Map map = slice_.start();
     for (int64_t i = 0; i < ahead_; ++i) {
@@ -341,7 +363,7 @@ private:
     }
     b_.setLoc(loop_.loc);
     b_.setBlock(&top);
-    // Branches that addresses need stand in front of the products: nothing parts those from the copies then.
+    // Branches that addresses need stand before the products: nothing parts those from the copies then.
     slice_.copyBranches(b_, map);
     std::vector<Value *> loaded;
     if (hasStaged() && staged_.empty()) // an iteration is long
@@ -364,17 +386,20 @@ private:
     for (const Ring &r : rings_)
       if (r.isCopied && !r.inStages && !to.count(r.slots))
         to[r.slots] = r.slots == ahead_ ? slot_[r.slots] : nextSlot(slot_[r.slots], r.slots, ahead_);
-    copies(runsAhead(b_, loop_, body_.args[0], ahead_), map, [&](const Ring &r) { return r.inStages ? fill_ : to[r.slots]; }, true, arePredicated());
+    copies(
+        runsAhead(b_, loop_, body_.args[0], ahead_), map,
+        [&](const Ring &r) { return r.inStages ? fill_ : to[r.slots]; }, true, arePredicated());
     Map after = slice_.next(b_, std::move(map));
     for (size_t i = 0; i < keys.size(); ++i)
       carryOn(carried[i], after[keys[i]]);
-    // Behind the stores, so that one register is enough and nobody waits for these before the next iteration's.
+    // After the stores, so that one register is enough and nobody waits for these before the next iteration's.
     std::vector<Value *> later = loaded.empty() ? loaded : stagedLoads(after, body_.args[0], ahead_ + 1);
     for (size_t i = 0; i < later.size(); ++i)
       carryOn(loaded[i], later[i]);
   }
 
-  /// What is staged has an iteration to come from memory, into registers: a long one in which it is stored, which keeps fewer registers, or the one before. The loads of the iteration that `map` is of, `distance` behind `iv`.
+  /// What is staged has an iteration to come from memory, into registers: a long one in which it is stored, which keeps
+  /// fewer registers, or the one before. The loads of the iteration that `map` is of, `distance` behind `iv`.
   std::vector<Value *> stagedLoads(Map &map, Value *iv, int64_t distance) {
     std::vector<Value *> out;
     Value *runs = runsAhead(b_, loop_, iv, distance);
@@ -387,9 +412,10 @@ private:
     return out;
   }
 
-  std::vector<Value *> staged_; // in front of the loop: what stagedLoads_ give in iteration ahead_
+  std::vector<Value *> staged_; // before the loop: what stagedLoads_ give in iteration ahead_
   std::optional<TileLoop> tiles_;
-  Block tilePrologue_;                              // over tileRuns_, parameterSlot_, parameterPhase_ and values of a tile
+  // over tileRuns_, parameterSlot_, parameterPhase_ and values of a tile
+  Block tilePrologue_;
   Value *tileRuns_ = nullptr, *parameterSlot_ = nullptr, *parameterPhase_ = nullptr;
   Value *tileSlot_ = nullptr, *tilePhase_ = nullptr; // where the ring is when a tile begins
   Value *fill_ = nullptr, *fillPhase_ = nullptr;    // the stage to be filled next, and the parity of it being free
@@ -397,7 +423,7 @@ private:
 
 void visit(Module &m, Block &b, const TargetInfo &target, Options &options, DiagEngine *remarks) {
   std::vector<Op *> loops;
-  for (Op *op : std::vector<Op *>(b.ops)) { // a loop over tiles gets operations in front of it
+  for (Op *op : std::vector<Op *>(b.ops)) { // a loop over tiles gets operations before it
     for (Region *r : op->regions)
       visit(m, *r->block, target, options, remarks);
     if (op->kind == OpKind::While && options.numStages >= 2)

@@ -1,4 +1,5 @@
-// PipelinedLoop's steps of rewriting the body: stages filled and released, slots in turn, loads that become tiles, waits.
+// PipelinedLoop's steps of rewriting the body: stages filled and released, slots in turn, loads that become tiles,
+// waits.
 #include "gpu/loops/PipelinedLoop.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/loops/CopyLoads.h"
@@ -10,13 +11,15 @@ using namespace ir;
 
 StageBarriers makeStageBarriers(Builder &b, const StageBarrierCounts &c) {
   Type type = Type::shared({1}, Elem::I64, 0);
-  auto make = [&](unsigned slots, unsigned arrivals) { return b.create1(OpKind::BarrierAlloc, {}, type, {{attr::slots, slots}, {attr::arrivals, arrivals}}); };
+  auto make = [&](unsigned slots, unsigned arrivals) {
+    return b.create1(OpKind::BarrierAlloc, {}, type, {{attr::slots, slots}, {attr::arrivals, arrivals}});
+  };
   auto makeFull = [&] { return make(c.stages, c.fillers); };
   auto makeEmpty = [&](bool late, unsigned ctas) { return make(c.stages + c.hasSpare[late], c.consumers * ctas); };
   StageBarriers out;
   out.full = makeFull();
   out.empty = makeEmpty(false, c.ctas);
-  if (c.ctas > 1) // behind it both are there for all CTAs
+  if (c.ctas > 1) // after it both are there for all CTAs
     out.empty->def->set(attr::ctas, c.ctas);
   if (c.hasLate) {
     out.lateFull = makeFull();
@@ -37,7 +40,8 @@ void PipelinedLoop::fillStage(Value *slot, Value *freePhase, const std::function
     auto isMine = [&](const Ring &r) { return r.inStages && r.isLate == late; };
     int64_t bytes = 0; // of block copies
     for (const Ring &r : rings_)
-      bytes += isMine(r) && r.source->kind == OpKind::DescLoad ? r.tile.numel() * byteWidth(r.tile.elem) : 0; // without the padding of slots
+      // without the padding of slots
+      bytes += isMine(r) && r.source->kind == OpKind::DescLoad ? r.tile.numel() * byteWidth(r.tile.elem) : 0;
     if (!anyRing(isMine))
       continue;
     if (freePhase)
@@ -120,7 +124,8 @@ void PipelinedLoop::releaseBehindWait() {
 void PipelinedLoop::releaseLastStage() {
   for (bool late : {false, true})
     if (isReleasedLate(late))
-      release(late, resultOf(last_), usesSpare() ? b_.constInt(Type::scalar(Elem::I1), 1) : runsAhead(b_, loop_, loop_.operands[0], 0));
+      release(late, resultOf(last_),
+              usesSpare() ? b_.constInt(Type::scalar(Elem::I1), 1) : runsAhead(b_, loop_, loop_.operands[0], 0));
 }
 
 void PipelinedLoop::useRings(size_t top) {
@@ -137,16 +142,17 @@ bool PipelinedLoop::readsOwnCopies(const Op &load) const {
     if (memory && r.memory->def == memory && r.isCopied && !r.inStages) {
       const Type &copied = r.source->operands[0]->type;
       const LinearLayout &l = module_.layoutOf(copied);
-      return copied.layout == load.result()->type.layout && !l.freeMask(layout::Dim::Lane) && !l.freeMask(layout::Dim::Warp);
+      return copied.layout == load.result()->type.layout && !l.freeMask(layout::Dim::Lane) &&
+             !l.freeMask(layout::Dim::Warp);
     }
   return false;
 }
 
-/// Where a computed operand brings a barrier of its own in front of the dots, that one serves the copies as well, if nothing
+/// Where a computed operand brings a barrier of its own before the dots, that one serves the copies as well, if nothing
 /// before it looks at what other threads copied.
 void PipelinedLoop::dropFirstBarrier() {
   if (isDrained_ && turns_ == Turns::Single)
-    return; // behind it the only slot of a computed operand is free
+    return; // after it the only slot of a computed operand is free
   auto isBarrier = [](const Op *op) { return op->kind == OpKind::SharedBarrier; };
   auto first = std::find_if(body_.ops.begin(), body_.ops.end(), isBarrier);
   if (first == body_.ops.end())
@@ -201,7 +207,9 @@ void PipelinedLoop::useCopies(const Ring &r, size_t top) {
   splice(here, body_, top);
   if (!r.isStaged)
     useTile(module_, body_, r.source->result(), tile);
-  if (auto user = std::find_if(body_.ops.begin(), body_.ops.end(), [&](const Op *op) { return uses(*op, r.source->result()); }); user != body_.ops.end()) {
+  if (auto user =
+          std::find_if(body_.ops.begin(), body_.ops.end(), [&](const Op *op) { return uses(*op, r.source->result()); });
+      user != body_.ops.end()) {
     // As late as can be: an operand that is widened has left its registers before the next one needs them.
     b_.setBlock(&here);
     Value *loaded = b_.create1(OpKind::SharedLoad, {tile}, r.source->result()->type);
@@ -224,10 +232,12 @@ void PipelinedLoop::storeInTurn(const Ring &r) {
   b_.create(OpKind::SharedStore, operands, {});
   // As early as can be; a single slot is free only where the waits are.
   Op *made = r.source->operands[0]->def;
-  for (; made && made->parent == &body_ && (made->kind == OpKind::Permute || made->kind == OpKind::Reshape); made = made->operands[0]->def)
+  for (; made && made->parent == &body_ && (made->kind == OpKind::Permute || made->kind == OpKind::Reshape);
+       made = made->operands[0]->def)
     here.ops.insert(here.ops.begin(), made);
   if (turns_ != Turns::Single && made && made->parent == &body_) {
-    std::erase_if(body_.ops, [&](const Op *op) { return std::find(here.ops.begin(), here.ops.end(), op) != here.ops.end(); });
+    std::erase_if(body_.ops,
+                  [&](const Op *op) { return std::find(here.ops.begin(), here.ops.end(), op) != here.ops.end(); });
     splice(here, body_, positionOf(body_, made) + 1);
   } else {
     std::erase_if(here.ops, [&](const Op *op) { return op->parent == &body_; });
@@ -236,9 +246,11 @@ void PipelinedLoop::storeInTurn(const Ring &r) {
   replaceUses(body_, r.source->result(), tile);
   std::erase(body_.ops, r.source);
   for (size_t i = positionOf(body_, tile->def); i < body_.ops.size(); ++i)
-    if (body_.ops[i]->kind == OpKind::Dot && std::find(body_.ops[i]->operands.begin(), body_.ops[i]->operands.end(), tile) != body_.ops[i]->operands.end()) {
-      // Another operand's may stand behind this store already.
-      const auto from = body_.ops.begin() + static_cast<long>(positionOf(body_, tile->def)), to = body_.ops.begin() + static_cast<long>(i);
+    if (body_.ops[i]->kind == OpKind::Dot &&
+        std::find(body_.ops[i]->operands.begin(), body_.ops[i]->operands.end(), tile) != body_.ops[i]->operands.end()) {
+      // Another operand's may stand after this store already.
+      const auto from = body_.ops.begin() + static_cast<long>(positionOf(body_, tile->def)),
+                 to = body_.ops.begin() + static_cast<long>(i);
       if (std::none_of(from, to, [](const Op *op) { return op->kind == OpKind::SharedBarrier && op->fence(); })) {
         b_.setBlock(&here);
         b_.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, true}});
@@ -260,10 +272,11 @@ void PipelinedLoop::insertWaits() {
   }
   if (waits_.atEnd.empty())
     return;
-  // Behind the loop: everything.
+  // After the loop: everything.
   std::vector<Value *> results;
   for (size_t i = 0; i < loop_.results.size(); ++i)
-    if (const Value *v = body_.terminator()->operands[i]; v && std::find(waits_.yielded.begin(), waits_.yielded.end(), v) != waits_.yielded.end())
+    if (const Value *v = body_.terminator()->operands[i];
+        v && std::find(waits_.yielded.begin(), waits_.yielded.end(), v) != waits_.yielded.end())
       results.push_back(loop_.results[i]);
   Block &outer = *loop_.parent;
   Op *op = wait(outer, positionOf(outer, &loop_) + 1, 0, results);

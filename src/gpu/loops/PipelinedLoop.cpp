@@ -1,4 +1,5 @@
-// See PipelinedLoop.h. Here: which loads and dots (plan). RingSizes.cpp: how many slots; PipelinedBody.cpp: the body rewritten.
+// See PipelinedLoop.h. Here: which loads and dots (plan). RingSizes.cpp: how many slots; PipelinedBody.cpp: the body
+// rewritten.
 #include "gpu/loops/PipelinedLoop.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Dots.h"
@@ -31,8 +32,9 @@ bool PipelinedLoop::plan() {
   return fitMemory();
 }
 
-/// Whatever brings the first dot's tiles need not wait for those that only the second one reads (attention: the values). Of two stages alone, where the first dot's could not be filled
-/// ahead otherwise; the second wait costs more than it gains where there are three (docs/performance-history.md).
+/// Whatever brings the first dot's tiles need not wait for those that only the second one reads (attention: the
+/// values). Of two stages alone, where the first dot's could not be filled ahead otherwise; the second wait costs more
+/// than it gains where there are three (docs/performance-history.md).
 void PipelinedLoop::findLate() {
   leaveLate();
   if (options_.numCtas > 1 || dots_.size() < 2 || stages_ > 2)
@@ -40,7 +42,8 @@ void PipelinedLoop::findLate() {
   for (Ring &r : rings_) {
     const Value *v = r.source->result();
     std::vector<Op *> users = usersIn(body_, v);
-    while (users.size() == 1 && (users[0]->kind == OpKind::Permute || users[0]->kind == OpKind::Reshape || users[0]->kind == OpKind::ToShared)) {
+    while (users.size() == 1 && (users[0]->kind == OpKind::Permute || users[0]->kind == OpKind::Reshape ||
+                                 users[0]->kind == OpKind::ToShared)) {
       v = users[0]->result();
       users = usersIn(body_, v);
     }
@@ -78,7 +81,8 @@ uint16_t PipelinedLoop::wantedLayout(const Value *v) {
   return 0;
 }
 
-/// The conversion of a loaded tile, or of a fragment that is computed of it element by element and reads the tile in its own layout (HoistConverts.h); null: there is none.
+/// The conversion of a loaded tile, or of a fragment that is computed of it element by element and reads the tile in
+/// its own layout (HoistConverts.h); null: there is none.
 const Op *PipelinedLoop::readerOf(const Value *v) const {
   const std::vector<Op *> users = usersIn(body_, v);
   for (const Op *user : users)
@@ -91,8 +95,9 @@ const Op *PipelinedLoop::readerOf(const Value *v) const {
   return nullptr;
 }
 
-/// The tile of a load that threads read in another layout than they have loaded it in: as that has the fewest bank conflicts. Bytes may be turned by matrix moves on the way to a dot; what meets unpacked weights in a product is read eight elements
-/// at a time, which in the swizzle that matrix moves want takes two turns.
+/// The tile of a load that threads read in another layout than they have loaded it in: as that has the fewest bank
+/// conflicts. Bytes may be turned by matrix moves on the way to a dot; what meets unpacked weights in a product is read
+/// eight elements at a time, which in the swizzle that matrix moves want takes two turns.
 LinearLayout PipelinedLoop::tileForReads(const Op &load, LinearLayout plain) {
   const Type &t = load.result()->type;
   const unsigned bytes = byteWidth(t.elem);
@@ -106,13 +111,16 @@ LinearLayout PipelinedLoop::tileForReads(const Op &load, LinearLayout plain) {
   if (std::optional<LinearLayout> rows = rowsForTurns(t, read, axis, load.vec(), target_.conversions()))
     return *rows;
   auto wavefronts = [&](const LinearLayout &tile) {
-    const layout::SharedSide side = layout::planSharedAccess(read, tile, 8 * bytes, /*store=*/false, target_.conversions());
+    const layout::SharedSide side =
+        layout::planSharedAccess(read, tile, 8 * bytes, /*store=*/false, target_.conversions());
     return side.accesses.size() * side.wavefronts;
   };
   LinearLayout best = plain;
   const std::span<const uint64_t> lanes = read.bases(layout::Dim::Lane);
-  for (size_t bits : {3u, 4u}) { // of the lanes that an access serves together: eight read 16 bytes each, sixteen two words of a fragment of 16 bits
-    const LinearLayout rows = layout::sharedRows(t.shape, lanes.first(std::min(bits, lanes.size())), axis, load.vec(), 8 * bytes);
+  // of the lanes that an access serves together: eight read 16 bytes each, sixteen two words of a fragment of 16 bits
+  for (size_t bits : {3u, 4u}) {
+    const LinearLayout rows =
+        layout::sharedRows(t.shape, lanes.first(std::min(bits, lanes.size())), axis, load.vec(), 8 * bytes);
     if (wavefronts(rows) < wavefronts(best))
       best = rows;
   }
@@ -123,19 +131,22 @@ Type PipelinedLoop::tileOf(const Op &load) {
   const Type &t = load.result()->type;
   if (load.kind == OpKind::DescLoad)
     return Type::shared(t.shape, t.elem, module_.internLayout(target_.blockTile(load)));
-  // Operands of 8 and 32 bits lie K-major for asynchronous dots. Where the load has them the other way round, they pass through registers.
+  // Operands of 8 and 32 bits lie K-major for asynchronous dots. Where the load has them the other way round, they pass
+  // through registers.
   uint16_t l = wantedLayout(load.result());
   int64_t vec = load.vec();
   const LinearLayout registers = module_.layoutOf(t);
   const bool isTurned = l && !keepsVectors(LinearLayout(module_.layouts[l - 1u]), registers, vec);
   if (isTurned && t.shape.rank() == 2 && vec * byteWidth(t.elem) == 16) // those that copy it read it
-    l = module_.internLayout(layout::sharedRows(registers, contiguousAxis(registers, byteWidth(t.elem)), vec, 8 * byteWidth(t.elem)));
+    l = module_.internLayout(
+        layout::sharedRows(registers, contiguousAxis(registers, byteWidth(t.elem)), vec, 8 * byteWidth(t.elem)));
   else if (!l || isTurned)
     l = module_.internLayout(tileForReads(load, plainTile(t, registers, vec)));
   return Type::shared(t.shape, t.elem, l);
 }
 
-/// The loads that `v` is computed from in the body by arithmetic, if they are of few elements each and their addresses known ahead; nothing otherwise.
+/// The loads that `v` is computed from in the body by arithmetic, if they are of few elements each and their addresses
+/// known ahead; nothing otherwise.
 std::optional<std::vector<const Op *>> PipelinedLoop::stagedLoadsOf(const Value *v) {
   constexpr int64_t mostOfThread = 8;
   const int64_t most = mostOfThread * target_.lanes() * options_.numWarps;
@@ -147,9 +158,11 @@ std::optional<std::vector<const Op *>> PipelinedLoop::stagedLoadsOf(const Value 
       return true;
     if (op->kind == OpKind::Load) {
       loads.push_back(op);
-      return op->result()->type.isTensor() && std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return slice_.add(o); });
+      return op->result()->type.isTensor() &&
+             std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return slice_.add(o); });
     }
-    return op->kind != OpKind::Convert && std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return self(self, o); });
+    return op->kind != OpKind::Convert &&
+           std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return self(self, o); });
   };
   if (!walk(walk, v) || loads.empty() || !slice_.add(v, most))
     return std::nullopt;
@@ -163,15 +176,18 @@ bool PipelinedLoop::isKnownAhead(const Op &load) {
   return std::ranges::all_of(load.operands, [&](const Value *v) { return slice_.add(v, mostIndices); });
 }
 
-/// Is `v` what one load gives, at most widened, and can that be copied ahead? The conversion between threads reads the copy then (HoistConverts.h).
+/// Is `v` what one load gives, at most widened, and can that be copied ahead? The conversion between threads reads the
+/// copy then (HoistConverts.h).
 bool PipelinedLoop::isCopyable(const Value *v) {
-  while (v->def && slice_.isInside(v) && v->def->operands.size() == 1 && (v->def->has(traits::Elementwise) || renames(v->def->kind)))
+  while (v->def && slice_.isInside(v) && v->def->operands.size() == 1 &&
+         (v->def->has(traits::Elementwise) || renames(v->def->kind)))
     v = v->def->operands[0];
-  return v->def && slice_.isInside(v) && v->def->kind == OpKind::Load && !obstacleOfCopy(*v->def) && isKnownAhead(*v->def);
+  return v->def && slice_.isInside(v) && v->def->kind == OpKind::Load && !obstacleOfCopy(*v->def) &&
+         isKnownAhead(*v->def);
 }
 
-/// Conversions between threads of what few loaded elements are computed to: zeros of groups that are unpacked. Their exchange is moved ahead, where the
-/// ring's barrier serves it too.
+/// Conversions between threads of what few loaded elements are computed to: zeros of groups that are unpacked. Their
+/// exchange is moved ahead, where the ring's barrier serves it too.
 void PipelinedLoop::findStaged() {
   std::unordered_set<const Op *> loads;
   for (Op *op : body_.ops) {
@@ -183,7 +199,9 @@ void PipelinedLoop::findStaged() {
     if (layout::exchangeScope(from, to) <= layout::ExchangeScope::Warp || slotBytes(op->result()->type) > mostBytes)
       continue;
     std::vector<Op *> users = usersIn(body_, op->result());
-    if (std::any_of(users.begin(), users.end(), [](const Op *user) { return user->kind == OpKind::ToShared || user->kind == OpKind::Dot; }) || isCopyable(op->operands[0]))
+    if (std::any_of(users.begin(), users.end(),
+                    [](const Op *user) { return user->kind == OpKind::ToShared || user->kind == OpKind::Dot; }) ||
+        isCopyable(op->operands[0]))
       continue;
     std::optional<std::vector<const Op *>> of = stagedLoadsOf(op->operands[0]);
     if (!of)
@@ -201,13 +219,23 @@ void PipelinedLoop::findStaged() {
       stagedLoads_.push_back(op);
 }
 
-/// Has each element of the tile an address of its own, beyond a sum of what rows and columns have? So are tables looked up by a function of row and column.
+/// Has each element of the tile an address of its own, beyond a sum of what rows and columns have? So are tables looked
+/// up by a function of row and column.
 static bool isLookedUp(const Value *pointer, std::unordered_set<const Value *> &seen) {
   const Op *op = pointer->def;
   if (!pointer->type.isTensor() || pointer->type.shape.rank() < 2 || !op || !seen.insert(pointer).second)
     return false;
   switch (op->kind) {
-  case OpKind::Add: case OpKind::Sub: case OpKind::Mul: case OpKind::AddPtr: case OpKind::SExt: case OpKind::ZExt: case OpKind::Trunc: case OpKind::Convert: case OpKind::Const: case OpKind::Splat:
+  case OpKind::Add:
+  case OpKind::Sub:
+  case OpKind::Mul:
+  case OpKind::AddPtr:
+  case OpKind::SExt:
+  case OpKind::ZExt:
+  case OpKind::Trunc:
+  case OpKind::Convert:
+  case OpKind::Const:
+  case OpKind::Splat:
   case OpKind::Broadcast:
     break;
   default:
@@ -219,15 +247,19 @@ static bool isLookedUp(const Value *pointer, std::unordered_set<const Value *> &
 
 /// Does a product read the tile as it is?
 static bool isOperand(const Block &body, const Value *v) {
-  return std::ranges::any_of(usersIn(body, v), [&](const Op *u) { return u->kind == OpKind::Dot || u->kind == OpKind::ToShared || (isView(u->kind) && isOperand(body, u->result())); });
+  return std::ranges::any_of(usersIn(body, v), [&](const Op *u) {
+    return u->kind == OpKind::Dot || u->kind == OpKind::ToShared || (isView(u->kind) && isOperand(body, u->result()));
+  });
 }
 
-/// Copies of single elements that lie anywhere take a turn each, where a load of a warp takes one for all that lie together: biases by the distance of query and key, clipped (attention 128x128, D=64, H200: 2034 us, by loads 497).
+/// Copies of single elements that lie anywhere take a turn each, where a load of a warp takes one for all that lie
+/// together: biases by the distance of query and key, clipped (attention 128x128, D=64, H200: 2034 us, by loads 497).
 /// Operands of products have to come to shared memory in any case.
 static bool isBetterLoaded(const Block &body, const Op &load) {
   constexpr unsigned word = 4;
   const Type &t = load.result()->type;
-  if (load.kind != OpKind::Load || t.shape.rank() < 2 || load.vec() != 1 || byteWidth(t.elem) != word || isOperand(body, load.result()))
+  if (load.kind != OpKind::Load || t.shape.rank() < 2 || load.vec() != 1 || byteWidth(t.elem) != word ||
+      isOperand(body, load.result()))
     return false;
   std::unordered_set<const Value *> seen;
   return isLookedUp(load.operands[0], seen);
@@ -273,8 +305,9 @@ Ring *PipelinedLoop::ringOf(const Op *source) {
   return it == rings_.end() ? nullptr : &*it;
 }
 
-/// The ring a dot's tile comes from; null if the tile does not change in the loop or has no ring. Whether the tile of a load is read directly is
-/// asked of this user alone, exactly as useTile() will: other users of the load may want it another way round.
+/// The ring a dot's tile comes from; null if the tile does not change in the loop or has no ring. Whether the tile of a
+/// load is read directly is asked of this user alone, exactly as useTile() will: other users of the load may want it
+/// another way round.
 Ring *PipelinedLoop::ringOfTile(const Value *tile) {
   const Op *op = tile->def;
   if (!op || op->parent != &body_)
@@ -282,7 +315,8 @@ Ring *PipelinedLoop::ringOfTile(const Value *tile) {
   if (Ring *r = ringOf(op))
     return r;
   std::vector<const Op *> views;
-  for (op = op->operands[0]->def; op && op->parent == &body_ && (op->kind == OpKind::Permute || op->kind == OpKind::Reshape);) {
+  for (op = op->operands[0]->def;
+       op && op->parent == &body_ && (op->kind == OpKind::Permute || op->kind == OpKind::Reshape);) {
     views.push_back(op);
     op = op->operands[0]->def;
   }
@@ -295,13 +329,15 @@ Ring *PipelinedLoop::ringOfTile(const Value *tile) {
   return layout == tile->type.layout ? r : nullptr;
 }
 
-/// What gives a dot the registers of its A is done right in front of it: last iteration's dot, which reads the same registers, has until then. But not behind another asynchronous dot of the iteration, which would have
-/// to be waited for first (AsyncDots.cpp, hasInputsMadeBeside): in front of that, where what it is made of is there.
+/// What gives a dot the registers of its A is done right before it: last iteration's dot, which reads the same
+/// registers, has until then. But not after another asynchronous dot of the iteration, which would have to be waited
+/// for first (AsyncDots.cpp, hasInputsMadeBeside): before that, where what it is made of is there.
 void PipelinedLoop::placeFragments(const Op &dot) {
   Op *made = dot.operands[0]->def;
-  if (dot.operands[0]->type.isShared || !made || made->parent != &body_ || !made->has(traits::Pure) || (!made->has(traits::Elementwise) && made->kind != OpKind::Convert))
+  if (dot.operands[0]->type.isShared || !made || made->parent != &body_ || !made->has(traits::Pure) ||
+      (!made->has(traits::Elementwise) && made->kind != OpKind::Convert))
     return;
-  size_t known = 0; // behind what it is made of
+  size_t known = 0; // after what it is made of
   for (const Value *v : made->operands)
     if (v->def && v->def->parent == &body_)
       known = std::max(known, positionOf(body_, v->def) + 1);
@@ -318,8 +354,8 @@ void PipelinedLoop::placeFragments(const Op &dot) {
   body_.ops.insert(body_.ops.begin() + static_cast<long>(place - (now < place)), made);
 }
 
-/// What asynchronous dots read was written by other means: a fence stands between. That holds for asynchronous dots that are waited for at once, too, as those with
-/// accumulators of 16 bits, and for those under an `if`.
+/// What asynchronous dots read was written by other means: a fence stands between. That holds for asynchronous dots
+/// that are waited for at once, too, as those with accumulators of 16 bits, and for those under an `if`.
 void PipelinedLoop::findAsyncRings(const Block &block) {
   for (const Op *op : block.ops) {
     for (const Region *r : op->regions)
@@ -332,12 +368,14 @@ void PipelinedLoop::findAsyncRings(const Block &block) {
   }
 }
 
-/// Branches that use the result of a dot which is used behind them, too, give it back: what stands behind uses one value, waited for or not.
+/// Branches that use the result of a dot which is used after them, too, give it back: what stands after uses one value,
+/// waited for or not.
 void PipelinedLoop::giveBack(Value *result) {
   for (size_t i = 0; i < body_.ops.size(); ++i) {
     Op *op = body_.ops[i];
     auto isUsed = [&](const Op *o) { return uses(*o, result); };
-    if (op->kind != OpKind::If || !isUsed(op) || std::none_of(body_.ops.begin() + static_cast<long>(i) + 1, body_.ops.end(), isUsed))
+    if (op->kind != OpKind::If || !isUsed(op) ||
+        std::none_of(body_.ops.begin() + static_cast<long>(i) + 1, body_.ops.end(), isUsed))
       continue;
     for (Region *side : op->regions)
       side->block->terminator()->operands.push_back(result);
@@ -358,7 +396,8 @@ void PipelinedLoop::findAsyncDots() {
     dots.push_back(op);
     // What is computed and then stored for asynchronous dots takes turns as well.
     for (unsigned i = 0; i < 2; ++i)
-      if (Op *tile = op->operands[i]->def; tile && tile->kind == OpKind::ToShared && tile->parent == &body_ && !ringOfTile(op->operands[i])) {
+      if (Op *tile = op->operands[i]->def;
+          tile && tile->kind == OpKind::ToShared && tile->parent == &body_ && !ringOfTile(op->operands[i])) {
         Ring r;
         r.source = tile;
         r.tile = tile->result()->type;

@@ -26,10 +26,13 @@ public:
   /// Kernels with products, and those of which the user or clusters decide the registers, have no forms by trips.
   Trips(const Function &kernel, const Options &options, const LaunchFacts *facts, LaunchForms *asked)
       : kernel_(kernel), warps_(options.numWarps), facts_(facts), asked_(asked),
-        asks_(facts && asked && !options.maxRegisters && !options.stagesRows && options.numCtas == 1 && !anyOp(*kernel.block(), [](const Op &op) { return op.kind == OpKind::Dot; })) {}
+        asks_(facts && asked && !options.maxRegisters && !options.stagesRows && options.numCtas == 1 &&
+              !anyOp(*kernel.block(), [](const Op &op) { return op.kind == OpKind::Dot; })) {}
 
-  /// Are there more than `few`, and is it worth registers to load ahead? Not those of `isSmall` loops in a grid that runs at once if a thread has hardly any others: all its warps have enough under way, and a second round takes as long
-  /// as the first (a recurrence of bf16, 16 x 32 by four warps, 2048 programs, H200: 32 registers 119 us, 40 and two rounds 154; of 512 programs 252 and 182).
+  /// Are there more than `few`, and is it worth registers to load ahead? Not those of `isSmall` loops in a grid that
+  /// runs at once if a thread has hardly any others: all its warps have enough under way, and a second round takes as
+  /// long as the first (a recurrence of bf16, 16 x 32 by four warps, 2048 programs, H200: 32 registers 119 us, 40 and
+  /// two rounds 154; of 512 programs 252 and 182).
   bool areMany(const Op &loop, bool isSmall, int64_t few) {
     if (!asks_)
       return false;
@@ -63,7 +66,8 @@ private:
 class LoopPrefetcher {
 public:
   LoopPrefetcher(Module &m, Op &loop, const TargetInfo &target, const Options &options, unsigned blocks, Trips &trips)
-      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options), blocks_(blocks ? blocks : 2048 / target.lanes() / options.numWarps), trips_(trips) {
+      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options),
+        blocks_(blocks ? blocks : 2048 / target.lanes() / options.numWarps), trips_(trips) {
     b_.setFolding(false);
   }
 
@@ -73,7 +77,7 @@ public:
     const int64_t distance = distanceOf();
     if (!distance)
       return false;
-    // In front of the loop: the first iterations' loads.
+    // Before the loop: the first iterations' loads.
     Block before, ahead;
     before.parent = loop_.parent->parent;
     b_.setBlock(&before);
@@ -82,16 +86,18 @@ public:
     for (int64_t i = 0; i < distance; ++i) {
       if (i)
         map = slice_.next(b_, std::move(map));
-      first.push_back(copyLoads(map, i ? runsAhead(b_, loop_, loop_.operands[0], i) : gpu::runs(b_, loop_, map.at(body_.args[0]))));
+      first.push_back(
+          copyLoads(map, i ? runsAhead(b_, loop_, loop_.operands[0], i) : gpu::runs(b_, loop_, map.at(body_.args[0]))));
     }
     splice(before, *loop_.parent, positionOf(*loop_.parent, &loop_));
-    // At the top of the body, or behind what reads this iteration's: a later iteration's.
+    // At the top of the body, or after what reads this iteration's: a later iteration's.
     ahead.parent = body_.parent;
     b_.setBlock(&ahead);
     map = {};
     for (int64_t i = 0; i < distance; ++i)
       map = slice_.next(b_, std::move(map));
-    std::vector<Value *> next = copyLoads(map, distance > 1 ? runsAhead(b_, loop_, body_.args[0], distance) : gpu::runs(b_, loop_, map.at(body_.args[0])));
+    std::vector<Value *> next = copyLoads(map, distance > 1 ? runsAhead(b_, loop_, body_.args[0], distance)
+                                                            : gpu::runs(b_, loop_, map.at(body_.args[0])));
     splice(ahead, body_, placeOfLoads());
     // The loaded tiles travel around the loop, each iteration's one place on.
     for (size_t i = 0; i < loads_.size(); ++i) {
@@ -110,9 +116,10 @@ private:
   /// Loads that feed a dot, if their addresses can be computed ahead.
   bool collect() {
     for (const Op *op : body_.ops) {
-      bool isPipeline = op->kind == OpKind::If && std::all_of(op->region(0)->ops.begin(), op->region(0)->ops.end(), [](const Op *o) {
-                          return o->has(traits::Shared | traits::Pure | traits::Terminator);
-                        });
+      bool isPipeline =
+          op->kind == OpKind::If && std::all_of(op->region(0)->ops.begin(), op->region(0)->ops.end(), [](const Op *o) {
+            return o->has(traits::Shared | traits::Pure | traits::Terminator);
+          });
       if ((op->has(traits::Writes) && !op->has(traits::Shared)) || (!op->regions.empty() && !isPipeline))
         return false;
     }
@@ -123,10 +130,13 @@ private:
     });
   }
 
-  /// Without a dot: what the loop loads if threads meet in it, or if it asks for stages itself and loads so little that all threads of a multiprocessor leave memory idle.
+  /// Without a dot: what the loop loads if threads synchronize in it, or if it asks for stages itself and loads so
+  /// little that all threads of a multiprocessor leave memory idle.
   bool collectWithoutDot() {
     scans_ = std::any_of(body_.ops.begin(), body_.ops.end(), [](const Op *op) { return op->kind == OpKind::Scan; });
-    meets_ = std::any_of(body_.ops.begin(), body_.ops.end(), [&](const Op *op) { return (op->kind == OpKind::Reduce || op->kind == OpKind::Scan) && crossesThreads(module_, *op); });
+    meets_ = std::any_of(body_.ops.begin(), body_.ops.end(), [&](const Op *op) {
+      return (op->kind == OpKind::Reduce || op->kind == OpKind::Scan) && crossesThreads(module_, *op);
+    });
     if ((!loop_.find(attr::numStages) && !meets_) || hasDot(loop_) || obstacleOfLoop(loop_))
       return false;
     hasNoDot_ = true;
@@ -147,7 +157,8 @@ private:
     return static_cast<int64_t>((bytesInFlight + all - 1) / all);
   }
 
-  /// Beside dots: scalars and a few elements for each thread, whatever is computed from them (scales of blocks, numbers of pages). An iteration would wait for them as long as for memory.
+  /// Beside dots: scalars and a few elements for each thread, whatever is computed from them (scales of blocks, numbers
+  /// of pages). An iteration would wait for them as long as for memory.
   bool collectFew() {
     constexpr uint64_t most = 4; // registers for all of them
     loads_.clear();
@@ -155,7 +166,8 @@ private:
       return false;
     uint64_t bits = 0;
     for (Op *op : body_.ops) {
-      const bool isAhead = op->kind == OpKind::Load && uses(*body_.terminator(), op->result()); // of the next iteration already
+      // of the next iteration already
+      const bool isAhead = op->kind == OpKind::Load && uses(*body_.terminator(), op->result());
       if (op->kind != OpKind::Load || op->isVolatile() || isAhead || bits + bitsOf(*op) > most * registerBits)
         continue;
       if (std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return slice_.add(v); })) {
@@ -173,31 +185,40 @@ private:
         return true;
       if (op->has(traits::Writes) && !op->has(traits::Shared)) {
         const int to = op->kind == OpKind::Store || op->kind == OpKind::DescStore ? memoryOf(op->operands[0]) : -1;
-        if (to < 0 || anyOp(body_, [&](const Op &load) { return load.kind == OpKind::Load && (memoryOf(load.operands[0]) == to || memoryOf(load.operands[0]) < 0); }))
+        if (to < 0 || anyOp(body_, [&](const Op &load) {
+              return load.kind == OpKind::Load && (memoryOf(load.operands[0]) == to || memoryOf(load.operands[0]) < 0);
+            }))
           return true;
       }
-      return std::any_of(op->regions.begin(), op->regions.end(), [&](const Region *r) { return mayWriteWhatIsLoaded(*r->block); });
+      return std::any_of(op->regions.begin(), op->regions.end(),
+                         [&](const Region *r) { return mayWriteWhatIsLoaded(*r->block); });
     });
   }
 
   /// In a thread.
   uint64_t bitsOf(const Op &load) const {
     const Type &t = load.result()->type;
-    return std::max<uint64_t>(registerBits, t.isTensor() ? uint64_t{bitWidth(t.elem)} << module_.layoutOf(t).inBits(layout::Dim::Register) : bitWidth(t.elem));
+    return std::max<uint64_t>(registerBits, t.isTensor() ? uint64_t{bitWidth(t.elem)}
+                                                               << module_.layoutOf(t).inBits(layout::Dim::Register)
+                                                         : bitWidth(t.elem));
   }
 
-  /// A loop over blocks of a row: the block may be the whole row. Then nothing is loaded ahead, and registers for it cost blocks on the multiprocessor, which alone hide memory (cumsum of 1024 columns, H200, by 4096
-  /// fp32 with 8 warps: 0.66 of Triton's speed, by 1024 bf16 with 4 0.95 of what it was). What a launch says decides then.
+  /// A loop over blocks of a row: the block may be the whole row. Then nothing is loaded ahead, and registers for it
+  /// cost blocks on the multiprocessor, which alone hide memory (cumsum of 1024 columns, H200, by 4096 fp32 with 8
+  /// warps: 0.66 of Triton's speed, by 1024 bf16 with 4 0.95 of what it was). What a launch says decides then.
   bool mayRunOnce() const {
-    const std::optional<int64_t> first = constantInt(loop_.operands[0]), last = constantInt(loop_.operands[1]), step = constantInt(loop_.operands[2]);
-    return first && step && (std::abs(*step) > 1 || isQuotient(loop_.operands[1])) && !(last && (*last - *first) / *step > 1);
+    const std::optional<int64_t> first = constantInt(loop_.operands[0]), last = constantInt(loop_.operands[1]),
+                                 step = constantInt(loop_.operands[2]);
+    return first && step && (std::abs(*step) > 1 || isQuotient(loop_.operands[1])) &&
+           !(last && (*last - *first) / *step > 1);
   }
 
   /// How many blocks there are of an extent, as programs say it that count them.
   static bool isQuotient(const Value *v) {
     while (v->def && (v->def->kind == OpKind::SExt || v->def->kind == OpKind::ZExt || v->def->kind == OpKind::Trunc))
       v = v->def->operands[0];
-    return v->def && (v->def->kind == OpKind::SDiv || v->def->kind == OpKind::UDiv || v->def->kind == OpKind::AShr || v->def->kind == OpKind::LShr);
+    return v->def && (v->def->kind == OpKind::SDiv || v->def->kind == OpKind::UDiv || v->def->kind == OpKind::AShr ||
+                      v->def->kind == OpKind::LShr);
   }
 
   /// Of a thread in an iteration.
@@ -206,10 +227,14 @@ private:
     return t.isTensor() ? (int64_t{1} << module_.layoutOf(t).inBits(layout::Dim::Register)) / load.vec() : 1;
   }
 
-  /// How many iterations ahead: as many as the copies to shared memory beside them, or the loop would wait for these loads; one if that takes registers, or if the products of an iteration take
-  /// as long as memory. As many as the loop asks for if there is no dot; none if already one iteration takes too many. One if it does not ask, if that takes a quarter of the registers at most with which two blocks share
-  /// a multiprocessor: a block alone waits at its barriers (cross entropy bf16, 32768 columns an iteration by 32 warps, H200: 93 us without, 129 with; by 16 warps 94 and 81). Nor if its elements are loaded one by one:
-  /// each has a register and a mask of its own (rows of 50257 bf16, 4096 an iteration by 8 warps: 1.44 of Triton's speed without, 1.16 with).
+  /// How many iterations ahead: as many as the copies to shared memory beside them, or the loop would wait for these
+  /// loads; one if that takes registers, or if the products of an iteration take as long as memory. As many as the loop
+  /// asks for if there is no dot; none if already one iteration takes too many. One if it does not ask, if that takes a
+  /// quarter of the registers at most with which two blocks share a multiprocessor: a block alone waits at its barriers
+  /// (cross entropy bf16, 32768 columns an iteration by 32 warps, H200: 93 us without, 129 with; by 16 warps 94 and
+  /// 81). Nor if its elements are loaded one by one:
+  /// each has a register and a mask of its own (rows of 50257 bf16, 4096 an iteration by 8 warps: 1.44 of Triton's
+  /// speed without, 1.16 with).
   int64_t distanceOf() const {
     constexpr uint64_t most = 8; // registers, for what is not used in the next iteration
     int64_t copies = 1;
@@ -220,8 +245,11 @@ private:
     for (const Op *load : loads_)
       bits += bitsOf(*load);
     if (hasNoDot_) { // a third of the registers: with half of them a softmax of 64 elements a thread spilled
-      auto within = [&](unsigned warps) { return static_cast<int64_t>(uint64_t{target_.registerLimit(target_.lanes() * warps)} / 3 * registerBits / bits); };
-      // One iteration by those that a block may have; more are not worth a block on the SM where sixteen warps do not run without it (softmax of 8192 columns, 8 warps: 168 registers, 0.81).
+      auto within = [&](unsigned warps) {
+        return static_cast<int64_t>(uint64_t{target_.registerLimit(target_.lanes() * warps)} / 3 * registerBits / bits);
+      };
+      // One iteration by those that a block may have; more are not worth a block on the SM where sixteen warps do not
+      // run without it (softmax of 8192 columns, 8 warps: 168 registers, 0.81).
       constexpr unsigned enoughWarps = 16;
       if (!loop_.find(attr::numStages)) {
         constexpr unsigned partOfTwo = 4;
@@ -233,27 +261,35 @@ private:
           accesses += accessesOf(*load);
         if (bits > registerBits * std::min(mostOfMany, limit) || accesses > mostAccesses)
           return 0;
-        // Two blocks gain where they are reduced (cross entropy of 32000 columns by 16384, 16 warps in bf16, H200: 95 and 81 us), and lose where they are scanned (8192 by 4096, 8 warps: 73 and 79).
+        // Two blocks gain where they are reduced (cross entropy of 32000 columns by 16384, 16 warps in bf16, H200: 95
+        // and 81 us), and lose where they are scanned (8192 by 4096, 8 warps: 73 and 79).
         const bool isSmall = bits <= registerBits * mostOfFew;
         return !mayRunOnce() || (isSmall && !scans_) || trips_.areMany(loop_, isSmall, scans_ ? fewTrips : 1);
       }
       const int64_t wanted = meets_ ? loop_.numStages() - 1 : std::min(loop_.numStages(), iterationsOfMemory()) - 1;
-      return std::min({wanted, within(options_.numWarps), std::max<int64_t>(1, within(std::max(options_.numWarps, enoughWarps)))});
+      return std::min(
+          {wanted, within(options_.numWarps), std::max<int64_t>(1, within(std::max(options_.numWarps, enoughWarps)))});
     }
     const bool isLong = clocksOf(body_, target_, options_.numWarps).coverMemory();
     return !isLong && static_cast<uint64_t>(copies - 1) * bits <= most * registerBits ? copies : 1;
   }
 
-  /// The top, where memory has the whole iteration. Where a thread has no registers for two iterations' elements beside its sums, and the first are only stored to shared memory: behind that and the asynchronous dots that
-  /// start then, so that one iteration's are there at a time. (Single elements of rows that are not aligned: 128x128x32 by four warps spilled 273 words.)
+  /// The top, where memory has the whole iteration. Where a thread has no registers for two iterations' elements beside
+  /// its sums, and the first are only stored to shared memory: after that and the asynchronous dots that start then, so
+  /// that one iteration's are there at a time. (Single elements of rows that are not aligned: 128x128x32 by four warps
+  /// spilled 273 words.)
   size_t placeOfLoads() const {
-    int64_t held = 0; // registers of an iteration's elements: of those that are loaded one by one each has its own until it is stored
+    // registers of an iteration's elements: of those that are loaded one by one each has its own until it is stored
+    int64_t held = 0;
     for (const Op *load : loads_) {
       const Type &t = load->result()->type;
-      const int64_t perAccess = t.isTensor() ? (load->vec() * int64_t{bitWidth(t.elem)} + int64_t{registerBits} - 1) / int64_t{registerBits} : 1;
+      const int64_t perAccess =
+          t.isTensor() ? (load->vec() * int64_t{bitWidth(t.elem)} + int64_t{registerBits} - 1) / int64_t{registerBits}
+                       : 1;
       held += accessesOf(*load) * perAccess;
     }
-    // Half as many again for addresses and masks. 264 of 255 did without spills (32 elements one by one, 128 sums), 280 did not.
+    // Half as many again for addresses and masks. 264 of 255 did without spills (32 elements one by one, 128 sums), 280
+    // did not.
     constexpr int64_t most = 270;
     if (registersOfDots(body_, int64_t{target_.lanes()} * options_.numWarps) + 2 * held + held / 2 <= most)
       return 0;
@@ -312,7 +348,8 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
 
 } // namespace
 
-void prefetchLoads(Module &m, const TargetInfo &target, const Options &options, unsigned blocks, const LaunchFacts *facts, LaunchForms *asked) {
+void prefetchLoads(Module &m, const TargetInfo &target, const Options &options, unsigned blocks,
+                   const LaunchFacts *facts, LaunchForms *asked) {
   Trips trips(*m.kernel(), options, facts, asked);
   visit(m, *m.kernel()->block(), target, options, blocks, trips);
 }

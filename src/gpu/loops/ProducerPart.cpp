@@ -18,17 +18,21 @@ bool ProducerPart::need(const Value *v) {
       return false;
     if (!v->index || !carried_.insert(v).second)
       return true;
-    return (tiles_ || v->type.isScalar()) && need(loop->operands[2 + v->index]) && need(loop->region(0)->terminator()->operands[v->index - 1]);
+    return (tiles_ || v->type.isScalar()) && need(loop->operands[2 + v->index]) &&
+           need(loop->region(0)->terminator()->operands[v->index - 1]);
   }
   const Op &op = *v->def;
   if (path_.count(&op) && op.kind == OpKind::If)
-    return !carried_.insert(v).second || (v->type.isScalar() && std::ranges::all_of(op.regions, [&](const Region *r) { return need(r->block->terminator()->operands[v->index]); }));
+    return !carried_.insert(v).second || (v->type.isScalar() && std::ranges::all_of(op.regions, [&](const Region *r) {
+                                            return need(r->block->terminator()->operands[v->index]);
+                                          }));
   if (path_.count(&op))
     return need(op.region(0)->args[1 + v->index]);
   return ops_.count(&op) || needOp(op);
 }
 
-/// Control flow without dots is copied whole (the search for the sequence that a program belongs to): scalar arithmetic, and loads.
+/// Control flow without dots is copied whole (the search for the sequence that a program belongs to): scalar
+/// arithmetic, and loads.
 bool ProducerPart::needWhole(const Op &op) {
   if (op.kind != OpKind::If && op.kind != OpKind::For && op.kind != OpKind::While)
     return false;
@@ -44,8 +48,11 @@ bool ProducerPart::needWhole(const Op &op) {
     const bool isControl = &o == &op || o.kind == OpKind::If || o.kind == OpKind::For || o.kind == OpKind::While;
     if (!isControl && !o.has(traits::Terminator) && !(o.regions.empty() && (o.has(traits::Pure) || takesLoad(o))))
       return false;
-    return std::ranges::all_of(o.operands, [&](const Value *v) { return v->type.isScalar() && (isInside(v) || need(v)); }) &&
-           std::ranges::all_of(o.regions, [&](const Region *r) { return std::ranges::all_of(r->block->ops, [&](const Op *inside) { return self(self, *inside); }); });
+    return std::ranges::all_of(o.operands,
+                               [&](const Value *v) { return v->type.isScalar() && (isInside(v) || need(v)); }) &&
+           std::ranges::all_of(o.regions, [&](const Region *r) {
+             return std::ranges::all_of(r->block->ops, [&](const Op *inside) { return self(self, *inside); });
+           });
   };
   ops_.insert(&op);
   return walk(walk, op);
@@ -61,10 +68,12 @@ bool ProducerPart::needOp(const Op &op) {
     ops_.insert(&op);
     return needIn(op.operands[0]);
   }
-  if (isTile && (!tiles_ || !(op.kind == OpKind::Range || op.kind == OpKind::Const || op.kind == OpKind::Load || renames(op.kind) || isIndexArithmetic(op.kind))))
+  if (isTile && (!tiles_ || !(op.kind == OpKind::Range || op.kind == OpKind::Const || op.kind == OpKind::Load ||
+                              renames(op.kind) || isIndexArithmetic(op.kind))))
     return false;
   ops_.insert(&op);
-  return std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *o) { return (tiles_ || o->type.isScalar()) && need(o); });
+  return std::all_of(op.operands.begin(), op.operands.end(),
+                     [&](const Value *o) { return (tiles_ || o->type.isScalar()) && need(o); });
 }
 
 /// Can it be computed in any layout?
@@ -72,7 +81,8 @@ bool ProducerPart::needIn(const Value *v) {
   if (v->type.isScalar())
     return need(v);
   const Op *op = v->def;
-  if (!op || !(op->kind == OpKind::Range || op->kind == OpKind::Const || op->kind == OpKind::Convert || takesLoad(*op) || renames(op->kind) || isIndexArithmetic(op->kind)))
+  if (!op || !(op->kind == OpKind::Range || op->kind == OpKind::Const || op->kind == OpKind::Convert ||
+               takesLoad(*op) || renames(op->kind) || isIndexArithmetic(op->kind)))
     return false;
   return !remade_.insert(op).second || std::ranges::all_of(op->operands, [&](const Value *o) { return needIn(o); });
 }
@@ -80,7 +90,8 @@ bool ProducerPart::needIn(const Value *v) {
 /// Indices that addresses take from memory (the first token of a sequence, pages of a cache).
 bool ProducerPart::takesLoad(const Op &op) const {
   constexpr int64_t most = 512;
-  return op.kind == OpKind::Load && !op.isVolatile() && (op.result()->type.isScalar() || (tiles_ && op.result()->type.numel() <= most));
+  return op.kind == OpKind::Load && !op.isVolatile() &&
+         (op.result()->type.isScalar() || (tiles_ && op.result()->type.numel() <= most));
 }
 
 /// Its warps may be fewer than the kernel's: what a warp holds that is not there, another one has in more registers.
@@ -89,7 +100,8 @@ void ProducerPart::giveToWarps(Op &op) {
     if (!v->type.layout)
       continue;
     const LinearLayout l = m_.layoutOf(v->type);
-    std::vector<uint64_t> registers(l.bases(layout::Dim::Register).begin(), l.bases(layout::Dim::Register).end()), warps(l.bases(layout::Dim::Warp).begin(), l.bases(layout::Dim::Warp).end());
+    std::vector<uint64_t> registers(l.bases(layout::Dim::Register).begin(), l.bases(layout::Dim::Register).end()),
+        warps(l.bases(layout::Dim::Warp).begin(), l.bases(layout::Dim::Warp).end());
     for (; uint64_t{1} << warps.size() > warps_; warps.pop_back())
       if (warps.back())
         registers.push_back(warps.back());
@@ -97,7 +109,10 @@ void ProducerPart::giveToWarps(Op &op) {
     std::vector<uint64_t> all = registers;
     all.insert(all.end(), lanes.begin(), lanes.end());
     all.insert(all.end(), warps.begin(), warps.end());
-    v->type.layout = m_.internLayout(LinearLayout({{layout::Dim::Register, static_cast<uint8_t>(registers.size())}, {layout::Dim::Lane, static_cast<uint8_t>(lanes.size())}, {layout::Dim::Warp, static_cast<uint8_t>(warps.size())}}, l.outs(), all));
+    v->type.layout = m_.internLayout(LinearLayout({{layout::Dim::Register, static_cast<uint8_t>(registers.size())},
+                                                   {layout::Dim::Lane, static_cast<uint8_t>(lanes.size())},
+                                                   {layout::Dim::Warp, static_cast<uint8_t>(warps.size())}},
+                                                  l.outs(), all));
   }
 }
 
@@ -135,14 +150,17 @@ ir::Value *ProducerPart::emitIn(Builder &b, const Value *v, uint16_t layout, con
     return emitIn(b, op.operands[0], layout, map);
   if (auto it = made_.find({v, layout}); it != made_.end())
     return it->second;
-  const uint16_t of = renames(op.kind) && op.kind != OpKind::Splat ? m_.internLayout(operandLayout(op, LinearLayout(m_.layouts[layout - 1u]))) : layout;
+  const uint16_t of = renames(op.kind) && op.kind != OpKind::Splat
+                          ? m_.internLayout(operandLayout(op, LinearLayout(m_.layouts[layout - 1u])))
+                          : layout;
   std::vector<Value *> operands;
   for (const Value *o : op.operands)
     operands.push_back(emitIn(b, o, of, map));
   Op *now = LoopSlice::clone(b, op, operands);
   now->result()->type.layout = layout;
   if (op.kind == OpKind::Load) // what the layout made possible
-    std::erase_if(now->attrs, [](const Attr &a) { return a.key == AttrKey(attr::vec) || a.key == AttrKey(attr::same); });
+    std::erase_if(now->attrs,
+                  [](const Attr &a) { return a.key == AttrKey(attr::vec) || a.key == AttrKey(attr::same); });
   giveToWarps(*now);
   return made_[{v, layout}] = now->result();
 }

@@ -19,42 +19,51 @@ using namespace ir;
 /// Bytes that lowering gives a conversion if they are there.
 static constexpr uint64_t mostOfScratch = 64 * 1024;
 
-/// Tiles of the body that are in no ring, scratch that its operations will want, buffers of its block stores, and mbarriers.
-/// Conversions in branches take turns in `mostInBranch` bytes.
+/// Tiles of the body that are in no ring, scratch that its operations will want, buffers of its block stores, and
+/// mbarriers. Conversions in branches take turns in `mostInBranch` bytes.
 uint64_t PipelinedLoop::bytesOfBody(uint64_t mostInBranch) {
   const uint64_t barriers = hasStages() ? 1024 : bytesToSpare();
   auto isRing = [&](const Op &op) { return ringOfTile(op.result()) != nullptr; };
-  const BesideRings rest =
-      besideRings(module_, body_, target_, isRing, [&](const Block &b, uint64_t) { return &b == &body_ ? mostOfScratch : mostInBranch; });
+  const BesideRings rest = besideRings(module_, body_, target_, isRing, [&](const Block &b, uint64_t) {
+    return &b == &body_ ? mostOfScratch : mostInBranch;
+  });
   // A few bytes of scratch lie beside the mbarriers, which leave most of the bytes up to the next tile.
   constexpr uint64_t ofBarriers = 256, leastApart = SharedMemory::tileAlign;
   const bool areFew = hasStages() && stagesOf(loop_, options_) <= 4;
-  const uint64_t beside = areFew ? std::min(rest.scratch + barriers, (rest.scratch + ofBarriers + leastApart - 1) / leastApart * leastApart) : rest.scratch + barriers;
+  const uint64_t beside =
+      areFew ? std::min(rest.scratch + barriers, (rest.scratch + ofBarriers + leastApart - 1) / leastApart * leastApart)
+             : rest.scratch + barriers;
   return rest.tiles + beside + rest.buffers;
 }
 
 /// Iterations of the loop, if constants say how many; else more than anybody counts.
 int64_t PipelinedLoop::mostIterations() const {
-  const std::optional<int64_t> start = constantInt(loop_.operands[0]), end = constantInt(loop_.operands[1]), step = constantInt(loop_.operands[2]);
+  const std::optional<int64_t> start = constantInt(loop_.operands[0]), end = constantInt(loop_.operands[1]),
+                               step = constantInt(loop_.operands[2]);
   constexpr int64_t many = 1 << 20;
   if (!start || !end || !step || *step <= 0 || *end <= *start)
     return many;
   return std::min(many, (*end - *start - 1) / *step + 1);
 }
 
-/// Numbers of slots; bytes of all rings. No ring of tiles that threads copy has more slots than the loop has iterations. Tiles that block copies bring form stages: one slot of each ring, one number of slots.
+/// Numbers of slots; bytes of all rings. No ring of tiles that threads copy has more slots than the loop has
+/// iterations. Tiles that block copies bring form stages: one slot of each ring, one number of slots.
 uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
   ahead_ = c.ahead;
   turns_ = c.turns;
   stages_ = static_cast<unsigned>(ahead_) + 1 + c.slack;
   uint64_t bytes = 0;
   auto isRead = [&](const Ring &r) { // when copies start
-    return (c.isBehindReads && (!c.lastRead || lastReadOf(r.source->result()) <= positionOf(body_, c.lastRead))) || r.isReadFirst || (c.isBehindWait && r.isReadBeforeDots);
+    return (c.isBehindReads && (!c.lastRead || lastReadOf(r.source->result()) <= positionOf(body_, c.lastRead))) ||
+           r.isReadFirst || (c.isBehindWait && r.isReadBeforeDots);
   };
   for (Ring &r : rings_) {
     bool runsOn = r.staysInFlight && !c.isDrained;
     unsigned computed = turns_ == Turns::Single ? 1 : turns_ == Turns::Early ? 2 : 2 + runsOn;
-    r.slots = r.inStages ? stages_ : r.isCopied ? static_cast<unsigned>(std::min(mostIterations(), ahead_ + !isRead(r) + (runsOn && !c.isBehindWait))) : computed;
+    r.slots = r.inStages ? stages_
+              : r.isCopied
+                  ? static_cast<unsigned>(std::min(mostIterations(), ahead_ + !isRead(r) + (runsOn && !c.isBehindWait)))
+                  : computed;
     bytes += slotBytes(r.tile) * r.slots;
   }
   return bytes;
@@ -88,7 +97,8 @@ std::vector<RingChoice> PipelinedLoop::choices(int64_t wanted) const {
   for (int64_t ahead = wanted; ahead >= fewest; --ahead) {
     add(ahead, Turns::Late);
     add(ahead, Turns::Early);
-    // Copies that start later, but two iterations ahead at least (torch.compile's template, H200, 128x128x128 by eight warps: 162 -> 128 us; 128x256x128, where they are one ahead, 114 -> 139).
+    // Copies that start later, but two iterations ahead at least (torch.compile's template, H200, 128x128x128 by eight
+    // warps: 162 -> 128 us; 128x256x128, where they are one ahead, 114 -> 139).
     if (canWaitFirst() && ahead > 1)
       out.push_back({.ahead = ahead, .turns = Turns::Late, .isBehindWait = true});
     if (hasFirstDot())
@@ -101,41 +111,56 @@ std::vector<RingChoice> PipelinedLoop::choices(int64_t wanted) const {
   return out;
 }
 
-/// Is all that is computed for dots made of another dot's result of the same iteration? The wait for that one is one for the last iteration's as well.
+/// Is all that is computed for dots made of another dot's result of the same iteration? The wait for that one is one
+/// for the last iteration's as well.
 bool PipelinedLoop::computesOfDots() const {
   std::unordered_set<const Value *> ofDots;
   for (const Op *op : body_.ops)
-    if (std::ranges::find(dots_, op) != dots_.end() || std::ranges::any_of(op->operands, [&](const Value *v) { return ofDots.count(v); }))
+    if (std::ranges::find(dots_, op) != dots_.end() ||
+        std::ranges::any_of(op->operands, [&](const Value *v) { return ofDots.count(v); }))
       ofDots.insert(op->results.begin(), op->results.end());
   return !anyRing([&](const Ring &r) { return !r.isCopied && !ofDots.count(r.source->operands[0]); });
 }
 
 bool PipelinedLoop::canWaitFirst() const {
-  return startsCopies_ && usesGroups() && !hasStages() && !hasFirstDot() && waits_.oldDone && dots_.size() == 1 && std::ranges::count_if(body_.ops, [](const Op *op) { return op->kind == OpKind::Dot; }) == 1 &&
+  return startsCopies_ && usesGroups() && !hasStages() && !hasFirstDot() && waits_.oldDone && dots_.size() == 1 &&
+         std::ranges::count_if(body_.ops, [](const Op *op) { return op->kind == OpKind::Dot; }) == 1 &&
          !anyRing([](const Ring &r) { return !r.isCopied; });
 }
 
-/// Do products alone read what is in the tile, as it is? Unpacking takes time in which copies that have started are worth more than a block (int4 by bytes, 16 rows: 0.94).
+/// Do products alone read what is in the tile, as it is? Unpacking takes time in which copies that have started are
+/// worth more than a block (int4 by bytes, 16 rows: 0.94).
 static bool feedsDotsAsItIs(const Block &body, const Value *v) {
-  return std::ranges::all_of(usersIn(body, v), [&](const Op *u) { return u->kind == OpKind::Dot || (isView(u->kind) && feedsDotsAsItIs(body, u->result())); });
+  return std::ranges::all_of(usersIn(body, v), [&](const Op *u) {
+    return u->kind == OpKind::Dot || (isView(u->kind) && feedsDotsAsItIs(body, u->result()));
+  });
 }
 
 bool PipelinedLoop::canStartBehindReads() const {
-  if (!startsCopies_ || !usesGroups() || hasStages() || hasStaged() || !waits_.waits.empty() || hasFirstDot() || options_.numCtas > 1)
+  if (!startsCopies_ || !usesGroups() || hasStages() || hasStaged() || !waits_.waits.empty() || hasFirstDot() ||
+      options_.numCtas > 1)
     return false;
   const std::vector<Value *> &yields = body_.terminator()->operands;
-  return std::ranges::all_of(rings_, [&](const Ring &r) { return r.isCopied && !r.feedsAsyncDot && feedsDotsAsItIs(body_, r.source->result()) && !std::count(yields.begin(), yields.end(), r.source->result()); });
+  return std::ranges::all_of(rings_, [&](const Ring &r) {
+    return r.isCopied && !r.feedsAsyncDot && feedsDotsAsItIs(body_, r.source->result()) &&
+           !std::count(yields.begin(), yields.end(), r.source->result());
+  });
 }
 
 bool PipelinedLoop::canStartBetweenReads() const {
-  if (!startsCopies_ || !usesGroups() || hasStages() || hasStaged() || !waits_.waits.empty() || hasFirstDot() || options_.numCtas > 1)
+  if (!startsCopies_ || !usesGroups() || hasStages() || hasStaged() || !waits_.waits.empty() || hasFirstDot() ||
+      options_.numCtas > 1)
     return false;
   const std::vector<Value *> &yields = body_.terminator()->operands;
-  return std::ranges::all_of(rings_, [&](const Ring &r) { return r.isCopied && !std::count(yields.begin(), yields.end(), r.source->result()); }) &&
+  return std::ranges::all_of(rings_,
+                             [&](const Ring &r) {
+                               return r.isCopied && !std::count(yields.begin(), yields.end(), r.source->result());
+                             }) &&
          !anyOp(body_, [](const Op &op) { return op.kind == OpKind::Dot && isAsyncMma(op); });
 }
 
-/// The position behind which nothing of the body reads what a load gives, however it is seen, nor multiplies it: reads of a product's operands stand between its instructions.
+/// The position after which nothing of the body reads what a load gives, however it is seen, nor multiplies it: reads
+/// of a product's operands stand between its instructions.
 size_t PipelinedLoop::lastReadOf(const Value *v) const {
   size_t last = 0;
   for (const Op *user : usersIn(body_, v)) {
@@ -146,7 +171,7 @@ size_t PipelinedLoop::lastReadOf(const Value *v) const {
   return last;
 }
 
-/// Last reads of tiles behind products, behind which other products follow, in program order.
+/// Last reads of tiles after products, after which other products follow, in program order.
 std::vector<const Op *> PipelinedLoop::placesBetweenReads() const {
   std::set<size_t> reads;
   for (const Ring &r : rings_)
@@ -154,7 +179,8 @@ std::vector<const Op *> PipelinedLoop::placesBetweenReads() const {
   auto isDot = [](const Op *op) { return op->kind == OpKind::Dot; };
   std::vector<const Op *> out;
   for (size_t at : reads)
-    if (const auto behind = body_.ops.begin() + static_cast<long>(at) + 1; std::any_of(body_.ops.begin(), behind, isDot) && std::any_of(behind, body_.ops.end(), isDot))
+    if (const auto behind = body_.ops.begin() + static_cast<long>(at) + 1;
+        std::any_of(body_.ops.begin(), behind, isDot) && std::any_of(behind, body_.ops.end(), isDot))
       out.push_back(body_.ops[at]);
   return out;
 }
@@ -174,26 +200,34 @@ uint64_t PipelinedLoop::blocksByMemory(const RingChoice &c) {
   return (target_.sharedLimit() + reserved) / (take(c) - bytesToSpare() + reserved);
 }
 
-/// Is the grid one that runs sooner with `many` blocks on a multiprocessor than with `few`? Asks launches that (gpu/loops/Crowd.h), or what the kernel has asked before.
+/// Is the grid one that runs sooner with `many` blocks on a multiprocessor than with `few`? Asks launches that
+/// (gpu/loops/Crowd.h), or what the kernel has asked before.
 bool PipelinedLoop::gainsInCrowd(uint64_t few, uint64_t many) {
-  askedCrowd_ = options_.askedCrowd ? options_.askedCrowd : Crowd{static_cast<uint32_t>(few), static_cast<uint32_t>(many)}.asked();
+  askedCrowd_ = options_.askedCrowd ? options_.askedCrowd
+                                    : Crowd{static_cast<uint32_t>(few), static_cast<uint32_t>(many)}.asked();
   return Crowd::of(askedCrowd_).gains(options_.crowd);
 }
 
-/// With fewer than two warpgroups on an SM the tensor cores wait while a warpgroup computes, and four hide more than stages do, above all the beginning and the end of a
-/// program: slots beyond those that were asked for are not worth a neighbour. A producer's copies go on meanwhile; there two do. A loop in one over tiles is left alone: its kernel
-/// has as many programs as there are SMs, as a rule; but whoever gives attention four warps has two programs for each (a counter of tiles, D=128, 64x64, H200: 341 TFLOP/s with one block for 148 KB, Triton's two 467). So
-/// is one that ends tiles itself, in a branch that stores.
+/// With fewer than two warpgroups on an SM the tensor cores wait while a warpgroup computes, and four hide more than
+/// stages do, above all the beginning and the end of a program: slots beyond those that were asked for are not worth a
+/// neighbour. A producer's copies go on meanwhile; there two do. A loop in one over tiles is left alone: its kernel has
+/// as many programs as there are SMs, as a rule; but whoever gives attention four warps has two programs for each (a
+/// counter of tiles, D=128, 64x64, H200: 341 TFLOP/s with one block for 148 KB, Triton's two 467). So is one that ends
+/// tiles itself, in a branch that stores.
 RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   const unsigned enoughWarps = startsCopies_ ? 16 : 8;
   bool isOfTiles = false;
   for (const Op *op = loop_.parent->parent->op; op; op = op->parent->parent->op)
     isOfTiles |= goesThroughTiles(*op);
-  // CTAs that only share the iterations of a loop compute as much each as one alone. Clusters of two find room on all SMs; of those of 4 and 8 with one block on an SM 30 and 15 run at once (docs/hopper.md), so that
-  // a grid of 32 and 16 takes twice as long (512^2 x 16384 by 128 x 64 in 4 parts 49 -> 34 us, by 128 x 128 in 8 50 -> 36). But what TMA copies wants stages more: fewer are 35 -> 45 us there.
+  // CTAs that only share the iterations of a loop compute as much each as one alone. Clusters of two find room on all
+  // SMs; of those of 4 and 8 with one block on an SM 30 and 15 run at once (docs/hopper.md), so that a grid of 32 and
+  // 16 takes twice as long (512^2 x 16384 by 128 x 64 in 4 parts 49 -> 34 us, by 128 x 128 in 8 50 -> 36). But what TMA
+  // copies wants stages more: fewer are 35 -> 45 us there.
   const bool sharesTiles = options_.numCtas > 1 && (!loop_.splitParts() || options_.numCtas == 2 || hasStages());
-  const bool endsTiles = std::ranges::any_of(body_.ops, [](const Op *op) { return !op->regions.empty() && writesGlobal(*op); });
-  if (options_.numWarps >= enoughWarps || sharesTiles || endsTiles || (isOfTiles && (dots_.size() < 2 || options_.numWarps >= 8)))
+  const bool endsTiles =
+      std::ranges::any_of(body_.ops, [](const Op *op) { return !op->regions.empty() && writesGlobal(*op); });
+  if (options_.numWarps >= enoughWarps || sharesTiles || endsTiles ||
+      (isOfTiles && (dots_.size() < 2 || options_.numWarps >= 8)))
     return c;
   const uint64_t most = std::min<uint64_t>(enoughWarps / options_.numWarps, blocksByRegisters());
   auto blocks = [&](const RingChoice &x) { return std::min(most, blocksByMemory(x)); };
@@ -216,11 +250,15 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
       if (canDrain())
         consider({c.ahead, c.turns, 0, true, isBehindFirst});
     }
-  // What its dot waits for anyway has a slot less then. Elsewhere a drained loop is faster as a rule (convolutions 1.1-1.2, products with LoRA 1.1, weights' gradients 0.95).
+  // What its dot waits for anyway has a slot less then. Elsewhere a drained loop is faster as a rule (convolutions
+  // 1.1-1.2, products with LoRA 1.1, weights' gradients 0.95).
   if (canWaitFirst() && anyRing([](const Ring &r) { return r.isReadBeforeDots; }))
     consider({.ahead = c.ahead, .turns = c.turns, .isBehindWait = true});
-  // Copies that start later are in time if a block more waits meanwhile, which takes a grid that has one (int8, 16 rows, 32 programs on an H200: 61 -> 74 us, 2048 programs 366 -> 342).
-  auto behind = [&](const Op *lastRead) { return RingChoice{.ahead = c.ahead, .turns = c.turns, .isBehindReads = true, .lastRead = lastRead}; };
+  // Copies that start later are in time if a block more waits meanwhile, which takes a grid that has one (int8, 16
+  // rows, 32 programs on an H200: 61 -> 74 us, 2048 programs 366 -> 342).
+  auto behind = [&](const Op *lastRead) {
+    return RingChoice{.ahead = c.ahead, .turns = c.turns, .isBehindReads = true, .lastRead = lastRead};
+  };
   // As early as can be where several products read in turn.
   const std::vector<const Op *> places = canStartBetweenReads() ? placesBetweenReads() : std::vector<const Op *>{};
   auto between = std::ranges::find_if(places, [&](const Op *place) { return blocks(behind(place)) > blocks(best); });
@@ -228,8 +266,10 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
     considerForCrowds(behind(*between));
   else if (canStartBehindReads() && c.ahead > 1)
     considerForCrowds(behind(nullptr));
-  // Loads of indices share the stages with those of the rows that they find (Triton's AssignLatencies gives each level of indirection a part of num_stages), so nobody asked for all of them for the
-  // rows, and here the indices take no slots. One iteration ahead is enough where two blocks run for one (a sparse convolution's weights, H200, 128x64 by eight warps 53 -> 45 us), not three for two (34 -> 41).
+  // Loads of indices share the stages with those of the rows that they find (Triton's AssignLatencies gives each level
+  // of indirection a part of num_stages), so nobody asked for all of them for the rows, and here the indices take no
+  // slots. One iteration ahead is enough where two blocks run for one (a sparse convolution's weights, H200, 128x64 by
+  // eight warps 53 -> 45 us), not three for two (34 -> 41).
   const bool isOneDot = std::ranges::count_if(body_.ops, [](const Op *op) { return op->kind == OpKind::Dot; }) == 1;
   if (isOneDot && startsCopies_ && canDrain() && !hasStaged() && slice_.hasLoads())
     for (int64_t ahead = c.ahead - 1, fewest = c.ahead - c.ahead / 2; ahead >= fewest; --ahead)
@@ -238,7 +278,8 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   // With one slot alone all threads would wait for the last iteration's dots before they store.
   if (c.turns == Turns::Late && anyRing([](const Ring &r) { return !r.isCopied; }))
     consider({c.ahead, Turns::Early, c.slack});
-  // Products that run into the next iteration hide what is computed there; a block more hides more, in a grid that has one (bf16 weights of int8, H200, 64x64x128 by four warps 569 -> 431 us;
+  // Products that run into the next iteration hide what is computed there; a block more hides more, in a grid that has
+  // one (bf16 weights of int8, H200, 64x64x128 by four warps 569 -> 431 us;
   // int4 by tables for 16 rows, 64 programs, 181 -> 275). What is made of another product waits for that in any case.
   if (canDrainComputed())
     for (bool isBehindFirst : {false, true})
@@ -251,17 +292,22 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   return best;
 }
 
-/// Farther ahead where few bytes are under way on an SM and the slots cost no block: small tiles by many warps, or few stages (half sums 64x64x16 by eight warps, H200, one stage: 1243 -> 1118 us; fp8 attention D=64
-/// 64x32, two stages 1567 -> 1465).
+/// Farther ahead where few bytes are under way on an SM and the slots cost no block: small tiles by many warps, or few
+/// stages (half sums 64x64x16 by eight warps, H200, one stage: 1243 -> 1118 us; fp8 attention D=64 64x32, two stages
+/// 1567 -> 1465).
 RingChoice PipelinedLoop::withEnoughUnderWay(const RingChoice &c) {
   const uint64_t iteration = bytesOfIteration();
   if (!startsCopies_ || hasStages() || !iteration)
     return c;
   // One block more than registers are planned for may come (nvidia/occupancy/ProductBlocks.cpp), up to sixteen warps.
   constexpr uint64_t mostWarps = 16;
-  auto blocks = [&](const RingChoice &x) { return std::min(std::max<uint64_t>({1, blocksByRegisters(), mostWarps / options_.numWarps}), blocksByMemory(x)); };
+  auto blocks = [&](const RingChoice &x) {
+    return std::min(std::max<uint64_t>({1, blocksByRegisters(), mostWarps / options_.numWarps}), blocksByMemory(x));
+  };
   RingChoice best = c;
-  for (RingChoice more = c; blocks(c) * iteration * static_cast<uint64_t>(best.ahead) < bytesInFlight && ++more.ahead < mostIterations() && blocks(more) >= blocks(c); best = more)
+  for (RingChoice more = c; blocks(c) * iteration * static_cast<uint64_t>(best.ahead) < bytesInFlight &&
+                            ++more.ahead < mostIterations() && blocks(more) >= blocks(c);
+       best = more)
     ;
   return best;
 }
@@ -274,9 +320,11 @@ uint64_t PipelinedLoop::bytesOfIteration() const {
   return bytes;
 }
 
-/// No stage to spare for a product of few warps whose block copies are far ahead with much under way on an SM: where L2 is what they wait for, more of them come later (H200, 64x256x32 by four warps, four stages:
-/// B transposed 8192^3 2258 -> 2004 us, 4096^3 272 -> 254, row-major 228 -> 215). One or two iterations ahead it is worth it (TF32 128x128x32, three stages, 577 us with it, 678 without; attention 64x128, two, 1125, 1413),
-/// and so it is in a grid that has one block on an SM (1024^2 x 8192 70 -> 86).
+/// No stage to spare for a product of few warps whose block copies are far ahead with much under way on an SM: where L2
+/// is what they wait for, more of them come later (H200, 64x256x32 by four warps, four stages:
+/// B transposed 8192^3 2258 -> 2004 us, 4096^3 272 -> 254, row-major 228 -> 215). One or two iterations ahead it is
+/// worth it (TF32 128x128x32, three stages, 577 us with it, 678 without; attention 64x128, two, 1125, 1413), and so it
+/// is in a grid that has one block on an SM (1024^2 x 8192 70 -> 86).
 RingChoice PipelinedLoop::withoutIdleStage(const RingChoice &c) {
   constexpr uint64_t much = 96 * 1024;
   constexpr int64_t far = 3;
@@ -296,7 +344,7 @@ const Op *PipelinedLoop::placeOfEarlyWait() const {
   for (const Op *op : body_.ops)
     for (const Ring &r : rings_)
       if (!r.isCopied) {
-        // A slot that is written anew, or the first dot behind whose barrier nobody reads the last iteration's.
+        // A slot that is written anew, or the first dot after whose barrier nobody reads the last iteration's.
         const std::vector<Value *> &used = op->operands;
         bool reads = op->kind == OpKind::Dot && std::find(used.begin(), used.end(), r.source->result()) != used.end();
         if (turns_ == Turns::Single ? op == r.source : turns_ == Turns::Early && reads)
@@ -305,13 +353,15 @@ const Op *PipelinedLoop::placeOfEarlyWait() const {
   return nullptr;
 }
 
-/// What passes through registers (a bias) gives way to the tiles of asynchronous dots: it stays a load in the iteration that uses it. False if there are not both.
+/// What passes through registers (a bias) gives way to the tiles of asynchronous dots: it stays a load in the iteration
+/// that uses it. False if there are not both.
 bool PipelinedLoop::leaveOthers() {
   auto isOther = [](const Ring &r) { return r.isCopied && !r.inStages && !r.isStaged && !r.feedsAsyncDot; };
   return anyRing([](const Ring &r) { return r.isCopied && r.feedsAsyncDot; }) && std::erase_if(rings_, isOther) > 0;
 }
 
-/// Tiles that are computed with, element by element, before the first asynchronous dot reads what was made of them: its barrier stands between these reads and the copies, which start behind that dot.
+/// Tiles that are computed with, element by element, before the first asynchronous dot reads what was made of them: its
+/// barrier stands between these reads and the copies, which start after that dot.
 void PipelinedLoop::findReadFirst() {
   const Op *first = dots_.empty() ? nullptr : dots_.front();
   auto isComputed = [&](const Value *v) {
@@ -324,7 +374,9 @@ void PipelinedLoop::findReadFirst() {
   const size_t place = positionOf(body_, first);
   for (Ring &r : rings_) {
     r.isReadBeforeDots = r.isCopied && !r.inStages && !r.isStaged && !r.feedsAsyncDot &&
-                         std::ranges::all_of(usersIn(body_, r.source->result()), [&](const Op *u) { return u->parent == &body_ && u->has(traits::Elementwise) && positionOf(body_, u) < place; });
+                         std::ranges::all_of(usersIn(body_, r.source->result()), [&](const Op *u) {
+                           return u->parent == &body_ && u->has(traits::Elementwise) && positionOf(body_, u) < place;
+                         });
     r.isReadFirst = hasBarrier && r.isReadBeforeDots;
   }
 }
@@ -334,12 +386,14 @@ bool PipelinedLoop::fitMemory() {
   const uint64_t limit = target_.sharedLimit();
   const int64_t wanted = std::clamp<int64_t>(stagesOf(loop_, options_) - 1, 1, mostIterations());
   const std::vector<RingChoice> all = choices(wanted);
-  // What is beside them is the same for all, but that a branch, which many iterations pass by, does with less before the rings do.
+  // What is beside them is the same for all, but that a branch, which many iterations pass by, does with less before
+  // the rings do.
   std::vector<uint64_t> beside;
   for (uint64_t most : {mostOfScratch, mostOfScratch / 2, mostOfScratch / 4})
     beside.push_back(bytesOfBody(most));
   auto first = std::find_if(all.begin(), all.end(), [&](const RingChoice &c) {
-    return std::any_of(beside.begin(), beside.end(), [&](uint64_t bytes) { return bytesBeside_ = bytes, take(c) <= limit; });
+    return std::any_of(beside.begin(), beside.end(),
+                       [&](uint64_t bytes) { return bytesBeside_ = bytes, take(c) <= limit; });
   });
   if (first == all.end()) {
     if (leaveOthers())

@@ -24,7 +24,7 @@ public:
   void run() {
     if (canStagger(module_, loop_, target_, options_) || !find())
       return;
-    // In front of the loop: the first iteration's.
+    // Before the loop: the first iteration's.
     Block before;
     LoopSlice::Map first = slice_.start();
     b_.setBlock(&before);
@@ -50,7 +50,8 @@ private:
   bool find() {
     std::vector<Op *> dots;
     for (Op *op : body_.ops) {
-      if (op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If || (op->has(traits::Writes) && op->kind != OpKind::Assume))
+      if (op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If ||
+          (op->has(traits::Writes) && op->kind != OpKind::Assume))
         return false;
       if (op->kind == OpKind::Dot)
         dots.push_back(op);
@@ -73,33 +74,45 @@ private:
     }
     const Op *load = chain_.back();
     constexpr int64_t mostIndices = 512; // pages of a cache: one for each row of a tile
-    if (!paysRegisters(*dots[1]) || !std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v, mostIndices); }))
+    if (!paysRegisters(*dots[1]) || !std::all_of(load->operands.begin(), load->operands.end(),
+                                                 [&](const Value *v) { return slice_.add(v, mostIndices); }))
       return false;
-    // A producer loads indices beside the products; with it a dot ahead costs more than it hides (keys in pages, 128 x 64 by eight warps, H200: 481 -> 395 TFLOP/s; by four warps, without one, it gains 6-34 %).
+    // A producer loads indices beside the products; with it a dot ahead costs more than it hides (keys in pages, 128 x
+    // 64 by eight warps, H200: 481 -> 395 TFLOP/s; by four warps, without one, it gains 6-34 %).
     return !slice_.hasLoads() || !target_.gatheringWarps(options_).warps;
   }
 
-  /// Registers of what reductions over short axes leave (groups of four columns, element by element): it is alive together, as each is exchanged between lanes on its own. Those of rows are few.
+  /// Registers of what reductions over short axes leave (groups of four columns, element by element): it is alive
+  /// together, as each is exchanged between lanes on its own. Those of rows are few.
   int64_t leftByReductions() const {
     constexpr int64_t shortAxis = 8;
     int64_t registers = 0;
     for (const Op *op : body_.ops)
-      if (op->kind == OpKind::Reduce && op->operands[0]->type.shape[static_cast<size_t>(op->axis())] <= shortAxis && crossesThreads(module_, *op))
+      if (op->kind == OpKind::Reduce && op->operands[0]->type.shape[static_cast<size_t>(op->axis())] <= shortAxis &&
+          crossesThreads(module_, *op))
         for (const Value *v : op->results)
-          registers += v->type.isScalar() ? 0 : (int64_t{1} << module_.layoutOf(v->type).inBits(layout::Dim::Register)) * byteWidth(v->type.elem) / 4;
+          registers += v->type.isScalar() ? 0
+                                          : (int64_t{1} << module_.layoutOf(v->type).inBits(layout::Dim::Register)) *
+                                                byteWidth(v->type.elem) / 4;
     return registers;
   }
 
-  /// Two results of the first dot are alive at a time, with one of the second, the sum that is added to behind it (fp8), and the first one's in the second one's operand type. They must fit, and cost no
-  /// neighbour: up to sixteen warps on an SM, those of another block hide more than the dot ahead does. (A producer's warpgroup beside eight warps leaves no room for one.)
+  /// Two results of the first dot are alive at a time, with one of the second, the sum that is added to after it (fp8),
+  /// and the first one's in the second one's operand type. They must fit, and cost no neighbour: up to sixteen warps on
+  /// an SM, those of another block hide more than the dot ahead does. (A producer's warpgroup beside eight warps leaves
+  /// no room for one.)
   bool paysRegisters(const Op &second) const {
     constexpr int64_t others = 40, enoughWarps = 16; // others: addresses, sums and maxima of rows, loop
     int64_t threads = int64_t{target_.lanes()} * options_.numWarps, first = dot_->result()->type.numel() / threads;
-    const int64_t sums = second.result()->type.numel() / threads, without = others + leftByReductions() + first + sums + first * byteWidth(second.operands[0]->type.elem) / 4;
-    const int64_t with = without + first + (slice_.isInside(second.operands[2]) ? 0 : sums); // without, the sums have the registers of the first one's result
+    const int64_t sums = second.result()->type.numel() / threads,
+                  without =
+                      others + leftByReductions() + first + sums + first * byteWidth(second.operands[0]->type.elem) / 4;
+    // without, the sums have the registers of the first one's result
+    const int64_t with = without + first + (slice_.isInside(second.operands[2]) ? 0 : sums);
     auto blocks = [&](int64_t needed) {
       int64_t n = 0;
-      while ((n + 1) * options_.numWarps <= enoughWarps && needed <= target_.registerLimit(static_cast<unsigned>(threads * (n + 1))))
+      while ((n + 1) * options_.numWarps <= enoughWarps &&
+             needed <= target_.registerLimit(static_cast<unsigned>(threads * (n + 1))))
         ++n;
       return n;
     };
@@ -109,7 +122,9 @@ private:
     return blocks(with) >= (isAlone ? 1 : std::max<int64_t>(1, blocks(without)));
   }
 
-  static size_t useCount(const Value *v, const Op &op) { return static_cast<size_t>(std::count(op.operands.begin(), op.operands.end(), v)); }
+  static size_t useCount(const Value *v, const Op &op) {
+    return static_cast<size_t>(std::count(op.operands.begin(), op.operands.end(), v));
+  }
   size_t users(const Value *v) const {
     size_t n = 0;
     for (const Op *op : body_.ops)
@@ -127,7 +142,7 @@ private:
     return false;
   }
 
-  /// Load, views and dot with the values of another iteration: the first one, or `ahead` behind the current one.
+  /// Load, views and dot with the values of another iteration: the first one, or `ahead` after the current one.
   Value *copyDot(LoopSlice::Map &map, int64_t ahead) {
     Value *runs = slice_.hasLoads() ? runsAhead(b_, loop_, ahead ? body_.args[0] : loop_.operands[0], ahead) : nullptr;
     for (auto op = chain_.rbegin(); op != chain_.rend(); ++op) {
@@ -135,7 +150,9 @@ private:
       for (Value *v : (*op)->operands)
         operands.push_back(slice_.copy(b_, v, map, runs));
       Op *now = (*op)->kind == OpKind::Load
-                    ? LoopSlice::cloneLoad(b_, **op, std::move(operands), runs ? runs : runsAhead(b_, loop_, ahead ? body_.args[0] : loop_.operands[0], ahead))
+                    ? LoopSlice::cloneLoad(
+                          b_, **op, std::move(operands),
+                          runs ? runs : runsAhead(b_, loop_, ahead ? body_.args[0] : loop_.operands[0], ahead))
                     : LoopSlice::clone(b_, **op, operands);
       map[(*op)->result()] = now->result();
     }
@@ -177,17 +194,25 @@ size_t opsOfFirstDot(const Op &loop) {
   if (at == loop.operands.end())
     return 0;
   const Op *next = loop.region(0)->terminator()->operands[static_cast<size_t>(at - loop.operands.begin()) - 3]->def;
-  if (!next || next->kind != OpKind::Dot || next->operands[0] != first->operands[0] || next->operands[2] != first->operands[2])
+  if (!next || next->kind != OpKind::Dot || next->operands[0] != first->operands[0] ||
+      next->operands[2] != first->operands[2])
     return 0;
   const Users users(*loop.parent);
   size_t begin = end - 1;
-  auto isForFirst = [&](const Op *user) { return std::find(ops.begin() + static_cast<long>(begin), ops.begin() + static_cast<long>(end), user) != ops.begin() + static_cast<long>(end); };
-  auto isOnlyForFirst = [&](const Value *v) { return !users.of(v).empty() && std::ranges::all_of(users.of(v), isForFirst); };
+  auto isForFirst = [&](const Op *user) {
+    return std::find(ops.begin() + static_cast<long>(begin), ops.begin() + static_cast<long>(end), user) !=
+           ops.begin() + static_cast<long>(end);
+  };
+  auto isOnlyForFirst = [&](const Value *v) {
+    return !users.of(v).empty() && std::ranges::all_of(users.of(v), isForFirst);
+  };
   while (begin > 0 && !ops[begin - 1]->results.empty() && std::ranges::all_of(ops[begin - 1]->results, isOnlyForFirst))
     --begin;
   return end - begin;
 }
 
-void rotateDots(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), target, options); }
+void rotateDots(Module &m, const TargetInfo &target, const Options &options) {
+  visit(m, *m.kernel()->block(), target, options);
+}
 
 } // namespace tegula::gpu

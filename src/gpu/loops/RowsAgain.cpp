@@ -27,7 +27,8 @@ std::vector<const Op *> loadsOf(const Op &loop) {
   return out;
 }
 
-/// Of a load of a later iteration, which the loop carries on: the load of the first iteration, in front of the loop. Null for others.
+/// Of a load of a later iteration, which the loop carries on: the load of the first iteration, before the loop. Null
+/// for others.
 const Op *firstOf(const Op &loop, const Op *load) {
   const Block &body = *loop.region(0);
   const std::vector<Value *> &next = body.terminator()->operands;
@@ -54,7 +55,9 @@ RowsAgain rowsReadAgain(const Op &loop) {
       for (const Op *again : loadsOf(**next))
         std::erase_if(loads, [&](const Op *load) {
           const Op *first = firstOf(loop, load);
-          if (load->result()->type.shape != again->result()->type.shape || !SameIterations(loop, **next, first ? SameIterations::Case::InFront : SameIterations::Case::Alike).same((first ? first : load)->operands[0], again->operands[0], 0))
+          if (load->result()->type.shape != again->result()->type.shape ||
+              !SameIterations(loop, **next, first ? SameIterations::Case::InFront : SameIterations::Case::Alike)
+                   .same((first ? first : load)->operands[0], again->operands[0], 0))
             return false;
           const unsigned width = ir::byteWidth(load->result()->type.elem);
           found.bytes += static_cast<uint64_t>(load->result()->type.numel()) * width;

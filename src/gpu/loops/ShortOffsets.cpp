@@ -44,7 +44,8 @@ std::optional<Fixed> apart(Builder &b, Value *v) {
 bool shortenOffset(Module &m, Op &loop, Op &load) {
   Block &body = *loop.region(0);
   const Op *pointers = load.operands[0]->def;
-  if (!pointers || pointers->kind != OpKind::AddPtr || pointers->parent != &body || isInside(pointers->operands[0], loop))
+  if (!pointers || pointers->kind != OpKind::AddPtr || pointers->parent != &body ||
+      isInside(pointers->operands[0], loop))
     return false;
   const Op *moving = pointers->operands[1]->def;
   if (!moving || moving->kind != OpKind::Splat)

@@ -1,4 +1,5 @@
-// See SpecializeWarps.h. Specializer decides for the whole kernel, builds the producer from what its copies need, and rewrites the loops.
+// See SpecializeWarps.h. Specializer decides for the whole kernel, builds the producer from what its copies need, and
+// rewrites the loops.
 #include "gpu/loops/SpecializeWarps.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Diagnostics.h"
@@ -47,11 +48,17 @@ public:
   using PipelinedLoop::leaveLate;
 
   /// `gathers`: threads copy what a producer starts.
-  ConsumerLoop(ir::Module &m, ir::Op &loop, const TargetInfo &target, const Options &options, bool gathers) : PipelinedLoop(m, loop, target, options, nullptr) { gathers_ = gathers; }
+  ConsumerLoop(ir::Module &m, ir::Op &loop, const TargetInfo &target, const Options &options, bool gathers)
+      : PipelinedLoop(m, loop, target, options, nullptr) {
+    gathers_ = gathers;
+  }
 
   /// After plan(): can a producer start everything that is copied? In block copies, or all of it by its threads.
   bool isFilledByProducer() const {
-    return hasStages() && !usesGroups() && (!gathers_ || !anyRing([](const Ring &r) { return r.inStages && (r.source->kind == OpKind::DescLoad || (r.feedsAsyncDot && needsProxyFence(*r.source))); }));
+    return hasStages() && !usesGroups() && (!gathers_ || !anyRing([](const Ring &r) {
+             return r.inStages &&
+                    (r.source->kind == OpKind::DescLoad || (r.feedsAsyncDot && needsProxyFence(*r.source)));
+           }));
   }
   std::vector<Type> tiles() const {
     std::vector<Type> out;
@@ -76,7 +83,8 @@ public:
     uint64_t stage = 16; // its barriers
     for (const Type &t : tiles())
       stage += slotBytes(t);
-    LoopRemarks(loop_, options_, remarks).shortOfMemory(stages() - 1, asked - 1, total + static_cast<uint64_t>(missing) * stage, target_.sharedLimit());
+    LoopRemarks(loop_, options_, remarks)
+        .shortOfMemory(stages() - 1, asked - 1, total + static_cast<uint64_t>(missing) * stage, target_.sharedLimit());
   }
   /// Is the operation's tile in a ring?
   bool holds(const Op &op) { return ringOfTile(op.result()); }
@@ -150,7 +158,8 @@ class Specializer {
 public:
   /// `gathers`: the producer's threads copy; else one of them starts block copies.
   Specializer(Module &m, const TargetInfo &target, const Options &options, bool gathers)
-      : m_(m), f_(*m.kernel()), target_(target), options_(options), b_(m), gathers_(gathers), producer_(gathers ? target.gatheringWarps(options) : target.producerWarps(options)) {
+      : m_(m), f_(*m.kernel()), target_(target), options_(options), b_(m), gathers_(gathers),
+        producer_(gathers ? target.gatheringWarps(options) : target.producerWarps(options)) {
     b_.setFolding(false);
     collect(*f_.block(), 0);
   }
@@ -211,7 +220,8 @@ private:
 
 bool hasDotInside(const Block &b) {
   return std::any_of(b.ops.begin(), b.ops.end(), [](const Op *op) {
-    return op->kind == OpKind::Dot || std::any_of(op->regions.begin(), op->regions.end(), [](const Region *r) { return hasDotInside(*r->block); });
+    return op->kind == OpKind::Dot ||
+           std::any_of(op->regions.begin(), op->regions.end(), [](const Region *r) { return hasDotInside(*r->block); });
   });
 }
 
@@ -219,14 +229,17 @@ int64_t dotsIn(const Block &b) {
   return std::count_if(b.ops.begin(), b.ops.end(), [](const Op *op) { return op->kind == OpKind::Dot; });
 }
 
-/// Do registers hold the results of the loop's dots in two blocks on an SM? Each computes while the other one's dots run, as warpgroups beside a producer do, and nobody waits for a warp of its own.
+/// Do registers hold the results of the loop's dots in two blocks on an SM? Each computes while the other one's dots
+/// run, as warpgroups beside a producer do, and nobody waits for a warp of its own.
 bool Specializer::hasNeighbour(const Block &body) const {
   const int64_t threads = int64_t{target_.lanes()} * options_.numWarps;
   return registersOfDots(body, threads) <= target_.registerLimit(static_cast<unsigned>(2 * threads));
 }
 
-/// Threads that copy take registers from those that compute, and give them issue slots, and no barrier in the loop. As measured on an H200 with attention by pointers (docs/performance-history.md): 1.04-1.34 times the
-/// speed where work on elements, without addresses and masks of what is copied, takes up to 1.3 times as long as the products (D=96 to 256), 0.86-0.96 of it where it takes longer.
+/// Threads that copy take registers from those that compute, and give them issue slots, and no barrier in the loop. As
+/// measured on an H200 with attention by pointers (docs/performance-history.md): 1.04-1.34 times the speed where work
+/// on elements, without addresses and masks of what is copied, takes up to 1.3 times as long as the products (D=96 to
+/// 256), 0.86-0.96 of it where it takes longer.
 bool Specializer::gatheringPays(const Block &body) const {
   if (options_.numWarps < 8 || options_.numCtas > 1 || hasNeighbour(body))
     return false;
@@ -234,14 +247,16 @@ bool Specializer::gatheringPays(const Block &body) const {
   return clocks.work <= 1.3 * clocks.products;
 }
 
-/// Is it not done though somebody asks? Warpgroups of two blocks go on while others wait, and leave no registers for a producer's: attention D=64, 128x64 by eight warps, H200: 382 TFLOP/s with it and one block,
-/// 476 without and two (by four warps 465 and 456).
+/// Is it not done though somebody asks? Warpgroups of two blocks go on while others wait, and leave no registers for a
+/// producer's: attention D=64, 128x64 by eight warps, H200: 382 TFLOP/s with it and one block, 476 without and two (by
+/// four warps 465 and 456).
 bool Specializer::isLeftToNeighbours(const Block &body, unsigned depth) const {
   return depth == 0 && options_.numWarps >= 8 && options_.numCtas == 1 && dotsIn(body) > 1 && hasNeighbour(body);
 }
 
-/// What loops say about it, and whether it pays: where tiles follow each other, and where a loop's second dot waits for work on the result of its
-/// first (attention), as measured on an H200 (docs/performance-history.md): tiles with at least one warpgroup, attention with two.
+/// What loops say about it, and whether it pays: where tiles follow each other, and where a loop's second dot waits for
+/// work on the result of its first (attention), as measured on an H200 (docs/performance-history.md): tiles with at
+/// least one warpgroup, attention with two.
 void Specializer::collect(const Block &b, unsigned depth) {
   for (const Op *op : b.ops) {
     if (op->kind == OpKind::For) {
@@ -255,7 +270,9 @@ void Specializer::collect(const Block &b, unsigned depth) {
       }
       int64_t dots = dotsIn(*op->region(0));
       pays_ |= gathers_ ? dots == 2 && gatheringPays(*op->region(0))
-                        : ((depth > 0 || (options_.numCtas > 1 && !op->splitParts())) && dots > 0 && options_.numWarps >= 4) || (dots > 1 && options_.numWarps >= 8 && !hasNeighbour(*op->region(0)));
+                        : ((depth > 0 || (options_.numCtas > 1 && !op->splitParts())) && dots > 0 &&
+                           options_.numWarps >= 4) ||
+                              (dots > 1 && options_.numWarps >= 8 && !hasNeighbour(*op->region(0)));
     }
     for (const Region *r : op->regions)
       collect(*r->block, depth + (op->kind == OpKind::For));
@@ -266,7 +283,8 @@ Reason Specializer::findLoops(Block &b) {
   for (Op *op : b.ops) {
     if (op->regions.empty() || op->kind == OpKind::Reduce || op->kind == OpKind::Scan)
       continue;
-    bool hasDots = std::any_of(op->regions.begin(), op->regions.end(), [](const Region *r) { return hasDotInside(*r->block); });
+    bool hasDots =
+        std::any_of(op->regions.begin(), op->regions.end(), [](const Region *r) { return hasDotInside(*r->block); });
     if (!hasDots)
       continue;
     if (op->kind == OpKind::If) {
@@ -318,7 +336,8 @@ Reason Specializer::checkEffects(const Block &b, const std::vector<int> &loaded)
     if ((op->kind == OpKind::Load && op->isVolatile()) || (op->kind == OpKind::While && loads(*op) && !part_.has(*op)))
       return "the kernel may wait for a value that another program stores";
     // A barrier orders what the program's own threads store, which is not what loops load.
-    if (!op->regions.empty() || !writesGlobal(*op) || op->kind == OpKind::Print || op->kind == OpKind::Assert || (op->kind == OpKind::Barrier && options_.numCtas == 1))
+    if (!op->regions.empty() || !writesGlobal(*op) || op->kind == OpKind::Print || op->kind == OpKind::Assert ||
+        (op->kind == OpKind::Barrier && options_.numCtas == 1))
       continue;
     if (op->kind != OpKind::Store && op->kind != OpKind::DescStore)
       return "the kernel has atomics, barriers or calls, which may wait for other programs";
@@ -329,7 +348,8 @@ Reason Specializer::checkEffects(const Block &b, const std::vector<int> &loaded)
   return std::nullopt;
 }
 
-/// While the producer is there, the CTAs of a cluster cannot meet: nothing up to the last loop may need that for its order (Lowering::meet).
+/// While the producer is there, the CTAs of a cluster cannot meet: nothing up to the last loop may need that for its
+/// order (Lowering::meet).
 Reason Specializer::checkCluster() const {
   struct Access {
     const Op *op;
@@ -342,7 +362,7 @@ Reason Specializer::checkCluster() const {
     auto last = std::find_if(b.ops.rbegin(), b.ops.rend(), [&](const Op *op) { return path_.count(op); }).base();
     for (auto it = b.ops.begin(); it != (b.parent->op ? b.ops.end() : last); ++it) {
       const Op *op = *it;
-      // What a while loop has accessed is not known behind it.
+      // What a while loop has accessed is not known after it.
       exchanges |= op->kind == OpKind::ClusterGather || op->kind == OpKind::SmId || op->kind == OpKind::While;
       bool writes = op->kind == OpKind::Store || op->kind == OpKind::DescStore;
       if (writes || op->kind == OpKind::Load || op->kind == OpKind::DescLoad)
@@ -378,7 +398,8 @@ uint64_t Specializer::ringBytes() const {
   return bytes;
 }
 
-/// The operation behind which the rings are gone: the last one with loops, in the innermost block around all of them that no loop contains (Tiles.h has the same idea of it).
+/// The operation after which the rings are gone: the last one with loops, in the innermost block around all of them
+/// that no loop contains (Tiles.h has the same idea of it).
 const Op *Specializer::lastLoop() const {
   const Op *last = nullptr;
   for (const Block *b = f_.block(); b;) {
@@ -386,7 +407,8 @@ const Op *Specializer::lastLoop() const {
     last = *std::find_if(b->ops.rbegin(), b->ops.rend(), inPath);
     b = nullptr;
     if (last->kind == OpKind::If) {
-      const bool both = std::ranges::all_of(last->regions, [&](const Region *r) { return std::ranges::any_of(r->block->ops, inPath); });
+      const bool both = std::ranges::all_of(
+          last->regions, [&](const Region *r) { return std::ranges::any_of(r->block->ops, inPath); });
       for (const Region *r : last->regions)
         if (!both && std::ranges::any_of(r->block->ops, inPath))
           b = r->block;
@@ -395,13 +417,16 @@ const Op *Specializer::lastLoop() const {
   return last;
 }
 
-/// Loops with tiles of the same sizes share their rings (keys by rows of a cache, then transposed); the deepest rings give way if memory is short.
+/// Loops with tiles of the same sizes share their rings (keys by rows of a cache, then transposed); the deepest rings
+/// give way if memory is short.
 Reason Specializer::fit() {
   constexpr uint64_t leastScratch = 1024;
   uint64_t others = leastScratch, limit = target_.sharedLimit();
   for (const auto &loop : loops_) {
     std::vector<Type> tiles = loop->tiles();
-    auto it = std::find_if(sets_.begin(), sets_.end(), [&](const RingSet &s) { return std::ranges::equal(s.tiles, tiles, {}, slotBytes, slotBytes); });
+    auto it = std::find_if(sets_.begin(), sets_.end(), [&](const RingSet &s) {
+      return std::ranges::equal(s.tiles, tiles, {}, slotBytes, slotBytes);
+    });
     setOf_.push_back(static_cast<size_t>(it - sets_.begin()));
     if (it == sets_.end())
       sets_.push_back({std::move(tiles), {}, loop->stages()});
@@ -413,17 +438,19 @@ Reason Specializer::fit() {
   for (;;) {
     uint64_t taken = others + ringBytes();
     const BesideRings rest = besideRings(
-        m_, *f_.block(), target_, [&](const Op &op) { return std::ranges::any_of(loops_, [&](const auto &loop) { return loop->holds(op); }); },
+        m_, *f_.block(), target_,
+        [&](const Op &op) { return std::ranges::any_of(loops_, [&](const auto &loop) { return loop->holds(op); }); },
         [&](const Block &, uint64_t tiles) { return limit - std::min(limit, taken + tiles); }, end);
     if (!rest.isKnown)
       return "other operations of the kernel need shared memory themselves";
     total_ = taken + rest.tiles + std::max(rest.scratch, rest.buffers);
     if (total_ <= limit)
       break;
-    auto deepest = std::max_element(sets_.begin(), sets_.end(), [](const RingSet &a, const RingSet &b) { return a.stages < b.stages; });
+    auto deepest = std::max_element(sets_.begin(), sets_.end(),
+                                    [](const RingSet &a, const RingSet &b) { return a.stages < b.stages; });
     if (deepest->stages <= 2)
-      return "rings and tiles that live as long as the kernel take " + std::to_string(total_) + " bytes of shared memory, a block has " +
-             std::to_string(limit);
+      return "rings and tiles that live as long as the kernel take " + std::to_string(total_) +
+             " bytes of shared memory, a block has " + std::to_string(limit);
     --deepest->stages;
   }
   for (size_t i = 0; i < loops_.size(); ++i)
@@ -463,7 +490,8 @@ Reason Specializer::plan() {
         return "the bounds of a loop, or the condition of a branch, depend on more than arithmetic on arguments";
   for (const auto &loop : loops_)
     for (const Ring &r : loop->rings())
-      if (r.inStages && !std::all_of(r.source->operands.begin(), r.source->operands.end(), [&](const Value *v) { return part_.need(v); }))
+      if (r.inStages && !std::all_of(r.source->operands.begin(), r.source->operands.end(),
+                                     [&](const Value *v) { return part_.need(v); }))
         return "the offsets of a load depend on more than arithmetic on arguments and loop variables";
   std::vector<int> loaded;
   for (const auto &loop : loops_)
@@ -622,19 +650,27 @@ void Specializer::rewrite() {
   b_.setLoc(loops_.front()->loop().loc);
   b_.setInlinedAt(loops_.front()->loop().inlinedAt);
   // CTAs that fill stages together leave them together, at the end of the last loop: there must not be other rings.
-  bool shared = sets_.size() == 1 && std::any_of(loops_.begin(), loops_.end(), [&](const auto &l) { return l->hasShared(options_.numCtas); });
+  bool shared = sets_.size() == 1 && std::any_of(loops_.begin(), loops_.end(),
+                                                 [&](const auto &l) { return l->hasShared(options_.numCtas); });
   unsigned ctas = shared ? options_.numCtas : 1;
   for (RingSet &s : sets_) {
     for (const Type &t : s.tiles)
       s.memory.push_back(b_.create1(OpKind::SharedAlloc, {}, t, {{attr::slots, s.stages}}));
-    s.barriers = makeStageBarriers(b_, {.stages = s.stages, .consumers = options_.numWarps, .hasLate = s.hasLate(), .hasSpare = s.hasSpare, .ctas = ctas, .fillers = gathers_ ? producer_.warps * target_.lanes() : 1});
+    s.barriers = makeStageBarriers(b_, {.stages = s.stages,
+                                        .consumers = options_.numWarps,
+                                        .hasLate = s.hasLate(),
+                                        .hasSpare = s.hasSpare,
+                                        .ctas = ctas,
+                                        .fillers = gathers_ ? producer_.warps * target_.lanes() : 1});
   }
   for (size_t i = 0; i < loops_.size(); ++i)
     loops_[i]->use(sets_[setOf_[i]], ctas);
   Value *zero = b_.constI32(0);
   // Each side has a barrier of its own, and the producer's warps never come to theirs.
   Op *partitions = b_.create(OpKind::Partitions, {}, {},
-                             {{attr::warps, {int64_t{options_.numWarps}, int64_t{producer_.warps}}}, {attr::barriers, {1, gathers_ ? 2 : 0}}, {attr::elected, {0, int64_t{!gathers_}}}});
+                             {{attr::warps, {int64_t{options_.numWarps}, int64_t{producer_.warps}}},
+                              {attr::barriers, {1, gathers_ ? 2 : 0}},
+                              {attr::elected, {0, int64_t{!gathers_}}}});
   if (producer_.consumer)
     partitions->set(attr::registers, {int64_t{producer_.consumer}, int64_t{producer_.producer}});
   Block *consumer = m_.addRegion(partitions)->block, *producer = m_.addRegion(partitions)->block;

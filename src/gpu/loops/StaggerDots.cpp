@@ -22,7 +22,8 @@ bool takes(const Op &op, const std::unordered_set<const Value *> &values) {
 /// The dots of a loop, and what is done with the second one's accumulators.
 class Pair {
 public:
-  Pair(const Module &m, const Op &loop, const TargetInfo &target, const Options &options) : module_(m), target_(target), options_(options), body_(*loop.region(0)) {
+  Pair(const Module &m, const Op &loop, const TargetInfo &target, const Options &options)
+      : module_(m), target_(target), options_(options), body_(*loop.region(0)) {
     for (Op *op : body_.ops)
       if (op->kind == OpKind::Dot) {
         (!first_ ? first_ : second_) = op;
@@ -49,14 +50,17 @@ public:
 private:
   /// Do warps compute it alone? Fragments of 8 bits are exchanged between lanes.
   bool isOfOneWarp(const Op &op) const {
-    return op.has(traits::Elementwise) || (op.kind == OpKind::Convert && scratchNeed(module_, op, target_, options_, target_.sharedLimit(), true).bytes == 0);
+    return op.has(traits::Elementwise) ||
+           (op.kind == OpKind::Convert &&
+            scratchNeed(module_, op, target_, options_, target_.sharedLimit(), true).bytes == 0);
   }
 
   bool find() {
     const Value *a = second_->operands[0];
     fragments_ = a->def;
-    if (!isAsyncMma(*first_) || !isAsyncMma(*second_) || bitWidth(first_->result()->type.elem) != 32 || bitWidth(second_->result()->type.elem) != 32 || a->type.isShared ||
-        !fragments_ || fragments_->parent != &body_ || !fragments_->has(traits::Pure) || !isOfOneWarp(*fragments_))
+    if (!isAsyncMma(*first_) || !isAsyncMma(*second_) || bitWidth(first_->result()->type.elem) != 32 ||
+        bitWidth(second_->result()->type.elem) != 32 || a->type.isShared || !fragments_ ||
+        fragments_->parent != &body_ || !fragments_->has(traits::Pure) || !isOfOneWarp(*fragments_))
       return false;
     const std::vector<Value *> &yields = body_.terminator()->operands;
     const auto at = std::ranges::find(yields, second_->result());
@@ -91,7 +95,8 @@ private:
       if (uses(*op, fragments_->result()))
         return false;
     }
-    return ofFirst.count(a) && ofLast.count(second_->operands[2]) && !ofLast.count(second_->operands[1]) && !takes(*first_, ofFirst);
+    return ofFirst.count(a) && ofLast.count(second_->operands[2]) && !ofLast.count(second_->operands[1]) &&
+           !takes(*first_, ofFirst);
   }
 
   const Module &module_;
@@ -136,7 +141,8 @@ public:
   }
 
 private:
-  /// One wait for both, the last iteration's second dot and this one's first, and nothing between it and the second dot that could not go on beside that.
+  /// One wait for both, the last iteration's second dot and this one's first, and nothing between it and the second dot
+  /// that could not go on beside that.
   bool find() {
     if (!pair_ || !pair_.first().isAsync() || !pair_.second().isAsync())
       return false;
@@ -174,7 +180,9 @@ private:
            (!tileWait_ || std::ranges::all_of(tileWait_->operands, [&](const Value *v) { return findTile(v); }));
   }
 
-  bool isQuiet(const Op &op) const { return op.has(traits::Pure) || op.kind == OpKind::Reduce || op.kind == OpKind::BarrierArrive || &op == wait_; }
+  bool isQuiet(const Op &op) const {
+    return op.has(traits::Pure) || op.kind == OpKind::Reduce || op.kind == OpKind::BarrierArrive || &op == wait_;
+  }
 
   /// The operations that name the tile of the second dot, and the carried values that say which one it is.
   bool findTile(const Value *v) {
@@ -186,7 +194,8 @@ private:
         which_.push_back(v);
       return v->index && v->type.isScalar();
     }
-    if (!op->has(traits::Pure) || !op->regions.empty() || !std::ranges::all_of(op->operands, [&](const Value *o) { return findTile(o); }))
+    if (!op->has(traits::Pure) || !op->regions.empty() ||
+        !std::ranges::all_of(op->operands, [&](const Value *o) { return findTile(o); }))
       return false;
     if (std::ranges::find(names_, op) == names_.end())
       names_.push_back(op);
@@ -213,7 +222,8 @@ private:
     return b_.create(OpKind::DotWait, {&v, 1}, {&t, 1}, {{attr::pending, pending}})->result();
   }
 
-  /// What an iteration leaves for the next one: the carried values, of the second dot what it is going to add to; its A; which tile.
+  /// What an iteration leaves for the next one: the carried values, of the second dot what it is going to add to; its
+  /// A; which tile.
   std::vector<Value *> left(const Cloner &c) const {
     std::vector<Value *> out;
     for (const Value *v : body_.terminator()->operands)
@@ -260,12 +270,15 @@ private:
 
   // ---- the first iteration in the loop
 
-  /// It costs a late dot in vain, and assembles faster. As measured on an H200, 29 configurations: by block copies with few stages, where the stage is released behind the wait, 1.004 of the speed (0.99-1.02); with more
-  /// stages 0.96 (0.91-1.04), and where threads copy 0.95 (0.91-1.01).
+  /// It costs a late dot in vain, and assembles faster. As measured on an H200, 29 configurations: by block copies with
+  /// few stages, where the stage is released after the wait, 1.004 of the speed (0.99-1.02); with more stages 0.96
+  /// (0.91-1.04), and where threads copy 0.95 (0.91-1.01).
   bool wantsFirstInLoop() const { return !gathers_ && !arrives_.empty(); }
 
-  /// Can the first iteration be one of the loop's, in which the late dot computes nothing that is used? The second iteration's does not read the sum then, which may be NaN: zeroes times a tile of any numbers. So
-  /// the sum begins at zero, and of what is done to it before the second dot (nothing, or a product by numbers of rows) is kept what it makes of zero: a zero, or NaN, added behind the loop.
+  /// Can the first iteration be one of the loop's, in which the late dot computes nothing that is used? The second
+  /// iteration's does not read the sum then, which may be NaN: zeroes times a tile of any numbers. So the sum begins at
+  /// zero, and of what is done to it before the second dot (nothing, or a product by numbers of rows) is kept what it
+  /// makes of zero: a zero, or NaN, added after the loop.
   bool findScale() {
     const auto zero = constantFloat(loop_.operands[3 + pair_.number()]);
     if (!zero || *zero != 0 || std::signbit(*zero))
@@ -273,13 +286,18 @@ private:
     if (pair_.hasNoneOfAccumulators())
       return pair_.second().operands[2] == accumulators_;
     const Op *op = pair_.onlyOneOfAccumulators();
-    if (!op || op->kind != OpKind::FMul || op->result() != pair_.second().operands[2] || op->operands[0] == op->operands[1])
+    if (!op || op->kind != OpKind::FMul || op->result() != pair_.second().operands[2] ||
+        op->operands[0] == op->operands[1])
       return false;
     const Value *by = op->operands[op->operands[0] == accumulators_];
-    for (; by->def && by->def->parent == &body_ && (by->def->kind == OpKind::Broadcast || by->def->kind == OpKind::ExpandDims || by->def->kind == OpKind::Splat); by = by->def->operands[0])
+    for (;
+         by->def && by->def->parent == &body_ &&
+         (by->def->kind == OpKind::Broadcast || by->def->kind == OpKind::ExpandDims || by->def->kind == OpKind::Splat);
+         by = by->def->operands[0])
       spread_.insert(spread_.begin(), by->def);
     constexpr int64_t few = 16; // the elements of a row, at least
-    if (spread_.empty() || by->type.numel() * few > accumulators_->type.numel() || by->type.elem != accumulators_->type.elem)
+    if (spread_.empty() || by->type.numel() * few > accumulators_->type.numel() ||
+        by->type.elem != accumulators_->type.elem)
       return false;
     scale_ = by;
     return true;
@@ -287,7 +305,9 @@ private:
 
   /// `v`, or zeroes, which a dot that adds to them does not read.
   Value *zeroIf(Value *condition, Value *v) {
-    return b_.create1(OpKind::Select, {b_.create1(OpKind::Splat, {condition}, v->type.withElem(Elem::I1)), b_.constFloat(v->type, 0), v}, v->type);
+    return b_.create1(
+        OpKind::Select,
+        {b_.create1(OpKind::Splat, {condition}, v->type.withElem(Elem::I1)), b_.constFloat(v->type, 0), v}, v->type);
   }
 
   /// What the loop begins with if its first iteration is one of the loop's.
@@ -349,12 +369,14 @@ private:
         for (const Op *o : body_.ops)
           if (arrives_.count(o) || pair_.isOfAccumulators(o) || o == &pair_.fragments())
             c.copy(*o, to);
-      } else if (!op->has(traits::Terminator) && op != tileWait_ && op != &pair_.fragments() && !pair_.isOfAccumulators(op) && !arrives_.count(op)) {
+      } else if (!op->has(traits::Terminator) && op != tileWait_ && op != &pair_.fragments() &&
+                 !pair_.isOfAccumulators(op) && !arrives_.count(op)) {
         c.copy(*op, to);
         if (op == &pair_.first()) {
           b_.setBlock(&to);
           Value *sum = c(pair_.carried());
-          late = lateDot(carried[0], second_ ? zeroIf(b_.cmp(CmpPred::Eq, to.args[0], second_), sum) : sum, carried.subspan(1), to);
+          late = lateDot(carried[0], second_ ? zeroIf(b_.cmp(CmpPred::Eq, to.args[0], second_), sum) : sum,
+                         carried.subspan(1), to);
         }
       }
     }
@@ -370,16 +392,18 @@ private:
   Op &loop_;
   Block &body_;
   Pair pair_;
-  /// Do threads copy tiles? Behind a first dot that is a loop of its own ptxas orders the main loop anew: by block copies 1.006 of the speed over 17 configurations (0.968-1.048, an H200), by threads 0.985 over 18.
+  /// Do threads copy tiles? After a first dot that is a loop of its own ptxas orders the main loop anew: by block
+  /// copies 1.006 of the speed over 17 configurations (0.968-1.048, an H200), by threads 0.985 over 18.
   const bool gathers_;
   const Op *wait_ = nullptr;
   Op *behind_ = nullptr;
   const Op *tileWait_ = nullptr; // for the tile of the second dot
-  const Value *accumulators_ = nullptr, *scores_ = nullptr; // behind the wait
+  const Value *accumulators_ = nullptr, *scores_ = nullptr; // after the wait
   std::unordered_set<const Op *> arrives_;                  // tell that a stage is free
   std::vector<const Op *> names_;
   std::vector<const Value *> which_;
-  // The first iteration in the loop: the second one's number; what its accumulators are multiplied by, and what makes a tile of that.
+  // The first iteration in the loop: the second one's number; what its accumulators are multiplied by, and what makes a
+  // tile of that.
   Value *second_ = nullptr;
   const Value *scale_ = nullptr;
   std::vector<const Op *> spread_;
@@ -407,9 +431,11 @@ bool canStagger(const Module &m, const Op &loop, const TargetInfo &target, const
   const Pair pair(m, loop, target, options);
   if (!pair || options.numWarps < twoWarpgroups)
     return false;
-  // As measured on an H200: by pointers, all warps meet in each iteration, and a late dot is late for the next one unless products take much longer than the work beside them (D=256, not 128).
+  // As measured on an H200: by pointers, all warps synchronize in each iteration, and a late dot is late for the next
+  // one unless products take much longer than the work beside them (D=256, not 128).
   constexpr int64_t many = 384; // multiply-adds of both dots for each element of the first one's result
-  const bool isByBlocks = anyOp(*loop.region(0), [](const Op &op) { return op.kind == OpKind::DescLoad || op.kind == OpKind::BarrierWait; });
+  const bool isByBlocks = anyOp(
+      *loop.region(0), [](const Op &op) { return op.kind == OpKind::DescLoad || op.kind == OpKind::BarrierWait; });
   if (!isByBlocks && pair.first().operands[0]->type.shape[1] + pair.second().result()->type.shape[1] < many)
     return false;
   // Alive at a time: both results, and the A.
@@ -420,6 +446,8 @@ bool canStagger(const Module &m, const Op &loop, const TargetInfo &target, const
   return others + words / threads <= target.registerLimit(static_cast<unsigned>(threads));
 }
 
-void staggerDots(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), target, options); }
+void staggerDots(Module &m, const TargetInfo &target, const Options &options) {
+  visit(m, *m.kernel()->block(), target, options);
+}
 
 } // namespace tegula::gpu

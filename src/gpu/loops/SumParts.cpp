@@ -11,27 +11,33 @@ using namespace ir;
 
 namespace {
 
-/// Registers of products that a part has: those of an instruction of 128 columns, of whose operands shared memory reads less for each product than of narrower ones.
+/// Registers of products that a part has: those of an instruction of 128 columns, of whose operands shared memory reads
+/// less for each product than of narrower ones.
 constexpr int64_t partRegisters = 64;
 
 bool isSum(const Op &op) { return op.kind == OpKind::FAdd || op.kind == OpKind::Add; }
 
 /// Lowered register by register, each to one of 32 bits.
 bool isStep(const Op &op) {
-  return isSum(op) || op.kind == OpKind::FMul || op.kind == OpKind::FSub || op.kind == OpKind::Mul || op.kind == OpKind::SIToFp;
+  return isSum(op) || op.kind == OpKind::FMul || op.kind == OpKind::FSub || op.kind == OpKind::Mul ||
+         op.kind == OpKind::SIToFp;
 }
 
 bool isDotOrWait(const Op &op) { return op.kind == OpKind::Dot || op.kind == OpKind::DotWait; }
 
 /// The only other operand of a step.
-const Value *besides(const Op &step, const Value *v) { return step.operands.size() == 2 ? step.operands[step.operands[0] == v] : nullptr; }
+const Value *besides(const Op &step, const Value *v) {
+  return step.operands.size() == 2 ? step.operands[step.operands[0] == v] : nullptr;
+}
 
-/// What is done with the result of a wait up to its addition to what a loop carries. Empty if there is no such addition.
+/// What is done with the result of a wait up to its addition to what a loop carries. Empty if there is no such
+/// addition.
 std::vector<Op *> stepsBehind(const Op &wait, const Users &users) {
   std::vector<Op *> steps;
   for (const Value *v = wait.result();;) {
     Op *op = users.only(v);
-    if (!op || op->parent != wait.parent || !isStep(*op) || op->result()->type.layout != v->type.layout || bitWidth(op->result()->type.elem) != 32 || std::ranges::count(op->operands, v) != 1)
+    if (!op || op->parent != wait.parent || !isStep(*op) || op->result()->type.layout != v->type.layout ||
+        bitWidth(op->result()->type.elem) != 32 || std::ranges::count(op->operands, v) != 1)
       return {};
     steps.push_back(op);
     if (const Value *other = besides(*op, v); isSum(*op) && !other->def)
@@ -40,17 +46,20 @@ std::vector<Op *> stepsBehind(const Op &wait, const Users &users) {
   }
 }
 
-/// Products of two tiles that begin at zero, too many for a thread that holds as many sums; wait and steps, wherever they are.
+/// Products of two tiles that begin at zero, too many for a thread that holds as many sums; wait and steps, wherever
+/// they are.
 PartsOfSum candidate(const Op &dot, const Users &users, int64_t registers) {
   PartsOfSum none, found;
   const Type &t = dot.result()->type;
-  if (registers < 2 * partRegisters || !isAsyncMma(dot) || !dot.isAsync() || !dot.operands[0]->type.isShared || bitWidth(t.elem) != 32)
+  if (registers < 2 * partRegisters || !isAsyncMma(dot) || !dot.isAsync() || !dot.operands[0]->type.isShared ||
+      bitWidth(t.elem) != 32)
     return none;
   const Op *from = dot.operands[2]->def;
   if (!from || from->kind != OpKind::Const || (isFloat(t.elem) ? from->floatValue(1) != 0 : from->intValue(1) != 0))
     return none;
   found.wait = users.only(dot.result());
-  if (!found.wait || found.wait->kind != OpKind::DotWait || found.wait->parent != dot.parent || found.wait->pending() != 0 || found.wait->operands.size() != 1)
+  if (!found.wait || found.wait->kind != OpKind::DotWait || found.wait->parent != dot.parent ||
+      found.wait->pending() != 0 || found.wait->operands.size() != 1)
     return none;
   found.steps = stepsBehind(*found.wait, users);
   if (found.steps.empty())
@@ -60,12 +69,13 @@ PartsOfSum candidate(const Op &dot, const Users &users, int64_t registers) {
   const Block &b = *dot.parent;
   const size_t end = positionOf(b, found.wait);
   for (size_t i = positionOf(b, &dot) + 1; i < end; ++i)
-    if (isDotOrWait(*b.ops[i]) || std::ranges::any_of(b.ops[i]->regions, [](const Region *r) { return anyOp(*r->block, isDotOrWait); }))
+    if (isDotOrWait(*b.ops[i]) ||
+        std::ranges::any_of(b.ops[i]->regions, [](const Region *r) { return anyOp(*r->block, isDotOrWait); }))
       return none;
   return found;
 }
 
-/// Moves the wait and the steps behind all that stands between them, if that may stand in front of the wait.
+/// Moves the wait and the steps after all that stands between them, if that may stand before the wait.
 void bringTogether(Block &b, const PartsOfSum &p) {
   const size_t from = positionOf(b, p.wait), to = positionOf(b, p.steps.back());
   std::vector<Op *> order;
@@ -90,7 +100,10 @@ PartsOfSum partsOfSum(const Op &dot, const Users &users, int64_t registers) {
     return found;
   const Block &b = *dot.parent;
   const auto behind = b.ops.begin() + static_cast<std::ptrdiff_t>(positionOf(b, found.wait)) + 1;
-  return b.ops.end() - behind >= static_cast<std::ptrdiff_t>(found.steps.size()) && std::equal(found.steps.begin(), found.steps.end(), behind) ? found : PartsOfSum();
+  return b.ops.end() - behind >= static_cast<std::ptrdiff_t>(found.steps.size()) &&
+                 std::equal(found.steps.begin(), found.steps.end(), behind)
+             ? found
+             : PartsOfSum();
 }
 
 void sumParts(Module &m, const TargetInfo &target, const Options &options) {

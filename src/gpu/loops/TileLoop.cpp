@@ -10,7 +10,8 @@ namespace tegula::gpu {
 
 using namespace ir;
 
-bool TileLoop::allows(const Module &m, const Op &inner, const TargetInfo &target, uint64_t freeBytes, const std::vector<const Op *> &loads) {
+bool TileLoop::allows(const Module &m, const Op &inner, const TargetInfo &target, uint64_t freeBytes,
+                      const std::vector<const Op *> &loads) {
   const Op *loop = inner.parent->parent->op;
   if (!loop || loop->kind != OpKind::For || opsOfFirstDot(inner))
     return false;
@@ -30,7 +31,8 @@ bool TileLoop::allows(const Module &m, const Op &inner, const TargetInfo &target
     // The next tile is loaded before this one is stored: they must be different memory.
     if (op->kind == OpKind::Store || op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce) {
       int to = memoryOf(op->operands[0]);
-      if (to < 0 || std::any_of(loads.begin(), loads.end(), [&](const Op *l) { return memoryOf(l->operands[0]) == to; }))
+      if (to < 0 ||
+          std::any_of(loads.begin(), loads.end(), [&](const Op *l) { return memoryOf(l->operands[0]) == to; }))
         return false;
     }
   }
@@ -59,7 +61,7 @@ void TileLoop::place(Builder &b, const Block &prologue, Map map) const {
     std::vector<Value *> operands;
     for (Value *v : op->operands)
       operands.push_back(slice_.copy(b, v, map));
-    // What regions use is computed once, in front of them.
+    // What regions use is computed once, before them.
     for (const Region *r : op->regions)
       for (const Op *o : r->block->ops)
         for (Value *v : o->operands)

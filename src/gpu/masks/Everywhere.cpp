@@ -10,11 +10,13 @@ using namespace ir;
 
 namespace {
 
-// So small that sums of a few products with scalars of 32 bits are numbers of 64, and so is a product of the two. All constants of 32 bits are.
+// So small that sums of a few products with scalars of 32 bits are numbers of 64, and so is a product of the two. All
+// constants of 32 bits are.
 constexpr int64_t largestFactor = int64_t{1} << 28, largestConstant = int64_t{1} << 33;
 
 bool isSmall(const Elements &e) {
-  return e.least >= -largestConstant && e.most <= largestConstant && std::ranges::all_of(e.terms, [](const Elements::Term &t) { return std::abs(t.factor) <= largestFactor; });
+  return e.least >= -largestConstant && e.most <= largestConstant &&
+         std::ranges::all_of(e.terms, [](const Elements::Term &t) { return std::abs(t.factor) <= largestFactor; });
 }
 
 void add(Elements &to, const Elements &other, int64_t factor) {
@@ -106,9 +108,11 @@ private:
   std::optional<Everywhere> compared(const Op &op) {
     Everywhere e;
     e.kind = Everywhere::Kind::AtMost;
-    const bool isLess = op.pred() == CmpPred::Slt || op.pred() == CmpPred::Sle, isGreater = op.pred() == CmpPred::Sgt || op.pred() == CmpPred::Sge;
+    const bool isLess = op.pred() == CmpPred::Slt || op.pred() == CmpPred::Sle,
+               isGreater = op.pred() == CmpPred::Sgt || op.pred() == CmpPred::Sge;
     numbers_.clear();
-    std::optional<Elements> a = isLess || isGreater ? number(op.operands[0]) : std::nullopt, c = a ? number(op.operands[1]) : std::nullopt;
+    std::optional<Elements> a = isLess || isGreater ? number(op.operands[0]) : std::nullopt,
+                            c = a ? number(op.operands[1]) : std::nullopt;
     if (!c)
       return std::nullopt;
     e.less = isLess ? *a : *c;
@@ -124,7 +128,8 @@ private:
   /// The elements of `v` as numbers, not modulo 2^32.
   std::optional<Elements> number(Value *v) {
     std::optional<Elements> e = sum(v);
-    if (e && v->type.elem == Elem::I32 && (e->terms.size() > 1 || e->least != 0 || e->most != 0 || (e->terms.size() == 1 && e->terms[0].factor != 1)))
+    if (e && v->type.elem == Elem::I32 &&
+        (e->terms.size() > 1 || e->least != 0 || e->most != 0 || (e->terms.size() == 1 && e->terms[0].factor != 1)))
       numbers_.push_back(*e);
     return e;
   }
@@ -195,7 +200,8 @@ Value *Everywhere::write(Builder &b) const {
     holds = b.cmp(CmpPred::Sle, plus(b, low, less.most + margin - more.least), high);
     for (const Elements &n : numbers) {
       constexpr int64_t first = std::numeric_limits<int32_t>::min(), all = int64_t{1} << 32;
-      Value *fits = b.cmp(CmpPred::Ult, plus(b, sumOfTerms(b, n), n.least - first), b.constI64(std::max<int64_t>(0, all - (n.most - n.least))));
+      Value *fits = b.cmp(CmpPred::Ult, plus(b, sumOfTerms(b, n), n.least - first),
+                          b.constI64(std::max<int64_t>(0, all - (n.most - n.least))));
       holds = b.binary(OpKind::And, holds, fits);
     }
     return holds;

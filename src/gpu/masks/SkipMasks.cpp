@@ -25,7 +25,10 @@ std::pair<Value *, const Value *> unless(const Value *mask) {
 
 class Skipper {
 public:
-  Skipper(Module &m, Op &loop, int64_t threads) : m_(m), b_(m), body_(*loop.region(0)), edit_(body_), threads_(threads) { b_.setFolding(false); }
+  Skipper(Module &m, Op &loop, int64_t threads)
+      : m_(m), b_(m), body_(*loop.region(0)), edit_(body_), threads_(threads) {
+    b_.setFolding(false);
+  }
 
   void run() {
     for (Op *op : body_.ops)
@@ -36,8 +39,9 @@ public:
 private:
   bool isMasking(const Op &op) const {
     constexpr int64_t leastOfThread = 8; // elements: a branch costs as much as their selections
-    return op.kind == OpKind::Select && op.operands[0]->type.isTensor() && op.result()->type.isTensor() && op.result()->type.numel() >= leastOfThread * threads_ &&
-           op.operands[1]->def && op.operands[1]->def->kind != OpKind::Const && changes(op.operands[0]) && Everywhere::of(op.operands[0]);
+    return op.kind == OpKind::Select && op.operands[0]->type.isTensor() && op.result()->type.isTensor() &&
+           op.result()->type.numel() >= leastOfThread * threads_ && op.operands[1]->def &&
+           op.operands[1]->def->kind != OpKind::Const && changes(op.operands[0]) && Everywhere::of(op.operands[0]);
   }
 
   /// Is it computed in this body?
@@ -48,7 +52,8 @@ private:
     std::vector<Op *> row{&first};
     for (;;) {
       const std::vector<Op *> users = edit_.users(row.back()->result());
-      if (users.size() != 1 || !isMasking(*users[0]) || users[0]->operands[1] != row.back()->result() || users[0]->operands[2] == row.back()->result())
+      if (users.size() != 1 || !isMasking(*users[0]) || users[0]->operands[1] != row.back()->result() ||
+          users[0]->operands[2] == row.back()->result())
         break;
       row.push_back(users[0]);
     }
@@ -109,7 +114,8 @@ void visit(Module &m, Block &b, int64_t threads) {
   for (Op *op : std::vector<Op *>(b.ops)) {
     for (Region *r : op->regions)
       visit(m, *r->block, threads);
-    if (op->kind == OpKind::For && std::ranges::any_of(op->region(0)->ops, [](const Op *o) { return o->kind == OpKind::Dot && isAsyncMma(*o); }))
+    if (op->kind == OpKind::For &&
+        std::ranges::any_of(op->region(0)->ops, [](const Op *o) { return o->kind == OpKind::Dot && isAsyncMma(*o); }))
       Skipper(m, *op, threads).run();
   }
 }
@@ -137,7 +143,8 @@ private:
     if (other.ops.size() != 1 || here.ops.size() > most)
       return nullptr;
     const Op *select = here.terminator()->operands[0]->def;
-    if (!select || select->kind != OpKind::Select || select->parent != &here || select->operands[1] != other.terminator()->operands[0] || !select->operands[0]->type.isTensor())
+    if (!select || select->kind != OpKind::Select || select->parent != &here ||
+        select->operands[1] != other.terminator()->operands[0] || !select->operands[0]->type.isTensor())
       return nullptr;
     for (const Op *op : here.ops)
       if (!op->has(traits::Terminator) && (!op->has(traits::Pure) || !op->regions.empty()))
@@ -175,7 +182,8 @@ void openIn(Module &m, Block &b) {
   for (Op *op : std::vector<Op *>(b.ops)) {
     for (Region *r : op->regions)
       openIn(m, *r->block);
-    if (op->kind == OpKind::For && std::ranges::any_of(op->region(0)->ops, [](const Op *o) { return o->kind == OpKind::Dot && isAsyncMma(*o); }))
+    if (op->kind == OpKind::For &&
+        std::ranges::any_of(op->region(0)->ops, [](const Op *o) { return o->kind == OpKind::Dot && isAsyncMma(*o); }))
       BranchOpener(m, *op->region(0)).run();
   }
 }
@@ -184,6 +192,8 @@ void openIn(Module &m, Block &b) {
 
 void openMaskBranches(Module &m) { openIn(m, *m.kernel()->block()); }
 
-void skipMasks(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), int64_t{target.lanes()} * options.numWarps); }
+void skipMasks(Module &m, const TargetInfo &target, const Options &options) {
+  visit(m, *m.kernel()->block(), int64_t{target.lanes()} * options.numWarps);
+}
 
 } // namespace tegula::gpu

@@ -32,7 +32,8 @@ private:
 
   /// Does `mask` hold wherever `given` does?
   static bool follows(const Value *mask, const Value *given) {
-    return given == mask || (given->def && given->def->kind == OpKind::And && (follows(mask, given->def->operands[0]) || follows(mask, given->def->operands[1])));
+    return given == mask || (given->def && given->def->kind == OpKind::And &&
+                             (follows(mask, given->def->operands[0]) || follows(mask, given->def->operands[1])));
   }
 
   /// Can nobody tell what `user` sees of `v` where the mask does not hold?
@@ -40,12 +41,14 @@ private:
     constexpr unsigned enough = 32; // operations in a row
     if (user.kind == OpKind::Store)
       return user.operands.size() > 2 && user.operands[0] != v && follows(mask, user.operands[2]);
-    if (user.kind == OpKind::Select && user.operands[0] != v && user.operands[2] != v && follows(mask, user.operands[0]))
+    if (user.kind == OpKind::Select && user.operands[0] != v && user.operands[2] != v &&
+        follows(mask, user.operands[0]))
       return true;
     if (depth > enough || !user.has(traits::Pure) || !user.has(traits::Elementwise) || user.results.size() != 1)
       return false;
     std::span<Op *const> next = users_.of(user.result());
-    return !next.empty() && std::all_of(next.begin(), next.end(), [&](const Op *n) { return isHidden(*n, user.result(), mask, depth + 1); });
+    return !next.empty() && std::all_of(next.begin(), next.end(),
+                                        [&](const Op *n) { return isHidden(*n, user.result(), mask, depth + 1); });
   }
 
   Users users_;

@@ -1,7 +1,9 @@
-// Selections that nobody can tell from their first choice: where(mask, x, other) of which only elements under the same mask are stored.
+// Selections that nobody can tell from their first choice: where(mask, x, other) of which only elements under the same
+// mask are stored.
 //
 //   d = where(mask, x - mean, 0);  store(out, d * rstd, mask)      becomes      store(out, (x - mean) * rstd, mask)
-// The sum of squares beside it keeps its selection, which LowerReduce does once for each run of registers with one mask.
+// The sum of squares beside it keeps its selection, which LowerReduce does once for each run of registers with one
+// mask.
 #pragma once
 #include "ir/Ir.h"
 

@@ -23,9 +23,11 @@ constexpr int64_t mostInstructions = 640; // of a thread in a kernel, that are t
 
 class MaskDropper {
 public:
-  MaskDropper(Module &m, const TargetInfo &target, const Options &options) : m_(m), b_(m), threads_(int64_t{target.lanes()} * options.numWarps) {}
+  MaskDropper(Module &m, const TargetInfo &target, const Options &options)
+      : m_(m), b_(m), threads_(int64_t{target.lanes()} * options.numWarps) {}
 
-  /// Bodies of innermost loops, and the branches in them. Returns whether there are copies now, in which what is computed for masks has lost its use.
+  /// Bodies of innermost loops, and the branches in them. Returns whether there are copies now, in which what is
+  /// computed for masks has lost its use.
   bool run(Block &b, bool isInLoop) {
     bool hasLoop = false;
     for (Op *op : b.ops) {
@@ -45,9 +47,13 @@ public:
   }
 
 private:
-  static bool masksElements(const Op &op) { return (op.kind == OpKind::Load || op.kind == OpKind::Store) && op.mask() && op.mask()->type.isTensor() && !op.isVolatile(); }
+  static bool masksElements(const Op &op) {
+    return (op.kind == OpKind::Load || op.kind == OpKind::Store) && op.mask() && op.mask()->type.isTensor() &&
+           !op.isVolatile();
+  }
   static bool canBeTwice(const Op &op) {
-    return op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::SharedBarrier || (isPure(op) && op.kind != OpKind::Dot && op.kind != OpKind::ToShared);
+    return op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::SharedBarrier ||
+           (isPure(op) && op.kind != OpKind::Dot && op.kind != OpKind::ToShared);
   }
 
   int64_t registersOf(const Value *v) const { return int64_t{1} << m_.layoutOf(v->type).inBits(layout::Dim::Register); }
@@ -63,7 +69,8 @@ private:
 
   /// What a mask is copies of.
   static const Value *source(const Value *v) {
-    while (v->def && (v->def->kind == OpKind::Broadcast || v->def->kind == OpKind::ExpandDims || v->def->kind == OpKind::Convert))
+    while (v->def &&
+           (v->def->kind == OpKind::Broadcast || v->def->kind == OpKind::ExpandDims || v->def->kind == OpKind::Convert))
       v = v->def->operands[0];
     return v;
   }
@@ -83,7 +90,8 @@ private:
     return product;
   }
 
-  /// The operations from `first` on that are together, if they are worth it. Returns the position at which to go on, less one.
+  /// The operations from `first` on that are together, if they are worth it. Returns the position at which to go on,
+  /// less one.
   size_t runFrom(Block &b, size_t first) {
     Block before;
     before.parent = b.parent;
@@ -99,7 +107,8 @@ private:
     Value *all = nullptr;
     int64_t cost = 0, gain = 0;
     size_t last = first, end = first;
-    bool hasVectors = false; // the assembler has loads of them under way, and a branch would keep it from bringing later iterations' forward
+    // the assembler has loads of them under way, and a branch would keep it from bringing later iterations' forward
+    bool hasVectors = false;
     for (; end < b.ops.size() && canBeTwice(*b.ops[end]); ++end) {
       const Op &op = *b.ops[end];
       if (cost + instructions(op) > budget_)
@@ -130,7 +139,8 @@ private:
   }
 
   /// The last operation before `end` that takes a mask, or a tile from there.
-  static size_t extended(const Block &b, size_t first, size_t last, size_t end, const std::unordered_map<const Value *, Value *> &wholes) {
+  static size_t extended(const Block &b, size_t first, size_t last, size_t end,
+                         const std::unordered_map<const Value *, Value *> &wholes) {
     std::unordered_set<const Value *> tiles;
     for (const auto &[mask, whole] : wholes)
       tiles.insert(mask);
@@ -154,14 +164,15 @@ private:
         tiles.insert(r);
   }
 
-  size_t make(Block &b, size_t first, size_t last, Block &before, Value *all, const std::unordered_map<const Value *, Value *> &wholes) {
+  size_t make(Block &b, size_t first, size_t last, Block &before, Value *all,
+              const std::unordered_map<const Value *, Value *> &wholes) {
     auto begin = b.ops.begin() + static_cast<long>(first), stop = b.ops.begin() + static_cast<long>(last) + 1;
     std::vector<Op *> twice(begin, stop);
     const std::vector<Op *> rest(stop, b.ops.end());
     b.ops.erase(begin, b.ops.end());
     gpu::splice(before, b, first);
     takeOperands(b, twice, rest);
-    // What is used behind it.
+    // What is used after it.
     std::vector<Value *> results;
     std::vector<Type> types;
     Users users;
@@ -202,11 +213,13 @@ private:
     to.ops.insert(to.ops.end(), ops.begin(), ops.end());
   }
 
-  /// Moves from `b` to `twice` what is used there only: tiles, which would be alive in front of the branch, and what is made of loads, for which threads would wait there.
+  /// Moves from `b` to `twice` what is used there only: tiles, which would be alive before the branch, and what is made
+  /// of loads, for which threads would wait there.
   static void takeOperands(Block &b, std::vector<Op *> &twice, std::span<Op *const> rest) {
     std::unordered_set<const Value *> loaded;
     for (const Op *op : b.ops)
-      if (op->kind == OpKind::Load || std::any_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return loaded.contains(v); }))
+      if (op->kind == OpKind::Load ||
+          std::any_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return loaded.contains(v); }))
         loaded.insert(op->results.begin(), op->results.end());
     Users users(b);
     std::unordered_set<const Op *> inside(twice.begin(), twice.end());
@@ -216,7 +229,8 @@ private:
     std::vector<Op *> front;
     for (size_t i = b.ops.size(); i-- > 0;) {
       Op *op = b.ops[i];
-      if (op->results.size() != 1 || !(op->result()->type.isTensor() || loaded.contains(op->result())) || !isPure(*op) || op->has(traits::Shared) || op->result()->type.isShared)
+      if (op->results.size() != 1 || !(op->result()->type.isTensor() || loaded.contains(op->result())) ||
+          !isPure(*op) || op->has(traits::Shared) || op->result()->type.isShared)
         continue;
       std::span<Op *const> by = users.of(op->result());
       if (!by.empty() && std::all_of(by.begin(), by.end(), [&](const Op *o) { return inside.contains(o); })) {
@@ -229,7 +243,8 @@ private:
     twice.insert(twice.begin(), front.begin(), front.end());
   }
 
-  void writeWithout(std::span<Op *const> ops, std::span<Value *const> results, const std::unordered_map<const Value *, Value *> &wholes, Block &to) {
+  void writeWithout(std::span<Op *const> ops, std::span<Value *const> results,
+                    const std::unordered_map<const Value *, Value *> &wholes, Block &to) {
     Cloner copy(m_);
     std::unordered_set<const Value *> on; // masks, and what is made of them
     for (const auto &[mask, whole] : wholes)
@@ -237,8 +252,10 @@ private:
     b_.setBlock(&to);
     auto isOn = [&](const Value *v) { return on.contains(v); };
     for (Op *op : ops) {
-      const bool isPart = (op->kind == OpKind::And && isOn(op->operands[0]) && isOn(op->operands[1])) ||
-                          ((op->kind == OpKind::Convert || op->kind == OpKind::Broadcast || op->kind == OpKind::ExpandDims) && isOn(op->operands[0]));
+      const bool isPart =
+          (op->kind == OpKind::And && isOn(op->operands[0]) && isOn(op->operands[1])) ||
+          ((op->kind == OpKind::Convert || op->kind == OpKind::Broadcast || op->kind == OpKind::ExpandDims) &&
+           isOn(op->operands[0]));
       if (isPart) {
         on.insert(op->result());
         copy.copy(*op, to);
@@ -270,7 +287,8 @@ private:
 void dropWholeMasks(Module &m, const TargetInfo &target, const Options &options) {
   Block &b = *m.kernel()->block();
   // CTAs of a cluster would take different sides; what has dots has registers for nothing else.
-  if (options.numCtas == 1 && !anyOp(b, [](const Op &op) { return op.kind == OpKind::Dot || op.kind == OpKind::Partitions; }))
+  if (options.numCtas == 1 &&
+      !anyOp(b, [](const Op &op) { return op.kind == OpKind::Dot || op.kind == OpKind::Partitions; }))
     if (MaskDropper(m, target, options).run(b, false))
       removeDead(m);
 }

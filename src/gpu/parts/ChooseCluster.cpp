@@ -26,7 +26,7 @@ namespace {
 struct Moved {
   int64_t elements = 0;
   int64_t own = 0, stored = 0; // bytes that a program loads of such rows at places of its own, and stores
-  int64_t late = 0;            // 32-bit words that it loads behind the last reduction
+  int64_t late = 0;            // 32-bit words that it loads after the last reduction
   bool isNarrow = false;       // it loads elements of less than 32 bits
 };
 
@@ -70,17 +70,24 @@ struct Share {
 
 class Shares {
 public:
-  Shares(const TargetInfo &target, unsigned threads, const Function &kernel, int64_t held, const Moved &moved, const ClusterLimits &limits)
-      : threads_(threads), limit_(target.registerLimit(threads)), most_(target.threadLimit() / threads), all_(int64_t{target.registerLimit(target.threadLimit())} * target.threadLimit()), held_(held),
-        packed_(moved.isNarrow ? heldRows(kernel, threads, Widened::Again).words : held), late_(moved.late * 3 / (4 * threads_)), moved_(moved), limits_(limits) {}
+  Shares(const TargetInfo &target, unsigned threads, const Function &kernel, int64_t held, const Moved &moved,
+         const ClusterLimits &limits)
+      : threads_(threads), limit_(target.registerLimit(threads)), most_(target.threadLimit() / threads),
+        all_(int64_t{target.registerLimit(target.threadLimit())} * target.threadLimit()), held_(held),
+        packed_(moved.isNarrow ? heldRows(kernel, threads, Widened::Again).words : held),
+        late_(moved.late * 3 / (4 * threads_)), moved_(moved), limits_(limits) {}
 
   /// What memory needs to be busy: where half of what is moved is stored, half of it.
-  double wanted() const { return static_cast<double>(limits_.inFlight) * static_cast<double>(moved_.own) / static_cast<double>(moved_.own + moved_.stored); }
+  double wanted() const {
+    return static_cast<double>(limits_.inFlight) * static_cast<double>(moved_.own) /
+           static_cast<double>(moved_.own + moved_.stored);
+  }
 
   /// Registers that are missing in each thread.
   int64_t missing(int64_t ctas) const {
     const int64_t words = (held_ + late_) / ctas, beside = besideRows + (moved_.isNarrow ? limits_.overhead : 0);
-    // In one CTA the assembler widens again what it has packed, where that leaves it room; not across the waits of a cluster.
+    // In one CTA the assembler widens again what it has packed, where that leaves it room; not across the waits of a
+    // cluster.
     if (const int64_t packed = packed_ + late_ + beside - limit_; ctas == 1 && packed <= limits_.overhead)
       return std::max<int64_t>(0, packed);
     return std::max<int64_t>(0, (ctas > 1 && moved_.isNarrow ? need(words) : words + beside) - limit_);
@@ -89,31 +96,36 @@ public:
   Share of(int64_t ctas) const {
     Share s;
     s.blocks = std::clamp<int64_t>(all_ / (threads_ * std::min(limit_, need((held_ + late_) / ctas))), 1, most_);
-    const double own = static_cast<double>(moved_.own) / static_cast<double>(ctas), spilled = 4.0 * static_cast<double>(missing(ctas) * threads_);
-    s.bytes = std::min(static_cast<double>(s.blocks) * own, wanted()) * (s.blocks == 1 ? limits_.alone : 1) / (1 + spilled / (2 * own));
+    const double own = static_cast<double>(moved_.own) / static_cast<double>(ctas),
+                 spilled = 4.0 * static_cast<double>(missing(ctas) * threads_);
+    s.bytes = std::min(static_cast<double>(s.blocks) * own, wanted()) * (s.blocks == 1 ? limits_.alone : 1) /
+              (1 + spilled / (2 * own));
     return s;
   }
 
 private:
-  /// Registers of a thread that holds so many words of rows.
+  /// Registers of a thread that holds that many words of rows.
   int64_t need(int64_t words) const {
     const int64_t widened = words > limits_.overhead ? words * 2 / 5 + 8 : 0;
     return words + (moved_.isNarrow ? std::max<int64_t>(limits_.overhead, widened) : limits_.overhead);
   }
 
-  const int64_t threads_, limit_, most_, all_, held_, packed_, late_; // words of a thread in one CTA: held, held packed, loaded behind the last reduction
+  // words of a thread in one CTA: held, held packed, loaded after the last reduction
+  const int64_t threads_, limit_, most_, all_, held_, packed_, late_;
   const Moved &moved_;
   const ClusterLimits &limits_;
 };
 
-/// Rows in shared memory: the cluster with enough of them under way, the smallest; else that with most. Bytes 0: they cannot be there.
+/// Rows in shared memory: the cluster with enough of them under way, the smallest; else that with most. Bytes 0: they
+/// cannot be there.
 struct Staged {
   unsigned ctas = 1;
   double bytes = 0;
   std::unique_ptr<Module> part; // null: the module as it is
 };
 
-Staged stagedShare(const Module &module, const TargetInfo &target, const Options &options, unsigned most, const Moved &moved, double wanted, const ClusterLimits &limits) {
+Staged stagedShare(const Module &module, const TargetInfo &target, const Options &options, unsigned most,
+                   const Moved &moved, double wanted, const ClusterLimits &limits) {
   constexpr uint64_t scratch = 2048; // of reductions, and what a block takes beside its own
   const unsigned threads = target.lanes() * options.numWarps;
   const uint64_t all = target.sharedLimit() + 1024;
@@ -134,7 +146,9 @@ Staged stagedShare(const Module &module, const TargetInfo &target, const Options
       break;
     if (!haveRoom(bytes, target))
       continue;
-    const auto blocks = static_cast<unsigned>(std::min<uint64_t>({all / (bytes + scratch), target.threadLimit() / threads, uint64_t{target.registerLimit(target.threadLimit())} * target.threadLimit() / (threads * limits.staged)}));
+    const auto blocks = static_cast<unsigned>(std::min<uint64_t>(
+        {all / (bytes + scratch), target.threadLimit() / threads,
+         uint64_t{target.registerLimit(target.threadLimit())} * target.threadLimit() / (threads * limits.staged)}));
     const double underWay = blocks * static_cast<double>(moved.own) / n * (blocks == 1 ? limits.alone : 1);
     if (underWay > best.bytes)
       best = {n, underWay, std::move(part)};
@@ -153,16 +167,25 @@ bool isAlikeInClusters(const Op &op) {
   case OpKind::Load:
   case OpKind::Store:
     return !op.isVolatile() && op.cache() != ".cv";
-  case OpKind::Range: case OpKind::Const: case OpKind::Poison: case OpKind::ProgramId: case OpKind::Reduce: case OpKind::If: case OpKind::Yield: case OpKind::Return:
-    return true;
+  case OpKind::Range:
+  case OpKind::Const:
+  case OpKind::Poison:
+  case OpKind::ProgramId:
+  case OpKind::Reduce:
+  case OpKind::If:
+  case OpKind::Yield:
+  case OpKind::Return: return true;
   default:
     return renames(op.kind) || (op.has(traits::Elementwise) && op.has(traits::Pure));
   }
 }
 
-ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, const Options &options, DiagEngine *remarks, const ClusterLimits &limits) {
-  const unsigned most = options.clusters == Clusters::Never ? 1 : std::min(target.clusterLimit(), portableCluster), threads = target.lanes() * options.numWarps;
-  if (options.numCtas > 1 || !module.kernel() || anyOp(*module.kernel()->block(), [](const Op &op) { return !isAlikeInClusters(op); }))
+ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, const Options &options, DiagEngine *remarks,
+                            const ClusterLimits &limits) {
+  const unsigned most = options.clusters == Clusters::Never ? 1 : std::min(target.clusterLimit(), portableCluster),
+                 threads = target.lanes() * options.numWarps;
+  if (options.numCtas > 1 || !module.kernel() ||
+      anyOp(*module.kernel()->block(), [](const Op &op) { return !isAlikeInClusters(op); }))
     return {};
   const Function *kernel = module.kernel();
   if (const unsigned forced = ctasOf(options.clusters); forced > 1) {
@@ -174,7 +197,8 @@ ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, cons
   kernel = (delayed ? *delayed : module).kernel();
   const HeldRows held = heldRows(*kernel, threads);
   // Several rows of a program go one after the other, where there is no room for all of them (SplitTiles.h).
-  if (!held.reduction || held.reduction->operands[0]->type.numel() != held.reduction->operands[0]->type.shape[static_cast<unsigned>(held.reduction->axis())])
+  if (!held.reduction || held.reduction->operands[0]->type.numel() !=
+                             held.reduction->operands[0]->type.shape[static_cast<unsigned>(held.reduction->axis())])
     return {};
   if (2 * int64_t{held.words} < int64_t{target.registerLimit(target.threadLimit())} * target.threadLimit() / threads)
     return {};
@@ -183,7 +207,8 @@ ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, cons
   if (!moved.own)
     return {};
   const Shares shares(target, threads, *kernel, held.words, moved, limits);
-  const bool readsAgain = splitTiles(module, threads, target.sharedLimit()) != nullptr, lacks = readsAgain || shares.missing(1) >= limits.missing;
+  const bool readsAgain = splitTiles(module, threads, target.sharedLimit()) != nullptr,
+             lacks = readsAgain || shares.missing(1) >= limits.missing;
   const double one = readsAgain ? limits.again * shares.wanted() : shares.of(1).bytes * (lacks ? limits.again : 1);
   unsigned ctas = 1;
   Share best{1, one};
@@ -194,12 +219,14 @@ ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, cons
     const Share s = shares.of(n);
     // Of two clusters the larger has more blocks, which hide more of each other's waits.
     const double least = ctas == 1 || s.blocks == best.blocks ? best.bytes : limits.almost * best.bytes;
-    if ((s.blocks >= 2 || lacks) && shares.missing(n) <= limits.left && (ctas == 1 ? s.bytes > least : s.bytes >= least))
+    if ((s.blocks >= 2 || lacks) && shares.missing(n) <= limits.left &&
+        (ctas == 1 ? s.bytes > least : s.bytes >= least))
       ctas = n, best = s;
     if (ctas > 1 && elements <= limits.enough && best.bytes >= shares.wanted())
       break;
   }
-  // Narrow elements take half as much there as in registers. Weights and biases that are loaded behind the reductions are waited for there, and all at once, which takes the registers that are won: where they are as long as what is
+  // Narrow elements take half as much there as in registers. Weights and biases that are loaded after the reductions
+  // are waited for there, and all at once, which takes the registers that are won: where they are as long as what is
   // read of rows they go to shared memory, too, before the reductions.
   if (moved.isNarrow) {
     const int64_t late = 4 * moved.late; // bytes, if they were of 32 bits
@@ -209,7 +236,8 @@ ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, cons
       if (staged.bytes < least)
         return std::nullopt;
       if (remarks)
-        remarks->report(diag::rowsStaged, userLocation(module, *held.reduction), staged.ctas, kibibytes(staged.bytes), kibibytes(best.bytes));
+        remarks->report(diag::rowsStaged, userLocation(module, *held.reduction), staged.ctas, kibibytes(staged.bytes),
+                        kibibytes(best.bytes));
       return ClusterChoice{staged.ctas, staged.part ? std::move(staged.part) : std::move(as), true};
     };
     std::optional<ClusterChoice> choice;
@@ -225,7 +253,8 @@ ClusterChoice chooseCluster(const Module &module, const TargetInfo &target, cons
   if (part && heldRows(*part->kernel(), threads).words > held.words / ctas + held.words / 16)
     part = nullptr;
   if (remarks && part)
-    remarks->report(diag::clusterChosen, userLocation(module, *held.reduction), ctas, held.words, threads, kibibytes(best.bytes), kibibytes(one));
+    remarks->report(diag::clusterChosen, userLocation(module, *held.reduction), ctas, held.words, threads,
+                    kibibytes(best.bytes), kibibytes(one));
   else if (remarks && ctas == 1 && most > 1)
     remarks->report(diag::clusterNotChosen, userLocation(module, *held.reduction), held.words, threads, kibibytes(one));
   return part ? ClusterChoice{ctas, std::move(part)} : ClusterChoice{};

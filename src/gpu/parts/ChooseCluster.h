@@ -1,19 +1,26 @@
-// Which programs of one CTA (num_ctas = 1) are compiled for a cluster, or have their rows in shared memory: those that hold rows which the registers of one CTA are too few for.
+// Which programs of one CTA (num_ctas = 1) are compiled for a cluster, or have their rows in shared memory: those that
+// hold rows which the registers of one CTA are too few for.
 //
-// A row that is reduced and then used again stays in registers meanwhile (softmax, norms, cross entropy in one block). Where it takes half of a multiprocessor's registers and more, one CTA runs there alone, and
-// nothing is under way while it reduces; where it has no room at all it is spilled, or read again by the loops of split-tiles. The CTAs of a cluster hold a part of the row each and send each other
-// partial results (PartitionCluster.h, shared/MemoryOrder.h), so that several programs share a multiprocessor.
+// A row that is reduced and then used again stays in registers meanwhile (softmax, norms, cross entropy in one block).
+// Where it takes half of a multiprocessor's registers and more, one CTA runs there alone, and nothing is under way
+// while it reduces; where it has no room at all it is spilled, or read again by the loops of split-tiles. The CTAs of a
+// cluster hold a part of the row each and send each other partial results (PartitionCluster.h, shared/MemoryOrder.h),
+// so that several programs share a multiprocessor.
 //
-// The rule counts bytes of rows that are under way on a multiprocessor, up to what memory has a use for (Little's law): 128 KiB where rows are only read, half of that where as much is stored. It was fitted to 150 kernels (softmax, log
-// softmax, cross entropy, layer and RMS norm of 32768 to 262144 columns, bf16 and fp32, 4 to 32 warps), each in one CTA and in clusters, on an H200 on 2026-11-29 (docs/performance-history.md):
+// The rule counts bytes of rows that are under way on a multiprocessor, up to what memory has a use for (Little's law):
+// 128 KiB where rows are only read, half of that where as much is stored. It was fitted to 150 kernels (softmax, log
+// softmax, cross entropy, layer and RMS norm of 32768 to 262144 columns, bf16 and fp32, 4 to 32 warps), each in one CTA
+// and in clusters, on an H200 on 2026-11-29 (docs/performance-history.md):
 //   bytes       layer norm bf16: 32 KB in one, two or four CTAs 2277-2410 GB/s, 40 KB 2690, 48 KB 2840-3067, 64 KB 2976-3080
 //   a lone CTA  log softmax bf16 of 32768 columns: 64 KB in one 3152, in two 3441; softmax fp32 128 KB 3931 and 4006
 //   read only   cross entropy bf16: 128 KB of two CTAs alone 2301, 80 KB of a cluster's ten 2115; of 65536 columns 128 KB of one 2122, 64 KB of a cluster's two 1994
 //   spills      layer norm bf16 of 262144: 64 KB in a CTA of 16 warps with 15 registers missing 2456, of 32 warps with 27 missing 1883; loops that read the row again 2253
 //   staged      rows of 16 bits in shared memory (StageRows.h), the smallest cluster that has 96 KiB of them under way in two blocks or more: softmax bf16 of 32768 columns 3548 -> 3730 GB/s, of 65536 3404 -> 3666, of
-//               131072 3055 -> 3597, of 262144 2590 -> 3482; RMS norm 3627 -> 3747, 3432 -> 3608, 3020 -> 3542, 2933 -> 3430. Of 32 bits they gain nothing: RMS norm fp32 of 131072 3865 -> 3822, of 65536 3960 -> 3925
-//   weights     beside them, loaded before the sums instead of behind, us: layer norm bf16 of 32768 columns 160 -> 148, of 131072 188 -> 173, of 262144, where one block has room, 195 -> 223; RMS norm of 32768 with 8 and 16 warps 136 and
-//               142 -> 134 and 132, with 32, 128 -> 64 KiB of rows under way, 134 -> 142; of 131072 145 -> 133. In fp32 layer norm of 32768 289 -> 291-311
+//               131072 3055 -> 3597, of 262144 2590 -> 3482; RMS norm 3627 -> 3747, 3432 -> 3608, 3020 -> 3542, 2933 ->
+//                 3430. Of 32 bits they gain nothing: RMS norm fp32 of 131072 3865 -> 3822, of 65536 3960 -> 3925
+//   weights     beside them, loaded before the sums instead of after, us: layer norm bf16 of 32768 columns 160 -> 148, of 131072 188 -> 173, of 262144, where one block has room, 195 -> 223; RMS norm of 32768 with 8 and 16 warps 136 and
+//               142 -> 134 and 132, with 32, 128 -> 64 KiB of rows under way, 134 -> 142; of 131072 145 -> 133. In fp32
+//                 layer norm of 32768 289 -> 291-311
 //   elements    softmax fp32 of 32768 columns, 32 warps: 3962 in one CTA, 4056 in two, 3564 in four with 8 elements a thread
 // The largest portable cluster is that of the CUDA C++ Programming Guide, "Thread Block Clusters".
 #pragma once
@@ -26,27 +33,33 @@ namespace tegula::gpu {
 constexpr unsigned portableCluster = 8; // CUDA C++ Programming Guide, "Thread Block Clusters"
 
 struct ClusterLimits {
-  /// Registers of a thread beside a part, at least: of chains that are kept short (targets/nvidia/occupancy/Occupancy.h). Packed elements are widened while their row is computed, which takes two fifths of its words more.
+  /// Registers of a thread beside a part, at least: of chains that are kept short
+  /// (targets/nvidia/occupancy/Occupancy.h). Packed elements are widened while their row is computed, which takes two
+  /// fifths of its words more.
   unsigned overhead = 16;
-  /// Elements of a part in a thread, and bytes that it loads and stores, at least: below that exchanges take longer than what they are for.
+  /// Elements of a part in a thread, and bytes that it loads and stores, at least: below that exchanges take longer
+  /// than what they are for.
   unsigned elements = 16, bytes = 64;
   /// Elements that are enough: larger clusters are not faster.
   unsigned enough = 32;
   /// Bytes under way that keep a multiprocessor's share of the memory busy, loads and stores together.
   int64_t inFlight = 128 << 10;
-  /// What a byte of a multiprocessor's only block is worth, as nothing is loaded while it computes; one of a row that loops, or many spills, read again; one of the fewer bytes of a larger cluster.
+  /// What a byte of a multiprocessor's only block is worth, as nothing is loaded while it computes; one of a row that
+  /// loops, or many spills, read again; one of the fewer bytes of a larger cluster.
   double alone = 0.8, again = 0.5, almost = 0.9;
-  /// Registers of a thread whose rows are in shared memory; elements of them at most (code is as long); and bytes under way that are enough, of those that keep memory busy: blocks that compute have all of
-  /// their rows there.
+  /// Registers of a thread whose rows are in shared memory; elements of them at most (code is as long); and bytes under
+  /// way that are enough, of those that keep memory busy: blocks that compute have all of their rows there.
   unsigned staged = 40, stagedElements = 128;
   double stagedEnough = 1.5;
-  /// Registers that are missing in each thread of one CTA, from which on a cluster is worth it even where one of its CTAs fills a multiprocessor,
+  /// Registers that are missing in each thread of one CTA, from which on a cluster is worth it even where one of its
+  /// CTAs fills a multiprocessor,
   unsigned missing = 64;
   /// if no more are missing there.
   unsigned left = 72;
 };
 
-/// Does the operation behave the same whether one CTA or several run the program, and has its part been measured? False for loops.
+/// Does the operation behave the same whether one CTA or several run the program, and has its part been measured? False
+/// for loops.
 bool isAlikeInClusters(const ir::Op &op);
 
 struct ClusterChoice {
@@ -55,9 +68,12 @@ struct ClusterChoice {
   bool stagesRows = false;          // rows are to stay in shared memory (StageRows.h)
 };
 
-/// The cluster for a kernel of tile IR whose options ask for one CTA: that with most bytes under way, of equal ones the largest. Not for kernels that can notice: that wait for other programs or change what those read in an order
-/// (atomics, volatile loads, `while`), ask where or how many they are (smid, clock, num_programs), print, assert, or run assembly with effects; nor for dots, scans and descriptors, whose
-/// tiles other passes place, nor for reductions in loops, where exchanges have not been measured. A remark says what was chosen and why.
-ClusterChoice chooseCluster(const ir::Module &module, const TargetInfo &target, const Options &options, DiagEngine *remarks = nullptr, const ClusterLimits &limits = {});
+/// The cluster for a kernel of tile IR whose options ask for one CTA: that with most bytes under way, of equal ones the
+/// largest. Not for kernels that can notice: that wait for other programs or change what those read in an order
+/// (atomics, volatile loads, `while`), ask where or how many they are (smid, clock, num_programs), print, assert, or
+/// run assembly with effects; nor for dots, scans and descriptors, whose tiles other passes place, nor for reductions
+/// in loops, where exchanges have not been measured. A remark says what was chosen and why.
+ClusterChoice chooseCluster(const ir::Module &module, const TargetInfo &target, const Options &options,
+                            DiagEngine *remarks = nullptr, const ClusterLimits &limits = {});
 
 } // namespace tegula::gpu

@@ -135,7 +135,9 @@ void ClusterParts::blockOperand(const Op &op, const Value *operand, unsigned axi
 
 void ClusterParts::atLeast(const Op &op, unsigned n, int64_t part) {
   if (nodes_[n].extent / ctas_ < part)
-    block(op, n, "a part would have fewer than " + std::to_string(part) + " of the " + std::to_string(nodes_[n].extent) + " elements along an axis");
+    block(op, n,
+          "a part would have fewer than " + std::to_string(part) + " of the " + std::to_string(nodes_[n].extent) +
+              " elements along an axis");
 }
 
 // ---- operations
@@ -231,7 +233,7 @@ void ClusterParts::visit(const Op &op) {
     (isAtomic ? stores_ : others_).push_back({&op, r, &r->type});
 }
 
-/// Every CTA does its iterations on whole tensors, also on those from in front of the loop.
+/// Every CTA does its iterations on whole tensors, also on those from before the loop.
 void ClusterParts::visitSplit(const Op &loop) {
   auto isWhole = [&](const Op &op, const Value *v) {
     for (unsigned d = 0; d < v->type.shape.rank(); ++d)
@@ -276,15 +278,20 @@ void ClusterParts::visitDot(const Op &op) {
 namespace {
 
 /// A result of a loop whose iterations are shared; null for other values.
-const Op *sharedLoopOf(const Value *v) { return v->def && v->def->kind == OpKind::For && v->def->splitParts() ? v->def : nullptr; }
+const Op *sharedLoopOf(const Value *v) {
+  return v->def && v->def->kind == OpKind::For && v->def->splitParts() ? v->def : nullptr;
+}
 
 /// May it be computed by elements of what such a loop has summed up? A reduction of that is a number as others.
 bool isMadeOfLanes(const Value *v, unsigned depth = 0) {
   constexpr unsigned deepest = 8;
-  return sharedLoopOf(v) || depth > deepest || (v->def && v->def->kind != OpKind::Reduce && std::ranges::any_of(v->def->operands, [&](const Value *o) { return isMadeOfLanes(o, depth + 1); }));
+  return sharedLoopOf(v) || depth > deepest ||
+         (v->def && v->def->kind != OpKind::Reduce &&
+          std::ranges::any_of(v->def->operands, [&](const Value *o) { return isMadeOfLanes(o, depth + 1); }));
 }
 
-/// total * exp(factor * (top - all)) for a maximum and a sum of a loop, and the same `all` for all elements of a row; of -inf everywhere the difference may be 0.
+/// total * exp(factor * (top - all)) for a maximum and a sum of a loop, and the same `all` for all elements of a row;
+/// of -inf everywhere the difference may be 0.
 const Op *loopOfScaled(const Value *v) {
   const Op *product = v->def;
   if (!product || product->kind != OpKind::FMul)
@@ -312,7 +319,8 @@ const Op *loopOfScaled(const Value *v) {
     return nullptr;
   const Value *const all = behindSpreads(fall->operands[1]);
   const auto isOfAll = [&] { // all == -inf
-    return condition->def && condition->def->kind == OpKind::CmpF && condition->def->pred() == CmpPred::Oeq && behindSpreads(condition->def->operands[0]) == all &&
+    return condition->def && condition->def->kind == OpKind::CmpF && condition->def->pred() == CmpPred::Oeq &&
+           behindSpreads(condition->def->operands[0]) == all &&
            constantFloat(behindSpreads(condition->def->operands[1])) == -std::numeric_limits<double>::infinity();
   };
   return !isMadeOfLanes(all) && (!condition || isOfAll()) ? loop : nullptr;
@@ -334,11 +342,13 @@ bool ClusterParts::addsOwn(const Op &reduce) const {
   if (reduce.parent != loop->parent)
     return false;
   const CarriedRole role = rolesOfParts(*loop)[reduce.operands[0]->index];
-  return (role.kind == CarriedRole::Kind::Sum && onlyOperation(reduce) == role.combine) || (role.kind == CarriedRole::Kind::Top && maximumOfElements(reduce) == role.combine);
+  return (role.kind == CarriedRole::Kind::Sum && onlyOperation(reduce) == role.combine) ||
+         (role.kind == CarriedRole::Kind::Top && maximumOfElements(reduce) == role.combine);
 }
 
 bool ClusterParts::isOfOwn(const Value *v) const {
-  return sharedLoopOf(v) || (v->def && v->def->has(traits::Elementwise) && std::ranges::any_of(v->def->operands, [&](const Value *o) { return isOfOwn(o); }));
+  return sharedLoopOf(v) || (v->def && v->def->has(traits::Elementwise) &&
+                             std::ranges::any_of(v->def->operands, [&](const Value *o) { return isOfOwn(o); }));
 }
 
 void ClusterParts::visitReduce(const Op &op) {
@@ -391,7 +401,9 @@ void ClusterParts::visitDescriptor(const Op &op) {
   const Type &t = isLoad ? op.result()->type : op.operands.back()->type;
   const void *entity = isLoad ? static_cast<const void *>(op.result()) : &op;
   tieAll(op, entity, t, isLoad ? std::span<Value *const>() : std::span<Value *const>(&op.operands.back(), 1));
-  if (std::none_of(blocks_.begin(), blocks_.end(), [&](const Op *o) { return o->kind == op.kind && o->operands[0] == op.operands[0] && descAccess(*o).block == t.shape; }))
+  if (std::none_of(blocks_.begin(), blocks_.end(), [&](const Op *o) {
+        return o->kind == op.kind && o->operands[0] == op.operands[0] && descAccess(*o).block == t.shape;
+      }))
     blocks_.push_back(&op);
   // Columns start at multiples of 16 bytes.
   unsigned last = t.shape.rank() - 1;
@@ -441,7 +453,8 @@ bool ClusterParts::trySplit(unsigned n, const Work &w) {
   for (unsigned i : g.nodes) {
     const Node &node = nodes_[i];
     if (node.extent < ctas_)
-      return blame("an axis of " + std::to_string(node.extent) + " is too short for " + std::to_string(ctas_) + " parts");
+      return blame("an axis of " + std::to_string(node.extent) + " is too short for " + std::to_string(ctas_) +
+                   " parts");
     if (node.entity && (!mine.try_emplace(node.entity, node.axis).second || ofEntity(node.entity) != whole))
       return blame("a tensor would have to be split along two axes");
   }
@@ -454,7 +467,8 @@ bool ClusterParts::trySplit(unsigned n, const Work &w) {
 void ClusterParts::splitDot(const Work &w) {
   if (ofEntity(w.entity) != whole)
     return;
-  unsigned rank = w.type->shape.rank(), rows = node(w.entity, *w.type, rank - 2), columns = node(w.entity, *w.type, rank - 1);
+  unsigned rank = w.type->shape.rank(), rows = node(w.entity, *w.type, rank - 2),
+           columns = node(w.entity, *w.type, rank - 1);
   constexpr int64_t warpgroup = 64;
   if (w.type->shape[rank - 2] / ctas_ >= warpgroup && trySplit(rows, w))
     return;
@@ -514,7 +528,8 @@ ClusterParts::ClusterParts(const Module &m, unsigned ctas, DiagEngine *remarks) 
     return;
   }
   visit(*f.block());
-  // A launch has room for 16 tensor maps (runtime/TensorMaps.h); whole blocks, parts, and what is multicast want different ones.
+  // A launch has room for 16 tensor maps (runtime/TensorMaps.h); whole blocks, parts, and what is multicast want
+  // different ones.
   constexpr size_t mostBlocks = 8;
   if (blocks_.size() > mostBlocks) {
     if (remarks)

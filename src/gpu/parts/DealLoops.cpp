@@ -48,10 +48,14 @@ private:
     // As unsigned numbers: the distance of any two bounds is one.
     Value *distance = loop.reverse() ? b_.binary(OpKind::Sub, from, to) : b_.binary(OpKind::Sub, to, from);
     Value *runs = b_.cmp(loop.reverse() ? CmpPred::Sgt : CmpPred::Slt, from, to);
-    Value *trips = b_.select(runs, b_.binary(OpKind::Add, b_.binary(OpKind::UDiv, b_.binary(OpKind::Sub, distance, number(1)), step), number(1)), number(0));
+    Value *trips = b_.select(
+        runs,
+        b_.binary(OpKind::Add, b_.binary(OpKind::UDiv, b_.binary(OpKind::Sub, distance, number(1)), step), number(1)),
+        number(0));
     Value *rank = b_.create1(OpKind::ClusterRank, {}, Type::scalar(Elem::I32));
     Value *isFirst = b_.cmp(CmpPred::Eq, rank, b_.constI32(0));
-    Value *first = t.elem == Elem::I32 ? rank : b_.cast(t.elem == Elem::I64 ? OpKind::ZExt : OpKind::Trunc, rank, t.elem);
+    Value *first =
+        t.elem == Elem::I32 ? rank : b_.cast(t.elem == Elem::I64 ? OpKind::ZExt : OpKind::Trunc, rank, t.elem);
     // As for loops that are not split, it is taken that a step beyond the end is still a number of this type.
     loop.operands[0] = b_.binary(loop.reverse() ? OpKind::Sub : OpKind::Add, from, b_.binary(OpKind::Mul, first, step));
     loop.operands[2] = b_.binary(OpKind::Mul, step, number(parts_));
@@ -76,9 +80,11 @@ private:
     }
   }
 
-  /// A part of a row may have no elements but -inf where the row has others: its maximum begins with the least number instead of -inf, as exp(-inf - -inf) would be NaN where nothing guards it. What the row's are together is put right behind the loop: -inf and
-  /// NaN of rows without another element, -inf and 0 of those of no iteration.
-  void beginFinite(Op &loop, size_t top, const std::vector<CarriedRole> &roles, Value *runs, Block &front, Block &behind, Block &kernel, size_t at) {
+  /// A part of a row may have no elements but -inf where the row has others: its maximum begins with the least number
+  /// instead of -inf, as exp(-inf - -inf) would be NaN where nothing guards it. What the row's are together is put
+  /// right after the loop: -inf and NaN of rows without another element, -inf and 0 of those of no iteration.
+  void beginFinite(Op &loop, size_t top, const std::vector<CarriedRole> &roles, Value *runs, Block &front,
+                   Block &behind, Block &kernel, size_t at) {
     Value *&start = loop.operands[3 + top];
     if (constantFloat(start) != -std::numeric_limits<double>::infinity())
       return;
@@ -86,9 +92,13 @@ private:
     const auto counts = std::ranges::find_if(roles, [&](const CarriedRole &r) { return isSum(r) && !r.isWeighted; });
     b_.setBlock(&behind);
     const Type &t = start->type;
-    Value *const least = b_.constFloat(t, std::numeric_limits<float>::lowest()), *const most = loop.results[top], *const all = loop.results[static_cast<size_t>(counts - roles.begin())];
-    Value *const isEmpty = b_.binary(OpKind::And, b_.cmp(CmpPred::Oeq, most, least), b_.binary(OpKind::Xor, b_.cmp(CmpPred::Ogt, all, b_.constFloat(t, 0)), b_.constInt(t.withElem(Elem::I1), 1)));
-    Value *const none = b_.select(b_.splat(runs, t.shape), b_.constFloat(t, std::numeric_limits<double>::quiet_NaN()), b_.constFloat(t, 0));
+    Value *const least = b_.constFloat(t, std::numeric_limits<float>::lowest()), *const most = loop.results[top],
+                 *const all = loop.results[static_cast<size_t>(counts - roles.begin())];
+    Value *const isEmpty = b_.binary(
+        OpKind::And, b_.cmp(CmpPred::Oeq, most, least),
+        b_.binary(OpKind::Xor, b_.cmp(CmpPred::Ogt, all, b_.constFloat(t, 0)), b_.constInt(t.withElem(Elem::I1), 1)));
+    Value *const none = b_.select(b_.splat(runs, t.shape), b_.constFloat(t, std::numeric_limits<double>::quiet_NaN()),
+                                  b_.constFloat(t, 0));
     replaceUses(kernel, most, b_.select(isEmpty, start, most), at + 1);
     for (size_t i = 0; i < roles.size(); ++i)
       if (isSum(roles[i]))
@@ -106,7 +116,8 @@ private:
     return b_.select(b_.splat(isFirst, t.shape), start, zero);
   }
 
-  /// A step of the loop's: `parts` steps as they were. What uses the value between two steps still finds the one before its own.
+  /// A step of the loop's: `parts` steps as they were. What uses the value between two steps still finds the one before
+  /// its own.
   void widen(Op &loop, const CarriedRole &role, size_t i, Block &front) {
     Block &body = *loop.region(0);
     bool isAlone = true; // the additions only follow each other
@@ -155,7 +166,8 @@ private:
     return b_.binary(OpKind::Mul, by, b_.constInt(t, n));
   }
 
-  /// `start` after so many iterations. Offsets of pointers in 64 bits, as they would have been added one after the other.
+  /// `start` after that many iterations. Offsets of pointers in 64 bits, as they would have been added one after the
+  /// other.
   Value *moved(const Op &loop, const CarriedRole &role, Value *start, Value *times) {
     for (const Op *step : role.steps) {
       Value *by = step->operands[addedOperand(*step, loop)];

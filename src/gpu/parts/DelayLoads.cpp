@@ -42,7 +42,8 @@ public:
   }
 
   bool has(const Op &op) const {
-    return op.kind == OpKind::Load && op.result()->type.isTensor() && op.result()->type.numel() >= elements_ && isOnlyRead(op.operands[0]);
+    return op.kind == OpKind::Load && op.result()->type.isTensor() && op.result()->type.numel() >= elements_ &&
+           isOnlyRead(op.operands[0]);
   }
 
 private:
@@ -101,7 +102,8 @@ private:
       first = std::min(first, positionOf(user));
     if (first == block_.ops.size())
       return;
-    const auto begin = block_.ops.begin() + static_cast<ptrdiff_t>(positions_.at(&load)), end = block_.ops.begin() + static_cast<ptrdiff_t>(first);
+    const auto begin = block_.ops.begin() + static_cast<ptrdiff_t>(positions_.at(&load)),
+               end = block_.ops.begin() + static_cast<ptrdiff_t>(first);
     if (std::none_of(begin, end, [](const Op *op) { return op->kind == OpKind::Reduce; }))
       return;
     for (Op *op : chain) {
@@ -118,7 +120,7 @@ private:
   std::unordered_set<const Op *> moved_;
 };
 
-/// Loads behind the first reduction, and what their addresses and masks are computed from there, move in front of it.
+/// Loads after the first reduction, and what their addresses and masks are computed from there, move before it.
 class Advance {
 public:
   Advance(Module &m, unsigned threads) : block_(*m.kernel()->block()), onlyRead_(block_, threads) {}
@@ -141,11 +143,12 @@ public:
   }
 
 private:
-  /// Adds `op` behind what it needs of what stands behind the reduction.
+  /// Adds `op` after what it needs of what stands after the reduction.
   bool canMove(Op &op, std::vector<Op *> &chain) {
     for (const Value *v : op.operands)
       if (v->def && behind_.contains(v->def) && std::ranges::find(chain, v->def) == chain.end())
-        if (v->def->kind == OpKind::Reduce || !v->def->regions.empty() || !v->def->has(traits::Pure) || v->def->has(traits::Reads) || !canMove(*v->def, chain))
+        if (v->def->kind == OpKind::Reduce || !v->def->regions.empty() || !v->def->has(traits::Pure) ||
+            v->def->has(traits::Reads) || !canMove(*v->def, chain))
           return false;
     chain.push_back(&op);
     return true;
@@ -180,7 +183,8 @@ std::unique_ptr<Module> delayLoads(const Module &module, const TargetInfo &targe
   const unsigned threads = target.lanes() * options.numWarps;
   if (!kernel || anyOp(*kernel->block(), isObstacle))
     return nullptr;
-  if (heldRows(*kernel, threads).words / std::max(options.numCtas, ctasOf(options.clusters)) + besideRows <= target.registerLimit(threads))
+  if (heldRows(*kernel, threads).words / std::max(options.numCtas, ctasOf(options.clusters)) + besideRows <=
+      target.registerLimit(threads))
     return nullptr;
   return delayedLoads(module, threads);
 }

@@ -39,8 +39,12 @@ private:
     size_t begin = 0, end = 0; // positions of the definition and of the last use
   };
 
-  /// Has no registers of its own: other coordinates of its operand, or widened where it is used, by sink-widening for one user alone.
-  bool isView(const Value *v) const { return v->def && (renames(v->def->kind) || (v->def->kind == OpKind::FpExt && (widened_ == Widened::Again || users_.only(v)))); }
+  /// Has no registers of its own: other coordinates of its operand, or widened where it is used, by sink-widening for
+  /// one user alone.
+  bool isView(const Value *v) const {
+    return v->def &&
+           (renames(v->def->kind) || (v->def->kind == OpKind::FpExt && (widened_ == Widened::Again || users_.only(v))));
+  }
 
   /// The value whose registers are read.
   const Value *held(const Value *v) const {
@@ -84,6 +88,8 @@ private:
 
 } // namespace
 
-HeldRows heldRows(const Function &kernel, unsigned threads, Widened widened) { return Rows(threads, widened).worst(*kernel.block()); }
+HeldRows heldRows(const Function &kernel, unsigned threads, Widened widened) {
+  return Rows(threads, widened).worst(*kernel.block());
+}
 
 } // namespace tegula::gpu

@@ -1,4 +1,5 @@
-// See LaneLoops.h. The proof follows one element whose m is false through the body and the next test, by names: of what the first test passed on.
+// See LaneLoops.h. The proof follows one element whose m is false through the body and the next test, by names: of what
+// the first test passed on.
 #include "gpu/parts/LaneLoops.h"
 #include <algorithm>
 #include <optional>
@@ -16,10 +17,12 @@ bool isElementwise(const Op &op) { return op.has(traits::Elementwise) && op.has(
 /// The tile that a scalar is whether any element of is; null if it is something else.
 const Value *anyOf(const Value *v) {
   const Op *reduce = v->def;
-  if (!reduce || reduce->kind != OpKind::Reduce || reduce->results.size() != 1 || !v->type.isScalar() || v->type.elem != Elem::I1)
+  if (!reduce || reduce->kind != OpKind::Reduce || reduce->results.size() != 1 || !v->type.isScalar() ||
+      v->type.elem != Elem::I1)
     return nullptr;
   const Block &either = *reduce->region(0);
-  if (either.ops.size() != 2 || either.ops[0]->kind != OpKind::Or || either.ops[1]->operands[0] != either.ops[0]->result())
+  if (either.ops.size() != 2 || either.ops[0]->kind != OpKind::Or ||
+      either.ops[1]->operands[0] != either.ops[0]->result())
     return nullptr;
   for (unsigned i = 0; i < 2; ++i)
     if (either.ops[0]->operands[i] != either.args[i])
@@ -28,7 +31,8 @@ const Value *anyOf(const Value *v) {
   return flat->def && flat->def->kind == OpKind::Reshape ? flat->def->operands[0] : flat;
 }
 
-/// A value of one element: what `value` is in the round `when`. Values from outside and of the first test are of round 0. No value: false.
+/// A value of one element: what `value` is in the round `when`. Values from outside and of the first test are of round
+/// 0. No value: false.
 struct Name {
   const Value *value;
   int when;
@@ -44,10 +48,13 @@ public:
     auto it = names_.find(v);
     return it == names_.end() ? Name{v, 0} : it->second;
   }
-  /// Names what the block computes in round `when`. What comes of the same operands as in the round of `before` is the same.
+  /// Names what the block computes in round `when`. What comes of the same operands as in the round of `before` is the
+  /// same.
   void follow(const Block &b, int when, const OneElement *before) {
     for (const Op *op : b.ops) {
-      bool isSame = before && op->regions.empty() && std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return of(v) == before->of(v); });
+      bool isSame =
+          before && op->regions.empty() &&
+          std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return of(v) == before->of(v); });
       for (const Value *r : op->results)
         if (!names_.contains(r))
           set(r, isSame ? before->of(r) : simple(*op).value_or(Name{r, when}));
@@ -73,10 +80,12 @@ bool usesIn(const Block &b, const Value *v) {
   });
 }
 
-/// Where `mask` is false, do the values that the test passes on stay as they are? Those that nobody sees after the loop need not.
+/// Where `mask` is false, do the values that the test passes on stay as they are? Those that nobody sees after the loop
+/// need not.
 bool staysWhereOver(const Op &loop, const Value *mask) {
   const Block &test = *loop.region(0), &body = *loop.region(1);
-  std::span<Value *const> passed = std::span(test.terminator()->operands).subspan(1), next = body.terminator()->operands;
+  std::span<Value *const> passed = std::span(test.terminator()->operands).subspan(1),
+                          next = body.terminator()->operands;
   OneElement first, after, second;
   first.set(mask, no);
   first.follow(test, 0, nullptr);
@@ -118,7 +127,9 @@ private:
     for (const Op *op : b.ops) {
       if (op->has(traits::Terminator))
         continue;
-      bool isAny = condition && (op->result() == condition->operands[0] || (op->kind == OpKind::Reshape && condition->operands[0]->def->operands[0] == op->result()));
+      bool isAny =
+          condition && (op->result() == condition->operands[0] ||
+                        (op->kind == OpKind::Reshape && condition->operands[0]->def->operands[0] == op->result()));
       if (op->kind == OpKind::While ? !loop(*op) : !isAny && !plain(*op))
         return false;
     }
@@ -133,7 +144,8 @@ private:
       return r->type.isScalar() || isTile(r);
     if (op.kind == OpKind::Splat)
       return isTile(r) && !reductions_.contains(op.operands[0]);
-    return isElementwise(op) && isTile(r) && std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *v) { return isTile(v); });
+    return isElementwise(op) && isTile(r) &&
+           std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *v) { return isTile(v); });
   }
 
   Shape shape_;
@@ -155,7 +167,8 @@ void collect(const Block &b, std::unordered_set<const Value *> &inside, std::vec
 } // namespace
 
 bool isLaneWise(const Op &op) {
-  return op.kind == OpKind::While && !op.operands.empty() && op.operands[0]->type.isTensor() && op.region(0)->terminator() && op.region(1)->terminator() && Checker(op).loop(op);
+  return op.kind == OpKind::While && !op.operands.empty() && op.operands[0]->type.isTensor() &&
+         op.region(0)->terminator() && op.region(1)->terminator() && Checker(op).loop(op);
 }
 
 std::vector<Value *> tilesInto(const Op &op) {

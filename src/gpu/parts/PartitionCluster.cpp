@@ -56,7 +56,7 @@ private:
   Value *ownOf(const Value *v);
 
   Value *range(const Op &op);
-  /// The number of the first of this CTA's elements, where a part has so many.
+  /// The number of the first of this CTA's elements, where a part has that many.
   Value *firstOf(int64_t part);
   Value *gather(Value *part);
   Value *combined(Value *own, OpKind how, int axis);
@@ -164,7 +164,8 @@ int Partitioner::operandPart(const Op &op, unsigned operand, int axis) const {
 }
 
 static bool isAccess(OpKind k) {
-  return k == OpKind::Load || k == OpKind::Store || k == OpKind::AtomicRmw || k == OpKind::AtomicCas || isDescOp(k) || k == OpKind::Print;
+  return k == OpKind::Load || k == OpKind::Store || k == OpKind::AtomicRmw || k == OpKind::AtomicCas || isDescOp(k) ||
+         k == OpKind::Print;
 }
 
 /// Does the operation stand in a loop whose iterations the CTAs share? It is done once, by one of them.
@@ -201,7 +202,8 @@ void Partitioner::compute(const Op &op) {
     define(op.results[i], axis, now->results[i]);
 }
 
-/// The block of this CTA. Stores of blocks that are tiles of a grid write each element from one CTA only, which offsets of parts no longer tell.
+/// The block of this CTA. Stores of blocks that are tiles of a grid write each element from one CTA only, which offsets
+/// of parts no longer tell.
 void Partitioner::descriptor(const Op &old, Op &now, int axis) {
   DescAccess a = descAccess(old);
   unsigned n = a.rank();
@@ -266,8 +268,9 @@ void Partitioner::combine(Op &reduce, OpKind how) {
   b_.setBlock(saved);
 }
 
-/// Of what every CTA has of its own: the part of all of them together along `axis`. In the order of CTAs, or, as each part is summed by one CTA only, in that of their distance
-/// from it (its own first): either way in the same order each time.
+/// Of what every CTA has of its own: the part of all of them together along `axis`. In the order of CTAs, or, as each
+/// part is summed by one CTA only, in that of their distance from it (its own first): either way in the same order each
+/// time.
 Value *Partitioner::combined(Value *own, OpKind how, int axis) {
   Type part = partOf(own->type, axis);
   Shape s = part.shape;
@@ -291,13 +294,16 @@ void Partitioner::finish(const Op &op, const Op &now, std::span<const int> forms
     isRight_ &= roles[i].kind != CarriedRole::Kind::Other; // as before its iterations were dealt
     if (roles[i].kind == CarriedRole::Kind::Top)
       relativeSums(op, now, i, roles);
-    if (roles[i].kind == CarriedRole::Kind::Scaled || roles[i].kind == CarriedRole::Kind::Top || roles[i].kind == CarriedRole::Kind::Moment)
+    if (roles[i].kind == CarriedRole::Kind::Scaled || roles[i].kind == CarriedRole::Kind::Top ||
+        roles[i].kind == CarriedRole::Kind::Moment)
       continue;
     const int form = parts_.of(op.results[i]);
-    if (const std::span<Op *const> users = users_.of(op.results[i]); !users.empty() && std::ranges::all_of(users, [&](const Op *user) { return parts_.addsOwn(*user); }))
+    if (const std::span<Op *const> users = users_.of(op.results[i]);
+        !users.empty() && std::ranges::all_of(users, [&](const Op *user) { return parts_.addsOwn(*user); }))
       continue;
     const bool isSum = roles[i].kind == CarriedRole::Kind::Sum;
-    define(op.results[i], isSum ? form : whole, isSum ? combined(now.results[i], roles[i].combine, form) : now.results[i]);
+    define(op.results[i], isSum ? form : whole,
+           isSum ? combined(now.results[i], roles[i].combine, form) : now.results[i]);
   }
 }
 
@@ -312,14 +318,17 @@ void Partitioner::relativeSums(const Op &loop, const Op &now, size_t top, const 
   Op *most = b_.create(OpKind::Reduce, {&tops, 1}, {&t, 1}, {{attr::axis, 0}});
   combine(*most, roles[top].combine);
   define(loop.results[top], whole, most->result());
-  Value *all = t.isScalar() ? b_.splat(most->result(), tops->type.shape) : b_.broadcast(b_.expandDims(most->result(), 0), tops->type.shape);
+  Value *all = t.isScalar() ? b_.splat(most->result(), tops->type.shape)
+                            : b_.broadcast(b_.expandDims(most->result(), 0), tops->type.shape);
   Value *fall = b_.binary(OpKind::FSub, tops, all);
   if (roles[top].isGuarded) // parts of -inf alone, together
-    fall = b_.select(b_.cmp(CmpPred::Oeq, all, b_.constFloat(all->type, -std::numeric_limits<double>::infinity())), b_.constFloat(fall->type, 0), fall);
+    fall = b_.select(b_.cmp(CmpPred::Oeq, all, b_.constFloat(all->type, -std::numeric_limits<double>::infinity())),
+                     b_.constFloat(fall->type, 0), fall);
   for (auto [i, parts] : sums) {
     Value *by = roles[i].factor ? b_.binary(OpKind::FMul, fall, b_.constFloat(fall->type, *roles[i].factor)) : fall;
     const Op &scale = *roles[i].scale;
-    Value *scaled = b_.binary(OpKind::FMul, parts, b_.create(scale.kind, {&by, 1}, {&by->type, 1}, scale.attrs)->result());
+    Value *scaled =
+        b_.binary(OpKind::FMul, parts, b_.create(scale.kind, {&by, 1}, {&by->type, 1}, scale.attrs)->result());
     Op *total = b_.create(OpKind::Reduce, {&scaled, 1}, {&t, 1}, {{attr::axis, 0}});
     combine(*total, OpKind::FAdd);
     define(loop.results[i], whole, total->result());

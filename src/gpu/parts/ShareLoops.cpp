@@ -61,12 +61,16 @@ private:
     });
     if (!isPlain || isReverse(loop) || (!stored.empty() && iterationsMeet(loop, 1)))
       return false;
-    if (!stored_.empty() && std::ranges::any_of(loaded, [&](int memory) { return memory == unknown || stored_.contains(memory) || stored_.contains(unknown); }))
+    if (!stored_.empty() && std::ranges::any_of(loaded, [&](int memory) {
+          return memory == unknown || stored_.contains(memory) || stored_.contains(unknown);
+        }))
       return false;
     stored_.merge(stored);
     const std::vector<CarriedRole> roles = rolesOfParts(loop);
     for (size_t i = 0; i < roles.size(); ++i)
-      if (roles[i].kind == CarriedRole::Kind::Other || (roles[i].kind == CarriedRole::Kind::Moment && !std::ranges::all_of(users_.of(loop.results[i]), [](const Op *user) { return joinsMoments(*user); })))
+      if (roles[i].kind == CarriedRole::Kind::Other ||
+          (roles[i].kind == CarriedRole::Kind::Moment &&
+           !std::ranges::all_of(users_.of(loop.results[i]), [](const Op *user) { return joinsMoments(*user); })))
         return false;
     return true;
   }
@@ -87,7 +91,9 @@ void mark(Block &b, int64_t ctas) {
 
 } // namespace
 
-bool canShareLoops(const Module &m) { return m.kernel() && !splitOf(*m.kernel()) && Looker(*m.kernel()->block()).canShare(*m.kernel()->block()); }
+bool canShareLoops(const Module &m) {
+  return m.kernel() && !splitOf(*m.kernel()) && Looker(*m.kernel()->block()).canShare(*m.kernel()->block());
+}
 
 std::unique_ptr<Module> shareLoops(const Module &m, unsigned ctas) {
   if (!canShareLoops(m))
@@ -99,7 +105,8 @@ std::unique_ptr<Module> shareLoops(const Module &m, unsigned ctas) {
 
 bool meetInLoops(const Module &gpu) {
   const auto meets = [](const Op &op) { return op.kind == OpKind::ClusterArrive || op.kind == OpKind::ClusterWait; };
-  return anyOp(*gpu.kernel()->block(), [&](const Op &op) { return op.kind == OpKind::For && anyOp(*op.region(0), meets); });
+  return anyOp(*gpu.kernel()->block(),
+               [&](const Op &op) { return op.kind == OpKind::For && anyOp(*op.region(0), meets); });
 }
 
 } // namespace tegula::gpu

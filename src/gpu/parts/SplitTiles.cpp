@@ -47,14 +47,16 @@ private:
   std::vector<const Op *> withFree(const Block &from, const TileParts::Loop &loop);
   void addFree(const Value *v, int axis, std::vector<Wanted> &open);
   Op *writeOp(const Op &op, int axis, std::span<const Type> results);
-  void writeRegion(const Op &loop, const Block &from, Block &to, int axis, std::unordered_map<const Value *, Value *> &inside);
+  void writeRegion(const Op &loop, const Block &from, Block &to, int axis,
+                   std::unordered_map<const Value *, Value *> &inside);
   void writePart(const Op &op, int axis);
   Value *range(const Op &op);
   int64_t foldOf(const Op &op) const;
   Type carriedType(const Op &op, const Value *operand) const;
   Op *reduction(const Op &op, std::span<Value *const> from, std::span<const Type> results);
   std::vector<Value *> narrowed(const Op &op);
-  std::vector<Value *> accumulate(const Op &op, std::span<Value *const> parts, std::span<Value *const> before, bool startsNeutral);
+  std::vector<Value *> accumulate(const Op &op, std::span<Value *const> parts, std::span<Value *const> before,
+                                  bool startsNeutral);
   void shiftHints(Op &op, int axis) const;
 
   Module &m_;
@@ -131,10 +133,13 @@ Op *PartLoops::writeOp(const Op &op, int axis, std::span<const Type> results) {
 }
 
 /// A block of a lane-wise loop, for a part of its tiles: all are of one shape, or these in a row (for the loop's test).
-void PartLoops::writeRegion(const Op &loop, const Block &from, Block &to, int axis, std::unordered_map<const Value *, Value *> &inside) {
+void PartLoops::writeRegion(const Op &loop, const Block &from, Block &to, int axis,
+                            std::unordered_map<const Value *, Value *> &inside) {
   const Shape &shape = loop.operands[0]->type.shape;
   auto typeOf = [&](const Value *v) {
-    return v->type.isScalar() ? v->type : v->type.shape == shape ? partOf(v->type, axis) : v->type.withShape({v->type.shape[0] / parts_.parts()});
+    return v->type.isScalar()       ? v->type
+           : v->type.shape == shape ? partOf(v->type, axis)
+                                    : v->type.withShape({v->type.shape[0] / parts_.parts()});
   };
   for (const Value *a : from.args)
     (inside[a] = m_.addArg(&to, typeOf(a)))->name = a->name;
@@ -186,17 +191,19 @@ void PartLoops::writePart(const Op &op, int axis) {
     define(op.results[i], given, now->results[i]);
 }
 
-/// How many elements along its axis each part of a reduction is narrowed to by one: so many that a thread carries few registers from part to part, but
-/// no more than lie in one thread, beside those of an access.
+/// How many elements along its axis each part of a reduction is narrowed to by one: so many that a thread carries few
+/// registers from part to part, but no more than lie in one thread, beside those of an access.
 int64_t PartLoops::foldOf(const Op &op) const {
   constexpr int64_t ofAccess = 8, most = 16; // elements
-  int64_t fold = 1, n = op.operands[0]->type.numel() / parts_.parts() / threads_, extent = op.operands[0]->type.shape[static_cast<unsigned>(op.axis())] / parts_.parts();
+  int64_t fold = 1, n = op.operands[0]->type.numel() / parts_.parts() / threads_,
+          extent = op.operands[0]->type.shape[static_cast<unsigned>(op.axis())] / parts_.parts();
   while (n / fold > (op.operands.size() > 1 ? ofAccess : most) && fold < extent)
     fold *= 2;
   return fold;
 }
 
-/// What is carried of an operand from part to part: the result, if delay-reductions finds what a thread carries of that; else a tile of the part's shape, as wide along the axis as foldOf() leaves it.
+/// What is carried of an operand from part to part: the result, if delay-reductions finds what a thread carries of
+/// that; else a tile of the part's shape, as wide along the axis as foldOf() leaves it.
 Type PartLoops::carriedType(const Op &op, const Value *operand) const {
   if (canDelay(op))
     return op.result()->type;
@@ -242,8 +249,10 @@ std::vector<Value *> PartLoops::narrowed(const Op &op) {
   return fold > 1 ? reduction(op, parts, types)->results : parts;
 }
 
-/// What was accumulated of all parts before, combined with this one's, element by element; the first part's as it is, unless `before` starts with what changes nothing.
-std::vector<Value *> PartLoops::accumulate(const Op &op, std::span<Value *const> parts, std::span<Value *const> before, bool startsNeutral) {
+/// What was accumulated of all parts before, combined with this one's, element by element; the first part's as it is,
+/// unless `before` starts with what changes nothing.
+std::vector<Value *> PartLoops::accumulate(const Op &op, std::span<Value *const> parts, std::span<Value *const> before,
+                                           bool startsNeutral) {
   const Block &region = *op.region(0);
   const Shape &shape = parts[0]->type.shape;
   std::unordered_map<const Value *, Value *> values;
@@ -297,11 +306,13 @@ void PartLoops::write(const Block &from, unsigned k, Block &to, std::unordered_m
       inits.push_back(neutral ? neutral : b_.constInt(t, 0)); // which nobody sees
     }
   }
-  Op *forOp = b_.forOp(b_.constI32(0), b_.constI32(static_cast<int32_t>(parts_.parts())), b_.constI32(1), inits, {{attr::rolled, true}});
+  Op *forOp = b_.forOp(b_.constI32(0), b_.constI32(static_cast<int32_t>(parts_.parts())), b_.constI32(1), inits,
+                       {{attr::rolled, true}});
   Block &body = *forOp->region(0);
   b_.setBlock(&body);
   index_ = body.args[0];
-  if (std::any_of(sums.begin(), sums.end(), [](const Sum &s) { return s.op->kind == OpKind::Reduce && !s.startsNeutral; }))
+  if (std::any_of(sums.begin(), sums.end(),
+                  [](const Sum &s) { return s.op->kind == OpKind::Reduce && !s.startsNeutral; }))
     isFirst_ = b_.cmp(CmpPred::Eq, index_, b_.constI32(0));
   if (isBackwards_)
     index_ = b_.binary(OpKind::Sub, b_.constI32(static_cast<int32_t>(parts_.parts() - 1)), index_);
@@ -333,7 +344,8 @@ void PartLoops::write(const Block &from, unsigned k, Block &to, std::unordered_m
       late[s.op->result()] = forOp->results[s.first];
       continue;
     }
-    std::vector<Value *> sum(forOp->results.begin() + static_cast<long>(s.first), forOp->results.begin() + static_cast<long>(s.first + s.op->operands.size()));
+    std::vector<Value *> sum(forOp->results.begin() + static_cast<long>(s.first),
+                             forOp->results.begin() + static_cast<long>(s.first + s.op->operands.size()));
     std::vector<Type> types;
     for (const Value *r : s.op->results)
       types.push_back(r->type);
@@ -364,9 +376,13 @@ struct Segment {
         words += op.result()->type.numel() * byteWidth(op.result()->type.elem) / 4 / threads;
     }
   }
-  bool isLong(const StraightLimits &limits) const { return (work > limits.most || hasLargeDot || isHeavy(limits)) && elements >= 2 * limits.fewest; }
+  bool isLong(const StraightLimits &limits) const {
+    return (work > limits.most || hasLargeDot || isHeavy(limits)) && elements >= 2 * limits.fewest;
+  }
   /// No room for another block, which is a reason for one loop, but not for several.
-  bool isHeavy(const StraightLimits &limits) const { return words >= limits.words && elements >= limits.many && !combines; }
+  bool isHeavy(const StraightLimits &limits) const {
+    return words >= limits.words && elements >= limits.many && !combines;
+  }
 };
 
 bool hasLongSegment(const Block &b, int64_t threads, int64_t sharedBytes, const StraightLimits &limits) {
@@ -443,7 +459,8 @@ void Splitter::block(Block &b) {
 bool Splitter::split(const Block &b, const Segment &s, Block &to) {
   if (!s.isLong(limits_))
     return false;
-  auto wanted = std::bit_ceil(static_cast<uint64_t>(std::max({s.work / limits_.part, s.elements / limits_.elements, s.isHeavy(limits_) ? s.words / limits_.wordsOfPart : 0})));
+  auto wanted = std::bit_ceil(static_cast<uint64_t>(std::max(
+      {s.work / limits_.part, s.elements / limits_.elements, s.isHeavy(limits_) ? s.words / limits_.wordsOfPart : 0})));
   auto most = std::bit_floor(static_cast<uint64_t>(s.elements / limits_.fewest));
   std::optional<TileParts> several; // the most parts that there can be, in several loops
   for (uint64_t n = std::min(wanted, most); n > 1; n /= 2) {
@@ -454,7 +471,8 @@ bool Splitter::split(const Block &b, const Segment &s, Block &to) {
     TileParts parts(uses_, b, s.begin, s.end, count, threads_, sharedBytes_);
     if (!parts.any())
       continue;
-    auto loops = std::count_if(parts.loops().begin(), parts.loops().end(), [](const TileParts::Loop &l) { return !l.empty(); });
+    auto loops =
+        std::count_if(parts.loops().begin(), parts.loops().end(), [](const TileParts::Loop &l) { return !l.empty(); });
     if (loops == 1) {
       write(b, s, parts, to);
       return hasSplit_ = true;
@@ -496,7 +514,8 @@ void Splitter::replaceLate(Block &b) {
 
 } // namespace
 
-std::unique_ptr<Module> splitTiles(const Module &module, unsigned threads, int64_t sharedBytes, const StraightLimits &limits) {
+std::unique_ptr<Module> splitTiles(const Module &module, unsigned threads, int64_t sharedBytes,
+                                   const StraightLimits &limits) {
   if (!hasLongSegment(*module.kernel()->block(), threads, sharedBytes, limits))
     return nullptr;
   std::unique_ptr<Module> copy = clone(module);

@@ -25,20 +25,25 @@ namespace {
 constexpr int64_t leastElements = 8; // of a thread: of rows, and of what must not be held beside them
 
 bool isSpecial(OpKind k) {
-  constexpr OpKind those[] = {OpKind::Exp, OpKind::Exp2, OpKind::Log, OpKind::Log2, OpKind::FDiv, OpKind::Sqrt, OpKind::Rsqrt, OpKind::Tanh};
+  constexpr OpKind those[] = {OpKind::Exp, OpKind::Exp2, OpKind::Log, OpKind::Log2,
+                              OpKind::FDiv, OpKind::Sqrt, OpKind::Rsqrt, OpKind::Tanh};
   return std::ranges::find(those, k) != std::end(those);
 }
 
 /// Takes longer than to read its result, or what it reads, from somewhere.
 bool isLong(OpKind k) {
-  constexpr OpKind those[] = {OpKind::Erf, OpKind::Sin, OpKind::Cos, OpKind::FRem, OpKind::SDiv, OpKind::UDiv, OpKind::SRem, OpKind::URem, OpKind::Asm};
+  constexpr OpKind those[] = {OpKind::Erf, OpKind::Sin, OpKind::Cos, OpKind::FRem, OpKind::SDiv,
+                              OpKind::UDiv, OpKind::SRem, OpKind::URem, OpKind::Asm};
   return std::ranges::find(those, k) != std::end(those);
 }
 
 /// Can be done again where its result is used.
-bool isCheap(const Op &op) { return op.has(traits::Elementwise) && op.has(traits::Pure) && op.results.size() == 1 && !isLong(op.kind); }
+bool isCheap(const Op &op) {
+  return op.has(traits::Elementwise) && op.has(traits::Pure) && op.results.size() == 1 && !isLong(op.kind);
+}
 
-/// Which loads of a kernel's block are rows, and what is computed of them. Phases are the stretches between reductions of rows.
+/// Which loads of a kernel's block are rows, and what is computed of them. Phases are the stretches between reductions
+/// of rows.
 class Rows {
 public:
   Rows(const Block &kernel, int64_t threads) : kernel_(kernel), threads_(threads), users_(kernel) {
@@ -57,7 +62,8 @@ public:
     auto [it, isNew] = ofRow_.try_emplace(v, false);
     if (!isNew)
       return it->second;
-    const bool is = has(v->def) || (isCheap(*v->def) && std::ranges::any_of(v->def->operands, [&](const Value *x) { return isOfRow(x); }));
+    const bool is = has(v->def) || (isCheap(*v->def) &&
+                                    std::ranges::any_of(v->def->operands, [&](const Value *x) { return isOfRow(x); }));
     return ofRow_[v] = is;
   }
 
@@ -123,10 +129,12 @@ private:
   }
 
   void consider(const Op &load) {
-    if (load.kind != OpKind::Load || load.isVolatile() || !load.result()->type.isTensor() || load.result()->type.numel() < leastElements * threads_)
+    if (load.kind != OpKind::Load || load.isVolatile() || !load.result()->type.isTensor() ||
+        load.result()->type.numel() < leastElements * threads_)
       return;
     const Type &t = load.result()->type;
-    if (const int64_t bytes = load.vec() * byteWidth(t.elem); t.isPtr || t.elem == Elem::I1 || (bytes != 4 && bytes != 8 && bytes != 16))
+    if (const int64_t bytes = load.vec() * byteWidth(t.elem);
+        t.isPtr || t.elem == Elem::I1 || (bytes != 4 && bytes != 8 && bytes != 16))
       return;
     const Uses &uses = usesOf(load.result());
     if (uses.phases.empty() || *uses.phases.rbegin() <= phases_.at(&load))
@@ -134,7 +142,9 @@ private:
     // The copy is read where the first phase wants it; nothing may have written there meanwhile.
     const int memory = memoryOf(load.operands[0]);
     for (size_t i = positionOf(kernel_, &load) + 1; i < uses.first; ++i)
-      if (const Op &op = *kernel_.ops[i]; writesGlobal(op) && (op.kind != OpKind::Store || memory < 0 || memoryOf(op.operands[0]) < 0 || memoryOf(op.operands[0]) == memory))
+      if (const Op &op = *kernel_.ops[i];
+          writesGlobal(op) && (op.kind != OpKind::Store || memory < 0 || memoryOf(op.operands[0]) < 0 ||
+                               memoryOf(op.operands[0]) == memory))
         return;
     rows_.insert(&load);
   }
@@ -152,7 +162,9 @@ private:
 
 class Stager {
 public:
-  Stager(Module &m, int64_t threads) : m_(m), b_(m), kernel_(*m.kernel()->block()), rows_(kernel_, threads) { b_.setFolding(false); }
+  Stager(Module &m, int64_t threads) : m_(m), b_(m), kernel_(*m.kernel()->block()), rows_(kernel_, threads) {
+    b_.setFolding(false);
+  }
 
   uint64_t bytes() { return rows_.bytes(); }
 
@@ -220,7 +232,8 @@ private:
     Value *tile = b_.create1(OpKind::SharedAlloc, {}, Type::shared(t.shape, t.elem, layout), {{attr::slots, 1}});
     tiles_[&load] = {tile, false, load.operands.size() < 3 || isZero(load.operands[2])};
     std::vector<Value *> operands{tile};
-    operands.insert(operands.end(), load.operands.begin(), load.operands.begin() + static_cast<ptrdiff_t>(std::min<size_t>(2, load.operands.size())));
+    operands.insert(operands.end(), load.operands.begin(),
+                    load.operands.begin() + static_cast<ptrdiff_t>(std::min<size_t>(2, load.operands.size())));
     b_.create(OpKind::AsyncCopy, operands, {}, load.attrsFor(OpKind::AsyncCopy));
     b_.create(OpKind::AsyncCommit, {}, {});
   }
@@ -258,7 +271,8 @@ private:
 
 bool canStage(const Module &m) {
   return m.kernel() && !anyOp(*m.kernel()->block(), [](const Op &op) {
-           return op.kind == OpKind::For || op.kind == OpKind::While || op.kind == OpKind::Dot || op.kind == OpKind::Partitions || op.kind == OpKind::AsyncCommit;
+           return op.kind == OpKind::For || op.kind == OpKind::While || op.kind == OpKind::Dot ||
+                  op.kind == OpKind::Partitions || op.kind == OpKind::AsyncCommit;
          });
 }
 
@@ -269,7 +283,9 @@ bool haveRoom(uint64_t rows, const TargetInfo &target) {
   return rows + ofReductions <= target.sharedLimit();
 }
 
-StagedRows stagedRows(Module &m, int64_t threads) { return {canStage(m) ? Rows(*m.kernel()->block(), threads).bytes() : 0}; }
+StagedRows stagedRows(Module &m, int64_t threads) {
+  return {canStage(m) ? Rows(*m.kernel()->block(), threads).bytes() : 0};
+}
 
 bool stageRows(Module &m, const TargetInfo &target, const Options &options) {
   if (!options.stagesRows || !canStage(m))

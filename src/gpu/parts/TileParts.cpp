@@ -1,4 +1,5 @@
-// See TileParts.h. First axes are tied from each store, assertion and reduction on (attempt), then the operations are dealt out to loops.
+// See TileParts.h. First axes are tied from each store, assertion and reduction on (attempt), then the operations are
+// dealt out to loops.
 #include "gpu/parts/TileParts.h"
 #include "gpu/Layouts.h"
 #include "gpu/parts/ClusterParts.h"
@@ -28,11 +29,14 @@ void FunctionUses::visit(const Block &b, const Op *loop) {
       loops_.emplace(op, tilesInto(*op));
     // What a lane-wise loop takes from outside, the loop uses and not an operation in it.
     for (const Value *v : inputs(*op))
-      if (const std::vector<Value *> *outer = loop ? &loops_.at(loop) : nullptr; !outer || std::find(outer->begin(), outer->end(), v) == outer->end())
+      if (const std::vector<Value *> *outer = loop ? &loops_.at(loop) : nullptr;
+          !outer || std::find(outer->begin(), outer->end(), v) == outer->end())
         users.note(v, op);
-    bool isMade = op->kind == OpKind::Const || op->kind == OpKind::Poison || op->kind == OpKind::Range, computes = renames(op->kind) || (op->has(traits::Elementwise) && op->has(traits::Pure));
+    bool isMade = op->kind == OpKind::Const || op->kind == OpKind::Poison || op->kind == OpKind::Range,
+         computes = renames(op->kind) || (op->has(traits::Elementwise) && op->has(traits::Pure));
     if (op->results.size() == 1 && op->result()->type.isTensor() &&
-        (isMade || (computes && std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return v->type.isScalar() || free.contains(v); }))))
+        (isMade || (computes && std::all_of(op->operands.begin(), op->operands.end(),
+                                            [&](const Value *v) { return v->type.isScalar() || free.contains(v); }))))
       free.insert(op->result());
     for (const Region *r : op->regions)
       visit(*r->block, loop ? loop : isLoop(*op) ? op : nullptr);
@@ -66,10 +70,13 @@ static bool canCombine(const Op &reduce) {
     if (r->type.isPtr)
       return false;
   const Block &b = *reduce.region(0);
-  return std::all_of(b.ops.begin(), b.ops.end(), [&](const Op *op) { return op->has(traits::Terminator) || isElementwise(*op) || op->kind == OpKind::Const; });
+  return std::all_of(b.ops.begin(), b.ops.end(), [&](const Op *op) {
+    return op->has(traits::Terminator) || isElementwise(*op) || op->kind == OpKind::Const;
+  });
 }
 
-TileParts::TileParts(const FunctionUses &uses, const Block &b, size_t begin, size_t end, int64_t parts, int64_t threads, int64_t operandBytes)
+TileParts::TileParts(const FunctionUses &uses, const Block &b, size_t begin, size_t end, int64_t parts, int64_t threads,
+                     int64_t operandBytes)
     : uses_(uses), block_(b), begin_(begin), end_(end), parts_(parts), threads_(threads), operandBytes_(operandBytes) {
   findGroups();
   if (work_.empty() || !checkWholeUses() || !findLevels() || !keepsOrder())
@@ -95,12 +102,15 @@ std::optional<int> TileParts::operandAxis(const Op &op, const Value *operand, in
     auto rank = static_cast<int>(operand->type.shape.rank());
     return operand == op.operands[0] ? rank - 1 : operand == op.operands[1] ? rank - 2 : whole;
   }
-  if (isPairing(op) && static_cast<unsigned>(axis) >= std::min(operand->type.shape.rank(), op.results[0]->type.shape.rank()))
+  if (isPairing(op) &&
+      static_cast<unsigned>(axis) >= std::min(operand->type.shape.rank(), op.results[0]->type.shape.rank()))
     return std::nullopt;
   return renames(op.kind) ? ClusterParts::axisBehind(op, axis, parts_) : axis;
 }
 
-bool TileParts::isAccumulated(const Op &op) const { return isDot(op) ? of(op) == contraction : isReduce(op) && of(op) == op.axis(); }
+bool TileParts::isAccumulated(const Op &op) const {
+  return isDot(op) ? of(op) == contraction : isReduce(op) && of(op) == op.axis();
+}
 
 // ---- groups
 
@@ -170,7 +180,8 @@ bool TileParts::isLargeDot(const Op &op, int64_t bytes) {
   return isDot(op) && bytesOf(op.operands[0]) + bytesOf(op.operands[1]) > bytes;
 }
 
-/// Not if the operands fit, where copies to shared memory need no registers, nor into parts that tensor cores have no instruction for.
+/// Not if the operands fit, where copies to shared memory need no registers, nor into parts that tensor cores have no
+/// instruction for.
 bool TileParts::canSplit(const Op &dot) const {
   constexpr int64_t shortest = 32;
   const Value *a = dot.operands[0], *b = dot.operands[1];
@@ -185,7 +196,9 @@ void TileParts::add(Trial &t, const Op &op, int axis) {
     return;
   }
   t.ops.push_back(&op);
-  if (!isInside(&op) || failed_.contains(&op) || !(isPlain(op) || isPairing(op) || isReduce(op) || renames(op.kind) || uses_.isLoop(op) || (isDot(op) && axis == contraction))) {
+  if (!isInside(&op) || failed_.contains(&op) ||
+      !(isPlain(op) || isPairing(op) || isReduce(op) || renames(op.kind) || uses_.isLoop(op) ||
+        (isDot(op) && axis == contraction))) {
     t.isRight = false;
     return;
   }
@@ -291,7 +304,8 @@ bool TileParts::checkWholeUses() const {
 unsigned TileParts::levelBehind(std::span<const Access> before, const Op &op, int memory) {
   unsigned level = 0;
   for (const Access &a : before)
-    if (a.op->operands[0] != op.operands[0] && (a.op->kind == OpKind::Store || op.kind == OpKind::Store) && (a.memory == memory || a.memory < 0 || memory < 0))
+    if (a.op->operands[0] != op.operands[0] && (a.op->kind == OpKind::Store || op.kind == OpKind::Store) &&
+        (a.memory == memory || a.memory < 0 || memory < 0))
       level = std::max(level, a.level + 1);
   return level;
 }
@@ -310,7 +324,8 @@ bool TileParts::findLevels() {
     unsigned level = 0;
     for (const Value *v : uses_.inputs(op))
       level = std::max(level, levelOf(v));
-    // Two pointers into one memory: whole tiles of the one before the other's first part. keepsOrder() looks at what the later loops compute again.
+    // Two pointers into one memory: whole tiles of the one before the other's first part. keepsOrder() looks at what
+    // the later loops compute again.
     if (isAccess(op)) {
       const int memory = memoryOf(op.operands[0]);
       level = std::max(level, levelBehind(accesses, op, memory));
@@ -352,7 +367,8 @@ bool TileParts::findLevels() {
 
 namespace {
 
-/// Accesses so far to some memory: when the last of them happens, and through which pointer. Times: 2 * level between loops, one more inside.
+/// Accesses so far to some memory: when the last of them happens, and through which pointer. Times: 2 * level between
+/// loops, one more inside.
 struct Latest {
   long time = -1;
   const Value *pointer = nullptr; // null: several
@@ -363,14 +379,17 @@ struct Latest {
     else if (at > time)
       *this = {at, p};
   }
-  /// May an access at `at` follow? In one loop only through the same pointer; what stands between loops keeps its order.
+  /// May an access at `at` follow? In one loop only through the same pointer; what stands between loops keeps its
+  /// order.
   bool isBefore(long at, const Value *p) const { return time < at || (time == at && (at % 2 == 0 || pointer == p)); }
 };
 
 struct History {
   Latest reads, writes;
   void add(long at, const Value *p, bool isWrite) { (isWrite ? writes : reads).add(at, p); }
-  bool isBefore(long at, const Value *p, bool isWrite) const { return writes.isBefore(at, p) && (!isWrite || reads.isBefore(at, p)); }
+  bool isBefore(long at, const Value *p, bool isWrite) const {
+    return writes.isBefore(at, p) && (!isWrite || reads.isBefore(at, p));
+  }
 };
 
 } // namespace
@@ -390,11 +409,14 @@ bool TileParts::keepsOrder() const {
     auto span = spans.find(&op);
     if (isSplit && span == spans.end())
       continue; // nobody needs it
-    long first = isSplit ? 2L * span->second.first + 1 : 2L * level(i), last = isSplit ? 2L * span->second.second + 1 : first;
+    long first = isSplit ? 2L * span->second.first + 1 : 2L * level(i),
+         last = isSplit ? 2L * span->second.second + 1 : first;
     const Value *pointer = op.operands[0];
     int arg = memoryOf(pointer);
     // What comes from an unknown place may be anywhere.
-    bool isRight = arg < 0 ? all.isBefore(first, pointer, isWrite) : byArgument[arg].isBefore(first, pointer, isWrite) && byArgument[-1].isBefore(first, pointer, isWrite);
+    bool isRight =
+        arg < 0 ? all.isBefore(first, pointer, isWrite)
+                : byArgument[arg].isBefore(first, pointer, isWrite) && byArgument[-1].isBefore(first, pointer, isWrite);
     if (!isRight)
       return false;
     byArgument[arg].add(last, pointer, isWrite);

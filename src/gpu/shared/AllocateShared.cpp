@@ -44,7 +44,9 @@ private:
 
   // ---- places
 
-  void note(Op &op, SharedRange r) { op.set(attr::shared, std::vector<int64_t>{static_cast<int64_t>(r.begin), static_cast<int64_t>(r.end)}); }
+  void note(Op &op, SharedRange r) {
+    op.set(attr::shared, std::vector<int64_t>{static_cast<int64_t>(r.begin), static_cast<int64_t>(r.end)});
+  }
 
   void tile(Op &op, uint32_t align) {
     const SharedRange r = places_[&op] = memory_.take(tilesBytes(op), align);
@@ -54,8 +56,8 @@ private:
   }
 
   void scratch(Op &op);
-  /// Bytes of scratch, which no one else uses while the operation runs. A small request prefers bytes untouched since threads have synchronized: two reductions in a row alternate, and synchronize
-  /// half as often.
+  /// Bytes of scratch, which no one else uses while the operation runs. A small request prefers bytes untouched since
+  /// threads have synchronized: two reductions in a row alternate, and synchronize half as often.
   void takeScratch(Op &op, uint64_t bytes);
   bool hasOwnRoom(const Op &op, uint64_t bytes) const;
 
@@ -111,44 +113,53 @@ void Allocator::takeScratch(Op &op, uint64_t bytes) {
 
 bool othersTakeScratch(const Block &b, const Op &but) {
   return std::ranges::any_of(b.ops, [&](const Op *op) {
-    return (op != &but && takesScratch(*op)) || std::ranges::any_of(op->regions, [&](const Region *r) { return othersTakeScratch(*r->block, but); });
+    return (op != &but && takesScratch(*op)) ||
+           std::ranges::any_of(op->regions, [&](const Region *r) { return othersTakeScratch(*r->block, but); });
   });
 }
 
-/// Tiles are made in `first` or behind it.
+/// Tiles are made in `first` or after it.
 bool allocatesFrom(const Op &first) {
   auto allocates = [](auto &&self, const Op &op) -> bool {
-    return makesTiles(op) ||
-           std::ranges::any_of(op.regions, [&](const Region *r) { return std::ranges::any_of(r->block->ops, [&](const Op *o) { return self(self, *o); }); });
+    return makesTiles(op) || std::ranges::any_of(op.regions, [&](const Region *r) {
+             return std::ranges::any_of(r->block->ops, [&](const Op *o) { return self(self, *o); });
+           });
   };
   const std::vector<Op *> &ops = first.parent->ops;
-  return std::any_of(std::find(ops.begin(), ops.end(), &first), ops.end(), [&](const Op *op) { return allocates(allocates, *op); });
+  return std::any_of(std::find(ops.begin(), ops.end(), &first), ops.end(),
+                     [&](const Op *op) { return allocates(allocates, *op); });
 }
 
 /// The operation of the kernel's block, or of a partition, that `op` is in.
 const Op &outermost(const Op &op) {
   const Op *out = &op;
-  for (const Op *around = op.parent->parent->op; around && around->kind != OpKind::Partitions; around = around->parent->parent->op)
+  for (const Op *around = op.parent->parent->op; around && around->kind != OpKind::Partitions;
+       around = around->parent->parent->op)
     out = around;
   return *out;
 }
 
-/// An exchange inside of warps in a loop gets bytes that nothing else ever has (`own`), so that warps need no barrier of the block, unless the bytes might be missing later.
+/// An exchange inside of warps in a loop gets bytes that nothing else ever has (`own`), so that warps need no barrier
+/// of the block, unless the bytes might be missing later.
 bool Allocator::hasOwnRoom(const Op &op, uint64_t bytes) const {
   const uint64_t left = target_.sharedLimit() - std::min<uint64_t>(memory_.peak(), target_.sharedLimit());
   const Op &loop = outermost(op);
-  return &loop != &op && bytes + 16 <= left && !allocatesFrom(loop) && !(4 * bytes > left && othersTakeScratch(*loop.parent, op));
+  return &loop != &op && bytes + 16 <= left && !allocatesFrom(loop) &&
+         !(4 * bytes > left && othersTakeScratch(*loop.parent, op));
 }
 
 void Allocator::scratch(Op &op) {
   // Beside the rings of a loop over tiles little may be left (TileLoop.h has made sure that it is enough).
   const uint64_t limit = target_.sharedLimit(), top = memory_.top(), left = limit > top ? limit - top : 0;
-  if (const std::optional<SentParts> sent = sentParts(op); sent && memory_.peak() + sent->bytes + 16 <= limit && !allocatesFrom(outermost(op))) {
+  if (const std::optional<SentParts> sent = sentParts(op);
+      sent && memory_.peak() + sent->bytes + 16 <= limit && !allocatesFrom(outermost(op))) {
     note(op, memory_.takeNew(sent->bytes, 16));
     op.set(attr::own, true);
     return;
   }
-  const Scratch need = scratchNeed(m_, op, target_, options_, std::min(preferredScratch, std::max<uint64_t>(1024, left)), usedByOwners_.contains(&op));
+  const Scratch need =
+      scratchNeed(m_, op, target_, options_, std::min(preferredScratch, std::max<uint64_t>(1024, left)),
+                  usedByOwners_.contains(&op));
   if (!need.bytes)
     return;
   const bool isOfWarps = need.scope == layout::ExchangeScope::Warp;
@@ -179,7 +190,8 @@ void Allocator::end(const Op &op) {
   }
 }
 
-/// For the buffers of all block stores in a loop; 0: nothing is stored so, or the loop wants the memory for tiles of its own.
+/// For the buffers of all block stores in a loop; 0: nothing is stored so, or the loop wants the memory for tiles of
+/// its own.
 uint64_t Allocator::bytesHeld(const Op &loop) const {
   uint64_t one = 0;
   bool tiles = false, scratch = false;
@@ -195,7 +207,8 @@ uint64_t Allocator::bytesHeld(const Op &loop) const {
   for (const Region *r : loop.regions)
     look(look, *r->block);
   constexpr uint64_t usualScratch = 8192;
-  const uint64_t limit = target_.sharedLimit(), top = memory_.top() + SharedMemory::tileAlign + (scratch ? usualScratch : 0);
+  const uint64_t limit = target_.sharedLimit(),
+                 top = memory_.top() + SharedMemory::tileAlign + (scratch ? usualScratch : 0);
   if (!one || tiles || top + one > limit)
     return 0;
   return top + 2 * one <= limit ? 2 * one : one;
@@ -253,7 +266,9 @@ void Allocator::regions(Op &op) {
     }
     return;
   }
-  default: // Partitions, which all run at once: other bytes for each. The first one, which has most to do, gets what the others leave.
+  // Partitions, which all run at once: other bytes for each. The first one, which has most to do, gets what the others
+  // leave.
+  default:
     for (size_t i = op.regions.size(); i-- > 1;) {
       SharedMemory around = memory_;
       const SharedAccesses::History before = accesses_.history();
@@ -298,7 +313,8 @@ void Allocator::visit(Op &op) {
 
 bool hasPlaces(const Block &b) {
   return std::ranges::any_of(b.ops, [](const Op *op) {
-    return op->find(attr::shared) || std::ranges::any_of(op->regions, [](const Region *r) { return hasPlaces(*r->block); });
+    return op->find(attr::shared) ||
+           std::ranges::any_of(op->regions, [](const Region *r) { return hasPlaces(*r->block); });
   });
 }
 

@@ -6,8 +6,9 @@
 //   for ... {shared = [0, 8192]}                            the buffers of the stores by descriptors in it, while it runs
 //   desc_store ... {shared = [0, 8192], buffers = 2, held = 1, turn = 1}
 //
-// Structured code is walked in order: what lives at one time follows from the order of operations, which code generation keeps. So this pass stands behind all that move or make
-// operations, and in front of order-memory, which places barriers between accesses to the same bytes.
+// Structured code is walked in order: what lives at one time follows from the order of operations, which code
+// generation keeps. So this pass stands after all that move or make operations, and before order-memory, which places
+// barriers between accesses to the same bytes.
 #pragma once
 #include "gpu/TargetInfo.h"
 

@@ -13,7 +13,8 @@ namespace {
 constexpr size_t mostTerms = 16;
 constexpr int64_t far = int64_t{1} << 40; // beyond it products might overflow
 
-/// Something that addresses are the sum of, and the axes that were given to it (expand_dims) on its way into the sum, the last one first: where its elements lie in the tile.
+/// Something that addresses are the sum of, and the axes that were given to it (expand_dims) on its way into the sum,
+/// the last one first: where its elements lie in the tile.
 struct Term {
   const Value *value;
   std::vector<int64_t> axes;
@@ -33,22 +34,31 @@ bool isAlike(const Value *a, const Value *b, bool inPlace, unsigned depth) {
   b = inPlace ? withoutConverts(b) : stripped(b);
   if (a == b)
     return true;
-  return depth && a->def && b->def && a->def->kind == b->def->kind && a->def->has(traits::Pure) && a->def->regions.empty() && a->def->results.size() == 1 &&
-         (inPlace ? a->type.shape == b->type.shape : a->type.shape.numel() == b->type.shape.numel()) && a->type.elem == b->type.elem && a->def->attrs == b->def->attrs &&
+  return depth && a->def && b->def && a->def->kind == b->def->kind && a->def->has(traits::Pure) &&
+         a->def->regions.empty() && a->def->results.size() == 1 &&
+         (inPlace ? a->type.shape == b->type.shape : a->type.shape.numel() == b->type.shape.numel()) &&
+         a->type.elem == b->type.elem && a->def->attrs == b->def->attrs &&
          a->def->operands.size() == b->def->operands.size() &&
-         std::equal(a->def->operands.begin(), a->def->operands.end(), b->def->operands.begin(), [&](const Value *x, const Value *y) { return isAlike(x, y, inPlace, depth - 1); });
+         std::equal(a->def->operands.begin(), a->def->operands.end(), b->def->operands.begin(),
+                    [&](const Value *x, const Value *y) { return isAlike(x, y, inPlace, depth - 1); });
 }
 
-bool areSame(const Term &a, const Term &b) { return a.times == b.times && (a.value->type.isScalar() || a.axes == b.axes) && areAlike(a.value, b.value, /*inPlace=*/true); }
+bool areSame(const Term &a, const Term &b) {
+  return a.times == b.times && (a.value->type.isScalar() || a.axes == b.axes) &&
+         areAlike(a.value, b.value, /*inPlace=*/true);
+}
 
-/// Terms of a sum and the constants in it; no more terms than mostTerms: what is added to itself again and again would have twice as many each time.
+/// Terms of a sum and the constants in it; no more terms than mostTerms: what is added to itself again and again would
+/// have twice as many each time.
 struct Sum {
   std::vector<Term> terms;
   int64_t constant = 0;
   bool isKnown = true;
 
   void add(const Value *v, std::vector<int64_t> axes = {}, int64_t times = 1) {
-    while (v->def && (v->def->kind == OpKind::Broadcast || v->def->kind == OpKind::Splat || v->def->kind == OpKind::Convert || v->def->kind == OpKind::ExpandDims || isWidening(v->def->kind))) {
+    while (v->def &&
+           (v->def->kind == OpKind::Broadcast || v->def->kind == OpKind::Splat || v->def->kind == OpKind::Convert ||
+            v->def->kind == OpKind::ExpandDims || isWidening(v->def->kind))) {
       if (v->def->kind == OpKind::ExpandDims)
         axes.push_back(v->def->axis());
       v = v->def->operands[0];
@@ -66,7 +76,9 @@ struct Sum {
       return add(op->operands[1], std::move(axes), times);
     }
     if (op && (op->kind == OpKind::Mul || op->kind == OpKind::Shl))
-      if (std::optional<int64_t> c = constantInt(op->operands[1]); c && (op->kind == OpKind::Mul ? *c != 0 && std::abs(*c) < far / std::abs(times) : *c >= 0 && *c < 32 && std::abs(times) < far >> *c))
+      if (std::optional<int64_t> c = constantInt(op->operands[1]);
+          c && (op->kind == OpKind::Mul ? *c != 0 && std::abs(*c) < far / std::abs(times)
+                                        : *c >= 0 && *c < 32 && std::abs(times) < far >> *c))
         return add(op->operands[0], std::move(axes), times * (op->kind == OpKind::Mul ? *c : int64_t{1} << *c));
     isKnown &= terms.size() < mostTerms;
     if (isKnown)
@@ -91,17 +103,19 @@ bool takeAway(std::vector<Term> &from, const std::vector<Term> &less) {
   });
 }
 
-/// Numbers 0, by, 2 by ... of which there are so many.
+/// Numbers 0, by, 2 by ... of which there are that many.
 struct Stride {
   int64_t by, count;
 };
 
-/// Is `distance` the sum of one difference of two numbers of each? `reach[i]`: the greatest sum of differences from the i-th on.
+/// Is `distance` the sum of one difference of two numbers of each? `reach[i]`: the greatest sum of differences from the
+/// i-th on.
 bool isDifference(const std::vector<Stride> &strides, const std::vector<int64_t> &reach, size_t i, int64_t distance) {
   if (i == strides.size())
     return distance == 0;
   const Stride &s = strides[i];
-  for (int64_t n = std::max(-(s.count - 1), (distance - reach[i + 1]) / s.by - 1); n < s.count && s.by * n <= distance + reach[i + 1]; ++n)
+  for (int64_t n = std::max(-(s.count - 1), (distance - reach[i + 1]) / s.by - 1);
+       n < s.count && s.by * n <= distance + reach[i + 1]; ++n)
     if (std::abs(distance - s.by * n) <= reach[i + 1] && isDifference(strides, reach, i + 1, distance - s.by * n))
       return true;
   return false;
@@ -146,7 +160,8 @@ bool isApartFrom(const Value *pointer, int64_t distance) {
   return !isDifference(strides, reach, 0, distance);
 }
 
-bool isColumnOfRows(const Value *pointer, const Value *column, std::vector<int64_t> axes, const Value *width, const std::function<bool(const Value &)> &isFixed) {
+bool isColumnOfRows(const Value *pointer, const Value *column, std::vector<int64_t> axes, const Value *width,
+                    const std::function<bool(const Value &)> &isFixed) {
   Sum sum = sumOf(pointer), part;
   part.add(column, std::move(axes));
   if (!sum.isKnown || !part.isKnown || !takeAway(sum.terms, part.terms))
@@ -154,7 +169,8 @@ bool isColumnOfRows(const Value *pointer, const Value *column, std::vector<int64
   return std::ranges::all_of(sum.terms, [&](const Term &t) {
     const Op *op = t.value->def;
     auto isWidth = [&](const Value *v) { return stripped(v) == width; };
-    return (t.value->type.isScalar() && isFixed(*t.value)) || (op && op->kind == OpKind::Mul && (isWidth(op->operands[0]) || isWidth(op->operands[1])));
+    return (t.value->type.isScalar() && isFixed(*t.value)) ||
+           (op && op->kind == OpKind::Mul && (isWidth(op->operands[0]) || isWidth(op->operands[1])));
   });
 }
 

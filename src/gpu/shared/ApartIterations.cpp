@@ -13,8 +13,9 @@ using namespace ir;
 
 namespace {
 
-/// Of the elements of a value, in every iteration the same relative to one that does not change: the first is `step` further on in each iteration (`step` times `unit`, if there is one, or a
-/// multiple of that), and the others are at most `reach` away from each other; or they are between 0 and `unit`.
+/// Of the elements of a value, in every iteration the same relative to one that does not change: the first is `step`
+/// further on in each iteration (`step` times `unit`, if there is one, or a multiple of that), and the others are at
+/// most `reach` away from each other; or they are between 0 and `unit`.
 struct Course {
   int64_t step = 0, reach = 0;
   const Value *unit = nullptr; // a scalar that does not change in the loop
@@ -25,7 +26,8 @@ struct Course {
   bool isApart() const {
     if (isBelowUnit)
       return step != 0 && reach == 0;
-    return std::abs(step) > reach && (!unit || (unit->def && unit->def->kind == OpKind::NumPrograms)); // of which there is one at least
+    // of which there is one at least
+    return std::abs(step) > reach && (!unit || (unit->def && unit->def->kind == OpKind::NumPrograms));
   }
 };
 
@@ -36,10 +38,12 @@ bool isNonNegative(const Value *v, unsigned depth = 8) {
     return false;
   if (!v->def) { // a loop's counter begins where its range does
     const Op *loop = v->block->parent->op;
-    if (!loop || loop->kind != OpKind::For || v != v->block->args[0] || loop->reverse() || constantInt(loop->operands[2]).value_or(0) <= 0)
+    if (!loop || loop->kind != OpKind::For || v != v->block->args[0] || loop->reverse() ||
+        constantInt(loop->operands[2]).value_or(0) <= 0)
       return false;
     const Value *begin = loop->operands[0];
-    if (begin->def && begin->def->kind == OpKind::Select && begin->def->operands[2] == loop->operands[1]) // else it does not run
+    // else it does not run
+    if (begin->def && begin->def->kind == OpKind::Select && begin->def->operands[2] == loop->operands[1])
       begin = begin->def->operands[1];
     return isNonNegative(begin, depth - 1);
   }
@@ -62,13 +66,16 @@ bool isNonNegative(const Value *v, unsigned depth = 8) {
   }
 }
 
-/// What a mask says: 0 <= `value` < `bound` where it is on. `axes`: given to the value's elements on their way into the mask, the last one first.
+/// What a mask says: 0 <= `value` < `bound` where it is on. `axes`: given to the value's elements on their way into the
+/// mask, the last one first.
 struct Bound {
   const Value *value, *bound;
   std::vector<int64_t> axes;
 };
 void boundsOf(const Value *mask, std::vector<Bound> &out, std::vector<int64_t> axes = {}) {
-  for (; mask->def && (mask->def->kind == OpKind::Broadcast || mask->def->kind == OpKind::Convert || mask->def->kind == OpKind::ExpandDims); mask = mask->def->operands[0])
+  for (; mask->def && (mask->def->kind == OpKind::Broadcast || mask->def->kind == OpKind::Convert ||
+                       mask->def->kind == OpKind::ExpandDims);
+       mask = mask->def->operands[0])
     if (mask->def->kind == OpKind::ExpandDims)
       axes.push_back(mask->def->axis());
   if (!mask->def)
@@ -77,7 +84,8 @@ void boundsOf(const Value *mask, std::vector<Bound> &out, std::vector<int64_t> a
   if (op.kind == OpKind::And) {
     boundsOf(op.operands[0], out, axes);
     boundsOf(op.operands[1], out, std::move(axes));
-  } else if (op.kind == OpKind::CmpI && op.pred() == CmpPred::Slt && stripped(op.operands[1])->type.isScalar() && isNonNegative(op.operands[0])) {
+  } else if (op.kind == OpKind::CmpI && op.pred() == CmpPred::Slt && stripped(op.operands[1])->type.isScalar() &&
+             isNonNegative(op.operands[0])) {
     out.push_back({op.operands[0], stripped(op.operands[1]), std::move(axes)});
   }
 }
@@ -90,14 +98,16 @@ public:
       boundsOf(mask, bounds_);
   }
 
-  /// Are the addresses, where the mask is on, columns of rows (as many as the mask's bound says), in each iteration others?
+  /// Are the addresses, where the mask is on, columns of rows (as many as the mask's bound says), in each iteration
+  /// others?
   bool hasOtherColumns(const Value *pointer, const Value *mask) {
     std::vector<Bound> bounds;
     boundsOf(mask, bounds);
     return std::any_of(bounds.begin(), bounds.end(), [&](const Bound &b) {
       const std::optional<Course> c = of(b.value);
       return c && !c->unit && c->isApart() && isOutside(*b.bound) && !isOfCta(*b.bound) &&
-             isColumnOfRows(pointer, b.value, b.axes, b.bound, [&](const Value &v) { return isOutside(v) && !isOfCta(v); });
+             isColumnOfRows(pointer, b.value, b.axes, b.bound,
+                            [&](const Value &v) { return isOutside(v) && !isOfCta(v); });
     });
   }
 
@@ -147,8 +157,12 @@ bool Courses::isOfCta(const Value &v) {
   const Op *op = v.def ? v.def : v.block->parent->op;
   if (!op) // a parameter of the kernel
     return false;
-  auto any = [&](const Op &o) { return std::any_of(o.operands.begin(), o.operands.end(), [&](const Value *x) { return isOfCta(*x); }); };
-  bool is = op->kind == OpKind::ClusterRank || any(*op) || std::any_of(op->regions.begin(), op->regions.end(), [&](const Region *r) { return any(*r->block->terminator()); });
+  auto any = [&](const Op &o) {
+    return std::any_of(o.operands.begin(), o.operands.end(), [&](const Value *x) { return isOfCta(*x); });
+  };
+  bool is = op->kind == OpKind::ClusterRank || any(*op) ||
+            std::any_of(op->regions.begin(), op->regions.end(),
+                        [&](const Region *r) { return any(*r->block->terminator()); });
   if (is && !op->regions.empty()) // what was found the same for all on the way here may be so no more
     std::erase_if(isOfCta_, [](const auto &known) { return !known.second; });
   return isOfCta_[&v] = is;
@@ -170,12 +184,15 @@ std::optional<Course> Courses::stepOf(const Value *by) {
   return Course{1, 0, by};
 }
 
-/// Where what begins with `v`, and moves by constant steps, began in a loop that did iterations before this one: behind it lie whole steps.
+/// Where what begins with `v`, and moves by constant steps, began in a loop that did iterations before this one: after
+/// it lie whole steps.
 const Value *Courses::startOf(const Value *v, const Course &step) {
   while (v->def && v->def->kind == OpKind::For && !step.unit) {
     const Op &before = *v->def;
     const Value *next = before.region(0)->terminator()->operands[v->index];
-    if (!next->def || (next->def->kind != OpKind::Add && next->def->kind != OpKind::AddPtr) || next->def->operands[0] != before.region(0)->args[1 + v->index] || constantInt(stripped(next->def->operands[1])) != step.step)
+    if (!next->def || (next->def->kind != OpKind::Add && next->def->kind != OpKind::AddPtr) ||
+        next->def->operands[0] != before.region(0)->args[1 + v->index] ||
+        constantInt(stripped(next->def->operands[1])) != step.step)
       return v;
     v = before.operands[3 + v->index];
   }
@@ -189,7 +206,8 @@ std::optional<Course> Courses::carried(const Value &v) {
     std::optional<Course> c = stepOf(loop_.operands[2]);
     if (c && loop_.reverse())
       c->step = -c->step;
-    if (isOfCta(*loop_.operands[0])) { // each CTA begins with an iteration of its own, and goes on by as many as there are CTAs (parts/DealLoops.h)
+    // each CTA begins with an iteration of its own, and goes on by as many as there are CTAs (parts/DealLoops.h)
+    if (isOfCta(*loop_.operands[0])) {
       if (!c || !loop_.splitParts() || c->step % ctas_)
         return std::nullopt;
       c->step /= ctas_;
@@ -197,7 +215,8 @@ std::optional<Course> Courses::carried(const Value &v) {
     return c;
   }
   const Value *next = body_.terminator()->operands[at - 1];
-  if (!next->def || (next->def->kind != OpKind::Add && next->def->kind != OpKind::AddPtr) || next->def->operands[0] != &v)
+  if (!next->def || (next->def->kind != OpKind::Add && next->def->kind != OpKind::AddPtr) ||
+      next->def->operands[0] != &v)
     return std::nullopt;
   std::optional<Course> step = stepOf(next->def->operands[1]);
   if (!step)
@@ -219,7 +238,9 @@ std::optional<Course> Courses::product(const Op &op) {
         continue;
       int64_t n = op.kind == OpKind::Shl ? (*by >= 0 && *by < 32 ? int64_t{1} << *by : far) : *by;
       std::optional<Course> c = of(op.operands[i]);
-      return c && !c->isBelowUnit && std::abs(n) < far / std::max<int64_t>({1, std::abs(c->step), c->reach}) ? checked({c->step * n, c->reach * std::abs(n), c->unit, false, c->isMultiple, c->isAhead}) : std::nullopt;
+      return c && !c->isBelowUnit && std::abs(n) < far / std::max<int64_t>({1, std::abs(c->step), c->reach})
+                 ? checked({c->step * n, c->reach * std::abs(n), c->unit, false, c->isMultiple, c->isAhead})
+                 : std::nullopt;
     }
     // A row's number times the width of rows.
     const Value *width = stripped(op.operands[1 - i]);
@@ -266,10 +287,12 @@ std::optional<Course> Courses::find(const Value &v) {
       return std::nullopt;
     // Steps of a number and of multiples of another one have no sum here.
     const Value *unit = a->unit ? a->unit : b->unit;
-    if ((unit != a->unit && a->step != 0) || (unit != b->unit && b->step != 0) || (op.kind == OpKind::Sub && b->isBelowUnit) ||
+    if ((unit != a->unit && a->step != 0) || (unit != b->unit && b->step != 0) ||
+        (op.kind == OpKind::Sub && b->isBelowUnit) ||
         ((a->isMultiple || b->isMultiple || a->isAhead || b->isAhead) && a->step != 0 && b->step != 0))
       return std::nullopt;
-    return checked({op.kind == OpKind::Sub ? a->step - b->step : a->step + b->step, a->reach + b->reach, unit, a->isBelowUnit || b->isBelowUnit, a->isMultiple || b->isMultiple, a->isAhead || b->isAhead});
+    return checked({op.kind == OpKind::Sub ? a->step - b->step : a->step + b->step, a->reach + b->reach, unit,
+                    a->isBelowUnit || b->isBelowUnit, a->isMultiple || b->isMultiple, a->isAhead || b->isAhead});
   }
   case OpKind::Mul:
   case OpKind::Shl:
@@ -278,7 +301,8 @@ std::optional<Course> Courses::find(const Value &v) {
     [[fallthrough]];
   default:
     // Of what is the same for all elements in all iterations.
-    if (op.has(traits::Pure) && op.has(traits::Elementwise) && std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *o) {
+    if (op.has(traits::Pure) && op.has(traits::Elementwise) &&
+        std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *o) {
           std::optional<Course> c = of(o);
           return c && c->isFixed();
         }))
@@ -294,13 +318,18 @@ bool accessesOf(const Block &b, std::vector<const Op *> &out) {
       out.push_back(op);
     else if (op->kind == OpKind::Reduce || op->kind == OpKind::Scan)
       return true;
-    else if (op->kind != OpKind::If && (!op->regions.empty() || (!op->has(traits::Pure) && !op->has(traits::Terminator) && (op->has(traits::Writes) || op->has(traits::Reads)) && !op->has(traits::Shared))))
+    else if (op->kind != OpKind::If &&
+             (!op->regions.empty() ||
+              (!op->has(traits::Pure) && !op->has(traits::Terminator) &&
+               (op->has(traits::Writes) || op->has(traits::Reads)) && !op->has(traits::Shared))))
       return false;
-    return std::all_of(op->regions.begin(), op->regions.end(), [&](const Region *r) { return accessesOf(*r->block, out); });
+    return std::all_of(op->regions.begin(), op->regions.end(),
+                       [&](const Region *r) { return accessesOf(*r->block, out); });
   });
 }
 
-/// The farthest that a pointer of these accesses is in front of `pointer` and behind it, of those to memory that may be its own; nothing where that is no number of elements.
+/// The farthest that a pointer of these accesses is before `pointer` and after it, of those to memory that may be its
+/// own; nothing where that is no number of elements.
 struct Span {
   int64_t front = 0, behind = 0;
 };
@@ -308,7 +337,8 @@ std::optional<Span> spanAround(const Value *pointer, const std::vector<const Op 
   Span s;
   for (const Op *op : accesses)
     if (const int other = memoryOf(op->operands[0]); other < 0 || other == memoryOf(pointer)) {
-      const std::optional<int64_t> d = op->operands[0] == pointer ? std::optional<int64_t>(0) : constantDistance(pointer, op->operands[0]);
+      const std::optional<int64_t> d =
+          op->operands[0] == pointer ? std::optional<int64_t>(0) : constantDistance(pointer, op->operands[0]);
       if (!d)
         return std::nullopt;
       s.front = std::max(s.front, -*d);
@@ -317,7 +347,8 @@ std::optional<Span> spanAround(const Value *pointer, const std::vector<const Op 
   return s;
 }
 
-/// Copies to shared memory that stand where their loads stood, for want of a second buffer. A barrier of each CTA is beside them, none of a cluster.
+/// Copies to shared memory that stand where their loads stood, for want of a second buffer. A barrier of each CTA is
+/// beside them, none of a cluster.
 std::vector<const Op *> copiesInPlace(const Block &b) {
   std::vector<const Op *> out;
   for (const Op *op : b.ops)
@@ -357,7 +388,8 @@ bool iterationsMeet(const Op &loop, unsigned ctas) {
     if (!(isAlways || (mask && isApart(mask))))
       return true;
     for (const Op *op : accesses) // under the mask that it takes, the same elements
-      if (int other = memoryOf(op->operands[0]); mask && (other < 0 || other == argument) && (op->operands[0] != pointer || op->mask() != mask))
+      if (int other = memoryOf(op->operands[0]);
+          mask && (other < 0 || other == argument) && (op->operands[0] != pointer || op->mask() != mask))
         return true;
     for (const Op *copy : copies)
       if (int other = memoryOf(copy->operands[1]); other < 0 || other == argument)

@@ -14,7 +14,8 @@ bool haveSameBlocks(const Op &x, const Op &y) {
     return p == q || (c && c == constantInt(q));
   };
   return a.base == b.base && a.value->type == b.value->type && x.part() == y.part() &&
-         std::equal(a.extents.begin(), a.extents.end(), b.extents.begin(), isSame) && std::equal(a.strides.begin(), a.strides.end(), b.strides.begin(), isSame);
+         std::equal(a.extents.begin(), a.extents.end(), b.extents.begin(), isSame) &&
+         std::equal(a.strides.begin(), a.strides.end(), b.strides.begin(), isSame);
 }
 
 } // namespace tegula::gpu

@@ -46,7 +46,8 @@ static bool areExclusive(const ir::Block *a, const ir::Block *b) {
   const ir::Op *branch = nullptr;
   for (const ir::Block *x = a; x && !isIn(b, x); x = x->parent->op ? x->parent->op->parent : nullptr)
     branch = x->parent->op;
-  if (!branch || branch->kind != OpKind::If || !isIn(b, branch->parent) || std::ranges::none_of(branch->regions, [&](const ir::Region *r) { return isIn(b, r->block); }))
+  if (!branch || branch->kind != OpKind::If || !isIn(b, branch->parent) ||
+      std::ranges::none_of(branch->regions, [&](const ir::Region *r) { return isIn(b, r->block); }))
     return false;
   return !isInLoop(*branch);
 }
@@ -59,7 +60,8 @@ static bool isCombination(const ir::Block &b) {
 void MemoryOrder::beforeOp(const Op &op) {
   block_ = op.parent;
   // All ways through a block leave nothing to wait for; what reductions combine is no block of its own.
-  if (op.has(ir::traits::Terminator) ? !isCombination(*op.parent) : op.kind != OpKind::Reduce && op.kind != OpKind::Scan && !op.regions.empty())
+  if (op.has(ir::traits::Terminator) ? !isCombination(*op.parent)
+                                     : op.kind != OpKind::Reduce && op.kind != OpKind::Scan && !op.regions.empty())
     waitForReaders();
 }
 
@@ -71,7 +73,8 @@ void MemoryOrder::findCopies(const ir::Block &b) {
     copiesEnd_ &= op->kind != OpKind::TmaCopy && op->kind != OpKind::Partitions;
     copiesLeft_ += op->kind == OpKind::AsyncCopy;
     if (op->kind == OpKind::TmaCopy || op->kind == OpKind::AsyncCopy)
-      copied_.push_back({{memoryOf(op->operands[op->kind == OpKind::TmaCopy ? 2 : 1]), nullptr, false, nullptr, op->whole()}, &b});
+      copied_.push_back(
+          {{memoryOf(op->operands[op->kind == OpKind::TmaCopy ? 2 : 1]), nullptr, false, nullptr, op->whole()}, &b});
     for (const ir::Region *r : op->regions)
       findCopies(*r->block);
   }
@@ -97,7 +100,7 @@ void MemoryOrder::afterOp(const Op &op) {
   }
 }
 
-// ---- threads meet
+// ---- threads synchronize
 
 bool MemoryOrder::wroteGlobal() const {
   return std::ranges::any_of(seen_, [](const Seen &s) { return s.writes; });
@@ -192,8 +195,8 @@ void MemoryOrder::afterScratch(layout::ExchangeScope scope) {
 void MemoryOrder::beginTile(Op &op) {
   waitForReaders();
   endsWithLastUser(op);
-  // The ring is synchronized by the operations around its users; here by who had the bytes before, and by who wrote what will be copied: the
-  // copies themselves are not looked at one by one.
+  // The ring is synchronized by the operations around its users; here by who had the bytes before, and by who wrote
+  // what will be copied: the copies themselves are not looked at one by one.
   makeFree(placeOf(op));
   if (op.kind == OpKind::SharedAlloc) {
     finishBeforeCopies();
@@ -228,14 +231,15 @@ void MemoryOrder::touched(const Value *tile, bool writes) {
     shared_.touched(placeOf(*of), writes);
 }
 
-/// The operations that made the tiles which a dot or a gather reads and threads have stored; rings bring their own barriers.
+/// The operations that made the tiles which a dot or a gather reads and threads have stored; rings bring their own
+/// barriers.
 template <typename Fn> static void eachStoredTile(const ir::Op &reader, const Fn &fn) {
   for (const ir::Value *v : reader.operands)
     if (const ir::Op *tile = v->type.isShared ? tileOf(v) : nullptr; tile && tile->kind == OpKind::ToShared)
       fn(*tile);
 }
 
-/// What other threads put into tiles is there after a barrier. All are read behind it, so none counts as read before.
+/// What other threads put into tiles is there after a barrier. All are read after it, so none counts as read before.
 void MemoryOrder::readTiles(const Op &op) {
   eachStoredTile(op, [&](const Op &tile) {
     if (ready_.insert(&tile).second && shared_.needsBarrier(placeOf(tile), false))
@@ -246,7 +250,8 @@ void MemoryOrder::readTiles(const Op &op) {
       touched(v, false);
 }
 
-/// Adds to `out` the tiles made outside of `op` that operations in the block read and that are not known to be ready. Is one read before threads meet there?
+/// Adds to `out` the tiles made outside of `op` that operations in the block read and that are not known to be ready.
+/// Is one read before threads synchronize there?
 bool MemoryOrder::findUnready(const ir::Block &b, const Op &op, bool &meets, std::vector<const Op *> &out) const {
   bool isFirst = false;
   for (const Op *o : b.ops) {
@@ -281,7 +286,9 @@ void MemoryOrder::tilesReady(const Op &op) {
 // ---- global memory
 
 bool MemoryOrder::isCopied(int arg, bool isWhole) const {
-  return isCluster() && !isIn(block_, overIn_) && std::ranges::any_of(copied_, [&](const Copied &c) { return (mayBeSame(c.what.arg, arg) || (isWhole && c.what.isWhole)) && !areExclusive(block_, c.in); });
+  return isCluster() && !isIn(block_, overIn_) && std::ranges::any_of(copied_, [&](const Copied &c) {
+           return (mayBeSame(c.what.arg, arg) || (isWhole && c.what.isWhole)) && !areExclusive(block_, c.in);
+         });
 }
 
 /// No element of one is one of the other, in an iteration of the loops around.
@@ -291,19 +298,25 @@ static bool areApart(const ir::Value *a, const ir::Value *b) {
 }
 
 /// Program order between accesses of different threads. Two accesses through different arguments are taken to be of
-/// different memory, as a launch that gives one pointer for two has a form in which they are one argument (passes/MergeArguments.h), or (in-place element-wise kernels) of the same element by the
-/// same thread. What CTAs of a cluster do not share out all of them read and the first one writes. Two accesses through one pointer are of the same elements by the same threads,
-/// unless several threads hold copies of an element (scalars, small tensors): all of them read it, but only one writes it. What the others read does not matter where it only becomes what they would
-/// write. Tiles that are a known distance apart may have no element in common; those of a cluster's CTA may have some with another CTA's.
+/// different memory, as a launch that gives one pointer for two has a form in which they are one argument
+/// (passes/MergeArguments.h), or (in-place element-wise kernels) of the same element by the same thread. What CTAs of a
+/// cluster do not share out all of them read and the first one writes. Two accesses through one pointer are of the same
+/// elements by the same threads, unless several threads hold copies of an element (scalars, small tensors): all of them
+/// read it, but only one writes it. What the others read does not matter where it only becomes what they would write.
+/// Tiles that are a known distance apart may have no element in common; those of a cluster's CTA may have some with
+/// another CTA's.
 void MemoryOrder::orderAccess(const Op &op, bool writes) {
   const Value *pointer = op.operands[0];
   int arg = memoryOf(pointer);
   if (std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return mayBeSame(w.arg, arg); }))
     finishBlockStores();
-  bool isWhole = op.whole(), copies = hasCopies(m_, pointer->type.layout), byFirst = (op.kind == OpKind::Store || (op.kind == OpKind::Load && placeOf(op).size())) && pointer->type.isScalar() && !isCluster();
+  bool isWhole = op.whole(), copies = hasCopies(m_, pointer->type.layout),
+       byFirst = (op.kind == OpKind::Store || (op.kind == OpKind::Load && placeOf(op).size())) &&
+                 pointer->type.isScalar() && !isCluster();
   const bool byOwners = copies && !isCluster() && op.kind == OpKind::Load && isForOwners(op);
   auto isBefore = [&](const Seen &s) {
-    bool isSameThread = s.pointer == pointer ? !copies || (s.writes && writes) || s.byOwners || byOwners : s.pointer && !isCluster() && areApart(s.pointer, pointer);
+    bool isSameThread = s.pointer == pointer ? !copies || (s.writes && writes) || s.byOwners || byOwners
+                                             : s.pointer && !isCluster() && areApart(s.pointer, pointer);
     bool isOther = mayBeSame(s.arg, arg) && !isSameThread && s.tiled != &op && !(s.byFirst && byFirst);
     return (s.writes || writes) && (isOther || (isWhole && s.isWhole && mayBeSame(s.arg, arg)));
   };
@@ -312,7 +325,8 @@ void MemoryOrder::orderAccess(const Op &op, bool writes) {
   seen_.push_back({arg, pointer, writes, op.tiled() ? &op : nullptr, isWhole, byFirst, byOwners});
 }
 
-/// Does nothing come of what a load reads but values that are stored in its own layout? Then of several threads that hold copies of an element only the one that stores has a use for it.
+/// Does nothing come of what a load reads but values that are stored in its own layout? Then of several threads that
+/// hold copies of an element only the one that stores has a use for it.
 bool MemoryOrder::isForOwners(const Op &load) {
   const uint16_t layout = load.operands[0]->type.layout;
   std::vector<const Value *> left{load.result()};
@@ -321,8 +335,10 @@ bool MemoryOrder::isForOwners(const Op &load) {
     const Value *v = left.back();
     left.pop_back();
     for (const Op *user : usersOf(v)) {
-      if (user->kind == OpKind::Store ? user->operands[0] == v || user->operands[0]->type.layout != layout
-                                      : !user->has(ir::traits::Elementwise) || !user->has(ir::traits::Pure) || user->results.size() != 1 || user->result()->type.layout != layout || user->result()->type.isScalar())
+      if (user->kind == OpKind::Store
+              ? user->operands[0] == v || user->operands[0]->type.layout != layout
+              : !user->has(ir::traits::Elementwise) || !user->has(ir::traits::Pure) || user->results.size() != 1 ||
+                    user->result()->type.layout != layout || user->result()->type.isScalar())
         return false;
       if (user->kind != OpKind::Store && found.insert(user->result()).second)
         left.push_back(user->result());
@@ -331,13 +347,15 @@ bool MemoryOrder::isForOwners(const Op &load) {
   return true;
 }
 
-/// A copy that stands where its load stood (a ring of copies ahead is made of memory that nobody writes meanwhile) reads what threads have stored before. Those of this CTA have met where the buffer was
-/// read last; other CTAs have not.
+/// A copy that stands where its load stood (a ring of copies ahead is made of memory that nobody writes meanwhile)
+/// reads what threads have stored before. Those of this CTA have met where the buffer was read last; other CTAs have
+/// not.
 void MemoryOrder::orderCopy(const Op &copy) {
   --copiesLeft_;
   const Op *tile = tileOf(copy.operands[0]);
   const int arg = memoryOf(copy.operands[1]);
-  if (isCluster() && tile && tile->slots() == 1 && std::ranges::any_of(seen_, [&](const Seen &s) { return s.writes && mayBeSame(s.arg, arg); }))
+  if (isCluster() && tile && tile->slots() == 1 &&
+      std::ranges::any_of(seen_, [&](const Seen &s) { return s.writes && mayBeSame(s.arg, arg); }))
     meet();
 }
 
@@ -352,7 +370,8 @@ static constexpr Seen anything{-1, nullptr, true, nullptr, true};
 
 static bool isRelaxed(const ir::Op &atomic) { return atomic.sem() == "relaxed"; }
 
-/// What this program did before is visible to whoever sees an ordered atomic: threads meet, unless they have since they accessed anything.
+/// What this program did before is visible to whoever sees an ordered atomic: threads synchronize, unless they have
+/// since they accessed anything.
 void MemoryOrder::beforeAtomic(const Op &op) {
   if (isRelaxed(op))
     return orderAccess(op, true);
@@ -362,10 +381,13 @@ void MemoryOrder::beforeAtomic(const Op &op) {
     meet();
 }
 
-/// And what others did before theirs is visible to all threads: the next access, of whatever memory, comes after a meeting. Who does not look at the old value cannot know whom the atomic came
-/// after, and only accesses of the same memory wait for it. The kernel's end waits for nothing.
+/// And what others did before theirs is visible to all threads: the next access, of whatever memory, comes after a
+/// meeting. Who does not look at the old value cannot know whom the atomic came after, and only accesses of the same
+/// memory wait for it. The kernel's end waits for nothing.
 Seen MemoryOrder::seenOf(const Op &atomic) {
-  return !isRelaxed(atomic) && !usersOf(atomic.result()).empty() ? anything : Seen{memoryOf(atomic.operands[0]), nullptr, true, nullptr, atomic.whole()};
+  return !isRelaxed(atomic) && !usersOf(atomic.result()).empty()
+             ? anything
+             : Seen{memoryOf(atomic.operands[0]), nullptr, true, nullptr, atomic.whole()};
 }
 
 void MemoryOrder::afterAtomic(const Op &op) {
@@ -383,11 +405,13 @@ void MemoryOrder::forgetAccesses() {
 
 static bool storesBlocksIn(const ir::Block &b) {
   return std::ranges::any_of(b.ops, [](const ir::Op *op) {
-    return op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce || std::ranges::any_of(op->regions, [](const ir::Region *r) { return storesBlocksIn(*r->block); });
+    return op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce ||
+           std::ranges::any_of(op->regions, [](const ir::Region *r) { return storesBlocksIn(*r->block); });
   });
 }
 
-/// Copies of one iteration go on in the next where the loop has buffers for them; else all that the iteration before stores may still be read.
+/// Copies of one iteration go on in the next where the loop has buffers for them; else all that the iteration before
+/// stores may still be read.
 void MemoryOrder::beforeLoop(const Op &loop) {
   if (heldBy_)
     return;
@@ -425,7 +449,9 @@ void MemoryOrder::finishBlockStores() {
 
 /// The same before asynchronous copies are set up, if one of the kernel may read what was written.
 void MemoryOrder::finishBeforeCopies() {
-  if (std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return std::ranges::any_of(copied_, [&](const Copied &c) { return mayBeSame(c.what.arg, w.arg); }); }))
+  if (std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) {
+        return std::ranges::any_of(copied_, [&](const Copied &c) { return mayBeSame(c.what.arg, w.arg); });
+      }))
     finishBlockStores();
 }
 
@@ -440,8 +466,8 @@ bool MemoryOrder::isTiling(const Op &op) {
   return true;
 }
 
-/// The blocks of both stores are tiles of one grid: two of them are the same, and then each byte is written by the same thread both times, or
-/// have nothing in common.
+/// The blocks of both stores are tiles of one grid: two of them are the same, and then each byte is written by the same
+/// thread both times, or have nothing in common.
 bool MemoryOrder::haveSameTiles(const Op &x, const Op &y) {
   if (&x == &y)
     return isTiling(x);
@@ -471,7 +497,9 @@ static bool areApart(const ir::Op &x, const ir::Op &y) {
 }
 
 void MemoryOrder::addBlockWrite(const BlockWrite &w) {
-  if (std::ranges::none_of(blockWrites_, [&](const BlockWrite &b) { return b.op == w.op && b.isHere == w.isHere && b.isDone <= w.isDone; }))
+  if (std::ranges::none_of(blockWrites_, [&](const BlockWrite &b) {
+        return b.op == w.op && b.isHere == w.isHere && b.isDone <= w.isDone;
+      }))
     blockWrites_.push_back(w);
 }
 
@@ -479,9 +507,10 @@ void MemoryOrder::addBlockWrite(const BlockWrite &w) {
 bool MemoryOrder::orderBlockStore(const Op &op) {
   int arg = memoryOf(op.operands[0]);
   bool isWhole = op.whole(), wait = false, together = false;
-  bool isBehind = std::ranges::any_of(seen_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
+  bool isBehind =
+      std::ranges::any_of(seen_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
   isBehind |= isCopied(arg, isWhole);
-  // Behind plain accesses of other threads, which another path to memory does not see by itself.
+  // After plain accesses of other threads, which another path to memory does not see by itself.
   if (isBehind)
     emit(OpKind::AsyncFence);
   for (const BlockWrite &w : blockWrites_) {
@@ -531,7 +560,9 @@ void MemoryOrder::beforeReturn() {
 
 // ---- control flow
 
-MemoryOrder::PartitionOrder MemoryOrder::enterPartition() { return {accesses(), shared_.history(), std::exchange(storesBlocks_, false)}; }
+MemoryOrder::PartitionOrder MemoryOrder::enterPartition() {
+  return {accesses(), shared_.history(), std::exchange(storesBlocks_, false)};
+}
 
 void MemoryOrder::leavePartition(PartitionOrder o) {
   shared_.setHistory(std::move(o.sharedBefore));
@@ -547,7 +578,9 @@ bool MemoryOrder::accessesIn(const ir::Block &b, Accesses &out) {
   for (const Op *op : b.ops) {
     bool isRead = op->kind == OpKind::Load, isAtomic = op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas;
     if (isRead || isAtomic || op->kind == OpKind::Store)
-      out.seen.push_back(isAtomic && !isRelaxed(*op) ? seenOf(*op) : Seen{memoryOf(op->operands[0]), nullptr, !isRead, op->tiled() ? op : nullptr, op->whole()});
+      out.seen.push_back(isAtomic && !isRelaxed(*op) ? seenOf(*op)
+                                                     : Seen{memoryOf(op->operands[0]), nullptr, !isRead,
+                                                            op->tiled() ? op : nullptr, op->whole()});
     else if (op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce)
       out.blockWrites.push_back({memoryOf(op->operands[0]), op});
     else if (op->regions.empty() && writesGlobal(*op))
@@ -585,12 +618,14 @@ bool MemoryOrder::anyBefore(const Accesses &inside) const {
 static bool usesShared(const ir::Block &b) {
   auto isShared = [](const ir::Value *v) { return v->type.isShared; };
   return std::ranges::any_of(b.ops, [&](const ir::Op *op) {
-    return placeOf(*op).size() || op->kind == OpKind::AsmEffect || std::ranges::any_of(op->operands, isShared) || std::ranges::any_of(op->results, isShared) ||
+    return placeOf(*op).size() || op->kind == OpKind::AsmEffect || std::ranges::any_of(op->operands, isShared) ||
+           std::ranges::any_of(op->results, isShared) ||
            std::ranges::any_of(op->regions, [](const ir::Region *r) { return usesShared(*r->block); });
   });
 }
 
-/// What a loop accesses that stands just before it and does the first iterations of the same loop, none of which have to come after another one. What came before those has been waited for.
+/// What a loop accesses that stands just before it and does the first iterations of the same loop, none of which have
+/// to come after another one. What came before those has been waited for.
 Accesses MemoryOrder::firstIterations(const Op &loop) {
   Accesses out;
   for (size_t i = positionOf(*loop.parent, &loop); i--;) {
@@ -609,9 +644,12 @@ MemoryOrder::ForOrder MemoryOrder::enterFor(const Op &op) {
   o.writes = writesGlobal(op);
   Accesses inside;
   o.isKnown = o.writes && accessesIn(*op.region(0), inside);
-  // Where no iteration has to come after another one, the threads meet in front of the loop if they have to, not in it.
+  // Where no iteration has to come after another one, the threads synchronize before the loop if they have to, not in
+  // it.
   const bool areApart = o.isKnown && inside.blockWrites.empty() && !iterationsMeet(op, options_.numCtas);
-  const auto writesCopied = [&] { return std::ranges::any_of(inside.seen, [&](const Seen &s) { return s.writes && isCopied(s.arg, s.isWhole); }); };
+  const auto writesCopied = [&] {
+    return std::ranges::any_of(inside.seen, [&](const Seen &s) { return s.writes && isCopied(s.arg, s.isWhole); });
+  };
   if (areApart && anyBefore(inside)) {
     const Accesses first = firstIterations(op);
     std::erase_if(seen_, [&](const Seen &s) { return std::ranges::find(first.seen, s) != first.seen.end(); });
@@ -643,8 +681,8 @@ void MemoryOrder::leaveFor(const Op &op, const ForOrder &o) {
   // The loop may not run at all: what it waited for has not happened then. (Without writes it only ever adds reads.)
   auto isKept = [&] {
     const Accesses &e = o.earlier;
-    return seen_.size() >= e.seen.size() && std::equal(e.seen.begin(), e.seen.end(), seen_.begin()) && blockWrites_.size() >= e.blockWrites.size() &&
-           blockReads_.size() >= e.blockReads.size();
+    return seen_.size() >= e.seen.size() && std::equal(e.seen.begin(), e.seen.end(), seen_.begin()) &&
+           blockWrites_.size() >= e.blockWrites.size() && blockReads_.size() >= e.blockReads.size();
   };
   if (o.writes)
     otherIterations(o);
@@ -653,7 +691,7 @@ void MemoryOrder::leaveFor(const Op &op, const ForOrder &o) {
   if (o.usesShared)
     shared_.unknownBefore();
   else
-    shared_.setHistory(o.sharedBefore); // nor have its threads met, if it does not run
+    shared_.setHistory(o.sharedBefore); // nor have its threads synchronized, if it does not run
   releaseBuffers(op);
 }
 

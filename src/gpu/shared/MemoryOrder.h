@@ -1,7 +1,8 @@
-// What the place of an operation in its kernel decides: which barriers and waits stand between its accesses and those before it. OrderMemory.cpp walks the kernel and
-// asks; the answers become operations and attributes (`emit`).
+// What the place of an operation in its kernel decides: which barriers and waits stand between its accesses and those
+// before it. OrderMemory.cpp walks the kernel and asks; the answers become operations and attributes (`emit`).
 //
-// Program order must hold between the threads of a program: docs/rationale/gpu.md, "Order of memory accesses", "Shared memory".
+// Program order must hold between the threads of a program: docs/rationale/gpu.md, "Order of memory accesses", "Shared
+// memory".
 #pragma once
 #include "gpu/TargetInfo.h"
 #include "gpu/shared/SharedAccesses.h"
@@ -16,7 +17,7 @@
 
 namespace tegula::gpu {
 
-/// An access since threads have met: argument (or -1) and, of this iteration, pointer.
+/// An access since threads have synchronized: argument (or -1) and, of this iteration, pointer.
 struct Seen {
   int arg;
   const ir::Value *pointer;
@@ -48,14 +49,15 @@ protected:
   using Op = ir::Op;
   using Value = ir::Value;
 
-  MemoryOrder(ir::Module &m, const TargetInfo &target, const Options &options) : b_(m), m_(m), target_(target), options_(options), source_(m.kernel()) {}
+  MemoryOrder(ir::Module &m, const TargetInfo &target, const Options &options)
+      : b_(m), m_(m), target_(target), options_(options), source_(m.kernel()) {}
 
   /// Looks at the whole kernel. Goes first.
   void beginOrder();
   /// Around every operation: what cluster-wide exchanges left to wait for, and what ends with the operation.
   void beforeOp(const Op &op), afterOp(const Op &op);
 
-  // ---- threads meet
+  // ---- threads synchronize
   /// All threads of the block that compute.
   void barrier();
   /// All threads of the program, for the order of accesses to global memory: those of the cluster, if there is one.
@@ -65,25 +67,29 @@ protected:
   bool isCluster() const { return options_.numCtas > 1; }
 
   // ---- shared memory
-  /// In front of what writes scratch, which nobody uses any more once threads have met if the operation says so (`meet`); behind it, with all threads or those of a
-  /// warp alone.
+  /// Before what writes scratch, which nobody uses any more once threads have synchronized if the operation says so
+  /// (`meet`); after it, with all threads or those of a warp alone.
   void beforeScratch(Op &op);
   void afterScratch(layout::ExchangeScope scope);
-  /// At the beginning of the kernel: CTAs that send each other parts know that mbarriers wait for them. The other CTAs are waited for where something may be sent, at the latest at the end of the kernel.
-  /// No other meeting is needed: a CTA sends where it knows that the receiver has begun, and a receiver cannot end before what it waits for has come.
+  /// At the beginning of the kernel: CTAs that send each other parts know that mbarriers wait for them. The other CTAs
+  /// are waited for where something may be sent, at the latest at the end of the kernel.
+  /// No other meeting is needed: a CTA sends where it knows that the receiver has begun, and a receiver cannot end
+  /// before what it waits for has come.
   void openExchanges(const ir::Block &kernel);
   void beforeSending() { waitForReaders(); }
   /// The tile of a to_shared, the ring of a shared_alloc.
   void beginTile(Op &op);
   /// mbarriers. What was stored before may be read by block copies.
   void beginBarriers(Op &op);
-  /// Once they are initialized: threads meet. `more`: the next operation has mbarriers, too, and threads meet behind the last of the row.
+  /// Once they are initialized: threads synchronize. `more`: the next operation has mbarriers, too, and threads
+  /// synchronize after the last of the row.
   void barriersReady(Op &op, bool more);
   /// Operands of one operation are about to be read: the barrier before, if they need one.
   void readTiles(const Op &op);
-  /// In front of a loop or a branch: the barrier for tiles that dots and gathers in it read before threads meet there. Once, and not in each iteration, as nobody else has their bytes until the last one reads.
+  /// Before a loop or a branch: the barrier for tiles that dots and gathers in it read before threads synchronize
+  /// there. Once, and not in each iteration, as nobody else has their bytes until the last one reads.
   void tilesReady(const Op &op);
-  /// Of what a region that may not run has made sure of nothing is known behind it.
+  /// Of what a region that may not run has made sure of nothing is known after it.
   using Tiles = std::unordered_set<const Op *>;
   Tiles readyTiles() const { return ready_; }
   void setReadyTiles(Tiles t) { ready_ = std::move(t); }
@@ -144,7 +150,8 @@ protected:
 private:
   bool findUnready(const ir::Block &b, const Op &op, bool &meets, std::vector<const Op *> &out) const;
   Op *emit(ir::OpKind kind, std::vector<ir::Attr> attrs = {}) { return b_.create(kind, {}, {}, std::move(attrs)); }
-  /// This thread has read what it wanted of other CTAs' scratch; whoever takes memory next, or ends the block, waits until all have.
+  /// This thread has read what it wanted of other CTAs' scratch; whoever takes memory next, or ends the block, waits
+  /// until all have.
   void leaveScratch(), waitForReaders();
   bool mustMeet(SharedRange r);
   void makeFree(SharedRange r), endsWithLastUser(const Op &tile);
@@ -152,7 +159,8 @@ private:
   void releaseBuffers(const Op &loop);
   void waitForBlockWrites(), finishBeforeCopies(), addBlockWrite(const BlockWrite &w);
   bool orderBlockStore(const Op &op), isTiling(const Op &op), haveSameTiles(const Op &x, const Op &y);
-  /// Do asynchronous copies of any CTA read what is accessed? This CTA's are known to be over; the others' where threads have met since all have waited.
+  /// Do asynchronous copies of any CTA read what is accessed? This CTA's are known to be over; the others' where
+  /// threads have synchronized since all have waited.
   bool isCopied(int arg, bool isWhole) const;
   /// Since the last barrier, as far as that is known.
   bool wroteGlobal() const;
@@ -187,7 +195,8 @@ private:
   size_t copiesLeft_ = 0;                               // that have not come yet
   bool copiesEnd_ = true;                               // a wait for them may be for all: they are all of this thread
   const ir::Block *block_ = nullptr;                    // that is looked at
-  const ir::Block *waitedIn_ = nullptr, *overIn_ = nullptr; // where threads have waited for all copies of the kernel, and have met since
+  // where threads have waited for all copies of the kernel, and have met since
+  const ir::Block *waitedIn_ = nullptr, *overIn_ = nullptr;
   SharedRange scratch_;                                 // of the current operation
   std::unordered_map<const Op *, const Op *> lastUser_; // of a tile, in the tile's block
   std::unordered_map<const Op *, std::vector<const Op *>> endsAfter_; // the tiles that die with an operation

@@ -11,7 +11,9 @@ namespace {
 
 class Orderer : MemoryOrder {
 public:
-  Orderer(Module &m, const TargetInfo &target, const Options &options) : MemoryOrder(m, target, options) { b_.setFolding(false); }
+  Orderer(Module &m, const TargetInfo &target, const Options &options) : MemoryOrder(m, target, options) {
+    b_.setFolding(false);
+  }
 
   void run() {
     beginOrder();
@@ -42,7 +44,7 @@ private:
     b_.setBlock(outer);
   }
 
-  /// `next`: behind it in its block, or null.
+  /// `next`: after it in its block, or null.
   void visit(Op &op, Block &now, const Op *next);
   void exchange(Op &op, Block &now);
   void regions(Op &op, Block &now);
@@ -63,7 +65,8 @@ void Orderer::exchange(Op &op, Block &now) {
   }
   beforeScratch(op);
   now.ops.push_back(&op);
-  afterScratch(op.own() ? layout::ExchangeScope::Warp : scratchNeed(m_, op, target_, options_, place.size(), true).scope);
+  afterScratch(op.own() ? layout::ExchangeScope::Warp
+                        : scratchNeed(m_, op, target_, options_, place.size(), true).scope);
 }
 
 /// Control flow, around its blocks.

@@ -59,7 +59,8 @@ private:
     tables_[at->second].gathers.push_back(&gather);
   }
 
-  /// The operation that `gather` stands in of the block `outer`, itself if that is its own; each one in between is told to `fn`.
+  /// The operation that `gather` stands in of the block `outer`, itself if that is its own; each one in between is told
+  /// to `fn`.
   template <typename Fn> static const Op *placeIn(const Block *outer, const Op &gather, const Fn &fn) {
     const Op *place = &gather;
     for (; place->parent != outer; fn(*place))
@@ -67,18 +68,20 @@ private:
     return place;
   }
 
-  /// Warps of partitions meet at barriers of their own, of which those that store in front of them know nothing.
+  /// Warps of partitions meet at barriers of their own, of which those that store before them know nothing.
   static bool canBeTile(const Op &gather) {
     const Type &t = gather.operands[0]->type;
     bool isParted = false;
-    placeIn(blockOf(gather.operands[0]), gather, [&](const Op &around) { isParted |= around.kind == OpKind::Partitions; });
+    placeIn(blockOf(gather.operands[0]), gather,
+            [&](const Op &around) { isParted |= around.kind == OpKind::Partitions; });
     return !isParted && !t.isShared && !t.isPtr && bitWidth(t.elem) >= 8;
   }
 
   /// Does a loop stand around the gather that does not make its table?
   static bool runsAgain(const Table &t) {
     bool isLooped = false;
-    placeIn(blockOf(t.values), *t.gathers[0], [&](const Op &around) { isLooped |= around.kind == OpKind::For || around.kind == OpKind::While; });
+    placeIn(blockOf(t.values), *t.gathers[0],
+            [&](const Op &around) { isLooped |= around.kind == OpKind::For || around.kind == OpKind::While; });
     return isLooped;
   }
 

@@ -38,7 +38,8 @@ void SharedMemory::takeAllOf(const SharedMemory &other) {
 }
 
 void SharedMemory::release(SharedRange r) {
-  auto it = std::find_if(taken_.begin(), taken_.end(), [&](SharedRange t) { return t.begin == r.begin && t.end == r.end; });
+  auto it =
+      std::find_if(taken_.begin(), taken_.end(), [&](SharedRange t) { return t.begin == r.begin && t.end == r.end; });
   if (it != taken_.end())
     taken_.erase(it);
 }

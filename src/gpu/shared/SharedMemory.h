@@ -1,7 +1,7 @@
 // A block's shared memory while allocate-shared walks a kernel: which bytes are taken.
 //
-// Structured code is walked in order, so a tile lives from its operation to the last user in the same block, and taking the
-// lowest free bytes then is allocation by liveness.
+// Structured code is walked in order, so a tile lives from its operation to the last user in the same block, and taking
+// the lowest free bytes then is allocation by liveness.
 #pragma once
 #include <compare>
 #include <cstdint>

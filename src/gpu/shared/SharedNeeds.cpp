@@ -15,7 +15,9 @@ namespace tegula::gpu {
 
 using namespace ir;
 
-bool makesTiles(const Op &op) { return op.kind == OpKind::SharedAlloc || op.kind == OpKind::ToShared || op.kind == OpKind::BarrierAlloc; }
+bool makesTiles(const Op &op) {
+  return op.kind == OpKind::SharedAlloc || op.kind == OpKind::ToShared || op.kind == OpKind::BarrierAlloc;
+}
 
 bool takesScratch(const Op &op) { return op.kind == OpKind::ToShared || info(op.kind).attrs.has(attr::meet); }
 
@@ -26,8 +28,9 @@ uint64_t tilesBytes(const Op &op) {
 
 static unsigned bytesOf(const Type &t) { return t.isPtr ? 8 : byteWidth(t.elem); }
 
-/// The layout of what a cluster_gather with `part` gives, over all CTAs: element j of the first axis is CTA (r ^ j)'s version of the part that is CTA r's along `axis`. So in each turn
-/// every CTA reads from another one; if all began with CTA 0, its link would be what n CTAs wait for, in each of n turns.
+/// The layout of what a cluster_gather with `part` gives, over all CTAs: element j of the first axis is CTA (r ^ j)'s
+/// version of the part that is CTA r's along `axis`. So in each turn every CTA reads from another one; if all began
+/// with CTA 0, its link would be what n CTAs wait for, in each of n turns.
 static LinearLayout fromNeighbours(const LinearLayout &own, int64_t ctas, unsigned axis) {
   const LinearLayout l = own * LinearLayout::identity(ctas, layout::Dim::Block, layout::tensorDim(axis));
   std::vector<uint64_t> bases(l.bases().begin(), l.bases().end());
@@ -38,17 +41,21 @@ static LinearLayout fromNeighbours(const LinearLayout &own, int64_t ctas, unsign
 }
 
 /// How the values of a convert or a cluster_gather move.
-static layout::ConversionPlan planOf(const Module &m, const Op &op, layout::Threads threads, const layout::ConversionOptions &options) {
+static layout::ConversionPlan planOf(const Module &m, const Op &op, layout::Threads threads,
+                                     const layout::ConversionOptions &options) {
   const Type &from = op.operands[0]->type, &to = op.result()->type;
   unsigned bits = from.isPtr ? 64 : 8 * byteWidth(from.elem);
   if (op.kind == OpKind::Convert)
     return layout::planConversion(m.layoutOf(from), m.layoutOf(to), bits, options);
   // Parts of CTAs and all parts in every CTA are two layouts of one tensor.
   const LinearLayout own = from.isScalar() ? layout::scalar(threads) : m.layoutOf(from);
-  const LinearLayout parts = layout::expandDims(own, 0) * LinearLayout::identity(to.shape[0], layout::Dim::Block, layout::Dim::Dim0);
+  const LinearLayout parts =
+      layout::expandDims(own, 0) * LinearLayout::identity(to.shape[0], layout::Dim::Block, layout::Dim::Dim0);
   if (const int64_t axis = op.part(); axis >= 0)
-    return layout::planConversion(parts, fromNeighbours(m.layoutOf(to), to.shape[0], static_cast<unsigned>(axis) + 1), bits, options);
-  return layout::planConversion(parts, m.layoutOf(to).growIn(layout::Dim::Block, layout::log2Exact(to.shape[0])), bits, options);
+    return layout::planConversion(parts, fromNeighbours(m.layoutOf(to), to.shape[0], static_cast<unsigned>(axis) + 1),
+                                  bits, options);
+  return layout::planConversion(parts, m.layoutOf(to).growIn(layout::Dim::Block, layout::log2Exact(to.shape[0])), bits,
+                                options);
 }
 
 std::vector<uint64_t> exchangedParts(const Module &m, const Op &op) {
@@ -86,11 +93,13 @@ static Scratch owned(const Module &m, const Op &op, unsigned ctas) {
   bool isOfCluster = ctas > 1 && (op.whole() || t.isScalar());
   if (!isOfCluster && !hasCopies(m, t.layout))
     return {};
-  uint64_t bytes = op.results.size() > 1 ? scalarStride * op.results.size() : static_cast<uint64_t>(t.isScalar() ? 1 : t.numel()) * bytesOf(t);
+  uint64_t bytes = op.results.size() > 1 ? scalarStride * op.results.size()
+                                         : static_cast<uint64_t>(t.isScalar() ? 1 : t.numel()) * bytesOf(t);
   return {bytes, isOfCluster ? layout::ExchangeScope::Cluster : layout::ExchangeScope::Cta};
 }
 
-Scratch scratchNeed(const Module &m, const Op &op, layout::Threads threads, unsigned ctas, const layout::ConversionOptions &conversions, bool isUsed) {
+Scratch scratchNeed(const Module &m, const Op &op, layout::Threads threads, unsigned ctas,
+                    const layout::ConversionOptions &conversions, bool isUsed) {
   switch (op.kind) {
   case OpKind::Convert:
   case OpKind::ClusterGather: {
@@ -127,7 +136,8 @@ Scratch scratchNeed(const Module &m, const Op &op, layout::Threads threads, unsi
   }
 }
 
-Scratch scratchNeed(const Module &m, const Op &op, const TargetInfo &target, const Options &options, uint64_t most, bool isUsed) {
+Scratch scratchNeed(const Module &m, const Op &op, const TargetInfo &target, const Options &options, uint64_t most,
+                    bool isUsed) {
   layout::ConversionOptions conversions = target.conversions();
   conversions.maxBytes = static_cast<unsigned>(most);
   return scratchNeed(m, op, {target.lanes(), options.numWarps}, options.numCtas, conversions, isUsed);
@@ -255,7 +265,7 @@ uint64_t tilesAround(const Op &loop, size_t from) {
     for (const Value *v : op->operands)
       if (v->type.isShared && v->def && v->def->parent != loop.region(0))
         owners.insert(v->def->kind == OpKind::ToShared ? ownerOfTile(*v->def) : v->def);
-  std::unordered_set<const Op *> before; // loads by descriptor in front of it
+  std::unordered_set<const Op *> before; // loads by descriptor before it
   for (size_t i = 0; i < here; ++i)
     if (ops[i]->kind == OpKind::DescLoad)
       before.insert(ops[i]);
@@ -286,8 +296,9 @@ std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) 
   case OpKind::Dot:
     return std::nullopt;
   default:
-    if (op.has(traits::Pure) || op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::DescStore || op.kind == OpKind::DescReduce ||
-        op.kind == OpKind::Yield || op.kind == OpKind::Condition || op.kind == OpKind::Assume || op.kind == OpKind::Barrier || op.kind == OpKind::Return)
+    if (op.has(traits::Pure) || op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::DescStore ||
+        op.kind == OpKind::DescReduce || op.kind == OpKind::Yield || op.kind == OpKind::Condition ||
+        op.kind == OpKind::Assume || op.kind == OpKind::Barrier || op.kind == OpKind::Return)
       return 0;
     return std::nullopt;
   }
@@ -305,17 +316,21 @@ static bool isReadAtOnce(const Block &b, const Op &load) {
   return true;
 }
 
-/// Is the value computed element by element from tiles of rings alone, so that it can be read from them in any layout (HoistConverts)?
+/// Is the value computed element by element from tiles of rings alone, so that it can be read from them in any layout
+/// (HoistConverts)?
 static bool isOfRings(const Block &b, const Value *v, const std::function<bool(const Op &)> &isRing) {
   std::vector<const Value *> work{v};
   for (size_t i = 0; i < work.size(); ++i) {
     const Op *op = work[i]->def;
-    if (work[i]->type.isScalar() || (op && (op->kind == OpKind::Const || op->kind == OpKind::Splat || op->kind == OpKind::Range)))
+    if (work[i]->type.isScalar() ||
+        (op && (op->kind == OpKind::Const || op->kind == OpKind::Splat || op->kind == OpKind::Range)))
       continue;
-    if (!op || op->parent != &b || (op->kind == OpKind::Load ? !isRing(*op) : !op->has(traits::Elementwise) && !renames(op->kind)))
+    if (!op || op->parent != &b ||
+        (op->kind == OpKind::Load ? !isRing(*op) : !op->has(traits::Elementwise) && !renames(op->kind)))
       return false;
     if (op->kind != OpKind::Load)
-      std::ranges::copy_if(op->operands, std::back_inserter(work), [&](const Value *o) { return std::ranges::find(work, o) == work.end(); });
+      std::ranges::copy_if(op->operands, std::back_inserter(work),
+                           [&](const Value *o) { return std::ranges::find(work, o) == work.end(); });
   }
   return true;
 }
@@ -328,21 +343,25 @@ static bool isOfRing(const Block &b, const Value *v, const std::function<bool(co
   return op && op->parent == &b && op->kind == OpKind::Load && isRing(*op);
 }
 
-static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo &target, const std::function<bool(const Op &)> &isRing,
-                               const std::function<uint64_t(const Block &, uint64_t)> &mostOfScratch, const Op *end, uint64_t around, bool &isOver) {
+static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo &target,
+                               const std::function<bool(const Op &)> &isRing,
+                               const std::function<uint64_t(const Block &, uint64_t)> &mostOfScratch, const Op *end,
+                               uint64_t around, bool &isOver) {
   constexpr uint64_t guess = 4096;
   BesideRings out;
   uint64_t most = 0; // with a block on its way to registers, and tiles made before
   for (const Op *op : b.ops) {
     if (ownerOfTile(*op)) {
-      const uint64_t bytes = ownerOfTile(*op) == op && !isRing(*op) ? slotBytes(op->result()->type) + SharedMemory::tileAlign : 0;
+      const uint64_t bytes =
+          ownerOfTile(*op) == op && !isRing(*op) ? slotBytes(op->result()->type) + SharedMemory::tileAlign : 0;
       if (bytes && op->kind == OpKind::DescLoad && isReadAtOnce(b, *op))
         most = std::max(most, out.tiles + bytes);
       else
         out.tiles += bytes;
     } else if (op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If) {
       for (const Region *r : op->regions) {
-        const BesideRings inside = besideRings(m, *r->block, target, isRing, mostOfScratch, end, around + out.tiles, isOver);
+        const BesideRings inside =
+            besideRings(m, *r->block, target, isRing, mostOfScratch, end, around + out.tiles, isOver);
         out.scratch = std::max(out.scratch, inside.tiles + inside.scratch);
         out.buffers = std::max(out.buffers, inside.tiles + inside.buffers);
         out.isKnown &= inside.isKnown;
@@ -366,7 +385,8 @@ static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo
   return out;
 }
 
-BesideRings besideRings(const Module &m, const Block &b, const TargetInfo &target, const std::function<bool(const Op &)> &isRing,
+BesideRings besideRings(const Module &m, const Block &b, const TargetInfo &target,
+                        const std::function<bool(const Op &)> &isRing,
                         const std::function<uint64_t(const Block &, uint64_t)> &mostOfScratch, const Op *end) {
   bool isOver = false;
   return besideRings(m, b, target, isRing, mostOfScratch, end, 0, isOver);

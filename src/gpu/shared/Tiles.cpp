@@ -12,8 +12,8 @@ using ir::OpKind;
 using layout::Dim;
 using layout::SwizzleMode;
 
-/// Registers of a thread, or lanes, that step 1, 2, 4 ... along the axis, wherever they stand among the others: log2 of how many elements in
-/// a row they have.
+/// Registers of a thread, or lanes, that step 1, 2, 4 ... along the axis, wherever they stand among the others: log2 of
+/// how many elements in a row they have.
 static unsigned runAlong(const LinearLayout &l, layout::Dim in, unsigned axis) {
   unsigned run = 0;
   auto has = [&](uint64_t step) {
@@ -29,19 +29,24 @@ static unsigned runAlong(const LinearLayout &l, layout::Dim in, unsigned axis) {
 
 unsigned contiguousAxis(const LinearLayout &l, unsigned elemBytes) {
   Dim in = l.ins()[0].dim; // Register, or Offset of a tile
-  // After a join a thread has two elements along one axis and sixteen along the other: the longer run makes wide accesses. Beyond the widest
-  // access there is nothing to gain, and what was loaded as vectors stays together.
+  // After a join a thread has two elements along one axis and sixteen along the other: the longer run makes wide
+  // accesses. Beyond the widest access there is nothing to gain, and what was loaded as vectors stays together.
   unsigned widest = layout::log2Exact(16 / elemBytes);
   if (in == Dim::Register) {
-    const unsigned runs[2] = {std::min(widest, runAlong(l, Dim::Register, 0)), std::min(widest, runAlong(l, Dim::Register, 1))};
+    const unsigned runs[2] = {std::min(widest, runAlong(l, Dim::Register, 0)),
+                              std::min(widest, runAlong(l, Dim::Register, 1))};
     if (runs[0] != runs[1]) {
       const unsigned longer = runs[1] > runs[0], other = 1 - longer;
-      // Eight bytes a thread that neighbouring lanes continue are lines without bank conflicts; the longer runs of those lanes begin rows apart (words of eight weights along k, four words along n).
-      const bool goesOn = (elemBytes << runs[other]) >= 8 && l.hasIn(Dim::Lane) && l.inBits(Dim::Lane) && l.basis(Dim::Lane, 0, layout::tensorDim(other)) == uint64_t{1} << runs[other];
+      // Eight bytes a thread that neighbouring lanes continue are lines without bank conflicts; the longer runs of
+      // those lanes begin rows apart (words of eight weights along k, four words along n).
+      const bool goesOn = (elemBytes << runs[other]) >= 8 && l.hasIn(Dim::Lane) && l.inBits(Dim::Lane) &&
+                          l.basis(Dim::Lane, 0, layout::tensorDim(other)) == uint64_t{1} << runs[other];
       return goesOn ? other : longer;
     }
-    // Elements one by one: neighbouring lanes then reach neighbouring banks, where the other axis would bring them to the same few.
-    if (const unsigned lanes[2] = {runAlong(l, Dim::Lane, 0), runAlong(l, Dim::Lane, 1)}; !runs[0] && lanes[0] != lanes[1])
+    // Elements one by one: neighbouring lanes then reach neighbouring banks, where the other axis would bring them to
+    // the same few.
+    if (const unsigned lanes[2] = {runAlong(l, Dim::Lane, 0), runAlong(l, Dim::Lane, 1)};
+        !runs[0] && lanes[0] != lanes[1])
       return lanes[1] > lanes[0];
   }
   return l.inBits(in) && l.basis(in, 0, layout::tensorDim(0)) ? 0 : 1;
@@ -60,18 +65,22 @@ LinearLayout plainTile(const ir::Type &t, const LinearLayout &registers, int64_t
     if (axis != fast)
       order.push_back(axis);
   std::optional<SwizzleMode> mode = rank == 2 ? layout::widestSwizzle(shape[fast] * bytes) : std::nullopt;
-  LinearLayout tile = mode ? layout::sharedSwizzled(shape, order, 8 * bytes, *mode) : layout::sharedLinear(shape, order);
+  LinearLayout tile =
+      mode ? layout::sharedSwizzled(shape, order, 8 * bytes, *mode) : layout::sharedLinear(shape, order);
   assert(keepsVectors(tile, registers, vec));
   return tile;
 }
 
-std::optional<LinearLayout> rowsForTurns(const ir::Type &tile, const LinearLayout &read, unsigned axis, int64_t vec, const layout::ConversionOptions &options) {
+std::optional<LinearLayout> rowsForTurns(const ir::Type &tile, const LinearLayout &read, unsigned axis, int64_t vec,
+                                         const layout::ConversionOptions &options) {
   if (tile.shape.rank() != 2 || ir::byteWidth(tile.elem) != 1 || vec != 16 || read.inBits(Dim::Register) < 2)
     return std::nullopt;
   // The rows of a matrix: of one word, and of the four lanes along it.
   const uint64_t rows[] = {read.bases(Dim::Register)[1], read.bases(Dim::Lane)[0], read.bases(Dim::Lane)[1]};
   LinearLayout swizzled = layout::sharedRows(tile.shape, rows, axis, vec, 8);
-  return layout::planSharedAccess(read, swizzled, 8, /*store=*/false, options).move == layout::SharedMove::MatrixTrans ? std::optional(std::move(swizzled)) : std::nullopt;
+  return layout::planSharedAccess(read, swizzled, 8, /*store=*/false, options).move == layout::SharedMove::MatrixTrans
+             ? std::optional(std::move(swizzled))
+             : std::nullopt;
 }
 
 uint32_t alignOf(const ir::Type &tile) {
@@ -88,7 +97,8 @@ uint64_t slotBytes(const ir::Type &tile) {
 }
 
 const ir::Op *tileOf(const ir::Value *v) {
-  while (v->def && (v->def->kind == OpKind::SharedSlot || v->def->kind == OpKind::Permute || v->def->kind == OpKind::Reshape))
+  while (v->def &&
+         (v->def->kind == OpKind::SharedSlot || v->def->kind == OpKind::Permute || v->def->kind == OpKind::Reshape))
     v = v->def->operands[0];
   return v->def;
 }
@@ -101,7 +111,8 @@ static bool isFirstPartition(const ir::Block &b) {
 /// In it, or in a branch in it, not in a loop.
 static bool isBranchOfPartition(const ir::Block &b) {
   const ir::Op *around = b.parent->op;
-  return around && around->kind == OpKind::If && (isFirstPartition(*around->parent) || isBranchOfPartition(*around->parent));
+  return around && around->kind == OpKind::If &&
+         (isFirstPartition(*around->parent) || isBranchOfPartition(*around->parent));
 }
 
 static bool isWithin(const ir::Block &around, const ir::Block &b) {
@@ -111,7 +122,8 @@ static bool isWithin(const ir::Block &around, const ir::Block &b) {
 
 namespace {
 
-/// Those that stand in the first partition of the warps live as if it were in line: the others fill what it waits for, and are done with it before. So do those that only one way of a branch in it uses;
+/// Those that stand in the first partition of the warps live as if it were in line: the others fill what it waits for,
+/// and are done with it before. So do those that only one way of a branch in it uses;
 /// mbarriers live until all ways meet, where they become ordinary memory.
 struct LastUsers {
   void add(const ir::Block &b) {
@@ -125,7 +137,9 @@ struct LastUsers {
           continue;
         const ir::Op *&last = of[tile];
         auto isPlace = [&](const ir::Block &where) {
-          return &where == tile->parent || isFirstPartition(where) || (tile->kind != OpKind::BarrierAlloc && isBranchOfPartition(where) && (!last || isWithin(*last->parent, where)));
+          return &where == tile->parent || isFirstPartition(where) ||
+                 (tile->kind != OpKind::BarrierAlloc && isBranchOfPartition(where) &&
+                  (!last || isWithin(*last->parent, where)));
         };
         while (!isPlace(*user->parent))
           user = user->parent->parent->op;

@@ -43,7 +43,8 @@ Value replace(BuiltinCall &call) {
 }
 
 constexpr Builtin rows[] = {
-    {"aggregate_replace", "obj, **changes", replace, 0, "A copy of an aggregate with other values in the fields that are named."},
+    {"aggregate_replace", "obj, **changes", replace, 0,
+     "A copy of an aggregate with other values in the fields that are named."},
 };
 
 } // namespace
@@ -58,7 +59,8 @@ bool checkField(Context &c, const RecordClass &cls, size_t i, const Value &v, Lo
   }
   if (isConstexprType(type) ? v.isConstexpr() : isInstance(v, type))
     return true;
-  auto d = c.diag().report(diag::fieldType, loc, typeText(type), cls.fields[i], v.isTensor() ? typeName(v.asTensor()) : kindName(v));
+  auto d = c.diag().report(diag::fieldType, loc, typeText(type), cls.fields[i],
+                           v.isTensor() ? typeName(v.asTensor()) : kindName(v));
   if (v.isNumber())
     d.note({}, repr(v) + " is a compile-time number; tl.to_tensor makes a tensor of it");
   return false;

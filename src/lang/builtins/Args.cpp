@@ -22,7 +22,8 @@ Value Args::badArgument(size_t i, const char *name, const char *needed) const {
     return Value::error();
   }
   bool isQuotient = v.isFloat() && std::string_view(needed) == "an integer";
-  return fail(diag::badArgument, loc(i), function_, name, needed, found(v) + (isQuotient ? "; `//` divides integers" : ""));
+  return fail(diag::badArgument, loc(i), function_, name, needed,
+              found(v) + (isQuotient ? "; `//` divides integers" : ""));
 }
 
 std::optional<int64_t> Args::integer(size_t i, const char *name) const {
@@ -60,8 +61,10 @@ std::optional<Dtype> Args::type(size_t i, const char *name) const {
       return d;
   constexpr const char *needed = "a dtype such as tl.float32";
   // PyTorch's and NumPy's are objects that are called as the language's.
-  std::string host = v.is<std::shared_ptr<const OpaqueValue>>() ? v.get<std::shared_ptr<const OpaqueValue>>()->name : std::string();
-  std::optional<Dtype> meant = host.starts_with("torch.") || host.starts_with("numpy.") ? parseDtype(host.substr(6)) : std::nullopt;
+  std::string host =
+      v.is<std::shared_ptr<const OpaqueValue>>() ? v.get<std::shared_ptr<const OpaqueValue>>()->name : std::string();
+  std::optional<Dtype> meant =
+      host.starts_with("torch.") || host.starts_with("numpy.") ? parseDtype(host.substr(6)) : std::nullopt;
   if (meant)
     fail(diag::badArgument, loc(i), function_, name, needed, host + "; write tl." + spelling(*meant));
   else

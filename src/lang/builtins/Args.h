@@ -29,9 +29,10 @@ public:
   std::optional<Tensor> tensor(size_t i) const;
   /// An axis in [-rank, rank), made non-negative.
   std::optional<unsigned> axis(size_t i, const char *name, unsigned rank) const;
-  /// One of the strings in `allowed` (separated by blanks; the empty string is always allowed). A character `prefix` in front of
-  /// them may be left out: "cg" is ".cg".
-  std::optional<std::string> choice(size_t i, const char *name, std::string_view what, std::string_view allowed, char prefix = 0) const;
+  /// One of the strings in `allowed` (separated by blanks; the empty string is always allowed). A character `prefix`
+  /// before them may be left out: "cg" is ".cg".
+  std::optional<std::string> choice(size_t i, const char *name, std::string_view what, std::string_view allowed,
+                                    char prefix = 0) const;
 
   template <typename... A> Value fail(const DiagKind &kind, Loc at, A &&...a) const {
     return lang::fail(call_.ctx, kind, at, std::forward<A>(a)...);

@@ -24,9 +24,11 @@ constexpr RmwInfo infos[] = {
 };
 const RmwInfo &info(Rmw op) { return infos[static_cast<unsigned>(op)]; }
 
-/// sem and scope as attributes. `plain`: what a load or a store may ask for beside "relaxed", and does if nothing is said.
+/// sem and scope as attributes. `plain`: what a load or a store may ask for beside "relaxed", and does if nothing is
+/// said.
 std::optional<std::vector<ir::Attr>> ordering(Args &a, size_t sem, size_t scope, const char *plain = nullptr) {
-  auto pick = [&](size_t i, const char *otherwise, std::initializer_list<std::string_view> allowed) -> std::optional<std::string> {
+  auto pick = [&](size_t i, const char *otherwise,
+                  std::initializer_list<std::string_view> allowed) -> std::optional<std::string> {
     if (a[i].isNone() || (a[i].isStr() && a[i].asStr().empty()))
       return otherwise;
     for (std::string_view s : allowed)
@@ -40,7 +42,8 @@ std::optional<std::vector<ir::Attr>> ordering(Args &a, size_t sem, size_t scope,
       a.fail(diag::badSemantics, a.loc(i), str(a[i]));
     return std::nullopt;
   };
-  auto order = plain ? pick(sem, plain, {plain, "relaxed"}) : pick(sem, "acq_rel", {"acquire", "release", "acq_rel", "relaxed"});
+  auto order =
+      plain ? pick(sem, plain, {plain, "relaxed"}) : pick(sem, "acq_rel", {"acquire", "release", "acq_rel", "relaxed"});
   auto domain = order ? pick(scope, "gpu", {"gpu", "cta", "sys"}) : std::nullopt;
   if (!domain)
     return std::nullopt;
@@ -137,7 +140,8 @@ Value atomicCas(BuiltinCall &call) {
   auto attrs = ordering(a, 3, 4);
   if (!attrs)
     return Value::error();
-  // Bits are compared: integers of the pointer's width may be signed or not (`while tl.atomic_cas(lock, 0, 1)` with locks of uint32).
+  // Bits are compared: integers of the pointer's width may be signed or not (`while tl.atomic_cas(lock, 0, 1)` with
+  // locks of uint32).
   auto fits = [&](Dtype d) { return d == element || (d.isInt() && element.isInt() && d.bits() == element.bits()); };
   if (!fits(expected->dtype) || !fits(value->dtype))
     return a.fail(diag::casTypes, a.loc(), spelling(element), spelling(expected->dtype), spelling(value->dtype));
@@ -179,7 +183,9 @@ std::optional<RmwOperands> plainOperands(Args &a, size_t mask) {
     m = spread(a.ctx(), *m, *shape);
   }
   Dtype bits = integerOf(element);
-  return RmwOperands{bits == element ? *p : convert(a.ctx(), *p, Dtype::ptr(bits.scalar, p->dtype.isConst)), {}, m ? m->value : nullptr};
+  return RmwOperands{bits == element ? *p : convert(a.ctx(), *p, Dtype::ptr(bits.scalar, p->dtype.isConst)),
+                     {},
+                     m ? m->value : nullptr};
 }
 
 Value atomicLoad(BuiltinCall &call) {
@@ -193,7 +199,9 @@ Value atomicLoad(BuiltinCall &call) {
   Tensor loaded{bits, emitRmw(a, *x, "load", std::move(*attrs))};
   if (element.isBool())
     return tensor(element, a.b().cmp(CmpPred::Ne, loaded.value, a.b().constInt(loaded.value->type, 0)));
-  return tensor(element, element.isFloat() ? a.b().create1(OpKind::Bitcast, {loaded.value}, irType(element, loaded.shape())) : loaded.value);
+  return tensor(element, element.isFloat()
+                             ? a.b().create1(OpKind::Bitcast, {loaded.value}, irType(element, loaded.shape()))
+                             : loaded.value);
 }
 
 Value atomicStore(BuiltinCall &call) {
@@ -234,7 +242,8 @@ Value atomicPoll(BuiltinCall &call) {
     Value t = timeout.isInt() || timeout.isTensor() ? toTensor(call.ctx, timeout, a.loc(4)) : Value::error();
     if (!t.isTensor() || !t.asTensor().isScalar() || !t.asTensor().dtype.isInt())
       return a.fail(diag::pollTimeout, a.loc(4), kindName(timeout));
-    timeout = tensor(convert(call.ctx, t.asTensor(), dtype(t.asTensor().dtype.isSigned() ? Scalar::Int64 : Scalar::UInt64)));
+    timeout =
+        tensor(convert(call.ctx, t.asTensor(), dtype(t.asTensor().dtype.isSigned() ? Scalar::Int64 : Scalar::UInt64)));
   }
   Value expected = cast(call.ctx, a[1], element, a.loc(1));
   std::optional<Tensor> e = expected.isError() ? std::nullopt : upTo(a, expected.asTensor(), p->shape(), 1);
@@ -254,7 +263,8 @@ constexpr Builtin rows[] = {
     {"atomic_xchg", signature, atomicRmw<Rmw::Xchg>, Builtin::Method, "Writes to memory and returns the old values."},
     {"atomic_cas", "pointer, cmp, val, sem=None, scope=None", atomicCas, Builtin::Method,
      "Writes `val` where memory equals `cmp`; returns the old values."},
-    {"atomic_load", "pointer, mask=None, sem=None, scope=None", atomicLoad, Builtin::Method, "Reads memory, each element at once; acquires."},
+    {"atomic_load", "pointer, mask=None, sem=None, scope=None", atomicLoad, Builtin::Method,
+     "Reads memory, each element at once; acquires."},
     {"atomic_store", signature, atomicStore, Builtin::Method, "Writes to memory, each element at once; releases."},
     {"atomic_poll", "pointer, expected_value, sem=None, scope=None, timeout_ns=None", atomicPoll, Builtin::Method,
      "Waits until memory has held `expected_value`, or the time is over; returns where it has."},

@@ -1,5 +1,5 @@
-// tl.extra.cuda (LANGUAGE 3.10): what a program asks of the GPU it runs on. On other devices the same calls have the nearest meaning, so
-// that a kernel that uses them runs everywhere.
+// tl.extra.cuda (LANGUAGE 3.10): what a program asks of the GPU it runs on. On other devices the same calls have the
+// nearest meaning, so that a kernel that uses them runs everywhere.
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
 

@@ -44,8 +44,9 @@ static bool isForwarded(const ir::Op &loop, size_t carried) {
   return head.terminator()->operands[carried + 1] == head.args[carried];
 }
 
-/// Later iterations have what the additions of the body leave of it. (A loop without iterations keeps its promises as well: whoever makes them in a loop, as Triton's tutorial of grouped products does to have its loads
-/// copied ahead, makes them about addresses that hold for any number of iterations.)
+/// Later iterations have what the additions of the body leave of it. (A loop without iterations keeps its promises as
+/// well: whoever makes them in a loop, as Triton's tutorial of grouped products does to have its loads copied ahead,
+/// makes them about addresses that hold for any number of iterations.)
 void CarriedHints::settle(Context &ctx, const ir::Op *loop, size_t since) {
   const auto first = hints_.begin() + static_cast<ptrdiff_t>(since);
   std::vector<Hint> own(std::make_move_iterator(first), std::make_move_iterator(hints_.end()));
@@ -122,7 +123,9 @@ std::string printPrefix(std::string s, bool hasArgs) {
 Value devicePrint(BuiltinCall &call) {
   Args a(call, "device_print");
   if (a[0].isTensor()) {
-    call.diag().report(diag::badArgument, a.loc(0), "device_print", "prefix", "a string", kindName(a[0])).note({}, std::string(interpreterHint));
+    call.diag()
+        .report(diag::badArgument, a.loc(0), "device_print", "prefix", "a string", kindName(a[0]))
+        .note({}, std::string(interpreterHint));
     return Value::error();
   }
   std::optional<std::string> prefix = a.text(0, "prefix");
@@ -140,9 +143,10 @@ Value devicePrint(BuiltinCall &call) {
     operands.push_back(t.asTensor().value);
     signs.push_back(t.asTensor().dtype.isSigned());
   }
-  a.b().create(
-      OpKind::Print, operands, {},
-      {{ir::attr::prefix, printPrefix(*prefix, !operands.empty())}, {ir::attr::hex, *hex}, {ir::attr::signs, std::move(signs)}});
+  a.b().create(OpKind::Print, operands, {},
+               {{ir::attr::prefix, printPrefix(*prefix, !operands.empty())},
+                {ir::attr::hex, *hex},
+                {ir::attr::signs, std::move(signs)}});
   return Value::none();
 }
 
@@ -171,7 +175,8 @@ Value deviceAssert(BuiltinCall &call) {
       return Value::error();
     operands = {spread(call.ctx, *cond, *shape).value, spread(call.ctx, *mask, *shape).value};
   }
-  a.b().create(OpKind::Assert, operands, {}, {{ir::attr::message, *message}, {ir::attr::inFunction, call.ctx.currentFunction()}});
+  a.b().create(OpKind::Assert, operands, {},
+               {{ir::attr::message, *message}, {ir::attr::inFunction, call.ctx.currentFunction()}});
   return Value::none();
 }
 

@@ -7,8 +7,11 @@
 namespace tegula::lang {
 
 const std::shared_ptr<const RecordClass> &descriptorClass() {
-  static const auto cls = std::make_shared<const RecordClass>(RecordClass{
-      RecordClass::Kind::Descriptor, "tensor_descriptor", {"base", "shape", "strides", "block_shape", "padding", "round_f32_to_tf32"}, {}});
+  static const auto cls = std::make_shared<const RecordClass>(
+      RecordClass{RecordClass::Kind::Descriptor,
+                  "tensor_descriptor",
+                  {"base", "shape", "strides", "block_shape", "padding", "round_f32_to_tf32"},
+                  {}});
   return cls;
 }
 
@@ -44,7 +47,12 @@ std::optional<Desc> descriptorOperand(Args &a, size_t i) {
   if (!block)
     return std::nullopt;
   const Value &padding = field(r, DescField::Padding);
-  return Desc{r, pointer, pointer.pointee(), memoryDtype(pointer.pointee()), *block, padding.isStr() && padding.asStr() == "nan",
+  return Desc{r,
+              pointer,
+              pointer.pointee(),
+              memoryDtype(pointer.pointee()),
+              *block,
+              padding.isStr() && padding.asStr() == "nan",
               field(r, DescField::RoundTf32).asBool()};
 }
 
@@ -75,7 +83,8 @@ bool isOne(const Value &v) {
 bool checkBlock(Args &a, Dtype element, const ir::Shape &block, bool nan) {
   int64_t columns = block[block.rank() - 1], bytes = columns * memoryDtype(element).bits() / 8;
   if (bytes < descriptorGrain)
-    a.fail(diag::descriptorBlockBytes, a.loc(3), shapeText(block), spelling(element), bytes, descriptorGrain * 8 / memoryDtype(element).bits());
+    a.fail(diag::descriptorBlockBytes, a.loc(3), shapeText(block), spelling(element), bytes,
+           descriptorGrain * 8 / memoryDtype(element).bits());
   else if (nan && !element.isFloat())
     a.fail(diag::nanPadding, a.loc(4), spelling(element));
   else
@@ -85,7 +94,8 @@ bool checkBlock(Args &a, Dtype element, const ir::Shape &block, bool nan) {
 
 Value makeTensorDescriptor(BuiltinCall &call) {
   Args a(call, "make_tensor_descriptor");
-  if (!a[0].isTensor() || !a[0].asTensor().dtype.isPtr || !a[0].asTensor().isScalar() || a[0].asTensor().dtype.scalar == Scalar::Void)
+  if (!a[0].isTensor() || !a[0].asTensor().dtype.isPtr || !a[0].asTensor().isScalar() ||
+      a[0].asTensor().dtype.scalar == Scalar::Void)
     return a.fail(diag::badArgument, a.loc(0), a.function(), "base", "a scalar pointer", kindName(a[0]));
   auto shape = items(a, 1, "shape"), strides = items(a, 2, "strides");
   auto block = blockShape(call.ctx, a[3], a.loc(3));
@@ -96,9 +106,11 @@ Value makeTensorDescriptor(BuiltinCall &call) {
   if (n < 1 || n > maxDescriptorRank)
     return a.fail(diag::descriptorRank, a.loc(1), maxDescriptorRank, static_cast<uint64_t>(n));
   if (strides->size() != n || block->rank() != n)
-    return a.fail(diag::descriptorLengths, a.loc(), static_cast<uint64_t>(n), static_cast<uint64_t>(strides->size()), block->rank());
+    return a.fail(diag::descriptorLengths, a.loc(), static_cast<uint64_t>(n), static_cast<uint64_t>(strides->size()),
+                  block->rank());
   if (!isOne(strides->back()))
-    return a.fail(diag::descriptorLastStride, a.loc(2), strides->back().isTensor() ? kindName(strides->back()) : repr(strides->back()));
+    return a.fail(diag::descriptorLastStride, a.loc(2),
+                  strides->back().isTensor() ? kindName(strides->back()) : repr(strides->back()));
   if (!checkBlock(a, a[0].asTensor().dtype.pointee(), *block, *padding == "nan"))
     return Value::error();
   for (size_t d = 0; d < n; ++d) {
@@ -178,7 +190,8 @@ bool isWritable(Args &a, const Desc &d) {
 std::optional<Tensor> blockOperand(Args &a, size_t i, const ir::Shape &shape) {
   std::optional<Tensor> v = a.tensor(i);
   if (v && v->shape() != shape) {
-    a.fail(diag::wrongShape, a.loc(i), "the value", v->isScalar() ? "[] (a scalar)" : shapeText(v->shape()), "the shape of the descriptor's block, " + shapeText(shape));
+    a.fail(diag::wrongShape, a.loc(i), "the value", v->isScalar() ? "[] (a scalar)" : shapeText(v->shape()),
+           "the shape of the descriptor's block, " + shapeText(shape));
     return std::nullopt;
   }
   return v;
@@ -246,12 +259,15 @@ std::optional<std::vector<ir::Value *>> rowOperands(Args &a, const Desc &d, size
     return a.fail(diag::descriptorGatherBlock, a.loc(0), a.function(), shapeText(d.block)), std::nullopt;
   int64_t leastColumns = 256 / d.inMemory.bits();
   if (d.block[1] < leastColumns)
-    return a.fail(diag::descriptorGatherColumns, a.loc(0), a.function(), leastColumns, spelling(d.element), d.block[1]), std::nullopt;
+    return a.fail(diag::descriptorGatherColumns, a.loc(0), a.function(), leastColumns, spelling(d.element), d.block[1]),
+           std::nullopt;
   const Value &x = a[xArg];
-  bool ok = x.isTensor() && x.asTensor().shape().rank() == 1 && x.asTensor().dtype.isInt() && x.asTensor().dtype.isSigned() &&
-            (x.asTensor().dtype.bits() == 16 || x.asTensor().dtype.bits() == 32);
+  bool ok = x.isTensor() && x.asTensor().shape().rank() == 1 && x.asTensor().dtype.isInt() &&
+            x.asTensor().dtype.isSigned() && (x.asTensor().dtype.bits() == 16 || x.asTensor().dtype.bits() == 32);
   if (!ok)
-    return a.fail(diag::badArgument, a.loc(xArg), a.function(), "x_offsets", "a one-dimensional block of int16 or int32", kindName(x)), std::nullopt;
+    return a.fail(diag::badArgument, a.loc(xArg), a.function(), "x_offsets",
+                  "a one-dimensional block of int16 or int32", kindName(x)),
+           std::nullopt;
   if (x.asTensor().shape()[0] < 8)
     return a.fail(diag::descriptorGatherRows, a.loc(xArg), a.function(), x.asTensor().shape()[0]), std::nullopt;
   ir::Value *y = offsetScalar(a, a[yArg], a.loc(yArg));

@@ -114,8 +114,9 @@ std::optional<Dtype> resultDtype(Args &a, Dtype operand) {
   }
 }
 
-/// How many products may be summed in fewer bits than float32's before they are added to the accumulator: all, those of this dot, none. A number below K is taken for K: parts of a dot would have
-/// to wait for each other, and 128 products of fp8 lose little.
+/// How many products may be summed in fewer bits than float32's before they are added to the accumulator: all, those of
+/// this dot, none. A number below K is taken for K: parts of a dot would have to wait for each other, and 128 products
+/// of fp8 lose little.
 enum class Sums { Narrow, Apart, Wide };
 
 std::optional<Sums> impreciseAcc(Args &a, Dtype operand, Dtype result, int64_t k) {
@@ -173,7 +174,8 @@ Value dot(BuiltinCall &call) {
   ir::Value *flat = flatten(a, *acc);
   ir::Value *to = *sums == Sums::Apart ? a.b().constFloat(flat->type, 0.0) : flat;
   const std::string precision = *sums == Sums::Wide ? "wide" : *mode; // targets/nvidia/WidenDots.h
-  ir::Value *r = a.b().create1(OpKind::Dot, {flatten(a, x.value), flatten(a, y.value), to}, flat->type, {{ir::attr::precision, precision}});
+  ir::Value *r = a.b().create1(OpKind::Dot, {flatten(a, x.value), flatten(a, y.value), to}, flat->type,
+                               {{ir::attr::precision, precision}});
   if (*sums == Sums::Apart)
     r = a.b().binary(OpKind::FAdd, flat, r);
   return tensor(*result, a.b().reshape(r, shape));

@@ -1,5 +1,5 @@
-// Elementwise functions of several operands (LANGUAGE 3.6). Below level 3.9 some first turn their operands into tensors and so do
-// not know that a number was a literal: tl.maximum(x_fp16, 0.0) is float32 there.
+// Elementwise functions of several operands (LANGUAGE 3.6). Below level 3.9 some first turn their operands into tensors
+// and so do not know that a number was a literal: tl.maximum(x_fp16, 0.0) is float32 there.
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
 
@@ -118,10 +118,14 @@ Value fma(BuiltinCall &call) {
   return tensor(t->a.dtype, a.b().create1(OpKind::Fma, {t->a.value, t->b.value, t->c.value}, t->a.value->type));
 }
 
-/// The arithmetic that newer versions of the language spell for pairs of float32; targets pair what they can by themselves.
+/// The arithmetic that newer versions of the language spell for pairs of float32; targets pair what they can by
+/// themselves.
 template <OpKind Kind> Value pairArithmetic(BuiltinCall &call) {
   constexpr unsigned count = Kind == OpKind::Fma ? 3 : 2;
-  constexpr const char *name = Kind == OpKind::FAdd ? "add_f32x2" : Kind == OpKind::FSub ? "sub_f32x2" : Kind == OpKind::FMul ? "mul_f32x2" : "fma_f32x2";
+  constexpr const char *name = Kind == OpKind::FAdd   ? "add_f32x2"
+                               : Kind == OpKind::FSub ? "sub_f32x2"
+                               : Kind == OpKind::FMul ? "mul_f32x2"
+                                                      : "fma_f32x2";
   Args a(call, name);
   auto x = together(a, count);
   if (!x)
@@ -235,7 +239,9 @@ template <Cmp Op> Value comparisonMethod(BuiltinCall &call) {
   Args a(call, "comparison");
   return compare(call.ctx, Op, a[0], a[1], call.loc, a.loc(0), a.loc(1));
 }
-template <Value (*Op)(Context &, const Value &, Loc)> Value unaryMethod(BuiltinCall &call) { return Op(call.ctx, call.args[0], call.loc); }
+template <Value (*Op)(Context &, const Value &, Loc)> Value unaryMethod(BuiltinCall &call) {
+  return Op(call.ctx, call.args[0], call.loc);
+}
 
 Value expectZero(BuiltinCall &call) {
   Args a(call, "expect_zero");
@@ -253,9 +259,9 @@ Value expectZero(BuiltinCall &call) {
   if (!shape)
     return Value::error();
   ir::Value *operands[] = {spread(call.ctx, zero.asTensor(), *shape).value, spread(call.ctx, *mask, *shape).value};
-  a.b().create(
-      OpKind::Assert, operands, {},
-      {{ir::attr::message, std::string("expect_zero: a masked value is not zero")}, {ir::attr::inFunction, call.ctx.currentFunction()}});
+  a.b().create(OpKind::Assert, operands, {},
+               {{ir::attr::message, std::string("expect_zero: a masked value is not zero")},
+                {ir::attr::inFunction, call.ctx.currentFunction()}});
   return tensor(*x);
 }
 

@@ -26,9 +26,10 @@ std::span<const Builtin> libdeviceBuiltins();   // Libdevice.cpp: tl.extra.libde
 
 using Family = std::span<const Builtin> (*)();
 inline constexpr Family families[] = {
-    typeBuiltins,     pythonBuiltins, methodBuiltins, aggregateBuiltins, creationBuiltins,  shapeBuiltins, memoryBuiltins,
-    blockPtrBuiltins, descriptorBuiltins, atomicBuiltins, dotBuiltins,       mathBuiltins,  elementwiseBuiltins,
-    reduceBuiltins,   mapBuiltins,    asmBuiltins,    debugBuiltins,  cudaBuiltins,  libdeviceBuiltins,
+    typeBuiltins,  pythonBuiltins, methodBuiltins,      aggregateBuiltins,  creationBuiltins,
+    shapeBuiltins, memoryBuiltins, blockPtrBuiltins,    descriptorBuiltins, atomicBuiltins,
+    dotBuiltins,   mathBuiltins,   elementwiseBuiltins, reduceBuiltins,     mapBuiltins,
+    asmBuiltins,   debugBuiltins,  cudaBuiltins,        libdeviceBuiltins,
 };
 
 } // namespace tegula::lang

@@ -1,7 +1,8 @@
 // inline_asm_elementwise: statements of the target's assembly (LANGUAGE 3.6).
 //
-// A statement takes registers. What they hold is put together here, so that operations of the IR (asm, asm_effect) have one operand a register
-// and are as elementwise as an addition: with pack=4 the bytes of a block of n elements become one block of n/4 words.
+// A statement takes registers. What they hold is put together here, so that operations of the IR (asm, asm_effect) have
+// one operand a register and are as elementwise as an addition: with pack=4 the bytes of a block of n elements become
+// one block of n/4 words.
 #include "ir/Asm.h"
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
@@ -17,7 +18,8 @@ using ir::Elem;
 using ir::OpKind;
 using ir::Shape;
 
-/// Elements in a register as the statement sees it: all but f32 and f64 are integers. A bool takes a byte, an address 64 bits.
+/// Elements in a register as the statement sees it: all but f32 and f64 are integers. A bool takes a byte, an address
+/// 64 bits.
 Elem plainElem(Dtype d) {
   if (d.isPtr)
     return Elem::I64;
@@ -115,12 +117,14 @@ bool readResults(Args &a, Statement &s) {
 bool readOperands(Args &a, Statement &s) {
   const std::vector<Value> *items = sequenceItems(a[2]);
   if (!items) {
-    a.fail(diag::badArgument, a.loc(2), a.function(), "args", "a tuple of tensors", a[2].isTensor() ? kindName(a[2]) : str(a[2]));
+    a.fail(diag::badArgument, a.loc(2), a.function(), "args", "a tuple of tensors",
+           a[2].isTensor() ? kindName(a[2]) : str(a[2]));
     return false;
   }
   for (const Value &v : *items) {
     Value t = toTensor(a.ctx(), v, a.loc(2));
-    auto common = t.isError() ? std::nullopt : commonShape(a.ctx(), s.shape, t.asTensor().shape(), a.loc(), a.loc(2), a.loc(2));
+    auto common =
+        t.isError() ? std::nullopt : commonShape(a.ctx(), s.shape, t.asTensor().shape(), a.loc(), a.loc(2), a.loc(2));
     if (!common)
       return false;
     s.shape = *common;
@@ -139,16 +143,18 @@ bool checkCounts(Args &a, const Statement &s) {
   for (const Tensor &t : s.in)
     inputs += packing(t.dtype, s.pack).registers;
   if (s.constraints.outputs.size() != outputs) {
-    a.fail(diag::asmCount, a.loc(1), static_cast<unsigned>(s.constraints.outputs.size()), "outputs", "results", outputs, s.pack);
+    a.fail(diag::asmCount, a.loc(1), static_cast<unsigned>(s.constraints.outputs.size()), "outputs", "results", outputs,
+           s.pack);
     return false;
   }
   if (s.constraints.inputs.size() != inputs)
-    a.fail(diag::asmCount, a.loc(1), static_cast<unsigned>(s.constraints.inputs.size()), "inputs", "arguments", inputs, s.pack);
+    a.fail(diag::asmCount, a.loc(1), static_cast<unsigned>(s.constraints.inputs.size()), "inputs", "arguments", inputs,
+           s.pack);
   return s.constraints.inputs.size() == inputs;
 }
 
-/// A result of 64 bits, an integer or an address, in a PTX register of 32: they become its low half, as with Triton (statements that give nothing say
-/// `dtype` of an address that they have at hand).
+/// A result of 64 bits, an integer or an address, in a PTX register of 32: they become its low half, as with Triton
+/// (statements that give nothing say `dtype` of an address that they have at hand).
 bool isLowHalf(const std::string &constraint, Dtype d, unsigned pack) {
   return pack == 1 && plainElem(d) == ir::Elem::I64 && ir::ptxRegisterBits(constraint) == 32;
 }
@@ -171,7 +177,8 @@ bool checkRegisters(Args &a, Statement &s) {
     unsigned have = ir::ptxRegisterBits(named), wanted = packing(d, s.pack).bits;
     if (have >= wanted || (have == 1 && d.isBool()))
       return true;
-    a.fail(diag::asmConstraint, a.loc(1), constraint, have ? "a register of " + std::to_string(have) + " bits" : "no register of PTX", spelling(d), wanted);
+    a.fail(diag::asmConstraint, a.loc(1), constraint,
+           have ? "a register of " + std::to_string(have) + " bits" : "no register of PTX", spelling(d), wanted);
     return false;
   };
   size_t at = 0;
@@ -216,7 +223,10 @@ std::optional<Statement> readStatement(BuiltinCall &call) {
   if (!checkCounts(a, s) || !checkText(a, s) || !checkRegisters(a, s))
     return std::nullopt;
   // Elements that padding adds are executed too, and groups do not go across the end of a row.
-  if ((s.pack > 1 || !s.isPure) && !requirePowers(call.ctx, s.pack > 1 ? "inline_asm_elementwise with `pack`" : "inline_asm_elementwise with is_pure=False", s.shape, a.loc(2)))
+  if ((s.pack > 1 || !s.isPure) &&
+      !requirePowers(call.ctx,
+                     s.pack > 1 ? "inline_asm_elementwise with `pack`" : "inline_asm_elementwise with is_pure=False",
+                     s.shape, a.loc(2)))
     return std::nullopt;
   return s;
 }
@@ -245,7 +255,10 @@ std::vector<ir::Value *> execute(ir::Builder &b, const Statement &s, std::span<i
   for (Dtype d : s.out) {
     const Packing p = packing(d, s.pack);
     const bool isHalf = s.isPtx && isLowHalf(s.constraints.outputs[types.size()], d, s.pack);
-    types.insert(types.end(), p.registers, ir::Type::tensor(shape, isHalf ? ir::Elem::I32 : p.perRegister > 1 ? wordElem(p.bits) : plainElem(d)));
+    types.insert(types.end(), p.registers,
+                 ir::Type::tensor(shape, isHalf              ? ir::Elem::I32
+                                         : p.perRegister > 1 ? wordElem(p.bits)
+                                                             : plainElem(d)));
   }
   std::string constraints;
   for (const std::vector<std::string> *part : {&s.constraints.outputs, &s.constraints.inputs, &s.constraints.clobbers})
@@ -254,7 +267,8 @@ std::vector<ir::Value *> execute(ir::Builder &b, const Statement &s, std::span<i
   std::string outputs;
   for (const ir::Type &t : types)
     outputs += (outputs.empty() ? "" : ",") + std::string(ir::name(t.elem));
-  std::vector<ir::Attr> attrs{{ir::attr::text, s.text}, {ir::attr::constraints, constraints}, {ir::attr::outputs, outputs}};
+  std::vector<ir::Attr> attrs{
+      {ir::attr::text, s.text}, {ir::attr::constraints, constraints}, {ir::attr::outputs, outputs}};
   if (!s.isPure)
     return b.create(OpKind::AsmEffect, operands, types, std::move(attrs))->results;
   std::vector<ir::Value *> out;

@@ -56,15 +56,20 @@ Real fdim(Real x, Real y) { return select(x.cmp(CmpPred::Ole, y), x.of(0.0), x -
 Real fmax(Real x, Real y) { return x.op(OpKind::MaxNum, y); }
 Real fmin(Real x, Real y) { return x.op(OpKind::MinNum, y); }
 Real divRn(Real x, Real y) { return x / y; }
-Real divFast(Real x, Real y) { return x.as(x.b->create1(OpKind::FDiv, {x.v, y.v}, x.v->type, {{ir::attr::fast, true}})); }
+Real divFast(Real x, Real y) {
+  return x.as(x.b->create1(OpKind::FDiv, {x.v, y.v}, x.v->type, {{ir::attr::fast, true}}));
+}
 Real rounded(Real r, OpKind kind) {
   keepRounded(r.v, kind);
   return r;
 }
 Real addRn(Real x, Real y) { return rounded(x + y, OpKind::FAdd); }
 
-/// Halves away from zero. With the number below one half added, halves are rounded up to a whole number, and nothing less is: 0.5 itself would take the number below it to 1.
-Real round(Real x) { return copysign(addRn(x.abs(), x.of(x.isDouble() ? 0x1.fffffffffffffp-2 : 0x1.fffffep-2)).op(OpKind::Floor), x); }
+/// Halves away from zero. With the number below one half added, halves are rounded up to a whole number, and nothing
+/// less is: 0.5 itself would take the number below it to 1.
+Real round(Real x) {
+  return copysign(addRn(x.abs(), x.of(x.isDouble() ? 0x1.fffffffffffffp-2 : 0x1.fffffep-2)).op(OpKind::Floor), x);
+}
 
 Real subRn(Real x, Real y) { return rounded(x - y, OpKind::FSub); }
 Real mulRn(Real x, Real y) { return rounded(x * y, OpKind::FMul); }
@@ -187,7 +192,8 @@ constexpr Builtin rows[] = {
     LIBDEVICE2("fmin", binary<fmin>, "The lesser one; NaN is ignored."),
     LIBDEVICE2("copysign", binary<copysign>, "The magnitude of x with the sign of y."),
     LIBDEVICE2("div_rn", binary<divRn>, "x / y correctly rounded."),
-    LIBDEVICE2("fast_dividef", binary<divFast>, "x / y by the GPU's reciprocal, for y from 2**-126 to 2**126; __fdividef of CUDA."),
+    LIBDEVICE2("fast_dividef", binary<divFast>,
+               "x / y by the GPU's reciprocal, for y from 2**-126 to 2**126; __fdividef of CUDA."),
     LIBDEVICE2("add_rn", binary<addRn>, "x + y."),
     LIBDEVICE2("sub_rn", binary<subRn>, "x - y."),
     LIBDEVICE2("mul_rn", binary<mulRn>, "x * y."),

@@ -16,7 +16,8 @@ std::optional<std::vector<Tensor>> mapInputs(Args &a) {
   Shape shape;
   for (const Value &v : *sequenceItems(a[1])) {
     Value t = toTensor(a.ctx(), v, a.loc(1));
-    auto common = t.isError() ? std::nullopt : commonShape(a.ctx(), shape, t.asTensor().shape(), a.loc(), a.loc(1), a.loc(1));
+    auto common =
+        t.isError() ? std::nullopt : commonShape(a.ctx(), shape, t.asTensor().shape(), a.loc(), a.loc(1), a.loc(1));
     if (!common)
       return std::nullopt;
     shape = *common;
@@ -50,7 +51,8 @@ std::optional<Mapped> scalarResults(Args &a, const Value &result, unsigned pack)
   }
   for (size_t i = 0; i < out.results.size(); ++i)
     if (out.results[i].dtype != out.results[i / pack * pack].dtype) {
-      a.fail(diag::mapTypes, a.loc(0), pack, spelling(out.results[i / pack * pack].dtype), spelling(out.results[i].dtype));
+      a.fail(diag::mapTypes, a.loc(0), pack, spelling(out.results[i / pack * pack].dtype),
+             spelling(out.results[i].dtype));
       return std::nullopt;
     }
   if (!out.results.empty() && out.results.size() % pack == 0)
@@ -82,7 +84,10 @@ std::optional<Mapped> mapLanes(Args &a, const std::vector<Tensor> &in, unsigned 
   for (size_t i = 0; i < in.size(); ++i)
     lanes.bind(code->args[i], in[i].value);
   if (const ir::Op *bad = lanes.block(*code)) {
-    a.ctx().diag().report(diag::mapOperation, bad->loc, ir::info(bad->kind).name).note(a.loc(0), "in a function for map_elementwise");
+    a.ctx()
+        .diag()
+        .report(diag::mapOperation, bad->loc, ir::info(bad->kind).name)
+        .note(a.loc(0), "in a function for map_elementwise");
     return std::nullopt;
   }
   for (Tensor &t : mapped->results)
@@ -108,7 +113,8 @@ Value mapElementwise(BuiltinCall &call) {
     std::optional<Mapped> mapped = result.isError() ? std::nullopt : scalarResults(a, result, 1);
     if (!mapped)
       return Value::error();
-    return mapped->isTuple ? Value::tuple({mapped->results.begin(), mapped->results.end()}) : tensor(mapped->results[0]);
+    return mapped->isTuple ? Value::tuple({mapped->results.begin(), mapped->results.end()})
+                           : tensor(mapped->results[0]);
   }
   ir::Builder &b = call.b();
   int64_t n = shape.numel(), done = std::max<int64_t>(n, count);

@@ -1,5 +1,6 @@
 // Elementary functions and rounding (LANGUAGE 3.6): the function forms take float32 and float64 only, as the method
-// forms (x.exp()) do from level 3.9 on; below it those also take the narrow floats, computed in float32 and rounded back.
+// forms (x.exp()) do from level 3.9 on; below it those also take the narrow floats, computed in float32 and rounded
+// back.
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
 
@@ -77,7 +78,8 @@ Value abs(BuiltinCall &call) {
 }
 
 constexpr Builtin rows[] = {
-    {"exp", "x", function<exp>, 0, "e to the power of x, elementwise; fast on GPUs, libdevice.exp is exact to the last place."},
+    {"exp", "x", function<exp>, 0,
+     "e to the power of x, elementwise; fast on GPUs, libdevice.exp is exact to the last place."},
     {"exp2", "x", function<exp2>, 0, "2 to the power of x, elementwise."},
     {"log", "x", function<log>, 0, "Natural logarithm, elementwise."},
     {"log2", "x", function<log2>, 0, "Logarithm of base 2, elementwise."},

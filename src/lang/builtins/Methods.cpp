@@ -1,5 +1,5 @@
-// Methods of Python's own objects on compile-time values: of str, int, float, tuple (lists are tuples) and dict. In kernels they are there
-// as in Triton, where a constexpr hands attributes on to what it holds.
+// Methods of Python's own objects on compile-time values: of str, int, float, tuple (lists are tuples) and dict. In
+// kernels they are there as in Triton, where a constexpr hands attributes on to what it holds.
 #include "lang/Containers.h"
 #include "lang/Format.h"
 #include "lang/builtins/Args.h"
@@ -154,7 +154,8 @@ Value strCount(BuiltinCall &call) {
   if (!t || t->empty())
     return t ? Value::integer(static_cast<Int>(call.args[0].asStr().size() + 1)) : Value::error();
   Int n = 0;
-  for (size_t at = call.args[0].asStr().find(*t); at != std::string::npos; at = call.args[0].asStr().find(*t, at + t->size()))
+  for (size_t at = call.args[0].asStr().find(*t); at != std::string::npos;
+       at = call.args[0].asStr().find(*t, at + t->size()))
     ++n;
   return Value::integer(n);
 }
@@ -214,11 +215,13 @@ Value tupleIndex(BuiltinCall &call) {
   Args a(call, "index");
   const std::vector<Value> &items = a[0].items();
   auto it = std::find_if(items.begin(), items.end(), [&](const Value &v) { return equal(v, a[1]); });
-  return it == items.end() ? a.fail(diag::valueError, a.loc(1), repr(a[1]) + " is not in the list") : Value::integer(it - items.begin());
+  return it == items.end() ? a.fail(diag::valueError, a.loc(1), repr(a[1]) + " is not in the list")
+                           : Value::integer(it - items.begin());
 }
 Value tupleCount(BuiltinCall &call) {
   const std::vector<Value> &items = call.args[0].items();
-  return Value::integer(std::count_if(items.begin(), items.end(), [&](const Value &v) { return equal(v, call.args[1]); }));
+  return Value::integer(
+      std::count_if(items.begin(), items.end(), [&](const Value &v) { return equal(v, call.args[1]); }));
 }
 Value tupleCopy(BuiltinCall &call) { return Value::tuple(call.args[0].items()); }
 Value itself(BuiltinCall &call) { return call.args[0]; }
@@ -252,7 +255,8 @@ constexpr Builtin rows[] = {
     {"python.str.lstrip", "self, chars=None", strLstrip, 0, "Without blanks in front."},
     {"python.str.rstrip", "self, chars=None", strRstrip, 0, "Without blanks at the end."},
     {"python.str.split", "self, sep=None, maxsplit=-1", strSplit, 0, "The parts between separators."},
-    {"python.str.partition", "self, sep", strPartition, 0, "What stands before the separator, it, and what stands behind."},
+    {"python.str.partition", "self, sep", strPartition, 0,
+     "What stands before the separator, it, and what stands behind."},
     {"python.str.join", "self, iterable", strJoin, 0, "The strings with this one between them."},
     {"python.str.replace", "self, old, new", strReplace, 0, "With each `old` replaced."},
     {"python.str.count", "self, sub", strCount, 0, "How often it contains a text."},

@@ -5,8 +5,8 @@
 
 namespace tegula::lang {
 
-/// The values of elements 0, 1, ... of every group of `count` neighbours, as blocks of one dimension. `x` has one dimension; `count` is a power
-/// of two that divides its extent.
+/// The values of elements 0, 1, ... of every group of `count` neighbours, as blocks of one dimension. `x` has one
+/// dimension; `count` is a power of two that divides its extent.
 std::vector<ir::Value *> deal(ir::Builder &b, ir::Value *x, unsigned count);
 /// The way back.
 ir::Value *gatherUp(ir::Builder &b, std::span<ir::Value *const> parts);

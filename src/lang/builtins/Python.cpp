@@ -24,7 +24,8 @@ Value pyLen(BuiltinCall &call) {
   if (isDict(a[0]) || isSet(a[0]))
     return Value::integer(static_cast<Int>((isDict(a[0]) ? keysOf(a[0]) : membersOf(a[0])).size()));
   if (a[0].is<std::shared_ptr<const Module>>()) // an enumeration of the host
-    if (std::optional<Value> names = call.ctx.objectAttribute(a[0], "_member_names_", call.loc); names && sequenceItems(*names))
+    if (std::optional<Value> names = call.ctx.objectAttribute(a[0], "_member_names_", call.loc);
+        names && sequenceItems(*names))
       return Value::integer(static_cast<Int>(sequenceItems(*names)->size()));
   return a.fail(diag::noLength, a.loc(0), kindName(a[0]));
 }
@@ -104,7 +105,8 @@ bool isInstanceOfNamed(const Value &v, std::string_view cls) {
       {"tuple_type", [](const Value &x) { return x.isRecord() && x.record().cls->name == "tuple_type"; }},
       {"tensor_descriptor",
        [](const Value &x) { return x.isRecord() && x.record().cls->kind == RecordClass::Kind::Descriptor; }},
-      {"tensor_descriptor_type", [](const Value &x) { return x.isRecord() && x.record().cls->name == "tensor_descriptor_type"; }},
+      {"tensor_descriptor_type",
+       [](const Value &x) { return x.isRecord() && x.record().cls->name == "tensor_descriptor_type"; }},
   };
   for (const Row &r : rows)
     if (r.name == cls)
@@ -202,7 +204,8 @@ Value extremum(BuiltinCall &call, const char *function, const char *tensorFuncti
   }
   if (items.empty())
     return a.fail(diag::badArgument, a.loc(), function, "args", "one or more values", "none");
-  if (items.size() > 1 && std::any_of(items.begin(), items.end(), [](const Value &v) { return v.isTensor() && !v.asTensor().isScalar(); }))
+  if (items.size() > 1 &&
+      std::any_of(items.begin(), items.end(), [](const Value &v) { return v.isTensor() && !v.asTensor().isScalar(); }))
     call.diag().report(diag::blockExtremum, a.loc(), function, tensorFunction);
   Value best = items[0];
   for (size_t i = 0; i < items.size(); ++i) {
@@ -286,7 +289,8 @@ Value makeRange(BuiltinCall &call, const char *function, RangeValue::Kind kind) 
     if (a[i].isTensor())
       return a.badArgument(i, names[i - 3], "an integer");
     if (a[i].isStr() && (names[i - 3] != std::string_view("warp_specialize") || a[i].asStr() != "never"))
-      return a.badArgument(i, names[i - 3], names[i - 3] == std::string_view("warp_specialize") ? "a bool or \"never\"" : "an integer");
+      return a.badArgument(i, names[i - 3],
+                           names[i - 3] == std::string_view("warp_specialize") ? "a bool or \"never\"" : "an integer");
     r.options.emplace_back(names[i - 3], a[i]);
   }
   return Value(std::make_shared<const RangeValue>(std::move(r)));
@@ -309,10 +313,12 @@ std::optional<double> number(BuiltinCall &call, size_t i, const char *function) 
   if (const Value &x = call.args[i]; x.isTensor()) {
     auto d = call.diag().report(diag::notConstexpr, Args(call, function).loc(i), function, "x", kindName(x));
     auto builtins = allBuiltins();
-    bool isOfLanguage = std::any_of(builtins.begin(), builtins.end(), [&](const Builtin *b) { return b->name == std::string_view(function); });
+    bool isOfLanguage = std::any_of(builtins.begin(), builtins.end(),
+                                    [&](const Builtin *b) { return b->name == std::string_view(function); });
     constexpr std::string_view ofPython[] = {"degrees", "gamma", "isclose", "radians"};
     if (std::find(std::begin(ofPython), std::end(ofPython), function) == std::end(ofPython))
-      d.note({}, "`math` is for compile-time numbers; for tensors there is `" + std::string(isOfLanguage ? "tl." : "tl.extra.libdevice.") + function + "`");
+      d.note({}, "`math` is for compile-time numbers; for tensors there is `" +
+                     std::string(isOfLanguage ? "tl." : "tl.extra.libdevice.") + function + "`");
     return std::nullopt;
   }
   Args(call, function).badArgument(i, "x", "a number");
@@ -377,12 +383,13 @@ Value mathCopysign(BuiltinCall &call) { return mathTwo(call, "copysign", std::co
 Value mathAtan2(BuiltinCall &call) { return mathTwo(call, "atan2", std::atan2); }
 
 Value mathIsclose(BuiltinCall &call) {
-  std::optional<double> x = number(call, 0, "isclose"), y = number(call, 1, "isclose"), relative = number(call, 2, "isclose"),
-                        absolute = number(call, 3, "isclose");
+  std::optional<double> x = number(call, 0, "isclose"), y = number(call, 1, "isclose"),
+                        relative = number(call, 2, "isclose"), absolute = number(call, 3, "isclose");
   if (!x || !y || !relative || !absolute)
     return Value::error();
-  bool near = *x == *y || (std::isfinite(*x) && std::isfinite(*y) &&
-                           std::fabs(*x - *y) <= std::max(*relative * std::max(std::fabs(*x), std::fabs(*y)), *absolute));
+  bool near =
+      *x == *y || (std::isfinite(*x) && std::isfinite(*y) &&
+                   std::fabs(*x - *y) <= std::max(*relative * std::max(std::fabs(*x), std::fabs(*y)), *absolute));
   return Value::boolean(near);
 }
 
@@ -397,7 +404,8 @@ Value mathProd(BuiltinCall &call) {
     return a.badArgument(0, "iterable", "a tuple of numbers");
   Value total = a[1];
   for (const Value &v : *items)
-    total = v.isNumber() && total.isNumber() ? product(call, total, v) : a.badArgument(0, "iterable", "a tuple of numbers");
+    total =
+        v.isNumber() && total.isNumber() ? product(call, total, v) : a.badArgument(0, "iterable", "a tuple of numbers");
   return total;
 }
 /// n * (n - 1) * ... of `k` factors.
@@ -460,69 +468,69 @@ Value mathGcd(BuiltinCall &call) {
 }
 
 /// The names of functions as template arguments, for messages.
-#define MATH_NAME(name) constexpr const char *name##Name = #name;
-MATH_NAME(sqrt) MATH_NAME(exp) MATH_NAME(exp2) MATH_NAME(log2) MATH_NAME(log10) MATH_NAME(sin) MATH_NAME(cos)
-MATH_NAME(tan) MATH_NAME(tanh) MATH_NAME(erf) MATH_NAME(fabs) MATH_NAME(floor) MATH_NAME(ceil) MATH_NAME(trunc)
-MATH_NAME(isnan) MATH_NAME(isinf) MATH_NAME(isfinite) MATH_NAME(cbrt) MATH_NAME(log1p) MATH_NAME(expm1) MATH_NAME(asin) MATH_NAME(acos)
-MATH_NAME(atan) MATH_NAME(sinh) MATH_NAME(cosh)
+#define MATH_NAME(name) constexpr const char *name##Name = #name
+MATH_NAME(sqrt); MATH_NAME(exp); MATH_NAME(exp2); MATH_NAME(log2); MATH_NAME(log10); MATH_NAME(sin); MATH_NAME(cos);
+MATH_NAME(tan); MATH_NAME(tanh); MATH_NAME(erf); MATH_NAME(fabs); MATH_NAME(floor); MATH_NAME(ceil); MATH_NAME(trunc);
+MATH_NAME(isnan); MATH_NAME(isinf); MATH_NAME(isfinite); MATH_NAME(cbrt); MATH_NAME(log1p); MATH_NAME(expm1);
+MATH_NAME(asin); MATH_NAME(acos); MATH_NAME(atan); MATH_NAME(sinh); MATH_NAME(cosh);
 #undef MATH_NAME
 
-                constexpr Builtin rows[] = {
-                    {"python.len", "obj", pyLen, 0, "The number of items of a tuple, shape or string."},
-                    {"python.list", "iterable=()", pyList, 0, "The tuple itself; lists and tuples are one thing in kernels."},
-                    {"python.int", "x=0", pyInt, 0, "A compile-time number as integer, truncated toward zero."},
-                    {"python.float", "x=0", pyFloat, 0, "A compile-time number or string as float."},
-                    {"python.isinstance", "obj, classinfo", pyIsInstance, 0, "Whether a value is of a class, at compile time."},
-                    {"python.hasattr", "obj, name", pyHasattr, 0, "Whether a value has an attribute, at compile time."},
-                    {"python.getattr", "obj, name, *default", pyGetattr, 0, "The attribute of that name."},
-                    {"python.min", "*args", pyMin, 0, "The least of numbers, or tl.minimum chained over tensors."},
-                    {"python.max", "*args", pyMax, 0, "The greatest of numbers, or tl.maximum chained over tensors."},
-                    {"python.range", "arg1, arg2=None, step=None, **options", pyRange, 0, "A loop at run time."},
-                    {"range",
-                     "arg1, arg2=None, step=None, num_stages=None, loop_unroll_factor=None, disallow_acc_multi_buffer=None, "
-                     "flatten=None, "
-                     "warp_specialize=None, disable_licm=None, split=None",
-                     tlRange, 0, "A loop at run time with hints for the compiler."},
-                    {"static_range", "arg1, arg2=None, step=None", staticRange, 0, "A loop unrolled at compile time."},
-                    {"condition", "arg1, disable_licm=False", condition, 0, "The condition of a `while` with hints for the compiler."},
-                    {"python.math.sqrt", "x", mathReal<std::sqrt, sqrtName>, 0, "Square root."},
-                    {"python.math.exp", "x", mathReal<std::exp, expName>, 0, "e to the power of x."},
-                    {"python.math.exp2", "x", mathReal<std::exp2, exp2Name>, 0, "2 to the power of x."},
-                    {"python.math.log", "x, base=None", mathLog, 0, "Logarithm, natural or of a base."},
-                    {"python.math.log2", "x", mathReal<std::log2, log2Name>, 0, "Logarithm of base 2."},
-                    {"python.math.log10", "x", mathReal<std::log10, log10Name>, 0, "Logarithm of base 10."},
-                    {"python.math.sin", "x", mathReal<std::sin, sinName>, 0, "Sine."},
-                    {"python.math.cos", "x", mathReal<std::cos, cosName>, 0, "Cosine."},
-                    {"python.math.tan", "x", mathReal<std::tan, tanName>, 0, "Tangent."},
-                    {"python.math.tanh", "x", mathReal<std::tanh, tanhName>, 0, "Hyperbolic tangent."},
-                    {"python.math.erf", "x", mathReal<std::erf, erfName>, 0, "Error function."},
-                    {"python.math.fabs", "x", mathReal<std::fabs, fabsName>, 0, "Absolute value as float."},
-                    {"python.math.pow", "x, y", mathPow, 0, "x to the power of y."},
-                    {"python.math.floor", "x", mathToInt<std::floor, floorName>, 0, "The greatest integer not above x."},
-                    {"python.math.ceil", "x", mathToInt<std::ceil, ceilName>, 0, "The least integer not below x."},
-                    {"python.math.trunc", "x", mathToInt<std::trunc, truncName>, 0, "x without its fraction."},
-                    {"python.math.isnan", "x", mathTest<isNan, isnanName>, 0, "Whether x is NaN."},
-                    {"python.math.isinf", "x", mathTest<isInf, isinfName>, 0, "Whether x is infinite."},
-                    {"python.math.isfinite", "x", mathTest<isFinite, isfiniteName>, 0, "Whether x is neither infinite nor NaN."},
-                    {"python.math.cbrt", "x", mathReal<std::cbrt, cbrtName>, 0, "Cube root."},
-                    {"python.math.log1p", "x", mathReal<std::log1p, log1pName>, 0, "log(1 + x)."},
-                    {"python.math.expm1", "x", mathReal<std::expm1, expm1Name>, 0, "exp(x) - 1."},
-                    {"python.math.asin", "x", mathReal<std::asin, asinName>, 0, "Inverse sine."},
-                    {"python.math.acos", "x", mathReal<std::acos, acosName>, 0, "Inverse cosine."},
-                    {"python.math.atan", "x", mathReal<std::atan, atanName>, 0, "Inverse tangent."},
-                    {"python.math.atan2", "y, x", mathAtan2, 0, "Angle of a point."},
-                    {"python.math.sinh", "x", mathReal<std::sinh, sinhName>, 0, "Hyperbolic sine."},
-                    {"python.math.cosh", "x", mathReal<std::cosh, coshName>, 0, "Hyperbolic cosine."},
-                    {"python.math.fmod", "x, y", mathFmod, 0, "Remainder with the sign of x."},
-                    {"python.math.hypot", "x, y", mathHypot, 0, "Length of a vector."},
-                    {"python.math.copysign", "x, y", mathCopysign, 0, "x with the sign of y."},
-                    {"python.math.isclose", "a, b, rel_tol=1e-09, abs_tol=0.0", mathIsclose, 0, "Whether two numbers are close."},
-                    {"python.math.prod", "iterable, start=1", mathProd, 0, "The product of numbers."},
-                    {"python.math.factorial", "x", mathFactorial, 0, "1 * 2 * ... * x."},
-                    {"python.math.comb", "n, k", mathComb, 0, "Ways to choose k of n."},
-                    {"python.math.isqrt", "n", mathIsqrt, 0, "The greatest integer whose square is not above n."},
-                    {"python.math.lcm", "x, y", mathLcm, 0, "Least common multiple."},
-                    {"python.math.gcd", "x, y", mathGcd, 0, "Greatest common divisor."},
+constexpr Builtin rows[] = {
+    {"python.len", "obj", pyLen, 0, "The number of items of a tuple, shape or string."},
+    {"python.list", "iterable=()", pyList, 0, "The tuple itself; lists and tuples are one thing in kernels."},
+    {"python.int", "x=0", pyInt, 0, "A compile-time number as integer, truncated toward zero."},
+    {"python.float", "x=0", pyFloat, 0, "A compile-time number or string as float."},
+    {"python.isinstance", "obj, classinfo", pyIsInstance, 0, "Whether a value is of a class, at compile time."},
+    {"python.hasattr", "obj, name", pyHasattr, 0, "Whether a value has an attribute, at compile time."},
+    {"python.getattr", "obj, name, *default", pyGetattr, 0, "The attribute of that name."},
+    {"python.min", "*args", pyMin, 0, "The least of numbers, or tl.minimum chained over tensors."},
+    {"python.max", "*args", pyMax, 0, "The greatest of numbers, or tl.maximum chained over tensors."},
+    {"python.range", "arg1, arg2=None, step=None, **options", pyRange, 0, "A loop at run time."},
+    {"range",
+     "arg1, arg2=None, step=None, num_stages=None, loop_unroll_factor=None, disallow_acc_multi_buffer=None, "
+     "flatten=None, "
+     "warp_specialize=None, disable_licm=None, split=None",
+     tlRange, 0, "A loop at run time with hints for the compiler."},
+    {"static_range", "arg1, arg2=None, step=None", staticRange, 0, "A loop unrolled at compile time."},
+    {"condition", "arg1, disable_licm=False", condition, 0, "The condition of a `while` with hints for the compiler."},
+    {"python.math.sqrt", "x", mathReal<std::sqrt, sqrtName>, 0, "Square root."},
+    {"python.math.exp", "x", mathReal<std::exp, expName>, 0, "e to the power of x."},
+    {"python.math.exp2", "x", mathReal<std::exp2, exp2Name>, 0, "2 to the power of x."},
+    {"python.math.log", "x, base=None", mathLog, 0, "Logarithm, natural or of a base."},
+    {"python.math.log2", "x", mathReal<std::log2, log2Name>, 0, "Logarithm of base 2."},
+    {"python.math.log10", "x", mathReal<std::log10, log10Name>, 0, "Logarithm of base 10."},
+    {"python.math.sin", "x", mathReal<std::sin, sinName>, 0, "Sine."},
+    {"python.math.cos", "x", mathReal<std::cos, cosName>, 0, "Cosine."},
+    {"python.math.tan", "x", mathReal<std::tan, tanName>, 0, "Tangent."},
+    {"python.math.tanh", "x", mathReal<std::tanh, tanhName>, 0, "Hyperbolic tangent."},
+    {"python.math.erf", "x", mathReal<std::erf, erfName>, 0, "Error function."},
+    {"python.math.fabs", "x", mathReal<std::fabs, fabsName>, 0, "Absolute value as float."},
+    {"python.math.pow", "x, y", mathPow, 0, "x to the power of y."},
+    {"python.math.floor", "x", mathToInt<std::floor, floorName>, 0, "The greatest integer not above x."},
+    {"python.math.ceil", "x", mathToInt<std::ceil, ceilName>, 0, "The least integer not below x."},
+    {"python.math.trunc", "x", mathToInt<std::trunc, truncName>, 0, "x without its fraction."},
+    {"python.math.isnan", "x", mathTest<isNan, isnanName>, 0, "Whether x is NaN."},
+    {"python.math.isinf", "x", mathTest<isInf, isinfName>, 0, "Whether x is infinite."},
+    {"python.math.isfinite", "x", mathTest<isFinite, isfiniteName>, 0, "Whether x is neither infinite nor NaN."},
+    {"python.math.cbrt", "x", mathReal<std::cbrt, cbrtName>, 0, "Cube root."},
+    {"python.math.log1p", "x", mathReal<std::log1p, log1pName>, 0, "log(1 + x)."},
+    {"python.math.expm1", "x", mathReal<std::expm1, expm1Name>, 0, "exp(x) - 1."},
+    {"python.math.asin", "x", mathReal<std::asin, asinName>, 0, "Inverse sine."},
+    {"python.math.acos", "x", mathReal<std::acos, acosName>, 0, "Inverse cosine."},
+    {"python.math.atan", "x", mathReal<std::atan, atanName>, 0, "Inverse tangent."},
+    {"python.math.atan2", "y, x", mathAtan2, 0, "Angle of a point."},
+    {"python.math.sinh", "x", mathReal<std::sinh, sinhName>, 0, "Hyperbolic sine."},
+    {"python.math.cosh", "x", mathReal<std::cosh, coshName>, 0, "Hyperbolic cosine."},
+    {"python.math.fmod", "x, y", mathFmod, 0, "Remainder with the sign of x."},
+    {"python.math.hypot", "x, y", mathHypot, 0, "Length of a vector."},
+    {"python.math.copysign", "x, y", mathCopysign, 0, "x with the sign of y."},
+    {"python.math.isclose", "a, b, rel_tol=1e-09, abs_tol=0.0", mathIsclose, 0, "Whether two numbers are close."},
+    {"python.math.prod", "iterable, start=1", mathProd, 0, "The product of numbers."},
+    {"python.math.factorial", "x", mathFactorial, 0, "1 * 2 * ... * x."},
+    {"python.math.comb", "n, k", mathComb, 0, "Ways to choose k of n."},
+    {"python.math.isqrt", "n", mathIsqrt, 0, "The greatest integer whose square is not above n."},
+    {"python.math.lcm", "x, y", mathLcm, 0, "Least common multiple."},
+    {"python.math.gcd", "x, y", mathGcd, 0, "Greatest common divisor."},
 };
 
 } // namespace

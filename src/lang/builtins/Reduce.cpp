@@ -161,7 +161,8 @@ Value histogram(BuiltinCall &call) {
       return a.fail(diag::maskNotBool, a.loc(2), kindName(a[2]));
     auto common = commonShape(call.ctx, x->shape(), m->shape(), a.loc(), a.loc(0), a.loc(2));
     if (!common || *common != x->shape())
-      return common ? a.fail(diag::wrongShape, a.loc(2), "the mask", shapeText(m->shape()), "the input's shape " + shapeText(x->shape()))
+      return common ? a.fail(diag::wrongShape, a.loc(2), "the mask", shapeText(m->shape()),
+                             "the input's shape " + shapeText(x->shape()))
                     : Value::error();
     operands.push_back(spread(call.ctx, *m, x->shape()).value);
   }

@@ -78,8 +78,8 @@ Value getIntDtype(BuiltinCall &call) {
   std::optional<bool> isSigned = a.flag(1, "signed");
   if (!bits || !isSigned)
     return Value::error();
-  for (Scalar s : {Scalar::Int1, Scalar::Int8, Scalar::Int16, Scalar::Int32, Scalar::Int64, Scalar::UInt8, Scalar::UInt16,
-                   Scalar::UInt32, Scalar::UInt64})
+  for (Scalar s : {Scalar::Int1, Scalar::Int8, Scalar::Int16, Scalar::Int32, Scalar::Int64, Scalar::UInt8,
+                   Scalar::UInt16, Scalar::UInt32, Scalar::UInt64})
     if (dtype(s).bits() == *bits && (s == Scalar::Int1 || dtype(s).isSigned() == *isSigned))
       return Value::type(dtype(s));
   return a.badArgument(0, "bitwidth", "1, 8, 16, 32 or 64");
@@ -107,7 +107,8 @@ Value blockType(BuiltinCall &call) {
   return Value(std::make_shared<const TypeValue>(TypeValue{*d, *s, true}));
 }
 
-/// Everything that is not a tensor is a compile-time object already. A tensor in such a box (kernels keep masks in one) is used as the tensor; what needs a number refuses it.
+/// Everything that is not a tensor is a compile-time object already. A tensor in such a box (kernels keep masks in one)
+/// is used as the tensor; what needs a number refuses it.
 Value makeConstexpr(BuiltinCall &call) { return call.args[0]; }
 
 /// Compile-time objects are not wrapped here, so unwrapping one gives itself.
@@ -175,7 +176,8 @@ constexpr Builtin rows[] = {
     {"dtype.is_const", "self", isConst, 0, "True for pointers to constant data."},
     {"dtype.is_block", "self", isBlock, 0, "True for block types."},
     {"dtype.get_block_shapes", "self", blockShapes, 0, "The shape of a block type."},
-    {"dtype.with_element_ty", "self, element_ty", withElement, 0, "The type of the same shape with elements of another type."},
+    {"dtype.with_element_ty", "self, element_ty", withElement, 0,
+     "The type of the same shape with elements of another type."},
     {"dtype.is_void", "self", isVoid, 0, "True for void."},
     {"dtype.kind", "self", kindOf, 0, "0 for int1, 1 for integers, 2 for floats."},
     {"dtype.get_int_min_value", "self", intMin, 0, "The least value of an integer type."},

@@ -51,12 +51,14 @@ static void *lookUp(void *library, const std::string &name) {
   return nullptr;
 }
 
-/// Where the driver is, the library takes code from the driver's cache of compiled PTX (~/.nv/ComputeCache), and then its log has neither registers nor spills (H200,
-/// nvJitLink 13.0), which we decide by. Releases before 12.3 refuse the option.
+/// Where the driver is, the library takes code from the driver's cache of compiled PTX (~/.nv/ComputeCache), and then
+/// its log has neither registers nor spills (H200, nvJitLink 13.0), which we decide by. Releases before 12.3 refuse the
+/// option.
 static constexpr const char *withoutCache = "-no-cache";
 
 /// Does the library know it?
-static bool takesOption(int (*create)(Handle *, uint32_t, const char **), int (*destroy)(Handle *), const char *option) {
+static bool takesOption(int (*create)(Handle *, uint32_t, const char **), int (*destroy)(Handle *),
+                        const char *option) {
   const char *options[] = {"-arch=sm_80", option};
   Handle h = nullptr;
   if (create(&h, 2, options) != 0) return false;
@@ -64,7 +66,9 @@ static bool takesOption(int (*create)(Handle *, uint32_t, const char **), int (*
   return true;
 }
 
-std::unique_ptr<const Assembler> Assembler::open(const std::string &path, Status &status) { return openLibrary(path, status); }
+std::unique_ptr<const Assembler> Assembler::open(const std::string &path, Status &status) {
+  return openLibrary(path, status);
+}
 
 std::unique_ptr<Assembler> Assembler::openLibrary(const std::string &path, Status &status) {
   void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -130,14 +134,15 @@ static std::vector<std::string> givenFolders() {
 /// Patterns of the folders where Python environments have their packages.
 static std::vector<std::string> environmentFolders() {
   std::vector<std::string> out;
-  for (const std::string &root : {environment("VIRTUAL_ENV"), environment("CONDA_PREFIX"), std::string("/usr/local"), std::string("/usr"), std::string("/opt/*")})
+  for (const std::string &root : {environment("VIRTUAL_ENV"), environment("CONDA_PREFIX"), std::string("/usr/local"),
+                                  std::string("/usr"), std::string("/opt/*")})
     if (!root.empty())
       for (const char *lib : {"/lib/python3*/site-packages", "/lib/python3*/dist-packages"}) out.push_back(root + lib);
   return out;
 }
 
-/// Where the library may be: $TEGULA_NVJITLINK (a file; nothing else is tried then), folders given by addAssemblerFolder, the dynamic linker's search path, the CUDA toolkit's usual places,
-/// Python environments.
+/// Where the library may be: $TEGULA_NVJITLINK (a file; nothing else is tried then), folders given by
+/// addAssemblerFolder, the dynamic linker's search path, the CUDA toolkit's usual places, Python environments.
 static Places libraryPlaces() {
   Places out;
   if (std::string own = environment("TEGULA_NVJITLINK"); !own.empty()) {
@@ -146,9 +151,11 @@ static Places libraryPlaces() {
   }
   for (const std::string &f : givenFolders()) inPackages(f, out);
   for (const char *name : {"libnvJitLink.so.13", "libnvJitLink.so.12"}) out.add(name);
-  for (const std::string &root : {environment("CUDA_HOME"), environment("CUDA_PATH"), std::string("/usr/local/cuda"), std::string("/usr/local/cuda-*")})
+  for (const std::string &root : {environment("CUDA_HOME"), environment("CUDA_PATH"), std::string("/usr/local/cuda"),
+                                  std::string("/usr/local/cuda-*")})
     if (!root.empty())
-      for (const char *lib : {"/lib64", "/lib", "/targets/*/lib"}) out.addPattern(root + lib + "/libnvJitLink.so.[0-9]*");
+      for (const char *lib : {"/lib64", "/lib", "/targets/*/lib"})
+        out.addPattern(root + lib + "/libnvJitLink.so.[0-9]*");
   for (const std::string &f : environmentFolders()) inPackages(f, out);
   return out;
 }
@@ -176,7 +183,8 @@ const Assembler *Assembler::get(Status &status) {
       Status why;
       std::unique_ptr<Assembler> a = openLibrary(path, why);
       if (!a) {
-        if (std::getenv("TEGULA_NVJITLINK")) f->status = Status::error(TEGULA_NOT_FOUND, "TEGULA_NVJITLINK: " + why.text);
+        if (std::getenv("TEGULA_NVJITLINK"))
+          f->status = Status::error(TEGULA_NOT_FOUND, "TEGULA_NVJITLINK: " + why.text);
         return false;
       }
       if (driverVersion && a->major() > static_cast<unsigned>(driverVersion) / 1000) {
@@ -194,11 +202,13 @@ const Assembler *Assembler::get(Status &status) {
   return found.assembler.get();
 }
 
-/// The number behind "libnvJitLink.so." in a path, the major version of what is there; 0: it has another name.
+/// The number after "libnvJitLink.so." in a path, the major version of what is there; 0: it has another name.
 static unsigned majorInName(std::string_view path) {
   constexpr std::string_view before = "/libnvJitLink.so.";
   const size_t at = path.rfind(before);
-  return at == path.npos ? 0 : static_cast<unsigned>(std::strtoul(std::string(path.substr(at + before.size())).c_str(), nullptr, 10));
+  return at == path.npos
+             ? 0
+             : static_cast<unsigned>(std::strtoul(std::string(path.substr(at + before.size())).c_str(), nullptr, 10));
 }
 
 const std::string &Assembler::identity() {
@@ -207,12 +217,14 @@ const std::string &Assembler::identity() {
     std::string found;
     libraryPlaces().search([&](const std::string &path) {
       const unsigned major = majorInName(path);
-      if (!major) return path.find('/') == path.npos || access(path.c_str(), F_OK) == 0; // what the dynamic linker finds, or another name: to be opened
+      // what the dynamic linker finds, or another name: to be opened
+      if (!major) return path.find('/') == path.npos || access(path.c_str(), F_OK) == 0;
       std::string id = buildIdOf(path);
       if (id.empty()) return access(path.c_str(), F_OK) == 0;
       if (driverVersion && major > static_cast<unsigned>(driverVersion) / 1000) return false;
       found = "nvJitLink " + std::to_string(major) + " " + Hasher().field(id).hex();
-      if (auto program = AssemblerProgram::find(programPlaces(path, packageFolders()))) found += ", " + program->identityFor(driverVersion);
+      if (auto program = AssemblerProgram::find(programPlaces(path, packageFolders())))
+        found += ", " + program->identityFor(driverVersion);
       return true;
     });
     if (!found.empty()) return found;
@@ -256,7 +268,8 @@ static constexpr size_t mostKept = 8 << 20; // bytes
 Assembler::Assembler() : memo_(std::make_unique<AssemblyMemo>(mostKept)) {}
 Assembler::~Assembler() = default;
 
-Status Assembler::assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &o, Assembly &out) const {
+Status Assembler::assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &o,
+                           Assembly &out) const {
   std::string key = AssemblyMemo::key(ptx, o);
   if (std::shared_ptr<const Assembly> known = memo_->find(key)) {
     out = *known;
@@ -271,7 +284,10 @@ Status Assembler::assemble(std::string_view ptx, const std::string &kernel, cons
       Assembly other;
       const bool made = static_cast<bool>(assembleNow(more, kernel, o, other));
       out.attempts = other.attempts += out.attempts;
-      const uint32_t allowed = BlockRequest::of(more).blocks == 2 && 3 * other.stats.registers >= 2 * out.stats.registers ? spillsOfSecondBlock : 0;
+      const uint32_t allowed =
+          BlockRequest::of(more).blocks == 2 && 3 * other.stats.registers >= 2 * out.stats.registers
+              ? spillsOfSecondBlock
+              : 0;
       if (made && other.stats.spillStoreBytes <= allowed && other.stats.serialized == out.stats.serialized)
         out = std::move(other);
     }
@@ -279,16 +295,20 @@ Status Assembler::assemble(std::string_view ptx, const std::string &kernel, cons
   return Status::ok();
 }
 
-/// Does ptxas stop right below a bound on registers, with code that spills less than what it makes for that number? For architectures before sm_90: layer norm of 8192 columns by 8 warps, 13.0: 64 registers and 4 bytes
-/// asked for as four blocks, 64 and none as a bound of 65; for sm_90 and sm_100 both have none. In 26 kernels for sm_90a that spilled at a request it took all registers of such a bound, one too many.
+/// Does ptxas stop right below a bound on registers, with code that spills less than what it makes for that number? For
+/// architectures before sm_90: layer norm of 8192 columns by 8 warps, 13.0: 64 registers and 4 bytes asked for as four
+/// blocks, 64 and none as a bound of 65; for sm_90 and sm_100 both have none. In 26 kernels for sm_90a that spilled at
+/// a request it took all registers of such a bound, one too many.
 static bool keepsBelowBounds(const std::string &arch) {
   constexpr unsigned long takesAll = 90;
   constexpr std::string_view prefix = "sm_";
   return arch.starts_with(prefix) && std::strtoul(arch.c_str() + prefix.size(), nullptr, 10) < takesAll;
 }
 
-Status Assembler::keepingRequest(std::string text, const std::string &kernel, const AssembleOptions &o, Assembly &out) const {
-  // A few bytes cost less than a quarter of the blocks, but not where fewer are asked for, nor than one step of registers.
+Status Assembler::keepingRequest(std::string text, const std::string &kernel, const AssembleOptions &o,
+                                 Assembly &out) const {
+  // A few bytes cost less than a quarter of the blocks, but not where fewer are asked for, nor than one step of
+  // registers.
   uint32_t spillsAllowed = BlockRequest::of(text).spillsWorth();
   if (Status s = assembleNow(text, kernel, o, out); !s) return s;
   while (out.stats.spillStoreBytes > spillsAllowed && BlockRequest::of(text).registers()) {
@@ -310,15 +330,19 @@ Status Assembler::keepingRequest(std::string text, const std::string &kernel, co
     out.attempts = other.attempts;
     return false;
   };
-  // Layer norm of 1024 floats, H200: 32 registers and three spilled 74.4 us, 40 registers 70.6; cross entropy backward of 50257 floats: 40 and three 1097, 48 registers 957.
+  // Layer norm of 1024 floats, H200: 32 registers and three spilled 74.4 us, 40 registers 70.6; cross entropy backward
+  // of 50257 floats: 40 and three 1097, 48 registers 957.
   constexpr uint32_t spillsOfBound = 8; // bytes, a register or two: of more none was saved by a bound in 15 kernels
-  const bool isSecondOfProducts = BlockRequest::of(text).blocks == 2 && hasAsyncProducts(text) && out.stats.serialized.empty();
-  if (keepsBelowBounds(o.arch) && out.stats.spillStoreBytes <= spillsOfBound && fits(withRegisterBound(text), limit)) return Status::ok();
+  const bool isSecondOfProducts =
+      BlockRequest::of(text).blocks == 2 && hasAsyncProducts(text) && out.stats.serialized.empty();
+  if (keepsBelowBounds(o.arch) && out.stats.spillStoreBytes <= spillsOfBound && fits(withRegisterBound(text), limit))
+    return Status::ok();
   if (!isOfCluster(text) && !isSecondOfProducts) fits(withMoreRegisters(text), sm::mostRegisters);
   return Status::ok();
 }
 
-Status Assembler::assembleNow(const std::string &text, const std::string &kernel, const AssembleOptions &o, Assembly &out) const {
+Status Assembler::assembleNow(const std::string &text, const std::string &kernel, const AssembleOptions &o,
+                              Assembly &out) const {
   std::vector<std::string> options = {"-arch=" + o.arch, "-O" + std::to_string(o.optLevel)};
   if (o.maxRegisters) options.push_back("-maxrregcount=" + std::to_string(o.maxRegisters));
   if (o.lineInfo) options.push_back("-lineinfo");
@@ -333,7 +357,8 @@ Status Assembler::assembleNow(const std::string &text, const std::string &kernel
   for (const std::string &s : options) pointers.push_back(s.c_str());
   Handle h = nullptr;
   if (int r = library_->create(&h, static_cast<uint32_t>(pointers.size()), pointers.data()); r != 0)
-    return Status::error(TEGULA_UNSUPPORTED, version_ + " cannot assemble for " + o.arch + " (error " + std::to_string(r) + ")");
+    return Status::error(TEGULA_UNSUPPORTED,
+                         version_ + " cannot assemble for " + o.arch + " (error " + std::to_string(r) + ")");
   int r = library_->addData(h, inputPtx, text.c_str(), text.size() + 1, (kernel + ".ptx").c_str());
   if (r == 0) r = library_->complete(h);
   size_t size = 0;
@@ -346,8 +371,8 @@ Status Assembler::assembleNow(const std::string &text, const std::string &kernel
   out.log = readLog(h, library_->infoLogSize, library_->infoLog);
   library_->destroy(&h);
   if (r != 0)
-    return Status::error(TEGULA_ASSEMBLER_ERROR, version_ + " refused the code of `" + kernel + "` for " + o.arch + ":\n" +
-                                                     explainAssemblerLog(errors, text));
+    return Status::error(TEGULA_ASSEMBLER_ERROR, version_ + " refused the code of `" + kernel + "` for " + o.arch +
+                                                     ":\n" + explainAssemblerLog(errors, text));
   out.stats = parseAssemblerLog(out.log);
   ++out.attempts;
   return Status::ok();
@@ -391,7 +416,8 @@ AssemblyStats parseAssemblerLog(std::string_view log) {
   if (size_t at = log.find(advisory); at != log.npos) {
     std::string_view why = log.substr(at + advisory.size());
     why = why.substr(0, why.find('\n'));
-    for (std::string_view end : {" for the function", " in the function", " in function"}) why = why.substr(0, why.find(end));
+    for (std::string_view end : {" for the function", " in the function", " in function"})
+      why = why.substr(0, why.find(end));
     s.serialized = why;
   }
   return s;
@@ -410,7 +436,8 @@ static std::string sourceOf(const std::vector<std::string_view> &lines, size_t a
     std::string l(v.substr(std::min(v.find_first_not_of(" \t"), v.size())));
     unsigned n;
     char name[1024];
-    if (sscanf(l.c_str(), ".file %u \"%1023[^\"]\"", &n, name) == 2 && n == file) return std::string(name) + ":" + std::to_string(line);
+    if (sscanf(l.c_str(), ".file %u \"%1023[^\"]\"", &n, name) == 2 && n == file)
+      return std::string(name) + ":" + std::to_string(line);
   }
   return {};
 }

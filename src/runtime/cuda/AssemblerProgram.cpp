@@ -1,4 +1,5 @@
-// Text, cubin and log go through files in memory (memfd_create), which the program opens by /proc/self/fd: nothing is written to a disk, and nothing is left behind.
+// Text, cubin and log go through files in memory (memfd_create), which the program opens by /proc/self/fd: nothing is
+// written to a disk, and nothing is left behind.
 #include "runtime/cuda/AssemblerProgram.h"
 #include "runtime/OwnFiles.h"
 #include <algorithm>
@@ -58,7 +59,8 @@ private:
   bool made_ = false;
 };
 
-/// False if it failed, as far as can be known: a process that ignores SIGCHLD, or waits for all children elsewhere, leaves no status.
+/// False if it failed, as far as can be known: a process that ignores SIGCHLD, or waits for all children elsewhere,
+/// leaves no status.
 bool endsWell(pid_t child) {
   int status = 0;
   pid_t got;
@@ -68,8 +70,8 @@ bool endsWell(pid_t child) {
   return got != child || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/// This process's environment, and that glibc shall have large pages in the program's heap, unless the user tunes glibc himself: the program touches tens of megabytes once, and
-/// clearing them page by page is a twentieth of its time.
+/// This process's environment, and that glibc shall have large pages in the program's heap, unless the user tunes glibc
+/// himself: the program touches tens of megabytes once, and clearing them page by page is a twentieth of its time.
 std::vector<char *> environmentWithLargePages() {
   static char tunables[] = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
   constexpr std::string_view name = "GLIBC_TUNABLES=";
@@ -93,7 +95,8 @@ bool isProgram(const std::string &path) {
 
 AssemblerProgram::AssemblerProgram(std::string path) : path_(std::move(path)) {
   struct stat s {};
-  if (stat(path_.c_str(), &s) == 0) identity_ = path_ + " " + std::to_string(s.st_size) + " " + std::to_string(s.st_mtime);
+  if (stat(path_.c_str(), &s) == 0)
+    identity_ = path_ + " " + std::to_string(s.st_size) + " " + std::to_string(s.st_mtime);
 }
 
 std::unique_ptr<const AssemblerProgram> AssemblerProgram::find(const Places &places) {
@@ -113,7 +116,9 @@ static bool runs(std::vector<std::string> words, FileActions &files, const Memor
   for (std::string &word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pid_t child = 0;
-  return posix_spawn(&child, arguments.front(), files.get(), nullptr, arguments.data(), environmentWithLargePages().data()) == 0 && endsWell(child);
+  return posix_spawn(&child, arguments.front(), files.get(), nullptr, arguments.data(),
+                     environmentWithLargePages().data()) == 0 &&
+         endsWell(child);
 }
 
 /// "Cuda compilation tools, release 12.8, V12.8.93": 12080; 0: no such text.
@@ -136,12 +141,15 @@ bool AssemblerProgram::serves(int driverVersion) const {
     const MemoryFile said;
     FileActions files;
     std::string text;
-    if (said.fd() >= 0 && runs({path_, "--version"}, files, said, std::max(said.fd(), STDERR_FILENO) + 1) && said.read(text)) version_ = versionIn(text);
+    if (said.fd() >= 0 && runs({path_, "--version"}, files, said, std::max(said.fd(), STDERR_FILENO) + 1) &&
+        said.read(text))
+      version_ = versionIn(text);
   });
   return version_ >= driverVersion && version_ / 1000 == driverVersion / 1000;
 }
 
-bool AssemblerProgram::assemble(std::string_view ptx, const std::vector<std::string> &options, std::vector<char> &cubin, std::string &log) const {
+bool AssemblerProgram::assemble(std::string_view ptx, const std::vector<std::string> &options, std::vector<char> &cubin,
+                                std::string &log) const {
   const MemoryFile text, code, said;
   if (text.fd() < 0 || code.fd() < 0 || said.fd() < 0 || !text.write(ptx)) return false;
   // Numbers of their own, above all of ours, so that none is replaced before it is given.
@@ -152,7 +160,10 @@ bool AssemblerProgram::assemble(std::string_view ptx, const std::vector<std::str
   std::vector<std::string> words = {path_, "-v"};
   words.insert(words.end(), options.begin(), options.end());
   for (const std::string &word : {opened(first), std::string("-o"), opened(first + 1)}) words.push_back(word);
-  return runs(std::move(words), files, said, first + 2) && code.read(cubin) && said.read(log) && std::string_view(cubin.data(), cubin.size()).starts_with("\x7f" "ELF");
+  return runs(std::move(words), files, said, first + 2) && code.read(cubin) && said.read(log) &&
+         std::string_view(cubin.data(), cubin.size())
+             .starts_with("\x7f"
+                          "ELF");
 }
 
 Places programPlaces(const std::string &library, const std::vector<std::string> &packages) {
@@ -163,7 +174,8 @@ Places programPlaces(const std::string &library, const std::vector<std::string> 
   }
   // A toolkit's lib, lib64 and targets/NAME/lib; packages of CUDA 13 (nvidia/cu13/lib) and 12 (nvidia/nvjitlink/lib).
   if (const size_t end = library.rfind('/'); end != library.npos)
-    for (const char *there : {"/../bin/ptxas", "/../../../bin/ptxas", "/../../cuda_nvcc/bin/ptxas"}) out.add(library.substr(0, end) + there);
+    for (const char *there : {"/../bin/ptxas", "/../../../bin/ptxas", "/../../cuda_nvcc/bin/ptxas"})
+      out.add(library.substr(0, end) + there);
   for (const char *name : {"CUDA_HOME", "CUDA_PATH"})
     if (const char *root = std::getenv(name); root && *root) out.add(std::string(root) + "/bin/ptxas");
   out.add("/usr/local/cuda/bin/ptxas");
@@ -178,7 +190,8 @@ Places programPlaces(const std::string &library, const std::vector<std::string> 
     out.addPattern(folder + "/nvidia/cu*/bin/ptxas");
     out.addPattern(folder + "/nvidia/cuda_nvcc/bin/ptxas");
     // Triton 3.9 has two and takes the newer one for GPUs from sm_90 on.
-    for (const char *name : {"ptxas-blackwell", "ptxas"}) out.addPattern(folder + "/triton/backends/nvidia/bin/" + name);
+    for (const char *name : {"ptxas-blackwell", "ptxas"})
+      out.addPattern(folder + "/triton/backends/nvidia/bin/" + name);
   }
   return out;
 }

@@ -4,7 +4,14 @@
 namespace tegula::runtime::cuda {
 
 std::string AssemblyMemo::key(std::string_view ptx, const AssembleOptions &o) {
-  return Hasher().field(ptx).field(o.arch).field(o.maxRegisters).field(o.optLevel).field(o.lineInfo).field(o.sharedBytes.value_or(~0ull)).hex();
+  return Hasher()
+      .field(ptx)
+      .field(o.arch)
+      .field(o.maxRegisters)
+      .field(o.optLevel)
+      .field(o.lineInfo)
+      .field(o.sharedBytes.value_or(~0ull))
+      .hex();
 }
 
 std::shared_ptr<const Assembly> AssemblyMemo::find(const std::string &key) {

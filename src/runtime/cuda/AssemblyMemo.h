@@ -1,5 +1,6 @@
-// What was assembled last in this process. Specializations and configurations of a kernel often have the same text (a loop without a pipeline under
-// another num_stages, another divisor that nothing reads), and the assembler takes most of the time of a compilation.
+// What was assembled last in this process. Specializations and configurations of a kernel often have the same text (a
+// loop without a pipeline under another num_stages, another divisor that nothing reads), and the assembler takes most
+// of the time of a compilation.
 #pragma once
 #include "runtime/cuda/Assembler.h"
 #include <list>

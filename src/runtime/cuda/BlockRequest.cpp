@@ -9,11 +9,12 @@ namespace tegula::runtime::cuda {
 
 namespace sm = abi::multiprocessor;
 
-static constexpr std::string_view blocksDirective = ".minnctapersm", threadsDirective = ".reqntid ", boundDirective = ".maxnreg";
+static constexpr std::string_view blocksDirective = ".minnctapersm", threadsDirective = ".reqntid ",
+                                  boundDirective = ".maxnreg";
 
 static constexpr size_t longText = 64 << 10; // bytes: an attempt takes a good part of a second
 
-/// The number behind a directive, 0 where the text has none.
+/// The number after a directive, 0 where the text has none.
 static uint32_t numberBehind(const std::string &ptx, std::string_view directive) {
   size_t at = ptx.find(directive);
   return at == ptx.npos ? 0 : static_cast<uint32_t>(std::strtoul(ptx.c_str() + at + directive.size(), nullptr, 10));
@@ -22,10 +23,13 @@ static uint32_t numberBehind(const std::string &ptx, std::string_view directive)
 /// Warps of a block.
 static uint32_t warpsOfBlock(uint32_t threads) { return (threads + sm::lanes - 1) / sm::lanes; }
 
-static uint32_t registersOf(uint32_t blocks, uint32_t threads) { return sm::registersOf(blocks * warpsOfBlock(threads)); }
+static uint32_t registersOf(uint32_t blocks, uint32_t threads) {
+  return sm::registersOf(blocks * warpsOfBlock(threads));
+}
 
 BlockRequest BlockRequest::of(const std::string &ptx) {
-  return {numberBehind(ptx, blocksDirective), numberBehind(ptx, threadsDirective), ptx.find(boundDirective) != ptx.npos};
+  return {numberBehind(ptx, blocksDirective), numberBehind(ptx, threadsDirective),
+          ptx.find(boundDirective) != ptx.npos};
 }
 
 uint32_t BlockRequest::registers() const {
@@ -36,8 +40,9 @@ uint32_t BlockRequest::registers() const {
 }
 
 uint32_t BlockRequest::spillsWorth() const {
-  // Few where a quarter of the blocks depends on them, more where a third does. For two blocks none pay by themselves (rows that both of two passes read, RMS norm of 16384 floats by 16 warps with
-  // 28 bytes: 282 us, one block 266), but a bound on registers may do with less.
+  // Few where a quarter of the blocks depends on them, more where a third does. For two blocks none pay by themselves
+  // (rows that both of two passes read, RMS norm of 16384 floats by 16 warps with 28 bytes: 282 us, one block 266), but
+  // a bound on registers may do with less.
   constexpr uint32_t few = 16; // bytes
   return blocks == 2 ? 4 * few : blocks == 3 ? 2 * few : few;
 }
@@ -73,8 +78,10 @@ std::string withFewerBlocks(const std::string &ptx, uint32_t spilledBytes) {
     return withRequest(ptx, 0);
   if (isOfCluster(ptx))
     return withRequest(ptx, std::min(r.blocks - 1, (3 * r.blocks + 3) / 4));
-  // Where fewer blocks ended all spills a register more had saved 12 bytes at most (109 pairs of attempts in 60 kernels without products; layer norm of 131072 columns in bf16 by 32 warps: 392 at 32 registers, none at 64).
-  // SwiGLU's gradients, 14336 columns in bf16 by four warps: 904 bytes at 32 registers, 696 at 40, 392 at 56, 104 at 80, none at 119.
+  // Where fewer blocks ended all spills a register more had saved 12 bytes at most (109 pairs of attempts in 60 kernels
+  // without products; layer norm of 131072 columns in bf16 by 32 warps: 392 at 32 registers, none at 64).
+  // SwiGLU's gradients, 14336 columns in bf16 by four warps: 904 bytes at 32 registers, 696 at 40, 392 at 56, 104 at
+  // 80, none at 119.
   constexpr uint32_t savedByRegister = 16;
   BlockRequest next{.blocks = fewerBlocks(r, spilledBytes), .threads = r.threads};
   while (next.registers()) {
@@ -91,7 +98,8 @@ std::string withFewerBlocks(const std::string &ptx, uint32_t spilledBytes) {
 
 std::string withRegisterBound(std::string ptx) {
   uint32_t limit = BlockRequest::of(ptx).registers();
-  return limit ? withLine(std::move(ptx), std::string(boundDirective) + " " + std::to_string(limit + 1)) : std::string();
+  return limit ? withLine(std::move(ptx), std::string(boundDirective) + " " + std::to_string(limit + 1))
+               : std::string();
 }
 
 std::string withMoreRegisters(const std::string &ptx) {
@@ -105,15 +113,21 @@ std::string withOneBlockMore(const std::string &ptx, uint32_t registers, uint64_
   if (!r.threads || !registers || r.hasRegisterBound)
     return {};
   constexpr uint32_t mostBlocks = 5, enoughThreads = 16 * 32; // a quarter more than four
-  uint32_t given = (registers + sm::registerStep - 1) / sm::registerStep * sm::registerStep, blocks = sm::warpsOf(registers) / warpsOfBlock(r.threads) + 1;
-  if (blocks < 2 || blocks <= r.blocks || blocks > mostBlocks || blocks * r.threads > sm::threads || blocks * (sharedBytes + sm::sharedReserved) > sm::sharedBytes)
+  uint32_t given = (registers + sm::registerStep - 1) / sm::registerStep * sm::registerStep,
+           blocks = sm::warpsOf(registers) / warpsOfBlock(r.threads) + 1;
+  if (blocks < 2 || blocks <= r.blocks || blocks > mostBlocks || blocks * r.threads > sm::threads ||
+      blocks * (sharedBytes + sm::sharedReserved) > sm::sharedBytes)
     return {};
-  // More fit than were asked for: the compiler took straight code for larger than it is. In loops it may want few, for the caches' sake.
+  // More fit than were asked for: the compiler took straight code for larger than it is. In loops it may want few, for
+  // the caches' sake.
   const bool isStraight = ptx.find("\tbra") == ptx.npos;
   if (r.blocks && !hasAsyncProducts(ptx) && !(isStraight && blocks - 1 > r.blocks))
     return {};
   uint32_t left = registersOf(blocks, r.threads), taken = given - left;
-  const uint32_t share = blocks == 2 && r.threads >= enoughThreads && isStraight && ptx.size() <= longText && ptx.find("mma.") == ptx.npos ? 2 : 3;
+  const uint32_t share =
+      blocks == 2 && r.threads >= enoughThreads && isStraight && ptx.size() <= longText && ptx.find("mma.") == ptx.npos
+          ? 2
+          : 3;
   if (taken > sm::registerStep && (taken * share > given || (blocks > 2 && (blocks - 1) * r.threads >= enoughThreads)))
     return {};
   return withRequest(ptx, blocks);

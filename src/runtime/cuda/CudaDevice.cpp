@@ -70,9 +70,12 @@ int CudaDevice::ownerOf(uint64_t address) {
   int owner = -1;
   uint64_t begin = 0;
   size_t bytes = 0;
-  int which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  int which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                 CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
   void *values[] = {&memoryType, &owner, &begin, &bytes};
-  if (devices[0]->driver_.pointerGetAttributes(4, which, values, address) != CUDA_SUCCESS || memoryType != CU_MEMORYTYPE_DEVICE) return -1;
+  if (devices[0]->driver_.pointerGetAttributes(4, which, values, address) != CUDA_SUCCESS ||
+      memoryType != CU_MEMORYTYPE_DEVICE)
+    return -1;
   for (CudaDevice *d : devices) {
     if (d->ordinal_ != owner) continue;
     if (bytes && address - begin < bytes) d->own_.add(address, begin, begin + bytes);
@@ -207,7 +210,8 @@ Status CudaDevice::copyWithin(void *to, const void *from, uint64_t bytes, void *
 
 Status CudaDevice::fill(void *to, uint8_t value, uint64_t bytes, void *stream) {
   if (bytes == 0) return Status::ok();
-  return queueOn(*this, stream, "filling memory of ", [&](CUstream s) { return driver_.fill(reinterpret_cast<CUdeviceptr>(to), value, bytes, s); });
+  return queueOn(*this, stream, "filling memory of ",
+                 [&](CUstream s) { return driver_.fill(reinterpret_cast<CUdeviceptr>(to), value, bytes, s); });
 }
 
 namespace {
@@ -268,8 +272,9 @@ Status CudaDevice::checkPointer(uint64_t address) {
   CUdeviceptr device = 0;
   uint64_t begin = 0;
   size_t bytes = 0;
-  int which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
-                 CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  int which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                 CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                 CU_POINTER_ATTRIBUTE_RANGE_SIZE};
   void *values[] = {&memoryType, &owner, &device, &begin, &bytes};
   CUresult r = driver_.pointerGetAttributes(5, which, values, address);
   if (r != CUDA_SUCCESS && r != CUDA_ERROR_INVALID_VALUE) return driver_.error(r, "asking for the memory of a pointer");
@@ -284,7 +289,8 @@ Status CudaDevice::checkPointer(uint64_t address) {
 Status CudaDevice::whatIs(uint64_t address, unsigned memoryType, int owner) const {
   std::string text;
   if (memoryType == CU_MEMORYTYPE_DEVICE && owner >= 0 && owner != ordinal_)
-    text = "points to memory of cuda:" + std::to_string(owner) + "; the kernel runs on " + properties_.name + ", which cannot access it";
+    text = "points to memory of cuda:" + std::to_string(owner) + "; the kernel runs on " + properties_.name +
+           ", which cannot access it";
   else if (memoryType == CU_MEMORYTYPE_HOST)
     text = "points to CPU memory that " + properties_.name + " knows under another address";
   else
@@ -302,7 +308,9 @@ TegulaGpuRecord *CudaDevice::takeRecord(std::shared_ptr<const KernelInfo> owner,
   if (free == records_.end()) {
     void *host = nullptr;
     CUdeviceptr device = 0;
-    if (driver_.hostAllocate(&host, slab * sizeof(TegulaGpuRecord), CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS) return nullptr;
+    if (driver_.hostAllocate(&host, slab * sizeof(TegulaGpuRecord),
+                             CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS)
+      return nullptr;
     if (driver_.hostDevicePointer(&device, host, 0) != CUDA_SUCCESS) {
       driver_.hostFree(host);
       return nullptr;
@@ -336,7 +344,8 @@ void CudaDevice::forget(const KernelInfo *info) {
 
 Status CudaDevice::blame(CUresult r, const std::string &what, LaunchOutcome &outcome) {
   if (!isFault(r)) return driver_.error(r, what);
-  static constexpr const char *lost = "; the GPU gave up this process's context, which must be restarted to use it again";
+  static constexpr const char *lost =
+      "; the GPU gave up this process's context, which must be restarted to use it again";
   std::lock_guard lock(recordMutex_);
   for (Owned &o : records_) {
     TegulaGpuRecord &g = *o.record;
@@ -352,7 +361,8 @@ Status CudaDevice::blame(CUresult r, const std::string &what, LaunchOutcome &out
   }
   std::string who;
   for (const KernelInfo *k : names) who += (who.empty() ? "`" : ", `") + k->name + "`";
-  return Status::error(TEGULA_FAULT, what + " failed: a kernel on " + properties_.name + " stopped with " + driver_.errorText(r) +
+  return Status::error(TEGULA_FAULT, what + " failed: a kernel on " + properties_.name + " stopped with " +
+                                         driver_.errorText(r) +
                                          (who.empty() ? "" : "; launched last (latest first): " + who) + lost);
 }
 

@@ -1,7 +1,8 @@
 // One GPU: its primary context, what launching needs to know of it, its memory, and the blame when a kernel fails.
 //
-// We use the primary context of the device, the one that PyTorch, CuPy, JAX and the CUDA runtime use, and leave the calling thread's
-// current context as it was. Devices live as long as the process: kernels of static objects may be unloaded after main().
+// We use the primary context of the device, the one that PyTorch, CuPy, JAX and the CUDA runtime use, and leave the
+// calling thread's current context as it was. Devices live as long as the process: kernels of static objects may be
+// unloaded after main().
 #pragma once
 #include "abi/GpuAbi.h"
 #include "runtime/Device.h"
@@ -29,8 +30,8 @@ private:
   bool pushed_ = false;
 };
 
-/// Ranges of memory known to be accessible from a device, by address: a look-up per pointer argument instead of a driver call.
-/// Look-ups are lock-free. Why an entry may outlive its allocation: docs/rationale/runtime.md.
+/// Ranges of memory known to be accessible from a device, by address: a look-up per pointer argument instead of a
+/// driver call. Look-ups are lock-free. Why an entry may outlive its allocation: docs/rationale/runtime.md.
 class RangeCache {
 public:
   bool contains(uint64_t address) const {
@@ -45,12 +46,15 @@ public:
 
 private:
   static constexpr unsigned count = 256;
-  /// A writer sets `end` to 0, then `begin`, then `end`: a reader that saw the same `end` on both sides of `begin` has a pair.
+  /// A writer sets `end` to 0, then `begin`, then `end`: a reader that saw the same `end` on both sides of `begin` has
+  /// a pair.
   struct Entry {
     std::atomic<uint64_t> begin{0}, end{0};
   };
   /// By 2 MiB page, so that an allocation takes an entry per page that arguments point into.
-  static unsigned slot(uint64_t address) { return static_cast<unsigned>((address >> 21) * 0x9E3779B97F4A7C15ull >> 56); }
+  static unsigned slot(uint64_t address) {
+    return static_cast<unsigned>((address >> 21) * 0x9E3779B97F4A7C15ull >> 56);
+  }
   Entry entries_[count];
   std::mutex mutex_;
 };
@@ -104,8 +108,8 @@ public:
 
   /// May kernels of this device access `address`? Null may be passed. Else the sentence that says what the pointer is.
   bool accessible(uint64_t address) const { return ranges_.contains(address) || address == 0; }
-  /// The slow way, asking the driver; the context must be current. OK or INVALID_ARGUMENT with the end of a sentence ("points to CPU
-  /// memory ...").
+  /// The slow way, asking the driver; the context must be current. OK or INVALID_ARGUMENT with the end of a sentence
+  /// ("points to CPU memory ...").
   Status checkPointer(uint64_t address);
 
   /// A launch record for a loaded kernel: one per kernel, so that a claimed one names its kernel. Null: no memory.

@@ -7,8 +7,8 @@
 
 namespace tegula::runtime::cuda {
 
-/// Loading a module may allocate and wait, which a capture on another or this thread would forbid; it has nothing to do with the streams
-/// that are being captured.
+/// Loading a module may allocate and wait, which a capture on another or this thread would forbid; it has nothing to do
+/// with the streams that are being captured.
 namespace {
 class RelaxedCapture {
 public:
@@ -23,13 +23,16 @@ private:
 } // namespace
 
 static std::string capabilityText(const DeviceProperties &p) {
-  return p.name + " (" + p.description + ", compute capability " + std::to_string(p.capability / 10) + "." + std::to_string(p.capability % 10) + ")";
+  return p.name + " (" + p.description + ", compute capability " + std::to_string(p.capability / 10) + "." +
+         std::to_string(p.capability % 10) + ")";
 }
 
-std::unique_ptr<CudaKernel> CudaKernel::load(CudaDevice &device, const KernelInfo &info, std::span<const char> code, Status &status) {
+std::unique_ptr<CudaKernel> CudaKernel::load(CudaDevice &device, const KernelInfo &info, std::span<const char> code,
+                                             Status &status) {
   status = Status::ok();
   if (device.properties().capability < 80) {
-    status = Status::error(TEGULA_UNSUPPORTED, capabilityText(device.properties()) + " is too old: tegula needs 8.0 (Ampere) or later");
+    status = Status::error(TEGULA_UNSUPPORTED,
+                           capabilityText(device.properties()) + " is too old: tegula needs 8.0 (Ampere) or later");
     return nullptr;
   }
   std::unique_ptr<CudaKernel> k(new CudaKernel(device, info));
@@ -77,7 +80,8 @@ Status CudaKernel::loadModule(std::span<const char> code) {
     if (isFault(r)) return device_.blame(r, where, outcome);
     Status s = d.error(r, where);
     errors[sizeof errors - 1] = '\0';
-    if (*errors) s.text += "\n" + explainAssemblerLog(errors, isPtx ? std::string_view(code.data()) : std::string_view());
+    if (*errors)
+      s.text += "\n" + explainAssemblerLog(errors, isPtx ? std::string_view(code.data()) : std::string_view());
     return s;
   }
   r = d.moduleGetFunction(&function_, module_, info_->symbol.c_str());
@@ -85,8 +89,8 @@ Status CudaKernel::loadModule(std::span<const char> code) {
   return Status::ok();
 }
 
-/// How to have so many blocks (one or more) of `need` bytes of shared memory on a multiprocessor and no others: with shared memory cut to as little as that takes, so that the rest is L1 cache,
-/// and dealt out as a whole.
+/// How to have that many blocks (one or more) of `need` bytes of shared memory on a multiprocessor and no others: with
+/// shared memory cut to as little as that takes, so that the rest is L1 cache, and dealt out as a whole.
 namespace {
 struct SharedCut {
   uint32_t percent = 0, bytes = 0; // of all that can be shared memory; of a block. 0: not that many have room
@@ -95,11 +99,14 @@ struct SharedCut {
 
 static SharedCut cutFor(uint32_t blocks, uint64_t need) {
   namespace sm = abi::multiprocessor;
-  // What a driver follows (580, H200: two blocks in 8 KiB, three and four in 32, six in 64; not three in 8, nor six in 32).
+  // What a driver follows (580, H200: two blocks in 8 KiB, three and four in 32, six in 64; not three in 8, nor six in
+  // 32).
   const unsigned least = blocks <= 2 ? 4 << 10 : 8 << 10;
   for (unsigned cut : sm::sharedCuts)
-    if (const unsigned each = cut / blocks / sm::sharedStep * sm::sharedStep; each >= least && each - sm::sharedReserved >= need)
-      return {cut * 100 / sm::sharedBytes, each - sm::sharedReserved}; // a driver takes the least cut that is no smaller
+    if (const unsigned each = cut / blocks / sm::sharedStep * sm::sharedStep;
+        each >= least && each - sm::sharedReserved >= need)
+      // a driver takes the least cut that is no smaller
+      return {cut * 100 / sm::sharedBytes, each - sm::sharedReserved};
   return {};
 }
 
@@ -117,15 +124,18 @@ Status CudaKernel::prepareShared() {
   sharedBytes_ = info_->gpu.sharedBytes;
   CUresult r = CUDA_SUCCESS;
   int blocks = 0;
-  if (info_->gpu.mostBlocks && p.capability >= 90 && !info_->gpu.cooperative) // a cooperative grid has to be there as a whole
+  // a cooperative grid has to be there as a whole
+  if (info_->gpu.mostBlocks && p.capability >= 90 && !info_->gpu.cooperative)
     r = d.occupancyBlocks(&blocks, function_, static_cast<int>(info_->gpu.threads), sharedBytes_);
   if (r == CUDA_SUCCESS && blocks > info_->gpu.mostBlocks) // registers may leave no room for more anyway
     if (const SharedCut cut = cutFor(info_->gpu.mostBlocks, need); cut.bytes && cut.bytes <= p.maxSharedBytes) {
       sharedBytes_ = cut.bytes - static_cast<uint32_t>(fixed);
-      r = d.functionSetAttribute(function_, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, static_cast<int>(cut.percent));
+      r = d.functionSetAttribute(function_, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                 static_cast<int>(cut.percent));
     }
   if (r == CUDA_SUCCESS)
-    r = d.functionSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(sharedBytes_));
+    r = d.functionSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                               static_cast<int>(sharedBytes_));
   return r == CUDA_SUCCESS ? Status::ok() : d.error(r, "reserving shared memory for `" + info_->name + "`");
 }
 
@@ -144,20 +154,22 @@ Status CudaKernel::readUse() {
   use_.spillBytes = info_->gpu.use.registers ? info_->gpu.use.spillBytes : use_.localBytes;
   if (r == CUDA_SUCCESS && threads > maxThreads)
     return Status::exhausted("threads", threads, maxThreads,
-                             "`" + info_->name + "` takes " + std::to_string(use_.registers) + " registers in each of " + std::to_string(threads) +
-                                 " threads; " + device_.properties().name + " runs at most " + std::to_string(maxThreads) +
+                             "`" + info_->name + "` takes " + std::to_string(use_.registers) +
+                                 " registers in each of " + std::to_string(threads) + " threads; " +
+                                 device_.properties().name + " runs at most " + std::to_string(maxThreads) +
                                  " such threads per block. A smaller num_warps, smaller blocks or maxnreg help");
   int blocks = 0;
   if (r == CUDA_SUCCESS) r = d.occupancyBlocks(&blocks, function_, static_cast<int>(threads), sharedBytes_);
-  use_.blocksPerCore = static_cast<uint32_t>(info_->gpu.mostBlocks && !info_->gpu.cooperative ? std::min<int>(blocks, info_->gpu.mostBlocks) : blocks);
+  use_.blocksPerCore = static_cast<uint32_t>(
+      info_->gpu.mostBlocks && !info_->gpu.cooperative ? std::min<int>(blocks, info_->gpu.mostBlocks) : blocks);
   return r == CUDA_SUCCESS ? Status::ok() : d.error(r, "asking for the resources of `" + info_->name + "`");
 }
 
 std::string CudaKernel::encodeMap(const void *driver, const sim::TensorMapSpec &s, void *map) {
   const auto &d = *static_cast<const Driver *>(driver);
   if (!d.tensorMapEncodeTiled) return "this driver cannot make tensor maps";
-  CUresult r = d.tensorMapEncodeTiled(map, s.dataType, s.rank, reinterpret_cast<void *>(s.address), s.dims, s.strides, s.box, s.elementStrides, s.interleave,
-                                      s.swizzle, s.l2Promotion, s.oobFill);
+  CUresult r = d.tensorMapEncodeTiled(map, s.dataType, s.rank, reinterpret_cast<void *>(s.address), s.dims, s.strides,
+                                      s.box, s.elementStrides, s.interleave, s.swizzle, s.l2Promotion, s.oobFill);
   if (r == CUDA_SUCCESS) return {};
   // The simulator's encoder knows the driver's rules and can say which one it was.
   alignas(64) char unused[tensorMapBytes];
@@ -176,19 +188,22 @@ Status CudaKernel::prepareLaunch() {
   };
   if (g.clusterCtas > 1) attribute(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).value.cluster = {g.clusterCtas, 1, 1};
   if (g.cooperative) attribute(CU_LAUNCH_ATTRIBUTE_COOPERATIVE).value.flag = 1;
-  if (g.programmaticLaunch && device_.properties().capability >= 90) attribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).value.flag = 1;
+  if (g.programmaticLaunch && device_.properties().capability >= 90)
+    attribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).value.flag = 1;
   if (g.clusterCtas > 1) {
     std::string cluster = "`" + info_->name + "` needs clusters of " + std::to_string(g.clusterCtas) + " blocks";
     if (device_.properties().capability < 90)
-      return Status::error(TEGULA_UNSUPPORTED, cluster + ", which " + capabilityText(device_.properties()) + " does not have");
+      return Status::error(TEGULA_UNSUPPORTED,
+                           cluster + ", which " + capabilityText(device_.properties()) + " does not have");
     if (g.clusterCtas > 8) d.functionSetAttribute(function_, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
     CUlaunchConfig one = config_;
     one.gridX = g.clusterCtas;
     int fit = 0;
     CUresult r = d.occupancyClusters(&fit, function_, &one);
     if (r != CUDA_SUCCESS || fit == 0)
-      return Status::error(TEGULA_OUT_OF_RESOURCES, cluster + " with " + std::to_string(use_.sharedBytes) + " bytes of shared memory each; " +
-                                                        device_.properties().name + " has no room for one. A smaller num_ctas helps");
+      return Status::error(TEGULA_OUT_OF_RESOURCES, cluster + " with " + std::to_string(use_.sharedBytes) +
+                                                        " bytes of shared memory each; " + device_.properties().name +
+                                                        " has no room for one. A smaller num_ctas helps");
     use_.clusters = static_cast<uint32_t>(fit);
   }
   for (const ArgInfo &a : info_->args)
@@ -196,7 +211,9 @@ Status CudaKernel::prepareLaunch() {
   recordOffset_ = recordOffset(*info_);
   blockBytes_ = recordOffset_ + sizeof(uint64_t);
   record_ = device_.takeRecord(info_, recordAddress_);
-  return record_ ? Status::ok() : Status::error(TEGULA_OUT_OF_RESOURCES, "no pinned memory for the launch record of `" + info_->name + "`");
+  return record_ ? Status::ok()
+                 : Status::error(TEGULA_OUT_OF_RESOURCES,
+                                 "no pinned memory for the launch record of `" + info_->name + "`");
 }
 
 Status CudaKernel::launch(const LaunchCall &call, LaunchOutcome &outcome) const {
@@ -218,11 +235,13 @@ Status CudaKernel::launch(const LaunchCall &call, LaunchOutcome &outcome) const 
   config.stream = static_cast<CUstream>(call.stream);
   size_t bytes = blockBytes_;
   void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, call.args, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
-  CUresult r = info_->tensorMaps.empty() ? device_.driver().launch(&config, function_, nullptr, extra) : launchWithMaps(config, call.args);
+  CUresult r = info_->tensorMaps.empty() ? device_.driver().launch(&config, function_, nullptr, extra)
+                                         : launchWithMaps(config, call.args);
   if (r != CUDA_SUCCESS) [[unlikely]]
     return launchError(r, call, outcome);
   // The default stream, 0 and 1, cannot be captured.
-  if (reinterpret_cast<uintptr_t>(call.stream) > 1 && !isInGraph_.load(std::memory_order_relaxed)) lookForCapture(config.stream);
+  if (reinterpret_cast<uintptr_t>(call.stream) > 1 && !isInGraph_.load(std::memory_order_relaxed))
+    lookForCapture(config.stream);
   device_.launched(info_.get());
   return Status::ok();
 }
@@ -230,16 +249,18 @@ Status CudaKernel::launch(const LaunchCall &call, LaunchOutcome &outcome) const 
 /// A graph may be launched whenever its owner likes, and holds no reference of ours.
 void CudaKernel::lookForCapture(CUstream stream) const {
   int status = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (device_.driver().streamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE && !device_.records(stream))
+  if (device_.driver().streamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE &&
+      !device_.records(stream))
     isInGraph_.store(true, std::memory_order_relaxed);
 }
 
-/// Where a parameter aligned to 64 lies depends on where the constant bank begins, which only the driver knows: it gets the
-/// parameters one by one.
+/// Where a parameter aligned to 64 lies depends on where the constant bank begins, which only the driver knows: it gets
+/// the parameters one by one.
 CUresult CudaKernel::launchWithMaps(const CUlaunchConfig &config, char *args) const {
   std::vector<void *> parameters;
   for (const ArgInfo &a : info_->args) parameters.push_back(args + a.offset);
-  for (size_t i = 0; i < info_->tensorMaps.size(); ++i) parameters.push_back(args + mapsOffset(*info_) + i * tensorMapBytes);
+  for (size_t i = 0; i < info_->tensorMaps.size(); ++i)
+    parameters.push_back(args + mapsOffset(*info_) + i * tensorMapBytes);
   parameters.push_back(args + recordOffset_);
   return device_.driver().launch(&config, function_, parameters.data(), nullptr);
 }
@@ -252,7 +273,8 @@ Status CudaKernel::refusePointer(const char *args) const {
     Status s = device_.checkPointer(address);
     if (!s) return Status::error(s.code, "`" + info_->name + "`: argument `" + a.name + "` " + s.text);
   }
-  return Status::error(TEGULA_INVALID_ARGUMENT, "`" + info_->name + "`: a pointer argument is not accessible from " + device_.properties().name);
+  return Status::error(TEGULA_INVALID_ARGUMENT,
+                       "`" + info_->name + "`: a pointer argument is not accessible from " + device_.properties().name);
 }
 
 Status CudaKernel::launchError(CUresult r, const LaunchCall &call, LaunchOutcome &outcome) const {
@@ -261,7 +283,8 @@ Status CudaKernel::launchError(CUresult r, const LaunchCall &call, LaunchOutcome
   if (r == CUDA_ERROR_INVALID_HANDLE || r == CUDA_ERROR_INVALID_CONTEXT)
     s.text += call.stream ? "; is the stream of another device or context, or destroyed?" : "";
   if (r == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
-    s.text += "; a cooperative grid must fit on the GPU at once: at most " + std::to_string(use_.blocksPerCore * device_.properties().cores) + " blocks";
+    s.text += "; a cooperative grid must fit on the GPU at once: at most " +
+              std::to_string(use_.blocksPerCore * device_.properties().cores) + " blocks";
   return s;
 }
 

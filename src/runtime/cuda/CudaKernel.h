@@ -1,4 +1,5 @@
-// A kernel loaded on a GPU, and its launch: the packed arguments go to the driver in one call, nothing is allocated or waited for.
+// A kernel loaded on a GPU, and its launch: the packed arguments go to the driver in one call, nothing is allocated or
+// waited for.
 #pragma once
 #include "runtime/cuda/CudaDevice.h"
 
@@ -6,9 +7,10 @@ namespace tegula::runtime::cuda {
 
 class CudaKernel final : public Executable {
 public:
-  /// `code`: a cubin, or PTX text ending in NUL, which the driver assembles. OUT_OF_RESOURCES if the kernel asks for more than the GPU has,
-  /// with both numbers; INTERNAL_ERROR with the driver's log if the code is refused.
-  static std::unique_ptr<CudaKernel> load(CudaDevice &device, const KernelInfo &info, std::span<const char> code, Status &status);
+  /// `code`: a cubin, or PTX text ending in NUL, which the driver assembles. OUT_OF_RESOURCES if the kernel asks for
+  /// more than the GPU has, with both numbers; INTERNAL_ERROR with the driver's log if the code is refused.
+  static std::unique_ptr<CudaKernel> load(CudaDevice &device, const KernelInfo &info, std::span<const char> code,
+                                          Status &status);
   ~CudaKernel() override;
 
   /// Safe while a stream is being captured into a graph, which may use the code as long as the process lives.
@@ -18,7 +20,8 @@ public:
   GpuUse use() const override { return use_; }
 
 private:
-  CudaKernel(CudaDevice &device, const KernelInfo &info) : device_(device), info_(std::make_shared<const KernelInfo>(info)), maps_(info, encodeMap) {}
+  CudaKernel(CudaDevice &device, const KernelInfo &info)
+      : device_(device), info_(std::make_shared<const KernelInfo>(info)), maps_(info, encodeMap) {}
   static std::string encodeMap(const void *driver, const sim::TensorMapSpec &spec, void *map);
   Status loadModule(std::span<const char> code);
   Status readUse();

@@ -6,10 +6,14 @@
 
 namespace tegula::runtime::cuda {
 
-std::string versionText(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+std::string versionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
 
 /// Of the library, before it is known to be one of ours.
-template <typename F> static F *lookUp(void *library, const char *name) { return reinterpret_cast<F *>(dlsym(library, name)); }
+template <typename F> static F *lookUp(void *library, const char *name) {
+  return reinterpret_cast<F *>(dlsym(library, name));
+}
 
 std::unique_ptr<const Driver> Driver::open(const std::string &path, Status &status) {
   auto refuse = [&](TegulaStatus code, std::string text) {
@@ -27,8 +31,9 @@ std::unique_ptr<const Driver> Driver::open(const std::string &path, Status &stat
   if (!init || !getVersion || getVersion(&d->version) != CUDA_SUCCESS)
     return refuse(TEGULA_NOT_FOUND, path + " is no NVIDIA driver");
   if (d->version < oldestDriver)
-    return refuse(TEGULA_UNSUPPORTED, "the NVIDIA driver supports CUDA " + versionText(d->version) + "; tegula needs a driver for CUDA " +
-                                          versionText(oldestDriver) + " or later");
+    return refuse(TEGULA_UNSUPPORTED, "the NVIDIA driver supports CUDA " + versionText(d->version) +
+                                          "; tegula needs a driver for CUDA " + versionText(oldestDriver) +
+                                          " or later");
   const char *missing = nullptr;
 #define CUDA_FUNCTION(member, name, parameters)                                                                                          \
   if (!(d->member = lookUp<CUresult parameters>(library, #name))) missing = #name;
@@ -37,7 +42,8 @@ std::unique_ptr<const Driver> Driver::open(const std::string &path, Status &stat
   if (missing) return refuse(TEGULA_UNSUPPORTED, "the NVIDIA driver (" + path + ") has no function " + missing);
   if (CUresult r = init(0); r != CUDA_SUCCESS)
     return refuse(r == CUDA_ERROR_NO_DEVICE ? TEGULA_NOT_FOUND : TEGULA_UNSUPPORTED,
-                  r == CUDA_ERROR_NO_DEVICE ? "the NVIDIA driver finds no GPU" : "the NVIDIA driver does not start: " + d->errorText(r));
+                  r == CUDA_ERROR_NO_DEVICE ? "the NVIDIA driver finds no GPU"
+                                            : "the NVIDIA driver does not start: " + d->errorText(r));
   if (d->deviceGetCount(&d->count) != CUDA_SUCCESS || d->count <= 0)
     return refuse(TEGULA_NOT_FOUND, "the NVIDIA driver finds no GPU");
   return d;

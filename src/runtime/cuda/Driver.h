@@ -1,6 +1,8 @@
-// The CUDA driver, opened at run time: our own declarations of what we use of it (from its public reference), one table of functions.
+// The CUDA driver, opened at run time: our own declarations of what we use of it (from its public reference), one table
+// of functions.
 //
-// Nothing of CUDA is needed to build or to start. Types and numbers below keep the driver's own names, so that they can be looked up.
+// Nothing of CUDA is needed to build or to start. Types and numbers below keep the driver's own names, so that they can
+// be looked up.
 #pragma once
 #include "runtime/Status.h"
 #include <cstddef>
@@ -142,7 +144,8 @@ struct Driver {
 
   /// TEGULA_NOT_FOUND if there is no driver or no GPU, TEGULA_UNSUPPORTED if it is too old; the text is for users.
   static std::unique_ptr<const Driver> open(const std::string &path, Status &status);
-  /// The process's driver ($TEGULA_LIBCUDA, else libcuda.so.1), opened at the first call; null with the reason, always the same.
+  /// The process's driver ($TEGULA_LIBCUDA, else libcuda.so.1), opened at the first call; null with the reason, always
+  /// the same.
   static const Driver *get(Status &status);
 
   /// "CUDA_ERROR_INVALID_VALUE: invalid argument"

@@ -1,7 +1,9 @@
-// CUDA graphs: what is queued on a stream is captured, made executable, and launched. Users' graphs, and those in which the tuner's clock launches rows of kernels.
+// CUDA graphs: what is queued on a stream is captured, made executable, and launched. Users' graphs, and those in which
+// the tuner's clock launches rows of kernels.
 //
-// The capture is relaxed: what the work does besides (a look at memory, the first load of a module) is none of the stream's. A recorder's stream does not wait for the
-// default stream, nor the other way round: who records has waited for what came before.
+// The capture is relaxed: what the work does besides (a look at memory, the first load of a module) is none of the
+// stream's. A recorder's stream does not wait for the default stream, nor the other way round: who records has waited
+// for what came before.
 #include "runtime/cuda/CudaDevice.h"
 
 namespace tegula::runtime::cuda {
@@ -43,7 +45,8 @@ public:
     ContextScope scope(driver_, context_);
     operations = 0;
     drop(slot);
-    if (CUresult r = driver_.streamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED); r != CUDA_SUCCESS) return failed(r);
+    if (CUresult r = driver_.streamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED); r != CUDA_SUCCESS)
+      return failed(r);
     Status s = work();
     // Ends the capture whatever became of the work: the stream is good for the next one.
     CUresult r = endCapture(driver_, stream_, bool(s), execs_[slot], operations);
@@ -54,7 +57,8 @@ public:
     ContextScope scope(driver_, context_);
     CUresult r = driver_.graphLaunch(execs_[slot], stream_);
     LaunchOutcome outcome;
-    return r == CUDA_SUCCESS ? Status::ok() : device_.blame(r, "launching a CUDA graph on " + device_.properties().name, outcome);
+    return r == CUDA_SUCCESS ? Status::ok()
+                             : device_.blame(r, "launching a CUDA graph on " + device_.properties().name, outcome);
   }
 
 private:
@@ -76,9 +80,12 @@ private:
 /// A user's graph. The kernels in it are loaded for good (CudaKernel::lookForCapture).
 class CudaGraph final : public Graph {
 public:
-  CudaGraph(CudaDevice &device, CUgraphExec exec, size_t operations) : device_(device), exec_(exec), operations_(operations) {}
+  CudaGraph(CudaDevice &device, CUgraphExec exec, size_t operations)
+      : device_(device), exec_(exec), operations_(operations) {}
   ~CudaGraph() override {
-    if (exec_) (void)queueOn(device_, nullptr, "ending a graph on ", [&](CUstream) { return device_.driver().graphExecDestroy(exec_); });
+    if (exec_)
+      (void)queueOn(device_, nullptr, "ending a graph on ",
+                    [&](CUstream) { return device_.driver().graphExecDestroy(exec_); });
   }
   Status launch(void *stream, LaunchOutcome &outcome) override {
     if (!exec_) return Status::ok();
@@ -88,7 +95,8 @@ public:
     ContextScope scope(device_.driver(), c);
     std::lock_guard lock(mutex_); // the driver's graphs are for one thread at a time
     CUresult r = device_.driver().graphLaunch(exec_, static_cast<CUstream>(stream));
-    return r == CUDA_SUCCESS ? Status::ok() : device_.blame(r, "launching a CUDA graph on " + device_.properties().name, outcome);
+    return r == CUDA_SUCCESS ? Status::ok()
+                             : device_.blame(r, "launching a CUDA graph on " + device_.properties().name, outcome);
   }
   size_t operations() const override { return operations_; }
 
@@ -103,9 +111,11 @@ private:
 
 Status CudaDevice::beginGraph(void *stream) {
   // 1 and 2 are the driver's names of default streams.
-  if (reinterpret_cast<uintptr_t>(stream) <= 2) return Status::error(TEGULA_INVALID_ARGUMENT, "the default stream records no graph; make a stream for it");
+  if (reinterpret_cast<uintptr_t>(stream) <= 2)
+    return Status::error(TEGULA_INVALID_ARGUMENT, "the default stream records no graph; make a stream for it");
   if (isRecording(stream)) return Status::error(TEGULA_INVALID_ARGUMENT, "the stream records a graph already");
-  Status s = queueOn(*this, stream, "recording a CUDA graph on ", [&](CUstream c) { return driver_.streamBeginCapture(c, CU_STREAM_CAPTURE_MODE_RELAXED); });
+  Status s = queueOn(*this, stream, "recording a CUDA graph on ",
+                     [&](CUstream c) { return driver_.streamBeginCapture(c, CU_STREAM_CAPTURE_MODE_RELAXED); });
   std::lock_guard lock(recorderMutex_);
   if (s) recordings_.push_back(static_cast<CUstream>(stream));
   return s;
@@ -114,11 +124,13 @@ Status CudaDevice::beginGraph(void *stream) {
 std::unique_ptr<Graph> CudaDevice::endGraph(void *stream, Status &status) {
   {
     std::lock_guard lock(recorderMutex_);
-    if (!std::erase(recordings_, static_cast<CUstream>(stream))) return status = Status::error(TEGULA_INVALID_ARGUMENT, "the stream records no graph"), nullptr;
+    if (!std::erase(recordings_, static_cast<CUstream>(stream)))
+      return status = Status::error(TEGULA_INVALID_ARGUMENT, "the stream records no graph"), nullptr;
   }
   CUgraphExec exec = nullptr;
   size_t operations = 0;
-  status = queueOn(*this, stream, "recording a CUDA graph on ", [&](CUstream c) { return endCapture(driver_, c, true, exec, operations); });
+  status = queueOn(*this, stream, "recording a CUDA graph on ",
+                   [&](CUstream c) { return endCapture(driver_, c, true, exec, operations); });
   return status ? std::make_unique<CudaGraph>(*this, exec, operations) : nullptr;
 }
 

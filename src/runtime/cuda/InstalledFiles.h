@@ -1,4 +1,5 @@
-// Files of CUDA toolkits and packages, by the patterns of names that they are installed under: libraries (Assembler.cpp) and programs (AssemblerProgram.cpp).
+// Files of CUDA toolkits and packages, by the patterns of names that they are installed under: libraries
+// (Assembler.cpp) and programs (AssemblerProgram.cpp).
 #pragma once
 #include <functional>
 #include <string>
@@ -6,7 +7,8 @@
 
 namespace tegula::runtime::cuda {
 
-/// Where a file may be, best first. Folders are read when the search comes to them, which takes a process some hundred calls of the system less where the file is in the first ones.
+/// Where a file may be, best first. Folders are read when the search comes to them, which takes a process some hundred
+/// calls of the system less where the file is in the first ones.
 class Places {
 public:
   /// A path as it is, which need not exist.

@@ -5,18 +5,21 @@ namespace tegula::runtime::cuda {
 
 Status CudaDevice::queueCopyIn(void *to, const void *from, uint64_t bytes, void *stream) {
   if (bytes == 0) return Status::ok();
-  return queueOn(*this, stream, "copying to ", [&](CUstream s) { return driver_.copyIn(reinterpret_cast<CUdeviceptr>(to), from, bytes, s); });
+  return queueOn(*this, stream, "copying to ",
+                 [&](CUstream s) { return driver_.copyIn(reinterpret_cast<CUdeviceptr>(to), from, bytes, s); });
 }
 
 Status CudaDevice::queueCopyOut(void *to, const void *from, uint64_t bytes, void *stream) {
   if (bytes == 0) return Status::ok();
-  return queueOn(*this, stream, "copying from ", [&](CUstream s) { return driver_.copyOut(to, reinterpret_cast<CUdeviceptr>(from), bytes, s); });
+  return queueOn(*this, stream, "copying from ",
+                 [&](CUstream s) { return driver_.copyOut(to, reinterpret_cast<CUdeviceptr>(from), bytes, s); });
 }
 
 Status CudaDevice::makeStream(void **out) {
   CUstream made = nullptr;
   // It does not wait for the default stream: what comes before what is the caller's to say, by events.
-  Status s = queueOn(*this, nullptr, "making a stream on ", [&](CUstream) { return driver_.streamCreate(&made, CU_STREAM_NON_BLOCKING); });
+  Status s = queueOn(*this, nullptr, "making a stream on ",
+                     [&](CUstream) { return driver_.streamCreate(&made, CU_STREAM_NON_BLOCKING); });
   *out = made;
   return s;
 }
@@ -36,10 +39,13 @@ struct CudaEvent final : Event {
   CUevent event = nullptr;
   explicit CudaEvent(CudaDevice &d) : device(d) {}
   ~CudaEvent() override {
-    if (event) (void)queueOn(device, nullptr, "ending an event on ", [&](CUstream) { return device.driver().eventDestroy(event); });
+    if (event)
+      (void)queueOn(device, nullptr, "ending an event on ",
+                    [&](CUstream) { return device.driver().eventDestroy(event); });
   }
   Status record(void *stream) override {
-    return queueOn(device, stream, "recording an event on ", [&](CUstream s) { return device.driver().eventRecord(event, s); });
+    return queueOn(device, stream, "recording an event on ",
+                   [&](CUstream s) { return device.driver().eventRecord(event, s); });
   }
   Status isPast(bool &past) override {
     return queueOn(device, nullptr, "looking at an event on ", [&](CUstream) {
@@ -52,7 +58,8 @@ struct CudaEvent final : Event {
     return queueOn(device, nullptr, "waiting for ", [&](CUstream) { return device.driver().eventSynchronize(event); });
   }
   Status holdBack(void *stream) override {
-    return queueOn(device, stream, "waiting for ", [&](CUstream s) { return device.driver().streamWaitEvent(s, event, 0); });
+    return queueOn(device, stream, "waiting for ",
+                   [&](CUstream s) { return device.driver().streamWaitEvent(s, event, 0); });
   }
   Status since(Event &from, double &ns) override {
     float ms = 0;

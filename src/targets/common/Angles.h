@@ -1,5 +1,6 @@
-// Sine and cosine of float in float arithmetic, in parts: GPUs do double at half the rate or less, and emit the arguments that are out of reach
-// of three parts of pi/2 once for many elements (targets/nvidia/lower/LowerAngles.cpp). CPUs take MathTrig.cpp's functions through emitMath.
+// Sine and cosine of float in float arithmetic, in parts: GPUs do double at half the rate or less, and emit the
+// arguments that are out of reach of three parts of pi/2 once for many elements (targets/nvidia/lower/LowerAngles.cpp).
+// CPUs take MathTrig.cpp's functions through emitMath.
 #pragma once
 #include "targets/common/Vec.h"
 
@@ -28,7 +29,8 @@ Angle reduceLargeAngle(VecEmitter &v, llvm::Value *x, llvm::Value *isLarge, Angl
 /// Sine or cosine within 2 ulp. What the two of one angle share is the same code.
 llvm::Value *sineOrCosine(VecEmitter &v, ir::OpKind kind, llvm::Value *x, Angle a);
 
-/// CPUs: where a block has the sine and the cosine of one float, or vector of floats, what the two calls share is one call, and the rest stands in line. Same results; calls of a module that is not optimized yet.
+/// CPUs: where a block has the sine and the cosine of one float, or vector of floats, what the two calls share is one
+/// call, and the rest stands in line. Same results; calls of a module that is not optimized yet.
 void joinAngles(llvm::Module &m, const VecTarget &target);
 
 } // namespace tegula::targets

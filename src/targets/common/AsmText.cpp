@@ -72,7 +72,8 @@ bool CodegenMessages::report(DiagEngine &diag) {
   std::vector<Loc> told;
   for (const Message &m : messages_) {
     const Loc at = m.place && m.place <= places_.size() ? places_[m.place - 1] : Loc();
-    if (at && llvm::any_of(told, [&](const Loc &l) { return l.file == at.file && l.begin == at.begin && l.end == at.end; }))
+    if (at &&
+        llvm::any_of(told, [&](const Loc &l) { return l.file == at.file && l.begin == at.begin && l.end == at.end; }))
       continue;
     told.push_back(at);
     diag.report(diag::badAssembly, at, m.text);
@@ -91,9 +92,9 @@ static llvm::Type *typeNamed(llvm::IRBuilder<> &b, llvm::StringRef name) {
 /// A register for floats: of x86 x, v, Y..., {xmm0}; of aarch64 w, x is both ... {v0}.
 static bool isCpuFloat(llvm::StringRef constraint) {
   constraint = constraint.ltrim("=&^");
-  return constraint.starts_with("x") || constraint.starts_with("v") || constraint.starts_with("w") || constraint.starts_with("Y") ||
-         constraint.starts_with("{xmm") || constraint.starts_with("{v") || constraint.starts_with("{s") || constraint.starts_with("{d") ||
-         constraint.starts_with("{q");
+  return constraint.starts_with("x") || constraint.starts_with("v") || constraint.starts_with("w") ||
+         constraint.starts_with("Y") || constraint.starts_with("{xmm") || constraint.starts_with("{v") ||
+         constraint.starts_with("{s") || constraint.starts_with("{d") || constraint.starts_with("{q");
 }
 
 /// How LLVM must see a value of type `t` for the register to be one of the constraint's.
@@ -118,18 +119,20 @@ static V converted(llvm::IRBuilder<> &b, V x, llvm::Type *to) {
   return to->isIntegerTy() ? x : b.CreateBitCast(x, to);
 }
 
-/// A register that can be copied: {eax}, {r8d}, {xmm0}, {w3}. LLVM ends the process over others (flags, the instruction pointer).
+/// A register that can be copied: {eax}, {r8d}, {xmm0}, {w3}. LLVM ends the process over others (flags, the instruction
+/// pointer).
 static bool isPlainRegister(llvm::StringRef name) {
   static constexpr llvm::StringRef named[] = {"ax", "bx", "cx", "dx", "si", "di", "bp", "al", "bl", "cl", "dl"};
   static constexpr llvm::StringRef numbered[] = {"r", "x", "w", "v", "d", "s", "q", "h", "b", "xmm", "ymm", "zmm"};
   llvm::StringRef stem = name.rtrim("dwb").rtrim("0123456789");
   if (stem.size() < name.rtrim("dwb").size())
     return llvm::is_contained(numbered, stem);
-  return llvm::is_contained(named, name) || ((name.starts_with("r") || name.starts_with("e")) && llvm::is_contained(named, name.drop_front()));
+  return llvm::is_contained(named, name) ||
+         ((name.starts_with("r") || name.starts_with("e")) && llvm::is_contained(named, name.drop_front()));
 }
 
-/// What is wrong with the place of an operand, which LLVM does not check; empty: nothing. Outputs in memory go by addresses, which statements here
-/// do not have.
+/// What is wrong with the place of an operand, which LLVM does not check; empty: nothing. Outputs in memory go by
+/// addresses, which statements here do not have.
 static std::string badPlace(llvm::StringRef constraints) {
   static constexpr llvm::StringRef memory[] = {"m", "o", "V", "Q", "g", "X", "p", "i", "n", "s", "<", ">"};
   auto check = [](const llvm::InlineAsm::ConstraintInfo &c, llvm::ArrayRef<std::string> codes) -> std::string {
@@ -169,7 +172,8 @@ llvm::SmallVector<V, 2> emitAsm(llvm::IRBuilder<> &b, const ir::Op &op, llvm::Ar
   for (size_t i = 0; i < args.size(); ++i) {
     size_t tied = 0;
     bool isTied = !llvm::StringRef(list.inputs[i]).getAsInteger(10, tied) && tied < outputs.size();
-    operands.push_back(converted(b, args[i], isTied ? outputs[tied] : registerType(b, args[i]->getType(), list.inputs[i], kind)));
+    operands.push_back(
+        converted(b, args[i], isTied ? outputs[tied] : registerType(b, args[i]->getType(), list.inputs[i], kind)));
     inputs.push_back(operands.back()->getType());
   }
   llvm::Type *result = outputs.size() == 1 ? outputs[0] : llvm::StructType::get(c, outputs);
@@ -190,7 +194,8 @@ llvm::SmallVector<V, 2> emitAsm(llvm::IRBuilder<> &b, const ir::Op &op, llvm::Ar
       out.push_back(llvm::PoisonValue::get(t));
     return out;
   }
-  auto *code = llvm::InlineAsm::get(type, {text.data(), text.size()}, {constraints.data(), constraints.size()}, !isPure);
+  auto *code =
+      llvm::InlineAsm::get(type, {text.data(), text.size()}, {constraints.data(), constraints.size()}, !isPure);
   llvm::CallInst *call = b.CreateCall(code, operands);
   call->setDoesNotThrow();
   if (isPure) {

@@ -127,15 +127,18 @@ V narrowSoft(VecEmitter &v, V x, Elem to, bool towardZero, bool keepInfinity = f
   return a.b.CreateTrunc(a.b.CreateOr(code, sign), intLike(x, width));
 }
 
-/// Arithmetic gives quiet NaNs only, of which bit 22 is set. Not of what may turn out to be no arithmetic: x * 1, x + 0.
+/// Arithmetic gives quiet NaNs only, of which bit 22 is set. Not of what may turn out to be no arithmetic: x * 1, x +
+/// 0.
 bool isQuiet(V x) {
   auto changes = [](V operand) {
     auto *c = llvm::dyn_cast<llvm::Constant>(operand);
-    auto *number = c ? llvm::dyn_cast_or_null<llvm::ConstantFP>(c->getType()->isVectorTy() ? c->getSplatValue() : c) : nullptr;
+    auto *number =
+        c ? llvm::dyn_cast_or_null<llvm::ConstantFP>(c->getType()->isVectorTy() ? c->getSplatValue() : c) : nullptr;
     return !c || (number && !number->isZero() && !number->isExactlyValue(1.0) && !number->isExactlyValue(-1.0));
   };
   if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(x))
-    return call->getIntrinsicID() == llvm::Intrinsic::fma && llvm::none_of(call->args(), [](V operand) { return llvm::isa<llvm::Constant>(operand); });
+    return call->getIntrinsicID() == llvm::Intrinsic::fma &&
+           llvm::none_of(call->args(), [](V operand) { return llvm::isa<llvm::Constant>(operand); });
   auto *op = llvm::dyn_cast<llvm::BinaryOperator>(x);
   return op && op->getType()->isFPOrFPVectorTy() && llvm::all_of(op->operands(), changes);
 }
@@ -145,8 +148,10 @@ bool isQuiet(V x) {
 V narrowToBf16(VecEmitter &v, V x, bool towardZero) {
   Arith a(v);
   V bits = a.bitsOf(x), rounded = bits;
-  if (!towardZero && v.target.x86 && !v.target.avx512 && isQuiet(x)) { // without masks, a choice takes three operations: a NaN stays as it is if nothing is added
-    V up = a.add(a.and_(a.lshr(bits, 16), 1), 0x7FFF), isNumber = a.b.CreateSExt(a.b.CreateFCmpORD(x, x), bits->getType());
+  // without masks, a choice takes three operations: a NaN stays as it is if nothing is added
+  if (!towardZero && v.target.x86 && !v.target.avx512 && isQuiet(x)) {
+    V up = a.add(a.and_(a.lshr(bits, 16), 1), 0x7FFF),
+      isNumber = a.b.CreateSExt(a.b.CreateFCmpORD(x, x), bits->getType());
     return a.b.CreateTrunc(a.lshr(a.b.CreateAdd(bits, a.b.CreateAnd(up, isNumber)), 16), intLike(x, 16));
   }
   if (!towardZero)
@@ -186,7 +191,8 @@ V floatToInt(VecEmitter &v, V x, unsigned bits, bool isSigned) {
     V both = a.b.CreateSelect(a.b.CreateFCmpOGT(lower, a.f(x, end - 1)), a.f(x, end - 1), lower);
     return a.b.CreateTrunc(a.b.CreateFPToSI(both, intLike(x, 32)), intLike(x, bits));
   }
-  if (bits == 32 && isSigned && v.target.avx2 && x->getType()->isVectorTy() && x->getType()->getScalarType()->isFloatTy())
+  if (bits == 32 && isSigned && v.target.avx2 && x->getType()->isVectorTy() &&
+      x->getType()->getScalarType()->isFloatTy())
     return emitToIntX86(v, x);
   if (bits == 64 && isSigned && lacksLongs(v, x))
     return emitToLongX86(v, a.b.CreateFPExt(x, doubleLike(x)));
@@ -297,7 +303,8 @@ static bool isSmallInteger(const ir::Value *x) {
     n = n->def->operands[0];
   if (ir::bitWidth(n->type.elem) <= most || significantBits(n) <= most)
     return true;
-  const bool isSum = n->def && (n->def->kind == OpKind::Sub || n->def->kind == OpKind::Add) && x->def->kind == OpKind::SIToFp;
+  const bool isSum =
+      n->def && (n->def->kind == OpKind::Sub || n->def->kind == OpKind::Add) && x->def->kind == OpKind::SIToFp;
   return isSum && significantBits(n->def->operands[0]) < most && significantBits(n->def->operands[1]) < most;
 }
 
@@ -322,7 +329,9 @@ V emitCast(VecEmitter &v, const ir::Op &op, V x, Elem from, Elem to) {
   }
   case OpKind::FpTrunc: {
     bool towardZero = op.rtz();
-    if (from == Elem::F32 && to == Elem::BF16 && !v.target.nvptx && !op.operands.empty() && isSmallInteger(op.operands[0])) { // nothing to round: the upper half
+    // nothing to round: the upper half
+    if (from == Elem::F32 && to == Elem::BF16 && !v.target.nvptx && !op.operands.empty() &&
+        isSmallInteger(op.operands[0])) {
       Arith a(v);
       return b.CreateTrunc(a.lshr(a.bitsOf(x), 16), intLike(x, 16));
     }

@@ -37,7 +37,7 @@ public:
   }
 
   size_t length() const { return nodes_.size(); }
-  /// What the node at `from` dominates and the one at `to`, which is behind it, does not.
+  /// What the node at `from` dominates and the one at `to`, which is after it, does not.
   Size size(size_t from, size_t to) const { return sizes_.lookup(nodes_[from]) - sizes_.lookup(nodes_[to]); }
   std::vector<llvm::BasicBlock *> blocks(size_t from, size_t to) const {
     std::vector<llvm::BasicBlock *> result;
@@ -64,10 +64,12 @@ private:
   std::vector<llvm::DomTreeNode *> nodes_;
 };
 
-/// The rest of a loop whose header is in a part may be behind the part, and would come back into its middle.
+/// The rest of a loop whose header is in a part may be after the part, and would come back into its middle.
 bool isEnteredAtFirstOnly(llvm::ArrayRef<llvm::BasicBlock *> part) {
   llvm::SmallPtrSet<llvm::BasicBlock *, 32> inside(part.begin(), part.end());
-  return llvm::all_of(part.drop_front(), [&](llvm::BasicBlock *b) { return llvm::all_of(llvm::predecessors(b), [&](llvm::BasicBlock *p) { return inside.contains(p); }); });
+  return llvm::all_of(part.drop_front(), [&](llvm::BasicBlock *b) {
+    return llvm::all_of(llvm::predecessors(b), [&](llvm::BasicBlock *p) { return inside.contains(p); });
+  });
 }
 
 /// Their first blocks first. The function's own first block, which has its static allocas, is in none.
@@ -97,7 +99,8 @@ void cut(llvm::Function &f) {
     return;
   llvm::CodeExtractorAnalysisCache cache(f);
   for (const auto &part : parts) {
-    llvm::CodeExtractor extractor(part, /*DT=*/nullptr, /*AggregateArgs=*/false, nullptr, nullptr, nullptr, /*AllowVarArgs=*/false, /*AllowAlloca=*/false,
+    llvm::CodeExtractor extractor(part, /*DT=*/nullptr, /*AggregateArgs=*/false, nullptr, nullptr, nullptr,
+                                  /*AllowVarArgs=*/false, /*AllowAlloca=*/false,
                                   /*AllocationBlock=*/nullptr, "part");
     if (llvm::Function *made = extractor.isEligible() ? extractor.extractCodeRegion(cache) : nullptr)
       made->addFnAttr(partOfFunction);

@@ -23,7 +23,8 @@ llvm::DIFile *DebugEmitter::file(const SourceFile &f) {
     d = builder_.createFile(name, directory);
     if (!unit_)
       unit_ = builder_.createCompileUnit(llvm::dwarf::DW_LANG_Python, d, "tegula", optimized_, "", 0, "",
-                                         kind_ == Kind::Full ? llvm::DICompileUnit::FullDebug : llvm::DICompileUnit::DebugDirectivesOnly);
+                                         kind_ == Kind::Full ? llvm::DICompileUnit::FullDebug
+                                                             : llvm::DICompileUnit::DebugDirectivesOnly);
   }
   return d;
 }
@@ -104,11 +105,13 @@ void DebugEmitter::variable(llvm::IRBuilder<> &b, llvm::Value *value, const ir::
     return;
   unsigned line = source.def ? lineOf(source.def->loc) : current_->getLine();
   llvm::DIFile *in = current_->getFile();
-  auto *var = parameter ? builder_.createParameterVariable(current_, source.name, parameter, in, line,
-                                                           type(source.type, isSigned), true)
-                        : builder_.createAutoVariable(current_, source.name, in, line, type(source.type, isSigned), true);
+  auto *var = parameter
+                  ? builder_.createParameterVariable(current_, source.name, parameter, in, line,
+                                                     type(source.type, isSigned), true)
+                  : builder_.createAutoVariable(current_, source.name, in, line, type(source.type, isSigned), true);
   auto *at = llvm::DILocation::get(current_->getContext(), line, 0, current_);
-  // In memory, behind a volatile store: a value in a register is "optimized out" for gdb as soon as the code is done with it.
+  // In memory, after a volatile store: a value in a register is "optimized out" for gdb as soon as the code is done
+  // with it.
   llvm::BasicBlock &entry = b.GetInsertBlock()->getParent()->getEntryBlock();
   llvm::AllocaInst *slot = llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(value->getType());
   builder_.insertDeclare(slot, var, builder_.createExpression(), at, b.GetInsertBlock());

@@ -1,5 +1,5 @@
-// What debuggers and assemblers are told of a kernel: lines of the user's .py file on every instruction, inlined helpers as inlined calls,
-// named scalars as variables.
+// What debuggers and assemblers are told of a kernel: lines of the user's .py file on every instruction, inlined
+// helpers as inlined calls, named scalars as variables.
 #pragma once
 #include "ir/Ir.h"
 #include "llvm/IR/DIBuilder.h"
@@ -16,7 +16,8 @@ public:
   /// Where `op` stands, inside the function begun last; null if unknown.
   llvm::DILocation *location(const ir::Op &op);
   /// From here on the variable `name` of the kernel is `value`.
-  void variable(llvm::IRBuilder<> &b, llvm::Value *value, const ir::Value &source, bool isSigned, unsigned parameter = 0);
+  void variable(llvm::IRBuilder<> &b, llvm::Value *value, const ir::Value &source, bool isSigned,
+                unsigned parameter = 0);
   void finish() { builder_.finalize(); }
 
 private:

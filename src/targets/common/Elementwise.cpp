@@ -23,13 +23,16 @@ V Arith::poly(V x, llvm::ArrayRef<double> c) {
   return y;
 }
 
-V callShared(VecEmitter &v, const std::string &name, V x, llvm::function_ref<void(VecEmitter &, V)> body, llvm::Type *result) {
+V callShared(VecEmitter &v, const std::string &name, V x, llvm::function_ref<void(VecEmitter &, V)> body,
+             llvm::Type *result) {
   llvm::Module *m = v.b.GetInsertBlock()->getModule();
   llvm::Type *type = x->getType();
-  const std::string whole = "tegula." + name + (type->getScalarType()->isDoubleTy() ? ".f64x" : ".f32x") + std::to_string(lanesOf(x));
+  const std::string whole =
+      "tegula." + name + (type->getScalarType()->isDoubleTy() ? ".f64x" : ".f32x") + std::to_string(lanesOf(x));
   llvm::Function *f = m->getFunction(whole);
   if (!f) {
-    f = llvm::Function::Create(llvm::FunctionType::get(result ? result : type, {type}, false), llvm::Function::InternalLinkage, whole, m);
+    f = llvm::Function::Create(llvm::FunctionType::get(result ? result : type, {type}, false),
+                               llvm::Function::InternalLinkage, whole, m);
     f->setDoesNotThrow();
     f->setDoesNotAccessMemory();
     llvm::IRBuilder<> inner(llvm::BasicBlock::Create(m->getContext(), "entry", f));
@@ -41,7 +44,8 @@ V callShared(VecEmitter &v, const std::string &name, V x, llvm::function_ref<voi
 
 void returnIfAny(VecEmitter &v, V isRare, llvm::function_ref<V()> rare) {
   llvm::Function *f = v.b.GetInsertBlock()->getParent();
-  auto *rareBlock = llvm::BasicBlock::Create(f->getContext(), "rare", f), *usual = llvm::BasicBlock::Create(f->getContext(), "usual", f, rareBlock);
+  auto *rareBlock = llvm::BasicBlock::Create(f->getContext(), "rare", f),
+       *usual = llvm::BasicBlock::Create(f->getContext(), "usual", f, rareBlock);
   V any = lanesOf(isRare) == 1 ? isRare : v.b.CreateOrReduce(isRare);
   v.b.CreateCondBr(any, rareBlock, usual, llvm::MDBuilder(f->getContext()).createBranchWeights(1, 1000));
   v.b.SetInsertPoint(rareBlock);
@@ -125,7 +129,8 @@ V plainDivision(VecEmitter &v, V x, V y, bool isSigned) {
   return isSigned ? a.b.CreateSDiv(x, y) : a.b.CreateUDiv(x, y);
 }
 
-/// Lanes that are zero whatever the kernel gets: those of constants, what constant masks, shuffles and products leave of these. `budget`: values looked at.
+/// Lanes that are zero whatever the kernel gets: those of constants, what constant masks, shuffles and products leave
+/// of these. `budget`: values looked at.
 llvm::APInt zeroLanes(V x, unsigned &budget) {
   const unsigned n = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
   llvm::APInt zero(n, 0);
@@ -144,15 +149,18 @@ llvm::APInt zeroLanes(V x, unsigned &budget) {
       return zero;
     llvm::APInt a = on ? zeroLanes(on, budget) : zero, b = zeroLanes(off, budget);
     for (unsigned i = 0; i < n; ++i)
-      if (auto *bit = llvm::dyn_cast_or_null<llvm::ConstantInt>(c->getAggregateElement(i)); bit && (bit->isOne() ? a[i] : b[i]))
+      if (auto *bit = llvm::dyn_cast_or_null<llvm::ConstantInt>(c->getAggregateElement(i));
+          bit && (bit->isOne() ? a[i] : b[i]))
         zero.setBit(i);
     return zero;
   };
   if (auto *select = llvm::dyn_cast<llvm::SelectInst>(x))
     return chosen(select->getCondition(), select->getTrueValue(), select->getFalseValue());
-  if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(x); call && call->getIntrinsicID() == llvm::Intrinsic::masked_load)
+  if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(x);
+      call && call->getIntrinsicID() == llvm::Intrinsic::masked_load)
     return chosen(call->getArgOperand(2), nullptr, call->getArgOperand(3));
-  if (auto *op = llvm::dyn_cast<llvm::BinaryOperator>(x); op && (op->getOpcode() == llvm::Instruction::Mul || op->getOpcode() == llvm::Instruction::And))
+  if (auto *op = llvm::dyn_cast<llvm::BinaryOperator>(x);
+      op && (op->getOpcode() == llvm::Instruction::Mul || op->getOpcode() == llvm::Instruction::And))
     return zeroLanes(op->getOperand(0), budget) | zeroLanes(op->getOperand(1), budget);
   if (auto *shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(x)) {
     llvm::APInt from[2] = {zeroLanes(shuffle->getOperand(0), budget), zeroLanes(shuffle->getOperand(1), budget)};
@@ -164,8 +172,9 @@ llvm::APInt zeroLanes(V x, unsigned &budget) {
   return zero;
 }
 
-/// x * y. LLVM 19 does not compute lanes of an operand where the other one's are zero, each way around, and then takes for the product an operand that is zero
-/// or not computed in all its lanes, as if it were zero in these. So where both have such lanes, these are chosen behind the product.
+/// x * y. LLVM 19 does not compute lanes of an operand where the other one's are zero, each way around, and then takes
+/// for the product an operand that is zero or not computed in all its lanes, as if it were zero in these. So where both
+/// have such lanes, these are chosen after the product.
 V multiply(llvm::IRBuilder<> &b, V x, V y) {
   V all = b.CreateMul(x, y);
   if (!x->getType()->isVectorTy() || llvm::isa<llvm::Constant>(x) || llvm::isa<llvm::Constant>(y))
@@ -180,13 +189,14 @@ V multiply(llvm::IRBuilder<> &b, V x, V y) {
   return b.CreateSelect(llvm::ConstantVector::get(is), llvm::Constant::getNullValue(x->getType()), all);
 }
 
-/// Low half of the product. x86 without SSE4.1 multiplies 32-bit lanes by pmuludq, lanes of odd numbers apart. Where LLVM 19 sees what
-/// these hold (by masks and constants that differ from lane to lane) it leaves an undefined value for them, so here they are apart already.
+/// Low half of the product. x86 without SSE4.1 multiplies 32-bit lanes by pmuludq, lanes of odd numbers apart. Where
+/// LLVM 19 sees what these hold (by masks and constants that differ from lane to lane) it leaves an undefined value for
+/// them, so here they are apart already.
 V product(VecEmitter &v, V x, V y) {
   Arith a(v);
   auto *lanes = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
-  if (!v.target.x86 || v.target.avx2 || !lanes || bitsOf(x) != 32 || lanes->getNumElements() % 2 || llvm::isa<llvm::Constant>(x) ||
-      llvm::isa<llvm::Constant>(y))
+  if (!v.target.x86 || v.target.avx2 || !lanes || bitsOf(x) != 32 || lanes->getNumElements() % 2 ||
+      llvm::isa<llvm::Constant>(x) || llvm::isa<llvm::Constant>(y))
     return multiply(a.b, x, y);
   auto *pairs = llvm::FixedVectorType::get(a.b.getInt64Ty(), lanes->getNumElements() / 2);
   x = a.b.CreateBitCast(x, pairs);
@@ -202,8 +212,9 @@ V umulHi(VecEmitter &v, V x, V y) {
   unsigned n = bitsOf(x);
   auto *lanes = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
   if (n == 32 && lanes && lanes->getNumElements() % 2 == 0) {
-    // Lanes in pairs, as pmuludq multiplies them. From the plain form below LLVM 19 makes ISD::MULHU, of whose expansion
-    // for AVX-512 nothing is left (an undefined value) where it sees that a product of products is below 2^32.
+    // Lanes in pairs, as pmuludq multiplies them. From the plain form below LLVM 19 makes ISD::MULHU, of whose
+    // expansion for AVX-512 nothing is left (an undefined value) where it sees that a product of products is below
+    // 2^32.
     auto *pairs = llvm::FixedVectorType::get(a.b.getInt64Ty(), lanes->getNumElements() / 2);
     x = a.b.CreateBitCast(x, pairs);
     y = a.b.CreateBitCast(y, pairs);
@@ -441,8 +452,10 @@ V emitMinMax(VecEmitter &v, OpKind kind, V x, V y) {
   // Such a comparison takes x.
   if (n && !n->isNaN() && !onBits)
     return a.b.CreateSelect(isMin ? a.b.CreateFCmpOLE(x, y) : a.b.CreateFCmpOGE(x, y), x, y);
-  // One number for all lanes: x where it is not less than (of minima, greater than) a bound that is this number, but for two: the zero that its own sign would not choose, which is next to zero here, and NaN, which is beyond everything.
-  // So lanes that are NaN take y, and all others take x if y is NaN. The bound is a scalar, which leaves loops.
+  // One number for all lanes: x where it is not less than (of minima, greater than) a bound that is this number, but
+  // for two: the zero that its own sign would not choose, which is next to zero here, and NaN, which is beyond
+  // everything. So lanes that are NaN take y, and all others take x if y is NaN. The bound is a scalar, which leaves
+  // loops.
   V one = x->getType()->isVectorTy() ? scalarOfSplat(a.b, y) : nullptr;
   if (V other = !one && x->getType()->isVectorTy() ? scalarOfSplat(a.b, x) : nullptr) {
     one = other;
@@ -490,7 +503,10 @@ V emitFma(VecEmitter &v, V x, V y, V z) {
 V emitRound(VecEmitter &v, OpKind kind, V x) {
   bool isFloor = kind == OpKind::Floor, isRint = kind == OpKind::Rint;
   if (v.target.avx2 || v.target.aarch64 || v.target.nvptx)
-    return v.b.CreateUnaryIntrinsic(isFloor ? llvm::Intrinsic::floor : isRint ? llvm::Intrinsic::roundeven : llvm::Intrinsic::ceil, x);
+    return v.b.CreateUnaryIntrinsic(isFloor  ? llvm::Intrinsic::floor
+                                    : isRint ? llvm::Intrinsic::roundeven
+                                             : llvm::Intrinsic::ceil,
+                                    x);
   // SSE2 has no rounding instruction: adding 2^23 (2^52) pushes the fraction out of the significand.
   Arith a(v);
   V size = a.fabs(x), magic = a.f(x, bitsOf(x) == 64 ? 0x1p52 : 0x1p23);
@@ -536,7 +552,8 @@ V floatOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x, bool contract) {
 /// f16, bf16, fp8: computed in float, which has more than twice the digits plus two, so that rounding twice rounds
 /// right for + - * / sqrt. A fused multiply-add needs double rounded to odd instead.
 V narrowFloatOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> args, Elem e) {
-  if (kind == OpKind::Fma && v.target.nvptx && (e == Elem::F16 || e == Elem::BF16) && args[0]->getType()->isIntegerTy(16))
+  if (kind == OpKind::Fma && v.target.nvptx && (e == Elem::F16 || e == Elem::BF16) &&
+      args[0]->getType()->isIntegerTy(16))
     return nvptxNarrowFma(v, args, e);
   llvm::SmallVector<V, 3> wide;
   for (V x : args)
@@ -570,7 +587,8 @@ V VecEmitter::elementwise(const ir::Op &op, llvm::ArrayRef<V> args, Elem argElem
   assert(k >= OpKind::FAdd && k <= OpKind::Ceil && "not an element-wise operation of this layer");
   if (target.nvptx && argElem == Elem::F32 && op.fast())
     return nvptxFast(*this, k, args);
-  if (target.nvptx && (k == OpKind::FDiv || k == OpKind::Sqrt || k == OpKind::Exp) && argElem == Elem::F32 && op.approx())
+  if (target.nvptx && (k == OpKind::FDiv || k == OpKind::Sqrt || k == OpKind::Exp) && argElem == Elem::F32 &&
+      op.approx())
     return nvptxApprox(*this, k, args);
   if (argElem == Elem::F32 || argElem == Elem::F64)
     return floatOp(*this, k, args, target.fpFusion && !op.rounded());

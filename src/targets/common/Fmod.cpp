@@ -29,7 +29,9 @@ private:
   Parts split(V z);
   V timesPower(V integer, V exponent);
   /// n is not zero.
-  V remainder(V m, V n) { return emitter.target.nvptx ? emitIntDivRem(emitter, ir::OpKind::URem, m, n) : b.CreateURem(m, n); }
+  V remainder(V m, V n) {
+    return emitter.target.nvptx ? emitIntDivRem(emitter, ir::OpKind::URem, m, n) : b.CreateURem(m, n);
+  }
   llvm::BasicBlock *block(const char *name) { return llvm::BasicBlock::Create(fn->getContext(), name, fn); }
 };
 
@@ -93,13 +95,15 @@ void FmodEmitter::body() {
 
 } // namespace
 
-/// A call of the internal function `name`, of two values and a result of x's type, that `body` writes when it is first asked for.
+/// A call of the internal function `name`, of two values and a result of x's type, that `body` writes when it is first
+/// asked for.
 template <typename F> static V callMade(VecEmitter &v, const std::string &name, V x, V y, F body) {
   llvm::Module *m = v.b.GetInsertBlock()->getModule();
   llvm::Type *type = x->getType();
   llvm::Function *f = m->getFunction(name);
   if (!f) {
-    f = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false), llvm::Function::InternalLinkage, name, m);
+    f = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false), llvm::Function::InternalLinkage,
+                               name, m);
     f->setDoesNotThrow();
     f->setDoesNotAccessMemory();
     llvm::IRBuilder<> inner(llvm::BasicBlock::Create(m->getContext(), "entry", f));
@@ -117,11 +121,13 @@ V emitSoftFmod(VecEmitter &v, V x, V y) {
                                     emitSoftFmod(v, v.b.CreateExtractElement(x, k), v.b.CreateExtractElement(y, k)), k);
     return out;
   }
-  return callMade(v, x->getType()->isDoubleTy() ? "tegula.fmod.f64" : "tegula.fmod.f32", x, y, [](VecEmitter &ve, llvm::Function *f) { FmodEmitter(ve, f).body(); });
+  return callMade(v, x->getType()->isDoubleTy() ? "tegula.fmod.f64" : "tegula.fmod.f32", x, y,
+                  [](VecEmitter &ve, llvm::Function *f) { FmodEmitter(ve, f).body(); });
 }
 
-/// With q = trunc(|x| / |y|) below 2^digits, x - q y is a number of the format, as it is a multiple of y's unit and not larger than y: one fma gives it.
-/// The division rounds, so q is the right integer or, where the quotient is just below the next one, that; the rest is negative then, and adding y is exact.
+/// With q = trunc(|x| / |y|) below 2^digits, x - q y is a number of the format, as it is a multiple of y's unit and not
+/// larger than y: one fma gives it. The division rounds, so q is the right integer or, where the quotient is just below
+/// the next one, that; the rest is negative then, and adding y is exact.
 static void vectorFmodBody(VecEmitter &v, llvm::Function *f) {
   Arith a(v);
   llvm::IRBuilder<> &b = v.b;
@@ -133,8 +139,10 @@ static void vectorFmodBody(VecEmitter &v, llvm::Function *f) {
   rest = b.CreateSelect(b.CreateFCmpOLT(rest, a.f(x, 0)), b.CreateFAdd(rest, ay), rest);
   rest = b.CreateSelect(b.CreateFCmpOLT(ax, ay), ax, rest); // y may be infinite
   // Where the result is NaN, as in lanes that are masked off, nothing else is asked.
-  V isLarge = b.CreateAnd(b.CreateAnd(b.CreateFCmpOGE(q, a.f(x, digits)), b.CreateFCmpOLT(ax, a.f(x, __builtin_inf()))), b.CreateFCmpOGT(ay, a.f(x, 0)));
-  auto *large = llvm::BasicBlock::Create(f->getContext(), "large", f), *small = llvm::BasicBlock::Create(f->getContext(), "small", f);
+  V isLarge = b.CreateAnd(b.CreateAnd(b.CreateFCmpOGE(q, a.f(x, digits)), b.CreateFCmpOLT(ax, a.f(x, __builtin_inf()))),
+                          b.CreateFCmpOGT(ay, a.f(x, 0)));
+  auto *large = llvm::BasicBlock::Create(f->getContext(), "large", f),
+       *small = llvm::BasicBlock::Create(f->getContext(), "small", f);
   b.CreateCondBr(b.CreateOrReduce(isLarge), large, small);
   b.SetInsertPoint(large);
   b.CreateRet(b.CreateFRem(x, y));
@@ -146,7 +154,8 @@ V emitFmod(VecEmitter &v, V x, V y) {
   if (!v.target.libm) return emitSoftFmod(v, x, y);
   if (!v.target.fma || !x->getType()->isVectorTy()) return v.b.CreateFRem(x, y);
   const llvm::Function *caller = v.b.GetInsertBlock()->getParent();
-  std::string name = "tegula.fmod.v" + std::to_string(lanesOf(x)) + (x->getType()->getScalarType()->isDoubleTy() ? "f64" : "f32");
+  std::string name =
+      "tegula.fmod.v" + std::to_string(lanesOf(x)) + (x->getType()->getScalarType()->isDoubleTy() ? "f64" : "f32");
   return callMade(v, name, x, y, [&](VecEmitter &ve, llvm::Function *f) {
     // Vectors are passed as the caller's instructions have them.
     for (const char *attribute : {"target-cpu", "target-features", "prefer-vector-width", "no-builtins"})

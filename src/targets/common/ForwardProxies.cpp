@@ -19,7 +19,8 @@ public:
     bool changed = false;
     for (llvm::MachineBasicBlock &block : f)
       for (llvm::MachineInstr &i : llvm::make_early_inc_range(block))
-        if (names.getName(i.getOpcode()).starts_with("ProxyReg")) { // the numbers of a target's opcodes are not exported
+        // the numbers of a target's opcodes are not exported
+        if (names.getName(i.getOpcode()).starts_with("ProxyReg")) {
           forward(i, f.getRegInfo());
           changed = true;
         }
@@ -33,7 +34,7 @@ private:
     for (llvm::MachineOperand &use : llvm::make_early_inc_range(registers.reg_operands(from))) {
       use.setReg(to);
       if (use.isUse())
-        use.setIsKill(false); // `to` may be used behind; LiveVariables says anew where registers end
+        use.setIsKill(false); // `to` may be used after; LiveVariables says anew where registers end
     }
   }
 };

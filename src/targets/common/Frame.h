@@ -7,12 +7,12 @@
 
 namespace tegula::targets {
 
-/// Every tensor in the block (and in regions inside) has power-of-two extents, as everything behind planning assumes. Reports the
-/// first that has not.
+/// Every tensor in the block (and in regions inside) has power-of-two extents, as everything after planning assumes.
+/// Reports the first that has not.
 bool checkExtents(const ir::Block &b, DiagEngine &diag);
 
-/// The place of `op` and what its kind of report says: message of an assert, prefix and operands of a print. `kernel`: name for
-/// operations that were not inlined. Site::arg stays unknown.
+/// The place of `op` and what its kind of report says: message of an assert, prefix and operands of a print. `kernel`:
+/// name for operations that were not inlined. Site::arg stays unknown.
 Site siteAt(const ir::Module &m, const ir::Op &op, Site::Kind kind, const std::string &kernel);
 
 /// Adds the time since the last call (or construction) to a counter, nanoseconds.

@@ -31,8 +31,9 @@ struct MathEmitter : Arith {
   V atMost(V x, double c) { return b.CreateSelect(b.CreateFCmpOGT(x, f(x, c)), f(x, c), x); }
   V atLeast(V x, double c) { return b.CreateSelect(b.CreateFCmpOLT(x, f(x, c)), f(x, c), x); }
 
-  /// The integer nearest to a small x (|x| < 2^21), as a float and as an integer of the same width. `forScale`: of the integer, the low bits hold twice the
-  /// bias of an exponent more, what is above them is not specified, and scale() takes two exponents from it by shifts alone.
+  /// The integer nearest to a small x (|x| < 2^21), as a float and as an integer of the same width. `forScale`: of the
+  /// integer, the low bits hold twice the bias of an exponent more, what is above them is not specified, and scale()
+  /// takes two exponents from it by shifts alone.
   struct Rounded {
     V value, integer;
     bool forScale;
@@ -80,10 +81,14 @@ V MathEmitter::powerOfTwo(V n) {
   return floatOf(shl(add(n, d ? 1023 : 127), d ? 52 : 23));
 }
 
-bool MathEmitter::scalesNatively(V x) { return v.target.avx512 && lanesOf(x) * x->getType()->getScalarSizeInBits() >= 128; }
+bool MathEmitter::scalesNatively(V x) {
+  return v.target.avx512 && lanesOf(x) * x->getType()->getScalarSizeInBits() >= 128;
+}
 
-/// Below `zeroBelow` what is scaled becomes 0. i1, whether x is not (NaN is not), for emitScale(): an Intel core takes 65 ns for a register with a float whose scaled value underflows
-/// (`vscalefps` of an Emerald Rapids; 1.1 ns otherwise), not where it is masked off. Else null, and y, from x, is `least` there at least, of which both factors of scale() are zero.
+/// Below `zeroBelow` what is scaled becomes 0. i1, whether x is not (NaN is not), for emitScale(): an Intel core takes
+/// 65 ns for a register with a float whose scaled value underflows (`vscalefps` of an Emerald Rapids; 1.1 ns
+/// otherwise), not where it is masked off. Else null, and y, from x, is `least` there at least, of which both factors
+/// of scale() are zero.
 V MathEmitter::nonzeroOrAtLeast(V x, V &y, double zeroBelow, double least) {
   if (scalesNatively(x))
     return b.CreateFCmpUGE(x, f(x, zeroBelow));
@@ -100,8 +105,9 @@ std::pair<V, V> MathEmitter::factors(Rounded n) {
   return {floatOf(shl(half, digits)), floatOf(shl(rest, digits))};
 }
 
-/// x * 2^n with one rounding, x in [1/2, 2]: of two products only the second can round. Where n is minus twice the exponent range (what exp() makes of -inf) both factors
-/// are zero, and so is the result: products that only underflow to zero take four times as long on a Zen 5.
+/// x * 2^n with one rounding, x in [1/2, 2]: of two products only the second can round. Where n is minus twice the
+/// exponent range (what exp() makes of -inf) both factors are zero, and so is the result: products that only underflow
+/// to zero take four times as long on a Zen 5.
 V MathEmitter::scale(V x, Rounded n, V nonzero) {
   if (scalesNatively(x))
     return emitScale(v, x, n.value, nonzero);
@@ -109,7 +115,8 @@ V MathEmitter::scale(V x, Rounded n, V nonzero) {
   return b.CreateFMul(b.CreateFMul(x, first), second);
 }
 
-/// (x + 1) * 2^n, the sum rounded and the product. The sum is rounded alike where it is scaled by the first factor at once.
+/// (x + 1) * 2^n, the sum rounded and the product. The sum is rounded alike where it is scaled by the first factor at
+/// once.
 V MathEmitter::scalePlusOne(V x, Rounded n, V nonzero) {
   if (!n.forScale || v.target.avx512)
     return scale(fadd(x, 1), n, nonzero);
@@ -140,7 +147,8 @@ V MathEmitter::expInRange(V x, V nonzero) {
 }
 
 V MathEmitter::exp2(V x) {
-  V y = atMost(x, pick(x, 129, 1025)), nonzero = nonzeroOrAtLeast(x, y, pick(x, -150, -1075), pick(x, -254, -2046)); // as in exp()
+  // as in exp()
+  V y = atMost(x, pick(x, 129, 1025)), nonzero = nonzeroOrAtLeast(x, y, pick(x, -150, -1075), pick(x, -254, -2046));
   Rounded n = nearestOf(y, !v.target.nvptx);
   V r = b.CreateFSub(y, n.value);
   V p = mulAdd(r, poly(r, pick(x, tables::exp2Tail32, tables::exp2Tail64)), 1.0);
@@ -167,7 +175,8 @@ V MathEmitter::tanh(V x) {
   return copySign(b.CreateFAdd(q, correction), x);
 }
 
-/// float, with fused multiply-adds: 1 - e^-y for y = -log(1 - erf |x|), which is |x| (1 + a polynomial). One way for small and large x, at most 1.8 ulp.
+/// float, with fused multiply-adds: 1 - e^-y for y = -log(1 - erf |x|), which is |x| (1 + a polynomial). One way for
+/// small and large x, at most 1.8 ulp.
 V MathEmitter::fusedErf(V x) {
   constexpr double whole = 0x1.8p23 + 127; // a sum with it has the biased exponent in its low bits
   V size = atMost(fabs(x), 4), y = mulAdd(size, poly(size, tables::erfLogTail32), size);
@@ -259,7 +268,8 @@ V MathEmitter::log(V x) {
   using namespace tables;
   if (v.target.gpu && !isDouble(x)) { // 0.91 ulp at most, in five operations less than below
     Split s = split(x, 0.75);
-    return logSpecials(x, mulAdd(s.exponent, 0x1.62e42fefa39efp-1, mulAdd(b.CreateFMul(s.f, poly(s.f, logRest32)), s.f, s.f)));
+    return logSpecials(
+        x, mulAdd(s.exponent, 0x1.62e42fefa39efp-1, mulAdd(b.CreateFMul(s.f, poly(s.f, logRest32)), s.f, s.f)));
   }
   Split s = split(x);
   V square = b.CreateFMul(s.f, s.f), halfSquare = fmul(square, 0.5);

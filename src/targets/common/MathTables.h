@@ -148,7 +148,7 @@ inline constexpr double erfcScaled64[] = {
     0x1.6d5d7ceb455c8p-15, 0x1.6dada3c13f312p-13, 0x1.cdea6598e2e67p-16, -0x1.d000f8cb595f2p-16,
     -0x1.d56b7b229c8b1p-17, 0x1.e33dfef1e9f35p-20, 0x1.f0cfdbcda3440p-19, 0x1.c324b3c7aa7f1p-23,
 };
-/// 64 zero bits, then the binary digits of 2/pi behind the point.
+/// 64 zero bits, then the binary digits of 2/pi after the point.
 inline constexpr uint64_t twoOverPi[] = {
     0x0000000000000000, 0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041,
     0xFE5163ABDEBBC561, 0xB7246E3A424DD2E0, 0x06492EEA09D1921C, 0xFE1DEB1CB129A73E,

@@ -4,8 +4,8 @@
 // also for float); if any lane lies beyond, those lanes go one by one through a multiplication of their 53 digits by
 // the 192 digits of 2/pi that matter for them (Payne and Hanek's method). As this needs branches, each function is
 // emitted once per vector length as an internal function of the module and called: the code around a sine stays one
-// basic block. Floats of less than 2^17 on CPUs with fused multiply-adds need no double arithmetic (Angles.h): vectors of
-// such alone take less than half the time.
+// basic block. Floats of less than 2^17 on CPUs with fused multiply-adds need no double arithmetic (Angles.h): vectors
+// of such alone take less than half the time.
 #include "targets/common/Angles.h"
 #include "targets/common/MathTables.h"
 #include "targets/common/VecUtil.h"
@@ -258,7 +258,9 @@ void TrigEmitter::body(V arg, std::optional<OpKind> kind) {
     return phi;
   };
   Reduced all{join(small.quadrant, q3), join(small.high, h3), join(small.low, l3)};
-  b.CreateRet(kind ? kernel(arg, all, *kind) : packed(b, {b.CreateTrunc(all.quadrant, intLike(arg, 32)), b.CreateFPTrunc(all.high, arg->getType())}));
+  b.CreateRet(
+      kind ? kernel(arg, all, *kind)
+           : packed(b, {b.CreateTrunc(all.quadrant, intLike(arg, 32)), b.CreateFPTrunc(all.high, arg->getType())}));
 }
 
 } // namespace
@@ -272,7 +274,10 @@ V emitTrig(VecEmitter &v, OpKind kind, V x) {
     TrigEmitter t(e);
     V isLarge = e.b.CreateFCmpOGE(t.fabs(y), t.f(y, largeFloatArgument));
     // A small argument has the same sine whatever stands beside it.
-    returnIfAny(e, isLarge, [&] { return e.b.CreateSelect(isLarge, callShared(e, name + ".large", y, anyArgument), t.floatOfAngle(reduceAngle(e, y), kind)); });
+    returnIfAny(e, isLarge, [&] {
+      return e.b.CreateSelect(isLarge, callShared(e, name + ".large", y, anyArgument),
+                              t.floatOfAngle(reduceAngle(e, y), kind));
+    });
     e.b.CreateRet(t.floatOfAngle(reduceAngle(e, y), kind));
   });
 }
@@ -290,7 +295,8 @@ void joinAngles(llvm::Module &m, const VecTarget &target) {
     Angle small = reduceAngle(e, x);
     returnIfAny(e, isLarge, [&] {
       Angle large = angleOf(e, "angle.large", x, [](VecEmitter &e2, V y) { TrigEmitter(e2).body(y, std::nullopt); });
-      return packed(e.b, {e.b.CreateSelect(isLarge, large.quadrant, small.quadrant), e.b.CreateSelect(isLarge, large.rest, small.rest)});
+      return packed(e.b, {e.b.CreateSelect(isLarge, large.quadrant, small.quadrant),
+                          e.b.CreateSelect(isLarge, large.rest, small.rest)});
     });
     e.b.CreateRet(packed(e.b, small));
   };
@@ -325,7 +331,8 @@ void joinAngles(llvm::Module &m, const VecTarget &target) {
       if (unused && unused->use_empty()) {
         std::string rest = unused->getName().str();
         unused->eraseFromParent();
-        if (llvm::Function *large = m.getFunction(rest.insert(rest.find(".f32"), ".large")); large && large->use_empty())
+        if (llvm::Function *large = m.getFunction(rest.insert(rest.find(".f32"), ".large"));
+            large && large->use_empty())
           large->eraseFromParent();
       }
   }
@@ -333,11 +340,12 @@ void joinAngles(llvm::Module &m, const VecTarget &target) {
 
 V isLargeAngle(VecEmitter &v, V x) {
   Arith a(v);
-  return a.b.CreateAnd(a.b.CreateFCmpOGE(a.fabs(x), a.f(x, largeFloatArgument)), a.b.CreateFCmpONE(a.fabs(x), a.f(x, INFINITY)));
+  return a.b.CreateAnd(a.b.CreateFCmpOGE(a.fabs(x), a.f(x, largeFloatArgument)),
+                       a.b.CreateFCmpONE(a.fabs(x), a.f(x, INFINITY)));
 }
 
-/// n has 17 bits at most and the parts of pi/2 24 each; the first difference is exact, and of the others what is rounded is less than the last place
-/// of the rest (Cody and Waite's method, with fused operations).
+/// n has 17 bits at most and the parts of pi/2 24 each; the first difference is exact, and of the others what is
+/// rounded is less than the last place of the rest (Cody and Waite's method, with fused operations).
 Angle reduceAngle(VecEmitter &v, V x) {
   using namespace tables;
   Arith a(v);
@@ -353,10 +361,13 @@ Angle reduceLargeAngle(VecEmitter &v, V x, V isLarge, Angle otherwise) {
   // The function takes finite arguments that are not small.
   V large = v.b.CreateSelect(isLarge, x, t.f(x, largeFloatArgument));
   V r = v.b.CreateCall(t.largeFunction(), {v.b.CreateFPExt(large, v.b.getDoubleTy())});
-  V quadrant = v.b.CreateTrunc(v.b.CreateExtractValue(r, 0), v.b.getInt32Ty()), rest = v.b.CreateFPTrunc(v.b.CreateExtractValue(r, 1), x->getType());
+  V quadrant = v.b.CreateTrunc(v.b.CreateExtractValue(r, 0), v.b.getInt32Ty()),
+    rest = v.b.CreateFPTrunc(v.b.CreateExtractValue(r, 1), x->getType());
   return {v.b.CreateSelect(isLarge, quadrant, otherwise.quadrant), v.b.CreateSelect(isLarge, rest, otherwise.rest)};
 }
 
-V sineOrCosine(VecEmitter &v, OpKind kind, V x, Angle angle) { return TrigEmitter(v).floatKernel(x, angle.quadrant, angle.rest, kind); }
+V sineOrCosine(VecEmitter &v, OpKind kind, V x, Angle angle) {
+  return TrigEmitter(v).floatKernel(x, angle.quadrant, angle.rest, kind);
+}
 
 } // namespace tegula::targets

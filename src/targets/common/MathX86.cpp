@@ -1,7 +1,10 @@
-// exp, exp2, tanh, log and log2 of floats on x86 with fused multiply-adds: what shuffles by a table and AVX-512's instructions for exponents save. Math.cpp has what holds everywhere.
+// exp, exp2, tanh, log and log2 of floats on x86 with fused multiply-adds: what shuffles by a table and AVX-512's
+// instructions for exponents save. Math.cpp has what holds everywhere.
 //
-// Powers of two come from a table that a register holds (P. T. P. Tang, Table-driven implementation of the exponential function, ACM TOMS 15, 1989): `vpermps` looks up as many entries as it has lanes, by the low
-// bits of each index, on a port that multiply-adds do not use. So a fraction of a quarter (AVX2, 8 entries) or a sixteenth (AVX-512) is left for the polynomial, which is two to three terms shorter.
+// Powers of two come from a table that a register holds (P. T. P. Tang, Table-driven implementation of the exponential
+// function, ACM TOMS 15, 1989): `vpermps` looks up as many entries as it has lanes, by the low bits of each index, on a
+// port that multiply-adds do not use. So a fraction of a quarter (AVX2, 8 entries) or a sixteenth (AVX-512) is left for
+// the polynomial, which is two to three terms shorter.
 //
 // Vectors of fewer lanes, and scalars, are widened for it, so that each element has the same value wherever it lies.
 #include "targets/common/MathTables.h"
@@ -17,7 +20,8 @@ using ir::OpKind;
 using V = llvm::Value *;
 using namespace llvm::Intrinsic;
 
-/// The places of the first and the second half of a vector of n lanes, and of both one behind the other: shuffles of whole registers, which cost nothing.
+/// The places of the first and the second half of a vector of n lanes, and of both one after the other: shuffles of
+/// whole registers, which cost nothing.
 struct Halves {
   llvm::SmallVector<int, 32> low, high, all;
   explicit Halves(unsigned n) {
@@ -32,7 +36,7 @@ struct X86Math : Arith {
   using Arith::Arith;
   bool wide = v.target.avx512;
 
-  /// The first lanes of x; what is behind these in a wider vector is unspecified.
+  /// The first lanes of x; what is after these in a wider vector is unspecified.
   V lanes(V x, unsigned n);
   V scalarOrLanes(V x, unsigned n) { return n == 1 ? b.CreateExtractElement(x, uint64_t(0)) : lanes(x, n); }
   template <typename F> V inRegisters(V x, unsigned registerLanes, F &&of);
@@ -42,7 +46,8 @@ struct X86Math : Arith {
   /// The bits of float(of(j)) for each j below n.
   template <typename F> llvm::SmallVector<uint32_t, 32> powers(unsigned n, F &&of);
 
-  /// x in steps of 1/`steps`: `value` is the nearest multiple, the low bits of `bits` count the steps, with `bias` added to the whole numbers.
+  /// x in steps of 1/`steps`: `value` is the nearest multiple, the low bits of `bits` count the steps, with `bias`
+  /// added to the whole numbers.
   struct Steps {
     V value, bits;
   };
@@ -79,7 +84,7 @@ V X86Math::lanes(V x, unsigned n) {
   return b.CreateShuffleVector(x, places);
 }
 
-/// of(register) for each register of x, one behind the other; x is widened to one where it has fewer lanes.
+/// of(register) for each register of x, one after the other; x is widened to one where it has fewer lanes.
 template <typename F> V X86Math::inRegisters(V x, unsigned registerLanes, F &&of) {
   unsigned n = lanesOf(x);
   if (n < registerLanes)
@@ -87,12 +92,15 @@ template <typename F> V X86Math::inRegisters(V x, unsigned registerLanes, F &&of
   if (n == registerLanes)
     return of(x);
   const Halves h(n);
-  V first = inRegisters(b.CreateShuffleVector(x, h.low), registerLanes, of), second = inRegisters(b.CreateShuffleVector(x, h.high), registerLanes, of);
+  V first = inRegisters(b.CreateShuffleVector(x, h.low), registerLanes, of),
+    second = inRegisters(b.CreateShuffleVector(x, h.high), registerLanes, of);
   return b.CreateShuffleVector(first, second, h.all);
 }
 
 V X86Math::lookUp(V index, llvm::ArrayRef<uint32_t> table) {
-  auto part = [&](size_t from, size_t count) { return llvm::ConstantDataVector::get(b.getContext(), table.slice(from, count)); };
+  auto part = [&](size_t from, size_t count) {
+    return llvm::ConstantDataVector::get(b.getContext(), table.slice(from, count));
+  };
   if (table.size() == 8)
     return inRegisters(index, 8, [&](V i) -> V { return b.CreateIntrinsic(x86_avx2_permd, {}, {part(0, 8), i}); });
   return inRegisters(index, 16, [&](V i) -> V {
@@ -109,8 +117,10 @@ template <typename F> llvm::SmallVector<uint32_t, 32> X86Math::powers(unsigned n
   return table;
 }
 
-/// (1 + p) 2^n. AVX-512: n in sixteenths, 0 where `nonzero` is false. AVX2: n in quarters, so that a table of eight has the powers up to 4, and the whole numbers that are left, k = floor(n / 2), are the square of one
-/// float: 2^n = T 2^k 2^k. Its bits, with the bias that `whole` adds, are those of n shifted; from n = -254 down they are 0, and so is the result, without products that underflow.
+/// (1 + p) 2^n. AVX-512: n in sixteenths, 0 where `nonzero` is false. AVX2: n in quarters, so that a table of eight has
+/// the powers up to 4, and the whole numbers that are left, k = floor(n / 2), are the square of one float: 2^n = T 2^k
+/// 2^k. Its bits, with the bias that `whole` adds, are those of n shifted; from n = -254 down they are 0, and so is the
+/// result, without products that underflow.
 V X86Math::power(V p, Steps n, V nonzero) {
   if (wide) {
     V t = floatOf(lookUp(n.bits, powers(16, [](unsigned j) { return std::exp2(j / 16.0); })));
@@ -126,7 +136,8 @@ V X86Math::power(V p, Steps n, V nonzero) {
 
 V X86Math::exp(V x) {
   using namespace tables;
-  V y = atMost(x, 89), nonzero = nullptr; // beyond these the result is infinity anyway, or 0: half of the least number at most, to even
+  // beyond these the result is infinity anyway, or 0: half of the least number at most, to even
+  V y = atMost(x, 89), nonzero = nullptr;
   if (wide)
     nonzero = b.CreateFCmpUGE(x, f(x, -104));
   else
@@ -151,8 +162,10 @@ V X86Math::exp2(V x) {
   return power(b.CreateFMul(r, wide ? poly(r, exp2Tail32By16) : poly(r, exp2Tail32By4)), n, nonzero);
 }
 
-/// 2|x| = (k + j/steps) ln 2 + r with all of it at least 0. With L = 1 - 2^(-j/steps), p = 1 - e^-r and u = L + (1 - L) p, tanh |x| = (2^k - 1 + u) / (2^k + 1 - u): sums of what is not negative, and p alone near zero.
-/// AVX2, of which the steps are twice as large, takes back what the rounded divisor does to the quotient, or it would be 2.2 ulp.
+/// 2|x| = (k + j/steps) ln 2 + r with all of it at least 0. With L = 1 - 2^(-j/steps), p = 1 - e^-r and u = L + (1 - L)
+/// p, tanh |x| = (2^k - 1 + u) / (2^k + 1 - u): sums of what is not negative, and p alone near zero.
+/// AVX2, of which the steps are twice as large, takes back what the rounded divisor does to the quotient, or it would
+/// be 2.2 ulp.
 V X86Math::tanh(V x) {
   using namespace tables;
   unsigned steps = wide ? 32 : 8;
@@ -162,9 +175,12 @@ V X86Math::tanh(V x) {
   Steps n = nearest(fadd(mulAdd(y, 0x1.71547652b82fep+0, f(y, -0.5 / steps)), w), w); // rounds down
   V r = reduceByLn2(y, n.value);
   auto less = [=](unsigned j) { return 1 - std::exp2(-static_cast<double>(j) / steps); };
-  V high = floatOf(lookUp(n.bits, powers(steps, less))), low = floatOf(lookUp(n.bits, powers(steps, [=](unsigned j) { return less(j) - static_cast<float>(less(j)); })));
-  V power = b.CreateFSub(f(x, 1), high), less2 = b.CreateFNeg(b.CreateFMul(b.CreateFMul(r, r), power)); // p = r - r^2 tail, its parts added one by one
-  V u = b.CreateFAdd(high, mulAdd(power, r, mulAdd(less2, wide ? poly(r, decayTail32By32) : poly(r, decayTail32By8), low)));
+  V high = floatOf(lookUp(n.bits, powers(steps, less))),
+    low = floatOf(lookUp(n.bits, powers(steps, [=](unsigned j) { return less(j) - static_cast<float>(less(j)); })));
+  // p = r - r^2 tail, its parts added one by one
+  V power = b.CreateFSub(f(x, 1), high), less2 = b.CreateFNeg(b.CreateFMul(b.CreateFMul(r, r), power));
+  V u = b.CreateFAdd(high,
+                     mulAdd(power, r, mulAdd(less2, wide ? poly(r, decayTail32By32) : poly(r, decayTail32By8), low)));
   V s = floatOf(wholePower(n.bits, wide ? 5 : 3)), sPlus1 = fadd(s, 1), d = b.CreateFSub(sPlus1, u);
   V q = b.CreateFDiv(b.CreateFAdd(fadd(s, -1), u), d);
   if (!wide) {
@@ -180,7 +196,9 @@ V X86Math::reciprocal(V x) {
 }
 
 X86Math::Split X86Math::split(V x) {
-  if (wide) { // zero: -infinity and 1; infinity: infinity and 1; negative numbers: NaN (Intel's manual, VGETMANT, of which the sign is "NaN if negative" here)
+  // zero: -infinity and 1; infinity: infinity and 1; negative numbers: NaN (Intel's manual, VGETMANT, of which the sign
+  // is "NaN if negative" here)
+  if (wide) {
     auto native = [&](V y, ID id128, ID id256, ID id512, llvm::ArrayRef<V> rest) {
       return inRegisters(y, std::clamp(lanesOf(y), 4u, 16u), [&](V z) -> V {
         unsigned n = lanesOf(z);
@@ -193,11 +211,15 @@ X86Math::Split X86Math::split(V x) {
         return b.CreateIntrinsic(n == 4 ? id128 : n == 8 ? id256 : id512, {}, args);
       });
     };
-    V m = native(x, x86_avx512_mask_getmant_ps_128, x86_avx512_mask_getmant_ps_256, x86_avx512_mask_getmant_ps_512, {b.getInt32(8 | 3)});
-    auto exponent = [&](V y) { return native(y, x86_avx512_mask_getexp_ps_128, x86_avx512_mask_getexp_ps_256, x86_avx512_mask_getexp_ps_512, {}); };
+    V m = native(x, x86_avx512_mask_getmant_ps_128, x86_avx512_mask_getmant_ps_256, x86_avx512_mask_getmant_ps_512,
+                 {b.getInt32(8 | 3)});
+    auto exponent = [&](V y) {
+      return native(y, x86_avx512_mask_getexp_ps_128, x86_avx512_mask_getexp_ps_256, x86_avx512_mask_getexp_ps_512, {});
+    };
     return {fadd(m, -1), b.CreateFSub(exponent(x), exponent(m))};
   }
-  // Subnormals are scaled into the normal range first, by 2^23: as no blend is needed, both are what is added to the bits of numbers.
+  // Subnormals are scaled into the normal range first, by 2^23: as no blend is needed, both are what is added to the
+  // bits of numbers.
   V bits = bitsOf(x);
   V more = b.CreateAnd(b.CreateSExt(b.CreateICmpSLT(bits, i(bits, 1 << 23)), bits->getType()), i(bits, 23 << 23));
   V factor = floatOf(add(more, std::bit_cast<uint32_t>(1.0f)));
@@ -207,7 +229,8 @@ X86Math::Split X86Math::split(V x) {
   return {fadd(m, -1), b.CreateSIToFP(ashr(b.CreateSub(above, more), 23), x->getType())};
 }
 
-/// AVX2: the logarithm of what is no positive number, in place of a finite result: infinity and NaN are added, as is -infinity for zero; negative numbers set all bits.
+/// AVX2: the logarithm of what is no positive number, in place of a finite result: infinity and NaN are added, as is
+/// -infinity for zero; negative numbers set all bits.
 V X86Math::special(V x, V result) {
   auto where = [&](V condition) { return b.CreateSExt(condition, intLike(x, 32)); };
   V large = b.CreateAnd(where(b.CreateFCmpUGE(x, f(x, INFINITY))), bitsOf(x));
@@ -235,15 +258,19 @@ V X86Math::log2(Split s, double unit) {
   return unit == 1 ? b.CreateFAdd(s.exponent, r) : mulAdd(s.exponent, unit, r);
 }
 
-/// AVX2 finds the numbers that need care by one comparison and leaves them, and the others of their vector, to a function that is seldom called: a third of the operations. Results of other numbers are the same in both.
+/// AVX2 finds the numbers that need care by one comparison and leaves them, and the others of their vector, to a
+/// function that is seldom called: a third of the operations. Results of other numbers are the same in both.
 V X86Math::logOf(V x, OpKind kind) {
-  auto core = [kind](X86Math &m, Split s, double unit) { return kind == OpKind::Log ? m.log(s, unit) : m.log2(s, unit); };
+  auto core = [kind](X86Math &m, Split s, double unit) {
+    return kind == OpKind::Log ? m.log(s, unit) : m.log2(s, unit);
+  };
   if (wide)
     return core(*this, split(x), 1);
   const std::string name = kind == OpKind::Log ? "log" : "log2";
   return callShared(v, name, x, [&](VecEmitter &e, V y) {
     X86Math m(e);
-    // Not from 2^-126 to the largest number: one signed comparison of bits less those of 2^-126, turned to the lower end of the range.
+    // Not from 2^-126 to the largest number: one signed comparison of bits less those of 2^-126, turned to the lower
+    // end of the range.
     V isRare = e.b.CreateICmpSGT(m.add(m.bitsOf(y), 0x7F800000), m.i(m.bitsOf(y), 0xFEFFFFFF));
     returnIfAny(e, isRare, [&] {
       return callShared(e, name + ".any", y, [&](VecEmitter &e2, V z) {
@@ -264,13 +291,15 @@ V emitScale(VecEmitter &v, V x, V n, V nonzero) {
   if (count > 4 * least) {
     const Halves h(count);
     auto half = [&](llvm::ArrayRef<int> part) {
-      return emitScale(v, v.b.CreateShuffleVector(x, part), v.b.CreateShuffleVector(n, part), nonzero ? v.b.CreateShuffleVector(nonzero, part) : nullptr);
+      return emitScale(v, v.b.CreateShuffleVector(x, part), v.b.CreateShuffleVector(n, part),
+                       nonzero ? v.b.CreateShuffleVector(nonzero, part) : nullptr);
     };
     V first = half(h.low), second = half(h.high);
     return v.b.CreateShuffleVector(first, second, h.all);
   }
   if (count < least)
-    return m.scalarOrLanes(emitScale(v, m.lanes(x, least), m.lanes(n, least), nonzero ? m.lanes(nonzero, least) : nullptr), count);
+    return m.scalarOrLanes(
+        emitScale(v, m.lanes(x, least), m.lanes(n, least), nonzero ? m.lanes(nonzero, least) : nullptr), count);
   unsigned width = count * (d ? 64 : 32), maskBits = std::max(8u, count);
   ID id = width == 512   ? (d ? x86_avx512_mask_scalef_pd_512 : x86_avx512_mask_scalef_ps_512)
           : width == 256 ? (d ? x86_avx512_mask_scalef_pd_256 : x86_avx512_mask_scalef_ps_256)
@@ -280,7 +309,10 @@ V emitScale(VecEmitter &v, V x, V n, V nonzero) {
     llvm::SmallVector<int, 16> all;
     for (unsigned i = 0; i < maskBits; ++i)
       all.push_back(static_cast<int>(i < count ? i : count));
-    mask = v.b.CreateBitCast(count == maskBits ? nonzero : v.b.CreateShuffleVector(nonzero, llvm::Constant::getNullValue(nonzero->getType()), all), v.b.getIntNTy(maskBits));
+    mask = v.b.CreateBitCast(
+        count == maskBits ? nonzero
+                          : v.b.CreateShuffleVector(nonzero, llvm::Constant::getNullValue(nonzero->getType()), all),
+        v.b.getIntNTy(maskBits));
   }
   llvm::SmallVector<V, 5> args = {x, n, nonzero ? llvm::Constant::getNullValue(x->getType()) : x, mask};
   if (width == 512)
@@ -307,47 +339,57 @@ V emitMathX86(VecEmitter &v, OpKind kind, V x) {
   }
 }
 
-// The divider takes twelve cycles for a root of 16 floats on Intel's cores; multiply-adds do it in half of that, and divisions beside it go on. From an estimate y of 1/sqrt(x), g of the root and h of
-// half its reciprocal are improved together, and the last step adds the exact remainder x - g^2 times h, which rounds as the root does (P. W. Markstein, Computation of elementary functions on the IBM RISC
-// System/6000 processor, IBM J. Res. Dev. 34, 1990). test_math.py compares all floats of two binades, which stand for the others: numbers whose remainder would be subnormal are scaled by 2^64.
+// The divider takes twelve cycles for a root of 16 floats on Intel's cores; multiply-adds do it in half of that, and
+// divisions beside it go on. From an estimate y of 1/sqrt(x), g of the root and h of half its reciprocal are improved
+// together, and the last step adds the exact remainder x - g^2 times h, which rounds as the root does (P. W. Markstein,
+// Computation of elementary functions on the IBM RISC System/6000 processor, IBM J. Res. Dev. 34, 1990). test_math.py
+// compares all floats of two binades, which stand for the others: numbers whose remainder would be subnormal are scaled
+// by 2^64.
 V emitSqrtX86(VecEmitter &v, V x) {
-  if (!v.target.x86 || v.target.gpu || !v.target.avx512 || !x->getType()->isVectorTy() || !x->getType()->getScalarType()->isFloatTy() || lanesOf(x) < 16)
+  if (!v.target.x86 || v.target.gpu || !v.target.avx512 || !x->getType()->isVectorTy() ||
+      !x->getType()->getScalarType()->isFloatTy() || lanesOf(x) < 16)
     return nullptr;
   X86Math m(v);
   return m.inRegisters(x, 16, [&](V all) -> V {
     llvm::IRBuilder<> &b = m.b;
     V small = b.CreateFCmpOLT(all, m.f(all, 0x1p-100)), z = b.CreateSelect(small, m.fmul(all, 0x1p64), all);
-    V every = llvm::ConstantInt::get(b.getInt16Ty(), 0xFFFF), y = b.CreateIntrinsic(x86_avx512_rsqrt14_ps_512, {}, {z, llvm::Constant::getNullValue(z->getType()), every});
+    V every = llvm::ConstantInt::get(b.getInt16Ty(), 0xFFFF),
+      y = b.CreateIntrinsic(x86_avx512_rsqrt14_ps_512, {}, {z, llvm::Constant::getNullValue(z->getType()), every});
     V g = b.CreateFMul(z, y), h = m.fmul(y, 0.5);
     V r = m.mulAdd(b.CreateFNeg(g), h, 0.5);
     g = m.mulAdd(g, r, g), h = m.mulAdd(h, r, h);
     V root = m.mulAdd(m.mulAdd(b.CreateFNeg(g), g, z), h, g);
     root = b.CreateSelect(small, m.fmul(root, 0x1p-32), root);
-    V itself = b.CreateIntrinsic(x86_avx512_fpclass_ps_512, {}, {all, b.getInt32(0x02 | 0x04 | 0x08)}); // zeros of both signs and infinity
+    // zeros of both signs and infinity
+    V itself = b.CreateIntrinsic(x86_avx512_fpclass_ps_512, {}, {all, b.getInt32(0x02 | 0x04 | 0x08)});
     return b.CreateSelect(itself, all, root);
   });
 }
 
-// The instruction gives -2^31 for all that it cannot convert (Intel SDM vol. 2, VCVTTPS2DQ): what is too large differs from the largest number in all bits, what is too small is right.
+// The instruction gives -2^31 for all that it cannot convert (Intel SDM vol. 2, VCVTTPS2DQ): what is too large differs
+// from the largest number in all bits, what is too small is right.
 V emitToIntX86(VecEmitter &v, V x) {
   X86Math m(v);
   V raw = m.inRegisters(x, m.wide && lanesOf(x) >= 16 ? 16 : 8, [&](V y) -> V {
     if (lanesOf(y) == 8)
       return m.b.CreateIntrinsic(x86_avx_cvtt_ps2dq_256, {}, {y});
     V all = llvm::ConstantInt::get(m.b.getInt16Ty(), 0xFFFF), none = llvm::Constant::getNullValue(intLike(y, 32));
-    return m.b.CreateIntrinsic(x86_avx512_mask_cvttps2dq_512, {}, {y, none, all, m.b.getInt32(4)}); // 4: exceptions as they are set
+    // 4: exceptions as they are set
+    return m.b.CreateIntrinsic(x86_avx512_mask_cvttps2dq_512, {}, {y, none, all, m.b.getInt32(4)});
   });
   V r = m.b.CreateXor(raw, m.b.CreateSExt(m.b.CreateFCmpOGE(x, m.f(x, 0x1p31)), raw->getType()));
   return m.b.CreateSelect(m.isNan(x), llvm::Constant::getNullValue(r->getType()), r);
 }
 
-// The significand, an integer of 53 bits, is shifted by what its exponent says; the instructions give zero for amounts from 64 on (Intel SDM vol. 2, VPSLLVQ, VPSRLVQ), so one of the two shifts does unless both give the same.
+// The significand, an integer of 53 bits, is shifted by what its exponent says; the instructions give zero for amounts
+// from 64 on (Intel SDM vol. 2, VPSLLVQ, VPSRLVQ), so one of the two shifts does unless both give the same.
 V emitToLongX86(VecEmitter &v, V x) {
   X86Math m(v);
   return m.inRegisters(x, 4, [&](V y) -> V {
     V bits = m.bitsOf(y), significand = m.or_(m.and_(bits, (uint64_t(1) << 52) - 1), uint64_t(1) << 52);
     V left = m.sub(m.and_(m.lshr(bits, 52), 0x7FF), 1075), right = m.b.CreateNeg(left);
-    V size = m.b.CreateOr(m.b.CreateIntrinsic(x86_avx2_psllv_q_256, {}, {significand, left}), m.b.CreateIntrinsic(x86_avx2_psrlv_q_256, {}, {significand, right}));
+    V size = m.b.CreateOr(m.b.CreateIntrinsic(x86_avx2_psllv_q_256, {}, {significand, left}),
+                          m.b.CreateIntrinsic(x86_avx2_psrlv_q_256, {}, {significand, right}));
     V sign = m.b.CreateSExt(m.b.CreateICmpSLT(bits, m.i(bits, 0)), bits->getType());
     V r = m.b.CreateSub(m.b.CreateXor(size, sign), sign);
     r = m.b.CreateSelect(m.b.CreateICmpSGT(left, m.i(left, 10)), m.b.CreateXor(sign, m.i(bits, INT64_MAX)), r);
@@ -355,10 +397,12 @@ V emitToLongX86(VecEmitter &v, V x) {
   });
 }
 
-// Both halves as the low bits of doubles, 2^52 + low and 2^84 + 2^63 + 2^32 high; what is too much is taken from the upper one, exactly, and their sum is rounded once.
+// Both halves as the low bits of doubles, 2^52 + low and 2^84 + 2^63 + 2^32 high; what is too much is taken from the
+// upper one, exactly, and their sum is rounded once.
 V emitFromLongX86(VecEmitter &v, V x) {
   X86Math m(v);
-  V low = m.floatOf(m.or_(m.and_(x, 0xFFFFFFFF), 0x4330000000000000)), high = m.floatOf(m.xor_(m.lshr(x, 32), 0x4530000080000000));
+  V low = m.floatOf(m.or_(m.and_(x, 0xFFFFFFFF), 0x4330000000000000)),
+    high = m.floatOf(m.xor_(m.lshr(x, 32), 0x4530000080000000));
   return m.b.CreateFAdd(m.fadd(high, -(0x1p84 + 0x1p63 + 0x1p52)), low);
 }
 

@@ -48,7 +48,8 @@ bool isDouble(V x) { return x->getType()->getScalarType()->isDoubleTy(); }
 
 V call(VecEmitter &v, in::ID id, llvm::ArrayRef<V> args) { return v.b.CreateIntrinsic(id, {}, args); }
 
-constexpr const char *narrowE4m3Pair = "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $2;", *narrowE5m2Pair = "cvt.rn.satfinite.e5m2x2.f32 $0, $1, $2;";
+constexpr const char *narrowE4m3Pair = "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $2;",
+                     *narrowE5m2Pair = "cvt.rn.satfinite.e5m2x2.f32 $0, $1, $2;";
 
 /// Two floats to two elements of 16 bits (in i32) or of 8 (in i16); `high` may be null.
 V narrowPair(VecEmitter &v, V low, V high, Elem to, bool towardZero) {
@@ -74,19 +75,20 @@ V widenE4m3Pair(VecEmitter &v, V pair16) {
   return v.b.CreateBitCast(halves, llvm::FixedVectorType::get(v.b.getHalfTy(), 2));
 }
 
-// Division of 64-bit integers. div.u64 is a function of the assembler's: libnvJitLink, which makes relocatable code, calls it by its address, and in a kernel with a
-// call every wgmma waits for itself (advisory C7509; a matmul of 128x256x64 lost a sixth). Written out, the reciprocal of a divisor that many elements share
-// is computed once, too.
+// Division of 64-bit integers. div.u64 is a function of the assembler's: libnvJitLink, which makes relocatable code,
+// calls it by its address, and in a kernel with a call every wgmma waits for itself (advisory C7509; a matmul of
+// 128x256x64 lost a sixth). Written out, the reciprocal of a divisor that many elements share is computed once, too.
 
-/// 2^64 / y, at most two too small: from the reciprocal of y as a float, which is made a little too small (2^-21, its errors are 5 * 2^-24), by two Newton steps, each
-/// of which squares the relative error: 2^-20.6, 2^-41, 2^-82.
+/// 2^64 / y, at most two too small: from the reciprocal of y as a float, which is made a little too small (2^-21, its
+/// errors are 5 * 2^-24), by two Newton steps, each of which squares the relative error: 2^-20.6, 2^-41, 2^-82.
 V reciprocal64(VecEmitter &v, V y) {
   llvm::IRBuilder<> &b = v.b;
   llvm::Type *type = b.getFloatTy(), *wide = b.getInt64Ty(), *word = b.getInt32Ty();
   auto constant = [&](double x) { return llvm::ConstantFP::get(type, x); };
   auto fma = [&](V p, V q, V r) { return b.CreateIntrinsic(in::fma, {type}, {p, q, r}); };
   constexpr double word32 = 4294967296.0, slightlyLess = 1 - 0x1p-21;
-  V f = fma(b.CreateUIToFP(b.CreateTrunc(b.CreateLShr(y, 32), word), type), constant(word32), b.CreateUIToFP(b.CreateTrunc(y, word), type));
+  V f = fma(b.CreateUIToFP(b.CreateTrunc(b.CreateLShr(y, 32), word), type), constant(word32),
+            b.CreateUIToFP(b.CreateTrunc(y, word), type));
   V r = b.CreateFMul(call(v, in::nvvm_rcp_approx_ftz_f, {f}), constant(word32 * word32 * slightlyLess));
   V high = b.CreateUnaryIntrinsic(in::trunc, b.CreateFMul(r, constant(1 / word32)));
   V low = fma(high, constant(-word32), r);
@@ -144,9 +146,11 @@ V beforeVectors(V x) {
 /// Does it narrow two floats at once, operand 0 to the upper half of its result?
 bool narrowsPairs(const llvm::CallInst &call) {
   if (auto *code = llvm::dyn_cast<llvm::InlineAsm>(call.getCalledOperand()))
-    return !code->hasSideEffects() && (code->getAsmString() == narrowE4m3Pair || code->getAsmString() == narrowE5m2Pair);
+    return !code->hasSideEffects() &&
+           (code->getAsmString() == narrowE4m3Pair || code->getAsmString() == narrowE5m2Pair);
   in::ID id = call.getIntrinsicID();
-  return id == in::nvvm_ff2f16x2_rn || id == in::nvvm_ff2f16x2_rz || id == in::nvvm_ff2bf16x2_rn || id == in::nvvm_ff2bf16x2_rz;
+  return id == in::nvvm_ff2f16x2_rn || id == in::nvvm_ff2f16x2_rz || id == in::nvvm_ff2bf16x2_rn ||
+         id == in::nvvm_ff2bf16x2_rz;
 }
 
 /// The conversion of one float that nvptxNarrow made `x` by; null if it did not.
@@ -177,7 +181,8 @@ static std::pair<V, unsigned> placeIn(unsigned bits, V x) {
   if (!take || !llvm::isa<llvm::ConstantInt>(take->getIndexOperand()))
     return {nullptr, 0};
   auto *cast = llvm::dyn_cast<llvm::BitCastInst>(take->getVectorOperand());
-  return cast && cast->getSrcTy()->isIntegerTy(bits) ? std::pair(cast->getOperand(0), indexOf(take->getIndexOperand())) : std::pair<V, unsigned>();
+  return cast && cast->getSrcTy()->isIntegerTy(bits) ? std::pair(cast->getOperand(0), indexOf(take->getIndexOperand()))
+                                                     : std::pair<V, unsigned>();
 }
 
 std::pair<V, unsigned> placeInWord(V x) { return placeIn(32, x); }
@@ -220,9 +225,11 @@ V packWord(llvm::IRBuilder<> &b, llvm::ArrayRef<V> elements) {
   }
   llvm::Type *type = elements[0]->getType();
   auto count = static_cast<unsigned>(elements.size());
-  // LLVM has no register for two bytes: it takes the bit cast of such a vector through local memory, which every thread then writes.
+  // LLVM has no register for two bytes: it takes the bit cast of such a vector through local memory, which every thread
+  // then writes.
   if (count == 2 && type->isIntegerTy(8))
-    return b.CreateOr(b.CreateZExt(elements[0], b.getInt16Ty()), b.CreateShl(b.CreateZExt(elements[1], b.getInt16Ty()), 8));
+    return b.CreateOr(b.CreateZExt(elements[0], b.getInt16Ty()),
+                      b.CreateShl(b.CreateZExt(elements[1], b.getInt16Ty()), 8));
   V vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(type, count));
   for (unsigned k = 0; k < count; ++k)
     vector = b.CreateInsertElement(vector, elements[k], k);
@@ -249,22 +256,24 @@ V nvptxPairArithmetic(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> words, Elem 
   auto constant = [&](double c) { return llvm::ConstantFP::get(type, c); };
   V p = v.b.CreateBitCast(words[0], type), q = v.b.CreateBitCast(words[1], type);
   // The one form that every GPU from sm_80 on has for both types. Adding -0 leaves the sign of a product that is zero.
-  llvm::SmallVector<V, 3> args = kind == OpKind::Fma    ? llvm::SmallVector<V, 3>{p, q, v.b.CreateBitCast(words[2], type)}
-                                 : kind == OpKind::FMul ? llvm::SmallVector<V, 3>{p, q, constant(-0.0)}
-                                 : kind == OpKind::FAdd ? llvm::SmallVector<V, 3>{p, constant(1), q}
-                                                        : llvm::SmallVector<V, 3>{q, constant(-1), p};
+  using Args = llvm::SmallVector<V, 3>;
+  const Args args = kind == OpKind::Fma    ? Args{p, q, v.b.CreateBitCast(words[2], type)}
+                    : kind == OpKind::FMul ? Args{p, q, constant(-0.0)}
+                    : kind == OpKind::FAdd ? Args{p, constant(1), q}
+                                           : Args{q, constant(-1), p};
   return v.b.CreateBitCast(call(v, isHalf ? in::nvvm_fma_rn_f16x2 : in::nvvm_fma_rn_bf16x2, args), v.b.getInt32Ty());
 }
 
 std::array<V, 2> nvptxWidenE4m3(VecEmitter &v, V word) {
   llvm::Type *i32 = v.b.getInt32Ty();
-  V both = ptx(v, "{ .reg .b16 lo, hi; mov.b32 {lo, hi}, $2; cvt.rn.f16x2.e4m3x2 $0, lo; cvt.rn.f16x2.e4m3x2 $1, hi; }", "=r,=r,r",
-               llvm::StructType::get(i32, i32), {word});
+  V both = ptx(v, "{ .reg .b16 lo, hi; mov.b32 {lo, hi}, $2; cvt.rn.f16x2.e4m3x2 $0, lo; cvt.rn.f16x2.e4m3x2 $1, hi; }",
+               "=r,=r,r", llvm::StructType::get(i32, i32), {word});
   return {v.b.CreateExtractValue(both, 0), v.b.CreateExtractValue(both, 1)};
 }
 
 V nvptxMinMaxBf16x2(VecEmitter &v, OpKind kind, V x, V y) {
-  bool isMin = kind == OpKind::MinNum || kind == OpKind::Minimum, nanWins = kind == OpKind::Minimum || kind == OpKind::Maximum;
+  bool isMin = kind == OpKind::MinNum || kind == OpKind::Minimum,
+       nanWins = kind == OpKind::Minimum || kind == OpKind::Maximum;
   auto *type = llvm::FixedVectorType::get(v.b.getBFloatTy(), 2);
   in::ID id = isMin ? (nanWins ? in::nvvm_fmin_nan_bf16x2 : in::nvvm_fmin_bf16x2)
                     : (nanWins ? in::nvvm_fmax_nan_bf16x2 : in::nvvm_fmax_bf16x2);
@@ -340,7 +349,8 @@ V nvptxShift(VecEmitter &v, OpKind kind, V x, V amount) {
   return eachLane(v, {x, amount}, [&](llvm::ArrayRef<V> a) -> V {
     llvm::Type *type = a[0]->getType(), *word = b.getInt32Ty();
     if (type->isIntegerTy(64)) {
-      // ptxas 13.0 shifts a selection of two constants to the left by a constant amount modulo 64: none of 64 and more may come to it.
+      // ptxas 13.0 shifts a selection of two constants to the left by a constant amount modulo 64: none of 64 and more
+      // may come to it.
       if (kind == OpKind::Shl) {
         V inside = b.CreateShl(a[0], b.CreateBinaryIntrinsic(in::umin, a[1], b.getInt64(63)));
         return b.CreateSelect(b.CreateICmpULT(a[1], b.getInt64(64)), inside, b.getInt64(0));
@@ -348,8 +358,12 @@ V nvptxShift(VecEmitter &v, OpKind kind, V x, V amount) {
       V by = b.CreateTrunc(b.CreateBinaryIntrinsic(in::umin, a[1], b.getInt64(64)), word);
       return ptx(v, isSigned ? "shr.s64 $0, $1, $2;" : "shr.u64 $0, $1, $2;", "=l,l,r", type, {a[0], by});
     }
-    V r = ptx(v, kind == OpKind::Shl ? "shl.b32 $0, $1, $2;" : isSigned ? "shr.s32 $0, $1, $2;" : "shr.u32 $0, $1, $2;", "=r,r,r", word,
-              {isSigned ? b.CreateSExt(a[0], word) : b.CreateZExt(a[0], word), b.CreateZExt(a[1], word)});
+    V r =
+        ptx(v,
+            kind == OpKind::Shl ? "shl.b32 $0, $1, $2;"
+            : isSigned          ? "shr.s32 $0, $1, $2;"
+                                : "shr.u32 $0, $1, $2;",
+            "=r,r,r", word, {isSigned ? b.CreateSExt(a[0], word) : b.CreateZExt(a[0], word), b.CreateZExt(a[1], word)});
     return b.CreateTrunc(r, type);
   });
 }
@@ -368,10 +382,13 @@ V nvptxFloatToInt(VecEmitter &v, V x, unsigned bits, bool isSigned) {
     return nullptr;
   llvm::IRBuilder<> &b = v.b;
   if (bits < 32 && !isDouble(x)) {
-    // One instruction, which saturates and gives 0 for NaN; with a rounding in front of it the assembler takes them together (PTX ISA, cvt).
+    // One instruction, which saturates and gives 0 for NaN; with a rounding before it the assembler takes them together
+    // (PTX ISA, cvt).
     std::string text = std::string("cvt.rzi.") + (isSigned ? "s" : "u") + std::to_string(bits) + ".f32 $0, $1;";
-    auto *convert = llvm::InlineAsm::get(llvm::FunctionType::get(b.getInt32Ty(), {b.getFloatTy()}, false), text, "=r,f", /*hasSideEffects=*/false);
-    return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) -> V { return b.CreateTrunc(b.CreateCall(convert, a), b.getIntNTy(bits)); });
+    auto *convert = llvm::InlineAsm::get(llvm::FunctionType::get(b.getInt32Ty(), {b.getFloatTy()}, false), text, "=r,f",
+                                         /*hasSideEffects=*/false);
+    return eachLane(
+        v, {x}, [&](llvm::ArrayRef<V> a) -> V { return b.CreateTrunc(b.CreateCall(convert, a), b.getIntNTy(bits)); });
   }
   return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) -> V {
     bool d = isDouble(a[0]), wide = bits == 64;
@@ -402,7 +419,8 @@ V nvptxIntToFloat(VecEmitter &v, V x, Elem to, bool isSigned) {
     return nullptr;
   auto convert = [&](llvm::Type *t) { return isSigned ? b.CreateSIToFP(x, t) : b.CreateUIToFP(x, t); };
   if (to == Elem::F32 && bits < 32 && isSigned) {
-    // The assembler takes the conversion from 16 bits, also of what was extended: 16 a clock and SM. The last bits of 2^23 + 2^(bits - 1) + x are those of x, with another sign.
+    // The assembler takes the conversion from 16 bits, also of what was extended: 16 a clock and SM. The last bits of
+    // 2^23 + 2^(bits - 1) + x are those of x, with another sign.
     Arith a(v);
     uint32_t middle = 1u << (bits - 1);
     V y = b.CreateBitCast(a.xor_(b.CreateZExt(x, intLike(x, 32)), 0x4B000000u | middle), floatLike(x));
@@ -427,8 +445,9 @@ V nvptxIntToFloat(VecEmitter &v, V x, Elem to, bool isSigned) {
 namespace {
 
 /// n = floor(x log2 e), clamped to the exponents of normal numbers; 2^n times 2^(x log2 e - n). The second factor is in
-/// [1, 2), where the instruction is at its best, or takes care of overflow and subnormal results. Flushing subnormal numbers
-/// changes no result, and without it ex2 takes four instructions: where 2^(x log2 e - n) is subnormal, 2^n is 2^-126.
+/// [1, 2), where the instruction is at its best, or takes care of overflow and subnormal results. Flushing subnormal
+/// numbers changes no result, and without it ex2 takes four instructions: where 2^(x log2 e - n) is subnormal, 2^n is
+/// 2^-126.
 V expFloat(VecEmitter &v, V x) {
   Arith a(v);
   constexpr double log2e = 0x1.715476p+0, log2eRest = 0x1.4ae0bep-26;
@@ -441,7 +460,8 @@ V expFloat(VecEmitter &v, V x) {
   return a.b.CreateFMul(call(v, in::nvvm_ex2_approx_ftz_f, {rest}), power);
 }
 
-/// The instruction that a function is: the one given flushes subnormal numbers to zero, unless the launch wants to keep them.
+/// The instruction that a function is: the one given flushes subnormal numbers to zero, unless the launch wants to keep
+/// them.
 in::ID flushing(const VecEmitter &v, in::ID id) {
   if (!v.target.keepsSubnormals) return id;
   switch (id) {
@@ -462,7 +482,8 @@ V nvptxMath(VecEmitter &v, OpKind kind, V x) {
   case OpKind::Exp:
     return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return expFloat(v, a[0]); });
   case OpKind::Exp2:
-    return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return call(v, flushing(v, in::nvvm_ex2_approx_ftz_f), a); }); // as Triton: subnormal results are 0
+    // as Triton: subnormal results are 0
+    return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return call(v, flushing(v, in::nvvm_ex2_approx_ftz_f), a); });
   case OpKind::Rsqrt:
     return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return call(v, in::nvvm_rsqrt_approx_f, a); });
   default:

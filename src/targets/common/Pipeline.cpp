@@ -84,9 +84,9 @@ void initNvptx() {
   LLVMInitializeNVPTXAsmPrinter();
 }
 
-/// CodeGenPrepare goes through the whole function again for each select that it makes a branch and each division that it makes two, unless the function has more
-/// than so many blocks (10,000 by default); then only through the blocks that changed. Blocks may be long: 64 calls of `tl.rand` are 40 of them. LLVM has no
-/// interface to it but the option.
+/// CodeGenPrepare goes through the whole function again for each select that it makes a branch and each division that
+/// it makes two, unless the function has more than that many blocks (10,000 by default); then only through the blocks
+/// that changed. Blocks may be long: 64 calls of `tl.rand` are 40 of them. LLVM has no interface to it but the option.
 void boundCodeGenPrepare() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -98,11 +98,13 @@ void boundCodeGenPrepare() {
   });
 }
 
-constexpr size_t mappedBlock = size_t{16} << 20; // so much is mapped, rather than taken from the heap, behind keepFreedMemory(), and twice as much is kept
+// so much is mapped, rather than taken from the heap, after keepFreedMemory(), and twice as much is kept
+constexpr size_t mappedBlock = size_t{16} << 20;
 
-/// glibc gives the end of the heap back to the system as soon as 128 KiB there are free: LLVM and the assembler free megabytes in each of their stages, and the kernel would clear
-/// those pages again for the next one (2 of 20 ms of a small kernel). It learns by itself from the first large block that is freed (mallopt(3), M_MMAP_THRESHOLD), as a program
-/// that has freed an array has taught it; options that say so would turn that off for the whole process.
+/// glibc gives the end of the heap back to the system as soon as 128 KiB there are free: LLVM and the assembler free
+/// megabytes in each of their stages, and the kernel would clear those pages again for the next one (2 of 20 ms of a
+/// small kernel). It learns by itself from the first large block that is freed (mallopt(3), M_MMAP_THRESHOLD), as a
+/// program that has freed an array has taught it; options that say so would turn that off for the whole process.
 void keepFreedMemory() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -111,18 +113,21 @@ void keepFreedMemory() {
   });
 }
 
-/// Large pages for the memory that this thread compiles in: LLVM and the assembler follow pointers through tens of megabytes, which takes a twentieth longer by small pages. It is the end of
-/// the thread's heap, which keepFreedMemory() has glibc keep; what nobody writes to takes no memory.
+/// Large pages for the memory that this thread compiles in: LLVM and the assembler follow pointers through tens of
+/// megabytes, which takes a twentieth longer by small pages. It is the end of the thread's heap, which
+/// keepFreedMemory() has glibc keep; what nobody writes to takes no memory.
 void adviseLargePages() {
   thread_local bool isDone = false;
   if (std::exchange(isDone, true))
     return;
-  constexpr size_t page = size_t{2} << 20, half = mappedBlock - page; // smaller than what is mapped, and two are less than what is kept
+  // smaller than what is mapped, and two are less than what is kept
+  constexpr size_t page = size_t{2} << 20, half = mappedBlock - page;
   void *volatile blocks[2] = {};
   for (void *volatile &block : blocks)
     if (void *const p = std::malloc(half)) {
       block = p;
-      const uintptr_t at = llvm::alignTo(reinterpret_cast<uintptr_t>(p), page), end = llvm::alignDown(reinterpret_cast<uintptr_t>(p) + half, page);
+      const uintptr_t at = llvm::alignTo(reinterpret_cast<uintptr_t>(p), page),
+                      end = llvm::alignDown(reinterpret_cast<uintptr_t>(p) + half, page);
       madvise(reinterpret_cast<void *>(at), end - at, MADV_HUGEPAGE); // a kernel without them refuses
     }
   for (void *block : blocks)
@@ -225,8 +230,8 @@ llvm::FunctionPassManager cleanupPasses(unsigned optLevel) {
 
 namespace {
 
-/// llvm::LoopRotatePass, but for the dominator tree, which that brings up to date after each loop: in a row of loops the tree is as deep as the row is long, and each
-/// update goes down from the loop.
+/// llvm::LoopRotatePass, but for the dominator tree, which that brings up to date after each loop: in a row of loops
+/// the tree is as deep as the row is long, and each update goes down from the loop.
 struct RotateLoops : llvm::PassInfoMixin<RotateLoops> {
   llvm::PreservedAnalyses run(llvm::Function &f, llvm::FunctionAnalysisManager &am) {
     auto &loops = am.getResult<llvm::LoopAnalysis>(f);
@@ -236,7 +241,8 @@ struct RotateLoops : llvm::PassInfoMixin<RotateLoops> {
     constexpr unsigned headerSize = 16; // as LLVM's pass
     auto inner = loops.getLoopsInPreorder();
     for (llvm::Loop *loop : llvm::reverse(inner))
-      llvm::LoopRotation(loop, &loops, &target, &assumptions, nullptr, nullptr, nullptr, query, /*RotationOnly=*/false, headerSize, /*IsUtilMode=*/false);
+      llvm::LoopRotation(loop, &loops, &target, &assumptions, nullptr, nullptr, nullptr, query, /*RotationOnly=*/false,
+                         headerSize, /*IsUtilMode=*/false);
     return llvm::PreservedAnalyses::none();
   }
 };
@@ -292,15 +298,17 @@ bool verifyModule(const llvm::Module &m, std::string_view when, Loc kernel, Diag
 
 /// Whether a debugger is told of variables: the DWARF of DebugEmitter::Kind::Full.
 static bool describesVariables(const llvm::Module &m) {
-  return std::any_of(m.debug_compile_units_begin(), m.debug_compile_units_end(),
-                     [](const llvm::DICompileUnit *u) { return u->getEmissionKind() == llvm::DICompileUnit::FullDebug; });
+  return std::any_of(m.debug_compile_units_begin(), m.debug_compile_units_end(), [](const llvm::DICompileUnit *u) {
+    return u->getEmissionKind() == llvm::DICompileUnit::FullDebug;
+  });
 }
 
-/// As addPassesToEmitFile, with SplitBlocks before the selection, or ShareExtensions before what prepares for it and ForwardProxies behind. `inSourceOrder`: without the passes that reorder instructions. A line's instructions then come
-/// after the stores of the variables of the lines before it, so a breakpoint on the line prints them: scheduling models (AMD's do) move copies and address
-/// arithmetic up.
-static bool addPasses(llvm::LLVMTargetMachine &tm, llvm::legacy::PassManager &pm, llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os,
-                      bool inSourceOrder) {
+/// As addPassesToEmitFile, with SplitBlocks before the selection, or ShareExtensions before what prepares for it and
+/// ForwardProxies after. `inSourceOrder`: without the passes that reorder instructions. A line's instructions then come
+/// after the stores of the variables of the lines before it, so a breakpoint on the line prints them: scheduling models
+/// (AMD's do) move copies and address arithmetic up.
+static bool addPasses(llvm::LLVMTargetMachine &tm, llvm::legacy::PassManager &pm, llvm::CodeGenFileType type,
+                      llvm::raw_pwrite_stream &os, bool inSourceOrder) {
   auto *machineModule = new llvm::MachineModuleInfoWrapperPass(&tm);
   llvm::TargetPassConfig *passes = tm.createPassConfig(pm);
   passes->setDisableVerify(true);
@@ -336,23 +344,27 @@ namespace {
 
 using Of = SlowPass::Of;
 constexpr SlowPass slow[] = {
-    // X86 with AVX-512: moves chains of scalar arithmetic to mask registers. From every register it collects all that are connected with it, anew:
-    // 2.9 of 4.4 s for a thousand loops one after the other. Our masks are vectors from the start, so it finds nothing to do.
+    // X86 with AVX-512: moves chains of scalar arithmetic to mask registers. From every register it collects all that
+    // are connected with it, anew:
+    // 2.9 of 4.4 s for a thousand loops one after the other. Our masks are vectors from the start, so it finds nothing
+    // to do.
     {"X86 Domain Reassignment Pass", Of::All},
     // In every loop it looks at all uses of what the loop gets from outside, which are in all other loops too.
     {"Loop Strength Reduction", Of::ManyBlocks},
-    // Hoists the zeros that loops start from out of the loop over programs: one register for all of them, which the register coalescer then goes
-    // through for each.
+    // Hoists the zeros that loops start from out of the loop over programs: one register for all of them, which the
+    // register coalescer then goes through for each.
     {"Early Machine Loop Invariant Code Motion", Of::ManyBlocks},
-    // PTX: both ask ScalarEvolution for every integer, and what a row of statements makes of one is an expression as deep as the row is long:
+    // PTX: both ask ScalarEvolution for every integer, and what a row of statements makes of one is an expression as
+    // deep as the row is long:
     // 4.1 of 4.6 s for 400 integer divisions of a tile of 1024.
     {"Straight line strength reduction", Of::ManyInstructions},
     {"Nary reassociation", Of::ManyInstructions},
-    // Orders a block anew after registers are known, which processors do by themselves in a window that is as wide: 1.0 of 5.8 s for 200 loops of
-    // attention.
+    // Orders a block anew after registers are known, which processors do by themselves in a window that is as wide: 1.0
+    // of 5.8 s for 200 loops of attention.
     {"Post RA top-down list latency scheduler", Of::ManyInstructions},
-    // For each instruction that it drops it goes through all users of the register that stays, and of the operands to see whether dropping it pays; what all
-    // statements of a long kernel share has as many users. EarlyCSE has been there before, and the assembler of PTX comes after it.
+    // For each instruction that it drops it goes through all users of the register that stays, and of the operands to
+    // see whether dropping it pays; what all statements of a long kernel share has as many users. EarlyCSE has been
+    // there before, and the assembler of PTX comes after it.
     {"Machine Common Subexpression Elimination", Of::FiftyThousand},
 };
 
@@ -369,7 +381,9 @@ Size sizeOf(const llvm::Module &m) {
   for (const llvm::Function &f : m)
     all += f.size();
   const unsigned instructions = m.getInstructionCount();
-  return {.hasManyBlocks = all > blocks, .length = static_cast<unsigned>(llvm::count_if(lengths, [&](unsigned limit) { return instructions > limit; }))};
+  return {.hasManyBlocks = all > blocks,
+          .length =
+              static_cast<unsigned>(llvm::count_if(lengths, [&](unsigned limit) { return instructions > limit; }))};
 }
 
 class SkipSlowPasses final : public llvm::OptPassGate {
@@ -381,8 +395,9 @@ public:
   }
   /// Never changed; the context keeps the address.
   static SkipSlowPasses &forSize(Size size) {
-    static SkipSlowPasses all[][std::size(lengths) + 1] = {{SkipSlowPasses({false, 0}), SkipSlowPasses({false, 1}), SkipSlowPasses({false, 2})},
-                                                           {SkipSlowPasses({true, 0}), SkipSlowPasses({true, 1}), SkipSlowPasses({true, 2})}};
+    static SkipSlowPasses all[][std::size(lengths) + 1] = {
+        {SkipSlowPasses({false, 0}), SkipSlowPasses({false, 1}), SkipSlowPasses({false, 2})},
+        {SkipSlowPasses({true, 0}), SkipSlowPasses({true, 1}), SkipSlowPasses({true, 2})}};
     return all[size.hasManyBlocks][size.length];
   }
 
@@ -408,7 +423,8 @@ void emitFile(llvm::Module &m, llvm::TargetMachine &tm, llvm::CodeGenFileType ty
   m.getContext().setOptPassGate(SkipSlowPasses::forSize(sizeOf(m)));
   llvm::legacy::PassManager pm;
   // LLVM's verifier stays off here: who wants it calls verifyModule, and it costs as much as a pass.
-  bool fails = addPasses(static_cast<llvm::LLVMTargetMachine &>(tm), pm, type, os, /*inSourceOrder=*/describesVariables(m));
+  bool fails =
+      addPasses(static_cast<llvm::LLVMTargetMachine &>(tm), pm, type, os, /*inSourceOrder=*/describesVariables(m));
   if (fails)
     llvm::report_fatal_error("target cannot emit this file type");
   pm.run(m);

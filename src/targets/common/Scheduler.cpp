@@ -18,7 +18,8 @@ static llvm::ScheduleDAGSDNodes *createScheduler(llvm::SelectionDAGISel *selecti
 void chooseScheduler() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // The registry has no default to set: only the option that names one of its schedulers, which knows those registered since, too.
+    // The registry has no default to set: only the option that names one of its schedulers, which knows those
+    // registered since, too.
     static llvm::RegisterScheduler ours("tegula", "by size", createScheduler);
     constexpr const char *name = "pre-RA-sched";
     auto &options = llvm::cl::getRegisteredOptions();

@@ -8,18 +8,24 @@
 namespace tegula::targets {
 namespace {
 
-bool isOutside(const llvm::Instruction &def, const llvm::User *u) { return llvm::cast<llvm::Instruction>(u)->getParent() != def.getParent(); }
+bool isOutside(const llvm::Instruction &def, const llvm::User *u) {
+  return llvm::cast<llvm::Instruction>(u)->getParent() != def.getParent();
+}
 
 /// Of an i1 it is a test; GPUs have registers of 16 bits, too.
 bool isFreeToTruncate(const llvm::CastInst &extension, bool isGpu) {
-  return isGpu ? extension.getSrcTy()->isIntegerTy(32) && extension.getDestTy()->isIntegerTy(64) : !extension.getSrcTy()->isIntegerTy(1);
+  return isGpu ? extension.getSrcTy()->isIntegerTy(32) && extension.getDestTy()->isIntegerTy(64)
+               : !extension.getSrcTy()->isIntegerTy(1);
 }
 
-/// What CodeGenPrepare asks, too: a truncation directly before a store or at the end of a block for a phi may not be free.
+/// What CodeGenPrepare asks, too: a truncation directly before a store or at the end of a block for a phi may not be
+/// free.
 bool shouldShare(const llvm::CastInst &extension, const llvm::Instruction &source, bool isLarge) {
-  if (!source.getType()->isIntegerTy() || source.getParent() != extension.getParent() || source.hasOneUse() || llvm::isa<llvm::PHINode>(source))
+  if (!source.getType()->isIntegerTy() || source.getParent() != extension.getParent() || source.hasOneUse() ||
+      llvm::isa<llvm::PHINode>(source))
     return false;
-  if (!isLarge && llvm::count_if(source.users(), [&](const llvm::User *u) { return isOutside(source, u); }) < fewestUsesToShare)
+  if (!isLarge &&
+      llvm::count_if(source.users(), [&](const llvm::User *u) { return isOutside(source, u); }) < fewestUsesToShare)
     return false;
   bool isTaken = llvm::any_of(source.users(), [&](const llvm::User *u) {
     return isOutside(source, u) && llvm::isa<llvm::PHINode, llvm::LoadInst, llvm::StoreInst>(u);
@@ -33,17 +39,21 @@ void share(llvm::CastInst &extension, llvm::Instruction &source) {
   extension.dropPoisonGeneratingFlags();
   llvm::IRBuilder<> b(extension.getParent(), std::next(extension.getIterator()));
   llvm::Value *narrow = b.CreateTrunc(&extension, source.getType());
-  source.replaceUsesWithIf(narrow, [&](const llvm::Use &u) { return isOutside(source, u.getUser()) || !llvm::isa<llvm::SExtInst, llvm::ZExtInst>(u.getUser()); });
+  source.replaceUsesWithIf(narrow, [&](const llvm::Use &u) {
+    return isOutside(source, u.getUser()) || !llvm::isa<llvm::SExtInst, llvm::ZExtInst>(u.getUser());
+  });
 }
 
 bool shareExtensions(llvm::Function &f) {
-  bool isGpu = llvm::Triple(f.getParent()->getTargetTriple()).isNVPTX(), isLarge = f.size() >= fewestBlocksToShareIn, changed = false;
+  bool isGpu = llvm::Triple(f.getParent()->getTargetTriple()).isNVPTX(), isLarge = f.size() >= fewestBlocksToShareIn,
+       changed = false;
   for (llvm::BasicBlock &block : f)
     for (llvm::Instruction &i : llvm::make_early_inc_range(block)) {
       auto *extension = llvm::dyn_cast<llvm::CastInst>(&i);
       if (!extension || !llvm::isa<llvm::SExtInst, llvm::ZExtInst>(i) || !isFreeToTruncate(*extension, isGpu))
         continue;
-      if (auto *source = llvm::dyn_cast<llvm::Instruction>(i.getOperand(0)); source && shouldShare(*extension, *source, isLarge)) {
+      if (auto *source = llvm::dyn_cast<llvm::Instruction>(i.getOperand(0));
+          source && shouldShare(*extension, *source, isLarge)) {
         share(*extension, *source);
         changed = true;
       }

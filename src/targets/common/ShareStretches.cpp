@@ -79,13 +79,16 @@ void shareStretches(llvm::Function &f, llvm::ArrayRef<Stretch> stretches) {
   llvm::GlobalNumberState numbers;
   std::map<size_t, std::vector<llvm::Function *>> made;
   for (const Blocks &b : all) {
-    llvm::CodeExtractor extractor(b.all.getArrayRef(), /*DT=*/nullptr, /*AggregateArgs=*/false, nullptr, nullptr, nullptr, /*AllowVarArgs=*/false, /*AllowAlloca=*/false,
+    llvm::CodeExtractor extractor(b.all.getArrayRef(), /*DT=*/nullptr, /*AggregateArgs=*/false, nullptr, nullptr,
+                                  nullptr, /*AllowVarArgs=*/false, /*AllowAlloca=*/false,
                                   /*AllocationBlock=*/nullptr, "shared");
     llvm::Function *one = extractor.isEligible() ? extractor.extractCodeRegion(cache) : nullptr;
     if (!one)
       continue;
     std::vector<llvm::Function *> &others = made[b.hash];
-    auto same = std::find_if(others.begin(), others.end(), [&](llvm::Function *other) { return llvm::FunctionComparator(one, other, &numbers).compare() == 0; });
+    auto same = std::find_if(others.begin(), others.end(), [&](llvm::Function *other) {
+      return llvm::FunctionComparator(one, other, &numbers).compare() == 0;
+    });
     if (same == others.end()) {
       others.push_back(one);
       continue;

@@ -29,7 +29,7 @@ bool split(llvm::BasicBlock &block, unsigned longest) {
       break;
     cuts.push_back(at);
   }
-  // From the end: a cut takes all behind it to another block.
+  // From the end: a cut takes all after it to another block.
   for (auto cut : llvm::reverse(cuts))
     block.splitBasicBlock(cut);
   return !cuts.empty();
@@ -42,7 +42,7 @@ public:
   llvm::StringRef getPassName() const override { return "Split long blocks"; }
   bool runOnFunction(llvm::Function &f) override {
     bool changed = false;
-    // What is split off comes behind the block, and is done with it.
+    // What is split off comes after the block, and is done with it.
     llvm::SmallVector<llvm::BasicBlock *> blocks;
     for (llvm::BasicBlock &block : f)
       if (block.size() > longest_)

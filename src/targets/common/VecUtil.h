@@ -75,10 +75,13 @@ struct Arith {
   V poly(V x, llvm::ArrayRef<double> c);
 };
 
-/// What an internal function of the module gives for x, a value of its type or of type `result`. It has no effects; its name is `name` with the type of x. `body` emits it when it is first called for, with its emitter at the
-/// entry, and returns from all of its blocks. For code with branches: the blocks around a call stay whole.
-llvm::Value *callShared(VecEmitter &v, const std::string &name, llvm::Value *x, llvm::function_ref<void(VecEmitter &, llvm::Value *)> body, llvm::Type *result = nullptr);
-/// Returns `rare(x)` from the function that is being emitted if the i1 of any lane of `isRare` is set. Emission goes on where none is.
+/// What an internal function of the module gives for x, a value of its type or of type `result`. It has no effects; its
+/// name is `name` with the type of x. `body` emits it when it is first called for, with its emitter at the entry, and
+/// returns from all of its blocks. For code with branches: the blocks around a call stay whole.
+llvm::Value *callShared(VecEmitter &v, const std::string &name, llvm::Value *x,
+                        llvm::function_ref<void(VecEmitter &, llvm::Value *)> body, llvm::Type *result = nullptr);
+/// Returns `rare(x)` from the function that is being emitted if the i1 of any lane of `isRare` is set. Emission goes on
+/// where none is.
 void returnIfAny(VecEmitter &v, llvm::Value *isRare, llvm::function_ref<llvm::Value *()> rare);
 
 // Elementwise.cpp's parts. Each takes operands in registers and gives back the same shape.

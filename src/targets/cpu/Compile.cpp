@@ -34,11 +34,15 @@ struct Compilation {
 
 /// Of a kernel for groups of programs: nothing but nests that store.
 bool isPlain(const Plan &p) {
-  return p.buffers.empty() && llvm::all_of(p.steps, [](const Step &s) { return s.kind == StepKind::Define || s.kind == StepKind::Return || (s.kind == StepKind::Nest && s.nest->roots.back().kind == RootKind::Store); });
+  return p.buffers.empty() && llvm::all_of(p.steps, [](const Step &s) {
+           return s.kind == StepKind::Define || s.kind == StepKind::Return ||
+                  (s.kind == StepKind::Nest && s.nest->roots.back().kind == RootKind::Store);
+         });
 }
 
 /// The module as this target wants it; null: as it is. False: a rewrite has made an invalid one.
-bool rewrite(const ir::Module &tile, const CpuTarget &target, const Options &options, const ir::StageVerifier &verifier, std::unique_ptr<ir::Module> &out, std::optional<ProgramGroup> &lanes) {
+bool rewrite(const ir::Module &tile, const CpuTarget &target, const Options &options, const ir::StageVerifier &verifier,
+             std::unique_ptr<ir::Module> &out, std::optional<ProgramGroup> &lanes) {
   if (!options.optLevel || options.debugInfo)
     return true;
   auto now = [&]() -> const ir::Module & { return out ? *out : tile; };
@@ -50,7 +54,8 @@ bool rewrite(const ir::Module &tile, const CpuTarget &target, const Options &opt
   };
   if (!options.checked && hasOneRow(now(), target) && !change("one-row", [&](ir::Module &m) { sumOneRow(m, target); }))
     return false;
-  if (!options.checked && (lanes = programLanes(now(), target)) && !change("programs-as-lanes", [&](ir::Module &m) { programsAsLanes(m, *lanes); }))
+  if (!options.checked && (lanes = programLanes(now(), target)) &&
+      !change("programs-as-lanes", [&](ir::Module &m) { programsAsLanes(m, *lanes); }))
     return false;
   if (!options.checked && hasTurnedTiles(now()) && !change("turn-tiles", [&](ir::Module &m) { turnTiles(m); }))
     return false;
@@ -58,7 +63,8 @@ bool rewrite(const ir::Module &tile, const CpuTarget &target, const Options &opt
     return false;
   if (hasWholeReductions(now(), target) && !change("columns-first", [&](ir::Module &m) { columnsFirst(m, target); }))
     return false;
-  return options.checked || !hasShallowRounds(now(), target) || change("join-rounds", [&](ir::Module &m) { joinRounds(m, target); });
+  return options.checked || !hasShallowRounds(now(), target) ||
+         change("join-rounds", [&](ir::Module &m) { joinRounds(m, target); });
 }
 
 // Plans and emits all functions, callees first; optimizes.
@@ -90,7 +96,8 @@ bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &
   targets::CodegenMessages::install(c.context);
   targets::Lap lap;
   std::optional<Plan> groupPlan;
-  std::optional<GroupedPrograms> grouped = lanes || options.checked || options.debugInfo || !options.optLevel ? std::nullopt : groupPrograms(module);
+  std::optional<GroupedPrograms> grouped =
+      lanes || options.checked || options.debugInfo || !options.optLevel ? std::nullopt : groupPrograms(module);
   if (grouped && !verifier.check(*grouped->module, "group-programs"))
     return false;
   if (grouped)
@@ -98,9 +105,11 @@ bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &
   if (groupPlan && !isPlain(*groupPlan))
     grouped.reset();
   if (grouped)
-    diag.report(diag::programGroups, grouped->group.access->loc, grouped->group.size, grouped->group.axis ? "y" : "x", grouped->group.access->kind == ir::OpKind::Store ? "store" : "load", grouped->group.rowBytes);
+    diag.report(diag::programGroups, grouped->group.access->loc, grouped->group.size, grouped->group.axis ? "y" : "x",
+                grouped->group.access->kind == ir::OpKind::Store ? "store" : "load", grouped->group.rowBytes);
   if (lanes)
-    diag.report(diag::programLanes, lanes->access->loc, lanes->size, lanes->axis ? "y" : "x", lanes->access->kind == ir::OpKind::Store ? "store" : "load");
+    diag.report(diag::programLanes, lanes->access->loc, lanes->size, lanes->axis ? "y" : "x",
+                lanes->access->kind == ir::OpKind::Store ? "store" : "load");
   const ir::Module &source = grouped ? *grouped->module : module;
   ModuleState state{*c.llvm, source, target, options, c.meta};
   state.remarks = &diag;
@@ -146,8 +155,9 @@ bool emitModule(const ir::Module &tile, const CpuTarget &target, const Options &
 
 } // namespace
 
-/// A checked kernel on large tiles is a chain of many thousand small blocks, for which LLVM's register allocator needs time that grows faster than linearly
-/// (117,000 instructions: 45 s, 1 s without optimization). Checking is not for speed.
+/// A checked kernel on large tiles is a chain of many thousand small blocks, for which LLVM's register allocator needs
+/// time that grows faster than linearly (117,000 instructions: 45 s, 1 s without optimization). Checking is not for
+/// speed.
 static void boundCodegen(Compilation &c, const Options &options) {
   constexpr unsigned most = 30000;
   if (options.checked && c.llvm->getInstructionCount() > most)

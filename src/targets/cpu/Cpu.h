@@ -1,7 +1,9 @@
 // The CPU target: from tile IR to an object file, one function per arrow.
 //
-//   ir::Module --plan--> Plan (loop nests over native vectors and scratch buffers) --emit--> LLVM IR --codegen--> object
-// compile() runs them all; each arrow can be printed (Stage). Thread-safe: no global mutable state, one LLVMContext a call.
+//   ir::Module --plan--> Plan (loop nests over native vectors and scratch buffers) --emit--> LLVM IR --codegen-->
+//     object
+// compile() runs them all; each arrow can be printed (Stage). Thread-safe: no global mutable state, one LLVMContext a
+// call.
 #pragma once
 #include "ir/Ir.h"
 #include "support/Diag.h"
@@ -24,14 +26,16 @@ struct CpuTarget {
   /// One instruction adds four products of bytes to each sum of a native vector.
   bool multipliesBytes() const { return avx512 ? avx512Vnni : avxVnni; }
   uint64_t l1Bytes = 32768, l2Bytes = 524288, l3Bytes = 32 << 20;
-  /// Cores with that much L2 share their last level with many others, 300 cycles away (Emerald Rapids), where those with less have it beside them.
+  /// Cores with that much L2 share their last level with many others, 300 cycles away (Emerald Rapids), where those
+  /// with less have it beside them.
   bool lastLevelIsFar() const { return l2Bytes >= 2 << 20; }
 
   bool operator==(const CpuTarget &) const = default;
 };
 
 /// "cpu" or "cpu:native" = this machine; "cpu:x86-64" (baseline, SSE2), "cpu:avx2", "cpu:avx2vnni", "cpu:avx512",
-/// "cpu:avx512bf16", "cpu:aarch64" (NEON). Returns nullopt for other names; `knownTargetNames` lists them for the message.
+/// "cpu:avx512bf16", "cpu:aarch64" (NEON). Returns nullopt for other names; `knownTargetNames` lists them for the
+/// message.
 std::optional<CpuTarget> parseTarget(std::string_view name);
 std::vector<std::string> knownTargetNames();
 /// Can a machine that is `machine` execute code made for `code`?

@@ -13,16 +13,21 @@ using cpu::CpuTarget;
 class CpuCode final : public Target {
 public:
   CpuCode(const CpuTarget &t, const Family &f)
-      : Target(f), settings(t), processor_{t.features, t.vectorBits, t.fma, t.avx512Bf16, t.multipliesBytes(), t.l1Bytes, t.l2Bytes, t.l3Bytes} {}
+      : Target(f), settings(t), processor_{t.features, t.vectorBits, t.fma, t.avx512Bf16,
+                                           t.multipliesBytes(), t.l1Bytes, t.l2Bytes, t.l3Bytes} {}
   const CpuTarget settings;
 
   Machine machine() const override { return Machine::Cpu; }
   std::string key() const override { return cpu::targetKey(settings); }
   Language language() const override { return {"cpu", 0, "ieee"}; }
   std::optional<ir::AsmExecutor> asmExecutor() const override { return ir::AsmExecutor{"a CPU", true}; }
-  bool runs(const Target &code) const override { return &code.family == &family && cpu::runsOn(static_cast<const CpuCode &>(code).settings, settings); }
+  bool runs(const Target &code) const override {
+    return &code.family == &family && cpu::runsOn(static_cast<const CpuCode &>(code).settings, settings);
+  }
   TargetRef tunedFor(const Target &machine) const override {
-    return machine.runs(*this) ? std::make_shared<CpuCode>(cpu::tunedFor(settings, static_cast<const CpuCode &>(machine).settings), family) : nullptr;
+    return machine.runs(*this) ? std::make_shared<CpuCode>(
+                                     cpu::tunedFor(settings, static_cast<const CpuCode &>(machine).settings), family)
+                               : nullptr;
   }
   const Processor *processor() const override { return &processor_; }
 
@@ -30,7 +35,11 @@ public:
     const CpuTarget &c = settings;
     if (c.triple.starts_with("aarch64"))
       return "aarch64";
-    return std::string(c.avx512 ? "x86-64-v4" : c.avx2 ? "x86-64-v3" : "x86-64") + (c.avxVnni && !c.avx512 ? " avxvnni" : "") + (c.avx512Vnni ? " avx512vnni" : "") + (c.avx512Bf16 ? " avx512bf16" : "");
+    return std::string(c.avx512 ? "x86-64-v4"
+                       : c.avx2 ? "x86-64-v3"
+                                : "x86-64") +
+           (c.avxVnni && !c.avx512 ? " avxvnni" : "") + (c.avx512Vnni ? " avx512vnni" : "") +
+           (c.avx512Bf16 ? " avx512bf16" : "");
   }
 
   std::string portable() const override {
@@ -64,9 +73,11 @@ public:
     static constexpr const char *names[] = {"cpu", "llvm", "asm", "obj"};
     return names;
   }
-  std::optional<std::string> emit(const ir::Module &tile, const Options &options, std::string_view stage, std::string_view, DiagEngine &diag) const override {
+  std::optional<std::string> emit(const ir::Module &tile, const Options &options, std::string_view stage,
+                                  std::string_view, DiagEngine &diag) const override {
     using cpu::Stage;
-    static constexpr std::pair<std::string_view, Stage> table[] = {{"cpu", Stage::Plan}, {"llvm", Stage::Llvm}, {"asm", Stage::Asm}, {"obj", Stage::Object}};
+    static constexpr std::pair<std::string_view, Stage> table[] = {
+        {"cpu", Stage::Plan}, {"llvm", Stage::Llvm}, {"asm", Stage::Asm}, {"obj", Stage::Object}};
     for (auto [name, which] : table)
       if (stage == name)
         return cpu::emitStage(tile, settings, options, which, diag);
@@ -102,6 +113,7 @@ TargetRef restore(std::string_view bytes) {
 
 } // namespace
 
-constinit const Family cpuFamily{.name = "cpu", .parse = parse, .names = cpu::knownTargetNames, .host = host, .restore = restore};
+constinit const Family cpuFamily{
+    .name = "cpu", .parse = parse, .names = cpu::knownTargetNames, .host = host, .restore = restore};
 
 } // namespace tegula::targets

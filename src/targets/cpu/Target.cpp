@@ -76,8 +76,9 @@ CpuTarget nativeTarget() {
   t.l2Bytes = cacheBytes(_SC_LEVEL2_CACHE_SIZE, t.l2Bytes);
   t.l3Bytes = lastLevelCache(t.l3Bytes);
 #if defined(__x86_64__)
-  // A last level that all cores of a socket share (they have L2s of their own for what is near) belongs to all that runs there, guests beside this one, too. What one program may
-  // find in it after others have written was measured on an Emerald Rapids with 260 MiB: of 32 MiB no more than memory gives.
+  // A last level that all cores of a socket share (they have L2s of their own for what is near) belongs to all that
+  // runs there, guests beside this one, too. What one program may find in it after others have written was measured on
+  // an Emerald Rapids with 260 MiB: of 32 MiB no more than memory gives.
   if (t.lastLevelIsFar())
     t.l3Bytes = std::min<uint64_t>(t.l3Bytes, 16 * t.l2Bytes);
 #endif
@@ -96,7 +97,8 @@ CpuTarget nativeTarget() {
   t.vectorBits = t.avx512 ? 512 : t.avx2 ? 256 : 128;
   // Same reason as in the table: tunings of some CPUs would halve our vectors.
   t.features += t.features.empty() ? "-prefer-256-bit" : ",-prefer-256-bit";
-  // Without AVX2 the machine counts as baseline: masked loads need it (FunctionEmitter::maskedLoad), and the rest of AVX is not tested.
+  // Without AVX2 the machine counts as baseline: masked loads need it (FunctionEmitter::maskedLoad), and the rest of
+  // AVX is not tested.
   if (!t.avx2)
     t.features += ",-avx";
 #endif
@@ -141,7 +143,8 @@ bool runsOn(const CpuTarget &code, const CpuTarget &machine) {
   auto atMost = [](bool needs, bool has) { return has || !needs; };
   return code.triple == machine.triple && code.vectorBits <= machine.vectorBits && atMost(code.avx2, machine.avx2) &&
          atMost(code.avx512, machine.avx512) && atMost(code.fma, machine.fma) && atMost(code.f16c, machine.f16c) &&
-         atMost(code.avx512Bf16, machine.avx512Bf16) && atMost(code.avx512Vnni, machine.avx512Vnni) && atMost(code.avxVnni, machine.avxVnni);
+         atMost(code.avx512Bf16, machine.avx512Bf16) && atMost(code.avx512Vnni, machine.avx512Vnni) &&
+         atMost(code.avxVnni, machine.avxVnni);
 }
 
 CpuTarget tunedFor(CpuTarget code, const CpuTarget &machine) {

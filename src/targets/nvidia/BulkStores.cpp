@@ -12,11 +12,13 @@ using layout::Dim;
 
 namespace {
 
-/// What a warp stores at a time at most. Two buffers of eight warps are then 32 KiB: what is left beside a ring of 192 KiB.
+/// What a warp stores at a time at most. Two buffers of eight warps are then 32 KiB: what is left beside a ring of 192
+/// KiB.
 constexpr uint32_t stepBytes = 2048;
 /// Copies of less cost more than the stores they replace (unless the warp has no more).
 constexpr uint32_t leastBytes = 512;
-/// And rows of less write a part of a sector, which memory takes as long for as for a whole one (unless the tile has no more).
+/// And rows of less write a part of a sector, which memory takes as long for as for a whole one (unless the tile has no
+/// more).
 constexpr int64_t leastRowBytes = 32;
 
 /// The low bits of each dimension that are in a step.
@@ -37,7 +39,8 @@ struct StepBits {
   /// So that it holds these coordinates.
   void cover(uint64_t flat) {
     for (unsigned d = 0; d < bits.size(); ++d)
-      bits[d] = std::max<unsigned>(bits[d], static_cast<unsigned>(std::bit_width(outs.part(flat, layout::tensorDim(d)))));
+      bits[d] =
+          std::max<unsigned>(bits[d], static_cast<unsigned>(std::bit_width(outs.part(flat, layout::tensorDim(d)))));
   }
   int64_t elements() const { return int64_t{1} << std::accumulate(bits.begin(), bits.end(), 0u); }
 };
@@ -48,7 +51,8 @@ bool isInside(uint64_t v, uint64_t mask) { return (v & ~mask) == 0; }
 void grow(StepBits &step, std::span<const uint64_t> registers, unsigned bytes) {
   unsigned last = step.shape.rank() - 1;
   auto widen = [&](unsigned d, int64_t limit) {
-    while (step.elements() * bytes < stepBytes && (int64_t{1} << step.bits[d]) < std::min<int64_t>(limit, step.shape[d])) {
+    while (step.elements() * bytes < stepBytes &&
+           (int64_t{1} << step.bits[d]) < std::min<int64_t>(limit, step.shape[d])) {
       uint64_t unit = step.unit(d, step.bits[d]), mask = step.mask() | unit;
       if (std::none_of(registers.begin(), registers.end(), [&](uint64_t v) { return v & unit && isInside(v, mask); }))
         return;
@@ -100,8 +104,17 @@ std::optional<BulkStore> planBulkStore(const layout::LinearLayout &l, const Shap
     images.push_back(inStep(registers[i]));
   for (uint64_t v : lanes)
     images.push_back(inStep(v));
-  layout::DimList ins{{Dim::Register, static_cast<uint8_t>(within.size())}, {Dim::Lane, static_cast<uint8_t>(lanes.size())}, {Dim::Warp, 0}};
-  BulkStore out{TmaTile(extents, elem), layout::LinearLayout(ins, outs, images), {}, {}, 0, 1u << warps.size(), l.freeMask(Dim::Warp), false};
+  layout::DimList ins{{Dim::Register, static_cast<uint8_t>(within.size())},
+                      {Dim::Lane, static_cast<uint8_t>(lanes.size())},
+                      {Dim::Warp, 0}};
+  BulkStore out{TmaTile(extents, elem),
+                layout::LinearLayout(ins, outs, images),
+                {},
+                {},
+                0,
+                1u << warps.size(),
+                l.freeMask(Dim::Warp),
+                false};
   if (!out.registers.isSurjective())
     return std::nullopt;
   out.memory = out.step.layout();
@@ -110,7 +123,8 @@ std::optional<BulkStore> planBulkStore(const layout::LinearLayout &l, const Shap
   for (auto list : {registers, lanes})
     for (uint64_t v : list)
       held <<= part.insert(v, 0);
-  out.isPoor = size < std::min<int64_t>(leastBytes, held) || extents[last] * bytes < std::min<int64_t>(leastRowBytes, shape[last] * bytes);
+  out.isPoor = size < std::min<int64_t>(leastBytes, held) ||
+               extents[last] * bytes < std::min<int64_t>(leastRowBytes, shape[last] * bytes);
   // Swizzles repeat after eight rows.
   auto align = std::max<uint32_t>(128, 8u * out.step.swizzle);
   out.bytes = (static_cast<uint32_t>(size) + align - 1) / align * align;
@@ -160,7 +174,8 @@ layout::LinearLayout bulkStoreLayout(const Shape &shape, Elem elem, unsigned war
   give(1, 5);
   int64_t given = int64_t{bytes} << at;
   unsigned left = static_cast<unsigned>(units.size() - at), warpBits = layout::log2Exact(warps);
-  give(0, std::min(left > warpBits ? left - warpBits : 0, given < stepBytes ? layout::log2Exact(stepBytes / given) : 0));
+  give(0,
+       std::min(left > warpBits ? left - warpBits : 0, given < stepBytes ? layout::log2Exact(stepBytes / given) : 0));
   give(2, warpBits);
   give(0, 64);
   of[1].resize(5);
@@ -184,7 +199,8 @@ bool hasBulkReduce(std::string_view rmw, Elem elem) {
 }
 
 bool livesCoalesced(const Value *v) {
-  // Of what an element-wise value is computed from, the accumulator decides, then what comes from memory (AssignLayouts).
+  // Of what an element-wise value is computed from, the accumulator decides, then what comes from memory
+  // (AssignLayouts).
   std::vector<const Value *> work{v}, seen;
   while (!work.empty()) {
     v = work.back();

@@ -1,8 +1,10 @@
-// Stores and reductions by TMA (cp.async.bulk.tensor, cp.reduce.async.bulk.tensor): how a tensor in registers reaches memory.
+// Stores and reductions by TMA (cp.async.bulk.tensor, cp.reduce.async.bulk.tensor): how a tensor in registers reaches
+// memory.
 //
-// Each warp stores its own part of the tile, step by step: a part of the tile that the warp holds alone goes to a buffer of the warp in shared
-// memory, and one lane starts the copy from there. So no warp waits for another one. That needs a layout in which the lanes of a
-// warp and some of its registers span a rectangle; accumulators and coalesced layouts are of that kind.
+// Each warp stores its own part of the tile, step by step: a part of the tile that the warp holds alone goes to a
+// buffer of the warp in shared memory, and one lane starts the copy from there. So no warp waits for another one. That
+// needs a layout in which the lanes of a warp and some of its registers span a rectangle; accumulators and coalesced
+// layouts are of that kind.
 #pragma once
 #include "targets/nvidia/Descriptors.h"
 #include <optional>
@@ -36,7 +38,8 @@ layout::LinearLayout bulkStoreLayout(const ir::Shape &shape, ir::Elem elem, unsi
 inline constexpr int64_t leastBulkStore = 2048;
 /// Is there an instruction for this reduction? Elements as the tensor map has them.
 bool hasBulkReduce(std::string_view rmw, ir::Elem elem);
-/// Would `v` be stored as well by pointers: it lives where a coalesced access wants it? Then nothing is gained by the way through shared memory.
+/// Would `v` be stored as well by pointers: it lives where a coalesced access wants it? Then nothing is gained by the
+/// way through shared memory.
 bool livesCoalesced(const ir::Value *v);
 
 } // namespace tegula::nvidia

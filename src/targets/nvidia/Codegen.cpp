@@ -40,7 +40,8 @@ bool hasProducts(const llvm::Function &f) {
   for (const llvm::Instruction &i : llvm::instructions(f)) {
     const auto *call = llvm::dyn_cast<llvm::CallBase>(&i);
     const auto *text = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
-    if (text ? text->getAsmString().find("mma") != std::string::npos : call && call->getCalledFunction() && call->getCalledFunction()->getName().contains("mma"))
+    if (text ? text->getAsmString().find("mma") != std::string::npos
+             : call && call->getCalledFunction() && call->getCalledFunction()->getName().contains("mma"))
       return true;
   }
   return false;
@@ -52,9 +53,22 @@ const char *simulatorCpu() { return !hostIsX86() ? "generic" : hostHasFma() ? "x
 
 targets::VecTarget vecTarget(const NvTarget &t, const Options &o) {
   if (!t.simulate)
-    return {.nvptx = true, .gpu = true, .fma = true, .f16c = true, .fp8 = t.sm >= 89, .libm = false, .fpFusion = o.fpFusion, .keepsSubnormals = o.keepsSubnormals};
+    return {.nvptx = true,
+            .gpu = true,
+            .fma = true,
+            .f16c = true,
+            .fp8 = t.sm >= 89,
+            .libm = false,
+            .fpFusion = o.fpFusion,
+            .keepsSubnormals = o.keepsSubnormals};
   bool x86 = hostIsX86(), modern = hostHasFma();
-  return {.x86 = x86, .aarch64 = !x86, .gpu = true, .fma = modern, .f16c = modern, .avx2 = x86 && modern, .fpFusion = o.fpFusion};
+  return {.x86 = x86,
+          .aarch64 = !x86,
+          .gpu = true,
+          .fma = modern,
+          .f16c = modern,
+          .avx2 = x86 && modern,
+          .fpFusion = o.fpFusion};
 }
 
 std::unique_ptr<llvm::TargetMachine> createTargetMachine(const NvTarget &t, const Options &o, DiagEngine &diag) {
@@ -72,8 +86,8 @@ std::unique_ptr<llvm::TargetMachine> createTargetMachine(const NvTarget &t, cons
   if (!machine)
     diag.report(diag::noCodegenForTarget, {}, spec.triple);
   else if (t.simulate)
-    // The simulator's own functions are where its time goes: code that is made in half the time runs no slower in them (a matmul of 512: 0.55 s either
-    // way). The passes on the IR are the GPU's.
+    // The simulator's own functions are where its time goes: code that is made in half the time runs no slower in them
+    // (a matmul of 512: 0.55 s either way). The passes on the IR are the GPU's.
     machine->setOptLevel(llvm::CodeGenOptLevel::None);
   return machine;
 }
@@ -104,16 +118,19 @@ void markKernel(llvm::Function &f, const KernelBounds &bounds) {
     f.addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
     constant.push_back(llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(i32, i + 1)));
   }
-  list->addOperand(llvm::MDNode::get(context, {llvm::ValueAsMetadata::get(&f), llvm::MDString::get(context, "grid_constant"),
-                                               llvm::MDNode::get(context, constant)}));
+  list->addOperand(
+      llvm::MDNode::get(context, {llvm::ValueAsMetadata::get(&f), llvm::MDString::get(context, "grid_constant"),
+                                  llvm::MDNode::get(context, constant)}));
 }
 
 /// Does it add up bytes by a product, the last step where programs count the bits of a word by hand?
 static bool addsBytes(const llvm::Module &m) {
   return llvm::any_of(m, [](const llvm::Function &f) {
     return llvm::any_of(llvm::instructions(f), [](const llvm::Instruction &i) {
-      const auto *ones = i.getOpcode() == llvm::Instruction::Mul ? llvm::dyn_cast<llvm::ConstantInt>(i.getOperand(1)) : nullptr;
-      return ones && ones->getValue() == llvm::APInt::getSplat(ones->getBitWidth(), llvm::APInt(8, 1)) && ones->getBitWidth() >= 32;
+      const auto *ones =
+          i.getOpcode() == llvm::Instruction::Mul ? llvm::dyn_cast<llvm::ConstantInt>(i.getOperand(1)) : nullptr;
+      return ones && ones->getValue() == llvm::APInt::getSplat(ones->getBitWidth(), llvm::APInt(8, 1)) &&
+             ones->getBitWidth() >= 32;
     });
   });
 }
@@ -137,8 +154,10 @@ void optimize(llvm::Module &m, llvm::TargetMachine &tm, const Options &o) {
   if (tm.getTargetTriple().isNVPTX())
     for (llvm::Function &f : m)
       renewMasks(f);
-  // What kernels of usual tiles have stays as it was measured; the time of smaller blocks does not matter. Loops without products spill less in that order where a thread has many elements:
-  // Jensen-Shannon divergence of 32768 columns, 32 warps, 432 -> 224 bytes in bf16, 696 -> 184 in fp32; 16384 by 16 warps 152 -> 24 and 88 -> 16.
+  // What kernels of usual tiles have stays as it was measured; the time of smaller blocks does not matter. Loops
+  // without products spill less in that order where a thread has many elements:
+  // Jensen-Shannon divergence of 32768 columns, 32 warps, 432 -> 224 bytes in bf16, 696 -> 184 in fp32; 16384 by 16
+  // warps 152 -> 24 and 88 -> 16.
   constexpr size_t most = 2500, mostInLoops = 1000;
   for (llvm::Function &f : m)
     orderByNeed(f, most, hasProducts(f) ? most : mostInLoops);

@@ -49,11 +49,13 @@ bool hasPartitions(const ir::Function &kernel) {
 void askForBlocks(Compilation &c, const Options &options, DiagEngine &diag) {
   const ir::Function &kernel = *c.gpu->kernel();
   if (!c.wish)
-    c.wish = hasPartitions(kernel) ? BlockWish{.blocks = 1} : wishedBlocks(kernel, *c.gpu, options, c.meta.sharedBytes, c.ahead);
+    c.wish = hasPartitions(kernel) ? BlockWish{.blocks = 1}
+                                   : wishedBlocks(kernel, *c.gpu, options, c.meta.sharedBytes, c.ahead);
   if (c.wish->most) {
     c.meta.mostBlocks = static_cast<uint8_t>(c.wish->most);
     const auto &remark = c.wish->ctas > 1 ? diag::rowsShared : c.wish->held ? diag::rowsHeld : diag::fewerBlocks;
-    diag.report(remark, gpu::userLocation(*c.gpu, *c.wish->rows), c.wish->most, c.meta.sharedBytes / 1024, c.wish->ctas);
+    diag.report(remark, gpu::userLocation(*c.gpu, *c.wish->rows), c.wish->most, c.meta.sharedBytes / 1024,
+                c.wish->ctas);
   }
   if (!options.askedCrowd)
     c.meta.forms = std::move(c.wish->forms);
@@ -66,8 +68,8 @@ void askForBlocks(Compilation &c, const Options &options, DiagEngine &diag) {
 }
 
 /// `last`: the GPU pass to end with, if not all are to run.
-bool compileTo(const ir::Module &module, const NvTarget &target, Options options, Stage upTo, DiagEngine &diag, Compilation &c,
-               std::string_view last = {}) {
+bool compileTo(const ir::Module &module, const NvTarget &target, Options options, Stage upTo, DiagEngine &diag,
+               Compilation &c, std::string_view last = {}) {
   const ir::Function *kernel = module.kernel();
   if (!kernel) {
     diag.report(diag::noKernel, Loc{});
@@ -81,15 +83,18 @@ bool compileTo(const ir::Module &module, const NvTarget &target, Options options
   gpu::LoopRows rows;
   const LaunchFacts *facts = target.simulate ? nullptr : &options.facts;
   const auto runPasses = [&](DiagEngine *remarks, std::string_view until = {}) {
-    return runGpuPasses(module, {NvTargetInfo(target), options, remarks, &rows, facts, facts ? &c.ahead : nullptr}, verifier, until);
+    return runGpuPasses(module, {NvTargetInfo(target), options, remarks, &rows, facts, facts ? &c.ahead : nullptr},
+                        verifier, until);
   };
   c.gpu = runPasses(&diag, last);
   if (!c.gpu)
     return false;
   if (rows.bytes && last.empty()) {
     const NvTargetInfo info(target);
-    const bool canShare = options.numCtas == 1 && options.clusters != Clusters::Never && info.clusterLimit() > 1 && gpu::canShareLoops(module);
-    c.wish = wishedBlocks(*c.gpu->kernel(), *c.gpu, options, sharedBytesOf(*c.gpu), c.ahead, true, canShare ? info.clusterLimit() : 1);
+    const bool canShare = options.numCtas == 1 && options.clusters != Clusters::Never && info.clusterLimit() > 1 &&
+                          gpu::canShareLoops(module);
+    c.wish = wishedBlocks(*c.gpu->kernel(), *c.gpu, options, sharedBytesOf(*c.gpu), c.ahead, true,
+                          canShare ? info.clusterLimit() : 1);
     if (!canShare && c.wish->ctas > 1) // a form that was asked for where clusters were not refused
       c.wish->ctas = 1, c.wish->blocks = c.wish->most = c.wish->held = 0;
     rows.ctas = c.wish->ctas;
@@ -97,7 +102,8 @@ bool compileTo(const ir::Module &module, const NvTarget &target, Options options
       c.withoutRows = std::exchange(c.gpu, runPasses(nullptr));
       if (!c.gpu)
         return false;
-      if (options.numCtas != c.wish->ctas || (options.numCtas > 1 && gpu::meetInLoops(*c.gpu))) { // not so: as it is without rows
+      // not so: as it is without rows
+      if (options.numCtas != c.wish->ctas || (options.numCtas > 1 && gpu::meetInLoops(*c.gpu))) {
         c.gpu = std::move(c.withoutRows);
         options.numCtas = 1;
         c.wish->blocks = c.wish->most = c.wish->held = 0;
@@ -136,7 +142,8 @@ bool compileTo(const ir::Module &module, const NvTarget &target, Options options
 
 } // namespace
 
-std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &target, const Options &options, DiagEngine &diag) {
+std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &target, const Options &options,
+                                 DiagEngine &diag) {
   Compilation c;
   if (!compileTo(module, target, options, Stage::Object, diag, c))
     return std::nullopt;
@@ -159,8 +166,8 @@ std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &targe
   return kernel;
 }
 
-std::optional<std::string> emitStage(const ir::Module &module, const NvTarget &target, const Options &options, Stage stage,
-                                     DiagEngine &diag, std::string_view lastPass) {
+std::optional<std::string> emitStage(const ir::Module &module, const NvTarget &target, const Options &options,
+                                     Stage stage, DiagEngine &diag, std::string_view lastPass) {
   Compilation c;
   if (!compileTo(module, target, options, stage, diag, c, lastPass))
     return std::nullopt;

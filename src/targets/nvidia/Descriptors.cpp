@@ -35,7 +35,8 @@ std::optional<TensorMap::Term> termOf(const Value *v, const Block &entry) {
     return t;
   case OpKind::Mul: {
     std::optional<TensorMap::Term> a = termOf(op.operands[0], entry), b = termOf(op.operands[1], entry);
-    if (!a || !b || (a->gridAxis >= 0 && b->gridAxis >= 0) || (a->arg2 >= 0 && b->arg >= 0) || (b->arg2 >= 0 && a->arg >= 0))
+    if (!a || !b || (a->gridAxis >= 0 && b->gridAxis >= 0) || (a->arg2 >= 0 && b->arg >= 0) ||
+        (b->arg2 >= 0 && a->arg >= 0))
       return std::nullopt;
     if (a->arg < b->arg)
       std::swap(a, b);
@@ -86,7 +87,8 @@ static std::unordered_set<const Value *> inputsOfDots(const Block &block) {
   return seen;
 }
 
-/// Is a dot computed from the loaded values? Once for all loads of a function: each with a search of its own took time quadratic in their number.
+/// Is a dot computed from the loaded values? Once for all loads of a function: each with a search of its own took time
+/// quadratic in their number.
 static bool feedsDot(const Op &load, const DescriptorContext &context) {
   if (const Block &entry = entryOf(load); context.dotsOf != &entry) {
     context.feedDots = inputsOfDots(entry);
@@ -95,8 +97,10 @@ static bool feedsDot(const Op &load, const DescriptorContext &context) {
   return context.feedDots.contains(load.result());
 }
 
-/// The facts, and sums and products with arguments that cannot be negative in a launch that happens: no map has an extent below 1.
-static bool isNonNegative(const Value *v, const AxisFacts &facts, std::span<Value *const> extents, const Block &entry, unsigned depth = 8) {
+/// The facts, and sums and products with arguments that cannot be negative in a launch that happens: no map has an
+/// extent below 1.
+static bool isNonNegative(const Value *v, const AxisFacts &facts, std::span<Value *const> extents, const Block &entry,
+                          unsigned depth = 8) {
   if (facts.of(v).isNonNegative())
     return true;
   if (!v->def)
@@ -105,7 +109,9 @@ static bool isNonNegative(const Value *v, const AxisFacts &facts, std::span<Valu
              return t && t->arg == static_cast<int32_t>(v->index) && t->arg2 < 0 && t->value > 0;
            });
   bool isSum = v->def->kind == OpKind::Add || v->def->kind == OpKind::Mul || v->def->kind == OpKind::SExt;
-  return isSum && depth && std::all_of(v->def->operands.begin(), v->def->operands.end(), [&](const Value *o) { return isNonNegative(o, facts, extents, entry, depth - 1); });
+  return isSum && depth && std::all_of(v->def->operands.begin(), v->def->operands.end(), [&](const Value *o) {
+           return isNonNegative(o, facts, extents, entry, depth - 1);
+         });
 }
 
 std::vector<int64_t> signedOffsets(const Op &access, const AxisFacts &facts) {
@@ -117,29 +123,34 @@ std::vector<int64_t> signedOffsets(const Op &access, const AxisFacts &facts) {
   return out;
 }
 
-/// Do rows end at a multiple of 16 bytes? By their length's divisor, or because it is a stride too, which is such a multiple by contract.
+/// Do rows end at a multiple of 16 bytes? By their length's divisor, or because it is a stride too, which is such a
+/// multiple by contract.
 static bool endsAligned(const DescAccess &a, int64_t bytes, const AxisFacts &facts, const Block &entry) {
   const Value *columns = a.extents[a.rank() - 1];
   std::span<Value *const> leading = a.strides.first(a.rank() - 1);
   return facts.of(columns).axes[0].divisibility * bytes % 16 == 0 ||
-         std::any_of(leading.begin(), leading.end(), [&](const Value *v) { return termOf(v, entry) == termOf(columns, entry); });
+         std::any_of(leading.begin(), leading.end(),
+                     [&](const Value *v) { return termOf(v, entry) == termOf(columns, entry); });
 }
 
-/// Loads take any offsets and extents; writes do not (seen on an H200, docs/hopper.md section 2.4): columns are clipped in groups of 16 bytes, and at
-/// a negative offset the instruction is illegal. Where an offset may be negative that is looked at when the kernel runs (LowerBulk.cpp).
+/// Loads take any offsets and extents; writes do not (seen on an H200, docs/hopper.md section 2.4): columns are clipped
+/// in groups of 16 bytes, and at a negative offset the instruction is illegal. Where an offset may be negative that is
+/// looked at when the kernel runs (LowerBulk.cpp).
 static bool canWrite(const DescAccess &a, const Type &type, const AxisFacts &facts, const Block &entry) {
   return endsAligned(a, byteWidth(type.elem), facts, entry) &&
-         std::none_of(a.offsets.begin(), a.offsets.end(), [](const Value *v) { return constantInt(v).value_or(0) < 0; });
+         std::none_of(a.offsets.begin(), a.offsets.end(),
+                      [](const Value *v) { return constantInt(v).value_or(0) < 0; });
 }
 
-/// A launch has room for so many maps (runtime/TensorMaps.h): those of the first accesses of the kernel. Loads of equal blocks share one; what
-/// stores share is known later.
+/// A launch has room for so many maps (runtime/TensorMaps.h): those of the first accesses of the kernel. Loads of equal
+/// blocks share one; what stores share is known later.
 static bool isAmongFirst(const Op &op, const Block &entry) {
   constexpr size_t room = 16;
   std::vector<const Op *> others;
   auto shares = [](const Op &a, const Op &b) {
     unsigned maps = 1 + 2 * descAccess(a).rank(); // base, extents, strides
-    return a.kind == OpKind::DescLoad && b.kind == a.kind && descAccess(a).hasRows() == descAccess(b).hasRows() && a.result()->type == b.result()->type && a.attrs == b.attrs &&
+    return a.kind == OpKind::DescLoad && b.kind == a.kind && descAccess(a).hasRows() == descAccess(b).hasRows() &&
+           a.result()->type == b.result()->type && a.attrs == b.attrs &&
            std::equal(a.operands.begin(), a.operands.begin() + maps, b.operands.begin());
   };
   bool isKept = false;
@@ -166,14 +177,17 @@ int64_t mergedColumns(const Op &load, const AxisFacts &facts) {
   return std::gcd(most, facts.of(a.extents[1]).axes[0].divisibility);
 }
 
-/// Are rows by index better fetched by copies of their own? Instructions of all warps, counted in machine code (docs/rationale/descriptors.md): a copy is
-/// 7 of the loop over the lanes that have the indices, what is around them 30 for each warp, reading the tile 1 for 512 bytes; by pointers it is 7.75 for
-/// 512 bytes. Operands of dots would lie in tiles that take a copy for 128 bytes: always by pointers.
+/// Are rows by index better fetched by copies of their own? Instructions of all warps, counted in machine code
+/// (docs/rationale/descriptors.md): a copy is 7 of the loop over the lanes that have the indices, what is around them
+/// 30 for each warp, reading the tile 1 for 512 bytes; by pointers it is 7.75 for 512 bytes. Operands of dots would lie
+/// in tiles that take a copy for 128 bytes: always by pointers.
 static bool rowsPay(const Op &load, const AxisFacts &facts, const DescriptorContext &context) {
   constexpr int64_t mostBytes = 64 * 1024;
   const Type &t = load.result()->type;
-  int64_t rows = t.shape[0], bytes = t.numel() * byteWidth(t.elem), perRow = (t.shape[1] / mergedColumns(load, facts) + 255) / 256;
-  return context.ctas == 1 && bytes <= mostBytes && !feedsDot(load, context) && 27 * (bytes / 512) > 4 * (7 * rows * perRow + 30 * context.warps);
+  int64_t rows = t.shape[0], bytes = t.numel() * byteWidth(t.elem),
+          perRow = (t.shape[1] / mergedColumns(load, facts) + 255) / 256;
+  return context.ctas == 1 && bytes <= mostBytes && !feedsDot(load, context) &&
+         27 * (bytes / 512) > 4 * (7 * rows * perRow + 30 * context.warps);
 }
 
 bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *given) {
@@ -190,10 +204,12 @@ bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *given) {
   case OpKind::DescLoad: {
     // A few rows are a few vectors for each thread: at once where they are needed, instead of by way of shared memory.
     bool isTall = a.block.numel() / a.block[a.rank() - 1] >= 8;
-    return !(op.nan() && byteWidth(type.elem) == 1) && (a.hasRows() ? rowsPay(op, facts, context) : isTall || feedsDot(op, context));
+    return !(op.nan() && byteWidth(type.elem) == 1) &&
+           (a.hasRows() ? rowsPay(op, facts, context) : isTall || feedsDot(op, context));
   }
   case OpKind::DescStore:
-    return !a.hasRows() && canWrite(a, type, facts, entry) && a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
+    return !a.hasRows() && canWrite(a, type, facts, entry) &&
+           a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
   default:
     return canWrite(a, type, facts, entry) && hasBulkReduce(op.rmw(), type.elem);
   }
@@ -235,7 +251,9 @@ layout::LinearLayout TmaTile::layout() const {
   int64_t columns = shape[shape.rank() - 1], rows = shape.numel() / columns;
   layout::DimList outs = layout::tensorDims(shape);
   if (swizzle)
-    return layout::sharedSwizzled(layout::Extents{rows, columns}, layout::Extents{1, 0}, 8 * bytes, layout::SwizzleMode(swizzle)).reshapeOuts(outs);
+    return layout::sharedSwizzled(layout::Extents{rows, columns}, layout::Extents{1, 0}, 8 * bytes,
+                                  layout::SwizzleMode(swizzle))
+        .reshapeOuts(outs);
   // Offsets count the columns of a box, the rows, the boxes beside each other.
   std::vector<uint64_t> bases;
   for (uint64_t column = 1; column < box.back(); column *= 2)
@@ -297,7 +315,8 @@ static TensorMap mapOf(const Op &op, std::span<Value *const> all, unsigned rank,
 }
 
 TensorMap tensorMapOf(const Op &copy) {
-  TensorMap m = mapOf(copy, std::span<Value *const>(copy.operands).subspan(2), copy.operands[0]->type.shape.rank(), TmaTile(copy));
+  TensorMap m = mapOf(copy, std::span<Value *const>(copy.operands).subspan(2), copy.operands[0]->type.shape.rank(),
+                      TmaTile(copy));
   m.nanFill = copy.nan();
   m.roundTf32 = copy.tf32();
   return m;

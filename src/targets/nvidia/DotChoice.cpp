@@ -63,8 +63,9 @@ const ir::Op &firstWithItsA(const ir::Op &dot) {
   return dot;
 }
 
-/// Warps over the result of a dot of mma.sync. Those of another dot have read its A already where they share that one's rows: then only B is left (2 x 2 warps of 16 x 32 read 48 rows and columns, 1 x 4 of 32 x 16 beside
-/// another dot of theirs 16). H200, 512x8192x4096 with LoRA of 64, 32x128x64 by four warps: 199 -> 173 us.
+/// Warps over the result of a dot of mma.sync. Those of another dot have read its A already where they share that one's
+/// rows: then only B is left (2 x 2 warps of 16 x 32 read 48 rows and columns, 1 x 4 of 32 x 16 beside another dot of
+/// theirs 16). H200, 512x8192x4096 with LoRA of 64, 32x128x64 by four warps: 199 -> 173 us.
 WarpGrid spreadMma(const ir::Op &dot, unsigned warps, int64_t m, int64_t n, int64_t batch) {
   constexpr unsigned unitM = 16, unitN = 8;
   const WarpGrid own = spread(warps, m, n, batch, unitM, unitN);
@@ -91,16 +92,18 @@ DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps) {
   int64_t m = d.shape[rank - 2], n = d.shape[rank - 1], k = a.shape[rank - 1], batch = rank == 3 ? d.shape[0] : 1;
   std::string_view precision = dot.precision();
   bool fp8Mix = ir::isFp8(a.elem) && ir::isFp8(b.elem);
-  if (!hasMmaType(a.elem, precision, target) || !hasMmaType(b.elem, precision, target) || (a.elem != b.elem && !fp8Mix) || k < depthOf(a) || n < 8 ||
-      m < 16 || d.elem == Elem::F64) {
+  if (!hasMmaType(a.elem, precision, target) || !hasMmaType(b.elem, precision, target) ||
+      (a.elem != b.elem && !fp8Mix) || k < depthOf(a) || n < 8 || m < 16 || d.elem == Elem::F64) {
     if (wantsLoop(dot, warps) && fitTiles(dot, target))
       c.kind = DotKind::FmaTiles;
     return c;
   }
   if (target.sm == 90 && target.archFeatures && rank == 2 && warps % 4 == 0 && m >= 64 &&
       (a.elem != Elem::I8 || n == 8 || n % 16 == 0)) {
-    // Whole warpgroups: rows first, each then reads as much of B at once as an instruction takes. One of 16 columns takes as long as one of 36 (docs/hopper.md, 1.8), which is less than mma.sync of so many warps
-    // takes to read shared memory (2048x4096x4096 bf16, H200: 64x32 by eight warps 389 -> 311 us, 64x64 by sixteen 385 -> 220); but a row of a few waits for its first one (32 of K, fp16: 874 -> 953).
+    // Whole warpgroups: rows first, each then reads as much of B at once as an instruction takes. One of 16 columns
+    // takes as long as one of 36 (docs/hopper.md, 1.8), which is less than mma.sync of that many warps takes to read
+    // shared memory (2048x4096x4096 bf16, H200: 64x32 by eight warps 389 -> 311 us, 64x64 by sixteen 385 -> 220); but a
+    // row of a few waits for its first one (32 of K, fp16: 874 -> 953).
     constexpr unsigned longRow = 4;
     const int64_t leastColumns = k >= longRow * depthOf(a) ? 16 : 32;
     unsigned groups = warps / 4, gm = 1, gn = 1;
@@ -130,7 +133,9 @@ MatrixInstr matrixInstr(const DotChoice &c, const ir::Op &dot) {
   return {*mmaType(a.elem), *mmaType(b.elem), a.elem == Elem::I8 ? MmaType::S32 : MmaType::F32, n, depthOf(a)};
 }
 
-static LinearLayout forWarps(LinearLayout l, unsigned warps) { return l.growIn(layout::Dim::Warp, layout::log2Exact(warps)); }
+static LinearLayout forWarps(LinearLayout l, unsigned warps) {
+  return l.growIn(layout::Dim::Warp, layout::log2Exact(warps));
+}
 
 LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned warps) {
   const ir::Shape &s = dot.result()->type.shape;
@@ -149,11 +154,14 @@ LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned w
 LinearLayout dotOperandLayout(const DotChoice &c, const ir::Op &dot, unsigned operand, unsigned warps) {
   const ir::Type &t = dot.operands[operand]->type;
   if (c.kind == DotKind::Fma || c.kind == DotKind::FmaTiles)
-    return layout::fmaOperand(layout::fmaAccumulator(dot.result()->type.shape, {NvTarget::lanes, warps}), operand, t.shape[t.shape.rank() - 1 - operand]);
+    return layout::fmaOperand(layout::fmaAccumulator(dot.result()->type.shape, {NvTarget::lanes, warps}), operand,
+                              t.shape[t.shape.rank() - 1 - operand]);
   unsigned bits = ir::bitWidth(t.elem);
   if (c.kind == DotKind::AsyncMma)
     return forWarps(layout::wgmmaOperandA(t.shape, c.grid, bits), warps);
-  return forWarps(operand == 0 ? layout::mmaOperandA(t.shape, c.grid, bits, c.run) : layout::mmaOperandB(t.shape, c.grid, bits, c.run), warps);
+  return forWarps(operand == 0 ? layout::mmaOperandA(t.shape, c.grid, bits, c.run)
+                               : layout::mmaOperandB(t.shape, c.grid, bits, c.run),
+                  warps);
 }
 
 /// Multiply-adds of a thread, and elements it holds of both operands, up to which a dot is unrolled.
@@ -169,7 +177,8 @@ static bool wantsLoop(const ir::Op &dot, unsigned warps) {
   LinearLayout sums = layout::fmaAccumulator(dot.result()->type.shape, {NvTarget::lanes, warps});
   auto registers = [](const LinearLayout &l) { return int64_t{1} << l.inBits(layout::Dim::Register); };
   const int64_t depth = a.shape[a.shape.rank() - 1];
-  return registers(sums) * depth > mostUnrolled || registers(layout::fmaOperand(sums, 0, depth)) + registers(layout::fmaOperand(sums, 1, depth)) > mostHeld;
+  return registers(sums) * depth > mostUnrolled ||
+         registers(layout::fmaOperand(sums, 0, depth)) + registers(layout::fmaOperand(sums, 1, depth)) > mostHeld;
 }
 
 unsigned fmaStep(const ir::Type &a, const ir::Type &b, unsigned sums) {
@@ -205,14 +214,17 @@ uint32_t SharedOperand::offset(unsigned r, unsigned k) const {
   return across * width + along % width + along / width * width * rows;
 }
 
-DotRounds dotRounds(const MatrixInstr &c, const SharedOperand &a, const SharedOperand &b, unsigned depth, bool isAlone) {
-  // With 128 columns attention lost an eighth of its speed where a softmax ran beside them; and the text is shorter anyway.
+DotRounds dotRounds(const MatrixInstr &c, const SharedOperand &a, const SharedOperand &b, unsigned depth,
+                    bool isAlone) {
+  // With 128 columns attention lost an eighth of its speed where a softmax ran beside them; and the text is shorter
+  // anyway.
   constexpr unsigned rounds = 4, leastColumns = 256;
   DotRounds straight{.rounds = 1, .products = depth};
   if ((c.n < leastColumns && !isAlone) || depth < rounds)
     return straight;
   // Neighbours in one round; or, where a tile is wider than the swizzle's span, one of each span.
-  for (DotRounds r : {DotRounds{rounds, depth / rounds, depth / rounds, 1}, DotRounds{rounds, depth / rounds, 1, rounds}}) {
+  for (DotRounds r :
+       {DotRounds{rounds, depth / rounds, depth / rounds, 1}, DotRounds{rounds, depth / rounds, 1, rounds}}) {
     auto growsEvenly = [&](const SharedOperand &s) {
       auto at = [&](unsigned i, unsigned j) { return s.offset(0, r.at(i, j) * c.k); };
       for (unsigned i = 0; i < r.rounds; ++i)

@@ -16,7 +16,7 @@ struct MatrixInstr {
 /// The instruction of a choice that is one of the two.
 MatrixInstr matrixInstr(const DotChoice &c, const ir::Op &dot);
 
-/// The fastest instruction that computes what the dot asks for (`precision`), on this target and with so many warps.
+/// The fastest instruction that computes what the dot asks for (`precision`), on this target and with that many warps.
 DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps);
 /// Layout of the accumulator and result.
 layout::LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned warps);
@@ -36,21 +36,24 @@ struct SharedOperand {
   unsigned elemBytes = 2, rows = 0; // rows of an atom column: extent of the axis that is not contiguous
 };
 
-/// The order of a wgmma dot's products along K: `rounds` rounds of `products`, written down as a loop if there are several. The assembler's time goes
-/// with the text, in which each product names all accumulators, and not with the rounds; the tensor cores do not notice (docs/performance-history.md).
+/// The order of a wgmma dot's products along K: `rounds` rounds of `products`, written down as a loop if there are
+/// several. The assembler's time goes with the text, in which each product names all accumulators, and not with the
+/// rounds; the tensor cores do not notice (docs/performance-history.md).
 /// Each round is a commit group of its own, as the assembler wants to see commits in the loop.
 struct DotRounds {
   unsigned rounds = 1, products = 1;
   unsigned roundStep = 1, productStep = 1; // in products along K
   unsigned at(unsigned round, unsigned product) const { return round * roundStep + product * productStep; }
 };
-/// `depth`: products along K. Several rounds only where the descriptors of both operands then grow by the same with each; of narrow products only where
-/// nothing runs beside them (`isAlone`) that the assembler would put between.
-DotRounds dotRounds(const MatrixInstr &c, const SharedOperand &a, const SharedOperand &b, unsigned depth, bool isAlone = false);
+/// `depth`: products along K. Several rounds only where the descriptors of both operands then grow by the same with
+/// each; of narrow products only where nothing runs beside them (`isAlone`) that the assembler would put between.
+DotRounds dotRounds(const MatrixInstr &c, const SharedOperand &a, const SharedOperand &b, unsigned depth,
+                    bool isAlone = false);
 
 /// Contraction indices of one round of its loop: a power of two, K at most. `sums`: accumulators of a thread.
 unsigned fmaStep(const ir::Type &a, const ir::Type &b, unsigned sums);
-/// `fastest`: the axis along which the operand's registers are consecutive. 8- and 32-bit operands are always contiguous along K.
+/// `fastest`: the axis along which the operand's registers are consecutive. 8- and 32-bit operands are always
+/// contiguous along K.
 SharedOperand sharedOperand(const ir::Type &operand, bool isA, unsigned fastest);
 
 } // namespace tegula::nvidia

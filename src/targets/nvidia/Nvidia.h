@@ -1,8 +1,9 @@
 // The NVIDIA target: from tile IR to PTX (or to code for the simulator), one function per arrow.
 //
 //   ir::Module --passes of src/gpu--> GPU IR (layouts in the types) --lower--> LLVM IR --codegen--> PTX | object
-// compile() runs them all; each arrow can be printed (Stage). Thread-safe: no global mutable state, one LLVMContext a call.
-// Assembling PTX needs a library of the CUDA driver or toolkit and so belongs to the runtime (runtime/cuda), not here.
+// compile() runs them all; each arrow can be printed (Stage). Thread-safe: no global mutable state, one LLVMContext a
+// call. Assembling PTX needs a library of the CUDA driver or toolkit and so belongs to the runtime (runtime/cuda), not
+// here.
 #pragma once
 #include "support/Diag.h"
 #include "targets/Meta.h"
@@ -48,13 +49,15 @@ using GpuKernelMeta = targets::KernelMeta;
 struct DescriptorContext {
   const NvTarget *target;
   unsigned warps, ctas; // of a program
-  /// Of which values a dot is computed, in the function that was asked about last (`dotsOf`, by its body): looked for once.
+  /// Of which values a dot is computed, in the function that was asked about last (`dotsOf`, by its body): looked for
+  /// once.
   mutable const ir::Block *dotsOf = nullptr;
   mutable std::unordered_set<const ir::Value *> feedDots;
 };
-/// The KeepDescriptor of this target (passes/ExpandDescriptors.h); `context` is a DescriptorContext. Kept are accesses whose descriptor follows from
-/// the kernel's arguments alone, so that the launch can encode it, and whose columns start at multiples of 16 bytes: at others the
-/// instruction fails (docs/hopper.md §2.2). Stores only of values that do not live where a coalesced store by pointers wants them anyway.
+/// The KeepDescriptor of this target (passes/ExpandDescriptors.h); `context` is a DescriptorContext. Kept are accesses
+/// whose descriptor follows from the kernel's arguments alone, so that the launch can encode it, and whose columns
+/// start at multiples of 16 bytes: at others the instruction fails (docs/hopper.md §2.2). Stores only of values that do
+/// not live where a coalesced store by pointers wants them anyway.
 bool keepDescriptor(const ir::Op &op, const AxisFacts &facts, const void *context);
 
 using targets::CompileTimes;
@@ -67,7 +70,8 @@ enum class Stage : uint8_t { Gpu, Llvm, Ptx, Object };
 /// `module` is read only.
 std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &target, const Options &options,
                                  DiagEngine &diag);
-/// The text of one stage, for `tegula compile --emit gpu|llvm|ptx`. `lastPass`, of Stage::Gpu alone: the pass to stop behind (Passes.h).
+/// The text of one stage, for `tegula compile --emit gpu|llvm|ptx`. `lastPass`, of Stage::Gpu alone: the pass to stop
+/// after (Passes.h).
 std::optional<std::string> emitStage(const ir::Module &module, const NvTarget &target, const Options &options,
                                      Stage stage, DiagEngine &diag, std::string_view lastPass = {});
 

@@ -40,11 +40,13 @@ public:
     std::string warps = std::to_string(o.numWarps), ctas = std::to_string(o.numCtas);
     auto refusal = [](Refusal::Kind kind, std::string text) { return Refusal{kind, std::move(text), "", 0, 0}; };
     if (o.numWarps > 32)
-      return {Refusal::Kind::Exhausted, "num_warps is " + warps + "; a block of a GPU has at most 32 warps", "threads", uint64_t(o.numWarps) * NvTarget::lanes, 1024};
+      return {Refusal::Kind::Exhausted, "num_warps is " + warps + "; a block of a GPU has at most 32 warps", "threads",
+              uint64_t(o.numWarps) * NvTarget::lanes, 1024};
     if (o.numCtas & (o.numCtas - 1))
       return refusal(Refusal::Kind::Invalid, "num_ctas is " + ctas + "; it must be a power of 2");
     if (o.numCtas > 1 && settings_.sm < 90)
-      return refusal(Refusal::Kind::Invalid, "num_ctas is " + ctas + "; num_ctas > 1 requires NVIDIA SM90+ (Hopper), the target is " + name_);
+      return refusal(Refusal::Kind::Invalid,
+                     "num_ctas is " + ctas + "; num_ctas > 1 requires NVIDIA SM90+ (Hopper), the target is " + name_);
     if (o.numCtas > 16)
       return {Refusal::Kind::Exhausted, "num_ctas is " + ctas, "blocks of a cluster", o.numCtas, 16};
     return {};
@@ -80,9 +82,11 @@ public:
     static constexpr const char *onGpu[] = {"gpu", "llvm", "ptx"}, *onSim[] = {"gpu", "llvm", "obj"};
     return settings_.simulate ? std::span(onSim) : std::span(onGpu);
   }
-  std::optional<std::string> emit(const ir::Module &tile, const Options &options, std::string_view stage, std::string_view lastPass, DiagEngine &diag) const override {
+  std::optional<std::string> emit(const ir::Module &tile, const Options &options, std::string_view stage,
+                                  std::string_view lastPass, DiagEngine &diag) const override {
     using nvidia::Stage;
-    static constexpr std::pair<std::string_view, Stage> table[] = {{"gpu", Stage::Gpu}, {"llvm", Stage::Llvm}, {"ptx", Stage::Ptx}, {"obj", Stage::Object}};
+    static constexpr std::pair<std::string_view, Stage> table[] = {
+        {"gpu", Stage::Gpu}, {"llvm", Stage::Llvm}, {"ptx", Stage::Ptx}, {"obj", Stage::Object}};
     for (auto [name, which] : table)
       if (stage == name)
         return nvidia::emitStage(tile, settings_, options, which, diag, lastPass);
@@ -96,10 +100,13 @@ private:
     return cpu == "generic" ? "aarch64" : cpu;
   }
 
-  /// Tiles of which a thread would hold too much are read once for each loop over their parts: counted as the passes split them.
+  /// Tiles of which a thread would hold too much are read once for each loop over their parts: counted as the passes
+  /// split them.
   Work workHere(const ir::Module &tile, const Options &o) const {
     std::unique_ptr<ir::Module> parts =
-        o.numCtas == 1 && tile.kernel() && gpu::chooseCluster(tile, info_, o).ctas == 1 ? gpu::splitTiles(tile, NvTarget::lanes * o.numWarps, settings_.sharedLimit()) : nullptr;
+        o.numCtas == 1 && tile.kernel() && gpu::chooseCluster(tile, info_, o).ctas == 1
+            ? gpu::splitTiles(tile, NvTarget::lanes * o.numWarps, settings_.sharedLimit())
+            : nullptr;
     Work work = countWork(parts ? *parts : tile);
     for (WorkScope &s : work.scopes)
       if (s.kind == WorkScope::Kind::Loop && !s.stages)
@@ -137,7 +144,11 @@ std::optional<Family::GpuCode> forGpu(uint32_t capability) {
 
 } // namespace
 
-constinit const Family nvidiaFamily{
-    .name = "nvidia", .parse = parse, .names = nvidia::knownTargetNames, .driver = "cuda", .forGpu = forGpu, .oldestGpu = "8.0 (Ampere)"};
+constinit const Family nvidiaFamily{.name = "nvidia",
+                                    .parse = parse,
+                                    .names = nvidia::knownTargetNames,
+                                    .driver = "cuda",
+                                    .forGpu = forGpu,
+                                    .oldestGpu = "8.0 (Ampere)"};
 
 } // namespace tegula::targets

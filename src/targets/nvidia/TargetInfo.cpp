@@ -21,9 +21,10 @@ int64_t NvTargetInfo::atomicElements(const Op &op) const {
   return isSum && target_.sm >= 90 && bitWidth(t.elem) < 64 ? 16 / byteWidth(t.elem) : isSum && is16 ? 2 : 1;
 }
 
-/// Registers are given to warps when a block starts, to each the same, and each quarter of an SM has 512 for every lane: with one warp more than
-/// eight the nine get 168 each. A whole warpgroup can give back what it does not need (PTX ISA, setmaxnreg; docs/hopper.md section 4).
-/// A warpgroup that keeps `producer` registers a thread beside those of `options`, which get what it leaves of a quarter of a multiprocessor.
+/// Registers are given to warps when a block starts, to each the same, and each quarter of an SM has 512 for every
+/// lane: with one warp more than eight the nine get 168 each. A whole warpgroup can give back what it does not need
+/// (PTX ISA, setmaxnreg; docs/hopper.md section 4). A warpgroup that keeps `producer` registers a thread beside those
+/// of `options`, which get what it leaves of a quarter of a multiprocessor.
 static ProducerWarps warpgroupBeside(const gpu::Options &options, unsigned producer) {
   constexpr unsigned perQuarter = 512, most = 240;
   unsigned groups = options.numWarps / 4;
@@ -41,21 +42,27 @@ ProducerWarps NvTargetInfo::producerWarps(const gpu::Options &options) const {
 /// Addresses of a few rows, and what masks compare.
 ProducerWarps NvTargetInfo::gatheringWarps(const gpu::Options &options) const { return warpgroupBeside(options, 88); }
 
-DotChoice NvTargetInfo::chooseDot(const Op &dot, unsigned warps) const { return nvidia::chooseDot(dot, target_, warps); }
+DotChoice NvTargetInfo::chooseDot(const Op &dot, unsigned warps) const {
+  return nvidia::chooseDot(dot, target_, warps);
+}
 
-LinearLayout NvTargetInfo::accumulatorLayout(const DotChoice &c, const Op &dot, unsigned warps) const { return nvidia::accumulatorLayout(c, dot, warps); }
+LinearLayout NvTargetInfo::accumulatorLayout(const DotChoice &c, const Op &dot, unsigned warps) const {
+  return nvidia::accumulatorLayout(c, dot, warps);
+}
 
 LinearLayout NvTargetInfo::operandLayout(const DotChoice &c, const Op &dot, unsigned operand, unsigned warps) const {
   return dotOperandLayout(c, dot, operand, warps);
 }
 
-LinearLayout NvTargetInfo::operandTile(const DotChoice &c, const Type &operand, bool isA, const LinearLayout &registers) const {
+LinearLayout NvTargetInfo::operandTile(const DotChoice &c, const Type &operand, bool isA,
+                                       const LinearLayout &registers) const {
   if (c.kind == DotKind::FmaTiles)
     return plainTile(operand, registers);
   return sharedOperand(operand, isA, contiguousAxis(registers, byteWidth(operand.elem))).memory;
 }
 
-/// Of 16-bit operands: wgmma 2048, mma.sync 1024 (sm_80, and half of wgmma's rate on sm_90) or 512; of others by their width.
+/// Of 16-bit operands: wgmma 2048, mma.sync 1024 (sm_80, and half of wgmma's rate on sm_90) or 512; of others by their
+/// width.
 unsigned NvTargetInfo::dotRate(const DotChoice &c, const Op &dot) const {
   if (c.kind == DotKind::Fma || c.kind == DotKind::FmaTiles)
     return 4 * NvTarget::lanes;
@@ -65,14 +72,19 @@ unsigned NvTargetInfo::dotRate(const DotChoice &c, const Op &dot) const {
 
 unsigned NvTargetInfo::dotRounds(const DotChoice &c, const Module &m, const Op &dot) const {
   const Type &a = dot.operands[0]->type, &b = dot.operands[1]->type;
-  auto operand = [&](const Type &t, bool isA) { return sharedOperand(t, isA, contiguousAxis(m.layoutOf(t), byteWidth(t.elem))); };
+  auto operand = [&](const Type &t, bool isA) {
+    return sharedOperand(t, isA, contiguousAxis(m.layoutOf(t), byteWidth(t.elem)));
+  };
   MatrixInstr instr = matrixInstr(c, dot);
-  return nvidia::dotRounds(instr, operand(a, true), operand(b, false), static_cast<unsigned>(a.shape[1]) / instr.k).rounds;
+  return nvidia::dotRounds(instr, operand(a, true), operand(b, false), static_cast<unsigned>(a.shape[1]) / instr.k)
+      .rounds;
 }
 
 LinearLayout NvTargetInfo::blockTile(const Op &load) const { return tmaTile(load); }
 
-bool NvTargetInfo::canMulticast(const Type &tile, unsigned ctas) const { return TmaTile(tile.shape, tile.elem, ctas).hasParts(); }
+bool NvTargetInfo::canMulticast(const Type &tile, unsigned ctas) const {
+  return TmaTile(tile.shape, tile.elem, ctas).hasParts();
+}
 
 void NvTargetInfo::describeBlock(Op &now, const Op &access, const AxisFacts &facts) const {
   if (access.kind == OpKind::DescLoad) {

@@ -12,7 +12,9 @@ public:
 
   std::string name() const override { return targetName(target_); }
   unsigned lanes() const override { return NvTarget::lanes; }
-  unsigned registerLimit(unsigned threads) const override { return std::min(abi::multiprocessor::mostRegisters, abi::multiprocessor::registers / threads); }
+  unsigned registerLimit(unsigned threads) const override {
+    return std::min(abi::multiprocessor::mostRegisters, abi::multiprocessor::registers / threads);
+  }
   unsigned threadLimit() const override { return abi::multiprocessor::threads; }
   uint32_t sharedLimit() const override { return target_.sharedLimit(); }
   unsigned clusterLimit() const override { return target_.sm >= 90 ? 16 : 1; }
@@ -26,7 +28,8 @@ public:
   DotChoice chooseDot(const ir::Op &dot, unsigned warps) const override;
   LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned warps) const override;
   LinearLayout operandLayout(const DotChoice &c, const ir::Op &dot, unsigned operand, unsigned warps) const override;
-  LinearLayout operandTile(const DotChoice &c, const ir::Type &operand, bool isA, const LinearLayout &registers) const override;
+  LinearLayout operandTile(const DotChoice &c, const ir::Type &operand, bool isA,
+                           const LinearLayout &registers) const override;
   unsigned dotRate(const DotChoice &c, const ir::Op &dot) const override;
   unsigned dotRounds(const DotChoice &c, const ir::Module &m, const ir::Op &dot) const override;
 

@@ -1,4 +1,5 @@
-// Names of targets, and what of them changes code. Apart from Compile.cpp, so that tools without code generation can name targets.
+// Names of targets, and what of them changes code. Apart from Compile.cpp, so that tools without code generation can
+// name targets.
 #include "abi/GpuAbi.h"
 #include "abi/SimAbi.h"
 #include "targets/nvidia/Nvidia.h"
@@ -41,8 +42,8 @@ std::string targetName(const NvTarget &t) {
 }
 
 std::string targetKey(const NvTarget &t) {
-  return (t.simulate ? "sim" + std::to_string(TEGULA_SIM_ABI_VERSION) : "nv" + std::to_string(TEGULA_GPU_ABI_VERSION)) + "|sm_" +
-         std::to_string(t.sm) + (t.archFeatures ? "a" : "");
+  return (t.simulate ? "sim" + std::to_string(TEGULA_SIM_ABI_VERSION) : "nv" + std::to_string(TEGULA_GPU_ABI_VERSION)) +
+         "|sm_" + std::to_string(t.sm) + (t.archFeatures ? "a" : "");
 }
 
 } // namespace tegula::nvidia

@@ -37,15 +37,19 @@ private:
   const NvTarget &target_;
 };
 
-bool isFloat32(const Op &dot) { return dot.operands[0]->type.elem == Elem::F32 && dot.operands[1]->type.elem == Elem::F32; }
+bool isFloat32(const Op &dot) {
+  return dot.operands[0]->type.elem == Elem::F32 && dot.operands[1]->type.elem == Elem::F32;
+}
 
 bool Rewriter::wantsFp16(const Op &dot) const {
-  return isFp8(dot.operands[0]->type.elem) && isFp8(dot.operands[1]->type.elem) && (dot.precision() == "wide" || !usesTensorCores(dot));
+  return isFp8(dot.operands[0]->type.elem) && isFp8(dot.operands[1]->type.elem) &&
+         (dot.precision() == "wide" || !usesTensorCores(dot));
 }
 
 /// What `v` was widened from, if its elements only changed places since.
 const Value *widenedFrom(const Value *v) {
-  while (v->def && (v->def->kind == OpKind::Permute || v->def->kind == OpKind::Reshape || v->def->kind == OpKind::Broadcast || v->def->kind == OpKind::ExpandDims))
+  while (v->def && (v->def->kind == OpKind::Permute || v->def->kind == OpKind::Reshape ||
+                    v->def->kind == OpKind::Broadcast || v->def->kind == OpKind::ExpandDims))
     v = v->def->operands[0];
   if (!v->def || v->def->kind != OpKind::FpExt)
     return nullptr;
@@ -86,7 +90,8 @@ const Rewriter::Terms *Rewriter::termsOf(Op &dot) const {
   return nullptr;
 }
 
-/// Numbers whose sum is `v` but for what the last one loses, the largest first: one if it was widened from what holds it. Infinity leaves a NaN behind itself.
+/// Numbers whose sum is `v` but for what the last one loses, the largest first: one if it was widened from what holds
+/// it. Infinity leaves a NaN behind itself.
 std::vector<Value *> Rewriter::parts(Value *v, const Terms &t) {
   std::vector<Value *> out;
   if (const Value *from = widenedFrom(v); from && (t.elem == Elem::F32 || from->type.elem == t.elem))
@@ -99,7 +104,8 @@ std::vector<Value *> Rewriter::parts(Value *v, const Terms &t) {
     } else {
       if (i + 1 < t.count) { // the last one is cut by the instruction
         Value *bits = b_.cast(OpKind::Bitcast, v, Elem::I32);
-        wide = b_.cast(OpKind::Bitcast, b_.binary(OpKind::And, bits, b_.constInt(bits->type, ~int64_t(0x1fff))), Elem::F32);
+        wide = b_.cast(OpKind::Bitcast, b_.binary(OpKind::And, bits, b_.constInt(bits->type, ~int64_t(0x1fff))),
+                       Elem::F32);
       }
       out.push_back(wide);
     }
@@ -120,7 +126,8 @@ void Rewriter::split(Op &dot, const Terms &t) {
     for (unsigned i = 0; i <= order; ++i)
       if (i < x.size() && order - i < y.size())
         sum = b_.create1(OpKind::Dot, {x[i], y[order - i], sum}, dot.result()->type, attrs);
-  // What is not finite comes back with the largest parts, and would meet the infinity of another sign here. (Beside infinity LLVM asks the bits, two instructions.)
+  // What is not finite comes back with the largest parts, and would meet the infinity of another sign here. (Beside
+  // infinity LLVM asks the bits, two instructions.)
   Value *largest = b_.constFloat(sum->type, std::numeric_limits<float>::max());
   sum = b_.select(b_.cmp(CmpPred::Ole, b_.unary(OpKind::FAbs, sum), largest), sum, zeros);
   sum = b_.create1(OpKind::Dot, {x[0], y[0], sum}, dot.result()->type, attrs);

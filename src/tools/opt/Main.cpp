@@ -127,7 +127,8 @@ bool verified(const ir::Module &m, const std::string &pass, ir::Level level) {
   return false;
 }
 
-/// False: there is no such pass, or it cannot be run on this module. Passes of both levels may share a name (remove-dead) if they do the same.
+/// False: there is no such pass, or it cannot be run on this module. Passes of both levels may share a name
+/// (remove-dead) if they do the same.
 bool runPass(std::unique_ptr<ir::Module> &m, const std::string &name, const gpu::PassInput &in) {
   if (const PassEntry *p = findPass(name)) {
     p->run(*m);
@@ -155,12 +156,15 @@ int runPasses(std::unique_ptr<ir::Module> &m, Options &o) {
     if (!runPass(m, name, {target, o.gpu, &remarks, &o.rows}))
       return 2;
     if (o.time)
-      std::fprintf(stderr, "%9.3f ms  %s\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(), name.c_str());
+      std::fprintf(stderr, "%9.3f ms  %s\n",
+                   std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(),
+                   name.c_str());
     if (o.printAll)
       std::fprintf(stderr, "// after %s\n%s", name.c_str(), ir::print(*m).c_str());
     if (o.printChanged) {
       std::string after = ir::print(*m);
-      std::fprintf(stderr, "// %s%s\n%s", name.c_str(), after == before ? ": nothing changed" : "", lineDiff(before, after).c_str());
+      std::fprintf(stderr, "// %s%s\n%s", name.c_str(), after == before ? ": nothing changed" : "",
+                   lineDiff(before, after).c_str());
       before = std::move(after);
     }
     if (o.verify && !verified(*m, name, level = findPass(name) ? level : ir::Level::Gpu))
@@ -176,22 +180,34 @@ bool number(std::string_view text, unsigned &out) {
 }
 
 bool readOption(std::string_view a, Options &o) {
-  auto value = [&](std::string_view key) { return a.substr(0, key.size()) == key ? std::optional(a.substr(key.size())) : std::nullopt; };
+  auto value = [&](std::string_view key) {
+    return a.substr(0, key.size()) == key ? std::optional(a.substr(key.size())) : std::nullopt;
+  };
   if (auto v = value("--passes="))
     return o.passes = *v, true;
   if (auto v = value("--target=")) {
     o.target = gpuNamed(*v);
     return o.target != nullptr;
   }
-  const std::pair<std::string_view, unsigned *> numbers[] = {{"--num-warps=", &o.gpu.numWarps}, {"--num-stages=", &o.gpu.numStages}, {"--num-ctas=", &o.gpu.numCtas}, {"--held-blocks=", &o.rows.blocks}, {"--held-ctas=", &o.rows.ctas}};
+  const std::pair<std::string_view, unsigned *> numbers[] = {{"--num-warps=", &o.gpu.numWarps},
+                                                             {"--num-stages=", &o.gpu.numStages},
+                                                             {"--num-ctas=", &o.gpu.numCtas},
+                                                             {"--held-blocks=", &o.rows.blocks},
+                                                             {"--held-ctas=", &o.rows.ctas}};
   for (auto [name, out] : numbers)
     if (auto v = value(name))
       return number(*v, *out) && o.gpu.valid();
   if (auto v = value("--clusters=")) {
-    o.gpu.clusters = *v == "cost" ? gpu::Clusters::ByCost : v->size() == 1 ? gpu::clustersOf((*v)[0] - '0') : gpu::Clusters::Never;
+    o.gpu.clusters = *v == "cost"     ? gpu::Clusters::ByCost
+                     : v->size() == 1 ? gpu::clustersOf((*v)[0] - '0')
+                                      : gpu::Clusters::Never;
     return o.gpu.clusters != gpu::Clusters::Never || *v == "never";
   }
-  const std::pair<std::string_view, bool *> flags[] = {{"--verify-each", &o.verify}, {"--print-after-all", &o.printAll}, {"--print-changed", &o.printChanged}, {"--time-passes", &o.time}, {"--stages-rows", &o.gpu.stagesRows}};
+  const std::pair<std::string_view, bool *> flags[] = {{"--verify-each", &o.verify},
+                                                       {"--print-after-all", &o.printAll},
+                                                       {"--print-changed", &o.printChanged},
+                                                       {"--time-passes", &o.time},
+                                                       {"--stages-rows", &o.gpu.stagesRows}};
   for (auto [name, flag] : flags)
     if (a == name)
       return *flag = true;

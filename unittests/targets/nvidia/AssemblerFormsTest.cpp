@@ -18,13 +18,15 @@ TEST(AssemblerForms, ReplacesByInstructionsOfTheSameResult) {
             "\t{\n\t.reg .b64 %product;\n\tmul.wide.s32 %product, %r1, -7;\n\tmov.b64 {_, %r3}, %product;\n\t}\n");
   EXPECT_EQ(replaceForAssembler("\t{ .reg .b32 tmp; mov.b64 {tmp, %r6}, %rd8; }\n"),
             "\t{\n\t.reg .b64 %high;\n\tshr.u64 %high, %rd8, 32;\n\tcvt.u32.u64 %r6, %high;\n\t}\n");
-  const char *others = "\tneg.f32 \t%f2, %f1;\n\n\tmul.hi.u64 \t%rd1, %rd2, %rd3;\n\tneg.s64 \t%rd1, %rd2;\n\tabs.f32 \t%f1, %f2;";
+  const char *others =
+      "\tneg.f32 \t%f2, %f1;\n\n\tmul.hi.u64 \t%rd1, %rd2, %rd3;\n\tneg.s64 \t%rd1, %rd2;\n\tabs.f32 \t%f1, %f2;";
   EXPECT_EQ(replaceForAssembler(others), others);
 }
 
 /// Several statements of a user's assembly may stand in one line: each is replaced by itself, and none is lost.
 TEST(AssemblerForms, StatementsInOneLine) {
-  EXPECT_EQ(replaceForAssembler("\tneg.s32 %r2, %r1; add.s32 %r2, %r2, 5;\n"), "\tnot.b32 %r2, %r1;\n\tadd.s32 %r2, %r2, 1; add.s32 %r2, %r2, 5;\n");
+  EXPECT_EQ(replaceForAssembler("\tneg.s32 %r2, %r1; add.s32 %r2, %r2, 5;\n"),
+            "\tnot.b32 %r2, %r1;\n\tadd.s32 %r2, %r2, 1; add.s32 %r2, %r2, 5;\n");
   EXPECT_EQ(replaceForAssembler("\t{ .reg .b32 t; add.s32 t, %r1, 5; neg.s32 %r2, t; } // neg.s32 %r3, %r3;\n"),
             "\t{ .reg .b32 t; add.s32 t, %r1, 5; not.b32 %r2, t;\n\tadd.s32 %r2, %r2, 1; } // neg.s32 %r3, %r3;\n");
   const char *others = "\tadd.s32 %r2, %r1, 5; @%p1 neg.s32 %r2, %r2;\n";
@@ -45,7 +47,9 @@ TEST(AssemblerForms, Lop3OfTwoRegisters) {
   for (unsigned table = 0; table < 256; ++table)
     for (int pair = 0; pair < 3; ++pair) {
       const char *names[][3] = {{"p", "p", "q"}, {"p", "q", "p"}, {"p", "q", "q"}};
-      const std::string text = of((std::string("d, ") + names[pair][0] + ", " + names[pair][1] + ", " + names[pair][2] + ", " + std::to_string(table)).c_str());
+      const std::string text = of((std::string("d, ") + names[pair][0] + ", " + names[pair][1] + ", " + names[pair][2] +
+                                   ", " + std::to_string(table))
+                                      .c_str());
       for (unsigned p : {0u, 1u})
         for (unsigned q : {0u, 1u}) {
           auto bit = [&](const char *n) { return *n == 'p' ? p : q; };
@@ -57,7 +61,11 @@ TEST(AssemblerForms, Lop3OfTwoRegisters) {
             operand(to), operand(x);
             if (op != "mov.b32" && op != "not.b32")
               operand(y);
-            r[to] = op == "mov.b32" ? r[x] : op == "not.b32" ? r[x] ^ 1 : op == "and.b32" ? r[x] & r[y] : op == "or.b32" ? r[x] | r[y] : r[x] ^ r[y];
+            r[to] = op == "mov.b32"   ? r[x]
+                    : op == "not.b32" ? r[x] ^ 1
+                    : op == "and.b32" ? r[x] & r[y]
+                    : op == "or.b32"  ? r[x] | r[y]
+                                      : r[x] ^ r[y];
           }
           EXPECT_EQ(r["d"], want) << text;
         }
@@ -66,21 +74,29 @@ TEST(AssemblerForms, Lop3OfTwoRegisters) {
 
 /// Beside a lop3 nothing is compared with 0 for equality.
 TEST(AssemblerForms, EqualToZeroBesideLop3) {
-  const std::string equal = "\tsetp.eq.s32 \t%p1, %r1, 0;\n\t@%p2 setp.eq.s32 %p1, %r1, 0; setp.eq.b32 p, %r2, 0;\n\tsetp.eq.s32 \t%p1, %r1, 1;\n\tsetp.eq.s64 \t%p1, %rd1, 0;\n\tsetp.eq.s32 \t%p1, %r1, %r2;\n";
+  const std::string equal =
+      "\tsetp.eq.s32 \t%p1, %r1, 0;\n\t@%p2 setp.eq.s32 %p1, %r1, 0; setp.eq.b32 p, %r2, 0;\n\tsetp.eq.s32 \t%p1, %r1, 1;\n\tsetp.eq.s64 \t%p1, %rd1, 0;\n\tsetp.eq.s32 \t%p1, %r1, %r2;\n";
   EXPECT_EQ(replaceForAssembler(equal), equal);
   const std::string lop3 = "\tlop3.b32 %r1, %r2, %r3, %r4, 0x96;\n";
-  EXPECT_EQ(replaceForAssembler(lop3 + equal), lop3 + "\tsetp.lt.u32 %p1, %r1, 1;\n\t@%p2 setp.eq.s32 %p1, %r1, 0; setp.lt.u32 p, %r2, 1;\n\tsetp.eq.s32 \t%p1, %r1, 1;\n\tsetp.eq.s64 \t%p1, %rd1, 0;\n\tsetp.eq.s32 \t%p1, %r1, %r2;\n");
+  EXPECT_EQ(
+      replaceForAssembler(lop3 + equal),
+      lop3 +
+          "\tsetp.lt.u32 %p1, %r1, 1;\n\t@%p2 setp.eq.s32 %p1, %r1, 0; setp.lt.u32 p, %r2, 1;\n\tsetp.eq.s32 \t%p1, %r1, 1;\n\tsetp.eq.s64 \t%p1, %rd1, 0;\n\tsetp.eq.s32 \t%p1, %r1, %r2;\n");
 }
 
 /// Additions say no rounding, unless a product says none either: the two could become one fma.
 TEST(AssemblerForms, AdditionsWithoutRounding) {
-  const std::string sums = "\tadd.rn.f32 \t%f3, %f1, %f2;\n\tsub.rn.f32 \t%f4, %f3, %f2;\n\tmul.rn.f32 \t%f5, %f4, %f2;\n\tadd.rn.f64 \t%fd3, %fd1, %fd2;\n";
-  EXPECT_EQ(replaceForAssembler(sums), "\tadd.f32 \t%f3, %f1, %f2;\n\tsub.f32 \t%f4, %f3, %f2;\n\tmul.rn.f32 \t%f5, %f4, %f2;\n\tadd.rn.f64 \t%fd3, %fd1, %fd2;\n");
+  const std::string sums =
+      "\tadd.rn.f32 \t%f3, %f1, %f2;\n\tsub.rn.f32 \t%f4, %f3, %f2;\n\tmul.rn.f32 \t%f5, %f4, %f2;\n\tadd.rn.f64 \t%fd3, %fd1, %fd2;\n";
+  EXPECT_EQ(
+      replaceForAssembler(sums),
+      "\tadd.f32 \t%f3, %f1, %f2;\n\tsub.f32 \t%f4, %f3, %f2;\n\tmul.rn.f32 \t%f5, %f4, %f2;\n\tadd.rn.f64 \t%fd3, %fd1, %fd2;\n");
   for (const char *product : {"\tmul.f32 \t%f6, %f1, %f2;\n", "\tmul.ftz.f32 \t%f6, %f1, %f2;\n"})
     EXPECT_EQ(replaceForAssembler(sums + product), sums + product);
 }
 
-/// The address of shared memory in the register that a loop steps: what is computed before the loop reads a register of its own.
+/// The address of shared memory in the register that a loop steps: what is computed before the loop reads a register of
+/// its own.
 TEST(AssemblerForms, SteppedBaseOfSharedMemory) {
   const std::string before = "\tmov.u64 \t%rd3, tegula_shared;\n"
                              "\tcvt.u32.u64 \t%r19, %rd3;\n"
@@ -114,17 +130,21 @@ TEST(AssemblerForms, ConversionsOfABit) {
   };
   const std::string half = "\tsetp.ne.s16 \t%p1, %rs1, 0;\n\tselp.u16 \t%rs2, 1, 0, %p1;\n";
   EXPECT_EQ(after(half, "\tcvt.f32.f16 \t%f1, %rs2;\n"), "\tselp.f32 %f1, 0f33800000, 0f00000000, %p1;\n");
-  EXPECT_EQ(after(half, "\tcvt.f64.f16 \t%fd1, %rs2;\n"), "\tselp.f64 %fd1, 0d3E70000000000000, 0d0000000000000000, %p1;\n");
+  EXPECT_EQ(after(half, "\tcvt.f64.f16 \t%fd1, %rs2;\n"),
+            "\tselp.f64 %fd1, 0d3E70000000000000, 0d0000000000000000, %p1;\n");
   EXPECT_EQ(after(half, "\tcvt.f32.bf16 \t%f1, %rs2;\n"), "\tselp.f32 %f1, 0f00010000, 0f00000000, %p1;\n");
   EXPECT_EQ(after(half, "\tcvt.rzi.s32.f16 \t%r1, %rs2;\n"), "\tmov.b32 %r1, 0;\n");
   const std::string word = "\tsetp.ne.s32 \t%p1, %r1, 0;\n\tselp.u32 \t%r2, 0, 1, %p1;\n\tmov.b32 \t%f1, %r2;\n";
   EXPECT_EQ(after(word, "\tcvt.rzi.s32.f32 \t%r3, %f1;\n"), "\tmov.b32 %r3, 0;\n");
   EXPECT_EQ(after(word, "\tcvt.rn.f16.f32 \t%rs3, %f1;\n"), "\tmov.b16 %rs3, 0;\n");
-  EXPECT_EQ(after(word, "\tcvt.f64.f32 \t%fd1, %f1;\n"), "\tselp.f64 %fd1, 0d0000000000000000, 0d36A0000000000000, %p1;\n");
+  EXPECT_EQ(after(word, "\tcvt.f64.f32 \t%fd1, %f1;\n"),
+            "\tselp.f64 %fd1, 0d0000000000000000, 0d36A0000000000000, %p1;\n");
   // Of integers, of other constants, upwards, of two: as they are.
-  for (std::string other : {"\tcvt.rn.f32.u16 \t%f1, %rs2;\n", "\tcvt.u32.u16 \t%r1, %rs2;\n", "\tcvt.rpi.s32.f16 \t%r1, %rs2;\n", "\tcvt.f32.f16 \t%f1, %rs1;\n"})
+  for (std::string other : {"\tcvt.rn.f32.u16 \t%f1, %rs2;\n", "\tcvt.u32.u16 \t%r1, %rs2;\n",
+                            "\tcvt.rpi.s32.f16 \t%r1, %rs2;\n", "\tcvt.f32.f16 \t%f1, %rs1;\n"})
     EXPECT_EQ(after(half, other), other);
-  const std::string three = "\tsetp.ne.s16 \t%p1, %rs1, 0;\n\tselp.u16 \t%rs2, 3, 0, %p1;\n", convert = "\tcvt.f32.f16 \t%f1, %rs2;\n";
+  const std::string three = "\tsetp.ne.s16 \t%p1, %rs1, 0;\n\tselp.u16 \t%rs2, 3, 0, %p1;\n",
+                    convert = "\tcvt.f32.f16 \t%f1, %rs2;\n";
   EXPECT_EQ(after(three, convert), convert);
   // Registers that have another value, too: from another block, by inline assembly, of another function.
   EXPECT_EQ(after(half + "\tmov.u16 \t%rs2, %rs7;\n", convert), convert);

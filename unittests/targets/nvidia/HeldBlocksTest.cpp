@@ -24,7 +24,9 @@ TEST(HeldBlocks, FormsAreNumbers) {
 
 TEST(HeldBlocks, AsFewCtasAsHoldTheRow) {
   const HeldIterations wide{16 << 10, false, 1}, narrow{8 << 10, true, 1};
-  const auto of = [](const HeldIterations &it, uint64_t kib, uint64_t programs = 0, unsigned most = 16) { return blocksThatHold(it, static_cast<int64_t>((kib << 10) / it.bytes), 8, programs, most); };
+  const auto of = [](const HeldIterations &it, uint64_t kib, uint64_t programs = 0, unsigned most = 16) {
+    return blocksThatHold(it, static_cast<int64_t>((kib << 10) / it.bytes), 8, programs, most);
+  };
   EXPECT_EQ(of(wide, 64), (Holding{3, 1}));
   EXPECT_EQ(of(wide, 128), (Holding{2, 1}));                     // seven eighths
   EXPECT_EQ(of({16 << 10, false, 2}, 128), (Holding{3, 2}));     // of which two loops load the rest again
@@ -34,10 +36,12 @@ TEST(HeldBlocks, AsFewCtasAsHoldTheRow) {
   EXPECT_EQ(of(wide, 256, 0, 1), (Holding{0, 1}));
   EXPECT_EQ(of(wide, 4096), (Holding{0, 1}));
   EXPECT_EQ(of(narrow, 128), (Holding{6, 4}));                   // 48 warps
-  EXPECT_EQ(blocksThatHold({32 << 10, true, 1}, 4, 16, 0, 16), (Holding{2, 1})); // a thread has 32 elements of an iteration
+  // a thread has 32 elements of an iteration
+  EXPECT_EQ(blocksThatHold({32 << 10, true, 1}, 4, 16, 0, 16), (Holding{2, 1}));
   EXPECT_EQ(blocksThatHold({64 << 10, true, 1}, 2, 32, 0, 16), (Holding{0, 1}));
   EXPECT_EQ(blocksThatHold({64 << 10, false, 1, 64}, 8, 16, 0, 16), (Holding{2, 8}));
-  EXPECT_EQ(blocksThatHold({64 << 10, false, 1, 96}, 8, 16, 0, 16), (Holding{1, 2})); // two blocks have 64 registers for 96: one, of which two CTAs hold three of four iterations
+  // two blocks have 64 registers for 96: one, of which two CTAs hold three of four iterations
+  EXPECT_EQ(blocksThatHold({64 << 10, false, 1, 96}, 8, 16, 0, 16), (Holding{1, 2}));
   EXPECT_EQ(of(wide, 128, 1), (Holding{0, 1}));                  // few programs, whose row one CTA has room for
   EXPECT_EQ(of(wide, 512, 1), (Holding{3, 8}));
 }

@@ -233,10 +233,12 @@ TEST_P(InstrRun, ClusterSends) {
   sim::Report r = run(
       GetParam(), data,
       [](K &k) {
-        V t = tid(k), rank = k.i.special(Special::ClusterRank), mine = k.b.CreateAdd(k.b.CreateMul(rank, k.i32(128)), t);
+        V t = tid(k), rank = k.i.special(Special::ClusterRank),
+          mine = k.b.CreateAdd(k.b.CreateMul(rank, k.i32(128)), t);
         V bar = sharedAt(k, k.i32(128)), first = k.b.CreateICmpEQ(t, k.i32(0)), other = k.b.CreateXor(rank, k.i32(1));
         llvm::Function *f = k.b.GetInsertBlock()->getParent();
-        auto *init = llvm::BasicBlock::Create(f->getContext(), "init", f), *go = llvm::BasicBlock::Create(f->getContext(), "go", f);
+        auto *init = llvm::BasicBlock::Create(f->getContext(), "init", f),
+             *go = llvm::BasicBlock::Create(f->getContext(), "go", f);
         k.b.CreateCondBr(first, init, go);
         k.b.SetInsertPoint(init);
         k.i.mbarInit({{bar, 1}});

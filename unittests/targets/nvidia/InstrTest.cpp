@@ -121,7 +121,8 @@ void atomicCases(std::vector<Case> &c) {
     c.push_back(
         {"atomic" + std::to_string(op),
          80,
-         {atomText(AtomOp(op)), ".shared", AtomOp(op) == AtomOp::Cas ? "atom.global.acq_rel." : "atom.global.gpu.acq_rel."},
+         {atomText(AtomOp(op)), ".shared",
+          AtomOp(op) == AtomOp::Cas ? "atom.global.acq_rel." : "atom.global.gpu.acq_rel."},
          {"call void @tegula_sim_atom(ptr %0, i32 7, i32 1, i64 %", "ptr null)"},
          [op](K &k) {
            for (AtomType type : {AtomType::I32, AtomType::I64, AtomType::F16, AtomType::BF16, AtomType::F32,
@@ -142,8 +143,9 @@ void atomicCases(std::vector<Case> &c) {
          }});
   c.push_back({"plain_atomics",
                80,
-               {"ld.acquire.gpu.global.b8 %rs", "ld.relaxed.sys.global.b16 %rs", "ld.acquire.cta.global.b32 %r", "ld.relaxed.gpu.global.b64 %rd",
-                "st.release.gpu.global.b8 [%rd", "st.relaxed.sys.global.b16 [%rd", "st.release.cta.global.b32 [%rd", "st.relaxed.gpu.global.b64 [%rd"},
+               {"ld.acquire.gpu.global.b8 %rs", "ld.relaxed.sys.global.b16 %rs", "ld.acquire.cta.global.b32 %r",
+                "ld.relaxed.gpu.global.b64 %rd", "st.release.gpu.global.b8 [%rd", "st.relaxed.sys.global.b16 [%rd",
+                "st.release.cta.global.b32 [%rd", "st.relaxed.gpu.global.b64 [%rd"},
                {"i32 7, i32 1, i32 11, i32 1, i32 2", "i32 1, i32 1, i32 12, i32 0, i32 2"},
                [](K &k) {
                  struct Row {
@@ -152,14 +154,18 @@ void atomicCases(std::vector<Case> &c) {
                    bool ordered;
                    Scope scope;
                  };
-                 const Row rows[] = {{AtomType::I8, k.b.getInt8Ty(), true, Scope::Gpu},   {AtomType::I16, k.b.getInt16Ty(), false, Scope::Sys},
-                                     {AtomType::I32, k.b.getInt32Ty(), true, Scope::Cta}, {AtomType::I64, k.b.getInt64Ty(), false, Scope::Gpu}};
+                 const Row rows[] = {{AtomType::I8, k.b.getInt8Ty(), true, Scope::Gpu},
+                                     {AtomType::I16, k.b.getInt16Ty(), false, Scope::Sys},
+                                     {AtomType::I32, k.b.getInt32Ty(), true, Scope::Cta},
+                                     {AtomType::I64, k.b.getInt64Ty(), false, Scope::Gpu}};
                  for (const Row &r : rows) {
                    V any = llvm::UndefValue::get(r.t);
                    ASSERT_TRUE(Instr::hasAtomic(k.i.target, false, AtomOp::Load, r.type, 1));
                    ASSERT_FALSE(Instr::hasAtomic(k.i.target, true, AtomOp::Store, r.type, 1));
-                   V x = k.i.atomic(false, k.data, AtomOp::Load, r.type, {any}, nullptr, r.ordered ? MemSem::Acquire : MemSem::Relaxed, r.scope, k.pred, true)[0];
-                   k.i.atomic(false, k.data, AtomOp::Store, r.type, {x}, nullptr, r.ordered ? MemSem::Release : MemSem::Relaxed, r.scope, nullptr, false);
+                   V x = k.i.atomic(false, k.data, AtomOp::Load, r.type, {any}, nullptr,
+                                    r.ordered ? MemSem::Acquire : MemSem::Relaxed, r.scope, k.pred, true)[0];
+                   k.i.atomic(false, k.data, AtomOp::Store, r.type, {x}, nullptr,
+                              r.ordered ? MemSem::Release : MemSem::Relaxed, r.scope, nullptr, false);
                  }
                }});
   c.push_back({"vector_atomics",
@@ -251,10 +257,12 @@ void warpCases(std::vector<Case> &c) {
                {.clusterCtas = 2}});
   c.push_back({"sends",
                90,
-               {"st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [", "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [", "bytes.v2.b64 ["},
+               {"st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [",
+                "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [", "bytes.v2.b64 ["},
                {"@tegula_sim_st_async(ptr %0, i32 7,", "i32 16, i32"},
                [](K &k) {
-                 V to = k.i.mapShared(k.shared, k.i32(1)), bar = k.i.mapShared(k.b.CreateAdd(k.shared, k.i32(64)), k.i32(1)), wide = k.b.getInt64(5);
+                 V to = k.i.mapShared(k.shared, k.i32(1)),
+                   bar = k.i.mapShared(k.b.CreateAdd(k.shared, k.i32(64)), k.i32(1)), wide = k.b.getInt64(5);
                  k.i.sendShared(to, k.n, bar, k.pred);
                  k.i.sendShared(to, {k.n, k.n, k.n, k.n}, bar);
                  k.i.sendShared(to, {wide, wide}, bar);

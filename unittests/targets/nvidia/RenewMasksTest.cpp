@@ -10,7 +10,8 @@
 namespace tegula::nvidia {
 namespace {
 
-/// `count` loads under masks, and stores under the same ones: comparisons of integers or of floats, or with a second condition each.
+/// `count` loads under masks, and stores under the same ones: comparisons of integers or of floats, or with a second
+/// condition each.
 struct Accesses {
   llvm::LLVMContext context;
   llvm::Module module{"m", context};
@@ -19,15 +20,20 @@ struct Accesses {
 
   explicit Accesses(unsigned count, bool areFloats = false, bool isTwo = false, bool isSelected = false) {
     llvm::IRBuilder<> b(context);
-    auto *type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getFloatTy(), b.getInt1Ty()}, false);
+    auto *type = llvm::FunctionType::get(
+        b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getFloatTy(), b.getInt1Ty()}, false);
     f = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "f", module);
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
     llvm::Value *p = f->getArg(0), *first = b.CreateMul(f->getArg(1), b.getInt32(4)), *n = f->getArg(2);
-    auto *load = llvm::InlineAsm::get(llvm::FunctionType::get(b.getInt32Ty(), {b.getPtrTy(), b.getInt1Ty()}, false), "@$2 ld.global.v1.b32 $0, [$1];", "=r,l,b", true);
-    auto *store = llvm::InlineAsm::get(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt1Ty()}, false), "@$2 st.global.v1.b32 [$0], $1;", "l,r,b", true);
+    auto *load = llvm::InlineAsm::get(llvm::FunctionType::get(b.getInt32Ty(), {b.getPtrTy(), b.getInt1Ty()}, false),
+                                      "@$2 ld.global.v1.b32 $0, [$1];", "=r,l,b", true);
+    auto *store = llvm::InlineAsm::get(
+        llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt1Ty()}, false),
+        "@$2 st.global.v1.b32 [$0], $1;", "l,r,b", true);
     std::vector<llvm::Value *> masks;
     for (unsigned i = 0; i < count; ++i) {
-      llvm::Value *is = areFloats ? b.CreateFCmpOLT(f->getArg(3), llvm::ConstantFP::get(b.getFloatTy(), i)) : b.CreateICmpSLT(b.CreateAdd(first, b.getInt32(128 * i)), n);
+      llvm::Value *is = areFloats ? b.CreateFCmpOLT(f->getArg(3), llvm::ConstantFP::get(b.getFloatTy(), i))
+                                  : b.CreateICmpSLT(b.CreateAdd(first, b.getInt32(128 * i)), n);
       masks.push_back(isTwo ? b.CreateAnd(is, f->getArg(4)) : is);
     }
     std::vector<llvm::Value *> values;
@@ -72,7 +78,8 @@ TEST(RenewMasks, AddsOneZeroForAll) {
     sums += i.getOpcode() == llvm::Instruction::Add;
   }
   EXPECT_EQ(zeros, 1u);
-  EXPECT_EQ(sums, 16u + 1u + 16u); // of the loads' masks, of what they have in common with the zero, of the stores' masks
+  // of the loads' masks, of what they have in common with the zero, of the stores' masks
+  EXPECT_EQ(sums, 16u + 1u + 16u);
 }
 
 } // namespace

@@ -66,7 +66,8 @@ TEST_P(VecPtx, EveryOperationAssembles) {
   EXPECT_EQ(text.find(".extern .func"), std::string::npos);
   EXPECT_EQ(text.find("mad."), text.find("mad.lo")) << "an unrounded multiply-add";
   for (const char *bad : {"\tmul.f32", "\tmul.f64", "\tadd.f64",
-                          "sqrt.approx.ftz", "lg2.approx.ftz", "ex2.approx.f32", // fused or flushed by the assembler (add.f32 is not, without mul.f32), or slow
+                          // fused or flushed by the assembler (add.f32 is not, without mul.f32), or slow
+                          "sqrt.approx.ftz", "lg2.approx.ftz", "ex2.approx.f32",
                           "div.s64", "div.u64", "rem.s64", "rem.u64"})           // functions, called by address
     EXPECT_EQ(text.find(bad), std::string::npos) << bad;
   // Where what is divided by is 1 or more: of tanh (GPU part of Math.cpp), and of integers.
@@ -89,9 +90,10 @@ TEST_P(VecPtx, EveryOperationAssembles) {
 
 // `fast` is one instruction, and a product where the instruction has another base; of doubles it changes nothing.
 TEST_P(VecPtx, Fast) {
-  const std::pair<OpKind, std::string_view> fast[] = {{OpKind::FDiv, "rcp.approx.ftz.f32"}, {OpKind::Exp, "ex2.approx.ftz.f32"}, {OpKind::Log, "lg2.approx.ftz.f32"},
-                                                      {OpKind::Log2, "lg2.approx.ftz.f32"}, {OpKind::Sin, "sin.approx.ftz.f32"}, {OpKind::Cos, "cos.approx.ftz.f32"},
-                                                      {OpKind::Tanh, "tanh.approx.f32"}};
+  const std::pair<OpKind, std::string_view> fast[] = {
+      {OpKind::FDiv, "rcp.approx.ftz.f32"}, {OpKind::Exp, "ex2.approx.ftz.f32"}, {OpKind::Log, "lg2.approx.ftz.f32"},
+      {OpKind::Log2, "lg2.approx.ftz.f32"}, {OpKind::Sin, "sin.approx.ftz.f32"}, {OpKind::Cos, "cos.approx.ftz.f32"},
+      {OpKind::Tanh, "tanh.approx.f32"}};
   for (auto [kind, instruction] : fast)
     for (Elem e : {Elem::F32, Elem::F64}) {
       GpuModule m(GetParam());
@@ -102,7 +104,8 @@ TEST_P(VecPtx, Fast) {
         op.set(ir::attr::fast, true);
         llvm::SmallVector<V, 2> args;
         for (int a = 0; a < ir::info(kind).operands; ++a)
-          args.push_back(k.i.loadGlobal(k.b.CreateConstGEP1_64(k.b.getInt8Ty(), k.data, 64 * a), v.vecType(e, 1), nullptr, nullptr));
+          args.push_back(k.i.loadGlobal(k.b.CreateConstGEP1_64(k.b.getInt8Ty(), k.data, 64 * a), v.vecType(e, 1),
+                                        nullptr, nullptr));
         k.use(v.elementwise(op, args, e, e));
       });
       const std::string text = m.text();

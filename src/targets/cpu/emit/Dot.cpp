@@ -22,7 +22,8 @@ using targets::Arith, targets::lanesOf, targets::likeShape;
 using ir::Elem;
 using V = llvm::Value *;
 
-llvm::SmallVector<V> DotEmitter::loop(int64_t count, V counted, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body) {
+llvm::SmallVector<V> DotEmitter::loop(int64_t count, V counted, llvm::ArrayRef<Pointer> pointers,
+                                      llvm::ArrayRef<V> carried, Body body) {
   llvm::SmallVector<V> starts;
   for (const Pointer &q : pointers)
     starts.push_back(q.start);
@@ -32,7 +33,7 @@ llvm::SmallVector<V> DotEmitter::loop(int64_t count, V counted, llvm::ArrayRef<P
   llvm::Function *f = before->getParent();
   auto *head = llvm::BasicBlock::Create(b.getContext(), "dot", f);
   auto *exit = llvm::BasicBlock::Create(b.getContext(), "dot.end", f);
-  // The caller's block may already have instructions behind the insertion point.
+  // The caller's block may already have instructions after the insertion point.
   if (b.GetInsertPoint() != before->end()) {
     exit->splice(exit->end(), before, b.GetInsertPoint(), before->end());
     for (llvm::BasicBlock *s : llvm::successors(exit))
@@ -61,9 +62,11 @@ llvm::SmallVector<V> DotEmitter::loop(int64_t count, V counted, llvm::ArrayRef<P
   llvm::SmallVector<V> advanced;
   for (size_t i = 0; i < pointers.size(); ++i)
     if (now[i]->getType()->isIntegerTy())
-      advanced.push_back(b.CreateAdd(now[i], pointers[i].by ? pointers[i].by : b.getInt64(static_cast<uint64_t>(pointers[i].step))));
+      advanced.push_back(
+          b.CreateAdd(now[i], pointers[i].by ? pointers[i].by : b.getInt64(static_cast<uint64_t>(pointers[i].step))));
     else
-      advanced.push_back(pointers[i].by ? b.CreateGEP(b.getInt8Ty(), now[i], pointers[i].by) : at(now[i], pointers[i].step));
+      advanced.push_back(pointers[i].by ? b.CreateGEP(b.getInt8Ty(), now[i], pointers[i].by)
+                                        : at(now[i], pointers[i].step));
   V remaining = b.CreateSub(left, b.getInt64(1));
   llvm::BasicBlock *latch = b.GetInsertBlock();
   left->addIncoming(remaining, latch);
@@ -138,7 +141,8 @@ llvm::SmallVector<V> DotEmitter::starts(unsigned rows, V sums) {
   return all;
 }
 
-/// sum of A * (B + 128) = sum of A * B + 128 * sum of A: the sums of a row's `depth` bytes, whole groups, a vector at a time. They are needed once for all columns, while A with a bias would be made again for each panel.
+/// sum of A * (B + 128) = sum of A * B + 128 * sum of A: the sums of a row's `depth` bytes, whole groups, a vector at a
+/// time. They are needed once for all columns, while A with a bias would be made again for each panel.
 void DotEmitter::sumRows(V a, V depth) {
   const int64_t bytes = std::min<int64_t>(p.k, target.vectorBits / 8), groups = bytes / p.kGroup;
   llvm::Type *sum = v.vecType(p.accElem, static_cast<unsigned>(groups));
@@ -147,13 +151,18 @@ void DotEmitter::sumRows(V a, V depth) {
   rowSums = entry.CreateAlloca(b.getInt32Ty(), entry.getInt32(static_cast<uint32_t>(p.m)));
   llvm::SmallVector<V> inside; // of the bytes of a vector
   for (int64_t k = 0; depth && k < p.k; k += bytes)
-    inside.push_back(b.CreateICmpSLT(targets::consecutive(b.getInt32Ty(), static_cast<unsigned>(groups), static_cast<uint64_t>(k / p.kGroup)),
-                                     b.CreateVectorSplat(static_cast<unsigned>(groups), b.CreateTrunc(b.CreateUDiv(depth, b.getInt64(p.kGroup)), b.getInt32Ty()))));
-  loop(p.m, {{a, p.aRowStride * aBytes(), aStride}, {rowSums, cBytes()}}, {}, [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
+    inside.push_back(b.CreateICmpSLT(
+        targets::consecutive(b.getInt32Ty(), static_cast<unsigned>(groups), static_cast<uint64_t>(k / p.kGroup)),
+        b.CreateVectorSplat(static_cast<unsigned>(groups),
+                            b.CreateTrunc(b.CreateUDiv(depth, b.getInt64(p.kGroup)), b.getInt32Ty()))));
+  const Pointer rows[] = {{a, p.aRowStride * aBytes(), aStride}, {rowSums, cBytes()}};
+  loop(p.m, rows, {}, [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
     V all = llvm::Constant::getNullValue(sum);
     for (int64_t k = 0; k < p.k; k += bytes) {
       V from = at(q[0], k);
-      V x = depth ? b.CreateMaskedLoad(sum, from, llvm::Align(1), inside[static_cast<size_t>(k / bytes)], llvm::Constant::getNullValue(sum)) : load(sum, from, 1);
+      V x = depth ? b.CreateMaskedLoad(sum, from, llvm::Align(1), inside[static_cast<size_t>(k / bytes)],
+                                       llvm::Constant::getNullValue(sum))
+                  : load(sum, from, 1);
       all = multiplyAdd(all, x, bias(sum));
     }
     b.CreateAlignedStore(b.CreateNeg(b.CreateAddReduce(all)), q[1], llvm::Align(cBytes()));
@@ -161,8 +170,8 @@ void DotEmitter::sumRows(V a, V depth) {
   });
 }
 
-/// Pointers that addresses in so many rows are made from. With a stride known at run time only there is one for each four rows, to which one, two or three strides
-/// are added as the index of an address.
+/// Pointers that addresses in that many rows are made from. With a stride known at run time only there is one for each
+/// four rows, to which one, two or three strides are added as the index of an address.
 llvm::SmallVector<V> DotEmitter::rowPointers(V a, unsigned rows) {
   llvm::SmallVector<V> r{a};
   for (unsigned row = 4; aStride && row < rows; row += 4)
@@ -170,8 +179,9 @@ llvm::SmallVector<V> DotEmitter::rowPointers(V a, unsigned rows) {
   return r;
 }
 
-/// The same value; what it has been computed from, LLVM does not see. It would make each row's address from the one before, all loads of several steps from one
-/// address in a row, as there are not registers for all addresses, and spill what is loaded too early.
+/// The same value; what it has been computed from, LLVM does not see. It would make each row's address from the one
+/// before, all loads of several steps from one address in a row, as there are not registers for all addresses, and
+/// spill what is loaded too early.
 V DotEmitter::unrelated(V x) {
   llvm::FunctionType *type = llvm::FunctionType::get(x->getType(), {x->getType()}, false);
   return b.CreateCall(type, llvm::InlineAsm::get(type, "", "=r,0", /*hasSideEffects=*/false), {x});
@@ -186,7 +196,7 @@ V DotEmitter::inRow(llvm::ArrayRef<V> a, unsigned row, int64_t bytes) {
   return at(pointer, bytes);
 }
 
-/// acc += A[rows][one group of k] * panel[the group][nr], the group `step` groups behind the pointers.
+/// acc += A[rows][one group of k] * panel[the group][nr], the group `step` groups after the pointers.
 void DotEmitter::multiplyStep(unsigned rows, int64_t step, llvm::ArrayRef<V> a, V bp, llvm::SmallVectorImpl<V> &acc) {
   unsigned sums = rows * vectors;
   // A group of k is loaded as one integer of the accumulator's width.
@@ -221,8 +231,10 @@ void DotEmitter::addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumula
     }
 }
 
-/// C[rows][nr] += A[rows][k] * panel[k][nr]. `lines`: of each of `fetches` the line to begin with, and how many are left; or the number of the first line of `sequences`, or of the block's first one of `slots`.
-void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, V sums, bool accumulate, llvm::ArrayRef<V> lines) {
+/// C[rows][nr] += A[rows][k] * panel[k][nr]. `lines`: of each of `fetches` the line to begin with, and how many are
+/// left; or the number of the first line of `sequences`, or of the block's first one of `slots`.
+void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, V sums, bool accumulate,
+                            llvm::ArrayRef<V> lines) {
   int64_t steps = k / p.kGroup, unroll = unrolledHere(steps), trips = steps / unroll;
   V counted = depth ? b.CreateUDiv(depth, b.getInt64(unroll * p.kGroup)) : nullptr;
   auto body = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V> carried) {
@@ -259,7 +271,8 @@ void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, V sums, bo
     counted = b.getInt64(static_cast<uint64_t>(trips));
   llvm::SmallVector<Pointer> pointers = pointersAt(bp, from, part);
   for (size_t i = 0; i < fetches.size(); ++i) {
-    pointers.push_back({lines[2 * i], 0, b.CreateMul(fetches[i].stride, b.getInt64(static_cast<uint64_t>(linesPerPart())))});
+    pointers.push_back(
+        {lines[2 * i], 0, b.CreateMul(fetches[i].stride, b.getInt64(static_cast<uint64_t>(linesPerPart())))});
     pointers.push_back({lines[2 * i + 1], -linesPerPart()});
   }
   if (counted)
@@ -267,11 +280,15 @@ void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, V sums, bo
   auto partOfDepth = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V> carried) {
     llvm::ArrayRef<V> line = q.drop_front(1 + from.size());
     for (size_t i = 0; i < fetches.size(); ++i)
-      fetch(fetches[i], line[2 * i], b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, line[2 * i + 1], b.getInt64(static_cast<uint64_t>(linesPerPart()))));
-    V most = counted ? b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, q.back(), b.getInt64(static_cast<uint64_t>(part))) : nullptr;
+      fetch(fetches[i], line[2 * i],
+            b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, line[2 * i + 1],
+                                    b.getInt64(static_cast<uint64_t>(linesPerPart()))));
+    V most = counted ? b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, q.back(), b.getInt64(static_cast<uint64_t>(part)))
+                     : nullptr;
     return loop(part, most, pointersAt(q[0], q.slice(1, from.size()), 1), carried, body);
   };
-  addToC(rows, loop(divideUp(trips, part), depth ? partsOf(depth) : nullptr, pointers, starts(rows, sums), partOfDepth), c, accumulate);
+  addToC(rows, loop(divideUp(trips, part), depth ? partsOf(depth) : nullptr, pointers, starts(rows, sums), partOfDepth),
+         c, accumulate);
 }
 
 /// The same for all n <= 4 columns of C at once; vectors along k.
@@ -340,21 +357,27 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
   const bool byNumber = !sequences.empty();
   V done = b.getInt64(0), perBlock = nullptr; // lines, or slots, of one
   if (byNumber)
-    perBlock = depth ? b.CreateUDiv(depth, b.getInt64(static_cast<uint64_t>(PanelDot::depthUnit(p)))) : b.getInt64(static_cast<uint64_t>(k / PanelDot::depthUnit(p)));
+    perBlock = depth ? b.CreateUDiv(depth, b.getInt64(static_cast<uint64_t>(PanelDot::depthUnit(p))))
+                     : b.getInt64(static_cast<uint64_t>(k / PanelDot::depthUnit(p)));
   else if (slots)
     perBlock = b.getInt64(slots->atOnce);
   else if (!fetches.empty())
     perBlock = b.CreateMul(partsOf(depth), b.getInt64(static_cast<uint64_t>(linesPerPart())));
   auto fetchedBy = [&](V count) { return b.CreateMul(count, perBlock); };
-  auto lineAt = [&](const PanelFetch &f, V number) { return b.CreateGEP(b.getInt8Ty(), f.first, b.CreateMul(f.stride, number)); };
+  auto lineAt = [&](const PanelFetch &f, V number) {
+    return b.CreateGEP(b.getInt8Ty(), f.first, b.CreateMul(f.stride, number));
+  };
   for (RowBlock block : rowBlocks(p, lowRows)) {
-    const bool mayBegin = withoutFirst && unless && row == 0; // a loop with one round more where the first block is to be done, too
+    // a loop with one round more where the first block is to be done, too
+    const bool mayBegin = withoutFirst && unless && row == 0;
     if (withoutFirst && row == 0 && !unless) {
       row = block.rows;
       if (--block.count == 0)
         continue;
     }
-    V a0 = !aStride ? at(a, row * p.aRowStride * aBytes()) : row ? b.CreateGEP(b.getInt8Ty(), a, rowsOf(static_cast<unsigned>(row))) : a;
+    V a0 = !aStride ? at(a, row * p.aRowStride * aBytes())
+           : row    ? b.CreateGEP(b.getInt8Ty(), a, rowsOf(static_cast<unsigned>(row)))
+                    : a;
     V c0 = at(c, row * p.cRowStride * cBytes()), sums0 = rowSums ? at(rowSums, row * cBytes()) : nullptr;
     auto rowsBody = [&](llvm::ArrayRef<V> s, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
       if (inner)
@@ -374,12 +397,16 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
       first = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, blocksTo(rowsFrom, 0), first ? first : b.getInt64(0));
     if (first) {
       count = b.CreateSub(count ? count : b.getInt64(block.count), first);
-      a0 = b.CreateGEP(b.getInt8Ty(), a0, b.CreateMul(first, aStride ? rowsOf(block.rows) : b.getInt64(block.rows * p.aRowStride * aBytes())));
+      a0 = b.CreateGEP(
+          b.getInt8Ty(), a0,
+          b.CreateMul(first, aStride ? rowsOf(block.rows) : b.getInt64(block.rows * p.aRowStride * aBytes())));
       c0 = b.CreateGEP(b.getInt8Ty(), c0, b.CreateMul(first, b.getInt64(block.rows * p.cRowStride * cBytes())));
       if (rowSums)
         sums0 = b.CreateGEP(b.getInt8Ty(), sums0, b.CreateMul(first, b.getInt64(block.rows * cBytes())));
     }
-    llvm::SmallVector<Pointer> pointers{{a0, block.rows * p.aRowStride * aBytes(), aStride ? rowsOf(block.rows) : nullptr}, {c0, block.rows * p.cRowStride * cBytes()}};
+    llvm::SmallVector<Pointer> pointers{
+        {a0, block.rows * p.aRowStride * aBytes(), aStride ? rowsOf(block.rows) : nullptr},
+        {c0, block.rows * p.cRowStride * cBytes()}};
     if (rowSums)
       pointers.push_back({sums0, block.rows * cBytes()});
     for (const PanelFetch &f : fetches) {
@@ -390,7 +417,8 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
       pointers.push_back({fetchedBy(done), 0, perBlock});
     loop(block.count, count, pointers, {}, rowsBody);
     row += block.rows * block.count;
-    done = b.CreateAdd(done, count ? b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, b.getInt64(0)) : b.getInt64(static_cast<uint64_t>(block.count)));
+    done = b.CreateAdd(done, count ? b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, b.getInt64(0))
+                                   : b.getInt64(static_cast<uint64_t>(block.count)));
   }
   if (!rowsFrom && !rowsTo && !depth)
     return;
@@ -401,10 +429,11 @@ void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate, bool withoutFi
   V last = sequences.front().last;
   for (const LineSequence &sequence : llvm::drop_begin(sequences))
     last = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, last, sequence.last);
-  loop(0, b.CreateSub(b.CreateAdd(last, b.getInt64(1)), fetchedBy(done)), {{fetchedBy(done), 1}}, {}, [&](llvm::ArrayRef<V> number, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
-    fetch(number[0]);
-    return {};
-  });
+  loop(0, b.CreateSub(b.CreateAdd(last, b.getInt64(1)), fetchedBy(done)), {{fetchedBy(done), 1}}, {},
+       [&](llvm::ArrayRef<V> number, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
+         fetch(number[0]);
+         return {};
+       });
 }
 
 /// All of C for one block of k.
@@ -447,7 +476,9 @@ PanelDot::PanelDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V a
     : emitter_(std::make_unique<DotEmitter>(v, target, p, aStride)), p_(p), accumulate_(accumulate), a_(a) {}
 PanelDot::~PanelDot() = default;
 
-void PanelDot::at(V kBytes) { rows_ = emitter_->rowPointers(emitter_->v.b.CreateGEP(emitter_->v.b.getInt8Ty(), a_, kBytes), emitter_->firstRows()); }
+void PanelDot::at(V kBytes) {
+  rows_ = emitter_->rowPointers(emitter_->v.b.CreateGEP(emitter_->v.b.getInt8Ty(), a_, kBytes), emitter_->firstRows());
+}
 
 void PanelDot::sumRows(V depth) {
   if (p_.bBiased)
@@ -466,9 +497,13 @@ llvm::SmallVector<V> PanelDot::step(llvm::ArrayRef<V> carried, int64_t depth, V 
   return acc;
 }
 
-void PanelDot::finish(llvm::ArrayRef<V> carried, V c) { emitter_->addToC(emitter_->firstRows(), carried, c, accumulate_); }
+void PanelDot::finish(llvm::ArrayRef<V> carried, V c) {
+  emitter_->addToC(emitter_->firstRows(), carried, c, accumulate_);
+}
 
-void PanelDot::rest(bool withoutFirst, V unless, V panel, V c) { emitter_->rows(p_.kBlock, rows_[0], panel, c, accumulate_, withoutFirst, unless); }
+void PanelDot::rest(bool withoutFirst, V unless, V panel, V c) {
+  emitter_->rows(p_.kBlock, rows_[0], panel, c, accumulate_, withoutFirst, unless);
+}
 
 bool PanelDot::narrow(bool half) {
   constexpr unsigned wide = 4; // vectors
@@ -481,10 +516,12 @@ bool PanelDot::narrow(bool half) {
 
 int64_t PanelDot::depthUnit(const DotPlan &p) { return DotEmitter::unrolled(p.kBlock / p.kGroup) * p.kGroup; }
 
+void PanelDot::limit(V from, V to, V depth) {
+  emitter_->rowsFrom = from, emitter_->rowsTo = to, emitter_->depth = depth;
+}
 
-void PanelDot::limit(V from, V to, V depth) { emitter_->rowsFrom = from, emitter_->rowsTo = to, emitter_->depth = depth; }
-
-void emitDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V a, V bPacked, V c, bool accumulate, V aStride) {
+void emitDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V a, V bPacked, V c, bool accumulate,
+             V aStride) {
   DotEmitter(v, target, p, aStride).run(a, bPacked, c, accumulate);
 }
 

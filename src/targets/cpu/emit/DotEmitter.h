@@ -7,13 +7,17 @@
 
 namespace tegula::cpu {
 
-/// Which lines a block of rows fetches, a slot of so many for each line of its trips: a trip moves on by one row of memory. First come those of the next panel, then, if it has that, those of A's next tile,
-/// column of lines by column, which go on from panel to panel; behind these some line that is near.
+/// Which lines a block of rows fetches, a slot of so many for each line of its trips: a trip moves on by one row of
+/// memory. First come those of the next panel, then, if it has that, those of A's next tile, column of lines by column,
+/// which go on from panel to panel; after these some line that is near.
 struct Slots {
   llvm::SmallVector<PanelFetch, 4> right;
-  llvm::Value *rightSlots = nullptr;                                                       // i64: as many as there is something to fetch for
-  llvm::Value *leftFrom = nullptr, *leftSlots = nullptr, *leftFirst = nullptr, *leftStride = nullptr; // of the left operand: the first one of this panel, and how many there are in all; null: none
-  llvm::Value *trips = nullptr, *near = nullptr, *groupBits = nullptr; // i64: slots for one column of lines are a power of two
+  // i64: as many as there is something to fetch for
+  llvm::Value *rightSlots = nullptr;
+  // of the left operand: the first one of this panel, and how many there are in all; null: none
+  llvm::Value *leftFrom = nullptr, *leftSlots = nullptr, *leftFirst = nullptr, *leftStride = nullptr;
+  // i64: slots for one column of lines are a power of two
+  llvm::Value *trips = nullptr, *near = nullptr, *groupBits = nullptr;
   unsigned perEntry = 1, atOnce = 1; // slots for all rows of one of `right`; so many slots in a block
 };
 
@@ -34,7 +38,8 @@ public:
   unsigned firstRows() const;
   VecEmitter &v;
   const CpuTarget &target;
-  /// Accumulators of an outer block, and behind them, if A is biased, sums of the columns of B. `sums`: of the first row, if B is biased.
+  /// Accumulators of an outer block, and after them, if A is biased, sums of the columns of B. `sums`: of the first
+  /// row, if B is biased.
   llvm::SmallVector<V> starts(unsigned rows, V sums);
   void sumRows(V a, V depth);
   V rowSums = nullptr; // ptr: of each row of A -128 times its sum, i32, if B is biased
@@ -46,16 +51,17 @@ public:
   V rowsOf(unsigned count) { return b.CreateMul(aStride, b.getInt64(count)); }
   void addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumulate);
   int64_t stepBytesA() const { return p.kGroup * p.aDepthStride * aBytes(); }
-  /// Of columns, in a block of rows: all of a panel, or half as many in loops that are as short as they can be, as code costs time to compile; nothing is fetched there.
+  /// Of columns, in a block of rows: all of a panel, or half as many in loops that are as short as they can be, as code
+  /// costs time to compile; nothing is fetched there.
   unsigned vectors = 1;
   void setHalf(bool half);
   unsigned lanesOfRow() const { return lanes; }
   /// Rows that count; so many k, a multiple of what a trip of the loop over k does. Null: all. For outer blocks.
   V rowsFrom = nullptr, rowsTo = nullptr, depth = nullptr;
-  llvm::SmallVector<PanelFetch, 2> fetches; // in front of parts of loops over k
+  llvm::SmallVector<PanelFetch, 2> fetches; // before parts of loops over k
   void planSlots(llvm::ArrayRef<PanelFetch> right, const InPlace &left, V a, V panel, V near);
   void fetchRight(llvm::ArrayRef<PanelFetch> all, V near), fetchLeft(V a, const InPlace &left, V panel, V near);
-  /// A's tile of a block of k as it lies in memory, rows or columns one behind the other.
+  /// A's tile of a block of k as it lies in memory, rows or columns one after the other.
   struct Pieces {
     V first, stride;
     int64_t count, bytes;
@@ -78,8 +84,8 @@ private:
   V at(V base, int64_t bytes) { return bytes ? b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, bytes) : base; }
   V load(llvm::Type *t, V pointer, unsigned align) { return b.CreateAlignedLoad(t, pointer, llvm::Align(align)); }
 
-  /// for (i = 0; i < count; ++i) with each pointer advancing by its step in bytes (or number, by its step); the body gets the current pointers
-  /// and the carried values and returns the new ones. Gives the final carried values.
+  /// for (i = 0; i < count; ++i) with each pointer advancing by its step in bytes (or number, by its step); the body
+  /// gets the current pointers and the carried values and returns the new ones. Gives the final carried values.
   struct Pointer {
     V start;
     int64_t step;
@@ -90,12 +96,13 @@ private:
     return loop(count, nullptr, pointers, carried, body);
   }
   /// `counted`: i64 in place of `count`. It may be zero if nothing is carried.
-  llvm::SmallVector<V> loop(int64_t count, V counted, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body);
+  llvm::SmallVector<V> loop(int64_t count, V counted, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried,
+                            Body body);
 
   V multiplyAdd(V acc, V x, V y);
   V groupOf(V scalarOrVector, unsigned accLanes, bool isA);
-  /// int8 by VNNI: the instruction wants one operand unsigned. Unless B is, or has 128 added, A is taken with 128 added, and 128 times the
-  /// sum of each column of B is subtracted at the end.
+  /// int8 by VNNI: the instruction wants one operand unsigned. Unless B is, or has 128 added, A is taken with 128
+  /// added, and 128 times the sum of each column of B is subtracted at the end.
   bool biased() const { return p.aElem == ir::Elem::I8 && !p.bUnsigned; }
   V bias(llvm::Type *type) const { return llvm::ConstantInt::get(type, 0x80808080); }
   void prefetch(V at);
@@ -106,13 +113,14 @@ private:
   bool isHalf = false;
   int64_t unrolledHere(int64_t steps) const { return isHalf ? std::min<int64_t>(2, steps) : unrolled(steps); }
   void fetch(const PanelFetch &lines, V from, V count);
-  /// Loops over k are in parts, in front of which lines are fetched: so many at once at most, as they hold up loads.
+  /// Loops over k are in parts, before which lines are fetched: that many at once at most, as they hold up loads.
   static constexpr int64_t mostLines = 32;
   int64_t tripsOfPart() const, linesPerPart() const;
   V partsOf(V depth);
   std::pair<V, V> lineOf(V slot);
   void fetch(V number);
-  /// Lines to fetch into L2, one after the other: line i is in row i / 2^rowBits of the last part with from <= i, whose first line with that number is at first + row * stride.
+  /// Lines to fetch into L2, one after the other: line i is in row i / 2^rowBits of the last part with from <= i, whose
+  /// first line with that number is at first + row * stride.
   struct LineSequence {
     struct Part {
       V from, first, stride;

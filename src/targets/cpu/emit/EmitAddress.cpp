@@ -1,4 +1,5 @@
-// The value or address that a linear form has at a position of the nest: terms of bits at the depth of their loops, then what is not linear.
+// The value or address that a linear form has at a position of the nest: terms of bits at the depth of their loops,
+// then what is not linear.
 #include "targets/cpu/emit/Emitter.h"
 
 namespace tegula::cpu {
@@ -8,7 +9,8 @@ using V = llvm::Value *;
 class AddressEmitter {
 public:
   AddressEmitter(FunctionEmitter &e, const Lin &l, const Bits &at, bool isPointer)
-      : e_(e), b_(e.b_), n(*e.nest_), l_(l), at_(at), isPointer_(isPointer), type_(isPointer ? b_.getInt64Ty() : l.base->getType()), sum_(l.base), terms_(n.loops.size()) {
+      : e_(e), b_(e.b_), n(*e.nest_), l_(l), at_(at), isPointer_(isPointer),
+        type_(isPointer ? b_.getInt64Ty() : l.base->getType()), sum_(l.base), terms_(n.loops.size()) {
     r_.lane.resize(n.laneBits);
     for (const Narrow &sum : l.narrow) {
       auto *base = llvm::dyn_cast<llvm::ConstantInt>(sum.base);
@@ -84,7 +86,8 @@ V AddressEmitter::addTerms(size_t loop, V sum) {
   for (size_t i = 0; i < terms.size();) {
     size_t e = i + 1;
     const Term &f = terms[i];
-    while (e < terms.size() && terms[e].position == f.position + (e - i) && terms[e].coef == Coef{f.coef.k << (e - i), f.coef.s})
+    while (e < terms.size() && terms[e].position == f.position + (e - i) &&
+           terms[e].coef == Coef{f.coef.k << (e - i), f.coef.s})
       ++e;
     V x = n.loops[loop].iv;
     if (f.position)
@@ -98,7 +101,7 @@ V AddressEmitter::addTerms(size_t loop, V sum) {
   return sum;
 }
 
-// Each loop's terms are added in front of the next inner one, once for all positions that are the same up to there.
+// Each loop's terms are added before the next inner one, once for all positions that are the same up to there.
 void AddressEmitter::addLoops(const void *key) {
   Bits prefix(at_.size(), zeroBit);
   for (size_t loop = 0; loop < n.loops.size(); ++loop) {
@@ -118,14 +121,16 @@ void AddressEmitter::addLoops(const void *key) {
   }
 }
 
-// A quotient or remainder that is known to be inside of one step (FunctionEmitter::ifOneStep, RunEmitter), of a whole trip or of the vector at hand: its value at the first element, or the last one (`fromLast`), is
-// one number, and a remainder grows from there like what it is taken of.
+// A quotient or remainder that is known to be inside of one step (FunctionEmitter::ifOneStep, RunEmitter), of a whole
+// trip or of the vector at hand: its value at the first element, or the last one (`fromLast`), is one number, and a
+// remainder grows from there like what it is taken of.
 bool AddressEmitter::addAsTerms(const Opaque &o, Bits at) {
-  if (n.depth != n.loops.size() || !e_.isAssumed(o.value, at)) // code in front of the loop is not under its assumptions
+  if (n.depth != n.loops.size() || !e_.isAssumed(o.value, at)) // code before the loop is not under its assumptions
     return false;
   const bool ofTrip = n.staying;
   const auto *part = llvm::find_if(n.ofTrip, [&](const NestState::OfTrip &t) { return t.part.value == o.value; });
-  const bool grows = ofTrip ? part != n.ofTrip.end() && part->kind == NestState::TripPart::Remainder : e_.hasLanes(at) && n.assuming;
+  const bool grows =
+      ofTrip ? part != n.ofTrip.end() && part->kind == NestState::TripPart::Remainder : e_.hasLanes(at) && n.assuming;
   if (!ofTrip && !grows)
     return false;
   const Bits known = n.assumed.find(o.value)->second;
@@ -179,7 +184,8 @@ void AddressEmitter::addPart(const Opaque &o, bool mayWrapLate) {
   }
   V x = e_.eval(o.value, at);
   const bool isVector = x->getType()->isVectorTy();
-  if (!isVector && isPointer_ && x->getType()->isPointerTy() && llvm::isa<llvm::ConstantPointerNull>(l_.base) && sum_ == l_.base) {
+  if (!isVector && isPointer_ && x->getType()->isPointerTy() && llvm::isa<llvm::ConstantPointerNull>(l_.base) &&
+      sum_ == l_.base) {
     sum_ = b_.CreateIntToPtr(b_.CreatePtrToInt(x, type_), b_.getPtrTy()); // folds back to the pointer itself
     return;
   }
@@ -224,14 +230,17 @@ LaneAddress AddressEmitter::emit(const void *key, bool mayWrapLate) {
   return std::move(r_);
 }
 
-LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at, bool pointer, bool mayWrapLate) { return AddressEmitter(*this, l, at, pointer).emit(key, mayWrapLate); }
+LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at, bool pointer, bool mayWrapLate) {
+  return AddressEmitter(*this, l, at, pointer).emit(key, mayWrapLate);
+}
 
 // A sum of 32 bits, a number or a vector, as a 64-bit one.
 V FunctionEmitter::extendNarrow(V sum, Coef by) {
   llvm::Type *i64 = b_.getInt64Ty();
   V scale = coefValue(by, i64);
   const auto *type = llvm::dyn_cast<llvm::FixedVectorType>(sum->getType());
-  V x = b_.CreateSExt(sum, type ? static_cast<llvm::Type *>(llvm::FixedVectorType::get(i64, type->getNumElements())) : i64);
+  V x = b_.CreateSExt(sum,
+                      type ? static_cast<llvm::Type *>(llvm::FixedVectorType::get(i64, type->getNumElements())) : i64);
   return b_.CreateMul(x, type ? broadcast(scale, type->getNumElements()) : scale);
 }
 

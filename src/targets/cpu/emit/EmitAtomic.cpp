@@ -78,7 +78,8 @@ V FunctionEmitter::atomicOp(const Op &op, V pointer, llvm::ArrayRef<V> args) {
     return toReg(load);
   }
   if (rmw == "store") {
-    b_.CreateAlignedStore(toWord(args[0]), pointer, align)->setAtomic(order == llvm::AtomicOrdering::AcquireRelease ? llvm::AtomicOrdering::Release : order);
+    b_.CreateAlignedStore(toWord(args[0]), pointer, align)
+        ->setAtomic(order == llvm::AtomicOrdering::AcquireRelease ? llvm::AtomicOrdering::Release : order);
     return llvm::PoisonValue::get(reg);
   }
   auto kind = binOp(rmw).value_or(llvm::AtomicRMWInst::Xchg);
@@ -99,7 +100,8 @@ V FunctionEmitter::maskedAtomic(const Op &op, V pointer, llvm::ArrayRef<V> args,
   return ifThen(mask, regType(op.results[0]->type.scalarType()), [&] { return atomicOp(op, pointer, args); });
 }
 
-/// Whether nobody misses that the update is atomic if no other code with atomics runs. Scope `sys` is for memory that others look at: the host's threads, other processes.
+/// Whether nobody misses that the update is atomic if no other code with atomics runs. Scope `sys` is for memory that
+/// others look at: the host's threads, other processes.
 static bool mayBePlain(const Op &op) {
   if (op.kind != OpKind::AtomicRmw || !op.operands[0]->type.isTensor() || op.get(ir::attr::scope, "gpu") == "sys")
     return false;
@@ -118,7 +120,8 @@ static void findAtomics(const ir::Block &b, bool &any, bool &plain) {
   }
 }
 
-// A lock costs 5 ns an element and allows no vectors, so the runtime is asked whether anybody could notice (TegulaCpuLaunch::atomics). In the entry block.
+// A lock costs 5 ns an element and allows no vectors, so the runtime is asked whether anybody could notice
+// (TegulaCpuLaunch::atomics). In the entry block.
 void FunctionEmitter::askAlone() {
   bool any = false, plain = false, here = false, hereToo = false;
   for (const auto &f : state_.source.functions)
@@ -127,7 +130,10 @@ void FunctionEmitter::askAlone() {
   if (!any || state_.options.checked)
     return;
   V at = b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, flags));
-  auto has = [&](int32_t flag) { return b_.CreateICmpNE(b_.CreateAnd(b_.CreateLoad(b_.getInt32Ty(), at), b_.getInt32(static_cast<uint32_t>(flag))), b_.getInt32(0)); };
+  auto has = [&](int32_t flag) {
+    return b_.CreateICmpNE(b_.CreateAnd(b_.CreateLoad(b_.getInt32Ty(), at), b_.getInt32(static_cast<uint32_t>(flag))),
+                           b_.getInt32(0));
+  };
   if (plan_.function->isKernel) {
     auto *ask = llvm::BasicBlock::Create(context_, "ask", function_);
     auto *on = llvm::BasicBlock::Create(context_, "asked", function_);
@@ -141,7 +147,8 @@ void FunctionEmitter::askAlone() {
     alone_ = has(TEGULA_LAUNCH_ALONE);
 }
 
-// An atomic in two forms: plain reads and writes (update()), and for launches that are not alone element by element. False if it has only one.
+// An atomic in two forms: plain reads and writes (update()), and for launches that are not alone element by element.
+// False if it has only one.
 bool FunctionEmitter::atomicStep(const Step &s) {
   const Nest &nest = *s.nest;
   if (!alone_ || nest.roots.size() != 1 || nest.roots[0].kind != RootKind::Atomic || !mayBePlain(*nest.roots[0].op))
@@ -149,7 +156,8 @@ bool FunctionEmitter::atomicStep(const Step &s) {
   Nest plain = nest;
   plain.roots[0].kind = RootKind::Update;
   plain.sequential = false;
-  llvm::BasicBlock *forms[2] = {llvm::BasicBlock::Create(context_, "alone", function_), llvm::BasicBlock::Create(context_, "atomic", function_)};
+  llvm::BasicBlock *forms[2] = {llvm::BasicBlock::Create(context_, "alone", function_),
+                                llvm::BasicBlock::Create(context_, "atomic", function_)};
   auto *after = llvm::BasicBlock::Create(context_, "updated", function_);
   b_.CreateCondBr(alone_, forms[0], forms[1]);
   for (unsigned i = 0; i < 2; ++i) {
@@ -168,7 +176,10 @@ V FunctionEmitter::updated(const Op &op, V old, V x) {
   auto rmw = op.rmw();
   using B = llvm::AtomicRMWInst;
   if (ir::isFloat(e) && rmw != "xchg" && (rmw != "fadd" || ir::bitWidth(e) <= 16))
-    return vec_.narrowOperation(rmw == "fadd" ? OpKind::FAdd : rmw == "fmin" ? OpKind::MinNum : OpKind::MaxNum, old, x, e);
+    return vec_.narrowOperation(rmw == "fadd"   ? OpKind::FAdd
+                                : rmw == "fmin" ? OpKind::MinNum
+                                                : OpKind::MaxNum,
+                                old, x, e);
   switch (*binOp(rmw)) {
   case B::FAdd: return b_.CreateFAdd(old, x);
   case B::Add: return b_.CreateAdd(old, x);
@@ -183,7 +194,8 @@ V FunctionEmitter::updated(const Op &op, V old, V x) {
   }
 }
 
-// Vectors at once where their elements are next to one another, so that no two are one, in any case or in a run of flat positions. Else their addresses and operands are vectors, and the elements are updated one after the other.
+// Vectors at once where their elements are next to one another, so that no two are one, in any case or in a run of flat
+// positions. Else their addresses and operands are vectors, and the elements are updated one after the other.
 void FunctionEmitter::update(const Op &op, const Bits &at) {
   const ir::Type t = op.results[0]->type.scalarType();
   V x = eval(op.operands[1], at), mask = op.mask() ? eval(op.operands[2], at) : nullptr;
@@ -204,12 +216,14 @@ void FunctionEmitter::update(const Op &op, const Bits &at) {
   if (mask && lanes == 1)
     old = ifThen(mask, regType(t), [&] { return all(nullptr); });
   else
-    old = neighbours ? all(mask) : updateOneByOne(op, pointers(a), broadcast(x, lanes), mask ? broadcast(mask, lanes) : nullptr);
+    old = neighbours ? all(mask)
+                     : updateOneByOne(op, pointers(a), broadcast(x, lanes), mask ? broadcast(mask, lanes) : nullptr);
   if (int b = plan_.bufferFor(op.results[0]); b >= 0)
     storeBuffer(b, old, op.results[0]->type, at);
 }
 
-// A loop over the lanes, through the stack: in their order, as several may be one element. Lanes that are masked off update memory of nobody's.
+// A loop over the lanes, through the stack: in their order, as several may be one element. Lanes that are masked off
+// update memory of nobody's.
 V FunctionEmitter::updateOneByOne(const Op &op, V pointers, V x, V mask) {
   const ir::Type t = op.results[0]->type.scalarType();
   const unsigned lanes = nest_->lanes();
@@ -224,9 +238,11 @@ V FunctionEmitter::updateOneByOne(const Op &op, V pointers, V x, V mask) {
     V at = b_.CreateLoad(b_.getPtrTy(), b_.CreateGEP(b_.getPtrTy(), from, i));
     V operand = b_.CreateGEP(x->getType()->getScalarType(), with, i);
     if (mask)
-      at = whereOn(at, b_.CreateTrunc(b_.CreateLoad(b_.getInt8Ty(), b_.CreateGEP(b_.getInt8Ty(), on, i)), b_.getInt1Ty()));
+      at = whereOn(at,
+                   b_.CreateTrunc(b_.CreateLoad(b_.getInt8Ty(), b_.CreateGEP(b_.getInt8Ty(), on, i)), b_.getInt1Ty()));
     V old = fromMemory(b_.CreateAlignedLoad(memType(t), at, align), t);
-    b_.CreateAlignedStore(toMemory(updated(op, old, b_.CreateLoad(x->getType()->getScalarType(), operand)), t), at, align);
+    b_.CreateAlignedStore(toMemory(updated(op, old, b_.CreateLoad(x->getType()->getScalarType(), operand)), t), at,
+                          align);
     b_.CreateStore(old, operand); // what was there takes the place of the operand
   });
   V all = b_.CreateLoad(x->getType(), with);

@@ -1,4 +1,5 @@
-// Divisions by a number that was computed further outside than here, in front of a loop: by its reciprocal, which is computed there.
+// Divisions by a number that was computed further outside than here, before a loop: by its reciprocal, which is
+// computed there.
 #include "targets/cpu/emit/Emitter.h"
 #include "targets/cpu/plan/Uses.h"
 
@@ -8,27 +9,33 @@ using ir::OpKind;
 using V = llvm::Value *;
 
 // A quotient or remainder of 32-bit integers, in 64-bit floats. Null: it is none. The reciprocal is a little too large,
-// (1 + 2^-52) / y at least, 1 + 2^-50 at most. So the rounded product is not less than a quotient that is an integer, and one that is none lies a part of 1 / x >= 2^-32 below the next integer at least, more than 2^-50.
+// (1 + 2^-52) / y at least, 1 + 2^-50 at most. So the rounded product is not less than a quotient that is an integer,
+// and one that is none lies a part of 1 / x >= 2^-32 below the next integer at least, more than 2^-50.
 V FunctionEmitter::divideByOneNumber(const Op &op, llvm::ArrayRef<V> args, const Bits &at) {
-  const bool isSigned = op.kind == OpKind::SDiv || op.kind == OpKind::SRem, isRemainder = op.kind == OpKind::SRem || op.kind == OpKind::URem;
+  const bool isSigned = op.kind == OpKind::SDiv || op.kind == OpKind::SRem,
+             isRemainder = op.kind == OpKind::SRem || op.kind == OpKind::URem;
   if ((!isSigned && op.kind != OpKind::UDiv && op.kind != OpKind::URem) || op.results[0]->type.elem != ir::Elem::I32)
     return nullptr;
   V x = args[0], y = args[1];
   const bool vector = x->getType()->isVectorTy();
   auto known = lin_.find(op.operands[1]);
   const unsigned depth = known != lin_.end() && known->second.uniform() ? 0 : std::min(depthOf(at), nest_->open);
-  if (y->getType()->isVectorTy() || llvm::isa<llvm::Constant>(y) || depth >= nest_->depth || (vector ? !isSigned && !state_.target.avx512 : !vec_.target.x86))
+  if (y->getType()->isVectorTy() || llvm::isa<llvm::Constant>(y) || depth >= nest_->depth ||
+      (vector ? !isSigned && !state_.target.avx512 : !vec_.target.x86))
     return nullptr;
   llvm::Type *real = b_.getDoubleTy(), *wide = b_.getInt64Ty();
   V reciprocal = atDepth(depth, [&] {
-    V one = b_.CreateFDiv(llvm::ConstantFP::get(real, 1), isSigned ? b_.CreateSIToFP(y, real) : b_.CreateSIToFP(b_.CreateZExt(y, wide), real));
+    V one = b_.CreateFDiv(llvm::ConstantFP::get(real, 1),
+                          isSigned ? b_.CreateSIToFP(y, real) : b_.CreateSIToFP(b_.CreateZExt(y, wide), real));
     return b_.CreateFMul(one, llvm::ConstantFP::get(real, 1 + 0x1p-51));
   });
   V q;
   if (vector) {
     real = llvm::VectorType::get(real, llvm::cast<llvm::VectorType>(x->getType()));
-    q = b_.CreateFMul(isSigned ? b_.CreateSIToFP(x, real) : b_.CreateUIToFP(x, real), broadcast(reciprocal, nest_->lanes()));
-    q = b_.CreateFreeze(isSigned ? b_.CreateFPToSI(q, x->getType()) : b_.CreateFPToUI(q, x->getType())); // by zero, and INT_MIN / -1: some value
+    q = b_.CreateFMul(isSigned ? b_.CreateSIToFP(x, real) : b_.CreateUIToFP(x, real),
+                      broadcast(reciprocal, nest_->lanes()));
+    // by zero, and INT_MIN / -1: some value
+    q = b_.CreateFreeze(isSigned ? b_.CreateFPToSI(q, x->getType()) : b_.CreateFPToUI(q, x->getType()));
   } else {
     q = b_.CreateFMul(b_.CreateSIToFP(isSigned ? x : b_.CreateZExt(x, wide), real), reciprocal);
     q = isSigned ? b_.CreateFPToSI(q, x->getType()) : b_.CreateTrunc(b_.CreateFPToSI(q, wide), x->getType());
@@ -57,8 +64,10 @@ unsigned instructionsOf(const Op &op) {
   }
 }
 
-/// Adds that of `v` and of what it is computed from. Addresses and masks, which most vectors have none of, do not count.
-void addWork(const Plan &plan, const ir::Value *v, bool fromOperands, llvm::SmallPtrSetImpl<const ir::Value *> &seen, Work &work) {
+/// Adds that of `v` and of what it is computed from. Addresses and masks, which most vectors have none of, do not
+/// count.
+void addWork(const Plan &plan, const ir::Value *v, bool fromOperands, llvm::SmallPtrSetImpl<const ir::Value *> &seen,
+             Work &work) {
   if (!v->def || !v->type.isTensor() || v->type.isPtr || v->type.elem == ir::Elem::I1 || !seen.insert(v).second)
     return;
   const Op &op = *v->def;
@@ -74,7 +83,9 @@ void addWork(const Plan &plan, const ir::Value *v, bool fromOperands, llvm::Smal
     addWork(plan, operand, false, seen, work);
 }
 
-/// The divider takes five cycles for eight floats on Intel's cores since Ice Lake and ten for sixteen (`wide`). Meanwhile two ports do ten or twenty other instructions; beside so many it costs nothing, and the three products in its place would.
+/// The divider takes five cycles for eight floats on Intel's cores since Ice Lake and ten for sixteen (`wide`).
+/// Meanwhile two ports do ten or twenty other instructions; beside so many it costs nothing, and the three products in
+/// its place would.
 bool waitsForDivider(const Plan &plan, const Nest &nest, bool wide) {
   Work work;
   llvm::SmallPtrSet<const ir::Value *, 32> seen;
@@ -86,10 +97,12 @@ bool waitsForDivider(const Plan &plan, const Nest &nest, bool wide) {
 
 } // namespace
 
-// A quotient of floats of which two units in the last place are allowed, as a sum of products (Divisor.h). Null: it is none, or the nest is not faster for it: what is done in front of the loop takes as long as a few hundred quotients.
+// A quotient of floats of which two units in the last place are allowed, as a sum of products (Divisor.h). Null: it is
+// none, or the nest is not faster for it: what is done before the loop takes as long as a few hundred quotients.
 V FunctionEmitter::divideByOneFloat(const Op &op, llvm::ArrayRef<V> args, Bits at) {
   V x = args[0], y = args[1];
-  if (!op.approx() || op.results[0]->type.elem != ir::Elem::F32 || !x->getType()->isVectorTy() || y->getType()->isVectorTy() || !targets::hasDivisors(vec_))
+  if (!op.approx() || op.results[0]->type.elem != ir::Elem::F32 || !x->getType()->isVectorTy() ||
+      y->getType()->isVectorTy() || !targets::hasDivisors(vec_))
     return nullptr;
   NestState &n = *nest_;
   if (auto *constant = llvm::dyn_cast<llvm::ConstantFP>(y)) {
@@ -97,10 +110,12 @@ V FunctionEmitter::divideByOneFloat(const Op &op, llvm::ArrayRef<V> args, Bits a
       return nullptr;
   } else {
     const ir::Value *source = op.operands[1];
-    for (; source->def && source->def->has(ir::traits::Shape) && source->def->operands.size() == 1; source = source->def->operands[0])
+    for (; source->def && source->def->has(ir::traits::Shape) && source->def->operands.size() == 1;
+         source = source->def->operands[0])
       at = operandBits(*source->def, 0, source->index, at);
     const unsigned depth = std::min(depthOf(at), n.open);
-    unsigned bits = n.laneBits + static_cast<unsigned>(n.unrolled.size()); // of the positions that one divisor is for, at most
+    // of the positions that one divisor is for, at most
+    unsigned bits = n.laneBits + static_cast<unsigned>(n.unrolled.size());
     for (unsigned d = depth; d < n.depth; ++d)
       bits += n.loops[d].bits;
     if (depth >= n.depth || bits < 9)
@@ -116,7 +131,8 @@ V FunctionEmitter::divideByOneFloat(const Op &op, llvm::ArrayRef<V> args, Bits a
     insertBehindDef(y);
     d = targets::divisorOf(vec_, y);
   }
-  return targets::divideBy(vec_, x, {broadcast(d.scale, n.lanes()), broadcast(d.high, n.lanes()), broadcast(d.low, n.lanes())});
+  return targets::divideBy(vec_, x,
+                           {broadcast(d.scale, n.lanes()), broadcast(d.high, n.lanes()), broadcast(d.low, n.lanes())});
 }
 
 } // namespace tegula::cpu

@@ -1,8 +1,9 @@
 // Dots: where their operands lie, and the multiply-adds between the panels of B.
 //
-// A is read as it lies in memory if that is rows of consecutive k without anything to compute on the way: rows a few KiB apart meet in the same sets of the caches, but a
-// block of rows at a time (Dot.h) takes no more ways than they have, and each line is read once for a panel, as it is from a packed copy. Whether all elements are
-// inside the matrix is known at run time only; where they are not, A is packed.
+// A is read as it lies in memory if that is rows of consecutive k without anything to compute on the way: rows a few
+// KiB apart meet in the same sets of the caches, but a block of rows at a time (Dot.h) takes no more ways than they
+// have, and each line is read once for a panel, as it is from a packed copy. Whether all elements are inside the matrix
+// is known at run time only; where they are not, A is packed.
 #include "targets/cpu/emit/Emitter.h"
 #include <numeric>
 
@@ -11,7 +12,8 @@ using ir::Op;
 using ir::OpKind;
 using V = llvm::Value *;
 
-// `x % n` with x linear: the rows of a tile that does not wrap around are as far apart as without it. Anything else that varies in the tile has to be evaluated.
+// `x % n` with x linear: the rows of a tile that does not wrap around are as far apart as without it. Anything else
+// that varies in the tile has to be evaluated.
 bool FunctionEmitter::staysLinear(const Lin &l, const Bits &at) {
   auto varies = [](BitSource s) { return s >= 0; };
   unsigned varying = 0;
@@ -60,7 +62,8 @@ std::optional<InPlace> FunctionEmitter::leftInPlace(const Step &s, const Counts 
         if (step[i] != Coef{step[0].k << i, step[0].s})
           return r;
       r.next = nextTile(l, counts.depthLeft, s.dot->k);
-      r.column = a.noWrap ? a.flatBase : a.base, r.columnStride = b_.CreateSExtOrTrunc(coefValue(step[0], b_.getInt64Ty()), b_.getInt64Ty());
+      r.column = a.noWrap ? a.flatBase : a.base,
+      r.columnStride = b_.CreateSExtOrTrunc(coefValue(step[0], b_.getInt64Ty()), b_.getInt64Ty());
       return r;
     }
     for (unsigned i = 0; i < total; ++i) {
@@ -112,20 +115,24 @@ void FunctionEmitter::resultInPlace(const Step &s, InPlace &r) {
       plain = l.coef[i] == Coef{first.k << (i < columns ? i : i - columns), first.s};
     }
     if (plain)
-      r.result = l.base, r.resultStride = b_.CreateSExtOrTrunc(coefValue(l.coef[columns], b_.getInt64Ty()), b_.getInt64Ty());
+      r.result = l.base,
+      r.resultStride = b_.CreateSExtOrTrunc(coefValue(l.coef[columns], b_.getInt64Ty()), b_.getInt64Ty());
   }
   mixed_.backTo(mixed);
   for (const ir::Value *v : lent)
     v->type.isTensor() ? lin_.erase(v) : scalar_.erase(v);
 }
 
-// Makes linear forms and scalars available that are defined further down: what the mask of a store is made from. They go into `lent`, as they are known here only.
+// Makes linear forms and scalars available that are defined further down: what the mask of a store is made from. They
+// go into `lent`, as they are known here only.
 bool FunctionEmitter::define(const ir::Value *v, llvm::SmallVectorImpl<const ir::Value *> &lent) {
   if (v->type.isTensor() ? lin_.contains(v) : scalar_.contains(v))
     return true;
   const Op *op = v->def;
-  bool leaf = op && (op->kind == OpKind::Const || op->kind == OpKind::Range || op->kind == OpKind::ProgramId || op->kind == OpKind::NumPrograms);
-  if (!op || lent.size() > 64 || op->results.size() != 1 || !(leaf || op->has(ir::traits::Elementwise) || op->has(ir::traits::Shape)) || op->kind == OpKind::Unsplat ||
+  bool leaf = op && (op->kind == OpKind::Const || op->kind == OpKind::Range || op->kind == OpKind::ProgramId ||
+                     op->kind == OpKind::NumPrograms);
+  if (!op || lent.size() > 64 || op->results.size() != 1 ||
+      !(leaf || op->has(ir::traits::Elementwise) || op->has(ir::traits::Shape)) || op->kind == OpKind::Unsplat ||
       !llvm::all_of(op->operands, [&](const ir::Value *x) { return define(x, lent); }))
     return false;
   defineStep(*op);
@@ -135,8 +142,9 @@ bool FunctionEmitter::define(const ir::Value *v, llvm::SmallVectorImpl<const ir:
   return true;
 }
 
-// At how many leading positions of a dimension the comparison may hold, i64; more than the dimension has where that is not known before it runs, null where it never is.
-// With a `diagonal`: the number from which on position - other position has to be for it not to hold, where the dimension given is of `bits` and the other begins at bit `diagonal`
+// At how many leading positions of a dimension the comparison may hold, i64; more than the dimension has where that is
+// not known before it runs, null where it never is. With a `diagonal`: the number from which on position - other
+// position has to be for it not to hold, where the dimension given is of `bits` and the other begins at bit `diagonal`
 // or, if that is 0, ends at `fromBit`.
 V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsigned bits, int diagonal) {
   const Op &cmp = *c.compare;
@@ -148,7 +156,8 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
     std::swap(a, b);
   if (!a.opaque.empty() || !b.opaque.empty() || a.self || b.self || a.split || b.split)
     return nullptr;
-  // One side grows by one from position to position, the other not, or along the other dimension. (Of a dimension that is rounds of a loop and k in a round, one may grow with k, the other shrink with rounds: JoinRounds.h.)
+  // One side grows by one from position to position, the other not, or along the other dimension. (Of a dimension that
+  // is rounds of a loop and k in a round, one may grow with k, the other shrink with rounds: JoinRounds.h.)
   auto growthAlong = [&](const Lin &l, unsigned from, unsigned count) -> std::optional<llvm::SmallVector<int64_t, 12>> {
     llvm::SmallVector<int64_t, 12> growth(count);
     for (size_t i = 0; i < c.at.size(); ++i) {
@@ -167,8 +176,10 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
         return false;
     return true;
   };
-  const unsigned total = diagonal < 0 ? 0 : diagonal, otherFrom = fromBit ? 0 : bits, otherBits = total ? total - bits : 0;
-  auto growth = growthAlong(a, fromBit, bits), ofBound = total ? growthAlong(b, otherFrom, otherBits) : growthAlong(b, fromBit, bits);
+  const unsigned total = diagonal < 0 ? 0 : diagonal, otherFrom = fromBit ? 0 : bits,
+                 otherBits = total ? total - bits : 0;
+  auto growth = growthAlong(a, fromBit, bits),
+       ofBound = total ? growthAlong(b, otherFrom, otherBits) : growthAlong(b, fromBit, bits);
   if (!growth || !ofBound || (total && !byOne(*ofBound)))
     return nullptr;
   bool shrinks = false;
@@ -178,12 +189,15 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
     shrinks |= (*ofBound)[i] < 0;
     (*growth)[i] -= (*ofBound)[i];
   }
-  // By one from position to position of a round of 2^low, and from round to round perhaps by more (`jump`), as in parts of k (split-K).
+  // By one from position to position of a round of 2^low, and from round to round perhaps by more (`jump`), as in parts
+  // of k (split-K).
   unsigned low = 0;
   while (low < bits && (*growth)[low] == int64_t(1) << low)
     ++low;
   const int64_t jump = low < bits ? (*growth)[low] : 0;
-  if (low < bits && (total || jump < int64_t(1) << low || jump > INT32_MAX >> (bits - low) || !llvm::all_of(llvm::seq(low, bits), [&](unsigned i) { return (*growth)[i] == jump << (i - low); })))
+  if (low < bits &&
+      (total || jump < int64_t(1) << low || jump > INT32_MAX >> (bits - low) ||
+       !llvm::all_of(llvm::seq(low, bits), [&](unsigned i) { return (*growth)[i] == jump << (i - low); })))
     return nullptr;
   if (shrinks && below->isUnsigned)
     return nullptr;
@@ -192,13 +206,18 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
   if (below->orEqual)
     count = sumOf(count, b_.getInt64(1), a.base->getType());
   if (jump) { // so many whole rounds, and what of the next one is inside
-    V by = b_.getInt64(static_cast<uint64_t>(jump)), inside = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, b_.getInt64(0)), rounds = b_.CreateUDiv(inside, by);
-    V rest = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b_.CreateSub(inside, b_.CreateMul(rounds, by)), b_.getInt64(uint64_t(1) << low));
+    V by = b_.getInt64(static_cast<uint64_t>(jump)),
+      inside = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, b_.getInt64(0)),
+      rounds = b_.CreateUDiv(inside, by);
+    V rest = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b_.CreateSub(inside, b_.CreateMul(rounds, by)),
+                                      b_.getInt64(uint64_t(1) << low));
     count = b_.CreateAdd(b_.CreateShl(rounds, low), rest);
   }
-  // Positions that wrap around may be inside again; the beginning may be outside of an unsigned range that is entered later.
+  // Positions that wrap around may be inside again; the beginning may be outside of an unsigned range that is entered
+  // later.
   V all = b_.getInt64(uint64_t(1) << bits);
-  int64_t largest = (a.base->getType()->isIntegerTy(32) ? int64_t(INT32_MAX) : INT64_MAX) - std::max(int64_t(1) << std::max(bits, otherBits), jump << (bits - low));
+  int64_t largest = (a.base->getType()->isIntegerTy(32) ? int64_t(INT32_MAX) : INT64_MAX) -
+                    std::max(int64_t(1) << std::max(bits, otherBits), jump << (bits - low));
   V plain = b_.CreateICmpSLE(first, b_.getInt64(static_cast<uint64_t>(largest)));
   if (otherBits)
     plain = b_.CreateAnd(plain, b_.CreateICmpSLE(bound, b_.getInt64(static_cast<uint64_t>(largest))));
@@ -206,7 +225,8 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
     plain = b_.CreateAnd(plain, b_.CreateICmpSGE(bound, b_.getInt64(static_cast<uint64_t>(-largest))));
   // In 64 bits the difference itself may wrap around.
   if (below->isUnsigned || !a.base->getType()->isIntegerTy(32))
-    plain = b_.CreateAnd(plain, b_.CreateAnd(b_.CreateICmpSGE(first, b_.getInt64(0)), b_.CreateICmpSGE(bound, b_.getInt64(0))));
+    plain = b_.CreateAnd(
+        plain, b_.CreateAnd(b_.CreateICmpSGE(first, b_.getInt64(0)), b_.CreateICmpSGE(bound, b_.getInt64(0))));
   return b_.CreateSelect(plain, count, all);
 }
 
@@ -217,7 +237,9 @@ V FunctionEmitter::countsOfAll(const DotPart::Conditions &all, unsigned fromBit,
     if (c.bothDims != (diagonal >= 0))
       continue;
     llvm::SmallVector<const ir::Value *, 8> lent;
-    V count = llvm::all_of(c.compare->operands, [&](const ir::Value *x) { return define(x, lent); }) ? countsOf(c, fromBit, bits, diagonal) : nullptr;
+    V count = llvm::all_of(c.compare->operands, [&](const ir::Value *x) { return define(x, lent); })
+                  ? countsOf(c, fromBit, bits, diagonal)
+                  : nullptr;
     for (const ir::Value *v : lent)
       v->type.isTensor() ? lin_.erase(v) : scalar_.erase(v);
     if (count)
@@ -244,7 +266,8 @@ Counts FunctionEmitter::whatCounts(const Step &s) {
   const int both = static_cast<int>(m + n);
   for (const DotPart::Conditions &one : s.part.seen) {
     bool first = &one == s.part.seen.begin();
-    V rows = countsOfAll(one, n, m), columns = countsOfAll(one, 0, n), above = countsOfAll(one, 0, n, both), below = countsOfAll(one, n, m, both);
+    V rows = countsOfAll(one, n, m), columns = countsOfAll(one, 0, n), above = countsOfAll(one, 0, n, both),
+      below = countsOfAll(one, n, m, both);
     r.rows = first ? rows : most(r.rows, rows);
     r.columns = first ? columns : most(r.columns, columns);
     r.above = first ? above : most(r.above, above);
@@ -283,7 +306,8 @@ InPlace FunctionEmitter::leftOperand(const Step &s, const Counts &counts, V dept
       pack();
       return r;
     }
-    auto *other = llvm::BasicBlock::Create(context_, "pack", function_), *on = llvm::BasicBlock::Create(context_, "left.packed", function_);
+    auto *other = llvm::BasicBlock::Create(context_, "pack", function_),
+         *on = llvm::BasicBlock::Create(context_, "left.packed", function_);
     b_.CreateCondBr(kept.there, on, other);
     b_.SetInsertPoint(other);
     const Lin own = bufferLin(s.bufferA);
@@ -294,9 +318,11 @@ InPlace FunctionEmitter::leftOperand(const Step &s, const Counts &counts, V dept
     b_.SetInsertPoint(on);
     if (!s.dot->byPanel || !PanelDot::fetchesLeft(state_.target, *s.dot))
       return r;
-    // Behind a tile that is kept lies the next one.
+    // After a tile that is kept lies the next one.
     const bool byColumns = s.dot->aDepthStride != 1;
-    V step = b_.getInt64(static_cast<uint64_t>(byColumns ? s.dot->aDepthStride : s.dot->aRowStride) * ir::byteWidth(s.dot->aElem)), zero = b_.getInt64(0);
+    V step = b_.getInt64(static_cast<uint64_t>(byColumns ? s.dot->aDepthStride : s.dot->aRowStride) *
+                         ir::byteWidth(s.dot->aElem)),
+      zero = b_.getInt64(0);
     r.column = b_.CreateSelect(kept.there, kept.tile, r.next ? r.column : kept.tile);
     r.columnStride = b_.CreateSelect(kept.there, step, r.next ? r.columnStride : zero);
     V behind = b_.getInt64(s.keptLeft.tileBytes);
@@ -321,13 +347,15 @@ InPlace FunctionEmitter::leftOperand(const Step &s, const Counts &counts, V dept
   auto join = [&](V x, V y) { return joined(x, before, y, packed); };
   V stride = b_.getInt64(static_cast<uint64_t>(s.dot->aRowStride) * ir::byteWidth(s.dot->aElem));
   // Nothing is fetched where A is packed: the result may be outside as well.
-  InPlace r{join(there->pointer, buffer), join(there->stride, stride), nullptr, there->next ? join(there->next, b_.getInt64(0)) : nullptr};
+  InPlace r{join(there->pointer, buffer), join(there->stride, stride), nullptr,
+            there->next ? join(there->next, b_.getInt64(0)) : nullptr};
   if (there->result)
     r.result = join(there->result, buffer), r.resultStride = join(there->resultStride, b_.getInt64(0));
   return r;
 }
 
-// The nest that packs B, with the multiply-adds of a panel where it has been packed: those of the first block of rows in the loop that packs it.
+// The nest that packs B, with the multiply-adds of a panel where it has been packed: those of the first block of rows
+// in the loop that packs it.
 void FunctionEmitter::dotByPanel(const Step &s) {
   const DotPlan &p = *s.dot;
   const Counts counts = whatCounts(s);
@@ -340,7 +368,7 @@ void FunctionEmitter::dotByPanel(const Step &s) {
   layOut(shape);
   nest_ = nullptr;
   int64_t unit = PanelDot::depthUnit(p);
-  for (const NestLoop &l : shape.loops) // a trip of the loop along k packs so many rows
+  for (const NestLoop &l : shape.loops) // a trip of the loop along k packs that many rows
     if (l.firstBit >= shape.nest->columnBits() && l.firstBit < shape.nest->columnBits() + shape.nest->panelDepthBits)
       unit = std::max(unit, int64_t(1) << (l.firstBit - shape.nest->columnBits()));
   const InPlace a = leftOperand(s, counts, counts.depth ? roundUp(counts.depth, unit) : nullptr);
@@ -350,13 +378,15 @@ void FunctionEmitter::dotByPanel(const Step &s) {
     b_.CreateMemSet(bufferLin(s.bufferC).base, b_.getInt8(0), cb.bytes(), llvm::MaybeAlign(64));
     accumulate = true;
   }
-  // Blocks of rows are computed as a whole. A tile of sixteen rows is meant for few, most often for one: then B should come as fast as memory gives it.
+  // Blocks of rows are computed as a whole. A tile of sixteen rows is meant for few, most often for one: then B should
+  // come as fast as memory gives it.
   constexpr int64_t tile = 16, few = 2;
   if (p.m != tile || !counts.rows || counts.above || counts.below)
     return panelsOfDot(s, p, a, counts, unit, accumulate);
   DotPlan narrow = p;
   narrow.m = few;
-  auto *narrowly = llvm::BasicBlock::Create(context_, "few.rows", function_), *widely = llvm::BasicBlock::Create(context_, "all.rows", function_);
+  auto *narrowly = llvm::BasicBlock::Create(context_, "few.rows", function_),
+       *widely = llvm::BasicBlock::Create(context_, "all.rows", function_);
   auto *done = llvm::BasicBlock::Create(context_, "multiplied", function_);
   b_.CreateCondBr(b_.CreateICmpSLE(counts.rows, b_.getInt64(few)), narrowly, widely);
   for (const DotPlan *one : {static_cast<const DotPlan *>(&narrow), &p}) {
@@ -368,7 +398,8 @@ void FunctionEmitter::dotByPanel(const Step &s) {
 }
 
 // With the rows that `p` says.
-void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace &a, const Counts &counts, int64_t unit, bool accumulate) {
+void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace &a, const Counts &counts, int64_t unit,
+                                  bool accumulate) {
   NestState state;
   PanelWork work;
   state.nest = s.nest.get();
@@ -392,11 +423,13 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
   const int64_t aStep = p.aDepthStride * ir::byteWidth(p.aElem);
   V columns = nullptr; // of C
   auto place = [&] {
-    V block = p.kBlock < p.k ? state.loops[0].iv : b_.getInt64(0), panel = p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0);
+    V block = p.kBlock < p.k ? state.loops[0].iv : b_.getInt64(0),
+      panel = p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0);
     dot.at(times(block, p.kBlock * aStep));
     columns = p.nr < p.n ? b_.CreateGEP(b_.getInt8Ty(), c, times(panel, int64_t(p.nr) * ir::byteWidth(p.accElem))) : c;
     if (keep.there) {
-      b = b_.CreateGEP(b_.getInt8Ty(), keep.tile, b_.CreateMul(b_.CreateAdd(times(block, p.n / p.nr), panel), keep.step));
+      b = b_.CreateGEP(b_.getInt8Ty(), keep.tile,
+                       b_.CreateMul(b_.CreateAdd(times(block, p.n / p.nr), panel), keep.step));
       bufferLin_[s.bufferB].base = work.keptPanel = b;
     }
   };
@@ -417,7 +450,8 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
     if (counts.above || counts.below) { // beside a diagonal
       V column = p.nr < p.n ? times(state.loops[work.loops - 1].iv, p.nr) : b_.getInt64(0);
       if (counts.above)
-        from = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateAdd(b_.CreateSub(column, counts.above), b_.getInt64(1)), b_.getInt64(0));
+        from = b_.CreateBinaryIntrinsic(
+            llvm::Intrinsic::smax, b_.CreateAdd(b_.CreateSub(column, counts.above), b_.getInt64(1)), b_.getInt64(0));
       if (counts.below) {
         V last = b_.CreateAdd(b_.CreateAdd(column, counts.below), b_.getInt64(p.nr - 1));
         to = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, last, to ? to : b_.getInt64(static_cast<uint64_t>(p.m)));
@@ -429,17 +463,22 @@ void FunctionEmitter::panelsOfDot(const Step &s, const DotPlan &p, const InPlace
       lines.push_back(one);
     InPlace left = a;
     if (left.column && p.kBlock < p.k)
-      left.column = b_.CreateGEP(b_.getInt8Ty(), left.column,
-                                 p.aDepthStride == 1 ? times(state.loops[0].iv, p.kBlock * aStep) : b_.CreateMul(left.columnStride, times(state.loops[0].iv, p.kBlock)));
+      left.column =
+          b_.CreateGEP(b_.getInt8Ty(), left.column,
+                       p.aDepthStride == 1 ? times(state.loops[0].iv, p.kBlock * aStep)
+                                           : b_.CreateMul(left.columnStride, times(state.loops[0].iv, p.kBlock)));
     dot.fetch(lines, left, p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0), b);
     auto all = [&] { dot.rest(work.depth != 0, work.isKept, b, columns); };
-    // The last panel of a head of 80 has few columns that count. (Where a matrix ends in the tile only its last programs gain, and each of them would be compiled 11 % longer.)
+    // The last panel of a head of 80 has few columns that count. (Where a matrix ends in the tile only its last
+    // programs gain, and each of them would be compiled 11 % longer.)
     if (!counts.columns || !llvm::isa<llvm::Constant>(counts.columns) || !dot.narrow(false))
       return all();
     V panel = p.nr < p.n ? state.loops[work.loops - 1].iv : b_.getInt64(0);
-    auto *narrowly = llvm::BasicBlock::Create(context_, "few.columns", function_), *widely = llvm::BasicBlock::Create(context_, "all.columns", function_);
+    auto *narrowly = llvm::BasicBlock::Create(context_, "few.columns", function_),
+         *widely = llvm::BasicBlock::Create(context_, "all.columns", function_);
     auto *done = llvm::BasicBlock::Create(context_, "multiplied", function_);
-    b_.CreateCondBr(b_.CreateICmpSLE(b_.CreateSub(counts.columns, times(panel, p.nr)), b_.getInt64(p.nr / 2)), narrowly, widely);
+    b_.CreateCondBr(b_.CreateICmpSLE(b_.CreateSub(counts.columns, times(panel, p.nr)), b_.getInt64(p.nr / 2)), narrowly,
+                    widely);
     for (bool few : {true, false}) {
       b_.SetInsertPoint(few ? narrowly : widely);
       dot.narrow(few);
@@ -459,7 +498,8 @@ void FunctionEmitter::dotStep(const Step &s) {
     return dotByPanel(s);
   if (s.batch == 1) {
     InPlace a = leftOperand(s, {});
-    return emitDot(vec_, state_.target, *s.dot, a.pointer, bufferLin(s.bufferB).base, bufferLin(s.bufferC).base, s.accumulate, a.stride);
+    return emitDot(vec_, state_.target, *s.dot, a.pointer, bufferLin(s.bufferB).base, bufferLin(s.bufferC).base,
+                   s.accumulate, a.stride);
   }
   V a = bufferLin(s.bufferA).base, b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;
   const Buffer &ab = plan_.buffers[static_cast<size_t>(s.bufferA)], &bb = plan_.buffers[static_cast<size_t>(s.bufferB)],

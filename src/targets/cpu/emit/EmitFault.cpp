@@ -36,25 +36,31 @@ void FunctionEmitter::leaveIf(V bad, const char *name, llvm::function_ref<void()
   resumeAt(ok);
 }
 
-/// The module's function that writes a fault: (launch, code, site, pid x, y, z, index, extent). As blocks of each assertion's own, 2000 sums that are checked for overflow took LLVM 4 s.
+/// The module's function that writes a fault: (launch, code, site, pid x, y, z, index, extent). As blocks of each
+/// assertion's own, 2000 sums that are checked for overflow took LLVM 4 s.
 /// With the attributes of the functions that call it.
 static llvm::Function *faultFunction(llvm::Module &m, const llvm::Function &caller) {
   llvm::LLVMContext &context = m.getContext();
   llvm::IRBuilder<> b(context);
   llvm::Type *ptr = b.getPtrTy(), *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
-  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, i32, i32, i32, i32, i32, i64, i64}, false), llvm::GlobalValue::InternalLinkage, "tegula.fault", m);
+  auto *f =
+      llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, i32, i32, i32, i32, i32, i64, i64}, false),
+                             llvm::GlobalValue::InternalLinkage, "tegula.fault", m);
   f->addFnAttrs(llvm::AttrBuilder(context, caller.getAttributes().getFnAttrs()));
   f->addFnAttr(llvm::Attribute::NoInline);
   f->addFnAttr(llvm::Attribute::Cold);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
   auto field = [&](V base, size_t offset) { return b.CreateConstGEP1_64(b.getInt8Ty(), base, offset); };
   V record = b.CreateLoad(ptr, field(f->getArg(0), offsetof(TegulaCpuLaunch, fault)));
-  V was = b.CreateAtomicRMW(llvm::AtomicRMWInst::Xchg, field(record, offsetof(TegulaCpuFault, claimed)), b.getInt32(1), llvm::Align(4), llvm::AtomicOrdering::AcquireRelease);
+  V was = b.CreateAtomicRMW(llvm::AtomicRMWInst::Xchg, field(record, offsetof(TegulaCpuFault, claimed)), b.getInt32(1),
+                            llvm::Align(4), llvm::AtomicOrdering::AcquireRelease);
   auto *claim = llvm::BasicBlock::Create(context, "claim", f), *end = llvm::BasicBlock::Create(context, "end", f);
   b.CreateCondBr(b.CreateICmpEQ(was, b.getInt32(0)), claim, end);
   b.SetInsertPoint(claim);
-  const size_t offsets[] = {offsetof(TegulaCpuFault, code), offsetof(TegulaCpuFault, site), offsetof(TegulaCpuFault, pid), offsetof(TegulaCpuFault, pid) + 4,
-                            offsetof(TegulaCpuFault, pid) + 8, offsetof(TegulaCpuFault, index), offsetof(TegulaCpuFault, extent)};
+  const size_t offsets[] = {offsetof(TegulaCpuFault, code), offsetof(TegulaCpuFault, site),
+                            offsetof(TegulaCpuFault, pid), offsetof(TegulaCpuFault, pid) + 4,
+                            offsetof(TegulaCpuFault, pid) + 8, offsetof(TegulaCpuFault, index),
+                            offsetof(TegulaCpuFault, extent)};
   for (unsigned i = 0; i < std::size(offsets); ++i)
     b.CreateStore(f->getArg(i + 1), field(record, offsets[i]));
   b.CreateBr(end);
@@ -69,13 +75,15 @@ void FunctionEmitter::fault(int code, int site, V index, V extent) {
   llvm::Function *&write = state_.functions["tegula.fault"];
   if (!write)
     write = faultFunction(state_.llvm, *function_);
-  b_.CreateCall(write, {launch_, number(code), number(site), pid_[0], pid_[1], pid_[2], index ? index : b_.getInt64(0), extent ? extent : b_.getInt64(0)});
+  b_.CreateCall(write, {launch_, number(code), number(site), pid_[0], pid_[1], pid_[2], index ? index : b_.getInt64(0),
+                        extent ? extent : b_.getInt64(0)});
   llvm::BasicBlock *&end = faulted_[code];
   b_.CreateBr(end ? end : end = faultedBlock(code));
 }
 
-/// Where the function ends with `code`. It has something in it, so that LLVM does not make all ends one that gets a number from each place that may fail: the register
-/// coalescer goes through all of these for each of them, 1.5 s for 4000 sums that are checked for overflow.
+/// Where the function ends with `code`. It has something in it, so that LLVM does not make all ends one that gets a
+/// number from each place that may fail: the register coalescer goes through all of these for each of them, 1.5 s for
+/// 4000 sums that are checked for overflow.
 llvm::BasicBlock *FunctionEmitter::faultedBlock(int code) {
   llvm::IRBuilderBase::InsertPointGuard guard(b_);
   auto *end = llvm::BasicBlock::Create(context_, "faulted", function_);
@@ -93,7 +101,8 @@ void FunctionEmitter::assertRoot(const Op &op, V cond, V mask) {
     bool vector = bad->getType()->isVectorTy() || mask->getType()->isVectorTy();
     bad = vector ? b_.CreateAnd(broadcast(bad, lanes), broadcast(mask, lanes)) : b_.CreateAnd(bad, mask);
   }
-  leaveIf(anyOf(bad), "assert", [&] { fault(TEGULA_FAULT_ASSERT, siteNumber(op, Site::Kind::Assert), nullptr, nullptr); });
+  leaveIf(anyOf(bad), "assert",
+          [&] { fault(TEGULA_FAULT_ASSERT, siteNumber(op, Site::Kind::Assert), nullptr, nullptr); });
 }
 
 void FunctionEmitter::printStep(const Step &s) {
@@ -122,7 +131,8 @@ void FunctionEmitter::printStep(const Step &s) {
   auto *type = llvm::FunctionType::get(
       b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()},
       false);
-  b_.CreateCall(type, fn, {launch_, b_.getInt32(static_cast<uint32_t>(site)), b_.getInt32(s.operand), pid, data, count});
+  b_.CreateCall(type, fn,
+                {launch_, b_.getInt32(static_cast<uint32_t>(site)), b_.getInt32(s.operand), pid, data, count});
 }
 
 /// Index of pointer argument `arg` among the kernel's pointer arguments; `count` receives how many there are.
@@ -165,7 +175,8 @@ void FunctionEmitter::checkNull(V pointer, V mask, const Op &op) {
     bad = b_.CreateAnd(bad, lanes ? broadcast(mask, nest_->lanes()) : anyOf(mask));
   leaveIf(anyOf(bad), "null", [&] {
     if (lanes) // the lowest of those that are null
-      address = b_.CreateIntMinReduce(b_.CreateSelect(bad, address, llvm::Constant::getAllOnesValue(address->getType())), false);
+      address = b_.CreateIntMinReduce(
+          b_.CreateSelect(bad, address, llvm::Constant::getAllOnesValue(address->getType())), false);
     fault(TEGULA_FAULT_BOUNDS, site, address, b_.getInt64(~uint64_t(0)));
   });
 }
@@ -176,7 +187,8 @@ void FunctionEmitter::checkNull(V pointer, V mask, const Op &op) {
 void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, const Op &op) {
   int site = accessSite(op), arg = state_.meta.sites[static_cast<size_t>(site)].arg;
   unsigned pointers = 0, pointer = pointerIndex(*state_.source.kernel(), arg, pointers);
-  V extents = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, extents)));
+  V extents =
+      b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, extents)));
   V lo = b_.CreatePtrToInt(first, b_.getInt64Ty());
   V end = b_.CreateAdd(b_.CreatePtrToInt(last, b_.getInt64Ty()), b_.getInt64(bytes));
   V ok = b_.getFalse(), begin = nullptr, size = nullptr;
@@ -196,7 +208,8 @@ void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, cons
       // The first element that is outside, or misaligned: they all are if one is.
       V within = b_.CreateSub(b_.CreateAdd(begin, size), lo);
       V skipped = b_.CreateAnd(within, b_.getInt64(~uint64_t(bytes - 1)));
-      V all = b_.CreateOr(b_.CreateNot(aligned), b_.CreateOr(b_.CreateICmpULT(lo, begin), b_.CreateICmpSLT(within, b_.getInt64(0))));
+      V all = b_.CreateOr(b_.CreateNot(aligned),
+                          b_.CreateOr(b_.CreateICmpULT(lo, begin), b_.CreateICmpSLT(within, b_.getInt64(0))));
       index = b_.CreateAdd(b_.CreateSub(lo, begin), b_.CreateSelect(all, b_.getInt64(0), skipped));
       extent = size;
     }
@@ -205,7 +218,8 @@ void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, cons
   });
 }
 
-// Element by element: checked code is for finding the mistake, with the precise index of the first lane that is outside.
+// Element by element: checked code is for finding the mistake, with the precise index of the first lane that is
+// outside.
 void FunctionEmitter::checkAccess(const LaneAddress &a, unsigned bytes, V mask, const Op &op) {
   bytes = std::max(1u, bytes);
   if (!nest_ || a.uniform()) {
@@ -221,7 +235,8 @@ void FunctionEmitter::checkAccess(const LaneAddress &a, unsigned bytes, V mask, 
       last += c.k;
     }
     if (rising && last == static_cast<int64_t>(bytes) * (nest_->lanes() - 1)) {
-      checkRange(a.base, b_.CreateConstGEP1_64(b_.getInt8Ty(), a.base, static_cast<uint64_t>(last)), bytes, nullptr, op);
+      checkRange(a.base, b_.CreateConstGEP1_64(b_.getInt8Ty(), a.base, static_cast<uint64_t>(last)), bytes, nullptr,
+                 op);
       return;
     }
   }

@@ -9,9 +9,9 @@ using ir::Op;
 using V = llvm::Value *;
 
 FunctionEmitter::FunctionEmitter(ModuleState &state, const Plan &plan)
-    : state_(state), plan_(plan), context_(state.llvm.getContext()), b_(context_),
-      vec_{b_, vecTarget(state.target, state.options)},
-      calleeScratch_(plan.scratchBytes), repeats_(repeats(plan, state.options)), factors_(state.options.facts.form == exactForm) {}
+    : state_(state), plan_(plan), context_(state.llvm.getContext()),
+      b_(context_), vec_{b_, vecTarget(state.target, state.options)}, calleeScratch_(plan.scratchBytes),
+      repeats_(repeats(plan, state.options)), factors_(state.options.facts.form == exactForm) {}
 
 // In the entry block, so that one address serves the whole function.
 V FunctionEmitter::scratchAt(uint64_t offset) {
@@ -131,7 +131,7 @@ void FunctionEmitter::programLoop(V begin, V end) {
   (void)entry;
 }
 
-// A number that is made of arguments, in front of the programs.
+// A number that is made of arguments, before the programs.
 V FunctionEmitter::ofLaunch(const ir::Value *v) {
   if (V known = scalar_.lookup(v))
     return known;
@@ -140,7 +140,7 @@ V FunctionEmitter::ofLaunch(const ir::Value *v) {
   return scalar_[v] = scalarOp(*v->def);
 }
 
-// TileOrder: how many rows of tiles run before the next columns, i64, in front of the programs. Null: all.
+// TileOrder: how many rows of tiles run before the next columns, i64, before the programs. Null: all.
 V FunctionEmitter::rowsOfGroup() {
   const TileOrder &o = plan_.order;
   if (!o.rows)
@@ -151,28 +151,39 @@ V FunctionEmitter::rowsOfGroup() {
   auto least = [&](V x, V y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y); };
   auto most = [&](V x, V y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y); };
   auto bound = [&](unsigned i) { return b_.CreateSExtOrTrunc(ofLaunch(o.loop->operands[i]), b_.getInt64Ty()); };
-  V one = number(1), step = most(bound(2), one), rounds = b_.CreateSDiv(b_.CreateAdd(b_.CreateSub(bound(1), bound(0)), b_.CreateSub(step, one)), step);
+  V one = number(1), step = most(bound(2), one),
+    rounds = b_.CreateSDiv(b_.CreateAdd(b_.CreateSub(bound(1), bound(0)), b_.CreateSub(step, one)), step);
   V fit = b_.CreateUDiv(number(o.slots), most(rounds, one));
   return least(most(fit, number(o.fewest)), number(o.rows));
 }
 
-// TileOrder: which program is `linear`. Counted are rows of tiles, of which a row of units has o.unit, and the programs of such a row. Programs that are not a whole one keep their place, and all do where `columns` is no number of columns.
+// TileOrder: which program is `linear`. Counted are rows of tiles, of which a row of units has o.unit, and the programs
+// of such a row. Programs that are not a whole one keep their place, and all do where `columns` is no number of
+// columns.
 void FunctionEmitter::placeInOrder(V linear, V columns, V rowsOfGroup) {
   const TileOrder &o = plan_.order;
   const bool isAxis = o.kind == TileOrder::AlongX;
   llvm::Type *i64 = b_.getInt64Ty(), *i32 = b_.getInt32Ty();
-  V gridX = b_.CreateZExt(grid_[0], i64), gridY = b_.CreateZExt(grid_[1], i64), unit = b_.getInt64(static_cast<uint64_t>(o.unit));
+  V gridX = b_.CreateZExt(grid_[0], i64), gridY = b_.CreateZExt(grid_[1], i64),
+    unit = b_.getInt64(static_cast<uint64_t>(o.unit));
   auto positive = [&](V x) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, b_.getInt64(1)); };
-  V wide = isAxis ? gridX : positive(b_.CreateSExt(columns, i64)), whole = isAxis ? gridY : b_.CreateUDiv(gridX, wide); // programs of a row of units, whole rows
-  V plane = isAxis ? b_.CreateMul(gridX, gridY) : gridX, rest = b_.CreateUDiv(linear, plane), at = b_.CreateURem(linear, plane);
-  V across = positive(b_.CreateUDiv(wide, unit)), rows = b_.CreateMul(whole, unit), each = rowsOfGroup ? rowsOfGroup : positive(rows); // tiles of a row, rows of tiles
-  V group = b_.CreateUDiv(at, b_.CreateMul(each, across)), first = b_.CreateMul(group, each), in = b_.CreateSub(at, b_.CreateMul(first, across));
+  // programs of a row of units, whole rows
+  V wide = isAxis ? gridX : positive(b_.CreateSExt(columns, i64)), whole = isAxis ? gridY : b_.CreateUDiv(gridX, wide);
+  V plane = isAxis ? b_.CreateMul(gridX, gridY) : gridX, rest = b_.CreateUDiv(linear, plane),
+    at = b_.CreateURem(linear, plane);
+  // tiles of a row, rows of tiles
+  V across = positive(b_.CreateUDiv(wide, unit)), rows = b_.CreateMul(whole, unit),
+    each = rowsOfGroup ? rowsOfGroup : positive(rows);
+  V group = b_.CreateUDiv(at, b_.CreateMul(each, across)), first = b_.CreateMul(group, each),
+    in = b_.CreateSub(at, b_.CreateMul(first, across));
   V height = positive(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, each, b_.CreateSub(rows, first)));
   V column = b_.CreateUDiv(in, height), row = b_.CreateAdd(first, b_.CreateURem(in, height));
   V x = column, y = row, z = rest;
   if (!isAxis) {
-    x = b_.CreateAdd(b_.CreateMul(b_.CreateUDiv(row, unit), wide), b_.CreateAdd(b_.CreateMul(column, unit), b_.CreateURem(row, unit)));
-    V isWhole = b_.CreateICmpEQ(b_.CreateURem(wide, unit), b_.getInt64(0)), isIn = b_.CreateICmpULT(at, b_.CreateMul(whole, wide));
+    x = b_.CreateAdd(b_.CreateMul(b_.CreateUDiv(row, unit), wide),
+                     b_.CreateAdd(b_.CreateMul(column, unit), b_.CreateURem(row, unit)));
+    V isWhole = b_.CreateICmpEQ(b_.CreateURem(wide, unit), b_.getInt64(0)),
+      isIn = b_.CreateICmpULT(at, b_.CreateMul(whole, wide));
     x = b_.CreateSelect(b_.CreateAnd(isWhole, isIn), x, at);
     y = b_.CreateURem(rest, gridY);
     z = b_.CreateUDiv(rest, gridY);
@@ -181,7 +192,8 @@ void FunctionEmitter::placeInOrder(V linear, V columns, V rowsOfGroup) {
     pid_[i++] = b_.CreateTrunc(v, i32);
 }
 
-// How many programs of a group run at once, i64: as many as the grid has left along the axis, this call, and what the group itself says. It is asked first in front of the first nest. Null: programs run one by one.
+// How many programs of a group run at once, i64: as many as the grid has left along the axis, this call, and what the
+// group itself says. It is asked first before the first nest. Null: programs run one by one.
 V FunctionEmitter::programs() {
   if (programs_ || !plan_.group)
     return programs_;
@@ -194,7 +206,8 @@ V FunctionEmitter::programs() {
   for (const ir::Value *limit : plan_.group->limits)
     least(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateSExt(scalar_.lookup(limit), i64), b_.getInt64(1)));
   if (plan_.group->least > 1)
-    n = b_.CreateSelect(b_.CreateICmpSGE(n, b_.getInt64(static_cast<uint64_t>(plan_.group->least))), n, b_.getInt64(1), "programs.as.lanes");
+    n = b_.CreateSelect(b_.CreateICmpSGE(n, b_.getInt64(static_cast<uint64_t>(plan_.group->least))), n, b_.getInt64(1),
+                        "programs.as.lanes");
   return programs_ = n;
 }
 
@@ -271,7 +284,8 @@ void FunctionEmitter::callStep(const Step &s) {
   const Op &op = *s.op;
   std::string callee(op.callee());
   llvm::Function *f = state_.functions[callee];
-  llvm::SmallVector<V> args{launch_, scratchAt(calleeScratch_), pid_[0], pid_[1], pid_[2], grid_[0], grid_[1], grid_[2]};
+  llvm::SmallVector<V> args{launch_, scratchAt(calleeScratch_), pid_[0], pid_[1], pid_[2], grid_[0], grid_[1],
+                            grid_[2]};
   for (const ir::Value *v : op.operands)
     args.push_back(scalar_.lookup(v));
   llvm::SmallVector<llvm::AllocaInst *> results;
@@ -296,7 +310,8 @@ void FunctionEmitter::callStep(const Step &s) {
   b_.SetInsertPoint(on);
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i])
-      scalar_[op.results[i]] = fromMemory(b_.CreateLoad(results[i]->getAllocatedType(), results[i]), op.results[i]->type);
+      scalar_[op.results[i]] =
+          fromMemory(b_.CreateLoad(results[i]->getAllocatedType(), results[i]), op.results[i]->type);
 }
 
 } // namespace tegula::cpu

@@ -16,8 +16,10 @@ void FunctionEmitter::askKept() {
   if (!plan_.keeps)
     return;
   llvm::Type *i64 = b_.getInt64Ty();
-  V number = b_.CreateLoad(i64, b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, number))), left = b_.CreateLoad(i64, scratch_);
-  auto *forget = llvm::BasicBlock::Create(context_, "forget", function_), *on = llvm::BasicBlock::Create(context_, "known", function_);
+  V number = b_.CreateLoad(i64, b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, number))),
+    left = b_.CreateLoad(i64, scratch_);
+  auto *forget = llvm::BasicBlock::Create(context_, "forget", function_),
+       *on = llvm::BasicBlock::Create(context_, "known", function_);
   b_.CreateCondBr(b_.CreateOr(b_.CreateICmpEQ(number, b_.getInt64(0)), b_.CreateICmpNE(number, left)), forget, on);
   b_.SetInsertPoint(forget);
   startKept(plan_.steps, true);
@@ -26,11 +28,12 @@ void FunctionEmitter::askKept() {
   b_.SetInsertPoint(on);
 }
 
-// In front of a loop with such dots, and of a program: it begins with the first tile. At entry none is there.
+// Before a loop with such dots, and of a program: it begins with the first tile. At entry none is there.
 void FunctionEmitter::startKept(const Steps &all, bool atEntry) {
   for (const Step &s : all) {
     if (s.kept.count)
-      b_.CreateStore(b_.getInt64(0), scratchAt(s.kept.state + wordBytes * (atEntry ? KeptTiles::Filled : KeptTiles::Next)));
+      b_.CreateStore(b_.getInt64(0),
+                     scratchAt(s.kept.state + wordBytes * (atEntry ? KeptTiles::Filled : KeptTiles::Next)));
     if (const KeptLeft &k = s.keptLeft; k.slots && atEntry)
       b_.CreateMemSet(scratchAt(k.state), b_.getInt8(0), k.from - k.state, llvm::MaybeAlign(wordBytes));
     else if (k.slots)
@@ -41,8 +44,10 @@ void FunctionEmitter::startKept(const Steps &all, bool atEntry) {
   }
 }
 
-// The numbers that the tile is made of. Not those that are the same in all programs. False if there is more than numbers.
-bool FunctionEmitter::madeFrom(const ir::Value *v, llvm::SmallSetVector<V, 16> &from, llvm::SmallPtrSetImpl<const ir::Value *> &seen) {
+// The numbers that the tile is made of. Not those that are the same in all programs. False if there is more than
+// numbers.
+bool FunctionEmitter::madeFrom(const ir::Value *v, llvm::SmallSetVector<V, 16> &from,
+                               llvm::SmallPtrSetImpl<const ir::Value *> &seen) {
   if (!seen.insert(v).second)
     return true;
   auto number = [&](V x) {
@@ -71,7 +76,8 @@ bool FunctionEmitter::madeFrom(const ir::Value *v, llvm::SmallSetVector<V, 16> &
   if (!v->def)
     return false;
   const Op &op = *v->def;
-  return (isVirtualizable(op) || op.kind == OpKind::Load) && op.regions.empty() && llvm::all_of(op.operands, [&](const ir::Value *x) { return madeFrom(x, from, seen); });
+  return (isVirtualizable(op) || op.kind == OpKind::Load) && op.regions.empty() &&
+         llvm::all_of(op.operands, [&](const ir::Value *x) { return madeFrom(x, from, seen); });
 }
 
 // All of them as i64, `more` (perhaps null) among them; none if there is more than numbers, or too many.
@@ -82,7 +88,8 @@ llvm::SmallVector<V, 16> FunctionEmitter::numbersOf(const ir::Value *operand, ll
     if (x)
       from.insert(x);
   seen.insert(operand); // has the buffer of what is packed
-  if (!llvm::all_of(operand->def->operands, [&](const ir::Value *x) { return madeFrom(x, from, seen); }) || from.size() > KeptTiles::words)
+  if (!llvm::all_of(operand->def->operands, [&](const ir::Value *x) { return madeFrom(x, from, seen); }) ||
+      from.size() > KeptTiles::words)
     return {};
   llvm::SmallVector<V, 16> numbers;
   for (V x : from) {
@@ -97,7 +104,8 @@ llvm::SmallVector<V, 16> FunctionEmitter::numbersOf(const ir::Value *operand, ll
 
 static void fork(llvm::IRBuilder<> &b, V condition, llvm::function_ref<void()> then) {
   llvm::Function *f = b.GetInsertBlock()->getParent();
-  auto *in = llvm::BasicBlock::Create(b.getContext(), "keep", f), *on = llvm::BasicBlock::Create(b.getContext(), "kept", f);
+  auto *in = llvm::BasicBlock::Create(b.getContext(), "keep", f),
+       *on = llvm::BasicBlock::Create(b.getContext(), "kept", f);
   b.CreateCondBr(condition, in, on);
   b.SetInsertPoint(in);
   then();
@@ -105,10 +113,15 @@ static void fork(llvm::IRBuilder<> &b, V condition, llvm::function_ref<void()> t
   b.SetInsertPoint(on);
 }
 
-// Tiles of the left operand. Programs in an order by groups go along some sets of rows, and come back to the first of them with the next columns. The tiles of one set of rows have slots one behind the other, so that
-// the next one can be fetched; where they begin is told by a table of what their first tiles are made from. A slot's word: 0: free; else how often the tile was asked for, 3 once it is there, and 4 for each time
-// that another one was asked for since. A tile takes a free slot at once, as packing it twice costs a fifth of what eight programs multiply. One that takes another's place is written down when it is asked for first, and kept when that happens again (a
-// small one, whose buffer stays in L1, the third time, wherever it goes), as tiles that nobody comes back to would only drive others out of the caches. Where there are more tiles than slots, some keep theirs: another one takes it after a few times only, unless its rows are new.
+// Tiles of the left operand. Programs in an order by groups go along some sets of rows, and come back to the first of
+// them with the next columns. The tiles of one set of rows have slots one after the other, so that the next one can be
+// fetched; where they begin is told by a table of what their first tiles are made from. A slot's word: 0: free; else
+// how often the tile was asked for, 3 once it is there, and 4 for each time that another one was asked for since. A
+// tile takes a free slot at once, as packing it twice costs a fifth of what eight programs multiply. One that takes
+// another's place is written down when it is asked for first, and kept when that happens again (a small one, whose
+// buffer stays in L1, the third time, wherever it goes), as tiles that nobody comes back to would only drive others out
+// of the caches. Where there are more tiles than slots, some keep theirs: another one takes it after a few times only,
+// unless its rows are new.
 FoundLeft FunctionEmitter::keptLeft(const Step &s, const Counts &counts, V depth) {
   const KeptLeft &k = s.keptLeft;
   if (!k.slots || state_.options.checked)
@@ -150,12 +163,17 @@ FoundLeft FunctionEmitter::keptLeft(const Step &s, const Counts &counts, V depth
   V differ = b_.CreateZExt(b_.CreateICmpEQ(state, zero), i64);
   for (unsigned i = 0; i < numbers.size(); ++i)
     differ = b_.CreateOr(differ, b_.CreateXor(numbers[i], read(part(i))));
-  V equal = b_.CreateICmpEQ(differ, zero), asked = b_.CreateAnd(state, number(isThere)), there = b_.CreateAnd(equal, b_.CreateICmpEQ(asked, number(isThere)));
+  V equal = b_.CreateICmpEQ(differ, zero), asked = b_.CreateAnd(state, number(isThere)),
+    there = b_.CreateAnd(equal, b_.CreateICmpEQ(asked, number(isThere)));
   V free = b_.CreateICmpEQ(state, zero), atOnce = isSmall ? b_.getFalse() : free;
-  V keeps = b_.CreateOr(atOnce, b_.CreateAnd(equal, b_.CreateICmpUGE(asked, number(often)))), again = b_.CreateSelect(keeps, number(isThere), b_.CreateAdd(asked, number(1)));
+  V keeps = b_.CreateOr(atOnce, b_.CreateAnd(equal, b_.CreateICmpUGE(asked, number(often)))),
+    again = b_.CreateSelect(keeps, number(isThere), b_.CreateAdd(asked, number(1)));
   V other = b_.CreateOr(free, b_.CreateICmpUGE(state, number(oneMore * patience)));
   other = b_.CreateAnd(b_.CreateNot(equal), b_.CreateOr(other, b_.CreateICmpNE(read(word(KeptLeft::Fresh)), zero)));
-  b_.CreateStore(b_.CreateSelect(equal, again, b_.CreateSelect(other, b_.CreateSelect(atOnce, number(isThere), number(1)), b_.CreateAdd(state, number(oneMore)))), at);
+  b_.CreateStore(b_.CreateSelect(equal, again,
+                                 b_.CreateSelect(other, b_.CreateSelect(atOnce, number(isThere), number(1)),
+                                                 b_.CreateAdd(state, number(oneMore)))),
+                 at);
   fork(b_, other, [&] {
     for (unsigned i = 0; i < numbers.size(); ++i)
       b_.CreateStore(numbers[i], part(i));
@@ -191,10 +209,12 @@ Kept FunctionEmitter::kept(const Step &s, const Counts &counts) {
   V number = read(word(KeptTiles::Next)), filled = read(word(KeptTiles::Filled)), zero = b_.getInt64(0);
   b_.CreateStore(b_.CreateAdd(number, b_.getInt64(1)), word(KeptTiles::Next));
   V slot = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, number, b_.getInt64(static_cast<uint64_t>(k.count - 1)));
-  V entry = b_.CreateGEP(b_.getInt8Ty(), scratchAt(k.from), b_.CreateMul(slot, b_.getInt64(KeptTiles::words * wordBytes)));
+  V entry =
+      b_.CreateGEP(b_.getInt8Ty(), scratchAt(k.from), b_.CreateMul(slot, b_.getInt64(KeptTiles::words * wordBytes)));
   V there = b_.CreateAnd(b_.CreateICmpULT(number, filled), equal(entry)); // no more are filled than there is room for
   fork(b_, b_.CreateICmpEQ(number, zero), [&] {
-    V last = word(KeptTiles::Last), fills = b_.CreateOr(b_.CreateICmpEQ(filled, zero), b_.CreateICmpNE(read(word(KeptTiles::Used)), zero));
+    V last = word(KeptTiles::Last),
+      fills = b_.CreateOr(b_.CreateICmpEQ(filled, zero), b_.CreateICmpNE(read(word(KeptTiles::Used)), zero));
     fills = b_.CreateOr(b_.CreateOr(there, fills), equal(last));
     b_.CreateStore(flag(fills), word(KeptTiles::Fills));
     b_.CreateStore(flag(there), word(KeptTiles::Used));
@@ -204,16 +224,20 @@ Kept FunctionEmitter::kept(const Step &s, const Counts &counts) {
   fills = b_.CreateAnd(fills, b_.CreateAnd(b_.CreateICmpEQ(slot, number), b_.CreateICmpULE(number, filled)));
   fork(b_, fills, [&] {
     write(entry);
-    b_.CreateStore(b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, filled, b_.CreateAdd(number, b_.getInt64(1))), word(KeptTiles::Filled));
+    b_.CreateStore(b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, filled, b_.CreateAdd(number, b_.getInt64(1))),
+                   word(KeptTiles::Filled));
   });
-  V inSlot = b_.CreateOr(there, fills), tile = b_.CreateGEP(b_.getInt8Ty(), scratchAt(k.tiles), b_.CreateMul(slot, b_.getInt64(static_cast<uint64_t>(tileBytes))));
+  V inSlot = b_.CreateOr(there, fills),
+    tile = b_.CreateGEP(b_.getInt8Ty(), scratchAt(k.tiles),
+                        b_.CreateMul(slot, b_.getInt64(static_cast<uint64_t>(tileBytes))));
   V panel = b_.getInt64(static_cast<uint64_t>(p.kBlock * p.nr * ir::byteWidth(p.bElem)));
   // Beside them pass A and the result.
-  V far = b_.CreateICmpUGE(b_.CreateMul(filled, b_.getInt64(static_cast<uint64_t>(tileBytes))), b_.getInt64(state_.target.l2Bytes / 2));
+  V far = b_.CreateICmpUGE(b_.CreateMul(filled, b_.getInt64(static_cast<uint64_t>(tileBytes))),
+                           b_.getInt64(state_.target.l2Bytes / 2));
   return {there, b_.CreateSelect(inSlot, tile, bufferLin(s.bufferB).base), b_.CreateSelect(inSlot, panel, zero), far};
 }
 
-// In front of the loops of a panel: how many of its rows are packed.
+// Before the loops of a panel: how many of its rows are packed.
 void FunctionEmitter::beginPanel() {
   NestState &n = *nest_;
   PanelWork &p = *n.panel;
@@ -253,12 +277,14 @@ void FunctionEmitter::panel() {
     b_.SetInsertPoint(packed);
     auto join = [&](V kept, V here) { return joined(kept, before, here, end); };
     const int64_t entries = static_cast<int64_t>(p.fetches.size());
-    for (int64_t i = 0; i < entries; ++i) { // behind a panel that is kept lies the next one, behind a tile's last the next tile's first
+    // after a panel that is kept lies the next one, after a tile's last the next tile's first
+    for (int64_t i = 0; i < entries; ++i) {
       constexpr int64_t bytes = static_cast<int64_t>(line);
       PanelFetch &lines = std::get<2>(p.fetches[static_cast<size_t>(i)]);
       const int64_t all = p.panelBytes / bytes, each = std::min(all / entries, int64_t(1) << n.nest->panelDepthBits);
       b_.SetInsertPoint(before->getTerminator());
-      V first = b_.CreateConstGEP1_64(b_.getInt8Ty(), p.keptPanel, static_cast<uint64_t>(p.panelBytes + i * all / entries * bytes));
+      V first = b_.CreateConstGEP1_64(b_.getInt8Ty(), p.keptPanel,
+                                      static_cast<uint64_t>(p.panelBytes + i * all / entries * bytes));
       V rows = b_.CreateSelect(p.isFar, b_.getInt64(static_cast<uint64_t>(each)), b_.getInt64(0));
       b_.SetInsertPoint(packed);
       lines = {join(first, lines.first), join(b_.getInt64(bytes), lines.stride), join(rows, lines.rows)};

@@ -45,7 +45,7 @@ Coef FunctionEmitter::mulCoef(Coef a, Coef b) {
   return {k, product};
 }
 
-// Right behind the definition, so that it dominates every use of the factor and all uses share it.
+// Right after the definition, so that it dominates every use of the factor and all uses share it.
 void FunctionEmitter::insertBehindDef(V s) {
   if (auto *inst = llvm::dyn_cast<llvm::Instruction>(s)) {
     if (auto at = inst->getInsertionPointAfterDef())
@@ -95,7 +95,9 @@ static Coef reducedFor(const llvm::Type *t, Coef c) {
 
 static Coef negated(Coef c) { return {static_cast<int64_t>(-static_cast<uint64_t>(c.k)), c.s}; }
 
-static bool samePart(const Opaque &a, const Opaque &b) { return a.value == b.value && a.at == b.at && a.extend == b.extend; }
+static bool samePart(const Opaque &a, const Opaque &b) {
+  return a.value == b.value && a.at == b.at && a.extend == b.extend;
+}
 
 // Opaque parts that a narrow sum is of.
 static auto partsOf(const Lin &l, int narrow) {
@@ -126,7 +128,9 @@ Lin FunctionEmitter::addLin(const Lin &a, const Lin &b, bool subtract) {
     const Narrow &n = b.narrow[static_cast<size_t>(i)];
     auto isSame = [&](int j) {
       auto ours = partsOf(a, j), theirs = partsOf(b, i);
-      return a.narrow[static_cast<size_t>(j)].base == n.base && std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(), [](const Opaque &x, const Opaque &y) { return samePart(x, y) && x.scale == y.scale; });
+      return a.narrow[static_cast<size_t>(j)].base == n.base &&
+             std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
+                        [](const Opaque &x, const Opaque &y) { return samePart(x, y) && x.scale == y.scale; });
     };
     int j = 0;
     while (j < static_cast<int>(a.narrow.size()) && !isSame(j))
@@ -149,7 +153,8 @@ Lin FunctionEmitter::addLin(const Lin &a, const Lin &b, bool subtract) {
 Coef FunctionEmitter::scaleOf(const Lin &l, const Opaque &o) {
   if (o.narrow < 0)
     return o.scale;
-  return mulCoef({o.scale.k, o.scale.s ? extendAtDef(o.scale.s) : nullptr}, l.narrow[static_cast<size_t>(o.narrow)].scale);
+  return mulCoef({o.scale.k, o.scale.s ? extendAtDef(o.scale.s) : nullptr},
+                 l.narrow[static_cast<size_t>(o.narrow)].scale);
 }
 
 Lin FunctionEmitter::scaleLin(const Lin &a, V s) {
@@ -186,11 +191,13 @@ static bool extendsExactly(const Lin &a) {
     int64_t b = base->getSExtValue();
     return b > -(int64_t(1) << 30) && b < int64_t(1) << 30 && llvm::none_of(a.coef, [](const Coef &c) { return c.s; });
   }
-  return a.opaque.size() == 1 && a.opaque[0].scale == Coef{1} && base->isZero() && llvm::all_of(a.coef, [](const Coef &c) { return c.zero(); });
+  return a.opaque.size() == 1 && a.opaque[0].scale == Coef{1} && base->isZero() &&
+         llvm::all_of(a.coef, [](const Coef &c) { return c.zero(); });
 }
 
-// i32 -> i64. Refused where the offsets inside the tile may be so large that they wrap around. Lin.h has the reasoning: here are the terms of bits, of which constant ones are less than 2^29 and the others less
-// than 2^28, which leaves as much for remainders that are taken apart later (growthOfDividend).
+// i32 -> i64. Refused where the offsets inside the tile may be so large that they wrap around. Lin.h has the reasoning:
+// here are the terms of bits, of which constant ones are less than 2^29 and the others less than 2^28, which leaves as
+// much for remainders that are taken apart later (growthOfDividend).
 bool FunctionEmitter::extendLin(const Lin &a, Lin &out) {
   int64_t span = 0;
   llvm::SmallMapVector<V, int64_t, 4> factors;
@@ -209,7 +216,8 @@ bool FunctionEmitter::extendLin(const Lin &a, Lin &out) {
     known &= !c.s;
   out.split = a.split || !known;
   // One opaque part by itself is extended as it is.
-  const bool isSum = !a.opaque.empty() && (a.opaque.size() > 1 || a.opaque[0].scale != Coef{1} || !start || !start->isZero());
+  const bool isSum =
+      !a.opaque.empty() && (a.opaque.size() > 1 || a.opaque[0].scale != Coef{1} || !start || !start->isZero());
   out.base = isSum ? b_.getInt64(0) : extendAtDef(a.base);
   if (isSum)
     out.narrow.push_back({a.base});

@@ -1,4 +1,5 @@
-// Where the masks of a nest hold along a row: trips of the innermost loop that are inside as a whole, and from where on all is masked off.
+// Where the masks of a nest hold along a row: trips of the innermost loop that are inside as a whole, and from where on
+// all is masked off.
 #include "targets/cpu/emit/Emitter.h"
 
 namespace tegula::cpu {
@@ -6,28 +7,35 @@ using ir::Op;
 using ir::OpKind;
 using V = llvm::Value *;
 
-// Masks of the loads that `v`, needed at `at`, reaches through virtual values, and conditions by which elements become a constant, each with the position at which it is needed. A value that is
-// needed at several positions is followed at the first one only.
-void FunctionEmitter::masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out, bool throughBuffers) {
+// Masks of the loads that `v`, needed at `at`, reaches through virtual values, and conditions by which elements become
+// a constant, each with the position at which it is needed. A value that is needed at several positions is followed at
+// the first one only.
+void FunctionEmitter::masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen,
+                              llvm::SmallVectorImpl<MaskAt> &out, bool throughBuffers) {
   if (!v->def || !v->type.isTensor() || !seen.insert(v).second || seen.size() > 300)
     return;
   const Op &op = *v->def;
-  if (!throughBuffers && plan_.bufferFor(v) >= 0 && !isFilledHere(v)) // buffers made in this very nest are computed here
+  // buffers made in this very nest are computed here
+  if (!throughBuffers && plan_.bufferFor(v) >= 0 && !isFilledHere(v))
     return;
   if (op.kind == OpKind::Load)
     out.push_back({op.operands.size() > 1 ? op.operands[1] : nullptr, at, throughBuffers ? nullptr : &op});
   // `where(mask, x, -inf)`: what the mask leaves is computed without it.
-  if (op.kind == OpKind::Select && op.operands[0]->type.isTensor() && op.operands[2]->def && op.operands[2]->def->kind == OpKind::Const)
+  if (op.kind == OpKind::Select && op.operands[0]->type.isTensor() && op.operands[2]->def &&
+      op.operands[2]->def->kind == OpKind::Const)
     out.push_back({op.operands[0], operandBits(op, 0, v->index, at)});
-  bool positioned = op.has(ir::traits::Elementwise) || op.has(ir::traits::Shape) || op.kind == OpKind::Load || op.kind == OpKind::Gather;
+  bool positioned = op.has(ir::traits::Elementwise) || op.has(ir::traits::Shape) || op.kind == OpKind::Load ||
+                    op.kind == OpKind::Gather;
   if (!positioned) // operandBits says nothing of the others (reduce, histogram, dot)
     return;
-  for (unsigned i = op.kind == OpKind::Gather ? 1 : 0; i < op.operands.size(); ++i) // a gather's source is needed anywhere
+  // a gather's source is needed anywhere
+  for (unsigned i = op.kind == OpKind::Gather ? 1 : 0; i < op.operands.size(); ++i)
     masksOf(op.operands[i], operandBits(op, i, v->index, at), seen, out, throughBuffers);
 }
 
-// How many leading trips of the innermost loop have all masks true: i64, or null if nothing can be said. Each comparison is
-// looked at where it is made, in its own bits; only those whose position is the whole space's (by broadcast) are used. `throughBuffers`: masks by which what buffers hold was loaded count, too.
+// How many leading trips of the innermost loop have all masks true: i64, or null if nothing can be said. Each
+// comparison is looked at where it is made, in its own bits; only those whose position is the whole space's (by
+// broadcast) are used. `throughBuffers`: masks by which what buffers hold was loaded count, too.
 V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits, bool throughBuffers) {
   NestState &n = *nest_;
   n.assumed.clear();
@@ -48,7 +56,8 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits, bool throughBu
   for (const Root &r : n.nest->roots) {
     llvm::SmallVector<const ir::Value *, 4> values = r.asked();
     const bool histogram = r.kind == RootKind::Histogram;
-    if (unsigned mask = histogram ? 1 : 2; (r.kind == RootKind::Store || r.kind == RootKind::Update || histogram) && r.op->operands.size() > mask)
+    if (unsigned mask = histogram ? 1 : 2;
+        (r.kind == RootKind::Store || r.kind == RootKind::Update || histogram) && r.op->operands.size() > mask)
       values.push_back(r.op->operands[mask]), stores.push_back({r.op->operands[mask], space, r.op, true});
     for (const ir::Value *v : values)
       if (v->type.shape == n.nest->space)
@@ -60,15 +69,21 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits, bool throughBu
   llvm::SmallVector<Flip, 4> flips;
   std::map<const ir::Value *, Bits> same; // comparisons that do not change along the row
   llvm::SmallVector<MaskAt, 8> masks;
-  llvm::copy_if(work, std::back_inserter(masks), [](const MaskAt &m) { return m.access && m.mask && m.mask->type.isTensor(); });
+  llvm::copy_if(work, std::back_inserter(masks),
+                [](const MaskAt &m) { return m.access && m.mask && m.mask->type.isTensor(); });
   std::set<const ir::Value *> visited;
   while (!work.empty()) {
     MaskAt f = work.pop_back_val();
-    if (V trips = f.access && f.access->kind == OpKind::Load && n.panel && inner ? rowsWithoutWrap(*f.access, f.at, *inner) : nullptr)
+    if (V trips = f.access && f.access->kind == OpKind::Load && n.panel && inner
+                      ? rowsWithoutWrap(*f.access, f.at, *inner)
+                      : nullptr)
       full = full ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips) : trips;
-    if (f.access && (f.access->kind == OpKind::Load || f.access->kind == OpKind::Store || f.access->kind == OpKind::AtomicRmw) && inner && !n.panel)
+    if (f.access &&
+        (f.access->kind == OpKind::Load || f.access->kind == OpKind::Store || f.access->kind == OpKind::AtomicRmw) &&
+        inner && !n.panel)
       notePartsOfTrip(*f.access, f.at);
-    if (!f.mask || !f.mask->def || !f.mask->type.isTensor() || !visited.insert(f.mask).second || plan_.bufferFor(f.mask) >= 0)
+    if (!f.mask || !f.mask->def || !f.mask->type.isTensor() || !visited.insert(f.mask).second ||
+        plan_.bufferFor(f.mask) >= 0)
       continue;
     const Op &op = *f.mask->def;
     if (op.kind == OpKind::And || isView(op)) {
@@ -97,14 +112,16 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits, bool throughBu
     full = full ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips) : trips;
   }
   if (V most = b_.getInt64(static_cast<uint64_t>(all)); full || !flips.empty())
-    full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, findSegments(flips, same, full ? full : most, steady, most), most);
+    full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, findSegments(flips, same, full ? full : most, steady, most),
+                                    most);
   n.inVectors = n.byVector;
   n.byVector &= allEnd;
   n.underMask = llvm::any_of(masks, [&](const MaskAt &m) { return !assumedTrue(m.mask, m.at); });
   return full;
 }
 
-// `x % n` with linear x in the address of a load, where a trip reads one row and the inner loop goes on to others: all trips if the row does not wrap around, else none; i64.
+// `x % n` with linear x in the address of a load, where a trip reads one row and the inner loop goes on to others: all
+// trips if the row does not wrap around, else none; i64.
 // Null if there is no such remainder.
 V FunctionEmitter::rowsWithoutWrap(const Op &load, const Bits &at, NestLoop &inner) {
   NestState &n = *nest_;
@@ -125,8 +142,10 @@ V FunctionEmitter::rowsWithoutWrap(const Op &load, const Bits &at, NestLoop &inn
   return result;
 }
 
-// The comparison was examined at one position, with the lane and loop bits of that position and all values of the unrolled ones.
-static bool isKnown(const NestState &n, const std::map<const ir::Value *, Bits> &all, const ir::Value *v, const Bits &at) {
+// The comparison was examined at one position, with the lane and loop bits of that position and all values of the
+// unrolled ones.
+static bool isKnown(const NestState &n, const std::map<const ir::Value *, Bits> &all, const ir::Value *v,
+                    const Bits &at) {
   auto known = all.find(v);
   if (known == all.end() || known->second.size() != at.size())
     return false;
@@ -138,7 +157,9 @@ static bool isKnown(const NestState &n, const std::map<const ir::Value *, Bits> 
   }
   return true;
 }
-bool FunctionEmitter::isAssumed(const ir::Value *v, const Bits &at) const { return isKnown(*nest_, nest_->assumed, v, at); }
+bool FunctionEmitter::isAssumed(const ir::Value *v, const Bits &at) const {
+  return isKnown(*nest_, nest_->assumed, v, at);
+}
 
 // Is the mask false in the loop being emitted?
 bool FunctionEmitter::isDenied(const ir::Value *mask, const Bits &at) const {
@@ -151,15 +172,21 @@ bool FunctionEmitter::isDenied(const ir::Value *mask, const Bits &at) const {
   return op && isView(*op) && denied(0);
 }
 
-// x - y and x + y in 64 bits: exact for numbers that were of type i32 (`of`), else the nearest number that 64 bits have, so that a distance never changes its sign.
-V FunctionEmitter::differenceOf(V x, V y, llvm::Type *of) { return of->isIntegerTy(32) ? b_.CreateSub(x, y) : b_.CreateBinaryIntrinsic(llvm::Intrinsic::ssub_sat, x, y); }
-V FunctionEmitter::sumOf(V x, V y, llvm::Type *of) { return of->isIntegerTy(32) ? b_.CreateAdd(x, y) : b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, x, y); }
+// x - y and x + y in 64 bits: exact for numbers that were of type i32 (`of`), else the nearest number that 64 bits
+// have, so that a distance never changes its sign.
+V FunctionEmitter::differenceOf(V x, V y, llvm::Type *of) {
+  return of->isIntegerTy(32) ? b_.CreateSub(x, y) : b_.CreateBinaryIntrinsic(llvm::Intrinsic::ssub_sat, x, y);
+}
+V FunctionEmitter::sumOf(V x, V y, llvm::Type *of) {
+  return of->isIntegerTy(32) ? b_.CreateAdd(x, y) : b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, x, y);
+}
 
 /// A comparison in a mask, `less` < `greater`, along a row: see FunctionEmitter::fullTripsOf.
 class TripsInside {
 public:
   TripsInside(FunctionEmitter &e, const Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, MaskEnd &end)
-      : e_(e), b_(e.b_), n(*e.nest_), cmp_(cmp), at_(at), inner_(inner), innerBits_(innerBits), end_(end), less_(e.lin(cmp.operands[0])), greater_(e.lin(cmp.operands[1])), growth_(n.loopOf.size(), 0) {}
+      : e_(e), b_(e.b_), n(*e.nest_), cmp_(cmp), at_(at), inner_(inner), innerBits_(innerBits), end_(end),
+        less_(e.lin(cmp.operands[0])), greater_(e.lin(cmp.operands[1])), growth_(n.loopOf.size(), 0) {}
   V count();
 
 private:
@@ -171,7 +198,9 @@ private:
   void findEnd(V room, V trips);
   V falseFrom(V room, V trips, V never);
 
-  bool isInner(size_t bit) const { return inner_ && n.isOfLoop(static_cast<BitSource>(bit), static_cast<size_t>(inner_ - n.loops.data())); }
+  bool isInner(size_t bit) const {
+    return inner_ && n.isOfLoop(static_cast<BitSource>(bit), static_cast<size_t>(inner_ - n.loops.data()));
+  }
   V number(int64_t x) { return b_.getInt64(static_cast<uint64_t>(x)); }
   V all() { return number(int64_t(1) << innerBits_); }
   V zero() { return b_.getInt64(0); }
@@ -233,7 +262,8 @@ bool TripsInside::findSteps(int64_t sign) {
   return isSteady;
 }
 
-// What the bits of `tileDepth` make it grow by in all, which is not among `growth` from then on; null: nothing is known of them.
+// What the bits of `tileDepth` make it grow by in all, which is not among `growth` from then on; null: nothing is known
+// of them.
 V TripsInside::takeDepth() {
   const unsigned bits = n.tileDepth ? n.nest->columnBits() : 0;
   if (!bits || growth_[0] <= 0)
@@ -254,9 +284,14 @@ V TripsInside::whereGreaterGrows() {
   V fits = b_.CreateICmpSLE(bound_, number(most));
   V inside = b_.CreateAnd(below_.orEqual ? b_.CreateICmpSLE(first_, bound_) : b_.CreateICmpSLT(first_, bound_), fits);
   if (inner_ && n.bySegments && findSteps(-1) && perTrip_ && isPowerOfTwo(perTrip_)) {
-    // It holds where the greater one has grown by `need`: trip t is inside if t * perTrip >= need, and outside as a whole if t * perTrip + inTrip < need.
+    // It holds where the greater one has grown by `need`: trip t is inside if t * perTrip >= need, and outside as a
+    // whole if t * perTrip + inTrip < need.
     V need = plus(minus(first_, bound_), number(below_.orEqual ? 0 : 1));
-    auto tripsUntil = [&](V x) { return b_.CreateSelect(b_.CreateICmpSGT(x, zero()), b_.CreateAdd(b_.CreateAShr(b_.CreateSub(x, number(1)), log2Exact(perTrip_)), number(1)), zero()); };
+    auto tripsUntil = [&](V x) {
+      return b_.CreateSelect(b_.CreateICmpSGT(x, zero()),
+                             b_.CreateAdd(b_.CreateAShr(b_.CreateSub(x, number(1)), log2Exact(perTrip_)), number(1)),
+                             zero());
+    };
     end_.rises = true;
     end_.behind = b_.CreateSelect(fits, tripsUntil(need), all());
     end_.before = b_.CreateSelect(fits, tripsUntil(minus(need, number(inTrip_))), zero());
@@ -281,7 +316,8 @@ V TripsInside::whereLessGrows(V inDepth) {
   return trips;
 }
 
-// Once it is false it stays so, unless the row wraps around (or, unsigned, begins below zero). In the trip behind the one with the last element that is inside all are behind.
+// Once it is false it stays so, unless the row wraps around (or, unsigned, begins below zero). In the trip after the
+// one with the last element that is inside all are behind.
 void TripsInside::findEnd(V room, V trips) {
   const int64_t growthOfRow = perTrip_ * ((int64_t(1) << innerBits_) - 1) + inTrip_, most = largest() - growthOfRow;
   if (growthOfRow >= INT32_MAX)
@@ -290,11 +326,13 @@ void TripsInside::findEnd(V room, V trips) {
   if (!onlyLess_)
     stays = b_.CreateAnd(stays, b_.CreateICmpSGE(bound_, number(-most)));
   if (below_.isUnsigned)
-    stays = b_.CreateAnd(stays, b_.CreateICmpSGE(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, first_, bound_), zero()));
+    stays =
+        b_.CreateAnd(stays, b_.CreateICmpSGE(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, first_, bound_), zero()));
   if (perTrip_ && n.bySegments) {
     V ofFirst = plus(room, number(inTrip_)); // of the first element of a trip
     end_.before = trips;
-    end_.behind = b_.CreateSelect(stays, b_.CreateSelect(b_.CreateICmpSGE(ofFirst, zero()), tripBehind(ofFirst), zero()), all());
+    end_.behind =
+        b_.CreateSelect(stays, b_.CreateSelect(b_.CreateICmpSGE(ofFirst, zero()), tripBehind(ofFirst), zero()), all());
   }
   V never = n.byVector ? number(int64_t(1) << (innerBits_ + n.unrolled.size())) : all();
   if (V from = falseFrom(room, trips, never))
@@ -303,7 +341,8 @@ void TripsInside::findEnd(V room, V trips) {
 
 // Null: not known.
 V TripsInside::falseFrom(V room, V trips, V never) {
-  if (!perTrip_) { // it is the same in all trips: false from the first one on if it is for the first element, the least one
+  // it is the same in all trips: false from the first one on if it is for the first element, the least one
+  if (!perTrip_) {
     end_.beside = inTrip_ > 0;
     return b_.CreateSelect(b_.CreateICmpSGE(plus(room, number(inTrip_)), zero()), never, zero());
   }
@@ -324,7 +363,8 @@ V TripsInside::count() {
   const std::optional<Below> below = asBelow(cmp_.pred());
   if (!below)
     return nullptr;
-  // Unsigned, both bounds in one (tensor descriptors): the same if the row does not begin below zero, and never full otherwise.
+  // Unsigned, both bounds in one (tensor descriptors): the same if the row does not begin below zero, and never full
+  // otherwise.
   below_ = *below;
   if (below_.swapped)
     std::swap(less_, greater_);
@@ -337,8 +377,11 @@ V TripsInside::count() {
   return whereGreaterGrows();
 }
 
-// a < b etc. with linear sides. On the bits of one trip and of the inner loop the difference a - b must grow like the position in
-// the row (then a prefix of trips is inside), or not at all (then all or none). `end.from`: as falseFrom() says, if that is known.
-V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, MaskEnd &end) { return TripsInside(*this, cmp, at, inner, innerBits, end).count(); }
+// a < b etc. with linear sides. On the bits of one trip and of the inner loop the difference a - b must grow like the
+// position in the row (then a prefix of trips is inside), or not at all (then all or none). `end.from`: as falseFrom()
+// says, if that is known.
+V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, MaskEnd &end) {
+  return TripsInside(*this, cmp, at, inner, innerBits, end).count();
+}
 
 } // namespace tegula::cpu

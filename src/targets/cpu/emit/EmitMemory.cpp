@@ -95,7 +95,8 @@ V FunctionEmitter::pointers(const LaneAddress &a) {
   return lanes ? b_.CreateGEP(b_.getInt8Ty(), a.base, lanes) : broadcast(a.base, nest_->lanes());
 }
 
-/// A bit that switches all lanes of a mask off, as the condition of a row does in a mask of rows and columns; null: there is none.
+/// A bit that switches all lanes of a mask off, as the condition of a row does in a mask of rows and columns; null:
+/// there is none.
 static V bitOfAll(V mask) {
   if (!mask->getType()->isVectorTy())
     return mask;
@@ -108,8 +109,9 @@ static V bitOfAll(V mask) {
   return bit ? bit : bitOfAll(both->getOperand(1));
 }
 
-// An access by vectors that a mask switches off as a whole is no fault, but where no page is it takes hundreds of cycles on x86: rows behind the end of a matrix.
-// (Columns behind the end of a row are another row's. To ask all lanes of a mask would cost kernels of short rows up to a third.)
+// An access by vectors that a mask switches off as a whole is no fault, but where no page is it takes hundreds of
+// cycles on x86: rows after the end of a matrix. (Columns after the end of a row are another row's. To ask all lanes of
+// a mask would cost kernels of short rows up to a third.)
 V FunctionEmitter::whereOn(V at, V mask) {
   V on = mask ? bitOfAll(mask) : nullptr;
   if (!on)
@@ -145,20 +147,25 @@ V FunctionEmitter::gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, 
   return fromMemory(x, t);
 }
 
-// By words of four bytes that hold them. A word that begins at a multiple of its size lies in one page, so what is read beside the elements is no fault.
+// By words of four bytes that hold them. A word that begins at a multiple of its size lies in one page, so what is read
+// beside the elements is no fault.
 V FunctionEmitter::gatherFromWords(V pointers, llvm::FixedVectorType *type, V mask, V other) {
   const unsigned lanes = type->getNumElements();
   auto *words = llvm::FixedVectorType::get(b_.getInt32Ty(), lanes);
   V at = b_.CreatePtrToInt(pointers, llvm::FixedVectorType::get(b_.getInt64Ty(), lanes));
-  V from = b_.CreateIntToPtr(b_.CreateAnd(at, llvm::ConstantInt::get(at->getType(), ~uint64_t(3))), pointers->getType());
-  V word = b_.CreateMaskedGather(words, from, llvm::Align(4), mask ? mask : broadcast(b_.getTrue(), lanes), llvm::Constant::getNullValue(words));
-  V bits = b_.CreateShl(b_.CreateAnd(b_.CreateTrunc(at, words), llvm::ConstantInt::get(words, 3)), llvm::ConstantInt::get(words, 3));
+  V from =
+      b_.CreateIntToPtr(b_.CreateAnd(at, llvm::ConstantInt::get(at->getType(), ~uint64_t(3))), pointers->getType());
+  V word = b_.CreateMaskedGather(words, from, llvm::Align(4), mask ? mask : broadcast(b_.getTrue(), lanes),
+                                 llvm::Constant::getNullValue(words));
+  V bits = b_.CreateShl(b_.CreateAnd(b_.CreateTrunc(at, words), llvm::ConstantInt::get(words, 3)),
+                        llvm::ConstantInt::get(words, 3));
   V x = b_.CreateTrunc(b_.CreateLShr(word, bits), type);
   return mask ? b_.CreateSelect(mask, x, other) : x;
 }
 
 // No target gathers elements of one or two bytes, and LLVM would write the lanes out one by one, with a branch each if
-// there is a mask (and many vectors one after the other): a loop over the lanes, through the stack. Masked-off lanes read the first bytes of the scratch.
+// there is a mask (and many vectors one after the other): a loop over the lanes, through the stack. Masked-off lanes
+// read the first bytes of the scratch.
 V FunctionEmitter::gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mask, V other) {
   unsigned lanes = type->getNumElements();
   if (mask)
@@ -176,7 +183,8 @@ V FunctionEmitter::gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mas
 }
 
 // Where piece `i` starts; `starts` holds the starts of the pieces before it.
-V FunctionEmitter::pieceStart(const LaneAddress &a, llvm::ArrayRef<unsigned> across, unsigned i, std::vector<V> &starts) {
+V FunctionEmitter::pieceStart(const LaneAddress &a, llvm::ArrayRef<unsigned> across, unsigned i,
+                              std::vector<V> &starts) {
   V at = a.base;
   if (i) {
     unsigned bit = static_cast<unsigned>(std::countr_zero(i));
@@ -197,9 +205,10 @@ static llvm::Intrinsic::ID maskload(llvm::Type *element, bool is256) {
   return is256 ? x86_avx2_maskload_q_256 : x86_avx2_maskload_q;
 }
 
-/// Vectors of eight bytes fill half of the least register, so an access under a mask wants one of 16 lanes whose upper half is off.
-/// LLVM 19 makes it by kmovb, of which its register allocator spills the operand as it was (KMOVBkk folded into a KMOVW to
-/// memory): the upper half comes back on. Here that kmovb is one which the allocator does not look into.
+/// Vectors of eight bytes fill half of the least register, so an access under a mask wants one of 16 lanes whose upper
+/// half is off. LLVM 19 makes it by kmovb, of which its register allocator spills the operand as it was (KMOVBkk folded
+/// into a KMOVW to memory): the upper half comes back on. Here that kmovb is one which the allocator does not look
+/// into.
 static bool isHalfMask(const CpuTarget &target, llvm::Type *type, unsigned bytes) {
   return target.avx512 && bytes == 1 && llvm::cast<llvm::FixedVectorType>(type)->getNumElements() == 8;
 }
@@ -213,7 +222,8 @@ static V eightAsSixteen(llvm::IRBuilder<> &b, V x) {
 }
 
 static bool hasNarrowMasks(const CpuTarget &target, llvm::Type *type, unsigned bytes) {
-  return target.avx2 && !target.avx512 && hasNarrowMask(llvm::cast<llvm::FixedVectorType>(type)->getNumElements(), bytes);
+  return target.avx2 && !target.avx512 &&
+         hasNarrowMask(llvm::cast<llvm::FixedVectorType>(type)->getNumElements(), bytes);
 }
 
 V FunctionEmitter::narrowMaskedLoad(llvm::FixedVectorType *type, V at, V mask) {
@@ -243,14 +253,16 @@ void FunctionEmitter::narrowMaskedStore(V x, V at, V mask) {
   }
 }
 
-// Without mask registers a mask is a vector of which the instruction looks at sign bits. LLVM 19 (combineMaskedLoadConstantMask) takes
-// lanes of a constant mask for on if they are not zero as a whole, and has such constants where it splits a mask: of `row < m & column < 2`
-// all parts but the first became loads without a mask. So AVX2's loads are asked for by name, a register each.
+// Without mask registers a mask is a vector of which the instruction looks at sign bits. LLVM 19
+// (combineMaskedLoadConstantMask) takes lanes of a constant mask for on if they are not zero as a whole, and has such
+// constants where it splits a mask: of `row < m & column < 2` all parts but the first became loads without a mask. So
+// AVX2's loads are asked for by name, a register each.
 V FunctionEmitter::maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at, V mask, V other) {
   llvm::Type *element = type->getElementType();
   if (isHalfMask(state_.target, type, bytes)) {
     V wide = other ? eightAsSixteen(b_, other) : nullptr;
-    V x = b_.CreateMaskedLoad(llvm::FixedVectorType::get(element, 16), at, llvm::Align(bytes), wholeMask(b_, mask), wide);
+    V x =
+        b_.CreateMaskedLoad(llvm::FixedVectorType::get(element, 16), at, llvm::Align(bytes), wholeMask(b_, mask), wide);
     return b_.CreateShuffleVector(x, {0, 1, 2, 3, 4, 5, 6, 7});
   }
   if (hasNarrowMasks(state_.target, type, bytes)) {
@@ -269,8 +281,10 @@ V FunctionEmitter::maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at,
     llvm::SmallVector<int, 8> pick(native);
     for (unsigned i = 0; i < native; ++i)
       pick[i] = static_cast<int>(std::min(from + i, lanes)); // past the end: of `none`
-    V on = b_.CreateSExt(b_.CreateShuffleVector(mask, none, pick), llvm::FixedVectorType::get(b_.getIntNTy(bytes * 8), native));
-    parts.push_back(b_.CreateIntrinsic(maskload(element, native * bytes == 32), {}, {b_.CreateConstGEP1_64(b_.getInt8Ty(), at, from * bytes), on}));
+    V on = b_.CreateSExt(b_.CreateShuffleVector(mask, none, pick),
+                         llvm::FixedVectorType::get(b_.getIntNTy(bytes * 8), native));
+    parts.push_back(b_.CreateIntrinsic(maskload(element, native * bytes == 32), {},
+                                       {b_.CreateConstGEP1_64(b_.getInt8Ty(), at, from * bytes), on}));
   }
   V x = concatenate(b_, std::move(parts));
   if (native > lanes) {
@@ -285,8 +299,10 @@ V FunctionEmitter::maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at,
   return zero && zero->isNullValue() ? x : b_.CreateSelect(mask, x, other);
 }
 
-// A load of 64 bytes that lies in two lines is slow where they come from behind L2: Zen 5 adds up rows of 777 floats in memory at 54 GB/s, and at 105 GB/s by loads of 32 bytes. Elsewhere
-// two of these cost an instruction more. Whether rows begin with a line is not known here, and loads of aligned ones are not slower by halves. What another nest has read is near.
+// A load of 64 bytes that lies in two lines is slow where they come from after L2: Zen 5 adds up rows of 777 floats in
+// memory at 54 GB/s, and at 105 GB/s by loads of 32 bytes. Elsewhere two of these cost an instruction more. Whether
+// rows begin with a line is not known here, and loads of aligned ones are not slower by halves. What another nest has
+// read is near.
 bool FunctionEmitter::inHalves(llvm::FixedVectorType *type, unsigned bytes, const ir::Op *load) {
   if (!load || !state_.target.avx512 || bytes * type->getNumElements() != 64)
     return false;
@@ -300,7 +316,8 @@ V FunctionEmitter::loadHalves(llvm::FixedVectorType *type, V at, llvm::Align ali
   V low = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx_ldu_dq_256, {}, {at});
   V high = b_.CreateAlignedLoad(half, b_.CreateConstGEP1_64(b_.getInt8Ty(), at, 32), align);
   if (type->getElementType()->isPointerTy())
-    return concatenate(b_, {b_.CreateIntToPtr(b_.CreateBitCast(low, llvm::FixedVectorType::get(b_.getInt64Ty(), 4)), half), high});
+    return concatenate(
+        b_, {b_.CreateIntToPtr(b_.CreateBitCast(low, llvm::FixedVectorType::get(b_.getInt64Ty(), 4)), half), high});
   return concatenate(b_, {b_.CreateBitCast(low, half), high});
 }
 
@@ -317,8 +334,10 @@ static void remarkOneByOne(ModuleState &state, const ir::Op *op, const LaneAddre
   else if (first->s)
     why = "the distance of its elements is known when it runs; a stride that is 1 at compile time helps";
   else
-    why = "its elements are " + std::to_string(first->k) + " bytes apart, of " + std::to_string(bytes) + " bytes each; another order of the axes, or a copy that transposes, helps";
-  state.remarks->report(diag::oneByOne, gpu::userLocation(state.source, *op), op->kind == ir::OpKind::Store ? "store" : "load", why);
+    why = "its elements are " + std::to_string(first->k) + " bytes apart, of " + std::to_string(bytes) +
+          " bytes each; another order of the axes, or a copy that transposes, helps";
+  state.remarks->report(diag::oneByOne, gpu::userLocation(state.source, *op),
+                        op->kind == ir::OpKind::Store ? "store" : "load", why);
 }
 
 /// Lanes one after the other from a.base downwards.
@@ -343,7 +362,8 @@ static LaneAddress upwards(llvm::IRBuilder<> &b, LaneAddress a, unsigned bytes) 
 static V turned(llvm::IRBuilder<> &b, V x) {
   if (!x || !x->getType()->isVectorTy() || llvm::getSplatValue(x))
     return x;
-  if (auto *both = llvm::dyn_cast<llvm::BinaryOperator>(x); both && both->getOpcode() == llvm::Instruction::And && bitOfAll(x))
+  if (auto *both = llvm::dyn_cast<llvm::BinaryOperator>(x);
+      both && both->getOpcode() == llvm::Instruction::And && bitOfAll(x))
     return b.CreateAnd(turned(b, both->getOperand(0)), turned(b, both->getOperand(1)));
   return b.CreateVectorReverse(x);
 }
@@ -380,9 +400,10 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
                 !(m && (manyVectors(lanes, bytes) || (nest_->apart && p.count() > 1)));
   if (!pieces && a.noWrap)
     return loadWithoutWrap(a, t, mask, other, isVolatile, site);
-  // Every other element (one of each pair): what lies between is read, too, but nothing behind the last one.
+  // Every other element (one of each pair): what lies between is read, too, but nothing after the last one.
   bool everyOther = false;
-  if (!pieces && !a.extra && !a.late && !m && !isVolatile && p.run.empty() && !nest_->apart && !manyVectors(lanes, bytes)) {
+  if (!pieces && !a.extra && !a.late && !m && !isVolatile && p.run.empty() && !nest_->apart &&
+      !manyVectors(lanes, bytes)) {
     Pieces q = piecesOf(a, 2 * static_cast<int64_t>(bytes));
     if (q.runLanes() >= 4 && q.count() <= 4)
       p = q, pieces = everyOther = true, wide = false;
@@ -407,12 +428,16 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
       llvm::SmallVector<int, 32> pick;
       for (unsigned e = 0; e < n; ++e)
         pick.push_back(static_cast<int>(e < n / 2 ? 2 * e : 2 * e + 1));
-      V first = b_.CreateAlignedLoad(pieceType, at, align), last = b_.CreateAlignedLoad(pieceType, b_.CreateGEP(b_.getInt8Ty(), at, b_.getInt64((n - 1) * uint64_t(bytes))), align);
+      V first = b_.CreateAlignedLoad(pieceType, at, align),
+        last = b_.CreateAlignedLoad(pieceType, b_.CreateGEP(b_.getInt8Ty(), at, b_.getInt64((n - 1) * uint64_t(bytes))),
+                                    align);
       parts.push_back(b_.CreateShuffleVector(first, last, pick));
       continue;
     }
     if (!m) {
-      parts.push_back(inHalves(pieceType, bytes, isVolatile ? nullptr : op) ? loadHalves(pieceType, at, align) : b_.CreateAlignedLoad(pieceType, at, align, isVolatile));
+      parts.push_back(inHalves(pieceType, bytes, isVolatile ? nullptr : op)
+                          ? loadHalves(pieceType, at, align)
+                          : b_.CreateAlignedLoad(pieceType, at, align, isVolatile));
       continue;
     }
     V pieceMask = m, pieceOther = o;
@@ -421,7 +446,8 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
       pieceOther = o ? lanesOf(b_, o, p, i) : nullptr;
     }
     at = whereOn(at, mask);
-    parts.push_back(maskedLoad(pieceType, bytes, at, pieceMask, pieceOther ? pieceOther : llvm::Constant::getNullValue(pieceType)));
+    parts.push_back(
+        maskedLoad(pieceType, bytes, at, pieceMask, pieceOther ? pieceOther : llvm::Constant::getNullValue(pieceType)));
   }
   if (wide && !plain)
     return fromMemory(transposeLanes(std::move(parts), p.run, p.across), t);
@@ -431,7 +457,8 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   return fromMemory(x, t);
 }
 
-V FunctionEmitter::loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site) {
+V FunctionEmitter::loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile,
+                                   const ir::Op *site) {
   LaneAddress flat, wrapped = a;
   flat.base = a.flatBase;
   flat.lane = a.flatLane;
@@ -493,7 +520,8 @@ void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &
   if (site)
     guardAccess(a, bytes, mask, *site);
   llvm::Align align(bytes);
-  bool single = lanes == 1 || (a.uniform() && !value->getType()->isVectorTy() && !(mask && mask->getType()->isVectorTy()));
+  bool single =
+      lanes == 1 || (a.uniform() && !value->getType()->isVectorTy() && !(mask && mask->getType()->isVectorTy()));
   if (single) {
     auto store = [&]() -> V {
       b_.CreateAlignedStore(toMemory(value, t), a.base, align, isVolatile);

@@ -1,8 +1,8 @@
 // The loops of a nest and the work of its roots.
 //
 // LayOutNest.cpp says which bits of the iteration space are loops. If masks of
-// the form `affine < bound` appear, the innermost loop is split: first the trips that are inside as a whole, where those
-// comparisons are known to be true and accesses need no mask, then the rest with masks.
+// the form `affine < bound` appear, the innermost loop is split: first the trips that are inside as a whole, where
+// those comparisons are known to be true and accesses need no mask, then the rest with masks.
 #include "targets/cpu/emit/Emitter.h"
 
 namespace tegula::cpu {
@@ -72,7 +72,9 @@ llvm::SmallVector<V> FunctionEmitter::loop(NestLoop &l, V from, V to, bool mayBe
   return out;
 }
 
-static unsigned outerLoops(const NestState &n) { return n.loops.empty() ? 0 : static_cast<unsigned>(n.loops.size()) - 1; }
+static unsigned outerLoops(const NestState &n) {
+  return n.loops.empty() ? 0 : static_cast<unsigned>(n.loops.size()) - 1;
+}
 
 // The innermost loop is inside the reduction only if it runs over the axis.
 static bool innerIsAxis(const NestState &n) {
@@ -84,9 +86,13 @@ static bool innerIsAxis(const NestState &n) {
 }
 
 /// x / 2^k rounded up, `to` = 2^k.
-V FunctionEmitter::divideUp(V x, int64_t to) { return b_.CreateLShr(b_.CreateAdd(x, b_.getInt64(static_cast<uint64_t>(to - 1))), log2Exact(to)); }
+V FunctionEmitter::divideUp(V x, int64_t to) {
+  return b_.CreateLShr(b_.CreateAdd(x, b_.getInt64(static_cast<uint64_t>(to - 1))), log2Exact(to));
+}
 
-V FunctionEmitter::roundUp(V x, int64_t to) { return b_.CreateMul(divideUp(x, to), b_.getInt64(static_cast<uint64_t>(to))); }
+V FunctionEmitter::roundUp(V x, int64_t to) {
+  return b_.CreateMul(divideUp(x, to), b_.getInt64(static_cast<uint64_t>(to)));
+}
 
 V FunctionEmitter::tripsOf(const NestLoop &l) {
   const NestState &n = *nest_;
@@ -146,7 +152,8 @@ void FunctionEmitter::innerLoop() {
       return llvm::SmallVector<V>();
     };
     if (n.apart)
-      loop(n.loops.back(), b_.getInt64(0), b_.getInt64(uint64_t(1) << n.vectors.bits), false, {}, [&](llvm::ArrayRef<V>) { return all(); });
+      loop(n.loops.back(), b_.getInt64(0), b_.getInt64(uint64_t(1) << n.vectors.bits), false, {},
+           [&](llvm::ArrayRef<V>) { return all(); });
     else
       all();
     return out;
@@ -194,7 +201,8 @@ void FunctionEmitter::innerLoop() {
     return multiplies ? n.panel->trip(l.iv, in) : out;
   };
   const bool mayEnd = !n.vectors.bits && (overAxis || n.nest->axis < 0);
-  n.bySegments = mayEnd && !n.panel && !n.leftRows && !n.leftDepth && !n.tileDepth && n.copyFrom < 0 && llvm::isa<llvm::Constant>(trips);
+  n.bySegments = mayEnd && !n.panel && !n.leftRows && !n.leftDepth && !n.tileDepth && n.copyFrom < 0 &&
+                 llvm::isa<llvm::Constant>(trips);
   V full = fullTrips(&l, l.bits);
   n.bySegments = false;
   if (full && !llvm::isa<llvm::Constant>(trips))
@@ -291,7 +299,8 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
       store();
       return;
     }
-    // The edges of a tile that is turned: each element of a vector is an access of its own, and most vectors of a narrow tile are masked off as a whole.
+    // The edges of a tile that is turned: each element of a vector is an access of its own, and most vectors of a
+    // narrow tile are masked off as a whole.
     const auto memo = n.memo;
     const auto addresses = n.addressMemo;
     const size_t mixed = mixed_.mark();
@@ -319,7 +328,8 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
   case RootKind::Histogram:
     return histogramElement(*r.op, at);
   case RootKind::Assert:
-    return assertRoot(*r.op, eval(r.op->operands[0], at), r.op->operands.size() > 1 ? eval(r.op->operands[1], at) : nullptr);
+    return assertRoot(*r.op, eval(r.op->operands[0], at),
+                      r.op->operands.size() > 1 ? eval(r.op->operands[1], at) : nullptr);
   case RootKind::Reduce:
   case RootKind::Scan:
     return;

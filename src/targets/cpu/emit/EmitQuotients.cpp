@@ -1,4 +1,5 @@
-// Quotients and remainders in the addresses of a trip: whether they are one number, or grow like what they are taken of, for all lanes.
+// Quotients and remainders in the addresses of a trip: whether they are one number, or grow like what they are taken
+// of, for all lanes.
 #include "targets/cpu/emit/Emitter.h"
 
 namespace tegula::cpu {
@@ -19,9 +20,11 @@ std::optional<Wrapped> wrapped(const Op *op) {
     return {};
   if (op->kind == OpKind::SRem || op->kind == OpKind::URem)
     return Wrapped{op->operands[0], op->operands[1]};
-  const Op *inside = op->kind == OpKind::Select ? op->operands[0]->def : nullptr, *otherwise = inside ? op->operands[2]->def : nullptr;
+  const Op *inside = op->kind == OpKind::Select ? op->operands[0]->def : nullptr,
+           *otherwise = inside ? op->operands[2]->def : nullptr;
   const ir::Type &t = op->results[0]->type;
-  if (!inside || inside->kind != OpKind::CmpI || t.isPtr || !t.isIntLike() || !otherwise || otherwise->kind != OpKind::Const || otherwise->intValue() != 0)
+  if (!inside || inside->kind != OpKind::CmpI || t.isPtr || !t.isIntLike() || !otherwise ||
+      otherwise->kind != OpKind::Const || otherwise->intValue() != 0)
     return {};
   const unsigned at = inside->pred() == ir::CmpPred::Sgt ? 1 : 0; // bound > x
   if ((at == 0 && inside->pred() != ir::CmpPred::Slt) || inside->operands[at] != op->operands[1])
@@ -30,9 +33,13 @@ std::optional<Wrapped> wrapped(const Op *op) {
 }
 
 /// The whole part of a quotient: it grows with the dividend, in steps.
-static bool isQuotient(const Op *op) { return op && (op->kind == OpKind::SDiv || op->kind == OpKind::UDiv || op->kind == OpKind::AShr || op->kind == OpKind::LShr); }
+static bool isQuotient(const Op *op) {
+  return op &&
+         (op->kind == OpKind::SDiv || op->kind == OpKind::UDiv || op->kind == OpKind::AShr || op->kind == OpKind::LShr);
+}
 
-std::optional<int64_t> FunctionEmitter::growthOfDividend(const Opaque &o, const Bits &at, llvm::function_ref<bool(BitSource)> varies) {
+std::optional<int64_t> FunctionEmitter::growthOfDividend(const Opaque &o, const Bits &at,
+                                                         llvm::function_ref<bool(BitSource)> varies) {
   const Op *op = o.value->def;
   std::optional<Wrapped> of = wrapped(op);
   if (isQuotient(op))
@@ -61,12 +68,14 @@ std::optional<int64_t> FunctionEmitter::growthOfDividend(const Opaque &o, const 
   return mayBeTerms(o, growth, factors_) ? std::optional(growth) : std::nullopt;
 }
 
-std::optional<int64_t> FunctionEmitter::growthOfRemainder(const Opaque &o, const Bits &at, llvm::function_ref<bool(BitSource)> varies) {
+std::optional<int64_t> FunctionEmitter::growthOfRemainder(const Opaque &o, const Bits &at,
+                                                          llvm::function_ref<bool(BitSource)> varies) {
   return wrapped(o.value->def) ? growthOfDividend(o, at, varies) : std::nullopt;
 }
 
 // The last is as far from the first as without the remainder, or, of a quotient, the same. Only these two are computed.
-Unwrapped FunctionEmitter::unwrapped(const Opaque &o, const Bits &at, int64_t growth, llvm::function_ref<bool(BitSource)> varies) {
+Unwrapped FunctionEmitter::unwrapped(const Opaque &o, const Bits &at, int64_t growth,
+                                     llvm::function_ref<bool(BitSource)> varies) {
   Bits low = at, high = at;
   for (size_t i = 0; i < at.size(); ++i)
     if (varies(at[i])) {
@@ -77,8 +86,10 @@ Unwrapped FunctionEmitter::unwrapped(const Opaque &o, const Bits &at, int64_t gr
   const Op &op = *o.value->def;
   if (!isQuotient(&op)) {
     V holds = b_.CreateICmpEQ(b_.CreateSub(last, first), llvm::ConstantInt::getSigned(first->getType(), growth));
-    // Where the dividend wraps around between the two, the last is not the greater one. where(x < n, x, 0): if it is, by all of the growth, x is inside at the last.
-    holds = b_.CreateAnd(holds, op.kind == OpKind::URem ? b_.CreateICmpUGT(last, first) : b_.CreateICmpSGT(last, first));
+    // Where the dividend wraps around between the two, the last is not the greater one. where(x < n, x, 0): if it is,
+    // by all of the growth, x is inside at the last.
+    holds =
+        b_.CreateAnd(holds, op.kind == OpKind::URem ? b_.CreateICmpUGT(last, first) : b_.CreateICmpSGT(last, first));
     if (op.kind == OpKind::Select)
       holds = b_.CreateAnd(holds, b_.CreateICmpSGE(first, llvm::ConstantInt::get(first->getType(), 0)));
     return {first, holds};
@@ -86,14 +97,17 @@ Unwrapped FunctionEmitter::unwrapped(const Opaque &o, const Bits &at, int64_t gr
   // The dividend may have wrapped around in between.
   V from = eval(op.operands[0], low), to = eval(op.operands[0], high);
   const bool isSigned = op.kind == OpKind::SDiv || op.kind == OpKind::AShr;
-  return {first, b_.CreateAnd(b_.CreateICmpEQ(first, last), isSigned ? b_.CreateICmpSLE(from, to) : b_.CreateICmpULE(from, to))};
+  return {first, b_.CreateAnd(b_.CreateICmpEQ(first, last),
+                              isSigned ? b_.CreateICmpSLE(from, to) : b_.CreateICmpULE(from, to))};
 }
 
 bool FunctionEmitter::isFilledHere(const ir::Value *v) const {
-  return llvm::any_of(nest_->nest->roots, [&](const Root &r) { return r.kind == RootKind::Materialize && r.value == v; });
+  return llvm::any_of(nest_->nest->roots,
+                      [&](const Root &r) { return r.kind == RootKind::Materialize && r.value == v; });
 }
 
-// Whether evaluating `v` reads a buffer that this nest fills: only what is at the current position, or before it, is there.
+// Whether evaluating `v` reads a buffer that this nest fills: only what is at the current position, or before it, is
+// there.
 bool FunctionEmitter::readsFilledHere(const ir::Value *v, std::set<const ir::Value *> &seen) const {
   if (v->type.isScalar() || !v->def || !seen.insert(v).second)
     return false;
@@ -102,8 +116,10 @@ bool FunctionEmitter::readsFilledHere(const ir::Value *v, std::set<const ir::Val
   return llvm::any_of(v->def->operands, [&](const ir::Value *x) { return readsFilledHere(x, seen); });
 }
 
-// The quotients that `v`, needed at `at`, varies with inside of a trip, if it is computed from them and from what does not vary there, by few operations.
-bool FunctionEmitter::quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget, llvm::SmallVectorImpl<NestState::OfTrip> &found) {
+// The quotients that `v`, needed at `at`, varies with inside of a trip, if it is computed from them and from what does
+// not vary there, by few operations.
+bool FunctionEmitter::quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget,
+                                  llvm::SmallVectorImpl<NestState::OfTrip> &found) {
   auto inTrip = [&](BitSource s) { return nest_->isInTrip(s); };
   if (!v->type.isTensor() || llvm::none_of(at, inTrip) || (v->def && v->def->kind == OpKind::Const))
     return true;
@@ -123,12 +139,15 @@ bool FunctionEmitter::quotientsOf(const ir::Value *v, const Bits &at, unsigned &
   return true;
 }
 
-// Vectors of a trip that all have one quotient ask for it once (roots()), as for a remainder that does not wrap around in it, where the mask of the access is known to be true.
+// Vectors of a trip that all have one quotient ask for it once (roots()), as for a remainder that does not wrap around
+// in it, where the mask of the access is known to be true.
 void FunctionEmitter::notePartsOfTrip(const ir::Op &access, const Bits &at) {
   NestState &n = *nest_;
   auto inTrip = [&](BitSource s) { return n.isInTrip(s); };
   auto isLane = [&](BitSource s) { return n.isLane(s); };
-  auto isNoted = [&](const ir::Value *v) { return llvm::any_of(n.ofTrip, [&](const NestState::OfTrip &t) { return t.part.value == v; }); };
+  auto isNoted = [&](const ir::Value *v) {
+    return llvm::any_of(n.ofTrip, [&](const NestState::OfTrip &t) { return t.part.value == v; });
+  };
   for (const Opaque &o : lin(access.operands[0]).opaque) {
     const Bits bits = positionOf(o, at);
     std::set<const ir::Value *> seen;
@@ -137,7 +156,8 @@ void FunctionEmitter::notePartsOfTrip(const ir::Op &access, const Bits &at) {
     if (llvm::none_of(bits, isLane) || isNoted(o.value) || readsFilledHere(o.value, seen)) // asked for before the trip
       continue;
     if (growthOfDividend(o, bits, inTrip)) {
-      n.ofTrip.push_back({o, bits, isQuotient(o.value->def) ? NestState::TripPart::Quotient : NestState::TripPart::Remainder});
+      n.ofTrip.push_back(
+          {o, bits, isQuotient(o.value->def) ? NestState::TripPart::Quotient : NestState::TripPart::Remainder});
     } else if (quotientsOf(o.value, bits, budget, found) && !found.empty()) {
       for (NestState::OfTrip &q : found)
         if (!isNoted(q.part.value))
@@ -147,15 +167,18 @@ void FunctionEmitter::notePartsOfTrip(const ir::Op &access, const Bits &at) {
   }
 }
 
-// Where all parts of addresses that vary with `bits`, lanes or all of a trip, are inside of one step there: `emit` with that known, else `otherwise`. `at` gives where a part is needed.
-void FunctionEmitter::ifOneStep(llvm::function_ref<Bits(const NestState::OfTrip &)> at, Varies bits, llvm::function_ref<void()> emit, llvm::function_ref<void()> otherwise) {
+// Where all parts of addresses that vary with `bits`, lanes or all of a trip, are inside of one step there: `emit` with
+// that known, else `otherwise`. `at` gives where a part is needed.
+void FunctionEmitter::ifOneStep(llvm::function_ref<Bits(const NestState::OfTrip &)> at, Varies bits,
+                                llvm::function_ref<void()> emit, llvm::function_ref<void()> otherwise) {
   NestState &n = *nest_;
   V stays = b_.getTrue();
   for (const NestState::OfTrip &t : n.ofTrip)
     if (t.kind != NestState::TripPart::Follows)
       if (Bits where = at(t); std::optional<int64_t> growth = growthOfDividend(t.part, where, bits))
         stays = b_.CreateAnd(stays, unwrapped(t.part, where, *growth, bits).holds);
-  llvm::BasicBlock *ways[2] = {llvm::BasicBlock::Create(context_, "one.quotient", function_), llvm::BasicBlock::Create(context_, "quotients", function_)};
+  llvm::BasicBlock *ways[2] = {llvm::BasicBlock::Create(context_, "one.quotient", function_),
+                               llvm::BasicBlock::Create(context_, "quotients", function_)};
   auto *done = llvm::BasicBlock::Create(context_, "trip.done", function_);
   b_.CreateCondBr(stays, ways[0], ways[1]);
   for (unsigned i = 0; i < 2; ++i) {
@@ -179,7 +202,8 @@ void FunctionEmitter::ifOneStep(llvm::function_ref<Bits(const NestState::OfTrip 
   b_.SetInsertPoint(done);
 }
 
-// The work of a trip. Twice if accesses go by quotients or remainders: the trip as a whole may be inside of one step, and then these are scalars. Where several numbers decide that, each vector is asked, too.
+// The work of a trip. Twice if accesses go by quotients or remainders: the trip as a whole may be inside of one step,
+// and then these are scalars. Where several numbers decide that, each vector is asked, too.
 void FunctionEmitter::roots(llvm::SmallVectorImpl<V> &accs, V first) {
   NestState &n = *nest_;
   const unsigned copies = 1u << n.unrolled.size();
@@ -207,11 +231,13 @@ void FunctionEmitter::roots(llvm::SmallVectorImpl<V> &accs, V first) {
       ifOneStep(ofVector, isLane, one, one);
     }
   };
-  ifOneStep([](const NestState::OfTrip &t) { return t.at; }, inTrip, all, n.ofTrip.size() > 1 ? llvm::function_ref<void()>(byVector) : llvm::function_ref<void()>(all));
+  ifOneStep([](const NestState::OfTrip &t) { return t.at; }, inTrip, all,
+            n.ofTrip.size() > 1 ? llvm::function_ref<void()>(byVector) : llvm::function_ref<void()>(all));
 }
 
-// The value of `o` at `at` is (linear) % n, or (linear) // n, which often is one number for all lanes. All lanes are computed where they are needed (evaluateLate).
-// The form's `flatBase` is in 32 bits for now if the part is of a Narrow.
+// The value of `o` at `at` is (linear) % n, or (linear) // n, which often is one number for all lanes. All lanes are
+// computed where they are needed (evaluateLate). The form's `flatBase` is in 32 bits for now if the part is of a
+// Narrow.
 bool FunctionEmitter::flatten(LaneAddress &a, const Opaque &o, const Bits &at, Coef scale, llvm::Type *t) {
   NestState &n = *nest_;
   auto isLane = [&](BitSource s) { return n.isLane(s); };

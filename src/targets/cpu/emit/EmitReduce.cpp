@@ -1,7 +1,7 @@
 // Reductions and scans: one vector accumulator per unrolled copy, combined at the end.
 //
-// Where the combine function is a single operation with a neutral element the accumulators start with it; otherwise they take
-// the first element as it comes (`first`), so that nothing is assumed about user-written combine functions.
+// Where the combine function is a single operation with a neutral element the accumulators start with it; otherwise
+// they take the first element as it comes (`first`), so that nothing is assumed about user-written combine functions.
 #include "targets/cpu/emit/Emitter.h"
 
 namespace tegula::cpu {
@@ -18,7 +18,8 @@ static unsigned slots(const Nest &n) {
 }
 
 uint64_t bytesInCommon(const Nest &n) {
-  if (n.axis != 1 || n.space.rank() != 2 || n.roots.size() != 1 || n.roots[0].kind != RootKind::Reduce || n.roots[0].op->operands.size() != 1)
+  if (n.axis != 1 || n.space.rank() != 2 || n.roots.size() != 1 || n.roots[0].kind != RootKind::Reduce ||
+      n.roots[0].op->operands.size() != 1)
     return 0;
   constexpr size_t most = 16; // values
   std::vector<const ir::Value *> work{n.roots[0].op->operands[0]};
@@ -66,7 +67,8 @@ V FunctionEmitter::identity(const Op &reduce, unsigned i) {
   case OpKind::FMul: return real(1.0);
   // maxnum(NaN, x) = x; and NaN stays if there is nothing else.
   case OpKind::MaxNum: case OpKind::MinNum:
-    return real(!nest_->quick ? std::numeric_limits<double>::quiet_NaN() : (op.kind == OpKind::MaxNum ? -1 : 1) * std::numeric_limits<double>::infinity());
+    return real(!nest_->quick ? std::numeric_limits<double>::quiet_NaN()
+                              : (op.kind == OpKind::MaxNum ? -1 : 1) * std::numeric_limits<double>::infinity());
   case OpKind::Maximum: return real(-std::numeric_limits<double>::infinity());
   case OpKind::Minimum: return real(std::numeric_limits<double>::infinity());
   default: return nullptr;
@@ -92,8 +94,8 @@ llvm::SmallVector<V> FunctionEmitter::initialAccumulators() {
   return all;
 }
 
-// The right arguments themselves where `first` holds. There the left ones are no elements: straight code computes with them all the
-// same, a loop over them might not end.
+// The right arguments themselves where `first` holds. There the left ones are no elements: straight code computes with
+// them all the same, a loop over them might not end.
 llvm::SmallVector<V, 4> FunctionEmitter::combineUnlessFirst(const Op &op, llvm::ArrayRef<V> args, V first) {
   const ir::Region &region = *op.regions[0];
   llvm::ArrayRef<V> x = args.drop_front(args.size() / 2);
@@ -103,7 +105,8 @@ llvm::SmallVector<V, 4> FunctionEmitter::combineUnlessFirst(const Op &op, llvm::
       c[i] = b_.CreateSelect(first, x[i], c[i]);
     return c;
   }
-  auto *both = llvm::BasicBlock::Create(context_, "combine", function_), *after = llvm::BasicBlock::Create(context_, "combined", function_);
+  auto *both = llvm::BasicBlock::Create(context_, "combine", function_),
+       *after = llvm::BasicBlock::Create(context_, "combined", function_);
   llvm::BasicBlock *before = b_.GetInsertBlock();
   b_.CreateCondBr(first, after, both);
   b_.SetInsertPoint(both);
@@ -155,7 +158,8 @@ void FunctionEmitter::accumulate(const Root &r, unsigned copy, unsigned slot, co
   bool neutral = identity(*r.op, 0) != nullptr;
   if (known && known->isOne()) {
     for (unsigned i = 0; i < n; ++i) // quickly: a NaN must not stand on the left
-      accs[from + i] = nest_->quick ? combineReduced(*r.op, {broadcast(identity(*r.op, i), nest_->lanes()), x[i]})[0] : x[i];
+      accs[from + i] =
+          nest_->quick ? combineReduced(*r.op, {broadcast(identity(*r.op, i), nest_->lanes()), x[i]})[0] : x[i];
   } else {
     args.append(accs.begin() + from, accs.begin() + from + n);
     args.append(x);
@@ -170,8 +174,9 @@ void FunctionEmitter::accumulate(const Root &r, unsigned copy, unsigned slot, co
     }
 }
 
-// Each lane gets the scan of those before it in the vector and itself, in so many steps as their number has bits: each joins what is 1, 2, 4 .. lanes away (W. D. Hillis, G. L. Steele,
-// Data parallel algorithms, CACM 29, 1986). With a neutral element lanes that have none there take that, else they keep what they have.
+// Each lane gets the scan of those before it in the vector and itself, in so many steps as their number has bits: each
+// joins what is 1, 2, 4 .. lanes away (W. D. Hillis, G. L. Steele, Data parallel algorithms, CACM 29, 1986). With a
+// neutral element lanes that have none there take that, else they keep what they have.
 void FunctionEmitter::scanLanes(const Op &scan, llvm::SmallVectorImpl<V> &x) {
   const ScannedLanes l(*nest_, scan);
   const unsigned lanes = nest_->lanes(), count = 1u << (l.to - l.from), beside = 1u << l.from;
@@ -184,12 +189,16 @@ void FunctionEmitter::scanLanes(const Op &scan, llvm::SmallVectorImpl<V> &x) {
       const unsigned place = i / beside % count;
       const bool there = scan.reverse() ? place + step < count : place >= step;
       has.push_back(b_.getInt1(there));
-      from.push_back(static_cast<int>(there ? (scan.reverse() ? i + step * beside : i - step * beside) : neutral ? lanes + i : i));
+      from.push_back(static_cast<int>(there     ? (scan.reverse() ? i + step * beside : i - step * beside)
+                                      : neutral ? lanes + i
+                                                : i));
     }
     for (unsigned i = 0; i < x.size(); ++i) {
       V before = b_.CreateShuffleVector(x[i], neutral ? broadcast(identity(scan, i), lanes) : x[i], from);
-      // Nobody sees what is computed in lanes that have none there, so LLVM puts there whatever some register holds. A bound of the row, read as floats, is subnormal:
-      // multiplying it takes a hundred cycles and more (Intel SDM vol. 1, 11.5.2.2, Optimization Reference Manual, "Floating-point exceptions and assists").
+      // Nobody sees what is computed in lanes that have none there, so LLVM puts there whatever some register holds. A
+      // bound of the row, read as floats, is subnormal:
+      // multiplying it takes a hundred cycles and more (Intel SDM vol. 1, 11.5.2.2, Optimization Reference Manual,
+      // "Floating-point exceptions and assists").
       const bool real = before->getType()->isFPOrFPVectorTy();
       args.push_back(real && !neutral ? b_.CreateArithmeticFence(before, before->getType()) : before);
     }
@@ -250,7 +259,8 @@ static OpKind combinesBy(const Op &reduce) { return reduce.regions[0]->block->op
 llvm::SmallVector<V, 4> FunctionEmitter::combineReduced(const Op &reduce, llvm::ArrayRef<V> args) {
   if (!nest_->quick)
     return combine(*reduce.regions[0], args);
-  V better = combinesBy(reduce) == OpKind::MaxNum ? b_.CreateFCmpOGT(args[1], args[0]) : b_.CreateFCmpOLT(args[1], args[0]);
+  V better =
+      combinesBy(reduce) == OpKind::MaxNum ? b_.CreateFCmpOGT(args[1], args[0]) : b_.CreateFCmpOLT(args[1], args[0]);
   return {b_.CreateSelect(better, args[1], args[0])};
 }
 
@@ -262,11 +272,13 @@ bool FunctionEmitter::canReduceQuickly() {
     OpKind kind = combinesBy(*r.op);
     return kind == OpKind::MaxNum || kind == OpKind::MinNum;
   };
-  return state_.target.triple.starts_with("x86_64") && !nest_->nest->sequential && !nest_->nest->roots.empty() && llvm::all_of(nest_->nest->roots, isExtremum);
+  return state_.target.triple.starts_with("x86_64") && !nest_->nest->sequential && !nest_->nest->roots.empty() &&
+         llvm::all_of(nest_->nest->roots, isExtremum);
 }
 
-// The larger of two numbers is one instruction where neither is NaN and they are not zeros of both signs; what maxnum says of those takes six. The instruction passes
-// over a NaN that is its first operand, so the result can only be wrong if it is a zero, or says that there was no number at all: then all is computed once more, as it should be.
+// The larger of two numbers is one instruction where neither is NaN and they are not zeros of both signs; what maxnum
+// says of those takes six. The instruction passes over a NaN that is its first operand, so the result can only be wrong
+// if it is a zero, or says that there was no number at all: then all is computed once more, as it should be.
 void FunctionEmitter::reduceQuickly(llvm::function_ref<llvm::SmallVector<V>()> accumulateAll) {
   NestState &n = *nest_;
   n.quick = true;
@@ -279,7 +291,8 @@ void FunctionEmitter::reduceQuickly(llvm::function_ref<llvm::SmallVector<V>()> a
     doubt = doubt ? b_.CreateOr(doubt, bad) : bad;
   }
   n.quick = false;
-  auto *again = llvm::BasicBlock::Create(context_, "again", function_), *sure = llvm::BasicBlock::Create(context_, "sure", function_);
+  auto *again = llvm::BasicBlock::Create(context_, "again", function_),
+       *sure = llvm::BasicBlock::Create(context_, "sure", function_);
   llvm::BasicBlock *before = b_.GetInsertBlock();
   b_.CreateCondBr(doubt, again, sure);
   b_.SetInsertPoint(again);

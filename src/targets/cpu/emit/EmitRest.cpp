@@ -1,8 +1,11 @@
-// The rest of a row: trips of the innermost loop all of whose elements are masked off. A row of 777 elements in a block of 1024 has seven of them for each one at its edge.
+// The rest of a row: trips of the innermost loop all of whose elements are masked off. A row of 777 elements in a block
+// of 1024 has seven of them for each one at its edge.
 //
-// Behind the end of a row nothing is stored, and what is computed there is one value, made of what masked loads and selects give instead and of what does not vary along the row.
-// So the loop under masks ends with the first trip whose last element is behind the end, if that value changes nothing in what is reduced: extrema take one of it as they take
-// many, sums want a zero (which is looked at as it is computed, as `0 * scale` may be NaN). Buffers get it by stores, those of scans what they have come to.
+// After the end of a row nothing is stored, and what is computed there is one value, made of what masked loads and
+// selects give instead and of what does not vary along the row.
+// So the loop under masks ends with the first trip whose last element is after the end, if that value changes nothing
+// in what is reduced: extrema take one of it as they take many, sums want a zero (which is looked at as it is computed,
+// as `0 * scale` may be NaN). Buffers get it by stores, those of scans what they have come to.
 #include "targets/cpu/emit/Emitter.h"
 
 namespace tegula::cpu {
@@ -10,7 +13,8 @@ using ir::Op;
 using ir::OpKind;
 using V = llvm::Value *;
 
-// The trip from whose last element on the mask, needed at `at`, is false to the end of the inner loop: i64; null if that cannot be said.
+// The trip from whose last element on the mask, needed at `at`, is false to the end of the inner loop: i64; null if
+// that cannot be said.
 V FunctionEmitter::falseFrom(const ir::Value *mask, const Bits &at, unsigned &budget) {
   const NestState &n = *nest_;
   if (!mask->def || !mask->type.isTensor() || !budget)
@@ -28,7 +32,8 @@ V FunctionEmitter::falseFrom(const ir::Value *mask, const Bits &at, unsigned &bu
   return from;
 }
 
-// Is `v`, needed at `at`, one value behind the end of the row? The end is that of all masks this depends on, which are added to `rest`.
+// Is `v`, needed at `at`, one value after the end of the row? The end is that of all masks this depends on, which are
+// added to `rest`.
 bool FunctionEmitter::sameBehind(const ir::Value *v, const Bits &at, Rest &rest) {
   const NestState &n = *nest_;
   auto varies = [&](BitSource s) { return n.isInRow(s); };
@@ -53,7 +58,8 @@ bool FunctionEmitter::sameBehind(const ir::Value *v, const Bits &at, Rest &rest)
   case OpKind::Const: case OpKind::Splat:
     return true;
   case OpKind::Load:
-    return op.operands.size() > 1 && masked(op.operands[1], at) && (op.operands.size() < 3 || sameBehind(op.operands[2], at, rest));
+    return op.operands.size() > 1 && masked(op.operands[1], at) &&
+           (op.operands.size() < 3 || sameBehind(op.operands[2], at, rest));
   case OpKind::Select:
     if (op.operands[0]->type.isTensor() && masked(op.operands[0], operandBits(op, 0, v->index, at)))
       return same(2);
@@ -110,7 +116,8 @@ void FunctionEmitter::findRest() {
   Rest rest;
   bool apart = false; // bits of a trip are beside the axis that is reduced
   if (n.nest->axis >= 0) {
-    const unsigned from = dimOffset(n.nest->space, static_cast<unsigned>(n.nest->axis)), bits = dimBits(n.nest->space, static_cast<unsigned>(n.nest->axis));
+    const unsigned from = dimOffset(n.nest->space, static_cast<unsigned>(n.nest->axis)),
+                   bits = dimBits(n.nest->space, static_cast<unsigned>(n.nest->axis));
     for (unsigned i = 0; i < n.loopOf.size(); ++i)
       apart |= n.loopOf[i] < 0 && (i < from || i >= from + bits);
   }
@@ -123,17 +130,23 @@ void FunctionEmitter::findRest() {
         break;
       [[fallthrough]];
     case RootKind::Store: case RootKind::Histogram:
-      if (const unsigned mask = r.kind == RootKind::Histogram ? 1 : 2; V from = r.op->operands.size() > mask ? falseFrom(r.op->operands[mask], space, rest.budget) : nullptr) {
+      if (const unsigned mask = r.kind == RootKind::Histogram ? 1 : 2;
+          V from = r.op->operands.size() > mask ? falseFrom(r.op->operands[mask], space, rest.budget) : nullptr) {
         ends = true;
-        rest.from = rest.from && rest.from != from ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, rest.from, from) : from;
+        rest.from =
+            rest.from && rest.from != from ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, rest.from, from) : from;
         rest.masks.push_back(from);
       }
       break;
     case RootKind::Reduce:
-      ends = r.op->operands.size() == 1 && identity(*r.op, 0) && repeatsOf(r.op->regions[0]->block->ops[0]->kind) != Repeats::No && sameBehind(r.op->operands[0], space, rest);
+      ends = r.op->operands.size() == 1 && identity(*r.op, 0) &&
+             repeatsOf(r.op->regions[0]->block->ops[0]->kind) != Repeats::No &&
+             sameBehind(r.op->operands[0], space, rest);
       break;
     case RootKind::Scan: // goes on with what it has come to
-      ends = r.op->operands.size() == 1 && identity(*r.op, 0) && repeatsOf(r.op->regions[0]->block->ops[0]->kind) != Repeats::No && sameBehind(r.op->operands[0], space, rest);
+      ends = r.op->operands.size() == 1 && identity(*r.op, 0) &&
+             repeatsOf(r.op->regions[0]->block->ops[0]->kind) != Repeats::No &&
+             sameBehind(r.op->operands[0], space, rest);
       break;
     case RootKind::Materialize:
       if (const ir::Value *added = r.buffer >= 0 ? addedInPlace(r) : nullptr)
@@ -150,14 +163,16 @@ void FunctionEmitter::findRest() {
   n.restFrom = n.restFromVector = rest.from;
   if (rest.from && n.inVectors)
     n.restFrom = b_.CreateLShr(rest.from, n.unrolled.size());
-  // Where the elements of a trip go into results of their own, each of these has to take the value once: in the trip behind, all elements are behind the end.
+  // Where the elements of a trip go into results of their own, each of these has to take the value once: in the trip
+  // after, all elements are behind the end.
   if (rest.from && apart) {
     n.restFrom = b_.CreateAdd(n.restFrom, b_.getInt64(1));
     n.restFromVector = b_.CreateAdd(n.restFromVector, b_.getInt64(1));
   }
 }
 
-// Of a nest that reads buffers alone: so many trips are in front of the end of a row that was loaded under a mask. Null if it says nothing of where the nest may end.
+// Of a nest that reads buffers alone: that many trips are before the end of a row that was loaded under a mask. Null if
+// it says nothing of where the nest may end.
 V FunctionEmitter::endOfBuffers(NestLoop &l, V trips) {
   NestState &n = *nest_;
   auto parts = n.ofTrip; // of addresses without masks, which runs go by, too
@@ -172,7 +187,8 @@ V FunctionEmitter::endOfBuffers(NestLoop &l, V trips) {
   return llvm::isa<llvm::Constant>(trips) ? full : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips);
 }
 
-// i1, at the end of a trip under masks: what follows is the rest of the row, and it changes nothing. Buffers have been filled then.
+// i1, at the end of a trip under masks: what follows is the rest of the row, and it changes nothing. Buffers have been
+// filled then.
 V FunctionEmitter::endOfRow(V trips) {
   NestState &n = *nest_;
   NestLoop &l = n.loops.back();
@@ -212,7 +228,8 @@ V FunctionEmitter::endOfRow(V trips) {
   }
   if (filled.empty())
     return ends;
-  auto *fill = llvm::BasicBlock::Create(context_, "fill", function_), *each = llvm::BasicBlock::Create(context_, "fill.trip", function_);
+  auto *fill = llvm::BasicBlock::Create(context_, "fill", function_),
+       *each = llvm::BasicBlock::Create(context_, "fill.trip", function_);
   auto *on = llvm::BasicBlock::Create(context_, "filled", function_);
   V iv = l.iv, next = b_.CreateAdd(iv, b_.getInt64(1));
   b_.CreateCondBr(b_.CreateAnd(ends, b_.CreateICmpSLT(next, trips)), fill, on);
@@ -236,11 +253,14 @@ V FunctionEmitter::endOfRow(V trips) {
   return ends;
 }
 
-// One trip, all of which is inside of the masks (`full` is not 0) or not. All loops are given, so that what would be computed in front of them is computed once either way, and in the version that needs it under
-// what that assumes: a vector that all rows are multiplied by is loaded without its mask.
+// One trip, all of which is inside of the masks (`full` is not 0) or not. All loops are given, so that what would be
+// computed before them is computed once either way, and in the version that needs it under what that assumes: a vector
+// that all rows are multiplied by is loaded without its mask.
 void FunctionEmitter::insideOrMasked(V full, llvm::function_ref<void()> body) {
   NestState &n = *nest_;
-  auto *fast = llvm::BasicBlock::Create(context_, "inside", function_), *slow = llvm::BasicBlock::Create(context_, "masked", function_), *exit = llvm::BasicBlock::Create(context_, "done", function_);
+  auto *fast = llvm::BasicBlock::Create(context_, "inside", function_),
+       *slow = llvm::BasicBlock::Create(context_, "masked", function_),
+       *exit = llvm::BasicBlock::Create(context_, "done", function_);
   b_.CreateCondBr(b_.CreateICmpSGT(full, b_.getInt64(0)), fast, slow);
   n.oneTrip = true;
   for (bool inside : {true, false}) {

@@ -1,8 +1,12 @@
-// Flat positions: loops over elements whose addresses go by quotients and remainders of the position (`x // W`, `x % W`).
+// Flat positions: loops over elements whose addresses go by quotients and remainders of the position (`x // W`, `x %
+// W`).
 //
-// The elements of a row of W, one behind the other, share the quotient, and the remainder grows with the position. So the loop goes from end of row to end of row: at the first vector of a run the numbers are computed once, and how many vectors follow
-// that stay in the row; these are loads and stores of whole vectors. A vector in which a row ends and the next one begins is done twice, with the numbers of its first lane up to the end, and with those of its last lane from there on, by accesses under masks.
-// Where several rows end in one vector at different places, or where numbers are negative or wrap around, its lanes are evaluated one by one, as anywhere else.
+// The elements of a row of W, one after the other, share the quotient, and the remainder grows with the position. So
+// the loop goes from end of row to end of row: at the first vector of a run the numbers are computed once, and how many
+// vectors follow that stay in the row; these are loads and stores of whole vectors. A vector in which a row ends and
+// the next one begins is done twice, with the numbers of its first lane up to the end, and with those of its last lane
+// from there on, by accesses under masks. Where several rows end in one vector at different places, or where numbers
+// are negative or wrap around, its lanes are evaluated one by one, as anywhere else.
 //
 //   y[x] = in[x % W + S * (x // W)], W = 56, vectors of 16          |run: 3 vectors      |8 + 8|run: 2    |16|...
 #include "targets/cpu/emit/Emitter.h"
@@ -28,19 +32,22 @@ private:
     int64_t perLane, perTrip;
   };
   using Part = std::pair<const NestState::OfTrip *, Moves>;
-  /// The first vector of a run, looked at by each part of addresses: the number that it is a quotient or remainder of there, by which one, and what is left of its row, all i64.
+  /// The first vector of a run, looked at by each part of addresses: the number that it is a quotient or remainder of
+  /// there, by which one, and what is left of its row, all i64.
   struct RowAt {
     Moves moves;
     V x, by, left;
     int64_t most; // that x can be
   };
-  /// What a trip looks at: the parts whose rows end others' as well, i1: the others' do follow (null: there are none), and whether a vector may be done twice.
+  /// What a trip looks at: the parts whose rows end others' as well, i1: the others' do follow (null: there are none),
+  /// and whether a vector may be done twice.
   struct Ends {
     llvm::SmallVector<Part, 4> finest;
     V follow;
     bool storesOnly;
   };
-  /// The ways that a trip may go: where they meet, and of each its results, then the trips that it did, and the block that it ends in.
+  /// The ways that a trip may go: where they meet, and of each its results, then the trips that it did, and the block
+  /// that it ends in.
   struct Ways {
     llvm::BasicBlock *done;
     llvm::SmallVector<std::pair<llvm::SmallVector<V>, llvm::BasicBlock *>, 3> results;
@@ -72,7 +79,9 @@ private:
 // How the number that a quotient or remainder is taken of moves on, if by the same step everywhere.
 std::optional<RunEmitter::Moves> RunEmitter::movesOf(const NestState::OfTrip &t) const {
   const Op &op = *t.part.value->def;
-  if (op.kind == OpKind::Select || (isShift(op) && (!op.operands[1]->def || op.operands[1]->def->kind != OpKind::Const || op.operands[1]->def->intValue() < 0 || op.operands[1]->def->intValue() > 30)))
+  if (op.kind == OpKind::Select ||
+      (isShift(op) && (!op.operands[1]->def || op.operands[1]->def->kind != OpKind::Const ||
+                       op.operands[1]->def->intValue() < 0 || op.operands[1]->def->intValue() > 30)))
     return {};
   const Lin x = e_.lin(op.operands[0]), by = e_.lin(op.operands[1]);
   if (!x.opaque.empty() || x.self || !by.opaque.empty() || by.self)
@@ -87,7 +96,8 @@ std::optional<RunEmitter::Moves> RunEmitter::movesOf(const NestState::OfTrip &t)
     const bool inLane = n.isLane(t.at[i]);
     if (!inLane && !n.isOfLoop(t.at[i], n.loops.size() - 1))
       continue;
-    const unsigned position = inLane ? static_cast<unsigned>(n.laneBit(t.at[i])) : static_cast<unsigned>(bit) - l.firstBit;
+    const unsigned position =
+        inLane ? static_cast<unsigned>(n.laneBit(t.at[i])) : static_cast<unsigned>(bit) - l.firstBit;
     std::optional<int64_t> &unit = inLane ? lane : trip;
     ++(inLane ? lanes : loops);
     if (!by.coef[i].zero() || x.coef[i].s || x.coef[i].k < 0 || x.coef[i].k != x.coef[i].k >> position << position)
@@ -97,12 +107,14 @@ std::optional<RunEmitter::Moves> RunEmitter::movesOf(const NestState::OfTrip &t)
       return {};
     unit = k;
   }
-  if ((lanes && lanes != n.laneBits) || (loops && loops != l.bits) || (lane && *lane > 1) || (trip && *trip && !llvm::isPowerOf2_64(static_cast<uint64_t>(*trip))))
+  if ((lanes && lanes != n.laneBits) || (loops && loops != l.bits) || (lane && *lane > 1) ||
+      (trip && *trip && !llvm::isPowerOf2_64(static_cast<uint64_t>(*trip))))
     return {};
   return Moves{lane.value_or(0), trip.value_or(0)};
 }
 
-// Is `v`, needed at `at`, the same in all vectors of a run? Made of quotients that are asked for there, and of what does not vary.
+// Is `v`, needed at `at`, the same in all vectors of a run? Made of quotients that are asked for there, and of what
+// does not vary.
 bool RunEmitter::staysInRun(const ir::Value *v, const Bits &at, unsigned &budget) const {
   auto varies = [&](BitSource s) { return n.isInRow(s); };
   if (!v->type.isTensor() || llvm::none_of(at, varies) || (v->def && v->def->kind == OpKind::Const))
@@ -138,18 +150,21 @@ static bool isProductOf(const ir::Value *x, const ir::Value *y, unsigned budget 
     return false;
   if (x->def->kind == OpKind::Const && y->def && y->def->kind == OpKind::Const)
     return y->def->intValue() > 0 && x->def->intValue() > 0 && x->def->intValue() % y->def->intValue() == 0;
-  return x->def->kind == OpKind::Mul && (isProductOf(x->def->operands[0], y, budget - 1) || isProductOf(x->def->operands[1], y, budget - 1));
+  return x->def->kind == OpKind::Mul &&
+         (isProductOf(x->def->operands[0], y, budget - 1) || isProductOf(x->def->operands[1], y, budget - 1));
 }
 
-// Where an index is taken apart into several (`o % D`, `o // D`, `o // (D * R)`), the rows of a product of D end where those of D do: only the finest ones of each number are left in `parts`. i1: the
-// divisors are multiples as they look; null: nothing was left out.
+// Where an index is taken apart into several (`o % D`, `o // D`, `o // (D * R)`), the rows of a product of D end where
+// those of D do: only the finest ones of each number are left in `parts`. i1: the divisors are multiples as they look;
+// null: nothing was left out.
 V RunEmitter::followsFinerRows(llvm::SmallVectorImpl<Part> &parts) {
   auto operands = [](const Part &p) -> const auto & { return p.first->part.value->def->operands; };
   auto follows = [&](size_t i, size_t j) {
     const Part &x = parts[i], &y = parts[j];
     const Op &ofX = *x.first->part.value->def, &ofY = *y.first->part.value->def;
     const bool same = operands(x)[1] == operands(y)[1];
-    return operands(x)[0] == operands(y)[0] && x.first->at == y.first->at && !isShift(ofX) && !isShift(ofY) && (same ? j < i : isProductOf(operands(x)[1], operands(y)[1]));
+    return operands(x)[0] == operands(y)[0] && x.first->at == y.first->at && !isShift(ofX) && !isShift(ofY) &&
+           (same ? j < i : isProductOf(operands(x)[1], operands(y)[1]));
   };
   auto divisor = [&](const Part &p) {
     Bits at = p.first->at;
@@ -168,7 +183,8 @@ V RunEmitter::followsFinerRows(llvm::SmallVectorImpl<Part> &parts) {
       finest.push_back(parts[i]);
     } else if (operands(parts[i])[1] != operands(parts[j])[1]) {
       V of = divisor(parts[i]), by = divisor(parts[j]);
-      by = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, by, b_.getInt64(1)); // rowsAt() asks whether it is greater than zero
+      // rowsAt() asks whether it is greater than zero
+      by = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, by, b_.getInt64(1));
       V multiple = b_.CreateAnd(b_.CreateICmpSGT(of, b_.getInt64(0)), b_.CreateIsNull(b_.CreateSRem(of, by)));
       holds = holds ? b_.CreateAnd(holds, multiple) : multiple;
     }
@@ -190,34 +206,43 @@ llvm::SmallVector<RunEmitter::RowAt, 4> RunEmitter::rowsAt(llvm::ArrayRef<Part> 
     V x = e_.eval(op.operands[0], low), value = wide(e_.eval(t->part.value, low));
     const int64_t most = llvm::maxIntN(x->getType()->getIntegerBitWidth());
     x = wide(x);
-    V by = isShift(op) ? b_.getInt64(uint64_t(1) << op.operands[1]->def->intValue()) : wide(e_.eval(op.operands[1], low));
-    rows.push_back({moves, x, by, b_.CreateSub(by, remainder ? value : b_.CreateSub(x, b_.CreateMul(value, by))), most});
+    V by =
+        isShift(op) ? b_.getInt64(uint64_t(1) << op.operands[1]->def->intValue()) : wide(e_.eval(op.operands[1], low));
+    rows.push_back(
+        {moves, x, by, b_.CreateSub(by, remainder ? value : b_.CreateSub(x, b_.CreateMul(value, by))), most});
   }
   return rows;
 }
 
-// How many vectors, the first one included, stay in all rows; i64, 0: it ends in one of them, or numbers are negative or wrap around.
+// How many vectors, the first one included, stay in all rows; i64, 0: it ends in one of them, or numbers are negative
+// or wrap around.
 V RunEmitter::vectorsOfRun(llvm::ArrayRef<RowAt> rows) {
   V trips = nullptr, zero = b_.getInt64(0);
   for (const RowAt &r : rows) {
     V growth = b_.getInt64(static_cast<uint64_t>(r.moves.perLane) * (n.lanes() - 1));
-    V room = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(r.left, b_.getInt64(1)), b_.CreateSub(b_.getInt64(static_cast<uint64_t>(r.most)), r.x));
-    V holds = b_.CreateAnd(b_.CreateAnd(b_.CreateICmpSGE(r.x, zero), b_.CreateICmpSGT(r.by, zero)), b_.CreateICmpSGE(room, growth));
+    V room = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(r.left, b_.getInt64(1)),
+                                      b_.CreateSub(b_.getInt64(static_cast<uint64_t>(r.most)), r.x));
+    V holds = b_.CreateAnd(b_.CreateAnd(b_.CreateICmpSGE(r.x, zero), b_.CreateICmpSGT(r.by, zero)),
+                           b_.CreateICmpSGE(room, growth));
     V one = b_.getInt64(uint64_t(1) << 40); // it does not grow
     if (r.moves.perTrip)
-      one = b_.CreateAdd(b_.CreateAShr(b_.CreateSub(room, growth), llvm::Log2_64(static_cast<uint64_t>(r.moves.perTrip))), b_.getInt64(1));
+      one =
+          b_.CreateAdd(b_.CreateAShr(b_.CreateSub(room, growth), llvm::Log2_64(static_cast<uint64_t>(r.moves.perTrip))),
+                       b_.getInt64(1));
     one = b_.CreateSelect(holds, one, zero);
     trips = trips ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, trips, one) : one;
   }
   return trips;
 }
 
-// The lane at which rows end in a vector, i64, and i1: it is the same for all that end there, and each of them ends once.
+// The lane at which rows end in a vector, i64, and i1: it is the same for all that end there, and each of them ends
+// once.
 std::pair<V, V> RunEmitter::endOfRows(llvm::ArrayRef<RowAt> rows) {
   V lane = nullptr, holds = b_.getTrue(), lanes = b_.getInt64(n.lanes()), zero = b_.getInt64(0);
   for (const RowAt &r : rows) {
     V last = b_.getInt64(static_cast<uint64_t>(r.most - r.moves.perLane * (n.lanes() - 1)));
-    holds = b_.CreateAnd(holds, b_.CreateAnd(b_.CreateAnd(b_.CreateICmpSGE(r.x, zero), b_.CreateICmpSGT(r.by, zero)), b_.CreateICmpSLE(r.x, last)));
+    holds = b_.CreateAnd(holds, b_.CreateAnd(b_.CreateAnd(b_.CreateICmpSGE(r.x, zero), b_.CreateICmpSGT(r.by, zero)),
+                                             b_.CreateICmpSLE(r.x, last)));
     if (!r.moves.perLane)
       continue;
     holds = b_.CreateAnd(holds, b_.CreateICmpSLE(b_.CreateSub(lanes, r.left), r.by));
@@ -229,18 +254,24 @@ std::pair<V, V> RunEmitter::endOfRows(llvm::ArrayRef<RowAt> rows) {
   return {lane, holds};
 }
 
-// Is there a way to go by rows for the nest that is being emitted? Its shape only; what its addresses are made of is asked by findParts().
+// Is there a way to go by rows for the nest that is being emitted? Its shape only; what its addresses are made of is
+// asked by findParts().
 bool RunEmitter::suits(const NestLoop &l) const {
-  if (n.ofTrip.empty() || n.apart || n.vectors.bits || n.panel || !n.laneBits || !l.bits || n.nest->sequential || n.quick)
+  if (n.ofTrip.empty() || n.apart || n.vectors.bits || n.panel || !n.laneBits || !l.bits || n.nest->sequential ||
+      n.quick)
     return false;
   const auto copies = static_cast<unsigned>(n.unrolled.size());
   if (copies && (!n.inVectors || n.unrolled.front() + copies != l.firstBit))
     return false;
-  // Runs add to the first copy's sums alone. Those of the others are neutral elements, or what a first trip leaves in them.
-  return !copies || llvm::none_of(n.nest->roots, [&](const Root &r) { return (r.kind == RootKind::Reduce || r.kind == RootKind::Scan) && !e_.identity(*r.op, 0); });
+  // Runs add to the first copy's sums alone. Those of the others are neutral elements, or what a first trip leaves in
+  // them.
+  return !copies || llvm::none_of(n.nest->roots, [&](const Root &r) {
+    return (r.kind == RootKind::Reduce || r.kind == RootKind::Scan) && !e_.identity(*r.op, 0);
+  });
 }
 
-// Fills parts_; false: some part of an address moves in no way that is known here, or none ends rows, or rows shorter than a vector end in each one.
+// Fills parts_; false: some part of an address moves in no way that is known here, or none ends rows, or rows shorter
+// than a vector end in each one.
 bool RunEmitter::findParts() {
   for (const NestState::OfTrip &t : n.ofTrip) {
     unsigned budget = 12;
@@ -255,7 +286,8 @@ bool RunEmitter::findParts() {
   }
   auto isShort = [&](const Part &p) {
     const Op &op = *p.first->part.value->def, *by = op.operands[1]->def;
-    return p.second.perLane && by && by->kind == OpKind::Const && (isShift(op) ? int64_t(1) << by->intValue() : by->intValue()) < static_cast<int64_t>(n.lanes());
+    return p.second.perLane && by && by->kind == OpKind::Const &&
+           (isShift(op) ? int64_t(1) << by->intValue() : by->intValue()) < static_cast<int64_t>(n.lanes());
   };
   return llvm::any_of(parts_, [](const Part &p) { return p.second.perTrip != 0; }) && llvm::none_of(parts_, isShort);
 }
@@ -263,7 +295,8 @@ bool RunEmitter::findParts() {
 // Does every root only store, so that a vector may be done twice under two masks?
 bool RunEmitter::storesOnly() const {
   return llvm::all_of(n.nest->roots, [this](const Root &r) {
-    return r.kind == RootKind::Store || (r.kind == RootKind::Update && e_.plan_.bufferFor(r.op->results[0]) < 0) || (r.kind == RootKind::Materialize && r.buffer < 0);
+    return r.kind == RootKind::Store || (r.kind == RootKind::Update && e_.plan_.bufferFor(r.op->results[0]) < 0) ||
+           (r.kind == RootKind::Materialize && r.buffer < 0);
   });
 }
 
@@ -284,7 +317,8 @@ NestState::Run RunEmitter::numbersAt(V start, BitSource lane) {
   return run;
 }
 
-// Emits, at `block`, one way that a trip may go; `run`: by these numbers, null: lane by lane. What it computes does not exist in the others.
+// Emits, at `block`, one way that a trip may go; `run`: by these numbers, null: lane by lane. What it computes does not
+// exist in the others.
 void RunEmitter::way(llvm::BasicBlock *block, const NestState::Run *run, llvm::function_ref<void()> emit) {
   b_.SetInsertPoint(block);
   auto memo = n.memo;
@@ -337,10 +371,12 @@ void RunEmitter::vectors(NestLoop &l, V start, V until, llvm::ArrayRef<V> in, Fu
   }
   l.iv = start;
   b_.SetInsertPoint(over);
-  leave(ways, std::move(out), b_.CreateSub(step, start)); // not `until`: the next run is not to wait for this one's divisions
+  // not `until`: the next run is not to wait for this one's divisions
+  leave(ways, std::move(out), b_.CreateSub(step, start));
 }
 
-// A vector in which rows end at lane `at` (i64): twice under masks, by the numbers of its first lane up to there (`run`), and by those of its last one from there on.
+// A vector in which rows end at lane `at` (i64): twice under masks, by the numbers of its first lane up to there
+// (`run`), and by those of its last one from there on.
 void RunEmitter::halves(const NestState::Run &run, V at, FunctionEmitter::Trip trip, Ways &ways) {
   V lane = b_.CreateTrunc(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at, b_.getInt64(n.lanes())), b_.getInt32Ty());
   V before = b_.CreateICmpULT(targets::consecutive(b_.getInt32Ty(), n.lanes()), b_.CreateVectorSplat(n.lanes(), lane));
@@ -362,7 +398,7 @@ void RunEmitter::halves(const NestState::Run &run, V at, FunctionEmitter::Trip t
   e_.mixed_.backTo(mixed);
 }
 
-// Behind all ways: what they come to; sets n.movesOn to the number of trips that were done.
+// After all ways: what they come to; sets n.movesOn to the number of trips that were done.
 llvm::SmallVector<V> RunEmitter::join(const Ways &ways) {
   b_.SetInsertPoint(ways.done);
   llvm::SmallVector<V> out;
@@ -376,7 +412,8 @@ llvm::SmallVector<V> RunEmitter::join(const Ways &ways) {
   return out;
 }
 
-// What a trip of the loop over runs does: a run of whole vectors, or one vector in which rows end, or one vector lane by lane.
+// What a trip of the loop over runs does: a run of whole vectors, or one vector in which rows end, or one vector lane
+// by lane.
 llvm::SmallVector<V> RunEmitter::run(NestLoop &l, const Ends &ends, llvm::ArrayRef<V> in, FunctionEmitter::Trip trip) {
   V start = l.iv;
   const llvm::SmallVector<RowAt, 4> rows = rowsAt(ends.finest);
@@ -404,7 +441,8 @@ llvm::SmallVector<V> RunEmitter::run(NestLoop &l, const Ends &ends, llvm::ArrayR
   return join(ways);
 }
 
-// The loop over trips [0, to) by runs, one vector in each of them; false: addresses do not go by rows, and nothing is emitted.
+// The loop over trips [0, to) by runs, one vector in each of them; false: addresses do not go by rows, and nothing is
+// emitted.
 bool RunEmitter::loop(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &carried, FunctionEmitter::Trip trip) {
   if (!suits(l))
     return false;
@@ -424,7 +462,8 @@ bool RunEmitter::loop(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &
     V coarseTrips = n.trips, end = b_.CreateShl(to, copies);
     n.trips = end;
     auto first = llvm::ArrayRef(carried).take_front(carried.size() >> copies); // of the first copy
-    llvm::SmallVector<V> out = e_.loop(l, b_.getInt64(0), end, mayBeEmpty, first, [&](llvm::ArrayRef<V> in) { return run(l, ends, in, trip); });
+    llvm::SmallVector<V> out = e_.loop(l, b_.getInt64(0), end, mayBeEmpty, first,
+                                       [&](llvm::ArrayRef<V> in) { return run(l, ends, in, trip); });
     std::copy(out.begin(), out.end(), carried.begin());
     n.trips = coarseTrips;
   }
@@ -442,10 +481,14 @@ V FunctionEmitter::ofRun(const ir::Value *v, const Bits &at) {
   if (first == n.run->first.end())
     return eval(v, at);
   if (const int64_t moves = n.run->moves.lookup(v))
-    return b_.CreateAdd(first->second, b_.CreateMul(b_.CreateTrunc(b_.CreateSub(n.loops.back().iv, n.run->start), first->second->getType()), llvm::ConstantInt::getSigned(first->second->getType(), moves)));
+    return b_.CreateAdd(first->second, b_.CreateMul(b_.CreateTrunc(b_.CreateSub(n.loops.back().iv, n.run->start),
+                                                                   first->second->getType()),
+                                                    llvm::ConstantInt::getSigned(first->second->getType(), moves)));
   return first->second;
 }
 
-bool FunctionEmitter::loopByRuns(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &carried, Trip trip) { return RunEmitter(*this).loop(l, to, mayBeEmpty, carried, trip); }
+bool FunctionEmitter::loopByRuns(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &carried, Trip trip) {
+  return RunEmitter(*this).loop(l, to, mayBeEmpty, carried, trip);
+}
 
 } // namespace tegula::cpu

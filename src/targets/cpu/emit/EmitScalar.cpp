@@ -36,7 +36,8 @@ V FunctionEmitter::broadcast(V x, unsigned lanes) {
 }
 
 V FunctionEmitter::pickLanes(V x, llvm::ArrayRef<int> lanes) {
-  return lanes.size() == 1 ? b_.CreateExtractElement(x, static_cast<uint64_t>(lanes[0])) : b_.CreateShuffleVector(x, lanes);
+  return lanes.size() == 1 ? b_.CreateExtractElement(x, static_cast<uint64_t>(lanes[0]))
+                           : b_.CreateShuffleVector(x, lanes);
 }
 
 static unsigned commonLanes(llvm::ArrayRef<V> values) {
@@ -76,7 +77,8 @@ V FunctionEmitter::elementwise(const Op &op, llvm::SmallVector<V, 3> args) {
   switch (op.kind) {
   case OpKind::SDiv: case OpKind::UDiv: case OpKind::SRem: case OpKind::URem:
     if (lanes > 1 && ir::bitWidth(from.elem) == 64 && !llvm::isa<llvm::Constant>(args[1]))
-      state_.notVectorized(op, "CPUs divide vectors of integers of up to 32 bits, by way of floats, and single ones of 64");
+      state_.notVectorized(op,
+                           "CPUs divide vectors of integers of up to 32 bits, by way of floats, and single ones of 64");
     break;
   case OpKind::FRem:
     if (lanes > 1 && !state_.target.fma)
@@ -109,7 +111,8 @@ V FunctionEmitter::elementwise(const Op &op, llvm::SmallVector<V, 3> args) {
     break;
   case OpKind::CmpI:
     if (from.isPtr) {
-      V x = b_.CreatePtrToInt(args[0], shaped(b_.getInt64Ty())), y = b_.CreatePtrToInt(args[1], shaped(b_.getInt64Ty()));
+      V x = b_.CreatePtrToInt(args[0], shaped(b_.getInt64Ty())),
+        y = b_.CreatePtrToInt(args[1], shaped(b_.getInt64Ty()));
       llvm::SmallVector<V, 2> ints{x, y};
       return vec_.elementwise(op, ints, ir::Elem::I64, ir::Elem::I1);
     }
@@ -138,8 +141,8 @@ V FunctionEmitter::scalarLoad(const Op &op) {
   return maskedScalarLoad(p, op.results[0]->type, mask, other, op.isVolatile());
 }
 
-// Where code goes on behind a branch at the insertion point, which may be in the middle of a finished block (a hoist point) or at the
-// end of an open one. The current block is left open; resumeAt() goes on in the rest.
+// Where code goes on after a branch at the insertion point, which may be in the middle of a finished block (a hoist
+// point) or at the end of an open one. The current block is left open; resumeAt() goes on in the rest.
 llvm::BasicBlock *FunctionEmitter::splitHere(const char *name) {
   llvm::BasicBlock *block = b_.GetInsertBlock();
   if (b_.GetInsertPoint() == block->end())
@@ -160,7 +163,8 @@ llvm::AllocaInst *FunctionEmitter::onStack(llvm::Type *type) {
 }
 
 void FunctionEmitter::eachLane(unsigned lanes, const char *name, const char *behind, llvm::function_ref<void(V)> body) {
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *each = llvm::BasicBlock::Create(context_, name, function_), *after = splitHere(behind);
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *each = llvm::BasicBlock::Create(context_, name, function_),
+                   *after = splitHere(behind);
   b_.CreateBr(each);
   b_.SetInsertPoint(each);
   llvm::PHINode *lane = b_.CreatePHI(b_.getInt64Ty(), 2);
@@ -222,7 +226,8 @@ V FunctionEmitter::scalarOp(const Op &op) {
   case OpKind::SmId:
     return b_.getInt32(0);
   case OpKind::Clock: {
-    V clock = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, clock)));
+    V clock =
+        b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, clock)));
     return b_.CreateCall(llvm::FunctionType::get(b_.getInt64Ty(), false), clock);
   }
   case OpKind::Load:

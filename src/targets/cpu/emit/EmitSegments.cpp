@@ -1,13 +1,15 @@
 // Rows by segments: the trips of the innermost loop in which masks are known.
 //
-// Most rows have one segment, in front of the first comparison that ends (FunctionEmitter::fullTrips), and what follows is done under masks. A comparison like `lo <= i` begins false and becomes true. Then the
-// row goes by up to three segments, and by a loop under masks in front of each of them and behind the last one:
+// Most rows have one segment, before the first comparison that ends (FunctionEmitter::fullTrips), and what follows is
+// done under masks. A comparison like `lo <= i` begins false and becomes true. Then the row goes by up to three
+// segments, and by a loop under masks before each of them and after the last one:
 //
 //   1. those that become true are false, the others true   (`i >= n` of a concatenation: only the first tensor is read)
 //   2. all of them are true                                 (padding, convolutions, the upper triangle of a matrix)
 //   3. those that end are false, but for the row's own end, which the mask of the store says (the second tensor)
 //
-// The first and the third are made where one comparison alone decides them, in nests that only store; the second where not one is the opposite of another. The loop under masks exists once, in a loop over the segments:
+// The first and the third are made where one comparison alone decides them, in nests that only store; the second where
+// not one is the opposite of another. The loop under masks exists once, in a loop over the segments:
 //
 //   for s in segments and the end:  masked [end of the one before, s.from);  s.kind == 1: [s.from, s.to);  s.kind == 2: ...
 #include "targets/cpu/emit/Emitter.h"
@@ -21,12 +23,17 @@ using V = llvm::Value *;
 static bool areOpposite(const ir::Value *x, const ir::Value *y) {
   using enum ir::CmpPred;
   const Op &a = *x->def, &b = *y->def;
-  auto is = [&](ir::CmpPred p, ir::CmpPred q) { return (a.pred() == p && b.pred() == q) || (a.pred() == q && b.pred() == p); };
-  return a.operands[0] == b.operands[0] && a.operands[1] == b.operands[1] && (is(Slt, Sge) || is(Sle, Sgt) || is(Ult, Uge) || is(Ule, Ugt));
+  auto is = [&](ir::CmpPred p, ir::CmpPred q) {
+    return (a.pred() == p && b.pred() == q) || (a.pred() == q && b.pred() == p);
+  };
+  return a.operands[0] == b.operands[0] && a.operands[1] == b.operands[1] &&
+         (is(Slt, Sge) || is(Sle, Sgt) || is(Ult, Uge) || is(Ule, Ugt));
 }
 
-// `full`: trips before the first comparison ends; `steady`: before the first one of those in `same`, which are no flips (null: there are none). Fills `segments`, or gives back how many leading trips have all of them true.
-V FunctionEmitter::findSegments(llvm::ArrayRef<Flip> flips, const std::map<const ir::Value *, Bits> &same, V full, V steady, V all) {
+// `full`: trips before the first comparison ends; `steady`: before the first one of those in `same`, which are no flips
+// (null: there are none). Fills `segments`, or gives back how many leading trips have all of them true.
+V FunctionEmitter::findSegments(llvm::ArrayRef<Flip> flips, const std::map<const ir::Value *, Bits> &same, V full,
+                                V steady, V all) {
   NestState &n = *nest_;
   auto least = [&](V x, V y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y); };
   auto most = [&](V x, V y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y); };
@@ -87,7 +94,10 @@ void FunctionEmitter::segmentLoops(NestLoop &l, V trips, llvm::SmallVector<V> &c
   const auto assumed = n.assumed;
   const auto count = static_cast<unsigned>(segments.size());
   V zero = b_.getInt64(0), end = zero;
-  auto inRow = [&](V x) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, end), trips); };
+  auto inRow = [&](V x) {
+    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, end),
+                                    trips);
+  };
   llvm::SmallVector<V, 4> from, to;
   for (const Segment &s : segments) {
     from.push_back(inRow(s.from));
@@ -95,7 +105,8 @@ void FunctionEmitter::segmentLoops(NestLoop &l, V trips, llvm::SmallVector<V> &c
     to.push_back(inRow(s.to));
     end = to.back();
   }
-  auto *enter = llvm::BasicBlock::Create(context_, "segment", function_), *exit = llvm::BasicBlock::Create(context_, "segments.done", function_);
+  auto *enter = llvm::BasicBlock::Create(context_, "segment", function_),
+       *exit = llvm::BasicBlock::Create(context_, "segments.done", function_);
   llvm::Instruction *before = b_.CreateBr(enter);
   b_.SetInsertPoint(enter);
   llvm::PHINode *which = b_.CreatePHI(b_.getInt32Ty(), 2);
@@ -131,8 +142,8 @@ void FunctionEmitter::segmentLoops(NestLoop &l, V trips, llvm::SmallVector<V> &c
   b_.SetInsertPoint(exit);
 }
 
-// The loop under masks over trips [from, to) of `trips`. It takes one vector at a time if it ends with the row: there are few of them, and what is masked off as a whole
-// waits for its lines all the same, those of the next row.
+// The loop under masks over trips [from, to) of `trips`. It takes one vector at a time if it ends with the row: there
+// are few of them, and what is masked off as a whole waits for its lines all the same, those of the next row.
 void FunctionEmitter::maskedLoop(NestLoop &l, V from, V to, V trips, llvm::SmallVector<V> &carried, Trip run) {
   NestState &n = *nest_;
   n.masked = true;
@@ -186,7 +197,7 @@ void FunctionEmitter::fullLoop(NestLoop &l, V from, V full, V trips, llvm::Small
   b_.CreateCondBr(stream, past, into);
   for (bool streaming : {true, false}) {
     b_.SetInsertPoint(streaming ? past : into);
-    // What one copy computes in front of its loop does not exist in the other.
+    // What one copy computes before its loop does not exist in the other.
     auto memo = n.memo;
     auto addresses = n.addressMemo;
     const size_t mixed = mixed_.mark();

@@ -47,7 +47,9 @@ void FunctionEmitter::stretch(llvm::function_ref<void()> emit) {
 // Two dots of the same sizes and elements.
 static bool repeatsDots(const Steps &steps, std::set<std::array<int64_t, 5>> &seen) {
   return llvm::any_of(steps, [&](const Step &s) {
-    const bool again = s.dot && !seen.insert({s.dot->m, s.dot->n, s.dot->k, static_cast<int64_t>(s.dot->aElem), static_cast<int64_t>(s.dot->accElem)}).second;
+    const bool again = s.dot && !seen.insert({s.dot->m, s.dot->n, s.dot->k, static_cast<int64_t>(s.dot->aElem),
+                                              static_cast<int64_t>(s.dot->accElem)})
+                                     .second;
     return again || llvm::any_of(s.bodies, [&](const Steps &inner) { return repeatsDots(inner, seen); });
   });
 }
@@ -58,7 +60,7 @@ bool FunctionEmitter::repeats(const Plan &plan, const Options &options) {
 }
 
 void FunctionEmitter::nestStep(const Step &s) {
-  V inGroup = programs(); // in front of all loops
+  V inGroup = programs(); // before all loops
   auto emit = [&](bool ofOneProgram) {
     NestState state;
     state.nest = s.nest.get();
@@ -71,7 +73,8 @@ void FunctionEmitter::nestStep(const Step &s) {
   if (!plan_.groupsColumns())
     return emit(false);
   // Grids of one program along the axis: rows are short, and the innermost loop goes down them.
-  auto *one = llvm::BasicBlock::Create(context_, "one.program", function_), *many = llvm::BasicBlock::Create(context_, "programs", function_);
+  auto *one = llvm::BasicBlock::Create(context_, "one.program", function_),
+       *many = llvm::BasicBlock::Create(context_, "programs", function_);
   auto *exit = llvm::BasicBlock::Create(context_, "done", function_);
   b_.CreateCondBr(b_.CreateICmpEQ(inGroup, b_.getInt64(1), "is.one"), one, many);
   for (bool ofOneProgram : {true, false}) {
@@ -163,8 +166,9 @@ void FunctionEmitter::pollCancel(const Op *loop) {
   b_.SetInsertPoint(on);
 }
 
-/// Where all loops of the function go that see `cancel`: tells the runtime which of them it was. The site comes through memory, by volatile
-/// accesses: a call in every loop, or a phi of all of them, would be operands by the thousand for which register coalescing takes quadratic time.
+/// Where all loops of the function go that see `cancel`: tells the runtime which of them it was. The site comes through
+/// memory, by volatile accesses: a call in every loop, or a phi of all of them, would be operands by the thousand for
+/// which register coalescing takes quadratic time.
 llvm::BasicBlock *FunctionEmitter::stoppedBlock() {
   if (stopped_)
     return stopped_;
@@ -215,11 +219,14 @@ void FunctionEmitter::forStep(const Step &s) {
     nest_ = nullptr;
   }
   const bool oneTrip = state.loops.size() == 1;
-  if (!state.nest || state.loops.empty() || state.loops.size() > 2 || state.loops[0].firstBit < state.nest->columnBits() || state.vectorBits || (oneTrip && state.loops[0].firstBit > state.nest->columnBits()))
+  if (!state.nest || state.loops.empty() || state.loops.size() > 2 ||
+      state.loops[0].firstBit < state.nest->columnBits() || state.vectorBits ||
+      (oneTrip && state.loops[0].firstBit > state.nest->columnBits()))
     return forLoop(s);
   state.loops.resize(1); // of the rows
   nest_ = &state;
-  loop(state.loops[0], b_.getInt64(0), b_.getInt64(uint64_t(1) << state.loops[0].bits), false, {}, [&](llvm::ArrayRef<V>) {
+  V end = b_.getInt64(uint64_t(1) << state.loops[0].bits);
+  loop(state.loops[0], b_.getInt64(0), end, false, {}, [&](llvm::ArrayRef<V>) {
     rows_ = {state.nest, {state.loops[0].iv}};
     nest_ = nullptr;
     if (oneTrip)
@@ -233,7 +240,8 @@ void FunctionEmitter::forStep(const Step &s) {
   nest_ = nullptr;
 }
 
-// The buffer that the nest accumulates in stands for one of its rows on the stack meanwhile, whose places are constants: LLVM has registers for it.
+// The buffer that the nest accumulates in stands for one of its rows on the stack meanwhile, whose places are
+// constants: LLVM has registers for it.
 void FunctionEmitter::withRowInRegisters(const Nest &nest, V row, llvm::function_ref<void()> emit) {
   const int id = nest.roots[0].buffer;
   const Buffer &buffer = plan_.buffers[static_cast<size_t>(id)];
@@ -249,7 +257,8 @@ void FunctionEmitter::withRowInRegisters(const Nest &nest, V row, llvm::function
   llvm::IRBuilder<> first(&entry, entry.getFirstInsertionPt());
   llvm::AllocaInst *place = first.CreateAlloca(llvm::ArrayType::get(first.getInt8Ty(), size));
   place->setAlignment(llvm::Align(64));
-  V inBuffer = b_.CreateGEP(b_.getInt8Ty(), whole.base, b_.CreateMul(row, b_.getInt64(static_cast<uint64_t>(whole.coef[columns].k))));
+  V inBuffer = b_.CreateGEP(b_.getInt8Ty(), whole.base,
+                            b_.CreateMul(row, b_.getInt64(static_cast<uint64_t>(whole.coef[columns].k))));
   b_.CreateMemCpy(place, llvm::Align(64), inBuffer, llvm::Align(bytes), size);
   Lin one = whole;
   one.base = place;

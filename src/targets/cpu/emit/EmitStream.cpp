@@ -1,5 +1,5 @@
-// What goes past the caches and what is fetched ahead: the run-time side of streaming stores (Stream.cpp: how much the launch writes, and where a row's stores may be
-// non-temporal), lines of the next program, row or round.
+// What goes past the caches and what is fetched ahead: the run-time side of streaming stores (Stream.cpp: how much the
+// launch writes, and where a row's stores may be non-temporal), lines of the next program, row or round.
 #include "targets/cpu/emit/Emitter.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/IntrinsicsX86.h"
@@ -10,7 +10,8 @@ using V = llvm::Value *;
 
 /// What one non-temporal store writes at least, and must be aligned to.
 static constexpr int64_t streamAlign = 16;
-/// A row of a nest must be this long: lines at its ends may be written in two parts, which costs more than reading them.
+/// A row of a nest must be this long: lines at its ends may be written in two parts, which costs more than reading
+/// them.
 static constexpr int64_t streamRun = 256;
 
 // In the entry block: do all programs together write more than the last-level cache holds?
@@ -20,12 +21,14 @@ void FunctionEmitter::decideStreaming() {
   V programs = b_.getInt64(1);
   for (V g : grid_)
     programs = b_.CreateMul(programs, b_.CreateZExt(g, b_.getInt64Ty()));
-  const uint64_t bytes = std::max<uint64_t>(1, plan_.streamBytes / (plan_.group ? static_cast<uint64_t>(plan_.group->size) : 1)), least = (state_.target.l3Bytes + bytes - 1) / bytes;
+  const uint64_t bytes = std::max<uint64_t>(1, plan_.streamBytes /
+                                                   (plan_.group ? static_cast<uint64_t>(plan_.group->size) : 1)),
+                 least = (state_.target.l3Bytes + bytes - 1) / bytes;
   streamLaunch_ = b_.CreateICmpUGE(programs, b_.getInt64(least));
   rounds_ = b_.CreateUIToFP(programs, b_.getDoubleTy());
 }
 
-// In front of a loop (by > 0): do all programs together write more than that in its rounds?
+// Before a loop (by > 0): do all programs together write more than that in its rounds?
 V FunctionEmitter::streamsInRounds(const Step &s, V lb, V ub, V by) {
   if (!streamLaunch_)
     return nullptr;
@@ -35,7 +38,10 @@ V FunctionEmitter::streamsInRounds(const Step &s, V lb, V ub, V by) {
     return streamLaunch_;
   const double each = static_cast<double>(s.streamBytes) / static_cast<double>(plan_.group ? plan_.group->size : 1);
   loopStreams_ = true;
-  return b_.CreateOr(streamLaunch_, b_.CreateFCmpOGE(rounds_, llvm::ConstantFP::get(b_.getDoubleTy(), static_cast<double>(state_.target.l3Bytes) / each)));
+  return b_.CreateOr(
+      streamLaunch_,
+      b_.CreateFCmpOGE(rounds_,
+                       llvm::ConstantFP::get(b_.getDoubleTy(), static_cast<double>(state_.target.l3Bytes) / each)));
 }
 
 void FunctionEmitter::finishStreaming() {
@@ -107,7 +113,8 @@ V FunctionEmitter::streamRow() {
   return b_.CreateAnd(streamLaunch_, aligned);
 }
 
-// The same value where what it depends on has moved on, made of the same instructions. `known` gives what a value becomes, itself if it stays, null if it is to be taken apart.
+// The same value where what it depends on has moved on, made of the same instructions. `known` gives what a value
+// becomes, itself if it stays, null if it is to be taken apart.
 // x itself if nothing of it moves; null if that cannot be said.
 V FunctionEmitter::movedOn(V x, llvm::function_ref<V(V)> known, unsigned &budget) {
   if (V k = known(x))
@@ -143,7 +150,8 @@ V FunctionEmitter::inNextProgram(V x, unsigned &budget) {
           return b_.CreateAdd(v, b_.getInt32(plan_.group ? static_cast<uint32_t>(plan_.group->size) : 1));
         auto *i = llvm::dyn_cast<llvm::Instruction>(v);
         // What an open loop carries (its head knows the way in only) is in the same round, from where it starts then.
-        if (auto *carried = llvm::dyn_cast<llvm::PHINode>(v); carried && carried->getNumIncomingValues() == 1 && !llvm::is_contained(pid_, v)) {
+        if (auto *carried = llvm::dyn_cast<llvm::PHINode>(v);
+            carried && carried->getNumIncomingValues() == 1 && !llvm::is_contained(pid_, v)) {
           V start = carried->getIncomingValue(0), next = inNextProgram(start, budget);
           if (!next || next == start)
             return next ? v : nullptr;
@@ -152,7 +160,9 @@ V FunctionEmitter::inNextProgram(V x, unsigned &budget) {
           llvm::Type *t = b_.getInt64Ty();
           return b_.CreateGEP(b_.getInt8Ty(), v, b_.CreateSub(b_.CreatePtrToInt(next, t), b_.CreatePtrToInt(start, t)));
         }
-        return !i || i->getParent() == &function_->getEntryBlock() || v == pid_[!plan_.alongY] || v == pid_[2] ? v : nullptr;
+        return !i || i->getParent() == &function_->getEntryBlock() || v == pid_[!plan_.alongY] || v == pid_[2]
+                   ? v
+                   : nullptr;
       },
       budget);
 }
@@ -170,10 +180,12 @@ V FunctionEmitter::inLaterRound(V x, uint64_t rounds, unsigned &budget) {
       budget);
 }
 
-// A loop that computes dots from blocks of memory, as products of few rows with quantized weights do, is as fast as memory. The hardware looks ahead to the end of a page at
-// most, which two or three rounds reach; so lines of a later round are fetched between the steps of this one, a few at a time.
+// A loop that computes dots from blocks of memory, as products of few rows with quantized weights do, is as fast as
+// memory. The hardware looks ahead to the end of a page at most, which two or three rounds reach; so lines of a later
+// round are fetched between the steps of this one, a few at a time.
 void FunctionEmitter::stepsOfLoop(const Steps &all, const ir::Block &body, llvm::PHINode *iv, V by, V to) {
-  constexpr uint64_t line = 64, least = 1024, most = 16384, ahead = 4096; // bytes of a block, and between what is read and what is fetched
+  // bytes of a block, and between what is read and what is fetched
+  constexpr uint64_t line = 64, least = 1024, most = 16384, ahead = 4096;
   unsigned places = 0, place = 0;
   bool hasDot = false, fetches = false, plain = !state_.options.checked;
   for (const Step &one : all) {
@@ -192,7 +204,8 @@ void FunctionEmitter::stepsOfLoop(const Steps &all, const ir::Block &body, llvm:
       if (!arg->type.isIntLike() || !arg->type.isScalar() || !next || next->kind != ir::OpKind::Add)
         continue;
       for (unsigned k = 0; k < 2; ++k)
-        if (V step = next->operands[k] == arg ? scalar_.lookup(next->operands[1 - k]) : nullptr; step && step != scalar_.lookup(arg))
+        if (V step = next->operands[k] == arg ? scalar_.lookup(next->operands[1 - k]) : nullptr;
+            step && step != scalar_.lookup(arg))
           loop_.steps[scalar_.lookup(arg)] = step;
     }
     for (const llvm::BasicBlock &one : *function_) {
@@ -213,7 +226,8 @@ void FunctionEmitter::stepsOfLoop(const Steps &all, const ir::Block &body, llvm:
   llvm::SmallVector<Block, 2> blocks;
   auto find = [&] {
     for (const ir::Op *op : body.ops) {
-      if (op->kind != ir::OpKind::Load || op->isVolatile() || !op->results[0]->type.isTensor() || op->results[0]->type.isPtr)
+      if (op->kind != ir::OpKind::Load || op->isVolatile() || !op->results[0]->type.isTensor() ||
+          op->results[0]->type.isPtr)
         continue;
       const Lin &l = lin(op->operands[0]);
       int64_t run = std::max(1u, ir::byteWidth(op->results[0]->type.elem));
@@ -243,7 +257,8 @@ void FunctionEmitter::stepsOfLoop(const Steps &all, const ir::Block &body, llvm:
   loop_ = saved;
 }
 
-// In front of the loop over full trips: which of the loads have rows that move on with the program (or with the rounds of a loop), and by how many bytes.
+// Before the loop over full trips: which of the loads have rows that move on with the program (or with the rounds of a
+// loop), and by how many bytes.
 void FunctionEmitter::findAhead() {
   NestState &n = *nest_;
   n.ahead.clear();
@@ -258,17 +273,23 @@ void FunctionEmitter::findAhead() {
     for (size_t i = 0; i < l.coef.size() && l.coef[i] == Coef{run}; ++i)
       run *= 2;
     unsigned budget = 24;
-    V next = run < streamRun ? nullptr : !a.loop ? inNextProgram(l.base, budget) : loop_.iv ? inLaterRound(l.base, 1, budget) : nullptr;
+    V next = run < streamRun ? nullptr
+             : !a.loop       ? inNextProgram(l.base, budget)
+             : loop_.iv      ? inLaterRound(l.base, 1, budget)
+                             : nullptr;
     if (!next || next == l.base)
       continue;
     llvm::Type *t = b_.getInt64Ty();
     V distance = b_.CreateSub(b_.CreatePtrToInt(next, t), b_.CreatePtrToInt(l.base, t)), none = b_.getInt64(0);
-    // Behind the last one is nothing, where a fetch would walk through the page tables in vain.
+    // After the last one is nothing, where a fetch would walk through the page tables in vain.
     V pid = pid_[plan_.alongY];
     V is = a.loop ? b_.CreateICmpUGT(b_.CreateSub(loop_.to, loop_.iv), loop_.by)
-                  : b_.CreateICmpULT(b_.CreateAdd(pid, b_.getInt32(plan_.group ? static_cast<uint32_t>(plan_.group->size) : 1)), grid_[plan_.alongY]);
+                  : b_.CreateICmpULT(
+                        b_.CreateAdd(pid, b_.getInt32(plan_.group ? static_cast<uint32_t>(plan_.group->size) : 1)),
+                        grid_[plan_.alongY]);
     if (a.near)
-      is = b_.CreateAnd(is, b_.CreateICmpULE(b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, distance, b_.getFalse()), b_.getInt64(state_.target.l2Bytes / 4)));
+      is = b_.CreateAnd(is, b_.CreateICmpULE(b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, distance, b_.getFalse()),
+                                             b_.getInt64(state_.target.l2Bytes / 4)));
     n.ahead.push_back({a.load, b_.CreateSelect(is, distance, none)});
   }
 }
@@ -286,8 +307,9 @@ void FunctionEmitter::fetchAhead(unsigned copy) {
   }
 }
 
-// From the tile of an operand of a dot that `l` addresses, of `depth` k, to the one of the loop's next round, i64; null if that cannot be said. 0 if there is none, or one that ends
-// behind the matrix: so many k are left from this one's first on (null: not known).
+// From the tile of an operand of a dot that `l` addresses, of `depth` k, to the one of the loop's next round, i64; null
+// if that cannot be said. 0 if there is none, or one that ends after the matrix: so many k are left from this one's
+// first on (null: not known).
 llvm::Value *FunctionEmitter::nextTile(const Lin &l, V left, int64_t depth) {
   if (!loop_.iv)
     return nullptr;
@@ -298,12 +320,14 @@ llvm::Value *FunctionEmitter::nextTile(const Lin &l, V left, int64_t depth) {
     V next = inLaterRound(base, 1, budget);
     if (!next || next == base)
       return next != nullptr;
-    V by = base->getType()->isPointerTy() ? b_.CreateSub(b_.CreatePtrToInt(next, t), b_.CreatePtrToInt(base, t)) : b_.CreateSExtOrTrunc(b_.CreateSub(next, base), t);
+    V by = base->getType()->isPointerTy() ? b_.CreateSub(b_.CreatePtrToInt(next, t), b_.CreatePtrToInt(base, t))
+                                          : b_.CreateSExtOrTrunc(b_.CreateSub(next, base), t);
     by = b_.CreateMul(by, coefValue(scale, t));
     distance = distance ? b_.CreateAdd(distance, by) : by;
     return true;
   };
-  if (!moves(l.base, Coef{1}) || !llvm::all_of(l.narrow, [&](const Narrow &sum) { return moves(sum.base, sum.scale); }) || !distance)
+  if (!moves(l.base, Coef{1}) ||
+      !llvm::all_of(l.narrow, [&](const Narrow &sum) { return moves(sum.base, sum.scale); }) || !distance)
     return nullptr;
   V is = b_.CreateICmpUGT(b_.CreateSub(loop_.to, loop_.iv), loop_.by);
   if (left)
@@ -311,14 +335,16 @@ llvm::Value *FunctionEmitter::nextTile(const Lin &l, V left, int64_t depth) {
   return b_.CreateSelect(is, distance, b_.getInt64(0));
 }
 
-// How far the panel that is packed after this one lies behind it, in bytes, and how many of its rows are there (of this one: `there`); both 0 if none is. In front of the loops of the panel.
+// How far the panel that is packed after this one lies after it, in bytes, and how many of its rows are there (of this
+// one: `there`); both 0 if none is. Before the loops of the panel.
 std::pair<V, V> FunctionEmitter::panelAhead(const Lin &l, Coef row, Coef panel, V there) {
   NestState &n = *nest_;
   PanelWork &p = *n.panel;
   auto &known = p.ahead[l.base];
   if (known.first)
     return known;
-  V tile = atDepth(0, [&] { return nextTile(l, p.depthLeft, int64_t(1) << (bitCount(n.nest->space) - n.nest->columnBits())); });
+  V tile = atDepth(
+      0, [&] { return nextTile(l, p.depthLeft, int64_t(1) << (bitCount(n.nest->space) - n.nest->columnBits())); });
   const unsigned columns = n.nest->columnBits();
   const NestLoop *blocks = nullptr, *panels = nullptr;
   for (unsigned i = 0; i < p.loops; ++i)
@@ -326,13 +352,17 @@ std::pair<V, V> FunctionEmitter::panelAhead(const Lin &l, Coef row, Coef panel, 
   atDepth(p.loops, [&] {
     llvm::Type *t = b_.getInt64Ty();
     V none = b_.getInt64(0), deep = b_.getInt64(uint64_t(1) << n.nest->panelDepthBits);
-    auto isLast = [&](const NestLoop &loop) { return b_.CreateICmpSGE(b_.CreateAdd(loop.iv, b_.getInt64(1)), tripsOf(loop)); };
+    auto isLast = [&](const NestLoop &loop) {
+      return b_.CreateICmpSGE(b_.CreateAdd(loop.iv, b_.getInt64(1)), tripsOf(loop));
+    };
     // From the first panel of this block of k to that of the next one.
     V next = tile ? tile : none, rows = tile ? b_.CreateSelect(b_.CreateICmpEQ(tile, none), none, deep) : none;
     if (blocks) {
       V block = b_.CreateMul(coefValue(row, t), deep), left = b_.getInt64(32); // few, where it is not known
       if (p.depthThere)
-        left = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(p.depthThere, b_.CreateMul(b_.CreateAdd(blocks->iv, b_.getInt64(1)), deep)), deep);
+        left = b_.CreateBinaryIntrinsic(
+            llvm::Intrinsic::smin,
+            b_.CreateSub(p.depthThere, b_.CreateMul(b_.CreateAdd(blocks->iv, b_.getInt64(1)), deep)), deep);
       V last = tile ? b_.CreateSub(next, b_.CreateMul(blocks->iv, block)) : none, isOver = isLast(*blocks);
       next = b_.CreateSelect(isOver, last, block), rows = b_.CreateSelect(isOver, rows, left);
     }
@@ -351,7 +381,8 @@ std::pair<V, V> FunctionEmitter::panelAhead(const Lin &l, Coef row, Coef panel, 
 void FunctionEmitter::fetchBetween(const ir::Op &load, const Lin &l, const Bits &at, V distance, V rows, Coef stride) {
   NestState &n = *nest_;
   PanelWork &p = *n.panel;
-  // The copy at hand is some columns of a row. One of those that share a line is enough, and the first of the rows of a trip.
+  // The copy at hand is some columns of a row. One of those that share a line is enough, and the first of the rows of a
+  // trip.
   unsigned column = 0;
   for (size_t i = 0; i < n.unrolled.size(); ++i)
     if (n.copy >> i & 1) {
@@ -364,7 +395,10 @@ void FunctionEmitter::fetchBetween(const ir::Op &load, const Lin &l, const Bits 
   if (end * width % line && end != 1u << n.nest->panelColumnBits)
     return;
   const unsigned lowest = n.nest->columnBits();
-  auto inPanel = [&](BitSource s) { return n.isLane(s) || (s >= static_cast<BitSource>(lowest) && s < static_cast<BitSource>(lowest + n.nest->panelDepthBits)); };
+  auto inPanel = [&](BitSource s) {
+    return n.isLane(s) ||
+           (s >= static_cast<BitSource>(lowest) && s < static_cast<BitSource>(lowest + n.nest->panelDepthBits));
+  };
   Bits first = at;
   std::replace_if(first.begin(), first.end(), inPanel, zeroBit);
   if (llvm::any_of(p.fetches, [&](const auto &f) { return std::get<0>(f) == &load && std::get<1>(f) == first; }))
@@ -377,10 +411,12 @@ void FunctionEmitter::fetchBetween(const ir::Op &load, const Lin &l, const Bits 
   });
 }
 
-// A panel's rows are a line or two each, as far apart as rows of memory are, often on pages of their own: no hardware looks ahead there, and a core by itself reaches some
-// fifteen rows ahead. So the next panel's are fetched while this one is multiplied, a few in front of each block of rows (PanelDot::fetch). Where there are few blocks, the loop that
-// packs fetches as many as it can wait for at once, at the end of a panel those of the one that comes next. Never far
-// behind the matrix: fetching from pages that are not there costs a walk through the page tables each time, more than the multiply-adds of a row.
+// A panel's rows are a line or two each, as far apart as rows of memory are, often on pages of their own: no hardware
+// looks ahead there, and a core by itself reaches some fifteen rows ahead. So the next panel's are fetched while this
+// one is multiplied, a few before each block of rows (PanelDot::fetch). Where there are few blocks, the loop that packs
+// fetches as many as it can wait for at once, at the end of a panel those of the one that comes next. Never far after
+// the matrix: fetching from pages that are not there costs a walk through the page tables each time, more than the
+// multiply-adds of a row.
 void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Op &load, V mask) {
   NestState &n = *nest_;
   const unsigned lowest = n.nest->columnBits(); // of the row's number
@@ -388,7 +424,8 @@ void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bi
     const auto *i = llvm::find(at, static_cast<BitSource>(bit));
     Coef c = i == at.end() ? Coef{} : l.coef[static_cast<size_t>(i - at.begin())];
     for (const Opaque &o : l.opaque) // as if no remainder wrapped around
-      if (std::optional<int64_t> growth = growthOfRemainder(o, positionOf(o, at), [&](BitSource s) { return s == static_cast<BitSource>(bit); }))
+      if (std::optional<int64_t> growth =
+              growthOfRemainder(o, positionOf(o, at), [&](BitSource s) { return s == static_cast<BitSource>(bit); }))
         c = addCoef(c, {*growth * scaleOf(l, o).k, scaleOf(l, o).s});
     return c;
   };
@@ -403,7 +440,8 @@ void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bi
   auto rowTrips = [&](uint64_t count) { return b_.getInt64(std::max<uint64_t>(1, count >> (rows.firstBit - lowest))); };
   auto bytes = [&](V trips) { return b_.CreateMul(coefValue(coefOf(rows.firstBit), t64), trips); };
   V distance;
-  if (n.masked) { // where the rows end is not known, but whether this one is there: then so are a few more, nearly always
+  // where the rows end is not known, but whether this one is there: then so are a few more, nearly always
+  if (n.masked) {
     distance = bytes(rowTrips(16));
   } else {
     V end = &rows == &n.loops.back() ? n.trips : tripsOf(rows), lastRow, inside, beyond;
@@ -420,7 +458,8 @@ void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bi
     });
     distance = b_.CreateSelect(b_.CreateICmpSLT(rows.iv, lastRow), inside, beyond);
   }
-  // The last byte: rows that do not begin with a line end in another one, and the line of the first is that of the piece before.
+  // The last byte: rows that do not begin with a line end in another one, and the line of the first is that of the
+  // piece before.
   const int64_t last = (int64_t(std::max(1u, ir::byteWidth(load.results[0]->type.elem))) << n.laneBits) - 1;
   V to = b_.CreateGEP(b_.getInt8Ty(), a.noWrap ? a.flatBase : a.base, distance);
   prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), whereOn(to, mask), static_cast<uint64_t>(last)));
@@ -434,7 +473,8 @@ void FunctionEmitter::prefetch(V at) {
 // LLVM splits the store into pieces of its alignment; together they fill lines.
 void FunctionEmitter::streamStore(V x, V at) {
   auto *s = b_.CreateAlignedStore(x, at, llvm::Align(streamAlign));
-  s->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+  s->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                 llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(b_.getInt32(1))));
 }
 
 } // namespace tegula::cpu

@@ -1,12 +1,14 @@
 // Order of lanes in nests that write packed operands, and the shuffles between two orders.
 //
-// Such a nest should read whole vectors in the order of its source and write whole vectors in the order of its target. Where these
-// differ (a transposed operand, pairs of k rows side by side), the lanes of a chunk are the bits that are contiguous in either:
+// Such a nest should read whole vectors in the order of its source and write whole vectors in the order of its target.
+// Where these differ (a transposed operand, pairs of k rows side by side), the lanes of a chunk are the bits that are
+// contiguous in either:
 //
 //   target: 16 columns in a row    source: 16 elements of k in a row    chunk: lanes {n0 n1 n2 n3 k0 k1 k2 k3}, 16 vectors
 //
-// A chunk is loaded piece by piece; a piece is a vector whose lanes are some of these bits, the others are the number of the piece.
-// transposeLanes() exchanges bits of both kinds, one at a time, by shuffles of two vectors: 4 times 16 of them in the example.
+// A chunk is loaded piece by piece; a piece is a vector whose lanes are some of these bits, the others are the number
+// of the piece. transposeLanes() exchanges bits of both kinds, one at a time, by shuffles of two vectors: 4 times 16 of
+// them in the example.
 #include "targets/cpu/emit/Emitter.h"
 #include "targets/cpu/plan/Uses.h"
 #include <algorithm>
@@ -53,7 +55,8 @@ private:
 
 void Chunk::exchange(unsigned leaving, unsigned entering, const Labels &order) {
   size_t bit = positionOf(vector, entering), count = size_t(1) << lane.size();
-  // Lane e of the result: the vector with bit `entering` as e has it, the element with bit `leaving` as the result's number has it.
+  // Lane e of the result: the vector with bit `entering` as e has it, the element with bit `leaving` as the result's
+  // number has it.
   llvm::SmallVector<int, 64> pick[2];
   for (unsigned high = 0; high < 2; ++high)
     for (size_t e = 0; e < count; ++e) {
@@ -105,7 +108,8 @@ void Chunk::sortVectors() {
 
 } // namespace
 
-// `parts[r]` holds the lanes whose bits `inPart` are the element's number and whose bits `ofPart` are r. Gives all lanes in order.
+// `parts[r]` holds the lanes whose bits `inPart` are the element's number and whose bits `ofPart` are r. Gives all
+// lanes in order.
 V FunctionEmitter::transposeLanes(std::vector<V> parts, Labels inPart, Labels ofPart) {
   unsigned native = log2Exact(state_.target.vectorBits / elementBits(parts[0]->getType()));
   Chunk c{b_, std::move(parts), std::move(inPart), std::move(ofPart)};
@@ -161,7 +165,8 @@ static Bits contiguous(llvm::ArrayRef<int64_t> stride, int64_t unit) {
   }
 }
 
-// The bits of the space in which elements of so many bytes at `pointers`, needed at `at`, are contiguous, lowest first.
+// The bits of the space in which elements of that many bytes at `pointers`, needed at `at`, are contiguous, lowest
+// first.
 Bits FunctionEmitter::orderOfLanes(const ir::Value *pointers, unsigned bytes, const Bits &at) {
   const Lin l = lin(pointers); // a copy: asking for another may move it
   if (l.self)
@@ -169,7 +174,8 @@ Bits FunctionEmitter::orderOfLanes(const ir::Value *pointers, unsigned bytes, co
   llvm::SmallVector<int64_t, 24> stride(nest_->loopOf.size(), 0);
   auto add = [&](BitSource bit, Coef c) {
     if (bit >= 0)
-      stride[static_cast<size_t>(bit)] += c.s ? int64_t(1) << 62 : c.k; // a stride known at run time only is not contiguous
+      // a stride known at run time only is not contiguous
+      stride[static_cast<size_t>(bit)] += c.s ? int64_t(1) << 62 : c.k;
   };
   for (size_t i = 0; i < at.size(); ++i)
     add(at[i], l.coef[i]);
@@ -186,8 +192,9 @@ Bits FunctionEmitter::orderOfLanes(const ir::Value *pointers, unsigned bytes, co
   return contiguous(stride, std::max(1u, bytes));
 }
 
-// The same for the memory that `v` is computed from; empty if there is none, or more than one order. `bytes`: the elements' size.
-// Few operations may be on the way: they are done on a whole chunk, whose vectors have to stay in registers.
+// The same for the memory that `v` is computed from; empty if there is none, or more than one order. `bytes`: the
+// elements' size. Few operations may be on the way: they are done on a whole chunk, whose vectors have to stay in
+// registers.
 Bits FunctionEmitter::sourceOrder(const ir::Value *v, const Bits &at, bool root, unsigned &budget, unsigned &bytes) {
   if (v->type.isScalar() || v->type.isPtr || budget == 0)
     return {};
@@ -255,8 +262,8 @@ static bool splitsLoops(const ir::Value *mask, unsigned depth = 0) {
   return passes && llvm::all_of(op.operands, [&](const ir::Value *v) { return splitsLoops(v, depth + 1); });
 }
 
-// Lanes of a nest that copies into one buffer, or stores one tile, if another order than the lowest bits is better; else empty. The first
-// `vectorBits` of them are a vector of what is written.
+// Lanes of a nest that copies into one buffer, or stores one tile, if another order than the lowest bits is better;
+// else empty. The first `vectorBits` of them are a vector of what is written.
 Bits FunctionEmitter::packingLanes(const Nest &n, unsigned &vectorBits) {
   if (plan_.groupsColumns())
     return {};
@@ -277,7 +284,8 @@ Bits FunctionEmitter::packingLanes(const Nest &n, unsigned &vectorBits) {
     const Op &op = *root.op;
     value = op.operands[1];
     const ir::Type &t = value->type;
-    if (op.isVolatile() || t.isPtr || t.elem == ir::Elem::I1 || all.empty() || (op.operands.size() > 2 && !splitsLoops(op.operands[2])))
+    if (op.isVolatile() || t.isPtr || t.elem == ir::Elem::I1 || all.empty() ||
+        (op.operands.size() > 2 && !splitsLoops(op.operands[2])))
       return {};
     targetBytes = ir::byteWidth(t.elem);
     target = orderOfLanes(op.operands[0], targetBytes, all);
@@ -323,8 +331,8 @@ Bits FunctionEmitter::packingLanes(const Nest &n, unsigned &vectorBits) {
   return leavesLoops(n.space, lanes) ? lanes : Bits{};
 }
 
-// What `emit` emits under masks: chunks of several vectors, which are for loads of whole vectors, are done vector by vector there, in a loop, as
-// masks and addresses of all their elements would be thousands of instructions.
+// What `emit` emits under masks: chunks of several vectors, which are for loads of whole vectors, are done vector by
+// vector there, in a loop, as masks and addresses of all their elements would be thousands of instructions.
 void FunctionEmitter::apart(llvm::function_ref<void()> emit) {
   NestState &n = *nest_;
   if (!n.vectors.bits)
@@ -339,7 +347,7 @@ void FunctionEmitter::apart(llvm::function_ref<void()> emit) {
     }
     n.apart = loops;
   };
-  // Vectors that were computed in front of here have more lanes.
+  // Vectors that were computed before here have more lanes.
   std::vector<std::map<std::pair<const ir::Value *, Bits>, V>> memo(n.memo.size() + 1);
   std::vector<std::map<std::pair<const void *, Bits>, V>> addresses(n.memo.size() + 1);
   memo.swap(n.memo);

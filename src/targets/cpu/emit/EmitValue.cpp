@@ -40,7 +40,7 @@ V FunctionEmitter::eval(const ir::Value *v, const Bits &at) {
   if (v->type.isScalar())
     return scalar_.lookup(v);
   NestState &n = *nest_;
-  // Asked of the whole mask: a comparison in it that does not vary in the inner loop would be evaluated in front of that
+  // Asked of the whole mask: a comparison in it that does not vary in the inner loop would be evaluated before that
   // loop, where nothing is assumed yet.
   bool mask = v->type.elem == ir::Elem::I1 && !v->type.isPtr;
   if (mask && n.assuming && (n.depth == n.loops.size() || n.oneTrip) && assumedTrue(v, at))
@@ -75,7 +75,9 @@ V FunctionEmitter::computeFresh(const ir::Value *v, const Bits &at) {
     return evalLinear(v, copy, at);
   }
   const Op &op = *v->def;
-  if (const NestState &n = *nest_; n.run && n.run->first.contains(v) && n.depth == n.loops.size() && hasLanes(at) && isAssumed(v, at)) { // a part of addresses, as data
+  // a part of addresses, as data
+  if (const NestState &n = *nest_;
+      n.run && n.run->first.contains(v) && n.depth == n.loops.size() && hasLanes(at) && isAssumed(v, at)) {
     Lin part;
     part.base = llvm::ConstantInt::get(regType(v->type.scalarType()), 0);
     part.coef.resize(at.size());
@@ -148,7 +150,8 @@ V FunctionEmitter::evalLoad(const Op &op, const Bits &at) {
   if (mask == b_.getFalse())
     return other ? other : llvm::Constant::getNullValue(regType(op.results[0]->type.scalarType()));
   Lin l = lin(p);
-  if (nest_->onlyLanes && nest_->depth == nest_->open && hasLanes(at)) // what the other lanes hold is stored nowhere; what is in front of the loop goes by no rows, and is for all of it
+  // what the other lanes hold is stored nowhere; what is before the loop goes by no rows, and is for all of it
+  if (nest_->onlyLanes && nest_->depth == nest_->open && hasLanes(at))
     mask = mask ? b_.CreateAnd(nest_->onlyLanes, broadcast(mask, nest_->lanes())) : nest_->onlyLanes;
   if (l.self) {
     V x = eval(p, at);
@@ -177,7 +180,9 @@ V FunctionEmitter::exchangeLanes(V x, V by) {
   const bool wide = t.avx512 && lanes * bits == 512;
   ID permute = not_intrinsic;
   if (wide && bits >= 16)
-    permute = bits == 16 ? x86_avx512_permvar_hi_512 : bits == 32 ? x86_avx512_permvar_si_512 : x86_avx512_permvar_di_512;
+    permute = bits == 16   ? x86_avx512_permvar_hi_512
+              : bits == 32 ? x86_avx512_permvar_si_512
+                           : x86_avx512_permvar_di_512;
   else if (t.avx2 && lanes == 8 && bits == 32)
     permute = x86_avx2_permd;
   if (permute != not_intrinsic) {
@@ -185,7 +190,8 @@ V FunctionEmitter::exchangeLanes(V x, V by) {
     llvm::SmallVector<llvm::Constant *, 32> places;
     for (unsigned i = 0; i < lanes; ++i)
       places.push_back(llvm::ConstantInt::get(b_.getIntNTy(bits), i));
-    V index = b_.CreateXor(llvm::ConstantVector::get(places), b_.CreateVectorSplat(lanes, b_.CreateZExtOrTrunc(by, b_.getIntNTy(bits))));
+    V index = b_.CreateXor(llvm::ConstantVector::get(places),
+                           b_.CreateVectorSplat(lanes, b_.CreateZExtOrTrunc(by, b_.getIntNTy(bits))));
     return b_.CreateBitCast(b_.CreateIntrinsic(permute, {}, {b_.CreateBitCast(x, integers), index}), x->getType());
   }
   for (unsigned bit = 1; bit < lanes; bit *= 2) {
@@ -197,30 +203,36 @@ V FunctionEmitter::exchangeLanes(V x, V by) {
   return x;
 }
 
-// A gather from position ^ distance, of one distance for all (the exchanges of a sorting network): a vector that lies in order, of which lanes change places. `l` and `from` are evalGather()'s.
+// A gather from position ^ distance, of one distance for all (the exchanges of a sorting network): a vector that lies
+// in order, of which lanes change places. `l` and `from` are evalGather()'s.
 V FunctionEmitter::evalExchange(const Op &op, const Bits &at, Lin l, Bits from) {
   NestState &n = *nest_;
   const ir::Value *source = op.operands[0], *index = op.operands[1];
   const ir::Shape &in = source->type.shape;
-  const unsigned axis = static_cast<unsigned>(op.axis()), first = dimOffset(in, axis), bits = dimBits(in, axis), firstOut = dimOffset(index->type.shape, axis);
+  const unsigned axis = static_cast<unsigned>(op.axis()), first = dimOffset(in, axis), bits = dimBits(in, axis),
+                 firstOut = dimOffset(index->type.shape, axis);
   const int buffer = plan_.bufferFor(source);
   const Buffer &b = plan_.buffers[static_cast<size_t>(buffer)];
-  if (!n.laneBits || !index->def || index->def->kind != OpKind::Xor || index->type.elem != ir::Elem::I32 || b.element.isPtr || b.element.elem == ir::Elem::I1)
+  if (!n.laneBits || !index->def || index->def->kind != OpKind::Xor || index->type.elem != ir::Elem::I32 ||
+      b.element.isPtr || b.element.elem == ir::Elem::I1)
     return nullptr;
   for (unsigned side : {0u, 1u}) {
     const ir::Value *position = index->def->operands[side], *distance = index->def->operands[1 - side];
     const Lin p = lin(position);
-    if (!lin(distance).uniform() || p.self || !p.opaque.empty() || !llvm::isa<llvm::ConstantInt>(p.base) || !llvm::cast<llvm::ConstantInt>(p.base)->isZero())
+    if (!lin(distance).uniform() || p.self || !p.opaque.empty() || !llvm::isa<llvm::ConstantInt>(p.base) ||
+        !llvm::cast<llvm::ConstantInt>(p.base)->isZero())
       continue;
     bool isPosition = true;
     for (unsigned i = 0; i < p.coef.size(); ++i)
-      isPosition &= i >= firstOut && i < firstOut + bits ? p.coef[i] == Coef{int64_t(1) << (i - firstOut)} : p.coef[i].zero();
+      isPosition &=
+          i >= firstOut && i < firstOut + bits ? p.coef[i] == Coef{int64_t(1) << (i - firstOut)} : p.coef[i].zero();
     if (!isPosition)
       continue;
     // Its lanes are neighbours in memory.
     const Lin &whole = bufferLin(buffer);
     for (unsigned i = 0; i < n.laneBits; ++i) {
-      if (i >= bits || !n.isLane(at[firstOut + i]) || n.laneBit(at[firstOut + i]) != i || !(whole.coef[first + i] == Coef{whole.coef[first].k << i}))
+      if (i >= bits || !n.isLane(at[firstOut + i]) || n.laneBit(at[firstOut + i]) != i ||
+          !(whole.coef[first + i] == Coef{whole.coef[first].k << i}))
         return nullptr;
       l.coef[first + i] = whole.coef[first + i];
       from[first + i] = at[firstOut + i];
@@ -229,8 +241,11 @@ V FunctionEmitter::evalExchange(const Op &op, const Bits &at, Lin l, Bits from) 
     if (by->getType()->isVectorTy())
       return nullptr;
     LaneAddress a = linAt(&op, l, from, true);
-    V whereTo = b_.CreateAnd(b_.CreateXor(start, by), (uint64_t(1) << bits) - (uint64_t(1) << n.laneBits)); // of the vector
-    a.base = b_.CreateGEP(b_.getInt8Ty(), a.base, b_.CreateMul(b_.CreateZExt(whereTo, b_.getInt64Ty()), b_.getInt64(static_cast<uint64_t>(whole.coef[first].k))));
+    // of the vector
+    V whereTo = b_.CreateAnd(b_.CreateXor(start, by), (uint64_t(1) << bits) - (uint64_t(1) << n.laneBits));
+    a.base = b_.CreateGEP(
+        b_.getInt8Ty(), a.base,
+        b_.CreateMul(b_.CreateZExt(whereTo, b_.getInt64Ty()), b_.getInt64(static_cast<uint64_t>(whole.coef[first].k))));
     V x = exchangeLanes(loadLanes(a, b.element, nullptr, nullptr, false, nullptr), b_.CreateAnd(by, n.lanes() - 1));
     return convertElem(x, b.element, source->type.scalarType());
   }
@@ -265,7 +280,8 @@ V FunctionEmitter::evalGather(const Op &op, const Bits &at) {
     llvm::Type *t = llvm::FixedVectorType::get(b_.getInt64Ty(), nest_->lanes());
     a.extra = b_.CreateMul(wide(t), llvm::ConstantInt::getSigned(t, step));
   } else {
-    a.base = b_.CreateGEP(b_.getInt8Ty(), a.base, b_.CreateMul(wide(b_.getInt64Ty()), b_.getInt64(static_cast<uint64_t>(step))));
+    a.base = b_.CreateGEP(b_.getInt8Ty(), a.base,
+                          b_.CreateMul(wide(b_.getInt64Ty()), b_.getInt64(static_cast<uint64_t>(step))));
   }
   const Buffer &b = plan_.buffers[static_cast<size_t>(buffer)];
   return convertElem(loadLanes(a, b.element, nullptr, nullptr, false, nullptr), b.element, source->type.scalarType());

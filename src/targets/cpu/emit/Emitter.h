@@ -6,14 +6,15 @@
 //   EmitMemory    chunks to and from memory          EmitReduce   accumulators, scans
 //   EmitAtomic    atomics, histogram                 EmitFault    asserts, checked accesses, printing
 //   EmitTranspose order of lanes in nests that write packed operands; shuffles between the two orders
-//   EmitRest      trips behind the end of a row    EmitRuns     flat positions, row by row    EmitQuotients quotients and remainders of a trip    LayOutNest  lanes, copies, loops
+//   EmitRest      trips after the end of a row    EmitRuns     flat positions, row by row    EmitQuotients quotients and remainders of a trip    LayOutNest  lanes, copies, loops
 //   EmitSegments  rows by parts in which masks hold    EmitStream    non-temporal stores, fetching ahead    EmitAsm      inline assembly    EmitDivision  by a number from outside the loop
 //   EmitDot       dots and the places of their operands    EmitKeep  packed tiles that later programs find
 //
-// Positions and hoisting: inside a nest a value is asked for at a Bits position. The loops that its bits belong to decide how
-// deep the code must be: it is placed in front of the next inner loop ("hoist point"), so nothing invariant is
-// computed twice and no LLVM pass has to move it. A hoist point is in the middle of a finished block: code that branches and may be
-// part of a value cuts the block there (splitHere, resumeAt). A value with a lane bit in its position is a vector, else a scalar.
+// Positions and hoisting: inside a nest a value is asked for at a Bits position. The loops that its bits belong to
+// decide how deep the code must be: it is placed before the next inner loop ("hoist point"), so nothing invariant is
+// computed twice and no LLVM pass has to move it. A hoist point is in the middle of a finished block: code that
+// branches and may be part of a value cuts the block there (splitHere, resumeAt). A value with a lane bit in its
+// position is a vector, else a scalar.
 #pragma once
 #include "targets/common/Divisor.h"
 #include "targets/common/ShareStretches.h"
@@ -29,16 +30,19 @@
 namespace tegula::cpu {
 
 /// Of a scalar or an element of a vector; LLVM says 0 of pointers.
-inline unsigned elementBits(const llvm::Type *t) { return t->getScalarType()->isPointerTy() ? 64 : t->getScalarSizeInBits(); }
-/// Vectors (or scalars) of one length, a power of two of them, one behind the other.
+inline unsigned elementBits(const llvm::Type *t) {
+  return t->getScalarType()->isPointerTy() ? 64 : t->getScalarSizeInBits();
+}
+/// Vectors (or scalars) of one length, a power of two of them, one after the other.
 llvm::Value *concatenate(llvm::IRBuilder<> &b, std::vector<llvm::Value *> parts);
 
-/// Bytes loaded of what all rows of a sum along rows have in common (a vector that a matrix is multiplied with); 0: it is no such sum.
+/// Bytes loaded of what all rows of a sum along rows have in common (a vector that a matrix is multiplied with); 0: it
+/// is no such sum.
 uint64_t bytesInCommon(const Nest &n);
 
 class FunctionEmitter {
 public:
-  /// Callees' scratch starts behind the plan's.
+  /// Callees' scratch starts after the plan's.
   FunctionEmitter(ModuleState &state, const Plan &plan);
   void emitKernel();
   void emitCallee();
@@ -69,7 +73,8 @@ private:
   // EmitDot
   void dotStep(const Step &s), dotByPanel(const Step &s);
   Counts whatCounts(const Step &s);
-  void panelsOfDot(const Step &s, const DotPlan &p, const InPlace &a, const Counts &counts, int64_t unit, bool accumulate);
+  void panelsOfDot(const Step &s, const DotPlan &p, const InPlace &a, const Counts &counts, int64_t unit,
+                   bool accumulate);
   V countsOf(const DotPart::Condition &c, unsigned fromBit, unsigned bits, int diagonal = -1);
   V countsOfAll(const DotPart::Conditions &all, unsigned fromBit, unsigned bits, int diagonal = -1);
   bool define(const ir::Value *v, llvm::SmallVectorImpl<const ir::Value *> &lent);
@@ -99,7 +104,8 @@ private:
   void scalarStore(const ir::Op &op);
   V programId(unsigned axis) { return pid_[axis]; }
   V numPrograms(unsigned axis);
-  /// A combine region on registers (lane by lane): all args are scalars or vectors of one length, and so are the results.
+  /// A combine region on registers (lane by lane): all args are scalars or vectors of one length, and so are the
+  /// results.
   llvm::SmallVector<V, 4> combine(const ir::Region &r, llvm::ArrayRef<V> args);
   llvm::SmallVector<V, 4> combineLanes(const ir::Region &r, const Steps &s, llvm::ArrayRef<V> args);
   llvm::SmallVector<V, 4> combineScalars(const ir::Region &r, const Steps &s, llvm::ArrayRef<V> args);
@@ -108,7 +114,8 @@ private:
   // EmitLinear
   void defineLinear(const ir::Op &op);
   const Lin &lin(const ir::Value *v), &bufferLin(int buffer);
-  Lin linear(const ir::Op &op, unsigned result), selfLin(const ir::Value *v), moveLin(const ir::Op &op, const Lin &a, unsigned result);
+  Lin linear(const ir::Op &op, unsigned result), selfLin(const ir::Value *v),
+      moveLin(const ir::Op &op, const Lin &a, unsigned result);
   Lin addLin(const Lin &a, const Lin &b, bool subtract), scaleLin(const Lin &a, V s);
   bool extendLin(const Lin &a, Lin &out);
   Coef addCoef(Coef a, Coef b), mulCoef(Coef a, Coef b);
@@ -117,22 +124,29 @@ private:
 
   // EmitAddress
   friend class AddressEmitter;
-  /// The form's value at a position, its address if `pointer`. `key`: of the form, for what is computed in front of loops. `mayWrapLate`: one quotient or remainder may be left to evaluateLate.
+  /// The form's value at a position, its address if `pointer`. `key`: of the form, for what is computed before loops.
+  /// `mayWrapLate`: one quotient or remainder may be left to evaluateLate.
   LaneAddress linAt(const void *key, const Lin &l, const Bits &at, bool pointer, bool mayWrapLate = false);
   V laneVector(const LaneAddress &a, llvm::Type *intType);
   V opaqueLanes(const Opaque &o, V x, llvm::Type *t, bool pointer), extendNarrow(V sum, Coef by);
-  Coef scaleOf(const Lin &l, const Opaque &o); // by what a part's value is multiplied in all, i64 if it is extended on the way
+  // by what a part's value is multiplied in all, i64 if it is extended on the way
+  Coef scaleOf(const Lin &l, const Opaque &o);
   void evaluateLate(LaneAddress &a);
   V evalLinear(const ir::Value *v, const Lin &l, const Bits &at);
 
   // EmitQuotients
   static Bits positionOf(const Opaque &o, const Bits &at);
-  /// If `o`, asked for at `at`, is the remainder (or quotient) of a linear value that grows with those sources of `at` for which `varies` holds, by one that does not: by how much that grows in all, which is not 0.
+  /// If `o`, asked for at `at`, is the remainder (or quotient) of a linear value that grows with those sources of `at`
+  /// for which `varies` holds, by one that does not: by how much that grows in all, which is not 0.
   using Varies = llvm::function_ref<bool(BitSource)>;
-  std::optional<int64_t> growthOfRemainder(const Opaque &o, const Bits &at, Varies varies), growthOfDividend(const Opaque &o, const Bits &at, Varies varies);
-  void ifOneStep(llvm::function_ref<Bits(const NestState::OfTrip &)> at, Varies bits, llvm::function_ref<void()> emit, llvm::function_ref<void()> otherwise);
+  std::optional<int64_t> growthOfRemainder(const Opaque &o, const Bits &at, Varies varies),
+      growthOfDividend(const Opaque &o, const Bits &at, Varies varies);
+  void ifOneStep(llvm::function_ref<Bits(const NestState::OfTrip &)> at, Varies bits, llvm::function_ref<void()> emit,
+                 llvm::function_ref<void()> otherwise);
   Unwrapped unwrapped(const Opaque &o, const Bits &at, int64_t growth, llvm::function_ref<bool(BitSource)> varies);
-  bool flatten(LaneAddress &a, const Opaque &o, const Bits &at, Coef scale, llvm::Type *t), quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget, llvm::SmallVectorImpl<NestState::OfTrip> &found);
+  bool flatten(LaneAddress &a, const Opaque &o, const Bits &at, Coef scale, llvm::Type *t),
+      quotientsOf(const ir::Value *v, const Bits &at, unsigned &budget,
+                  llvm::SmallVectorImpl<NestState::OfTrip> &found);
 
   // EmitValue
   unsigned depthOf(const Bits &at) const;
@@ -140,9 +154,13 @@ private:
   V eval(const ir::Value *v, const Bits &at);
   V compute(const ir::Value *v, const Bits &at);
   /// From its operands even if it has a buffer.
-  V computeFresh(const ir::Value *v, const Bits &at), divideByOneNumber(const ir::Op &op, llvm::ArrayRef<V> args, const Bits &at), divideByOneFloat(const ir::Op &op, llvm::ArrayRef<V> args, Bits at);
+  V computeFresh(const ir::Value *v, const Bits &at),
+      divideByOneNumber(const ir::Op &op, llvm::ArrayRef<V> args, const Bits &at),
+      divideByOneFloat(const ir::Op &op, llvm::ArrayRef<V> args, Bits at);
   V evalShape(const ir::Op &op, const ir::Value *v, const Bits &at);
-  V evalLoad(const ir::Op &op, const Bits &at), ofRun(const ir::Value *v, const Bits &at), evalGather(const ir::Op &op, const Bits &at), evalExchange(const ir::Op &op, const Bits &at, Lin l, Bits from), exchangeLanes(V x, V by);
+  V evalLoad(const ir::Op &op, const Bits &at), ofRun(const ir::Value *v, const Bits &at),
+      evalGather(const ir::Op &op, const Bits &at), evalExchange(const ir::Op &op, const Bits &at, Lin l, Bits from),
+      exchangeLanes(V x, V by);
   V loadBuffer(int buffer, const ir::Type &as, const Bits &at);
   void storeBuffer(int buffer, V value, const ir::Type &from, const Bits &at, bool asOperand = false);
   V convertElem(V x, const ir::Type &from, const ir::Type &to);
@@ -150,16 +168,19 @@ private:
 
   // EmitMemory
   V loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site);
-  void storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile, const ir::Op *site, bool streams = false);
+  void storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile, const ir::Op *site,
+                  bool streams = false);
   bool inHalves(llvm::FixedVectorType *type, unsigned bytes, const ir::Op *load);
   V loadHalves(llvm::FixedVectorType *type, V at, llvm::Align align);
   void narrowMaskedStore(V x, V at, V mask);
-  V narrowMaskedLoad(llvm::FixedVectorType *type, V at, V mask), maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at, V mask, V other);
+  V narrowMaskedLoad(llvm::FixedVectorType *type, V at, V mask),
+      maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at, V mask, V other);
   V loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site);
   V gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other);
   bool manyVectors(unsigned lanes, unsigned bytes) const;
   V pieceStart(const LaneAddress &a, llvm::ArrayRef<unsigned> across, unsigned i, std::vector<V> &starts);
-  V gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mask, V other), gatherFromWords(V pointers, llvm::FixedVectorType *type, V mask, V other);
+  V gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mask, V other),
+      gatherFromWords(V pointers, llvm::FixedVectorType *type, V mask, V other);
   V maskedScalarLoad(V pointer, const ir::Type &t, V mask, V other, bool isVolatile);
   V pointers(const LaneAddress &a), anyOf(V mask);
   LaneAddress addressOf(const ir::Value *pointers, const Bits &at);
@@ -171,29 +192,37 @@ private:
   friend class NestLayOut;
   void layOut(NestState &n);
   void runNest(NestState &state);
-  void openLoops(unsigned level), openLoop(unsigned level), innerLoop(), insideOrMasked(V full, llvm::function_ref<void()> body);
+  void openLoops(unsigned level), openLoop(unsigned level), innerLoop(),
+      insideOrMasked(V full, llvm::function_ref<void()> body);
   V tripsOf(const NestLoop &l), divideUp(V x, int64_t to), roundUp(V x, int64_t to);
   void root(const Root &r, const Bits &at), roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
   Bits spaceBits() const, rootBits(unsigned copy) const;
   /// for (iv = from; iv < to; ++iv) with carried values; from < to may fail to hold only if `mayBeEmpty`.
-  llvm::SmallVector<V> loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init, llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
+  llvm::SmallVector<V> loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init,
+                            llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
   V endOfBuffers(NestLoop &l, V trips);
-  bool isFilledHere(const ir::Value *v) const, readsFilledHere(const ir::Value *v, std::set<const ir::Value *> &seen) const;
+  bool isFilledHere(const ir::Value *v) const,
+      readsFilledHere(const ir::Value *v, std::set<const ir::Value *> &seen) const;
   void notePartsOfTrip(const ir::Op &access, const Bits &at), roots(llvm::SmallVectorImpl<V> &accs, V first);
   using Trip = llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)>; // of what the loop carries
   bool loopByRuns(NestLoop &l, V to, bool mayBeEmpty, llvm::SmallVector<V> &carried, Trip trip);
   friend class RunEmitter;
   V findSegments(llvm::ArrayRef<Flip> flips, const std::map<const ir::Value *, Bits> &same, V full, V steady, V all);
-  void segmentLoops(NestLoop &l, V trips, llvm::SmallVector<V> &carried, Trip run), trips(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried, Trip run);
-  void fullLoop(NestLoop &l, V from, V full, V trips, llvm::SmallVector<V> &carried, Trip run), maskedLoop(NestLoop &l, V from, V to, V trips, llvm::SmallVector<V> &carried, Trip run);
+  void segmentLoops(NestLoop &l, V trips, llvm::SmallVector<V> &carried, Trip run),
+      trips(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried, Trip run);
+  void fullLoop(NestLoop &l, V from, V full, V trips, llvm::SmallVector<V> &carried, Trip run),
+      maskedLoop(NestLoop &l, V from, V to, V trips, llvm::SmallVector<V> &carried, Trip run);
 
   // EmitMasks
   friend class TripsInside;
   V fullTrips(NestLoop *inner, unsigned innerBits, bool throughBuffers = false);
-  V rowsWithoutWrap(const ir::Op &load, const Bits &at, NestLoop &inner), differenceOf(V x, V y, llvm::Type *of), sumOf(V x, V y, llvm::Type *of);
+  V rowsWithoutWrap(const ir::Op &load, const Bits &at, NestLoop &inner), differenceOf(V x, V y, llvm::Type *of),
+      sumOf(V x, V y, llvm::Type *of);
   V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, MaskEnd &end);
-  void masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out, bool throughBuffers = false);
-  /// Whether `v` at `at` is one of the comparisons that hold in the loop being emitted, or one of the remainders that grow there like what they are taken of.
+  void masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen,
+               llvm::SmallVectorImpl<MaskAt> &out, bool throughBuffers = false);
+  /// Whether `v` at `at` is one of the comparisons that hold in the loop being emitted, or one of the remainders that
+  /// grow there like what they are taken of.
   bool isAssumed(const ir::Value *v, const Bits &at) const, isDenied(const ir::Value *mask, const Bits &at) const;
 
   // EmitRest
@@ -220,7 +249,8 @@ private:
   void apart(llvm::function_ref<void()> emit);
   Bits sourceOrder(const ir::Value *v, const Bits &at, bool root, unsigned &budget, unsigned &bytes);
   Bits orderOfLanes(const ir::Value *pointers, unsigned bytes, const Bits &at);
-  V transposeLanes(std::vector<V> parts, llvm::SmallVector<unsigned, 10> inPart, llvm::SmallVector<unsigned, 10> ofPart);
+  V transposeLanes(std::vector<V> parts, llvm::SmallVector<unsigned, 10> inPart,
+                   llvm::SmallVector<unsigned, 10> ofPart);
 
   // EmitReduce
   unsigned accumulatorCount() const;
@@ -248,8 +278,10 @@ private:
   /// then() where `cond` holds; elsewhere `otherwise`, or zero (of `result`, null: neither has one).
   V ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> then, V otherwise = nullptr);
   llvm::BasicBlock *splitHere(const char *name);
-  /// eachLane: lanes one after the other, whose vectors go through the stack: a loop that gives `body` their numbers (i64). Its block is named `name`, the one behind it `behind`.
-  void resumeAt(llvm::BasicBlock *rest), eachLane(unsigned lanes, const char *name, const char *behind, llvm::function_ref<void(V)> body);
+  /// eachLane: lanes one after the other, whose vectors go through the stack: a loop that gives `body` their numbers
+  /// (i64). Its block is named `name`, the one behind it `behind`.
+  void resumeAt(llvm::BasicBlock *rest),
+      eachLane(unsigned lanes, const char *name, const char *behind, llvm::function_ref<void(V)> body);
   llvm::AllocaInst *onStack(llvm::Type *type);
 
   // EmitFault
@@ -272,15 +304,20 @@ private:
   llvm::Function *function_ = nullptr;
   V launch_ = nullptr, scratch_ = nullptr, grid_[3]{}, pid_[3]{}, cancel_ = nullptr, blank_ = nullptr;
   V alone_ = nullptr; // i1: nothing else uses atomics meanwhile; null: not known
-  V left_ = nullptr, programs_ = nullptr; // i64: programs of this call from the one at hand on; of a group: those that run at once, see programs()
-  V streamLaunch_ = nullptr, rounds_ = nullptr; // i1: the launch writes more than caches hold, null: no store may stream; double, then: programs times rounds of the loops around
+  // i64: programs of this call from the one at hand on; of a group: those that run at once, see programs()
+  V left_ = nullptr, programs_ = nullptr;
+  // i1: the launch writes more than caches hold, null: no store may stream; double, then: programs times rounds of the
+  // loops around
+  V streamLaunch_ = nullptr, rounds_ = nullptr;
   llvm::SmallVector<V> externals_; // result tensors of a callee
-  llvm::BasicBlock *done_ = nullptr, *after_ = nullptr, *stopped_ = nullptr; // end of the program loop; next program; see stoppedBlock
+  // end of the program loop; next program; see stoppedBlock
+  llvm::BasicBlock *done_ = nullptr, *after_ = nullptr, *stopped_ = nullptr;
   std::map<int, llvm::BasicBlock *> faulted_;           // by their codes, see faultedBlock
   llvm::AllocaInst *stopSite_ = nullptr;                // the loop, as a site
   std::map<uint64_t, V> scratchAt_;
   uint64_t calleeScratch_ = 0; // where frames of callees start
-  bool repeats_ = false, loopStreams_ = false; // stretches are noted; some loop asks for itself whether it writes more than caches hold
+  // stretches are noted; some loop asks for itself whether it writes more than caches hold
+  bool repeats_ = false, loopStreams_ = false;
   std::vector<targets::Stretch> stretches_;
   llvm::DenseMap<const ir::Value *, V> scalar_;
   llvm::DenseMap<const ir::Value *, Lin> lin_;
@@ -288,7 +325,7 @@ private:
   LaunchFactors factors_;
   ScopedMap<std::tuple<int64_t, V, int64_t, V>, V> mixed_;
   llvm::DenseMap<V, V> extended_; // factors of 32 bits, as 64-bit ones: see extendAtDef
-  llvm::DenseMap<V, targets::Divisor> divisors_; // of numbers that floats are divided by, behind their definitions
+  llvm::DenseMap<V, targets::Divisor> divisors_; // of numbers that floats are divided by, after their definitions
   NestState *nest_ = nullptr;
   std::map<const ir::Op *, int> sites_; // number + 1
   DotLoop loop_;

@@ -65,7 +65,8 @@ int32_t LaunchFactors::bound(llvm::Value *v, unsigned depth) {
     case I::Call: r = ofIntrinsic(); break;
     default: break;
     }
-  if (auto *by = op->getOpcode() == I::SDiv ? llvm::dyn_cast<llvm::ConstantInt>(op->getOperand(1)) : nullptr; by && r >= 0 && by->getSExtValue() > 0)
+  if (auto *by = op->getOpcode() == I::SDiv ? llvm::dyn_cast<llvm::ConstantInt>(op->getOperand(1)) : nullptr;
+      by && r >= 0 && by->getSExtValue() > 0)
     r = add({Kind::Div, r, constant(by->getSExtValue())});
   return bounds_[v] = r;
 }
@@ -116,7 +117,8 @@ private:
 };
 } // namespace
 
-// One number for all: how often the magnitudes reach their limits. Of arguments with one limit the least and the greatest tell, which are fewer formulas than magnitudes.
+// One number for all: how often the magnitudes reach their limits. Of arguments with one limit the least and the
+// greatest tell, which are fewer formulas than magnitudes.
 LaunchForms LaunchFactors::formsBy(int64_t oneLimit) const {
   struct Extremes {
     int32_t most = -1, least = -1;
@@ -126,7 +128,9 @@ LaunchForms LaunchFactors::formsBy(int64_t oneLimit) const {
   for (auto [x, limit] : least_) {
     Extremes &e = byLimit[oneLimit ? oneLimit : limit];
     const WorkExpr &magnitude = exprs_[static_cast<size_t>(x)];
-    const bool isArgument = magnitude.kind == Kind::Max && exprs_[static_cast<size_t>(magnitude.a)].kind == Kind::Argument && exprs_[static_cast<size_t>(magnitude.b)].kind == Kind::Sub;
+    const bool isArgument = magnitude.kind == Kind::Max &&
+                            exprs_[static_cast<size_t>(magnitude.a)].kind == Kind::Argument &&
+                            exprs_[static_cast<size_t>(magnitude.b)].kind == Kind::Sub;
     const int32_t number = t.copy(isArgument ? magnitude.a : x);
     e.most = t.extreme(Kind::Max, e.most, number);
     if (isArgument)
@@ -155,7 +159,8 @@ LaunchForms LaunchFactors::forms() const {
 bool mayBeTerms(const Opaque &part, int64_t growth, LaunchFactors &factors) {
   if (part.narrow < 0 || !growth)
     return true;
-  if (growth >= int64_t(1) << 27 || growth * std::abs(part.scale.k) >= int64_t(1) << 27 || (part.scale.s && !factors.mayAssume(part.scale.s)))
+  if (growth >= int64_t(1) << 27 || growth * std::abs(part.scale.k) >= int64_t(1) << 27 ||
+      (part.scale.s && !factors.mayAssume(part.scale.s)))
     return false;
   if (part.scale.s)
     factors.assume(part.scale.s, growth * std::abs(part.scale.k) * 2, int64_t(1) << 28);

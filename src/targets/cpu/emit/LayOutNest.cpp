@@ -1,7 +1,10 @@
-// Which bits of a nest's iteration space are lanes of a vector, which are unrolled copies, and which are counted by loops.
+// Which bits of a nest's iteration space are lanes of a vector, which are unrolled copies, and which are counted by
+// loops.
 //
-// From the lowest bit on: lanes, copies, loops (one per dimension, the outermost dimension outside). The dimension that is reduced or scanned is the innermost loop unless the lanes cover it already.
-// Nests that turn memory around (EmitTranspose.cpp) have lanes of two dimensions, and those that pack a panel for a dot have loops over the panel's blocks outside.
+// From the lowest bit on: lanes, copies, loops (one per dimension, the outermost dimension outside). The dimension that
+// is reduced or scanned is the innermost loop unless the lanes cover it already.
+// Nests that turn memory around (EmitTranspose.cpp) have lanes of two dimensions, and those that pack a panel for a dot
+// have loops over the panel's blocks outside.
 #include "targets/cpu/emit/Emitter.h"
 
 namespace tegula::cpu {
@@ -9,7 +12,8 @@ namespace tegula::cpu {
 /// Lays out one nest, for FunctionEmitter::layOut().
 class NestLayOut {
 public:
-  NestLayOut(FunctionEmitter &emitter, NestState &state) : e_(emitter), n(state), nest_(*state.nest), taken_(bitCount(nest_.space), false) {}
+  NestLayOut(FunctionEmitter &emitter, NestState &state)
+      : e_(emitter), n(state), nest_(*state.nest), taken_(bitCount(nest_.space), false) {}
   void run();
 
 private:
@@ -23,7 +27,8 @@ private:
   void addPanelLoops();
   void addLoops();
   unsigned total() const { return static_cast<unsigned>(taken_.size()); }
-  unsigned groupBits() const { return log2Exact(static_cast<uint64_t>(e_.plan_.group->size)); } // the columns of programs that run at once are a row's highest bits
+  // the columns of programs that run at once are a row's highest bits
+  unsigned groupBits() const { return log2Exact(static_cast<uint64_t>(e_.plan_.group->size)); }
 
   FunctionEmitter &e_;
   NestState &n;
@@ -53,7 +58,8 @@ unsigned NestLayOut::laneBits() const {
 
 void NestLayOut::chooseLanes() {
   n.laneBits = laneBits();
-  if (nest_.isOnly(RootKind::Scan) && e_.plan_.regions.contains(nest_.roots[0].op->regions[0])) // a loop is no function of vectors: the axis in order
+  // a loop is no function of vectors: the axis in order
+  if (nest_.isOnly(RootKind::Scan) && e_.plan_.regions.contains(nest_.roots[0].op->regions[0]))
     n.laneBits = std::min(n.laneBits, dimOffset(nest_.space, static_cast<unsigned>(nest_.axis)));
   if (n.laneBits == 0)
     e_.state_.notVectorized(nest_);
@@ -75,7 +81,8 @@ void NestLayOut::chooseLanes() {
   }
 }
 
-// The dimension that a store that transposes goes along first, its own rows': lines that are written in parts meet in few sets of the caches, as rows are often some KiB apart. So does a copy of columns.
+// The dimension that a store that transposes goes along first, its own rows': lines that are written in parts meet in
+// few sets of the caches, as rows are often some KiB apart. So does a copy of columns.
 std::optional<unsigned> NestLayOut::turnedDim() const {
   if (packed_.empty())
     return {};
@@ -89,7 +96,9 @@ std::optional<unsigned> NestLayOut::turnedDim() const {
   return {};
 }
 
-bool NestLayOut::hasCopies() const { return (!nest_.sequential && !nest_.isOnly(RootKind::Scan) && n.laneBits) || nest_.isOnly(RootKind::Histogram); }
+bool NestLayOut::hasCopies() const {
+  return (!nest_.sequential && !nest_.isOnly(RootKind::Scan) && n.laneBits) || nest_.isOnly(RootKind::Histogram);
+}
 
 // Unrolled copies: the bits above the lanes, inside one dimension, while the body stays small.
 void NestLayOut::chooseCopies() {
@@ -106,7 +115,8 @@ void NestLayOut::chooseCopies() {
   if (e_.plan_.groupsColumns() && from < nest_.columnBits()) // inside of one program
     dimEnd = nest_.columnBits() - groupBits();
   if (!packed_.empty())
-    want = n.laneBits > 6 ? 0 : turned_ && nest_.roots[0].kind != RootKind::Store ? 2 : 1; // chunks of several vectors; copies of one each
+    // chunks of several vectors; copies of one each
+    want = n.laneBits > 6 ? 0 : turned_ && nest_.roots[0].kind != RootKind::Store ? 2 : 1;
   constexpr unsigned registers = 3; // eight, as all of them are under masks in a row's last trip
   if (n.byRow && from <= nest_.columnBits() && nest_.columnBits() - from <= registers) // the whole row
     want = nest_.columnBits() - from;
@@ -118,7 +128,8 @@ void NestLayOut::chooseCopies() {
   }
   for (unsigned i = from; i < std::min(dimEnd, from + want); ++i)
     n.unrolled.push_back(i);
-  // Four rows beside one another where what they have in common would not stay in L1 beside what passes by. Else one row after the other, as memory is read best.
+  // Four rows beside one another where what they have in common would not stay in L1 beside what passes by. Else one
+  // row after the other, as memory is read best.
   const unsigned axisBits = nest_.axis >= 0 ? dimBits(nest_.space, static_cast<unsigned>(nest_.axis)) : 0;
   if (bytesInCommon(nest_) > e_.state_.target.l1Bytes / 2 && axisBits > n.laneBits + want)
     for (unsigned i = axisBits; i < std::min(total(), axisBits + 2); ++i)

@@ -26,7 +26,8 @@ struct ModuleState {
   std::map<std::string, uint64_t> scratchBytes;      // of callees, with theirs
   DebugEmitter *debug = nullptr;
   DiagEngine *remarks = nullptr;
-  std::set<const ir::Op *> remarked; // accesses and what notVectorized() named; an operation is emitted once or more for each nest that needs it
+  // accesses and what notVectorized() named; an operation is emitted once or more for each nest that needs it
+  std::set<const ir::Op *> remarked;
 
   /// Says at the operation's place that it is computed one element at a time, and why. Once for each operation.
   void notVectorized(const ir::Op &op, std::string_view why);

@@ -1,4 +1,5 @@
-// What is not vectorized, and why: the sentences. Accesses that go to memory one element at a time have theirs in EmitMemory.cpp, where the reason is known.
+// What is not vectorized, and why: the sentences. Accesses that go to memory one element at a time have theirs in
+// EmitMemory.cpp, where the reason is known.
 #include "gpu/Remarks.h"
 #include "targets/Diagnostics.h"
 #include "targets/cpu/emit/ModuleState.h"

@@ -6,8 +6,8 @@
 
 namespace tegula::cpu {
 
-/// A map that forgets what came after a mark: values made in a loop or an arm do not dominate what comes behind it. A copy of the map for each of a thousand
-/// loops in a row would take quadratic time.
+/// A map that forgets what came after a mark: values made in a loop or an arm do not dominate what comes after it. A
+/// copy of the map for each of a thousand loops in a row would take quadratic time.
 template <typename Key, typename T> class ScopedMap {
 public:
   T &operator[](const Key &key) {

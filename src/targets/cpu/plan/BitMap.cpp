@@ -33,7 +33,9 @@ bool isIdentity(const Bits &b) {
   return true;
 }
 
-bool isView(const ir::Op &op) { return op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split; }
+bool isView(const ir::Op &op) {
+  return op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split;
+}
 
 static void appendDim(Bits &out, const Bits &at, const Shape &s, unsigned dim, unsigned bits) {
   unsigned from = dimOffset(s, dim);

@@ -1,8 +1,8 @@
 // Scratch memory: which buffers can be one, and where each lies.
 //
-// Both work on steps in program order and on what each step reads: a step reads a buffer if some root reaches its value through
-// virtual values. "At the same place" means that element i is read only to compute element i, so that a nest may
-// overwrite what it reads.
+// Both work on steps in program order and on what each step reads: a step reads a buffer if some root reaches its value
+// through virtual values. "At the same place" means that element i is read only to compute element i, so that a nest
+// may overwrite what it reads.
 #include "targets/cpu/plan/Buffers.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include <algorithm>
@@ -53,7 +53,8 @@ public:
   /// The loops that a step is in, but for one whose own step it is; the innermost first.
   std::vector<Range> loopsAround(uint32_t step) const {
     std::vector<Range> out;
-    auto first = std::upper_bound(loops.begin(), loops.end(), step, [](uint32_t s, const Range &l) { return s < l.end; });
+    auto first =
+        std::upper_bound(loops.begin(), loops.end(), step, [](uint32_t s, const Range &l) { return s < l.end; });
     // It is the innermost loop around the step, or a later one in that.
     for (auto i = static_cast<size_t>(first - loops.begin()); i < loops.size(); i = outer_[i])
       if (loops[i].begin < step)
@@ -219,9 +220,9 @@ bool isCopy(const Plan &p, const Step &s, size_t root, int &from, int &to) {
   return from >= 0;
 }
 
-/// True if `from` and `to` may be one buffer: at the copy in step `at` their contents become equal, and around it no one needs both.
-/// Forward: `from` is dead behind the copy (an accumulator handed to a dot). Backward: `to` is not read between the first write of
-/// `from` and the copy (a loop's new value).
+/// True if `from` and `to` may be one buffer: at the copy in step `at` their contents become equal, and around it no
+/// one needs both. Forward: `from` is dead after the copy (an accumulator handed to a dot). Backward: `to` is not read
+/// between the first write of `from` and the copy (a loop's new value).
 bool canMerge(const Accesses &a, uint32_t at, int from, int to) {
   // The innermost loop around the copy bounds what is looked at; both buffers must live within one iteration pattern.
   const std::vector<Accesses::Range> around = a.loopsAround(at);
@@ -274,7 +275,7 @@ bool canMerge(const Accesses &a, uint32_t at, int from, int to) {
     for (const Access &x : a.of(from))
       if (inside(x.step) && (x.step > at || (x.write && x.step == at)) && x.step <= lastTo)
         return false;
-    // Behind the last use of `to`, `from` must be written before it is read: by the loop's own copy back.
+    // After the last use of `to`, `from` must be written before it is read: by the loop's own copy back.
     for (const Access &x : a.of(from))
       if (inside(x.step) && x.step > lastTo) {
         return x.write;
@@ -284,7 +285,8 @@ bool canMerge(const Accesses &a, uint32_t at, int from, int to) {
   return false;
 }
 
-/// Removes the first copy, or (`onlyOne` false) all whose two buffers had no part in one that was removed since the accesses were looked at: what is known of these holds still.
+/// Removes the first copy, or (`onlyOne` false) all whose two buffers had no part in one that was removed since the
+/// accesses were looked at: what is known of these holds still.
 /// Whether there were any.
 bool removeCopies(Plan &p, bool onlyOne) {
   Accesses a(p);
@@ -297,8 +299,11 @@ bool removeCopies(Plan &p, bool onlyOne) {
       Step &s = steps[i];
       for (size_t r = 0; s.kind == StepKind::Nest && r < s.nest->roots.size() && !(any && onlyOne);) {
         int from, to;
-        const bool isNew = isCopy(p, s, r, from, to) && !changed[static_cast<size_t>(from)] && !changed[static_cast<size_t>(to)];
-        if (!isNew || (from != to && (!sameLayout(p.buffers[static_cast<size_t>(from)], p.buffers[static_cast<size_t>(to)]) || !canMerge(a, s.number, from, to)))) {
+        const bool isNew =
+            isCopy(p, s, r, from, to) && !changed[static_cast<size_t>(from)] && !changed[static_cast<size_t>(to)];
+        if (!isNew ||
+            (from != to && (!sameLayout(p.buffers[static_cast<size_t>(from)], p.buffers[static_cast<size_t>(to)]) ||
+                            !canMerge(a, s.number, from, to)))) {
           ++r;
           continue;
         }
@@ -321,7 +326,8 @@ bool removeCopies(Plan &p, bool onlyOne) {
   return any;
 }
 
-/// Loads that only had to be read ahead of a nest's stores, by that nest alone: it remembers what it has read at a place, and needs no memory for it.
+/// Loads that only had to be read ahead of a nest's stores, by that nest alone: it remembers what it has read at a
+/// place, and needs no memory for it.
 void dropUnread(Plan &p, const Accesses &a) {
   std::vector<unsigned> count(p.buffers.size());
   for (const Access &x : a.all)
@@ -330,7 +336,8 @@ void dropUnread(Plan &p, const Accesses &a) {
     for (Step &s : steps) {
       if (s.nest && s.nest->roots.size() > 1 && s.bufferA < 0)
         for (Root &r : s.nest->roots)
-          if (r.kind == RootKind::Materialize && r.makes && r.value->def->kind == ir::OpKind::Load && count[static_cast<size_t>(r.buffer)] == 1) {
+          if (r.kind == RootKind::Materialize && r.makes && r.value->def->kind == ir::OpKind::Load &&
+              count[static_cast<size_t>(r.buffer)] == 1) {
             Buffer &b = p.buffers[static_cast<size_t>(r.buffer)];
             b.firstStep = ~0u, b.lastStep = 0; // never used
             p.bufferOf.erase(r.value);
@@ -346,7 +353,8 @@ void dropUnread(Plan &p, const Accesses &a) {
 } // namespace
 
 void coalesceBuffers(Plan &p) {
-  // Each round looks at the whole plan again. A kernel with more copies than rounds gets rid of the rest many at a time.
+  // Each round looks at the whole plan again. A kernel with more copies than rounds gets rid of the rest many at a
+  // time.
   constexpr unsigned rounds = 64;
   for (unsigned i = 0; i < 2 * rounds && removeCopies(p, /*onlyOne=*/i < rounds); ++i) {
   }
@@ -370,7 +378,8 @@ void placeBuffers(Plan &p) {
         b.lastStep = std::max(b.lastStep, l.end);
       }
     }
-  // A buffer read in a loop before it is written there would carry over; only loop-carried ones do, and they are written outside.
+  // A buffer read in a loop before it is written there would carry over; only loop-carried ones do, and they are
+  // written outside.
   std::vector<size_t> order;
   for (size_t i = 0; i < p.buffers.size(); ++i)
     if (p.buffers[i].external < 0 && p.buffers[i].firstStep != ~0u)

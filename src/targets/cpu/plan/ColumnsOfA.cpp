@@ -22,7 +22,8 @@ public:
       return {};
     --budget_;
     if (!v->def) {
-      const Op *loop = v->block->parent ? v->block->parent->op : nullptr; // what it begins with: rounds do not change how elements lie to each other
+      // what it begins with: rounds do not change how elements lie to each other
+      const Op *loop = v->block->parent ? v->block->parent->op : nullptr;
       return loop && loop->kind == OpKind::For && v->index ? of(loop->operands[v->index + 2], at) : std::nullopt;
     }
     const Op &op = *v->def;
@@ -40,8 +41,12 @@ public:
       std::optional<int64_t> a = operand(0), b = operand(1);
       if (!a || !b)
         return {};
-      int64_t unit = op.kind == OpKind::Sub ? -1 : op.kind == OpKind::AddPtr ? static_cast<int64_t>(std::max(1u, ir::byteWidth(v->type.elem))) : 1, by, sum;
-      return __builtin_mul_overflow(*b, unit, &by) || __builtin_add_overflow(*a, by, &sum) ? std::nullopt : std::optional(sum);
+      int64_t unit = op.kind == OpKind::Sub      ? -1
+                     : op.kind == OpKind::AddPtr ? static_cast<int64_t>(std::max(1u, ir::byteWidth(v->type.elem)))
+                                                 : 1,
+              by, sum;
+      return __builtin_mul_overflow(*b, unit, &by) || __builtin_add_overflow(*a, by, &sum) ? std::nullopt
+                                                                                           : std::optional(sum);
     }
     case OpKind::Mul: {
       std::optional<int64_t> a = operand(0), b = operand(1);
@@ -79,7 +84,9 @@ private:
   static std::optional<int64_t> constantOf(const ir::Value *v) {
     while (v->def && v->def->has(ir::traits::Shape) && v->def->operands.size() == 1)
       v = v->def->operands[0];
-    return v->def && v->def->kind == OpKind::Const && !v->type.isPtr && v->type.isIntLike() ? std::optional(v->def->intValue()) : std::nullopt;
+    return v->def && v->def->kind == OpKind::Const && !v->type.isPtr && v->type.isIntLike()
+               ? std::optional(v->def->intValue())
+               : std::nullopt;
   }
 
   BitSource bit_;

@@ -8,13 +8,16 @@ using ir::Elem;
 
 static bool isX86(const CpuTarget &t) { return t.triple.starts_with("x86_64"); }
 
-/// One line in each trip keeps lines in flight all the time, but few at once: where they come from a last level that is far, bursts wait for each other. A trip takes 48 cycles with AVX-512; in the 24 of AVX2
-/// there is room for an address that moves on by a stride, not for instructions that choose one. (With AVX-512 and twelve rows there are no registers for it.) With a far last level A comes from L2 as well, and what
-/// counts is how often: a row's element is multiplied by 64 columns in place of 32. (Sums of bytes with A biased leave no registers for four vectors of B.)
+/// One line in each trip keeps lines in flight all the time, but few at once: where they come from a last level that is
+/// far, bursts wait for each other. A trip takes 48 cycles with AVX-512; in the 24 of AVX2 there is room for an address
+/// that moves on by a stride, not for instructions that choose one. (With AVX-512 and twelve rows there are no
+/// registers for it.) With a far last level A comes from L2 as well, and what counts is how often: a row's element is
+/// multiplied by 64 columns in place of 32. (Sums of bytes with A biased leave no registers for four vectors of B.)
 BlockShape blockShape(const CpuTarget &t, const DotPlan &p) {
   if (t.avx512 && t.lastLevelIsFar()) {
     constexpr unsigned wide = 4;
-    const bool isWide = ((p.accElem == Elem::F32 && p.kGroup == 1) || p.bBiased) && p.n >= t.vectorBits / ir::bitWidth(p.accElem) * wide;
+    const bool isWide = ((p.accElem == Elem::F32 && p.kGroup == 1) || p.bBiased) &&
+                        p.n >= t.vectorBits / ir::bitWidth(p.accElem) * wide;
     return isWide ? BlockShape{6, 4, wide, Fetches::ByNumber} : BlockShape{12, 8, 2, Fetches::ByNumber};
   }
   if (t.avx512)
@@ -54,7 +57,9 @@ unsigned lanesOfAcc(const CpuTarget &t, const DotPlan &p) {
 }
 
 /// k of a block: two thirds of L1 at most for a panel of B, the rest for the rows of A and C that pass by.
-static int64_t blockOf(const CpuTarget &t, uint64_t rowBytes) { return static_cast<int64_t>(std::bit_floor(std::max<uint64_t>(64, t.l1Bytes * 2 / 3 / rowBytes))); }
+static int64_t blockOf(const CpuTarget &t, uint64_t rowBytes) {
+  return static_cast<int64_t>(std::bit_floor(std::max<uint64_t>(64, t.l1Bytes * 2 / 3 / rowBytes)));
+}
 
 DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m, int64_t n, int64_t k,
                 std::string_view precision, bool bUnsigned) {
@@ -115,7 +120,8 @@ DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m,
 void packByPanel(const CpuTarget &t, DotPlan &p) {
   constexpr int64_t leastDepth = 16; // less is no loop worth to be entered for each panel
   constexpr int64_t fewRows = 16;    // so few are as fast as B comes from memory, best in long rows
-  int64_t bytes = p.aElems * ir::byteWidth(p.aElem) + p.bElems * ir::byteWidth(p.bElem) + p.m * p.n * ir::byteWidth(p.accElem);
+  int64_t bytes =
+      p.aElems * ir::byteWidth(p.aElem) + p.bElems * ir::byteWidth(p.bElem) + p.m * p.n * ir::byteWidth(p.accElem);
   if (p.nr == 1 || p.k < leastDepth || (p.m < fewRows && static_cast<uint64_t>(bytes) <= t.l2Bytes / 2))
     return;
   p.byPanel = true;

@@ -1,4 +1,5 @@
-// How a dot of given sizes and types is computed on a CPU: element kinds, blocks of registers, how its operands are packed. Dot.h emits it.
+// How a dot of given sizes and types is computed on a CPU: element kinds, blocks of registers, how its operands are
+// packed. Dot.h emits it.
 #pragma once
 #include "targets/cpu/Cpu.h"
 #include "llvm/ADT/SmallVector.h"
@@ -13,8 +14,10 @@ struct DotPlan {
   unsigned kGroup; // consecutive k packed together: 1 (f32, f64, i32), 2 (bf16 with AVX512_BF16, i16), 4 (int8 with
                    // VNNI, or with AVX2 if B has no negative elements); divides k
   bool bUnsigned;  // int8 in fours: B has no negative elements, so it is the operand that instructions take as unsigned
-  bool bBiased;    // or 128 is added to each of its elements when it is packed; what A's rows sum up to, times 128, is taken back
-  // A is packed row-major [m][k] with row stride aRowStride elements (k contiguous, so kGroup needs nothing special); or, by takeColumns(), column behind column, aDepthStride elements apart.
+  // or 128 is added to each of its elements when it is packed; what A's rows sum up to, times 128, is taken back
+  bool bBiased;
+  // A is packed row-major [m][k] with row stride aRowStride elements (k contiguous, so kGroup needs nothing special);
+  // or, by takeColumns(), column after column, aDepthStride elements apart.
   int64_t aRowStride, aDepthStride;
   // B is packed in column panels of nr: element (k, n) at ((n / nr) * (k_padded / kGroup) + k / kGroup) * nr * kGroup +
   // (n % nr) * kGroup + k % kGroup.
@@ -28,25 +31,30 @@ struct DotPlan {
 };
 
 /// Element kinds: f16 and fp8 operands are widened to f32 when packed; bf16 too unless the target has AVX512_BF16
-/// (whose instruction flushes subnormal products and operands) and a core that is fast at it; int8 stays with VNNI, else goes to i16 on x86 and to
-/// i32 elsewhere. VNNI multiplies unsigned bytes by signed ones, so B is packed with 128 added.
-/// If no element of an int8 B is negative (`bUnsigned`), that is not needed, and AVX2 has pmaddubsw, whose sums of two products then fit its 16 bits: 2 * 127 * -128 > -2^15. The accumulator of f16 results is F32. `precision` as in the dot op: "tf32" asks the packing nests to
-/// apply truncTf32 to f32 operands; "tf32x3", "bf16x3" and "bf16x6" exist to come close to IEEE on units that lack it,
-/// so they are computed as "ieee" (f32 multiply-add), which is more precise than each of them.
+/// (whose instruction flushes subnormal products and operands) and a core that is fast at it; int8 stays with VNNI,
+/// else goes to i16 on x86 and to i32 elsewhere. VNNI multiplies unsigned bytes by signed ones, so B is packed with 128
+/// added. If no element of an int8 B is negative (`bUnsigned`), that is not needed, and AVX2 has pmaddubsw, whose sums
+/// of two products then fit its 16 bits: 2 * 127 * -128 > -2^15. The accumulator of f16 results is F32. `precision` as
+/// in the dot op: "tf32" asks the packing nests to apply truncTf32 to f32 operands; "tf32x3", "bf16x3" and "bf16x6"
+/// exist to come close to IEEE on units that lack it, so they are computed as "ieee" (f32 multiply-add), which is more
+/// precise than each of them.
 DotPlan dotPlan(const CpuTarget &target, ir::Elem a, ir::Elem b, ir::Elem acc, int64_t m, int64_t n, int64_t k,
                 std::string_view precision, bool bUnsigned = false);
 
-/// Makes `p` a plan by panels: one panel of B goes from the packing nest to the multiply-adds inside L1, and what was packed before it is not kept. The multiply-adds of
-/// the first rows are in the packing loop itself. Not for few rows, unless both operands and C take more than half of L2, which a buffer for all of B would drive A and C out of.
+/// Makes `p` a plan by panels: one panel of B goes from the packing nest to the multiply-adds inside L1, and what was
+/// packed before it is not kept. The multiply-adds of the first rows are in the packing loop itself. Not for few rows,
+/// unless both operands and C take more than half of L2, which a buffer for all of B would drive A and C out of.
 void packByPanel(const CpuTarget &target, DotPlan &p);
 
-/// A is packed column by column, for operands that lie so in memory (ColumnsOfA.h). Nothing is done where groups of k or vectors along k are multiplied.
+/// A is packed column by column, for operands that lie so in memory (ColumnsOfA.h). Nothing is done where groups of k
+/// or vectors along k are multiplied.
 void takeColumns(DotPlan &p);
 
 /// Element offset of B(k, n) in the packed buffer, for constant k, n (tests) .
 int64_t packedBOffset(const DotPlan &p, int64_t k, int64_t n);
 
-/// How the next panel is fetched while one is multiplied: a few lines in front of parts of the loops over k; in each trip of them one that lies a stride behind the last one, or one told by the trip's number.
+/// How the next panel is fetched while one is multiplied: a few lines before parts of the loops over k; in each trip of
+/// them one that lies a stride after the last one, or one told by the trip's number.
 /// The latter two fetch A's next tile as well.
 enum class Fetches : uint8_t { Bursts, ByStride, ByNumber };
 
@@ -57,7 +65,7 @@ struct BlockShape {
   Fetches fetches = Fetches::Bursts;
 };
 BlockShape blockShape(const CpuTarget &t, const DotPlan &p);
-/// So many blocks of so many rows each.
+/// So many blocks of that many rows each.
 struct RowBlock {
   unsigned rows;
   int64_t count;

@@ -18,7 +18,8 @@ namespace {
 
 /// Bytes of a row that a group reads: a page. A program's own piece is at most half of it.
 constexpr int64_t rowOfGroup = 4096;
-/// Bits of the widest vector of any CPU. All its lanes, which have 16 to 32 bits (FunctionEmitter::chooseLaneBits), are of one program.
+/// Bits of the widest vector of any CPU. All its lanes, which have 16 to 32 bits (FunctionEmitter::chooseLaneBits), are
+/// of one program.
 constexpr int64_t widestVector = 512;
 
 /// Treats elements one by one, whatever their tiles are.
@@ -28,8 +29,12 @@ bool isAllowed(const Op &op) {
     return !op.isVolatile() && baseArgument(op.operands[0]) >= 0; // else null pointers are reported, with the program
   case OpKind::Return: case OpKind::Assume:
     return true;
-  case OpKind::Asm: case OpKind::Dot: case OpKind::Gather: case OpKind::Histogram: case OpKind::Clock: case OpKind::Unsplat:
-    return false;
+  case OpKind::Asm:
+  case OpKind::Dot:
+  case OpKind::Gather:
+  case OpKind::Histogram:
+  case OpKind::Clock:
+  case OpKind::Unsplat: return false;
   default:
     return op.has(ir::traits::Pure) && op.regions.empty();
   }
@@ -79,7 +84,8 @@ private:
 class Grouper {
 public:
   /// A kernel for which Differences say that it is worth it.
-  Grouper(ir::Module &m, ProgramGroup &group) : b_(m), group_(group), function_(*m.functions.back()), differences_(function_, group) {}
+  Grouper(ir::Module &m, ProgramGroup &group)
+      : b_(m), group_(group), function_(*m.functions.back()), differences_(function_, group) {}
 
   void run() {
     differences_.look();
@@ -93,7 +99,8 @@ public:
 private:
   bool varies(const Value *v) const { return differences_.growth().varies(v); }
 
-  // The kernel for a group. A tile of [.., n] that varies has [.., size * n] elements; where shapes change it is looked at as one of [size, .., n].
+  // The kernel for a group. A tile of [.., n] that varies has [.., size * n] elements; where shapes change it is looked
+  // at as one of [size, .., n].
   Shape grouped(const Shape &s) const {
     Shape out = s;
     if (!out.rank())
@@ -248,7 +255,8 @@ void Grouper::rewrite(Op &op) {
     function_.block()->ops.push_back(&op);
     Value *r = op.results.empty() ? nullptr : op.result();
     if (isVarying && divides) { // the quotient is one number as long as the remainder stays below the divisor
-      Value *n = op.operands[1], *rest = op.kind == OpKind::SRem || op.kind == OpKind::URem ? r : b_.binary(OpKind::SRem, op.operands[0], n);
+      Value *n = op.operands[1],
+            *rest = op.kind == OpKind::SRem || op.kind == OpKind::URem ? r : b_.binary(OpKind::SRem, op.operands[0], n);
       group_.limits.push_back(b_.binary(OpKind::Sub, n, rest));
     }
     if (ofFirst) {

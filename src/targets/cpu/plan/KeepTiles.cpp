@@ -19,19 +19,24 @@ static bool reads(const ir::Value *v, const Uses &uses, llvm::SmallPtrSetImpl<co
 }
 
 static bool waits(const Steps &all) {
-  return llvm::any_of(all, [](const Step &s) { return (s.kind == StepKind::While && waitsForMemory(*s.op)) || llvm::any_of(s.bodies, waits); });
+  return llvm::any_of(all, [](const Step &s) {
+    return (s.kind == StepKind::While && waitsForMemory(*s.op)) || llvm::any_of(s.bodies, waits);
+  });
 }
 
-static void dotsThatKeep(Steps &all, const Uses &uses, llvm::SmallVectorImpl<Step *> &out, llvm::SmallVectorImpl<Step *> &left) {
+static void dotsThatKeep(Steps &all, const Uses &uses, llvm::SmallVectorImpl<Step *> &out,
+                         llvm::SmallVectorImpl<Step *> &left) {
   constexpr int64_t leastRows = 16; // with less the multiply-adds are not what takes the time
   for (Step &s : all) {
     llvm::SmallPtrSet<const ir::Value *, 16> seen;
     // What a loop carries or leaves is not told by the numbers that it starts from.
     auto told = [](const ir::Value *v) { return v->def && v->def->regions.empty(); };
-    if (s.kind == StepKind::Dot && s.dot->byPanel && s.dot->m >= leastRows && told(s.op->operands[1]) && reads(s.op->operands[1], uses, seen))
+    if (s.kind == StepKind::Dot && s.dot->byPanel && s.dot->m >= leastRows && told(s.op->operands[1]) &&
+        reads(s.op->operands[1], uses, seen))
       out.push_back(&s);
     seen.clear();
-    if (s.kind == StepKind::Dot && s.left && s.dot->byPanel && s.dot->m >= leastRows && told(s.op->operands[0]) && reads(s.op->operands[0], uses, seen))
+    if (s.kind == StepKind::Dot && s.left && s.dot->byPanel && s.dot->m >= leastRows && told(s.op->operands[0]) &&
+        reads(s.op->operands[0], uses, seen))
       left.push_back(&s);
     for (Steps &body : s.bodies)
       dotsThatKeep(body, uses, out, left);
@@ -44,11 +49,13 @@ void keepTiles(Plan &p, const Uses &uses, const CpuTarget &target) {
     dotsThatKeep(p.steps, uses, dots, lefts);
   constexpr uint64_t mostBytes = 4 << 20;
   const uint64_t most = std::min(mostBytes, std::max(target.l2Bytes, target.l3Bytes / 8));
-  constexpr uint64_t mostSlots = 256, leastSlots = 4, mostLeftBytes = 2 << 20, manySlots = 64; // what is packed of A should stay in L2; but many tiles of 64 rows are a little more
+  // what is packed of A should stay in L2; but many tiles of 64 rows are a little more
+  constexpr uint64_t mostSlots = 256, leastSlots = 4, mostLeftBytes = 2 << 20, manySlots = 64;
   for (Step *s : lefts) { // what is written in any case, whether tiles are packed or not: on pages that are used anyway
     KeptLeft &k = s->keptLeft;
     k.tileBytes = llvm::alignTo(static_cast<uint64_t>(s->dot->aElems) * ir::byteWidth(s->dot->aElem), KeptTiles::line);
-    const uint64_t slots = std::min({mostSlots, most / lefts.size() / k.tileBytes, std::max(manySlots, mostLeftBytes / k.tileBytes)});
+    const uint64_t slots =
+        std::min({mostSlots, most / lefts.size() / k.tileBytes, std::max(manySlots, mostLeftBytes / k.tileBytes)});
     if (slots < leastSlots)
       continue;
     k.slots = static_cast<unsigned>(slots);
@@ -65,7 +72,8 @@ void keepTiles(Plan &p, const Uses &uses, const CpuTarget &target) {
       continue;
     k.state = llvm::alignTo(p.scratchBytes, KeptTiles::line);
     k.from = k.state + (KeptTiles::Last + KeptTiles::words) * KeptTiles::wordBytes;
-    k.tiles = llvm::alignTo(k.from + static_cast<uint64_t>(k.count) * KeptTiles::words * KeptTiles::wordBytes, KeptTiles::line);
+    k.tiles = llvm::alignTo(k.from + static_cast<uint64_t>(k.count) * KeptTiles::words * KeptTiles::wordBytes,
+                            KeptTiles::line);
     p.scratchBytes = k.tiles + static_cast<uint64_t>(k.count) * tile;
     p.keeps = true;
   }

@@ -1,16 +1,22 @@
 // Linear forms of index tensors: base + sum over index bits of coefficient * bit + opaque parts.
 //
-// Every integer and pointer tensor has one. `pid * 1024 + arange(0, 1024)` is {base: pid*1024, coefficients 1, 2, 4, ...};
+// Every integer and pointer tensor has one. `pid * 1024 + arange(0, 1024)` is {base: pid*1024, coefficients 1, 2, 4,
+// ...};
 // a pointer counts in bytes. What is not linear (a remainder, an index loaded from memory) is an opaque part: a tensor
 // that is evaluated where it is needed. Because coefficients belong to bits, all shape operations only move them.
 //
-// Extensions to 64 bits are taken apart: sext(a + b) becomes sext(a) + sext(b), which is another number where the 32-bit sum wraps around. Such forms are marked `assumed` and serve
-// addresses only; values used as data (hashes, random numbers) are exact, as all arithmetic on them is modulo 2^32. An address of an element that exists is right, for:
-//   * What is the same for the whole tile, and opaque parts, are added and multiplied modulo 2^32 before they are extended (Narrow): a number of 32 bits, whatever wrapped.
-//   * The other terms, coefficients times bits, are together less than 2^30: constant ones by a test here (extendLin), those with a factor that only a launch knows by a test of each
-//     launch (LaunchFactors.h). Where a launch fails it, it runs code that multiplies by that factor modulo 2^32, element by element. (Factors that are loaded are taken
+// Extensions to 64 bits are taken apart: sext(a + b) becomes sext(a) + sext(b), which is another number where the
+// 32-bit sum wraps around. Such forms are marked `assumed` and serve addresses only; values used as data (hashes,
+// random numbers) are exact, as all arithmetic on them is modulo 2^32. An address of an element that exists is right,
+// for:
+//   * What is the same for the whole tile, and opaque parts, are added and multiplied modulo 2^32 before they are
+//     extended (Narrow): a number of 32 bits, whatever wrapped.
+//   * The other terms, coefficients times bits, are together less than 2^30: constant ones by a test here (extendLin),
+//     those with a factor that only a launch knows by a test of each launch (LaunchFactors.h). Where a launch fails it,
+//     it runs code that multiplies by that factor modulo 2^32, element by element. (Factors that are loaded are taken
 //     for small ones.)
-//   * So the form differs from the 32-bit number only if that is 2^30 or more away from 0, and no tensor has such an element: for those that do, passes/WidenOffsets.h has made it 64-bit arithmetic.
+//   * So the form differs from the 32-bit number only if that is 2^30 or more away from 0, and no tensor has such an
+//     element: for those that do, passes/WidenOffsets.h has made it 64-bit arithmetic.
 #pragma once
 #include "targets/cpu/plan/BitMap.h"
 #include "llvm/IR/Value.h"

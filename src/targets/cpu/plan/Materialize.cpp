@@ -36,18 +36,24 @@ Materialization::Materialization(const ir::Function &f, const Uses &uses) : func
   visit(*f.block());
 }
 
-/// Addresses and offsets stay: they are linear forms, which cost nothing however deep they are. Masks stay too, as loops are split where they hold (fullTrips).
+/// Addresses and offsets stay: they are linear forms, which cost nothing however deep they are. Masks stay too, as
+/// loops are split where they hold (fullTrips).
 static bool mayEndChain(const Op &op) {
   switch (op.kind) {
-  case OpKind::Add: case OpKind::Sub: case OpKind::Mul: case OpKind::Shl: case OpKind::SExt: case OpKind::AddPtr: case OpKind::Bitcast:
-    return false;
+  case OpKind::Add:
+  case OpKind::Sub:
+  case OpKind::Mul:
+  case OpKind::Shl:
+  case OpKind::SExt:
+  case OpKind::AddPtr:
+  case OpKind::Bitcast: return false;
   default:
     return op.has(ir::traits::Elementwise) && !op.results[0]->type.isPtr && op.results[0]->type.elem != ir::Elem::I1;
   }
 }
 
-// A nest's loop body computes the whole expression of each root, and LLVM's time for a block grows faster than its length: a thousand statements
-// on one tile took as long as a hundred bodies of ten.
+// A nest's loop body computes the whole expression of each root, and LLVM's time for a block grows faster than its
+// length: a thousand statements on one tile took as long as a hundred bodies of ten.
 void Materialization::cutChains(const ir::Block &b) {
   for (const Op *op : b.ops) {
     if (op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If)
@@ -158,13 +164,16 @@ bool Materialization::decide(const Op &op, const Value *v) {
     return false;
   if (roots.size() > 1)
     return !canShareNest(roots);
-  // Offsets of many quotients, in a mask and in an address: each place of the nest asks for its own element, once, and where it goes on along a row they are hardly computed at all (EmitRuns.cpp).
+  // Offsets of many quotients, in a mask and in an address: each place of the nest asks for its own element, once, and
+  // where it goes on along a row they are hardly computed at all (EmitRuns.cpp).
   // Not masks: made of one another they would be looked at once for each way through them (assumedTrue).
-  const bool ownPlace = v->type.isIntLike() && v->type.elem != ir::Elem::I1 && v->type.shape == nestSpace(*roots[0]) && llvm::all_of(uses_.users(v), [](const Op *u) { return u->has(ir::traits::Elementwise); });
+  const bool ownPlace = v->type.isIntLike() && v->type.elem != ir::Elem::I1 && v->type.shape == nestSpace(*roots[0]) &&
+                        llvm::all_of(uses_.users(v), [](const Op *u) { return u->has(ir::traits::Elementwise); });
   return uses_.users(v).size() > 1 && !ownPlace;
 }
 
-// A row of a tile (a vector of weights, of column indices) whose elements are not next to one another: each row of the tile would gather them again.
+// A row of a tile (a vector of weights, of column indices) whose elements are not next to one another: each row of the
+// tile would gather them again.
 bool Materialization::isScatteredRow(const Op &load, const Value *v) {
   constexpr int64_t rows = 4, least = 8; // rows that a trip through memory pays for, elements that a vector needs
   const ir::Shape &shape = v->type.shape;
@@ -207,18 +216,24 @@ bool Materialization::loadMustBeBuffered(const Op &op, const Value *v) {
   return uses_.mayChange(op);
 }
 
-// A nest computes its places one after the other, and at each of them reads before the store writes. So a load that the store's own nest
-// evaluates sees memory as it was before the store if no element that a place asks for has been written at an earlier place. That holds if
-//   1. the store writes through the very value that the load reads through: place i writes the address of element i, and
-//   2. place i asks for element i alone, on every way from the load to an operand of the store, its value or its mask (`v + permute(v)`
+// A nest computes its places one after the other, and at each of them reads before the store writes. So a load that the
+// store's own nest evaluates sees memory as it was before the store if no element that a place asks for has been
+// written at an earlier place. That holds if
+//   1. the store writes through the very value that the load reads through: place i writes the address of element i,
+//     and
+//   2. place i asks for element i alone, on every way from the load to an operand of the store, its value or its mask
+//     (`v + permute(v)`
 //      asks for two elements).
-// For then element i is read at place i only; were its address written at an earlier place, the kernel would store to it twice in one
-// store, which has no defined result. The store must be the only root of the load: no way leads through a buffered value then.
+// For then element i is read at place i only; were its address written at an earlier place, the kernel would store to
+// it twice in one store, which has no defined result. The store must be the only root of the load: no way leads through
+// a buffered value then.
 bool Materialization::readsOwnPlaceOnly(const Op &store, const Value *load) const {
   llvm::SmallPtrSet<const Value *, 16> seen;
   llvm::SmallVector<const Value *, 16> todo; // values asked for at the store's own place
-  const Ops roots = roots_.lookup(load); // these others are in front of the store
-  auto isInside = [&](const Value *v) { return v->def && !buffered_.contains(v) && !llvm::is_contained(roots, v->def); };
+  const Ops roots = roots_.lookup(load); // these others are before the store
+  auto isInside = [&](const Value *v) {
+    return v->def && !buffered_.contains(v) && !llvm::is_contained(roots, v->def);
+  };
   auto push = [&](const Value *v) {
     if (isInside(v) && v != load && seen.insert(v).second)
       todo.push_back(v);
@@ -244,10 +259,13 @@ bool Materialization::readsOwnPlaceOnly(const Op &store, const Value *load) cons
   return true;
 }
 
-// A program may be given one buffer for two arguments and work in place though its code does not know (passes/MergeArguments.h), so a write through any of them comes between a load and its uses. Elements of
-// another type are other memory, as in C; so are single elements beside a tile (a row's mean: docs/differences.md). Where the last use is that write,
-// its nest reads element i before it writes place i: only what asks for other elements (a flip) and writes at the offsets that it read has to be read
-// before. A copy to other offsets (a transposition into another matrix) does not work in place: its programs would write what others read. An atomic updates elements that it did not load.
+// A program may be given one buffer for two arguments and work in place though its code does not know
+// (passes/MergeArguments.h), so a write through any of them comes between a load and its uses. Elements of another type
+// are other memory, as in C; so are single elements beside a tile (a row's mean: docs/differences.md). Where the last
+// use is that write, its nest reads element i before it writes place i: only what asks for other elements (a flip) and
+// writes at the offsets that it read has to be read before. A copy to other offsets (a transposition into another
+// matrix) does not work in place: its programs would write what others read. An atomic updates elements that it did not
+// load.
 static bool mayWriteElements(const Op &w, const Effects &effects, ir::Elem elem) {
   const ir::Type *t = w.kind == OpKind::Store || w.kind == OpKind::AtomicRmw ? &w.operands[1]->type : nullptr;
   return !effects.none() && (!t || (t->isTensor() && (t->isPtr || t->elem == elem)));
@@ -262,7 +280,9 @@ bool Materialization::clobbered(const Op &load, const Value *v) const {
     if (!uses_.effects(&w).mayWrite(arg)) {
       if (!mayWriteElements(w, uses_.effects(&w), v->type.elem))
         continue;
-      if (p < last || w.kind == OpKind::AtomicRmw || (w.kind == OpKind::Store && sameOffsets(w.operands[0], load.operands[0], function_) && !readsOwnPlaceOnly(w, v)))
+      if (p < last || w.kind == OpKind::AtomicRmw ||
+          (w.kind == OpKind::Store && sameOffsets(w.operands[0], load.operands[0], function_) &&
+           !readsOwnPlaceOnly(w, v)))
         return true;
       continue;
     }
@@ -274,8 +294,10 @@ bool Materialization::clobbered(const Op &load, const Value *v) const {
   return false;
 }
 
-// The sum of a residual connection: x += delta is stored and used again behind the store. Both loads would need a buffer, from which each use adds anew;
-// one buffer with the sum takes half of the L1 cache. So does whatever is computed from loads that nothing else uses, in no more bytes than theirs.
+// The sum of a residual connection: x += delta is stored and used again after the store. Both loads would need a
+// buffer, from which each use adds anew;
+// one buffer with the sum takes half of the L1 cache. So does whatever is computed from loads that nothing else uses,
+// in no more bytes than theirs.
 bool Materialization::standsForLoads(const Op &op, const Value *v) const {
   if (!op.has(ir::traits::Elementwise) || v->type.isPtr || v->type.elem == ir::Elem::I1)
     return false;
@@ -285,7 +307,8 @@ bool Materialization::standsForLoads(const Op &op, const Value *v) const {
   unsigned loads = 0, here = uses_.position(&op), last = lastUse_.lookup(v);
   const auto &ops = op.parent->ops;
   last = std::min(last, static_cast<unsigned>(ops.size()));
-  if (here + 1 >= last || std::none_of(ops.begin() + here + 1, ops.begin() + last, [&](const Op *w) { return !uses_.effects(w).none(); }))
+  if (here + 1 >= last ||
+      std::none_of(ops.begin() + here + 1, ops.begin() + last, [&](const Op *w) { return !uses_.effects(w).none(); }))
     return false; // nothing is written before the last use, as almost always
   for (unsigned budget = 16; !todo.empty() && budget; --budget) {
     const Value *o = todo.pop_back_val();

@@ -1,10 +1,11 @@
 // Which tensor values get a buffer, and why.
 //
 // A value has a buffer if something other than a nest makes it (dot, loops, calls, ...), if a later write could change
-// what a load would read, if it is read inside a loop but made outside (the left operand of a dot even if it costs nothing to compute), or if it is dear to compute and two nests that
-// cannot be one need it, if its expression has become too deep for one loop body, if it is a row whose elements lie apart and that several rows of a tile need, or if it stands for several loads
-// that a later write would give buffers of their own. Everything else is recomputed where it is used. Walks the function backwards, so that the fate
-// of a value's users is known before its own.
+// what a load would read, if it is read inside a loop but made outside (the left operand of a dot even if it costs
+// nothing to compute), or if it is expensive to compute and two nests that cannot be one need it, if its expression has
+// become too deep for one loop body, if it is a row whose elements lie apart and that several rows of a tile need, or
+// if it stands for several loads that a later write would give buffers of their own. Everything else is recomputed
+// where it is used. Walks the function backwards, so that the fate of a value's users is known before its own.
 #pragma once
 #include "passes/AxisFacts.h"
 #include "targets/cpu/plan/Uses.h"
@@ -18,7 +19,8 @@ public:
   bool buffered(const ir::Value *v) const { return buffered_.contains(v); }
   /// Buffered to bound the depth of expressions: the nest that makes it must not hold its users.
   bool endsChain(const ir::Value *v) const { return chainEnds_.contains(v); }
-  /// Operations on the longest way from what is loaded or buffered to a value that a nest computes (a few more where no value on the way may end it).
+  /// Operations on the longest way from what is loaded or buffered to a value that a nest computes (a few more where no
+  /// value on the way may end it).
   static constexpr unsigned longestChain = 128;
 
 private:

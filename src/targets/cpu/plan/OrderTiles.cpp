@@ -8,10 +8,12 @@ using ir::Op;
 using ir::OpKind;
 
 namespace {
-/// Each tile of columns is packed once for a group, which took 4 (AVX-512) to 7 % (AVX2) of a product by groups of 512 rows. A group's rows of A are read once for each tile of columns: of 2048 k they are 8 MiB of floats, and as
-/// many pages as the second level of translations holds.
+/// Each tile of columns is packed once for a group, which took 4 (AVX-512) to 7 % (AVX2) of a product by groups of 512
+/// rows. A group's rows of A are read once for each tile of columns: of 2048 k they are 8 MiB of floats, and as many
+/// pages as the second level of translations holds.
 constexpr int64_t rowsOfGroup = 1024;
-/// Where A is packed, a group's rows of it should find places (KeepTiles.h): what is packed for each tile of columns anew costs ten times as much as the same rows where they lie. But B would be packed too often for fewer than these.
+/// Where A is packed, a group's rows of it should find places (KeepTiles.h): what is packed for each tile of columns
+/// anew costs ten times as much as the same rows where they lie. But B would be packed too often for fewer than these.
 constexpr int64_t fewestRowsOfGroup = 256;
 
 /// What a value depends on of the program's numbers.
@@ -34,7 +36,8 @@ bool isOfLaunch(const ir::Value *v) {
   case OpKind::Const: case OpKind::NumPrograms:
     return true;
   case OpKind::SDiv: case OpKind::UDiv: // a number that is not zero
-    return op.operands[1]->def && op.operands[1]->def->kind == OpKind::Const && op.operands[1]->def->intValue() > 0 && isOfLaunch(op.operands[0]);
+    return op.operands[1]->def && op.operands[1]->def->kind == OpKind::Const && op.operands[1]->def->intValue() > 0 &&
+           isOfLaunch(op.operands[0]);
   case OpKind::Add: case OpKind::Sub: case OpKind::Mul: case OpKind::SMin: case OpKind::SMax:
     return llvm::all_of(op.operands, isOfLaunch);
   default:
@@ -42,18 +45,22 @@ bool isOfLaunch(const ir::Value *v) {
   }
 }
 
-bool isProgramId(const ir::Value *v, unsigned axis) { return v->def && v->def->kind == OpKind::ProgramId && v->def->axis() == axis; }
+bool isProgramId(const ir::Value *v, unsigned axis) {
+  return v->def && v->def->kind == OpKind::ProgramId && v->def->axis() == axis;
+}
 
 /// `x % d` where d is a number of the launch; else null.
 const ir::Value *divisorOf(const ir::Value *v) {
-  const bool is = v->def && (v->def->kind == OpKind::SRem || v->def->kind == OpKind::URem) && isProgramId(v->def->operands[0], 0) && !v->type.isTensor() && isOfLaunch(v->def->operands[1]);
+  const bool is = v->def && (v->def->kind == OpKind::SRem || v->def->kind == OpKind::URem) &&
+                  isProgramId(v->def->operands[0], 0) && !v->type.isTensor() && isOfLaunch(v->def->operands[1]);
   return is ? v->def->operands[1] : nullptr;
 }
 
 /// Rows of a group as in `(pid % (n * G)) // min(rows - first, G)`; 0: not known.
 int64_t unitOf(const ir::Value *v) {
   if (v->def && v->def->kind == OpKind::SMin)
-    v = v->def->operands[0]->def && v->def->operands[0]->def->kind == OpKind::Const ? v->def->operands[0] : v->def->operands[1];
+    v = v->def->operands[0]->def && v->def->operands[0]->def->kind == OpKind::Const ? v->def->operands[0]
+                                                                                    : v->def->operands[1];
   return v->def && v->def->kind == OpKind::Const ? v->def->intValue() : 0;
 }
 
@@ -92,7 +99,9 @@ private:
       terms_.axis[op.axis()] = true;
     else if (const ir::Value *by = divisorOf(v))
       remainder(by, 1);
-    else if (const ir::Value *of = op.kind == OpKind::SDiv || op.kind == OpKind::SRem ? divisorOf(op.operands[0]) : nullptr; of && op.kind == OpKind::SDiv)
+    else if (const ir::Value *of =
+                 op.kind == OpKind::SDiv || op.kind == OpKind::SRem ? divisorOf(op.operands[0]) : nullptr;
+             of && op.kind == OpKind::SDiv)
       remainder(of, unitOf(op.operands[1]));
     else if (of || (op.kind == OpKind::SDiv && isProgramId(op.operands[0], 0)))
       terms_.row = true;
@@ -126,16 +135,20 @@ void look(const Steps &steps, const Step *&first, Terms &terms, bool &all) {
       first = &s;
       terms = t;
     }
-    all &= t.known && t.row == terms.row && t.divisor == terms.divisor && t.unit == terms.unit && llvm::equal(t.axis, terms.axis);
+    all &= t.known && t.row == terms.row && t.divisor == terms.divisor && t.unit == terms.unit &&
+           llvm::equal(t.axis, terms.axis);
   }
 }
 
-/// The loop each round of which packs a tile of the left operand, if it does in any case, and how many rounds there are is known at launch; else null.
+/// The loop each round of which packs a tile of the left operand, if it does in any case, and how many rounds there are
+/// is known at launch; else null.
 const Op *loopThatPacks(const Step &dot) {
   const bool packs = dot.keptLeft.slots && (!dot.leftInMemory || dot.dot->aDepthStride != 1);
   const ir::Region *region = dot.op->parent->parent;
   const Op *loop = packs && region ? region->op : nullptr;
-  return loop && loop->kind == OpKind::For && llvm::all_of(llvm::ArrayRef(loop->operands).take_front(3), isOfLaunch) ? loop : nullptr;
+  return loop && loop->kind == OpKind::For && llvm::all_of(llvm::ArrayRef(loop->operands).take_front(3), isOfLaunch)
+             ? loop
+             : nullptr;
 }
 } // namespace
 
@@ -152,7 +165,13 @@ void orderTiles(Plan &p) {
   const int64_t m = dot->dot->m, units = ofColumn ? 0 : rowsOfGroup / (m * right.unit);
   const Op *loop = ofColumn ? nullptr : loopThatPacks(*dot);
   if (ofColumn || units > 1 || loop)
-    p.order = {isRemainder ? TileOrder::Remainder : TileOrder::AlongX, right.divisor, right.unit, std::max<int64_t>(ofColumn ? 0 : 1, units) * right.unit, loop, dot->keptLeft.slots, std::max<int64_t>(1, fewestRowsOfGroup / m)};
+    p.order = {isRemainder ? TileOrder::Remainder : TileOrder::AlongX,
+               right.divisor,
+               right.unit,
+               std::max<int64_t>(ofColumn ? 0 : 1, units) * right.unit,
+               loop,
+               dot->keptLeft.slots,
+               std::max<int64_t>(1, fewestRowsOfGroup / m)};
 }
 
 } // namespace tegula::cpu

@@ -13,7 +13,8 @@ namespace {
 using Visited = llvm::DenseMap<const Value *, llvm::SmallVector<Bits, 1>>;
 
 /// The comparisons that `mask`, needed at all positions of a tile of two dimensions, is the conjunction of, each once.
-void conditionsOf(const Value *mask, const Bits &at, const ir::Shape &tile, Visited &visited, DotPart::Conditions &out) {
+void conditionsOf(const Value *mask, const Bits &at, const ir::Shape &tile, Visited &visited,
+                  DotPart::Conditions &out) {
   if (!mask->def || !mask->type.isTensor() || llvm::is_contained(visited[mask], at))
     return;
   visited[mask].push_back(at);
@@ -54,9 +55,9 @@ DotPart::Conditions zeroUnless(const Value *v) {
         zero = other->results[0]->type.isIntLike() ? other->intValue() == 0 : other->floatValue() == 0;
       return zero ? conditionsOf(op.operands[1], at, tile) : DotPart::Conditions();
     }
-    bool keeps = op.kind == OpKind::FpTrunc || op.kind == OpKind::FpExt || op.kind == OpKind::SExt || op.kind == OpKind::ZExt || op.kind == OpKind::Trunc ||
-                 op.kind == OpKind::SIToFp || op.kind == OpKind::UIToFp ||
-                 (isView(op) && op.kind != OpKind::Splat);
+    bool keeps = op.kind == OpKind::FpTrunc || op.kind == OpKind::FpExt || op.kind == OpKind::SExt ||
+                 op.kind == OpKind::ZExt || op.kind == OpKind::Trunc || op.kind == OpKind::SIToFp ||
+                 op.kind == OpKind::UIToFp || (isView(op) && op.kind != OpKind::Splat);
     if (!keeps)
       return {};
     at = operandBits(op, 0, v->index, at);
@@ -83,7 +84,7 @@ public:
     return sights_;
   }
 
-  /// Behind of(): the last store that was met whose place is known in front of the dot.
+  /// After of(): the last store that was met whose place is known before the dot.
   const Op *store() {
     return store_ && isSameInAllIterations(store_->operands[0], 0) ? store_ : nullptr;
   }
@@ -106,7 +107,9 @@ private:
         return false;
       return seenWhere(user.operands[2]);
     case OpKind::Select:
-      return (user.operands[1] == v && user.operands[0] != v && user.operands[2] != v && !inSelect_ && seenThrough(user)) || follow(user.results[0]);
+      return (user.operands[1] == v && user.operands[0] != v && user.operands[2] != v && !inSelect_ &&
+              seenThrough(user)) ||
+             follow(user.results[0]);
     case OpKind::Dot: // adds to it, element by element
       return user.operands[0] != v && user.operands[1] != v && follow(user.results[0]);
     case OpKind::For: {
@@ -167,16 +170,19 @@ private:
 
   bool isSameInAllIterations(const Value *v, unsigned depth) {
     const Op *def = v->def;
-    bool computed = def && (def->has(ir::traits::Elementwise) || def->has(ir::traits::Shape) || def->kind == OpKind::Const || def->kind == OpKind::Range ||
-                            def->kind == OpKind::ProgramId || def->kind == OpKind::NumPrograms);
+    bool computed =
+        def && (def->has(ir::traits::Elementwise) || def->has(ir::traits::Shape) || def->kind == OpKind::Const ||
+                def->kind == OpKind::Range || def->kind == OpKind::ProgramId || def->kind == OpKind::NumPrograms);
     if (computed) {
       if (auto known = same_.find(v); known != same_.end())
         return known->second;
-      bool same = depth < 20 && llvm::all_of(def->operands, [&](const Value *x) { return isSameInAllIterations(x, depth + 1); });
+      bool same = depth < 20 &&
+                  llvm::all_of(def->operands, [&](const Value *x) { return isSameInAllIterations(x, depth + 1); });
       same_[v] = same; // too deep on this way: left out on shorter ones as well
       return same;
     }
-    for (const ir::Block *b = def ? def->parent : v->block; b; b = b->parent && b->parent->op ? b->parent->op->parent : nullptr)
+    for (const ir::Block *b = def ? def->parent : v->block; b;
+         b = b->parent && b->parent->op ? b->parent->op->parent : nullptr)
       if (b->parent && b->parent->op && loops_.contains(b->parent->op))
         return false;
     return true;

@@ -35,14 +35,18 @@ struct Buffer {
   uint64_t bytes() const { return static_cast<uint64_t>(elems) * (element.isPtr ? 8 : ir::byteWidth(element.elem)); }
 };
 
-/// Atomic: also a statement of assembly with effects. Update: an atomic of a launch that is alone (never in a plan, see FunctionEmitter::atomicStep).
+/// Atomic: also a statement of assembly with effects. Update: an atomic of a launch that is alone (never in a plan, see
+/// FunctionEmitter::atomicStep).
 enum class RootKind : uint8_t { Store, Materialize, Reduce, Scan, Atomic, Update, Histogram, Assert };
 
 struct Root {
   RootKind kind;
   const ir::Op *op = nullptr;       // store, reduce, ...; null for materialize
-  const ir::Value *value = nullptr; // materialize: what; reduce: what a loop carries on, made of its result and what `buffer` holds, or null
-  int buffer = -1;                  // materialize: where to; -1: a load that is read ahead of the nest's stores. reduce: of `value`. Results of other roots: Plan::bufferOf
+  // materialize: what; reduce: what a loop carries on, made of its result and what `buffer` holds, or null
+  const ir::Value *value = nullptr;
+  // materialize: where to; -1: a load that is read ahead of the nest's stores. reduce: of `value`. Results of other
+  // roots: Plan::bufferOf
+  int buffer = -1;
   bool makes = false;               // materialize: this is where the value is computed; else a copy of it for somebody
   bool streams = false;             // store: may go past the caches, see markStreaming()
   /// The values that it asks for: the operands of its operation, or what it materializes.
@@ -54,13 +58,15 @@ struct Nest {
   int axis = -1;           // of the reductions or the scan among the roots
   bool sequential = false; // element by element, in order (atomics, histogram)
   std::vector<Root> roots;
-  /// Loads whose elements of the next round of a loop around the nest (null: of the next program) are fetched meanwhile; near: only if they are a quarter of L2 away at most.
+  /// Loads whose elements of the next round of a loop around the nest (null: of the next program) are fetched
+  /// meanwhile; near: only if they are a quarter of L2 away at most.
   struct Ahead {
     const ir::Op *load, *loop;
     bool near;
   };
   std::vector<Ahead> ahead; // if stores of the nest may stream, it fetches where they do
-  /// Packs the right operand of a dot by panels: how many low index bits of its columns and of k a panel has; the loops over the others are outside.
+  /// Packs the right operand of a dot by panels: how many low index bits of its columns and of k a panel has; the loops
+  /// over the others are outside.
   unsigned panelColumnBits = 0, panelDepthBits = 0;
   unsigned columnBits() const { return dimBits(space, space.rank() - 1); }
   bool streams() const; // may a store of it go past the caches?
@@ -70,24 +76,31 @@ struct Nest {
 
 enum class StepKind : uint8_t { Define, Nest, Dot, For, While, If, Call, Print, Return };
 
-/// Where the packed tiles of the right operand of a dot are kept for later programs (EmitKeep.cpp): in scratch, in the order in which a loop asks for them.
+/// Where the packed tiles of the right operand of a dot are kept for later programs (EmitKeep.cpp): in scratch, in the
+/// order in which a loop asks for them.
 struct KeptTiles {
   int64_t count = 0;       // tiles; 0: none are kept
-  uint64_t state = 0;      // bytes from the start of scratch: KeptTiles::Word, then what the first tile of the program before was packed from,
+  // bytes from the start of scratch: KeptTiles::Word, then what the first tile of the program before was packed from,
+  uint64_t state = 0;
   uint64_t from = 0;       // what each one was packed from: up to `words` numbers of 64 bits,
   uint64_t tiles = 0;      // and the tiles
   static constexpr unsigned words = 16;
   static constexpr uint64_t wordBytes = 8, line = 64;
-  enum Word : uint8_t { Next, Filled, Fills, Used, Last }; // the next tile's number, how many are filled, whether this program fills more, whether they were used
+  // the next tile's number, how many are filled, whether this program fills more, whether they were used
+  enum Word : uint8_t { Next, Filled, Fills, Used, Last };
 };
 
-/// Where packed tiles of the left operand are kept, found by what they were packed from: programs come back to the same rows after a few others, not at once.
+/// Where packed tiles of the left operand are kept, found by what they were packed from: programs come back to the same
+/// rows after a few others, not at once.
 struct KeptLeft {
   unsigned slots = 0;                       // 0: none are kept
-  uint64_t state = 0, from = 0, tiles = 0; // bytes from the start of scratch: Word, firstSlots, a word for each slot; what each was packed from; the tiles
+  // bytes from the start of scratch: Word, firstSlots, a word for each slot; what each was packed from; the tiles
+  uint64_t state = 0, from = 0, tiles = 0;
   uint64_t tileBytes = 0;
   static constexpr unsigned rowSets = 256;
-  enum Word : uint8_t { Next, Asked, Cursor, Base, Fresh, Last }; // number of the tile in the loop; tiles that the last program asked for; where the next rows' first slot is; this program's; whether its rows are new
+  // number of the tile in the loop; tiles that the last program asked for; where the next rows' first slot is; this
+  // program's; whether its rows are new
+  enum Word : uint8_t { Next, Asked, Cursor, Base, Fresh, Last };
 };
 
 struct Step;
@@ -99,7 +112,8 @@ struct Step {
   uint32_t number = 0;          // in program order, all functions' blocks flattened
   std::unique_ptr<cpu::Nest> nest, left;
   std::vector<Steps> bodies;    // per region
-  // Dot: packed operands, result buffer, sizes; `nest` packs B if that is done by panels; `left` packs A unless it can be read where it lies. Print: the operand's buffer in bufferA.
+  // Dot: packed operands, result buffer, sizes; `nest` packs B if that is done by panels; `left` packs A unless it can
+  // be read where it lies. Print: the operand's buffer in bufferA.
   int bufferA = -1, bufferB = -1, bufferC = -1;
   bool accumulate = true;       // dot: false if the accumulator starts at zero
   std::optional<DotPlan> dot;
@@ -114,12 +128,14 @@ struct Step {
 
 /// Programs of a product in an order other than by their numbers, OrderTiles.h.
 struct TileOrder {
-  enum Kind : uint8_t { None, Remainder, AlongX }; // what says the column of a program's tile: its number along x modulo `divisor`, or all of that
+  // what says the column of a program's tile: its number along x modulo `divisor`, or all of that
+  enum Kind : uint8_t { None, Remainder, AlongX };
   Kind kind = None;
   const ir::Value *divisor = nullptr; // made of arguments alone
-  int64_t unit = 1;                   // so many programs that follow one another have one column as it is
-  int64_t rows = 0;                   // so many rows of tiles run before the next columns do; 0: all
-  /// If it is not null only so many as have places among `slots` for what they pack of the left operand in its rounds, a tile in each; but `fewest`. Its bounds are made of arguments alone.
+  int64_t unit = 1;                   // that many programs that follow one another have one column as it is
+  int64_t rows = 0;                   // that many rows of tiles run before the next columns do; 0: all
+  /// If it is not null only so many as have places among `slots` for what they pack of the left operand in its rounds,
+  /// a tile in each; but `fewest`. Its bounds are made of arguments alone.
   const ir::Op *loop = nullptr;
   int64_t slots = 0, fewest = 0;
 };
@@ -129,14 +145,16 @@ struct Plan {
   Steps steps;
   std::vector<Buffer> buffers;
   llvm::DenseMap<const ir::Value *, int> bufferOf;
-  /// Combine regions with loops or calls: their steps, all on scalars. Others are emitted on vectors (FunctionEmitter::combine).
+  /// Combine regions with loops or calls: their steps, all on scalars. Others are emitted on vectors
+  /// (FunctionEmitter::combine).
   llvm::DenseMap<const ir::Region *, Steps> regions;
   uint64_t scratchBytes = 0;
   const ProgramGroup *group = nullptr; // the function is that of as many programs
   bool groupsColumns() const { return group && group->isColumns(); }
   bool alongY = false; // a thread runs programs along y before it moves on along x, runsAlongY()
   TileOrder order;
-  bool keeps = false;  // packed tiles, keepTiles(): scratch begins with 64 bytes for the number of the launch that they are of
+  // packed tiles, keepTiles(): scratch begins with 64 bytes for the number of the launch that they are of
+  bool keeps = false;
   uint64_t streamBytes = 0; // written by the streaming stores of one program, of loops in one round
 
   int bufferFor(const ir::Value *v) const {
@@ -145,7 +163,8 @@ struct Plan {
   }
 };
 
-/// Decides everything for one function. The module must be valid; only shapes with power-of-two extents arrive here. `group`: what groupPrograms() has made the function for, null if it has not.
+/// Decides everything for one function. The module must be valid; only shapes with power-of-two extents arrive here.
+/// `group`: what groupPrograms() has made the function for, null if it has not.
 Plan planFunction(const ir::Function &f, const CpuTarget &target, const ProgramGroup *group = nullptr);
 std::string print(const Plan &p);
 

@@ -1,17 +1,18 @@
 // What blocks leave for one another: values that loops carry, results of branches and functions.
 //
-// Writing in place. What leaves a block (yields of for, while and if, the values that a while's condition passes on) is written to the
-// buffers of what it becomes, and every new value must be computed from the state before any of these writes. One rule for all of them
-// (parallelMaterialize): move i writes its buffer b directly if
+// Writing in place. What leaves a block (yields of for, while and if, the values that a while's condition passes on) is
+// written to the buffers of what it becomes, and every new value must be computed from the state before any of these
+// writes. One rule for all of them (parallelMaterialize): move i writes its buffer b directly if
 //   1. its value reads b at the element that it computes and nowhere else,
 //   2. no later move reads b at all, and
 //   3. no root already in the nest that it joins reads b at other elements (else that nest ends first, flushReadersOf).
-// All other moves go to temporaries, which are copied behind all moves. The rule asks for buffers, not values: the arguments of a
-// while's two blocks and its results share one. It suffices: by 2, what a move reads has not been written by an earlier one, unless at
-// the same element of one nest, where a root's reads come before its write; by 1 and 3, each nest that writes b reads element i of it
-// only for element i, in roots up to the writing one; temporaries are nobody's, and are read when no move is left. coalesceBuffers()
-// drops copies under the same two conditions: nothing reads the target between the first write of the source and the copy, except
-// element i for element i in the nest of that first write.
+// All other moves go to temporaries, which are copied after all moves. The rule asks for buffers, not values: the
+// arguments of a while's two blocks and its results share one. It suffices: by 2, what a move reads has not been
+// written by an earlier one, unless at the same element of one nest, where a root's reads come before its write; by 1
+// and 3, each nest that writes b reads element i of it only for element i, in roots up to the writing one; temporaries
+// are nobody's, and are read when no move is left. coalesceBuffers() drops copies under the same two conditions:
+// nothing reads the target between the first write of the source and the copy, except element i for element i in the
+// nest of that first write.
 #include "targets/cpu/plan/Planner.h"
 
 namespace tegula::cpu {
@@ -19,7 +20,8 @@ using ir::Op;
 using ir::OpKind;
 using ir::Value;
 
-// Does a nest that computes v read the buffer? With `atSamePlace`: other elements of it than the one that the nest is at.
+// Does a nest that computes v read the buffer? With `atSamePlace`: other elements of it than the one that the nest is
+// at.
 bool Planner::reads(const Value *v, int buffer, bool atSamePlace, Seen &seen) const {
   if (int b = plan_.bufferFor(v); b >= 0)
     return b == buffer && !atSamePlace;
@@ -38,7 +40,8 @@ void Planner::flushReadersOf(int buffer) {
       // What the nest itself makes has a buffer, but is computed here.
       const Op *made = r.makes ? v->def : nullptr;
       bool same = !made || made->has(ir::traits::Elementwise);
-      if (made ? llvm::any_of(made->operands, [&](const Value *o) { return reads(o, buffer, same); }) : reads(v, buffer, true))
+      if (made ? llvm::any_of(made->operands, [&](const Value *o) { return reads(o, buffer, same); })
+               : reads(v, buffer, true))
         return flush();
     }
   }

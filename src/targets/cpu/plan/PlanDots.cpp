@@ -23,7 +23,8 @@ bool Planner::onlyFeeds(const Value *v, const Op &dot) const {
   return true;
 }
 
-// `acc = dot(a, b, f(acc))` in a loop, f elementwise: the loop-carried value whose buffer can be accumulated into, or null.
+// `acc = dot(a, b, f(acc))` in a loop, f elementwise: the loop-carried value whose buffer can be accumulated into, or
+// null.
 const Value *Planner::accumulatesInto(const Op &dot) const {
   const ir::Block &body = *dot.parent;
   const Op *loop = body.parent ? body.parent->op : nullptr;
@@ -35,7 +36,8 @@ const Value *Planner::accumulatesInto(const Op &dot) const {
     return nullptr;
   size_t slot = static_cast<size_t>(std::find(yields.begin(), yields.end(), dot.results[0]) - yields.begin());
   const Value *arg = body.args[slot + 1];
-  bool inPlace = plan_.bufferFor(arg) >= 0 && onlyFeeds(arg, dot) && !reads(dot.operands[2], plan_.bufferFor(arg), true);
+  bool inPlace =
+      plan_.bufferFor(arg) >= 0 && onlyFeeds(arg, dot) && !reads(dot.operands[2], plan_.bufferFor(arg), true);
   return inPlace ? arg : nullptr;
 }
 
@@ -53,12 +55,15 @@ bool Planner::isLoadOfMemory(const Value *v) const {
 DotPlan Planner::planOf(const Op &dot) const {
   const ir::Shape &as = dot.operands[0]->type.shape, &cs = dot.results[0]->type.shape;
   unsigned r = cs.rank();
-  return dotPlan(target_, dot.operands[0]->type.elem, dot.operands[1]->type.elem, dot.results[0]->type.elem, cs[r - 2], cs[r - 1], as[r - 1], dot.precision(),
+  return dotPlan(target_, dot.operands[0]->type.elem, dot.operands[1]->type.elem, dot.results[0]->type.elem, cs[r - 2],
+                 cs[r - 1], as[r - 1], dot.precision(),
                  dot.operands[1]->type.elem == ir::Elem::I8 && signIsZero(dot.operands[1]));
 }
 
-// An operand of a dot as it is packed: rows and columns of each of its matrices are as far apart as strideOf() says, matrices `elems` elements.
-Buffer Planner::packedBuffer(const Op &dot, const Value *v, ir::Elem elem, int64_t elems, llvm::function_ref<int64_t(bool row, int64_t)> strideOf) const {
+// An operand of a dot as it is packed: rows and columns of each of its matrices are as far apart as strideOf() says,
+// matrices `elems` elements.
+Buffer Planner::packedBuffer(const Op &dot, const Value *v, ir::Elem elem, int64_t elems,
+                             llvm::function_ref<int64_t(bool row, int64_t)> strideOf) const {
   const ir::Shape &shape = v->type.shape;
   unsigned r = shape.rank(), low = dimBits(shape, r - 1), high = dimBits(shape, r - 2);
   Buffer b;
@@ -66,13 +71,16 @@ Buffer Planner::packedBuffer(const Op &dot, const Value *v, ir::Elem elem, int64
   b.elems = elems * (shape.numel() / (shape[r - 2] * shape[r - 1]));
   b.tf32 = dot.precision() == "tf32" && v->type.elem == ir::Elem::F32;
   for (unsigned i = 0; i < bitCount(shape); ++i)
-    b.stride.push_back(i < low ? strideOf(false, int64_t(1) << i) : i < low + high ? strideOf(true, int64_t(1) << (i - low)) : elems << (i - low - high));
+    b.stride.push_back(i < low          ? strideOf(false, int64_t(1) << i)
+                       : i < low + high ? strideOf(true, int64_t(1) << (i - low))
+                                        : elems << (i - low - high));
   return b;
 }
 
 Buffer Planner::packedLeft(const Op &dot, const DotPlan &p) const {
   int64_t elems = (p.aElems + 63) / 64 * 64; // rows of A stay 64-byte aligned from batch to batch
-  return packedBuffer(dot, dot.operands[0], p.aElem, elems, [&](bool row, int64_t i) { return i * (row ? p.aRowStride : p.aDepthStride); });
+  return packedBuffer(dot, dot.operands[0], p.aElem, elems,
+                      [&](bool row, int64_t i) { return i * (row ? p.aRowStride : p.aDepthStride); });
 }
 
 void Planner::dot(const Op &op) {
@@ -120,7 +128,8 @@ void Planner::dot(const Op &op) {
     return std::move(pending_);
   };
   std::unique_ptr<Nest> aNest, panel;
-  const bool copied = op.operands[0]->type.elem == p.aElem && isLoadOfMemory(op.operands[0]), inMemory = copied && !plan_.buffers[static_cast<size_t>(a)].tf32;
+  const bool copied = op.operands[0]->type.elem == p.aElem && isLoadOfMemory(op.operands[0]),
+             inMemory = copied && !plan_.buffers[static_cast<size_t>(a)].tf32;
   if (pending_ && batch == 1 && copied && (inMemory || p.byPanel))
     aNest = takePending();
   auto strideOfB = [&](bool row, int64_t i) -> int64_t {

@@ -33,7 +33,8 @@ static void printNest(const Plan &p, const Nest &n, const std::string &indent, s
     else if (r.kind == RootKind::Materialize)
       out += "buffer " + std::to_string(r.buffer) + " = " + (r.value->def ? nameOf(*r.value->def) : "carried value");
     else
-      out += nameOf(*r.op) + (r.streams ? " streaming" : "") + (r.value ? " into buffer " + std::to_string(r.buffer) : "");
+      out +=
+          nameOf(*r.op) + (r.streams ? " streaming" : "") + (r.value ? " into buffer " + std::to_string(r.buffer) : "");
     out += "\n";
   }
 }
@@ -46,17 +47,25 @@ static void printSteps(const Plan &p, const Steps &steps, const std::string &ind
       continue;
     case StepKind::Dot:
       out += indent + "dot buffers " + std::to_string(s.bufferA) + " x " + std::to_string(s.bufferB) +
-             (s.accumulate ? " += " : " -> ") + std::to_string(s.bufferC) + " block " + std::to_string(s.dot->mr) + "x" +
-             std::to_string(s.dot->nr) + (s.dot->bBiased ? ", B biased" : s.dot->bUnsigned ? ", B not negative" : "") +
+             (s.accumulate ? " += " : " -> ") + std::to_string(s.bufferC) + " block " + std::to_string(s.dot->mr) +
+             "x" + std::to_string(s.dot->nr) +
+             (s.dot->bBiased     ? ", B biased"
+              : s.dot->bUnsigned ? ", B not negative"
+                                 : "") +
              (s.nest ? ", B by panels of " + std::to_string(s.dot->kBlock) + " rows" : "") +
-             (s.kept.count ? ", kept for later programs" : "") + (s.dot->aDepthStride != 1 ? ", A by columns" : s.leftInMemory && s.left ? ", A where it lies, or packed" : "") + (s.keptLeft.slots ? ", kept if packed" : "") + (s.part.seen.empty() ? "" : ", as far as it is seen") +
+             (s.kept.count ? ", kept for later programs" : "") +
+             (s.dot->aDepthStride != 1   ? ", A by columns"
+              : s.leftInMemory && s.left ? ", A where it lies, or packed"
+                                         : "") +
+             (s.keptLeft.slots ? ", kept if packed" : "") + (s.part.seen.empty() ? "" : ", as far as it is seen") +
              (s.part.left.empty() || s.part.right.empty() ? "\n" : ", as far as operands are not zero\n");
       for (const Nest *nest : {s.left.get(), s.nest.get()})
         if (nest)
           printNest(p, *nest, indent + "  ", out);
       continue;
     default:
-      out += indent + nameOf(*s.op) + (s.kind == StepKind::For && accumulatesRows(s, p) ? ", for each row of the tile\n" : "\n");
+      out += indent + nameOf(*s.op) +
+             (s.kind == StepKind::For && accumulatesRows(s, p) ? ", for each row of the tile\n" : "\n");
     }
     for (const Steps &b : s.bodies) {
       out += indent + "{\n";
@@ -67,9 +76,15 @@ static void printSteps(const Plan &p, const Steps &steps, const std::string &ind
 }
 
 std::string print(const Plan &p) {
-  std::string out = "plan of " + p.function->name + ", scratch " + std::to_string(p.scratchBytes) + " bytes" + (p.alongY ? ", programs along y first" : "") +
-                    (!p.order.kind ? "" : p.order.rows ? ", programs by " + (p.order.loop ? std::to_string(p.order.fewest) + " to " : "") + std::to_string(p.order.rows) + " rows of tiles" : ", programs by columns of tiles") +
-                    (!p.group ? "\n" : p.group->isColumns() ? ", by groups of " + std::to_string(p.group->size) + " programs\n" : ", " + std::to_string(p.group->size) + " programs as lanes\n");
+  std::string out = "plan of " + p.function->name + ", scratch " + std::to_string(p.scratchBytes) + " bytes" +
+                    (p.alongY ? ", programs along y first" : "") +
+                    (!p.order.kind  ? ""
+                     : p.order.rows ? ", programs by " + (p.order.loop ? std::to_string(p.order.fewest) + " to " : "") +
+                                          std::to_string(p.order.rows) + " rows of tiles"
+                                    : ", programs by columns of tiles") +
+                    (!p.group               ? "\n"
+                     : p.group->isColumns() ? ", by groups of " + std::to_string(p.group->size) + " programs\n"
+                                            : ", " + std::to_string(p.group->size) + " programs as lanes\n");
   for (size_t i = 0; i < p.buffers.size(); ++i) {
     const Buffer &b = p.buffers[i];
     out += "  buffer " + std::to_string(i) + ": " + std::to_string(b.elems) + " x " + ir::str(b.element) + " at " +

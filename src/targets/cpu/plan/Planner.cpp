@@ -1,7 +1,8 @@
-// Turns the blocks of a function into steps; see Plan.h for what a plan is. Here: what joins the pending nest, and when that ends.
+// Turns the blocks of a function into steps; see Plan.h for what a plan is. Here: what joins the pending nest, and when
+// that ends.
 //
-// Scalars are computed where they are defined (needsPending): in front of the pending nest, or behind it if the scalar needs what it
-// makes (mayBeLate); the nest is ended if the scalar reads memory that it may write.
+// Scalars are computed where they are defined (needsPending): before the pending nest, or after it if the scalar needs
+// what it makes (mayBeLate); the nest is ended if the scalar reads memory that it may write.
 #include "targets/cpu/plan/Planner.h"
 #include "targets/cpu/plan/Buffers.h"
 #include "targets/cpu/plan/KeepTiles.h"
@@ -76,8 +77,8 @@ bool Planner::dependsOnPending(const Value *v, bool samePlace, unsigned &budget)
   return false;
 }
 
-void Planner::loadsOf(const Value *v, bool samePlace, llvm::SmallPtrSetImpl<const Op *> &out, llvm::SmallPtrSetImpl<const Op *> &moved,
-                      unsigned &budget) const {
+void Planner::loadsOf(const Value *v, bool samePlace, llvm::SmallPtrSetImpl<const Op *> &out,
+                      llvm::SmallPtrSetImpl<const Op *> &moved, unsigned &budget) const {
   if (!v->def || budget == 0)
     return;
   --budget;
@@ -114,7 +115,9 @@ bool Planner::memoryOrderKept(const Root &root) const {
       int from = memoryOf(l->operands[0]);
       return from == arg || from < 0 || arg < 0 || l->results[0]->type.elem == store.op->operands[1]->type.elem;
     };
-    return llvm::none_of(moved, meets) && llvm::none_of(loads, [&](const Op *l) { return meets(l) && !sameOffsets(l->operands[0], store.op->operands[0], *plan_.function); });
+    return llvm::none_of(moved, meets) && llvm::none_of(loads, [&](const Op *l) {
+             return meets(l) && !sameOffsets(l->operands[0], store.op->operands[0], *plan_.function);
+           });
   };
   for (const Root &r : pending_->roots) {
     if (writes && !check(root, r))
@@ -165,8 +168,9 @@ void Planner::materialize(const Value *v, int buffer) {
   add({RootKind::Materialize, nullptr, v, buffer}, v->type.shape);
 }
 
-// The step runs before the pending nest unless that is flushed now. A virtual tensor only gets its linear form, of scalars; a
-// scalar is computed here, from tensors too (split, unsplat): from every buffer and all memory that its operands reach.
+// The step runs before the pending nest unless that is flushed now. A virtual tensor only gets its linear form, of
+// scalars; a scalar is computed here, from tensors too (split, unsplat): from every buffer and all memory that its
+// operands reach.
 bool Planner::needsPending(const Op &op) const {
   if (!pending_)
     return false;
@@ -186,17 +190,21 @@ bool Planner::needsPending(const Op &op) const {
   return false;
 }
 
-// May the definition of `op` wait for the end of the pending nest, which goes on without it? Layer norm's backward pass divides the first of its two sums before it has begun the second one. It must be
-// computed from scalars alone: a tensor would be read when the nest has made other roots, which may write it.
+// May the definition of `op` wait for the end of the pending nest, which goes on without it? Layer norm's backward pass
+// divides the first of its two sums before it has begun the second one. It must be computed from scalars alone: a
+// tensor would be read when the nest has made other roots, which may write it.
 bool Planner::mayBeLate(const Op &op) const {
   auto isScalar = [](const Value *v) { return v->type.isScalar(); };
   const bool virtualTensor = isTensorOp(op) && (op.has(ir::traits::Elementwise) || op.has(ir::traits::Shape));
-  return !inRegion_ && op.regions.empty() && (virtualTensor || (!op.has(ir::traits::Reads | ir::traits::Writes) && op.has(ir::traits::Elementwise) && llvm::all_of(op.operands, isScalar)));
+  return !inRegion_ && op.regions.empty() &&
+         (virtualTensor || (!op.has(ir::traits::Reads | ir::traits::Writes) && op.has(ir::traits::Elementwise) &&
+                            llvm::all_of(op.operands, isScalar)));
 }
 
 // A scalar or virtual tensor op.
 void Planner::define(const Op &op) {
-  const bool needsLate = llvm::any_of(op.operands, [&](const Value *v) { return v->def && llvm::is_contained(late_, v->def); });
+  const bool needsLate =
+      llvm::any_of(op.operands, [&](const Value *v) { return v->def && llvm::is_contained(late_, v->def); });
   if (needsLate || needsPending(op)) {
     if (mayBeLate(op) && late_.size() < 32) {
       late_.push_back(&op);
@@ -228,16 +236,21 @@ Buffer Planner::bufferOfDefined(const Value *v) const {
 const Op *Planner::addsToCarried(const Op &reduce) const {
   const ir::Block &body = *reduce.parent;
   const Op *loop = body.parent ? body.parent->op : nullptr;
-  if (reduce.kind != OpKind::Reduce || reduce.results.size() != 1 || !reduce.result()->type.isTensor() || !loop || loop->kind != OpKind::For)
+  if (reduce.kind != OpKind::Reduce || reduce.results.size() != 1 || !reduce.result()->type.isTensor() || !loop ||
+      loop->kind != OpKind::For)
     return nullptr;
   const Op *const end = body.terminator();
-  auto onlyUser = [&](const Value *v) -> const Op * { return uses_.users(v).size() == 1 ? uses_.users(v)[0] : nullptr; };
+  auto onlyUser = [&](const Value *v) -> const Op * {
+    return uses_.users(v).size() == 1 ? uses_.users(v)[0] : nullptr;
+  };
   const Op *f = onlyUser(reduce.result());
-  if (!f || f->parent != &body || !f->has(ir::traits::Elementwise) || f->operands.size() != 2 || f->results.size() != 1 || onlyUser(f->result()) != end)
+  if (!f || f->parent != &body || !f->has(ir::traits::Elementwise) || f->operands.size() != 2 ||
+      f->results.size() != 1 || onlyUser(f->result()) != end)
     return nullptr;
   const auto at = std::find(end->operands.begin(), end->operands.end(), f->result());
   const Value *arg = body.args[static_cast<size_t>(at - end->operands.begin()) + 1];
-  const bool inPlace = std::count(at, end->operands.end(), f->result()) == 1 && onlyUser(arg) == f && f->operands[0] != f->operands[1] && arg->type == f->result()->type &&
+  const bool inPlace = std::count(at, end->operands.end(), f->result()) == 1 && onlyUser(arg) == f &&
+                       f->operands[0] != f->operands[1] && arg->type == f->result()->type &&
                        arg->type == reduce.result()->type && plan_.bufferFor(arg) >= 0;
   return inPlace ? f : nullptr;
 }
@@ -262,8 +275,12 @@ void Planner::print(const Op &op) {
 static bool isStraight(const ir::Block &b) {
   return llvm::all_of(b.ops, [](const Op *op) {
     switch (op->kind) {
-    case OpKind::Const: case OpKind::Poison: case OpKind::Yield: case OpKind::Assert: case OpKind::Print: case OpKind::Assume:
-      return true;
+    case OpKind::Const:
+    case OpKind::Poison:
+    case OpKind::Yield:
+    case OpKind::Assert:
+    case OpKind::Print:
+    case OpKind::Assume: return true;
     case OpKind::If:
       return llvm::all_of(op->regions, [](const ir::Region *r) { return isStraight(*r->block); });
     default:
@@ -320,7 +337,8 @@ void Planner::op(const Op &op) {
     Root root{op.kind == OpKind::Reduce ? RootKind::Reduce : RootKind::Scan, &op};
     if (const Op *f = addsToCarried(op)) {
       const Op *const end = op.parent->terminator();
-      const auto slot = static_cast<size_t>(std::find(end->operands.begin(), end->operands.end(), f->result()) - end->operands.begin());
+      const auto slot = static_cast<size_t>(std::find(end->operands.begin(), end->operands.end(), f->result()) -
+                                            end->operands.begin());
       root.value = f->result();
       root.buffer = plan_.bufferOf[root.value] = plan_.bufferFor(op.parent->args[slot + 1]);
       absorbed_.insert(f);

@@ -1,5 +1,5 @@
-// How a plan is made (Plan.h): the state of the walk over the operations of a function, for those who decide a part of it. Planner.cpp walks and fills nests,
-// PlanCarried.cpp has what blocks leave for one another, PlanDots.cpp products.
+// How a plan is made (Plan.h): the state of the walk over the operations of a function, for those who decide a part of
+// it. Planner.cpp walks and fills nests, PlanCarried.cpp has what blocks leave for one another, PlanDots.cpp products.
 #pragma once
 #include "targets/cpu/plan/Materialize.h"
 #include "targets/cpu/plan/Plan.h"
@@ -8,7 +8,8 @@
 
 namespace tegula::cpu {
 
-/// Makes the steps of one function, block after block, in program order. What is computed chunk by chunk joins the pending nest while it can; flush() ends that nest.
+/// Makes the steps of one function, block after block, in program order. What is computed chunk by chunk joins the
+/// pending nest while it can; flush() ends that nest.
 class Planner {
 public:
   Planner(const ir::Function &f, const CpuTarget &target, Plan &plan)
@@ -31,7 +32,8 @@ private:
   void print(const ir::Op &op);
   int newBuffer(const ir::Type &t, const ir::Shape &s);
   DotPlan planOf(const ir::Op &dot) const;
-  Buffer packedBuffer(const ir::Op &dot, const ir::Value *v, ir::Elem elem, int64_t elems, llvm::function_ref<int64_t(bool row, int64_t)> strideOf) const;
+  Buffer packedBuffer(const ir::Op &dot, const ir::Value *v, ir::Elem elem, int64_t elems,
+                      llvm::function_ref<int64_t(bool row, int64_t)> strideOf) const;
   Buffer packedLeft(const ir::Op &dot, const DotPlan &p) const;
   Buffer bufferOfDefined(const ir::Value *v) const;
   int resultBuffer(const ir::Value *v);
@@ -55,8 +57,10 @@ private:
   bool fits(const Root &root, const ir::Shape &space, int axis) const;
   bool memoryOrderKept(const Root &root) const;
   bool dependsOnPending(const ir::Value *v, bool samePlace, unsigned &budget) const;
-  /// Loads that `v` needs. `moved`: those among them whose elements are used at other places than they are loaded for (a transposed tile).
-  void loadsOf(const ir::Value *v, bool samePlace, llvm::SmallPtrSetImpl<const ir::Op *> &out, llvm::SmallPtrSetImpl<const ir::Op *> &moved, unsigned &budget) const;
+  /// Loads that `v` needs. `moved`: those among them whose elements are used at other places than they are loaded for
+  /// (a transposed tile).
+  void loadsOf(const ir::Value *v, bool samePlace, llvm::SmallPtrSetImpl<const ir::Op *> &out,
+               llvm::SmallPtrSetImpl<const ir::Op *> &moved, unsigned &budget) const;
   void flush();
   Step &step(StepKind kind, const ir::Op *op);
 
@@ -67,7 +71,7 @@ private:
   Steps *out_ = nullptr;
   std::unique_ptr<Nest> pending_;
   llvm::SmallPtrSet<const ir::Value *, 8> pendingResults_; // made by the pending nest
-  llvm::SmallVector<const ir::Op *, 8> late_;              // defined behind the pending nest, as they need what it makes
+  llvm::SmallVector<const ir::Op *, 8> late_;              // defined after the pending nest, as they need what it makes
   llvm::SmallPtrSet<const ir::Op *, 4> absorbed_;          // done by the roots of others
   bool pendingWrites_ = false;                         // holds a store
   bool inRegion_ = false;                              // of a reduction or scan

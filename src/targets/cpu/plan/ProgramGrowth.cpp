@@ -81,7 +81,8 @@ Growth ProgramGrowth::of(const Value *v) const {
 }
 
 bool ProgramGrowth::isDividedNumber(const Op &op) const {
-  const bool divides = op.kind == OpKind::SDiv || op.kind == OpKind::UDiv || op.kind == OpKind::SRem || op.kind == OpKind::URem;
+  const bool divides =
+      op.kind == OpKind::SDiv || op.kind == OpKind::UDiv || op.kind == OpKind::SRem || op.kind == OpKind::URem;
   return divides && of(op.operands[0]).counted && !varies(op.operands[1]);
 }
 

@@ -1,4 +1,5 @@
-// By how much the values of a kernel grow from program to program along one axis of the grid, and along their own dimensions.
+// By how much the values of a kernel grow from program to program along one axis of the grid, and along their own
+// dimensions.
 //
 //   pid * 64 + arange(0, 64)           program 64, dimension 1
 //   x + rows[:, None] * K + pid        program 4 (bytes of float), dimensions unknown and 0: K is known at launch only
@@ -16,7 +17,9 @@ struct Growth {
   std::optional<int64_t> program = 0;
   llvm::SmallVector<std::optional<int64_t>, 4> dims; // one for each dimension
   bool varies = false;  // from program to program
-  bool counted = false; // a scalar, not negative: of the first program, and one more for each one behind, as far as divisors reach (isDividedNumber); never what a loop or branch gives
+  // a scalar, not negative: of the first program, and one more for each one after, as far as divisors reach
+  // (isDividedNumber); never what a loop or branch gives
+  bool counted = false;
   bool operator==(const Growth &) const = default;
   std::optional<int64_t> last() const { return dims.empty() ? 0 : dims.back(); }
 };
@@ -33,7 +36,8 @@ public:
     auto it = growth_.find(v);
     return it != growth_.end() && it->second.varies;
   }
-  /// Quotient or remainder of the program's number by one number: the quotient is one number, and the remainder grows by one, for as many programs as the remainder of the first one is below the divisor.
+  /// Quotient or remainder of the program's number by one number: the quotient is one number, and the remainder grows
+  /// by one, for as many programs as the remainder of the first one is below the divisor.
   bool isDividedNumber(const ir::Op &op) const;
 
 private:

@@ -1,7 +1,8 @@
 // In which order a thread runs the programs of a grid, and the rows of tiles that loops accumulate.
 //
-// Kernels over rows and columns often count blocks of rows along x. Tiles of programs next to one another along x are then rows apart, each on pages of its own, and neither the hardware's
-// prefetching nor half-read lines are of use to the next. If what differs from program to program along y is nearer in memory in all accesses, y runs fastest.
+// Kernels over rows and columns often count blocks of rows along x. Tiles of programs next to one another along x are
+// then rows apart, each on pages of its own, and neither the hardware's prefetching nor half-read lines are of use to
+// the next. If what differs from program to program along y is nearer in memory in all accesses, y runs fastest.
 #include "targets/cpu/plan/ProgramOrder.h"
 #include "targets/cpu/plan/ColumnsOfA.h"
 #include "llvm/ADT/DenseMap.h"
@@ -12,7 +13,8 @@ using ir::Op;
 using ir::OpKind;
 
 namespace {
-/// How far a value moves from one program to the next along x and along y, or (as along x) from one number of a loop to the next, without sign.
+/// How far a value moves from one program to the next along x and along y, or (as along x) from one number of a loop to
+/// the next, without sign.
 struct Steps2 {
   static constexpr int64_t far = int64_t(1) << 40; // known at launch, or depends on data
   int64_t along[2] = {0, 0};
@@ -28,7 +30,9 @@ constexpr int64_t shortestSum = 512;
 std::optional<int64_t> constantOf(const ir::Value *v) {
   while (v->def && v->def->has(ir::traits::Shape) && v->def->operands.size() == 1)
     v = v->def->operands[0];
-  return v->def && v->def->kind == OpKind::Const && !v->type.isPtr && !ir::isFloat(v->type.elem) ? std::optional(v->def->intValue()) : std::nullopt;
+  return v->def && v->def->kind == OpKind::Const && !v->type.isPtr && !ir::isFloat(v->type.elem)
+             ? std::optional(v->def->intValue())
+             : std::nullopt;
 }
 
 class StepFinder {
@@ -56,7 +60,8 @@ private:
   static Steps2 times(Steps2 a, std::optional<int64_t> by) {
     for (int64_t &s : a.along)
       if (int64_t product; s)
-        s = by && !__builtin_mul_overflow(s, *by < 0 ? -*by : *by, &product) ? std::min(product, Steps2::far) : Steps2::far;
+        s = by && !__builtin_mul_overflow(s, *by < 0 ? -*by : *by, &product) ? std::min(product, Steps2::far)
+                                                                             : Steps2::far;
     return a;
   }
 
@@ -85,7 +90,9 @@ private:
       return sum(of(op.operands[0]), times(of(op.operands[1]), std::max(1u, ir::byteWidth(v->type.elem))));
     case OpKind::Mul: {
       Steps2 a = of(op.operands[0]), b = of(op.operands[1]);
-      return a.none() ? times(b, constantOf(op.operands[0])) : b.none() ? times(a, constantOf(op.operands[1])) : times(sum(a, b), std::nullopt);
+      return a.none()   ? times(b, constantOf(op.operands[0]))
+             : b.none() ? times(a, constantOf(op.operands[1]))
+                        : times(sum(a, b), std::nullopt);
     }
     case OpKind::Load:
       return times(of(op.operands[0]), std::nullopt);
@@ -102,15 +109,19 @@ private:
     return op.regions.empty() ? Steps2{} : unknown();
   }
 
-  /// What the loop with the number carries on: what each round adds, if that is a constant, for each number that it counts on.
+  /// What the loop with the number carries on: what each round adds, if that is a constant, for each number that it
+  /// counts on.
   Steps2 ofCarried(const ir::Value &v, const Op &loop) {
     const ir::Value *next = v.block->terminator()->operands[v.index - 1];
     if (next == &v)
       return {};
     const bool adds = next->def && next->def->kind == OpKind::Add;
     const unsigned at = adds && next->def->operands[0] == &v ? 0 : 1;
-    const std::optional<int64_t> by = constantOf(loop.operands[2]), step = adds && next->def->operands[at] == &v ? constantOf(next->def->operands[1 - at]) : std::nullopt;
-    return by && *by > 0 && step && *step % *by == 0 ? times({{1, 0}, true}, *step / *by) : Steps2{{Steps2::far, 0}, true};
+    const std::optional<int64_t> by = constantOf(loop.operands[2]), step = adds && next->def->operands[at] == &v
+                                                                               ? constantOf(next->def->operands[1 - at])
+                                                                               : std::nullopt;
+    return by && *by > 0 && step && *step % *by == 0 ? times({{1, 0}, true}, *step / *by)
+                                                     : Steps2{{Steps2::far, 0}, true};
   }
 
   const ir::Function &function_;
@@ -129,7 +140,8 @@ bool look(const ir::Block &b, StepFinder &steps, bool &nearer) {
       nearer |= s.along[0] && s.along[1];
       break;
     }
-    case OpKind::Dot: case OpKind::Print: case OpKind::While: // what a tile of a product needs is the same for neighbours both ways; order is seen, or waited for
+    // what a tile of a product needs is the same for neighbours both ways; order is seen, or waited for
+    case OpKind::Dot: case OpKind::Print: case OpKind::While:
       return false;
     default:
       break;
@@ -148,14 +160,19 @@ bool runsAlongY(const ir::Function &f, const Uses &uses) {
   return f.isKernel && !uses.ordersMemory() && look(*f.block(), steps, nearer) && nearer;
 }
 
-// A loop that adds tile after tile along rows to a tile of sums, or what their rows are reduced to, reads a piece of each row in each round: rows are apart, and pieces short. All rounds for one row, then the next, read each row from end to end.
+// A loop that adds tile after tile along rows to a tile of sums, or what their rows are reduced to, reads a piece of
+// each row in each round: rows are apart, and pieces short. All rounds for one row, then the next, read each row from
+// end to end.
 const Nest *accumulatesRows(const Step &s, const Plan &p) {
   const Op &loop = *s.op;
   const ir::Block &body = *loop.regions[0]->block;
   const std::optional<int64_t> by = constantOf(loop.operands[2]);
-  if (loop.reverse() || !by || s.bodies.empty() || llvm::count_if(loop.results, [](const ir::Value *v) { return v->type.isTensor(); }) != 1)
+  if (loop.reverse() || !by || s.bodies.empty() ||
+      llvm::count_if(loop.results, [](const ir::Value *v) { return v->type.isTensor(); }) != 1)
     return nullptr;
-  const size_t tile = static_cast<size_t>(llvm::find_if(loop.results, [](const ir::Value *v) { return v->type.isTensor(); }) - loop.results.begin()); // beside it numbers, which are the same for each row
+  // beside it numbers, which are the same for each row
+  const size_t tile = static_cast<size_t>(
+      llvm::find_if(loop.results, [](const ir::Value *v) { return v->type.isTensor(); }) - loop.results.begin());
   const Nest *nest = nullptr;
   for (const Step &inner : s.bodies[0]) {
     if (inner.kind == StepKind::Define && !(inner.op->kind == OpKind::Store || inner.op->kind == OpKind::Assert))
@@ -166,16 +183,19 @@ const Nest *accumulatesRows(const Step &s, const Plan &p) {
   }
   const ir::Value *acc = body.args[1 + tile];
   const int buffer = p.bufferFor(acc);
-  if (!nest || nest->sequential || nest->space.rank() != 2 || nest->roots.size() != 1 || buffer < 0 || p.bufferFor(loop.results[tile]) != buffer)
+  if (!nest || nest->sequential || nest->space.rank() != 2 || nest->roots.size() != 1 || buffer < 0 ||
+      p.bufferFor(loop.results[tile]) != buffer)
     return nullptr;
   const Root &r = nest->roots[0];
   const bool reduces = r.kind == RootKind::Reduce && nest->axis == 1;
-  if (!(reduces || r.kind == RootKind::Materialize) || r.buffer != buffer || r.value != body.terminator()->operands[tile] || !(reduces || acc->type.shape == nest->space))
+  if (!(reduces || r.kind == RootKind::Materialize) || r.buffer != buffer ||
+      r.value != body.terminator()->operands[tile] || !(reduces || acc->type.shape == nest->space))
     return nullptr;
   StepFinder steps(*p.function, body.args[0]);
   bool along = false;
   for (const Op *op : body.ops) {
-    if (op->has(ir::traits::Writes) || (op->has(ir::traits::Reads) && op->kind != OpKind::Load) || (!op->regions.empty() && op != r.op))
+    if (op->has(ir::traits::Writes) || (op->has(ir::traits::Reads) && op->kind != OpKind::Load) ||
+        (!op->regions.empty() && op != r.op))
       return nullptr;
     if (op->kind != OpKind::Load)
       continue;
@@ -186,7 +206,9 @@ const Nest *accumulatesRows(const Step &s, const Plan &p) {
     if (!moves.along[0])
       continue;
     const bool isTurned = columnsLieTogether(op->results[0]); // and so is its tile in the nest
-    const int64_t row = t.isTensor() ? (int64_t(1) << dimBits(t.shape, isTurned ? 0 : t.shape.rank() - 1)) * std::max(1u, ir::byteWidth(t.elem)) : 0;
+    const int64_t row = t.isTensor() ? (int64_t(1) << dimBits(t.shape, isTurned ? 0 : t.shape.rank() - 1)) *
+                                           std::max(1u, ir::byteWidth(t.elem))
+                                     : 0;
     if (!row || moves.along[0] * *by != row || row > longestPiece || (reduces && row < shortestSum))
       return nullptr;
     along |= isTurned ? t.shape[0] == nest->space[1] && t.shape[1] == nest->space[0] : t.shape == nest->space;

@@ -5,9 +5,11 @@
 
 namespace tegula::cpu {
 
-/// Kernels: whether neighbours along y are nearer to one another in memory than those along x, and nothing tells in which order programs run.
+/// Kernels: whether neighbours along y are nearer to one another in memory than those along x, and nothing tells in
+/// which order programs run.
 bool runsAlongY(const ir::Function &f, const Uses &uses);
-/// Of a `for` all of whose work is to accumulate a tile, row by row in place, from short pieces of rows that each round goes on along: its nest, whose rows may be outside of the loop. Else null.
+/// Of a `for` all of whose work is to accumulate a tile, row by row in place, from short pieces of rows that each round
+/// goes on along: its nest, whose rows may be outside of the loop. Else null.
 const Nest *accumulatesRows(const Step &s, const Plan &p);
 
 } // namespace tegula::cpu

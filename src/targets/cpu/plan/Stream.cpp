@@ -1,14 +1,17 @@
 // Stores that go past the caches.
 //
-// An ordinary store first reads the line it writes (the rest of the line might matter) and leaves it in the cache. If a launch
-// writes more than the caches hold, both are waste: the lines are read for nothing, and they are gone before anybody comes back
-// for them. A non-temporal store writes whole lines straight to memory: `c = a + b` moves 3 bytes instead of 4. If the output
-// fits the caches, ordinary stores are better, as the next kernel finds it there. So the plan marks stores for which it is
-// possible, and the code asks at run time how much the whole launch writes (EmitStream.cpp).
+// An ordinary store first reads the line it writes (the rest of the line might matter) and leaves it in the cache. If a
+// launch writes more than the caches hold, both are waste: the lines are read for nothing, and they are gone before
+// anybody comes back for them. A non-temporal store writes whole lines straight to memory: `c = a + b` moves 3 bytes
+// instead of 4. If the output fits the caches, ordinary stores are better, as the next kernel finds it there. So the
+// plan marks stores for which it is possible, and the code asks at run time how much the whole launch writes
+// (EmitStream.cpp).
 //
-// A kernel that walks its row several times (softmax, layer_norm) reads memory in its first nest, writes it in its last, and leaves it idle between these, where the row comes from
-// caches. So a later nest that walks the row also fetches what the next program (or the next round of a loop over rows) will read first: one that computes elementary functions, which
-// takes long enough (a pass of squares is over as soon as its row has come from L2, and waits for what it fetches), or the last one if it streams: ordinary stores keep memory busy.
+// A kernel that walks its row several times (softmax, layer_norm) reads memory in its first nest, writes it in its
+// last, and leaves it idle between these, where the row comes from caches. So a later nest that walks the row also
+// fetches what the next program (or the next round of a loop over rows) will read first: one that computes elementary
+// functions, which takes long enough (a pass of squares is over as soon as its row has come from L2, and waits for what
+// it fetches), or the last one if it streams: ordinary stores keep memory busy.
 #include "targets/cpu/plan/Stream.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -54,12 +57,15 @@ private:
   llvm::SmallPtrSet<const ir::Value *, 16> visited_;
 };
 
-uint64_t bytesOf(const ir::Type &t) { return static_cast<uint64_t>(t.numel()) * (t.isPtr ? 8 : std::max(1u, ir::byteWidth(t.elem))); }
+uint64_t bytesOf(const ir::Type &t) {
+  return static_cast<uint64_t>(t.numel()) * (t.isPtr ? 8 : std::max(1u, ir::byteWidth(t.elem)));
+}
 
 /// Chooses what nests fetch ahead, nest by nest in program order.
 class Ahead {
 public:
-  Ahead(const Plan &p, uint64_t l2Bytes) : plan_(p), most_(l2Bytes / 4) {} // this program's row and others are there, too
+  // this program's row and others are there, too
+  Ahead(const Plan &p, uint64_t l2Bytes) : plan_(p), most_(l2Bytes / 4) {}
 
   void visit(Steps &steps, const ir::Op *loop = nullptr, unsigned depth = 0) {
     for (Step &s : steps) {
@@ -84,18 +90,21 @@ private:
   void add(Nest &n, const ir::Op *loop, unsigned depth) {
     LoadsOfNests own(plan_);
     own.add(n);
-    const bool stores = std::any_of(n.roots.begin(), n.roots.end(), [](const Root &r) { return r.kind == RootKind::Store; });
+    const bool stores =
+        std::any_of(n.roots.begin(), n.roots.end(), [](const Root &r) { return r.kind == RootKind::Store; });
     uint64_t bytes = 0;
     for (Read &r : reads_) {
       const ir::Type &t = r.load->results[0]->type;
-      if (r.again || t.isPtr || !(t.shape == n.space) || n.sequential || n.panelDepthBits || (stores ? !n.streams() : !own.hasFunctions))
+      if (r.again || t.isPtr || !(t.shape == n.space) || n.sequential || n.panelDepthBits ||
+          (stores ? !n.streams() : !own.hasFunctions))
         continue;
       // Loops one after the other, each over the pieces of a row, address it anew.
       const ir::Op *load = r.load;
       if (r.loop != loop) {
         if (!r.loop || r.depth > 1 || depth > 1)
           continue;
-        auto same = std::find_if(own.seen.begin(), own.seen.end(), [&](const ir::Op *o) { return readsAlike(*o, *r.load); });
+        auto same =
+            std::find_if(own.seen.begin(), own.seen.end(), [&](const ir::Op *o) { return readsAlike(*o, *r.load); });
         if (same == own.seen.end())
           continue;
         load = *same;
@@ -107,7 +116,8 @@ private:
       n.ahead.push_back({load, r.loop == loop ? loop : nullptr, loop && r.loop != loop});
     }
     for (const ir::Op *l : own.seen)
-      if (std::none_of(reads_.begin(), reads_.end(), [&](const Read &r) { return r.load == l || (r.loop != loop && readsAlike(*l, *r.load)); }))
+      if (std::none_of(reads_.begin(), reads_.end(),
+                       [&](const Read &r) { return r.load == l || (r.loop != loop && readsAlike(*l, *r.load)); }))
         reads_.push_back({l, loop, depth, false});
   }
 

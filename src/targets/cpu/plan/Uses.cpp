@@ -69,7 +69,8 @@ bool isVirtualizable(const Op &op) {
 bool sameOffsets(const Value *a, const Value *b, const ir::Function &f) {
   while (a != b) {
     if (!a->def || !b->def)
-      return !a->def && !b->def && a->block == f.block() && b->block == f.block() && memoryOf(a) != memoryOf(b); // two arguments, not apart by a shift
+      // two arguments, not apart by a shift
+      return !a->def && !b->def && a->block == f.block() && b->block == f.block() && memoryOf(a) != memoryOf(b);
     bool moves = a->def->kind == OpKind::AddPtr || a->def->kind == OpKind::Splat || a->def->kind == OpKind::Broadcast;
     if (!moves || a->def->kind != b->def->kind || !(a->type.shape == b->type.shape))
       return false;
@@ -168,9 +169,11 @@ void Uses::visit(const ir::Block &b) {
     effects_[op] = e;
     unsigned w = opCost(*op);
     if (isVirtualizable(*op))
-      // Work on fewer elements than the result has does not count: a dear part of it gets a buffer of its own size.
+      // Work on fewer elements than the result has does not count: a expensive part of it gets a buffer of its own
+      // size.
       for (const Value *v : op->operands)
-        w = std::min(100000u, w + (v->type.isTensor() && v->type.numel() >= op->results[0]->type.numel() ? work_.lookup(v) : 0));
+        w = std::min(100000u,
+                     w + (v->type.isTensor() && v->type.numel() >= op->results[0]->type.numel() ? work_.lookup(v) : 0));
     else
       w = 1;
     for (const Value *v : op->results)

@@ -14,7 +14,8 @@ inline bool isTensorOp(const ir::Op &op) { return !op.results.empty() && op.resu
 bool isVirtualizable(const ir::Op &op);
 /// The condition of a `while` depends on memory that its body or test reads: it may wait for another program.
 bool waitsForMemory(const ir::Op &loop);
-/// Two tiles of pointers, or pointers, that have the same element at each place if the arguments they are made from are one buffer.
+/// Two tiles of pointers, or pointers, that have the same element at each place if the arguments they are made from are
+/// one buffer.
 bool sameOffsets(const ir::Value *a, const ir::Value *b, const ir::Function &f);
 /// Work of the op alone, in vector instructions.
 unsigned opCost(const ir::Op &op);
@@ -36,11 +37,13 @@ public:
   /// Position in `block` of the op that is or contains `op`; ~0u if `op` is not inside.
   unsigned positionIn(const ir::Block *block, const ir::Op *op) const;
   const Effects &effects(const ir::Op *op) const;
-  /// True if what a load reads may change while the program does not write it: other programs may, or something orders memory (an atomic, a call). What all
-  /// stores through its argument write at the load's own addresses is this program's own: nobody else may touch it.
+  /// True if what a load reads may change while the program does not write it: other programs may, or something orders
+  /// memory (an atomic, a call). What all stores through its argument write at the load's own addresses is this
+  /// program's own: nobody else may touch it.
   bool mayChange(const ir::Op &load) const;
-  /// True if the kernel writes nothing through the load's argument, and nothing orders memory but atomics that the program learns nothing from, as nobody asks for what they give: it may have
-  /// read earlier than it says, whatever others do meanwhile, and so the same in all programs.
+  /// True if the kernel writes nothing through the load's argument, and nothing orders memory but atomics that the
+  /// program learns nothing from, as nobody asks for what they give: it may have read earlier than it says, whatever
+  /// others do meanwhile, and so the same in all programs.
   bool mayBeReadEarlier(const ir::Op &load) const;
   /// True if the program may learn what others have done: an atomic whose result is used, a call, assembly.
   bool learnsOfOthers() const { return learns_; }

@@ -17,7 +17,8 @@ using ir::Value;
 
 namespace {
 
-/// A sum on its way from the argument of a loop to the yield: `op` combines it with another operand, which `select`, if there is one, adds where its condition holds.
+/// A sum on its way from the argument of a loop to the yield: `op` combines it with another operand, which `select`, if
+/// there is one, adds where its condition holds.
 struct Link {
   Op *op;
   Value *other;
@@ -93,7 +94,8 @@ private:
       if (users.size() == 1 && user == body.terminator())
         return user->operands[i] == v;
       if (users.size() == 1 && user->kind == OpKind::For) {
-        const auto at = static_cast<size_t>(std::find(user->operands.begin(), user->operands.end(), v) - user->operands.begin());
+        const auto at =
+            static_cast<size_t>(std::find(user->operands.begin(), user->operands.end(), v) - user->operands.begin());
         if (at < 3 || !follow(*user, at - 3, kind, sum))
           return false;
         v = user->results[at - 3];
@@ -104,11 +106,13 @@ private:
       Link link{user, user->operands[user->operands[0] == v ? 1 : 0]};
       if (users.size() == 2) {
         Op *select = users[1];
-        if (select->kind != OpKind::Select || select->parent != &body || users_.only(user->result()) != select || !select->operands[0]->type.isTensor())
+        if (select->kind != OpKind::Select || select->parent != &body || users_.only(user->result()) != select ||
+            !select->operands[0]->type.isTensor())
           return false;
         link.select = select;
         link.whereTrue = select->operands[1] == user->result();
-        if (select->operands[link.whereTrue ? 2 : 1] != v || select->operands[link.whereTrue ? 1 : 2] != user->result() || select->operands[0] == v)
+        if (select->operands[link.whereTrue ? 2 : 1] != v ||
+            select->operands[link.whereTrue ? 1 : 2] != user->result() || select->operands[0] == v)
           return false;
       }
       sum.links.push_back(link);
@@ -182,7 +186,8 @@ private:
           begin(*sum);
       if (auto link = links_.find(op); link != links_.end())
         combine(*op, *link->second.first, *link->second.second);
-      if (!op->results.empty() && replaced_.contains(op->results[0])) // a select that the addition stands for, or a reduction that the loop stands for
+      // a select that the addition stands for, or a reduction that the loop stands for
+      if (!op->results.empty() && replaced_.contains(op->results[0]))
         continue;
       if (op->kind == OpKind::Reshape && flat_.contains(op))
         op->result()->type = op->result()->type.withShape({op->operands[0]->type.numel()});
@@ -198,7 +203,7 @@ private:
     return v;
   }
 
-  /// In front of the outermost loop: what it begins with, and the types of what all loops carry.
+  /// Before the outermost loop: what it begins with, and the types of what all loops carry.
   void begin(const CarriedSum &sum) {
     Op *outer = sum.loops[0].first;
     b_.setLoc(outer->loc);

@@ -31,7 +31,9 @@ std::optional<OpKind> reorderable(const Op &op) {
 
 class ReductionFinder {
 public:
-  ReductionFinder(const ir::Function &f, const CpuTarget &target) : target_(target), users_(*f.block()) { find(*f.block()); }
+  ReductionFinder(const ir::Function &f, const CpuTarget &target) : target_(target), users_(*f.block()) {
+    find(*f.block());
+  }
   llvm::DenseMap<Op *, WholeReduction> found;
 
 private:
@@ -51,7 +53,8 @@ private:
     for (Op *def = whole.tile->def; def && users_.only(whole.tile); def = whole.tile->def) {
       if (def->kind == OpKind::Reshape && whole.between.empty() && def->operands[0]->type.shape.rank() > 1)
         columnsFirst = false;
-      else if (def->parent == op.parent && reorderable(*def) == kind && !(whole.between.size() == 1 && whole.between[0]->kind == OpKind::Reshape))
+      else if (def->parent == op.parent && reorderable(*def) == kind &&
+               !(whole.between.size() == 1 && whole.between[0]->kind == OpKind::Reshape))
         columnsFirst &= def->axis() == 0;
       else
         break;
@@ -60,7 +63,8 @@ private:
     }
     const ir::Type &t = whole.tile->type;
     const unsigned rank = t.shape.rank();
-    if (columnsFirst || t.isPtr || rank < 2 || t.shape[rank - 1] * ir::bitWidth(t.elem) < target_.vectorBits || t.shape[rank - 1] == t.numel())
+    if (columnsFirst || t.isPtr || rank < 2 || t.shape[rank - 1] * ir::bitWidth(t.elem) < target_.vectorBits ||
+        t.shape[rank - 1] == t.numel())
       return {};
     return whole;
   }
@@ -92,7 +96,7 @@ public:
   }
 
 private:
-  /// Reduces all axes of the tile but the last one in front of `op`.
+  /// Reduces all axes of the tile but the last one before `op`.
   void begin(Op &op, Value *x) {
     b_.setLoc(op.loc);
     b_.setInlinedAt(op.inlinedAt);

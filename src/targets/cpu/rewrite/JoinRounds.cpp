@@ -26,14 +26,20 @@ struct ShallowLoop {
   Op *loop = nullptr;
   int64_t rounds = 0, depth = 0;                        // to be joined; k of one of them
   llvm::DenseMap<const Op *, unsigned> loads;           // of operands: which of their dimensions is k
-  llvm::SmallVector<std::pair<size_t, Op *>, 4> steps;  // carried scalars that each round adds the same number to, and these additions
+  // carried scalars that each round adds the same number to, and these additions
+  llvm::SmallVector<std::pair<size_t, Op *>, 4> steps;
 };
 
 /// Zeros stay zeros, each element by itself.
 bool keepsZeros(const Op &op) {
   switch (op.kind) {
-  case OpKind::FpTrunc: case OpKind::FpExt: case OpKind::SExt: case OpKind::ZExt: case OpKind::Trunc: case OpKind::SIToFp: case OpKind::UIToFp:
-    return true;
+  case OpKind::FpTrunc:
+  case OpKind::FpExt:
+  case OpKind::SExt:
+  case OpKind::ZExt:
+  case OpKind::Trunc:
+  case OpKind::SIToFp:
+  case OpKind::UIToFp: return true;
   default:
     return false;
   }
@@ -42,12 +48,15 @@ bool keepsZeros(const Op &op) {
 bool isZero(const Value *v) {
   if (!v->def || v->def->kind != OpKind::Const || v->type.isPtr)
     return false;
-  return v->type.isIntLike() ? v->def->intValue() == 0 : v->def->floatValue() == 0 && !std::signbit(v->def->floatValue());
+  return v->type.isIntLike() ? v->def->intValue() == 0
+                             : v->def->floatValue() == 0 && !std::signbit(v->def->floatValue());
 }
 
 class ShallowLoops {
 public:
-  ShallowLoops(const ir::Function &f, const CpuTarget &target) : target_(target), users_(*f.block()) { find(*f.block()); }
+  ShallowLoops(const ir::Function &f, const CpuTarget &target) : target_(target), users_(*f.block()) {
+    find(*f.block());
+  }
   std::vector<ShallowLoop> found;
 
 private:
@@ -97,13 +106,16 @@ bool ShallowLoops::lookAtDot(const Op &dot, ShallowLoop &out) const {
   const ir::Block &body = *out.loop->region(0);
   const Value *a = dot.operands[0], *b = dot.operands[1], *acc = dot.operands[2];
   const Type &result = dot.result()->type;
-  if (result.shape.rank() != 2 || acc->block != &body || acc->index == 0 || users_.only(acc) != &dot || users_.only(dot.result()) != body.terminator() ||
-      body.terminator()->operands[acc->index - 1] != dot.result() || dot.precision() == "wide")
+  if (result.shape.rank() != 2 || acc->block != &body || acc->index == 0 || users_.only(acc) != &dot ||
+      users_.only(dot.result()) != body.terminator() || body.terminator()->operands[acc->index - 1] != dot.result() ||
+      dot.precision() == "wide")
     return false;
   if (result.elem != Elem::F32 && result.elem != Elem::F64 && result.elem != Elem::I32)
     return false;
   const int64_t m = result.shape[0], n = result.shape[1], k = a->type.shape[1];
-  auto planFor = [&](int64_t depth) { return dotPlan(target_, a->type.elem, b->type.elem, result.elem, m, n, depth, dot.precision()); };
+  auto planFor = [&](int64_t depth) {
+    return dotPlan(target_, a->type.elem, b->type.elem, result.elem, m, n, depth, dot.precision());
+  };
   constexpr int64_t manyRows = 64; // where sums of fours are what takes the time, not packing
   const int64_t most = m >= manyRows && planFor(mostDepth).kGroup == 4 ? 2 * mostDepth : mostDepth;
   const DotPlan plan = planFor(most);
@@ -116,14 +128,17 @@ bool ShallowLoops::lookAtDot(const Op &dot, ShallowLoop &out) const {
   return lookAtOperand(a, 1, out) && lookAtOperand(b, 0, out);
 }
 
-// A number that each round adds the same to, which nobody asks for behind the loop. If it is no constant, all that is done with it has to be an offset: there sums of 32 bits do not wrap around (Lin.h).
+// A number that each round adds the same to, which nobody asks for after the loop. If it is no constant, all that is
+// done with it has to be an offset: there sums of 32 bits do not wrap around (Lin.h).
 bool ShallowLoops::lookAtCarried(size_t i, ShallowLoop &out) const {
   const ir::Block &body = *out.loop->region(0);
   const Value *arg = body.args[1 + i];
-  if (!arg->type.isScalar() || arg->type.isPtr || (arg->type.elem != Elem::I32 && arg->type.elem != Elem::I64) || !users_.of(out.loop->results[i]).empty())
+  if (!arg->type.isScalar() || arg->type.isPtr || (arg->type.elem != Elem::I32 && arg->type.elem != Elem::I64) ||
+      !users_.of(out.loop->results[i]).empty())
     return false;
   Op *add = body.terminator()->operands[i]->def;
-  if (!add || add->kind != OpKind::Add || add->parent != &body || users_.only(add->result()) != body.terminator() || llvm::count(body.terminator()->operands, add->result()) != 1)
+  if (!add || add->kind != OpKind::Add || add->parent != &body || users_.only(add->result()) != body.terminator() ||
+      llvm::count(body.terminator()->operands, add->result()) != 1)
     return false;
   const size_t at = add->operands[0] == arg ? 0 : 1;
   const Value *by = add->operands[1 - at];
@@ -131,7 +146,8 @@ bool ShallowLoops::lookAtCarried(size_t i, ShallowLoop &out) const {
     return false;
   if (!ir::constantInt(by))
     for (const Op *user : users_.of(arg)) {
-      const bool splat = user->kind == OpKind::Splat && llvm::all_of(users_.of(user->result()), [](const Op *u) { return u->kind == OpKind::AddPtr; });
+      const bool splat = user->kind == OpKind::Splat &&
+                         llvm::all_of(users_.of(user->result()), [](const Op *u) { return u->kind == OpKind::AddPtr; });
       if (user != add && user->kind != OpKind::AddPtr && !splat)
         return false;
     }
@@ -179,7 +195,8 @@ std::optional<ShallowLoop> ShallowLoops::look(Op &loop) const {
         return {};
       continue;
     }
-    const bool shape = op->kind == OpKind::Splat || op->kind == OpKind::ExpandDims || op->kind == OpKind::Broadcast || op->kind == OpKind::Reshape || op->kind == OpKind::Permute;
+    const bool shape = op->kind == OpKind::Splat || op->kind == OpKind::ExpandDims || op->kind == OpKind::Broadcast ||
+                       op->kind == OpKind::Reshape || op->kind == OpKind::Permute;
     if (!shape && op->kind != OpKind::Load && !(op->has(ir::traits::Elementwise) && op->has(ir::traits::Pure)))
       return {};
     if (op->result()->type.shape.rank() > 2)
@@ -218,7 +235,8 @@ private:
     return out;
   }
   void inFront(), begin(), rewrite(Op &op);
-  Value *numbers(const Value *scalar, Value *by), *deep(Value *v), *operand(Value *v, unsigned dim), *inside(const Op &load);
+  Value *numbers(const Value *scalar, Value *by), *deep(Value *v), *operand(Value *v, unsigned dim),
+      *inside(const Op &load);
   Value *extended(Value *x, Elem to) { return x->type.elem == to ? x : b_.cast(OpKind::SExt, x, to); }
 
   ir::Builder b_;
@@ -227,7 +245,8 @@ private:
   llvm::DenseMap<const Value *, Value *> deep_;
   llvm::SmallPtrSet<const Value *, 32> varying_; // what differs from round to round
   llvm::DenseMap<const Op *, Value *> inSteps_; // what an addition adds from now on
-  Value *left_ = nullptr;                       // i32: k that are left, at most those of two tiles; null: never fewer than one has
+  // i32: k that are left, at most those of two tiles; null: never fewer than one has
+  Value *left_ = nullptr;
 };
 
 // Constants and products that the loop needs, and its new step.
@@ -247,7 +266,8 @@ void RoundJoiner::inFront() {
   outside.ops.insert(outside.ops.end(), behind.begin(), behind.end());
 }
 
-// `scalar` in each round: it, and once, twice .. `by` more. `by` = sext(x * constant) becomes part of the form that offsets inside of the tile have.
+// `scalar` in each round: it, and once, twice .. `by` more. `by` = sext(x * constant) becomes part of the form that
+// offsets inside of the tile have.
 Value *RoundJoiner::numbers(const Value *scalar, Value *by) {
   const Elem elem = scalar->type.elem;
   Value *round = b_.range(0, l_.rounds), *factor = by;
@@ -282,8 +302,9 @@ void RoundJoiner::begin() {
   Value *rest = b_.binary(OpKind::Sub, loop.operands[1], iv);
   auto number = [&](int64_t n) { return b_.constInt(rest->type, n); };
   if (step > 1)
-    rest = b_.binary(OpKind::Add, b_.binary(OpKind::UDiv, b_.binary(OpKind::Sub, rest, number(1)), number(step)), number(1));
-  // What is left is looked at for the tile behind this one, too (FunctionEmitter::nextTile).
+    rest = b_.binary(OpKind::Add, b_.binary(OpKind::UDiv, b_.binary(OpKind::Sub, rest, number(1)), number(step)),
+                     number(1));
+  // What is left is looked at for the tile after this one, too (FunctionEmitter::nextTile).
   rest = b_.binary(OpKind::Mul, b_.binary(OpKind::UMin, rest, number(2 * l_.rounds)), number(l_.depth));
   left_ = rest->type.elem == Elem::I32 ? rest : b_.cast(OpKind::Trunc, rest, Elem::I32);
 }
@@ -356,7 +377,9 @@ void RoundJoiner::rewrite(Op &op) {
   for (Value *v : op.operands)
     operands.push_back(deep(v));
   std::vector<ir::Attr> attrs = op.attrs;
-  std::erase_if(attrs, [](const ir::Attr &a) { return a.key == ir::attr::divisibility || a.key == ir::attr::contiguity || a.key == ir::attr::constancy; });
+  std::erase_if(attrs, [](const ir::Attr &a) {
+    return a.key == ir::attr::divisibility || a.key == ir::attr::contiguity || a.key == ir::attr::constancy;
+  });
   if (op.kind == OpKind::Load && left_) {
     Value *there = inside(op);
     if (operands.size() > 1)

@@ -40,9 +40,12 @@ const Value *belowOne(const Op &op) {
 
 class OneRowFinder {
 public:
-  OneRowFinder(const ir::Function &f, const CpuTarget &target) : target_(target), uses_(f), facts_(f) { find(*f.block()); }
+  OneRowFinder(const ir::Function &f, const CpuTarget &target) : target_(target), uses_(f), facts_(f) {
+    find(*f.block());
+  }
   std::vector<OneRowDot> found;
-  llvm::DenseMap<const Op *, unsigned> rows; // what left operands are made from, and which of its dimensions are the dot's rows
+  // what left operands are made from, and which of its dimensions are the dot's rows
+  llvm::DenseMap<const Op *, unsigned> rows;
 
 private:
   void find(const ir::Block &b) {
@@ -61,16 +64,23 @@ private:
     if (acc->type.isPtr || acc->type.elem != Elem::F32 || acc->type.shape.rank() != 2 || acc->type.shape[0] < 2)
       return;
     Op *dot = only(acc);
-    if (!dot || dot->kind != OpKind::Dot || dot->parent != &body || dot->operands[2] != acc || only(dot->result()) != body.terminator() || body.terminator()->operands[i] != dot->result())
+    if (!dot || dot->kind != OpKind::Dot || dot->parent != &body || dot->operands[2] != acc ||
+        only(dot->result()) != body.terminator() || body.terminator()->operands[i] != dot->result())
       return;
     const Value *a = dot->operands[0], *b = dot->operands[1];
-    auto isPlain = [&](const Value *v) { return v->type.isFloatLike() && v->type.elem != Elem::F64 && (v->type.elem != Elem::F32 || dot->precision() != "tf32"); };
+    auto isPlain = [&](const Value *v) {
+      return v->type.isFloatLike() && v->type.elem != Elem::F64 &&
+             (v->type.elem != Elem::F32 || dot->precision() != "tf32");
+    };
     if (!isPlain(a) || !isPlain(b) || dot->precision() == "wide")
       return;
     const DotPart part = partOf(*dot, uses_);
-    if (part.seen.empty() || !llvm::all_of(part.seen, [&](const DotPart::Conditions &c) { return llvm::any_of(c, [&](const DotPart::Condition &one) { return isFirstRow(one, acc->type.shape); }); }))
+    if (part.seen.empty() || !llvm::all_of(part.seen, [&](const DotPart::Conditions &c) {
+          return llvm::any_of(c, [&](const DotPart::Condition &one) { return isFirstRow(one, acc->type.shape); });
+        }))
       return;
-    // Sums down columns take four vectors of a row at a time; less than two lines of it are slower than what a dot fetches ahead.
+    // Sums down columns take four vectors of a row at a time; less than two lines of it are slower than what a dot
+    // fetches ahead.
     constexpr unsigned vectors = 4, lines = 2 * 64;
     const bool alongDepth = columnsLieTogether(b);
     if (!alongDepth && vectors * target_.vectorBits / ir::bitWidth(Elem::F32) * ir::byteWidth(b->type.elem) < lines)
@@ -113,7 +123,9 @@ private:
     const Op &op = *v->def;
     if (auto [known, isNew] = visited.try_emplace(&op, dim); !isNew)
       return known->second == dim;
-    auto operands = [&](unsigned d) { return llvm::all_of(op.operands, [&](const Value *x) { return canTake(x, d, visited); }); };
+    auto operands = [&](unsigned d) {
+      return llvm::all_of(op.operands, [&](const Value *x) { return canTake(x, d, visited); });
+    };
     switch (op.kind) {
     case OpKind::Const: case OpKind::Range: case OpKind::Splat:
       return true;
@@ -183,7 +195,7 @@ private:
     return known == first_.end() ? v : known->second;
   }
 
-  /// Row 0 of what `op` computes, behind it.
+  /// Row 0 of what `op` computes, after it.
   void take(const Op &op, unsigned dim) {
     Value *v = op.result(), *&out = first_[v];
     const Type type = v->type.withShape(withOne(v->type.shape, dim));
@@ -204,13 +216,15 @@ private:
     for (Value *x : op.operands)
       operands.push_back(row(x));
     std::vector<ir::Attr> attrs = op.attrs;
-    std::erase_if(attrs, [](const ir::Attr &a) { return a.key == ir::attr::divisibility || a.key == ir::attr::contiguity || a.key == ir::attr::constancy; });
+    std::erase_if(attrs, [](const ir::Attr &a) {
+      return a.key == ir::attr::divisibility || a.key == ir::attr::contiguity || a.key == ir::attr::constancy;
+    });
     out = b_.create(op.kind, operands, {&type, 1}, std::move(attrs))->result();
   }
 
   Value *widened(Value *x) { return x->type.elem == Elem::F32 ? x : b_.cast(OpKind::FpExt, x, Elem::F32); }
 
-  /// In front of the loop: what it carries now. Gives what it began with.
+  /// Before the loop: what it carries now. Gives what it began with.
   Value *begin(const OneRowDot &one) {
     const Shape &b = one.dot->operands[1]->type.shape;
     const Type tile = Type::scalar(Elem::F32).withShape(one.alongDepth ? Shape{b[1], b[0]} : b);
@@ -226,7 +240,7 @@ private:
     return b_.binary(OpKind::FAdd, acc, b_.binary(OpKind::FMul, b_.broadcast(a, acc->type.shape), b));
   }
 
-  /// Behind the loop: the sums, in each row.
+  /// After the loop: the sums, in each row.
   void end(const OneRowDot &one, Value *init) {
     Value *tile = one.loop->results[one.carried];
     Op *reduce = b_.reduceOp(OpKind::Reduce, {&tile, 1}, one.alongDepth ? 1 : 0);
@@ -250,13 +264,15 @@ private:
 
 /// Is it worth a look?
 bool mayHaveOneRow(const ir::Function &f) {
-  return ir::anyOp(*f.block(), [](const Op &op) { return belowOne(op) != nullptr; }) && ir::anyOp(*f.block(), [](const Op &op) { return op.kind == OpKind::Dot; });
+  return ir::anyOp(*f.block(), [](const Op &op) { return belowOne(op) != nullptr; }) &&
+         ir::anyOp(*f.block(), [](const Op &op) { return op.kind == OpKind::Dot; });
 }
 
 } // namespace
 
 bool hasOneRow(const ir::Module &m, const CpuTarget &target) {
-  return llvm::any_of(m.functions, [&](const ir::Function *f) { return mayHaveOneRow(*f) && !OneRowFinder(*f, target).found.empty(); });
+  return llvm::any_of(
+      m.functions, [&](const ir::Function *f) { return mayHaveOneRow(*f) && !OneRowFinder(*f, target).found.empty(); });
 }
 
 void sumOneRow(ir::Module &m, const CpuTarget &target) {

@@ -16,7 +16,8 @@ using ir::Value;
 
 namespace {
 
-/// Programs of a group where vectors are short. Elsewhere they are as many as a vector has lanes of 32 bits: the next group finds the other half of its lines in a cache.
+/// Programs of a group where vectors are short. Elsewhere they are as many as a vector has lanes of 32 bits: the next
+/// group finds the other half of its lines in a cache.
 constexpr int64_t fewestPrograms = 8;
 /// Dimensions of a program's tiles. More, and those of all programs together would be walked through as one.
 constexpr unsigned mostDims = 3;
@@ -28,8 +29,11 @@ class Prologue {
 public:
   explicit Prologue(const ir::Block &b) {
     for (const Op *op : b.ops)
-      if (op->has(ir::traits::Pure) && op->regions.empty() && llvm::all_of(op->results, [](const Value *v) { return v->type.isScalar(); }) &&
-          llvm::all_of(op->operands, [&](const Value *v) { return v->type.isScalar() && (v->def ? ops_.contains(v->def) : v->block == &b); }))
+      if (op->has(ir::traits::Pure) && op->regions.empty() &&
+          llvm::all_of(op->results, [](const Value *v) { return v->type.isScalar(); }) &&
+          llvm::all_of(op->operands, [&](const Value *v) {
+            return v->type.isScalar() && (v->def ? ops_.contains(v->def) : v->block == &b);
+          }))
         ops_.insert(op);
   }
   bool contains(const Op *op) const { return ops_.contains(op); }
@@ -40,15 +44,20 @@ private:
 
 /// Can this be done for many programs at once, if what it asks whether to run is one number?
 bool isAllowed(const Op &op) {
-  if (llvm::any_of(op.results, [](const Value *v) { return v->type.shape.rank() > mostDims; }) || llvm::any_of(op.operands, [](const Value *v) { return v->type.shape.rank() > mostDims; }))
+  if (llvm::any_of(op.results, [](const Value *v) { return v->type.shape.rank() > mostDims; }) ||
+      llvm::any_of(op.operands, [](const Value *v) { return v->type.shape.rank() > mostDims; }))
     return false;
   switch (op.kind) {
   case OpKind::Load: case OpKind::Store:
     return !op.isVolatile() && baseArgument(op.operands[0]) >= 0; // else null pointers are reported, with the program
   case OpKind::For: case OpKind::If:
-    return llvm::all_of(op.regions, [](const ir::Region *r) { return llvm::all_of(r->block->ops, [](const Op *inner) { return isAllowed(*inner); }); });
+    return llvm::all_of(op.regions, [](const ir::Region *r) {
+      return llvm::all_of(r->block->ops, [](const Op *inner) { return isAllowed(*inner); });
+    });
   case OpKind::Reduce: case OpKind::Scan:
-    return llvm::all_of(op.region(0)->ops, [](const Op *inner) { return inner->regions.empty() && (inner->has(ir::traits::Pure) || inner->kind == OpKind::Yield); });
+    return llvm::all_of(op.region(0)->ops, [](const Op *inner) {
+      return inner->regions.empty() && (inner->has(ir::traits::Pure) || inner->kind == OpKind::Yield);
+    });
   case OpKind::Return: case OpKind::Yield: case OpKind::Assume:
     return true;
   case OpKind::Asm: case OpKind::Dot: case OpKind::Gather: case OpKind::Histogram: case OpKind::SmId:
@@ -81,7 +90,8 @@ private:
   const ir::Function &function_;
   const Prologue prologue_;
   ProgramGrowth growth_;
-  int64_t beside_ = 0, apart_ = 0, same_ = 0, largest_ = 0; // elements: beside those of the next program, somewhere else, and those that programs have in common
+  // elements: beside those of the next program, somewhere else, and those that programs have in common
+  int64_t beside_ = 0, apart_ = 0, same_ = 0, largest_ = 0;
 };
 
 bool Worth::look(const ir::Block &b, unsigned depth) {
@@ -89,7 +99,8 @@ bool Worth::look(const ir::Block &b, unsigned depth) {
     for (const Value *r : op->results)
       elements = std::max(elements, r->type.numel());
     const bool decides = op->kind == OpKind::For || op->kind == OpKind::If;
-    if (decides && llvm::any_of(llvm::ArrayRef(op->operands).take_front(op->kind == OpKind::For ? 3 : 1), [&](const Value *v) { return growth_.varies(v); }))
+    if (decides && llvm::any_of(llvm::ArrayRef(op->operands).take_front(op->kind == OpKind::For ? 3 : 1),
+                                [&](const Value *v) { return growth_.varies(v); }))
       return false;
     if (growth_.isDividedNumber(*op) && !prologue_.contains(op)) // how many programs run is asked once
       return false;
@@ -107,10 +118,12 @@ bool Worth::lookAt(const Op &op, unsigned depth) {
   constexpr unsigned roundBits = 4, mostDepth = 4; // of a loop whose rounds nobody knows
   const Value *p = op.operands[0];
   const Type &t = op.kind == OpKind::Store ? op.operands[1]->type : op.result()->type;
-  const int64_t bytes = t.isPtr ? 8 : std::max(1u, ir::byteWidth(t.elem)), n = t.numel() << (roundBits * std::min(depth, mostDepth));
+  const int64_t bytes = t.isPtr ? 8 : std::max(1u, ir::byteWidth(t.elem)),
+                n = t.numel() << (roundBits * std::min(depth, mostDepth));
   if (!growth_.varies(p)) {
     same_ += n;
-    return op.kind == OpKind::Load || llvm::none_of(op.operands, [&](const Value *v) { return growth_.varies(v); }); // else the last program wins
+    // else the last program wins
+    return op.kind == OpKind::Load || llvm::none_of(op.operands, [&](const Value *v) { return growth_.varies(v); });
   }
   const Growth g = growth_.of(p);
   bool inRow = false;
@@ -129,16 +142,19 @@ bool Worth::lookAt(const Op &op, unsigned depth) {
 /// Writes the kernel of one program as that of `group.size` of them.
 class LaneWriter {
 public:
-  LaneWriter(ir::Module &m, const ProgramGroup &group, const Prologue &prologue) : m_(m), b_(m), size_(group.size), count_(group.count), prologue_(prologue), growth_(group.axis), copy_(m) {}
+  LaneWriter(ir::Module &m, const ProgramGroup &group, const Prologue &prologue)
+      : m_(m), b_(m), size_(group.size), count_(group.count), prologue_(prologue), growth_(group.axis), copy_(m) {}
 
   void note(const Op &op) { growth_.note(op); }
   const ProgramGrowth &growth() const { return growth_; }
-  /// `ops` of the kernel to the end of a block, behind the prologue.
+  /// `ops` of the kernel to the end of a block, after the prologue.
   void write(llvm::ArrayRef<Op *> ops, ir::Block &to);
 
 private:
   bool varies(const Value *v) const { return growth_.varies(v); }
-  bool anyVaries(llvm::ArrayRef<Value *> values) const { return llvm::any_of(values, [&](const Value *v) { return varies(v); }); }
+  bool anyVaries(llvm::ArrayRef<Value *> values) const {
+    return llvm::any_of(values, [&](const Value *v) { return varies(v); });
+  }
   Shape withPrograms(const Shape &s) const {
     Shape out = s;
     out.push(size_);
@@ -154,7 +170,9 @@ private:
   llvm::SmallVector<Value *, 4> written(const Op &op);
   llvm::SmallVector<Value *, 4> moved(const Op &op);
   llvm::SmallVector<Value *, 4> same(const Op &op, llvm::ArrayRef<Value *> operands, llvm::ArrayRef<Type> types);
-  Value *there(const Shape &s) { return along(b_.cmp(ir::CmpPred::Slt, b_.range(0, size_), b_.splat(const_cast<Value *>(count_), {size_})), s); }
+  Value *there(const Shape &s) {
+    return along(b_.cmp(ir::CmpPred::Slt, b_.range(0, size_), b_.splat(const_cast<Value *>(count_), {size_})), s);
+  }
   void map(const Value *from, Value *to) { inLanes_[from] = to; }
 
   ir::Module &m_;
@@ -189,7 +207,8 @@ Value *LaneWriter::lanes(Value *v) {
 }
 
 /// The operation on other operands, without what is known of each dimension.
-llvm::SmallVector<Value *, 4> LaneWriter::same(const Op &op, llvm::ArrayRef<Value *> operands, llvm::ArrayRef<Type> types) {
+llvm::SmallVector<Value *, 4> LaneWriter::same(const Op &op, llvm::ArrayRef<Value *> operands,
+                                               llvm::ArrayRef<Type> types) {
   std::vector<ir::Attr> attrs;
   for (const ir::Attr &a : op.attrs)
     if (a.key != ir::attr::divisibility && a.key != ir::attr::contiguity && a.key != ir::attr::constancy)
@@ -371,7 +390,9 @@ std::optional<ProgramGroup> programLanes(const ir::Module &m, const CpuTarget &t
     group.size = std::max<int64_t>(fewestPrograms, target.vectorBits / 32);
     if (group.size * worth.elements > mostElements)
       return {};
-    group.least = group.size * 3 / 4; // what is computed for lanes without a program costs as much, and where there are few programs, their elements share lines
+    // what is computed for lanes without a program costs as much, and where there are few programs, their elements
+    // share lines
+    group.least = group.size * 3 / 4;
     group.access = worth.access;
     return group;
   }

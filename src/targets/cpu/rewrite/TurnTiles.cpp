@@ -17,7 +17,10 @@ bool isRowOrColumn(const Type &t) { return hasRows(t) && (t.shape[0] == 1 || t.s
 
 /// Is `op` the same operation on tiles whose two dimensions are exchanged, but for the axes that it names?
 bool canTurn(const Op &op) {
-  auto any = [&](auto test) { return llvm::any_of(op.operands, [&](const Value *v) { return test(v->type); }) || llvm::any_of(op.results, [&](const Value *v) { return test(v->type); }); };
+  auto any = [&](auto test) {
+    return llvm::any_of(op.operands, [&](const Value *v) { return test(v->type); }) ||
+           llvm::any_of(op.results, [&](const Value *v) { return test(v->type); });
+  };
   if (any([](const Type &t) { return t.isTensor() && t.shape.rank() > 2; }))
     return false;
   if (!any(hasRows))
@@ -25,13 +28,28 @@ bool canTurn(const Op &op) {
   if (op.has(ir::traits::Elementwise))
     return true;
   switch (op.kind) {
-  case OpKind::Const: case OpKind::Poison: case OpKind::Splat: case OpKind::Unsplat: case OpKind::ExpandDims: case OpKind::Broadcast: case OpKind::Permute: case OpKind::Gather:
-  case OpKind::Load: case OpKind::Reduce: case OpKind::Scan: case OpKind::For: case OpKind::While: case OpKind::If: case OpKind::Yield: case OpKind::Condition: case OpKind::Return:
-    return true;
+  case OpKind::Const:
+  case OpKind::Poison:
+  case OpKind::Splat:
+  case OpKind::Unsplat:
+  case OpKind::ExpandDims:
+  case OpKind::Broadcast:
+  case OpKind::Permute:
+  case OpKind::Gather:
+  case OpKind::Load:
+  case OpKind::Reduce:
+  case OpKind::Scan:
+  case OpKind::For:
+  case OpKind::While:
+  case OpKind::If:
+  case OpKind::Yield:
+  case OpKind::Condition:
+  case OpKind::Return: return true;
   case OpKind::Store:
     return !op.isVolatile();
   case OpKind::Reshape: // of a row or a column: the order of its elements is the same either way
-    return llvm::none_of(op.operands, [](const Value *v) { return hasRows(v->type) && !isRowOrColumn(v->type); }) && (!hasRows(op.result()->type) || isRowOrColumn(op.result()->type));
+    return llvm::none_of(op.operands, [](const Value *v) { return hasRows(v->type) && !isRowOrColumn(v->type); }) &&
+           (!hasRows(op.result()->type) || isRowOrColumn(op.result()->type));
   default:
     return false;
   }
@@ -62,7 +80,8 @@ Votes count(const ir::Function &f) {
 bool hasPlainTiles(const ir::Function &f) {
   bool accesses = false;
   return !ir::anyOp(*f.block(), [&](const Op &op) {
-    accesses |= (op.kind == OpKind::Load || op.kind == OpKind::Store) && hasRows(op.operands[0]->type) && !isRowOrColumn(op.operands[0]->type);
+    accesses |= (op.kind == OpKind::Load || op.kind == OpKind::Store) && hasRows(op.operands[0]->type) &&
+                !isRowOrColumn(op.operands[0]->type);
     return !canTurn(op);
   }) && accesses;
 }
@@ -77,12 +96,14 @@ void turn(ir::Block &b) {
     turn(*v);
   for (Op *op : b.ops) {
     const bool expands = op->kind == OpKind::ExpandDims && hasRows(op->result()->type);
-    // Types of operands may be turned already: those from outside of a region always are, so what decides is that there are two dimensions, which stays.
+    // Types of operands may be turned already: those from outside of a region always are, so what decides is that there
+    // are two dimensions, which stays.
     const bool names = op->kind == OpKind::Reduce || op->kind == OpKind::Scan || op->kind == OpKind::Gather;
     if (expands || (names && hasRows(op->operands[0]->type)))
       op->set(ir::attr::axis, 1 - op->axis());
     for (ir::ListKey hint : {ir::attr::divisibility, ir::attr::contiguity, ir::attr::constancy})
-      if (const std::span<const int64_t> list = op->get(hint); list.size() == 2 && !op->results.empty() && hasRows(op->result()->type))
+      if (const std::span<const int64_t> list = op->get(hint);
+          list.size() == 2 && !op->results.empty() && hasRows(op->result()->type))
         op->set(hint, std::vector<int64_t>{list[1], list[0]});
     for (Value *v : op->results)
       turn(*v);

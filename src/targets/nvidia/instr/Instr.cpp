@@ -69,7 +69,8 @@ V Instr::storeSlot(unsigned index, llvm::ArrayRef<V> regs) {
 
 Regs Instr::loadSlot(V slot, llvm::Type *type, size_t count) {
   Regs out;
-  // Volatile: LLVM 19 makes broadcasts of elements of such a vector loads of their own, and puts those behind the next call, which fills the slot again.
+  // Volatile: LLVM 19 makes broadcasts of elements of such a vector loads of their own, and puts those after the next
+  // call, which fills the slot again.
   for (size_t k = 0; k < count; ++k)
     out.push_back(b.CreateLoad(type, b.CreateConstInBoundsGEP1_64(type, slot, k), /*isVolatile=*/true));
   return out;

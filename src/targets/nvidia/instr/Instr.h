@@ -1,11 +1,12 @@
-// The instruction layer: every GPU operation that LLVM has no plain instruction for, and every access to memory that threads
-// share. Each function has two facets: a PTX instruction (intrinsic or inline assembly) for a GPU, and a call of the machine
-// model (abi/SimAbi.h) for the simulator. Inline PTX stands nowhere else but in
+// The instruction layer: every GPU operation that LLVM has no plain instruction for, and every access to memory that
+// threads share. Each function has two facets: a PTX instruction (intrinsic or inline assembly) for a GPU, and a call
+// of the machine model (abi/SimAbi.h) for the simulator. Inline PTX stands nowhere else but in
 // targets/common/NvptxOps.cpp (conversions); nothing above this file knows which facet is emitted.
 //
-// Values: i32/i64 integers, float, double, ptr; packed registers are i32. Shared addresses are i32 (see SimAbi.h); global
-// addresses are `ptr` (address space 0; on a GPU they are cast to address space 1 here). `pred` is an i1, or null for
-// "always". Every function emits at the builder's insertion point and uses the current site (setSite) for the simulator.
+// Values: i32/i64 integers, float, double, ptr; packed registers are i32. Shared addresses are i32 (see SimAbi.h);
+// global addresses are `ptr` (address space 0; on a GPU they are cast to address space 1 here). `pred` is an i1, or
+// null for "always". Every function emits at the builder's insertion point and uses the current site (setSite) for the
+// simulator.
 #pragma once
 #include "targets/nvidia/DotChoice.h"
 #include "llvm/IR/IRBuilder.h"
@@ -15,7 +16,9 @@ namespace tegula::nvidia {
 using V = llvm::Value *;
 using Regs = llvm::SmallVector<V, 8>;
 
-enum class Special : uint8_t { Tid, CtaIdX, CtaIdY, CtaIdZ, GridX, GridY, GridZ, ClusterRank, ClusterSize, ClusterIdX, ClustersX };
+enum class Special : uint8_t {
+  Tid, CtaIdX, CtaIdY, CtaIdZ, GridX, GridY, GridZ, ClusterRank, ClusterSize, ClusterIdX, ClustersX
+};
 enum class ShuffleMode : uint8_t { Idx, Bfly, Up, Down };
 /// Cache hints of loads and stores: PTX .ca/.cg/.cv, .wb/.cg/.cs/.wt, L1::evict_first/last/no_allocate.
 enum class Cache : uint8_t { None, Ca, Cg, Cs, Cv, Wb, Wt };
@@ -46,10 +49,12 @@ public:
   V programId(unsigned axis), programCount(unsigned axis); // i32
   V smId();             // i32; the simulator has none: 0
   V globalTimer();      // i64, nanoseconds; another number in every thread
-  /// Address of the CTA's first byte of dynamic shared memory (with the CTA's rank, as all own addresses), 1024-aligned.
+  /// Address of the CTA's first byte of dynamic shared memory (with the CTA's rank, as all own addresses),
+  /// 1024-aligned.
   V sharedBase();
 
-  // Memory. `bytes` 1, 2, 4, 8, 16 = the size of `type` (integer iN, float, double, ptr or a vector of them); addresses are aligned to it.
+  // Memory. `bytes` 1, 2, 4, 8, 16 = the size of `type` (integer iN, float, double, ptr or a vector of them); addresses
+  // are aligned to it.
   /// `other` (same type, may be null = undefined) is what a thread with pred = false gets.
   V loadGlobal(V addr, llvm::Type *type, V pred, V other, AccessHints hints = {});
   void storeGlobal(V addr, V value, V pred, AccessHints hints = {});
@@ -57,13 +62,15 @@ public:
   V loadShared(V addr, llvm::Type *type, V pred = nullptr, V other = nullptr, bool cluster = false);
   void storeShared(V addr, V value, V pred = nullptr, bool cluster = false);
   V mapShared(V addr, V rank);
-  /// One to four words or one or two double words, to another CTA's shared memory, whose mbarrier counts their bytes (PTX ISA 9.7.9.12, st.async). `bar`: of the same CTA.
+  /// One to four words or one or two double words, to another CTA's shared memory, whose mbarrier counts their bytes
+  /// (PTX ISA 9.7.9.12, st.async). `bar`: of the same CTA.
   void sendShared(V addr, llvm::ArrayRef<V> values, V bar, V pred = nullptr);
-  /// Result (old value) is null if `wantOld` is false. `values`: 1, 2 or 4 elements (vector red on sm_90, f32/f16/bf16 add).
-  /// Elements in registers as in VecEmitter: f16/bf16 are i16 bits. `compare` only for Cas. Of a Load `values` say the type alone; it and
-  /// Store (which has no result) are of integers in global memory. Where hasAtomic() says no, a CAS loop is the caller's business.
-  Regs atomic(bool shared, V addr, AtomOp op, AtomType type, llvm::ArrayRef<V> values, V compare, MemSem sem, Scope scope,
-              V pred, bool wantOld);
+  /// Result (old value) is null if `wantOld` is false. `values`: 1, 2 or 4 elements (vector red on sm_90, f32/f16/bf16
+  /// add). Elements in registers as in VecEmitter: f16/bf16 are i16 bits. `compare` only for Cas. Of a Load `values`
+  /// say the type alone; it and Store (which has no result) are of integers in global memory. Where hasAtomic() says
+  /// no, a CAS loop is the caller's business.
+  Regs atomic(bool shared, V addr, AtomOp op, AtomType type, llvm::ArrayRef<V> values, V compare, MemSem sem,
+              Scope scope, V pred, bool wantOld);
   static bool hasAtomic(const NvTarget &t, bool shared, AtomOp op, AtomType type, unsigned count);
 
   // Warps. Masks are the full warp.
@@ -90,16 +97,19 @@ public:
   Regs ldmatrix(V addr, unsigned count, bool trans);
   void stmatrix(V addr, llvm::ArrayRef<V> regs, bool trans);
   /// m16n8k`k`; f64: m8n8k4. a, b packed i32 (f64: double); c, d float / i32 / double (f16 accumulator: packed i32).
-  Regs mma(unsigned k, MmaType d, MmaType a, MmaType b, llvm::ArrayRef<V> aRegs, llvm::ArrayRef<V> bRegs, llvm::ArrayRef<V> c);
+  Regs mma(unsigned k, MmaType d, MmaType a, MmaType b, llvm::ArrayRef<V> aRegs, llvm::ArrayRef<V> bRegs,
+           llvm::ArrayRef<V> c);
   struct Wgmma {
     unsigned n;
     MmaType d, a, b;
     bool transA = false, transB = false; // MN-major operand in shared memory
     bool negA = false, negB = false;
   };
-  /// `aRegs` (4 packed i32) or `aDesc` (i64, aRegs empty). `scaleD` i1: false ignores the old acc. Returns the new accumulators.
+  /// `aRegs` (4 packed i32) or `aDesc` (i64, aRegs empty). `scaleD` i1: false ignores the old acc. Returns the new
+  /// accumulators.
   Regs wgmma(const Wgmma &w, llvm::ArrayRef<V> aRegs, V aDesc, V bDesc, V scaleD, llvm::ArrayRef<V> acc);
-  /// One product of a group: onto the accumulators of which tile (n / 2 registers each); offsets of its operands in the unit of descriptors.
+  /// One product of a group: onto the accumulators of which tile (n / 2 registers each); offsets of its operands in the
+  /// unit of descriptors.
   struct WgmmaStep {
     unsigned tile;
     uint64_t aOffset, bOffset;
@@ -112,16 +122,19 @@ public:
     uint64_t aGrowth = 0, bGrowth = 0;
     bool clears = false; // several rounds: sums that begin at zero have zeros written to their registers first
   };
-  /// Fence, products and commit as one statement: LLVM takes the accumulators in hand once, not with every product. A group for each round.
-  /// `unread` (an i1, null: false; one round): where it holds the sums begin at zero, whatever `acc` has.
-  Regs wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bDesc, llvm::ArrayRef<V> acc, V unread = nullptr);
+  /// Fence, products and commit as one statement: LLVM takes the accumulators in hand once, not with every product. A
+  /// group for each round. `unread` (an i1, null: false; one round): where it holds the sums begin at zero, whatever
+  /// `acc` has.
+  Regs wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bDesc, llvm::ArrayRef<V> acc,
+                   V unread = nullptr);
   /// Before the first wgmma after the registers it uses were written (accumulators, A): `regs` are those, given back as
   /// values that only exist after the fence, or LLVM would write them later.
   Regs wgmmaFence(llvm::ArrayRef<V> regs);
   void wgmmaCommit();
   /// wait_group n; `acc` are returned as values that may be read (ties the wait to them for LLVM as well).
-  /// `behindLoop`: as a loop that ends after its first round. Where the block behind a pipelined loop is straight code, ptxas up to 13.0 takes its
-  /// reads of accumulators for reads in the loop and serializes the wgmmas (C7514); a border that it cannot remove keeps them apart.
+  /// `behindLoop`: as a loop that ends after its first round. Where the block after a pipelined loop is straight code,
+  /// ptxas up to 13.0 takes its reads of accumulators for reads in the loop and serializes the wgmmas (C7514); a border
+  /// that it cannot remove keeps them apart.
   Regs wgmmaWait(unsigned n, llvm::ArrayRef<V> acc, bool behindLoop = false);
 
   // Asynchronous copies (PTX ISA 9.7.9.25). `srcBytes` i32 <= bytes, or null = bytes.
@@ -133,8 +146,9 @@ public:
     V bar;
     unsigned count; // arrivals of a phase
   };
-  /// By one thread: all of them and the fence that lets block copies see them (PTX ISA 9.7.13.4), behind one branch, as the assembler makes a branch of each predicate here. The predicate is for
-  /// PTX; the simulator has none: Lowering::byFirstThread.
+  /// By one thread: all of them and the fence that lets block copies see them (PTX ISA 9.7.13.4), behind one branch, as
+  /// the assembler makes a branch of each predicate here. The predicate is for PTX; the simulator has none:
+  /// Lowering::byFirstThread.
   void mbarInit(llvm::ArrayRef<MbarInit> bars, V pred = nullptr);
   void mbarInval(llvm::ArrayRef<V> bars, V pred = nullptr);
   void mbarArrive(V bar, V pred = nullptr, bool cluster = false); // cluster: bar is an address from mapShared
@@ -149,13 +163,14 @@ public:
   void bulkCommit();
   void bulkWait(unsigned n, bool readOnly);
 
-  /// Works only in whole-program assemblies with a register bound at entry (KernelBounds): ptxas and cuModuleLoadDataEx make these;
+  /// Works only in whole-program assemblies with a register bound at entry (KernelBounds): ptxas and cuModuleLoadDataEx
+  /// make these;
   /// libnvJitLink and cuLink* assemble relocatably and ignore the instruction (info C7504).
   void setMaxRegisters(unsigned regs, bool increase);
   void gridDependency(bool wait); // griddepcontrol.wait / launch_dependents
 
-  // Elementary functions of float with a hardware instruction: ex2, lg2, rsqrt, sqrt, rcp, divFull within 2 ulp (lg2: 2^-22 absolute
-  // near 1), tanhApprox within 2^-11 relative. The simulator computes them by VecEmitter.
+  // Elementary functions of float with a hardware instruction: ex2, lg2, rsqrt, sqrt, rcp, divFull within 2 ulp (lg2:
+  // 2^-22 absolute near 1), tanhApprox within 2^-11 relative. The simulator computes them by VecEmitter.
   V ex2(V x);
   V lg2(V x);
   V rsqrt(V x);
@@ -164,15 +179,18 @@ public:
   V divFull(V x, V y);
   V tanhApprox(V x);
 
-  /// The same i32 or i64, of which LLVM knows nothing, so that it makes no other arithmetic of what is computed from it.
+  /// The same i32 or i64, of which LLVM knows nothing, so that it makes no other arithmetic of what is computed from
+  /// it.
   V opaque(V x);
   /// The same on the simulator too; only integers of 32 and 64 bits, others stay as they are.
   V unknown(V x);
 
   // Debugging. Bits of one element, zero-extended to i64.
-  /// Fills the launch record (GpuAbi.h) for the assertion at `site`, an i32, and traps; does not return, though the builder's block stays open. Simulator: for the current site.
+  /// Fills the launch record (GpuAbi.h) for the assertion at `site`, an i32, and traps; does not return, though the
+  /// builder's block stays open. Simulator: for the current site.
   void assertFail(V record, V site);
-  /// GPU: printf of gpuFormat with gpuArgs (i32, i64, float, double, ptr); simulator: the rest. Negative operand: prefix only.
+  /// GPU: printf of gpuFormat with gpuArgs (i32, i64, float, double, ptr); simulator: the rest. Negative operand:
+  /// prefix only.
   void print(int operand, V index64, V bits64, llvm::StringRef gpuFormat, llvm::ArrayRef<V> gpuArgs);
   void backEdge(); // simulator: lets other threads run; GPU: nothing
 
@@ -183,7 +201,8 @@ private:
   V predOrOne(V pred) { return pred ? b.CreateZExt(pred, b.getInt32Ty()) : i32(1); }
   /// A call of a function of abi/SimAbi.h: the thread and the site come first, then `args`.
   V simCall(const char *name, llvm::Type *result, llvm::ArrayRef<V> args);
-  /// Memory on the frame that the simulator's functions read and write: one piece per `index`, used again by every call.
+  /// Memory on the frame that the simulator's functions read and write: one piece per `index`, used again by every
+  /// call.
   V slot(unsigned index, uint64_t bytes);
   V storeSlot(unsigned index, llvm::ArrayRef<V> regs);
   Regs loadSlot(V slot, llvm::Type *type, size_t count);

@@ -32,10 +32,12 @@ llvm::SmallVector<llvm::Type *, 8> typesOf(llvm::ArrayRef<V> xs) {
 }
 
 /// One wgmma; operands in their spelling.
-std::string wgmmaText(const Instr::Wgmma &w, const std::string &d, const std::string &a, bool aInMemory, const std::string &bDesc, const std::string &scale) {
+std::string wgmmaText(const Instr::Wgmma &w, const std::string &d, const std::string &a, bool aInMemory,
+                      const std::string &bDesc, const std::string &scale) {
   assert((w.a == MmaType::F16 || w.a == MmaType::BF16 || !(w.transA || w.transB)) && "only 16-bit operands transpose");
-  std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(w.n) + "k" + std::to_string(wgmmaK(w.a)) + "." + nameOf(w.d) + "." +
-                     nameOf(w.a) + "." + nameOf(w.b) + " " + d + ", " + a + ", " + bDesc + ", " + scale;
+  std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(w.n) + "k" + std::to_string(wgmmaK(w.a)) +
+                     "." + nameOf(w.d) + "." + nameOf(w.a) + "." + nameOf(w.b) + " " + d + ", " + a + ", " + bDesc +
+                     ", " + scale;
   if (!isInteger(w.a))
     text += std::string(", ") + (w.negA ? "-1" : "1") + ", " + (w.negB ? "-1" : "1");
   if (w.a == MmaType::F16 || w.a == MmaType::BF16) {
@@ -119,7 +121,8 @@ Regs Instr::wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bD
       for (const WgmmaStep &s : rounds.steps) {
         V *tile = &now[s.tile * perTile];
         Regs d = wgmma(w, s.aRegs, aDesc ? b.CreateAdd(aDesc, b.getInt64(s.aOffset + i * rounds.aGrowth)) : nullptr,
-                       b.CreateAdd(bDesc, b.getInt64(s.bOffset + i * rounds.bGrowth)), b.getTrue(), llvm::ArrayRef<V>(tile, perTile));
+                       b.CreateAdd(bDesc, b.getInt64(s.bOffset + i * rounds.bGrowth)), b.getTrue(),
+                       llvm::ArrayRef<V>(tile, perTile));
         std::copy(d.begin(), d.end(), tile);
       }
       wgmmaCommit();
@@ -127,20 +130,27 @@ Regs Instr::wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bD
     return now;
   }
   Ptx p(*this, Touches::Writes, typesOf(acc), /*convergent=*/true);
-  // Sums that begin at zero are not read: zeroes in registers would be moved there while an older wgmma runs, which ptxas waits for (C7517).
+  // Sums that begin at zero are not read: zeroes in registers would be moved there while an older wgmma runs, which
+  // ptxas waits for (C7517).
   const bool isNew = llvm::all_of(acc, isZero), isLoop = rounds.count > 1;
   for (size_t k = 0; k < acc.size() && !isNew; ++k)
     p.tie(k, acc[k]);
-  std::string aBase = aDesc ? p.in(aDesc) : "", bBase = p.in(bDesc), scale = p.in(b.getTrue()), first = unread ? p.in(b.CreateNot(unread)) : !isNew ? "" : isLoop ? "begun" : p.in(b.getFalse());
+  std::string aBase = aDesc ? p.in(aDesc) : "", bBase = p.in(bDesc), scale = p.in(b.getTrue()),
+              first = unread   ? p.in(b.CreateNot(unread))
+                      : !isNew ? ""
+                      : isLoop ? "begun"
+                               : p.in(b.getFalse());
   std::string text = "{\n\t.reg .b64 \tatile, btile;\n\t", again;
   if (isLoop) {
     // Unrolled, the assembler would have the whole text before it again.
-    text += ".reg .b64 \taround, bround;\n\t.reg .b32 \tleft;\n\t.reg .pred \tmore;\n\tmov.b64 \taround, " + aBase + ";\n\tmov.b64 \tbround, " + bBase +
-            ";\n\tmov.b32 \tleft, " + std::to_string(rounds.count) + ";\n\t" + (isNew ? ".reg .pred \tbegun;\n\tmov.pred \tbegun, 0;\n\t" : "");
+    text += ".reg .b64 \taround, bround;\n\t.reg .b32 \tleft;\n\t.reg .pred \tmore;\n\tmov.b64 \taround, " + aBase +
+            ";\n\tmov.b64 \tbround, " + bBase + ";\n\tmov.b32 \tleft, " + std::to_string(rounds.count) + ";\n\t" +
+            (isNew ? ".reg .pred \tbegun;\n\tmov.pred \tbegun, 0;\n\t" : "");
     for (size_t k = 0; k < acc.size() && isNew && rounds.clears; ++k)
       text += "mov.b32 \t$" + std::to_string(k) + ", 0;\n\t";
     text += "again:\n\t.pragma \"nounroll\";\n\t";
-    again = std::string(isNew ? "mov.pred \tbegun, -1;\n\t" : "") + "add.s64 \taround, around, " + std::to_string(rounds.aGrowth) + ";\n\tadd.s64 \tbround, bround, " + std::to_string(rounds.bGrowth) +
+    again = std::string(isNew ? "mov.pred \tbegun, -1;\n\t" : "") + "add.s64 \taround, around, " +
+            std::to_string(rounds.aGrowth) + ";\n\tadd.s64 \tbround, bround, " + std::to_string(rounds.bGrowth) +
             ";\n\tsub.s32 \tleft, left, 1;\n\tsetp.ne.s32 \tmore, left, 0;\n\t@more bra \tagain;\n\t";
     aBase = "around";
     bBase = "bround";
@@ -154,9 +164,13 @@ Regs Instr::wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bD
   };
   for (size_t i = 0; i < rounds.steps.size(); ++i) {
     const WgmmaStep &s = rounds.steps[i];
-    const bool begins = (isNew || unread) && std::none_of(rounds.steps.begin(), rounds.steps.begin() + static_cast<long>(i), [&](const WgmmaStep &before) { return before.tile == s.tile; });
-    std::string a = aDesc ? at("atile", aBase, s.aOffset) : p.list(s.aRegs, true), bText = at("btile", bBase, s.bOffset);
-    text += wgmmaText(w, p.results(s.tile * perTile, perTile), a, aDesc != nullptr, bText, begins ? first : scale) + "\n\t";
+    const bool begins =
+        (isNew || unread) && std::none_of(rounds.steps.begin(), rounds.steps.begin() + static_cast<long>(i),
+                                          [&](const WgmmaStep &before) { return before.tile == s.tile; });
+    std::string a = aDesc ? at("atile", aBase, s.aOffset) : p.list(s.aRegs, true),
+                bText = at("btile", bBase, s.bOffset);
+    text +=
+        wgmmaText(w, p.results(s.tile * perTile, perTile), a, aDesc != nullptr, bText, begins ? first : scale) + "\n\t";
   }
   return p.emit(text + "wgmma.commit_group.sync.aligned;\n\t" + again + "}");
 }

@@ -227,13 +227,16 @@ void Instr::sendShared(V addr, llvm::ArrayRef<V> values, V bar, V pred) {
     return;
   pred = simplified(pred);
   if (sim()) {
-    simCall("tegula_sim_st_async", b.getVoidTy(), {addr, storeSlot(0, values), i32(static_cast<int64_t>(values.size()) * bytesOf(values[0]->getType())), bar, predOrOne(pred)});
+    simCall("tegula_sim_st_async", b.getVoidTy(),
+            {addr, storeSlot(0, values), i32(static_cast<int64_t>(values.size()) * bytesOf(values[0]->getType())), bar,
+             predOrOne(pred)});
     return;
   }
   Ptx p(*this, Touches::Writes);
   const std::string vector = values.size() > 1 ? ".v" + std::to_string(values.size()) : "";
   std::string to = p.in(addr), data = p.list(values), count = p.in(bar), guard = p.guard(pred);
-  p.emit(guard + "st.async.shared::cluster.mbarrier::complete_tx::bytes" + vector + ".b" + std::to_string(8 * bytesOf(values[0]->getType())) + " [" + to + "], " + data + ", [" + count + "];");
+  p.emit(guard + "st.async.shared::cluster.mbarrier::complete_tx::bytes" + vector + ".b" +
+         std::to_string(8 * bytesOf(values[0]->getType())) + " [" + to + "], " + data + ", [" + count + "];");
 }
 
 V Instr::mapShared(V addr, V rank) {
@@ -305,7 +308,8 @@ std::string operationName(AtomOp op, AtomType type, unsigned count) {
 bool Instr::hasAtomic(const NvTarget &t, bool shared, AtomOp op, AtomType type, unsigned count) {
   bool is16 = atomRows[static_cast<size_t>(type)].bits == 16;
   if (op == AtomOp::Load || op == AtomOp::Store)
-    return count == 1 && !shared && (type == AtomType::I8 || type == AtomType::I16 || type == AtomType::I32 || type == AtomType::I64);
+    return count == 1 && !shared &&
+           (type == AtomType::I8 || type == AtomType::I16 || type == AtomType::I32 || type == AtomType::I64);
   if (type == AtomType::I8)
     return false;
   if (op == AtomOp::FAdd) {
@@ -354,12 +358,15 @@ Regs Instr::atomic(bool shared, V addr, AtomOp op, AtomType type, llvm::ArrayRef
     if (isLoad)
       result.push_back(ptxType(elem));
     Ptx p(*this, Touches::Writes, result);
-    std::string at = "[" + p.in(globalAddress(addr)) + "]", value = isLoad ? "" : ", " + p.in(values[0]), guard = p.guard(pred);
-    Regs got = p.emit(guard + (isLoad ? "ld" : "st") + sems[static_cast<size_t>(sem)] + scopes[static_cast<size_t>(scope)] + ".global" +
-                      operationName(op, type, 1) + " " + (isLoad ? p.results() + ", " : "") + at + value + ";");
+    std::string at = "[" + p.in(globalAddress(addr)) + "]", value = isLoad ? "" : ", " + p.in(values[0]),
+                guard = p.guard(pred);
+    Regs got =
+        p.emit(guard + (isLoad ? "ld" : "st") + sems[static_cast<size_t>(sem)] + scopes[static_cast<size_t>(scope)] +
+               ".global" + operationName(op, type, 1) + " " + (isLoad ? p.results() + ", " : "") + at + value + ";");
     return wantOld && isLoad ? Regs{b.CreateTrunc(got[0], elem)} : Regs(wantOld, llvm::UndefValue::get(elem));
   }
-  // red knows no acquire, and no compare-and-swap or exchange. The assembler makes none of an atom whose result nobody reads.
+  // red knows no acquire, and no compare-and-swap or exchange. The assembler makes none of an atom whose result nobody
+  // reads.
   bool isRed =
       !wantOld && (sem == MemSem::Relaxed || sem == MemSem::Release) && op != AtomOp::Cas && op != AtomOp::Xchg;
   unsigned bits = atomRows[static_cast<size_t>(type)].bits;
@@ -385,11 +392,14 @@ Regs Instr::atomic(bool shared, V addr, AtomOp op, AtomType type, llvm::ArrayRef
   if (compare)
     at += ", " + p.in(toBits(b, compare, operandType));
   std::string in = p.list(operands), guard = p.guard(pred);
-  const std::string order = sems[static_cast<size_t>(sem)], scopeText = scopes[static_cast<size_t>(scope)], space = shared ? ".shared" : ".global";
-  // The assembler takes the modifiers in either order. For single elements it is the one in which Triton writes them, which programs look for; its compare-and-swap
-  // leaves out the scope of the GPU, the default.
+  const std::string order = sems[static_cast<size_t>(sem)], scopeText = scopes[static_cast<size_t>(scope)],
+                    space = shared ? ".shared" : ".global";
+  // The assembler takes the modifiers in either order. For single elements it is the one in which Triton writes them,
+  // which programs look for; its compare-and-swap leaves out the scope of the GPU, the default.
   const bool isSingle = !isRed && count == 1 && !shared;
-  std::string name = (isRed ? "red" : "atom") + (isSingle ? space + (op == AtomOp::Cas && scope == Scope::Gpu ? "" : scopeText) + order : order + scopeText + space) +
+  std::string name = (isRed ? "red" : "atom") +
+                     (isSingle ? space + (op == AtomOp::Cas && scope == Scope::Gpu ? "" : scopeText) + order
+                               : order + scopeText + space) +
                      operationName(op, type, count);
   Regs got = p.emit(guard + name + " " + (isRed ? "" : p.results() + ", ") + at + ", " + in + ";");
   if (!wantOld)

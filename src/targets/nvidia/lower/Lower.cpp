@@ -22,8 +22,8 @@ using layout::Dim;
 
 Lowering::Lowering(const ir::Module &m, const NvTarget &target, const Options &options, llvm::Module &out,
                    GpuKernelMeta &meta, DiagEngine &diag)
-    : m_(m), target_(target), options_(options), source_(m.kernel()), out_(out), meta_(meta), diag_(diag), b_(out.getContext()), vecTarget_(vecTarget(target, options)) {
-}
+    : m_(m), target_(target), options_(options), source_(m.kernel()), out_(out), meta_(meta), diag_(diag),
+      b_(out.getContext()), vecTarget_(vecTarget(target, options)) {}
 
 bool lower(const ir::Module &module, const NvTarget &target, const Options &options, llvm::Module &out,
            GpuKernelMeta &meta, DiagEngine &diag) {
@@ -100,9 +100,11 @@ void Lowering::beginKernel() {
   lane_ = b_.CreateAnd(tid_, 31);
   warp_ = meta_.threads == 32 ? b_.getInt32(0) : b_.CreateLShr(tid_, 5);
   shared_ = in_->sharedBase();
-  // The assembler makes a loop over the lanes of each copy unless it knows that its operands are the same in all of them.
+  // The assembler makes a loop over the lanes of each copy unless it knows that its operands are the same in all of
+  // them.
   if (!copiers_.empty())
-    uniformWarp_ = target_.simulate || meta_.threads == 32 ? warp_ : in_->shuffle(ShuffleMode::Idx, warp_, b_.getInt32(0));
+    uniformWarp_ =
+        target_.simulate || meta_.threads == 32 ? warp_ : in_->shuffle(ShuffleMode::Idx, warp_, b_.getInt32(0));
   // Thread-only values are computed in the entry block, where they dominate everything; the body starts in its own.
   llvm::BasicBlock *body = newBlock("body");
   b_.CreateBr(body);
@@ -124,7 +126,8 @@ void Lowering::arguments() {
     V reg = fromMemory(x, a->type);
     reg->setName(info.name);
     set(a, {reg});
-    meta_.args.push_back({a->type, static_cast<uint32_t>(offset), info.name, info.isSigned, access[i].reads, access[i].writes});
+    meta_.args.push_back(
+        {a->type, static_cast<uint32_t>(offset), info.name, info.isSigned, access[i].reads, access[i].writes});
     offset += bytes;
   }
   meta_.argBytes = static_cast<uint32_t>((offset + 7) / 8 * 8);
@@ -152,7 +155,7 @@ void Lowering::lowerOp(const Op &op) {
   if (lines_)
     b_.SetCurrentDebugLocation(lines_->location(op));
   if (target_.simulate && op.has(ir::traits::Shared))
-    in_->setSite(siteOf(op)); // barriers and waits, too, are where the operation is that they stand in front of
+    in_->setSite(siteOf(op)); // barriers and waits, too, are where the operation is that they stand before
   switch (op.kind) {
   case OpKind::Const:
     return set(op.result(), Regs(registersOf(op.result()->type), vec_->constant(op)));
@@ -179,7 +182,8 @@ void Lowering::lowerOp(const Op &op) {
   case OpKind::Range: {
     Regs r;
     for (unsigned i = 0; i < registersOf(op.result()->type); ++i)
-      r.push_back(b_.CreateAdd(coordinate(op.result()->type.layout, 0, i), b_.getInt32(static_cast<uint32_t>(op.start()))));
+      r.push_back(
+          b_.CreateAdd(coordinate(op.result()->type.layout, 0, i), b_.getInt32(static_cast<uint32_t>(op.start()))));
     return set(op.result(), std::move(r));
   }
   case OpKind::Splat:
@@ -232,7 +236,8 @@ void Lowering::lowerOp(const Op &op) {
     return sharedAlloc(op);
   case OpKind::SharedSlot: {
     auto bytes = static_cast<uint32_t>(slotBytes(op.result()->type));
-    return set(op.result(), {b_.CreateAdd(scalar(op.operands[0]), b_.CreateMul(scalar(op.operands[1]), b_.getInt32(bytes)))});
+    return set(op.result(),
+               {b_.CreateAdd(scalar(op.operands[0]), b_.CreateMul(scalar(op.operands[1]), b_.getInt32(bytes)))});
   }
   case OpKind::SharedLoad:
     in_->setSite(siteOf(op));
@@ -312,8 +317,15 @@ void Lowering::lowerOp(const Op &op) {
 
 // ---- values
 
-llvm::Type *Lowering::regType(const ir::Type &t) { return t.isShared ? b_.getInt32Ty() : t.isPtr ? b_.getPtrTy() : vec_ ? vec_->elemType(t.elem) : targets::VecEmitter{b_, vecTarget_}.elemType(t.elem); }
-llvm::Type *Lowering::memType(const ir::Type &t) { return !t.isPtr && t.elem == Elem::I1 ? b_.getInt8Ty() : regType(t); }
+llvm::Type *Lowering::regType(const ir::Type &t) {
+  return t.isShared ? b_.getInt32Ty()
+         : t.isPtr  ? b_.getPtrTy()
+         : vec_     ? vec_->elemType(t.elem)
+                    : targets::VecEmitter{b_, vecTarget_}.elemType(t.elem);
+}
+llvm::Type *Lowering::memType(const ir::Type &t) {
+  return !t.isPtr && t.elem == Elem::I1 ? b_.getInt8Ty() : regType(t);
+}
 V Lowering::toMemory(V x) { return x->getType()->isIntegerTy(1) ? b_.CreateZExt(x, b_.getInt8Ty()) : x; }
 V Lowering::fromMemory(V x, const ir::Type &t) {
   return !t.isPtr && t.elem == Elem::I1 ? b_.CreateICmpNE(x, llvm::Constant::getNullValue(x->getType())) : x;
@@ -325,8 +337,8 @@ const Regs &Lowering::get(const Value *v) const {
   return it->second;
 }
 
-/// A statement with effects: once for each register of each thread, copies of elements included. A scalar is one number, so what the first
-/// thread got is the others' too.
+/// A statement with effects: once for each register of each thread, copies of elements included. A scalar is one
+/// number, so what the first thread got is the others' too.
 void Lowering::assembly(const Op &op) {
   std::vector<Regs> out(op.results.size());
   for (unsigned i = 0; i < registersOf(op.result()->type); ++i) {

@@ -1,8 +1,8 @@
 // GPU IR to LLVM IR: one function per kernel, executed by every thread of a block.
 //
 // A tensor is a list of LLVM values, one per register of its layout; a scalar is one value that all threads hold.
-// Everything the hardware has special instructions for goes through Instr. Control flow of the kernel is uniform (scalars
-// are equal in all threads), so barriers may stand anywhere but inside the regions of reductions.
+// Everything the hardware has special instructions for goes through Instr. Control flow of the kernel is uniform
+// (scalars are equal in all threads), so barriers may stand anywhere but inside the regions of reductions.
 //
 //   Lower.cpp         function frame, dispatch, scalars, coordinates     LowerControl.cpp  for, while, if
 //   LowerElementwise.cpp  operations on elements
@@ -34,7 +34,8 @@
 
 namespace tegula::nvidia {
 
-/// Lowers the kernel of `module` into `out`; fills everything of `meta` but what codegen adds and what is asked for with the blocks (Compile.cpp), which marks the function as an entry point, too (markKernel). False after a report.
+/// Lowers the kernel of `module` into `out`; fills everything of `meta` but what codegen adds and what is asked for
+/// with the blocks (Compile.cpp), which marks the function as an entry point, too (markKernel). False after a report.
 bool lower(const ir::Module &module, const NvTarget &target, const Options &options, llvm::Module &out,
            GpuKernelMeta &meta, DiagEngine &diag);
 
@@ -66,28 +67,34 @@ private:
 
   // Values.
   const LinearLayout &layoutOf(const Value *v) const { return m_.layoutOf(v->type); }
-  unsigned registersOf(const ir::Type &t) const { return t.isScalar() || t.isShared ? 1u : 1u << m_.layoutOf(t).inBits(layout::Dim::Register); }
+  unsigned registersOf(const ir::Type &t) const {
+    return t.isScalar() || t.isShared ? 1u : 1u << m_.layoutOf(t).inBits(layout::Dim::Register);
+  }
   llvm::Type *regType(const ir::Type &t);          // element in a register
   const Regs &get(const Value *v) const;
   V scalar(const Value *v) const { return get(v)[0]; }
   void set(const Value *v, Regs r) { values_[v] = std::move(r); }
   Regs elementwise(const Op &op);
   std::optional<Regs> sineOrCosine(const Op &op), divideWide(const Op &op);
-  llvm::BasicBlock *divideInTurn(ir::OpKind kind, llvm::ArrayRef<std::pair<V, V>> pairs, llvm::BasicBlock *done, llvm::SmallVectorImpl<V> &results);
+  llvm::BasicBlock *divideInTurn(ir::OpKind kind, llvm::ArrayRef<std::pair<V, V>> pairs, llvm::BasicBlock *done,
+                                 llvm::SmallVectorImpl<V> &results);
   llvm::SmallVector<unsigned, 16> equalRegisters(const Value *v);
-  /// Of 8- and 16-bit elements, a word of them at once (LowerWords.cpp). Nullopt where they are no words, or the operation is none that words can do.
+  /// Of 8- and 16-bit elements, a word of them at once (LowerWords.cpp). Nullopt where they are no words, or the
+  /// operation is none that words can do.
   std::optional<Regs> inWords(const Op &op);
   /// The two words of f16 that four fp8 in a word are, exactly.
   std::array<V, 2> fp8ToHalves(V word, ir::Elem from);
   /// The word of four bytes that stand in one word or in two; null if they do not.
   V wordOfBytes(llvm::ArrayRef<V> elements);
-  /// What FAdd or FMul makes of the first halves of the words that these f16 or bf16 elements are in, and of the second halves. Nullopt where they are no whole words in order.
+  /// What FAdd or FMul makes of the first halves of the words that these f16 or bf16 elements are in, and of the second
+  /// halves. Nullopt where they are no whole words in order.
   std::optional<std::array<V, 2>> foldWords(ir::OpKind kind, ir::Elem e, const Regs &elements);
   /// `x` as an integer of its size, and back. Pointers become i64, i1 i1.
   V bitsOf(V x), fromBits(V bits, llvm::Type *type);
 
   // Coordinates.
-  /// What lane and warp contribute to coordinate `axis` of a tensor in this layout (i32; computed once, in the entry block).
+  /// What lane and warp contribute to coordinate `axis` of a tensor in this layout (i32; computed once, in the entry
+  /// block).
   V threadPart(uint16_t layout, unsigned axis);
   /// The same for the row-major index of the element.
   V threadFlat(uint16_t layout);
@@ -113,19 +120,24 @@ private:
   void convert(const Op &op), exchange(const Op &op);
   /// Of any value, by words of 32 bits.
   V shuffle(ShuffleMode mode, V x, V lane);
-  /// Stores a tensor (its registers and its type with layout) to a tile in shared memory at `base`, whose layout maps offset (in elements)
-  /// to coordinates and is invertible: by vectors or stmatrix, as wide as both layouts allow. No barrier or fence comes with it.
-  void storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t) { storeShared(memory, base, regs, m_.layoutOf(t), t); }
+  /// Stores a tensor (its registers and its type with layout) to a tile in shared memory at `base`, whose layout maps
+  /// offset (in elements) to coordinates and is invertible: by vectors or stmatrix, as wide as both layouts allow. No
+  /// barrier or fence comes with it.
+  void storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t) {
+    storeShared(memory, base, regs, m_.layoutOf(t), t);
+  }
   void storeShared(const LinearLayout &memory, V base, const Regs &regs, const LinearLayout &from, const ir::Type &t);
   /// And back, all registers.
   Regs loadShared(const LinearLayout &memory, V base, const ir::Type &t);
-  /// Starts copies (cp.async) of what `pointers` point to, in registers as `from` says, to a tile; `vec` neighbours at once; if `isDone`.
-  void copyToShared(const LinearLayout &memory, V base, const ir::Type &t, const Regs &pointers, const LinearLayout &from,
-                    const Regs *mask, unsigned vec, AccessHints hints, V isDone);
+  /// Starts copies (cp.async) of what `pointers` point to, in registers as `from` says, to a tile; `vec` neighbours at
+  /// once; if `isDone`.
+  void copyToShared(const LinearLayout &memory, V base, const ir::Type &t, const Regs &pointers,
+                    const LinearLayout &from, const Regs *mask, unsigned vec, AccessHints hints, V isDone);
   layout::ConversionOptions conversionOptions() const;
   /// Numbers and bits that depend on the thread; `mask`: all bits that some thread sets.
   V threadValue(const layout::ThreadMap &map, uint64_t &mask);
-  /// `sum` (null: 0) with the images of the bits of `index`, all of which are among `all`; adds what it may set to `mask`.
+  /// `sum` (null: 0) with the images of the bits of `index`, all of which are among `all`; adds what it may set to
+  /// `mask`.
   V movedBits(std::span<const uint32_t> images, V index, uint32_t all, V sum, uint64_t &mask);
   V threadBit(const layout::ThreadBit &bit);
   /// True in threads whose index has none of these bits; null if there are no bits.
@@ -134,7 +146,8 @@ private:
   V toInteger(V x);
   V fromInteger(V x, const ir::Type &t);
 
-  // Shared memory. Which bytes an operation has, and which barriers and waits stand between operations, has been decided (gpu/shared/AllocateShared.h, gpu/shared/OrderMemory.h).
+  // Shared memory. Which bytes an operation has, and which barriers and waits stand between operations, has been
+  // decided (gpu/shared/AllocateShared.h, gpu/shared/OrderMemory.h).
   /// All threads of the block that compute; of the program.
   void barrier(), meet();
   bool isCluster() const { return options_.numCtas > 1; }
@@ -145,11 +158,14 @@ private:
   V isDoneHere(const Op &op) {
     return isCluster() && op.whole() ? b_.CreateICmpEQ(in_->special(Special::ClusterRank), b_.getInt32(0)) : nullptr;
   }
-  V sharedAddress(SharedRange r) { return r.begin ? b_.CreateAdd(shared_, b_.getInt32(static_cast<uint32_t>(r.begin))) : shared_; }
+  V sharedAddress(SharedRange r) {
+    return r.begin ? b_.CreateAdd(shared_, b_.getInt32(static_cast<uint32_t>(r.begin))) : shared_;
+  }
   void toShared(const Op &op), sharedAlloc(const Op &op), asyncCopy(const Op &op), tmaCopy(const Op &op);
   /// Which thread announces the bytes of TMA copies; null in a partition that one thread runs.
   V isCopier() { return isElected_ ? nullptr : isFirstThread(); }
-  /// Copies between one announcement of bytes and the next are shared by the first warps, box by box. Each box is one instruction in one thread, with some for its operands.
+  /// Copies between one announcement of bytes and the next are shared by the first warps, box by box. Each box is one
+  /// instruction in one thread, with some for its operands.
   struct Copiers {
     unsigned warps = 1; // a power of two
     unsigned first = 0; // which of them has the first box of a copy
@@ -216,7 +232,7 @@ private:
   std::map<const Op *, DotInParts> dotsInParts_; // those that run, by their waits
   /// The wait, and what is done with its result up to a sum, for one part after the other.
   void sumInParts(const Op &wait);
-  llvm::DenseSet<const Op *> isLowered_; // what an operation in front of it was lowered with
+  llvm::DenseSet<const Op *> isLowered_; // what an operation before it was lowered with
   /// 8- and 16-bit elements packed into 32-bit registers, lowest first; 32-bit ones as integers.
   Regs packed(const Regs &x, unsigned first, unsigned count);
 
@@ -249,14 +265,16 @@ private:
   gpu::IndexBits indexBits_;
   llvm::Function *function_ = nullptr;
   std::optional<Instr> in_;
-  llvm::DenseMap<std::tuple<const llvm::BasicBlock *, uint32_t, uint32_t, uint32_t>, V> threadBits_; // by lane, warp, block
+  // by lane, warp, block
+  llvm::DenseMap<std::tuple<const llvm::BasicBlock *, uint32_t, uint32_t, uint32_t>, V> threadBits_;
   targets::VecTarget vecTarget_;
   std::optional<targets::VecEmitter> vec_;
   std::optional<targets::DebugEmitter> lines_;
   llvm::PHINode *failedSite_ = nullptr; // of failAssertions()
   V tid_ = nullptr, lane_ = nullptr, warp_ = nullptr, shared_ = nullptr, record_ = nullptr;
   llvm::DenseMap<const Value *, Regs> values_;
-  /// A word of four bytes that are known to be `base`'s bytes, each less than `end`, minus `bias`, modulo 256 (LowerWords.cpp).
+  /// A word of four bytes that are known to be `base`'s bytes, each less than `end`, minus `bias`, modulo 256
+  /// (LowerWords.cpp).
   struct NarrowBytes {
     V base = nullptr;
     uint32_t bias = 0, end = 256;
@@ -275,7 +293,7 @@ private:
   std::optional<AxisFacts> facts_; // found when they are first asked for
   llvm::DenseMap<const Op *, std::unique_ptr<BulkStore>> bulkPlans_;
   llvm::DenseMap<const Op *, unsigned> maps_; // of copies: index of their tensor map
-  llvm::DenseMap<const Op *, Copiers> copiers_; // of tma_copy and of the barrier_wait in front of them
+  llvm::DenseMap<const Op *, Copiers> copiers_; // of tma_copy and of the barrier_wait before them
   V uniformWarp_ = nullptr; // warp_, which the assembler knows to be the same in all lanes; if copies need it
 };
 

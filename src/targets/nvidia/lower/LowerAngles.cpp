@@ -1,5 +1,6 @@
-// Sine and cosine of float tiles. Arguments beyond 2^17 take a slow function, and a branch around it for each element would cut the code into blocks
-// that are too short to schedule: the elements of a tile share one branch, or have none if they are known to be small (passes/Magnitude.h). The sine and the cosine of a value share its reduction.
+// Sine and cosine of float tiles. Arguments beyond 2^17 take a slow function, and a branch around it for each element
+// would cut the code into blocks that are too short to schedule: the elements of a tile share one branch, or have none
+// if they are known to be small (passes/Magnitude.h). The sine and the cosine of a value share its reduction.
 #include "passes/Magnitude.h"
 #include "targets/common/Angles.h"
 #include "targets/nvidia/lower/Lower.h"
@@ -9,7 +10,8 @@ namespace tegula::nvidia {
 using targets::Angle;
 
 std::optional<Regs> Lowering::sineOrCosine(const Op &op) {
-  if ((op.kind != ir::OpKind::Sin && op.kind != ir::OpKind::Cos) || op.result()->type.elem != ir::Elem::F32 || op.fast())
+  if ((op.kind != ir::OpKind::Sin && op.kind != ir::OpKind::Cos) || op.result()->type.elem != ir::Elem::F32 ||
+      op.fast())
     return std::nullopt;
   const Value *of = op.operands[0];
   const Regs &x = get(of);

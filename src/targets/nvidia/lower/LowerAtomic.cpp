@@ -24,13 +24,17 @@ struct RmwRow {
   std::string_view name;
   AtomOp op;
 };
-constexpr RmwRow rmwTable[] = {{"add", AtomOp::Add},   {"fadd", AtomOp::FAdd}, {"smax", AtomOp::SMax}, {"smin", AtomOp::SMin},
-                               {"umax", AtomOp::UMax}, {"umin", AtomOp::UMin}, {"and", AtomOp::And},   {"or", AtomOp::Or},
-                               {"xor", AtomOp::Xor},   {"xchg", AtomOp::Xchg}, {"fmin", AtomOp::SMin}, {"fmax", AtomOp::SMax},
+constexpr RmwRow rmwTable[] = {{"add", AtomOp::Add},   {"fadd", AtomOp::FAdd},  {"smax", AtomOp::SMax},
+                               {"smin", AtomOp::SMin}, {"umax", AtomOp::UMax},  {"umin", AtomOp::UMin},
+                               {"and", AtomOp::And},   {"or", AtomOp::Or},      {"xor", AtomOp::Xor},
+                               {"xchg", AtomOp::Xchg}, {"fmin", AtomOp::SMin},  {"fmax", AtomOp::SMax},
                                {"load", AtomOp::Load}, {"store", AtomOp::Store}};
 
 MemSem semOf(std::string_view s) {
-  return s == "relaxed" ? MemSem::Relaxed : s == "acquire" ? MemSem::Acquire : s == "release" ? MemSem::Release : MemSem::AcqRel;
+  return s == "relaxed"   ? MemSem::Relaxed
+         : s == "acquire" ? MemSem::Acquire
+         : s == "release" ? MemSem::Release
+                          : MemSem::AcqRel;
 }
 Scope scopeOf(std::string_view s) { return s == "cta" ? Scope::Cta : s == "sys" ? Scope::Sys : Scope::Gpu; }
 
@@ -67,8 +71,8 @@ struct Lowering::Atomics : Part {
   void atomic(const Op &op);
   /// One instruction for `vec` registers after the other; the old values, if they are wanted.
   Regs atomics(const Op &op, const Atomic &a, unsigned vec);
-  /// One float of 16 bits or an aligned pair where there is no instruction: by compare-and-swap until nobody came between. The old
-  /// values. Gives no order: that is the caller's.
+  /// One float of 16 bits or an aligned pair where there is no instruction: by compare-and-swap until nobody came
+  /// between. The old values. Gives no order: that is the caller's.
   Regs byCompare(const Atomic &a, Elem e, V pointer, const Regs &values, V pred);
 };
 
@@ -98,7 +102,9 @@ std::optional<Atomic> Lowering::Atomics::atomicOf(const Op &op) {
   if (!type || (*type == AtomType::I16 && a.op != AtomOp::Cas && !a.isPlain) || (*type == AtomType::I8 && !a.isPlain))
     return std::nullopt;
   a.type = *type;
-  a.sem = semOf(op.get(ir::attr::sem, a.op == AtomOp::Load ? "acquire" : a.op == AtomOp::Store ? "release" : "acq_rel"));
+  a.sem = semOf(op.get(ir::attr::sem, a.op == AtomOp::Load    ? "acquire"
+                                      : a.op == AtomOp::Store ? "release"
+                                                              : "acq_rel"));
   a.scope = scopeOf(op.scope());
   return a;
 }
@@ -112,12 +118,14 @@ void Lowering::Atomics::atomic(const Op &op) {
   in_->setSite(frame_.siteOf(op));
   auto vec = static_cast<unsigned>(op.vec());
   a->wantOld = !frame_.users_.of(op.result()).empty();
-  // Who does not look at the old value cannot know whom it came after: there is nothing to acquire. An exchange stays as it is written, as it has no
-  // form without a result: locks that are taken by relaxed compare-and-swaps live on its forgetting what the L1 holds.
+  // Who does not look at the old value cannot know whom it came after: there is nothing to acquire. An exchange stays
+  // as it is written, as it has no form without a result: locks that are taken by relaxed compare-and-swaps live on its
+  // forgetting what the L1 holds.
   if (!a->wantOld && !a->isPlain && !a->isExchange)
     a->sem = a->sem == MemSem::AcqRel ? MemSem::Release : a->sem == MemSem::Acquire ? MemSem::Relaxed : a->sem;
-  a->byCompare = !a->isExchange && op.result()->type.isFloatLike() && !Instr::hasAtomic(target_, false, a->op, a->type, vec);
-  // One fence before many instructions and one behind them instead of two around each.
+  a->byCompare =
+      !a->isExchange && op.result()->type.isFloatLike() && !Instr::hasAtomic(target_, false, a->op, a->type, vec);
+  // One fence before many instructions and one after them instead of two around each.
   MemSem sem = a->sem;
   bool isFenced = sem != MemSem::Relaxed && (get(op.operands[0]).size() > vec || a->byCompare);
   if (isFenced) {
@@ -151,8 +159,9 @@ Regs Lowering::Atomics::atomics(const Op &op, const Atomic &a, unsigned vec) {
       x.push_back(a.isExchange ? frame_.bitsOf(values[r + i]) : values[r + i]);
     V expected = isCas ? frame_.bitsOf(get(op.operands[1])[r]) : nullptr;
     V pred = frame_.conjunction(owns, mask ? (*mask)[r] : nullptr);
-    Regs got = a.byCompare ? byCompare(a, t.elem, pointers[r], x, pred)
-                           : in_->atomic(false, pointers[r], a.op, a.type, x, expected, a.sem, a.scope, pred, a.wantOld);
+    Regs got = a.byCompare
+                   ? byCompare(a, t.elem, pointers[r], x, pred)
+                   : in_->atomic(false, pointers[r], a.op, a.type, x, expected, a.sem, a.scope, pred, a.wantOld);
     for (unsigned i = 0; i < vec && a.wantOld; ++i)
       old.push_back(a.isExchange ? frame_.fromBits(got[i], frame_.regType(t)) : got[i]);
   }
@@ -172,7 +181,8 @@ Regs Lowering::Atomics::byCompare(const Atomic &a, Elem e, V pointer, const Regs
   OpKind what = a.op == AtomOp::FAdd ? OpKind::FAdd : a.op == AtomOp::SMin ? OpKind::MinNum : OpKind::MaxNum;
   auto count = static_cast<unsigned>(values.size());
   llvm::Type *half = b_.getInt16Ty(), *bits = b_.getIntNTy(16 * count);
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *first = frame_.newBlock("first"), *loop = frame_.newBlock("try"), *after = frame_.newBlock("end");
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *first = frame_.newBlock("first"), *loop = frame_.newBlock("try"),
+                   *after = frame_.newBlock("end");
   pred ? b_.CreateCondBr(pred, first, after) : b_.CreateBr(first);
   b_.SetInsertPoint(first);
   b_.CreateBr(loop);
@@ -218,7 +228,9 @@ Regs Lowering::fromOwners(const Op &op, const Regs &x, const ir::Type &t, V memo
   isWhole ? meet() : barrier();
   Regs out;
   for (unsigned r = 0; r < x.size(); ++r)
-    out.push_back(isWhole ? fromMemory(in_->loadShared(in_->mapShared(address(r), b_.getInt32(0)), memType(t.scalarType()), nullptr, nullptr, true), t)
+    out.push_back(isWhole ? fromMemory(in_->loadShared(in_->mapShared(address(r), b_.getInt32(0)),
+                                                       memType(t.scalarType()), nullptr, nullptr, true),
+                                       t)
                           : loadElement(address(r), t));
   return out;
 }
@@ -241,7 +253,8 @@ void Lowering::gather(const Op &op) {
   Regs out;
   for (unsigned r = 0; r < index.size(); ++r) {
     // Coordinates are the index tensor's, but along the axis; an index outside the source counts modulo the extent.
-    V i = b_.CreateAnd(b_.CreateZExtOrTrunc(index[r], b_.getInt32Ty()), b_.getInt32(static_cast<uint32_t>(from.shape[axis] - 1)));
+    V i = b_.CreateAnd(b_.CreateZExtOrTrunc(index[r], b_.getInt32Ty()),
+                       b_.getInt32(static_cast<uint32_t>(from.shape[axis] - 1)));
     V flat = b_.CreateMul(i, b_.getInt32(static_cast<uint32_t>(inner)));
     uint64_t stride = 1;
     for (unsigned k = from.shape.rank(); k-- > 0; stride *= static_cast<uint64_t>(from.shape[k]))
@@ -273,7 +286,8 @@ void Lowering::histogram(const Op &op) {
     if (op.operands.size() > 1)
       pred = b_.CreateAnd(pred, get(op.operands[1])[r]);
     V bin = b_.CreateSelect(inside, b_.CreateZExtOrTrunc(values[r], b_.getInt32Ty()), b_.getInt32(0));
-    in_->atomic(true, sharedAt(memory, bin, 4), AtomOp::Add, AtomType::I32, {b_.getInt32(1)}, nullptr, MemSem::Relaxed, Scope::Cta, pred, false);
+    in_->atomic(true, sharedAt(memory, bin, 4), AtomOp::Add, AtomType::I32, {b_.getInt32(1)}, nullptr, MemSem::Relaxed,
+                Scope::Cta, pred, false);
   }
   barrier();
   Regs out;

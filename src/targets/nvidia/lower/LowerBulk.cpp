@@ -1,4 +1,5 @@
-// desc_store and desc_reduce: each warp brings its part of the tile to memory by bulk copies (BulkStores.h). Copies run on behind the operation:
+// desc_store and desc_reduce: each warp brings its part of the tile to memory by bulk copies (BulkStores.h). Copies run
+// on after the operation:
 // the warp waits for them before it fills a buffer again.
 #include "targets/nvidia/lower/Lower.h"
 
@@ -6,7 +7,7 @@ namespace tegula::nvidia {
 
 using ir::OpKind;
 
-// ---- blocks that begin in front of the tensor
+// ---- blocks that begin before the tensor
 
 /// Is an offset negative, where that cannot be excluded? A bulk write would be an illegal instruction then.
 V Lowering::isInFront(const Op &op) {
@@ -18,9 +19,10 @@ V Lowering::isInFront(const Op &op) {
   return any;
 }
 
-/// The way of such blocks: the lanes of a warp bring its step from the buffer to memory, 16 bytes (reductions: an element) at a time. A loop of few
-/// instructions and registers: it stands beside every copy, and is hardly ever run.
-void Lowering::writeInFront(const Op &op, const BulkStore &plan, V buffer, const Regs &start, const std::vector<uint32_t> &at) {
+/// The way of such blocks: the lanes of a warp bring its step from the buffer to memory, 16 bytes (reductions: an
+/// element) at a time. A loop of few instructions and registers: it stands beside every copy, and is hardly ever run.
+void Lowering::writeInFront(const Op &op, const BulkStore &plan, V buffer, const Regs &start,
+                            const std::vector<uint32_t> &at) {
   ir::DescAccess a = ir::descAccess(op);
   const ir::Type &t = a.value->type;
   unsigned bytes = ir::byteWidth(t.elem), each = op.kind == OpKind::DescStore ? 16 / bytes : 1;
@@ -38,11 +40,13 @@ void Lowering::writeInFront(const Op &op, const BulkStore &plan, V buffer, const
       images.push_back(static_cast<uint32_t>(plan.memory.outs().part(basis, layout::tensorDim(d))));
     uint64_t mask = 0;
     V c = b_.CreateAdd(plus(start[d], at[d]), movedBits(images, index, count - 1, nullptr, mask));
-    V is = b_.CreateICmpULT(c, scalar(a.extents[d])), way = b_.CreateMul(b_.CreateSExt(c, b_.getInt64Ty()), scalar(a.strides[d]));
+    V is = b_.CreateICmpULT(c, scalar(a.extents[d])),
+      way = b_.CreateMul(b_.CreateSExt(c, b_.getInt64Ty()), scalar(a.strides[d]));
     isInside = conjunction(isInside, is);
     offset = offset ? b_.CreateAdd(offset, way) : way;
   }
-  V from = b_.CreateAdd(buffer, b_.CreateMul(index, b_.getInt32(each * bytes))), to = b_.CreateGEP(memType(t.scalarType()), scalar(a.base), offset);
+  V from = b_.CreateAdd(buffer, b_.CreateMul(index, b_.getInt32(each * bytes))),
+    to = b_.CreateGEP(memType(t.scalarType()), scalar(a.base), offset);
   if (op.kind == OpKind::DescStore)
     in_->storeGlobal(to, in_->loadShared(from, llvm::FixedVectorType::get(b_.getInt32Ty(), 4)), isInside);
   else
@@ -53,7 +57,8 @@ void Lowering::writeInFront(const Op &op, const BulkStore &plan, V buffer, const
   llvm::MDNode *keep = llvm::MDNode::get(c, llvm::MDString::get(c, "llvm.loop.unroll.disable"));
   llvm::MDNode *loop = llvm::MDNode::getDistinct(c, {nullptr, keep});
   loop->replaceOperandWith(0, loop);
-  b_.CreateCondBr(b_.CreateICmpULT(next, b_.getInt32(count)), body, after)->setMetadata(llvm::LLVMContext::MD_loop, loop);
+  b_.CreateCondBr(b_.CreateICmpULT(next, b_.getInt32(count)), body, after)
+      ->setMetadata(llvm::LLVMContext::MD_loop, loop);
   b_.SetInsertPoint(after);
 }
 
@@ -85,9 +90,14 @@ void Lowering::bulkStore(const Op &op) {
     return;
   }
   // A warp's buffers are the same bytes for all stores that share the room: nobody else ever waits for them.
-  // Operands of bulk copies are the same for the whole warp; the assembler makes a loop over the lanes of each copy unless it knows that.
-  auto uniform = [&](V x) { return target_.simulate || llvm::isa<llvm::Constant>(x) ? x : in_->shuffle(ShuffleMode::Idx, x, b_.getInt32(0)); };
-  V first = b_.CreateAdd(sharedAddress(room), b_.CreateMul(warp_, b_.getInt32(static_cast<uint32_t>(room.size() / plan.warps)))), from = uniform(first);
+  // Operands of bulk copies are the same for the whole warp; the assembler makes a loop over the lanes of each copy
+  // unless it knows that.
+  auto uniform = [&](V x) {
+    return target_.simulate || llvm::isa<llvm::Constant>(x) ? x : in_->shuffle(ShuffleMode::Idx, x, b_.getInt32(0));
+  };
+  V first = b_.CreateAdd(sharedAddress(room),
+                         b_.CreateMul(warp_, b_.getInt32(static_cast<uint32_t>(room.size() / plan.warps)))),
+    from = uniform(first);
   V holdsPart = plan.idleWarps ? b_.CreateICmpEQ(b_.CreateAnd(warp_, plan.idleWarps), b_.getInt32(0)) : b_.getTrue();
   if (V here = isDoneHere(op))
     holdsPart = b_.CreateAnd(holdsPart, here);

@@ -61,7 +61,8 @@ llvm::SmallVector<llvm::PHINode *, 8> Lowering::Control::phis(llvm::ArrayRef<Val
   return out;
 }
 
-void Lowering::Control::incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Value *> values, llvm::BasicBlock *from) {
+void Lowering::Control::incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Value *> values,
+                                 llvm::BasicBlock *from) {
   size_t at = 0;
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
   if (llvm::Instruction *end = from->getTerminator())
@@ -99,7 +100,8 @@ void Lowering::keepRolled(llvm::BranchInst *branch) { forbid(branch, {"llvm.loop
 
 static bool startsCopies(const ir::Block &b) {
   return llvm::any_of(b.ops, [](const ir::Op *op) {
-    return op->kind == ir::OpKind::AsyncCopy || llvm::any_of(op->regions, [](const ir::Region *r) { return startsCopies(*r->block); });
+    return op->kind == ir::OpKind::AsyncCopy ||
+           llvm::any_of(op->regions, [](const ir::Region *r) { return startsCopies(*r->block); });
   });
 }
 
@@ -107,8 +109,10 @@ void Lowering::Control::forLoop(const Op &op) {
   const ir::Block &body = *op.region(0);
   bool reverse = op.reverse();
   V upper = scalar(op.operands[1]), step = scalar(op.operands[2]);
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *header = frame_.newBlock("for"), *inside = frame_.newBlock("for.body"), *after = frame_.newBlock("for.end");
-  llvm::SmallVector<Value *, 8> carried(body.args.begin() + 1, body.args.end()), inits(op.operands.begin() + 3, op.operands.end());
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *header = frame_.newBlock("for"),
+                   *inside = frame_.newBlock("for.body"), *after = frame_.newBlock("for.end");
+  llvm::SmallVector<Value *, 8> carried(body.args.begin() + 1, body.args.end()),
+      inits(op.operands.begin() + 3, op.operands.end());
   b_.CreateBr(header);
   b_.SetInsertPoint(header);
   llvm::PHINode *index = b_.CreatePHI(upper->getType(), 2);
@@ -118,7 +122,8 @@ void Lowering::Control::forLoop(const Op &op) {
   incoming(nodes, inits, before);
   b_.CreateCondBr(reverse ? b_.CreateICmpSGT(index, upper) : b_.CreateICmpSLT(index, upper), inside, after);
   b_.SetInsertPoint(inside);
-  // Strength reduction would give each pointer of a copy a sum of its own to carry, where one offset is carried for all.
+  // Strength reduction would give each pointer of a copy a sum of its own to carry, where one offset is carried for
+  // all.
   std::map<const Value *, Regs> offsets;
   if (startsCopies(body))
     for (const Value *v : carried)
@@ -144,7 +149,8 @@ void Lowering::Control::forLoop(const Op &op) {
 
 void Lowering::Control::whileLoop(const Op &op) {
   const ir::Block &test = *op.region(0), &body = *op.region(1);
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *header = frame_.newBlock("while"), *inside = frame_.newBlock("while.body"), *after = frame_.newBlock("while.end");
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *header = frame_.newBlock("while"),
+                   *inside = frame_.newBlock("while.body"), *after = frame_.newBlock("while.end");
   b_.CreateBr(header);
   b_.SetInsertPoint(header);
   auto nodes = phis(test.args);
@@ -170,7 +176,8 @@ void Lowering::Control::whileLoop(const Op &op) {
 }
 
 void Lowering::Control::ifElse(const Op &op) {
-  llvm::BasicBlock *side[2] = {frame_.newBlock("then"), frame_.newBlock("else")}, *after = frame_.newBlock("if.end"), *end[2];
+  llvm::BasicBlock *side[2] = {frame_.newBlock("then"), frame_.newBlock("else")}, *after = frame_.newBlock("if.end"),
+                   *end[2];
   b_.CreateCondBr(scalar(op.operands[0]), side[0], side[1]);
   for (unsigned i = 0; i < 2; ++i) {
     b_.SetInsertPoint(side[i]);

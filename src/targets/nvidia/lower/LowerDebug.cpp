@@ -24,8 +24,8 @@ int Lowering::siteOf(const Op &op) {
   return it->second;
 }
 
-/// printf text of one element: "pid (x, y, z) idx (i, j) prefix: value"; percent signs of the prefix are doubled. The rules
-/// of prefixes and widths are the runtime's (runtime/Print.cpp), which formats for the other devices.
+/// printf text of one element: "pid (x, y, z) idx (i, j) prefix: value"; percent signs of the prefix are doubled. The
+/// rules of prefixes and widths are the runtime's (runtime/Print.cpp), which formats for the other devices.
 static std::string printFormat(const Site &site, size_t operand, const char *value) {
   std::string prefix;
   for (char ch : site.text)
@@ -66,7 +66,8 @@ std::pair<std::string, V> Lowering::printable(const Site &site, size_t operand, 
     return {"%f", o.type.elem == ir::Elem::F64 ? x : b_.CreateFPExt(vec_->widen(x, o.type.elem), b_.getDoubleTy())};
   llvm::Type *wide = bits > 32 ? b_.getInt64Ty() : b_.getInt32Ty();
   bool isSigned = o.isSigned && bits > 1;
-  return {std::string(bits > 32 ? "%ll" : "%") + (isSigned ? "d" : "u"), isSigned ? b_.CreateSExt(x, wide) : b_.CreateZExt(x, wide)};
+  return {std::string(bits > 32 ? "%ll" : "%") + (isSigned ? "d" : "u"),
+          isSigned ? b_.CreateSExt(x, wide) : b_.CreateZExt(x, wide)};
 }
 
 void Lowering::print(const Op &op) {
@@ -84,7 +85,8 @@ void Lowering::print(const Op &op) {
         args.push_back(value);
       }
       V bits = x ? b_.CreateZExtOrTrunc(bitsOf(x), b_.getInt64Ty()) : b_.getInt64(0);
-      in_->print(operand, index, bits, printFormat(site, static_cast<size_t>(std::max(operand, 0)), conversion.c_str()), args);
+      in_->print(operand, index, bits, printFormat(site, static_cast<size_t>(std::max(operand, 0)), conversion.c_str()),
+                 args);
     });
   };
   if (op.operands.empty())
@@ -96,8 +98,8 @@ void Lowering::print(const Op &op) {
       Regs at;
       for (unsigned axis = 0; axis < t.shape.rank(); ++axis)
         at.push_back(coordinate(t.layout, axis, r));
-      one(static_cast<int>(k), t.isScalar() ? b_.getInt64(0) : b_.CreateZExt(flatIndex(t.layout, r), b_.getInt64Ty()), x[r],
-          conjunction(ownsElements(t.layout), isDoneHere(op)), at);
+      one(static_cast<int>(k), t.isScalar() ? b_.getInt64(0) : b_.CreateZExt(flatIndex(t.layout, r), b_.getInt64Ty()),
+          x[r], conjunction(ownsElements(t.layout), isDoneHere(op)), at);
     }
   }
 }
@@ -123,8 +125,9 @@ void Lowering::assertion(const Op &op) {
   b_.SetInsertPoint(after);
 }
 
-/// The end that all failed assertions share: as one of its own for each, the report was 20 instructions of PTX, and the address of the record had so many users that
-/// LLVM's register coalescer took 5 s for 2000 sums that are checked for overflow.
+/// The end that all failed assertions share: as one of its own for each, the report was 20 instructions of PTX, and the
+/// address of the record had so many users that LLVM's register coalescer took 5 s for 2000 sums that are checked for
+/// overflow.
 void Lowering::failAssertions() {
   llvm::IRBuilderBase::InsertPointGuard guard(b_);
   b_.SetInsertPoint(newBlock("failed"));

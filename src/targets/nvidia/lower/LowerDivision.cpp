@@ -1,5 +1,6 @@
-// Quotients and remainders of tiles of 64-bit integers. Where indices are 64 bits wide for the sake of large tensors, nearly all of them fit 32: the threads whose operands do
-// divide those, a quarter of the instructions or less. The elements of a tile share one branch, which keeps the blocks long enough to be scheduled (as in LowerAngles.cpp).
+// Quotients and remainders of tiles of 64-bit integers. Where indices are 64 bits wide for the sake of large tensors,
+// nearly all of them fit 32: the threads whose operands do divide those, a quarter of the instructions or less. The
+// elements of a tile share one branch, which keeps the blocks long enough to be scheduled (as in LowerAngles.cpp).
 #include "targets/common/VecUtil.h"
 #include "targets/nvidia/lower/Lower.h"
 #include "llvm/ADT/MapVector.h"
@@ -9,9 +10,11 @@ namespace tegula::nvidia {
 
 using ir::OpKind;
 
-/// Divides pair after pair in a loop, so that few registers and little text go to what seldom runs, and branches to `done`. The numbers move up by one in each round, and the result
-/// takes the last place: after as many rounds as there are pairs all results are in order. The block from which `done` is reached.
-llvm::BasicBlock *Lowering::divideInTurn(OpKind kind, llvm::ArrayRef<std::pair<V, V>> pairs, llvm::BasicBlock *done, llvm::SmallVectorImpl<V> &results) {
+/// Divides pair after pair in a loop, so that few registers and little text go to what seldom runs, and branches to
+/// `done`. The numbers move up by one in each round, and the result takes the last place: after as many rounds as there
+/// are pairs all results are in order. The block from which `done` is reached.
+llvm::BasicBlock *Lowering::divideInTurn(OpKind kind, llvm::ArrayRef<std::pair<V, V>> pairs, llvm::BasicBlock *done,
+                                         llvm::SmallVectorImpl<V> &results) {
   const auto n = static_cast<unsigned>(pairs.size());
   const bool oneDivisor = llvm::all_of(pairs, [&](auto &p) { return p.second == pairs[0].second; });
   // LLVM would compute its reciprocal before a loop around this, where it takes registers from those who never use it.
@@ -36,7 +39,8 @@ llvm::BasicBlock *Lowering::divideInTurn(OpKind kind, llvm::ArrayRef<std::pair<V
     if (!oneDivisor)
       y.push_back(carried(by->getType(), by));
   }
-  V result = targets::emitIntDivRem(*vec_, kind, x[0], oneDivisor ? divisor : y[0]), next = b_.CreateAdd(count, b_.getInt32(1));
+  V result = targets::emitIntDivRem(*vec_, kind, x[0], oneDivisor ? divisor : y[0]),
+    next = b_.CreateAdd(count, b_.getInt32(1));
   llvm::BasicBlock *end = b_.GetInsertBlock();
   count->addIncoming(next, end);
   for (unsigned k = 0; k < n; ++k) {
@@ -50,7 +54,8 @@ llvm::BasicBlock *Lowering::divideInTurn(OpKind kind, llvm::ArrayRef<std::pair<V
 }
 
 std::optional<Regs> Lowering::divideWide(const Op &op) {
-  const bool isDivision = op.kind == OpKind::SDiv || op.kind == OpKind::UDiv || op.kind == OpKind::SRem || op.kind == OpKind::URem;
+  const bool isDivision =
+      op.kind == OpKind::SDiv || op.kind == OpKind::UDiv || op.kind == OpKind::SRem || op.kind == OpKind::URem;
   if (!isDivision || op.result()->type.isScalar() || op.result()->type.elem != ir::Elem::I64)
     return std::nullopt;
   const Regs &x = get(op.operands[0]), &y = get(op.operands[1]);
@@ -58,7 +63,9 @@ std::optional<Regs> Lowering::divideWide(const Op &op) {
   if (llvm::any_of(y, [](V v) { return llvm::isa<llvm::Constant>(v); }))
     return std::nullopt;
   llvm::SmallVector<unsigned, 16> equal = equalRegisters(op.result());
-  auto pairOf = [&](size_t i) { return std::pair<V, V>(x[equal.empty() ? i : equal[i]], y[equal.empty() ? i : equal[i]]); };
+  auto pairOf = [&](size_t i) {
+    return std::pair<V, V>(x[equal.empty() ? i : equal[i]], y[equal.empty() ? i : equal[i]]);
+  };
   llvm::SmallMapVector<std::pair<V, V>, V, 16> quotients;
   llvm::SmallSetVector<V, 16> operands;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -77,7 +84,9 @@ std::optional<Regs> Lowering::divideWide(const Op &op) {
   b_.SetInsertPoint(narrow);
   const OpKind unsignedKind = op.kind == OpKind::SDiv || op.kind == OpKind::UDiv ? OpKind::UDiv : OpKind::URem;
   for (auto &[pair, quotient] : quotients)
-    fast.push_back(b_.CreateZExt(targets::emitIntDivRem(*vec_, unsignedKind, b_.CreateTrunc(pair.first, word), b_.CreateTrunc(pair.second, word)), wide));
+    fast.push_back(b_.CreateZExt(targets::emitIntDivRem(*vec_, unsignedKind, b_.CreateTrunc(pair.first, word),
+                                                        b_.CreateTrunc(pair.second, word)),
+                                 wide));
   b_.CreateBr(done);
   b_.SetInsertPoint(full);
   llvm::SmallVector<std::pair<V, V>, 16> pairs;

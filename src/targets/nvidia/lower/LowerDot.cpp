@@ -1,5 +1,5 @@
-// Dot products by mma.sync and wgmma; by multiply-adds: LowerFma.cpp. The choice stands on the dot; assignLayouts has put accumulator
-// and operands into its layouts.
+// Dot products by mma.sync and wgmma; by multiply-adds: LowerFma.cpp. The choice stands on the dot; assignLayouts has
+// put accumulator and operands into its layouts.
 #include "ir/Walk.h"
 #include "targets/common/NvptxOps.h"
 #include "targets/nvidia/DotChoice.h"
@@ -10,7 +10,7 @@ namespace tegula::nvidia {
 
 using ir::Elem;
 
-/// Starts a part; its registers, which may be read behind a wait.
+/// Starts a part; its registers, which may be read after a wait.
 Regs Lowering::DotInParts::start(Instr &in, unsigned part) const {
   llvm::SmallVector<Instr::WgmmaStep, 8> own;
   const auto tiles = static_cast<unsigned>(registers()) / (w.n / 2);
@@ -62,8 +62,10 @@ Regs Lowering::packed(const Regs &x, unsigned first, unsigned count) {
 /// Accumulators of narrower types than the instruction's are widened around it.
 static bool isWide(const ir::Type &t) { return t.elem == Elem::F32 || t.elem == Elem::I32; }
 
-/// Are there no tensor cores for fp8 behind mma.sync? On sm_90 and sm_100 the assembler makes two products of fp16 of each, and adds their sum to the accumulator by four FADD. Products that are written as such
-/// add to the accumulator themselves. A thread's four indices of k are the same in both operands, so that their first and second halves are products of their own.
+/// Are there no tensor cores for fp8 behind mma.sync? On sm_90 and sm_100 the assembler makes two products of fp16 of
+/// each, and adds their sum to the accumulator by four FADD. Products that are written as such add to the accumulator
+/// themselves. A thread's four indices of k are the same in both operands, so that their first and second halves are
+/// products of their own.
 static bool emulatesFp8Mma(const NvTarget &t) { return t.sm >= 90 && t.sm < 120; }
 
 Regs Lowering::MatrixDots::mma(const Op &op, const DotChoice &c) {
@@ -73,8 +75,8 @@ Regs Lowering::MatrixDots::mma(const Op &op, const DotChoice &c) {
   Regs acc;
   for (V x : get(op.operands[2]))
     acc.push_back(isWide(t) ? x : vec_->widen(x, t.elem));
-  // Registers come fragment by fragment: C 16x8 in 4, then columns, rows, batches; A 16xk in `fa`, then k, rows, batches; B kx8
-  // in `fb`, then k, columns, batches.
+  // Registers come fragment by fragment: C 16x8 in 4, then columns, rows, batches; A 16xk in `fa`, then k, rows,
+  // batches; B kx8 in `fb`, then k, columns, batches.
   unsigned perWord = 4 / ir::byteWidth(op.operands[0]->type.elem), fa = 4 * perWord, fb = 2 * perWord;
   auto bitsAlong = [&](const Value *v, unsigned axis) {
     unsigned n = 0;
@@ -89,7 +91,8 @@ Regs Lowering::MatrixDots::mma(const Op &op, const DotChoice &c) {
   const ir::Elem elemA = op.operands[0]->type.elem, elemB = op.operands[1]->type.elem;
   const bool byHalves = ir::isFp8(elemA) && emulatesFp8Mma(target_);
   for (unsigned batch = 0; batch < batches; ++batch) {
-    std::vector<std::array<Regs, 2>> fragmentsA, fragmentsB; // the second ones: of the other products, where there are two for an instruction
+    // the second ones: of the other products, where there are two for an instruction
+    std::vector<std::array<Regs, 2>> fragmentsA, fragmentsB;
     auto fragment = [&](const Regs &x, unsigned first, unsigned count, ir::Elem elem) {
       std::array<Regs, 2> out{frame_.packed(x, first, count)};
       if (byHalves)
@@ -135,8 +138,10 @@ static bool isBesideProducer(const ir::Op &dot) {
   return around;
 }
 
-/// Has a thread a register for what stays the same about each ring, beside the results of the dots around and the left operands that it holds? Attention with dropout has none (128x64, D=128, four warps): the assembler
-/// computed the keys of its random numbers again for each element then, 5240 instructions an iteration for 4690, H200: 4122 -> 4701 us; a prefix in pages 3410 -> 3824.
+/// Has a thread a register for what stays the same about each ring, beside the results of the dots around and the left
+/// operands that it holds? Attention with dropout has none (128x64, D=128, four warps): the assembler computed the keys
+/// of its random numbers again for each element then, 5240 instructions an iteration for 4690, H200: 4122 -> 4701 us; a
+/// prefix in pages 3410 -> 3824.
 static bool hasRegistersForRings(const ir::Op &dot, unsigned threads, const NvTarget &target) {
   int64_t needed = tegula::gpu::registersOfDots(*dot.parent, threads);
   for (const ir::Op *o : dot.parent->ops)
@@ -152,14 +157,20 @@ static const ir::Op *slotOf(const ir::Value *tile) {
   return tile->def && tile->def->kind == ir::OpKind::SharedSlot ? tile->def : nullptr;
 }
 
-/// The 64-bit description of what lies `offset` bytes behind the start of a tile for wgmma (PTX ISA, "Matrix Descriptor Format"; docs/hopper.md). That of a ring's first slot is the same in all iterations, so that
-/// one addition to its lower word is left for each, where a thread has a register to keep it in. Not beside a producer: two warpgroups of attention find another turn then (D=128, 128x64, H200, six instructions of 336 fewer: 940 -> 1030 us).
+/// The 64-bit description of what lies `offset` bytes behind the start of a tile for wgmma (PTX ISA, "Matrix Descriptor
+/// Format"; docs/hopper.md). That of a ring's first slot is the same in all iterations, so that one addition to its
+/// lower word is left for each, where a thread has a register to keep it in. Not beside a producer: two warpgroups of
+/// attention find another turn then (D=128, 128x64, H200, six instructions of 336 fewer: 940 -> 1030 us).
 V Lowering::MatrixDots::operandDescriptor(const Op &dot, unsigned operand, V offset, const SharedOperand &s) {
   constexpr unsigned unit = 4; // log2 of the bytes that addresses count
-  uint64_t mode = s.mode == layout::SwizzleMode::B128 ? 1 : s.mode == layout::SwizzleMode::B64 ? 2 : s.mode == layout::SwizzleMode::B32 ? 3 : 0;
+  uint64_t mode = s.mode == layout::SwizzleMode::B128  ? 1
+                  : s.mode == layout::SwizzleMode::B64 ? 2
+                  : s.mode == layout::SwizzleMode::B32 ? 3
+                                                       : 0;
   const uint32_t high = static_cast<uint32_t>(mode << 30) | s.stride >> unit, leading = s.leading >> unit << 16;
   const Value *tile = dot.operands[operand];
-  const Op *slot = isBesideProducer(dot) || !hasRegistersForRings(dot, frame_.meta_.threads, target_) ? nullptr : slotOf(tile);
+  const Op *slot =
+      isBesideProducer(dot) || !hasRegistersForRings(dot, frame_.meta_.threads, target_) ? nullptr : slotOf(tile);
   // In a cluster the rank stands in bits 24 and up; the field has room for the offset only.
   V address = b_.CreateAdd(scalar(slot ? slot->operands[0] : tile), offset);
   V low = b_.CreateOr(b_.CreateLShr(b_.CreateAnd(address, b_.getInt32(0x3FFFF)), unit), b_.getInt32(leading));
@@ -170,11 +181,14 @@ V Lowering::MatrixDots::operandDescriptor(const Op &dot, unsigned operand, V off
   return b_.CreateOr(b_.CreateZExt(low, b_.getInt64Ty()), b_.getInt64(uint64_t{high} << 32));
 }
 
-/// Is it repeated, and another loop with it (the first dot of a tile of a persistent kernel)? Registers that only the first of several rounds does not read are live all the way from the last time then, through the
-/// other loop: 64 of a thread that computes 128x128 by eight warps (260 bytes of spills, C7512). Nothing else runs in front of that loop, so zeros cost no wait.
+/// Is it repeated, and another loop with it (the first dot of a tile of a persistent kernel)? Registers that only the
+/// first of several rounds does not read are live all the way from the last time then, through the other loop: 64 of a
+/// thread that computes 128x128 by eight warps (260 bytes of spills, C7512). Nothing else runs before that loop, so
+/// zeros cost no wait.
 static bool isBesideLoop(const ir::Op &op) {
   const auto isLoop = [](const ir::Op &o) { return o.kind == ir::OpKind::For || o.kind == ir::OpKind::While; };
-  for (const ir::Op *inside = &op; const ir::Op *around = inside->parent->parent ? inside->parent->parent->op : nullptr; inside = around)
+  for (const ir::Op *inside = &op; const ir::Op *around = inside->parent->parent ? inside->parent->parent->op : nullptr;
+       inside = around)
     if (isLoop(*around))
       return ir::anyOp(*inside->parent, isLoop);
   return false;
@@ -190,7 +204,8 @@ Regs Lowering::MatrixDots::wgmma(const Op &op, const DotChoice &c) {
     V sum = b_.getInt32(0);
     for (unsigned i = 2; i < l.inBits(layout::Dim::Warp); ++i)
       if (uint32_t at = l.basis(layout::Dim::Warp, i, layout::tensorDim(axis)))
-        sum = b_.CreateAdd(sum, b_.CreateMul(b_.CreateAnd(b_.CreateLShr(frame_.warp_, i), 1), b_.getInt32(s.offset(at, 0))));
+        sum = b_.CreateAdd(sum,
+                           b_.CreateMul(b_.CreateAnd(b_.CreateLShr(frame_.warp_, i), 1), b_.getInt32(s.offset(at, 0))));
     return sum;
   };
   SharedOperand sa, sb = sharedOperand(tb, false, contiguousAxis(layoutOf(op.operands[1]), ir::byteWidth(tb.elem)));
@@ -203,7 +218,8 @@ Regs Lowering::MatrixDots::wgmma(const Op &op, const DotChoice &c) {
     sa = sharedOperand(ta, true, contiguousAxis(layoutOf(op.operands[0]), ir::byteWidth(ta.elem)));
     descA = operandDescriptor(op, 0, groupOffset(sa, 0), sa);
   }
-  // Zeroes under a condition are not read, as zeroes are not: a selection would write registers that an older wgmma may be at.
+  // Zeroes under a condition are not read, as zeroes are not: a selection would write registers that an older wgmma may
+  // be at.
   const Op *unless = isAsync && op.rounds() <= 1 ? tegula::gpu::zeroesOf(op) : nullptr;
   for (V x : get(unless ? unless->operands[2] : op.operands[2]))
     acc.push_back(isWide(t) ? x : vec_->widen(x, t.elem));
@@ -213,9 +229,11 @@ Regs Lowering::MatrixDots::wgmma(const Op &op, const DotChoice &c) {
     instr.n = std::min(instr.n, 2 * static_cast<unsigned>(acc.size()) / sum.parts);
   Instr::Wgmma w{instr.n, instr.d, instr.a, instr.b, sa.transposed, sb.transposed, false, false};
   auto depth = static_cast<unsigned>(ta.shape[1]) / instr.k;
-  unsigned columns = static_cast<unsigned>(t.shape[1]) / c.grid.n / instr.n, rows = static_cast<unsigned>(acc.size()) / (instr.n / 2) / columns;
+  unsigned columns = static_cast<unsigned>(t.shape[1]) / c.grid.n / instr.n,
+           rows = static_cast<unsigned>(acc.size()) / (instr.n / 2) / columns;
   // Nothing runs beside a dot that is waited for at once.
-  DotRounds r = !aInRegisters && op.rounds() > 1 && sum.parts == 1 ? dotRounds(instr, sa, sb, depth, !isAsync) : DotRounds{.products = depth};
+  DotRounds r = !aInRegisters && op.rounds() > 1 && sum.parts == 1 ? dotRounds(instr, sa, sb, depth, !isAsync)
+                                                                   : DotRounds{.products = depth};
   llvm::SmallVector<Instr::WgmmaStep, 8> steps;
   for (unsigned m = 0; m < rows; ++m)
     for (unsigned n = 0; n < columns; ++n)
@@ -224,17 +242,21 @@ Regs Lowering::MatrixDots::wgmma(const Op &op, const DotChoice &c) {
         llvm::ArrayRef<V> fragment;
         if (aInRegisters)
           fragment = llvm::ArrayRef<V>(wordsA).slice((m * depth + k) * 4, 4);
-        steps.push_back({m * columns + n, aInRegisters ? 0 : sa.offset(64 * m, k * instr.k) >> 4, sb.offset(instr.n * n, k * instr.k) >> 4, fragment});
+        steps.push_back({m * columns + n, aInRegisters ? 0 : sa.offset(64 * m, k * instr.k) >> 4,
+                         sb.offset(instr.n * n, k * instr.k) >> 4, fragment});
       }
   if (sum.parts > 1) {
     assert(rows * columns % sum.parts == 0 && "a part is one tile of an instruction, or several");
-    const DotInParts &d = frame_.dotsInParts_[sum.wait] = {w, {steps.begin(), steps.end()}, descA, descB, std::move(sum), std::move(acc)};
+    const DotInParts &d =
+        frame_.dotsInParts_[sum.wait] = {w, {steps.begin(), steps.end()}, descA, descB, std::move(sum), std::move(acc)};
     return d.start(*in_, 0);
   }
   Instr::WgmmaRounds rounds{steps};
   if (r.rounds > 1)
-    rounds = {steps, r.rounds, sa.offset(0, r.at(1, 0) * instr.k) >> 4, sb.offset(0, r.at(1, 0) * instr.k) >> 4, isBesideLoop(op)};
-  acc = in_->wgmmaGroups(w, rounds, descA, descB, acc, unless ? scalar(unless->operands[0]->def->operands[0]) : nullptr);
+    rounds = {steps, r.rounds, sa.offset(0, r.at(1, 0) * instr.k) >> 4, sb.offset(0, r.at(1, 0) * instr.k) >> 4,
+              isBesideLoop(op)};
+  acc =
+      in_->wgmmaGroups(w, rounds, descA, descB, acc, unless ? scalar(unless->operands[0]->def->operands[0]) : nullptr);
   if (isAsync)
     return acc;
   acc = in_->wgmmaWait(0, acc);

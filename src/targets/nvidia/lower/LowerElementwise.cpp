@@ -1,4 +1,5 @@
-// Operations on elements, one after the other or in groups: what many registers of a thread have in common is computed once.
+// Operations on elements, one after the other or in groups: what many registers of a thread have in common is computed
+// once.
 #include "gpu/LowerBound.h"
 #include "passes/UniformSteps.h"
 #include "passes/SignificantBits.h"
@@ -18,8 +19,10 @@ struct Lowering::Elementwise : Part {
   using Part::Part;
   Regs lower(const Op &op), addPointers(const Op &op);
   V element(const Op &op, llvm::ArrayRef<V> args);
-  bool dividesApproximately(const Op &op) const, isStoredOnce(const Op &pointer) const, isTakenOneByOne(const Op &pointer) const, copiesManyMaskedRows(const Op &pointer) const;
-  std::optional<Regs> divideByShared(const Op &op), divideByLarge(const Op &op), positionBits(const Op &op), stepPointers(const Op &op);
+  bool dividesApproximately(const Op &op) const, isStoredOnce(const Op &pointer) const,
+      isTakenOneByOne(const Op &pointer) const, copiesManyMaskedRows(const Op &pointer) const;
+  std::optional<Regs> divideByShared(const Op &op), divideByLarge(const Op &op), positionBits(const Op &op),
+      stepPointers(const Op &op);
   struct Steps;
   Steps stepsOfBits(const UniformSteps &steps, const LinearLayout &l, bool constantsAlone);
   V accurateReciprocal(V y);
@@ -49,7 +52,9 @@ V Lowering::Elementwise::element(const Op &op, llvm::ArrayRef<V> args) {
     break;
   case OpKind::CmpI:
     if (a.isPtr)
-      return vec_->elementwise(op, {b_.CreatePtrToInt(args[0], b_.getInt64Ty()), b_.CreatePtrToInt(args[1], b_.getInt64Ty())}, Elem::I64, Elem::I1);
+      return vec_->elementwise(
+          op, {b_.CreatePtrToInt(args[0], b_.getInt64Ty()), b_.CreatePtrToInt(args[1], b_.getInt64Ty())}, Elem::I64,
+          Elem::I1);
     break;
   default:
     break;
@@ -61,9 +66,9 @@ bool Lowering::Elementwise::dividesApproximately(const Op &op) const {
   return !target_.simulate && op.kind == OpKind::FDiv && op.approx() && op.result()->type.elem == Elem::F32;
 }
 
-/// x / y within 2 ulp where one y divides many elements (a row's sum): one reciprocal, then products. A division takes three
-/// instructions an element, and a kernel like softmax is near the rate at which they are issued. Null if the op is no such
-/// division. The simulator divides exactly, so that cases compare bits there.
+/// x / y within 2 ulp where one y divides many elements (a row's sum): one reciprocal, then products. A division takes
+/// three instructions an element, and a kernel like softmax is near the rate at which they are issued. Null if the op
+/// is no such division. The simulator divides exactly, so that cases compare bits there.
 std::optional<Regs> Lowering::Elementwise::divideByShared(const Op &op) {
   if (!dividesApproximately(op))
     return std::nullopt;
@@ -83,7 +88,8 @@ std::optional<Regs> Lowering::Elementwise::divideByShared(const Op &op) {
   return out;
 }
 
-/// x / y within 2 ulp where y is 1/2 or more, as 1 + exp(-x) is. A division compares |y| with 2^-126 and 2^126, scales what is outside, and multiplies by a reciprocal; that of y / 4 is a normal number or that of infinity.
+/// x / y within 2 ulp where y is 1/2 or more, as 1 + exp(-x) is. A division compares |y| with 2^-126 and 2^126, scales
+/// what is outside, and multiplies by a reciprocal; that of y / 4 is a normal number or that of infinity.
 /// (Quotients below 2^-123 are within 2^-149.) Null if the op is no such division.
 std::optional<Regs> Lowering::Elementwise::divideByLarge(const Op &op) {
   if (!dividesApproximately(op) || op.fast() || !(gpu::lowerBound(op.operands[1]) >= 0.5))
@@ -94,17 +100,19 @@ std::optional<Regs> Lowering::Elementwise::divideByLarge(const Op &op) {
     if (auto *sum = llvm::dyn_cast<llvm::BinaryOperator>(v); sum && sum->getOpcode() == llvm::Instruction::FAdd)
       for (unsigned i : {0u, 1u})
         if (llvm::isa<llvm::ConstantFP>(sum->getOperand(i)))
-          return b_.CreateIntrinsic(llvm::Intrinsic::fma, {v->getType()}, {sum->getOperand(1 - i), quarter, b_.CreateFMul(sum->getOperand(i), quarter)});
+          return b_.CreateIntrinsic(llvm::Intrinsic::fma, {v->getType()},
+                                    {sum->getOperand(1 - i), quarter, b_.CreateFMul(sum->getOperand(i), quarter)});
     return b_.CreateFMul(v, quarter);
   };
   Regs out;
   for (size_t i = 0; i < x.size(); ++i)
-    out.push_back(b_.CreateFMul(b_.CreateFMul(x[i], quarter), b_.CreateIntrinsic(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {}, {quarterOf(y[i])})));
+    out.push_back(b_.CreateFMul(b_.CreateFMul(x[i], quarter),
+                                b_.CreateIntrinsic(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {}, {quarterOf(y[i])})));
   return out;
 }
 
-/// 1 / y within 0.51 ulp, of 1 / subnormal and of subnormal results within what the instruction gives. Not the exact division: the
-/// assembler makes a call of it, and a function that calls gets a third more registers.
+/// 1 / y within 0.51 ulp, of 1 / subnormal and of subnormal results within what the instruction gives. Not the exact
+/// division: the assembler makes a call of it, and a function that calls gets a third more registers.
 V Lowering::Elementwise::accurateReciprocal(V y) {
   V r = in_->rcpApprox(y), one = llvm::ConstantFP::get(y->getType(), 1);
   V error = b_.CreateIntrinsic(llvm::Intrinsic::fma, {y->getType()}, {b_.CreateFNeg(y), r, one});
@@ -128,7 +136,8 @@ llvm::SmallVector<unsigned, 16> Lowering::equalRegisters(const Value *v) {
   llvm::SmallVector<unsigned, 16> first;
   std::map<std::vector<uint64_t>, unsigned> groups;
   for (unsigned r = 0; r < registersOf(v->type); ++r) {
-    // Coordinates are thread part XOR register part, so equal register parts above the group's bits mean one group in every thread.
+    // Coordinates are thread part XOR register part, so equal register parts above the group's bits mean one group in
+    // every thread.
     std::vector<uint64_t> group;
     for (unsigned d = 0; d < f.axes.size(); ++d)
       group.push_back(l.outs().part(l.apply(r), layout::tensorDim(d)) / static_cast<uint64_t>(f.axes[d].constancy));
@@ -140,7 +149,8 @@ llvm::SmallVector<unsigned, 16> Lowering::equalRegisters(const Value *v) {
 /// Registers with consecutive elements, from the first on.
 static unsigned consecutiveRegisters(const LinearLayout &l) {
   unsigned bits = 0;
-  while (bits < l.inBits(Dim::Register) && l.basis(Dim::Register, bits) == l.basis(Dim::Register, 0) << bits && l.basis(Dim::Register, bits))
+  while (bits < l.inBits(Dim::Register) && l.basis(Dim::Register, bits) == l.basis(Dim::Register, 0) << bits &&
+         l.basis(Dim::Register, bits))
     ++bits;
   return 1u << bits;
 }
@@ -157,13 +167,14 @@ bool Lowering::Elementwise::isStoredOnce(const Op &pointer) const {
 /// Does an access take the elements at these addresses one by one?
 bool Lowering::Elementwise::isTakenOneByOne(const Op &pointer) const {
   return std::ranges::any_of(frame_.users_.of(pointer.result()), [&](const Op *user) {
-    return (user->kind == OpKind::Load || user->kind == OpKind::Store) && user->operands[0] == pointer.result() && user->get(ir::attr::vec, 1) == 1;
+    return (user->kind == OpKind::Load || user->kind == OpKind::Store) && user->operands[0] == pointer.result() &&
+           user->get(ir::attr::vec, 1) == 1;
   });
 }
 
-/// base + a[r] + b[r] where fewer b than a differ (rows of a tile and their first column): base + b is one sum for many registers then, and
-/// adding a row's offset to it is the instruction that multiplies with the size of an element. Only the first of `lanes` consecutive
-/// elements counts; the others' addresses are not used.
+/// base + a[r] + b[r] where fewer b than a differ (rows of a tile and their first column): base + b is one sum for many
+/// registers then, and adding a row's offset to it is the instruction that multiplies with the size of an element. Only
+/// the first of `lanes` consecutive elements counts; the others' addresses are not used.
 static bool addsOffsetsFirst(const Regs &pointers, const Regs &offsets, unsigned lanes) {
   llvm::SmallPtrSet<V, 16> a, b;
   for (size_t r = 0; r < pointers.size(); r += lanes) {
@@ -200,7 +211,8 @@ struct Lowering::Elementwise::Steps {
   unsigned known = 0; // the bits of which that is known
 };
 
-Lowering::Elementwise::Steps Lowering::Elementwise::stepsOfBits(const UniformSteps &steps, const LinearLayout &l, bool constantsAlone) {
+Lowering::Elementwise::Steps Lowering::Elementwise::stepsOfBits(const UniformSteps &steps, const LinearLayout &l,
+                                                                bool constantsAlone) {
   Steps out;
   uint64_t once = 0, twice = 0; // bits of coordinates that inputs reach
   for (Dim d : {Dim::Register, Dim::Lane, Dim::Warp})
@@ -227,8 +239,10 @@ Lowering::Elementwise::Steps Lowering::Elementwise::stepsOfBits(const UniformSte
   return out;
 }
 
-/// Would a producer's threads spill with an address for each row that they copy? They have 88 registers: 16 addresses for each of two tiles take 64, and masks of rows need the rest. Steps cost multiplications, which the
-/// assembler puts into the loop, where they take issue slots of the warps that compute: without masks, or with half the rows, 0.90-1.09 of the speed (H200), with both 1.00-1.27.
+/// Would a producer's threads spill with an address for each row that they copy? They have 88 registers: 16 addresses
+/// for each of two tiles take 64, and masks of rows need the rest. Steps cost multiplications, which the assembler puts
+/// into the loop, where they take issue slots of the warps that compute: without masks, or with half the rows,
+/// 0.90-1.09 of the speed (H200), with both 1.00-1.27.
 bool Lowering::Elementwise::copiesManyMaskedRows(const Op &pointer) const {
   constexpr unsigned many = 16;
   const ir::Region *r = pointer.parent->parent;
@@ -237,14 +251,18 @@ bool Lowering::Elementwise::copiesManyMaskedRows(const Op &pointer) const {
   if (!r || !r->op || r == r->op->regions.front())
     return false;
   return llvm::any_of(frame_.users_.of(pointer.result()), [&](const Op *user) {
-    return user->kind == OpKind::AsyncCopy && user->operands.size() > 2 && registersOf(pointer.result()->type) >= many * static_cast<unsigned>(user->vec());
+    return user->kind == OpKind::AsyncCopy && user->operands.size() > 2 &&
+           registersOf(pointer.result()->type) >= many * static_cast<unsigned>(user->vec());
   });
 }
 
-/// Addresses by additions from others of the thread. All from the first register's, where they are computed in 64 bits, as a product and an extension for each row are some seven instructions and this is two, and
-/// those of vectors along a line, as what they lie apart is an offset of the access, and one address takes the registers of all (single elements of odd rows gained nothing by it, on an H200). Of tiles with several
-/// rows in a thread that are accessed element by element those of a row, where they lie constants apart: else each access waits until the one before has read the pair of registers that the next address goes to.
-/// Null where steps are not known, or a register's place is no sum of bits.
+/// Addresses by additions from others of the thread. All from the first register's, where they are computed in 64 bits,
+/// as a product and an extension for each row are some seven instructions and this is two, and those of vectors along a
+/// line, as what they lie apart is an offset of the access, and one address takes the registers of all (single elements
+/// of odd rows gained nothing by it, on an H200). Of tiles with several rows in a thread that are accessed element by
+/// element those of a row, where they lie constants apart: else each access waits until the one before has read the
+/// pair of registers that the next address goes to. Null where steps are not known, or a register's place is no sum of
+/// bits.
 std::optional<Regs> Lowering::Elementwise::stepPointers(const Op &op) {
   const ir::Type &t = op.result()->type;
   const unsigned n = registersOf(t);
@@ -253,7 +271,9 @@ std::optional<Regs> Lowering::Elementwise::stepPointers(const Op &op) {
   const bool inProducer = t.shape.rank() == 2 && copiesManyMaskedRows(op);
   const UniformSteps steps = uniformSteps(op.result(), inProducer);
   const LinearLayout &l = layoutOf(op.result());
-  const bool isLine = steps.axes.size() == 1, areVectors = isLine && steps.axes[0].isKnown && !steps.axes[0].scalar && steps.axes[0].constant == 1 && l.basis(Dim::Register, 0) == 1;
+  const bool isLine = steps.axes.size() == 1, areVectors = isLine && steps.axes[0].isKnown && !steps.axes[0].scalar &&
+                                                           steps.axes[0].constant == 1 &&
+                                                           l.basis(Dim::Register, 0) == 1;
   const bool all = steps.allKnown() && (steps.isWide || areVectors || inProducer);
   if (!all && (isLine || !isTakenOneByOne(op)))
     return std::nullopt;
@@ -278,7 +298,8 @@ std::optional<Regs> Lowering::Elementwise::stepPointers(const Op &op) {
   return out;
 }
 
-/// Bits of an element's position: a constant for each register, and what the thread adds. Steps of a sort ask for many of them in every register.
+/// Bits of an element's position: a constant for each register, and what the thread adds. Steps of a sort ask for many
+/// of them in every register.
 std::optional<Regs> Lowering::Elementwise::positionBits(const Op &op) {
   if (op.kind != OpKind::And && op.kind != OpKind::LShr && op.kind != OpKind::AShr && op.kind != OpKind::Xor)
     return std::nullopt;
@@ -320,7 +341,8 @@ Regs Lowering::Elementwise::lower(const Op &op) {
   llvm::SmallVector<const Regs *, 3> in;
   for (const Value *v : op.operands)
     in.push_back(&get(v));
-  if (op.kind == OpKind::AddPtr && n > 1 && isStoredOnce(op) && addsOffsetsFirst(*in[0], *in[1], consecutiveRegisters(m_.layoutOf(op.result()->type))))
+  if (op.kind == OpKind::AddPtr && n > 1 && isStoredOnce(op) &&
+      addsOffsetsFirst(*in[0], *in[1], consecutiveRegisters(m_.layoutOf(op.result()->type))))
     return addPointers(op);
   llvm::SmallVector<unsigned, 16> equal = frame_.equalRegisters(op.result());
   bool isDisjoint = addsDisjointBits(op);
@@ -336,8 +358,11 @@ Regs Lowering::Elementwise::lower(const Op &op) {
     bool same = i > 0;
     for (const Regs *r : in)
       same &= i > 0 && (*r)[i] == (*r)[i - 1];
-    // LLVM takes constants out of an address through sign extensions of sums that do not overflow: the registers of a tile share one address.
-    out.push_back(same ? V(out.back()) : isDisjoint ? b_.CreateAdd(args[0], args[1], "", true, true) : element(op, args));
+    // LLVM takes constants out of an address through sign extensions of sums that do not overflow: the registers of a
+    // tile share one address.
+    out.push_back(same         ? V(out.back())
+                  : isDisjoint ? b_.CreateAdd(args[0], args[1], "", true, true)
+                               : element(op, args));
   }
   return out;
 }

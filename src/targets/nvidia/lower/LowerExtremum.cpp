@@ -1,8 +1,9 @@
 // Extrema across the lanes of a warp, and the place of one: argmax and argmin.
 //
-// The pair (value, index) is not carried through every step of a reduction, each of which would compare values, indices and NaNs. First the extremum of the values
-// alone, then the smallest index among the elements that equal it: one instruction an element and step in place of ten. On all 32 lanes each of the two is one
-// redux.sync; floats go through it as integers of the same order.
+// The pair (value, index) is not carried through every step of a reduction, each of which would compare values, indices
+// and NaNs. First the extremum of the values alone, then the smallest index among the elements that equal it: one
+// instruction an element and step in place of ten. On all 32 lanes each of the two is one redux.sync; floats go through
+// it as integers of the same order.
 #include "targets/common/VecUtil.h"
 #include "targets/nvidia/lower/LowerReduce.h"
 
@@ -47,29 +48,34 @@ V Lowering::Reductions::voteLanes(OpKind kind, V x) {
   switch (kind) {
   case OpKind::Or: case OpKind::UMax: return b_.CreateICmpNE(in_->ballot(x), b_.getInt32(0));
   case OpKind::And: case OpKind::UMin: return b_.CreateICmpEQ(in_->ballot(b_.CreateNot(x)), b_.getInt32(0));
-  case OpKind::Xor: return b_.CreateTrunc(b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, in_->ballot(x)), b_.getInt1Ty());
+  case OpKind::Xor:
+    return b_.CreateTrunc(b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, in_->ballot(x)), b_.getInt1Ty());
   default: return nullptr;
   }
 }
 
-/// By redux.sync, or a vote; null if there is none for it. `repeat`: lanes that differ in other bits than `lanes` hold the same.
+/// By redux.sync, or a vote; null if there is none for it. `repeat`: lanes that differ in other bits than `lanes` hold
+/// the same.
 V Lowering::Reductions::reduxLanes(OpKind kind, V x, uint32_t lanes, bool repeat) {
   std::optional<AtomOp> redux = reduxOf(kind);
   llvm::Type *type = x->getType();
   bool isFloat = type->isFloatTy();
-  if (!redux || isFloat != isFloatExtremum(kind) || !(isFloat || type->isIntegerTy()) || (lanes != allLanes && !(repeat && isIdempotent(kind))) || std::popcount(lanes) < 2)
+  if (!redux || isFloat != isFloatExtremum(kind) || !(isFloat || type->isIntegerTy()) ||
+      (lanes != allLanes && !(repeat && isIdempotent(kind))) || std::popcount(lanes) < 2)
     return nullptr;
   if (type->isIntegerTy(1))
     return voteLanes(kind, x);
   if (type->isIntegerTy(64)) { // the halves of a word by themselves
     if (kind != OpKind::And && kind != OpKind::Or && kind != OpKind::Xor)
       return nullptr;
-    V low = in_->redux(*redux, b_.CreateTrunc(x, b_.getInt32Ty())), high = in_->redux(*redux, b_.CreateTrunc(b_.CreateLShr(x, 32), b_.getInt32Ty()));
+    V low = in_->redux(*redux, b_.CreateTrunc(x, b_.getInt32Ty())),
+      high = in_->redux(*redux, b_.CreateTrunc(b_.CreateLShr(x, 32), b_.getInt32Ty()));
     return b_.CreateOr(b_.CreateZExt(low, type), b_.CreateShl(b_.CreateZExt(high, type), 32));
   }
   if (!isFloat && type->getIntegerBitWidth() < 32) {
     bool isSigned = kind == OpKind::SMax || kind == OpKind::SMin;
-    return b_.CreateTrunc(in_->redux(*redux, isSigned ? b_.CreateSExt(x, b_.getInt32Ty()) : b_.CreateZExt(x, b_.getInt32Ty())), type);
+    return b_.CreateTrunc(
+        in_->redux(*redux, isSigned ? b_.CreateSExt(x, b_.getInt32Ty()) : b_.CreateZExt(x, b_.getInt32Ty())), type);
   }
   if (!isFloat)
     return in_->redux(*redux, x);
@@ -84,7 +90,11 @@ V Lowering::Reductions::extremum(OpKind kind, V x, V y) {
   if (isFloatExtremum(kind))
     return targets::emitMinMax(*vec_, kind, x, y);
   using namespace llvm::Intrinsic;
-  return b_.CreateBinaryIntrinsic(kind == OpKind::SMax ? smax : kind == OpKind::SMin ? smin : kind == OpKind::UMax ? umax : umin, x, y);
+  return b_.CreateBinaryIntrinsic(kind == OpKind::SMax   ? smax
+                                  : kind == OpKind::SMin ? smin
+                                  : kind == OpKind::UMax ? umax
+                                                         : umin,
+                                  x, y);
 }
 
 V Lowering::Reductions::extremumOfLanes(OpKind kind, V x, uint32_t lanes, bool repeat) {
@@ -98,13 +108,15 @@ V Lowering::Reductions::extremumOfLanes(OpKind kind, V x, uint32_t lanes, bool r
 V Lowering::Reductions::extremumOfPairs(OpKind kind, llvm::ArrayRef<V> x) {
   if (x.size() == 1)
     return x[0];
-  return extremum(kind, extremumOfPairs(kind, x.take_front(x.size() / 2)), extremumOfPairs(kind, x.drop_front(x.size() / 2)));
+  return extremum(kind, extremumOfPairs(kind, x.take_front(x.size() / 2)),
+                  extremumOfPairs(kind, x.drop_front(x.size() / 2)));
 }
 
 /// The reduction, if it is one of those above and of elements that fit in a register.
 Lowering::Reductions::MaybeArg Lowering::Reductions::argExtremumOf(const Op &op) const {
   std::optional<ArgExtremum> x = argExtremum(op);
-  return x && ir::bitWidth(op.operands[0]->type.elem) <= 32 && op.operands[1]->type.elem == Elem::I32 ? x : std::nullopt;
+  return x && ir::bitWidth(op.operands[0]->type.elem) <= 32 && op.operands[1]->type.elem == Elem::I32 ? x
+                                                                                                      : std::nullopt;
 }
 
 llvm::SmallVector<V, 8> *Lowering::Reductions::findExtrema(const Op &op, const MaybeArg &arg, size_t parts) {
@@ -128,15 +140,19 @@ bool indicesAscend(const ir::Op &reduce) {
     const ir::Type &t = v->type;
     const bool isAlong = t.shape.rank() == reduce.operands[1]->type.shape.rank() && t.shape[axis] == n;
     const bool isRow = t.numel() == n; // whatever it was reshaped from has one order
-    if (v->def->kind == OpKind::Broadcast ? !isAlong : !isRow || !(v->def->kind == OpKind::Reshape || v->def->kind == OpKind::ExpandDims || v->def->kind == OpKind::Convert))
+    if (v->def->kind == OpKind::Broadcast
+            ? !isAlong
+            : !isRow || !(v->def->kind == OpKind::Reshape || v->def->kind == OpKind::ExpandDims ||
+                          v->def->kind == OpKind::Convert))
       return false;
   }
   return v->def && v->type.shape[0] == n;
 }
 
-/// The winner among the pairs of a thread, then of the lanes: every lane has it. If nobody wants the value, any that equals it. `found` is the extremum of the values of
-/// thread and lanes; null: it is computed.
-Regs Lowering::Reductions::winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> pairs, uint32_t lanes, bool repeat, V &found, bool ascend) {
+/// The winner among the pairs of a thread, then of the lanes: every lane has it. If nobody wants the value, any that
+/// equals it. `found` is the extremum of the values of thread and lanes; null: it is computed.
+Regs Lowering::Reductions::winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> pairs, uint32_t lanes,
+                                  bool repeat, V &found, bool ascend) {
   if (pairs.size() == 1 && !lanes)
     return pairs[0];
   const ir::Type &t = op.operands[0]->type;
@@ -144,7 +160,10 @@ Regs Lowering::Reductions::winner(const Op &op, const ArgExtremum &x, llvm::Arra
   OpKind kind = valueKind(x, t.elem);
   llvm::SmallVector<V, 32> values;
   for (const Regs &p : pairs)
-    values.push_back(!isNarrow ? p[0] : isFloat ? vec_->widen(p[0], t.elem) : x.isSigned ? b_.CreateSExt(p[0], b_.getInt32Ty()) : b_.CreateZExt(p[0], b_.getInt32Ty()));
+    values.push_back(!isNarrow    ? p[0]
+                     : isFloat    ? vec_->widen(p[0], t.elem)
+                     : x.isSigned ? b_.CreateSExt(p[0], b_.getInt32Ty())
+                                  : b_.CreateZExt(p[0], b_.getInt32Ty()));
   if (!found)
     found = extremumOfLanes(kind, extremumOfPairs(kind, values), lanes, repeat);
   V onlyNans = isFloat ? b_.CreateFCmpUNO(found, found) : nullptr;
@@ -162,7 +181,8 @@ Regs Lowering::Reductions::winner(const Op &op, const ArgExtremum &x, llvm::Arra
     } else {
       V isBetter = index && !isOrdered ? b_.CreateAnd(equal, b_.CreateICmpSLE(pairs[i][1], index)) : equal;
       index = b_.CreateSelect(isBetter, pairs[i][1], index ? index : none);
-      bits = b_.CreateSelect(isBetter, frame_.bitsOf(pairs[i][0]), bits ? bits : llvm::Constant::getNullValue(frame_.bitsOf(pairs[i][0])->getType()));
+      bits = b_.CreateSelect(isBetter, frame_.bitsOf(pairs[i][0]),
+                             bits ? bits : llvm::Constant::getNullValue(frame_.bitsOf(pairs[i][0])->getType()));
     }
   }
   if (!wantsBits)

@@ -1,6 +1,7 @@
-// Dot products by multiply-adds. Small ones take their operands from registers, one instruction after the other. Large ones are a loop over
-// the contraction that reads a few of its steps at a time from tiles in shared memory (DotChoice::readsTiles): the text then does not grow
-// with K, and a thread holds the operands of one round instead of all. Rows and columns stay unrolled, as accumulators have to be registers.
+// Dot products by multiply-adds. Small ones take their operands from registers, one instruction after the other. Large
+// ones are a loop over the contraction that reads a few of its steps at a time from tiles in shared memory
+// (DotChoice::readsTiles): the text then does not grow with K, and a thread holds the operands of one round instead of
+// all. Rows and columns stay unrolled, as accumulators have to be registers.
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/lower/LowerPart.h"
 #include <algorithm>
@@ -27,7 +28,8 @@ struct Lowering::FmaMath {
   llvm::Type *sum;
   bool isInt, isNarrow; // isNarrow: the accumulator's type is not what is summed in
 
-  FmaMath(Lowering &lowering, const Op &dot) : l(lowering), op(dot), result(dot.result()->type), sum(l.regType(ir::Type::scalar(result.elem))) {
+  FmaMath(Lowering &lowering, const Op &dot)
+      : l(lowering), op(dot), result(dot.result()->type), sum(l.regType(ir::Type::scalar(result.elem))) {
     isInt = ir::isInt(result.elem);
     isNarrow = !isInt && sum->isIntegerTy();
     if (isNarrow)
@@ -79,7 +81,8 @@ Regs Lowering::Fma::fma(const Op &op) {
   return out;
 }
 
-/// Where a thread's part of an operand lies in its tile. Offsets in elements; a place is the XOR of what thread, register and k contribute.
+/// Where a thread's part of an operand lies in its tile. Offsets in elements; a place is the XOR of what thread,
+/// register and k contribute.
 struct FmaTile {
   unsigned bits = 0;                // of an element
   layout::ThreadMap thread;
@@ -87,7 +90,8 @@ struct FmaTile {
   std::vector<uint32_t> depth;      // and of k
   std::vector<uint64_t> flat;       // of `registers`: which element of the operand they select, row-major, at k = 0
 
-  FmaTile(const LinearLayout &own, const LinearLayout &tile, const ir::Type &t, unsigned kAxis) : bits(8 * ir::byteWidth(t.elem)) {
+  FmaTile(const LinearLayout &own, const LinearLayout &tile, const ir::Type &t, unsigned kAxis)
+      : bits(8 * ir::byteWidth(t.elem)) {
     LinearLayout to = own.invertAndCompose(tile);
     for (auto [dim, images] : {std::pair(Dim::Lane, &thread.lane), std::pair(Dim::Warp, &thread.warp)})
       for (uint64_t image : to.bases(dim))
@@ -129,14 +133,16 @@ std::vector<Regs> Lowering::Fma::fmaElements(const FmaTile &tile, const Value *o
   std::vector<uint32_t> inside = tile.registers, outside;
   inside.insert(inside.end(), tile.depth.begin(), tile.depth.begin() + stepBits);
   std::vector<uint32_t> rounds(tile.depth.begin() + stepBits, tile.depth.end());
-  for (std::span<const uint32_t> images : {std::span(tile.thread.lane), std::span(tile.thread.warp), std::span<const uint32_t>(rounds)})
+  for (std::span<const uint32_t> images :
+       {std::span(tile.thread.lane), std::span(tile.thread.warp), std::span<const uint32_t>(rounds)})
     outside.insert(outside.end(), images.begin(), images.end());
   // A vector: elements whose offsets differ in the lowest bits, which nothing else touches.
   std::vector<unsigned> lanes; // bits of the number inside a round
   while ((bytes << lanes.size()) < 16) {
     uint32_t bit = 1u << lanes.size();
     auto at = std::find(inside.begin(), inside.end(), bit);
-    if (at == inside.end() || unionOf(outside) & bit || std::count_if(inside.begin(), inside.end(), [&](uint32_t i) { return i & bit; }) > 1)
+    if (at == inside.end() || unionOf(outside) & bit ||
+        std::count_if(inside.begin(), inside.end(), [&](uint32_t i) { return i & bit; }) > 1)
       break;
     lanes.push_back(static_cast<unsigned>(at - inside.begin()));
   }
@@ -150,7 +156,8 @@ std::vector<Regs> Lowering::Fma::fmaElements(const FmaTile &tile, const Value *o
   unsigned count = 1u << inside.size(), width = 1u << lanes.size(), vectorBits = 0;
   for (unsigned lane : lanes)
     vectorBits |= 1u << lane;
-  llvm::Type *element = b_.getIntNTy(tile.bits), *type = width > 1 ? llvm::FixedVectorType::get(element, width) : element;
+  llvm::Type *element = b_.getIntNTy(tile.bits),
+             *type = width > 1 ? llvm::FixedVectorType::get(element, width) : element;
   std::map<uint32_t, V> starts; // by the part of a constant offset that cannot simply be added
   std::vector<Regs> out(1u << tile.registers.size(), Regs(step, nullptr));
   for (unsigned i = 0; i < count; ++i) {
@@ -159,21 +166,25 @@ std::vector<Regs> Lowering::Fma::fmaElements(const FmaTile &tile, const Value *o
     uint32_t offset = imageOf(inside, i), flipped = offset & static_cast<uint32_t>(mask), added = offset & ~flipped;
     V &start = starts[flipped];
     if (!start)
-      start = b_.CreateAdd(scalar(operand), b_.CreateMul(flipped ? b_.CreateXor(dynamic, b_.getInt32(flipped)) : dynamic, b_.getInt32(bytes)));
+      start =
+          b_.CreateAdd(scalar(operand), b_.CreateMul(flipped ? b_.CreateXor(dynamic, b_.getInt32(flipped)) : dynamic,
+                                                     b_.getInt32(bytes)));
     V got = in_->loadShared(frame_.plus(start, added * bytes), type);
     for (unsigned j = 0; j < width; ++j) {
       unsigned number = i;
       for (size_t lane = 0; lane < lanes.size(); ++lane)
         number |= (j >> lane & 1) << lanes[lane];
       V x = width > 1 ? b_.CreateExtractElement(got, j) : got;
-      out[number & ((1u << tile.registers.size()) - 1)][number >> tile.registers.size()] = frame_.fromInteger(x, ir::Type::scalar(operand->type.elem));
+      out[number & ((1u << tile.registers.size()) - 1)][number >> tile.registers.size()] =
+          frame_.fromInteger(x, ir::Type::scalar(operand->type.elem));
     }
   }
   return out;
 }
 
 /// Which registers of A's rows (or B's columns) belong to each register of the result.
-static std::vector<unsigned> rowsOf(const LinearLayout &result, const FmaTile &tile, const ir::Shape &operand, bool isA) {
+static std::vector<unsigned> rowsOf(const LinearLayout &result, const FmaTile &tile, const ir::Shape &operand,
+                                    bool isA) {
   unsigned rank = operand.rank();
   std::map<uint64_t, unsigned> at;
   for (unsigned r = 0; r < 1u << tile.registers.size(); ++r) {
@@ -186,7 +197,8 @@ static std::vector<unsigned> rowsOf(const LinearLayout &result, const FmaTile &t
   for (unsigned r = 0; r < 1u << result.inBits(Dim::Register); ++r) {
     uint64_t image = result.apply(r), flat = 0;
     for (unsigned d = 0; d < rank; ++d)
-      flat = flat * static_cast<uint64_t>(operand[d]) + (d == (isA ? rank - 1 : rank - 2) ? 0 : result.outs().part(image, layout::tensorDim(d)));
+      flat = flat * static_cast<uint64_t>(operand[d]) +
+             (d == (isA ? rank - 1 : rank - 2) ? 0 : result.outs().part(image, layout::tensorDim(d)));
     out.push_back(at.at(flat));
   }
   return out;

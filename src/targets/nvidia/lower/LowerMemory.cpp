@@ -1,4 +1,4 @@
-// Loads and stores of global memory, as wide as the layout and the facts behind `vec` allow.
+// Loads and stores of global memory, as wide as the layout and the facts after `vec` allow.
 #include "targets/nvidia/lower/Lower.h"
 #include "llvm/IR/InlineAsm.h"
 
@@ -19,7 +19,8 @@ AccessHints Lowering::hints(const Op &op) const {
   return h;
 }
 
-/// Is it a number that positions are compared with, such as the label of a row, and no address, count or condition of branches?
+/// Is it a number that positions are compared with, such as the label of a row, and no address, count or condition of
+/// branches?
 static bool isLabel(const ir::Op &load, const Users &users) {
   const ir::Type &t = load.result()->type;
   if (!t.isScalar() || t.isPtr || (t.elem != ir::Elem::I32 && t.elem != ir::Elem::I64))
@@ -32,7 +33,8 @@ static bool isLabel(const ir::Op &load, const Users &users) {
       const bool isMask = user->maskAt() && user->mask() == seen[i];
       if (isMask)
         continue;
-      if (!user->has(ir::traits::Elementwise) && user->kind != OpKind::Splat && user->kind != OpKind::Broadcast && user->kind != OpKind::ExpandDims)
+      if (!user->has(ir::traits::Elementwise) && user->kind != OpKind::Splat && user->kind != OpKind::Broadcast &&
+          user->kind != OpKind::ExpandDims)
         return false;
       const ir::Value *result = user->result();
       if (result->type.isPtr || seen.size() == most)
@@ -49,7 +51,8 @@ V Lowering::zeroOfThread() {
     llvm::IRBuilder<>::InsertPointGuard guard(b_);
     b_.SetInsertPoint(function_->getEntryBlock().getTerminator());
     auto *type = llvm::FunctionType::get(b_.getInt32Ty(), false);
-    V zero = b_.CreateCall(llvm::InlineAsm::get(type, "mov.u32 $0, %nctaid.x;\n\tshr.u32 $0, $0, 31;", "=r", /*hasSideEffects=*/false));
+    V zero = b_.CreateCall(
+        llvm::InlineAsm::get(type, "mov.u32 $0, %nctaid.x;\n\tshr.u32 $0, $0, 31;", "=r", /*hasSideEffects=*/false));
     zeroOfThread_ = b_.CreateAnd(in_->special(Special::Tid), zero);
   }
   return zeroOfThread_;
@@ -81,8 +84,11 @@ void Lowering::load(const Op &op) {
     } else if (mask || owns) {
       rest = llvm::Constant::getNullValue(type);
     }
-    // What is the same in all threads is moved to uniform registers, which waits for it in front of loads that could be under way.
-    V pointer = !target_.simulate && isLabel(op, users_) ? b_.CreateGEP(b_.getInt8Ty(), pointers[r], b_.CreateZExt(zeroOfThread(), b_.getInt64Ty())) : V(pointers[r]);
+    // What is the same in all threads is moved to uniform registers, which waits for it before loads that could be
+    // under way.
+    V pointer = !target_.simulate && isLabel(op, users_)
+                    ? b_.CreateGEP(b_.getInt8Ty(), pointers[r], b_.CreateZExt(zeroOfThread(), b_.getInt64Ty()))
+                    : V(pointers[r]);
     V x = in_->loadGlobal(pointer, type, conjunction(owns, mask ? (*mask)[r] : nullptr), rest, hints(op));
     for (unsigned i = 0; i < vec; ++i)
       out.push_back(fromMemory(vec == 1 ? x : b_.CreateExtractElement(x, i), t));

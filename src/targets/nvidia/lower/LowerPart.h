@@ -1,12 +1,14 @@
-// The base of what lowers one family of operations in a file of its own (struct Words, Reductions, Control ...): it reads and sets values of the
-// lowering that it is a part of, and uses its builder.
+// The base of what lowers one family of operations in a file of its own (struct Words, Reductions, Control ...): it
+// reads and sets values of the lowering that it is a part of, and uses its builder.
 #pragma once
 #include "targets/nvidia/lower/Lower.h"
 
 namespace tegula::nvidia {
 
 struct Lowering::Part {
-  explicit Part(Lowering &frame) : frame_(frame), m_(frame.m_), target_(frame.target_), options_(frame.options_), b_(frame.b_), in_(frame.in_), vec_(frame.vec_) {}
+  explicit Part(Lowering &frame)
+      : frame_(frame), m_(frame.m_), target_(frame.target_), options_(frame.options_), b_(frame.b_), in_(frame.in_),
+        vec_(frame.vec_) {}
 
   const LinearLayout &layoutOf(const Value *v) const { return frame_.layoutOf(v); }
   unsigned registersOf(const ir::Type &t) const { return frame_.registersOf(t); }

@@ -1,7 +1,8 @@
 // Reductions and scans: inside a thread, then across lanes by shuffles, then across warps through shared memory.
 //
-// assignLayouts gives operands in layouts whose bits step along one axis each, so every register, lane and warp bit either
-// belongs to the axis or does not. Scans get layout::dealtAlong: along the axis registers count fastest, then lanes, then warps.
+// assignLayouts gives operands in layouts whose bits step along one axis each, so every register, lane and warp bit
+// either belongs to the axis or does not. Scans get layout::dealtAlong: along the axis registers count fastest, then
+// lanes, then warps.
 #include "gpu/BlockEdit.h"
 #include "gpu/Work.h"
 #include "targets/common/NvptxOps.h"
@@ -73,21 +74,25 @@ uint64_t withoutAxis(uint64_t flat, const ir::Shape &shape, unsigned axis) {
 
 } // namespace
 
-/// Minimum or maximum of bf16 values that were widened before: two at a time in the words they were loaded in, which is exact and half the
-/// instructions. Null where it is something else.
+/// Minimum or maximum of bf16 values that were widened before: two at a time in the words they were loaded in, which is
+/// exact and half the instructions. Null where it is something else.
 std::optional<Regs> Lowering::Reductions::reduceBf16Words(const Op &op, llvm::ArrayRef<unsigned> registers) {
   const Value *wide = op.operands[0];
-  while (wide->def && (wide->def->kind == OpKind::Reshape || wide->def->kind == OpKind::Permute) && get(wide->def->operands[0]) == get(wide)) // registers under other coordinates
+  // registers under other coordinates
+  while (wide->def && (wide->def->kind == OpKind::Reshape || wide->def->kind == OpKind::Permute) &&
+         get(wide->def->operands[0]) == get(wide))
     wide = wide->def->operands[0];
   const Op *widened = wide->def;
   const ir::Block &body = *op.region(0);
-  if (target_.simulate || op.operands.size() != 1 || !widened || widened->kind != OpKind::FpExt || body.ops.size() != 2 ||
-      registers.size() < 4 || registers.size() % 2)
+  if (target_.simulate || op.operands.size() != 1 || !widened || widened->kind != OpKind::FpExt ||
+      body.ops.size() != 2 || registers.size() < 4 || registers.size() % 2)
     return std::nullopt;
   OpKind kind = body.ops[0]->kind;
-  bool isMinMax = kind == OpKind::MinNum || kind == OpKind::MaxNum || kind == OpKind::Minimum || kind == OpKind::Maximum;
-  if (!isMinMax || body.ops[0]->operands[0] == body.ops[0]->operands[1] || body.terminator()->operands[0] != body.ops[0]->result() ||
-      body.ops[0]->operands[0]->def || body.ops[0]->operands[1]->def || widened->operands[0]->type.elem != ir::Elem::BF16 ||
+  bool isMinMax =
+      kind == OpKind::MinNum || kind == OpKind::MaxNum || kind == OpKind::Minimum || kind == OpKind::Maximum;
+  if (!isMinMax || body.ops[0]->operands[0] == body.ops[0]->operands[1] ||
+      body.terminator()->operands[0] != body.ops[0]->result() || body.ops[0]->operands[0]->def ||
+      body.ops[0]->operands[1]->def || widened->operands[0]->type.elem != ir::Elem::BF16 ||
       op.operands[0]->type.elem != ir::Elem::F32)
     return std::nullopt;
   const Regs &narrow = get(widened->operands[0]);
@@ -130,11 +135,13 @@ Masked maskedZero(V v) {
 
 } // namespace
 
-/// The sum of floats that are zero where a mask is off, one mask for all: the sum is selected, not its parts. Null if they are none.
+/// The sum of floats that are zero where a mask is off, one mask for all: the sum is selected, not its parts. Null if
+/// they are none.
 V Lowering::Reductions::maskedSum(const Op &op, llvm::ArrayRef<unsigned> registers) {
   const ir::Block &body = *op.region(0);
-  bool isSum = op.operands.size() == 1 && body.ops.size() == 2 && body.ops[0]->kind == OpKind::FAdd && !body.ops[0]->operands[0]->def &&
-               !body.ops[0]->operands[1]->def && body.ops[0]->operands[0] != body.ops[0]->operands[1] &&
+  bool isSum = op.operands.size() == 1 && body.ops.size() == 2 && body.ops[0]->kind == OpKind::FAdd &&
+               !body.ops[0]->operands[0]->def && !body.ops[0]->operands[1]->def &&
+               body.ops[0]->operands[0] != body.ops[0]->operands[1] &&
                body.terminator()->operands[0] == body.ops[0]->result();
   if (!isSum || registers.size() < 2)
     return nullptr;
@@ -156,7 +163,8 @@ V Lowering::Reductions::maskedSum(const Op &op, llvm::ArrayRef<unsigned> registe
 std::optional<Regs> Lowering::Reductions::reduceHalves(const Op &op, llvm::ArrayRef<unsigned> registers) {
   const ir::Elem e = op.operands[0]->type.elem;
   const std::optional<OpKind> kind = onlyOperation(op);
-  if ((kind != OpKind::FAdd && kind != OpKind::FMul) || op.operands[0]->type.isPtr || (e != ir::Elem::F16 && e != ir::Elem::BF16) || registers.size() < 4 || registers.size() % 2)
+  if ((kind != OpKind::FAdd && kind != OpKind::FMul) || op.operands[0]->type.isPtr ||
+      (e != ir::Elem::F16 && e != ir::Elem::BF16) || registers.size() < 4 || registers.size() % 2)
     return std::nullopt;
   Regs elements;
   for (unsigned r : registers)
@@ -165,8 +173,8 @@ std::optional<Regs> Lowering::Reductions::reduceHalves(const Op &op, llvm::Array
   return halves ? std::optional(combine(op, {(*halves)[0]}, {(*halves)[1]})) : std::nullopt;
 }
 
-/// A few chains side by side: one of 64 dependent additions would take as long as the memory. Not pairs, as a sum of products is
-/// one fused instruction an element only along a chain.
+/// A few chains side by side: one of 64 dependent additions would take as long as the memory. Not pairs, as a sum of
+/// products is one fused instruction an element only along a chain.
 Regs Lowering::Reductions::reduceInThread(const Op &op, llvm::ArrayRef<unsigned> registers) {
   if (std::optional<Regs> done = reduceBf16Words(op, registers))
     return *done;
@@ -187,7 +195,8 @@ Regs Lowering::Reductions::reduceInThread(const Op &op, llvm::ArrayRef<unsigned>
       for (const Value *v : op.operands)
         x.push_back(get(v)[registers[at]]);
       sum = sum.empty() ? x : combine(op, sum, x);
-      // Instruction selection carries the constants of a chain of integer sums to its end, in time that grows with the square of the length.
+      // Instruction selection carries the constants of a chain of integer sums to its end, in time that grows with the
+      // square of the length.
       if (at % 64 == 63)
         for (V &v : sum)
           v = in_->unknown(v);
@@ -222,8 +231,9 @@ Regs Lowering::Reductions::acrossLanes(const Op &op, const MaybeArg &arg, Regs p
   return part;
 }
 
-/// LLVM's strength reduction knows sums and extrema of integers. Where a result is added to a loop's counter (argmin and the first column of a tile) it writes all of it anew, one by one, in the 64 bits of the
-/// counter: a loop of k-means had 882 instructions for 586. It does not look behind this.
+/// LLVM's strength reduction knows sums and extrema of integers. Where a result is added to a loop's counter (argmin
+/// and the first column of a tile) it writes all of it anew, one by one, in the 64 bits of the counter: a loop of
+/// k-means had 882 instructions for 586. It does not look behind this.
 void Lowering::Reductions::hideIntegers(llvm::MutableArrayRef<Regs> parts) {
   std::map<V, V> hidden;
   for (Regs &part : parts)
@@ -271,7 +281,8 @@ void Lowering::Reductions::reduce(const Op &op) {
       inThread.push_back(p);
     }
   }
-  // Behind what threads do alone: the assembler keeps the order, and has nothing to do beside the shuffles of one part but those of the next (softmax of attention: 6 %).
+  // After what threads do alone: the assembler keeps the order, and has nothing to do beside the shuffles of one part
+  // but those of the next (softmax of attention: 6 %).
   for (size_t p : inThread) {
     parts[p] = acrossLanes(op, arg, parts[p], lanes, /*repeat=*/false);
     if (found)
@@ -292,10 +303,12 @@ void Lowering::Reductions::reduce(const Op &op) {
 
 static constexpr unsigned fewWays = 8; // measured: beyond it, reading vectors of parts takes the time
 
-/// Across how many lane bits the parts of a result are best exchanged, of those in which lanes may differ that want the same result: none is for all threads that put all parts together, as many as there
-/// are `ways` for each lane to have one. A sum of eight is seven additions beside three and three shuffles; seven steps of Welford's would be a hundred instructions more than three (mean and variance of
-/// 1024 columns by eight warps on an H200: 184 us beside Triton's 162). With fewer lane bits each puts some together first: columns that lanes share out (those of 16 columns in 256 rows by 16 warps: 131 us
-/// beside Triton's 75 while every thread did all of the eight columns it has).
+/// Across how many lane bits the parts of a result are best exchanged, of those in which lanes may differ that want the
+/// same result: none is for all threads that put all parts together, as many as there are `ways` for each lane to have
+/// one. A sum of eight is seven additions beside three and three shuffles; seven steps of Welford's would be a hundred
+/// instructions more than three (mean and variance of 1024 columns by eight warps on an H200: 184 us beside Triton's
+/// 162). With fewer lane bits each puts some together first: columns that lanes share out (those of 16 columns in 256
+/// rows by 16 warps: 131 us beside Triton's 75 while every thread did all of the eight columns it has).
 static unsigned laneSteps(const ir::Op &op, bool isArg, unsigned ways, unsigned available) {
   constexpr int64_t shuffle = 4, perVector = 4; // instructions, and what waiting for it is worth; parts of 32 bits
   const auto steps = static_cast<unsigned>(std::countr_zero(ways)), most = std::min(steps, available);
@@ -315,8 +328,8 @@ static unsigned laneSteps(const ir::Op &op, bool isArg, unsigned ways, unsigned 
   return best;
 }
 
-/// Every warp that shares a result leaves its part in shared memory; every warp puts all parts together, so that one barrier is enough.
-/// Slot of a part: (row-major index of the result) * (warps along the axis) + which of them.
+/// Every warp that shares a result leaves its part in shared memory; every warp puts all parts together, so that one
+/// barrier is enough. Slot of a part: (row-major index of the result) * (warps along the axis) + which of them.
 void Lowering::Reductions::reduceWarps(const Op &op, const MaybeArg &arg, llvm::SmallVectorImpl<Regs> &parts) {
   const ir::Type &t = op.operands[0]->type;
   const LinearLayout &l = m_.layoutOf(t);
@@ -356,23 +369,29 @@ void Lowering::Reductions::reduceWarps(const Op &op, const MaybeArg &arg, llvm::
   frame_.barrier();
   p = 0;
   constexpr uint32_t allLanes = NvTarget::lanes - 1;
-  const uint32_t alike = (bitsAlong(l, Dim::Lane, axis) | static_cast<uint32_t>(l.freeMask(Dim::Lane))) & allLanes; // lanes that differ in these want the same result
+  // lanes that differ in these want the same result
+  const uint32_t alike = (bitsAlong(l, Dim::Lane, axis) | static_cast<uint32_t>(l.freeMask(Dim::Lane))) & allLanes;
   const unsigned steps = laneSteps(op, arg.has_value(), ways, static_cast<unsigned>(std::popcount(alike)));
   uint32_t lanes = 0;
   V at = b_.getInt32(0);
   for (uint32_t bits = alike; static_cast<unsigned>(std::popcount(lanes)) < steps; bits &= bits - 1) {
     const auto to = static_cast<unsigned>(std::popcount(lanes)), from = static_cast<unsigned>(std::countr_zero(bits));
     lanes |= bits & -bits;
-    at = lanes == (2u << to) - 1 ? b_.CreateAnd(frame_.lane_, lanes) : b_.CreateOr(at, b_.CreateShl(b_.CreateAnd(b_.CreateLShr(frame_.lane_, from), 1), to));
+    at = lanes == (2u << to) - 1
+             ? b_.CreateAnd(frame_.lane_, lanes)
+             : b_.CreateOr(at, b_.CreateShl(b_.CreateAnd(b_.CreateLShr(frame_.lane_, from), 1), to));
   }
   const unsigned each = ways >> steps;
   at = each == 1 ? at : b_.CreateMul(at, b_.getInt32(each));
   for (auto &[image, unused] : order)
-    parts[p++] = partsOfLanes(op, arg, each, lanes, alike == allLanes, [&](size_t k, unsigned w) { return address(image, k, b_.CreateAdd(at, b_.getInt32(w))); });
+    parts[p++] = partsOfLanes(op, arg, each, lanes, alike == allLanes, [&](size_t k, unsigned w) {
+      return address(image, k, b_.CreateAdd(at, b_.getInt32(w)));
+    });
 }
 
 /// All parts of a result that warps have left, as vectors.
-llvm::SmallVector<Regs, 16> Lowering::Reductions::loadParts(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address) {
+llvm::SmallVector<Regs, 16> Lowering::Reductions::loadParts(const Op &op, unsigned ways,
+                                                            llvm::function_ref<V(size_t k, unsigned way)> address) {
   llvm::SmallVector<Regs, 16> all(ways);
   for (size_t k = 0; k < op.operands.size(); ++k) {
     const ir::Type &part = op.operands[k]->type;
@@ -387,9 +406,11 @@ llvm::SmallVector<Regs, 16> Lowering::Reductions::loadParts(const Op &op, unsign
   return all;
 }
 
-/// Every lane reads `each` parts, puts them together, and the warp exchanges them. A vector read by all lanes moves 512 bytes, which takes four times as long as a
-/// shuffle: 16 warps that read 16 parts each would wait 256 cycles for shared memory.
-Regs Lowering::Reductions::partsOfLanes(const Op &op, const MaybeArg &arg, unsigned each, uint32_t lanes, bool repeat, llvm::function_ref<V(size_t k, unsigned way)> address) {
+/// Every lane reads `each` parts, puts them together, and the warp exchanges them. A vector read by all lanes moves 512
+/// bytes, which takes four times as long as a shuffle: 16 warps that read 16 parts each would wait 256 cycles for
+/// shared memory.
+Regs Lowering::Reductions::partsOfLanes(const Op &op, const MaybeArg &arg, unsigned each, uint32_t lanes, bool repeat,
+                                        llvm::function_ref<V(size_t k, unsigned way)> address) {
   llvm::SmallVector<Regs, 16> all = loadParts(op, each, address);
   V found = nullptr;
   if (arg)
@@ -407,7 +428,8 @@ void Lowering::Reductions::scan(const Op &op) {
   unsigned laneBits = static_cast<unsigned>(std::popcount(bitsAlong(l, Dim::Lane, axis)));
   unsigned warpBits = static_cast<unsigned>(std::popcount(bitsAlong(l, Dim::Warp, axis)));
   unsigned perThread = static_cast<unsigned>(t.shape[axis]) >> (laneBits + warpBits);
-  V laneAt = b_.CreateAnd(frame_.lane_, (1u << laneBits) - 1), warpAt = b_.CreateAnd(frame_.warp_, (1u << warpBits) - 1);
+  V laneAt = b_.CreateAnd(frame_.lane_, (1u << laneBits) - 1),
+    warpAt = b_.CreateAnd(frame_.warp_, (1u << warpBits) - 1);
   auto ordered = [&](Regs older, Regs newer) { return combine(op, older, newer); };
   auto first = [&](V at, unsigned distance, unsigned bits) { // has a predecessor at this distance
     return reverse ? b_.CreateICmpULT(b_.CreateAdd(at, b_.getInt32(distance)), b_.getInt32(1u << bits))
@@ -454,7 +476,8 @@ void Lowering::Reductions::scan(const Op &op) {
     auto address = [&](unsigned g, size_t k, V way) {
       uint64_t image = withoutAxis(l.apply(g * perThread), t.shape, axis);
       V slot = b_.CreateAdd(b_.CreateMul(frame_.combineIndex(thread, mask, image), b_.getInt32(ways)), way);
-      return b_.CreateAdd(frame_.sharedAt(memory, slot, ir::byteWidth(op.operands[k]->type.elem)), b_.getInt32(static_cast<uint32_t>(base[k])));
+      return b_.CreateAdd(frame_.sharedAt(memory, slot, ir::byteWidth(op.operands[k]->type.elem)),
+                          b_.getInt32(static_cast<uint32_t>(base[k])));
     };
     V last = b_.CreateICmpEQ(laneAt, b_.getInt32(reverse ? 0 : (1u << laneBits) - 1));
     V owns = frame_.conjunction(frame_.ownsElements(t.layout), last);
@@ -465,7 +488,8 @@ void Lowering::Reductions::scan(const Op &op) {
     V hasWarp = first(warpAt, 1, warpBits);
     for (unsigned g = 0; g < groups; ++g) {
       Regs sum;
-      const llvm::SmallVector<Regs, 16> all = loadParts(op, ways, [&](size_t k, unsigned w) { return address(g, k, b_.getInt32(w)); });
+      const llvm::SmallVector<Regs, 16> all =
+          loadParts(op, ways, [&](size_t k, unsigned w) { return address(g, k, b_.getInt32(w)); });
       for (unsigned i = 0; i + 1 < ways; ++i) {
         unsigned w = reverse ? ways - 1 - i : i;
         const Regs &x = all[w];

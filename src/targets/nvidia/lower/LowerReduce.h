@@ -1,4 +1,5 @@
-// Reductions and scans: within a thread, across the lanes of a warp, across warps (LowerReduce.cpp); extrema, and where they are (LowerExtremum.cpp).
+// Reductions and scans: within a thread, across the lanes of a warp, across warps (LowerReduce.cpp); extrema, and where
+// they are (LowerExtremum.cpp).
 #pragma once
 #include "targets/nvidia/lower/LowerPart.h"
 
@@ -14,21 +15,28 @@ struct Lowering::Reductions : Part {
   /// The elements of one result that a thread holds, in the order of their coordinates.
   Regs reduceInThread(const Op &op, llvm::ArrayRef<unsigned> registers);
   V maskedSum(const Op &op, llvm::ArrayRef<unsigned> registers);
-  std::optional<Regs> reduceBf16Words(const Op &op, llvm::ArrayRef<unsigned> registers), reduceHalves(const Op &op, llvm::ArrayRef<unsigned> registers);
+  std::optional<Regs> reduceBf16Words(const Op &op, llvm::ArrayRef<unsigned> registers),
+      reduceHalves(const Op &op, llvm::ArrayRef<unsigned> registers);
   /// Parts in order, by pairs: short chains of dependent instructions.
   Regs reducePairs(const Op &op, llvm::ArrayRef<Regs> parts);
   Regs acrossLanes(const Op &op, const MaybeArg &arg, Regs part, uint32_t lanes, bool repeat);
   void hideIntegers(llvm::MutableArrayRef<Regs> parts);
   void reduceWarps(const Op &op, const MaybeArg &arg, llvm::SmallVectorImpl<Regs> &parts);
-  llvm::SmallVector<Regs, 16> loadParts(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address);
-  Regs partsOfLanes(const Op &op, const MaybeArg &arg, unsigned each, uint32_t lanes, bool repeat, llvm::function_ref<V(size_t k, unsigned way)> address);
+  llvm::SmallVector<Regs, 16> loadParts(const Op &op, unsigned ways,
+                                        llvm::function_ref<V(size_t k, unsigned way)> address);
+  Regs partsOfLanes(const Op &op, const MaybeArg &arg, unsigned each, uint32_t lanes, bool repeat,
+                    llvm::function_ref<V(size_t k, unsigned way)> address);
 
   // Extrema. `lanes`: bits of the lane that count; lanes that differ in others hold the same if `repeat`.
   MaybeArg argExtremumOf(const Op &op) const;
   V voteLanes(ir::OpKind kind, V x), reduxLanes(ir::OpKind kind, V x, uint32_t lanes, bool repeat);
-  V extremum(ir::OpKind kind, V x, V y), extremumOfLanes(ir::OpKind kind, V x, uint32_t lanes, bool repeat), extremumOfPairs(ir::OpKind kind, llvm::ArrayRef<V> x);
-  Regs winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> pairs, uint32_t lanes, bool repeat, V &found, bool ascend = false); // `ascend`: the indices of `pairs` do
-  /// The extrema of a warp that a reduction of this tile along this axis has found, by part: argmax(x) and max(x) have them in common. Null: it is another reduction.
+  V extremum(ir::OpKind kind, V x, V y), extremumOfLanes(ir::OpKind kind, V x, uint32_t lanes, bool repeat),
+      extremumOfPairs(ir::OpKind kind, llvm::ArrayRef<V> x);
+  // `ascend`: the indices of `pairs` do
+  Regs winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> pairs, uint32_t lanes, bool repeat, V &found,
+              bool ascend = false);
+  /// The extrema of a warp that a reduction of this tile along this axis has found, by part: argmax(x) and max(x) have
+  /// them in common. Null: it is another reduction.
   llvm::SmallVector<V, 8> *findExtrema(const Op &op, const MaybeArg &arg, size_t parts);
 };
 

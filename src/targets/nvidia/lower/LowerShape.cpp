@@ -8,7 +8,8 @@ using ir::OpKind;
 using layout::Dim;
 
 /// The thread parts of both layouts agree, so the element of a register is found by the register's own image.
-Regs Lowering::pick(const Regs &have, const LinearLayout &l, unsigned count, const std::function<uint64_t(unsigned)> &flatOf) {
+Regs Lowering::pick(const Regs &have, const LinearLayout &l, unsigned count,
+                    const std::function<uint64_t(unsigned)> &flatOf) {
   std::unordered_map<uint64_t, unsigned> at;
   for (unsigned r = 0; r < have.size(); ++r)
     at.try_emplace(l.apply(r), r);
@@ -104,7 +105,8 @@ void Lowering::split(const Op &op) {
       continue;
     }
     const LinearLayout &half = layoutOf(r);
-    set(r, pick(get(op.operands[0]), whole, registersOf(r->type), [&](unsigned i) { return half.apply(i) * 2 + part; }));
+    set(r,
+        pick(get(op.operands[0]), whole, registersOf(r->type), [&](unsigned i) { return half.apply(i) * 2 + part; }));
   }
 }
 

@@ -1,5 +1,5 @@
-// Tensors that change hands: conversions between layouts, and tiles in shared memory of a given layout. The planner (layout/Conversion.h)
-// decides everything; here its steps become instructions.
+// Tensors that change hands: conversions between layouts, and tiles in shared memory of a given layout. The planner
+// (layout/Conversion.h) decides everything; here its steps become instructions.
 #include "layout/Follow.h"
 #include "targets/common/NvptxOps.h"
 #include "targets/nvidia/lower/Lower.h"
@@ -16,7 +16,8 @@ using layout::SharedSide;
 using layout::ThreadBit;
 using layout::ThreadMap;
 
-/// Emits single steps for layout::followPlan. Elements are integers of `bits`; words integers that hold one or more of them.
+/// Emits single steps for layout::followPlan. Elements are integers of `bits`; words integers that hold one or more of
+/// them.
 struct Lowering::PlanEmit {
   Lowering &l;
   V base;        // address of the tile or of the scratch, i32
@@ -49,7 +50,8 @@ struct Lowering::PlanEmit {
     return elementsOf(b().CreateBitCast(word, llvm::FixedVectorType::get(element, static_cast<unsigned>(n))), n);
   }
 
-  /// Of a value that was selected by the same bit in front of the exchange, and did not move, only the side counts that is taken now.
+  /// Of a value that was selected by the same bit before the exchange, and did not move, only the side counts that is
+  /// taken now.
   V select(const ThreadBit &when, V ifSet, V ifClear) {
     V bit = l.threadBit(when);
     auto side = [&](V v, bool isSet) {
@@ -112,11 +114,12 @@ struct Lowering::PlanEmit {
     for (size_t i = 0; i < of.block.size(); ++i)
       if (of.block[i] != 1u << i)
         return true;
-    return llvm::any_of(of.lane, [](uint32_t x) { return x != 0; }) || llvm::any_of(of.warp, [](uint32_t x) { return x != 0; });
+    return llvm::any_of(of.lane, [](uint32_t x) { return x != 0; }) ||
+           llvm::any_of(of.warp, [](uint32_t x) { return x != 0; });
   }
 
-  /// base + ((thread's offset ^ constant) in bytes). The part of the constant that never meets the thread's bits is added last, so that
-  /// it can become an immediate; accesses that differ in it alone share the rest.
+  /// base + ((thread's offset ^ constant) in bytes). The part of the constant that never meets the thread's bits is
+  /// added last, so that it can become an immediate; accesses that differ in it alone share the rest.
   V address(const SharedSide &side, const SharedAccess &a) {
     uint32_t added = a.offset & side.addMask, flipped = a.offset & ~side.addMask;
     V &start = at[{&side, flipped}];
@@ -137,7 +140,8 @@ struct Lowering::PlanEmit {
 
 private:
   V vectorOf(std::span<const V> elements) {
-    V v = llvm::PoisonValue::get(llvm::FixedVectorType::get(b().getIntNTy(bits), static_cast<unsigned>(elements.size())));
+    V v =
+        llvm::PoisonValue::get(llvm::FixedVectorType::get(b().getIntNTy(bits), static_cast<unsigned>(elements.size())));
     for (size_t i = 0; i < elements.size(); ++i)
       v = b().CreateInsertElement(v, elements[i], i);
     return v;
@@ -183,10 +187,13 @@ V Lowering::threadValue(const ThreadMap &map, uint64_t &mask) {
   thread.insert(thread.end(), map.warp.begin(), map.warp.end());
   V sum = movedBits(thread, tid_, 32 * options_.numWarps - 1, nullptr, mask);
   bool hasBlocks = llvm::any_of(map.block, [](uint32_t image) { return image != 0; });
-  return hasBlocks ? movedBits(map.block, in_->special(Special::ClusterRank), options_.numCtas - 1, mask ? sum : nullptr, mask) : sum;
+  return hasBlocks ? movedBits(map.block, in_->special(Special::ClusterRank), options_.numCtas - 1,
+                               mask ? sum : nullptr, mask)
+                   : sum;
 }
 
-/// Once for each basic block: LLVM asks at each comparison with zero about all users of the first such one, so it must not see one for each register.
+/// Once for each basic block: LLVM asks at each comparison with zero about all users of the first such one, so it must
+/// not see one for each register.
 V Lowering::threadBit(const ThreadBit &bit) {
   V &odd = threadBits_[{b_.GetInsertBlock(), bit.lane, bit.warp, bit.block}];
   if (odd)
@@ -231,9 +238,10 @@ void Lowering::ifThen(V pred, const std::function<void()> &body) {
   b_.SetInsertPoint(after);
 }
 
-/// Statements that take a predicate. Branches on one condition, as a kernel with a thousand descriptors would have them, take LLVM time that grows with
-/// the square of their number (EarlyCSE, MachineSinking, the coalescer). Kernels with partitions have few, and the assembler makes better code of branches there (causal
-/// attention on an H200: 394 TFLOP/s, with predicates 377). The simulator's functions have no predicate.
+/// Statements that take a predicate. Branches on one condition, as a kernel with a thousand descriptors would have
+/// them, take LLVM time that grows with the square of their number (EarlyCSE, MachineSinking, the coalescer). Kernels
+/// with partitions have few, and the assembler makes better code of branches there (causal attention on an H200: 394
+/// TFLOP/s, with predicates 377). The simulator's functions have no predicate.
 void Lowering::byFirstThread(const std::function<void(V)> &body) {
   if (target_.simulate || partitions_)
     ifThen(isFirstThread(), [&] { body(nullptr); });
@@ -255,7 +263,8 @@ ConversionOptions Lowering::conversionOptions() const { return NvTargetInfo(targ
 
 // ---- tiles in shared memory
 
-void Lowering::storeShared(const LinearLayout &memory, V base, const Regs &regs, const LinearLayout &from, const ir::Type &t) {
+void Lowering::storeShared(const LinearLayout &memory, V base, const Regs &regs, const LinearLayout &from,
+                           const ir::Type &t) {
   PlanEmit emit{*this, base, elementBits(t)};
   SharedSide side = layout::planSharedAccess(from, memory, emit.bits, true, conversionOptions());
   for (const SharedAccess &a : side.accesses) {
@@ -266,8 +275,9 @@ void Lowering::storeShared(const LinearLayout &memory, V base, const Regs &regs,
   }
 }
 
-/// Bytes that lie in memory across the way that registers have them: the same of each warp's elements as matrix moves bring them (layout::dealtForTurns), from which lanes exchange words. Nothing if the
-/// layout has no such squares of 16 by 16.
+/// Bytes that lie in memory across the way that registers have them: the same of each warp's elements as matrix moves
+/// bring them (layout::dealtForTurns), from which lanes exchange words. Nothing if the layout has no such squares of 16
+/// by 16.
 static std::optional<LinearLayout> turnedFirst(const LinearLayout &registers, const LinearLayout &memory) {
   using layout::Dim;
   if (registers.outs().size() != 2 || registers.inBits(Dim::Lane) != 5 || !memory.inBits(Dim::Offset))
@@ -291,7 +301,8 @@ static std::optional<LinearLayout> turnedFirst(const LinearLayout &registers, co
   for (unsigned axis : {fast, across})
     if (registers.outs().mask(layout::tensorDim(axis)) < registers.outs().flat(layout::tensorDim(axis), 8))
       return std::nullopt;
-  if (!take(bases, fast, {1}) || !take(bases, across, {1, 2}) || !take(lanes, across, {4, 8}) || !take(lanes, fast, {2, 4, 8}))
+  if (!take(bases, fast, {1}) || !take(bases, across, {1, 2}) || !take(lanes, across, {4, 8}) ||
+      !take(lanes, fast, {2, 4, 8}))
     return std::nullopt;
   for (const std::vector<uint64_t> &more : {left, lanes})
     bases.insert(bases.end(), more.begin(), more.end());
@@ -320,7 +331,8 @@ Regs Lowering::loadShared(const LinearLayout &memory, V base, const ir::Type &t)
       const SharedSide turned = layout::planSharedAccess(*first, memory, emit.bits, false, options);
       const ConversionPlan plan = layout::planConversion(*first, l, emit.bits, options);
       auto clocks = [](const SharedSide &s) { return static_cast<double>(s.accesses.size()) * (s.wavefronts + 0.5); };
-      if (turned.move == SharedMove::MatrixTrans && plan.kind == layout::ConversionKind::Shuffles && clocks(turned) + plan.cost.clocks < clocks(side)) {
+      if (turned.move == SharedMove::MatrixTrans && plan.kind == layout::ConversionKind::Shuffles &&
+          clocks(turned) + plan.cost.clocks < clocks(side)) {
         const std::vector<V> source = read(turned, size_t{1} << first->inBits(layout::Dim::Register));
         for (V x : layout::followPlan(plan, std::span<const V>(source), emit))
           out.push_back(fromInteger(x, t));
@@ -334,8 +346,8 @@ Regs Lowering::loadShared(const LinearLayout &memory, V base, const ir::Type &t)
   return out;
 }
 
-void Lowering::copyToShared(const LinearLayout &memory, V base, const ir::Type &t, const Regs &pointers, const LinearLayout &from,
-                            const Regs *mask, unsigned vec, AccessHints hints, V isDone) {
+void Lowering::copyToShared(const LinearLayout &memory, V base, const ir::Type &t, const Regs &pointers,
+                            const LinearLayout &from, const Regs *mask, unsigned vec, AccessHints hints, V isDone) {
   PlanEmit emit{*this, base, elementBits(t)};
   ConversionOptions options = conversionOptions();
   options.stmatrix = false;
@@ -355,7 +367,8 @@ void Lowering::copyToShared(const LinearLayout &memory, V base, const ir::Type &
 
 // ---- conversions
 
-/// Between warps each thread leaves its registers for the thread in the same lane of the other warp, 16 bytes side by side: no bank conflicts.
+/// Between warps each thread leaves its registers for the thread in the same lane of the other warp, 16 bytes side by
+/// side: no bank conflicts.
 void Lowering::exchange(const Op &op) {
   const ir::Type &t = op.result()->type;
   gpu::Partner partner = gpu::partnerOf(layoutOf(op.result()), op);
@@ -364,11 +377,16 @@ void Lowering::exchange(const Op &op) {
   Regs other = mine;
   in_->setSite(siteOf(op));
   if (partner.inWarps) {
-    unsigned bits = elementBits(t), bytes = bits / 8, chunk = std::min(count, 16 / bytes), threads = NvTarget::lanes * options_.numWarps;
+    unsigned bits = elementBits(t), bytes = bits / 8, chunk = std::min(count, 16 / bytes),
+             threads = NvTarget::lanes * options_.numWarps;
     V memory = scratch(op);
-    V thread = b_.CreateOr(b_.CreateShl(warp_, 5), lane_), from = b_.CreateXor(thread, b_.getInt32(partner.inWarps * NvTarget::lanes | partner.inLanes));
-    llvm::Type *element = b_.getIntNTy(bits), *vector = chunk == 1 ? element : llvm::FixedVectorType::get(element, chunk);
-    auto address = [&](V of, unsigned r) { return sharedAt(memory, b_.CreateAdd(of, b_.getInt32(r / chunk * threads)), chunk * bytes); };
+    V thread = b_.CreateOr(b_.CreateShl(warp_, 5), lane_),
+      from = b_.CreateXor(thread, b_.getInt32(partner.inWarps * NvTarget::lanes | partner.inLanes));
+    llvm::Type *element = b_.getIntNTy(bits),
+               *vector = chunk == 1 ? element : llvm::FixedVectorType::get(element, chunk);
+    auto address = [&](V of, unsigned r) {
+      return sharedAt(memory, b_.CreateAdd(of, b_.getInt32(r / chunk * threads)), chunk * bytes);
+    };
     for (unsigned r = 0; r < count; r += chunk) {
       V all = chunk == 1 ? toInteger(mine[r]) : llvm::PoisonValue::get(vector);
       for (unsigned i = 0; chunk > 1 && i < chunk; ++i)
@@ -385,7 +403,8 @@ void Lowering::exchange(const Op &op) {
   Regs out;
   for (unsigned r = 0; r < count; ++r) {
     V x = other[r ^ partner.inRegisters];
-    out.push_back(partner.inLanes && !partner.inWarps ? shuffle(ShuffleMode::Bfly, x, b_.getInt32(partner.inLanes)) : x);
+    out.push_back(partner.inLanes && !partner.inWarps ? shuffle(ShuffleMode::Bfly, x, b_.getInt32(partner.inLanes))
+                                                      : x);
   }
   set(op.result(), std::move(out));
 }
@@ -421,7 +440,8 @@ void Lowering::convert(const Op &op) {
 
 // ---- parts that the CTAs of a cluster send each other
 
-/// In the order of PTX ISA 9.7.13.15: initialization, the fence, and only then what other CTAs may count down before it.
+/// In the order of PTX ISA 9.7.13.15: initialization, the fence, and only then what other CTAs may count down before
+/// it.
 void Lowering::openExchanges(const Op &op) {
   in_->setSite(siteOf(op));
   std::vector<Instr::MbarInit> bars;
@@ -446,7 +466,8 @@ void Lowering::sendParts(const Op &op) {
   const unsigned bits = 8 * sent.element;
   in_->setSite(siteOf(op));
   V bar = sharedAddress({r.begin, r.begin + 8}), slots = sharedAddress({r.begin + gpu::SentParts::slots, r.end});
-  V own = b_.CreateAdd(slots, b_.CreateMul(in_->special(Special::ClusterRank), b_.getInt32(static_cast<uint32_t>(sent.part))));
+  V own = b_.CreateAdd(slots,
+                       b_.CreateMul(in_->special(Special::ClusterRank), b_.getInt32(static_cast<uint32_t>(sent.part))));
   std::vector<V> values;
   for (V x : get(op.operands[0]))
     values.push_back(b_.CreateZExt(toInteger(x), b_.getIntNTy(bits)));
@@ -460,7 +481,8 @@ void Lowering::sendParts(const Op &op) {
   plain.stmatrix = plain.ldmatrix = false;
   if (part.isScalar()) { // one thread for each CTA
     V to = b_.CreateAnd(tid_, b_.getInt32(ctas - 1));
-    in_->sendShared(in_->mapShared(own, to), values[0], in_->mapShared(bar, to), b_.CreateICmpULT(tid_, b_.getInt32(ctas)));
+    in_->sendShared(in_->mapShared(own, to), values[0], in_->mapShared(bar, to),
+                    b_.CreateICmpULT(tid_, b_.getInt32(ctas)));
   } else {
     PlanEmit emit{*this, own, bits};
     const SharedSide side = layout::planSharedAccess(layoutOf(op.operands[0]), rowMajor(part.shape), bits, true, plain);
@@ -470,7 +492,8 @@ void Lowering::sendParts(const Op &op) {
         Regs moved;
         for (uint16_t k : a.registers)
           moved.push_back(values[k]);
-        in_->sendShared(in_->mapShared(emit.address(side, a), b_.getInt32(cta)), moved, in_->mapShared(bar, b_.getInt32(cta)), owns);
+        in_->sendShared(in_->mapShared(emit.address(side, a), b_.getInt32(cta)), moved,
+                        in_->mapShared(bar, b_.getInt32(cta)), owns);
       }
   }
   in_->mbarWait(bar, b_.getInt32(0));

@@ -10,11 +10,12 @@ namespace tegula::nvidia {
 
 using ir::OpKind;
 
-// ---- threads meet
+// ---- threads synchronize
 
 void Lowering::barrier() {
   if (partition_)
-    in_->namedBarrier(static_cast<unsigned>(partitions_->barriers()[*partition_]), 32 * static_cast<unsigned>(partitions_->warps()[*partition_]));
+    in_->namedBarrier(static_cast<unsigned>(partitions_->barriers()[*partition_]),
+                      32 * static_cast<unsigned>(partitions_->warps()[*partition_]));
   else
     in_->barrier();
 }
@@ -87,8 +88,10 @@ void Lowering::barrierWait(const Op &op) {
   in_->setSite(siteOf(op));
   V bar = scalar(op.operands[0]), parity = scalar(op.operands[1]);
   const unsigned copiers = copiersOf(op).warps;
-  if (op.one() && !isElected_ && copiers < options_.numWarps) // by whole warps: behind a branch that divides a warp, ptxas keeps nothing in uniform registers
-    ifThen(copiers == 1 ? b_.CreateICmpEQ(warp_, b_.getInt32(0)) : b_.CreateICmpULT(uniformWarp_, b_.getInt32(copiers)), [&] { in_->mbarWait(bar, parity); });
+  // by whole warps: after a branch that divides a warp, ptxas keeps nothing in uniform registers
+  if (op.one() && !isElected_ && copiers < options_.numWarps)
+    ifThen(copiers == 1 ? b_.CreateICmpEQ(warp_, b_.getInt32(0)) : b_.CreateICmpULT(uniformWarp_, b_.getInt32(copiers)),
+           [&] { in_->mbarWait(bar, parity); });
   else
     in_->mbarWait(bar, parity);
 }
@@ -101,17 +104,20 @@ void Lowering::barrierArrive(const Op &op) {
   V bar = scalar(op.operands[0]), when = scalar(op.operands[1]);
   auto ctas = static_cast<unsigned>(op.ctas());
   if (ctas > 1) // each of the first lanes tells one CTA
-    in_->mbarArrive(in_->mapShared(bar, b_.CreateAnd(lane_, ctas - 1)), b_.CreateAnd(when, b_.CreateICmpULT(lane_, b_.getInt32(ctas))), true);
+    in_->mbarArrive(in_->mapShared(bar, b_.CreateAnd(lane_, ctas - 1)),
+                    b_.CreateAnd(when, b_.CreateICmpULT(lane_, b_.getInt32(ctas))), true);
   else
     in_->mbarArrive(bar, b_.CreateAnd(when, b_.CreateICmpEQ(lane_, b_.getInt32(0))));
 }
 
 // ---- partitions of the warps
 
-/// The first partition goes on where the kernel was; the dedicated warps behind it branch off, each to its region, and end there.
+/// The first partition goes on where the kernel was; the dedicated warps after it branch off, each to its region, and
+/// end there.
 void Lowering::partitions(const Op &op) {
   const auto count = static_cast<unsigned>(op.regions.size());
-  llvm::BasicBlock *dedicated = newBlock("dedicated"), *run = newBlock("partition"), *end = newBlock("end"), *first = newBlock("partition0");
+  llvm::BasicBlock *dedicated = newBlock("dedicated"), *run = newBlock("partition"), *end = newBlock("end"),
+                   *first = newBlock("partition0");
   in_->setSite(siteOf(op));
   b_.CreateCondBr(b_.CreateICmpUGE(warp_, b_.getInt32(options_.numWarps)), dedicated, first);
   b_.SetInsertPoint(end);
@@ -133,14 +139,16 @@ void Lowering::partitions(const Op &op) {
   partition(op, 0, 0, nullptr, nullptr);
 }
 
-/// Region `n`, whose warps begin at `begin`: from here on, or (not null) in block `run`, for the threads that run it, and then to `end`.
+/// Region `n`, whose warps begin at `begin`: from here on, or (not null) in block `run`, for the threads that run it,
+/// and then to `end`.
 void Lowering::partition(const Op &op, unsigned n, unsigned begin, llvm::BasicBlock *run, llvm::BasicBlock *end) {
   partition_ = n;
   isElected_ = !op.elected().empty() && op.elected()[n];
   if (std::span<const int64_t> registers = op.registers(), warps = op.warps(); !registers.empty()) {
     // They begin with equal shares of what all have together.
     int64_t all = std::inner_product(registers.begin(), registers.end(), warps.begin(), int64_t{0});
-    in_->setMaxRegisters(static_cast<unsigned>(registers[n]), registers[n] * std::accumulate(warps.begin(), warps.end(), int64_t{0}) > all);
+    in_->setMaxRegisters(static_cast<unsigned>(registers[n]),
+                         registers[n] * std::accumulate(warps.begin(), warps.end(), int64_t{0}) > all);
   }
   if (!run)
     return block(*op.region(n));
@@ -222,7 +230,8 @@ void Lowering::BlockCopies::tmaCopy(const Op &op) {
   }
   std::vector<TmaTile::Box> list = boxes.boxes();
   const Copiers copiers = frame_.copiersOf(op);
-  // Of each `share` boxes in a row every warp has one: places in the tile and the block move with the warp's number, bit by bit.
+  // Of each `share` boxes in a row every warp has one: places in the tile and the block move with the warp's number,
+  // bit by bit.
   const auto share = static_cast<unsigned>(std::min<size_t>(copiers.warps, list.size()));
   V isMine = nullptr;       // null: every warp has its boxes
   std::vector<V> way(rank); // null: none
@@ -246,7 +255,8 @@ void Lowering::BlockCopies::tmaCopy(const Op &op) {
       way[d] = moved([&](const TmaTile::Box &box) { return box.at[d]; });
   }
   auto copy = [&] {
-    // The assembler knows of elect, and of no comparison, that it leaves one thread of a warp: it makes no loop over them then, and no branch.
+    // The assembler knows of elect, and of no comparison, that it leaves one thread of a warp: it makes no loop over
+    // them then, and no branch.
     V pred = frame_.isElected_ ? nullptr : in_->elect();
     if (isMine && !copiers.inRing)
       pred = b_.CreateAnd(pred, isMine);
@@ -258,7 +268,8 @@ void Lowering::BlockCopies::tmaCopy(const Op &op) {
           at[rank - 1 - d] = b_.CreateAdd(at[rank - 1 - d], way[d]);
       if (first)
         at.back() = b_.CreateAdd(at.back(), first);
-      in_->tmaLoad(frame_.plus(base, box.offset), frame_.mapAddress(frame_.maps_[&op]), at, scalar(op.operands[1]), all, pred);
+      in_->tmaLoad(frame_.plus(base, box.offset), frame_.mapAddress(frame_.maps_[&op]), at, scalar(op.operands[1]), all,
+                   pred);
     }
   };
   // Outside of rings there may be many copies, and LLVM looks at all uses of a condition for each branch on it.
@@ -268,7 +279,8 @@ void Lowering::BlockCopies::tmaCopy(const Op &op) {
     copy();
 }
 
-/// The copies between one barrier_expect and the next fill one stage. `warpsOfBlock` run the block. Warps beyond the first four would wait for others that their dots do not wait for.
+/// The copies between one barrier_expect and the next fill one stage. `warpsOfBlock` run the block. Warps beyond the
+/// first four would wait for others that their dots do not wait for.
 void Lowering::findCopiers(const ir::Block &b, unsigned warpsOfBlock) {
   constexpr unsigned warpgroup = 4;
   const Op *wait = nullptr, *waitOfNext = nullptr;
@@ -314,7 +326,8 @@ void Lowering::findCopiers(const ir::Block &b, unsigned warpsOfBlock) {
   share();
 }
 
-/// True in one of the threads that hold an index, and in equally many of each warp that does: a warp starts its copies one after the other.
+/// True in one of the threads that hold an index, and in equally many of each warp that does: a warp starts its copies
+/// one after the other.
 V Lowering::BlockCopies::startsRow(const LinearLayout &l) {
   uint32_t freeLanes = l.freeMask(layout::Dim::Lane), freeWarps = l.freeMask(layout::Dim::Warp), warpBit = 1;
   std::vector<uint32_t> images(5); // of the bits of the lane: which of the warp's must be the same
@@ -327,22 +340,26 @@ V Lowering::BlockCopies::startsRow(const LinearLayout &l) {
     warpBit *= 2;
   }
   uint64_t mask = 0;
-  V is = b_.CreateICmpEQ(b_.CreateAnd(frame_.warp_, freeWarps), frame_.movedBits(images, frame_.lane_, 31, nullptr, mask));
+  V is =
+      b_.CreateICmpEQ(b_.CreateAnd(frame_.warp_, freeWarps), frame_.movedBits(images, frame_.lane_, 31, nullptr, mask));
   return b_.CreateAnd(is, b_.CreateICmpEQ(b_.CreateAnd(frame_.lane_, freeLanes), b_.getInt32(0)));
 }
 
 /// Rows by index: each is copied by a thread that has its index.
 void Lowering::BlockCopies::rowCopies(const Op &op, const TmaTile &tile) {
   const Value *rows = op.operands[7], *column = op.operands[8];
-  V first = b_.CreateAShr(scalar(column), layout::log2Exact(tile.merged)), base = scalar(op.operands[0]), barrier = scalar(op.operands[1]);
+  V first = b_.CreateAShr(scalar(column), layout::log2Exact(tile.merged)), base = scalar(op.operands[0]),
+    barrier = scalar(op.operands[1]);
   uint32_t copies = layoutOf(rows).freeMask(layout::Dim::Register);
   frame_.ifThen(startsRow(layoutOf(rows)), [&] {
     for (unsigned r = 0; r < get(rows).size(); ++r) {
       if (r & copies)
         continue;
-      V to = b_.CreateAdd(base, b_.CreateMul(frame_.coordinate(rows->type.layout, 0, r), b_.getInt32(tile.box.back() * tile.bytes)));
+      V to = b_.CreateAdd(
+          base, b_.CreateMul(frame_.coordinate(rows->type.layout, 0, r), b_.getInt32(tile.box.back() * tile.bytes)));
       for (const TmaTile::Box &box : tile.boxes())
-        in_->tmaLoad(frame_.plus(to, box.offset), frame_.mapAddress(frame_.maps_[&op]), {frame_.plus(first, box.at[1] / tile.merged), get(rows)[r]}, barrier, nullptr, nullptr);
+        in_->tmaLoad(frame_.plus(to, box.offset), frame_.mapAddress(frame_.maps_[&op]),
+                     {frame_.plus(first, box.at[1] / tile.merged), get(rows)[r]}, barrier, nullptr, nullptr);
     }
   });
 }

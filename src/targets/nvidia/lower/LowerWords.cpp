@@ -1,5 +1,6 @@
-// Operations on 8- and 16-bit elements done on the 32-bit words they were loaded in: four or two elements an instruction.
-// Only where the words exist as they are (loads and these operations leave them): packing single elements costs more than it saves.
+// Operations on 8- and 16-bit elements done on the 32-bit words they were loaded in: four or two elements an
+// instruction. Only where the words exist as they are (loads and these operations leave them): packing single elements
+// costs more than it saves.
 #include "targets/nvidia/lower/LowerPart.h"
 #include "targets/common/NvptxOps.h"
 
@@ -11,7 +12,9 @@ using ir::OpKind;
 namespace {
 
 /// `x` in each of the elements of a word.
-uint32_t repeated(uint32_t x, unsigned bits) { return bits == 8 ? (x & 0xFF) * 0x01010101u : (x & 0xFFFF) * 0x00010001u; }
+uint32_t repeated(uint32_t x, unsigned bits) {
+  return bits == 8 ? (x & 0xFF) * 0x01010101u : (x & 0xFFFF) * 0x00010001u;
+}
 
 std::optional<uint64_t> constantOf(llvm::ArrayRef<V> elements) {
   auto *c = llvm::dyn_cast<llvm::ConstantInt>(elements[0]);
@@ -32,8 +35,11 @@ struct Lowering::Words : Part {
   Bytes narrowBytesAt(const Regs &x, unsigned first, bool isSigned);
   std::optional<Regs> inWords(const Op &op), integersInWords(const Op &op), convertBytes(const Op &op);
   std::optional<Regs> halvesInPairs(OpKind kind, llvm::ArrayRef<const Regs *> in, const Value *result);
-  std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op), roundedInPairs(const Op &op), roundedAndWidened(const Op &op), signsInWords(const Op &op), selectInWords(const Op &op);
-  V wordAt(const Regs &x, unsigned first, unsigned bits), bytesAt(const Regs &x, unsigned first), pairAt(const Regs &x, unsigned first);
+  std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op),
+      roundedInPairs(const Op &op), roundedAndWidened(const Op &op), signsInWords(const Op &op),
+      selectInWords(const Op &op);
+  V wordAt(const Regs &x, unsigned first, unsigned bits), bytesAt(const Regs &x, unsigned first),
+      pairAt(const Regs &x, unsigned first);
   V shiftWord(OpKind kind, V x, unsigned amount, unsigned bits), sumOfBytes(OpKind kind, V x, V y);
   std::array<V, 2> fp8ToHalves(V word, Elem from);
   void appendElements(Regs &out, V word, unsigned bits);
@@ -46,8 +52,12 @@ struct Lowering::Words : Part {
 
 std::optional<Regs> Lowering::inWords(const Op &op) { return Words(*this).inWords(op); }
 std::array<V, 2> Lowering::fp8ToHalves(V word, Elem from) { return Words(*this).fp8ToHalves(word, from); }
-V Lowering::wordOfBytes(llvm::ArrayRef<V> elements) { return Words(*this).bytesAt(Regs(elements.begin(), elements.end()), 0); }
-std::optional<std::array<V, 2>> Lowering::foldWords(OpKind kind, Elem e, const Regs &elements) { return Words(*this).foldWords(kind, e, elements); }
+V Lowering::wordOfBytes(llvm::ArrayRef<V> elements) {
+  return Words(*this).bytesAt(Regs(elements.begin(), elements.end()), 0);
+}
+std::optional<std::array<V, 2>> Lowering::foldWords(OpKind kind, Elem e, const Regs &elements) {
+  return Words(*this).foldWords(kind, e, elements);
+}
 
 /// The words of `n` elements of `bits` starting at `first`; null if they are not whole words, or not in order.
 V Lowering::Words::wordAt(const Regs &x, unsigned first, unsigned bits) {
@@ -57,7 +67,8 @@ V Lowering::Words::wordAt(const Regs &x, unsigned first, unsigned bits) {
   return targets::wordOf(elements);
 }
 
-/// The word of four bytes that stand in one word or in two: as they are, or with one selection of bytes; null if it takes more.
+/// The word of four bytes that stand in one word or in two: as they are, or with one selection of bytes; null if it
+/// takes more.
 V Lowering::Words::bytesAt(const Regs &x, unsigned first) {
   if (V word = wordAt(x, first, 8))
     return word;
@@ -90,18 +101,21 @@ V Lowering::Words::shiftWord(OpKind kind, V x, unsigned amount, unsigned bits) {
   V moved = b_.CreateLShr(x, amount), kept = b_.CreateAnd(moved, repeated(ones >> amount, bits));
   if (kind == OpKind::LShr || amount == 0)
     return kept;
-  // The sign is now bit (bits - 1 - amount). Adding it times 2^(amount+1) - 2 sets it and all above: no carry leaves the element.
+  // The sign is now bit (bits - 1 - amount). Adding it times 2^(amount+1) - 2 sets it and all above: no carry leaves
+  // the element.
   V sign = b_.CreateAnd(moved, repeated(1u << (bits - 1 - amount), bits));
   return b_.CreateAdd(kept, b_.CreateMul(sign, b_.getInt32((2u << amount) - 2)));
 }
 
-/// x + y or x - y of the bytes of two words. The top bits are left out of the sum, or of the difference lent from: no carry leaves a byte. They are what both
-/// have there and what came up to them.
+/// x + y or x - y of the bytes of two words. The top bits are left out of the sum, or of the difference lent from: no
+/// carry leaves a byte. They are what both have there and what came up to them.
 V Lowering::Words::sumOfBytes(OpKind kind, V x, V y) {
   V top = b_.getInt32(repeated(0x80, 8)), rest = b_.getInt32(repeated(0x7F, 8));
   if (kind == OpKind::Add)
-    return b_.CreateXor(b_.CreateAdd(b_.CreateAnd(x, rest), b_.CreateAnd(y, rest)), b_.CreateAnd(b_.CreateXor(x, y), top));
-  return b_.CreateXor(b_.CreateSub(b_.CreateOr(x, top), b_.CreateAnd(y, rest)), b_.CreateAnd(b_.CreateXor(x, b_.CreateNot(y)), top));
+    return b_.CreateXor(b_.CreateAdd(b_.CreateAnd(x, rest), b_.CreateAnd(y, rest)),
+                        b_.CreateAnd(b_.CreateXor(x, y), top));
+  return b_.CreateXor(b_.CreateSub(b_.CreateOr(x, top), b_.CreateAnd(y, rest)),
+                      b_.CreateAnd(b_.CreateXor(x, b_.CreateNot(y)), top));
 }
 
 std::optional<Regs> Lowering::Words::integersInWords(const Op &op) {
@@ -128,7 +142,9 @@ std::optional<Regs> Lowering::Words::integersInWords(const Op &op) {
           : op.kind == OpKind::Or  ? b_.CreateOr(a, c)
           : op.kind == OpKind::Xor ? b_.CreateXor(a, c)
                                    : sumOfBytes(op.kind, a, c);
-    if (auto *constant = llvm::dyn_cast<llvm::ConstantInt>(c); constant && bits == 8 && constant->getZExtValue() == repeated(static_cast<uint32_t>(constant->getZExtValue()), 8))
+    if (auto *constant = llvm::dyn_cast<llvm::ConstantInt>(c);
+        constant && bits == 8 &&
+        constant->getZExtValue() == repeated(static_cast<uint32_t>(constant->getZExtValue()), 8))
       noteBytes(op.kind, r, a, static_cast<uint8_t>(constant->getZExtValue()));
     appendElements(out, r, bits);
   }
@@ -141,10 +157,12 @@ V Lowering::Words::pickBytes(V a, V c, std::array<uint8_t, 4> bytes) {
     return targets::nvptxPickBytes(*vec_, a, c, bytes);
   auto *four = llvm::FixedVectorType::get(b_.getInt8Ty(), 4);
   int mask[] = {bytes[0], bytes[1], bytes[2], bytes[3]};
-  return b_.CreateBitCast(b_.CreateShuffleVector(b_.CreateBitCast(a, four), b_.CreateBitCast(c, four), mask), b_.getInt32Ty());
+  return b_.CreateBitCast(b_.CreateShuffleVector(b_.CreateBitCast(a, four), b_.CreateBitCast(c, four), mask),
+                          b_.getInt32Ty());
 }
 
-/// What is known of the bytes of `result`, `x` combined with a constant in each: masks and shifts leave few digits, and a sum with a constant is the digits with another bias.
+/// What is known of the bytes of `result`, `x` combined with a constant in each: masks and shifts leave few digits, and
+/// a sum with a constant is the digits with another bias.
 void Lowering::Words::noteBytes(OpKind kind, V result, V x, uint8_t constant) {
   if (llvm::isa<llvm::Constant>(result))
     return;
@@ -161,7 +179,8 @@ void Lowering::Words::noteBytes(OpKind kind, V result, V x, uint8_t constant) {
   case OpKind::AShr:
     if (constant) { // the sign bit moved along, and turned over
       uint32_t sign = 0x80u >> constant;
-      note(b_.CreateXor(b_.CreateAnd(b_.CreateLShr(x, constant), repeated(0xFFu >> constant, 8)), repeated(sign, 8)), sign, sign * 2);
+      note(b_.CreateXor(b_.CreateAnd(b_.CreateLShr(x, constant), repeated(0xFFu >> constant, 8)), repeated(sign, 8)),
+           sign, sign * 2);
     }
     return;
   case OpKind::Add:
@@ -170,7 +189,9 @@ void Lowering::Words::noteBytes(OpKind kind, V result, V x, uint8_t constant) {
     if (known == frame_.narrowBytes_.end())
       return;
     const NarrowBytes of = known->second;
-    const int summand = static_cast<int8_t>(constant), bias = static_cast<int>(of.bias) - (kind == OpKind::Add ? summand : -summand), end = static_cast<int>(of.end);
+    const int summand = static_cast<int8_t>(constant),
+              bias = static_cast<int>(of.bias) - (kind == OpKind::Add ? summand : -summand),
+              end = static_cast<int>(of.end);
     if (bias >= 0 && bias <= 128 && end - bias <= 128)
       note(of.base, static_cast<uint32_t>(bias), of.end);
     else if (bias < 0 && end - bias <= 256)
@@ -182,7 +203,8 @@ void Lowering::Words::noteBytes(OpKind kind, V result, V x, uint8_t constant) {
   }
 }
 
-/// Four bytes from register `first` on whose words have few digits, as far as that is known of all of them with one bias; else a null word.
+/// Four bytes from register `first` on whose words have few digits, as far as that is known of all of them with one
+/// bias; else a null word.
 Lowering::Words::Bytes Lowering::Words::narrowBytesAt(const Regs &x, unsigned first, bool isSigned) {
   Bytes out{nullptr, 0, 0};
   V bases[2] = {};
@@ -207,8 +229,8 @@ Lowering::Words::Bytes Lowering::Words::narrowBytesAt(const Regs &x, unsigned fi
   return out;
 }
 
-/// Bytes of `from` from register `first` on, as numbers that `bias` was added to so that none is negative: fewest instructions
-/// where the operations they come from leave few digits.
+/// Bytes of `from` from register `first` on, as numbers that `bias` was added to so that none is negative: fewest
+/// instructions where the operations they come from leave few digits.
 Lowering::Words::Bytes Lowering::Words::biasedBytes(const Value *from, unsigned first, bool isSigned) {
   if (Bytes few = narrowBytesAt(get(from), first, isSigned); few.word)
     return few;
@@ -216,13 +238,14 @@ Lowering::Words::Bytes Lowering::Words::biasedBytes(const Value *from, unsigned 
   return word && isSigned ? Bytes{b_.CreateXor(word, repeated(0x80, 8)), 128, 256} : Bytes{word, 0, 256};
 }
 
-/// Four 8-bit integers in a word -> floats. The bytes become the low bits of numbers whose exponent makes these bits count 1, and
-/// the rest of those numbers is subtracted: exact, and faster than the instructions that convert.
+/// Four 8-bit integers in a word -> floats. The bytes become the low bits of numbers whose exponent makes these bits
+/// count 1, and the rest of those numbers is subtracted: exact, and faster than the instructions that convert.
 void Lowering::Words::bytesToFloats(Regs &out, const Bytes &x, Elem to) {
   if (to == Elem::F32) {
     for (uint8_t k = 0; k < 4; ++k) {
       V bits = pickBytes(x.word, b_.getInt32(0x4B000000), {k, 4, 4, 7}); // 2^23 and the byte
-      out.push_back(b_.CreateFSub(b_.CreateBitCast(bits, b_.getFloatTy()), llvm::ConstantFP::get(b_.getFloatTy(), 0x1p23 + x.bias)));
+      out.push_back(b_.CreateFSub(b_.CreateBitCast(bits, b_.getFloatTy()),
+                                  llvm::ConstantFP::get(b_.getFloatTy(), 0x1p23 + x.bias)));
     }
     return;
   }
@@ -249,7 +272,8 @@ std::optional<Regs> Lowering::Words::convertBytes(const Op &op) {
   const Value *from = toFloat->operands[0];
   Elem to = op.result()->type.elem;
   bool isSigned = toFloat->kind == OpKind::SIToFp;
-  if (from->type.elem != Elem::I8 || get(from).size() % 4 != 0 || (to != Elem::F32 && to != Elem::F16 && to != Elem::BF16))
+  if (from->type.elem != Elem::I8 || get(from).size() % 4 != 0 ||
+      (to != Elem::F32 && to != Elem::F16 && to != Elem::BF16))
     return std::nullopt;
   Regs out;
   for (unsigned i = 0; i < get(from).size(); i += 4) {
@@ -274,8 +298,10 @@ std::optional<Regs> Lowering::Words::bytesToHalves(const Op &op, bool toHigh) {
     if (!a || !c)
       return std::nullopt;
     auto low = static_cast<uint8_t>(lowByte), high = static_cast<uint8_t>(4 + highByte);
-    // Twice, so that both ways take the same bytes; what is not wanted falls to the mask, which other masks often swallow.
-    appendElements(out, b_.CreateAnd(pickBytes(a, c, {low, low, high, high}), repeated(toHigh ? 0xFF00 : 0x00FF, 16)), 16);
+    // Twice, so that both ways take the same bytes; what is not wanted falls to the mask, which other masks often
+    // swallow.
+    appendElements(out, b_.CreateAnd(pickBytes(a, c, {low, low, high, high}), repeated(toHigh ? 0xFF00 : 0x00FF, 16)),
+                   16);
   }
   return out;
 }
@@ -287,7 +313,8 @@ std::array<V, 2> Lowering::Words::fp8ToHalves(V word, Elem from) {
   if (!target_.simulate)
     return targets::nvptxWidenE4m3(*vec_, word);
   V four = b_.CreateBitCast(word, llvm::FixedVectorType::get(b_.getInt8Ty(), 4));
-  V halves = b_.CreateBitCast(vec_->narrow(vec_->widen(four, from), Elem::F16), llvm::FixedVectorType::get(b_.getInt32Ty(), 2));
+  V halves = b_.CreateBitCast(vec_->narrow(vec_->widen(four, from), Elem::F16),
+                              llvm::FixedVectorType::get(b_.getInt32Ty(), 2));
   return {b_.CreateExtractElement(halves, uint64_t(0)), b_.CreateExtractElement(halves, 1)};
 }
 
@@ -330,8 +357,9 @@ std::optional<Regs> Lowering::Words::convertFp8(const Op &op) {
   return out;
 }
 
-/// x + y, x - y, x * y or x * y + z of the two f16 or bf16 in each of these words, rounded once. So are those that the simulator computes by way of float: its 24 bits are
-/// enough for either format's sums and products. For one rounding of both it takes more, one element after the other.
+/// x + y, x - y, x * y or x * y + z of the two f16 or bf16 in each of these words, rounded once. So are those that the
+/// simulator computes by way of float: its 24 bits are enough for either format's sums and products. For one rounding
+/// of both it takes more, one element after the other.
 V Lowering::Words::pairArithmetic(OpKind kind, llvm::ArrayRef<V> words, Elem e) {
   if (!target_.simulate)
     return targets::nvptxPairArithmetic(*vec_, kind, words, e);
@@ -349,8 +377,10 @@ V Lowering::Words::narrowOf(V wide, Elem e) {
   }
   auto *bits = e == Elem::BF16 ? llvm::dyn_cast<llvm::BitCastInst>(wide) : nullptr;
   auto *upper = bits ? llvm::dyn_cast<llvm::BinaryOperator>(bits->getOperand(0)) : nullptr;
-  auto *constant = upper && upper->getType()->isIntegerTy(32) ? llvm::dyn_cast<llvm::ConstantInt>(upper->getOperand(1)) : nullptr;
-  const bool isKept = constant && upper->getOpcode() == llvm::Instruction::And && constant->getZExtValue() == 0xFFFF0000;
+  auto *constant =
+      upper && upper->getType()->isIntegerTy(32) ? llvm::dyn_cast<llvm::ConstantInt>(upper->getOperand(1)) : nullptr;
+  const bool isKept =
+      constant && upper->getOpcode() == llvm::Instruction::And && constant->getZExtValue() == 0xFFFF0000;
   if (!isKept && !(constant && upper->getOpcode() == llvm::Instruction::Shl && constant->getZExtValue() == 16))
     return nullptr;
   V word = upper->getOperand(0);
@@ -361,13 +391,15 @@ V Lowering::Words::narrowOf(V wide, Elem e) {
   return halves[isKept];
 }
 
-/// A sum, difference or product of two floats that were f16 or bf16 and is rounded to what they were: 24 bits are enough for twice as many and two more, so that the second
-/// rounding finds what one alone would (S. A. Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30(3), 1995). A product of bf16 below 2^-126 is rounded once
-/// here, and there as float, too.
+/// A sum, difference or product of two floats that were f16 or bf16 and is rounded to what they were: 24 bits are
+/// enough for twice as many and two more, so that the second rounding finds what one alone would (S. A. Figueroa, "When
+/// is double rounding innocuous?", SIGNUM Newsletter 30(3), 1995). A product of bf16 below 2^-126 is rounded once here,
+/// and there as float, too.
 std::optional<Regs> Lowering::Words::roundedInPairs(const Op &op) {
   const Op *wide = op.operands[0]->def;
   const Elem e = op.result()->type.elem;
-  if (op.rtz() || !wide || wide->result()->type.elem != Elem::F32 || (wide->kind != OpKind::FAdd && wide->kind != OpKind::FSub && wide->kind != OpKind::FMul))
+  if (op.rtz() || !wide || wide->result()->type.elem != Elem::F32 ||
+      (wide->kind != OpKind::FAdd && wide->kind != OpKind::FSub && wide->kind != OpKind::FMul))
     return std::nullopt;
   llvm::SmallVector<Regs, 2> narrow;
   for (const Value *v : wide->operands) {
@@ -385,19 +417,23 @@ std::optional<Regs> Lowering::Words::roundedInPairs(const Op &op) {
   return halvesInPairs(wide->kind, {&narrow[0], &narrow[1]}, op.result());
 }
 
-/// Floats that are rounded to 16 bits and widened again, as code that follows the roundings of another does: two by one conversion, whose halves are floats with one instruction each.
+/// Floats that are rounded to 16 bits and widened again, as code that follows the roundings of another does: two by one
+/// conversion, whose halves are floats with one instruction each.
 std::optional<Regs> Lowering::Words::roundedAndWidened(const Op &op) {
   const Value *result = op.result();
   const Elem e = result->type.elem;
-  const bool isWidened = llvm::any_of(frame_.users_.of(result), [](const Op *user) { return user->kind == OpKind::FpExt; });
-  if (target_.simulate || !isWidened || (e != Elem::F16 && e != Elem::BF16) || op.operands[0]->type.elem != Elem::F32 || registersOf(result->type) % 2 != 0 || !frame_.equalRegisters(result).empty())
+  const bool isWidened =
+      llvm::any_of(frame_.users_.of(result), [](const Op *user) { return user->kind == OpKind::FpExt; });
+  if (target_.simulate || !isWidened || (e != Elem::F16 && e != Elem::BF16) || op.operands[0]->type.elem != Elem::F32 ||
+      registersOf(result->type) % 2 != 0 || !frame_.equalRegisters(result).empty())
     return std::nullopt;
   const Regs &x = get(op.operands[0]);
   Regs out;
   for (unsigned i = 0; i < x.size(); i += 2) {
     if (x[i] == x[i + 1]) // computed once
       return std::nullopt;
-    appendElements(out, targets::packWord(b_, {vec_->narrow(x[i], e, op.rtz()), vec_->narrow(x[i + 1], e, op.rtz())}), 16);
+    appendElements(out, targets::packWord(b_, {vec_->narrow(x[i], e, op.rtz()), vec_->narrow(x[i + 1], e, op.rtz())}),
+                   16);
   }
   return out;
 }
@@ -412,11 +448,14 @@ std::optional<Regs> Lowering::Words::halvesInPairs(const Op &op) {
 std::optional<Regs> Lowering::Words::halvesInPairs(OpKind kind, llvm::ArrayRef<const Regs *> in, const Value *result) {
   Elem e = result->type.elem;
   unsigned n = registersOf(result->type);
-  if ((e != Elem::F16 && e != Elem::BF16) || n % 2 != 0 || (kind == OpKind::Fma && target_.simulate) || !frame_.equalRegisters(result).empty())
+  if ((e != Elem::F16 && e != Elem::BF16) || n % 2 != 0 || (kind == OpKind::Fma && target_.simulate) ||
+      !frame_.equalRegisters(result).empty())
     return std::nullopt;
   auto all = [&](auto &&is) { return llvm::all_of(in, is); };
   for (unsigned i = 0; i < n; i += 2) // runs of equal registers are computed once, constants not here
-    if (all([&](const Regs *r) { return (*r)[i] == (*r)[i + 1]; }) || all([&](const Regs *r) { return llvm::isa<llvm::Constant>((*r)[i]) && llvm::isa<llvm::Constant>((*r)[i + 1]); }))
+    if (all([&](const Regs *r) { return (*r)[i] == (*r)[i + 1]; }) || all([&](const Regs *r) {
+          return llvm::isa<llvm::Constant>((*r)[i]) && llvm::isa<llvm::Constant>((*r)[i + 1]);
+        }))
       return std::nullopt;
   Regs out;
   for (unsigned i = 0; i < n; i += 2) {
@@ -439,27 +478,34 @@ std::optional<Regs> Lowering::Words::signsInWords(const Op &op) {
     V word = wordAt(x, i, 16);
     if (!word || llvm::isa<llvm::Constant>(word))
       return std::nullopt;
-    appendElements(out, op.kind == OpKind::FNeg ? b_.CreateXor(word, repeated(0x8000, 16)) : b_.CreateAnd(word, repeated(0x7FFF, 16)), 16);
+    appendElements(out,
+                   op.kind == OpKind::FNeg ? b_.CreateXor(word, repeated(0x8000, 16))
+                                           : b_.CreateAnd(word, repeated(0x7FFF, 16)),
+                   16);
   }
   return out;
 }
 
-/// Words whose elements one mask chooses, as those of rows that end with a whole vector: of elements, or of bf16 that are widened on the way, where the other choice is a constant that bf16 has.
+/// Words whose elements one mask chooses, as those of rows that end with a whole vector: of elements, or of bf16 that
+/// are widened on the way, where the other choice is a constant that bf16 has.
 std::optional<Regs> Lowering::Words::selectInWords(const Op &op) {
   const ir::Type &t = op.result()->type;
   const Op *from = op.operands[1]->def;
-  const bool isWidened = t.elem == Elem::F32 && from && from->kind == OpKind::FpExt && from->operands[0]->type.elem == Elem::BF16;
+  const bool isWidened =
+      t.elem == Elem::F32 && from && from->kind == OpKind::FpExt && from->operands[0]->type.elem == Elem::BF16;
   const unsigned bits = isWidened ? 16 : ir::bitWidth(t.elem), n = registersOf(t);
   if ((bits != 8 && bits != 16) || n % (32 / bits) != 0 || !frame_.equalRegisters(op.result()).empty())
     return std::nullopt;
-  const Regs &masks = get(op.operands[0]), &x = get(isWidened ? from->operands[0] : op.operands[1]), &y = get(op.operands[2]);
+  const Regs &masks = get(op.operands[0]), &x = get(isWidened ? from->operands[0] : op.operands[1]),
+             &y = get(op.operands[2]);
   if (masks.size() != n || x.size() != n || y.size() != n)
     return std::nullopt;
   Regs out;
   for (unsigned i = 0; i < n; i += 32 / bits) {
     const auto mask = llvm::ArrayRef<V>(masks).slice(i, 32 / bits), other = llvm::ArrayRef<V>(y).slice(i, 32 / bits);
     V word = wordAt(x, i, bits), otherWord = isWidened ? widenedConstant(other) : wordAt(y, i, bits);
-    if (!llvm::all_of(mask, [&](V m) { return m == mask[0]; }) || !word || !otherWord || llvm::isa<llvm::Constant>(word))
+    if (!llvm::all_of(mask, [&](V m) { return m == mask[0]; }) || !word || !otherWord ||
+        llvm::isa<llvm::Constant>(word))
       return std::nullopt;
     V chosen = b_.CreateSelect(mask[0], word, otherWord);
     if (!isWidened) {

@@ -9,17 +9,21 @@
 namespace tegula::nvidia {
 namespace {
 
-/// Classes of a grid, by the warps that a multiprocessor has of it if all run at once; of trips: one iteration has no loads of later ones, from some on there is time to gain by them.
+/// Classes of a grid, by the warps that a multiprocessor has of it if all run at once; of trips: one iteration has no
+/// loads of later ones, from some on there is time to gain by them.
 constexpr int64_t gridWarps[] = {16, 40, 48, 64}, tripLimits[] = {1, manyTrips}, mostTrips = INT32_MAX;
 
 /// The axes of what a launch may decide, and the rule asked for each combination of classes.
 class Asking {
 public:
-  Asking(const ir::Function &kernel, const Pressure &pressure, Holders holders, const Options &options, const LaunchForms &ahead, BlockRule form) : pressure_(pressure), holders_(holders), options_(options), ahead_(ahead), form_(std::move(form)) {
+  Asking(const ir::Function &kernel, const Pressure &pressure, Holders holders, const Options &options,
+         const LaunchForms &ahead, BlockRule form)
+      : pressure_(pressure), holders_(holders), options_(options), ahead_(ahead), form_(std::move(form)) {
     forms_.exprs = ahead.exprs;
     for (const Iteration &it : pressure.iterations) {
       known_.trips.push_back(0);
-      const bool isConstant = ir::constantInt(it.loop->operands[0]) && ir::constantInt(it.loop->operands[1]) && ir::constantInt(it.loop->operands[2]);
+      const bool isConstant = ir::constantInt(it.loop->operands[0]) && ir::constantInt(it.loop->operands[1]) &&
+                              ir::constantInt(it.loop->operands[2]);
       numbers_.push_back(isConstant ? -1 : LaunchNumbers(kernel, forms_).tripsOf(*it.loop));
     }
     for (const RowLoop &row : pressure.rows) {
@@ -31,7 +35,9 @@ public:
       for (int64_t blocks = 1; blocks <= 8 && blocks * options.numWarps <= gridWarps[0]; ++blocks) // tables stay small
         grids_.push_back({16 * blocks, static_cast<uint64_t>(blocks)});
     for (const int64_t warps : gridWarps)
-      if (const GridClass c{16 * warps / options.numWarps, std::max<uint64_t>(1, static_cast<uint64_t>(warps) / options.numWarps)}; grids_.empty() || c.limit > grids_.back().limit)
+      if (const GridClass c{16 * warps / options.numWarps,
+                            std::max<uint64_t>(1, static_cast<uint64_t>(warps) / options.numWarps)};
+          grids_.empty() || c.limit > grids_.back().limit)
         grids_.push_back(c);
   }
 
@@ -42,7 +48,8 @@ public:
       grid.limits.push_back(c.limit);
     forms_.axes.push_back(std::move(grid));
     for (int32_t n : numbers_)
-      if (n >= 0 && forms_.axes.size() <= mostLoops && std::ranges::find(forms_.axes, n, &LaunchForms::Axis::number) == forms_.axes.end())
+      if (n >= 0 && forms_.axes.size() <= mostLoops &&
+          std::ranges::find(forms_.axes, n, &LaunchForms::Axis::number) == forms_.axes.end())
         forms_.axes.push_back({n, {std::begin(tripLimits), std::end(tripLimits)}});
     addRowLimits();
     if (ahead_.asks())
@@ -55,7 +62,9 @@ public:
       forms_ = {};
       forms_.unknown = only;
     }
-    forms_.form = options_.facts.form ? options_.facts.form : forms_.asks() ? forms_.formFor(options_.facts) : forms_.unknown;
+    forms_.form = options_.facts.form ? options_.facts.form
+                  : forms_.asks()     ? forms_.formFor(options_.facts)
+                                      : forms_.unknown;
     return std::move(forms_);
   }
 
@@ -84,7 +93,8 @@ private:
       if (axis == axes.end())
         axis = axes.insert(axis, {rowNumbers_[i], {}});
       for (const uint64_t bytes : limitsOfRows(i))
-        if (const auto trips = static_cast<int64_t>(bytes / pressure_.rows[i].again.bytes); trips && std::ranges::find(axis->limits, trips) == axis->limits.end())
+        if (const auto trips = static_cast<int64_t>(bytes / pressure_.rows[i].again.bytes);
+            trips && std::ranges::find(axis->limits, trips) == axis->limits.end())
           axis->limits.push_back(trips);
       std::ranges::sort(axis->limits);
     }
@@ -108,12 +118,14 @@ private:
     std::ranges::sort(axis->limits);
   }
 
-  /// Do loops load ahead where the grid and trips of `most` are the most of a class? Its limits are among those of the classes.
+  /// Do loops load ahead where the grid and trips of `most` are the most of a class? Its limits are among those of the
+  /// classes.
   bool loadsAhead(const std::vector<std::pair<int32_t, int64_t>> &most) const {
     size_t index = 0;
     for (const LaunchForms::Axis &a : ahead_.axes) {
       const int64_t n = std::ranges::find(most, a.number, &std::pair<int32_t, int64_t>::first)->second;
-      index = index * (a.limits.size() + 1) + static_cast<size_t>(std::ranges::count_if(a.limits, [&](int64_t limit) { return limit < n; }));
+      index = index * (a.limits.size() + 1) +
+              static_cast<size_t>(std::ranges::count_if(a.limits, [&](int64_t limit) { return limit < n; }));
     }
     return ahead_.asks() && ahead_.forms[index] == tegula::gpu::aheadForm;
   }
@@ -173,13 +185,15 @@ private:
   const BlockRule form_;
   std::vector<GridClass> grids_; // ascending
   Known known_;
-  std::vector<int32_t> numbers_, rowNumbers_; // of the iterations' and rows' trips: expressions; -1: constants or nobody knows
+  // of the iterations' and rows' trips: expressions; -1: constants or nobody knows
+  std::vector<int32_t> numbers_, rowNumbers_;
   LaunchForms forms_;
 };
 
 } // namespace
 
-LaunchForms askForms(const ir::Function &kernel, const Pressure &pressure, const Holders &holders, const Options &options, const LaunchForms &ahead, const BlockRule &rule) {
+LaunchForms askForms(const ir::Function &kernel, const Pressure &pressure, const Holders &holders,
+                     const Options &options, const LaunchForms &ahead, const BlockRule &rule) {
   return Asking(kernel, pressure, holders, options, ahead, rule).ask();
 }
 
@@ -202,7 +216,8 @@ uint32_t crowdOf(const LaunchFacts &facts) {
   if (facts.form)
     return facts.form == manyForm ? UINT32_MAX : 1;
   const int64_t cores = facts.cores;
-  return static_cast<uint32_t>(std::min<int64_t>(UINT32_MAX, (std::clamp<int64_t>(facts.programs, 0, UINT32_MAX) * 16 + cores - 1) / cores));
+  return static_cast<uint32_t>(
+      std::min<int64_t>(UINT32_MAX, (std::clamp<int64_t>(facts.programs, 0, UINT32_MAX) * 16 + cores - 1) / cores));
 }
 
 } // namespace tegula::nvidia

@@ -1,5 +1,6 @@
-// How many blocks of a kernel share a multiprocessor's memory where loops read rows again (gpu/loops/HoldRows.h), and how many CTAs of a cluster share a row (gpu/parts/ShareLoops.h); and the numbers of forms
-// that say so (support/LaunchForms.h).
+// How many blocks of a kernel share a multiprocessor's memory where loops read rows again (gpu/loops/HoldRows.h), and
+// how many CTAs of a cluster share a row (gpu/parts/ShareLoops.h); and the numbers of forms that say so
+// (support/LaunchForms.h).
 #pragma once
 #include "abi/Multiprocessor.h"
 #include "gpu/loops/PrefetchLoads.h"
@@ -24,20 +25,26 @@ struct HeldIterations {
   unsigned again = 1;    // loops that load it again
   unsigned registers = 0; // of a thread for tiles that are alive at once (Pressure::data)
 };
-/// For rows of so many iterations. `programs`: of the grid on a multiprocessor if all ran at once; 0: not known.
-Holding blocksThatHold(const HeldIterations &iteration, int64_t trips, unsigned warps, uint64_t programs, unsigned mostCtas);
+/// For rows of that many iterations. `programs`: of the grid on a multiprocessor if all ran at once; 0: not known.
+Holding blocksThatHold(const HeldIterations &iteration, int64_t trips, unsigned warps, uint64_t programs,
+                       unsigned mostCtas);
 
 /// Bytes of rows at which that changes, in any order.
 std::vector<uint64_t> limitsOfHolding(const HeldIterations &iteration, unsigned mostCtas);
 
-/// A form is a number of blocks asked for, one of blocks at most, which have sixteen warps (of one or two warps there are no such limits), CTAs that share a row, and whether loops load ahead.
+/// A form is a number of blocks asked for, one of blocks at most, which have sixteen warps (of one or two warps there
+/// are no such limits), CTAs that share a row, and whether loops load ahead.
 struct FormCode {
   static constexpr unsigned warpsOfLimits = 4;
-  unsigned blocks = 0, limit = 0, ctas = 1; // limit 0: none; blocks are no more than that. Several CTAs ask for as many blocks as the limit
+  // limit 0: none; blocks are no more than that. Several CTAs ask for as many blocks as the limit
+  unsigned blocks = 0, limit = 0, ctas = 1;
   bool loadsAhead = false;
 
   uint8_t pack() const {
-    const unsigned code = !limit ? blocks + 1 : ctas == 1 ? limited + (limit - 1) * (mostLimited + 1) + blocks : shared + (limit - 1) * sizes + (static_cast<unsigned>(std::countr_zero(ctas)) - 1);
+    const unsigned code = !limit ? blocks + 1
+                          : ctas == 1
+                              ? limited + (limit - 1) * (mostLimited + 1) + blocks
+                              : shared + (limit - 1) * sizes + (static_cast<unsigned>(std::countr_zero(ctas)) - 1);
     return static_cast<uint8_t>(code | (loadsAhead ? gpu::aheadForm : 0));
   }
   static FormCode of(uint8_t form) {
@@ -56,7 +63,9 @@ struct FormCode {
   }
 
 private:
-  static constexpr unsigned limited = abi::multiprocessor::mostBlocks + 2, shared = limited + mostLimited * (mostLimited + 1), sizes = 4; // the first code of a limit, and of several CTAs, of which there are 2, 4, 8 or 16
+  // the first code of a limit, and of several CTAs, of which there are 2, 4, 8 or 16
+  static constexpr unsigned limited = abi::multiprocessor::mostBlocks + 2,
+                            shared = limited + mostLimited * (mostLimited + 1), sizes = 4;
   static_assert(shared + mostLimited * sizes <= gpu::aheadForm);
 };
 

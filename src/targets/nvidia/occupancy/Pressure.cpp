@@ -55,7 +55,9 @@ private:
   }
 
   /// Elements of a tile in one thread.
-  unsigned registersOf(const Type &t) const { return t.layout ? 1u << m_.layoutOf(t).inBits(layout::Dim::Register) : 0; }
+  unsigned registersOf(const Type &t) const {
+    return t.layout ? 1u << m_.layoutOf(t).inBits(layout::Dim::Register) : 0;
+  }
 
   /// 32-bit registers of a tile in one thread.
   unsigned words(const Type &t) const {
@@ -64,15 +66,20 @@ private:
     return (registersOf(t) * (t.isPtr ? 64 : ir::bitWidth(t.elem)) + 31) / 32;
   }
 
-  /// Element after element, so that a result takes the place of an operand. What exchanges elements between threads needs both; a
-  /// reduction exchanges what is left of them.
+  /// Element after element, so that a result takes the place of an operand. What exchanges elements between threads
+  /// needs both; a reduction exchanges what is left of them.
   static bool isInPlace(const Op &op) {
-    return op.operands.empty() || op.results.empty() || op.results[0]->type.isScalar() || op.has(ir::traits::Elementwise) ||
-           (op.has(ir::traits::Shape) && op.kind != OpKind::Convert) || op.kind == OpKind::Load || op.kind == OpKind::Reduce;
+    return op.operands.empty() || op.results.empty() || op.results[0]->type.isScalar() ||
+           op.has(ir::traits::Elementwise) || (op.has(ir::traits::Shape) && op.kind != OpKind::Convert) ||
+           op.kind == OpKind::Load || op.kind == OpKind::Reduce;
   }
 
-  /// Has no registers of its own: those of the operand under other coordinates, where one may stand for many copies, as the maximum of a row for its columns.
-  static bool isCopies(const Op &op) { return op.kind == OpKind::Broadcast || op.kind == OpKind::ExpandDims || op.kind == OpKind::Reshape || op.kind == OpKind::Permute; }
+  /// Has no registers of its own: those of the operand under other coordinates, where one may stand for many copies, as
+  /// the maximum of a row for its columns.
+  static bool isCopies(const Op &op) {
+    return op.kind == OpKind::Broadcast || op.kind == OpKind::ExpandDims || op.kind == OpKind::Reshape ||
+           op.kind == OpKind::Permute;
+  }
 
   /// The user a value is computed for, register by register, just before: its only one, in the same block.
   const Op *onlyUser(const Value *v) const {
@@ -85,8 +92,8 @@ private:
     return isPlain && user->parent == v->def->parent && isInPlace(*user) ? user : nullptr;
   }
 
-  /// Where `user` reads a value of block `home`: at the end of a loop or branch that contains it; where it delays its own result to,
-  /// if it does; where copies that it makes are read.
+  /// Where `user` reads a value of block `home`: at the end of a loop or branch that contains it; where it delays its
+  /// own result to, if it does; where copies that it makes are read.
   size_t positionOf(const Op *user, const Block *home) const {
     if (isCopies(*user))
       return lastUse(user->results[0], 0, home);
@@ -105,7 +112,7 @@ private:
     return from;
   }
 
-  /// A branch alone is no loop: what stands behind `if pid >= n: return` is code like that of a kernel without it.
+  /// A branch alone is no loop: what stands after `if pid >= n: return` is code like that of a kernel without it.
   static bool isInLoop(const Block &b) {
     const Op *op = b.parent->op;
     while (op && op->kind == OpKind::If)
@@ -115,7 +122,9 @@ private:
 
   void alive(const Value *v, size_t from, size_t to, const Block *home) {
     unsigned n = words(v->type);
-    if (v->def && v->def->kind == OpKind::FpExt && (isInLoop(*home) || (!out_.hasLoop && ir::bitWidth(v->def->operands[0]->type.elem) == 16))) // widened again where it is used
+    // widened again where it is used
+    if (v->def && v->def->kind == OpKind::FpExt &&
+        (isInLoop(*home) || (!out_.hasLoop && ir::bitWidth(v->def->operands[0]->type.elem) == 16)))
       n = std::min(n, words(v->def->operands[0]->type));
     if (!n || isMadeOfScalars_(v) || onlyUser(v) || (v->def && isCopies(*v->def)))
       return;
@@ -125,9 +134,14 @@ private:
     live_[to] -= n;
   }
 
-  /// Where tiles have to be in registers as a whole. Between two cuts element-wise operations run register by register, whatever their order in the text; but what comes of loads
-  /// outside of loops, where no other iteration has loads under way, is wanted at once. No load is moved over a barrier: none of a later iteration is under way there.
-  bool isCut(const Op &op) const { return op.kind == OpKind::SharedBarrier ? true : op.kind == OpKind::Reduce ? gpu::crossesThreads(m_, op) : !op.regions.empty() || !isInPlace(op); }
+  /// Where tiles have to be in registers as a whole. Between two cuts element-wise operations run register by register,
+  /// whatever their order in the text; but what comes of loads outside of loops, where no other iteration has loads
+  /// under way, is wanted at once. No load is moved over a barrier: none of a later iteration is under way there.
+  bool isCut(const Op &op) const {
+    return op.kind == OpKind::SharedBarrier ? true
+           : op.kind == OpKind::Reduce      ? gpu::crossesThreads(m_, op)
+                                            : !op.regions.empty() || !isInPlace(op);
+  }
 
   void visit(const Block &b) {
     std::vector<size_t> cuts;
@@ -136,11 +150,14 @@ private:
         cuts.push_back(spans_.at(op).begin);
     for (const Op *op : b.ops) {
       const Span &s = spans_.at(op);
-      bool isOfLoad = !isInLoop(b) && (op->kind == OpKind::Load || std::any_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return ofLoads_.contains(v); }));
+      bool isOfLoad = !isInLoop(b) &&
+                      (op->kind == OpKind::Load || std::any_of(op->operands.begin(), op->operands.end(),
+                                                               [&](const Value *v) { return ofLoads_.contains(v); }));
       for (const Value *v : op->results) {
         if (isOfLoad)
           ofLoads_.insert(v);
-        if (const Op *user = op->kind == OpKind::Load && !out_.hasLoop ? onlyUser(v) : nullptr; user && !(user->kind == OpKind::FpExt && !onlyUser(user->results[0])))
+        if (const Op *user = op->kind == OpKind::Load && !out_.hasLoop ? onlyUser(v) : nullptr;
+            user && !(user->kind == OpKind::FpExt && !onlyUser(user->results[0])))
           out_.passing += words(v->type);
         if (!words(v->type) || onlyUser(v))
           continue;
@@ -165,11 +182,14 @@ private:
     it.begin = static_cast<std::ptrdiff_t>(s.begin);
     it.end = static_cast<std::ptrdiff_t>(s.end);
     const Op &loop = *(it.loop = body.parent->op);
-    std::optional<int64_t> first = ir::constantInt(loop.operands[0]), last = ir::constantInt(loop.operands[1]), step = ir::constantInt(loop.operands[2]);
+    std::optional<int64_t> first = ir::constantInt(loop.operands[0]), last = ir::constantInt(loop.operands[1]),
+                           step = ir::constantInt(loop.operands[2]);
     constexpr int64_t few = 16;
     it.isShort = first && last && step && *step > 0 && std::abs(*last - *first) <= few * *step;
     if (const RowsAgain again = tegula::gpu::rowsReadAgain(loop); again.bytes)
-      out_.rows.push_back({&loop, again, first && last && step && *step > 0 && *first < *last ? (*last - *first + *step - 1) / *step : 0});
+      out_.rows.push_back(
+          {&loop, again,
+           first && last && step && *step > 0 && *first < *last ? (*last - *first + *step - 1) / *step : 0});
     it.isUnrolled = !loop.rolled() && !it.isShort;
     it.divides = dividesCarried(body);
     if (!count(body, it))
@@ -197,7 +217,10 @@ private:
       if (isCut(*op))
         return false;
       if (op->kind == OpKind::Load)
-        it.load(words(op->result()->type), static_cast<uint64_t>(op->result()->type.isScalar() ? 0 : op->result()->type.numel() * ir::byteWidth(op->result()->type.elem)));
+        it.load(words(op->result()->type),
+                static_cast<uint64_t>(op->result()->type.isScalar()
+                                          ? 0
+                                          : op->result()->type.numel() * ir::byteWidth(op->result()->type.elem)));
       else if (op->kind == OpKind::Store)
         it.stores = true, ++it.accesses;
       else if (isSpecial(op->kind))
@@ -210,7 +233,9 @@ private:
   static bool dividesCarried(const Block &body) {
     std::unordered_set<const Value *> carried(body.args.begin() + 1, body.args.end()), quotients;
     for (const Op *op : body.ops) {
-      const auto isIn = [&](const auto &those) { return std::ranges::any_of(op->operands, [&](const Value *v) { return those.contains(v); }); };
+      const auto isIn = [&](const auto &those) {
+        return std::ranges::any_of(op->operands, [&](const Value *v) { return those.contains(v); });
+      };
       if (op->kind == OpKind::Yield)
         return isIn(quotients);
       const bool divides = isIn(quotients) || (op->kind == OpKind::FDiv && isIn(carried)), isOfCarried = isIn(carried);
@@ -225,7 +250,8 @@ private:
   }
 
   static bool isSpecial(OpKind k) {
-    constexpr OpKind those[] = {OpKind::Exp, OpKind::Exp2, OpKind::Log, OpKind::Log2, OpKind::FDiv, OpKind::Sqrt, OpKind::Rsqrt, OpKind::Sin, OpKind::Cos, OpKind::Tanh};
+    constexpr OpKind those[] = {OpKind::Exp, OpKind::Exp2, OpKind::Log, OpKind::Log2, OpKind::FDiv,
+                                OpKind::Sqrt, OpKind::Rsqrt, OpKind::Sin, OpKind::Cos, OpKind::Tanh};
     return std::find(std::begin(those), std::end(those), k) != std::end(those);
   }
 
@@ -241,6 +267,8 @@ private:
 
 } // namespace
 
-Pressure pressureOf(const ir::Function &kernel, const ir::Module &gpu) { return PressureCounter(gpu).count(*kernel.block()); }
+Pressure pressureOf(const ir::Function &kernel, const ir::Module &gpu) {
+  return PressureCounter(gpu).count(*kernel.block());
+}
 
 } // namespace tegula::nvidia

@@ -29,9 +29,12 @@ static bool isOfDot(const Block &body, const Value *carried) {
          });
 }
 
-/// 32-bit registers of a thread that a loop with asynchronous dots cannot do without, of the loop with most; 0 if there is none: their results, sums of their type beside them (to which results are
-/// added once they are there: products of fp8 with scales by blocks), and addresses, or operands on their way through registers where those are more (rows that are not aligned, which no copy takes:
-/// 128x128x32 by four warps hold 128 and 32, spilled 640 bytes with three blocks, and were assembled a second time for two).
+/// 32-bit registers of a thread that a loop with asynchronous dots cannot do without, of the loop with most; 0 if there
+/// is none: their results, sums of their type beside them (to which results are added once they are there: products of
+/// fp8 with scales by blocks), and addresses, or operands on their way through registers where those are more (rows
+/// that are not aligned, which no copy takes:
+/// 128x128x32 by four warps hold 128 and 32, spilled 640 bytes with three blocks, and were assembled a second time for
+/// two).
 static int64_t needOfLoops(const Block &b, int64_t threads) {
   constexpr int64_t addresses = 40, besideOperands = 16;
   auto registersOf = [&](const Type &t) { return t.numel() * ir::byteWidth(t.elem) / 4 / threads; };
@@ -55,8 +58,10 @@ static int64_t needOfLoops(const Block &b, int64_t threads) {
   return std::max(most, sum ? sum + std::max(addresses, loaded + besideOperands) : 0);
 }
 
-/// Of the loop with most: 32-bit registers of a thread for the sums of mma.sync. Negative where a product is asynchronous, stands in several loops, reads what is computed or widened in one, or is added to a sum outside: there is no telling what those take.
-/// So it is where one stands in no loop, unless a loop's sum is what it is added to (low-rank adapters).
+/// Of the loop with most: 32-bit registers of a thread for the sums of mma.sync. Negative where a product is
+/// asynchronous, stands in several loops, reads what is computed or widened in one, or is added to a sum outside: there
+/// is no telling what those take. So it is where one stands in no loop, unless a loop's sum is what it is added to
+/// (low-rank adapters).
 static int64_t sumsOfSyncDots(const Block &b, int64_t threads) {
   const Op *loop = b.parent->op && b.parent->op->kind == OpKind::For ? b.parent->op : nullptr;
   // In a loop over tiles, whose grid has as many programs as there are SMs, nobody else comes.
@@ -76,7 +81,8 @@ static int64_t sumsOfSyncDots(const Block &b, int64_t threads) {
     if (!b.parent->op && !tegula::gpu::isAsyncMma(*op) && sum->def && sum->def->kind == OpKind::For)
       continue;
     const bool addsToCarried = sum->block == &b && !sum->def, addsToDot = sum->def && sum->def->kind == OpKind::Dot;
-    if (!isInLoop || tegula::gpu::isAsyncMma(*op) || ir::isFp8(op->operands[0]->type.elem) || !isAsItIs(op->operands[0]) || !isAsItIs(op->operands[1]) || !(addsToCarried || addsToDot))
+    if (!isInLoop || tegula::gpu::isAsyncMma(*op) || ir::isFp8(op->operands[0]->type.elem) ||
+        !isAsItIs(op->operands[0]) || !isAsItIs(op->operands[1]) || !(addsToCarried || addsToDot))
       return -1;
     registers += addsToDot ? 0 : op->result()->type.numel() / threads;
   }
@@ -85,12 +91,16 @@ static int64_t sumsOfSyncDots(const Block &b, int64_t threads) {
 
 /// Has a loop of the kernel's own several products?
 static bool hasSeveralInLoop(const Block &kernel) {
-  return std::ranges::any_of(kernel.ops, [](const Op *op) { return op->kind == OpKind::For && std::ranges::count(op->region(0)->ops, OpKind::Dot, &Op::kind) > 1; });
+  return std::ranges::any_of(kernel.ops, [](const Op *op) {
+    return op->kind == OpKind::For && std::ranges::count(op->region(0)->ops, OpKind::Dot, &Op::kind) > 1;
+  });
 }
 
-/// Loops of mma.sync wait for copies, unless others compute meanwhile: with few stages 32 warps on an SM, where shared memory has room for them, for the registers that the assembler takes if it may (2048x4096x4096
-/// bf16, 32x64x32 by four warps, two stages, H200: 74 registers and six blocks 424 us, 64 and eight 358, 48 and ten 372, Triton's 47 and ten 411). Up to sixteen warps run without being asked for, where an iteration has one
-/// product; the assembler took 166 registers for two (32x128x64 and 32x16x64) that their copies had been planned for sixteen warps with.
+/// Loops of mma.sync wait for copies, unless others compute meanwhile: with few stages 32 warps on an SM, where shared
+/// memory has room for them, for the registers that the assembler takes if it may (2048x4096x4096 bf16, 32x64x32 by
+/// four warps, two stages, H200: 74 registers and six blocks 424 us, 64 and eight 358, 48 and ten 372, Triton's 47 and
+/// ten 411). Up to sixteen warps run without being asked for, where an iteration has one product; the assembler took
+/// 166 registers for two (32x128x64 and 32x16x64) that their copies had been planned for sixteen warps with.
 static unsigned blocksOfSyncDots(const Block &b, unsigned warps, unsigned most) {
   constexpr unsigned enoughWarps = 32, usual = 16;
   constexpr int64_t others = 40; // addresses and fragments
@@ -102,9 +112,10 @@ static unsigned blocksOfSyncDots(const Block &b, unsigned warps, unsigned most) 
   return areAsked ? blocks : 0;
 }
 
-/// Loops with asynchronous dots have chosen their rings and how their dots overlap for so many blocks (gpu/loops/PipelinedLoop.h): up to sixteen warps on an SM. Without a wish what
-/// follows the loop (an activation of the whole tile) may take the registers of a neighbour. One block more than planned for, where what its loop cannot do without leaves room for it: the
-/// assembler tells.
+/// Loops with asynchronous dots have chosen their rings and how their dots overlap for that many blocks
+/// (gpu/loops/PipelinedLoop.h): up to sixteen warps on an SM. Without a wish what follows the loop (an activation of
+/// the whole tile) may take the registers of a neighbour. One block more than planned for, where what its loop cannot
+/// do without leaves room for it: the assembler tells.
 static unsigned blocksOfDots(const Block &b, const Options &options, unsigned most) {
   constexpr unsigned enoughWarps = 16;
   const int64_t need = needOfLoops(b, 32 * int64_t{options.numWarps});

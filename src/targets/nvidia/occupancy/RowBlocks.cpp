@@ -15,7 +15,10 @@ using ir::OpKind;
 
 unsigned blocksOfRows(const ir::Function &kernel, unsigned threads, unsigned most) {
   constexpr unsigned overhead = 16, least = 32;
-  auto isLoopOrDot = [](const Op &op) { return op.kind == OpKind::For || op.kind == OpKind::While || op.kind == OpKind::Dot || op.kind == OpKind::Partitions; };
+  auto isLoopOrDot = [](const Op &op) {
+    return op.kind == OpKind::For || op.kind == OpKind::While || op.kind == OpKind::Dot ||
+           op.kind == OpKind::Partitions;
+  };
   if (ir::anyOp(*kernel.block(), isLoopOrDot))
     return 0;
   const tegula::gpu::HeldRows held = tegula::gpu::heldRows(kernel, threads);

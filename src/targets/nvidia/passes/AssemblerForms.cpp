@@ -15,7 +15,8 @@ std::string negated(StringRef bits, StringRef d, StringRef x) {
   return ("not.b" + bits + " " + d + ", " + x + ";\n\tadd.s" + bits + " " + d + ", " + d + ", 1;").str();
 }
 
-/// `lop3.b32 d, x, y, z, table` of which two operands are one register: the same function of two operands, else nothing.
+/// `lop3.b32 d, x, y, z, table` of which two operands are one register: the same function of two operands, else
+/// nothing.
 std::string ofTwoOperands(llvm::ArrayRef<StringRef> operands) {
   const StringRef d = operands[0], x = operands[1], y = operands[2], z = operands[3];
   unsigned table;
@@ -27,10 +28,24 @@ std::string ofTwoOperands(llvm::ArrayRef<StringRef> operands) {
     auto of = [&](StringRef r) { return r == p ? ofP : ofQ; };
     return table >> (4 * of(x) + 2 * of(y) + of(z)) & 1;
   };
-  const unsigned function = p == q ? (15 * value(0, 0) & 3) | (15 * value(1, 1) & 12) : value(0, 0) | value(0, 1) << 1 | value(1, 0) << 2 | value(1, 1) << 3;
-  constexpr const char *texts[] = {"mov.b32 D, 0;", "or.b32 %t, P, Q; not.b32 D, %t;", "not.b32 %t, P; and.b32 D, %t, Q;", "not.b32 D, P;", "not.b32 %t, Q; and.b32 D, P, %t;",
-                                   "not.b32 D, Q;", "xor.b32 D, P, Q;", "and.b32 %t, P, Q; not.b32 D, %t;", "and.b32 D, P, Q;", "xor.b32 %t, P, Q; not.b32 D, %t;", "mov.b32 D, Q;",
-                                   "not.b32 %t, P; or.b32 D, %t, Q;", "mov.b32 D, P;", "not.b32 %t, Q; or.b32 D, P, %t;", "or.b32 D, P, Q;", "mov.b32 D, -1;"};
+  const unsigned function = p == q ? (15 * value(0, 0) & 3) | (15 * value(1, 1) & 12)
+                                   : value(0, 0) | value(0, 1) << 1 | value(1, 0) << 2 | value(1, 1) << 3;
+  constexpr const char *texts[] = {"mov.b32 D, 0;",
+                                   "or.b32 %t, P, Q; not.b32 D, %t;",
+                                   "not.b32 %t, P; and.b32 D, %t, Q;",
+                                   "not.b32 D, P;",
+                                   "not.b32 %t, Q; and.b32 D, P, %t;",
+                                   "not.b32 D, Q;",
+                                   "xor.b32 D, P, Q;",
+                                   "and.b32 %t, P, Q; not.b32 D, %t;",
+                                   "and.b32 D, P, Q;",
+                                   "xor.b32 %t, P, Q; not.b32 D, %t;",
+                                   "mov.b32 D, Q;",
+                                   "not.b32 %t, P; or.b32 D, %t, Q;",
+                                   "mov.b32 D, P;",
+                                   "not.b32 %t, Q; or.b32 D, P, %t;",
+                                   "or.b32 D, P, Q;",
+                                   "mov.b32 D, -1;"};
   std::string out = "{\n\t.reg .b32 %t;\n\t";
   for (const char *c = texts[function]; *c; ++c)
     out += *c == 'D' ? d.str() : *c == 'P' ? p.str() : *c == 'Q' ? q.str() : std::string(1, *c);
@@ -43,12 +58,12 @@ std::string replacement(StringRef name, llvm::ArrayRef<StringRef> operands, bool
   if (operands.size() == 2 && (name == "neg.s16" || name == "neg.s32"))
     return negated(bits, operands[0], operands[1]);
   if (operands.size() == 2 && (name == "abs.s16" || name == "abs.s32" || name == "abs.s64"))
-    return ("{\n\t.reg .b" + bits + " %negated;\n\t" + negated(bits, "%negated", operands[1]) + "\n\tmax.s" + bits + " " + operands[0] +
-            ", " + operands[1] + ", %negated;\n\t}")
+    return ("{\n\t.reg .b" + bits + " %negated;\n\t" + negated(bits, "%negated", operands[1]) + "\n\tmax.s" + bits +
+            " " + operands[0] + ", " + operands[1] + ", %negated;\n\t}")
         .str();
   if (operands.size() == 3 && (name == "mul.hi.s32" || name == "mul.hi.u32"))
-    return ("{\n\t.reg .b64 %product;\n\tmul.wide." + name.take_back(3) + " %product, " + operands[1] + ", " + operands[2] +
-            ";\n\tmov.b64 {_, " + operands[0] + "}, %product;\n\t}")
+    return ("{\n\t.reg .b64 %product;\n\tmul.wide." + name.take_back(3) + " %product, " + operands[1] + ", " +
+            operands[2] + ";\n\tmov.b64 {_, " + operands[0] + "}, %product;\n\t}")
         .str();
   if (operands.size() == 5 && name == "lop3.b32")
     return ofTwoOperands(operands);
@@ -59,8 +74,10 @@ std::string replacement(StringRef name, llvm::ArrayRef<StringRef> operands, bool
 
 /// In place of one statement, without its semicolon; or nothing.
 std::string replacementOfStatement(StringRef text, bool hasLop3) {
-  constexpr llvm::StringLiteral all[] = {"neg.s", "abs.s", "mul.hi.", "lop3.b32", "setp.eq.s32", "setp.eq.u32", "setp.eq.b32"};
-  if (llvm::none_of(llvm::ArrayRef(all).drop_back(hasLop3 ? 0 : 3), [&](StringRef begin) { return text.starts_with(begin); }))
+  constexpr llvm::StringLiteral all[] = {"neg.s", "abs.s", "mul.hi.", "lop3.b32",
+                                         "setp.eq.s32", "setp.eq.u32", "setp.eq.b32"};
+  if (llvm::none_of(llvm::ArrayRef(all).drop_back(hasLop3 ? 0 : 3),
+                    [&](StringRef begin) { return text.starts_with(begin); }))
     return {};
   StringRef name = text.take_until([](char c) { return c == ' ' || c == '\t'; });
   llvm::SmallVector<StringRef, 5> operands;
@@ -76,7 +93,9 @@ std::string replacementOfLine(StringRef line, bool hasLop3) {
   // LLVM's own scope for the high half of 64 bits.
   if (text.consume_front("{ .reg .b32 tmp; mov.b64 {tmp, ")) {
     auto [high, whole] = text.split("}, ");
-    return ("{\n\t.reg .b64 %high;\n\tshr.u64 %high, " + whole.split(';').first + ", 32;\n\tcvt.u32.u64 " + high + ", %high;\n\t}").str();
+    return ("{\n\t.reg .b64 %high;\n\tshr.u64 %high, " + whole.split(';').first + ", 32;\n\tcvt.u32.u64 " + high +
+            ", %high;\n\t}")
+        .str();
   }
   std::string out;
   bool isReplaced = false;
@@ -118,7 +137,8 @@ Line parse(StringRef line) {
 /// Does the instruction write the register? The destination is the first operand, or all of a list in braces.
 bool writes(const Line &l, StringRef reg) {
   if (!l.operands.starts_with("{"))
-    return l.operands.starts_with(reg) && l.operands.take_until([](char c) { return c == ',' || c == ';'; }).rtrim() == reg;
+    return l.operands.starts_with(reg) &&
+           l.operands.take_until([](char c) { return c == ',' || c == ';'; }).rtrim() == reg;
   llvm::SmallVector<StringRef, 4> written;
   l.operands.take_until([](char c) { return c == '}'; }).drop_front().split(written, ',');
   return llvm::any_of(written, [&](StringRef w) { return w.trim() == reg; });
@@ -138,9 +158,9 @@ std::string renamed(StringRef line, StringRef reg, StringRef other) {
   }
 }
 
-/// LLVM gives a loop's pointer that starts at the base of shared memory the register of the base. The assembler computes other
-/// addresses that derive from the base anew inside the loop, and takes the register as the loop has stepped it. So the base gets a
-/// register of its own, which everything between its definition and the loop reads.
+/// LLVM gives a loop's pointer that starts at the base of shared memory the register of the base. The assembler
+/// computes other addresses that derive from the base anew inside the loop, and takes the register as the loop has
+/// stepped it. So the base gets a register of its own, which everything between its definition and the loop reads.
 void separateSharedBase(std::vector<std::string> &lines) {
   llvm::StringMap<bool> addresses; // registers that hold the symbol
   llvm::StringMap<size_t> labels;
@@ -184,7 +204,8 @@ void separateSharedBase(std::vector<std::string> &lines) {
     std::string own = "%shared_base" + std::to_string(n);
     for (size_t i = b.at + 1; i < end; ++i)
       lines[i] = renamed(lines[i], b.reg, own);
-    lines[b.at] = "\t.reg .b32 " + own + ";\n\tcvt.u32.u64 " + own + ", " + b.source + ";\n\tmov.b32 " + b.reg + ", " + own + ";\n";
+    lines[b.at] = "\t.reg .b32 " + own + ";\n\tcvt.u32.u64 " + own + ", " + b.source + ";\n\tmov.b32 " + b.reg + ", " +
+                  own + ";\n";
   }
 }
 
@@ -193,10 +214,13 @@ void separateSharedBase(std::vector<std::string> &lines) {
 /// The smallest positive number of a type, in a larger one. In integers and in smaller types it is 0.
 constexpr struct {
   const char *types, *number;
-} smallestIn[] = {{"f32.f16", "0f33800000"}, {"f64.f16", "0d3E70000000000000"}, {"f32.bf16", "0f00010000"}, {"f64.f32", "0d36A0000000000000"}};
+} smallestIn[] = {{"f32.f16", "0f33800000"},
+                  {"f64.f16", "0d3E70000000000000"},
+                  {"f32.bf16", "0f00010000"},
+                  {"f64.f32", "0d36A0000000000000"}};
 
-/// In place of `opcode to, from;` where `from` has the bits of 1 if the predicate holds (or, `inverted`, if it does not) and of 0 otherwise. Empty
-/// where the conversion is none from floating point, or rounds up.
+/// In place of `opcode to, from;` where `from` has the bits of 1 if the predicate holds (or, `inverted`, if it does
+/// not) and of 0 otherwise. Empty where the conversion is none from floating point, or rounds up.
 std::string convertedBit(StringRef opcode, StringRef to, StringRef predicate, bool inverted) {
   auto [rest, source] = opcode.rsplit('.');
   auto [how, result] = rest.rsplit('.');
@@ -206,15 +230,20 @@ std::string convertedBit(StringRef opcode, StringRef to, StringRef predicate, bo
   for (auto &[known, number] : smallestIn)
     if (types == known) {
       const char *zero = result == "f32" ? "0f00000000" : "0d0000000000000000";
-      return ("selp." + result + " " + to + ", " + (inverted ? zero : number) + ", " + (inverted ? number : zero) + ", " + predicate + ";").str();
+      return ("selp." + result + " " + to + ", " + (inverted ? zero : number) + ", " + (inverted ? number : zero) +
+              ", " + predicate + ";")
+          .str();
     }
   StringRef bits = result.drop_while([](char c) { return !llvm::isDigit(c); });
-  return bits == "8" || bits == "16" || bits == "32" || bits == "64" ? ("mov.b" + (bits == "8" ? "16" : bits) + " " + to + ", 0;").str() : "";
+  return bits == "8" || bits == "16" || bits == "32" || bits == "64"
+             ? ("mov.b" + (bits == "8" ? "16" : bits) + " " + to + ", 0;").str()
+             : "";
 }
 
 /// Is it a selection of 1 or 0, whose operands these are?
 bool selectsBit(StringRef opcode, llvm::ArrayRef<StringRef> operands) {
-  return opcode.starts_with("selp.") && operands.size() == 4 && ((operands[1] == "1" && operands[2] == "0") || (operands[1] == "0" && operands[2] == "1"));
+  return opcode.starts_with("selp.") && operands.size() == 4 &&
+         ((operands[1] == "1" && operands[2] == "0") || (operands[1] == "0" && operands[2] == "1"));
 }
 
 llvm::SmallVector<StringRef, 4> operandsOf(const Line &l) {
@@ -233,7 +262,8 @@ bool selectsBit(StringRef line) {
   return selectsBit(l.opcode, operandsOf(l));
 }
 
-/// Registers whose one definition in the function is known stand for it: the selection, the predicate and the conversion keep their places.
+/// Registers whose one definition in the function is known stand for it: the selection, the predicate and the
+/// conversion keep their places.
 void replaceConvertedBits(std::vector<std::string> &lines) {
   if (llvm::none_of(lines, [](const std::string &line) { return selectsBit(line); }))
     return; // as usual: all definitions are counted below
@@ -250,7 +280,8 @@ void replaceConvertedBits(std::vector<std::string> &lines) {
   std::vector<Conversion> conversions;
   auto replace = [&] {
     for (const Conversion &c : conversions)
-      if (const Bit &bit = bits[c.from]; definitions[c.from] == 1 && definitions[bit.selected] == 1 && definitions[bit.predicate] == 1)
+      if (const Bit &bit = bits[c.from];
+          definitions[c.from] == 1 && definitions[bit.selected] == 1 && definitions[bit.predicate] == 1)
         if (std::string other = convertedBit(c.opcode, c.to, bit.predicate, bit.inverted); !other.empty())
           lines[c.line] = "\t" + other + "\n";
     bits.clear(), definitions.clear(), conversions.clear();
@@ -260,19 +291,22 @@ void replaceConvertedBits(std::vector<std::string> &lines) {
     if (text.contains(".entry ") || text.contains(".func "))
       replace();
     if (text.count(';') > 1) { // inline assembly: may write all it names
-      for (StringRef rest = text; !(rest = rest.drop_until([](char c) { return c == '%'; })).empty(); rest = rest.drop_front())
+      for (StringRef rest = text; !(rest = rest.drop_until([](char c) { return c == '%'; })).empty();
+           rest = rest.drop_front())
         definitions["%" + rest.drop_front().take_while([](char c) { return llvm::isAlnum(c) || c == '_'; }).str()] += 2;
       continue;
     }
     Line l = parse(text);
     const llvm::SmallVector<StringRef, 4> operands = operandsOf(l);
-    size_t written = l.operands.starts_with("{") ? l.operands.take_until([](char c) { return c == '}'; }).count(',') + 1 : 1;
+    size_t written =
+        l.operands.starts_with("{") ? l.operands.take_until([](char c) { return c == '}'; }).count(',') + 1 : 1;
     for (StringRef o : llvm::ArrayRef(operands).take_front(written))
       if (o.starts_with("%"))
         ++definitions[o];
     if (selectsBit(l.opcode, operands))
       bits[operands[0]] = {operands[3].str(), operands[0].str(), operands[1] == "0"};
-    else if (l.opcode.starts_with("mov.b") && operands.size() == 2 && bits.contains(operands[1]) && !l.operands.contains('{'))
+    else if (l.opcode.starts_with("mov.b") && operands.size() == 2 && bits.contains(operands[1]) &&
+             !l.operands.contains('{'))
       bits[operands[0]] = Bit(bits[operands[1]]);
     else if (l.opcode.starts_with("cvt.") && operands.size() == 2 && bits.contains(operands[1]))
       conversions.push_back({i, l.opcode.str(), operands[0].str(), operands[1].str()});
@@ -282,8 +316,11 @@ void replaceConvertedBits(std::vector<std::string> &lines) {
 
 } // namespace
 
-/// Whether the assembler could join an addition with a product. LLVM's products say how they round; those of PTX statements need not.
-static bool mayFuse(StringRef ptx) { return ptx.contains("mul.f32") || ptx.contains("mul.ftz.f32") || ptx.contains("mul.sat.f32"); }
+/// Whether the assembler could join an addition with a product. LLVM's products say how they round; those of PTX
+/// statements need not.
+static bool mayFuse(StringRef ptx) {
+  return ptx.contains("mul.f32") || ptx.contains("mul.ftz.f32") || ptx.contains("mul.sat.f32");
+}
 
 /// add.rn.f32 and sub.rn.f32 without the rounding, which is the same.
 static void dropRounding(std::string &line) {

@@ -22,7 +22,8 @@ Masked maskedAccess(llvm::Instruction &i) {
   unsigned number = 0;
   if (!s.consume_front("@$") || s.consumeInteger(10, number) || !s.consume_front(" "))
     return {};
-  const bool isVector = s.split(' ').first.contains(".v"), isLoad = isVector && s.starts_with("ld.global"), isStore = isVector && s.starts_with("st.global");
+  const bool isVector = s.split(' ').first.contains(".v"), isLoad = isVector && s.starts_with("ld.global"),
+             isStore = isVector && s.starts_with("st.global");
   const llvm::Type *results = call->getType();
   const unsigned outputs = results->isVoidTy() ? 0 : results->isStructTy() ? results->getStructNumElements() : 1;
   if ((!isLoad && !isStore) || number < outputs || number - outputs >= call->arg_size())
@@ -30,7 +31,7 @@ Masked maskedAccess(llvm::Instruction &i) {
   return {&call->getArgOperandUse(number - outputs), isLoad, isStore};
 }
 
-/// Computes values of one block again, in front of an instruction.
+/// Computes values of one block again, before an instruction.
 class Again {
 public:
   Again(llvm::BasicBlock &block, llvm::Instruction *before) : block_(block), b_(before) {}
@@ -46,11 +47,14 @@ public:
     if (auto *compare = llvm::dyn_cast<llvm::ICmpInst>(i)) {
       // The side that the other masks do not have: what is computed.
       llvm::Value *left = compare->getOperand(0), *right = compare->getOperand(1);
-      const bool isLeft = !llvm::isa<llvm::Constant>(left) && (llvm::isa<llvm::Instruction>(left) || llvm::isa<llvm::Constant>(right));
+      const bool isLeft =
+          !llvm::isa<llvm::Constant>(left) && (llvm::isa<llvm::Instruction>(left) || llvm::isa<llvm::Constant>(right));
       llvm::Value *side = isLeft ? left : right;
-      if (const auto *t = llvm::dyn_cast<llvm::IntegerType>(side->getType()); t && t->getBitWidth() >= 32 && !llvm::isa<llvm::Constant>(side))
+      if (const auto *t = llvm::dyn_cast<llvm::IntegerType>(side->getType());
+          t && t->getBitWidth() >= 32 && !llvm::isa<llvm::Constant>(side))
         out = b_.CreateICmp(compare->getPredicate(), isLeft ? number(left) : left, isLeft ? right : number(right));
-    } else if (i->getOpcode() == llvm::Instruction::And || i->getOpcode() == llvm::Instruction::Or || i->getOpcode() == llvm::Instruction::Xor) {
+    } else if (i->getOpcode() == llvm::Instruction::And || i->getOpcode() == llvm::Instruction::Or ||
+               i->getOpcode() == llvm::Instruction::Xor) {
       llvm::Value *left = mask(i->getOperand(0)), *right = mask(i->getOperand(1));
       if (left != i->getOperand(0) || right != i->getOperand(1))
         out = b_.CreateBinOp(static_cast<llvm::BinaryOperator *>(i)->getOpcode(), left, right);
@@ -69,8 +73,11 @@ private:
     if (auto it = made_.find(v); it != made_.end())
       return it->second;
     auto *i = here(v);
-    const bool isSum = i && (i->getOpcode() == llvm::Instruction::Add || i->getOpcode() == llvm::Instruction::Or) && llvm::isa<llvm::ConstantInt>(i->getOperand(1));
-    llvm::Value *out = isSum ? b_.CreateBinOp(static_cast<llvm::BinaryOperator *>(i)->getOpcode(), number(i->getOperand(0)), i->getOperand(1)) : b_.CreateAdd(v, zero(v->getType()));
+    const bool isSum = i && (i->getOpcode() == llvm::Instruction::Add || i->getOpcode() == llvm::Instruction::Or) &&
+                       llvm::isa<llvm::ConstantInt>(i->getOperand(1));
+    llvm::Value *out = isSum ? b_.CreateBinOp(static_cast<llvm::BinaryOperator *>(i)->getOpcode(),
+                                              number(i->getOperand(0)), i->getOperand(1))
+                             : b_.CreateAdd(v, zero(v->getType()));
     return made_[v] = out;
   }
 
@@ -78,7 +85,8 @@ private:
     if (!zero_) {
       llvm::IRBuilder<> entry(&*block_.getParent()->getEntryBlock().getFirstInsertionPt());
       auto *type = llvm::FunctionType::get(entry.getInt32Ty(), false);
-      zero_ = entry.CreateCall(llvm::InlineAsm::get(type, "mov.u32 $0, %nctaid.x;\n\tshr.u32 $0, $0, 31;", "=r", /*hasSideEffects=*/false));
+      zero_ = entry.CreateCall(
+          llvm::InlineAsm::get(type, "mov.u32 $0, %nctaid.x;\n\tshr.u32 $0, $0, 31;", "=r", /*hasSideEffects=*/false));
     }
     return b_.CreateZExt(zero_, t);
   }
@@ -89,7 +97,8 @@ private:
   llvm::Value *zero_ = nullptr;
 };
 
-/// Do accesses alone read it? What is selected by a mask behind the loads would be done load by load, in one predicate register, once no store needs the mask any more.
+/// Do accesses alone read it? What is selected by a mask after the loads would be done load by load, in one predicate
+/// register, once no store needs the mask any more.
 bool isOfAccesses(const llvm::Value *mask) {
   return llvm::none_of(mask->users(), [](const llvm::User *u) { return llvm::isa<llvm::SelectInst>(u); });
 }

@@ -12,11 +12,12 @@ namespace tegula::nvidia {
 /// Stays where it is in the order of effects; convergent ones, as they are executed by all threads of a warp together.
 static bool isAnchored(const llvm::Instruction &i) {
   const auto *call = llvm::dyn_cast<llvm::CallBase>(&i);
-  return i.isTerminator() || llvm::isa<llvm::PHINode, llvm::AllocaInst, llvm::DbgInfoIntrinsic>(i) || i.mayHaveSideEffects() || i.mayReadOrWriteMemory() ||
-         (call && call->isConvergent());
+  return i.isTerminator() || llvm::isa<llvm::PHINode, llvm::AllocaInst, llvm::DbgInfoIntrinsic>(i) ||
+         i.mayHaveSideEffects() || i.mayReadOrWriteMemory() || (call && call->isConvergent());
 }
 
-/// Everything of the block that `root` needs and that has not been placed, then `root`, in front of nothing: at the block's end.
+/// Everything of the block that `root` needs and that has not been placed, then `root`, before nothing: at the block's
+/// end.
 static void place(llvm::Instruction *root, llvm::BasicBlock &b, llvm::DenseSet<const llvm::Instruction *> &placed) {
   llvm::SmallVector<std::pair<llvm::Instruction *, unsigned>, 32> stack{{root, 0}};
   while (!stack.empty()) {
@@ -28,7 +29,7 @@ static void place(llvm::Instruction *root, llvm::BasicBlock &b, llvm::DenseSet<c
       continue;
     }
     auto *from = llvm::dyn_cast<llvm::Instruction>(i->getOperand(operand++));
-    // Anchored ones have been placed: they stood in front of this user, in the same order.
+    // Anchored ones have been placed: they stood before this user, in the same order.
     if (from && from->getParent() == &b && !llvm::isa<llvm::PHINode>(from) && !placed.count(from))
       stack.push_back({from, 0});
   }

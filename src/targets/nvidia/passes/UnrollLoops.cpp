@@ -26,7 +26,9 @@ static constexpr const char *count = "llvm.loop.unroll.count", *wholeCopies = "t
 
 static bool hasAsyncDot(const ir::Block &b) {
   return std::any_of(b.ops.begin(), b.ops.end(), [](const Op *op) {
-    return (op->kind == OpKind::Dot && gpu::isAsyncMma(*op)) || std::any_of(op->regions.begin(), op->regions.end(), [](const ir::Region *r) { return hasAsyncDot(*r->block); });
+    return (op->kind == OpKind::Dot && gpu::isAsyncMma(*op)) ||
+           std::any_of(op->regions.begin(), op->regions.end(),
+                       [](const ir::Region *r) { return hasAsyncDot(*r->block); });
   });
 }
 
@@ -34,7 +36,9 @@ unsigned copiesOfBody(const Op &loop) {
   constexpr unsigned most = 8;
   const ir::Block &body = *loop.region(0);
   const std::vector<ir::Value *> &next = body.terminator()->operands;
-  auto carriedAt = [&](const ir::Value *v) { return static_cast<size_t>(std::find(body.args.begin() + 1, body.args.end(), v) - body.args.begin()) - 1; };
+  auto carriedAt = [&](const ir::Value *v) {
+    return static_cast<size_t>(std::find(body.args.begin() + 1, body.args.end(), v) - body.args.begin()) - 1;
+  };
   unsigned longest = 0;
   for (size_t i = 0; i < next.size(); ++i) {
     size_t at = i;
@@ -46,9 +50,10 @@ unsigned copiesOfBody(const Op &loop) {
     const Op *made = next[at]->def;
     if (!made || made->kind != OpKind::Load || made->parent != &body || !made->result()->type.isTensor())
       continue;
-    // Loaded behind the last use of what was loaded before, it takes the same register.
+    // Loaded after the last use of what was loaded before, it takes the same register.
     auto isUsed = [&](const Op *op) { return op != body.terminator() && gpu::uses(*op, body.args[1 + i]); };
-    if (length > 1 || std::any_of(body.ops.begin() + static_cast<long>(gpu::positionOf(body, made)), body.ops.end(), isUsed))
+    if (length > 1 ||
+        std::any_of(body.ops.begin() + static_cast<long>(gpu::positionOf(body, made)), body.ops.end(), isUsed))
       longest = std::max(longest, length);
   }
   return longest && !loop.rolled() && longest < most && !hasAsyncDot(body) ? longest + 1 : 1;
@@ -59,7 +64,9 @@ void wantCopies(llvm::BranchInst *branch, unsigned copies, bool areWhole) {
   llvm::SmallVector<llvm::Metadata *, 4> nodes{nullptr};
   if (const llvm::MDNode *old = branch->getMetadata(llvm::LLVMContext::MD_loop))
     nodes.append(old->op_begin() + 1, old->op_end());
-  nodes.push_back(llvm::MDNode::get(c, {llvm::MDString::get(c, count), llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(c), copies))}));
+  nodes.push_back(
+      llvm::MDNode::get(c, {llvm::MDString::get(c, count),
+                            llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(c), copies))}));
   if (areWhole)
     nodes.push_back(llvm::MDNode::get(c, {llvm::MDString::get(c, wholeCopies)}));
   llvm::MDNode *id = llvm::MDNode::getDistinct(c, nodes);
@@ -73,18 +80,21 @@ bool hasWantedCopies(const llvm::Module &m) {
       const llvm::MDNode *id = b.getTerminator() ? b.getTerminator()->getMetadata(llvm::LLVMContext::MD_loop) : nullptr;
       return id && llvm::any_of(id->operands(), [](const llvm::MDOperand &o) {
                const auto *node = llvm::dyn_cast_or_null<llvm::MDNode>(o.get());
-               const auto *name = node && node->getNumOperands() ? llvm::dyn_cast<llvm::MDString>(node->getOperand(0)) : nullptr;
+               const auto *name =
+                   node && node->getNumOperands() ? llvm::dyn_cast<llvm::MDString>(node->getOperand(0)) : nullptr;
                return name && name->getString() == count;
              });
     });
   });
 }
 
-/// `first` and `second` of `icmp slt first, second`, with which the loop begins and which alone ends it; null: it is another loop.
+/// `first` and `second` of `icmp slt first, second`, with which the loop begins and which alone ends it; null: it is
+/// another loop.
 static const llvm::ICmpInst *testOf(const llvm::Loop &loop) {
   const llvm::BasicBlock *header = loop.getHeader();
   const auto *branch = llvm::dyn_cast<llvm::BranchInst>(header->getTerminator());
-  if (loop.getExitingBlock() != header || !branch || !branch->isConditional() || !loop.contains(branch->getSuccessor(0)))
+  if (loop.getExitingBlock() != header || !branch || !branch->isConditional() ||
+      !loop.contains(branch->getSuccessor(0)))
     return nullptr;
   const auto *test = llvm::dyn_cast<llvm::ICmpInst>(branch->getCondition());
   return test && test->getPredicate() == llvm::CmpInst::ICMP_SLT ? test : nullptr;
@@ -102,10 +112,13 @@ static unsigned tripsOfGroup(const llvm::Loop &loop, llvm::ScalarEvolution &scev
   const auto *step = llvm::dyn_cast<llvm::SCEVConstant>(counter->getStepRecurrence(scev));
   for (unsigned i : {0u, 1u}) {
     const llvm::SCEV *other = limit->getOperand(1 - i);
-    const auto *length = llvm::dyn_cast<llvm::SCEVConstant>(scev.getMinusSCEV(limit->getOperand(i), counter->getStart()));
-    if (!step || !length || !step->getAPInt().isStrictlyPositive() || !length->getAPInt().isStrictlyPositive() || length->getAPInt().urem(step->getAPInt()) != 0)
+    const auto *length =
+        llvm::dyn_cast<llvm::SCEVConstant>(scev.getMinusSCEV(limit->getOperand(i), counter->getStart()));
+    if (!step || !length || !step->getAPInt().isStrictlyPositive() || !length->getAPInt().isStrictlyPositive() ||
+        length->getAPInt().urem(step->getAPInt()) != 0)
       continue;
-    if (scev.getConstantMultiple(counter->getStart()).urem(length->getAPInt()) == 0 && scev.getConstantMultiple(other).urem(length->getAPInt()) == 0)
+    if (scev.getConstantMultiple(counter->getStart()).urem(length->getAPInt()) == 0 &&
+        scev.getConstantMultiple(other).urem(length->getAPInt()) == 0)
       return static_cast<unsigned>(length->getAPInt().udiv(step->getAPInt()).getLimitedValue(UINT32_MAX));
   }
   return 0;
@@ -119,7 +132,8 @@ static bool isGlobal(const llvm::Instruction &i, llvm::StringRef what) {
   const auto *text = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
   if (text)
     return llvm::StringRef(text->getAsmString()).contains((what + ".global").str());
-  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == ("tegula_sim_" + what + "_global").str();
+  return call && call->getCalledFunction() &&
+         call->getCalledFunction()->getName() == ("tegula_sim_" + what + "_global").str();
 }
 
 namespace {
@@ -137,10 +151,14 @@ static Accesses accessesOf(const llvm::Loop &loop) {
     for (const llvm::Instruction &i : *b) {
       const bool isLoad = isGlobal(i, "ld"), isStore = isGlobal(i, "st");
       if (isLoad)
-        a.words += std::max(1u, static_cast<unsigned>(i.getType()->isSized() ? i.getModule()->getDataLayout().getTypeAllocSize(i.getType()) + 3 : 4) / 4);
+        a.words += std::max(
+            1u, static_cast<unsigned>(
+                    i.getType()->isSized() ? i.getModule()->getDataLayout().getTypeAllocSize(i.getType()) + 3 : 4) /
+                    4);
       a.stores |= isStore;
       const auto *call = llvm::dyn_cast<llvm::CallBase>(&i);
-      const bool isOfSimulator = call && call->getCalledFunction() && call->getCalledFunction()->getName() == "tegula_sim_backedge";
+      const bool isOfSimulator =
+          call && call->getCalledFunction() && call->getCalledFunction()->getName() == "tegula_sim_backedge";
       a.others |= !isLoad && !isStore && !isOfSimulator && call && (i.mayWriteToMemory() || call->isConvergent());
     }
   return a;
@@ -149,27 +167,35 @@ static Accesses accessesOf(const llvm::Loop &loop) {
 llvm::PreservedAnalyses FindShortLoops::run(llvm::Function &f, llvm::FunctionAnalysisManager &am) {
   constexpr unsigned mostTrips = 8;
   constexpr size_t most = 400; // instructions of all copies
-  constexpr unsigned mostWords = 32; // what all copies load, where there is no store to wait for: a causal convolution of 4 x 16 words, H200, 86 us as a loop and 93 without
+  // what all copies load, where there is no store to wait for: a causal convolution of 4 x 16 words, H200, 86 us as a
+  // loop and 93 without
+  constexpr unsigned mostWords = 32;
   auto &loops = am.getResult<llvm::LoopAnalysis>(f);
   for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
     size_t length = 0;
     for (const llvm::BasicBlock *b : loop->blocks())
       length += b->size();
     const Accesses accesses = accessesOf(*loop);
-    if (!loop->isInnermost() || 2 * length > most || !loop->getLoopLatch() || accesses.others || !accesses.words || llvm::getOptionalIntLoopAttribute(loop, count) || llvm::hasDisableAllTransformsHint(loop) ||
+    if (!loop->isInnermost() || 2 * length > most || !loop->getLoopLatch() || accesses.others || !accesses.words ||
+        llvm::getOptionalIntLoopAttribute(loop, count) || llvm::hasDisableAllTransformsHint(loop) ||
         llvm::getBooleanLoopAttribute(loop, "llvm.loop.unroll.disable"))
       continue;
     auto &scev = am.getResult<llvm::ScalarEvolutionAnalysis>(f);
     // A loop that ends where it begins comes there once more than it runs.
-    const unsigned constant = scev.getSmallConstantTripCount(loop), trips = constant ? constant - (loop->getExitingBlock() == loop->getHeader()) : accesses.stores ? tripsOfGroup(*loop, scev) : 0;
+    const unsigned constant = scev.getSmallConstantTripCount(loop),
+                   trips = constant          ? constant - (loop->getExitingBlock() == loop->getHeader())
+                           : accesses.stores ? tripsOfGroup(*loop, scev)
+                                             : 0;
     auto *branch = llvm::dyn_cast<llvm::BranchInst>(loop->getLoopLatch()->getTerminator());
-    if (branch && trips > 1 && trips <= mostTrips && trips * length <= most && (accesses.stores || trips * accesses.words <= mostWords))
+    if (branch && trips > 1 && trips <= mostTrips && trips * length <= most &&
+        (accesses.stores || trips * accesses.words <= mostWords))
       wantCopies(branch, constant ? constant : trips, !constant);
   }
   return llvm::PreservedAnalyses::all();
 }
 
-/// Takes the tests of copies away, which are as the first one's, and the way back to that, which would end the loop: `header` is all that is asked.
+/// Takes the tests of copies away, which are as the first one's, and the way back to that, which would end the loop:
+/// `header` is all that is asked.
 static void dropTests(llvm::ArrayRef<llvm::BasicBlock *> blocks, llvm::BasicBlock *header, const llvm::Value *limit) {
   llvm::BasicBlock *exit = header->getTerminator()->getSuccessor(1);
   llvm::SmallVector<llvm::BasicBlock *, 8> bodies;
@@ -189,7 +215,8 @@ static void dropTests(llvm::ArrayRef<llvm::BasicBlock *> blocks, llvm::BasicBloc
   }
   for (llvm::BasicBlock *b : blocks) {
     auto *branch = llvm::dyn_cast<llvm::BranchInst>(b->getTerminator());
-    const bool leaves = branch && branch->isConditional() && branch->getSuccessor(1) == exit; // a branch of the body may ask the same
+    // a branch of the body may ask the same
+    const bool leaves = branch && branch->isConditional() && branch->getSuccessor(1) == exit;
     const auto *test = leaves && b != header ? llvm::dyn_cast<llvm::ICmpInst>(branch->getCondition()) : nullptr;
     if (!test || test->getPredicate() != llvm::CmpInst::ICMP_SLT || test->getOperand(1) != limit)
       continue;
@@ -226,9 +253,16 @@ llvm::PreservedAnalyses UnrollLoops::run(llvm::Function &f, llvm::FunctionAnalys
     if (areWhole && !test)
       continue;
     llvm::OptimizationRemarkEmitter &remarks = am.getResult<llvm::OptimizationRemarkEmitterAnalysis>(f);
-    llvm::UnrollLoopOptions options{.Count = copies, .Force = true, .Runtime = false, .AllowExpensiveTripCount = false, .UnrollRemainder = false, .ForgetAllSCEV = false};
-    const llvm::LoopUnrollResult done = llvm::UnrollLoop(loop, options, &loops, &am.getResult<llvm::ScalarEvolutionAnalysis>(f), &am.getResult<llvm::DominatorTreeAnalysis>(f), &am.getResult<llvm::AssumptionAnalysis>(f),
-                                                         &am.getResult<llvm::TargetIRAnalysis>(f), &remarks, /*PreserveLCSSA=*/true);
+    llvm::UnrollLoopOptions options{.Count = copies,
+                                    .Force = true,
+                                    .Runtime = false,
+                                    .AllowExpensiveTripCount = false,
+                                    .UnrollRemainder = false,
+                                    .ForgetAllSCEV = false};
+    const llvm::LoopUnrollResult done =
+        llvm::UnrollLoop(loop, options, &loops, &am.getResult<llvm::ScalarEvolutionAnalysis>(f),
+                         &am.getResult<llvm::DominatorTreeAnalysis>(f), &am.getResult<llvm::AssumptionAnalysis>(f),
+                         &am.getResult<llvm::TargetIRAnalysis>(f), &remarks, /*PreserveLCSSA=*/true);
     if (test && done == llvm::LoopUnrollResult::PartiallyUnrolled)
       whole.push_back({{loop->block_begin(), loop->block_end()}, loop->getHeader(), test->getOperand(1)});
   }
