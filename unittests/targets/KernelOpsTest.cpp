@@ -40,8 +40,11 @@ static const RowCase rowCases[] = {
      [](const Row &x) { Row y(x); for (size_t i = 16; i < 64; ++i) y[i] += y[i - 16]; return y; }},
     {"transpose of a reshape",
      "%s = reshape %v : tensor<4x16xi32>\n%t = permute %s {perm = [1, 0]} : tensor<16x4xi32>\n%y = reshape %t : tensor<64xi32>",
-     [](const Row &x) { Row y; for (size_t j = 0; j < 16; ++j) for (size_t i = 0; i < 4;
-        ++i) y.push_back(x[i * 16 + j]); return y; }},
+     [](const Row &x) {
+       Row y;
+       for (size_t j = 0; j < 16; ++j) for (size_t i = 0; i < 4; ++i) y.push_back(x[i * 16 + j]);
+       return y;
+     }},
     {"split and join",
      "%s = reshape %v : tensor<32x2xi32>\n%a, %b = split %s : tensor<32xi32>, tensor<32xi32>\n%j = join %b, %a : tensor<32x2xi32>\n"
      "%y = reshape %j : tensor<64xi32>",
@@ -77,26 +80,43 @@ static const RowCase rowCases[] = {
     {"products that wrap before they are widened",
      "%c = const {value = 100000007} : tensor<64xi32>\n%p = mul %v, %c\n%l = sext %p : tensor<64xi64>\n%s = const {value = 8} : tensor<64xi64>\n"
      "%h = ashr %l, %s\n%y = trunc %h : tensor<64xi32>",
-     [](const Row &x) { Row y;
-        for (int32_t i : x) y.push_back(static_cast<int32_t>(static_cast<uint32_t>(i) * 100000007u) >> 8); return y;
-        }},
+     [](const Row &x) {
+       Row y;
+       for (int32_t i : x) y.push_back(static_cast<int32_t>(static_cast<uint32_t>(i) * 100000007u) >> 8);
+       return y;
+     }},
     {"histogram",
      "%c = const {value = 15} : tensor<64xi32>\n%w = and %v, %c\n%h = histogram %w : tensor<16xi32>\n"
      "%i = and %r, %c\n%y = gather %h, %i {axis = 0} : tensor<64xi32>",
-     [](const Row &x) { Row h(16), y; for (int32_t i : x) ++h[static_cast<size_t>(i & 15)]; for (size_t i = 0;
-        i < 64; ++i) y.push_back(h[i % 16]); return y; }},
+     [](const Row &x) {
+       Row h(16), y;
+       for (int32_t i : x) ++h[static_cast<size_t>(i & 15)];
+       for (size_t i = 0; i < 64; ++i) y.push_back(h[i % 16]);
+       return y;
+     }},
     {"loop with two carried tensors that swap",
      "%zero = const {value = 0} : i32\n%three = const {value = 3} : i32\n%one = const {value = 1} : i32\n"
      "%y, %b = for %zero, %three, %one, %v, %r : tensor<64xi32>, tensor<64xi32> (%i: i32, %p: tensor<64xi32>, %q: tensor<64xi32>) {\n"
      "  %s = add %p, %q\n  yield %q, %s\n}",
-     [](const Row &x) { Row a(x), b(64); std::iota(b.begin(), b.end(), 0); for (int k = 0; k < 3; ++k) { Row s(64);
-        for (size_t i = 0; i < 64; ++i) s[i] = a[i] + b[i]; a = b; b = s; } return a; }},
+     [](const Row &x) {
+       Row a(x), b(64);
+       std::iota(b.begin(), b.end(), 0);
+       for (int k = 0; k < 3; ++k) { Row s(64); for (size_t i = 0; i < 64; ++i) s[i] = a[i] + b[i]; a = b; b = s; }
+       return a;
+     }},
     {"loop that rotates its value",
      "%zero = const {value = 0} : i32\n%three = const {value = 5} : i32\n%two = const {value = 2} : i32\n"
      "%y = for %zero, %three, %two, %v : tensor<64xi32> (%i: i32, %p: tensor<64xi32>) {\n"
      "  %s = reshape %p : tensor<2x32xi32>\n  %t = permute %s {perm = [1, 0]} : tensor<32x2xi32>\n  %u = reshape %t : tensor<64xi32>\n  yield %u\n}",
-     [](const Row &x) { Row a(x); for (int k = 0; k < 3; ++k) { Row s; for (size_t j = 0; j < 32; ++j) {
-        s.push_back(a[j]); s.push_back(a[32 + j]); } a = s; } return a; }},
+     [](const Row &x) {
+       Row a(x);
+       for (int k = 0; k < 3; ++k) {
+         Row s;
+         for (size_t j = 0; j < 32; ++j) { s.push_back(a[j]); s.push_back(a[32 + j]); }
+         a = s;
+       }
+       return a;
+     }},
     {"while with a tensor and a scalar",
      "%zero = const {value = 0} : i32\n"
      "%n, %y = while %zero, %v : i32, tensor<64xi32> (%i: i32, %p: tensor<64xi32>) {\n"
@@ -106,13 +126,22 @@ static const RowCase rowCases[] = {
     {"if on a reduction",
      "%m = reduce %v {axis = 0} : i32 (%a: i32, %b: i32) { %c = smax %a, %b : i32  yield %c }\n%z = const {value = 0} : i32\n"
      "%p = cmpi %m, %z {pred = sgt}\n%y = if %p : tensor<64xi32> { yield %r } else { yield %v }",
-     [](const Row &x) { Row y(64); std::iota(y.begin(), y.end(), 0);
-        return *std::max_element(x.begin(), x.end()) > 0 ? y : x; }},
+     [](const Row &x) {
+       Row y(64);
+       std::iota(y.begin(), y.end(), 0);
+       return *std::max_element(x.begin(), x.end()) > 0 ? y : x;
+     }},
     {"bytes, bits and booleans",
      "%t = trunc %v : tensor<64xi8>\n%s = sext %t : tensor<64xi32>\n%z = const {value = 0} : tensor<64xi32>\n%n = cmpi %s, %z {pred = slt}\n"
      "%b = zext %n : tensor<64xi32>\n%p = popcount %s\n%y = add %p, %b",
-     [](const Row &x) { Row y; for (int32_t i : x) { int32_t s = static_cast<int8_t>(i);
-        y.push_back(__builtin_popcount(static_cast<unsigned>(s)) + (s < 0)); } return y; }},
+     [](const Row &x) {
+       Row y;
+       for (int32_t i : x) {
+         int32_t s = static_cast<int8_t>(i);
+         y.push_back(__builtin_popcount(static_cast<unsigned>(s)) + (s < 0));
+       }
+       return y;
+     }},
 };
 
 TEST(KernelOps, Rows) {
@@ -176,12 +205,18 @@ static const InPlaceCase inPlaceCases[] = {
      [](const Row &x) { Row y = turned(x); std::copy(x.begin(), x.begin() + 20, y.begin()); return y; }},
     {"selected by what is turned",
      TEGULA_TURN("v", "u") "%z = const {value = 0} : tensor<64xi32>\n%c = cmpi %u, %z {pred = slt}\n%y = select %c, %v, %r : tensor<64xi32>\n", true,
-     [](const Row &x) { Row y = turned(x); for (size_t i = 0; i < 64;
-        ++i) y[i] = y[i] < 0 ? x[i] : static_cast<int32_t>(i); return y; }},
+     [](const Row &x) {
+       Row y = turned(x);
+       for (size_t i = 0; i < 64; ++i) y[i] = y[i] < 0 ? x[i] : static_cast<int32_t>(i);
+       return y;
+     }},
     {"under a mask of what is turned",
      TEGULA_TURN("v", "u") "%z = const {value = 0} : tensor<64xi32>\n%m = cmpi %u, %z {pred = slt}\n%y = add %v, %r\n", true,
-     [](const Row &x) { Row t = turned(x), y(x); for (size_t i = 0; i < 64;
-        ++i) y[i] += t[i] < 0 ? static_cast<int32_t>(i) : 0; return y; }},
+     [](const Row &x) {
+       Row t = turned(x), y(x);
+       for (size_t i = 0; i < 64; ++i) y[i] += t[i] < 0 ? static_cast<int32_t>(i) : 0;
+       return y;
+     }},
     {"where the turned tile says, in other memory",
      TEGULA_TURN("v", "u") "%c = const {value = 63} : tensor<64xi32>\n%i = and %u, %c\n%op = splat %o : tensor<64xptr<i32>>\n%q = addptr %op, %i\n"
      "%l = load %q : tensor<64xi32>\n%y = add %l, %v\n", true,
