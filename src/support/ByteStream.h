@@ -17,13 +17,14 @@ public:
   std::vector<char> bytes;
 };
 
-/// Reads past the end, and counts that cannot fit what is left, set `failed`; values read from then on are 0 and empty.
+/// A read past the end, or a count that the rest cannot hold, sets `failed`; all values read from then on are 0 or
+/// empty.
 class ByteReader {
 public:
   ByteReader(const char *data, size_t size) : p_(data), end_(data + size) {}
   bool failed() const { return failed_; }
   bool atEnd() const { return p_ == end_; }
-  /// Bytes that are not read yet.
+  /// Bytes not yet read.
   size_t left() const { return static_cast<size_t>(end_ - p_); }
   uint8_t u8();
   /// A byte that must be 0 or 1.

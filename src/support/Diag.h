@@ -1,11 +1,11 @@
 // The one diagnostic engine: data first, text last.
 //
 // A layer lists its messages in Diagnostics.def (see support/Diagnostics.def.h for how a .def is expanded) and emits
-// them with typed arguments. Text is made at the very end by render(), so Python gets the same data as an exception
-// with fields and editors get JSON. Wording rules: lower-case start, no final stop, code in backticks, say what was
-// found, add the rule after a semicolon only if not obvious.
+// them with typed arguments. render() makes the text at the very end, so Python gets the same data as an exception with
+// fields, and editors get JSON. Wording rules: lower-case start, no final stop, code in backticks; say what was found;
+// add the rule after a semicolon only if it is not obvious.
 //
-// A DiagEngine is used by one thread at a time (one engine per compilation); nothing here is global.
+// One thread at a time uses a DiagEngine (one engine per compilation); there is no global state.
 #pragma once
 #include "support/Source.h"
 #include <initializer_list>
@@ -37,7 +37,7 @@ struct DiagArg {
   DiagArg(uint64_t v);
 };
 
-/// Text at another place: a note ("declared here") or a label on the primary line ("this is *fp16").
+/// Text at a further location: a note ("declared here") or a label on the primary line ("this is *fp16").
 struct DiagNote {
   Loc loc;
   std::string text;
@@ -53,13 +53,13 @@ struct Diagnostic {
   const DiagKind *kind = nullptr;
   Loc loc;
   std::vector<DiagArg> args;
-  /// Secondary ranges shown under the same snippet, each with its words.
+  /// Secondary ranges shown under the same snippet, each with its text.
   std::vector<DiagNote> labels;
   /// Attached notes, in order; the "while instantiating" chain comes last.
   std::vector<DiagNote> notes;
   std::vector<FixIt> fixIts;
 
-  // Defined once, in Diag.cpp: every file that reports holds diagnostics.
+  // Defined in Diag.cpp only: many files construct diagnostics.
   Diagnostic();
   Diagnostic(const Diagnostic &);
   Diagnostic(Diagnostic &&) noexcept;
@@ -73,7 +73,7 @@ struct Diagnostic {
 
 class DiagEngine;
 
-/// Fluent, emitted when destroyed: diag.report(diag::undefinedName, loc, name).note(...).fixIt(...);
+/// A fluent builder that emits when destroyed: diag.report(diag::undefinedName, loc, name).note(...).fixIt(...);
 class DiagBuilder {
 public:
   DiagBuilder(DiagEngine &engine, const DiagKind &kind, Loc loc, std::initializer_list<DiagArg> args);
@@ -106,16 +106,15 @@ public:
   unsigned errorCount() const { return errors_; }
   const std::vector<Diagnostic> &all() const { return all_; }
 
-  /// Keeps a source alive as long as the engine: for text that is refused, whose diagnostics are all that is left of
-  /// it.
+  /// Keeps a source alive as long as the engine: for text that was rejected, to which only diagnostics still refer.
   void keep(std::shared_ptr<const SourceFile> file);
 
   /// Adds "while doing X" to every diagnostic emitted until the matching popContext (innermost first).
   void pushContext(DiagNote note);
   void popContext();
 
-  /// Takes a finished diagnostic. The same kind at the same place with the same text is kept once, and after 100
-  /// errors further ones are only counted.
+  /// Takes a finished diagnostic. Duplicates (same kind, place and text) are kept once; after 100 errors, further ones
+  /// are only counted.
   void emit(Diagnostic d);
 
 private:

@@ -1,12 +1,12 @@
-// Tables of formulas over numbers that a launch knows (LaunchForms::exprs): each formula stands once, and others name
-// it by its number.
+// Tables of formulas over numbers known at launch (LaunchForms::exprs): each formula is stored once, and others refer
+// to it by index.
 #pragma once
 #include "support/Work.h"
 #include <algorithm>
 
 namespace tegula {
 
-/// The number of `e` in the table, which has it from then on; -1: it has not, and `most` others.
+/// The index of `e` in the table; adds it if it is missing. -1: it is missing, and the table has `most` entries.
 inline int32_t numberIn(std::vector<WorkExpr> &table, const WorkExpr &e, size_t most = SIZE_MAX) {
   auto known = std::ranges::find(table, e);
   if (known == table.end()) {

@@ -1,5 +1,4 @@
-// SHA-256 (FIPS 180-4): the content hash behind every cache key; HMAC with it: how entries of the disk cache are
-// signed.
+// SHA-256 (FIPS 180-4), the content hash of every cache key, and HMAC with it, which signs entries of the disk cache.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,7 +12,7 @@ class Hasher {
 public:
   Hasher();
   Hasher &update(std::string_view bytes);
-  /// A field with its length, so that ("ab", "c") and ("a", "bc") differ.
+  /// Hashes a field with its length, so that ("ab", "c") and ("a", "bc") differ.
   Hasher &field(std::string_view bytes);
   Hasher &field(uint64_t value);
   std::array<uint8_t, 32> digest();
@@ -29,9 +28,9 @@ private:
 
 std::string sha256Hex(std::string_view bytes);
 
-/// HMAC-SHA256 (RFC 2104): only who knows `key` can make it.
+/// HMAC-SHA256 (RFC 2104): computing it requires `key`.
 std::array<uint8_t, 32> hmacSha256(std::string_view key, std::string_view message);
-/// Whether two are equal, in a time that does not tell where they differ.
+/// Are two digests equal? The time does not depend on where they differ.
 bool sameDigest(const std::array<uint8_t, 32> &a, const std::array<uint8_t, 32> &b);
 
 } // namespace tegula

@@ -1,13 +1,13 @@
-// The difference of two texts line by line, for people to read.
+// The line-by-line difference of two texts, for people to read.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace tegula {
 
-/// Lines that are in one text only, with `-` and `+` in front, and two lines around them; `...` stands for others.
-/// Empty if the texts are equal. Uses as many bytes of memory as the product of the numbers of lines between the first
-/// and the last difference, up to 64 MiB; beyond, all these lines are different.
+/// Lines that only one text has, marked with `-` and `+`, and two lines of context around them; `...` stands for the
+/// rest. Empty if the texts are equal. The memory in bytes is the product of the numbers of lines between the first and
+/// the last difference, up to 64 MiB; beyond that, all these lines count as different.
 std::string lineDiff(std::string_view before, std::string_view after);
 
 } // namespace tegula

@@ -1,13 +1,13 @@
-// Lists of parameters of which one may be the same buffer as an earlier one: the rule, for the lists of sema, the IR
-// and bundles.
+// The rule for lists of parameters of which one may be the same buffer as an earlier one; used for the lists of sema,
+// the IR and bundles.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace tegula {
 
-/// The first of `count` items that breaks the rule, or `count`: sameAs(i) is -1, or the number of an earlier item of
-/// which sameAs is -1 and alike(i, that) holds.
+/// Returns the index of the first of `count` items that violates the rule, or `count`: sameAs(i) is -1, or the index of
+/// an earlier item whose own sameAs is -1 and for which alike(i, that) holds.
 template <typename SameAs, typename Alike> size_t firstWrongSameAs(size_t count, SameAs &&sameAs, Alike &&alike) {
   for (size_t i = 0; i < count; ++i)
     if (const int32_t of = sameAs(i);

@@ -21,8 +21,8 @@ struct LineCol {
 
 class SourceFile;
 
-/// A range of a text that a program wrote down, a kernel in C++ for instance, and the place [at, atEnd) in the
-/// program's own file that wrote it.
+/// A range of a text that a program wrote, such as a kernel in C++, and the place [at, atEnd) in the program's own file
+/// that wrote it.
 struct Origin {
   uint32_t begin = 0, end = 0;
   std::shared_ptr<const SourceFile> file;
@@ -32,9 +32,9 @@ struct Origin {
 class SourceFile {
 public:
   /// `firstLine` is the line number of the first line of `text` in the user's file (>= 1): Python hands over single
-  /// functions cut out of a file, and messages must show the file's own numbers.
+  /// functions cut out of a file, and messages must show the file's own line numbers.
   SourceFile(std::string name, std::string text, uint32_t firstLine = 1);
-  /// A text with origins: ranges that are nested or apart, in order of `begin`, outer ones first.
+  /// A text with origins: ranges that are nested or disjoint, in order of `begin`, outer ones first.
   SourceFile(std::string name, std::string text, std::vector<Origin> origins);
 
   const std::string &name() const { return name_; }
@@ -49,8 +49,8 @@ public:
   const std::vector<Origin> &origins() const { return origins_; }
   /// The text of the line that holds `offset`, without its newline.
   std::string_view lineText(uint32_t offset) const;
-  /// The same as a terminal may show it, column for column as lineCol counts: tabs are spaces, control characters and
-  /// bytes that are not UTF-8 are `?`.
+  /// The same as a terminal can show it, with the columns of lineCol: tabs are spaces, and control characters and bytes
+  /// that are not UTF-8 are `?`.
   std::string displayLine(uint32_t offset) const;
 
 private:
@@ -58,7 +58,7 @@ private:
   std::string text_;
   uint32_t firstLine_;
   std::vector<uint32_t> lineStarts_;
-  // of each line: a byte is a column, there are neither tabs nor characters of several bytes
+  // of each line: every byte is one column, as there are neither tabs nor characters of several bytes
   std::vector<bool> isPlain_;
   std::vector<Origin> origins_;
 };
@@ -71,8 +71,8 @@ struct Loc {
 
   explicit operator bool() const { return file != nullptr; }
   std::string_view text() const { return file ? file->text().substr(begin, end - begin) : std::string_view(); }
-  /// What users are shown in place of it: of a text with origins, the origin of the smallest range around it; of
-  /// others, itself.
+  /// The location that users see: in a text with origins, the origin of the smallest range around it; else the location
+  /// itself.
   Loc origin() const;
   /// The smallest range that covers both; either may be unknown.
   static Loc cover(Loc a, Loc b) {
