@@ -1,5 +1,5 @@
-// What the blocks on an NVIDIA multiprocessor share: the same on all GPUs from sm_80 on, but for shared memory, which
-// is that of sm_90.
+// The resources of an NVIDIA multiprocessor: the same on all GPUs from sm_80 on, except for shared memory, which is
+// sm_90's.
 #pragma once
 
 namespace tegula::abi::multiprocessor {
@@ -17,16 +17,16 @@ inline constexpr unsigned sharedStep = 128;      // a block's are given out in m
 inline constexpr unsigned l1Bytes = 262144;      // shared memory and L1 cache together
 inline constexpr unsigned l2Bytes = 50 << 20;    // of all multiprocessors: an H100's and an H200's
 
-/// What shared memory can be cut to, of the memory that it shares with the L1 cache: CUDA C++ Programming Guide,
-/// compute capability 9.0 (those that were measured).
+/// The sizes that shared memory can have, out of the memory that it shares with the L1 cache: CUDA C++ Programming
+/// Guide, compute capability 9.0 (the ones that were measured).
 inline constexpr unsigned sharedCuts[] = {8 << 10, 32 << 10, 64 << 10, 132 << 10, 164 << 10, 196 << 10, sharedBytes};
 
-/// Registers that a thread may have where `warps` (one or more) run at once, in the steps they are given out in.
+/// Registers that a thread may have with `warps` (one or more) resident, rounded down to the allocation step.
 constexpr unsigned registersOf(unsigned warps) {
   return registers / quarters / ((warps + quarters - 1) / quarters * lanes) / registerStep * registerStep;
 }
 
-/// Warps that run at once where a thread takes `taken` registers.
+/// Warps that are resident at once if a thread takes `taken` registers.
 constexpr unsigned warpsOf(unsigned taken) {
   return registers / quarters / ((taken + registerStep - 1) / registerStep * registerStep * lanes) * quarters;
 }
