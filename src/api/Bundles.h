@@ -1,7 +1,7 @@
-// Bundles as layers of a context: kernels that were compiled elsewhere, taken where a compilation would begin.
+// Bundles as layers of a context: kernels that were compiled elsewhere and are used instead of a compilation.
 //
-// A kernel's class is what its source does (wherever its file lies), its name, its specialization and its options,
-// without the target: docs/bundle.md.
+// The class of a kernel is the meaning of its source (independent of the file's location), its name, its specialization
+// and its options, without the target: docs/bundle.md.
 #pragma once
 #include "api/Compile.h"
 #include "runtime/Bundle.h"
@@ -11,7 +11,7 @@ namespace tegula::api {
 /// Thread-safe.
 class BundleLayers {
 public:
-  /// Later ones are asked after earlier ones.
+  /// Bundles are searched in the order in which they were added.
   void add(std::shared_ptr<const runtime::Bundle> bundle);
   std::vector<std::shared_ptr<const runtime::Bundle>> all() const;
 
@@ -20,40 +20,40 @@ private:
   std::vector<std::shared_ptr<const runtime::Bundle>> layers_;
 };
 
-/// The request must have its name (CompileRequest::name).
+/// The key of the request's class. The request must have its name (CompileRequest::name).
 runtime::Digest classKeyOf(const CompileRequest &r);
-/// What a class is, as bundles describe it; its KernelInfo is empty.
+/// The class as bundles describe it; the KernelInfo is empty.
 runtime::BundleRecord classOf(const CompileRequest &r);
-/// "x:*fp32:16, n:i32 for cpu:avx2, num_warps=4 ...": of a class, for messages.
+/// A class as text, for messages: "x:*fp32:16, n:i32 for cpu:avx2, num_warps=4 ...".
 std::string classText(const CompileRequest &r);
-/// What a machine must have to run code for the target: the words of runtime/BundleMachine.h.
+/// The features that a machine needs to run code for the target, as in runtime/BundleMachine.h.
 std::string needsOf(const Target &t, bool isCubin);
-/// The target of a bundle for code that is wanted for `t`: a named one, which says what it needs, in place of "this
-/// machine".
+/// The target that a bundle names for code compiled for `t`: a named target, which states what it needs, instead of
+/// "this machine".
 Target portable(const Target &t);
-/// A compiled kernel as an entry. `root`: names of files that begin with this are cut (no entry has an absolute path).
+/// A compiled kernel as an entry. `root`: this prefix is cut from file names (no entry has an absolute path).
 runtime::NewBundleEntry entryOf(const TegulaKernel &k, const CompileRequest &r, const std::string &root);
 
 enum class BundleFit : uint8_t {
-  Exact,  // of just this class
-  General // of one that relies on less
+  Exact,  // of exactly this class
+  General // of a class that assumes less
 };
-/// Fills info, object, specs and options of `k` in from the best entry of the context's bundles that runs on the
-/// request's device. False: there is none; what is damaged is told once on stderr and in `trouble`.
+/// Fills info, object, specs and options of `k` from the best entry of the context's bundles that runs on the request's
+/// device. False: there is none; damage is reported once on stderr and in `trouble`.
 bool takeBundled(const CompileRequest &r, TegulaKernel &k, BundleFit fit, std::string &trouble);
 
-/// May the kernel be compiled? True without no_jit; with no_jit=warn after a line on stderr. Else the last error is
-/// set: it names kernel and class, and what comes nearest.
+/// May the kernel be compiled? True without no_jit; true with no_jit=warn, after a line on stderr. Otherwise sets the
+/// last error, which names the kernel, its class and the nearest entry.
 bool mayCompile(const CompileRequest &r, const std::string &trouble);
 
 /// Cache layers of $TEGULA_CACHE_LAYERS: directories and archives (.tgb), separated by colons.
 struct CacheLayers {
   std::vector<std::string> directories, archives;
-  /// Items that are empty are left out.
+  /// Skips empty items.
   void add(std::string_view list);
   void addOne(std::string item);
 };
-/// Opens the archives; what cannot be used is told on stderr and left out.
+/// Opens the archives; reports those that cannot be used on stderr and skips them.
 void openLayers(TegulaContext &c, const std::vector<std::string> &archives);
 
 } // namespace tegula::api

@@ -1,23 +1,23 @@
-// Functions as text, with all that they reach: helpers, captured constants, classes, modules of a binding. What is read
-// back does the same, which its source hash proves.
+// Functions as text, with everything they reach: helpers, captured constants, classes, modules of a binding. A function
+// that is read back has the same meaning; its source hash proves it.
 #pragma once
 #include "api/Handles.h"
 #include <nlohmann/json_fwd.hpp>
 
 namespace tegula::api {
 
-/// Not thread-safe. Objects are numbered as they are met; a table of them can hold many kernels.
+/// Not thread-safe. Numbers objects in the order in which it reaches them; one table of objects can hold many kernels.
 class ClosureWriter {
 public:
   ClosureWriter();
   ~ClosureWriter();
-  /// The function's number ("f3"); "": something that it reaches has no text, and `why` says what.
+  /// The function's number ("f3"); "": something that it reaches has no text; `why` names it.
   std::string add(const std::shared_ptr<const lang::Function> &f, std::string &why);
-  /// A module's files by path: their number.
+  /// Adds a module's files by path; returns their number.
   std::string addFiles(const std::map<std::string, std::string> &texts);
-  /// A specialization. False: as above.
+  /// Writes a specialization to `out`. False: something that it reaches has no text; `why` names it.
   bool add(const sema::ParamSpec &s, nlohmann::json &out, std::string &why);
-  /// All of them, by number.
+  /// All objects by number.
   const nlohmann::json &objects() const;
 
 private:
@@ -25,15 +25,15 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// Makes functions again; they live in `context`, and as long as the reader does.
+/// Recreates functions; they live in `context`, and as long as the reader does.
 class ClosureReader {
 public:
-  /// `objects` must outlive it.
+  /// `objects` must outlive the reader.
   ClosureReader(TegulaContext &context, const nlohmann::json &objects);
   ~ClosureReader();
-  /// Null: it is not there, or damaged; `why` says so.
+  /// The function of this number; null: it is missing or damaged; `why` says which.
   TegulaFunction *function(const std::string &number, std::string &why);
-  /// False: it is not there, or damaged.
+  /// The files of this number; false: they are missing or damaged.
   bool files(const std::string &number, std::map<std::string, std::string> &out, std::string &why);
   bool spec(const nlohmann::json &j, sema::ParamSpec &out, std::string &why);
 

@@ -1,20 +1,21 @@
-// What configurations leave, compared where it lies: two kernels of our own in place of copies to the host. Verdicts
-// are those of tune::isClose.
+// Compares the results of configurations in device memory, with two kernels of tegula's own, instead of copying them to
+// the host. The verdicts are those of tune::isClose.
 #pragma once
 #include "api/Handles.h"
 #include "tune/Memory.h"
 
 namespace tegula::api {
 
-/// Compares memory of one device; used by one thread. Results of all launches before on the stream are seen.
+/// Compares memory of one device; used by one thread. Sees the results of all earlier launches on the stream.
 class CompareThere {
 public:
   CompareThere(TegulaContext &context, int32_t device, void *stream);
   ~CompareThere();
   CompareThere(const CompareThere &) = delete;
 
-  /// As tune::isClose, for two places of the device's memory that are aligned for their type. Nullopt: it cannot be
-  /// done there (a type that the device's kernels do not know, no memory, a launch that failed). Waits for the stream.
+  /// As tune::isClose, for two places in the device's memory that are aligned for their type. Nullopt: they cannot be
+  /// compared there (a type that the device's kernels do not support, no memory, a failed launch). Waits for the
+  /// stream.
   std::optional<bool> operator()(TegulaDtype dtype, const void *a, const void *b, uint64_t bytes, double tolerance);
 
 private:
@@ -27,7 +28,7 @@ private:
   runtime::Device *device_ = nullptr;
   Ref<TegulaModule> module_;
   Ref<TegulaFunction> largest_, floats_, others_;
-  void *words_ = nullptr; // on the device: the largest value's bits, how many are apart
+  void *words_ = nullptr; // on the device: the bits of the largest value, the number of elements apart
 };
 
 } // namespace tegula::api

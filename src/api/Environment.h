@@ -1,5 +1,5 @@
-// What the environment says to a context. Of the layers below, runtime and tune read names of places (caches,
-// libraries, files of results) by themselves, and nothing else.
+// The environment variables of a context. The layers below, runtime and tune, read only names of places themselves
+// (caches, libraries, files of results).
 #pragma once
 #include "api/Backend.h"
 #include "lang/Level.h"
@@ -7,7 +7,7 @@
 namespace tegula::api {
 
 struct Environment {
-  // $TEGULA_CPU_TARGET: what launches on CPUs are compiled for; none: this machine
+  // $TEGULA_CPU_TARGET: the target of launches on CPUs; none: this machine
   std::optional<Target> cpuTarget;
   std::string device;                           // $TEGULA_DEVICE
   std::string cacheLayers;                      // $TEGULA_CACHE_LAYERS
@@ -26,14 +26,14 @@ struct Environment {
   std::optional<uint64_t> tuneBytes;            // $TEGULA_TUNE_BYTES
 };
 
-/// Reads all of it. False with the last error set, which names the variable: one has a value that means nothing. A
-/// device need not be there.
+/// Reads all variables. False, with the last error set, which names the variable: a value is invalid. A device that it
+/// names need not exist.
 bool readEnvironment(Environment &out);
 
 /// Seconds to nanoseconds; 0 for a negative number. Nullopt: not a number, or more than a century.
 std::optional<uint64_t> hangTime(double seconds);
 
-/// As launch options give it: 36, 37, 39.
+/// A level from its number in launch options: 36, 37, 39.
 std::optional<lang::Level> levelNumbered(int64_t number);
 
 } // namespace tegula::api

@@ -1,8 +1,8 @@
-// What stands after the opaque handles of tegula.h.
+// The objects behind the opaque handles of tegula.h.
 //
-// Who keeps whom alive: kernel -> function's code (not its handle), context; function -> context, loader of its file;
-// module -> its functions. Nothing points back, so there are no cycles among handles. The code of functions may refer
-// to itself: lang/Circle.h.
+// Ownership: a kernel keeps its function's code (not the function's handle) and the context alive; a function keeps the
+// context and the loader of its file; a module keeps its functions. No reference points back, so handles form no
+// cycles. The code of functions may refer to itself: lang/Circle.h.
 #pragma once
 #include "api/Backend.h"
 #include "api/Error.h"
@@ -22,21 +22,21 @@
 
 namespace tegula::api {
 
-/// Indices of devices: what TegulaLaunchOptions::device means.
+/// Indices of devices, as in TegulaLaunchOptions::device.
 struct DeviceIndex {
   static constexpr int32_t cpu = TEGULA_DEVICE_INDEX_CPU, sim = TEGULA_DEVICE_INDEX_SIM,
                            firstCuda = TEGULA_DEVICE_INDEX_CUDA;
   static constexpr int32_t namedSims = TEGULA_DEVICE_INDEX_END; // sim:sm_80 ...: found by name, not listed
 };
 
-/// A device of a context, made when it is first asked for.
+/// A device of a context, made at its first use.
 struct DeviceEntry {
   int32_t index = 0;
   runtime::Device *device = nullptr;
-  std::unique_ptr<runtime::Device> owned; // null: the process's
+  std::unique_ptr<runtime::Device> owned; // null: the device belongs to the process
   Target target;
   std::string description;
-  runtime::Status unusable; // why nothing can be compiled for it
+  runtime::Status unusable; // the reason why nothing can be compiled for it
 };
 
 /// One parameter, prepared for binding arguments.
@@ -50,23 +50,23 @@ struct Param {
   TegulaArg defaultArg{}; // kind MISSING if there is no default
 };
 
-/// What launches of a compiled kernel say and check of a parameter.
+/// What launches of a compiled kernel report and check about a parameter.
 struct KernelParam { std::string name; bool annotated = false; };
 
-/// One entry of a function's table of kernels: immutable, found without locks.
+/// One entry of a function's table of kernels: immutable; readers take no lock.
 struct KernelNode {
   std::vector<uint64_t> key;
   uint64_t hash = 0;
   TegulaKernel *kernel = nullptr;
   KernelNode *next = nullptr;
 };
-/// A compilation under way, for threads that want the same. What is beside `done` is written before it is set.
+/// A compilation in progress, for threads that want the same kernel. The other fields are written before `done` is set.
 struct PendingCompile {
   std::atomic<bool> done{false};
-  const unsigned generation = forkGeneration(); // an older one: its thread stayed in the parent process
-  // a handler of a signal may want the kernel whose compilation it interrupts
+  const unsigned generation = forkGeneration(); // an older generation: its thread stayed in the parent process
+  // a signal handler may want the kernel whose compilation it interrupts
   const std::thread::id thread = std::this_thread::get_id();
-  bool cancelled = false;         // by a signal to its thread, which is nothing to others
+  bool cancelled = false;         // by a signal to its thread; other threads are not affected
   TegulaKernel *kernel = nullptr; // null: failed, see `report`
   std::shared_ptr<const Report> report;
 };
@@ -77,7 +77,7 @@ struct PackItem {
   uint32_t offset = 0;
   lang::Scalar scalar = lang::Scalar::Void;
   bool isPtr = false, written = false;
-  bool checkRange = false; // an annotation narrower than the values that may come
+  bool checkRange = false; // the annotation's type is narrower than the values that may be passed
   int32_t divisibility = 1;
   int32_t overlap = 0; // the group of pointers whose memory may overlap with this one's; 0: none
 };
@@ -108,43 +108,44 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   std::shared_ptr<tegula::api::Recorder> recorder; // $TEGULA_RECORD; null: nothing is recorded. Set-up
   TegulaAllocator allocator{}; // no `allocate`: the devices'
   std::mutex allocatedMutex;
-  std::map<void *, uint64_t> allocated; // bytes of what the allocator gave
+  std::map<void *, uint64_t> allocated; // bytes of each block that the allocator returned
   TegulaLogFn logFn = nullptr;
   void *logUser = nullptr;
-  /// Says what is no result of a call: to the program's logger, else warnings to stderr. `remark` is made only if
-  /// somebody hears it.
+  /// Reports what is not the result of a call: to the program's logger, else warnings to stderr. remark() builds its
+  /// text only if there is a logger.
   void warn(std::string_view text);
   template <typename F> void remark(F &&text) {
     if (logFn) log(TEGULA_REMARK, text());
   }
-  /// Modules that are alive.
+  /// All live modules.
   std::mutex modulesMutex; // only in a GateSection
   std::vector<TegulaModule *> modules;
   std::string deviceName; // $TEGULA_DEVICE
-  /// Somebody in the process uses CUDA, so that pointers may be a GPU's.
+  /// Some code in the process uses CUDA, so pointers may belong to a GPU.
   std::atomic<bool> cudaInUse{false};
-  /// What CPU launches are compiled for: this machine, or `forcedTarget`. Filled on first use.
+  /// The target of CPU launches: this machine, or `forcedTarget`. Set at first use.
   const tegula::api::Target &hostTarget();
-  /// Null with the reason. Entries live as long as the context.
+  /// The device of this index; null, with the reason in `status`. Entries live as long as the context.
   tegula::api::DeviceEntry *device(int32_t index, tegula::runtime::Status &status);
   bool findDevice(std::string_view name, int32_t &index, tegula::runtime::Status &status);
-  /// Looks for GPUs.
+  /// The number of GPUs; searches for them.
   size_t cudaCount();
   /// The device that the first pointer among the arguments belongs to; -1: there is no pointer.
   int32_t deviceOf(const TegulaArg *args, size_t count) const;
-  /// The device of a call that names none; -1 with the last error set.
+  /// The device of a call that names none; -1: the last error is set.
   int32_t inferDevice(const TegulaArg *args, size_t count);
-  /// That of the thread's current CUDA context, else the CPU.
+  /// The device of the thread's current CUDA context, else the CPU.
   int32_t currentDevice();
-  /// Looks whether CUDA came into use; true if that is news.
+  /// Checks whether CUDA came into use; true at the first time.
   bool noticeCuda();
-  /// That of $TEGULA_DEVICE, -1 if it is not set or wrong.
+  /// The device of $TEGULA_DEVICE; -1: it is not set or invalid.
   int32_t environmentDevice();
   /// tegula_device_default().
   int32_t defaultDevice();
   void print(int32_t stream, std::string_view text);
   void setOutput(TegulaOutputFn fn, void *user);
-  /// False (last error set) if the options make no sense. `args`: of the call, where the device follows from them.
+  /// Resolves the options of a call. False: they are invalid, and the last error is set. `args`: the call's, where the
+  /// device follows from them.
   bool resolve(const TegulaLaunchOptions *options, tegula::api::CallOptions &out, const TegulaArg *args = nullptr,
                size_t count = 0);
 
@@ -152,7 +153,7 @@ private:
   void afterFork() override;
   void log(int32_t severity, std::string_view text);
   std::recursive_mutex logMutex_;
-  std::recursive_mutex outputMutex_; // recursive: what a hook in a language with finalizers sets off may print
+  std::recursive_mutex outputMutex_; // recursive: a hook in a language with finalizers may print again
   TegulaOutputFn output_ = nullptr;
   void *outputUser_ = nullptr;
   tegula::api::DeviceEntry *makeDevice(int32_t index, tegula::runtime::Status &status);
@@ -171,10 +172,10 @@ struct TegulaValue : tegula::api::RefCounted {
   using Tiles = std::vector<std::shared_ptr<const tegula::ir::GivenValue>>;
   explicit TegulaValue(tegula::lang::Value v, Tiles t = {}) : value(std::move(v)), tiles(std::move(t)) {}
   const tegula::lang::Value value;
-  /// What the tensors inside point to (tegula_eager_*).
+  /// The tiles that the tensors in the value point to (tegula_eager_*).
   const Tiles tiles;
-  /// Two words of the hash of lang::key(value): equal exactly if the values are (up to SHA-256). Ends set-up of
-  /// functions inside.
+  /// Two words of the hash of lang::key(value): equal exactly if the values are equal (up to SHA-256). Ends the set-up
+  /// of functions inside.
   const uint64_t *keyWords() {
     const Key *k = key_.load(std::memory_order_acquire);
     return k ? k->words : makeKey();
@@ -187,7 +188,7 @@ private:
     uint64_t words[2];
   };
   const uint64_t *makeKey();
-  // Made without a lock, by each thread that comes before the first is done: making one may call the user's functions.
+  // Made without a lock, perhaps by several threads until the first is done: making one may call the user's functions.
   std::atomic<const Key *> key_{nullptr};
   std::atomic<const std::string *> repr_{nullptr};
 };
@@ -199,14 +200,14 @@ class ModuleLoader;
 struct TegulaFunction : tegula::api::RefCounted {
   ~TegulaFunction();
   tegula::api::Ref<TegulaContext> context;
-  /// Loader of the file and the like: whatever must live as long as the code is used.
+  /// Keeps alive whatever must live as long as the code is used, such as the loader of the file.
   std::shared_ptr<const void> keep;
   const tegula::sema::ModuleLoader *loader = nullptr; // of a function of a file; in `keep`
-  // the file has names that stand for functions of other modules (tegula_module_bind)
+  // names of the file are bound to functions of other modules (tegula_module_bind)
   bool callsOthers = false;
   std::shared_ptr<const tegula::lang::Function> fn;
   uint64_t parseNs = 0;
-  // Functions that a binding sets up:
+  // For functions that a binding sets up:
   std::shared_ptr<tegula::lang::Function> mutableFn;
   std::vector<std::string> freeNames;
   std::vector<std::string> paramNames;
@@ -215,15 +216,15 @@ struct TegulaFunction : tegula::api::RefCounted {
   std::vector<std::pair<void (*)(void *), void *>> atEnd; // guarded by `mutex`
   void nameParams();
 
-  /// Ends set-up and gives the parameters. Thread-safe.
+  /// Ends set-up and returns the parameters. Thread-safe.
   const std::vector<tegula::api::Param> &params();
   bool sealed() const { return sealed_.load(std::memory_order_acquire); }
 
-  // Kernels by key. Nodes are only ever added (under `mutex`), so readers need no lock.
+  // Kernels by key. Nodes are only added (under `mutex`) and never removed, so readers need no lock.
   static constexpr unsigned bucketCount = 64;
   std::atomic<tegula::api::KernelNode *> buckets[bucketCount] = {};
   std::mutex mutex; // only in a GateSection
-  /// Of the last launch that had one; owned by its kernel.
+  /// The Repeat of the last launch that had one; owned by its kernel.
   std::atomic<const tegula::api::Repeat *> recent{nullptr};
   std::map<std::vector<uint64_t>, std::shared_ptr<tegula::api::PendingCompile>> pending;
 
@@ -239,7 +240,7 @@ struct TegulaModule : tegula::api::RefCounted {
   tegula::api::Ref<TegulaContext> context;
   std::shared_ptr<const void> keep;
   const tegula::sema::ModuleLoader *loader = nullptr; // in `keep`
-  std::vector<std::shared_ptr<const void>> bound; // keep of functions of other modules
+  std::vector<std::shared_ptr<const void>> bound; // keeps functions of other modules alive
   std::shared_ptr<const tegula::lang::Module> module;
   std::vector<std::string> kernels;
   uint64_t parseNs = 0;
@@ -259,23 +260,23 @@ struct TegulaKernel : tegula::api::RefCounted {
   tegula::api::CompileOptions options;
   tegula::api::Target target;
   tegula::runtime::Digest key{}; // of the cache
-  tegula::runtime::Digest tileDigest{}; // of its tile IR, if it was compiled here for a CPU
+  tegula::runtime::Digest tileDigest{}; // of the kernel's tile IR, if it was compiled here for a CPU
   std::string name, hash /* the key in hexadecimal */, signature;
   int32_t origin = TEGULA_FROM_COMPILER;
   std::vector<char> object; // empty: a sketch (tegula_sketch)
   bool isCubin() const { return target.isGpu() && !object.empty() && object[0] == '\x7f'; } // else PTX for the driver
-  std::unique_ptr<tegula::runtime::Executable> code; // null: not for this machine
+  std::unique_ptr<tegula::runtime::Executable> code; // null: the code is not for this machine
   tegula::runtime::KernelInfo info;
-  const tegula::api::DeviceEntry *device = nullptr;  // that `code` is loaded on
+  const tegula::api::DeviceEntry *device = nullptr;  // the device that `code` is loaded on
   std::vector<tegula::api::PackItem> pack;
   uint32_t leafCount = 0;
   TegulaTimings timings{};
   std::once_flag repeatOnce;
-  // how calls like the first one are recognized; made at the first launch, null if they are not
+  // how calls like the first one are recognized; made at the first launch, null if they are not recognized
   std::unique_ptr<const tegula::api::Repeat> repeat;
-  // another form of it (GpuInfo::splitsByGrid, KernelInfo::forms) could not be made
+  // another form of the kernel (GpuInfo::splitsByGrid, KernelInfo::forms) failed to compile
   std::atomic<bool> staysWhole{false};
   std::mutex mutex; // only in a GateSection
-  std::map<std::string, std::string, std::less<>> stages; // made so far
+  std::map<std::string, std::string, std::less<>> stages; // the stages made so far
   std::string metadata;
 };

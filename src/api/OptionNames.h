@@ -1,4 +1,4 @@
-// Options of a compilation by the names that manifests give them.
+// Options of a compilation by their names in manifests.
 #pragma once
 #include "api/Handles.h"
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ template <typename Options, typename F> void eachNamedOption(Options &o, F &&f) 
   f("opt_level", o.optLevel), f("language_level", o.level), f("clusters", o.clusters);
 }
 
-/// Those that are not as they are by default.
+/// The options that differ from their defaults.
 inline nlohmann::json optionsJson(const CompileOptions &o) {
   nlohmann::json j = nlohmann::json::object();
   const CompileOptions usual;
@@ -28,7 +28,7 @@ inline nlohmann::json optionsJson(const CompileOptions &o) {
   return j;
 }
 
-/// False with the reason. Numbers, true and false.
+/// Reads options: numbers, true and false. False: `why` says what is wrong.
 inline bool readOptionsJson(const nlohmann::json &j, CompileOptions &o, std::string &why) {
   for (auto it = j.begin(); it != j.end(); ++it) {
     bool known = false, good = it->is_number_integer() || it->is_boolean();

@@ -1,4 +1,4 @@
-// What of TegulaLaunchOptions a compilation and a call go by, with every default filled in.
+// The part of TegulaLaunchOptions that a compilation and a call depend on, with every default filled in.
 #pragma once
 #include "lang/Level.h"
 #include "support/LaunchForms.h"
@@ -8,19 +8,19 @@
 
 namespace tegula::api {
 
-/// Options of a compilation with every default filled in: what of TegulaLaunchOptions is part of the key.
+/// Options of a compilation with every default filled in: the part of TegulaLaunchOptions that belongs to the key.
 struct CompileOptions {
   int32_t numWarps = 4, numStages = 3, numCtas = 1, maxnreg = 0;
   bool debug = false, checked = false, debugInfo = false, fpFusion = true, sanitizeOverflow = true;
-  // verify: in the key, so that no kernel of the disk cache escapes; keepsPtx: for another machine, PTX that its driver
-  // makes better code of stays as it is; asCubin: not even here (a stage that is shown)
+  // verify: in the key, so that no kernel from the disk cache escapes verification; keepsPtx: for another machine,
+  // keeps PTX that its driver compiles to better code; asCubin: assembles such PTX all the same (to show a stage)
   bool verify = false, keepsPtx = false, asCubin = false;
-  // the folder for modules that a pass broke a rule with; not in the key, as no code comes of them
+  // the folder for modules in which a pass broke a rule; not in the key, as it does not affect code
   std::shared_ptr<const std::string> reproducers;
   // wide: offsets are computed in 64 bits, for big tensors (passes/WidenOffsets.h)
   bool strict = false, cooperative = false, programmaticLaunch = false, keepsSubnormals = false, wide = false;
   uint8_t optLevel = 2, device = 0, clusters = 0; // device: that the code is loaded on; clusters: a gpu::Clusters
-  lang::Level level = lang::latestLevel; LaunchFacts facts; // keys have the form alone of these
+  lang::Level level = lang::latestLevel; LaunchFacts facts; // of these facts, keys contain only the form
   /// Everything but maxnreg and the form, packed.
   uint64_t word() const {
     return uint64_t(numWarps & 0xffff) << 48 | uint64_t(numStages & 0xff) << 40 | uint64_t(numCtas & 0xff) << 32 |
@@ -39,9 +39,9 @@ struct CallOptions {
   uint64_t hangNs = 0;
   int32_t device = 0;
   bool deviceGiven = true; // false: inferred from the arguments
-  bool nullsOnly = false;  // `compile.checked` is set for the sake of null pointers, see hasNulls
+  bool nullsOnly = false;  // `compile.checked` is set only for null pointers, see hasNulls
   TegulaMemoryFn memory = nullptr;
-  // of the launches to come, for signatures
+  // of the launches that follow, for signatures
   void *stream = nullptr, *memoryUser = nullptr; const char *integers = nullptr;
 };
 

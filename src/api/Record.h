@@ -1,16 +1,15 @@
-// $TEGULA_RECORD: what a program's launches took from the compiler, as a manifest that `tegula aot` compiles
-// (docs/bundle.md).
+// $TEGULA_RECORD: the kernels that a program's launches compiled, as a manifest for `tegula aot` (docs/bundle.md).
 //
-// A kernel is written down with all it reaches (api/Closure.h), so that it can be compiled without the program,
-// whatever language that is in.
+// A kernel is recorded with everything it reaches (api/Closure.h), so that it can be compiled without the program, in
+// whatever language that is written.
 #pragma once
 #include "api/Compile.h"
 #include "api/Closure.h"
 
 namespace tegula::api {
 
-/// Thread-safe. The file is written when the recorder or the process ends, and every `often` kernels; what is in it
-/// already stays.
+/// Thread-safe. Writes the file when the recorder or the process ends, and after every `often` kernels; keeps what the
+/// file contains already.
 class Recorder {
 public:
   explicit Recorder(std::string path);

@@ -1,4 +1,4 @@
-// Counts of references, which handles are kept alive by.
+// Reference counts, which keep handles alive.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -13,8 +13,7 @@ struct RefCounted {
 template <typename T> void retain(T *object) {
   if (object) object->references.fetch_add(1, std::memory_order_relaxed);
 }
-/// For whoever found it where it is taken out under a lock that the caller holds: null if its last reference is gone
-/// already.
+/// For an object that was found in a table whose lock the caller holds: null if its last reference is gone already.
 template <typename T> T *retainIfAlive(T *object) {
   uint32_t n = object->references.load(std::memory_order_relaxed);
   while (n &&

@@ -1,14 +1,14 @@
-// The short way of a launch: a call that looks like an earlier one runs that one's kernel.
+// The short path of a launch: a call like an earlier one runs that call's kernel.
 //
-// The long way makes a key of all arguments, hashes it, looks the kernel up, and then walks the arguments again to pack
-// them. A Repeat is made from one such call. It holds, per parameter, what an argument must be for the key to come out
-// the same (its kind, its type, divisible by 16 or not, 1 or not, the value of a constant) and where its bits go, so
-// that one walk decides and packs. It may refuse what the long way would find (an int given as another kind), never the
-// reverse. Calls with tuples, checked accesses or big tensors have none.
+// The long path makes a key of all arguments, hashes it, looks the kernel up, and then walks the arguments again to
+// pack them. A Repeat is made from one such call. It holds, per parameter, the properties that an argument must have
+// for the key to be equal (its kind, its type, divisible by 16 or not, 1 or not, the value of a constant), and the
+// offset of its bits in the block. So one walk both checks and packs. A Repeat may refuse a call for which the long
+// path finds the same kernel (an int given as another kind), never the reverse. Calls with tuples, checked accesses or
+// big tensors have none.
 //
-// It also keeps the call that it was made from: an argument that is bit for bit that call's fits, and its bits are in a
-// copy of that call's block. Only others are looked at, and which pointers overlap is asked only where a pointer is
-// another one.
+// It also keeps the call that it was made from: an argument that equals that call's bit for bit fits, and its bits are
+// in a copy of that call's block. Only other arguments are checked, and overlap is computed only if a pointer differs.
 #pragma once
 #include "api/Handles.h"
 #include "api/WordPack.h"
@@ -20,29 +20,28 @@ struct BoundCall;
 
 class Repeat {
 public:
-  /// Null: calls like this one always go the long way. `call` was resolved from `options`; `args` were bound to
-  /// `kernel`'s key. `keepsArgs`: what calls leave out is as in `args`, which live as long as this; otherwise it is the
-  /// parameter's default.
+  /// Null: calls like this one always take the long path. `call` was resolved from `options`; `args` were bound to
+  /// `kernel`'s key. `keepsArgs`: an argument that a call leaves out is the one in `args`, which live as long as the
+  /// Repeat; otherwise it is the parameter's default.
   static std::unique_ptr<const Repeat> of(TegulaFunction &f, const TegulaArg *args, size_t count,
                                           const TegulaLaunchOptions &options, const CallOptions &call,
                                           TegulaKernel &kernel, bool keepsArgs = false);
 
   ~Repeat() { delete next_.load(std::memory_order_relaxed); }
-  /// This one, or one of `kernel`'s beside it, that is for calls with these options (a kernel may be reached by
-  /// several: num_warps left open or given);
-  /// made if there is none yet. Null: there are too many.
+  /// This Repeat, or another one of `kernel`, for calls with these options (several may reach one kernel: num_warps
+  /// left open or given). Made if there is none yet. Null: there are too many.
   const Repeat *forOptions(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options,
                            const CallOptions &call) const;
 
-  /// True if the call would find kernel(); then `block` (maxBytes of room) holds its arguments.
+  /// True if the long path would find kernel(); then `block` (with room for maxBytes) holds the arguments.
   bool pack(const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, char *block) const {
     return hasOptions(options) && pack(args, count, block);
   }
-  /// The same of a call whose options are known to be the same.
+  /// The same for a call whose options are known to be equal.
   bool pack(const TegulaArg *args, size_t count, char *block) const;
-  /// The block of the call that this was made from; false: it had an argument that goes the long way.
+  /// Copies the block of the call that this was made from; false: that call had an argument that takes the long path.
   bool packKept(char *block) const;
-  /// How words become the block; null: some arguments must be looked at one by one, or share memory.
+  /// How words become the block; null: some arguments must be checked one by one, or share memory.
   std::unique_ptr<const WordPack> words() const;
 
   TegulaKernel &kernel() const { return kernel_; }

@@ -1,5 +1,5 @@
-// What launches must know of a kernel beside its code and KernelInfo, as named bytes: of kernels saved as bytes, and of
-// entries of bundles.
+// The properties of a kernel that launches need besides its code and KernelInfo, as named bytes: in kernels saved as
+// bytes, and in entries of bundles.
 #pragma once
 #include "api/Handles.h"
 
@@ -8,9 +8,9 @@ namespace tegula::api {
 using SavedProperties = std::vector<std::pair<std::string, std::string>>;
 
 SavedProperties savedProperties(const TegulaKernel &k);
-/// Name, signature, parameters with their specializations, options and target of `k`. False: they are damaged.
+/// Reads name, signature, parameters with their specializations, options and target of `k`. False: they are damaged.
 bool readSaved(const SavedProperties &properties, TegulaKernel &k);
-/// Has every argument its place in the block that launches make?
+/// Does every argument have its place in the block that launches make?
 bool argumentsFit(const TegulaKernel &k);
 
 } // namespace tegula::api

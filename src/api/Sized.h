@@ -1,9 +1,8 @@
-// Structs of the C interface that grow at the end: `size` says how much of one the program knows that it was compiled
-// with.
+// Structs of the C interface that grow at the end: `size` is the size of the struct that the program was compiled with.
 //
-// One that is given may be of an older program (what it does not have is as in a new one that was set up and left
-// alone) or of a newer one (what this library does not know is left out). One that is asked for is filled in as far as
-// both know it, and its `size` says how far that is.
+// An input struct may come from an older program (the fields that it lacks have the values of a fresh one) or from a
+// newer one (fields that this library lacks are ignored). An output struct is filled in up to the smaller of both
+// sizes, and its `size` is set to that.
 #pragma once
 #include "tegula/tegula.h"
 #include <algorithm>
@@ -12,7 +11,7 @@
 
 namespace tegula::api {
 
-/// How large the struct was when it first was there: a smaller `size` was not set.
+/// The size of the struct in its first version: with a smaller `size`, the caller did not set it.
 template <typename T> struct First;
 #define TEGULA_FIRST(Struct, last) \
   template <> struct First<Struct> { static constexpr size_t size = offsetof(Struct, last) + sizeof(Struct::last); }
@@ -31,10 +30,10 @@ TEGULA_FIRST(TegulaTensorInfo, bits);
 TEGULA_FIRST(TegulaLayout, bases);
 #undef TEGULA_FIRST
 
-/// Is it there with its `size` set?
+/// Is the pointer not null, and its `size` set?
 template <typename T> bool isSized(const T *s) { return s && s->size >= First<T>::size; }
 
-/// Puts what the caller gave over `out`, which holds the defaults; false if there is none, or its `size` is not set.
+/// Copies the caller's struct over `out`, which holds the defaults; false if there is none, or its `size` is not set.
 template <typename T> bool takeSized(const T *given, T &out) {
   if (!isSized(given)) return false;
   std::memcpy(&out, given, std::min(given->size, sizeof out));
@@ -42,14 +41,14 @@ template <typename T> bool takeSized(const T *given, T &out) {
   return true;
 }
 
-/// Gives the caller as much of `full` as it has room for. Only if isSized(out).
+/// Copies to the caller as much of `full` as it has room for. Only if isSized(out).
 template <typename T> void giveSized(const T &full, T *out) {
   size_t n = std::min(out->size, sizeof full);
   std::memcpy(out, &full, n);
   out->size = n;
 }
 
-/// Does a struct that was given as it is have this field?
+/// Does a struct, used as the caller gave it, have this field?
 template <typename T, typename M> bool hasField(const T &s, M T::*field) {
   return reinterpret_cast<const char *>(&(s.*field) + 1) <= reinterpret_cast<const char *>(&s) + s.size;
 }

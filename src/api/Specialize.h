@@ -1,34 +1,34 @@
-// From the arguments of a call to a specialization: flat leaves, a key for the look-up, and (for new keys) what sema
-// needs.
+// From the arguments of a call to a specialization: flat leaves, a key for the look-up, and (for new keys) the input of
+// sema.
 //
-// The rules are those of the language: an int equal to 1 becomes a constant, ints and addresses divisible by 16 are
-// noticed, None, types, functions and constexpr parameters are constants by value; annotations force types;
-// do_not_specialize switches facts off.
+// The language's rules: an int equal to 1 becomes a constant; divisibility by 16 of ints and addresses is a fact; None,
+// types, functions and constexpr parameters are constants by value; annotations force types; do_not_specialize switches
+// facts off.
 #pragma once
 #include "api/Handles.h"
 #include "runtime/AddressRange.h"
 
 namespace tegula::api {
 
-/// Tensors of that many elements are not served by offsets of 32 bits (why half of what these reach:
+/// Tensors of that many elements are too large for 32-bit offsets (why half of what these reach:
 /// passes/WidenOffsets.h).
 constexpr int64_t bigTensorElements = int64_t(1) << 30;
-/// May a kernel go bigTensorElements or more from this pointer, counted in elements of type `pointee`?
+/// May a kernel access bigTensorElements or more from this pointer, counted in elements of type `pointee`?
 bool isBig(const TegulaArg &a, TegulaDtype pointee);
 
-/// Which pointers of a call are the same, and which overlap. A kernel whose program reads through one argument what it
-/// writes through another must know that they are one (ir::ArgInfo::sameAs), or that their memory overlaps (overlap),
-/// so such calls have forms of their own; what is read-only both times cannot be meant.
-/// Looked for in each launch: an address and an end are compared with those of the pointers before.
+/// Which pointers of a call are equal, and which overlap. A kernel that reads through one argument what it writes
+/// through another must know that both are the same pointer (ir::ArgInfo::sameAs), or that their memory overlaps
+/// (overlap), so such calls have forms of their own. Two read-only pointers do not matter. Every launch computes this:
+/// it compares an address and an end with those of the pointers before.
 class SeenPointers {
 public:
-  static constexpr unsigned most = 64; // what comes later is taken for memory of its own
+  static constexpr unsigned most = 64; // later pointers count as memory of their own
   static constexpr uint32_t item = UINT32_MAX;
 
-  SeenPointers() {} // leaves the table as it is
-  /// The first of the parameters added so far that is the same pointer as `a` in all that a kernel can depend on:
-  /// address, element type and extent, and by one of which the memory may be written; -1: none, a null pointer, or
-  /// `parameter` is `item`, one of a tuple's. `pointee`: as the parameter has it, annotations included.
+  SeenPointers() {} // leaves the table uninitialized
+  /// The first parameter added so far whose pointer equals `a` in everything that a kernel can depend on: address,
+  /// element type and extent, where the memory may be written through one of them. -1: there is none, the pointer is
+  /// null, or `parameter` is `item`, an item of a tuple. `pointee`: the parameter's, annotations included.
   int add(uint32_t parameter, TegulaDtype pointee, const TegulaArg &a) {
     if (count_ == most) return -1;
     const auto [begin, end] = runtime::addressesOf(a);
@@ -38,17 +38,17 @@ public:
     ++count_;
     return meets ? meeting(count_ - 1) : -1;
   }
-  /// Do any two overlap without being the same, of which one may be written?
+  /// Do any two pointers overlap without being equal, where one of them may be written?
   bool overlap() const { return overlap_; }
-  /// Of each pointer in the order of add() the number of its group, counted from 1 by the first pointers of the groups;
-  /// 0: it overlaps with none, or is the same as an earlier one. `out`: `most` of them. The number of pointers that
-  /// were added.
+  /// Writes for each pointer, in the order of add(), the number of its group to `out`, which has room for `most`. The
+  /// first pointers of the groups number them from 1; 0: the pointer overlaps with none, or equals an earlier one.
+  /// Returns the number of pointers added.
   unsigned groups(uint8_t *out) const;
 
 private:
   int meeting(unsigned last);
   struct Seen {
-    runtime::AddressRange at; // an end of 0: meets none
+    runtime::AddressRange at; // an end of 0: overlaps with nothing
     int64_t extent;
     uint32_t parameter;
     TegulaDtype pointee;
@@ -59,15 +59,15 @@ private:
   Seen seen_[most];
 };
 
-/// The arguments of one call after binding: lives on the stack, nothing in it is initialized beyond the counts.
+/// The arguments of one call after binding. Lives on the stack; nothing beyond the counts is initialized.
 struct BoundCall {
   static constexpr unsigned maxLeaves = 256, maxWords = 3 * maxLeaves;
   const TegulaArg *leaves[maxLeaves];
   uint64_t words[maxWords];
   unsigned leafCount = 0, wordCount = 0;
   bool wide = false; // some pointer is big, or the options say so
-  // set before bind(): of launches with null pointers, for which there is one form whatever the addresses are and
-  // however big the tensors
+  // set before bind(), for launches with null pointers: these have one form, whatever the addresses and sizes of
+  // tensors
   bool nulls = false;
 
   uint64_t hash() const {
@@ -77,30 +77,29 @@ struct BoundCall {
   }
 };
 
-/// Binds arguments to the parameters: flattens tuples, fills defaults in, makes the key. On failure the last error is
-/// set.
+/// Binds arguments to the parameters: flattens tuples, fills in defaults, makes the key. False: the last error is set.
 bool bind(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileOptions &options, BoundCall &out);
-/// What sema needs for the same arguments, one per parameter. `f.params()` and `args` must have passed bind().
-/// `nulls`: as in BoundCall.
+/// The specs that sema needs for the same arguments, one per parameter. `f.params()` and `args` must have passed
+/// bind(). `nulls`: as in BoundCall.
 std::vector<sema::ParamSpec> specsOf(TegulaFunction &f, const TegulaArg *args, size_t count, bool nulls = false);
 /// "x:*fp32:16, out:*fp32:16:x, n:i32, BLOCK:1024": `out` is the buffer of `x`.
 std::string signatureText(const std::vector<Param> &params, const std::vector<sema::ParamSpec> &specs);
-/// Of one parameter.
+/// The same for one parameter.
 std::string parameterText(const std::vector<Param> &params, const std::vector<sema::ParamSpec> &specs, size_t i);
 /// Exact text of the specs for the cache key.
 std::string specKey(const std::vector<sema::ParamSpec> &specs);
-/// The arguments of a kernel that was compiled, flattened into `leaves` (BoundCall::maxLeaves of them), PackItem::leaf
-/// numbers them. False with the last error set if one of them breaks a fact that the kernel was specialized on.
+/// Flattens the arguments of a compiled kernel into `leaves` (BoundCall::maxLeaves of them), which PackItem::leaf
+/// indexes. False, with the last error set: an argument violates a fact that the kernel was specialized on.
 bool matchArgs(const TegulaKernel &k, const TegulaArg *args, size_t count, const TegulaArg **leaves);
-/// By argument of a kernel: values of integers (others 0), bytes behind pointers (-1: unknown, or no pointer). `leaves`
-/// as of matchArgs.
+/// For each argument of a kernel: the value of an integer (others 0), and the bytes behind a pointer (-1: unknown, or
+/// not a pointer). `leaves` as from matchArgs.
 struct LaunchNumbers {
   std::vector<int64_t> values, extents;
   LaunchNumbers(const TegulaKernel &k, const TegulaArg *const *leaves);
 };
-/// Values of the run-time arguments in the order of a kernel's, of integers; others 0. `leaves` as of bind().
+/// The values of integer run-time arguments, in the order of the kernel's arguments; others 0. `leaves` as from bind().
 std::vector<int64_t> integersOf(const std::vector<sema::ParamSpec> &specs, const TegulaArg *const *leaves);
-/// Number of leaves a spec takes, in the order bind() makes them.
+/// Number of leaves of a spec, in the order in which bind() makes them.
 uint32_t leavesOf(const sema::ParamSpec &spec);
 
 } // namespace tegula::api

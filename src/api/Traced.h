@@ -1,5 +1,5 @@
-// Kernels that a program wrote down as text (tegula_module_from_trace): the places of its own source, and its own
-// names.
+// Kernels that a program wrote as text (tegula_module_from_trace): maps the text to places in the program's source, and
+// restores the program's names.
 #pragma once
 #include "support/Source.h"
 #include "tegula/tegula.h"
@@ -10,12 +10,12 @@
 
 namespace tegula::api {
 
-/// What is wrong with the origins of a text of `length` bytes; empty: nothing.
+/// The fault in the origins of a text of `length` bytes; empty: there is none.
 std::string problemOf(std::span<const TegulaOrigin> origins, size_t length);
 
-/// The text as a file with origins. Names that the trace made up, `_v` and a number after any further underscores,
-/// become the names of the variables that the program declares or assigns at their origin, or else `at_line_N`;
-/// functions, `_f` and a number, `lambda_at_line_N`. Each stays apart from every other name of the text.
+/// The text as a file with origins. Renames the trace's own names. `_v` and a number, after any further underscores,
+/// becomes the variable that the program declares or assigns at the origin, or else `at_line_N`. A function, `_f` and a
+/// number, becomes `lambda_at_line_N`. Each name stays distinct from every other name of the text.
 std::shared_ptr<const SourceFile> tracedFile(std::string name, std::string_view text,
                                              std::span<const TegulaOrigin> origins);
 

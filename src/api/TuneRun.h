@@ -1,4 +1,4 @@
-// One tuning, whoever asks for it: what is known from files, what is left to measure, and what is kept of it.
+// One tuning, for every caller: reads known results from files, measures the rest, and stores the results.
 #pragma once
 #include "api/Handles.h"
 #include "tune/Store.h"
@@ -9,41 +9,40 @@ namespace tegula::api {
 struct TuneJob {
   std::shared_ptr<tune::Subject> subject;
   std::string name;                   // of the kernel, for messages
-  TegulaFunction *function = nullptr; // whose results they are; null: they are not kept
+  TegulaFunction *function = nullptr; // the results belong to it; null: results are not stored
   std::string arguments;              // class of the arguments: "M=4096, x:*fp16"
   int32_t device = 0;
   void *stream = nullptr;
   tune::Request request;
   bool persist = true, showProgress = false;
-  std::string recipe; // JSON of the recipe that the configurations are of; "": there is none
-  /// Of kernels that are written down for each configuration: a hash of each one's text, which its results are of.
-  /// None: the function's text is all there is.
+  std::string recipe; // JSON of the recipe that made the configurations; "": there is none
+  /// For kernels whose text differs by configuration: a hash of each one's text, to which its results belong. Empty:
+  /// all configurations share the function's text.
   std::vector<std::string> texts;
-  /// What files call a configuration.
+  /// The name of a configuration in files.
   std::string storedName(size_t i) const;
 };
 
-/// Which kernel results are of: by its name and what it does, wherever its file lies.
-/// `isFamily`: of all functions of that name and with those parameters, whose configurations say by TuneJob::texts
-/// which text they are of.
+/// The kernel that results belong to: its name and its meaning, independent of the file's location. `isFamily`: the key
+/// covers all functions of that name and with those parameters; their configurations name their text by TuneJob::texts.
 tune::KernelKey kernelKeyOf(TegulaFunction &f, bool isFamily = false);
 
-/// Options with the context's word where they say nothing.
+/// Applies the caller's options, and the context's settings where the options are not set.
 void readOptions(const TegulaTunerOptions &options, const TegulaContext &context, TuneJob &job);
 
-/// `points`: the job's configurations in a space; none: they are a list. Has them searched if the options say so, or if
-/// they say nothing and there are many.
+/// `points`: the job's configurations in a space; empty: they are a list. Enables the search if the options ask for it,
+/// or if they are not set and there are many configurations.
 void searchIf(const TegulaTunerOptions &options, std::vector<tune::Point> points, TuneJob &job);
 
 struct TuneReport {
-  bool found = false; // there is a configuration to use
+  bool found = false; // there is a usable configuration
   size_t best = 0;
   std::string json; // as of tegula_tuner_report_json
   std::vector<std::string> warnings; // also in `json`
 };
 
-/// Looks into the files, waits for other processes that measure the same, tunes what is left, and keeps it. The error's
-/// text begins with "tuning `NAME`: ".
+/// Reads the files, waits for other processes that measure the same, tunes what is left, and stores the results. An
+/// error's text begins with "tuning `NAME`: ".
 runtime::Status runTuning(TegulaContext &context, TuneJob &job, TuneReport &out);
 
 } // namespace tegula::api

@@ -1,4 +1,4 @@
-// What a context says about tuning.
+// A context's settings for tuning.
 #pragma once
 #include "tune/Store.h"
 
@@ -9,7 +9,7 @@ struct TuneSettings {
   bool rehearses = false;                    // $TEGULA_TUNE_DRY
   uint64_t copyBytes = uint64_t(4) << 30;    // $TEGULA_TUNE_BYTES
   tune::Places places;                       // $TEGULA_TUNE_DIR and the like
-  /// The files of results; made at the first call, thread-safe.
+  /// The files of results; made at the first call. Thread-safe.
   tune::Store &results() {
     std::call_once(once_, [&] {
       places.findProject();

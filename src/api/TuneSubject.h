@@ -1,5 +1,5 @@
-// A function and its configurations as the tuner (src/tune) sees them: compiled and launched with the arguments of one
-// call.
+// A function and its configurations as a subject of the tuner (src/tune): compiled and launched with the arguments of
+// one call.
 #pragma once
 #include "api/Compile.h"
 #include "api/Rehearsal.h"
@@ -8,7 +8,7 @@
 
 namespace tegula::api {
 
-/// A TegulaConfig of our own.
+/// A TegulaConfig that owns its values.
 struct TuneConfig {
   struct Value {
     std::string name;
@@ -19,17 +19,17 @@ struct TuneConfig {
   Ref<TegulaFunction> function;           // null: the tuner's
   std::string name;                       // "BLOCK: 64, num_warps: 4"
   std::vector<TegulaNamedValue> borrowed; // `values`, for `view`
-  // what callers are shown, and the numbers; lives as long as this object stays where it is
+  // what callers see, and the numbers; valid as long as this object does not move
   TegulaConfig view{};
 
-  /// `args` with the values in their places; `to` has room for as many as the function has parameters. Gives the new
-  /// count.
+  /// Copies `args` with the configuration's values in their places to `to`, which has room for all of the function's
+  /// parameters. Returns the new count.
   size_t apply(const TegulaArg *args, size_t count, TegulaArg *to) const;
-  /// The options of a launch with those that are set here.
+  /// Sets the options that the configuration sets.
   void apply(TegulaLaunchOptions &options) const;
 };
 
-/// Arguments whose tuples and values are kept: for threads that may outlive the call.
+/// Arguments with their tuples and values kept alive, for threads that may outlive the call.
 class OwnedArgs {
 public:
   OwnedArgs(const TegulaArg *args, size_t count);
@@ -56,7 +56,7 @@ public:
         rehearsal_(*function_, function_->context->tuning.copyBytes) {}
   /// The class of the arguments, for messages.
   std::string given;
-  /// Asks for the grids: on the thread of the call, and for those alone that are needed.
+  /// Asks the caller for the grids of these configurations only, on the thread of the call.
   void prepare(const std::vector<size_t> &wanted) override;
 
   size_t count() const override { return configs_->size(); }
@@ -83,11 +83,10 @@ private:
 
 /// The thread's last error as a Status.
 runtime::Status lastStatus();
-/// Asks the caller for the grid. False: the last error is set.
+/// Asks the caller for a configuration's grid. False: the last error is set.
 bool gridOf(const TegulaFunction &f, const TuneConfig &config, TegulaGridFn grid, void *user, int64_t out[3]);
 
-/// The memory that a kernel's pointer arguments lead to, for a call with `args`; the call's options are those of the
-/// launch.
+/// The memory behind a kernel's pointer arguments, for a call with `args`; the call's options are those of the launch.
 std::vector<tune::Buffer> buffersOf(TegulaFunction &f, const TegulaKernel &k, const TegulaArg *args, size_t count,
                                     const TegulaLaunchOptions &options);
 
