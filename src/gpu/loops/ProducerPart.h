@@ -1,11 +1,12 @@
-// What a producer of its own (SpecializeWarps.h) computes of the kernel: the operands of the copies it starts, the
-// bounds and conditions on the way to them, and what these are computed from.
+// The part of the kernel that dedicated producer warps (SpecializeWarps.h) compute: the operands of the copies that
+// they start, the bounds and conditions of the control flow around the copies, and everything that these are computed
+// from.
 //
 //   begin = load starts[batch];  while ... { a binary search };  page = load pages[n / 16];  convert page       the kernel
 //   begin = load starts[batch];  while ... { a binary search };  page = load pages[n / 16] in the other layout    the producer
 //
-// Threads of a producer never meet. What the kernel's threads exchange (an index that both rows and columns of tiles
-// need), each of them computes, and loads, for itself.
+// Threads of a producer never synchronize. Where the kernel's threads exchange a value (an index that both rows and
+// columns of tiles need), each thread of the producer computes and loads it in each layout that it needs.
 #pragma once
 #include "gpu/LoopSlice.h"
 #include <map>
@@ -19,23 +20,23 @@ class ProducerPart {
 public:
   using Map = LoopSlice::Map;
 
-  /// `tiles`: all threads of `warps` warps compute, tiles too, and load indices; else one thread, scalars only. `path`:
-  /// the control flow of `m`'s kernel that the producer goes through itself, which whoever emits it writes (For, If);
-  /// it may be filled later, before need().
+  /// `tiles`: all threads of `warps` warps compute scalars and tiles, and load indices; else one thread computes
+  /// scalars only. `path`: the control flow (For, If) of `m`'s kernel that the producer repeats, and that the caller
+  /// emits. The object keeps a reference to it; fill it before need().
   ProducerPart(ir::Module &m, bool tiles, unsigned warps, const std::unordered_set<const ir::Op *> &path)
       : m_(m), tiles_(tiles), warps_(warps), path_(path) {}
 
-  /// Takes in `v` and what it is computed from. False if that is more than arithmetic and loads of single elements (of
-  /// rows of indices, by tiles); the object is of no use then.
+  /// Adds `v` and everything that it is computed from. False if that takes more than arithmetic, control flow without
+  /// dots, and loads of single elements (with `tiles`, of rows of indices, too). Do not use the object after that.
   bool need(const ir::Value *v);
-  /// Is it to be emitted?
+  /// Must the caller emit the operation?
   bool has(const ir::Op &op) const { return ops_.count(&op); }
-  /// Is it needed: a value that a For of the path carries, or a result of an If of the path?
+  /// Is `v`, a value that a For of the path carries or a result of an If of the path, needed?
   bool carries(const ir::Value *v) const { return carried_.count(v); }
-  /// Adds the memory (memoryOf, passes/ArgumentAccess.h) of each load.
+  /// Appends to `loaded` the memory (memoryOf, passes/ArgumentAccess.h) of each needed load.
   void addLoaded(std::vector<int> &loaded) const;
-  /// Appends at `b` what stands for an operation that it has; `map` gives the producer's values for the kernel's, those
-  /// that are not in it are the same, and receives the results.
+  /// Appends at `b` the producer's version of an operation that has() accepts. `map` maps the kernel's values to the
+  /// producer's and receives the results; a value that is not in it is the same for both.
   void emit(ir::Builder &b, const ir::Op &op, Map &map);
 
 private:
@@ -52,9 +53,9 @@ private:
   const std::unordered_set<const ir::Op *> &path_;
   std::unordered_set<const ir::Op *> ops_;
   std::unordered_set<const ir::Value *> carried_;
-  // in other layouts, for the conversions among ops_
+  // rematerialized in other layouts, for the conversions among ops_
   std::unordered_set<const ir::Op *> remade_;
-  std::map<std::pair<const ir::Value *, uint16_t>, ir::Value *> made_; // of them, for the present conversion
+  std::map<std::pair<const ir::Value *, uint16_t>, ir::Value *> made_; // those of the current conversion, by layout
 };
 
 } // namespace tegula::gpu

@@ -1,4 +1,4 @@
-// Products that are added to a running sum outside of the instruction: a part of them at a time.
+// Splits dots whose products are added to a running sum outside of the instruction: one part of the products at a time.
 //
 //   %d = dot %a, %b, zeros {async = 1}                 %d = dot %a, %b, zeros {async = 1}                  starts the first part
 //   ... copies of later iterations ...                 ... copies of later iterations ...
@@ -7,28 +7,28 @@
 //   %s = convert %scales                               %p = fmul %w, %r                                    say, starts the next part in the same registers
 //   %q = fmul %p, %s                                   %q = fmul %p, %s
 //   %acc.1 = fadd %acc, %q                             %acc.1 = fadd %acc, %q
-// So are sums of fp8 kept in float32 (the tensor cores keep 14 bits: docs/hopper.md 1.6), and products of blocks with
-// scales of their own. A thread that computes 128 sums has no registers for as many products beside them; of a part it
-// needs 64, and the tensor cores wait for as many additions as are done between two parts.
+// Such sums are those of fp8 kept in float32 (the tensor cores keep 14 bits: docs/hopper.md 1.6), and products of
+// blocks that have their own scales. A thread that computes 128 sums has no registers for 128 products beside them. A
+// part needs 64 registers, and the tensor cores idle only during the additions between two parts.
 #pragma once
 #include "gpu/TargetInfo.h"
 #include "passes/Users.h"
 
 namespace tegula::gpu {
 
-/// Brings the waits of such dots and what is done with them up to the sum together, in place. After all that move
-/// operations; before bytes of shared memory are given.
+/// Moves the wait of each such dot and the elementwise operations from the wait to the sum together (GPU IR, in place).
+/// Runs after all passes that move operations, and before shared memory is allocated.
 void sumParts(ir::Module &m, const TargetInfo &target, const Options &options);
 
-/// How a dot is added part by part: that many, each of as many registers of a thread in their order; the wait; and,
-/// right after it, what is done with the products up to the sum, element by element.
+/// How a dot is added part by part: `parts` parts with the same number of a thread's registers, in order; the wait;
+/// and, right after the wait, the elementwise operations on the products up to the sum.
 struct PartsOfSum {
   unsigned parts = 1;
   const ir::Op *wait = nullptr;
-  std::vector<ir::Op *> steps; // each the only user of the one before; the last adds to what a loop carries
+  std::vector<ir::Op *> steps; // each is the only user of the one before; the last adds to a loop-carried value
 };
-/// Is a dot of GPU IR whose result has `registers` registers in a thread such a one, and is it ordered as sumParts
-/// leaves it? One part if not.
+/// The parts of a dot (GPU IR) whose result has `registers` registers in a thread, if sumParts has ordered its wait and
+/// steps. One part if the dot is not of this kind, or not in that order.
 PartsOfSum partsOfSum(const ir::Op &dot, const Users &users, int64_t registers);
 
 } // namespace tegula::gpu
