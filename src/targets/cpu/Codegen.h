@@ -11,13 +11,13 @@ namespace tegula::cpu {
 
 using targets::VecEmitter;
 
-/// What VecEmitter has to know.
+/// The facts about the target and the options that VecEmitter needs.
 targets::VecTarget vecTarget(const CpuTarget &t, const Options &o);
-/// Null (and a diagnostic) if LLVM cannot make code for the target. Initializes only the LLVM targets it needs, once
-/// per process.
+/// Returns null and reports a diagnostic if LLVM cannot generate code for the target. Initializes only the LLVM targets
+/// it needs, once per process.
 std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CpuTarget &t, const Options &o, DiagEngine &diag);
-/// Cleans up IR that is already vectorized and scheduled by us: no loop vectorizer, no idiom recognition, little else.
-/// In place.
+/// Cleans up, in place, IR that the emitter has already vectorized and scheduled: no loop vectorizer, no idiom
+/// recognition, few other passes.
 void optimize(llvm::Module &m, llvm::TargetMachine &tm, const Options &o);
 std::vector<char> emitObject(llvm::Module &m, llvm::TargetMachine &tm);
 std::string emitAssembly(llvm::Module &m, llvm::TargetMachine &tm);

@@ -1,28 +1,28 @@
-// Several rounds of a loop over k as one, where the author's tiles are shallow.
+// Unrolls a loop over k and fuses the dots of several iterations into one, where the author's tiles are shallow.
 //
 //   for k in range(0, cdiv(K, 32)):                          for k in range(0, cdiv(K, 32), 4):
 //       acc = dot(load(a, [64, 32]), load(b, [32, 64]), acc)     acc = dot(load(a, [64, 128]), load(b, [128, 64]), acc)
 //
-// Each round of a dot reads and writes its result once, enters its loops over panels and blocks of rows, and asks once
-// for each tile whether it is inside of the matrix. What is shared among so few k is most of the time of small tiles.
-// How deep a panel should be, the caches say (DotPlan::kBlock), not the source: Goto and van de Geijn, Anatomy of
+// Each dot reads and writes its result once, enters its loops over panels and blocks of rows, and tests once for each
+// tile whether it is inside the matrix. With few k per dot, this fixed cost is most of the time of small tiles. The
+// caches should determine the depth of a panel (DotPlan::kBlock), not the source: Goto and van de Geijn, Anatomy of
 // high-performance matrix multiplication, ACM TOMS 34, 2008, 4.
 //
-// Everything in the loop that differs from round to round gets the rounds as a first dimension, `[r]` of scalars and
-// `[r, .., ..]` of tiles; the operands of the dot are `[M, r * BK]` and `[r * BK, N]` of it. To the plan these are
-// names of bits (BitMap.h): a tile whose rounds go on where the one before ends is one linear form. After the last
-// round both operands are masked off, so that there is one copy of the code, whose loops end there (Part.h).
+// Every value in the loop that differs between iterations ("rounds") gets the rounds as its first dimension: scalars
+// become `[r]` and tiles `[r, .., ..]`. The operands of the dot become `[M, r * BK]` and `[r * BK, N]`. In the plan
+// these are renamed index bits (BitMap.h): a tile whose rounds are contiguous is one linear form. After the last round
+// both operands are masked off, so one copy of the code suffices, and its loops end there (Part.h).
 //
-// It is right because a dot adds the products of its k in any order: acc + (sum of the k of one round) + (sum of those
-// of the next) has the elements of acc + (sum of all of them). Accumulators that are rounded in each round (f16) stay
-// as they are, as do loops in which something but dots and their loads happens.
+// Correct because a dot adds its products in any order: acc + (sum over the k of one round) + (sum over the k of the
+// next) has the same terms as acc + (sum over all of them). Left unchanged: accumulators that are rounded in each
+// iteration (f16), and loops that do anything but dots and their loads.
 #pragma once
 #include "ir/Ir.h"
 #include "targets/cpu/Cpu.h"
 
 namespace tegula::cpu {
 
-/// Is there anything to do for joinRounds()?
+/// Does `m` have a loop that joinRounds() would change?
 bool hasShallowRounds(const ir::Module &m, const CpuTarget &target);
 void joinRounds(ir::Module &m, const CpuTarget &target);
 

@@ -1,25 +1,25 @@
-// Dots of whose results only the first row counts are sums of products.
+// A dot of whose result only the first row is stored becomes a sum of products.
 //
 //   m = arange(16); acc = zeros([16, N])                     acc = zeros([K, N])
 //   for ..: acc = dot(a, b, acc)                  becomes    for ..: acc += row 0 of a, as a column * b
 //   store(.., acc, mask=m < 1)                               store(.., sum(acc, 0), mask=m < 1)
 //
-// Kernels for matrices ask for tiles of at least sixteen rows, and are launched for one: a token that is decoded. Such
-// a product is as fast as B comes from memory. A dot packs B and turns it around where k lies along memory; a sum of
-// products does neither, reads rows from end to end and keeps its sums in registers (CarrySums.h,
-// FunctionEmitter::accumulatesRows). Where k lies along memory the tile is [N, K].
+// Kernels written for matrices use tiles of at least sixteen rows but are also launched for a single row, e.g. to
+// decode one token. Such a product is limited by the bandwidth at which B is read. A dot packs B, and transposes it if
+// B is contiguous along k. A sum of products does neither: it reads whole rows and keeps its sums in registers
+// (CarrySums.h, accumulatesRows). If B is contiguous along k the tile is [N, K].
 //
-// It is right because row 0 of a dot is the sum over k of a[0, k] * b[k, n] in any order, in the accumulator's type,
-// and nobody looks at the other rows, which become copies of it. Row 0 is all that counts where each store is masked by
-// `m < 1` for an m that begins at zero or above and grows by one from row to row. The constant is the argument of the
-// launch: one that is 1 is a constant.
+// Correct because row 0 of a dot is the sum over k of a[0, k] * b[k, n] in any order, in the accumulator's type, and
+// the other rows, which become copies of row 0, are never read. Only row 0 is stored if each store is masked by `m < 1`
+// for an m that begins at zero or above and grows by one from row to row. The 1 is a launch argument: an argument whose
+// value is 1 is a constant.
 #pragma once
 #include "ir/Ir.h"
 #include "targets/cpu/Cpu.h"
 
 namespace tegula::cpu {
 
-/// Is there anything to do for sumOneRow()?
+/// Does `m` have a dot that sumOneRow() would change?
 bool hasOneRow(const ir::Module &m, const CpuTarget &target);
 void sumOneRow(ir::Module &m, const CpuTarget &target);
 
