@@ -1,4 +1,4 @@
-// Every message of the partial evaluator and the module loader; the rows stand in Diagnostics.def.
+// Every message of the partial evaluator and the module loader; Diagnostics.def lists them.
 #pragma once
 #include "support/Diag.h"
 

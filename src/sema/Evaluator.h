@@ -1,12 +1,13 @@
-// The partial evaluator: walks a function's statements, computes what is known at compile time, builds IR for the rest.
+// The partial evaluator: walks a function's statements, computes what is known at compile time, and builds IR for the
+// rest.
 //
-// One Evaluator serves one instantiation. A Frame is one call of a function: calls of jit functions are inlined by
-// evaluating the callee's body in a new frame at the call's insertion point; functions run at compile time
-// (constexpr_function) are evaluated by the same expression code in a frame with `python` set, where names do not decay
-// and Python's own statements are available (Python.cpp).
+// One Evaluator serves one instantiation. A Frame is one call of a function. Calls of jit functions are inlined: the
+// callee's body is evaluated in a new frame at the call's insertion point. Functions that run at compile time
+// (constexpr_function) use the same expression code in a frame with `python` set, in which names do not decay and
+// Python's own statements are available (Python.cpp).
 //
 // Control flow is structured. A statement list ends in a Flow: it falls through, it has left (by return, break or
-// continue), or (after a run-time `if`) it may have left, which then is a run-time flag that guards what follows.
+// continue), or, after a run-time `if`, it may have left; then a run-time flag guards the statements that follow.
 // If.cpp and Loop.cpp have the details.
 #pragma once
 #include "lang/Hints.h"
@@ -34,14 +35,14 @@ public:
     carriedHints_.add({value, key, std::move(values)});
   }
 
-  /// Runs a function's body in a new frame whose parameters are bound already.
+  /// Runs a function's body in a new frame whose parameters are already bound.
   Value runBody(Frame &frame);
   /// One value per parameter (the bare `*` has none).
   void bindParams(Frame &frame, std::span<const Value> values, std::span<const Loc> locs);
-  /// Locations in the IR point into the function's file: the module keeps it.
+  /// Makes the module keep the function's file, which locations in the IR point into.
   void keepSource(const lang::Function &fn);
   Frame makeFrame(const std::shared_ptr<const lang::Function> &fn);
-  /// Evaluates an expression at module level: compile-time only, unknown things give Error without a message.
+  /// Evaluates an expression at module level, at compile time only; unknown names give Error without a message.
   Value evaluateHost(const Expr &e, const lang::Scope &scope);
 
   const std::string &output() const { return output_; }
@@ -58,11 +59,11 @@ private:
     diag().report(kind, loc, std::forward<Args>(args)...);
     return Value::error();
   }
-  /// Counts a step; false if the instantiation has gone on for too long or too deep (reported once).
+  /// Counts a step; false if the instantiation has run for too long or nests too deeply (reported once).
   bool step(Loc loc);
-  /// Counts work that is done in one step for a value of this weight.
+  /// Counts the work that one step does for a value of this weight.
   bool charge(uint64_t weight, Loc loc);
-  /// The value, or Error and a report if it is larger or nested more deeply than anybody could handle.
+  /// The value; Error and a report if it is too large or too deeply nested.
   Value bounded(Value v, Loc loc);
   Env &env() { return frame_->inner ? *frame_->inner : frame_->env; }
 
@@ -88,7 +89,7 @@ private:
   Value boolOp(const Expr &e);
   Value ternary(const Expr &e);
   Value sequence(const Expr &e);
-  /// The items of what stands behind a `*`; nullopt and a report if it has none.
+  /// The items of the operand of a `*`; nullopt and a report if it has none.
   std::optional<std::vector<Value>> spread(const Expr &starred);
   std::optional<std::vector<Value>> itemsOf(const Expr &e);
   Value dict(const Expr &e);
@@ -168,7 +169,7 @@ private:
   Value settle(Loop &loop, const Carried &c);
   void settleAll(Loop &loop);
   Value condition(const Stmt &s, const Value &test);
-  /// Iterations of a range between compile-time numbers; nullopt and a report if there are more than steps left.
+  /// Iterations of a range between compile-time numbers; nullopt and a report if there are more than the steps left.
   std::optional<uint64_t> tripCount(const lang::RangeValue &r, Loc loc);
   Flow valuesFor(const Stmt &s, const Value &values);
   Flow unrolled(const Stmt &s, Stmts body, uint64_t k, uint64_t trips, const std::function<Value(uint64_t)> &item);
@@ -178,10 +179,10 @@ private:
   std::vector<ir::Value *> carriedNow(const Loop &loop);
   Loop openLoop(const Stmt &s, const Bounds *b = nullptr);
   void bindCarried(const Loop &loop, std::span<ir::Value *const> values);
-  /// Values to yield; nullopt if the body has to be evaluated again with more names carried.
+  /// The values to yield; nullopt if the body must be evaluated again with more names carried.
   std::optional<std::vector<ir::Value *>> closeLoop(Loop &loop, const Flow &f);
-  /// Evaluates the body of a runtime loop and closes it; where that has to be done again, everything is back as it was
-  /// at `here`.
+  /// Evaluates the body of a run-time loop and closes it; if the body must be evaluated again, restores the state at
+  /// `here`.
   std::optional<std::vector<ir::Value *>> loopBody(const Stmt &s, Loop &loop, ir::Block *here);
   void leaveLoop(const Loop &loop, std::span<ir::Value *const> results);
   void checkFixed(Loop &loop);

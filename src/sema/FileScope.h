@@ -1,4 +1,4 @@
-// Inside of the module loader: what a file's top level binds.
+// Internal to the module loader: the bindings of a file's top level.
 #pragma once
 #include "sema/Module.h"
 #include "sema/Syntactic.h"
@@ -11,11 +11,10 @@ void applyDecorators(lang::Function &f);
 /// The names that src/lib defines for users.
 std::vector<std::string> libraryNames();
 
-/// The names of a file. Functions refer to their scope and not the other way round, so that nothing is kept alive in a
-/// circle:
-/// the scope holds what is needed to make a function, and remembers the function weakly. Values that hold functions of
-/// the file (defaults, tuples) are kept with functions that do not own the scope, and get their functions back on the
-/// way out.
+/// The names of a file. Functions refer to their scope, and the scope does not own functions, so there is no reference
+/// cycle: the scope holds what is needed to make a function, and a weak reference to the function. Values that contain
+/// functions of the file (defaults, tuples) are stored with functions that do not own the scope; lookup() replaces
+/// these with the real functions.
 class FileScope final : public lang::Scope, public std::enable_shared_from_this<FileScope> {
 public:
   using Value = lang::Value;
@@ -23,7 +22,7 @@ public:
   void bind(std::string_view name, Binding b);
   void bindFunction(std::string_view name, const syntax::Stmt *def, lang::Function::Kind kind,
                     std::vector<lang::Value> defaults);
-  /// What the statement of a class of aggregates says. Types and bases are looked up when the class is first used.
+  /// The contents of the class statement of an aggregate. Types and bases are looked up when the class is first used.
   struct MethodDef {
     const syntax::Stmt *def = nullptr;
     lang::Function::Kind kind = lang::Function::Kind::Plain;
@@ -50,7 +49,7 @@ public:
   void setJit(std::string_view name);
 
   std::shared_ptr<const syntax::Tree> tree;
-  /// Modules and functions of other files are kept alive by this one.
+  /// Keeps modules and functions of other files alive.
   std::vector<std::shared_ptr<const lang::Module>> imports;
 
 private:
@@ -62,14 +61,14 @@ private:
   };
   using FunctionPtr = std::shared_ptr<const lang::Function>;
   bool isOurs(const FunctionPtr &f) const { return f->scope.get() == this; }
-  /// The function of a definition. Under the mutex.
+  /// The function of a definition. Requires the mutex.
   FunctionPtr make(const Def &d) const;
-  /// `v` with functions of this file that do not own the scope, and back (under the mutex).
+  /// `v` with functions of this file that do not own the scope, and the reverse. Both require the mutex.
   Value detached(Value v) const;
   Value attached(Value v) const;
   FunctionPtr attached(const FunctionPtr &f) const;
   using ClassPtr = std::shared_ptr<const lang::RecordClass>;
-  /// The class of a definition. Under the mutex, as it looks names up again.
+  /// The class of a definition. Requires the mutex, as it looks names up again.
   ClassPtr makeClass(const ClassDef &d) const;
   Value typeOf(const syntax::Expr &annotation) const;
   void addBases(const ClassDef &d, lang::RecordClass &cls) const;
@@ -78,13 +77,13 @@ private:
   std::map<std::string, Def, std::less<>> functions_;
   std::map<std::string, ClassDef, std::less<>> classes_; // fixed before the first lookup by another thread
   std::map<std::string, std::string, std::less<>> aliases_;
-  mutable std::recursive_mutex mutex_; // files import each other in no circle, so neither do their locks wait in one
+  mutable std::recursive_mutex mutex_; // imports are acyclic, so these locks cannot deadlock
 };
 
-/// The module at a path without its suffix (".py", "/__init__.py"), null if there is none. What is wrong with it is
-/// reported, at `import` if it cannot be read.
+/// The module at a path without its suffix (".py", "/__init__.py"); null if there is none. Errors in it are reported;
+/// at `import` if the file cannot be read.
 using FindFile = std::function<std::shared_ptr<const lang::Module>(const std::string &stem, Loc import)>;
-/// Binds what the top level of `scope.tree` says (TopLevel.cpp). `folder` is where relative imports begin.
+/// Binds the names of the top level of `scope.tree` (TopLevel.cpp). `folder`: where relative imports start.
 void bindTopLevel(FileScope &scope, std::string folder, const FindFile &load);
 
 } // namespace tegula::sema

@@ -1,4 +1,4 @@
-// What the partial evaluator knows while it walks a function: names, how control leaves, the arms of a branch.
+// State of the partial evaluator in a function: names, how control leaves, the arms of a branch.
 #pragma once
 #include "lang/Value.h"
 #include "sema/Module.h"
@@ -31,17 +31,17 @@ struct Var {
   bool isConstexpr = false; // annotated tl.constexpr
 };
 
-/// The names of a frame, or what an arm of a branch or the body of a loop changes of them: an Env over another one
-/// shows the other's names and keeps what is set to itself, so entering a branch costs nothing and joining it costs
-/// what changed.
+/// The names of a frame, or the names that an arm of a branch or the body of a loop changes. An Env over another one
+/// shows the other's names and keeps changes to itself, so entering a branch costs nothing, and joining it costs only
+/// the changes.
 class Env {
 public:
   Env() = default;
-  /// Over `outer`, which must stay where it is as long as this one is in use.
+  /// An Env over `outer`, which must not move while this one is in use.
   explicit Env(const Env *outer) : outer_(outer) {}
 
   const Var *find(std::string_view name) const;
-  /// To change it: a copy of its own if it belongs to an outer one.
+  /// The variable for a change: copied into this Env if it belongs to an outer one.
   Var *edit(std::string_view name);
   void set(std::string_view name, Var v);
   struct Entry {
@@ -49,15 +49,15 @@ public:
     Var var;
     size_t order; // of definition, among all names
   };
-  /// What was set here and not in an outer one.
+  /// The names set here and not in an outer Env.
   const std::vector<Entry> &changed() const { return entries_; }
-  /// Every name that is visible; those that an arm changed may come twice.
+  /// Every visible name; those that an arm changed may come twice.
   template <typename Fn> void forEach(Fn &&fn) const {
     for (const Env *e = this; e; e = e->outer_)
       for (const Entry &x : e->entries_)
         fn(x.name, x.var);
   }
-  /// More than any `order` of a name that is visible now.
+  /// Greater than the `order` of every visible name.
   size_t count() const {
     size_t n = 0;
     for (const Env *e = this; e; e = e->outer_)
@@ -66,7 +66,7 @@ public:
   }
 
 private:
-  /// Few names are found faster by looking at each.
+  /// Up to this number of names, a linear search is faster.
   static constexpr size_t few = 16;
 
   const Entry *own(std::string_view name) const;
@@ -76,7 +76,7 @@ private:
   std::unordered_map<std::string_view, size_t> index_; // of all entries once there are many
 };
 
-/// Whether control goes some way: known at compile time, or an i1.
+/// Whether control takes a path: known at compile time, or an i1.
 struct Way {
   enum class Kind : uint8_t { Never, Always, Sometimes } kind = Kind::Never;
   ir::Value *flag = nullptr; // Sometimes
@@ -88,7 +88,7 @@ struct Way {
 };
 
 /// How control leaves a statement list: it reaches the end (falls), or leaves by a `return`, or by a `break` or
-/// `continue` of the innermost loop. Where it leaves and neither returns nor breaks, it continues.
+/// `continue` of the innermost loop. If it leaves and neither returns nor breaks, it continues.
 struct Flow {
   Way left, broke, returned;
   Value value;           // of `return`, unless `returned` is Never
@@ -101,7 +101,7 @@ struct Flow {
   static Flow returns(Value v, Loc at) { return {Way::surely(), {}, Way::surely(), std::move(v), at}; }
   static Flow breaks(Loc at) { return {Way::surely(), Way::surely(), {}, {}, at}; }
   static Flow continues(Loc at) { return {Way::surely(), {}, {}, {}, at}; }
-  /// As it is after the loop: what broke goes on there.
+  /// The flow after the loop: a `break` falls through there.
   Flow afterLoop() const { return {returned, {}, returned, value, at}; }
 };
 
@@ -113,13 +113,13 @@ struct Arm {
   std::optional<Value> value; // of a ternary
   Loc loc;
   ir::Block *block() const { return region->block; }
-  /// Control does not come out of it.
+  /// Control does not reach its end.
   bool dead() const { return flow.leaves(); }
-  /// It returns for good: nobody reads its names again.
+  /// It always returns: its names are not read again.
   bool returns() const { return flow.returned.always(); }
 };
 
-/// A name that a run-time loop carries around.
+/// A loop-carried name of a run-time loop.
 struct Carried {
   std::string_view name;
   Value initial;
@@ -127,7 +127,7 @@ struct Carried {
   size_t first = 0, count = 0; // among the values of the loop
 };
 
-/// Which values of a loop that may end early stand ahead of the names. The first one, 0, is whether it goes on.
+/// The values before the names in a loop that may end early. The first one, 0, says whether the loop continues.
 struct EarlyValues {
   std::optional<size_t> broke, returned;
   std::optional<size_t> iv, last;   // of `for`: the number of this iteration, and of the one before
@@ -141,23 +141,23 @@ struct Loop {
   std::vector<Carried> carried;
   std::vector<ir::Value *> inits; // of all values of the loop
   std::vector<ir::Type> types;
-  std::vector<std::pair<std::string_view, Value>> fixed; // compile-time values that must come out as they went in
+  std::vector<std::pair<std::string_view, Value>> fixed; // compile-time values that each iteration must leave unchanged
   Env *before = nullptr; // of the code around the loop
   Env inside;            // what the body changes
-  bool again = false;    // the body needs a loop that carries more
-  NameSet spoilt;        // names that a report says cannot be carried
+  bool again = false;    // the body must be evaluated again with more names carried
+  NameSet spoilt;        // names reported as impossible to carry
   DiagEngine diagBefore;
   bool stoppedBefore = false;
   size_t outputBefore = 0, treeBefore = 0;
-  std::optional<EarlyValues> early; // of a loop that may end before its time
-  /// Values ahead of the names.
+  std::optional<EarlyValues> early; // of a loop that may end early
+  /// The number of values before the names.
   size_t ahead() const {
     return early ? 1 + early->broke.has_value() + early->returned.has_value() + early->count + 2 * early->iv.has_value()
                  : 0;
   }
-  bool targetKept = true; // the target of `for` has the type of a number of the range, wherever an iteration ends
+  bool targetKept = true; // the target of `for` has the type of the range's numbers at every end of an iteration
 
-  /// Is the name read again after the iteration?
+  /// Is the name read after the iteration?
   bool keeps(std::string_view name) const {
     auto is = [&](const auto &x) { return x.name == name; };
     auto isFixed = [&](const auto &x) { return x.first == name; };
@@ -166,7 +166,7 @@ struct Loop {
   }
 };
 
-/// What an attempt at a loop has learnt of the ways out of it, before its end.
+/// The exits of a loop that an attempt has found before its end.
 struct LoopExits {
   bool breaks = false, returns = false;
   Value like; // of the type that it returns
@@ -178,11 +178,11 @@ struct Construction {
   std::vector<std::optional<Value>> fields; // nullopt: not set yet
 };
 
-/// Where functions in a function find its names, as long as it runs.
+/// The Env in which nested functions find this function's names while it runs.
 struct LiveNames {
   const Env *env = nullptr;
   std::vector<std::weak_ptr<lang::Function>> readers;
-  /// It returns: functions that outlive it keep the compile-time values of the names they read.
+  /// The function returns: nested functions that outlive it keep the compile-time values of the names they read.
   void end();
 };
 
@@ -195,15 +195,15 @@ struct Frame {
   NameSet declared; // `x: tl.constexpr` without a value
   std::vector<Loop *> loops; // around the current statement; null: unrolled
   bool python = false;
-  std::shared_ptr<LiveNames> names; // of functions in it, once there are some
+  std::shared_ptr<LiveNames> names; // of nested functions, once there are any
   std::optional<std::vector<Value>> yielded; // of a generator, which runs to its end when it is called
   bool moduleLevel = false;
-  bool handlesTensors = false; // with `python`: run-time values may be handed about
-  Construction *construction = nullptr; // of what the first parameter stands for, in an `__init__`
+  bool handlesTensors = false; // with `python`: run-time values may be passed around
+  Construction *construction = nullptr; // in an `__init__`: the object that the first parameter stands for
   std::string_view self;                // that parameter
   std::shared_ptr<const lang::RecordClass> initOf; // the class whose `__init__` it is
-  bool stopped = false; // a static_assert failed: what follows would only repeat the complaint
-  /// Compile-time numbers that a loop turned out to change, see Loop.cpp.
+  bool stopped = false; // a static_assert failed: further messages would only repeat it
+  /// Compile-time numbers that turned out to change in a loop, see Loop.cpp.
   std::map<const Stmt *, NameSet> decayedByLoop;
   /// Loops that end early.
   std::map<const Stmt *, LoopExits> exitsOfLoop;

@@ -1,4 +1,4 @@
-// What holds for a part of an Evaluator's work and ends with it. Included by Evaluator.h.
+// RAII scopes for the state of an Evaluator. Included by Evaluator.h.
 #pragma once
 #include "sema/Evaluator.h"
 
@@ -16,7 +16,7 @@ private:
   Frame *outer_;
 };
 
-/// Makes what an arm or a loop changes the current names for the life of the scope.
+/// Redirects changes of names to the Env of an arm or a loop for the life of the scope.
 class EnvScope {
 public:
   EnvScope(Frame &f, Env &env) : f_(f), outer_(f.inner) { f_.inner = &env; }
@@ -28,8 +28,8 @@ private:
   Env *outer_;
 };
 
-/// "in `f`, called from here" under every message of the scope. A call from the same place as the one around it
-/// (recursion) adds nothing, and a chain stops after a dozen.
+/// Adds "in `f`, called from here" to every message of the scope. A call from the same place as the enclosing one
+/// (recursion) adds nothing, and a chain ends after a dozen.
 class CallNote {
 public:
   CallNote(Evaluator &e, const lang::Function &fn, Loc loc) : e_(e) {

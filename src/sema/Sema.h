@@ -1,5 +1,5 @@
-// sema: instantiates a kernel. The language is a partial evaluator: a kernel is a template over argument types,
-// facts and compile-time values; instantiate() runs the compile-time part and leaves tile IR for the rest.
+// sema instantiates a kernel. The language is a partial evaluator: a kernel is a template over argument types, facts
+// and compile-time values; instantiate() runs the compile-time part and leaves tile IR for the rest.
 #pragma once
 #include "lang/Builtin.h"
 #include "sema/Module.h"
@@ -12,10 +12,9 @@ struct ParamSpec {
   // Runtime
   lang::Dtype dtype;
   int64_t divisibility = 1; // of the value, or of the address in bytes (1 = nothing known; usually 16)
-  // of a parameter that is a pointer: an earlier one of its type that is the same address (not of one itself); -1: none
+  // of a pointer parameter: an earlier parameter of its type with the same address (whose own sameAs is -1); -1: none
   int32_t sameAs = -1;
-  // of a pointer: those with one number, items of tuples too, may be of memory that overlaps in any way; 0: of memory
-  // of its own
+  // of a pointer: pointers with equal numbers, items of tuples included, may overlap in any way; 0: memory of its own
   int32_t overlap = 0;
   // Constexpr (None, ints equal to 1, functions, dtypes, strings...)
   lang::Value value;
@@ -23,7 +22,8 @@ struct ParamSpec {
   std::vector<ParamSpec> items;
   std::shared_ptr<const lang::RecordClass> recordClass; // null for a plain tuple
 
-  /// A tensor descriptor of blocks of `block`; extents and strides (not the last) divisible by `divisibility`.
+  /// A tensor descriptor with blocks of shape `block`; its extents and strides (except the last) are divisible by
+  /// `divisibility`.
   static ParamSpec descriptor(lang::Dtype element, const ir::Shape &block, bool nan, int64_t divisibility = 1,
                               bool tf32 = false);
   bool isDescriptor() const { return recordClass && recordClass->kind == lang::RecordClass::Kind::Descriptor; }
@@ -37,29 +37,29 @@ struct ParamSpec {
   static ParamSpec constant(lang::Value v) { ParamSpec p; p.value = std::move(v); return p; }
 };
 
-/// Is every ParamSpec::sameAs what it says, an earlier pointer of that type, and of parameters only, and every overlap
-/// a pointer's that is the same as no other? For what comes from files.
+/// Is every ParamSpec::sameAs valid (only of parameters, an earlier pointer of the same type), and is every overlap on
+/// a pointer without sameAs? For specs read from files.
 bool sameAsFits(std::span<const ParamSpec> params);
 
-/// Of a descriptor, as signatures have it: "tensordesc<fp16[128, 64]>", and after it ":nan" for that padding, ":tf32"
-/// for that rounding.
+/// A descriptor in a signature: "tensordesc<fp16[128, 64]>", followed by ":nan" for that padding, ":tf32" for that
+/// rounding.
 std::string descriptorText(const ParamSpec &p);
 
 struct Options {
   lang::TargetInfo target;
   unsigned maxCallDepth = 200;      // nested calls of jit functions while instantiating
   uint64_t maxSteps = 5'000'000;   // statements and expressions evaluated; a limit against runaway compile-time loops
-  uint64_t maxOps = 1 << 17;       // operations of a module: what unrolled loops and inlined helpers make together
-  bool annotate = false;            // record what --emit tree shows
+  uint64_t maxOps = 1 << 17;       // operations of a module: of all unrolled loops and inlined helpers together
+  bool annotate = false;            // record the output of --emit tree
 };
 
 struct Instantiation {
   /// The kernel and the noinline helpers it calls; null on error (reported).
   std::unique_ptr<ir::Module> module;
-  /// With Options::annotate: the instantiated syntax tree, each expression with its type or compile-time value, pruned
-  /// arms left out.
+  /// With Options::annotate: the instantiated syntax tree, each expression with its type or compile-time value, without
+  /// pruned arms.
   std::string tree;
-  /// What static_print wrote, in order.
+  /// The output of static_print, in order.
   std::string staticOutput;
 };
 
@@ -69,11 +69,11 @@ struct Instantiation {
 Instantiation instantiate(const std::shared_ptr<const lang::Function> &kernel, std::span<const ParamSpec> params,
                           const Options &options, DiagEngine &diag);
 
-/// An error in one of the language's own files, which are not the user's, moved to where the user called it.
+/// Moves an error in one of the language's own files, which are not the user's, to the location of the user's call.
 Diagnostic atUsersLine(Diagnostic d);
 
-/// `tegula check`: reports everything that can be said about a file without argument types (undefined names,
-/// unsupported constructs in jit functions, wrong keywords of builtins). `strict`: what Triton does not have is
+/// `tegula check`: reports everything that can be diagnosed in a file without argument types (undefined names,
+/// unsupported constructs in jit functions, wrong keywords of builtins). `strict`: features that Triton lacks are
 /// unsupported too.
 void checkModule(const lang::Module &module, bool strict, DiagEngine &diag);
 

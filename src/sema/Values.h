@@ -1,4 +1,4 @@
-// Values as trees of tensors: what a loop or a branch carries, and how two of them compare.
+// Values as trees of tensors: which of them a loop or a branch carries, and how two compare.
 #pragma once
 #include "lang/Value.h"
 #include <span>
@@ -16,7 +16,7 @@ std::vector<lang::Tensor> flatten(const Value &v);
 Value rebuild(const Value &v, std::span<ir::Value *const> tensors);
 /// Same dtypes, shapes and compile-time parts.
 bool sameType(const Value &a, const Value &b);
-/// "tensor float32[128]", or "3" for compile-time values: what a user needs to see in a mismatch.
+/// "tensor float32[128]", or "3" for compile-time values: for messages about a mismatch.
 std::string describe(const Value &v);
 
 } // namespace tegula::sema
