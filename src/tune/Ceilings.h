@@ -1,9 +1,9 @@
-// What a GPU can do at most: the numbers that the cost model (Model.h) divides a kernel's work by, and how many blocks
-// fit on a multiprocessor.
+// Peak rates and capacities of GPUs: the cost model (Model.h) divides a kernel's work by them. Also computes how many
+// blocks fit on a multiprocessor.
 //
-// A table by compute capability and name, so that a kernel for a GPU can be judged on a machine that has none. Rates
-// are those of the data sheets, which name sustained clocks and dense matrices; what a kernel reaches of them is the
-// model's business.
+// A table by compute capability and name, so that a kernel can be evaluated for a GPU that the machine lacks. Rates are
+// those of the data sheets, for sustained clocks and dense matrices; the model estimates which part of them a kernel
+// reaches.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -26,13 +26,13 @@ struct GpuCeilings {
 };
 
 /// The row of the device: the first of its capability whose name `description` contains, else the first of its
-/// capability; of a capability that the table has not, the nearest row below (or the first). `cores`: what the device
-/// says it has, 0: unknown, the row's.
+/// capability. For a capability that the table lacks, the nearest lower row (or the first). `cores`: the device's
+/// multiprocessors; 0: unknown, then the row's.
 GpuCeilings gpuCeilings(uint32_t capability, std::string_view description = {}, uint32_t cores = 0);
 
-/// Blocks that share a multiprocessor; 0 if not even one fits. Registers are given out in units of 256 to whole warps,
-/// of which each quarter of a multiprocessor has a quarter; shared memory in units of 128 bytes, and from 8.0 on the
-/// system takes 1 KiB for each block.
+/// Blocks that share a multiprocessor; 0 if not even one fits. Registers are allocated to whole warps in units of 256,
+/// and each quarter of a multiprocessor has a quarter of them. Shared memory is allocated in units of 128 bytes; from
+/// 8.0 on the system takes 1 KiB for each block.
 uint32_t blocksPerCore(const GpuCeilings &gpu, uint32_t threads, uint32_t registers, uint32_t sharedBytes);
 
 } // namespace tegula::tune

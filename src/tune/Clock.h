@@ -1,12 +1,12 @@
-// How long one launch takes on a device.
+// Measures the time of one launch on a device.
 //
-// On a GPU a run lies between two events of its stream, many runs are queued before the first is waited for, and the L2
-// cache is flushed in front of each, as a kernel in a program finds it. On the CPU and the simulator the steady clock
-// is read around the call.
+// On a GPU each run lies between two events of its stream, many runs are queued before the first wait, and the L2 cache
+// is flushed before each run, as for a kernel in a program. On the CPU and the simulator the steady clock is read
+// around the call.
 //
-// In CUDA graphs, if asked for: rows of runs are recorded on a stream of the clock's own, and each row lies between two
-// events. What a launch costs the host and the pause between two of them is not in the time, and the caches are warm.
-// What comes before each run is recorded, too, and once more alone: its time is taken off.
+// With CUDA graphs, if asked for: rows of runs are recorded on a stream of the clock's own, and each row lies between
+// two events. The time excludes the host's cost of a launch and the pause between launches, and the caches are warm.
+// The steps before each run are recorded, too, and once more alone; their time is subtracted.
 #pragma once
 #include "runtime/Device.h"
 #include <functional>
@@ -19,11 +19,11 @@ struct Timing {
   uint32_t runs = 0;
 };
 
-/// How much is measured.
+/// How much to measure.
 struct Effort {
-  double ns = 5e6; // of running, at least as far as the numbers of runs allow
+  double ns = 5e6; // of running, as far as the numbers of runs allow
   uint32_t minRuns = 5, maxRuns = 400;
-  double hopelessNs = 0; // the fastest of the first three runs took more: these three are the result; 0: never
+  double hopelessNs = 0; // if the fastest of the first three runs took more, these three are the result; 0: never
 };
 
 /// The clock of one device and stream; used by one thread.
@@ -34,20 +34,20 @@ public:
   ~Clock();
   Clock(const Clock &) = delete;
 
-  /// Queues something on that stream: the clock's, or the one whose work is recorded.
+  /// Queues work on that stream: the clock's, or the one that is being recorded.
   using Step = std::function<runtime::Status(void *stream)>;
-  /// Times `run`, which makes one launch. `before` comes before each and is not timed. The first error ends it.
+  /// Times `run`, which makes one launch. `before` runs before each launch and is not timed. The first error ends it.
   runtime::Status measure(const Step &before, const Step &run, const Effort &effort, Timing &out);
   /// Nanoseconds of one run of `work` in each of `rows` rows (1 to 20) in CUDA graphs, which take about `ns` together.
   runtime::Status graphTimes(const Step &work, double ns, unsigned rows, std::vector<double> &out);
-  /// Are runs timed in CUDA graphs? What cannot be recorded is timed launch by launch, and so is all that follows;
-  /// times before and after that do not compare.
+  /// Are runs timed in CUDA graphs? If a run cannot be recorded, it and all later ones are timed launch by launch;
+  /// times from before and after that are not comparable.
   bool inGraphs() const { return inGraphs_; }
-  /// Why not, where graphs were asked for; "" otherwise.
+  /// The reason, if graphs were asked for and are not used; "" otherwise.
   const std::string &whyNoGraphs() const { return whyNoGraphs_; }
 
 private:
-  static constexpr unsigned batch = 64; // runs that are queued together
+  static constexpr unsigned batch = 64; // runs queued together
   runtime::Status open();
   runtime::Status runBatch(const Step &before, const Step &run, unsigned count);
   void summarize(uint32_t runs, Timing &out);
@@ -56,10 +56,10 @@ private:
   struct Rows {
     double ns;                // of running, about
     unsigned rows, mostRuns;  // in a row
-    double hopelessNs = 0;    // a run alone took more: that is the result; 0: never
+    double hopelessNs = 0;    // if one run took more, that is the result; 0: never
     unsigned runs = 0;        // filled in: of all rows
   };
-  /// Leaves times_. What recording came to is in `recorded`; not OK: there are none.
+  /// Leaves the times in times_. `recorded` is the status of recording; if it is not OK, there are no times.
   runtime::Status timeRows(const Step &before, const Step &run, Rows &rows, runtime::Status &recorded);
 
   runtime::Device &device_;
@@ -68,7 +68,7 @@ private:
   std::string whyNoGraphs_;
   std::unique_ptr<runtime::Stopwatch> watch_;
   std::unique_ptr<runtime::Recorder> recorder_;
-  void *flush_ = nullptr; // GPU: memory whose filling flushes the L2 cache
+  void *flush_ = nullptr; // GPU: filling this memory flushes the L2 cache
   uint64_t flushBytes_ = 0;
   std::vector<double> times_;
 };

@@ -1,10 +1,9 @@
-// What tuning does with the memory of a kernel's arguments: it is as the caller left it before every run, and what the
-// runs leave is compared.
+// The memory of a kernel's arguments during tuning: restores it before every run, and compares the results of runs.
 //
-// A configuration is tried by running the kernel many times on the caller's own arguments. What is both read and
-// written is set back before every run, so that each sees what the caller passed. What the first run of each
-// configuration leaves in all that is written is kept and compared: a configuration that is apart from what more than
-// half of all have computes something else.
+// A configuration is tried by running the kernel many times on the caller's own arguments. Memory that is both read and
+// written is restored before every run, so that each run sees the caller's values. The results of the first run of each
+// configuration are kept and compared: a configuration whose results differ from those of more than half of all
+// computes something else.
 #pragma once
 #include "runtime/Device.h"
 #include <functional>
@@ -15,72 +14,73 @@
 
 namespace tegula::tune {
 
-/// What one argument of one configuration's kernel points to.
+/// The memory behind one argument of one configuration's kernel.
 struct Buffer {
   std::string name;        // of the argument
   void *address = nullptr; // on the device
   int64_t bytes = -1;      // from `address` on; -1: unknown
   TegulaDtype dtype = TEGULA_VOID;
   bool read = false, written = false; // by that kernel
-  bool isReset = false;               // somebody else sets it back before each run: it may stay without a copy
+  bool isReset = false;               // the caller restores it before each run: it needs no copy
 };
 
-/// How far two results may be apart, relative to the larger of two elements and to the largest of all: what another
-/// order of additions does. 0 for types that are compared exactly.
+/// How far two results may differ, relative to the larger of two elements and to the largest of all: the effect of
+/// another order of additions. 0 for types that are compared exactly.
 double toleranceOf(TegulaDtype dtype);
-/// Do these bytes hold the same elements, up to `tolerance`? NaNs are one, infinities are themselves. `bytes` is a
-/// multiple of the element's. A GB or two a second, whatever the type.
+/// Do these bytes hold the same elements, up to `tolerance`? All NaNs are equal; infinities equal only themselves.
+/// `bytes` is a multiple of the element's size. Compares one or two GB a second, for every type.
 bool isClose(TegulaDtype dtype, const void *a, const void *b, uint64_t bytes, double tolerance);
 
-/// The memory of one tuning; used by one thread. The caller's memory must stay until the end; copies are freed with
+/// The memory of one tuning; used by one thread. The caller's memory must stay until the end; the copies are freed with
 /// this object.
 class Memory {
 public:
-  /// `limit`: bytes that copies may take on the device. Results are compared if all that is written takes at most an
+  /// `limit`: bytes that copies may take on the device. Results are compared if all written memory takes at most an
   /// eighth of it.
   Memory(runtime::Device &device, void *stream, uint64_t limit, bool compare)
       : device_(device), stream_(stream), left_(limit), compareLimit_(limit / 8), compares_(compare) {}
   ~Memory();
   Memory(const Memory &) = delete;
 
-  /// As isClose, for two places of the device's memory, after what was queued on the stream; nullopt: not there.
+  /// As isClose, for two places in the device's memory, after all work queued on the stream; nullopt: not possible
+  /// there.
   using Compare = std::function<std::optional<bool>(TegulaDtype dtype, const void *a, const void *b, uint64_t bytes,
                                                     double tolerance)>;
-  /// Results of that many bytes and more stay on the device, as far as the limit allows, and are compared there. Before
-  /// add().
+  /// Results of at least that many bytes stay on the device, as far as the limit allows, and are compared there. Call
+  /// it before add().
   void compareThere(Compare compare, uint64_t leastBytes) { there_ = std::move(compare), leastThere_ = leastBytes; }
 
-  /// Makes the buffers of a configuration known and saves what it needs; before any configuration has run, or after
-  /// restoreAll().
+  /// Registers the buffers of a configuration and saves those that need it. Call it before any configuration has run,
+  /// or after restoreAll().
   runtime::Status add(const std::vector<Buffer> &buffers);
-  /// What one run leaves does not change the next one: sets back what is read and written. Queued on the stream.
+  /// Restores memory that is read and written, so that a run does not change the next one. Queued on the stream.
   runtime::Status restore() { return restore(stream_); }
   runtime::Status restore(void *stream);
-  /// Also what is only written: what a run does not write is seen.
+  /// Also restores memory that is only written, which shows elements that a run does not write.
   runtime::Status restoreAll();
-  /// Configuration `who` has run once after restoreAll(): its results are noted. Waits for the stream.
+  /// Configuration `who` has run once after restoreAll(): keeps its results. Waits for the stream.
   runtime::Status note(size_t who);
 
   bool compares() const { return compares_; }
-  /// Arguments that change from run to run and cannot be set back: their extent is unknown, or there is no room for the
+  /// Arguments that change from run to run and cannot be restored: their extent is unknown, or there is no room for the
   /// copy.
   const std::vector<std::string> &blind() const { return blind_; }
   struct Apart {
     size_t who;
     std::string argument; // the first that differs
   };
-  /// More than one result was noted, and no more than half of the configurations have the same.
+  /// There are at least two different results, and no more than half of the configurations agree.
   bool isDivided() const;
-  /// Those that differ from what more than half of all noted configurations left; empty if there is no such majority.
+  /// The configurations whose results differ from those of more than half of all; empty if there is no such majority.
   std::vector<Apart> outvoted() const;
 
 private:
   struct Saved {
     Buffer buffer;
     void *copy = nullptr;
-    bool again = false; // set back before each run
+    bool again = false; // restored before each run
   };
-  /// What a run left in one of saved_: on the device, else here.
+  /// The result of a run in one of saved_: on the device, else on the host.
   struct Left {
     std::vector<char> here;
     void *there = nullptr;
@@ -95,9 +95,9 @@ private:
   runtime::Status take(const Buffer &b, Left &to);
   bool isSame(const Buffer &b, const Left &x, const Left &y) const;
   void free(const Results &results);
-  /// What most left; null: there is no majority.
+  /// The result of the majority; null: there is none.
   const Group *majority() const;
-  /// Index of the first argument that two results are apart in; -1: none.
+  /// Index of the first argument in which two results differ; -1: none.
   int differing(const Results &a, const Results &b) const;
 
   runtime::Device &device_;

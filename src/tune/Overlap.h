@@ -1,4 +1,4 @@
-// Times that overlap, but not perfectly. Of this layer only.
+// Times that overlap imperfectly. Internal to this layer.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 namespace tegula::tune {
 
-/// A little more than the largest of them: the power mean's numerator, the larger `power` the closer to the largest.
+/// A little more than the largest time: their power norm, which approaches the largest as `power` grows.
 inline double overlapped(std::initializer_list<double> parts, double power = 4) {
   double most = 0, sum = 0;
   for (double p : parts) most = std::max(most, p);

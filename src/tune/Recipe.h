@@ -1,8 +1,8 @@
-// A space of configurations for a kernel whose author gave none: which of its free parameters are what, and which
-// values of them are worth a trial.
+// Proposes a space of configurations for a kernel whose author gave none: finds the role of each free parameter, and
+// the values that are worth trying.
 //
-// Nothing is recognized by name. Each parameter is doubled and what changes in the kernel's work (support/Work.h) and
-// grid is looked at:
+// No parameter is recognized by name. Each one is doubled, and the changes in the kernel's work (support/Work.h) and
+// grid determine its role:
 //
 //   what doubles with it                           role        values
 //   rows, columns, depth of a dot                  m, n, k     powers of two, as far as the kernel has that many rows ... for one tile
@@ -14,18 +14,18 @@
 //   num_stages of a loop                           stages      1, 2, 3, 4 (one on CPUs, where it changes nothing)
 //   anything else                                              none: it changes what is computed, the caller must give it
 //
-// What kind of kernel it is bounds the values: two dots of one loop, of which one waits for the other (attention), a
-// dot in a loop (matmul), a reduction (rows), or none of these (elementwise). Tiles larger than the device has
-// registers (or caches) for are left out.
+// The kind of kernel bounds the values: two dots of one loop, one of which waits for the other (attention), a dot in a
+// loop (matmul), a reduction (rows), or none of these (elementwise). Tiles that exceed the device's registers (or
+// caches) are left out.
 #pragma once
 #include "tune/Demand.h"
 #include "tune/Space.h"
 
 namespace tegula::tune {
 
-/// A kernel with values for its free parameters, without code.
+/// A kernel's properties, without code, for given values of its free parameters.
 struct Look {
-  runtime::Status status;        // not OK: there is none with these values
+  runtime::Status status;        // not OK: there is no kernel with these values
   runtime::KernelInfo info;      // of which args and work count
   int64_t grid[3] = {1, 1, 1};
   std::vector<int64_t> arguments; // as of Launch
@@ -33,11 +33,11 @@ struct Look {
 class Study {
 public:
   virtual ~Study() = default;
-  /// `values`: of the free parameters, in order.
+  /// `values`: those of the free parameters, in order.
   virtual Look look(const std::vector<int64_t> &values) = 0;
 };
 
-/// What the values are for.
+/// The target of the values.
 struct RecipeTarget {
   bool isGpu = false;
   bool warps = true, stages = true; // are num_warps and num_stages free, too? On CPUs they change nothing
@@ -54,7 +54,7 @@ struct Recipe {
   std::vector<std::string> reasons;
 };
 
-/// INVALID_ARGUMENT: a parameter must be given, or no value was found that the kernel compiles with; the text says so.
+/// INVALID_ARGUMENT: a parameter must be given, or the kernel compiles with none of the values; the text says which.
 runtime::Status propose(Study &study, const std::vector<std::string> &free, const RecipeTarget &target, Recipe &out);
 
 } // namespace tegula::tune

@@ -1,5 +1,5 @@
-// What tuning found out, as values: a record for each configuration, entries of records, files of entries; their text
-// (JSON), and how two files become one.
+// Results of tuning as values: a record for each configuration, entries of records, files of entries; their text
+// (JSON), and the merge of two files.
 //
 // A file, shortened; the same content is always the same bytes (everything sorted, one configuration a line):
 //
@@ -15,8 +15,8 @@
 //    ]}
 //   ]}
 //
-// Merging is a join (commutative, associative, idempotent: any number of files, in any order, as often as one likes,
-// give the same):
+// Merging is a join (commutative, associative, idempotent: the result is the same for any number of files, in any
+// order, merged any number of times):
 //   - Kernels (name and hash) and entries (device, target, arguments, version) of both sides are kept. Versions never
 //     compete: what is known about one says nothing against what is known about another, so what faulted stays so until
 //     its own version runs it.
@@ -38,8 +38,8 @@ namespace tegula::tune {
 
 using runtime::Status;
 
-/// Seconds since 1970, UTC; 0: none (left out in the file, so that results without clocks have equal bytes). Up to the
-/// year 9999.
+/// Seconds since 1970, UTC; 0: no date (left out in the file, so that results without clocks have equal bytes). At most
+/// the year 9999.
 using Date = int64_t;
 Date now();
 
@@ -47,23 +47,23 @@ enum class State : uint8_t { Failed, Ok, Rejected, Faulted };
 /// "failed", "ok", "rejected", "faulted".
 const char *nameOf(State state);
 
-/// What is known about one configuration.
+/// The result of one configuration.
 struct Record {
   State state = State::Ok;
-  /// Nanoseconds, kept to a tenth; of Ok only. low <= median <= high is the caller's business.
+  /// Nanoseconds, rounded to a tenth; for Ok only. The caller ensures low <= median <= high.
   double medianNs = 0, lowNs = 0, highNs = 0;
-  /// After these times; of Ok only.
+  /// The number of timed runs; for Ok only.
   uint32_t runs = 0;
   Date date = 0;
-  /// Of the others. Failed: the error's kind ("OutOfResources"), and its text. Faulted: the fault's kind, and what the
-  /// configuration had been given. Rejected: the argument with other values, and why.
+  /// For the other states. Failed: the error's kind ("OutOfResources") and its text. Faulted: the fault's kind, and the
+  /// arguments of the configuration. Rejected: the argument with other values, and the reason.
   std::string kind, reason;
 
   static Record ok(double medianNs, double lowNs, double highNs, uint32_t runs, Date date);
   static Record bad(State state, std::string kind, std::string reason, Date date);
   bool operator==(const Record &) const = default;
 };
-/// The better founded of two (see above).
+/// The better founded of two records (see above).
 const Record &better(const Record &a, const Record &b);
 
 enum class How : uint8_t { Model, Measured };
@@ -73,26 +73,26 @@ struct Choice {
   std::string config;
   How how = How::Measured;
   Date date = 0;
-  /// What it was chosen among, in words or a hash of the caller's: who chooses among the same need not measure what a
-  /// budget left untried. "": not said (left out in the file).
+  /// The set that it was chosen from, in words or as a hash by the caller. A later tuning over the same set need not
+  /// measure what a budget left untried. "": not stated (left out in the file).
   std::string among;
   bool operator==(const Choice &) const;
 };
 const Choice &better(const Choice &a, const Choice &b);
 
-/// Which kernel: its name, and a hash of its source and all that it uses.
+/// The identity of a kernel: its name, and a hash of its source and everything it uses.
 struct KernelKey {
   std::string name, hash;
-  /// `uses`: source, the sources of helpers, values of globals ... whatever changes the kernel.
+  /// `uses`: source, the sources of helpers, values of globals, and whatever else changes the kernel.
   static KernelKey of(std::string name, std::string_view uses);
   auto operator<=>(const KernelKey &) const = default;
 };
 
-/// What measurements of a kernel are for. All texts are the caller's.
+/// The conditions that measurements of a kernel hold for. The caller chooses all texts.
 struct EntryKey {
   std::string device, target; // "NVIDIA H200", "sm_90a"
   std::string arguments;      // the class of arguments: "M=4096, N=4096, x:fp16, y:fp16"
-  std::string version;        // of what compiled the kernel
+  std::string version;        // of the compiler
   auto operator<=>(const EntryKey &) const = default;
 };
 
@@ -101,11 +101,10 @@ struct Entry {
   std::map<std::string, Record> configs;
   std::optional<Choice> choice;
 
-  /// The choice to use: the one in the file, or if its configuration has become bad, the fastest measured one, if any.
+  /// The choice to use: the one in the file, or, if its configuration has become bad, the fastest measured one, if any.
   std::optional<Choice> chosen() const;
   void join(const Entry &other);
-  /// Joins what was found out later: the later choice stays, unless the one here was measured and the later one was
-  /// not.
+  /// Joins later results: the later choice stays, unless only the one here was measured.
   void update(const Entry &later);
   bool isEmpty() const { return configs.empty() && !choice; }
   bool operator==(const Entry &) const;
@@ -121,17 +120,17 @@ struct Results {
   bool operator==(const Results &) const;
 };
 
-/// What a file can hold: tenths, finite, not negative.
+/// A time as a file stores it: in tenths, finite, not negative.
 double roundedNs(double ns);
 bool isUtf8(std::string_view text);
 
 inline constexpr size_t fileLimit = size_t(64) << 20;
 
-/// The text of a file. Texts that are not UTF-8 have U+FFFD in their place.
+/// The text of a file. Replaces texts that are not UTF-8 by U+FFFD.
 std::string format(const Results &results);
 
-/// The reverse. INVALID_ARGUMENT: not such a text, or larger, deeper or with more values than any of ours; `out` is
-/// empty then. UNSUPPORTED: it was written by a newer version. Members that are not known are left out.
+/// The reverse of format(). INVALID_ARGUMENT: the text is not of this format, or is larger, deeper or has more values
+/// than format() can produce; `out` is empty then. UNSUPPORTED: a newer version wrote it. Unknown members are ignored.
 Status parse(std::string_view text, Results &out);
 
 /// For people: a table of each entry, fastest configuration first.

@@ -1,7 +1,8 @@
-// Which configurations of a space are worth compiling and timing, and in which order. Knows no clock and no device: it
-// is told what was estimated and measured, and says what comes next; equal answers give equal questions.
+// Selects the configurations of a space that are worth compiling and timing, and their order. Uses neither a clock nor
+// a device: the caller reports estimates and measurements and asks for the next configurations; equal answers give
+// equal questions.
 //
-// A space of hundreds of configurations is neither compiled nor timed whole:
+// A space of hundreds of configurations is too large to compile and time as a whole:
 //
 //   sketch   The cost model estimates from what a kernel is before code is made of it (milliseconds each): all configurations of a space of up to 2048; of a
 //            larger one 512 that are spread over it, then neighbours (one step along one axis) of the best, as long as
@@ -15,7 +16,7 @@
 //   halve    In a round all are timed for a moment, the better half longer, and so on: successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm
 //            Identification and Hyperparameter Optimization, AISTATS 2016). Rounds are its brackets, as in Hyperband
 //              (Li et al., JMLR 18, 2018), but what enters a bracket is chosen, not drawn.
-// It ends with the budget, or when three rounds have not found anything 1 % faster, or after 96 configurations.
+// It ends with the budget, or when three rounds have found nothing at least 1 % faster, or after 96 configurations.
 #pragma once
 #include "tune/Space.h"
 
@@ -26,22 +27,22 @@ public:
   /// One point for each configuration, all of the same number of axes.
   explicit Search(std::vector<Point> points);
 
-  /// Configurations to be estimated next; empty: enough are. Answer each with sketched().
+  /// The configurations to estimate next; empty: there are enough estimates. Answer each with sketched().
   std::vector<size_t> toSketch();
-  /// 0: there is no estimate; negative: it cannot be compiled.
+  /// `ns` 0: there is no estimate; negative: the configuration cannot be compiled.
   void sketched(size_t i, double ns);
 
-  /// The configurations of the next round, `most` at most; empty: all are tried, or those left are not worth it. Answer
+  /// The configurations of the next round, at most `most`; empty: all are tried, or the rest is not worth it. Answer
   /// each with timed() or dropped().
   std::vector<size_t> next(size_t most);
   void timed(size_t i, double ns);
   void dropped(size_t i);
-  /// To be tried in the first round, whatever is predicted.
+  /// Tries `i` in the first round, whatever its prediction.
   void prefer(size_t i) { preferred_.push_back(i); }
-  /// Nothing was found for some rounds, or enough is tried.
+  /// Some rounds found nothing faster, or enough configurations are tried.
   bool isSettled() const { return idleRounds_ >= 3 || tried_ >= mostTried; }
 
-  /// What configuration `i` is expected to take, nanoseconds; infinite for those that are not estimated.
+  /// The predicted time of configuration `i` in nanoseconds; infinite for one without an estimate.
   double predicted(size_t i) const;
   static constexpr size_t mostTried = 96;
 

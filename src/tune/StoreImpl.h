@@ -1,4 +1,4 @@
-// What Store.cpp and Lease.cpp share.
+// Shared by Store.cpp and Lease.cpp.
 #pragma once
 #include "tune/Files.h"
 #include "tune/Store.h"
@@ -9,14 +9,14 @@ namespace tegula::tune {
 
 std::string stemOf(const KernelKey &kernel);
 
-/// Everything under `mutex`, which is only taken in a GateSection.
+/// All members are guarded by `mutex`, which is only taken in a GateSection.
 struct Store::Impl {
   explicit Impl(const Places &places) : places(places) {}
   ~Impl();
 
   struct Cached {
-    bool isRead = false; // `results` is what the file with this `stat` has, or nothing
-    bool isGood = false; // and it could be read
+    bool isRead = false; // `results` is the content of the file with this `stat`, or empty
+    bool isGood = false; // and the file was readable
     struct stat stat {};
     Results results;
   };
@@ -26,10 +26,10 @@ struct Store::Impl {
   bool open(bool make, Status &status);
   void putAside(const std::string &name, const std::string &why);
   Status readForUpdate(const std::string &name, Cached &cached);
-  /// Under the lock of the directory: `change` gets what is there, and says whether it is to be written.
+  /// Under the lock of the directory: `change` gets the current content and returns whether to write it.
   template <typename F> Status update(const std::string &name, F &&change);
   Status record(const KernelKey &kernel, const EntryKey &key, const Entry &entry);
-  /// Null: of all entries.
+  /// `key` null: all entries.
   Status forget(const KernelKey &kernel, const EntryKey *key, std::string_view config, size_t &count);
   void recordDeath(int fd, const KernelKey &kernel, const EntryKey &key);
   const Results &load(int at, const std::string &name, Trust trust, bool isOurs);

@@ -1,9 +1,9 @@
-// Which configuration of a kernel is fastest: compiles them on all cores, runs each on the caller's memory, compares
-// what they leave, times them.
+// Finds the fastest configuration of a kernel: compiles configurations on all cores, runs each on the caller's memory,
+// compares the results, and times them.
 //
-// The tuner knows nothing of languages, files and functions: who wants to tune describes the configurations as a
-// Subject. The order of work:
-//   compile all; run and compare each once; time each a little; time those near the best again, in turns; choose.
+// The tuner is independent of languages, files and functions: the caller describes the configurations as a Subject. The
+// order of work:
+//   compile all; run and compare each once; time each briefly; time those near the best again, in turns; choose.
 // Of a space that is searched (Search.h) only some are compiled and run, in rounds.
 #pragma once
 #include "runtime/ThreadPool.h"
@@ -14,54 +14,54 @@
 
 namespace tegula::tune {
 
-/// What compiling one configuration came to.
+/// The result of compiling one configuration.
 struct Compiled {
   runtime::Status status;      // not OK: it cannot be used
-  // of a status that is not OK: too few resources, a static_assert, the assembler, a fault where it was rehearsed: the
-  // others are tuned without it
+  // of a status that is not OK: too few resources, a static_assert, the assembler, or a fault in the rehearsal; tuning
+  // continues without this configuration
   bool skip = false;
   std::vector<Buffer> buffers; // of its kernel, for these arguments
-  std::string code;            // machine code or its hash: equal means equally fast; "" if that is not so
+  std::string code;            // machine code or its hash: equal code is equally fast; "": not comparable
   double estimateNs = 0;       // by the cost model; 0: there is none
 };
 
-/// What the cost model says of a configuration before code is made of it.
+/// The cost model's estimate for a configuration before code generation.
 struct Sketch {
-  runtime::Status status; // not OK: it cannot be used, as of Compiled
+  runtime::Status status; // not OK: it cannot be used, as in Compiled
   bool skip = false;
   double estimateNs = 0; // 0: there is none
 };
 
-/// What is tuned: the configurations of one kernel, called with the arguments of one launch.
+/// The subject of tuning: the configurations of one kernel, called with the arguments of one launch.
 class Subject {
 public:
   virtual ~Subject() = default;
   virtual size_t count() const = 0;
   /// Canonical text, "BLOCK: 64, num_warps: 4".
   virtual std::string name(size_t i) const = 0;
-  /// The configurations that will be compiled, before the first of them is.
+  /// Receives the configurations that will be compiled, before the first of them is.
   virtual void prepare(const std::vector<size_t> &) {}
-  /// Of these configurations, in their order. Called on the tuning thread, may use up to `threads`; only where a space
-  /// is searched.
+  /// Sketches these configurations, in their order. Called on the tuning thread, may use up to `threads` threads; only
+  /// if a space is searched.
   virtual std::vector<Sketch> sketch(const std::vector<size_t> &wanted, unsigned) {
     return std::vector<Sketch>(wanted.size());
   }
-  /// Called from several threads at once, for different configurations, and perhaps still running when tune() has
-  /// returned because it took too long.
+  /// Called from several threads at once, for different configurations. May still be running when tune() has returned,
+  /// if it exceeded its time limit.
   virtual Compiled compile(size_t i) = 0;
-  /// Makes one launch on that stream: the tuning's, or (Request::inGraphs) one whose work is recorded. On the tuning
-  /// thread.
+  /// Makes one launch on that stream: the tuning's, or (Request::inGraphs) one that is being recorded. Called on the
+  /// tuning thread.
   virtual runtime::Status run(size_t i, void *stream) = 0;
 };
 
-/// What is known about a configuration.
+/// The result of a configuration.
 struct Outcome {
-  /// Measured here or earlier; failed (cannot be compiled or launched), faulted, rejected (leaves other values than
+  /// Measured here or earlier; failed (cannot be compiled or launched), faulted, rejected (its results differ from
   /// most). Nullopt: not tried, as the budget ended before its turn or the choice needed no run of it.
   std::optional<Record> record;
   double estimateNs = 0; // of the cost model; 0: none
-  /// Of a tuning that did not end: what it left was not compared with others' results. The time counts; it runs once
-  /// more for the comparison.
+  /// From a tuning that was interrupted: its results were not compared with others. The time counts; it runs once more
+  /// for the comparison.
   bool isProvisional = false;
   bool is(State s) const { return record && record->state == s; }
 };
@@ -70,50 +70,49 @@ struct Request {
   bool deterministic = false; // the cost model chooses, no clock is read, nothing is run
   bool validate = true;       // compare results
   uint64_t copyLimit = uint64_t(4) << 30; // bytes, Memory's
-  // after so long no further configuration is timed; 0: all are. Of a search: of all that it does
+  // after that long no further configuration is timed; 0: all are. With a search: limits the whole search
   double budgetNs = 0;
-  std::vector<Point> points;  // one for each configuration, which are searched; none: all are tried
-  /// Tried before all others, and kept by topK; if `deterministic`, the first of them that can be compiled is chosen.
+  std::vector<Point> points;  // one for each configuration, to search; empty: all are tried
+  /// Tried before all others, and kept by topK. If `deterministic`, the first that can be compiled is chosen.
   std::vector<size_t> guesses;
-  std::string given;          // the class of the arguments, for what is said of a configuration that faults
-  size_t topK = 0;            // only so many are timed, those that the model estimates best; 0: all
+  std::string given;          // the class of the arguments, for messages about a configuration that faults
+  size_t topK = 0;            // only that many are timed, with the best estimates; 0: all
   double compileTimeoutNs = 30e9;
-  unsigned threads = 1;       // that compile; 0: the tuning thread does, without a limit of time
-  runtime::ThreadPool::Executor executor; // whose threads those are; without a function: the tuner's own
-  std::vector<Outcome> known; // one for each configuration, or none: those with a record are not tried again
+  unsigned threads = 1;       // for compiling; 0: the tuning thread compiles, without a time limit
+  runtime::ThreadPool::Executor executor; // provides those threads; without a function: the tuner's own
+  std::vector<Outcome> known; // one for each configuration, or empty: those with a record are not tried again
   /// Compares results of `leastThere` bytes and more on the device (Memory::compareThere).
   Memory::Compare compareThere;
   uint64_t leastThere = 8 << 20;
-  bool inGraphs = false;      // rows of launches are timed in CUDA graphs, where they can be recorded (Clock.h)
-  /// Times configuration `i` in place of the Clock; `restore` is to be called before each of its runs.
+  bool inGraphs = false;      // time rows of launches in CUDA graphs, where they can be recorded (Clock.h)
+  /// Times configuration `i` instead of the Clock; it must call `restore` before each run.
   std::function<runtime::Status(size_t i, const Clock::Step &restore, Timing &out)> measure;
-  /// Called on the tuning thread: `done` of `count` are timed; `best` is the best so far, count if there is none.
+  /// Called on the tuning thread: `done` of `count` are timed; `best` is the best so far, `count` if there is none.
   std::function<void(size_t done, size_t count, size_t best, double bestNs)> progress;
-  /// Called when something is known of a configuration that was tried: a time (that may become a better one), a
-  /// failure, a fault.
+  /// Called when a tried configuration has a result: a time (which may improve later), a failure, a fault.
   std::function<void(size_t i, const Outcome &outcome)> learnt;
-  /// Called before the first run of a configuration, and (`ended`) after its last.
+  /// Called before the first run of a configuration and, with `ended`, after its last.
   std::function<void(size_t i, bool ended)> running;
 };
 
 struct Result {
   size_t best = 0;
-  bool byModel = false;           // no run decided
-  bool byGuess = false;           // nor did the model
+  bool byModel = false;           // chosen without a run
+  bool byGuess = false;           // and without the model
   std::vector<Outcome> outcomes;  // one for each configuration
-  std::vector<std::string> blind; // arguments that could not be set back
-  bool compared = false;          // results were
-  bool divided = false;           // and no more than half of the configurations left the same
+  std::vector<std::string> blind; // arguments that could not be restored
+  bool compared = false;          // results were compared
+  bool divided = false;           // and no more than half of the configurations agree
   double seconds = 0;
-  // what the last time is of: "graphs", "events", "steady" (CPU, simulator), "given" (Request::measure); "": nothing
+  // the source of the last time: "graphs", "events", "steady" (CPU, simulator), "given" (Request::measure); "": nothing
   // was timed
   const char *clock = "";
-  std::string whyNoGraphs; // why it is not of graphs, where these were asked for
+  std::string whyNoGraphs; // why graphs were not used, if they were asked for
 };
 
-/// Tunes. OK: `out.best` is a configuration that can be used. Else: what a configuration's compilation or run failed
-/// with that no other can mend (the text names the configuration), or that none can be used. Whatever comes, the memory
-/// that configurations read and write is as before. `subject` is shared with compilations that take too long.
+/// Tunes. OK: `out.best` is a usable configuration. Otherwise: the error of a configuration's compilation or run that
+/// affects all others (the text names the configuration), or that no configuration is usable. In every case the memory
+/// that configurations read and write is as before. `subject` is shared with compilations that exceed their time limit.
 runtime::Status tune(const std::shared_ptr<Subject> &subject, runtime::Device &device, void *stream,
                      const Request &request, Result &out);
 
