@@ -1,4 +1,4 @@
-// Which entries of a bundle a machine runs, and which of those it runs best: what `needs` says, word by word.
+// Which entries of a bundle run on a machine, and which of them runs best. The words of `needs`:
 //
 //   CPU        "x86-64", "x86-64-v3", "x86-64-v3 avxvnni", "x86-64-v4 avx512vnni avx512bf16", "aarch64"
 //   GPU        "cubin sm_80": this generation, later members of it too; "ptx sm_80": this and every later one; a name that ends in `a`: that GPU alone
@@ -9,14 +9,14 @@
 namespace tegula::runtime {
 
 /// Larger is better; -1: it does not run, and `why` is the end of a sentence ("needs avx512bf16, which this CPU
-/// lacks"). `most`: what is better than this is not taken (a rank of this function; $TEGULA_CPU_TARGET), negative:
-/// everything that runs.
+/// lacks"). Code with a rank above `most` (a rank of this function; $TEGULA_CPU_TARGET) is not used; negative: no
+/// limit.
 int cpuRank(std::string_view needs, int most, std::string &why);
 /// `capability`: 90 for 9.0.
 int gpuRank(std::string_view needs, uint32_t capability, std::string &why);
 int simRank(std::string_view needs, std::string &why);
 
-/// The rank of code with these needs, whatever this machine is; -1: unknown words.
+/// The rank of code with these needs, independent of this machine; -1: unknown words.
 int cpuRankOf(std::string_view needs);
 
 } // namespace tegula::runtime

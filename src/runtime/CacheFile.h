@@ -1,12 +1,12 @@
-// One cache entry as bytes: a fixed header, then the content that the header's hash covers.
+// The bytes of a cache entry: a fixed header, then the content, which the header's hash covers.
 //
 //   magic[8] version:u32 abi:u32 contentBytes:u64 key[32] sha256(content)[32] signature[32] | content: info, object,
 //   properties
 //
-// Written once, never changed. A reader accepts it only if every field, both lengths, the key and the hash are right,
-// so a torn, truncated or flipped file is the same as no file. The signature is the HMAC of what comes before it, with
-// the secret of the user who wrote the entry: others can make a file with a right hash, but none with a right
-// signature.
+// An entry is written once and never changed. A reader accepts it only if every field, both lengths, the key and the
+// hash are right, so a torn, truncated or corrupted file counts as missing. The signature is the HMAC of everything
+// before it, with the secret of the user who wrote the entry: another user can write a file with a valid hash, but not
+// with a valid signature.
 #pragma once
 #include "runtime/Kernel.h"
 #include <array>
@@ -19,7 +19,7 @@ using Digest = std::array<uint8_t, 32>;
 struct CacheEntry {
   KernelInfo info;
   std::vector<char> object;
-  /// What the layer above wants to know again (target, signature, ...).
+  /// Properties that the layer above needs again (target, signature, ...).
   std::vector<std::pair<std::string, std::string>> properties;
 };
 
@@ -30,7 +30,7 @@ std::vector<char> encodeEntry(const Digest &key, const CacheEntry &entry, const 
 /// False: not an intact entry of this version for this key.
 bool decodeEntry(std::span<const char> bytes, const Digest &key, CacheEntry &entry);
 enum class EntryFormat : uint8_t { None, Other, Ours };
-/// Are the bytes an entry, and one of this version? Then `key` is the one it says it is for.
+/// Are the bytes an entry, and of this version? Then `key` is the key that it claims.
 EntryFormat formatOf(std::span<const char> bytes, Digest &key);
 /// False: the bytes were not signed with this secret.
 bool isSigned(std::span<const char> bytes, const Secret &secret);

@@ -1,5 +1,5 @@
-// Directories of cache entries: read-only ones first, then one that is written. Failures never reach the user: they are
-// counted, and the first reason is kept for `tegula cache --stat`.
+// Directories of cache entries: read-only ones are searched first, then a writable one. Failures never reach the user:
+// they are counted, and the first reason is kept for `tegula cache --stat`.
 #pragma once
 #include "runtime/CacheFile.h"
 #include <atomic>
@@ -9,42 +9,41 @@
 
 namespace tegula::runtime {
 
-/// Thread-safe; any number of processes may share the directories. Entries live in a subdirectory of our own, mode
+/// Thread-safe; any number of processes may share the directories. Entries are in a subdirectory of their own, mode
 /// 0700.
 ///
-/// What is in an entry gets executed, so nothing is read that somebody else may have written
+/// The content of an entry is executed, so files that another user may have written are not read
 /// (docs/rationale/runtime.md):
 ///   - the directory given, the subdirectory and each entry belong to this user and nobody else may write to them; in
 ///   read-only layers root may
 ///     own them too, and the directory given may be one like /tmp (root's, sticky);
 ///   - an entry of the writable layer is signed with the secret in the subdirectory's `.secret`, made with the first
 ///   use.
-/// What fails this is as if it were not there; the first one is told to `onRefusal`.
+/// A file that fails a check counts as missing; the first one is reported to `onRefusal`.
 class DiskCache {
 public:
   static constexpr uint64_t defaultLimit = uint64_t(1) << 30;
-  /// Nothing is opened before the first use. An empty `directory` means no writable layer. When its entries pass
-  /// `limit` bytes, those not used for the longest time are removed until three quarters of it are left (an entry's age
-  /// is known to the day).
+  /// Opens nothing before the first use. An empty `directory` means no writable layer. When the entries exceed `limit`
+  /// bytes, the least recently used are removed until three quarters of it are left (ages have a resolution of a day).
   DiskCache(std::string directory, std::vector<std::string> readOnly, uint64_t limit = defaultLimit);
   ~DiskCache();
   DiskCache(const DiskCache &) = delete;
 
-  /// Called at most once, from any thread, with a sentence; set before first use.
+  /// Called at most once, from any thread, with a sentence; set it before the first use.
   std::function<void(const std::string &)> onRefusal;
 
   bool find(const Digest &key, CacheEntry &entry);
   void store(const Digest &key, const CacheEntry &entry);
-  /// Number of entries removed from the writable directory.
+  /// Removes the entries of the writable directory; returns their number.
   uint64_t clear();
   struct Usage {
     uint64_t entries = 0, bytes = 0;
   };
   Usage usage();
 
-  /// Of the entries; "" if there is no writable layer.
+  /// The directory of the entries; "" if there is no writable layer.
   std::string path() const;
-  /// Why the writable layer is not used; "" if it is.
+  /// Why the writable layer is not used; "" if it is used.
   std::string disabledReason();
   std::atomic<uint64_t> hits{0}, writes{0}, errors{0}, corrupted{0}, evicted{0}, refused{0};
 

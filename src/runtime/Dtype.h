@@ -24,7 +24,7 @@ static_assert(dtypeCount == TEGULA_FP64 + 1);
 
 /// `d` must be in range.
 inline const DtypeInfo &dtypeInfo(TegulaDtype d) { return dtypeTable[d]; }
-/// Value of an element of a float dtype, which is in the low bits of `bits` (support/FloatFormat.h).
+/// The value of an element of a float dtype, from the low bits of `bits` (support/FloatFormat.h).
 double floatFromBits(TegulaDtype d, uint64_t bits);
 /// The element of a float dtype nearest to `v`, ties to even; fp8 saturates.
 uint64_t floatToBits(TegulaDtype d, double v);

@@ -1,19 +1,19 @@
-// Signatures of bundles: Ed25519 of libsodium, which is opened at run time and only where a key is given. So programs
-// that use no key need no such library, the runtime stays small, and a distribution's security updates reach it
+// Signatures of bundles: Ed25519 of libsodium, which is opened at run time, and only if a key is given. So programs
+// without keys do not need the library, the runtime stays small, and it gets a distribution's security updates
 // (docs/bundle.md).
 #pragma once
 #include "runtime/Bundle.h"
 
 namespace tegula::runtime {
 
-/// UNSUPPORTED: there is no libsodium ($TEGULA_LIBSODIUM names a file in place of the system's).
+/// UNSUPPORTED: there is no libsodium ($TEGULA_LIBSODIUM names a file to use instead of the system's).
 Status makeKeys(PublicKey &publicKey, SecretKey &secretKey);
 Status signMessage(std::string_view message, const SecretKey &key, std::array<uint8_t, 64> &signature);
-/// `valid`: was the message signed with the key that belongs to this one?
+/// `valid`: was the message signed with the secret key of this public key?
 Status checkSignature(std::string_view message, const std::array<uint8_t, 64> &signature, const PublicKey &key,
                       bool &valid);
 
-/// Keys as files have them: hexadecimal digits and a newline. False: they are none.
+/// Keys as text in files: hexadecimal digits and a newline. False: the text is not a key.
 bool parseKey(std::string_view text, std::span<uint8_t> key);
 std::string keyText(std::span<const uint8_t> key);
 

@@ -11,7 +11,7 @@ namespace tegula::runtime {
 class HostDevice : public Device {
 public:
   Status allocate(uint64_t bytes, void **out) override {
-    // Whole cache lines; never null for 0 bytes.
+    // Whole cache lines; not null for 0 bytes.
     uint64_t rounded = (bytes + 255) / 256 * 256;
     *out = rounded < bytes ? nullptr : std::aligned_alloc(256, rounded ? rounded : 256);
     return *out ? Status::ok()
@@ -93,10 +93,10 @@ public:
   }
 
 private:
-  /// The pieces of work one after the other, up to the first that fails.
+  /// The pieces of work in order, up to the first that fails.
   struct HostGraph final : Graph {
     struct Body {
-      // of a graph, as of a CUDA graph, one launch runs at a time: launches of kernels write after their arguments
+      // one launch of a graph runs at a time, as with CUDA graphs: launches of kernels write after their arguments
       std::mutex mutex;
       std::vector<HostStream::Work> work;
       Status run(LaunchOutcome &outcome) {
@@ -117,7 +117,7 @@ private:
     }
     size_t operations() const override { return body->work.size(); }
   };
-  /// Of the steady clock, when the stream gets to a mark.
+  /// Reads the steady clock when the stream reaches a mark.
   struct HostStopwatch final : Stopwatch {
     HostDevice &device;
     std::vector<HostEvent> marks;

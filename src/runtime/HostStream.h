@@ -1,8 +1,8 @@
 // Streams and events of devices whose kernels run in this process: the CPU and the simulator.
 //
-// A stream is a thread that does one piece of work after the other. As on a GPU, a launch that fails says so when
-// somebody waits for the stream, and what was queued after it does not run: it would read what the failed one did not
-// write. Marks (events) are passed all the same, so that nobody waits for ever.
+// A stream is a thread that runs pieces of work in order. As on a GPU, the error of a launch is reported when a thread
+// waits for the stream, and work queued after it does not run: it would read what the failed launch did not write.
+// Marks (events) are still passed, so that no thread waits forever.
 #pragma once
 #include "runtime/Launch.h"
 #include "support/Gate.h"
@@ -19,24 +19,24 @@ class HostStream final : ForkReset {
 public:
   using Work = std::function<Status(LaunchOutcome &)>;
   HostStream() = default;
-  /// Does what is queued.
+  /// Finishes the queued work.
   ~HostStream();
   HostStream(const HostStream &) = delete;
 
-  /// Queues work, which nobody runs after a failure until wait() has told of it. Where the system gives no thread it is
-  /// done at once. Thread-safe.
+  /// Queues work. After a failure no work runs until wait() has reported it. Runs the work at once if the system has no
+  /// thread for it. Thread-safe.
   void add(Work work);
-  /// Queues what is done in any case.
+  /// Queues a mark, which is passed in any case.
   void addMark(std::function<void()> mark);
-  /// From now on what is added is kept for endRecording() and not done; marks are passed as before. False: it records
+  /// From now on added work is kept for endRecording() and not run; marks are passed as before. False: it is recording
   /// already.
   bool beginRecording();
-  /// What was added since. Nothing if it does not record.
+  /// The work added since beginRecording(). Nullopt if it is not recording.
   std::optional<std::vector<Work>> endRecording();
   bool isRecording() const;
-  /// Waits until all that was queued is done. The first failure since the last call.
+  /// Waits until all queued work is done. Returns the first failure since the last call.
   Status wait(LaunchOutcome &outcome);
-  /// The same, and leaves the failure to who asks for it.
+  /// Waits, too, but keeps the failure for the next wait().
   void settle();
 
 private:
@@ -60,16 +60,16 @@ private:
   std::unique_ptr<std::jthread> thread_; // started by the first work
 };
 
-/// A point in a stream, recorded as often as one likes; the last counts. Thread-safe.
+/// A point in a stream; may be recorded any number of times, and the last one counts. Thread-safe.
 class HostEvent {
 public:
-  /// At the end of what is queued now; now if `stream` is null.
+  /// Records the end of the work queued now; the present if `stream` is null.
   void record(HostStream *stream);
   bool isPast() const;
   void wait() const;
-  /// What `stream` does from now on waits for the point recorded last; the calling thread does if `stream` is null.
+  /// Later work of `stream` waits for the point recorded last; if `stream` is null, the calling thread does.
   void holdBack(HostStream *stream) const;
-  /// When it was passed; waits for that. False: never recorded.
+  /// The time when it was passed; waits for that. False: never recorded.
   bool time(std::chrono::steady_clock::time_point &out) const;
 
 private:

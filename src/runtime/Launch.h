@@ -5,7 +5,7 @@
 
 namespace tegula::runtime {
 
-/// Receives what kernels print and is asked whether to stop. Calls may come from any thread.
+/// Receives the output of kernels, and is polled for an interrupt. Calls may come from any thread.
 struct LaunchHooks {
   virtual void print(const std::string &text) = 0;
   /// Asked about every 50 ms on the launching thread if `pollable()`; true cancels.
@@ -16,12 +16,12 @@ protected:
   ~LaunchHooks() = default;
 };
 
-/// The cancel words of the launches under way: cancelAll() may be called from a signal handler. A fixed table, so that
-/// nothing is allocated or locked; a launch beyond its size runs with a word of its own and cannot be cancelled by
-/// cancelAll().
+/// The cancel words of the running launches: cancelAll() may be called from a signal handler. The table has a fixed
+/// size, so that it needs no allocation and no lock; a launch beyond its size has its own word and cannot be cancelled
+/// by cancelAll().
 class CancelTable {
 public:
-  /// Marks the launches that are under way now.
+  /// Cancels the launches that are running now.
   void cancelAll();
 
 private:
@@ -44,29 +44,30 @@ struct LaunchRequest {
   uint64_t hangNs = 0; // as LaunchCall's
 };
 
-/// What a faulted program left behind; the site is kernel->info().sites[fault.site] if that is in range.
+/// The fault of a program; its site is kernel->info().sites[fault.site] if that is in range.
 struct LaunchOutcome {
   TegulaCpuFault fault{};
-  /// GPU: the kernel that failed, if it is known and may be another one than the one launched.
+  /// GPU: the kernel that failed, if it is known; it may differ from the launched one.
   std::shared_ptr<const KernelInfo> culprit;
 };
 
-/// Runs all programs and returns when they are done. TEGULA_FAULT: `outcome.fault` says why; TEGULA_CANCELLED;
+/// Runs all programs and returns when they are done. TEGULA_FAULT: `outcome.fault` has the reason; TEGULA_CANCELLED;
 /// TEGULA_OUT_OF_RESOURCES (scratch). Thread-safe. Short launches run on the calling thread alone: those with one
-/// thread or program, and those that the kernel's record says take less time than waking a worker.
+/// thread or program, and those that, by the kernel's running estimate, take less time than waking a worker.
 Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cancel, LaunchHooks &hooks,
               LaunchOutcome &outcome);
 
 /// Checks extents and multiplies them. `programs` is 0 if one of them is 0.
 Status checkGrid(const int64_t grid[3], int32_t out[3], int64_t &programs);
 
-/// A program of a launch that was ended because nothing moved: `site` is the loop it was in, -1 if that is not known.
+/// A program of a launch that was ended for lack of progress: `site` is the loop that it was in, -1 if that is not
+/// known.
 struct HungProgram {
   int32_t site = -1;
   int32_t pid[3] = {0, 0, 0};
 };
 /// TEGULA_FAULT of kind TEGULA_FAULT_HANG for a launch that made no progress for `hangNs`: names the loop of the first
-/// program, the other programs, and how many were not started. Fills `outcome.fault` in. `device`: " on sim" or "".
+/// program, the other programs, and how many were not started. Fills in `outcome.fault`. `device`: " on sim" or "".
 Status hangStatus(const KernelInfo &info, uint64_t hangNs, std::span<const HungProgram> programs, int64_t notStarted,
                   const std::string &device, LaunchOutcome &outcome);
 

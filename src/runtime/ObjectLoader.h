@@ -1,8 +1,8 @@
 // Loads a relocatable ELF object (x86-64 or AArch64, position independent code, small code model) into memory.
 //
 // One mapping holds, in this order, each on its own pages: code and jump stubs (read, execute), read-only data and the
-// table of addresses (read), data (read, write). Nothing is ever writable and executable at once. External symbols may
-// only be those of abi/CpuSymbols.def and abi/SimSymbols.def. Unwind tables, notes and comments are left out. Every
+// table of addresses (read), data (read, write). No page is ever writable and executable at once. External symbols may
+// only be those of abi/CpuSymbols.def and abi/SimSymbols.def. Unwind tables, notes and comments are skipped. Every
 // number in the object is checked against its size, so a damaged object is an error and never a wild access.
 #pragma once
 #include "runtime/Status.h"

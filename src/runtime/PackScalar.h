@@ -1,4 +1,4 @@
-// One number into its slot of an argument block.
+// Packs one number into its slot of an argument block.
 #pragma once
 #include "runtime/Dtype.h"
 #include <cstring>
@@ -26,7 +26,7 @@ inline double asNumber(const TegulaArg &a) {
   return a.kind == TEGULA_ARG_FLOAT ? a.u.f : a.kind == TEGULA_ARG_UINT ? double(a.u.u) : double(a.u.i);
 }
 
-/// Writes the number as a `type`, without a check of its range; false: scalars cannot have that type.
+/// Writes the number as a `type`, without a range check; false: scalars cannot have that type.
 inline bool packScalar(TegulaDtype type, const TegulaArg &a, char *to) {
   switch (type) {
   case TEGULA_INT1: {

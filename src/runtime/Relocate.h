@@ -1,4 +1,4 @@
-// Relocation arithmetic of one field, apart from where sections and symbols are: pure functions, tested by numbers.
+// Relocation arithmetic of one field, independent of sections and symbols: pure functions, tested with numbers.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// How runtime functions report failure: a code of tegula.h and one sentence for people.
+// How runtime functions report failure: a code of tegula.h and a sentence for users.
 #pragma once
 #include "tegula/tegula.h"
 #include <optional>
@@ -7,13 +7,13 @@
 
 namespace tegula::runtime {
 
-/// Of what there is too little, for TEGULA_OUT_OF_RESOURCES; a null name: numbers are not known.
+/// The exhausted resource, for TEGULA_OUT_OF_RESOURCES; a null name: the numbers are not known.
 struct Shortage {
   const char *name = nullptr; // "shared memory", "threads" ...: a constant
   uint64_t required = 0, limit = 0;
 };
 
-/// True when it worked. The text is lower-case, without a final stop.
+/// True on success. The text is lower-case, without a final stop.
 struct [[nodiscard]] Status {
   TegulaStatus code = TEGULA_OK;
   std::string text;
@@ -22,7 +22,7 @@ struct [[nodiscard]] Status {
   explicit operator bool() const { return code == TEGULA_OK; }
   static Status ok() { return {}; }
   static Status error(TegulaStatus code, std::string text) { return {code, std::move(text)}; }
-  /// TEGULA_OUT_OF_RESOURCES in the words that programs written for Triton look for; `text` says the rest.
+  /// TEGULA_OUT_OF_RESOURCES, worded as programs written for Triton expect; `text` is the rest.
   static Status exhausted(const char *name, uint64_t required, uint64_t limit, const std::string &text);
 };
 

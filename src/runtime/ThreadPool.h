@@ -1,10 +1,9 @@
 // Threads that share the programs of a grid.
 //
-// run() splits [0, total) into chunks that threads take one after the other, lowest first, so that program i is never
-// started after program j > i by the same thread, and the lowest unfinished program is always running: kernels that
-// wait for an earlier program (spin locks, chained scans) make progress with any number of threads. Chunks shrink as
-// the work runs out; longer ones than sixteen are multiples of that. Any number of threads may call run() at once; they
-// share the workers.
+// run() splits [0, total) into chunks, which threads take in order, lowest first. So no thread starts program i after a
+// program j > i, and the lowest unfinished program is always running: kernels that wait for an earlier program (spin
+// locks, chained scans) make progress with any number of threads. Chunks shrink toward the end of the work; those
+// longer than sixteen are multiples of sixteen. Any number of threads may call run() at once; they share the workers.
 #pragma once
 #include "support/Gate.h"
 #include <algorithm>
@@ -31,23 +30,23 @@ protected:
 class ThreadPool final : ForkReset {
 public:
   ThreadPool() = default;
-  /// Joins the workers; no run() may be under way.
+  /// Joins the workers; no run() may be in progress.
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
 
-  /// Runs `task` over [0, total) with up to `threads` threads (fewer if the system gives no more). Returns when all
-  /// chunks that were handed out are done. With `callerWorks` the calling thread is one of them, else it only waits (if
-  /// not a single worker can be started the caller works all the same). Workers are started when first needed.
+  /// Runs `task` over [0, total) with up to `threads` threads (fewer if the system provides no more). Returns when all
+  /// chunks that were handed out are done. With `callerWorks` the calling thread is one of them, otherwise it only
+  /// waits (but works if not a single worker can be started). Workers are started when first needed.
   void run(RangeTask &task, int64_t total, unsigned threads, bool callerWorks);
 
-  /// Threads of somebody else's in place of the pool's own: `run` calls task(data, i) once for each i below count and
-  /// returns when all calls have. Before the first run().
+  /// Threads of the caller instead of the pool's own: `run` calls task(data, i) once for each i below count and returns
+  /// when all calls have returned. Set it before the first run().
   struct Executor {
     void *user = nullptr;
     void (*run)(void *user, uint32_t count, void (*task)(void *data, uint32_t index), void *data) = nullptr;
 
-    /// Calls each(i) once for each i below `items`, on up to `threads` threads at once that take the next when they are
-    /// through, and returns when all calls have. `each` is called at the same time by several threads. Only with a
+    /// Calls each(i) once for each i below `items`, on up to `threads` threads, each of which takes the next index when
+    /// it is done with one; returns when all calls have returned. Several threads call `each` at once. Requires a
     /// function.
     template <class Each> void share(size_t items, unsigned threads, const Each &each) const {
       struct Shared {
@@ -65,10 +64,10 @@ public:
   void runOn(Executor executor) { executor_ = executor; }
   const Executor &executor() const { return executor_; }
 
-  /// Whether work that starts now comes in a row with the last: then workers are awake still, or stay so for the next
-  /// once they are woken. Of an executor's threads: always.
+  /// Does work that starts now follow the previous work closely? Then workers are still awake, or, once woken, stay
+  /// awake for the next one. For an executor's threads: always true.
   bool isInRow() const;
-  /// Work ended that was worth sharing, and was not.
+  /// Notes the end of work that was worth sharing, but was not shared.
   void noteEnd();
 
   /// Cores this process may use: affinity mask, cut down by a cgroup v2 CPU quota. At least 1.
@@ -87,10 +86,10 @@ private:
   std::mutex mutex_;
   std::condition_variable_any wake_;
   Job *first_ = nullptr; // jobs that still want workers, oldest first
-  std::atomic<unsigned> jobs_{0}; // their number, for workers that look without the lock
+  std::atomic<unsigned> jobs_{0}; // their number, for workers that check without the lock
   uint64_t runs_ = 0;              // that wanted workers, ever; guarded by mutex_
   std::vector<std::jthread> workers_;
-  std::atomic<uint64_t> rowUntil_{0}; // steady clock, ns: workers look for work so long before they sleep
+  std::atomic<uint64_t> rowUntil_{0}; // steady clock, ns: until then workers look for work before they sleep
   Executor executor_;
 };
 

@@ -1,10 +1,10 @@
-// Programs of one launch that take turns on one thread, so that programs which wait for one another all make progress.
+// Runs programs of one launch in turns on one thread, so that programs that wait for one another all make progress.
 //
 // Programs run one after the other on the thread's own stack until one waits (TegulaCpuLaunch::wait). Then the next
-// program is started on a stack of its own, and from there on whoever waits hands the thread on: to the program that
-// has waited longest, or, if all of them have had several turns in vain, to new ones. So every program that was started
-// gets its turn, and every program is started as long as those before it do nothing but wait: no order among them
-// can hang the launch. What bounds it is the number of programs in flight (TurnWork::admit).
+// program is started on a stack of its own, and from then on a waiting program yields the thread: to the program that
+// has waited longest, or, if all of them have had several turns in vain, to new ones. So every started program gets its
+// turn, and every program is started if those before it do nothing but wait: no order among them can hang the launch.
+// The limit is the number of programs in flight (TurnWork::admit).
 #pragma once
 #include "sim/Fiber.h"
 #include <deque>
@@ -17,17 +17,17 @@ namespace tegula::runtime {
 struct TurnWork {
   /// Takes the next program and runs it. False: there is none, or the launch has to stop.
   virtual bool runOne(void *scratch) = 0;
-  /// There are programs that nobody has taken, and the launch goes on.
+  /// There are programs that no thread has taken, and the launch continues.
   virtual bool pending() const = 0;
   virtual bool stopped() const = 0;
-  /// How many programs are over.
+  /// The number of finished programs.
   virtual int64_t finished() const = 0;
-  /// One more program in flight; false if there are as many as there may be. dismiss(): one less.
+  /// Admits one more program in flight; false at the limit. dismiss(): one less.
   virtual bool admit() = 0;
   virtual void dismiss() = 0;
-  /// Programs in flight wait for ones that may not start: ends the launch.
+  /// Programs in flight wait for others that may not start: ends the launch.
   virtual void refuse() = 0;
-  /// There was no scratch memory: ends the launch.
+  /// There is no scratch memory: ends the launch.
   virtual void noScratch() = 0;
 
 protected:
@@ -42,11 +42,11 @@ public:
   ~Turns();
   Turns(const Turns &) = delete;
 
-  /// Runs programs until there are none that this thread could take and those it took are over.
+  /// Runs programs until none is left for this thread and those it took are finished.
   void run();
-  /// What a program calls that waits. `*current()` on its thread.
+  /// Called by a program that waits: `*current()` on its thread.
   void wait();
-  /// Of the innermost run() of the calling thread; null: none.
+  /// The Turns of the innermost run() of the calling thread; null: none.
   static Turns *current();
 
 private:
@@ -66,7 +66,7 @@ private:
   Runner *running_ = &host_;
   std::deque<Runner *> waiting_; // longest first
   std::vector<std::unique_ptr<Runner>> all_;
-  std::vector<Runner *> free_; // over; their stacks can be used again
+  std::vector<Runner *> free_; // finished; their stacks can be reused
   size_t waits_ = 0;           // since a program of this thread ended, or as many as were in flight were started
   size_t starts_ = 0; // that are due: twice as many in flight each time, so that starting n takes time of n only
   size_t refused_ = 0;         // starts that were not admitted since a program of the launch ended

@@ -1,6 +1,6 @@
-// The `.minnctapersm` request of a kernel's PTX: how many blocks should share a multiprocessor. The compiler asks for
-// them (Occupancy.h) before anybody knows how many registers the assembler takes; here stands which other request, or
-// bound on registers, to try once it has said so.
+// The `.minnctapersm` request of a kernel's PTX: the number of blocks that should share a multiprocessor. The compiler
+// makes the request (Occupancy.h) before the assembler's register count is known; the functions here choose another
+// request, or a bound on registers, once it is known.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tegula::runtime::cuda {
 
-/// What the directives of a kernel say.
+/// The directives of a kernel.
 struct BlockRequest {
   uint32_t blocks = 0;           // .minnctapersm; 0: no request
   uint32_t threads = 0;          // .reqntid, of a block; 0: not said
@@ -16,37 +16,37 @@ struct BlockRequest {
 
   static BlockRequest of(const std::string &ptx);
 
-  /// Registers that a thread may have so that the blocks fit; 0: any number, as there is no request, one block is asked
-  /// for, or the blocks fit whatever a thread takes.
+  /// The registers that a thread may have so that the blocks fit; 0: no limit, as there is no request, it is for one
+  /// block, or the blocks fit with any number of registers.
   uint32_t registers() const;
-  /// Bytes of spills that keeping the request is worth.
+  /// The bytes of spills at which keeping the request still pays.
   uint32_t spillsWorth() const;
 };
 
-/// `ptx` with a request for `blocks` in place of the one that it has, or before `.reqntid`; with none for fewer than
-/// two blocks.
+/// `ptx` with a request for `blocks` instead of its own, or before `.reqntid`; without a request for fewer than two
+/// blocks.
 std::string withRequest(std::string ptx, uint32_t blocks);
 
-// What to try next: `ptx` written anew, or an empty text for nothing.
+// The next attempt: new PTX, or an empty text if there is none.
 
-/// Do the CTAs of a cluster share each program? They wait for each other, so that others on the multiprocessor are
-/// worth more: softmax of 65536 columns in bf16, four CTAs of 32 warps, H200: 32 registers and one spilled 3027 GB/s,
-/// 35 registers 1978; log softmax of 32768, four of 8: 78 registers and three blocks lose to one CTA.
+/// Do the CTAs of a cluster share each program? They wait for each other, so further blocks on the multiprocessor gain
+/// more: softmax of 65536 columns in bf16, four CTAs of 32 warps, H200: 32 registers and one spilled 3027 GB/s, 35
+/// registers 1978; log softmax of 32768, four of 8: 78 registers and three blocks lose to one CTA.
 bool isOfCluster(std::string_view ptx);
-/// Has it asynchronous products? Two blocks hide each other's waits for them, where one of eight warps leaves the
+/// Has it asynchronous products? Two blocks hide each other's waits for them, while one block of eight warps leaves the
 /// tensor cores idle: attention of blocks and masks, D=64, 128x64 by eight warps, H200: 158 registers and one block 311
 /// TFLOP/s, Triton's 118 and two 406 (ncu: 12.5 and 24.6 % of the warps, tensor cores busy 36 and 46 % of the time).
 bool hasAsyncProducts(std::string_view ptx);
-/// A request for fewer blocks, after one that cost `spilledBytes` of a thread: for so many that the registers it lacked
-/// are there, one step of them at least, but for no fewer than three quarters (rounded up in clusters, and all of it
-/// there): more are stored than are alive at once. Numbers of blocks at which some would be spilled for certain are
-/// passed over. None in a long text, where each attempt takes a good part of a second. `ptx` has a request that bounds
-/// registers.
+/// A request for fewer blocks, after one that cost `spilledBytes` of a thread: low enough to provide the missing
+/// registers, at least one step of them, but for no fewer than three quarters of the blocks (rounded up in clusters,
+/// and all of it there), as more registers are stored than are live at once. Skips numbers of blocks at which spills
+/// are certain. None for a long text, where each attempt takes a considerable part of a second. `ptx` has a request
+/// that bounds registers.
 std::string withFewerBlocks(const std::string &ptx, uint32_t spilledBytes);
-/// A bound on registers in the request's place, one above BlockRequest::registers. Before sm_90 ptxas stops right below
-/// a bound that it finds hard to keep, and spills a register or two where the bound is the number itself.
+/// A bound on registers instead of the request, one above BlockRequest::registers. Before sm_90 ptxas stops right below
+/// a bound that is hard to keep, and spills a register or two if the bound is the number itself.
 std::string withRegisterBound(std::string ptx);
-/// A request for as many blocks as leave a thread one step of registers more; nothing where that takes one of three
+/// A request for as many blocks as leave a thread one step of registers more; none if that would drop one of three
 /// blocks. `ptx` has a request that bounds registers.
 std::string withMoreRegisters(const std::string &ptx);
 /// A request for one block more than `registers` of a thread allow, where that is at least a quarter more and shared

@@ -1,8 +1,9 @@
-// One GPU: its primary context, what launching needs to know of it, its memory, and the blame when a kernel fails.
+// One GPU: its primary context, the properties that launches need, its memory, and the attribution of errors to
+// kernels.
 //
-// We use the primary context of the device, the one that PyTorch, CuPy, JAX and the CUDA runtime use, and leave the
-// calling thread's current context as it was. Devices live as long as the process: kernels of static objects may be
-// unloaded after main().
+// Uses the primary context of the device, as PyTorch, CuPy, JAX and the CUDA runtime do, and restores the calling
+// thread's current context. Devices live as long as the process: kernels of static objects may be unloaded after
+// main().
 #pragma once
 #include "abi/GpuAbi.h"
 #include "runtime/Device.h"
@@ -11,7 +12,7 @@
 
 namespace tegula::runtime::cuda {
 
-/// Makes a context current for the calling thread as long as it lives; one look-up if it already is.
+/// Makes a context current for the calling thread during its lifetime; costs one look-up if it already is.
 class ContextScope {
 public:
   ContextScope(const Driver &driver, CUcontext context) : driver_(driver) {
@@ -30,8 +31,8 @@ private:
   bool pushed_ = false;
 };
 
-/// Ranges of memory known to be accessible from a device, by address: a look-up per pointer argument instead of a
-/// driver call. Look-ups are lock-free. Why an entry may outlive its allocation: docs/rationale/runtime.md.
+/// Memory ranges known to be accessible from a device, by address: a look-up per pointer argument instead of a driver
+/// call. Look-ups are lock-free. docs/rationale/runtime.md explains why an entry may outlive its allocation.
 class RangeCache {
 public:
   bool contains(uint64_t address) const {
@@ -41,13 +42,13 @@ public:
   }
   /// `address` must be in [begin, end).
   void add(uint64_t address, uint64_t begin, uint64_t end);
-  /// The allocation that begins there is gone.
+  /// Removes the allocation that begins there.
   void remove(uint64_t begin);
 
 private:
   static constexpr unsigned count = 256;
-  /// A writer sets `end` to 0, then `begin`, then `end`: a reader that saw the same `end` on both sides of `begin` has
-  /// a pair.
+  /// A writer sets `end` to 0, then `begin`, then `end`: a reader that reads the same `end` before and after `begin`
+  /// has a consistent pair.
   struct Entry {
     std::atomic<uint64_t> begin{0}, end{0};
   };
@@ -62,17 +63,17 @@ private:
 class CudaDevice final : public Device {
 public:
   ~CudaDevice() override;
-  /// The GPUs of the process in the driver's order, made at the first call; empty with the reason.
+  /// The GPUs of the process in the driver's order, made at the first call; empty, with the reason in `status`.
   static const std::vector<CudaDevice *> &all(Status &status);
-  /// For tests: a device of its own. Null with the reason.
+  /// For tests: a separate device. Null, with the reason in `status`.
   static std::unique_ptr<CudaDevice> make(const Driver &driver, int ordinal, Status &status);
-  /// True if a GPU was used in this process by us, or by someone else through the same driver library.
+  /// True if a GPU was used in this process through the same driver library, by tegula or by other code.
   static bool inUse();
 
-  /// Ordinal of the GPU whose memory `address` points into; -1 for other memory, or if no GPU was used.
+  /// The ordinal of the GPU whose memory `address` points into; -1 for other memory, or if no GPU was used.
   static int ownerOf(uint64_t address);
 
-  /// Ordinal of the GPU of the calling thread's current context; -1: there is none.
+  /// The ordinal of the GPU of the calling thread's current context; -1: there is none.
   static int currentOrdinal();
 
   const DeviceProperties &properties() const override { return properties_; }
@@ -96,7 +97,7 @@ public:
   std::unique_ptr<Graph> endGraph(void *stream, Status &status) override;
   bool isRecording(void *stream) override;
 
-  /// Is it the stream of a recorder() of this device, whose graphs end before the kernels in them?
+  /// Is it the stream of a recorder() of this device, whose graphs end before their kernels?
   bool records(CUstream stream);
   void addRecorder(CUstream stream);
   void removeRecorder(CUstream stream);
@@ -106,22 +107,23 @@ public:
   /// The primary context, retained at the first call.
   CUcontext context(Status &status);
 
-  /// May kernels of this device access `address`? Null may be passed. Else the sentence that says what the pointer is.
+  /// May kernels of this device access `address`, as far as the cache shows? Null may be passed.
   bool accessible(uint64_t address) const { return ranges_.contains(address) || address == 0; }
-  /// The slow way, asking the driver; the context must be current. OK or INVALID_ARGUMENT with the end of a sentence
+  /// The slow check, by a driver call; the context must be current. OK, or INVALID_ARGUMENT with the end of a sentence
   /// ("points to CPU memory ...").
   Status checkPointer(uint64_t address);
 
-  /// A launch record for a loaded kernel: one per kernel, so that a claimed one names its kernel. Null: no memory.
+  /// A launch record for a loaded kernel: one per kernel, so that a claimed record identifies its kernel. Null: no
+  /// memory.
   TegulaGpuRecord *takeRecord(std::shared_ptr<const KernelInfo> owner, uint64_t &deviceAddress);
   void giveRecord(TegulaGpuRecord *record);
-  /// The Status of a failed launch, copy or wait: if kernels failed on the GPU, says which and why.
+  /// The Status of a failed launch, copy or wait: if kernels failed on the GPU, names them and the reason.
   Status blame(CUresult r, const std::string &what, LaunchOutcome &outcome);
-  /// Remembers the last launched kernels for messages.
+  /// Remembers the last launched kernels, for messages.
   void launched(const KernelInfo *info) const {
     unsigned n = lastIndex_.load(std::memory_order_relaxed);
     if (last_[(n - 1) % lastCount].load(std::memory_order_relaxed) == info) return;
-    // Two threads may take the same place: one name less in a message, no atomic operation for every launch.
+    // Two threads may take the same slot: a message lacks one name, but launches need no atomic read-modify-write.
     last_[n % lastCount].store(info, std::memory_order_relaxed);
     lastIndex_.store(n + 1, std::memory_order_relaxed);
   }
@@ -139,8 +141,8 @@ private:
   std::once_flag contextOnce_;
   CUcontext context_ = nullptr;
   Status contextStatus_;
-  RangeCache ranges_; // accessible from this device
-  RangeCache own_;    // memory of this device
+  RangeCache ranges_; // ranges accessible from this device
+  RangeCache own_;    // ranges of this device's memory
 
   std::mutex recorderMutex_;
   std::vector<CUstream> recorders_, recordings_; // recordings_: between beginGraph() and endGraph()

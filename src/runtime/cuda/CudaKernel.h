@@ -1,5 +1,4 @@
-// A kernel loaded on a GPU, and its launch: the packed arguments go to the driver in one call, nothing is allocated or
-// waited for.
+// A kernel loaded on a GPU, and its launch: one driver call with the packed arguments, without allocation or waiting.
 #pragma once
 #include "runtime/cuda/CudaDevice.h"
 
@@ -8,12 +7,12 @@ namespace tegula::runtime::cuda {
 class CudaKernel final : public Executable {
 public:
   /// `code`: a cubin, or PTX text ending in NUL, which the driver assembles. OUT_OF_RESOURCES if the kernel asks for
-  /// more than the GPU has, with both numbers; INTERNAL_ERROR with the driver's log if the code is refused.
+  /// more than the GPU has, with both numbers; INTERNAL_ERROR, with the driver's log, if the code is rejected.
   static std::unique_ptr<CudaKernel> load(CudaDevice &device, const KernelInfo &info, std::span<const char> code,
                                           Status &status);
   ~CudaKernel() override;
 
-  /// Safe while a stream is being captured into a graph, which may use the code as long as the process lives.
+  /// Safe while a stream is captured into a graph, which may use the code until the process ends.
   Status launch(const LaunchCall &call, LaunchOutcome &outcome) const override;
   size_t codeBytes() const override { return codeBytes_; }
   bool needsExtents() const override { return false; }
@@ -36,12 +35,12 @@ private:
   CUcontext context_ = nullptr;
   std::shared_ptr<const KernelInfo> info_;
   CUmodule module_ = nullptr;
-  mutable std::atomic<bool> isInGraph_{false}; // of somebody else: the module is never unloaded
+  mutable std::atomic<bool> isInGraph_{false}; // of other code: the module is never unloaded
   CUfunction function_ = nullptr;
   GpuUse use_;
   uint32_t sharedBytes_ = 0; // dynamic, of a launch
   size_t codeBytes_ = 0;
-  // The plan of a launch.
+  // The prepared launch.
   CUlaunchConfig config_{};
   CUlaunchAttribute attributes_[3]{};
   std::vector<uint32_t> pointers_; // offsets of pointer arguments

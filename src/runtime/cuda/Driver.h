@@ -1,7 +1,7 @@
-// The CUDA driver, opened at run time: our own declarations of what we use of it (from its public reference), one table
-// of functions.
+// The CUDA driver, opened at run time: declarations of the part in use (from its public reference), and a table of
+// functions.
 //
-// Nothing of CUDA is needed to build or to start. Types and numbers below keep the driver's own names, so that they can
+// Neither building nor starting needs CUDA. The types and constants below keep the driver's own names, so that they can
 // be looked up.
 #pragma once
 #include "runtime/Status.h"
@@ -135,7 +135,7 @@ inline void *const CU_LAUNCH_PARAM_END = nullptr;
 inline void *const CU_LAUNCH_PARAM_BUFFER_POINTER = reinterpret_cast<void *>(1);
 inline void *const CU_LAUNCH_PARAM_BUFFER_SIZE = reinterpret_cast<void *>(2);
 
-/// An opened and initialized driver. Never closed: other users of the same driver may live longer than we do.
+/// An opened and initialized driver. Never closed: other users of the same driver may outlive tegula's.
 struct Driver {
 #define CUDA_FUNCTION(member, name, parameters) CUresult(*member) parameters = nullptr;
 #include "runtime/cuda/DriverFunctions.def"
@@ -144,8 +144,8 @@ struct Driver {
 
   /// TEGULA_NOT_FOUND if there is no driver or no GPU, TEGULA_UNSUPPORTED if it is too old; the text is for users.
   static std::unique_ptr<const Driver> open(const std::string &path, Status &status);
-  /// The process's driver ($TEGULA_LIBCUDA, else libcuda.so.1), opened at the first call; null with the reason, always
-  /// the same.
+  /// The process's driver ($TEGULA_LIBCUDA, else libcuda.so.1), opened at the first call; null, with the reason; always
+  /// the same result.
   static const Driver *get(Status &status);
 
   /// "CUDA_ERROR_INVALID_VALUE: invalid argument"
@@ -156,13 +156,13 @@ struct Driver {
 
 /// $TEGULA_LIBCUDA, else "libcuda.so.1".
 std::string driverLibraryPath();
-/// What the installed driver supports, without starting it; 0: there is none.
+/// The version that the installed driver supports, without initializing it; 0: there is no driver.
 int installedDriverVersion();
-/// True for errors of code that ran on the GPU; the context is lost then.
+/// True for errors of code that ran on the GPU; the context is then unusable.
 bool isFault(CUresult r);
 /// "12.8" of 12080.
 std::string versionText(int version);
-/// Oldest driver that we run on (CUDA 12.0).
+/// The oldest supported driver (CUDA 12.0).
 inline constexpr int oldestDriver = 12000;
 
 } // namespace tegula::runtime::cuda

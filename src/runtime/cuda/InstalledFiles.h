@@ -1,4 +1,4 @@
-// Files of CUDA toolkits and packages, by the patterns of names that they are installed under: libraries
+// Files of CUDA toolkits and packages, found by the name patterns that they are installed under: libraries
 // (Assembler.cpp) and programs (AssemblerProgram.cpp).
 #pragma once
 #include <functional>
@@ -7,15 +7,15 @@
 
 namespace tegula::runtime::cuda {
 
-/// Where a file may be, best first. Folders are read when the search comes to them, which takes a process some hundred
-/// calls of the system less where the file is in the first ones.
+/// Candidate places of a file, best first. Folders are read only when the search reaches them, which saves a process
+/// some hundred system calls if the file is in an early one.
 class Places {
 public:
-  /// A path as it is, which need not exist.
+  /// A literal path, which need not exist.
   void add(std::string path) { places_.push_back({std::move(path), false}); }
-  /// The files that match a pattern of glob(7), the greatest name, which is the newest version, first.
+  /// The files that match a pattern of glob(7), the greatest name first, which is the newest version.
   void addPattern(std::string pattern) { places_.push_back({std::move(pattern), true}); }
-  /// Asks about one path after the other until `takes` says yes. False: it never did.
+  /// Calls `takes` with one path after the other until it returns true. False: it never did.
   bool search(const std::function<bool(const std::string &)> &takes) const;
 
 private:
