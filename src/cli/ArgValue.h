@@ -1,4 +1,4 @@
-// The values of `-a NAME=VALUE`: buffers read from files or made, and scalars.
+// The values of `-a NAME=VALUE`: buffers read from files or generated, and scalars.
 #pragma once
 #include "cli/Cli.h"
 #include "support/Expr.h"
@@ -9,7 +9,7 @@ namespace tegula::cli {
 struct ArgValue {
   std::string name;
   bool isBuffer = false;
-  // Buffers: 64-byte aligned memory of `array.data`, kept in `memory`.
+  // Buffers: `memory` is a 64-byte aligned copy of `array.data`.
   NpyArray array;
   TegulaDtype dtype = TEGULA_VOID;
   std::unique_ptr<char, void (*)(void *)> memory{nullptr, nullptr};
@@ -22,17 +22,17 @@ struct ArgValue {
   std::optional<int64_t> integer;
 };
 
-/// Whether elements of this type are floats, of 8 bits and more.
+/// Is this type a float, of 8 bits or more?
 inline bool isFloat(TegulaDtype d) { return d >= TEGULA_FP8E5; }
 
-/// Parses all items. Shapes of made buffers may name integer arguments and constants. Forms:
+/// Parses all items. Shapes of generated buffers may name integer arguments and constants. Forms:
 ///   @file.npy[:dtype]   empty|zeros|ones|randn|arange:dtype[shape]   number   none   true   false
 ///   tensordesc[block]:BUFFER, tensordesc[block, nan, tf32]:BUFFER   a tensor descriptor of one of the first two forms
-/// randn is reproducible (splitmix64 and Box-Muller, seeded by the argument's name). False with a message.
+/// randn is reproducible (splitmix64 and Box-Muller, seeded by the argument's name). False: `error` has the message.
 bool parseArguments(const std::vector<std::string> &items, const Constants &constants, std::vector<ArgValue> &out,
                     std::string &error);
 
-/// Contents of a buffer as text, like numpy prints it, long ones shortened.
+/// The contents of a buffer as text in NumPy's format; long ones are shortened.
 std::string formatBuffer(const ArgValue &a);
 
 } // namespace tegula::cli

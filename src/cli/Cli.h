@@ -1,4 +1,4 @@
-// Shared by the commands of `tegula`: how options are read, how errors leave the program.
+// Shared by the commands of `tegula`: how options are parsed, and how errors are reported.
 //
 // Exit codes: 0 done; 1 the user's input is wrong or the kernel failed (a message was written to stderr); 2 the command
 // line itself is wrong.
@@ -48,16 +48,16 @@ bool parseCommandLine(const std::vector<OptionSpec> &specs, const std::vector<st
                       std::string &error);
 std::string describeOptions(const std::vector<OptionSpec> &specs);
 
-/// The whole text as a number of 1 to 2^20, of what `name` says. False with a message in `error`.
+/// Parses the whole text as a number from 1 to 2^20; `name` is for messages. False: `error` has the message.
 bool parseCount(const std::string &name, const std::string &text, int32_t &out, std::string &error);
-/// The whole text as a number that is not infinite or NaN. False: it is none.
+/// Parses the whole text as a finite number. False: it is not one.
 bool parseNumber(const std::string &text, double &out);
 
-/// Writes "tegula: message" to stderr (the message of compile errors as it is) and gives the exit code back.
+/// Writes "tegula: message" to stderr (the message of compile errors unchanged) and returns the exit code.
 int fail(const std::string &message);
 int usage(const std::string &message);
-/// A command line that does not parse: `error` and the command's syntax as a usage error, or the syntax alone on
-/// standard output and success if the user asked for --help.
+/// For a command line that does not parse: reports `error` and the command's syntax as a usage error; or, with --help,
+/// prints only the syntax on standard output and returns success.
 int misuse(const std::vector<std::string> &argv, const std::string &error, const std::string &syntax);
 /// fail() with the thread's last error.
 int failLast();
@@ -72,7 +72,7 @@ struct Release {
 };
 template <typename T> using Handle = std::unique_ptr<T, Release>;
 
-/// "file.py::kernel" -> handles. On failure the message was written and nullopt comes back.
+/// Opens the kernel of "file.py::kernel". Nullopt: the message was written.
 struct KernelRef {
   Handle<TegulaContext> context;
   Handle<TegulaModule> module;
@@ -80,7 +80,7 @@ struct KernelRef {
 };
 std::optional<KernelRef> openKernel(const std::string &spec);
 
-/// -c NAME=VALUE items. Keeps the values.
+/// The items of -c NAME=VALUE. Owns the values.
 struct Constants {
   std::vector<std::string> names;
   std::vector<Handle<TegulaValue>> values;
@@ -90,16 +90,16 @@ struct Constants {
 };
 bool parseConstants(const std::vector<std::string> &items, Constants &out, std::string &error);
 
-/// The options of a launch that every command that launches takes; False: `error` names the one that has a wrong value.
+/// The launch options shared by all commands that launch. False: `error` names the option with an invalid value.
 extern const std::vector<OptionSpec> launchOptionSpecs;
 bool parseLaunchOptions(const CommandLine &line, TegulaLaunchOptions &out, std::string &error);
 
-/// --info and --remarks, and what they print of a kernel (to stderr).
+/// --info and --remarks, and the report about a kernel that they print (to stderr).
 extern const std::vector<OptionSpec> reportOptionSpecs;
 void reportKernel(const CommandLine &line, TegulaKernel *kernel);
 
-/// From now on Ctrl-C cancels the launches of this context, and a segmentation fault says what to do before the process
-/// ends of it.
+/// From now on Ctrl-C cancels the launches of this context, and a segmentation fault prints advice before the process
+/// ends.
 void handleSignals(TegulaContext *context, const TegulaLaunchOptions &options);
 
 int runCommand(const std::vector<std::string> &args);

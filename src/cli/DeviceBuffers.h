@@ -1,4 +1,4 @@
-// The buffers of a run as its device sees them: the CPU and the simulator use them in place, a GPU gets copies.
+// The buffers of a run on its device: the CPU and the simulator use them in place, a GPU gets copies.
 #pragma once
 #include "cli/ArgValue.h"
 
@@ -10,11 +10,11 @@ public:
   ~DeviceBuffers();
   DeviceBuffers(const DeviceBuffers &) = delete;
 
-  /// Makes the copies and points the arguments to them. False: the last error is set.
+  /// Makes the copies and redirects the arguments to them. False: the last error is set.
   bool move(const std::vector<ArgValue> &args, std::vector<TegulaArg> &packed);
   /// Waits for the kernels and copies everything back. False: the last error is set.
   bool copyBack();
-  /// Launches queue up and have to be waited for.
+  /// Are launches queued, so that they must be waited for?
   bool isGpu() const { return isGpu_; }
   bool wait() const { return tegula_synchronize(context_, device_, nullptr) == TEGULA_OK; }
 
