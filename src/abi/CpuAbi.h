@@ -9,7 +9,7 @@ extern "C" {
 
 #define TEGULA_CPU_ABI_VERSION 5
 
-/* What a program did wrong; written once per launch by the program that wins the race on `claimed`. */
+/* The fault of a program; written once per launch, by the program that wins the race on `claimed`. */
 typedef struct TegulaCpuFault {
   int32_t claimed;      /* 0: free; set to 1 by an atomic exchange */
   int32_t code;         /* TEGULA_FAULT_* */
@@ -26,7 +26,7 @@ enum {
   TEGULA_FAULT_BOUNDS = 2,       /* checked mode: access outside the buffer */
   TEGULA_FAULT_ALIGNMENT = 3,    /* checked mode: address not a multiple of the element size */
   TEGULA_FAULT_CANCELLED = 4,    /* `cancel` was seen */
-  TEGULA_FAULT_HANG = 6          /* set by the runtime: nothing moved for too long */
+  TEGULA_FAULT_HANG = 6          /* set by the runtime: no progress for too long */
 };
 
 /* Memory that an argument may touch, in the order of the kernel's pointer arguments. */
@@ -38,20 +38,19 @@ typedef struct TegulaCpuExtent {
 /* TegulaCpuLaunch.flags */
 enum {
   TEGULA_LAUNCH_ATOMICS = 1, /* `atomics` may be called; without it all atomics are atomic */
-  /* set by `atomics`: until the entry returns, nothing else of this process runs code with atomics of scope gpu or
+  /* set by `atomics`: until the entry returns, no other launch of this process runs code with atomics of scope gpu or
    * cta */
   TEGULA_LAUNCH_ALONE = 2
 };
 
 struct TegulaCpuLaunch;
 /* One call prints one operand of one device_print for one program. `data` holds `count` elements, row-major, of the
- * kernel's print site `site` (which knows dtype, shape, prefix). Must be safe to call from any thread. */
+ * kernel's print site `site` (which has dtype, shape, prefix). Must be safe to call from any thread. */
 typedef void (*TegulaCpuPrintFn)(const struct TegulaCpuLaunch *launch, int32_t site, int32_t operand,
                                  const int32_t pid[3], const void *data, int64_t count);
 
-/* Called now and then by a loop whose condition depends on memory, which may be waiting for another program of the
- * launch: may run that program before it returns. `turn`: 1 when this run of the loop calls it for the first time, then
- * 2, ... */
+/* Called repeatedly by a loop whose condition depends on memory, as it may wait for another program of the launch: may
+ * run that program before it returns. `turn`: 1 at the first call of this execution of the loop, then 2, ... */
 typedef void (*TegulaCpuWaitFn)(const struct TegulaCpuLaunch *launch, int64_t turn);
 /* Called by a program that saw `cancel` in the loop `site`, before it returns. */
 typedef void (*TegulaCpuStoppedFn)(const struct TegulaCpuLaunch *launch, int32_t site, int32_t x, int32_t y, int32_t z);
@@ -77,12 +76,12 @@ typedef struct TegulaCpuLaunch {
 } TegulaCpuLaunch;
 
 /* Entry point, one symbol per kernel. Runs programs begin <= linear < end, where linear = x + grid[0] * (y + grid[1]
- * * z), or y + grid[1] * (x + grid[0] * z) or another order, in which each program has one number, where nothing
- * tells the order. `args` is the packed argument block: runtime arguments in order, each at its natural alignment
- * (pointers 8 bytes, i1 as one byte 0/1). `scratch` is private to the calling thread, 64-byte aligned, at least
- * KernelMeta.scratchBytes long; contents are undefined on entry, but for this: if its first eight bytes are the
- * launch's number, which is not 0, all is as an earlier call for this launch has left it. Returns a TEGULA_FAULT_
- * code; on a fault the remaining programs of the range are skipped. */
+ * * z), or y + grid[1] * (x + grid[0] * z) or another bijection, if the order cannot be observed. `args` is the packed
+ * argument block: runtime arguments in order, each at its natural alignment (pointers 8 bytes, i1 as one byte 0/1).
+ * `scratch` is private to the calling thread, 64-byte aligned, at least KernelMeta.scratchBytes long. Its contents are
+ * undefined on entry, with one exception: if its first eight bytes are the launch's number, which is not 0, the
+ * contents are as an earlier call for this launch left them. Returns a TEGULA_FAULT_ code; on a fault the remaining
+ * programs of the range are skipped. */
 typedef int32_t (*TegulaCpuEntry)(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end,
                                   void *scratch);
 

@@ -3,9 +3,9 @@
  * Parameters of a kernel: its runtime arguments in order at natural alignment (the packed block of CpuAbi.h, byte for
  * byte), then, if the kernel has tensor maps, padding to a multiple of 64 and its maps, 128 bytes each, in order,
  * then one 8-byte pointer to the launch's TegulaGpuRecord, aligned to 8. On the simulator the record pointer is left
- * out. The block is launched as one packed buffer (CU_LAUNCH_PARAM_BUFFER_POINTER); with tensor maps the driver gets
- * the parameters one by one, because where one aligned to 64 lies depends on the offset of the constant bank (ptxas
- * 12.9, sm_90: the first at 48 modulo 64). Blocks are one-dimensional: 32 * numWarps threads. */
+ * out. The block is launched as one packed buffer (CU_LAUNCH_PARAM_BUFFER_POINTER). With tensor maps the driver gets
+ * the parameters one by one, because the place of a parameter aligned to 64 depends on the offset of the constant bank
+ * (ptxas 12.9, sm_90: the first at 48 modulo 64). Blocks are one-dimensional: 32 * numWarps threads. */
 #ifndef TEGULA_ABI_GPUABI_H
 #define TEGULA_ABI_GPUABI_H
 #include <stdint.h>

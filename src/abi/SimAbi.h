@@ -1,15 +1,15 @@
 /* The contract between GPU code compiled for the simulator and the simulator's machine model (src/sim). Plain C.
  *
- * The NVIDIA target lowers a kernel once. Everything LLVM has no plain operation for, and every access to memory that
- * GPU threads share, goes through its instruction layer (targets/nvidia/instr/Instr.h), which prints a PTX
+ * The NVIDIA target lowers a kernel once. Every operation without a plain LLVM equivalent, and every access to memory
+ * that GPU threads share, goes through its instruction layer (targets/nvidia/instr/Instr.h), which prints a PTX
  * instruction for a GPU and a call of one function below for the simulator. One fiber runs one GPU thread; a function
  * may switch to another fiber (barriers, shuffles, waits), so generated code holds no lock and no thread-local across
  * a call.
  *
  * Conventions
  *   - `t` is the calling GPU thread. `site` is an index into the kernel's table of sites: where in the kernel source.
- *   - Registers go through memory: `out`, `in`, `d`, ... point to arrays of 32-bit registers on the caller's stack;
- *     16- and 8-bit elements are packed, lowest first.
+ *   - Registers are passed through memory: `out`, `in`, `d`, ... point to arrays of 32-bit registers on the caller's
+ *     stack; 16- and 8-bit elements are packed, lowest first.
  *   - Shared addresses are 32-bit as on hardware: the CTA's rank in its cluster << 24 | offset; the first user byte
  *     is at offset 0x400. Global addresses are host addresses.
  *   - A fault (a race, an access outside all buffers, a deadlock ...) is recorded and ends the launch: the function
@@ -38,7 +38,7 @@ enum {
   TEGULA_SREG_NCTAID_X = 4, TEGULA_SREG_NCTAID_Y = 5, TEGULA_SREG_NCTAID_Z = 6,
   TEGULA_SREG_CLUSTER_CTARANK = 7, TEGULA_SREG_CLUSTER_NCTARANK = 8,
   TEGULA_SREG_CLUSTERID_X = 9, TEGULA_SREG_NCLUSTERID_X = 10,
-  TEGULA_SREG_CLOCK = 11          /* a counter that grows */
+  TEGULA_SREG_CLOCK = 11          /* a monotonic counter */
 };
 int32_t tegula_sim_sreg(TegulaSimThread *t, int32_t which);
 /* %globaltimer: the host's clock in nanoseconds. */
@@ -57,7 +57,7 @@ void tegula_sim_st_async(TegulaSimThread *t, int32_t site, uint32_t addr, const 
 
 /* Atomics (atom, red). space 0: global, 1: shared. `type`: TEGULA_SIM_*; `count` elements of that type in a row
  * (vector forms; else 1). op: TEGULA_ATOM_*. Each element is updated atomically; `old` may be null (red). LOAD and
- * STORE leave alone memory and `old`; a LOAD's `in` is not looked at. TEGULA_SIM_I8 is for these two only. For CAS
+ * STORE leave alone memory and `old`; a LOAD's `in` is not read. TEGULA_SIM_I8 is for these two only. For CAS
  * `in` holds compare then value. sem: 0 relaxed, 1 acquire, 2 release, 3 acq_rel. scope: 0 cta, 1 cluster, 2 gpu, 3
  * sys. */
 enum {
@@ -76,7 +76,7 @@ enum { TEGULA_ATOM_ADD, TEGULA_ATOM_FADD, TEGULA_ATOM_SMIN, TEGULA_ATOM_SMAX, TE
 void tegula_sim_atom(TegulaSimThread *t, int32_t site, int32_t space, uint64_t addr, int32_t type, int32_t count,
                      int32_t op, int32_t sem, int32_t scope, int32_t p, const void *in, void *old);
 
-/* Warp instructions (shfl.sync, vote.sync, redux, elect.sync); all threads named in `mask` must come. */
+/* Warp instructions (shfl.sync, vote.sync, redux, elect.sync); all threads in `mask` must execute them. */
 enum { TEGULA_SHFL_IDX, TEGULA_SHFL_BFLY, TEGULA_SHFL_UP, TEGULA_SHFL_DOWN };
 uint32_t tegula_sim_shfl(TegulaSimThread *t, int32_t site, int32_t mode, uint32_t mask, uint32_t value, int32_t lane);
 uint32_t tegula_sim_ballot(TegulaSimThread *t, int32_t site, uint32_t mask, int32_t p);
@@ -118,7 +118,7 @@ void tegula_sim_wgmma_commit(TegulaSimThread *t, int32_t site);
 /* wait_group n; `d` (count registers) are the accumulators that become readable: markers are replaced by values. */
 void tegula_sim_wgmma_wait(TegulaSimThread *t, int32_t site, int32_t n, uint32_t *d, int32_t count);
 
-/* cp.async (4, 8, 16 bytes; `srcBytes` <= bytes are read, the rest is zero), groups, and
+/* cp.async (4, 8, 16 bytes; reads `srcBytes` <= bytes and fills the rest with zeros), groups, and
  * cp.async.mbarrier.arrive.noinc. */
 void tegula_sim_cp_async(TegulaSimThread *t, int32_t site, uint32_t dst, uint64_t src, int32_t bytes, int32_t srcBytes,
                          int32_t p);
@@ -153,12 +153,12 @@ void tegula_sim_bulk_wait(TegulaSimThread *t, int32_t site, int32_t n, int32_t r
 /* setmaxnreg.inc/dec (dec < 0 never; `inc` 1 or 0); griddepcontrol: 0 wait, 1 launch_dependents. */
 void tegula_sim_setmaxnreg(TegulaSimThread *t, int32_t site, int32_t regs, int32_t inc);
 void tegula_sim_griddep(TegulaSimThread *t, int32_t site, int32_t what);
-/* A failed device_assert: `site` knows the message; ends the launch. One element of device_print: `operand` of the
+/* A failed device_assert: `site` has the message; ends the launch. One element of device_print: `operand` of the
  * print site, row-major element number `index`, raw bits. */
 void tegula_sim_assert_fail(TegulaSimThread *t, int32_t site);
 void tegula_sim_print(TegulaSimThread *t, int32_t site, int32_t operand, int64_t index, uint64_t bits);
-/* Called at loop back edges: lets other fibers run now and then (spin locks), sees cancellation, and that nothing
- * moves any more. */
+/* Called at loop back edges: yields to other fibers regularly (spin locks), and detects cancellation and lack of
+ * progress. */
 void tegula_sim_backedge(TegulaSimThread *t, int32_t site);
 
 #ifdef __cplusplus
