@@ -1,10 +1,10 @@
-// Where the index bits of a tensor come from: the one mechanism behind all shape operations.
+// Maps the index bits of a tensor to their sources: the one mechanism behind all shape operations.
 //
 // Extents are powers of two, so the position of an element is a string of bits: bit 0 is the lowest bit of the last
 // dimension's index, then upwards through that dimension, then the dimension before it (row-major order). Reshape and
-// expand_dims leave that string as it is; broadcast forgets bits; permute reorders groups of bits; join and split add
+// expand_dims leave that string unchanged; broadcast drops bits; permute reorders groups of bits; join and split add
 // or fix one bit. A loop nest walks the bit string of its iteration space; the position at which a value is needed
-// inside the nest is a Bits: for each bit of the value, which bit of the space (or which constant) it is.
+// inside the nest is a Bits: for each bit of the value, its bit of the space or its constant.
 //
 //   space 4x8 (5 bits: columns are bits 0-2, rows 3-4), x: tensor<4>, broadcast(expand_dims(x, 1)) at {0,1,2,3,4}
 //   -> expand_dims at {3,4} -> x at {3,4}: x depends on the row bits alone.
@@ -34,10 +34,11 @@ inline unsigned dimBits(const ir::Shape &s, unsigned dim) { return log2Exact(s[d
 Bits identityBits(unsigned n);
 bool isIdentity(const Bits &b);
 
-/// Does the operation only place the elements of one operand: of all Shape operations all but join, cat and split?
+/// Is `op` a view operation, which only rearranges the elements of one operand? All Shape operations but join, cat,
+/// split.
 bool isView(const ir::Op &op);
 /// The position of operand `i` of `op` when result `result` is needed at `at`. `op` is elementwise or has the Shape
-/// trait. For join and cat the choice between the operands is selectorBit(op, at), not part of the answer.
+/// trait. For join and cat the choice between the operands is selectorBit(op, at), not part of the result.
 Bits operandBits(const ir::Op &op, unsigned i, unsigned result, const Bits &at);
 /// join, cat: the bit that chooses the second operand.
 BitSource selectorBit(const ir::Op &op, const Bits &at);

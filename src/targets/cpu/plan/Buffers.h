@@ -1,4 +1,4 @@
-// Where buffers lie: which can be one, and at which place in scratch memory. Both run when all steps are there.
+// Placement of buffers in scratch memory, and copies removed by sharing a buffer. Both run after all steps are planned.
 #pragma once
 #include "targets/cpu/plan/Plan.h"
 
@@ -6,7 +6,7 @@ namespace tegula::cpu {
 
 /// Removes copies between buffers where one buffer can serve both (accumulators updated in place).
 void coalesceBuffers(Plan &p);
-/// Gives each buffer its place: buffers whose lifetimes do not meet share memory.
+/// Gives each buffer its offset: buffers whose live ranges do not overlap share memory.
 void placeBuffers(Plan &p);
 
 } // namespace tegula::cpu

@@ -14,7 +14,7 @@ struct DotPlan {
   unsigned kGroup; // consecutive k packed together: 1 (f32, f64, i32), 2 (bf16 with AVX512_BF16, i16), 4 (int8 with
                    // VNNI, or with AVX2 if B has no negative elements); divides k
   bool bUnsigned;  // int8 in fours: B has no negative elements, so it is the operand that instructions take as unsigned
-  // or 128 is added to each of its elements when it is packed; what A's rows sum up to, times 128, is taken back
+  // int8 in fours: 128 is added to each element of B when it is packed, and 128 times the sum of A's row is subtracted
   bool bBiased;
   // A is packed row-major [m][k] with row stride aRowStride elements (k contiguous, so kGroup needs nothing special);
   // or, by takeColumns(), column after column, aDepthStride elements apart.
@@ -22,7 +22,7 @@ struct DotPlan {
   // B is packed in column panels of nr: element (k, n) at ((n / nr) * (k_padded / kGroup) + k / kGroup) * nr * kGroup +
   // (n % nr) * kGroup + k % kGroup.
   int64_t bPanelStride;   // elements between panels
-  int64_t kBlock;         // of k at a time: a panel of B that deep stays in L1
+  int64_t kBlock;         // k per block: a panel of B of this depth stays in L1
   // B is packed inside the loops, one panel of kBlock rows at a time, into a buffer that holds no more (emitDotPanel).
   bool byPanel;
   int64_t aElems, bElems; // sizes of the packed buffers in elements
@@ -41,38 +41,39 @@ struct DotPlan {
 DotPlan dotPlan(const CpuTarget &target, ir::Elem a, ir::Elem b, ir::Elem acc, int64_t m, int64_t n, int64_t k,
                 std::string_view precision, bool bUnsigned = false);
 
-/// Makes `p` a plan by panels: one panel of B goes from the packing nest to the multiply-adds inside L1, and what was
-/// packed before it is not kept. The multiply-adds of the first rows are in the packing loop itself. Not for few rows,
-/// unless both operands and C take more than half of L2, which a buffer for all of B would drive A and C out of.
+/// Makes `p` a plan by panels: each panel of B goes from the packing nest to the multiply-adds through L1, and
+/// overwrites the panel before it. The packing loop itself does the multiply-adds of the first rows. Leaves `p`
+/// unchanged if there are few rows, unless both operands and C take more than half of L2: a buffer for all of B would
+/// evict A and C.
 void packByPanel(const CpuTarget &target, DotPlan &p);
 
-/// A is packed column by column, for operands that lie so in memory (ColumnsOfA.h). Nothing is done where groups of k
-/// or vectors along k are multiplied.
+/// A is packed column by column, for operands that are column-major in memory (ColumnsOfA.h). No effect where groups of
+/// k or vectors along k are multiplied.
 void takeColumns(DotPlan &p);
 
-/// Element offset of B(k, n) in the packed buffer, for constant k, n (tests) .
+/// Element offset of B(k, n) in the packed buffer, for constant k, n (tests).
 int64_t packedBOffset(const DotPlan &p, int64_t k, int64_t n);
 
-/// How the next panel is fetched while one is multiplied: a few lines before parts of the loops over k; in each trip of
-/// them one that lies a stride after the last one, or one told by the trip's number.
-/// The latter two fetch A's next tile as well.
+/// How the next panel is prefetched while one is multiplied. Bursts: a few lines before each part of the loops over k.
+/// ByStride: in each trip of these loops one line, a constant stride after the last one. ByNumber: in each trip one
+/// line, computed from the trip's number. The latter two prefetch A's next tile as well.
 enum class Fetches : uint8_t { Bursts, ByStride, ByNumber };
 
-/// How C is cut into blocks that stay in registers, and how the next panel is fetched meanwhile.
+/// The register blocks of C, and how the next panel is prefetched meanwhile.
 struct BlockShape {
   unsigned rows, lowRows; // preferred height and the one that covers the rest; lowRows divides powers of two
   unsigned vectors;       // vectors of columns per row
   Fetches fetches = Fetches::Bursts;
 };
 BlockShape blockShape(const CpuTarget &t, const DotPlan &p);
-/// So many blocks of that many rows each.
+/// `count` blocks of `rows` rows each.
 struct RowBlock {
   unsigned rows;
   int64_t count;
 };
 /// m rows as blocks of DotPlan::mr and then of `lowRows`; for m below lowRows one block of m.
 llvm::SmallVector<RowBlock, 2> rowBlocks(const DotPlan &p, unsigned lowRows);
-/// Blocks that cover the rows of C.
+/// Number of blocks that cover the rows of C.
 int64_t blocksOfRows(const CpuTarget &t, const DotPlan &p);
 /// Lanes of an accumulator vector for a panel of nr columns.
 unsigned lanesOfAcc(const CpuTarget &t, const DotPlan &p);

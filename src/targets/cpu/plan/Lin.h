@@ -2,21 +2,20 @@
 //
 // Every integer and pointer tensor has one. `pid * 1024 + arange(0, 1024)` is {base: pid*1024, coefficients 1, 2, 4,
 // ...};
-// a pointer counts in bytes. What is not linear (a remainder, an index loaded from memory) is an opaque part: a tensor
-// that is evaluated where it is needed. Because coefficients belong to bits, all shape operations only move them.
+// a pointer counts in bytes. A nonlinear term (a remainder, an index loaded from memory) is an opaque part: a tensor
+// that is evaluated where it is needed. Because coefficients belong to bits, shape operations only move them.
 //
-// Extensions to 64 bits are taken apart: sext(a + b) becomes sext(a) + sext(b), which is another number where the
-// 32-bit sum wraps around. Such forms are marked `assumed` and serve addresses only; values used as data (hashes,
-// random numbers) are exact, as all arithmetic on them is modulo 2^32. An address of an element that exists is right,
-// for:
-//   * What is the same for the whole tile, and opaque parts, are added and multiplied modulo 2^32 before they are
-//     extended (Narrow): a number of 32 bits, whatever wrapped.
-//   * The other terms, coefficients times bits, are together less than 2^30: constant ones by a test here (extendLin),
-//     those with a factor that only a launch knows by a test of each launch (LaunchFactors.h). Where a launch fails it,
-//     it runs code that multiplies by that factor modulo 2^32, element by element. (Factors that are loaded are taken
-//     for small ones.)
+// Sign extensions to 64 bits are distributed: sext(a + b) becomes sext(a) + sext(b), which differs where the 32-bit sum
+// wraps around. Such forms are marked `assumed` and used for addresses only; values used as data (hashes, random
+// numbers) are exact, as all arithmetic on them is modulo 2^32. The address of each element that exists is correct:
+//   * Terms that are uniform over the tile, and opaque parts, are added and multiplied modulo 2^32 before they are
+//     extended (Narrow): an exact 32-bit number, even if it wrapped.
+//   * The other terms, coefficients times bits, are together less than 2^30. For constants a test here ensures that
+//     (extendLin); for factors known at launch only, a test of each launch does (LaunchFactors.h). A launch that fails
+//     it runs code that multiplies by that factor modulo 2^32, element by element. (Loaded factors are assumed to be
+//     small.)
 //   * So the form differs from the 32-bit number only if that is 2^30 or more away from 0, and no tensor has such an
-//     element: for those that do, passes/WidenOffsets.h has made it 64-bit arithmetic.
+//     element: where one does, passes/WidenOffsets.h has already widened the arithmetic to 64 bits.
 #pragma once
 #include "targets/cpu/plan/BitMap.h"
 #include "llvm/IR/Value.h"
@@ -37,10 +36,10 @@ struct Opaque {
   Bits at;             // bits of the owner of the form
   Coef scale{1};
   bool extend = false; // signed extension to 64 bits before scaling
-  int narrow = -1;     // of Lin::narrow: scaled by `scale` in 32 bits and added to that sum
+  int narrow = -1;     // index into Lin::narrow: scaled by `scale` in 32 bits and added to that sum
 };
 
-/// A sum in 32 bits of `base` and the opaque parts that name it, then extended to 64 bits and scaled.
+/// The 32-bit sum of `base` and the opaque parts whose `narrow` is its index, then extended to 64 bits and scaled.
 struct Narrow {
   llvm::Value *base; // i32
   Coef scale{1};
@@ -51,11 +50,11 @@ struct Lin {
   llvm::SmallVector<Coef, 12> coef;
   llvm::SmallVector<Opaque, 1> opaque;
   llvm::SmallVector<Narrow, 1> narrow; // each with opaque parts
-  /// Nothing but the value itself: evaluate it, do not take it apart.
+  /// The form is the value itself: evaluate it, do not decompose it.
   bool self = false;
-  /// Goes through a sign extension that was taken apart: good for addresses, not exact as data.
+  /// Contains a distributed sign extension: valid for addresses, not exact as data.
   bool split = false;
-  /// Right only where it is less than 2^30 from 0: for addresses, not for data.
+  /// Correct only where it is less than 2^30 from 0: for addresses, not for data.
   bool assumed = false;
 
   bool uniform() const {
@@ -66,12 +65,12 @@ struct Lin {
   }
 };
 
-/// A comparison of two forms as a < b or, with `orEqual`, a <= b; `swapped`: the operands stand the other way round.
+/// A comparison of two forms as a < b or, with `orEqual`, a <= b; `swapped`: the operands are exchanged.
 struct Below {
   bool isUnsigned = false, swapped = false, orEqual = false;
 };
 
-/// None for equal and not equal.
+/// Nullopt for equal and not equal.
 inline std::optional<Below> asBelow(ir::CmpPred pred) {
   using enum ir::CmpPred;
   switch (pred) {
@@ -87,11 +86,11 @@ inline std::optional<Below> asBelow(ir::CmpPred pred) {
   }
 }
 
-/// `x % bound`, or where(x < bound, x, 0): x itself where it is inside.
+/// `x % bound`, or where(x < bound, x, 0): equal to x where x is in bounds.
 struct Wrapped {
   const ir::Value *x, *bound;
 };
-/// Nothing: the operation is none of these (`op` may be null).
+/// Nullopt if the operation is neither of these (`op` may be null).
 std::optional<Wrapped> wrapped(const ir::Op *op);
 
 } // namespace tegula::cpu

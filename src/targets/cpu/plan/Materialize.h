@@ -1,11 +1,14 @@
 // Which tensor values get a buffer, and why.
 //
-// A value has a buffer if something other than a nest makes it (dot, loops, calls, ...), if a later write could change
-// what a load would read, if it is read inside a loop but made outside (the left operand of a dot even if it costs
-// nothing to compute), or if it is expensive to compute and two nests that cannot be one need it, if its expression has
-// become too deep for one loop body, if it is a row whose elements lie apart and that several rows of a tile need, or
-// if it stands for several loads that a later write would give buffers of their own. Everything else is recomputed
-// where it is used. Walks the function backwards, so that the fate of a value's users is known before its own.
+// A value has a buffer if one of these holds; every other value is rematerialized where it is used:
+// - something other than a nest computes it (dot, loops, calls, ...);
+// - it is loaded, and a later write could change the memory before the value is used;
+// - it is used inside a loop and computed outside (the left operand of a dot even if it is free to compute);
+// - it is expensive to compute and used by two nests that cannot be fused;
+// - its expression has become too deep for one loop body;
+// - it is a row whose elements are not contiguous and that several rows of a tile need;
+// - it replaces several loads that a later write would give buffers of their own.
+// The analysis walks the function backwards, so that it decides a value's users before the value.
 #pragma once
 #include "passes/AxisFacts.h"
 #include "targets/cpu/plan/Uses.h"
@@ -17,10 +20,10 @@ class Materialization {
 public:
   Materialization(const ir::Function &f, const Uses &uses);
   bool buffered(const ir::Value *v) const { return buffered_.contains(v); }
-  /// Buffered to bound the depth of expressions: the nest that makes it must not hold its users.
+  /// Buffered to bound the depth of expressions: the nest that computes it must not contain its users.
   bool endsChain(const ir::Value *v) const { return chainEnds_.contains(v); }
-  /// Operations on the longest way from what is loaded or buffered to a value that a nest computes (a few more where no
-  /// value on the way may end it).
+  /// Operations on the longest path from loaded or buffered values to a value that a nest computes (a few more if no
+  /// value on the path may end it).
   static constexpr unsigned longestChain = 128;
 
 private:
@@ -42,13 +45,13 @@ private:
   llvm::SmallPtrSet<const ir::Value *, 32> buffered_;
   llvm::SmallPtrSet<const ir::Value *, 8> chainEnds_;
   llvm::DenseMap<const ir::Value *, unsigned> depth_;
-  /// Ops that start the nests (or steps) in which a virtual value is computed; and the last position of one of them.
+  /// Ops that start the nests (or steps) in which a virtual value is computed, and the last position of these ops.
   llvm::DenseMap<const ir::Value *, Ops> roots_;
   llvm::DenseMap<const ir::Value *, unsigned> lastUse_;
-  std::unique_ptr<AxisFacts> facts_; // of the function, once they are asked for
+  std::unique_ptr<AxisFacts> facts_; // of the function, computed on first use
 };
 
-/// A dot in a loop whose left operand is made outside of it, or null: the operand is packed once, where it is made.
+/// The dot in a loop whose left operand `v` is computed outside the loop, or null. Packed once, where it is computed.
 const ir::Op *dotInLoop(const Uses &uses, const ir::Value *v);
 
 /// The shape a root op's nest walks.
