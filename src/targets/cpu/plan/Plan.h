@@ -1,9 +1,9 @@
 // The plan: how the operations of a kernel become loop nests over native vectors and buffers in scratch memory.
 //
-// A tensor value is *virtual* (no storage: computed chunk by chunk inside whichever nest needs it) or *buffered*
-// (written once to scratch by a nest, read back by others). A nest walks the elements of one shape and does the work
-// of its roots at each: store, write a buffer, accumulate a reduction. Everything a root needs that is virtual is
-// computed on the way. Example, softmax of a row (x = load; m = max(x); e = exp(x - m); y = e / sum(e); store y):
+// A tensor value is *virtual* (no storage: computed chunk by chunk inside each nest that uses it) or *buffered*
+// (written once to scratch by a nest, read back by others). A nest walks the elements of one shape and executes its
+// roots for each: a store, a write to a buffer, a step of a reduction. The nest also computes the virtual values that
+// its roots need. Example, softmax of a row (x = load; m = max(x); e = exp(x - m); y = e / sum(e); store y):
 //
 //   nest 1024        reduce m             x is virtual, loaded here ...
 //   nest 1024        buffer e, reduce s   ... and loaded again here: cheaper than a trip through scratch
@@ -22,34 +22,34 @@
 #include <vector>
 
 namespace tegula::cpu {
-/// A piece of scratch memory that holds one tensor (or several one after the other in time).
+/// A piece of scratch memory that holds one tensor (or several with disjoint live ranges).
 struct Buffer {
   ir::Type element;              // scalar type; i1 takes a byte
   std::vector<int64_t> stride;   // in elements, per index bit of the tensor, lowest bit first
   int64_t elems = 0;             // >= the tensor's elements (padding of packed operands)
-  bool tf32 = false;             // operand of a tf32 dot: significands are cut on the way in
-  bool biased = false;           // right operand of a dot of bytes: 128 is added on the way in (DotPlan::bBiased)
+  bool tf32 = false;             // operand of a tf32 dot: stores truncate significands
+  bool biased = false;           // right operand of a dot of bytes: stores add 128 (DotPlan::bBiased)
   uint64_t offset = 0;           // bytes from the start of the function's scratch
   int external = -1;             // result tensor of a noinline function: number of the pointer parameter instead
   uint32_t firstStep = ~0u, lastStep = 0; // lifetime in step numbers
   uint64_t bytes() const { return static_cast<uint64_t>(elems) * (element.isPtr ? 8 : ir::byteWidth(element.elem)); }
 };
 
-/// Atomic: also a statement of assembly with effects. Update: an atomic of a launch that is alone (never in a plan, see
-/// FunctionEmitter::atomicStep).
+/// Atomic: also inline assembly with effects. Update: the non-atomic form of an atomic, for a launch that runs alone
+/// (never in a plan, see FunctionEmitter::atomicStep).
 enum class RootKind : uint8_t { Store, Materialize, Reduce, Scan, Atomic, Update, Histogram, Assert };
 
 struct Root {
   RootKind kind;
   const ir::Op *op = nullptr;       // store, reduce, ...; null for materialize
-  // materialize: what; reduce: what a loop carries on, made of its result and what `buffer` holds, or null
+  // materialize: the value to write; reduce: the loop-carried value that combines its result with `buffer`, or null
   const ir::Value *value = nullptr;
-  // materialize: where to; -1: a load that is read ahead of the nest's stores. reduce: of `value`. Results of other
-  // roots: Plan::bufferOf
+  // materialize: the destination; -1: a load that is executed before the nest's stores. reduce: of `value`. Results of
+  // other roots: Plan::bufferOf
   int buffer = -1;
-  bool makes = false;               // materialize: this is where the value is computed; else a copy of it for somebody
-  bool streams = false;             // store: may go past the caches, see markStreaming()
-  /// The values that it asks for: the operands of its operation, or what it materializes.
+  bool makes = false;               // materialize: this root defines the value's buffer; else it writes a copy
+  bool streams = false;             // store: may be non-temporal, see markStreaming()
+  /// The values that the root needs: the operands of its operation, or the value that it materializes.
   llvm::SmallVector<const ir::Value *, 4> asked() const;
 };
 
@@ -58,26 +58,26 @@ struct Nest {
   int axis = -1;           // of the reductions or the scan among the roots
   bool sequential = false; // element by element, in order (atomics, histogram)
   std::vector<Root> roots;
-  /// Loads whose elements of the next round of a loop around the nest (null: of the next program) are fetched
-  /// meanwhile; near: only if they are a quarter of L2 away at most.
+  /// Loads whose elements of the next iteration of a loop around the nest (null: of the next program) the nest
+  /// prefetches; near: only if they are a quarter of L2 away at most.
   struct Ahead {
     const ir::Op *load, *loop;
     bool near;
   };
-  std::vector<Ahead> ahead; // if stores of the nest may stream, it fetches where they do
-  /// Packs the right operand of a dot by panels: how many low index bits of its columns and of k a panel has; the loops
-  /// over the others are outside.
+  std::vector<Ahead> ahead; // if stores of the nest may stream, it prefetches only where they do
+  /// If the nest packs the right operand of a dot by panels: the number of low index bits of columns and of k that a
+  /// panel covers. The loops over the other bits are outermost.
   unsigned panelColumnBits = 0, panelDepthBits = 0;
   unsigned columnBits() const { return dimBits(space, space.rank() - 1); }
-  bool streams() const; // may a store of it go past the caches?
-  /// Is that its one root?
+  bool streams() const; // may one of its stores be non-temporal?
+  /// Does it have exactly one root, of this kind?
   bool isOnly(RootKind kind) const { return roots.size() == 1 && roots[0].kind == kind; }
 };
 
 enum class StepKind : uint8_t { Define, Nest, Dot, For, While, If, Call, Print, Return };
 
-/// Where the packed tiles of the right operand of a dot are kept for later programs (EmitKeep.cpp): in scratch, in the
-/// order in which a loop asks for them.
+/// The place in scratch where the packed tiles of the right operand of a dot are kept for later programs
+/// (EmitKeep.cpp), in the order in which a loop needs them.
 struct KeptTiles {
   int64_t count = 0;       // tiles; 0: none are kept
   // bytes from the start of scratch: KeptTiles::Word, then what the first tile of the program before was packed from,
@@ -90,16 +90,16 @@ struct KeptTiles {
   enum Word : uint8_t { Next, Filled, Fills, Used, Last };
 };
 
-/// Where packed tiles of the left operand are kept, found by what they were packed from: programs come back to the same
-/// rows after a few others, not at once.
+/// The place where packed tiles of the left operand are kept, looked up by the numbers that they were packed from: the
+/// same rows are used again a few programs later, not by the next one.
 struct KeptLeft {
   unsigned slots = 0;                       // 0: none are kept
   // bytes from the start of scratch: Word, firstSlots, a word for each slot; what each was packed from; the tiles
   uint64_t state = 0, from = 0, tiles = 0;
   uint64_t tileBytes = 0;
   static constexpr unsigned rowSets = 256;
-  // number of the tile in the loop; tiles that the last program asked for; where the next rows' first slot is; this
-  // program's; whether its rows are new
+  // number of the tile in the loop; tiles that the last program needed; first slot for the next new rows; first slot
+  // of this program; whether its rows are new
   enum Word : uint8_t { Next, Asked, Cursor, Base, Fresh, Last };
 };
 
@@ -113,29 +113,29 @@ struct Step {
   std::unique_ptr<cpu::Nest> nest, left;
   std::vector<Steps> bodies;    // per region
   // Dot: packed operands, result buffer, sizes; `nest` packs B if that is done by panels; `left` packs A unless it can
-  // be read where it lies. Print: the operand's buffer in bufferA.
+  // be read in place. Print: the operand's buffer in bufferA.
   int bufferA = -1, bufferB = -1, bufferC = -1;
   bool accumulate = true;       // dot: false if the accumulator starts at zero
   std::optional<DotPlan> dot;
   KeptTiles kept;
   KeptLeft keptLeft;
-  bool leftInMemory = false; // `left` only copies what is loaded: perhaps it can be read where it lies
-  DotPart part; // dots by panels: loops end where nothing counts any more
+  bool leftInMemory = false; // `left` only copies loaded elements: A may be readable in place
+  DotPart part; // dots by panels: loops end after the last element that counts
   int64_t batch = 1;
   unsigned operand = 0;         // print
-  uint64_t streamBytes = 0;     // for: written by its streaming stores in one round, those of loops inside left out
+  uint64_t streamBytes = 0;     // for: written by its streaming stores in one iteration, without inner loops
 };
 
-/// Programs of a product in an order other than by their numbers, OrderTiles.h.
+/// An order of a product's programs other than by their numbers, OrderTiles.h.
 struct TileOrder {
-  // what says the column of a program's tile: its number along x modulo `divisor`, or all of that
+  // the column of a program's tile: its number along x modulo `divisor` (Remainder), or that number (AlongX)
   enum Kind : uint8_t { None, Remainder, AlongX };
   Kind kind = None;
-  const ir::Value *divisor = nullptr; // made of arguments alone
-  int64_t unit = 1;                   // that many programs that follow one another have one column as it is
-  int64_t rows = 0;                   // that many rows of tiles run before the next columns do; 0: all
-  /// If it is not null only so many as have places among `slots` for what they pack of the left operand in its rounds,
-  /// a tile in each; but `fewest`. Its bounds are made of arguments alone.
+  const ir::Value *divisor = nullptr; // computed from arguments only
+  int64_t unit = 1;                   // that many consecutive programs share a column in the original order
+  int64_t rows = 0;                   // that many rows of tiles run before the next column; 0: all
+  /// If not null, the rows are limited to as many as find room in `slots` for the left operand's tiles, one per
+  /// iteration of this loop, but at least `fewest`. The loop's bounds are computed from arguments only.
   const ir::Op *loop = nullptr;
   int64_t slots = 0, fewest = 0;
 };
@@ -149,13 +149,13 @@ struct Plan {
   /// (FunctionEmitter::combine).
   llvm::DenseMap<const ir::Region *, Steps> regions;
   uint64_t scratchBytes = 0;
-  const ProgramGroup *group = nullptr; // the function is that of as many programs
+  const ProgramGroup *group = nullptr; // the function runs these programs as one
   bool groupsColumns() const { return group && group->isColumns(); }
   bool alongY = false; // a thread runs programs along y before it moves on along x, runsAlongY()
   TileOrder order;
-  // packed tiles, keepTiles(): scratch begins with 64 bytes for the number of the launch that they are of
+  // packed tiles are kept, keepTiles(): scratch begins with 64 bytes for the number of the launch that packed them
   bool keeps = false;
-  uint64_t streamBytes = 0; // written by the streaming stores of one program, of loops in one round
+  uint64_t streamBytes = 0; // written by the streaming stores of one program, counting one iteration of each loop
 
   int bufferFor(const ir::Value *v) const {
     auto it = bufferOf.find(v);
@@ -163,8 +163,8 @@ struct Plan {
   }
 };
 
-/// Decides everything for one function. The module must be valid; only shapes with power-of-two extents arrive here.
-/// `group`: what groupPrograms() has made the function for, null if it has not.
+/// Plans one function. The module must be valid, and all extents powers of two.
+/// `group`: the programs that groupPrograms() fused in this function, or null.
 Plan planFunction(const ir::Function &f, const CpuTarget &target, const ProgramGroup *group = nullptr);
 std::string print(const Plan &p);
 

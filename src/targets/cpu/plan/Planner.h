@@ -1,5 +1,5 @@
-// How a plan is made (Plan.h): the state of the walk over the operations of a function, for those who decide a part of
-// it. Planner.cpp walks and fills nests, PlanCarried.cpp has what blocks leave for one another, PlanDots.cpp products.
+// Builds a plan (Plan.h): the state of the walk over the operations of a function. Planner.cpp walks and fills nests,
+// PlanCarried.cpp plans values that cross blocks (loop-carried values, results), PlanDots.cpp plans products.
 #pragma once
 #include "targets/cpu/plan/Materialize.h"
 #include "targets/cpu/plan/Plan.h"
@@ -8,8 +8,8 @@
 
 namespace tegula::cpu {
 
-/// Makes the steps of one function, block after block, in program order. What is computed chunk by chunk joins the
-/// pending nest while it can; flush() ends that nest.
+/// Creates the steps of one function, block after block, in program order. Roots that are computed chunk by chunk join
+/// the pending nest if they fit; flush() ends that nest.
 class Planner {
 public:
   Planner(const ir::Function &f, const CpuTarget &target, Plan &plan)
@@ -38,9 +38,9 @@ private:
   Buffer bufferOfDefined(const ir::Value *v) const;
   int resultBuffer(const ir::Value *v);
   void materialize(const ir::Value *v, int buffer);
-  /// Writes several values to the buffers of loop-carried arguments as if at once.
+  /// Writes several values to the buffers of loop-carried arguments, as a parallel copy.
   void parallelMaterialize(llvm::ArrayRef<std::pair<const ir::Value *, const ir::Value *>> valueAndTarget);
-  /// Values already looked at, and whether at the same place.
+  /// Values already visited, and whether at the same position.
   using Seen = llvm::SmallSet<std::pair<const ir::Value *, bool>, 16>;
   bool reads(const ir::Value *v, int buffer, bool atSamePlace, Seen &seen) const;
   bool reads(const ir::Value *v, int buffer, bool atSamePlace) const {
@@ -57,7 +57,7 @@ private:
   bool fits(const Root &root, const ir::Shape &space, int axis) const;
   bool memoryOrderKept(const Root &root) const;
   bool dependsOnPending(const ir::Value *v, bool samePlace, unsigned &budget) const;
-  /// Loads that `v` needs. `moved`: those among them whose elements are used at other places than they are loaded for
+  /// Loads that `v` needs. `moved`: those of them whose elements are used at other positions than they are loaded at
   /// (a transposed tile).
   void loadsOf(const ir::Value *v, bool samePlace, llvm::SmallPtrSetImpl<const ir::Op *> &out,
                llvm::SmallPtrSetImpl<const ir::Op *> &moved, unsigned &budget) const;
@@ -70,10 +70,10 @@ private:
   Materialization materialization_;
   Steps *out_ = nullptr;
   std::unique_ptr<Nest> pending_;
-  llvm::SmallPtrSet<const ir::Value *, 8> pendingResults_; // made by the pending nest
-  llvm::SmallVector<const ir::Op *, 8> late_;              // defined after the pending nest, as they need what it makes
-  llvm::SmallPtrSet<const ir::Op *, 4> absorbed_;          // done by the roots of others
-  bool pendingWrites_ = false;                         // holds a store
+  llvm::SmallPtrSet<const ir::Value *, 8> pendingResults_; // computed by the pending nest
+  llvm::SmallVector<const ir::Op *, 8> late_;              // defined after the pending nest, as they use its results
+  llvm::SmallPtrSet<const ir::Op *, 4> absorbed_;          // done by the roots of other ops
+  bool pendingWrites_ = false;                         // the pending nest has a store
   bool inRegion_ = false;                              // of a reduction or scan
 };
 

@@ -1,10 +1,9 @@
-// By how much the values of a kernel grow from program to program along one axis of the grid, and along their own
-// dimensions.
+// The strides of a kernel's values from program to program along one axis of the grid, and along their own dimensions.
 //
 //   pid * 64 + arange(0, 64)           program 64, dimension 1
 //   x + rows[:, None] * K + pid        program 4 (bytes of float), dimensions unknown and 0: K is known at launch only
 //
-// What decides whether neighbouring programs run as one (GroupPrograms.h, rewrite/ProgramsAsLanes.h).
+// Decides whether neighbouring programs run as one (GroupPrograms.h, rewrite/ProgramsAsLanes.h).
 #pragma once
 #include "ir/Ir.h"
 #include "llvm/ADT/DenseMap.h"
@@ -12,13 +11,13 @@
 
 namespace tegula::cpu {
 
-/// Pointers grow in bytes; no number: it is not known, or not the same everywhere.
+/// Pointers grow in bytes; nullopt: the growth is not known, or not the same everywhere.
 struct Growth {
   std::optional<int64_t> program = 0;
   llvm::SmallVector<std::optional<int64_t>, 4> dims; // one for each dimension
   bool varies = false;  // from program to program
-  // a scalar, not negative: of the first program, and one more for each one after, as far as divisors reach
-  // (isDividedNumber); never what a loop or branch gives
+  // a scalar that is not negative and grows by one from program to program, up to the limit of isDividedNumber(); never
+  // the result of a loop or branch
   bool counted = false;
   bool operator==(const Growth &) const = default;
   std::optional<int64_t> last() const { return dims.empty() ? 0 : dims.back(); }
@@ -28,16 +27,17 @@ class ProgramGrowth {
 public:
   explicit ProgramGrowth(unsigned axis) : axis_(axis) {}
 
-  /// Notes the results of an operation, those inside its regions included. Operations come in order.
+  /// Records the results of an operation and of those in its regions. Call in program order.
   void note(const ir::Op &op);
-  /// Of arguments of the kernel: nothing.
+  /// No growth for arguments of the kernel.
   Growth of(const ir::Value *v) const;
   bool varies(const ir::Value *v) const {
     auto it = growth_.find(v);
     return it != growth_.end() && it->second.varies;
   }
-  /// Quotient or remainder of the program's number by one number: the quotient is one number, and the remainder grows
-  /// by one, for as many programs as the remainder of the first one is below the divisor.
+  /// Is `op` the quotient or remainder of the program's number by a number that is the same in all programs? The
+  /// quotient is constant and the remainder grows by one for as many programs as the first program's remainder is below
+  /// the divisor.
   bool isDividedNumber(const ir::Op &op) const;
 
 private:

@@ -169,7 +169,7 @@ void Uses::visit(const ir::Block &b) {
     effects_[op] = e;
     unsigned w = opCost(*op);
     if (isVirtualizable(*op))
-      // Work on fewer elements than the result has does not count: a expensive part of it gets a buffer of its own
+      // Work on fewer elements than the result has does not count: an expensive part of it gets a buffer of its own
       // size.
       for (const Value *v : op->operands)
         w = std::min(100000u,
