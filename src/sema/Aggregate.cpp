@@ -1,4 +1,4 @@
-// Aggregates: constructing them, their operators, and `with` statements, whose context managers they are.
+// Aggregates: their construction and operators, and `with` statements, for which they are context managers.
 //
 // A user's `__init__` is ordinary Python on compile-time objects and run-time values; `self` in it stands for a
 // Construction, which becomes an immutable record when it returns.
@@ -17,9 +17,8 @@ namespace {
 using ClassPtr = std::shared_ptr<const RecordClass>;
 using FunctionPtr = std::shared_ptr<const Function>;
 
-/// The class whose `__init__` makes instances of `cls`: itself, or, where it has no fields of its own, the nearest base
-/// that has one. Null:
-/// the constructor sets the fields.
+/// The class whose `__init__` makes instances of `cls`: itself, or, if it has no fields of its own, the nearest base
+/// that has one. Null: the constructor sets the fields.
 ClassPtr initOwner(const ClassPtr &cls) {
   if (lang::ownMember(*cls, "__init__"))
     return cls;
@@ -36,12 +35,12 @@ bool Evaluator::isSelf(const Expr &e) const {
   return frame_->construction && e.kind == ExprKind::Name && e.name == frame_->self;
 }
 
-/// What `self` is in an `__init__`: a record of the fields that are set.
+/// The value of `self` in an `__init__`: a record of the fields set so far.
 Value Evaluator::selfSoFar() const {
   const Construction &c = *frame_->construction;
   struct Part {
     RecordClass cls;
-    ClassPtr whole; // keeps what `cls` shares with it alive
+    ClassPtr whole; // keeps the parts shared with `cls` alive
   };
   auto part = std::make_shared<Part>();
   part->whole = c.cls;
@@ -91,7 +90,7 @@ Value Evaluator::constructAggregate(const ClassPtr &cls, const CallArgs &args, L
   return Value(std::make_shared<const RecordValue>(cls, std::move(values)));
 }
 
-/// Runs what initializes the part of `c` that is of class `at`.
+/// Runs the initializer of the part of `c` that has class `at`.
 bool Evaluator::runInit(Construction &c, const ClassPtr &at, const CallArgs &args, Loc loc) {
   ClassPtr owner = initOwner(at);
   std::vector<Value> values;
@@ -184,8 +183,8 @@ std::string typeText(const Value &v) { return v.isTensor() ? lang::typeName(v.as
 
 } // namespace
 
-/// An operator with an aggregate among its operands (nullopt: there is none). Only aggregates are asked: the left one
-/// first, unless the right one is of a class that the left one's class is a base of.
+/// An operator with an aggregate among its operands (nullopt: there is none). Only aggregates are tried: the left one
+/// first, unless the right one's class derives from the left one's.
 std::optional<Value> Evaluator::aggregateOperator(const char *spelling, const char *forward, const char *reflected,
                                                   const Value &a, const Value &b, Loc loc) {
   bool left = lang::isAggregate(a), right = lang::isAggregate(b);
@@ -210,7 +209,7 @@ std::optional<Value> Evaluator::aggregateOperator(const char *spelling, const ch
 
 namespace {
 
-/// In the order of syntax::BinaryOp, as the table of toLang().
+/// In the order of syntax::BinaryOp, like the table of toLang().
 constexpr struct {
   const char *forward, *reflected;
 } binaryMethods[] = {
@@ -246,8 +245,8 @@ Value Evaluator::aggregateLogic(bool isAnd, const Value &a, const Value &b, Loc 
   return r ? *r : fail(diag::aggregateOperands, loc, isAnd ? "and" : "or", typeText(a), typeText(b));
 }
 
-/// Managers are made in order, entered in order, and left in reverse. Branches have no jumps out of them, so what
-/// leaves the managers stands once, after the body.
+/// Managers are made and entered in order, and left in reverse order. Branches have no jumps out of them, so the code
+/// that leaves the managers occurs once, after the body.
 Flow Evaluator::execWith(const Stmt &s) {
   struct Item {
     Value manager;

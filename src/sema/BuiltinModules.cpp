@@ -1,7 +1,7 @@
 // The modules of the language itself: triton, triton.language (tl) and below, tegula, math.
 //
-// A module is a prefix of lang's name table. Names are looked up in the table of builtins, then among constants,
-// submodules, and the functions of src/lib, which are parsed when the first of a file's names is used.
+// A module is a prefix of lang's name table. A name is looked up in the table of builtins, then among constants,
+// submodules, and the functions of src/lib. A library file is parsed when the first of its names is used.
 #include "lang/Builtin.h"
 #include "lib/Library.h"
 #include "sema/FileScope.h"
@@ -20,9 +20,9 @@ namespace {
 struct Row {
   std::string_view dotted;
   std::string_view prefix;    // in lang's table
-  enum Library { None, Language, Libdevice } library; // whose functions it has
+  enum Library { None, Language, Libdevice } library; // the library with its functions
 };
-/// Below `triton` or `tegula`, which mean the same.
+/// Modules below `triton` or `tegula`, which are equivalent.
 constexpr Row rows[] = {
     {"language", "", Row::Language},
     {"language.core", "", Row::Language},
@@ -40,7 +40,7 @@ constexpr Row rows[] = {
     {"language.extra.hip.libdevice", "extra.hip.libdevice.", Row::Libdevice},
 };
 
-/// What `triton` offers to host code; in a kernel these are names that cannot be called.
+/// Names that `triton` offers to host code; in a kernel they cannot be called.
 constexpr std::string_view hostNames[] = {"jit", "autotune", "heuristics", "Config", "constexpr_function",
                                           "aggregate", "must_use_result", "testing", "runtime", "compile",
                                           "knobs", "reinterpret", "cdiv_host"};
@@ -73,7 +73,7 @@ public:
     if (row_.library != Row::None)
       out = row_.library == Row::Libdevice ? libdeviceNames() : libraryNames();
     for (const lang::Builtin *b : lang::allBuiltins()) {
-      std::string_view full = b->name, name = full.substr(full.rfind('.') + 1); // one row may stand for several modules
+      std::string_view full = b->name, name = full.substr(full.rfind('.') + 1); // one row may represent several modules
       if (!name.starts_with('_') && lang::findBuiltin(std::string(row_.prefix) + std::string(name)))
         out.emplace_back(name);
     }
@@ -81,7 +81,7 @@ public:
       for (std::string &k : lang::constantNames())
         if (k.find('.') == k.npos)
           out.push_back(std::move(k));
-    // Submodules, but for core, standard and random, which are this module by other names.
+    // Submodules, except core, standard and random, which are other names of this module.
     for (const Row &r : rows)
       if (r.prefix != row_.prefix)
         add(r.dotted, row_.dotted, out);
@@ -91,7 +91,7 @@ public:
   }
 
 private:
-  /// `full`, if it stands directly below the module.
+  /// Adds `full`, if it is directly below the module.
   static void add(std::string_view full, std::string_view module, std::vector<std::string> &out) {
     if (full.starts_with(module) && full.size() > module.size() && full[module.size()] == '.' &&
         full.find('.', module.size() + 1) == full.npos)
@@ -145,9 +145,9 @@ std::shared_ptr<const lang::Scope> makeScope(const std::string &dotted) {
   return nullptr;
 }
 
-/// The library: where each of its names is defined (found by a scan of the text), and the files parsed so far. Names of
-/// the files libdevice_*.py belong to libdevice alone; there the internal ones count too, for the files among each
-/// other, and so do those of standard.py, which users name, and of atomic.py, which builtins do.
+/// The library: the file that defines each of its names (found by scanning the text), and the files parsed so far.
+/// Names of the files libdevice_*.py belong to libdevice only. Internal names are included there, for use among those
+/// files; so are those of standard.py, which users call, and of atomic.py, which builtins call.
 class Library {
   using Index = std::map<std::string_view, const LibraryFile *, std::less<>>;
 
@@ -190,7 +190,7 @@ private:
     std::lock_guard lock(mutex_);
     std::shared_ptr<const lang::Module> &m = loaded_[f.name];
     if (!m) {
-      // Only the loader's own messages could come, and the library's files are tested.
+      // Only messages of the loader itself are possible, and the library's files are tested.
       DiagEngine ignored;
       m = loader_.loadText("tegula/lib/" + std::string(f.name), std::string(f.text), ignored);
     }

@@ -1,4 +1,4 @@
-// Calls: evaluating arguments, binding them to parameters, dispatching on what is called.
+// Calls: evaluates arguments, binds them to parameters, and dispatches on the callee.
 #include "sema/Evaluator.h"
 #include <unordered_map>
 
@@ -33,7 +33,7 @@ CallArgs Evaluator::evalArgs(const Expr &e) {
       out.failed = true;
       continue;
     }
-    // What Python hands from function to function there is no need for here.
+    // Arguments that Python passes between functions and that are not needed here.
     if (frame_->python && (k.name == "_semantic" || k.name == "_generator"))
       continue;
     out.args.push_back({eval(*k.value), k.value->loc, k.name, k.loc});
@@ -50,18 +50,18 @@ Value Evaluator::callExpr(const Expr &e) {
     if (std::optional<Value> done = initOfBase(e))
       return *done;
   Value callee = eval(calleeExpr);
-  // Arguments are evaluated in any case: they may have mistakes of their own.
+  // Arguments are always evaluated: they may have errors of their own.
   CallArgs args = evalArgs(e);
   if (callee.isError() || args.failed)
     return Value::error();
   builder().setLoc(e.loc);
-  // Iterators are the tuple of their items: one that has a name would give its first item again and again.
+  // An iterator is the tuple of its items: a named one would return its first item again and again.
   bool isNext = callee.is<std::shared_ptr<const OpaqueValue>>() &&
                 callee.get<std::shared_ptr<const OpaqueValue>>()->name == "python.next";
   if (isNext && e.operands.size() > 1 && e.operands[1]->kind != ExprKind::Call &&
       e.operands[1]->kind != ExprKind::GeneratorExp)
     return fail(diag::nextOfName, e.operands[1]->loc);
-  // `self` of a method is what stands before the point.
+  // `self` of a method is the expression before the dot.
   Loc self = calleeExpr.kind == ExprKind::Attribute ? calleeExpr.operands[0]->loc : calleeExpr.loc;
   Value r = callValue(callee, std::move(args), e.loc, self);
   if (discarded && !r.isError())
@@ -111,12 +111,12 @@ Value Evaluator::callValue(const Value &callee, CallArgs args, Loc loc, Loc self
   return Value::error();
 }
 
-/// A default that could not be evaluated when the file was loaded is an error where it is used.
+/// A default that could not be evaluated when the file was loaded is an error at its use.
 Value Evaluator::defaultOf(const std::string &name, const ParamInfo &p, Loc loc) {
   return p.defaultValue.isError() ? fail(diag::unknownDefault, loc, p.name, name) : p.defaultValue;
 }
 
-/// One value per parameter; everything that is wrong is reported in the user's words.
+/// One value per parameter; reports all errors in the user's terms.
 bool Evaluator::bindArgs(const std::string &name, const std::vector<ParamInfo> &params, const CallArgs &args, Loc loc,
                          std::vector<Value> &values, std::vector<Loc> &locs) {
   std::vector<std::optional<Value>> bound(params.size());
@@ -250,7 +250,7 @@ Value Evaluator::libraryFunction(std::string_view name) {
   return f ? Value(f) : fail(diag::noLibraryFunction, builder().loc(), name);
 }
 
-/// The parameters of a function of the language as binding sees them; nullopt and a report where there is `**`.
+/// The parameters of a function of the language for binding; nullopt and a report if it has `**`.
 std::optional<std::vector<Evaluator::ParamInfo>> Evaluator::paramsOf(const Function &fn) {
   std::vector<ParamInfo> params;
   const auto &def = fn.def->params;
@@ -268,7 +268,7 @@ std::optional<std::vector<Evaluator::ParamInfo>> Evaluator::paramsOf(const Funct
     bool variadic = def[i].kind == Kind::Star;
     bool hasDefault = i < fn.defaults.size() && def[i].defaultValue;
     Value defaultValue = hasDefault ? fn.defaultOf(i) : Value::error();
-    // Python's own compiler hands these over; here they stand for nothing.
+    // Python's own compiler passes these; here they have no meaning.
     if (fn.kind != Function::Kind::Jit && (def[i].name == "_semantic" || def[i].name == "_generator")) {
       hasDefault = true;
       defaultValue = Value::none();
@@ -294,12 +294,12 @@ Value Evaluator::callFunction(const std::shared_ptr<const Function> &fn, const C
   }
   if (fn->kind != Function::Kind::Jit)
     return callPython(fn, values, loc);
-  // These two are functions of Python's, too.
+  // These two are also Python functions.
   bool isPythons = fn == sema::libraryFunction("cdiv") || fn == sema::libraryFunction("next_power_of_2");
   if (frame_->python && !frame_->handlesTensors && !isPythons)
     return fail(diag::jitFromPython, loc, fn->name);
   Value r = fn->noinline_ ? realCall(fn, values, locs, loc) : inlineCall(fn, values, locs, loc);
-  // Of an erroneous argument a helper may not know which branch returns.
+  // With an error value as an argument, the returning branch of a helper may be unknown.
   bool spoilt = std::any_of(values.begin(), values.end(), [](const Value &v) { return v.isError(); });
   return spoilt && r.isNone() ? Value::error() : r;
 }

@@ -1,7 +1,7 @@
-// `tegula check`: what can be said about a file without argument types.
+// `tegula check`: diagnostics for a file without argument types.
 //
-// Jit functions are walked as text: statements and expressions that kernels do not have, names that nothing defines,
-// globals that a kernel may not read, attributes that a module does not have, keywords that a builtin does not take.
+// Walks jit functions as text: reports statements and expressions that kernels lack, undefined names, globals that a
+// kernel may not read, attributes that a module lacks, keywords that a builtin does not accept.
 #include "sema/Evaluator.h"
 #include "sema/FileScope.h"
 
@@ -22,7 +22,7 @@ public:
   void run() { statements(f_.def->body, {}); }
 
 private:
-  /// Loops around a statement.
+  /// The loops around a statement.
   struct Loops {
     unsigned all = 0, runtime = 0;
   };
@@ -71,7 +71,7 @@ private:
 
   void expression(const Expr &e) {
     walk(e, [&](const Expr &x) {
-      // What a lambda binds is not looked at further: the lambda itself is an error.
+      // Names that a lambda binds are not examined: the lambda itself is an error.
       for (const syntax::Param &p : x.params)
         locals_.insert(p.name);
       reportUnsupported(x, diag_);
@@ -105,7 +105,7 @@ private:
       d.note({}, "did you mean `" + near + "`?");
   }
 
-  /// What a dotted name stands for, as far as it begins with a module.
+  /// The value of a dotted name, if it begins with a module.
   std::optional<Value> resolve(const Expr &e) {
     if (e.kind == ExprKind::Name) {
       if (locals_.contains(e.name))
@@ -144,7 +144,7 @@ private:
       name = b.name;
       for (const lang::Signature::Param &p : lang::signatureOf(b).params) {
         if (p.keywords)
-          return; // takes any
+          return; // accepts any
         names.push_back(p.name);
       }
     } else if (callee->is<std::shared_ptr<const Function>>()) {

@@ -1,5 +1,5 @@
-// Functions in functions that run at compile time: `lambda`, and `def` in a body, decorated or not. As long as that
-// function runs they see its names as they are when they are called; then those as it left them.
+// Nested functions that run at compile time: `lambda`, and `def` in a body, decorated or not. While the enclosing
+// function runs, they read its names as they are at the call; afterwards, the values at its return.
 #include "lang/Circle.h"
 #include "sema/Evaluator.h"
 #include "sema/FileScope.h"
@@ -11,7 +11,7 @@ using lang::Function;
 
 namespace {
 
-/// What a function in a function can be read from.
+/// The names that a nested function can read.
 class ClosureScope final : public lang::Scope {
 public:
   ClosureScope(std::shared_ptr<const LiveNames> names, std::shared_ptr<const Function> around)
@@ -27,17 +27,17 @@ public:
     std::shared_ptr<const lang::Scope> file = file_.lock();
     return file ? file->lookup(name) : std::nullopt;
   }
-  /// The function around it returns. `f` is the function that reads names here.
+  /// The enclosing function returns. `f` is the function that reads names here.
   void keepFor(const Function &f) {
     for (const std::string &name : freeNames(f))
       if (std::optional<Value> v = own(name); v && v->isConstexpr())
         kept_.emplace(name, lang::held(*f.node, *v));
     names_ = nullptr;
-    around_ = nullptr; // a file may hold `f` and the function around it
+    around_ = nullptr; // a file may hold `f` and the enclosing function
   }
 
 private:
-  /// Of the functions around it, not of their file.
+  /// A name of the enclosing functions, not of their file.
   std::optional<Value> own(std::string_view name) const {
     if (const Var *v = names_ && names_->env ? names_->env->find(name) : nullptr)
       return v->value;
@@ -47,14 +47,14 @@ private:
     return outer ? outer->own(name) : std::nullopt;
   }
 
-  std::shared_ptr<const LiveNames> names_; // null once that function has returned, as the next
+  std::shared_ptr<const LiveNames> names_; // null once that function has returned, as is the next
   std::shared_ptr<const Function> around_;
-  std::weak_ptr<const ClosureScope> outer_; // if that function is in a function itself
+  std::weak_ptr<const ClosureScope> outer_; // if that function is nested itself
   std::weak_ptr<const lang::Scope> file_;
   std::map<std::string, Value, std::less<>> kept_;
 };
 
-/// With the statement that a lambda is written as.
+/// A function with the statement that represents a lambda.
 struct Closure : Function {
   Stmt own{};
   Stmt result{};
@@ -65,9 +65,9 @@ struct Closure : Function {
 void LiveNames::end() {
   for (const std::weak_ptr<Function> &reader : readers)
     if (std::shared_ptr<Function> f = reader.lock()) {
-      // closure() made it, as no const object
+      // closure() made it as a non-const object
       static_cast<ClosureScope &>(const_cast<lang::Scope &>(*f->scope)).keepFor(*f);
-      f->hashCache.clear(); // of names that may have changed since
+      f->hashCache.clear(); // of names that may have changed
     }
   env = nullptr;
 }
@@ -100,7 +100,7 @@ Value Evaluator::closure(std::string name, const Stmt *def, const Expr *lambda, 
   f->kind = isJit ? Function::Kind::Jit : Function::Kind::Plain;
   applyDecorators(*f);
   std::vector<std::weak_ptr<Function>> &readers = frame_->names->readers;
-  if (readers.size() == readers.capacity()) // a loop may make many that end at once
+  if (readers.size() == readers.capacity()) // a loop may make many that expire together
     std::erase_if(readers, [](const std::weak_ptr<Function> &r) { return r.expired(); });
   readers.push_back(f);
   return Value(std::shared_ptr<const Function>(std::move(f)));

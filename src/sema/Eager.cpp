@@ -1,4 +1,4 @@
-// Emits an operation into a function of its own and evaluates it at once; see Eager.h.
+// Emits an operation into a function of its own and evaluates it immediately; see Eager.h.
 #include "sema/Eager.h"
 #include "ir/ExpandAsm.h"
 #include "sema/Evaluator.h"
@@ -77,7 +77,7 @@ HeldValue Eager::scalar(lang::Dtype dtype, uint64_t bits) {
 std::string Eager::describeFault(const ir::InterpResult &r) const {
   std::string text = "program (" + std::to_string(pid[0]) + ", " + std::to_string(pid[1]) + ", " +
                      std::to_string(pid[2]) + "): " + r.fault;
-  // The buffer that the address is nearest to is most likely the one that was meant.
+  // The buffer nearest to the address is most likely the intended one.
   const Buffer *nearest = nullptr;
   auto distance = [&](const Buffer &b) {
     return r.address < b.memory.begin ? b.memory.begin - r.address

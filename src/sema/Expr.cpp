@@ -16,7 +16,7 @@ struct NotSupported {
   const char *what;
   const char *hint;
 };
-/// Expressions that Python has and kernels do not, in the user's words.
+/// Expressions that Python has and kernels lack, in the user's terms.
 constexpr NotSupported notSupported[] = {
     {ExprKind::Lambda, "Lambda", "move it into a function of its own with @triton.jit"},
     {ExprKind::Dict, "Dict", "use a tuple, a namedtuple or separate names"},
@@ -52,7 +52,7 @@ Value Evaluator::unsupported(const Expr &e) {
 Value Evaluator::eval(const Expr &e) {
   if (!step(e.loc))
     return Value::error();
-  // Children set the location to themselves; operations of this node belong to it.
+  // Children set their own location; operations of this node belong to it.
   builder().setLoc(e.loc);
   if (!options_.annotate || frame_->python)
     return checkedKind(e);
@@ -64,7 +64,7 @@ Value Evaluator::eval(const Expr &e) {
 
 namespace {
 
-/// Expressions that make the value they give; the others hand on one that is there, or pay for it themselves.
+/// Expressions that construct their value; the others return an existing one, or charge for it themselves.
 bool makesValue(const Expr &e) {
   switch (e.kind) {
   case ExprKind::Binary:
@@ -78,7 +78,7 @@ bool makesValue(const Expr &e) {
   }
 }
 
-/// How much of a value is copied, compared or printed in the time of a step.
+/// The weight of values that are copied, compared or printed in the time of one step.
 constexpr uint64_t weightPerStep = 4;
 
 } // namespace
@@ -259,8 +259,8 @@ Value Evaluator::compareOne(syntax::CmpOp op, const Value &a, const Value &b, co
   return lang::compare(*this, c->cmp, a, b, e.loc, ea.loc, eb.loc);
 }
 
-/// a < b < c is a < b and b < c, with b evaluated once: a compile-time link that does not hold ends it, as in `and`;
-/// others are combined.
+/// a < b < c is a < b and b < c, with b evaluated once: a false compile-time link ends it, as in `and`; other links are
+/// combined.
 Value Evaluator::compare(const Expr &e) {
   Value a = eval(*e.operands[0]), last;
   std::vector<Value> runtime;
@@ -282,8 +282,8 @@ Value Evaluator::compare(const Expr &e) {
   return result;
 }
 
-/// Compile-time operands short-circuit as in Python and are dropped where they do not decide; run-time operands are all
-/// evaluated and combined.
+/// Compile-time operands short-circuit as in Python and are dropped if they do not decide the result; run-time operands
+/// are all evaluated and combined.
 Value Evaluator::boolOp(const Expr &e) {
   std::vector<std::pair<Value, Loc>> runtime;
   Value last;
@@ -307,7 +307,7 @@ Value Evaluator::boolOp(const Expr &e) {
   return result;
 }
 
-/// The value of a compile-time condition; nullopt if it may not be one (reported).
+/// The value of a compile-time condition; nullopt if the value is not allowed as one (reported).
 std::optional<bool> Evaluator::staticCondition(const Value &v, Loc loc) {
   if (frame_->python || v.isBool() || v.isInt() || v.isNone())
     return lang::constexprTruth(v);
@@ -396,7 +396,7 @@ Value Evaluator::dict(const Expr &e) {
     if (keys.back().isError())
       return Value::error();
   }
-  // Each key is looked for among those before it.
+  // Each key is compared with those before it.
   return charge(keys.size() * keys.size(), e.loc) ? lang::makeDict(keys, values) : Value::error();
 }
 
@@ -426,7 +426,7 @@ Value Evaluator::attribute(const Expr &e) {
   if (std::optional<Value> v = objectAttribute(object, e.name, e.loc))
     return *v;
   bool isModule = object.is<std::shared_ptr<const lang::Module>>();
-  // In Python's code there is no wrapper, and what an object of the host holds is not known.
+  // Python code has no wrapper, and the attributes of a host object are not known.
   bool isHosts = isModule || object.is<Object>();
   if (std::optional<Value> v = isHosts ? std::nullopt : lang::wrapperAttribute(object, e.name))
     return *v;
@@ -450,7 +450,7 @@ Value Evaluator::attribute(const Expr &e) {
       d.note({}, "no libraries of bitcode are linked; the functions of libdevice are `tl.extra.libdevice.NAME`");
       return Value::error();
     }
-    // Where older versions of the language had it.
+    // The module that had it in older versions of the language.
     bool isOlder = m.name == "triton.language" || m.name == "triton.language.math";
     std::string now = !isOlder                                                           ? ""
                       : own == "libdevice"                                               ? own

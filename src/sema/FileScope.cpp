@@ -61,7 +61,7 @@ template <typename Replace> static bool replaceFunctions(Value &v, const Replace
 
 namespace {
 
-/// One function object for functions and classes.
+/// One function object with overloads for functions and classes.
 template <typename... F> struct Overloaded : F... {
   using F::operator()...;
 };
@@ -105,7 +105,7 @@ Value FileScope::attached(Value v) const {
 FileScope::FunctionPtr FileScope::attached(const FunctionPtr &f) const {
   if (!isOurs(f))
     return f;
-  // One function for one definition, as long as somebody holds it.
+  // One function object per definition while there is a reference to it.
   auto it = functions_.find(f->name);
   if (it != functions_.end() && it->second.def == f->def)
     return make(it->second);
@@ -160,7 +160,7 @@ void FileScope::bindClass(std::string_view name, ClassDef c) {
   classes_.insert_or_assign(std::string(name), std::move(c));
 }
 
-/// What an annotation or a base names: a (dotted) name, in quotes or not. Error if it is nothing that is known.
+/// The value that an annotation or a base names: a (dotted) name, in quotes or not. Error if it is unknown.
 Value FileScope::typeOf(const syntax::Expr &e) const {
   if (e.kind == syntax::ExprKind::Str) {
     std::optional<Value> v;
@@ -294,7 +294,7 @@ std::optional<lang::Scope::Binding> FileScope::lookup(std::string_view name) con
   auto it = functions_.find(name);
   if (it == functions_.end())
     return std::nullopt;
-  // Plain functions are found too: calling one has a message of its own.
+  // Plain functions are found, too: a call of one has its own message.
   return Binding{Value(make(it->second)), true, it->second.def->nameLoc};
 }
 

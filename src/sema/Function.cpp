@@ -1,4 +1,4 @@
-// Calls of jit functions: inlined by evaluating the body at the call, or (noinline) as functions of their own.
+// Calls of jit functions: inlined by evaluating the body at the call, or (noinline) emitted as separate functions.
 #include "sema/Evaluator.h"
 
 namespace tegula::sema {
@@ -114,7 +114,7 @@ Value Evaluator::realCall(const std::shared_ptr<const Function> &fn, std::span<c
     if (!enterCall(*fn, loc))
       return Value::error();
     CallNote note(*this, *fn, loc);
-    // Entered first, so that a call of itself with the same types is found out.
+    // Entered first, so that a recursive call with the same types is detected.
     it = emitted_.emplace(key, Emitted{}).first;
     Emitted e = emitFunction(fn, values, locs, loc, emitted_.size());
     it->second = e;
@@ -175,7 +175,7 @@ Evaluator::Emitted Evaluator::emitFunction(const std::shared_ptr<const Function>
   return {result.isError() ? nullptr : f, result, true};
 }
 
-/// A value's type for specialization: dtypes and shapes of tensors, everything of the rest.
+/// The type of a value for specialization: dtypes and shapes of tensors, and the complete value otherwise.
 std::string Evaluator::typeKey(const Value &v) {
   if (v.isTensor())
     return describe(v);

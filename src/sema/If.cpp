@@ -4,14 +4,13 @@
 //   else: B          rest
 //   rest
 //
-// Names assigned in the arms come out as results; they must have one type. With a `return`, `break` or `continue` in an
-// arm:
+// Names assigned in the arms become results; both values must have one type. With a `return`, `break` or `continue` in
+// an arm:
 //   * one arm always leaves: the rest goes into the other arm, and the `if` ends the list of statements;
 //   * an arm may leave: the `if` yields a flag for each way out that is taken in some runs only, and the value that is
 //     returned (poison where there is none), and the rest goes under `if flag {} else { rest }`.
-// So the IR has no jumps, and the rest is never copied. Whoever leaves by `break` or `continue` goes on at the end of
-// the loop's body, and everything up to there stands under flags: so the names after the `if` are those of the arm that
-// was taken, as ever.
+// So the IR has no jumps, and the rest is never copied. A `break` or `continue` proceeds to the end of the loop's body,
+// and everything before that end is guarded by flags; so the names after the `if` are those of the taken arm, as usual.
 #include "sema/Evaluator.h"
 #include <algorithm>
 #include <unordered_set>
@@ -31,7 +30,7 @@ class Joiner {
 public:
   Joiner(Evaluator &e, Arm &t, Arm &f) : e_(e), t_(t), f_(f) {}
 
-  /// Registers a pair of values of one type; a null pointer stands for an arm that has none (poison).
+  /// Registers a pair of values of one type; a null pointer marks an arm without a value (poison).
   size_t add(const Value *t, const Value *f) {
     Item item{t ? *t : *f, {}};
     std::vector<Tensor> ts = t ? flatten(*t) : std::vector<Tensor>(), fs = f ? flatten(*f) : std::vector<Tensor>();
@@ -74,7 +73,7 @@ private:
     std::vector<Leaf> leaves;
   };
 
-  /// A value that both arms see from outside needs no result.
+  /// A value defined outside of both arms needs no result.
   Leaf leaf(ir::Value *t, ir::Value *f) {
     if (t == f)
       return {t, 0};
@@ -106,8 +105,8 @@ private:
   ir::Op *op_ = nullptr;
 };
 
-/// Brings two values to one type: compile-time numbers that differ, or that meet a tensor, become tensors in their own
-/// arm.
+/// Converts two values to one type: compile-time numbers that differ, or whose other value is a tensor, become tensors
+/// in their own arm.
 bool Evaluator::unify(Value &a, ir::Block *aBlock, Value &b, ir::Block *bBlock, Loc loc) {
   if (sameType(a, b))
     return true;
@@ -135,7 +134,7 @@ bool Evaluator::unify(Value &a, ir::Block *aBlock, Value &b, ir::Block *bBlock, 
   return sameType(a, b);
 }
 
-/// Gives the values that two arms return one type (LANGUAGE 1.5); reports if they have none.
+/// Converts the values that two arms return to one type (LANGUAGE 1.5); reports if there is none.
 void Evaluator::mergeReturns(Arm &t, Arm &e) {
   if (t.flow.value.isError() || e.flow.value.isError()) {
     t.flow.value = e.flow.value = Value::error();
@@ -167,7 +166,7 @@ Arm Evaluator::runArm(Loc loc, const std::function<void(Arm &)> &body) {
   return arm;
 }
 
-/// Goes on in an arm that has been run already.
+/// Continues in an arm that was already evaluated.
 void Evaluator::continueArm(Arm &arm, const std::function<Flow()> &body) {
   ir::Block *here = builder().block();
   builder().setBlock(arm.block());
@@ -184,7 +183,7 @@ Flow Evaluator::execIf(const Stmt &s, Stmts rest) {
       taken = staticCondition(c, s.value->loc);
     if (taken)
       return execBlock(*taken ? s.body : s.orelse);
-    // Nothing is known about either arm: whatever they assign is erroneous, silently.
+    // Nothing is known about either arm: every name they assign becomes an error value, silently.
     bindErrors(assignedNames(s.body), s.loc);
     bindErrors(assignedNames(s.orelse), s.loc);
     return {};
@@ -198,7 +197,7 @@ Flow Evaluator::execIf(const Stmt &s, Stmts rest) {
   return runtimeIf(condition.asTensor().value, s, rest);
 }
 
-/// Regions within regions are limited, for the sake of everyone who walks the IR recursively.
+/// Limits the nesting of regions, since passes walk the IR recursively.
 bool Evaluator::enterRegion(Loc loc) {
   if (regionDepth_ >= maxRegionDepth) {
     fail(diag::nestedTooDeeply, loc);
@@ -225,7 +224,7 @@ Flow Evaluator::runtimeIf(ir::Value *condition, const Stmt &s, Stmts rest) {
 }
 
 Flow Evaluator::guardRest(const Flow &maybe, const std::function<Flow()> &rest, Loc loc) {
-  // Where it has left, ways that are taken just then are taken for sure.
+  // In the arm where it has left, ways that are taken exactly then are Always.
   Flow taken = maybe;
   for (Way *way : {&taken.broke, &taken.returned, &taken.left})
     if (*way == maybe.left)
@@ -244,7 +243,7 @@ Flow Evaluator::guard(ir::Value *flag, const Flow &taken, const std::function<Fl
   return f;
 }
 
-/// The way as an i1, made where the builder is.
+/// The way as an i1 at the insertion point.
 ir::Value *Evaluator::flagOf(const Way &way) {
   return way.flag ? way.flag : builder().constInt(ir::Type::scalar(ir::Elem::I1), way.always() ? 1 : 0);
 }
@@ -269,8 +268,8 @@ bool Evaluator::joinVar(std::string_view name, Var &a, Var &b, Arm &t, Arm &e, L
 
 namespace {
 
-/// What two arms changed: names from before the branch in their order, then the new ones of the first arm, then of the
-/// second.
+/// The names that two arms changed: those from before the branch in their order, then the new ones of the first arm,
+/// then those of the second.
 std::vector<std::string_view> changedNames(const Env &before, const Env &t, const Env &e) {
   std::vector<Env::Entry const *> known;
   std::vector<std::string_view> fresh, names;
@@ -302,11 +301,11 @@ struct Evaluator::Pending {
   std::optional<size_t> item;
 };
 
-/// The name as the arms leave it; nullopt if nobody can read it again.
+/// The name as the arms leave it; nullopt if it cannot be read again.
 std::optional<Evaluator::Pending> Evaluator::joinName(std::string_view name, Arm &t, Arm &e, Loc loc, Joiner &joiner) {
   const Var *inT = t.env.find(name), *inE = e.env.find(name);
   if (t.returns() || e.returns()) {
-    // Only one arm comes out; if none does, nobody reads the names again.
+    // Only one arm reaches the end; if neither does, the names are not read again.
     const Var *v = t.returns() ? inE : inT;
     if (!v)
       return std::nullopt;
@@ -339,9 +338,9 @@ Evaluator::Pending Evaluator::joinBoth(std::string_view name, Arm &t, Arm &e, Lo
   return p;
 }
 
-/// A name where an arm leaves by `break` or `continue`. At the end of the body, only names that the loop keeps are read
-/// again; what else the arm that leaves has set is forgotten. Names that a loop carries have their types already
-/// (settle), so a mismatch has been reported. Names of an unrolled loop live on in the code around it.
+/// A name where an arm leaves by `break` or `continue`. Only names that the loop keeps are read after the end of the
+/// body; other assignments of the leaving arm are dropped. Loop-carried names already have their types (settle), so a
+/// mismatch has been reported. Names of an unrolled loop stay live in the code around it.
 std::optional<Evaluator::Pending> Evaluator::joinLeaving(std::string_view name, Arm &t, Arm &e, Loc loc,
                                                          Joiner &joiner) {
   const Var *inT = t.env.find(name), *inE = e.env.find(name);
@@ -349,7 +348,7 @@ std::optional<Evaluator::Pending> Evaluator::joinLeaving(std::string_view name, 
   bool kept = !loop || loop->keeps(name), both = t.dead() && e.dead();
   if (kept && isDefined(inT) && isDefined(inE))
     return joinBoth(name, t, e, loc, joiner, loop != nullptr);
-  // Reading a name that is not there is a mistake wherever it is read; so the arm that has it speaks for both.
+  // Reading an undefined name is an error everywhere, so the arm that defines it represents both.
   bool takeT = both ? isDefined(inT) : e.dead();
   const Var *v = takeT ? inT : inE;
   if (v && (kept || !both)) {
@@ -376,7 +375,7 @@ Flow Evaluator::joinArms(ir::Value *condition, Arm &t, Arm &e, Loc loc, Value *j
   if (tReturns || eReturns)
     value = joiner.add(tReturns ? &t.flow.value : nullptr, eReturns ? &e.flow.value : nullptr);
   flow.at = tReturns || (!eReturns && !t.flow.falls()) ? t.flow.at : e.flow.at;
-  // Ways that the arms take alike have one flag.
+  // Ways that both arms take alike share one flag.
   static constexpr Way Flow::*ways[] = {&Flow::left, &Flow::broke, &Flow::returned};
   std::optional<size_t> flags[3];
   auto flagIn = [&](Arm &arm, const Way &way) {

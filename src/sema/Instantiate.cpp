@@ -68,7 +68,7 @@ std::string contextText(const Function &k, std::span<const ParamSpec> params) {
 
 } // namespace
 
-/// What the text of a traced kernel says, at the places that wrote it.
+/// Moves a diagnostic in a traced kernel's text to the place that wrote it.
 static Diagnostic atOrigin(Diagnostic d) {
   d.loc = d.loc.origin();
   for (DiagNote &n : d.labels)
@@ -86,7 +86,8 @@ static void moveToOrigins(const ir::Block &b) {
   }
 }
 
-/// The same for what is compiled: passes, remarks, debuggers and the simulator know the places that wrote the kernel.
+/// The same for compiled code, so that passes, remarks, debuggers and the simulator refer to the places that wrote the
+/// kernel.
 static void moveToOrigins(ir::Module &m) {
   for (ir::Function *f : m.functions) {
     f->loc = f->loc.origin();
@@ -194,7 +195,7 @@ Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::sp
     f->argInfo.back().overlap = l.overlap;
     args[i]->name = l.name;
   }
-  // Messages are collected apart: some are moved to the user's own lines before they go out.
+  // Messages are collected separately: some are moved to the user's own lines first.
   DiagEngine local;
   ir::Builder builder(*module);
   builder.setBlock(f->block());
@@ -220,7 +221,7 @@ Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::sp
     builder.setLoc(k.def->loc);
     builder.create(ir::OpKind::Return, {}, {});
   }
-  // Blocks are counted one by one as they grow (Evaluator::step); here all together.
+  // Evaluator::step counts blocks one by one as they grow; this counts them together.
   uint64_t made = opCount(*f->block());
   for (const ir::Function *callee : evaluator.emittedFunctions())
     made += opCount(*callee->block());

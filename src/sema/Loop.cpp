@@ -1,20 +1,20 @@
 // Loops: `for` over range, tl.range and tl.static_range, `while`.
 //
-// A name that the body assigns and that exists before the loop is carried around it and keeps its exact type. Which
-// names are assigned is read off the text, so a body is evaluated once. The exception are compile-time numbers
-// (parameters, arguments equal to 1): assigning a name in an arm that is pruned must not make it a run-time value, so
-// they start as fixed; if the body turns out to change one, the attempt is dropped and the body evaluated again with
-// that number carried. What was learnt is kept per statement and frame, so nested loops do not multiply attempts.
+// A name that the body assigns and that exists before the loop is loop-carried and keeps its exact type. The assigned
+// names are read off the text, so a body is evaluated once. Compile-time numbers (parameters, arguments equal to 1) are
+// the exception: assigning a name in a pruned arm must not make it a run-time value. So they start as fixed; if the
+// body changes one, the attempt is dropped and the body is evaluated again with that number carried. The findings are
+// kept per statement and frame, so nested loops do not multiply attempts.
 //
-// `break`, `continue` and `return` are flags (If.cpp). A body that has them ends in a `continue` of ours, so whatever
-// stands after them goes into the arm where they are not taken, and the body's own end is where all ways meet. A loop
-// that turns out to break or return at run time is evaluated again, as a `while` that carries whether it goes on, and
-// what it has returned:
+// `break`, `continue` and `return` are flags (If.cpp). A body that has them ends in an added `continue`, so that the
+// statements after them go into the arm where they are not taken, and all paths join at the body's end. A loop that
+// turns out to break or return at run time is evaluated again, as a `while` that carries a flag for continuing, and the
+// returned value:
 //
 //   for i in range(a, b, s): A; if c: break; B      go = a < b
 //                                                   while go: A; c ? {go = no} : {B; go = b - i > s}; i += s
 //
-// so nothing of an iteration that Python would not run is executed, and no iteration is gone through in vain.
+// so an iteration that Python would not run is not executed at all.
 #include "lang/Promotion.h"
 #include "lang/Containers.h"
 #include "sema/Evaluator.h"
@@ -48,16 +48,16 @@ bool hasNumber(const Value &v) {
 
 bool hasTensor(const Value &v) { return !flatten(v).empty(); }
 
-/// Of the options of a loop those that a pass asks for.
+/// Adds an option of a loop as an attribute, if a pass uses it.
 void addLoopAttr(std::vector<ir::Attr> &attrs, std::string_view option, int64_t v) {
   if (option == "num_stages")
     attrs.push_back({ir::attr::numStages, v});
-  // False is the default, not a wish: kernels pass it on from their parameters
+  // False is the default, not a request: kernels pass it on from their parameters
   else if (option == "warp_specialize" && v != 0)
     attrs.push_back({ir::attr::warpSpecialize, true});
   else if (option == "disable_licm")
     attrs.push_back({ir::attr::disableLicm, v != 0});
-  else if (option == "split" && v != 1) // one part is the loop as it stands
+  else if (option == "split" && v != 1) // one part is the unchanged loop
     attrs.push_back({ir::attr::splitParts, v});
 }
 
@@ -75,7 +75,7 @@ Loop Evaluator::openLoop(const Stmt &s, const Bounds *b) {
   loop.inside = Env(loop.before);
   const NameSet &decayed = frame_->decayedByLoop[&s];
   for (std::string_view name : loop.assigned) {
-    // The loop sets its own target anew in each iteration.
+    // The loop sets its own target in each iteration.
     if (s.kind == StmtKind::For && s.targets[0]->name == name)
       continue;
     const Var *v = loop.before->find(name);
@@ -113,7 +113,8 @@ void Evaluator::bindCarried(const Loop &loop, std::span<ir::Value *const> values
   }
 }
 
-/// Did the body change a value that was taken for fixed? Numbers are noted for another attempt, the rest is an error.
+/// Did the body change a value that was assumed fixed? Numbers are recorded for another attempt, other values are an
+/// error.
 void Evaluator::checkFixed(Loop &loop) {
   for (const auto &[name, init] : loop.fixed) {
     const Var *after = env().find(name);
@@ -131,7 +132,7 @@ void Evaluator::checkFixed(Loop &loop) {
   }
 }
 
-/// A carried name where the iteration ends, in the type that it has before the loop; reports if that cannot be.
+/// A carried name at the end of the iteration, converted to its type before the loop; reports if that is impossible.
 Value Evaluator::settle(Loop &loop, const Carried &c) {
   const Var *after = env().find(c.name);
   bool usable = after && after->state != Var::State::OneArm && after->state != Var::State::LoopLocal;
@@ -157,7 +158,7 @@ Value Evaluator::settle(Loop &loop, const Carried &c) {
   return now;
 }
 
-/// Where an iteration ends before its time: the names as the loop carries them.
+/// Converts all carried names where an iteration ends early.
 void Evaluator::settleAll(Loop &loop) {
   checkFixed(loop);
   for (const Carried &c : loop.carried) {
@@ -267,12 +268,12 @@ std::optional<uint64_t> Evaluator::tripCount(const RangeValue &r, Loc loc) {
 
 namespace {
 
-/// The body of a loop, with a `continue` at its end if there are other ways out of it.
+/// The body of a loop, with a `continue` at its end if it has other exits.
 class Body {
 public:
   Body(const Stmt &loop, bool also) : stmts_(loop.body.begin(), loop.body.end()) {
     end_.kind = StmtKind::Continue;
-    // Without a length: it is not in the text.
+    // An empty range marks it as absent from the text.
     end_.loc = loop.body.back()->loc;
     end_.loc.begin = end_.loc.end;
     if (also)
@@ -290,7 +291,7 @@ private:
 
 /// `break` or `continue`.
 Flow Evaluator::execExit(const Stmt &s) {
-  // The one that Body adds.
+  // The `continue` that Body adds.
   bool own = s.loc.begin == s.loc.end;
   if (frame_->loops.empty()) {
     fail(diag::exitOutsideLoop, s.loc, s.kind == StmtKind::Break ? "break" : "continue");
@@ -306,7 +307,7 @@ Flow Evaluator::execExit(const Stmt &s) {
   return s.kind == StmtKind::Break ? Flow::breaks(s.loc) : Flow::continues(s.loc);
 }
 
-/// What follows a loop's `else`; an extension.
+/// The `else` of a loop; an extension.
 void Evaluator::checkElse(const Stmt &s, const char *kind) {
   if (s.orelse.empty())
     return;
@@ -328,8 +329,7 @@ Flow Evaluator::staticFor(const Stmt &s, const RangeValue &r) {
   return {};
 }
 
-/// `for` over a tuple or what else Python walks at compile time: one iteration after the other, each with the item as
-/// it is. An extension.
+/// `for` over a tuple or another compile-time iterable: unrolled, each iteration with its item unchanged. An extension.
 Flow Evaluator::valuesFor(const Stmt &s, const Value &values) {
   std::optional<std::vector<Value>> items = iterate(values, s.value->loc);
   if (!items)
@@ -338,7 +338,7 @@ Flow Evaluator::valuesFor(const Stmt &s, const Value &values) {
   return unrolled(s, body.stmts(), 0, items->size(), [&](uint64_t k) { return (*items)[k]; });
 }
 
-/// The iterations from number `k` on; after one that may have ended the loop, the others go under a flag.
+/// The iterations from number `k` on; after one that may have ended the loop, the rest is guarded by a flag.
 Flow Evaluator::unrolled(const Stmt &s, Stmts body, uint64_t k, uint64_t trips,
                          const std::function<Value(uint64_t)> &item) {
   for (; k < trips && step(s.headLoc); ++k) {
@@ -359,7 +359,7 @@ Flow Evaluator::unrolled(const Stmt &s, Stmts body, uint64_t k, uint64_t trips,
   return k < trips || target().strict ? Flow() : execBlock(s.orelse);
 }
 
-/// Has it broken or returned? An i1 made where the builder is.
+/// An i1 at the insertion point: has it broken or returned?
 ir::Value *Evaluator::either(const Way &a, const Way &b) {
   if (a.never() || a == b || b.always())
     return flagOf(b);
@@ -388,7 +388,7 @@ bool Evaluator::bounds(const Stmt &s, const RangeValue &r, Bounds &out) {
   }
   out.dtype = lang::promoteInts(lang::promoteInts(parts[0].asTensor().dtype, parts[1].asTensor().dtype),
                                 parts[2].asTensor().dtype);
-  // The loop compares signed numbers, so a narrower unsigned type counts in the next signed one.
+  // The loop compares signed numbers, so a narrower unsigned type uses the next larger signed one.
   out.control = out.dtype;
   if (out.dtype.isUnsigned() && out.dtype.bits() < 64)
     out.control = lang::dtype(out.dtype.bits() < 32 ? lang::Scalar::Int32 : lang::Scalar::Int64);
@@ -420,7 +420,7 @@ std::optional<std::vector<ir::Value *>> Evaluator::loopBody(const Stmt &s, Loop 
   return yields;
 }
 
-/// One attempt at the body; nullopt: more has to be carried.
+/// One attempt at the body; nullopt: more names must be carried.
 std::optional<ir::Op *> Evaluator::tryFor(const Stmt &s, const Bounds &b, Loop &loop) {
   std::vector<ir::Type> argTypes{b.lower->type};
   argTypes.insert(argTypes.end(), loop.types.begin(), loop.types.end());
@@ -457,7 +457,7 @@ Flow Evaluator::runtimeFor(const Stmt &s, const RangeValue &r) {
   }
   std::optional<ir::Op *> op;
   Loop loop;
-  // Each further attempt carries at least one name more, or knows more of the ways out.
+  // Each further attempt carries at least one more name, or has found more exits.
   do {
     const size_t hints = carriedHints_.size();
     loop = openLoop(s, &b);
@@ -469,7 +469,7 @@ Flow Evaluator::runtimeFor(const Stmt &s, const RangeValue &r) {
     return {};
   leaveLoop(loop, (*op)->results);
   builder().setLoc(s.headLoc);
-  // After a loop that may end early, the number of its last iteration is what programs ask for.
+  // After a loop that may end early, programs read the number of its last iteration.
   if (loop.early && loop.targetKept) {
     Value last = Value::tensor(b.dtype, (*op)->result(static_cast<unsigned>(*loop.early->last)));
     env().set(s.targets[0]->name, {last, s.targets[0]->loc});
@@ -482,7 +482,7 @@ Flow Evaluator::runtimeFor(const Stmt &s, const RangeValue &r) {
 
 // Loops that end early
 
-/// What the loop carries ahead of the names.
+/// The values that the loop carries before the names.
 void Evaluator::carryExits(Loop &loop, const Bounds *b) {
   const Stmt &s = *loop.stmt;
   const LoopExits &known = frame_->exitsOfLoop[&s];
@@ -508,7 +508,7 @@ void Evaluator::carryExits(Loop &loop, const Bounds *b) {
   if (!b)
     return;
   early.iv = add(b->lower);
-  // Before the first iteration the target is what it was before the loop, if that is a number of the same type.
+  // Before the first iteration the target has its value from before the loop, if that is a number of the same type.
   const Var *target = env().find(s.targets[0]->name);
   ir::Value *last = nullptr;
   if (target && target->state == Var::State::Live && target->value.isTensor() && target->value.asTensor().isScalar() &&
@@ -519,7 +519,7 @@ void Evaluator::carryExits(Loop &loop, const Bounds *b) {
   early.last = add(last);
 }
 
-/// True if the body leaves the loop in a way that this attempt does not carry.
+/// True if the body has an exit that this attempt does not carry.
 bool Evaluator::learnExits(Loop &loop, const Flow &f) {
   bool breaks = !f.broke.never(), returns = !f.returned.never();
   if (!breaks && !returns)
@@ -533,7 +533,7 @@ bool Evaluator::learnExits(Loop &loop, const Flow &f) {
   return news;
 }
 
-/// The values that go ahead of the names into the next iteration.
+/// The values passed to the next iteration before the names.
 void Evaluator::closeExits(Loop &loop, const Flow &f, std::vector<ir::Value *> &yields) {
   const EarlyValues &early = *loop.early;
   builder().setLoc(loop.stmt->headLoc);
@@ -574,7 +574,7 @@ std::optional<ir::Op *> Evaluator::tryEarlyFor(const Stmt &s, const Bounds &b, L
   if (!yields)
     return std::nullopt;
   builder().setLoc(s.headLoc);
-  // Another iteration if there is another number: by the distance that is left, which cannot overflow.
+  // Continue if there is another number: compares the remaining distance, which cannot overflow.
   ir::Value *left =
       b.reverse ? builder().binary(ir::OpKind::Sub, i, b.upper) : builder().binary(ir::OpKind::Sub, b.upper, i);
   ir::Value *more = builder().cmp(ir::CmpPred::Ugt, left, b.step);
@@ -592,7 +592,7 @@ std::optional<ir::Op *> Evaluator::tryEarlyFor(const Stmt &s, const Bounds &b, L
   return op;
 }
 
-/// How control goes on after the loop, and its `else`. `endless`: only `break` and `return` end it.
+/// The flow after the loop, and its `else`. `endless`: only `break` and `return` end the loop.
 Flow Evaluator::afterLoop(const Loop &loop, std::span<ir::Value *const> results, bool endless) {
   const Stmt &s = *loop.stmt;
   Flow f;
@@ -657,7 +657,7 @@ std::optional<ir::Op *> Evaluator::tryWhile(const Stmt &s, Loop &loop, bool &end
   if (!loop.early) {
     evaluate();
   } else {
-    // After a `break` it is not evaluated again: it may load, or assign names.
+    // After a `break` the condition is not evaluated again: it may load, or assign names.
     ir::Value *goesOn = before->block->args[0];
     Arm t = runArm(s.value->loc, [&](Arm &arm) { evaluate(), arm.value = c; });
     Arm e = runArm(s.value->loc, [&](Arm &arm) {
@@ -669,7 +669,7 @@ std::optional<ir::Op *> Evaluator::tryWhile(const Stmt &s, Loop &loop, bool &end
     else
       joinArms(goesOn, t, e, s.value->loc, &c);
   }
-  // What the condition assigned (walrus) reaches the body and the code after the loop through the carried values.
+  // Names assigned in the condition (walrus) reach the body and the code after the loop through the carried values.
   std::vector<ir::Value *> forwarded{c.asTensor().value};
   for (size_t i = 0; loop.early && i < loop.ahead(); ++i)
     forwarded.push_back(before->block->args[i]);
@@ -695,7 +695,7 @@ std::optional<ir::Op *> Evaluator::tryWhile(const Stmt &s, Loop &loop, bool &end
   return op;
 }
 
-/// The carried values where control is now; those the condition spoilt stay what they came in as.
+/// The carried values at the current point; those that the condition made invalid keep their incoming value.
 std::vector<ir::Value *> Evaluator::carriedNow(const Loop &loop) {
   std::vector<ir::Value *> out;
   for (const Carried &c : loop.carried) {

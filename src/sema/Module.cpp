@@ -1,4 +1,4 @@
-// Functions: what can be read off their definition, free names, content hashes.
+// Functions: properties of their definitions, free names, content hashes.
 #include "sema/Module.h"
 #include "sema/Diagnostics.h"
 #include "sema/FileScope.h"
@@ -53,12 +53,12 @@ Value Function::defaultOf(size_t i) const { return attached(defaults[i]); }
 
 namespace {
 
-/// Hashes a function and what it reaches. Functions and modules are numbered in the order in which they are met; each
-/// counts once, by its content, in which others stand as their numbers. So the work is linear in what is reached,
+/// Hashes a function and what it reaches. Functions and modules are numbered in the order in which they are reached.
+/// Each is hashed once, by its content, which refers to others by number, so the work is linear in what is reached,
 /// however often.
 class ContentHasher {
 public:
-  /// `places`: do files and lines count?
+  /// `places`: are files and lines hashed?
   explicit ContentHasher(bool places = true) : places_(places) {}
   std::string hash(const Function &f) {
     functionNumbers_.emplace(identity(f), 0);
@@ -93,7 +93,7 @@ private:
 
   void function(const Function &f) {
     std::string_view source = f.def->loc.text();
-    // After the last line a file may have more, a text of its own has nothing.
+    // A file may continue after the last line; a separate text ends there.
     source = source.substr(0, source.find_last_not_of(" \t\n\r") + 1);
     h_.field(f.name).field(source);
     if (places_)
@@ -101,7 +101,7 @@ private:
     h_.field(static_cast<uint64_t>(f.kind)).field(uint64_t{f.noinline_} | uint64_t{f.exact} << 1);
     for (const Value &d : f.defaults)
       h_.field(text(d));
-    // What annotations mean: a binding evaluates them, a file has their text.
+    // The meaning of annotations: a binding evaluates them, a file has their text.
     for (size_t i = 0; i < f.def->params.size(); ++i) {
       const std::optional<Dtype> d = f.annotatedDtype(i);
       h_.field(uint64_t{f.isConstexprParam(i)} | uint64_t{f.isConstParam(i)} << 1).field(d ? code(*d) : std::string());
@@ -138,7 +138,7 @@ private:
       h_.field(text(Value(b)));
   }
 
-  /// A module counts by its whole text and that of the modules it reaches: any of its names may be used.
+  /// A module is hashed by its whole text and that of the modules it reaches: any of its names may be used.
   void module(const Module &m) {
     h_.field(m.name).field(m.tree->file().text());
     for (std::string_view n : sema::assignedNames(m.tree->body)) {
@@ -155,13 +155,13 @@ private:
       const Module &m = *v.get<ModulePtr>();
       if (m.tree)
         return "M" + number(moduleNumbers_, m.tree.get(), v);
-      // One module has two names.
+      // One module under two names.
       constexpr std::string_view ours = "tegula", theirs = "triton";
       return m.name.starts_with(ours) ? std::string(theirs) + m.name.substr(ours.size()) : m.name;
     }
     if (v.is<ClassPtr>() && v.get<ClassPtr>()->aggregate)
       return "C" + number(classNumbers_, v.get<ClassPtr>()->aggregate.get(), v);
-    // Whatever holds values counts by their texts: a function in it may reach what holds it.
+    // Containers of values are hashed by their texts: a function in one may reach the container.
     if (v.isRecord())
       return text(Value(v.record().cls)) + texts(v.record().fields);
     if (v.isTuple())
@@ -188,7 +188,7 @@ private:
     return s + ")";
   }
 
-  /// The number of a function or module, which is met here if it is new.
+  /// The number of a function or module; assigns one to a new one.
   template <typename Key>
   std::string number(std::unordered_map<const Key *, size_t> &numbers, const Key *k, const Value &v) {
     auto [it, isNew] = numbers.emplace(k, numbers.size());
@@ -199,7 +199,7 @@ private:
 
   const bool places_;
   Hasher h_;
-  std::unordered_map<const void *, size_t> functionNumbers_; // by definition; functions in functions each by itself
+  std::unordered_map<const void *, size_t> functionNumbers_; // by definition; nested functions each by itself
   std::unordered_map<const syntax::Tree *, size_t> moduleNumbers_;
   std::unordered_map<const Aggregate *, size_t> classNumbers_;
   std::vector<Value> met_; // keeps them alive
@@ -212,7 +212,8 @@ std::mutex &hashMutex() {
 
 } // namespace
 
-/// What `cache` holds or, the first time, what `compute` says. Two threads may compute it; both find the same.
+/// The content of `cache`, which the first call computes by `compute`. Two threads may compute it; both results are
+/// equal.
 static const std::string &hashOnce(std::string &cache, const std::function<std::string()> &compute) {
   {
     std::lock_guard lock(hashMutex());
@@ -241,7 +242,7 @@ std::string keyOf(const RecordClass &c) {
 namespace tegula::sema {
 
 namespace {
-/// The names of one function of a binding, whose node stores them.
+/// The names of one function of a binding; its node stores them.
 class BoundScope final : public lang::Scope {
 public:
   std::map<std::string, Binding, std::less<>> names;
@@ -257,7 +258,7 @@ public:
 void bindName(lang::Function &f, std::string name, lang::Scope::Binding b) {
   b.value = lang::held(*f.node, b.value);
   auto &scope = static_cast<const BoundScope &>(*f.scope);
-  // createFunction made it, as no const object
+  // createFunction made it as a non-const object
   const_cast<BoundScope &>(scope).names.insert_or_assign(std::move(name), std::move(b));
 }
 
@@ -307,14 +308,14 @@ std::vector<std::string> freeNames(const lang::Function &f) {
   NameSet local, found;
   for (const syntax::Param &p : f.def->params)
     local.insert(p.name);
-  if (f.kind != lang::Function::Kind::Jit) // Python's: a name is local in all of the function
+  if (f.kind != lang::Function::Kind::Jit) // Python's: a name is local in the whole function
     for (std::string_view n : assignedNames(f.def->body))
       local.insert(n);
   auto visit = [&](const syntax::Expr &e) {
     if (e.kind == syntax::ExprKind::Name && !local.contains(e.name))
       found.insert(e.name);
   };
-  // In the order of the text: before it is assigned, a kernel's name is the global one.
+  // In the order of the text: before a kernel assigns a name, it is the global one.
   walk(f.def->body, [&](const syntax::Stmt &s) {
     for (const syntax::Expr *e : expressionsOf(s))
       addAssigned(*e, local);

@@ -1,4 +1,4 @@
-// Module files: reading and parsing them, and the modules beside them.
+// Module files: reads and parses them, and the modules beside them.
 #include "sema/FileScope.h"
 #include "sema/Diagnostics.h"
 #include "syntax/Parser.h"
@@ -19,7 +19,7 @@ std::string folderOf(const std::string &path) {
   return slash == path.npos ? std::string() : path.substr(0, slash + 1);
 }
 
-/// As for Python, only a regular file is a module: to read a pipe may take for ever.
+/// As in Python, only a regular file is a module: reading a pipe may take forever.
 bool isFile(const std::string &path) {
   struct stat st;
   return stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode);
@@ -31,7 +31,7 @@ struct ModuleLoader::Impl {
   /// By path; null while a file is being loaded.
   std::map<std::string, std::shared_ptr<const Module>> files;
   std::optional<std::map<std::string, std::string>> provided;
-  /// Files that could not be used, kept for the messages that point into them.
+  /// Files that could not be loaded, kept for the messages that point into them.
   std::vector<std::shared_ptr<const SourceFile>> badFiles;
 
   std::shared_ptr<const Module> load(std::shared_ptr<const SourceFile> file, DiagEngine &diag);
@@ -141,7 +141,7 @@ std::shared_ptr<const Function> ModuleLoader::kernel(const Module &m, std::strin
 
 bool ModuleLoader::bind(const Module &m, std::string_view name, std::shared_ptr<const Function> function) {
   if (!m.tree) return false;
-  // Loaded files have no other scope; their modules are const for who reads them.
+  // Loaded files have no other scope; their modules are const to readers.
   auto &scope = const_cast<FileScope &>(static_cast<const FileScope &>(*m.scope));
   scope.bind(name, {Value(std::move(function)), true, {}});
   return true;

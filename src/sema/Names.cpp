@@ -8,7 +8,7 @@ using lang::Function;
 
 namespace {
 
-/// Every name a reader could have meant: locals, then Python's and the language's own.
+/// Every name that may have been meant: locals, then Python's and the language's own.
 std::vector<std::string> candidates(const Env &env) {
   std::vector<std::string> names;
   env.forEach([&](std::string_view n, const Var &) { names.emplace_back(n); });
@@ -22,7 +22,7 @@ std::vector<std::string> candidates(const Env &env) {
 
 } // namespace
 
-/// A global that a kernel may not read.
+/// Reports a global that a kernel may not read.
 void reportGlobal(std::string_view name, const lang::Scope::Binding &b, Loc loc, DiagEngine &diag) {
   if (isHostImport(b.value)) {
     diag.report(diag::hostName, loc, name, lang::str(b.value)).note(b.declared, "imported here");
@@ -32,7 +32,7 @@ void reportGlobal(std::string_view name, const lang::Scope::Binding &b, Loc loc,
   constexpr std::string_view advice = "make it `tl.constexpr(...)`, or pass it as an argument";
   if (b.declared)
     d.note(b.declared, "declared here; " + std::string(advice));
-  else if (!b.value.is<std::shared_ptr<const lang::OpaqueValue>>()) // of functions and classes the binding says more
+  else if (!b.value.is<std::shared_ptr<const lang::OpaqueValue>>()) // for functions and classes the binding says more
     d.note({}, std::string(advice));
 }
 
@@ -55,7 +55,7 @@ Value Evaluator::readName(const Expr &e) {
     env().set(e.name, {Value::error(), e.loc});
     return Value::error();
   }
-  // A kernel's name that is not assigned yet is the global one, if there is one; in Python's functions it is local from
+  // A kernel's name that is not assigned yet is the global one, if there is one; in Python functions it is local from
   // the start.
   bool isLocal = frame_->locals && frame_->locals->contains(e.name) && !frame_->moduleLevel;
   if (isLocal && (frame_->python || !frame_->scope || !frame_->scope->lookup(e.name))) {
@@ -81,7 +81,7 @@ Value Evaluator::globalName(std::string_view name, Loc loc) {
       env().set(name, {Value::error(), loc});
       return Value::error();
     }
-  // Python's own list, min and max take more than those of kernels, but no tensors.
+  // Python's own list, min and max accept more than those of kernels, but no tensors.
   if (frame_->python && !frame_->handlesTensors && isPythonBuiltin(name))
     return Value(std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{"python." + std::string(name), 0}));
   if (const lang::Builtin *b = lang::findBuiltin("python." + std::string(name)))
@@ -153,7 +153,7 @@ void Evaluator::assignName(std::string_view name, const Value &v, Loc loc) {
   env().set(name, {value, loc, {}, Var::State::Live, keeps});
 }
 
-/// One item a target: what is left for the starred one is a list.
+/// One item per target; the starred one gets a list of the rest.
 static std::optional<std::vector<Value>> gathered(const Expr &target, std::optional<std::vector<Value>> items) {
   auto isStarred = [](const Expr *o) { return o->kind == ExprKind::Starred; };
   auto star = std::find_if(target.operands.begin(), target.operands.end(), isStarred);
@@ -220,7 +220,7 @@ void Evaluator::assign(const Expr &target, const Value &v, bool decays) {
     fail(diag::starredTarget, target.loc);
     return;
   default:
-    // The parser has refused every other target.
+    // The parser rejects every other target.
     return;
   }
 }

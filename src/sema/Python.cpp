@@ -13,7 +13,7 @@ Value Evaluator::callPython(const std::shared_ptr<const Function> &fn, std::span
   for (const Value &v : values) {
     if (v.isError())
       return v;
-    // What an aggregate holds is looked at, not what it will be.
+    // An aggregate may be passed: its fields are read, not their run-time values.
     if (!v.isConstexpr() && !lang::isAggregate(v) && fn->kind != Function::Kind::Builtin)
       runtime = &v;
   }
@@ -31,7 +31,7 @@ Value Evaluator::callPython(const std::shared_ptr<const Function> &fn, std::span
       frame.names->end();
   }
   --depth_;
-  // Of a tensor types and shapes are looked at; nothing can be computed with it.
+  // Types and shapes of a tensor can be read; computing with it is an error.
   if (runtime && block && block->ops.size() != operations && !r.isError())
     return fail(diag::constexprFunctionArg, loc, fn->name, describe(*runtime));
   return r;
@@ -180,7 +180,7 @@ std::optional<std::vector<Value>> Evaluator::iterate(const Value &v, Loc loc) {
   return std::nullopt;
 }
 
-/// Generators run to their end when they are called: what they yield is collected.
+/// Generators run to their end when they are called; their values are collected.
 Value Evaluator::yield(const Expr &e) {
   Value v = e.operands.empty() ? Value::none() : eval(*e.operands[0]);
   if (v.isError())

@@ -1,4 +1,4 @@
-// Python's own functions for code that runs at compile time, beyond those that kernels have (lang/builtins/Python.cpp).
+// Python's own functions for code that runs at compile time, beyond those of kernels (lang/builtins/Python.cpp).
 #include "lang/CompileTime.h"
 #include "lang/Containers.h"
 #include "lang/Format.h"
@@ -12,7 +12,7 @@ namespace {
 
 using Values = std::vector<Value>;
 
-/// What a row needs: its arguments, and the evaluator for operators and iteration.
+/// The inputs of a row: its arguments, and the evaluator for operators and iteration.
 struct Call {
   lang::Context &c;
   const Values &args;
@@ -92,7 +92,7 @@ std::optional<Value> pyReversed(Call &k) {
   std::reverse(items->begin(), items->end());
   return Value::tuple(std::move(*items));
 }
-/// `items` by what key= makes of them, as it is without it; nullopt if two of them have no order.
+/// `items` ordered by key=, or by themselves without it; nullopt if two of them are not comparable.
 std::optional<Values> ordered(Call &k, const Values &items) {
   const Value *key = k.keyword("key");
   struct Row {
@@ -105,7 +105,7 @@ std::optional<Values> ordered(Call &k, const Values &items) {
     if (!lang::orderOf(rows[0].key, rows.back().key))
       return std::nullopt;
   }
-  // All have an order with the first, so they have one with each other.
+  // All are comparable with the first, so they are comparable with each other.
   std::sort(rows.begin(), rows.end(), [&](const Row &a, const Row &b) {
     int o = lang::orderOf(a.key, b.key).value_or(0);
     return o ? o < 0 : a.at < b.at;
@@ -121,7 +121,7 @@ std::optional<Value> pySorted(Call &k) {
     return Value::error();
   const Value *reverse = k.keyword("reverse");
   bool backward = reverse && lang::constexprTruth(*reverse);
-  // Backward, what is equal stays in its order, too.
+  // In reverse order, equal items keep their order, too.
   if (backward)
     std::reverse(items->begin(), items->end());
   items = ordered(k, *items);
@@ -137,7 +137,7 @@ std::optional<Value> extremum(Call &k, bool greatest) {
     return Value::error();
   if (items->empty())
     return k.keyword("default") ? std::optional(*k.keyword("default")) : std::nullopt;
-  // The first of equal ones is taken.
+  // Of equal items, the first one.
   if (greatest)
     std::reverse(items->begin(), items->end());
   items = ordered(k, *items);
@@ -246,7 +246,7 @@ std::optional<Value> pyTuple(Call &k) {
   std::optional<Values> items = k.items(k.args[0]);
   return items ? Value::tuple(std::move(*items)) : Value::error();
 }
-/// Of an iterator that nothing else refers to, see Evaluator::callExpr.
+/// `next` of an iterator without other references, see Evaluator::callExpr.
 std::optional<Value> pyNext(Call &k) {
   std::optional<Values> items = k.items(k.args[0]);
   if (!items)
@@ -256,7 +256,7 @@ std::optional<Value> pyNext(Call &k) {
 std::optional<Value> pyStr(Call &k) { return Value::str(k.args.empty() ? std::string() : lang::str(k.args[0])); }
 std::optional<Value> pyRepr(Call &k) { return Value::str(lang::repr(k.args[0])); }
 std::optional<Value> pyBool(Call &k) { return Value::boolean(!k.args.empty() && lang::constexprTruth(k.args[0])); }
-/// The class as its name is read: `type(x) is int`.
+/// The class under the name that reads it: `type(x) is int`.
 std::optional<Value> pyType(Call &k) {
   const Value &v = k.args[0];
   if (v.isRecord() && !lang::isDict(v) && !lang::isSet(v))
@@ -280,7 +280,7 @@ std::optional<Value> pyRound(Call &k) {
     return k.args[0];
   double r = std::nearbyint(k.args[0].asFloat());
   if (k.args.size() > 1 && k.args[1].isInt() && k.args[1].asInt() >= 0 && k.args[1].asInt() < 16) {
-    // As Python: the nearest of the numbers that are written with so many digits.
+    // As in Python: the nearest number with that many digits.
     Value text = lang::formatValue(k.c, k.args[0], "." + lang::intToString(k.args[1].asInt()) + "f", k.loc);
     return text.isError() ? text : Value::number(std::strtod(text.asStr().c_str(), nullptr));
   }
@@ -289,7 +289,7 @@ std::optional<Value> pyRound(Call &k) {
   return Value::integer(static_cast<int64_t>(r));
 }
 
-/// The element type that an argument of finfo or iinfo means: the language's, or PyTorch's or NumPy's by its name.
+/// The element type of an argument of finfo or iinfo: the language's, or PyTorch's or NumPy's by its name.
 std::optional<lang::Dtype> elementType(const Value &v) {
   if (v.is<lang::Dtype>())
     return v.get<lang::Dtype>();
@@ -358,9 +358,9 @@ std::optional<Value> pyIinfo(Call &k) {
 struct Row {
   std::string_view name;
   size_t least, most;
-  std::optional<Value> (*fn)(Call &); // nullopt: the arguments are of the wrong type
-  std::string_view keywords = {};     // which it takes, with blanks between; "*": any
-  bool looks = true;                  // at what its arguments are, so that it takes no tensors
+  std::optional<Value> (*fn)(Call &); // nullopt: the arguments have the wrong type
+  std::string_view keywords = {};     // accepted keywords, separated by blanks; "*": any
+  bool looks = true;                  // inspects its arguments, so that it accepts no tensors
 };
 constexpr Row rows[] = {
     {"abs", 1, 1, pyAbs, {}, false},
@@ -396,7 +396,7 @@ constexpr Row rows[] = {
     {"pow", 2, 2, pyPow, {}, false},
     {"divmod", 2, 2, pyDivmod, {}, false},
     {"round", 1, 2, pyRound},
-    // No name means these: a binding gives them where it finds PyTorch's or NumPy's.
+    // Not reachable by name: a binding passes these for PyTorch's or NumPy's.
     {"numpy.finfo", 1, 1, pyFinfo},
     {"numpy.iinfo", 1, 1, pyIinfo},
 };

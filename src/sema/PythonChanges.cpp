@@ -1,6 +1,6 @@
-// What changes a list, a dict or a set in code that runs at compile time: `xs.append(v)`, `d[k] = v`, `del xs[i]`.
-// Values are immutable, so the name gets a new one; where somebody else refers to the same object and would see the
-// change in Python, that is refused.
+// Mutation of a list, a dict or a set in code that runs at compile time: `xs.append(v)`, `d[k] = v`, `del xs[i]`.
+// Values are immutable, so the name gets a new value; mutation is rejected if another reference to the same object
+// would see the change in Python.
 #include "lang/Containers.h"
 #include "sema/Evaluator.h"
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace {
 
 using Values = std::vector<Value>;
 
-/// A method that changes its object: what the object is, how many arguments, and what comes out: the object's new
-/// value, and the result.
+/// A method that mutates its object: the object's kind, the number of arguments, and the results: the object's new
+/// value, and the value of the call.
 struct Change {
   Value object, result = Value::none();
 };
@@ -195,7 +195,7 @@ std::optional<Value> Evaluator::pythonMutation(const Expr &e) {
   return std::nullopt;
 }
 
-/// Taken out of the name, so that nobody else holds it and it can grow in place.
+/// Takes the value out of the name, so that there is no other reference and it can grow in place.
 Value Evaluator::appendTo(std::string_view name, const Expr &item, bool all, Loc loc) {
   Values more{eval(item)};
   if (all) {

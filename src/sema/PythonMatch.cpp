@@ -1,19 +1,19 @@
-// `match` in functions that run at compile time (Python's reference, 8.6.4): patterns are kept as expressions of the
-// same look.
+// `match` in functions that run at compile time (Python's reference, 8.6.4): patterns are stored as expressions of the
+// same form.
 #include "sema/Evaluator.h"
 
 namespace tegula::sema {
 
 namespace {
 
-/// What the names of a pattern are bound to once all of it has matched.
+/// The bindings of a pattern's names, applied once the whole pattern has matched.
 using Captures = std::vector<std::pair<const Expr *, Value>>;
 
 bool isStarred(const Expr *e) { return e->kind == ExprKind::Starred; }
 
 } // namespace
 
-/// nullopt and a report: the pattern is of a kind that is not there, or its value cannot be evaluated.
+/// nullopt and a report: the pattern's kind is not supported, or its value cannot be evaluated.
 std::optional<bool> Evaluator::matches(const Expr &pattern, const Value &v,
                                        std::vector<std::pair<const Expr *, Value>> &captures) {
   switch (pattern.kind) {
@@ -27,7 +27,7 @@ std::optional<bool> Evaluator::matches(const Expr &pattern, const Value &v,
       captures.emplace_back(&pattern, v);
     return is;
   }
-  case ExprKind::Binary: { // a | b; the rest are numbers such as 1 + 2j, which are refused as other values are
+  case ExprKind::Binary: { // a | b; the others are numbers such as 1 + 2j, rejected like other unsupported values
     if (pattern.binaryOp != syntax::BinaryOp::BitOr)
       break;
     for (const Expr *o : pattern.operands) {

@@ -1,5 +1,5 @@
-// `try` in functions that run at compile time. What Python raises is a mistake that was reported: a handler that takes
-// it takes the report back.
+// `try` in functions that run at compile time. An exception of Python is a reported error: a handler that catches it
+// retracts the report.
 #include "sema/Evaluator.h"
 #include <algorithm>
 
@@ -7,7 +7,7 @@ namespace tegula::sema {
 
 namespace {
 
-/// The classes of Python's for mistakes that are no `raise` of a program's; others are of any class.
+/// Python's exception classes for errors that are not a program's `raise`; other errors may have any class.
 struct Raised {
   std::string_view kind, cls;
 };
@@ -39,7 +39,7 @@ std::string_view classOf(const Diagnostic &d) {
   return it == std::end(classes) ? std::string_view() : it->cls;
 }
 
-/// Does a handler for `type` take it? `cls` is empty where the class is not known.
+/// Does a handler for `type` catch it? `cls` is empty if the class is not known.
 bool takes(const Expr *type, std::string_view cls) {
   if (!type)
     return true;
@@ -54,7 +54,7 @@ bool takes(const Expr *type, std::string_view cls) {
 
 } // namespace
 
-/// Statements up to the first mistake.
+/// Runs statements up to the first error.
 Flow Evaluator::untilMistake(Stmts body, bool &mistaken) {
   const unsigned before = diag().errorCount();
   for (size_t i = 0; i < body.size(); ++i) {

@@ -6,7 +6,7 @@ namespace tegula::sema {
 bool Evaluator::step(Loc loc) {
   if (aborted_)
     return false;
-  // Measured, not counted: how much stack a level of nesting takes depends on what is nested.
+  // Measured, not counted: the stack use of a nesting level depends on the nested constructs.
   constexpr ptrdiff_t stackLimit = 3 << 20;
   char here;
   if (!stackBase_)
@@ -45,8 +45,8 @@ Flow Evaluator::execBlock(Stmts body) {
   return {};
 }
 
-/// What follows a taken compile-time `if ...: return` is compiled all the same, and its returns take part in the type
-/// of the result (LANGUAGE 1.5); the code itself is dropped.
+/// The statements after a taken compile-time `if ...: return` are evaluated too, and their returns take part in the
+/// type of the result (LANGUAGE 1.5); their code is dropped.
 Flow Evaluator::deadTail(Flow taken, Stmts rest) {
   Arm dead = runArm(taken.at, [&](Arm &arm) { arm.flow = execBlock(rest); });
   if (dead.flow.returned.never() || taken.value.isError() || dead.flow.value.isError())
@@ -97,7 +97,7 @@ Flow Evaluator::execReturn(const Stmt &s) {
 
 void Evaluator::execExpr(const Stmt &s) {
   const Expr &e = *s.value;
-  // Docstrings and other literals stand for themselves.
+  // Docstrings and other literals have no effect.
   if (e.kind == ExprKind::Str || e.kind == ExprKind::Int || e.kind == ExprKind::Float || e.kind == ExprKind::Ellipsis)
     return;
   discarded_ = e.kind == ExprKind::Call ? &e : nullptr;
@@ -148,7 +148,7 @@ void Evaluator::execAnnAssign(const Stmt &s) {
     diag().report(diag::constexprReassigned, target.loc, target.name).note(old->at, "defined here");
     return;
   }
-  // A run-time value stays one: the annotation only says that nothing decays.
+  // A run-time value stays one: the annotation only prevents decay.
   nameValue(v, target.name);
   env().set(target.name, {v, target.loc, {}, Var::State::Live, true});
 }
@@ -204,7 +204,7 @@ bool reportUnsupported(const Stmt &s, Loc loc, DiagEngine &diag) {
 Flow Evaluator::execUnsupported(const Stmt &s) {
   Loc loc = s.headLoc ? s.headLoc : s.loc;
   reportUnsupported(s, loc, diag());
-  // Names it would have bound are erroneous from here on.
+  // Names that it would have bound are error values from here on.
   Stmt *self = const_cast<Stmt *>(&s);
   bindErrors(assignedNames(Stmts(&self, 1)), loc);
   return {};

@@ -71,7 +71,7 @@ Value Evaluator::subscript(const Expr &e) {
   return fail(diag::notSubscriptable, e.loc, lang::kindName(object));
 }
 
-/// Does `each` for every binding of the names that the generators from `generator` on give; false after a report.
+/// Calls `each` for every binding of the names of the generators from `generator` on; false after a report.
 bool Evaluator::comprehend(const Expr &e, size_t generator, const std::function<void()> &each) {
   const syntax::Comprehension &g = e.generators[generator];
   Value iterable = eval(*g.iter);
@@ -92,7 +92,7 @@ bool Evaluator::comprehend(const Expr &e, size_t generator, const std::function<
   for (const Value &i : *items) {
     if (aborted_)
       return false;
-    // Elements are bound as they are: only assignment statements make tensors of numbers.
+    // Elements are bound unchanged: only assignment statements turn numbers into tensors.
     assign(*g.target, i, false);
     std::optional<bool> keep = true;
     for (const Expr *c : g.conds) {

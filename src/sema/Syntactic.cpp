@@ -10,7 +10,7 @@ using syntax::ExprKind;
 using syntax::Stmt;
 using syntax::StmtKind;
 
-/// Few names are found faster by looking at each.
+/// Up to this number of names, a linear search is faster.
 static constexpr size_t fewNames = 16;
 
 bool NameSet::insert(std::string_view n) {
@@ -72,7 +72,7 @@ std::vector<const Expr *> expressionsOf(const Stmt &s) {
       out.push_back(e);
   };
   add(s.value);
-  // An annotation names no value of the kernel.
+  // An annotation does not name a value of the kernel.
   if (s.kind != StmtKind::AnnAssign && s.kind != StmtKind::FunctionDef)
     add(s.extra);
   for (const syntax::WithItem &w : s.items) {
@@ -119,7 +119,7 @@ void addTarget(const Expr *t, NameSet &out) {
       addTarget(o, out);
 }
 
-/// The names that a pattern of `match` binds: those that are no class and no object of an attribute.
+/// The names that a pattern of `match` binds: those that are not a class or the object of an attribute.
 void addCaptured(const Expr &pattern, NameSet &out) {
   if (pattern.kind == ExprKind::Name && pattern.name != "_")
     out.insert(pattern.name);
@@ -237,7 +237,7 @@ bool isConstexprAnnotation(const Expr *e) {
 }
 
 std::string nearestName(std::string_view name, const std::vector<std::string> &candidates) {
-  // A single letter is near to every other one.
+  // A single letter is close to every other one.
   if (name.size() < 2)
     return {};
   std::vector<std::string_view> views(candidates.begin(), candidates.end());

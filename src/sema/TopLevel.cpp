@@ -1,7 +1,7 @@
-// What the top level of a module file binds, without running any of it.
+// Binds the names of a module file's top level, without running any of it.
 //
-// Definitions, imports and assignments of compile-time objects are understood; everything else gives opaque names,
-// which are an error only when a kernel uses them. So a kernel in a file full of host code compiles.
+// Interprets definitions, imports and assignments of compile-time objects; everything else gives opaque names, which
+// are an error only if a kernel uses them. So a kernel in a file full of host code compiles.
 #include "sema/Evaluator.h"
 #include "sema/FileScope.h"
 
@@ -25,7 +25,8 @@ public:
   TopLevel(FileScope &scope, std::string folder, FindFile load)
       : scope_(scope), folder_(std::move(folder)), load_(std::move(load)), builder_(scratch_),
         evaluator_(builder_, ignored_, options_) {
-    // Calls that make operations (`x = tl.program_id(0)`) make them here, and what they give is no compile-time value.
+    // Calls that create operations (`x = tl.program_id(0)`) create them here, and their result is not a compile-time
+    // value.
     builder_.setBlock(scratch_.createFunction("host", {}, {}, {})->block());
   }
 
@@ -75,7 +76,7 @@ private:
     });
   }
 
-  /// A condition that can be decided chooses; otherwise both arms may have bound their names, and the first counts.
+  /// A compile-time condition selects an arm; otherwise both arms may bind their names, and the first binding counts.
   void branch(const Stmt &s) {
     Value c = evaluator_.evaluateHost(*s.value, scope_);
     if (!c.isError() && c.isConstexpr())
@@ -174,7 +175,7 @@ private:
     return defaults;
   }
 
-  /// The last part of what the decorator is bound to (`from triton import jit as kernel`), else of what is written.
+  /// The last part of the name that the decorator is bound to (`from triton import jit as kernel`), else of its text.
   std::string_view decoratorName(const Expr &d) {
     const Expr &callee = d.kind == ExprKind::Call ? *d.operands[0] : d;
     std::string_view written = lastName(&callee);

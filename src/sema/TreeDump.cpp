@@ -1,10 +1,10 @@
-// `--emit tree`: the statements that were instantiated, each expression with its type or compile-time value.
+// `--emit tree`: the instantiated statements, each expression with its type or compile-time value.
 #include "sema/Evaluator.h"
 #include "syntax/Parser.h"
 
 namespace tegula::sema {
 
-/// Nodes are entered before their children, so a line is reserved here and filled in by endNode.
+/// Nodes are entered before their children, so this reserves a line, which endNode fills in.
 size_t Evaluator::beginNode(const Expr &e) {
   tree_.push_back({++treeIndent_, syntax::print(e)});
   return tree_.size() - 1;

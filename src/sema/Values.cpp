@@ -1,4 +1,4 @@
-// Values as lists of tensors: what branches, loops and calls carry.
+// Values as lists of tensors, which branches, loops and calls carry.
 #include "sema/Evaluator.h"
 
 namespace tegula::sema {
