@@ -17,9 +17,9 @@ Status Clock::open() {
   if (watch_) return Status::ok();
   const DeviceProperties &p = device_.properties();
   if (p.kind == DeviceProperties::Kind::Cuda) {
-    // Twice the cache: what is written last is not all of what was there before.
+    // Twice the cache: writing exactly its size does not evict everything.
     flushBytes_ = 2 * p.l2Bytes;
-    // timed with a warm cache then
+    // then timed with a warm cache
     if (Status s = device_.allocate(flushBytes_, &flush_); !s) flush_ = nullptr, flushBytes_ = 0;
   }
   Status status;
@@ -75,8 +75,8 @@ Status Clock::record(const Step &before, const Step &run, unsigned count) {
                       : Status::error(TEGULA_UNSUPPORTED, "nothing was launched on the stream that is recorded");
 }
 
-/// The graphs so often, all queued before the first is waited for: after the first, which does not count, the device
-/// does not wait for the host.
+/// Launches both graphs that many times, all queued before the first wait: after the first launch, which does not
+/// count, the device does not wait for the host.
 Status Clock::timeGraphs(unsigned launches, unsigned runs) {
   void *own = recorder_->stream();
   for (unsigned i = 0; i < launches; ++i) {
@@ -91,7 +91,7 @@ Status Clock::timeGraphs(unsigned launches, unsigned runs) {
     double all = 0, others = 0;
     if (Status s = watch_->between(3 * i, 3 * i + 1, all); !s) return s;
     if (Status s = watch_->between(3 * i + 1, 3 * i + 2, others); !s) return s;
-    // A difference that vanishes in noise is no time.
+    // A difference lost in noise is not a time.
     if (i) times_.push_back(std::max(all - others, 0.01 * all) / runs);
   }
   return Status::ok();
@@ -100,7 +100,7 @@ Status Clock::timeGraphs(unsigned launches, unsigned runs) {
 Status Clock::timeRows(const Step &before, const Step &run, Rows &rows, Status &recorded) {
   if (!recorder_) recorder_ = device_.recorder(recorded);
   if (!recorder_) return Status::ok();
-  // The recorder's stream does not wait for what was queued on ours.
+  // The recorder's stream does not wait for work queued on the clock's.
   runtime::LaunchOutcome outcome;
   if (Status s = device_.synchronize(stream_, outcome); !s) return s;
   if (recorded = record(before, run, 1); !recorded) return Status::ok();
@@ -128,7 +128,7 @@ Status Clock::graphTimes(const Step &work, double ns, unsigned rows, std::vector
 Status Clock::measure(const Step &before, const Step &run, const Effort &effort, Timing &out) {
   if (Status s = open(); !s) return s;
   if (inGraphs_) {
-    constexpr double startNs = 20e3; // that starting a graph takes, at most
+    constexpr double startNs = 20e3; // the longest start of a graph
     Rows rows{effort.ns, 5, 200, effort.hopelessNs > 0 ? effort.hopelessNs + startNs : 0};
     Status recorded;
     if (Status s = timeRows(before, run, rows, recorded); !s) return s;

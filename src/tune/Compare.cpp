@@ -1,6 +1,6 @@
-// isClose of Memory.h. What configurations leave may be hundreds of megabytes, compared once for each of them: elements
-// are widened to fp32 block by block, in loops that compilers turn into vectors, and only a block in which something is
-// apart is looked at one by one.
+// isClose of Memory.h. The results of configurations may be hundreds of megabytes, compared once for each of them:
+// elements are widened to fp32 block by block, in loops that compilers vectorize, and only a block with a difference is
+// compared element by element.
 #include "runtime/Dtype.h"
 #include "tune/Memory.h"
 #include <algorithm>
@@ -28,7 +28,7 @@ double toleranceOf(TegulaDtype dtype) {
 namespace {
 constexpr size_t block = 1024; // elements
 
-/// Types that are compared as they are.
+/// Types that are compared directly.
 template <typename T> struct Plain {
   using Value = T;
   static constexpr size_t bytes = sizeof(T);
@@ -50,8 +50,8 @@ struct Half {
     std::array<uint16_t, block> raw;
     std::memcpy(raw.data(), from, n * 2);
     for (size_t i = 0; i < n; ++i) {
-      // The exponent in the place of fp32's, then its bias, which also makes subnormal numbers right; infinities and
-      // NaNs have the largest exponent.
+      // The exponent in fp32's position, then its bias, which also handles subnormal numbers; infinities and NaNs have
+      // the largest exponent.
       uint32_t magnitude = uint32_t(raw[i] & 0x7fff) << 13, sign = uint32_t(raw[i] & 0x8000) << 16;
       uint32_t finite = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f),
                special = magnitude | 0x7f800000;
@@ -59,7 +59,7 @@ struct Half {
     }
   }
 };
-/// The types of one byte, by a table.
+/// The one-byte types, converted by a table.
 struct Tiny {
   using Value = float;
   static constexpr size_t bytes = 1;
@@ -84,7 +84,7 @@ bool areClose(const Reader &reader, const char *a, const char *b, uint64_t bytes
   using T = typename Reader::Value;
   const size_t count = bytes / Reader::bytes;
   std::array<T, block> x, y;
-  // Of numbers that are not negative the bits are ordered as they are; integers are compared in vectors.
+  // The bits of non-negative numbers have the same order as the numbers; integers are compared in vectors.
   using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
   constexpr Bits magnitude = std::numeric_limits<Bits>::max(),
                  special = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
@@ -105,7 +105,7 @@ bool areClose(const Reader &reader, const char *a, const char *b, uint64_t bytes
     if (std::memcmp(a + from, b + from, n * Reader::bytes) == 0) continue;
     reader.read(a + from, n, x.data());
     reader.read(b + from, n, y.data());
-    // What is not finite fails here, too.
+    // Non-finite values fail here, too.
     uint32_t apart = 0;
     for (size_t i = 0; i < n; ++i) {
       T limit = std::min(part * (std::max(std::fabs(x[i]), std::fabs(y[i])) + largest), most);

@@ -10,7 +10,7 @@ namespace tegula::tune {
 using SteadyClock = std::chrono::steady_clock;
 
 namespace {
-/// What the threads and the one that waits for them share; the last of them ends it.
+/// State shared by the threads and the thread that waits for them; the last one frees it.
 struct Work {
   std::shared_ptr<Subject> subject;
   std::vector<size_t> wanted;
@@ -33,7 +33,7 @@ struct Work {
       lock.unlock();
       Compiled c = subject->compile(wanted[at]);
       lock.lock();
-      // Nobody waits for this thread any more: another one took its place.
+      // No thread waits for this one any more: another one replaced it.
       if (items[at].late) return;
       items[at].result = std::move(c);
       items[at].done = true;
@@ -49,7 +49,7 @@ extern "C" void *compileEntry(void *p) {
 }
 } // namespace
 
-/// False: there is no further thread.
+/// False: no further thread could be started.
 static bool startThread(const std::shared_ptr<Work> &work) {
   auto own = std::make_unique<std::shared_ptr<Work>>(work);
   pthread_t thread;
@@ -68,7 +68,7 @@ static Compiled tooLate(double timeoutNs) {
   return c;
 }
 
-/// On the threads of an executor, which end when all is compiled.
+/// Compiles on the threads of an executor; they end when everything is compiled.
 static std::vector<Compiled> compileElsewhere(Subject &subject, const std::vector<size_t> &wanted, unsigned threads,
                                               double timeoutNs, const runtime::ThreadPool::Executor &executor) {
   std::vector<Compiled> out(subject.count());
@@ -84,7 +84,7 @@ static std::vector<Compiled> compileElsewhere(Subject &subject, const std::vecto
 std::vector<Compiled> compileAhead(const std::shared_ptr<Subject> &subject, const std::vector<size_t> &wanted,
                                    unsigned threads, double timeoutNs, const runtime::ThreadPool::Executor &executor) {
   std::vector<Compiled> out(subject->count());
-  if (wanted.size() < 2 || !threads) { // of one there is nothing else to choose, however long it takes
+  if (wanted.size() < 2 || !threads) { // a single configuration has no alternative, however long it takes
     for (size_t i : wanted) out[i] = subject->compile(i);
     return out;
   }
@@ -107,7 +107,7 @@ std::vector<Compiled> compileAhead(const std::shared_ptr<Subject> &subject, cons
         if (!other.started || other.done || other.late || SteadyClock::now() < other.begun + timeout) continue;
         other.late = true;
         lock.unlock();
-        bool more = startThread(work); // in place of the one that is stuck
+        bool more = startThread(work); // replaces the stuck one
         lock.lock();
         if (!more) work->next = wanted.size();
       }

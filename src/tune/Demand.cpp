@@ -1,4 +1,4 @@
-// Evaluation of a kernel's Work for a launch, by a sample of its programs.
+// Evaluates a kernel's Work for a launch, on a sample of its programs.
 #include "tune/Demand.h"
 #include <algorithm>
 #include <cmath>
@@ -17,12 +17,12 @@ constexpr DemandField fields[] = {
 #include "tune/Demand.def"
 };
 
-/// How an access of one program touches memory, from its strides.
+/// The memory accesses of one program's access, from its strides.
 struct Touch {
   double bytes = 0;   // in whole sectors
   double active = 1;  // fraction of elements that are accessed
-  double pieces = 0;      // runs of neighbouring bytes
-  double far = 0;         // of them those that are a page and more apart
+  double pieces = 0;      // runs of contiguous bytes
+  double far = 0;         // of those, the ones at least a page apart
   bool contiguous = true; // neighbours in memory along some dimension
 };
 
@@ -61,19 +61,19 @@ private:
     return p;
   }
 
-  /// So many evaluations of all expressions take about a millisecond.
+  /// That many evaluations of all expressions take about a millisecond.
   double budget(double wanted) const {
     return std::clamp(2e6 / static_cast<double>(work_.exprs.size() + 1), 8.0, wanted);
   }
 
-  /// Programs from the whole grid: how often scopes run, and how accesses lie.
+  /// Samples programs from the whole grid: executions of scopes, and strides of accesses.
   void spread() {
     double n = std::min(d_.programs, std::floor(budget(48)));
     const std::vector<double> cost = costs();
     const double looked = std::min(n, isLarge() ? 1.0 : 8.0);
     std::vector<double> weight;
     for (double i = 0; i < n; ++i) {
-      // Not a multiple of anything, so that no row or column of the grid is preferred.
+      // Not a multiple of a grid extent, so that no row or column of the grid is preferred.
       WorkPoint p =
           point(n < d_.programs ? std::floor(std::fmod((i + 0.5) * 0.6180339887498949, 1.0) * d_.programs) : i);
       values_.evaluate(p);
@@ -93,10 +93,10 @@ private:
     d_.imbalance = mean > 0 ? most / mean : 1;
   }
 
-  /// Thousands of accesses, which are looked at one by one: fewer samples of each.
+  /// Thousands of accesses, which are evaluated one by one: fewer samples of each.
   bool isLarge() const { return work_.accesses.size() * work_.exprs.size() > 200000; }
 
-  /// A weight of each scope's contents, to compare programs with one another.
+  /// A weight of each scope's contents, for comparing programs with each other.
   std::vector<double> costs() const {
     std::vector<double> c(work_.scopes.size(), 1);
     for (size_t s = 0; s < c.size(); ++s)
@@ -110,7 +110,8 @@ private:
 
   double activeFraction(const WorkPoint &p, const WorkAccess &a) {
     if (a.mask < 0) return 1;
-    // Coordinates at quarters of each dimension, in lock step and in opposite directions, see edges and triangles.
+    // Coordinates at quarters of each dimension, moving together and in opposite directions, which finds edges and
+    // triangles.
     const int parts = isLarge() ? 2 : 8;
     double hits = 0, known = 0;
     for (int way = 0; way < 2; ++way)
@@ -145,7 +146,7 @@ private:
     for (size_t d = 0; d < a.shape.size(); ++d) {
       if (a.shape[d] == 1) continue;
       c.assign(a.shape.size(), 0);
-      // A quarter of the way is far enough to see the stride and near enough not to wrap around (rows modulo an
+      // A quarter of the extent is far enough to see the stride and near enough not to wrap around (rows modulo an
       // extent).
       int64_t steps = std::max<int64_t>(a.shape[d] / 4, 1);
       c[d] = steps;
@@ -156,7 +157,7 @@ private:
                           : -1;
       runs.push_back({stride, a.shape[d]});
     }
-    // What is unknown lies anywhere.
+    // An unknown address may be anywhere.
     double span = bytes, pieces = 1, far = 1;
     std::sort(runs.begin(), runs.end(), [](const Run &x, const Run &y) {
       double a = x.stride < 0 ? 1e30 : x.stride, b = y.stride < 0 ? 1e30 : y.stride;
@@ -180,13 +181,13 @@ private:
     t.contiguous = t.contiguous && (a.shape.empty() || a.vectorBytes > a.elementBytes || span >= 4 * bytes);
   }
 
-  /// Programs that start one after the other: what they share.
+  /// Samples consecutive programs, to find the memory that they share.
   void sideBySide() {
     double many = std::max(2.0, std::min({d_.programs, machine_.inFlight, budget(512)}));
     many = std::min(many, d_.programs);
     double first = std::floor((d_.programs - many) / 2);
     struct Tile {
-      double bytes = 0, again = 0; // of a program; those loaded again by the first one
+      double bytes = 0, again = 0; // of a program; those that the first one loads again
       double first = -1;           // the program that accessed it first
     };
     struct Seen {
@@ -197,8 +198,8 @@ private:
     double all = 0, fresh = 0, updates = 0, addresses = 0;
     const bool hasCaches = machine_.l2Bytes > 0;
     std::vector<double> freshAt; // bytes that are new after that many programs
-    std::vector<int64_t> atLast(work_.accesses.size(), INT64_MAX); // where loops end
-    const bool hasLoops = work_.scopes.size() > 1;                 // or branches; without them there is one moment
+    std::vector<int64_t> atLast(work_.accesses.size(), INT64_MAX); // at the ends of loops
+    const bool hasLoops = work_.scopes.size() > 1;                 // or branches; without them one moment suffices
     for (double i = 0; i < many; ++i) {
       WorkPoint p = point(first + i);
       if (hasLoops) values_.evaluate(p, WorkMoment::Last);
@@ -217,7 +218,8 @@ private:
           freshLoads_[k] += bytes / many;
           continue;
         }
-        // The same place when loops begin, or end where they go backwards, accessed by as much: the same tiles.
+        // The same address when loops begin, or end where they run backwards, with the same number of bytes: the same
+        // tiles.
         int64_t at = std::min(values_[a.offset], atLast[k]);
         Tile &tile = s.tiles[at];
         double had = tile.bytes, known = std::min(bytes, had);
@@ -241,7 +243,7 @@ private:
     d_.uniqueBytes = unique(d_.freshBytes * d_.programs);
     if (hasCaches) {
       auto misses = [&](double cache) {
-        // The longest row of programs whose tiles fit into the cache together.
+        // The longest sequence of programs whose tiles fit into the cache together.
         double miss = all / many;
         for (size_t i = 0; i < freshAt.size(); ++i)
           if (i == 0 || freshAt[i] <= cache) miss = freshAt[i] / static_cast<double>(i + 1);
@@ -253,7 +255,7 @@ private:
     }
   }
 
-  /// Memory that the launch touches: no more than its tensors hold.
+  /// The memory that the launch accesses: no more than its tensors hold.
   double unique(double streamed) const {
     double held = 0;
     std::vector<bool> used(info_.args.size());
@@ -269,7 +271,7 @@ private:
     return std::min(held, streamed);
   }
 
-  /// Elements that a thread moves at once, of each scope: of its accesses or, if it has none, of all, the least.
+  /// Elements that a thread accesses at once, by scope: the minimum over its accesses or, if it has none, over all.
   std::vector<double> vectors() const {
     std::vector<double> here(work_.scopes.size());
     double all = 0;
@@ -295,7 +297,7 @@ private:
     for (size_t s = 0; s < work_.scopes.size(); ++s) {
       const WorkScope &scope = work_.scopes[s];
       for (unsigned k = 0; k < workKinds; ++k) {
-        // One address serves all that a thread moves at once.
+        // One address serves all elements that a thread accesses at once.
         double shared = k == static_cast<unsigned>(WorkKind::Index) ? vector[s] : 1;
         d_.*kinds[k] += executions_[s] * scope.elements[k] / shared;
       }
@@ -318,7 +320,7 @@ private:
       if (a.kind == WorkAccess::Kind::Atomic) d_.atomics += elements;
       d_.swept += n * static_cast<double>(a.elements());
       if (!a.shape.empty()) d_.pieces += n * t.pieces;
-      // Stores to far rows wait in buffers for the page's address; loads are waited for.
+      // Stores to distant rows wait in buffers for the page's address; a load stalls the thread.
       constexpr double buffered = 0.25;
       const bool isLoad = a.kind == WorkAccess::Kind::Load;
       if (!a.shape.empty()) d_.farPieces += n * t.far * (isLoad ? 1 : buffered);
@@ -360,8 +362,8 @@ private:
     }
   }
 
-  /// Loads of loops with dots go ahead, by as many iterations as were asked for and the shared memory holds; all others
-  /// are waited for.
+  /// Loads of loops with dots run ahead by the requested number of iterations, as far as shared memory allows; threads
+  /// wait for all other loads.
   void pipelines() {
     double most = 0, shared = std::max(info_.gpu.use.sharedBytes, info_.gpu.sharedBytes), waited = 0;
     std::vector<double> loaded(work_.scopes.size());
@@ -388,7 +390,7 @@ private:
       }
       d_.pipelined += n;
       if (n * bytes <= most) continue;
-      // One part of the ring is being multiplied.
+      // One stage of the ring is being multiplied.
       double asked = scope.stages ? scope.stages - 1.0 : 8;
       most = n * bytes, d_.depth = std::clamp(std::floor(shared / bytes + 0.01) - 1, 0.0, std::min(asked, 8.0)),
       d_.iterationBytes = bytes;
@@ -396,7 +398,7 @@ private:
     d_.burst = d_.rounds > 0 ? waited / d_.rounds : 0;
   }
 
-  /// Loads are under way together as far as there are registers for what they bring.
+  /// Loads are in flight together as far as there are registers for their results.
   double roundTrips(const WorkScope &scope, double bytes) const {
     double threads = info_.gpu.threads;
     if (threads <= 0) return 1;
@@ -414,8 +416,8 @@ private:
   WorkValues values_;
   Demand d_;
   std::vector<Touch> touches_;
-  std::vector<double> executions_; // of scopes, in the mean
-  std::vector<double> freshLoads_; // bytes of accesses that nobody accessed before, for a program
+  std::vector<double> executions_; // mean executions of scopes
+  std::vector<double> freshLoads_; // bytes of accesses that no earlier program accessed, per program
 };
 } // namespace
 

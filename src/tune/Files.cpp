@@ -21,7 +21,7 @@ static Status ioError(const char *what, int error) {
                        std::string(what) + ": " + std::strerror(error));
 }
 
-/// Why a file is not read; null: it may be.
+/// The reason why a file is rejected; null: it is accepted.
 static const char *refusalOf(const struct stat &s, Trust trust) {
   if (!S_ISREG(s.st_mode)) return "is not a regular file";
   if (trust == Trust::Own) return runtime::untrusted(s, false);
@@ -32,8 +32,8 @@ static const char *refusalOf(const struct stat &s, Trust trust) {
 
 Status readFileAt(int directory, const std::string &name, Trust trust, Results &out) {
   out = {};
-  // Whoever may not exchange the file in our own directory may not make it a link either; elsewhere links are the
-  // user's business.
+  // A user who may not replace the file in this user's directory may not make it a link either; elsewhere links are the
+  // user's decision.
   int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (trust == Trust::Own ? O_NOFOLLOW : 0);
   int fd = openat(directory, name.c_str(), flags);
   if (fd < 0 && errno == ELOOP) return Status::error(TEGULA_INVALID_ARGUMENT, "is a link");
@@ -58,7 +58,7 @@ Status replaceFileAt(int directory, const std::string &name, const Results &resu
   static std::atomic<uint64_t> number{0};
   std::string text = format(results);
   if (text.size() > fileLimit) return Status::error(TEGULA_IO_ERROR, "would be larger than 64 MiB");
-  // Beside the file, in the directory that is renamed in.
+  // The temporary file is beside the file, in the directory of the rename.
   size_t slash = name.rfind('/');
   std::string temporary =
       (slash == std::string::npos ? "" : name.substr(0, slash + 1)) + runtime::temporaryName(number.fetch_add(1));
@@ -88,7 +88,7 @@ FileLock::FileLock(int fd) : fd_(fd) {
   }
 }
 
-// Not by closing alone: a child that another thread forked meanwhile has the file open as well.
+// Closing is not enough: a child that another thread forked meanwhile has the file open as well.
 FileLock::~FileLock() { flock(fd_, LOCK_UN); }
 
 Status readFile(const std::string &path, Results &out) {
@@ -98,7 +98,7 @@ Status readFile(const std::string &path, Results &out) {
 }
 
 Status writeFile(const std::string &path, const Results &results) {
-  // A link stays one: what it names is replaced.
+  // A link stays a link: its target is replaced.
   char *real = realpath(path.c_str(), nullptr);
   Status s = replaceFileAt(AT_FDCWD, real ? real : path, results, 0666);
   free(real);

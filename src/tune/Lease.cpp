@@ -1,5 +1,5 @@
-// Leases: a locked file for each entry that is being measured. The kernel of the system releases the lock when its
-// holder dies; what the file holds then is the configuration that was running.
+// Leases: a locked file for each entry that is being measured. The operating system releases the lock when its holder
+// dies; the file then names the configuration that was running.
 #include "support/Gate.h"
 #include "support/Hash.h"
 #include "tune/StoreImpl.h"
@@ -12,7 +12,8 @@
 
 namespace tegula::tune {
 
-// A mark: this line, the bytes of the configuration and of what it was given as two numbers and a newline, then both.
+// A mark: this line, then the numbers of bytes of the configuration and of its arguments and a newline, then both
+// texts.
 static constexpr std::string_view markHead = "tegula runs 1\n";
 static constexpr size_t markLimit = 1 << 20;
 
@@ -23,7 +24,7 @@ static std::string encodeMark(std::string_view config, std::string_view given) {
   return text.append(config).append(given);
 }
 
-/// False: no mark, or not all of one.
+/// False: not a mark, or an incomplete one.
 static bool decodeMark(std::string_view text, std::string &config, std::string &given) {
   if (!text.starts_with(markHead)) return false;
   text.remove_prefix(markHead.size());
@@ -71,7 +72,7 @@ void Lease::clear() {
 
 void Lease::release() {
   if (fd_ < 0) return;
-  // A child shares the lock with its parent; only the parent gives it up.
+  // A child shares the lock with its parent; only the parent releases it.
   if (process_ == getpid()) {
     clear();
     unlinkat(directory_, name_.c_str(), 0);

@@ -15,7 +15,7 @@ constexpr const char *kindReasons[] = {"a loop multiplies tiles",
                                        "a loop has two products, one of which needs the other's result",
                                        "tiles are reduced", "there is neither a product nor a reduction"};
 
-/// Values worth a trial, as powers of two.
+/// Values worth trying, as powers of two.
 struct Bounds {
   Kind kind;
   Role role;
@@ -70,7 +70,7 @@ std::vector<Extent> extentsOf(const Work &w) {
   return out;
 }
 
-/// Do both have the same operations, of whatever extents?
+/// Do both have the same operations, with any extents?
 bool isComparable(const Work &a, const Work &b) {
   if (a.dots.size() != b.dots.size() || a.accesses.size() != b.accesses.size() || a.scopes.size() != b.scopes.size())
     return false;
@@ -79,10 +79,10 @@ bool isComparable(const Work &a, const Work &b) {
   return true;
 }
 
-/// How often loops run and programs there are: the whole amount of tiles.
+/// The trip counts of loops and the number of programs: the total number of tiles.
 struct Amount {
   int64_t programs = 1;
-  std::vector<double> trips; // of each scope, of all programs that are looked at
+  std::vector<double> trips; // of each scope, over all sampled programs
   bool operator==(const Amount &) const = default;
 };
 
@@ -99,7 +99,7 @@ WorkPoint pointOf(const Look &l, int64_t program) {
 Amount amountOf(const Look &l) {
   Amount a;
   for (int64_t g : l.grid) a.programs *= std::max<int64_t>(g, 1);
-  constexpr int64_t looked = 8; // from the first to the last: what is triangular has long rows and short ones
+  constexpr int64_t looked = 8; // from the first to the last: triangular loops have long rows and short ones
   a.trips.assign(l.info.work.scopes.size(), 0);
   WorkValues v(l.info.work);
   for (int64_t n = 0; n < std::min(looked, a.programs); ++n) {
@@ -109,7 +109,7 @@ Amount amountOf(const Look &l) {
   return a;
 }
 
-/// Where the accesses of some programs begin.
+/// The addresses of the accesses of some programs.
 std::vector<int64_t> placesOf(const Look &l, int64_t programs) {
   std::vector<int64_t> out;
   WorkValues v(l.info.work);
@@ -120,7 +120,7 @@ std::vector<int64_t> placesOf(const Look &l, int64_t programs) {
   return out;
 }
 
-/// Elements of the first program's access that are not masked along a dimension; -1: there is no mask, or nobody knows.
+/// Unmasked elements of the first program's access along a dimension; -1: there is no mask, or it is unknown.
 int64_t activeAlong(const Look &l, const WorkAccess &a, size_t dim) {
   if (a.mask < 0 || a.shape[dim] > 1 << 17) return -1;
   WorkValues v(l.info.work);
@@ -154,7 +154,7 @@ Kind kindOf(const Work &w) {
   return Kind::Elementwise;
 }
 
-/// What was found out about one parameter.
+/// The findings about one parameter.
 struct Finding {
   Role role = Role::None;
   std::vector<Extent> extents; // that change with it
@@ -195,7 +195,7 @@ private:
     return v;
   }
 
-  /// One number that the kernel compiles with in all places.
+  /// Finds one number that the kernel compiles with for all parameters.
   Status findBase() {
     Status last;
     for (int64_t v : {32, 64, 16, 128, 256, 8, 4, 2, 1}) {
@@ -211,7 +211,7 @@ private:
                                                       (last ? "" : "; with 32: " + last.text));
   }
 
-  /// Doubled, and if that is no kernel, halved.
+  /// Doubles the parameter or, if that does not compile, halves it.
   Finding study(size_t p) {
     Finding f;
     Look other = study_.look(with(p, values_[p] * 2));
@@ -246,8 +246,8 @@ private:
     return f;
   }
 
-  /// Does it change which program has which tile? A group that holds all tiles is the same as a larger one, so small
-  /// values are looked at.
+  /// Does it change the assignment of tiles to programs? A group that contains all tiles is equivalent to a larger one,
+  /// so small values are compared.
   Finding orders(size_t p, Finding f) {
     const Amount amount = amountOf(base_);
     const std::vector<int64_t> places = placesOf(base_, amount.programs);
@@ -261,7 +261,7 @@ private:
     return f.reason = "it changes neither tiles nor their number nor their order", f;
   }
 
-  /// Nobody goes on where the tile ends: it must hold all that the mask lets in.
+  /// No program continues after the tile: it must cover everything that the mask admits.
   Finding whole(size_t p, Finding f) {
     int64_t had = -1, value = 0;
     for (int64_t v = 1; v <= 1 << 17; v *= 2) {
@@ -303,7 +303,7 @@ private:
     for (int64_t v = first; v <= last; v *= 2) {
       Look l = study_.look(with(p, v));
       if (!l.status) continue;
-      // One tile held all of it already.
+      // One tile already covered all of it.
       Amount now = amountOf(l);
       if (before && now == *before) {
         end = ", and one of " + std::to_string(v / 2) + " holds all";
@@ -326,7 +326,7 @@ private:
       out_.axes.push_back({"num_stages", "stages", "iterations whose loads are ahead", l.stages});
   }
 
-  /// Elements of the largest tile at a point, by what scales with which parameter.
+  /// Elements of the largest tile at a point, by the parameters that scale it.
   int64_t largest(const Point &point) const {
     auto scaled = [&](const Extent &e) {
       int64_t size = at(base_.info.work, e);
@@ -362,7 +362,7 @@ private:
     };
     out_.reasons.push_back("tiles have " + std::to_string(least) + " to " + std::to_string(most) + " elements");
     if (space.points(fits, out_.points, error)) return dropUnused(), Status::ok();
-    // Small shapes have small tiles only, and what is whole may be large.
+    // Small shapes have small tiles only, and a whole extent may be large.
     out_.reasons.back() =
         "no tile has " + std::to_string(least) + " to " + std::to_string(most) + " elements, so that all are taken";
     out_.points.clear();
@@ -370,7 +370,7 @@ private:
     return Status::error(TEGULA_INVALID_ARGUMENT, error);
   }
 
-  /// Values that no point has.
+  /// Removes values that no point uses.
   void dropUnused() {
     for (size_t a = 0; a < out_.axes.size(); ++a) {
       std::vector<int64_t> &values = out_.axes[a].values, kept;

@@ -1,4 +1,4 @@
-// Merging, choosing and showing; the text of files is in ResultsText.cpp.
+// Merging, choosing and printing; the text of files is in ResultsText.cpp.
 #include "tune/Results.h"
 #include "support/Hash.h"
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace tegula::tune {
 
-/// Bytes of a reason that are kept: an assembler's log may have megabytes.
+/// The limit for a reason in bytes: an assembler's log may have megabytes.
 static constexpr size_t reasonLimit = 2000;
 
 bool Choice::operator==(const Choice &) const = default;
@@ -38,7 +38,7 @@ Record Record::bad(State state, std::string kind, std::string reason, Date date)
   r.state = state, r.date = date;
   r.kind = std::move(kind), r.reason = std::move(reason);
   static constexpr std::string_view dots = "...";
-  // What was cut is not cut again when it is read.
+  // A shortened reason is not shortened again when it is read.
   if (r.reason.size() > reasonLimit + dots.size()) {
     size_t end = reasonLimit;
     while (end > 0 && (static_cast<unsigned char>(r.reason[end]) & 0xc0) == 0x80) --end;
@@ -106,7 +106,7 @@ static std::string timeText(double ns) {
   return text;
 }
 
-/// Files may come from anywhere, and terminals obey control characters.
+/// Files may come from anywhere, and terminals interpret control characters.
 static std::string shown(std::string text) {
   for (char &c : text)
     if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';

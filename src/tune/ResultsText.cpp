@@ -1,5 +1,5 @@
-// Results as JSON. Written by hand around the library's strings and numbers, for one configuration a line; read with
-// the library's parser, which tells a Reader what it finds.
+// Results as JSON. Written by hand on top of the library's strings and numbers, with one configuration a line; read
+// with the library's parser, which calls a Reader.
 #include "tune/Results.h"
 #include <algorithm>
 #include <chrono>
@@ -66,7 +66,7 @@ static bool parseDate(const std::string &text, Date &out) {
 // ---- writing
 
 namespace {
-/// Adds to one text.
+/// Appends to one text.
 struct Writer {
   std::string out;
 
@@ -175,7 +175,7 @@ std::string format(const Results &results) {
 // ---- reading
 
 namespace {
-/// Where in the file the reader is. The lists come last.
+/// The reader's place in the file. The lists come last.
 enum class Place : uint8_t { Outside, File, Kernel, Entry, Choice, Config, Kernels, Entries, Configs };
 enum class Kind : uint8_t { Text, Number, Count, Object, List };
 
@@ -188,7 +188,7 @@ struct Member {
 };
 } // namespace
 
-/// Everything a file may say that means something.
+/// All members of a file that have a meaning.
 static constexpr Member members[] = {
     {Place::File, "format"},
     {Place::File, "format_version", Kind::Count},
@@ -225,11 +225,11 @@ static constexpr size_t indexOf(Place in, std::string_view name) {
   return memberCount;
 }
 
-/// A member that is known when this is compiled.
+/// A member by its place and name, at compile time.
 static consteval size_t at(Place in, std::string_view name) { return indexOf(in, name); }
 
 namespace {
-/// Takes the file piece by piece, so that no tree of it is made; the first thing that is wrong ends it.
+/// Reads the file piece by piece, without building a tree; the first error ends it.
 class Reader final : public nlohmann::json_sax<json> {
 public:
   explicit Reader(Results &out) : out_(out) {}
@@ -279,12 +279,12 @@ private:
   bool isJson_ = true;
   Place places_[depthLimit];
   unsigned depth_ = 0;
-  unsigned skipped_ = 0;        // levels of what is not known
-  size_t member_ = memberCount; // whose value comes next; memberCount: not known
-  uint32_t seen_ = 0;           // members of the objects that are open
+  unsigned skipped_ = 0;        // open levels of unknown members
+  size_t member_ = memberCount; // the next value's member; memberCount: unknown
+  uint32_t seen_ = 0;           // members seen in the open objects
   std::string texts_[memberCount];
   double numbers_[memberCount] = {};
-  // What is open.
+  // The open parts.
   Entries entries_;
   Entry entry_;
 };
@@ -329,7 +329,7 @@ bool Reader::end() {
   return finish(places_[--depth_]);
 }
 
-/// A value of that kind can stand here; it is the member's.
+/// Is a value of that kind allowed here, as the value of the member?
 bool Reader::scalar(Kind kind) {
   if (skipped_) return true;
   if (place() >= Place::Kernels) return start(Kind::List); // not an object
@@ -344,7 +344,7 @@ bool Reader::scalar(Kind kind) {
 bool Reader::number(double value, Kind kind) {
   if (!scalar(kind)) return false;
   if (!skipped_ && member_ < memberCount) numbers_[member_] = value;
-  // A format that is not known may hold anything behind this.
+  // An unknown format version may have any content after this.
   return !(member_ == at(Place::File, "format_version") && !skipped_ && value > formatVersion);
 }
 
@@ -359,7 +359,7 @@ bool Reader::key(string_t &name) {
   return true;
 }
 
-/// And if so, says it.
+/// Is the member missing? Then reports it.
 bool Reader::missing(size_t member) {
   if (has(member)) return false;
   wrong("`" + std::string(members[member].name) + "` is missing");
@@ -403,7 +403,7 @@ bool Reader::finishEntry() {
 bool Reader::finish(Place place) {
   for (size_t i = 0; i < memberCount; ++i)
     if (members[i].in == place && !members[i].isOptional && missing(i)) return false;
-  // The member that an object or list was the value of is over.
+  // The member whose value was the object or list is complete.
   member_ = memberCount;
   switch (place) {
   case Place::Config: return finishConfig();

@@ -21,7 +21,7 @@ Search::Search(std::vector<Point> points) : points_(std::move(points)), sorted_(
   for (uint32_t e : extents_) terms_.emplace_back(e, 0.0);
 }
 
-/// Along each axis the nearest point on either side that is one, whatever the constraint takes out between.
+/// Visits the nearest existing point on either side along each axis, across points that the constraint excludes.
 void Search::forEachNeighbour(size_t i, const std::function<void(size_t)> &f) const {
   Point p = points_[i];
   for (size_t a = 0; a < p.size(); ++a) {
@@ -52,7 +52,7 @@ std::vector<size_t> Search::toSketch() {
     if (n <= sketchWhole)
       for (size_t i = 0; i < n; ++i) ask(i);
     else
-      // Not a multiple of anything, so that no value of any axis is left out.
+      // Not a multiple of an axis length, so that every value of every axis occurs.
       for (size_t k = 0; k < sketchSpread; ++k)
         ask(static_cast<size_t>(std::fmod((static_cast<double>(k) + 0.5) * 0.6180339887498949, 1.0) *
                                 static_cast<double>(n)));
@@ -89,7 +89,7 @@ std::vector<size_t> Search::byPrediction() const {
   return out;
 }
 
-/// Backfitting with shrinkage: a value that was seen once moves half of the way.
+/// Backfitting with shrinkage: a value seen once moves halfway.
 void Search::correct() {
   std::vector<std::pair<size_t, double>> seen; // configuration, log of the ratio
   for (size_t i = 0; i < all_.size(); ++i)
@@ -149,7 +149,7 @@ std::vector<size_t> Search::next(size_t most) {
   for (size_t i = 0; i < all_.size(); ++i)
     if (all_[i].state == State::Timed || all_[i].state == State::Asked) seen.push_back(i);
   const std::vector<size_t> order = byPrediction();
-  // A twin that is expected to be fast is worth more than another one that is not.
+  // A twin with a fast prediction is worth more than another one with a slow prediction.
   const double far = order.empty() ? 0 : 1.5 * predicted(order.front());
   for (bool twins : {false, true})
     for (size_t i : order) {
@@ -163,7 +163,7 @@ std::vector<size_t> Search::next(size_t most) {
       seen.push_back(i);
       ask(i);
     }
-  // Where nothing is estimated the order is the space's.
+  // Without estimates the order is the space's.
   for (size_t i = 0; i < all_.size() && out.size() < most; ++i)
     if (all_[i].state == State::Unknown && (sketches_ == 0 || out.empty())) ask(i);
   return out;

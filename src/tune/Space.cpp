@@ -15,7 +15,7 @@ struct Series {
 constexpr Series series[] = {{"powers", 2, 2, "powers takes (first, last)"},
                              {"range", 2, 3, "range takes (first, end) or (first, end, step)"}};
 
-/// The rows' names with parentheses after them; null: it is something else.
+/// The series whose name and parenthesis begin the item; null: there is none.
 const Series *seriesOf(const std::string &item) {
   size_t open = item.find('(');
   if (open == std::string::npos || item.back() != ')') return nullptr;

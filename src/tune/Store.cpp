@@ -1,4 +1,4 @@
-// Layers of files, read again when they have changed; the user's is updated under a lock. Leases: Lease.cpp.
+// Layers of files, reread when they have changed; the user's is updated under a lock. Leases: Lease.cpp.
 #include "tune/StoreImpl.h"
 #include "support/Gate.h"
 #include "support/Hash.h"
@@ -18,14 +18,14 @@ static constexpr const char *subdirectory = "tune";
 static constexpr const char *lockName = ".lock";
 static constexpr const char *projectName = "tegula.tune.json";
 
-/// A file name's part that says which kernel, for people too.
+/// The part of a file name that identifies the kernel, readable for people.
 std::string stemOf(const KernelKey &kernel) {
   std::string stem;
   for (char c : std::string_view(kernel.name).substr(0, 80)) {
     bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
     stem += plain ? c : '_';
   }
-  // Hashed once more: a hash that did not come from KernelKey::of may be any text.
+  // Hashed again: a hash that is not from KernelKey::of may be any text.
   return stem + "-" + Hasher().field(kernel.name).field(kernel.hash).hex().substr(0, 24);
 }
 
@@ -48,7 +48,7 @@ std::vector<std::string> Store::takeWarnings() {
 
 std::string Store::Impl::path() const { return places.directory + "/" + subdirectory; }
 
-/// The user's subdirectory; false: there is none (`status`: why).
+/// Opens the user's subdirectory; false: it cannot be opened (`status`: why).
 bool Store::Impl::open(bool make, Status &status) {
   if (directory >= 0) return true;
   if (places.directory.empty()) return false;
@@ -62,7 +62,7 @@ bool Store::Impl::open(bool make, Status &status) {
   return false;
 }
 
-/// A file that cannot be used loses its name, so that the next one can be written; its content stays for people.
+/// Renames a file that cannot be used, so that the next one can be written; its content is kept for people.
 void Store::Impl::putAside(const std::string &name, const std::string &why) {
   std::string aside = name + ".damaged";
   bool ok = renameat(directory, name.c_str(), directory, aside.c_str()) == 0;
@@ -70,14 +70,14 @@ void Store::Impl::putAside(const std::string &name, const std::string &why) {
                  (ok ? "; it is `" + aside + "` now" : ""));
 }
 
-/// The file by its name and what cannot stay the same when it is replaced. Not the time of its last change of name or
-/// mode, which is unknown before it has its name.
+/// Compares the file's identity and properties that change when it is replaced; but not the time of its last change of
+/// name or mode, which is unknown before the rename.
 static bool sameFile(const struct stat &a, const struct stat &b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
          a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
-/// Under the lock, so that nobody has replaced the file since it was read.
+/// Under the lock, so that no process has replaced the file since it was read.
 Status Store::Impl::readForUpdate(const std::string &name, Cached &cached) {
   struct stat s {};
   if (cached.isGood && fstatat(directory, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0 && sameFile(cached.stat, s))
@@ -89,7 +89,7 @@ Status Store::Impl::readForUpdate(const std::string &name, Cached &cached) {
   return Status::ok();
 }
 
-/// What killed processes left behind; those of living ones are young.
+/// Removes temporary files of killed processes; those of running ones are young.
 static void removeOldTemporaries(int directory) {
   int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *d = copy >= 0 ? fdopendir(copy) : nullptr;
@@ -135,7 +135,7 @@ const Results &Store::Impl::load(int at, const std::string &name, Trust trust, b
   }
   if (cached.isRead && sameFile(cached.stat, s)) return cached.results;
   Status status = readFileAt(at, name, trust, cached.results);
-  // Read once whatever came of it: what is wrong with a file stays so until it changes.
+  // Read once, whatever the result: an error in a file persists until the file changes.
   cached.isRead = true, cached.isGood = static_cast<bool>(status), cached.stat = s;
   if (status || status.code == TEGULA_NOT_FOUND) return cached.results;
   if (isOurs && status.code == TEGULA_INVALID_ARGUMENT) (void)update(name, [](Results &) { return false; });
@@ -146,7 +146,7 @@ const Results &Store::Impl::load(int at, const std::string &name, Trust trust, b
   return cached.results;
 }
 
-/// f(layer, entries) for what each layer knows about a kernel, nearest first.
+/// Calls f(layer, entries) for each layer's entries of a kernel, nearest first.
 template <typename F> void Store::Impl::forEachLayer(const KernelKey &kernel, F &&f) {
   std::string name = stemOf(kernel) + ".json";
   auto visit = [&](Layer layer, const Results &results) {
@@ -170,7 +170,7 @@ template <typename F> void Store::Impl::forEachLayer(const KernelKey &kernel, F 
   }
 }
 
-/// How recent what an entry says is.
+/// The date of an entry's newest content.
 static Date newest(const Entry &e) {
   Date d = e.choice ? e.choice->date : 0;
   for (auto &[config, record] : e.configs) d = std::max(d, record.date);
@@ -216,7 +216,7 @@ Status Store::Impl::record(const KernelKey &kernel, const EntryKey &key, const E
   return update(stemOf(kernel) + ".json", [&](Results &results) {
     Entries &entries = results.kernels[kernel];
     entries[key].update(entry);
-    // Builds come and go; what they measured is a guess for the next one, for a while.
+    // Builds change often; for a while, the results of earlier ones are guesses for the next.
     constexpr size_t others = 3;
     std::vector<std::pair<Date, EntryKey>> old;
     for (auto &[other, e] : entries)
@@ -231,7 +231,7 @@ Status Store::Impl::record(const KernelKey &kernel, const EntryKey &key, const E
 
 Status Store::record(const KernelKey &kernel, const EntryKey &key, const Entry &entry) {
   if (entry.isEmpty()) return Status::ok();
-  // A file could not say it again, and the result would be looked for in vain.
+  // A file could not represent it, and later look-ups would not find the result.
   bool isText = isUtf8(kernel.name) && isUtf8(kernel.hash);
   for (const std::string *part : {&key.device, &key.target, &key.arguments, &key.version}) isText &= isUtf8(*part);
   for (auto &[config, record] : entry.configs) isText &= isUtf8(config);
@@ -242,14 +242,14 @@ Status Store::record(const KernelKey &kernel, const EntryKey &key, const Entry &
   return impl_->record(kernel, key, entry);
 }
 
-/// Removes a configuration of an entry, or all of them: how many went.
+/// Removes a configuration of an entry, or all of them; returns the number removed.
 static size_t erase(Entry &e, std::string_view config) {
   if (config.empty()) {
     size_t all = e.configs.size();
     e = {};
     return all;
   }
-  // With the text that it was measured of, or without one.
+  // Stored with the text that it was measured with, or without one.
   auto isMeant = [&](std::string_view name) {
     return name.starts_with(config) && (name.size() == config.size() || name.substr(config.size()).starts_with(" ("));
   };

@@ -15,18 +15,18 @@ static double secondsSince(SteadyClock::time_point t) {
   return std::chrono::duration<double>(SteadyClock::now() - t).count();
 }
 
-/// For Record::kind: what Python's exception of that error is called.
+/// For Record::kind: the name of Python's exception for that error.
 static const char *kindOf(TegulaStatus code) {
   switch (code) {
   case TEGULA_OUT_OF_RESOURCES: return "OutOfResources";
   case TEGULA_ASSEMBLER_ERROR: return "PTXASError";
-  case TEGULA_COMPILE_ERROR: return "CompileTimeAssertionFailure"; // of compile errors, those alone are skipped
+  case TEGULA_COMPILE_ERROR: return "CompileTimeAssertionFailure"; // of compile errors, only these are skipped
   case TEGULA_FAULT: return "fault";
   default: return "error";
   }
 }
 
-/// By a number, equal ones by index.
+/// Sorts by a number, and equal ones by index.
 template <typename Number> static void sortBy(std::vector<size_t> &list, Number number) {
   std::sort(list.begin(), list.end(),
             [&](size_t a, size_t b) { return std::pair(number(a), a) < std::pair(number(b), b); });
@@ -64,7 +64,7 @@ private:
   Status compile() {
     std::vector<size_t> wanted;
     for (size_t i = 0; i < outcomes_.size(); ++i)
-      // What is known is not compiled: only the chosen one will be, by the launch. The model judges code.
+      // Known configurations are not compiled: the launch compiles only the chosen one. The model needs code.
       if (!outcomes_[i].record ||
           (outcomes_[i].is(State::Ok) && (request_.deterministic || outcomes_[i].isProvisional)))
         wanted.push_back(i);
@@ -93,13 +93,12 @@ private:
     return Status::ok();
   }
 
-  /// Those that are estimated to take more than so many times as long as the least wait until something is measured.
-  /// Estimates before there is code know nothing of registers and spills; over the configurations of docs/autotuning.md
-  /// the fastest one was at 2.3 times the least at most.
+  /// Configurations with an estimate above that multiple of the least one wait until another is measured. Estimates
+  /// without code lack registers and spills; over the configurations of docs/autotuning.md the fastest one was at 2.3
+  /// times the least at most.
   static constexpr double hopelessTimes = 4;
 
-  /// Puts those off that may not be worth compiling; where there are few, looking at them first costs more than it
-  /// saves.
+  /// Defers configurations that may not be worth compiling; if there are few, sketching them costs more than it saves.
   std::vector<size_t> hopeful(const std::vector<size_t> &wanted) {
     constexpr size_t few = 4;
     if (wanted.size() < few) return wanted;
@@ -116,10 +115,10 @@ private:
     return now;
   }
 
-  /// What was put off and is as hopeless beside the best that was measured stays without code; the others are compiled
-  /// after all.
+  /// Deferred configurations that are as slow compared with the best measured one stay without code; the others are
+  /// compiled.
   Status compilePutOff() {
-    // The estimate of the fastest one that has one.
+    // The estimate of the fastest configuration with an estimate.
     double reference = 0, fastest = INFINITY;
     for (auto &[i, ns] : sketched_)
       if (ns > 0 && outcomes_[i].is(State::Ok) && medianOf(i) < fastest) fastest = medianOf(i), reference = ns;
@@ -137,7 +136,7 @@ private:
       tell(i);
     }
     if (wanted.empty()) return Status::ok();
-    // What the new ones write may have to be set back, too.
+    // Memory that the new ones write may need restoring, too.
     if (Status s = memory_.restoreAll(); !s) return s;
     return compile(wanted);
   }
@@ -153,7 +152,7 @@ private:
     return s;
   }
 
-  /// A run failed. One that faults is remembered: the next tuning does without it.
+  /// Handles a failed run. A fault is recorded: the next tuning skips the configuration.
   Status failed(size_t i, Status s) {
     if (s.code == TEGULA_FAULT) {
       if (!request_.given.empty()) s.text += ", given " + request_.given;
@@ -164,7 +163,7 @@ private:
     return named(i, s);
   }
 
-  /// The most promising ones first, so that a budget that ends has tried them.
+  /// Best estimates first, so that they are tried before a budget ends.
   void sortByEstimate() {
     bool all = std::all_of(order_.begin(), order_.end(), [&](size_t i) { return outcomes_[i].estimateNs > 0; });
     if (!all) return guessesFirst();
@@ -200,7 +199,7 @@ private:
     return refine(tried, start);
   }
 
-  /// The first look at a configuration: its results, and a short time.
+  /// The first trial of a configuration: its results, and a short measurement.
   Status tryOne(size_t i, double ns = 3e6) {
     const std::string &code = compiled_[i].code;
     auto same = code.empty() ? sameCode_.end() : sameCode_.find(code);
@@ -230,7 +229,7 @@ private:
       if (!code.empty()) sameCode_.emplace(code, i);
       return s;
     }
-    // A kernel that does not fit is found when it is launched first; what hooks change is compiled then.
+    // A kernel that does not fit fails at its first launch; changes by hooks are compiled then.
     if (s.code == TEGULA_OUT_OF_RESOURCES || s.code == TEGULA_ASSEMBLER_ERROR || s.code == TEGULA_COMPILE_ERROR) {
       o.record = bad(State::Failed, s);
       if (first_) first_ = s;
@@ -252,7 +251,7 @@ private:
     return s && inGraphs && !clock_.inGraphs() ? timeAgain() : s;
   }
 
-  /// From one configuration on that cannot be recorded in a graph all are timed launch by launch: those before it, too.
+  /// Once a configuration cannot be recorded in a graph, all are timed launch by launch, earlier ones again.
   Status timeAgain() {
     bestNs_ = INFINITY;
     for (size_t i : std::exchange(inGraphs_, {})) {
@@ -283,8 +282,8 @@ private:
       }
   }
 
-  /// Those within a quarter of the best are timed once more, longer and in turns, so that a change of clocks hits all
-  /// of them.
+  /// Times those within a quarter of the best once more, longer and in turns, so that a change of clocks affects all of
+  /// them.
   Status refine(const std::vector<size_t> &tried, SteadyClock::time_point start) {
     double best = INFINITY;
     for (size_t i : tried)
@@ -306,7 +305,7 @@ private:
         if (request_.budgetNs > 0 && secondsSince(start) * 1e9 > 2 * request_.budgetNs) return Status::ok();
         const bool inGraphs = clock_.inGraphs();
         if (Status s = time(i, {4e6, 5, 100, 0}, all[i].emplace_back()); !s) return failed(i, s);
-        // All have new times already, which do not compare with those of the turns before.
+        // All have new times already, which are not comparable with those of earlier turns.
         if (inGraphs != clock_.inGraphs()) return Status::ok();
       }
     for (size_t i : close) {
@@ -325,7 +324,7 @@ private:
 
   // ---- a search
 
-  /// Estimates of the points that are worth one. With a budget it takes a third of it at most.
+  /// Sketches the points that are worth it. With a budget it takes at most a third of it.
   Status sketchAll(Search &search, SteadyClock::time_point start) {
     constexpr size_t chunk = 64;
     while (true) {
@@ -350,13 +349,13 @@ private:
     }
   }
 
-  /// Tells the search what is known of a configuration.
+  /// Reports the result of a configuration to the search.
   void tell(Search &search, size_t i) const {
     if (outcomes_[i].is(State::Ok)) search.timed(i, medianOf(i));
     else if (outcomes_[i].record) search.dropped(i);
   }
 
-  /// Rounds of configurations, each compiled, tried and halved, and in the end the best of all once more.
+  /// Rounds of configurations, each compiled, tried and halved; finally the best of all are timed again.
   Status search() {
     auto start = SteadyClock::now();
     Search search(request_.points);
@@ -395,7 +394,7 @@ private:
     return refine(tried, start);
   }
 
-  /// As many as the rest of the budget is enough for, less what the last look at the best takes; 0: the search ends.
+  /// As many as the rest of the budget allows, less the final measurement of the best; 0: the search ends.
   size_t nextRound(SteadyClock::time_point start, SteadyClock::time_point begun, size_t count) const {
     constexpr size_t most = 8;
     if (request_.budgetNs <= 0) return most;
@@ -404,7 +403,7 @@ private:
     return left <= 0 ? 0 : static_cast<size_t>(std::clamp(left / each, 1.0, static_cast<double>(most)));
   }
 
-  /// Successive halving: the better half of what is left is timed twice as long as the time before.
+  /// Successive halving: times the better half of the rest for twice as long each time.
   Status halve(std::vector<size_t> left) {
     if (request_.measure) return Status::ok();
     for (double ns = 2e6; left.size() > 1; ns *= 2) {
@@ -424,7 +423,7 @@ private:
     return Status::ok();
   }
 
-  /// The least estimates, compiled: what registers and the like change is in the second estimate.
+  /// Compiles the least estimates: the second estimate includes registers and other resources.
   Status searchByModel() {
     Search search(request_.points);
     if (Status s = sketchAll(search, SteadyClock::now()); !s) return s;
@@ -471,8 +470,8 @@ private:
     return std::isfinite(best) ? Status::ok() : none();
   }
 
-  /// The least estimate; without a model the first that can be used. The same wherever the same code is compiled for
-  /// the same device.
+  /// Chooses the least estimate; without a model the first usable configuration. Deterministic for the same code
+  /// compiled for the same device.
   Status chooseByModel() {
     out_.byModel = true;
     double best = INFINITY;
@@ -496,13 +495,13 @@ private:
   void *stream_;
   std::vector<Compiled> compiled_;
   std::vector<size_t> order_; // to be timed
-  std::vector<size_t> putOff_; // not compiled yet
-  std::unordered_map<size_t, double> sketched_; // estimates before there was code; 0: none
+  std::vector<size_t> putOff_; // deferred, not compiled yet
+  std::unordered_map<size_t, double> sketched_; // estimates before code generation; 0: none
   std::unordered_map<std::string, size_t> sameCode_;
-  std::vector<size_t> inGraphs_; // that were timed so, perhaps more than once
+  std::vector<size_t> inGraphs_; // timed in graphs, perhaps more than once
   size_t best_ = SIZE_MAX;
   double bestNs_ = INFINITY;
-  Status first_; // failure
+  Status first_; // the first failure
 };
 } // namespace
 
