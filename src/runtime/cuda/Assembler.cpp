@@ -1,4 +1,4 @@
-// Finding and calling libnvJitLink; its functions are declared here from its public reference.
+// Finds and calls libnvJitLink; its functions are declared here from its public reference.
 #include "runtime/cuda/Assembler.h"
 #include "abi/Multiprocessor.h"
 #include "runtime/cuda/AssemblerProgram.h"
@@ -51,12 +51,12 @@ static void *lookUp(void *library, const std::string &name) {
   return nullptr;
 }
 
-/// Where the driver is, the library takes code from the driver's cache of compiled PTX (~/.nv/ComputeCache), and then
-/// its log has neither registers nor spills (H200, nvJitLink 13.0), which we decide by. Releases before 12.3 refuse the
-/// option.
+/// With a driver installed, the library takes code from the driver's cache of compiled PTX (~/.nv/ComputeCache), and
+/// then its log lacks registers and spills (H200, nvJitLink 13.0), which decisions here need. Releases before 12.3
+/// reject the option.
 static constexpr const char *withoutCache = "-no-cache";
 
-/// Does the library know it?
+/// Does the library support it?
 static bool takesOption(int (*create)(Handle *, uint32_t, const char **), int (*destroy)(Handle *),
                         const char *option) {
   const char *options[] = {"-arch=sm_80", option};
@@ -141,8 +141,8 @@ static std::vector<std::string> environmentFolders() {
   return out;
 }
 
-/// Where the library may be: $TEGULA_NVJITLINK (a file; nothing else is tried then), folders given by
-/// addAssemblerFolder, the dynamic linker's search path, the CUDA toolkit's usual places, Python environments.
+/// The places of the library: $TEGULA_NVJITLINK (a file; then no others), folders given by addAssemblerFolder, the
+/// dynamic linker's search path, the CUDA toolkit's usual places, Python environments.
 static Places libraryPlaces() {
   Places out;
   if (std::string own = environment("TEGULA_NVJITLINK"); !own.empty()) {
@@ -160,7 +160,7 @@ static Places libraryPlaces() {
   return out;
 }
 
-/// All folders of packages, those that were given first.
+/// All folders of packages, the given ones first.
 static std::vector<std::string> packageFolders() {
   std::vector<std::string> out = givenFolders();
   for (std::string &f : environmentFolders()) out.push_back(std::move(f));
@@ -169,7 +169,7 @@ static std::vector<std::string> packageFolders() {
 
 std::string Assembler::version() const { return program_ ? version_ + ", " + program_->identity() : version_; }
 
-static std::atomic<bool> wasSought = false; // Assembler::get has its answer
+static std::atomic<bool> wasSought = false; // Assembler::get has its result
 
 const Assembler *Assembler::get(Status &status) {
   struct Found {
@@ -202,7 +202,7 @@ const Assembler *Assembler::get(Status &status) {
   return found.assembler.get();
 }
 
-/// The number after "libnvJitLink.so." in a path, the major version of what is there; 0: it has another name.
+/// The number after "libnvJitLink.so." in a path, which is the library's major version; 0: it has another name.
 static unsigned majorInName(std::string_view path) {
   constexpr std::string_view before = "/libnvJitLink.so.";
   const size_t at = path.rfind(before);
@@ -217,7 +217,7 @@ const std::string &Assembler::identity() {
     std::string found;
     libraryPlaces().search([&](const std::string &path) {
       const unsigned major = majorInName(path);
-      // what the dynamic linker finds, or another name: to be opened
+      // found by the dynamic linker, or under another name: must be opened
       if (!major) return path.find('/') == path.npos || access(path.c_str(), F_OK) == 0;
       std::string id = buildIdOf(path);
       if (id.empty()) return access(path.c_str(), F_OK) == 0;
@@ -276,7 +276,7 @@ Status Assembler::assemble(std::string_view ptx, const std::string &kernel, cons
     return Status::ok();
   }
   while (!ptx.empty() && ptx.back() == '\0') ptx.remove_suffix(1);
-  std::string text(ptx); // with the final NUL that the library wants
+  std::string text(ptx); // with the final NUL that the library requires
   if (Status s = keepingRequest(text, kernel, o, out); !s) return s;
   if (o.sharedBytes && !o.maxRegisters && !out.stats.spillStoreBytes)
     if (std::string more = withOneBlockMore(text, out.stats.registers, *o.sharedBytes); !more.empty()) {
@@ -295,10 +295,10 @@ Status Assembler::assemble(std::string_view ptx, const std::string &kernel, cons
   return Status::ok();
 }
 
-/// Does ptxas stop right below a bound on registers, with code that spills less than what it makes for that number? For
-/// architectures before sm_90: layer norm of 8192 columns by 8 warps, 13.0: 64 registers and 4 bytes asked for as four
-/// blocks, 64 and none as a bound of 65; for sm_90 and sm_100 both have none. In 26 kernels for sm_90a that spilled at
-/// a request it took all registers of such a bound, one too many.
+/// Does ptxas stop right below a bound on registers, with code that spills less than its code for that number? For
+/// architectures before sm_90: layer norm of 8192 columns by 8 warps, 13.0: 64 registers and 4 bytes with a request for
+/// four blocks, 64 and none with a bound of 65; for sm_90 and sm_100 both have none. In 26 kernels for sm_90a that
+/// spilled at a request it took all registers of such a bound, one too many.
 static bool keepsBelowBounds(const std::string &arch) {
   constexpr unsigned long takesAll = 90;
   constexpr std::string_view prefix = "sm_";
@@ -307,7 +307,7 @@ static bool keepsBelowBounds(const std::string &arch) {
 
 Status Assembler::keepingRequest(std::string text, const std::string &kernel, const AssembleOptions &o,
                                  Assembly &out) const {
-  // A few bytes cost less than a quarter of the blocks, but not where fewer are asked for, nor than one step of
+  // A few bytes cost less than a quarter of the blocks, but not after the request was lowered, nor than one step of
   // registers.
   uint32_t spillsAllowed = BlockRequest::of(text).spillsWorth();
   if (Status s = assembleNow(text, kernel, o, out); !s) return s;
@@ -332,7 +332,7 @@ Status Assembler::keepingRequest(std::string text, const std::string &kernel, co
   };
   // Layer norm of 1024 floats, H200: 32 registers and three spilled 74.4 us, 40 registers 70.6; cross entropy backward
   // of 50257 floats: 40 and three 1097, 48 registers 957.
-  constexpr uint32_t spillsOfBound = 8; // bytes, a register or two: of more none was saved by a bound in 15 kernels
+  constexpr uint32_t spillsOfBound = 8; // bytes, a register or two: a bound saved no larger spills in 15 kernels
   const bool isSecondOfProducts =
       BlockRequest::of(text).blocks == 2 && hasAsyncProducts(text) && out.stats.serialized.empty();
   if (keepsBelowBounds(o.arch) && out.stats.spillStoreBytes <= spillsOfBound && fits(withRegisterBound(text), limit))

@@ -1,5 +1,5 @@
-// Text, cubin and log go through files in memory (memfd_create), which the program opens by /proc/self/fd: nothing is
-// written to a disk, and nothing is left behind.
+// Text, cubin and log are passed in memory files (memfd_create), which the program opens by /proc/self/fd: nothing is
+// written to disk, and nothing is left behind.
 #include "runtime/cuda/AssemblerProgram.h"
 #include "runtime/OwnFiles.h"
 #include <algorithm>
@@ -17,7 +17,7 @@ extern char **environ;
 namespace tegula::runtime::cuda {
 namespace {
 
-/// A file in memory that no other program inherits.
+/// A file in memory that other programs do not inherit.
 class MemoryFile {
 public:
   MemoryFile() : fd_(memfd_create("tegula", MFD_CLOEXEC)) {}
@@ -28,7 +28,7 @@ public:
   int fd() const { return fd_; }
 
   bool write(std::string_view text) const { return writeAll(fd_, text.data(), text.size()); }
-  /// All of it, from the beginning: whoever was given the file may have moved on in it.
+  /// Reads all of it, from the beginning: the program may have moved the file position.
   template <typename Bytes> bool read(Bytes &out) const {
     struct stat s {};
     if (fstat(fd_, &s) != 0 || lseek(fd_, 0, SEEK_SET) != 0) return false;
@@ -40,7 +40,7 @@ private:
   int fd_;
 };
 
-/// Which files the new process has, under which numbers.
+/// The files of the new process, with their numbers.
 class FileActions {
 public:
   FileActions() { made_ = posix_spawn_file_actions_init(&actions_) == 0; }
@@ -59,8 +59,8 @@ private:
   bool made_ = false;
 };
 
-/// False if it failed, as far as can be known: a process that ignores SIGCHLD, or waits for all children elsewhere,
-/// leaves no status.
+/// Waits for the process. False if it failed, as far as that is known: a process that ignores SIGCHLD, or waits for all
+/// children elsewhere, leaves no status.
 bool endsWell(pid_t child) {
   int status = 0;
   pid_t got;
@@ -70,8 +70,8 @@ bool endsWell(pid_t child) {
   return got != child || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/// This process's environment, and that glibc shall have large pages in the program's heap, unless the user tunes glibc
-/// himself: the program touches tens of megabytes once, and clearing them page by page is a twentieth of its time.
+/// This process's environment, with a request for huge pages in the program's glibc heap, unless the user tunes glibc:
+/// the program touches tens of megabytes once, and clearing them page by page is a twentieth of its time.
 std::vector<char *> environmentWithLargePages() {
   static char tunables[] = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
   constexpr std::string_view name = "GLIBC_TUNABLES=";
@@ -108,7 +108,8 @@ std::unique_ptr<const AssemblerProgram> AssemblerProgram::find(const Places &pla
   return out;
 }
 
-/// Runs a program to its end, its output in `said`, which it has by the number `first`, above those of other files.
+/// Runs a program to its end. Its output goes to `said`, which it has under the number `first`, above those of other
+/// files.
 static bool runs(std::vector<std::string> words, FileActions &files, const MemoryFile &said, int first) {
   files.give(said.fd(), first).give(first, STDOUT_FILENO).give(first, STDERR_FILENO);
   if (!files.get()) return false;
@@ -152,7 +153,7 @@ bool AssemblerProgram::assemble(std::string_view ptx, const std::vector<std::str
                                 std::string &log) const {
   const MemoryFile text, code, said;
   if (text.fd() < 0 || code.fd() < 0 || said.fd() < 0 || !text.write(ptx)) return false;
-  // Numbers of their own, above all of ours, so that none is replaced before it is given.
+  // Separate numbers, above all open ones here, so that none is replaced before it is passed.
   const int first = std::max({text.fd(), code.fd(), said.fd(), STDERR_FILENO}) + 1;
   FileActions files;
   files.give(text.fd(), first).give(code.fd(), first + 1);
@@ -189,7 +190,7 @@ Places programPlaces(const std::string &library, const std::vector<std::string> 
   for (const std::string &folder : packages) {
     out.addPattern(folder + "/nvidia/cu*/bin/ptxas");
     out.addPattern(folder + "/nvidia/cuda_nvcc/bin/ptxas");
-    // Triton 3.9 has two and takes the newer one for GPUs from sm_90 on.
+    // Triton 3.9 has two and uses the newer one for GPUs from sm_90 on.
     for (const char *name : {"ptxas-blackwell", "ptxas"})
       out.addPattern(folder + "/triton/backends/nvidia/bin/" + name);
   }

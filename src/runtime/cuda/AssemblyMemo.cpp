@@ -24,7 +24,7 @@ std::shared_ptr<const Assembly> AssemblyMemo::find(const std::string &key) {
 
 void AssemblyMemo::keep(const std::string &key, std::shared_ptr<const Assembly> made) {
   std::lock_guard lock(mutex_);
-  if (index_.contains(key)) return; // by another thread meanwhile
+  if (index_.contains(key)) return; // another thread was faster
   entries_.push_front({key, std::move(made)});
   index_.emplace(entries_.front().key, entries_.begin());
   bytes_ += entries_.front().bytes();

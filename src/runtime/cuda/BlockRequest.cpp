@@ -12,9 +12,9 @@ namespace sm = abi::multiprocessor;
 static constexpr std::string_view blocksDirective = ".minnctapersm", threadsDirective = ".reqntid ",
                                   boundDirective = ".maxnreg";
 
-static constexpr size_t longText = 64 << 10; // bytes: an attempt takes a good part of a second
+static constexpr size_t longText = 64 << 10; // bytes: an attempt takes a considerable part of a second
 
-/// The number after a directive, 0 where the text has none.
+/// The number after a directive; 0 if the text has none.
 static uint32_t numberBehind(const std::string &ptx, std::string_view directive) {
   size_t at = ptx.find(directive);
   return at == ptx.npos ? 0 : static_cast<uint32_t>(std::strtoul(ptx.c_str() + at + directive.size(), nullptr, 10));
@@ -40,14 +40,14 @@ uint32_t BlockRequest::registers() const {
 }
 
 uint32_t BlockRequest::spillsWorth() const {
-  // Few where a quarter of the blocks depends on them, more where a third does. For two blocks none pay by themselves
-  // (rows that both of two passes read, RMS norm of 16384 floats by 16 warps with 28 bytes: 282 us, one block 266), but
-  // a bound on registers may do with less.
+  // Few where a quarter of the blocks depends on them, more where a third does. For two blocks no spills pay (rows that
+  // both of two passes read, RMS norm of 16384 floats by 16 warps with 28 bytes: 282 us, one block 266), but a bound on
+  // registers may need fewer.
   constexpr uint32_t few = 16; // bytes
   return blocks == 2 ? 4 * few : blocks == 3 ? 2 * few : few;
 }
 
-/// `ptx` with `line` in place of the request's line.
+/// `ptx` with the request's line replaced by `line`.
 static std::string withLine(std::string ptx, const std::string &line) {
   size_t at = ptx.find(blocksDirective);
   return ptx.replace(at, ptx.find('\n', at) - at, line);
@@ -78,8 +78,8 @@ std::string withFewerBlocks(const std::string &ptx, uint32_t spilledBytes) {
     return withRequest(ptx, 0);
   if (isOfCluster(ptx))
     return withRequest(ptx, std::min(r.blocks - 1, (3 * r.blocks + 3) / 4));
-  // Where fewer blocks ended all spills a register more had saved 12 bytes at most (109 pairs of attempts in 60 kernels
-  // without products; layer norm of 131072 columns in bf16 by 32 warps: 392 at 32 registers, none at 64).
+  // Where fewer blocks ended all spills, each further register had saved at most 12 bytes (109 pairs of attempts in 60
+  // kernels without products; layer norm of 131072 columns in bf16 by 32 warps: 392 at 32 registers, none at 64).
   // SwiGLU's gradients, 14336 columns in bf16 by four warps: 904 bytes at 32 registers, 696 at 40, 392 at 56, 104 at
   // 80, none at 119.
   constexpr uint32_t savedByRegister = 16;
@@ -89,7 +89,7 @@ std::string withFewerBlocks(const std::string &ptx, uint32_t spilledBytes) {
     if (saved >= spilledBytes)
       break;
     const uint32_t after = fewerBlocks(next, spilledBytes - saved);
-    if (after > next.blocks * 3 / 4) // more may be spilled than that, and fewer blocks be asked for then
+    if (after > next.blocks * 3 / 4) // a larger spill is possible, which a lower request then removes
       break;
     next.blocks = after;
   }
@@ -118,8 +118,8 @@ std::string withOneBlockMore(const std::string &ptx, uint32_t registers, uint64_
   if (blocks < 2 || blocks <= r.blocks || blocks > mostBlocks || blocks * r.threads > sm::threads ||
       blocks * (sharedBytes + sm::sharedReserved) > sm::sharedBytes)
     return {};
-  // More fit than were asked for: the compiler took straight code for larger than it is. In loops it may want few, for
-  // the caches' sake.
+  // More fit than the request: the compiler overestimated straight code. In loops it may want few blocks, to keep data
+  // in caches.
   const bool isStraight = ptx.find("\tbra") == ptx.npos;
   if (r.blocks && !hasAsyncProducts(ptx) && !(isStraight && blocks - 1 > r.blocks))
     return {};

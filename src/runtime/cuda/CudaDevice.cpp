@@ -56,7 +56,7 @@ bool CudaDevice::inUse() {
   auto *current = reinterpret_cast<CUresult (*)(CUcontext *)>(dlsym(library, "cuCtxGetCurrent"));
   CUcontext context = nullptr;
   bool used = current && current(&context) == CUDA_SUCCESS && context;
-  dlclose(library); // gives back only the reference that this look-up took
+  dlclose(library); // releases only the reference of this look-up
   return used;
 }
 
@@ -279,7 +279,7 @@ Status CudaDevice::checkPointer(uint64_t address) {
   CUresult r = driver_.pointerGetAttributes(5, which, values, address);
   if (r != CUDA_SUCCESS && r != CUDA_ERROR_INVALID_VALUE) return driver_.error(r, "asking for the memory of a pointer");
   if (r == CUDA_SUCCESS && device == address) {
-    // Memory without a range (some imported kinds) is asked for every time.
+    // Memory without a range (some imported kinds) needs a driver call every time.
     if (bytes && address - begin < bytes) ranges_.add(address, begin, begin + bytes);
     return Status::ok();
   }
@@ -330,7 +330,7 @@ TegulaGpuRecord *CudaDevice::takeRecord(std::shared_ptr<const KernelInfo> owner,
 void CudaDevice::giveRecord(TegulaGpuRecord *record) {
   std::lock_guard lock(recordMutex_);
   for (Owned &o : records_)
-    // A claimed one keeps its owner: what it says has not been told yet.
+    // A claimed record keeps its owner: its fault has not been reported yet.
     if (o.record == record && !__atomic_load_n(&record->claimed, __ATOMIC_ACQUIRE)) o.owner.reset();
 }
 

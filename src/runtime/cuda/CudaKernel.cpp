@@ -7,8 +7,8 @@
 
 namespace tegula::runtime::cuda {
 
-/// Loading a module may allocate and wait, which a capture on another or this thread would forbid; it has nothing to do
-/// with the streams that are being captured.
+/// Loading a module may allocate and wait, which a capture on this or another thread would forbid, although it does not
+/// affect the captured streams.
 namespace {
 class RelaxedCapture {
 public:
@@ -50,14 +50,15 @@ std::unique_ptr<CudaKernel> CudaKernel::load(CudaDevice &device, const KernelInf
 CudaKernel::~CudaKernel() {
   if (!context_) return;
   device_.forget(info_.get());
-  // What a graph may launch keeps its record too: of another kernel, the next fault in it would be blamed on that.
+  // If a graph may still launch the kernel, it keeps its record: otherwise the next fault would be attributed to the
+  // record's next kernel.
   if (isInGraph_) return;
   if (module_) {
     ContextScope scope(device_.driver(), context_);
     RelaxedCapture relaxed(device_.driver());
     device_.driver().moduleUnload(module_);
   }
-  // Last: until the module is unloaded, a launch of it may still run and claim the record.
+  // Last: until the module is unloaded, a running launch of it may claim the record.
   if (record_) device_.giveRecord(record_);
 }
 
@@ -89,28 +90,28 @@ Status CudaKernel::loadModule(std::span<const char> code) {
   return Status::ok();
 }
 
-/// How to have that many blocks (one or more) of `need` bytes of shared memory on a multiprocessor and no others: with
-/// shared memory cut to as little as that takes, so that the rest is L1 cache, and dealt out as a whole.
+/// The settings for exactly that many blocks (one or more) of `need` bytes of shared memory on a multiprocessor: the
+/// smallest shared-memory size that holds them, so that the rest is L1 cache, divided completely among the blocks.
 namespace {
 struct SharedCut {
-  uint32_t percent = 0, bytes = 0; // of all that can be shared memory; of a block. 0: not that many have room
+  uint32_t percent = 0, bytes = 0; // of the largest shared memory; of a block. 0: there is no room for that many
 };
 } // namespace
 
 static SharedCut cutFor(uint32_t blocks, uint64_t need) {
   namespace sm = abi::multiprocessor;
-  // What a driver follows (580, H200: two blocks in 8 KiB, three and four in 32, six in 64; not three in 8, nor six in
-  // 32).
+  // Sizes that a driver uses (580, H200: two blocks in 8 KiB, three and four in 32, six in 64; not three in 8, nor six
+  // in 32).
   const unsigned least = blocks <= 2 ? 4 << 10 : 8 << 10;
   for (unsigned cut : sm::sharedCuts)
     if (const unsigned each = cut / blocks / sm::sharedStep * sm::sharedStep;
         each >= least && each - sm::sharedReserved >= need)
-      // a driver takes the least cut that is no smaller
+      // a driver takes the smallest size that is large enough
       return {cut * 100 / sm::sharedBytes, each - sm::sharedReserved};
   return {};
 }
 
-/// Allows what the kernel needs beyond the default 48 KiB.
+/// Allows the shared memory that the kernel needs beyond the default 48 KiB.
 Status CudaKernel::prepareShared() {
   const Driver &d = device_.driver();
   const DeviceProperties &p = device_.properties();
@@ -124,10 +125,10 @@ Status CudaKernel::prepareShared() {
   sharedBytes_ = info_->gpu.sharedBytes;
   CUresult r = CUDA_SUCCESS;
   int blocks = 0;
-  // a cooperative grid has to be there as a whole
+  // all blocks of a cooperative grid must be resident
   if (info_->gpu.mostBlocks && p.capability >= 90 && !info_->gpu.cooperative)
     r = d.occupancyBlocks(&blocks, function_, static_cast<int>(info_->gpu.threads), sharedBytes_);
-  if (r == CUDA_SUCCESS && blocks > info_->gpu.mostBlocks) // registers may leave no room for more anyway
+  if (r == CUDA_SUCCESS && blocks > info_->gpu.mostBlocks) // registers may limit the blocks anyway
     if (const SharedCut cut = cutFor(info_->gpu.mostBlocks, need); cut.bytes && cut.bytes <= p.maxSharedBytes) {
       sharedBytes_ = cut.bytes - static_cast<uint32_t>(fixed);
       r = d.functionSetAttribute(function_, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
@@ -150,7 +151,7 @@ Status CudaKernel::readUse() {
   use_.registers = attribute(CU_FUNC_ATTRIBUTE_NUM_REGS);
   use_.localBytes = attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
   uint32_t maxThreads = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), threads = info_->gpu.threads;
-  // Without an assembler's log every byte of local memory counts as spilled.
+  // Without an assembler's log all local memory counts as spilled.
   use_.spillBytes = info_->gpu.use.registers ? info_->gpu.use.spillBytes : use_.localBytes;
   if (r == CUDA_SUCCESS && threads > maxThreads)
     return Status::exhausted("threads", threads, maxThreads,
@@ -171,7 +172,7 @@ std::string CudaKernel::encodeMap(const void *driver, const sim::TensorMapSpec &
   CUresult r = d.tensorMapEncodeTiled(map, s.dataType, s.rank, reinterpret_cast<void *>(s.address), s.dims, s.strides,
                                       s.box, s.elementStrides, s.interleave, s.swizzle, s.l2Promotion, s.oobFill);
   if (r == CUDA_SUCCESS) return {};
-  // The simulator's encoder knows the driver's rules and can say which one it was.
+  // The simulator's encoder has the driver's rules and can name the violated one.
   alignas(64) char unused[tensorMapBytes];
   std::string why = sim::encodeTensorMap(s, unused);
   return why.empty() ? d.errorText(r) : why;
@@ -246,7 +247,7 @@ Status CudaKernel::launch(const LaunchCall &call, LaunchOutcome &outcome) const 
   return Status::ok();
 }
 
-/// A graph may be launched whenever its owner likes, and holds no reference of ours.
+/// A graph may be launched at any time by its owner, and holds no reference to the kernel.
 void CudaKernel::lookForCapture(CUstream stream) const {
   int status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (device_.driver().streamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE &&
@@ -254,8 +255,8 @@ void CudaKernel::lookForCapture(CUstream stream) const {
     isInGraph_.store(true, std::memory_order_relaxed);
 }
 
-/// Where a parameter aligned to 64 lies depends on where the constant bank begins, which only the driver knows: it gets
-/// the parameters one by one.
+/// The place of a parameter aligned to 64 depends on the start of the constant bank, which only the driver knows: the
+/// driver gets the parameters one by one.
 CUresult CudaKernel::launchWithMaps(const CUlaunchConfig &config, char *args) const {
   std::vector<void *> parameters;
   for (const ArgInfo &a : info_->args) parameters.push_back(args + a.offset);

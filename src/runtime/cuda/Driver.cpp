@@ -10,7 +10,7 @@ std::string versionText(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-/// Of the library, before it is known to be one of ours.
+/// Looks up a function before the library is known to be a supported driver.
 template <typename F> static F *lookUp(void *library, const char *name) {
   return reinterpret_cast<F *>(dlsym(library, name));
 }

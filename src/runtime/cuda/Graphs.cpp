@@ -1,15 +1,15 @@
-// CUDA graphs: what is queued on a stream is captured, made executable, and launched. Users' graphs, and those in which
-// the tuner's clock launches rows of kernels.
+// CUDA graphs: work queued on a stream is captured, instantiated, and launched. For users' graphs, and for those in
+// which the tuner's clock launches rows of kernels.
 //
-// The capture is relaxed: what the work does besides (a look at memory, the first load of a module) is none of the
-// stream's. A recorder's stream does not wait for the default stream, nor the other way round: who records has waited
-// for what came before.
+// The capture is relaxed: other calls of the work (a query of memory, the first load of a module) do not belong to the
+// stream. A recorder's stream does not wait for the default stream, nor the reverse: the caller of record() has waited
+// for earlier work.
 #include "runtime/cuda/CudaDevice.h"
 
 namespace tegula::runtime::cuda {
 namespace {
 
-/// Ends the capture of a stream: what it recorded, ready to be launched, null if that is nothing.
+/// Ends the capture of a stream; returns the recorded work, ready to be launched, or null if there is none.
 CUresult endCapture(const Driver &driver, CUstream stream, bool wanted, CUgraphExec &exec, size_t &operations) {
   CUgraph graph = nullptr;
   CUresult r = driver.streamEndCapture(stream, &graph);
@@ -48,7 +48,7 @@ public:
     if (CUresult r = driver_.streamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED); r != CUDA_SUCCESS)
       return failed(r);
     Status s = work();
-    // Ends the capture whatever became of the work: the stream is good for the next one.
+    // Ends the capture even if the work failed, so that the stream can record again.
     CUresult r = endCapture(driver_, stream_, bool(s), execs_[slot], operations);
     return !s || r == CUDA_SUCCESS ? s : failed(r);
   }
@@ -77,7 +77,7 @@ private:
   CUgraphExec execs_[slots] = {};
 };
 
-/// A user's graph. The kernels in it are loaded for good (CudaKernel::lookForCapture).
+/// A user's graph. The kernels in it stay loaded until the process ends (CudaKernel::lookForCapture).
 class CudaGraph final : public Graph {
 public:
   CudaGraph(CudaDevice &device, CUgraphExec exec, size_t operations)
@@ -93,7 +93,7 @@ public:
     CUcontext c = device_.context(status);
     if (!c) return status;
     ContextScope scope(device_.driver(), c);
-    std::lock_guard lock(mutex_); // the driver's graphs are for one thread at a time
+    std::lock_guard lock(mutex_); // the driver's graphs allow one thread at a time
     CUresult r = device_.driver().graphLaunch(exec_, static_cast<CUstream>(stream));
     return r == CUDA_SUCCESS ? Status::ok()
                              : device_.blame(r, "launching a CUDA graph on " + device_.properties().name, outcome);
@@ -110,7 +110,7 @@ private:
 } // namespace
 
 Status CudaDevice::beginGraph(void *stream) {
-  // 1 and 2 are the driver's names of default streams.
+  // 1 and 2 are the driver's handles of default streams.
   if (reinterpret_cast<uintptr_t>(stream) <= 2)
     return Status::error(TEGULA_INVALID_ARGUMENT, "the default stream records no graph; make a stream for it");
   if (isRecording(stream)) return Status::error(TEGULA_INVALID_ARGUMENT, "the stream records a graph already");

@@ -1,4 +1,4 @@
-// Streams and events of a GPU, and copies that are queued on them.
+// Streams and events of a GPU, and copies queued on them.
 #include "runtime/cuda/CudaDevice.h"
 
 namespace tegula::runtime::cuda {
@@ -17,7 +17,7 @@ Status CudaDevice::queueCopyOut(void *to, const void *from, uint64_t bytes, void
 
 Status CudaDevice::makeStream(void **out) {
   CUstream made = nullptr;
-  // It does not wait for the default stream: what comes before what is the caller's to say, by events.
+  // The stream does not wait for the default stream: the caller orders work by events.
   Status s = queueOn(*this, nullptr, "making a stream on ",
                      [&](CUstream) { return driver_.streamCreate(&made, CU_STREAM_NON_BLOCKING); });
   *out = made;
