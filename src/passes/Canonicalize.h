@@ -1,6 +1,6 @@
 // Rewrites of single operations into simpler ones: the rules that Simplify applies while it walks.
 //
-// The aim is that work that is scalar stays scalar, and that targets meet few forms:
+// The aim is that scalar work stays scalar, and that targets see few forms:
 //   - an elementwise operation on splats is a splat of the scalar operation; on broadcasts from one shape (and splats)
 //     a broadcast of the operation at the small shape; a load through a splat pointer is a splat of a scalar load;
 //   - chains of shape operations are one operation: reshape of reshape, permute of permute, broadcast of broadcast, any
@@ -15,7 +15,7 @@
 
 namespace tegula {
 
-/// An operation before it exists.
+/// An operation that has not been created yet.
 struct Node {
   ir::OpKind kind;
   std::vector<ir::Value *> operands;
@@ -23,7 +23,7 @@ struct Node {
   std::vector<ir::Attr> attrs;
 };
 
-/// Where rules get new values from: folded, canonical, and merged with equal ones that are visible.
+/// Makes values for rules: folded, canonical, and merged with equal visible ones.
 class NodeMaker {
 public:
   virtual ~NodeMaker() = default;
@@ -31,8 +31,8 @@ public:
   ir::Value *constInt(const ir::Type &t, int64_t v);
 };
 
-/// The value that `n` can be written as, or null. `n` is a region-free operation with one result; its operands may be
-/// reordered in place.
+/// An equal, simpler value for `n`, or null if no rule applies. `n` is a region-free operation with one result; its
+/// operands may be reordered in place.
 ir::Value *canonicalize(NodeMaker &mk, Node &n);
 
 } // namespace tegula

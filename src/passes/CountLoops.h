@@ -1,5 +1,4 @@
-// `while` loops that count become `for` loops, which other passes know how to pipeline, share, and ask how often they
-// run:
+// Turns counting `while` loops into `for` loops, which other passes can pipeline, split, and compute the trip count of:
 //
 //   %r, %n = while %x, %i0 (%a, %i) {                    %r, %n = for %i0, %end, 64, %x, %i0 (%i, %a, %last) {
 //     condition (cmpi %i, %end {slt}), %a, %i               ...
@@ -8,9 +7,9 @@
 //     yield %b, (add %i, 64)
 //   }
 //
-// The counter, an i32 or i64, is compared with a value from outside of the loop and goes up by a positive constant in
-// every iteration; the condition does nothing else. What it is after the loop is carried only if somebody reads it
-// there. As in `range`, a counter is not expected to go beyond its type's largest number.
+// The counter, an i32 or i64, is compared with a loop-invariant value and increases by a positive constant in every
+// iteration; the condition does nothing else. The loop carries the counter's last value only if it has a use after the
+// loop. As in `range`, the pass assumes that a counter does not overflow its type.
 #pragma once
 #include "ir/Ir.h"
 

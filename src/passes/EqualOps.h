@@ -1,4 +1,4 @@
-// Table of the operations that are visible, to find equal ones: a hash table with scopes.
+// Table of the visible operations, to find equal ones: a hash table with scopes.
 #pragma once
 #include "ir/Ir.h"
 #include <unordered_map>
@@ -7,12 +7,12 @@ namespace tegula {
 
 class EqualOps {
 public:
-  /// The visible operation that equals `op` at this epoch (Simplify.h), or `op` itself, which is visible from now on.
+  /// The visible operation that equals `op` at this epoch (Simplify.h), or `op` itself, which then becomes visible.
   /// Operations with regions are never equal. Floats in attributes are compared by bits.
   ir::Op *findOrAdd(ir::Op &op, uint64_t epoch);
   size_t open() const { return entries_.size(); }
   void close(size_t scope);
-  /// Operations that others were compared with so far.
+  /// Number of comparisons of operations so far.
   uint64_t compared() const { return compared_; }
 
 private:

@@ -8,25 +8,24 @@
 //
 // Where the first offset is a tensor (rows by index), it takes the place of o0 + range(B0).
 //
-// The last stride is 1 and the others are multiples of 16 bytes by contract: hints on the scalar address and on the
-// rows' offsets say so to AxisFacts. The two bounds are one unsigned comparison, and a signed one where the offset
-// cannot be negative. A store whose blocks never overlap in part gets `tiled = 1`: whatever thread writes an element,
-// the same one writes it whenever the store is executed. The pass stands after the first simplify, so that a target
-// that asks to keep some operations sees their operands in simple form, and before the passes that move addresses out
-// of loops.
+// By contract the last stride is 1 and the others are multiples of 16 bytes: hints on the scalar address and on the
+// rows' offsets pass this to AxisFacts. The two bounds are one unsigned comparison, and a signed one where the offset
+// cannot be negative. A store whose blocks never overlap in part gets `tiled = 1`: the same thread writes an element at
+// every execution of the store. The pass stands after the first simplify, so that a target that asks to keep some
+// operations sees their operands in simple form, and before the passes that move addresses out of loops.
 #pragma once
 #include "passes/AxisFacts.h"
 
 namespace tegula {
 
-/// Says for one desc operation whether the target has something better for it. The facts are of the function before the
-/// pass: TMA, for one, takes only blocks whose innermost offset is known to be a multiple of 16 bytes (docs/hopper.md
-/// §2.2).
+/// Whether the target keeps this desc operation because it has a better implementation. The facts are of the function
+/// before the pass: TMA, for one, takes only blocks whose innermost offset is known to be a multiple of 16 bytes
+/// (docs/hopper.md §2.2).
 using KeepDescriptor = bool (*)(const ir::Op &op, const AxisFacts &facts, const void *target);
 
 /// True if anything was expanded.
 bool expandDescriptors(ir::Module &m, KeepDescriptor keep, const void *target = nullptr);
-/// All of them.
+/// Expands all of them.
 void expandDescriptors(ir::Module &m);
 
 } // namespace tegula

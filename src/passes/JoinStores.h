@@ -1,21 +1,21 @@
-// Two stores to the same addresses, one after the other, become one of a selection:
+// Joins two consecutive stores to the same addresses into one store of a select:
 //
 //   store p, x, (and m, (xor c, 1))
 //   store p, y, (and m, c)              becomes      store p, (select c, y, x), m
 //
-// So kernels fill by masks (masked_fill), and write what is usual before what is not. Masks that depend on elements
-// leave a store of single elements, of which there are half as many then; and without `c` the mask is mostly one of
-// bounds, under which elements are stored together.
+// Kernels write such stores to fill by masks (masked_fill), or to store the common value first and the exceptions after
+// it. A mask that depends on the elements makes a target store single elements; joined, there are half as many stores.
+// Without `c` the remaining mask is mostly one of bounds, which allows vector stores.
 //
-// Joined are masks of which one has all conditions of the other, and those that differ in one condition, which is the
-// other's opposite: all that either stores is stored by conditions that both have. Between the two nothing but pure
-// operations, and both address memory by arithmetic on positions, as elements that were found somewhere may have the
-// same address, where the second store wins.
+// The pass joins two stores if one mask has all conditions of the other, or if the masks differ in one condition, which
+// is negated in the other mask: together they store what their common conditions select. Only pure operations may stand
+// between the two. Both must compute addresses by arithmetic on positions: loaded offsets may give several elements one
+// address, where the second store must win.
 //
-// Several positions may have one address, too, and an element of the first store then meets another one of the second:
-// axes along which addresses do not change, and constant steps that reach over each other, are left alone. Steps that
-// are arguments are trusted (a tensor that is stored to has no stride of 0): between such elements nothing orders the
-// two stores on a GPU, where they are different threads'.
+// Several positions may have one address, too, so that different elements of the two stores alias: the pass rejects
+// axes along which addresses do not change, and constant steps that overlap. It trusts steps that are arguments (a
+// tensor that is stored to has no stride of 0): on a GPU different threads store such elements, and nothing orders the
+// two stores between them.
 #pragma once
 #include "ir/Ir.h"
 

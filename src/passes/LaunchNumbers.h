@@ -1,5 +1,5 @@
-// Numbers that a launch knows, as expressions over its arguments (support/LaunchForms.h): how often a loop runs whose
-// bounds are made of them.
+// Numbers that are known at launch, as expressions over the arguments (support/LaunchForms.h): the trip counts of loops
+// with such bounds.
 //
 //   range(0, cdiv(n, 1024))                        Trips(0, (n + 1023) / 1024, 1)
 //   range(pid, rows, num_programs)                 Trips(0, rows, programs): that of program 0
@@ -11,9 +11,10 @@ namespace tegula {
 
 class LaunchNumbers {
 public:
-  /// Expressions are added to those of `out`.
+  /// Appends expressions to those of `out`.
   LaunchNumbers(const ir::Function &kernel, LaunchForms &out) : kernel_(kernel), out_(out) {}
-  /// The trips of a For: a number of LaunchForms::exprs; -1: not of arguments alone, or too long a formula.
+  /// The trip count of a For, as an index into LaunchForms::exprs; -1: it depends on more than arguments, or the
+  /// formula is too long.
   int32_t tripsOf(const ir::Op &loop);
 
 private:

@@ -1,4 +1,4 @@
-// Descriptors of one matrix of many: what a program adds to the base becomes leading dimensions.
+// Descriptors of one matrix of a batch: offsets that a program adds to the base become leading dimensions.
 //
 //   %p = addptr (addptr %K, %head * %sh), %batch * %sb
 //   %x = desc_load %p, %rows, %cols, %srow, 1, %i, %j : tensor<64x128>
@@ -6,10 +6,10 @@
 //         %x = reshape %y
 //
 // A kernel that makes a descriptor for its batch and head (tl.make_tensor_descriptor(k_ptr + batch * stride + head *
-// stride, ...)) has a base that no launch knows. Triton writes such a descriptor to global memory in each program.
-// Where each summand is a number of the program times one that the launch knows, one tensor map of higher rank serves
-// all programs, and its coordinates say which matrix is meant. The bounds of the leading dimensions are not checked by
-// anybody: each is at least what the number can be.
+// stride, ...)) has a base that is unknown at launch. Triton writes such a descriptor to global memory in each program.
+// Where each summand is a number of the program times a number known at launch, one tensor map of higher rank serves
+// all programs, and its coordinates select the matrix. The leading dimensions need no bounds checks: each extent is an
+// upper bound of its coordinate.
 #pragma once
 #include "passes/AxisFacts.h"
 #include <functional>
@@ -17,16 +17,17 @@
 
 namespace tegula {
 
-/// The accesses of one module that were lifted, and the way back. Alive while nobody else changes them.
+/// The lifted accesses of one module, with the data to undo the lifting. Valid until other code changes these accesses.
 class LiftedBases {
 public:
   explicit LiftedBases(ir::Module &m) : m_(m) {}
   /// Lifts every access of `f` whose base has such a form; a tensor map has at most five dimensions.
   void lift(ir::Function &f);
-  /// Takes back those of which `keep` says no; `dims`: how many leading dimensions the lifted access has got.
+  /// Undoes the lifting of accesses that `keep` rejects; `dims`: number of leading dimensions that the lifted access
+  /// gained.
   void keepOnly(const std::function<bool(const ir::Op &op, unsigned dims)> &keep);
-  /// Do the leading coordinates and strides of a lifted access mean what the base meant? Coordinates that are not
-  /// negative, strides that are multiples of 16 bytes.
+  /// Whether the leading coordinates and strides of a lifted access address the same memory as the base did:
+  /// coordinates are not negative, strides are multiples of 16 bytes.
   static bool isExact(const ir::Op &op, unsigned dims, const AxisFacts &facts);
   bool any() const { return !lifted_.empty(); }
 
@@ -37,7 +38,7 @@ private:
   };
   struct Lifted {
     ir::Block *block;
-    ir::Op *access, *reshape;            // the new access, and what shapes its tile; of a load `reshape` is the old one
+    ir::Op *access, *reshape;            // new access, reshape of its tile; of a load `reshape` is the old op
     ir::Op before;                       // the old access
     unsigned dims;
   };
@@ -48,8 +49,8 @@ private:
 
   ir::Module &m_;
   std::vector<Lifted> lifted_;
-  std::vector<ir::Op *> prefix_;                                     // what stands before the function
-  std::map<std::pair<int, int64_t>, ir::Value *> made_;              // by what they are
+  std::vector<ir::Op *> prefix_;                                     // operations at the start of the function
+  std::map<std::pair<int, int64_t>, ir::Value *> made_;              // by kind and number
   std::map<ir::Value *, ir::Value *> wide_;                          // strides in 64 bits
 };
 

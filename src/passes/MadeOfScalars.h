@@ -1,5 +1,5 @@
-// Which tiles are made of ranges, constants and scalars alone: each thread computes its elements where they are used,
-// and no register need hold them.
+// Finds tiles computed from ranges, constants and scalars alone: each thread rematerializes its elements where they are
+// used, so they occupy no registers between uses.
 #pragma once
 #include "ir/Ir.h"
 #include <algorithm>
@@ -7,11 +7,11 @@
 
 namespace tegula {
 
-/// Remembers what it was asked; valid as long as the operations it was asked about stay as they are. Arguments of
-/// blocks and loops are tiles of their own.
+/// Caches answers; valid as long as the queried operations do not change. False for tiles that are arguments of blocks
+/// and loops.
 class MadeOfScalars {
 public:
-  /// True of scalars, too. Linear in the operations that `v` is made of, once for each.
+  /// True for scalars, too. Time: linear in the operations that `v` is computed from; each is visited once.
   bool operator()(const ir::Value *v) {
     if (v->type.isScalar())
       return true;

@@ -1,15 +1,16 @@
-// The passes every target wants, in their order. A target runs this first and then works on what is left.
+// The passes that every target runs first, in their order.
 //
-//   mergeArguments   first: everything after compares accesses by their arguments
-//   inlineCalls      everything after looks at one function at a time
-//   padTiles         everything after sees extents that are powers of two
-//   simplify         what sema leaves: constants, copies, branches on compile-time values; small IR for the rest
-//   expandDescriptors  after the first simplify, before what moves addresses; simplify again if there were any
-//   widenOffsets     for launches with large tensors, and for accesses through pointers cast to smaller elements; after what makes addresses, before what moves them; simplify again
-//   affineCarried    wants canonical offsets (splats as splats) and no dead carried values
-//   simplify         merges the new scalar inductions, folds the splats they made
-//   hoistInvariants  after merging, so that one copy moves; after affineCarried, whose steps it moves
-//   simplify         merges what came together outside the loops
+//   mergeArguments   first: every later pass compares accesses by their arguments
+//   inlineCalls      every later pass looks at one function at a time
+//   padTiles         every later pass sees extents that are powers of two
+//   simplify         cleans up after sema: constants, copies, branches on compile-time values; small IR for the rest
+//   expandDescriptors  after the first simplify, before passes that move addresses; simplify again if needed
+//   widenOffsets     for launches with large tensors, and for accesses through pointers cast to smaller elements;
+//                    after passes that make addresses, before those that move them; simplify again
+//   affineCarried    needs canonical offsets (splats as splats) and no dead carried values
+//   simplify         merges the new scalar inductions, folds their splats
+//   hoistInvariants  after merging, so that it hoists one copy; after affineCarried, whose steps it hoists
+//   simplify         merges equal operations hoisted out of different loops
 // Every pass is close to linear in the number of operations and none depends on the extents of tiles.
 #pragma once
 #include "ir/StageVerifier.h"
@@ -21,21 +22,22 @@
 namespace tegula {
 
 void runPipeline(ir::Module &m);
-/// The same for a target that has instructions for some accesses through descriptors. False if `verifier` refused what
-/// a pass made of the module: no further pass has seen it. `wide`: some tensor may have bigTensorElements or more, see
+/// The same for a target that has instructions for some accesses through descriptors. False if `verifier` rejected the
+/// module after a pass: no further pass has run. `wide`: some tensor may have bigTensorElements or more, see
 /// WidenOffsets.h.
 bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target = nullptr,
                  const ir::StageVerifier &verifier = {}, bool wide = false);
 
-/// Runs passes on a module, one by one, and verifies it after each. What a pass that breaks a rule had before it is
-/// made from a copy of the module as it was at the beginning, by the passes that came first: so only verified
-/// compilations pay for it, and they pay a copy.
+/// Runs passes on a module, one by one, and verifies it after each. To reproduce the input of a pass that breaks a
+/// rule, it reruns the earlier passes on a copy of the initial module: so only verified compilations pay, and they pay
+/// for one copy.
 class PassRunner {
 public:
   PassRunner(ir::Module &m, const ir::StageVerifier &verifier);
   ~PassRunner();
   PassRunner(const PassRunner &) = delete;
-  /// False if `verifier` refused what the pass made of the module, which no further pass may see then. `name` stays.
+  /// False if `verifier` rejected the module after the pass; no further pass may run then. `name` must outlive the
+  /// runner.
   bool run(const char *name, std::function<void(ir::Module &)> pass);
 
 private:
@@ -46,7 +48,7 @@ private:
   };
   ir::Module &m_;
   const ir::StageVerifier &verifier_;
-  std::unique_ptr<ir::Module> start_; // null if nobody wants reproducers
+  std::unique_ptr<ir::Module> start_; // null if no reproducers are written
   std::vector<Step> steps_;
 };
 

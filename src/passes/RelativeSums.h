@@ -3,8 +3,8 @@
 //
 //   now = max(top, x);  sum = sum * exp(top - now) + reduce(w * exp(y - now));  top = now
 //
-// By elements, by rows or for a number; several sums of one maximum; x is y, its maximum, or what the program takes of
-// it for the maximum. Kernels write this in many ways, of which these are seen through:
+// The maximum may be per element, per row or a scalar, and several sums may share it; x is y, its maximum, or a value
+// that the program derives from y for the maximum. Kernels write this in many ways; the analysis recognizes these:
 //
 //   now = reduce(max(y, top))                              the maximum of a block and of those before
 //   now = where((top > x) | (top != top), top, x)          with NaN
@@ -16,20 +16,20 @@
 
 namespace tegula {
 
-/// Sets the roles of maxima and their sums, which are Other so far. Nobody else in the loop sees any of them.
+/// Sets the roles of maxima and their sums, which were Other. They have no other uses in the loop.
 void findRelativeSums(const ir::Op &loop, std::vector<CarriedRole> &roles);
 
-/// What a value is spread from by splats, broadcasts and axes of one.
+/// The source of `v` behind splats, broadcasts and added axes of extent one.
 const ir::Value *behindSpreads(const ir::Value *v);
 
-/// The operation that a value is the maximum of two others by: MaxNum, Maximum, or the selection above, which is
-/// Maximum but for the sign of zero.
+/// A maximum of two values `a` and `b`, by MaxNum, Maximum, or the select above, which equals Maximum except for the
+/// sign of zero.
 struct MaximumOf {
   ir::OpKind kind;
   const ir::Value *a, *b;
 };
 std::optional<MaximumOf> maximumOf(const ir::Value *v);
-/// The same of all elements of a reduction of one operand: MaxNum or Maximum.
+/// The same for a reduction of one operand to its maximum: MaxNum or Maximum.
 std::optional<ir::OpKind> maximumOfElements(const ir::Op &reduce);
 
 } // namespace tegula

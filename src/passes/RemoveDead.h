@@ -1,9 +1,9 @@
-// Removes what has no influence: operations whose results nobody needs, results of `if`, and values carried around
-// loops that only feed themselves.
+// Removes dead code: operations whose results have no live uses, results of `if`, and loop-carried values that only
+// feed themselves.
 //
-// Liveness starts at effects (Effects.h) and returns and runs backwards along operands. A carried value is live if its
-// result or one of its region arguments is, and then so are its initial value and its update; so a counter that only
-// counts itself is never reached. Loops and `if`s are live if they hold something live.
+// Liveness starts at effects (Effects.h) and returns and propagates backwards along operands. A carried value is live
+// if its result or one of its region arguments is; its initial value and its update are then live, too. So a counter
+// that only updates itself stays dead. Loops and `if`s are live if they contain a live operation.
 #pragma once
 #include "ir/Ir.h"
 

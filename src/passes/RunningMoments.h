@@ -9,12 +9,12 @@
 
 namespace tegula {
 
-/// Sets the roles of the three, which are Other or Sum so far. Nobody else in the loop sees any of them.
+/// Sets the roles of the three, which were Other or Sum. They have no other uses in the loop.
 void findRunningMoments(const ir::Op &loop, std::vector<CarriedRole> &roles);
 
-/// Is it a reduction to three numbers of what a loop of its block has carried on so, as (mean, m2, weight), that joins
-/// the moments of two sets of numbers, also of empty ones? What joins them is recognized by what it makes of a few
-/// samples, of weights up to 21, within 1e-5.
+/// Whether `reduce` reduces running moments that a loop of its block carried, as (mean, m2, weight), to three numbers,
+/// and its combination joins the moments of two sets of numbers, also of empty ones. The combination is recognized by
+/// its results for a few samples, of weights up to 21, within 1e-5.
 bool joinsMoments(const ir::Op &reduce);
 
 } // namespace tegula

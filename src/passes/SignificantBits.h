@@ -7,16 +7,16 @@
 //   pid * 256                    the low 8 are zero, also where the product wraps around
 //   pid * 256 + arange(0, 256)   no bit is set in both, so the sum does not wrap around, whatever pid is
 //
-// Every rule holds for the bits as they are, so nothing is assumed of overflow (AxisFacts.h assumes that index
-// arithmetic has none). Targets ask it whether an operand of a dot of bytes can be negative, which decides between
-// instructions, and which sums their constants may be taken out of.
+// Every rule holds for wrapping arithmetic and assumes nothing about overflow (AxisFacts.h assumes that index
+// arithmetic has none). Targets use it to decide whether an operand of a dot of bytes can be negative, which selects
+// the instruction, and which sums allow their constant to be split off.
 #pragma once
 #include "ir/Ir.h"
 
 namespace tegula {
 
-/// At most the width of the element; every element is less than 2^result as an unsigned number. Looks at a bounded
-/// number of operations.
+/// Every element is less than 2^result as an unsigned number; the result is at most the width of the element. Looks at
+/// a bounded number of operations.
 unsigned significantBits(const ir::Value *v);
 
 /// Whether no element is negative as a signed number.

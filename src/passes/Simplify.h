@@ -3,27 +3,27 @@
 // The walk goes forward through each function and rebuilds every block: an operation is folded, rewritten by a rule,
 // found equal to an earlier visible one, or kept. Equal means same kind, operands, result types and attributes; scopes
 // follow regions. A load equals an earlier one if nothing in between may have written memory and it is not volatile.
-// The regions of reduce and scan see nothing of what is outside: they stay functions of their arguments.
+// The regions of reduce and scan see no outside values: they stay functions of their arguments.
 //
-// Control flow: an `if` on a constant is its arm; inside an arm its condition is a constant; an `if` whose arms compute
-// nothing is a select, in the region of a reduction or scan one whose arms only compute; a loop that cannot run gives
-// its initial values; a loop that runs once is its body; carried values that never change are not carried. Masks of
-// memory operations that are constants disappear.
+// Control flow: an `if` on a constant becomes the taken arm; inside an arm the condition is a constant; an `if` with
+// empty arms becomes a select, and in the region of a reduction or scan also one whose arms are pure; a loop with trip
+// count zero becomes its initial values; a loop with trip count one becomes its body; loop-carried values that never
+// change are not carried. Constant masks of memory operations are removed.
 //
-// Ends with removeDead(), because merging leaves dead operations after. One call is enough for almost everything; rules
-// that expose work to earlier operations wait for the next call (Pipeline.h makes several).
+// Ends with removeDead(), because merging leaves dead operations. One call suffices almost always; new opportunities at
+// earlier operations wait for the next call (Pipeline.h makes several).
 #pragma once
 #include "ir/Ir.h"
 
 namespace tegula {
 
-/// What one call did: operations visited, nodes made or judged (a rule's nodes are judged, too), operations compared
-/// for equality.
+/// Statistics of one call: operations visited, nodes that rules were tried on (nodes that rules make included),
+/// operations compared for equality.
 struct SimplifyWork {
   uint64_t visited = 0, judged = 0, compared = 0;
 };
 
-/// Adds to `work`, if there is one.
+/// Adds its statistics to `work` unless that is null.
 void simplify(ir::Module &m, SimplifyWork *work = nullptr);
 
 } // namespace tegula

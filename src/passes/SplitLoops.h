@@ -1,13 +1,13 @@
-// Loops whose iterations several CTAs may share: `tl.range(..., split="auto")`.
+// Finds loops whose iterations may be split among several CTAs: `tl.range(..., split="auto")`.
 //
 //   acc = 0                                             part r of n, of every n-th iteration
 //   for k in range(0, K, BK):                           acc_r = 0; p_r = p + r * step
 //     acc += f(load p, k)       =>                      for k in range(r * BK, K, n * BK): acc_r += f(load p_r, k); p_r += n * step
 //     p += step                                         acc = acc_0 + ... + acc_(n-1), in an order that is the same each time
 //
-// That wants to know of each carried value how it comes from one iteration to the next: as a running sum, which nothing
-// in the loop reads (of parts, which are combined in the end), or by steps that do not change (each part knows where it
-// starts). Everything else makes an iteration wait for the one before. This is the analysis alone, on tile IR after the
+// A split needs the role of each loop-carried value: a running sum that nothing else in the loop reads (the parts are
+// combined at the end), or a value that advances by invariant steps (each part computes its start). Any other
+// loop-carried value makes an iteration depend on the one before. This file is the analysis alone, on tile IR after the
 // pipeline, for every target; gpu/parts/DealLoops.h rewrites the loop.
 #pragma once
 #include "ir/Ir.h"
@@ -19,30 +19,30 @@ namespace tegula {
 
 struct CarriedRole {
   enum class Kind : uint8_t { Sum, Steps, Top, Scaled, Moment, Other } kind = Kind::Other;
-  ir::OpKind combine{};              // Sum, Top: of two parts
-  bool startsOnce = false;           // Sum: what it starts from counts once; otherwise every part starts from that
-  std::vector<const ir::Op *> steps; // Steps: the additions of an iteration, last one first
-  const char *why = "";              // Other
-  size_t top = 0;                    // Scaled: the number of its Top,
-  const ir::Op *scale = nullptr;     // the exponential that it is scaled by,
-  std::optional<double> factor;      // and the constant that its difference is multiplied by before; nullopt: none
+  ir::OpKind combine{};              // Sum, Top: the operation that combines two parts
+  bool startsOnce = false;           // Sum: one part starts from the initial value; otherwise every part does
+  std::vector<const ir::Op *> steps; // Steps: the additions of an iteration, last first
+  const char *why = "";              // Other: the reason
+  size_t top = 0;                    // Scaled: the index of its Top,
+  const ir::Op *scale = nullptr;     // the exponential that scales it,
+  std::optional<double> factor;      // and the constant factor of the difference in its exponent; nullopt: none
   bool isWeighted = false;           // Scaled: the exponentials are multiplied by something, or some are left out
-  std::array<size_t, 3> moments{};   // Moment: the numbers of mean, sum of squared deviations, weight
+  std::array<size_t, 3> moments{};   // Moment: the indices of mean, sum of squared deviations, weight
   const ir::Op *isFirst = nullptr;   // and the comparison of the counter with its first value, if there is one
-  bool isGuarded = false;            // Top, Scaled: no NaN comes of elements of which none was larger than -inf yet
+  bool isGuarded = false;            // Top, Scaled: no NaN arises while every element so far is -inf
 };
-/// Of each carried value of a For: Sum, Steps or Other.
+/// The role of each carried value of a For: Sum, Steps or Other.
 std::vector<CarriedRole> carriedRoles(const ir::Op &loop);
-/// The same with Top and Scaled in place of those that are Other: a running maximum, and the sums of exponentials
-/// relative to it (RelativeSums.h), in f32. Parts (top_i, sum_i) are together top = max(top_i) and sum of sum_i *
-/// exp(top_i - top). And Moment for running moments (RunningMoments.h), whose parts a reduction joins.
+/// The same, with more roles in place of Other. Top and Scaled: a running maximum, and the sums of exponentials
+/// relative to it (RelativeSums.h), in f32. Parts (top_i, sum_i) combine to top = max(top_i) and the sum of sum_i *
+/// exp(top_i - top). Moment: running moments (RunningMoments.h), whose parts a reduction joins.
 std::vector<CarriedRole> rolesOfParts(const ir::Op &loop);
-/// The operand of an addition of CarriedRole::steps that it adds.
+/// Which operand of `step`, an addition of CarriedRole::steps, is the step added to the carried value.
 unsigned addedOperand(const ir::Op &step, const ir::Op &loop);
 
-/// The `split` of the kernel's loops: 0: there is none; -1: as the launch says.
+/// The `split` of the kernel's loops. 0: none; -1: the launch decides.
 int64_t splitOf(const ir::Function &kernel);
-/// Reports loops that ask for `split` and cannot be.
+/// Reports loops that request `split` and cannot be split.
 void checkSplitLoops(const ir::Module &m, DiagEngine &diag);
 
 } // namespace tegula

@@ -1,6 +1,6 @@
-// Who uses a value: the one index of it. Passes fill it with blocks and all that is in them, as they are then; those
-// that see other users than operations with the value among their operands (a loop uses what is used inside of it) note
-// them one by one.
+// Index from values to their users. Passes fill it from blocks and everything in them; it does not follow later
+// changes. A pass that counts other users than operations with the value among their operands (a loop uses every value
+// used inside it) notes them one by one.
 #pragma once
 #include "ir/Ir.h"
 #include <span>
@@ -13,16 +13,16 @@ public:
   Users() = default;
   explicit Users(const ir::Block &b) { add(b); }
   void add(const ir::Block &b);
-  /// `op` uses `v`. What uses a value more than once is noted once, if nothing else is noted in between.
+  /// Records that `op` uses `v`. Consecutive notes of one user count once.
   void note(const ir::Value *v, ir::Op *op);
-  /// `by` uses what `op` and the operations in its regions have as operands.
+  /// Records `by` as a user of all operands of `op` and of the operations in its regions.
   void noteOperands(const ir::Op &op, ir::Op *by);
   /// Operations that use `v`, in the order in which they were added or noted: after add() each once, in the order of
-  /// the text. Until something is noted.
+  /// the text. Valid until the next note.
   std::span<ir::Op *const> of(const ir::Value *v) const;
-  /// The one operation that does; null if there is none, or more.
+  /// The only user of `v`; null if there are none or several.
   ir::Op *only(const ir::Value *v) const;
-  /// Those of `v`, of which the index knows none afterwards.
+  /// Removes the users of `v` from the index and returns them.
   std::vector<ir::Op *> take(const ir::Value *v);
 
 private:
