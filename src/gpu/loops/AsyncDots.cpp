@@ -1,6 +1,5 @@
-// See AsyncDots.h. The body is walked with the list of running dots. Those of the last iteration that run at its end
-// are on it at the start:
-// first all of them are taken to, then those that the walk before left.
+// See AsyncDots.h. A walk over the body keeps the list of running dots. It starts with the dots of the last iteration
+// that are still running at its end: in the first walk all dots, in the second walk those that the first one left.
 #include "gpu/loops/AsyncDots.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Layouts.h"
@@ -16,13 +15,13 @@ bool AsyncDots::isAtEnd(const Op *dot) const { return std::find(atEnd.begin(), a
 
 namespace {
 
-/// Of `wgmma.wait_group`: the counter of groups has three bits. Waiting for more than necessary is right as well.
+/// The largest count of `wgmma.wait_group`, which has three bits. Waiting for more groups than necessary is correct.
 constexpr int64_t mostPending = 7;
 
-/// A running dot, and the value that stands for its result now.
+/// A running dot, and the value that currently stands for its result.
 struct Running {
   const Op *dot;
-  Value *value; // null: nothing in this iteration does
+  Value *value; // null: no value of this iteration does
   bool isOld;   // started in the last iteration
 };
 
@@ -46,7 +45,7 @@ public:
       if (starts)
         running_.push_back({op, op->result(), false});
     }
-    // The barrier of the next iteration has to mean that the slots of this one's predecessor are free.
+    // After the next iteration's barrier the slots of the iteration before this one must be free.
     if (size_t old = countOld())
       finish(*body_.terminator(), old);
     for (const Running &r : running_) {
@@ -65,7 +64,7 @@ private:
     return nullptr;
   }
 
-  /// The result that stands for `v` after the branches which yield it.
+  /// The result that stands for `v` after the branches that yield it.
   const Value *passedOn(const Value *v) const {
     for (const Op *op : body_.ops) {
       if (op->kind != OpKind::If)
@@ -81,9 +80,10 @@ private:
     return v;
   }
 
-  /// Results that an `if` passes on on one side go on running there, under the name of what it gives; the other side,
-  /// which uses them or lets others take their place, waits for itself. (A kernel that goes through all tiles in one
-  /// loop stores what it has summed on one side, and begins anew.) False if they must be there before it.
+  /// A dot whose result one side of an `if` passes on stays in flight on that side; the result of the `if` then stands
+  /// for it. The other side, which uses the result or yields another value, contains its own wait. (A kernel that goes
+  /// through all tiles in one loop stores its sums on one side and starts from zero.) False if the results must be
+  /// complete before the `if`.
   bool branch(const Op &op) {
     std::vector<std::pair<size_t, Value *>> passed; // index into running_, value after the branch
     bool waits[2] = {false, false};
@@ -148,9 +148,9 @@ private:
         std::count_if(running_.begin(), running_.end(), [](const Running &r) { return r.isOld; }));
   }
 
-  /// Does the operation write registers that a running dot may still read, those of its A? After the wait alone may
-  /// that be (PTX ISA, wgmma.mma_async), and the assembler does not look after it. Carried ones are written where the
-  /// iteration ends.
+  /// Does the operation write registers of a running dot's A, which the dot may still read? That is allowed only after
+  /// the wait (PTX ISA, wgmma.mma_async), and the assembler does not check it. Loop-carried registers are written at
+  /// the end of the iteration.
   bool makesFragmentsAnew(const Op &op) const {
     return std::any_of(running_.begin(), running_.end(), [&](const Running &r) {
       const Value *a = r.dot->operands[0];
@@ -162,9 +162,9 @@ private:
     });
   }
 
-  /// Does the dot read registers that were written while another one was running? ptxas puts waits after every wgmma of
-  /// a loop in which the inputs of one are made between the start of another and its end (C7513), so that one is waited
-  /// for before this starts.
+  /// Does the dot read registers that were written while another dot was running? ptxas puts waits after every wgmma of
+  /// a loop in which the inputs of one are computed between the start of another and its end (C7513). So the running
+  /// dots are waited for before this one starts.
   bool hasInputsMadeBeside(const Op &dot) const {
     for (size_t i : {0, 2}) {
       const Value *v = dot.operands[i];
@@ -193,28 +193,28 @@ private:
     if (it == running_.end())
       return;
     if (isAsyncDot && operand == 2 && !isUsedBehind(op, it->value))
-      // adds to a result that is still being computed; one that is used once more is copied first, and must be there
+      // It may add to a result that is still being computed. A result with a later use is copied first: must be done.
       return;
     if (op.has(traits::Terminator) && !isNeededAfter(body_.args[operand + 1], *it->dot))
-      return; // goes on running, under the carried value's name
-    // Younger ones could go on, but ptxas (12.9, 13.0) puts waits after every wgmma of a loop in which an accumulator
-    // is read while others are being computed (C7514).
+      return; // stays in flight; the carried value stands for it
+    // Younger dots could stay in flight, but ptxas (12.9, 13.0) puts waits after every wgmma of a loop in which an
+    // accumulator is read while others are being computed (C7514).
     finish(op, running_.size());
   }
 
-  /// The last iteration's value is still read when the dot has started: the result then moves to other registers at the
-  /// end, and so must be there.
+  /// Is the last iteration's value still read after the dot has started? The result then moves to other registers at
+  /// the end of the iteration, and so must be complete.
   bool isNeededAfter(const Value *carried, const Op &dot) const {
     return isUsedBehind(dot, carried);
   }
 
-  /// Waits for the `count` oldest.
+  /// Adds a wait for the `count` oldest running dots.
   void finish(const Op &before, size_t count) {
     DotWaitPoint w{&before, {}, {}};
     for (size_t i = count; i < running_.size(); ++i)
       w.younger.push_back(running_[i].dot);
     for (size_t i = 0; i < count; ++i)
-      // A chained dot's result is the younger one's business.
+      // The result of a dot that a younger one adds to belongs to the younger one.
       if (Value *v = running_[i].value; v &&
                                         std::none_of(running_.begin() + static_cast<long>(count), running_.end(),
                                                      [&](const Running &r) { return r.dot->operands[2] == v; }) &&

@@ -1,4 +1,4 @@
-// See PipelineLoops.h. What PipelinedLoop has decided, with copies that the threads of the loop start themselves.
+// See PipelineLoops.h. Carries out the decisions of PipelinedLoop with copies that the threads of the loop start.
 #include "gpu/loops/PipelineLoops.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Work.h"
@@ -31,8 +31,8 @@ public:
 private:
   using Map = LoopSlice::Map;
 
-  /// Block copies as far ahead as the stages allow. From two warpgroups on a stage is left for one to be behind in: the
-  /// thread that starts the copies waits for all warps to be done with it.
+  /// Starts block copies as far ahead as the stages allow. With two warpgroups or more, one stage is left so that a
+  /// warpgroup may lag behind: the thread that starts the copies waits for all warps to be done with a stage.
   void goFarther() {
     if (!hasStages() || usesGroups() || hasStaged())
       return;
@@ -91,9 +91,10 @@ private:
       endTile();
   }
 
-  /// Starting copies takes issue slots that nobody misses while an asynchronous dot runs: after the first one; where
-  /// the copies fill the stage of the last iteration, after the first one that starts after the wait for it, or after
-  /// that wait. Where they fill the slots of this iteration, after all that reads those.
+  /// The position in the body where copies start: after the first asynchronous dot, as the issue slots are free while
+  /// it runs. Copies that fill the last iteration's stage start after the wait for its dots: after the first dot from
+  /// there on, or right after the wait if there is none. Copies that fill this iteration's slots start after all reads
+  /// of those.
   size_t placeOfCopies() const {
     if (isBehindReads_)
       return lastRead_ ? positionOf(body_, lastRead_) + 1 : body_.ops.size() - 1;
@@ -108,8 +109,8 @@ private:
 
   // ---- the loop over tiles around the loop
 
-  /// A stage of the ring, and the parity of the phase of it being free to be filled. Nobody waits for stages that were
-  /// never used: the phase before the first counts as over.
+  /// A stage of the ring, and the parity of the phase in which it becomes free. No thread waits for stages that were
+  /// never used: the phase before the first counts as complete.
   struct Stage {
     Value *slot, *freePhase;
   };
@@ -120,8 +121,8 @@ private:
     return {nextSlot(slot, stages_, distance), b_.select(wraps, phase, b_.binary(OpKind::Xor, phase, one))};
   }
 
-  /// If rings and barriers can live as long as the loop over tiles: moves them, which `before` holds, before it with
-  /// the first tile's copies. `before` is empty then.
+  /// If rings and barriers can live as long as the loop over tiles: moves them from `before` to a place before that
+  /// loop, with the first tile's copies. `before` is empty then.
   bool startTiles(Block &before) {
     uint64_t bytes = barrierCounts().bytes();
     std::vector<const Op *> loads;
@@ -141,7 +142,7 @@ private:
     tilePrologue_.parent = loop_.parent->parent;
     b_.setBlock(&tilePrologue_);
     prologue();
-    // Rings and barriers are made before the loop over tiles: nothing to compute.
+    // Rings and barriers are created before the loop over tiles, so they need no value of a tile.
     for (const Op *op : before.ops)
       parameters[op->result()] = op->result();
     if (!tiles_->covers(tilePrologue_, parameters)) {
@@ -162,7 +163,7 @@ private:
     first[tileRuns_] = tiles_->hasFirst(b_);
     tiles_->place(b_, tilePrologue_, std::move(first));
     splice(before, *outer.parent, positionOf(*outer.parent, &outer));
-    // From here on the values of the current tile.
+    // From here on tileSlot_ and tilePhase_ are the values of the current tile.
     parameterSlot_ = tileSlot_;
     parameterPhase_ = tilePhase_;
     tileSlot_ = gpu::carry(module_, outer, zero, "slot");
@@ -172,7 +173,7 @@ private:
     return true;
   }
 
-  /// After the loop and its wait: the last stage is free, the next tile's copies start, the ring goes on where it is.
+  /// After the loop and its wait: releases the last stage, starts the next tile's copies from the ring's current stage.
   void endTile() {
     Block after;
     after.parent = loop_.parent->parent;
@@ -194,14 +195,14 @@ private:
   /// each measured (docs/performance-history.md):
   /// - Addresses are computed in the last iterations, too, in which nothing is copied. Loops inside of others often
   ///   have few iterations.
-  /// - The accumulators that several dots hold through the whole loop may leave no registers for the addresses. (Not
-  ///   those of a result that its iteration uses up, with eight warps or more: fewer leave room for another block,
-  ///   which more registers may cost.)
-  /// - Beside several asynchronous dots the assembler puts work on elements between products as well. That hides the
-  ///   work where there is more of it than the products take, and delays the products where there is less. (A block of
-  ///   one warpgroup shares the multiprocessor with others, whose products fill the gaps.) Not if two dots take turns:
-  ///   the second is computed from the first of the same iteration, which rotateDots left there, so the work stands
-  ///   between the two and never between products.
+  /// - The accumulators that several dots hold through the whole loop may leave no registers for the addresses. (A
+  ///   result whose last use is in its own iteration does not count with eight warps or more. Fewer warps leave room
+  ///   for another block, which more registers may cost.)
+  /// - Beside several asynchronous dots the assembler puts elementwise work between products as well. That hides the
+  ///   work where it takes longer than the products, and delays the products where it is shorter. (A block of one
+  ///   warpgroup shares the multiprocessor with others, whose products fill the gaps.) Not if two dots alternate: the
+  ///   second is computed from the first of the same iteration, which rotateDots left there, so the work is between the
+  ///   two dots and never between products of one.
   bool arePredicated() const {
     constexpr unsigned mostRegisters = 128, twoWarpgroups = 8;
     for (const Op *around = loop_.parent->parent->op; around; around = around->parent->parent->op)
@@ -213,7 +214,7 @@ private:
         dots.push_back(op);
     if (dots.size() < 2)
       return true;
-    if (addUp()) // nothing runs meanwhile but what the addresses would delay
+    if (addUp()) // only the dots run then, and the addresses would delay them
       return false;
     const bool takeTurns = options_.numWarps >= twoWarpgroups && dots.size() == 2 && feeds(*dots[0], *dots[1]);
     unsigned registers = 0;
@@ -226,8 +227,8 @@ private:
            (takeTurns || dots_.size() < 2 || options_.numWarps < twoWarpgroups || clocks.work >= clocks.products);
   }
 
-  /// Do the asynchronous dots of an iteration add to one sum, one after the other, that is waited for in it (float32 in
-  /// several terms)?
+  /// Do the asynchronous dots of an iteration add to one sum, one after the other, and is that sum waited for in the
+  /// same iteration (float32 in several terms)?
   bool addUp() const {
     if (dots_.size() < 2 || !waits_.atEnd.empty())
       return false;
@@ -246,7 +247,7 @@ private:
     return last;
   }
 
-  /// Is an operand of `second`, not what it is added to, computed from the result of `first` in the same iteration?
+  /// Is A or B of `second` computed from the result of `first` in the same iteration?
   bool feeds(const Op &first, const Op &second) const {
     std::set<const Value *> from{first.result()};
     auto isFrom = [&](const Value *v) { return from.count(v) != 0; };
@@ -256,8 +257,8 @@ private:
     return isFrom(second.operands[0]) || isFrom(second.operands[1]);
   }
 
-  /// The copies of one iteration, if it runs; `slotOf` gives the slot of a ring of that many; `reuses`: stages have
-  /// been in use before. `predicated`: without a branch, if there is no more than arithmetic and copies.
+  /// Creates the copies of one iteration, under the condition `runs`. `slotOf` gives the slot of a ring. `reuses`: the
+  /// stages have been used before. `predicated`: without a branch, if there are only arithmetic and copies.
   template <typename SlotOf> void copies(Value *runs, Map &map, SlotOf slotOf, bool reuses, bool predicated = false) {
     slice_.copyBranches(b_, map);
     Op *when = b_.ifOp(runs, {});
@@ -284,8 +285,8 @@ private:
       locate(*r.source);
       b_.create(OpKind::AsyncCopy, operands, {}, r.source->attrsFor(OpKind::AsyncCopy));
     }
-    // A store to shared memory waits for the load of its value, and everything after it in the warp: the copies are
-    // under way by then.
+    // Staged stores come last: a store to shared memory, and everything after it in the warp, waits for the load of its
+    // value. The copies are in flight by then.
     for (const Ring &r : rings_)
       if (r.isStaged) {
         Value *operands[] = {destination(r), of(r.source->operands[0])};
@@ -300,7 +301,7 @@ private:
         if (op->kind == OpKind::AsyncCopy)
           op->operands.push_back(runs);
       for (Op *dot : dots_)
-        // addresses stand between products that are no loop
+        // addresses go between the products of a dot only if those are unrolled
         std::erase_if(dot->attrs, [](const Attr &a) { return a.key == AttrKey(attr::rounds); });
       outer->ops.pop_back();
       splice(inside, *outer, outer->ops.size());
@@ -317,8 +318,8 @@ private:
 
   bool isLong() const { return clocksOf(body_, target_, options_.numWarps).coverMemory(); }
 
-  /// Before the loop: the first iterations' copies, and the loads of iteration `ahead_`. Gives the carried values of
-  /// the slice as of that one.
+  /// Before the loop: creates the first iterations' copies, and the loads of iteration `ahead_`. Returns the carried
+  /// values of the slice in iteration `ahead_`.
   std::vector<Value *> prologue() {
     Map map = slice_.start();
     for (int64_t i = 0; i < ahead_; ++i) {
@@ -337,7 +338,7 @@ private:
       staged_ = stagedLoads(map, loop_.operands[0], ahead_);
     return keyValues(map);
   }
-  /// What prologue() gives, without copies.
+  /// The values that prologue() returns, without its copies.
   std::vector<Value *> valuesAhead() {
     Map map = slice_.start();
     for (int64_t i = 0; i < ahead_; ++i)
@@ -351,7 +352,7 @@ private:
     return out;
   }
 
-  /// At the top of the body: this iteration's tiles are there. Then, in the middle, a later one's copies start.
+  /// `top`: waits for this iteration's tiles. `middle`: starts a later iteration's copies.
   void copiesAhead(Block &top, Block &middle, const std::vector<Value *> &inits) {
     std::vector<Value *> keys{body_.args[0]};
     keys.insert(keys.end(), slice_.carried().begin(), slice_.carried().end());
@@ -363,7 +364,7 @@ private:
     }
     b_.setLoc(loop_.loc);
     b_.setBlock(&top);
-    // Branches that addresses need stand before the products: nothing parts those from the copies then.
+    // Branches that addresses need stand before the products, so that no branch separates the products from the copies.
     slice_.copyBranches(b_, map);
     std::vector<Value *> loaded;
     if (hasStaged() && staged_.empty()) // an iteration is long
@@ -392,14 +393,15 @@ private:
     Map after = slice_.next(b_, std::move(map));
     for (size_t i = 0; i < keys.size(); ++i)
       carryOn(carried[i], after[keys[i]]);
-    // After the stores, so that one register is enough and nobody waits for these before the next iteration's.
+    // After the stores: one register is enough, and the first wait for these loads is at the next iteration's stores.
     std::vector<Value *> later = loaded.empty() ? loaded : stagedLoads(after, body_.args[0], ahead_ + 1);
     for (size_t i = 0; i < later.size(); ++i)
       carryOn(loaded[i], later[i]);
   }
 
-  /// What is staged has an iteration to come from memory, into registers: a long one in which it is stored, which keeps
-  /// fewer registers, or the one before. The loads of the iteration that `map` is of, `distance` behind `iv`.
+  /// Creates the loads of staged tiles for the iteration of `map`, `distance` iterations after `iv`. A staged load has
+  /// one iteration to arrive in registers: the iteration that stores it if that is long, which keeps fewer registers,
+  /// or the one before.
   std::vector<Value *> stagedLoads(Map &map, Value *iv, int64_t distance) {
     std::vector<Value *> out;
     Value *runs = runsAhead(b_, loop_, iv, distance);
@@ -412,18 +414,18 @@ private:
     return out;
   }
 
-  std::vector<Value *> staged_; // before the loop: what stagedLoads_ give in iteration ahead_
+  std::vector<Value *> staged_; // before the loop: the results of stagedLoads_ in iteration ahead_
   std::optional<TileLoop> tiles_;
-  // over tileRuns_, parameterSlot_, parameterPhase_ and values of a tile
+  // a template over tileRuns_, parameterSlot_, parameterPhase_ and values of a tile
   Block tilePrologue_;
   Value *tileRuns_ = nullptr, *parameterSlot_ = nullptr, *parameterPhase_ = nullptr;
-  Value *tileSlot_ = nullptr, *tilePhase_ = nullptr; // where the ring is when a tile begins
-  Value *fill_ = nullptr, *fillPhase_ = nullptr;    // the stage to be filled next, and the parity of it being free
+  Value *tileSlot_ = nullptr, *tilePhase_ = nullptr; // the ring's current stage when a tile begins
+  Value *fill_ = nullptr, *fillPhase_ = nullptr;    // the stage to be filled next, and the parity of its being free
 };
 
 void visit(Module &m, Block &b, const TargetInfo &target, Options &options, DiagEngine *remarks) {
   std::vector<Op *> loops;
-  for (Op *op : std::vector<Op *>(b.ops)) { // a loop over tiles gets operations before it
+  for (Op *op : std::vector<Op *>(b.ops)) { // a copy: operations are inserted before a loop over tiles
     for (Region *r : op->regions)
       visit(m, *r->block, target, options, remarks);
     if (op->kind == OpKind::While && options.numStages >= 2)

@@ -1,5 +1,5 @@
-// PipelinedLoop's steps of rewriting the body: stages filled and released, slots in turn, loads that become tiles,
-// waits.
+// The steps of PipelinedLoop that rewrite the body: filling and releasing stages, advancing slots, replacing loads by
+// tiles, inserting waits.
 #include "gpu/loops/PipelinedLoop.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/loops/CopyLoads.h"
@@ -19,7 +19,7 @@ StageBarriers makeStageBarriers(Builder &b, const StageBarrierCounts &c) {
   StageBarriers out;
   out.full = makeFull();
   out.empty = makeEmpty(false, c.ctas);
-  if (c.ctas > 1) // after it both are there for all CTAs
+  if (c.ctas > 1) // after this one both are initialized for all CTAs
     out.empty->def->set(attr::ctas, c.ctas);
   if (c.hasLate) {
     out.lateFull = makeFull();
@@ -56,7 +56,7 @@ void PipelinedLoop::fillStage(Value *slot, Value *freePhase, const std::function
       std::vector<Value *> operands{b_.create1(OpKind::SharedSlot, {r.memory, slot}, r.tile)};
       if (isBlock)
         operands.push_back(full);
-      for (size_t i = 0; i < r.source->operands.size() && (isBlock || i < 2); ++i) // what masked elements are is zero
+      for (size_t i = 0; i < r.source->operands.size() && (isBlock || i < 2); ++i) // masked-off elements are zero
         operands.push_back(of(r.source->operands[i]));
       b_.setLoc(r.source->loc);
       b_.setInlinedAt(r.source->inlinedAt);
@@ -82,7 +82,8 @@ void PipelinedLoop::carryStages(Value *slot, Value *phase) {
   }
 }
 
-/// This warp is done with a stage of the late rings or the others: its CTA hears it, or all that fill it.
+/// Arrives for this warp at the empty barrier of a stage of the late rings or the others: in its own CTA, or in all
+/// CTAs that fill the stage.
 void PipelinedLoop::release(bool late, Value *stage, Value *when) {
   Value *operands[] = {barrierAt(barriers_.emptyOf(late), stage), when};
   Op *op = b_.create(OpKind::BarrierArrive, operands, {});
@@ -133,7 +134,7 @@ void PipelinedLoop::useRings(size_t top) {
     r.isCopied ? useCopies(r, top) : storeInTurn(r);
 }
 
-/// Every thread reads exactly what it has copied itself.
+/// Does every thread read only elements that it has copied itself?
 bool PipelinedLoop::readsOwnCopies(const Op &load) const {
   const Op *memory = load.operands[0]->def;
   while (memory && memory->kind != OpKind::SharedAlloc)
@@ -148,8 +149,8 @@ bool PipelinedLoop::readsOwnCopies(const Op &load) const {
   return false;
 }
 
-/// Where a computed operand brings a barrier of its own before the dots, that one serves the copies as well, if nothing
-/// before it looks at what other threads copied.
+/// Drops the first barrier of the body where a computed operand has another one before the dots. The second barrier
+/// then serves the copies as well, if no operation before it reads elements that other threads copied.
 void PipelinedLoop::dropFirstBarrier() {
   if (isDrained_ && turns_ == Turns::Single)
     return; // after it the only slot of a computed operand is free
@@ -197,7 +198,7 @@ Value *PipelinedLoop::flip(Value *phase, Value *slot, unsigned slots) {
   return b_.select(wraps, b_.binary(OpKind::Xor, phase, b_.constI32(1)), phase);
 }
 
-/// The tile of this iteration takes the place of the load.
+/// Replaces the load by this iteration's tile.
 void PipelinedLoop::useCopies(const Ring &r, size_t top) {
   Block here;
   b_.setBlock(&here);
@@ -210,7 +211,7 @@ void PipelinedLoop::useCopies(const Ring &r, size_t top) {
   if (auto user =
           std::find_if(body_.ops.begin(), body_.ops.end(), [&](const Op *op) { return uses(*op, r.source->result()); });
       user != body_.ops.end()) {
-    // As late as can be: an operand that is widened has left its registers before the next one needs them.
+    // As late as possible: a widened operand leaves its registers before the next one needs them.
     b_.setBlock(&here);
     Value *loaded = b_.create1(OpKind::SharedLoad, {tile}, r.source->result()->type);
     splice(here, body_, static_cast<size_t>(user - body_.ops.begin()));
@@ -219,7 +220,7 @@ void PipelinedLoop::useCopies(const Ring &r, size_t top) {
   std::erase(body_.ops, r.source);
 }
 
-/// A computed operand: stored to the next slot; a barrier before the dot that reads it.
+/// Stores a computed operand to the next slot, and puts a barrier before the dot that reads it.
 void PipelinedLoop::storeInTurn(const Ring &r) {
   Block here;
   b_.setBlock(&here);
@@ -230,7 +231,7 @@ void PipelinedLoop::storeInTurn(const Ring &r) {
   if (r.source == firstStore_)
     b_.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, false}});
   b_.create(OpKind::SharedStore, operands, {});
-  // As early as can be; a single slot is free only where the waits are.
+  // As early as possible; a single slot is free only after the waits.
   Op *made = r.source->operands[0]->def;
   for (; made && made->parent == &body_ && (made->kind == OpKind::Permute || made->kind == OpKind::Reshape);
        made = made->operands[0]->def)
@@ -248,7 +249,7 @@ void PipelinedLoop::storeInTurn(const Ring &r) {
   for (size_t i = positionOf(body_, tile->def); i < body_.ops.size(); ++i)
     if (body_.ops[i]->kind == OpKind::Dot &&
         std::find(body_.ops[i]->operands.begin(), body_.ops[i]->operands.end(), tile) != body_.ops[i]->operands.end()) {
-      // Another operand's may stand after this store already.
+      // Another operand's barrier may already follow this store.
       const auto from = body_.ops.begin() + static_cast<long>(positionOf(body_, tile->def)),
                  to = body_.ops.begin() + static_cast<long>(i);
       if (std::none_of(from, to, [](const Op *op) { return op->kind == OpKind::SharedBarrier && op->fence(); })) {
@@ -284,7 +285,7 @@ void PipelinedLoop::insertWaits() {
   takeUsers(results, *op);
 }
 
-/// Those that use the values are left to the caller.
+/// Creates the wait at `position`. The caller replaces the uses of `values`.
 Op *PipelinedLoop::wait(Block &block, size_t position, int64_t pending, const std::vector<Value *> &values) {
   Block here;
   b_.setBlock(&here);

@@ -1,5 +1,5 @@
-// See PipelinedLoop.h. Here: which loads and dots (plan). RingSizes.cpp: how many slots; PipelinedBody.cpp: the body
-// rewritten.
+// See PipelinedLoop.h. Here: plan(), which selects loads and dots. RingSizes.cpp: the number of slots;
+// PipelinedBody.cpp: the rewritten body.
 #include "gpu/loops/PipelinedLoop.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Dots.h"
@@ -32,9 +32,9 @@ bool PipelinedLoop::plan() {
   return fitMemory();
 }
 
-/// Whatever brings the first dot's tiles need not wait for those that only the second one reads (attention: the
-/// values). Of two stages alone, where the first dot's could not be filled ahead otherwise; the second wait costs more
-/// than it gains where there are three (docs/performance-history.md).
+/// Marks the rings that only the second dot reads (attention: the values) as late, so that the copies of the first
+/// dot's tiles need not wait for those to be free. Only with two stages, where the first dot's tiles could not be
+/// filled ahead otherwise. With three stages the second wait costs more than it gains (docs/performance-history.md).
 void PipelinedLoop::findLate() {
   leaveLate();
   if (options_.numCtas > 1 || dots_.size() < 2 || stages_ > 2)
@@ -69,7 +69,7 @@ void PipelinedLoop::waitForLate() {
   splice(here, body_, positionOf(body_, dots_[1]));
 }
 
-/// The layout a tile of this load has if asynchronous dots are to read it directly; 0 if no user wants that.
+/// The layout that a tile of this load needs so that asynchronous dots read it directly; 0 if no user does.
 uint16_t PipelinedLoop::wantedLayout(const Value *v) {
   for (const Op *user : usersIn(body_, v)) {
     if (user->kind == OpKind::ToShared)
@@ -81,8 +81,8 @@ uint16_t PipelinedLoop::wantedLayout(const Value *v) {
   return 0;
 }
 
-/// The conversion of a loaded tile, or of a fragment that is computed of it element by element and reads the tile in
-/// its own layout (HoistConverts.h); null: there is none.
+/// The conversion of a loaded tile, or of a fragment that is computed from it element by element and reads the tile in
+/// the fragment's layout (HoistConverts.h); null: there is none.
 const Op *PipelinedLoop::readerOf(const Value *v) const {
   const std::vector<Op *> users = usersIn(body_, v);
   for (const Op *user : users)
@@ -95,9 +95,9 @@ const Op *PipelinedLoop::readerOf(const Value *v) const {
   return nullptr;
 }
 
-/// The tile of a load that threads read in another layout than they have loaded it in: as that has the fewest bank
-/// conflicts. Bytes may be turned by matrix moves on the way to a dot; what meets unpacked weights in a product is read
-/// eight elements at a time, which in the swizzle that matrix moves want takes two turns.
+/// The tile layout for a load that threads read back in another layout than they have loaded it in: the candidate with
+/// the fewest bank conflicts. Matrix moves may transpose bytes on the way to a dot. Operands that are multiplied by
+/// unpacked weights are read eight elements at a time, which takes two wavefronts in the swizzle for matrix moves.
 LinearLayout PipelinedLoop::tileForReads(const Op &load, LinearLayout plain) {
   const Type &t = load.result()->type;
   const unsigned bytes = byteWidth(t.elem);
@@ -117,7 +117,7 @@ LinearLayout PipelinedLoop::tileForReads(const Op &load, LinearLayout plain) {
   };
   LinearLayout best = plain;
   const std::span<const uint64_t> lanes = read.bases(layout::Dim::Lane);
-  // of the lanes that an access serves together: eight read 16 bytes each, sixteen two words of a fragment of 16 bits
+  // lanes that an access serves together: eight read 16 bytes each, sixteen read two words of a 16-bit fragment each
   for (size_t bits : {3u, 4u}) {
     const LinearLayout rows =
         layout::sharedRows(t.shape, lanes.first(std::min(bits, lanes.size())), axis, load.vec(), 8 * bytes);
@@ -131,13 +131,13 @@ Type PipelinedLoop::tileOf(const Op &load) {
   const Type &t = load.result()->type;
   if (load.kind == OpKind::DescLoad)
     return Type::shared(t.shape, t.elem, module_.internLayout(target_.blockTile(load)));
-  // Operands of 8 and 32 bits lie K-major for asynchronous dots. Where the load has them the other way round, they pass
-  // through registers.
+  // Asynchronous dots read operands of 8 and 32 bits K-major. Where the load is contiguous along the other axis, the
+  // operands pass through registers.
   uint16_t l = wantedLayout(load.result());
   int64_t vec = load.vec();
   const LinearLayout registers = module_.layoutOf(t);
   const bool isTurned = l && !keepsVectors(LinearLayout(module_.layouts[l - 1u]), registers, vec);
-  if (isTurned && t.shape.rank() == 2 && vec * byteWidth(t.elem) == 16) // those that copy it read it
+  if (isTurned && t.shape.rank() == 2 && vec * byteWidth(t.elem) == 16) // the threads that copy it read it
     l = module_.internLayout(
         layout::sharedRows(registers, contiguousAxis(registers, byteWidth(t.elem)), vec, 8 * byteWidth(t.elem)));
   else if (!l || isTurned)
@@ -145,8 +145,8 @@ Type PipelinedLoop::tileOf(const Op &load) {
   return Type::shared(t.shape, t.elem, l);
 }
 
-/// The loads that `v` is computed from in the body by arithmetic, if they are of few elements each and their addresses
-/// known ahead; nothing otherwise.
+/// The loads that `v` is computed from in the body by arithmetic, if each has few elements and addresses that are known
+/// ahead; nothing otherwise.
 std::optional<std::vector<const Op *>> PipelinedLoop::stagedLoadsOf(const Value *v) {
   constexpr int64_t mostOfThread = 8;
   const int64_t most = mostOfThread * target_.lanes() * options_.numWarps;
@@ -169,15 +169,15 @@ std::optional<std::vector<const Op *>> PipelinedLoop::stagedLoadsOf(const Value 
   return loads;
 }
 
-/// Are the addresses and the mask?
+/// Can the addresses and the mask be computed ahead of the iteration?
 bool PipelinedLoop::isKnownAhead(const Op &load) {
-  // An index, or one for each row of a tile.
+  // One index, or one for each row of a tile.
   const int64_t mostIndices = startsCopies_ || gathers_ ? 512 : 0;
   return std::ranges::all_of(load.operands, [&](const Value *v) { return slice_.add(v, mostIndices); });
 }
 
-/// Is `v` what one load gives, at most widened, and can that be copied ahead? The conversion between threads reads the
-/// copy then (HoistConverts.h).
+/// Is `v` the result of one load, possibly converted element by element, and can that load be copied ahead? The
+/// conversion between threads then reads the copy (HoistConverts.h).
 bool PipelinedLoop::isCopyable(const Value *v) {
   while (v->def && slice_.isInside(v) && v->def->operands.size() == 1 &&
          (v->def->has(traits::Elementwise) || renames(v->def->kind)))
@@ -186,15 +186,15 @@ bool PipelinedLoop::isCopyable(const Value *v) {
          isKnownAhead(*v->def);
 }
 
-/// Conversions between threads of what few loaded elements are computed to: zeros of groups that are unpacked. Their
-/// exchange is moved ahead, where the ring's barrier serves it too.
+/// Finds layout conversions between threads of values computed from a few loaded elements, such as the zero points of
+/// quantized groups. Their exchange moves ahead, where the ring's barrier also covers it.
 void PipelinedLoop::findStaged() {
   std::unordered_set<const Op *> loads;
   for (Op *op : body_.ops) {
     if (op->kind != OpKind::Convert || op->result()->type.isPtr || op->result()->type.elem == Elem::I1)
       continue;
     const LinearLayout &from = module_.layoutOf(op->operands[0]->type), &to = module_.layoutOf(op->result()->type);
-    // Whole operands come by copies of what is loaded.
+    // Full operands are copied from memory instead.
     constexpr uint64_t mostBytes = 8192;
     if (layout::exchangeScope(from, to) <= layout::ExchangeScope::Warp || slotBytes(op->result()->type) > mostBytes)
       continue;
@@ -219,8 +219,8 @@ void PipelinedLoop::findStaged() {
       stagedLoads_.push_back(op);
 }
 
-/// Has each element of the tile an address of its own, beyond a sum of what rows and columns have? So are tables looked
-/// up by a function of row and column.
+/// Does each element of the tile have an address of its own, other than the sum of a row part and a column part? This
+/// is a table lookup by a function of row and column.
 static bool isLookedUp(const Value *pointer, std::unordered_set<const Value *> &seen) {
   const Op *op = pointer->def;
   if (!pointer->type.isTensor() || pointer->type.shape.rank() < 2 || !op || !seen.insert(pointer).second)
@@ -245,16 +245,16 @@ static bool isLookedUp(const Value *pointer, std::unordered_set<const Value *> &
   return std::ranges::any_of(op->operands, [&](const Value *o) { return isLookedUp(o, seen); });
 }
 
-/// Does a product read the tile as it is?
+/// Does a dot read the tile directly, or through views?
 static bool isOperand(const Block &body, const Value *v) {
   return std::ranges::any_of(usersIn(body, v), [&](const Op *u) {
     return u->kind == OpKind::Dot || u->kind == OpKind::ToShared || (isView(u->kind) && isOperand(body, u->result()));
   });
 }
 
-/// Copies of single elements that lie anywhere take a turn each, where a load of a warp takes one for all that lie
-/// together: biases by the distance of query and key, clipped (attention 128x128, D=64, H200: 2034 us, by loads 497).
-/// Operands of products have to come to shared memory in any case.
+/// Is a plain load cheaper than copies? Copies of single scattered elements take one turn each, while a warp's load
+/// takes one for all contiguous elements: biases by the clipped distance of query and key (attention 128x128, D=64,
+/// H200: 2034 us, by loads 497). Operands of dots have to come to shared memory in any case.
 static bool isBetterLoaded(const Block &body, const Op &load) {
   constexpr unsigned word = 4;
   const Type &t = load.result()->type;
@@ -293,7 +293,7 @@ void PipelinedLoop::findCopies() {
     r.inStages = load->kind == OpKind::DescLoad || gathers_;
     rings_.push_back(r);
   }
-  // Alone they are no reason for rings.
+  // Staged tiles alone do not justify rings.
   if (std::all_of(rings_.begin(), rings_.end(), [](const Ring &r) { return r.isStaged; })) {
     rings_.clear();
     stagedLoads_.clear();
@@ -305,9 +305,9 @@ Ring *PipelinedLoop::ringOf(const Op *source) {
   return it == rings_.end() ? nullptr : &*it;
 }
 
-/// The ring a dot's tile comes from; null if the tile does not change in the loop or has no ring. Whether the tile of a
-/// load is read directly is asked of this user alone, exactly as useTile() will: other users of the load may want it
-/// another way round.
+/// The ring that a dot's tile comes from; null if the tile is loop-invariant or has no ring. Only this user decides
+/// whether it reads the tile of a load directly, by the same rule as in useTile(): other users of the load may need
+/// another layout.
 Ring *PipelinedLoop::ringOfTile(const Value *tile) {
   const Op *op = tile->def;
   if (!op || op->parent != &body_)
@@ -329,15 +329,16 @@ Ring *PipelinedLoop::ringOfTile(const Value *tile) {
   return layout == tile->type.layout ? r : nullptr;
 }
 
-/// What gives a dot the registers of its A is done right before it: last iteration's dot, which reads the same
-/// registers, has until then. But not after another asynchronous dot of the iteration, which would have to be waited
-/// for first (AsyncDots.cpp, hasInputsMadeBeside): before that, where what it is made of is there.
+/// Moves the operation that writes the registers of a dot's A right before the dot, so that the last iteration's dot,
+/// which reads the same registers, can run until then. The operation does not move past another asynchronous dot of the
+/// iteration, which would have to be waited for first (AsyncDots.cpp, hasInputsMadeBeside). It moves up before such a
+/// dot where its operands allow that.
 void PipelinedLoop::placeFragments(const Op &dot) {
   Op *made = dot.operands[0]->def;
   if (dot.operands[0]->type.isShared || !made || made->parent != &body_ || !made->has(traits::Pure) ||
       (!made->has(traits::Elementwise) && made->kind != OpKind::Convert))
     return;
-  size_t known = 0; // after what it is made of
+  size_t known = 0; // after its operands
   for (const Value *v : made->operands)
     if (v->def && v->def->parent == &body_)
       known = std::max(known, positionOf(body_, v->def) + 1);
@@ -347,15 +348,15 @@ void PipelinedLoop::placeFragments(const Op &dot) {
       place = i;
   const size_t now = positionOf(body_, made);
   auto isUser = [&](const Op *op) { return uses(*op, made->result()); };
-  // Later, if it is for the dot alone; an exchange between threads may have the time until then.
+  // Sink it only if the dot is its only user. A conversion stays: the time until the dot can hide its exchange.
   if (now < place && (made->kind == OpKind::Convert || std::ranges::count_if(body_.ops, isUser) != 1))
     return;
   body_.ops.erase(body_.ops.begin() + static_cast<long>(now));
   body_.ops.insert(body_.ops.begin() + static_cast<long>(place - (now < place)), made);
 }
 
-/// What asynchronous dots read was written by other means: a fence stands between. That holds for asynchronous dots
-/// that are waited for at once, too, as those with accumulators of 16 bits, and for those under an `if`.
+/// Marks rings that asynchronous dots read: their writes need a fence before those dots. This includes dots that are
+/// waited for at once, such as those with 16-bit accumulators, and dots under an `if`.
 void PipelinedLoop::findAsyncRings(const Block &block) {
   for (const Op *op : block.ops) {
     for (const Region *r : op->regions)
@@ -368,8 +369,8 @@ void PipelinedLoop::findAsyncRings(const Block &block) {
   }
 }
 
-/// Branches that use the result of a dot which is used after them, too, give it back: what stands after uses one value,
-/// waited for or not.
+/// Makes a branch that uses a dot's result yield it, if operations after the branch use the result, too. Those
+/// operations then use one value, whether or not the branch has waited for the dot.
 void PipelinedLoop::giveBack(Value *result) {
   for (size_t i = 0; i < body_.ops.size(); ++i) {
     Op *op = body_.ops[i];
@@ -394,7 +395,7 @@ void PipelinedLoop::findAsyncDots() {
     if (std::count(yields.begin(), yields.end(), op->result()) > 1)
       continue;
     dots.push_back(op);
-    // What is computed and then stored for asynchronous dots takes turns as well.
+    // Operands that are computed and then stored for asynchronous dots get rings as well.
     for (unsigned i = 0; i < 2; ++i)
       if (Op *tile = op->operands[i]->def;
           tile && tile->kind == OpKind::ToShared && tile->parent == &body_ && !ringOfTile(op->operands[i])) {

@@ -1,6 +1,5 @@
 // The part of the kernel that dedicated producer warps (SpecializeWarps.h) compute: the operands of the copies that
-// they start, the bounds and conditions of the control flow around the copies, and everything that these are computed
-// from.
+// they start, the bounds and conditions of the control flow around the copies, and the inputs of all of these.
 //
 //   begin = load starts[batch];  while ... { a binary search };  page = load pages[n / 16];  convert page       the kernel
 //   begin = load starts[batch];  while ... { a binary search };  page = load pages[n / 16] in the other layout    the producer
