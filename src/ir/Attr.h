@@ -1,9 +1,9 @@
 // Attributes of operations: named constants. Each level has a table of them, with their types (ir/Attrs.def,
 // gpu/Attrs.def); its Ops.def says which operation carries which.
 //
-// C++ knows an attribute by a constant that is made of its row: `attr::vec` is the key, and Op has an accessor of the
-// same name. A misspelt name, or a value of another type than the row's, does not compile: `op.axis() == 1`,
-// `op.set(attr::vec, 4)`, `Attr(attr::perm, {1, 0})`.
+// In C++ each row defines a constant: `attr::vec` is the key, and Op has an accessor of the same name. A misspelt name,
+// or a value of a type other than the row's, does not compile: `op.axis() == 1`, `op.set(attr::vec, 4)`,
+// `Attr(attr::perm, {1, 0})`.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace tegula::ir {
 
 enum class AttrType : uint8_t { Int, Bool, Pred, Number, String, Ints };
 
-enum class CmpPred : uint8_t { // what attribute `pred` says
+enum class CmpPred : uint8_t { // values of attribute `pred`
   Eq, Ne, Slt, Sle, Sgt, Sge, Ult, Ule, Ugt, Uge,                             // cmpi
   Oeq, One, Olt, Ole, Ogt, Oge, Ord, Ueq, Une, FUlt, FUle, FUgt, FUge, Uno    // cmpf
 };
@@ -68,7 +68,7 @@ enum : uint8_t {
 };
 } // namespace row
 
-/// What an attribute of a type is given as, and read as.
+/// The C++ types for setting and reading an attribute of a type.
 template <AttrType T> struct AttrCpp;
 template <> struct AttrCpp<AttrType::Int> { using Given = int64_t; using Read = int64_t; };
 template <> struct AttrCpp<AttrType::Bool> { using Given = bool; using Read = bool; };
@@ -84,7 +84,7 @@ template <> struct AttrCpp<AttrType::Ints> {
 /// A row of the tables.
 class AttrKey {
 public:
-  /// The key of this name, as the readers of text need it.
+  /// The key with this name, for readers of text; nullopt if there is none.
   static constexpr std::optional<AttrKey> find(std::string_view name) {
     for (size_t i = 0; i < std::size(detail::attrRows); ++i)
       if (detail::attrRows[i].name == name)
@@ -93,7 +93,7 @@ public:
   }
   constexpr std::string_view name() const { return detail::attrRows[row_].name; }
   constexpr AttrType type() const { return detail::attrRows[row_].type; }
-  /// Has only the GPU level such an attribute?
+  /// Whether only the GPU level has this attribute.
   constexpr bool isOfGpu() const { return row_ >= detail::row::firstOfGpu; }
   constexpr bool operator==(const AttrKey &) const = default;
 
@@ -103,13 +103,13 @@ protected:
   uint8_t row_ = 0;
 };
 
-/// A key whose type C++ knows.
+/// A key with a static type.
 template <AttrType T> class KeyOf : public AttrKey {
 public:
   using Given = typename detail::AttrCpp<T>::Given;
   using Read = typename detail::AttrCpp<T>::Read;
   constexpr KeyOf(uint8_t row, Read otherwise) : AttrKey(row), otherwise_(otherwise) {}
-  /// What absence means.
+  /// The value of an absent attribute.
   constexpr Read otherwise() const { return otherwise_; }
 
 private:
@@ -130,7 +130,7 @@ namespace attr {
 #include "gpu/Attrs.def"
 } // namespace attr
 
-/// What the user asserts of a result; see Attrs.def.
+/// Hints: facts that the user asserts about a result; see Attrs.def.
 inline constexpr AttrKey hintKeys[] = {attr::divisibility, attr::contiguity, attr::constancy};
 constexpr bool isHint(AttrKey k) { return k == hintKeys[0] || k == hintKeys[1] || k == hintKeys[2]; }
 
@@ -148,8 +148,7 @@ private:
   static_assert(std::size(detail::attrRows) <= 128);
 };
 
-/// The attributes of an operation as a row of Ops.def lists them: `!axis | reverse`, the `!` where an operation must
-/// carry it.
+/// The attributes of an operation as a row of Ops.def lists them: `!axis | reverse`, where `!` marks required ones.
 struct AttrList {
   AttrSet all, needed;
   constexpr AttrList() = default;
@@ -175,7 +174,7 @@ struct Attr {
   Attr(PredKey k, CmpPred v) : key(k), value(v) {}
   Attr(StringKey k, std::string v) : key(k), value(std::move(v)) {}
   Attr(ListKey k, std::vector<int64_t> v) : key(k), value(std::move(v)) {}
-  /// Of a type, or a key, that only a run knows. The verifier sees whether they fit.
+  /// For types or keys known only at run time. The verifier checks whether they fit.
   Attr(NumberKey k, AttrValue v) : key(k), value(std::move(v)) {}
   Attr(AttrKey k, AttrValue v) : key(k), value(std::move(v)) {}
   bool operator==(const Attr &) const = default;

@@ -1,7 +1,7 @@
 // Builds operations at an insertion point, folding constants and trivial identities as it goes.
 //
 // All layers create IR through this class. Value-returning functions never return null. Shapes and element types of
-// operands must already agree (lang/ and passes see to that; debug builds assert). A folded operation returns an
+// operands must already agree (lang/ and passes ensure this; debug builds assert). A folded operation returns an
 // existing value or a constant, so callers must not assume that `result->def` is the kind they asked for.
 #pragma once
 #include "ir/Ir.h"
@@ -53,8 +53,8 @@ public:
   Value *reshape(Value *x, const Shape &s, bool reorder = false);
   Value *permute(Value *x, std::span<const int64_t> perm);
 
-  /// f32 rounded to tf32, to nearest even: the 13 low bits become 0. Every NaN becomes 0x7fffe000. As a TMA copy does
-  /// it.
+  /// f32 rounded to tf32, to nearest even: the 13 low bits become 0. Every NaN becomes 0x7fffe000. TMA copies round the
+  /// same way.
   Value *roundToTf32(Value *x);
 
   /// Ops with regions: create the op, then fill region i with a Builder on its block (args exist already).
@@ -72,8 +72,8 @@ private:
   bool folding_ = true;
 };
 
-/// The constant an op computes from constant operands, or an operand it is equal to; null if neither. Never folds what
-/// would change a float result by a bit. Used by Builder and by passes/Simplify.
+/// The constant that an op computes from constant operands, or an operand that equals its result; null if neither.
+/// Never changes a float result by a bit. Used by Builder and by passes/Simplify.
 Value *fold(Builder &b, OpKind k, std::span<Value *const> operands, const Type &result, std::span<const Attr> attrs);
 
 /// The value if `v` is a Const (scalar or splat) of an integer type.

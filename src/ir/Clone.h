@@ -1,4 +1,4 @@
-// Copies of modules, and of operations with other operands: what passes that write a kernel anew share.
+// Copies modules, and operations with remapped operands: shared by passes that rewrite a kernel.
 #pragma once
 #include "ir/Ir.h"
 #include <functional>
@@ -6,7 +6,7 @@
 
 namespace tegula::ir {
 
-/// Writes copies of operations into `to`. Operands are those that have been mapped; a value that has not stands for
+/// Writes copies of operations into `to`. Operands are replaced by their mapped values; an unmapped value stands for
 /// itself, which is right for copies inside one module.
 class Cloner {
 public:
@@ -21,10 +21,10 @@ public:
   Op *copy(const Op &op, Block &to) {
     return copy(op, to, [this](const Block &from, Block &b) { copyBlock(from, b); });
   }
-  /// The same, with blocks of regions as `region` writes them to empty ones, arguments included.
+  /// The same, but `region` fills each region's empty block, arguments included.
   Op *copy(const Op &op, Block &to, const std::function<void(const Block &, Block &)> &region);
   void copyArgs(const Block &from, Block &to);
-  /// Arguments and operations of a block to an empty one.
+  /// Copies arguments and operations of a block to an empty one.
   void copyBlock(const Block &from, Block &to);
 
 private:

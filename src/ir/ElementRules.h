@@ -7,8 +7,8 @@ namespace tegula::ir {
 /// Bits of an element.
 inline unsigned widthOf(const Type &t) { return t.isPtr ? 64 : bitWidth(t.elem); }
 
-/// Do the elements of the operands of an elementwise operation and those of its result fit the operation? False of
-/// other operations. Shapes and layouts do not count.
+/// Whether the element types of an elementwise operation's operands and result fit the operation; false for other
+/// operations. Ignores shapes and layouts.
 bool fitsElements(const Op &op);
 
 } // namespace tegula::ir

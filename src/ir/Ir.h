@@ -1,13 +1,13 @@
 // The tile IR: SSA values over tiles, structured control flow, one small set of operations (Ops.def; gpu/Ops.def has
 // those that only the GPU level has).
 //
-// A Module owns everything it holds (arena: objects live until the Module dies; removing an op only unlinks it).
-// A Module is used by one thread at a time. There is no global state: two compilations never meet.
+// A Module owns everything it holds (arena: objects live until the Module dies; removing an op only unlinks it). A
+// Module is used by one thread at a time. There is no global state: compilations are independent.
 //
 // Shape of the thing:
 //   Module -> Function -> Region -> Block (exactly one per region) -> Op -> Value
 // Control flow is structured (for / while / if with yields); an early `return` of the language is lowered to `if`
-// before it gets here, so a region has one block and values dominate by nesting. Why not MLIR: docs/rationale/ir.md.
+// earlier, so a region has one block and values dominate by nesting. Why not MLIR: docs/rationale/ir.md.
 #pragma once
 #include "ir/Attr.h"
 #include "ir/Type.h"
@@ -45,8 +45,8 @@ struct OpInfo {
   int8_t operands, results, regions; // -1: variadic
   uint16_t traits;
   bool ofGpu;        // only the GPU level has it
-  AttrSet attrs;     // may stand on it, hints and those of the GPU level included
-  AttrSet needed;    // must stand on it
+  AttrSet attrs;     // allowed attributes, hints and those of the GPU level included
+  AttrSet needed;    // required attributes
 };
 const OpInfo &info(OpKind k);
 /// Null if no operation has that name.
@@ -64,7 +64,7 @@ struct Value {
   Op *def = nullptr;      // null for block arguments
   Block *block = nullptr; // owner if a block argument
   uint32_t index = 0;     // result or argument number
-  /// Working memory of passes; means nothing between two of them and is never read by targets.
+  /// Scratch data of one pass; undefined between passes and never read by targets.
   uint32_t mark = 0;
   Value *forward = nullptr;
   std::string name;       // the user's name for it, may be empty; only for printing and debug info
@@ -85,8 +85,8 @@ struct Op {
   Block *region(unsigned i) const;
   bool has(uint16_t trait) const { return (info(kind).traits & trait) != 0; }
   const AttrValue *find(AttrKey key) const;
-  /// The attribute, or what its table says that absence means; the second, or `otherwise`. There is an accessor for
-  /// each, by its name: `op.axis()`.
+  /// The attribute; if absent, the default from its table, or `otherwise`. Each attribute has an accessor of its name:
+  /// `op.axis()`.
   template <AttrType T> typename KeyOf<T>::Read get(KeyOf<T> key) const { return read(key, key.otherwise()); }
   int64_t get(IntKey key, int64_t otherwise) const { return read(key, otherwise); }
   std::string_view get(StringKey key, std::string_view otherwise) const { return read(key, otherwise); }
@@ -94,17 +94,16 @@ struct Op {
 #include "ir/Attrs.def"
 #define IR_ATTR(id, key, type, otherwise) auto id() const { return get(attr::id); }
 #include "gpu/Attrs.def"
-  /// `value` as one of the types it can have; `otherwise` where there is none.
+  /// `value` as an integer or a double; `otherwise` if absent.
   int64_t intValue(int64_t otherwise = 0) const;
   double floatValue(double otherwise = 0) const;
   template <AttrType T> void set(KeyOf<T> key, std::type_identity_t<typename KeyOf<T>::Given> v) {
     set(AttrKey(key), AttrValue(std::move(v)));
   }
   void set(AttrKey key, AttrValue v);
-  /// Those of its attributes that an operation of this kind may carry: for one that takes its place.
+  /// The attributes that an operation of kind `other` may carry, for a replacement of this one.
   std::vector<Attr> attrsFor(OpKind other) const;
-  /// Number of the operand that is the mask of an access, assertion or histogram; it is optional. 0: the operation
-  /// takes none.
+  /// Index of the optional mask operand of an access, assertion or histogram. 0: the operation takes no mask.
   size_t maskAt() const;
   /// The mask, null if there is none.
   Value *mask() const { return maskAt() && maskAt() < operands.size() ? operands[maskAt()] : nullptr; }
@@ -138,7 +137,7 @@ struct DescAccess {
   Value *value;                                      // stored or combined; null for a load
   const Shape &block;
   unsigned rank() const { return static_cast<unsigned>(extents.size()); }
-  /// Rows by index: the first of two offsets is a tensor, an index for each row of the block.
+  /// Whether rows are accessed by index: the first of two offsets is a tensor with an index for each row of the block.
   bool hasRows() const { return offsets[0]->type.isTensor(); }
 };
 bool isDescOp(OpKind k);
@@ -156,10 +155,10 @@ struct ArgInfo {
   bool isSigned = true;     // for ints
   // an earlier argument that is the same address in every launch (passes/MergeArguments.h); -1: none
   int32_t sameAs = -1;
-  // of pointers: those with one number may be of memory that overlaps in any way (passes/MergeArguments.h); 0: of
-  // memory of its own
+  // of pointers: those with equal numbers may overlap in any way (passes/MergeArguments.h); 0: overlaps with no
+  // other
   int32_t overlap = 0;
-  int32_t access = -1;      // of pointers that were merged: what happened through this one, 1 reads, 2 writes, 3 both
+  int32_t access = -1;      // of merged pointers: accesses through this one, 1 reads, 2 writes, 3 both
 };
 
 struct Function {
@@ -167,7 +166,7 @@ struct Function {
   Loc loc;
   bool isKernel = false;
   bool noinline_ = false;
-  bool isOrdered = false; // of the GPU level: barriers and waits stand where they have to (gpu/shared/OrderMemory.h)
+  bool isOrdered = false; // of the GPU level: barriers and waits are in place (gpu/shared/OrderMemory.h)
   std::vector<ArgInfo> argInfo; // parallel to body args
   std::vector<Type> resultTypes;
   Region *body = nullptr;
@@ -189,7 +188,7 @@ public:
 
   std::deque<Function *> functions; // callees before callers; the kernel is the last one
   std::vector<InlineSite> inlineSites;
-  /// The layouts that types of this module name (Type::layout is 1 + index).
+  /// The layouts that types of this module refer to (Type::layout is 1 + index).
   std::vector<layout::LinearLayout> layouts;
   /// Number for Type::layout; equal layouts get one number.
   uint16_t internLayout(const layout::LinearLayout &l);
@@ -206,7 +205,7 @@ public:
   Value *addArg(Block *b, const Type &t);
   Value *addResult(Op *op, const Type &t);
   Region *createRegion(std::span<const Type> argTypes, Op *owner);
-  /// One region more, empty (no arguments), for an op of any number of them.
+  /// Appends an empty region (no arguments) to an op with a variadic number of regions.
   Region *addRegion(Op *op);
   /// Creates the op and its results; it is in no block yet. Regions are created empty (no arguments), none if their
   /// number is variadic.

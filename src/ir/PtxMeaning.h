@@ -1,8 +1,8 @@
-// What instructions of PTX mean, as operations of the tile IR; used by ExpandAsm.cpp.
+// Semantics of PTX instructions as operations of the tile IR; used by ExpandAsm.cpp.
 //
-// A register is a value of integers of its size (predicates: i1), of the shape that the statement works on. Each
-// handler does one family of instructions: it takes the modifiers it knows (`has`), reads, computes, writes. A modifier
-// that nobody took refuses the instruction.
+// A register is an integer value of its size (predicates: i1), of the statement's shape. Each handler does one family
+// of instructions: it takes the modifiers it supports (`has`), reads, computes, writes. The instruction is rejected if
+// a modifier remains.
 //
 //   PtxMeaning.cpp  frame, operands, the table       PtxInteger.cpp  integers, bits, comparisons
 //   PtxFloat.cpp    arithmetic of floats             PtxConvert.cpp  cvt, mov, special registers
@@ -28,7 +28,7 @@ struct Type {
 };
 std::optional<Type> typeOf(std::string_view suffix);
 
-/// One $n. Several numbers may name one place: an input tied to an output.
+/// One $n. Several operand numbers may share one place: an input tied to an output.
 struct Place {
   unsigned bits = 0;
   Value *value = nullptr; // null: not written yet
@@ -46,7 +46,7 @@ public:
 
   ir::Type intType(unsigned bits) const;
   Value *constant(unsigned bits, uint64_t v) const { return b_.constInt(intType(bits), static_cast<int64_t>(v)); }
-  /// Another number of bits: cut off, or extended.
+  /// Truncates or extends to another number of bits.
   Value *resize(Value *x, unsigned bits, bool isSigned = false) const;
 
 private:
@@ -62,9 +62,9 @@ private:
 
   bool instruction(const Instruction &in);
   bool fail(std::string why);
-  /// Was the modifier given? Marks it as known.
+  /// Whether the modifier is present. Marks it as handled.
   bool has(std::string_view modifier);
-  /// The modifier that is given of these; empty if none is.
+  /// The one of these modifiers that is present; empty if none is.
   std::string_view oneOf(std::initializer_list<std::string_view> modifiers);
   std::string_view name() const { return in_->opcode[0]; }
 
@@ -84,7 +84,7 @@ private:
   V invert(V x) { return bin(OpKind::Xor, x, ~uint64_t{0}); }
   V cmp(CmpPred p, V a, V b) { return b_.cmp(p, a, b); }
   V cmp(CmpPred p, V a, uint64_t c) { return b_.cmp(p, a, constant(bitWidth(a->type.elem), c)); }
-  /// Shifts by an amount of any size (i32): PTX gives zeros or the sign from the width on.
+  /// Shifts by any amount (i32): from the width on, PTX gives zeros or the sign.
   V shifted(OpKind k, V x, V amount);
   V lane(V x, const Type &t, unsigned i);
   V joinLanes(std::span<const V> lanes);
@@ -92,9 +92,9 @@ private:
   V eachLane(const Type &t, std::span<const V> xs, const std::function<V(std::span<const V>)> &f);
   V toFloat(V bits, const Type &t) { return b_.cast(OpKind::Bitcast, bits, t.elem); }
   V toBits(V x) { return b_.cast(OpKind::Bitcast, x, intType(bitWidth(x->type.elem)).elem); }
-  /// Subnormals become zeros of their sign.
+  /// Flushes subnormals to zeros of their sign.
   V flushed(V bits, const Type &t);
-  /// To [0, 1], NaN to 0.
+  /// Clamps to [0, 1]; NaN becomes 0.
   V saturated(V x);
 
   // PtxInteger.cpp

@@ -1,10 +1,10 @@
-// Reads the PTX of an inline statement: instructions, registers that it declares, scopes. No meaning is looked at here;
-// ExpandAsm.cpp has that.
+// Reads the PTX of an inline statement: instructions, registers that it declares, scopes. Semantics are in
+// ExpandAsm.cpp.
 //
 //   { .reg .b32 t<2>; and.b32 t0, $1, 0xf; @p add.s32 $0, t0, 1; }
 //
-// Operands that are given from outside are $0, $1, ... (also ${0}); `$$` is a dollar. Names are resolved: the innermost
-// scope that declares one wins.
+// Operands from outside are $0, $1, ... (also ${0}); `$$` is a dollar. Names are resolved: the innermost scope that
+// declares one wins.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -57,7 +57,7 @@ struct Problem {
   std::string why;
 };
 
-/// Everything points into `text`. nullopt: `problem` says why.
+/// The result points into `text`. nullopt: `problem` says why.
 std::optional<Program> parse(std::string_view text, Problem &problem);
 
 } // namespace tegula::ir::ptx

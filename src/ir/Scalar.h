@@ -1,7 +1,7 @@
-// What an elementwise operation does to one element: the arithmetic of the tile IR, written once and plainly.
+// Semantics of elementwise operations on one element: the arithmetic of the tile IR, in one place.
 //
 // Elements travel as raw bits in a uint64_t: integers zero-extended from their width, floats by their encoding,
-// pointers as addresses. Constant folding (Fold.cpp) and the interpreter (Interp.h) both stand on this file.
+// pointers as addresses. Constant folding (Fold.cpp) and the interpreter (Interp.h) both use this file.
 //
 // Floats round once per operation, to nearest even. Narrow formats (f16, bf16, fp8) are computed in double, which is
 // wide enough that rounding the double again gives the correctly rounded result of one operation. support/FloatFormat.h
@@ -13,7 +13,7 @@ namespace tegula::ir {
 
 /// All ones below the width of the element (64 for a pointer).
 uint64_t elemMask(Elem e);
-/// The integer that the low bits of `v` stand for, sign-extended; i1 gives 0 or 1, as constants are stored.
+/// The integer in the low bits, sign-extended; i1 gives 0 or 1, as constants are stored.
 int64_t toConstInt(Elem e, uint64_t bits);
 int64_t signExtend(Elem e, uint64_t bits);
 
@@ -35,7 +35,7 @@ struct ScalarOp {
 /// The facts for `kind` with these operand and result types.
 ScalarOp scalarOp(OpKind kind, std::span<Value *const> operands, const Type &result, std::span<const Attr> attrs);
 
-/// One element; nullopt where the IR leaves the value open (division by zero). The op must have the
+/// The result for one element; nullopt where the IR leaves the value undefined (division by zero). The op must have the
 /// Elementwise trait.
 std::optional<uint64_t> evalScalar(const ScalarOp &op, std::span<const uint64_t> args);
 

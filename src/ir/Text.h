@@ -41,7 +41,7 @@
 namespace tegula::ir {
 
 /// Null if the text is wrong; the reasons have been reported. The result has passed verify(). The module keeps `file`
-/// alive; whoever shows the messages must do so too, because they point into it.
+/// alive; code that shows the messages must do so too, because they point into it.
 std::unique_ptr<Module> parse(std::shared_ptr<const SourceFile> file, DiagEngine &diag);
 
 } // namespace tegula::ir

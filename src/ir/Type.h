@@ -1,7 +1,7 @@
 // Types of the tile IR: signless scalars, pointers, and tensors of either.
 //
-// Types are small values compared by content; there is no context to intern them in. Signedness is not here: the
-// language layer (lang/) knows it, and operations say it (sdiv/udiv, sext/zext, cmp slt/ult).
+// Types are small values compared by content; there is no context to intern them in. Signedness is not part of them:
+// the language layer (lang/) tracks it, and operations encode it (sdiv/udiv, sext/zext, cmp slt/ult).
 #pragma once
 #include <array>
 #include <cassert>
@@ -58,7 +58,7 @@ struct Type {
   Elem elem = Elem::Void; // element, or pointee if isPtr
   bool isPtr = false;
   Shape shape;
-  /// Which thread of a GPU holds which element: 1 + index into Module::layouts. 0: not decided (always, above src/gpu).
+  /// The thread of a GPU that holds each element: 1 + index into Module::layouts. 0: undecided (always, above src/gpu).
   uint16_t layout = 0;
   /// A tile in the block's shared memory: the value is its address, and the layout maps offsets (in elements) to
   /// coordinates.

@@ -1,6 +1,5 @@
-// Checks that a module keeps the rules of the IR: what Ops.def says of operands, results, regions and attributes, the
-// types and shapes every operation asks for, dominance, terminators; and that nothing of the GPU level stands in tile
-// IR.
+// Checks that a module obeys the rules of the IR: the operands, results, regions and attributes in Ops.def, the types
+// and shapes that each operation requires, dominance, terminators; and that tile IR contains nothing of the GPU level.
 //
 // Passes and targets trust these rules and do not check them again. After sema every failure is an internal error.
 #pragma once
@@ -8,7 +7,7 @@
 
 namespace tegula::ir {
 
-/// Tile IR has neither layouts, tiles in shared memory, nor what the tables of src/gpu add.
+/// Tile IR has no layouts, no tiles in shared memory, and none of the additions in the tables of src/gpu.
 enum class Level : uint8_t { Tile, Gpu };
 
 /// False if a rule is broken; `why` (may be null) then says which operation breaks which rule, with its text, and

@@ -1,5 +1,5 @@
-// The verifier's rules as one class, for its two sources alone: Verifier.cpp walks and has what all operations share,
-// VerifyFamilies.cpp has a function for each family. Users call verify() (Verifier.h).
+// The verifier's rules as one class, only for its two sources: Verifier.cpp has the walk and the rules that all
+// operations share, VerifyFamilies.cpp has a function for each family. Users call verify() (Verifier.h).
 #pragma once
 #include "ir/Verifier.h"
 #include "layout/LinearLayout.h"
@@ -9,7 +9,7 @@
 
 namespace tegula::ir {
 
-/// Of one module, once. A rule that does not hold writes the reason by bad(), of which the first one stays, and gives
+/// Verifies one module, once. A violated rule records its reason by bad(), which keeps the first one, and returns
 /// false.
 class Verifier {
 public:
