@@ -1,4 +1,4 @@
-// How a dot is emitted: shared by Dot.cpp (loops and multiply-adds) and DotFetch.cpp (what is fetched meanwhile).
+// Emits a dot: shared by Dot.cpp (loops and multiply-adds) and DotFetch.cpp (prefetches meanwhile).
 #pragma once
 #include "targets/cpu/emit/Dot.h"
 #include "targets/cpu/emit/NestState.h"
@@ -7,18 +7,18 @@
 
 namespace tegula::cpu {
 
-/// Which lines a block of rows fetches, a slot of so many for each line of its trips: a trip moves on by one row of
-/// memory. First come those of the next panel, then, if it has that, those of A's next tile, column of lines by column,
-/// which go on from panel to panel; after these some line that is near.
+/// The lines that a block of rows prefetches, in slots: each trip of a slot advances by one row of memory. First come
+/// the lines of the next panel, then, if fetched, those of A's next tile, one column of lines after the other,
+/// continuing from panel to panel; then any line in a near cache.
 struct Slots {
   llvm::SmallVector<PanelFetch, 4> right;
-  // i64: as many as there is something to fetch for
+  // i64: number of slots with a line to fetch
   llvm::Value *rightSlots = nullptr;
-  // of the left operand: the first one of this panel, and how many there are in all; null: none
+  // of the left operand: this panel's first slot, and the total number of slots; null: none
   llvm::Value *leftFrom = nullptr, *leftSlots = nullptr, *leftFirst = nullptr, *leftStride = nullptr;
-  // i64: slots for one column of lines are a power of two
+  // i64; groupBits: log2 of the slots of one column of lines
   llvm::Value *trips = nullptr, *near = nullptr, *groupBits = nullptr;
-  unsigned perEntry = 1, atOnce = 1; // slots for all rows of one of `right`; so many slots in a block
+  unsigned perEntry = 1, atOnce = 1; // slots for all rows of one entry of `right`; slots per block
 };
 
 /// One emission of emitDot or of a PanelDot.
@@ -38,11 +38,11 @@ public:
   unsigned firstRows() const;
   VecEmitter &v;
   const CpuTarget &target;
-  /// Accumulators of an outer block, and after them, if A is biased, sums of the columns of B. `sums`: of the first
-  /// row, if B is biased.
+  /// Initial accumulators of an outer block, then, if A is biased, sums of the columns of B. `sums`: points to the row
+  /// sum of the block's first row, if B is biased.
   llvm::SmallVector<V> starts(unsigned rows, V sums);
   void sumRows(V a, V depth);
-  V rowSums = nullptr; // ptr: of each row of A -128 times its sum, i32, if B is biased
+  V rowSums = nullptr; // ptr: for each row of A, -128 times its sum, i32, if B is biased
   /// `a`: rowPointers() of the block.
   void multiplyStep(unsigned rows, int64_t step, llvm::ArrayRef<V> a, V bp, llvm::SmallVectorImpl<V> &acc);
   llvm::SmallVector<V> rowPointers(V a, unsigned rows);
@@ -51,17 +51,17 @@ public:
   V rowsOf(unsigned count) { return b.CreateMul(aStride, b.getInt64(count)); }
   void addToC(unsigned rows, llvm::ArrayRef<V> acc, V c, bool accumulate);
   int64_t stepBytesA() const { return p.kGroup * p.aDepthStride * aBytes(); }
-  /// Of columns, in a block of rows: all of a panel, or half as many in loops that are as short as they can be, as code
-  /// costs time to compile; nothing is fetched there.
+  /// Vectors of columns in a block of rows: a whole panel, or half of it. Loops for half panels are unrolled less, to
+  /// save compile time, and do not prefetch.
   unsigned vectors = 1;
   void setHalf(bool half);
   unsigned lanesOfRow() const { return lanes; }
-  /// Rows that count; so many k, a multiple of what a trip of the loop over k does. Null: all. For outer blocks.
+  /// For outer blocks: the rows that count, and the number of k, a multiple of the k per trip. Null: all.
   V rowsFrom = nullptr, rowsTo = nullptr, depth = nullptr;
   llvm::SmallVector<PanelFetch, 2> fetches; // before parts of loops over k
   void planSlots(llvm::ArrayRef<PanelFetch> right, const InPlace &left, V a, V panel, V near);
   void fetchRight(llvm::ArrayRef<PanelFetch> all, V near), fetchLeft(V a, const InPlace &left, V panel, V near);
-  /// A's tile of a block of k as it lies in memory, rows or columns one after the other.
+  /// A's tile of a block of k in memory: `count` rows or columns of `bytes` each, `stride` bytes apart.
   struct Pieces {
     V first, stride;
     int64_t count, bytes;
@@ -84,8 +84,8 @@ private:
   V at(V base, int64_t bytes) { return bytes ? b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, bytes) : base; }
   V load(llvm::Type *t, V pointer, unsigned align) { return b.CreateAlignedLoad(t, pointer, llvm::Align(align)); }
 
-  /// for (i = 0; i < count; ++i) with each pointer advancing by its step in bytes (or number, by its step); the body
-  /// gets the current pointers and the carried values and returns the new ones. Gives the final carried values.
+  /// for (i = 0; i < count; ++i) with each pointer (or integer) advancing by its step, in bytes for pointers. `body`
+  /// gets the current pointers and the carried values and returns the new carried values. Returns the final ones.
   struct Pointer {
     V start;
     int64_t step;
@@ -95,14 +95,14 @@ private:
   llvm::SmallVector<V> loop(int64_t count, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body) {
     return loop(count, nullptr, pointers, carried, body);
   }
-  /// `counted`: i64 in place of `count`. It may be zero if nothing is carried.
+  /// `counted`: i64 that replaces `count` if not null. It may be zero only if nothing is carried.
   llvm::SmallVector<V> loop(int64_t count, V counted, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried,
                             Body body);
 
   V multiplyAdd(V acc, V x, V y);
   V groupOf(V scalarOrVector, unsigned accLanes, bool isA);
-  /// int8 by VNNI: the instruction wants one operand unsigned. Unless B is, or has 128 added, A is taken with 128
-  /// added, and 128 times the sum of each column of B is subtracted at the end.
+  /// int8 with VNNI: the instruction takes one operand as unsigned. Unless B is unsigned or has 128 added, 128 is added
+  /// to A, and 128 times the sum of each column of B is subtracted at the end.
   bool biased() const { return p.aElem == ir::Elem::I8 && !p.bUnsigned; }
   V bias(llvm::Type *type) const { return llvm::ConstantInt::get(type, 0x80808080); }
   void prefetch(V at);
@@ -113,14 +113,14 @@ private:
   bool isHalf = false;
   int64_t unrolledHere(int64_t steps) const { return isHalf ? std::min<int64_t>(2, steps) : unrolled(steps); }
   void fetch(const PanelFetch &lines, V from, V count);
-  /// Loops over k are in parts, before which lines are fetched: that many at once at most, as they hold up loads.
+  /// Loops over k are split into parts, with prefetches before each: at most this many at once, as they delay loads.
   static constexpr int64_t mostLines = 32;
   int64_t tripsOfPart() const, linesPerPart() const;
   V partsOf(V depth);
   std::pair<V, V> lineOf(V slot);
   void fetch(V number);
-  /// Lines to fetch into L2, one after the other: line i is in row i / 2^rowBits of the last part with from <= i, whose
-  /// first line with that number is at first + row * stride.
+  /// Lines to prefetch into L2, in order: line i is in row i / 2^rowBits of the last part with from <= i. Rows of a
+  /// part are at first + row * stride.
   struct LineSequence {
     struct Part {
       V from, first, stride;
@@ -130,12 +130,12 @@ private:
     unsigned rowBits = 0;
   };
   int64_t tripsOfPanel() const;
-  llvm::SmallVector<LineSequence, 2> sequences; // a line of each in each trip of loops over k
+  llvm::SmallVector<LineSequence, 2> sequences; // each trip of loops over k fetches one line of each
   struct {
     llvm::SmallVector<PanelFetch, 2> fetches;
     std::optional<Slots> slots;
     llvm::SmallVector<LineSequence, 2> sequences;
-  } aside; // what is not fetched while isHalf
+  } aside; // saved while isHalf, when nothing is fetched
 };
 
 } // namespace tegula::cpu

@@ -1,4 +1,4 @@
-// Emits the LLVM function of one plan. State shared by the Emit*.cpp files, which each hold one concern:
+// Emits the LLVM function of one plan. The class is shared by the Emit*.cpp files, one for each concern:
 //
 //   EmitFunction  entry, program loop, arguments     EmitSteps    steps and structured control flow
 //   EmitScalar    operations on registers            EmitLinear   linear forms (Lin.h)    EmitAddress   their values and addresses at a position
@@ -10,11 +10,11 @@
 //   EmitSegments  rows by parts in which masks hold    EmitStream    non-temporal stores, fetching ahead    EmitAsm      inline assembly    EmitDivision  by a number from outside the loop
 //   EmitDot       dots and the places of their operands    EmitKeep  packed tiles that later programs find
 //
-// Positions and hoisting: inside a nest a value is asked for at a Bits position. The loops that its bits belong to
-// decide how deep the code must be: it is placed before the next inner loop ("hoist point"), so nothing invariant is
-// computed twice and no LLVM pass has to move it. A hoist point is in the middle of a finished block: code that
-// branches and may be part of a value cuts the block there (splitHere, resumeAt). A value with a lane bit in its
-// position is a vector, else a scalar.
+// Positions and hoisting: inside a nest a value is needed at a Bits position. The innermost loop that its bits belong
+// to determines the depth of its code: it is placed before the next inner loop (the "hoist point"), so invariants are
+// computed once and no LLVM pass has to move them. A hoist point is inside a finished block: code that branches and may
+// be part of a value splits the block there (splitHere, resumeAt). A value with a lane bit in its position is a vector,
+// else a scalar.
 #pragma once
 #include "targets/common/Divisor.h"
 #include "targets/common/ShareStretches.h"
@@ -29,15 +29,15 @@
 
 namespace tegula::cpu {
 
-/// Of a scalar or an element of a vector; LLVM says 0 of pointers.
+/// Bits of a scalar or of an element of a vector; 64 for pointers, where LLVM returns 0.
 inline unsigned elementBits(const llvm::Type *t) {
   return t->getScalarType()->isPointerTy() ? 64 : t->getScalarSizeInBits();
 }
-/// Vectors (or scalars) of one length, a power of two of them, one after the other.
+/// Concatenates vectors (or scalars) of one length; their number is a power of two.
 llvm::Value *concatenate(llvm::IRBuilder<> &b, std::vector<llvm::Value *> parts);
 
-/// Bytes loaded of what all rows of a sum along rows have in common (a vector that a matrix is multiplied with); 0: it
-/// is no such sum.
+/// Bytes loaded of values that all rows of a sum along rows share (the vector of a matrix-vector product); 0 if the
+/// nest is not such a sum.
 uint64_t bytesInCommon(const Nest &n);
 
 class FunctionEmitter {
@@ -79,10 +79,10 @@ private:
   V countsOfAll(const DotPart::Conditions &all, unsigned fromBit, unsigned bits, int diagonal = -1);
   bool define(const ir::Value *v, llvm::SmallVectorImpl<const ir::Value *> &lent);
   bool staysLinear(const Lin &l, const Bits &at);
-  std::optional<InPlace> leftInPlace(const Step &s, const Counts &counts, V depth); // so much of k is wanted, null: all
+  std::optional<InPlace> leftInPlace(const Step &s, const Counts &counts, V depth); // depth: k needed, null: all
   void resultInPlace(const Step &s, InPlace &r);
   InPlace leftOperand(const Step &s, const Counts &counts, V depth = nullptr);
-  V joined(V x, llvm::BasicBlock *fromX, V y, llvm::BasicBlock *fromY); // where two ways meet
+  V joined(V x, llvm::BasicBlock *fromX, V y, llvm::BasicBlock *fromY); // phi of two predecessors
 
   // EmitKeep
   void beginPanel(), panel(), askKept(), startKept(const Steps &all, bool atEntry);
@@ -95,7 +95,7 @@ private:
   llvm::Type *regType(const ir::Type &scalar) const, *memType(const ir::Type &scalar) const;
   V toMemory(V x, const ir::Type &t), fromMemory(V x, const ir::Type &t);
   V constant(const ir::Op &op), broadcast(V x, unsigned lanes);
-  /// These lanes of a vector; one lane is a scalar, as everywhere (there are no vectors of one element).
+  /// Selected lanes of a vector; one lane gives a scalar (vectors of one element are never used).
   V pickLanes(V x, llvm::ArrayRef<int> lanes);
   /// Any elementwise op; args are all scalars or vectors of one length (scalars are broadcast).
   V elementwise(const ir::Op &op, llvm::SmallVector<V, 3> args);
@@ -120,24 +120,24 @@ private:
   bool extendLin(const Lin &a, Lin &out);
   Coef addCoef(Coef a, Coef b), mulCoef(Coef a, Coef b);
   V coefValue(Coef c, llvm::Type *t), extendAtDef(V s);
-  void insertBehindDef(V s); // where it dominates all that its uses can reach
+  void insertBehindDef(V s); // where it dominates all possible uses
 
   // EmitAddress
   friend class AddressEmitter;
-  /// The form's value at a position, its address if `pointer`. `key`: of the form, for what is computed before loops.
+  /// The form's value at a position; an address if `pointer`. `key`: identifies the form, to memoize hoisted parts.
   /// `mayWrapLate`: one quotient or remainder may be left to evaluateLate.
   LaneAddress linAt(const void *key, const Lin &l, const Bits &at, bool pointer, bool mayWrapLate = false);
   V laneVector(const LaneAddress &a, llvm::Type *intType);
   V opaqueLanes(const Opaque &o, V x, llvm::Type *t, bool pointer), extendNarrow(V sum, Coef by);
-  // by what a part's value is multiplied in all, i64 if it is extended on the way
+  // the product of all scales of a part's value, i64 if it is extended before the last
   Coef scaleOf(const Lin &l, const Opaque &o);
   void evaluateLate(LaneAddress &a);
   V evalLinear(const ir::Value *v, const Lin &l, const Bits &at);
 
   // EmitQuotients
   static Bits positionOf(const Opaque &o, const Bits &at);
-  /// If `o`, asked for at `at`, is the remainder (or quotient) of a linear value that grows with those sources of `at`
-  /// for which `varies` holds, by one that does not: by how much that grows in all, which is not 0.
+  /// If `o` at `at` is the remainder (or quotient) of a linear value by an invariant divisor, and the value grows with
+  /// the sources of `at` for which `varies` holds: its total growth, not 0. Else nullopt.
   using Varies = llvm::function_ref<bool(BitSource)>;
   std::optional<int64_t> growthOfRemainder(const Opaque &o, const Bits &at, Varies varies),
       growthOfDividend(const Opaque &o, const Bits &at, Varies varies);
@@ -153,7 +153,7 @@ private:
   bool hasLanes(const Bits &at) const;
   V eval(const ir::Value *v, const Bits &at);
   V compute(const ir::Value *v, const Bits &at);
-  /// From its operands even if it has a buffer.
+  /// Recomputes `v` from its operands even if it has a buffer.
   V computeFresh(const ir::Value *v, const Bits &at),
       divideByOneNumber(const ir::Op &op, llvm::ArrayRef<V> args, const Bits &at),
       divideByOneFloat(const ir::Op &op, llvm::ArrayRef<V> args, Bits at);
@@ -184,7 +184,7 @@ private:
   V maskedScalarLoad(V pointer, const ir::Type &t, V mask, V other, bool isVolatile);
   V pointers(const LaneAddress &a), anyOf(V mask);
   LaneAddress addressOf(const ir::Value *pointers, const Bits &at);
-  /// `at`, or memory of nobody's if a bit of the mask (null: none) switches all lanes off.
+  /// `at`, or unused memory if `mask`, a bit (null: always on), switches all lanes off.
   V whereOn(V at, V mask);
   V whole(V maskOrNull, unsigned lanes);
 
@@ -197,7 +197,7 @@ private:
   V tripsOf(const NestLoop &l), divideUp(V x, int64_t to), roundUp(V x, int64_t to);
   void root(const Root &r, const Bits &at), roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
   Bits spaceBits() const, rootBits(unsigned copy) const;
-  /// for (iv = from; iv < to; ++iv) with carried values; from < to may fail to hold only if `mayBeEmpty`.
+  /// for (iv = from; iv < to; ++iv) with carried values; requires from < to unless `mayBeEmpty`.
   llvm::SmallVector<V> loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init,
                             llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
   V endOfBuffers(NestLoop &l, V trips);
@@ -221,8 +221,8 @@ private:
   V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits, MaskEnd &end);
   void masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen,
                llvm::SmallVectorImpl<MaskAt> &out, bool throughBuffers = false);
-  /// Whether `v` at `at` is one of the comparisons that hold in the loop being emitted, or one of the remainders that
-  /// grow there like what they are taken of.
+  /// Is `v` at `at` a comparison that holds in the loop being emitted, or a remainder that grows there like its
+  /// dividend?
   bool isAssumed(const ir::Value *v, const Bits &at) const, isDenied(const ir::Value *mask, const Bits &at) const;
 
   // EmitRest
@@ -275,18 +275,18 @@ private:
   bool atomicStep(const Step &s);
   void askAlone(), update(const ir::Op &op, const Bits &at), histogramElement(const ir::Op &op, const Bits &at);
   V updated(const ir::Op &op, V old, V x), updateOneByOne(const ir::Op &op, V pointers, V x, V mask);
-  /// then() where `cond` holds; elsewhere `otherwise`, or zero (of `result`, null: neither has one).
+  /// then() if `cond` holds, else `otherwise` or zero. `result`: the type of the value, null: there is none.
   V ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> then, V otherwise = nullptr);
   llvm::BasicBlock *splitHere(const char *name);
-  /// eachLane: lanes one after the other, whose vectors go through the stack: a loop that gives `body` their numbers
-  /// (i64). Its block is named `name`, the one behind it `behind`.
+  /// eachLane: a loop over lanes, whose vectors go through the stack; `body` gets the lane number (i64). Its block is
+  /// named `name`, the one after it `behind`.
   void resumeAt(llvm::BasicBlock *rest),
       eachLane(unsigned lanes, const char *name, const char *behind, llvm::function_ref<void(V)> body);
   llvm::AllocaInst *onStack(llvm::Type *type);
 
   // EmitFault
   int siteOf(const ir::Op &op, Site::Kind kind), siteNumber(const ir::Op &op, Site::Kind kind);
-  /// If `bad`, what `leave` emits, which ends its block.
+  /// Branches to the code that `leave` emits if `bad`; that code ends its block.
   void leaveIf(V bad, const char *name, llvm::function_ref<void()> leave);
   void fault(int code, int site, V index, V extent), checkNull(V pointer, V mask, const ir::Op &site);
   llvm::BasicBlock *faultedBlock(int code);
@@ -303,11 +303,11 @@ private:
   VecEmitter vec_;
   llvm::Function *function_ = nullptr;
   V launch_ = nullptr, scratch_ = nullptr, grid_[3]{}, pid_[3]{}, cancel_ = nullptr, blank_ = nullptr;
-  V alone_ = nullptr; // i1: nothing else uses atomics meanwhile; null: not known
-  // i64: programs of this call from the one at hand on; of a group: those that run at once, see programs()
+  V alone_ = nullptr; // i1: no other thread uses atomics meanwhile; null: not known
+  // i64: programs of this call from the current one on; for a group: programs that run at once, see programs()
   V left_ = nullptr, programs_ = nullptr;
-  // i1: the launch writes more than caches hold, null: no store may stream; double, then: programs times rounds of the
-  // loops around
+  // i1: the launch writes more than caches hold, null: no store may stream; double, if so: programs times iterations of
+  // the loops around
   V streamLaunch_ = nullptr, rounds_ = nullptr;
   llvm::SmallVector<V> externals_; // result tensors of a callee
   // end of the program loop; next program; see stoppedBlock
@@ -316,7 +316,7 @@ private:
   llvm::AllocaInst *stopSite_ = nullptr;                // the loop, as a site
   std::map<uint64_t, V> scratchAt_;
   uint64_t calleeScratch_ = 0; // where frames of callees start
-  // stretches are noted; some loop asks for itself whether it writes more than caches hold
+  // stretches are recorded; some loop tests for itself whether it writes more than caches hold
   bool repeats_ = false, loopStreams_ = false;
   std::vector<targets::Stretch> stretches_;
   llvm::DenseMap<const ir::Value *, V> scalar_;
@@ -325,12 +325,12 @@ private:
   LaunchFactors factors_;
   ScopedMap<std::tuple<int64_t, V, int64_t, V>, V> mixed_;
   llvm::DenseMap<V, V> extended_; // factors of 32 bits, as 64-bit ones: see extendAtDef
-  llvm::DenseMap<V, targets::Divisor> divisors_; // of numbers that floats are divided by, after their definitions
+  llvm::DenseMap<V, targets::Divisor> divisors_; // of divisors of floats, computed after their definitions
   NestState *nest_ = nullptr;
   std::map<const ir::Op *, int> sites_; // number + 1
   DotLoop loop_;
   std::pair<const Nest *, llvm::SmallVector<V, 2>> rows_; // a nest whose outer loops are open, and their numbers
-  llvm::DenseMap<const ir::Op *, const Nest *> firstReader_; // of loads whose lanes are next to one another
+  llvm::DenseMap<const ir::Op *, const Nest *> firstReader_; // of loads whose lanes are contiguous
 };
 
 } // namespace tegula::cpu

@@ -1,4 +1,4 @@
-// State of one compilation.
+// State that all functions of one compilation share.
 #pragma once
 #include "targets/cpu/Codegen.h"
 #include <map>
@@ -15,7 +15,7 @@ using targets::DebugEmitter;
 
 struct Nest;
 
-/// What the functions of one compilation share.
+/// Shared by the emitters of a module's functions. Holds references only, and the maps below.
 struct ModuleState {
   llvm::Module &llvm;
   const ir::Module &source;
@@ -23,15 +23,15 @@ struct ModuleState {
   const Options &options;
   KernelMeta &meta;
   std::map<std::string, llvm::Function *> functions; // noinline callees; tegula.fault
-  std::map<std::string, uint64_t> scratchBytes;      // of callees, with theirs
+  std::map<std::string, uint64_t> scratchBytes;      // of callees, including their own callees'
   DebugEmitter *debug = nullptr;
   DiagEngine *remarks = nullptr;
-  // accesses and what notVectorized() named; an operation is emitted once or more for each nest that needs it
+  // operations with a remark already; one operation may be emitted several times, at least once per nest that uses it
   std::set<const ir::Op *> remarked;
 
-  /// Says at the operation's place that it is computed one element at a time, and why. Once for each operation.
+  /// Remarks at the operation's location that it is computed one element at a time, and why. Once per operation.
   void notVectorized(const ir::Op &op, std::string_view why);
-  /// Of what makes the lanes of a nest single elements, if that has more than one element.
+  /// The same for the operation that forces a nest to one lane, if the nest has more than one element.
   void notVectorized(const Nest &n);
 };
 

@@ -1,4 +1,4 @@
-// A map whose entries end with the scope that they were made in.
+// A map whose entries are removed at the end of the scope that they were added in.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -6,8 +6,8 @@
 
 namespace tegula::cpu {
 
-/// A map that forgets what came after a mark: values made in a loop or an arm do not dominate what comes after it. A
-/// copy of the map for each of a thousand loops in a row would take quadratic time.
+/// A map that can drop the entries added since a mark: values computed in a loop or a branch do not dominate the code
+/// after it. Copying the map for each of a thousand consecutive loops instead would take quadratic time.
 template <typename Key, typename T> class ScopedMap {
 public:
   T &operator[](const Key &key) {
