@@ -1,4 +1,4 @@
-// Every message of the targets layer; the rows stand in Diagnostics.def.
+// Every message of the targets layer. Diagnostics.def lists them, one row each.
 #pragma once
 #include "support/Diag.h"
 

@@ -1,9 +1,10 @@
-// What every target tells the runtime about a compiled kernel: arguments, and the places in the source that faults and
-// prints refer to. No LLVM here; the api layer serializes it into the cache.
+// The description of a compiled kernel that every target hands to the runtime: arguments, resources, and the source
+// locations that faults and prints refer to. This header uses no LLVM; the api layer serializes the description into
+// the cache.
 //
-// What is worth knowing but no mistake (an access that is not vectorized, a loop that is not pipelined) goes to the
-// DiagEngine as a message of severity Remark: a row in Diagnostics.def, then diag.report(diag::row, op.loc, ...). The
-// api layer keeps remarks with the kernel, in the cache too.
+// Information that is no error (an access that is not vectorized, a loop that is not pipelined) goes to the DiagEngine
+// as a message of severity Remark: a row in Diagnostics.def, then diag.report(diag::row, op.loc, ...). The api layer
+// stores remarks with the kernel, in the cache too.
 #pragma once
 #include "ir/Type.h"
 #include "support/LaunchForms.h"
@@ -13,14 +14,14 @@
 
 namespace tegula::targets {
 
-/// A place that a fault or a print refers to.
+/// A source location that a fault or a print refers to.
 struct Site {
   enum class Kind : uint8_t { Assert, Load, Store, Atomic, Print, Other } kind;
   std::string file;
   uint32_t line = 0, column = 0;
   std::string function; // enclosing kernel or helper
   std::string text;     // message of an assert, prefix of a print
-  int32_t arg = -1;     // pointer argument an access goes through, -1 if unknown
+  int32_t arg = -1;     // index of the pointer argument that the access goes through, -1 if unknown
   // print only, one entry per operand:
   struct Operand {
     ir::Type type;
@@ -36,13 +37,13 @@ struct ArgSlot {
   uint32_t offset = 0;
   std::string name;
   bool isSigned = true;
-  bool read = false, written = false; // the kernel may load, store through this pointer (kernelAccess)
+  bool read = false, written = false; // the kernel may load or store through this pointer (kernelAccess)
 };
 
-/// A tile in shared memory, for the message of a kernel that needs more than there is.
+/// A tile in shared memory, for the message about a kernel that exceeds the target's limit.
 struct SharedTile {
   uint64_t bytes = 0;
-  std::string what; // of the operation it is for: "dot", "convert"
+  std::string what; // the operation that needs the tile: "dot", "convert"
   std::string file;
   uint32_t line = 0, column = 0;
 };
@@ -50,33 +51,33 @@ struct SharedTile {
 /// One tensor map (TMA descriptor) that the runtime encodes at launch and appends to the packed arguments; at most 16
 /// (runtime/TensorMaps.h).
 ///
-/// Map i lies 64-byte aligned at mapsOffset + i * 128 of the argument block, mapsOffset being argBytes rounded up to
-/// 64; the record pointer comes after the last map. Dimensions are in the language's order, outermost first.
+/// Map i starts at byte mapsOffset + i * 128 of the argument block, 64-byte aligned; mapsOffset is argBytes rounded up
+/// to 64. The record pointer follows the last map. Dimensions are in the language's order, outermost first.
 struct TensorMap {
-  /// A number that is known when the kernel is launched: the product of a constant and what is given of the others.
+  /// A number that is known at launch: the product of `value` and of those other factors that are set (not -1).
   struct Term {
     int32_t arg = -1;      // index into KernelMeta::args (an integer of any width, sign-extended, or the base pointer)
     int64_t value = 1;
-    int32_t gridAxis = -1; // the number of programs along this axis
-    int32_t arg2 = -1;     // another argument
+    int32_t gridAxis = -1; // factor: the number of programs along this axis
+    int32_t arg2 = -1;     // factor: a second argument
     bool operator==(const Term &) const = default;
   };
   ir::Elem elem = ir::Elem::F32;
-  bool isSigned = true;       // of integers: decides minimum and maximum
-  // what is out of range reads as NaN instead of 0; not for elements of 8 bits, which are bytes to the hardware
+  bool isSigned = true;       // integers only: selects signed or unsigned minimum and maximum
+  // out-of-range elements read as NaN instead of 0; not for 8-bit elements, which the hardware treats as bytes
   bool nanFill = false;
-  bool roundTf32 = false;     // f32 is rounded to tf32 on the way
+  bool roundTf32 = false;     // the copy rounds f32 to tf32
   uint8_t swizzle = 0;        // span in bytes: 0, 32, 64 or 128
-  // so many neighbours of the last dimension count as one element of 8 bytes: in the box, the extent and coordinates
+  // that many adjacent elements of the last dimension form one 8-byte element of the box, the extent and coordinates
   uint8_t merged = 1;
   Term base;                  // must be an argument
-  std::vector<Term> extents;  // as many as dimensions
+  std::vector<Term> extents;  // one per dimension
   std::vector<Term> strides;  // in elements, all dimensions; the last one is the constant 1
   std::vector<uint32_t> box;  // elements of one copy along each dimension, at most 256
   bool operator==(const TensorMap &) const = default;
 };
 
-/// Everything the runtime must know about a compiled kernel. Serialized into the cache.
+/// Everything the runtime needs to load and launch a compiled kernel. Serialized into the cache.
 struct KernelMeta {
   std::string symbol;        // of the entry: TegulaCpuEntry or TegulaSimEntry in an object, .entry in PTX
   std::vector<ArgSlot> args;
@@ -90,20 +91,20 @@ struct KernelMeta {
   // GPUs and the simulator
   uint32_t threads = 0;      // per CTA
   uint32_t clusterCtas = 1;
-  // a loop whose iterations several CTAs may share, as many as the launch leaves idle: num_ctas says how many
+  // a loop's iterations may be split over CTAs that the launch would leave idle: num_ctas says over how many
   bool splitsByGrid = false;
-  LaunchForms forms;         // other code that launches may want
-  uint8_t mostBlocks = 0;    // on a multiprocessor at once, however many fit; 0: any number
-  uint64_t sharedBytes = 0;  // dynamic shared memory per CTA; more than the target's limit: the code is empty
-  std::vector<SharedTile> sharedTiles; // largest first, as far as they explain sharedBytes
+  LaunchForms forms;         // other variants of the code that a launch may select
+  uint8_t mostBlocks = 0;    // limit of resident blocks per multiprocessor, even if more fit; 0: no limit
+  uint64_t sharedBytes = 0;  // dynamic shared memory per CTA; above the target's limit the code is empty
+  std::vector<SharedTile> sharedTiles; // largest first: the tiles that account for sharedBytes
   bool cooperative = false, programmaticLaunch = false;
   std::vector<TensorMap> tensorMaps;
 };
 
-/// Where compile() spent its time, nanoseconds.
+/// Time spent in each stage of compile(), in nanoseconds.
 struct CompileTimes {
-  uint64_t planNs = 0;     // tile IR to what the target works on: loop nests, the GPU level
-  uint64_t emitNs = 0;     // that to LLVM IR
+  uint64_t planNs = 0;     // tile IR to the target's own level: loop nests, or GPU IR
+  uint64_t emitNs = 0;     // the target's own level to LLVM IR
   uint64_t optimizeNs = 0; // LLVM's optimizer
   uint64_t codegenNs = 0;  // LLVM IR to code
 };

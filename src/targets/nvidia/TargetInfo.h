@@ -1,4 +1,4 @@
-// What the passes of the GPU level ask (gpu/TargetInfo.h), for NVIDIA GPUs.
+// The target facts for the passes of the GPU level (gpu/TargetInfo.h), for NVIDIA GPUs.
 #pragma once
 #include "abi/Multiprocessor.h"
 #include "targets/nvidia/Nvidia.h"
