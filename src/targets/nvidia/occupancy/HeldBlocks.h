@@ -1,5 +1,5 @@
-// How many blocks of a kernel share a multiprocessor's memory where loops read rows again (gpu/loops/HoldRows.h), and
-// how many CTAs of a cluster share a row (gpu/parts/ShareLoops.h); and the numbers of forms that say so
+// How many blocks of a kernel share a multiprocessor's shared memory when loops read rows again (gpu/loops/HoldRows.h),
+// how many CTAs of a cluster share a row (gpu/parts/ShareLoops.h), and the encoding of both as the number of a form
 // (support/LaunchForms.h).
 #pragma once
 #include "abi/Multiprocessor.h"
@@ -10,33 +10,34 @@
 
 namespace tegula::nvidia {
 
-constexpr unsigned mostLimited = 6; // blocks, of a limit
+constexpr unsigned mostLimited = 6; // the largest limit of blocks per multiprocessor that a form can encode
 
 struct Holding {
-  unsigned blocks = 0; // on a multiprocessor at most; 0: any number, or rows are not held
-  unsigned ctas = 1;   // that share the iterations of the loops; several only where blocks are limited
+  unsigned blocks = 0; // limit per multiprocessor; 0: no limit, or rows are not held
+  unsigned ctas = 1;   // that share the iterations of the loops; more than 1 only if blocks are limited
   bool operator==(const Holding &) const = default;
 };
 
-/// What a loop's iterations load of a row, and later loops again.
+/// The part of a row that a loop loads and later loops load again.
 struct HeldIterations {
-  uint64_t bytes = 0;    // of one
+  uint64_t bytes = 0;    // per iteration
   bool isNarrow = false; // some elements have less than 32 bits
-  unsigned again = 1;    // loops that load it again
-  unsigned registers = 0; // of a thread for tiles that are alive at once (Pressure::data)
+  unsigned again = 1;    // number of loops that load it again
+  unsigned registers = 0; // per thread, for tiles that are live at once (Pressure::data)
 };
-/// For rows of that many iterations. `programs`: of the grid on a multiprocessor if all ran at once; 0: not known.
+/// The choice for rows of `trips` iterations. `programs`: the grid's programs per multiprocessor if all ran at once; 0:
+/// unknown.
 Holding blocksThatHold(const HeldIterations &iteration, int64_t trips, unsigned warps, uint64_t programs,
                        unsigned mostCtas);
 
-/// Bytes of rows at which that changes, in any order.
+/// Sizes of rows in bytes at which blocksThatHold changes its result, in any order.
 std::vector<uint64_t> limitsOfHolding(const HeldIterations &iteration, unsigned mostCtas);
 
-/// A form is a number of blocks asked for, one of blocks at most, which have sixteen warps (of one or two warps there
-/// are no such limits), CTAs that share a row, and whether loops load ahead.
+/// A form encodes a requested number of blocks, a limit of blocks (which have sixteen warps; blocks of one or two warps
+/// have no such limits), the number of CTAs that share a row, and whether loops load ahead.
 struct FormCode {
   static constexpr unsigned warpsOfLimits = 4;
-  // limit 0: none; blocks are no more than that. Several CTAs ask for as many blocks as the limit
+  // limit 0: none; `blocks` does not exceed the limit. With several CTAs, `blocks` equals the limit
   unsigned blocks = 0, limit = 0, ctas = 1;
   bool loadsAhead = false;
 
@@ -63,7 +64,7 @@ struct FormCode {
   }
 
 private:
-  // the first code of a limit, and of several CTAs, of which there are 2, 4, 8 or 16
+  // the first code with a limit, and the first with several CTAs (2, 4, 8 or 16)
   static constexpr unsigned limited = abi::multiprocessor::mostBlocks + 2,
                             shared = limited + mostLimited * (mostLimited + 1), sizes = 4;
   static_assert(shared + mostLimited * sizes <= gpu::aheadForm);

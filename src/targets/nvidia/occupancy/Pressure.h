@@ -1,5 +1,5 @@
-// What a kernel without asynchronous products asks of registers and of memory: tiles alive at once, and what its loops
-// load.
+// Register pressure and memory traffic of a kernel without asynchronous dots: the tiles that are live at once, and the
+// loads of its loops.
 #pragma once
 #include "gpu/loops/RowsAgain.h"
 #include "ir/Ir.h"
@@ -9,20 +9,20 @@
 
 namespace tegula::nvidia {
 
-/// What an iteration of a loop asks of memory and of the units for special functions, in one thread.
+/// The demand of one loop iteration on memory and on the special function units, in one thread.
 struct Iteration {
   const ir::Op *loop = nullptr;
-  bool isShort = false;                    // constants say that it runs a few times
+  bool isShort = false;                    // its trip count is a small constant
   std::ptrdiff_t begin = 0, end = 0;       // positions
-  unsigned live = 0;                       // 32-bit words of tiles alive in it
-  unsigned loadWords = 0, largestLoad = 0; // 32-bit words, of all loads and of one
+  unsigned live = 0;                       // 32-bit words of tiles live in it
+  unsigned loadWords = 0, largestLoad = 0; // 32-bit words, of all loads and of the largest one
   unsigned specials = 0;                   // exponentials, logarithms, ...: 16 lanes a cycle
-  uint64_t bytes = 0;                      // of a block's loads; what several threads load counts once
-  bool isUnrolled = false;                 // by the assembler: nothing forbids it
-  // to memory, which may be what a later iteration loads: no load is moved over it
+  uint64_t bytes = 0;                      // of a block's loads; bytes that several threads load count once
+  bool isUnrolled = false;                 // the assembler may unroll it: nothing forbids it
+  // has stores, which may alias the loads of a later iteration: no load is hoisted over them
   bool stores = false;
   unsigned accesses = 0;                   // loads and stores
-  bool divides = false;                    // what it carries, for the next iteration
+  bool divides = false;                    // it carries on a quotient by, or of, a carried value
   void load(unsigned words, uint64_t bytesOfTile) {
     ++accesses;
     loadWords += words;
@@ -34,7 +34,7 @@ struct Iteration {
   bool waitsForMemory() const { return 16 * 4 * loadWords > 21 * specials; }
 };
 
-/// A loop that loads what a later one loads again (RowsAgain.h).
+/// A loop whose loads a later loop repeats (RowsAgain.h).
 struct RowLoop {
   const ir::Op *loop = nullptr;
   gpu::RowsAgain again;
@@ -42,20 +42,20 @@ struct RowLoop {
 };
 
 struct Pressure {
-  /// 32-bit registers for tiles that are alive at once in one thread, at the worst place. Scalars, masks, and tiles
-  /// made of ranges and scalars alone count nothing (recomputed, or immediates of addresses); nor does what has one
-  /// user in the same block: it is computed register by register where it is used; nor, in loops, what is used up
-  /// before elements are next exchanged. What is widened from 16 bits counts as what it is widened from, where there
-  /// are no loops, or in them: it is widened again where it is used.
+  /// Maximum number of 32-bit registers per thread for tiles that are live at once. Not counted: scalars, masks, and
+  /// tiles computed from ranges and scalars alone (they are rematerialized, or immediates of addresses); values with
+  /// one user in the same block, which are computed register by register at the use; in loops, values whose last use
+  /// is before the next exchange of elements. A value widened from 16 bits counts as its narrow source, in kernels
+  /// without loops and inside loops: it is widened again at each use.
   unsigned data = 0;
   bool hasDot = false, hasLoop = false, exchanges = false, exchangesInLoops = false;
-  // words that straight code loads for one user, which are not counted among what is alive
+  // words that straight-line code loads for a single user; `data` does not count them
   unsigned passing = 0;
-  std::vector<Iteration> iterations; // of loops without cuts, which the assembler unrolls with their loads in front
+  std::vector<Iteration> iterations; // of loops without cuts, which the assembler unrolls with their loads first
   std::vector<RowLoop> rows;
 };
 
-/// Of a kernel with layouts.
+/// The pressure of a kernel whose tensors have layouts.
 Pressure pressureOf(const ir::Function &kernel, const ir::Module &gpu);
 
 } // namespace tegula::nvidia

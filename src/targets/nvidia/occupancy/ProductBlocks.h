@@ -1,11 +1,11 @@
-// Blocks that should share a multiprocessor where a kernel has products.
+// The number of blocks that should share a multiprocessor if a kernel has dots.
 #pragma once
 #include "ir/Ir.h"
 #include "targets/nvidia/Nvidia.h"
 
 namespace tegula::nvidia {
 
-/// Of `most` blocks at most; 0: no request.
+/// At most `most` blocks; 0: no request.
 unsigned blocksOfProducts(const ir::Function &kernel, const Options &options, unsigned most);
 
 } // namespace tegula::nvidia

@@ -1,5 +1,5 @@
-// Loops whose iterations hand values on in a row (what is loaded some iterations ahead, into registers) are written as
-// many times as it takes for each value to stay in one register.
+// Unrolls loops that pass values through several iterations (data loaded some iterations ahead, into registers), as
+// often as it takes for each value to stay in one register.
 #pragma once
 #include "ir/Ir.h"
 #include "llvm/IR/Instructions.h"
@@ -12,35 +12,35 @@ namespace tegula::nvidia {
 ///
 ///   for k: next = load p(k + 2); use(a); a = b; b = next        a move into `b` is a use of `next`: the warp waits for the load in the iteration that started it, or in the one after
 ///
-/// With the body three times `a`, `b` and `next` take turns in three registers, nothing is moved, and nobody waits
-/// before the use: modulo variable expansion (M. Lam, Software pipelining, PLDI 1988, section 2.3). The assembler does
-/// not do that by itself. Not loops with asynchronous dots: it serializes those where their accumulators cross branches
-/// (C7514).
+/// With three copies of the body, `a`, `b` and `next` rotate through three registers, no move remains, and the warp
+/// waits only at the use: modulo variable expansion (M. Lam, Software pipelining, PLDI 1988, section 2.3). The
+/// assembler does not do it automatically. Loops with asynchronous dots stay as they are: the assembler serializes dots
+/// whose accumulators cross branches (C7514).
 unsigned copiesOfBody(const ir::Op &loop);
 
-/// Has `unroll` do that with the loop that `branch` closes. `areWhole`: an iteration that runs is followed by those of
-/// all other copies.
+/// Requests that UnrollLoops makes `copies` copies of the body of the loop whose back edge is `branch`. `areWhole`: the
+/// trip count is a multiple of `copies`.
 void wantCopies(llvm::BranchInst *branch, unsigned copies, bool areWhole = false);
 
 bool hasWantedCopies(const llvm::Module &m);
 
-/// Wants copies of innermost loops that load from memory, store there and run a few times, as many as they have
-/// iterations: a constant, or all of a group
+/// Requests full unrolling of innermost loops that load from memory, store to it and have a small trip count: a
+/// constant, or all iterations of a group
 ///
 ///   first = pid * 4
 ///   for head in range(first, min(first + 4, 32)): store(p + head * 128, f(load(p + head * 128)))          four times or never, as `first` and 32 are multiples of 4
 ///
-/// where copies have no test of their own. Their addresses are constants away from one another, so that the assembler
-/// knows that they are apart, and starts all loads before the first store: it unrolls loops itself, but computes an
-/// address in each copy, and there every load waits for the stores before it. Loops that only load want the same where
-/// a constant says how often they run and all that they load fits into a few registers: what they gain is those
-/// addresses (four words of five arrays: 177 -> 113 instructions of the loop around). Rewrites nothing.
+/// where only the first copy needs a test. The addresses of the copies differ by constants, so the assembler proves
+/// that they do not alias, and issues all loads before the first store. The assembler unrolls loops itself, but
+/// computes an address in each copy, and every load then waits for the stores before it. Loops that only load are
+/// unrolled if their trip count is constant and their loads fit into a few registers: this saves address computations
+/// (four words of five arrays: 177 -> 113 instructions of the surrounding loop). The pass rewrites nothing itself.
 struct FindShortLoops : llvm::PassInfoMixin<FindShortLoops> {
   llvm::PreservedAnalyses run(llvm::Function &f, llvm::FunctionAnalysisManager &am);
 };
 
-/// Innermost loops with that wish, if their copies fit into the instruction cache together. Every copy begins with the
-/// test whether its iteration runs, so there is no loop for the rest.
+/// Unrolls the innermost loops with such a request, if all their copies fit into the instruction cache. Every copy
+/// begins with the loop's exit test, so there is no epilogue loop.
 struct UnrollLoops : llvm::PassInfoMixin<UnrollLoops> {
   llvm::PreservedAnalyses run(llvm::Function &f, llvm::FunctionAnalysisManager &am);
 };
