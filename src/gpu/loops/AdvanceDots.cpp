@@ -13,16 +13,16 @@ namespace {
 
 constexpr size_t fewest = 4;
 
-/// Have registers room for the results of all dots, as both of two that run beside each other live at a time? As
-/// measured on an H200 with backward attention (docs/performance-history.md): four dots gain 1.01-1.08 with up to 192
-/// registers for results and lose 0.16 with 320; five, which have more operands and atomics, gain 1.04-1.10 with up to
-/// 160 and lose 0.05 with 192 and 224.
+/// Do the results of all dots fit in registers? The results of two dots that run beside each other are live together.
+/// As measured on an H200 with backward attention (docs/performance-history.md): four dots gain 1.01-1.08 with up to
+/// 192 registers for results and lose 0.16 with 320; five, which have more operands and atomics, gain 1.04-1.10 with up
+/// to 160 and lose 0.05 with 192 and 224.
 bool haveRoom(const Block &body, size_t dots, const TargetInfo &target, const Options &options) {
   const unsigned threads = target.lanes() * options.numWarps;
   return registersOfDots(body, threads) + 32 * static_cast<int64_t>(dots - fewest) <= target.registerLimit(threads);
 }
 
-/// May it stand before anything that it does not read from, unless that writes?
+/// May the operation move up past operations that it does not depend on and that do not write memory?
 bool moves(const Op &op) {
   if (!op.regions.empty())
     return false;
@@ -30,7 +30,7 @@ bool moves(const Op &op) {
          (op.has(traits::Pure) && !takesScratch(op));
 }
 
-/// Arithmetic of a few instructions: what stands between a result and its exponentials.
+/// Arithmetic of a few instructions, as between a result and its exponentials.
 bool isCheap(const Op &op) {
   switch (op.kind) {
   case OpKind::FMul:
@@ -56,7 +56,7 @@ public:
         dots.push_back(op);
     if (dots.size() < fewest || !haveRoom(body_, dots.size(), target, options))
       return;
-    // Before as many others as can be: they run in the order in which they start.
+    // Each dot moves before as many operations as possible; dots run in the order in which they start.
     for (size_t i = 1; i < dots.size(); ++i)
       for (size_t first = 0; first < i; ++first)
         if (advance(*dots[first], *dots[i]))
@@ -64,15 +64,16 @@ public:
   }
 
 private:
-  /// After the first uses of the other one's result; false if it needs that, or something that stays where it is.
+  /// Moves `dot` up to the place after the first cheap uses of the result of `before`. False if the dot depends on that
+  /// result, or on an operation that cannot move.
   bool advance(const Op &before, Op &dot) {
     const size_t end = positionOf(body_, &dot);
     size_t at = positionOf(body_, &before) + 1;
     while (at < end && !uses(*body_.ops[at], before.result()))
       ++at;
     if (at == end)
-      return false; // it stands before the wait
-    // After what is computed at once from the result: multiplications and additions that belong together.
+      return false; // it already starts before the wait
+    // After the cheap arithmetic on the result: multiplications and additions that belong together.
     std::unordered_set<const Value *> ofResult{before.result()};
     for (size_t i = at; i < end; ++i) {
       const Op *op = body_.ops[i];
@@ -83,7 +84,7 @@ private:
       at = i;
       ofResult.insert(op->results.begin(), op->results.end());
     }
-    // What it is made of after that place, last first.
+    // The operations after that place that the dot depends on, last first.
     std::unordered_set<const Op *> needed{&dot};
     bool reads = false;
     for (size_t i = end; i-- > at + 1;) {
@@ -97,7 +98,7 @@ private:
       reads |= op->has(traits::Reads);
       needed.insert(op);
     }
-    // It needs the other one's result, or something that stands in the way.
+    // Give up if the dot depends on the other result, or if a write is in the way of its loads.
     std::unordered_set<const Value *> ofBefore = ofResult, ofDot{dot.result()};
     const auto usesAny = [](const Op &op, const std::unordered_set<const Value *> &values) {
       return std::ranges::any_of(values, [&](const Value *v) { return uses(op, v); });

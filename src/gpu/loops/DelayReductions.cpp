@@ -23,14 +23,14 @@ using layout::Dim;
 
 namespace {
 
-/// As behindViews, as long as every element keeps its coordinates.
+/// Like behindViews, but only through operations that keep the coordinates of every element.
 const Value *behindConverts(const Value *v) {
   while (v->def && v->def->kind == OpKind::Convert)
     v = v->def->operands[0];
   return v;
 }
 
-/// The constant that a value is in all elements.
+/// The constant that all elements of a value are equal to, if there is one.
 std::optional<double> constantOf(const Value *v) {
   v = behindViews(v);
   return v->def && v->def->kind == OpKind::Const && isFloat(v->type.elem) ? std::optional(v->def->floatValue())
@@ -39,14 +39,14 @@ std::optional<double> constantOf(const Value *v) {
 
 bool isMaximum(const Op &op) { return op.kind == OpKind::MaxNum || op.kind == OpKind::Maximum; }
 
-/// Is a float at most 0, or NaN, as far as the operations tell that it comes from?
+/// Do the operations that compute a float prove that it is at most 0, or NaN?
 bool isAtMostZero(const Value *v) {
   const Op *op = behindViews(v)->def;
   if (std::optional<double> c = constantOf(v))
     return *c <= 0;
   if (!op)
     return false;
-  if (op->kind == OpKind::FSub) { // of a maximum from what it is not below
+  if (op->kind == OpKind::FSub) { // x - max(x, ...)
     const Op *most = behindConverts(op->operands[1])->def;
     return most && isMaximum(*most) && std::ranges::any_of(most->operands, [&](const Value *o) {
              return behindConverts(o) == behindConverts(op->operands[0]);
@@ -59,8 +59,8 @@ bool isAtMostZero(const Value *v) {
   return false;
 }
 
-/// Is a scale between 0 and 1, or NaN? What is multiplied part by part overflows no sooner then, and nowhere is zero
-/// multiplied by infinity.
+/// Is a scale known to be between 0 and 1, or NaN? Then scaling partial sums overflows no sooner than scaling the full
+/// sum, and never multiplies zero by infinity.
 bool isFraction(const Value *v) {
   const Op *op = behindViews(v)->def;
   if (std::optional<double> c = constantOf(v))
@@ -72,8 +72,8 @@ bool isFraction(const Value *v) {
   return (op->kind == OpKind::Exp || op->kind == OpKind::Exp2) && isAtMostZero(op->operands[0]);
 }
 
-/// Dots of tiles that descriptors load: a branch for the copies will follow them. The assembler moves partial sums
-/// after it, away from the exponentials that they cost nothing beside (D=64, four warps: 0.96-0.98).
+/// Does the body have dots and descriptor loads? A branch for the copies will then follow the dots. The assembler moves
+/// partial sums after that branch, away from the exponentials that would hide them (D=64, four warps: 0.96-0.98).
 bool hasCopiesBehindDots(const Block &body) {
   auto has = [&](OpKind kind) { return std::ranges::any_of(body.ops, [&](const Op *op) { return op->kind == kind; }); };
   return has(OpKind::Dot) && has(OpKind::DescLoad);
@@ -83,7 +83,7 @@ class Delayer {
 public:
   explicit Delayer(Module &m) : m_(m), b_(m) { b_.setFolding(false); }
 
-  /// Has anything changed?
+  /// Returns whether anything has changed.
   bool visit() {
     changed_ = false;
     around_.clear();
@@ -101,11 +101,11 @@ private:
         loop(*op);
     }
   }
-  /// An operation on the way of a carried value to the yield; operand `sum` is that value.
+  /// An operation on the way of a carried value from the argument to the yield; operand `sum` is that value.
   struct Link {
     Op *op;
     size_t sum;
-    bool isScale = false; // the other one multiplies the sum
+    bool isScale = false; // the other operand multiplies the sum
     Value *other() const { return op->operands[1 - sum]; }
   };
   /// A reduction of the loop, and views of its result up to the link.
@@ -114,7 +114,7 @@ private:
     std::vector<Op *> views; // from the reduction on
     AxisParts parts;
   };
-  /// What each thread has of reductions of one form.
+  /// The partial sums for all reductions of one form.
   struct Partial {
     Reduction of;
     Value *arg, *now;
@@ -122,7 +122,7 @@ private:
 
   void loop(Op &loop) {
     std::optional<Users> users; // of the body as it is
-    // Carried values that are added below are behind these.
+    // Carried values that are added below follow these.
     for (size_t i = 0, n = loop.results.size(); i < n; ++i) {
       if (!users)
         users.emplace(*loop.region(0));
@@ -153,7 +153,7 @@ private:
     }
   }
 
-  /// One operation, and beside sums of floats scales.
+  /// Do all links have the same operation? Sums of floats may have scales besides.
   static bool isOfOneKind(const std::vector<Link> &links) {
     const bool hasScale = std::ranges::any_of(links, &Link::isScale);
     auto first = std::ranges::find_if(links, [](const Link &l) { return !l.isScale; });
@@ -162,7 +162,7 @@ private:
     });
   }
 
-  /// The reduction that a link adds, if threads exchange elements in it and nobody else sees the result.
+  /// The reduction that a link adds, if threads exchange elements in it and its result has no other use.
   std::optional<Reduction> reductionOf(const Link &link, const Users &users) {
     Reduction out;
     for (const Value *v = link.op->operands[1 - link.sum];;) {
@@ -211,7 +211,7 @@ private:
       else
         left += !reductions.back();
     }
-    // Scales meet what threads hold where it is.
+    // Every scale must be available in the layout of a thread's partial sums.
     for (std::optional<Reduction> &r : reductions)
       if (r && !std::ranges::all_of(scales, [&](const Link *scale) { return spreads(scale->other()->type, *r); })) {
         r.reset();
@@ -251,7 +251,7 @@ private:
       return false;
     changed_ = true;
     const Op &sumOp = *std::ranges::find_if(links, [](const Link &l) { return !l.isScale; })->op;
-    // Scales meet what the loop begins with as well: each thread has its part of it.
+    // Scales apply to the loop's initial value as well, so the partial sums must contain it.
     const bool isStart = !scales.empty() && !left;
     if (isStart)
       startWith(loop, partials[0], loop.operands[3 + i]);
@@ -267,7 +267,7 @@ private:
     }
     if (sum->type != result->type)
       sum = b_.create1(OpKind::Convert, {sum}, result->type);
-    // Nothing else is added: the loop need not carry it.
+    // No other operand is added, so the loop need not carry the sum.
     if (!left)
       carryOn(loop, body.args[1 + i], body.args[1 + i]);
     const size_t next = positionOf(*loop.parent, &loop) + 1;
@@ -281,7 +281,7 @@ private:
 
   // ---- tiles that are reduced after the loop
 
-  /// Do any number of copies of the constant give it again?
+  /// Does combining any number of copies of the constant give the constant?
   static bool combinesToItself(OpKind kind, const Value &c) {
     switch (kind) {
     case OpKind::FAdd:
@@ -296,8 +296,8 @@ private:
     }
   }
 
-  /// Carried value i, a tile that the loop only adds to and that one reduction takes after it: each thread adds to one
-  /// element what it adds to several along that axis. Has the loop changed?
+  /// Carried value i is a tile that the loop only adds to, and its only use after the loop is a reduction: narrows it
+  /// to one element of a thread along that axis, to which the thread adds all of its elements. Has the loop changed?
   bool narrowed(Op &loop, size_t i, const Users &users) {
     Value *result = loop.results[i];
     if (!result->type.isTensor())
@@ -358,7 +358,7 @@ private:
 
   // ---- scales
 
-  /// What ownPart() gives, its shape and layout.
+  /// Shape and layout of the result of ownPart().
   std::pair<Shape, LinearLayout> formOfPart(const Reduction &r) {
     const Value *x = r.op->operands[0];
     LinearLayout l = m_.layoutOf(x->type);
@@ -376,8 +376,8 @@ private:
     return {shape, layout::cut(l, shape)};
   }
 
-  /// Can every thread multiply what it holds of the reduction by values of this type, which are of its result after the
-  /// views?
+  /// Can every thread multiply its partial sums by values of type `t`, the type of the reduction's result after the
+  /// views, without an exchange?
   bool spreads(const Type &t, const Reduction &r) {
     const Type &row = r.op->result()->type;
     if (!std::ranges::all_of(
@@ -398,8 +398,8 @@ private:
     return b_.create1(OpKind::Broadcast, {view(OpKind::ExpandDims, v, shape, l, {{attr::axis, r.op->axis()}})}, to);
   }
 
-  /// The partial sums begin with what adds up to `init`: equal parts of a constant, of which each is exact; otherwise
-  /// all of it in the first of those that are added, and zeros.
+  /// Gives the partial sums initial values that add up to `init`: equal parts of a constant, each of which is exact;
+  /// otherwise `init` in the first partial sum along the axis, and zeros in the others.
   void startWith(Op &loop, const Partial &p, Value *init) {
     const Type &t = p.arg->type;
     const auto axis = static_cast<unsigned>(p.of.op->axis());
@@ -423,13 +423,13 @@ private:
     loop.operands[2 + p.arg->index] = start;
   }
 
-  /// Of a tensor like `t`: is the coordinate along the axis 0?
+  /// A tensor of conditions like `t`: is the coordinate along the axis 0?
   Value *isFirst(const Type &t, unsigned axis) {
     Shape alone = t.shape;
     for (unsigned d = 0; d < alone.rank(); ++d)
       if (d != axis)
         alone.set(d, 1);
-    // with fewer and fewer of the other axes, the last one goes first
+    // layouts with the other axes removed one by one, the last axis first
     std::vector<LinearLayout> forms{layout::cut(m_.layoutOf(t), alone)};
     Shape shape = alone;
     std::vector<unsigned> gone;
@@ -468,7 +468,7 @@ private:
     return reduceAlong(b_, m_, *r.op, splitAxis(b_, m_, x, r.parts), r.parts.own);
   }
 
-  /// A new carried value, which starts as what changes nothing.
+  /// Adds a carried value that starts as the neutral element.
   Value *startOf(Op &loop, const Op &reduction, const Type &t) {
     Block *inside = b_.block();
     Block before;
@@ -480,7 +480,7 @@ private:
     return carry(m_, loop, start, "partial");
   }
 
-  /// What the links would have added in all.
+  /// Combines the partial sums to the total of all that the links added.
   Value *wholeOf(const Partial &p, Value *partial) {
     const Op &reduction = *p.of.op;
     Value *v = reduceAlong(b_, m_, reduction, partial, static_cast<unsigned>(reduction.axis()));
@@ -494,7 +494,7 @@ private:
   Module &m_;
   Builder b_;
   bool changed_ = false;
-  // as blocks with loops were before any of their loops changed: of results of loops they are still right
+  // users in blocks with loops, from before any of their loops changed: still correct for results of loops
   std::unordered_map<const Block *, Users> around_;
 };
 
@@ -503,7 +503,7 @@ private:
 bool canDelay(const Op &reduction) { return onlyOperation(reduction) && isReorderable(*reduction.region(0)->ops[0]); }
 
 void delayReductions(Module &m) {
-  // Again for a loop around: what the loop inside no longer carries is gone then.
+  // Repeated for outer loops: dead values that an inner loop no longer carries are removed in between.
   Delayer delayer(m);
   while (delayer.visit())
     removeDead(m);

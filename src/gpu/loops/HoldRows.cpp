@@ -20,8 +20,8 @@ using namespace ir;
 
 namespace {
 
-/// Does nothing else than to load, compute and store, so that what it loads twice is the same both times unless it
-/// stores there?
+/// Does the operation only load, compute or store? Then two loads of the same element give the same value unless the
+/// kernel stores to it in between.
 bool isPlain(const Op &op) {
   switch (op.kind) {
   case OpKind::Load:
@@ -40,7 +40,7 @@ bool isPlain(const Op &op) {
   }
 }
 
-/// May the operation store to the memory other than by `own`?
+/// May the operation store to `memory` by another store than `own`?
 bool mayStore(const Op &op, int memory, const Op *own) {
   if (op.kind == OpKind::Store && &op != own)
     if (const int to = memoryOf(op.operands[0]); to < 0 || to == memory)
@@ -50,8 +50,8 @@ bool mayStore(const Op &op, int memory, const Op *own) {
   });
 }
 
-/// The store of a loop to the elements that it has loaded before in the same iteration, and which no other iteration
-/// accesses: rows that are changed in place. Null: there is none.
+/// The store of a loop to the elements that `again` has loaded in the same iteration, if no other iteration accesses
+/// them: rows that are changed in place. Null: there is none.
 const Op *storeInPlace(const Op &again) {
   const Block &body = *again.parent;
   for (size_t i = positionOf(body, &again); i < body.ops.size(); ++i)
@@ -60,17 +60,17 @@ const Op *storeInPlace(const Op &again) {
   return nullptr;
 }
 
-/// A loop whose rows later ones of its block read again.
+/// A loop whose rows later loops of its block read again.
 class RowHolder {
 public:
   RowHolder(Module &m, Op &loop) : m_(m), b_(m), block_(*loop.parent), first_(loop) {}
 
-  /// Bytes that an iteration copies; 0: nothing can be held.
+  /// Finds the loads whose rows can be held. Returns the bytes that an iteration copies; 0: no row can be held.
   uint64_t find() {
     if (isReverse(first_) || std::ranges::any_of(first_.region(0)->ops, [](const Op *op) {
           return !op->results.empty() && writesGlobal(*op);
         }))
-      return 0; // a branch that stores and gives something
+      return 0; // a branch that stores and has results
     uint64_t bytes = 0;
     for (LoadAgain &l : loadsReadAgain(first_)) {
       if (const Type &t = l.load->result()->type;
@@ -130,7 +130,7 @@ public:
   }
 
 private:
-  // of loops that load weights and store: few blocks wait for them (PrefetchLoads.h), as no load is moved over a store
+  // of loops that load weights and store: no load moves over a store, and few blocks hide the latency (PrefetchLoads.h)
   static constexpr int64_t stagesOfStores = 3;
   static constexpr int64_t leastBytes = 8; // of a copy: shorter ones take more instructions than they save
 
@@ -145,12 +145,12 @@ private:
                         m_.internLayout(plainTile(t, layout::LinearLayout(m_.layoutOf(t)), load.vec())));
   }
 
-  /// The first iterations of the loop, to a block: with copies to the rings (the loop then has no other use), or with
-  /// what these hold.
+  /// Appends the first iterations of the loop, up to `middle`, to a block. `reads`: the held loads read the rings;
+  /// else they become copies to the rings, and the loop does nothing else that is used.
   Op *write(const Op &loop, Value *middle, Block &to, bool reads) {
     Cloner cloner(m_);
     Value *const zero = b_.constI32(0);
-    std::vector<std::pair<const Op *, Op *>> rows; // what stands for them is made when the slot's number is known
+    std::vector<std::pair<const Op *, Op *>> rows; // loads and their clones, replaced once the slot's number is known
     Op *made = cloner.copy(loop, to, [&](const Block &from, Block &body) {
       cloner.copyArgs(from, body);
       for (const Op *op : from.ops)
@@ -198,7 +198,7 @@ private:
     return made;
   }
 
-  /// The loop's first iterations read the rings; it does the others, if there are any.
+  /// Peels the loop's first iterations, which read the rings. The loop keeps the others, if there are any.
   void takeFirst(Op &loop, Value *middle, bool isAll) {
     Block before;
     before.parent = block_.parent;
@@ -221,11 +221,11 @@ private:
   Block &block_;
   Op &first_;
   std::vector<LoadAgain> loads_;
-  std::vector<Op *> loops_; // that load again, in order
-  std::unordered_map<const Op *, Value *> rings_; // of loads
+  std::vector<Op *> loops_; // later loops with those loads, in order
+  std::unordered_map<const Op *, Value *> rings_; // by load
 };
 
-/// The first loop, also in branches, whose rows can be held.
+/// Calls `fn` for loops, also in branches, until it returns true.
 template <typename Fn> bool visit(Block &b, const Fn &fn) {
   for (size_t i = 0; i < b.ops.size(); ++i)
     if (Op *op = b.ops[i];
@@ -251,7 +251,7 @@ void holdRows(Module &m, const TargetInfo &target, const Options &options, LoopR
     rows.bytes = static_cast<uint32_t>(bytes);
     if (!rows.blocks)
       return true;
-    // of a block; of reductions; what a block's memory is a multiple of
+    // reserved for each block; scratch of reductions; granularity of a block's memory
     constexpr uint64_t reserved = 1024, scratch = 1024, step = 128;
     const uint64_t room = (target.sharedLimit() + reserved) / rows.blocks / step * step - reserved - scratch;
     if (const auto slots = static_cast<int64_t>(room / bytes); slots) {

@@ -12,7 +12,7 @@ namespace tegula::gpu {
 
 using namespace ir;
 
-/// " (line 12)", or nothing if the place is not known.
+/// " (line 12)", or nothing if the location is unknown.
 static std::string lineOf(const Op &op) {
   return op.loc ? " (line " + std::to_string(op.loc.file->lineCol(op.loc.begin).line) + ")" : "";
 }
@@ -41,7 +41,7 @@ int64_t stagesOf(const Op &loop, const Options &options) {
 
 bool hasDot(const Op &loop) { return hasDot(*loop.regions.back()->block); }
 
-/// Arguments whose memory the block loads, its branches included; -1 is any.
+/// Adds the arguments whose memory the block and its regions load; -1: the memory is unknown.
 static void loaded(const Block &b, std::unordered_set<int> &out) {
   for (const Op *op : b.ops) {
     if (op->kind == OpKind::Load || op->kind == OpKind::DescLoad)
@@ -57,8 +57,8 @@ static bool isRead(const Op &op) {
                      [&](const Op *user) { return uses(*user, op.result()); });
 }
 
-/// The body, or a branch in it, may store what no iteration loads: accesses through different arguments are taken to be
-/// of different memory. An atomic operation whose result somebody reads may be what tells the program that it may load.
+/// The obstacle in the body, or in a branch of it. Stores to memory that no iteration loads are none: accesses through
+/// different arguments are assumed not to alias. An atomic operation whose result is read may synchronize later loads.
 static std::optional<std::string> obstacleOf(const Block &b, const std::unordered_set<int> &loaded, bool isBranch) {
   for (const Op *op : b.ops) {
     if (op->kind == OpKind::Dot && isBranch)
@@ -90,7 +90,7 @@ std::optional<std::string> obstacleOfLoop(const Op &loop) {
   return obstacleOf(body, from, false);
 }
 
-/// Consecutive bytes that one copy moves.
+/// Contiguous bytes that one copy moves.
 static int64_t copyBytes(const Op &load) { return load.vec() * byteWidth(load.result()->type.elem); }
 
 bool needsProxyFence(const Op &load) { return load.kind == OpKind::Load && copyBytes(load) != 16; }
@@ -145,7 +145,7 @@ void LoopRemarks::notCopied(const Op &load, const std::string &reason) const {
 void LoopRemarks::notComputedAhead(const Op &load) const {
   if (!diag_)
     return;
-  // The first operation on the way that is no arithmetic.
+  // The first operation on the way that is not arithmetic.
   std::unordered_set<const Op *> seen;
   const Op *culprit = nullptr;
   auto walk = [&](auto &&self, const Value *v) -> void {

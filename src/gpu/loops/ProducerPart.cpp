@@ -31,8 +31,8 @@ bool ProducerPart::need(const Value *v) {
   return ops_.count(&op) || needOp(op);
 }
 
-/// Control flow without dots is copied whole (the search for the sequence that a program belongs to): scalar
-/// arithmetic, and loads.
+/// Adds control flow without dots, which the producer copies with its regions: scalar arithmetic and loads (the search
+/// for the sequence that a program belongs to).
 bool ProducerPart::needWhole(const Op &op) {
   if (op.kind != OpKind::If && op.kind != OpKind::For && op.kind != OpKind::While)
     return false;
@@ -76,7 +76,7 @@ bool ProducerPart::needOp(const Op &op) {
                      [&](const Value *o) { return (tiles_ || o->type.isScalar()) && need(o); });
 }
 
-/// Can it be computed in any layout?
+/// Adds `v` for rematerialization in another layout. False if it cannot be computed in any layout.
 bool ProducerPart::needIn(const Value *v) {
   if (v->type.isScalar())
     return need(v);
@@ -87,14 +87,14 @@ bool ProducerPart::needIn(const Value *v) {
   return !remade_.insert(op).second || std::ranges::all_of(op->operands, [&](const Value *o) { return needIn(o); });
 }
 
-/// Indices that addresses take from memory (the first token of a sequence, pages of a cache).
+/// Is it a load of indices for addresses (the first token of a sequence, pages of a cache) that a producer can do?
 bool ProducerPart::takesLoad(const Op &op) const {
   constexpr int64_t most = 512;
   return op.kind == OpKind::Load && !op.isVolatile() &&
          (op.result()->type.isScalar() || (tiles_ && op.result()->type.numel() <= most));
 }
 
-/// Its warps may be fewer than the kernel's: what a warp holds that is not there, another one has in more registers.
+/// The producer may have fewer warps than the kernel: its warps hold the missing warps' elements in more registers.
 void ProducerPart::giveToWarps(Op &op) {
   for (Value *v : op.results) {
     if (!v->type.layout)
@@ -139,7 +139,7 @@ void ProducerPart::emit(Builder &b, const Op &op, Map &map) {
     map[op.results[i]] = now->results[i];
 }
 
-/// `layout`: as the kernel's warps hold it.
+/// Emits `v` in `layout`, a layout of the kernel's warps, which giveToWarps then adapts.
 ir::Value *ProducerPart::emitIn(Builder &b, const Value *v, uint16_t layout, const Map &map) {
   if (v->type.isScalar()) {
     auto it = map.find(v);
@@ -158,7 +158,7 @@ ir::Value *ProducerPart::emitIn(Builder &b, const Value *v, uint16_t layout, con
     operands.push_back(emitIn(b, o, of, map));
   Op *now = LoopSlice::clone(b, op, operands);
   now->result()->type.layout = layout;
-  if (op.kind == OpKind::Load) // what the layout made possible
+  if (op.kind == OpKind::Load) // these hold for the old layout only
     std::erase_if(now->attrs,
                   [](const Attr &a) { return a.key == AttrKey(attr::vec) || a.key == AttrKey(attr::same); });
   giveToWarps(*now);

@@ -24,14 +24,14 @@ public:
   void run() {
     if (canStagger(module_, loop_, target_, options_) || !find())
       return;
-    // Before the loop: the first iteration's.
+    // Before the loop: the first iteration's dot.
     Block before;
     LoopSlice::Map first = slice_.start();
     b_.setBlock(&before);
     Value *init = copyDot(first, 0);
     Block &outer = *loop_.parent;
     splice(before, outer, positionOf(outer, &loop_));
-    // At the top of the body: the next one's.
+    // At the top of the body: the next iteration's dot.
     Block ahead;
     b_.setBlock(&ahead);
     LoopSlice::Map next = slice_.next(b_, {});
@@ -46,7 +46,7 @@ public:
   }
 
 private:
-  /// The dot and what only it uses: load, permutations, to_shared.
+  /// Finds the dot and the operations that only it uses: load, permutations, to_shared.
   bool find() {
     std::vector<Op *> dots;
     for (Op *op : body_.ops) {
@@ -73,17 +73,17 @@ private:
         return false;
     }
     const Op *load = chain_.back();
-    constexpr int64_t mostIndices = 512; // pages of a cache: one for each row of a tile
+    constexpr int64_t mostIndices = 512; // pages of a cache: one index for each row of a tile
     if (!paysRegisters(*dots[1]) || !std::all_of(load->operands.begin(), load->operands.end(),
                                                  [&](const Value *v) { return slice_.add(v, mostIndices); }))
       return false;
-    // A producer loads indices beside the products; with it a dot ahead costs more than it hides (keys in pages, 128 x
-    // 64 by eight warps, H200: 481 -> 395 TFLOP/s; by four warps, without one, it gains 6-34 %).
+    // A producer loads indices beside the products. Beside a producer a dot ahead costs more than it hides (keys in
+    // pages, 128 x 64 by eight warps, H200: 481 -> 395 TFLOP/s); by four warps, without a producer, it gains 6-34 %.
     return !slice_.hasLoads() || !target_.gatheringWarps(options_).warps;
   }
 
-  /// Registers of what reductions over short axes leave (groups of four columns, element by element): it is alive
-  /// together, as each is exchanged between lanes on its own. Those of rows are few.
+  /// Registers of the results of reductions over short axes (groups of four columns, element by element). These results
+  /// are live together, as each is exchanged between lanes on its own. Reductions of rows have few results.
   int64_t leftByReductions() const {
     constexpr int64_t shortAxis = 8;
     int64_t registers = 0;
@@ -97,17 +97,17 @@ private:
     return registers;
   }
 
-  /// Two results of the first dot are alive at a time, with one of the second, the sum that is added to after it (fp8),
-  /// and the first one's in the second one's operand type. They must fit, and cost no neighbour: up to sixteen warps on
-  /// an SM, those of another block hide more than the dot ahead does. (A producer's warpgroup beside eight warps leaves
-  /// no room for one.)
+  /// Do registers have room for the dot ahead? Live together are two results of the first dot, one of the second, the
+  /// sum that is added to after it (fp8), and the first result in the second dot's operand type. They must fit without
+  /// costing a block on the SM: up to sixteen warps, another block hides more than the dot ahead does. (A producer's
+  /// warpgroup beside eight warps leaves no room for another block.)
   bool paysRegisters(const Op &second) const {
     constexpr int64_t others = 40, enoughWarps = 16; // others: addresses, sums and maxima of rows, loop
     int64_t threads = int64_t{target_.lanes()} * options_.numWarps, first = dot_->result()->type.numel() / threads;
     const int64_t sums = second.result()->type.numel() / threads,
                   without =
                       others + leftByReductions() + first + sums + first * byteWidth(second.operands[0]->type.elem) / 4;
-    // without, the sums have the registers of the first one's result
+    // without the dot ahead, the sums share the registers of the first dot's result
     const int64_t with = without + first + (slice_.isInside(second.operands[2]) ? 0 : sums);
     auto blocks = [&](int64_t needed) {
       int64_t n = 0;
@@ -142,7 +142,7 @@ private:
     return false;
   }
 
-  /// Load, views and dot with the values of another iteration: the first one, or `ahead` after the current one.
+  /// Clones load, views and dot for another iteration: the first one (`ahead` = 0), or `ahead` after the current one.
   Value *copyDot(LoopSlice::Map &map, int64_t ahead) {
     Value *runs = slice_.hasLoads() ? runsAhead(b_, loop_, ahead ? body_.args[0] : loop_.operands[0], ahead) : nullptr;
     for (auto op = chain_.rbegin(); op != chain_.rend(); ++op) {

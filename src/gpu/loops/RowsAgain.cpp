@@ -27,8 +27,8 @@ std::vector<const Op *> loadsOf(const Op &loop) {
   return out;
 }
 
-/// Of a load of a later iteration, which the loop carries on: the load of the first iteration, before the loop. Null
-/// for others.
+/// For a load whose result the loop carries to a later iteration: the load for the first iteration, before the loop.
+/// Null for other loads.
 const Op *firstOf(const Op &loop, const Op *load) {
   const Block &body = *loop.region(0);
   const std::vector<Value *> &next = body.terminator()->operands;
@@ -67,7 +67,7 @@ RowsAgain rowsReadAgain(const Op &loop) {
   return found;
 }
 
-/// Is each element that `again` reads in an iteration of `next` one that `load` reads in that of `loop`?
+/// Does `again` in an iteration of `next` read only elements that `load` reads in the same iteration of `loop`?
 static bool readsNoMore(const Op &loop, const Op &load, const Op &next, const Op &again) {
   SameIterations iterations(loop, next);
   const auto isSame = [&](size_t i) { return iterations.same(load.operands[i], again.operands[i], 0); };

@@ -11,7 +11,7 @@ using namespace ir;
 
 namespace {
 
-/// A tile of pointers: `base` and 32-bit offsets of the tile's form (null: none).
+/// A tile of pointers as `base` plus 32-bit offsets of the tile's shape (null: no offsets).
 struct Fixed {
   Value *base = nullptr, *offsets = nullptr;
 };

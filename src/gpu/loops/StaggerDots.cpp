@@ -19,7 +19,7 @@ bool takes(const Op &op, const std::unordered_set<const Value *> &values) {
   return std::ranges::any_of(op.operands, [&](const Value *v) { return values.count(v) != 0; });
 }
 
-/// The dots of a loop, and what is done with the second one's accumulators.
+/// The two dots of a loop, and the operations on the second one's accumulators.
 class Pair {
 public:
   Pair(const Module &m, const Op &loop, const TargetInfo &target, const Options &options)
@@ -36,19 +36,19 @@ public:
   explicit operator bool() const { return isPair_; }
   Op &first() const { return *first_; }
   Op &second() const { return *second_; }
-  /// Gives the second dot its A.
+  /// The operation that computes the second dot's A.
   const Op &fragments() const { return *fragments_; }
-  /// Number of the carried value that the second dot's result is.
+  /// Index of the carried value that the second dot's result becomes.
   size_t number() const { return number_; }
   const Value *carried() const { return body_.args[number_ + 1]; }
-  /// The operations between the carried value, or the wait for it, and the second dot.
+  /// Is it one of the operations between the carried value, or the wait for it, and the second dot?
   bool isOfAccumulators(const Op *op) const { return ofAccumulators_.count(op) != 0; }
-  /// If there is one: it.
+  /// That operation if there is exactly one, else null.
   const Op *onlyOneOfAccumulators() const { return ofAccumulators_.size() == 1 ? *ofAccumulators_.begin() : nullptr; }
   bool hasNoneOfAccumulators() const { return ofAccumulators_.empty(); }
 
 private:
-  /// Do warps compute it alone? Fragments of 8 bits are exchanged between lanes.
+  /// Does each warp compute it without data of other warps? Fragments of 8 bits are exchanged between lanes.
   bool isOfOneWarp(const Op &op) const {
     return op.has(traits::Elementwise) ||
            (op.kind == OpKind::Convert &&
@@ -67,7 +67,7 @@ private:
     if (at == yields.end() || std::ranges::count(yields, second_->result()) != 1)
       return false;
     number_ = static_cast<size_t>(at - yields.begin());
-    // What is computed from the first dot's result, and from the second one's of the last iteration.
+    // Values computed from the first dot's result, and from the second dot's result of the last iteration.
     std::unordered_set<const Value *> ofFirst{first_->result()}, ofLast{carried()};
     bool isBehind = false;
     for (const Op *op : body_.ops) {
@@ -75,7 +75,7 @@ private:
         isBehind = true;
         continue;
       }
-      if (op->kind == OpKind::DotWait) { // passes on what it takes
+      if (op->kind == OpKind::DotWait) { // passes its operands on
         for (size_t i = 0; i < op->operands.size(); ++i)
           for (auto *set : {&ofFirst, &ofLast})
             if (set->count(op->operands[i]))
@@ -141,8 +141,8 @@ public:
   }
 
 private:
-  /// One wait for both, the last iteration's second dot and this one's first, and nothing between it and the second dot
-  /// that could not go on beside that.
+  /// Requires one wait for both the last iteration's second dot and this one's first, and between the wait and the
+  /// second dot only operations that may run beside a dot.
   bool find() {
     if (!pair_ || !pair_.first().isAsync() || !pair_.second().isAsync())
       return false;
@@ -184,7 +184,8 @@ private:
     return op.has(traits::Pure) || op.kind == OpKind::Reduce || op.kind == OpKind::BarrierArrive || &op == wait_;
   }
 
-  /// The operations that name the tile of the second dot, and the carried values that say which one it is.
+  /// Collects the operations that select the tile of the second dot (names_), and the carried values that they depend
+  /// on (which_). False if that takes anything else.
   bool findTile(const Value *v) {
     const Op *op = v->def;
     if (!op ? v->block != &body_ : op->parent != &body_)
@@ -202,7 +203,8 @@ private:
     return true;
   }
 
-  /// The second dot of the iteration before: its A, what it adds to, and which tile was that iteration's.
+  /// Emits the previous iteration's second dot to `to`, with its A, its accumulator, and the carried values that select
+  /// its tile.
   Op *lateDot(Value *fragments, Value *acc, std::span<Value *const> which, Block &to) {
     Cloner c(m_);
     for (size_t i = 0; i < which_.size(); ++i)
@@ -222,8 +224,8 @@ private:
     return b_.create(OpKind::DotWait, {&v, 1}, {&t, 1}, {{attr::pending, pending}})->result();
   }
 
-  /// What an iteration leaves for the next one: the carried values, of the second dot what it is going to add to; its
-  /// A; which tile.
+  /// The values that an iteration yields: the carried values, with the second dot's accumulator in place of its result;
+  /// then its A, and the values that select its tile.
   std::vector<Value *> left(const Cloner &c) const {
     std::vector<Value *> out;
     for (const Value *v : body_.terminator()->operands)
@@ -245,7 +247,7 @@ private:
     Op *now = b_.forOp(isFirstInLoop ? loop_.operands[0] : second, loop_.operands[1], loop_.operands[2], inits);
     now->attrs = loop_.attrs;
     otherIterations(*now->region(0));
-    // The last one's second dot.
+    // The last iteration's second dot.
     const size_t carried = loop_.results.size();
     const std::span<Value *const> all(now->results);
     Value *sum = all[pair_.number()];
@@ -270,15 +272,15 @@ private:
 
   // ---- the first iteration in the loop
 
-  /// It costs a late dot in vain, and assembles faster. As measured on an H200, 29 configurations: by block copies with
-  /// few stages, where the stage is released after the wait, 1.004 of the speed (0.99-1.02); with more stages 0.96
-  /// (0.91-1.04), and where threads copy 0.95 (0.91-1.01).
+  /// Should the first iteration stay in the loop? That costs one late dot whose result is unused, and assembles faster.
+  /// As measured on an H200, 29 configurations: by block copies with few stages, where the stage is released after the
+  /// wait, 1.004 of the speed (0.99-1.02); with more stages 0.96 (0.91-1.04), and where threads copy 0.95 (0.91-1.01).
   bool wantsFirstInLoop() const { return !gathers_ && !arrives_.empty(); }
 
-  /// Can the first iteration be one of the loop's, in which the late dot computes nothing that is used? The second
-  /// iteration's does not read the sum then, which may be NaN: zeroes times a tile of any numbers. So the sum begins at
-  /// zero, and of what is done to it before the second dot (nothing, or a product by numbers of rows) is kept what it
-  /// makes of zero: a zero, or NaN, added after the loop.
+  /// Can the first iteration stay in the loop, where the result of its late dot is unused? That result may be NaN
+  /// (zeros times a tile of arbitrary numbers), so the second iteration's late dot does not read the sum. Therefore the
+  /// sum must begin at zero. The operation on the sum before the second dot (none, or a product by factors of rows)
+  /// turns that zero into zero or NaN; this value is kept and added after the loop.
   bool findScale() {
     const auto zero = constantFloat(loop_.operands[3 + pair_.number()]);
     if (!zero || *zero != 0 || std::signbit(*zero))
@@ -303,14 +305,14 @@ private:
     return true;
   }
 
-  /// `v`, or zeroes, which a dot that adds to them does not read.
+  /// `v`, or zeros if `condition` holds; a dot does not read an accumulator of zeros.
   Value *zeroIf(Value *condition, Value *v) {
     return b_.create1(
         OpKind::Select,
         {b_.create1(OpKind::Splat, {condition}, v->type.withElem(Elem::I1)), b_.constFloat(v->type, 0), v}, v->type);
   }
 
-  /// What the loop begins with if its first iteration is one of the loop's.
+  /// The loop's initial values if its first iteration stays in the loop.
   std::vector<Value *> beforeFirst() {
     std::vector<Value *> out(loop_.operands.begin() + 3, loop_.operands.end());
     out.push_back(b_.constFloat(pair_.second().operands[0]->type, 0));
@@ -321,7 +323,7 @@ private:
     return out;
   }
 
-  /// At the end of an iteration: zero times the first one's scale.
+  /// At the end of an iteration: zero times the first iteration's scale.
   Value *zeroScaled(Value *scale, Value *before, Value *i) {
     Value *isFirst = b_.cmp(CmpPred::Eq, i, loop_.operands[0]);
     if (!scale->type.isScalar())
@@ -342,7 +344,7 @@ private:
         c.map(scores_, gathers_ ? wait(to, 0, scores) : scores);
       } else if (op != &pair_.second() && op != tileWait_ && !op->has(traits::Terminator)) {
         Op *copy = c.copy(*op, to);
-        if (op == &pair_.first() && !gathers_) { // has nothing to run beside: waited for at once
+        if (op == &pair_.first() && !gathers_) { // no work to run beside it: waited for at once
           std::erase_if(copy->attrs, [](const Attr &a) { return a.key == AttrKey(attr::isAsync); });
           copy->set(attr::rounds, 2); // or more
         }
@@ -364,7 +366,7 @@ private:
         constexpr int64_t mostPending = 7;
         c.map(scores_, wait(to, std::min(mostPending, late->rounds()), c(pair_.first().result())));
       } else if (op == &pair_.second()) {
-        // The late dot is done: its tile, its A and what it has added to may change.
+        // The late dot is done: its tile, its A and its accumulator may change.
         c.map(accumulators_, wait(to, 0, late->result()));
         for (const Op *o : body_.ops)
           if (arrives_.count(o) || pair_.isOfAccumulators(o) || o == &pair_.fragments())
@@ -392,18 +394,18 @@ private:
   Op &loop_;
   Block &body_;
   Pair pair_;
-  /// Do threads copy tiles? After a first dot that is a loop of its own ptxas orders the main loop anew: by block
-  /// copies 1.006 of the speed over 17 configurations (0.968-1.048, an H200), by threads 0.985 over 18.
+  /// Do threads copy tiles? If the peeled first dot is a loop of its own, ptxas schedules the main loop differently: by
+  /// block copies 1.006 of the speed over 17 configurations (0.968-1.048, an H200), by threads 0.985 over 18.
   const bool gathers_;
   const Op *wait_ = nullptr;
   Op *behind_ = nullptr;
   const Op *tileWait_ = nullptr; // for the tile of the second dot
   const Value *accumulators_ = nullptr, *scores_ = nullptr; // after the wait
-  std::unordered_set<const Op *> arrives_;                  // tell that a stage is free
+  std::unordered_set<const Op *> arrives_;                  // arrivals that release a stage
   std::vector<const Op *> names_;
   std::vector<const Value *> which_;
-  // The first iteration in the loop: the second one's number; what its accumulators are multiplied by, and what makes a
-  // tile of that.
+  // If the first iteration stays in the loop: the second iteration's counter; the factor of the accumulators, and the
+  // operations that broadcast it to a tile.
   Value *second_ = nullptr;
   const Value *scale_ = nullptr;
   std::vector<const Op *> spread_;
@@ -431,14 +433,14 @@ bool canStagger(const Module &m, const Op &loop, const TargetInfo &target, const
   const Pair pair(m, loop, target, options);
   if (!pair || options.numWarps < twoWarpgroups)
     return false;
-  // As measured on an H200: by pointers, all warps synchronize in each iteration, and a late dot is late for the next
-  // one unless products take much longer than the work beside them (D=256, not 128).
+  // As measured on an H200: by pointers, all warps synchronize in each iteration, and a late dot delays the next
+  // iteration unless products take much longer than the work beside them (D=256, not 128).
   constexpr int64_t many = 384; // multiply-adds of both dots for each element of the first one's result
   const bool isByBlocks = anyOp(
       *loop.region(0), [](const Op &op) { return op.kind == OpKind::DescLoad || op.kind == OpKind::BarrierWait; });
   if (!isByBlocks && pair.first().operands[0]->type.shape[1] + pair.second().result()->type.shape[1] < many)
     return false;
-  // Alive at a time: both results, and the A.
+  // Live at a time: both results, and the A.
   constexpr int64_t others = 40; // addresses, sums and maxima of rows, loop
   const int64_t threads = int64_t{target.lanes()} * options.numWarps;
   const Type &scores = pair.first().result()->type, &a = pair.second().operands[0]->type;

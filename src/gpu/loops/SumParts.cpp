@@ -11,13 +11,13 @@ using namespace ir;
 
 namespace {
 
-/// Registers of products that a part has: those of an instruction of 128 columns, of whose operands shared memory reads
-/// less for each product than of narrower ones.
+/// Registers of a part's products: those of an instruction of 128 columns. Narrower instructions read more bytes of
+/// operands from shared memory per product.
 constexpr int64_t partRegisters = 64;
 
 bool isSum(const Op &op) { return op.kind == OpKind::FAdd || op.kind == OpKind::Add; }
 
-/// Lowered register by register, each to one of 32 bits.
+/// Is the operation lowered register by register, with results of 32 bits?
 bool isStep(const Op &op) {
   return isSum(op) || op.kind == OpKind::FMul || op.kind == OpKind::FSub || op.kind == OpKind::Mul ||
          op.kind == OpKind::SIToFp;
@@ -25,12 +25,12 @@ bool isStep(const Op &op) {
 
 bool isDotOrWait(const Op &op) { return op.kind == OpKind::Dot || op.kind == OpKind::DotWait; }
 
-/// The only other operand of a step.
+/// The operand of a binary step other than `v`; null for unary steps.
 const Value *besides(const Op &step, const Value *v) {
   return step.operands.size() == 2 ? step.operands[step.operands[0] == v] : nullptr;
 }
 
-/// What is done with the result of a wait up to its addition to what a loop carries. Empty if there is no such
+/// The operations on the result of a wait up to its addition to a loop-carried value. Empty if there is no such
 /// addition.
 std::vector<Op *> stepsBehind(const Op &wait, const Users &users) {
   std::vector<Op *> steps;
@@ -46,8 +46,8 @@ std::vector<Op *> stepsBehind(const Op &wait, const Users &users) {
   }
 }
 
-/// Products of two tiles that begin at zero, too many for a thread that holds as many sums; wait and steps, wherever
-/// they are.
+/// The parts of a dot of two tiles with a zero accumulator that has too many products for a thread that also holds that
+/// many sums. The wait and the steps may be anywhere in the block.
 PartsOfSum candidate(const Op &dot, const Users &users, int64_t registers) {
   PartsOfSum none, found;
   const Type &t = dot.result()->type;
@@ -65,7 +65,7 @@ PartsOfSum candidate(const Op &dot, const Users &users, int64_t registers) {
   if (found.steps.empty())
     return none;
   found.parts = static_cast<unsigned>(registers / partRegisters);
-  // Another wait would count the groups of this dot.
+  // A wait or a dot in between would change the count of groups in flight.
   const Block &b = *dot.parent;
   const size_t end = positionOf(b, found.wait);
   for (size_t i = positionOf(b, &dot) + 1; i < end; ++i)
@@ -75,7 +75,7 @@ PartsOfSum candidate(const Op &dot, const Users &users, int64_t registers) {
   return found;
 }
 
-/// Moves the wait and the steps after all that stands between them, if that may stand before the wait.
+/// Sinks the wait and the steps after the other operations between them, if all of those may move before the wait.
 void bringTogether(Block &b, const PartsOfSum &p) {
   const size_t from = positionOf(b, p.wait), to = positionOf(b, p.steps.back());
   std::vector<Op *> order;
@@ -84,7 +84,7 @@ void bringTogether(Block &b, const PartsOfSum &p) {
     if (std::ranges::find(p.steps, op) != p.steps.end())
       continue;
     if ((!op->has(traits::Pure) && op->kind != OpKind::Load) || !op->regions.empty())
-      return; // may want the dot to be over
+      return; // may depend on the end of the dot
     order.push_back(op);
   }
   order.push_back(b.ops[from]);

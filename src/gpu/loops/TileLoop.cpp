@@ -15,7 +15,7 @@ bool TileLoop::allows(const Module &m, const Op &inner, const TargetInfo &target
   const Op *loop = inner.parent->parent->op;
   if (!loop || loop->kind != OpKind::For || opsOfFirstDot(inner))
     return false;
-  // Buffers of bulk stores are kept as long as the loop runs.
+  // Buffers of bulk stores stay allocated for the whole loop.
   uint64_t buffers = 0;
   for (const Op *op : inner.parent->ops)
     buffers = std::max(buffers, target.blockStore(m, *op).bytes);
@@ -28,7 +28,7 @@ bool TileLoop::allows(const Module &m, const Op &inner, const TargetInfo &target
     std::optional<uint64_t> bytes = scratchOf(m, *op, freeBytes);
     if (!bytes || *bytes > freeBytes)
       return false;
-    // The next tile is loaded before this one is stored: they must be different memory.
+    // The next tile is loaded before this one is stored, so loads and stores must be of different memory.
     if (op->kind == OpKind::Store || op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce) {
       int to = memoryOf(op->operands[0]);
       if (to < 0 ||
@@ -61,7 +61,7 @@ void TileLoop::place(Builder &b, const Block &prologue, Map map) const {
     std::vector<Value *> operands;
     for (Value *v : op->operands)
       operands.push_back(slice_.copy(b, v, map));
-    // What regions use is computed once, before them.
+    // Values that regions use are computed once, before the operation.
     for (const Region *r : op->regions)
       for (const Op *o : r->block->ops)
         for (Value *v : o->operands)
