@@ -1,10 +1,9 @@
-// The conversion planner: how the values of a tensor get from one distributed layout to another.
+// The conversion planner: moves the values of a tensor from one distributed layout to another.
 //
-// The relation of the two layouts decides. If every thread already holds what it needs, registers are renamed. If every
-// warp does, lanes exchange by shuffles. Else the values go through shared memory, in a layout that is chosen so that
-// both the stores and the loads are as wide as possible and free of bank conflicts; ldmatrix and stmatrix are used
-// where they fit. Each way has an estimated cost and the cheapest is taken. docs/rationale/layouts.md derives the
-// algorithms.
+// The relation of the two layouts decides. If every thread already holds its destination elements, registers are
+// renamed. If every warp does, lanes exchange by shuffles. Else the values go through shared memory, in a layout chosen
+// so that stores and loads are as wide as possible and free of bank conflicts; ldmatrix and stmatrix are used where
+// they fit. A cost model picks the cheapest way. docs/rationale/layouts.md derives the algorithms.
 //
 // A plan is data that a code generator follows literally: register lists, constants, and linear functions of the
 // thread. Follow.h walks it in the right order. Inputs other than register, lane, warp and block are not allowed; both
@@ -87,7 +86,7 @@ struct SharedSide {
   /// store.
   ThreadBit guard;
   std::vector<SharedAccess> accesses; // in order; repetitions ascending
-  unsigned wavefronts = 0;            // promised, for each access
+  unsigned wavefronts = 0;            // of each access, as the plan guarantees
   /// Bits in which base never differs from 0: constant offsets within them may be added instead of XORed (immediate
   /// field).
   uint32_t addMask = 0;
@@ -105,7 +104,7 @@ enum class ConversionKind : uint8_t { Nothing, Registers, Shuffles, Shared };
 /// The group of threads within which values move, and which a plan through shared memory must synchronize.
 enum class ExchangeScope : uint8_t { Thread, Warp, Cta, Cluster };
 
-/// What the plan promises, per warp.
+/// Costs of the plan, per warp.
 struct ConversionCost {
   unsigned shuffles = 0;         // 32-bit shuffle instructions
   unsigned selects = 0;          // 32-bit selections
@@ -134,8 +133,8 @@ struct ConversionPlan {
 
 struct ConversionOptions {
   bool ldmatrix = true, stmatrix = true; // stmatrix needs sm_90
-  bool shuffles = true, shared = true;   // switched off by tests to see the other way
-  // 0: no limit; else narrower or repeated to stay within, if the layouts allow it
+  bool shuffles = true, shared = true;   // tests switch them off to force the other way
+  // limit of the scratch memory; 0: none. Within it accesses become narrower or repeat, if the layouts allow it
   unsigned maxBytes = 0;
 };
 
@@ -149,7 +148,7 @@ SharedSide planSharedAccess(const LinearLayout &registers, const LinearLayout &m
                             const ConversionOptions &options = {});
 /// For each register the first register that holds the same element.
 std::vector<uint16_t> copiesOf(const LinearLayout &layout);
-/// The scope within which values move; Thread also if a thread needs another register depending on its number.
+/// The scope within which values move; Thread also if the source register depends on the thread.
 ExchangeScope exchangeScope(const LinearLayout &src, const LinearLayout &dst);
 
 } // namespace tegula::layout

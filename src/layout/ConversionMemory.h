@@ -1,5 +1,5 @@
-// Inside of the planner for conversions through shared memory: what is asked (Problem), where elements lie (Memory),
-// how one side reaches them (Access), and the search for the best memory layout (solve).
+// Internals of the planner for conversions through shared memory: the input (Problem), the places of elements (Memory),
+// the accesses of one side (Access), and the search for the best memory layout (solve).
 #pragma once
 #include "layout/ConversionDetail.h"
 
@@ -19,7 +19,7 @@ struct Side {
   const Columns &reg() const { return places.reg; }
 };
 
-/// Where each element lies: coordinates in a basis of the elements. The first `stored` basis vectors are the bits of
+/// The place of each element: coordinates in a basis of the elements. The first `stored` basis vectors are the bits of
 /// the offset, then come the bits of the repetition, then (cluster scope) those of the CTA that holds the element.
 class Memory {
 public:
@@ -66,7 +66,7 @@ struct Access {
   double moves = 0;          // estimated time of one warp to bring registers into the order of the accesses
 };
 
-/// The cheapest way for one side to reach its elements in a given memory. Only m, side, p.byteShift matter.
+/// The cheapest accesses of one side to its elements in a given memory. Only m, side, p.byteShift matter.
 Access bestAccess(const Problem &p, const Side &side, const Memory &m, bool matrixAllowed);
 /// Estimated time of one warp for all accesses of a side.
 inline double sideClocks(const Access &x) { return x.count * (x.wavefronts + 0.5) + x.moves; }
@@ -78,7 +78,7 @@ struct Solution {
   double clocks = 0;
 };
 
-/// The best memory layout over all chunks that are worth trying.
+/// The best memory layout over all candidate chunks.
 Solution solve(const Problem &p);
 
 } // namespace tegula::layout::detail

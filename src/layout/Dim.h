@@ -10,7 +10,7 @@
 
 namespace tegula::layout {
 
-/// What an index counts. Hardware dimensions come first, then the coordinates of a tensor.
+/// The meaning of an index. Hardware dimensions come first, then the coordinates of a tensor.
 enum class Dim : uint8_t {
   Register,  // element within a thread; consecutive values that share a 32-bit word are neighbours
   Lane,      // thread within a warp

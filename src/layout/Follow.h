@@ -1,4 +1,4 @@
-// Follows a conversion plan, step by step, for whoever can do the single steps: a code generator, a test.
+// Follows a conversion plan, step by step, through an emitter of single steps: a code generator or a test.
 //
 // `Emit` provides a type Value (copyable; a register, or a packed word) and
 //   Value pack(std::span<const Value> elements);               lowest bits first; one element is its own word
@@ -16,7 +16,7 @@ namespace tegula::layout {
 
 namespace detail {
 
-/// Applies a selection network to the values that are there.
+/// Applies a selection network to the values that are present.
 template <typename Emit, typename Value>
 void followSelects(const std::vector<SelectStep> &steps, std::vector<std::optional<Value>> &values, Emit &emit) {
   for (const SelectStep &step : steps) {
@@ -89,8 +89,8 @@ std::vector<std::optional<Value>> followShared(const SharedPlan &plan, ExchangeS
 
 } // namespace detail
 
-/// The destination registers of a conversion, all of them. The scratch memory may be reused after one more barrier of
-/// the plan's scope (at least a CTA's, if other code uses it).
+/// Emits a conversion and returns all its destination registers. The scratch memory may be reused after one more
+/// barrier of the plan's scope (at least a CTA's, if other code uses it).
 template <typename Emit, typename Value>
 std::vector<Value> followPlan(const ConversionPlan &plan, std::span<const Value> source, Emit &emit) {
   std::vector<Value> result;

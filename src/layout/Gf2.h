@@ -1,4 +1,4 @@
-// Linear algebra over GF(2) on columns of at most 64 bits: what every layout operation is made of.
+// Linear algebra over GF(2) on columns of at most 64 bits: the basis of every layout operation.
 //
 // A vector is a uint64_t (bit i = coordinate i), addition is XOR. A matrix is the list of its columns: column i is the
 // image of input bit i, so the image of x is the XOR of the columns that x selects.
@@ -18,8 +18,8 @@ inline uint64_t multiply(std::span<const uint64_t> columns, uint64_t x) {
   return y;
 }
 
-/// A growing linear subspace in echelon form. Every stored vector remembers which inserted columns it is the sum of, so
-/// one structure answers membership, rank, solving and kernels.
+/// A growing linear subspace in echelon form. Every stored vector records the inserted columns that sum to it, so one
+/// structure answers membership, rank, solving and kernels.
 class Subspace {
 public:
   struct Reduced {

@@ -1,4 +1,4 @@
-// A linear layout: which element of a tensor each place of the hardware holds, as a linear map over GF(2).
+// A linear layout: the element of a tensor that each place of the hardware holds, as a linear map over GF(2).
 //
 // Inputs are hardware indices (register, lane, warp, block; or the offset in a shared-memory buffer), outputs are
 // tensor coordinates. All sizes are powers of two, so indices are bit vectors; the map is given by the images of the
@@ -94,12 +94,13 @@ public:
   /// The inverse map; isInvertible() required.
   LinearLayout invert() const;
   /// P from outputs to inputs with L(P(y)) = y for every y that L reaches. Among the preimages it takes the one that
-  /// uses the earliest input bits (registers before lanes before warps before blocks): redundant copies are never
-  /// named.
+  /// uses the earliest input bits (registers before lanes before warps before blocks): the result never refers to
+  /// redundant copies.
   LinearLayout pseudoInvert() const;
-  /// C from the inputs of this to the inputs of `other` with other(C(x)) = this(x): "where does `other` keep what x
-  /// holds here". Needs image(this) within image(other). Where several solutions exist, an input bit is mapped to the
-  /// bit of the same name if that is one of them (data that is in place stays there), else to the earliest bits.
+  /// C from the inputs of this to the inputs of `other` with other(C(x)) = this(x): the place in `other` of the element
+  /// that x holds here. Requires image(this) within image(other). Where several solutions exist, an input bit is mapped
+  /// to the bit of the same name if that is one of them (data already in place does not move), else to the earliest
+  /// bits.
   LinearLayout invertAndCompose(const LinearLayout &other) const;
   /// Direct sum: inputs and outputs side by side. Dimensions of the same name are joined: this gets the low bits, `hi`
   /// the high bits. Dimensions keep the order of this, new ones of `hi` follow.
@@ -111,14 +112,14 @@ public:
   std::optional<LinearLayout> divideRight(const LinearLayout &hi) const;
 
   // Parts.
-  /// Restricted to some inputs (the others 0), projected to some outputs; in the given order.
+  /// The map restricted to some inputs (the others 0) and projected to some outputs; in the given order.
   LinearLayout sublayout(std::span<const Dim> inDims, std::span<const Dim> outDims) const;
   LinearLayout sublayout(std::initializer_list<Dim> inDims, std::initializer_list<Dim> outDims) const;
   /// True if these inputs never change these outputs.
   bool sublayoutIsZero(std::initializer_list<Dim> inDims, std::initializer_list<Dim> outDims) const;
   /// Input d becomes the constant 0 and disappears. (Nothing happens if it is absent.)
   LinearLayout removeIn(Dim d) const;
-  /// Output d is forgotten.
+  /// Output d is dropped.
   LinearLayout removeOut(Dim d) const;
   /// Keeps only the bits of input d that `mask` selects, renumbered.
   LinearLayout selectIn(Dim d, uint64_t mask) const;
@@ -135,7 +136,7 @@ public:
   LinearLayout transposeOuts(std::span<const Dim> order) const;
   LinearLayout transposeIns(std::initializer_list<Dim> order) const;
   LinearLayout transposeOuts(std::initializer_list<Dim> order) const;
-  /// New names and sizes for the same flat bits; the total must agree.
+  /// New names and sizes for the same flat bits; the totals must agree.
   LinearLayout reshapeIns(const DimList &dims) const;
   LinearLayout reshapeOuts(const DimList &dims) const;
   LinearLayout flattenIns(Dim d) const { return reshapeIns({{d, static_cast<uint8_t>(count_)}}); }
