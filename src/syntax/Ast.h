@@ -1,8 +1,8 @@
-// The syntax tree of a Python 3.12 module, as the grammar has it; nothing is evaluated here.
+// The syntax tree of a Python 3.12 module, as the grammar defines it; nothing is evaluated here.
 //
 // Nodes are allocated in the Tree's arena and live as long as it; they are immutable once parsed, so any number of
-// threads may read a Tree. Every node has the range of source it was parsed from. Names follow Python's own `ast`
-// module (docs.python.org/3.12/library/ast.html), which is the grammar's reference.
+// threads may read a Tree. Every node has its source range. Names follow Python's own `ast` module
+// (docs.python.org/3.12/library/ast.html), which is the grammar's reference.
 #pragma once
 #include "support/Source.h"
 #include <memory>
@@ -61,7 +61,7 @@ struct Param {
   Loc loc;
 };
 
-/// One node type for all expressions: `kind` says which members mean something.
+/// One node type for all expressions: `kind` decides which members are used.
 struct Expr {
   ExprKind kind;
   Loc loc;
@@ -112,7 +112,7 @@ struct ExceptHandler {
   std::vector<Stmt *> body;
 };
 
-/// Patterns of `match` are kept as expressions of the same look (a kernel may not use them; hosts may).
+/// Patterns of `match` are stored as expressions of the same spelling (a kernel may not use them; host code may).
 struct MatchCase {
   Expr *pattern = nullptr;
   Expr *guard = nullptr;

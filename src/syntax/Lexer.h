@@ -19,14 +19,14 @@ struct LexOptions {
   bool expression = false;
 };
 
-/// Tokens of file.text()[begin, end). Always ends with End; errors are reported and the lexer goes on.
+/// Tokens of file.text()[begin, end). Always ends with End; errors are reported and the lexer continues.
 std::vector<Token> lex(const SourceFile &file, uint32_t begin, uint32_t end, LexOptions options, DiagEngine &diag);
 
 /// Checks that the text is UTF-8 without NUL bytes; reports the first place that is not.
 bool checkEncoding(const SourceFile &file, DiagEngine &diag);
 
 /// One past the closing quote of the string literal that begins at `at` (prefix included), nested replacement fields of
-/// f-strings skipped. `closed` tells whether there is a closing quote.
+/// f-strings skipped. `closed`: whether there is a closing quote.
 uint32_t skipString(std::string_view text, uint32_t at, uint32_t end, bool &closed);
 
 /// Decoded value of a String token (prefix and quotes removed, escapes resolved; bytes literals too).

@@ -5,8 +5,8 @@
 
 namespace tegula::syntax {
 
-/// Parses a whole module. Never fails: errors are reported to `diag` (all of them, with recovery at statement borders)
-/// and stand in the tree as Error nodes. Nesting deeper than 200 levels is an error, not a stack overflow.
+/// Parses a whole module. Never fails: all errors are reported to `diag` (with recovery at statement boundaries) and
+/// appear in the tree as Error nodes. Nesting deeper than 200 levels is an error, not a stack overflow.
 std::shared_ptr<const Tree> parse(std::shared_ptr<const SourceFile> file, DiagEngine &diag);
 
 /// Parses text that holds one expression (`--grid` of the command line). Null on error.

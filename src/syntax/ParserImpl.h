@@ -9,7 +9,7 @@ namespace tegula::syntax {
 
 class Parser {
 public:
-  /// `diag` holds what the lexer found wrong with `tokens`: a statement with such an error gets no second one.
+  /// `diag` holds the lexer's errors in `tokens`: a statement with such an error gets no second one.
   Parser(Tree &tree, std::vector<Token> tokens, DiagEngine &diag);
 
   void module();
@@ -37,12 +37,12 @@ private:
   static bool isKeyword(std::string_view s);
   bool atName() const { return at(Tok::Name) && !isKeyword(text(tok())); }
 
-  // ---- errors: the first one of a statement is reported, then everything is quiet until the statement's border
+  // ---- errors: the first one of a statement is reported, further ones are suppressed until the statement's end
   template <typename... Args> void error(const DiagKind &kind, Loc l, Args &&...args) {
     if (!panicking_ && !reportedByLexer()) diag_.report(kind, l, std::forward<Args>(args)...);
     panicking_ = true;
   }
-  /// Is there an error of the lexer between the start of the statement and the next token?
+  /// Whether the lexer reported an error between the start of the statement and the next token.
   bool reportedByLexer() const;
   bool expect(std::string_view op);
   Expr *errorExpr(Loc l) { return tree_.newExpr(ExprKind::Error, l); }
@@ -125,8 +125,7 @@ private:
   std::vector<uint32_t> lexErrors_; // ascending
 };
 
-/// Replaces expressions that are higher than what recursion over them can bear by Error nodes, with a diagnostic
-/// (Nesting.cpp).
+/// Replaces expressions too deep for recursion by Error nodes, with a diagnostic (Nesting.cpp).
 void boundHeight(Tree &tree, DiagEngine &diag);
 
 } // namespace tegula::syntax
