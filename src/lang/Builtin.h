@@ -1,8 +1,8 @@
 // The table of functions that the language implements in C++ (everything composite is library text, src/lib/*.py).
 //
-// One row a function: its Python signature as text (parsed once), its handler, its flags. sema binds arguments by
-// the signature and calls the handler with one Value per parameter. A file per family (lang/builtins/Math.cpp, ...)
-// defines a `std::span<const Builtin> mathBuiltins()`; lang/Builtin.cpp joins them into the name table.
+// One row per function: its Python signature as text (parsed once), its handler, its flags. sema binds arguments by the
+// signature and calls the handler with one Value per parameter. Each family has a file (lang/builtins/Math.cpp, ...)
+// that defines a `std::span<const Builtin> mathBuiltins()`; lang/Builtin.cpp joins them into the name table.
 #pragma once
 #include "ir/Builder.h"
 #include "lang/Level.h"
@@ -14,11 +14,11 @@
 
 namespace tegula::lang {
 
-/// Advice where Python would do what a compiled kernel cannot: stop in a debugger, print a tile, call any function.
+/// Hint for features that only Python execution supports: stop in a debugger, print a tile, call any function.
 inline constexpr std::string_view interpreterHint =
     "in the interpreter ($TEGULA_INTERPRET=1, tegula.interpret()) Python runs the kernel, and this works";
 
-/// What code is instantiated for, as far as the language can see it.
+/// The properties of the target that the language depends on.
 struct TargetInfo {
   std::string name = "cpu";       // cpu | cuda
   int cudaCapability = 0;         // 90 for sm_90
@@ -27,19 +27,19 @@ struct TargetInfo {
   bool debug = false;             // device_assert active
   bool sanitizeOverflow = true;   // with debug: overflow asserts on int add, sub, mul and minus
   bool fpFusion = true;
-  int numWarps = 4;               // as asked for at the launch, on CPUs too
+  int numWarps = 4;               // as requested at the launch, on CPUs too
   Level level = latestLevel;
-  bool strict = false; // what Triton does not have is refused, as it does
+  bool strict = false; // rejects extensions that Triton does not have, as Triton does
 };
 
-/// What handlers need beside their arguments: the builder, the diagnostics, the target, and a way back into sema.
+/// What handlers need besides their arguments: the builder, the diagnostics, the target, and callbacks into sema.
 class Context {
 public:
   virtual ~Context() = default;
   ir::Builder &builder() { return builder_; }
   DiagEngine &diag() { return diag_; }
   const TargetInfo &target() const { return target_; }
-  /// Notes the use of something that Triton does not have: a remark that names the portable spelling, once a place.
+  /// Records the use of an extension that Triton does not have: a remark with the portable spelling, once per place.
   template <typename... Args> void extension(const DiagKind &remark, Loc loc, Args &&...args) {
     extensions_.report(remark, loc, std::forward<Args>(args)...);
   }
@@ -50,14 +50,14 @@ public:
   virtual Value libraryFunction(std::string_view name) = 0;
   /// Output of static_print.
   virtual void staticPrint(std::string text, Loc loc) = 0;
-  /// `object.name` with the attributes that only sema knows (modules, functions); the default knows lang's own (Ops.h).
+  /// `object.name` including attributes that sema defines (modules, functions); the default has lang's own (Ops.h).
   virtual std::optional<Value> objectAttribute(const Value &object, std::string_view name, Loc loc);
   /// Name of the function being instantiated, for device_assert's message.
   virtual std::string currentFunction() const { return {}; }
-  /// Is that function marked `exact`: its products and sums stay operations of their own, and its integers are not
-  /// checked?
+  /// Whether that function is marked `exact`: its products and sums are never fused, and its integers are not checked
+  /// for overflow.
   virtual bool isExact() const { return false; }
-  /// A promise (attachHint) about `value`, which a loop carries: no operation makes it.
+  /// A hint (attachHint) about `value`, which is loop-carried and so has no defining operation.
   virtual void hintCarried(ir::Value *value, ir::ListKey key, std::vector<int64_t> values);
 
 protected:
@@ -106,8 +106,8 @@ struct Signature {
 };
 const Signature &signatureOf(const Builtin &b);
 
-/// Runs the handler: sets the builder's location, and answers Error without calling if an argument is Error already.
-/// `args` are one per parameter of the signature.
+/// Runs the handler: sets the builder's location; returns Error without a call if an argument is Error. `args` has one
+/// value per parameter of the signature.
 Value callBuiltin(Context &ctx, const Builtin &b, std::span<const Value> args, std::span<const Loc> argLocs, Loc loc);
 
 /// All builtins in `tl` (names without dots) and its submodules; null if unknown. Prefixes:
@@ -119,17 +119,17 @@ Value callBuiltin(Context &ctx, const Builtin &b, std::span<const Value> args, s
 ///   "descriptor."  methods of tensor descriptors
 ///   "dtype."       methods of dtypes (is_fp8, ...)
 const Builtin *findBuiltin(std::string_view name);
-/// isinstance(v, cls) where classes and objects may be the host's; nullopt if only the host knows.
+/// isinstance(v, cls) where classes and objects may be the host's; nullopt if only the host can decide.
 std::optional<bool> isInstance(Context &c, const Value &v, const Value &cls, Loc loc);
 /// A builtin that may be called as a method of tensors (row "tensor.<name>", or a row with the Method flag).
 const Builtin *findMethod(std::string_view name);
 std::span<const Builtin *const> allBuiltins();
-/// What is no function: "float32" (a dtype), "TRITON_MAX_TENSOR_NUMEL", "PropagateNan", "tensor", "math.pi"... by the
-/// same prefixes as findBuiltin; nullopt if unknown.
+/// Names that are not functions: "float32" (a dtype), "TRITON_MAX_TENSOR_NUMEL", "PropagateNan", "tensor", "math.pi"...
+/// with the same prefixes as findBuiltin; nullopt if unknown.
 std::optional<Value> findConstant(std::string_view name);
-/// The names of all of them.
+/// All names that findConstant() finds.
 std::vector<std::string> constantNames();
-/// Methods of tensors that are library text (src/lib): "sum", "softmax", ...
+/// Whether a method of tensors is library text (src/lib): "sum", "softmax", ...
 bool isLibraryMethod(std::string_view name);
 
 } // namespace tegula::lang

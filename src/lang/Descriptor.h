@@ -12,7 +12,7 @@ namespace tegula::lang {
 
 enum class DescField : uint8_t { Base, Shape, Strides, BlockShape, Padding, RoundTf32 };
 inline constexpr unsigned maxDescriptorRank = 5;
-/// Bytes that the last dimension of a block has at least, and that base and leading strides are multiples of.
+/// In bytes: the least size of a block's last dimension, and the alignment of base and leading strides.
 inline constexpr unsigned descriptorGrain = 16;
 
 /// The class of all descriptors; one object per process.

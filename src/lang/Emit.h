@@ -24,11 +24,11 @@ private:
 Tensor convert(Context &c, const Tensor &x, Dtype to, bool towardZero = false);
 /// Same dtype and shape: the tensor as another shape by splat or broadcast. The shapes must be compatible.
 Tensor spread(Context &c, const Tensor &x, const ir::Shape &shape);
-/// The common shape of two; nullopt and a report if there is none.
+/// The common shape of two; reports and returns nullopt if there is none.
 std::optional<ir::Shape> commonShape(Context &c, const ir::Shape &a, const ir::Shape &b, Loc loc, Loc aLoc = {},
                                      Loc bLoc = {});
-/// Keeps what was just made by `kind` (of floats) an operation of its own: no target fuses it with what it is computed
-/// from, or what is computed from it. Nothing to do if it was folded to something else.
+/// Marks the result `v` of a new float operation `kind` as rounded: no target fuses the operation with those of its
+/// operands or users. Does nothing if it was folded to another value.
 void keepRounded(ir::Value *v, ir::OpKind kind);
 /// A new dimension of extent 1; a scalar becomes a block of one element.
 ir::Value *insertAxis(Context &c, ir::Value *x, unsigned axis);
@@ -37,10 +37,10 @@ Value shapeValue(const ir::Shape &s);
 
 inline Value tensor(Dtype d, ir::Value *v) { return Value::tensor(d, v); }
 inline Value tensor(const Tensor &t) { return Value(t); }
-/// "this is int32[128]", the words of a label.
+/// "this is int32[128]", the text of a label.
 inline std::string thisIs(const Value &v) { return "this is " + kindName(v); }
 
-/// Reports and gives Error.
+/// Reports and returns Error.
 template <typename... Args> Value fail(Context &c, const DiagKind &kind, Loc loc, Args &&...args) {
   c.diag().report(kind, loc, std::forward<Args>(args)...);
   return Value::error();
@@ -52,8 +52,8 @@ struct Operands {
 };
 std::optional<Operands> meet(Context &c, const char *op, const Value &a, const Value &b, bool isDivOrMod, Loc loc,
                              Loc aLoc, Loc bLoc);
-/// The same for functions of two or three operands, as from level 3.9 on: a number takes the tensors' dtype if its kind
-/// is not above theirs, however many tensors there are. `locs` has one place for each value.
+/// The same for functions of two or three operands, by the rules from level 3.9 on: a number takes the tensors' dtype
+/// if its kind is not above theirs, regardless of the number of tensors. `locs` has one place for each value.
 std::optional<std::vector<Tensor>> meetAll(Context &c, const char *op, std::span<const Value> values, bool isDivOrMod,
                                            Loc loc, std::span<const Loc> locs);
 /// Add, Sub, Mul with or without the overflow check of debug builds.

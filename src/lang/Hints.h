@@ -1,15 +1,15 @@
-// Promises about values: tl.multiple_of, max_contiguous, max_constancy.
+// Hints about values: tl.multiple_of, max_contiguous, max_constancy.
 #pragma once
 #include "lang/Builtin.h"
 
 namespace tegula::lang {
 
-/// Puts the promise, one number per dimension, on the operation that makes the value; on the table of arguments if it
-/// is an argument of the kernel; is handed to Context::hintCarried if a loop carries it. Results of loops and branches
-/// have no place for one.
+/// Attaches the hint, one number per dimension, to the operation that defines the value; to the table of arguments for
+/// an argument of the kernel; passes it to Context::hintCarried for a loop-carried value. Results of loops and branches
+/// cannot have hints.
 void attachHint(Context &ctx, ir::Value *value, ir::ListKey key, std::vector<int64_t> values);
 
-/// Promises about what loops carry, made in bodies whose loops are not there yet.
+/// Hints about loop-carried values, given in loop bodies before the loop operations exist.
 class CarriedHints {
 public:
   struct Hint {
@@ -19,8 +19,8 @@ public:
   };
   void add(Hint h) { hints_.push_back(std::move(h)); }
   size_t size() const { return hints_.size(); }
-  /// Those from the `since`th on that are about what `loop` carries are put on what it begins with. Null: the attempt
-  /// at the loop is dropped, and they are with it.
+  /// Attaches the hints from index `since` on about values that `loop` carries to the loop's initial values. Null: the
+  /// loop was abandoned, and these hints are dropped.
   void settle(Context &ctx, const ir::Op *loop, size_t since);
 
 private:

@@ -1,12 +1,12 @@
-// Scalar code done for all elements of a block at once: what a function of scalars computes for one element becomes
-// operations on tiles. Where elements go different ways both ways are gone, each with a mask of the elements that take
-// it; a loop goes on for as long as it does for any element.
+// Vectorizes scalar code over all elements of a block: operations on scalars become operations on tiles. Where elements
+// diverge, both branches execute, each with a mask of the elements that take it; a loop runs until it ends for every
+// element.
 //
 //   if c { yield f(x) } else { yield g(x) }   ->   select(C, f(X), g(X))
 //   while go(x) { x = f(x) }                  ->   while any(on & go(X)) { X = select(on & go(X), f(X), X) }
 //
-// What is the same for all elements (constants, program ids, bounds of loops) stays scalar, and so does control flow on
-// it. Operations that may go wrong or are seen from outside get the mask: loads, stores, atomics, assertions.
+// Uniform values (constants, program ids, bounds of loops) stay scalar, and so does control flow on them. Operations
+// that may fault or have effects get the mask: loads, stores, atomics, assertions.
 #pragma once
 #include "ir/Builder.h"
 #include <unordered_map>
@@ -18,12 +18,12 @@ public:
   /// Operations are created where `b` stands, for blocks of `shape`.
   Lanes(ir::Builder &b, const ir::Shape &shape) : b_(b), shape_(shape) {}
 
-  /// `scalar` of the code is `tile`: a tensor of the shape, or a scalar that is the same for all elements.
+  /// Maps `scalar` of the code to `tile`: a tensor of the shape, or a scalar that is the same for all elements.
   void bind(const ir::Value *scalar, ir::Value *tile) { tiles_[scalar] = tile; }
-  /// Does the block up to its terminator, if it has one. The first operation that cannot be done for many elements, or
-  /// null.
+  /// Vectorizes the block up to its terminator, if it has one. Returns the first operation that cannot be vectorized,
+  /// or null.
   const ir::Op *block(const ir::Block &code);
-  /// What has become of a scalar of the code, as a tensor of the shape.
+  /// The vectorized value of a scalar of the code, as a tensor of the shape.
   ir::Value *tile(const ir::Value *scalar) { return spread(value(scalar)); }
 
 private:
@@ -36,7 +36,7 @@ private:
   const ir::Op *forLoop(const ir::Op &op);
   const ir::Op *forTogether(const ir::Op &op, ir::Value *const bounds[3]);
   const ir::Op *whileLoop(const ir::Op &op);
-  /// The code of one region into `to`, for the elements `mask` alone.
+  /// Vectorizes the code of one region into `to`, only for the elements in `mask`.
   const ir::Op *inside(ir::Block *to, const ir::Block &code, ir::Value *mask);
 
   ir::Value *value(const ir::Value *scalar) const;
@@ -54,7 +54,7 @@ private:
 
   ir::Builder &b_;
   ir::Shape shape_;
-  ir::Value *mask_ = nullptr; // elements that have come here; null: all
+  ir::Value *mask_ = nullptr; // active elements; null: all
   std::unordered_map<const ir::Value *, ir::Value *> tiles_;
 };
 

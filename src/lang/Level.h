@@ -1,6 +1,6 @@
-// Levels of the language: whose rules hold where versions of Triton differ without a word (docs/differences.md has the
-// list). A launch says which (language_level, $TEGULA_TRITON_LEVEL); the latest is the default. Syntax and functions
-// that a later version added are there at every level.
+// Levels of the language: which rules apply where versions of Triton differ silently (docs/differences.md has the
+// list). A launch selects one (language_level, $TEGULA_TRITON_LEVEL); the latest is the default. Syntax and functions
+// that a later version added exist at every level.
 #pragma once
 #include <cstdint>
 

@@ -1,6 +1,5 @@
-// Typed operations with the language's rules (promotion, broadcasting, checks, casts): the layer that other front
-// ends would call too. Every function reports its own errors and then returns Value::error(). Rules: docs/language.md
-// §2.
+// Typed operations with the language's rules (promotion, broadcasting, checks, casts): the layer that other front ends
+// would also call. Every function reports its own errors and then returns Value::error(). Rules: docs/language.md §2.
 #pragma once
 #include "lang/Builtin.h"
 
@@ -21,7 +20,7 @@ Value invert(Context &c, const Value &a, Loc loc);
 Value plus(Context &c, const Value &a, Loc loc);
 /// `not x`: Python truth of compile-time objects; int1 tensors.
 Value logicalNot(Context &c, const Value &a, Loc loc);
-/// `and` / `or` of two runtime values (short-circuiting and compile-time operands are sema's business).
+/// `and` / `or` of two runtime values (sema handles short-circuiting and compile-time operands).
 Value logicalAndOr(Context &c, bool isAnd, const Value &a, const Value &b, Loc loc);
 
 /// A literal or tensor as tensor, by the literal rule of §2.2. Tensors pass through. None, strings...: an error.
@@ -30,12 +29,12 @@ Value toTensor(Context &c, const Value &v, Loc loc);
 Value constant(Context &c, const Value &number, Dtype dtype, Loc loc, const ir::Shape &shape = {});
 /// The dtype a number decays to (§2.2); nullopt if not representable.
 std::optional<Dtype> literalDtype(const Value &number);
-/// x.to(dtype): §2.6. `roundingLoc`: where the rounding mode was given (unknown: `loc`).
+/// x.to(dtype): §2.6. `roundingLoc`: the place of the rounding mode (unknown: `loc`).
 Value cast(Context &c, const Value &x, Dtype to, Loc loc, const Value &rounding = Value::none(), bool bitcast = false,
            Loc roundingLoc = {});
 /// Broadcasts a tensor to a shape it is compatible with (left-padding ranks); reports otherwise.
 Value broadcastTo(Context &c, const Value &x, const ir::Shape &shape, Loc loc);
-/// Both to their common shape.
+/// Broadcasts both to their common shape; reports and returns false if there is none.
 bool broadcastPair(Context &c, Value &a, Value &b, Loc loc);
 /// Result dtype of §2.3 for two operands, given as tensors or numbers; reports and returns nullopt if there is none.
 std::optional<Dtype> promote(Context &c, const Value &a, const Value &b, bool isDivOrMod, Loc loc);
@@ -44,8 +43,8 @@ std::optional<Dtype> promote(Context &c, const Value &a, const Value &b, bool is
 Value truth(Context &c, const Value &v, Loc loc);
 /// Python truth of a compile-time object.
 bool constexprTruth(const Value &v);
-/// Python's slice.indices(): the positions that a:b:c picks from n items; nullopt if a part is no integer or the step
-/// is 0.
+/// Python's slice.indices(): the positions that a:b:c picks from n items; nullopt if a part is not an integer or the
+/// step is 0.
 std::optional<std::vector<size_t>> slicePositions(const SliceValue &s, Int n);
 /// x[...] on a tensor: None and `:`, and unless the target is strict, slices of compile-time integers, integers (also
 /// scalars known at run time) and `...`. `index` is the evaluated subscript (a tuple for several).
@@ -55,18 +54,19 @@ Value subscript(Context &c, const Value &x, const Value &index, Loc loc);
 /// dtype.primitive_bitwidth, ...
 /// Methods come back as BoundMethod. Returns nullopt if there is no such attribute (nothing reported).
 std::optional<Value> attribute(Context &c, const Value &object, std::string_view name, Loc loc);
-/// What every compile-time object has beside its own attributes, as if it stood in the wrapper `tl.constexpr`: `value`,
-/// the object itself, and `type`, a tl.constexpr_type that holds it. hasattr() and getattr() do not see them.
+/// Attributes of every compile-time object besides its own, as if it were in the wrapper `tl.constexpr`: `value`, the
+/// object itself, and `type`, a tl.constexpr_type that holds it. hasattr() and getattr() do not see them.
 std::optional<Value> wrapperAttribute(const Value &object, std::string_view name);
 
-/// May field `i` of the class of aggregates hold `v`? Reports if not.
+/// Whether field `i` of the class of aggregates may hold `v`; reports if not.
 bool checkField(Context &c, const RecordClass &cls, size_t i, const Value &v, Loc loc);
 
-/// A list of compile-time ints (shape, axes); reports what is wrong with it otherwise.
+/// A list of compile-time ints (shape, axes); reports and returns nullopt if `v` is none.
 std::optional<std::vector<int64_t>> intList(Context &c, const Value &v, Loc loc, std::string_view what);
-/// May a block have `n` elements along a dimension? Beyond powers of two that is an extension, which is noted.
+/// Whether a block may have `n` elements along a dimension. Other numbers than powers of two are recorded as an
+/// extension.
 bool allowsExtent(Context &c, int64_t n, Loc loc);
-/// All extents powers of two, as `function` needs them; reports.
+/// Whether all extents are powers of two, as `function` requires; reports if not.
 bool requirePowers(Context &c, const char *function, const ir::Shape &s, Loc loc);
 /// Checks the rules of §2.1 for block shapes (extents, numel); reports.
 std::optional<ir::Shape> blockShape(Context &c, const Value &v, Loc loc);

@@ -1,4 +1,4 @@
-// The promotion table: the dtype in which two operands meet (LANGUAGE 2.3).
+// The promotion table: the dtype to which two operands are promoted (LANGUAGE 2.3).
 //
 // Kinds are ordered bool < int < float. A compile-time number whose kind is not above the tensor's takes the tensor's
 // dtype. Otherwise the first matching line decides:

@@ -1,8 +1,8 @@
-// What a name in a kernel can be bound to while a kernel is instantiated: a compile-time object or a runtime tensor.
+// The values that names are bound to while a kernel is instantiated: a compile-time object or a runtime tensor.
 //
 // Values are immutable and cheap to copy (compound payloads are shared). Everything that is not a Tensor (or a record
 // or tuple that holds one) is a compile-time object, "constexpr" in the language. `Error` stands for a value whose
-// mistake was already reported: operations on it give Error and say nothing more.
+// error was already reported: operations on it return Error and report nothing.
 #pragma once
 #include "ir/Ir.h"
 #include "lang/Dtype.h"
@@ -28,7 +28,7 @@ struct ErrorValue {};
 struct NoneValue {};
 struct EllipsisValue {};
 
-/// Compile-time integer. Python's are unbounded; ours hold 127 bits and report beyond.
+/// Compile-time integer. Python's are unbounded; these hold 127 bits and overflow is reported.
 using Int = __int128;
 
 /// A runtime value: shape () is a scalar. The shape is the IR value's.
@@ -48,13 +48,14 @@ struct TypeValue {
   bool isBlockPtr() const { return !isBlock && dtype.isPtr && shape.rank() > 0; }
 };
 
-/// What is known of a compound value without walking it. A value that is shared counts wherever it stands, so a small
-/// program can make a weight that nobody could walk: whoever makes values of others' refuses those over the limits.
+/// Summary of a compound value, available without walking it. A shared value counts at each occurrence, so a small
+/// program can build a value too large to walk: code that builds values from other values rejects those over the
+/// limits.
 struct Summary {
   static constexpr uint64_t maxWeight = 1 << 21;
   static constexpr uint32_t maxDepth = 200;
-  uint64_t weight = 1;     // of itself and all that is in it, at any depth; saturates
-  uint32_t depth = 0;      // of values in values
+  uint64_t weight = 1;     // of the value and everything in it, at any depth; saturates
+  uint32_t depth = 0;      // nesting depth
   bool isConstexpr = true; // no tensor inside
   void add(const Value &item);
   bool isBounded() const { return weight <= maxWeight && depth <= maxDepth; }
@@ -70,22 +71,22 @@ struct TupleValue {
 struct Aggregate;
 
 /// The class of a record: namedtuple classes, block pointers, tensor descriptors, aggregates, and objects of the
-/// language whose attributes are all there is to them.
+/// language that only have attributes.
 struct RecordClass {
   enum class Kind : uint8_t { NamedTuple, BlockPtr, Descriptor, Aggregate, Object } kind = Kind::NamedTuple;
   std::string name;
   std::vector<std::string> fields;
   std::vector<Value> defaults; // of the last fields; of an aggregate: of each field, Error where there is none
   std::shared_ptr<Aggregate> aggregate = nullptr; // of that kind only
-  /// Of a class that a binding makes: its values are stored as lang/Circle.h says, and read through findMember(),
-  /// baseOf(), defaultOf().
+  /// Set for a class that a binding creates: its values are stored as lang/Circle.h describes, and read through
+  /// findMember(), baseOf(), defaultOf().
   Node *node = nullptr;
   Summary summary = {}; // of `defaults`, as far as the maker cares for limits
 };
 struct RecordValue {
   std::shared_ptr<const RecordClass> cls;
   std::vector<Value> fields;
-  Summary summary; // of `fields` as they came in, and of the class
+  Summary summary; // of the initial `fields`, and of the class
   RecordValue() = default;
   RecordValue(std::shared_ptr<const RecordClass> c, std::vector<Value> f);
 };
@@ -107,9 +108,9 @@ struct RangeValue {
   std::vector<std::pair<std::string, Value>> options; // num_stages=..., disable_licm=...
 };
 
-/// A Python object that only the binding understands (enum members, classes); compared by id, printed by name.
-/// `attributes`: what programs may read of it (an enum member's name and value, the fields of a dataclass),
-/// compile-time values without functions.
+/// An opaque Python object of the binding (enum members, classes); compared by id, printed by name. `attributes`: the
+/// attributes that programs may read (an enum member's name and value, the fields of a dataclass), compile-time values
+/// without functions.
 struct OpaqueValue {
   std::string name;
   uint64_t id = 0;
@@ -131,7 +132,7 @@ template <typename... Ts> struct TypeList {
 
 class Value {
 public:
-  /// What a value can be.
+  /// The kinds of values.
   using Kinds = TypeList<ErrorValue, NoneValue, EllipsisValue, bool, Int, double, std::shared_ptr<const std::string>,
                          Dtype, std::shared_ptr<const TypeValue>, Tensor, std::shared_ptr<const TupleValue>,
                          std::shared_ptr<const RecordValue>, std::shared_ptr<const RecordClass>,
@@ -177,14 +178,14 @@ public:
   /// No tensor inside, at any depth.
   bool isConstexpr() const { return summary().isConstexpr; }
   Summary summary() const;
-  /// An int or string that is a member of an enumeration of the host (IntEnum, StrEnum), null for others. What is
-  /// computed from it is plain.
+  /// An int or string that is a member of an enumeration of the host (IntEnum, StrEnum), null for others. Values
+  /// computed from it are plain.
   const OpaqueValue *member() const { return member_ ? member_->get() : nullptr; }
   /// This int or string as the member `object`, which has its name and attributes.
   Value asMember(std::shared_ptr<const OpaqueValue> object) const;
   /// The same int or string as no member.
   Value withoutMember() const { return asMember(nullptr); }
-  /// Of a tuple: the same with one item more. In place, and so in constant time, if nobody else holds it.
+  /// Of a tuple: the same with one more item. In place, and so in constant time, if this is the only reference.
   Value appended(Value item) &&;
 
   bool asBool() const { return get<bool>(); }
@@ -207,7 +208,7 @@ public:
     if (!is<T>()) std::abort();
     return *std::launder(reinterpret_cast<const T *>(bytes_));
   }
-  /// Number of its kind among Kinds.
+  /// Index of its kind in Kinds.
   uint8_t kind() const { return kind_; }
 
 private:
@@ -219,8 +220,7 @@ private:
 };
 static_assert(sizeof(Value) == 32);
 
-/// What a class of aggregates has beside its fields (LANGUAGE 1.10). A class of a base's fields and more holds them
-/// first.
+/// The parts of a class of aggregates besides its fields (LANGUAGE 1.10). The fields of a base come first.
 struct Aggregate {
   struct Member {
     enum class Role : uint8_t { Plain, Static, Class, Property }; // as the decorators say
@@ -240,13 +240,13 @@ struct Aggregate {
 
 /// The member of that name: of the class itself, else of its nearest base; nullopt if there is none.
 std::optional<Aggregate::Member> findMember(const RecordClass &cls, std::string_view name);
-/// The same without its bases'.
+/// The same without members of bases.
 std::optional<Aggregate::Member> ownMember(const RecordClass &cls, std::string_view name);
 std::shared_ptr<const RecordClass> baseOf(const RecordClass &cls, size_t i);
-/// Of an aggregate's field; Error: there is none.
+/// The default of an aggregate's field; Error if it has none.
 Value defaultOf(const RecordClass &cls, size_t field);
 bool isSameClass(const RecordClass &a, const RecordClass &b);
-/// Is it `base`, or has it that base?
+/// Whether `cls` is `base` or derives from it.
 bool derivesFrom(const RecordClass &cls, const RecordClass &base);
 bool isAggregate(const Value &v);
 /// isinstance(v, cls) for any class or tuple of classes.
@@ -255,7 +255,7 @@ bool isInstance(const Value &v, const Value &cls);
 /// An attribute of the enumeration's member that a number or string is; nullopt if it is none, or has no such
 /// attribute.
 std::optional<Value> memberAttribute(const Value &v, std::string_view name);
-/// Attributes of members that say what repr(), str() and format() give of them; no program can name them by `.`.
+/// Attributes of members with their results of repr(), str() and format(); their names cannot occur after `.`.
 constexpr std::string_view memberRepr = "repr of the host", memberStr = "str of the host",
                            memberFormat = "format of the host";
 
@@ -270,7 +270,7 @@ std::string kindName(const Value &v);
 std::string typeName(const Tensor &t);
 /// Equality of compile-time objects as Python's == (True == 1). Tensors are equal if they are the same IR value.
 bool equal(const Value &a, const Value &b);
-/// Are both the same tuple or record object? What holds of all objects equal to themselves needs no walk then.
+/// Whether both are the same tuple or record object; then a property of every object equal to itself needs no walk.
 bool samePayload(const Value &a, const Value &b);
 /// Exact text of a compile-time object, different for different objects (1, True and 1.0 differ; -0.0 differs from 0.0;
 /// functions by content hash). Part of instantiation and cache keys.
@@ -281,8 +281,8 @@ const std::vector<Value> *sequenceItems(const Value &v);
 /// As Python's repr of a float: shortest text that reads back ("0.1", "1e+16", "inf", "nan", "2.0").
 std::string floatToString(double v);
 
-/// What this layer needs to know of types that a higher layer defines; that layer (sema/Module.cpp) defines these.
-/// lang has weak fallbacks, so that it links and can be tested alone.
+/// Functions on types of a higher layer, which that layer (sema/Module.cpp) defines. lang has weak fallbacks, so that
+/// it links and can be tested alone.
 std::string nameOf(const Function &f);
 std::string keyOf(const Function &f);
 std::string keyOf(const RecordClass &aggregate); // of its fields, members and bases

@@ -1,4 +1,4 @@
-// Reading the arguments of a builtin: each getter reports what is wrong and answers nullopt.
+// Reads the arguments of a builtin: each getter reports an error and returns nullopt if the argument is wrong.
 #pragma once
 #include "lang/Emit.h"
 
@@ -14,7 +14,7 @@ public:
   const char *function() const { return function_; }
   const Value &operator[](size_t i) const { return call_.args[i]; }
   size_t size() const { return call_.args.size(); }
-  /// Of argument i, or of the call.
+  /// The place of argument i, or of the call.
   Loc loc(size_t i) const { return i < call_.argLocs.size() && call_.argLocs[i] ? call_.argLocs[i] : call_.loc; }
   Loc loc() const { return call_.loc; }
 
@@ -25,7 +25,7 @@ public:
   std::optional<std::string> text(size_t i, const char *name) const;
   /// A scalar type; block types count as their element type.
   std::optional<Dtype> type(size_t i, const char *name) const;
-  /// A number or tensor as tensor.
+  /// A number or tensor, as a tensor.
   std::optional<Tensor> tensor(size_t i) const;
   /// An axis in [-rank, rank), made non-negative.
   std::optional<unsigned> axis(size_t i, const char *name, unsigned rank) const;

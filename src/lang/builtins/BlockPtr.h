@@ -6,7 +6,7 @@ namespace tegula::lang {
 
 bool isBlockPtr(const Value &v);
 
-/// The pointers of a block, and the mask of those that are inside along the checked dimensions (null: all are).
+/// The pointers of a block, and the mask of those in bounds along the checked dimensions (null: all are).
 struct BlockAccess {
   Dtype pointer;
   ir::Value *pointers = nullptr;

@@ -8,9 +8,9 @@ namespace tegula::lang {
 /// The values of elements 0, 1, ... of every group of `count` neighbours, as blocks of one dimension. `x` has one
 /// dimension; `count` is a power of two that divides its extent.
 std::vector<ir::Value *> deal(ir::Builder &b, ir::Value *x, unsigned count);
-/// The way back.
+/// The inverse of deal().
 ir::Value *gatherUp(ir::Builder &b, std::span<ir::Value *const> parts);
-/// A block or scalar with fewer elements than a group has: each element several times in a row, `count` in all.
+/// For a block or scalar with fewer elements than a group: repeats each element, `count` elements in all.
 ir::Value *repeated(ir::Builder &b, ir::Value *x, int64_t count);
 
 } // namespace tegula::lang
