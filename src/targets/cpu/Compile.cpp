@@ -1,4 +1,4 @@
-// compile() and emitStage(): the arrows in order.
+// compile() and emitStage(): runs the stages in order.
 #include "targets/cpu/Codegen.h"
 #include "ir/Clone.h"
 #include "ir/StageVerifier.h"
@@ -40,7 +40,7 @@ bool isPlain(const Plan &p) {
          });
 }
 
-/// The module as this target wants it; null: as it is. False: a rewrite has made an invalid one.
+/// The module after this target's rewrites; null: unchanged. False: a rewrite has created an invalid module.
 bool rewrite(const ir::Module &tile, const CpuTarget &target, const Options &options, const ir::StageVerifier &verifier,
              std::unique_ptr<ir::Module> &out, std::optional<ProgramGroup> &lanes) {
   if (!options.optLevel || options.debugInfo)

@@ -1,4 +1,4 @@
-// CPUs behind the interface of targets (targets/Target.h).
+// Registers the CPU target behind the interface of targets (targets/Target.h).
 #include "passes/WorkCount.h"
 #include "support/ByteStream.h"
 #include "targets/Target.h"

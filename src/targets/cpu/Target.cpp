@@ -1,4 +1,4 @@
-// Names of CPU targets -> what code is generated for: a table of fixed targets, and the machine we run on.
+// Maps names to CPU targets: a table of fixed targets, and the host machine.
 #include "targets/cpu/Cpu.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"

@@ -1,8 +1,8 @@
-// Scratch memory: which buffers can be one, and where each lies.
+// Scratch memory: coalesces buffers, and assigns their offsets.
 //
 // Both work on steps in program order and on what each step reads: a step reads a buffer if some root reaches its value
 // through virtual values. "At the same place" means that element i is read only to compute element i, so that a nest
-// may overwrite what it reads.
+// may overwrite its input.
 #include "targets/cpu/plan/Buffers.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include <algorithm>
@@ -267,7 +267,7 @@ bool canMerge(const Accesses &a, uint32_t at, int from, int to) {
     if (ok)
       return true;
   }
-  // Forward: `to` is local and starts here; `from` is not used again before it is written anew from outside this range.
+  // Forward: `to` is local and starts here; `from` is not used again before it is rewritten from outside this range.
   if (!toOutside && firstTo == at) {
     uint32_t lastTo = 0;
     for (const Access &x : a.of(to))

@@ -9,7 +9,7 @@ using ir::Op;
 using ir::OpKind;
 
 namespace {
-/// What a value grows by from the position where bit `bit` of the tile is 0 to that where it is 1.
+/// The growth of a value from the position where bit `bit` of the tile is 0 to the one where it is 1.
 class Growth {
 public:
   explicit Growth(BitSource bit) : bit_(bit) {}

@@ -8,11 +8,11 @@ using ir::Elem;
 
 static bool isX86(const CpuTarget &t) { return t.triple.starts_with("x86_64"); }
 
-/// One line in each trip keeps lines in flight all the time, but few at once: where they come from a last level that is
-/// far, bursts wait for each other. A trip takes 48 cycles with AVX-512; in the 24 of AVX2 there is room for an address
-/// that moves on by a stride, not for instructions that choose one. (With AVX-512 and twelve rows there are no
-/// registers for it.) With a far last level A comes from L2 as well, and what counts is how often: a row's element is
-/// multiplied by 64 columns in place of 32. (Sums of bytes with A biased leave no registers for four vectors of B.)
+/// One line per trip keeps prefetches in flight all the time, but few at once; bursts would queue if the last-level
+/// cache is far. A trip takes 48 cycles with AVX-512; the 24 cycles of a trip with AVX2 have room for an address that
+/// advances by a stride, not for instructions that select one. (With AVX-512 and twelve rows there are no registers for
+/// it.) With a far last level A comes from L2 as well, so its elements should be loaded less often: each is multiplied
+/// by 64 columns instead of 32. (Sums of bytes with A biased leave no registers for four vectors of B.)
 BlockShape blockShape(const CpuTarget &t, const DotPlan &p) {
   if (t.avx512 && t.lastLevelIsFar()) {
     constexpr unsigned wide = 4;
@@ -56,7 +56,7 @@ unsigned lanesOfAcc(const CpuTarget &t, const DotPlan &p) {
   return std::min(native, p.nr);
 }
 
-/// k of a block: two thirds of L1 at most for a panel of B, the rest for the rows of A and C that pass by.
+/// k per block: at most two thirds of L1 for a panel of B, the rest for the rows of A and C streamed through.
 static int64_t blockOf(const CpuTarget &t, uint64_t rowBytes) {
   return static_cast<int64_t>(std::bit_floor(std::max<uint64_t>(64, t.l1Bytes * 2 / 3 / rowBytes)));
 }
@@ -104,7 +104,7 @@ DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m,
     if (m <= shape.lowRows)
       p.mr = static_cast<unsigned>(m);
   }
-  // Rows of A a multiple of 2 KiB apart would meet in the same few cache sets.
+  // Rows of A a multiple of 2 KiB apart would conflict in the same few cache sets.
   int64_t aBytes = ir::byteWidth(p.aElem);
   p.aRowStride = k * aBytes >= 2048 ? k + 64 / aBytes : k, p.aDepthStride = 1;
   p.bPanelStride = k * p.nr;

@@ -1,4 +1,4 @@
-// Which kernels run by groups of programs, and the kernel written anew for them. See GroupPrograms.h.
+// Decides which kernels run by groups of programs, and rewrites them. See GroupPrograms.h.
 #include "targets/cpu/plan/GroupPrograms.h"
 #include "ir/Builder.h"
 #include "ir/Clone.h"

@@ -36,8 +36,8 @@ Materialization::Materialization(const ir::Function &f, const Uses &uses) : func
   visit(*f.block());
 }
 
-/// Addresses and offsets stay: they are linear forms, which cost nothing however deep they are. Masks stay too, as
-/// loops are split where they hold (fullTrips).
+/// Addresses and offsets stay virtual: they are linear forms, free at any depth. Masks do too, as loops are split where
+/// they hold (fullTrips).
 static bool mayEndChain(const Op &op) {
   switch (op.kind) {
   case OpKind::Add:
@@ -164,7 +164,7 @@ bool Materialization::decide(const Op &op, const Value *v) {
     return false;
   if (roots.size() > 1)
     return !canShareNest(roots);
-  // Offsets of many quotients, in a mask and in an address: each place of the nest asks for its own element, once, and
+  // Offsets of many quotients, in a mask and in an address: each place of the nest needs its own element, once, and
   // where it goes on along a row they are hardly computed at all (EmitRuns.cpp).
   // Not masks: made of one another they would be looked at once for each way through them (assumedTrue).
   const bool ownPlace = v->type.isIntLike() && v->type.elem != ir::Elem::I1 && v->type.shape == nestSpace(*roots[0]) &&
@@ -216,20 +216,18 @@ bool Materialization::loadMustBeBuffered(const Op &op, const Value *v) {
   return uses_.mayChange(op);
 }
 
-// A nest computes its places one after the other, and at each of them reads before the store writes. So a load that the
-// store's own nest evaluates sees memory as it was before the store if no element that a place asks for has been
-// written at an earlier place. That holds if
-//   1. the store writes through the very value that the load reads through: place i writes the address of element i,
-//     and
-//   2. place i asks for element i alone, on every way from the load to an operand of the store, its value or its mask
-//     (`v + permute(v)`
-//      asks for two elements).
-// For then element i is read at place i only; were its address written at an earlier place, the kernel would store to
-// it twice in one store, which has no defined result. The store must be the only root of the load: no way leads through
-// a buffered value then.
+// A nest visits its positions in order, and at each of them reads before the store writes. So a load that the store's
+// own nest evaluates reads memory as it was before the store if no position reads an element that an earlier position
+// has written. That holds if
+//   1. load and store use the same pointer value: position i writes the address of element i, and
+//   2. position i reads element i only, on every path from the load to an operand of the store, its value or its mask
+//      (`v + permute(v)` reads two elements).
+// Element i is then read at position i only. If an earlier position wrote its address, one store would write it twice,
+// which has no defined result. The store must be the only root of the load, so that no path leads through a buffered
+// value.
 bool Materialization::readsOwnPlaceOnly(const Op &store, const Value *load) const {
   llvm::SmallPtrSet<const Value *, 16> seen;
-  llvm::SmallVector<const Value *, 16> todo; // values asked for at the store's own place
+  llvm::SmallVector<const Value *, 16> todo; // values needed at the store's own position
   const Ops roots = roots_.lookup(load); // these others are before the store
   auto isInside = [&](const Value *v) {
     return v->def && !buffered_.contains(v) && !llvm::is_contained(roots, v->def);
@@ -240,7 +238,7 @@ bool Materialization::readsOwnPlaceOnly(const Op &store, const Value *load) cons
   };
   auto pushOperands = [&](const Op &op) { llvm::for_each(op.operands, push); };
   pushOperands(store);
-  llvm::SmallVector<const Value *, 16> moved; // asked for at other places
+  llvm::SmallVector<const Value *, 16> moved; // needed at other positions
   while (!todo.empty()) {
     const Op &op = *todo.pop_back_val()->def;
     if (op.has(ir::traits::Elementwise) || op.kind == OpKind::Load)
@@ -259,13 +257,13 @@ bool Materialization::readsOwnPlaceOnly(const Op &store, const Value *load) cons
   return true;
 }
 
-// A program may be given one buffer for two arguments and work in place though its code does not know
-// (passes/MergeArguments.h), so a write through any of them comes between a load and its uses. Elements of another type
-// are other memory, as in C; so are single elements beside a tile (a row's mean: docs/differences.md). Where the last
-// use is that write, its nest reads element i before it writes place i: only what asks for other elements (a flip) and
-// writes at the offsets that it read has to be read before. A copy to other offsets (a transposition into another
-// matrix) does not work in place: its programs would write what others read. An atomic updates elements that it did not
-// load.
+// One buffer may be passed for two arguments, so that a program works in place although its code does not show it
+// (passes/MergeArguments.h): a write through either may come between a load and its uses. Elements of another type are
+// assumed not to alias, as in C; so are single elements beside a tile (a row's mean: docs/differences.md). If the last
+// use is that write, its nest reads element i before it writes element i: only a value that uses other elements (a
+// flip) and is written at the offsets that it was read from must be loaded before. A copy to other offsets (a
+// transposition into another matrix) cannot be in place: its programs would write elements that others read. An atomic
+// updates elements that it did not load.
 static bool mayWriteElements(const Op &w, const Effects &effects, ir::Elem elem) {
   const ir::Type *t = w.kind == OpKind::Store || w.kind == OpKind::AtomicRmw ? &w.operands[1]->type : nullptr;
   return !effects.none() && (!t || (t->isTensor() && (t->isPtr || t->elem == elem)));
@@ -295,7 +293,7 @@ bool Materialization::clobbered(const Op &load, const Value *v) const {
 }
 
 // The sum of a residual connection: x += delta is stored and used again after the store. Both loads would need a
-// buffer, from which each use adds anew;
+// buffer, from which each use computes the sum again;
 // one buffer with the sum takes half of the L1 cache. So does whatever is computed from loads that nothing else uses,
 // in no more bytes than theirs.
 bool Materialization::standsForLoads(const Op &op, const Value *v) const {

@@ -12,7 +12,7 @@ namespace {
 
 using Visited = llvm::DenseMap<const Value *, llvm::SmallVector<Bits, 1>>;
 
-/// The comparisons that `mask`, needed at all positions of a tile of two dimensions, is the conjunction of, each once.
+/// The comparisons whose conjunction is `mask`, at all positions of a two-dimensional tile; each once.
 void conditionsOf(const Value *mask, const Bits &at, const ir::Shape &tile, Visited &visited,
                   DotPart::Conditions &out) {
   if (!mask->def || !mask->type.isTensor() || llvm::is_contained(visited[mask], at))
@@ -65,7 +65,7 @@ DotPart::Conditions zeroUnless(const Value *v) {
   return {};
 }
 
-/// Follows the result of a dot to those who see it, as long as they see each element by itself.
+/// Follows the result of a dot to its users, through elementwise operations only.
 class Observers {
 public:
   Observers(const Uses &uses, ir::Shape tile) : uses_(uses), tile_(tile) {}
@@ -178,7 +178,7 @@ private:
         return known->second;
       bool same = depth < 20 &&
                   llvm::all_of(def->operands, [&](const Value *x) { return isSameInAllIterations(x, depth + 1); });
-      same_[v] = same; // too deep on this way: left out on shorter ones as well
+      same_[v] = same; // too deep on this path: skipped on shorter ones as well
       return same;
     }
     for (const ir::Block *b = def ? def->parent : v->block; b;

@@ -1,16 +1,16 @@
-// What blocks leave for one another: values that loops carry, results of branches and functions.
+// Values that cross blocks: loop-carried values, results of branches and functions.
 //
-// Writing in place. What leaves a block (yields of for, while and if, the values that a while's condition passes on) is
-// written to the buffers of what it becomes, and every new value must be computed from the state before any of these
-// writes. One rule for all of them (parallelMaterialize): move i writes its buffer b directly if
+// Writing in place. Values that leave a block (yields of for, while and if, the values that a while's condition passes
+// on) are written to the buffers of their destinations, as a parallel copy: every new value must be computed from the
+// state before any of these writes. One rule for all (parallelMaterialize): move i writes its buffer b directly if
 //   1. its value reads b at the element that it computes and nowhere else,
 //   2. no later move reads b at all, and
 //   3. no root already in the nest that it joins reads b at other elements (else that nest ends first, flushReadersOf).
-// All other moves go to temporaries, which are copied after all moves. The rule asks for buffers, not values: the
-// arguments of a while's two blocks and its results share one. It suffices: by 2, what a move reads has not been
-// written by an earlier one, unless at the same element of one nest, where a root's reads come before its write; by 1
-// and 3, each nest that writes b reads element i of it only for element i, in roots up to the writing one; temporaries
-// are nobody's, and are read when no move is left. coalesceBuffers() drops copies under the same two conditions:
+// All other moves go to temporaries, which are copied after all moves. The rule is about buffers, not values: the
+// arguments of a while's two blocks and its results share one. It suffices: by 2, no earlier move has written the input
+// of a move, unless at the same element of one nest, where a root's reads come before its write; by 1 and 3, each nest
+// that writes b reads element i of it only for element i, in roots up to the writing one; temporaries alias no buffer,
+// and are read after all moves. coalesceBuffers() drops copies under the same two conditions:
 // nothing reads the target between the first write of the source and the copy, except element i for element i in the
 // nest of that first write.
 #include "targets/cpu/plan/Planner.h"
@@ -48,7 +48,7 @@ void Planner::flushReadersOf(int buffer) {
 }
 
 void Planner::parallelMaterialize(llvm::ArrayRef<std::pair<const Value *, const Value *>> moves) {
-  // moves[i]: value, and the carried value whose buffer takes it. Direct if nobody after i still reads that buffer.
+  // moves[i]: value, and the carried value whose buffer takes it. Direct if no later move reads that buffer.
   std::vector<std::pair<int, int>> copies; // temporary, target
   std::vector<const Value *> targets;
   for (size_t i = 0; i < moves.size(); ++i) {

@@ -1,4 +1,4 @@
-// Products: how operands are packed and where they lie already, and what they add to.
+// Products: packing of their operands, operands that are read in place, and accumulators.
 #include "targets/cpu/plan/Planner.h"
 #include "targets/cpu/plan/ColumnsOfA.h"
 #include "passes/SignificantBits.h"
@@ -8,7 +8,7 @@ using ir::Op;
 using ir::OpKind;
 using ir::Value;
 
-// True if every use of `v` ends in the accumulator operand of `dot`, element by element: nobody else looks at it.
+// True if every use of `v` ends in the accumulator operand of `dot`, element by element: there is no other use.
 bool Planner::onlyFeeds(const Value *v, const Op &dot) const {
   for (const Op *u : uses_.users(v)) {
     if (u == &dot) {
@@ -41,7 +41,7 @@ const Value *Planner::accumulatesInto(const Op &dot) const {
   return inPlace ? arg : nullptr;
 }
 
-// A load whose elements nobody has to keep, its dimensions perhaps renamed.
+// A load that needs no buffer, perhaps under view operations.
 bool Planner::isLoadOfMemory(const Value *v) const {
   for (; v->def && plan_.bufferFor(v) < 0; v = v->def->operands[0]) {
     if (v->def->kind == OpKind::Load)
@@ -109,7 +109,7 @@ void Planner::dot(const Op &op) {
     materialize(v, b);
     return b;
   };
-  // As it lies in its own buffer, or packed.
+  // In its own buffer's layout, or packed.
   auto left = [&](Buffer buffer) {
     int own = plan_.bufferFor(op.operands[0]);
     if (own >= 0) {
@@ -133,7 +133,7 @@ void Planner::dot(const Op &op) {
   if (pending_ && batch == 1 && copied && (inMemory || p.byPanel))
     aNest = takePending();
   auto strideOfB = [&](bool row, int64_t i) -> int64_t {
-    if (p.byPanel && i >= (row ? p.kBlock : p.nr)) // the next panel lies in the same place
+    if (p.byPanel && i >= (row ? p.kBlock : p.nr)) // the next panel overwrites this one
       return 0;
     return row ? packedBOffset(p, i, 0) : packedBOffset(p, 0, i);
   };

@@ -1,4 +1,4 @@
-// Text of a plan (`--emit cpu`): steps in order, nests with their roots, buffers with size and place.
+// Text of a plan (`--emit cpu`): steps in order, nests with their roots, buffers with size and offset.
 #include "targets/cpu/plan/Plan.h"
 #include "targets/cpu/plan/ProgramOrder.h"
 

@@ -1,8 +1,8 @@
-// Turns the blocks of a function into steps; see Plan.h for what a plan is. Here: what joins the pending nest, and when
-// that ends.
+// Turns the blocks of a function into steps (Plan.h defines them). This file decides which roots join the pending nest,
+// and when that nest ends.
 //
-// Scalars are computed where they are defined (needsPending): before the pending nest, or after it if the scalar needs
-// what it makes (mayBeLate); the nest is ended if the scalar reads memory that it may write.
+// Scalars are computed where they are defined: before the pending nest, or after it if the scalar uses the nest's
+// results (needsPending, mayBeLate). A scalar that reads memory that the nest may write ends the nest.
 #include "targets/cpu/plan/Planner.h"
 #include "targets/cpu/plan/Buffers.h"
 #include "targets/cpu/plan/KeepTiles.h"
@@ -97,8 +97,8 @@ llvm::SmallVector<const Value *, 4> Root::asked() const {
   return llvm::SmallVector<const Value *, 4>(op->operands.begin(), op->operands.end());
 }
 
-// A nest interleaves its roots chunk by chunk: a load of one root and a store of another must not meet, unless they
-// touch the same element at the same place. Two arguments may be one buffer, whose elements are of one type.
+// A nest interleaves its roots chunk by chunk: a load of one root and a store of another must not alias, unless both
+// access the same element at each position. Two arguments may be one buffer, whose elements have one type.
 bool Planner::memoryOrderKept(const Root &root) const {
   bool writes = root.kind == RootKind::Store;
   if (!writes && !pendingWrites_)
@@ -232,7 +232,7 @@ Buffer Planner::bufferOfDefined(const Value *v) const {
   return b;
 }
 
-// `carried = f(carried, reduce)` in a loop, element by element, and nobody else sees either of them: f. Else null.
+// `carried = f(carried, reduce)` in a loop, element by element, with no other use of either: f. Else null.
 const Op *Planner::addsToCarried(const Op &reduce) const {
   const ir::Block &body = *reduce.parent;
   const Op *loop = body.parent ? body.parent->op : nullptr;

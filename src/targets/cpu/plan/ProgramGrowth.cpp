@@ -39,7 +39,7 @@ Growth sum(Growth a, const Growth &b, int64_t scale) {
   return a;
 }
 
-/// What both are.
+/// The growth that both have in common.
 Growth join(Growth a, const Growth &b) {
   if (a.program != b.program)
     a.program = {};
@@ -51,7 +51,7 @@ Growth join(Growth a, const Growth &b) {
   return a;
 }
 
-/// Of a reshape: the dimensions from the last one on that stay, between any of one element.
+/// For a reshape: copies the growth of trailing dimensions that are unchanged, ignoring dimensions of one element.
 void reshapeDims(const Shape &from, const Shape &to, const Growth &of, Growth &out) {
   const bool flat = llvm::all_of(of.dims, [](const Number &n) { return n == 0; });
   unsigned i = from.rank();

@@ -1,8 +1,8 @@
-// In which order a thread runs the programs of a grid, and the rows of tiles that loops accumulate.
+// The order in which a thread runs the programs of a grid, and the rows of tiles that loops accumulate.
 //
-// Kernels over rows and columns often count blocks of rows along x. Tiles of programs next to one another along x are
-// then rows apart, each on pages of its own, and neither the hardware's prefetching nor half-read lines are of use to
-// the next. If what differs from program to program along y is nearer in memory in all accesses, y runs fastest.
+// Kernels over rows and columns often number blocks of rows along x. The tiles of neighbouring programs along x are
+// then rows apart, each on its own pages, and the next program profits neither from hardware prefetches nor from partly
+// read lines. If neighbours along y are closer in memory in all accesses, y runs fastest.
 #include "targets/cpu/plan/ProgramOrder.h"
 #include "targets/cpu/plan/ColumnsOfA.h"
 #include "llvm/ADT/DenseMap.h"
@@ -13,8 +13,8 @@ using ir::Op;
 using ir::OpKind;
 
 namespace {
-/// How far a value moves from one program to the next along x and along y, or (as along x) from one number of a loop to
-/// the next, without sign.
+/// The absolute stride of a value between neighbouring programs along x and along y, or (as along x) between values of
+/// a loop's induction variable.
 struct Steps2 {
   static constexpr int64_t far = int64_t(1) << 40; // known at launch, or depends on data
   int64_t along[2] = {0, 0};
@@ -22,7 +22,7 @@ struct Steps2 {
   bool none() const { return known && !along[0] && !along[1]; }
 };
 
-/// Longer pieces of rows are read well as they are.
+/// Longer pieces of rows are read efficiently anyway.
 constexpr int64_t longestPiece = 4096;
 /// The sum of a shorter piece waits for its last steps, the sums of vectors, unless other rows are beside it.
 constexpr int64_t shortestSum = 512;
@@ -160,9 +160,9 @@ bool runsAlongY(const ir::Function &f, const Uses &uses) {
   return f.isKernel && !uses.ordersMemory() && look(*f.block(), steps, nearer) && nearer;
 }
 
-// A loop that adds tile after tile along rows to a tile of sums, or what their rows are reduced to, reads a piece of
-// each row in each round: rows are apart, and pieces short. All rounds for one row, then the next, read each row from
-// end to end.
+// A loop that adds tiles along rows (or the reductions of their rows) to a tile of sums reads a piece of each row per
+// iteration: rows are far apart, and pieces short. With the loops interchanged, all iterations for one row run before
+// the next row, and each row is read from end to end.
 const Nest *accumulatesRows(const Step &s, const Plan &p) {
   const Op &loop = *s.op;
   const ir::Block &body = *loop.regions[0]->block;

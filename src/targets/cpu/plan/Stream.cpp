@@ -1,17 +1,16 @@
-// Stores that go past the caches.
+// Non-temporal ("streaming") stores.
 //
 // An ordinary store first reads the line it writes (the rest of the line might matter) and leaves it in the cache. If a
-// launch writes more than the caches hold, both are waste: the lines are read for nothing, and they are gone before
-// anybody comes back for them. A non-temporal store writes whole lines straight to memory: `c = a + b` moves 3 bytes
-// instead of 4. If the output fits the caches, ordinary stores are better, as the next kernel finds it there. So the
-// plan marks stores for which it is possible, and the code asks at run time how much the whole launch writes
-// (EmitStream.cpp).
+// launch writes more than the caches hold, both are wasted: the lines are read for nothing, and evicted before they are
+// used again. A non-temporal store writes whole lines directly to memory: `c = a + b` moves 3 bytes instead of 4. If
+// the output fits the caches, ordinary stores are better, as the next kernel finds the data there. So the plan marks
+// stores that can be non-temporal, and the code tests at run time how much the whole launch writes (EmitStream.cpp).
 //
 // A kernel that walks its row several times (softmax, layer_norm) reads memory in its first nest, writes it in its
-// last, and leaves it idle between these, where the row comes from caches. So a later nest that walks the row also
-// fetches what the next program (or the next round of a loop over rows) will read first: one that computes elementary
-// functions, which takes long enough (a pass of squares is over as soon as its row has come from L2, and waits for what
-// it fetches), or the last one if it streams: ordinary stores keep memory busy.
+// last, and leaves it idle in between, when the row comes from caches. So one later nest that walks the row also
+// prefetches the first reads of the next program (or of the next iteration of a loop over rows): a nest that computes
+// elementary functions, which takes long enough (a pass of squares ends as soon as its row has come from L2, and would
+// wait for the prefetches), or the last nest if it streams: ordinary stores keep memory busy.
 #include "targets/cpu/plan/Stream.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -27,7 +26,7 @@ class LoadsOfNests {
 public:
   explicit LoadsOfNests(const Plan &p) : plan_(p) {}
   std::vector<const ir::Op *> seen;
-  bool hasFunctions = false; // elementary functions are computed on the way
+  bool hasFunctions = false; // elementary functions are computed in the nest
 
   void add(const Nest &n) {
     for (const Root &r : n.roots) {
@@ -79,7 +78,7 @@ public:
 private:
   struct Read {
     const ir::Op *load, *loop; // the innermost loop around the nest, null: none
-    unsigned depth;            // so many loops are around it
+    unsigned depth;            // number of loops around it
     bool again;                // a later nest fetches it
   };
 
@@ -98,7 +97,7 @@ private:
       if (r.again || t.isPtr || !(t.shape == n.space) || n.sequential || n.panelDepthBits ||
           (stores ? !n.streams() : !own.hasFunctions))
         continue;
-      // Loops one after the other, each over the pieces of a row, address it anew.
+      // Consecutive loops over the pieces of a row each compute its addresses again.
       const ir::Op *load = r.load;
       if (r.loop != loop) {
         if (!r.loop || r.depth > 1 || depth > 1)

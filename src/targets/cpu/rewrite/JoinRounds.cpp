@@ -30,7 +30,7 @@ struct ShallowLoop {
   llvm::SmallVector<std::pair<size_t, Op *>, 4> steps;
 };
 
-/// Zeros stay zeros, each element by itself.
+/// Does `op` map zeros to zeros, element by element?
 bool keepsZeros(const Op &op) {
   switch (op.kind) {
   case OpKind::FpTrunc:

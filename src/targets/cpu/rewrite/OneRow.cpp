@@ -24,7 +24,7 @@ constexpr std::array<int64_t, 2> turned = {1, 0};
 struct OneRowDot {
   Op *loop, *dot;
   size_t carried;  // the number of its accumulator
-  bool alongDepth; // B lies in memory along k
+  bool alongDepth; // B is contiguous in memory along k
 };
 
 /// `m < 1` in any spelling, of integer tiles: the comparison's side that grows, or null.

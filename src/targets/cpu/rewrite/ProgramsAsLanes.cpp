@@ -42,7 +42,7 @@ private:
   llvm::SmallPtrSet<const Op *, 16> ops_;
 };
 
-/// Can this be done for many programs at once, if what it asks whether to run is one number?
+/// Can `op` run for many programs at once, if its loop bounds or condition are the same in all of them?
 bool isAllowed(const Op &op) {
   if (llvm::any_of(op.results, [](const Value *v) { return v->type.shape.rank() > mostDims; }) ||
       llvm::any_of(op.operands, [](const Value *v) { return v->type.shape.rank() > mostDims; }))
@@ -115,7 +115,7 @@ bool Worth::look(const ir::Block &b, unsigned depth) {
 }
 
 bool Worth::lookAt(const Op &op, unsigned depth) {
-  constexpr unsigned roundBits = 4, mostDepth = 4; // of a loop whose rounds nobody knows
+  constexpr unsigned roundBits = 4, mostDepth = 4; // of a loop with an unknown trip count
   const Value *p = op.operands[0];
   const Type &t = op.kind == OpKind::Store ? op.operands[1]->type : op.result()->type;
   const int64_t bytes = t.isPtr ? 8 : std::max(1u, ir::byteWidth(t.elem)),

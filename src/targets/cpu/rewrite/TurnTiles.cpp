@@ -15,7 +15,7 @@ namespace {
 bool hasRows(const Type &t) { return t.isTensor() && t.shape.rank() == 2; }
 bool isRowOrColumn(const Type &t) { return hasRows(t) && (t.shape[0] == 1 || t.shape[1] == 1); }
 
-/// Is `op` the same operation on tiles whose two dimensions are exchanged, but for the axes that it names?
+/// Is `op`, apart from the axes that it names, the same operation on tiles whose two dimensions are exchanged?
 bool canTurn(const Op &op) {
   auto any = [&](auto test) {
     return llvm::any_of(op.operands, [&](const Value *v) { return test(v->type); }) ||
@@ -55,7 +55,7 @@ bool canTurn(const Op &op) {
   }
 }
 
-/// Loads and stores that lie in memory along the one or the other axis.
+/// Numbers of loads and stores that are contiguous in memory along axis 0 and along axis 1.
 struct Votes {
   unsigned along0 = 0, along1 = 0;
 };
