@@ -1,4 +1,4 @@
-// Queueing, compiling and writing bundles; gaps.
+// Queues, compiles and writes bundles; reports gaps.
 #include "api/Aot.h"
 #include "api/Specialize.h"
 #include "runtime/BundleMatch.h"
@@ -23,7 +23,7 @@ bool api::targetsNamed(TegulaContext &c, const char *const *names, size_t count,
   return true;
 }
 
-/// The class whose pointers may all overlap; empty if it has fewer than two, or says itself which do.
+/// The class whose pointers may all overlap; empty if it has fewer than two, or states itself which overlap.
 static std::vector<sema::ParamSpec> overlapping(std::vector<sema::ParamSpec> specs) {
   unsigned pointers = 0;
   bool isSaid = false;
@@ -39,8 +39,8 @@ static std::vector<sema::ParamSpec> overlapping(std::vector<sema::ParamSpec> spe
   return specs;
 }
 
-/// The names in the grid must be those of numbers, constants or not. What is wrong with it would otherwise be found
-/// where the bundle is launched.
+/// The names in the grid must be those of numbers, constants or not. Otherwise the error would only be found where the
+/// bundle is launched.
 static bool gridFits(const AotJob &job, const std::vector<Param> &params) {
   if (job.grid.empty()) return true;
   auto isNumber = [&](std::string_view name) {
@@ -78,10 +78,10 @@ bool TegulaAot::add(AotJob job, int32_t classes) {
     ClassList list(params, job.specs, form.nulls);
     auto &specs = all.emplace_back(form, std::vector<std::vector<sema::ParamSpec>>()).second;
     if (classes == TEGULA_CLASSES_GENERIC) {
-      // One that takes whatever a launch of this form has.
+      // One that accepts every launch of this form.
       for (const auto &c : list.each()) (specs.empty() ? specs.emplace_back() : specs.front()).push_back(c.back());
       for (size_t i = 0; i < job.specs.size(); ++i) specs.front()[i].sameAs = job.specs[i].sameAs;
-      // And one for launches in which pointers share memory, in whatever way.
+      // And one for launches in which pointers share memory in any way.
       if (std::vector<sema::ParamSpec> sharing = overlapping(specs.front()); !sharing.empty())
         specs.push_back(std::move(sharing));
       continue;
@@ -152,7 +152,7 @@ TegulaStatus tegula_aot_add_manifest(TegulaAot *a, const char *path, const char 
 
 namespace {
 
-/// What is compiled: a class for a target.
+/// One compilation: a class for a target.
 struct Piece {
   size_t job;
   const Target *target;
@@ -178,15 +178,15 @@ bool piecesOf(const TegulaAot &a, size_t first, std::vector<Piece> &out) {
   return true;
 }
 
-/// Compiles pieces side by side. The first error stops all, unless that is not wanted; which one is the first depends
-/// on nothing but the order of those that were begun.
+/// Compiles pieces in parallel. The first error stops all, unless the pieces are optional; which error is the first
+/// depends only on the order of the pieces that were begun.
 struct CompileTask final : runtime::RangeTask {
   const TegulaAot &aot;
   std::vector<Piece> &pieces;
   std::vector<runtime::NewBundleEntry> made;
   std::vector<std::string> leftOut; // by piece; "": it was compiled
   std::vector<char> splits;         // GpuInfo::splitsByGrid
-  bool isOptional = false;          // what cannot be compiled is not missed
+  bool isOptional = false;          // pieces that cannot be compiled are not an error
   std::mutex mutex;
   size_t failedAt = SIZE_MAX;
   TegulaStatus status = TEGULA_OK;
@@ -238,15 +238,15 @@ TegulaStatus tegula_aot_compile(TegulaAot *a, size_t *entries) {
   if (!piecesOf(*a, a->compiled, pieces)) return tegula_last_status();
   auto compileAll = [&](CompileTask &task, const std::vector<Piece> &all) {
     task.root = workingFolder();
-    // The threads are in sections of their own; this one waits for them.
+    // The threads have sections of their own; this one waits for them.
     GatePause pause;
     if (!all.empty()) a->context->pool.run(task, static_cast<int64_t>(all.size()), a->context->threads, true);
   };
   CompileTask task(*a, pieces);
   compileAll(task, pieces);
   if (task.status != TEGULA_OK) return fail(task.status, task.error);
-  // What launches ask for that leave multiprocessors idle (inForm() in Launch.cpp): after the others, so that where
-  // nobody asks, the whole kernels are found first.
+  // The forms for launches that leave multiprocessors idle (inForm() in Launch.cpp) come last, so that a launch that
+  // does not ask for them finds the whole kernels first.
   std::vector<Piece> parts;
   for (size_t i = 0; i < pieces.size(); ++i)
     for (const int32_t n : {2, 4, 8})

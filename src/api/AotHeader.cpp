@@ -1,6 +1,5 @@
 // The header of a bundle: one typed function for each kernel, in C and, with overloads by element type, in C++. It
-// chooses nothing by itself: which entry runs is decided where it is launched, by the facts of the arguments and the
-// machine (runtime/BundleApi.cpp).
+// selects no entry: the launch does, by the facts of the arguments and the machine (runtime/BundleApi.cpp).
 #include "api/Aot.h"
 #include "runtime/Dtype.h"
 #include <algorithm>
@@ -14,7 +13,7 @@ using runtime::NewBundleEntry;
 namespace {
 
 struct CType {
-  const char *type;   // of a value, or of what a pointer points to
+  const char *type;   // of a value, or the pointee of a pointer
   const char *dtype;  // TEGULA_...
 };
 constexpr CType ctypes[] = {{"void", "TEGULA_VOID"},
@@ -38,9 +37,9 @@ constexpr CType ctypes[] = {{"void", "TEGULA_VOID"},
                             {"double", "TEGULA_FP64"}};
 static_assert(std::size(ctypes) == TEGULA_FP64 + 1);
 
-/// How a parameter stands in the function.
+/// A parameter's form in the function.
 struct Shown {
-  std::string name, type; // type "": it is no parameter, `argument` is a constant
+  std::string name, type; // type "": not a parameter, `argument` is a constant
   std::string argument;   // of the launch
 };
 
@@ -56,7 +55,7 @@ std::string cName(const std::string &name) {
   return taken.contains(name) ? name + "_" : name;
 }
 
-/// Of a parameter in all entries of a group.
+/// A parameter in all entries of a group.
 struct Column {
   std::vector<const BundleParam *> rows;
   bool written = false;
@@ -110,14 +109,14 @@ struct Column {
                              : "tegula_text(" + s.name + ")";
       return s;
     }
-    // One value only, or a pointer that is None.
+    // One value only, or a None pointer.
     s.argument = first.constant == Constant::None && !first.isConstexpr ? "tegula_aot_none" : "tegula_aot_missing";
     return s;
   }
 };
 
 struct Function {
-  std::string kernel, suffix; // suffix: of the name in C, where there are several element types
+  std::string kernel, suffix; // suffix: of the name in C, if there are several element types
   std::vector<const NewBundleEntry *> entries;
 };
 
@@ -137,7 +136,7 @@ std::vector<Function> functionsOf(const std::vector<NewBundleEntry> &entries) {
   }
   for (Function &f : out)
     if (groups[f.kernel].size() == 1) f.suffix.clear();
-  // "_fp32_fp32_fp32" as "_fp32", where nothing else is called so.
+  // "_fp32_fp32_fp32" as "_fp32", if no other function has that name.
   auto shortened = [](const Function &f) {
     size_t second = f.suffix.find('_', 1);
     std::string one = f.suffix.substr(0, second);

@@ -1,4 +1,4 @@
-// Targets by name, and the calls of the code generators.
+// Targets by name, and calls of the code generators.
 #include "api/Backend.h"
 #include "api/Handles.h"
 #include "gpu/Passes.h"
@@ -85,10 +85,10 @@ targets::Options targetOptions(const CompileOptions &c, Depth depth) {
   o.numWarps = static_cast<unsigned>(c.numWarps);
   o.numStages = static_cast<unsigned>(c.numStages);
   o.numCtas = static_cast<unsigned>(c.numCtas);
-  // More than a thread can have (255) limits nothing: assemblers ignore it, and libraries compute 65536 / threads.
+  // A limit above a thread's maximum (255) has no effect: assemblers ignore it, and libraries compute 65536 / threads.
   o.maxRegisters = c.maxnreg > 255 ? 0 : static_cast<unsigned>(c.maxnreg);
-  // All blocks of a cooperative launch have to run at once, and whoever bounds registers has chosen how many warps hold
-  // the rows.
+  // All blocks of a cooperative launch must run at once; and a caller that bounds registers has chosen how many warps
+  // hold the rows.
   o.clusters = c.cooperative || o.maxRegisters ? gpu::Clusters::Never : static_cast<gpu::Clusters>(c.clusters);
   o.fpFusion = c.fpFusion;
   o.keepsSubnormals = c.keepsSubnormals;
@@ -167,7 +167,7 @@ static runtime::KernelInfo infoOf(const std::string &name, const targets::Kernel
   return k;
 }
 
-/// Options that no machine of the target can serve.
+/// Checks for options that no machine of the target supports.
 static Status checkOptions(const Target &t, const targets::Options &o, const std::string &name) {
   using Kind = targets::Refusal::Kind;
   const targets::Refusal r = t->refuses(o);
@@ -183,8 +183,8 @@ static Status checkOptions(const Target &t, const targets::Options &o, const std
 
 // ---- code
 
-/// PTX to a cubin in place, if there is an assembler; else, and where it makes better code, the driver takes the PTX
-/// when the kernel is loaded.
+/// Assembles PTX to a cubin in place, if there is an assembler. Without one, and for kernels that it compiles to worse
+/// code, the driver takes the PTX when the kernel is loaded.
 static Status assemble(const Target &t, const CompileOptions &o, Generated &g, uint64_t &ns) {
   Status why;
   const cuda::Assembler *a = cuda::Assembler::get(why);
@@ -252,7 +252,7 @@ bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, 
   if (!assembles) return static_cast<bool>(status);
   status = assemble(t, o, out, times.assemble);
   if (status || o.debugInfo) return static_cast<bool>(status);
-  // Refused. Once more with line tables, so that the message names lines of the kernel.
+  // Rejected. Tries again with line tables, so that the message names lines of the kernel.
   CompileOptions withLines = o;
   withLines.debugInfo = true;
   Generated again;
@@ -265,7 +265,7 @@ bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, 
 
 // ---- stages
 
-/// After the stages of a target that makes PTX: what its assembler makes of it.
+/// The last stage of a target that makes PTX: the assembler's output.
 static constexpr const char *assembled = "cubin";
 
 std::vector<const char *> targetStages(const Target &t) {
@@ -290,8 +290,8 @@ std::optional<std::string> emitTargetStage(const ir::Module &tile, const Target 
   Generated g;
   TegulaTimings times{};
   if (stage == "ptx" && t->makesPtx()) {
-    // As for a launch: a kernel that needs more shared memory than a block has is refused before its code is made,
-    // which takes longest of all.
+    // As for a launch: a kernel that needs more shared memory than a block has is rejected before code generation, the
+    // longest stage.
     if (!generateOnce(tile, t, o, name, g, times, diag, status, Depth::Code)) return std::nullopt;
     return std::string(g.code.data(), g.code.size() - 1); // without the NUL
   }

@@ -1,9 +1,9 @@
-// Bound launches: what a launch works out of its arguments' types, its options and its constants is worked out once,
-// and a call compares, packs and runs.
+// Bound launches: the work that depends on a launch's argument types, options and constants is done once, and a call
+// compares, packs and runs.
 //
-// The fast way is a Repeat of the launch's own, which no other launch of the function replaces; for arguments of known
-// types, its WordPack. Where there is none (descriptors, checked accesses, big tensors), a call makes the key of its
-// arguments and compares it with the one that the kernel was found by, which needs no look-up. The kernel's form
+// The short path is a Repeat of the launch's own, which no other launch of the function replaces; for arguments of
+// known types, its WordPack. Without one (descriptors, checked accesses, big tensors), a call makes the key of its
+// arguments and compares it with the key of the kernel, which needs no look-up. The kernel's form
 // (support/LaunchForms.h) is that of the launch that was bound, whatever numbers come later.
 #include "api/LaunchPath.h"
 #include "api/Repeat.h"
@@ -20,25 +20,25 @@ struct TegulaBoundLaunch final : RefCounted {
   Ref<TegulaFunction> function;
   Ref<TegulaKernel> kernel;
   CallOptions call;           // of `kernel`'s form
-  std::vector<uint64_t> key;  // that `kernel` was found by
+  std::vector<uint64_t> key;  // of `kernel`
   bool nulls = false;         // BoundCall::nulls
   int32_t extents[3];         // of the grid
   int64_t programs = 0;
-  std::vector<TegulaArg> args;               // one for each parameter; what they point to is kept by the three below
+  std::vector<TegulaArg> args;               // one for each parameter; the three below keep their contents
   std::deque<std::vector<TegulaArg>> tuples;
   std::vector<Ref<TegulaValue>> values;
-  std::unique_ptr<const Repeat> repeat;      // null: calls go the long way
-  std::unique_ptr<const WordPack> words;     // of `repeat`; null: calls by words go another way
+  std::unique_ptr<const Repeat> repeat;      // null: calls take the long path
+  std::unique_ptr<const WordPack> words;     // of `repeat`; null: calls by words take another path
 
-  /// A copy of an argument that lives as long as this.
+  /// A copy of an argument that is valid as long as this object.
   TegulaArg keep(TegulaArg a);
   bool refuses(const TegulaArg *given);
-  /// Must the memory of pointers be asked for, since the arguments said the device?
+  /// Must the owner of pointers' memory be looked up, as the arguments determine the device?
   bool asksForDevice() const { return !call.deviceGiven && kernel->context->cudaInUse.load(std::memory_order_relaxed); }
 };
 
 namespace {
-/// A call's arguments, with the bound ones where it gives none.
+/// A call's arguments, with the bound ones where it passes none.
 class Joined {
 public:
   Joined(const TegulaBoundLaunch &b, const TegulaArg *args, size_t count) {
@@ -68,7 +68,7 @@ TegulaArg TegulaBoundLaunch::keep(TegulaArg a) {
   return a;
 }
 
-/// Says why arguments, which passed bind(), are of another class than the kernel's.
+/// Reports why arguments, which passed bind(), are of another class than the kernel's.
 bool TegulaBoundLaunch::refuses(const TegulaArg *given) {
   const std::vector<Param> &params = function->params();
   auto refuse = [&](const std::string &what) {
@@ -115,7 +115,7 @@ void tegula_bound_retain(TegulaBoundLaunch *b) { retain(b); }
 void tegula_bound_release(TegulaBoundLaunch *b) { release(b); }
 TegulaKernel *tegula_bound_kernel(const TegulaBoundLaunch *b) { return b ? b->kernel.get() : nullptr; }
 
-/// A call without a Repeat, or with arguments that it does not take.
+/// Launches a call without a Repeat, or with arguments that it refuses.
 static TegulaStatus launchByKey(TegulaBoundLaunch &b, const int32_t extents[3], int64_t programs, const TegulaArg *args,
                                 size_t count, const TegulaLaunchOptions *options) {
   TegulaFunction &f = *b.function;
@@ -173,7 +173,7 @@ TegulaStatus tegula_bound_launch(TegulaBoundLaunch *b, const int64_t grid[3], co
   if (options && !isSized(options)) return fail(TEGULA_INVALID_ARGUMENT, "`size` of the launch options is not set");
   CallGrid at(*b);
   if (!at.take(*b, grid)) return tegula_last_status();
-  // Where the arguments said the device, memory of another one must not come to a kernel of the CPU.
+  // If the arguments determine the device, a CPU kernel must not get memory of another one.
   if (count && b->asksForDevice())
     if (const int32_t device = b->kernel->context->deviceOf(args, count); device >= 0 && device != b->call.device)
       return fail(

@@ -31,7 +31,7 @@ std::vector<std::shared_ptr<const Bundle>> BundleLayers::all() const {
 
 // ---- classes
 
-/// lang::key() with functions by what they do, not by where they lie.
+/// lang::key() with functions by their meaning, not by their location.
 static std::string portableKey(const lang::Value &v) {
   using FunctionPtr = std::shared_ptr<const lang::Function>;
   if (v.is<FunctionPtr>()) return "F" + v.get<FunctionPtr>()->sourceHash();
@@ -55,12 +55,12 @@ static std::string portableKey(const ParamSpec &s) {
   return text + ")";
 }
 
-/// Options that decide the code and are no numbers of a launch, in one word.
+/// The options that affect the code and that launches do not give as numbers, in one word.
 static uint64_t otherOptions(const CompileOptions &given) {
   CompileOptions o = given;
   o.numWarps = o.numStages = o.numCtas = 0;
   o.device = 0, o.wide = o.verify = false;
-  o.clusters = 0; // how many blocks share a program is the code's own business
+  o.clusters = 0; // how many blocks share a program is internal to the code
   return o.word();
 }
 
@@ -150,7 +150,7 @@ Target portable(const Target &t) {
 
 // ---- entries
 
-/// A path that says nothing of the machine it was compiled on.
+/// A path without machine-specific parts.
 static std::string portablePath(const std::string &path, const std::string &root) {
   if (!root.empty() && path.starts_with(root)) return path.substr(root.size());
   size_t slash = path.rfind('/');
@@ -174,7 +174,7 @@ runtime::NewBundleEntry entryOf(const TegulaKernel &k, const CompileRequest &r, 
   return e;
 }
 
-/// Can the request's device run it, and how well?
+/// Can the request's device run it, and at which rank?
 static int rankFor(const CompileRequest &r, const BundleEntry &e) {
   std::string why;
   if (r.target.isSim()) return e.target == r.target.name ? runtime::simRank(e.needs, why) : -1;
@@ -185,7 +185,7 @@ static int rankFor(const CompileRequest &r, const BundleEntry &e) {
   return runtime::cpuRank(e.needs, runtime::cpuRankOf(needsOf(r.target, false)), why);
 }
 
-/// The record of an entry. What is damaged is told once, and as if it were not there.
+/// The record of an entry. Damage is reported once, and the entry counts as missing.
 static bool readRecord(TegulaContext &c, const Bundle &b, uint32_t i, BundleRecord &record, std::string &trouble) {
   Status s = b.record(i, record);
   if (s) return true;
@@ -206,7 +206,7 @@ struct Found {
 };
 } // namespace
 
-/// Of the same source?
+/// Has the record the same source?
 static bool sameSource(const BundleRecord &record, const std::string &source) {
   for (const auto &[name, value] : record.properties)
     if (name == "source") return value == source;
@@ -226,7 +226,7 @@ static bool find(const CompileRequest &r, const std::vector<std::shared_ptr<cons
       if (!readRecord(*r.function->context, *b, i, record, trouble)) continue;
       if (fit == BundleFit::General && (!sameSource(record, source) || !covers(record, wanted))) continue;
       unsigned facts = factsOf(record);
-      // Offsets of 64 bits are for what asks for them, else for what nothing else serves.
+      // 64-bit offsets serve requests for them, and otherwise only requests that no other entry serves.
       auto worth = [&](bool wide, unsigned n, int by) { return std::tuple(wide == r.options.wide, n, by); };
       if (best.bundle &&
           worth(record.options.wide, facts, rank) <= worth(best.record.options.wide, best.facts, best.rank))
@@ -266,7 +266,7 @@ bool takeBundled(const CompileRequest &r, TegulaKernel &k, BundleFit fit, std::s
 
 // ---- no_jit
 
-/// What of the bundles comes nearest: of the entries that the device runs those with the fewest differences.
+/// The nearest entries of the bundles: of those that the device runs, the ones with the fewest differences.
 static std::string nearestTo(const CompileRequest &r, const std::vector<std::shared_ptr<const Bundle>> &layers) {
   const BundleRecord wanted = classOf(r);
   const std::string source = r.function->fn->sourceHash();
@@ -288,7 +288,7 @@ static std::string nearestTo(const CompileRequest &r, const std::vector<std::sha
     }
   if (here.empty() && elsewhere.empty()) return ", and nothing of that name";
   std::string text;
-  // Forms of one signature (offsets of 64 bits, checks) differ in more than the first thing, which is all that is
+  // Forms of one signature (64-bit offsets, checks) differ in more than the first difference, which is the only one
   // shown.
   std::vector<std::string> lines;
   for (const auto &[count, line] : here)
@@ -304,7 +304,7 @@ static std::string nearestTo(const CompileRequest &r, const std::vector<std::sha
 bool mayCompile(const CompileRequest &r, const std::string &trouble) {
   TegulaContext &c = *r.function->context;
   const int32_t mode = c.noJit.load(std::memory_order_relaxed);
-  // code for another machine is asked for by who compiles ahead of time
+  // ahead-of-time compilation asks for code for another machine
   if (mode == TEGULA_NO_JIT_OFF || !r.device) return true;
   std::vector<std::shared_ptr<const Bundle>> layers =
       c.bundles ? c.bundles->all() : std::vector<std::shared_ptr<const Bundle>>();

@@ -1,4 +1,4 @@
-// The classes that launches can ask for: what api/Specialize.cpp notices of an argument, the other way round.
+// The classes that launches can ask for: the inverse of the facts that api/Specialize.cpp finds about an argument.
 #include "api/Aot.h"
 #include "api/Specialize.h"
 #include "lang/Descriptor.h"
@@ -10,13 +10,13 @@ namespace tegula::api {
 
 using sema::ParamSpec;
 
-static constexpr int64_t noticed = 16; // the divisibility that launches look for
+static constexpr int64_t noticed = 16; // the divisibility that launches check for
 
-/// `p` null: an item of a tuple. `typed`: its type does not depend on its value, so that a 1 is nothing special (items
-/// of descriptors). `nulls`: as in BoundCall.
+/// `p` null: an item of a tuple. `typed`: its type does not depend on its value, so that a 1 is not special (items of
+/// descriptors). `nulls`: as in BoundCall.
 static std::vector<ParamSpec> leafClasses(const Param *p, const ParamSpec &given, bool typed, bool nulls = false) {
   const bool align = !p || (p->specializeAlignment && !nulls), annotated = p && p->annotated;
-  // A folded 1 is an i32 whose value is known.
+  // A folded 1 is an i32 with a known value.
   const bool isOne = given.kind == ParamSpec::Kind::Constexpr && !(p && p->isConstexpr) && given.value.isInt() &&
                      given.value.asInt() == 1;
   if (given.kind == ParamSpec::Kind::Constexpr && (!isOne || typed)) return {given};
@@ -37,7 +37,7 @@ static std::vector<ParamSpec> tupleClasses(const ParamSpec &given, bool typed) {
     const ParamSpec &item = given.items[i];
     std::vector<ParamSpec> classes =
         item.kind == ParamSpec::Kind::Tuple ? tupleClasses(item, typed) : leafClasses(nullptr, item, typed);
-    constexpr size_t most = 4096; // beyond that the rest relies on nothing
+    constexpr size_t most = 4096; // beyond that the remaining items have the class without facts
     if (out.size() * classes.size() > most) classes.erase(classes.begin(), classes.end() - 1);
     std::vector<ParamSpec> next;
     for (const ParamSpec &s : out)
@@ -50,8 +50,8 @@ static std::vector<ParamSpec> tupleClasses(const ParamSpec &given, bool typed) {
   return out;
 }
 
-/// Of a descriptor each extent and each stride but the last is a multiple or not; whoever makes one on the host has its
-/// base aligned.
+/// In a descriptor each extent and each stride but the last is a multiple or not; descriptors made on the host have an
+/// aligned base.
 static std::vector<ParamSpec> descriptorClasses(const ParamSpec &given) {
   const auto shape = static_cast<size_t>(lang::DescField::Shape),
              strides = static_cast<size_t>(lang::DescField::Strides);
@@ -106,12 +106,12 @@ uint64_t ClassList::distinct() const {
   return n;
 }
 
-/// Of a group every division into buffers; one of which alignment is noticed at any parameter has two classes.
+/// Counts every division of a group into buffers; a buffer has two classes if its alignment is a fact of any parameter.
 uint64_t ClassList::all() const {
   uint64_t n = 1;
   std::vector<bool> grouped(each_.size());
   for (const std::vector<size_t> &g : groups_) {
-    // ways[a][b]: so many with a buffers whose alignment is noticed and b others.
+    // ways[a][b]: the number of divisions into a buffers with a fact about alignment and b others.
     const size_t size = g.size() + 1;
     std::vector<std::vector<uint64_t>> ways(size, std::vector<uint64_t>(size));
     ways[0][0] = 1;
@@ -149,8 +149,8 @@ void ClassList::make(size_t i, std::vector<ParamSpec> &specs, std::vector<int> &
     return;
   }
   const bool noticed = each_[i].size() > 1;
-  // `aligned`, of the first parameter of a buffer: 1 or 0 if it is known, -1: no parameter of the buffer so far notices
-  // it.
+  // `aligned`, for the first parameter of a buffer: 1 or 0 if it is known, -1: no parameter of the buffer so far has
+  // that fact.
   for (const std::vector<size_t> &g : groups_)
     if (std::ranges::find(g, i) != g.end())
       for (size_t first : g) {

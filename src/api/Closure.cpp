@@ -1,5 +1,5 @@
-// The coding of values: {"none"}, {"bool"}, {"int": decimal text}, {"float": bits in hexadecimal} ...: one key, which
-// says the kind. Functions, classes of aggregates and modules of a binding may refer to each other, so they stand in a
+// The encoding of values: {"none"}, {"bool"}, {"int": decimal text}, {"float": bits in hexadecimal} ...: one key, which
+// is the kind. Functions, classes of aggregates and modules of a binding may refer to each other, so they are in a
 // table and are referred to by number: {"ref": "f3"}.
 #include "api/Closure.h"
 #include "lang/Circle.h"
@@ -28,15 +28,15 @@ static std::string hexText(uint64_t v) {
 struct ClosureWriter::Impl {
   json objects = json::object();
   std::unordered_map<const void *, std::string> numbers; // "": it has no text
-  std::vector<Value> alive;                             // so that no address is another object's later
-  std::map<std::string, std::string> files;             // numbers of tables of files, by what is in them
+  std::vector<Value> alive;                             // so that no other object gets the address of one
+  std::map<std::string, std::string> files;             // numbers of tables of files, by content
   std::string why;
 
   std::string fresh(char kind, const void *key, Value v) {
     std::string number = kind + std::to_string(numbers.size());
     numbers.emplace(key, number);
     alive.push_back(std::move(v));
-    objects[number] = json::object(); // what refers to it while it is written finds it
+    objects[number] = json::object(); // references made while it is written find it
     return number;
   }
   bool fail(const std::string &what) {
@@ -137,7 +137,7 @@ struct ClosureWriter::Impl {
       names[name] = {{"value", std::move(v)}, {"allowed", b->allowed}};
     }
     j["names"] = std::move(names);
-    // Of modules of the binding what is read of them.
+    // For modules of the binding, the attributes that are read.
     for (const sema::BoundAttribute &a : sema::boundAttributes(*f)) {
       json unused, v;
       ok = ok && module(a.module, unused) && value(a.value, v);
@@ -296,7 +296,7 @@ struct ClosureReader::Impl {
     return out;
   }
 
-  /// Null stands for an Error value.
+  /// Null represents an Error value.
   bool list(const json *j, std::vector<Value> &out) {
     if (!j || !j->is_array()) return fail("a list is missing");
     for (const json &item : *j) {
@@ -527,7 +527,7 @@ struct ClosureReader::Impl {
       return fail("`" + text(j, "function") + "`: " + tegula_last_error()), nullptr;
     Ref<TegulaFunction> f(made);
     release(made);
-    functions.emplace(number, f); // it may reach itself
+    functions.emplace(number, f); // it may refer to itself
     std::vector<Value> defaults;
     if (!list(member(j, "defaults"), defaults) || defaults.size() > f->fn->defaults.size())
       return fail("a function has other defaults than parameters"), nullptr;

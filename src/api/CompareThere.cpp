@@ -4,8 +4,8 @@
 
 namespace tegula::api {
 
-// Line by line as in src/tune/Compare.cpp: blocks of as many elements, in which a second look is taken where the first
-// one finds something.
+// The same as src/tune/Compare.cpp, line by line: blocks of as many elements; a block with a difference is compared
+// again.
 static constexpr int64_t block = 1024;
 static constexpr const char kernels[] = R"(import tegula
 import tegula.language as tl
@@ -101,7 +101,7 @@ std::optional<bool> CompareThere::operator()(TegulaDtype dtype, const void *a, c
   if (!bytes) return true;
   if (!open() || !device_->fill(words_, 0, 2 * sizeof(int64_t), stream_)) return std::nullopt;
   const bool isFloat = runtime::dtypeInfo(dtype).kind == runtime::DtypeInfo::Float, isWide = dtype == TEGULA_FP64;
-  // What is compared exactly is compared as words.
+  // Types that are compared exactly are compared as words.
   const TegulaDtype type = isFloat ? dtype : bytes % 4 == 0 ? TEGULA_INT32 : TEGULA_INT8;
   const auto count = static_cast<int64_t>(bytes / tegula_dtype_bytes(type)), extent = static_cast<int64_t>(bytes);
   const TegulaArg x = tegula_ptr(const_cast<void *>(a), type, extent),

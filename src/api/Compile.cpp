@@ -45,7 +45,7 @@ static int findBuildId(dl_phdr_info *info, size_t, void *data) {
   return 1;
 }
 
-/// What the code of this very compiler hashes to: kernels of another build are never taken for ours.
+/// The hash of this compiler's code: kernels of another build are never used.
 const std::string &compilerId() {
   static const std::string &id = *new std::string([] {
     BuildIdSearch s{reinterpret_cast<uintptr_t>(&findBuildId), {}};
@@ -60,7 +60,7 @@ static runtime::Digest cacheKey(const CompileRequest &r) {
   h.field("tegula kernel 2").field(compilerId()).field(uint64_t(TEGULA_CPU_ABI_VERSION));
   h.field(r.function->fn->contentHash()).field(r.name).field(specKey(r.specs));
   CompileOptions o = r.options;
-  o.device = 0; // of several GPUs of one kind, each takes the same code
+  o.device = 0; // GPUs of one kind share the code
   h.field(o.word()).field(uint64_t(r.options.maxnreg)).field(targetKey(r.target));
   if (o.keepsPtx) h.field("ptx");
   if (o.facts.form) h.field("form").field(uint64_t(o.facts.form));
@@ -174,7 +174,7 @@ std::vector<runtime::RemarkInfo> remarksOf(const DiagEngine &diag, const ir::Mod
   return list;
 }
 
-/// What only the assembler knows, or the driver that took its place; so it is not in the cache.
+/// Adds remarks that only the assembler, or the driver in its place, can give; so they are not in the cache.
 static void remarkSpills(TegulaKernel &k) {
   runtime::GpuUse use = useOf(k);
   if (use.spillBytes == 0) return;
@@ -188,8 +188,8 @@ static void remarkSpills(TegulaKernel &k) {
        file ? file->name() : "", at.line, at.col});
 }
 
-/// A kernel of the function whose machine code this one's would be. On a CPU num_warps, num_stages, num_ctas and
-/// maxnreg change nothing unless the source asks for them while it is compiled, and then the tile IR differs.
+/// A kernel of the function with the same machine code. On a CPU num_warps, num_stages, num_ctas and maxnreg have no
+/// effect unless the source reads them during compilation, and then the tile IR differs.
 static const TegulaKernel *twinOf(const CompileRequest &r, const TegulaKernel &k) {
   CompileOptions mine = k.options;
   for (auto &bucket : r.function->buckets)
@@ -223,7 +223,7 @@ static bool compileObject(const CompileRequest &r, TegulaKernel &k) {
   }
   Generated out;
   runtime::Status status;
-  // Ctrl-C: handlers of Python's may fork(), or launch kernels.
+  // Ctrl-C: Python's handlers may fork(), or launch kernels.
   const auto interrupted = [&c = *r.function->context] {
     if (!c.interrupt) return false;
     GatePause pause;
@@ -243,7 +243,7 @@ static bool compileObject(const CompileRequest &r, TegulaKernel &k) {
   return true;
 }
 
-/// Only letters, digits and underscores reach symbol tables.
+/// Symbol tables need names of letters, digits and underscores only.
 static bool checkName(const CompileRequest &r, const std::string &name) {
   auto allowed = [](char c) {
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -288,7 +288,7 @@ bool loadOn(TegulaKernel &k, DeviceEntry &device) {
   return k.code != nullptr;
 }
 
-/// The form of the code that the request wants, where it is another one than `found`; else 0.
+/// The form that the request wants, if it differs from `found`; else 0.
 static uint8_t otherForm(const CompileRequest &r, const LaunchForms &found) {
   const LaunchFacts &facts = r.options.facts;
   if (facts.form || !found.asks()) return 0;
@@ -296,8 +296,8 @@ static uint8_t otherForm(const CompileRequest &r, const LaunchForms &found) {
   return wanted == found.form ? 0 : wanted;
 }
 
-/// Code for the kernel: of a bundle, of the disk cache, of the compiler. False: the last error is set. Where the
-/// cache's code is of another form than the launch wants, request and key are for that form then.
+/// Code for the kernel, from a bundle, the disk cache or the compiler. False: the last error is set. If the cache's
+/// code has another form than the launch wants, request and key are changed to that form.
 static bool findObject(TegulaContext &c, CompileRequest &r, runtime::Digest &key, TegulaKernel &k) {
   std::string trouble;
   if (!r.options.facts.form && takeBundled(r, k, BundleFit::Exact, trouble)) return true;
@@ -307,7 +307,7 @@ static bool findObject(TegulaContext &c, CompileRequest &r, runtime::Digest &key
       CompileRequest other = r;
       other.options.facts.form = form;
       runtime::Digest itsKey = cacheKey(other);
-      // Where nothing may be compiled any form will do.
+      // If compilation is not allowed, any form will do.
       if (runtime::CacheEntry its;
           c.noJit.load(std::memory_order_relaxed) == TEGULA_NO_JIT_OFF || c.disk.find(itsKey, its)) {
         r = std::move(other), key = itsKey;
@@ -319,7 +319,7 @@ static bool findObject(TegulaContext &c, CompileRequest &r, runtime::Digest &key
     k.object = std::move(entry.object);
     return true;
   }
-  // Where nothing may be compiled, what relies on less will do.
+  // If compilation is not allowed, code that assumes less will do.
   if (c.noJit.load(std::memory_order_relaxed) != TEGULA_NO_JIT_OFF && takeBundled(r, k, BundleFit::General, trouble))
     return true;
   if (!mayCompile(r, trouble) || !compileObject(r, k)) return false;
@@ -347,15 +347,15 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
   if (!findObject(c, r, key, *k)) return nullptr;
   k->key = key, k->hash = hexOf(key);
   k->options.facts = {};
-  k->options.facts.form = k->info.forms.form; // what stages show is this kernel's
+  k->options.facts.form = k->info.forms.form; // stages show this kernel's form
   if (!makePlan(*k)) {
     fail(TEGULA_INTERNAL_ERROR, "`" + k->name + "`: the compiled kernel has other arguments than its signature");
     return nullptr;
   }
   uint64_t beforeLoad = steadyNs();
   if (r.device && !loadOn(*k, *r.device)) {
-    // A cluster that nobody asked for may find no room where some multiprocessors are another's (MPS, MIG): then each
-    // program has one block.
+    // An automatic cluster may find no room if other users have some multiprocessors (MPS, MIG): then each program has
+    // one block.
     const bool isChosen = k->info.gpu.clusterCtas > 1 && r.options.numCtas == 1;
     if (!isChosen || r.options.clusters == 0 || tegula_last_status() != TEGULA_OUT_OF_RESOURCES) return nullptr;
     c.remark(
@@ -365,7 +365,7 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
     return compileHere(alone);
   }
   remarkSpills(*k);
-  // LLVM has made by now what static objects it makes on first use, and exit() destroys what was made last first.
+  // By now LLVM has made its lazy static objects, and exit() destroys the latest objects first.
   static const bool registered = (closeGateAtExit(), true);
   (void)registered;
   uint64_t end = steadyNs();
@@ -389,7 +389,7 @@ uint32_t coresOf(const DeviceEntry &device) {
   return p.kind == runtime::DeviceProperties::Kind::Cuda ? p.cores : LaunchFacts::usualCores;
 }
 
-/// The device of a call, if code can be made for it.
+/// The device of a call, if code can be generated for it.
 static DeviceEntry *usableDevice(TegulaFunction &f, int32_t index) {
   runtime::Status status;
   DeviceEntry *e = f.context->device(index, status);
@@ -458,7 +458,7 @@ TegulaKernel *findKernel(TegulaFunction &f, const BoundCall &call) {
   return n ? n->kernel : nullptr;
 }
 
-/// Waits for the thread that compiles the same; takes its result or its error over. False: it was interrupted.
+/// Waits for the thread that compiles the same kernel; takes over its result or error. False: it was interrupted.
 static bool await(PendingCompile &p, TegulaKernel *&kernel) {
   GatePause pause;
   p.done.wait(false, std::memory_order_acquire);
@@ -506,7 +506,7 @@ TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, 
     mine->report = snapshot();
     mine->cancelled = tegula_last_status() == TEGULA_CANCELLED;
   }
-  // After a fork() in a callback of this compilation the table may hold another thread's.
+  // After a fork() in a callback of this compilation the table may hold another thread's entry.
   if (auto it = f.pending.find(key); it != f.pending.end() && it->second == mine) f.pending.erase(it);
   mine->done.store(true, std::memory_order_release);
   mine->done.notify_all();
@@ -528,7 +528,7 @@ std::vector<const char *> stageNames(const Target *t) {
   return names;
 }
 
-/// Of "gpu@assign-layouts" the part after the stage.
+/// Checks the part of "gpu@assign-layouts" after the stage.
 static bool checkPass(std::string_view name) {
   std::string list;
   for (const char *n : gpuPassNames()) {

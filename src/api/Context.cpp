@@ -1,4 +1,4 @@
-// Contexts: how they are made, options of launches, output, interrupts.
+// Contexts: construction, options of launches, output, interrupts.
 #include "runtime/Dtype.h"
 #include "api/Bundles.h"
 #include "api/Environment.h"
@@ -38,7 +38,7 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   c->tuning.deterministic = e.tuneDeterministic;
   c->tuning.rehearses = e.tuneRehearses;
   c->tuning.copyBytes = e.tuneBytes.value_or(c->tuning.copyBytes);
-  // Results of tuning lie beside the code, unless the environment says otherwise.
+  // Results of tuning are stored beside the code, unless the environment says otherwise.
   c->tuning.places = tune::Places::fromEnvironment();
   if (!std::getenv("TEGULA_TUNE_DIR")) c->tuning.places.directory = dir;
   c->forcedTarget = std::move(e.cpuTarget);
@@ -129,7 +129,7 @@ int32_t TegulaContext::inferDevice(const TegulaArg *args, size_t count) {
     return -1;
   }
   if (device < 0 && cudaInUse.load(std::memory_order_relaxed)) device = deviceOf(args, count);
-  // Without pointers: where the thread's other CUDA calls go, else the CPU.
+  // Without pointers: the device of the thread's current CUDA context, else the CPU.
   if (device < 0) device = cudaInUse.load(std::memory_order_relaxed) ? currentDevice() : DeviceIndex::cpu;
   return device;
 }
@@ -168,7 +168,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   constexpr int mostWarps = 64;
   if (o.num_warps < 0 || (o.num_warps & (o.num_warps - 1)))
     return wrong("num_warps", o.num_warps, "a power of 2, at most 64");
-  if (o.num_warps > mostWarps) { // as on GPUs: a tuner goes on without the configuration
+  if (o.num_warps > mostWarps) { // as on GPUs: a tuner continues without the configuration
     const std::string text = "num_warps is " + std::to_string(o.num_warps) + "; it must be a power of 2, at most 64";
     return fail(runtime::Status::exhausted("threads", uint64_t(o.num_warps) * 32, mostWarps * 32, text)), false;
   }
@@ -234,7 +234,7 @@ TegulaStatus tegula_cache_stat(TegulaContext *c, TegulaCacheStat *out) {
   if (!c || !isSized(out)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_cache_stat: null argument or `size` not set");
   GateSection section;
   runtime::DiskCache::Usage u = c->disk.usage();
-  // Text that lives as long as the context: both strings are fixed once the directory was opened.
+  // Text that lives as long as the context: both strings are fixed once the directory is open.
   static thread_local std::string directory, reason;
   directory = c->disk.path();
   reason = c->disk.disabledReason();

@@ -13,7 +13,7 @@ static TegulaStatus refuse(std::string text) {
 }
 
 namespace {
-/// Compile-time parts that descriptors share; made once, never freed.
+/// Compile-time parts shared by descriptors; made once, never freed.
 struct Constants {
   TegulaValue *cls = new TegulaValue(lang::Value(lang::descriptorClass()));
   TegulaValue *zero = new TegulaValue(lang::Value::str("zero")), *nan = new TegulaValue(lang::Value::str("nan"));
@@ -35,7 +35,7 @@ constexpr unsigned descriptorFields = 6; // of lang::descriptorClass()
 
 static std::string text(const char *name, size_t d) { return std::string(name) + "[" + std::to_string(d) + "]"; }
 
-/// What LANGUAGE asks of host descriptors; the language's own binding has told its user before.
+/// The requirements of LANGUAGE on host descriptors; the language's own binding has reported violations before.
 static TegulaStatus check(const TegulaArg &base, size_t rank, const int64_t *shape, const int64_t *strides,
                           const int64_t *block, int32_t flags) {
   if (base.kind != TEGULA_ARG_POINTER || base.dtype == TEGULA_VOID || base.dtype > TEGULA_FP64)

@@ -1,4 +1,4 @@
-// The devices of a context: cpu, sim, the GPUs. Nothing of CUDA is touched before a GPU is asked for or already in use.
+// The devices of a context: cpu, sim, the GPUs. No CUDA call is made before a GPU is requested or already in use.
 #include "api/Handles.h"
 #include "api/Sized.h"
 #include "runtime/cuda/Assembler.h"
@@ -40,7 +40,7 @@ const Target &TegulaContext::hostTarget() {
 }
 
 namespace {
-/// The simulator comes as one device per generation, in the order of targetNames(); only the first is listed.
+/// The simulator has one device per generation, in the order of targetNames(); only the first is listed.
 struct SimName {
   int32_t index;
   std::string name;
@@ -158,7 +158,7 @@ int32_t TegulaContext::currentDevice() {
 
 bool TegulaContext::noticeCuda() {
   if (cudaInUse.load(std::memory_order_relaxed)) return false;
-  // dlopen() in a child that was forked in the middle of another thread's finds the loader's tables half unmapped
+  // a child forked during another thread's dlopen() would find the loader's tables half unmapped
   GateSection section;
   if (!CudaDevice::inUse()) return false;
   Status why;

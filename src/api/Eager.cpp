@@ -1,4 +1,4 @@
-// The language one operation at a time: sema::Eager behind handles.
+// Evaluates the language one operation at a time: sema::Eager behind handles.
 #include "sema/Eager.h"
 #include "api/Compile.h"
 #include "api/Sized.h"
@@ -12,7 +12,7 @@ struct TegulaEager : RefCounted {
   TegulaEager(Ref<TegulaContext> c, sema::Options options) : context(std::move(c)), eager(std::move(options)) {}
   Ref<TegulaContext> context;
   sema::Eager eager;
-  /// What the operation under way printed; goes out when it is over, as printing may call the user's code.
+  /// The output of the current operation; passed on at its end, as printing may call the user's code.
   std::string devicePrinted, staticPrinted;
 };
 
@@ -27,7 +27,7 @@ static std::string printed(const ir::Op &op, unsigned operand, const int32_t pid
     bool isSigned = i < signs.size() && signs[i];
     runtime::PrintOperand o;
     o.isPtr = t.isPtr;
-    // The element kinds of IR have no sign; the dtypes of one kind differ in it alone.
+    // Element kinds of IR have no sign; the dtypes of one kind differ only in it.
     for (unsigned d = TEGULA_INT1; d <= TEGULA_FP64; ++d)
       if (auto s = static_cast<lang::Scalar>(d);
           lang::elem(s) == t.elem &&
@@ -90,7 +90,7 @@ TegulaValue *tegula_eager_scalar(TegulaDtype dtype, uint32_t flags, uint64_t bit
   return new TegulaValue(std::move(held.value), std::move(held.tiles));
 }
 
-/// Runs an operation where the compiler runs, and gives its result or what was wrong.
+/// Runs an operation on the compiler's stack, and returns its result or error.
 static TegulaStatus perform(TegulaEager *e, TegulaValue **out,
                             const std::function<sema::Eager::Result(DiagEngine &)> &operation) {
   DiagEngine diag;

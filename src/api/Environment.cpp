@@ -1,5 +1,4 @@
-// Reads the variables of the environment. A value that means nothing is an error: a switch that is misspelled would be
-// off without a word.
+// Reads the environment variables. An invalid value is an error: a misspelled switch would otherwise be off silently.
 #include "api/Environment.h"
 #include "api/Error.h"
 #include <cerrno>
@@ -37,7 +36,7 @@ bool readSwitch(const char *name, bool &out) {
   return on || wrong(name, text, "1 or 0");
 }
 
-/// A number that is not negative; `out` stays where the variable is not set.
+/// A number that is not negative; `out` is unchanged if the variable is not set.
 template <typename T> bool readCount(const char *name, const char *of, T &out) {
   const std::string text = variable(name);
   if (text.empty()) return true;
@@ -55,7 +54,7 @@ bool readCpuTarget(std::optional<Target> &out) {
   targets::TargetRef here = out->what->tunedFor(*hostProcessor().what);
   if (!here)
     return fail(TEGULA_UNSUPPORTED, "TEGULA_CPU_TARGET is `" + name + "`, which this machine cannot execute"), false;
-  // what is made for other machines (`-t`, bundles) has the caches that its name stands for
+  // code for other machines (`-t`, bundles) has the cache sizes that its target name implies
   out->what = std::move(here);
   return true;
 }
@@ -102,7 +101,7 @@ bool readLevel(lang::Level &out) {
   return wrong("TEGULA_TRITON_LEVEL", text, "3.6, 3.7 or 3.9");
 }
 
-/// A variable that has one value, if it is set.
+/// A variable with only one valid value, if it is set.
 bool readWord(const char *name, const char *word, bool &out) {
   const std::string text = variable(name);
   out = text == word;

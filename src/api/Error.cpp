@@ -62,14 +62,14 @@ void clearDiagnostics() {
   r.json = "[]";
 }
 
-/// A mistake of the compiler, not of the source. The texts of such kinds say it in their first words.
+/// An error of the compiler, not of the source. The texts of such kinds begin with it.
 static bool isInternal(const Diagnostic &d) { return std::string_view(d.kind->format).starts_with("internal error: "); }
 
 TegulaStatus report(const DiagEngine &diag, TegulaStatus otherwise) {
   Report &r = current();
   r.diagnostics.clear();
   for (const Diagnostic &d : diag.all()) {
-    if (d.kind->severity == Severity::Remark) continue; // they stay with the kernel
+    if (d.kind->severity == Severity::Remark) continue; // remarks stay with the kernel
     StoredDiagnostic s = store(static_cast<int32_t>(d.kind->severity), d.kind->name, d.message(), d.loc);
     for (const auto *list : {&d.labels, &d.notes})
       for (const DiagNote &n : *list) s.notes.push_back(store(TEGULA_NOTE, "", n.text, n.loc));
@@ -78,7 +78,7 @@ TegulaStatus report(const DiagEngine &diag, TegulaStatus otherwise) {
   }
   r.json = r.diagnostics.empty() ? "[]" : renderJson(diag);
   if (!diag.hasErrors()) return otherwise;
-  // what is to be mended, alone: programs print an uncaught error last, so its last lines are read first
+  // only the errors: programs print an uncaught error last, so its last lines are read first
   std::string text;
   for (const StoredDiagnostic &d : r.diagnostics)
     if (d.severity == TEGULA_SEVERITY_ERROR) text += d.rendered;

@@ -1,4 +1,4 @@
-// Estimates of launches: arguments as numbers, the device's ceilings, the model of src/tune.
+// Estimates of launches: converts arguments to numbers, and combines the device's ceilings with the model of src/tune.
 #include "api/Compile.h"
 #include "api/Specialize.h"
 #include "tune/Model.h"

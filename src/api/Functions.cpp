@@ -197,7 +197,7 @@ TegulaStatus tegula_module_check(TegulaModule *m) {
 
 // ---- functions
 
-/// Fills in the defaults that are literals; what else a default may be, only the binding knows.
+/// Fills in the defaults that are literals; other defaults are known only to the binding.
 static void literalDefaults(lang::Function &fn) {
   using syntax::ExprKind;
   for (size_t i = 0; i < fn.def->params.size(); ++i) {
@@ -216,7 +216,7 @@ static void literalDefaults(lang::Function &fn) {
   }
 }
 
-/// Takes the indentation of the first line off every line that has it (a method, a function in a function).
+/// Removes the indentation of the first line from every line that has it (a method, a nested function).
 static std::string dedent(std::string_view text) {
   std::string_view indent = text.substr(0, std::min(text.find_first_not_of(" \t"), text.size()));
   if (indent.empty()) return std::string(text);
@@ -359,7 +359,7 @@ const char *tegula_function_hash(TegulaFunction *f) {
   return f->fn->contentHash().c_str();
 }
 
-/// How a default arrives: as if the caller had passed it.
+/// A default as an argument, as if the caller had passed it.
 static TegulaArg argOf(TegulaValue *v) {
   const lang::Value &x = v->value;
   if (x.isBool()) return tegula_bool(x.asBool());
@@ -410,7 +410,7 @@ size_t tegula_function_param_count(const TegulaFunction *f) { return f ? f->fn->
 TegulaStatus tegula_function_param(const TegulaFunction *f, size_t index, TegulaParam *out) {
   if (!f || !out || index >= f->fn->def->params.size())
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_param: no such parameter");
-  // Before set-up ends the function may still change: then this describes it as it is, and gives no default.
+  // Before set-up ends the function may still change: then this describes its present state, without defaults.
   Param fresh;
   const Param *p = &fresh;
   if (f->sealed() || !f->mutableFn) p = &const_cast<TegulaFunction *>(f)->params()[index];

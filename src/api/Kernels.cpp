@@ -1,4 +1,4 @@
-// What can be asked of a compiled kernel.
+// Queries of a compiled kernel.
 #include "api/Compile.h"
 #include "api/Repeat.h"
 #include "api/Sized.h"
@@ -10,7 +10,7 @@ using namespace tegula::api;
 
 TegulaKernel::TegulaKernel() = default;
 TegulaKernel::~TegulaKernel() {
-  GateSection section; // debuggers are told that the code is gone
+  GateSection section; // debuggers are notified that the code is gone
   code.reset();
 }
 
@@ -121,7 +121,7 @@ const char *tegula_kernel_metadata_json(TegulaKernel *k) {
 }
 
 namespace {
-/// A kernel keeps what it was made from, not the function handle: this serves for one more compilation.
+/// A kernel keeps its source, not the function handle: this replaces the handle for one more compilation.
 struct StandIn {
   Ref<TegulaFunction> handle;
   explicit StandIn(const TegulaKernel &k) {
@@ -159,7 +159,7 @@ TegulaStatus tegula_kernel_compile_for(TegulaKernel *k, const char *target, Tegu
 TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **text, size_t *length) {
   if (!k || !stage || !text || !length) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_asm: null argument");
   if (!checkStage(stage, &k->target)) return TEGULA_NOT_FOUND;
-  // What was loaded: an object, a cubin, or PTX for the driver.
+  // The loaded code: an object, a cubin, or PTX for the driver.
   const char *loaded = !k->target.isGpu() ? "obj" : k->isCubin() ? "cubin" : "ptx";
   if (std::strcmp(stage, loaded) == 0) {
     *text = k->object.data();
@@ -170,7 +170,7 @@ TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **
   std::unique_lock lock(k->mutex);
   auto it = k->stages.find(stage);
   if (it == k->stages.end()) {
-    // Without the lock, as the user's functions may be called. Two threads may make the same text; one stays.
+    // Without the lock, as the user's functions may be called. Two threads may make the same text; one result stays.
     lock.unlock();
     if (!k->tile && !hasSource(*k)) return TEGULA_UNSUPPORTED;
     std::string out;

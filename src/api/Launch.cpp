@@ -46,7 +46,7 @@ static bool packScalar(const TegulaKernel &k, const PackItem &item, const Tegula
          wrongArg(k, item, "is of a type that scalars cannot have");
 }
 
-/// What a pointer argument may touch: the memory that it is a view of, or from its address on, or anything.
+/// The memory that a pointer argument may access: the memory that it is a view of, or from its address on, or any.
 static TegulaCpuExtent extentOf(const TegulaArg &a, const CallOptions &call) {
   if (call.nullsOnly) return {0, a.u.ptr ? UINT64_MAX : 0};
   auto address = reinterpret_cast<uint64_t>(a.u.ptr);
@@ -79,10 +79,10 @@ static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *bl
   return true;
 }
 
-/// Refuses two arguments that share elements at different places, where the kernel writes to one and was compiled for
-/// memory of their own: what it reads might be other than in the order of its accesses. Only what is certain: one of
-/// the two is dense where the other begins or ends. The same elements twice (in place), and tensors that interleave
-/// with gaps, which need not meet, pass.
+/// Rejects two arguments that share elements at different positions, if the kernel writes to one and was compiled for
+/// disjoint memory: it might read other values than in the order of its accesses. Rejects only certain cases: one of
+/// the two is dense where the other begins or ends. Accepts equal memory (in place), and tensors that interleave with
+/// gaps, which may be disjoint.
 static bool checkApart(const TegulaKernel &k, const TegulaArg *const *leaves) {
   struct Seen {
     const PackItem *item;
@@ -118,7 +118,7 @@ static bool checkApart(const TegulaKernel &k, const TegulaArg *const *leaves) {
 }
 
 namespace {
-/// A launch that waits in a stream of this process, with what it needs until then.
+/// A launch queued in a stream of this process, with the data that it needs until it runs.
 struct QueuedLaunch {
   Ref<TegulaKernel> kernel;
   struct Free {
@@ -186,7 +186,7 @@ TegulaStatus api::runBlock(const TegulaKernel &k, const int32_t grid[3], int64_t
                                 : fail(s);
 }
 
-/// The form of a kernel that a launch with the block of packed arguments wants.
+/// The form of a kernel for a launch with the packed arguments of `block`.
 static uint8_t wantedForm(const TegulaKernel &k, int64_t programs, const char *block) {
   struct Packed {
     const runtime::KernelInfo &info;
@@ -251,7 +251,7 @@ TegulaKernel *api::prepare(TegulaFunction &f, const TegulaArg *args, size_t coun
     if (!bindAgain(f, args, count, call.compile, bound, true)) return nullptr;
   }
   if (TegulaKernel *k = findKernel(f, bound)) return k;
-  // Only here, where time is taken anyway, is it looked whether pointers may be a GPU's by now.
+  // Checks only here, where compilation takes time anyway, whether pointers may belong to a GPU by now.
   if (!call.deviceGiven && c.noticeCuda()) {
     call = {};
     bound = {};
@@ -260,8 +260,8 @@ TegulaKernel *api::prepare(TegulaFunction &f, const TegulaArg *args, size_t coun
   return kernelFor(f, args, count, call, bound);
 }
 
-/// Blocks that share the iterations of a loop with `split="auto"`: as many as leave no multiprocessor without one and
-/// need no second round.
+/// The number of blocks that share the iterations of a loop with `split="auto"`: enough to leave no multiprocessor
+/// idle, but without a second wave.
 static int32_t partsFor(const TegulaKernel &k, int64_t programs) {
   constexpr int64_t most = 8; // more blocks in a cluster are not portable
   const int64_t cores = coresOf(*k.device);
@@ -288,8 +288,8 @@ static TegulaKernel *spread(TegulaFunction &f, const TegulaArg *args, size_t cou
       k->staysWhole.store(true, std::memory_order_relaxed);
       break;
     }
-    // A second round for the last clusters would cost what sharing gains. Not all multiprocessors have a place in a
-    // cluster: 120 of an H200's 132 in those of 4 and 8.
+    // A second wave for the last clusters would cost what sharing gains. Not all multiprocessors fit into clusters: 120
+    // of an H200's 132 in those of 4 and 8.
     const uint32_t atOnce = found->code ? found->code->use().clusters : 0;
     if (!atOnce || programs <= atOnce) return call = wide, found;
   }
@@ -314,8 +314,8 @@ static uint8_t wantedForm(const TegulaKernel &k, int64_t programs, const TegulaA
       &flat);
 }
 
-/// The kernel in the form that `k` wants for the launch; `k` where it has it or there is no other. `call` and `bound`
-/// become those of the result.
+/// The kernel in the form that `k` wants for the launch; `k` if it has that form or there is no other. `call` and
+/// `bound` are changed to those of the result.
 static TegulaKernel *inWantedForm(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call,
                                   BoundCall &bound, TegulaKernel *k, int64_t programs) {
   if (!k->info.forms.asks() || !k->device || programs <= 0 || k->staysWhole.load(std::memory_order_relaxed)) return k;
@@ -334,8 +334,8 @@ static TegulaKernel *inWantedForm(TegulaFunction &f, const TegulaArg *args, size
 TegulaKernel *api::inForm(TegulaFunction &f, const TegulaArg *args, size_t count, CallOptions &call, BoundCall &bound,
                           TegulaKernel *k, int64_t programs) {
   if (k->info.gpu.splitsByGrid) return spread(f, args, count, call, bound, k, programs);
-  // What code that loads ahead asks of registers only that code tells, so that it may want another form of itself; that
-  // one has the same answer.
+  // Only the code of a form shows how many registers its loads ahead need, so it may want another form in turn; that
+  // one gives the same answer.
   constexpr unsigned mostSteps = 2;
   TegulaKernel *before = nullptr;
   for (unsigned i = 0; i < mostSteps && k && k != before; ++i)
@@ -368,7 +368,7 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
   const bool splits = k->info.gpu.splitsByGrid;
   if (!(k = inForm(*f, args, count, call, bound, k, programs))) return tegula_last_status();
   if (kernel) *kernel = k;
-  if (full && !splits) { // what is remembered does not look at the grid
+  if (full && !splits) { // the Repeat does not check the grid
     std::call_once(k->repeatOnce, [&] { k->repeat = Repeat::of(*f, args, count, o, call, *k); });
     if (const Repeat *r = k->repeat ? k->repeat->forOptions(*f, args, count, o, call) : nullptr)
       f->recent.store(r, std::memory_order_release);
@@ -409,7 +409,7 @@ TegulaStatus tegula_sketch(TegulaFunction *f, const TegulaArg *args, size_t coun
 }
 
 namespace {
-/// Walks the arguments along the specialization of a kernel: every leaf must be what the kernel was made for.
+/// Walks the arguments along the specialization of a kernel: every leaf must match the kernel's.
 struct Matcher {
   const TegulaKernel &k;
   const TegulaArg *args;    // of the call; as many as walked so far are there
@@ -420,7 +420,7 @@ struct Matcher {
     fail(TEGULA_INVALID_ARGUMENT, "`" + k.name + "`: argument `" + name + "` " + what);
     return false;
   }
-  /// Compile-time parts of a descriptor, which nobody would notice to be others: the kernel has them built in.
+  /// Compile-time parts of a descriptor must match: the kernel has them built in, and a difference would go unnoticed.
   static bool sameBlocks(const sema::ParamSpec &s, const TegulaArg &a) {
     if (s.kind == sema::ParamSpec::Kind::Constexpr)
       return a.kind != TEGULA_ARG_VALUE || (a.u.value && lang::equal(a.u.value->value, s.value));

@@ -1,4 +1,4 @@
-// The algebra of linear layouts (src/layout) for bindings: dimensions have names here, numbers there.
+// The algebra of linear layouts (src/layout) for bindings: dimensions have names here and numbers there.
 #include "api/Error.h"
 #include "api/Sized.h"
 #include "layout/LinearLayout.h"
@@ -108,7 +108,7 @@ struct Operation {
   std::optional<LinearLayout> result;
   TegulaStatus status = TEGULA_OK;
 
-  /// Is every dimension of `a` one of `b`, and not larger?
+  /// Is every dimension of `a` in `b`, and not larger?
   bool within(const DimList &a, const DimList &b, const char *what) {
     for (DimBits d : a)
       if (!b.has(d.dim) || b.bits(d.dim) < d.bits) {

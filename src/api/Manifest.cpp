@@ -1,4 +1,4 @@
-// Manifests: what is to be compiled, written by hand or by a program that was recorded (docs/bundle.md has the format).
+// Manifests: lists of kernels to compile, written by hand or by a recorded program (docs/bundle.md has the format).
 #include "api/Aot.h"
 #include "api/OptionNames.h"
 #include "api/Specialize.h"
@@ -14,16 +14,16 @@ namespace {
 struct Reader {
   TegulaAot &aot;
   const std::string &path;
-  const std::vector<Target> &targets; // in place of those in the manifest
+  const std::vector<Target> &targets; // instead of those in the manifest
   int32_t classes;
-  std::vector<Target> usual; // of kernels that name none
+  std::vector<Target> usual; // for kernels that name none
   std::map<std::string, Ref<TegulaModule>> files;
 
   bool wrong(const std::string &where, const std::string &what) {
     fail(TEGULA_INVALID_ARGUMENT, path + ": " + (where.empty() ? "" : where + ": ") + what);
     return false;
   }
-  /// The last error, with its place, unless it begins with it.
+  /// The last error, with its location, unless it begins with it.
   bool failed(const std::string &where) {
     TegulaStatus status = tegula_last_status();
     std::string text = tegula_last_error();
@@ -34,7 +34,7 @@ struct Reader {
     auto it = j.find(name);
     return it == j.end() ? nullptr : &*it;
   }
-  /// "" where there is none; false: it is no text.
+  /// "" if it is missing; false: it is not text.
   bool text(const json &j, const char *name, const std::string &where, std::string &out) {
     const json *m = member(j, name);
     if (m && !m->is_string()) return wrong(where, std::string("`") + name + "` must be a text");
@@ -56,8 +56,8 @@ struct Reader {
     for (const std::string &n : names) p.push_back(n.c_str());
     return targetsNamed(*aot.context, p.data(), p.size(), out) || failed(where);
   }
-  /// Of the targets that are asked for those of the kinds that a program ran on: CPUs or GPUs. A kernel is written for
-  /// one of them, and so are its constants, which the program chose.
+  /// The requested targets of the kinds that a program ran on: CPUs or GPUs. A kernel is written for one kind, and so
+  /// are its constants, which the program chose.
   std::vector<Target> ofKinds(const std::vector<Target> &recorded) const {
     if (aot.flags & TEGULA_AOT_ANY_TARGET || recorded.empty()) return targets;
     std::vector<Target> out;
@@ -160,7 +160,7 @@ struct Reader {
     return true;
   }
 
-  /// One kernel with its signatures. `objects`: of a recorded program, with its reader, or null.
+  /// One kernel with its signatures. `objects`: those of a recorded program, with its reader, or null.
   bool kernel(const json &j, const std::string &number, ClosureReader *closure) {
     std::string name, source, function, one, hash;
     if (!j.is_object()) return wrong("", number + " is no object");
@@ -179,7 +179,7 @@ struct Reader {
         !classesOf(j, where, which))
       return false;
     if (const json *problem = member(j, "problem")) {
-      // A program used it, and it could not be written down: who compiles the rest must know.
+      // A program used it, and it could not be recorded: the user who compiles the rest must be told.
       aot.context->warn(path + ": " + where + " is left out: " +
                         (problem->is_string() ? problem->get<std::string>() : "it could not be recorded"));
       return true;
@@ -203,7 +203,7 @@ struct Reader {
     if (!targetNames.empty() && !named(targetNames, where, mine)) return false;
     job.targets = targets.empty() ? targetNames.empty() ? usual : mine : closure ? ofKinds(mine) : targets;
     job.where = where;
-    // What a program recorded and nobody asks for is no mistake, but is said.
+    // A recorded kernel without a requested target is not an error, but is reported.
     if (job.targets.empty()) ++aot.ofOtherKinds[mine.front().name];
     std::vector<std::pair<std::string, Ref<TegulaValue>>> values;
     if (!constants(j, where, values)) return false;

@@ -43,7 +43,7 @@ static DeviceEntry *deviceOf(TegulaContext *c, int32_t device, const char *call)
   return e;
 }
 
-/// A stream that records a graph has nothing under way that a call could wait for. True: the call fails, with the last
+/// A stream that records a graph has no running work that a call could wait for. True: the call fails, with the last
 /// error set.
 static bool isRecording(const DeviceEntry &e, void *stream, const char *call) {
   if (!stream || !e.device->isRecording(stream)) return false;
@@ -52,7 +52,7 @@ static bool isRecording(const DeviceEntry &e, void *stream, const char *call) {
   return true;
 }
 
-/// What a device did wrong: with the details of a fault, where they are known.
+/// The error of a device: with the details of a fault, if they are known.
 static TegulaStatus outcomeOf(Status s, const runtime::LaunchOutcome &outcome) {
   if (s) return TEGULA_OK;
   return outcome.culprit ? fault(*outcome.culprit, outcome.fault, std::move(s.text)) : fail(s);
@@ -68,8 +68,8 @@ TegulaStatus tegula_memory_allocate(TegulaContext *c, int32_t device, uint64_t b
   if (!out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_memory_allocate: null argument");
   DeviceEntry *e = deviceOf(c, device, "tegula_memory_allocate");
   if (!e) return tegula_last_status();
-  // Launches that name no device ask their pointers from now on: the thread need not have a context of CUDA's that is
-  // current, as is looked for else.
+  // From now on launches without a device look up their pointers' device: the thread need not have a current CUDA
+  // context, which is what is checked otherwise.
   if (e->index >= DeviceIndex::firstCuda) c->cudaInUse = true;
   if (!c->allocator.allocate) return statusOf(e->device->allocate(bytes, out));
   void *memory = c->allocator.allocate(c->allocator.user, e->index, bytes ? bytes : 1, 256);

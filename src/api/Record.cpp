@@ -24,13 +24,12 @@ struct Recorder::State {
   ClosureWriter closure;
   json kernels = json::array();
   std::set<std::string> known;
-  uint64_t written = 0, cost = 0; // ns: when the file was written last, and how long that took
+  uint64_t written = 0, cost = 0; // ns: when the file was last written, and how long that took
   bool isNew = false;
 };
 
 namespace {
-/// Those that are to be written when the process ends; never destroyed, as a recorder may end later than any static
-/// object.
+/// The recorders to write when the process ends; never destroyed, as a recorder may end later than any static object.
 struct Living {
   std::mutex mutex;
   std::set<Recorder *> all;
@@ -64,7 +63,7 @@ Recorder::~Recorder() {
   living().all.erase(this);
 }
 
-/// The kernel's source: its function in the table, or its file with all that the file imports.
+/// The kernel's source: its function in the table, or its file with everything that the file imports.
 static bool describeSource(const TegulaFunction &f, ClosureWriter &closure, json &j, std::string &why) {
   const lang::Function &fn = *f.fn;
   if (fn.node) {
@@ -104,14 +103,14 @@ void Recorder::add(const CompileRequest &r, const TegulaKernel &k) {
   else j["problem"] = why;
   state_->kernels.push_back(std::move(j));
   state_->isNew = true;
-  // The file is written as a whole: a program that compiles much spends a twentieth of its time on it at most.
+  // The file is written as a whole: a program that compiles much spends at most a twentieth of its time on it.
   constexpr uint64_t second = 1'000'000'000;
   if (steadyNs() - state_->written < std::max(second, 20 * state_->cost)) return;
   std::string error;
   if (!write(error)) r.function->context->warn(error);
 }
 
-/// What the file holds by now, without this recorder's part. An empty object: there is none yet.
+/// The present content of the file, without this recorder's part. An empty object: there is none yet.
 static bool readManifest(const std::string &path, json &out, std::string &error) {
   std::string text;
   out = json::object();
@@ -130,7 +129,7 @@ bool Recorder::write(std::string &error) {
   const uint64_t begin = steadyNs();
   if (s.pid != getpid())
     s.pid = getpid(), s.id = runtime::temporaryName(0).substr(std::strlen(runtime::temporaryPrefix));
-  // One process after the other; the lock file stays.
+  // One process at a time; the lock file stays.
   int lock = ::open((s.path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock >= 0) (void)!flock(lock, LOCK_EX);
   json all, programs = json::array();

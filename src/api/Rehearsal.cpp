@@ -27,7 +27,7 @@ bool Rehearsal::replace(const TegulaArg &a, const DeviceEntry &device, void *str
   if (a.kind == TEGULA_ARG_POINTER && a.u.ptr) {
     const Copy *c = copyOf(a, device, stream);
     if (!c) return false;
-    // As aligned as what it stands for, as far as kernels ask: their facts go up to 16 bytes.
+    // Aligned at least like the original, as far as kernels depend on it: their facts go up to 16 bytes.
     constexpr size_t alignment = 256;
     std::vector<char> &to = scratch_.emplace_back(c->bytes.size() + 2 * alignment);
     auto begin = (reinterpret_cast<uintptr_t>(to.data()) + alignment - 1) / alignment * alignment +
@@ -60,7 +60,7 @@ Status Rehearsal::run(const TegulaKernel &kernel, const int64_t grid[3], const T
   o.device = simulator;
   o.stream = nullptr;
   o.memory = nullptr;
-  o.hang_s = 10; // it may wait for a program that never comes
+  o.hang_s = 10; // it may wait for a program that is never run
   if (launchFirst(function_, grid, copies.data(), count, &o) != TEGULA_FAULT) return Status::ok();
   if (TegulaFault fault{}; tegula_last_fault(&fault) == TEGULA_OK && fault.kind == TEGULA_FAULT_KIND_HANG)
     return Status::ok();

@@ -1,4 +1,4 @@
-// Making a Repeat; following it.
+// Making a Repeat, and packing calls with it.
 #include "api/Repeat.h"
 #include "api/Sized.h"
 #include "api/Specialize.h"
@@ -25,7 +25,7 @@ static uint32_t headOf(uint8_t kind, TegulaDtype dtype, uint16_t flags) {
 static_assert(offsetof(TegulaArg, kind) < 4 && offsetof(TegulaArg, dtype) < 4 && offsetof(TegulaArg, flags) == 2 &&
               sizeof(TegulaArg::flags) == 2);
 
-/// Fills in what `a`, which the long way took, says about arguments that go the same way.
+/// Fills in the conditions for arguments of the same kind as `a`, which took the long path.
 bool Repeat::stepOf(const Param &p, const TegulaArg &a, Step &s) {
   // the span of 32 bits, and the first signed one
   constexpr uint64_t words32 = UINT32_MAX, low32 = static_cast<uint64_t>(INT32_MIN);
@@ -49,7 +49,7 @@ bool Repeat::stepOf(const Param &p, const TegulaArg &a, Step &s) {
     s.is = Is::Int;
     if (p.specializeAlignment && (!p.annotated || wideType)) aligns();
     s.notOne = !p.annotated && a.dtype == TEGULA_VOID;
-    if (s.notOne) { // its size says its type
+    if (s.notOne) { // its size determines its type
       const bool isWide = a.u.i != static_cast<int32_t>(a.u.i);
       s.low = isWide ? low32 + words32 + 1 : low32, s.span = isWide ? UINT64_MAX - words32 - 1 : words32;
     }
@@ -71,7 +71,7 @@ bool Repeat::stepOf(const Param &p, const TegulaArg &a, Step &s) {
   }
 }
 
-/// The bytes of a runtime argument that are copied as they are; 0: this type takes the long way.
+/// The bytes of a runtime argument that are copied unchanged; 0: this type takes the long path.
 static uint8_t plainBytes(Scalar s) {
   switch (s) {
   case Scalar::Int1: case Scalar::Int8: case Scalar::UInt8: return 1;
@@ -116,9 +116,9 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
         s.sameAs = static_cast<int16_t>(pointers.add(static_cast<uint32_t>(i), s.pointee, *a));
       }
       if (item.written) s.headMask |= headOf(0, TEGULA_VOID, TEGULA_ARG_READ_ONLY);
-      // What must be converted, or checked against the range of its type, takes the long way.
+      // Arguments that need a conversion, or a check against the range of their type, take the long path.
       if (s.bytes == 0 || (!item.isPtr && floats != (s.is == Is::Float))) return nullptr;
-      // A number whose type the caller says (a C++ signature's) is looked at by matches().
+      // A number with a type from the caller (a C++ signature's) is checked by matches().
       bool isSaid = a->dtype != TEGULA_VOID;
       if (s.is == Is::Int && isSaid && (a->dtype != static_cast<TegulaDtype>(item.scalar) || s.bytes < 4))
         return nullptr;
@@ -130,7 +130,7 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
     kept.parameter = static_cast<uint32_t>(i);
     const bool fits = matches(s, *a, r->block_.data());
     r->isKept_ &= fits;
-    // What lies after an object may be another one by the next call, and None has no bits.
+    // The memory after an object may differ at the next call, and None has no bits.
     if (fits && s.is != Is::Value && s.is != Is::None)
       kept.head = headOf(*a), kept.bits = a->u.u, kept.extent = s.is == Is::Pointer ? a->u2.extent : 0;
     const auto place = static_cast<std::ptrdiff_t>(s.is == Is::Pointer ? r->pointers_++ : r->steps_.size());
@@ -148,7 +148,7 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
 }
 
 bool Repeat::hasOptions(const TegulaLaunchOptions &options) const {
-  // All before the stream is compared; what comes after it is for kernels with checks, which have no Repeat.
+  // All fields before the stream are compared; the later ones are for kernels with checks, which have no Repeat.
   return std::memcmp(&options, &options_, offsetof(TegulaLaunchOptions, stream)) == 0;
 }
 
@@ -168,10 +168,10 @@ const Repeat *Repeat::forOptions(TegulaFunction &f, const TegulaArg *args, size_
   return r;
 }
 
-/// Is it as in the kept call, but for the extent?
+/// Is it equal to the kept argument, except for the extent?
 inline bool Repeat::Kept::is(const TegulaArg &a) const { return headOf(a) == head && a.u.u == bits; }
 
-// In line: a call for each argument was a tenth of a launch with 19 of them.
+// Inlined: a call for each argument was a tenth of a launch with 19 of them.
 [[gnu::always_inline]] inline bool Repeat::matches(const Step &s, const TegulaArg &a, char *block) {
   if ((headOf(a) & s.headMask) != s.head) return false;
   const uint64_t bits = a.u.u;
@@ -200,7 +200,7 @@ inline const TegulaArg &Repeat::given(size_t step, const TegulaArg *args, size_t
   return i < count && args[i].kind != TEGULA_ARG_MISSING ? args[i] : *fallbacks_[step];
 }
 
-/// Are the same pointers the same, and do the same ones overlap, as in the kept call?
+/// Are the same pointers equal, and do the same ones overlap, as in the kept call?
 bool Repeat::sharesAsKept(const TegulaArg *args, size_t count) const {
   SeenPointers pointers;
   for (size_t k = 0; k < pointers_; ++k)

@@ -1,6 +1,5 @@
-// Kernels as bytes: a cache entry (runtime/CacheFile.h) whose properties hold what launches must know beside it. What a
-// kernel was compiled from is not in them, so one that was loaded has no stages but its code and those that had been
-// made.
+// Kernels as bytes: a cache entry (runtime/CacheFile.h) whose properties hold the other data that launches need. The
+// kernel's source is not among them, so a loaded kernel has no stages except its code and those made before saving.
 #include "api/Compile.h"
 #include "api/Saved.h"
 #include "api/Specialize.h"
@@ -54,7 +53,7 @@ lang::Value readValue(ByteReader &r, unsigned depth) {
     return d ? lang::Value::type(*d) : lang::Value::error();
   }
   case Tag::Tuple: {
-    std::vector<lang::Value> items; // grows with what is there, not with what the bytes promise
+    std::vector<lang::Value> items; // grows with the actual data, not with the count in the bytes
     for (size_t n = r.count(1); n && !r.failed(); --n)
       if (items.push_back(readValue(r, depth + 1)); items.back().isError()) return items.back();
     return lang::Value::tuple(std::move(items));
@@ -80,7 +79,7 @@ void write(ByteWriter &w, const ParamSpec &s) {
   }
 }
 
-/// Has it the parts of a descriptor, as descriptorText() takes them for granted?
+/// Has it the parts of a descriptor that descriptorText() relies on?
 bool isWhole(const ParamSpec &s) {
   static const ParamSpec &one =
       *new ParamSpec(ParamSpec::descriptor(lang::dtype(lang::Scalar::Fp32), ir::Shape{4}, false));
@@ -138,7 +137,7 @@ bool readParams(const std::string &bytes, TegulaKernel &k) {
   return !r.failed() && r.atEnd() && sema::sameAsFits(k.specs);
 }
 
-/// Calls `f` on each option, so that writer and reader have one order.
+/// Calls `f` on each option, so that writer and reader use the same order.
 template <typename Options, typename F> void eachOption(Options &o, F &&f) {
   f(o.numWarps), f(o.numStages), f(o.numCtas), f(o.maxnreg), f(o.debug), f(o.checked), f(o.debugInfo), f(o.fpFusion),
       f(o.sanitizeOverflow);
@@ -158,7 +157,7 @@ bool readOptions(const std::string &bytes, CompileOptions &options) {
   return !r.failed() && r.atEnd();
 }
 
-/// By its name, and what that does not say: "cpu" is another one on every machine.
+/// Its name, and what the name leaves open: "cpu" differs between machines.
 std::string targetText(const Target &t) {
   ByteWriter w;
   w.str(t.name);
@@ -217,15 +216,15 @@ TegulaStatus damaged() {
   return fail(TEGULA_INVALID_ARGUMENT, "these bytes are no kernel that tegula_kernel_save gave, or they are damaged");
 }
 
-/// A device that runs the code: the one that is asked for, else any. Null without an error if there is none.
+/// A device that runs the code: the requested one, else any. Null without an error if there is none.
 DeviceEntry *homeOf(TegulaContext &c, const TegulaKernel &k, int32_t device, runtime::Status &status) {
   const Target &t = k.target;
-  // Of a CPU counts what it is, not what launches are compiled for.
+  // For a CPU, the actual processor counts, not the target of launches.
   const Target machine = hostProcessor();
   auto runs = [&](const DeviceEntry *e) {
     if (!e || !e->unusable) return false;
     if (t.isCpu()) return e->target.isCpu() && machine->runs(*t.what);
-    // PTX runs on later GPUs too, machine code does not.
+    // PTX runs on later GPUs, too; machine code does not.
     return e->target.sameCode(t) && (!t.isGpu() || e->target.arch == t.arch || !k.isCubin());
   };
   runtime::Status why;
@@ -250,7 +249,7 @@ DeviceEntry *homeOf(TegulaContext &c, const TegulaKernel &k, int32_t device, run
   return nullptr;
 }
 
-/// That of the process; null with the last error set.
+/// The process's context; null with the last error set.
 TegulaContext *sharedContext() {
   static std::mutex mutex; // only in a GateSection
   static TegulaContext *context;

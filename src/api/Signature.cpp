@@ -1,4 +1,4 @@
-// Compiling from a description of the arguments: "x:*f32:16, n:i32, BLOCK:1024" and named constants.
+// Compiles from a description of the arguments: "x:*f32:16, n:i32, BLOCK:1024" and named constants.
 #include "api/Compile.h"
 #include "api/Specialize.h"
 #include "lang/Descriptor.h"
@@ -16,8 +16,7 @@ static std::string_view trim(std::string_view s) {
   return s;
 }
 
-/// Length up to the next `stop` outside quotes and parentheses; in quotes a backslash takes the next character's
-/// meaning.
+/// Length up to the next `stop` outside quotes and parentheses; in quotes a backslash escapes the next character.
 static size_t itemEnd(std::string_view s, char stop) {
   char quote = 0;
   int depth = 0;
@@ -36,7 +35,7 @@ static bool bad(std::string text) {
   return false;
 }
 
-/// A positive number below 2^20; 0 if it is none.
+/// A positive number below 2^20; 0: the text is not one.
 static int64_t parseDivisibility(std::string_view digits) {
   int64_t v = 0;
   for (char c : digits) {
@@ -46,7 +45,7 @@ static int64_t parseDivisibility(std::string_view digits) {
   return v <= 1 << 20 ? v : 0;
 }
 
-/// "1, 16; 16": of each extent, then of each stride but the last. False: that is no such list, or one of another rank.
+/// "1, 16; 16": for each extent, then for each stride but the last. False: not such a list, or one of another rank.
 static bool parseDivisibilities(std::string_view text, sema::ParamSpec &descriptor) {
   auto &shape = descriptor.items[static_cast<size_t>(lang::DescField::Shape)].items,
        &strides = descriptor.items[static_cast<size_t>(lang::DescField::Strides)].items;
@@ -63,8 +62,8 @@ static bool parseDivisibilities(std::string_view text, sema::ParamSpec &descript
   return true;
 }
 
-/// "tensordesc<fp16[128, 64]>" with any of ":nan", ":tf32" and ":16" (extents and strides are multiples of that) or
-/// ":[1, 16; 16]" (each of them) after it.
+/// "tensordesc<fp16[128, 64]>" with any of the suffixes ":nan", ":tf32", and ":16" (extents and strides are multiples
+/// of that) or ":[1, 16; 16]" (a number for each).
 static bool parseDescriptor(const std::string &name, std::string_view text, sema::ParamSpec &spec) {
   auto wrong = [&](const std::string &why) { return bad("signature: `" + name + "`: " + why); };
   size_t end = text.find('>'), open = text.find('[');
@@ -112,7 +111,7 @@ static bool parseDescriptor(const std::string &name, std::string_view text, sema
 
 static bool parseItem(const std::string &name, std::string_view text, sema::ParamSpec &spec, unsigned depth = 0);
 
-/// The name before "Name(...)": the length of one that Python allows, 0 if there is none.
+/// The length of the name before "Name(...)", if Python allows it; 0 if there is none.
 static size_t nameLength(std::string_view text) {
   auto isPart = [](unsigned char c) {
     return c == '_' || c >= 0x80 || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -122,7 +121,7 @@ static size_t nameLength(std::string_view text) {
   return n && text[0] >= '0' && text[0] <= '9' ? 0 : n;
 }
 
-/// "(item, item)": a tuple as signatureText() writes it, "(item)" and "(item,)" if it has one. "Name(field=item,
+/// "(item, item)": a tuple as signatureText() writes it; "(item)" or "(item,)" for one item. "Name(field=item,
 /// field=item)" is a named one.
 static bool parseTuple(const std::string &name, std::string_view text, sema::ParamSpec &spec, unsigned depth) {
   constexpr unsigned deepest = 64;
@@ -155,7 +154,7 @@ static bool parseTuple(const std::string &name, std::string_view text, sema::Par
   return true;
 }
 
-/// What a constexpr parameter takes: types are values of it. An error value for a tensor descriptor, which is none.
+/// The value for a constexpr parameter: types are values. An error value for a tensor descriptor, which is not allowed.
 static lang::Value valueOf(const sema::ParamSpec &spec) {
   if (spec.kind == sema::ParamSpec::Kind::Constexpr) return spec.value;
   if (spec.kind == sema::ParamSpec::Kind::Runtime) return lang::Value::type(spec.dtype);
@@ -167,8 +166,8 @@ static lang::Value valueOf(const sema::ParamSpec &spec) {
   return lang::Value(std::make_shared<const lang::RecordValue>(spec.recordClass, std::move(items)));
 }
 
-/// What stands at the end of a pointer or a descriptor whose memory may overlap with that of others with the same
-/// number: "*fp32:16:~1". Cut off `text`.
+/// Parses and removes the suffix of a pointer or a descriptor whose memory may overlap with that of others with the
+/// same number: "*fp32:16:~1".
 static bool takeOverlap(const std::string &name, std::string_view &text, int32_t &overlap) {
   const size_t mark = text.rfind(":~");
   if (mark == text.npos) return true;
@@ -211,7 +210,7 @@ static bool parseItem(const std::string &name, std::string_view text, sema::Para
     return true;
   }
   if (colon < text.size()) return bad("signature: `" + name + "`: `" + std::string(type) + "` is not a data type");
-  // After a NUL tegula_value_parse() would see nothing.
+  // tegula_value_parse() would stop at a NUL.
   TegulaValue *v = type.find('\0') == type.npos ? tegula_value_parse(std::string(type).c_str()) : nullptr;
   if (!v) return bad("signature: `" + name + "`: `" + std::string(type) + "` is neither a data type nor a constant");
   spec = sema::ParamSpec::constant(v->value);
@@ -233,8 +232,8 @@ static bool unknownName(const TegulaFunction &f, const std::vector<Param> &param
              (near.empty() ? "" : "; did you mean `" + std::string(near) + "`?"));
 }
 
-/// What stands after the type of a pointer: "*fp32:16:x" is the buffer of `x`, an earlier pointer of that type. Cut off
-/// `item`; `sameAs` -1: nothing stands there.
+/// Parses and removes the suffix after the type of a pointer: "*fp32:16:x" is the buffer of `x`, an earlier pointer of
+/// that type. `sameAs` -1: there is no suffix.
 static bool takeSame(const std::vector<Param> &params, const std::string &name, std::string_view &item,
                      int32_t &sameAs) {
   sameAs = -1;
@@ -295,8 +294,8 @@ bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaN
          bad("signature: what is the same buffer as a parameter must stand behind it, be of its type, and name the first of them");
 }
 
-/// A device of this machine that runs the request's target, if there is one: the call's own, or for CPU and simulator
-/// code theirs.
+/// A device of this machine that runs the request's target, if there is one: the call's own; for CPU and simulator code
+/// the CPU or the simulator.
 static bool findHome(TegulaContext &c, DeviceEntry *device, CompileRequest &r) {
   runtime::Status status;
   if (r.target.isCpu()) {
@@ -314,7 +313,7 @@ static bool findHome(TegulaContext &c, DeviceEntry *device, CompileRequest &r) {
   return true;
 }
 
-/// "n=4096, m=16": numbers of integer parameters, into what is known of launches. False: the last error is set.
+/// "n=4096, m=16": numbers of integer parameters, added to the known facts of launches. False: the last error is set.
 static bool readIntegers(std::string_view text, TegulaFunction &f, CompileRequest &r) {
   const std::vector<Param> &params = f.params();
   std::vector<int64_t> &values = r.options.facts.arguments;
@@ -348,7 +347,7 @@ static bool readIntegers(std::string_view text, TegulaFunction &f, CompileReques
   return true;
 }
 
-/// Everything but the compilation itself. False: the last error is set.
+/// Everything except the compilation itself. False: the last error is set.
 static bool prepare(TegulaFunction *f, const char *signature, const TegulaNamedValue *constants, size_t count,
                     const char *target, const TegulaLaunchOptions *options, CompileRequest &r) {
   CallOptions call;

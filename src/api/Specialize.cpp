@@ -1,4 +1,4 @@
-// One classification, used twice: `classify` decides what a leaf is; bind() turns the answer into key words on every
+// One classification, used twice: `classify` decides the class of a leaf; bind() turns it into key words at every
 // launch, specsOf() turns it into sema's terms when the key is new.
 #include "api/Specialize.h"
 #include "lang/Descriptor.h"
@@ -12,7 +12,7 @@ using lang::Scalar;
 using sema::ParamSpec;
 
 namespace {
-/// What a leaf is specialised to.
+/// The specialization of a leaf.
 struct Leaf {
   enum Kind : uint8_t { Runtime, ConstInt, ConstUint, ConstFloat, ConstBool, ConstNone, ConstValue, Bad } kind = Bad;
   Dtype dtype;              // Runtime
@@ -100,7 +100,7 @@ int SeenPointers::meeting(unsigned last) {
     if (!a.at.meets(b.at) || (a.readOnly && b.readOnly)) continue;
     if (b.at.begin == a.at.begin && b.pointee == a.pointee && b.extent == a.extent && a.parameter != item &&
         b.parameter != item) {
-      // It stands for both from here on, and what overlapped with it while nobody could write it counts now.
+      // It represents both from here on, and its overlaps from when neither was writable count now.
       if (b.readOnly)
         for (unsigned k = 0; k < last; ++k) overlap_ |= k != i && b.at.meets(seen_[k].at);
       b.readOnly = false;
@@ -142,7 +142,7 @@ struct Binder {
     out.words[out.wordCount++] = w;
     return true;
   }
-  /// Groups of pointers that overlap: a word for each of their pointers.
+  /// Groups of overlapping pointers: one key word for each of their pointers.
   bool overlaps() {
     uint8_t groups[SeenPointers::most];
     const unsigned count = pointers.groups(groups);
@@ -156,7 +156,7 @@ struct Binder {
     return false;
   }
   static bool isTuple(const TegulaArg &a) { return a.kind == TEGULA_ARG_TUPLE && (a.count == 0 || a.u.items); }
-  /// The class of a tuple, if it has one, is a namedtuple's of so many fields.
+  /// A tuple's class, if it has one, must be a namedtuple with that number of fields.
   bool classFits(const TegulaArg &a) {
     using ClassPtr = std::shared_ptr<const lang::RecordClass>;
     const lang::Value *cls = a.u2.cls ? &a.u2.cls->value : nullptr;
@@ -336,8 +336,8 @@ uint32_t leavesOf(const ParamSpec &spec) {
   return n;
 }
 
-/// What divides the extents and strides (not the last) of a descriptor: ":16" all of them, ":[1, 16; 16]" each, extents
-/// first; "" is 1.
+/// The divisibility of the extents and strides (not the last) of a descriptor: ":16" all of them, ":[1, 16; 16]" each,
+/// extents first; "" is 1.
 static std::string divisibilityText(const ParamSpec &descriptor) {
   const auto &shape = descriptor.items[static_cast<size_t>(lang::DescField::Shape)].items,
              &strides = descriptor.items[static_cast<size_t>(lang::DescField::Strides)].items;
@@ -352,7 +352,7 @@ static std::string divisibilityText(const ParamSpec &descriptor) {
   return same ? first > 1 ? ":" + std::to_string(first) : "" : ":[" + text + "]";
 }
 
-/// A constant as signatures have it: data types by their short names.
+/// A constant in a signature: data types by their short names.
 static std::string constantText(const lang::Value &v) {
   if (v.isDtype()) return lang::code(v.asDtype());
   if (!v.isTuple()) return lang::repr(v.withoutMember());
@@ -361,7 +361,7 @@ static std::string constantText(const lang::Value &v) {
   return "(" + text + (v.items().size() == 1 ? ",)" : ")");
 }
 
-/// ":~1": memory that overlaps with that of the others with this number.
+/// ":~1": memory that overlaps with that of others with this number.
 static std::string overlapText(const ParamSpec &s) { return s.overlap ? ":~" + std::to_string(s.overlap) : ""; }
 
 static std::string specText(const ParamSpec &s, bool exact) {

@@ -1,4 +1,4 @@
-// Kernels from the text of tile IR: what a stage showed, perhaps changed by hand, or what another program wrote.
+// Kernels from the text of tile IR: a stage's output, perhaps edited by hand, or the output of another program.
 #include "api/Compile.h"
 #include "api/Specialize.h"
 #include "ir/Text.h"
@@ -12,12 +12,12 @@ namespace tegula::api {
 
 namespace {
 
-/// The module as targets take it; null after reporting to `diag`, or with what `status` says.
+/// The module in the form that targets accept; null after reporting to `diag`, or with the error in `status`.
 std::unique_ptr<ir::Module> readTile(const std::shared_ptr<const SourceFile> &file, const Target &target,
                                      const CompileOptions &options, DiagEngine &diag, runtime::Status &status) {
   std::unique_ptr<ir::Module> module = ir::parse(file, diag);
   if (!module || diag.hasErrors()) return nullptr;
-  if (std::string why; !ir::verify(*module, &why, nullptr, ir::Level::Tile)) { // it has passed as IR of either level
+  if (std::string why; !ir::verify(*module, &why, nullptr, ir::Level::Tile)) { // it was valid IR of one of the levels
     status = runtime::Status::error(
         TEGULA_INVALID_ARGUMENT,
         "`" + file->name() +
@@ -35,7 +35,7 @@ bool hasKernel(const ir::Module &m, const SourceFile &file) {
   return false;
 }
 
-/// Types, names and facts of the kernel's arguments, as if they had been a signature.
+/// Types, names and facts of the kernel's arguments, as if from a signature.
 void describeArguments(const ir::Function &f, TegulaKernel &k) {
   std::vector<Param> params;
   for (size_t i = 0; i < f.argInfo.size(); ++i) {

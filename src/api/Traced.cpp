@@ -16,14 +16,14 @@ bool isWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c ==
 bool isSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool isOneOf(char c, std::string_view set) { return set.find(c) != set.npos; }
 
-/// Files of the program that wrote a text, read once each. One that is not there, or is another than the program was
-/// built from, still has lines and columns.
+/// The files of the program that wrote a text, each read once. A file that is missing, or differs from the one that the
+/// program was built from, still has lines and columns.
 class OriginFiles {
 public:
   explicit OriginFiles(std::span<const TegulaOrigin> all) : all_(all) {}
 
   Origin origin(const TegulaOrigin &o) {
-    // Nearly all are of one file, whose name is one pointer.
+    // Nearly all origins are in one file, whose name is one pointer.
     if (o.file != lastName_) {
       std::shared_ptr<const SourceFile> &file = files_[o.file];
       if (!file) file = load(o.file);
@@ -32,7 +32,7 @@ public:
     const std::shared_ptr<const SourceFile> &known = last_;
     uint32_t at = known->offsetAt(o.line, std::max<uint32_t>(o.column, 1)).value_or(0);
     std::string_view text = known->text();
-    // GCC puts a call at its parenthesis, Clang at its name.
+    // GCC locates a call at its parenthesis, Clang at its name.
     if (at < text.size() && text[at] == '(') {
       uint32_t name = at;
       if (name > 0 && text[name - 1] == '>')
@@ -76,7 +76,7 @@ private:
   std::shared_ptr<const SourceFile> last_;
 };
 
-/// The name that ends at `end`, which may have spaces before it; empty if it is none of the language.
+/// The name that ends at `end`, possibly followed by spaces; empty if it is not a name of the language.
 std::string_view wordBefore(std::string_view text, size_t end) {
   while (end > 0 && isSpace(text[end - 1])) --end;
   size_t begin = end;
@@ -87,14 +87,13 @@ std::string_view wordBefore(std::string_view text, size_t end) {
              : text.substr(begin, end - begin);
 }
 
-/// Is the brace at `at` what a variable gets: `s = {a, b}`?
+/// Is the brace at `at` assigned to a variable: `s = {a, b}`?
 bool isAssigned(std::string_view text, size_t at) {
   while (at > 0 && isSpace(text[at - 1])) --at;
   return at > 0 && text[at - 1] == '=';
 }
 
-/// The variable that the brace at `at` initializes where it is declared: `State s{a, b}`. Empty if the brace is another
-/// one.
+/// The variable declared with the brace at `at` as its initializer: `State s{a, b}`. Empty for any other brace.
 std::string_view declaredName(std::string_view text, size_t at) {
   auto isStatement = [](std::string_view word) {
     constexpr std::string_view words[] = {"return", "co_return", "else", "do", "try", "case", "const",
@@ -111,7 +110,7 @@ std::string_view declaredName(std::string_view text, size_t at) {
   return isTemplate || (!before.empty() && !isStatement(before)) ? name : std::string_view();
 }
 
-/// The variable that gets the expression around `at`: the word before its `=`. Empty if there is none, or if the
+/// The variable assigned from the expression around `at`: the word before its `=`. Empty if there is none, or if the
 /// expression is an argument of a call.
 std::string_view assignedName(std::string_view text, size_t at) {
   unsigned depth = 0, braces = 0; // of the arguments of a call in front, and of the braces in them
@@ -132,7 +131,7 @@ std::string_view assignedName(std::string_view text, size_t at) {
   return {};
 }
 
-/// The parameter of the lambda that the call at `at` has: the body of a loop takes its index.
+/// The parameter of the lambda in the call at `at`: the body of a loop takes its index.
 std::string_view lambdaParameter(std::string_view text, size_t at) {
   size_t body = text.find("](", at), end = body == text.npos ? body : text.find(')', body);
   return end == text.npos || text.substr(at, body - at).find(';') != text.npos ? std::string_view()
@@ -169,7 +168,7 @@ std::vector<Word> wordsOf(std::string_view text) {
   return words;
 }
 
-// Words of the language that C++ leaves to variables.
+// Keywords of the language that are ordinary names in C++.
 constexpr std::string_view reserved[] = {"False", "None", "True", "as", "assert", "async", "await", "def",
                                          "del", "elif", "except", "finally", "from", "global", "import", "in",
                                          "is", "lambda", "nonlocal", "pass", "raise", "with", "yield"};
@@ -191,7 +190,7 @@ std::shared_ptr<const SourceFile> tracedFile(std::string name, std::string_view 
   OriginFiles files(origins);
   std::vector<Origin> list;
   for (const TegulaOrigin &o : origins) list.push_back(files.origin(o));
-  // Of two of the same range the one that was given later is the inner one.
+  // Of two with the same range, the later one is the inner one.
   std::vector<size_t> order(list.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -204,7 +203,7 @@ std::shared_ptr<const SourceFile> tracedFile(std::string name, std::string_view 
 
   std::vector<Word> words = wordsOf(text);
   enum Kind { Kept, Value, Index, Function };
-  // By the first use of a word: what is a parameter keeps its name, and so does the kernel.
+  // By the first use of a word: parameters keep their names, and so does the kernel.
   std::map<std::string_view, std::pair<Kind, uint32_t>> kinds;
   for (const Word &w : words) {
     std::string_view before = text.substr(0, w.at), after = text.substr(w.at + w.text.size());
@@ -221,7 +220,7 @@ std::shared_ptr<const SourceFile> tracedFile(std::string name, std::string_view 
   auto nameFor = [&](Kind kind, uint32_t first) {
     Loc at = Loc{&written, first, first + 1}.origin();
     std::string line = std::to_string(at.file->lineCol(at.begin).line), own;
-    if (at.file == &written) own = "value"; // nobody wrote it
+    if (at.file == &written) own = "value"; // not in the program's source
     else if (kind == Value) own = assignedName(at.file->text(), at.begin);
     else if (kind == Index) own = lambdaParameter(at.file->text(), at.begin);
     if (own.empty()) own = (kind == Function ? "lambda_at_line_" : "at_line_") + line;

@@ -98,7 +98,7 @@ TegulaStatus tegula_tune(TegulaContext *c, const TegulaTuneRequest *request, cha
   for (size_t i = 0; r.coordinates && i < r.count; ++i)
     points.emplace_back(r.coordinates + i * r.axis_count, r.coordinates + (i + 1) * r.axis_count);
   searchIf(options, std::move(points), job);
-  job.request.threads = 0; // who brings callbacks has compiled in its own way
+  job.request.threads = 0; // callbacks compile in their own way
   if (r.measure)
     job.request.measure = [&](size_t i, const tune::Clock::Step &restore, tune::Timing &t) {
       return subject->measure(i, restore, t);
