@@ -1,4 +1,4 @@
-// Collecting diagnostics and turning them into text or JSON.
+// Collects diagnostics and renders them as text or JSON.
 #include "support/Diag.h"
 #include <algorithm>
 
@@ -6,7 +6,7 @@ namespace tegula {
 namespace {
 
 constexpr unsigned maxErrors = 100;
-// Warnings and remarks beyond are dropped: each new one is compared with all that are there.
+// Warnings and remarks beyond this number are dropped, as each new one is compared with all others.
 constexpr size_t maxDiagnostics = 1000;
 
 const char *word(Severity s) {
@@ -190,7 +190,7 @@ std::string render(const Diagnostic &d, bool colour) {
     renderSnippet(out, loc, std::string(first - 1, ' ') + "^" + std::string(last - first - 1, '~'), n);
   };
   for (auto &l : d.labels) {
-    // Labels on the primary line share its snippet; their words follow as one line each.
+    // Labels on the primary line share its snippet; their texts follow, one line each.
     if (d.loc && l.loc.file == d.loc.file &&
         l.loc.file->lineCol(l.loc.begin).line == d.loc.file->lineCol(d.loc.begin).line)
       out += "     | " + std::string(l.loc.file->lineCol(l.loc.begin).col - 1, ' ') + l.text + "\n";

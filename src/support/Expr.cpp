@@ -13,7 +13,7 @@ int64_t floorDiv(int64_t a, int64_t b) {
   return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
 }
 
-/// What the values of names decide (quotients by zero, overflow) is an error of an evaluation, and none of a check.
+/// Errors that depend on the values of names (division by zero, overflow) are errors of an evaluation, not of a check.
 enum class Mode { Evaluate, Check };
 
 class Evaluator {
@@ -51,7 +51,7 @@ private:
     return op == '/' ? q : a - q * b;
   }
 
-  /// One comparison at most; 0 or 1.
+  /// At most one comparison; 0 or 1.
   Opt comparison() {
     Opt v = sum();
     if (!v) return v;

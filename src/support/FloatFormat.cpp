@@ -14,7 +14,7 @@ struct Narrow {
   unsigned width, mantissa;
   int bias;
   unsigned largest;  // code of the largest finite value
-  unsigned overflow; // code of infinity and of what rounds beyond `largest`
+  unsigned overflow; // code of infinity, and of values rounded beyond `largest`
   unsigned nan;      // with positive sign; 0x80 in the fnuz formats
   bool hasInf, fnuz;
 };
@@ -65,12 +65,12 @@ template <typename Wide> uint64_t encodeNarrow(const Narrow &f, Wide v, bool tow
     int exponent = 0;
     std::frexp(a, &exponent);
     exponent = std::max(exponent - 1, 1 - f.bias);
-    // In units of the last place; exact, because only the exponent changes.
+    // In units of the last place; exact, as only the exponent changes.
     Wide units = std::ldexp(a, static_cast<int>(f.mantissa) - exponent), whole = std::floor(units),
          rest = units - whole;
     if (!towardZero && (rest > Wide(0.5) || (rest == Wide(0.5) && std::fmod(whole, Wide(2)) == 1)))
       whole += 1;
-    // A carry out of the fraction moves into the exponent field by itself.
+    // A carry out of the fraction increments the exponent field automatically.
     int64_t biased = exponent + f.bias - 1;
     int64_t wide = (biased << f.mantissa) + static_cast<int64_t>(whole);
     code = wide > f.largest ? (towardZero ? f.largest : f.overflow) : static_cast<unsigned>(wide);
@@ -80,7 +80,7 @@ template <typename Wide> uint64_t encodeNarrow(const Narrow &f, Wide v, bool tow
   return sign | code;
 }
 
-/// Of two neighbours, the one nearer to zero if the rounding went away from it.
+/// Converts; with `towardZero`, takes the neighbour nearer to zero if rounding went away from zero.
 template <typename F, typename Wide> F convert(Wide v, bool towardZero) {
   F y = static_cast<F>(v);
   if (towardZero && !std::isnan(v) && !std::isinf(v) && std::fabs(static_cast<Wide>(y)) > std::fabs(v))

@@ -1,4 +1,4 @@
-// One mutex, held across fork(), a count of the threads inside, and the list of what starts afresh in the child.
+// One mutex, held across fork(), a count of the threads inside, and the list of objects that start afresh in the child.
 #include "support/Gate.h"
 #include <atomic>
 #include <condition_variable>
@@ -10,9 +10,9 @@
 
 namespace tegula {
 
-/// Sections of this thread around one another.
+/// The nesting depth of this thread's sections.
 static thread_local unsigned depth = 0;
-/// This thread called exit(): what it still does, destructors and other handlers, is not held up.
+/// This thread called exit(): its destructors and exit handlers are not blocked.
 static thread_local bool exiting = false;
 static std::atomic<unsigned> generation{0};
 
@@ -21,8 +21,8 @@ struct GateState {
   std::condition_variable changed;
   unsigned inside = 0; // threads
   bool closed = false; // for fork() or, in the end, exit()
-  bool forGood = false; // the latter
-  void (*beforeSleep)() = nullptr; // of threads that come when it is closed for good
+  bool forGood = false; // for exit()
+  void (*beforeSleep)() = nullptr; // called by threads that arrive after it is closed for good
   ForkReset *first = nullptr;
 
   GateState();
@@ -43,7 +43,7 @@ struct GateState {
     std::lock_guard lock(mutex);
     if (--inside <= 1 && closed) changed.notify_all();
   }
-  /// Waits until no other thread is inside, and lets none in. The calling thread may be.
+  /// Waits until no other thread is inside, and admits none. The calling thread may be inside.
   void close(std::unique_lock<std::mutex> &lock) {
     if (exiting) return;
     changed.wait(lock, [&] { return !closed; });
@@ -91,7 +91,7 @@ static void inParent() {
 
 static void inChild() {
   GateState &g = gate();
-  new (&g.changed) std::condition_variable; // who waited for the old one stayed behind
+  new (&g.changed) std::condition_variable; // threads that waited for the old one do not exist in the child
   generation.fetch_add(1, std::memory_order_relaxed);
   g.closed = exiting;
   g.inside = depth ? 1 : 0;
@@ -105,7 +105,7 @@ void closeGateForExit(void (*beforeSleep)()) {
   if (exiting) return;
   g.forGood = true;
   if (beforeSleep) g.beforeSleep = beforeSleep;
-  g.changed.notify_all(); // who waits for a fork() to end need not
+  g.changed.notify_all(); // threads that wait for the end of a fork() recheck
   g.close(lock);
   exiting = true;
 }

@@ -40,7 +40,7 @@ void Hasher::block(const uint8_t *p) {
 
 Hasher &Hasher::update(std::string_view bytes) {
   size_t used = length_ % 64;
-  if (bytes.empty()) return *this; // memcpy takes no null pointer, not even for nothing
+  if (bytes.empty()) return *this; // memcpy does not accept a null pointer, even for zero bytes
   length_ += bytes.size();
   const auto *p = reinterpret_cast<const uint8_t *>(bytes.data());
   size_t n = bytes.size();

@@ -25,13 +25,13 @@ struct Edit {
   std::string_view line;
 };
 
-/// Edits of the middle, where first and last lines differ.
+/// Edits of the middle part, between the first and the last difference.
 std::vector<Edit> edits(const Lines &a, const Lines &b, size_t first, size_t aEnd, size_t bEnd) {
   const size_t rows = aEnd - first, columns = bEnd - first, most = size_t{32} << 20;
   std::vector<Edit> out;
   size_t i = 0, j = 0;
   if (rows * columns <= most) {
-    // common[i][j]: length of the longest common part of the lines from i and j on.
+    // common[i][j]: length of the longest common subsequence of the lines from i and j on.
     std::vector<uint16_t> common((rows + 1) * (columns + 1));
     auto at = [&](size_t r, size_t c) -> uint16_t & { return common[r * (columns + 1) + c]; };
     for (size_t r = rows; r-- > 0;)

@@ -17,8 +17,8 @@ struct DescrRow {
   unsigned bytes;
   bool ambiguous;
 };
-// ml_dtypes: numpy 2 writes '<V2', '<V1' and '<f1' for its extension types (no names), so a 1-byte opaque type must be
-// guessed.
+// ml_dtypes: numpy 2 writes '<V2', '<V1' and '<f1' for its extension types (without names), so the type of a 1-byte
+// opaque element is a guess.
 constexpr DescrRow descrTable[] = {
     {"b1", "i1", 1, false},   {"i1", "i8", 1, false},    {"i2", "i16", 2, false},  {"i4", "i32", 4, false},
     {"i8", "i64", 8, false},  {"u1", "u8", 1, false},    {"u2", "u16", 2, false},  {"u4", "u32", 4, false},
@@ -26,7 +26,7 @@ constexpr DescrRow descrTable[] = {
     {"V2", "bf16", 2, false}, {"f1", "fp8e5", 1, false}, {"V1", "fp8e4nv", 1, true},
 };
 
-// A reader of the header's dict literal: just the subset that the format allows.
+// Parses the header's dict literal: only the subset that the format allows.
 class HeaderReader {
 public:
   explicit HeaderReader(std::string_view s) : s_(s) {}
@@ -68,7 +68,7 @@ public:
         v = v * 10 + (s_[pos_++] - '0');
       }
       if (pos_ == start || out.size() >= 32) return false;
-      if (pos_ < s_.size() && s_[pos_] == 'L') ++pos_; // Python 2 wrote long ints so
+      if (pos_ < s_.size() && s_[pos_] == 'L') ++pos_; // the suffix of Python 2's long ints
       out.push_back(v);
       if (!eat(',')) {
         if (!eat(')')) return false;
@@ -128,7 +128,7 @@ std::vector<char> toRowMajor(const std::vector<char> &in, const std::vector<int6
 } // namespace
 
 int64_t NpyArray::count() const {
-  // A 0 comes first: the product of the others need not fit.
+  // Zeros first: the product of the others need not fit.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   int64_t n = 1;
   for (int64_t d : shape) n *= d;
@@ -201,7 +201,7 @@ std::string formatNpy(const NpyArray &a) {
   for (size_t i = 0; i < a.shape.size(); ++i)
     header += std::to_string(a.shape[i]) + (a.shape.size() == 1 ? "," : i + 1 < a.shape.size() ? ", " : "");
   header += "), }";
-  // The data begins at a multiple of 64 bytes.
+  // The data begin at a multiple of 64 bytes.
   header.append((64 - (10 + header.size() + 1) % 64) % 64, ' ');
   header += '\n';
   std::string out("\x93NUMPY\x01\x00", 8);
@@ -212,7 +212,7 @@ std::string formatNpy(const NpyArray &a) {
   return out;
 }
 
-/// /dev/zero and its like have no end.
+/// /dev/zero and similar devices have no end.
 constexpr size_t deviceLimit = size_t(64) << 20;
 
 bool readFile(const std::string &path, std::string &out, std::string &error, size_t limit) {
@@ -246,7 +246,7 @@ bool readFile(const std::string &path, std::string &out, std::string &error, siz
 }
 
 bool writeFile(const std::string &path, std::string_view bytes, std::string &error) {
-  // Devices and pipes cannot be replaced by a rename; they are written in place.
+  // Devices and pipes cannot be replaced by a rename; they are written directly.
   struct stat st;
   bool special = stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode);
   std::string temp = special ? path : path + ".tmp" + std::to_string(getpid());

@@ -18,7 +18,7 @@ unsigned displayWidth(uint32_t c) {
 
 constexpr uint32_t malformed = 0xfffd;
 
-// Decodes one code point at s[i]; a byte that is no part of one counts as one character.
+// Decodes one code point at s[i]; an invalid byte counts as one character.
 uint32_t decode(std::string_view s, size_t &i) {
   auto byte = [&](size_t k) { return static_cast<unsigned char>(s[k]); };
   unsigned char b = byte(i);
@@ -75,7 +75,7 @@ LineCol SourceFile::lineCol(uint32_t offset) const {
   offset = std::min<uint32_t>(offset, text_.size());
   uint32_t line = lineIndex(lineStarts_, offset);
   std::string_view before = std::string_view(text_).substr(lineStarts_[line], offset - lineStarts_[line]);
-  // Written by a program, one line may be all of a kernel: each of its operations asks.
+  // In a text written by a program, one line may contain a whole kernel, and each operation looks up its column.
   if (isPlain_[line])
     return {line + firstLine_, static_cast<uint32_t>(before.size()) + 1};
   uint32_t col = 0;

@@ -26,7 +26,7 @@ std::string_view nearest(std::string_view name, std::span<const std::string_view
   for (std::string_view c : candidates) {
     if (c.size() > name.size() + limit || name.size() > c.size() + limit) continue;
     unsigned d = editDistance(name, c);
-    // Two names that have no letter in common are not alike, however short they are.
+    // Two names without a common letter are not similar, however short they are.
     if (d < bestDistance && d < std::max(c.size(), name.size())) bestDistance = d, best = c;
   }
   return best;

@@ -1,4 +1,4 @@
-// Evaluation of the expressions of Work.h.
+// Evaluates the expressions of Work.h.
 #include "support/Work.h"
 #include <algorithm>
 
@@ -59,7 +59,7 @@ void WorkValues::evaluateOne(size_t i, const WorkPoint &p, std::span<const int64
   case Kind::NumPrograms: v = p.grid[at]; break;
   case Kind::Coordinate: v = at < coordinates.size() ? coordinates[at] : 0; break;
   case Kind::Iteration: {
-    // The expression of the trips stands before the loop's body.
+    // The expression of the trip count precedes the loop's body.
     int32_t trips = work_.scopes[at].count;
     int64_t last = isKnown(trips) ? std::max<int64_t>(values_[static_cast<size_t>(trips)], 1) - 1 : 0;
     v = moment_ == WorkMoment::Middle ? last / 2 : moment_ == WorkMoment::Last ? last : 0;
