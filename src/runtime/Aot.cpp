@@ -32,7 +32,7 @@ TegulaStatus tegula_runtime_run(TegulaRuntime *runtime, TegulaCpuEntry entry, co
   if (!runtime || !entry || !grid || threads < 0) return TEGULA_INVALID_ARGUMENT;
   KernelInfo info;
   info.scratchBytes = scratchBytes;
-  // The object does not say; this is more than code for tiles takes.
+  // The object has no record of it; this exceeds the needs of code for tiles.
   info.stackBytes = 256 << 10;
   info.waits = true;
   CpuKernel kernel(std::move(info), entry);

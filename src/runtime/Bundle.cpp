@@ -1,4 +1,4 @@
-// Reader and writer of bundles. What the reader takes for granted stands in read() and readIndex(); change entryVersion
+// Reader and writer of bundles. read() and readIndex() check everything that the reader relies on; change entryVersion
 // with any change of a record, KernelInfo's own format included.
 #include "runtime/Bundle.h"
 #include "abi/GpuAbi.h"
@@ -19,7 +19,7 @@ namespace tegula::runtime {
 static constexpr char magic[8] = {'t', 'e', 'g', 'u', 'l', 'a', 'B', '\n'};
 static constexpr uint32_t entryVersion = 3, isSignedFlag = 1;
 static constexpr unsigned deepest = 64; // tuples in tuples
-// Where things lie in the header; what is signed ends where the signature begins.
+// Offsets in the header; the signed part ends where the signature begins.
 static constexpr size_t publicKeyAt = 8 + 4 + 4 + 8 + 8 + 8 + 32, signatureAt = publicKeyAt + 32,
                         headerHashAt = Bundle::headerBytes - 32;
 static_assert(signatureAt + 64 <= headerHashAt);
@@ -95,7 +95,7 @@ static std::vector<char> encodeRecord(const BundleRecord &record) {
   w.u8(o.wide), w.u64(o.other);
   w.u64(record.params.size());
   for (const BundleParam &p : record.params) write(w, p);
-  // Whoever launches out of a bundle has the form that it holds.
+  // A launch from a bundle uses the form that the bundle holds.
   KernelInfo info = record.info;
   info.forms = {};
   write(w, info);
@@ -106,7 +106,7 @@ static std::vector<char> encodeRecord(const BundleRecord &record) {
 
 static bool isPlain(const BundleParam &p) { return p.sameAs == -1 && std::ranges::all_of(p.items, isPlain); }
 
-/// Names each BundleParam::sameAs an earlier pointer of that type, and only of a parameter?
+/// Does each BundleParam::sameAs refer to an earlier pointer of the same type, and only on a parameter?
 static bool sameAsFits(const std::vector<BundleParam> &params) {
   auto alike = [&](size_t i, size_t of) {
     return params[i].isPtr && params[of].isPtr && params[i].dtype == params[of].dtype;
@@ -115,7 +115,7 @@ static bool sameAsFits(const std::vector<BundleParam> &params) {
          firstWrongSameAs(params.size(), [&](size_t i) { return params[i].sameAs; }, alike) == params.size();
 }
 
-/// The arguments of a launch that a parameter takes, in the order of KernelInfo::args.
+/// Counts the arguments of a launch that a parameter takes, in the order of KernelInfo::args.
 static bool countArgs(const std::vector<BundleParam> &params, const KernelInfo &info, size_t &next) {
   for (const BundleParam &p : params) {
     if (p.kind == BundleParam::Kind::Tuple && !countArgs(p.items, info, next)) return false;
@@ -144,7 +144,7 @@ static bool decodeRecord(std::span<const char> bytes, BundleRecord &record) {
 
 // ---- the index
 
-/// Of an entry, for naming it where the index itself is damaged.
+/// The check word of an entry, which identifies it if the index itself is damaged.
 static uint64_t checkWord(const char *begin, size_t size) {
   Digest d = sha256({begin, size});
   uint64_t word;
@@ -206,7 +206,7 @@ Status Bundle::readIndex(std::span<const char> index) {
   return Status::ok();
 }
 
-/// The index is not what the header says: which entry of it is not what it says itself?
+/// The index differs from the header's hash: finds the damaged entry.
 Status Bundle::damage(std::span<const char> index) const {
   ByteReader r(index.data(), index.size());
   size_t n = r.count(leastEntryBytes);
@@ -217,7 +217,7 @@ Status Bundle::damage(std::span<const char> index) const {
     readEntry(r, e);
     size_t bytes = before.left() - r.left();
     if (uint64_t word = r.u64(); r.failed() || word != checkWord(index.data() + index.size() - before.left(), bytes)) {
-      // Its own name may be what was changed.
+      // The entry's name may be the damaged part.
       std::string which = "entry " + std::to_string(i) + " of its index (" +
                           (previous.empty() ? "the first one" : "behind " + previous);
       bool legible = !r.failed() && !e.kernel.empty() && e.kernel.size() < 200 &&
@@ -268,7 +268,7 @@ Status Bundle::read(const PublicKey *key) {
     if (Status s = checkSignature({header, signatureAt}, signature, *key, valid); !s) return s;
     if (!valid) return refuse(TEGULA_INVALID_ARGUMENT, "has a signature that does not belong to it");
   }
-  // A copy: what is parsed is what was checked. Padding counts.
+  // A copy, so that the parsed bytes are the checked ones. Padding is included.
   std::vector<char> index(data_ + headerBytes, data_ + headerBytes + padded(indexBytes));
   if (sha256(index) != indexHash) return damage({index.data(), indexBytes});
   return readIndex({index.data(), indexBytes});
@@ -361,7 +361,7 @@ Status Bundle::code(size_t i, std::vector<char> &out) const {
 }
 
 Status Bundle::checkAll() const {
-  // Between the pieces there is nothing: what no entry covers, no hash does.
+  // There are no gaps between the pieces: bytes outside of all entries would have no hash.
   std::vector<std::pair<uint64_t, uint64_t>> pieces;
   for (size_t i = 0; i < entries_.size(); ++i) {
     const BundleEntry &e = entries_[i];
@@ -383,11 +383,11 @@ Status Bundle::checkAll() const {
 // ---- writing
 
 namespace {
-/// What follows the index, as it grows; equal pieces are there once.
+/// The data after the index, as it grows; equal pieces are stored once.
 struct Body {
   std::vector<char> bytes;
   std::map<Digest, uint64_t> pieces;
-  /// Offset in the body.
+  /// Returns the offset in the body.
   uint64_t add(std::vector<char> piece, Digest &hash) {
     piece.resize(padded(piece.size()), 0);
     hash = sha256(piece);

@@ -1,4 +1,4 @@
-// The C interface of bundles: entries by kernel and machine, launches by facts. Nothing here knows a compiler.
+// The C interface of bundles: entries by kernel and machine, launches by facts. Independent of the compiler.
 #include "runtime/BundleMachine.h"
 #include "runtime/BundleMatch.h"
 #include "runtime/PackScalar.h"
@@ -31,8 +31,8 @@ struct Prints final : LaunchHooks {
   }
 };
 
-/// Puts what a program gave over the defaults, as far as both know it (the rule of tegula.h for structs that grow).
-/// False: less than `least` bytes, so `size` is not set.
+/// Copies a program's struct over the defaults, up to the smaller size (the rule of tegula.h for structs that grow).
+/// False: it has less than `least` bytes, so `size` is not set.
 template <typename T> bool takeSized(const T *given, T &out, size_t least) {
   if (given->size < least) return false;
   std::memcpy(&out, given, std::min(given->size, sizeof out));
@@ -40,7 +40,7 @@ template <typename T> bool takeSized(const T *given, T &out, size_t least) {
   return true;
 }
 
-/// An entry that a device runs, as far as it is known.
+/// An entry that a device can run; its parts are filled in as they are read.
 struct Candidate {
   uint32_t index = 0;
   BundleRecord record;
@@ -48,7 +48,7 @@ struct Candidate {
   std::atomic<const Executable *> ready{nullptr};
 };
 
-/// Those of one device, the one to be tried first in front.
+/// The candidates of one device, in the order of trial.
 struct Candidates {
   std::vector<std::unique_ptr<Candidate>> list;
   std::string problem; // why there are none
@@ -84,7 +84,7 @@ struct TegulaBundle {
   };
   std::map<size_t, Shown> shown;
 
-  /// Under the mutex. Null with the reason.
+  /// Requires the mutex. Null, with the reason in `status`.
   Device *device(int32_t index, Status &status) {
     if (index == cpuIndex) {
       if (!cpu) cpu = makeCpuDevice(pool, cancel);
@@ -116,8 +116,8 @@ int rankOn(const Device &d, const BundleEntry &e, std::string &why) {
   return -1;
 }
 
-/// Of each class the best entry that the device runs; what has most facts first, and of those what the manifest names
-/// first. Under the mutex.
+/// The best entry of each class that the device runs; those with most facts first, then in the order of the manifest.
+/// Requires the mutex.
 std::unique_ptr<Candidates> collect(const TegulaBundleKernel &k, const Device &d) {
   auto out = std::make_unique<Candidates>();
   std::map<Digest, std::pair<int, uint32_t>> best;
@@ -137,7 +137,7 @@ std::unique_ptr<Candidates> collect(const TegulaBundleKernel &k, const Device &d
   for (auto &[key, found] : best) {
     auto c = std::make_unique<Candidate>();
     c->index = found.second;
-    // What is damaged is not taken; the next best class may do.
+    // Damaged entries are skipped; the next best class may serve.
     if (Status s = k.bundle->file->record(c->index, c->record); !s) {
       out->problem = s.text;
       continue;
@@ -147,7 +147,7 @@ std::unique_ptr<Candidates> collect(const TegulaBundleKernel &k, const Device &d
   const std::vector<BundleEntry> &entries = k.bundle->file->entries();
   std::sort(out->list.begin(), out->list.end(), [&](const auto &a, const auto &b) {
     unsigned x = factsOf(a->record), y = factsOf(b->record);
-    // A form with 64-bit offsets, or with checks, is for what no other takes.
+    // A form with 64-bit offsets, or with checks, comes after all others.
     const BundleRecord &first = a->record, &second = b->record;
     return std::tuple(first.info.checked, first.options.wide, y, entries[a->index].order) <
            std::tuple(second.info.checked, second.options.wide, x, entries[b->index].order);
@@ -192,7 +192,7 @@ bool asked(const BundleOptions &o, const TegulaLaunchOptions &l) {
          (l.wide_offsets <= 0 || o.wide);
 }
 
-/// The GPU that the first pointer belongs to; -1: none.
+/// The GPU of the first pointer; -1: none.
 int32_t deviceOf(const TegulaArg *args, size_t count) {
   if (!cuda::CudaDevice::inUse()) return -1;
   for (size_t i = 0; i < count; ++i) {
@@ -206,8 +206,8 @@ int32_t deviceOf(const TegulaArg *args, size_t count) {
   return -1;
 }
 
-/// Where a launch goes whose arguments say nothing: the CPU, if the kernel has anything for CPUs; else the thread's
-/// current GPU, or the simulator.
+/// The device of a launch whose arguments do not determine it: the CPU, if the kernel has entries for CPUs; else the
+/// thread's current GPU, or the simulator.
 int32_t usualDevice(const TegulaBundleKernel &k) {
   bool gpu = false;
   for (uint32_t i : k.bundle->file->ofKernel(k.name)) {
@@ -229,7 +229,7 @@ bool hasNull(const TegulaArg *args, size_t count) {
   return false;
 }
 
-/// `nullsOnly`: the kernel has checks for the sake of null pointers, and others are not looked at.
+/// `nullsOnly`: the kernel's checks serve null pointers only; other pointers are not checked.
 TegulaStatus run(const TegulaBundleKernel &k, const Executable &code, const BundleRecord &record,
                  const BundleCall &call, const int32_t grid[3], int64_t programs, const TegulaLaunchOptions &o,
                  bool nullsOnly) {
@@ -277,7 +277,7 @@ TegulaStatus run(const TegulaBundleKernel &k, const Executable &code, const Bund
   return fail(s.code, known ? faultText(outcome.culprit ? *outcome.culprit : info, outcome.fault) : s.text);
 }
 
-/// The grid that the manifest gives an entry, for these arguments.
+/// The grid of an entry in the manifest, for these arguments.
 Status gridOf(const BundleRecord &record, const TegulaArg *args, size_t count, int64_t grid[3]) {
   if (record.grid.empty()) return Status::error(TEGULA_INVALID_ARGUMENT, "no grid is given, and the manifest has none");
   auto names = [&](std::string_view name) -> std::optional<int64_t> {
@@ -317,7 +317,7 @@ TegulaStatus make(std::shared_ptr<const Bundle> file, const Status &status, cons
   return TEGULA_OK;
 }
 
-/// The options with their defaults, and the key if there is one.
+/// The options with their defaults, and the key if one is given.
 bool take(const TegulaBundleOptions *given, TegulaBundleOptions &o, PublicKey &key, const PublicKey *&use) {
   o = TEGULA_BUNDLE_OPTIONS_INIT;
   if (given && !takeSized(given, o, sizeof o)) return false;
@@ -422,8 +422,8 @@ TegulaStatus tegula_bundle_launch(const TegulaBundleKernel *k, const int64_t gri
   if (!candidates) return TEGULA_NOT_FOUND;
   if (candidates->list.empty()) return fail(TEGULA_UNSUPPORTED, candidates->problem);
   BundleCall call;
-  // On a CPU a null pointer that is followed is the end of the process, unless the form with checks is there: it stands
-  // after the others, and goes first for such launches.
+  // On a CPU, dereferencing a null pointer ends the process, unless the form with checks exists: it comes last in the
+  // list, and is tried first for such launches.
   const std::vector<std::unique_ptr<Candidate>> &list = candidates->list;
   const bool forNulls = !list.front()->record.info.checked && list.back()->record.info.checked;
   const bool checksFirst = forNulls && device == cpuIndex && hasNull(args, count);
@@ -443,7 +443,7 @@ TegulaStatus tegula_bundle_launch(const TegulaBundleKernel *k, const int64_t gri
     if (!s) return fail(s.code, "`" + k->name + "`: " + s.text);
     return programs ? run(*k, *code, c->record, call, extents, programs, o, forNulls) : TEGULA_OK;
   }
-  // Why not: of each entry the first thing that is wrong, the same reason once.
+  // The reasons for failure: the first one of each entry, each reason once.
   std::string reasons, why;
   for (const std::unique_ptr<Candidate> &c : candidates->list) {
     if (!asked(c->record.options, o)) why = "it has other num_warps, num_stages, num_ctas or maxnreg";

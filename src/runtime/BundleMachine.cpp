@@ -4,7 +4,7 @@
 namespace tegula::runtime {
 
 namespace {
-/// What a CPU can have, and how much better code is that uses it.
+/// A CPU feature, and the rank of code that uses it.
 struct CpuWord {
   std::string_view word;
   int rank;
@@ -40,7 +40,7 @@ const CpuWord *find(std::string_view word) {
   return nullptr;
 }
 
-/// "sm_90a": 90, and whether it is for that GPU alone. 0: no such name.
+/// "sm_90a": 90, and whether it is for that GPU only. 0: not such a name.
 uint32_t smOf(std::string_view name, bool &alone) {
   if (!name.starts_with("sm_")) return 0;
   name.remove_prefix(3);
@@ -92,7 +92,7 @@ int gpuRank(std::string_view needs, uint32_t capability, std::string &why) {
   bool isCubin = kind == "cubin";
   bool runs = alone ? sm == capability : isCubin ? sm / 10 == capability / 10 && sm <= capability : sm <= capability;
   if (!runs) return why = "is " + std::string(needs) + ", this GPU is " + here, -1;
-  // The nearest generation first; of one generation machine code, then what is for this GPU alone.
+  // The nearest generation first; within a generation machine code, then code for this GPU only.
   return static_cast<int>(sm) * 4 + isCubin * 2 + alone;
 }
 

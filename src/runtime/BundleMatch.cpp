@@ -11,7 +11,7 @@ using Constant = BundleParam::Constant;
 
 namespace {
 
-/// The type that the language gives a number which no annotation and no caller types.
+/// The language's type of a number that has no annotation and no type from the caller.
 TegulaDtype typeOf(const TegulaArg &a) {
   if (a.dtype != TEGULA_VOID && a.dtype <= TEGULA_FP64) return a.dtype;
   switch (a.kind) {
@@ -56,8 +56,8 @@ struct Fitter {
     bool isInteger = a.kind == TEGULA_ARG_INT || a.kind == TEGULA_ARG_UINT || a.kind == TEGULA_ARG_BOOL;
     if (!isInteger && a.kind != TEGULA_ARG_FLOAT) return no(name, "must be a number");
     bool isFloat = dtypeInfo(p.dtype).kind == DtypeInfo::Float;
-    // An annotation takes every number. Else a number whose type the caller says is of that type, and another one of
-    // any that holds it (factsOf() has the types that the language would give it go first).
+    // An annotation accepts every number. Otherwise a number must have the type that the caller gives; without one, any
+    // type that holds it fits (factsOf() prefers the type that the language would give it).
     TegulaDtype type = typeOf(a);
     bool same = p.checksRange ? isFloat || isInteger : a.dtype != TEGULA_VOID ? type == p.dtype : isFloat != isInteger;
     if (!same) return no(name, std::string("is ") + dtypeInfo(type).name + ", not " + dtypeInfo(p.dtype).name);
@@ -119,27 +119,27 @@ unsigned facts(const std::vector<BundleParam> &params) {
   for (const BundleParam &p : params) {
     bool unusual = p.kind == Kind::Runtime && !p.isPtr && p.dtype != TEGULA_INT32 && p.dtype != TEGULA_FP32;
     n += p.kind == Kind::Tuple ? facts(p.items) : 2 * isFact(p) - unusual;
-    // What reads through one argument what it writes through another is right in this form only: it goes before all
-    // that is merely faster.
+    // A kernel that reads through one argument what it writes through another is correct in this form only: it precedes
+    // all forms that are only faster.
     constexpr unsigned mostFacts = 1000;
     n += p.sameAs >= 0 ? mostFacts : 0;
-    // What serves any overlap is the last to be taken.
+    // A form for any overlap is the last choice.
     n -= p.overlap ? 1 : 0;
   }
   return n;
 }
 
-/// What an entry says of the memory of a pointer, items of tuples included.
+/// The sharing that an entry allows for a pointer, items of tuples included.
 struct Sharing {
-  // the first of the parameters that are one buffer, -1: an item of a tuple; BundleParam::overlap of that one
+  // the first parameter of the group with one buffer, -1: an item of a tuple; its BundleParam::overlap
   int32_t same, group;
   const std::string *name; // of the parameter
-  /// Do both say that they may share memory?
+  /// May both share memory with each other?
   bool isWith(const Sharing &o) const { return (same >= 0 && same == o.same) || (group && group == o.group); }
 };
 
-/// Calls `f` with each run-time value of `p` (a descriptor's and a tuple's by item) in the order of KernelInfo::args,
-/// and its argument; `a` null: of no call. False as soon as `f` says so.
+/// Calls `f` with each run-time value of `p` (by item for descriptors and tuples), in the order of KernelInfo::args,
+/// and its argument; `a` null: without a call. Stops at the first false from `f`, and returns it.
 template <typename F> bool eachValue(const BundleParam &p, const TegulaArg *a, int32_t parameter, F &&f) {
   for (size_t i = 0; i < p.items.size(); ++i)
     if (!eachValue(p.items[i], a ? &a->u.items[i] : nullptr, -1, f)) return false;
@@ -151,7 +151,7 @@ Sharing sharingOf(const BundleRecord &record, const BundleParam &p, int32_t para
   return {same, p.sameAs >= 0 ? record.params[static_cast<size_t>(same)].overlap : p.overlap, &record.params[top].name};
 }
 
-/// Has the entry a word for each two pointers that overlap in this call, of which the kernel writes one?
+/// Does the entry allow every overlap of two pointers in this call, one of which the kernel writes?
 bool knowsOverlaps(const BundleRecord &record, const TegulaArg *args, std::string *why) {
   struct Pointer {
     AddressRange at;
@@ -207,7 +207,7 @@ bool coversOne(const BundleParam &g, const BundleParam &s) {
   }
   if (g.kind == Kind::Constant)
     return s.kind == Kind::Constant && g.constant == s.constant && g.text == s.text && g.isConstexpr == s.isConstexpr;
-  // An int that is 1 is an i32 whose value happens to be known.
+  // An int of 1 is an i32 with a known value.
   if (s.kind == Kind::Constant)
     return !s.isConstexpr && s.constant == Constant::Int && g.dtype == TEGULA_INT32 && !g.isPtr &&
            (g.divisibility == 1 || s.number % g.divisibility == 0);
@@ -215,7 +215,7 @@ bool coversOne(const BundleParam &g, const BundleParam &s) {
          (g.sameAs < 0 || g.sameAs == s.sameAs);
 }
 
-/// Whether pointers overlap is a matter between parameters: what is the same or overlaps in `special`, and is written,
+/// Overlap is a relation between parameters: pointers that are the same or overlap in `special`, one of them written,
 /// must do so in `general`, too. `special` has no info.
 bool coversSharing(const BundleRecord &general, const BundleRecord &special) {
   auto all = [](const BundleRecord &record) {

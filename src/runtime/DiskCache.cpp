@@ -1,4 +1,4 @@
-// All file access is relative to directory descriptors, so a directory that was checked cannot be swapped afterwards.
+// All file access is relative to directory descriptors, so a checked directory cannot be replaced afterwards.
 #include "runtime/DiskCache.h"
 #include "runtime/OwnFiles.h"
 #include <algorithm>
@@ -63,7 +63,8 @@ void DiskCache::refuse(std::string why) {
   });
 }
 
-/// The subdirectory of a layer, checked; -1: it is not there (fail() was told for the writable layer), or refused.
+/// Opens and checks the subdirectory of a layer; -1: it does not exist (fail() was called for the writable layer), or
+/// is rejected.
 int DiskCache::openLayer(const std::string &directory, bool readOnly) {
   std::string why;
   bool isRefused = false;
@@ -77,7 +78,7 @@ int DiskCache::openLayer(const std::string &directory, bool readOnly) {
 
 enum class SecretFile : uint8_t { Absent, Bad, Good };
 
-/// Good: ours alone, and whole.
+/// Good: it belongs to this user only, and is complete.
 static SecretFile readSecret(int dir, Secret &secret) {
   int fd = openat(dir, secretName, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return errno == ENOENT ? SecretFile::Absent : SecretFile::Bad;
@@ -98,7 +99,7 @@ static bool randomBytes(Secret &out) {
   return true;
 }
 
-/// A secret under a name that appears with all of it; false: not written. If there is one by now, that one stays.
+/// Writes a secret under a temporary name and links it when complete; false: not written. An existing secret stays.
 static bool writeSecret(int dir, const std::string &temporary) {
   Secret made;
   if (!randomBytes(made)) return false;
@@ -106,15 +107,15 @@ static bool writeSecret(int dir, const std::string &temporary) {
   if (fd < 0) return false;
   bool ok = writeAll(fd, made.data(), made.size());
   ok &= close(fd) == 0;
-  // Some file systems have no hard links: there the last of several that are made at once stays.
+  // Some file systems have no hard links: then the last of several concurrent secrets stays.
   if (ok && linkat(dir, temporary.c_str(), dir, secretName, 0) != 0 && errno != EEXIST)
     return renameat(dir, temporary.c_str(), dir, secretName) == 0;
   unlinkat(dir, temporary.c_str(), 0);
   return ok;
 }
 
-/// Reads the secret, or makes one. One that others could read, or that is not whole, is replaced: entries signed with
-/// it are made again.
+/// Reads the secret, or makes one. A secret that other users could read, or that is incomplete, is replaced: its
+/// entries must be compiled again.
 bool DiskCache::openSecret() {
   for (int attempt = 0; attempt < 3; ++attempt) {
     SecretFile found = readSecret(writable_, secret_);
@@ -166,7 +167,7 @@ bool DiskCache::readEntry(int dir, const std::string &where, const std::string &
     bytes.resize(s.st_size);
     ok = readAll(fd, bytes.data(), bytes.size());
   }
-  // Eviction goes by this time; once a day is enough, and a directory of another owner just stays as it is.
+  // Eviction uses this time; once a day is enough, and in another owner's directory it stays unchanged.
   if (ok && time(nullptr) - s.st_mtime > secondsOfDay) (void)!futimens(fd, nullptr);
   close(fd);
   entry = {};
@@ -174,7 +175,7 @@ bool DiskCache::readEntry(int dir, const std::string &where, const std::string &
     ++corrupted;
     return false;
   }
-  // Another user's secret cannot be known: read-only layers are trusted by their owner.
+  // Another user's secret is not available: read-only layers are trusted by their owner.
   if (!readOnly && !isSigned(bytes, secret_)) return refused("was not written by this user");
   ++hits;
   return true;
@@ -208,7 +209,7 @@ void DiskCache::store(const Digest &key, const CacheEntry &entry) {
   fail("cannot write to " + path() + ": " + std::strerror(error));
 }
 
-/// Calls f(name, isEntry) for our files in the directory: entries, and temporaries that a killed process left.
+/// Calls f(name, isEntry) for the cache's files in the directory: entries, and temporaries of killed processes.
 template <typename F> static void forEachFile(int dirFd, F &&f) {
   int copy = openat(dirFd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *d = copy >= 0 ? fdopendir(copy) : nullptr;
@@ -221,8 +222,8 @@ template <typename F> static void forEachFile(int dirFd, F &&f) {
   closedir(d);
 }
 
-/// After `added` bytes were written. The directory is read by the first write of a process and then only if it may be
-/// full: other processes write too, but each of them keeps the limit.
+/// After `added` bytes were written. A process reads the directory at its first write, and afterwards only if the limit
+/// may be reached: other processes write too, but each keeps the limit.
 void DiskCache::makeRoom(uint64_t added) {
   std::lock_guard lock(roomMutex_);
   if (bytes_ && (*bytes_ += added) <= limit_) return;
@@ -237,7 +238,7 @@ void DiskCache::makeRoom(uint64_t added) {
   forEachFile(writable_, [&](const char *name, bool isEntry) {
     struct stat s;
     if (fstatat(writable_, name, &s, AT_SYMLINK_NOFOLLOW) != 0) return;
-    // What a killed process left behind; those of living ones are young.
+    // Left by a killed process; the files of running ones are young.
     if (!isEntry) {
       if (now - s.st_mtime > secondsOfDay) unlinkat(writable_, name, 0);
       return;

@@ -5,7 +5,7 @@
 namespace tegula::runtime {
 
 namespace {
-/// Our own declarations of what we use of libsodium (from its public documentation).
+/// Declarations of the part of libsodium in use (from its public documentation).
 struct Sodium {
   int (*init)() = nullptr;
   int (*keypair)(unsigned char *pk, unsigned char *sk) = nullptr;
@@ -36,7 +36,7 @@ struct Sodium {
   }
 };
 
-/// Of the process, never closed.
+/// The process's instance, never closed.
 const Sodium &sodium() {
   static const Sodium &it = *new Sodium;
   return it;

@@ -1,4 +1,4 @@
-// What a fault says to people.
+// The text of a fault for users.
 #include "runtime/Launch.h"
 #include <algorithm>
 #include <cstdio>
@@ -39,7 +39,7 @@ std::string placeText(const SiteInfo &s) {
   return s.file + ":" + std::to_string(s.line) + ":" + std::to_string(s.column) + ": ";
 }
 
-/// Addresses below are taken for offsets from a null pointer.
+/// Addresses below count as offsets from a null pointer.
 static constexpr uint64_t nullPage = 4096;
 
 std::string faultText(const KernelInfo &info, const TegulaCpuFault &f) {

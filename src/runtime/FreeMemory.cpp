@@ -1,6 +1,6 @@
-// MemAvailable of /proc/meminfo, and limit less use of each control group from the process's own up to the one that is
-// mounted. In a container the groups around it are not to be seen: the process's path in them may not be there, and the
-// files of the mounted group are its own.
+// MemAvailable of /proc/meminfo, and limit minus use of each control group from the process's own up to the mounted
+// one. In a container the enclosing groups are not visible: the process's path in them may not exist, and the files of
+// the mounted group are the container's.
 #include "runtime/FreeMemory.h"
 #include <algorithm>
 #include <cstdio>
@@ -12,7 +12,7 @@ namespace tegula::runtime {
 
 namespace {
 
-/// Calls f(line) for each line of a file until it is true; lines are cut at 4095 characters.
+/// Calls f(line) for each line of a file until it returns true; lines are cut at 4095 characters.
 template <typename F> void eachLine(const std::string &path, F &&f) {
   std::FILE *file = std::fopen(path.c_str(), "re");
   char line[4096];
@@ -43,7 +43,7 @@ struct Names {
 constexpr Names version1{"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file "},
     version2{"/memory.max", "/memory.current", "inactive_file "};
 
-/// What a group leaves its processes; all there is where it has no limit.
+/// The memory that a group leaves its processes; without a limit, all memory.
 uint64_t roomOf(const std::string &group, const Names &names) {
   std::optional<uint64_t> limit = numberOf(group + names.limit, ""), used = numberOf(group + names.used, "");
   if (!limit || !used) return UINT64_MAX;
@@ -60,7 +60,7 @@ uint64_t roomUpwards(const std::string &mount, std::string path, const Names &na
 } // namespace
 
 uint64_t freeMemory(const std::string &root) {
-  // Without /proc: what nobody uses, copies of files not counted.
+  // Without /proc: unused memory, without page cache.
   std::optional<uint64_t> kib = numberOf(root + "/proc/meminfo", "MemAvailable:");
   uint64_t bytes = kib ? *kib * 1024 : uint64_t(sysconf(_SC_AVPHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
   std::string mount = root + "/sys/fs/cgroup";

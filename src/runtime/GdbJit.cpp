@@ -14,7 +14,7 @@ struct JitDescriptor {
   uint32_t version, action;
   JitCodeEntry *relevant, *first;
 };
-// Protected: each library that brings its own pair must use its own, gdb looks at all of them.
+// Protected: each library that has its own pair must use that one; gdb reads all of them.
 __attribute__((visibility("protected"), used)) JitDescriptor __jit_debug_descriptor = {1, 0, nullptr, nullptr};
 __attribute__((visibility("protected"), used, noinline)) void __jit_debug_register_code() {
   asm volatile("" ::: "memory");

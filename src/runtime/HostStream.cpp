@@ -1,5 +1,4 @@
-// Compiled with exceptions, as ThreadPool.cpp is: std::thread reports that the system gives no more threads by
-// throwing.
+// Compiled with exceptions, like ThreadPool.cpp: std::thread throws if the system has no more threads.
 #include "runtime/HostStream.h"
 #include <new>
 #include <system_error>
@@ -37,7 +36,7 @@ void HostStream::serve(const std::stop_token &stop) {
     busy_ = true;
     lock.unlock();
     run(item);
-    item = {}; // what it holds ends before the stream is idle
+    item = {}; // destroyed before the stream is idle
     lock.lock();
     busy_ = false;
     if (queue_.empty()) idle_.notify_all();
@@ -92,8 +91,8 @@ Status HostStream::wait(LaunchOutcome &outcome) {
   return std::exchange(failure_, Status::ok());
 }
 
-/// The child has the object but not the thread: what was queued is the parent's. Nothing is destroyed that the thread
-/// may have been in the middle of.
+/// The child has the object but not the thread: the queued work belongs to the parent. Objects that the thread may have
+/// been modifying are not destroyed.
 void HostStream::afterFork() {
   (void)thread_.release();
   new (&queue_) std::deque<Item>;

@@ -82,7 +82,7 @@ template <typename R, typename P> static void readPlace(R &r, P &p) {
   p.file = r.str(), p.line = r.u32(), p.column = r.u32();
 }
 
-/// Beside clusterCtas in one word, so that files without them are read as before.
+/// Packed into one word with clusterCtas, so that files without them are read as before.
 static constexpr uint32_t splitsBit = 256, formsBit = 512, blocksShift = 16;
 
 void write(ByteWriter &w, const KernelInfo &k) {
@@ -166,13 +166,13 @@ Status tooMuchShared(const KernelInfo &info, uint64_t needed, uint64_t limit, co
 }
 
 CpuKernel::CpuKernel(KernelInfo info, TegulaCpuEntry entry) : info_(std::move(info)), entry_(entry) {
-  // Handlers of signals run wherever they find a thread; printing makes text and hands it to the user's code.
+  // Signal handlers run on any thread; printing makes text and passes it to the user's code.
   constexpr size_t forHandlers = 32 << 10, forPrinting = 512 << 10;
   bool prints = std::any_of(info_.sites.begin(), info_.sites.end(),
                             [](const SiteInfo &s) { return s.kind == SiteInfo::Kind::Print; });
   stackNeed_ = std::min<uint64_t>(info_.stackBytes, uint64_t(1) << 40) + (prints ? forPrinting : forHandlers);
-  // Stacks are touched as far as they are used, scratch may be touched as a whole: half of the machine's memory at
-  // most.
+  // Stacks are touched as far as they are used, scratch may be touched completely: at most half of the machine's
+  // memory.
   uint64_t memory = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE));
   inFlightLimit_ = std::clamp<uint64_t>(memory / 2 / (info_.scratchBytes / 4096 * 4096 + 16384), 1, maxInFlight);
 }

@@ -1,4 +1,5 @@
-// The launch path. Kept lean: an empty kernel with one program costs two clock reads, one exchange and the call.
+// The launch path. Its overhead is small: an empty kernel with one program costs two clock reads, one exchange and the
+// call.
 #include "runtime/Cancel.h"
 #include "runtime/Device.h"
 #include "runtime/Print.h"
@@ -13,13 +14,13 @@
 
 namespace tegula::runtime {
 
-/// Below this, sharing the work costs more than it brings; the second, where threads would be woken for it alone (see
-/// ThreadPool.cpp).
+/// Below this, sharing the work costs more than it saves; the second value applies if threads would have to be woken
+/// (see ThreadPool.cpp).
 static constexpr uint64_t inlineNs = 10'000, inlineAsleepNs = 80'000;
-/// Launches expected to be shorter than this (in time of all threads) are not handed to workers just to stay
-/// interruptible: the calling thread works, and polls between its chunks. Of longer ones, and of new kernels, it runs
-/// nothing, as a program may never end. A launch of one program is one chunk, so that it gives away more; so are
-/// launches on one thread that take no longer.
+/// Launches expected to be shorter than this (in time of all threads) are not handed to workers only to stay
+/// interruptible: the calling thread works, and polls between its chunks. It runs no part of longer ones and of new
+/// kernels, as a program may never end. A launch of one program is one chunk, so shortChunkNs is its limit; a launch on
+/// one thread that takes no longer is one chunk, too.
 static constexpr uint64_t shortNs = 20'000'000, shortChunkNs = 200'000;
 static constexpr uint64_t pollNs = 50'000'000;
 
@@ -31,8 +32,8 @@ void CancelTable::cancelAll() {
 }
 
 namespace {
-/// Launches with atomics: any number of them, or one that is alone and updates memory by plain reads and writes. One
-/// for all of the process that is launched by this copy of the runtime: another copy (tegula.h) cannot be found
+/// Launches with atomics: any number of them, or one that is alone and updates memory by plain reads and writes. There
+/// is one lock for the launches by this copy of the runtime in the process: another copy (tegula.h) cannot be found
 /// reliably, as it may be loaded with its symbols hidden or linked statically.
 class AtomicsLock final : ForkReset {
 public:
@@ -44,7 +45,7 @@ public:
     holders_.store(0);
     holders_.notify_all();
   }
-  /// Waits for a launch that is alone, which is short and waits for nobody.
+  /// Waits for a launch that is alone, which is short and waits for no other.
   void share() {
     ++waiting_;
     for (int32_t n = holders_.load();;) {
@@ -73,25 +74,25 @@ struct State final : RangeTask, TurnWork {
   TegulaCpuLaunch record{};
   std::atomic<int32_t> code{TEGULA_FAULT_NONE};
   std::atomic<bool> noMemory{false};
-  bool shared = false; // by several threads: time spent in programs is summed up, without what waking them took
+  bool shared = false; // by several threads: sums up the time in programs, without the time to wake them
   std::atomic<uint64_t> busyNs{0};
   const std::thread::id caller = std::this_thread::get_id();
   uint64_t polledAt = 0; // the caller's own
-  // Programs one at a time in kernels that wait, in small pieces if there is a watchdog.
+  // Kernels that wait run programs one at a time, in small pieces if there is a watchdog.
   std::atomic<int64_t> next{0}, over{0};
   std::atomic<int64_t> started{0}, inFlight{0};
   std::atomic<bool> refused{false};
-  // The watchdog, which poll() is.
+  // The watchdog; poll() runs it.
   std::atomic<uint64_t> moved{0};
   uint64_t movedThen = 0, movedAt = 0; // of the thread in poll()
   std::atomic<bool> hung{false};
   std::mutex hungMutex;
   std::vector<HungProgram> hungPrograms;
   static thread_local int64_t pieceEnd; // of the programs that the thread runs
-  // Atomics. A launch on one thread may be alone in each call of the entry; others share the memory from their first
-  // atomics on.
+  // Atomics. A launch on one thread may be alone in each call of the entry; other launches share the memory from their
+  // first atomics on.
   bool mayBeAlone = false, isAlone = false, wasAlone = false;
-  int64_t aloneAtOnce = 0; // programs: so many take no longer than others may have to wait; 0: as they come
+  int64_t aloneAtOnce = 0; // programs that together take no longer than other launches may have to wait; 0: unlimited
   std::mutex sharesMutex;
   std::atomic<bool> shares{false};
   unsigned sharedIn = 0; // forkGeneration()
@@ -136,7 +137,7 @@ struct State final : RangeTask, TurnWork {
     if (!s.hung) return;
     std::lock_guard lock(s.hungMutex);
     s.hungPrograms.push_back({site, {x, y, z}});
-    // Those after it in its piece were not started. Programs that take turns are pieces of one.
+    // Later programs of its piece were not started. Programs that take turns are pieces of one.
     int64_t linear = x + s.record.grid[0] * (y + int64_t(s.record.grid[1]) * z);
     if (!s.request.kernel->info().waits) s.started.fetch_sub(pieceEnd - linear - 1, std::memory_order_relaxed);
   }
@@ -192,7 +193,7 @@ struct State final : RangeTask, TurnWork {
         if (!note(enter(begin, std::min(end, begin + piece), scratch.data()))) return;
       return;
     }
-    // Small enough for the watchdog to see that they move.
+    // Small enough for the watchdog to see progress.
     constexpr int64_t piece = 16;
     for (; begin < end; begin += piece)
       if (!runPrograms(begin, std::min(end, begin + piece), scratch.data())) return;
@@ -207,13 +208,13 @@ struct State final : RangeTask, TurnWork {
     return good;
   }
 
-  /// What programs came back with; true if they may go on.
+  /// Records the return code of programs; true if they may continue.
   bool note(int32_t c) {
     if (c == TEGULA_FAULT_NONE) return true;
     // A fault outranks the cancellation that follows from it.
     int32_t none = TEGULA_FAULT_NONE;
     if (!code.compare_exchange_strong(none, c) && none == TEGULA_FAULT_CANCELLED) code = c;
-    // Programs still running on other threads need not go on.
+    // Programs still running on other threads need not continue.
     cancel.cancel();
     return false;
   }
@@ -249,7 +250,7 @@ struct State final : RangeTask, TurnWork {
     if (request.hangNs) watch();
   }
 
-  /// The time before the first program starts is not the kernel's: other launches may have the threads.
+  /// The time before the first program starts does not count: other launches may have the threads.
   void watch() {
     uint64_t m = moved.load(std::memory_order_relaxed), at = steadyNs();
     if (m != movedThen || movedAt == 0 || started.load(std::memory_order_relaxed) == 0) movedThen = m, movedAt = at;
@@ -298,10 +299,11 @@ struct State final : RangeTask, TurnWork {
 thread_local int64_t State::pieceEnd = 0;
 } // namespace
 
-/// The ns that a program is expected to take in a launch that should try to be alone, on one thread; 0: it should not.
-/// What took `perProgram` ns a program (0: not known) when it was not is not done sooner by many. Others may have to
-/// wait for each of its calls of the entry, so these are short (`aloneAtOnce`) and call nobody who could wait for them.
-/// What may be done sooner by many threads is tried in short launches only.
+/// The expected ns of a program in a launch that should try to be alone, on one thread; 0: it should not. `perProgram`:
+/// the ns of a program in shared launches (0: not known). A launch is alone only if many threads would not finish
+/// sooner at that rate. Other launches may have to wait for each of its calls of the entry, so these are short
+/// (`aloneAtOnce`) and call no code that could wait for them. A launch that many threads may speed up tries only if it
+/// is short.
 static uint64_t nsAlone(const LaunchRequest &request, uint64_t perProgram) {
   const CpuKernel &k = *request.kernel;
   if (!k.hasPlainAtomics.load(std::memory_order_relaxed) || !perProgram || k.info().waits || request.hangNs) return 0;
@@ -331,14 +333,14 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
       state.mayBeAlone || request.programs == 1 || !isWorth || (known && expected < inlineAsleepNs && !pool.isInRow())
           ? 1
           : request.threads;
-  // A caller that has to look up does not work on what may take long: kernels that wait, whatever they took before, and
-  // all if it is the watchdog.
+  // A caller that must poll does not run long work: kernels that wait, whatever their recent time, and everything if it
+  // is the watchdog.
   bool isShort = known && !k.info().waits && expected < (request.programs > 1 ? shortNs : shortChunkNs);
   bool callerWorks = request.hangNs == 0 && (!hooks.pollable() || isShort);
   bool inChunks = threads > 1 || !callerWorks || (hooks.pollable() && expected >= shortChunkNs);
   state.shared = inChunks;
   uint64_t start = state.shared ? 0 : steadyNs();
-  // Of kernels that wait each thread takes programs one by one.
+  // In kernels that wait, each thread takes programs one by one.
   int64_t total = k.info().waits ? std::min<int64_t>(threads, request.programs) : request.programs;
   if (inChunks) pool.run(state, total, threads, callerWorks);
   else if (total > 0) state.run(0, total);
@@ -346,7 +348,7 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
   uint64_t each = (state.shared ? state.busyNs.load() : steadyNs() - start) / static_cast<uint64_t>(request.programs);
   std::atomic<uint32_t> &estimate = state.wasAlone && !state.shares ? k.aloneNs : k.programNs;
   estimate.store(static_cast<uint32_t>(std::min<uint64_t>(each + 1, UINT32_MAX)), std::memory_order_relaxed);
-  // The thread may have been interrupted when it was alone: some dozens of launches later that is tried again.
+  // The thread may have been interrupted when it was alone: tries again some dozens of launches later.
   if (uint32_t alone = k.aloneNs.load(std::memory_order_relaxed); alone && !state.mayBeAlone)
     k.aloneNs.store(alone - alone / 32, std::memory_order_relaxed);
   return state.status();

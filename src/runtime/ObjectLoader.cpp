@@ -1,5 +1,5 @@
-// Steps: read and check the tables, lay the sections out, give every symbol an address, relocate, protect, tell the
-// debugger.
+// Steps: read and check the tables, lay out the sections, assign an address to every symbol, relocate, protect,
+// register with the debugger.
 #include "runtime/ObjectLoader.h"
 #include "runtime/Externals.h"
 #include "runtime/GdbJit.h"
@@ -210,7 +210,7 @@ bool ObjectBuilder::place() {
   return true;
 }
 
-/// Address that a relocation means by its symbol: the real one, or the stub where a 32-bit field might not reach it.
+/// The address of a relocation's symbol: the real one, or the stub if a 32-bit field might not reach it.
 bool ObjectBuilder::symbolAddress(uint32_t index, const RelocInfo &need, uint64_t &value) {
   const Elf64_Sym &sym = symbols[index];
   const Use &u = uses[index];

@@ -48,7 +48,7 @@ int openOwnDirectory(const std::string &directory, const std::string &subdirecto
     text = "cannot open or create " + path + ": " + std::strerror(error);
     return -1;
   }
-  // In a sticky directory nobody can exchange what belongs to us.
+  // In a sticky directory no other user can replace this user's files.
   const char *why = untrusted(s, rootToo);
   bool aboveIsBad = !why && (above.st_mode & S_ISVTX ? above.st_uid != 0 && above.st_uid != geteuid()
                                                      : (why = untrusted(above, true)) != nullptr);

@@ -50,7 +50,7 @@ static std::string normalPrefix(std::string p, bool operands) {
 }
 
 namespace {
-/// What all lines of one operand have in common.
+/// The parts that all lines of one operand share.
 struct Line {
   const PrintOperand *operand = nullptr; // null: the site prints only its prefix
   std::string head, prefix;

@@ -17,7 +17,7 @@ static void *mapBlock(size_t &bytes) {
   void *p = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return nullptr;
   if (!huge) return p;
-  // Cut the mapping down to the aligned part.
+  // Trim the mapping to the aligned part.
   uintptr_t begin = reinterpret_cast<uintptr_t>(p), aligned = roundUp(begin, hugePage);
   if (aligned != begin) munmap(p, aligned - begin);
   if (size_t tail = begin + mapped - (aligned + bytes)) munmap(reinterpret_cast<void *>(aligned + bytes), tail);
@@ -29,7 +29,7 @@ namespace {
 struct ThreadBlock {
   void *data = nullptr;
   size_t bytes = 0;
-  uint64_t launch = 0; // whose contents it has
+  uint64_t launch = 0; // the launch whose contents it has
   bool busy = false;
   void reset() {
     if (data) munmap(data, bytes);

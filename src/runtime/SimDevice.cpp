@@ -1,4 +1,4 @@
-// From a launch to sim::launch, and from its report to a status that names lines of the kernel.
+// Converts a launch to sim::launch, and its report to a status that names lines of the kernel.
 #include "runtime/SimDevice.h"
 #include "runtime/Cancel.h"
 #include "runtime/HostMemory.h"
@@ -8,7 +8,7 @@
 
 namespace tegula::runtime {
 
-/// "site 3" becomes "kernel.py:12:5"; a number without a place stays.
+/// "site 3" becomes "kernel.py:12:5"; a number without a location stays.
 static std::string withPlaces(const std::string &text, const KernelInfo &info) {
   return sim::namePlaces(text, [&](int32_t site) {
     bool known = site >= 0 && static_cast<size_t>(site) < info.sites.size();
@@ -27,7 +27,7 @@ static int32_t faultCode(sim::FaultKind kind) {
   }
 }
 
-/// Where a global access went: relative to the buffer of the argument it went through, or as an address (extent -1).
+/// The target of a global access: relative to the buffer of its argument, or an address (extent -1).
 static void locate(const sim::Fault &f, const KernelInfo &info, const TegulaCpuExtent *extents, TegulaCpuFault &out) {
   out.index = static_cast<int64_t>(f.address);
   out.extent = -1;
@@ -96,18 +96,18 @@ struct SimExecutable final : Executable {
     c.entry = entry;
     c.args = call.args;
     c.grid = {call.grid[0], call.grid[1], call.grid[2]};
-    c.programs = static_cast<uint64_t>(call.programs); // who gives fewer than the grid has wants the first of them
+    c.programs = static_cast<uint64_t>(call.programs); // a caller with fewer programs than the grid runs the first ones
     c.threads = info.gpu.threads;
     c.clusterCtas = info.gpu.clusterCtas;
     c.sharedBytes = info.gpu.sharedBytes;
-    // The simulator's code is not optimized: unrolled kernels have frames of hundreds of KiB in it.
+    // The simulator's code is not optimized: unrolled kernels have stack frames of hundreds of KiB.
     if (info.stackBytes > sim::usualStackBytes / 2)
       c.stackBytes += static_cast<uint32_t>(std::min<uint64_t>(info.stackBytes, uint64_t(1) << 30));
     c.cancel = &word.word();
     c.hangNs = call.hangNs;
     c.hostThreads = call.threads;
     c.stacks = stacks.get();
-    // Who polls has the launch on a thread of the executor already.
+    // A pollable launch runs on a thread of the executor already.
     if (!call.hooks->pollable()) c.executor = pool.executor().run, c.executorUser = pool.executor().user;
     std::vector<sim::Extent> extents;
     size_t pointers = 0;
@@ -116,7 +116,7 @@ struct SimExecutable final : Executable {
       extents.push_back({call.extents[i].begin, call.extents[i].bytes});
       c.allowAny |= call.extents[i].bytes == UINT64_MAX; // a buffer of unknown size
     }
-    // A pointer that was loaded from memory or made of an integer may go elsewhere, unless checked mode was asked for.
+    // A pointer that was loaded from memory or made from an integer may point elsewhere, unless checked mode is on.
     c.allowAny |= !info.checked && std::any_of(info.sites.begin(), info.sites.end(), [](const SiteInfo &s) {
       return s.arg < 0 &&
              (s.kind == SiteInfo::Kind::Load || s.kind == SiteInfo::Kind::Store || s.kind == SiteInfo::Kind::Atomic);
@@ -137,7 +137,7 @@ struct SimExecutable final : Executable {
     return hangStatus(info, call.hangNs, programs, static_cast<int64_t>(report.notStarted), " on " + device, outcome);
   }
 
-  /// On a worker while this thread asks for interruption, if there is anyone to ask.
+  /// Runs on a worker while this thread polls for interrupts, if the hooks are pollable.
   sim::Report run(const sim::LaunchConfig &c, LaunchHooks &hooks, CancelWord &word) const {
     struct Task final : RangeTask {
       const sim::LaunchConfig &config;

@@ -1,4 +1,4 @@
-// The thread's stack as the system knows it, and the change to another one.
+// The thread's stack as the system reports it, and the switch to another one.
 #include "runtime/Stack.h"
 #include <cstdint>
 #include <pthread.h>
@@ -11,7 +11,7 @@ struct Bounds {
   uintptr_t low = 0, high = UINTPTR_MAX;
 };
 
-/// Of the calling thread's stack as the system knows it; all of memory if it does not say.
+/// The bounds of the calling thread's stack as the system reports them; all of memory if it does not.
 Bounds boundsOfThread() {
   Bounds b;
   pthread_attr_t attr;
@@ -24,13 +24,13 @@ Bounds boundsOfThread() {
   return b;
 }
 
-/// Of the stack that the thread works on: its own, or one of runOnOwnStack.
+/// The bounds of the current stack: the thread's own, or one of runOnOwnStack.
 Bounds &bounds() {
   static thread_local Bounds b = boundsOfThread();
   return b;
 }
 
-/// Kept for the thread's next call if it is not larger than this.
+/// Stacks up to this size are kept for the thread's next call.
 constexpr size_t keepBytes = size_t(1) << 20;
 thread_local std::unique_ptr<sim::StackSlab> kept;
 
@@ -54,7 +54,7 @@ bool stackHolds(size_t bytes) {
 }
 
 bool runOnOwnStack(size_t bytes, void (*f)(void *), void *user) {
-  // One call inside another finds nothing kept and makes a stack of its own.
+  // A nested call finds no kept stack and makes one of its own.
   std::unique_ptr<sim::StackSlab> stack = std::move(kept);
   if (!stack || stack->stackBytes() < bytes) stack = std::make_unique<sim::StackSlab>(1, bytes);
   if (!stack->ok()) return false;

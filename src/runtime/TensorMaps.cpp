@@ -1,11 +1,11 @@
-// From argument bytes to what cuTensorMapEncodeTiled takes, and the few maps of a kernel that are remembered.
+// From argument bytes to the arguments of cuTensorMapEncodeTiled, and the cache of a kernel's few maps.
 #include "runtime/TensorMaps.h"
 #include "support/Gate.h"
 #include "runtime/Dtype.h"
 
 namespace tegula::runtime {
 
-/// The driver's CUtensorMapDataType; eight bits of any kind are bytes to it. Signs matter to minimum and maximum.
+/// The driver's CUtensorMapDataType; every 8-bit type is bytes. Signedness matters for minimum and maximum.
 static int32_t dataType(TegulaDtype d) {
   static constexpr int8_t table[] = {-1, 0, 0, 1, 3, 5, 0, 1, 2, 4, 0, 0, 0, 0, 0, 6, 9, 7, 8};
   static_assert(sizeof table == TEGULA_FP64 + 1);
@@ -30,7 +30,7 @@ int64_t integerOf(const ArgInfo &a, const char *args) {
   }
 }
 
-/// An argument; 1 without one.
+/// The value of an argument; 1 without one.
 static int64_t factorOf(int32_t arg, const KernelInfo &info, const char *args) {
   return arg < 0 ? 1 : integerOf(info.args[static_cast<size_t>(arg)], args);
 }
@@ -40,7 +40,7 @@ static int64_t valueOf(const TensorMapTerm &t, const KernelInfo &info, const cha
   return t.gridAxis < 0 ? n : n * grid[t.gridAxis];
 }
 
-/// The driver counts dimensions from the innermost, and strides in bytes.
+/// The driver orders dimensions from the innermost, and measures strides in bytes.
 static sim::TensorMapSpec specOf(const TensorMapInfo &m, const KernelInfo &info, const char *args,
                                  const int32_t *grid) {
   sim::TensorMapSpec s;
@@ -65,7 +65,7 @@ static sim::TensorMapSpec specOf(const TensorMapInfo &m, const KernelInfo &info,
 }
 
 static bool same(const sim::TensorMapSpec &a, const sim::TensorMapSpec &b) {
-  // What the kernel fixes (type, rank, box, modes) is the same for all entries of one map.
+  // The parts that the kernel fixes (type, rank, box, modes) are equal for all entries of one map.
   return a.address == b.address && std::memcmp(a.dims, b.dims, sizeof a.dims) == 0 &&
          std::memcmp(a.strides, b.strides, sizeof a.strides) == 0;
 }

@@ -1,7 +1,7 @@
-// One mutex guards the list of jobs; handing out chunks is one atomic exchange and needs no lock.
+// One mutex guards the list of jobs; taking a chunk is one atomic exchange without a lock.
 //
-// Compiled with exceptions, alone in the layer: std::thread reports that the system gives no more threads by throwing,
-// and that must not end the process. Nothing else in here throws but out of memory.
+// Compiled with exceptions, unlike the rest of the layer: std::thread throws if the system has no more threads, and
+// that must not end the process. Nothing else here throws except for lack of memory.
 #include "runtime/ThreadPool.h"
 #include "support/Clock.h"
 #include <algorithm>
@@ -15,9 +15,9 @@
 
 namespace tegula::runtime {
 
-/// How long a thread looks for work before it sleeps. Waking it costs its caller about 15 us and comes 30-50 us late
-/// (measured on a virtual machine with two cores), and launches of a program in Python are often 100 us apart. By the
-/// clock, as one `pause` takes between 10 and 140 cycles.
+/// How long a thread spins for work before it sleeps. Waking it costs its caller about 15 us and takes effect 30-50 us
+/// later (measured on a virtual machine with two cores), and launches of a program in Python are often 100 us apart.
+/// Measured by the clock, as one `pause` takes between 10 and 140 cycles.
 static constexpr uint64_t lookNs = 200'000;
 
 static void pause() {
@@ -28,16 +28,15 @@ static void pause() {
 #endif
 }
 
-/// Waits until `isOver`, or `lookNs` have passed.
+/// Spins until `isOver`, or until `lookNs` have passed.
 template <typename F> static void look(F isOver) {
   for (uint64_t end = steadyNs() + lookNs; !isOver() && steadyNs() < end;)
     for (int i = 0; i < 8 && !isOver(); ++i) pause();
 }
 
-/// A worker that was woken on the core where the caller is busy would wait for its turn there, often for milliseconds,
-/// with other cores idle: the system balances later than short launches last. Moves the calling thread off `cpu` if it
-/// is there;
-/// its affinity mask is afterwards what it was.
+/// A worker that was woken on the core of the busy caller would wait for its turn there, often for milliseconds, with
+/// other cores idle: the system balances more slowly than short launches run. Moves the calling thread off `cpu` if it
+/// is there, and restores its affinity mask.
 static void leaveCpu(int cpu) {
 #if defined(__linux__)
   cpu_set_t allowed, others;
@@ -59,18 +58,18 @@ struct ThreadPool::Job {
   std::atomic<int64_t> next{0};
   int64_t total;
   unsigned threads;
-  int callerCpu = -1;  // where the caller works; -1: it does not
+  int callerCpu = -1;  // the caller's core; -1: it does not work
   unsigned wanted;     // slots for workers not yet taken; guarded by mutex_
-  std::atomic<unsigned> inside{0}; // workers in it; changed under mutex_
+  std::atomic<unsigned> inside{0}; // workers in the job; changed under mutex_
   bool done = false;   // all chunks handed out; guarded by mutex_
   std::condition_variable left;
   Job *following = nullptr;
 
-  /// Takes chunks until there are none.
+  /// Takes chunks until none is left.
   void drain() {
     int64_t begin = next.load(std::memory_order_relaxed);
     while (begin < total) {
-      constexpr int64_t together = 16; // CPU code may run so many tasks in a row as one, which chunks then rarely cut
+      constexpr int64_t together = 16; // CPU code may run so many consecutive tasks as one; larger chunks rarely split them
       int64_t chunk = std::max<int64_t>(1, (total - begin) / (4 * int64_t(threads)));
       if (chunk > together) chunk -= chunk % together;
       if (!next.compare_exchange_weak(begin, begin + chunk, std::memory_order_relaxed)) continue;
@@ -98,8 +97,8 @@ void ThreadPool::work(const std::stop_token &stop) {
   std::unique_lock lock(mutex_);
   for (uint64_t seen = 0;;) {
     if (!first_) {
-      // Launches come in rows: the next one may be here sooner than this thread would be awake again. So it looks also
-      // when the one it was woken for is over.
+      // Launches come in sequences: the next one may arrive sooner than this thread could wake again. So it spins also
+      // when the job that it was woken for is over.
       lock.unlock();
       look([&] { return jobs_.load(std::memory_order_relaxed) != 0 || stop.stop_requested(); });
       lock.lock();
@@ -131,7 +130,7 @@ unsigned ThreadPool::ensureWorkers(unsigned n) {
 }
 
 void ThreadPool::finish(Job &job, RangeTask &task, bool worked) {
-  // Chunks are small at the end: whoever worked until now waits less than falling asleep and being woken takes.
+  // Chunks are small at the end: a thread that worked waits less than sleeping and waking would take.
   if (worked) look([&] { return job.inside.load(std::memory_order_acquire) == 0; });
   std::unique_lock lock(mutex_);
   auto idleAndDone = [&] { return job.inside == 0 && job.next.load(std::memory_order_relaxed) >= job.total; };
@@ -141,7 +140,7 @@ void ThreadPool::finish(Job &job, RangeTask &task, bool worked) {
     task.poll();
     lock.lock();
   }
-  // A worker may still find it in the list: take it out before it dies.
+  // A worker may still find the job in the list: remove it before it is destroyed.
   if (job.wanted) unlink(job);
   noteEnd();
 }
@@ -149,8 +148,8 @@ void ThreadPool::finish(Job &job, RangeTask &task, bool worked) {
 bool ThreadPool::isInRow() const { return executor_.run || steadyNs() < rowUntil_.load(std::memory_order_relaxed); }
 void ThreadPool::noteEnd() { rowUntil_.store(steadyNs() + lookNs, std::memory_order_relaxed); }
 
-/// The child has the objects but not the threads, and the lock in whatever state it was: starts from nothing. The
-/// vector may be half-way through growing; nobody looks at it again.
+/// The child has the objects but not the threads, and the lock in any state: starts afresh. The vector may be in the
+/// middle of growing; it is not accessed again.
 void ThreadPool::afterFork() {
   (void)new std::vector<std::jthread>(std::move(workers_));
   new (&mutex_) std::mutex;
@@ -159,7 +158,7 @@ void ThreadPool::afterFork() {
   jobs_ = 0;
 }
 
-/// The executor's threads drain the job; those that it never starts at once find it done. Who only waits does so here,
+/// The executor's threads drain the job; those that start late find it done. A caller that only waits does so here,
 /// while another thread calls the executor.
 void ThreadPool::runElsewhere(Job &job, RangeTask &task, unsigned threads, bool callerWorks) {
   auto drain = [](void *data, uint32_t) { static_cast<Job *>(data)->drain(); };

@@ -1,9 +1,9 @@
-// The launcher beside the kernels in a package of PyTorch's AOTInductor: a shared library of its own that PyTorch's C++
-// runtime opens (its cpu_triton_runtime_wrappers.h), with this runtime in it and nothing of the compiler.
+// The launcher beside the kernels in a package of PyTorch's AOTInductor: a separate shared library, opened by PyTorch's
+// C++ runtime (its cpu_triton_runtime_wrappers.h), which contains this runtime and no part of the compiler.
 //
-// A kernel there is a shared library, too, written by python/tegula/_inductor/package.py: no code in the sense of the
-// dynamic linker but one symbol, KernelImage, which holds the bytes that tegula_kernel_save gave. This is the one place
-// that throws: PyTorch turns std::exception into an error of its own.
+// A kernel there is a shared library, too, written by python/tegula/_inductor/package.py. To the dynamic linker it has
+// no code, only one symbol, KernelImage, with the bytes from tegula_kernel_save. Only this file throws: PyTorch turns
+// std::exception into its own error.
 #include "runtime/CacheFile.h"
 #include "runtime/Dtype.h"
 #include "runtime/Launch.h"
@@ -23,7 +23,7 @@ struct LoadedImage {
   std::vector<uint32_t> positions; // of each argument among those that PyTorch gives
 };
 
-/// What a kernel's symbol points to; then `positionCount` numbers of 32 bits, then `entryBytes` bytes.
+/// The data behind a kernel's symbol; followed by `positionCount` 32-bit numbers, then `entryBytes` bytes.
 struct KernelImage {
   char magic[8];
   std::atomic<const LoadedImage *> loaded; // 0 in the file
@@ -45,7 +45,7 @@ struct Machine {
   }
 };
 
-/// Lives as long as the process: its threads may outlive everything that could end them.
+/// Lives until the process ends: its threads may outlive every owner.
 Machine &machine() {
   static Machine &it = *new Machine;
   return it;
@@ -99,8 +99,8 @@ const LoadedImage &loadedOf(KernelImage &image) {
 
 } // namespace
 
-/// `args`: one entry for each parameter of the kernel's signature; pointers as they are, numbers by their address.
-/// `threads` is 1 whatever PyTorch's own number of threads is, so it says nothing; $TEGULA_NUM_THREADS does.
+/// `args`: one entry for each parameter of the kernel's signature; pointers directly, numbers by address. `threads` is
+/// 1 whatever PyTorch's own number of threads is, so it is ignored; $TEGULA_NUM_THREADS sets the number.
 extern "C" __attribute__((visibility("default"))) void run_from_nativert(uint32_t x, uint32_t y, uint32_t z,
                                                                          [[maybe_unused]] int threads, void **args,
                                                                          void *kernel) {

@@ -1,4 +1,4 @@
-// Everything here happens on one thread; only TurnWork is shared.
+// All of this runs on one thread; only TurnWork is shared.
 #include "runtime/Turns.h"
 #include "runtime/Scratch.h"
 #include <sched.h>
@@ -6,10 +6,10 @@
 
 namespace tegula::runtime {
 
-/// Turns that each program in flight gets before another one is started: what it waits for is mostly about to happen on
-/// another thread.
+/// Turns of each program in flight before another one is started: the awaited event usually happens soon on another
+/// thread.
 static constexpr size_t turnsBeforeStart = 4;
-/// Starts refused per program in flight, with no program of the launch ending, before the launch is.
+/// Refused starts per program in flight, without a program of the launch ending, before the launch is refused.
 static constexpr size_t patience = 64;
 
 static thread_local Turns *innermost = nullptr;
@@ -47,7 +47,7 @@ void Turns::runnerMain(void *self) {
   t->work_.dismiss();
   t->waits_ = t->starts_ = 0;
   t->free_.push_back(t->running_);
-  // If nobody waits, the host has run out of programs and is in run().
+  // If no program waits, the host has run out of programs and is in run().
   Runner *next = &t->host_;
   if (!t->waiting_.empty()) next = t->waiting_.front(), t->waiting_.pop_front();
   t->switchTo(next, true);
@@ -69,7 +69,7 @@ Turns::Runner *Turns::fresh() {
   return r;
 }
 
-/// Starts a program that nobody has taken, if it may be; the caller waits meanwhile.
+/// Starts a program that no thread has taken, if it is admitted; the caller waits meanwhile.
 bool Turns::startAnother() {
   Runner *next = nullptr;
   if (work_.admit() && !(next = fresh())) work_.dismiss();
@@ -92,7 +92,7 @@ void Turns::wait() {
     --starts_;
     if (startAnother()) return;
   }
-  // The programs that these wait for may be on a thread that has no core.
+  // The programs that these wait for may be on a thread without a core.
   if (waits_ % inFlight == 0) sched_yield();
   if (waiting_.empty()) return;
   waiting_.push_back(running_);

@@ -1,4 +1,4 @@
-// Serialization of Work and LaunchForms: what is read is checked, so that its evaluation needs no checks.
+// Serialization of Work and LaunchForms: reading validates them, so that evaluation needs no checks.
 #include "runtime/Kernel.h"
 #include <bit>
 
