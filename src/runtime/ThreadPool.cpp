@@ -69,7 +69,7 @@ struct ThreadPool::Job {
   void drain() {
     int64_t begin = next.load(std::memory_order_relaxed);
     while (begin < total) {
-      constexpr int64_t together = 16; // CPU code may run so many consecutive tasks as one; larger chunks rarely split them
+      constexpr int64_t together = 16; // CPU code may run that many tasks as one; larger chunks rarely split them
       int64_t chunk = std::max<int64_t>(1, (total - begin) / (4 * int64_t(threads)));
       if (chunk > together) chunk -= chunk % together;
       if (!next.compare_exchange_weak(begin, begin + chunk, std::memory_order_relaxed)) continue;
