@@ -29,12 +29,12 @@ void readOptions(const TegulaTunerOptions &o, const TegulaContext &c, TuneJob &j
 void searchIf(const TegulaTunerOptions &o, std::vector<tune::Point> points, TuneJob &job) {
   constexpr size_t sweptWhole = 32;
   if (o.search >= 0 ? !o.search : points.size() <= sweptWhole) return;
-  // A list has no axes: each configuration is a value of one.
+  // A list has no axes: its configurations are the values of a single one.
   for (uint32_t i = 0; points.size() < job.subject->count(); ++i) points.push_back({i});
   job.request.points = std::move(points);
 }
 
-/// A choice for the same arguments that an entry of another version or device has.
+/// A choice for the same arguments from an entry of another version or device.
 struct UsedGuess {
   std::string config, device, version;
   const char *used = "first";
@@ -82,7 +82,7 @@ static std::string makeReport(const TuneJob &job, const std::string &device, con
   return j + "]}";
 }
 
-/// One line that is written over. `begun`: when the first configuration was done.
+/// A progress line that is overwritten in place. `begun`: when the first configuration was done.
 static void showProgress(const TuneJob &job, std::chrono::steady_clock::time_point begun, size_t done, size_t count,
                          size_t best, double ns) {
   constexpr size_t width = 20;
@@ -142,20 +142,20 @@ tune::KernelKey kernelKeyOf(TegulaFunction &f, bool isFamily) {
   return tune::KernelKey::of(f.fn->name, f.fn->sourceHash());
 }
 
-/// Times of a CPU are those of that many threads.
+/// Times of a CPU hold for that number of threads.
 static std::string deviceText(const TegulaContext &context, const DeviceEntry &device) {
   return device.index == DeviceIndex::cpu ? device.description + ", threads: " + std::to_string(context.threads)
                                           : device.description;
 }
 
-/// "0.1.0+9f3c21d0a4b7": results of another build are guesses.
+/// "0.1.0+9f3c21d0a4b7": results of another build are only guesses.
 static std::string buildText() {
   std::string version = tegula_version();
   return version + "+" + Hasher().field(compilerId()).hex().substr(0, 12);
 }
 
 namespace {
-/// What files know of a job's configurations, and the lease under which the rest is measured.
+/// The stored results of a job's configurations, and the lease for measuring the rest.
 class Kept {
 public:
   Kept(TegulaContext &context, const TuneJob &job, const DeviceEntry &device)
@@ -166,16 +166,17 @@ public:
                                                                           (context.checked ? ", checked" : ""),
                                                                       job.arguments, buildText()} {}
 
-  /// Fills in what is known. True: nothing is left to do, the choice is `out.best`.
+  /// Fills in known results. True: nothing is left to do, and the choice is `out.best`.
   bool look(tune::Request &request, tune::Result &out, const char *&by, Status &status) {
     tune::Found found = store_.find(kernel_, key_);
     if (request.deterministic && chosen(found, out, by)) return true;
     guessFrom(found, request);
     if (request.deterministic) return false;
-    // What a budget left untried stays so, for processes that begin later too: all of them have the same choice.
+    // Configurations that a budget left untried stay untried, also for later processes, so that all make the same
+    // choice.
     among_ = amongOf(request);
     auto isDone = [&](const tune::Found &f) { return !among_.empty() && f.choice && f.choice->among == among_; };
-    // Without a choice what was measured is of a tuning that did not end.
+    // Without a choice, the results come from a tuning that did not end.
     auto isProvisional = [](const tune::Record &r, const tune::Found &f) {
       return r.state == tune::State::Ok && !f.choice;
     };
@@ -187,7 +188,7 @@ public:
     };
     if (!isDone(found) && !enough(found)) {
       auto satisfies = [&](const tune::Found &f) { return isDone(f) || enough(f); };
-      // Somebody who measures for longer than this is not waited for.
+      // Waits no longer than this for another process that measures.
       tune::Waited w =
           store_.waitForResult(kernel_, key_, satisfies, std::chrono::steady_clock::now() + std::chrono::minutes(10),
                                [&] { return isInterrupted(); });
@@ -211,11 +212,11 @@ public:
       request.running = [this](size_t i, bool ended) {
         ended ? lease_->clear() : lease_->mark(job_.storedName(i), job_.arguments);
       };
-    // What a tuning that is killed has found out is there for the next one.
+    // Stores results immediately, so that the next process has those of a tuning that is killed.
     request.learnt = [this](size_t i, const tune::Outcome &o) {
       tune::Entry entry;
       entry.configs.emplace(job_.storedName(i), *o.record);
-      (void)store_.record(kernel_, key_, entry); // keep() says what is wrong
+      (void)store_.record(kernel_, key_, entry); // keep() reports errors
     };
     return false;
   }
@@ -224,7 +225,7 @@ public:
     tune::Entry entry;
     for (size_t i = 0; i < r.outcomes.size(); ++i)
       if (r.outcomes[i].record) entry.configs.emplace(job_.storedName(i), *r.outcomes[i].record);
-    // A choice by the model has no date and no times: the same bytes everywhere.
+    // A choice by the model has no date and no times, so that its bytes are the same everywhere.
     if (ok)
       entry.choice = {job_.storedName(r.best), r.byModel ? tune::How::Model : tune::How::Measured,
                       r.byModel ? 0 : tune::now(), r.byModel ? "" : among_};
@@ -235,11 +236,11 @@ public:
   }
 
   std::vector<std::string> takeWarnings() { return store_.takeWarnings(); }
-  /// What was tried first because of another entry.
+  /// The configuration that was tried first because of another entry.
   const std::optional<UsedGuess> &guess() const { return guess_; }
 
 private:
-  /// The configurations, and how many of them or how long was asked for; "" where all are tried.
+  /// The set of configurations, and the requested limit of their number or time; "" if all are tried.
   std::string amongOf(const tune::Request &request) const {
     if (request.budgetNs <= 0 && !request.topK && request.points.empty()) return "";
     Hasher h;
@@ -248,13 +249,14 @@ private:
     return h.field(static_cast<uint64_t>(std::max(request.budgetNs, 0.0))).field(request.topK).hex().substr(0, 16);
   }
 
-  /// CPUs say nothing about GPUs.
+  /// CPU results are no guesses for GPUs.
   static std::optional<targets::Machine> machineOf(std::string_view target) {
     std::optional<Target> t = parseTarget(target.substr(0, target.find(',')));
     return t ? std::optional(t->what->machine()) : std::nullopt;
   }
 
-  /// The nearest entry of another version or device whose measured choice is one of ours.
+  /// Takes a guess from the nearest entry of another version or device whose measured choice is one of these
+  /// configurations.
   void guessFrom(const tune::Found &found, tune::Request &request) {
     for (const tune::Guess &g : found.guesses) {
       std::optional<tune::Choice> c = g.entry.chosen();
@@ -314,10 +316,11 @@ Status runTuning(TegulaContext &context, TuneJob &job, TuneReport &out) {
       showProgress(job, *begun, done, count, best, ns);
     };
   request.given = job.arguments;
-  // Elsewhere the clock is the same, and so are the results.
+  // On other devices the clock is the same, and so are the results.
   request.inGraphs = request.inGraphs && entry->device->properties().kind == runtime::DeviceProperties::Kind::Cuda;
   if (request.inGraphs) job.arguments += job.arguments.empty() ? "in CUDA graphs" : ", in CUDA graphs";
-  // A copy to the host takes many times as long as reading the memory there; the kernels that do must be compiled, too.
+  // A copy to the host takes many times as long as reading the memory on the device; but kernels for comparing there
+  // must be compiled first.
   std::optional<CompareThere> there;
   if (entry->device->properties().kind == runtime::DeviceProperties::Kind::Cuda) {
     there.emplace(context, job.device, job.stream);

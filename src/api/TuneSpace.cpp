@@ -12,7 +12,7 @@ namespace tegula::api {
 using runtime::Status;
 
 namespace {
-/// Name and view of a configuration whose values are there; where it is it stays.
+/// Sets name and view of a configuration with values; it must not move afterwards.
 void finish(TuneConfig &c) {
   auto add = [&](const std::string &name, const std::string &value) {
     c.name += (c.name.empty() ? "" : ", ") + name + ": " + value;
@@ -32,7 +32,7 @@ int64_t indexOf(TegulaFunction &f, const std::string &name) {
   return p == params.end() ? -1 : p - params.begin();
 }
 
-/// An axis of a TegulaSpace: of a parameter, or of a number of launches.
+/// An axis of a TegulaSpace: a parameter, or a number of launch options.
 struct SpaceAxis {
   std::string name;
   uint32_t param = 0;
@@ -82,7 +82,7 @@ void fill(const std::vector<SpaceAxis> &axes, const tune::Point &p, TuneConfig &
   finish(out);
 }
 
-/// The kernel of one call with other constants.
+/// The kernel of one call with varying constants.
 class CallStudy final : public tune::Study {
 public:
   CallStudy(TegulaFunction &f, const TuneSubject::Call &call, const TegulaArg *args, size_t count,
@@ -217,7 +217,7 @@ std::vector<tune::Point> pointsOf(const std::vector<TuneConfig> &configs) {
     auto at = std::find(names.begin(), names.end(), name);
     return static_cast<size_t>(at == names.end() ? names.insert(at, name) - names.begin() : at - names.begin());
   };
-  // By axis the values that occur, in order of appearance; "" where a configuration says nothing.
+  // The occurring values of each axis, in order of appearance; "" for a configuration without one.
   std::vector<std::vector<std::string>> texts(configs.size());
   for (size_t i = 0; i < configs.size(); ++i) {
     auto note = [&](const std::string &name, std::string value) {

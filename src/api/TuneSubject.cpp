@@ -67,7 +67,7 @@ std::vector<tune::Buffer> buffersOf(TegulaFunction &f, const TegulaKernel &k, co
   return buffers;
 }
 
-/// A configuration that others can be tuned without.
+/// Does the error concern only this configuration, so that others can still be tuned?
 static bool isSkipped(const Status &s) {
   if (s.code == TEGULA_OUT_OF_RESOURCES || s.code == TEGULA_ASSEMBLER_ERROR) return true;
   if (s.code != TEGULA_COMPILE_ERROR) return false;
@@ -116,7 +116,7 @@ std::vector<tune::Sketch> TuneSubject::sketch(const std::vector<size_t> &wanted,
   std::function<void()> some = [&] {
     for (size_t k; (k = next++) < wanted.size();) out[k] = sketchOne(wanted[k]);
   };
-  // Where the system gives no further thread those that are there do it.
+  // If the system has no further thread, the existing ones do the work.
   std::vector<pthread_t> others;
   while (others.size() + 1 < std::min<size_t>(threads, wanted.size())) {
     pthread_t thread;
@@ -145,7 +145,7 @@ tune::Compiled TuneSubject::compile(size_t i) {
     return out;
   }
   out.buffers = buffersOf(functionOf(config), *k, args, n, o);
-  // Without an estimate the configurations keep their order.
+  // Configurations without an estimate keep their order.
   if (const std::optional<GridOf> &g = grids_[i]; g && g->status)
     if (double ns = 0; tegula_kernel_estimate(k, g->extents, args, n, &o, &ns, nullptr) == TEGULA_OK)
       out.estimateNs = ns;

@@ -1,4 +1,5 @@
-// Tuners: which configuration of a kernel is launched for which arguments. What is measured, and how, is src/tune's.
+// Tuners: selects the configuration of a kernel to launch for given arguments. src/tune decides what to measure, and
+// how.
 #include "api/Specialize.h"
 #include "api/Sized.h"
 #include "api/TuneRun.h"
@@ -12,7 +13,7 @@ using namespace tegula::api;
 using runtime::Status;
 
 namespace {
-/// What a choice depends on: numbers of the arguments in its key, types of pointers, the device.
+/// The inputs of a choice: numbers of the arguments in its key, types of pointers, the device.
 struct TuneKey {
   static constexpr unsigned maxWords = 2 * BoundCall::maxLeaves;
   uint64_t words[maxWords];
@@ -22,15 +23,15 @@ struct TuneKey {
   }
 };
 
-/// What an argument has to do with the choice.
+/// How an argument affects the choice.
 enum class Part : uint8_t {
   Type,  // only its type counts
   Value, // its value, too
-  Chosen // it is a configuration's
+  Chosen // it comes from a configuration
 };
 
-/// What an argument is like in calls that have the same key for certain. Without branches: a look-up is half of what a
-/// launch costs beyond one without a tuner.
+/// Properties of an argument that ensure the same key. Checked without branches: a look-up is half of the cost that a
+/// tuner adds to a launch.
 struct Likeness {
   uint32_t headMask = 0, head = 0; // of its first four bytes: kind, type, flags
   uint64_t mask = 0, bits = 0;     // of its number
@@ -47,7 +48,7 @@ struct Likeness {
                     a.kind == TEGULA_ARG_FLOAT;
     if (isNumber && part == Part::Value) mask = ~uint64_t(0), bits = a.u.u;
   }
-  /// False: arguments of this kind have more in a key than their number.
+  /// False: the key depends on more than the number of such arguments.
   static bool canTell(const TegulaArg &a) { return a.kind != TEGULA_ARG_TUPLE && a.kind != TEGULA_ARG_VALUE; }
   bool holds(const TegulaArg &a) const {
     uint32_t now;
@@ -56,19 +57,19 @@ struct Likeness {
   }
 };
 
-/// Immutable once it is in the list; found without a lock.
+/// Immutable once it is in the list; read without a lock.
 struct Choice {
   std::vector<uint64_t> key;
-  size_t config = 0; // of all of the tuner's
-  std::shared_ptr<const std::vector<TuneConfig>> list; // that `use` is one of
+  size_t config = 0; // among all of the tuner's
+  std::shared_ptr<const std::vector<TuneConfig>> list; // the list that contains `use`
   const TuneConfig *use = nullptr;
   std::string report;
   const Choice *next = nullptr;
   int32_t device = -1;
-  std::vector<Likeness> alike; // of the arguments that it was made for; empty: cannot tell
+  std::vector<Likeness> alike; // of the arguments that it was made for; empty: not decidable
 
   bool is(const TuneKey &k) const { return key.size() == k.count && std::equal(key.begin(), key.end(), k.words); }
-  /// Is it for this call? True only if is() would say so; false as soon as that takes a longer look.
+  /// Is the choice for this call? True only if is() is true; false as soon as the check would take longer.
   bool isPlainly(const TegulaArg *args, size_t count, int32_t d) const {
     if (d != device || count != alike.size()) return false;
     for (size_t i = 0; i < count; ++i)
@@ -83,8 +84,8 @@ static std::atomic<uint64_t> tunersMade{0};
 /// Configurations that are tuned together.
 struct ConfigList {
   std::shared_ptr<const std::vector<TuneConfig>> configs;
-  std::vector<tune::Point> points; // where they are of a space
-  size_t first = 0;                // number of the first, of all of the tuner's
+  std::vector<tune::Point> points; // their points in a space
+  size_t first = 0;                // index of the first, among all of the tuner's
 };
 
 struct TegulaTuner : RefCounted {
@@ -93,14 +94,14 @@ struct TegulaTuner : RefCounted {
   }
   const uint64_t id = ++tunersMade;
   Ref<TegulaFunction> function;
-  /// One; of a tuner that proposes, one for each choice.
+  /// One list; for a tuner that proposes configurations, one for each choice.
   std::vector<ConfigList> lists;
   mutable std::mutex listMutex;
   bool proposes = false;
   TegulaTunerOptions options = TEGULA_TUNER_OPTIONS_INIT;
   std::vector<Part> parts; // of each parameter
   std::vector<std::string> names; // of the parameters
-  std::mutex mutex;         // of tuning, and of adding to `choices`
+  std::mutex mutex;         // for tuning, and for adding to `choices`
   std::atomic<const Choice *> choices{nullptr}, recent{nullptr};
 
   const Choice *find(const TuneKey &key) const {
@@ -110,7 +111,7 @@ struct TegulaTuner : RefCounted {
   }
 };
 
-/// Of this thread, good as long as the tuner of that id lives.
+/// This thread's latest choice, valid while the tuner of that id lives.
 static thread_local struct {
   const Choice *choice;
   uint64_t tuner;
@@ -154,7 +155,7 @@ TegulaStatus tegula_tuner_create(TegulaFunction *f, const TegulaConfig *configs,
   std::unique_ptr<TegulaTuner> t = makeTuner(*f, options);
   if (!t) return TEGULA_INVALID_ARGUMENT;
   auto list = std::make_shared<std::vector<TuneConfig>>(count);
-  size_t step = configs->size; // an older program's are nearer to one another
+  size_t step = configs->size; // an older program's structs are smaller
   if (!isSized(configs) || step % alignof(TegulaConfig))
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: `size` of a configuration is not set");
   for (size_t i = 0; i < count; ++i)
@@ -228,7 +229,7 @@ static void makeKey(const TegulaTuner &t, const TegulaArg *args, size_t count, i
     if (t.parts[i] != Part::Chosen) addToKey(args[i], t.parts[i] == Part::Value, key);
 }
 
-/// "M=4096, N=4096, x:*fp16": what the key stands for, for people.
+/// "M=4096, N=4096, x:*fp16": the meaning of the key, for people.
 static std::string keyText(const TegulaTuner &t, const TegulaArg *args, size_t count) {
   std::string out;
   auto add = [&](const std::string &item) { out += (out.empty() ? "" : ", ") + item; };
@@ -266,7 +267,7 @@ static bool listFor(TegulaTuner &t, const TuneSubject::Call &call, const TegulaA
   return true;
 }
 
-/// Is the kernel written down for each configuration?
+/// Is the kernel written as text for each configuration?
 static bool isFamily(const std::vector<TuneConfig> &configs) {
   return std::any_of(configs.begin(), configs.end(), [](const TuneConfig &c) { return bool(c.function); });
 }
@@ -288,7 +289,7 @@ static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubje
     if (isFamily(*list.configs))
       job.texts.push_back((c.function ? c.function : t.function)->fn->sourceHash().substr(0, 12));
   readOptions(t.options, *t.function->context, job);
-  // A list that was made of a space is one: the search learns of each parameter by itself.
+  // A list that was made from a space is one: the search learns about each parameter separately.
   if (list.points.empty() && t.options.search > 0) list.points = pointsOf(*list.configs);
   searchIf(t.options, list.points, job);
   TuneReport report;
@@ -309,13 +310,13 @@ static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubje
   return choice;
 }
 
-/// `call`: its device is filled in where it is known for good.
+/// `call`: its device is filled in if it can no longer change.
 static const Choice *choose(TegulaTuner &t, TuneSubject::Call &call, const TegulaArg *args, size_t count) {
   int32_t device = call.options.device >= 0 ? call.options.device : t.function->context->inferDevice(args, count);
   if (device < 0) return nullptr;
   auto remember = [&](const Choice *c) {
     last = {c, t.id};
-    // Memory that is taken for the CPU's may turn out to be a GPU's when the kernel is compiled.
+    // Memory that counts as the CPU's may turn out to be a GPU's when the kernel is compiled.
     if (device != DeviceIndex::cpu) call.options.device = device;
     return c;
   };
@@ -325,14 +326,14 @@ static const Choice *choose(TegulaTuner &t, TuneSubject::Call &call, const Tegul
   makeKey(t, args, count, device, key);
   const Choice *c = t.find(key);
   if (!c) {
-    std::lock_guard lock(t.mutex); // others that want the same wait for it
+    std::lock_guard lock(t.mutex); // other threads that want the same wait for it
     if (!(c = t.find(key)) && !(c = tuneFor(t, key, call, args, count, device))) return nullptr;
   }
   t.recent.store(c, std::memory_order_release);
   return remember(c);
 }
 
-/// Checks what all calls check and fills `call` in.
+/// The checks common to all calls; fills in `call`.
 static bool begin(const char *function, TegulaTuner *t, TegulaGridFn grid, void *user, const TegulaArg *args,
                   size_t count, const TegulaLaunchOptions *options, TuneSubject::Call &call) {
   if (!t || !grid || (!args && count))

@@ -18,7 +18,7 @@ static TegulaValue *bad(std::string text) {
   return nullptr;
 }
 
-/// Puts `fresh` where readers find it, unless another thread was first; gives what is there then.
+/// Publishes `fresh` for readers, unless another thread was first; returns the published object.
 template <typename T> static const T *publish(std::atomic<const T *> &place, std::unique_ptr<const T> fresh) {
   const T *there = nullptr;
   if (place.compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel)) return fresh.release();
@@ -88,8 +88,8 @@ TegulaValue *tegula_value_dtype(const char *spelling) {
   return d ? box(Value::type(*d)) : bad(std::string("`") + (spelling ? spelling : "") + "` is not a data type");
 }
 
-/// What is wrong with a value; empty if nothing. Whatever looks at a value
-/// (keys, repr, its end) goes down recursively, and to what is shared as often as it stands there.
+/// What is wrong with a value; empty if nothing. Every traversal of a value (keys, repr, destruction) is recursive, and
+/// visits shared parts once per reference.
 static std::string overLimits(const lang::Summary &s) {
   if (s.depth > s.maxDepth) return "values nest more than " + std::to_string(s.maxDepth) + " deep";
   return s.weight > s.maxWeight ? "a value of more than " + std::to_string(s.maxWeight) + " parts" : "";
@@ -101,7 +101,7 @@ static TegulaValue *boxBounded(Value v, TegulaValue::Tiles tiles = {}) {
   return wrong.empty() ? box(std::move(v), std::move(tiles)) : bad(std::move(wrong));
 }
 
-/// Copies of the values behind handles, and what their tensors point to; false if one is null.
+/// Copies of the values behind handles, and the tiles of their tensors; false if one is null.
 static bool unbox(TegulaValue *const *items, size_t count, std::vector<Value> &out,
                   TegulaValue::Tiles *tiles = nullptr) {
   if (count && !items) return false;
@@ -211,7 +211,7 @@ TegulaValue *tegula_value_module(const char *dotted) {
 }
 
 namespace {
-/// A module that a binding answers for; the first answer is remembered.
+/// A module that a binding resolves; the first answer for a name is kept.
 class DynamicScope : public lang::Scope {
 public:
   DynamicScope(lang::Node &node, TegulaResolveFn resolve, void (*destroy)(void *), void *user)
@@ -306,7 +306,7 @@ TegulaValue *tegula_value_member(TegulaValue *value, TegulaValue *object) {
   return box(value->value.asMember(object->value.get<Object>()));
 }
 
-/// Text between matching quotes with \n \t \\ \' \" undone; nullopt if it is not a quoted string.
+/// Text between matching quotes with \n \t \\ \' \" unescaped; nullopt if it is not a quoted string.
 static std::optional<std::string> parseQuoted(std::string_view s) {
   if (s.size() < 2 || (s[0] != '"' && s[0] != '\'') || s.back() != s[0]) return std::nullopt;
   std::string out;
@@ -336,7 +336,7 @@ TegulaValue *tegula_value_parse(const char *text) {
   std::string number(s);
   char *end = nullptr;
   double v = std::strtod(number.c_str(), &end);
-  // Digits alone that did not fit an integer are no float either.
+  // Digits alone that did not fit an integer are not a float either.
   if (!number.empty() && *end == 0 && number.find_first_not_of("+-0123456789_") != number.npos)
     return box(Value::number(v));
   return bad("`" + std::string(s) +

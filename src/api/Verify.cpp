@@ -1,4 +1,4 @@
-// One launch on two devices, on copies of the arguments' memory, and what differs afterwards: tegula_verify.
+// tegula_verify: one launch on two devices, on copies of the arguments' memory, and a comparison of the results.
 #include "api/Compile.h"
 #include "api/Sized.h"
 #include "runtime/Dtype.h"
@@ -14,7 +14,7 @@ using runtime::Status;
 
 namespace {
 
-/// Memory of the caller that arguments point into; what overlaps is one.
+/// Memory of the caller that arguments point into; overlapping memory is one region.
 struct Region {
   uintptr_t begin = 0, end = 0;
 };
@@ -30,7 +30,7 @@ void collect(const TegulaArg *args, size_t count, std::vector<Region> &out, bool
   }
 }
 
-/// Of what overlaps one.
+/// Joins overlapping regions.
 std::vector<Region> joined(std::vector<Region> all) {
   std::sort(all.begin(), all.end(), [](const Region &a, const Region &b) { return a.begin < b.begin; });
   std::vector<Region> out;
@@ -55,7 +55,7 @@ public:
     if (!entry) return status;
     if (!entry->unusable) return entry->unusable;
     device_ = entry->device;
-    constexpr uintptr_t alignment = 256; // what stands for an address is as aligned as that
+    constexpr uintptr_t alignment = 256; // a copy is aligned at least like its original
     for (const Region &r : regions) {
       Copy c{r, nullptr, 0};
       if (Status s = device_->allocate(r.end - r.begin + 2 * alignment, &c.memory); !s) return s;
@@ -80,7 +80,7 @@ public:
     return out;
   }
 
-  /// Runs the launch and fetches what is in memory then. The kernel is borrowed from the function.
+  /// Runs the launch and copies the resulting memory. The kernel is borrowed from the function.
   TegulaStatus run(TegulaFunction &f, const int64_t grid[3], const TegulaArg *args, size_t count,
                    TegulaLaunchOptions o) {
     o.device = index_;
@@ -95,7 +95,7 @@ public:
     }
     return TEGULA_OK;
   }
-  /// The bytes that an argument of the caller's points to, as this side left them.
+  /// The bytes behind an argument of the caller, as this side left them.
   const char *resultAt(uintptr_t address) const {
     for (size_t i = 0; i < copies_.size(); ++i)
       if (contains(copies_[i].region, address)) return results[i].data() + (address - copies_[i].region.begin);
@@ -127,7 +127,7 @@ private:
   std::vector<std::vector<TegulaArg>> tuples_;
 };
 
-/// A pointer argument of the call: its parameter, and what is compared after it.
+/// A pointer argument of the call: its parameter, and the data for the comparison afterwards.
 struct Buffer {
   std::string name;
   uintptr_t address = 0;
@@ -141,8 +141,8 @@ void buffersOf(const std::string &name, const TegulaArg &a, std::vector<Buffer> 
   for (uint32_t i = 0; a.kind == TEGULA_ARG_TUPLE && a.u.items && i < a.count; ++i) buffersOf(name, a.u.items[i], out);
 }
 
-/// Does tile IR promise the same bits on every device? Not where sums are made in an order of the device's own, where
-/// functions are approximated, where a product may be fused into a sum, or where dots round.
+/// Does tile IR guarantee the same bits on every device? Not if the order of summation depends on the device, functions
+/// are approximated, a product may be fused into a sum, or dots round.
 bool promisesBits(std::string_view tile, bool fusion) {
   auto has = [&](std::string_view word) { return tile.find(word) != tile.npos; };
   for (std::string_view word : {"approx = 1", " = dot ", " = exp ", " = exp2 ", " = log ", " = log2 ", " = sin ",
@@ -154,7 +154,7 @@ bool promisesBits(std::string_view tile, bool fusion) {
   return !(fusion && sums && products);
 }
 
-/// Does the kernel use what atomics give back, which depends on the order in which programs run?
+/// Does the kernel use the results of atomics, which depend on the order in which programs run?
 bool usesTickets(std::string_view tile) {
   for (size_t at = 0; (at = tile.find(" = atomic_", at)) != tile.npos; ++at) {
     // from the start if there is no line before
@@ -168,7 +168,7 @@ bool usesTickets(std::string_view tile) {
   return false;
 }
 
-/// How far results may be apart: what the arithmetic in between is rounded to.
+/// The tolerance for results: the rounding of the intermediate arithmetic.
 double toleranceFor(std::string_view tiles, TegulaDtype dtype) {
   double tolerance = tune::toleranceOf(dtype);
   auto has = [&](std::string_view word) { return tiles.find(word) != tiles.npos; };
@@ -193,7 +193,7 @@ std::string elementText(TegulaDtype d, const char *at) {
   return text;
 }
 
-/// Same element: one bit pattern, or both NaN.
+/// Are the elements equal: the same bit pattern, or both NaN?
 bool sameElement(TegulaDtype d, const char *a, const char *b) {
   const runtime::DtypeInfo &info = runtime::dtypeInfo(d);
   if (std::memcmp(a, b, info.bytes) == 0) return true;
@@ -207,12 +207,12 @@ struct Difference {
   size_t index = 0, count = 0;
 };
 
-/// The first element in which they differ, and how many do.
+/// The first differing element, and the number of differing ones.
 std::optional<Difference> differenceOf(TegulaDtype d, const char *a, const char *b, uint64_t bytes, bool exact,
                                        double tolerance) {
   const size_t width = runtime::dtypeInfo(d).bytes, n = bytes / width;
   const bool isFloat = runtime::dtypeInfo(d).kind == runtime::DtypeInfo::Float;
-  double top = 0; // the largest of all: sums that cancel are as exact as what they were made of
+  double top = 0; // the largest of all: sums that cancel are as exact as their operands
   auto value = [&](const char *at) {
     uint64_t bits = 0;
     std::memcpy(&bits, at, width);
@@ -235,7 +235,8 @@ std::optional<Difference> differenceOf(TegulaDtype d, const char *a, const char 
   return found.count ? std::optional(found) : std::nullopt;
 }
 
-/// Lines that store through the argument, in a checked form of the kernel for a device, which knows its accesses.
+/// The lines that store through the argument, from a checked form of the kernel for a device, which records its
+/// accesses.
 void storesOf(TegulaFunction &f, const TegulaArg *args, size_t count, TegulaLaunchOptions o, int32_t device,
               const std::string &argument, std::set<std::string> &lines) {
   o.checked = 1, o.device = device, o.stream = nullptr, o.memory = nullptr;
@@ -243,7 +244,7 @@ void storesOf(TegulaFunction &f, const TegulaArg *args, size_t count, TegulaLaun
   if (tegula_compile(&f, args, count, &o, &k) != TEGULA_OK) return;
   for (const runtime::SiteInfo &s : k->info.sites) {
     bool stores = s.kind == runtime::SiteInfo::Kind::Store || s.kind == runtime::SiteInfo::Kind::Atomic;
-    // Items of tuples are called "t.0", parts of descriptors "d.base".
+    // Items of tuples are named "t.0", parts of descriptors "d.base".
     const std::string arg = s.arg >= 0 ? k->info.args[static_cast<size_t>(s.arg)].name : "";
     if (stores && (arg == argument || arg.starts_with(argument + ".")) && s.line)
       lines.insert(s.file + ":" + std::to_string(s.line));
@@ -251,9 +252,9 @@ void storesOf(TegulaFunction &f, const TegulaArg *args, size_t count, TegulaLaun
   release(k);
 }
 
-/// The line that stores the element. What a device does alone is found on that device, on the simulator in place of a
-/// GPU. With several stores the launch is run with the argument ending before the element: where the first access after
-/// that is just this one, it is the store.
+/// The line that stores the element. If only one device stores wrongly, it is found on that device; for a GPU, on the
+/// simulator. With several stores, the launch is run with the argument ending before the element: if the first access
+/// after the end is to this element, it is the store.
 std::string storeOf(TegulaFunction &f, const int64_t grid[3], const TegulaArg *args, size_t count,
                     TegulaLaunchOptions o, const std::vector<Region> &regions, const Buffer &buffer, uint64_t offset) {
   Side side(*f.context, DeviceIndex::cpu);
@@ -288,7 +289,7 @@ std::string tileOf(TegulaKernel &k) {
 
 namespace {
 
-/// One launch on two devices: what differs afterwards.
+/// One launch on two devices, and the differences afterwards.
 struct Comparison {
   TegulaFunction &f;
   const int64_t *grid;
@@ -300,8 +301,8 @@ struct Comparison {
   std::string tiles, found; // found: "" if nothing differs
   bool exact = true;
 
-  /// TEGULA_FAULT: what fails on both devices computes nothing that could be compared. What fails on a CPU or the
-  /// simulator is not run on a GPU, where an error would take the context of the process.
+  /// TEGULA_FAULT: a launch that fails on both devices has no results to compare. A launch that fails on a CPU or the
+  /// simulator is not run on a GPU, where an error would make the process's context unusable.
   TegulaStatus run(int32_t first, int32_t second) {
     found.clear();
     Side a(*f.context, first), b(*f.context, second);
@@ -356,8 +357,8 @@ TegulaStatus tegula_verify(TegulaFunction *f, const int64_t grid[3], const Tegul
   if (unknown) return fail(TEGULA_INVALID_ARGUMENT, "tegula_verify: the extent of a pointer is not known");
   c.regions = joined(std::move(c.regions));
   if (TegulaStatus s = c.run(first, second); s != TEGULA_OK) return s;
-  // Programs that draw numbers draw others in another order; one thread runs them in order. A GPU has an order of its
-  // own.
+  // Programs that take numbers from atomics take others in another order; one thread runs them in order. A GPU has an
+  // order of its own.
   if (!c.found.empty() && usesTickets(c.tiles)) {
     c.options.num_threads = 1;
     if (TegulaStatus s = c.run(first, second); s != TEGULA_OK) return s;

@@ -1,4 +1,4 @@
-// Words of typed arguments, checked and stored.
+// Checks and stores the words of typed arguments.
 #include "api/WordPack.h"
 #include "runtime/AddressRange.h"
 #include <cstring>
@@ -11,7 +11,7 @@ bool WordPack::add(Place p) {
   return true;
 }
 
-/// Do no two pointers, of which one may be written, meet?
+/// Is every pair of pointers, one of which may be written, disjoint?
 bool WordPack::apart(const uint64_t *words, const int64_t *extents) const {
   bool meet = false;
   for (size_t j = 1; j < pointers_.size(); ++j) {
@@ -27,7 +27,7 @@ bool WordPack::pack(const uint64_t *words, const int64_t *extents, char *block) 
   bool differs = false, moved = false;
   const Place *const places = places_.data();
   for (size_t i = 0, n = places_.size(); i < n; ++i) {
-    std::memcpy(block + places[i].offset, &words[i], 8); // what is too much of it is covered by the next one
+    std::memcpy(block + places[i].offset, &words[i], 8); // the next word overwrites the excess bytes
     differs |= ((words[i] & places[i].alignment) == 0) != places[i].divisible;
   }
   const Held *const pointers = pointers_.data();
