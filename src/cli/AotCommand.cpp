@@ -22,7 +22,7 @@ int digitOf(char c) {
                                 : -1;
 }
 
-/// A key's file: hexadecimal digits and a newline.
+/// Reads a key's file: hexadecimal digits and a newline.
 bool readKey(const std::string &path, size_t bytes, std::vector<uint8_t> &key, std::string &error) {
   std::string text;
   if (!readFile(path, text, error)) return false;
@@ -47,7 +47,7 @@ int makeKeys(const std::string &path) {
   uint8_t open[32], secret[64];
   if (tegula_aot_make_keys(open, secret) != TEGULA_OK) return failLast();
   std::string error;
-  mode_t before = umask(077); // the secret is its owner's alone
+  mode_t before = umask(077); // only the owner may read the secret
   bool ok = writeFile(path, keyText(secret, sizeof secret), error);
   umask(before);
   if (!ok || !writeFile(path + ".pub", keyText(open, sizeof open), error)) return fail(error);
@@ -55,7 +55,7 @@ int makeKeys(const std::string &path) {
   return Ok;
 }
 
-/// The bundle as the runtime sees it, with the key of --public-key.
+/// Opens the bundle as the runtime does, with the key of --public-key.
 std::unique_ptr<TegulaBundle, CloseAot> openBundle(const std::string &path, const std::vector<uint8_t> &key,
                                                    int &code) {
   TegulaBundleOptions o = TEGULA_BUNDLE_OPTIONS_INIT;
@@ -82,7 +82,7 @@ int list(const std::string &path, const std::vector<uint8_t> &key) {
   return code;
 }
 
-/// Says what is in no bundle though a manifest lists it, to standard error. False: failed.
+/// Reports to standard error what a manifest lists and no bundle contains. False: failed.
 bool sayLeftOut(TegulaAot *aot) {
   char *text = nullptr;
   size_t count = 0;
@@ -111,13 +111,13 @@ std::string stemOf(const std::string &path) {
   return name.substr(0, name.find('.'));
 }
 
-/// What a bundle of this name is called where it is linked into a program.
+/// The symbol of a bundle with this name, for linking it into a program.
 std::string symbolOf(std::string name) {
   for (char &c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name + "_tgb";
 }
 
-/// The bundle as a source of C, for programs that carry it inside.
+/// The bundle as C source, for programs that contain it.
 std::string sourceOf(const std::string &bytes, const std::string &name) {
   const std::string symbol = symbolOf(name);
   std::string text =

@@ -1,4 +1,4 @@
-// Parsing, filling and printing of command-line arguments.
+// Parses, fills and prints command-line arguments.
 #include "cli/ArgValue.h"
 #include <algorithm>
 #include <cerrno>
@@ -16,7 +16,7 @@ uint64_t bitsOf(const ArgValue &a, size_t i) {
   return bits;
 }
 
-/// A float, or an integer of fewer than 64 bits, as the number that it stands for; larger integers are rounded.
+/// The value of a float, or of an integer of fewer than 64 bits; larger integers are rounded.
 double element(const ArgValue &a, size_t i) {
   uint64_t bits = bitsOf(a, i);
   if (isFloat(a.dtype)) return tegula_float_from_bits(a.dtype, bits);
@@ -112,7 +112,7 @@ bool madeBuffer(ArgValue &a, const std::string &kind, const std::string &rest, c
       return false;
     }
     a.array.shape.push_back(*v);
-    // As in numpy the extents beside a 0 count as well: products of them must not overflow either.
+    // As in NumPy the extents beside a 0 count as well: their product must not overflow either.
     total *= static_cast<double>(std::max<int64_t>(*v, 1));
   }
   if (total * a.array.elementBytes > 1e15) {
@@ -132,7 +132,7 @@ bool madeBuffer(ArgValue &a, const std::string &kind, const std::string &rest, c
 
 constexpr std::string_view descriptorPrefix = "tensordesc[";
 
-/// Takes `tensordesc[block]:` off the text.
+/// Parses and removes `tensordesc[block]:` from the text.
 bool descriptor(ArgValue &a, std::string &text, const NameLookup &names, std::string &error) {
   if (!std::string_view(text).starts_with(descriptorPrefix)) return true;
   size_t close = text.find("]:");
@@ -212,7 +212,7 @@ bool parseArguments(const std::vector<std::string> &items, const Constants &cons
       }
     texts.push_back(item.substr(eq + 1));
     a.isBuffer = texts.back()[0] == '@' || texts.back().find(':') != std::string::npos;
-    // Scalars first: shapes may name any of them.
+    // Scalars first: shapes may refer to any of them.
     if (!a.isBuffer && !scalar(a, texts.back(), error)) return false;
     out.push_back(std::move(a));
   }
@@ -241,7 +241,7 @@ bool parseArguments(const std::vector<std::string> &items, const Constants &cons
 
 std::string formatBuffer(const ArgValue &a) {
   if (a.array.count() == 0) return "[]";
-  const size_t edge = 3, limit = 32, most = 1 << 16; // bytes: of many dimensions even the edges are too many
+  const size_t edge = 3, limit = 32, most = 1 << 16; // bytes: with many dimensions even the edges are too many
   std::string out;
   auto number = [&](size_t i) {
     char text[40];
@@ -256,7 +256,7 @@ std::string formatBuffer(const ArgValue &a) {
     }
     return std::string(text);
   };
-  // Recursion over dimensions; the middle of long ones is left out.
+  // Recursion over dimensions; the middle of long ones is skipped.
   auto walk = [&](auto &self, size_t dim, size_t offset, size_t indent) -> void {
     if (dim == a.array.shape.size()) {
       out += number(offset);

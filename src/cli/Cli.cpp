@@ -1,4 +1,4 @@
-// Option parsing, errors, and what several commands need.
+// Option parsing, errors, and functions shared by several commands.
 #include "cli/Cli.h"
 #include <algorithm>
 #include <cerrno>

@@ -57,7 +57,7 @@ int compileCommand(const std::vector<std::string> &argv) {
     return failLast();
   std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
   if (output == "-") {
-    std::fwrite(text, 1, length, stdout); // Main.cpp looks whether it arrived
+    std::fwrite(text, 1, length, stdout); // Main.cpp checks that it was written
     return Ok;
   }
   return writeFile(output, std::string_view(text, length), error) ? Ok : fail(error);

@@ -36,7 +36,7 @@ static void printInfo(TegulaKernel *kernel) {
   if (i.blocks_per_core) std::fprintf(stderr, "  %u blocks fit on a multiprocessor\n", i.blocks_per_core);
 }
 
-/// The place of a line and display column; none if the file has no such line.
+/// The location of a line and display column; none if the file has no such line.
 static Loc placeIn(const SourceFile &file, uint32_t line, uint32_t column) {
   size_t at = 0;
   for (uint32_t n = 1; n < line; ++n) {
@@ -49,7 +49,7 @@ static Loc placeIn(const SourceFile &file, uint32_t line, uint32_t column) {
   return {&file, offset, std::min(offset + 1, end)};
 }
 
-/// With its line of the source, as diagnostics are shown, where the file is still there.
+/// Prints a remark with its source line, as diagnostics are shown, if the file still exists.
 static void printRemark(const TegulaRemark &r, std::map<std::string, std::unique_ptr<SourceFile>> &files) {
   std::string text, error;
   auto [it, isNew] = files.try_emplace(r.file);

@@ -12,7 +12,7 @@ void onInterrupt(int) {
   if (interrupted) tegula_cancel(interrupted);
 }
 
-// Writes only, and gives the signal back: the access is repeated, and the process ends as it would have ended.
+// Only writes, and restores the signal's default: the access is repeated, and the process ends as it would have.
 template <bool checked> void onCrash(int) {
   static constexpr char unchecked[] =
       "tegula: segmentation fault: most likely the kernel accesses memory outside of its buffers; --check says where\n";
@@ -34,7 +34,7 @@ void handleSignals(TegulaContext *context, const TegulaLaunchOptions &options) {
 
 bool chooseDevice(const CommandLine &line, TegulaContext *context, TegulaLaunchOptions &options) {
   if (line.has("device")) return tegula_device_find(context, line.get("device").c_str(), &options.device) == TEGULA_OK;
-  // A name that stands for no device is a mistake here, where tegula_device_default() has to do without it.
+  // A name without a device is an error here; tegula_device_default() has to ignore it.
   const char *named = std::getenv("TEGULA_DEVICE");
   if (named && *named && tegula_device_find(context, named, &options.device) != TEGULA_OK)
     return tegula_fail(tegula_last_status(), ("TEGULA_DEVICE: " + std::string(tegula_last_error())).c_str()), false;
@@ -65,7 +65,7 @@ bool Descriptors::make(TegulaFunction *function, const std::vector<ArgValue> &ar
 bool Descriptors::wrap(const ArgValue &a, TegulaArg &arg) {
   std::vector<int64_t> shape(a.array.shape.begin(), a.array.shape.end()), strides(shape.size(), 1);
   for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
-  // A rank of 0 is refused, and so are ranks that differ.
+  // A rank of 0 is rejected, and so are ranks that differ.
   size_t rank = shape.size() == a.block.size() ? shape.size() : 0;
   return tegula_tensor_descriptor(&storage_.emplace_back(), arg, rank, shape.data(), strides.data(), a.block.data(),
                                   (a.nanPadding ? TEGULA_PADDING_NAN : TEGULA_PADDING_ZERO) |
@@ -81,7 +81,7 @@ bool bindParameters(TegulaFunction *function, const std::vector<ArgValue> &args,
   auto isParam = [&](const std::string &name) {
     return std::any_of(params.begin(), params.end(), [&](const TegulaParam &p) { return name == p.name; });
   };
-  // Before parameters that are not given: a name that is misspelled is the reason of both.
+  // Before missing parameters are reported: a misspelled name causes both errors.
   for (const ArgValue &a : args)
     if (!isParam(a.name)) return error = kernel + " has no parameter `" + a.name + "`", false;
   for (const std::string &name : constants.names)

@@ -1,4 +1,4 @@
-// The `tegula` command: chooses the subcommand, nothing else.
+// The `tegula` command: selects the subcommand.
 #include "cli/Cli.h"
 #include <cerrno>
 #include <cstdio>
@@ -23,7 +23,7 @@ constexpr Command commands[] = {
     {"cache", tegula::cli::cacheCommand, "look at or clear the disk cache"},
 };
 
-/// What was printed must have arrived: `result`, or an error if it is success and standard output could not be written.
+/// Checks that all output was written: `result`, or an error if it is success and standard output could not be written.
 int finish(int result) {
   errno = 0;
   bool ok = std::fflush(stdout) == 0 && !std::ferror(stdout);

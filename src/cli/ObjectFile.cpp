@@ -23,13 +23,13 @@ template <typename T> void append(std::string &out, const T &record) {
   out.append(reinterpret_cast<const char *>(&record), sizeof record);
 }
 
-/// Offset of what comes next, at a multiple of 16.
+/// Pads to a multiple of 16; returns the offset of the next data.
 uint64_t aligned(std::string &out) {
   out.resize((out.size() + 15) / 16 * 16);
   return out.size();
 }
 
-/// A table of names: where each begins is what symbols and sections refer to.
+/// A table of names: symbols and sections refer to the offset of a name.
 struct Names {
   std::string text = std::string(1, '\0');
   uint32_t add(const std::string &name) {

@@ -1,4 +1,4 @@
-// tegula run: compiles a kernel, launches it on files and made-up buffers, saves, prints, times.
+// tegula run: compiles a kernel, launches it on files and generated buffers, and saves, prints, times.
 #include "cli/Launching.h"
 #include <algorithm>
 #include <chrono>
@@ -30,7 +30,7 @@ int report(const std::vector<ArgValue> &args, TegulaFunction *function, const in
   using Clock = std::chrono::steady_clock;
   std::vector<double> times;
   auto begin = Clock::now();
-  // On a GPU several launches are timed together, so that the wait at their end does not count for one.
+  // On a GPU several launches are timed together, so that the final wait is not attributed to one launch.
   unsigned together = buffers.isGpu() ? 20 : 1;
   while (times.size() < 5 || (times.size() < 1000 && Clock::now() - begin < std::chrono::milliseconds(500))) {
     auto t0 = Clock::now();

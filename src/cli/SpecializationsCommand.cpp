@@ -17,7 +17,7 @@ struct Sweep {
   int64_t first = 0, last = -1;
 };
 
-/// "n=1..64". False: it is none.
+/// "n=1..64". False: not a sweep.
 bool parseSweep(const std::string &text, Sweep &out) {
   const size_t eq = text.find('='), dots = text.find("..", eq == text.npos ? 0 : eq);
   if (eq == text.npos || eq == 0 || dots == text.npos) return false;
@@ -52,7 +52,7 @@ void printClasses(const Json &all) {
   std::printf("  %llu in all\n", number(all["all"]));
 }
 
-/// Whether an integer of this value is of a class: "i32", "i32:16", or a number.
+/// Is an integer of this value in a class: "i32", "i32:16", or a number?
 bool takes(const std::string &of, int64_t value) {
   const bool literal = !of.empty() && (std::isdigit(static_cast<unsigned char>(of[0])) || of[0] == '-');
   if (literal) return std::atoll(of.c_str()) == value;
@@ -63,8 +63,7 @@ bool takes(const std::string &of, int64_t value) {
 void printSweep(const Sweep &sweep, const Json &classes) {
   std::map<std::string, std::vector<int64_t>> groups;
   for (int64_t v = sweep.first, count = sweep.last - sweep.first + 1; count; ++v, --count)
-    // The first class that takes a value is the one it asks for: they go from the one with most facts to the one with
-    // none.
+    // A value asks for the first class that accepts it: classes go from the one with most facts to the one with none.
     for (const Json &c : classes)
       if (std::string of = c.get<std::string>(); takes(of, v)) {
         groups[of].push_back(v);

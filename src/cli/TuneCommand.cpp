@@ -41,7 +41,7 @@ std::vector<OptionSpec> specs() {
   return out;
 }
 
-/// Integers of a configuration, else those of `others`.
+/// Integers of a configuration, and otherwise those of `others`.
 NameLookup numbersOf(const TegulaConfig &config, const NameLookup &others) {
   return [&](std::string_view name) -> std::optional<int64_t> {
     for (size_t i = 0; i < config.value_count; ++i)
@@ -52,7 +52,7 @@ NameLookup numbersOf(const TegulaConfig &config, const NameLookup &others) {
   };
 }
 
-/// What the grid is computed from.
+/// The inputs of the grid.
 struct Grids {
   std::string text;
   NameLookup names;
@@ -63,7 +63,7 @@ struct Grids {
   }
 };
 
-/// --where: all of the expressions hold.
+/// --where: all of the expressions must hold.
 struct Constraint {
   std::vector<std::string> texts;
   NameLookup names;
@@ -125,7 +125,7 @@ void printBest(const Json &report, const char *config) {
               report["seconds"].get<double>());
 }
 
-/// Those that may be left to the recipe.
+/// The constants that may be left to the recipe.
 std::vector<std::string> constantsOf(TegulaFunction *f) {
   std::vector<std::string> out;
   for (size_t i = 0; i < tegula_function_param_count(f); ++i)
@@ -168,7 +168,7 @@ bool readNumber(const CommandLine &line, const char *name, double &out, std::str
   return error = std::string("--") + name + " takes a positive number, found `" + text + "`", false;
 }
 
-/// Where the configurations came from and what was tried first.
+/// Prints the origin of the configurations, and which was tried first.
 void explainReport(const Json &report) {
   if (report.contains("guess")) {
     const Json &g = report["guess"];
@@ -185,7 +185,7 @@ void explainReport(const Json &report) {
   for (const Json &reason : recipe["reasons"]) std::printf("  %s\n", reason.get<std::string>().c_str());
 }
 
-/// What the model says of one configuration; text for people.
+/// Prints the model's estimate of one configuration, for people.
 int explain(TegulaFunction *f, const TegulaConfig &config, Grids &grids, const std::vector<TegulaArg> &packed,
             TegulaLaunchOptions options) {
   std::vector<TegulaArg> args = packed;

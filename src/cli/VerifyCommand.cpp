@@ -1,4 +1,4 @@
-// tegula verify: every configuration and class of a kernel on made-up inputs, on two devices, compared.
+// tegula verify: compares every configuration and class of a kernel on generated inputs, on two devices.
 #include "api/ConfigNumbers.h"
 #include "cli/Launching.h"
 #include <algorithm>
@@ -33,7 +33,7 @@ std::vector<OptionSpec> specs() {
 /// One value for each --configs.
 struct Config {
   std::vector<std::string> constants; // NAME=VALUE, as -c takes them
-  TegulaConfig numbers{};             // num_warps and the like, 0: not given
+  TegulaConfig numbers{};             // num_warps and other options, 0: not given
   std::string text;                   // for people: all of it
 };
 
@@ -63,7 +63,7 @@ bool configsOf(const CommandLine &line, std::vector<Config> &out, std::string &e
   return true;
 }
 
-/// Values of an integer that ask for other classes: as given, 1, a multiple of 16, and none.
+/// Values of an integer in different classes: as given, a multiple of 16, and neither 1 nor a multiple of 16.
 std::vector<int64_t> variantsOf(int64_t given) {
   std::vector<int64_t> out = {given};
   auto add = [&](int64_t v) {
@@ -79,8 +79,8 @@ std::vector<int64_t> variantsOf(int64_t given) {
 enum class Fill { Given, Random, Adversarial };
 constexpr const char *fillNames[] = {"given", "random", "adversarial"};
 
-/// What is hard to get right: zeros of both signs, infinities, NaNs, the least and the largest numbers, what is in the
-/// middle of two.
+/// Difficult values: zeros of both signs, infinities, NaNs, the smallest and the largest numbers, midpoints between two
+/// numbers.
 void fill(ArgValue &a, Fill how, unsigned seed) {
   if (how == Fill::Given || !a.isBuffer || !isFloat(a.dtype)) return;
   std::mt19937_64 random(seed);
@@ -100,13 +100,13 @@ void fill(ArgValue &a, Fill how, unsigned seed) {
     double v = how == Fill::Random || random() % 4 == 0 ? normal(random) : special[random() % std::size(special)];
     uint64_t bits = 0;
     if (a.dtype >= TEGULA_FP16) bits = tegula_float_to_bits(a.dtype, v);
-    else bits = random() & 0xff; // any bits are a number of fp8
+    else bits = random() & 0xff; // all bit patterns are valid in fp8
     std::memcpy(a.memory.get() + i * a.array.elementBytes, &bits, a.array.elementBytes);
   }
 }
 
-/// Moves what pointers point to by one element, so that no address is a multiple of 16. There is room after every
-/// buffer of the command line.
+/// Moves the targets of pointers by one element, so that no address is a multiple of 16. Every buffer of the command
+/// line has room after it.
 void misalign(std::vector<TegulaArg> &args) {
   for (TegulaArg &a : args) {
     if (a.kind != TEGULA_ARG_POINTER || !a.u.ptr) continue;
@@ -117,7 +117,7 @@ void misalign(std::vector<TegulaArg> &args) {
   }
 }
 
-/// The classes of the arguments, as the kernel is compiled for them on one device.
+/// The classes of the arguments for which the kernel is compiled on one device.
 std::string signatureOf(TegulaFunction *function, const std::vector<TegulaArg> &args, TegulaLaunchOptions options,
                         int32_t device) {
   options.device = device;
@@ -137,7 +137,7 @@ struct Verifier {
   size_t verified = 0, skipped = 0, different = 0;
   std::set<std::string> signatures;
 
-  /// One launch. False: the command line is wrong, in `error`.
+  /// One launch. False: the command line is wrong, and `error` has the message.
   bool one(const Config &config, const std::vector<std::string> &argTexts, bool aligned, Fill how,
            const std::string &label, std::string &error) {
     std::vector<std::string> constTexts = line.all("const");
@@ -166,11 +166,11 @@ private:
   void compare(const std::string &config, const std::string &label, const int64_t grid[3],
                const std::vector<TegulaArg> &args, const TegulaLaunchOptions &options) {
     const std::string head = tegula_function_name(function) + (config.empty() ? "" : " " + config) + ": " + label;
-    // Not every number is one that the kernel takes: a first run looks whether it stays within its arguments.
+    // The kernel may not accept every number: a first run checks that it stays within its arguments.
     TegulaLaunchOptions checked = options;
     checked.checked = 1, checked.device = TEGULA_DEVICE_INDEX_CPU;
     std::string result;
-    // What a target cannot do at all is no difference: too little shared memory, say.
+    // A limit of the target is not a difference: too little shared memory, say.
     if (!launch(grid, args, checked, TEGULA_DEVICE_INDEX_CPU, TEGULA_DEVICE_INDEX_CPU, 0, result) ||
         !launch(grid, args, options, first, second, tolerance, result)) {
       std::string why = tegula_last_error();
@@ -187,7 +187,7 @@ private:
                 same ? result == "=" ? " (same bits)" : " (near)" : "\n      ", same ? "" : result.c_str());
   }
 
-  /// tegula_verify(). False: a launch failed, and the last error says why.
+  /// tegula_verify(). False: a launch failed, and the last error has the reason.
   bool launch(const int64_t grid[3], const std::vector<TegulaArg> &args, const TegulaLaunchOptions &options,
               int32_t one, int32_t other, double allowed, std::string &result) {
     char *text = nullptr;
@@ -198,8 +198,8 @@ private:
   }
 };
 
-/// The arguments of the command line with its integers in all their classes; each other one by itself where all
-/// together were too many.
+/// The command line's arguments with all classes of its integers; each integer varied separately if all combinations
+/// are too many.
 std::vector<std::vector<std::string>> callsOf(const std::vector<std::string> &given) {
   constexpr size_t most = 64;
   std::vector<std::vector<std::string>> calls(1, given);
