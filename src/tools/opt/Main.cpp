@@ -1,4 +1,4 @@
-// tegula-opt: reads textual IR, runs passes by name, prints the result. For people who work on passes, and for tests.
+// tegula-opt: reads textual IR, runs passes by name, and prints the result. For pass developers and tests.
 //
 //   tegula-opt [option ...] [file]     without a file: standard input
 #include "gpu/Passes.h"
@@ -49,7 +49,7 @@ struct Options {
   bool verify = true, printAll = false, printChanged = false, time = false;
 };
 
-/// 0, or 1 with a message if not all that was printed arrived.
+/// 0, or 1 with a message if not all output was written.
 int written() {
   errno = 0;
   if (std::fflush(stdout) == 0 && !std::ferror(stdout))
@@ -118,7 +118,7 @@ std::vector<std::string> passNames(const std::string &text) {
   return names;
 }
 
-/// False, with a message: the pass broke a rule of the level that it works on.
+/// Verifies the module. False, with a message: the pass violated a rule of the level that it works on.
 bool verified(const ir::Module &m, const std::string &pass, ir::Level level) {
   std::string why;
   if (ir::verify(m, &why, nullptr, level))
@@ -127,8 +127,8 @@ bool verified(const ir::Module &m, const std::string &pass, ir::Level level) {
   return false;
 }
 
-/// False: there is no such pass, or it cannot be run on this module. Passes of both levels may share a name
-/// (remove-dead) if they do the same.
+/// False: there is no such pass, or it cannot run on this module. Passes of both levels may share a name (remove-dead)
+/// if they do the same.
 bool runPass(std::unique_ptr<ir::Module> &m, const std::string &name, const gpu::PassInput &in) {
   if (const PassEntry *p = findPass(name)) {
     p->run(*m);
@@ -149,7 +149,7 @@ int runPasses(std::unique_ptr<ir::Module> &m, Options &o) {
   DiagEngine remarks;
   std::string before = o.printChanged ? ir::print(*m) : std::string();
   const gpu::TargetInfo &target = *o.target->gpuInfo();
-  // Text of the GPU level may be given to passes of tile IR, too.
+  // Passes of tile IR accept text of the GPU level, too.
   ir::Level level = ir::verify(*m, nullptr, nullptr, ir::Level::Tile) ? ir::Level::Tile : ir::Level::Gpu;
   for (const std::string &name : passNames(o.passes)) {
     auto start = std::chrono::steady_clock::now();
