@@ -15,7 +15,7 @@ bool isZero(const Value *v) {
          (isFloat(v->type.elem) ? v->def->floatValue(1) == 0 : v->def->intValue(1) == 0);
 }
 
-/// Does a running sum come to `v` by elementwise operations, and nothing that is loaded?
+/// Whether `v` is computed from a running sum by elementwise operations.
 bool isRunning(const Value *v, const Shape &shape, unsigned steps = 8) {
   if (v->type.shape != shape)
     return false;
@@ -28,10 +28,10 @@ bool isRunning(const Value *v, const Shape &shape, unsigned steps = 8) {
                      [&](const Value *o) { return isRunning(o, shape, steps - 1); });
 }
 
-/// The dot that takes the place of an addition, and what widens its result between the two, or null.
+/// The dot that replaces an addition, and the operation that widens its result between the two, or null.
 struct Fold {
   Op *dot = nullptr, *widening = nullptr;
-  size_t side = 0; // of the addition
+  size_t side = 0; // operand of the addition that is the dot
 };
 
 Fold foldable(const Op &add, const Users &users) {
@@ -75,12 +75,12 @@ void block(Block &b, const Users &users) {
     if (!result->name.empty())
       dot->result()->name = result->name;
     moved.insert(dot);
-    op = dot; // which stands at two places now, the second of which stays
+    op = dot; // now in the list twice; the second place stays
   }
   std::erase_if(b.ops, [&](const Op *op) { return moved.erase(op) > 0; });
 }
 
-/// The dots that add to what a loop carries at place `i`, one to the sum of the other; none if it has another use.
+/// The chain of dots that accumulate into carried value `i` of a loop; empty if the value has another use.
 std::vector<Op *> dotsOfSum(const Op &loop, size_t i, const Users &users) {
   const Block &body = *loop.region(0);
   const Op *yield = body.terminator();

@@ -1,5 +1,5 @@
-// Finds and rewrites affine carried tensors; see AffineCarried.h. Replaced values get a forward and one last walk over
-// the function puts the forwards into the operands.
+// Finds and rewrites affine carried tensors; see AffineCarried.h. Replaced values get a forward, and a last walk over
+// the function applies the forwards to operands.
 #include "passes/AffineCarried.h"
 #include "ir/Builder.h"
 #include "passes/Effects.h"
@@ -11,7 +11,7 @@ using namespace ir;
 
 namespace {
 
-/// One addition on the way from the region's argument to the next value.
+/// One addition on the path from the region's argument to the next value.
 struct Step {
   Value *scalar = nullptr; // of a splat, or null for a constant
   int64_t constant = 0;
@@ -81,7 +81,7 @@ std::optional<Step> AffineLoops::stepOf(Value *offset, uint32_t loopDepth) const
   return std::nullopt;
 }
 
-/// The additions that lead from `arg` to `next`, or nothing if there is something else on the way.
+/// The additions on the path from `arg` to `next`; nothing if other operations are on it.
 std::optional<std::vector<Step>> AffineLoops::steps(Value *next, Value *arg, uint32_t loopDepth) const {
   std::vector<Step> list;
   while (next != arg) {

@@ -1,6 +1,6 @@
-// One table says what a pointer is made from (Sources). baseArgument() follows it back from one pointer; kernelAccess()
-// turns all of it round, once for a function, and spreads every argument to the accesses that it reaches. Functions are
-// looked at callees first.
+// One table lists the sources of a pointer (Sources). baseArgument() follows it backwards from one pointer;
+// kernelAccess() inverts it once per function and propagates every argument to the accesses that it reaches. Callees
+// come first.
 #include "passes/ArgumentAccess.h"
 #include <algorithm>
 #include <unordered_map>
@@ -10,7 +10,7 @@ namespace tegula {
 using namespace ir;
 
 namespace {
-/// The values that a pointer may be made from: one step back.
+/// The values that a pointer may be computed from: one step back.
 struct Sources {
   std::vector<const Value *> values;
   bool argument = false, elsewhere = false; // it is one of the function's; something else than a pointer we know
@@ -60,7 +60,7 @@ Sources sourcesOf(const Value *v) {
   return {{}, false, true};
 }
 
-/// What an operation itself does, by which operand: all kinds that touch global memory.
+/// The accesses of one operation and their operands: all kinds that touch global memory.
 struct Access {
   int address = -1;
   ArgumentAccess does;
@@ -130,7 +130,7 @@ private:
       if (Access a = accessOf(*op); a.address >= 0)
         merge(accessed_[op->operands[static_cast<size_t>(a.address)]], a.does);
       if (op->kind == OpKind::AsmEffect)
-        merge(found_.elsewhere, {true, true}); // nobody reads its text
+        merge(found_.elsewhere, {true, true}); // its text is not analysed
       if (op->kind == OpKind::Call) {
         auto callee = callees_.find(std::string(op->callee()));
         if (callee == callees_.end()) { // not in this module, or not before its caller
@@ -151,7 +151,7 @@ private:
     }
   }
 
-  /// All that is done through pointers made from these.
+  /// All accesses through pointers computed from these.
   ArgumentAccess spread(std::vector<const Value *> todo) {
     ArgumentAccess does;
     std::unordered_set<const Value *> seen(todo.begin(), todo.end());

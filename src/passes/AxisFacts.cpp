@@ -91,14 +91,14 @@ private:
   }
   static ValueFacts meet(const ValueFacts &a, const ValueFacts &b);
 
-  /// What the branch says in which a block is: `a` is at least `b` plus `more`.
+  /// A fact from an enclosing branch: `a` is at least `b` plus `more`.
   struct Order {
     const Value *a, *b;
     int64_t more;
   };
 
   Facts &facts_;
-  std::vector<Order> orders_; // of all branches around
+  std::vector<Order> orders_; // of all enclosing branches
   std::unordered_map<const Op *, std::vector<ValueFacts>> loops_; // what was stable for the carried values
 };
 
@@ -174,7 +174,7 @@ Sign Analysis::signBeside(const Value *v, const Value *other) const {
   return std::max(of(v).sign, isProgram && isExtent(v) ? Sign::Taken : Sign::Unknown);
 }
 
-/// Notes what follows from a condition that holds, or does not.
+/// Records the consequences of a condition that holds, or does not.
 void Analysis::branch(const Value *condition, bool holds) {
   const Op *c = condition->def;
   if (!c)
@@ -212,7 +212,7 @@ Sign Analysis::signOfSum(const Op &op) const {
   }));
 }
 
-/// Does the `while` loop go on only if carried value `i` is less than something, and add to it?
+/// Whether the `while` loop continues only if carried value `i` is less than some bound, and adds to it.
 static bool countsUp(const Op &loop, size_t i) {
   const Block &head = *loop.region(0), &body = *loop.region(1);
   const Value *v = head.args[i];
@@ -233,8 +233,8 @@ static bool countsUp(const Op &loop, size_t i) {
          isBelow(isBelow, head.terminator()->operands[0]);
 }
 
-/// Rounds from optimistic to stable: what holds before the loop, met with what each iteration gives. A loop in a loop
-/// is visited once a round of the outer one; it goes on from where it was stable last, as the facts around it only get
+/// Iterates from optimistic to stable facts: those before the loop meet those of each iteration. An inner loop is
+/// visited once per round of the outer one; it resumes from its last stable facts, as the facts around it only get
 /// weaker. So a nest costs a few rounds a loop, not their product.
 void Analysis::loop(const Op &op) {
   bool isFor = op.kind == OpKind::For;
@@ -292,7 +292,7 @@ void Analysis::hints(const Op &op, ValueFacts &f) const {
     ListKey key;
     int64_t AxisFact::*member;
   };
-  // Contiguity first: divisibility speaks of the groups that it makes.
+  // Contiguity first: divisibility refers to the groups that contiguity defines.
   static constexpr Hint table[] = {{attr::contiguity, &AxisFact::contiguity},
                                    {attr::divisibility, &AxisFact::divisibility},
                                    {attr::constancy, &AxisFact::constancy}};

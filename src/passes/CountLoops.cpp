@@ -16,7 +16,7 @@ struct Count {
   int64_t step = 0;
 };
 
-/// What the counter is after an iteration, less what it was.
+/// The increment of the counter in one iteration.
 std::optional<int64_t> stepOf(const Value *next, const Value *counter) {
   const Op *op = next->def;
   if (!op || op->kind != OpKind::Add)

@@ -12,7 +12,7 @@ using namespace ir;
 
 namespace {
 
-/// What leading strides are multiples of by contract; the base is aligned to it.
+/// By contract leading strides are multiples of this, and the base is aligned to it.
 constexpr int64_t rowBytes = 16;
 
 bool hasDescriptor(const Block &b) {

@@ -37,7 +37,7 @@ bool dependsOnOrderAlone(const Block &body) {
   });
 }
 
-/// What the region makes of a sample: (value, index).
+/// The region's result for a sample: (value, index).
 std::optional<std::pair<uint64_t, uint64_t>> evaluate(const Block &body, const Sample &sample) {
   std::unordered_map<const Value *, uint64_t> bits;
   for (size_t i = 0; i < sample.size(); ++i)
@@ -69,7 +69,7 @@ std::optional<std::pair<uint64_t, uint64_t>> evaluate(const Block &body, const S
   return value && index ? std::optional(std::pair(*value, *index)) : std::nullopt;
 }
 
-/// Does the region choose what `x` says, for all orders of values and indices?
+/// Whether the region selects as `x` describes, for all orders of values and indices.
 bool chooses(const Block &body, Elem value, Elem index, const ArgExtremum &x) {
   // Numbers of both signs tell signed from unsigned comparisons; a second NaN tells which of two was taken.
   std::vector<uint64_t> values;
@@ -90,7 +90,7 @@ bool chooses(const Block &body, Elem value, Elem index, const ArgExtremum &x) {
   };
   for (uint64_t a : values)
     for (uint64_t b : values) {
-      std::optional<bool> tie; // who wins one, whatever the indices are
+      std::optional<bool> tie; // which side wins a tie, regardless of indices
       for (uint64_t i : indices)
         for (uint64_t j : indices) {
           std::optional<std::pair<uint64_t, uint64_t>> got = evaluate(body, {a, i, b, j});

@@ -14,7 +14,7 @@ using namespace ir;
 
 namespace {
 
-/// Both ends belong to it; as signed numbers.
+/// A closed interval of signed numbers.
 struct Interval {
   int64_t least, most;
 };
@@ -27,7 +27,7 @@ public:
       return std::nullopt;
     if (auto known = known_.find(v); known != known_.end())
       return known->second;
-    known_.emplace(v, std::nullopt); // of what depends on itself nothing is known
+    known_.emplace(v, std::nullopt); // values that depend on themselves have no range
     return known_[v] = within(find(v, depth - 1), v->type.elem);
   }
 
@@ -58,7 +58,7 @@ private:
   std::unordered_map<const Value *, Maybe> known_;
 };
 
-/// The variable of a loop that counts up between known bounds, where the loop runs at all.
+/// The range of the counter of a loop that counts up between known bounds, if the loop runs.
 Maybe Ranges::counter(const Op &loop, unsigned depth) {
   Maybe from = of(loop.operands[0], depth), to = of(loop.operands[1], depth);
   const std::optional<int64_t> step = constantInt(loop.operands[2]);
@@ -139,7 +139,7 @@ Maybe Ranges::find(const Value *v, unsigned depth) {
   }
 }
 
-/// What the comparison gives for all numbers of both, if it gives one result.
+/// The result of the comparison, if it is the same for all numbers in both ranges.
 std::optional<bool> decided(CmpPred pred, Interval a, Interval b) {
   const bool isUnsigned = pred == CmpPred::Ult || pred == CmpPred::Ule || pred == CmpPred::Ugt || pred == CmpPred::Uge;
   if (isUnsigned && (a.least < 0 || b.least < 0))

@@ -10,8 +10,8 @@ namespace {
 
 bool isLoop(const Op &op) { return op.kind == OpKind::For || op.kind == OpKind::While; }
 
-/// What a loop around so many others may not lose: scalars, addresses and offsets, if they are cheap to make. They
-/// would be alive in all of the loops, and register allocation takes values times blocks.
+/// Values that stay in a loop around many others: scalars, addresses and offsets that are cheap to compute. Hoisted,
+/// they would be live across all of the loops, and register allocation takes time proportional to values times blocks.
 constexpr unsigned manyLoops = 64;
 bool isCheap(const Op &op) {
   switch (op.kind) {
@@ -36,7 +36,7 @@ bool isCheap(const Op &op) {
 void hoistFrom(Block &body, Block &outer, uint32_t depth, unsigned loops) {
   size_t kept = 0;
   for (Op *op : body.ops) {
-    // What has regions beside reduce and scan may use values of the loop inside them.
+    // Operations with regions, except reduce and scan, may use values of the loop inside them.
     bool moves = isPure(*op) && (op->regions.empty() || op->kind == OpKind::Reduce || op->kind == OpKind::Scan);
     for (const Value *v : op->operands)
       moves = moves && v->mark < depth;

@@ -127,7 +127,7 @@ void inlineCalls(Module &m) {
     inliner.block(*f->block());
   if (!m.kernel()) // a library of functions: all of them may be called from outside
     return;
-  // Callers first, so that what only a dropped function called is dropped too.
+  // Callers first, so that callees of removed functions are removed, too.
   std::unordered_set<std::string> called;
   for (size_t i = m.functions.size(); i-- > 0;) {
     Function *f = m.functions[i];

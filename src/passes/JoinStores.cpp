@@ -54,7 +54,7 @@ bool areOpposite(const Value *a, const Value *b) {
   return areComparisons && a->def->operands == b->def->operands && a->def->pred() == opposite(b->def->pred());
 }
 
-/// Arithmetic on positions, arguments and what a grid and loops count.
+/// Arithmetic on positions, arguments, program ids and loop counters.
 bool isByPosition(const Value *address, unsigned steps = 24) {
   const Op *op = address->def;
   if (address->type.isScalar())
@@ -71,8 +71,8 @@ bool isByPosition(const Value *address, unsigned steps = 24) {
   }
 }
 
-/// As far as the steps along axes tell, does each element have an address of its own? Steps of one unit, constants or
-/// multiples of one scalar, must not reach over each other.
+/// Whether, judging by the steps along axes, the elements have distinct addresses. Steps of one unit, constants or
+/// multiples of one scalar, must not overlap.
 bool areApart(const Value *address) {
   const UniformSteps steps = uniformSteps(address, /*narrow=*/true);
   std::map<const Value *, std::vector<std::pair<uint64_t, uint64_t>>> byUnit; // step, extent

@@ -1,4 +1,4 @@
-// What programs add to the base of a descriptor becomes leading dimensions; see LiftBases.h.
+// Offsets added to the base of a descriptor become leading dimensions; see LiftBases.h.
 #include "passes/LiftBases.h"
 #include "ir/Builder.h"
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace tegula {
 
 using namespace ir;
 
-/// Is it an argument, or a constant?
+/// Whether it is an argument or a constant.
 static bool isKnown(const Value *v, const Block &entry) {
   if (v->def && v->def->kind == OpKind::SExt)
     v = v->def->operands[0];

@@ -18,7 +18,7 @@ static void replace(const ir::Block &b, const std::unordered_map<const Value *, 
   }
 }
 
-/// Of pointers that overlap, those that nobody writes through are as good as apart.
+/// Overlapping pointers without writes through any of them count as distinct.
 static void leaveWritten(ir::Function &f, const std::vector<ArgumentAccess> &access) {
   std::unordered_map<int32_t, bool> written;
   auto groupOf = [&](size_t i) {

@@ -31,7 +31,7 @@ static Value *neutral(Builder &b, const Op &combination, const Type &t) {
   case OpKind::FAdd: return b.constFloat(t, -0.0);
   case OpKind::FMul: return b.constFloat(t, 1);
   case OpKind::MinNum:
-  case OpKind::MaxNum: return b.constFloat(t, std::nan("")); // the operand that is none is the result
+  case OpKind::MaxNum: return b.constFloat(t, std::nan("")); // the other operand is the result
   case OpKind::Minimum: return b.constFloat(t, infinity);
   case OpKind::Maximum: return b.constFloat(t, -infinity);
   default: return nullptr;

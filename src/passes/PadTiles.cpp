@@ -29,7 +29,7 @@ bool anyOdd(const std::vector<Value *> &values) {
   return false;
 }
 
-/// Operations that cannot be told to leave elements out.
+/// Operations that cannot exclude elements.
 bool isRefused(const Op &op) {
   if (op.kind == OpKind::Cat) {
     unsigned axis = static_cast<unsigned>(op.axis());
@@ -81,7 +81,7 @@ private:
   void rewrite(Block &b);
   void rewrite(Op &op);
 
-  /// The shape that a value had; null if it was not odd.
+  /// The shape of a value before padding; null if it was not odd.
   const Shape *oddShape(const Value *v) const {
     auto it = real_.find(v);
     return it == real_.end() ? nullptr : &it->second;
@@ -183,7 +183,7 @@ void Padder::reduce(Op &op) {
   op.operands[0] = b_.select(realAlong(axis, real, op.operands[0]->type.shape), op.operands[0], otherwise);
 }
 
-/// One input and result more, which says of each value whether it is one.
+/// Adds an input and a result: a flag that tells real elements from padding.
 void Padder::flagged(Op &op, unsigned axis, const Shape &real) {
   size_t n = op.operands.size();
   Block &before = *op.region(0);
@@ -217,7 +217,7 @@ void Padder::flagged(Op &op, unsigned axis, const Shape &real) {
   m_.addResult(&op, Type{Elem::I1, false, result.shape});
 }
 
-/// Elements beyond K add nothing; those beyond M and N are in results that nobody looks at.
+/// Elements beyond K add nothing; those beyond M and N only reach padding of the result.
 void Padder::dot(Op &op) {
   for (unsigned side = 0; side < 2; ++side) {
     Value *x = op.operands[side];
@@ -228,7 +228,7 @@ void Padder::dot(Op &op) {
   }
 }
 
-/// Becomes a reshape of a gather of a reshape: on the way the tile is a line in memory order.
+/// Becomes a reshape of a gather of a reshape: the gather works on a one-dimensional tile in memory order.
 void Padder::reshape(Op &op) {
   Value *x = op.operands[0];
   const Shape from = oddShape(x) ? *oddShape(x) : x->type.shape,
@@ -286,7 +286,7 @@ void Padder::gatherIndex(Op &op) {
 
 void padTiles(Module &m) {
   std::vector<Function *> odd;
-  bool allowed = true; // all or none, as functions give tiles to one another
+  bool allowed = true; // all or none, as functions pass tiles to each other
   for (Function *f : m.functions) {
     bool hasOdd = false;
     allowed = allowed && !anyOp(*f->block(), [&](const Op &op) {

@@ -44,7 +44,7 @@ void runPipeline(ir::Module &m) { runPipeline(m, nullptr); }
 
 bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const ir::StageVerifier &verifier, bool wide) {
   const char *widen = wide ? "widen-offsets" : narrowsPointers(m) ? "widen-narrowed-offsets" : nullptr;
-  // Offsets are followed from their use to where they are made.
+  // Widening follows offsets from their uses to their definitions.
   if (widen)
     for (ir::Function *f : m.functions)
       f->noinline_ = false;

@@ -139,7 +139,7 @@ private:
         allow(op);
   }
 
-  /// Is the condition that the maximum is -inf (true), or that it is not (false)?
+  /// Whether the condition says that the maximum is -inf (true), or that it is not (false).
   std::optional<bool> isEmpty(const Value *condition) {
     const Value *v = behindSpreads(condition);
     const Op *compare = in(v, OpKind::CmpF);
@@ -323,7 +323,7 @@ private:
                               std::ranges::find(masks, select->operands[0]) != masks.end());
   }
 
-  /// Does nothing else in the loop see the maximum, the sums, and what is computed of them?
+  /// Whether the maximum, the sums, and values computed from them have no other uses in the loop.
   bool isClosed() const {
     const Op *const end = body_.terminator();
     const auto isSum = [&](size_t i) {
@@ -338,8 +338,8 @@ private:
     for (size_t i = 0; i < loop_.results.size(); ++i)
       if (isSum(i) && !isSeenRight(body_.args[1 + i], false))
         return false;
-    // Each operation that a carried value reaches is one of those that were seen, and its other operands are none that
-    // one reaches.
+    // Each operation that depends on a carried value must be one of those that were seen, and its other operands must
+    // not depend on one.
     for (const Op *op : allowed_)
       if (!isSeenRight(op->result(), isNext(op->result())))
         return false;
@@ -385,7 +385,7 @@ private:
   bool hasAxes_ = false; // several
   std::vector<Sum> sums_;
   std::unordered_set<const Op *> allowed_;
-  std::vector<const Value *> outside_; // operands that must not come from what is carried
+  std::vector<const Value *> outside_; // operands that must not depend on carried values
 };
 
 } // namespace

@@ -51,7 +51,7 @@ public:
   bool isLive(const Op &op) const { return ops_.count(&op) != 0; }
 
 private:
-  /// Structured operations are judged by what is in them, so their regions are not searched here.
+  /// Structured operations are live by their contents, so their regions are not searched here.
   static bool isRemovableHere(const Op &op) {
     if (op.kind == OpKind::For || op.kind == OpKind::If)
       return true;

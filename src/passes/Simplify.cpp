@@ -53,7 +53,7 @@ private:
   SimplifyWork work_;      // `compared` only of tables that are gone
 };
 
-/// Rebuilds a block: visit() pushes what stays.
+/// Rebuilds a block: visit() appends the operations that remain.
 void Simplifier::block(Block &b) {
   Block *outer = b_.block();
   std::vector<Op *> ops;
@@ -234,7 +234,7 @@ void Simplifier::isolated(Op &op) {
     epoch_ = ++lastEpoch_;
 }
 
-/// An `if` whose condition is known: its arm takes its place.
+/// Replaces an `if` with a known condition by its taken arm.
 bool Simplifier::straightIf(Op &op) {
   std::optional<int64_t> c = constantInt(op.operands[0]);
   if (!c)

@@ -15,7 +15,7 @@ using namespace ir;
 
 namespace {
 
-/// How a running value takes part in an operation: which operands may be it, and how two parts of it are combined.
+/// The use of a running value in an operation: which operands may be it, and the operation that combines two parts.
 struct Combining {
   OpKind kind;
   unsigned first, last; // operands
@@ -79,7 +79,7 @@ private:
     const bool any = std::any_of(op.operands.begin(), op.operands.end(), [&](const Value *v) { return is(v); });
     switch (op.kind) {
     case OpKind::Yield:
-      return true; // whoever has the region looks at it
+      return true; // handled with the operation that owns the region
     case OpKind::If:
       if (is(op.operands[0]))
         return fail(isRead);
@@ -140,7 +140,7 @@ private:
     running_.insert(op.result());
     return true;
   }
-  /// Results of a branch are running values where both ways yield some.
+  /// Results of a branch are running values if both arms yield running values.
   bool joined(const Op &op, std::initializer_list<const Op *> yields, const char *why) {
     for (size_t i = 0; i < op.results.size(); ++i) {
       auto n = std::count_if(yields.begin(), yields.end(), [&](const Op *y) { return is(y->operands[i]); });
@@ -160,7 +160,7 @@ private:
   const char *why_ = nullptr;
 };
 
-/// Additions of what does not change, from the argument to the next value.
+/// Additions of loop-invariant values, from the argument to the next value.
 std::optional<std::vector<const Op *>> stepsOf(const Op &loop, const Value *arg) {
   std::vector<const Op *> steps;
   const Value *v = loop.region(0)->terminator()->operands[arg->index - 1];

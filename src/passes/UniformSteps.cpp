@@ -10,7 +10,7 @@ using namespace ir;
 
 namespace {
 
-/// What a walk through the operands knows.
+/// The context of a walk through the operands.
 struct Walk {
   const Block *block; // where the tile is computed
   bool narrow;        // products in 32 bits, too
@@ -42,7 +42,7 @@ UniformSteps product(const Value *v, const Value *by, Walk &walk, bool isHere) {
   const Value *scalar = !constant && isSplat ? by->def->operands[0] : nullptr;
   UniformSteps f = stepsOf(v, walk);
   for (UniformStep &s : f.axes) {
-    // Only a product in 64 bits is that of the numbers, whatever they are.
+    // Only a product in 64 bits is exact for all operands.
     if (!constant && (!isSplat || (s.constant && (!isExact || s.scalar))))
       s = unknown;
     if (s.isKnown && s.constant)
@@ -89,7 +89,7 @@ UniformSteps stepsOf(const Value *v, Walk &walk) {
     return f;
   }
   case OpKind::Broadcast: {
-    // What is spread has one element along that axis, and no step.
+    // The broadcast operand has one element along that axis, and no step.
     UniformSteps f = stepsOf(op.operands[0], walk);
     for (size_t i = 0; i < rank; ++i)
       if (op.operands[0]->type.shape[i] == 1)

@@ -1,4 +1,4 @@
-// Spans of values, what has to be widened, and the rewriting; see WidenOffsets.h.
+// Spans of values, the set of values to widen, and the rewriting; see WidenOffsets.h.
 #include "passes/WidenOffsets.h"
 #include "ir/Builder.h"
 #include "passes/Effects.h"
@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t least32 = std::numeric_limits<int32_t>::min(), most32 = std::numeric_limits<int32_t>::max();
 constexpr int64_t unbounded = int64_t(1) << 62;
 
-/// What the widened form of a value may be. `wraps`: it may differ from the extension of the 32-bit form.
+/// The range of the widened form of a value. `wraps`: it may differ from the extension of the 32-bit form.
 struct Span {
   int64_t lo = least32, hi = most32;
   bool wraps = false;
@@ -177,7 +177,7 @@ private:
     return it == spans_.end() ? ofWidth(v->type.elem) : it->second;
   }
 
-  // What is widened, from the roots backwards.
+  // The values to widen, from the roots backwards.
   bool roots(const Block &b);
   void want(Value *v);
   void follow(Value &v);
@@ -317,7 +317,7 @@ Span Widener::arithmetic(const Op &op) const {
 
 // ---- what is widened
 
-/// Wants what stands in the block. True if something in it touches memory.
+/// Collects the values to widen in the block. True if an operation in it touches memory.
 bool Widener::roots(const Block &b) {
   bool touches = false;
   for (const Op *op : b.ops) {
@@ -374,7 +374,7 @@ void Widener::followArg(Value &v) {
   }
 }
 
-/// Everything that result `i` may come from.
+/// Every value that result `i` may come from.
 void Widener::carried(Op &op, size_t i) {
   if (isInt32(op.results[i]->type)) {
     std::vector<size_t> &list = carried_[&op];
@@ -472,7 +472,7 @@ void Widener::rewriteOperands(Op &op) {
       v = wide(v);
 }
 
-/// Twins of what a loop carries, and a wide counter.
+/// Twins of loop-carried values, and a wide counter.
 void Widener::beforeRegions(Op &op) {
   if (op.kind == OpKind::For && isWanted(op.region(0)->args[0]) && isInt32(op.operands[0]->type)) {
     for (size_t i = 0; i < 3; ++i)
@@ -512,7 +512,7 @@ void Widener::terminator(Op &op, const Op &owner) {
     op.operands.push_back(wide(op.operands[first + i]));
 }
 
-/// What stands for the results in 64 bits, after the operation.
+/// The 64-bit forms of the results, after the operation.
 void Widener::twins(Op &op) {
   if (auto it = carried_.find(&op); it != carried_.end()) {
     for (size_t i : it->second) {

@@ -29,7 +29,7 @@ Coordinates identity(unsigned rank) {
   return c;
 }
 
-/// A value that every iteration of a loop adds the same to: what it starts with, and the addend.
+/// A value that advances by the same addend in every iteration of a loop: its initial value, and the addend.
 struct Induction {
   const Value *start = nullptr, *addend = nullptr; // no addend: it never changes
   bool subtracts = false;
@@ -311,7 +311,7 @@ int32_t Symbols::ofOp(const Op &op, const Value *v, const Coordinates &c) {
   }
 }
 
-/// What an elementwise operation costs for each element, if it is more than one of its type.
+/// The cost of an elementwise operation per element, if it exceeds one operation of its type.
 struct CostRow {
   OpKind op;
   double special, arithmetic;
@@ -362,7 +362,7 @@ private:
   std::optional<AxisFacts> facts_;
   const Function *function_ = nullptr;
   Users users_;
-  std::unordered_map<const Value *, int32_t> dots_;       // the last dot that a value is made of
+  std::unordered_map<const Value *, int32_t> dots_;       // the last dot that a value is computed from
   // tiles made of ranges and scalars alone, for addresses and masks
   std::unordered_map<const Value *, bool> index_;
   std::unordered_set<const Value *> addresses_;           // that pointers and masks of accesses are made of
@@ -637,7 +637,7 @@ void Counter::loop(const Op &op, int32_t scope) {
   }
 }
 
-/// The body of the callee stands for the call.
+/// Counts the callee's body in place of the call.
 void Counter::call(const Op &op, int32_t scope) {
   const Function *f = module_.find(op.callee());
   constexpr size_t enough = 100000;
