@@ -15,7 +15,7 @@ using namespace ir;
 
 namespace {
 
-/// Replaces `op` by what is built in between.
+/// Replaces `op` by the operations that are built during this object's life.
 class InPlaceOf {
 public:
   InPlaceOf(Builder &b, BlockEditor &edit, const Op &op) : edit_(edit), op_(op) {
@@ -38,10 +38,10 @@ bool holdsLoop(const Op &op) {
          });
 }
 
-/// The views that tiles in shared memory have, too.
+/// View operations that tiles in shared memory support.
 bool isTileView(const Op &op) { return op.kind == OpKind::Permute || op.kind == OpKind::Reshape; }
 
-/// The tile that all users of a loaded tensor want instead of registers, in the block of the load: its layout, 0 if
+/// The layout of the one tile that all users of a loaded tensor in the load's block can read instead of registers; 0 if
 /// there is no such tile.
 uint16_t wantedTile(Module &m, const BlockEditor &edit, const Value *v) {
   uint16_t all = 0;
@@ -59,11 +59,11 @@ uint16_t wantedTile(Module &m, const BlockEditor &edit, const Value *v) {
   return all;
 }
 
-/// Of a block and a position in it, at its beginning: what comes from there on.
+/// Facts about the operations of a block from a position on.
 struct Ahead {
   size_t write;   // the first operation that may write to global memory, or the terminator
-  size_t loop;    // the first that holds a loop; the end if there is none
-  int64_t commits; // groups of copies
+  size_t loop;    // the first operation that is or contains a loop; the end if there is none
+  int64_t commits; // groups of copies that are committed
 };
 
 void useTile(Module &m, BlockEditor &edit, const Value *tensor, Value *tile) {
@@ -95,7 +95,8 @@ void useTile(Module &m, BlockEditor &edit, const Value *tensor, Value *tile) {
   }
 }
 
-/// Bytes of the tiles that the block and its regions make, were all there at once; and of the largest conversion.
+/// Total bytes of the tiles that the block and its regions make, as if all were live together; and bytes of the largest
+/// conversion.
 struct Bytes {
   uint64_t tiles = 0, conversion = 0;
   void add(const Block &b) {
@@ -113,9 +114,9 @@ struct Bytes {
   }
 };
 
-/// Bytes for tiles of fragments. Their memory must not be what decides how many blocks share a multiprocessor, up to an
-/// eighth of them: as operands in registers the same bytes take all that a thread can have. What else the kernel has in
-/// shared memory comes first.
+/// Bytes of shared memory that tiles of fragments may take. Their memory must not reduce the number of blocks on a
+/// multiprocessor by more than an eighth: as operands in registers the same bytes take all registers that a thread can
+/// have. The kernel's other uses of shared memory come first.
 uint64_t bytesForFragments(const Module &m, const TargetInfo &target, const Options &options) {
   constexpr uint64_t registers = 300, other = 16 * 1024;
   constexpr unsigned mostThreads = 1024;
@@ -135,8 +136,8 @@ public:
     b_.setFolding(false);
   }
 
-  /// `inGroups`: a loop around it has copies by the threads (async_copy) in flight, for which a wait of ours would wait
-  /// as well.
+  /// Rewrites the loads of a block. `inGroups`: a loop around it has copies by the threads (async_copy) in flight,
+  /// which a wait of this pass would wait for as well.
   void block(Block &b, bool inGroups) {
     std::vector<Op *> tma, threads;
     for (Op *op : b.ops) {
@@ -178,7 +179,8 @@ private:
     }
   }
 
-  /// The first operation that uses the tensor, other than (if `throughViews`) to bring it to a tile.
+  /// The first operation that uses the tensor. With `throughViews`, to_shared and view operations do not count, but the
+  /// uses of their results do.
   size_t firstUse(const BlockEditor &edit, const Value *v, bool throughViews) const {
     size_t first = ahead_.size();
     for (const Op *op : edit.users(v)) {
@@ -188,7 +190,7 @@ private:
     return first;
   }
 
-  /// The last that reads the tile: a conversion.
+  /// The last operation that reads the tile: a conversion.
   size_t lastUse(const BlockEditor &edit, const Value *v) const {
     size_t last = 0;
     for (const Op *op : edit.users(v))
@@ -199,7 +201,7 @@ private:
   void byTma(BlockEditor &edit, Op *load) {
     const Type &t = load->result()->type;
     const uint16_t layout = m_.internLayout(target_.blockTile(*load));
-    const bool isOperand = wantedTile(m_, edit, load->result()) == layout; // nobody reads it before the dots do
+    const bool isOperand = wantedTile(m_, edit, load->result()) == layout; // only dots read it
     Value *tile, *barrier;
     {
       InPlaceOf place(b_, edit, *load);
@@ -211,7 +213,7 @@ private:
       operands.insert(operands.end(), load->operands.begin(), load->operands.end());
       b_.create(OpKind::TmaCopy, operands, {}, load->attrsFor(OpKind::TmaCopy));
     }
-    // Before the first use, and of what may write to the memory that is read.
+    // Before the first use, and before any operation that may write to the memory that is read.
     const Op *at =
         edit.block().ops[std::min(firstUse(edit, load->result(), isOperand), ahead_[edit.positionOf(load) + 1].write)];
     Block here;
@@ -230,16 +232,16 @@ private:
     edit.replaceUses(load->result(), loaded);
   }
 
-  /// A load that the threads copy to a tile of this layout, without a stay in registers.
+  /// A load that the threads copy to a tile of this layout, bypassing registers.
   struct Copy {
     Op *load;
     uint16_t layout;
-    size_t from, at; // positions: of the load, and of its first use or what may write to the memory that is read
+    size_t from, at; // positions: of the load; of its first use, or of an earlier write to memory
   };
 
-  /// The layout of the tile, 0 if the load stays: what asynchronous dots ask for; or as the load has its vectors, where
-  /// all users are fragments of other dots that other warps' loads are part of. Those would cross shared memory anyway,
-  /// and hold registers until then.
+  /// The layout of the tile; 0 if the load stays. It is the layout that asynchronous dots read. Or it follows the
+  /// load's vectors, where all users are fragments of other dots that need elements loaded by other warps: those
+  /// elements would cross shared memory anyway, and hold registers until then.
   uint16_t tileOfCopy(const BlockEditor &edit, const Op &load) {
     const Type &t = load.result()->type;
     const auto bytes = static_cast<uint64_t>(t.numel()) * byteWidth(t.elem);
@@ -285,14 +287,14 @@ private:
       const size_t from = edit.positionOf(load);
       const Ahead &behind = ahead_[from + 1];
       const size_t at = std::min(firstUse(edit, load->result(), true), behind.write);
-      // Loops in between would have to do without the tile's memory.
+      // A loop in between would lack the tile's memory.
       if (behind.loop < at)
         continue;
       if (uint16_t layout = tileOfCopy(edit, *load))
         copies.push_back({load, layout, from, at});
     }
     for (const Copy &c : copies) {
-      // Groups that are begun in between may still be under way.
+      // Groups that are committed in between may still be in flight.
       const auto later = std::ranges::count_if(copies, [&](const Copy &o) { return o.from > c.from && o.from < c.at; });
       wait(edit, edit.block().ops[c.at], ahead_[c.from + 1].commits - ahead_[c.at].commits + later,
            needsProxyFence(*c.load));
@@ -311,8 +313,8 @@ private:
     }
   }
 
-  /// Before `at` all threads synchronize when their copies are there but for `pending` groups. Once for all copies that
-  /// are first used there.
+  /// Before `at`, waits until at most `pending` groups of copies are in flight, and synchronizes all threads. One wait
+  /// serves all copies that are first used there.
   void wait(BlockEditor &edit, Op *at, int64_t pending, bool fence) {
     if (auto found = waits_.find(at); found != waits_.end()) {
       auto [wait, barrier] = found->second;
@@ -333,8 +335,8 @@ private:
   Module &m_;
   const TargetInfo &target_;
   Builder b_;
-  uint64_t bytesOfFragments_; // that are left
-  std::vector<Ahead> ahead_; // of the block at hand
+  uint64_t bytesOfFragments_; // bytes that are left for tiles of fragments
+  std::vector<Ahead> ahead_; // by position in the current block
   std::map<const Op *, std::pair<Op *, Op *>> waits_; // by the operation after them
 };
 

@@ -20,21 +20,20 @@ namespace {
 /// times * of, a summand of an offset that moves through the loop.
 struct Moving {
   Value *of;    // a number of the body, of 32 or 64 bits
-  Value *times; // i64, of before the loop; null: 1
+  Value *times; // i64, defined before the loop; null: 1
 };
 
-/// A tensor as tile + splat(fixed) + splat(moving) + broadcast(held): pointers, or integers of 64 bits. What is null or
-/// empty is zero. The first two are the same in every iteration.
+/// A tensor as tile + splat(fixed) + splat(moving) + broadcast(held): pointers, or integers of 64 bits. A part that is
+/// null or empty is zero. `tile` and `fixed` are loop-invariant.
 struct Parts {
   Value *tile = nullptr;  // a tensor; never null for pointers
   Value *fixed = nullptr; // i64
   std::vector<Moving> moving;
-  // i64 tensor, computed from results of an `if` of the body that most iterations leave alone; as narrow as it was
-  // before it was broadcast
+  // i64 tensor, computed from results of an `if` of the body that change in few iterations; not yet broadcast
   Value *held = nullptr;
 };
 
-/// Of an SM's tensor cores, for the dots of an iteration: 4096 products of 16 bits in one.
+/// Cycles of an SM's tensor cores for the dots of an iteration, at 4096 products of 16 bits per cycle.
 int64_t cyclesOfDots(const Block &body) {
   int64_t bits = 0;
   for (const Op *op : body.ops)
@@ -59,7 +58,7 @@ public:
     for (Op *load : loads) {
       for (Builder *b : {&before_, &here_, &rarely_})
         b->setLoc(load->loc), b->setInlinedAt(load->inlinedAt);
-      memo_.clear(); // what stands before this load alone
+      memo_.clear(); // it refers to values that stand right before a single load
       Value *&pointers = load->operands[0];
       const size_t made = front_.ops.size();
       const std::optional<Parts> p = isHoisted(pointers) ? std::nullopt : split(pointers);
@@ -73,7 +72,7 @@ public:
       splice(inside_, body_, positionOf(body_, load));
     }
     here_.setLoc(loop_.loc), here_.setInlinedAt(loop_.inlinedAt);
-    for (size_t i = 0; i < carried_.size(); ++i) // what is carried may ask for more of that
+    for (size_t i = 0; i < carried_.size(); ++i) // step() may add to carried_
       step(i);
     splice(inside_, body_, body_.ops.size() - 1);
     splice(front_, *loop_.parent, positionOf(*loop_.parent, &loop_));
@@ -82,15 +81,16 @@ public:
 private:
   // ---- moving offsets
 
-  /// times * of, a carried value of the loop or its counter: `value` is what the loop carries for it.
+  /// times * of, where `of` is a carried value of the loop or its counter: `value` is the carried value for the
+  /// product.
   struct Carried {
     const Value *of; // an argument of the body
-    Value *times;    // i64, of before the loop
+    Value *times;    // i64, defined before the loop
     Value *value;
   };
 
-  /// Of carried numbers that begin alike and move by the same step, the body uses one: those of two block pointers,
-  /// say.
+  /// Makes the body use only one of several carried numbers that have the same initial value and the same step, such as
+  /// those of two block pointers.
   void shareCounters() {
     const std::vector<Value *> &next = body_.terminator()->operands;
     auto isSame = [](const Value *a, const Value *b) {
@@ -113,7 +113,7 @@ private:
       }
   }
 
-  /// The sum, at the load.
+  /// Emits the sum of the moving summands at the load.
   Value *offset(const std::vector<Moving> &moving) {
     Value *sum = nullptr;
     for (const Moving &m : moving) {
@@ -123,15 +123,15 @@ private:
     return sum;
   }
 
-  /// In each iteration.
+  /// Emits the product, computed in each iteration.
   Value *product(const Moving &m) {
     Value *v = widened(m.of);
     return m.times ? here_.binary(OpKind::Mul, v, m.times) : v;
   }
 
-  /// Is it linear in the numbers that the loop carries? Beside short dots not through selections: these are
-  /// instructions of each thread, of which an iteration then has as many as it has time for, while the counters of
-  /// other loops are computed once for a warp.
+  /// Is the summand linear in the loop-carried numbers, so that carrying it pays? Not through selections beside short
+  /// dots: a selection is an instruction of each thread, for which such an iteration has no time left, while the
+  /// counters of other loops are computed once for a warp.
   bool isCarriedBetter(const Moving &m) const {
     std::unordered_set<const Value *> seen;
     unsigned left = mostOfOffset;
@@ -139,9 +139,9 @@ private:
     return isLinear(m.of, seen, left, selects) && (!selects || dotsAreLong_);
   }
 
-  /// Are sums, differences, products by one number and selections all that makes `v` of the loop's counter, of numbers
-  /// that the loop carries, which are made of each other in the same way, and of what does not change? `left`:
-  /// operations to look at. Sets `selects` where there are selections.
+  /// Is `v` computed only by sums, differences, products by one loop-invariant number and selections? The inputs may be
+  /// the loop's counter, loop-carried numbers that are computed from each other in the same way, and loop-invariant
+  /// values. `left`: operations that may still be visited. Sets `selects` where there are selections.
   bool isLinear(const Value *v, std::unordered_set<const Value *> &seen, unsigned &left, bool &selects) const {
     if (!isNew(v) || !seen.insert(v).second)
       return true;
@@ -162,7 +162,7 @@ private:
     }
   }
 
-  /// times * v, of 64 bits, at `b`; null `times` is 1. Of what isLinear() has said yes to.
+  /// Emits times * v in 64 bits at `b`; null `times` is 1. `v` must be a value that isLinear() accepts.
   Value *scaled(Builder &b, Value *v, Value *times) {
     if (!isNew(v))
       return times ? early(OpKind::Mul, widened(v), times) : widened(v);
@@ -203,7 +203,7 @@ private:
     return carried_.back().value;
   }
 
-  /// What the i-th of carried_ is in the next iteration, at the end of the body.
+  /// At the end of the body: emits the value of carried_[i] in the next iteration.
   void step(size_t i) {
     const Carried c = carried_[i];
     Value *next = c.of->index ? scaled(here_, body_.terminator()->operands[c.of->index - 1], c.times)
@@ -213,7 +213,7 @@ private:
   }
 
   bool isInside(const Value *v) const { return v->def ? v->def->parent == &body_ : v->block == &body_; }
-  /// Is it what this pass makes?
+  /// Has this pass already rewritten the pointers?
   bool isHoisted(const Value *v) const {
     const Op *op = v->def;
     return op && op->kind == OpKind::AddPtr && !isInside(op->operands[0]) && op->operands[1]->type.elem == Elem::I64 &&
@@ -222,8 +222,7 @@ private:
 
   // ---- values that an `if` replaces in few iterations
 
-  /// The carried value that result `v` of an `if` is in the iterations that leave it alone; null if it is no such
-  /// result.
+  /// The carried value that one side of an `if` yields unchanged for its result `v`; null if `v` is not such a result.
   const Value *heldSince(const Value *v) const {
     const Op *op = v->def;
     if (!op || op->kind != OpKind::If || op->parent != &body_)
@@ -236,7 +235,7 @@ private:
     return nullptr;
   }
 
-  /// What `held` is computed from at the end of `b`, with `of` for each result of the `if`.
+  /// Clones the computation of `held` to the end of `b`, with `of` in place of each result of the `if`.
   Value *heldAt(Builder &b, Value *held, const std::function<Value *(const Value *)> &of) {
     LoopSlice::Map map;
     auto now = [&](Value *v) {
@@ -252,7 +251,8 @@ private:
     return now(held);
   }
 
-  /// The held part as a result of its own of the `if`, computed where the others are replaced, and carried.
+  /// Adds the held part as another result of the `if`, computed on the side that replaces the other results, and
+  /// carries it.
   Value *carried(Value *held) {
     Value *arg =
         carry(module_, loop_,
@@ -278,11 +278,11 @@ private:
     return result;
   }
 
-  /// tile + splat(moving) + broadcast(held). The sum of which a thread has fewer comes first.
+  /// tile + splat(moving) + broadcast(held). The sum with fewer elements in a thread is computed first.
   Value *withHeld(const Parts &p, const Type &type, int64_t vec) {
     Value *held = carried(p.held);
     const Type offsets = type.withElem(Elem::I64);
-    // Vectors of a thread along the axes that the held part has, and along the others.
+    // A thread's vectors along the axes of the held part, and along the other axes.
     const layout::LinearLayout &l = module_.layoutOf(type);
     int64_t ofHeld = 1, ofTile = 1;
     for (unsigned bit = layout::log2Exact(vec); bit < l.inBits(layout::Dim::Register); ++bit)
@@ -306,7 +306,7 @@ private:
 
   // ---- scalars
 
-  /// Of numbers of before the loop, there: once for the same two.
+  /// Emits an operation on loop-invariant numbers before the loop, once for the same operands.
   Value *early(OpKind kind, Value *a, Value *b) {
     auto [it, isFirst] = early_.try_emplace({kind, a, b}, nullptr);
     if (isFirst) {
@@ -320,7 +320,7 @@ private:
     auto [it, isFirst] = constants_.try_emplace(c, nullptr);
     return isFirst ? it->second = before_.constI64(c) : it->second;
   }
-  /// Takes back what was made before the loop.
+  /// Removes the operations that were emitted before the loop since it had `made` of them.
   void forgetSince(size_t made) {
     const std::unordered_set<const Op *> gone(front_.ops.begin() + static_cast<std::ptrdiff_t>(made), front_.ops.end());
     std::erase_if(early_, [&](const auto &known) { return gone.contains(known.second->def); });
@@ -340,7 +340,7 @@ private:
     return made ? made : made = here_.cast(OpKind::SExt, v, Elem::I64);
   }
 
-  /// fixed + moving, of the integer `v`, without wrapping around at 32 bits.
+  /// The integer `v` as fixed + moving, without wrapping around at 32 bits.
   Parts scalar(Value *v, unsigned depth = 0) {
     constexpr unsigned deepest = 16;
     const Op *op = v->def;
@@ -360,7 +360,7 @@ private:
     return Parts{.moving = {{v, nullptr}}};
   }
 
-  /// a + b, a - b or a * b of what does not move, where null is zero.
+  /// a + b, a - b or a * b of loop-invariant values, where null is zero.
   Value *combine(OpKind kind, Value *a, Value *b) {
     if (!b)
       return kind == OpKind::Mul ? nullptr : a;
@@ -394,7 +394,7 @@ private:
     return {combine(kind, a.tile, b.tile), combine(kind, a.fixed, b.fixed), combine(kind, a.moving, b.moving),
             a.held ? a.held : b.held};
   }
-  /// What is uniform of it.
+  /// The fixed and moving parts of a product.
   Parts uniformProduct(const Parts &a, const Parts &b) {
     Parts p{.fixed = combine(OpKind::Mul, a.fixed, b.fixed),
             .moving = combine(OpKind::Add, times(a.moving, b.fixed), times(b.moving, a.fixed))};
@@ -402,7 +402,7 @@ private:
       p.moving.push_back({here_.binary(OpKind::Mul, plain(a.moving), plain(b.moving)), nullptr});
     return p;
   }
-  /// The sum as it is.
+  /// Emits the sum, computed in each iteration.
   Value *plain(const std::vector<Moving> &moving) {
     Value *sum = nullptr;
     for (const Moving &m : moving) {
@@ -412,7 +412,7 @@ private:
     return sum;
   }
 
-  /// Known in the body alone.
+  /// Is the value defined in the body, or emitted for it?
   bool isNew(const Value *v) const { return isInside(v) || (v->def && v->def->parent == &inside_); }
 
   // ---- tensors
@@ -465,7 +465,8 @@ private:
     return sumOf(op.kind, *a, *b);
   }
 
-  /// By something uniform. Two tensors of which one moves would give each element a step of its own.
+  /// A product by a uniform number, or of two loop-invariant tensors. If one of two tensors moved, each element would
+  /// have a step of its own.
   std::optional<Parts> product(const Op &op) {
     std::optional<Parts> a = split(op.operands[0]), b = a ? split(op.operands[1]) : std::nullopt;
     if (!b)
@@ -488,12 +489,12 @@ private:
     return p;
   }
 
-  /// Of what does not move, the tensor itself.
+  /// The tensor of parts that do not move.
   Value *whole(const Parts &p, const Type &like) {
     return p.fixed ? combine(OpKind::Add, p.tile, splat(before_, p.fixed, like)) : p.tile;
   }
 
-  /// The same elements in other places.
+  /// A view operation or layout conversion: the same elements in other places.
   std::optional<Parts> moved(const Op &op) {
     bool moves = op.kind == OpKind::ExpandDims || op.kind == OpKind::Broadcast || op.kind == OpKind::Reshape ||
                  op.kind == OpKind::Permute || op.kind == OpKind::Convert;
@@ -551,25 +552,25 @@ private:
   Module &module_;
   Op &loop_;
   Block &body_;
-  Block front_, inside_;   // made so far: to stand before the loop; before the current load
-  Block ofHeld_;           // what the held parts of the current load are computed by; copied to where the `if` replaces
+  Block front_, inside_;   // operations emitted so far: to be put before the loop; before the current load
+  Block ofHeld_;           // operations of the current load's held parts; cloned to the side of the `if` that replaces
   Op *branch_ = nullptr;   // that `if`
   Builder before_, here_, rarely_;
-  const bool dotsAreLong_; // on an SM an iteration's take 256 cycles or more
-  static constexpr unsigned mostOfOffset = 16; // operations that an offset is made of
+  const bool dotsAreLong_; // an iteration's dots take 256 cycles or more on an SM
+  static constexpr unsigned mostOfOffset = 16; // operations of an offset
   std::vector<Carried> carried_;
-  // in the body; by no factor, what is widened too
+  // products in the body, by value and factor; without a factor, widened values too
   std::map<std::pair<const Value *, const Value *>, Value *> scaled_;
   std::map<std::tuple<OpKind, const Value *, const Value *>, Value *> early_;        // before the loop
   std::map<int64_t, Value *> constants_;
   std::unordered_map<const Value *, std::optional<Parts>> memo_;
 };
 
-/// Does an access bring enough for an asynchronous copy?
+/// Is an access of the load wide enough for an asynchronous copy?
 bool isCopied(const Op &load) { return load.vec() * bitWidth(load.result()->type.elem) >= 32; }
 
-/// Registers of a thread for pointers beside the results of dots. There is a pointer for each vector that it loads;
-/// where that comes to a register, too, an offset.
+/// Registers of a thread for the results of dots and for pointers. There is one pointer for each vector that the thread
+/// loads.
 int64_t registersFor(const Block &body, const std::vector<Op *> &loads, int64_t threads) {
   int64_t needed = registersOfDots(body, threads);
   for (const Op *load : loads)
@@ -585,7 +586,7 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
       continue;
     std::vector<Op *> loads = loadsOfDots(*op->region(0));
     std::erase_if(loads, [](const Op *load) { return load->kind != OpKind::Load; });
-    // Beside mma, whose operands are in registers, the pointers would be spilled.
+    // Beside mma, whose operands are in registers, the pointers would spill.
     const std::vector<Op *> &ops = op->region(0)->ops;
     if (std::none_of(ops.begin(), ops.end(), [](const Op *o) { return o->kind == OpKind::Dot && isAsyncMma(*o); }))
       continue;
@@ -593,10 +594,10 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
                   limit = target.registerLimit(static_cast<unsigned>(threads)),
                   needed = registersFor(*op->region(0), loads, threads);
     const bool fit = needed <= limit;
-    // Of elements one by one, the pointers take twice the registers of offsets, and an instruction more for each; of
-    // longer accesses they start faster. Far beyond the limit offsets would be spilled, which rows and columns that are
-    // added in each iteration are not (128x256x64, 376 registers needed: 2280 -> 5350 us; 312: 1430 -> 1335, 1990 ->
-    // 1160).
+    // For elements loaded one by one, pointers take twice the registers of offsets, and one more instruction each; for
+    // longer accesses, pointers let copies start faster. Far beyond the limit, offsets would spill, but rows and
+    // columns that are added in each iteration do not (128x256x64, 376 registers needed: 2280 -> 5350 us; 312: 1430 ->
+    // 1335, 1990 -> 1160).
     std::erase_if(loads, [&](Op *load) {
       return !(fit && isCopied(*load)) && needed <= limit / 4 * 5 && shortenOffset(m, *op, *load);
     });

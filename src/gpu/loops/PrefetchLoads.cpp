@@ -20,19 +20,19 @@ namespace {
 
 constexpr uint64_t registerBits = 32;
 
-/// What the launches that code is made for say of the trips of loops, for one number of trips.
+/// Decides by the trip counts of loops in the launches that the code is compiled for; by one trip count per kernel.
 class Trips {
 public:
-  /// Kernels with products, and those of which the user or clusters decide the registers, have no forms by trips.
+  /// Kernels with dots have no forms by trip counts, nor have kernels whose registers the user or clusters decide.
   Trips(const Function &kernel, const Options &options, const LaunchFacts *facts, LaunchForms *asked)
       : kernel_(kernel), warps_(options.numWarps), facts_(facts), asked_(asked),
         asks_(facts && asked && !options.maxRegisters && !options.stagesRows && options.numCtas == 1 &&
               !anyOp(*kernel.block(), [](const Op &op) { return op.kind == OpKind::Dot; })) {}
 
-  /// Are there more than `few`, and is it worth registers to load ahead? Not those of `isSmall` loops in a grid that
-  /// runs at once if a thread has hardly any others: all its warps have enough under way, and a second round takes as
-  /// long as the first (a recurrence of bf16, 16 x 32 by four warps, 2048 programs, H200: 32 registers 119 us, 40 and
-  /// two rounds 154; of 512 programs 252 and 182).
+  /// Has the loop more than `few` trips, and are loads ahead worth their registers? Not in `isSmall` loops if a few
+  /// more registers keep the grid from running at once: all warps together have enough loads in flight, and a second
+  /// round takes as long as the first (a recurrence of bf16, 16 x 32 by four warps, 2048 programs, H200: 32 registers
+  /// 119 us, 40 and two rounds 154; of 512 programs 252 and 182).
   bool areMany(const Op &loop, bool isSmall, int64_t few) {
     if (!asks_)
       return false;
@@ -41,7 +41,7 @@ public:
     if (number < 0)
       return false;
     constexpr uint8_t fewForm = 1;
-    constexpr int64_t mostWarps[] = {48, 64}, sixteenths = 16; // of 40 registers, and of 32
+    constexpr int64_t mostWarps[] = {48, 64}, sixteenths = 16; // with 40 registers, and with 32
     forms.axes = {{LaunchForms::Axis::grid, {}}, {number, {few}}};
     for (const int64_t warps : mostWarps)
       forms.axes[0].limits.push_back(sixteenths * warps / warps_);
@@ -77,7 +77,7 @@ public:
     const int64_t distance = distanceOf();
     if (!distance)
       return false;
-    // Before the loop: the first iterations' loads.
+    // Before the loop: the loads of the first iterations.
     Block before, ahead;
     before.parent = loop_.parent->parent;
     b_.setBlock(&before);
@@ -90,7 +90,7 @@ public:
           copyLoads(map, i ? runsAhead(b_, loop_, loop_.operands[0], i) : gpu::runs(b_, loop_, map.at(body_.args[0]))));
     }
     splice(before, *loop_.parent, positionOf(*loop_.parent, &loop_));
-    // At the top of the body, or after what reads this iteration's: a later iteration's.
+    // At the top of the body, or after the uses of this iteration's loads: the loads of a later iteration.
     ahead.parent = body_.parent;
     b_.setBlock(&ahead);
     map = {};
@@ -99,7 +99,7 @@ public:
     std::vector<Value *> next = copyLoads(map, distance > 1 ? runsAhead(b_, loop_, body_.args[0], distance)
                                                             : gpu::runs(b_, loop_, map.at(body_.args[0])));
     splice(ahead, body_, placeOfLoads());
-    // The loaded tiles travel around the loop, each iteration's one place on.
+    // The loop carries the loaded tiles; each moves one place on in each iteration.
     for (size_t i = 0; i < loads_.size(); ++i) {
       std::vector<Value *> args;
       for (int64_t k = 0; k < distance; ++k)
@@ -113,7 +113,7 @@ public:
   }
 
 private:
-  /// Loads that feed a dot, if their addresses can be computed ahead.
+  /// Collects the loads that feed a dot, if their addresses can be computed ahead.
   bool collect() {
     for (const Op *op : body_.ops) {
       bool isPipeline =
@@ -130,8 +130,8 @@ private:
     });
   }
 
-  /// Without a dot: what the loop loads if threads synchronize in it, or if it asks for stages itself and loads so
-  /// little that all threads of a multiprocessor leave memory idle.
+  /// Without a dot: collects the loads if threads synchronize in the loop, or if the loop asks for stages itself and
+  /// loads so little that all threads of a multiprocessor leave memory idle.
   bool collectWithoutDot() {
     scans_ = std::any_of(body_.ops.begin(), body_.ops.end(), [](const Op *op) { return op->kind == OpKind::Scan; });
     meets_ = std::any_of(body_.ops.begin(), body_.ops.end(), [&](const Op *op) {
@@ -148,7 +148,7 @@ private:
     return !loads_.empty() && (meets_ || iterationsOfMemory() > 1);
   }
 
-  /// Of how many iterations a full multiprocessor has to have loads under way to keep its share of memory busy.
+  /// The number of iterations whose loads a full multiprocessor must have in flight to keep its share of memory busy.
   int64_t iterationsOfMemory() const {
     uint64_t bytes = 0;
     for (const Op *load : loads_)
@@ -157,8 +157,8 @@ private:
     return static_cast<int64_t>((bytesInFlight + all - 1) / all);
   }
 
-  /// Beside dots: scalars and a few elements for each thread, whatever is computed from them (scales of blocks, numbers
-  /// of pages). An iteration would wait for them as long as for memory.
+  /// Beside dots: collects loads of scalars and of a few elements for each thread, whatever is computed from them
+  /// (scales of blocks, numbers of pages). Without this an iteration would wait for the full latency of memory.
   bool collectFew() {
     constexpr uint64_t most = 4; // registers for all of them
     loads_.clear();
@@ -166,7 +166,7 @@ private:
       return false;
     uint64_t bits = 0;
     for (Op *op : body_.ops) {
-      // of the next iteration already
+      // it already belongs to the next iteration
       const bool isAhead = op->kind == OpKind::Load && uses(*body_.terminator(), op->result());
       if (op->kind != OpKind::Load || op->isVolatile() || isAhead || bits + bitsOf(*op) > most * registerBits)
         continue;
@@ -178,7 +178,7 @@ private:
     return !loads_.empty();
   }
 
-  /// Accesses through different arguments are taken to be of different memory.
+  /// Accesses through different arguments are assumed not to alias.
   bool mayWriteWhatIsLoaded(const Block &b) const {
     return std::any_of(b.ops.begin(), b.ops.end(), [&](const Op *op) {
       if (op->kind == OpKind::For || op->kind == OpKind::While)
@@ -195,7 +195,7 @@ private:
     });
   }
 
-  /// In a thread.
+  /// Bits of registers that the load's result takes in a thread.
   uint64_t bitsOf(const Op &load) const {
     const Type &t = load.result()->type;
     return std::max<uint64_t>(registerBits, t.isTensor() ? uint64_t{bitWidth(t.elem)}
@@ -203,9 +203,10 @@ private:
                                                          : bitWidth(t.elem));
   }
 
-  /// A loop over blocks of a row: the block may be the whole row. Then nothing is loaded ahead, and registers for it
-  /// cost blocks on the multiprocessor, which alone hide memory (cumsum of 1024 columns, H200, by 4096 fp32 with 8
-  /// warps: 0.66 of Triton's speed, by 1024 bf16 with 4 0.95 of what it was). What a launch says decides then.
+  /// Is it a loop over blocks of a row, where one block may be the full row? Then nothing is loaded ahead, and the
+  /// registers for it cost blocks on the multiprocessor, which alone hide the latency (cumsum of 1024 columns, H200, by
+  /// 4096 fp32 with 8 warps: 0.66 of Triton's speed, by 1024 bf16 with 4 0.95 of what it was). The facts of the launch
+  /// decide then.
   bool mayRunOnce() const {
     const std::optional<int64_t> first = constantInt(loop_.operands[0]), last = constantInt(loop_.operands[1]),
                                  step = constantInt(loop_.operands[2]);
@@ -213,7 +214,7 @@ private:
            !(last && (*last - *first) / *step > 1);
   }
 
-  /// How many blocks there are of an extent, as programs say it that count them.
+  /// Is it a quotient, as in programs that compute the number of blocks of an extent?
   static bool isQuotient(const Value *v) {
     while (v->def && (v->def->kind == OpKind::SExt || v->def->kind == OpKind::ZExt || v->def->kind == OpKind::Trunc))
       v = v->def->operands[0];
@@ -221,22 +222,22 @@ private:
                       v->def->kind == OpKind::LShr);
   }
 
-  /// Of a thread in an iteration.
+  /// The number of accesses of a thread in an iteration.
   int64_t accessesOf(const Op &load) const {
     const Type &t = load.result()->type;
     return t.isTensor() ? (int64_t{1} << module_.layoutOf(t).inBits(layout::Dim::Register)) / load.vec() : 1;
   }
 
-  /// How many iterations ahead: as many as the copies to shared memory beside them, or the loop would wait for these
-  /// loads; one if that takes registers, or if the products of an iteration take as long as memory. As many as the loop
-  /// asks for if there is no dot; none if already one iteration takes too many. One if it does not ask, if that takes a
-  /// quarter of the registers at most with which two blocks share a multiprocessor: a block alone waits at its barriers
-  /// (cross entropy bf16, 32768 columns an iteration by 32 warps, H200: 93 us without, 129 with; by 16 warps 94 and
-  /// 81). Nor if its elements are loaded one by one:
-  /// each has a register and a mask of its own (rows of 50257 bf16, 4096 an iteration by 8 warps: 1.44 of Triton's
-  /// speed without, 1.16 with).
+  /// How many iterations the loads go ahead; 0: none. Beside dots, as many as the copies to shared memory, as the loop
+  /// would otherwise wait for these loads; one if more take too many registers, or if an iteration's dots take as long
+  /// as memory. Without a dot, as many as the loop asks for; none if even one iteration takes too many registers. A
+  /// loop that does not ask goes one ahead if that takes at most a quarter of the registers with which two blocks share
+  /// a multiprocessor: a single block waits at its barriers (cross entropy bf16, 32768 columns an iteration by 32
+  /// warps, H200: 93 us without, 129 with; by 16 warps 94 and 81). It does not go ahead if its elements are loaded one
+  /// by one: each has a register and a mask of its own (rows of 50257 bf16, 4096 an iteration by 8 warps: 1.44 of
+  /// Triton's speed without, 1.16 with).
   int64_t distanceOf() const {
-    constexpr uint64_t most = 8; // registers, for what is not used in the next iteration
+    constexpr uint64_t most = 8; // registers, for elements that are not used in the next iteration
     int64_t copies = 1;
     for (const Op *op : body_.ops)
       if (op->kind == OpKind::AsyncWait)
@@ -248,12 +249,12 @@ private:
       auto within = [&](unsigned warps) {
         return static_cast<int64_t>(uint64_t{target_.registerLimit(target_.lanes() * warps)} / 3 * registerBits / bits);
       };
-      // One iteration by those that a block may have; more are not worth a block on the SM where sixteen warps do not
-      // run without it (softmax of 8192 columns, 8 warps: 168 registers, 0.81).
+      // One iteration within the registers that a block may have. More iterations are not worth a block on the SM where
+      // fewer than sixteen warps run without that block (softmax of 8192 columns, 8 warps: 168 registers, 0.81).
       constexpr unsigned enoughWarps = 16;
       if (!loop_.find(attr::numStages)) {
         constexpr unsigned partOfTwo = 4;
-        constexpr int64_t mostAccesses = 8; // of 16 bytes are 32 registers
+        constexpr int64_t mostAccesses = 8; // 8 accesses of 16 bytes take 32 registers
         constexpr uint64_t mostOfFew = 8, mostOfMany = 32; // registers
         const uint64_t limit = target_.registerLimit(target_.lanes() * 2 * options_.numWarps) / partOfTwo;
         int64_t accesses = 0;
@@ -261,8 +262,8 @@ private:
           accesses += accessesOf(*load);
         if (bits > registerBits * std::min(mostOfMany, limit) || accesses > mostAccesses)
           return 0;
-        // Two blocks gain where they are reduced (cross entropy of 32000 columns by 16384, 16 warps in bf16, H200: 95
-        // and 81 us), and lose where they are scanned (8192 by 4096, 8 warps: 73 and 79).
+        // Rows of two blocks gain where they are reduced (cross entropy of 32000 columns by 16384, 16 warps in bf16,
+        // H200: 95 and 81 us), and lose where they are scanned (8192 by 4096, 8 warps: 73 and 79).
         const bool isSmall = bits <= registerBits * mostOfFew;
         return !mayRunOnce() || (isSmall && !scans_) || trips_.areMany(loop_, isSmall, scans_ ? fewTrips : 1);
       }
@@ -274,12 +275,13 @@ private:
     return !isLong && static_cast<uint64_t>(copies - 1) * bits <= most * registerBits ? copies : 1;
   }
 
-  /// The top, where memory has the whole iteration. Where a thread has no registers for two iterations' elements beside
-  /// its sums, and the first are only stored to shared memory: after that and the asynchronous dots that start then, so
-  /// that one iteration's are there at a time. (Single elements of rows that are not aligned: 128x128x32 by four warps
-  /// spilled 273 words.)
+  /// Where in the body the loads stand: at the top, where they have the full iteration to arrive. The exception is a
+  /// thread without registers for two iterations' elements beside its accumulators, if the elements are only stored to
+  /// shared memory. Then the loads follow those stores and the asynchronous dots that start after them, so that only
+  /// one iteration's elements are live at a time. (Single elements of rows that are not aligned: 128x128x32 by four
+  /// warps spilled 273 words.)
   size_t placeOfLoads() const {
-    // registers of an iteration's elements: of those that are loaded one by one each has its own until it is stored
+    // registers of an iteration's elements: each element that is loaded by itself has a register until it is stored
     int64_t held = 0;
     for (const Op *load : loads_) {
       const Type &t = load->result()->type;
@@ -288,8 +290,8 @@ private:
                        : 1;
       held += accessesOf(*load) * perAccess;
     }
-    // Half as many again for addresses and masks. 264 of 255 did without spills (32 elements one by one, 128 sums), 280
-    // did not.
+    // Half as many again for addresses and masks. An estimate of 264, above the limit of 255, did not spill (32
+    // elements one by one, 128 sums); 280 did.
     constexpr int64_t most = 270;
     if (registersOfDots(body_, int64_t{target_.lanes()} * options_.numWarps) + 2 * held + held / 2 <= most)
       return 0;
@@ -306,7 +308,7 @@ private:
     return last;
   }
 
-  /// The loads with the arguments of the body replaced, masked off unless `runs`: when that iteration does not run.
+  /// Clones the loads with the arguments of the body replaced by `map`, masked off unless `runs`: the iteration runs.
   std::vector<Value *> copyLoads(LoopSlice::Map map, Value *runs) {
     std::vector<Value *> out;
     for (const Op *load : loads_) {
@@ -325,7 +327,7 @@ private:
   LoopSlice slice_;
   std::vector<Op *> loads_;
   bool hasNoDot_ = false;
-  bool meets_ = false; // do threads, in each iteration of such a loop?
+  bool meets_ = false; // do threads synchronize in each iteration of such a loop?
   bool scans_ = false;
   const TargetInfo &target_;
   const Options &options_;

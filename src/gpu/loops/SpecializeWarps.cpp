@@ -1,5 +1,5 @@
-// See SpecializeWarps.h. Specializer decides for the whole kernel, builds the producer from what its copies need, and
-// rewrites the loops.
+// See SpecializeWarps.h. Specializer decides for the whole kernel, builds the producer from the inputs of its copies,
+// and rewrites the loops.
 #include "gpu/loops/SpecializeWarps.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/Diagnostics.h"
@@ -25,7 +25,7 @@ namespace {
 using Map = LoopSlice::Map;
 using Reason = std::optional<std::string>;
 
-/// Where a set of rings is: the next stage, and the parity of its phase.
+/// The state of a set of rings: the next stage, and the parity of its phase.
 struct Stages {
   Value *slot, *phase;
 };
@@ -47,13 +47,13 @@ public:
   using PipelinedLoop::hasSpare;
   using PipelinedLoop::leaveLate;
 
-  /// `gathers`: threads copy what a producer starts.
+  /// `gathers`: the producer's threads copy, instead of starting block copies.
   ConsumerLoop(ir::Module &m, ir::Op &loop, const TargetInfo &target, const Options &options, bool gathers)
       : PipelinedLoop(m, loop, target, options, nullptr) {
     gathers_ = gathers;
   }
 
-  /// After plan(): can a producer start everything that is copied? In block copies, or all of it by its threads.
+  /// After plan(): can a producer start all copies, either as block copies or all by its threads?
   bool isFilledByProducer() const {
     return hasStages() && !usesGroups() && (!gathers_ || !anyRing([](const Ring &r) {
              return r.inStages &&
@@ -67,7 +67,7 @@ public:
         out.push_back(r.tile);
     return out;
   }
-  /// Which of them are late.
+  /// Which of tiles() are late.
   std::vector<bool> late() const {
     std::vector<bool> out;
     for (const Ring &r : rings_)
@@ -75,7 +75,7 @@ public:
         out.push_back(r.isLate);
     return out;
   }
-  /// Says so if the loop has fewer stages than it asks for; `total`: bytes that the kernel takes with those it has.
+  /// Remarks if the loop has fewer stages than it asks for. `total`: bytes that the kernel takes with its stages.
   void remarkStages(uint64_t total, DiagEngine *remarks) const {
     const int64_t asked = stagesOf(loop_, options_), missing = asked - stages();
     if (missing <= 0)
@@ -95,7 +95,7 @@ public:
     return bytes;
   }
 
-  /// Is a tile the same in all CTAs?
+  /// Is a tile the same in all CTAs of the cluster?
   bool hasShared(unsigned ctas) const {
     return anyRing([&](const Ring &r) { return isShared(r, ctas); });
   }
@@ -121,7 +121,7 @@ public:
     return {nextSlot(at.slot, stages_, 1), flip(at.phase, at.slot, stages_)};
   }
 
-  /// Rewrites the loop, whose first stage is `from`; gives the stage after its last one.
+  /// Rewrites the loop, whose first stage is `from`; returns the stage after its last one.
   Stages consume(Stages from) {
     Block before, top, end, after;
     before.parent = after.parent = loop_.parent->parent;
@@ -156,7 +156,7 @@ public:
 
 class Specializer {
 public:
-  /// `gathers`: the producer's threads copy; else one of them starts block copies.
+  /// `gathers`: all threads of the producer copy; else one of them starts block copies.
   Specializer(Module &m, const TargetInfo &target, const Options &options, bool gathers)
       : m_(m), f_(*m.kernel()), target_(target), options_(options), b_(m), gathers_(gathers),
         producer_(gathers ? target.gatheringWarps(options) : target.producerWarps(options)) {
@@ -164,16 +164,16 @@ public:
     collect(*f_.block(), 0);
   }
 
-  /// Somebody wants it (block copies), or it pays.
+  /// Does a loop ask for it (block copies only), or does it pay and no loop forbids it?
   bool isWanted() const { return (asked_ && !gathers_) || (pays_ && !forbidden_); }
   bool isAsked() const { return asked_; }
-  /// A loop that asks, where no producer pays; null: there is none.
+  /// A loop that asks although no producer pays there; null: there is none.
   const Op *declined() const { return asked_ ? nullptr : declined_; }
   Loc where() const { return asked_ ? asked_->loc : f_.loc; }
 
-  /// Why it cannot be done; everything is planned if there is no reason.
+  /// Why the kernel cannot be rewritten; empty: everything is planned.
   Reason plan();
-  /// After plan(), in place of its reason: loops whose rings had to give way.
+  /// After a successful plan(): remarks for loops whose rings got fewer stages.
   void remarkStages(DiagEngine *remarks) const {
     for (const auto &loop : loops_)
       loop->remarkStages(total_, remarks);
@@ -229,17 +229,17 @@ int64_t dotsIn(const Block &b) {
   return std::count_if(b.ops.begin(), b.ops.end(), [](const Op *op) { return op->kind == OpKind::Dot; });
 }
 
-/// Do registers hold the results of the loop's dots in two blocks on an SM? Each computes while the other one's dots
-/// run, as warpgroups beside a producer do, and nobody waits for a warp of its own.
+/// Do the results of the loop's dots fit in registers with two blocks on an SM? Then each block computes while the
+/// other's dots run, as warpgroups beside a producer do, and no dedicated warp is needed.
 bool Specializer::hasNeighbour(const Block &body) const {
   const int64_t threads = int64_t{target_.lanes()} * options_.numWarps;
   return registersOfDots(body, threads) <= target_.registerLimit(static_cast<unsigned>(2 * threads));
 }
 
-/// Threads that copy take registers from those that compute, and give them issue slots, and no barrier in the loop. As
-/// measured on an H200 with attention by pointers (docs/performance-history.md): 1.04-1.34 times the speed where work
-/// on elements, without addresses and masks of what is copied, takes up to 1.3 times as long as the products (D=96 to
-/// 256), 0.86-0.96 of it where it takes longer.
+/// Does a producer whose threads copy pay? It takes registers from the consumers, but frees their issue slots and saves
+/// the barrier in the loop. As measured on an H200 with attention by pointers (docs/performance-history.md): 1.04-1.34
+/// times the speed where elementwise work, without addresses and masks of copies, takes up to 1.3 times as long as the
+/// products (D=96 to 256), 0.86-0.96 of it where it takes longer.
 bool Specializer::gatheringPays(const Block &body) const {
   if (options_.numWarps < 8 || options_.numCtas > 1 || hasNeighbour(body))
     return false;
@@ -247,16 +247,16 @@ bool Specializer::gatheringPays(const Block &body) const {
   return clocks.work <= 1.3 * clocks.products;
 }
 
-/// Is it not done though somebody asks? Warpgroups of two blocks go on while others wait, and leave no registers for a
-/// producer's: attention D=64, 128x64 by eight warps, H200: 382 TFLOP/s with it and one block, 476 without and two (by
-/// four warps 465 and 456).
+/// Is the loop left alone although it asks? The warpgroups of two blocks hide each other's waits, and leave no
+/// registers for a producer: attention D=64, 128x64 by eight warps, H200: 382 TFLOP/s with a producer and one block,
+/// 476 without and two (by four warps 465 and 456).
 bool Specializer::isLeftToNeighbours(const Block &body, unsigned depth) const {
   return depth == 0 && options_.numWarps >= 8 && options_.numCtas == 1 && dotsIn(body) > 1 && hasNeighbour(body);
 }
 
-/// What loops say about it, and whether it pays: where tiles follow each other, and where a loop's second dot waits for
-/// work on the result of its first (attention), as measured on an H200 (docs/performance-history.md): tiles with at
-/// least one warpgroup, attention with two.
+/// Collects the requests of loops, and whether a producer pays. It does in loops over tiles with at least one
+/// warpgroup, and with two warpgroups in loops whose second dot waits for work on the result of the first (attention),
+/// as measured on an H200 (docs/performance-history.md).
 void Specializer::collect(const Block &b, unsigned depth) {
   for (const Op *op : b.ops) {
     if (op->kind == OpKind::For) {
@@ -288,7 +288,7 @@ Reason Specializer::findLoops(Block &b) {
     if (!hasDots)
       continue;
     if (op->kind == OpKind::If) {
-      // All threads go the same way; a producer goes it, too. Dots that no loop repeats are left to the consumers.
+      // The branch is uniform, and the producer takes it, too. Dots outside of loops are left to the consumers.
       const size_t before = loops_.size();
       for (const Region *r : op->regions)
         if (Reason reason = findLoops(*r->block))
@@ -326,16 +326,16 @@ bool loads(const Op &op) {
          });
 }
 
-/// Copies run ahead of everything the consumers do: what they read must not change.
+/// Copies run ahead of all operations of the consumers, so the memory that they read must not change.
 Reason Specializer::checkEffects(const Block &b, const std::vector<int> &loaded) const {
   for (const Op *op : b.ops) {
     for (const Region *r : op->regions)
       if (Reason reason = checkEffects(*r->block, loaded))
         return reason;
-    // The producer itself runs a while loop that its operands come from.
+    // The producer itself runs a while loop that computes operands of its copies.
     if ((op->kind == OpKind::Load && op->isVolatile()) || (op->kind == OpKind::While && loads(*op) && !part_.has(*op)))
       return "the kernel may wait for a value that another program stores";
-    // A barrier orders what the program's own threads store, which is not what loops load.
+    // A barrier orders stores of the program's own threads, which are not to memory that loops load.
     if (!op->regions.empty() || !writesGlobal(*op) || op->kind == OpKind::Print || op->kind == OpKind::Assert ||
         (op->kind == OpKind::Barrier && options_.numCtas == 1))
       continue;
@@ -348,8 +348,8 @@ Reason Specializer::checkEffects(const Block &b, const std::vector<int> &loaded)
   return std::nullopt;
 }
 
-/// While the producer is there, the CTAs of a cluster cannot meet: nothing up to the last loop may need that for its
-/// order (Lowering::meet).
+/// While the producer runs, the CTAs of a cluster cannot synchronize: up to the last loop, no operation may need that
+/// to order memory accesses (Lowering::meet).
 Reason Specializer::checkCluster() const {
   struct Access {
     const Op *op;
@@ -362,7 +362,7 @@ Reason Specializer::checkCluster() const {
     auto last = std::find_if(b.ops.rbegin(), b.ops.rend(), [&](const Op *op) { return path_.count(op); }).base();
     for (auto it = b.ops.begin(); it != (b.parent->op ? b.ops.end() : last); ++it) {
       const Op *op = *it;
-      // What a while loop has accessed is not known after it.
+      // The accesses of a while loop are unknown after it.
       exchanges |= op->kind == OpKind::ClusterGather || op->kind == OpKind::SmId || op->kind == OpKind::While;
       bool writes = op->kind == OpKind::Store || op->kind == OpKind::DescStore;
       if (writes || op->kind == OpKind::Load || op->kind == OpKind::DescLoad)
@@ -382,7 +382,7 @@ Reason Specializer::checkCluster() const {
     return isWhole || (isSameMemory && !(isTile(a) && isTile(b) && haveSameBlocks(*a.op, *b.op)));
   };
   for (const Access &a : accesses)
-    for (const Access &b : accesses) // rings and tiles that are made later wait for plain stores
+    for (const Access &b : accesses) // rings and tiles that are created later wait for plain stores
       if (a.op->kind == OpKind::Store || (a.writes && isOrdered(a, b)))
         return "the CTAs of its cluster must order their memory accesses";
   return std::nullopt;
@@ -398,8 +398,8 @@ uint64_t Specializer::ringBytes() const {
   return bytes;
 }
 
-/// The operation after which the rings are gone: the last one with loops, in the innermost block around all of them
-/// that no loop contains (Tiles.h has the same idea of it).
+/// The operation after which the rings are dead: the last one that contains loops of the path, in the innermost block
+/// around all of them that is in no loop (the same rule as in Tiles.h).
 const Op *Specializer::lastLoop() const {
   const Op *last = nullptr;
   for (const Block *b = f_.block(); b;) {
@@ -417,8 +417,8 @@ const Op *Specializer::lastLoop() const {
   return last;
 }
 
-/// Loops with tiles of the same sizes share their rings (keys by rows of a cache, then transposed); the deepest rings
-/// give way if memory is short.
+/// Assigns rings to loops. Loops with tiles of the same sizes share their rings (keys by rows of a cache, then
+/// transposed). If memory is short, the deepest rings lose stages.
 Reason Specializer::fit() {
   constexpr uint64_t leastScratch = 1024;
   uint64_t others = leastScratch, limit = target_.sharedLimit();
@@ -579,7 +579,7 @@ void Specializer::emitLoop(const Op &op, Map &map, std::vector<Stages> &at) {
   emit(old, map, at);
   if (auto it = loopOf_.find(&op); it != loopOf_.end()) {
     Stages &s = at[setOf_[it->second]];
-    // Nobody waits for stages that were never used: the phase before the first counts as over.
+    // The first use of a stage does not wait: the phase before the first counts as complete.
     Value *freePhase = b_.binary(OpKind::Xor, s.phase, b_.constI32(1));
     loops_[it->second]->produce(body, s, freePhase, of);
     s = loops_[it->second]->next(body, s);
@@ -649,7 +649,7 @@ void Specializer::rewrite() {
   b_.setBlock(&before);
   b_.setLoc(loops_.front()->loop().loc);
   b_.setInlinedAt(loops_.front()->loop().inlinedAt);
-  // CTAs that fill stages together leave them together, at the end of the last loop: there must not be other rings.
+  // CTAs that fill stages together leave them together, at the end of the last loop, so there must be no other rings.
   bool shared = sets_.size() == 1 && std::any_of(loops_.begin(), loops_.end(),
                                                  [&](const auto &l) { return l->hasShared(options_.numCtas); });
   unsigned ctas = shared ? options_.numCtas : 1;
@@ -666,7 +666,7 @@ void Specializer::rewrite() {
   for (size_t i = 0; i < loops_.size(); ++i)
     loops_[i]->use(sets_[setOf_[i]], ctas);
   Value *zero = b_.constI32(0);
-  // Each side has a barrier of its own, and the producer's warps never come to theirs.
+  // Each partition has a barrier of its own; the producer's warps never reach theirs.
   Op *partitions = b_.create(OpKind::Partitions, {}, {},
                              {{attr::warps, {int64_t{options_.numWarps}, int64_t{producer_.warps}}},
                               {attr::barriers, {1, gathers_ ? 2 : 0}},
