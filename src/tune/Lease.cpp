@@ -83,10 +83,10 @@ void Lease::release() {
   exclusive_ = false;
 }
 
-/// The lease's file, locked; -1: somebody else has it (`isHeld`), or it cannot be made.
+/// Opens and locks the lease's file; -1: another holder has it (`isHeld`), or it cannot be made.
 static int openLocked(int directory, const std::string &name, bool &exclusive, bool &isHeld) {
-  // A holder removes the file when it goes. Who waited for that file then has the lock of one without a name, and
-  // begins again.
+  // A holder removes the file when it releases it. A process that waited for that file then has the lock of a file
+  // without a name, and starts again.
   for (int attempt = 0; attempt < 100; ++attempt) {
     int fd = openat(directory, name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return -1;
@@ -106,7 +106,7 @@ static std::string leaseName(const KernelKey &kernel, const EntryKey &key) {
   return stemOf(kernel) + "-" + hash.substr(0, 16) + ".lease";
 }
 
-/// What a holder that died was running becomes a fault.
+/// Records the configuration that a dead holder was running as faulted.
 void Store::Impl::recordDeath(int fd, const KernelKey &kernel, const EntryKey &key) {
   struct stat s{};
   if (fstat(fd, &s) != 0 || s.st_size == 0) return;
@@ -117,7 +117,7 @@ void Store::Impl::recordDeath(int fd, const KernelKey &kernel, const EntryKey &k
     std::string reason = "the process ended while it ran for the first time, given " + given;
     entry.configs.emplace(config, Record::bad(State::Faulted, "died", reason, now()));
     status = record(kernel, key, entry);
-    // The record says the rest to whoever looks it up.
+    // The record has the details.
     if (!status)
       warn(config, "configuration (" + config + ") of `" + kernel.name + "`: " + reason +
                        "; that cannot be kept: " + status.text);
@@ -133,9 +133,9 @@ std::optional<Lease> Store::tryLease(const KernelKey &kernel, const EntryKey &ke
   std::string name = leaseName(kernel, key);
   int fd = impl_->open(true, ignored) ? openLocked(impl_->directory, name, exclusive, isHeld) : -1;
   if (isHeld) return std::nullopt;
-  // Without a place for the file everybody measures for himself.
+  // Without a place for the file every process measures separately.
   if (fd < 0) return Lease(-1, -1, "", false);
-  // Without locks the mark may be that of somebody who lives.
+  // Without locks the mark may belong to a running process.
   if (exclusive) impl_->recordDeath(fd, kernel, key);
   return Lease(fcntl(impl_->directory, F_DUPFD_CLOEXEC, 0), fd, std::move(name), exclusive);
 }
@@ -149,7 +149,7 @@ Waited Store::waitForResult(const KernelKey &kernel, const EntryKey &key,
     w.found = find(kernel, key);
     if (enough(w.found)) return w;
     if ((w.lease = tryLease(kernel, key))) {
-      // The holder before may have finished in between, or have died.
+      // The previous holder may have finished in between, or have died.
       w.found = find(kernel, key);
       if (enough(w.found)) w.lease.reset();
       return w;

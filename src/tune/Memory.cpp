@@ -12,7 +12,7 @@ static std::pair<uintptr_t, uintptr_t> rangeOf(const Buffer &b) {
 }
 
 Memory::~Memory() {
-  // A copy back may be under way.
+  // A copy back may be in flight.
   runtime::LaunchOutcome outcome;
   if (!saved_.empty()) (void)device_.synchronize(stream_, outcome);
   for (const Saved &s : saved_) device_.free(s.copy);
@@ -85,7 +85,7 @@ Status Memory::restoreAll() {
 
 Status Memory::note(size_t who) {
   if (!compares_) return Status::ok();
-  // memory that was touched before: fresh pages of large results take longer than comparing them
+  // reuses memory: faulting fresh pages for large results takes longer than comparing them
   Results now = std::move(spare_);
   now.resize(saved_.size());
   for (size_t i = 0; i < saved_.size(); ++i) {
@@ -102,7 +102,7 @@ Status Memory::note(size_t who) {
       return Status::ok();
     }
   groups_.push_back({{}, {who}});
-  // A fifth different result is in no majority that matters; its values need no room.
+  // A fifth different result cannot join a relevant majority; its values are not kept.
   if (groups_.size() <= 4) groups_.back().results = std::move(now);
   else spare_ = std::move(now);
   return Status::ok();
@@ -121,7 +121,7 @@ bool Memory::isSame(const Buffer &b, const Left &x, const Left &y) const {
   const auto bytes = static_cast<uint64_t>(b.bytes);
   if (x.there && y.there)
     if (std::optional<bool> same = there_(b.dtype, x.there, y.there, bytes, tolerance_)) return *same;
-  // What cannot be read counts as apart.
+  // Memory that cannot be read counts as different.
   std::vector<char> copies[2];
   const char *at[2];
   for (int i = 0; i < 2; ++i) {

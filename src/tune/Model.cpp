@@ -10,9 +10,9 @@ namespace tegula::tune {
 
 // ---- CPU
 
-/// Clocks for an element that changes places. Rows shorter than a vector are moved by whole pieces and shuffles; along
-/// longer ones each lane is gathered from a row of its own. Rows whose distance is a multiple of a page share the sets
-/// of the L1 cache: where they are more than its ways, each comes from the L2.
+/// Clocks for an element that moves. Rows shorter than a vector are moved by whole pieces and shuffles; along longer
+/// ones each lane is gathered from a separate row. Rows whose distance is a multiple of a page share the sets of the L1
+/// cache: if there are more of them than its ways, each one comes from the L2.
 static double exchangeCost(const Demand &d, double lanes) {
   constexpr double shuffled = 0.5, gathered = 3, unknown = 1.5, ways = 8;
   if (d.exchangeRow <= 0) return unknown;
@@ -34,7 +34,7 @@ Estimate cpuTime(const Demand &d, const CpuCeilings &cpu) {
   double dots = (d.fma32 + d.fmaTf32 + d.fma64 * 2 + d.fma16 / (cpu.dots16 ? 2 : 1) + d.fma8 / (cpu.dots8 ? 4 : 1)) /
                 (0.8 * perVector);
   double packing = d.operandBytes / 16, results = 2 * d.resultBytes / 48;
-  // Scratch that the L1 cache does not hold comes from the L2 cache, and so on.
+  // Scratch that does not fit into the L1 cache comes from the L2 cache, and so on.
   bool isFar = d.scratchBytes > cpu.l2Bytes, isNear = d.scratchBytes <= cpu.l1Bytes;
   double scratch = (d.operandBytes + d.resultBytes) * (isFar    ? 0.15
                                                        : isNear ? 0
@@ -55,7 +55,7 @@ Estimate estimateCpu(const runtime::KernelInfo &info, const Launch &launch, cons
   Machine m;
   m.inFlight = 256;
   m.sector = 64;
-  // The last cache is shared, also with others.
+  // The last-level cache is shared, also with other processes.
   m.l1Bytes = cpu.l1Bytes, m.l2Bytes = cpu.l2Bytes, m.l3Bytes = cpu.l3Bytes / 4;
   Demand d = demandOf(info, {}, launch, m);
   d.blocks = 1;

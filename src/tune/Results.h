@@ -18,12 +18,12 @@
 // Merging is a join (commutative, associative, idempotent: the result is the same for any number of files, in any
 // order, merged any number of times):
 //   - Kernels (name and hash) and entries (device, target, arguments, version) of both sides are kept. Versions never
-//     compete: what is known about one says nothing against what is known about another, so what faulted stays so until
-//     its own version runs it.
-//   - Of two records of one configuration the better founded stays. First by state: faulted, rejected, ok, failed (a
-//     fault must not be forgotten because it did not happen elsewhere; what was timed did not fail). Then the one with
-//     more runs, the newer, the faster, and last by text.
-//   - Of two choices a measured one stays, then the newer, then by text. A choice that a record speaks against stays in
+//     compete: results of one version do not replace those of another, so a configuration that faulted stays faulted
+//     until its own version runs it.
+//   - Of two records of one configuration the better founded one stays. First by state: faulted, rejected, ok, failed
+//     (a fault must not be forgotten because it did not happen elsewhere; a timed configuration did not fail). Then the
+//     one with more runs, the newer, the faster, and last by text.
+//   - Of two choices a measured one stays, then the newer, then by text. A choice that a record contradicts stays in
 //     the file and is not used: see Entry::chosen.
 #pragma once
 #include "runtime/Status.h"

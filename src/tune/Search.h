@@ -4,18 +4,20 @@
 //
 // A space of hundreds of configurations is too large to compile and time as a whole:
 //
-//   sketch   The cost model estimates from what a kernel is before code is made of it (milliseconds each): all configurations of a space of up to 2048; of a
-//            larger one 512 that are spread over it, then neighbours (one step along one axis) of the best, as long as
-//              they are better, 4096 at most.
-//   round    Some configurations are compiled and run: those of the least prediction, of which twins come last (equal estimates, or estimates within a
-//            thousandth along one axis: what the model knows no difference of); every fourth is the best neighbour of
-//              the fastest so far, whatever is predicted.
-//   correct  What was measured corrects what is predicted: log(measured / estimated) is taken for a sum of one term for each value of each axis, fitted by
-//            ridge regression, one axis after the other (backfitting; Hastie, Tibshirani and Friedman, The Elements of
-//              Statistical Learning, 9.1.1). The model is wrong about num_warps = 8, say, for all tiles alike.
-//   halve    In a round all are timed for a moment, the better half longer, and so on: successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm
-//            Identification and Hyperparameter Optimization, AISTATS 2016). Rounds are its brackets, as in Hyperband
-//              (Li et al., JMLR 18, 2018), but what enters a bracket is chosen, not drawn.
+//   sketch   The cost model estimates configurations before code generation (milliseconds each): all of a space of up
+//            to 2048; of a larger one 512 that are spread over it, then neighbours (one step along one axis) of the
+//            best, as long as they are better, 4096 at most.
+//   round    Some configurations are compiled and run: those with the least prediction, twins last (equal estimates, or
+//            estimates within a thousandth along one axis, which the model cannot distinguish). Every fourth is the
+//            best neighbour of the fastest so far, whatever its prediction.
+//   correct  Measurements correct predictions: log(measured / estimated) is modelled as a sum of one term for each
+//            value of each axis, fitted by ridge regression, one axis after the other (backfitting; Hastie, Tibshirani
+//            and Friedman, The Elements of Statistical Learning, 9.1.1). The model is wrong about num_warps = 8, say,
+//            for all tiles alike.
+//   halve    In a round all are timed briefly, the better half longer, and so on: successive halving (Jamieson and
+//            Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter Optimization, AISTATS 2016). Rounds
+//            are its brackets, as in Hyperband (Li et al., JMLR 18, 2018), but the configurations of a bracket are
+//            chosen, not drawn.
 // It ends with the budget, or when three rounds have found nothing at least 1 % faster, or after 96 configurations.
 #pragma once
 #include "tune/Space.h"
