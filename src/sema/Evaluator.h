@@ -262,7 +262,7 @@ private:
   unsigned regionDepth_ = 0;
   static constexpr unsigned maxRegionDepth = 256;
   std::vector<Loc> callNotes_; // of the notes "called from here" that stand now
-  const Expr *discarded_ = nullptr; // the call whose result nobody takes
+  const Expr *discarded_ = nullptr; // the call whose result is discarded
   uint64_t steps_ = 0;
   uint64_t hostSteps_ = 0, hostCalls_ = 0; // of evaluateHost
   bool aborted_ = false;

@@ -294,7 +294,7 @@ bool isDefined(const Var *v) { return v && v->state != Var::State::OneArm && v->
 
 } // namespace
 
-/// A name after a branch, and what the `if` has to yield for it.
+/// A name after a branch, and the values that the `if` must yield for it.
 struct Evaluator::Pending {
   std::string_view name;
   Var var;

@@ -29,7 +29,7 @@ public:
 
 struct Function {
   /// Plain: undecorated, only called by constexpr code. Builtin: runs at compile time, but may handle run-time values
-  /// (tl.core.builtin, and what is undecorated in a class of aggregates).
+  /// (tl.core.builtin, and undecorated functions in a class of aggregates).
   enum class Kind : uint8_t { Jit, Constexpr, Plain, Builtin } kind = Kind::Jit;
   std::string name;
   std::shared_ptr<const syntax::Tree> tree;
