@@ -14,11 +14,10 @@ namespace tegula::runtime {
 ///
 /// The content of an entry is executed, so files that another user may have written are not read
 /// (docs/rationale/runtime.md):
-///   - the directory given, the subdirectory and each entry belong to this user and nobody else may write to them; in
-///   read-only layers root may
-///     own them too, and the directory given may be one like /tmp (root's, sticky);
+///   - the directory given, the subdirectory and each entry belong to this user, and no other user may write to them;
+///     in read-only layers root may own them too, and the directory given may be one like /tmp (root's, sticky);
 ///   - an entry of the writable layer is signed with the secret in the subdirectory's `.secret`, made with the first
-///   use.
+///     use.
 /// A file that fails a check counts as missing; the first one is reported to `onRefusal`.
 class DiskCache {
 public:

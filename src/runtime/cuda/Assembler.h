@@ -93,7 +93,7 @@ private:
   struct Library;
   std::unique_ptr<AssemblyMemo> memo_;
   std::shared_ptr<const Library> library_;
-  std::unique_ptr<const AssemblerProgram> program_; // for what the library makes worse code of; null: there is none
+  std::unique_ptr<const AssemblerProgram> program_; // for kernels that the library compiles worse; null: none
   bool hasProgramFor(std::string_view ptx) const;
   std::string version_, path_;
   unsigned major_ = 0;
