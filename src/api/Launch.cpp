@@ -229,7 +229,7 @@ bool api::hasNulls(const BoundCall &bound, const CallOptions &call) {
   return false;
 }
 
-/// Binds a call anew, for other options or another form.
+/// Binds a call again, for other options or another form.
 static bool bindAgain(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileOptions &options,
                       BoundCall &bound, bool nulls) {
   bound.leafCount = bound.wordCount = 0;

@@ -101,7 +101,7 @@ TegulaLayout *make(const LinearLayout &l, const Names &names) {
   return out;
 }
 
-// ---- operations; each checks what the algebra takes for granted
+// ---- operations; each checks the preconditions of the algebra
 
 struct Operation {
   Names &names;

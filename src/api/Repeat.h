@@ -101,7 +101,7 @@ private:
   // Pointers first, otherwise in the order of parameters.
   std::vector<Kept> kept_;
   std::vector<Step> steps_;
-  std::vector<const TegulaArg *> fallbacks_; // for calls that leave out what a step is for; never null
+  std::vector<const TegulaArg *> fallbacks_; // for arguments that calls leave out; never null
   size_t pointers_ = 0;
   std::vector<char> block_;      // of the kept call, gaps included
   bool isKept_ = true;           // no argument of the kept call goes the long way
