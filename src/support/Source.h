@@ -2,7 +2,7 @@
 //
 // A SourceFile owns the text of one file (or of one function handed over by Python) and is immutable after
 // construction, so any number of threads may read it. A Loc is a half-open byte range in a SourceFile; it does not
-// own the file: whoever parses keeps the file alive (by shared_ptr) as long as trees, IR or diagnostics refer to it.
+// own the file: the owner of trees, IR or diagnostics keeps the file alive (by shared_ptr) while they refer to it.
 #pragma once
 #include <cstdint>
 #include <memory>
