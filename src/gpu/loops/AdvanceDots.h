@@ -14,7 +14,7 @@ namespace tegula::gpu {
 /// Reorders operations in the loops of the kernel (GPU IR, in place), before dots are made asynchronous. A dot moves up
 /// to the place after the cheap arithmetic on the result of an earlier dot. The views, loads and addresses that the
 /// moved dot needs move with it. Changes only loops with at least four asynchronous dots whose results leave enough
-/// registers: two or three dots depend on each other, or take no longer than what would wait for them.
+/// registers: two or three dots depend on each other, or take no longer than the work that would wait for them.
 void advanceDots(ir::Module &m, const TargetInfo &target, const Options &options);
 
 } // namespace tegula::gpu

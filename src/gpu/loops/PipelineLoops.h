@@ -4,7 +4,7 @@
 //   ring = shared_alloc {slots}                            for each load that a dot is computed from
 //   D times: if runs { async_copy ring[i], ... }; commit   the first D iterations' copies
 //   for ... {
-//     async_wait {D - 1}; shared_barrier                   this iteration's tiles are there; everybody left the last iteration
+//     async_wait {D - 1}; shared_barrier                   this iteration's tiles are complete; all threads are done with the last iteration
 //     dot ring[r] ... {async}                              waited for where its result is first used
 //     if runs D iterations later { async_copy ring[w], ... }; commit
 //   }

@@ -273,7 +273,7 @@ void PipelinedLoop::insertWaits() {
   }
   if (waits_.atEnd.empty())
     return;
-  // After the loop: everything.
+  // After the loop: waits for all dots.
   std::vector<Value *> results;
   for (size_t i = 0; i < loop_.results.size(); ++i)
     if (const Value *v = body_.terminator()->operands[i];

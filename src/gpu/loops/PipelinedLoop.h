@@ -65,7 +65,7 @@ StageBarriers makeStageBarriers(ir::Builder &b, const StageBarrierCounts &c);
 /// Slots of the rings of computed operands, from most bytes to fewest.
 enum class Turns : uint8_t {
   Late,   // two slots, or three where an asynchronous dot may still read one at the end of an iteration
-  Early,  // two slots: last iteration's asynchronous dots are waited for before the barrier before this one's
+  Early,  // two slots: the last iteration's asynchronous dots are waited for before the barrier of this one's dots
   Single, // one slot: all threads wait for those dots and synchronize before they store the operand
 };
 

@@ -2,8 +2,8 @@
 // warps (the consumers) compute.
 //
 //   rings, mbarriers
-//   partitions { for tile { for k { wait until the stage is full; dots; stage is free }; epilogue } }     the consumers: all that the kernel did
-//          and { for tile { for k { wait until the stage is free; copies } } }     the producer: what the copies' operands need of the kernel, and no more
+//   partitions { for tile { for k { wait until the stage is full; dots; stage is free }; epilogue } }     the consumers: all of the kernel's computation
+//          and { for tile { for k { wait until the stage is free; copies } } }     the producer: only the operations that the copies' operands depend on
 // The producer runs as far ahead as the rings allow, also across the ends of loops: the next tile's copies run beside
 // any epilogue, and no consumer warp spends instructions on addresses. Consumers never wait for each other because of
 // copies, so one warpgroup's epilogue can run beside another's asynchronous dots. (Bauer et al., CudaDMA, SC 2011;

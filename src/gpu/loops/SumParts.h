@@ -2,9 +2,9 @@
 //
 //   %d = dot %a, %b, zeros {async = 1}                 %d = dot %a, %b, zeros {async = 1}                  starts the first part
 //   ... copies of later iterations ...                 ... copies of later iterations ...
-//   %w = dot_wait %d                           =>      %s = convert %scales                                (pure: it goes in front)
-//   %p = fmul %w, %r                                   %w = dot_wait %d                                    waits for a part, does with it what the next operations
-//   %s = convert %scales                               %p = fmul %w, %r                                    say, starts the next part in the same registers
+//   %w = dot_wait %d                           =>      %s = convert %scales                                (pure: moves up)
+//   %p = fmul %w, %r                                   %w = dot_wait %d                                    waits for a part, applies the next operations to it,
+//   %s = convert %scales                               %p = fmul %w, %r                                    starts the next part in the same registers
 //   %q = fmul %p, %s                                   %q = fmul %p, %s
 //   %acc.1 = fadd %acc, %q                             %acc.1 = fadd %acc, %q
 // Such sums are those of fp8 kept in float32 (the tensor cores keep 14 bits: docs/hopper.md 1.6), and products of

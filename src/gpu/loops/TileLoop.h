@@ -3,7 +3,7 @@
 //
 //   rings, mbarriers;  prologue of the first tile
 //   for tile (slot, phase) {
-//     for k (slot, phase) { ... }            the ring goes on where it was
+//     for k (slot, phase) { ... }            continues at the ring's current slot
 //     release the last stage;  prologue of the next tile, if there is one
 //     epilogue
 //   }
