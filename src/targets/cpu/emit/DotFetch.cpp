@@ -1,4 +1,4 @@
-// What a dot fetches while it multiplies: lines of the next panel of B, of A's next tile, of the place of the result
+// Prefetches of a dot while it multiplies: lines of the next panel of B, of A's next tile, of the result's destination
 // (Dot.h, DotEmitter.h).
 #include "targets/cpu/emit/DotEmitter.h"
 #include <algorithm>
@@ -15,7 +15,7 @@ int64_t DotEmitter::tripsOfPart() const {
   return divideUp(trips, divideUp(lines, mostLines));
 }
 
-/// Of so many k, null: of all.
+/// Number of parts of `depth` k; null: of all k.
 V DotEmitter::partsOf(V depth) {
   const int64_t unit = tripsOfPart() * unrolled(p.kBlock / p.kGroup) * p.kGroup;
   if (!depth)
@@ -29,7 +29,7 @@ int64_t DotEmitter::linesPerPart() const {
   return divideUp(p.kBlock, parts * std::max<int64_t>(1, blocksOfRows(target, p) - 1));
 }
 
-/// So many of the lines, i64, perhaps none or less.
+/// Fetches `count` of the lines, i64; none if it is 0 or negative.
 void DotEmitter::fetch(const PanelFetch &lines, V from, V count) {
   loop(0, count, {{from, 0, lines.stride}}, {}, [&](llvm::ArrayRef<V> at, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
     prefetch(at[0]);
@@ -59,7 +59,7 @@ DotEmitter::Pieces DotEmitter::piecesOfLeft(V a, const InPlace &left) const {
   return {a, aStride, p.m, p.kBlock * aBytes()};
 }
 
-/// The first block of rows is multiplied where the panel is packed; so many others there are in any case.
+/// Counts the blocks of rows but the first, which is multiplied where the panel is packed.
 void DotEmitter::planSlots(llvm::ArrayRef<PanelFetch> right, const InPlace &left, V a, V panel, V near) {
   constexpr int64_t line = 64, mostAtOnce = 2;
   auto number = [&](int64_t x) { return b.getInt64(static_cast<uint64_t>(x)); };
@@ -97,7 +97,7 @@ void DotEmitter::planSlots(llvm::ArrayRef<PanelFetch> right, const InPlace &left
   s.leftFrom = b.CreateMul(panel, b.CreateSub(number(blocks * atOnce), s.rightSlots));
 }
 
-/// The first line of a slot, and bytes from one to the next.
+/// The first line of a slot, and the bytes from each line to the next.
 std::pair<V, V> DotEmitter::lineOf(V slot) {
   const Slots &s = *slots;
   auto number = [&](uint64_t x) { return b.getInt64(x); };

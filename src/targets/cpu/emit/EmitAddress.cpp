@@ -1,5 +1,5 @@
-// The value or address that a linear form has at a position of the nest: terms of bits at the depth of their loops,
-// then what is not linear.
+// The value or address of a linear form at a position of the nest: terms of bits at the depth of their loops, then the
+// nonlinear parts.
 #include "targets/cpu/emit/Emitter.h"
 
 namespace tegula::cpu {
@@ -55,7 +55,7 @@ private:
   LaneAddress r_;
   std::vector<llvm::SmallVector<Term, 8>> terms_; // by loop
   int64_t offset_ = 0;
-  llvm::SmallVector<V, 2> fixed_; // terms of constant bits with factors that only a launch knows
+  llvm::SmallVector<V, 2> fixed_; // terms of constant bits with factors known at launch only
   llvm::SmallVector<NarrowSum, 1> narrow_;
 };
 

@@ -1,4 +1,4 @@
-// Atomics and histogram, one element at a time; atomics of launches that are alone.
+// Atomics and histogram, one element at a time; non-atomic updates for launches that run alone.
 #include "abi/CpuAbi.h"
 #include "targets/cpu/emit/Emitter.h"
 
@@ -100,8 +100,8 @@ V FunctionEmitter::maskedAtomic(const Op &op, V pointer, llvm::ArrayRef<V> args,
   return ifThen(mask, regType(op.results[0]->type.scalarType()), [&] { return atomicOp(op, pointer, args); });
 }
 
-/// Whether nobody misses that the update is atomic if no other code with atomics runs. Scope `sys` is for memory that
-/// others look at: the host's threads, other processes.
+/// May the update be non-atomic if no other code with atomics runs? Not with scope `sys`, for memory that host threads
+/// or other processes read.
 static bool mayBePlain(const Op &op) {
   if (op.kind != OpKind::AtomicRmw || !op.operands[0]->type.isTensor() || op.get(ir::attr::scope, "gpu") == "sys")
     return false;
@@ -222,8 +222,8 @@ void FunctionEmitter::update(const Op &op, const Bits &at) {
     storeBuffer(b, old, op.results[0]->type, at);
 }
 
-// A loop over the lanes, through the stack: in their order, as several may be one element. Lanes that are masked off
-// update memory of nobody's.
+// A loop over the lanes, through the stack, in order, as several lanes may update one element. Masked-off lanes update
+// unused memory.
 V FunctionEmitter::updateOneByOne(const Op &op, V pointers, V x, V mask) {
   const ir::Type t = op.results[0]->type.scalarType();
   const unsigned lanes = nest_->lanes();

@@ -1,5 +1,4 @@
-// Divisions by a number that was computed further outside than here, before a loop: by its reciprocal, which is
-// computed there.
+// Divisions by a loop-invariant number, as products with its reciprocal, which is computed where the number is.
 #include "targets/cpu/emit/Emitter.h"
 #include "targets/cpu/plan/Uses.h"
 
@@ -84,8 +83,8 @@ void addWork(const Plan &plan, const ir::Value *v, bool fromOperands, llvm::Smal
 }
 
 /// The divider takes five cycles for eight floats on Intel's cores since Ice Lake and ten for sixteen (`wide`).
-/// Meanwhile two ports do ten or twenty other instructions; beside so many it costs nothing, and the three products in
-/// its place would.
+/// Meanwhile two ports execute ten or twenty other instructions. With that many others a division is free, and the
+/// three products that replace it are not.
 bool waitsForDivider(const Plan &plan, const Nest &nest, bool wide) {
   Work work;
   llvm::SmallPtrSet<const ir::Value *, 32> seen;
@@ -106,7 +105,7 @@ V FunctionEmitter::divideByOneFloat(const Op &op, llvm::ArrayRef<V> args, Bits a
     return nullptr;
   NestState &n = *nest_;
   if (auto *constant = llvm::dyn_cast<llvm::ConstantFP>(y)) {
-    if (constant->getValueAPF().getExactInverse(nullptr)) // one product is exact, which LLVM knows
+    if (constant->getValueAPF().getExactInverse(nullptr)) // one product is exact, and LLVM uses it
       return nullptr;
   } else {
     const ir::Value *source = op.operands[1];

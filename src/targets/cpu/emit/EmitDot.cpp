@@ -1,9 +1,9 @@
-// Dots: where their operands lie, and the multiply-adds between the panels of B.
+// Dots: the placement of their operands, and the multiply-adds between the panels of B.
 //
-// A is read as it lies in memory if that is rows of consecutive k without anything to compute on the way: rows a few
-// KiB apart meet in the same sets of the caches, but a block of rows at a time (Dot.h) takes no more ways than they
-// have, and each line is read once for a panel, as it is from a packed copy. Whether all elements are inside the matrix
-// is known at run time only; where they are not, A is packed.
+// A is read in place if it consists of rows of consecutive k that need no conversion. Rows a few KiB apart conflict in
+// the same cache sets, but one block of rows (Dot.h) needs no more than the associativity, and each line is read once
+// per panel, as from a packed copy. Whether all elements are inside the matrix is known at run time only; if they are
+// not, A is packed.
 #include "targets/cpu/emit/Emitter.h"
 #include <numeric>
 
@@ -25,7 +25,7 @@ bool FunctionEmitter::staysLinear(const Lin &l, const Bits &at) {
   return !l.self;
 }
 
-// Where the left operand of a dot lies in memory, or nothing if it has to be packed.
+// The left operand of a dot in memory, or nullopt if it must be packed.
 std::optional<InPlace> FunctionEmitter::leftInPlace(const Step &s, const Counts &counts, V depth) {
   if (state_.options.checked)
     return {};
@@ -205,7 +205,7 @@ V FunctionEmitter::countsOf(const DotPart::Condition &c, unsigned fromBit, unsig
   V count = differenceOf(bound, first, a.base->getType());
   if (below->orEqual)
     count = sumOf(count, b_.getInt64(1), a.base->getType());
-  if (jump) { // so many whole rounds, and what of the next one is inside
+  if (jump) { // whole rounds, and the part of the next one that is inside
     V by = b_.getInt64(static_cast<uint64_t>(jump)),
       inside = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, b_.getInt64(0)),
       rounds = b_.CreateUDiv(inside, by);
@@ -273,14 +273,14 @@ Counts FunctionEmitter::whatCounts(const Step &s) {
     r.above = first ? above : most(r.above, above);
     r.below = first ? below : most(r.below, below);
   }
-  // Zeros of both operands: one alone may meet an infinity.
+  // Both operands must be zero: a single zero may be multiplied by an infinity.
   r.depth = most(countsOfAll(s.part.left, 0, k), countsOfAll(s.part.right, n, k));
   mixed_.backTo(mixed);
   V left = r.depth && !llvm::isa<llvm::Constant>(r.depth) ? r.depth : nullptr;
   return {within(r.rows, m), within(r.columns, n), within(r.depth, k), r.above, r.below, left};
 }
 
-// The left operand: where it lies, or packed.
+// The phi of `x` from `fromX` and `y` from `fromY`.
 V FunctionEmitter::joined(V x, llvm::BasicBlock *fromX, V y, llvm::BasicBlock *fromY) {
   llvm::PHINode *phi = b_.CreatePHI(x->getType(), 2);
   phi->addIncoming(x, fromX);
@@ -318,7 +318,7 @@ InPlace FunctionEmitter::leftOperand(const Step &s, const Counts &counts, V dept
     b_.SetInsertPoint(on);
     if (!s.dot->byPanel || !PanelDot::fetchesLeft(state_.target, *s.dot))
       return r;
-    // After a tile that is kept lies the next one.
+    // A kept tile is followed by the next one.
     const bool byColumns = s.dot->aDepthStride != 1;
     V step = b_.getInt64(static_cast<uint64_t>(byColumns ? s.dot->aDepthStride : s.dot->aRowStride) *
                          ir::byteWidth(s.dot->aElem)),

@@ -1,4 +1,4 @@
-// What can go wrong at run time, and what a kernel prints: asserts, checked accesses, device_print.
+// Run-time faults and printing: asserts, checked accesses, device_print.
 //
 // A fault is written to launch->fault by the first program that claims it; the function then returns its code.
 #include "targets/cpu/emit/Emitter.h"
@@ -154,9 +154,9 @@ int FunctionEmitter::accessSite(const Op &op) {
   return siteNumber(op, kind);
 }
 
-// A pointer that is derived from no argument (made of an integer, loaded) may be null, and nobody else looks: a fault
-// in place of the end of the process. Lanes that are not linear may hold whole addresses, so each of them is looked at;
-// linear ones share the base.
+// A pointer that is not derived from an argument (from an integer, loaded) may be null, which is not checked elsewhere:
+// this reports a fault where the process would crash. Lanes that are not linear may hold whole addresses, so each of
+// them is checked; linear ones share the base.
 void FunctionEmitter::guardAccess(const LaneAddress &a, unsigned bytes, V mask, const Op &op) {
   if (state_.options.checked)
     return checkAccess(a, bytes, mask, op);
@@ -182,7 +182,7 @@ void FunctionEmitter::checkNull(V pointer, V mask, const Op &op) {
 }
 
 // The elements at first, first + bytes ... last must lie in the buffer of the argument that the pointer is derived
-// from. A pointer of another origin (memory, an integer, a choice of two) may go to any one buffer of the launch; it
+// from. A pointer of another origin (memory, an integer, a select) may point into any one buffer of the launch; it
 // has no index in any of them, so its fault has the address, and extent -1.
 void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, const Op &op) {
   int site = accessSite(op), arg = state_.meta.sites[static_cast<size_t>(site)].arg;

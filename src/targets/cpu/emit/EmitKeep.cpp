@@ -1,4 +1,4 @@
-// Packed tiles that later programs find (KeepTiles.h): what they are found by, and the code that looks for them.
+// Packed tiles kept for later programs (KeepTiles.h): their keys, and the code that looks them up.
 #include "abi/CpuAbi.h"
 #include "targets/cpu/emit/Emitter.h"
 #include "targets/cpu/plan/KeepTiles.h"
@@ -11,7 +11,7 @@ using V = llvm::Value *;
 
 static constexpr uint64_t wordBytes = KeptTiles::wordBytes, line = KeptTiles::line;
 
-// At entry. Calls for one launch on one thread find what the one before has left (CpuAbi.h).
+// At entry. Calls for one launch on one thread reuse the tiles of the call before (CpuAbi.h).
 void FunctionEmitter::askKept() {
   if (!plan_.keeps)
     return;
@@ -44,8 +44,8 @@ void FunctionEmitter::startKept(const Steps &all, bool atEntry) {
   }
 }
 
-// The numbers that the tile is made of. Not those that are the same in all programs. False if there is more than
-// numbers.
+// Collects the numbers that the tile is computed from, except those that are the same in all programs. False if it
+// depends on anything but numbers.
 bool FunctionEmitter::madeFrom(const ir::Value *v, llvm::SmallSetVector<V, 16> &from,
                                llvm::SmallPtrSetImpl<const ir::Value *> &seen) {
   if (!seen.insert(v).second)
@@ -80,7 +80,7 @@ bool FunctionEmitter::madeFrom(const ir::Value *v, llvm::SmallSetVector<V, 16> &
          llvm::all_of(op.operands, [&](const ir::Value *x) { return madeFrom(x, from, seen); });
 }
 
-// All of them as i64, `more` (perhaps null) among them; none if there is more than numbers, or too many.
+// The tile's key: all these numbers and the non-null ones of `more`, as i64. Empty if there is none or it is too long.
 llvm::SmallVector<V, 16> FunctionEmitter::numbersOf(const ir::Value *operand, llvm::ArrayRef<V> more) {
   llvm::SmallSetVector<V, 16> from;
   llvm::SmallPtrSet<const ir::Value *, 16> seen;
@@ -113,15 +113,14 @@ static void fork(llvm::IRBuilder<> &b, V condition, llvm::function_ref<void()> t
   b.SetInsertPoint(on);
 }
 
-// Tiles of the left operand. Programs in an order by groups go along some sets of rows, and come back to the first of
-// them with the next columns. The tiles of one set of rows have slots one after the other, so that the next one can be
-// fetched; where they begin is told by a table of what their first tiles are made from. A slot's word: 0: free; else
-// how often the tile was asked for, 3 once it is there, and 4 for each time that another one was asked for since. A
-// tile takes a free slot at once, as packing it twice costs a fifth of what eight programs multiply. One that takes
-// another's place is written down when it is asked for first, and kept when that happens again (a small one, whose
-// buffer stays in L1, the third time, wherever it goes), as tiles that nobody comes back to would only drive others out
-// of the caches. Where there are more tiles than slots, some keep theirs: another one takes it after a few times only,
-// unless its rows are new.
+// Tiles of the left operand. Programs ordered by groups work on several sets of rows in turn, and return to the first
+// set with the next columns. The tiles of one set of rows have consecutive slots, so that the next one can be
+// prefetched; a table indexed by a hash of the first tile's key has the first slot. A slot's word: 0: free; else the
+// number of requests of its tile, 3 once it is packed, plus 4 for each request of another tile since. A tile takes a
+// free slot at once, as packing it twice costs a fifth of what eight programs multiply. A tile that would replace
+// another is recorded at its first request and kept at the second one (a small one, whose buffer stays in L1, at the
+// third one, in any slot), as tiles that are not reused would only evict others from the caches. If there are more
+// tiles than slots, some tiles stay: another one replaces them only after a few requests, unless its rows are new.
 FoundLeft FunctionEmitter::keptLeft(const Step &s, const Counts &counts, V depth) {
   const KeptLeft &k = s.keptLeft;
   if (!k.slots || state_.options.checked)
@@ -277,7 +276,7 @@ void FunctionEmitter::panel() {
     b_.SetInsertPoint(packed);
     auto join = [&](V kept, V here) { return joined(kept, before, here, end); };
     const int64_t entries = static_cast<int64_t>(p.fetches.size());
-    // after a panel that is kept lies the next one, after a tile's last the next tile's first
+    // a kept panel is followed by the next one, a tile's last panel by the next tile's first
     for (int64_t i = 0; i < entries; ++i) {
       constexpr int64_t bytes = static_cast<int64_t>(line);
       PanelFetch &lines = std::get<2>(p.fetches[static_cast<size_t>(i)]);

@@ -1,4 +1,4 @@
-// Linear forms of index tensors: what each operation makes of its operands'. EmitAddress puts their values together.
+// Linear forms of index tensors: each operation's form from those of its operands. EmitAddress computes their values.
 #include "targets/cpu/emit/Emitter.h"
 
 namespace tegula::cpu {

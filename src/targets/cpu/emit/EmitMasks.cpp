@@ -1,5 +1,5 @@
-// Where the masks of a nest hold along a row: trips of the innermost loop that are inside as a whole, and from where on
-// all is masked off.
+// The extent of a nest's masks along a row: trips of the innermost loop for which they hold as a whole, and the trip
+// from which on everything is masked off.
 #include "targets/cpu/emit/Emitter.h"
 
 namespace tegula::cpu {
@@ -227,7 +227,7 @@ private:
   int64_t perTrip_ = 0, inTrip_ = 0;                     // growth from trip to trip, and to the last element of one
 };
 
-// False: not linear, or by what only a launch knows.
+// False if a side is not linear, or its coefficients are known at launch only.
 bool TripsInside::measure() {
   if (!less_.opaque.empty() || !greater_.opaque.empty() || less_.split || greater_.split)
     return false;

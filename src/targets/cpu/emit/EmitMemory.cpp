@@ -109,9 +109,9 @@ static V bitOfAll(V mask) {
   return bit ? bit : bitOfAll(both->getOperand(1));
 }
 
-// An access by vectors that a mask switches off as a whole is no fault, but where no page is it takes hundreds of
-// cycles on x86: rows after the end of a matrix. (Columns after the end of a row are another row's. To ask all lanes of
-// a mask would cost kernels of short rows up to a third.)
+// A vector access that is masked off as a whole does not fault, but on an unmapped page it takes hundreds of cycles on
+// x86: rows after the end of a matrix. (Columns after the end of a row belong to another row. To test all lanes of a
+// mask would cost kernels of short rows up to a third.)
 V FunctionEmitter::whereOn(V at, V mask) {
   V on = mask ? bitOfAll(mask) : nullptr;
   if (!on)
@@ -147,8 +147,8 @@ V FunctionEmitter::gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, 
   return fromMemory(x, t);
 }
 
-// By words of four bytes that hold them. A word that begins at a multiple of its size lies in one page, so what is read
-// beside the elements is no fault.
+// Gathers the aligned four-byte words that contain the elements. An aligned word is within one page, so reading the
+// bytes beside an element does not fault.
 V FunctionEmitter::gatherFromWords(V pointers, llvm::FixedVectorType *type, V mask, V other) {
   const unsigned lanes = type->getNumElements();
   auto *words = llvm::FixedVectorType::get(b_.getInt32Ty(), lanes);
@@ -205,10 +205,9 @@ static llvm::Intrinsic::ID maskload(llvm::Type *element, bool is256) {
   return is256 ? x86_avx2_maskload_q_256 : x86_avx2_maskload_q;
 }
 
-/// Vectors of eight bytes fill half of the least register, so an access under a mask wants one of 16 lanes whose upper
-/// half is off. LLVM 19 makes it by kmovb, of which its register allocator spills the operand as it was (KMOVBkk folded
-/// into a KMOVW to memory): the upper half comes back on. Here that kmovb is one which the allocator does not look
-/// into.
+/// A vector of eight bytes fills half of the smallest register, so a masked access needs a mask of 16 lanes whose upper
+/// half is off. LLVM 19 computes it by kmovb, but its register allocator spills the unmodified operand (KMOVBkk folded
+/// into a KMOVW to memory): the reload has the upper half on. This code emits a kmovb that the allocator cannot fold.
 static bool isHalfMask(const CpuTarget &target, llvm::Type *type, unsigned bytes) {
   return target.avx512 && bytes == 1 && llvm::cast<llvm::FixedVectorType>(type)->getNumElements() == 8;
 }
@@ -299,10 +298,10 @@ V FunctionEmitter::maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at,
   return zero && zero->isNullValue() ? x : b_.CreateSelect(mask, x, other);
 }
 
-// A load of 64 bytes that lies in two lines is slow where they come from after L2: Zen 5 adds up rows of 777 floats in
-// memory at 54 GB/s, and at 105 GB/s by loads of 32 bytes. Elsewhere two of these cost an instruction more. Whether
-// rows begin with a line is not known here, and loads of aligned ones are not slower by halves. What another nest has
-// read is near.
+// A load of 64 bytes that crosses a line boundary is slow if the lines come from beyond L2: Zen 5 adds up rows of 777
+// floats in memory at 54 GB/s, and at 105 GB/s with loads of 32 bytes. Elsewhere two half loads cost one instruction
+// more. Whether rows are line-aligned is not known here, and half loads are not slower on aligned rows. Data that
+// another nest has read is in a near cache.
 bool FunctionEmitter::inHalves(llvm::FixedVectorType *type, unsigned bytes, const ir::Op *load) {
   if (!load || !state_.target.avx512 || bytes * type->getNumElements() != 64)
     return false;

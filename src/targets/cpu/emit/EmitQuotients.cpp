@@ -1,5 +1,5 @@
-// Quotients and remainders in the addresses of a trip: whether they are one number, or grow like what they are taken
-// of, for all lanes.
+// Quotients and remainders in the addresses of a trip: tests whether quotients are the same for all lanes, and whether
+// remainders grow like their dividends.
 #include "targets/cpu/emit/Emitter.h"
 
 namespace tegula::cpu {
@@ -106,8 +106,7 @@ bool FunctionEmitter::isFilledHere(const ir::Value *v) const {
                       [&](const Root &r) { return r.kind == RootKind::Materialize && r.value == v; });
 }
 
-// Whether evaluating `v` reads a buffer that this nest fills: only what is at the current position, or before it, is
-// there.
+// Does evaluating `v` read a buffer that this nest fills? Such a buffer is valid only up to the current position.
 bool FunctionEmitter::readsFilledHere(const ir::Value *v, std::set<const ir::Value *> &seen) const {
   if (v->type.isScalar() || !v->def || !seen.insert(v).second)
     return false;
@@ -139,8 +138,8 @@ bool FunctionEmitter::quotientsOf(const ir::Value *v, const Bits &at, unsigned &
   return true;
 }
 
-// Vectors of a trip that all have one quotient ask for it once (roots()), as for a remainder that does not wrap around
-// in it, where the mask of the access is known to be true.
+// Records quotients and remainders that roots() tests once per trip: whether all vectors of the trip have one quotient,
+// and whether a remainder does not wrap around in it. Only where the mask of the access is known to be true.
 void FunctionEmitter::notePartsOfTrip(const ir::Op &access, const Bits &at) {
   NestState &n = *nest_;
   auto inTrip = [&](BitSource s) { return n.isInTrip(s); };

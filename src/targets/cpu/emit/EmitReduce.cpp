@@ -174,9 +174,9 @@ void FunctionEmitter::accumulate(const Root &r, unsigned copy, unsigned slot, co
     }
 }
 
-// Each lane gets the scan of those before it in the vector and itself, in so many steps as their number has bits: each
-// joins what is 1, 2, 4 .. lanes away (W. D. Hillis, G. L. Steele, Data parallel algorithms, CACM 29, 1986). With a
-// neutral element lanes that have none there take that, else they keep what they have.
+// Each lane gets the scan of the lanes up to itself in the vector, in log2(lanes) steps, which combine lanes 1, 2, 4 ..
+// apart (W. D. Hillis, G. L. Steele, Data parallel algorithms, CACM 29, 1986). A lane without such a partner combines
+// with the neutral element or, if there is none, keeps its value.
 void FunctionEmitter::scanLanes(const Op &scan, llvm::SmallVectorImpl<V> &x) {
   const ScannedLanes l(*nest_, scan);
   const unsigned lanes = nest_->lanes(), count = 1u << (l.to - l.from), beside = 1u << l.from;

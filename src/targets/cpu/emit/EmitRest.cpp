@@ -1,11 +1,11 @@
 // The rest of a row: trips of the innermost loop all of whose elements are masked off. A row of 777 elements in a block
-// of 1024 has seven of them for each one at its edge.
+// of 1024 has seven such trips for each trip at its edge.
 //
-// After the end of a row nothing is stored, and what is computed there is one value, made of what masked loads and
-// selects give instead and of what does not vary along the row.
-// So the loop under masks ends with the first trip whose last element is after the end, if that value changes nothing
-// in what is reduced: extrema take one of it as they take many, sums want a zero (which is looked at as it is computed,
-// as `0 * scale` may be NaN). Buffers get it by stores, those of scans what they have come to.
+// After the end of a row nothing is stored, and all elements have one value, computed from the defaults of masked loads
+// and selects and from values that are invariant along the row.
+// So the masked loop ends with the first trip whose last element is after the end, if further such values leave
+// reductions unchanged: an extremum is the same for one as for many; a sum requires zero (tested on the computed value,
+// as `0 * scale` may be NaN). Stores fill buffers with the value, and buffers of scans with their final value.
 #include "targets/cpu/emit/Emitter.h"
 
 namespace tegula::cpu {
@@ -13,8 +13,8 @@ using ir::Op;
 using ir::OpKind;
 using V = llvm::Value *;
 
-// The trip from whose last element on the mask, needed at `at`, is false to the end of the inner loop: i64; null if
-// that cannot be said.
+// The trip from whose last element on the mask, needed at `at`, is false to the end of the inner loop: i64; null if not
+// known.
 V FunctionEmitter::falseFrom(const ir::Value *mask, const Bits &at, unsigned &budget) {
   const NestState &n = *nest_;
   if (!mask->def || !mask->type.isTensor() || !budget)
@@ -253,9 +253,9 @@ V FunctionEmitter::endOfRow(V trips) {
   return ends;
 }
 
-// One trip, all of which is inside of the masks (`full` is not 0) or not. All loops are given, so that what would be
-// computed before them is computed once either way, and in the version that needs it under what that assumes: a vector
-// that all rows are multiplied by is loaded without its mask.
+// One trip: all masks hold in it (`full` is not 0), or it runs masked. All loops are open already, so each version
+// computes the values that would be hoisted before them, under its own assumptions: a vector that all rows are
+// multiplied by is loaded without its mask.
 void FunctionEmitter::insideOrMasked(V full, llvm::function_ref<void()> body) {
   NestState &n = *nest_;
   auto *fast = llvm::BasicBlock::Create(context_, "inside", function_),

@@ -1,12 +1,11 @@
-// Flat positions: loops over elements whose addresses go by quotients and remainders of the position (`x // W`, `x %
-// W`).
+// Flat positions: loops over elements whose addresses use quotients and remainders of the position (`x // W`, `x % W`).
 //
-// The elements of a row of W, one after the other, share the quotient, and the remainder grows with the position. So
-// the loop goes from end of row to end of row: at the first vector of a run the numbers are computed once, and how many
-// vectors follow that stay in the row; these are loads and stores of whole vectors. A vector in which a row ends and
-// the next one begins is done twice, with the numbers of its first lane up to the end, and with those of its last lane
-// from there on, by accesses under masks. Where several rows end in one vector at different places, or where numbers
-// are negative or wrap around, its lanes are evaluated one by one, as anywhere else.
+// Consecutive elements of a row of W share the quotient, and the remainder grows with the position. So the loop
+// advances from row end to row end: at the first vector of a run it computes the quotients, the remainders and the
+// number of following vectors that stay in the row, which then use loads and stores of whole vectors. A vector that
+// contains the end of a row is executed twice with masked accesses, with the numbers of its first lane up to the end,
+// and with those of its last lane from there on. If several rows end at different positions in one vector, or numbers
+// are negative or wrap around, its lanes are evaluated one by one, as in other nests.
 //
 //   y[x] = in[x % W + S * (x // W)], W = 56, vectors of 16          |run: 3 vectors      |8 + 8|run: 2    |16|...
 #include "targets/cpu/emit/Emitter.h"
@@ -46,8 +45,8 @@ private:
     V follow;
     bool storesOnly;
   };
-  /// The ways that a trip may go: where they meet, and of each its results, then the trips that it did, and the block
-  /// that it ends in.
+  /// The paths of a trip: the block where they join and, for each path, its results, then its number of trips, and the
+  /// block that it ends in.
   struct Ways {
     llvm::BasicBlock *done;
     llvm::SmallVector<std::pair<llvm::SmallVector<V>, llvm::BasicBlock *>, 3> results;
@@ -183,7 +182,7 @@ V RunEmitter::followsFinerRows(llvm::SmallVectorImpl<Part> &parts) {
       finest.push_back(parts[i]);
     } else if (operands(parts[i])[1] != operands(parts[j])[1]) {
       V of = divisor(parts[i]), by = divisor(parts[j]);
-      // rowsAt() asks whether it is greater than zero
+      // rowsAt() tests whether it is greater than zero
       by = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, by, b_.getInt64(1));
       V multiple = b_.CreateAnd(b_.CreateICmpSGT(of, b_.getInt64(0)), b_.CreateIsNull(b_.CreateSRem(of, by)));
       holds = holds ? b_.CreateAnd(holds, multiple) : multiple;
@@ -254,8 +253,7 @@ std::pair<V, V> RunEmitter::endOfRows(llvm::ArrayRef<RowAt> rows) {
   return {lane, holds};
 }
 
-// Is there a way to go by rows for the nest that is being emitted? Its shape only; what its addresses are made of is
-// asked by findParts().
+// Does the shape of the nest being emitted allow a loop by rows? findParts() checks its addresses.
 bool RunEmitter::suits(const NestLoop &l) const {
   if (n.ofTrip.empty() || n.apart || n.vectors.bits || n.panel || !n.laneBits || !l.bits || n.nest->sequential ||
       n.quick)
@@ -270,8 +268,8 @@ bool RunEmitter::suits(const NestLoop &l) const {
   });
 }
 
-// Fills parts_; false: some part of an address moves in no way that is known here, or none ends rows, or rows shorter
-// than a vector end in each one.
+// Fills parts_. False if a part of an address changes in an unsupported way, if no part ends rows, or if rows are
+// shorter than a vector, so that one ends in each vector.
 bool RunEmitter::findParts() {
   for (const NestState::OfTrip &t : n.ofTrip) {
     unsigned budget = 12;
@@ -317,8 +315,8 @@ NestState::Run RunEmitter::numbersAt(V start, BitSource lane) {
   return run;
 }
 
-// Emits, at `block`, one way that a trip may go; `run`: by these numbers, null: lane by lane. What it computes does not
-// exist in the others.
+// Emits one path of a trip at `block`, with the numbers of `run` or, if null, lane by lane. Its values do not dominate
+// the other paths.
 void RunEmitter::way(llvm::BasicBlock *block, const NestState::Run *run, llvm::function_ref<void()> emit) {
   b_.SetInsertPoint(block);
   auto memo = n.memo;
@@ -339,7 +337,7 @@ void RunEmitter::way(llvm::BasicBlock *block, const NestState::Run *run, llvm::f
   e_.mixed_.backTo(mixed);
 }
 
-// The end of a way: its results, and how many trips it did, go to `done`.
+// Ends a path: passes its results and its number of trips to `done`.
 void RunEmitter::leave(Ways &ways, llvm::SmallVector<V> out, V step) {
   out.push_back(step);
   ways.results.push_back({std::move(out), b_.GetInsertBlock()});
@@ -398,7 +396,7 @@ void RunEmitter::halves(const NestState::Run &run, V at, FunctionEmitter::Trip t
   e_.mixed_.backTo(mixed);
 }
 
-// After all ways: what they come to; sets n.movesOn to the number of trips that were done.
+// Joins the results of all paths; sets n.movesOn to the number of trips that were executed.
 llvm::SmallVector<V> RunEmitter::join(const Ways &ways) {
   b_.SetInsertPoint(ways.done);
   llvm::SmallVector<V> out;

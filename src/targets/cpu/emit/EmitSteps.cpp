@@ -149,7 +149,7 @@ void FunctionEmitter::bindScalars(llvm::ArrayRef<ir::Value *> values, llvm::Arra
       scalar_[v] = regs[i++];
 }
 
-// In `loop`, or null: between programs, where nobody needs to know.
+// Polls for cancellation in `loop`, or, if null, between programs, where no location is reported.
 void FunctionEmitter::pollCancel(const Op *loop) {
   auto *seen = b_.CreateLoad(b_.getInt32Ty(), cancel_, true);
   auto *stop = llvm::BasicBlock::Create(context_, "cancelled", function_);
@@ -166,9 +166,9 @@ void FunctionEmitter::pollCancel(const Op *loop) {
   b_.SetInsertPoint(on);
 }
 
-/// Where all loops of the function go that see `cancel`: tells the runtime which of them it was. The site comes through
-/// memory, by volatile accesses: a call in every loop, or a phi of all of them, would be operands by the thousand for
-/// which register coalescing takes quadratic time.
+/// The block that all loops of the function branch to when `cancel` is set: it reports the loop to the runtime. The
+/// site is passed through memory, by volatile accesses: a call in every loop, or a phi of all loops, would have
+/// thousands of operands, for which register coalescing takes quadratic time.
 llvm::BasicBlock *FunctionEmitter::stoppedBlock() {
   if (stopped_)
     return stopped_;
@@ -240,8 +240,8 @@ void FunctionEmitter::forStep(const Step &s) {
   nest_ = nullptr;
 }
 
-// The buffer that the nest accumulates in stands for one of its rows on the stack meanwhile, whose places are
-// constants: LLVM has registers for it.
+// Meanwhile replaces the buffer that the nest accumulates in by one row on the stack, at constant offsets, so that LLVM
+// promotes it to registers.
 void FunctionEmitter::withRowInRegisters(const Nest &nest, V row, llvm::function_ref<void()> emit) {
   const int id = nest.roots[0].buffer;
   const Buffer &buffer = plan_.buffers[static_cast<size_t>(id)];

@@ -1,5 +1,5 @@
-// What goes past the caches and what is fetched ahead: the run-time side of streaming stores (Stream.cpp: how much the
-// launch writes, and where a row's stores may be non-temporal), lines of the next program, row or round.
+// The run-time side of streaming stores (Stream.cpp): how much the launch writes, and which stores of a row may be
+// non-temporal. Also prefetches of lines of the next program, row or iteration.
 #include "targets/cpu/emit/Emitter.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/IntrinsicsX86.h"
@@ -8,7 +8,7 @@
 namespace tegula::cpu {
 using V = llvm::Value *;
 
-/// What one non-temporal store writes at least, and must be aligned to.
+/// Minimum size and alignment of a non-temporal store.
 static constexpr int64_t streamAlign = 16;
 /// A row of a nest must be this long: lines at its ends may be written in two parts, which costs more than reading
 /// them.
@@ -149,7 +149,7 @@ V FunctionEmitter::inNextProgram(V x, unsigned &budget) {
         if (v == pid_[plan_.alongY])
           return b_.CreateAdd(v, b_.getInt32(plan_.group ? static_cast<uint32_t>(plan_.group->size) : 1));
         auto *i = llvm::dyn_cast<llvm::Instruction>(v);
-        // What an open loop carries (its head knows the way in only) is in the same round, from where it starts then.
+        // A value carried by an open loop (its phi has the entry edge only so far) starts from its next initial value.
         if (auto *carried = llvm::dyn_cast<llvm::PHINode>(v);
             carried && carried->getNumIncomingValues() == 1 && !llvm::is_contained(pid_, v)) {
           V start = carried->getIncomingValue(0), next = inNextProgram(start, budget);
@@ -307,9 +307,9 @@ void FunctionEmitter::fetchAhead(unsigned copy) {
   }
 }
 
-// From the tile of an operand of a dot that `l` addresses, of `depth` k, to the one of the loop's next round, i64; null
-// if that cannot be said. 0 if there is none, or one that ends after the matrix: so many k are left from this one's
-// first on (null: not known).
+// Bytes from the tile of a dot's operand that `l` addresses, of `depth` k, to that of the loop's next iteration, i64;
+// null if not known. 0 if there is none, or if it extends beyond the matrix, which has `left` k from this tile's first
+// on (null: not known).
 llvm::Value *FunctionEmitter::nextTile(const Lin &l, V left, int64_t depth) {
   if (!loop_.iv)
     return nullptr;
@@ -335,8 +335,8 @@ llvm::Value *FunctionEmitter::nextTile(const Lin &l, V left, int64_t depth) {
   return b_.CreateSelect(is, distance, b_.getInt64(0));
 }
 
-// How far the panel that is packed after this one lies after it, in bytes, and how many of its rows are there (of this
-// one: `there`); both 0 if none is. Before the loops of the panel.
+// The distance in bytes to the panel that is packed after this one, and the number of its rows that exist (`there` for
+// this one); both 0 if there is none. Emitted before the loops of the panel.
 std::pair<V, V> FunctionEmitter::panelAhead(const Lin &l, Coef row, Coef panel, V there) {
   NestState &n = *nest_;
   PanelWork &p = *n.panel;
@@ -411,12 +411,11 @@ void FunctionEmitter::fetchBetween(const ir::Op &load, const Lin &l, const Bits 
   });
 }
 
-// A panel's rows are a line or two each, as far apart as rows of memory are, often on pages of their own: no hardware
-// looks ahead there, and a core by itself reaches some fifteen rows ahead. So the next panel's are fetched while this
-// one is multiplied, a few before each block of rows (PanelDot::fetch). Where there are few blocks, the loop that packs
-// fetches as many as it can wait for at once, at the end of a panel those of the one that comes next. Never far after
-// the matrix: fetching from pages that are not there costs a walk through the page tables each time, more than the
-// multiply-adds of a row.
+// A panel's rows are a line or two each, a row stride apart, often on separate pages: no hardware prefetches them, and
+// out-of-order execution alone reaches some fifteen rows ahead. So the next panel's rows are prefetched while this one
+// is multiplied, a few before each block of rows (PanelDot::fetch). If there are few blocks, the packing loop
+// prefetches as many rows ahead as can be in flight, at the end of a panel those of the next one. Never far beyond the
+// matrix: each prefetch from an unmapped page costs a page walk, more than the multiply-adds of a row.
 void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Op &load, V mask) {
   NestState &n = *nest_;
   const unsigned lowest = n.nest->columnBits(); // of the row's number

@@ -193,7 +193,7 @@ Bits FunctionEmitter::orderOfLanes(const ir::Value *pointers, unsigned bytes, co
 }
 
 // The same for the memory that `v` is computed from; empty if there is none, or more than one order. `bytes`: the
-// elements' size. Few operations may be on the way: they are done on a whole chunk, whose vectors have to stay in
+// elements' size. Allows few operations between load and `v`: they process a whole chunk, whose vectors must stay in
 // registers.
 Bits FunctionEmitter::sourceOrder(const ir::Value *v, const Bits &at, bool root, unsigned &budget, unsigned &bytes) {
   if (v->type.isScalar() || v->type.isPtr || budget == 0)

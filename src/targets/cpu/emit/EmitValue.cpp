@@ -203,8 +203,8 @@ V FunctionEmitter::exchangeLanes(V x, V by) {
   return x;
 }
 
-// A gather from position ^ distance, of one distance for all (the exchanges of a sorting network): a vector that lies
-// in order, of which lanes change places. `l` and `from` are evalGather()'s.
+// A gather from position ^ distance, with one distance for all lanes (the exchanges of a sorting network): a contiguous
+// vector whose lanes are then permuted. `l` and `from` are evalGather()'s.
 V FunctionEmitter::evalExchange(const Op &op, const Bits &at, Lin l, Bits from) {
   NestState &n = *nest_;
   const ir::Value *source = op.operands[0], *index = op.operands[1];

@@ -1,9 +1,8 @@
-// Which bits of a nest's iteration space are lanes of a vector, which are unrolled copies, and which are counted by
-// loops.
+// Divides the bits of a nest's iteration space into lanes of a vector, unrolled copies, and loops.
 //
 // From the lowest bit on: lanes, copies, loops (one per dimension, the outermost dimension outside). The dimension that
 // is reduced or scanned is the innermost loop unless the lanes cover it already.
-// Nests that turn memory around (EmitTranspose.cpp) have lanes of two dimensions, and those that pack a panel for a dot
+// Nests that transpose (EmitTranspose.cpp) have lanes of two dimensions, and those that pack a panel for a dot
 // have loops over the panel's blocks outside.
 #include "targets/cpu/emit/Emitter.h"
 
@@ -39,7 +38,7 @@ private:
   std::optional<unsigned> turned_;
 };
 
-// How many bits the lanes have: as many elements as fill a vector with the widest numbers that the roots ask for.
+// The number of lane bits: as many elements as fill a vector with the widest elements that the roots use.
 unsigned NestLayOut::laneBits() const {
   if (nest_.sequential)
     return 0;
@@ -81,8 +80,8 @@ void NestLayOut::chooseLanes() {
   }
 }
 
-// The dimension that a store that transposes goes along first, its own rows': lines that are written in parts meet in
-// few sets of the caches, as rows are often some KiB apart. So does a copy of columns.
+// The dimension that a transposing store walks first, along its own rows: partly written lines would conflict in few
+// cache sets, as rows are often some KiB apart. A copy of columns does the same.
 std::optional<unsigned> NestLayOut::turnedDim() const {
   if (packed_.empty())
     return {};

@@ -1,4 +1,4 @@
-// What is not vectorized, and why: the sentences. Accesses that go to memory one element at a time have theirs in
+// Remarks that say what is not vectorized, and why. Those on accesses to memory one element at a time are in
 // EmitMemory.cpp, where the reason is known.
 #include "gpu/Remarks.h"
 #include "targets/Diagnostics.h"
