@@ -5,7 +5,7 @@ namespace tegula::ir {
 
 namespace {
 
-/// What elements an elementwise operation takes and gives.
+/// The element types of an elementwise operation's operands and result.
 enum class Rule : uint8_t {
   None, Ints, Floats, WideFloats, CmpInt, CmpFloat, Narrow, Widen, FpNarrow, FpWiden, FpInt, IntFp, Bits, ToPtr,
   FromPtr, Offset, Choose

@@ -68,7 +68,7 @@ private:
     return true;
   }
 
-  /// Outputs first, then inputs, each in a place of its own but for those that are tied ("0").
+  /// Outputs first, then inputs, each in its own place except tied ones ("0").
   bool bind(const Op &op, const AsmConstraints &c, ptx::Meaning &m, ptx::Problem &problem) {
     auto bad = [&](const std::string &constraint, std::string why) {
       why_ = constraint;
@@ -92,7 +92,7 @@ private:
       bool isTied = error == std::errc() && end == s.data() + s.size();
       if (isTied && tied >= c.outputs.size())
         return bad(s, "there is no such output");
-      // Constants (n, i) have the size of what they are.
+      // Constants (n, i) have the operand's size, at least 32 bits.
       unsigned bits = isTied ? m.places[tied].bits : s == "n" || s == "i" ? std::max(32u, have) : ptxRegisterBits(s);
       if (!bits)
         return bad(s, "this constraint names no register of PTX");

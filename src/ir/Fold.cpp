@@ -1,4 +1,4 @@
-// Folding: constants through Scalar.h, and identities that give back an operand.
+// Folding: constants through Scalar.h, and identities that return an operand.
 //
 // Floats: an operation on constants is folded only if every target must give the same bits, so NaN results (whose sign
 // and payload differ between machines), elementary functions and `approx` and `fast` operations stay. No identity on a
@@ -82,7 +82,7 @@ Value *foldRightConstant(Builder &b, OpKind k, Value *x, Value *right, int64_t c
   }
 }
 
-/// Shifts of a constant that no distance changes: masks of everything (`-1 >> k`) and of nothing.
+/// Shifts of a constant that are the same for every distance: all ones (`-1 >> k`) and zero.
 Value *foldLeftConstant(OpKind k, Value *left, int64_t c) {
   bool isShift = k == OpKind::Shl || k == OpKind::LShr || k == OpKind::AShr;
   return isShift && (c == 0 || (k == OpKind::AShr && isAllOnes(left, c))) ? left : nullptr;
@@ -106,7 +106,7 @@ Value *foldSameOperands(Builder &b, OpKind k, Value *x, const Type &result, std:
   }
 }
 
-/// A cast of a cast that gives back the first value.
+/// A cast that inverts another cast.
 Value *foldCast(OpKind k, Value *x, const Type &result) {
   if (!x->def || x->def->operands.size() != 1)
     return nullptr;

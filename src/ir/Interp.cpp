@@ -166,7 +166,7 @@ bool InterpRun::store(const Op &op) {
   return true;
 }
 
-/// What an atomic leaves in memory; the kinds are in Ops.def.
+/// The value that an atomic stores; the kinds are in Ops.def.
 static uint64_t combined(std::string_view rmw, Elem e, uint64_t old, uint64_t value) {
   struct Row {
     std::string_view rmw;

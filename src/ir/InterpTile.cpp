@@ -23,7 +23,7 @@ int64_t linearIndex(const Shape &s, std::span<const int64_t> c) {
 
 namespace {
 
-/// Fills the result by asking, for each of its coordinates, where the element comes from.
+/// Fills the result from the source position of each of its coordinates.
 template <typename From> Tile fill(const Shape &s, From &&from) {
   Tile t(static_cast<size_t>(s.numel()));
   for (size_t i = 0; i < t.size(); ++i)
@@ -71,7 +71,7 @@ Tile gather(const Op &op, const Tile &x, const Tile &index) {
   const Type &from = op.operands[0]->type, &indexType = op.operands[1]->type;
   size_t axis = static_cast<size_t>(op.axis());
   return fill(op.result()->type.shape, [&](std::vector<int64_t> c) -> uint64_t {
-    // Modulo the extent: what every target does with an index that is out of range.
+    // Modulo the extent, as every target treats an index out of range.
     int64_t n = from.shape[static_cast<unsigned>(axis)],
             i = signExtend(indexType.elem, at(index, indexType.shape, c)) % n;
     c[axis] = i < 0 ? i + n : i;
@@ -95,11 +95,11 @@ Tile histogram(const Op &op, const Tile &values, const Tile *mask) {
   return bins;
 }
 
-/// What a tf32 dot reads of a float32: thirteen bits of the significand are cut off, without rounding. A NaN whose
-/// payload is all in these bits stays one.
+/// A float32 as a tf32 dot reads it: thirteen bits of the significand are truncated. A NaN with a payload only in these
+/// bits stays a NaN.
 uint64_t cutToTf32(uint64_t bits) { return std::isnan(decodeFloat(Elem::F32, bits)) ? bits : bits & 0xFFFFE000; }
 
-/// The numbers that the elements of an operand stand for.
+/// The values of the elements of an operand.
 template <typename Number> std::vector<Number> decoded(const Type &t, const Tile &x, bool tf32) {
   std::vector<Number> out(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
@@ -130,8 +130,8 @@ template <typename Number>
 Tile dotOf(const Op &op, const Tile &ta, const Tile &tb, const Tile &acc,
            uint64_t (*sum)(Elem, const Number *, const Number *, uint64_t, int64_t, int64_t)) {
   const Shape &sa = op.operands[0]->type.shape, &sc = op.result()->type.shape;
-  // The other precisions split float32 operands for units that are less precise; their sums are those of "ieee" but for
-  // the last bits.
+  // The other precisions split float32 operands for units that are less precise; their sums equal those of "ieee"
+  // except for the last bits.
   const bool tf32 = op.precision() == "tf32";
   std::vector<Number> a = decoded<Number>(op.operands[0]->type, ta, tf32),
                       b = decoded<Number>(op.operands[1]->type, tb, tf32);

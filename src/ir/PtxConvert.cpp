@@ -1,4 +1,4 @@
-// cvt, mov, special registers and what has no effect here; see PtxMeaning.h.
+// cvt, mov, special registers and instructions without effect here; see PtxMeaning.h.
 #include "ir/PtxMeaning.h"
 #include <algorithm>
 #include <array>

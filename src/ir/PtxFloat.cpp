@@ -19,8 +19,8 @@ V Meaning::saturated(V x) {
   return bin(OpKind::MinNum, low, b_.constFloat(x->type, 1));
 }
 
-/// Reads operands 1, 2, ..., computes each element, writes operand 0. Knows .ftz, .sat and .relu; `f` gets and gives
-/// floats.
+/// Reads operands 1, 2, ..., computes each element, writes operand 0. Supports .ftz, .sat and .relu; `f` takes and
+/// returns floats.
 bool Meaning::floats(size_t operands, const std::function<V(const Type &, std::span<const V>)> &f) {
   const Type t = types_[0];
   if (!t.isFloat() || t.tf32 || bitWidth(t.elem) < 16)
@@ -77,7 +77,7 @@ bool Meaning::extremum() {
   return floats(2, [&](const Type &, std::span<const V> x) { return bin(k, x[0], x[1]); });
 }
 
-/// abs and neg, on the bits: NaN stays what it is.
+/// abs and neg, on the bits: a NaN keeps its payload.
 bool Meaning::signOperation() {
   const Type t = types_[0];
   if (t.tf32 || t.bits < 16)

@@ -210,7 +210,7 @@ Value *Meaning::read(const Operand &o, unsigned bits, bool mayBeWider) {
     return nullptr;
   if (p->bits != bits && !(mayBeWider && p->bits > bits))
     return fail(hasBits(o, p->bits, bits)), nullptr;
-  // Whoever reads what nobody wrote gets anything.
+  // A register read before it is written has an arbitrary value.
   return p->value ? resize(p->value, bits) : constant(bits, 0);
 }
 

@@ -1,4 +1,4 @@
-// The reader of PtxText.h, and what Asm.h says of texts and constraints.
+// The reader of PtxText.h, and the functions of Asm.h on texts and constraints.
 #include "ir/PtxText.h"
 #include "ir/Asm.h"
 #include <algorithm>
@@ -82,7 +82,7 @@ namespace {
 bool isWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '%'; }
 bool isSpace(char c) { return std::isspace(static_cast<unsigned char>(c)); }
 
-/// Bits of what a type of a declaration holds (".b32", ".f16x2", ".pred"); 0: there is no register of this type.
+/// Bits of the type of a declaration (".b32", ".f16x2", ".pred"); 0: there is no register of this type.
 unsigned declaredBits(std::string_view type) {
   if (type == "pred")
     return 1;

@@ -10,7 +10,7 @@ namespace tegula::ir {
 
 namespace {
 
-/// What a value must be, if `v` is of another type than its key; null if it is right.
+/// The type that the key requires, for a message, if `v` has another one; null if it is right.
 const char *wantedType(AttrType t, const AttrValue &v) {
   const int64_t *i = std::get_if<int64_t>(&v);
   switch (t) {
@@ -190,7 +190,7 @@ bool Verifier::attributes(const Op &op) {
   return !missing || bad(&op, "needs attribute `" + std::string(missing->name()) + "`");
 }
 
-/// May operands or results be tiles in shared memory? Their number and order are a matter of the family.
+/// Whether operands or results may be tiles in shared memory. Rules of each family check their number and order.
 static bool takesTiles(const Op &op) {
   switch (op.kind) {
   case OpKind::Poison:

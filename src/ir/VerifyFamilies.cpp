@@ -218,8 +218,8 @@ bool Verifier::memory(const Op &op) {
   return !isLoad || n < 3 || op.operands[2]->type == value || bad(&op, "`other` has another type than the result");
 }
 
-/// What reads, computes and writes. Beside these atomic_rmw has, for integers of any width, "load", whose value operand
-/// does not count, and "store", which gives no old value.
+/// Read-modify-write kinds. Besides these atomic_rmw has, for integers of any width, "load", whose value operand does
+/// not count, and "store", which gives no old value.
 static bool isKnownRmw(std::string_view rmw) {
   static constexpr std::string_view kinds[] = {"add", "fadd", "fmin", "fmax", "smax", "smin",
                                                "umax", "umin", "and", "or", "xor", "xchg"};

@@ -4,7 +4,7 @@
 
 namespace tegula::layout {
 
-/// Wavefronts of lanes that are served together: the largest number of distinct words in one bank.
+/// Wavefronts of the lanes of one phase: the largest number of distinct words in one bank.
 static unsigned phase(std::span<const uint32_t> addresses, unsigned accessBytes, uint32_t active) {
   std::vector<uint32_t> words[32];
   for (size_t i = 0; i < addresses.size(); ++i) {

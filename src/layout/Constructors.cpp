@@ -120,7 +120,7 @@ LinearLayout splittable(const LinearLayout &operand) {
   auto registers = operand.bases(Dim::Register);
   if (std::find(registers.begin(), registers.end(), pair) != registers.end())
     return operand;
-  // The threads of a pair take half of each other's registers, so that none holds copies.
+  // The two threads of a pair swap half of their registers, so that none holds copies.
   LinearLayout r = withInputs(operand, {Dim::Register, Dim::Lane, Dim::Warp});
   std::vector<uint64_t> bases(r.bases().begin(), r.bases().end());
   auto endOfRegisters = bases.begin() + r.inBits(Dim::Register),
@@ -207,7 +207,7 @@ LinearLayout sharedSwizzled(const Extents &shape, const Extents &order, unsigned
   unsigned inner = static_cast<unsigned>(order[0]),
            rows = order.rank() > 1 ? static_cast<unsigned>(order[1]) : kMaxRank;
   assert(shape[inner] * elemBytes >= width && "use a narrower swizzle");
-  // Where each bit of the linear address points, without swizzle.
+  // The coordinates of each bit of the linear address, without swizzle.
   LinearLayout plain = LinearLayout::identity(width / elemBytes, Dim::Offset, tensorDim(inner));
   if (rows != kMaxRank)
     plain *= LinearLayout::identity(shape[rows], Dim::Offset, tensorDim(rows));

@@ -74,8 +74,8 @@ bool threadsFit(const Side &side, const Memory &m, bool trans, unsigned sub, uin
   return true;
 }
 
-/// Takes the direction with the fewest conflicts out: the two halves of a 32-bit register, which .trans
-/// finds in neighbouring rows. `lanes`: the other two row directions.
+/// Removes the direction with the fewest conflicts: the two halves of a 32-bit register, which .trans finds in
+/// neighbouring rows. `lanes`: the other two row directions.
 uint64_t takeHalf(Columns &directions, const Columns &lanes, const Memory &m, unsigned byteShift) {
   size_t best = 0;
   unsigned bestWaves = ~0u;
@@ -89,8 +89,8 @@ uint64_t takeHalf(Columns &directions, const Columns &lanes, const Memory &m, un
   return half;
 }
 
-/// ldmatrix or stmatrix, if the layouts fit it exactly. With .trans, which turns units of 16 bits (PTX ISA, ldmatrix),
-/// bytes come in pairs: two neighbours of each of two rows in a register.
+/// ldmatrix or stmatrix, if the layouts fit it exactly. With .trans, which transposes units of 16 bits (PTX ISA,
+/// ldmatrix), bytes come in pairs: two neighbours of each of two rows in a register.
 std::optional<Access> matrixAccess(const Problem &p, const Side &side, const Memory &m, bool trans) {
   unsigned chunk = p.chunkBits(), unit = trans ? 1 : 2, sub = unit - std::min(unit, p.byteShift);
   uint64_t low = (uint64_t{1} << chunk) - 1;
@@ -132,10 +132,11 @@ std::optional<Access> matrixAccess(const Problem &p, const Side &side, const Mem
   return x;
 }
 
-/// What registers cost that do not lie as an access has them. Narrow elements live in 32-bit words, in the order of the
-/// registers: words that an access makes of other neighbours take a permutation (PRMT, half rate) for each pair. Whole
-/// words in another order are renamed for free, except where an instruction wants consecutive registers: fragments of
-/// mma.sync were moved one by one (64 of 529 instructions of an attention loop). Such words decide between equals.
+/// The cost of registers that are not in the order of an access. Narrow elements are packed in 32-bit words, in the
+/// order of the registers: a word that an access builds from other neighbours takes a permutation (PRMT, half rate) for
+/// each pair. Whole words in another order are renamed for free, except where an instruction requires consecutive
+/// registers: fragments of mma.sync were moved one by one (64 of 529 instructions of an attention loop). Such words
+/// only break ties.
 double moves(const Problem &p, const Side &side, const Access &x) {
   constexpr double permutation = 0.5, move = 0.125;
   const unsigned inWord = 2 - std::min(2u, p.byteShift);
@@ -149,7 +150,7 @@ double moves(const Problem &p, const Side &side, const Access &x) {
   };
   const size_t elements = order.size(), whole = std::min<size_t>(inWord, elements);
   const double words = x.count * static_cast<double>(uint64_t{1} << (elements - whole));
-  // A narrower access takes its element out of a word.
+  // A narrower access extracts its element from a word.
   if (differs(0, whole) || (whole < inWord && side.reg().size() > whole))
     return words * permutation * inWord;
   return differs(whole, elements) ? words * move : 0;

@@ -17,7 +17,7 @@ namespace tegula::layout::detail {
 
 namespace {
 
-/// Directions of the lanes that a phase serves together, for an access of 2^byteBits bytes per lane or a matrix move.
+/// Directions of the lanes of one phase, for an access of 2^byteBits bytes per lane or a matrix move.
 Columns phaseLanes(const Side &side, SharedMove move, unsigned byteBits) {
   const Columns &t = side.threads;
   if (move == SharedMove::Matrix)
@@ -27,7 +27,7 @@ Columns phaseLanes(const Side &side, SharedMove move, unsigned byteBits) {
   return Columns(t.begin(), t.begin() + (7 - std::max(2u, byteBits)));
 }
 
-/// A guess at a good chunk, and who will use it how. Only a heuristic: assess() finds out what it is really good for.
+/// A candidate chunk and its expected use by both sides. Only a heuristic: assess() computes its real cost.
 struct Candidate {
   Columns chunk;
   SharedMove store = SharedMove::Plain, load = SharedMove::Plain;
@@ -77,8 +77,8 @@ Swizzle swizzle(size_t dimensions, unsigned bankBits, Columns a, Columns b) {
   return s;
 }
 
-/// The memory layout for a chunk. `dstFirst`: the side whose lanes rather stay out of the chunk. `storePhase`,
-/// `loadPhase`: the lanes that shall not collide.
+/// The memory layout for a chunk. `dstFirst`: the side whose lanes preferably stay out of the chunk. `storePhase`,
+/// `loadPhase`: the lanes that must not conflict.
 Memory buildMemory(const Problem &p, const Columns &chunk, const Columns &repeat, bool dstFirst,
                    const Columns &storePhase, const Columns &loadPhase) {
   // A complement of chunk and of the repeated directions that contains the threads of both sides, as far as possible.
@@ -210,7 +210,7 @@ Solution solve(const Problem &p) {
     for (bool dstFirst : {false, true}) {
       auto chunkBytes = static_cast<unsigned>(c.chunk.size()) + p.byteShift;
       Columns stores = phaseLanes(p.src, c.store, chunkBytes), loads = phaseLanes(p.near, c.load, chunkBytes);
-      // A second time with the phases of the accesses that were found.
+      // Repeats with the phases of the accesses that were found.
       for (int pass = 0; pass < 2; ++pass) {
         Solution s;
         s.memory = buildMemory(p, c.chunk, repeat, dstFirst, stores, loads);

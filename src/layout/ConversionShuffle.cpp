@@ -113,7 +113,7 @@ private:
   Columns select_;             // Q: source register offset by thread (before the exchange)
 };
 
-/// Tries A = identity: every thread can feed itself.
+/// Tries A = identity: every thread holds its own source elements.
 bool ShufflePlanner::solveInPlace() {
   Solver own(src_.reg, kSigma, dst_.reg, kTau);
   Columns from = threadBases(src_), to = threadBases(dst_);
@@ -132,7 +132,7 @@ void ShufflePlanner::solveAnywhere() {
   Solver registers(src_.reg, kSigma, {}, kLane), any(src_.reg, kSigma, src_.lane, kLane);
   Columns from = threadBases(src_), to = threadBases(dst_);
   for (size_t i = 0; i < threads(); ++i) {
-    // A lane that can keep its own values does; else any lane of the warp.
+    // A lane keeps its own values if it can; else any lane of the warp is the source.
     auto keep = registers.solve(from[i] ^ to[i]);
     uint64_t x = keep ? *keep : *any.solve(i < 5 ? to[i] : from[i] ^ to[i]);
     sigma_.push_back(sigmaOf(x));

@@ -48,7 +48,7 @@ namespace {
 struct Cells {
   std::vector<std::string> text;
   std::vector<unsigned> holders;
-  size_t width = 2; // "-" for what nobody holds
+  size_t width = 2; // "-" for elements without a place
   std::string legend;
 };
 

@@ -1,4 +1,4 @@
-// Layouts of threads over tensors: elements dealt out to registers, lanes and warps.
+// Layouts of threads over tensors: elements distributed to registers, lanes and warps.
 #include "layout/Constructors.h"
 #include <algorithm>
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr Dim hardwareDims[] = {Dim::Register, Dim::Lane, Dim::Warp};
 
-/// Unit steps that have no owner yet, per axis, and the means to hand them out.
+/// Unit steps without an owner, per axis, and functions to assign them.
 class Dealer {
 public:
   Dealer(const Extents &shape, Threads t)
@@ -143,7 +143,7 @@ LinearLayout withWarpsOf(const LinearLayout &l, const LinearLayout &other, unsig
 LinearLayout dealtAlong(const Extents &shape, unsigned axis, Threads threads) {
   Dealer d(shape, threads);
   int64_t others = shape.product() / shape[axis];
-  // Threads that the other axes can use are worth more there: a scan inside a thread needs no exchange.
+  // Threads are preferably assigned to the other axes: a scan inside a thread needs no exchange.
   unsigned threadBits = log2Exact(threads.count()), otherBits = std::min(threadBits, log2Exact(others));
   unsigned axisThreadBits = std::min(threadBits - otherBits, log2Exact(shape[axis]));
   d.give(Dim::Register, axis, log2Exact(shape[axis]) - axisThreadBits);
