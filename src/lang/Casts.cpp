@@ -33,7 +33,7 @@ ir::Value *notZero(Context &c, const Tensor &x) {
 }
 
 ir::Value *floatToFloat(Context &c, const Tensor &x, Dtype to, bool towardZero) {
-  // Narrow types meet in float32, as the conversion hardware has it; widening is exact either way.
+  // Conversions between narrow types go through float32, as in hardware; widening is exact either way.
   bool narrow = x.dtype.bits() <= 16 || (to.isFp8() && x.dtype.scalar == Scalar::Fp64);
   if (narrow && to.scalar != Scalar::Fp32)
     return convert(c, convert(c, x, dtype(Scalar::Fp32), towardZero), to, towardZero).value;
@@ -101,7 +101,7 @@ Value bitcastTo(Context &c, const Value &x, Dtype to, Loc loc) {
   return tensor(to, castOp(c, OpKind::Bitcast, t.value, to));
 }
 
-/// Answers whether rounding is toward zero; nullopt after a report.
+/// Whether rounding is toward zero; nullopt after a report.
 std::optional<bool> roundingMode(Context &c, const Tensor &x, Dtype to, Loc loc, const Value &rounding) {
   if (rounding.isNone())
     return false;

@@ -19,7 +19,7 @@ static std::shared_mutex &shape() {
   return m;
 }
 
-/// What is done with circles under the lock.
+/// Operations on circles under the lock.
 struct Circles {
   /// Under the shared lock.
   static std::shared_ptr<Circle> ticket(const Node &n) { return n.circle_->shared_from_this(); }

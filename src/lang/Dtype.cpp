@@ -91,7 +91,7 @@ std::string_view trim(std::string_view s) {
   return s;
 }
 
-/// Removes `prefix` (and blanks after it) if it is there.
+/// Removes `prefix` (and blanks after it) if present.
 bool consume(std::string_view &s, std::string_view prefix) {
   if (!s.starts_with(prefix))
     return false;

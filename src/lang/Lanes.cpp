@@ -38,7 +38,7 @@ private:
 
 Value *Lanes::value(const Value *scalar) const {
   auto it = tiles_.find(scalar);
-  // What is computed before the code is the same for all elements.
+  // Values defined outside the code are the same for all elements.
   return it == tiles_.end() ? const_cast<Value *>(scalar) : it->second;
 }
 
@@ -216,7 +216,7 @@ const Op *Lanes::forTogether(const Op &op, Value *const bounds[3]) {
 }
 
 /// Bounds of their own for each element: the loop carries which elements go on, the counters, then what the code
-/// carries. Whether there is a next round is asked of the distance to the end, which cannot overflow.
+/// carries. The test for a next iteration uses the distance to the end, which cannot overflow.
 const Op *Lanes::forLoop(const Op &op) {
   Value *bounds[] = {value(op.operands[0]), value(op.operands[1]), value(op.operands[2])};
   if (isSame(bounds[0]) && isSame(bounds[1]) && isSame(bounds[2]))

@@ -184,8 +184,8 @@ void assertNoOverflow(Context &c, BinOp op, const Operands &x) {
   b.create(OpKind::Assert, operands, {}, {{ir::attr::message, message}, {ir::attr::inFunction, c.currentFunction()}});
 }
 
-/// Is the builder inside the combination of a reduction or scan? Those run once per element pair and stay free of
-/// checks.
+/// Whether the builder is inside the combination of a reduction or scan. Those run once per element pair and stay free
+/// of checks.
 bool insideCombination(const ir::Builder &b) {
   for (const ir::Region *r = b.block()->parent; r && r->op; r = r->op->parent ? r->op->parent->parent : nullptr)
     if (r->op->kind == OpKind::Reduce || r->op->kind == OpKind::Scan)

@@ -21,7 +21,7 @@ bool isEllipsis(const Value &v) { return v.is<EllipsisValue>(); }
 /// Does it stand for an axis of the block?
 bool takesAxis(const Value &v) { return !v.isNone() && !isEllipsis(v); }
 
-/// What is left of a block while its axes are gone through.
+/// The rest of a block while its axes are processed.
 class Cutter {
 public:
   Cutter(Context &c, const Tensor &x, Loc loc) : c_(c), b_(c.builder()), x_(x), loc_(loc) {}
@@ -116,7 +116,7 @@ private:
           index = b_.expandDims(index, d);
       index = index->type.shape == shape ? index : b_.broadcast(index, shape);
     }
-    // Nothing is chosen from an axis of one element.
+    // An axis of one element needs no gather.
     if (x_.shape()[axis_] != 1)
       x_.value =
           b_.create1(ir::OpKind::Gather, {x_.value, index}, x_.value->type.withShape(shape), {{ir::attr::axis, axis_}});

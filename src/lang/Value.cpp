@@ -376,7 +376,7 @@ Summary Value::summary() const {
 Value Value::appended(Value item) && {
   Tuple t = std::move(const_cast<Tuple &>(get<Tuple>()));
   if (t.use_count() == 1) {
-    // Made by tuple() as a mutable object, and nobody else sees it.
+    // Created by tuple() as a mutable object, with no other references.
     TupleValue &own = const_cast<TupleValue &>(*t);
     own.summary.add(item);
     own.items.push_back(std::move(item));

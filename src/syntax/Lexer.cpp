@@ -254,7 +254,7 @@ private:
       if (!floating && !imaginary && s_[begin] == '0')
         for (uint32_t i = begin; i < pos_; ++i) ok &= s_[i] == '0' || s_[i] == '_';
     }
-    // `1if x` is legal Python; anything else glued to a number is a mistake.
+    // `1if x` is legal Python; any other suffix of a number is an error.
     if (pos_ < end_ && isNameChar(static_cast<unsigned char>(s_[pos_]))) {
       uint32_t e = pos_;
       while (e < end_ && isNameChar(static_cast<unsigned char>(s_[e]))) ++e;

@@ -9,7 +9,7 @@
 namespace tegula::syntax {
 namespace {
 
-// More than any program that people write; less than what fits a thread's stack in the hungriest walk.
+// Deeper than any real program; shallow enough for a thread's stack in the walk with the largest frames.
 constexpr unsigned maxHeight = 500;
 
 class NestingCheck {

@@ -115,8 +115,8 @@ std::optional<Dtype> resultDtype(Args &a, Dtype operand) {
 }
 
 /// How many products may be summed in fewer bits than float32's before they are added to the accumulator: all, those of
-/// this dot, none. A number below K is taken for K: parts of a dot would have to wait for each other, and 128 products
-/// of fp8 lose little.
+/// this dot, none. A number below K counts as K: parts of a dot would have to wait for each other, and 128 products of
+/// fp8 lose little.
 enum class Sums { Narrow, Apart, Wide };
 
 std::optional<Sums> impreciseAcc(Args &a, Dtype operand, Dtype result, int64_t k) {

@@ -61,7 +61,7 @@ std::optional<Mapped> scalarResults(Args &a, const Value &result, unsigned pack)
   return std::nullopt;
 }
 
-/// Calls the function on scalars, in a block that is nowhere, and does what stands there for all elements of `in`.
+/// Calls the function on scalars, in a detached block, and vectorizes that block over all elements of `in`.
 std::optional<Mapped> mapLanes(Args &a, const std::vector<Tensor> &in, unsigned pack) {
   ir::Builder &b = a.b();
   ir::Block *outside = b.block();

@@ -29,7 +29,7 @@ std::optional<std::vector<Tensor>> inputs(Args &a) {
   return std::nullopt;
 }
 
-/// What the combination returned, as scalars of the inputs' types; empty if it is wrong.
+/// The combination's results, as scalars of the inputs' types; empty if they are wrong.
 std::vector<ir::Value *> combined(Args &a, const Value &result, const std::vector<Tensor> &in) {
   const std::vector<Value> *given = sequenceItems(result);
   std::vector<Value> items = given ? *given : std::vector<Value>{result};

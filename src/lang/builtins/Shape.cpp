@@ -12,7 +12,7 @@ using ir::Shape;
 
 ir::Value *unsplat(Args &a, ir::Value *x) { return a.b().create1(OpKind::Unsplat, {x}, x->type.scalarType()); }
 
-/// Room for `more` further dimensions?
+/// Whether there is room for `more` further dimensions.
 bool rankFits(Args &a, const Tensor &x, size_t more) {
   size_t rank = x.shape().rank() + more;
   if (rank <= Shape::maxRank)
