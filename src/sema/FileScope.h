@@ -13,8 +13,8 @@ std::vector<std::string> libraryNames();
 
 /// The names of a file. Functions refer to their scope, and the scope does not own functions, so there is no reference
 /// cycle: the scope holds what is needed to make a function, and a weak reference to the function. Values that contain
-/// functions of the file (defaults, tuples) are stored with functions that do not own the scope; lookup() replaces
-/// these with the real functions.
+/// functions of the file (defaults, tuples) are stored with functions that do not own the scope; reading a value
+/// replaces these with the real functions.
 class FileScope final : public lang::Scope, public std::enable_shared_from_this<FileScope> {
 public:
   using Value = lang::Value;
