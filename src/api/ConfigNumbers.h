@@ -1,4 +1,4 @@
-// The numbers of a launch that a configuration may set, in the order in which they are written.
+// The numeric launch options that a configuration may set, in the order in which texts list them.
 #pragma once
 #include "tegula/tegula.h"
 #include <string_view>
@@ -16,7 +16,7 @@ inline constexpr ConfigNumber configNumbers[] = {
     {"num_ctas", &TegulaConfig::num_ctas, &TegulaLaunchOptions::num_ctas},
     {"maxnreg", &TegulaConfig::maxnreg, &TegulaLaunchOptions::maxnreg}};
 
-/// Null: it is none.
+/// The row of this name; null: there is none.
 inline const ConfigNumber *configNumber(std::string_view name) {
   for (const ConfigNumber &n : configNumbers)
     if (name == n.name) return &n;

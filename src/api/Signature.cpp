@@ -166,7 +166,7 @@ static lang::Value valueOf(const sema::ParamSpec &spec) {
   return lang::Value(std::make_shared<const lang::RecordValue>(spec.recordClass, std::move(items)));
 }
 
-/// Parses and removes the suffix of a pointer or a descriptor whose memory may overlap with that of others with the
+/// Cuts from `text` the suffix of a pointer or a descriptor whose memory may overlap with that of others with the
 /// same number: "*fp32:16:~1".
 static bool takeOverlap(const std::string &name, std::string_view &text, int32_t &overlap) {
   const size_t mark = text.rfind(":~");
@@ -232,7 +232,7 @@ static bool unknownName(const TegulaFunction &f, const std::vector<Param> &param
              (near.empty() ? "" : "; did you mean `" + std::string(near) + "`?"));
 }
 
-/// Parses and removes the suffix after the type of a pointer: "*fp32:16:x" is the buffer of `x`, an earlier pointer of
+/// Cuts from `item` the suffix after the type of a pointer: "*fp32:16:x" is the buffer of `x`, an earlier pointer of
 /// that type. `sameAs` -1: there is no suffix.
 static bool takeSame(const std::vector<Param> &params, const std::string &name, std::string_view &item,
                      int32_t &sameAs) {
