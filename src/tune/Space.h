@@ -31,8 +31,8 @@ struct Space {
   std::vector<Axis> axes;
 
   /// All points in order, the last axis changing fastest, for which `where` (unless null) returns 1, not 0; nullopt
-  /// from `where` ends it. False with a message: there are no points or more than mostPoints, an axis has no value, or two
-  /// axes have the same name. False without a message: `where` ended it.
+  /// from `where` ends it. False with a message: there are no points or more than mostPoints, an axis has no value, or
+  /// two axes have the same name. False without a message: `where` ended it.
   bool points(const std::function<std::optional<bool>(const Point &)> &where, std::vector<Point> &out,
               std::string &error) const;
 };
