@@ -1,7 +1,7 @@
-// The instruction layer: every GPU operation that LLVM has no plain instruction for, and every access to memory that
-// threads share. Each function has two facets: a PTX instruction (intrinsic or inline assembly) for a GPU, and a call
-// of the machine model (abi/SimAbi.h) for the simulator. Inline PTX stands nowhere else but in
-// targets/common/NvptxOps.cpp (conversions); nothing above this file knows which facet is emitted.
+// The instruction layer: every GPU operation without a plain LLVM instruction, and every access to memory that threads
+// share. Each function has two forms: a PTX instruction (intrinsic or inline assembly) for a GPU, and a call of the
+// machine model (abi/SimAbi.h) for the simulator. Outside this layer only targets/common/NvptxOps.cpp (conversions)
+// emits inline PTX; code above this layer does not depend on which form is emitted.
 //
 // Values: i32/i64 integers, float, double, ptr; packed registers are i32. Shared addresses are i32 (see SimAbi.h);
 // global addresses are `ptr` (address space 0; on a GPU they are cast to address space 1 here). `pred` is an i1, or
@@ -27,7 +27,7 @@ struct AccessHints {
   Cache cache = Cache::None;
   Evict evict = Evict::None;
   bool isVolatile = false;
-  bool readOnly = false; // ld.global.nc allowed: nobody writes this memory during the kernel
+  bool readOnly = false; // ld.global.nc allowed: no thread writes this memory during the kernel
 };
 /// Values equal the TEGULA_ATOM_* / TEGULA_SIM_* numbers of SimAbi.h.
 enum class AtomOp : uint8_t { Add, FAdd, SMin, SMax, UMin, UMax, And, Or, Xor, Xchg, Cas, Load, Store };
@@ -42,7 +42,7 @@ public:
   llvm::IRBuilder<> &b;
   const NvTarget &target;
   void setSite(int site) { site_ = site; }
-  /// A program is a cluster of CTAs, not one of them.
+  /// A program is a whole cluster of CTAs, not a single CTA.
   bool clustered = false;
 
   V special(Special s); // i32
@@ -55,20 +55,20 @@ public:
 
   // Memory. `bytes` 1, 2, 4, 8, 16 = the size of `type` (integer iN, float, double, ptr or a vector of them); addresses
   // are aligned to it.
-  /// `other` (same type, may be null = undefined) is what a thread with pred = false gets.
+  /// `other`: the result in a thread with pred = false (same type; null: undefined).
   V loadGlobal(V addr, llvm::Type *type, V pred, V other, AccessHints hints = {});
   void storeGlobal(V addr, V value, V pred, AccessHints hints = {});
   /// `cluster`: the address may be another CTA's (mapShared); slower even if it is not.
   V loadShared(V addr, llvm::Type *type, V pred = nullptr, V other = nullptr, bool cluster = false);
   void storeShared(V addr, V value, V pred = nullptr, bool cluster = false);
   V mapShared(V addr, V rank);
-  /// One to four words or one or two double words, to another CTA's shared memory, whose mbarrier counts their bytes
-  /// (PTX ISA 9.7.9.12, st.async). `bar`: of the same CTA.
+  /// Sends one to four words, or one or two double words, to another CTA's shared memory; an mbarrier of that CTA,
+  /// `bar`, counts their bytes (PTX ISA 9.7.9.12, st.async).
   void sendShared(V addr, llvm::ArrayRef<V> values, V bar, V pred = nullptr);
   /// Result (old value) is null if `wantOld` is false. `values`: 1, 2 or 4 elements (vector red on sm_90, f32/f16/bf16
-  /// add). Elements in registers as in VecEmitter: f16/bf16 are i16 bits. `compare` only for Cas. Of a Load `values`
-  /// say the type alone; it and Store (which has no result) are of integers in global memory. Where hasAtomic() says
-  /// no, a CAS loop is the caller's business.
+  /// add). Elements in registers as in VecEmitter: f16/bf16 are i16 bits. `compare` only for Cas. For a Load, `values`
+  /// only gives the type; Load and Store (which has no result) take integers in global memory. If hasAtomic() is false,
+  /// the caller emits a CAS loop.
   Regs atomic(bool shared, V addr, AtomOp op, AtomType type, llvm::ArrayRef<V> values, V compare, MemSem sem,
               Scope scope, V pred, bool wantOld);
   static bool hasAtomic(const NvTarget &t, bool shared, AtomOp op, AtomType type, unsigned count);
@@ -79,7 +79,7 @@ public:
   V elect(); // i1, true in one lane
   /// Add, SMin, SMax, UMin, UMax, And, Or, Xor over the warp, the result in every lane; i32.
   V redux(AtomOp op, V value32);
-  /// x == y or p, in one instruction: LLVM would make two selections of `p`, which many comparisons share.
+  /// x == y or p, in one instruction: LLVM would emit two selects for a `p` that many comparisons share.
   V equalOr(V x, V y, V p);
   void syncWarp();
 
@@ -89,7 +89,7 @@ public:
   void namedArrive(unsigned id, unsigned count);
   void clusterArrive(bool relaxed);
   void clusterWait();
-  /// Generic accesses before it come before asynchronous-proxy ones after it; of shared memory only, or of all memory.
+  /// Orders earlier generic accesses before later asynchronous-proxy accesses, of shared memory only or of all memory.
   void fenceProxyAsync(bool allMemory = false); // nothing before sm_90, which has no asynchronous proxy
   void memoryFence(Scope scope);
 
@@ -108,33 +108,33 @@ public:
   /// `aRegs` (4 packed i32) or `aDesc` (i64, aRegs empty). `scaleD` i1: false ignores the old acc. Returns the new
   /// accumulators.
   Regs wgmma(const Wgmma &w, llvm::ArrayRef<V> aRegs, V aDesc, V bDesc, V scaleD, llvm::ArrayRef<V> acc);
-  /// One product of a group: onto the accumulators of which tile (n / 2 registers each); offsets of its operands in the
-  /// unit of descriptors.
+  /// One product of a group: the tile of its accumulators (n / 2 registers each), and the offsets of its operands in
+  /// the unit of descriptors.
   struct WgmmaStep {
     unsigned tile;
     uint64_t aOffset, bOffset;
     llvm::ArrayRef<V> aRegs; // if A is in registers; aDesc is null then
   };
-  /// The steps, `count` times; both descriptors grow from one time to the next. More than once: A from shared memory.
+  /// The steps, repeated `count` times; both descriptors grow per round. If `count` > 1, A is in shared memory.
   struct WgmmaRounds {
     llvm::ArrayRef<WgmmaStep> steps;
     unsigned count = 1;
     uint64_t aGrowth = 0, bGrowth = 0;
-    bool clears = false; // several rounds: sums that begin at zero have zeros written to their registers first
+    bool clears = false; // several rounds: writes zeros to the registers of sums that begin at zero
   };
-  /// Fence, products and commit as one statement: LLVM takes the accumulators in hand once, not with every product. A
-  /// group for each round. `unread` (an i1, null: false; one round): where it holds the sums begin at zero, whatever
-  /// `acc` has.
+  /// Fence, products and commit as one statement, so that LLVM handles the accumulators once and not per product. Each
+  /// round is a commit group. `unread` (an i1, null: false; one round only): if true, the sums begin at zero and `acc`
+  /// is ignored.
   Regs wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bDesc, llvm::ArrayRef<V> acc,
                    V unread = nullptr);
-  /// Before the first wgmma after the registers it uses were written (accumulators, A): `regs` are those, given back as
-  /// values that only exist after the fence, or LLVM would write them later.
+  /// wgmma.fence, required before the first wgmma after a write to its registers `regs` (accumulators, A). Returns them
+  /// as values defined by the fence; otherwise LLVM could sink the writes below it.
   Regs wgmmaFence(llvm::ArrayRef<V> regs);
   void wgmmaCommit();
-  /// wait_group n; `acc` are returned as values that may be read (ties the wait to them for LLVM as well).
-  /// `behindLoop`: as a loop that ends after its first round. Where the block after a pipelined loop is straight code,
-  /// ptxas up to 13.0 takes its reads of accumulators for reads in the loop and serializes the wgmmas (C7514); a border
-  /// that it cannot remove keeps them apart.
+  /// wait_group n. Returns `acc` as values that may be read, so that LLVM keeps the reads after the wait. `behindLoop`:
+  /// emit the wait as a loop that exits after its first iteration. If straight-line code follows a pipelined loop,
+  /// ptxas up to 13.0 treats its reads of accumulators as reads in the loop and serializes the wgmmas (C7514); a block
+  /// boundary that ptxas cannot remove prevents that.
   Regs wgmmaWait(unsigned n, llvm::ArrayRef<V> acc, bool behindLoop = false);
 
   // Asynchronous copies (PTX ISA 9.7.9.25). `srcBytes` i32 <= bytes, or null = bytes.
@@ -146,9 +146,9 @@ public:
     V bar;
     unsigned count; // arrivals of a phase
   };
-  /// By one thread: all of them and the fence that lets block copies see them (PTX ISA 9.7.13.4), behind one branch, as
-  /// the assembler makes a branch of each predicate here. The predicate is for PTX; the simulator has none:
-  /// Lowering::byFirstThread.
+  /// Initializes all of `bars` by one thread, and fences so that block copies see them (PTX ISA 9.7.13.4). A single
+  /// branch guards it, because the assembler would make a branch of each predicate. Only PTX takes the predicate; for
+  /// the simulator see Lowering::byFirstThread.
   void mbarInit(llvm::ArrayRef<MbarInit> bars, V pred = nullptr);
   void mbarInval(llvm::ArrayRef<V> bars, V pred = nullptr);
   void mbarArrive(V bar, V pred = nullptr, bool cluster = false); // cluster: bar is an address from mapShared
@@ -163,9 +163,8 @@ public:
   void bulkCommit();
   void bulkWait(unsigned n, bool readOnly);
 
-  /// Works only in whole-program assemblies with a register bound at entry (KernelBounds): ptxas and cuModuleLoadDataEx
-  /// make these;
-  /// libnvJitLink and cuLink* assemble relocatably and ignore the instruction (info C7504).
+  /// Takes effect only in whole-program assembly with a register bound at entry (KernelBounds), by ptxas or
+  /// cuModuleLoadDataEx; libnvJitLink and cuLink* assemble relocatably and ignore the instruction (info C7504).
   void setMaxRegisters(unsigned regs, bool increase);
   void gridDependency(bool wait); // griddepcontrol.wait / launch_dependents
 
@@ -179,10 +178,9 @@ public:
   V divFull(V x, V y);
   V tanhApprox(V x);
 
-  /// The same i32 or i64, of which LLVM knows nothing, so that it makes no other arithmetic of what is computed from
-  /// it.
+  /// Returns the i32 or i64 `x` as a value that LLVM cannot analyze, so that LLVM does not rewrite arithmetic on it.
   V opaque(V x);
-  /// The same on the simulator too; only integers of 32 and 64 bits, others stay as they are.
+  /// The same, on the simulator too; returns values other than 32- and 64-bit integers unchanged.
   V unknown(V x);
 
   // Debugging. Bits of one element, zero-extended to i64.
@@ -201,13 +199,12 @@ private:
   V predOrOne(V pred) { return pred ? b.CreateZExt(pred, b.getInt32Ty()) : i32(1); }
   /// A call of a function of abi/SimAbi.h: the thread and the site come first, then `args`.
   V simCall(const char *name, llvm::Type *result, llvm::ArrayRef<V> args);
-  /// Memory on the frame that the simulator's functions read and write: one piece per `index`, used again by every
-  /// call.
+  /// Stack memory that the simulator's functions read and write: one slot per `index`, which all calls share.
   V slot(unsigned index, uint64_t bytes);
   V storeSlot(unsigned index, llvm::ArrayRef<V> regs);
   Regs loadSlot(V slot, llvm::Type *type, size_t count);
 
-  /// An instruction without result. PTX: `text` with $0, $1 ... for `args`, guarded by `pred` if it is not null.
+  /// An instruction without a result. PTX: `text` with $0, $1 ... for `args`, guarded by `pred` if it is not null.
   /// Simulator: function `simName` with `simArgs`.
   struct Effect {
     std::string text;

@@ -1,17 +1,17 @@
-// Inline PTX: one statement under construction. Private to Instr*.cpp.
+// A builder for one statement of inline PTX. Private to Instr*.cpp.
 #pragma once
 #include "targets/nvidia/instr/Instr.h"
 
 namespace tegula::nvidia {
 
-/// What a statement does to memory, which decides what LLVM may do with it.
+/// The memory effects of a statement, which decide how LLVM may move or remove it.
 enum class Touches : uint8_t {
   Nothing, // a function of its operands
-  Reads,   // may be dropped, or merged with an equal one if no memory is written in between
-  Writes   // stays, in order with all memory accesses
+  Reads,   // may be removed, or merged with an equal one if no memory is written in between
+  Writes   // is kept, in order with all memory accesses
 };
 
-/// Results first, then operands, then emit(). in(), list() and guard() give the text that stands for an operand.
+/// Declare results first, then operands, then call emit(). in(), list() and guard() return the operand's text.
 class Ptx {
 public:
   Ptx(Instr &i, Touches touches, llvm::ArrayRef<llvm::Type *> results = {}, bool convergent = false)
@@ -21,9 +21,9 @@ public:
 
   /// i1, i8 (in 16 bits), i16, i32, i64, ptr, float or double.
   std::string in(V x);
-  /// An operand that shares the register of result k: its value before.
+  /// Adds an operand that shares the register of result k and gives its initial value.
   void tie(size_t k, V x);
-  /// "{$0, $1, ...}" of results, or of operands; a single one stands without braces.
+  /// "{$0, $1, ...}" for results, or for operands; without braces for a single one.
   std::string results(size_t first = 0, size_t count = ~size_t(0)) const;
   std::string list(llvm::ArrayRef<V> xs, bool alwaysBraces = false);
   /// "@$3 ", or nothing for null.
@@ -41,7 +41,7 @@ private:
   void add(std::string constraint, V x);
 };
 
-/// The type that carries `t` through an inline statement: i8 goes in 16 bits.
+/// The type that carries `t` through an inline statement: i16 for i8, otherwise `t`.
 inline llvm::Type *ptxType(llvm::Type *t) { return t->isIntegerTy(8) ? llvm::Type::getInt16Ty(t->getContext()) : t; }
 
 } // namespace tegula::nvidia

@@ -1,5 +1,5 @@
-// The base of what lowers one family of operations in a file of its own (struct Words, Reductions, Control ...): it
-// reads and sets values of the lowering that it is a part of, and uses its builder.
+// The base class of the parts of Lowering, each of which lowers one family of operations in its own file (struct Words,
+// Reductions, Control ...). A part reads and sets values of its Lowering, and uses its builder.
 #pragma once
 #include "targets/nvidia/lower/Lower.h"
 
