@@ -1,5 +1,5 @@
-// Statements of assembly that a kernel wrote (operations asm and asm_effect), as LLVM's inline assembly; and what
-// LLVM's code generator says of them later, which leads back to the kernel's line.
+// Emits a kernel's assembly statements (operations asm and asm_effect) as LLVM inline assembly, and maps messages of
+// LLVM's code generator back to the kernel's lines.
 #pragma once
 #include "ir/Ir.h"
 #include "support/Diag.h"
@@ -8,22 +8,22 @@
 
 namespace tegula::targets {
 
-/// Collects the messages of the code generator; belongs to an LLVM context. Without one LLVM prints an error and ends
-/// the process.
+/// Collects the messages of the code generator; owned by an LLVM context. In a context without a handler, LLVM prints
+/// an error and exits the process.
 class CodegenMessages final : public llvm::DiagnosticHandler {
 public:
-  /// Makes one for a context that has none yet.
+  /// Creates the handler of a context that has none yet.
   static CodegenMessages &install(llvm::LLVMContext &c);
   static CodegenMessages &of(llvm::LLVMContext &c);
 
   bool handleDiagnostics(const llvm::DiagnosticInfo &d) override;
-  /// The number by which LLVM names a place.
+  /// The number that LLVM's messages use for `loc`.
   uint64_t place(Loc loc);
   void add(uint64_t place, std::string text);
-  /// True if there were errors; they have been reported.
+  /// Reports all collected errors. True if there were any.
   bool report(DiagEngine &diag);
-  /// Has the code generator add to `bytes`, once it makes code of `m`, what the frames of the functions take of the
-  /// stack: of the parts of one function, which follow one another, the largest.
+  /// Makes the code generator add the stack frame sizes of the functions of `m` to `bytes`. Of the parts of a cut
+  /// function (CutFunctions.h), which run one after the other, only the largest counts.
   void meterFrames(llvm::Module &m, uint64_t &bytes);
 
 private:
@@ -36,11 +36,11 @@ private:
   uint64_t *stackBytes_ = nullptr, ofParts_ = 0;
 };
 
-/// Whose registers the constraints name.
+/// The machine whose registers the constraints name.
 enum class AsmKind : uint8_t { Ptx, Cpu };
 
-/// One execution of the statement: on scalars, as the operation's operands are. What it gives: of `asm` the one output
-/// that the operation is, of `asm_effect` all of them.
+/// Emits one execution of the statement, on scalars of the operands' types. Returns the single output that the
+/// operation stands for (`asm`), or all outputs (`asm_effect`).
 llvm::SmallVector<llvm::Value *, 2> emitAsm(llvm::IRBuilder<> &b, const ir::Op &op, llvm::ArrayRef<llvm::Value *> args,
                                             AsmKind kind);
 

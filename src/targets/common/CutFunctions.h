@@ -1,18 +1,19 @@
-// Functions of thousands of blocks are made several.
+// Cuts functions of thousands of blocks into several functions.
 #pragma once
 #include "llvm/IR/Module.h"
 
 namespace tegula::targets {
 
-/// A function of more blocks or instructions is cut into parts of at least that many. A loop over a tile is some ten
-/// blocks, so no kernel of usual length is touched.
+/// Functions with more than mostBlocks blocks or mostInstructions instructions are cut into parts of at least
+/// blocksOfPart or instructionsOfPart. A loop over a tile has about ten blocks, so kernels of usual length stay whole.
 constexpr unsigned mostBlocks = 1000, blocksOfPart = 250, mostInstructions = 32000, instructionsOfPart = 8000;
 
-/// Cuts large functions along the path that all their statements are on, the parts become functions that are called one
-/// after the other, so that what grows faster than its function in LLVM (CodeGenPrepare, ScalarEvolution's walks up a
-/// row of loops, register allocation) is bounded: 1600 masked stores took 23.8 s of code generation. A part is what one
-/// block dominates and another, which is further on, does not; control comes into it by that block only, and values
-/// that others need leave it through memory. Parts have the attribute `partOfFunction`; none calls another.
+/// Cuts large functions along the path through all their statements. The parts become functions that are called one
+/// after the other. This bounds the passes of LLVM whose time grows faster than the function (CodeGenPrepare,
+/// ScalarEvolution's walks up a row of loops, register allocation): 1600 masked stores took 23.8 s of code generation.
+/// A part is the set of blocks that one block dominates and a later block does not. Control enters a part only at its
+/// dominating block, and values that other parts use leave it through memory. Parts have the attribute
+/// `partOfFunction`; none calls another.
 void cutLargeFunctions(llvm::Module &m);
 
 constexpr const char *partOfFunction = "tegula-part";

@@ -1,4 +1,4 @@
-// What debuggers and assemblers are told of a kernel: lines of the user's .py file on every instruction, inlined
+// Debug info of a kernel, for debuggers and assemblers: lines of the user's .py file on every instruction, inlined
 // helpers as inlined calls, named scalars as variables.
 #pragma once
 #include "ir/Ir.h"
@@ -11,11 +11,11 @@ class DebugEmitter {
 public:
   enum class Kind : uint8_t { Full, LinesOnly }; // LinesOnly: .loc directives of PTX, no DWARF
   DebugEmitter(llvm::Module &m, const ir::Module &source, bool optimized, Kind kind = Kind::Full);
-  /// Gives `f` its subprogram. Without a location nothing is attached.
+  /// Attaches a subprogram to `f`, unless `source` has no location.
   void begin(llvm::Function &f, const ir::Function &source);
-  /// Where `op` stands, inside the function begun last; null if unknown.
+  /// The location of `op` in the function of the last begin(); null if unknown.
   llvm::DILocation *location(const ir::Op &op);
-  /// From here on the variable `name` of the kernel is `value`.
+  /// From the insertion point on, the kernel's variable that `source` names has the value `value`.
   void variable(llvm::IRBuilder<> &b, llvm::Value *value, const ir::Value &source, bool isSigned,
                 unsigned parameter = 0);
   void finish() { builder_.finalize(); }

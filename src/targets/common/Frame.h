@@ -1,4 +1,5 @@
-// What compiling for any target begins with: the check of shapes, the clock of stages, the places reports refer to.
+// Helpers that every target's compile() uses: the check of shapes, the timer of stages, the source locations of
+// reports.
 #pragma once
 #include "ir/Ir.h"
 #include "support/Diag.h"
@@ -7,12 +8,12 @@
 
 namespace tegula::targets {
 
-/// Every tensor in the block (and in regions inside) has power-of-two extents, as everything after planning assumes.
-/// Reports the first that has not.
+/// Checks that every tensor in the block (and in nested regions) has power-of-two extents, as the code after planning
+/// assumes. Reports the first violation and returns false.
 bool checkExtents(const ir::Block &b, DiagEngine &diag);
 
-/// The place of `op` and what its kind of report says: message of an assert, prefix and operands of a print. `kernel`:
-/// name for operations that were not inlined. Site::arg stays unknown.
+/// The source location of `op`, and the text of its report: the message of an assert, the prefix and operands of a
+/// print. `kernel`: function name for operations that were not inlined. Site::arg stays unknown.
 Site siteAt(const ir::Module &m, const ir::Op &op, Site::Kind kind, const std::string &kernel);
 
 /// Adds the time since the last call (or construction) to a counter, nanoseconds.

@@ -1,21 +1,22 @@
-// Stretches of a function that do the same become one function.
+// Outlines equal stretches of a function into one function.
 #pragma once
 #include "llvm/IR/Module.h"
 
 namespace tegula::targets {
 
-/// What lies between two points of a function: begun by `begin`, which one branch leads to, and over where `end` is
-/// reached, which nothing else branches to.
+/// The blocks between two points of a function. A single branch leads to `begin`; the stretch ends at `end`, which is
+/// reached only from the stretch.
 struct Stretch {
   llvm::BasicBlock *begin, *end;
 };
 
-/// A stretch of fewer instructions is not worth a call.
+/// A call does not pay for a stretch of fewer instructions.
 constexpr size_t fewestInstructionsToShare = 150;
 
-/// Makes functions of stretches that are equal but for the values they take from outside (arguments of the call), one
-/// for all that are. A kernel with two loops of attention computes the same two dots in each, and a dot is a thousand
-/// instructions. Left alone are stretches that leave the function, hand values on or hold what is called once only.
+/// Outlines stretches that are equal except for the values they use from outside; those become arguments of the call.
+/// Equal stretches share one function. A kernel with two loops of attention computes the same two dots in each, and a
+/// dot is a thousand instructions. Left alone are stretches that leave the function, define values used after them, or
+/// hold what is called once only.
 void shareStretches(llvm::Function &f, llvm::ArrayRef<Stretch> stretches);
 
 } // namespace tegula::targets

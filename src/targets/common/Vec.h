@@ -1,21 +1,21 @@
-// Emission of single operations on registers: what the targets' emitters call for each element-wise operation. CPUs
-// call it with native vectors, GPUs with scalars.
+// Emits single element-wise operations on registers, for the emitters of all targets. CPUs pass native vectors, GPUs
+// pass scalars.
 //
-// How elements live in LLVM values, everywhere in the targets: i1 -> i1; ints -> iN; f32, f64 -> float, double;
+// The representation of elements in LLVM values, in all targets: i1 -> i1; ints -> iN; f32, f64 -> float, double;
 // f16 and bf16 -> i16 (their bits); fp8 -> i8 (their bits); pointers -> ptr. A value is a scalar or a fixed vector of
-// these; every function here takes either and gives back the same shape. In memory i1 is one byte, 0 or 1.
+// these; every function here takes either and returns the same shape. In memory i1 is one byte, 0 or 1.
 #pragma once
 #include "ir/Ir.h"
 #include "llvm/IR/IRBuilder.h"
 
 namespace tegula::targets {
 
-/// What an element-wise operation has to know about the machine. Exactly one of the first three is set.
+/// The properties of the machine that element-wise operations depend on. Exactly one of the first three is set.
 struct VecTarget {
   bool x86 = false, aarch64 = false, nvptx = false;
-  bool gpu = false; // code of a GPU's kernel: nvptx, or for the simulator
+  bool gpu = false; // code of a GPU kernel: nvptx, or for the simulator
   bool fma = false, f16c = false; // instructions for float and double; half <-> float
-  bool fp8 = false;               // nvptx: float -> e4m3 and e5m2, and those to half
+  bool fp8 = false;               // nvptx: has conversions float -> e4m3, e5m2, and from these to half
   bool libm = true;               // fmod may be called
   bool avx2 = false, avx512 = false;
   bool fpFusion = true; // a*b+c may become fma (within one kernel expression)

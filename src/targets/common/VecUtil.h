@@ -28,7 +28,7 @@ inline llvm::Type *doubleLike(const llvm::Value *x) {
   return likeShape(x->getType(), llvm::Type::getDoubleTy(x->getContext()));
 }
 
-/// `first`, the next number ...: one for each of at least two lanes.
+/// The vector `first`, `first` + 1, ... of `lanes` lanes, at least two.
 inline llvm::Constant *consecutive(llvm::Type *elem, unsigned lanes, uint64_t first = 0) {
   llvm::SmallVector<llvm::Constant *, 64> numbers;
   for (unsigned i = 0; i < lanes; ++i)
@@ -36,8 +36,8 @@ inline llvm::Constant *consecutive(llvm::Type *elem, unsigned lanes, uint64_t fi
   return llvm::ConstantVector::get(numbers);
 }
 
-/// Arithmetic over one builder with constants splat to the other operand's shape. Never sets fast-math flags, so every
-/// sequence written with it means exactly what it says.
+/// Arithmetic over one builder with constants splat to the other operand's shape. Never sets fast-math flags, so LLVM
+/// keeps the exact semantics of every sequence.
 struct Arith {
   VecEmitter &v;
   llvm::IRBuilder<> &b;
@@ -56,7 +56,7 @@ struct Arith {
   V ashr(V x, uint64_t c) { return b.CreateAShr(x, i(x, c)); }
   V fmul(V x, double c) { return b.CreateFMul(x, f(x, c)); }
   V fadd(V x, double c) { return b.CreateFAdd(x, f(x, c)); }
-  /// x*y + z: fused where the target can, two roundings otherwise. For algorithms that are right either way.
+  /// x*y + z: fused if the target can, two roundings otherwise. For algorithms that are correct either way.
   V mulAdd(V x, V y, V z) {
     if (v.target.fma)
       return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
@@ -75,16 +75,16 @@ struct Arith {
   V poly(V x, llvm::ArrayRef<double> c);
 };
 
-/// What an internal function of the module gives for x, a value of its type or of type `result`. It has no effects; its
-/// name is `name` with the type of x. `body` emits it when it is first called for, with its emitter at the entry, and
-/// returns from all of its blocks. For code with branches: the blocks around a call stay whole.
+/// Calls an internal function of the module with x. Its result has x's type, or `result`; it has no effects; its name
+/// is `name` with the type of x. At the first call, `body` emits the function, with its emitter at the entry, and must
+/// emit a return on every path. Use it for code with branches, so that the caller's block is not split.
 llvm::Value *callShared(VecEmitter &v, const std::string &name, llvm::Value *x,
                         llvm::function_ref<void(VecEmitter &, llvm::Value *)> body, llvm::Type *result = nullptr);
-/// Returns `rare(x)` from the function that is being emitted if the i1 of any lane of `isRare` is set. Emission goes on
-/// where none is.
+/// Emits a return of rare()'s value from the current function if `isRare` (i1 per lane) is true in any lane. Emission
+/// continues on the path where no lane is.
 void returnIfAny(VecEmitter &v, llvm::Value *isRare, llvm::function_ref<llvm::Value *()> rare);
 
-// Elementwise.cpp's parts. Each takes operands in registers and gives back the same shape.
+// The parts of Elementwise.cpp. Each takes operands in registers and returns the same shape.
 llvm::Value *emitIntDivRem(VecEmitter &v, ir::OpKind kind, llvm::Value *x, llvm::Value *y);
 llvm::Value *emitMinMax(VecEmitter &v, ir::OpKind kind, llvm::Value *x, llvm::Value *y);
 /// x*y + z with one rounding on every target: float or double operands.
