@@ -30,7 +30,7 @@ llvm::SmallVector<V> FunctionEmitter::loop(NestLoop &l, V from, V to, bool mayBe
                        : b_.CreateBr(enter);
   b_.SetInsertPoint(enter);
   llvm::PHINode *iv = b_.CreatePHI(b_.getInt64Ty(), 2, "i");
-  // Code hoisted later may split the block, so incoming blocks are asked from the branch.
+  // Code hoisted later may split the block, so incoming blocks are taken from the branch.
   llvm::SmallVector<llvm::PHINode *> phis;
   for (V v : init)
     phis.push_back(b_.CreatePHI(v->getType(), 2));

@@ -7,7 +7,7 @@ using ir::Op;
 using ir::OpKind;
 using V = llvm::Value *;
 
-// Where a term is asked for, of a value that is asked for at `at`.
+// The position of an opaque part when the form that it belongs to is needed at `at`.
 Bits FunctionEmitter::positionOf(const Opaque &o, const Bits &at) {
   Bits inner;
   for (BitSource s : o.at)

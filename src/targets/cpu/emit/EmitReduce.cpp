@@ -1,7 +1,7 @@
 // Reductions and scans: one vector accumulator per unrolled copy, combined at the end.
 //
-// Where the combine function is a single operation with a neutral element the accumulators start with it; otherwise
-// they take the first element as it comes (`first`), so that nothing is assumed about user-written combine functions.
+// If the combine function is a single operation with a neutral element, the accumulators start with that element;
+// otherwise they start with the first input (`first`), which assumes nothing about user-written combine functions.
 #include "targets/cpu/emit/Emitter.h"
 
 namespace tegula::cpu {

@@ -1,15 +1,15 @@
-// Rows by segments: the trips of the innermost loop in which masks are known.
+// Rows by segments: ranges of trips of the innermost loop in which the values of masks are known.
 //
-// Most rows have one segment, before the first comparison that ends (FunctionEmitter::fullTrips), and what follows is
-// done under masks. A comparison like `lo <= i` begins false and becomes true. Then the row goes by up to three
-// segments, and by a loop under masks before each of them and after the last one:
+// Most rows have one segment, up to the first comparison that becomes false (FunctionEmitter::fullTrips), and the
+// remaining trips run masked. A comparison like `lo <= i` begins false and becomes true. Such a row has up to three
+// segments, and a masked loop before each of them and after the last one:
 //
 //   1. those that become true are false, the others true   (`i >= n` of a concatenation: only the first tensor is read)
 //   2. all of them are true                                 (padding, convolutions, the upper triangle of a matrix)
-//   3. those that end are false, but for the row's own end, which the mask of the store says (the second tensor)
+//   3. those that end are false, except for the row's own end, given by the mask of the store (the second tensor)
 //
-// The first and the third are made where one comparison alone decides them, in nests that only store; the second where
-// not one is the opposite of another. The loop under masks exists once, in a loop over the segments:
+// The first and the third are emitted if a single comparison determines them, in nests that only store; the second if
+// no comparison is the opposite of another. The masked loop is emitted once, in a loop over the segments:
 //
 //   for s in segments and the end:  masked [end of the one before, s.from);  s.kind == 1: [s.from, s.to);  s.kind == 2: ...
 #include "targets/cpu/emit/Emitter.h"

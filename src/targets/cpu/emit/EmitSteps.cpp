@@ -195,7 +195,7 @@ void FunctionEmitter::callRuntime(size_t offset, llvm::ArrayRef<V> args) {
   b_.CreateCall(llvm::FunctionType::get(b_.getVoidTy(), types, false), fn, all);
 }
 
-// Every 64 rounds other programs get a turn: the loop may be waiting for one of them.
+// Every 64 iterations other programs get a turn: the loop may be waiting for one of them.
 void FunctionEmitter::giveTurn(V rounds) {
   constexpr unsigned logRounds = 6;
   auto *turn = llvm::BasicBlock::Create(context_, "turn", function_);

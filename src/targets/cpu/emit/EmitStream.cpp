@@ -10,8 +10,7 @@ using V = llvm::Value *;
 
 /// Minimum size and alignment of a non-temporal store.
 static constexpr int64_t streamAlign = 16;
-/// A row of a nest must be this long: lines at its ends may be written in two parts, which costs more than reading
-/// them.
+/// Minimum bytes of a nest's row: lines at its ends may be written in two parts, which costs more than reading them.
 static constexpr int64_t streamRun = 256;
 
 // In the entry block: do all programs together write more than the last-level cache holds?
@@ -28,7 +27,7 @@ void FunctionEmitter::decideStreaming() {
   rounds_ = b_.CreateUIToFP(programs, b_.getDoubleTy());
 }
 
-// Before a loop (by > 0): do all programs together write more than that in its rounds?
+// Before a loop (by > 0): do all programs together write more than that in all its iterations?
 V FunctionEmitter::streamsInRounds(const Step &s, V lb, V ub, V by) {
   if (!streamLaunch_)
     return nullptr;
@@ -167,7 +166,7 @@ V FunctionEmitter::inNextProgram(V x, unsigned &budget) {
       budget);
 }
 
-// So many rounds later in the innermost loop with dots.
+// The value of `x`, `rounds` iterations later in the innermost loop with dots.
 V FunctionEmitter::inLaterRound(V x, uint64_t rounds, unsigned &budget) {
   return movedOn(
       x,
@@ -181,8 +180,8 @@ V FunctionEmitter::inLaterRound(V x, uint64_t rounds, unsigned &budget) {
 }
 
 // A loop that computes dots from blocks of memory, as products of few rows with quantized weights do, is as fast as
-// memory. The hardware looks ahead to the end of a page at most, which two or three rounds reach; so lines of a later
-// round are fetched between the steps of this one, a few at a time.
+// memory. The hardware prefetches up to the end of a page at most, which two or three iterations reach; so lines of a
+// later iteration are fetched between the steps of this one, a few at a time.
 void FunctionEmitter::stepsOfLoop(const Steps &all, const ir::Block &body, llvm::PHINode *iv, V by, V to) {
   // bytes of a block, and between what is read and what is fetched
   constexpr uint64_t line = 64, least = 1024, most = 16384, ahead = 4096;

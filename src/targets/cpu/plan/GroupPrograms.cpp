@@ -18,7 +18,7 @@ namespace {
 
 /// Bytes of a row that a group reads: a page. A program's own piece is at most half of it.
 constexpr int64_t rowOfGroup = 4096;
-/// Bits of the widest vector of any CPU. All its lanes, which have 16 to 32 bits (FunctionEmitter::chooseLaneBits), are
+/// Bits of the widest vector of any CPU. All its lanes, which have 16 to 32 bits (NestLayOut::laneBits), are
 /// of one program.
 constexpr int64_t widestVector = 512;
 

@@ -29,7 +29,7 @@ static void dotsThatKeep(Steps &all, const Uses &uses, llvm::SmallVectorImpl<Ste
   constexpr int64_t leastRows = 16; // with less the multiply-adds are not what takes the time
   for (Step &s : all) {
     llvm::SmallPtrSet<const ir::Value *, 16> seen;
-    // What a loop carries or leaves is not told by the numbers that it starts from.
+    // The initial values of a loop do not determine its carried values and results.
     auto told = [](const ir::Value *v) { return v->def && v->def->regions.empty(); };
     if (s.kind == StepKind::Dot && s.dot->byPanel && s.dot->m >= leastRows && told(s.op->operands[1]) &&
         reads(s.op->operands[1], uses, seen))

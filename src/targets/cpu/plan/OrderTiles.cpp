@@ -8,15 +8,15 @@ using ir::Op;
 using ir::OpKind;
 
 namespace {
-/// Each tile of columns is packed once for a group, which took 4 (AVX-512) to 7 % (AVX2) of a product by groups of 512
-/// rows. A group's rows of A are read once for each tile of columns: of 2048 k they are 8 MiB of floats, and as many
-/// pages as the second level of translations holds.
+/// Each tile of columns is packed once per group, which took 4 (AVX-512) to 7 % (AVX2) of a product by groups of 512
+/// rows. A group's rows of A are read once per tile of columns: with 2048 k they are 8 MiB of floats, and as many pages
+/// as the second-level TLB holds.
 constexpr int64_t rowsOfGroup = 1024;
-/// Where A is packed, a group's rows of it should find places (KeepTiles.h): what is packed for each tile of columns
-/// anew costs ten times as much as the same rows where they lie. But B would be packed too often for fewer than these.
+/// If A is packed, a group's rows of it should fit the kept tiles (KeepTiles.h): packing them again for each tile of
+/// columns costs ten times as much as reading the same rows in place. But smaller groups than this pack B too often.
 constexpr int64_t fewestRowsOfGroup = 256;
 
-/// What a value depends on of the program's numbers.
+/// The parts of the program's numbers that a value depends on.
 struct Terms {
   bool axis[3] = {};                  // as a whole
   bool row = false;                   // x // divisor, x % divisor % unit

@@ -70,7 +70,7 @@ class Observers {
 public:
   Observers(const Uses &uses, ir::Shape tile) : uses_(uses), tile_(tile) {}
 
-  /// Nothing if anybody but stores and selects sees it.
+  /// Empty if the result has users other than stores and selects.
   llvm::SmallVector<DotPart::Conditions, 1> of(const Value *result) {
     if (!follow(result))
       return {};
@@ -149,7 +149,7 @@ private:
     return true;
   }
 
-  /// Where the condition of `select` holds, of what those look at who see its result.
+  /// The elements that users of the result of `select` use, restricted to those where its condition holds.
   bool seenThrough(const Op &select) {
     DotPart::Conditions all = conditionsOf(select.operands[0], identityBits(bitCount(tile_)), tile_);
     if (all.empty())

@@ -168,9 +168,9 @@ void Planner::materialize(const Value *v, int buffer) {
   add({RootKind::Materialize, nullptr, v, buffer}, v->type.shape);
 }
 
-// The step runs before the pending nest unless that is flushed now. A virtual tensor only gets its linear form, of
-// scalars; a scalar is computed here, from tensors too (split, unsplat): from every buffer and all memory that its
-// operands reach.
+// Does `op` use results of the pending nest? Its step runs before that nest unless the nest is flushed now. The step of
+// a virtual tensor computes only its linear form, from scalars; the step of a scalar computes it, possibly from tensors
+// (split, unsplat), and so reads every buffer and all memory that its operands reach.
 bool Planner::needsPending(const Op &op) const {
   if (!pending_)
     return false;
@@ -190,9 +190,9 @@ bool Planner::needsPending(const Op &op) const {
   return false;
 }
 
-// May the definition of `op` wait for the end of the pending nest, which goes on without it? Layer norm's backward pass
-// divides the first of its two sums before it has begun the second one. It must be computed from scalars alone: a
-// tensor would be read when the nest has made other roots, which may write it.
+// May the definition of `op` be delayed to the end of the pending nest, while other roots join that nest? Layer norm's
+// backward pass divides the first of its two sums before the second one starts. `op` must be computed from scalars
+// only: the roots that join meanwhile may write a tensor that it would read.
 bool Planner::mayBeLate(const Op &op) const {
   auto isScalar = [](const Value *v) { return v->type.isScalar(); };
   const bool virtualTensor = isTensorOp(op) && (op.has(ir::traits::Elementwise) || op.has(ir::traits::Shape));

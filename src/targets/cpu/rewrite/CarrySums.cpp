@@ -17,8 +17,8 @@ using ir::Value;
 
 namespace {
 
-/// A sum on its way from the argument of a loop to the yield: `op` combines it with another operand, which `select`, if
-/// there is one, adds where its condition holds.
+/// A step of a sum from a loop's argument to its yield: `op` combines it with another operand; `select`, if not null,
+/// restricts that to elements where its condition holds.
 struct Link {
   Op *op;
   Value *other;

@@ -16,7 +16,7 @@ using ir::Value;
 
 namespace {
 
-/// A scalar that reduces all of `tile`, and what lies between: reductions of single axes, or the reshape to one.
+/// A scalar that reduces all of `tile`, and the ops between: reductions of single axes, or the reshape to one axis.
 struct WholeReduction {
   Value *tile = nullptr;
   llvm::SmallVector<Op *, 3> between;

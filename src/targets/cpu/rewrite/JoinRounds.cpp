@@ -128,8 +128,8 @@ bool ShallowLoops::lookAtDot(const Op &dot, ShallowLoop &out) const {
   return lookAtOperand(a, 1, out) && lookAtOperand(b, 0, out);
 }
 
-// A number that each round adds the same to, which nobody asks for after the loop. If it is no constant, all that is
-// done with it has to be an offset: there sums of 32 bits do not wrap around (Lin.h).
+// A carried number that each iteration adds the same amount to, unused after the loop. If the amount is not constant,
+// all its uses must be offsets: in these, sums of 32 bits do not wrap around (Lin.h).
 bool ShallowLoops::lookAtCarried(size_t i, ShallowLoop &out) const {
   const ir::Block &body = *out.loop->region(0);
   const Value *arg = body.args[1 + i];
