@@ -24,7 +24,7 @@ constexpr Alias aliases[] = {
     {"extra.hip.libdevice.", "extra.libdevice."},
     {"libdevice.", "extra.libdevice."},
 };
-/// What tl.math mirrors.
+/// Names that tl.math mirrors.
 constexpr std::string_view mathNames[] = {"abs", "add_f32x2", "ceil", "clamp", "cos", "div_rn",
                                           "erf", "exp", "exp2", "fdiv", "floor", "fma",
                                           "fma_f32x2", "log", "log2", "maximum", "minimum", "mul_f32x2",

@@ -71,7 +71,7 @@ ir::Value *toPointer(Context &c, const Tensor &x, Dtype to) {
   return castOp(c, OpKind::IntToPtr, convert(c, x, dtype(Scalar::Int64)).value, to);
 }
 
-/// Which pairs a cast accepts; what is wrong otherwise was reported.
+/// Whether a cast accepts the pair; reports if not.
 bool checkCast(Context &c, const Value &x, Dtype to, Loc loc) {
   const Tensor &t = x.asTensor();
   if (to.isVoid() || t.dtype.isVoid()) {

@@ -24,7 +24,7 @@ struct Circles {
   /// Under the shared lock.
   static std::shared_ptr<Circle> ticket(const Node &n) { return n.circle_->shared_from_this(); }
 
-  /// Under the exclusive lock. `dropped`: what is to be released after it.
+  /// Under the exclusive lock. `dropped`: objects to release after it.
   static void refer(Node &from, const std::vector<Node *> &to, std::vector<std::shared_ptr<Circle>> &dropped) {
     if (from.referenced_ || from.circle_->nodes_.size() > 1) {
       std::unordered_set<Circle *> around = between(to, from.circle_);
@@ -39,7 +39,7 @@ struct Circles {
   }
 
 private:
-  /// `home` and all circles on ways from `starts` to it.
+  /// `home` and all circles on paths from `starts` to it.
   static std::unordered_set<Circle *> between(const std::vector<Node *> &starts, Circle *home) {
     std::unordered_map<Circle *, std::vector<Circle *>> before; // of each that is reached
     std::vector<Circle *> pending;
@@ -72,7 +72,7 @@ private:
   }
 
   static void merge(const std::unordered_set<Circle *> &circles, std::vector<std::shared_ptr<Circle>> &dropped) {
-    // The largest stays, so that shells of shells are at most a logarithm deep.
+    // The largest remains, so that chains of shells have logarithmic depth.
     Circle *all = *std::max_element(circles.begin(), circles.end(), [](const Circle *a, const Circle *b) {
       return a->nodes_.size() < b->nodes_.size();
     });

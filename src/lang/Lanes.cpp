@@ -157,7 +157,7 @@ const Op *Lanes::check(const Op &op) {
   bool same = !mask_;
   for (const Value *v : op.operands)
     same = same && isSame(value(v));
-  // An assumption is of one scalar; of many elements nothing is kept.
+  // An assumption holds for one scalar; for many elements it is dropped.
   if (op.kind == OpKind::Assume && !same)
     return nullptr;
   std::vector<Value *> operands;
@@ -255,7 +255,7 @@ const Op *Lanes::whileLoop(const Op &op) {
   Op *made = b_.whileOp(inits);
   Place outside(b_);
   Block *test = made->region(0), *body = made->region(1);
-  // What the test gives on counts for the elements that were still in the loop.
+  // The test's results count for elements that were still in the loop.
   Value *on = test->args[0];
   bindAll(op.region(0)->args, std::span(test->args).subspan(1));
   if (const Op *bad = inside(test, *op.region(0), on))

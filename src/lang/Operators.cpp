@@ -168,8 +168,8 @@ OpKind opKind(BinOp op, Dtype d) {
   return d.isFloat() ? k.onFloat : d.isSigned() ? k.onSigned : k.onUnsigned;
 }
 
-/// The same operation in 64 bits must stay within the type. The product of two uint32 may wrap there: then it is
-/// negative.
+/// Asserts that the same operation in 64 bits stays within the type. The product of two uint32 may wrap there: then it
+/// is negative.
 void assertNoOverflow(Context &c, BinOp op, const Operands &x) {
   ir::Builder &b = c.builder();
   Dtype d = x.a.dtype, wide = dtype(Scalar::Int64);

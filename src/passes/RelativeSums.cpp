@@ -55,7 +55,7 @@ private:
     size_t number;
     const Op *scale = nullptr; // the exponential
     std::optional<double> factor;
-    // what the sum is multiplied by, and what an element adds, where the maximum is -inf; nullopt: NaN
+    // factor of the sum, and summand of an element, while the maximum is -inf; nullopt: NaN
     std::optional<double> scaled, added;
     bool isWeighted = false;
     bool isGuarded() const { return scaled && added; }
@@ -64,9 +64,9 @@ private:
   /// An exponential of a difference to the maximum.
   struct Relative {
     const Op *exponential;
-    const Value *from;            // what the maximum is subtracted from
+    const Value *from;            // the minuend of the difference
     std::optional<double> factor; // before the exponential
-    std::optional<double> empty;  // where the maximum is -inf, and what it is subtracted from, too
+    std::optional<double> empty;  // the result where the maximum and `from` are -inf
     bool dropsNaN;                // there
   };
 
@@ -74,7 +74,7 @@ private:
   const Op *in(const Value *v) const { return v->def && v->def->parent == &body_ ? v->def : nullptr; }
   const Op *in(const Value *v, OpKind kind) const { return in(v) && v->def->kind == kind ? v->def : nullptr; }
   void allow(const Op *op) { allowed_.insert(op); }
-  /// Views and what is after them.
+  /// Looks through view operations.
   const Value *through(const Value *v) {
     for (; isView(in(v)); v = v->def->operands[0]) {
       allow(v->def);
@@ -83,7 +83,7 @@ private:
     }
     return v;
   }
-  /// Blocks are reduced along one axis, and what is of rows is spread along the same.
+  /// Records an axis: blocks are reduced and row values broadcast along one axis only.
   void along(int64_t axis) {
     if (axis_.value_or(axis) != axis)
       hasAxes_ = true;
@@ -101,7 +101,7 @@ private:
     const Op *most = in(now);
     if (!most)
       return false;
-    if (most->kind == OpKind::Reduce) { // of a block and of what was before
+    if (most->kind == OpKind::Reduce) { // over the block and the maximum so far
       const std::optional<OpKind> how = maximumOfElements(*most);
       const std::optional<MaximumOf> both = how ? maximumOf(most->operands[0]) : std::nullopt;
       if (!both || both->kind != *how || !in(most->operands[0]) || !old_->type.isScalar())
@@ -155,7 +155,7 @@ private:
     return std::nullopt;
   }
 
-  /// Of a selection by that condition: what is taken where the maximum is a number, and where it is -inf.
+  /// The operands of a select by that condition: for a maximum that is a number, and for -inf.
   struct Guarded {
     const Value *usual, *empty;
   };
@@ -303,7 +303,7 @@ private:
     return false;
   }
 
-  /// Are the maximum's elements -inf where the mask is off? Then it takes nothing away from the sum of their
+  /// Whether the maximum's elements are -inf where the mask is off. Then the mask does not change the sum of their
   /// exponentials.
   bool isNothingBeside(const Value *mask, const Value *y) const {
     if (const Op *select = in(elements_, OpKind::Select);
@@ -315,8 +315,8 @@ private:
     return load && load->operands.size() > 2 && load->operands[1] == mask && isMinusInfinity(load->operands[2]);
   }
 
-  /// Than the maximum, where all of the masks are on: it is what the maximum is of, or that is -inf where one of them
-  /// is off.
+  /// Whether `y` is at most the maximum where all masks are on: it is the operand of the maximum, or that operand is
+  /// `y` under one of the masks and -inf elsewhere.
   bool isNoMore(const Value *y, const std::vector<const Value *> &masks) const {
     const Op *select = in(elements_, OpKind::Select);
     return y == elements_ || (select && select->operands[1] == y && isMinusInfinity(select->operands[2]) &&
@@ -355,7 +355,7 @@ private:
            (v == nextOf(top_) || std::ranges::any_of(sums_, [&](const Sum &s) { return nextOf(s.number) == v; }));
   }
 
-  /// Parts begin with the same maximum, and together with the sum once.
+  /// Whether the initial values allow parts: each starts from the same maximum, and only one from the initial sum.
   bool startsRight() const {
     const std::optional<double> start = constantFloat(loop_.operands[3 + top_]);
     if (!start)
@@ -367,7 +367,7 @@ private:
       if (constantFloat(loop_.operands[3 + s.number]) != 0.0 || s.isGuarded() != isGuarded ||
           s.scaled.has_value() != s.added.has_value())
         return false;
-      // What is counted for each -inf is to be the same in all parts, and forgotten as soon as there is a number.
+      // The summand for each -inf must be the same in all parts, and vanish with the first number.
       if (isGuarded && *s.added != 0 && *s.scaled != 1)
         return false;
     }

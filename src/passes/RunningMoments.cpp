@@ -16,7 +16,7 @@ using namespace ir;
 
 namespace {
 
-/// The moments whose weights one carried value is.
+/// Running moments with one carried value as their weight.
 class Moments {
 public:
   Moments(const Op &loop, const Users &users)
@@ -40,7 +40,7 @@ public:
 private:
   using Numbers = std::array<size_t, 3>;
 
-  /// The next value, under a mask at most and after the first iteration.
+  /// The next value behind an optional mask, in iterations after the first.
   const Value *stepOf(size_t i) {
     const Value *v = end_.operands[i];
     masks_[i] = nullptr;
@@ -91,7 +91,7 @@ private:
     std::unordered_set<const Op *> allowed{weighs->def, moved, part, delta, more, product, rest, &end_};
     if (const Op *branch = branches_[mean]) {
       const Op *isFirst = of(branch->operands[0], OpKind::CmpI);
-      // What a weight of 0 before makes, too.
+      // The same values follow from a weight of 0 before.
       if (!isFirst || isFirst->pred() != CmpPred::Eq || isFirst->operands[0] != body_.args[0] ||
           !isSame(isFirst->operands[1], loop_.operands[0]) || firsts_[mean] != x || constantFloat(firsts_[m2]) != 0.0 ||
           constantFloat(firsts_[weight]) != 1.0)

@@ -24,8 +24,8 @@ constexpr RmwInfo infos[] = {
 };
 const RmwInfo &info(Rmw op) { return infos[static_cast<unsigned>(op)]; }
 
-/// sem and scope as attributes. `plain`: what a load or a store may ask for beside "relaxed", and does if nothing is
-/// said.
+/// sem and scope as attributes. `plain`: the semantics that a load or a store may have besides "relaxed"; it is the
+/// default.
 std::optional<std::vector<ir::Attr>> ordering(Args &a, size_t sem, size_t scope, const char *plain = nullptr) {
   auto pick = [&](size_t i, const char *otherwise,
                   std::initializer_list<std::string_view> allowed) -> std::optional<std::string> {

@@ -23,7 +23,7 @@ template <OpKind Kind> Value event(BuiltinCall &call) {
   return Value::none();
 }
 
-/// The language's own cast knows fp8e4b15 on every target.
+/// The language's own cast supports fp8e4b15 on every target.
 Value convertFloat8(BuiltinCall &call) {
   Args a(call, "convert_custom_float8");
   std::optional<Dtype> to = a.type(1, "dst_ty");

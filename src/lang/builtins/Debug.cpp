@@ -10,7 +10,7 @@ namespace {
 
 using ir::OpKind;
 
-// Hints. They say something about the value, so they are put on the operation that makes it.
+// Hints. They are facts about a value, so they are attached to the operation that defines it.
 
 /// Of two true statements about one value, keep the stronger per dimension.
 std::vector<int64_t> stronger(std::span<const int64_t> old, std::vector<int64_t> now) {
@@ -38,7 +38,7 @@ void attachHint(Context &ctx, ir::Value *v, ir::ListKey key, std::vector<int64_t
     f->argInfo[v->index].divisibility = std::max(f->argInfo[v->index].divisibility, values[0]);
 }
 
-/// Is what the body of a `while` begins with what its condition began with?
+/// Whether the body of a `while` starts from the same values as its condition.
 static bool isForwarded(const ir::Op &loop, size_t carried) {
   const ir::Block &head = *loop.region(0);
   return head.terminator()->operands[carried + 1] == head.args[carried];

@@ -29,7 +29,7 @@ struct Desc {
 
   ir::Value *base() const { return field(record, DescField::Base).asTensor().value; }
   ir::Value *extent(unsigned d) const { return field(record, DescField::Shape).items()[d].asTensor().value; }
-  /// Strides are tensors but for the last, a compile-time 1.
+  /// Strides are tensors except the last, a compile-time 1.
   ir::Value *stride(ir::Builder &b, unsigned d) const {
     const Value &s = field(record, DescField::Strides).items()[d];
     return s.isTensor() ? s.asTensor().value : b.constI64(static_cast<int64_t>(s.asInt()));
@@ -129,7 +129,7 @@ Value makeTensorDescriptor(BuiltinCall &call) {
 
 // Accesses to whole blocks.
 
-/// int64 offsets are refused: hardware takes 32 bits, and a silent truncation would hide an overflow.
+/// int64 offsets are rejected: hardware takes 32 bits, and a silent truncation would hide an overflow.
 ir::Value *offsetScalar(Args &a, const Value &v, Loc loc) {
   if (v.isTensor() && v.asTensor().dtype.isInt() && v.asTensor().dtype.bits() > 32) {
     a.fail(diag::descriptorWideOffset, loc, a.function(), kindName(v));

@@ -174,13 +174,13 @@ Value pyHasattr(BuiltinCall &call) {
   std::optional<std::string> name = Args(call, "hasattr").text(1, "name");
   if (!name)
     return Value::error();
-  // x.T is there for every tensor, but reading it from one that has not two dimensions is an error.
+  // Every tensor has x.T, but reading it is an error unless there are two dimensions.
   if (call.args[0].isTensor() && *name == "T")
     return Value::boolean(true);
   return Value::boolean(call.ctx.objectAttribute(call.args[0], *name, call.loc).has_value());
 }
 
-/// A missing default is told from a given None by the empty *default.
+/// An empty *default distinguishes a missing default from None.
 Value pyGetattr(BuiltinCall &call) {
   Args a(call, "getattr");
   std::optional<std::string> name = a.text(1, "name");
@@ -429,7 +429,7 @@ Value mathComb(BuiltinCall &call) {
     return a.badArgument(*n < 0 ? 0 : 1, *n < 0 ? "n" : "k", "a number that is not negative");
   int64_t m = std::min(*k, *n - *k);
   Value total = Value::integer(m < 0 ? 0 : 1);
-  // Divided at each step, which leaves no rest, so that nothing is larger than the result times m.
+  // Divides at each step, without remainder, so that no intermediate exceeds the result times m.
   for (int64_t i = 1; i <= m && !total.isError(); ++i) {
     total = product(call, total, Value::integer(*n - m + i));
     total = total.isError() ? total : Value::integer(total.asInt() / i);

@@ -108,7 +108,7 @@ Value blockType(BuiltinCall &call) {
 }
 
 /// Everything that is not a tensor is a compile-time object already. A tensor in such a box (kernels keep masks in one)
-/// is used as the tensor; what needs a number refuses it.
+/// is used as the tensor; operations that need a number reject it.
 Value makeConstexpr(BuiltinCall &call) { return call.args[0]; }
 
 /// Compile-time objects are not wrapped here, so unwrapping one gives itself.
