@@ -38,7 +38,8 @@ private:
   std::optional<unsigned> turned_;
 };
 
-// The number of lane bits: as many elements as fill a vector with the widest elements that the roots use.
+// The number of lane bits: as many elements as fill a vector with the widest elements that the roots use, of 16 bits at
+// least, and of 32 bits at most unless they are reduced.
 unsigned NestLayOut::laneBits() const {
   if (nest_.sequential)
     return 0;

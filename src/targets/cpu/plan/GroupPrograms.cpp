@@ -22,7 +22,7 @@ constexpr int64_t rowOfGroup = 4096;
 /// of one program.
 constexpr int64_t widestVector = 512;
 
-/// Treats elements one by one, whatever their tiles are.
+/// Does `op` treat elements one by one, whatever the shape of their tiles?
 bool isAllowed(const Op &op) {
   switch (op.kind) {
   case OpKind::Load: case OpKind::Store:
@@ -40,7 +40,7 @@ bool isAllowed(const Op &op) {
   }
 }
 
-/// Worth a closer look: it stores rows of a tile.
+/// A candidate: it stores rows of a tile.
 bool isCandidate(const ir::Function &f) {
   bool numbered = false, rows = false;
   for (const Op *op : f.block()->ops) {
@@ -54,12 +54,12 @@ bool isCandidate(const ir::Function &f) {
 
 int64_t widthOf(const Type &t) { return std::max(1u, ir::byteWidth(t.elem)); }
 
-/// What of a kernel differs from program to program, and whether it is worth it to run groups of them.
+/// The values of a kernel that differ between programs, and whether groups of programs pay.
 class Differences {
 public:
   Differences(const ir::Function &f, ProgramGroup &group) : function_(f), group_(group), growth_(group.axis) {}
 
-  /// Says so in `group`. False: it is not worth it.
+  /// Fills `group`. False if groups do not pay.
   bool look() {
     for (const Op *op : function_.block()->ops)
       if (!look(*op))
