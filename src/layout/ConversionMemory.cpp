@@ -49,8 +49,8 @@ Columns repetitions(const Problem &p, const Columns &chunk, unsigned wanted) {
   return chosen;
 }
 
-/// Splits a space into banks and rows such that the span of rows meets neither span(a) nor span(b): see the head of the
-/// file.
+/// Splits a space into banks and rows such that the span of rows intersects neither span(a) nor span(b): see the head
+/// of the file.
 struct Swizzle {
   Columns banks, rows;
 };

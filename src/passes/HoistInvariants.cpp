@@ -11,7 +11,7 @@ namespace {
 bool isLoop(const Op &op) { return op.kind == OpKind::For || op.kind == OpKind::While; }
 
 /// Values that stay in a loop around many others: scalars, addresses and offsets that are cheap to compute. Hoisted,
-/// they would be live across all of the loops, and register allocation takes time proportional to values times blocks.
+/// they would be live across all of the loops, and register allocation costs values times blocks.
 constexpr unsigned manyLoops = 64;
 bool isCheap(const Op &op) {
   switch (op.kind) {

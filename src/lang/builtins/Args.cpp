@@ -13,7 +13,7 @@ Value Args::badArgument(size_t i, const char *name, const char *needed) const {
   const Value &v = (*this)[i];
   if (v.isTensor()) {
     auto d = call_.diag().report(diag::notConstexpr, loc(i), function_, name, kindName(v));
-    // What was meant, where one asks for a tensor's work by a function of numbers.
+    // Suggests the function on tensors where one on numbers was called.
     const std::string_view f = function_, parameter = name;
     if (f == "reduce" && parameter == "axis")
       d.note({}, "tl.max and tl.min reduce one block along an axis; tl.maximum and tl.minimum take two");
