@@ -1,4 +1,4 @@
-// What one GPU thread has in flight: cp.async copies, bulk stores, wgmma accumulators.
+// The asynchronous operations of one GPU thread in flight: cp.async copies, bulk stores, wgmma accumulators.
 #pragma once
 #include "sim/State.h"
 
@@ -14,7 +14,7 @@ struct Accumulator {
   std::vector<uint32_t> values;
 };
 
-/// A cp.async under way.
+/// A cp.async in flight.
 struct PendingCopyOp {
   uint32_t address = 0, bytes = 0, stamp = 0, group = 0;
 };
@@ -30,7 +30,7 @@ struct AsyncState {
   std::deque<PendingCopyOp> copies;
   uint32_t copyGroup = 0;
   std::vector<std::pair<uint32_t, uint32_t>> handedOver; // to mbarriers: clock entry, stamp
-  // Bulk stores: groups being filled and committed, whose reads of shared memory nobody has waited for.
+  // Bulk stores: the open group and committed groups, whose reads of shared memory no wait has covered.
   std::deque<BulkGroup> bulk;
   uint32_t bulkGroup = 0;
   uint32_t bulkAgent = 0; // 0: none yet
@@ -46,7 +46,7 @@ struct AsyncState {
 
 AsyncState &asyncOf(Thread *t);
 
-/// Faults if the bytes hold markers of accumulators that nobody has waited for.
+/// Faults if the bytes hold markers of accumulators that no wait has covered.
 void checkMarkersSlow(Thread *t, int32_t site, const char *verb, const void *data, size_t bytes);
 inline void checkMarkers(Thread *t, int32_t site, const char *verb, const void *data, int32_t bytes) {
   if (t->async && t->async->open)

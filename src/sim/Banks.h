@@ -1,17 +1,17 @@
-// Counts how often the 32 banks of shared memory must pass for the accesses of a warp (docs/hopper.md, section on
-// banks).
+// Counts the passes (wavefronts) over the 32 banks of shared memory that the accesses of a warp take (docs/hopper.md,
+// section on banks).
 //
-// Lanes reach an instruction at different times here. The n-th access of a lane at a site belongs to the same
-// instruction as the n-th access of the other lanes there; it is counted when all 32 have come, or else when the CTA
-// ends.
+// Lanes reach an instruction at different times in the simulator. The n-th access of a lane at a site belongs to the
+// same instruction as the n-th access of the other lanes there. It is counted when all 32 lanes have reached it, or
+// when the CTA ends.
 #pragma once
 #include "sim/State.h"
 #include <unordered_map>
 
 namespace tegula::sim {
 
-/// Passes for the lanes of `mask`, each accessing `bytes` bytes at its address; `ideal`: what conflict-free addresses
-/// need.
+/// Passes for the lanes of `mask`, each accessing `bytes` bytes at its address; sets `ideal` to the passes of
+/// conflict-free addresses.
 unsigned wavefronts(const uint32_t *addresses, uint32_t mask, uint32_t bytes, unsigned &ideal);
 
 class BankCounter {
@@ -20,7 +20,7 @@ public:
            Counters &counters);
   /// A matrix move: `n` phases of 8 row addresses.
   static void addMatrix(SharedAccess kind, const uint32_t *rows, unsigned n, Counters &counters);
-  /// Counts what is incomplete.
+  /// Counts the incomplete groups.
   void flush(Counters &counters);
 
 private:

@@ -1,4 +1,4 @@
-// Vector clocks: what each GPU thread knows of what the others have done.
+// Vector clocks: which accesses of other threads are ordered before a GPU thread's next one.
 //
 // Time is one counter per cluster (`Clocks::now`). An access to shared memory is stamped with (who, now). A thread
 // knows an access (u, s) if its clock's entry for u is at least s; then the access is ordered before what the thread
@@ -31,7 +31,7 @@ public:
   static constexpr uint32_t agentCount = 256;
 
   void reset(uint32_t threads);
-  /// A clock that knows nothing, or a copy, with one reference.
+  /// An empty clock, or a copy of `from`, with one reference.
   Clock *make(const Clock *from = nullptr);
   static Clock *share(Clock *c) { return ++c->refs, c; }
   void drop(Clock *c) {
@@ -51,8 +51,8 @@ public:
   uint32_t threads() const { return threads_; }
   uint32_t warpEntry(uint32_t warp) const { return threads_ + warp; }
   uint32_t groupEntry(uint32_t warp) const { return threads_ + threads_ / 32 + warp / 4; }
-  /// Entry of a new asynchronous actor. There are finitely many: when they run out they are shared, which can hide a
-  /// fault but never invents one.
+  /// Entry of a new asynchronous actor. Their number is finite: actors beyond it share entries, which can hide a fault
+  /// but never reports a false one.
   uint32_t newAgent() { return firstAgent_ + nextAgent_++ % agentCount; }
   bool isThread(uint32_t who) const { return who < threads_; }
   bool isWarp(uint32_t who) const { return who >= threads_ && who < threads_ + threads_ / 32; }
@@ -60,7 +60,8 @@ public:
 
   uint32_t now = 1;
   uint32_t visits = 0; // for Clock::mark
-  /// After 2^32 releases time stands still: accesses then count as known, so faults are missed but never invented.
+  /// `now` saturates after 2^32 releases: accesses then count as known, which can hide a fault but never reports a
+  /// false one.
   void advance() { now += now != ~0u; }
 
 private:

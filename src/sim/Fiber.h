@@ -18,16 +18,16 @@ struct Context {
   void *tsanFiber = nullptr; // ThreadSanitizer
 
   /// Makes a fiber that runs `start(arg)` on the stack [bottom, bottom + bytes), its first frame `skew` bytes below the
-  /// top (so that equal frames of different fibers do not fight for one cache set).
+  /// top (so that equal frames of different fibers do not conflict in one cache set).
   void prepare(void *bottom, size_t bytes, size_t skew, void (*start)(void *), void *arg);
   /// The fiber will not run again.
   void dispose();
 };
 
-/// Saves the running context in `from` and continues `to`. `forGood`: `from` will never be continued.
+/// Saves the running context in `from` and resumes `to`. `forGood`: `from` will never be resumed.
 void switchContext(Context &from, Context &to, bool forGood = false);
 
-/// A row of equal stacks, each above a guard page. Memory is used as it is touched.
+/// An array of stacks of equal size, each above a guard page. Pages are committed when first touched.
 class StackSlab {
 public:
   StackSlab(size_t count, size_t stackBytes);

@@ -1,5 +1,5 @@
-// The simulated GPU: runs code compiled against abi/SimAbi.h, one fiber per GPU thread, and checks what hardware does
-// not.
+// The simulated GPU: runs code compiled against abi/SimAbi.h, one fiber per GPU thread, and detects errors that
+// hardware does not.
 //
 //   LaunchConfig c;  c.entry = ...;  c.args = ...;  c.grid = {4, 1, 1};  c.threads = 128;  c.sharedBytes = 32768;
 //   c.buffers = extents;
@@ -22,7 +22,8 @@
 
 namespace tegula::sim {
 
-/// Offset of the first shared byte that kernels may use (the system keeps what is below), and the most they may use.
+/// Offset of the first shared byte that kernels may use (the system reserves the bytes below), and the most bytes that
+/// they may use.
 inline constexpr uint32_t sharedBase = 0x400;
 inline constexpr uint32_t sharedLimit = 232448;
 inline constexpr unsigned maxThreads = 1024, maxClusterCtas = 16;
@@ -41,7 +42,7 @@ enum class FaultKind : uint8_t {
   SharedBounds, // shared access outside the CTA's allocation or cluster, or of a CTA that ended
   Misaligned,
   SharedRace,           // two threads, no order between them, at least one writes
-  Uninitialized,        // shared read of bytes that nobody wrote
+  Uninitialized,        // shared read of bytes that were never written
   BarrierDivergence,    // threads of a CTA do not come to a barrier alike
   WarpDivergence,       // threads named in a mask do not come to a warp's instruction alike
   MissingWait,          // result of an asynchronous copy or of wgmma used before its wait
@@ -72,7 +73,7 @@ struct Fault {
   explicit operator bool() const { return kind != FaultKind::None; }
 };
 
-/// The text with every "site N" replaced by what `place` says of N (a file and line of the kernel; -1: no known place).
+/// The text with every "site N" replaced by place(N) (a file and line of the kernel; -1: no known place).
 std::string namePlaces(const std::string &text, const std::function<std::string(int32_t site)> &place);
 
 /// Kinds of instructions that are counted, once per thread (a warp's instruction: once per warp; wgmma: per warpgroup).
@@ -102,8 +103,8 @@ enum class Instr : uint8_t {
 };
 const char *instrName(Instr i);
 
-/// Shared-memory traffic of one kind of access as the 32 banks see it (docs/hopper.md): `wavefronts` passes in total,
-/// of which `conflicts` would not be there with conflict-free addresses.
+/// Shared-memory traffic of one kind of access over the 32 banks (docs/hopper.md): `wavefronts` passes in total, of
+/// which bank conflicts cause `conflicts`.
 struct BankStats {
   uint64_t instructions = 0, wavefronts = 0, conflicts = 0;
 };
@@ -140,11 +141,11 @@ struct LaunchConfig {
   bool countBanks = false;         // fill Counters::banks (slower)
   PrintFn print;
   const std::atomic<int32_t> *cancel = nullptr; // polled; nonzero ends the launch (FaultKind::Cancelled)
-  // ends the launch if no program finishes for so long and threads go round in loops (FaultKind::Hang); 0: never
+  // ends the launch if no program finishes for that long while threads take back edges (FaultKind::Hang); 0: never
   uint64_t hangNs = 0;
   unsigned hostThreads = 1;
-  /// Threads of somebody else's in place of the launch's own: calls task(data, i) once for each i below count, and
-  /// returns when all calls have. May be null.
+  /// A thread pool of the caller that replaces the launch's own threads: calls task(data, i) once for each i below
+  /// count, and returns when all calls have returned. May be null.
   void (*executor)(void *user, uint32_t count, void (*task)(void *data, uint32_t index), void *data) = nullptr;
   void *executorUser = nullptr;
   uint32_t stackBytes = usualStackBytes; // local memory of a GPU thread
@@ -152,7 +153,7 @@ struct LaunchConfig {
   unsigned registersPerThread = 0;  // at launch, for setmaxnreg; 0: the most that fit one CTA per SM
 };
 
-/// A program that was under way when a launch was ended, and the loop that one of its threads was in (-1: in none).
+/// A program that was running when a launch was ended, and the loop that one of its threads was in (-1: in none).
 struct Unfinished {
   int32_t pid[3] = {0, 0, 0};
   int32_t site = -1;

@@ -1,4 +1,4 @@
-// The mbarriers of a CTA: phases that end when all arrivals and all announced bytes have come.
+// The mbarriers of a CTA: a phase completes when all its arrivals and all announced bytes have arrived.
 #pragma once
 #include "sim/State.h"
 #include <unordered_map>
@@ -10,7 +10,7 @@ struct Mbarrier {
   uint32_t offset = 0;    // in the CTA's shared memory, from the first user byte
   uint32_t count = 0;     // arrivals of a phase
   uint32_t pending = 0;   // arrivals missing in this phase
-  int64_t tx = 0;         // bytes expected less bytes that came, in this phase
+  int64_t tx = 0;         // bytes expected minus bytes arrived, in this phase
   uint32_t completed = 0; // phases
   uint32_t agent = 0;     // clock entry of the copies that complete here
   uint32_t initBy = 0, initStamp = 0;
@@ -37,7 +37,7 @@ void expectBytes(Thread *t, int32_t site, Mbarrier &b, int64_t bytes);
 void completeBytes(Thread *t, int32_t site, Mbarrier &b, int64_t bytes, uint32_t stamp);
 /// `publishes`: the arrival releases what the thread knows.
 void arriveAt(Thread *t, int32_t site, Mbarrier &b, uint32_t count, bool publishes);
-/// Those who see the phase complete will know the actor's accesses up to `stamp`.
+/// Threads that see the phase complete will know the actor's accesses up to `stamp`.
 void gatherAgent(Thread *t, Mbarrier &b, uint32_t stamp);
 
 } // namespace tegula::sim

@@ -1,8 +1,8 @@
-// Shadow state of a CTA's shared memory: for every 4 bytes who wrote last, who has read since, and which bytes are
-// written at all. A word accessed in parts is split into records for its bytes until it is written whole again.
+// Shadow state of a CTA's shared memory: for every 4 bytes the last writer, the readers since then, and which bytes
+// have been written. A word accessed in parts is split into one record per byte until it is written whole again.
 //
-// Checks are exact up to the order that synchronization gives (vector clocks, Clock.h): whether two accesses race does
-// not depend on how fibers happened to be scheduled, except that after a race only the first is reported.
+// Checks follow the order that synchronization gives (vector clocks, Clock.h): whether two accesses race does not
+// depend on how fibers were scheduled. Only the first race is reported.
 #pragma once
 #include "sim/Clock.h"
 #include "sim/Machine.h"
@@ -48,7 +48,7 @@ struct Actor {
   static constexpr uint32_t noThread = ~0u;
 };
 
-/// What is wrong with an access: the other party, and which kind of fault it is.
+/// Why an access faults: the kind of fault, and the conflicting access.
 struct Conflict {
   FaultKind kind = FaultKind::None;
   uint32_t offset = 0; // of the first byte concerned
@@ -64,7 +64,7 @@ public:
   void reset(uint32_t bytes);
   /// Checks and records an access to [offset, offset + bytes), offsets from the first user byte.
   Conflict access(Clocks &clocks, const Actor &actor, Touch touch, uint32_t offset, uint32_t bytes);
-  /// A cp.async has landed: its bytes become ordinary writes of (who, stamp), unless someone overwrote them meanwhile.
+  /// Completes a cp.async: its bytes become ordinary writes of (who, stamp), unless they were overwritten meanwhile.
   void land(uint32_t offset, uint32_t bytes, uint32_t oldStamp, uint32_t who, uint32_t stamp, bool keepPending);
   void markBarrier(uint32_t offset, bool isBarrier);
   bool isBarrier(uint32_t offset) const { return words_[offset / 4].flags & BarrierWord; }

@@ -1,4 +1,4 @@
-// Stacks between launches.
+// A pool that keeps fiber stacks between launches.
 #pragma once
 #include "sim/Fiber.h"
 #include <memory>
@@ -13,7 +13,7 @@ public:
   void give(std::unique_ptr<StackSlab> slab);
 
 private:
-  /// More would be memory that nobody needs soon: a slab of 128 stacks holds about 1 MiB of touched pages.
+  /// Limits the memory of idle slabs: a slab of 128 stacks holds about 1 MiB of touched pages.
   static constexpr size_t keep = 8;
   /// Linux gives a process 65530 areas of memory, and a stack with its guard takes two of them.
   static constexpr size_t keepStacks = 8192;

@@ -1,8 +1,7 @@
-// What the simulator knows of a launch while it runs: threads, warps, CTAs, clusters. Private to the layer.
+// The state of a running launch: threads, warps, CTAs, clusters. Private to the layer.
 //
-// A cluster belongs to one host thread and everything in it is touched by that thread only; what is shared between host
-// threads is in LaunchState. Functions that may switch fibers own no memory across the switch: a fiber can be
-// abandoned.
+// A cluster belongs to one host thread, and only that thread accesses its state; LaunchState holds the state that host
+// threads share. Functions that may switch fibers own no memory across the switch: a fiber can be abandoned.
 #pragma once
 #include "sim/Fiber.h"
 #include "sim/Machine.h"
@@ -196,7 +195,7 @@ struct LaunchState {
 };
 
 // Schedule.cpp
-/// Suspends the running thread, whose `wait` says why, until someone wakes it.
+/// Suspends the running thread until wake(); its `wait` gives the reason.
 void block(Thread *t);
 void wake(Thread *t);
 /// Faults if the thread has used nearly all of its stack.
@@ -232,19 +231,20 @@ struct ThreadName {
   ThreadName(const Cluster &c, uint32_t id);
 };
 std::string formatText(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/// Who waits for what, for a cluster in which nobody can run.
+/// Describes what each thread waits for, for a cluster in which no thread can run.
 Fault describeDeadlock(Cluster &c);
 /// What a thread that waits at an mbarrier waits for (Mbarrier.cpp).
 std::string mbarrierText(const Thread &t);
 
 // Order.cpp: what threads learn from each other
-/// Adds what `t` knows and has done to `*into` (a clock owned by a barrier, made when null). Call advance() after.
+/// Adds the clock and the past accesses of `t` to `*into` (a clock owned by a barrier, created if null). Call advance()
+/// afterwards.
 void release(Thread *t, Clock *&into);
 inline void advance(Thread *t) { t->cluster->clocks.advance(); }
 void acquire(Thread *t, Clock *from);
 /// `t` knows the accesses of entry `who` up to `stamp`.
 void learn(Thread *t, uint32_t who, uint32_t stamp);
-/// All threads of `list` learn everything the others know and have done.
+/// Synchronizes all threads of `list`: each acquires the clocks and the past accesses of the others.
 void synchronize(Cluster &c, Thread *const *list, size_t count, Clock *extra);
 Actor actorOf(const Thread *t, int32_t site);
 
@@ -252,8 +252,8 @@ Actor actorOf(const Thread *t, int32_t site);
 /// Host address of shared memory [addr, addr + bytes) and its CTA; faults if it is not all there or misaligned.
 uint8_t *sharedAt(Thread *t, int32_t site, const char *verb, uint32_t addr, uint32_t bytes, uint32_t align, Cta *&cta);
 inline uint32_t userOffset(uint32_t addr) { return (addr & 0xffffff) - sharedBase; }
-/// Faults if the bytes are not in one buffer, misaligned, or still being written by a bulk store; a reduction may meet
-/// others of its `op`.
+/// Faults if the bytes are not in one buffer, misaligned, or still being written by a bulk store; a reduction may
+/// overlap others of the same `op`.
 void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint64_t bytes, uint32_t align,
                  int32_t op = -1);
 /// Checks and records an access to shared memory of `cta`.
@@ -264,11 +264,11 @@ void touchShared(Thread *t, int32_t site, const char *verb, Cta &cta, uint32_t o
 void reduceGlobal(void *global, int32_t type, int32_t op, const void *value);
 
 // Collect.cpp
-/// The threads of `mask` come together at one warp instruction; the last runs `run` once for all. Returns when it is
-/// done.
+/// Collects the threads of `mask` at one warp instruction; the last thread to arrive runs `run` once for all. Returns
+/// when it is done.
 void collect(Thread *t, const char *name, int32_t site, uint32_t mask, Gather::Run run);
 void collectGroup(Thread *t, const char *name, int32_t site, void (*run)(Thread *first));
-/// A thread left the kernel: instructions that wait only for the others go on.
+/// A thread left the kernel: instructions that wait only for the other threads continue.
 void collectAfterExit(Thread *t);
 
 } // namespace tegula::sim

@@ -1,4 +1,5 @@
-// Tensor maps of the simulator: what cuTensorMapEncodeTiled takes and refuses, in 128 bytes of a format of our own.
+// Tensor maps of the simulator: accepts and rejects the same arguments as cuTensorMapEncodeTiled, and encodes them in
+// 128 bytes of its own format.
 #pragma once
 #include <cstdint>
 #include <string>
