@@ -12,10 +12,10 @@ using layout::Dim;
 
 namespace {
 
-/// What a warp stores at a time at most. Two buffers of eight warps are then 32 KiB: what is left beside a ring of 192
-/// KiB.
+/// The most bytes that a warp stores in one step. Two buffers of eight warps then take 32 KiB, which fit beside a ring
+/// of 192 KiB.
 constexpr uint32_t stepBytes = 2048;
-/// Copies of less cost more than the stores they replace (unless the warp has no more).
+/// Smaller copies cost more than the stores that they replace (unless the warp has no more bytes).
 constexpr uint32_t leastBytes = 512;
 /// And rows of less write a part of a sector, which memory takes as long for as for a whole one (unless the tile has no
 /// more).
