@@ -19,7 +19,7 @@ namespace tegula::nvidia {
 unsigned copiesOfBody(const ir::Op &loop);
 
 /// Requests that UnrollLoops makes `copies` copies of the body of the loop whose back edge is `branch`. `areWhole`: the
-/// trip count is a multiple of `copies`.
+/// loop runs `copies` times or not at all, so that the first test is the only one that remains.
 void wantCopies(llvm::BranchInst *branch, unsigned copies, bool areWhole = false);
 
 bool hasWantedCopies(const llvm::Module &m);
