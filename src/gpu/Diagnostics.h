@@ -1,4 +1,4 @@
-// Every message of the GPU level; the rows stand in Diagnostics.def.
+// The messages of the GPU level, from the rows of Diagnostics.def.
 #pragma once
 #include "support/Diag.h"
 

@@ -1,12 +1,12 @@
-// Writes a kernel anew with its values in forms: what assign-layouts (a form is a layout) and partition-cluster (a form
-// is the axis along which the CTAs of a cluster share a tile) have in common. A value is written in its home form where
-// it is computed; want() makes it in another one where a user needs that.
+// Rewrites a kernel with its values in forms: the base class of assign-layouts (a form is a layout) and
+// partition-cluster (a form is the axis along which the CTAs of a cluster share a tile). A value is computed in its
+// home form; want() gives it in another form where a user needs one.
 //
 //   %x = load %p      form of %x: A          %x' = load %p' : A
 //   %y = dot %x, %z   wants %x in form B     %x'' = (the deriving class: a conversion, or %x computed once more)  ;  %y' = dot %x'', %z'
 //
-// What was made is known in the block where it stands and in those inside. Values of carried loops and branches have
-// one form, that of the argument or result.
+// A converted value is reused in its own block and in nested blocks, which it dominates. Values that loops carry or
+// branches yield have one form, that of the argument or result.
 #pragma once
 #include "ir/Builder.h"
 #include <unordered_map>
@@ -15,32 +15,34 @@ namespace tegula::gpu {
 
 class FormWriter {
 protected:
-  /// `scalar`: the form of scalars, and of what is not divided.
+  /// `scalar`: the form of scalars, and of values that are not partitioned.
   FormWriter(ir::Module &out, int scalar) : out_(out), b_(out), scalar_(scalar) { b_.setFolding(false); }
   virtual ~FormWriter() = default;
 
   /// The home form of a value, and its type in a form.
   virtual int formOf(const ir::Value *v) = 0;
   virtual ir::Type typeIn(const ir::Value *v, int form) = 0;
-  /// `v` in a form: what is there, else made at the builder's place.
+  /// `v` in a form: the existing value, else one made at the builder's insertion point.
   virtual ir::Value *want(const ir::Value *v, int form) = 0;
-  /// As want; what was widened comes as it was, and is widened again: it crosses threads in half the words.
+  /// As want, but a value that was widened is fetched in its narrow type and widened again: it crosses threads in half
+  /// the words.
   ir::Value *wantNarrow(const ir::Value *v, int form);
   /// An operation that is neither control flow nor a terminator.
   virtual void compute(const ir::Op &op) = 0;
-  /// Defines the results of an operation as those of `now`, which have these forms; where users look for them in the
-  /// home form, in that too.
+  /// Defines the results of `op` as those of `now`, which have these forms. If the home form of a result differs, an
+  /// override also defines the result in that form.
   virtual void finish(const ir::Op &op, const ir::Op &now, std::span<const int> forms);
 
-  /// The kernel `f`, in the new module.
+  /// Writes the kernel `f` to the new module.
   ir::Function *writeKernel(const ir::Function &f);
   void define(const ir::Value *old, int form, ir::Value *now);
-  /// Null: it was not made in this form yet.
+  /// Null if `v` has not been made in this form yet.
   ir::Value *find(const ir::Value *v, int form) const;
   ir::Op *clone(const ir::Op &op, std::span<ir::Value *const> operands, std::span<const ir::Type> results);
-  /// Region `i` of `old` into `now`: its arguments in their home forms, its terminator giving `yields`.
+  /// Writes region `i` of `old` to `now`: the arguments in their home forms, the terminator's operands in the forms
+  /// `yields`.
   void region(const ir::Op &old, ir::Op &now, unsigned i, std::vector<int> yields);
-  /// The region of a reduction, on scalars.
+  /// Writes the region of a reduction, which works on scalars.
   void scalarRegion(const ir::Op &old, ir::Op &now);
 
   ir::Module &out_;

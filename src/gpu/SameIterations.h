@@ -1,4 +1,4 @@
-// Values that iterations of two loops compute in the same way.
+// Recognizes values that iterations of two loops compute in the same way.
 //
 //   for off in range(0, n, BLOCK): total += tl.load(X + off + cols)                   # off, X + off + cols:
 //   for at in range(0, n, BLOCK): tl.store(Y + at, tl.load(X + at + cols) - mean)     # the same as at, X + at + cols in iterations of the same number
@@ -8,12 +8,12 @@
 
 namespace tegula::gpu {
 
-/// Values are the same if the same operations compute them of the same values, none of which reads memory. The IR must
-/// not change between two questions.
+/// Two values are the same if the same operations, none of which reads memory, compute them from the same values. The
+/// IR must not change between two queries.
 class SameIterations {
 public:
-  /// Of iterations of one number; values before the first loop, which are those of the first iteration of the second;
-  /// one loop, of which the second does later iterations than the first.
+  /// Alike: values of iterations with the same number. InFront: values before the first loop are compared with those of
+  /// the first iteration of the second. GoesOn: the second loop does the later iterations of one loop.
   enum class Case : uint8_t { Alike, InFront, GoesOn };
   SameIterations(const ir::Op &first, const ir::Op &second, Case which = Case::Alike);
 
@@ -23,13 +23,12 @@ public:
 private:
   const ir::Op *first_, *second_;
   const Case case_;
-  // of the first loop, or the values before it that they are computed from
+  // from values of the first loop, or the values before it that they are computed from, to those of the second
   std::unordered_map<const ir::Value *, const ir::Value *> same_;
 };
 
-/// Does the loop do the iterations after those of `before`, which ends where it begins, a whole number of steps after
-/// its own beginning, with the same stores? As what a loop does after the part of it whose rows are held
-/// (loops/HoldRows.h).
+/// Does `loop` continue `before`: does it begin where `before` ends, a whole number of steps after `before` begins, and
+/// make the same stores? So does the rest of a loop after the part whose rows are held (loops/HoldRows.h).
 bool goesOn(const ir::Op &loop, const ir::Op &before);
 
 } // namespace tegula::gpu
