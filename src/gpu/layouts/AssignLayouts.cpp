@@ -1,4 +1,4 @@
-// See AssignLayouts.h. Homes decides (Homes.h), Rewriter writes the kernel anew, assignLayouts joins them.
+// See AssignLayouts.h. Homes decides (Homes.h), Rewriter rewrites the kernel, assignLayouts runs both.
 #include "gpu/layouts/AssignLayouts.h"
 #include "gpu/FormWriter.h"
 #include "gpu/Layouts.h"
@@ -19,8 +19,8 @@ using namespace ir;
 
 namespace {
 
-/// Writes the kernel with layouts. `want` is the only place where a conversion is made.
-/// The forms of a value are layouts, by number; 0 is that of scalars.
+/// Writes the kernel with layouts. Conversions of operands are made in `want`; `finish` converts results. The forms of
+/// a value are numbers of layouts; 0 is that of scalars.
 class Rewriter : FormWriter {
 public:
   Rewriter(const Homes &homes, Module &out, DiagEngine *remarks)
@@ -30,7 +30,7 @@ public:
 
 private:
   uint16_t id(const LinearLayout &l) { return out_.internLayout(l); }
-  /// Home type of a value.
+  /// The type of a value in its home layout.
   Type typeOf(const Value *v) { return v->type.isScalar() ? v->type : v->type.withLayout(id(homes_.layoutFor(v))); }
 
   int formOf(const Value *v) override { return typeOf(v).layout; }
@@ -78,7 +78,8 @@ Value *Rewriter::want(const Value *v, int form) {
   return made;
 }
 
-/// The tile in shared memory that a dot reads, contiguous the way the registers lie, so that nothing is transposed.
+/// The tile in shared memory that a dot reads. It is contiguous along the same axis as the registers where the dot can
+/// read that, so that nothing is transposed.
 Value *Rewriter::wantTile(const Value *v, const DotChoice &c, bool isA) {
   const Type home = typeOf(v);
   const LinearLayout registers = out_.layoutOf(home), lies = homes_.target().operandTile(c, home, isA, registers);
@@ -94,7 +95,8 @@ Value *Rewriter::wantTile(const Value *v, const DotChoice &c, bool isA) {
   return tile;
 }
 
-/// The choice; and of an asynchronous dot of two tiles `rounds`: how many groups of products it is. Without it, one.
+/// Sets the choice, and for an asynchronous dot of two tiles `rounds`, the number of groups of products. Without
+/// `rounds` it is one.
 void Rewriter::describeDot(Op &dot) {
   DotChoice c = homes_.choiceOf(dot);
   setDotChoice(dot, c);
@@ -104,7 +106,7 @@ void Rewriter::describeDot(Op &dot) {
     dot.set(attr::rounds, rounds);
 }
 
-/// Operands and results with the layouts this operation works in.
+/// Gets the operands and the result types in the layouts in which this operation works.
 void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec,
                           int64_t &same) {
   std::vector<uint16_t> wanted(op.operands.size());
@@ -185,7 +187,7 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
         t.layout = id(layout::slice(out_.layouts[all - 1u], op.operands[0]->type.shape.rank() - 1));
 }
 
-/// A result that users look for in another home layout than the operation gives is converted.
+/// Converts a result whose home layout differs from the layout that the operation gives.
 void Rewriter::finish(const Op &op, const Op &now, std::span<const int> forms) {
   for (size_t i = 0; i < op.results.size(); ++i) {
     define(op.results[i], forms[i], now.results[i]);
@@ -205,7 +207,7 @@ void Rewriter::compute(const Op &op) {
   if (op.kind == OpKind::Reduce || op.kind == OpKind::Scan)
     return isolated(op);
   if (op.results.size() == 1 && op.result()->type.isTensor() && (renames(op.kind) || homes_.isCheap(op.result())))
-    return; // made where it is wanted
+    return; // made where it is needed
   std::vector<Value *> operands;
   std::vector<Type> results;
   int64_t vec = 1, same = 0;

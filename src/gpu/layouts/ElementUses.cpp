@@ -12,13 +12,13 @@ using ir::Op;
 using ir::OpKind;
 using ir::Value;
 
-/// Has one result, whose elements each come from the elements at some place of the operands?
+/// Does the operation have one result, each element of which comes from one element of each operand?
 static bool followsElements(const Op &op) {
   return op.results.size() == 1 && (op.has(ir::traits::Elementwise) || renames(op.kind) || op.kind == OpKind::Join);
 }
 
 void JoinedStores::add(const Users &users, const ir::Block &b) {
-  // Users first: they stand after, or in regions.
+  // Users first: they come after the value, or are in regions.
   for (auto op = b.ops.rbegin(); op != b.ops.rend(); ++op) {
     for (auto r = (*op)->regions.rbegin(); r != (*op)->regions.rend(); ++r)
       add(users, *(*r)->block);
@@ -110,7 +110,7 @@ const Op *memoryUser(const Users &users, const Value *v, unsigned depth) {
 
 namespace {
 
-/// The search of pathToTile(): each value is looked at once.
+/// The search of pathToTile(): it visits each value once.
 struct TileSearch {
   const Users &users;
   unsigned depth;
@@ -193,8 +193,8 @@ int64_t runBeside(const Users &users, const AxisFacts &facts, const Op &load, un
   if (perThread <= vec || !isPlain(load))
     return 0;
   if (feedsDot(users, load.result(), 8)) {
-    // Two words where addresses, one for each run, would take the registers that sums leave, or where the elements meet
-    // others on their way.
+    // Two words where the addresses, one for each run, would take the registers that accumulators leave, or where the
+    // elements are combined with others before the dot.
     constexpr int64_t mostRuns = 16, manySums = 128;
     const int64_t word = std::min(wordBytes / bytes, perThread),
                   contiguity = facts.of(load.operands[0], axis).contiguity;

@@ -6,8 +6,8 @@ namespace tegula::gpu {
 
 using namespace ir;
 
-/// How a value differs between neighbours: not, where a quotient by a number that all share grows, or in ways of which
-/// nothing is known.
+/// How a value differs between neighbours. None: not at all; Seldom: only where a quotient by a shared number grows;
+/// Any: nothing is known.
 enum class Change : uint8_t { None, Seldom, Any };
 
 static Change changeOf(const Value *v, const AxisFacts &facts, unsigned &budget) {

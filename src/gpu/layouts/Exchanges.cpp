@@ -1,4 +1,4 @@
-// See Exchanges.h. Steps decides which loops are unrolled, Writer writes the kernel anew.
+// See Exchanges.h. Steps decides which loops to unroll, Writer rewrites the kernel.
 #include "gpu/layouts/Exchanges.h"
 #include "gpu/LoopSlice.h"
 #include "gpu/layouts/IndexBits.h"
@@ -13,13 +13,13 @@ using namespace ir;
 
 namespace {
 
-/// Elements of a thread that exchanges of one nest of loops may move: beyond that the loops stay, as the assembler
-/// takes more than linear time for straight code.
+/// The most elements of a thread that the exchanges of one loop nest may move. Beyond that the loops stay, as the
+/// assembler takes more than linear time for straight-line code.
 constexpr uint64_t mostMoved = 6144;
 
 // ---- which loops
 
-/// The loops whose counters gathers compute the constant of `position ^ constant` from.
+/// The loops from whose counters gathers compute the constant of `position ^ constant`.
 class Steps {
 public:
   explicit Steps(const Block &kernel) { block(kernel); }
@@ -47,8 +47,8 @@ private:
     }
   }
 
-  /// Is it known as soon as counters of loops are, which run between such values themselves? Adds those loops to
-  /// `leaves`.
+  /// Does `v` depend only on constants and on counters of loops whose bounds and steps are such values themselves? Adds
+  /// those loops to `leaves`.
   bool isFixed(const Value *v, Leaves &leaves) const {
     if (!leaves.seen.insert(v).second)
       return true; // or the answer is no already
@@ -113,7 +113,7 @@ private:
       map_.copy(op, to, [this](const Block &from, Block &b) { block(from, b); });
       return;
     }
-    // Inside of unrolled loops: constants come out of the counters.
+    // Inside unrolled loops, the counters fold to constants.
     if (depth_ && op.has(traits::Pure) && op.results.size() == 1 && op.regions.empty()) {
       b_.setBlock(&to);
       b_.setLoc(op.loc);
@@ -134,7 +134,7 @@ private:
       exchange(op);
   }
 
-  /// The gather that has just been written.
+  /// Turns the gather that has just been written into an exchange.
   void exchange(const Op &op) {
     Op *gather = map_(op.result())->def;
     std::optional<uint32_t> distance =
@@ -150,7 +150,7 @@ private:
     gather->set(attr::distance, *distance);
   }
 
-  /// False, and nothing is written, if the loop is better left as it is.
+  /// Returns false, and writes nothing, if the loop should stay rolled.
   bool unroll(const Op &op, Block &to) {
     std::optional<int64_t> from = constantInt(map_(op.operands[0])), end = constantInt(map_(op.operands[1])),
                            step = constantInt(map_(op.operands[2]));

@@ -1,16 +1,16 @@
-// Elements that change places with those whose coordinate along an axis differs in certain bits: gather(x, position ^
-// constant) becomes `exchange`, which keeps the layout and is done in registers, by shuffles, or through shared memory
-// between the same places of two warps. Loops that such a constant is computed from are unrolled for it: the steps of a
-// bitonic network, whose distances are 1 << (n - i).
+// Turns gather(x, position ^ constant), in which each element changes places with the one whose coordinate along an
+// axis differs in certain bits, into `exchange`. An exchange keeps the layout; it takes place in registers, by
+// shuffles, or through shared memory between the same places of two warps. Loops whose counters the constant is
+// computed from are unrolled: the steps of a bitonic network, whose distances are 1 << (n - i).
 //
-// Narrow integers that are exchanged are widened (WidenKeys.h). Before layouts are assigned: a gather's result lives
-// elsewhere than an exchange's.
+// Narrow integers that are exchanged are widened (WidenKeys.h). The pass comes before layouts are assigned, because a
+// gather and an exchange give their results different layouts.
 #pragma once
 #include "ir/Ir.h"
 
 namespace tegula::gpu {
 
-/// Null: there are none. `threads` of a program.
+/// Null if there are no such gathers. `threads`: the threads of a program.
 std::unique_ptr<ir::Module> findExchanges(const ir::Module &module, unsigned threads);
 
 } // namespace tegula::gpu

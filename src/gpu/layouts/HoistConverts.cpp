@@ -17,13 +17,13 @@ using namespace ir;
 
 namespace {
 
-// of a block of a few warps, with the latency of shared memory before it and after it
+// a barrier of a block of a few warps, with the latency of shared memory before it and after it
 constexpr double barrierClocks = 60;
-constexpr unsigned mostPartBits = 5; // a thread may read so many (log2) parts of reductions at once
-constexpr unsigned fewBits = 4;      // a thread may get that many registers (log2) of what it had fewer of
+constexpr unsigned mostPartBits = 5; // a thread may read that many (log2) parts of reductions at once
+constexpr unsigned fewBits = 4;      // a thread may get that many registers (log2) of a value of which it had fewer
 
-/// Instructions of an operation on bytes: on a word of four, which is what the target does where they come from memory
-/// in words; on one alone.
+/// Instructions of an operation on bytes: for a word of four, where the bytes come from memory in words, and for a
+/// single byte.
 struct ByteWork {
   OpKind kind;
   double word, single;
@@ -33,13 +33,14 @@ constexpr ByteWork byteWork[] = {
     {OpKind::AShr, 5, 2}, {OpKind::Add, 5, 1}, {OpKind::Sub, 5, 1}, {OpKind::SIToFp, 6, 3}, {OpKind::UIToFp, 6, 2},
 };
 
-/// Conversions to one layout: what their operands are computed from, and that computed in another layout.
+/// Hoists conversions to one layout: finds the operations that compute their operands, and computes those in the other
+/// layout.
 class Hoist {
 public:
   Hoist(Module &m, const TargetInfo &target, BlockEditor &edit, std::vector<Op *> converts)
       : m_(m), target_(target), edit_(edit), converts_(std::move(converts)), full_(convert_.result()->type.numel()) {}
 
-  /// False if they stay where they are.
+  /// Returns false if the conversions stay where they are.
   bool run() {
     const Type &t = convert_.result()->type;
     if (!t.isTensor() || !std::ranges::all_of(converts_, [&](const Op *c) { return plan(c->operands[0], t.layout); }) ||
@@ -71,7 +72,7 @@ private:
   static unsigned bits(const Type &t) { return t.isPtr ? 64 : std::max(8u, bitWidth(t.elem)); }
   struct Read {
     double clocks;
-    bool isOfWords; // a thread gets four bytes at once, or more
+    bool isOfWords; // a thread reads at least four bytes at once
   };
   Read readOf(const Op &load, uint16_t to) const {
     const unsigned width = bits(load.result()->type);
@@ -80,8 +81,8 @@ private:
     return {static_cast<double>(s.accesses.size()) * (1 + s.wavefronts),
             s.move != layout::SharedMove::Plain || s.elements * width >= 32};
   }
-  /// The wait before a read of what its warp has copied itself, without a barrier (PipelinedLoop.cpp,
-  /// dropFirstBarrier). Nothing where threads synchronize.
+  /// The wait before a read of data that the same warp has copied, without a barrier (PipelinedLoop.cpp,
+  /// dropFirstBarrier). Null where threads synchronize.
   Op *waitOfOwn(const Op &load) const {
     const std::vector<Op *> &ops = edit_.block().ops;
     for (auto at = std::find(ops.begin(), ops.end(), &load); at != ops.begin();) {
@@ -93,7 +94,7 @@ private:
     }
     return nullptr;
   }
-  /// What any thread has waited for is there for all after the wait.
+  /// Adds a barrier after the wait, so that the copies of each thread are visible to all threads.
   void meetBehind(Op &wait) {
     Block here;
     here.parent = edit_.block().parent;
@@ -106,7 +107,7 @@ private:
     edit_.insertBefore(*std::next(std::find(ops.begin(), ops.end(), &wait)), here);
     wait.set(attr::syncsWarp, false);
   }
-  /// What is computed from bytes costs more where they are read one by one.
+  /// Adds the cost of work on bytes, which is higher where they are read one by one.
   void addWork() {
     for (const Place &p : seen_) {
       const Op *op = p.first->def;
@@ -124,13 +125,13 @@ private:
     }
   }
 
-  /// A reduction across warps in two steps: in each warp, and of the parts of all warps, which every thread that needs
-  /// the result reads.
+  /// A reduction across warps in two steps: within each warp, and over the parts of all warps, which every thread that
+  /// needs the result reads.
   struct Halves {
     AxisParts parts;
-    Type part, read; // what the warps have, and what threads read of it: with all parts of a result in one thread
+    Type part, read; // what the warps have, and what threads read of it: all parts of a result in one thread
   };
-  /// Nothing if no warps exchange parts, or if the result cannot have layout `to`.
+  /// Nullopt if no warps exchange parts, or if the result cannot have layout `to`.
   std::optional<Halves> halvesOf(const Op &op, uint16_t to) {
     if (op.kind != OpKind::Reduce || op.operands.size() != 1 || !op.result()->type.isTensor())
       return std::nullopt;
@@ -155,8 +156,8 @@ private:
     out.read.layout = m_.internLayout(read);
     return out;
   }
-  /// What the exchange between warps costs in the reduction itself: stores of the parts, a barrier, loads of all of
-  /// them by every thread that holds a result.
+  /// The cost of the exchange between warps in the reduction itself: stores of the parts, a barrier, and loads of all
+  /// parts by every thread that holds a result.
   double exchangeClocks(const Op &reduce, const Halves &h) const {
     const LinearLayout result = layout(reduce.result()->type.layout);
     const double results = 1u << result.inBits(layout::Dim::Register),
@@ -194,7 +195,8 @@ private:
 
   bool isHere(const Value *v) const { return v->def && v->def->parent == &edit_.block(); }
 
-  /// Counts what `v` in layout `to` costs, and costs now. False: it cannot be had without moving as many elements.
+  /// Adds the costs of `v` in layout `to` and in its present layout. False if `v` cannot be computed in layout `to`
+  /// without moving as many elements.
   bool plan(const Value *v, uint16_t to) {
     if (!v->type.isTensor() || v->type.layout == to || !seen_.insert({v, to}).second)
       return true;
@@ -234,10 +236,10 @@ private:
     }
     if (v->def)
       if (std::optional<std::vector<uint16_t>> ids = wanted(*v->def, to)) {
-        // The same for more registers, of elements that other threads have, too.
+        // The same work on more registers, for elements that other threads hold, too.
         if (v->def->has(traits::Elementwise) && registerBits(to) > registerBits(v->type.layout))
           after_ += double(1u << registerBits(to)) - double(1u << registerBits(v->type.layout));
-        // What does not change in a loop around is computed in the loop anew: LLVM takes it out.
+        // Loop invariants are computed in the loop again; LLVM hoists them.
         bool all = true;
         for (size_t i = 0; all && i < ids->size(); ++i)
           all = !(*ids)[i] || plan(v->def->operands[i], (*ids)[i]);
@@ -246,7 +248,8 @@ private:
     return isMoved(v, to);
   }
   bool isRow(const Value *v) const { return v->type.numel() * 8 <= full_; }
-  /// A tile of memory whose elements take half as much as what is computed from them, or less: they are moved instead.
+  /// Is `v` a loaded tile whose elements have at most half the bits of the values computed from them? Then the loaded
+  /// tile is converted instead.
   bool isNarrowLoad(const Value *v) const {
     return isHere(v) && v->def->kind == OpKind::Load && !isRow(v) &&
            bits(v->type) * 2 <= bits(convert_.operands[0]->type);
@@ -255,17 +258,17 @@ private:
   static bool isTile(const Value *v) {
     return std::ranges::count_if(v->type.shape, [](int64_t n) { return n > 1; }) > 1;
   }
-  /// Rows and columns may be converted themselves.
+  /// Rows and columns may be converted separately.
   bool isMoved(const Value *v, uint16_t to) {
     if (!isRow(v))
       return false;
     leaves_.insert({v, to});
     after_ += clocksOf(v->type, to);
-    hasRead_ = true; // what is repeated to a tile is repeated in the layout that is wanted
+    hasRead_ = true; // a row that is broadcast to a tile is broadcast in the required layout
     return true;
   }
 
-  /// Is everything of the size of the result computed for it alone?
+  /// Is every value of the size of the result computed only for these conversions?
   bool areOurs() const {
     return std::all_of(seen_.begin(), seen_.end(), [&](const Place &p) {
       if (p.first->type.numel() * 2 < full_ || !isHere(p.first) || p.first->def->kind == OpKind::Const ||
@@ -280,7 +283,7 @@ private:
     });
   }
 
-  /// `v` in layout `to`, before `user` or of what computes it now.
+  /// Makes `v` in layout `to`, before `user` or next to the operation that computes it now.
   Value *make(Value *v, uint16_t to, const Op &user) {
     if (!v->type.isTensor() || v->type.layout == to)
       return v;
@@ -304,7 +307,7 @@ private:
       b.setLoc(user.loc);
       now = b.create1(OpKind::Convert, {v}, t);
       edit_.insertBefore(&user, here);
-      return now; // another user may stand before this one
+      return now; // another user may come before this one
     }
     Op &op = *v->def;
     if (op.kind == OpKind::Convert)
@@ -332,10 +335,10 @@ private:
     return now;
   }
 
-  /// The last operation before a conversion to registers that an asynchronous dot reads, and may be reading still,
-  /// stands in its place: after the wait. Reads of tiles for that operation alone do, too, which is as few registers as
-  /// can be while the dot runs. Words are read before the wait: a fragment takes twice as many reads of them, for which
-  /// the tensor cores would have to wait.
+  /// The registers of the converted fragment may still be in use by an asynchronous dot. So the last operation before
+  /// the conversion takes the conversion's place, after the wait. Reads of tiles only for that operation do so, too,
+  /// which keeps register use lowest while the dot runs. Words are read before the wait: a fragment takes twice as many
+  /// reads of them, for which the tensor cores would have to wait.
   bool isMadeLate(const Op &op) const {
     const Value *last = convert_.operands[0];
     if (converts_.size() > 1 || !last->def || !isFragment(edit_.block(), convert_.result()))
@@ -351,7 +354,7 @@ private:
                         [](const Op *o) { return o->kind == OpKind::SharedBarrier; });
   }
 
-  /// Of those that move, the one that comes first: loads between are on their way before threads synchronize.
+  /// The first user of `v` among the operations that move: loads in between start before threads synchronize.
   const Op &firstUser(const Value *v) const {
     const std::vector<Op *> &ops = edit_.block().ops;
     return **std::find_if(ops.begin(), ops.end(), [&](const Op *op) {
@@ -370,7 +373,7 @@ private:
   Module &m_;
   const TargetInfo &target_;
   BlockEditor &edit_;
-  std::vector<Op *> converts_; // several: of parts of the same tile, whose registers they take anyway
+  std::vector<Op *> converts_; // several: they convert parts of the same tile, whose registers they take anyway
   Op &convert_ = *converts_.front();
   int64_t full_; // elements of a result
   bool hasRead_ = false, wordsBefore_ = true, wordsAfter_ = true;

@@ -24,7 +24,7 @@ LinearLayout layoutOfPairs(const Value *operand, const LinearLayout &l) {
   if (pairs == l || !joined || joined->kind != OpKind::Join || l.ins()[0].dim != layout::Dim::Register ||
       l.inBits(layout::Dim::Register) < 2 || !l.bases(layout::Dim::Register)[0])
     return pairs;
-  // The last register is given up, and a join's pairs are in the first one.
+  // splittable() gives up the last register bit; a join's pairs are in the first one.
   std::vector<uint64_t> bases(l.bases().begin(), l.bases().end());
   std::rotate(bases.begin(), bases.begin() + 1, bases.begin() + l.inBits(layout::Dim::Register));
   return layout::splittable(LinearLayout(l.ins(), l.outs(), bases));
@@ -35,7 +35,7 @@ Homes::Homes(const Function &f, Module &out, const TargetInfo &target, unsigned 
   users_.add(*f.block());
   joined_.emplace(users_, *f.block());
   settle();
-  // One after the other, as what one decides may be what others wait for; the bound is for the time to compile.
+  // Releases one operation at a time, because others may wait for its decision. The bound limits compile time.
   for (unsigned round = 0; waiting_ && round < 16; ++round) {
     released_.insert(waiting_);
     settle();
@@ -94,8 +94,8 @@ bool Homes::isCheap(const Value *v) const {
   return cheap_[v] = cheap;
 }
 
-/// Are positions computed from a scan: those of elements that are kept? Neighbours then go to places near each other,
-/// though nobody knows which.
+/// Are positions computed from a scan, as those of elements that are kept? Neighbours then go to positions near each
+/// other, which are not known at compile time.
 static bool isFromScan(const Value *v, unsigned depth = 8) {
   const Op *op = v->def;
   if (!op || depth == 0)
@@ -138,8 +138,8 @@ Home Homes::besideAddresses(const Op &op) const {
     return h.layout && h.rank != Rank::Accumulator &&
            layoutOf(h).inBits(layout::Dim::Register) <= (elements > threadBits ? elements - threadBits : 0);
   };
-  // A scan gives a thread many neighbours, and lanes then store far apart; what was loaded is dealt to lanes side by
-  // side.
+  // A scan gives a thread many neighbours, so lanes store far apart; a loaded value has neighbours in neighbouring
+  // lanes.
   if (op.kind == OpKind::Store && isFromScan(pointer))
     for (size_t i = 1; i < op.operands.size(); ++i)
       if (const Home h = of(op.operands[i]); h.rank == Rank::Memory && fits(h))
@@ -185,24 +185,25 @@ Access Homes::access(const Op &op) const {
   Access a;
   if (op.kind == OpKind::Load || hasValue) {
     int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / threads().count());
-    // A row of scales: a word for each of fewer threads, which a copy ahead of its use takes.
+    // A row of scales: one word for each of fewer threads, so that a copy ahead can load it.
     if (op.kind == OpKind::Load && shape.rank() == 1 && bytes < wordBytes && isInFor(op) &&
         feedsDot(users_, op.result(), 8))
       perThread = std::max(perThread, std::min(shape.numel(), wordBytes / bytes));
-    // Pairs that are split lie in one thread, though others hold copies then: the halves need not be exchanged.
+    // Pairs that are split stay in one thread, even if others then hold copies, so that no halves are exchanged.
     if (op.kind == OpKind::Load && isSplit(users_, op.result(), 4))
       perThread = std::max<int64_t>(perThread, 2);
-    // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
+    // One access takes consecutive elements under one mask, and its address must be a multiple of its size.
     a.axis = order[0];
-    // Elements that are widened for a tile, or unpacked: as many as one store to it takes, so that neighbours in a warp
-    // fill all banks, or lines of memory.
+    // Elements that are widened for a tile, or unpacked: as many as one store to the tile takes, so that neighbours in
+    // a warp fill all banks, or lines of memory.
     auto readsTiles = [&](const Op &dot) { return choiceOf(dot).kind == DotKind::AsyncMma; };
     int64_t widest =
         std::max<int64_t>(bytes, op.kind == OpKind::Load ? std::max(tileBytes(users_, op.result(), 8, readsTiles),
                                                                     joined_->bytesOf(op.result()))
                                                          : 0);
-    // But 16 bytes to copy where neighbours fill all banks that way, too: pairs of rows of a tile of 128 bytes a row do
-    // (H200, int8 weights of 64x128x64 by four warps 425 -> 336 us; of 128 elements a row, which conflict, 430 -> 454).
+    // But 16 bytes in a copy where neighbours fill all banks with that, too, as pairs of rows do in a tile of 128 bytes
+    // a row (H200, int8 weights of 64x128x64 by four warps 425 -> 336 us; of 128 elements a row, which conflict, 430 ->
+    // 454).
     constexpr int64_t swizzled = 128;
     if (op.kind == OpKind::Load && shape.rank() == 2 && shape[order[0]] * widest <= swizzled && isOnlyWidened(op))
       widest = bytes;
@@ -241,17 +242,17 @@ Access Homes::access(const Op &op) const {
           vec && h.rank == Rank::Memory) {
         a.vec = vec;
         a.layout = layoutOf(h);
-      } else { // What is stored need not leave its warp: no barrier, and warps need not wait for each other.
+      } else { // Stored elements stay in their warp: no barrier, and warps need not wait for each other.
         a.layout = layout::withWarpsOf(a.layout, layoutOf(h), layout::log2Exact(a.vec));
       }
     }
   return a;
 }
 
-/// A load of single elements for a product, consecutive nearly everywhere along order[0], where a thread has registers
-/// for the offset of each (HoistAddresses.h): those of few lines along either axis are fewer to begin with. Without the
-/// registers the lines of one axis are added to one offset in each iteration (128x256x64 by eight warps, both operands
-/// so: 444 words of spills for 48).
+/// Is it a load of single elements for a dot, consecutive nearly everywhere along order[0], where a thread has
+/// registers for the offset of each (HoistAddresses.h)? With few lines along either axis, there are fewer offsets.
+/// Without the registers, the lines of one axis are added to one offset in each iteration (128x256x64 by eight warps,
+/// both operands so: 444 words of spills for 48).
 bool Homes::takesOffsetsOfBothAxes(const Op &op, const std::vector<unsigned> &order) const {
   auto isRead = [&](const Op &o) {
     return o.kind == OpKind::Load && o.operands[0]->type.isTensor() && feedsDot(users_, o.result(), 8);
@@ -298,7 +299,7 @@ bool Homes::isMadeOfTiles(const Op &dot) const {
            !hasUnknownNeighbours(*op, facts_) &&
            facts_.vectorWidth(pointer, op->mask(), axesByNeighbours(pointer, facts_)[0]) >= vector;
   };
-  // Parts of float32 are computed of each other, for several dots.
+  // Parts of float32 are computed from each other, for several dots.
   const auto isDot = [&](const Op *u, const Value *v) {
     return u->kind == OpKind::Dot && u->parent == dot.parent && u->operands[0] == v && u->operands[1] != v &&
            u->result()->type == dot.result()->type;
@@ -352,7 +353,7 @@ static const Op *loopAround(const Op &op) {
 }
 
 void Homes::settle() {
-  // Ranks only rise, so this ends soon; the bound is for homes of one rank that chase each other around a loop.
+  // Ranks only rise, so this ends soon. The bound is for homes of one rank that alternate around a loop.
   for (unsigned round = 0; round < 64; ++round) {
     changed_ = false;
     waiting_ = nullptr;
@@ -366,7 +367,7 @@ void Homes::visit(const Op &op) {
   switch (op.kind) {
   case OpKind::Load:
     if (const auto [h, isOpen] = besideAccumulator(op); h.layout || (isOpen && !last_))
-      return set(op.result(), h); // or a later round knows it
+      return set(op.result(), h); // or a later round decides it
     if (hasEqualNeighbours(op, facts_))
       return set(op.result(), homeOfUsers(op.result()));
     if (isSpread(op)) {
@@ -407,7 +408,8 @@ void Homes::visit(const Op &op) {
   case OpKind::Join:
   case OpKind::Cat:
   case OpKind::Split: {
-    // Of a row that a larger tile is computed with, where its threads have what they need of it: they make their pairs.
+    // The result is a row with which a larger tile is computed, and the tile's threads hold the elements they need:
+    // they join the pairs themselves.
     Home h = of(op.operands[0]);
     if (op.kind == OpKind::Join && op.result()->type.numel() <= threads().count())
       if (std::optional<Home> pairs = homeOfSpread(op.result())) {
@@ -432,7 +434,7 @@ void Homes::visit(const Op &op) {
   case OpKind::ClusterGather:
     if (op.operands[0]->type.isScalar())
       return set(op.result(), layout::gather(layout::scalar(threads()), op.result()->type.shape[0]), Rank::Other);
-    // each CTA reads all parts of what is its own, a thread those of its elements
+    // each CTA reads all versions of its own part, and a thread those of its elements
     if (Shape own = op.result()->type.shape; op.part() >= 0)
       return own.erase(0),
              set(op.result(), layout::gather(layout::dealtByRows(own, threads()), op.result()->type.shape[0]),
@@ -460,7 +462,7 @@ void Homes::visit(const Op &op) {
       return;
     Home best = ofOperands(op);
     if (op.results.size() == 1 && best.rank < Rank::Accumulator) {
-      // Of ranges and scalars, or of rows: made where it is needed, as there is nothing to move or little.
+      // A value made of ranges and scalars, or of rows, is made in its users' layout, as little or nothing has to move.
       if (Home h = homeOfUsers(op.result()); !best.layout || (h.rank > best.rank && isMovedBefore(op, h)))
         best = h;
     }
@@ -469,13 +471,13 @@ void Homes::visit(const Op &op) {
   }
 }
 
-/// Where the strongest operand of work on elements lives; of equals one of the loop around it, as what comes from
-/// outside (weights of a convolution over time) is moved once, before the loop; of equals still the one whose home the
-/// users want. Nothing yet if that comes from outside, and one of the loop has no home that stays (carried values, rows
-/// that larger tiles are computed with), or waits itself.
-/// Where all wait for each other, the one that would cost most to move decides first: in the innermost loop, of most
-/// elements. (So rows of a state space scan live as its state wants them, and the row of skips outside of the loop that
-/// they are multiplied with goes there.)
+/// The home of the strongest operand of an element-wise operation. Among equals, an operand from inside the loop wins,
+/// as one from outside (weights of a convolution over time) is converted once, before the loop; then the one whose home
+/// the users need. No home yet if the winner comes from outside, and an operand of the loop has no final home (carried
+/// values, rows with which larger tiles are computed) or waits itself. Where all wait for each other, the operation
+/// that is most expensive to move decides first: in the innermost loop, with most elements. (So rows of a state space
+/// scan take the layout of its state, and the row of skips from outside the loop, by which they are multiplied, is
+/// converted to that.)
 Home Homes::ofOperands(const Op &op) {
   const Op *loop = loopAround(op);
   auto isOutside = [&](const Value *v) { return loop && !isInside(beforeRenames(v), *loop); };
@@ -512,8 +514,8 @@ Home Homes::ofOperands(const Op &op) {
   return best;
 }
 
-/// Where the larger tile lives that is computed with what is broadcast from `v`, if at a memory access as a layout of
-/// `v`. Nothing if there is none; no layout as long as it has no home.
+/// The home of the larger tile that is computed with the broadcast of `v`; if its rank is Memory, as a layout of `v`.
+/// Nullopt if there is no such tile; no layout as long as the tile has no home.
 std::optional<Home> Homes::homeOfSpread(const Value *v) const {
   const std::vector<const Op *> path = pathToTile(users_, v, 6);
   if (path.empty())
@@ -526,7 +528,7 @@ std::optional<Home> Homes::homeOfSpread(const Value *v) const {
 }
 
 std::pair<Home, bool> Homes::besideAccumulator(const Op &op) const {
-  // in a thread; an address and a value; of copies and of the loop
+  // loads of a thread; an address and a value; registers of copies and of the loop
   constexpr int64_t mostLoads = 8, registersOfLoad = 3, others = 48;
   const std::vector<const Op *> path = scalesIn(users_, op, 6);
   if (path.empty())
@@ -536,7 +538,7 @@ std::pair<Home, bool> Homes::besideAccumulator(const Op &op) const {
   const std::optional<LinearLayout> l = h.rank == Rank::Accumulator ? layoutBefore(path, layoutOf(h)) : std::nullopt;
   if (!l)
     return {Home{}, !h.layout};
-  // of the dot, and what it is added to
+  // accumulators of the dot, and the sum to which it is added
   const int64_t loads = loadsOf(op, *l, facts_),
                 sums = 2 * scaled->type.numel() * std::max(4u, byteWidth(scaled->type.elem)) / 4 / threads().count();
   return {loads > mostLoads || sums + loads * registersOfLoad + others > target_.registerLimit(threads().count())
@@ -545,8 +547,8 @@ std::pair<Home, bool> Homes::besideAccumulator(const Op &op) const {
           false};
 }
 
-/// All that is computed from the result lives with an accumulator, in `h`, and what it is computed from is no more to
-/// move there: a bias narrower than the scores it is added to.
+/// Do all users of the result have the home `h`, and do the operands to convert to `h` have no more bytes than the
+/// result? As for a bias that is narrower than the scores to which it is added.
 bool Homes::isMovedBefore(const Op &op, Home h) const {
   for (const Op *u : users_.of(op.result()))
     if (!u->has(traits::Elementwise) || u->results.size() != 1 || of(u->result()).layout != h.layout)
@@ -559,10 +561,10 @@ bool Homes::isMovedBefore(const Op &op, Home h) const {
   return bytes <= bytesOf(op.result());
 }
 
-/// A tile that comes out of a reduction has copies in the lanes and warps that it was reduced over. A large one is
-/// dealt anew: what follows would work on the copies, too, and a thread would hold as many registers of a small tile as
-/// of the one it was reduced from; in a row of reductions with reshapes between them (topk) more with each. So are
-/// tiles that loops carry. (The rows of an accumulator stay, as they are few.)
+/// The result of a reduction is replicated over the lanes and warps of the reduced axis. A large result gets a new
+/// layout: otherwise later operations would work on the copies, too, and a thread would hold as many registers of the
+/// small tile as of the one that was reduced; with reductions in a row and reshapes between them (topk), more with
+/// each. So do tiles that loops carry. (The rows of an accumulator stay, as they are few.)
 Home Homes::spread(Home h, const Shape &shape) {
   constexpr uint32_t fewest = 64; // registers
   if (!h.layout || h.rank == Rank::Accumulator)
@@ -574,8 +576,8 @@ Home Homes::spread(Home h, const Shape &shape) {
   return h;
 }
 
-/// Values that meet at the border of a region live in one place, `mine` (arguments and results of the operation): where
-/// the strongest of those that meet lives; large ones spread over all threads if the region is a loop's.
+/// Gives the arguments and results of the operation (`mine`) one home with the values that become them: that of the
+/// strongest of these values. Large ones are spread over all threads if the operation is a loop.
 void Homes::carried(const Op &op) {
   auto meet = [&](std::initializer_list<const Value *> from, std::initializer_list<const Value *> mine) {
     Home best;
@@ -583,11 +585,11 @@ void Homes::carried(const Op &op) {
       for (const Value *v : values)
         if (Home h = of(v); h.rank > best.rank)
           best = h;
-    // A mask of ranges either way of an If makes where its result is needed.
+    // If both branches of an If make a mask of ranges, it takes the home of its users.
     best = op.kind != OpKind::If ? spread(best, (*mine.begin())->type.shape)
            : best.layout         ? best
                                  : homeOfUsers(*mine.begin());
-    // Members must agree even where two homes of one rank compete.
+    // All of `mine` must have the same home, even where two homes of one rank compete.
     for (const Value *v : mine)
       if (best.layout && home_[v].layout != best.layout) {
         home_[v] = best;
@@ -606,8 +608,8 @@ void Homes::carried(const Op &op) {
   }
 }
 
-/// Where an operation that is no work on elements takes its operand `v`: a reduction of several tensors all as the
-/// strongest of them lives, a scan as it works, a store as memory wants it.
+/// The layout in which an operation that is not element-wise takes its operand `v`: for a reduction that of the
+/// strongest operand, for a scan that of the scan, for a store that of the coalesced access.
 Home Homes::wantedBy(const Op &user, const Value *v, unsigned depth) const {
   switch (user.kind) {
   case OpKind::Reduce:
@@ -629,8 +631,8 @@ Home Homes::wantedBy(const Op &user, const Value *v, unsigned depth) const {
   }
 }
 
-/// Where the strongest of the values lives that are computed from `v` element by element; where nothing decides that,
-/// what they go to.
+/// The home of the strongest value that is computed from `v` element by element, or the layout in which other users
+/// take such a value.
 Home Homes::homeOfUsers(const Value *v, unsigned depth) const {
   constexpr unsigned most = 32; // values
   std::vector<const Value *> work{v};
@@ -650,8 +652,8 @@ Home Homes::homeOfUsers(const Value *v, unsigned depth) const {
   return best;
 }
 
-/// As the first access that takes its address or its mask from `v` wants it: a line of a tile as all rows, or all
-/// columns, of the tile do.
+/// The layout that the first access needs which takes its address or its mask from `v`. A line of a tile gets the
+/// layout that all rows, or all columns, of the tile need.
 std::optional<LinearLayout> Homes::wantedByMemory(const Value *v, unsigned depth) const {
   if (const Op *user = memoryUser(users_, v, depth))
     return access(*user).layout;
@@ -674,9 +676,9 @@ std::optional<LinearLayout> Homes::wantedByMemory(const Value *v, unsigned depth
   return std::nullopt;
 }
 
-/// DotChoice::run: as many as come from a word of the narrowest load, so that these stay words until they are widened.
-/// Which products one instruction adds up is all the same if both operands agree. 0: in memory they do not lie side by
-/// side, or another dot has computed them.
+/// DotChoice::run: as many elements as come from a word of the narrowest load, so that these stay words until they are
+/// widened. The order in which one instruction adds up the products does not matter if both operands agree. 0: the
+/// elements are not consecutive in memory, or the operand was not loaded.
 unsigned Homes::runOf(const Op &dot) const {
   auto cheap = [&](const Value *v) { return isCheap(v); };
   int64_t run = std::max(elementsOfWord(dot.operands[0], 16, cheap), elementsOfWord(dot.operands[1], 16, cheap));
@@ -692,13 +694,13 @@ unsigned Homes::runOf(const Op &dot) const {
          j < l.inBits(layout::Dim::Register) && l.basis(layout::Dim::Register, j, layout::tensorDim(axis)) == loaded;
          ++j)
       loaded *= 2;
-    // Four threads have a row among them; if one had none of it, others would hold copies.
+    // Four threads share a row; if one held none of it, others would hold copies.
     run = std::min({run, loaded, v->type.shape[axis] / 4});
   }
   return run * byteWidth(dot.operands[0]->type.elem) > wordBytes ? static_cast<unsigned>(run) : 0;
 }
 
-/// Carried values that nothing decided yet: pointers and counters. They live as the access that uses them wants them.
+/// Carried values without a home yet, pointers and counters, get the layout that the access which uses them needs.
 void Homes::openCarried(const Block &b) {
   for (const Op *op : b.ops) {
     if (op->kind != OpKind::For && op->kind != OpKind::While && op->kind != OpKind::If)
@@ -726,7 +728,8 @@ void Homes::giveDefaults(const Block &b) {
     visit(*op);
     for (const Value *v : op->results)
       if (v->type.isTensor() && !renames(op->kind) && !isCheap(v)) {
-        // Addresses and masks of rows by index: as the access wants them, or whole tiles of pointers would be moved.
+        // Addresses and masks of rows by index get the layout of the access; otherwise whole tiles of pointers would
+        // move.
         const Op *user = of(v).layout ? nullptr : memoryUser(users_, v, 8);
         set(v, user ? access(*user).layout : layout::dealtByRows(v->type.shape, threads()), Rank::Other);
       }

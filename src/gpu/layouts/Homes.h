@@ -1,5 +1,5 @@
-// Where values live: the home layout of every tensor of a kernel, by the ranks of AssignLayouts.h, and the layouts that
-// accesses and dots work in. Decides only; AssignLayouts.cpp writes the kernel.
+// Chooses the anchor layout (the home) of every tensor of a kernel, by the ranks of AssignLayouts.h, and the layouts of
+// accesses and dots. It only decides; AssignLayouts.cpp writes the kernel.
 #pragma once
 #include "gpu/Dots.h"
 #include "gpu/TargetInfo.h"
@@ -15,16 +15,16 @@
 
 namespace tegula::gpu {
 
-/// What decided a home: a stronger rank replaces a weaker one.
+/// The reason for a home: a stronger rank replaces a weaker one.
 enum class Rank : uint8_t { None, Other, Memory, Accumulator };
 
-/// layout: one of the module that is written, from 1 on; 0: none, or not known yet.
+/// layout: the number of a layout of the output module, from 1 on; 0: none, or not known yet.
 struct Home {
   uint16_t layout = 0;
   Rank rank = Rank::None;
 };
 
-/// What an access looks like when it is coalesced.
+/// The form of a coalesced access.
 struct Access {
   LinearLayout layout;
   int64_t vec = 1;
@@ -32,15 +32,16 @@ struct Access {
   unsigned axis = 0;  // along which addresses are consecutive
 };
 
-/// A layout made from `l`, that of a split's operand, in which each pair lies in one thread (layout::splittable). The
-/// halves of what was joined just now, as the steps of a Hadamard transform leave them, change places with the pairs:
-/// later steps are about other bits, of which the registers have more then.
+/// A layout made from `l`, that of a split's operand, in which each pair is in one thread (layout::splittable). If a
+/// join has just made the operand, as in the steps of a Hadamard transform, the bits of the joined halves and of the
+/// pairs swap places. Later steps work on other bits, of which the registers then hold more.
 LinearLayout layoutOfPairs(const ir::Value *operand, const LinearLayout &l);
 
-/// Of one kernel. Values that are cheap to compute again, and those that only rename another, have none of their own.
+/// The homes of one kernel. Values that are cheap to rematerialize, and results of view operations, have none of their
+/// own.
 class Homes {
 public:
-  /// Decides at once. Layouts are interned in `out`, the module that the kernel is written to.
+  /// The constructor makes all decisions. It interns layouts in `out`, the module to which the kernel is written.
   Homes(const ir::Function &f, ir::Module &out, const TargetInfo &target, unsigned warps);
 
   const ir::Function &function() const { return f_; }
@@ -49,8 +50,8 @@ public:
   const TargetInfo &target() const { return target_; }
   const AxisFacts &facts() const { return facts_; }
 
-  /// Where a scan works, or a reduction: as a scan beside it does, else in the layout of the first operand of those
-  /// with the strongest home.
+  /// The layout in which a scan or reduction works: that of a scan (`op` itself, or the one beside a reduction), else
+  /// that of the first operand of those with the strongest home.
   Home worksIn(const ir::Op &op) const;
 
   Home of(const ir::Value *v) const;
@@ -58,54 +59,56 @@ public:
   LinearLayout layoutFor(const ir::Value *v) const;
   const LinearLayout &layoutOf(Home h) const { return out_.layouts[h.layout - 1u]; }
 
-  /// May be computed again wherever it is needed.
+  /// May `v` be rematerialized wherever it is needed?
   bool isCheap(const ir::Value *v) const;
 
-  /// A sum (or the like) of what is cheap and one value from outside of the loop: that value is moved, once, instead of
-  /// the sum in each iteration. Or pointers at positions that a scan computes, of which the offsets are moved.
+  /// Is `v` a sum (or the like) of cheap values and one value from outside the loop? Then that value is converted once,
+  /// instead of the sum in each iteration. Or a tile of pointers at positions that a scan computes? Then the offsets
+  /// are converted.
   bool isMovedInParts(const ir::Value *v) const;
 
-  /// A load or store at addresses that were computed from data, of whose neighbours nothing is known: there is nothing
-  /// to coalesce. Not atomics, whose results have a home before their addresses have one.
+  /// Is `op` a load or store at addresses computed from data, with nothing known about neighbours? Then there is
+  /// nothing to coalesce. Not for atomics, whose results have a home before their addresses have one.
   bool isScattered(const ir::Op &op) const;
-  /// Where a scattered access goes, instead of a tile of pointers: where its addresses are, else (a table that the loop
-  /// before has found the index of) where what it loads is used, or what it stores. Nothing if threads would hold
-  /// copies there.
+  /// The home for a scattered access, so that no tile of pointers moves: that of its addresses. A load whose addresses
+  /// have none takes that of the users of its result; a store at positions that a scan computes takes that of the
+  /// loaded value it stores. No layout if threads would hold copies.
   Home besideAddresses(const ir::Op &op) const;
 
-  /// A row, or a few of them, of no more elements than one access of 16 bytes by each thread, that a larger tile is
-  /// computed with: every thread that needs its elements loads them, if these are two accesses at most, which costs no
-  /// more instructions than to load some, store them to shared memory and read what it needs there, and no barrier.
-  /// Copies ahead bring it with the widest accesses of that layout; elements that lie apart are in fewer sectors, as
-  /// lanes share them.
+  /// Does `op` load a row, or a few, with which a larger tile is computed, of no more bytes than one access of 16 bytes
+  /// by each thread? Then every thread loads the elements that it needs, if that takes at most two accesses. This takes
+  /// no more instructions than to load some elements, store them to shared memory and read the needed ones there, and
+  /// it takes no barrier. Copies ahead use the widest accesses of that layout; elements that are apart are in fewer
+  /// sectors, as lanes share them.
   bool isSpread(const ir::Op &op) const;
   std::optional<Home> homeOfSpread(const ir::Value *v) const;
 
-  /// A row that a loop loads to scale the accumulator of a dot with, as the threads need it that hold that, if they
-  /// have the registers. No layout: it is none, or its dot has no home yet (true).
+  /// The home of a row that a loop loads to scale the accumulator of a dot: the layout in which the accumulator's
+  /// threads need it, if they have the registers. No layout if `op` is no such load, or (second member true) if the
+  /// scaled tile has no home yet.
   std::pair<Home, bool> besideAccumulator(const ir::Op &op) const;
 
   Access access(const ir::Op &op) const;
 
   DotChoice choiceOf(const ir::Op &dot) const { return target_.chooseDot(dot, warps_); }
-  /// Asynchronous dots can take A from registers. Worth it where A was computed from another dot's result and stays
-  /// within its warps (attention), or in the loop from tiles that are read as the dot takes them; what comes from
-  /// memory as it is goes to shared memory without passing through registers at all.
+  /// Should an asynchronous dot read A from registers? Yes where A is computed from another dot's result and stays
+  /// within its warps (attention), or where the loop computes it from tiles that are read in the layout of the dot's
+  /// operand. An operand that memory holds unchanged goes to shared memory without passing through registers.
   bool takesRegisters(const ir::Op &dot, const DotChoice &c) const;
 
   unsigned runOf(const ir::Op &dot) const;
 
 private:
-  /// Is what a loop loads converted to another type for one of its dots, and no more than that? (Work with other
-  /// operands, scales and zeros, would take twice as many of their elements in a thread of 16 bytes: 1306 -> 1492 us.)
+  /// Is the value that a loop loads only converted to another type for one of its dots? (With 16 bytes a thread, work
+  /// with other operands, scales and zeros, would take twice as many elements of them: 1306 -> 1492 us.)
   bool isOnlyWidened(const ir::Op &load) const;
-  /// Is A computed in the loop of its dot, for it and dots of other parts of the same alone, from tiles of elements of
-  /// 16 or 32 bits that copies by threads or by TMA can bring, and rows?
+  /// Is A computed in the loop of its dot, only for this dot and dots of other parts of the same value, from rows and
+  /// from tiles of 16-bit or 32-bit elements that copies by threads or by TMA can load?
   bool isMadeOfTiles(const ir::Op &dot) const;
   void set(const ir::Value *v, const LinearLayout &l, Rank rank);
   void set(const ir::Value *v, Home h);
 
-  /// The home; in the last round a default for values without.
+  /// The home of `v`; in the last round a default for values without one.
   Home source(const ir::Value *v) const;
 
   void settle();
@@ -136,7 +139,7 @@ private:
   std::optional<JoinedStores> joined_;
   bool changed_ = false, last_ = false, waits_ = true; // ofOperands()
   const ir::Op *waiting_ = nullptr;                    // in the last round; the weightiest
-  std::unordered_set<const ir::Op *> waiters_, released_; // of a round; those that wait no more
+  std::unordered_set<const ir::Op *> waiters_, released_; // of a round; those that no longer wait
 };
 
 } // namespace tegula::gpu

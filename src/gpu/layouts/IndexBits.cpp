@@ -120,7 +120,7 @@ std::optional<BitMap> IndexBits::binary(const Op &op) {
     if (a->bits() & b->bits())
       return std::nullopt;
     break;
-  case OpKind::Sub: // from ones: no digit is borrowed
+  case OpKind::Sub: // from ones: no bit is borrowed
     if (!isConstant(*a) || (b->bits() & ~a->constant))
       return std::nullopt;
     break;

@@ -33,12 +33,12 @@ std::optional<Repeated> repeatedBy(const Op &reshape) {
 
 namespace {
 
-/// Values with every `step`-th element along an axis, made beside those that they are made of.
+/// Makes values with every `step`-th element along an axis, next to the originals.
 class Picker {
 public:
   Picker(Module &m, const AxisFacts &facts, int64_t step) : b_(m), facts_(facts), step_(step) {}
 
-  /// Is `v` made of ranges, constants and scalars by what can be done with some of the elements?
+  /// Is `v` made of ranges, constants and scalars by operations that can be done on some of the elements alone?
   bool canPick(const Value *v, unsigned axis) {
     if (isSame(v, axis))
       return true;
@@ -74,7 +74,7 @@ public:
     });
   }
 
-  /// Operations may come after this one again, at the end of what stands there.
+  /// Inserts the new operations after the operations that they are made from.
   void finish() {
     for (auto &[op, block] : here_)
       splice(*block, *op->parent, positionOf(*op->parent, op) + 1);
@@ -102,7 +102,7 @@ private:
   static bool isLeaf(const Op &op) {
     return op.kind == OpKind::Range || op.kind == OpKind::Splat || op.kind == OpKind::Const;
   }
-  /// Has it the same elements along the axis whichever are picked?
+  /// Are the elements along the axis the same whichever are picked?
   static bool isSame(const Value *v, unsigned axis) { return v->type.isScalar() || v->type.shape[axis] == 1; }
   /// The axis of the operand that becomes `axis` of the result.
   static unsigned axisBefore(const Op &op, unsigned axis) {
@@ -115,7 +115,7 @@ private:
     return shape;
   }
 
-  /// All elements of the numbers are divisible by `n`, of those that are picked of a range.
+  /// Is each element of `v` divisible by `n`? Of a range, each picked element.
   bool isDivisible(const Value *v, unsigned axis, int64_t n, unsigned depth = 16) const {
     if (!v->def || !depth)
       return false;
@@ -133,7 +133,7 @@ private:
     default: return false;
     }
   }
-  /// Those divided by `n`.
+  /// The picked elements divided by `n`.
   Value *divided(Value *v, unsigned axis, int64_t n) {
     if (isSame(v, axis)) {
       startAt(*v->def);
@@ -157,8 +157,8 @@ private:
     });
   }
 
-  /// x / n where the picked elements of x are multiples of n: what is added up is divided each by itself, so that
-  /// consecutive quotients look so.
+  /// x / n where the picked elements of x are multiples of n: divides each summand separately, so that axis facts see
+  /// consecutive quotients.
   Value *exactQuotient(Op &op, unsigned axis) {
     if (op.kind != OpKind::SDiv && op.kind != OpKind::AShr)
       return nullptr;
@@ -178,7 +178,7 @@ private:
     return range.start() ? b_.binary(OpKind::Add, i, b_.constInt(i->type, range.start() / n)) : i;
   }
 
-  /// The operation on other operands, without what it says of neighbours.
+  /// The operation on other operands, without its attributes about neighbours.
   Value *again(const Op &op, std::span<Value *const> operands, const Type &type) {
     std::vector<Attr> attrs = op.attrs;
     std::erase_if(attrs, [](const Attr &a) {
@@ -188,7 +188,7 @@ private:
     return b_.create(op.kind, operands, {&type, 1}, std::move(attrs))->result();
   }
 
-  /// What is made next stands after `op`.
+  /// Inserts the next operations after `op`.
   void startAt(const Op &op) {
     auto [it, isNew] = here_.try_emplace(const_cast<Op *>(&op));
     if (isNew) {
@@ -218,8 +218,7 @@ private:
   std::set<std::pair<const Value *, unsigned>> seen_; // by canPick
 };
 
-/// The axis along which groups of neighbours, the largest ones, read the same address under the same mask, and their
-/// size.
+/// The axis with the largest groups of neighbours that read one address under one mask, and the size of the groups.
 struct Groups {
   unsigned axis = 0;
   int64_t size = 1;
@@ -236,7 +235,7 @@ Groups equalNeighbours(const Op &load, const AxisFacts &facts) {
   return best;
 }
 
-/// Is an operand of a product computed from `v`, element by element, or by way of a table?
+/// Is an operand of a dot computed from `v`, element by element or through a table?
 bool reachesDot(const Users &users, const Value *v, unsigned depth) {
   return depth && std::ranges::any_of(users.of(v), [&](const Op *u) {
            if (u->kind == OpKind::Dot)

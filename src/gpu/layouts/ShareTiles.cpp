@@ -11,8 +11,8 @@ namespace {
 
 using Same = std::unordered_map<const Value *, Value *>;
 
-/// Definitions come before their uses in this order, so one walk renames all of them. Those that lost their users are
-/// left to removeDead.
+/// Definitions dominate their uses in this order, so one walk renames all of them. removeDead removes the operations
+/// left without users.
 void share(Block &b, Same &same) {
   EqualOps equal;
   for (Op *op : b.ops) {

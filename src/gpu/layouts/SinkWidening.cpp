@@ -28,11 +28,11 @@ public:
       for (Region *r : op->regions)
         Sinker().run(*r->block);
     }
-    // Those that nobody in this block or below needs are dead.
+    // Operations without a user in this block or in a nested one are dead.
   }
 
 private:
-  /// Puts what `op` or its regions use of the waiting operations before it.
+  /// Inserts before `op` the waiting operations that `op` or its regions use.
   void bring(const Op &op, Block &b) {
     for (const Value *v : op.operands)
       if (v->def && waiting_.erase(v->def)) {

@@ -1,4 +1,4 @@
-// See TurnDots.h. Finder says which values are computed transposed; Turner writes the kernel so.
+// See TurnDots.h. Finder decides which values to compute transposed; Turner writes the kernel.
 #include "gpu/layouts/TurnDots.h"
 #include "gpu/FormWriter.h"
 #include "ir/Walk.h"
@@ -19,7 +19,7 @@ Type transposed(const Type &t) { return t.withShape({t.shape[1], t.shape[0]}); }
 bool isElementwise(const Op &op) { return op.has(traits::Elementwise) && op.has(traits::Pure); }
 bool isTranspose(const Op &op) { return op.kind == OpKind::Permute && isMatrix(op.result()) && op.perm()[0] == 1; }
 
-/// What a value is a transpose of, or not: as often as it is transposed.
+/// The value below a chain of transposes, and whether their number is odd.
 struct Source {
   const Value *value;
   bool isTransposed = false;
@@ -31,7 +31,7 @@ Source sourceOf(const Value *v) {
   return s;
 }
 
-/// Loops around a value; one that a loop carries is inside.
+/// The number of loops around a value; a value that a loop carries is inside it.
 unsigned depthOf(const Value *v) {
   unsigned depth = 0;
   for (const Block *b = v->def ? v->def->parent : v->block; b && b->parent && b->parent->op; b = b->parent->op->parent)
@@ -48,11 +48,12 @@ public:
   Finder(const Function &f, const TargetInfo &target, unsigned warps)
       : f_(f), target_(target), warps_(warps), users_(*f.block()) {}
 
-  /// Those with which the fewest tiles are moved.
+  /// The values with which the fewest tiles move.
   Turned find();
-  /// Made of numbers of rows and columns, constants and the like: computed both ways, where both are wanted.
+  /// Is `v` made of row and column numbers, constants and the like? Then it is computed in both orientations where both
+  /// are needed.
   bool isCheap(const Value *v);
-  /// Is the operation done on transposed tiles?
+  /// Does the operation work on transposed tiles?
   bool isDoneTurned(const Op &op, const Turned &turned) const {
     for (const Value *r : op.results)
       if (isMatrix(r))
@@ -63,9 +64,10 @@ public:
   }
 
 private:
-  /// Values that a loop or branch hands on: inits, arguments, what is yielded, the result. They are turned together.
+  /// A value that a loop carries or a branch yields: its initial value, arguments, yielded values and result. All are
+  /// transposed together.
   struct Carried {
-    std::vector<const Value *> places, given; // arguments and results; what they are set to
+    std::vector<const Value *> places, given; // arguments and results; the values they are set to
   };
   void collect(const Block &b);
   void noteCarried(const Op &op);
@@ -75,7 +77,7 @@ private:
   void spread(const Value *v);
   Turned closure(const Turned &from, std::initializer_list<const Value *> seeds);
 
-  /// A dot whose result it is made of, element by element; null if it is not.
+  /// A dot from whose result `v` is computed element by element; null if there is none.
   const Op *dotBehind(const Value *v);
   DotChoice choiceOf(const Op &dot, bool isTurned);
   bool isPossible(const Turned &turned);
@@ -87,11 +89,11 @@ private:
   Users users_;
   std::vector<const Op *> ops_, dots_;
   std::vector<Carried> carried_;
-  std::map<const Value *, std::vector<size_t>> carriedOf_; // numbers of what it takes part in
+  std::map<const Value *, std::vector<size_t>> carriedOf_; // indices of the entries that the value is part of
   std::map<const Value *, bool> cheap_;
   std::map<const Value *, const Op *> dotBehind_;
   std::map<std::pair<const Op *, bool>, DotChoice> choices_;
-  Module types_; // dots as they would be
+  Module types_; // has the transposed dots
   Turned turned_;
   std::vector<const Value *> work_;
 };
@@ -172,7 +174,7 @@ void Finder::growOperands(const Op &op) {
     grow(r);
 }
 
-/// Turns what is computed with `v` element by element, and what that is computed of.
+/// Transposes the values that are computed with `v` element by element, and their operands.
 void Finder::spread(const Value *v) {
   if (auto it = carriedOf_.find(v); it != carriedOf_.end())
     for (size_t i : it->second) {
@@ -248,9 +250,9 @@ bool Finder::isPossible(const Turned &turned) {
   });
 }
 
-/// Tiles that change threads, each with a weight by the loops around it.
+/// The tiles that move between threads, each weighted by its loop depth.
 int64_t Finder::movesOf(const Turned &turned) {
-  // to shared memory for a dot, which reads it both ways, or to the registers of a transpose
+  // to shared memory for a dot, which reads either orientation, or to the registers of a transpose
   std::set<std::pair<const Value *, bool>> moved;
   for (const Op *op : ops_) {
     if (op->kind == OpKind::Permute || (op->results.size() == 1 && isCheap(op->result()) && isMatrix(op->result())))
@@ -323,7 +325,7 @@ Turned Finder::find() {
   return best;
 }
 
-/// The forms are 0, as the kernel has it, and 1, transposed.
+/// The forms are 0, as in the input kernel, and 1, transposed.
 class Turner : FormWriter {
 public:
   Turner(const Function &f, Finder &finder, const Turned &turned, Module &out)
@@ -381,7 +383,7 @@ Op *Turner::write(const Op &op, int form) {
 void Turner::compute(const Op &op) {
   const bool isTile = op.results.size() == 1 && isMatrix(op.result());
   if (isTile && isTranspose(op))
-    return; // made where it is wanted
+    return; // made where it is needed
   const int form = finder_.isDoneTurned(op, turned_);
   const Op *now = write(op, form);
   for (size_t i = 0; i < op.results.size(); ++i)

@@ -16,11 +16,12 @@ namespace {
 struct OperandUse {
   const Op *dot;
   unsigned operand;
-  std::array<unsigned, 2> axes; // of the operand, that those of the value are
+  std::array<unsigned, 2> axes; // axes of the operand that the axes of the value become
 };
 } // namespace
 
-/// The operands of dots that `v`, of two axes, becomes, element by element in `depth` steps.
+/// Adds the operands of dots that are computed from `v`, a tile of two axes, element by element in at most `depth`
+/// steps.
 static void addOperandUses(const Users &users, const Value *v, std::array<unsigned, 2> axes, unsigned depth,
                            std::vector<OperandUse> &out) {
   if (!depth || v->type.shape.rank() != 2)

@@ -1,7 +1,7 @@
-// Tiles that are turned on their way to a dot: TF32 operands of wgmma are contiguous along the contraction (PTX ISA,
-// wgmma.mma_async: only 16-bit types may be transposed), whatever lies side by side in memory.
-// AssignLayouts asks here where the elements of such a load live: in blocks (layout::dealtInBlocks), so that each
-// thread stores vectors of what it has loaded as vectors.
+// Layouts for tiles that are transposed on their way to a dot: TF32 operands of wgmma must be contiguous along the
+// contraction (PTX ISA, wgmma.mma_async: only 16-bit types may be transposed), whichever axis is contiguous in memory.
+// AssignLayouts gets the layout of such a load here: blocks (layout::dealtInBlocks), in which each thread both loads
+// and stores vectors.
 #pragma once
 #include "gpu/TargetInfo.h"
 #include "layout/LinearLayout.h"
@@ -10,19 +10,19 @@
 
 namespace tegula::gpu {
 
-/// The layout of `loaded`, which accesses of `vec` elements bring along `axis` (a power of two, at most 16 bytes), by
-/// `warps` warps. Nothing if no asynchronous dot turns it, element by element in a few steps (others may read it as it
-/// comes: blocks are stored by vectors along both axes), or elements of less than a word: these would be turned by
-/// instructions.
+/// The layout of `loaded`, which `warps` warps load with accesses of `vec` elements (a power of two, at most 16 bytes)
+/// along `axis`. Nullopt if no asynchronous dot reads it transposed, element by element in a few steps (other dots may
+/// read it as it is: blocks are stored by vectors along both axes), or if its elements are not words: transposing
+/// smaller elements would take instructions.
 std::optional<layout::LinearLayout> turnedInBlocks(const ir::Value *loaded, unsigned axis, int64_t vec,
                                                    const Users &users, const TargetInfo &target, unsigned warps);
-/// Where bytes are turned that are loaded as `registers` and that a dot reads from `tile`, contiguous along the other
-/// axis: by matrix moves (layout::dealtForTurns). Nothing if they lie as they are read, or where matrix moves do not
-/// fit.
+/// The layout in which matrix moves (layout::dealtForTurns) transpose bytes that are loaded in layout `registers` and
+/// that a dot reads from `tile`, contiguous along the other axis. Nullopt if stores by words or by matrix moves are
+/// possible from `registers`, or where matrix moves do not fit.
 std::optional<layout::LinearLayout> turnedByMatrices(const ir::Type &operand, const layout::LinearLayout &registers,
                                                      const layout::LinearLayout &tile, const TargetInfo &target,
                                                      unsigned warps);
-/// That of a tile which a block load brings: rows by 16 bytes, or blocks of them.
+/// The layout of a tile that a block load gives: rows by 16 bytes, or blocks of them.
 layout::LinearLayout layoutOfBlock(const ir::Value *loaded, const Users &users, const TargetInfo &target,
                                    unsigned warps);
 

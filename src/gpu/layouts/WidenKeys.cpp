@@ -51,7 +51,7 @@ private:
   static bool isNarrow(const Type &t) { return !t.isPtr && (t.elem == Elem::I8 || t.elem == Elem::I16); }
   static bool isNarrow(const Value &v) { return v.type.isTensor() && isNarrow(v.type); }
 
-  /// Gives the same with signs extended as before.
+  /// Does the operation give the same result on sign-extended operands?
   static bool isBitwise(const Op &op) {
     switch (op.kind) {
     case OpKind::Xor:
@@ -100,7 +100,7 @@ private:
 
   static Type wide(const Type &t) { return t.withElem(Elem::I32); }
 
-  /// What comes from elsewhere is extended there.
+  /// Sign-extends a value that an operation outside the set defines, at its definition.
   void enter(Value &v) {
     Block here;
     b_.setBlock(&here);
@@ -120,7 +120,7 @@ private:
         std::ranges::replace(user->operands, &v, now);
   }
 
-  /// What is computed is of 32 bits now; for others it is narrowed.
+  /// Gives a computed value 32 bits, and truncates it for users outside the set.
   void leave(Value &v) {
     const Type was = v.type;
     v.type = wide(was);
