@@ -12,9 +12,9 @@ using namespace ir;
 
 namespace {
 
-/// Conversions take turns rather than more scratch than this: it would cost blocks per multiprocessor.
+/// Conversions take several rounds rather than more scratch than this, which would cost blocks per multiprocessor.
 constexpr uint64_t preferredScratch = 64 * 1024;
-/// Scratch up to this end may lie elsewhere rather than make threads synchronize once more.
+/// Scratch that ends below this may move rather than make threads synchronize once more.
 constexpr uint64_t littleScratch = 1024;
 
 class Allocator {
@@ -29,7 +29,7 @@ public:
   }
 
 private:
-  /// Which buffer is next is known inside of one block only.
+  /// The next buffer is known only within one block.
   void block(Block &b) {
     turns_ = {};
     for (Op *op : b.ops) {
@@ -56,8 +56,8 @@ private:
   }
 
   void scratch(Op &op);
-  /// Bytes of scratch, which no one else uses while the operation runs. A small request prefers bytes untouched since
-  /// threads have synchronized: two reductions in a row alternate, and synchronize half as often.
+  /// Takes bytes of scratch for the time that the operation runs. A small request prefers bytes untouched since threads
+  /// last synchronized: two reductions in a row alternate, and synchronize half as often.
   void takeScratch(Op &op, uint64_t bytes);
   bool hasOwnRoom(const Op &op, uint64_t bytes) const;
 
@@ -72,7 +72,7 @@ private:
         touch(v, false);
   }
 
-  /// Gives back what ends with the operation: its scratch, and the tiles that it is the last user of.
+  /// Releases the scratch of the operation and the tiles of which it is the last user.
   void end(const Op &op);
 
   // ---- buffers of stores by descriptors
@@ -84,14 +84,14 @@ private:
   const TargetInfo &target_;
   const Options &options_;
   SharedMemory memory_;
-  SharedAccesses accesses_; // since threads have synchronized in any case; order-memory will make them more often
+  SharedAccesses accesses_; // since the last synchronization that happens in any case; order-memory will add more
   std::unordered_set<const Op *> usedByOwners_;
   std::unordered_map<const Op *, const Op *> lastUser_; // of a tile, in the tile's block
   std::unordered_map<const Op *, std::vector<const Op *>> endsAfter_;
   std::unordered_map<const Op *, SharedRange> places_;
   std::optional<SharedRange> scratch_; // of the current operation
   std::optional<SharedRange> held_;    // buffers, while a loop runs
-  /// Which of the buffers in held_ is next, as the last store left them; 0 bytes: nothing is known.
+  /// The buffer of held_ that is next after the last store; 0 bytes: not known.
   struct Turns {
     uint64_t bytes = 0;
     unsigned buffers = 0;
@@ -118,7 +118,7 @@ bool othersTakeScratch(const Block &b, const Op &but) {
   });
 }
 
-/// Tiles are made in `first` or after it.
+/// Are tiles allocated in `first` or after it?
 bool allocatesFrom(const Op &first) {
   auto allocates = [](auto &&self, const Op &op) -> bool {
     return makesTiles(op) || std::ranges::any_of(op.regions, [&](const Region *r) {
@@ -139,8 +139,8 @@ const Op &outermost(const Op &op) {
   return *out;
 }
 
-/// An exchange inside of warps in a loop gets bytes that nothing else ever has (`own`), so that warps need no barrier
-/// of the block, unless the bytes might be missing later.
+/// An exchange within warps in a loop gets bytes that nothing else ever takes (`own`), so that warps need no barrier of
+/// the block, unless the bytes might be missing later.
 bool Allocator::hasOwnRoom(const Op &op, uint64_t bytes) const {
   const uint64_t left = target_.sharedLimit() - std::min<uint64_t>(memory_.peak(), target_.sharedLimit());
   const Op &loop = outermost(op);
@@ -190,8 +190,8 @@ void Allocator::end(const Op &op) {
   }
 }
 
-/// For the buffers of all block stores in a loop; 0: nothing is stored so, or the loop wants the memory for tiles of
-/// its own.
+/// Bytes for the buffers of all block stores in a loop; 0: there are no such stores, or the loop needs the memory for
+/// its own tiles.
 uint64_t Allocator::bytesHeld(const Op &loop) const {
   uint64_t one = 0;
   bool tiles = false, scratch = false;
@@ -266,8 +266,8 @@ void Allocator::regions(Op &op) {
     }
     return;
   }
-  // Partitions, which all run at once: other bytes for each. The first one, which has most to do, gets what the others
-  // leave.
+  // Partitions all run at once, so each gets other bytes. The first one, which has the most work, gets the bytes that
+  // the others leave.
   default:
     for (size_t i = op.regions.size(); i-- > 1;) {
       SharedMemory around = memory_;

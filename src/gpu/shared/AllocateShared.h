@@ -1,4 +1,4 @@
-// allocate-shared: gives every operation its bytes of a block's shared memory.
+// allocate-shared: assigns every operation its bytes of a block's shared memory.
 //
 //   %t = to_shared %a {shared = [0, 16384]}                 a tile, until its last user
 //   %s = reduce %d {axis = 1, shared = [0, 512]}            scratch, while the operation runs
@@ -6,15 +6,15 @@
 //   for ... {shared = [0, 8192]}                            the buffers of the stores by descriptors in it, while it runs
 //   desc_store ... {shared = [0, 8192], buffers = 2, held = 1, turn = 1}
 //
-// Structured code is walked in order: what lives at one time follows from the order of operations, which code
-// generation keeps. So this pass stands after all that move or make operations, and before order-memory, which places
-// barriers between accesses to the same bytes.
+// The pass walks structured code in order: live ranges follow from the order of operations, which code generation
+// keeps. So it comes after all passes that move or create operations, and before order-memory, which places barriers
+// between accesses to the same bytes.
 #pragma once
 #include "gpu/TargetInfo.h"
 
 namespace tegula::gpu {
 
-/// In place. A kernel in which an operation has its bytes already is left alone.
+/// In place. Leaves a kernel alone in which an operation already has its bytes.
 void allocateShared(ir::Module &m, const TargetInfo &target, const Options &options);
 
 } // namespace tegula::gpu

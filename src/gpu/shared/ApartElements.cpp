@@ -13,8 +13,8 @@ namespace {
 constexpr size_t mostTerms = 16;
 constexpr int64_t far = int64_t{1} << 40; // beyond it products might overflow
 
-/// Something that addresses are the sum of, and the axes that were given to it (expand_dims) on its way into the sum,
-/// the last one first: where its elements lie in the tile.
+/// A summand of addresses, and the axes that expand_dims adds to it on its way into the sum, the last one first: they
+/// determine the positions of its elements in the tile.
 struct Term {
   const Value *value;
   std::vector<int64_t> axes;
@@ -48,8 +48,8 @@ bool areSame(const Term &a, const Term &b) {
          areAlike(a.value, b.value, /*inPlace=*/true);
 }
 
-/// Terms of a sum and the constants in it; no more terms than mostTerms: what is added to itself again and again would
-/// have twice as many each time.
+/// The terms of a sum and the sum of its constants. At most mostTerms terms: a value that is added to itself repeatedly
+/// would double them each time.
 struct Sum {
   std::vector<Term> terms;
   int64_t constant = 0;
@@ -92,7 +92,7 @@ Sum sumOf(const Value *v) {
   return s;
 }
 
-/// Takes the terms of `less` away; false if not all are there.
+/// Removes the terms of `less` from `from`; false if some are missing.
 bool takeAway(std::vector<Term> &from, const std::vector<Term> &less) {
   return std::ranges::all_of(less, [&](const Term &t) {
     auto it = std::ranges::find_if(from, [&](const Term &f) { return areSame(f, t); });
@@ -103,13 +103,13 @@ bool takeAway(std::vector<Term> &from, const std::vector<Term> &less) {
   });
 }
 
-/// Numbers 0, by, 2 by ... of which there are that many.
+/// The numbers 0, by, 2 by ...; `count` of them.
 struct Stride {
   int64_t by, count;
 };
 
-/// Is `distance` the sum of one difference of two numbers of each? `reach[i]`: the greatest sum of differences from the
-/// i-th on.
+/// Is `distance` a sum of differences, one of two numbers of each stride from the i-th on? `reach[i]`: the greatest
+/// such sum from the i-th stride on.
 bool isDifference(const std::vector<Stride> &strides, const std::vector<int64_t> &reach, size_t i, int64_t distance) {
   if (i == strides.size())
     return distance == 0;

@@ -13,16 +13,16 @@ using namespace ir;
 
 namespace {
 
-/// Of the elements of a value, in every iteration the same relative to one that does not change: the first is `step`
-/// further on in each iteration (`step` times `unit`, if there is one, or a multiple of that), and the others are at
-/// most `reach` away from each other; or they are between 0 and `unit`.
+/// How the elements of a value move, relative to a loop-invariant value: the first element advances by `step` in each
+/// iteration (by `step` times `unit`, if there is one, or by a multiple of that), and any two elements are at most
+/// `reach` apart, or all are between 0 and `unit`.
 struct Course {
   int64_t step = 0, reach = 0;
   const Value *unit = nullptr; // a scalar that does not change in the loop
   bool isBelowUnit = false, isMultiple = false;
-  bool isAhead = false; // by a number of steps besides, which is another one in each CTA
+  bool isAhead = false; // also ahead by a number of steps that differs between CTAs
   bool isFixed() const { return step == 0 && reach == 0 && !isBelowUnit; }
-  /// Are the elements of any two iterations others?
+  /// Do any two iterations have different elements?
   bool isApart() const {
     if (isBelowUnit)
       return step != 0 && reach == 0;
@@ -31,7 +31,7 @@ struct Course {
   }
 };
 
-/// Never negative, as far as the operations tell that it comes from.
+/// Do the operations that compute `v` show that it is never negative?
 bool isNonNegative(const Value *v, unsigned depth = 8) {
   v = stripped(v);
   if (!depth)
@@ -66,8 +66,8 @@ bool isNonNegative(const Value *v, unsigned depth = 8) {
   }
 }
 
-/// What a mask says: 0 <= `value` < `bound` where it is on. `axes`: given to the value's elements on their way into the
-/// mask, the last one first.
+/// The condition of a mask: 0 <= `value` < `bound` where it is on. `axes`: the axes that expand_dims adds to the value
+/// on its way into the mask, the last one first.
 struct Bound {
   const Value *value, *bound;
   std::vector<int64_t> axes;
@@ -92,14 +92,14 @@ void boundsOf(const Value *mask, std::vector<Bound> &out, std::vector<int64_t> a
 
 class Courses {
 public:
-  /// Of addresses where `mask`, if any, is on.
+  /// For addresses where `mask`, if any, is on.
   Courses(const Op &loop, unsigned ctas, const Value *mask) : loop_(loop), body_(*loop.region(0)), ctas_(ctas) {
     if (mask && mask->type.shape.rank() == 1) // with more axes: hasOtherColumns
       boundsOf(mask, bounds_);
   }
 
-  /// Are the addresses, where the mask is on, columns of rows (as many as the mask's bound says), in each iteration
-  /// others?
+  /// Where the mask is on, are the addresses columns of rows that are as wide as the mask's bound, with different
+  /// columns in each iteration?
   bool hasOtherColumns(const Value *pointer, const Value *mask) {
     std::vector<Bound> bounds;
     boundsOf(mask, bounds);
@@ -114,7 +114,7 @@ public:
   std::optional<Course> of(const Value *v) {
     auto [it, isNew] = known_.try_emplace(v);
     if (!isNew)
-      return it->second; // nothing while it is being looked at
+      return it->second; // nullopt while its own search runs
     std::optional<Course> c = find(*v);
     return known_[v] = c;
   }
@@ -147,11 +147,11 @@ private:
   std::unordered_map<const Value *, bool> isOfCta_;
 };
 
-/// May the scalar be another one in each CTA of a cluster?
+/// May the scalar differ between the CTAs of a cluster?
 bool Courses::isOfCta(const Value &v) {
   if (ctas_ == 1)
     return false;
-  auto [it, isNew] = isOfCta_.try_emplace(&v, false); // by itself: what else it is made of decides
+  auto [it, isNew] = isOfCta_.try_emplace(&v, false); // a cycle does not count; the other operands decide
   if (!isNew)
     return it->second;
   const Op *op = v.def ? v.def : v.block->parent->op;
@@ -163,12 +163,13 @@ bool Courses::isOfCta(const Value &v) {
   bool is = op->kind == OpKind::ClusterRank || any(*op) ||
             std::any_of(op->regions.begin(), op->regions.end(),
                         [&](const Region *r) { return any(*r->block->terminator()); });
-  if (is && !op->regions.empty()) // what was found the same for all on the way here may be so no more
+  if (is && !op->regions.empty()) // values found equal in all CTAs during this search may differ after all
     std::erase_if(isOfCta_, [](const auto &known) { return !known.second; });
   return isOfCta_[&v] = is;
 }
 
-/// Of a scalar that is added in each iteration: a constant, one that does not change, or a product of the two.
+/// The course of a scalar that is added in each iteration: a constant, a loop-invariant scalar, or a product of the
+/// two.
 std::optional<Course> Courses::stepOf(const Value *by) {
   by = stripped(by);
   if (std::optional<int64_t> step = constantInt(by))
@@ -184,8 +185,8 @@ std::optional<Course> Courses::stepOf(const Value *by) {
   return Course{1, 0, by};
 }
 
-/// Where what begins with `v`, and moves by constant steps, began in a loop that did iterations before this one: after
-/// it lie whole steps.
+/// The initial value before the earlier loops that `v` went through, if it moves by the same constant step there: `v`
+/// is a whole number of steps after it.
 const Value *Courses::startOf(const Value *v, const Course &step) {
   while (v->def && v->def->kind == OpKind::For && !step.unit) {
     const Op &before = *v->def;
@@ -199,14 +200,14 @@ const Value *Courses::startOf(const Value *v, const Course &step) {
   return v;
 }
 
-/// The loop's counter, and what a step is added to in each iteration.
+/// The course of the loop counter, or of a carried value to which each iteration adds a step.
 std::optional<Course> Courses::carried(const Value &v) {
   auto at = static_cast<size_t>(std::find(body_.args.begin(), body_.args.end(), &v) - body_.args.begin());
   if (at == 0) {
     std::optional<Course> c = stepOf(loop_.operands[2]);
     if (c && loop_.reverse())
       c->step = -c->step;
-    // each CTA begins with an iteration of its own, and goes on by as many as there are CTAs (parts/DealLoops.h)
+    // each CTA begins with its own iteration, and the step is multiplied by the number of CTAs (parts/DealLoops.h)
     if (isOfCta(*loop_.operands[0])) {
       if (!c || !loop_.splitParts() || c->step % ctas_)
         return std::nullopt;
@@ -242,7 +243,7 @@ std::optional<Course> Courses::product(const Op &op) {
                  ? checked({c->step * n, c->reach * std::abs(n), c->unit, false, c->isMultiple, c->isAhead})
                  : std::nullopt;
     }
-    // A row's number times the width of rows.
+    // A row number times the width of a row.
     const Value *width = stripped(op.operands[1 - i]);
     if (op.kind != OpKind::Mul || !width->type.isScalar() || !isOutside(*width) || isOfCta(*width))
       continue;
@@ -285,7 +286,7 @@ std::optional<Course> Courses::find(const Value &v) {
     std::optional<Course> a = of(op.operands[0]), b = of(op.operands[1]);
     if (!a || !b || (a->unit && b->unit && a->unit != b->unit) || (a->isBelowUnit && b->isBelowUnit))
       return std::nullopt;
-    // Steps of a number and of multiples of another one have no sum here.
+    // Sums of steps of different units are not represented.
     const Value *unit = a->unit ? a->unit : b->unit;
     if ((unit != a->unit && a->step != 0) || (unit != b->unit && b->step != 0) ||
         (op.kind == OpKind::Sub && b->isBelowUnit) ||
@@ -300,7 +301,7 @@ std::optional<Course> Courses::find(const Value &v) {
       return c;
     [[fallthrough]];
   default:
-    // Of what is the same for all elements in all iterations.
+    // A function of values that are the same for all elements in all iterations.
     if (op.has(traits::Pure) && op.has(traits::Elementwise) &&
         std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *o) {
           std::optional<Course> c = of(o);
@@ -311,7 +312,8 @@ std::optional<Course> Courses::find(const Value &v) {
   }
 }
 
-/// Loads and stores of a block and of those inside; false if there is more that touches memory, or a loop.
+/// Collects the loads and stores of a block and of nested blocks; false if another operation accesses memory, or if
+/// there is a loop.
 bool accessesOf(const Block &b, std::vector<const Op *> &out) {
   return std::all_of(b.ops.begin(), b.ops.end(), [&](const Op *op) {
     if (op->kind == OpKind::Load || op->kind == OpKind::Store)
@@ -328,8 +330,8 @@ bool accessesOf(const Block &b, std::vector<const Op *> &out) {
   });
 }
 
-/// The farthest that a pointer of these accesses is before `pointer` and after it, of those to memory that may be its
-/// own; nothing where that is no number of elements.
+/// The greatest distances of the accesses' pointers before and after `pointer`, of accesses that may touch the same
+/// memory; nullopt if a distance is not a constant.
 struct Span {
   int64_t front = 0, behind = 0;
 };
@@ -347,8 +349,8 @@ std::optional<Span> spanAround(const Value *pointer, const std::vector<const Op 
   return s;
 }
 
-/// Copies to shared memory that stand where their loads stood, for want of a second buffer. A barrier of each CTA is
-/// beside them, none of a cluster.
+/// Copies to shared memory at the place of their loads, as there is no second buffer. A barrier of the CTA is next to
+/// them, but none of the cluster.
 std::vector<const Op *> copiesInPlace(const Block &b) {
   std::vector<const Op *> out;
   for (const Op *op : b.ops)
@@ -387,7 +389,7 @@ bool iterationsMeet(const Op &loop, unsigned ctas) {
     const Value *mask = isAlways ? nullptr : store->mask(); // which it takes
     if (!(isAlways || (mask && isApart(mask))))
       return true;
-    for (const Op *op : accesses) // under the mask that it takes, the same elements
+    for (const Op *op : accesses) // under the required mask, the same elements
       if (int other = memoryOf(op->operands[0]);
           mask && (other < 0 || other == argument) && (op->operands[0] != pointer || op->mask() != mask))
         return true;

@@ -1,10 +1,10 @@
-// Stores and reductions of blocks through descriptors: what orders them among each other.
+// The order of stores and reductions of blocks through descriptors.
 #pragma once
 #include "ir/Ir.h"
 
 namespace tegula::gpu {
 
-/// Are the blocks of two stores of one shape, in one tensor, and the same parts of it in each CTA of a cluster?
+/// Do two stores have blocks of one shape in one tensor, with the same partition over the CTAs of a cluster?
 bool haveSameBlocks(const ir::Op &x, const ir::Op &y);
 
 } // namespace tegula::gpu

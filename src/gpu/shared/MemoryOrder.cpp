@@ -34,14 +34,14 @@ std::span<ir::Op *const> MemoryOrder::usersOf(const Value *v) {
   return users_->of(v);
 }
 
-/// Is it the block `outer`, or inside of it?
+/// Is `b` the block `outer`, or nested in it?
 static bool isIn(const ir::Block *b, const ir::Block *outer) {
   while (b && b != outer)
     b = b->parent->op ? b->parent->op->parent : nullptr;
   return b && outer;
 }
 
-/// Does a program, all of whose threads take the same branches, run only one of the two?
+/// Are the blocks on different sides of a branch, so that a program (all of its threads branch alike) runs only one?
 static bool areExclusive(const ir::Block *a, const ir::Block *b) {
   const ir::Op *branch = nullptr;
   for (const ir::Block *x = a; x && !isIn(b, x); x = x->parent->op ? x->parent->op->parent : nullptr)
@@ -59,7 +59,8 @@ static bool isCombination(const ir::Block &b) {
 
 void MemoryOrder::beforeOp(const Op &op) {
   block_ = op.parent;
-  // All ways through a block leave nothing to wait for; what reductions combine is no block of its own.
+  // No wait may be left at the end of a block, or before an operation with regions. The combiner of a reduction is not
+  // such a block.
   if (op.has(ir::traits::Terminator) ? !isCombination(*op.parent)
                                      : op.kind != OpKind::Reduce && op.kind != OpKind::Scan && !op.regions.empty())
     waitForReaders();
@@ -93,7 +94,7 @@ void MemoryOrder::afterOp(const Op &op) {
   for (const Op *tile : it->second) {
     if (tile->kind != OpKind::BarrierAlloc)
       continue;
-    // The bytes become ordinary memory again once nobody waits or arrives any more.
+    // The bytes become ordinary memory again once no thread waits or arrives any more.
     tile->ctas() > 1 ? meet() : barrier();
     b_.create(OpKind::BarrierFree, tile->results, {});
     shared_.touched(placeOf(*tile), true);
@@ -154,7 +155,8 @@ void MemoryOrder::meet() {
 
 // ---- shared memory
 
-/// Before somebody else uses these bytes; block stores have read them then.
+/// Must threads synchronize before these bytes are used again? Also emits the wait for block stores that still read
+/// them.
 bool MemoryOrder::mustMeet(SharedRange r) {
   bool isRead = std::ranges::any_of(blockReads_, [&](SharedRange b) { return b.overlaps(r); });
   if (isRead) {
@@ -187,7 +189,8 @@ void MemoryOrder::afterScratch(layout::ExchangeScope scope) {
     return;
   const bool isOfCluster = scope == layout::ExchangeScope::Cluster;
   haveMet(isOfCluster);
-  // Other threads may still read: whoever uses these bytes next waits. Threads of other CTAs are waited for apart.
+  // Other threads may still read: the next user of these bytes synchronizes. The wait for threads of other CTAs is
+  // separate.
   if (isOfCluster)
     leaveScratch();
 }
@@ -195,13 +198,13 @@ void MemoryOrder::afterScratch(layout::ExchangeScope scope) {
 void MemoryOrder::beginTile(Op &op) {
   waitForReaders();
   endsWithLastUser(op);
-  // The ring is synchronized by the operations around its users; here by who had the bytes before, and by who wrote
-  // what will be copied: the copies themselves are not looked at one by one.
+  // Operations around the users of a ring synchronize it. Here threads synchronize with the earlier users of the bytes,
+  // and with the writers of memory that will be copied: single copies are not analyzed.
   makeFree(placeOf(op));
   if (op.kind == OpKind::SharedAlloc) {
     finishBeforeCopies();
     if (wroteGlobal()) {
-      if (hasTensorMaps_) // block copies see what was stored
+      if (hasTensorMaps_) // so that block copies see earlier stores
         emit(OpKind::AsyncFence);
       meet();
     }
@@ -211,7 +214,7 @@ void MemoryOrder::beginTile(Op &op) {
 void MemoryOrder::beginBarriers(Op &op) {
   waitForReaders();
   endsWithLastUser(op);
-  // Block copies may read and write where threads have stored before.
+  // Block copies may access memory to which threads have stored before.
   finishBeforeCopies();
   if (wroteGlobal())
     op.set(ir::attr::global, true);
@@ -223,7 +226,7 @@ void MemoryOrder::barriersReady(Op &op, bool more) {
   if (more)
     return op.set(ir::attr::more, true);
   const bool ofCluster = std::exchange(barriersOfCluster_, false);
-  ofCluster || op.global() ? meet() : barrier(); // what was stored before the first of the row counts for the last, too
+  ofCluster || op.global() ? meet() : barrier(); // stores before the first of the row count for the last, too
 }
 
 void MemoryOrder::touched(const Value *tile, bool writes) {
@@ -231,15 +234,15 @@ void MemoryOrder::touched(const Value *tile, bool writes) {
     shared_.touched(placeOf(*of), writes);
 }
 
-/// The operations that made the tiles which a dot or a gather reads and threads have stored; rings bring their own
-/// barriers.
+/// Calls `fn` with the to_shared of each tile that a dot or a gather reads; rings have their own barriers.
 template <typename Fn> static void eachStoredTile(const ir::Op &reader, const Fn &fn) {
   for (const ir::Value *v : reader.operands)
     if (const ir::Op *tile = v->type.isShared ? tileOf(v) : nullptr; tile && tile->kind == OpKind::ToShared)
       fn(*tile);
 }
 
-/// What other threads put into tiles is there after a barrier. All are read after it, so none counts as read before.
+/// The stores of other threads to tiles are visible after a barrier. All tiles are read after it, so none counts as
+/// read before.
 void MemoryOrder::readTiles(const Op &op) {
   eachStoredTile(op, [&](const Op &tile) {
     if (ready_.insert(&tile).second && shared_.needsBarrier(placeOf(tile), false))
@@ -250,8 +253,8 @@ void MemoryOrder::readTiles(const Op &op) {
       touched(v, false);
 }
 
-/// Adds to `out` the tiles made outside of `op` that operations in the block read and that are not known to be ready.
-/// Is one read before threads synchronize there?
+/// Adds to `out` the tiles made outside `op` that operations in the block read and that are not known to be ready.
+/// Returns whether one is read before threads synchronize there.
 bool MemoryOrder::findUnready(const ir::Block &b, const Op &op, bool &meets, std::vector<const Op *> &out) const {
   bool isFirst = false;
   for (const Op *o : b.ops) {
@@ -291,20 +294,20 @@ bool MemoryOrder::isCopied(int arg, bool isWhole) const {
          });
 }
 
-/// No element of one is one of the other, in an iteration of the loops around.
+/// Do the two tiles of addresses have no element in common, within one iteration of the enclosing loops?
 static bool areApart(const ir::Value *a, const ir::Value *b) {
   const std::optional<int64_t> distance = constantDistance(a, b);
   return distance && isApartFrom(a, *distance);
 }
 
-/// Program order between accesses of different threads. Two accesses through different arguments are taken to be of
-/// different memory, as a launch that gives one pointer for two has a form in which they are one argument
-/// (passes/MergeArguments.h), or (in-place element-wise kernels) of the same element by the same thread. What CTAs of a
-/// cluster do not share out all of them read and the first one writes. Two accesses through one pointer are of the same
-/// elements by the same threads, unless several threads hold copies of an element (scalars, small tensors): all of them
-/// read it, but only one writes it. What the others read does not matter where it only becomes what they would write.
-/// Tiles that are a known distance apart may have no element in common; those of a cluster's CTA may have some with
-/// another CTA's.
+/// Keeps program order between accesses of different threads. Two accesses through different arguments do not alias: a
+/// launch that passes one pointer for two has a form in which they are one argument (passes/MergeArguments.h), or
+/// (in-place element-wise kernels) the same thread accesses the same element. A tensor that is not partitioned over the
+/// CTAs of a cluster is read by all CTAs and written by the first one. Two accesses through one pointer are by the same
+/// threads for each element, unless an element is replicated over several threads (scalars, small tensors): all of them
+/// read it, but only one writes it. The values that the others read do not matter if they only become values that these
+/// would write. Tiles at a known distance may have no element in common, except that a tile of one CTA of a cluster may
+/// overlap one of another CTA.
 void MemoryOrder::orderAccess(const Op &op, bool writes) {
   const Value *pointer = op.operands[0];
   int arg = memoryOf(pointer);
@@ -325,8 +328,8 @@ void MemoryOrder::orderAccess(const Op &op, bool writes) {
   seen_.push_back({arg, pointer, writes, op.tiled() ? &op : nullptr, isWhole, byFirst, byOwners});
 }
 
-/// Does nothing come of what a load reads but values that are stored in its own layout? Then of several threads that
-/// hold copies of an element only the one that stores has a use for it.
+/// Does a load only feed values that are stored in its own layout? Then of several threads that hold copies of an
+/// element only the one that stores it uses it.
 bool MemoryOrder::isForOwners(const Op &load) {
   const uint16_t layout = load.operands[0]->type.layout;
   std::vector<const Value *> left{load.result()};
@@ -347,9 +350,9 @@ bool MemoryOrder::isForOwners(const Op &load) {
   return true;
 }
 
-/// A copy that stands where its load stood (a ring of copies ahead is made of memory that nobody writes meanwhile)
-/// reads what threads have stored before. Those of this CTA have met where the buffer was read last; other CTAs have
-/// not.
+/// A copy at the place of its load reads memory to which threads may have stored before (memory that is copied ahead to
+/// a ring is not written meanwhile). The threads of this CTA have synchronized since the buffer was last read; other
+/// CTAs have not.
 void MemoryOrder::orderCopy(const Op &copy) {
   --copiesLeft_;
   const Op *tile = tileOf(copy.operands[0]);
@@ -359,19 +362,19 @@ void MemoryOrder::orderCopy(const Op &copy) {
     meet();
 }
 
-/// In a loop more may come.
+/// In a loop more copies may follow.
 void MemoryOrder::waitedForCopies(const Op &wait) {
   if (copiesEnd_ && !copiesLeft_ && wait.pending() == 0 && !isIn(wait.parent, waitedIn_) && !isInLoop(wait))
     waitedIn_ = wait.parent;
 }
 
-/// A write that any access must come after.
+/// A write after which any access must come.
 static constexpr Seen anything{-1, nullptr, true, nullptr, true};
 
 static bool isRelaxed(const ir::Op &atomic) { return atomic.sem() == "relaxed"; }
 
-/// What this program did before is visible to whoever sees an ordered atomic: threads synchronize, unless they have
-/// since they accessed anything.
+/// An ordered atomic publishes the earlier accesses of this program: threads synchronize first, unless there was no
+/// access since they last did.
 void MemoryOrder::beforeAtomic(const Op &op) {
   if (isRelaxed(op))
     return orderAccess(op, true);
@@ -381,9 +384,9 @@ void MemoryOrder::beforeAtomic(const Op &op) {
     meet();
 }
 
-/// And what others did before theirs is visible to all threads: the next access, of whatever memory, comes after a
-/// meeting. Who does not look at the old value cannot know whom the atomic came after, and only accesses of the same
-/// memory wait for it. The kernel's end waits for nothing.
+/// After an ordered atomic, earlier accesses of other programs are visible to all threads: threads synchronize before
+/// the next access to any memory. If the old value has no user, the program cannot tell which atomics came before, and
+/// only accesses to the same memory wait. The end of the kernel waits for nothing.
 Seen MemoryOrder::seenOf(const Op &atomic) {
   return !isRelaxed(atomic) && !usersOf(atomic.result()).empty()
              ? anything
@@ -410,8 +413,8 @@ static bool storesBlocksIn(const ir::Block &b) {
   });
 }
 
-/// Copies of one iteration go on in the next where the loop has buffers for them; else all that the iteration before
-/// stores may still be read.
+/// Copies of one iteration continue in the next one if the loop holds buffers for them. Otherwise the stores of the
+/// previous iteration may still read all of shared memory.
 void MemoryOrder::beforeLoop(const Op &loop) {
   if (heldBy_)
     return;
@@ -431,7 +434,8 @@ void MemoryOrder::releaseBuffers(const Op &loop) {
   heldBy_ = nullptr;
 }
 
-/// What this thread has written by block stores is there, and copies of blocks see what went by pointers instead.
+/// Waits until the block stores of this thread are complete, and emits the fence that lets copies of blocks see stores
+/// through pointers.
 void MemoryOrder::waitForBlockWrites() {
   emit(OpKind::StoreWait);
   if (std::ranges::any_of(blockWrites_, [](const BlockWrite &w) { return w.op->find(ir::attr::anySign) != nullptr; }))
@@ -447,7 +451,7 @@ void MemoryOrder::finishBlockStores() {
   meet();
 }
 
-/// The same before asynchronous copies are set up, if one of the kernel may read what was written.
+/// The same before asynchronous copies are set up, if a copy of the kernel may read the written memory.
 void MemoryOrder::finishBeforeCopies() {
   if (std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) {
         return std::ranges::any_of(copied_, [&](const Copied &c) { return mayBeSame(c.what.arg, w.arg); });
@@ -466,15 +470,15 @@ bool MemoryOrder::isTiling(const Op &op) {
   return true;
 }
 
-/// The blocks of both stores are tiles of one grid: two of them are the same, and then each byte is written by the same
-/// thread both times, or have nothing in common.
+/// Are the blocks of both stores tiles of one grid? Then two blocks are either disjoint or the same, and in the same
+/// block the same thread writes each byte both times.
 bool MemoryOrder::haveSameTiles(const Op &x, const Op &y) {
   if (&x == &y)
     return isTiling(x);
   return haveSameBlocks(x, y) && isTiling(x) && isTiling(y);
 }
 
-/// In one iteration: offsets that differ by a constant.
+/// Do offsets differ by a constant, within one iteration?
 static bool areApart(const ir::Op &x, const ir::Op &y) {
   auto split = [](const ir::Value *v) {
     int64_t constant = 0;
@@ -503,14 +507,14 @@ void MemoryOrder::addBlockWrite(const BlockWrite &w) {
     blockWrites_.push_back(w);
 }
 
-/// True if all earlier copies of this thread are done.
+/// Returns true if all earlier copies of this thread are complete.
 bool MemoryOrder::orderBlockStore(const Op &op) {
   int arg = memoryOf(op.operands[0]);
   bool isWhole = op.whole(), wait = false, together = false;
   bool isBehind =
       std::ranges::any_of(seen_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
   isBehind |= isCopied(arg, isWhole);
-  // After plain accesses of other threads, which another path to memory does not see by itself.
+  // After plain accesses of other threads, which the asynchronous path to memory does not see without a fence.
   if (isBehind)
     emit(OpKind::AsyncFence);
   for (const BlockWrite &w : blockWrites_) {
@@ -572,7 +576,7 @@ void MemoryOrder::leavePartition(PartitionOrder o) {
   storesBlocks_ = o.storesBlocks;
 }
 
-/// What another iteration may have accessed; false if that cannot be told.
+/// Adds the accesses that another iteration may have made; false if they are not all known.
 bool MemoryOrder::accessesIn(const ir::Block &b, Accesses &out) {
   bool isKnown = true;
   for (const Op *op : b.ops) {
@@ -606,7 +610,7 @@ void MemoryOrder::otherIterations(const ForOrder &o) {
   alsoAccesses(o.around);
 }
 
-/// Has something been accessed that an access of a loop may have to come after?
+/// Is there an earlier access that must come before an access of the loop?
 bool MemoryOrder::anyBefore(const Accesses &inside) const {
   return std::ranges::any_of(inside.seen, [&](const Seen &s) {
     return std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return mayBeSame(w.arg, s.arg); }) ||
@@ -614,7 +618,7 @@ bool MemoryOrder::anyBefore(const Accesses &inside) const {
   });
 }
 
-/// Does anything in it read or write shared memory, or may it?
+/// May an operation in the block access shared memory?
 static bool usesShared(const ir::Block &b) {
   auto isShared = [](const ir::Value *v) { return v->type.isShared; };
   return std::ranges::any_of(b.ops, [&](const ir::Op *op) {
@@ -624,8 +628,8 @@ static bool usesShared(const ir::Block &b) {
   });
 }
 
-/// What a loop accesses that stands just before it and does the first iterations of the same loop, none of which have
-/// to come after another one. What came before those has been waited for.
+/// The accesses of the loop just before `loop`, if it does the first iterations of the same loop and none of them must
+/// come after another one. Threads have already synchronized with the accesses before those.
 Accesses MemoryOrder::firstIterations(const Op &loop) {
   Accesses out;
   for (size_t i = positionOf(*loop.parent, &loop); i--;) {
@@ -640,12 +644,11 @@ Accesses MemoryOrder::firstIterations(const Op &loop) {
 
 MemoryOrder::ForOrder MemoryOrder::enterFor(const Op &op) {
   ForOrder o;
-  // Reads alone change nothing for each other.
+  // Reads need no order among each other.
   o.writes = writesGlobal(op);
   Accesses inside;
   o.isKnown = o.writes && accessesIn(*op.region(0), inside);
-  // Where no iteration has to come after another one, the threads synchronize before the loop if they have to, not in
-  // it.
+  // If no iteration must come after another one, threads synchronize before the loop if at all, not in it.
   const bool areApart = o.isKnown && inside.blockWrites.empty() && !iterationsMeet(op, options_.numCtas);
   const auto writesCopied = [&] {
     return std::ranges::any_of(inside.seen, [&](const Seen &s) { return s.writes && isCopied(s.arg, s.isWhole); });
@@ -678,7 +681,7 @@ MemoryOrder::ForOrder MemoryOrder::enterFor(const Op &op) {
 }
 
 void MemoryOrder::leaveFor(const Op &op, const ForOrder &o) {
-  // The loop may not run at all: what it waited for has not happened then. (Without writes it only ever adds reads.)
+  // The loop may run zero times, and its waits then have not happened. (Without writes it only adds reads.)
   auto isKept = [&] {
     const Accesses &e = o.earlier;
     return seen_.size() >= e.seen.size() && std::equal(e.seen.begin(), e.seen.end(), seen_.begin()) &&
@@ -691,7 +694,7 @@ void MemoryOrder::leaveFor(const Op &op, const ForOrder &o) {
   if (o.usesShared)
     shared_.unknownBefore();
   else
-    shared_.setHistory(o.sharedBefore); // nor have its threads synchronized, if it does not run
+    shared_.setHistory(o.sharedBefore); // its threads have not synchronized either, if it does not run
   releaseBuffers(op);
 }
 
@@ -710,7 +713,7 @@ void MemoryOrder::leaveWhile(const Op &op, const Accesses &around) {
   releaseBuffers(op);
 }
 
-/// Both sides begin with what was done before, and what either has done may come before what follows.
+/// Both sides begin with the accesses before the branch, and the accesses of either side may come before later ones.
 MemoryOrder::IfOrder MemoryOrder::enterIf() { return {accesses(), {}, shared_.history(), {}}; }
 
 void MemoryOrder::enterElse(IfOrder &o) {

@@ -1,5 +1,6 @@
-// What the place of an operation in its kernel decides: which barriers and waits stand between its accesses and those
-// before it. OrderMemory.cpp walks the kernel and asks; the answers become operations and attributes (`emit`).
+// Decides which barriers and waits must come between the accesses of an operation and those before it, from its
+// position in the kernel. OrderMemory.cpp walks the kernel and calls this class, which emits operations and sets
+// attributes.
 //
 // Program order must hold between the threads of a program: docs/rationale/gpu.md, "Order of memory accesses", "Shared
 // memory".
@@ -17,27 +18,28 @@
 
 namespace tegula::gpu {
 
-/// An access since threads have synchronized: argument (or -1) and, of this iteration, pointer.
+/// An access since threads last synchronized: its argument (-1: unknown), and its pointer if the access was in this
+/// iteration.
 struct Seen {
   int arg;
   const ir::Value *pointer;
   bool writes;
-  const ir::Op *tiled = nullptr; // a store whose elements are always written by the same threads
+  const ir::Op *tiled = nullptr; // a store each element of which the same thread always writes
   bool isWhole = false;          // by all CTAs of a cluster, or the first one of them
-  bool byFirst = false;          // a store of a scalar, which the first thread does
-  bool byOwners = false;         // a load whose copies of an element have no use but in the thread that writes them
+  bool byFirst = false;          // an access to a scalar by the first thread
+  bool byOwners = false;         // a replicated load whose values only the thread uses that writes the element
   auto operator<=>(const Seen &) const = default;
 };
 
-/// A store or reduction of a block that has been started.
+/// A store or reduction of a block that has started.
 struct BlockWrite {
   int arg; // of the kernel, -1: unknown
   const ir::Op *op;
-  bool isHere = false; // in this iteration of all loops around
-  bool isDone = false; // the thread that started a copy has waited for it; others do not know that
+  bool isHere = false; // in this iteration of all enclosing loops
+  bool isDone = false; // the thread that started the copy has waited for it, but threads have not synchronized
 };
 
-/// What came before a place; what another path to it has done is added.
+/// The accesses before a program point, over all paths to it.
 struct Accesses {
   std::vector<Seen> seen;
   std::vector<BlockWrite> blockWrites;
@@ -52,76 +54,78 @@ protected:
   MemoryOrder(ir::Module &m, const TargetInfo &target, const Options &options)
       : b_(m), m_(m), target_(target), options_(options), source_(m.kernel()) {}
 
-  /// Looks at the whole kernel. Goes first.
+  /// Analyzes the whole kernel. Must be called first.
   void beginOrder();
-  /// Around every operation: what cluster-wide exchanges left to wait for, and what ends with the operation.
+  /// Called before and after every operation. beforeOp emits the wait that an exchange over the cluster left, where
+  /// control flow needs it; afterOp ends the live ranges of mbarriers.
   void beforeOp(const Op &op), afterOp(const Op &op);
 
   // ---- threads synchronize
-  /// All threads of the block that compute.
+  /// Synchronizes all threads of the block that compute.
   void barrier();
-  /// All threads of the program, for the order of accesses to global memory: those of the cluster, if there is one.
+  /// Synchronizes all threads of the program (of the cluster, if there is one), to order accesses to global memory.
   void meet();
-  /// They have, inside of the operation.
+  /// Records that threads have synchronized inside the operation.
   void haveMet(bool wholeProgram);
   bool isCluster() const { return options_.numCtas > 1; }
 
   // ---- shared memory
-  /// Before what writes scratch, which nobody uses any more once threads have synchronized if the operation says so
-  /// (`meet`); after it, with all threads or those of a warp alone.
+  /// beforeScratch: before an operation writes its scratch. Sets `meet` if threads must synchronize first, because
+  /// another operation may still use the bytes. afterScratch: after an exchange among the threads of `scope`.
   void beforeScratch(Op &op);
   void afterScratch(layout::ExchangeScope scope);
-  /// At the beginning of the kernel: CTAs that send each other parts know that mbarriers wait for them. The other CTAs
-  /// are waited for where something may be sent, at the latest at the end of the kernel.
-  /// No other meeting is needed: a CTA sends where it knows that the receiver has begun, and a receiver cannot end
-  /// before what it waits for has come.
+  /// At the beginning of the kernel, if CTAs send each other parts: sets up the mbarriers and arrives at the barrier of
+  /// the cluster. The wait for the other CTAs comes where something may be sent, at the latest at the end of the
+  /// kernel. CTAs need no other synchronization: a CTA sends only after the receiver has begun, and a receiver cannot
+  /// end before the parts that it waits for have arrived.
   void openExchanges(const ir::Block &kernel);
   void beforeSending() { waitForReaders(); }
-  /// The tile of a to_shared, the ring of a shared_alloc.
+  /// Before the tile of a to_shared, or the ring of a shared_alloc, is allocated.
   void beginTile(Op &op);
-  /// mbarriers. What was stored before may be read by block copies.
+  /// Before mbarriers are allocated. Block copies may read data stored before.
   void beginBarriers(Op &op);
-  /// Once they are initialized: threads synchronize. `more`: the next operation has mbarriers, too, and threads
-  /// synchronize after the last of the row.
+  /// After the initialization of mbarriers: synchronizes threads. `more`: the next operation allocates mbarriers, too,
+  /// and threads synchronize after the last one in a row.
   void barriersReady(Op &op, bool more);
-  /// Operands of one operation are about to be read: the barrier before, if they need one.
+  /// Before an operation reads tiles: emits the barrier, if they need one.
   void readTiles(const Op &op);
-  /// Before a loop or a branch: the barrier for tiles that dots and gathers in it read before threads synchronize
-  /// there. Once, and not in each iteration, as nobody else has their bytes until the last one reads.
+  /// Before a loop or a branch: emits the barrier for tiles that dots and gathers in it read before threads synchronize
+  /// there. One barrier before the loop is enough, as no other operation has the bytes before the last read.
   void tilesReady(const Op &op);
-  /// Of what a region that may not run has made sure of nothing is known after it.
+  /// Tiles that are ready for all threads. Tiles that become ready in a region that may not run are not known to be
+  /// ready after it.
   using Tiles = std::unordered_set<const Op *>;
   Tiles readyTiles() const { return ready_; }
   void setReadyTiles(Tiles t) { ready_ = std::move(t); }
-  /// Threads store to the tile.
+  /// Records that threads store to the tile.
   void storesTile(const Op &op) { ready_.erase(&op); }
   void touched(const Value *tile, bool writes);
 
   // ---- global memory
-  /// A barrier if an earlier access of this program may touch the same memory from another thread.
+  /// Emits a barrier if another thread of this program may have accessed the same memory before.
   void orderAccess(const Op &op, bool writes);
   void orderCopy(const Op &copy);
-  /// This thread has waited for all of its copies.
+  /// Records that this thread has waited for all of its copies.
   void waitedForCopies(const Op &wait);
   void beforeAtomic(const Op &op), afterAtomic(const Op &op);
   Seen seenOf(const Op &atomic);
-  /// Accesses of other paths, or of statements that nobody can look into, may have come before.
+  /// Assumes that any access may have happened before: after opaque statements and on unknown paths.
   void forgetAccesses();
-  /// Everything that block stores of this program have written is there for all its threads.
+  /// Waits for the block stores of this program and synchronizes, so that all its threads see the data.
   void finishBlockStores();
 
   // ---- stores and reductions of blocks
   void beginBlockStore(Op &op), endBlockStore(const Op &op);
-  /// Shared memory must stay until it has been read.
+  /// Shared memory must stay allocated until block stores have read it.
   void beforeReturn();
 
   // ---- control flow
-  /// A loop may have the buffers of all block stores in it (`shared`). Before it begins.
+  /// Before a loop, which may hold the buffers of all block stores in it (`shared`).
   void beforeLoop(const Op &loop);
   struct ForOrder {
     Accesses around, earlier;
     bool writes = false, isKnown = false, usesShared = true;
-    SharedAccesses::History sharedBefore; // of a loop that does not use shared memory: what it leaves
+    SharedAccesses::History sharedBefore; // the history after a loop that does not use shared memory
   };
   ForOrder enterFor(const Op &op);
   void leaveFor(const Op &op, const ForOrder &o);
@@ -139,7 +143,8 @@ protected:
     bool storesBlocks;
   };
   PartitionOrder enterPartition();
-  /// What its threads have done says nothing of those of the next one, who run at the same time: they have other bytes.
+  /// Restores the state before the partition: the threads of the next partition run at the same time and have other
+  /// bytes.
   void leavePartition(PartitionOrder o);
 
   ir::Builder b_; // where operations go
@@ -150,8 +155,8 @@ protected:
 private:
   bool findUnready(const ir::Block &b, const Op &op, bool &meets, std::vector<const Op *> &out) const;
   Op *emit(ir::OpKind kind, std::vector<ir::Attr> attrs = {}) { return b_.create(kind, {}, {}, std::move(attrs)); }
-  /// This thread has read what it wanted of other CTAs' scratch; whoever takes memory next, or ends the block, waits
-  /// until all have.
+  /// leaveScratch: this thread has read the data it needs from other CTAs' scratch, and arrives at the barrier of the
+  /// cluster. waitForReaders: emits the wait until all threads have, before memory is reused or a block ends.
   void leaveScratch(), waitForReaders();
   bool mustMeet(SharedRange r);
   void makeFree(SharedRange r), endsWithLastUser(const Op &tile);
@@ -159,24 +164,24 @@ private:
   void releaseBuffers(const Op &loop);
   void waitForBlockWrites(), finishBeforeCopies(), addBlockWrite(const BlockWrite &w);
   bool orderBlockStore(const Op &op), isTiling(const Op &op), haveSameTiles(const Op &x, const Op &y);
-  /// Do asynchronous copies of any CTA read what is accessed? This CTA's are known to be over; the others' where
-  /// threads have synchronized since all have waited.
+  /// May asynchronous copies of another CTA still read the accessed memory? This CTA's copies are known to be complete;
+  /// the others' are where threads have synchronized after all of them have waited.
   bool isCopied(int arg, bool isWhole) const;
-  /// Since the last barrier, as far as that is known.
+  /// Has global memory been written since the last barrier, as far as is known?
   bool wroteGlobal() const;
-  /// At the border of a block.
+  /// The accesses before the current point.
   Accesses accesses() const { return {seen_, blockWrites_, blockReads_}; }
   void alsoAccesses(const Accesses &a), otherIterations(const ForOrder &o);
   bool anyBefore(const Accesses &inside) const;
   Accesses firstIterations(const Op &loop);
   bool accessesIn(const ir::Block &b, Accesses &out);
-  /// Of the kernel, found when they are first asked for.
+  /// Axis facts of the kernel, computed on first use.
   const AxisFacts &facts();
   std::span<Op *const> usersOf(const Value *v);
   bool isForOwners(const Op &load);
 
   const ir::Function *source_;
-  std::unordered_set<const Op *> ready_; // tiles whose stores all threads know of
+  std::unordered_set<const Op *> ready_; // tiles whose stores all threads see
   SharedAccesses shared_;
   std::optional<AxisFacts> facts_;
   std::optional<Users> users_;
@@ -184,18 +189,18 @@ private:
   bool barriersOfCluster_ = false;                      // some of a row of barrier_alloc that has not ended
   bool hasLeft_ = false;                                // between leaveScratch and waitForReaders
   std::vector<Seen> seen_;
-  std::vector<BlockWrite> blockWrites_;                 // nobody has waited until they were done
+  std::vector<BlockWrite> blockWrites_;                 // not known to be complete
   std::vector<SharedRange> blockReads_;                 // shared memory that block stores may still read
-  const Op *heldBy_ = nullptr;                          // the loop that has the buffers of block stores
+  const Op *heldBy_ = nullptr;                          // the loop that holds the buffers of block stores
   struct Copied {
     Seen what;
     const ir::Block *in;
   };
   std::vector<Copied> copied_;                          // what asynchronous copies of the kernel read
-  size_t copiesLeft_ = 0;                               // that have not come yet
-  bool copiesEnd_ = true;                               // a wait for them may be for all: they are all of this thread
-  const ir::Block *block_ = nullptr;                    // that is looked at
-  // where threads have waited for all copies of the kernel, and have met since
+  size_t copiesLeft_ = 0;                               // copies that the walk has not reached yet
+  bool copiesEnd_ = true;                               // a wait may cover all copies: this thread starts all of them
+  const ir::Block *block_ = nullptr;                    // the current block
+  // blocks where threads have waited for all copies of the kernel, and have synchronized since
   const ir::Block *waitedIn_ = nullptr, *overIn_ = nullptr;
   SharedRange scratch_;                                 // of the current operation
   std::unordered_map<const Op *, const Op *> lastUser_; // of a tile, in the tile's block

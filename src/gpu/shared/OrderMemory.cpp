@@ -1,4 +1,4 @@
-// See OrderMemory.h. What an operation asks of memory, in the order of its steps; MemoryOrder.h answers.
+// See OrderMemory.h. Calls the functions of MemoryOrder.h for each operation, in the order of its steps.
 #include "gpu/shared/OrderMemory.h"
 #include "gpu/shared/MemoryOrder.h"
 #include <utility>
@@ -44,14 +44,14 @@ private:
     b_.setBlock(outer);
   }
 
-  /// `next`: after it in its block, or null.
+  /// `next`: the next operation of the block, or null.
   void visit(Op &op, Block &now, const Op *next);
   void exchange(Op &op, Block &now);
   void regions(Op &op, Block &now);
-  bool isParted_ = false; // partitions have ended the kernel, each for its own warps
+  bool isParted_ = false; // partitions end the kernel, each for its own warps
 };
 
-/// An operation that may have scratch.
+/// Visits an operation that may have scratch.
 void Orderer::exchange(Op &op, Block &now) {
   const SharedRange place = placeOf(op);
   if (!place.size()) {
@@ -69,7 +69,7 @@ void Orderer::exchange(Op &op, Block &now) {
                         : scratchNeed(m_, op, target_, options_, place.size(), true).scope);
 }
 
-/// Control flow, around its blocks.
+/// Visits control flow and its blocks.
 void Orderer::regions(Op &op, Block &now) {
   if (op.kind != OpKind::Partitions)
     tilesReady(op);
@@ -140,7 +140,7 @@ void Orderer::visit(Op &op, Block &now, const Op *next) {
     beginBlockStore(op);
     endBlockStore(op);
     break;
-  case OpKind::Barrier: // of the program: by what it consists of
+  case OpKind::Barrier: // of the program: replaced by waits and synchronization
     finishBlockStores();
     return meet();
   case OpKind::Dot:

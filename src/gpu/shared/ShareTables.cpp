@@ -15,7 +15,7 @@ using namespace ir;
 
 namespace {
 
-/// Shared memory that blocks of a multiprocessor may take without being fewer: a sixteenth.
+/// Shared memory that a block may take without fewer blocks on a multiprocessor: a sixteenth.
 constexpr uint64_t little = 14 * 1024;
 
 Block *blockOf(const Value *v) { return v->def ? v->def->parent : v->block; }
@@ -59,8 +59,8 @@ private:
     tables_[at->second].gathers.push_back(&gather);
   }
 
-  /// The operation that `gather` stands in of the block `outer`, itself if that is its own; each one in between is told
-  /// to `fn`.
+  /// The operation of the block `outer` that contains `gather` (or is `gather`). Calls `fn` with each enclosing
+  /// operation up to it.
   template <typename Fn> static const Op *placeIn(const Block *outer, const Op &gather, const Fn &fn) {
     const Op *place = &gather;
     for (; place->parent != outer; fn(*place))
@@ -68,7 +68,8 @@ private:
     return place;
   }
 
-  /// Warps of partitions meet at barriers of their own, of which those that store before them know nothing.
+  /// Warps of partitions synchronize at their own barriers, in which the warps that store the table before do not take
+  /// part.
   static bool canBeTile(const Op &gather) {
     const Type &t = gather.operands[0]->type;
     bool isParted = false;
@@ -77,7 +78,7 @@ private:
     return !isParted && !t.isShared && !t.isPtr && bitWidth(t.elem) >= 8;
   }
 
-  /// Does a loop stand around the gather that does not make its table?
+  /// Is the gather in a loop that does not contain its table?
   static bool runsAgain(const Table &t) {
     bool isLooped = false;
     placeIn(blockOf(t.values), *t.gathers[0],

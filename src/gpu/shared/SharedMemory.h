@@ -1,7 +1,7 @@
-// A block's shared memory while allocate-shared walks a kernel: which bytes are taken.
+// The bytes of a block's shared memory that are taken while allocate-shared walks a kernel.
 //
-// Structured code is walked in order, so a tile lives from its operation to the last user in the same block, and taking
-// the lowest free bytes then is allocation by liveness.
+// The walk of structured code is in order, and a tile lives from its operation to its last user in the same block. So
+// taking the lowest free bytes is a linear scan over live ranges.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -21,16 +21,16 @@ class SharedMemory {
 public:
   /// Tiles that asynchronous dots and block copies use start at multiples of 1024 bytes, the period of their swizzle.
   static constexpr uint32_t tileAlign = 1024;
-  /// The lowest free bytes. Alignment is a power of two.
+  /// Takes the lowest free bytes. `align` is a power of two.
   SharedRange take(uint64_t bytes, uint32_t align);
-  /// Bytes that nothing has had before.
+  /// Takes bytes that have never been taken before.
   SharedRange takeNew(uint64_t bytes, uint32_t align);
   void release(SharedRange r);
-  /// Takes all that `other`, once a copy of this, has taken since, even if it has released it.
+  /// Takes all bytes that `other`, made as a copy of this, has taken since then, even those that it has released.
   void takeAllOf(const SharedMemory &other);
-  /// End of the highest bytes that are taken now.
+  /// The end of the highest bytes taken now.
   uint64_t top() const { return taken_.empty() ? 0 : taken_.back().end; }
-  /// Most bytes taken at one time.
+  /// The highest end of bytes taken at any time.
   uint64_t peak() const { return peak_; }
 
 private:

@@ -28,9 +28,9 @@ uint64_t tilesBytes(const Op &op) {
 
 static unsigned bytesOf(const Type &t) { return t.isPtr ? 8 : byteWidth(t.elem); }
 
-/// The layout of what a cluster_gather with `part` gives, over all CTAs: element j of the first axis is CTA (r ^ j)'s
-/// version of the part that is CTA r's along `axis`. So in each turn every CTA reads from another one; if all began
-/// with CTA 0, its link would be what n CTAs wait for, in each of n turns.
+/// The layout of the result of a cluster_gather with `part`, over all CTAs: element j of the first axis is CTA (r ^
+/// j)'s version of the part along `axis` that belongs to CTA r. So in each round every CTA reads from a different one;
+/// if all began with CTA 0, n CTAs would wait for its link, and so in each of n rounds.
 static LinearLayout fromNeighbours(const LinearLayout &own, int64_t ctas, unsigned axis) {
   const LinearLayout l = own * LinearLayout::identity(ctas, layout::Dim::Block, layout::tensorDim(axis));
   std::vector<uint64_t> bases(l.bases().begin(), l.bases().end());
@@ -47,7 +47,7 @@ static layout::ConversionPlan planOf(const Module &m, const Op &op, layout::Thre
   unsigned bits = from.isPtr ? 64 : 8 * byteWidth(from.elem);
   if (op.kind == OpKind::Convert)
     return layout::planConversion(m.layoutOf(from), m.layoutOf(to), bits, options);
-  // Parts of CTAs and all parts in every CTA are two layouts of one tensor.
+  // One part in each CTA, and all parts in every CTA, are two layouts of one tensor.
   const LinearLayout own = from.isScalar() ? layout::scalar(threads) : m.layoutOf(from);
   const LinearLayout parts =
       layout::expandDims(own, 0) * LinearLayout::identity(to.shape[0], layout::Dim::Block, layout::Dim::Dim0);
@@ -74,7 +74,7 @@ std::vector<uint64_t> exchangedParts(const Module &m, const Op &op) {
   return begin;
 }
 
-/// Between warps each thread leaves its registers.
+/// For an exchange between warps each thread stores all its registers.
 static uint64_t exchangeBytes(const Module &m, const Op &op) {
   const Type &t = op.result()->type;
   return partnerOf(m.layoutOf(t), op).inWarps ? uint64_t{bytesOf(t)} << m.layoutOf(t).totalInBits() : 0;
@@ -87,7 +87,7 @@ bool hasCopies(const Module &m, uint16_t layout) {
   return l.freeMask(layout::Dim::Lane) || l.freeMask(layout::Dim::Warp);
 }
 
-/// What owners know, for the others.
+/// Scratch to pass the owners' values to the other threads.
 static Scratch owned(const Module &m, const Op &op, unsigned ctas) {
   const Type &t = op.result()->type;
   bool isOfCluster = ctas > 1 && (op.whole() || t.isScalar());
@@ -129,7 +129,7 @@ Scratch scratchNeed(const Module &m, const Op &op, layout::Threads threads, unsi
   case OpKind::AtomicCas:
   case OpKind::Load:
     return isUsed && isByOwners(op) ? owned(m, op, ctas) : Scratch{};
-  case OpKind::AsmEffect: // of tensors, each thread keeps what it got
+  case OpKind::AsmEffect: // for tensors, each thread keeps its own result
     return !op.results.empty() && op.result()->type.isScalar() ? owned(m, op, ctas) : Scratch{};
   default:
     return {};
@@ -203,7 +203,7 @@ std::unordered_set<const Op *> usedByOwners(const Block &b) {
 
 namespace {
 
-/// What lives while a kernel is walked.
+/// Tracks live tiles and scratch while it walks a kernel.
 class Living {
 public:
   explicit Living(const Block &kernel) : lastUser_(lastUsersOfTiles(kernel)) { block(kernel); }
@@ -244,7 +244,7 @@ const Op *descLoadOf(const Op &operand) {
   return from && from->kind == OpKind::DescLoad ? from : nullptr;
 }
 
-/// The operation whose tile a load by descriptor or an operand of asynchronous dots reads; null of others.
+/// The operation whose tile a load by descriptor or an operand of asynchronous dots reads; null for others.
 static const Op *ownerOfTile(const Op &op) {
   if (op.kind == OpKind::DescLoad)
     return &op;
@@ -304,7 +304,7 @@ std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) 
   }
 }
 
-/// Is a block read to registers before the next tile is made, which may have its bytes then (queries that are scaled)?
+/// Is a block read to registers before the next tile is made, which may then take its bytes (queries that are scaled)?
 static bool isReadAtOnce(const Block &b, const Op &load) {
   bool isOver = false;
   for (size_t i = positionOf(b, &load) + 1; i < b.ops.size(); ++i) {
@@ -335,7 +335,7 @@ static bool isOfRings(const Block &b, const Value *v, const std::function<bool(c
   return true;
 }
 
-/// Is the value a tile of a ring, at most seen in another shape?
+/// Is the value a tile of a ring, or a view of one?
 static bool isOfRing(const Block &b, const Value *v, const std::function<bool(const Op &)> &isRing) {
   const Op *op = v->def;
   while (op && op->parent == &b && (op->kind == OpKind::Permute || op->kind == OpKind::Reshape))
@@ -349,7 +349,7 @@ static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo
                                uint64_t around, bool &isOver) {
   constexpr uint64_t guess = 4096;
   BesideRings out;
-  uint64_t most = 0; // with a block on its way to registers, and tiles made before
+  uint64_t most = 0; // with a block that is read to registers, and the tiles made before it
   for (const Op *op : b.ops) {
     if (ownerOfTile(*op)) {
       const uint64_t bytes =
@@ -367,9 +367,9 @@ static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo
         out.isKnown &= inside.isKnown;
       }
     } else if (op->kind == OpKind::Convert && isOfRing(b, op->operands[0], isRing)) {
-      // read from its ring as it is wanted (useTile, HoistConverts)
+      // read from its ring in the required layout (useTile, HoistConverts)
     } else if (op->kind == OpKind::Convert && isFragment(b, op->result()) && isOfRings(b, op->operands[0], isRing)) {
-      // computed as the dot takes it
+      // computed in the layout of the dot's operand
     } else if (op->kind != OpKind::Dot) {
       const std::optional<uint64_t> need = scratchOf(m, *op, mostOfScratch(b, around + out.tiles));
       out.isKnown &= need.has_value();

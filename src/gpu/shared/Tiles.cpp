@@ -12,8 +12,8 @@ using ir::OpKind;
 using layout::Dim;
 using layout::SwizzleMode;
 
-/// Registers of a thread, or lanes, that step 1, 2, 4 ... along the axis, wherever they stand among the others: log2 of
-/// how many elements in a row they have.
+/// The number of register or lane bits that step 1, 2, 4 ... along the axis, in any order: log2 of the length of the
+/// consecutive run.
 static unsigned runAlong(const LinearLayout &l, layout::Dim in, unsigned axis) {
   unsigned run = 0;
   auto has = [&](uint64_t step) {
@@ -37,14 +37,14 @@ unsigned contiguousAxis(const LinearLayout &l, unsigned elemBytes) {
                               std::min(widest, runAlong(l, Dim::Register, 1))};
     if (runs[0] != runs[1]) {
       const unsigned longer = runs[1] > runs[0], other = 1 - longer;
-      // Eight bytes a thread that neighbouring lanes continue are lines without bank conflicts; the longer runs of
-      // those lanes begin rows apart (words of eight weights along k, four words along n).
+      // Eight bytes a thread that neighbouring lanes continue form lines without bank conflicts; the longer runs of
+      // those lanes begin in different rows (words of eight weights along k, four words along n).
       const bool goesOn = (elemBytes << runs[other]) >= 8 && l.hasIn(Dim::Lane) && l.inBits(Dim::Lane) &&
                           l.basis(Dim::Lane, 0, layout::tensorDim(other)) == uint64_t{1} << runs[other];
       return goesOn ? other : longer;
     }
-    // Elements one by one: neighbouring lanes then reach neighbouring banks, where the other axis would bring them to
-    // the same few.
+    // Single elements: neighbouring lanes then access neighbouring banks; along the other axis they would conflict on a
+    // few banks.
     if (const unsigned lanes[2] = {runAlong(l, Dim::Lane, 0), runAlong(l, Dim::Lane, 1)};
         !runs[0] && lanes[0] != lanes[1])
       return lanes[1] > lanes[0];
@@ -108,7 +108,7 @@ static bool isFirstPartition(const ir::Block &b) {
   return around && around->kind == OpKind::Partitions && around->region(0) == &b;
 }
 
-/// In it, or in a branch in it, not in a loop.
+/// Is the block in a branch in the first partition, at any depth of branches, not in a loop?
 static bool isBranchOfPartition(const ir::Block &b) {
   const ir::Op *around = b.parent->op;
   return around && around->kind == OpKind::If &&
@@ -122,9 +122,9 @@ static bool isWithin(const ir::Block &around, const ir::Block &b) {
 
 namespace {
 
-/// Those that stand in the first partition of the warps live as if it were in line: the others fill what it waits for,
-/// and are done with it before. So do those that only one way of a branch in it uses;
-/// mbarriers live until all ways meet, where they become ordinary memory.
+/// Finds last users of tiles. A user in the first partition of the warps counts as if the partition were inlined: the
+/// other partitions fill the tiles that it waits for, and are done with them before. The same holds for a tile that
+/// only one side of a branch there uses; mbarriers live until the branch ends, where they become ordinary memory.
 struct LastUsers {
   void add(const ir::Block &b) {
     for (size_t i = 0; i < b.ops.size(); ++i) {
